@@ -1,0 +1,32 @@
+// What codegen says of a kernel that it made from one weft.fusion: all that a launch needs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "llvm/ADT/SmallVector.h"
+
+namespace weft::compiler {
+
+struct KernelInfo {
+  // Symbol of the body: called over ranges of [0, count), by several threads at once.
+  std::string symbol;
+  // Symbol of the finish, empty for none: called once with [0, 1) after the whole body, on one thread; combines partial results in a fixed
+  // order, so that results do not depend on the number of threads.
+  std::string finish;
+  int64_t count = 1;
+  // The smallest range worth handing to another thread, in pieces.
+  int64_t grain = 1;
+  // Bytes of scratch that each thread needs.
+  int64_t threadScratchBytes = 0;
+  // Bytes of the buffer of partial results, shared by all threads, the last entry of `buffers`; 0 for none.
+  int64_t partialsBytes = 0;
+  // (output, input) pairs that may share one buffer: each element of the input is read before the output's is written.
+  llvm::SmallVector<std::pair<int64_t, int64_t>> inPlace;
+  // Estimates for reports and the cost model.
+  double flops = 0;
+  double bytes = 0;
+};
+
+} // namespace weft::compiler

@@ -1,0 +1,215 @@
+// Elementwise ops: one scalar function of the operands at the same position. Operands and result have one shape.
+#ifndef WEFT_ELEMENTWISE_OPS
+#define WEFT_ELEMENTWISE_OPS
+
+include "dialects/weft/ir/WeftBase.td"
+
+// `reference` is the scalar function on doubles or int64s (a generic lambda's return expression over x, y, z);
+// `scalar` emits arith or math ops: the body of a function of (OpBuilder &b, Location loc, ValueRange args).
+// `gradient` is the derivative rule's body; in it g is the cotangent, y the result, x(i) operand i (see GradContext).
+class Weft_ElementwiseOp<string mnemonic, Rule derivative, list<Trait> traits = []>
+    : Weft_Op<mnemonic, ElementwiseKind, derivative, InFile, NotApplicable<"an elementwise op is a primitive">, InFile, NoBatching,
+              !listconcat([Pure, DeclareOpInterfaceMethods<Weft_ElementwiseOpInterface>], traits)> {
+  string reference = ?;
+  string scalar = ?;
+}
+
+class Weft_UnaryOp<string mnemonic, Type operand, Rule derivative>
+    : Weft_ElementwiseOp<mnemonic, derivative, [SameOperandsAndResultType]> {
+  let arguments = (ins operand:$input);
+  let results = (outs operand:$result);
+  let assemblyFormat = "$input attr-dict `:` type($input)";
+  let frontend = UnaryFunction;
+  let ruleDefinitions = !strconcat(
+    "::mlir::Value $cppClass::emitScalar(::mlir::OpBuilder &b, ::mlir::Location loc, ::mlir::ValueRange args) {\n  ",
+    "[[maybe_unused]] ::weft::ir::ScalarEmitter s(b, loc); [[maybe_unused]] ::mlir::Value x = args[0];\n", scalar, "\n}\n",
+    "::mlir::LogicalResult $cppClass::evaluate(::weft::ir::EvalContext &ctx) {\n",
+    "  return ctx.unary([&](auto x) { using T = decltype(x); (void)sizeof(T); ", reference, " });\n}\n",
+    "::mlir::FailureOr<::llvm::SmallVector<::mlir::Value>> $cppClass::lowerToLinalg(::mlir::OpBuilder &b, ::mlir::ValueRange operands) {\n",
+    "  return ::weft::ir::lowerElementwise(b, *this, operands);\n}\n");
+}
+
+class Weft_BinaryOp<string mnemonic, Type operand, Rule derivative>
+    : Weft_ElementwiseOp<mnemonic, derivative, [SameOperandsAndResultType]> {
+  let arguments = (ins operand:$lhs, operand:$rhs);
+  let results = (outs operand:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($lhs)";
+  let frontend = BinaryFunction;
+  let ruleDefinitions = !strconcat(
+    "::mlir::Value $cppClass::emitScalar(::mlir::OpBuilder &b, ::mlir::Location loc, ::mlir::ValueRange args) {\n  ",
+    "[[maybe_unused]] ::weft::ir::ScalarEmitter s(b, loc); [[maybe_unused]] ::mlir::Value x = args[0], y = args[1];\n", scalar, "\n}\n",
+    "::mlir::LogicalResult $cppClass::evaluate(::weft::ir::EvalContext &ctx) {\n",
+    "  return ctx.binary([&](auto x, auto y) { using T = decltype(x); (void)sizeof(T); ", reference, " });\n}\n",
+    "::mlir::FailureOr<::llvm::SmallVector<::mlir::Value>> $cppClass::lowerToLinalg(::mlir::OpBuilder &b, ::mlir::ValueRange operands) {\n",
+    "  return ::weft::ir::lowerElementwise(b, *this, operands);\n}\n");
+}
+
+//===-- Unary ---------------------------------------------------------------------------------===//
+
+def Weft_NegOp : Weft_UnaryOp<"neg", Weft_NumericTensor, Inline<"ctx.grad(0, -ctx.g()); return ::mlir::success();">> {
+  let summary = "the negative of each element; integers wrap";
+  let reference = "return ::weft::ir::wrapping_neg(x);";
+  let scalar = "return s.neg(x);";
+}
+def Weft_AbsOp : Weft_UnaryOp<"abs", Weft_NumericTensor, InFile> {
+  let summary = "the absolute value; its derivative at 0 is 0";
+  let reference = "return x < T(0) ? ::weft::ir::wrapping_neg(x) : (x == T(0) ? T(0) : x);";
+  let scalar = "return s.abs(x);";
+  let savesOperands = [0];
+}
+def Weft_ExpOp : Weft_UnaryOp<"exp", Weft_FloatTensor, Inline<"ctx.grad(0, ctx.g() * ctx.result(0)); return ::mlir::success();">> {
+  let summary = "e to the power of each element";
+  let reference = "return T(std::exp(double(x)));";
+  let scalar = "return s.exp(x);";
+  let savesResults = [0];
+}
+def Weft_LogOp : Weft_UnaryOp<"log", Weft_FloatTensor, Inline<"ctx.grad(0, ctx.g() / ctx.operand(0)); return ::mlir::success();">> {
+  let summary = "the natural logarithm; NaN below 0, -inf at 0";
+  let reference = "return T(std::log(double(x)));";
+  let scalar = "return s.log(x);";
+  let savesOperands = [0];
+}
+def Weft_SqrtOp : Weft_UnaryOp<"sqrt", Weft_FloatTensor, Inline<"ctx.grad(0, ctx.g() * 0.5 / ctx.result(0)); return ::mlir::success();">> {
+  let summary = "the square root; NaN below 0";
+  let reference = "return T(std::sqrt(double(x)));";
+  let scalar = "return s.sqrt(x);";
+  let savesResults = [0];
+}
+def Weft_RsqrtOp : Weft_UnaryOp<"rsqrt", Weft_FloatTensor, InFile> {
+  let summary = "1 / sqrt(x)";
+  let reference = "return T(1.0 / std::sqrt(double(x)));";
+  let scalar = "return s.rsqrt(x);";
+  let savesResults = [0];
+}
+def Weft_TanhOp : Weft_UnaryOp<"tanh", Weft_FloatTensor, InFile> {
+  let summary = "the hyperbolic tangent";
+  let reference = "return T(std::tanh(double(x)));";
+  let scalar = "return s.tanh(x);";
+  let savesResults = [0];
+}
+def Weft_ErfOp : Weft_UnaryOp<"erf", Weft_FloatTensor, InFile> {
+  let summary = "the error function";
+  let reference = "return T(std::erf(double(x)));";
+  let scalar = "return s.erf(x);";
+  let savesOperands = [0];
+}
+def Weft_SigmoidOp : Weft_UnaryOp<"sigmoid", Weft_FloatTensor, InFile> {
+  let summary = "1 / (1 + exp(-x))";
+  let reference = "return T(1.0 / (1.0 + std::exp(-double(x))));";
+  let scalar = "return s.sigmoid(x);";
+  let savesResults = [0];
+}
+def Weft_ReluOp : Weft_UnaryOp<"relu", Weft_NumericTensor, InFile> {
+  let summary = "max(x, 0); NaN stays NaN, the derivative at 0 is 0";
+  let reference = "return x > T(0) || x != x ? x : T(0);";
+  let scalar = "return s.relu(x);";
+  let savesResults = [0];
+}
+def Weft_NotOp : Weft_UnaryOp<"not", Weft_BoolTensor, NotDifferentiable<"bool has no derivative">> {
+  let summary = "the logical complement of a bool tensor";
+  let reference = "return T(!x);";
+  let scalar = "return s.logicalNot(x);";
+}
+def Weft_GeluOp : Weft_UnaryOp<"gelu", Weft_FloatTensor, InFile> {
+  let summary = "the Gaussian error linear unit (Hendrycks and Gimpel 2016), x * Phi(x)";
+  let description = [{
+    Exact: `0.5 * x * (1 + erf(x / sqrt(2)))`. With `tanh_approximation`: `0.5 * x * (1 + tanh(sqrt(2/pi) * (x + 0.044715 * x^3)))`.
+  }];
+  let arguments = (ins Weft_FloatTensor:$input, DefaultValuedAttr<BoolAttr, "false">:$tanh_approximation);
+  let reference = "return T(::weft::ir::gelu(double(x), getTanhApproximation()));";
+  let scalar = "return s.gelu(x, getTanhApproximation());";
+  let savesOperands = [0];
+  let frontend = Handwritten;
+}
+
+//===-- Binary --------------------------------------------------------------------------------===//
+
+def Weft_AddOp : Weft_BinaryOp<"add", Weft_NumericTensor, Inline<"ctx.grad(0, ctx.g()); ctx.grad(1, ctx.g()); return ::mlir::success();">> {
+  let summary = "the sum; integers wrap";
+  let reference = "return ::weft::ir::wrapping_add(x, y);";
+  let scalar = "return s.add(x, y);";
+}
+def Weft_SubOp : Weft_BinaryOp<"sub", Weft_NumericTensor, Inline<"ctx.grad(0, ctx.g()); ctx.grad(1, -ctx.g()); return ::mlir::success();">> {
+  let summary = "the difference; integers wrap";
+  let reference = "return ::weft::ir::wrapping_sub(x, y);";
+  let scalar = "return s.sub(x, y);";
+}
+def Weft_MulOp : Weft_BinaryOp<"mul", Weft_NumericTensor, InFile> {
+  let summary = "the product; integers wrap";
+  let reference = "return ::weft::ir::wrapping_mul(x, y);";
+  let scalar = "return s.mul(x, y);";
+  let savesOperands = [0, 1];
+}
+def Weft_DivOp : Weft_BinaryOp<"div", Weft_NumericTensor, InFile> {
+  let summary = "the quotient; integers round towards zero, an integer division by zero gives 0";
+  let reference = "return ::weft::ir::quotient(x, y);";
+  let scalar = "return s.div(x, y);";
+  let savesOperands = [1];
+  let savesResults = [0];
+}
+def Weft_PowOp : Weft_BinaryOp<"pow", Weft_FloatTensor, InFile> {
+  let summary = "x to the power of y, as C's pow";
+  let reference = "return T(std::pow(double(x), double(y)));";
+  let scalar = "return s.pow(x, y);";
+  let savesOperands = [0, 1];
+  let savesResults = [0];
+  let specialize = [1];
+}
+def Weft_MinimumOp : Weft_BinaryOp<"minimum", Weft_NumericTensor, InFile> {
+  let summary = "the smaller element, NaN if one is NaN; ties share the derivative equally";
+  let reference = "return x != x ? x : (y != y ? y : (y < x ? y : x));";
+  let scalar = "return s.minimum(x, y);";
+  let savesOperands = [0, 1];
+}
+def Weft_MaximumOp : Weft_BinaryOp<"maximum", Weft_NumericTensor, InFile> {
+  let summary = "the larger element, NaN if one is NaN; ties share the derivative equally";
+  let reference = "return x != x ? x : (y != y ? y : (y > x ? y : x));";
+  let scalar = "return s.maximum(x, y);";
+  let savesOperands = [0, 1];
+}
+def Weft_AndOp : Weft_BinaryOp<"and", AnyTypeOf<[Weft_BoolTensor, RankedTensorOf<[Weft_Int]>]>, NotDifferentiable<"bool and integers have no derivative">> {
+  let summary = "the logical (bool) or bitwise (integer) and";
+  let reference = "return T(::weft::ir::bit_and(x, y));";
+  let scalar = "return s.bitAnd(x, y);";
+}
+def Weft_OrOp : Weft_BinaryOp<"or", AnyTypeOf<[Weft_BoolTensor, RankedTensorOf<[Weft_Int]>]>, NotDifferentiable<"bool and integers have no derivative">> {
+  let summary = "the logical (bool) or bitwise (integer) or";
+  let reference = "return T(::weft::ir::bit_or(x, y));";
+  let scalar = "return s.bitOr(x, y);";
+}
+
+//===-- Others --------------------------------------------------------------------------------===//
+
+def Weft_Direction : I32EnumAttr<"Direction", "a comparison", [
+    I32EnumAttrCase<"eq", 0>, I32EnumAttrCase<"ne", 1>, I32EnumAttrCase<"lt", 2>,
+    I32EnumAttrCase<"le", 3>, I32EnumAttrCase<"gt", 4>, I32EnumAttrCase<"ge", 5>]> {
+  let cppNamespace = "::weft::ir";
+}
+
+def Weft_CompareOp : Weft_ElementwiseOp<"compare", NotDifferentiable<"a comparison is constant almost everywhere">,
+                                        [SameTypeOperands, DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+  let summary = "compares the elements of two tensors; NaN compares as IEEE 754 says";
+  let arguments = (ins Weft_Direction:$direction, Weft_Tensor:$lhs, Weft_Tensor:$rhs);
+  let results = (outs Weft_BoolTensor:$result);
+  let assemblyFormat = "$direction $lhs `,` $rhs attr-dict `:` type($lhs)";
+}
+def Weft_SelectOp : Weft_ElementwiseOp<"select", InFile, [AllTypesMatch<["on_true", "on_false", "result"]>,
+    TypesMatchWith<"the condition has the shape of the result", "on_true", "condition",
+                   "::weft::ir::withElementType($_self, ::mlir::IntegerType::get($_self.getContext(), 1))">]> {
+  let summary = "on_true where the condition holds, else on_false";
+  let arguments = (ins Weft_BoolTensor:$condition, Weft_Tensor:$on_true, Weft_Tensor:$on_false);
+  let results = (outs Weft_Tensor:$result);
+  let assemblyFormat = "$condition `,` $on_true `,` $on_false attr-dict `:` type($on_true)";
+  let savesOperands = [0];
+}
+def Weft_CastOp : Weft_ElementwiseOp<"cast", InFile, [SameOperandsAndResultShape]> {
+  let summary = "converts the element type";
+  let description = [{
+    Float to integer rounds towards zero and saturates (NaN gives 0); integers wrap; anything but 0 is `true`; between floats it rounds to nearest even.
+  }];
+  let arguments = (ins Weft_Tensor:$input);
+  let results = (outs Weft_Tensor:$result);
+  let assemblyFormat = "$input attr-dict `:` type($input) `to` type($result)";
+}
+
+#endif

@@ -1,0 +1,164 @@
+// What the rules of op records are written with: the contexts of differentiation and evaluation, and small helpers.
+#pragma once
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/OperationSupport.h"
+#include "mlir/IR/Value.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
+
+namespace weft::ir {
+
+enum class Kind { Creation, Elementwise, Movement, Reduction, Contraction, Indexing, Random, Composite, Structure };
+enum class RuleKind { Derivative, Evaluation, Decomposition, Lowering, Batching };
+
+bool isRandomState(mlir::Type type);
+// `type` with another element type.
+mlir::Type withElementType(mlir::Type type, mlir::Type element);
+
+// A value together with the place where ops on it are built, so that rules read like formulas. Binary operators need operands
+// of one type, or a number, which becomes a splat constant of the other side's type.
+class Val {
+public:
+  Val() = default;
+  Val(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value) : builder_(&builder), loc_(loc), value_(value) {}
+
+  explicit operator bool() const { return static_cast<bool>(value_); }
+  operator mlir::Value() const { return value_; }
+  mlir::Value value() const { return value_; }
+  mlir::RankedTensorType type() const { return mlir::cast<mlir::RankedTensorType>(value_.getType()); }
+  llvm::ArrayRef<int64_t> shape() const { return type().getShape(); }
+  int64_t rank() const { return type().getRank(); }
+  mlir::OpBuilder &builder() const { return *builder_; }
+  mlir::Location loc() const { return *loc_; }
+  // Another value, built at the same place.
+  Val at(mlir::Value value) const { return Val(*builder_, *loc_, value); }
+  // A splat constant of this value's shape and element type, or of another shape.
+  Val constant(double number) const;
+  Val constant(double number, llvm::ArrayRef<int64_t> shape) const;
+
+private:
+  mlir::OpBuilder *builder_ = nullptr;
+  std::optional<mlir::Location> loc_;
+  mlir::Value value_;
+};
+
+Val operator+(Val a, Val b);
+Val operator-(Val a, Val b);
+Val operator*(Val a, Val b);
+Val operator/(Val a, Val b);
+Val operator-(Val a);
+Val operator+(Val a, double b);
+Val operator-(Val a, double b);
+Val operator-(double a, Val b);
+Val operator*(Val a, double b);
+Val operator*(double a, Val b);
+Val operator/(Val a, double b);
+Val operator/(double a, Val b);
+
+Val exp(Val x);
+Val log(Val x);
+Val sqrt(Val x);
+Val rsqrt(Val x);
+Val tanh(Val x);
+Val erf(Val x);
+Val maximum(Val a, Val b);
+// direction: "eq", "ne", "lt", "le", "gt" or "ge"; the result is bool.
+Val compare(llvm::StringRef direction, Val a, Val b);
+Val select(Val condition, Val onTrue, Val onFalse);
+Val cast(Val x, mlir::Type element);
+Val reshape(Val x, llvm::ArrayRef<int64_t> shape);
+Val broadcast(Val x, llvm::ArrayRef<int64_t> shape);  // numpy's rule, dims align at the end
+Val transpose(Val x, llvm::ArrayRef<int64_t> permutation);
+Val sum(Val x, llvm::ArrayRef<int64_t> dims, bool keepdim = false);
+Val max(Val x, llvm::ArrayRef<int64_t> dims, bool keepdim = false);
+Val matmul(Val a, Val b, bool transposeA = false, bool transposeB = false);
+Val iota(Val like, llvm::ArrayRef<int64_t> shape, int64_t dim, mlir::Type element);
+// Sums x to `shape`, from which it was broadcast.
+Val sumTo(Val x, llvm::ArrayRef<int64_t> shape);
+
+// What a derivative rule sees: properties, the types of operands and results, the saved values, the cotangents. Never an op in
+// place: the same rule serves the recorder's backward and the weft-differentiate pass.
+class GradContext {
+public:
+  // properties: of the op's own Properties type. operands and results: null where the record does not save them.
+  // cotangents: null where none arrived (zero). needs: which operands want a gradient.
+  GradContext(mlir::OpBuilder &builder, mlir::Location loc, mlir::OperationName name, mlir::OpaqueProperties properties,
+              mlir::TypeRange operandTypes, mlir::TypeRange resultTypes, llvm::ArrayRef<mlir::Value> operands,
+              llvm::ArrayRef<mlir::Value> results, llvm::ArrayRef<mlir::Value> cotangents, llvm::ArrayRef<bool> needs);
+
+  // The op's properties: ctx.properties<MatmulOp>().transpose_lhs ...
+  template <typename Op> const typename Op::Properties &properties() const {
+    return *properties_.as<const typename Op::Properties *>();
+  }
+  int64_t numOperands() const { return operandTypes_.size(); }
+  mlir::RankedTensorType operandType(int64_t i) const { return mlir::cast<mlir::RankedTensorType>(operandTypes_[i]); }
+  mlir::RankedTensorType resultType(int64_t i) const { return mlir::cast<mlir::RankedTensorType>(resultTypes_[i]); }
+  // The saved value of an operand or a result; reading one that the record does not save is a fatal error in the rule.
+  Val operand(int64_t i) const;
+  Val result(int64_t i) const;
+  // The cotangent of result i, a zero constant where none arrived; hasG says which.
+  Val g(int64_t i = 0) const;
+  bool hasG(int64_t i) const { return static_cast<bool>(cotangents_[i]); }
+  bool needs(int64_t i) const { return needs_[i]; }
+  // Sets the gradient of operand i; ignored where none is needed.
+  void grad(int64_t i, Val value);
+
+  mlir::OpBuilder &builder() const { return builder_; }
+  mlir::Location loc() const { return loc_; }
+  Val at(mlir::Value value) const { return Val(builder_, loc_, value); }
+  // Reports that the op `name` has no derivative.
+  mlir::LogicalResult noRule(llvm::StringRef name, llvm::StringRef reason) const;
+
+  // After the rule ran: one value an operand, null where no gradient was needed or set.
+  llvm::ArrayRef<mlir::Value> gradients() const { return gradients_; }
+
+private:
+  mlir::OpBuilder &builder_;
+  mlir::Location loc_;
+  mlir::OperationName name_;
+  mlir::OpaqueProperties properties_;
+  llvm::SmallVector<mlir::Type, 4> operandTypes_, resultTypes_;
+  llvm::SmallVector<mlir::Value, 4> operands_, results_, cotangents_, gradients_;
+  llvm::SmallVector<bool, 4> needs_;
+};
+
+// Emits scalar arith and math ops; picks the float or integer form by type. All elementwise records lower through it. Functions
+// that the machine does not have (exp, tanh, ...) become math ops, which compiler/math expands.
+class ScalarEmitter {
+public:
+  ScalarEmitter(mlir::OpBuilder &builder, mlir::Location loc) : b_(builder), loc_(loc) {}
+  mlir::Value constant(mlir::Type type, double value);
+  mlir::Value neg(mlir::Value x);
+  mlir::Value abs(mlir::Value x);
+  mlir::Value exp(mlir::Value x);
+  mlir::Value log(mlir::Value x);
+  mlir::Value sqrt(mlir::Value x);
+  mlir::Value rsqrt(mlir::Value x);
+  mlir::Value tanh(mlir::Value x);
+  mlir::Value erf(mlir::Value x);
+  mlir::Value sigmoid(mlir::Value x);
+  mlir::Value relu(mlir::Value x);
+  mlir::Value gelu(mlir::Value x, bool tanhApproximation);
+  mlir::Value logicalNot(mlir::Value x);
+  mlir::Value add(mlir::Value x, mlir::Value y);
+  mlir::Value sub(mlir::Value x, mlir::Value y);
+  mlir::Value mul(mlir::Value x, mlir::Value y);
+  mlir::Value div(mlir::Value x, mlir::Value y);
+  mlir::Value pow(mlir::Value x, mlir::Value y);
+  mlir::Value minimum(mlir::Value x, mlir::Value y);
+  mlir::Value maximum(mlir::Value x, mlir::Value y);
+  mlir::Value bitAnd(mlir::Value x, mlir::Value y);
+  mlir::Value bitOr(mlir::Value x, mlir::Value y);
+  mlir::Value cast(mlir::Value x, mlir::Type to);
+
+private:
+  mlir::OpBuilder &b_;
+  mlir::Location loc_;
+};
+
+// The linalg form of an elementwise op: one linalg.generic with identity maps around emitScalar.
+mlir::FailureOr<llvm::SmallVector<mlir::Value>> lowerElementwise(mlir::OpBuilder &b, mlir::Operation *op, mlir::ValueRange operands);
+
+} // namespace weft::ir

@@ -1,0 +1,266 @@
+// Creation, movement, reduction, contraction, indexing and random ops, composites and structure.
+#ifndef WEFT_TENSOR_OPS
+#define WEFT_TENSOR_OPS
+
+include "dialects/weft/ir/WeftBase.td"
+
+defvar Infer = DeclareOpInterfaceMethods<InferTypeOpInterface>;
+defvar Primitive = NotApplicable<"a primitive">;
+
+//===-- Creation ------------------------------------------------------------------------------===//
+
+def Weft_ConstantOp : Weft_Op<"constant", CreationKind, NotDifferentiable<"it has no operands">, InFile, Primitive, InFile, NoBatching,
+                              [Pure, ConstantLike, AllTypesMatch<["value", "result"]>]> {
+  let summary = "a constant tensor";
+  let arguments = (ins ElementsAttr:$value);
+  let results = (outs Weft_Tensor:$result);
+  let assemblyFormat = "attr-dict $value";
+  let hasFolder = 1;
+  let frontend = Internal;
+}
+def Weft_IotaOp : Weft_Op<"iota", CreationKind, NotDifferentiable<"it has no operands">, InFile, Primitive, InFile, NoBatching, [Pure]> {
+  let summary = "the index along one dimension: 0, 1, 2, ...";
+  let arguments = (ins I64Attr:$dim);
+  let results = (outs Weft_NumericTensor:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+//===-- Movement ------------------------------------------------------------------------------===//
+
+def Weft_ReshapeOp : Weft_Op<"reshape", MovementKind, InFile, InFile, Primitive, InFile, NoBatching, [Pure]> {
+  let summary = "the same elements in row-major order under another shape";
+  let arguments = (ins Weft_Tensor:$input);
+  let results = (outs Weft_Tensor:$result);
+  let assemblyFormat = "$input attr-dict `:` type($input) `to` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+def Weft_TransposeOp : Weft_Op<"transpose", MovementKind, InFile, InFile, Primitive, InFile, NoBatching, [Pure, Infer]> {
+  let summary = "permutes the dimensions: result dim i is input dim permutation[i]";
+  let arguments = (ins Weft_Tensor:$input, DenseI64ArrayAttr:$permutation);
+  let results = (outs Weft_Tensor:$result);
+  let assemblyFormat = "$input `,` $permutation attr-dict `:` type($input)";
+  let hasFolder = 1;
+}
+def Weft_BroadcastOp : Weft_Op<"broadcast", MovementKind, InFile, InFile, Primitive, InFile, NoBatching, [Pure]> {
+  let summary = "repeats the input to the result's shape; dimensions align at the end, as in numpy";
+  let arguments = (ins Weft_Tensor:$input);
+  let results = (outs Weft_Tensor:$result);
+  let assemblyFormat = "$input attr-dict `:` type($input) `to` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+def Weft_SliceOp : Weft_Op<"slice", MovementKind, InFile, InFile, Primitive, InFile, NoBatching, [Pure, Infer]> {
+  let summary = "elements start, start+step, ... below limit, in each dimension; a negative step walks down from start to above limit";
+  let arguments = (ins Weft_Tensor:$input, DenseI64ArrayAttr:$starts, DenseI64ArrayAttr:$limits, DenseI64ArrayAttr:$steps);
+  let results = (outs Weft_Tensor:$result);
+  let assemblyFormat = "$input `[` $starts `:` $limits `:` $steps `]` attr-dict `:` type($input)";
+}
+def Weft_InsertSliceOp : Weft_Op<"insert_slice", MovementKind, InFile, InFile, Primitive, InFile, NoBatching,
+                                 [Pure, AllTypesMatch<["base", "result"]>]> {
+  let summary = "base with the elements that weft.slice with these starts and steps would read replaced by update's";
+  let arguments = (ins Weft_Tensor:$base, Weft_Tensor:$update, DenseI64ArrayAttr:$starts, DenseI64ArrayAttr:$steps);
+  let results = (outs Weft_Tensor:$result);
+  let assemblyFormat = "$update `into` $base `[` $starts `:` $steps `]` attr-dict `:` type($update) `into` type($base)";
+  let hasVerifier = 1;
+}
+def Weft_ConcatOp : Weft_Op<"concat", MovementKind, InFile, InFile, Primitive, InFile, NoBatching, [Pure, Infer]> {
+  let summary = "the inputs one after another along a dimension";
+  let arguments = (ins Variadic<Weft_Tensor>:$inputs, I64Attr:$dim);
+  let results = (outs Weft_Tensor:$result);
+  let assemblyFormat = "$inputs `,` `dim` `=` $dim attr-dict `:` type($inputs)";
+}
+
+//===-- Reduction -----------------------------------------------------------------------------===//
+// The reduced dimensions vanish; keepdim is a reshape. dims are sorted and distinct.
+
+class Weft_ReduceOp<string mnemonic, Type type, Rule derivative, Rule decomposition, Rule lowering>
+    : Weft_Op<mnemonic, ReductionKind, derivative, InFile, decomposition, lowering, NoBatching, [Pure, Infer]> {
+  let arguments = (ins type:$input, DenseI64ArrayAttr:$dims);
+  let results = (outs type:$result);
+  let assemblyFormat = "$input `,` `dims` `=` $dims attr-dict `:` type($input)";
+}
+def Weft_ReduceSumOp : Weft_ReduceOp<"reduce_sum", Weft_NumericTensor, InFile, Primitive, InFile> {
+  let summary = "the sum over dims; an empty sum is 0";
+}
+def Weft_ReduceMaxOp : Weft_ReduceOp<"reduce_max", Weft_NumericTensor, InFile, Primitive, InFile> {
+  let summary = "the largest element over dims, NaN if one is NaN; ties share the derivative equally";
+  let savesOperands = [0];
+  let savesResults = [0];
+}
+def Weft_ReduceMeanOp : Weft_ReduceOp<"reduce_mean", Weft_FloatTensor, InFile, InFile, ByDecomposition> {
+  let summary = "the mean over dims; an empty mean is NaN";
+}
+
+//===-- Contraction ---------------------------------------------------------------------------===//
+
+def Weft_MatmulOp : Weft_Op<"matmul", ContractionKind, InFile, InFile, Primitive, InFile, NoBatching, [Pure, Infer]> {
+  let summary = "the matrix product of the last two dimensions; leading dimensions broadcast as in numpy; either side may be read transposed";
+  let arguments = (ins Weft_NumericTensor:$lhs, Weft_NumericTensor:$rhs,
+                       DefaultValuedAttr<BoolAttr, "false">:$transpose_lhs, DefaultValuedAttr<BoolAttr, "false">:$transpose_rhs);
+  let results = (outs Weft_NumericTensor:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs)";
+  let savesOperands = [0, 1];
+}
+
+//===-- Indexing ------------------------------------------------------------------------------===//
+// An index outside [-size, size) is an error when the program runs; negative ones count from the end.
+
+def Weft_IndexSelectOp : Weft_Op<"index_select", IndexingKind, InFile, InFile, Primitive, InFile, NoBatching, [Pure, Infer]> {
+  let summary = "numpy's take: input[..., indices, ...] at dim; the result has the dims of indices in dim's place";
+  let arguments = (ins Weft_Tensor:$input, Weft_IndexTensor:$indices, I64Attr:$dim);
+  let results = (outs Weft_Tensor:$result);
+  let assemblyFormat = "$input `,` $indices `,` `dim` `=` $dim attr-dict `:` type($input) `,` type($indices)";
+  let savesOperands = [1];
+}
+def Weft_IndexAddOp : Weft_Op<"index_add", IndexingKind, InFile, InFile, Primitive, InFile, NoBatching,
+                              [Pure, AllTypesMatch<["base", "result"]>]> {
+  let summary = "base with source's slices added at the indices; the counterpart of index_select; repeats add up, in order";
+  let arguments = (ins Weft_NumericTensor:$base, Weft_IndexTensor:$indices, Weft_NumericTensor:$source, I64Attr:$dim);
+  let results = (outs Weft_NumericTensor:$result);
+  let assemblyFormat = "$base `,` $indices `,` $source `,` `dim` `=` $dim attr-dict `:` type($base) `,` type($indices) `,` type($source)";
+  let hasVerifier = 1;
+  let savesOperands = [1];
+}
+def Weft_GatherOp : Weft_Op<"gather", IndexingKind, InFile, InFile, Primitive, InFile, NoBatching, [Pure, Infer]> {
+  let summary = "PyTorch's gather: result[i][j] = input[indices[i][j]][j] for dim 0; indices has the rank of input";
+  let arguments = (ins Weft_Tensor:$input, Weft_IndexTensor:$indices, I64Attr:$dim);
+  let results = (outs Weft_Tensor:$result);
+  let assemblyFormat = "$input `,` $indices `,` `dim` `=` $dim attr-dict `:` type($input) `,` type($indices)";
+  let savesOperands = [1];
+}
+def Weft_ScatterAddOp : Weft_Op<"scatter_add", IndexingKind, InFile, InFile, Primitive, InFile, NoBatching,
+                                [Pure, AllTypesMatch<["base", "result"]>]> {
+  let summary = "PyTorch's scatter_add: base[indices[i][j]][j] += source[i][j] for dim 0; repeats add up, in order";
+  let arguments = (ins Weft_NumericTensor:$base, Weft_IndexTensor:$indices, Weft_NumericTensor:$source, I64Attr:$dim);
+  let results = (outs Weft_NumericTensor:$result);
+  let assemblyFormat = "$base `,` $indices `,` $source `,` `dim` `=` $dim attr-dict `:` type($base) `,` type($indices) `,` type($source)";
+  let hasVerifier = 1;
+  let savesOperands = [1];
+}
+
+//===-- Random --------------------------------------------------------------------------------===//
+// Philox 4x32-10 (Salmon et al. 2011). state is {key, counter}. Element i of the row-major result comes from block
+// counter + offset + (i / 64) * 16 + i % 16 and is its word (i / 16) % 4: 64 neighbours are four vectors of 16 blocks,
+// whatever the vector width or the number of threads. A tensor of n elements takes (n + 63) / 64 * 16 blocks.
+
+def Weft_RandomUniformOp : Weft_Op<"random_uniform", RandomKind, NotDifferentiable<"a sample does not depend on its state smoothly">, InFile, Primitive, InFile, NoBatching, [Pure]> {
+  let summary = "samples uniform over [0, 1): (word >> 8) * 2^-24, in f64 as well";
+  let arguments = (ins Weft_RandomState:$state, DefaultValuedAttr<I64Attr, "0">:$offset);
+  let results = (outs Weft_FloatTensor:$result);
+  let assemblyFormat = "$state attr-dict `:` type($result)";
+}
+def Weft_RandomNormalOp : Weft_Op<"random_normal", RandomKind, NotDifferentiable<"a sample does not depend on its state smoothly">, InFile, InFile, ByDecomposition, NoBatching, [Pure]> {
+  let summary = "samples of the standard normal distribution, by Box and Muller's transform of two uniform streams";
+  let description = [{
+    With u1 = 1 - random_uniform(state, offset), u2 = random_uniform(state, offset + blocks of the tensor): sqrt(-2 log u1) * cos(2 pi u2).
+    Takes twice the blocks of random_uniform.
+  }];
+  let arguments = (ins Weft_RandomState:$state, DefaultValuedAttr<I64Attr, "0">:$offset);
+  let results = (outs Weft_FloatTensor:$result);
+  let assemblyFormat = "$state attr-dict `:` type($result)";
+}
+def Weft_RandomAdvanceOp : Weft_Op<"random_advance", RandomKind, NotDifferentiable<"integers have no derivative">, InFile, Primitive, InFile, NoBatching,
+                                   [Pure, AllTypesMatch<["state", "result"]>]> {
+  let summary = "the state with its counter moved on by amount blocks";
+  let arguments = (ins Weft_RandomState:$state, I64Attr:$amount);
+  let results = (outs Weft_RandomState:$result);
+  let assemblyFormat = "$state `,` $amount attr-dict `:` type($state)";
+}
+
+//===-- Composites ----------------------------------------------------------------------------===//
+
+class Weft_SoftmaxLikeOp<string mnemonic> : Weft_Op<mnemonic, CompositeKind, InFile, InFile, InFile, ByDecomposition, NoBatching, [Pure, SameOperandsAndResultType]> {
+  let arguments = (ins Weft_FloatTensor:$input, I64Attr:$dim);
+  let results = (outs Weft_FloatTensor:$result);
+  let assemblyFormat = "$input `,` `dim` `=` $dim attr-dict `:` type($input)";
+  let hasVerifier = 1;
+  let savesResults = [0];
+}
+def Weft_SoftmaxOp : Weft_SoftmaxLikeOp<"softmax"> { let summary = "exp(x - max) / sum(exp(x - max)) along dim"; }
+def Weft_LogSoftmaxOp : Weft_SoftmaxLikeOp<"log_softmax"> { let summary = "x - max - log(sum(exp(x - max))) along dim"; }
+def Weft_LayerNormOp : Weft_Op<"layer_norm", CompositeKind, InFile, InFile, InFile, ByDecomposition, NoBatching, [Pure, AttrSizedOperandSegments, Infer]> {
+  let summary = "(x - mean) * rstd * weight + bias over the last normalized_rank dims (Ba et al. 2016)";
+  let description = [{mean and rstd = 1 / sqrt(var + eps) are over the normalized dims, with the biased variance; they are results for the derivative's sake.}];
+  let arguments = (ins Weft_FloatTensor:$input, Optional<Weft_FloatTensor>:$weight, Optional<Weft_FloatTensor>:$bias,
+                       I64Attr:$normalized_rank, F64Attr:$eps);
+  let results = (outs Weft_FloatTensor:$result, Weft_FloatTensor:$mean, Weft_FloatTensor:$rstd);
+  let savesOperands = [0, 1];
+  let savesResults = [1, 2];
+  let assemblyFormat = "$input (`weight` $weight^)? (`bias` $bias^)? attr-dict `:` functional-type(operands, results)";
+}
+def Weft_AttentionOp : Weft_Op<"attention", CompositeKind, InFile, InFile, InFile, ByDecomposition, NoBatching, [Pure, Infer]> {
+  let summary = "softmax(scale * query key^T + mask) value, over the last two dims (Vaswani et al. 2017)";
+  let description = [{
+    query: [..., Tq, D], key: [..., Tk, D], value: [..., Tk, Dv]; mask broadcasts to [..., Tq, Tk]: bool (false leaves out) or float (added).
+    With `causal`, query i sees keys up to i + Tk - Tq. A row that sees nothing is 0. log_sum_exp [..., Tq] is for the derivative.
+  }];
+  let arguments = (ins Weft_FloatTensor:$query, Weft_FloatTensor:$key, Weft_FloatTensor:$value, Optional<Weft_Tensor>:$mask,
+                       DefaultValuedAttr<BoolAttr, "false">:$causal, F64Attr:$scale);
+  let results = (outs Weft_FloatTensor:$result, Weft_FloatTensor:$log_sum_exp);
+  let assemblyFormat = "$query `,` $key `,` $value (`mask` $mask^)? attr-dict `:` functional-type(operands, results)";
+  let savesOperands = [0, 1, 2, 3];
+  let savesResults = [0, 1];
+}
+def Weft_CrossEntropyOp : Weft_Op<"cross_entropy", CompositeKind, InFile, InFile, InFile, ByDecomposition, NoBatching, [Pure, Infer]> {
+  let summary = "-log_softmax(logits)[target], for each row; a row whose target is ignore_index gives 0";
+  let description = [{logits: [..., C]; targets: [...], integer; loss and log_sum_exp: [...].}];
+  let arguments = (ins Weft_FloatTensor:$logits, Weft_IndexTensor:$targets, DefaultValuedAttr<I64Attr, "-100">:$ignore_index);
+  let results = (outs Weft_FloatTensor:$loss, Weft_FloatTensor:$log_sum_exp);
+  let assemblyFormat = "$logits `,` $targets attr-dict `:` type($logits) `,` type($targets)";
+  let savesOperands = [0, 1];
+  let savesResults = [1];
+}
+def Weft_DropoutOp : Weft_Op<"dropout", CompositeKind, InFile, InFile, InFile, ByDecomposition, NoBatching, [Pure, Infer]> {
+  let summary = "0 where a uniform sample is below rate, else x / (1 - rate) (Srivastava et al. 2014); keep says which";
+  let arguments = (ins Weft_FloatTensor:$input, Weft_RandomState:$state, F64Attr:$rate, DefaultValuedAttr<I64Attr, "0">:$offset);
+  let results = (outs Weft_FloatTensor:$result, Weft_BoolTensor:$keep);
+  let assemblyFormat = "$input `,` $state attr-dict `:` type($input)";
+  let savesResults = [1];
+}
+
+//===-- Structure -----------------------------------------------------------------------------===//
+
+def Weft_LeafOp : Weft_Op<"leaf", StructureKind, NotDifferentiable<"it has no operands">, NotApplicable<"its value is the recorder's">, Primitive,
+                          NotApplicable<"slices turn it into an argument">, NoBatching, []> {
+  let summary = "a value that the recorder holds: a buffer in memory or in flight, or a scalar";
+  let results = (outs Weft_Tensor:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+  let frontend = Internal;
+}
+def Weft_FusionOp : Weft_Op<"fusion", StructureKind, NotDifferentiable<"derivatives are expanded before fusion">, InFile, Primitive,
+                            NotApplicable<"codegen lowers the ops of its body">, NoBatching,
+                            [Pure, IsolatedFromAbove, SingleBlockImplicitTerminator<"YieldOp">]> {
+  let summary = "ops that become one kernel";
+  let description = [{The body's arguments are the operands; what it yields are the results.}];
+  let arguments = (ins Variadic<Weft_Tensor>:$inputs);
+  let results = (outs Variadic<Weft_Tensor>:$outputs);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let frontend = Internal;
+}
+def Weft_YieldOp : Weft_Op<"yield", StructureKind, NotApplicable<"a terminator">, NotApplicable<"a terminator">, Primitive,
+                           NotApplicable<"a terminator">, NoBatching, [Pure, Terminator, ParentOneOf<["FusionOp", "ProviderCallOp"]>]> {
+  let summary = "the results of the region";
+  let arguments = (ins Variadic<Weft_Tensor>:$values);
+  let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
+  let frontend = Internal;
+}
+def Weft_ProviderCallOp : Weft_Op<"provider_call", StructureKind, NotDifferentiable<"derivatives are expanded before claiming">,
+                                  InFile, Primitive, NotApplicable<"a library runs it">, NoBatching, [Pure, IsolatedFromAbove, SingleBlockImplicitTerminator<"YieldOp">]> {
+  let summary = "ops that a provider (a vendor library) claimed";
+  let description = [{
+    `callee` names the runtime's library entry, such as "onednn.matmul"; `config` is its configuration. The body holds the claimed ops,
+    as in weft.fusion, so that what the call must compute stays in the IR.
+  }];
+  let arguments = (ins Variadic<Weft_Tensor>:$inputs, StrAttr:$callee, DictionaryAttr:$config);
+  let results = (outs Variadic<Weft_Tensor>:$outputs);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let frontend = Internal;
+}
+
+#endif

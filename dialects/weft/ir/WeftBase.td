@@ -1,0 +1,131 @@
+// The weft dialect, the rules that every op record carries, and the base classes of op records.
+#ifndef WEFT_BASE
+#define WEFT_BASE
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "dialects/weft/ir/WeftInterfaces.td"
+
+def Weft_Dialect : Dialect {
+  let name = "weft";
+  let cppNamespace = "::weft::ir";
+  let summary = "Tensor programs as pure dataflow graphs.";
+  let description = [{
+    Ops on ranked tensors with static or named symbolic dims. Everything is pure; broadcasting and dtype
+    conversion are explicit ops (`weft.broadcast`, `weft.cast`), so that each rule of an op sees one shape and one dtype.
+  }];
+  let hasConstantMaterializer = 1;
+  let dependentDialects = ["::mlir::func::FuncDialect"];
+}
+
+//===-- Types ---------------------------------------------------------------------------------===//
+
+def Weft_Float : AnyTypeOf<[F32, F64, BF16, F16]>;
+def Weft_Int : AnyTypeOf<[I32, I64, I8, I16, UI8]>;
+def Weft_Bool : TypeAlias<I1, "bool">;
+def Weft_Numeric : AnyTypeOf<[Weft_Float, Weft_Int]>;
+def Weft_Element : AnyTypeOf<[Weft_Float, Weft_Int, I1]>;
+
+def Weft_FloatTensor : RankedTensorOf<[Weft_Float]>;
+def Weft_NumericTensor : RankedTensorOf<[Weft_Numeric]>;
+def Weft_IndexTensor : RankedTensorOf<[I32, I64]>;
+def Weft_BoolTensor : RankedTensorOf<[I1]>;
+def Weft_Tensor : RankedTensorOf<[Weft_Element]>;
+// The state of a random generator: {key, counter}.
+def Weft_RandomState
+    : Type<CPred<"::weft::ir::isRandomState($_self)">, "a random state, tensor<2xi64>", "::mlir::RankedTensorType">,
+      BuildableType<"::mlir::RankedTensorType::get({2}, $_builder.getI64Type())">;
+
+//===-- Rules ---------------------------------------------------------------------------------===//
+// Each op record states, for each interface, how the rule is given. A field that stays unset fails the build
+// (tools/opgen checks every record).
+
+class Rule<string kind_, string text_> {
+  string kind = kind_;
+  string text = text_;
+}
+class Inline<string body> : Rule<"inline", body>;              // the body of the C++ function, in the record
+def InFile : Rule<"file", "">;                                 // the C++ function stands in the file of the op's group
+class Deferred<string reason> : Rule<"deferred", reason>;      // can be built, is not built yet
+class NotApplicable<string reason> : Rule<"none", reason>;     // cannot exist
+class NotDifferentiable<string reason> : Rule<"none", reason>; // has no derivative
+// The op is rewritten to other ops by its decomposition before this rule is needed.
+def ByDecomposition : Rule<"decomposition", "through its decomposition">;
+
+// What an op is to fusion and planning.
+class OpKind<string name_> { string name = name_; }
+def CreationKind : OpKind<"Creation">;        // no tensor operand decides its values
+def ElementwiseKind : OpKind<"Elementwise">;  // one scalar function of the operands at the same position
+def MovementKind : OpKind<"Movement">;        // rearranges or repeats elements: broadcast, transpose, slice, ...
+def ReductionKind : OpKind<"Reduction">;
+def ContractionKind : OpKind<"Contraction">;  // matmul and its kin
+def IndexingKind : OpKind<"Indexing">;        // positions come from data: gather, scatter
+def RandomKind : OpKind<"Random">;
+def CompositeKind : OpKind<"Composite">;      // stays whole until a provider claims or decomposes it
+def StructureKind : OpKind<"Structure">;      // fusion, yield, leaf, provider_call
+
+// How the frontend offers the op. Unary and Binary functions (free, member) are generated from the record;
+// Handwritten ones stand in frontend/ops/.
+class Frontend<string kind_> { string kind = kind_; }
+def UnaryFunction : Frontend<"unary">;
+def BinaryFunction : Frontend<"binary">;    // with broadcasting and promotion
+def Handwritten : Frontend<"handwritten">;
+def Internal : Frontend<"internal">;        // made by rules and passes only
+
+class Declared<Rule rule, string method> {
+  list<string> methods = !if(!or(!eq(rule.kind, "inline"), !eq(rule.kind, "file")), [method], []<string>);
+}
+class IntList<list<int> values> { string text = !interleave(values, ", "); }
+
+// The base of all op records.
+class Weft_Op<string mnemonic, OpKind kind_, Rule derivative_, Rule evaluation_, Rule decomposition_, Rule lowering_,
+              Rule batching_, list<Trait> traits = []>
+    : Op<Weft_Dialect, mnemonic, !listconcat(traits, [
+        DeclareOpInterfaceMethods<Weft_OpInterface, !listconcat(
+            Declared<derivative_, "differentiate">.methods, Declared<evaluation_, "evaluate">.methods,
+            Declared<decomposition_, "decompose">.methods, Declared<lowering_, "lowerToLinalg">.methods,
+            ["kind", "savedOperands", "savedResults", "specializedOperands", "missingRule"])>])> {
+  OpKind kind = kind_;
+  Rule derivative = derivative_;
+  Rule evaluation = evaluation_;
+  Rule decomposition = decomposition_;
+  Rule lowering = lowering_;
+  Rule batching = batching_;
+  Frontend frontend = Handwritten;
+  // Which operands and results the derivative reads; reading another one is an error.
+  list<int> savesOperands = [];
+  list<int> savesResults = [];
+  // Operands whose scalar value is a constant of the program until a second value is seen.
+  list<int> specialize = [];
+
+  string ruleDefinitions = "";
+  let extraClassDeclaration = "";
+  let extraClassDefinition = !strconcat(
+    "::weft::ir::Kind $cppClass::kind() { return ::weft::ir::Kind::", kind.name, "; }\n",
+    "::llvm::ArrayRef<int64_t> $cppClass::savedOperands() { static const std::vector<int64_t> v{",
+        IntList<savesOperands>.text, "}; return v; }\n",
+    "::llvm::ArrayRef<int64_t> $cppClass::savedResults() { static const std::vector<int64_t> v{",
+        IntList<savesResults>.text, "}; return v; }\n",
+    "::llvm::ArrayRef<int64_t> $cppClass::specializedOperands() { static const std::vector<int64_t> v{",
+        IntList<specialize>.text, "}; return v; }\n",
+    "::llvm::StringRef $cppClass::missingRule(::weft::ir::RuleKind rule) {\n",
+    "  switch (rule) {\n",
+    "  case ::weft::ir::RuleKind::Derivative: return \"", !if(!or(!eq(derivative.kind, "inline"), !eq(derivative.kind, "file")), "", derivative.text), "\";\n",
+    "  case ::weft::ir::RuleKind::Evaluation: return \"", !if(!or(!eq(evaluation.kind, "inline"), !eq(evaluation.kind, "file")), "", evaluation.text), "\";\n",
+    "  case ::weft::ir::RuleKind::Decomposition: return \"", !if(!or(!eq(decomposition.kind, "inline"), !eq(decomposition.kind, "file")), "", decomposition.text), "\";\n",
+    "  case ::weft::ir::RuleKind::Lowering: return \"", !if(!or(!eq(lowering.kind, "inline"), !eq(lowering.kind, "file")), "", lowering.text), "\";\n",
+    "  case ::weft::ir::RuleKind::Batching: return \"", !if(!or(!eq(batching.kind, "inline"), !eq(batching.kind, "file")), "", batching.text), "\";\n",
+    "  }\n  return \"\";\n}\n",
+    !if(!eq(derivative.kind, "inline"), !strconcat("::mlir::LogicalResult $cppClass::differentiate(::weft::ir::GradContext &ctx) {", derivative.text, "}\n"), ""),
+    !if(!eq(decomposition.kind, "inline"), !strconcat("::mlir::FailureOr<::llvm::SmallVector<::mlir::Value>> $cppClass::decompose(::mlir::OpBuilder &b) {", decomposition.text, "}\n"), ""),
+    !if(!eq(evaluation.kind, "inline"), !strconcat("::mlir::LogicalResult $cppClass::evaluate(::weft::ir::EvalContext &ctx) {", evaluation.text, "}\n"), ""),
+    !if(!eq(lowering.kind, "inline"), !strconcat("::mlir::FailureOr<::llvm::SmallVector<::mlir::Value>> $cppClass::lowerToLinalg(::mlir::OpBuilder &b, ::mlir::ValueRange operands) {", lowering.text, "}\n"), ""),
+    ruleDefinitions);
+}
+
+defvar NoBatching = Deferred<"vmap comes with its own issue">;
+
+#endif

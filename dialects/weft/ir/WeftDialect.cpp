@@ -1,0 +1,31 @@
+#include "dialects/weft/ir/Weft.h"
+
+#include "dialects/weft/ir/WeftDialect.cpp.inc"
+#include "dialects/weft/ir/WeftEnums.cpp.inc"
+#include "dialects/weft/ir/WeftInterfaces.cpp.inc"
+
+namespace weft::ir {
+
+bool isRandomState(mlir::Type type) {
+  auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
+  return tensor && tensor.getElementType().isInteger(64) && tensor.getShape() == llvm::ArrayRef<int64_t>{2};
+}
+
+mlir::Type withElementType(mlir::Type type, mlir::Type element) {
+  return mlir::cast<mlir::RankedTensorType>(type).clone(element);
+}
+
+void WeftDialect::initialize() {
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/weft/ir/WeftOps.cpp.inc"
+      >();
+}
+
+mlir::Operation *WeftDialect::materializeConstant(mlir::OpBuilder &builder, mlir::Attribute value, mlir::Type type, mlir::Location loc) {
+  if (auto elements = mlir::dyn_cast<mlir::ElementsAttr>(value))
+    if (elements.getType() == type) return ConstantOp::create(builder, loc, elements);
+  return nullptr;
+}
+
+} // namespace weft::ir

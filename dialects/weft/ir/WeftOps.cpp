@@ -1,0 +1,5 @@
+// The generated definitions of all weft ops.
+#include "dialects/weft/ir/Weft.h"
+
+#define GET_OP_CLASSES
+#include "dialects/weft/ir/WeftOps.cpp.inc"

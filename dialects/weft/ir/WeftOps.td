@@ -1,0 +1,3 @@
+// All records of the weft dialect.
+include "dialects/weft/ir/ElementwiseOps.td"
+include "dialects/weft/ir/TensorOps.td"
