@@ -1,0 +1,70 @@
+// What compiles slices for one kind of device.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "compiler/backend/CompileOptions.h"
+#include "compiler/backend/CompileReport.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+
+namespace mlir {
+class DialectRegistry;
+class ModuleOp;
+} // namespace mlir
+
+namespace weft::runtime {
+class Executable;
+} // namespace weft::runtime
+
+namespace weft::compiler {
+
+// Thread-safe: several threads may compile at once, each with a module in a context of its own.
+class Backend {
+public:
+  virtual ~Backend() = default;
+
+  // The name it is registered under: "cpu", "reference", ...
+  virtual llvm::StringRef name() const = 0;
+  // The device whose memory its executables read and write: "cpu".
+  virtual llvm::StringRef device() const = 0;
+  // The dialects that compile() makes ops of; to be loaded into a context before it is given to compile().
+  virtual void registerDialects(mlir::DialectRegistry &registry) const = 0;
+
+  // Compiles a slice module: a func.func @main of weft ops on static shapes; args may carry weft.donatable and weft.stable. The module is
+  // consumed: what is left of it is unspecified. report may be null. Errors: InvalidArgument for a module that breaks these rules,
+  // Unimplemented for an op that the backend cannot run, with the op and its location named, Internal for a failed phase.
+  virtual absl::StatusOr<std::shared_ptr<runtime::Executable>> compile(mlir::ModuleOp module, const CompileOptions &options,
+                                                                       CompileReport *report) = 0;
+
+  // All that decides, beside the module, what compile() yields: CPU and features, versions of Weft, LLVM and libraries, the options,
+  // registered passes. Part of the key of caches. Empty: executables must not be cached on disk; whyNotCachable says why.
+  virtual std::string targetKey(const CompileOptions &options) const = 0;
+  virtual std::string whyNotCachable(const CompileOptions &options) const { return {}; }
+
+  // An executable as bytes that load() takes back, in this process or in another one with the same targetKey; nullopt when the backend
+  // cannot. load() checks whatever it is given (version, checksum, bounds) and returns DataLoss for a blob that it cannot trust.
+  virtual std::optional<std::string> serialize(const runtime::Executable &executable) const { return std::nullopt; }
+  virtual absl::StatusOr<std::shared_ptr<runtime::Executable>> load(llvm::ArrayRef<char> blob) const;
+};
+
+// The registry. All functions may be called from any thread. A backend is made at its first use and lives until the process ends.
+using BackendFactory = std::function<std::unique_ptr<Backend>()>;
+// AlreadyExists when the name is taken.
+absl::Status registerBackend(llvm::StringRef name, BackendFactory factory);
+// NotFound, with the known names, when there is none of that name.
+absl::StatusOr<Backend *> findBackend(llvm::StringRef name);
+std::vector<std::string> backendNames();
+
+// Registers when the program or a plugin is loaded: one static variable of it in a backend's library (which needs alwayslink).
+struct BackendRegistration {
+  BackendRegistration(const char *name, BackendFactory factory);
+};
+
+} // namespace weft::compiler

@@ -1,0 +1,41 @@
+// What a compilation did: what explain, tools and tests print.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft::compiler {
+
+// Sizes in bytes. A lower bound is the largest sum of the sizes of values that are live at one time.
+struct PlanReport {
+  std::string order;         // the name of the order that was chosen
+  std::string packing;       // the name of the packing that was chosen
+  int64_t arenaBytes = 0;    // the arena: all intermediates
+  int64_t liveBound = 0;     // the lower bound for the chosen order
+  int64_t bestLiveBound = 0; // the lower bound for the best order tried
+  int64_t inputBytes = 0;
+  int64_t outputBytes = 0; // fresh output buffers (those that donated inputs become are not in it)
+  int64_t constantBytes = 0;
+  int64_t inPlaceReuses = 0; // results that took the buffer of a dead operand
+  int64_t donationsUsed = 0; // donated inputs that became outputs
+  // arenaBytes / liveBound; 1 when nothing is live.
+  double ratio() const { return liveBound == 0 ? 1.0 : double(arenaBytes) / double(liveBound); }
+};
+
+struct CompileReport {
+  // (phase, milliseconds), in the order in which phases ran.
+  std::vector<std::pair<std::string, double>> phases;
+  // Decisions against an optimisation, each with where and why: fusions refused, claims refused.
+  std::vector<std::string> remarks;
+  int64_t kernels = 0;  // distinct compiled kernels
+  int64_t launches = 0; // launch instructions
+  int64_t libraryCalls = 0;
+  int64_t copies = 0;
+  int64_t codeBytes = 0;
+  double milliseconds = 0; // the whole compilation
+  PlanReport plan;
+};
+
+} // namespace weft::compiler
