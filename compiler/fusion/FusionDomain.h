@@ -1,0 +1,91 @@
+// The domain that the ops of one kernel share, or the named reason why they have none.
+//
+// A kernel runs over rows: the domain is O x I, outer (parallel) dimensions and the inner ones that make one row. Dimensions are
+// `atoms`: the coarsest pieces into which the reshapes and transposes between the ops cut them. Every value of the fusion is one of
+//   Full    O x I, in some order of the atoms        Row     O: a reduction over I, and what is computed from such
+//   Col     I: a reduction over O (cross-row)        Scalar  a reduction over everything (cross-row)
+//   Inline  computed wherever it is needed (the operand of a slice or a gather, a broadcast row): must not depend on a reduction
+// Col and Scalar values, and what is computed from them, exist only after all rows are done: nothing Full or Row may read them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "mlir/IR/Operation.h"
+#include "mlir/IR/Value.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+
+namespace weft::compiler {
+
+// Why ops do not become one kernel. refusalText gives the sentence that reports print.
+enum class Refusal {
+  None,
+  NotFusible,           // a composite, a structure op, or one whose record has no lowering
+  Alone,                // an op that codegen only builds as a kernel of its own (matmul, scatter_add, index_add, ...)
+  DynamicShape,         // a dim has no size
+  DifferentRows,        // two reductions are over different dimensions
+  DifferentShapes,      // an output has neither the rows nor the elements of the others
+  ReshapeMixesDims,     // a reshape moves elements across the border between rows
+  ReadsAcrossRows,      // the result of a cross-row reduction is needed before all rows are done
+  ReadsReducedElsewhere,// a value that depends on a reduction is read at another position (through a slice, gather, transpose, ...)
+  PartialReduction,     // a reduction over some of the dims, neither the inner nor the outer ones, beside other outputs
+  TooLarge,             // more ops than one kernel should hold
+};
+llvm::StringRef refusalText(Refusal refusal);
+
+struct FusionRefusal {
+  Refusal reason = Refusal::None;
+  mlir::Operation *op = nullptr;  // the op at which it shows; may be null
+};
+
+// The most ops in one kernel: compile time grows with them faster than what fusing saves.
+inline constexpr int64_t kMaxFusionOps = 96;
+
+class FusionDomain {
+public:
+  enum class Shape {
+    Elementwise,  // no reduction: O may be split anywhere
+    Rows,         // reductions over I, over O, or both
+    Nest,         // one reduction over other dims (middle ones), with its inlined producers and its elementwise consumers
+    Alone,        // one op with a schedule of its own: matmul, scatter_add, index_add
+  };
+  enum class Role { Inline, Full, Row, Col, Scalar };
+  // The atoms of each dim of a value, outermost first; none for a dim of size 1 or a broadcast one.
+  using Layout = llvm::SmallVector<llvm::SmallVector<int32_t, 2>, 4>;
+
+  // The domain of `ops` (of one block, in block order), whose results `outputs` are read by others. Operands that `ops` do not define
+  // are the kernel's inputs. Linear in the number of ops. nullopt: not one kernel; `why` says the reason.
+  static std::optional<FusionDomain> analyze(llvm::ArrayRef<mlir::Operation *> ops, llvm::ArrayRef<mlir::Value> outputs,
+                                             FusionRefusal &why);
+  // Whether the op may stand in any kernel at all.
+  static Refusal fusible(mlir::Operation *op);
+
+  Shape shape() const { return shape_; }
+  // Extents of all atoms, by number.
+  llvm::ArrayRef<int64_t> atoms() const { return atoms_; }
+  // The atoms of O and of I, outermost first.
+  llvm::ArrayRef<int32_t> outer() const { return outer_; }
+  llvm::ArrayRef<int32_t> inner() const { return inner_; }
+  int64_t rows() const { return product(outer_); }
+  int64_t rowSize() const { return product(inner_); }
+  Role role(mlir::Value value) const;
+  // Null where the value has no position in the domain (Inline).
+  const Layout *layout(mlir::Value value) const;
+
+private:
+  friend struct DomainAnalysis;
+  int64_t product(llvm::ArrayRef<int32_t> atoms) const {
+    int64_t n = 1;
+    for (int32_t a : atoms) n *= atoms_[a];
+    return n;
+  }
+  Shape shape_ = Shape::Elementwise;
+  llvm::SmallVector<int64_t, 6> atoms_;
+  llvm::SmallVector<int32_t, 6> outer_, inner_;
+  llvm::DenseMap<mlir::Value, Role> roles_;
+  llvm::DenseMap<mlir::Value, Layout> layouts_;
+};
+
+} // namespace weft::compiler
