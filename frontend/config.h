@@ -1,0 +1,43 @@
+// Options of the process. Each has an environment variable, which gives its initial value.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace weft {
+
+namespace runtime {
+class Allocator;
+}
+
+struct Config {
+  bool eager = false;          // WEFT_EAGER=1: compute after every call
+  bool explain = false;        // WEFT_EXPLAIN=1: one line an evaluation on stderr
+  std::string dump_dir;        // WEFT_DUMP_DIR: one file per compiler phase and kernel
+  std::string backend = "cpu"; // WEFT_BACKEND: cpu or reference
+  int num_threads = 0;         // WEFT_NUM_THREADS: 0 for all cores
+  std::string profile;         // WEFT_PROFILE: file that the profiler writes
+  bool jit_check = false;      // WEFT_JIT_CHECK=1: record jit functions again at each call and compare
+
+  std::string cache_dir; // WEFT_CACHE_DIR: folder of the disk cache; "off" for none; default $XDG_CACHE_HOME/weft
+  // Bounds. A program over one is dropped, least recently used first.
+  int64_t cache_entries = 512; // programs in memory
+  int64_t cache_bytes = int64_t(512) << 20;
+  int64_t disk_cache_bytes = int64_t(1) << 30;
+  // A record longer or holding more bytes than this is submitted (WEFT_BUDGET_OPS, WEFT_BUDGET_BYTES).
+  int64_t budget_ops = 400000;
+  int64_t budget_bytes = int64_t(2) << 30;
+  // Distinct types and attributes after which the recorder's context is made anew.
+  int64_t context_bound = 100000;
+};
+
+Config config();
+// Takes effect for what is recorded and evaluated from now on. Errors: an unknown backend.
+void set_config(const Config &config);
+
+// Memory for all tensors and programs that are made from now on; null for the default caching allocator.
+void set_allocator(std::shared_ptr<runtime::Allocator> allocator);
+
+} // namespace weft

@@ -1,0 +1,65 @@
+// What goes wrong, as an exception that knows the caller's line.
+#pragma once
+
+#include <source_location>
+#include <stdexcept>
+#include <string>
+
+namespace weft {
+
+// Where a call stands in the user's source. Functions take it as their last, defaulted argument.
+using Location = std::source_location;
+
+enum class ErrorKind {
+  kShape,   // shapes do not fit
+  kDType,   // dtypes do not fit
+  kValue,   // an argument's value is out of its range
+  kIndex,   // an index lies outside its dimension
+  kState,   // the call is not legal now: an undefined tensor, a released graph, an assignment while tracing, ...
+  kMemory,  // an allocation failed; every tensor keeps its value
+  kCompile, // a program did not compile: an error of Weft or of a registered pass
+  kRun,     // a program failed while it ran; what it would have written is poisoned
+  kFile,    // a file is missing, unreadable, damaged or of another format
+};
+
+const char *name(ErrorKind kind);
+
+// what() is "FILE:LINE: message"; the message names the op, the argument, the shapes and dtypes, and what to do.
+class Error : public std::runtime_error {
+public:
+  Error(ErrorKind kind, std::string message, Location location = Location::current());
+
+  ErrorKind kind() const { return kind_; }
+  // Without the location.
+  const std::string &message() const { return message_; }
+  // The line whose call is at fault: for an error of a run, where the op was recorded.
+  const std::string &file() const { return file_; }
+  int line() const { return line_; }
+
+  // For locations that are not of this process's source (files, recorded ops).
+  Error(ErrorKind kind, std::string message, std::string file, int line);
+
+private:
+  ErrorKind kind_;
+  std::string message_;
+  std::string file_;
+  int line_;
+};
+
+// While one lives, calls on this thread are recorded at `caller`, the line of the user who called a module or another
+// library function. The outermost scope wins, so that an error deep inside a library points to the user.
+class CallerScope {
+public:
+  explicit CallerScope(Location caller);
+  ~CallerScope();
+  CallerScope(const CallerScope &) = delete;
+  CallerScope &operator=(const CallerScope &) = delete;
+
+  // The location to record at: the outermost scope's, else `fallback`.
+  static Location resolve(Location fallback);
+
+private:
+  bool outermost_;
+};
+
+} // namespace weft

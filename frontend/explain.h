@@ -1,0 +1,73 @@
+// What was compiled and run, why, and what it cost. WEFT_EXPLAIN=1 prints one line an evaluation.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "weft/tensor.h"
+
+namespace weft {
+
+// Why the recorder stopped deferring and submitted a slice.
+enum class CutReason : uint8_t {
+  kValue, // somebody read a value: item, to_vector, data, printing, saving
+  kEval,  // eval() was called
+  kStep,  // an optimizer's step ended
+  kInit,  // parameters or state were made
+  kSaved, // values that a later backward needs were computed along with what was read
+  kOps,   // too many ops were recorded
+  kBytes, // recorded values would hold too many bytes
+  kEager, // WEFT_EAGER=1
+  kJit,   // a jit function was called
+  kWrite, // mutable_data() wants the memory
+};
+const char *name(CutReason reason);
+
+enum class CacheOutcome : uint8_t { kMemoryHit, kDiskHit, kCompiled };
+
+// One evaluation.
+struct Evaluation {
+  uint64_t number = 0; // counts from 1
+  CutReason reason = CutReason::kValue;
+  std::string file; // the line that asked
+  int line = 0;
+  int64_t ops = 0; // recorded ops of the slice
+  int64_t inputs = 0, outputs = 0, donated = 0;
+  CacheOutcome outcome = CacheOutcome::kCompiled;
+  std::string difference; // of a miss: what differs from the most similar known program
+  std::string disk_cache; // "off: REASON" where there is none
+  std::string backend;
+  int64_t kernels = 0, library_calls = 0;
+  int64_t planned_peak_bytes = 0, lower_bound_bytes = 0;
+  double record_ms = 0; // slicing, key and look-up
+  double compile_ms = 0;
+  double run_ms = -1; // -1 while it is still running
+  int64_t output_bytes = 0;
+  std::string failure;            // empty, or why it failed
+  std::vector<std::string> notes; // refusals to fuse, claims, ... with their reasons
+
+  std::string to_string() const; // one line
+};
+
+// The evaluation that computes (or computed) this tensor; makes it happen where it did not. A tensor that was made from values gives number
+// 0.
+Evaluation explain(const Tensor &tensor, Location location = Location::current());
+// The last evaluations, oldest first (at most 256 are kept).
+std::vector<Evaluation> recent_evaluations();
+
+struct Statistics {
+  uint64_t evaluations = 0;
+  uint64_t compiles = 0;
+  uint64_t memory_hits = 0;
+  uint64_t disk_hits = 0;
+  uint64_t corrupt_entries = 0; // disk cache entries that were damaged, recompiled and replaced
+  uint64_t cuts[10] = {};       // by CutReason
+  uint64_t recorded_ops = 0;    // since the start
+  uint64_t live_ops = 0;        // in the record now
+  uint64_t context_rebuilds = 0;
+  uint64_t cache_entries = 0, cache_bytes = 0;
+};
+Statistics statistics();
+
+} // namespace weft

@@ -1,0 +1,135 @@
+// weft::jit replays a function's program; weft::trace gives it as an object to print, save, run and compile ahead of time.
+#pragma once
+
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "weft/tensor.h"
+
+namespace weft {
+
+namespace recorder {
+struct ProgramImpl;
+class JitImpl;
+} // namespace recorder
+
+// What weft-compile and Program::compile write.
+enum class Emit { weft, plan, llvm, assembly, object, library, executable };
+struct CompileOptions {
+  Emit emit = Emit::executable;
+  std::string output; // path; an object and a library get a C header beside it
+  std::string target = "cpu";
+  std::string cpu;            // LLVM's name of the processor, "" for this machine's
+  bool embed_weights = true;  // false: weights stand in OUTPUT.safetensors
+  std::string name = "model"; // prefix of the C functions
+};
+
+// A recorded function: a module of weft ops whose arguments are its inputs, followed by the tensors that it captured.
+class Program {
+public:
+  Program() = default;
+  explicit Program(std::shared_ptr<recorder::ProgramImpl> impl) : impl_(std::move(impl)) {}
+
+  // The IR, with the lines of the user's source as locations.
+  void print() const;
+  void print(std::ostream &stream) const;
+  std::string to_string(bool locations = true) const;
+  // Text. Captured tensors are saved as constants. Errors: the file cannot be written, or read as a program.
+  void save(const std::string &path, Location location = Location::current()) const;
+  static Program load(const std::string &path, Location location = Location::current());
+  static Program parse(const std::string &text, Location location = Location::current());
+  // Errors: number, shapes or dtypes of the inputs.
+  std::vector<Tensor> run(const std::vector<Tensor> &inputs, Location location = Location::current()) const;
+  // Compiles ahead of time and writes options.output.
+  void compile(const CompileOptions &options, Location location = Location::current()) const;
+
+  std::vector<Shape> input_shapes() const;
+  std::vector<DType> input_dtypes() const;
+  std::vector<Shape> output_shapes() const;
+  std::vector<DType> output_dtypes() const;
+
+private:
+  std::shared_ptr<recorder::ProgramImpl> impl_;
+};
+
+namespace recorder {
+using ErasedFunction = std::function<std::vector<Tensor>(const std::vector<Tensor> &)>;
+Program trace(const ErasedFunction &function, const std::vector<Tensor> &inputs, Location location);
+std::shared_ptr<JitImpl> make_jit(ErasedFunction function);
+std::vector<Tensor> call_jit(JitImpl &jit, const std::vector<Tensor> &inputs, Location location);
+
+inline void append(std::vector<Tensor> &to, const Tensor &tensor) { to.push_back(tensor); }
+inline void append(std::vector<Tensor> &to, const std::vector<Tensor> &tensors) { to.insert(to.end(), tensors.begin(), tensors.end()); }
+inline std::vector<Tensor> flatten_result(Tensor result) { return {std::move(result)}; }
+inline std::vector<Tensor> flatten_result(std::vector<Tensor> result) { return result; }
+inline std::vector<Tensor> flatten_result(std::pair<Tensor, Tensor> result) { return {std::move(result.first), std::move(result.second)}; }
+
+template <typename F, size_t... I> decltype(auto) call_with(F &function, const std::vector<Tensor> &args, std::index_sequence<I...>) {
+  return function(args[I]...);
+}
+template <typename F, size_t N = 0> constexpr size_t arity() {
+  if constexpr (N > 8) return N;
+  else if constexpr ([]<size_t... I>(std::index_sequence<I...>) {
+                       return std::is_invocable_v<F &, decltype((void(I), std::declval<const Tensor &>()))...>;
+                     }(std::make_index_sequence<N>()))
+    return N;
+  else return arity<F, N + 1>();
+}
+} // namespace recorder
+
+// Records fn(inputs...) and returns its program. fn takes Tensors (or one const std::vector<Tensor>&) and returns a Tensor, a pair or a
+// vector of them. Tensors that fn captures become constants of the program; nothing is run and no storage changes.
+template <typename F> Program trace(F &&fn, const std::vector<Tensor> &inputs, Location location = Location::current()) {
+  using Fn = std::remove_reference_t<F>;
+  if constexpr (std::is_invocable_v<Fn &, const std::vector<Tensor> &> && !std::is_invocable_v<Fn &, const Tensor &>) {
+    return recorder::trace([&fn](const std::vector<Tensor> &args) { return recorder::flatten_result(fn(args)); }, inputs, location);
+  } else {
+    constexpr size_t n = recorder::arity<Fn>();
+    static_assert(n <= 8, "weft::trace: the function must take up to 8 tensors, or one std::vector<Tensor>");
+    if (inputs.size() != n)
+      throw Error(ErrorKind::kValue,
+                  "trace: the function takes " + std::to_string(n) + " tensors, " + std::to_string(inputs.size()) + " were given",
+                  location);
+    return recorder::trace(
+        [&fn](const std::vector<Tensor> &args) {
+          return recorder::flatten_result(recorder::call_with(fn, args, std::make_index_sequence<n>()));
+        },
+        inputs, location);
+  }
+}
+
+// A function that is recorded at its first call for each combination of input shapes and dtypes, and replayed after. Storages that existed
+// before the call and are read are inputs, read again at each call; those that are written are outputs. Other C++ values are frozen;
+// WEFT_JIT_CHECK=1 records again and compares. Assigning to a handle that was born before the recording throws.
+template <typename F> class Jit {
+public:
+  explicit Jit(F fn) : fn_(std::make_shared<F>(std::move(fn))) {
+    impl_ = recorder::make_jit([fn = fn_](const std::vector<Tensor> &args) {
+      if constexpr (kTakesVector) return recorder::flatten_result((*fn)(args));
+      else return recorder::flatten_result(recorder::call_with(*fn, args, std::make_index_sequence<recorder::arity<F>()>()));
+    });
+  }
+  template <typename... Args> auto operator()(const Args &...args) const {
+    std::vector<Tensor> inputs;
+    inputs.reserve(sizeof...(Args));
+    (recorder::append(inputs, args), ...);
+    std::vector<Tensor> results = recorder::call_jit(*impl_, inputs, Location::current());
+    using Result = std::invoke_result_t<F &, const Args &...>;
+    if constexpr (std::is_same_v<Result, std::vector<Tensor>>) return results;
+    else if constexpr (std::is_same_v<Result, std::pair<Tensor, Tensor>>) return Result(std::move(results[0]), std::move(results[1]));
+    else return std::move(results[0]);
+  }
+
+private:
+  static constexpr bool kTakesVector = std::is_invocable_v<F &, const std::vector<Tensor> &> && !std::is_invocable_v<F &, const Tensor &>;
+  std::shared_ptr<F> fn_;
+  std::shared_ptr<recorder::JitImpl> impl_;
+};
+template <typename F> Jit<std::decay_t<F>> jit(F &&fn) { return Jit<std::decay_t<F>>(std::forward<F>(fn)); }
+
+} // namespace weft

@@ -1,0 +1,107 @@
+// The functions on tensors, named as in numpy and PyTorch. Operands of different shapes broadcast by numpy's rule, of different
+// dtypes promote by PyTorch's. Every error names the op, the arguments, their shapes and dtypes, and stands at the caller's line.
+#pragma once
+
+#include "weft/tensor.h"
+
+namespace weft {
+
+// --- Elementwise ---
+#define WEFT_UNARY(function, record, doc) Tensor function(const Tensor &x, Location location = Location::current());
+#define WEFT_BINARY(function, record, doc) Tensor function(TensorArg x, TensorArg y, Location location = Location::current());
+#include "weft/ops/elementwise.inc"
+#undef WEFT_UNARY
+#undef WEFT_BINARY
+// True division, as in PyTorch: integers give float32.
+Tensor div(TensorArg x, TensorArg y, Location location = Location::current());
+Tensor square(const Tensor &x, Location location = Location::current());
+// approximate: "none" (erf) or "tanh" (Hendrycks and Gimpel 2016).
+Tensor gelu(const Tensor &x, std::string_view approximate = "none", Location location = Location::current());
+Tensor logical_not(const Tensor &x, Location location = Location::current());
+Tensor logical_and(TensorArg x, TensorArg y, Location location = Location::current()); // operands other than bool: x != 0
+Tensor logical_or(TensorArg x, TensorArg y, Location location = Location::current());
+Tensor bitwise_and(TensorArg x, TensorArg y, Location location = Location::current()); // bool and integers
+Tensor bitwise_or(TensorArg x, TensorArg y, Location location = Location::current());
+Tensor eq(TensorArg x, TensorArg y, Location location = Location::current());
+Tensor ne(TensorArg x, TensorArg y, Location location = Location::current());
+Tensor lt(TensorArg x, TensorArg y, Location location = Location::current());
+Tensor le(TensorArg x, TensorArg y, Location location = Location::current());
+Tensor gt(TensorArg x, TensorArg y, Location location = Location::current());
+Tensor ge(TensorArg x, TensorArg y, Location location = Location::current());
+// x where the condition (bool) holds, else y.
+Tensor where(const Tensor &condition, TensorArg x, TensorArg y, Location location = Location::current());
+Tensor masked_fill(const Tensor &x, const Tensor &mask, TensorArg value, Location location = Location::current());
+// min and max may be left out (an infinity does as well).
+Tensor clamp(const Tensor &x, std::optional<Scalar> min, std::optional<Scalar> max = {}, Location location = Location::current());
+Tensor cast(const Tensor &x, DType dtype, Location location = Location::current());
+
+// --- Reductions over dims (default: all). bool and integers sum to int64; mean and var want floating point. ---
+Tensor sum(const Tensor &x, Dims dims = {}, bool keepdim = false, Location location = Location::current());
+Tensor mean(const Tensor &x, Dims dims = {}, bool keepdim = false, Location location = Location::current());
+Tensor max(const Tensor &x, Dims dims = {}, bool keepdim = false, Location location = Location::current());
+Tensor min(const Tensor &x, Dims dims = {}, bool keepdim = false, Location location = Location::current());
+// The variance with divisor n - correction.
+Tensor var(const Tensor &x, Dims dims = {}, int64_t correction = 1, bool keepdim = false, Location location = Location::current());
+// The Euclidean norm over dims.
+Tensor norm(const Tensor &x, Dims dims = {}, bool keepdim = false, Location location = Location::current());
+// The index (int64) of the first largest element along dim. Evaluates x: its value is found on the host.
+Tensor argmax(const Tensor &x, int64_t dim = -1, bool keepdim = false, Location location = Location::current());
+
+// --- Linear algebra ---
+// numpy's matmul: [.., m, k] x [.., k, n] -> [.., m, n], leading dims broadcast; one-dimensional operands are rows and columns.
+Tensor matmul(const Tensor &x, const Tensor &y, Location location = Location::current());
+// x [.., in] times weight [out, in] transposed, plus bias [out] if defined.
+Tensor linear(const Tensor &x, const Tensor &weight, const Tensor &bias = Tensor(), Location location = Location::current());
+
+// --- Shape. The first group are views: they share the storage. ---
+Tensor reshape(const Tensor &x, const Shape &shape, Location location = Location::current());
+Tensor flatten(const Tensor &x, int64_t start_dim = 0, int64_t end_dim = -1, Location location = Location::current());
+Tensor squeeze(const Tensor &x, Dims dims = {}, Location location = Location::current());
+Tensor unsqueeze(const Tensor &x, int64_t dim, Location location = Location::current());
+Tensor permute(const Tensor &x, const Shape &permutation, Location location = Location::current());
+Tensor transpose(const Tensor &x, int64_t dim0, int64_t dim1, Location location = Location::current());
+Tensor broadcast_to(const Tensor &x, const Shape &shape, Location location = Location::current());
+std::vector<Tensor> split(const Tensor &x, int64_t size, int64_t dim = 0, Location location = Location::current());
+std::vector<Tensor> split(const Tensor &x, const Shape &sizes, int64_t dim = 0, Location location = Location::current());
+std::vector<Tensor> chunk(const Tensor &x, int64_t chunks, int64_t dim = 0, Location location = Location::current());
+// Copies.
+Tensor cat(const std::vector<Tensor> &tensors, int64_t dim = 0, Location location = Location::current());
+Tensor stack(const std::vector<Tensor> &tensors, int64_t dim = 0, Location location = Location::current());
+// Elements on and below (tril) or above (triu) the given diagonal of the last two dims, 0 elsewhere.
+Tensor tril(const Tensor &x, int64_t diagonal = 0, Location location = Location::current());
+Tensor triu(const Tensor &x, int64_t diagonal = 0, Location location = Location::current());
+
+// --- Indexing by tensors: int32 or int64; negative indices count from the end; one outside its dimension is an error of the run. ---
+// x's slices at the indices along dim. indices: any shape; its dims stand in dim's place.
+Tensor index_select(const Tensor &x, int64_t dim, const Tensor &indices, Location location = Location::current());
+// Rows of weight [n, d]: result [..indices, d].
+Tensor embedding(const Tensor &indices, const Tensor &weight, Location location = Location::current());
+// PyTorch's gather and scatter_add: indices has x's rank; result[i][j] = x[indices[i][j]][j] for dim 0.
+Tensor gather(const Tensor &x, int64_t dim, const Tensor &indices, Location location = Location::current());
+Tensor scatter_add(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source, Location location = Location::current());
+// 1 where classes are counted along the new last dim: indices [..] -> int64 [.., classes].
+Tensor one_hot(const Tensor &indices, int64_t classes, Location location = Location::current());
+
+// --- Composites ---
+Tensor softmax(const Tensor &x, int64_t dim, Location location = Location::current());
+Tensor log_softmax(const Tensor &x, int64_t dim, Location location = Location::current());
+// Over the last normalized_shape.size() dims; weight and bias of that shape, or undefined (Ba et al. 2016).
+Tensor layer_norm(const Tensor &x, const Shape &normalized_shape, const Tensor &weight = Tensor(), const Tensor &bias = Tensor(),
+                  double eps = 1e-5, Location location = Location::current());
+struct AttentionOptions {
+  bool causal = false;         // query i sees keys up to i + Tk - Tq
+  std::optional<double> scale; // default 1 / sqrt(D)
+};
+// softmax(scale * query key^T + mask) value (Vaswani et al. 2017). query [.., Tq, D], key [.., Tk, D], value [.., Tk, Dv] with equal
+// leading dims; mask, if defined, broadcasts to [.., Tq, Tk]: bool (false leaves out) or floating (added).
+Tensor attention(const Tensor &query, const Tensor &key, const Tensor &value, const Tensor &mask = Tensor(), AttentionOptions options = {},
+                 Location location = Location::current());
+Tensor scaled_dot_product_attention(const Tensor &query, const Tensor &key, const Tensor &value, const Tensor &mask = Tensor(),
+                                    AttentionOptions options = {}, Location location = Location::current());
+enum class Reduction { kMean, kSum, kNone };
+// logits [.., C], targets [..] of class indices. kMean divides by the number of targets that are not ignore_index.
+Tensor cross_entropy(const Tensor &logits, const Tensor &targets, Reduction reduction = Reduction::kMean, int64_t ignore_index = -100,
+                     Location location = Location::current());
+Tensor mse_loss(const Tensor &input, const Tensor &target, Reduction reduction = Reduction::kMean, Location location = Location::current());
+
+} // namespace weft

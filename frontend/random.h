@@ -1,0 +1,52 @@
+// Random tensors from a counter-based generator (Philox 4x32-10): one stream on every backend and thread count.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "weft/tensor.h"
+
+namespace weft {
+
+// A handle to a stream of random numbers. Its state is a tensor, so that a step that draws from it is pure and repeatable.
+class Generator {
+public:
+  explicit Generator(uint64_t seed);
+  void manual_seed(uint64_t seed);
+  // {key, counter}, int64 [2]: a copy that later draws do not change; for checkpoints.
+  Tensor state() const;
+  // Errors: not int64 [2].
+  void set_state(const Tensor &state, Location location = Location::current());
+  // The storage itself, which every draw writes.
+  const Tensor &state_storage() const { return *state_; }
+
+private:
+  std::shared_ptr<Tensor> state_;
+};
+
+// The generator that is used where none is given. All threads share it.
+Generator &default_generator();
+// Seeds the default generator.
+void manual_seed(uint64_t seed);
+
+// Uniform over [0, 1); standard normal. float32 or float64.
+Tensor rand(const Shape &shape, DType dtype = float32, Location location = Location::current());
+Tensor rand(const Shape &shape, Generator &generator, DType dtype = float32, Location location = Location::current());
+Tensor randn(const Shape &shape, DType dtype = float32, Location location = Location::current());
+Tensor randn(const Shape &shape, Generator &generator, DType dtype = float32, Location location = Location::current());
+// Uniform over [low, high).
+Tensor uniform(const Shape &shape, double low, double high, DType dtype = float32, Generator &generator = default_generator(),
+               Location location = Location::current());
+Tensor normal(const Shape &shape, double mean, double deviation, DType dtype = float32, Generator &generator = default_generator(),
+              Location location = Location::current());
+// Integers of [low, high), int64; high - low at most 2^24.
+Tensor randint(int64_t low, int64_t high, const Shape &shape, Generator &generator = default_generator(),
+               Location location = Location::current());
+// 1 with probability p, else 0.
+Tensor bernoulli(const Shape &shape, double p, DType dtype = float32, Generator &generator = default_generator(),
+                 Location location = Location::current());
+// 0 with probability p, else x / (1 - p); x itself unless training (Srivastava et al. 2014).
+Tensor dropout(const Tensor &x, double p, bool training = true, Generator &generator = default_generator(),
+               Location location = Location::current());
+
+} // namespace weft

@@ -1,0 +1,294 @@
+// weft::Tensor: a handle to a storage, directly or through views. Calls on tensors are recorded, not run; a value is
+// computed when somebody asks for it (item, to_vector, data, printing, eval).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <iosfwd>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "weft/dtype.h"
+#include "weft/error.h"
+
+namespace weft {
+
+class Tensor;
+namespace recorder {
+class TensorImpl;
+}
+
+using Shape = std::vector<int64_t>;
+
+// Dimensions to reduce or permute: one, several, or (as a default) all. Negative ones count from the end.
+class Dims {
+public:
+  Dims() = default; // all
+  template <std::integral T> Dims(T dim) : dims_{static_cast<int64_t>(dim)}, all_(false) {}
+  Dims(std::initializer_list<int64_t> dims) : dims_(dims), all_(dims.size() == 0) {}
+  Dims(Shape dims) : dims_(std::move(dims)), all_(dims_.empty()) {}
+  bool all() const { return all_; }
+  const std::vector<int64_t> &values() const { return dims_; }
+
+private:
+  std::vector<int64_t> dims_;
+  bool all_ = true;
+};
+
+// A scalar that a caller passes. It is a parameter of the recorded program, not a part of it: a changing value never recompiles.
+struct Scalar {
+  DType dtype; // float64, int64 or boolean: its category takes part in promotion, its width does not
+  union {
+    double d;
+    int64_t i;
+  };
+  template <std::floating_point T> Scalar(T value) : dtype(DType::kFloat64), d(static_cast<double>(value)) {}
+  template <std::integral T>
+  Scalar(T value) : dtype(std::is_same_v<T, bool> ? DType::kBool : DType::kInt64), i(static_cast<int64_t>(value)) {}
+  double as_double() const { return dtype == DType::kFloat64 ? d : static_cast<double>(i); }
+};
+
+// An operand of an operator or a function: a tensor or a scalar, with the place where it was passed. Lives as long as the call.
+class TensorArg {
+public:
+  TensorArg(const Tensor &tensor, Location location = Location::current()) : tensor_(&tensor), location_(location) {}
+  template <typename T>
+    requires std::is_arithmetic_v<T>
+  TensorArg(T value, Location location = Location::current()) : scalar_(value), location_(location) {}
+  TensorArg(Scalar value, Location location = Location::current()) : scalar_(value), location_(location) {}
+
+  const Tensor *tensor() const { return tensor_; } // null for a scalar
+  const Scalar &scalar() const { return scalar_; }
+  Location location() const { return location_; }
+
+private:
+  const Tensor *tensor_ = nullptr;
+  Scalar scalar_ = 0;
+  Location location_;
+};
+
+// x.index({Slice(1, 5), Ellipsis, None, 2}) is numpy's x[1:5, ..., None, 2].
+struct Slice {
+  Slice(std::optional<int64_t> start = {}, std::optional<int64_t> stop = {}, int64_t step = 1) : start(start), stop(stop), step(step) {}
+  std::optional<int64_t> start, stop;
+  int64_t step;
+};
+struct EllipsisType {};
+inline constexpr EllipsisType Ellipsis{};
+struct NewAxisType {};
+inline constexpr NewAxisType NewAxis{};
+inline constexpr NewAxisType None{};
+
+class Index {
+public:
+  enum class Kind { kInteger, kSlice, kEllipsis, kNewAxis };
+  template <std::integral T> Index(T i) : kind_(Kind::kInteger), integer_(static_cast<int64_t>(i)) {}
+  Index(Slice slice) : kind_(Kind::kSlice), slice_(slice) {}
+  Index(EllipsisType) : kind_(Kind::kEllipsis) {}
+  Index(NewAxisType) : kind_(Kind::kNewAxis) {}
+  Kind kind() const { return kind_; }
+  int64_t integer() const { return integer_; }
+  const Slice &slice() const { return slice_; }
+
+private:
+  Kind kind_;
+  int64_t integer_ = 0;
+  Slice slice_;
+};
+
+class Tensor {
+public:
+  // Undefined: every use but defined(), assignment and destruction is an error.
+  Tensor() noexcept : impl_(nullptr) {}
+  Tensor(const Tensor &other);
+  Tensor(Tensor &&other) noexcept : impl_(std::exchange(other.impl_, nullptr)) {}
+  ~Tensor();
+  // Makes this handle refer to other's storage. On a temporary, such as x[1] = y, it writes the value instead (copy_).
+  Tensor &operator=(const Tensor &other) &;
+  Tensor &operator=(Tensor &&other) & noexcept;
+  Tensor &operator=(const Tensor &other) &&;
+  Tensor &operator=(Tensor &&other) &&;
+  Tensor &operator=(TensorArg value) &&;
+
+  // A new tensor that holds a copy of `values`, of the given shape (default: one dimension).
+  template <ElementType T> static Tensor from(std::span<const T> values, Shape shape, Location location = Location::current());
+  template <ElementType T> static Tensor from(const std::vector<T> &values, Shape shape, Location location = Location::current());
+  template <ElementType T> static Tensor from(const std::vector<T> &values, Location location = Location::current());
+  // A new tensor that holds a copy of `bytes`: row-major elements of any dtype.
+  static Tensor from_bytes(const void *bytes, DType dtype, Shape shape, Location location = Location::current());
+
+  // --- What it is. Nothing here computes. ---
+  bool defined() const { return impl_ != nullptr; }
+  DType dtype() const;
+  const Shape &shape() const;
+  int64_t ndim() const { return static_cast<int64_t>(shape().size()); }
+  int64_t dim() const { return ndim(); }
+  // The number of elements; of one dimension (negative: from the end).
+  int64_t size() const;
+  int64_t numel() const { return size(); }
+  int64_t size(int64_t dim, Location location = Location::current()) const;
+  int64_t nbytes() const;
+  // Whether both handles refer to the same elements of one storage: a write to one shows in the other.
+  bool is_same(const Tensor &other) const { return impl_ == other.impl_; }
+  // Counts the writes to the storage.
+  uint64_t version() const;
+
+  // --- Its values: computed if they are not yet. Errors of the run are raised here, with the line that recorded the op. ---
+  // The value of a tensor of one element, converted to T.
+  template <ElementType T> T item(Location location = Location::current()) const;
+  // A copy of all elements in row-major order, converted to T.
+  template <ElementType T> std::vector<T> to_vector(Location location = Location::current()) const;
+  // The elements in row-major order, of exactly T's dtype; valid until the storage is written or dies.
+  template <ElementType T> const T *data(Location location = Location::current()) const;
+  const void *data_bytes(Location location = Location::current()) const;
+  // As data(), to write: counts as a write to the storage, and nothing else shares the memory. Writes after the next call that
+  // writes this storage or evaluates it are lost: ask again.
+  template <ElementType T> T *mutable_data(Location location = Location::current());
+  void *mutable_data_bytes(Location location = Location::current());
+  // Computes the value now.
+  const Tensor &eval(Location location = Location::current()) const;
+  // As numpy prints it.
+  std::string to_string(Location location = Location::current()) const;
+
+  // --- Autograd (weft/autograd.h) ---
+  bool requires_grad() const;
+  Tensor &set_requires_grad(bool value = true, Location location = Location::current());
+  Tensor &requires_grad_(bool value = true, Location location = Location::current()) { return set_requires_grad(value, location); }
+  // True for tensors that no recorded call with a derivative made: parameters and inputs.
+  bool is_leaf() const;
+  // What backward() added up here; undefined before.
+  Tensor grad() const;
+  void set_grad(const Tensor &grad, Location location = Location::current());
+  void zero_grad() { set_grad(Tensor()); }
+  // Adds the derivative of this tensor (weighted by `gradient`, which a tensor of one element may leave out) to grad() of every
+  // leaf that it was computed from. Without retain_graph the saved values are released: a second backward is an error.
+  void backward(const Tensor &gradient = Tensor(), bool retain_graph = false, bool create_graph = false,
+                Location location = Location::current()) const;
+  // The same storage without history.
+  Tensor detach(Location location = Location::current()) const;
+  // A new storage with the same value; clone() keeps the history.
+  Tensor clone(Location location = Location::current()) const;
+
+  // --- Views: they share the storage; writes show through. ---
+  Tensor operator[](int64_t i) const;
+  Tensor index(std::initializer_list<Index> indices, Location location = Location::current()) const;
+  Tensor index(std::span<const Index> indices, Location location = Location::current()) const;
+  void index_put_(std::initializer_list<Index> indices, TensorArg value, Location location = Location::current());
+  Tensor select(int64_t dim, int64_t i, Location location = Location::current()) const;
+  // Elements start, start+1, ... of `dim`.
+  Tensor narrow(int64_t dim, int64_t start, int64_t length, Location location = Location::current()) const;
+  Tensor slice(int64_t dim, std::optional<int64_t> start = {}, std::optional<int64_t> stop = {}, int64_t step = 1,
+               Location location = Location::current()) const;
+  // One size may be -1: it is what the others leave.
+  Tensor reshape(const Shape &shape, Location location = Location::current()) const;
+  Tensor view(const Shape &shape, Location location = Location::current()) const { return reshape(shape, location); }
+  Tensor flatten(int64_t start_dim = 0, int64_t end_dim = -1, Location location = Location::current()) const;
+  Tensor squeeze(Dims dims = {}, Location location = Location::current()) const;
+  Tensor unsqueeze(int64_t dim, Location location = Location::current()) const;
+  Tensor permute(const Shape &permutation, Location location = Location::current()) const;
+  Tensor transpose(int64_t dim0, int64_t dim1, Location location = Location::current()) const;
+  Tensor t(Location location = Location::current()) const;  // of a matrix (or less)
+  Tensor mT(Location location = Location::current()) const; // the last two dimensions exchanged
+  // Repeats dimensions of size 1; -1 keeps a size.
+  Tensor expand(const Shape &shape, Location location = Location::current()) const;
+  Tensor broadcast_to(const Shape &shape, Location location = Location::current()) const { return expand(shape, location); }
+
+  // --- In place: the storage gets a new value, every handle to it sees it. The dtype and shape stay. ---
+  Tensor &add_(TensorArg other, Location location = Location::current());
+  Tensor &sub_(TensorArg other, Location location = Location::current());
+  Tensor &mul_(TensorArg other, Location location = Location::current());
+  Tensor &div_(TensorArg other, Location location = Location::current());
+  Tensor &copy_(TensorArg source, Location location = Location::current()); // broadcasts and converts
+  Tensor &fill_(TensorArg value, Location location = Location::current()) { return copy_(value, location); }
+  Tensor &zero_(Location location = Location::current());
+  Tensor &operator+=(TensorArg other) { return add_(other, other.location()); }
+  Tensor &operator-=(TensorArg other) { return sub_(other, other.location()); }
+  Tensor &operator*=(TensorArg other) { return mul_(other, other.location()); }
+  Tensor &operator/=(TensorArg other) { return div_(other, other.location()); }
+
+  // --- The functions of weft/ops.h that have this tensor first. ---
+#define WEFT_UNARY(function, record, doc) Tensor function(Location location = Location::current()) const;
+#define WEFT_BINARY(function, record, doc) Tensor function(TensorArg other, Location location = Location::current()) const;
+#include "weft/ops/elementwise.inc"
+#undef WEFT_UNARY
+#undef WEFT_BINARY
+  Tensor div(TensorArg other, Location location = Location::current()) const;
+  Tensor square(Location location = Location::current()) const;
+  Tensor gelu(std::string_view approximate = "none", Location location = Location::current()) const;
+  Tensor to(DType dtype, Location location = Location::current()) const;
+  Tensor sum(Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;
+  Tensor mean(Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;
+  Tensor max(Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;
+  Tensor min(Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;
+  Tensor var(Dims dims = {}, int64_t correction = 1, bool keepdim = false, Location location = Location::current()) const;
+  Tensor matmul(const Tensor &other, Location location = Location::current()) const;
+  Tensor softmax(int64_t dim, Location location = Location::current()) const;
+  Tensor log_softmax(int64_t dim, Location location = Location::current()) const;
+  std::vector<Tensor> split(int64_t size, int64_t dim = 0, Location location = Location::current()) const;
+  std::vector<Tensor> chunk(int64_t chunks, int64_t dim = 0, Location location = Location::current()) const;
+
+  // For the library's own use.
+  explicit Tensor(recorder::TensorImpl *impl) : impl_(impl) {} // takes over one reference
+  recorder::TensorImpl *impl() const { return impl_; }
+
+private:
+  recorder::TensorImpl *impl_;
+};
+
+std::ostream &operator<<(std::ostream &stream, const Tensor &tensor);
+
+// --- New tensors ---
+Tensor zeros(const Shape &shape, DType dtype = float32, Location location = Location::current());
+Tensor ones(const Shape &shape, DType dtype = float32, Location location = Location::current());
+// The dtype of a bool, integer or floating value is boolean, int64 or float32.
+Tensor full(const Shape &shape, Scalar value, std::optional<DType> dtype = {}, Location location = Location::current());
+Tensor scalar(Scalar value, std::optional<DType> dtype = {}, Location location = Location::current());
+Tensor zeros_like(const Tensor &x, Location location = Location::current());
+Tensor ones_like(const Tensor &x, Location location = Location::current());
+Tensor full_like(const Tensor &x, Scalar value, Location location = Location::current());
+// 0, 1, ..., n-1; start, start+step, ... below stop. Integers give int64, others float32.
+Tensor arange(Scalar stop, std::optional<DType> dtype = {}, Location location = Location::current());
+Tensor arange(Scalar start, Scalar stop, Scalar step = 1, std::optional<DType> dtype = {}, Location location = Location::current());
+Tensor linspace(double start, double stop, int64_t steps, DType dtype = float32, Location location = Location::current());
+Tensor eye(int64_t n, std::optional<int64_t> m = {}, DType dtype = float32, Location location = Location::current());
+// Values in braces, for short constants: tensor({1.f, 2.f, 3.f}), tensor({{1.f, 2.f}, {3.f, 4.f}}).
+template <ElementType T> Tensor tensor(std::initializer_list<T> values, Location location = Location::current()) {
+  std::vector<T> v(values);
+  return Tensor::from<T>(v, Shape{static_cast<int64_t>(v.size())}, location);
+}
+template <ElementType T> Tensor tensor(std::initializer_list<std::initializer_list<T>> rows, Location location = Location::current()) {
+  std::vector<T> v;
+  int64_t columns = rows.size() == 0 ? 0 : static_cast<int64_t>(rows.begin()->size());
+  for (const auto &row : rows) {
+    if (static_cast<int64_t>(row.size()) != columns)
+      throw Error(ErrorKind::kShape, "tensor: all rows must have as many elements as the first, " + std::to_string(columns), location);
+    v.insert(v.end(), row.begin(), row.end());
+  }
+  return Tensor::from<T>(v, Shape{static_cast<int64_t>(rows.size()), columns}, location);
+}
+
+// --- Operators: numpy's broadcasting, PyTorch's promotion ---
+Tensor operator+(TensorArg a, TensorArg b);
+Tensor operator-(TensorArg a, TensorArg b);
+Tensor operator*(TensorArg a, TensorArg b);
+Tensor operator/(TensorArg a, TensorArg b);
+Tensor operator-(TensorArg a);
+Tensor operator!(TensorArg a);
+Tensor operator&(TensorArg a, TensorArg b);
+Tensor operator|(TensorArg a, TensorArg b);
+Tensor operator==(TensorArg a, TensorArg b);
+Tensor operator!=(TensorArg a, TensorArg b);
+Tensor operator<(TensorArg a, TensorArg b);
+Tensor operator<=(TensorArg a, TensorArg b);
+Tensor operator>(TensorArg a, TensorArg b);
+Tensor operator>=(TensorArg a, TensorArg b);
+
+// "[2, 3]", as errors print a shape.
+std::string to_string(const Shape &shape);
+
+} // namespace weft
