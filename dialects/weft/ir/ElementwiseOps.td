@@ -152,7 +152,6 @@ def Weft_PowOp : Weft_BinaryOp<"pow", Weft_FloatTensor, InFile> {
   let reference = "return T(std::pow(double(x), double(y)));";
   let scalar = "return s.pow(x, y);";
   let savesOperands = [0, 1];
-  let savesResults = [0];
   let specialize = [1];
 }
 def Weft_MinimumOp : Weft_BinaryOp<"minimum", Weft_NumericTensor, InFile> {

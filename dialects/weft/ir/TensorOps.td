@@ -201,7 +201,7 @@ def Weft_AttentionOp : Weft_Op<"attention", CompositeKind, InFile, InFile, InFil
   let results = (outs Weft_FloatTensor:$result, Weft_FloatTensor:$log_sum_exp);
   let assemblyFormat = "$query `,` $key `,` $value (`mask` $mask^)? attr-dict `:` functional-type(operands, results)";
   let savesOperands = [0, 1, 2, 3];
-  let savesResults = [0, 1];
+  let savesResults = [1];
 }
 def Weft_CrossEntropyOp : Weft_Op<"cross_entropy", CompositeKind, InFile, InFile, InFile, ByDecomposition, NoBatching, [Pure, Infer]> {
   let summary = "-log_softmax(logits)[target], for each row; a row whose target is ignore_index gives 0";

@@ -1,0 +1,130 @@
+// Derivative rules of the composite ops. Each is written so that, for the last dims of its input, its formula is one row-wise
+// fusion: full-size values, one value a row, and sums over rows at the end.
+#include "dialects/weft/ir/Composites.h"
+#include "dialects/weft/ir/Weft.h"
+
+namespace weft::ir {
+
+using llvm::ArrayRef;
+using llvm::SmallVector;
+using mlir::LogicalResult;
+using mlir::success;
+
+LogicalResult SoftmaxOp::differentiate(GradContext &ctx) {
+  Val y = ctx.result(0), g = ctx.g();
+  SmallVector<int64_t> dims{wrapDim(ctx.properties<SoftmaxOp>().dim.getInt(), y.rank())};
+  ctx.grad(0, y * (g - unreduce(sum(g * y, dims), y.shape(), dims)));
+  return success();
+}
+
+LogicalResult LogSoftmaxOp::differentiate(GradContext &ctx) {
+  Val y = ctx.result(0), g = ctx.g();
+  SmallVector<int64_t> dims{wrapDim(ctx.properties<LogSoftmaxOp>().dim.getInt(), y.rank())};
+  ctx.grad(0, g - exp(y) * unreduce(sum(g, dims), y.shape(), dims));
+  return success();
+}
+
+// With h = (x - mean) rstd and c = g weight: dx = rstd (c - mean(c) - h mean(c h)), dweight = sum(g h), dbias = sum(g), the sums
+// over rows. mean and rstd are results with cotangents of their own (a second derivative brings them): d mean / dx = 1 / n,
+// d rstd / dx = -rstd^2 h / n.
+LogicalResult LayerNormOp::differentiate(GradContext &ctx) {
+  enum { kInput, kWeight, kBias };
+  ArrayRef<int64_t> shape = ctx.operandType(kInput).getShape();
+  int64_t rank = shape.size(), count = ctx.properties<LayerNormOp>().normalized_rank.getInt();
+  const auto &segments = ctx.properties<LayerNormOp>().operandSegmentSizes;
+  bool hasWeight = segments[kWeight] != 0, hasBias = segments[kBias] != 0;
+  int64_t weightIndex = 1, biasIndex = hasWeight ? 2 : 1;
+  SmallVector<int64_t> dims = lastDims(rank, count);
+  double n = 1;
+  for (int64_t extent : shape.take_back(count)) n *= extent;
+
+  auto full = [&](Val row) { return unreduce(row, shape, dims); };
+  auto overRows = [&](Val x) { return sumTo(x, shape.take_back(count)); };
+  bool needsInput = ctx.needs(kInput), needsWeight = hasWeight && ctx.needs(weightIndex);
+  if (hasBias && ctx.hasG(0) && ctx.needs(biasIndex)) ctx.grad(biasIndex, overRows(ctx.g(0)));
+  if (!needsInput && !needsWeight) return success();
+
+  Val rstd = ctx.result(2), normalized;
+  if (ctx.hasG(0) || ctx.hasG(2)) normalized = (ctx.operand(kInput) - full(ctx.result(1))) * full(rstd);
+  if (needsWeight && ctx.hasG(0)) ctx.grad(weightIndex, overRows(ctx.g(0) * normalized));
+  if (!needsInput) return success();
+
+  // dx = a + h b with one value a row in `a` and `b`, beside rstd c.
+  Val dx, rowTerm, rowFactor;
+  if (ctx.hasG(0)) {
+    Val c = hasWeight ? ctx.g(0) * broadcast(ctx.operand(weightIndex), shape) : ctx.g(0);
+    dx = c * full(rstd);
+    rowTerm = -(rstd * (sum(c, dims) / n));
+    rowFactor = -(rstd * (sum(c * normalized, dims) / n));
+  }
+  auto accumulate = [](Val &to, Val term) { to = to ? to + term : term; };
+  if (ctx.hasG(1)) accumulate(rowTerm, ctx.g(1) / n);
+  if (ctx.hasG(2)) accumulate(rowFactor, -(ctx.g(2) * rstd * rstd / n));
+  if (rowTerm) accumulate(dx, full(rowTerm));
+  if (rowFactor) accumulate(dx, normalized * full(rowFactor));
+  if (dx) ctx.grad(kInput, dx);
+  return success();
+}
+
+// With p = exp(scores - log_sum_exp), recomputed as Dao et al. 2022 do: dvalue = p^T g, dp = g value^T,
+// dscores = p (dp - rowsum(p dp) + g_log_sum_exp). The row sum equals rowsum(g result) and needs no saved result.
+LogicalResult AttentionOp::differentiate(GradContext &ctx) {
+  const auto &p = ctx.properties<AttentionOp>();
+  double scale = p.scale.getValueAsDouble();
+  bool hasMask = ctx.numOperands() > 3, causal = p.causal && p.causal.getValue();
+  bool maskNeeds = hasMask && ctx.needs(3) && mlir::isa<mlir::FloatType>(ctx.operandType(3).getElementType());
+  Val query = ctx.operand(0), key = ctx.operand(1), mask = hasMask ? ctx.operand(3) : Val();
+  Val scores = attentionScores(query, key, mask, causal, scale);
+  SmallVector<int64_t> dims{scores.rank() - 1};
+  auto full = [&](Val row) { return unreduce(row, scores.shape(), dims); };
+  Val probability = exp(scores - full(zeroIfMinusInfinity(ctx.result(1))));
+
+  if (ctx.needs(2) && ctx.hasG(0)) ctx.grad(2, sumTo(matmul(probability, ctx.g(0), true, false), ctx.operandType(2).getShape()));
+  if (!ctx.needs(0) && !ctx.needs(1) && !maskNeeds) return success();
+
+  Val dscores;
+  if (ctx.hasG(0)) {
+    Val dp = matmul(ctx.g(0), ctx.operand(2), false, true);
+    Val row = sum(probability * dp, dims);
+    if (ctx.hasG(1)) row = row - ctx.g(1);
+    dscores = probability * (dp - full(row));
+  } else if (ctx.hasG(1)) {
+    dscores = probability * full(ctx.g(1));
+  } else {
+    return success();
+  }
+  if (maskNeeds) ctx.grad(3, cast(sumTo(dscores, ctx.operandType(3).getShape()), ctx.operandType(3).getElementType()));
+  if (!ctx.needs(0) && !ctx.needs(1)) return success();
+  Val scaled = dscores * scale;
+  if (ctx.needs(0)) ctx.grad(0, sumTo(matmul(scaled, key, false, false), ctx.operandType(0).getShape()));
+  if (ctx.needs(1)) ctx.grad(1, sumTo(matmul(scaled, query, true, false), ctx.operandType(1).getShape()));
+  return success();
+}
+
+// With p = exp(logits - log_sum_exp): dlogits = (p - onehot(target)) g, 0 in ignored rows, + p g_log_sum_exp.
+LogicalResult CrossEntropyOp::differentiate(GradContext &ctx) {
+  Val logits = ctx.operand(0), targets = ctx.operand(1);
+  SmallVector<int64_t> dims{logits.rank() - 1};
+  auto full = [&](Val row) { return unreduce(row, logits.shape(), dims); };
+  Val probability = exp(logits - full(ctx.result(1)));
+  if (!ctx.hasG(0)) {
+    ctx.grad(0, probability * full(ctx.g(1)));
+    return success();
+  }
+  int64_t ignored = ctx.properties<CrossEntropyOp>().ignore_index ? ctx.properties<CrossEntropyOp>().ignore_index.getInt() : -100;
+  Val g = ctx.g(0);
+  Val loss = select(compare("ne", targets, targets.constant(static_cast<double>(ignored))), g, g.constant(0));
+  Val total = ctx.hasG(1) ? loss + ctx.g(1) : loss;
+  Val spread = probability * full(total);
+  ctx.grad(0, select(isTarget(targets, logits.shape()), spread - full(loss), spread));
+  return success();
+}
+
+LogicalResult DropoutOp::differentiate(GradContext &ctx) {
+  if (!ctx.hasG(0)) return success();
+  Val g = ctx.g(0);
+  ctx.grad(0, select(ctx.result(1), g / (1.0 - ctx.properties<DropoutOp>().rate.getValueAsDouble()), g.constant(0)));
+  return success();
+}
+
+} // namespace weft::ir

@@ -1,0 +1,162 @@
+// Derivative rules of movement, reduction, contraction and indexing ops.
+#include "dialects/weft/ir/Composites.h"
+#include "dialects/weft/ir/Weft.h"
+
+namespace weft::ir {
+
+using llvm::ArrayRef;
+using llvm::SmallVector;
+using mlir::LogicalResult;
+using mlir::success;
+
+//===-- Movement ------------------------------------------------------------------------------===//
+
+LogicalResult ReshapeOp::differentiate(GradContext &ctx) {
+  ctx.grad(0, reshape(ctx.g(), ctx.operandType(0).getShape()));
+  return success();
+}
+
+LogicalResult TransposeOp::differentiate(GradContext &ctx) {
+  ArrayRef<int64_t> permutation = ctx.properties<TransposeOp>().permutation.asArrayRef();
+  SmallVector<int64_t> inverse(permutation.size());
+  for (auto [to, from] : llvm::enumerate(permutation)) inverse[from] = to;
+  ctx.grad(0, transpose(ctx.g(), inverse));
+  return success();
+}
+
+LogicalResult BroadcastOp::differentiate(GradContext &ctx) {
+  ctx.grad(0, sumTo(ctx.g(), ctx.operandType(0).getShape()));
+  return success();
+}
+
+static Val zeros(GradContext &ctx, mlir::RankedTensorType type) { return ctx.g().constant(0, type.getShape()); }
+
+static Val insertSlice(Val update, Val base, ArrayRef<int64_t> starts, ArrayRef<int64_t> steps) {
+  return base.at(InsertSliceOp::create(base.builder(), base.loc(), base.type(), base, update, starts, steps));
+}
+
+// The slice of `x` of the given shape.
+static Val slice(Val x, ArrayRef<int64_t> shape, ArrayRef<int64_t> starts, ArrayRef<int64_t> steps) {
+  SmallVector<int64_t> limits;
+  for (auto [size, start, step] : llvm::zip(shape, starts, steps))
+    limits.push_back(size == 0 ? start : start + (size - 1) * step + (step > 0 ? 1 : -1));
+  return x.at(SliceOp::create(x.builder(), x.loc(), x, starts, limits, steps));
+}
+
+LogicalResult SliceOp::differentiate(GradContext &ctx) {
+  const auto &p = ctx.properties<SliceOp>();
+  ctx.grad(0, insertSlice(ctx.g(), zeros(ctx, ctx.operandType(0)), p.starts.asArrayRef(), p.steps.asArrayRef()));
+  return success();
+}
+
+LogicalResult InsertSliceOp::differentiate(GradContext &ctx) {
+  const auto &p = ctx.properties<InsertSliceOp>();
+  ArrayRef<int64_t> starts = p.starts.asArrayRef(), steps = p.steps.asArrayRef();
+  if (ctx.needs(0)) ctx.grad(0, insertSlice(zeros(ctx, ctx.operandType(1)), ctx.g(), starts, steps));
+  if (ctx.needs(1)) ctx.grad(1, slice(ctx.g(), ctx.operandType(1).getShape(), starts, steps));
+  return success();
+}
+
+LogicalResult ConcatOp::differentiate(GradContext &ctx) {
+  int64_t dim = ctx.properties<ConcatOp>().dim.getInt(), rank = ctx.resultType(0).getRank();
+  SmallVector<int64_t> starts(rank, 0), steps(rank, 1);
+  for (int64_t i = 0; i < ctx.numOperands(); ++i) {
+    ArrayRef<int64_t> shape = ctx.operandType(i).getShape();
+    if (ctx.needs(i)) ctx.grad(i, slice(ctx.g(), shape, starts, steps));
+    starts[dim] += shape[dim];
+  }
+  return success();
+}
+
+//===-- Reduction -----------------------------------------------------------------------------===//
+
+LogicalResult ReduceSumOp::differentiate(GradContext &ctx) {
+  ctx.grad(0, unreduce(ctx.g(), ctx.operandType(0).getShape(), ctx.properties<ReduceSumOp>().dims.asArrayRef()));
+  return success();
+}
+
+LogicalResult ReduceMaxOp::differentiate(GradContext &ctx) {
+  Val x = ctx.operand(0);
+  ArrayRef<int64_t> dims = ctx.properties<ReduceMaxOp>().dims.asArrayRef();
+  Val ties = cast(compare("eq", x, unreduce(ctx.result(0), x.shape(), dims)), x.type().getElementType());
+  // A product, not a select: where the maximum is NaN nothing ties with it, and the gradient must be NaN (0 * g / 0), not 0.
+  ctx.grad(0, ties * unreduce(ctx.g() / sum(ties, dims), x.shape(), dims));
+  return success();
+}
+
+LogicalResult ReduceMeanOp::differentiate(GradContext &ctx) {
+  ArrayRef<int64_t> shape = ctx.operandType(0).getShape(), dims = ctx.properties<ReduceMeanOp>().dims.asArrayRef();
+  int64_t count = 1;
+  for (int64_t dim : dims) count *= shape[dim];
+  ctx.grad(0, unreduce(ctx.g() / static_cast<double>(count), shape, dims));
+  return success();
+}
+
+//===-- Contraction ---------------------------------------------------------------------------===//
+
+static bool isSet(mlir::BoolAttr flag) { return flag && flag.getValue(); }
+
+// x with all leading dims folded into the rows.
+static Val flattenRows(Val x) {
+  int64_t rows = 1;
+  for (int64_t extent : x.shape().drop_back()) rows *= extent;
+  return reshape(x, {rows, x.shape().back()});
+}
+
+LogicalResult MatmulOp::differentiate(GradContext &ctx) {
+  const auto &p = ctx.properties<MatmulOp>();
+  bool transposeLhs = isSet(p.transpose_lhs), transposeRhs = isSet(p.transpose_rhs);
+  ArrayRef<int64_t> lhsShape = ctx.operandType(0).getShape(), rhsShape = ctx.operandType(1).getShape();
+  Val g = ctx.g();
+  // Each gradient is one matmul that reads its inputs as they lie, transposed by flags only.
+  if (ctx.needs(0)) {
+    Val rhs = ctx.operand(1);
+    Val grad = transposeLhs ? matmul(rhs, g, transposeRhs, true) : matmul(g, rhs, false, !transposeRhs);
+    ctx.grad(0, sumTo(grad, lhsShape));
+  }
+  if (ctx.needs(1)) {
+    Val lhs = ctx.operand(0);
+    bool sharedRhs = llvm::all_of(rhsShape.drop_back(2), [](int64_t extent) { return extent == 1; });
+    if (sharedRhs && !transposeLhs && lhsShape.size() > 2) {
+      // One right side for the whole batch (a weight): the batch is part of the contraction, not a sum over products.
+      lhs = flattenRows(lhs);
+      g = flattenRows(g);
+    }
+    Val grad = transposeRhs ? matmul(g, lhs, true, transposeLhs) : matmul(lhs, g, !transposeLhs, false);
+    ctx.grad(1, reshape(sumTo(grad, rhsShape.take_back(grad.rank())), rhsShape));
+  }
+  return success();
+}
+
+//===-- Indexing ------------------------------------------------------------------------------===//
+
+LogicalResult IndexSelectOp::differentiate(GradContext &ctx) {
+  Val base = zeros(ctx, ctx.operandType(0));
+  ctx.grad(0, ctx.at(IndexAddOp::create(ctx.builder(), ctx.loc(), base.type(), base, ctx.operand(1), ctx.g(),
+                                        ctx.properties<IndexSelectOp>().dim.getInt())));
+  return success();
+}
+
+LogicalResult IndexAddOp::differentiate(GradContext &ctx) {
+  ctx.grad(0, ctx.g());
+  if (ctx.needs(2))
+    ctx.grad(2,
+             ctx.at(IndexSelectOp::create(ctx.builder(), ctx.loc(), ctx.g(), ctx.operand(1), ctx.properties<IndexAddOp>().dim.getInt())));
+  return success();
+}
+
+LogicalResult GatherOp::differentiate(GradContext &ctx) {
+  Val base = zeros(ctx, ctx.operandType(0));
+  ctx.grad(0, ctx.at(ScatterAddOp::create(ctx.builder(), ctx.loc(), base.type(), base, ctx.operand(1), ctx.g(),
+                                          ctx.properties<GatherOp>().dim.getInt())));
+  return success();
+}
+
+LogicalResult ScatterAddOp::differentiate(GradContext &ctx) {
+  ctx.grad(0, ctx.g());
+  if (ctx.needs(2))
+    ctx.grad(2, ctx.at(GatherOp::create(ctx.builder(), ctx.loc(), ctx.g(), ctx.operand(1), ctx.properties<ScatterAddOp>().dim.getInt())));
+  return success();
+}
+
+} // namespace weft::ir
