@@ -166,12 +166,12 @@ def Weft_MaximumOp : Weft_BinaryOp<"maximum", Weft_NumericTensor, InFile> {
   let scalar = "return s.maximum(x, y);";
   let savesOperands = [0, 1];
 }
-def Weft_AndOp : Weft_BinaryOp<"and", AnyTypeOf<[Weft_BoolTensor, RankedTensorOf<[Weft_Int]>]>, NotDifferentiable<"bool and integers have no derivative">> {
+def Weft_AndOp : Weft_BinaryOp<"and", Weft_LogicTensor, NotDifferentiable<"bool and integers have no derivative">> {
   let summary = "the logical (bool) or bitwise (integer) and";
   let reference = "return T(::weft::ir::bit_and(x, y));";
   let scalar = "return s.bitAnd(x, y);";
 }
-def Weft_OrOp : Weft_BinaryOp<"or", AnyTypeOf<[Weft_BoolTensor, RankedTensorOf<[Weft_Int]>]>, NotDifferentiable<"bool and integers have no derivative">> {
+def Weft_OrOp : Weft_BinaryOp<"or", Weft_LogicTensor, NotDifferentiable<"bool and integers have no derivative">> {
   let summary = "the logical (bool) or bitwise (integer) or";
   let reference = "return T(::weft::ir::bit_or(x, y));";
   let scalar = "return s.bitOr(x, y);";
@@ -186,7 +186,7 @@ def Weft_Direction : I32EnumAttr<"Direction", "a comparison", [
 }
 
 def Weft_CompareOp : Weft_ElementwiseOp<"compare", NotDifferentiable<"a comparison is constant almost everywhere">,
-                                        [SameTypeOperands, DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+                                        [SameTypeOperands, Infer]> {
   let summary = "compares the elements of two tensors; NaN compares as IEEE 754 says";
   let arguments = (ins Weft_Direction:$direction, Weft_Tensor:$lhs, Weft_Tensor:$rhs);
   let results = (outs Weft_BoolTensor:$result);
@@ -209,6 +209,7 @@ def Weft_CastOp : Weft_ElementwiseOp<"cast", InFile, [SameOperandsAndResultShape
   let arguments = (ins Weft_Tensor:$input);
   let results = (outs Weft_Tensor:$result);
   let assemblyFormat = "$input attr-dict `:` type($input) `to` type($result)";
+  let hasVerifier = 1;
 }
 
 #endif

@@ -15,6 +15,9 @@ namespace weft::ir {
 DType dtypeOf(mlir::Type element);
 mlir::Type elementType(DType dtype, mlir::MLIRContext *context);
 
+// Rounds towards zero; what does not fit becomes the nearest int64_t, NaN becomes 0.
+int64_t saturating_int64(double value);
+
 // Row-major, without gaps. Elements read and write as double or int64_t: exact for every dtype but i64 through doubles.
 struct HostTensor {
   DType dtype = DType::kFloat32;
@@ -31,7 +34,7 @@ struct HostTensor {
   template <typename T> const T *as() const { return reinterpret_cast<const T *>(bytes.data()); }
   double getDouble(int64_t i) const;
   int64_t getInt(int64_t i) const;
-  // Rounds once to the dtype (nearest even; integers wrap).
+  // Rounds once to the dtype (nearest even). Into integers: set saturates, then both keep the low bits of the dtype's width.
   void set(int64_t i, double value);
   void setInt(int64_t i, int64_t value);
 

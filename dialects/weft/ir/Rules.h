@@ -1,6 +1,7 @@
 // What the rules of op records are written with: the contexts of differentiation and evaluation, and small helpers.
 #pragma once
 
+#include "dialects/weft/ir/Dims.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/OperationSupport.h"
@@ -11,6 +12,7 @@
 namespace weft::ir {
 
 enum class Kind { Creation, Elementwise, Movement, Reduction, Contraction, Indexing, Random, Composite, Structure };
+enum class Direction : uint32_t; // of a comparison; the record Weft_Direction has its cases
 enum class RuleKind { Derivative, Evaluation, Decomposition, Lowering, Batching };
 
 bool isRandomState(mlir::Type type);
@@ -69,7 +71,10 @@ Val compare(llvm::StringRef direction, Val a, Val b);
 Val select(Val condition, Val onTrue, Val onFalse);
 Val cast(Val x, mlir::Type element);
 Val reshape(Val x, llvm::ArrayRef<int64_t> shape);
-Val broadcast(Val x, llvm::ArrayRef<int64_t> shape);  // numpy's rule, dims align at the end
+Val broadcast(Val x, llvm::ArrayRef<int64_t> shape); // numpy's rule, dims align at the end
+// The same for symbolic dims.
+Val reshapeTo(Val x, llvm::ArrayRef<Dim> dims);
+Val broadcastTo(Val x, llvm::ArrayRef<Dim> dims);
 Val transpose(Val x, llvm::ArrayRef<int64_t> permutation);
 Val sum(Val x, llvm::ArrayRef<int64_t> dims, bool keepdim = false);
 Val max(Val x, llvm::ArrayRef<int64_t> dims, bool keepdim = false);
@@ -77,6 +82,7 @@ Val matmul(Val a, Val b, bool transposeA = false, bool transposeB = false);
 Val iota(Val like, llvm::ArrayRef<int64_t> shape, int64_t dim, mlir::Type element);
 // Sums x to `shape`, from which it was broadcast.
 Val sumTo(Val x, llvm::ArrayRef<int64_t> shape);
+Val sumToDims(Val x, llvm::ArrayRef<Dim> dims);
 
 // What a derivative rule sees: properties, the types of operands and results, the saved values, the cotangents. Never an op in
 // place: the same rule serves the recorder's backward and the weft-differentiate pass.
@@ -89,9 +95,7 @@ public:
               llvm::ArrayRef<mlir::Value> results, llvm::ArrayRef<mlir::Value> cotangents, llvm::ArrayRef<bool> needs);
 
   // The op's properties: ctx.properties<MatmulOp>().transpose_lhs ...
-  template <typename Op> const typename Op::Properties &properties() const {
-    return *properties_.as<const typename Op::Properties *>();
-  }
+  template <typename Op> const typename Op::Properties &properties() const { return *properties_.as<const typename Op::Properties *>(); }
   int64_t numOperands() const { return operandTypes_.size(); }
   mlir::RankedTensorType operandType(int64_t i) const { return mlir::cast<mlir::RankedTensorType>(operandTypes_[i]); }
   mlir::RankedTensorType resultType(int64_t i) const { return mlir::cast<mlir::RankedTensorType>(resultTypes_[i]); }
@@ -151,6 +155,8 @@ public:
   mlir::Value maximum(mlir::Value x, mlir::Value y);
   mlir::Value bitAnd(mlir::Value x, mlir::Value y);
   mlir::Value bitOr(mlir::Value x, mlir::Value y);
+  mlir::Value compare(Direction direction, mlir::Value x, mlir::Value y);
+  mlir::Value select(mlir::Value condition, mlir::Value onTrue, mlir::Value onFalse);
   mlir::Value cast(mlir::Value x, mlir::Type to);
 
 private:

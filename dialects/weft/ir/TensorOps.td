@@ -4,7 +4,6 @@
 
 include "dialects/weft/ir/WeftBase.td"
 
-defvar Infer = DeclareOpInterfaceMethods<InferTypeOpInterface>;
 defvar Primitive = NotApplicable<"a primitive">;
 
 //===-- Creation ------------------------------------------------------------------------------===//
@@ -85,7 +84,7 @@ def Weft_ReduceSumOp : Weft_ReduceOp<"reduce_sum", Weft_NumericTensor, InFile, P
   let summary = "the sum over dims; an empty sum is 0";
 }
 def Weft_ReduceMaxOp : Weft_ReduceOp<"reduce_max", Weft_NumericTensor, InFile, Primitive, InFile> {
-  let summary = "the largest element over dims, NaN if one is NaN; ties share the derivative equally";
+  let summary = "the largest element over dims, NaN if one is NaN, -inf (the least integer) if there is none; ties share the derivative equally";
   let savesOperands = [0];
   let savesResults = [0];
 }
@@ -182,7 +181,7 @@ def Weft_SoftmaxOp : Weft_SoftmaxLikeOp<"softmax"> { let summary = "exp(x - max)
 def Weft_LogSoftmaxOp : Weft_SoftmaxLikeOp<"log_softmax"> { let summary = "x - max - log(sum(exp(x - max))) along dim"; }
 def Weft_LayerNormOp : Weft_Op<"layer_norm", CompositeKind, InFile, InFile, InFile, ByDecomposition, NoBatching, [Pure, AttrSizedOperandSegments, Infer]> {
   let summary = "(x - mean) * rstd * weight + bias over the last normalized_rank dims (Ba et al. 2016)";
-  let description = [{mean and rstd = 1 / sqrt(var + eps) are over the normalized dims, with the biased variance; they are results for the derivative's sake.}];
+  let description = [{mean and rstd = 1 / sqrt(var + eps) are over the normalized dims, with the biased variance; they have the leading dims and are results for the derivative's sake.}];
   let arguments = (ins Weft_FloatTensor:$input, Optional<Weft_FloatTensor>:$weight, Optional<Weft_FloatTensor>:$bias,
                        I64Attr:$normalized_rank, F64Attr:$eps);
   let results = (outs Weft_FloatTensor:$result, Weft_FloatTensor:$mean, Weft_FloatTensor:$rstd);

@@ -3,8 +3,10 @@
 #define WEFT_BASE
 
 include "mlir/IR/OpBase.td"
+include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/BuiltinAttributes.td"
 include "mlir/IR/EnumAttr.td"
+include "mlir/IR/TensorEncoding.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "dialects/weft/ir/WeftInterfaces.td"
@@ -18,7 +20,21 @@ def Weft_Dialect : Dialect {
     conversion are explicit ops (`weft.broadcast`, `weft.cast`), so that each rule of an op sees one shape and one dtype.
   }];
   let hasConstantMaterializer = 1;
+  let useDefaultAttributePrinterParser = 1;
   let dependentDialects = ["::mlir::func::FuncDialect"];
+}
+
+//===-- Attributes ----------------------------------------------------------------------------===//
+
+def Weft_DimsAttr : AttrDef<Weft_Dialect, "Dims", [DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]> {
+  let mnemonic = "dims";
+  let summary = "the names of a tensor type's symbolic dims";
+  let description = [{
+    The encoding of `tensor<?x128xf32, #weft.dims<n, _>>`: one entry a dimension, a name where the size is `?`, `_` where it is static.
+    Equal names are equal sizes throughout a function. A `?` without a name is refused by every op.
+  }];
+  let parameters = (ins ArrayRefParameter<"::mlir::StringAttr", "null where the dim is static">:$names);
+  let hasCustomAssemblyFormat = 1;
 }
 
 //===-- Types ---------------------------------------------------------------------------------===//
@@ -29,11 +45,16 @@ def Weft_Bool : TypeAlias<I1, "bool">;
 def Weft_Numeric : AnyTypeOf<[Weft_Float, Weft_Int]>;
 def Weft_Element : AnyTypeOf<[Weft_Float, Weft_Int, I1]>;
 
-def Weft_FloatTensor : RankedTensorOf<[Weft_Float]>;
-def Weft_NumericTensor : RankedTensorOf<[Weft_Numeric]>;
-def Weft_IndexTensor : RankedTensorOf<[I32, I64]>;
-def Weft_BoolTensor : RankedTensorOf<[I1]>;
-def Weft_Tensor : RankedTensorOf<[Weft_Element]>;
+class Weft_TensorOf<list<Type> elements, string name>
+    : Type<And<[RankedTensorOf<elements>.predicate, CPred<"::weft::ir::dimsAreNamed($_self)">]>,
+           "a tensor of " # name # " (each `?` named by #weft.dims)", "::mlir::RankedTensorType">;
+def Weft_FloatTensor : Weft_TensorOf<[Weft_Float], "floating-point numbers">;
+def Weft_IntTensor : Weft_TensorOf<[Weft_Int], "integers">;
+def Weft_NumericTensor : Weft_TensorOf<[Weft_Numeric], "numbers">;
+def Weft_IndexTensor : Weft_TensorOf<[I32, I64], "int32 or int64">;
+def Weft_BoolTensor : Weft_TensorOf<[I1], "bool">;
+def Weft_LogicTensor : Weft_TensorOf<[I1, Weft_Int], "bool or integers">;
+def Weft_Tensor : Weft_TensorOf<[Weft_Element], "numbers or bool">;
 // The state of a random generator: {key, counter}.
 def Weft_RandomState
     : Type<CPred<"::weft::ir::isRandomState($_self)">, "a random state, tensor<2xi64>", "::mlir::RankedTensorType">,
@@ -126,6 +147,8 @@ class Weft_Op<string mnemonic, OpKind kind_, Rule derivative_, Rule evaluation_,
     ruleDefinitions);
 }
 
+// The result types follow from the operands: the record's shape and dtype rule, in ShapeRules*.cpp.
+defvar Infer = InferTypeOpAdaptor;
 defvar NoBatching = Deferred<"vmap comes with its own issue">;
 
 #endif

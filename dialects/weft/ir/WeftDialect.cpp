@@ -1,8 +1,12 @@
 #include "dialects/weft/ir/Weft.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 #include "dialects/weft/ir/WeftDialect.cpp.inc"
 #include "dialects/weft/ir/WeftEnums.cpp.inc"
 #include "dialects/weft/ir/WeftInterfaces.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/weft/ir/WeftAttributes.cpp.inc"
 
 namespace weft::ir {
 
@@ -11,14 +15,16 @@ bool isRandomState(mlir::Type type) {
   return tensor && tensor.getElementType().isInteger(64) && tensor.getShape() == llvm::ArrayRef<int64_t>{2};
 }
 
-mlir::Type withElementType(mlir::Type type, mlir::Type element) {
-  return mlir::cast<mlir::RankedTensorType>(type).clone(element);
-}
+mlir::Type withElementType(mlir::Type type, mlir::Type element) { return mlir::cast<mlir::RankedTensorType>(type).clone(element); }
 
 void WeftDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/weft/ir/WeftOps.cpp.inc"
+      >();
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/weft/ir/WeftAttributes.cpp.inc"
       >();
 }
 

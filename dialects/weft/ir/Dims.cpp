@@ -1,0 +1,127 @@
+#include "dialects/weft/ir/Dims.h"
+
+#include "dialects/weft/ir/Weft.h"
+
+namespace weft::ir {
+
+bool dimsAreNamed(mlir::Type type) {
+  auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
+  if (!tensor) return false;
+  if (!tensor.getEncoding()) return tensor.hasStaticShape();
+  // The attribute's own verifier has checked that the names stand where the sizes are dynamic.
+  return mlir::isa<DimsAttr>(tensor.getEncoding());
+}
+
+Dims dimsOf(mlir::RankedTensorType type) {
+  Dims dims;
+  auto names = mlir::dyn_cast_if_present<DimsAttr>(type.getEncoding());
+  for (auto [i, size] : llvm::enumerate(type.getShape())) {
+    if (mlir::ShapedType::isDynamic(size) && names) dims.push_back(names.getNames()[i]);
+    else dims.push_back(size);
+  }
+  return dims;
+}
+
+mlir::RankedTensorType tensorOf(llvm::ArrayRef<Dim> dims, mlir::Type element) {
+  llvm::SmallVector<int64_t> shape;
+  llvm::SmallVector<mlir::StringAttr> names;
+  bool dynamic = false;
+  for (const Dim &dim : dims) {
+    shape.push_back(dim.size);
+    names.push_back(dim.symbol);
+    dynamic |= !dim.isStatic();
+  }
+  return mlir::RankedTensorType::get(shape, element, dynamic ? DimsAttr::get(element.getContext(), names) : mlir::Attribute());
+}
+
+std::optional<Dims> broadcastDims(llvm::ArrayRef<Dim> a, llvm::ArrayRef<Dim> b) {
+  if (a.size() < b.size()) std::swap(a, b);
+  Dims result(a.begin(), a.end());
+  size_t offset = a.size() - b.size();
+  for (size_t i = 0; i < b.size(); ++i) {
+    Dim &dim = result[offset + i];
+    if (dim == b[i] || b[i].isOne()) continue;
+    if (!dim.isOne()) return std::nullopt;
+    dim = b[i];
+  }
+  return result;
+}
+
+bool broadcastsTo(llvm::ArrayRef<Dim> from, llvm::ArrayRef<Dim> to) {
+  std::optional<Dims> both = broadcastDims(from, to);
+  return both && llvm::ArrayRef<Dim>(*both) == to;
+}
+
+bool sameNumberOfElements(llvm::ArrayRef<Dim> a, llvm::ArrayRef<Dim> b) {
+  auto factors = [](llvm::ArrayRef<Dim> dims) {
+    int64_t number = 1;
+    llvm::SmallVector<llvm::StringRef> symbols;
+    for (const Dim &dim : dims) {
+      if (!dim.isStatic()) symbols.push_back(dim.symbol.getValue());
+      // A count that does not fit 64 bits cannot be a tensor's; -1 differs from each that does.
+      else if (number < 0 || __builtin_mul_overflow(number, dim.size, &number)) number = -1;
+    }
+    llvm::sort(symbols);
+    return std::make_pair(number, symbols);
+  };
+  return factors(a) == factors(b);
+}
+
+std::string spell(llvm::ArrayRef<Dim> dims) {
+  std::string text = "[";
+  for (auto [i, dim] : llvm::enumerate(dims)) {
+    if (i) text += ", ";
+    text += dim.isStatic() ? mlir::ShapedType::isDynamic(dim.size) ? "?" : std::to_string(dim.size) : dim.symbol.str();
+  }
+  return text + "]";
+}
+
+static std::string spellElement(mlir::Type element) {
+  for (const DTypeInfo &row : kDTypes)
+    if (elementType(row.dtype, element.getContext()) == element) return row.name;
+  std::string text;
+  llvm::raw_string_ostream(text) << element;
+  return text;
+}
+
+std::string spell(mlir::Type type) {
+  auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
+  if (!tensor) return spellElement(type);
+  return spellElement(tensor.getElementType()) + spell(dimsOf(tensor));
+}
+
+//===-- The attribute -------------------------------------------------------------------------===//
+
+mlir::Attribute DimsAttr::parse(mlir::AsmParser &parser, mlir::Type) {
+  llvm::SmallVector<mlir::StringAttr> names;
+  auto parseName = [&]() -> mlir::ParseResult {
+    llvm::StringRef name;
+    if (parser.parseKeyword(&name)) return mlir::failure();
+    names.push_back(name == "_" ? mlir::StringAttr() : mlir::StringAttr::get(parser.getContext(), name));
+    return mlir::success();
+  };
+  if (parser.parseCommaSeparatedList(mlir::AsmParser::Delimiter::LessGreater, parseName)) return {};
+  return get(parser.getContext(), names);
+}
+
+void DimsAttr::print(mlir::AsmPrinter &printer) const {
+  printer << "<";
+  llvm::interleaveComma(getNames(), printer, [&](mlir::StringAttr name) { printer << (name ? name.getValue() : "_"); });
+  printer << ">";
+}
+
+mlir::LogicalResult DimsAttr::verifyEncoding(llvm::ArrayRef<int64_t> shape, mlir::Type,
+                                             llvm::function_ref<mlir::InFlightDiagnostic()> emitError) const {
+  if (getNames().size() != shape.size())
+    return emitError() << "#weft.dims names " << getNames().size() << " dimensions, but the tensor has " << shape.size();
+  for (auto [i, size] : llvm::enumerate(shape)) {
+    bool dynamic = mlir::ShapedType::isDynamic(size);
+    if (dynamic && !getNames()[i]) return emitError() << "#weft.dims gives dimension " << i << " no name, but its size is `?`; name it";
+    if (!dynamic && getNames()[i])
+      return emitError() << "#weft.dims names dimension " << i << " '" << getNames()[i].getValue() << "', but its size is " << size
+                         << "; write `_`";
+  }
+  return mlir::success();
+}
+
+} // namespace weft::ir

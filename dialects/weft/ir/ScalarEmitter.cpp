@@ -1,0 +1,200 @@
+// The scalar functions of elementwise ops in arith and math ops, bit for bit what their records say for NaN, infinities, signed
+// zeros and integer corner cases. bf16 and f16 are computed in f32 and rounded once.
+#include "dialects/weft/ir/Weft.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+namespace weft::ir {
+
+using mlir::Type;
+using mlir::Value;
+namespace arith = mlir::arith;
+namespace math = mlir::math;
+
+static bool isFloat(Value x) { return mlir::isa<mlir::FloatType>(x.getType()); }
+static bool isNarrowFloat(Type type) { return type.isF16() || type.isBF16(); }
+static unsigned widthOf(Type type) { return type.getIntOrFloatBitWidth(); }
+
+Value ScalarEmitter::constant(Type type, double value) {
+  if (auto floating = mlir::dyn_cast<mlir::FloatType>(type))
+    return arith::ConstantOp::create(b_, loc_, mlir::FloatAttr::get(floating, value));
+  llvm::APInt bits = llvm::APInt(64, saturating_int64(value)).sextOrTrunc(widthOf(type));
+  return arith::ConstantOp::create(b_, loc_, mlir::IntegerAttr::get(type, bits));
+}
+
+// f(args) in f32 where the arguments are narrower floats.
+template <typename F> static Value widened(mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange args, F f) {
+  Type type = args[0].getType();
+  if (!isNarrowFloat(type)) return f(args);
+  llvm::SmallVector<Value, 2> wide;
+  for (Value arg : args) wide.push_back(arith::ExtFOp::create(b, loc, b.getF32Type(), arg));
+  return arith::TruncFOp::create(b, loc, type, f(mlir::ValueRange(wide)));
+}
+
+template <typename Op> static Value unaryFloat(mlir::OpBuilder &b, mlir::Location loc, Value x) {
+  return widened(b, loc, x, [&](mlir::ValueRange args) -> Value { return Op::create(b, loc, args[0]); });
+}
+
+template <typename FloatOp, typename IntOp> static Value binary(mlir::OpBuilder &b, mlir::Location loc, Value x, Value y) {
+  if (!isFloat(x)) return IntOp::create(b, loc, x, y);
+  return widened(b, loc, {x, y}, [&](mlir::ValueRange args) -> Value { return FloatOp::create(b, loc, args[0], args[1]); });
+}
+
+Value ScalarEmitter::neg(Value x) {
+  if (isFloat(x)) return arith::NegFOp::create(b_, loc_, x);
+  return arith::SubIOp::create(b_, loc_, constant(x.getType(), 0), x);
+}
+
+Value ScalarEmitter::abs(Value x) {
+  if (isFloat(x)) return math::AbsFOp::create(b_, loc_, x);
+  Value negative = arith::CmpIOp::create(b_, loc_, arith::CmpIPredicate::slt, x, constant(x.getType(), 0));
+  return arith::SelectOp::create(b_, loc_, negative, neg(x), x);
+}
+
+Value ScalarEmitter::exp(Value x) { return unaryFloat<math::ExpOp>(b_, loc_, x); }
+Value ScalarEmitter::log(Value x) { return unaryFloat<math::LogOp>(b_, loc_, x); }
+Value ScalarEmitter::sqrt(Value x) { return unaryFloat<math::SqrtOp>(b_, loc_, x); }
+Value ScalarEmitter::rsqrt(Value x) { return unaryFloat<math::RsqrtOp>(b_, loc_, x); }
+Value ScalarEmitter::tanh(Value x) { return unaryFloat<math::TanhOp>(b_, loc_, x); }
+Value ScalarEmitter::erf(Value x) { return unaryFloat<math::ErfOp>(b_, loc_, x); }
+
+Value ScalarEmitter::sigmoid(Value x) {
+  return widened(b_, loc_, x, [&](mlir::ValueRange args) -> Value {
+    // With e = exp(-|x|), which cannot overflow: 1 / (1 + e) from 0 on, e / (1 + e) below, accurate down to denormals.
+    Value one = constant(args[0].getType(), 1);
+    Value e = exp(neg(abs(args[0])));
+    Value below = arith::CmpFOp::create(b_, loc_, arith::CmpFPredicate::OLT, args[0], constant(args[0].getType(), 0));
+    return div(arith::SelectOp::create(b_, loc_, below, e, one), add(one, e));
+  });
+}
+
+Value ScalarEmitter::relu(Value x) {
+  Value zero = constant(x.getType(), 0);
+  // Unordered: NaN stays.
+  Value keep = isFloat(x) ? Value(arith::CmpFOp::create(b_, loc_, arith::CmpFPredicate::UGT, x, zero))
+                          : Value(arith::CmpIOp::create(b_, loc_, arith::CmpIPredicate::sgt, x, zero));
+  return arith::SelectOp::create(b_, loc_, keep, x, zero);
+}
+
+Value ScalarEmitter::gelu(Value x, bool tanhApproximation) {
+  return widened(b_, loc_, x, [&](mlir::ValueRange args) -> Value {
+    Value v = args[0];
+    Type type = v.getType();
+    if (!tanhApproximation) {
+      // 1 + erf(z) = erfc(-z), which does not cancel below 0.
+      Value complement = math::ErfcOp::create(b_, loc_, mul(v, constant(type, -M_SQRT1_2)));
+      return mul(mul(constant(type, 0.5), v), complement);
+    }
+    // 0.5 * (1 + tanh(u)) = sigmoid(2 u), which does not cancel below 0.
+    Value cube = mul(mul(v, v), v);
+    Value u = mul(constant(type, 2 * 0.79788456080286535588), add(v, mul(constant(type, 0.044715), cube)));
+    return mul(v, sigmoid(u));
+  });
+}
+
+Value ScalarEmitter::logicalNot(Value x) { return arith::XOrIOp::create(b_, loc_, x, constant(x.getType(), 1)); }
+Value ScalarEmitter::add(Value x, Value y) { return binary<arith::AddFOp, arith::AddIOp>(b_, loc_, x, y); }
+Value ScalarEmitter::sub(Value x, Value y) { return binary<arith::SubFOp, arith::SubIOp>(b_, loc_, x, y); }
+Value ScalarEmitter::mul(Value x, Value y) { return binary<arith::MulFOp, arith::MulIOp>(b_, loc_, x, y); }
+
+Value ScalarEmitter::div(Value x, Value y) {
+  Type type = x.getType();
+  if (isFloat(x)) return binary<arith::DivFOp, arith::DivSIOp>(b_, loc_, x, y);
+  // The two divisors for which the machine's division is undefined, for some x, are divided by 1 instead.
+  Value zero = constant(type, 0);
+  Value byZero = arith::CmpIOp::create(b_, loc_, arith::CmpIPredicate::eq, y, zero);
+  Value byMinusOne = arith::CmpIOp::create(b_, loc_, arith::CmpIPredicate::eq, y, constant(type, -1));
+  Value special = arith::OrIOp::create(b_, loc_, byZero, byMinusOne);
+  Value quotient = arith::DivSIOp::create(b_, loc_, x, arith::SelectOp::create(b_, loc_, special, constant(type, 1), y));
+  Value specialQuotient = arith::SelectOp::create(b_, loc_, byZero, zero, neg(x));
+  return arith::SelectOp::create(b_, loc_, special, specialQuotient, quotient);
+}
+
+Value ScalarEmitter::pow(Value x, Value y) {
+  return widened(b_, loc_, {x, y}, [&](mlir::ValueRange args) -> Value { return math::PowFOp::create(b_, loc_, args[0], args[1]); });
+}
+
+Value ScalarEmitter::minimum(Value x, Value y) { return binary<arith::MinimumFOp, arith::MinSIOp>(b_, loc_, x, y); }
+Value ScalarEmitter::maximum(Value x, Value y) { return binary<arith::MaximumFOp, arith::MaxSIOp>(b_, loc_, x, y); }
+Value ScalarEmitter::bitAnd(Value x, Value y) { return arith::AndIOp::create(b_, loc_, x, y); }
+Value ScalarEmitter::bitOr(Value x, Value y) { return arith::OrIOp::create(b_, loc_, x, y); }
+
+//===-- Comparison and conversion -------------------------------------------------------------===//
+
+Value ScalarEmitter::compare(Direction direction, Value x, Value y) {
+  using F = arith::CmpFPredicate;
+  using I = arith::CmpIPredicate;
+  // In the order of Direction: eq, ne, lt, le, gt, ge. Only `ne` holds for NaN.
+  static constexpr F floats[] = {F::OEQ, F::UNE, F::OLT, F::OLE, F::OGT, F::OGE};
+  static constexpr I integers[] = {I::eq, I::ne, I::slt, I::sle, I::sgt, I::sge};
+  static constexpr I bools[] = {I::eq, I::ne, I::ult, I::ule, I::ugt, I::uge};
+  auto row = static_cast<unsigned>(direction);
+  if (isFloat(x)) return arith::CmpFOp::create(b_, loc_, floats[row], x, y);
+  return arith::CmpIOp::create(b_, loc_, (x.getType().isInteger(1) ? bools : integers)[row], x, y);
+}
+
+Value ScalarEmitter::select(Value condition, Value onTrue, Value onFalse) {
+  return arith::SelectOp::create(b_, loc_, condition, onTrue, onFalse);
+}
+
+// Rounds towards zero and saturates; NaN gives 0. Out of range the machine's conversion is undefined, so it never sees such a value.
+static Value floatToInt(ScalarEmitter &s, mlir::OpBuilder &b, mlir::Location loc, Value x, Type to) {
+  if (isNarrowFloat(x.getType())) x = arith::ExtFOp::create(b, loc, b.getF32Type(), x);
+  Type from = x.getType();
+  unsigned width = widthOf(to);
+  double bound = std::ldexp(1.0, width - 1);
+  // Both bounds are exact in the float type; what lies strictly between them truncates to a value that fits.
+  Value large = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGE, x, s.constant(from, bound));
+  Value small = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLE, x, s.constant(from, -bound));
+  Value nan = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, x, x);
+  Value outside = arith::OrIOp::create(b, loc, arith::OrIOp::create(b, loc, large, small), nan);
+  Value converted = arith::FPToSIOp::create(b, loc, to, arith::SelectOp::create(b, loc, outside, s.constant(from, 0), x));
+  Value greatest = arith::ConstantOp::create(b, loc, mlir::IntegerAttr::get(to, llvm::APInt::getSignedMaxValue(width)));
+  Value least = arith::ConstantOp::create(b, loc, mlir::IntegerAttr::get(to, llvm::APInt::getSignedMinValue(width)));
+  converted = arith::SelectOp::create(b, loc, large, greatest, converted);
+  return arith::SelectOp::create(b, loc, small, least, converted);
+}
+
+Value ScalarEmitter::cast(Value x, Type to) {
+  Type from = x.getType();
+  if (from == to) return x;
+  bool toFloat = mlir::isa<mlir::FloatType>(to);
+  if (to.isInteger(1))
+    return isFloat(x) ? Value(arith::CmpFOp::create(b_, loc_, arith::CmpFPredicate::UNE, x, constant(from, 0)))
+                      : Value(arith::CmpIOp::create(b_, loc_, arith::CmpIPredicate::ne, x, constant(from, 0)));
+  if (isFloat(x) && toFloat) {
+    if (widthOf(from) == widthOf(to)) x = arith::ExtFOp::create(b_, loc_, b_.getF32Type(), x); // bf16 <-> f16
+    return widthOf(x.getType()) < widthOf(to) ? Value(arith::ExtFOp::create(b_, loc_, to, x))
+                                              : Value(arith::TruncFOp::create(b_, loc_, to, x));
+  }
+  if (isFloat(x)) return floatToInt(*this, b_, loc_, x, to);
+  bool isBool = from.isInteger(1);
+  if (toFloat) {
+    if (isBool) return arith::UIToFPOp::create(b_, loc_, to, x);
+    return arith::SIToFPOp::create(b_, loc_, to, x);
+  }
+  if (widthOf(from) > widthOf(to)) return arith::TruncIOp::create(b_, loc_, to, x);
+  return isBool ? Value(arith::ExtUIOp::create(b_, loc_, to, x)) : Value(arith::ExtSIOp::create(b_, loc_, to, x));
+}
+
+//===-- Ops whose records have no scalar text -------------------------------------------------===//
+
+Value CompareOp::emitScalar(mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange args) {
+  return ScalarEmitter(b, loc).compare(getDirection(), args[0], args[1]);
+}
+Value SelectOp::emitScalar(mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange args) {
+  return ScalarEmitter(b, loc).select(args[0], args[1], args[2]);
+}
+Value CastOp::emitScalar(mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange args) {
+  return ScalarEmitter(b, loc).cast(args[0], getType().getElementType());
+}
+
+double gelu(double x, bool tanhApproximation) {
+  if (!tanhApproximation) return 0.5 * x * std::erfc(-x * M_SQRT1_2);
+  // 0.5 * (1 + tanh(u)) = 1 / (1 + exp(-2 u)), which does not cancel below 0.
+  double u = 0.79788456080286535588 * (x + 0.044715 * x * x * x);
+  return x / (1.0 + std::exp(-2.0 * u));
+}
+
+} // namespace weft::ir

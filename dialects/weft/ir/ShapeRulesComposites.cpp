@@ -1,0 +1,104 @@
+// Shape and dtype rules and verifiers of composites.
+#include "dialects/weft/ir/RuleChecks.h"
+
+namespace weft::ir {
+
+using llvm::ArrayRef;
+using llvm::SmallVectorImpl;
+using llvm::Twine;
+using mlir::failed;
+using mlir::failure;
+using mlir::FailureOr;
+using mlir::LogicalResult;
+using mlir::MLIRContext;
+using mlir::RankedTensorType;
+using mlir::success;
+using mlir::Type;
+
+using MaybeLocation = std::optional<mlir::Location>;
+using Types = SmallVectorImpl<Type>;
+
+LogicalResult SoftmaxOp::verify() { return RuleChecks(*this).dim(getDim(), getType(), "input"); }
+LogicalResult LogSoftmaxOp::verify() { return RuleChecks(*this).dim(getDim(), getType(), "input"); }
+
+LogicalResult LayerNormOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adaptor op, Types &types) {
+  RuleChecks check(loc, getOperationName());
+  FailureOr<RankedTensorType> input = check.tensor(op.getInput(), "input");
+  if (failed(input)) return failure();
+  int64_t rank = op.getNormalizedRank();
+  if (rank < 1 || rank > input->getRank())
+    return check.error("cannot normalize the last " + Twine(rank) + " dimensions of input, " + spell(*input) + "; use 1 to " +
+                       Twine(input->getRank()));
+  Dims dims = dimsOf(*input);
+  ArrayRef<Dim> normalized = ArrayRef(dims).take_back(rank), leading = ArrayRef(dims).drop_back(rank);
+  for (auto [value, name] : {std::pair(op.getWeight(), "weight"), std::pair(op.getBias(), "bias")}) {
+    if (!value) continue;
+    FailureOr<RankedTensorType> type = check.tensor(value, name);
+    if (failed(type) || failed(check.sameElement(*input, "input", *type, name))) return failure();
+    if (ArrayRef<Dim>(dimsOf(*type)) != normalized)
+      return check.error("input is " + spell(*input) + ", so " + name + " must have the shape " + spell(normalized) + " of its last " +
+                         Twine(rank) + " dimensions, but is " + spell(*type));
+  }
+  types.push_back(*input);
+  types.append(2, tensorOf(leading, input->getElementType()));
+  return success();
+}
+
+LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adaptor op, Types &types) {
+  RuleChecks check(loc, getOperationName());
+  FailureOr<RankedTensorType> query = check.tensor(op.getQuery(), "query"), key = check.tensor(op.getKey(), "key"),
+                              value = check.tensor(op.getValue(), "value");
+  if (failed(query) || failed(key) || failed(value) || failed(check.sameElement(*query, "query", *key, "key")) ||
+      failed(check.sameElement(*query, "query", *value, "value")))
+    return failure();
+  std::string all = "query is " + spell(*query) + ", key is " + spell(*key) + " and value is " + spell(*value) + "; ";
+  if (query->getRank() < 2 || key->getRank() != query->getRank() || value->getRank() != query->getRank())
+    return check.error(all + "they must have one rank of at least 2: [..., length, features]");
+  Dims q = dimsOf(*query), k = dimsOf(*key), v = dimsOf(*value);
+  ArrayRef<Dim> batch = ArrayRef(q).drop_back(2);
+  if (batch != ArrayRef(k).drop_back(2) || batch != ArrayRef(v).drop_back(2))
+    return check.error(all + "their leading dimensions must be equal");
+  if (q.back() != k.back()) return check.error(all + "query and key must have equally many features, their last size");
+  if (k.end()[-2] != v.end()[-2]) return check.error(all + "key and value must be equally long, their last size but one");
+  Dims scores(batch.begin(), batch.end());
+  scores.append({q.end()[-2], k.end()[-2]});
+  if (op.getMask()) {
+    FailureOr<RankedTensorType> mask = check.tensor(op.getMask(), "mask");
+    if (failed(mask)) return failure();
+    if (!mask->getElementType().isInteger(1) && mask->getElementType() != query->getElementType())
+      return check.error("mask is " + spell(*mask) + " but query is " + spell(*query) + "; the mask must be bool, or of query's dtype");
+    if (!broadcastsTo(dimsOf(*mask), scores))
+      return check.error("mask, " + spell(*mask) + ", does not broadcast to " + spell(scores) + ", the shape of query key^T");
+  }
+  Dims result(q.begin(), q.end());
+  result.back() = v.back();
+  types.push_back(tensorOf(result, query->getElementType()));
+  types.push_back(tensorOf(ArrayRef(q).drop_back(), query->getElementType()));
+  return success();
+}
+
+LogicalResult CrossEntropyOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adaptor op, Types &types) {
+  RuleChecks check(loc, getOperationName());
+  FailureOr<RankedTensorType> logits = check.tensor(op.getLogits(), "logits"), targets = check.tensor(op.getTargets(), "targets");
+  if (failed(logits) || failed(targets)) return failure();
+  std::string both = "logits is " + spell(*logits) + " and targets is " + spell(*targets) + "; ";
+  if (!targets->getElementType().isInteger(32) && !targets->getElementType().isInteger(64))
+    return check.error(both + "targets must be int32 or int64, the numbers of classes");
+  if (logits->getRank() < 1 || ArrayRef(dimsOf(*logits)).drop_back() != ArrayRef<Dim>(dimsOf(*targets)))
+    return check.error(both + "targets must have the shape of logits without its last dimension, the classes");
+  types.append(2, targets->clone(logits->getElementType()));
+  return success();
+}
+
+LogicalResult DropoutOp::inferReturnTypes(MLIRContext *context, MaybeLocation loc, Adaptor op, Types &types) {
+  RuleChecks check(loc, getOperationName());
+  FailureOr<RankedTensorType> input = check.tensor(op.getInput(), "input");
+  if (failed(input)) return failure();
+  double rate = op.getRate().convertToDouble();
+  if (!(rate >= 0 && rate <= 1)) return check.error("rate is " + std::to_string(rate) + "; it must lie in [0, 1]");
+  types.push_back(*input);
+  types.push_back(input->clone(mlir::IntegerType::get(context, 1)));
+  return success();
+}
+
+} // namespace weft::ir
