@@ -1,0 +1,265 @@
+#!/usr/bin/env python3
+"""Makes the files in data/ from PyTorch (written with 2.15, CPU). Needs torch and numpy; building and testing Weft do not.
+
+    python3 -m venv /tmp/golden && /tmp/golden/bin/pip install torch numpy
+    /tmp/golden/bin/python tests/golden/make_golden.py
+
+One safetensors file a topic; tensors are named <case>.<what>. Inputs are stored beside the results, so that the tests need no
+random generator in common with PyTorch.
+"""
+import json
+import math
+import pathlib
+import struct
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+DATA = pathlib.Path(__file__).parent / "data"
+TEXT = pathlib.Path(__file__).parent.parent.parent / "LICENSE"
+# In the order of weft::DType.
+DTYPES = [torch.float32, torch.float64, torch.int32, torch.int64, torch.bool]
+TAGS = {np.dtype("float32"): "F32", np.dtype("float64"): "F64", np.dtype("int32"): "I32", np.dtype("int64"): "I64", np.dtype("bool"): "BOOL"}
+
+
+def save(name, tensors):
+    header, blobs, offset = {}, [], 0
+    for key, value in tensors.items():
+        array = np.ascontiguousarray(value.detach().numpy() if isinstance(value, torch.Tensor) else value)
+        array = array.reshape(np.shape(value))  # ascontiguousarray makes rank 0 rank 1
+        header[key] = {"dtype": TAGS[array.dtype], "shape": list(array.shape), "data_offsets": [offset, offset + array.nbytes]}
+        blobs.append(array.tobytes())
+        offset += array.nbytes
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    (DATA / name).write_bytes(struct.pack("<Q", len(text)) + text + b"".join(blobs))
+    print(f"{name}: {len(tensors)} tensors, {8 + len(text) + offset} bytes")
+
+
+def promotion():
+    def table(rows, columns, op):
+        return np.array([[DTYPES.index(op(r, c).dtype) for c in columns] for r in rows], dtype=np.int64)
+
+    one = [torch.ones(2, dtype=d) for d in DTYPES]
+    zero_dim = [torch.ones((), dtype=d) for d in DTYPES]
+    literals = [True, 1, 1.0]  # bool, int, float
+    add = lambda a, b: a + b
+    div = lambda a, b: a / b
+    save("promotion.safetensors", {
+        "add.tensor_tensor": table(one, one, add),
+        "add.tensor_scalar_tensor": table(one, zero_dim, add),
+        "add.scalar_tensor_scalar_tensor": table(zero_dim, zero_dim, add),
+        "add.tensor_literal": table(one, literals, add),
+        "add.scalar_tensor_literal": table(zero_dim, literals, add),
+        "div.tensor_tensor": table(one, one, div),
+        "div.tensor_scalar_tensor": table(one, zero_dim, div),
+        "div.tensor_literal": table(one, literals, div),
+        "sum": np.array([DTYPES.index(x.sum().dtype) for x in one], dtype=np.int64),
+    })
+
+
+class Cases:
+    """Results, and the derivatives of sum(weight * result) by each input that asks for one."""
+
+    def __init__(self):
+        self.tensors = {}
+
+    def add(self, name, fn, **inputs):
+        leaves = {}
+        for key, value in inputs.items():
+            self.tensors[f"{name}.{key}"] = value.detach().clone()
+            leaves[key] = value.detach().clone().requires_grad_(value.is_floating_point())
+        out = fn(*leaves.values())
+        self.tensors[f"{name}.out"] = out
+        weight = torch.randn(out.shape, dtype=out.dtype)
+        self.tensors[f"{name}.weight"] = weight
+        wanted = {k: v for k, v in leaves.items() if v.requires_grad}
+        for key, grad in zip(wanted, torch.autograd.grad((out * weight).sum(), list(wanted.values()), allow_unused=True)):
+            self.tensors[f"{name}.grad.{key}"] = torch.zeros_like(wanted[key]) if grad is None else grad
+
+
+def ops():
+    torch.manual_seed(1)
+    c = Cases()
+    shapes = [((3, 4), (4,)), ((3, 1), (1, 4)), ((2, 3, 4), (3, 1)), ((), (2, 3)), ((5, 1, 1), (1, 2, 3)), ((0, 3), (3,)), ((1,), (1, 1))]
+    for i, (a, b) in enumerate(shapes):
+        c.add(f"broadcast{i}", lambda x, y: x * y + x, x=torch.randn(a), y=torch.randn(b))
+    for i, (a, b) in enumerate([((3, 4), (4, 5)), ((4,), (4,)), ((4,), (4, 5)), ((3, 4), (4,)), ((2, 3, 4), (4, 5)), ((2, 1, 3, 4), (5, 4, 2)), ((7, 1, 4), (4,))]):
+        c.add(f"matmul{i}", torch.matmul, x=torch.randn(a), y=torch.randn(b))
+
+    for dim in (0, 1, 2):
+        c.add(f"softmax{dim}", lambda x: F.softmax(x, dim), x=4 * torch.randn(3, 4, 5))
+        c.add(f"log_softmax{dim}", lambda x: F.log_softmax(x, dim), x=4 * torch.randn(3, 4, 5))
+    extreme = torch.tensor([[1e4, -1e4, 1e4 - 1, 0.0], [-math.inf, 1.0, 2.0, -math.inf], [80.0, 90.0, 100.0, 110.0]])
+    c.add("softmax_extreme", lambda x: F.softmax(x, 1), x=extreme)
+    c.add("log_softmax_large", lambda x: F.log_softmax(x, 1), x=1e3 * torch.randn(3, 9))
+
+    x, w, b = 3 * torch.randn(4, 5, 8) + 1, torch.randn(8), torch.randn(8)
+    c.add("layer_norm_affine", lambda x, w, b: F.layer_norm(x, (8,), w, b), x=x, w=w, b=b)
+    c.add("layer_norm_plain", lambda x: F.layer_norm(x, (8,)), x=x)
+    c.add("layer_norm_no_bias", lambda x, w: F.layer_norm(x, (8,), w), x=x, w=w)
+    c.add("layer_norm_two_dims", lambda x, w, b: F.layer_norm(x, (5, 8), w, b, eps=1e-3), x=x, w=torch.randn(5, 8), b=torch.randn(5, 8))
+
+    q, k, v = torch.randn(2, 3, 5, 4), torch.randn(2, 3, 5, 4), torch.randn(2, 3, 5, 6)
+    sdpa = F.scaled_dot_product_attention
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        c.add("attention", lambda q, k, v: sdpa(q, k, v), q=q, k=k, v=v)
+        c.add("attention_causal", lambda q, k, v: sdpa(q, k, v, is_causal=True), q=q, k=k, v=v)
+        c.add("attention_scale", lambda q, k, v: sdpa(q, k, v, scale=0.3), q=q, k=k, v=v)
+        c.add("attention_keys", lambda q, k, v: sdpa(q, k, v), q=torch.randn(2, 3, 4), k=torch.randn(2, 7, 4), v=torch.randn(2, 7, 2))
+        mask = torch.rand(2, 1, 5, 5) > 0.4
+        mask[..., 0] = True
+        c.add("attention_bool_mask", lambda q, k, v, mask: sdpa(q, k, v, attn_mask=mask), q=q, k=k, v=v, mask=mask)
+        hidden = mask.clone()
+        hidden[0, 0, 2] = False  # a query that sees nothing
+        c.add("attention_hidden_row", lambda q, k, v, mask: sdpa(q, k, v, attn_mask=mask), q=q, k=k, v=v, mask=hidden)
+        c.add("attention_float_mask", lambda q, k, v, mask: sdpa(q, k, v, attn_mask=mask), q=q, k=k, v=v, mask=torch.randn(5, 5))
+
+    logits, targets = 3 * torch.randn(6, 7), torch.tensor([0, 6, 3, 3, 1, 5])
+    some = torch.tensor([0, -100, 3, -100, 1, 5])
+    for reduction in ("mean", "sum", "none"):
+        c.add(f"cross_entropy_{reduction}", lambda x, t: F.cross_entropy(x, t, reduction=reduction), x=logits, t=targets)
+        c.add(f"cross_entropy_ignore_{reduction}", lambda x, t: F.cross_entropy(x, t, reduction=reduction), x=logits, t=some)
+        c.add(f"mse_{reduction}", lambda x, y: F.mse_loss(x, y, reduction=reduction), x=torch.randn(3, 4), y=torch.randn(3, 4))
+    c.add("cross_entropy_ignore_2_mean", lambda x, t: F.cross_entropy(x, t, ignore_index=2), x=logits, t=torch.tensor([2, 2, 1, 0, 2, 6]))
+    c.add("cross_entropy_large_mean", lambda x, t: F.cross_entropy(x, t), x=1e4 * torch.randn(4, 9), t=torch.tensor([0, 8, 4, 2]))
+
+    line = torch.tensor([-30.0, -6.0, -2.5, -1.0, -1e-3, 0.0, 1e-3, 0.5, 1.0, 3.0, 6.0, 30.0])
+    for name in ("abs", "exp", "tanh", "erf", "sigmoid", "relu"):
+        c.add(f"unary_{name}", getattr(torch, name), x=line)
+    for name in ("log", "sqrt", "rsqrt"):
+        c.add(f"unary_{name}", getattr(torch, name), x=line.abs() + 1e-3)
+    c.add("gelu_none", lambda x: F.gelu(x), x=line)
+    c.add("gelu_tanh", lambda x: F.gelu(x, approximate="tanh"), x=line)
+    c.add("pow", torch.pow, x=torch.tensor([0.0, 0.0, 0.0, 2.0, 2.0, -2.0, 1.5, 4.0]), y=torch.tensor([0.0, 1.0, 2.5, 0.0, -1.0, 3.0, 0.5, 0.5]))
+    ties = torch.tensor([[1.0, 3.0, 3.0], [2.0, 2.0, 2.0], [5.0, -1.0, 0.0]])
+    c.add("amax_ties", lambda x: x.amax(1), x=ties)
+    c.add("maximum_ties", torch.maximum, x=ties, y=ties.flip(0))
+    c.add("minimum_ties", torch.minimum, x=ties, y=ties.flip(0))
+    c.add("mean", lambda x: x.mean((0, 2)), x=torch.randn(2, 3, 4))
+    c.add("var", lambda x: x.var(1), x=torch.randn(2, 5))
+
+    index = torch.tensor([[0, 2, 1], [1, 1, 0]])
+    c.add("gather", lambda x, i: x.gather(1, i), x=torch.randn(2, 3), i=index)
+    c.add("scatter_add", lambda x, i, s: x.scatter_add(0, i, s), x=torch.randn(3, 3), i=index, s=torch.randn(2, 3))
+    c.add("index_select", lambda x, i: x.index_select(1, i), x=torch.randn(2, 4, 3), i=torch.tensor([3, 0, 3]))
+    c.add("embedding", lambda x, i: F.embedding(i, x), x=torch.randn(5, 3), i=torch.tensor([[1, 4], [1, 0]]))
+    save("ops.safetensors", c.tensors)
+
+
+def optimizers():
+    torch.manual_seed(2)
+    steps, start = 12, [torch.randn(3, 4), torch.randn(5)]
+    grads = [[torch.randn_like(p) for p in start] for _ in range(steps)]
+    out = {f"start.{i}": p for i, p in enumerate(start)}
+    out |= {f"grads.{i}": torch.stack([g[i] for g in grads]) for i in range(2)}
+
+    def trajectory(name, make, schedule=None):
+        params = [p.clone().requires_grad_() for p in start]
+        optimizer = make(params)
+        scheduler = schedule(optimizer) if schedule else None
+        history, rates = [[], []], []
+        for step in range(steps):
+            for p, g in zip(params, grads[step]):
+                p.grad = g.clone()
+            rates.append(optimizer.param_groups[0]["lr"])
+            optimizer.step()
+            if scheduler:
+                scheduler.step()
+            for i, p in enumerate(params):
+                history[i].append(p.detach().clone())
+        for i in range(2):
+            out[f"{name}.{i}"] = torch.stack(history[i])
+        if scheduler:
+            out[f"{name}.rates"] = np.array(rates)
+
+    trajectory("sgd", lambda p: torch.optim.SGD(p, lr=0.1))
+    trajectory("sgd_momentum", lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9))
+    trajectory("sgd_momentum_decay", lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.05))
+    trajectory("adamw", lambda p: torch.optim.AdamW(p, lr=1e-2))
+    trajectory("adamw_options", lambda p: torch.optim.AdamW(p, lr=3e-2, betas=(0.8, 0.95), eps=1e-6, weight_decay=0.1))
+    cosine = torch.optim.lr_scheduler.CosineAnnealingLR
+    trajectory("sgd_cosine", lambda p: torch.optim.SGD(p, lr=0.2), lambda o: cosine(o, T_max=10, eta_min=0.01))
+
+    for name, limit in (("clip", 1.0), ("clip_loose", 100.0)):
+        params = [p.clone().requires_grad_() for p in start]
+        for p, g in zip(params, grads[0]):
+            p.grad = g.clone()
+        out[f"{name}.norm"] = torch.nn.utils.clip_grad_norm_(params, limit)
+        out[f"{name}.0"], out[f"{name}.1"] = params[0].grad, params[1].grad
+    save("optim.safetensors", out)
+
+
+WIDTH, HEADS, LAYERS, CONTEXT, BATCH, STEPS = 32, 4, 2, 32, 4, 50
+
+
+def gpt_weights(vocabulary):
+    """Pre-norm blocks, learned positions, exact GELU, a final LayerNorm, an untied head without bias; [out, in] weights."""
+    normal = lambda *shape: 0.02 * torch.randn(*shape)
+    w = {"tok.weight": normal(vocabulary, WIDTH), "pos.weight": normal(CONTEXT, WIDTH)}
+    for i in range(LAYERS):
+        b = f"blocks.{i}."
+        for norm in ("norm1", "norm2"):
+            w[b + norm + ".weight"], w[b + norm + ".bias"] = torch.ones(WIDTH), torch.zeros(WIDTH)
+        for name, rows, columns in (("q", WIDTH, WIDTH), ("k", WIDTH, WIDTH), ("v", WIDTH, WIDTH), ("out", WIDTH, WIDTH), ("up", 4 * WIDTH, WIDTH), ("down", WIDTH, 4 * WIDTH)):
+            w[b + name + ".weight"], w[b + name + ".bias"] = normal(rows, columns), normal(rows)
+    w["norm.weight"], w["norm.bias"] = torch.ones(WIDTH), torch.zeros(WIDTH)
+    w["head.weight"] = normal(vocabulary, WIDTH)
+    return w
+
+
+def gpt_logits(w, tokens):
+    linear = lambda x, name: F.linear(x, w[name + ".weight"], w[name + ".bias"])
+    norm = lambda x, name: F.layer_norm(x, (WIDTH,), w[name + ".weight"], w[name + ".bias"], eps=1e-5)
+    heads = lambda x: x.view(BATCH, CONTEXT, HEADS, WIDTH // HEADS).transpose(1, 2)
+    x = w["tok.weight"][tokens] + w["pos.weight"]
+    for i in range(LAYERS):
+        b = f"blocks.{i}."
+        h = norm(x, b + "norm1")
+        a = F.scaled_dot_product_attention(*(heads(linear(h, b + n)) for n in "qkv"), is_causal=True)
+        x = x + linear(a.transpose(1, 2).reshape(BATCH, CONTEXT, WIDTH), b + "out")
+        x = x + linear(F.gelu(linear(norm(x, b + "norm2"), b + "up")), b + "down")
+    return F.linear(norm(x, "norm"), w["head.weight"])
+
+
+def gpt():
+    torch.manual_seed(3)
+    text = TEXT.read_text()
+    alphabet = sorted(set(text))
+    codes = torch.tensor([alphabet.index(ch) for ch in text])
+    starts = torch.randint(len(codes) - CONTEXT - 1, (STEPS, BATCH))
+    windows = torch.stack([torch.stack([codes[s:s + CONTEXT + 1] for s in row]) for row in starts])
+    weights = gpt_weights(len(alphabet))
+
+    def train(dtype):
+        w = {name: value.to(dtype).clone().requires_grad_() for name, value in weights.items()}
+        optimizer = torch.optim.AdamW(w.values(), lr=3e-3, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1)
+        losses = []
+        for step in range(STEPS):
+            tokens, targets = windows[step, :, :-1], windows[step, :, 1:]
+            loss = F.cross_entropy(gpt_logits(w, tokens).flatten(0, 1), targets.flatten())
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        return np.array(losses), w
+
+    losses, trained = train(torch.float32)
+    exact, _ = train(torch.float64)
+    print("gpt: loss", losses[0], "->", losses[-1], "; float32 against float64:", np.max(np.abs(losses / exact - 1)))
+    out = {f"start.{name}": value for name, value in weights.items()}
+    out["windows"] = windows.to(torch.int32)
+    out["losses"] = losses
+    out["losses_float64"] = exact
+    out["end.head.weight"] = trained["head.weight"]
+    save("gpt.safetensors", out)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    DATA.mkdir(exist_ok=True)
+    promotion()
+    ops()
+    optimizers()
+    gpt()
