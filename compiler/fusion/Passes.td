@@ -1,0 +1,33 @@
+// The passes of the fuse phase.
+#ifndef WEFT_COMPILER_FUSION_PASSES
+#define WEFT_COMPILER_FUSION_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def FusePass : Pass<"weft-fuse", "::mlir::ModuleOp"> {
+  let summary = "puts every op that codegen runs into a weft.fusion";
+  let description = [{
+    After it @main holds fusions, provider calls, reshapes (aliases) and constants only. Splat constants are cloned into the fusions that use them.
+
+    ```mlir
+    %0 = weft.exp %x : tensor<4xf32>
+    %1 = weft.neg %0 : tensor<4xf32>
+    return %1
+    ```
+    becomes
+    ```mlir
+    %0 = weft.fusion(%a = %x : tensor<4xf32>) -> tensor<4xf32> {
+      %1 = weft.exp %a : tensor<4xf32>
+      %2 = weft.neg %1 : tensor<4xf32>
+      weft.yield %2 : tensor<4xf32>
+    }
+    return %0
+    ```
+  }];
+  let options = [
+    Option<"fuse", "fuse", "bool", "true", "false gives each op a fusion of its own">,
+    Option<"printReport", "report", "bool", "false", "prints what was refused, and why, as comments on stderr">,
+  ];
+}
+
+#endif

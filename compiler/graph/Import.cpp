@@ -1,0 +1,73 @@
+#include "compiler/graph/Passes.h"
+#include "compiler/graph/Slice.h"
+#include "dialects/weft/ir/Weft.h"
+#include "mlir/Analysis/TopologicalSortUtils.h"
+
+namespace weft::compiler {
+
+#define GEN_PASS_DEF_IMPORTPASS
+#include "compiler/graph/Passes.h.inc"
+
+mlir::func::FuncOp sliceMain(mlir::ModuleOp module) {
+  auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
+  if (!main) {
+    mlir::emitError(module.getLoc()) << "a slice needs a function @main; rename the function to compile, or add one that calls it";
+    return nullptr;
+  }
+  if (!main.getBody().hasOneBlock()) {
+    main.emitError() << "@main needs exactly one block, but has " << main.getBody().getBlocks().size();
+    return nullptr;
+  }
+  return main;
+}
+
+namespace {
+
+bool isStaticTensor(mlir::Type type) {
+  auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
+  return tensor && tensor.hasStaticShape();
+}
+
+class ImportPass : public impl::ImportPassBase<ImportPass> {
+public:
+  using ImportPassBase::ImportPassBase;
+
+  void runOnOperation() override {
+    mlir::func::FuncOp main = sliceMain(getOperation());
+    if (!main) return signalPassFailure();
+    for (auto [i, argument] : llvm::enumerate(main.getArguments()))
+      if (!isStaticTensor(argument.getType())) {
+        main.emitError() << "argument " << i << " of @main has the type " << argument.getType()
+                         << "; slices take tensors with static shapes";
+        return signalPassFailure();
+      }
+    mlir::Block &block = main.getBody().front();
+    for (mlir::Operation &op : block)
+      if (failed(check(op))) return signalPassFailure();
+    if (!isSorted(block) && !mlir::sortTopologically(&block)) {
+      main.emitError() << "@main has ops that need each other's results";
+      return signalPassFailure();
+    }
+  }
+
+private:
+  mlir::LogicalResult check(mlir::Operation &op) {
+    if (mlir::isa<mlir::func::ReturnOp>(op)) return mlir::success();
+    if (mlir::isa<ir::LeafOp>(op)) return op.emitError() << "a leaf belongs to the recorder; in a slice it is an argument of @main";
+    if (!mlir::isa<ir::WeftOp>(op)) return op.emitError() << "a slice holds weft ops only, and '" << op.getName() << "' is none";
+    for (mlir::Type type : op.getResultTypes())
+      if (!isStaticTensor(type)) return op.emitError() << "gives " << type << "; slices hold tensors with static shapes";
+    return mlir::success();
+  }
+
+  // Linear, unlike a dominance query a use: the block numbers its ops once.
+  static bool isSorted(mlir::Block &block) {
+    for (mlir::Operation &op : block)
+      for (mlir::Value operand : op.getOperands())
+        if (mlir::Operation *def = operand.getDefiningOp(); def && !def->isBeforeInBlock(&op)) return false;
+    return true;
+  }
+};
+
+} // namespace
+} // namespace weft::compiler

@@ -1,0 +1,42 @@
+// The passes of the phases import and graph, and the decomposition that the claim phase runs.
+#ifndef WEFT_COMPILER_GRAPH_PASSES
+#define WEFT_COMPILER_GRAPH_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def ImportPass : Pass<"weft-import", "::mlir::ModuleOp"> {
+  let summary = "checks that a module is a slice that the phases can compile";
+  let description = [{
+    A slice is one `func.func @main` of one block, of weft ops on tensors with static shapes, that ends in `func.return`. Anything else is an
+    error at the op that breaks the rule, so that later phases need not ask. Ops are put into a topological order where the writer left another one.
+
+    ```mlir
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = weft.exp %x : tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }
+    ```
+    is left as it is.
+  }];
+}
+
+def DecomposePass : Pass<"weft-decompose", "::mlir::ModuleOp"> {
+  let summary = "rewrites ops that have no lowering of their own by their decomposition";
+  let description = [{
+    Composites (softmax, layer_norm, attention, ...) and ops such as reduce_mean that codegen knows only through simpler ones. What a
+    decomposition makes is decomposed in its turn.
+
+    ```mlir
+    %0 = weft.reduce_mean %x, dims = [1] : tensor<4x8xf32>
+    ```
+    becomes
+    ```mlir
+    %s = weft.reduce_sum %x, dims = [1] : tensor<4x8xf32>
+    %n = weft.constant dense<1.250000e-01> : tensor<4xf32>
+    %0 = weft.mul %s, %n : tensor<4xf32>
+    ```
+  }];
+  let statistics = [Statistic<"numDecomposed", "decomposed", "ops rewritten by their decomposition">];
+}
+
+#endif

@@ -1,0 +1,42 @@
+// Collects why passes left things alone: bounded, whatever the size of the program.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "compiler/backend/CompileReport.h"
+#include "llvm/ADT/StringRef.h"
+
+namespace mlir {
+class Operation;
+} // namespace mlir
+
+namespace weft::compiler {
+
+// One a pass. A refusal has a short fixed name ("shared-with-reduction"); the first of each name is kept with its op, its place and an
+// explanation, further ones are counted.
+class RefusalCollector {
+public:
+  explicit RefusalCollector(llvm::StringRef phase) : phase_(phase) {}
+
+  void add(llvm::StringRef reason, mlir::Operation *op, llvm::StringRef explanation);
+  int64_t count(llvm::StringRef reason) const;
+  // One line a reason: "fuse: refused 3 x reason: explanation (first: weft.exp at model.cpp:12)".
+  std::vector<std::string> lines() const;
+  // Appends the lines to the report's remarks; null is allowed.
+  void flush(CompileReport *report) const;
+
+private:
+  struct Entry {
+    int64_t count = 0;
+    std::string explanation, example;
+  };
+  std::string phase_;
+  std::map<std::string, Entry> entries_;
+};
+
+// "file:line" of an op's location, the innermost one that has a line; empty when it has none.
+std::string locationText(mlir::Operation *op);
+
+} // namespace weft::compiler

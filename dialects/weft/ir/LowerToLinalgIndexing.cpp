@@ -1,0 +1,100 @@
+// Ops whose positions come from data. Gathers are parallel generics that extract from their input; scatters are reductions over all
+// source elements, each of which adds where its target is the result's position. Read as written, a scatter is quadratic: its generic is
+// marked with kScatterDim, by which codegen knows that one loop over the source does it.
+#include "dialects/weft/ir/LowerToLinalg.h"
+
+namespace weft::ir {
+
+using mlir::AffineExpr;
+using mlir::AffineMap;
+using mlir::FailureOr;
+using mlir::OpBuilder;
+using mlir::RankedTensorType;
+using mlir::Value;
+using mlir::ValueRange;
+using Values = llvm::SmallVector<Value>;
+namespace arith = mlir::arith;
+
+FailureOr<Values> IndexSelectOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
+  auto input = mlir::cast<RankedTensorType>(getInput().getType()), indices = mlir::cast<RankedTensorType>(getIndices().getType());
+  auto type = mlir::cast<RankedTensorType>(getType());
+  int64_t dim = getDim(), width = indices.getRank();
+  llvm::SmallVector<AffineExpr> position;
+  for (int64_t i = 0; i < width; ++i) position.push_back(b.getAffineDimExpr(dim + i));
+  Value table = operands[0];
+  return Values{parallelGeneric(b, getLoc(), type, operands[1], AffineMap::get(type.getRank(), 0, position, b.getContext()),
+                                [&](OpBuilder &inner, mlir::Location loc, ValueRange args) -> Value {
+                                  Values at;
+                                  Value chosen = checkedIndex(inner, loc, args[0], input.getDimSize(dim));
+                                  for (int64_t i = 0; i < input.getRank(); ++i)
+                                    at.push_back(i == dim ? chosen
+                                                          : Value(mlir::linalg::IndexOp::create(inner, loc, i < dim ? i : i + width - 1)));
+                                  return mlir::tensor::ExtractOp::create(inner, loc, table, at);
+                                })};
+}
+
+FailureOr<Values> GatherOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
+  auto input = mlir::cast<RankedTensorType>(getInput().getType()), type = mlir::cast<RankedTensorType>(getType());
+  int64_t dim = getDim();
+  Value table = operands[0];
+  return Values{parallelGeneric(b, getLoc(), type, operands[1], {}, [&](OpBuilder &inner, mlir::Location loc, ValueRange args) -> Value {
+    Values at;
+    Value chosen = checkedIndex(inner, loc, args[0], input.getDimSize(dim));
+    for (int64_t i = 0; i < input.getRank(); ++i) at.push_back(i == dim ? chosen : Value(mlir::linalg::IndexOp::create(inner, loc, i)));
+    return mlir::tensor::ExtractOp::create(inner, loc, table, at);
+  })};
+}
+
+// result[t] = base[t] + the sum of source[s] over all s, in row-major order, whose target is t: t[i] = s[sourceDim(i)] for i != dim and
+// t[dim] = indices[s]. Loops: the dims of t, then those of s.
+static Value scatter(OpBuilder &b, mlir::Location loc, Value base, Value indices, AffineMap indexMap, Value source, int64_t dim,
+                     llvm::function_ref<int64_t(int64_t)> sourceDim) {
+  auto type = mlir::cast<RankedTensorType>(base.getType()), from = mlir::cast<RankedTensorType>(source.getType());
+  int64_t rank = type.getRank(), loops = rank + from.getRank();
+  llvm::SmallVector<AffineExpr> sourceExprs, targetExprs;
+  for (int64_t i = rank; i < loops; ++i) sourceExprs.push_back(b.getAffineDimExpr(i));
+  for (int64_t i = 0; i < rank; ++i) targetExprs.push_back(b.getAffineDimExpr(i));
+  llvm::SmallVector<mlir::utils::IteratorType> iterators(loops, mlir::utils::IteratorType::reduction);
+  std::fill_n(iterators.begin(), rank, mlir::utils::IteratorType::parallel);
+  AffineMap sourceMap = AffineMap::get(loops, 0, sourceExprs, b.getContext());
+  auto generic = mlir::linalg::GenericOp::create(
+      b, loc, mlir::TypeRange{type}, ValueRange{indices, source}, ValueRange{base},
+      llvm::ArrayRef<AffineMap>{indexMap.shiftDims(rank), sourceMap, AffineMap::get(loops, 0, targetExprs, b.getContext())}, iterators,
+      [&](OpBuilder &inner, mlir::Location at, ValueRange args) {
+        Value target = checkedIndex(inner, at, args[0], type.getDimSize(dim));
+        Value hit;
+        for (int64_t i = 0; i < rank; ++i) {
+          Value from = i == dim ? target : Value(mlir::linalg::IndexOp::create(inner, at, rank + sourceDim(i)));
+          Value equal = arith::CmpIOp::create(inner, at, arith::CmpIPredicate::eq, from, mlir::linalg::IndexOp::create(inner, at, i));
+          hit = hit ? Value(arith::AndIOp::create(inner, at, hit, equal)) : equal;
+        }
+        Value sum = ScalarEmitter(inner, at).add(args[2], args[1]);
+        mlir::linalg::YieldOp::create(inner, at, Value(arith::SelectOp::create(inner, at, hit, sum, args[2])));
+      });
+  generic->setAttr(kScatterDim, b.getI64IntegerAttr(dim));
+  return generic.getResult(0);
+}
+
+FailureOr<Values> IndexAddOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
+  int64_t dim = getDim(), width = mlir::cast<RankedTensorType>(getIndices().getType()).getRank();
+  int64_t sourceRank = mlir::cast<RankedTensorType>(getSource().getType()).getRank();
+  llvm::SmallVector<AffineExpr> position;
+  for (int64_t i = 0; i < width; ++i) position.push_back(b.getAffineDimExpr(dim + i));
+  AffineMap indexMap = AffineMap::get(sourceRank, 0, position, b.getContext());
+  return Values{scatter(b, getLoc(), operands[0], operands[1], indexMap, operands[2], dim,
+                        [&](int64_t i) { return i < dim ? i : i + width - 1; })};
+}
+
+FailureOr<Values> ScatterAddOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
+  int64_t rank = mlir::cast<RankedTensorType>(getSource().getType()).getRank();
+  auto indices = mlir::cast<RankedTensorType>(getIndices().getType());
+  Value source = operands[2];
+  // As in PyTorch, source may be larger than indices; only its part at their positions is added.
+  if (mlir::cast<RankedTensorType>(source.getType()).getShape() != indices.getShape())
+    source = parallelGeneric(b, getLoc(), mlir::cast<RankedTensorType>(withElementType(indices, getElementTypeOrSelf(source))), source, {},
+                             [](OpBuilder &, mlir::Location, ValueRange args) { return args[0]; });
+  return Values{scatter(b, getLoc(), operands[0], operands[1], AffineMap::getMultiDimIdentityMap(rank, b.getContext()), source, getDim(),
+                        [](int64_t i) { return i; })};
+}
+
+} // namespace weft::ir

@@ -1,0 +1,106 @@
+// Creation and movement ops as linalg.generic with other maps than the identity, reshapes as tensor.collapse_shape and expand_shape.
+#include "dialects/weft/ir/LowerToLinalg.h"
+
+namespace weft::ir {
+
+using mlir::AffineExpr;
+using mlir::AffineMap;
+using mlir::FailureOr;
+using mlir::OpBuilder;
+using mlir::RankedTensorType;
+using mlir::Value;
+using mlir::ValueRange;
+using Values = llvm::SmallVector<Value>;
+namespace arith = mlir::arith;
+
+static Value identity(OpBuilder &, mlir::Location, ValueRange args) { return args[0]; }
+
+FailureOr<Values> ConstantOp::lowerToLinalg(OpBuilder &b, ValueRange) {
+  return Values{arith::ConstantOp::create(b, getLoc(), mlir::cast<mlir::TypedAttr>(getValue()))};
+}
+
+FailureOr<Values> IotaOp::lowerToLinalg(OpBuilder &b, ValueRange) {
+  auto type = mlir::cast<RankedTensorType>(getType());
+  return Values{parallelGeneric(b, getLoc(), type, {}, {}, [&](OpBuilder &inner, mlir::Location loc, ValueRange) -> Value {
+    Value index = mlir::linalg::IndexOp::create(inner, loc, getDim());
+    mlir::Type element = type.getElementType();
+    if (mlir::isa<mlir::IntegerType>(element)) return arith::IndexCastOp::create(inner, loc, element, index);
+    return arith::SIToFPOp::create(inner, loc, element, arith::IndexCastOp::create(inner, loc, inner.getI64Type(), index));
+  })};
+}
+
+FailureOr<Values> ReshapeOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
+  auto from = mlir::cast<RankedTensorType>(getInput().getType()), to = mlir::cast<RankedTensorType>(getType());
+  if (from == to) return Values{operands[0]};
+  // Through one dimension: the index arithmetic of codegen finds the short way.
+  auto all = [](int64_t rank) {
+    llvm::SmallVector<mlir::ReassociationIndices> groups;
+    if (rank) groups.emplace_back(llvm::to_vector<2>(llvm::seq<int64_t>(0, rank)));
+    return groups;
+  };
+  Value flat = operands[0];
+  auto flatType = RankedTensorType::get({from.getNumElements()}, from.getElementType());
+  if (from.getRank() == 0) flat = mlir::tensor::ExpandShapeOp::create(b, getLoc(), flatType, flat, all(0));
+  else if (from.getRank() > 1) flat = mlir::tensor::CollapseShapeOp::create(b, getLoc(), flatType, flat, all(from.getRank()));
+  if (to.getRank() == 0) flat = mlir::tensor::CollapseShapeOp::create(b, getLoc(), to, flat, all(0));
+  else if (to.getRank() > 1) flat = mlir::tensor::ExpandShapeOp::create(b, getLoc(), to, flat, all(to.getRank()));
+  return Values{flat};
+}
+
+FailureOr<Values> TransposeOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
+  auto type = mlir::cast<RankedTensorType>(getType());
+  llvm::SmallVector<AffineExpr> position(type.getRank());
+  for (auto [i, from] : llvm::enumerate(getPermutation())) position[from] = b.getAffineDimExpr(i);
+  return Values{parallelGeneric(b, getLoc(), type, operands, AffineMap::get(type.getRank(), 0, position, b.getContext()), identity)};
+}
+
+FailureOr<Values> BroadcastOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
+  auto from = mlir::cast<RankedTensorType>(getInput().getType()), to = mlir::cast<RankedTensorType>(getType());
+  llvm::SmallVector<AffineExpr> position;
+  int64_t lead = to.getRank() - from.getRank();
+  for (auto [i, size] : llvm::enumerate(from.getShape()))
+    position.push_back(size == 1 && to.getDimSize(lead + i) != 1 ? b.getAffineConstantExpr(0) : b.getAffineDimExpr(lead + i));
+  return Values{parallelGeneric(b, getLoc(), to, operands, AffineMap::get(to.getRank(), 0, position, b.getContext()), identity)};
+}
+
+FailureOr<Values> SliceOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
+  auto type = mlir::cast<RankedTensorType>(getType());
+  llvm::SmallVector<AffineExpr> position;
+  for (int64_t i = 0; i < type.getRank(); ++i) position.push_back(b.getAffineDimExpr(i) * getSteps()[i] + getStarts()[i]);
+  // An empty slice reads nothing; its bounds would not verify as a map.
+  if (type.getNumElements() == 0) return Values{mlir::tensor::EmptyOp::create(b, getLoc(), type.getShape(), type.getElementType())};
+  return Values{parallelGeneric(b, getLoc(), type, operands, AffineMap::get(type.getRank(), 0, position, b.getContext()), identity)};
+}
+
+FailureOr<Values> ConcatOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
+  return Values{mlir::tensor::ConcatOp::create(b, getLoc(), mlir::cast<RankedTensorType>(getType()), getDim(), operands)};
+}
+
+FailureOr<Values> InsertSliceOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
+  auto update = mlir::cast<RankedTensorType>(getUpdate().getType());
+  Value base = operands[0], source = operands[1];
+  llvm::SmallVector<int64_t> starts(getStarts()), steps(getSteps());
+  if (update.getNumElements() == 0) return Values{base};
+  // Steps down become steps up over the reversed update.
+  llvm::SmallVector<AffineExpr> position;
+  bool reversed = false;
+  for (int64_t i = 0; i < update.getRank(); ++i) {
+    position.push_back(b.getAffineDimExpr(i));
+    if (steps[i] > 0) continue;
+    reversed = true;
+    starts[i] += steps[i] * (update.getDimSize(i) - 1);
+    steps[i] = -steps[i];
+    position.back() = b.getAffineDimExpr(i) * -1 + (update.getDimSize(i) - 1);
+  }
+  if (reversed)
+    source = parallelGeneric(b, getLoc(), update, source, AffineMap::get(update.getRank(), 0, position, b.getContext()), identity);
+  auto attributes = [&](llvm::ArrayRef<int64_t> values) {
+    llvm::SmallVector<mlir::OpFoldResult> result;
+    for (int64_t v : values) result.push_back(b.getIndexAttr(v));
+    return result;
+  };
+  return Values{mlir::tensor::InsertSliceOp::create(b, getLoc(), source, base, attributes(starts), attributes(update.getShape()),
+                                                    attributes(steps))};
+}
+
+} // namespace weft::ir

@@ -1,0 +1,140 @@
+// weft-opt: reads a module, runs passes or whole phases on it, and prints what comes out.
+//
+//   weft-opt --weft-phase=import..fuse model.mlir
+//   weft-opt --weft-canonicalize --weft-cse model.mlir
+//   weft-opt --weft-plugin=./my_pass.so --weft-insert=after:graph:my-pass --weft-phase=graph model.mlir
+#include "compiler/fusion/Passes.h"
+#include "compiler/graph/Passes.h"
+#include "compiler/pipeline/PassHooks.h"
+#include "compiler/pipeline/Pipeline.h"
+#include "dialects/weft/ir/Weft.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/DialectRegistry.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Support/FileUtilities.h"
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+namespace {
+
+using weft::compiler::PhaseRange;
+using weft::compiler::Pipeline;
+
+// Runs a range of phases as one pass, through the same driver as the backends do.
+class PhasePass : public mlir::PassWrapper<PhasePass, mlir::OperationPass<mlir::ModuleOp>> {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PhasePass)
+
+  PhasePass(PhaseRange range, weft::compiler::CompileOptions options) : range_(range), options_(std::move(options)) {}
+  llvm::StringRef getName() const override { return "weft-phase"; }
+  void getDependentDialects(mlir::DialectRegistry &registry) const override {
+    registry.insert<weft::ir::WeftDialect, mlir::func::FuncDialect>();
+  }
+  void runOnOperation() override {
+    Pipeline pipeline(options_, nullptr, nullptr);
+    if (failed(pipeline.run(getOperation(), range_.from, range_.to))) signalPassFailure();
+  }
+
+private:
+  PhaseRange range_;
+  weft::compiler::CompileOptions options_;
+};
+
+// "after:graph:canonicalize,cse"
+llvm::Error insertPasses(llvm::StringRef text) {
+  auto fail = [&](const char *why) {
+    return llvm::createStringError(llvm::inconvertibleErrorCode(), "--weft-insert=%s: %s; write before:PHASE:PASSES or after:PHASE:PASSES",
+                                   text.str().c_str(), why);
+  };
+  auto [position, rest] = text.split(':');
+  auto [phaseName, passes] = rest.split(':');
+  if (position != "before" && position != "after") return fail("no position");
+  auto phase = weft::compiler::findPhase(phaseName);
+  if (!phase) return fail("no such phase");
+  return weft::compiler::registerPassPipeline(
+      *phase, position == "before" ? weft::compiler::Position::Before : weft::compiler::Position::After, passes, "");
+}
+
+// Flags of ours that must act before MLIR parses the pass names that they bring: they are taken out of argv.
+bool takeFlags(int &argc, char **argv, weft::compiler::CompileOptions &options, std::vector<std::string> &inserts) {
+  int kept = 1;
+  bool ok = true;
+  for (int i = 1; i < argc; ++i) {
+    llvm::StringRef argument = argv[i];
+    if (argument.starts_with("--")) argument = argument.drop_front();
+    if (argument.consume_front("-weft-plugin=")) {
+      if (llvm::Error error = weft::compiler::loadPassPlugin(argument)) {
+        llvm::errs() << "weft-opt: " << llvm::toString(std::move(error)) << "\n";
+        ok = false;
+      }
+    } else if (argument.consume_front("-weft-insert=")) {
+      inserts.push_back(argument.str());
+    } else if (argument.consume_front("-weft-dump-dir=")) {
+      options.dumpDir = argument.str();
+    } else if (argument == "-weft-no-fuse") {
+      options.fuse = false;
+    } else if (argument == "-weft-no-claim") {
+      options.claim = false;
+    } else {
+      argv[kept++] = argv[i];
+    }
+  }
+  argc = kept;
+  argv[argc] = nullptr;
+  return ok;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  mlir::DialectRegistry registry;
+  registry.insert<weft::ir::WeftDialect, mlir::func::FuncDialect, mlir::arith::ArithDialect, mlir::math::MathDialect,
+                  mlir::linalg::LinalgDialect, mlir::memref::MemRefDialect, mlir::scf::SCFDialect, mlir::tensor::TensorDialect,
+                  mlir::vector::VectorDialect>();
+  mlir::registerTransformsPasses();
+  weft::compiler::registerGraphPasses();
+  weft::compiler::registerFusionPasses();
+
+  weft::compiler::CompileOptions options;
+  options.verifyEachPhase = true;
+  if (const char *folder = std::getenv("WEFT_DUMP_DIR")) options.dumpDir = folder;
+  std::vector<std::string> inserts;
+  if (!takeFlags(argc, argv, options, inserts)) return 1;
+  for (const std::string &text : inserts)
+    if (llvm::Error error = insertPasses(text)) {
+      llvm::errs() << "weft-opt: " << llvm::toString(std::move(error)) << "\n";
+      return 1;
+    }
+
+  mlir::registerPassPipeline(
+      "weft-phase", "runs phases with the passes registered around them: NAME, FIRST..LAST, ..LAST or FIRST..",
+      [&options](mlir::OpPassManager &passes, llvm::StringRef text, llvm::function_ref<llvm::LogicalResult(const llvm::Twine &)> error) {
+        std::optional<PhaseRange> range = weft::compiler::parsePhaseRange(text);
+        if (!range) {
+          std::string names;
+          for (const auto &info : weft::compiler::allPhases()) names += " " + info.name.str();
+          return error("'" + text + "' is no range of phases; the phases are" + names);
+        }
+        passes.addPass(std::make_unique<PhasePass>(*range, options));
+        return llvm::success();
+      },
+      [](llvm::function_ref<void(const mlir::detail::PassOptions &)>) {});
+
+  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv,
+                                                  "weft-opt: passes and phases of Weft\n"
+                                                  "  --weft-plugin=FILE.so         loads a pass plugin\n"
+                                                  "  --weft-insert=after:graph:P   runs the passes P after (or before) a phase\n"
+                                                  "  --weft-dump-dir=FOLDER        one file a phase, as WEFT_DUMP_DIR does\n"
+                                                  "  --weft-no-fuse, --weft-no-claim\n",
+                                                  registry));
+}
