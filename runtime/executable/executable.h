@@ -1,0 +1,62 @@
+// What can be run: a compiled program, or a program that a backend interprets.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/executable/program.h"
+
+namespace weft::runtime {
+
+class Buffer;
+class Memory;
+
+// What a run takes from its surroundings. Made once per device, or per thread for serial programs.
+struct RunContext {
+  std::shared_ptr<Memory> memory;  // for arenas, scratch and whatever else the run takes
+  int threads = 1;                 // for parallel launches; 1 wherever parallel_for must not be used
+};
+
+// Memory that one run has taken besides its inputs and outputs; gives it back when destroyed.
+class RunResources {
+ public:
+  virtual ~RunResources() = default;
+};
+
+class Executable {
+ public:
+  virtual ~Executable() = default;
+
+  virtual std::span<const InputSpec> input_specs() const = 0;
+  virtual std::span<const OutputSpec> output_specs() const = 0;
+  // What acquire() takes, without outputs and per-thread scratch.
+  virtual int64_t arena_bytes() const = 0;
+  // Whether run() uses one thread and no library, so that it may be called from any thread, several at once. The others are run
+  // by their device's executor only, one at a time.
+  virtual bool is_serial() const = 0;
+  // An estimate of the bytes that one run moves: small serial programs run on the caller's thread. 0 if not known.
+  virtual int64_t work_bytes() const { return 0; }
+
+  // Takes everything that a run needs, and creates library state on first use. ResourceExhausted names the requester and the sizes.
+  // After a failure nothing has been written: every input is what it was, and a retry is legal.
+  virtual absl::StatusOr<std::unique_ptr<RunResources>> acquire(const RunContext &context) = 0;
+
+  // Runs to the end. `resources` comes from acquire() with an equal context. Inputs and outputs have the bytes of their specs; an output with
+  // donated_input, alias_input or alias_output is bound to that very buffer. InvalidArgument before the first instruction
+  // when they do not fit. Any other failure leaves outputs and donated inputs undefined: the message holds the location recorded for
+  // the instruction that failed.
+  virtual absl::Status run(const RunContext &context, RunResources &resources, std::span<Buffer *const> inputs,
+                           std::span<Buffer *const> outputs) = 0;
+
+  // acquire() and run().
+  absl::Status acquire_and_run(const RunContext &context, std::span<Buffer *const> inputs, std::span<Buffer *const> outputs);
+};
+
+// Checks that the buffers fit the specs: counts, sizes, and that tied outputs are bound to what they are tied to.
+absl::Status check_bindings(const Executable &executable, std::span<Buffer *const> inputs, std::span<Buffer *const> outputs);
+
+} // namespace weft::runtime

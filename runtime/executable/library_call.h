@@ -1,0 +1,43 @@
+// Entry points of vendor libraries, as programs call them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/executable/program.h"
+
+namespace weft::runtime {
+
+// One LibraryCall of one loaded program, ready to run for one number of threads (a library's primitive).
+class LibraryCallState {
+ public:
+  virtual ~LibraryCallState() = default;
+  // Memory that run() needs while it runs, at a multiple of kBufferAlignment.
+  virtual int64_t scratch_bytes() const { return 0; }
+  // operands: the elements [0, ..., 0] of the call's operands, in order. Called by the device's executor only.
+  virtual absl::Status run(std::span<void *const> operands, void *scratch) = 0;
+};
+
+class LibraryEntry {
+ public:
+  virtual ~LibraryEntry() = default;
+  virtual std::string_view name() const = 0;
+  // InvalidArgument for operands or a config that do not fit the entry, Unimplemented for what it does not do; the message says which.
+  virtual absl::StatusOr<std::unique_ptr<LibraryCallState>> init(const LibraryCall &call, int threads) const = 0;
+};
+
+// The entry of that name, or null.
+using LibraryResolver = std::function<const LibraryEntry *(std::string_view name)>;
+
+// Lookups in a config. InvalidArgument names the key when it is missing or of another type; the forms with a default take a missing key.
+absl::StatusOr<int64_t> config_int(const Config &config, std::string_view key);
+absl::StatusOr<int64_t> config_int(const Config &config, std::string_view key, int64_t otherwise);
+absl::StatusOr<std::string> config_string(const Config &config, std::string_view key, std::string_view otherwise);
+const ConfigValue *find_config(const Config &config, std::string_view key);
+
+} // namespace weft::runtime

@@ -1,0 +1,94 @@
+// Runs a Program: its instruction table, by one loop.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/abi/weft_runtime.h"
+#include "runtime/executable/executable.h"
+#include "runtime/executable/library_call.h"
+
+namespace weft::runtime {
+
+// The kernel of that symbol, or null.
+using KernelResolver = std::function<weft_kernel(std::string_view symbol)>;
+
+class ProgramExecutable : public Executable {
+ public:
+  // Resolves all names once. The constants move into a buffer of `memory`. `code` is kept while the executable lives: whoever owns the
+  // machine code that the kernels point to (may be null). InvalidArgument for a program that does not validate, NotFound for a kernel
+  // or a library entry that does not resolve, ResourceExhausted for the constants.
+  static absl::StatusOr<std::shared_ptr<ProgramExecutable>> create(Program program, const KernelResolver &kernels,
+                                                                   const LibraryResolver &libraries, std::shared_ptr<Memory> memory,
+                                                                   std::shared_ptr<const void> code = nullptr);
+  ~ProgramExecutable() override;
+
+  std::span<const InputSpec> input_specs() const override { return program_.inputs; }
+  std::span<const OutputSpec> output_specs() const override { return program_.outputs; }
+  int64_t arena_bytes() const override { return program_.arena_bytes; }
+  bool is_serial() const override { return serial_; }
+  int64_t work_bytes() const override { return work_bytes_; }
+  absl::StatusOr<std::unique_ptr<RunResources>> acquire(const RunContext &context) override;
+  absl::Status run(const RunContext &context, RunResources &resources, std::span<Buffer *const> inputs,
+                   std::span<Buffer *const> outputs) override;
+
+  // The program, with its constants left out: they are in constants().
+  const Program &program() const { return program_; }
+  std::span<const std::byte> constants() const;
+  // runtime::serialize() of the program as it was given to create().
+  absl::StatusOr<std::string> serialize() const;
+
+ private:
+  struct Operand {
+    int32_t base;    // into the bases of a run: arena, constants, state, inputs, outputs
+    int64_t offset;  // bytes
+  };
+  enum class Op : uint8_t { kSerialLaunch, kParallelLaunch, kLibraryCall, kCopy, kFill };
+  // An instruction with everything resolved.
+  struct Step {
+    Op op;
+    uint8_t width = 0;          // of a fill
+    int32_t first_operand = 0;  // into operands_
+    int32_t operands = 0;
+    int32_t location = -1;
+    int32_t library_call = -1;  // into the library states
+    weft_kernel kernel = nullptr;
+    weft_kernel finish = nullptr;
+    int64_t count = 0;  // pieces of a launch, bytes of a copy or fill
+    int64_t grain = 1;
+    uint64_t pattern = 0;
+  };
+  struct Resources;
+  // The library calls of the program for one number of threads.
+  struct LibraryStates {
+    std::vector<std::unique_ptr<LibraryCallState>> calls;
+    int64_t scratch_bytes = 0;  // the most that one call needs
+  };
+
+  ProgramExecutable() = default;
+  absl::Status build(const KernelResolver &kernels, const LibraryResolver &libraries);
+  void add_operand(int32_t buffer, int64_t offset = 0);
+  absl::StatusOr<const LibraryStates *> library_states(int threads);
+  absl::Status failure(const Step &step, int32_t code) const;
+  absl::Status at(const Step &step, const absl::Status &status) const;
+
+  Program program_;
+  std::shared_ptr<Buffer> constants_;
+  std::shared_ptr<Buffer> state_;
+  std::shared_ptr<const void> code_;
+  std::vector<Operand> operands_;
+  std::vector<Step> steps_;
+  std::vector<std::pair<const LibraryEntry *, const LibraryCall *>> library_calls_;
+  bool serial_ = false;
+  int64_t work_bytes_ = 0;
+  std::mutex mutex_;
+  std::vector<std::pair<int, std::unique_ptr<LibraryStates>>> states_;  // by number of threads
+};
+
+} // namespace weft::runtime

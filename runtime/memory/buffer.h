@@ -1,0 +1,63 @@
+// A piece of memory and what is under way on it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "absl/status/status.h"
+#include "runtime/memory/event.h"
+
+namespace weft::runtime {
+
+class Memory;
+
+// Shared by all that refer to it (shared_ptr); the last one frees the memory. A buffer is `in flight` from the moment that a run which
+// reads or writes it is submitted until that run ends. A failed run poisons what it should have written.
+class Buffer {
+ public:
+  // Memory that somebody else owns: `owner` is kept while the buffer lives (may be null for memory that never goes).
+  static std::shared_ptr<Buffer> borrow(void *data, int64_t bytes, std::shared_ptr<const void> owner);
+  ~Buffer();
+  Buffer(const Buffer &) = delete;
+  Buffer &operator=(const Buffer &) = delete;
+
+  // The bytes themselves, without waiting: call wait() first, or wait_idle() before writing.
+  void *data() const { return data_; }
+  int64_t bytes() const { return bytes_; }
+  const char *purpose() const { return purpose_; }
+  // Null for borrowed memory.
+  const std::shared_ptr<Memory> &memory() const { return memory_; }
+
+  // Waits for the run that writes the buffer, if any; its error when it failed: the contents are lost then.
+  absl::Status wait() const;
+  // Waits for everything under way that writes or reads the buffer; the error as above.
+  absl::Status wait_idle() const;
+  // Whether wait() would return at once.
+  bool is_written() const;
+  // Whether wait_idle() would return at once.
+  bool is_idle() const;
+  // The error of the last finished write; OK while a write is under way.
+  absl::Status error() const;
+
+  // Called by those who submit work, in the order in which the work runs. A read does not replace the last write's error.
+  void begin_read(std::shared_ptr<const Event> event);
+  void begin_write(std::shared_ptr<const Event> event);
+
+ private:
+  friend class Memory;
+  Buffer(void *data, int64_t bytes, const char *purpose) : data_(data), bytes_(bytes), purpose_(purpose) {}
+  std::shared_ptr<const Event> last_write() const;
+
+  void *data_;
+  int64_t bytes_;
+  const char *purpose_;
+  std::shared_ptr<Memory> memory_;
+  std::shared_ptr<const void> owner_;
+
+  mutable std::mutex mutex_;
+  std::shared_ptr<const Event> write_;  // the last write; null when the contents were there from the start
+  std::shared_ptr<const Event> use_;    // the last read or write that the device's executor was given
+};
+
+} // namespace weft::runtime
