@@ -155,14 +155,14 @@ def Weft_PowOp : Weft_BinaryOp<"pow", Weft_FloatTensor, InFile> {
   let specialize = [1];
 }
 def Weft_MinimumOp : Weft_BinaryOp<"minimum", Weft_NumericTensor, InFile> {
-  let summary = "the smaller element, NaN if one is NaN; ties share the derivative equally";
-  let reference = "return x != x ? x : (y != y ? y : (y < x ? y : x));";
+  let summary = "the smaller element, NaN if one is NaN, -0 < 0; ties share the derivative equally";
+  let reference = "return ::weft::ir::minimum_of(x, y);";
   let scalar = "return s.minimum(x, y);";
   let savesOperands = [0, 1];
 }
 def Weft_MaximumOp : Weft_BinaryOp<"maximum", Weft_NumericTensor, InFile> {
-  let summary = "the larger element, NaN if one is NaN; ties share the derivative equally";
-  let reference = "return x != x ? x : (y != y ? y : (y > x ? y : x));";
+  let summary = "the larger element, NaN if one is NaN, -0 < 0; ties share the derivative equally";
+  let reference = "return ::weft::ir::maximum_of(x, y);";
   let scalar = "return s.maximum(x, y);";
   let savesOperands = [0, 1];
 }

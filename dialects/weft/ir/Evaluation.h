@@ -85,6 +85,31 @@ template <typename T> T bit_or(T x, T y) {
   if constexpr (std::is_same_v<T, double>) return 0;
   else return T(x | y);
 }
+// IEEE 754-2019 minimum and maximum: NaN if one is NaN, and -0 < 0.
+template <typename T> T minimum_of(T x, T y) {
+  if constexpr (std::is_same_v<T, double>) {
+    if (x == y) return std::signbit(x) ? x : y;
+    if (x != x) return x;
+    if (y != y) return y;
+  }
+  return y < x ? y : x;
+}
+template <typename T> T maximum_of(T x, T y) {
+  if constexpr (std::is_same_v<T, double>) {
+    if (x == y) return std::signbit(x) ? y : x;
+    if (x != x) return x;
+    if (y != y) return y;
+  }
+  return x < y ? y : x;
+}
 double gelu(double x, bool tanhApproximation);
+
+// Element `element` of the uniform samples that a random op of this dtype draws from `state` at `offset` blocks; see Philox.h.
+double uniformSample(const HostTensor &state, int64_t offset, int64_t element, DType dtype);
+
+// Evaluates the ops of a block, in order, on the arguments (moved from). Gives what the terminator returns. Symbolic dims get their
+// sizes from the arguments. Errors are diagnostics at the op's location.
+mlir::LogicalResult evaluateBlock(mlir::Block &block, llvm::MutableArrayRef<HostTensor> arguments,
+                                  llvm::SmallVectorImpl<HostTensor> &results);
 
 } // namespace weft::ir

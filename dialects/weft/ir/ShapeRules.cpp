@@ -203,7 +203,9 @@ LogicalResult MatmulOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adapt
     return check.error("lhs is " + spell(*lhs) + " and rhs is " + spell(*rhs) + "; both need at least 2 dimensions, reshape them");
   Dims a = dimsOf(*lhs), b = dimsOf(*rhs);
   // A transposed side is read with its last two dimensions exchanged.
-  bool transposeLhs = op.getTransposeLhs(), transposeRhs = op.getTransposeRhs();
+  // Null while an op is being parsed that leaves them at their default.
+  auto isSet = [](mlir::BoolAttr flag) { return flag && flag.getValue(); };
+  bool transposeLhs = isSet(op.getTransposeLhsAttr()), transposeRhs = isSet(op.getTransposeRhsAttr());
   Dim columns = transposeLhs ? a.end()[-2] : a.end()[-1], rows = transposeRhs ? b.end()[-1] : b.end()[-2];
   auto name = [](llvm::StringRef side, bool transposed) { return (side + (transposed ? " (transposed)" : "")).str(); };
   std::string both =

@@ -25,6 +25,7 @@ LogicalResult LayerNormOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Ad
   RuleChecks check(loc, getOperationName());
   FailureOr<RankedTensorType> input = check.tensor(op.getInput(), "input");
   if (failed(input)) return failure();
+  if (!op.getNormalizedRankAttr()) return check.error("needs the attribute normalized_rank");
   int64_t rank = op.getNormalizedRank();
   if (rank < 1 || rank > input->getRank())
     return check.error("cannot normalize the last " + Twine(rank) + " dimensions of input, " + spell(*input) + "; use 1 to " +
@@ -94,6 +95,7 @@ LogicalResult DropoutOp::inferReturnTypes(MLIRContext *context, MaybeLocation lo
   RuleChecks check(loc, getOperationName());
   FailureOr<RankedTensorType> input = check.tensor(op.getInput(), "input");
   if (failed(input)) return failure();
+  if (!op.getRateAttr()) return check.error("needs the attribute rate");
   double rate = op.getRate().convertToDouble();
   if (!(rate >= 0 && rate <= 1)) return check.error("rate is " + std::to_string(rate) + "; it must lie in [0, 1]");
   types.push_back(*input);

@@ -52,9 +52,10 @@ static void printBody(OpAsmPrinter &printer, mlir::Operation *op, llvm::ArrayRef
 static mlir::LogicalResult verifyRegion(mlir::Operation *op) {
   RuleChecks check(op);
   mlir::Block &body = op->getRegion(0).front();
+  if (body.empty() || !mlir::isa<YieldOp>(body.back())) return check.error("the body must end with weft.yield");
   if (body.getArgumentTypes() != op->getOperandTypes())
     return check.error("the arguments of the body must have the number and types of the operands");
-  if (body.getTerminator()->getOperandTypes() != op->getResultTypes())
+  if (body.back().getOperandTypes() != op->getResultTypes())
     return check.error("what the body yields must have the number and types of the results");
   return mlir::success();
 }

@@ -4,28 +4,22 @@ namespace weft::ir {
 __attribute__((weak)) mlir::LogicalResult AbsOp::differentiate(GradContext &) { return mlir::failure(); }
 __attribute__((weak)) mlir::FailureOr<llvm::SmallVector<mlir::Value>> AttentionOp::decompose(mlir::OpBuilder &) { return mlir::failure(); }
 __attribute__((weak)) mlir::LogicalResult AttentionOp::differentiate(GradContext &) { return mlir::failure(); }
-__attribute__((weak)) mlir::LogicalResult AttentionOp::evaluate(EvalContext &) { return mlir::failure(); }
 __attribute__((weak)) mlir::LogicalResult BroadcastOp::differentiate(GradContext &) { return mlir::failure(); }
-__attribute__((weak)) mlir::LogicalResult BroadcastOp::evaluate(EvalContext &) { return mlir::failure(); }
 __attribute__((weak)) mlir::OpFoldResult BroadcastOp::fold(FoldAdaptor) { return {}; }
 __attribute__((weak)) mlir::FailureOr<llvm::SmallVector<mlir::Value>> BroadcastOp::lowerToLinalg(mlir::OpBuilder &, mlir::ValueRange) {
   return mlir::failure();
 }
 __attribute__((weak)) mlir::LogicalResult CastOp::differentiate(GradContext &) { return mlir::failure(); }
-__attribute__((weak)) mlir::LogicalResult CastOp::evaluate(EvalContext &) { return mlir::failure(); }
 __attribute__((weak)) mlir::FailureOr<llvm::SmallVector<mlir::Value>> CastOp::lowerToLinalg(mlir::OpBuilder &, mlir::ValueRange) {
   return mlir::failure();
 }
-__attribute__((weak)) mlir::LogicalResult CompareOp::evaluate(EvalContext &) { return mlir::failure(); }
 __attribute__((weak)) mlir::FailureOr<llvm::SmallVector<mlir::Value>> CompareOp::lowerToLinalg(mlir::OpBuilder &, mlir::ValueRange) {
   return mlir::failure();
 }
 __attribute__((weak)) mlir::LogicalResult ConcatOp::differentiate(GradContext &) { return mlir::failure(); }
-__attribute__((weak)) mlir::LogicalResult ConcatOp::evaluate(EvalContext &) { return mlir::failure(); }
 __attribute__((weak)) mlir::FailureOr<llvm::SmallVector<mlir::Value>> ConcatOp::lowerToLinalg(mlir::OpBuilder &, mlir::ValueRange) {
   return mlir::failure();
 }
-__attribute__((weak)) mlir::LogicalResult ConstantOp::evaluate(EvalContext &) { return mlir::failure(); }
 __attribute__((weak)) mlir::OpFoldResult ConstantOp::fold(FoldAdaptor) { return {}; }
 __attribute__((weak)) mlir::FailureOr<llvm::SmallVector<mlir::Value>> ConstantOp::lowerToLinalg(mlir::OpBuilder &, mlir::ValueRange) {
   return mlir::failure();
@@ -34,46 +28,35 @@ __attribute__((weak)) mlir::FailureOr<llvm::SmallVector<mlir::Value>> CrossEntro
   return mlir::failure();
 }
 __attribute__((weak)) mlir::LogicalResult CrossEntropyOp::differentiate(GradContext &) { return mlir::failure(); }
-__attribute__((weak)) mlir::LogicalResult CrossEntropyOp::evaluate(EvalContext &) { return mlir::failure(); }
 __attribute__((weak)) mlir::LogicalResult DivOp::differentiate(GradContext &) { return mlir::failure(); }
 __attribute__((weak)) mlir::FailureOr<llvm::SmallVector<mlir::Value>> DropoutOp::decompose(mlir::OpBuilder &) { return mlir::failure(); }
 __attribute__((weak)) mlir::LogicalResult DropoutOp::differentiate(GradContext &) { return mlir::failure(); }
-__attribute__((weak)) mlir::LogicalResult DropoutOp::evaluate(EvalContext &) { return mlir::failure(); }
 __attribute__((weak)) mlir::LogicalResult ErfOp::differentiate(GradContext &) { return mlir::failure(); }
-__attribute__((weak)) mlir::LogicalResult FusionOp::evaluate(EvalContext &) { return mlir::failure(); }
 __attribute__((weak)) mlir::LogicalResult GatherOp::differentiate(GradContext &) { return mlir::failure(); }
-__attribute__((weak)) mlir::LogicalResult GatherOp::evaluate(EvalContext &) { return mlir::failure(); }
 __attribute__((weak)) mlir::FailureOr<llvm::SmallVector<mlir::Value>> GatherOp::lowerToLinalg(mlir::OpBuilder &, mlir::ValueRange) {
   return mlir::failure();
 }
 __attribute__((weak)) mlir::LogicalResult GeluOp::differentiate(GradContext &) { return mlir::failure(); }
 __attribute__((weak)) mlir::LogicalResult IndexAddOp::differentiate(GradContext &) { return mlir::failure(); }
-__attribute__((weak)) mlir::LogicalResult IndexAddOp::evaluate(EvalContext &) { return mlir::failure(); }
 __attribute__((weak)) mlir::FailureOr<llvm::SmallVector<mlir::Value>> IndexAddOp::lowerToLinalg(mlir::OpBuilder &, mlir::ValueRange) {
   return mlir::failure();
 }
 __attribute__((weak)) mlir::LogicalResult IndexSelectOp::differentiate(GradContext &) { return mlir::failure(); }
-__attribute__((weak)) mlir::LogicalResult IndexSelectOp::evaluate(EvalContext &) { return mlir::failure(); }
 __attribute__((weak)) mlir::FailureOr<llvm::SmallVector<mlir::Value>> IndexSelectOp::lowerToLinalg(mlir::OpBuilder &, mlir::ValueRange) {
   return mlir::failure();
 }
 __attribute__((weak)) mlir::LogicalResult InsertSliceOp::differentiate(GradContext &) { return mlir::failure(); }
-__attribute__((weak)) mlir::LogicalResult InsertSliceOp::evaluate(EvalContext &) { return mlir::failure(); }
 __attribute__((weak)) mlir::FailureOr<llvm::SmallVector<mlir::Value>> InsertSliceOp::lowerToLinalg(mlir::OpBuilder &, mlir::ValueRange) {
   return mlir::failure();
 }
-__attribute__((weak)) mlir::LogicalResult IotaOp::evaluate(EvalContext &) { return mlir::failure(); }
 __attribute__((weak)) mlir::FailureOr<llvm::SmallVector<mlir::Value>> IotaOp::lowerToLinalg(mlir::OpBuilder &, mlir::ValueRange) {
   return mlir::failure();
 }
 __attribute__((weak)) mlir::FailureOr<llvm::SmallVector<mlir::Value>> LayerNormOp::decompose(mlir::OpBuilder &) { return mlir::failure(); }
 __attribute__((weak)) mlir::LogicalResult LayerNormOp::differentiate(GradContext &) { return mlir::failure(); }
-__attribute__((weak)) mlir::LogicalResult LayerNormOp::evaluate(EvalContext &) { return mlir::failure(); }
 __attribute__((weak)) mlir::FailureOr<llvm::SmallVector<mlir::Value>> LogSoftmaxOp::decompose(mlir::OpBuilder &) { return mlir::failure(); }
 __attribute__((weak)) mlir::LogicalResult LogSoftmaxOp::differentiate(GradContext &) { return mlir::failure(); }
-__attribute__((weak)) mlir::LogicalResult LogSoftmaxOp::evaluate(EvalContext &) { return mlir::failure(); }
 __attribute__((weak)) mlir::LogicalResult MatmulOp::differentiate(GradContext &) { return mlir::failure(); }
-__attribute__((weak)) mlir::LogicalResult MatmulOp::evaluate(EvalContext &) { return mlir::failure(); }
 __attribute__((weak)) mlir::FailureOr<llvm::SmallVector<mlir::Value>> MatmulOp::lowerToLinalg(mlir::OpBuilder &, mlir::ValueRange) {
   return mlir::failure();
 }
@@ -81,62 +64,49 @@ __attribute__((weak)) mlir::LogicalResult MaximumOp::differentiate(GradContext &
 __attribute__((weak)) mlir::LogicalResult MinimumOp::differentiate(GradContext &) { return mlir::failure(); }
 __attribute__((weak)) mlir::LogicalResult MulOp::differentiate(GradContext &) { return mlir::failure(); }
 __attribute__((weak)) mlir::LogicalResult PowOp::differentiate(GradContext &) { return mlir::failure(); }
-__attribute__((weak)) mlir::LogicalResult ProviderCallOp::evaluate(EvalContext &) { return mlir::failure(); }
-__attribute__((weak)) mlir::LogicalResult RandomAdvanceOp::evaluate(EvalContext &) { return mlir::failure(); }
 __attribute__((weak)) mlir::FailureOr<llvm::SmallVector<mlir::Value>> RandomAdvanceOp::lowerToLinalg(mlir::OpBuilder &, mlir::ValueRange) {
   return mlir::failure();
 }
 __attribute__((weak)) mlir::FailureOr<llvm::SmallVector<mlir::Value>> RandomNormalOp::decompose(mlir::OpBuilder &) {
   return mlir::failure();
 }
-__attribute__((weak)) mlir::LogicalResult RandomNormalOp::evaluate(EvalContext &) { return mlir::failure(); }
-__attribute__((weak)) mlir::LogicalResult RandomUniformOp::evaluate(EvalContext &) { return mlir::failure(); }
 __attribute__((weak)) mlir::FailureOr<llvm::SmallVector<mlir::Value>> RandomUniformOp::lowerToLinalg(mlir::OpBuilder &, mlir::ValueRange) {
   return mlir::failure();
 }
 __attribute__((weak)) mlir::LogicalResult ReduceMaxOp::differentiate(GradContext &) { return mlir::failure(); }
-__attribute__((weak)) mlir::LogicalResult ReduceMaxOp::evaluate(EvalContext &) { return mlir::failure(); }
 __attribute__((weak)) mlir::FailureOr<llvm::SmallVector<mlir::Value>> ReduceMaxOp::lowerToLinalg(mlir::OpBuilder &, mlir::ValueRange) {
   return mlir::failure();
 }
 __attribute__((weak)) mlir::FailureOr<llvm::SmallVector<mlir::Value>> ReduceMeanOp::decompose(mlir::OpBuilder &) { return mlir::failure(); }
 __attribute__((weak)) mlir::LogicalResult ReduceMeanOp::differentiate(GradContext &) { return mlir::failure(); }
-__attribute__((weak)) mlir::LogicalResult ReduceMeanOp::evaluate(EvalContext &) { return mlir::failure(); }
 __attribute__((weak)) mlir::LogicalResult ReduceSumOp::differentiate(GradContext &) { return mlir::failure(); }
-__attribute__((weak)) mlir::LogicalResult ReduceSumOp::evaluate(EvalContext &) { return mlir::failure(); }
 __attribute__((weak)) mlir::FailureOr<llvm::SmallVector<mlir::Value>> ReduceSumOp::lowerToLinalg(mlir::OpBuilder &, mlir::ValueRange) {
   return mlir::failure();
 }
 __attribute__((weak)) mlir::LogicalResult ReluOp::differentiate(GradContext &) { return mlir::failure(); }
 __attribute__((weak)) mlir::LogicalResult ReshapeOp::differentiate(GradContext &) { return mlir::failure(); }
-__attribute__((weak)) mlir::LogicalResult ReshapeOp::evaluate(EvalContext &) { return mlir::failure(); }
 __attribute__((weak)) mlir::OpFoldResult ReshapeOp::fold(FoldAdaptor) { return {}; }
 __attribute__((weak)) mlir::FailureOr<llvm::SmallVector<mlir::Value>> ReshapeOp::lowerToLinalg(mlir::OpBuilder &, mlir::ValueRange) {
   return mlir::failure();
 }
 __attribute__((weak)) mlir::LogicalResult RsqrtOp::differentiate(GradContext &) { return mlir::failure(); }
 __attribute__((weak)) mlir::LogicalResult ScatterAddOp::differentiate(GradContext &) { return mlir::failure(); }
-__attribute__((weak)) mlir::LogicalResult ScatterAddOp::evaluate(EvalContext &) { return mlir::failure(); }
 __attribute__((weak)) mlir::FailureOr<llvm::SmallVector<mlir::Value>> ScatterAddOp::lowerToLinalg(mlir::OpBuilder &, mlir::ValueRange) {
   return mlir::failure();
 }
 __attribute__((weak)) mlir::LogicalResult SelectOp::differentiate(GradContext &) { return mlir::failure(); }
-__attribute__((weak)) mlir::LogicalResult SelectOp::evaluate(EvalContext &) { return mlir::failure(); }
 __attribute__((weak)) mlir::FailureOr<llvm::SmallVector<mlir::Value>> SelectOp::lowerToLinalg(mlir::OpBuilder &, mlir::ValueRange) {
   return mlir::failure();
 }
 __attribute__((weak)) mlir::LogicalResult SigmoidOp::differentiate(GradContext &) { return mlir::failure(); }
 __attribute__((weak)) mlir::LogicalResult SliceOp::differentiate(GradContext &) { return mlir::failure(); }
-__attribute__((weak)) mlir::LogicalResult SliceOp::evaluate(EvalContext &) { return mlir::failure(); }
 __attribute__((weak)) mlir::FailureOr<llvm::SmallVector<mlir::Value>> SliceOp::lowerToLinalg(mlir::OpBuilder &, mlir::ValueRange) {
   return mlir::failure();
 }
 __attribute__((weak)) mlir::FailureOr<llvm::SmallVector<mlir::Value>> SoftmaxOp::decompose(mlir::OpBuilder &) { return mlir::failure(); }
 __attribute__((weak)) mlir::LogicalResult SoftmaxOp::differentiate(GradContext &) { return mlir::failure(); }
-__attribute__((weak)) mlir::LogicalResult SoftmaxOp::evaluate(EvalContext &) { return mlir::failure(); }
 __attribute__((weak)) mlir::LogicalResult TanhOp::differentiate(GradContext &) { return mlir::failure(); }
 __attribute__((weak)) mlir::LogicalResult TransposeOp::differentiate(GradContext &) { return mlir::failure(); }
-__attribute__((weak)) mlir::LogicalResult TransposeOp::evaluate(EvalContext &) { return mlir::failure(); }
 __attribute__((weak)) mlir::OpFoldResult TransposeOp::fold(FoldAdaptor) { return {}; }
 __attribute__((weak)) mlir::FailureOr<llvm::SmallVector<mlir::Value>> TransposeOp::lowerToLinalg(mlir::OpBuilder &, mlir::ValueRange) {
   return mlir::failure();

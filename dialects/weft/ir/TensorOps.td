@@ -146,6 +146,7 @@ def Weft_ScatterAddOp : Weft_Op<"scatter_add", IndexingKind, InFile, InFile, Pri
 
 def Weft_RandomUniformOp : Weft_Op<"random_uniform", RandomKind, NotDifferentiable<"a sample does not depend on its state smoothly">, InFile, Primitive, InFile, NoBatching, [Pure]> {
   let summary = "samples uniform over [0, 1): (word >> 8) * 2^-24, in f64 as well";
+  let description = [{bf16 and f16, which hold fewer bits, take the upper 8 and 11 bits of the word, so that no sample rounds to 1.}];
   let arguments = (ins Weft_RandomState:$state, DefaultValuedAttr<I64Attr, "0">:$offset);
   let results = (outs Weft_FloatTensor:$result);
   let assemblyFormat = "$state attr-dict `:` type($result)";

@@ -1,0 +1,135 @@
+// Reference evaluation of composites: the formulas of their records, in float64.
+#include "dialects/weft/ir/EvaluationIndex.h"
+#include "dialects/weft/ir/Weft.h"
+
+namespace weft::ir {
+
+using llvm::ArrayRef;
+using llvm::Twine;
+using mlir::LogicalResult;
+using mlir::success;
+
+// log(sum(exp(row))), with the largest element taken out first; -inf where all elements are.
+static double logSumExp(ArrayRef<double> row) {
+  double largest = -std::numeric_limits<double>::infinity(), sum = 0;
+  for (double x : row) largest = maximum_of(largest, x);
+  if (std::isinf(largest) && largest < 0) return largest;
+  for (double x : row) sum += std::exp(x - largest);
+  return largest + std::log(sum);
+}
+
+static std::vector<double> rowOf(const HostTensor &x, const DimSplit &split, int64_t o, int64_t i) {
+  std::vector<double> row(split.size);
+  for (int64_t k = 0; k < split.size; ++k) row[k] = x.getDouble(split.at(o, k, i));
+  return row;
+}
+
+// finish(x, log_sum_exp of its row) along dim.
+template <typename Finish> static LogicalResult softmaxLike(EvalContext &ctx, int64_t dim, Finish finish) {
+  DimSplit split(ctx.result().shape, dim);
+  for (int64_t o = 0; o < split.outer; ++o)
+    for (int64_t i = 0; i < split.inner; ++i) {
+      std::vector<double> row = rowOf(ctx.operand(0), split, o, i);
+      double total = logSumExp(row);
+      for (int64_t k = 0; k < split.size; ++k) ctx.result().set(split.at(o, k, i), finish(row[k] - total));
+    }
+  return success();
+}
+
+LogicalResult SoftmaxOp::evaluate(EvalContext &ctx) {
+  return softmaxLike(ctx, getDim(), [](double x) { return std::exp(x); });
+}
+LogicalResult LogSoftmaxOp::evaluate(EvalContext &ctx) {
+  return softmaxLike(ctx, getDim(), [](double x) { return x; });
+}
+
+LogicalResult LayerNormOp::evaluate(EvalContext &ctx) {
+  const HostTensor &x = ctx.operand(0);
+  int64_t next = 1;
+  const HostTensor *weight = getWeight() ? &ctx.operand(next++) : nullptr, *bias = getBias() ? &ctx.operand(next++) : nullptr;
+  int64_t rows = ctx.result(1).size(), columns = 1;
+  for (int64_t n : ArrayRef(x.shape).take_back(getNormalizedRank())) columns *= n;
+  for (int64_t r = 0; r < rows; ++r) {
+    double sum = 0, squares = 0;
+    for (int64_t c = 0; c < columns; ++c) sum += x.getDouble(r * columns + c);
+    double mean = sum / static_cast<double>(columns);
+    for (int64_t c = 0; c < columns; ++c) squares += std::pow(x.getDouble(r * columns + c) - mean, 2);
+    double rstd = 1 / std::sqrt(squares / static_cast<double>(columns) + getEps().convertToDouble());
+    ctx.result(1).set(r, mean);
+    ctx.result(2).set(r, rstd);
+    for (int64_t c = 0; c < columns; ++c) {
+      double y = (x.getDouble(r * columns + c) - mean) * rstd;
+      if (weight) y *= weight->getDouble(c);
+      if (bias) y += bias->getDouble(c);
+      ctx.result(0).set(r * columns + c, y);
+    }
+  }
+  return success();
+}
+
+LogicalResult AttentionOp::evaluate(EvalContext &ctx) {
+  const HostTensor &query = ctx.operand(0), &key = ctx.operand(1), &value = ctx.operand(2);
+  const HostTensor *mask = getMask() ? &ctx.operand(3) : nullptr;
+  int64_t lengthQ = query.shape.end()[-2], lengthK = key.shape.end()[-2], features = query.shape.end()[-1], width = value.shape.end()[-1];
+  int64_t rows = ctx.result(1).size();
+  const double hidden = -std::numeric_limits<double>::infinity();
+  std::vector<double> scores(lengthK);
+  for (int64_t r = 0; r < rows; ++r) {
+    int64_t batch = r / lengthQ, q = r % lengthQ;
+    Coords coords = coordsOf(r, ctx.result(1).shape);
+    coords.push_back(0);
+    for (int64_t k = 0; k < lengthK; ++k) {
+      double score = 0;
+      for (int64_t d = 0; d < features; ++d)
+        score += query.getDouble(r * features + d) * key.getDouble((batch * lengthK + k) * features + d);
+      score *= getScale().convertToDouble();
+      coords.back() = k;
+      if (mask) {
+        int64_t position = broadcastPosition(coords, mask->shape);
+        if (mask->dtype == DType::kBool) score = mask->getInt(position) ? score : hidden;
+        else score += mask->getDouble(position);
+      }
+      scores[k] = getCausal() && k > q + lengthK - lengthQ ? hidden : score;
+    }
+    double total = logSumExp(scores);
+    ctx.result(1).set(r, total);
+    bool seesNothing = std::isinf(total) && total < 0;
+    for (int64_t d = 0; d < width; ++d) {
+      double sum = 0;
+      for (int64_t k = 0; k < lengthK && !seesNothing; ++k)
+        sum += std::exp(scores[k] - total) * value.getDouble((batch * lengthK + k) * width + d);
+      ctx.result(0).set(r * width + d, sum);
+    }
+  }
+  return success();
+}
+
+LogicalResult CrossEntropyOp::evaluate(EvalContext &ctx) {
+  const HostTensor &logits = ctx.operand(0), &targets = ctx.operand(1);
+  DimSplit split(logits.shape, static_cast<int64_t>(logits.shape.size()) - 1);
+  for (int64_t r = 0, rows = targets.size(); r < rows; ++r) {
+    std::vector<double> row = rowOf(logits, split, r, 0);
+    double total = logSumExp(row);
+    ctx.result(1).set(r, total);
+    int64_t target = targets.getInt(r);
+    if (target == static_cast<int64_t>(getIgnoreIndex())) continue; // the loss stays 0
+    if (target < 0 || target >= split.size)
+      return ctx.error("target " + Twine(target) + " at position " + Twine(r) + " is out of range for " + Twine(split.size) +
+                       " classes; it must lie in [0, " + Twine(split.size) + ") or be ignore_index, " +
+                       Twine(static_cast<int64_t>(getIgnoreIndex())));
+    ctx.result(0).set(r, total - row[target]);
+  }
+  return success();
+}
+
+LogicalResult DropoutOp::evaluate(EvalContext &ctx) {
+  double rate = getRate().convertToDouble();
+  for (int64_t i = 0, n = ctx.operand(0).size(); i < n; ++i) {
+    bool keep = uniformSample(ctx.operand(1), getOffset(), i, DType::kFloat32) >= rate;
+    ctx.result(0).set(i, keep ? ctx.operand(0).getDouble(i) / (1 - rate) : 0);
+    ctx.result(1).setInt(i, keep);
+  }
+  return success();
+}
+
+} // namespace weft::ir
