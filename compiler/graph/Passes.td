@@ -39,4 +39,35 @@ def DecomposePass : Pass<"weft-decompose", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numDecomposed", "decomposed", "ops rewritten by their decomposition">];
 }
 
+def DifferentiatePass : Pass<"weft-differentiate", "::mlir::ModuleOp"> {
+  let summary = "makes the derivatives of functions, by the derivative rules of the op records";
+  let description = [{
+    For each function that `function` names, or that carries `weft.differentiate`, a function @<name>_grad beside it returns the
+    function's results and the derivative of one result by some arguments. A result of more than one element takes its cotangent
+    as a last argument. A second run differentiates the derivative.
+
+    ```mlir
+    func.func @f(%x: tensor<f32>) -> tensor<f32> attributes {weft.differentiate} {
+      %0 = weft.exp %x : tensor<f32>
+      return %0 : tensor<f32>
+    }
+    ```
+    gives, beside @f,
+    ```mlir
+    func.func @f_grad(%x: tensor<f32>) -> (tensor<f32>, tensor<f32>) {
+      %0 = weft.exp %x : tensor<f32>
+      %1 = weft.constant dense<1.0> : tensor<f32>
+      %2 = weft.mul %1, %0 : tensor<f32>
+      return %0, %2 : tensor<f32>, tensor<f32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"function", "function", "std::string", /*default=*/"\"\"", "the function to differentiate; default: all that carry weft.differentiate">,
+    ListOption<"arguments", "arguments", "int64_t", "the arguments to differentiate by; default: all of a floating-point type">,
+    Option<"result", "result", "int64_t", /*default=*/"0", "the result to differentiate">,
+  ];
+  let dependentDialects = ["::weft::ir::WeftDialect"];
+}
+
 #endif

@@ -21,7 +21,7 @@ enum class Values {
 
 struct TensorSpec {
   std::vector<int64_t> shape;
-  std::optional<DType> dtype; // none: the dtype that the case runs with
+  std::optional<DType> dtype = {}; // none: the dtype that the case runs with
   Values values = Values::Numbers;
   double low = -2, high = 2;
   int64_t limit = 0;
@@ -30,10 +30,10 @@ struct TensorSpec {
 struct OpCase {
   std::string op; // "weft.matmul"
   std::string label;
-  std::vector<TensorSpec> operands;
+  std::vector<TensorSpec> operands = {};
   std::string attributes = "{}"; // as MLIR spells a dictionary; $T stands for the case's element type
-  std::vector<TensorSpec> results; // shapes and dtypes, where the op does not infer them
-  std::optional<TensorSpec> value; // weft.constant's
+  std::vector<TensorSpec> results = {}; // shapes and dtypes, where the op does not infer them
+  std::optional<TensorSpec> value = {}; // weft.constant's
   bool large = false; // enough elements for several threads and vectors
   std::string name() const { return op + " " + label; }
 };
