@@ -1,5 +1,4 @@
 // RUN: weft-opt %s --weft-differentiate --split-input-file --verify-diagnostics | FileCheck %s
-// RUN: weft-opt %s --weft-differentiate="function=two arguments=1 result=1" --split-input-file 2>/dev/null | FileCheck %s --check-prefix=OPTIONS
 
 // A number: its cotangent is 1. The cotangents of a value with two users add up.
 // CHECK-LABEL: func.func @scalar(
@@ -57,20 +56,6 @@ func.func @chosen(%x: tensor<f64>, %i: tensor<i32>, %y: tensor<3xf64>) -> (tenso
 func.func @row(%x: tensor<2x3xf32>) -> tensor<2x3xf32> attributes {weft.differentiate} {
   %0 = weft.softmax %x, dim = 1 : tensor<2x3xf32>
   return %0 : tensor<2x3xf32>
-}
-
-// -----
-
-// OPTIONS-LABEL: func.func @two_grad(%arg0: tensor<f32>, %arg1: tensor<f32>) -> (tensor<f32>, tensor<f32>, tensor<f32>)
-// OPTIONS: %[[A:.*]] = weft.add
-// OPTIONS: %[[M:.*]] = weft.mul
-// OPTIONS: %[[ONE:.*]] = weft.constant dense<1.000000e+00>
-// OPTIONS: %[[D:.*]] = weft.mul %[[ONE]], %arg0
-// OPTIONS: return %[[A]], %[[M]], %[[D]]
-func.func @two(%x: tensor<f32>, %y: tensor<f32>) -> (tensor<f32>, tensor<f32>) {
-  %0 = weft.add %x, %y : tensor<f32>
-  %1 = weft.mul %x, %y : tensor<f32>
-  return %0, %1 : tensor<f32>, tensor<f32>
 }
 
 // -----
