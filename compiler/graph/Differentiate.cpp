@@ -2,9 +2,9 @@
 
 #include "compiler/graph/Passes.h"
 #include "dialects/weft/ir/Weft.h"
+#include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
-#include "mlir/IR/SymbolTable.h"
 
 namespace weft::compiler {
 

@@ -4,9 +4,9 @@
 
 #include "compiler/graph/Differentiate.h"
 #include "dialects/weft/ir/Weft.h"
-#include "gtest/gtest.h"
 #include "mlir/IR/Verifier.h"
 #include "tests/support/OpModule.h"
+#include "gtest/gtest.h"
 
 namespace weft::tests {
 namespace {
@@ -22,6 +22,8 @@ bool isDifferentiable(mlir::MLIRContext &context, llvm::StringRef op) {
   mlir::OperationName name(op, &context);
   return name.getInterface<ir::WeftOp>()->missingRule(ir::RuleKind::Derivative).empty();
 }
+
+bool isFloat64(mlir::Type type) { return mlir::cast<mlir::RankedTensorType>(type).getElementType().isF64(); }
 
 // Weights that make one number of many, each different.
 Val weighted(Val x, double seed) {
@@ -40,7 +42,7 @@ void returnWeightedSum(mlir::func::FuncOp function, int64_t first) {
   Val total;
   double seed = 1;
   for (mlir::Value result : exit->getOperands().drop_front(first)) {
-    if (!mlir::cast<mlir::RankedTensorType>(result.getType()).getElementType().isF64()) continue;
+    if (!isFloat64(result.getType())) continue;
     Val term = weighted(Val(builder, exit->getLoc(), result), seed++);
     total = total ? total + term : term;
   }
@@ -82,9 +84,10 @@ protected:
 TEST_P(GradientTest, FirstAndSecondOrderMatchCentralDifferences) {
   int checked = 0;
   for (const OpCase &c : allCases(context)) {
-    if (c.op != GetParam() || c.large) continue;
+    if (c.op != GetParam() || c.large || !c.smooth) continue;
     OpModule made = buildModule(context, c, DType::kFloat64);
-    if (!made) continue; // the record does not take float64: bool and integer results
+    // Not a case of the record (it takes no float64), or one without a result that central differences can see (a cast to i32).
+    if (!made || llvm::none_of(made.op->getResultTypes(), isFloat64)) continue;
     returnWeightedSum(made.main, 0);
     auto first = compiler::differentiate(made.main, {});
     ASSERT_TRUE(succeeded(first)) << c.name();
@@ -122,19 +125,16 @@ TEST_P(GradientTest, EverySavedValueIsRead) {
       for (int64_t i : rules.savedResults()) unread.insert({'r', i});
     first = false;
     mlir::Block scratch;
-    mlir::OpBuilder builder = mlir::OpBuilder::atBlockEnd(&scratch);
+    mlir::OpBuilder builder(&context);
+    builder.setInsertionPointToEnd(&scratch);
     auto argument = [&](mlir::Value like) { return scratch.addArgument(like.getType(), like.getLoc()); };
     llvm::SmallVector<mlir::Value> operands(made.op->getNumOperands()), results(made.op->getNumResults()), cotangents;
     llvm::SmallVector<bool> needs(operands.size(), true);
     for (int64_t i : rules.savedOperands())
       if (i < static_cast<int64_t>(operands.size())) operands[i] = argument(made.op->getOperand(i));
     for (int64_t i : rules.savedResults()) results[i] = argument(made.op->getResult(i));
-    for (auto [i, operand] : llvm::enumerate(made.op->getOperands()))
-      needs[i] = mlir::cast<mlir::RankedTensorType>(operand.getType()).getElementType().isF64();
-    for (mlir::Value result : made.op->getResults()) {
-      bool floating = mlir::cast<mlir::RankedTensorType>(result.getType()).getElementType().isF64();
-      cotangents.push_back(floating ? argument(result) : mlir::Value());
-    }
+    for (auto [i, operand] : llvm::enumerate(made.op->getOperands())) needs[i] = isFloat64(operand.getType());
+    for (mlir::Value result : made.op->getResults()) cotangents.push_back(isFloat64(result.getType()) ? argument(result) : mlir::Value());
     ir::GradContext ctx(builder, made.op->getLoc(), made.op->getName(), made.op->getPropertiesStorage(), made.op->getOperandTypes(),
                         made.op->getResultTypes(), operands, results, cotangents, needs);
     ASSERT_TRUE(succeeded(rules.differentiate(ctx))) << c.name();

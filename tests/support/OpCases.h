@@ -31,10 +31,11 @@ struct OpCase {
   std::string op; // "weft.matmul"
   std::string label;
   std::vector<TensorSpec> operands = {};
-  std::string attributes = "{}"; // as MLIR spells a dictionary; $T stands for the case's element type
+  std::string attributes = "{}";        // as MLIR spells a dictionary; $T stands for the case's element type
   std::vector<TensorSpec> results = {}; // shapes and dtypes, where the op does not infer them
   std::optional<TensorSpec> value = {}; // weft.constant's
-  bool large = false; // enough elements for several threads and vectors
+  bool large = false;                   // enough elements for several threads and vectors
+  bool smooth = true;                   // false: a result is infinite, so that central differences see nothing
   std::string name() const { return op + " " + label; }
 };
 
