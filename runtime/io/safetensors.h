@@ -1,0 +1,32 @@
+// safetensors files (https://huggingface.co/docs/safetensors): 8 bytes of header length, a JSON header, the tensors' bytes.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/io/array.h"
+#include "runtime/io/files.h"
+
+namespace weft::runtime {
+
+struct SafetensorsFile {
+  std::vector<std::byte> storage;
+  std::vector<ArrayView> tensors; // in the order of their bytes; they lie in storage
+  std::map<std::string, std::string> metadata;
+};
+
+// DataLoss for bytes that are cut off, contradict themselves (ranges that overlap, leave gaps, or do not fit a shape) or are no safetensors
+// file; Unimplemented for an element type that Weft lacks (unsigned 16 to 64 bits, 8-bit floats). Never allocates more than a small
+// multiple of the bytes given.
+absl::StatusOr<SafetensorsFile> parse_safetensors(std::vector<std::byte> bytes);
+
+// As parse_safetensors, and the errors of read_file; the message names the file.
+absl::StatusOr<SafetensorsFile> read_safetensors(const std::string &path);
+
+// Tensors stand in the order given. InvalidArgument for two tensors of one name, a name that is not UTF-8, or bytes that do not fit a
+// shape. Atomic.
+absl::Status write_safetensors(const std::string &path, std::span<const ArrayView> tensors,
+                               const std::map<std::string, std::string> &metadata = {});
+
+} // namespace weft::runtime
