@@ -1,0 +1,205 @@
+#include "weft/data/loader.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <numeric>
+#include <thread>
+
+#include "weft/data/random.h"
+#include "weft/error.h"
+
+namespace weft::data {
+namespace {
+
+// The items of any batch, from seed and position alone. Keeps the order of the epoch it was last asked about.
+class Sampler {
+public:
+  Sampler(int64_t size, const LoaderOptions &options) : size_(size), options_(options) {}
+
+  int64_t batches() const {
+    return options_.drop_last ? size_ / options_.batch_size : (size_ + options_.batch_size - 1) / options_.batch_size;
+  }
+
+  std::vector<int64_t> items(const LoaderState &at) {
+    int64_t first = at.batch * options_.batch_size;
+    std::vector<int64_t> items(static_cast<size_t>(std::min(options_.batch_size, size_ - first)));
+    if (options_.replacement) {
+      SplitMix64 generator(derived_seed(derived_seed(at.seed, at.epoch), at.batch));
+      for (int64_t &item : items) item = static_cast<int64_t>(generator.below(size_));
+    } else if (options_.shuffle) {
+      shuffle_for(at);
+      std::copy_n(order_.begin() + first, items.size(), items.begin());
+    } else {
+      std::iota(items.begin(), items.end(), first);
+    }
+    return items;
+  }
+
+private:
+  void shuffle_for(const LoaderState &at) {
+    if (!order_.empty() && seed_ == at.seed && epoch_ == at.epoch) return;
+    order_.resize(size_);
+    std::iota(order_.begin(), order_.end(), 0);
+    SplitMix64 generator(derived_seed(at.seed, at.epoch));
+    for (int64_t i = size_ - 1; i > 0; --i) std::swap(order_[i], order_[generator.below(i + 1)]);
+    seed_ = at.seed, epoch_ = at.epoch;
+  }
+
+  int64_t size_;
+  LoaderOptions options_;
+  std::vector<int64_t> order_;
+  uint64_t seed_ = 0;
+  int64_t epoch_ = -1;
+};
+
+Tensor to_tensor(const HostArray &array) { return Tensor::from_bytes(array.bytes.data(), array.dtype, array.shape); }
+
+} // namespace
+
+struct DataLoader::Impl {
+  struct Prepared {
+    HostBatch batch;
+    std::exception_ptr error;
+  };
+
+  Impl(DatasetPtr data, const LoaderOptions &opts) : dataset(std::move(data)), options(opts), sampler(dataset->size(), opts) {
+    position.seed = opts.seed;
+  }
+  ~Impl() { stop(); }
+
+  LoaderState after(LoaderState at) const {
+    if (++at.batch == sampler.batches()) ++at.epoch, at.batch = 0;
+    return at;
+  }
+
+  Prepared prepare(const LoaderState &at) {
+    try {
+      return {dataset->fetch(sampler.items(at)), nullptr};
+    } catch (...) {
+      return {{}, std::current_exception()};
+    }
+  }
+
+  // Prepares batches from `at` on, until it is told to stop or one fails.
+  void work(LoaderState at) {
+    for (;; at = after(at)) {
+      Prepared prepared = prepare(at);
+      bool failed = prepared.error != nullptr;
+      std::unique_lock lock(mutex);
+      queue.push_back(std::move(prepared));
+      changed.notify_all();
+      if (failed) return;
+      changed.wait(lock, [&] { return stopping || static_cast<int64_t>(queue.size()) < options.prefetch; });
+      if (stopping) return;
+    }
+  }
+
+  // Ends the thread and forgets what it prepared.
+  void stop() {
+    if (thread.joinable()) {
+      {
+        std::lock_guard lock(mutex);
+        stopping = true;
+      }
+      changed.notify_all();
+      thread.join();
+    }
+    queue.clear();
+    stopping = false;
+  }
+
+  Prepared take() {
+    if (options.prefetch == 0) return prepare(position);
+    if (!thread.joinable()) thread = std::thread([this, at = position] { work(at); });
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return !queue.empty(); });
+    Prepared prepared = std::move(queue.front());
+    queue.pop_front();
+    changed.notify_all();
+    return prepared;
+  }
+
+  DatasetPtr dataset;
+  LoaderOptions options;
+  Sampler sampler;      // the thread's, while it runs
+  LoaderState position; // of the next batch that is handed out
+  bool fresh = true;    // the position is the construction's or a restored one: the next epoch loop starts at it
+
+  std::thread thread;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<Prepared> queue;
+  bool stopping = false;
+};
+
+DataLoader::DataLoader(DatasetPtr dataset, LoaderOptions options, Location location) {
+  if (!dataset) throw Error(ErrorKind::kValue, "DataLoader: the data set is null", location);
+  if (options.batch_size < 1)
+    throw Error(ErrorKind::kValue, "DataLoader: batch_size must be at least 1, not " + std::to_string(options.batch_size), location);
+  if (options.prefetch < 0)
+    throw Error(ErrorKind::kValue, "DataLoader: prefetch must not be negative, it is " + std::to_string(options.prefetch), location);
+  impl_ = std::make_unique<Impl>(std::move(dataset), options);
+  if (impl_->sampler.batches() == 0)
+    throw Error(ErrorKind::kValue,
+                "DataLoader: no batch of " + std::to_string(options.batch_size) + " in a data set of " +
+                    std::to_string(impl_->dataset->size()) + " items" +
+                    (options.drop_last ? "; pass a smaller batch_size or drop_last = false" : ""),
+                location);
+}
+DataLoader::~DataLoader() = default;
+DataLoader::DataLoader(DataLoader &&) noexcept = default;
+DataLoader &DataLoader::operator=(DataLoader &&) noexcept = default;
+
+int64_t DataLoader::batches() const { return impl_->sampler.batches(); }
+
+Batch DataLoader::next() {
+  Impl::Prepared prepared = impl_->take();
+  if (prepared.error) {
+    impl_->stop(); // its thread has ended; a later call starts over at the same position
+    std::rethrow_exception(prepared.error);
+  }
+  Batch batch{to_tensor(prepared.batch.input), to_tensor(prepared.batch.target)};
+  impl_->position = impl_->after(impl_->position);
+  impl_->fresh = false;
+  return batch;
+}
+
+LoaderState DataLoader::state() const { return impl_->position; }
+
+void DataLoader::restore(const LoaderState &state, Location location) {
+  if (state.epoch < 0 || state.batch < 0 || state.batch >= batches())
+    throw Error(ErrorKind::kValue,
+                "DataLoader::restore: there is no batch " + std::to_string(state.batch) + " of epoch " + std::to_string(state.epoch) +
+                    "; an epoch has " + std::to_string(batches()) + " batches",
+                location);
+  impl_->stop();
+  impl_->position = state;
+  impl_->fresh = true;
+}
+
+DataLoader::Iterator DataLoader::begin() {
+  if (!impl_->fresh && impl_->position.batch != 0) { // a loop was left early
+    impl_->stop();
+    ++impl_->position.epoch;
+    impl_->position.batch = 0;
+  }
+  return Iterator(this, impl_->position.epoch);
+}
+
+Batch DataLoader::Iterator::operator*() {
+  taken_ = true;
+  return loader_->next();
+}
+
+DataLoader::Iterator &DataLoader::Iterator::operator++() {
+  if (!taken_) loader_->next(); // an element that was skipped is still consumed
+  taken_ = false;
+  return *this;
+}
+
+bool DataLoader::Iterator::operator==(std::default_sentinel_t) const { return loader_->impl_->position.epoch != epoch_; }
+
+} // namespace weft::data

@@ -1,0 +1,36 @@
+#include "weft/io/files.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include <unistd.h>
+
+#include "frontend/io/status.h"
+#include "runtime/io/files.h"
+
+namespace weft::io {
+namespace fs = std::filesystem;
+
+void write_file(const std::string &path, std::string_view content, Location location) {
+  std::span<const std::byte> pieces[] = {std::as_bytes(std::span(content))};
+  check(runtime::write_file_atomically(path, pieces), location);
+}
+
+void make_writable_folder(const std::string &path, Location location) {
+  location = CallerScope::resolve(location);
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) throw Error(ErrorKind::kFile, "cannot make the folder '" + path + "': " + error.message(), location);
+  if (!fs::is_directory(path, error)) throw Error(ErrorKind::kFile, "'" + path + "' is not a folder", location);
+  // Permissions alone do not tell: a file system may be mounted read-only, or full.
+  std::string probe = path + "/.writable.XXXXXX";
+  int file = mkstemp(probe.data());
+  if (file < 0)
+    throw Error(ErrorKind::kFile, "cannot write into the folder '" + path + "': " + std::generic_category().message(errno), location);
+  close(file);
+  unlink(probe.c_str());
+}
+
+} // namespace weft::io

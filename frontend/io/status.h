@@ -1,0 +1,13 @@
+// Private: a runtime error as an exception.
+#pragma once
+
+#include "absl/status/status.h"
+#include "weft/error.h"
+
+namespace weft::io {
+
+inline void check(const absl::Status &status, Location location) {
+  if (!status.ok()) throw Error(ErrorKind::kFile, std::string(status.message()), CallerScope::resolve(location));
+}
+
+} // namespace weft::io

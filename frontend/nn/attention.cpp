@@ -1,0 +1,73 @@
+#include "weft/nn/attention.h"
+
+#include <cmath>
+
+#include "weft/autograd.h"
+#include "weft/nn/init.h"
+#include "weft/ops.h"
+
+namespace weft::nn {
+namespace {
+
+int64_t checked_size(int64_t size, int64_t heads, Location location) {
+  if (size < 1 || heads < 1 || size % heads != 0)
+    throw Error(ErrorKind::kValue,
+                "MultiHeadAttention: the size must be a multiple of the number of heads, they are " + std::to_string(size) + " and " +
+                    std::to_string(heads),
+                CallerScope::resolve(location));
+  return size;
+}
+
+} // namespace
+
+MultiHeadAttention::MultiHeadAttention(int64_t size, int64_t heads, MultiHeadAttentionOptions options, Location location)
+    : q_proj(checked_size(size, heads, location), size, {.bias = options.bias}, location),
+      k_proj(size, size, {.bias = options.bias}, location), v_proj(size, size, {.bias = options.bias}, location),
+      out_proj(size, size, {.bias = options.bias}, location), size_(size), heads_(heads), causal_(options.causal) {
+  CallerScope scope(location);
+  child("q_proj", q_proj);
+  child("k_proj", k_proj);
+  child("v_proj", v_proj);
+  child("out_proj", out_proj);
+  NoGrad no_grad;
+  std::vector<Tensor> written;
+  // PyTorch draws the three as one matrix [3 size, size]: fan-in size, fan-out 3 size.
+  double bound = std::sqrt(6.0 / static_cast<double>(4 * size));
+  for (Linear *projection : {&q_proj, &k_proj, &v_proj}) {
+    projection->weight.copy_(init::uniform({size, size}, bound));
+    written.push_back(projection->weight);
+  }
+  if (options.bias)
+    for (Linear *projection : {&q_proj, &k_proj, &v_proj, &out_proj}) {
+      projection->bias.zero_();
+      written.push_back(projection->bias);
+    }
+  submit_init(written);
+}
+
+Tensor MultiHeadAttention::split_heads(const Tensor &x) const {
+  Shape shape = x.shape();
+  shape.back() = heads_;
+  shape.push_back(size_ / heads_);
+  return x.reshape(shape).transpose(-3, -2); // [.., heads, T, size / heads]
+}
+
+Tensor MultiHeadAttention::operator()(const Tensor &x, const Tensor &mask, Location location) const {
+  return attend(x, x, x, mask, location);
+}
+
+Tensor MultiHeadAttention::attend(const Tensor &query, const Tensor &key, const Tensor &value, const Tensor &mask,
+                                  Location location) const {
+  CallerScope scope(location);
+  for (const Tensor *x : {&query, &key, &value})
+    if (x->ndim() < 2 || x->shape().back() != size_)
+      throw Error(ErrorKind::kShape,
+                  "MultiHeadAttention: query, key and value must be [.., T, " + std::to_string(size_) + "], one is " +
+                      to_string(x->shape()),
+                  CallerScope::resolve(location));
+  Tensor attended = weft::attention(split_heads(q_proj(query)), split_heads(k_proj(key)), split_heads(v_proj(value)), mask,
+                                    {.causal = causal_, .scale = {}});
+  return out_proj(attended.transpose(-3, -2).reshape(query.shape()));
+}
+
+} // namespace weft::nn

@@ -1,0 +1,17 @@
+// Losses, under the names that training code looks for in nn.
+#pragma once
+
+#include "weft/ops.h"
+
+namespace weft::nn {
+
+using weft::cross_entropy;
+using weft::Reduction;
+
+// The squared difference: its mean (default), sum, or each element's.
+inline Tensor mse(const Tensor &input, const Tensor &target, Reduction reduction = Reduction::kMean,
+                  Location location = Location::current()) {
+  return weft::mse_loss(input, target, reduction, location);
+}
+
+} // namespace weft::nn

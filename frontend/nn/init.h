@@ -1,0 +1,24 @@
+// Values that parameters start from. Each returns a new tensor, drawn from the default generator (weft::manual_seed).
+#pragma once
+
+#include "weft/random.h"
+#include "weft/tensor.h"
+
+namespace weft::nn::init {
+
+// What a weight [out, in, ...] reads and writes a unit: in and out, each times the product of the further dims.
+struct Fans {
+  double in, out;
+};
+// Throws Error for fewer than 2 dimensions.
+Fans fans(const Shape &shape, Location location = Location::current());
+
+// Uniform over [-bound, bound).
+Tensor uniform(const Shape &shape, double bound, Location location = Location::current());
+Tensor normal(const Shape &shape, double mean = 0, double deviation = 1, Location location = Location::current());
+// Uniform with bound gain * sqrt(6 / (in + out)) (Glorot and Bengio 2010).
+Tensor xavier_uniform(const Shape &shape, double gain = 1, Location location = Location::current());
+// Uniform with bound sqrt(6 / ((1 + slope^2) * in)) (He et al. 2015). PyTorch's layers take slope = sqrt(5), which is 1 / sqrt(in).
+Tensor kaiming_uniform(const Shape &shape, double slope = 0, Location location = Location::current());
+
+} // namespace weft::nn::init

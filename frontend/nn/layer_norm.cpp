@@ -1,0 +1,22 @@
+#include "weft/nn/layer_norm.h"
+
+#include "weft/ops.h"
+
+namespace weft::nn {
+
+LayerNorm::LayerNorm(Shape shape, LayerNormOptions options, Location location) : shape_(std::move(shape)), eps_(options.eps) {
+  CallerScope scope(location);
+  if (shape_.empty()) throw Error(ErrorKind::kShape, "LayerNorm: at least one dimension is normalized", CallerScope::resolve(location));
+  if (!options.affine) return;
+  Tensor w = ones(shape_), b = zeros(shape_);
+  submit_init(std::vector<Tensor>{w, b});
+  weight = parameter("weight", w);
+  bias = parameter("bias", b);
+}
+
+Tensor LayerNorm::operator()(const Tensor &x, Location location) const {
+  CallerScope scope(location);
+  return weft::layer_norm(x, shape_, weight, bias, eps_);
+}
+
+} // namespace weft::nn

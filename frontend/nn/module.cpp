@@ -1,0 +1,226 @@
+#include "weft/nn/module.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "weft/autograd.h"
+
+namespace weft::nn {
+
+struct Module::State {
+  NamedTensors parameters, buffers;
+  std::vector<std::pair<std::string, std::shared_ptr<State>>> children;
+  bool training = true;
+
+  bool has(const std::string &name) const {
+    auto is_it = [&](const auto &entry) { return entry.first == name; };
+    return std::any_of(parameters.begin(), parameters.end(), is_it) || std::any_of(buffers.begin(), buffers.end(), is_it) ||
+           std::any_of(children.begin(), children.end(), is_it);
+  }
+  void check_name(const std::string &name, const char *what, Location location) const {
+    if (name.empty() || name.find('.') != std::string::npos)
+      throw Error(ErrorKind::kValue, std::string(what) + ": a name must not be empty nor contain a dot, it is '" + name + "'", location);
+    if (has(name)) throw Error(ErrorKind::kValue, std::string(what) + ": the module has a '" + name + "' already", location);
+  }
+
+  // Calls visit(state, "prefix.") for this state and all below, parents first, children in order. A state that is a child of several is
+  // visited under each of its names.
+  template <typename S, typename Visit> static void walk(S &root, const Visit &visit) {
+    std::vector<std::pair<S *, std::string>> stack = {{&root, ""}};
+    while (!stack.empty()) {
+      auto [state, prefix] = std::move(stack.back());
+      stack.pop_back();
+      visit(*state, prefix);
+      for (auto it = state->children.rbegin(); it != state->children.rend(); ++it)
+        stack.emplace_back(it->second.get(), prefix + it->first + ".");
+    }
+  }
+};
+
+namespace {
+
+// Each tensor once, under its first name.
+NamedTensors distinct(NamedTensors named) {
+  std::unordered_set<const void *> seen;
+  std::erase_if(named, [&](const auto &entry) { return !seen.insert(entry.second.impl()).second; });
+  return named;
+}
+
+} // namespace
+
+//===-- Registration ----------------------------------------------------------------------------------===//
+
+Module::Module() : state_(std::make_shared<State>()) {}
+
+Module::Module(const Module &other) : state_(CloneScope::active() ? CloneScope::copy_of(other.state_) : other.state_) {}
+
+void Module::register_child(const std::string &name, const Module &module, Location location) {
+  location = CallerScope::resolve(location);
+  state_->check_name(name, "child", location);
+  bool contains_this = false;
+  State::walk(*module.state_, [&](const State &state, const std::string &) { contains_this |= &state == state_.get(); });
+  if (contains_this) throw Error(ErrorKind::kValue, "child: '" + name + "' contains this module", location);
+  state_->children.emplace_back(name, module.state_);
+}
+
+Parameter Module::parameter(const std::string &name, Tensor value, Location location) {
+  location = CallerScope::resolve(location);
+  state_->check_name(name, "parameter", location);
+  if (!is_floating(value.dtype()))
+    throw Error(ErrorKind::kDType,
+                std::string("parameter: '") + name + "' is " + weft::name(value.dtype()) + "; only floating-point tensors can be trained",
+                location);
+  submit_init({&value, 1}, location);
+  value.set_requires_grad(true, location);
+  state_->parameters.emplace_back(name, value);
+  return Parameter(std::move(value));
+}
+
+Parameter Module::buffer(const std::string &name, Tensor value, Location location) {
+  location = CallerScope::resolve(location);
+  state_->check_name(name, "buffer", location);
+  submit_init({&value, 1}, location);
+  state_->buffers.emplace_back(name, value);
+  return Parameter(std::move(value));
+}
+
+//===-- Reading and writing the state -------------------------------------------------------------------===//
+
+NamedTensors Module::named_parameters() const {
+  NamedTensors named;
+  State::walk(*state_, [&](const State &state, const std::string &prefix) {
+    for (const auto &[name, tensor] : state.parameters) named.emplace_back(prefix + name, tensor);
+  });
+  return distinct(std::move(named));
+}
+
+NamedTensors Module::named_buffers() const {
+  NamedTensors named;
+  State::walk(*state_, [&](const State &state, const std::string &prefix) {
+    for (const auto &[name, tensor] : state.buffers) named.emplace_back(prefix + name, tensor);
+  });
+  return distinct(std::move(named));
+}
+
+std::vector<Tensor> Module::parameters() const {
+  std::vector<Tensor> tensors;
+  for (auto &[name, tensor] : named_parameters()) tensors.push_back(tensor);
+  return tensors;
+}
+
+NamedTensors Module::state() const {
+  NamedTensors named;
+  State::walk(*state_, [&](const State &state, const std::string &prefix) {
+    for (const auto &[name, tensor] : state.parameters) named.emplace_back(prefix + name, tensor);
+    for (const auto &[name, tensor] : state.buffers) named.emplace_back(prefix + name, tensor);
+  });
+  return named;
+}
+
+void Module::load_state(const NamedTensors &tensors, bool strict, Location location) {
+  location = CallerScope::resolve(location);
+  std::unordered_map<std::string, const Tensor *> given;
+  for (const auto &[name, tensor] : tensors)
+    if (!given.emplace(name, &tensor).second) throw Error(ErrorKind::kValue, "load_state: '" + name + "' is given twice", location);
+  NamedTensors own = state();
+  for (const auto &[name, tensor] : own) {
+    auto found = given.find(name);
+    if (found == given.end()) throw Error(ErrorKind::kValue, "load_state: there is no tensor for '" + name + "'", location);
+    const Tensor &source = *found->second;
+    if (source.shape() != tensor.shape() || source.dtype() != tensor.dtype())
+      throw Error(source.shape() != tensor.shape() ? ErrorKind::kShape : ErrorKind::kDType,
+                  "load_state: '" + name + "' is " + weft::name(tensor.dtype()) + " " + to_string(tensor.shape()) +
+                      " in the module, the given tensor is " + weft::name(source.dtype()) + " " + to_string(source.shape()),
+                  location);
+  }
+  if (strict) {
+    std::unordered_set<std::string> known;
+    for (const auto &[name, tensor] : own) known.insert(name);
+    for (const auto &[name, tensor] : tensors)
+      if (!known.contains(name)) throw Error(ErrorKind::kValue, "load_state: the module has no '" + name + "'", location);
+  }
+  NoGrad no_grad;
+  std::vector<Tensor> written;
+  for (auto &[name, tensor] : own) {
+    tensor.copy_(*given.at(name), location);
+    written.push_back(tensor);
+  }
+  submit_init(written, location);
+}
+
+int64_t Module::parameter_count() const {
+  int64_t count = 0;
+  for (const Tensor &tensor : parameters()) count += tensor.numel();
+  return count;
+}
+
+void Module::train(bool on) {
+  State::walk(*state_, [&](State &state, const std::string &) { state.training = on; });
+}
+bool Module::training() const { return state_->training; }
+
+void Module::zero_grad() const {
+  for (Tensor &tensor : parameters()) tensor.zero_grad();
+}
+
+//===-- Copies ------------------------------------------------------------------------------------------===//
+
+struct CloneScope::Map {
+  std::unordered_map<const Module::State *, std::shared_ptr<Module::State>> states;
+  std::unordered_map<const void *, Tensor> tensors;
+};
+
+namespace {
+thread_local CloneScope *active_scope = nullptr;
+}
+
+CloneScope::CloneScope() : map_(std::make_unique<Map>()) {
+  if (active_scope) throw Error(ErrorKind::kState, "clone: a module is being cloned on this thread already");
+  active_scope = this;
+}
+CloneScope::~CloneScope() { active_scope = nullptr; }
+
+bool CloneScope::active() { return active_scope != nullptr; }
+
+Parameter::Parameter(const Parameter &other) : Tensor(CloneScope::active() ? CloneScope::copy_of(other) : Tensor(other)) {}
+
+Tensor CloneScope::copy_of(const Tensor &tensor) {
+  if (!tensor.defined()) return tensor;
+  auto [it, is_new] = active_scope->map_->tensors.try_emplace(tensor.impl());
+  if (is_new) {
+    NoGrad no_grad;
+    Tensor copy = tensor.detach().clone();
+    submit_init({&copy, 1});
+    copy.set_requires_grad(tensor.requires_grad());
+    it->second = copy;
+  }
+  return it->second;
+}
+
+std::shared_ptr<Module::State> CloneScope::copy_of(const std::shared_ptr<Module::State> &root) {
+  auto &states = active_scope->map_->states;
+  std::vector<const Module::State *> stack;
+  // The copy of a state, made empty and put on the stack to be filled when it is met first.
+  auto copied = [&](const Module::State *state) {
+    auto [it, is_new] = states.try_emplace(state);
+    if (is_new) {
+      it->second = std::make_shared<Module::State>();
+      stack.push_back(state);
+    }
+    return it->second;
+  };
+  std::shared_ptr<Module::State> result = copied(root.get());
+  while (!stack.empty()) {
+    const Module::State *from = stack.back();
+    stack.pop_back();
+    Module::State &to = *states.at(from);
+    to.training = from->training;
+    for (const auto &[name, tensor] : from->parameters) to.parameters.emplace_back(name, copy_of(tensor));
+    for (const auto &[name, tensor] : from->buffers) to.buffers.emplace_back(name, copy_of(tensor));
+    for (const auto &[name, state] : from->children) to.children.emplace_back(name, copied(state.get()));
+  }
+  return result;
+}
+
+} // namespace weft::nn

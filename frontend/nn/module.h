@@ -1,0 +1,113 @@
+// The base of everything with parameters: a handle to named parameters, buffers, children and the training flag.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "weft/eval.h"
+#include "weft/tensor.h"
+
+namespace weft::nn {
+
+// Names and tensors, in the order of registration: "up.weight", "up.bias", "down.weight", ...
+using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+
+// A tensor that a module registered. It reads as a tensor and is written in place (copy_, mutable_data), so that the module and
+// everybody who holds it see one storage. Keep it as a member of this type: nn::clone() gives the copy of a module its own.
+class Parameter : public Tensor {
+public:
+  Parameter() = default;
+  explicit Parameter(Tensor tensor) : Tensor(std::move(tensor)) {}
+  Parameter(const Parameter &other);
+  Parameter(Parameter &&other) noexcept = default;
+  Parameter &operator=(const Parameter &other) & = default;
+  Parameter &operator=(Parameter &&other) & noexcept = default;
+  // Would part the member from the registered tensor; copy_() changes the value.
+  Parameter &operator=(const Tensor &) = delete;
+};
+
+// A module is a handle: copies share parameters and the training flag; nn::clone(module) makes an independent one.
+//
+//   struct Mlp : nn::Module {
+//     nn::Linear up = child("up", nn::Linear(784, 128));
+//     nn::Linear down = child("down", nn::Linear(128, 10));
+//     weft::Tensor operator()(const weft::Tensor &x) const { return down(weft::relu(up(x))); }
+//   };
+class Module {
+public:
+  Module();
+  Module(const Module &other);
+  Module(Module &&other) noexcept = default;
+  Module &operator=(const Module &other) = default;
+  Module &operator=(Module &&other) noexcept = default;
+
+  // All parameters (with those of the children, each tensor once however often it is registered), depth first.
+  std::vector<Tensor> parameters() const;
+  NamedTensors named_parameters() const;
+  // Tensors that are part of the state and not trained.
+  NamedTensors named_buffers() const;
+  // Parameters and buffers, as a checkpoint holds them; a tensor registered under two names stands under both.
+  NamedTensors state() const;
+  // Copies the values of tensors of these names. Throws Error, before anything is written, when a name is missing, unknown (unless
+  // strict is false) or given twice, or a shape or dtype differs.
+  void load_state(const NamedTensors &tensors, bool strict = true, Location location = Location::current());
+  // How many elements the parameters have.
+  int64_t parameter_count() const;
+
+  // Sets the flag of this module and all below: Dropout acts in training only.
+  void train(bool on = true);
+  void eval() { train(false); }
+  bool training() const;
+  // Drops the gradients of all parameters.
+  void zero_grad() const;
+
+  // Whether both handles lead to the same parameters.
+  bool is_same(const Module &other) const { return state_ == other.state_; }
+
+protected:
+  // Registers a child and returns it. Throws Error for a name that is empty, taken, or has a dot.
+  template <typename M> M child(const std::string &name, M module, Location location = Location::current()) {
+    register_child(name, module, location);
+    return module;
+  }
+  void register_child(const std::string &name, const Module &module, Location location);
+  // Registers a tensor, computed now (reason `init`); a parameter requires a gradient. Throws Error as child() does, and for a parameter
+  // that is not floating point.
+  Parameter parameter(const std::string &name, Tensor value, Location location = Location::current());
+  Parameter buffer(const std::string &name, Tensor value, Location location = Location::current());
+
+private:
+  struct State;
+  friend class CloneScope;
+  std::shared_ptr<State> state_;
+};
+
+// While one lives on a thread, copies of Modules and Parameters are copies of their state; the same source gives the same copy.
+class CloneScope {
+public:
+  CloneScope();
+  ~CloneScope();
+  CloneScope(const CloneScope &) = delete;
+  CloneScope &operator=(const CloneScope &) = delete;
+
+  static bool active();
+
+private:
+  friend class Module;
+  friend class Parameter;
+  struct Map;
+  static Tensor copy_of(const Tensor &tensor);
+  static std::shared_ptr<Module::State> copy_of(const std::shared_ptr<Module::State> &state);
+  std::unique_ptr<Map> map_;
+};
+
+// A module of its own with the same values, gradients left out. Members of M that are modules, Parameters or containers of them
+// are copied; other members as C++ copies them (a plain Tensor or a shared_ptr member is shared).
+template <typename M> M clone(const M &module) {
+  CloneScope scope;
+  return M(module);
+}
+
+} // namespace weft::nn

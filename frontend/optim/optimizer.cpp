@@ -1,0 +1,137 @@
+#include "weft/optim/optimizer.h"
+
+#include <unordered_map>
+#include <unordered_set>
+
+#include "weft/autograd.h"
+#include "weft/eval.h"
+#include "weft/ops.h"
+
+namespace weft::optim {
+
+const Tensor &StepScalar::as(DType dtype) const {
+  Tensor &converted = converted_[static_cast<size_t>(dtype)];
+  if (!converted.defined()) converted = value_.to(dtype);
+  return converted;
+}
+
+Optimizer::Optimizer(const char *name, std::vector<Tensor> parameters, double lr, Location location) : parameters_(std::move(parameters)) {
+  std::string who = name;
+  if (parameters_.empty()) throw Error(ErrorKind::kValue, who + ": there are no parameters to train", location);
+  if (!(lr >= 0)) throw Error(ErrorKind::kValue, who + ": lr must not be negative, it is " + std::to_string(lr), location);
+  std::unordered_set<const void *> seen;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const Tensor &parameter = parameters_[i];
+    std::string which = who + ": parameter " + std::to_string(i);
+    if (!parameter.defined()) throw Error(ErrorKind::kState, which + " is undefined", location);
+    if (!is_floating(parameter.dtype()))
+      throw Error(ErrorKind::kDType, which + " is " + weft::name(parameter.dtype()) + "; only floating-point tensors can be trained",
+                  location);
+    if (!seen.insert(parameter.impl()).second) throw Error(ErrorKind::kValue, which + " is given twice", location);
+  }
+  lr_ = make_scalar("lr", lr);
+}
+
+std::vector<Tensor> Optimizer::make_moments(const std::string &name) {
+  std::vector<Tensor> moments;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    moments.push_back(zeros(parameters_[i].shape(), parameters_[i].dtype()));
+    state_.emplace_back(name + "." + std::to_string(i), moments.back());
+  }
+  return moments;
+}
+
+Tensor Optimizer::make_scalar(const std::string &name, double value) {
+  Tensor tensor = scalar(value, float64);
+  state_.emplace_back(name, tensor);
+  return tensor;
+}
+
+void Optimizer::finish_init(Location location) {
+  std::vector<Tensor> tensors;
+  for (auto &[name, tensor] : state_) tensors.push_back(tensor);
+  submit_init(tensors, location);
+}
+
+void Optimizer::step(Location location) {
+  CallerScope scope(location);
+  NoGrad no_grad;
+  begin_step();
+  std::vector<Tensor> written;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    Tensor gradient = parameters_[i].grad();
+    if (!gradient.defined()) continue;
+    update(i, gradient);
+    written.push_back(parameters_[i]);
+  }
+  for (auto &[name, tensor] : state_) written.push_back(tensor);
+  submit_step(written);
+}
+
+void Optimizer::zero_grad() {
+  for (Tensor &parameter : parameters_) parameter.zero_grad();
+}
+
+void Optimizer::set_lr(double lr, Location location) {
+  if (!(lr >= 0)) throw Error(ErrorKind::kValue, "set_lr: lr must not be negative, it is " + std::to_string(lr), location);
+  NoGrad no_grad;
+  lr_.fill_(lr, location);
+}
+
+double Optimizer::lr() const { return lr_.item<double>(); }
+
+nn::NamedTensors Optimizer::state() const { return state_; }
+
+void Optimizer::load_state(const nn::NamedTensors &tensors, Location location) {
+  location = CallerScope::resolve(location);
+  std::unordered_map<std::string, const Tensor *> given;
+  for (const auto &[name, tensor] : tensors) given.emplace(name, &tensor);
+  if (given.size() != state_.size() || tensors.size() != state_.size())
+    throw Error(ErrorKind::kValue,
+                "load_state: the optimizer has " + std::to_string(state_.size()) + " state tensors, " + std::to_string(tensors.size()) +
+                    " are given",
+                location);
+  for (const auto &[name, tensor] : state_) {
+    auto found = given.find(name);
+    if (found == given.end()) throw Error(ErrorKind::kValue, "load_state: there is no tensor for '" + name + "'", location);
+    const Tensor &source = *found->second;
+    if (source.shape() != tensor.shape() || source.dtype() != tensor.dtype())
+      throw Error(ErrorKind::kShape,
+                  "load_state: '" + name + "' is " + weft::name(tensor.dtype()) + " " + to_string(tensor.shape()) +
+                      " in the optimizer, the given tensor is " + weft::name(source.dtype()) + " " + to_string(source.shape()),
+                  location);
+  }
+  NoGrad no_grad;
+  std::vector<Tensor> written;
+  for (auto &[name, tensor] : state_) {
+    tensor.copy_(*given.at(name), location);
+    written.push_back(tensor);
+  }
+  submit_init(written, location);
+}
+
+Tensor clip_grad_norm(const std::vector<Tensor> &parameters, double max_norm, Location location) {
+  CallerScope scope(location);
+  if (!(max_norm > 0))
+    throw Error(ErrorKind::kValue, "clip_grad_norm: max_norm must be positive, it is " + std::to_string(max_norm),
+                CallerScope::resolve(location));
+  NoGrad no_grad;
+  std::vector<Tensor> gradients, squares;
+  for (const Tensor &parameter : parameters) {
+    Tensor gradient = parameter.grad();
+    if (!gradient.defined()) continue;
+    gradients.push_back(gradient);
+    squares.push_back(square(gradient).sum());
+  }
+  if (gradients.empty()) return zeros({});
+  Tensor total = squares[0];
+  for (size_t i = 1; i < squares.size(); ++i) total = total + squares[i];
+  Tensor norm = sqrt(total);
+  Tensor factor = minimum(div(max_norm, norm + 1e-6), 1.0);
+  size_t next = 0;
+  for (Tensor parameter : parameters)
+    if (parameter.grad().defined()) parameter.set_grad(gradients[next++] * factor);
+  return norm;
+}
+
+} // namespace weft::optim

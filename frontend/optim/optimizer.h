@@ -1,0 +1,76 @@
+// The base of optimizers: parameters, state tensors, and the step that ends a training program.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "weft/nn/module.h"
+#include "weft/tensor.h"
+
+namespace weft::optim {
+
+// A value that all updates of a step share: computed once in float64, from the learning rate and the step count, and converted once for
+// each dtype of parameters.
+class StepScalar {
+public:
+  StepScalar() = default;
+  explicit StepScalar(Tensor value) : value_(std::move(value)) {}
+  const Tensor &as(DType dtype) const;
+
+private:
+  Tensor value_;
+  mutable std::array<Tensor, std::size(kDTypes)> converted_;
+};
+
+// Everything that a step changes is a tensor (moments, step count, learning rate), so that all steps are one program.
+// Handles are cheap to copy; copies share the state.
+class Optimizer {
+public:
+  virtual ~Optimizer() = default;
+
+  // Updates the parameters that have a gradient, in place, and submits forward, backward and update as one program without waiting for it
+  // (reason `step`).
+  void step(Location location = Location::current());
+  // Drops the gradients.
+  void zero_grad();
+
+  // Takes effect from the next step on; never recompiles.
+  void set_lr(double lr, Location location = Location::current());
+  // Reads the tensor: waits for the steps that were submitted.
+  double lr() const;
+
+  const std::vector<Tensor> &parameters() const { return parameters_; }
+
+  // Everything but the parameters themselves, as a checkpoint holds it: "lr", "step", "exp_avg.0", ... numbered like parameters().
+  nn::NamedTensors state() const;
+  // Copies the values. Throws Error, before anything is written, when a name is missing or unknown, or a shape or dtype differs.
+  void load_state(const nn::NamedTensors &tensors, Location location = Location::current());
+
+protected:
+  // Throws Error when there are no parameters, one is undefined or not floating point, one is given twice, or lr is negative.
+  Optimizer(const char *name, std::vector<Tensor> parameters, double lr, Location location);
+
+  // A state tensor beside a parameter: zeros of its shape and dtype. A rank-0 one for all.
+  std::vector<Tensor> make_moments(const std::string &name);
+  Tensor make_scalar(const std::string &name, double value);
+  // Computes the state now (reason `init`); the last call of a derived constructor.
+  void finish_init(Location location);
+
+  // Records the update of parameter i in place, under NoGrad.
+  virtual void update(size_t i, const Tensor &gradient) = 0;
+  // Records what all parameters share, before the updates.
+  virtual void begin_step() {}
+
+  std::vector<Tensor> parameters_;
+  Tensor lr_; // float64 []
+
+private:
+  nn::NamedTensors state_;
+};
+
+// Scales the gradients by max_norm / (norm + 1e-6) where their common Euclidean norm exceeds max_norm, as PyTorch does.
+// Returns the norm before. Parameters without a gradient are left out. Throws Error unless max_norm > 0.
+Tensor clip_grad_norm(const std::vector<Tensor> &parameters, double max_norm, Location location = Location::current());
+
+} // namespace weft::optim
