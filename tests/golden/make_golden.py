@@ -177,10 +177,12 @@ def optimizers():
     trajectory("sgd", lambda p: torch.optim.SGD(p, lr=0.1))
     trajectory("sgd_momentum", lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9))
     trajectory("sgd_momentum_decay", lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.05))
+    trajectory("sgd_nesterov", lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.8, nesterov=True))
+    trajectory("sgd_dampening", lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.8, dampening=0.3))
     trajectory("adamw", lambda p: torch.optim.AdamW(p, lr=1e-2))
     trajectory("adamw_options", lambda p: torch.optim.AdamW(p, lr=3e-2, betas=(0.8, 0.95), eps=1e-6, weight_decay=0.1))
     cosine = torch.optim.lr_scheduler.CosineAnnealingLR
-    trajectory("sgd_cosine", lambda p: torch.optim.SGD(p, lr=0.2), lambda o: cosine(o, T_max=10, eta_min=0.01))
+    trajectory("sgd_cosine", lambda p: torch.optim.SGD(p, lr=0.2), lambda o: cosine(o, T_max=steps, eta_min=0.01))
 
     for name, limit in (("clip", 1.0), ("clip_loose", 100.0)):
         params = [p.clone().requires_grad_() for p in start]
@@ -195,14 +197,15 @@ WIDTH, HEADS, LAYERS, CONTEXT, BATCH, STEPS = 32, 4, 2, 32, 4, 50
 
 
 def gpt_weights(vocabulary):
-    """Pre-norm blocks, learned positions, exact GELU, a final LayerNorm, an untied head without bias; [out, in] weights."""
+    """Pre-norm blocks, learned positions, exact GELU, a final LayerNorm, an untied head without bias. Named as the
+    modules of weft::nn name them; [out, in] weights."""
     normal = lambda *shape: 0.02 * torch.randn(*shape)
     w = {"tok.weight": normal(vocabulary, WIDTH), "pos.weight": normal(CONTEXT, WIDTH)}
     for i in range(LAYERS):
         b = f"blocks.{i}."
         for norm in ("norm1", "norm2"):
             w[b + norm + ".weight"], w[b + norm + ".bias"] = torch.ones(WIDTH), torch.zeros(WIDTH)
-        for name, rows, columns in (("q", WIDTH, WIDTH), ("k", WIDTH, WIDTH), ("v", WIDTH, WIDTH), ("out", WIDTH, WIDTH), ("up", 4 * WIDTH, WIDTH), ("down", WIDTH, 4 * WIDTH)):
+        for name, rows, columns in [(f"self_attn.{n}_proj", WIDTH, WIDTH) for n in ("q", "k", "v", "out")] + [("linear1", 4 * WIDTH, WIDTH), ("linear2", WIDTH, 4 * WIDTH)]:
             w[b + name + ".weight"], w[b + name + ".bias"] = normal(rows, columns), normal(rows)
     w["norm.weight"], w["norm.bias"] = torch.ones(WIDTH), torch.zeros(WIDTH)
     w["head.weight"] = normal(vocabulary, WIDTH)
@@ -217,9 +220,9 @@ def gpt_logits(w, tokens):
     for i in range(LAYERS):
         b = f"blocks.{i}."
         h = norm(x, b + "norm1")
-        a = F.scaled_dot_product_attention(*(heads(linear(h, b + n)) for n in "qkv"), is_causal=True)
-        x = x + linear(a.transpose(1, 2).reshape(BATCH, CONTEXT, WIDTH), b + "out")
-        x = x + linear(F.gelu(linear(norm(x, b + "norm2"), b + "up")), b + "down")
+        a = F.scaled_dot_product_attention(*(heads(linear(h, f"{b}self_attn.{n}_proj")) for n in "qkv"), is_causal=True)
+        x = x + linear(a.transpose(1, 2).reshape(BATCH, CONTEXT, WIDTH), b + "self_attn.out_proj")
+        x = x + linear(F.gelu(linear(norm(x, b + "norm2"), b + "linear1")), b + "linear2")
     return F.linear(norm(x, "norm"), w["head.weight"])
 
 
