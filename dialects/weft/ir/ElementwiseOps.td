@@ -12,6 +12,7 @@ class Weft_ElementwiseOp<string mnemonic, Rule derivative, list<Trait> traits = 
               !listconcat([Pure, DeclareOpInterfaceMethods<Weft_ElementwiseOpInterface>], traits)> {
   string reference = ?;
   string scalar = ?;
+  let tests = ExactTests;
 }
 
 class Weft_UnaryOp<string mnemonic, Type operand, Rule derivative>
@@ -58,42 +59,49 @@ def Weft_AbsOp : Weft_UnaryOp<"abs", Weft_NumericTensor, InFile> {
   let savesOperands = [0];
 }
 def Weft_ExpOp : Weft_UnaryOp<"exp", Weft_FloatTensor, Inline<"ctx.grad(0, ctx.g() * ctx.result(0)); return ::mlir::success();">> {
+  let tests = Tests<[Domain<"-80", "80">], 2>;
   let summary = "e to the power of each element";
   let reference = "return T(std::exp(double(x)));";
   let scalar = "return s.exp(x);";
   let savesResults = [0];
 }
 def Weft_LogOp : Weft_UnaryOp<"log", Weft_FloatTensor, Inline<"ctx.grad(0, ctx.g() / ctx.operand(0)); return ::mlir::success();">> {
+  let tests = Tests<[PositiveDomain], 1>;
   let summary = "the natural logarithm; NaN below 0, -inf at 0";
   let reference = "return T(std::log(double(x)));";
   let scalar = "return s.log(x);";
   let savesOperands = [0];
 }
 def Weft_SqrtOp : Weft_UnaryOp<"sqrt", Weft_FloatTensor, Inline<"ctx.grad(0, ctx.g() * 0.5 / ctx.result(0)); return ::mlir::success();">> {
+  let tests = Tests<[PositiveDomain], 0>;
   let summary = "the square root; NaN below 0";
   let reference = "return T(std::sqrt(double(x)));";
   let scalar = "return s.sqrt(x);";
   let savesResults = [0];
 }
 def Weft_RsqrtOp : Weft_UnaryOp<"rsqrt", Weft_FloatTensor, InFile> {
+  let tests = Tests<[PositiveDomain], 1>;
   let summary = "1 / sqrt(x)";
   let reference = "return T(1.0 / std::sqrt(double(x)));";
   let scalar = "return s.rsqrt(x);";
   let savesResults = [0];
 }
 def Weft_TanhOp : Weft_UnaryOp<"tanh", Weft_FloatTensor, InFile> {
+  let tests = Tests<[Domain<"-10", "10">], 2>;
   let summary = "the hyperbolic tangent";
   let reference = "return T(std::tanh(double(x)));";
   let scalar = "return s.tanh(x);";
   let savesResults = [0];
 }
 def Weft_ErfOp : Weft_UnaryOp<"erf", Weft_FloatTensor, InFile> {
+  let tests = Tests<[AnyDomain], 2>;
   let summary = "the error function";
   let reference = "return T(std::erf(double(x)));";
   let scalar = "return s.erf(x);";
   let savesOperands = [0];
 }
 def Weft_SigmoidOp : Weft_UnaryOp<"sigmoid", Weft_FloatTensor, InFile> {
+  let tests = Tests<[Domain<"-90", "90">], 2>;
   let summary = "1 / (1 + exp(-x))";
   let reference = "return T(1.0 / (1.0 + std::exp(-double(x))));";
   let scalar = "return s.sigmoid(x);";
@@ -109,8 +117,10 @@ def Weft_NotOp : Weft_UnaryOp<"not", Weft_BoolTensor, NotDifferentiable<"bool ha
   let summary = "the logical complement of a bool tensor";
   let reference = "return T(!x);";
   let scalar = "return s.logicalNot(x);";
+  let frontend = Handwritten;
 }
 def Weft_GeluOp : Weft_UnaryOp<"gelu", Weft_FloatTensor, InFile> {
+  let tests = Tests<[Domain<"-10", "10">], 4>;
   let summary = "the Gaussian error linear unit (Hendrycks and Gimpel 2016), x * Phi(x)";
   let description = [{
     Exact: `0.5 * x * (1 + erf(x / sqrt(2)))`. With `tanh_approximation`: `0.5 * x * (1 + tanh(sqrt(2/pi) * (x + 0.044715 * x^3)))`.
@@ -141,13 +151,16 @@ def Weft_MulOp : Weft_BinaryOp<"mul", Weft_NumericTensor, InFile> {
   let savesOperands = [0, 1];
 }
 def Weft_DivOp : Weft_BinaryOp<"div", Weft_NumericTensor, InFile> {
+  let tests = Tests<[AnyDomain, Domain<"0.5", "4">], 0>;
   let summary = "the quotient; integers round towards zero, an integer division by zero gives 0";
   let reference = "return ::weft::ir::quotient(x, y);";
   let scalar = "return s.div(x, y);";
   let savesOperands = [1];
   let savesResults = [0];
+  let frontend = Handwritten;
 }
 def Weft_PowOp : Weft_BinaryOp<"pow", Weft_FloatTensor, InFile> {
+  let tests = Tests<[Domain<"0.1", "10">, AnyDomain], 4>;
   let summary = "x to the power of y, as C's pow";
   let reference = "return T(std::pow(double(x), double(y)));";
   let scalar = "return s.pow(x, y);";
@@ -170,11 +183,13 @@ def Weft_AndOp : Weft_BinaryOp<"and", Weft_LogicTensor, NotDifferentiable<"bool 
   let summary = "the logical (bool) or bitwise (integer) and";
   let reference = "return T(::weft::ir::bit_and(x, y));";
   let scalar = "return s.bitAnd(x, y);";
+  let frontend = Handwritten;
 }
 def Weft_OrOp : Weft_BinaryOp<"or", Weft_LogicTensor, NotDifferentiable<"bool and integers have no derivative">> {
   let summary = "the logical (bool) or bitwise (integer) or";
   let reference = "return T(::weft::ir::bit_or(x, y));";
   let scalar = "return s.bitOr(x, y);";
+  let frontend = Handwritten;
 }
 
 //===-- Others --------------------------------------------------------------------------------===//

@@ -10,6 +10,7 @@ defvar Primitive = NotApplicable<"a primitive">;
 
 def Weft_ConstantOp : Weft_Op<"constant", CreationKind, NotDifferentiable<"it has no operands">, InFile, Primitive, InFile, NoBatching,
                               [Pure, ConstantLike, AllTypesMatch<["value", "result"]>]> {
+  let tests = ExactTests;
   let summary = "a constant tensor";
   let arguments = (ins ElementsAttr:$value);
   let results = (outs Weft_Tensor:$result);
@@ -18,6 +19,7 @@ def Weft_ConstantOp : Weft_Op<"constant", CreationKind, NotDifferentiable<"it ha
   let frontend = Internal;
 }
 def Weft_IotaOp : Weft_Op<"iota", CreationKind, NotDifferentiable<"it has no operands">, InFile, Primitive, InFile, NoBatching, [Pure]> {
+  let tests = ExactTests;
   let summary = "the index along one dimension: 0, 1, 2, ...";
   let arguments = (ins I64Attr:$dim);
   let results = (outs Weft_NumericTensor:$result);
@@ -28,6 +30,7 @@ def Weft_IotaOp : Weft_Op<"iota", CreationKind, NotDifferentiable<"it has no ope
 //===-- Movement ------------------------------------------------------------------------------===//
 
 def Weft_ReshapeOp : Weft_Op<"reshape", MovementKind, InFile, InFile, Primitive, InFile, NoBatching, [Pure]> {
+  let tests = ExactTests;
   let summary = "the same elements in row-major order under another shape";
   let arguments = (ins Weft_Tensor:$input);
   let results = (outs Weft_Tensor:$result);
@@ -36,6 +39,7 @@ def Weft_ReshapeOp : Weft_Op<"reshape", MovementKind, InFile, InFile, Primitive,
   let hasFolder = 1;
 }
 def Weft_TransposeOp : Weft_Op<"transpose", MovementKind, InFile, InFile, Primitive, InFile, NoBatching, [Pure, Infer]> {
+  let tests = ExactTests;
   let summary = "permutes the dimensions: result dim i is input dim permutation[i]";
   let arguments = (ins Weft_Tensor:$input, DenseI64ArrayAttr:$permutation);
   let results = (outs Weft_Tensor:$result);
@@ -43,6 +47,7 @@ def Weft_TransposeOp : Weft_Op<"transpose", MovementKind, InFile, InFile, Primit
   let hasFolder = 1;
 }
 def Weft_BroadcastOp : Weft_Op<"broadcast", MovementKind, InFile, InFile, Primitive, InFile, NoBatching, [Pure]> {
+  let tests = ExactTests;
   let summary = "repeats the input to the result's shape; dimensions align at the end, as in numpy";
   let arguments = (ins Weft_Tensor:$input);
   let results = (outs Weft_Tensor:$result);
@@ -51,6 +56,7 @@ def Weft_BroadcastOp : Weft_Op<"broadcast", MovementKind, InFile, InFile, Primit
   let hasFolder = 1;
 }
 def Weft_SliceOp : Weft_Op<"slice", MovementKind, InFile, InFile, Primitive, InFile, NoBatching, [Pure, Infer]> {
+  let tests = ExactTests;
   let summary = "elements start, start+step, ... below limit, in each dimension; a negative step walks down from start to above limit";
   let arguments = (ins Weft_Tensor:$input, DenseI64ArrayAttr:$starts, DenseI64ArrayAttr:$limits, DenseI64ArrayAttr:$steps);
   let results = (outs Weft_Tensor:$result);
@@ -58,6 +64,7 @@ def Weft_SliceOp : Weft_Op<"slice", MovementKind, InFile, InFile, Primitive, InF
 }
 def Weft_InsertSliceOp : Weft_Op<"insert_slice", MovementKind, InFile, InFile, Primitive, InFile, NoBatching,
                                  [Pure, AllTypesMatch<["base", "result"]>]> {
+  let tests = ExactTests;
   let summary = "base with the elements that weft.slice with these starts and steps would read replaced by update's";
   let arguments = (ins Weft_Tensor:$base, Weft_Tensor:$update, DenseI64ArrayAttr:$starts, DenseI64ArrayAttr:$steps);
   let results = (outs Weft_Tensor:$result);
@@ -65,6 +72,7 @@ def Weft_InsertSliceOp : Weft_Op<"insert_slice", MovementKind, InFile, InFile, P
   let hasVerifier = 1;
 }
 def Weft_ConcatOp : Weft_Op<"concat", MovementKind, InFile, InFile, Primitive, InFile, NoBatching, [Pure, Infer]> {
+  let tests = ExactTests;
   let summary = "the inputs one after another along a dimension";
   let arguments = (ins Variadic<Weft_Tensor>:$inputs, I64Attr:$dim);
   let results = (outs Weft_Tensor:$result);
@@ -79,11 +87,13 @@ class Weft_ReduceOp<string mnemonic, Type type, Rule derivative, Rule decomposit
   let arguments = (ins type:$input, DenseI64ArrayAttr:$dims);
   let results = (outs type:$result);
   let assemblyFormat = "$input `,` `dims` `=` $dims attr-dict `:` type($input)";
+  let tests = BoundTests;
 }
 def Weft_ReduceSumOp : Weft_ReduceOp<"reduce_sum", Weft_NumericTensor, InFile, Primitive, InFile> {
   let summary = "the sum over dims; an empty sum is 0";
 }
 def Weft_ReduceMaxOp : Weft_ReduceOp<"reduce_max", Weft_NumericTensor, InFile, Primitive, InFile> {
+  let tests = ExactTests;
   let summary = "the largest element over dims, NaN if one is NaN, -inf (the least integer) if there is none; ties share the derivative equally";
   let savesOperands = [0];
   let savesResults = [0];
@@ -95,6 +105,7 @@ def Weft_ReduceMeanOp : Weft_ReduceOp<"reduce_mean", Weft_FloatTensor, InFile, I
 //===-- Contraction ---------------------------------------------------------------------------===//
 
 def Weft_MatmulOp : Weft_Op<"matmul", ContractionKind, InFile, InFile, Primitive, InFile, NoBatching, [Pure, Infer]> {
+  let tests = BoundTests;
   let summary = "the matrix product of the last two dimensions; leading dimensions broadcast as in numpy; either side may be read transposed";
   let arguments = (ins Weft_NumericTensor:$lhs, Weft_NumericTensor:$rhs,
                        DefaultValuedAttr<BoolAttr, "false">:$transpose_lhs, DefaultValuedAttr<BoolAttr, "false">:$transpose_rhs);
@@ -107,6 +118,7 @@ def Weft_MatmulOp : Weft_Op<"matmul", ContractionKind, InFile, InFile, Primitive
 // An index outside [-size, size) is an error when the program runs; negative ones count from the end.
 
 def Weft_IndexSelectOp : Weft_Op<"index_select", IndexingKind, InFile, InFile, Primitive, InFile, NoBatching, [Pure, Infer]> {
+  let tests = ExactTests;
   let summary = "numpy's take: input[..., indices, ...] at dim; the result has the dims of indices in dim's place";
   let arguments = (ins Weft_Tensor:$input, Weft_IndexTensor:$indices, I64Attr:$dim);
   let results = (outs Weft_Tensor:$result);
@@ -115,6 +127,7 @@ def Weft_IndexSelectOp : Weft_Op<"index_select", IndexingKind, InFile, InFile, P
 }
 def Weft_IndexAddOp : Weft_Op<"index_add", IndexingKind, InFile, InFile, Primitive, InFile, NoBatching,
                               [Pure, AllTypesMatch<["base", "result"]>]> {
+  let tests = BoundTests;
   let summary = "base with source's slices added at the indices; the counterpart of index_select; repeats add up, in order";
   let arguments = (ins Weft_NumericTensor:$base, Weft_IndexTensor:$indices, Weft_NumericTensor:$source, I64Attr:$dim);
   let results = (outs Weft_NumericTensor:$result);
@@ -123,6 +136,7 @@ def Weft_IndexAddOp : Weft_Op<"index_add", IndexingKind, InFile, InFile, Primiti
   let savesOperands = [1];
 }
 def Weft_GatherOp : Weft_Op<"gather", IndexingKind, InFile, InFile, Primitive, InFile, NoBatching, [Pure, Infer]> {
+  let tests = ExactTests;
   let summary = "PyTorch's gather: result[i][j] = input[indices[i][j]][j] for dim 0; indices has the rank of input";
   let arguments = (ins Weft_Tensor:$input, Weft_IndexTensor:$indices, I64Attr:$dim);
   let results = (outs Weft_Tensor:$result);
@@ -131,6 +145,7 @@ def Weft_GatherOp : Weft_Op<"gather", IndexingKind, InFile, InFile, Primitive, I
 }
 def Weft_ScatterAddOp : Weft_Op<"scatter_add", IndexingKind, InFile, InFile, Primitive, InFile, NoBatching,
                                 [Pure, AllTypesMatch<["base", "result"]>]> {
+  let tests = BoundTests;
   let summary = "PyTorch's scatter_add: base[indices[i][j]][j] += source[i][j] for dim 0; repeats add up, in order";
   let arguments = (ins Weft_NumericTensor:$base, Weft_IndexTensor:$indices, Weft_NumericTensor:$source, I64Attr:$dim);
   let results = (outs Weft_NumericTensor:$result);
@@ -145,6 +160,7 @@ def Weft_ScatterAddOp : Weft_Op<"scatter_add", IndexingKind, InFile, InFile, Pri
 // whatever the vector width or the number of threads. A tensor of n elements takes (n + 63) / 64 * 16 blocks.
 
 def Weft_RandomUniformOp : Weft_Op<"random_uniform", RandomKind, NotDifferentiable<"a sample does not depend on its state smoothly">, InFile, Primitive, InFile, NoBatching, [Pure]> {
+  let tests = ExactTests;
   let summary = "samples uniform over [0, 1): (word >> 8) * 2^-24, in f64 as well";
   let description = [{bf16 and f16, which hold fewer bits, take the upper 8 and 11 bits of the word, so that no sample rounds to 1.}];
   let arguments = (ins Weft_RandomState:$state, DefaultValuedAttr<I64Attr, "0">:$offset);
@@ -152,6 +168,7 @@ def Weft_RandomUniformOp : Weft_Op<"random_uniform", RandomKind, NotDifferentiab
   let assemblyFormat = "$state attr-dict `:` type($result)";
 }
 def Weft_RandomNormalOp : Weft_Op<"random_normal", RandomKind, NotDifferentiable<"a sample does not depend on its state smoothly">, InFile, InFile, ByDecomposition, NoBatching, [Pure]> {
+  let tests = BoundTests;
   let summary = "samples of the standard normal distribution, by Box and Muller's transform of two uniform streams";
   let description = [{
     With u1 = 1 - random_uniform(state, offset), u2 = random_uniform(state, offset + blocks of the tensor): sqrt(-2 log u1) * cos(2 pi u2).
@@ -163,6 +180,7 @@ def Weft_RandomNormalOp : Weft_Op<"random_normal", RandomKind, NotDifferentiable
 }
 def Weft_RandomAdvanceOp : Weft_Op<"random_advance", RandomKind, NotDifferentiable<"integers have no derivative">, InFile, Primitive, InFile, NoBatching,
                                    [Pure, AllTypesMatch<["state", "result"]>]> {
+  let tests = ExactTests;
   let summary = "the state with its counter moved on by amount blocks";
   let arguments = (ins Weft_RandomState:$state, I64Attr:$amount);
   let results = (outs Weft_RandomState:$result);
@@ -172,6 +190,7 @@ def Weft_RandomAdvanceOp : Weft_Op<"random_advance", RandomKind, NotDifferentiab
 //===-- Composites ----------------------------------------------------------------------------===//
 
 class Weft_SoftmaxLikeOp<string mnemonic> : Weft_Op<mnemonic, CompositeKind, InFile, InFile, InFile, ByDecomposition, NoBatching, [Pure, SameOperandsAndResultType]> {
+  let tests = BoundTests;
   let arguments = (ins Weft_FloatTensor:$input, I64Attr:$dim);
   let results = (outs Weft_FloatTensor:$result);
   let assemblyFormat = "$input `,` `dim` `=` $dim attr-dict `:` type($input)";
@@ -181,6 +200,7 @@ class Weft_SoftmaxLikeOp<string mnemonic> : Weft_Op<mnemonic, CompositeKind, InF
 def Weft_SoftmaxOp : Weft_SoftmaxLikeOp<"softmax"> { let summary = "exp(x - max) / sum(exp(x - max)) along dim"; }
 def Weft_LogSoftmaxOp : Weft_SoftmaxLikeOp<"log_softmax"> { let summary = "x - max - log(sum(exp(x - max))) along dim"; }
 def Weft_LayerNormOp : Weft_Op<"layer_norm", CompositeKind, InFile, InFile, InFile, ByDecomposition, NoBatching, [Pure, AttrSizedOperandSegments, Infer]> {
+  let tests = BoundTests;
   let summary = "(x - mean) * rstd * weight + bias over the last normalized_rank dims (Ba et al. 2016)";
   let description = [{mean and rstd = 1 / sqrt(var + eps) are over the normalized dims, with the biased variance; they have the leading dims and are results for the derivative's sake.}];
   let arguments = (ins Weft_FloatTensor:$input, Optional<Weft_FloatTensor>:$weight, Optional<Weft_FloatTensor>:$bias,
@@ -191,6 +211,7 @@ def Weft_LayerNormOp : Weft_Op<"layer_norm", CompositeKind, InFile, InFile, InFi
   let assemblyFormat = "$input (`weight` $weight^)? (`bias` $bias^)? attr-dict `:` functional-type(operands, results)";
 }
 def Weft_AttentionOp : Weft_Op<"attention", CompositeKind, InFile, InFile, InFile, ByDecomposition, NoBatching, [Pure, Infer]> {
+  let tests = BoundTests;
   let summary = "softmax(scale * query key^T + mask) value, over the last two dims (Vaswani et al. 2017)";
   let description = [{
     query: [..., Tq, D], key: [..., Tk, D], value: [..., Tk, Dv]; mask broadcasts to [..., Tq, Tk]: bool (false leaves out) or float (added).
@@ -204,6 +225,7 @@ def Weft_AttentionOp : Weft_Op<"attention", CompositeKind, InFile, InFile, InFil
   let savesResults = [1];
 }
 def Weft_CrossEntropyOp : Weft_Op<"cross_entropy", CompositeKind, InFile, InFile, InFile, ByDecomposition, NoBatching, [Pure, Infer]> {
+  let tests = BoundTests;
   let summary = "-log_softmax(logits)[target], for each row; a row whose target is ignore_index gives 0";
   let description = [{logits: [..., C]; targets: [...], integer; loss and log_sum_exp: [...].}];
   let arguments = (ins Weft_FloatTensor:$logits, Weft_IndexTensor:$targets, DefaultValuedAttr<I64Attr, "-100">:$ignore_index);
@@ -213,6 +235,7 @@ def Weft_CrossEntropyOp : Weft_Op<"cross_entropy", CompositeKind, InFile, InFile
   let savesResults = [1];
 }
 def Weft_DropoutOp : Weft_Op<"dropout", CompositeKind, InFile, InFile, InFile, ByDecomposition, NoBatching, [Pure, Infer]> {
+  let tests = BoundTests;
   let summary = "0 where a uniform sample is below rate, else x / (1 - rate) (Srivastava et al. 2014); keep says which";
   let arguments = (ins Weft_FloatTensor:$input, Weft_RandomState:$state, F64Attr:$rate, DefaultValuedAttr<I64Attr, "0">:$offset);
   let results = (outs Weft_FloatTensor:$result, Weft_BoolTensor:$keep);
@@ -224,6 +247,7 @@ def Weft_DropoutOp : Weft_Op<"dropout", CompositeKind, InFile, InFile, InFile, B
 
 def Weft_LeafOp : Weft_Op<"leaf", StructureKind, NotDifferentiable<"it has no operands">, NotApplicable<"its value is the recorder's">, Primitive,
                           NotApplicable<"slices turn it into an argument">, NoBatching, []> {
+  let tests = Untested<"it stands for a value of the recorder">;
   let summary = "a value that the recorder holds: a buffer in memory or in flight, or a scalar";
   let results = (outs Weft_Tensor:$result);
   let assemblyFormat = "attr-dict `:` type($result)";
@@ -232,6 +256,7 @@ def Weft_LeafOp : Weft_Op<"leaf", StructureKind, NotDifferentiable<"it has no op
 def Weft_FusionOp : Weft_Op<"fusion", StructureKind, NotDifferentiable<"derivatives are expanded before fusion">, InFile, Primitive,
                             NotApplicable<"codegen lowers the ops of its body">, NoBatching,
                             [Pure, IsolatedFromAbove, SingleBlockImplicitTerminator<"YieldOp">]> {
+  let tests = Untested<"the ops of its body are">;
   let summary = "ops that become one kernel";
   let description = [{The body's arguments are the operands; what it yields are the results.}];
   let arguments = (ins Variadic<Weft_Tensor>:$inputs);
@@ -243,6 +268,7 @@ def Weft_FusionOp : Weft_Op<"fusion", StructureKind, NotDifferentiable<"derivati
 }
 def Weft_YieldOp : Weft_Op<"yield", StructureKind, NotApplicable<"a terminator">, NotApplicable<"a terminator">, Primitive,
                            NotApplicable<"a terminator">, NoBatching, [Pure, Terminator, ParentOneOf<["FusionOp", "ProviderCallOp"]>]> {
+  let tests = Untested<"a terminator">;
   let summary = "the results of the region";
   let arguments = (ins Variadic<Weft_Tensor>:$values);
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
@@ -250,6 +276,7 @@ def Weft_YieldOp : Weft_Op<"yield", StructureKind, NotApplicable<"a terminator">
 }
 def Weft_ProviderCallOp : Weft_Op<"provider_call", StructureKind, NotDifferentiable<"derivatives are expanded before claiming">,
                                   InFile, Primitive, NotApplicable<"a library runs it">, NoBatching, [Pure, IsolatedFromAbove, SingleBlockImplicitTerminator<"YieldOp">]> {
+  let tests = Untested<"the ops of its body are">;
   let summary = "ops that a provider (a vendor library) claimed";
   let description = [{
     `callee` names the runtime's library entry, such as "onednn.matmul"; `config` is its configuration. The body holds the claimed ops,

@@ -45,20 +45,25 @@ def Weft_Bool : TypeAlias<I1, "bool">;
 def Weft_Numeric : AnyTypeOf<[Weft_Float, Weft_Int]>;
 def Weft_Element : AnyTypeOf<[Weft_Float, Weft_Int, I1]>;
 
-class Weft_TensorOf<list<Type> elements, string name>
+// `dtypes` is the constraint's name in the op table of the tests.
+class Weft_TensorOf<list<Type> elements, string name, string dtypes_>
     : Type<And<[RankedTensorOf<elements>.predicate, CPred<"::weft::ir::dimsAreNamed($_self)">]>,
-           "a tensor of " # name # " (each `?` named by #weft.dims)", "::mlir::RankedTensorType">;
-def Weft_FloatTensor : Weft_TensorOf<[Weft_Float], "floating-point numbers">;
-def Weft_IntTensor : Weft_TensorOf<[Weft_Int], "integers">;
-def Weft_NumericTensor : Weft_TensorOf<[Weft_Numeric], "numbers">;
-def Weft_IndexTensor : Weft_TensorOf<[I32, I64], "int32 or int64">;
-def Weft_BoolTensor : Weft_TensorOf<[I1], "bool">;
-def Weft_LogicTensor : Weft_TensorOf<[I1, Weft_Int], "bool or integers">;
-def Weft_Tensor : Weft_TensorOf<[Weft_Element], "numbers or bool">;
+           "a tensor of " # name # " (each `?` named by #weft.dims)", "::mlir::RankedTensorType"> {
+  string dtypes = dtypes_;
+}
+def Weft_FloatTensor : Weft_TensorOf<[Weft_Float], "floating-point numbers", "floating">;
+def Weft_IntTensor : Weft_TensorOf<[Weft_Int], "integers", "integer">;
+def Weft_NumericTensor : Weft_TensorOf<[Weft_Numeric], "numbers", "numeric">;
+def Weft_IndexTensor : Weft_TensorOf<[I32, I64], "int32 or int64", "index">;
+def Weft_BoolTensor : Weft_TensorOf<[I1], "bool", "bool">;
+def Weft_LogicTensor : Weft_TensorOf<[I1, Weft_Int], "bool or integers", "logic">;
+def Weft_Tensor : Weft_TensorOf<[Weft_Element], "numbers or bool", "any">;
 // The state of a random generator: {key, counter}.
 def Weft_RandomState
     : Type<CPred<"::weft::ir::isRandomState($_self)">, "a random state, tensor<2xi64>", "::mlir::RankedTensorType">,
-      BuildableType<"::mlir::RankedTensorType::get({2}, $_builder.getI64Type())">;
+      BuildableType<"::mlir::RankedTensorType::get({2}, $_builder.getI64Type())"> {
+  string dtypes = "state";
+}
 
 //===-- Rules ---------------------------------------------------------------------------------===//
 // Each op record states, for each interface, how the rule is given. A field that stays unset fails the build
@@ -96,6 +101,26 @@ def BinaryFunction : Frontend<"binary">;    // with broadcasting and promotion
 def Handwritten : Frontend<"handwritten">;
 def Internal : Frontend<"internal">;        // made by rules and passes only
 
+// Where tests draw an operand's random values from; integers and bools take what of it they can hold.
+class Domain<string lowest_, string highest_> {
+  string lowest = lowest_;
+  string highest = highest_;
+}
+def AnyDomain : Domain<"-4", "4">;
+def PositiveDomain : Domain<"0.001", "1000">;
+
+// What the tests of the op draw and expect: a domain for each operand, or one for all, and the error budget of an f32 result: in units in
+// the last place of the reference's, 0 for bit-exact; or ReductionBound.
+class Tests<list<Domain> domains_, int ulp_, string reason_ = ""> {
+  list<Domain> domains = domains_;
+  int ulp = ulp_;
+  string untested = reason_;
+}
+class Untested<string reason> : Tests<[], 0, reason>;  // not tested op by op
+defvar ReductionBound = -1;  // within the bound of an n-term sum from the float64 value
+def ExactTests : Tests<[AnyDomain], 0>;
+def BoundTests : Tests<[AnyDomain], ReductionBound>;
+
 class Declared<Rule rule, string method> {
   list<string> methods = !if(!or(!eq(rule.kind, "inline"), !eq(rule.kind, "file")), [method], []<string>);
 }
@@ -116,6 +141,7 @@ class Weft_Op<string mnemonic, OpKind kind_, Rule derivative_, Rule evaluation_,
   Rule lowering = lowering_;
   Rule batching = batching_;
   Frontend frontend = Handwritten;
+  Tests tests = ?;
   // Which operands and results the derivative reads; reading another one is an error.
   list<int> savesOperands = [];
   list<int> savesResults = [];
