@@ -1,0 +1,41 @@
+// The plan dialect: programs as the runtime sees them.
+#pragma once
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "dialects/plan/ir/PlanDialect.h.inc"
+#include "dialects/plan/ir/PlanInterfaces.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dialects/plan/ir/PlanTypes.h.inc"
+#define GET_OP_CLASSES
+#include "dialects/plan/ir/PlanOps.h.inc"
+
+namespace weft::plan {
+
+// Raised with every change to what plan bytecode means. Older files are read as long as they can be; newer ones are refused.
+inline constexpr int64_t kBytecodeVersion = 1;
+
+// The bytes that a tensor takes in a buffer: row-major, without gaps, bool one byte an element. Null or negative sizes do not occur: the
+// type has static dims. nullopt when the number of bytes passes int64.
+std::optional<int64_t> byteSize(mlir::RankedTensorType type);
+
+// The buffer that `buffer` is a view of, through any number of views; sets `offset` to the bytes between their starts.
+mlir::Value viewRoot(mlir::Value buffer, int64_t &offset);
+
+// Names of attributes of a program's arguments and results.
+inline constexpr llvm::StringLiteral kTypeAttr = "plan.type";
+inline constexpr llvm::StringLiteral kNameAttr = "plan.name";
+inline constexpr llvm::StringLiteral kDonatableAttr = "plan.donatable";
+inline constexpr llvm::StringLiteral kStableAttr = "plan.stable";
+inline constexpr llvm::StringLiteral kParameterAttr = "plan.parameter";
+
+} // namespace weft::plan
