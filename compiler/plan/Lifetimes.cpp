@@ -1,0 +1,39 @@
+#include "compiler/plan/Lifetimes.h"
+
+#include <algorithm>
+
+namespace weft::compiler {
+
+std::vector<Lifetime> lifetimes(const PlanProblem &problem, const StepOrder &order) {
+  std::vector<Lifetime> result;
+  std::vector<int32_t> row(problem.values.size(), -1);
+  for (size_t position = 0; position < order.steps.size(); ++position) {
+    const PlanProblem::Step &step = problem.steps[order.steps[position]];
+    for (const auto *list : {&step.reads, &step.writes})
+      for (int32_t v : *list) {
+        if (problem.values[v].kind != PlanProblem::Kind::Arena) continue;
+        if (row[v] < 0) {
+          row[v] = int32_t(result.size());
+          result.push_back({v, int32_t(position), int32_t(position), alignedBytes(problem.values[v].bytes)});
+        }
+        result[row[v]].end = int32_t(position);
+      }
+  }
+  return result;
+}
+
+int64_t liveBound(llvm::ArrayRef<Lifetime> lifetimes) {
+  // Steps of +bytes at the begin and -bytes after the end.
+  std::vector<std::pair<int32_t, int64_t>> changes;
+  changes.reserve(2 * lifetimes.size());
+  for (const Lifetime &life : lifetimes) {
+    changes.emplace_back(life.begin, life.bytes);
+    changes.emplace_back(life.end + 1, -life.bytes);
+  }
+  std::sort(changes.begin(), changes.end()); // what ends before a position goes first: negative numbers sort first
+  int64_t live = 0, bound = 0;
+  for (auto [position, bytes] : changes) bound = std::max(bound, live += bytes);
+  return bound;
+}
+
+} // namespace weft::compiler

@@ -1,0 +1,26 @@
+// Offsets in the arena.
+#pragma once
+
+#include "compiler/plan/Problem.h"
+
+namespace weft::compiler {
+
+struct Packing {
+  std::string name;
+  std::vector<int64_t> offsets; // one a lifetime
+  int64_t arenaBytes = 0;
+};
+
+// In the order of their begins, each into the smallest gap that fits, as an allocator would that sees one step after another. n log n.
+Packing packInOrder(llvm::ArrayRef<Lifetime> lifetimes);
+// One after another in the order of `sequence` (indices into lifetimes), each into the smallest gap between those placed before that
+// live at the same time. Takes as long as there are such pairs.
+Packing packBestFit(llvm::StringRef name, llvm::ArrayRef<Lifetime> lifetimes, llvm::ArrayRef<int32_t> sequence);
+
+// The smallest of several packings.
+Packing pack(llvm::ArrayRef<Lifetime> lifetimes);
+
+// The number of pairs that live at the same time, counted up to `limit`.
+int64_t countConflicts(llvm::ArrayRef<Lifetime> lifetimes, int64_t limit);
+
+} // namespace weft::compiler

@@ -1,0 +1,261 @@
+// Order, aliasing and packing on random programs, against brute force.
+#include <random>
+
+#include "compiler/plan/InPlace.h"
+#include "compiler/plan/Lifetimes.h"
+#include "compiler/plan/Order.h"
+#include "compiler/plan/Packing.h"
+#include "gtest/gtest.h"
+
+namespace weft::compiler {
+namespace {
+
+using Kind = PlanProblem::Kind;
+
+// A program of `steps` steps that reads recent values with preference, some of them long afterwards.
+PlanProblem randomProblem(std::mt19937 &random, int steps) {
+  auto below = [&](int n) { return int(random() % n); };
+  PlanProblem problem;
+  auto add = [&](int64_t bytes, Kind kind) {
+    problem.values.push_back({bytes, kind, kind == Kind::Output});
+    return int32_t(problem.values.size() - 1);
+  };
+  std::vector<int32_t> readable;
+  for (int i = 0; i < 4; ++i) readable.push_back(add(64 << below(6), below(2) ? Kind::Donated : Kind::Input));
+  for (int s = 0; s < steps; ++s) {
+    PlanProblem::Step step;
+    for (int r = 0, n = below(4); r < n; ++r) {
+      int back = below(8) ? below(std::min<int>(readable.size(), 6)) : below(int(readable.size()));
+      step.reads.push_back(readable[readable.size() - 1 - back]);
+    }
+    for (int w = 0, n = 1 + below(3) / 2; w < n; ++w) {
+      int64_t bytes = below(10) == 0 ? 0 : below(3) ? int64_t(64) << below(6) : 1 + below(5000);
+      step.writes.push_back(add(bytes, below(12) ? Kind::Arena : Kind::Output));
+    }
+    for (int w = 0; w < int(step.writes.size()); ++w)
+      for (int r = 0; r < int(step.reads.size()); ++r)
+        if (below(2)) step.inPlace.emplace_back(w, r);
+    readable.insert(readable.end(), step.writes.begin(), step.writes.end());
+    problem.steps.push_back(std::move(step));
+  }
+  return problem;
+}
+
+// Whether the order holds each step once, after the steps that write what it reads.
+::testing::AssertionResult isLegal(const PlanProblem &problem, const StepOrder &order) {
+  if (order.steps.size() != problem.steps.size()) return ::testing::AssertionFailure() << order.name << " loses steps";
+  std::vector<int> at(problem.steps.size(), -1);
+  for (size_t p = 0; p < order.steps.size(); ++p) {
+    if (at[order.steps[p]] >= 0) return ::testing::AssertionFailure() << order.name << " repeats a step";
+    at[order.steps[p]] = int(p);
+  }
+  std::vector<int> written(problem.values.size(), -1);
+  for (size_t s = 0; s < problem.steps.size(); ++s)
+    for (int32_t v : problem.steps[s].writes) written[v] = at[s];
+  for (size_t s = 0; s < problem.steps.size(); ++s)
+    for (int32_t v : problem.steps[s].reads)
+      if (written[v] >= at[s]) return ::testing::AssertionFailure() << order.name << " reads before it writes";
+  return ::testing::AssertionSuccess();
+}
+
+// Runs the steps on real memory: every write stamps its bytes, every read must find the stamp of the value that it means.
+::testing::AssertionResult runs(const PlanProblem &problem, const StepOrder &order, const InPlaceResult &inPlace,
+                                const std::vector<Lifetime> &lives, const Packing &packing) {
+  std::vector<int64_t> offset(problem.values.size(), -1);
+  for (size_t i = 0; i < lives.size(); ++i) {
+    if (packing.offsets[i] % kPlanAlignment) return ::testing::AssertionFailure() << "an offset is not aligned";
+    offset[lives[i].value] = packing.offsets[i];
+  }
+  // Each buffer beside the arena is an array of its own.
+  std::vector<int32_t> arena(packing.arenaBytes, -1);
+  std::vector<std::vector<int32_t>> own(problem.values.size());
+  for (size_t v = 0; v < problem.values.size(); ++v)
+    if (problem.values[v].kind != Kind::Arena)
+      own[v].assign(problem.values[v].bytes, problem.values[v].kind == Kind::Output ? -1 : int32_t(v));
+  auto memory = [&](int32_t v) {
+    return offset[inPlace.root[v]] >= 0 ? arena.data() + offset[inPlace.root[v]] : own[inPlace.root[v]].data();
+  };
+  auto holds = [&](int32_t v) {
+    const int32_t *data = memory(v);
+    for (int64_t b = 0; b < problem.values[v].bytes; ++b)
+      if (data[b] != v) return false;
+    return true;
+  };
+  for (int32_t s : order.steps) {
+    const PlanProblem::Step &step = problem.steps[s];
+    for (int32_t v : step.reads)
+      if (!holds(v)) return ::testing::AssertionFailure() << "step " << s << " finds value " << v << " overwritten";
+    for (int32_t w : step.writes) {
+      // Beside the pairs that the step allows, what it writes must not overlap what it reads.
+      for (size_t r = 0; r < step.reads.size(); ++r) {
+        const int32_t *a = memory(w), *b = memory(step.reads[r]);
+        bool overlap = problem.values[w].bytes && problem.values[step.reads[r]].bytes && a < b + problem.values[step.reads[r]].bytes &&
+                       b < a + problem.values[w].bytes;
+        bool allowed =
+            a == b && llvm::any_of(step.inPlace, [&](auto pair) { return step.writes[pair.first] == w && pair.second == int(r); });
+        if (overlap && !allowed) return ::testing::AssertionFailure() << "step " << s << " overwrites what it reads";
+      }
+      std::fill_n(memory(w), problem.values[w].bytes, w);
+    }
+    for (int32_t w : step.writes)
+      if (!holds(w)) return ::testing::AssertionFailure() << "two results of step " << s << " overlap";
+  }
+  for (size_t v = 0; v < problem.values.size(); ++v) {
+    if (problem.values[v].returned && !holds(int32_t(v))) return ::testing::AssertionFailure() << "output " << v << " was overwritten";
+    if (problem.values[v].kind == Kind::Input && !holds(int32_t(v)))
+      return ::testing::AssertionFailure() << "input " << v << " was written";
+  }
+  return ::testing::AssertionSuccess();
+}
+
+int64_t bruteForceBound(const std::vector<Lifetime> &lives, size_t steps) {
+  int64_t bound = 0;
+  for (size_t p = 0; p < steps; ++p) {
+    int64_t live = 0;
+    for (const Lifetime &life : lives)
+      if (life.begin <= int(p) && int(p) <= life.end) live += life.bytes;
+    bound = std::max(bound, live);
+  }
+  return bound;
+}
+
+TEST(Planning, RandomProgramsKeepEveryValueWhileItIsNeeded) {
+  std::mt19937 random(20260721);
+  for (int round = 0; round < 400; ++round) {
+    PlanProblem problem = randomProblem(random, 1 + int(random() % 60));
+    for (const StepOrder &order : {programOrder(problem), depthFirstOrder(problem), greedyOrder(problem)}) {
+      ASSERT_TRUE(isLegal(problem, order)) << "round " << round;
+      InPlaceResult inPlace = assignInPlace(problem, order);
+      PlanProblem merged = applyInPlace(problem, inPlace);
+      std::vector<Lifetime> lives = lifetimes(merged, order);
+      int64_t bound = liveBound(lives);
+      ASSERT_EQ(bound, bruteForceBound(lives, order.steps.size()));
+      std::vector<int32_t> sequence(lives.size());
+      for (size_t i = 0; i < sequence.size(); ++i) sequence[i] = int32_t(i);
+      std::shuffle(sequence.begin(), sequence.end(), random);
+      for (const Packing &packing : {pack(lives), packInOrder(lives), packBestFit("random", lives, sequence)}) {
+        ASSERT_TRUE(runs(problem, order, inPlace, lives, packing)) << "round " << round << ", " << order.name << ", " << packing.name;
+        ASSERT_GE(packing.arenaBytes, bound);
+      }
+      ASSERT_LE(pack(lives).arenaBytes, packInOrder(lives).arenaBytes);
+    }
+  }
+}
+
+// A chain of elementwise steps lives in its output's buffer.
+TEST(Planning, AChainInPlaceNeedsNoArena) {
+  PlanProblem problem;
+  problem.values.push_back({256, Kind::Input, false});
+  for (int i = 1; i <= 10; ++i) {
+    problem.values.push_back({256, i == 10 ? Kind::Output : Kind::Arena, i == 10});
+    problem.steps.push_back({{int32_t(i - 1)}, {int32_t(i)}, {{0, 0}}});
+  }
+  StepOrder order = programOrder(problem);
+  InPlaceResult inPlace = assignInPlace(problem, order);
+  EXPECT_EQ(inPlace.reuses, 9);
+  EXPECT_TRUE(lifetimes(applyInPlace(problem, inPlace), order).empty());
+}
+
+TEST(Planning, ADonatedInputBecomesAnOutputThatItsLastReaderPrecedes) {
+  PlanProblem problem;
+  problem.values = {{256, Kind::Donated, false}, {256, Kind::Arena, false}, {256, Kind::Output, true}};
+  problem.steps = {{{0}, {1}, {}}, {{1}, {2}, {}}};
+  InPlaceResult inPlace = assignInPlace(problem, programOrder(problem));
+  EXPECT_EQ(inPlace.donations, 1);
+  EXPECT_EQ(inPlace.root[2], 0);
+  // Not when it is still read by the step that writes the output, and the step does not allow it.
+  problem.steps[1].reads.push_back(0);
+  EXPECT_EQ(assignInPlace(problem, programOrder(problem)).donations, 0);
+}
+
+TEST(Planning, AReturnedInputIsNeverOverwritten) {
+  PlanProblem problem;
+  problem.values = {{256, Kind::Donated, true}, {256, Kind::Output, true}};
+  problem.steps = {{{0}, {1}, {{0, 0}}}};
+  EXPECT_EQ(assignInPlace(problem, programOrder(problem)).root[1], 1);
+}
+
+// Forward values are read again in reverse, as backward passes do.
+PlanProblem trainingLike(int layers, std::mt19937 &random) {
+  PlanProblem problem;
+  problem.values.push_back({4096, Kind::Input, false});
+  int32_t last = 0;
+  std::vector<int32_t> saved;
+  for (int i = 0; i < layers; ++i) {
+    int64_t bytes = 64 * (1 + random() % 1000);
+    problem.values.push_back({bytes, Kind::Arena, false});
+    problem.values.push_back({bytes / 2, Kind::Arena, false});
+    int32_t a = int32_t(problem.values.size() - 2), b = a + 1;
+    problem.steps.push_back({{last}, {a, b}, {}});
+    saved.push_back(a);
+    last = b;
+  }
+  for (int i = layers; i-- > 0;) {
+    problem.values.push_back({problem.values[saved[i]].bytes, i ? Kind::Arena : Kind::Output, i == 0});
+    int32_t g = int32_t(problem.values.size() - 1);
+    problem.steps.push_back({{saved[i], last}, {g}, {}});
+    last = g;
+  }
+  return problem;
+}
+
+TEST(Planning, StaysNearTheBoundOnTrainingLikePrograms) {
+  std::mt19937 random(7);
+  for (int layers : {4, 16, 64, 256}) {
+    PlanProblem problem = trainingLike(layers, random);
+    StepOrder order = programOrder(problem);
+    std::vector<Lifetime> lives = lifetimes(problem, order);
+    Packing packing = pack(lives);
+    EXPECT_LE(double(packing.arenaBytes), 1.05 * double(liveBound(lives))) << layers << " layers, packed " << packing.name;
+  }
+}
+
+TEST(Planning, ABranchIsFinishedBeforeTheNextOneStarts) {
+  // 64 branches from one value, each 100 times as large inside, listed level by level, as broad graphs are recorded.
+  PlanProblem problem;
+  problem.values.push_back({64, Kind::Input, false});
+  std::vector<int32_t> wide, narrow;
+  for (int i = 0; i < 64; ++i) {
+    problem.values.push_back({6400, Kind::Arena, false});
+    wide.push_back(int32_t(problem.values.size() - 1));
+    problem.steps.push_back({{0}, {wide.back()}, {}});
+  }
+  for (int i = 0; i < 64; ++i) {
+    problem.values.push_back({64, Kind::Output, true});
+    problem.steps.push_back({{wide[i]}, {int32_t(problem.values.size() - 1)}, {}});
+  }
+  auto bound = [&](const StepOrder &order) { return liveBound(lifetimes(problem, order)); };
+  EXPECT_EQ(bound(programOrder(problem)), 64 * 6400);
+  EXPECT_EQ(bound(depthFirstOrder(problem)), 6400);
+  EXPECT_EQ(bound(greedyOrder(problem)), 6400);
+}
+
+TEST(Planning, LongChainsAndManyUsersTakeNearlyLinearTime) {
+  PlanProblem chain;
+  chain.values.push_back({64, Kind::Input, false});
+  for (int i = 1; i <= 300'000; ++i) {
+    chain.values.push_back({128, Kind::Arena, false});
+    chain.steps.push_back({{int32_t(i - 1)}, {int32_t(i)}, {}});
+  }
+  PlanProblem users;
+  users.values = {{64, Kind::Input, false}, {128, Kind::Arena, false}};
+  users.steps.push_back({{0}, {1}, {}});
+  for (int i = 0; i < 40'000; ++i) {
+    users.values.push_back({128, Kind::Arena, false});
+    users.steps.push_back({{1}, {int32_t(users.values.size() - 1)}, {}});
+  }
+  PlanProblem::Step all;
+  for (int i = 0; i < 40'000; ++i) all.reads.push_back(2 + i);
+  users.values.push_back({128, Kind::Output, true});
+  all.writes = {int32_t(users.values.size() - 1)};
+  users.steps.push_back(all);
+  for (const PlanProblem &problem : {chain, users})
+    for (const StepOrder &order : {programOrder(problem), depthFirstOrder(problem), greedyOrder(problem)}) {
+      ASSERT_TRUE(isLegal(problem, order));
+      std::vector<Lifetime> lives = lifetimes(applyInPlace(problem, assignInPlace(problem, order)), order);
+      EXPECT_EQ(pack(lives).arenaBytes, liveBound(lives));
+    }
+}
+
+} // namespace
+} // namespace weft::compiler
