@@ -7,6 +7,8 @@
 #include "compiler/graph/Passes.h"
 #include "compiler/pipeline/PassHooks.h"
 #include "compiler/pipeline/Pipeline.h"
+#include "compiler/plan/Passes.h"
+#include "dialects/plan/ir/Plan.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -98,12 +100,13 @@ bool takeFlags(int &argc, char **argv, weft::compiler::CompileOptions &options, 
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
-  registry.insert<weft::ir::WeftDialect, mlir::func::FuncDialect, mlir::arith::ArithDialect, mlir::math::MathDialect,
-                  mlir::linalg::LinalgDialect, mlir::memref::MemRefDialect, mlir::scf::SCFDialect, mlir::tensor::TensorDialect,
-                  mlir::vector::VectorDialect>();
+  registry.insert<weft::ir::WeftDialect, weft::plan::PlanDialect, mlir::func::FuncDialect, mlir::arith::ArithDialect,
+                  mlir::math::MathDialect, mlir::linalg::LinalgDialect, mlir::memref::MemRefDialect, mlir::scf::SCFDialect,
+                  mlir::tensor::TensorDialect, mlir::vector::VectorDialect>();
   mlir::registerTransformsPasses();
   weft::compiler::registerGraphPasses();
   weft::compiler::registerFusionPasses();
+  weft::compiler::registerPlanPasses();
 
   weft::compiler::CompileOptions options;
   options.verifyEachPhase = true;

@@ -9,9 +9,9 @@ namespace weft::compiler {
 // of work) only the one in program order is tried: such programs hold tens of thousands of values at once.
 inline constexpr int64_t kMaxPackingConflicts = 20'000'000;
 
-// Times that packing starts over with the value that sticks out placed first, as long as all rounds together visit no more
-// pairs than that. Most programs are at their bound before the tenth round.
-inline constexpr int64_t kPackingRefinements = 64;
+// The local search that follows ends after this many rounds, or pairs visited in all of them (some 20 ms): what it gains it gains early.
+inline constexpr int64_t kPackingRefinementRounds = 1'000;
+inline constexpr int64_t kPackingRefinementPairs = 2'000'000;
 
 // A launch that takes less than this stays on one thread: a fork and join of the team takes 0.5 us when its threads are awake, and ten
 // times that when they sleep.

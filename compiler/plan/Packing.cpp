@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <random>
 #include <set>
 
 #include "compiler/plan/Lifetimes.h"
@@ -105,6 +106,13 @@ private:
   std::vector<llvm::SmallVector<int32_t, 1>> covering_, starting_;
 };
 
+// Where in the sequence the value stands that ends the arena.
+size_t topIndex(llvm::ArrayRef<Lifetime> lifetimes, const Packing &packing, llvm::ArrayRef<int32_t> sequence) {
+  for (size_t k = 0; k < sequence.size(); ++k)
+    if (packing.offsets[sequence[k]] + lifetimes[sequence[k]].bytes == packing.arenaBytes) return k;
+  return 0;
+}
+
 } // namespace
 
 Packing packInOrder(llvm::ArrayRef<Lifetime> lifetimes) {
@@ -195,14 +203,22 @@ Packing pack(llvm::ArrayRef<Lifetime> lifetimes) {
   attemptBy("by lifetime", [](const Lifetime &life) { return std::pair(life.end - life.begin, life.bytes); });
   attemptBy("by area", [](const Lifetime &life) { return double(life.bytes) * double(life.end - life.begin + 1); });
 
-  // Place the value that sticks out first, again and again: what is left for last has to go on top of the others.
+  // Local search: place a value that sticks out before one that is placed earlier, and keep what is not worse. The generator's values are
+  // fixed by the standard, so that the same program has the same plan everywhere.
   std::vector<int32_t> sequence = bestSequence;
-  for (int64_t round = 0; round < kPackingRefinements && (round + 1) * conflicts < kMaxPackingConflicts && best.arenaBytes > bound;
-       ++round) {
-    Packing packing = packBestFit("refined", lifetimes, sequence);
+  Packing current = packBestFit("refined", lifetimes, sequence);
+  std::minstd_rand random(1);
+  int64_t rounds = std::min<int64_t>(kPackingRefinementRounds, kPackingRefinementPairs / std::max<int64_t>(1, conflicts));
+  for (int64_t round = 0; round < rounds && best.arenaBytes > bound; ++round) {
+    std::vector<int32_t> changed = sequence;
+    size_t from = round % 2 ? random() % changed.size() : topIndex(lifetimes, current, changed);
+    size_t to = random() % (from + 1);
+    std::rotate(changed.begin() + to, changed.begin() + from, changed.begin() + from + 1);
+    Packing packing = packBestFit("refined", lifetimes, changed);
     if (packing.arenaBytes < best.arenaBytes) best = packing;
-    auto top = llvm::find_if(sequence, [&](int32_t i) { return packing.offsets[i] + lifetimes[i].bytes == packing.arenaBytes; });
-    std::rotate(sequence.begin(), top, top + 1);
+    if (packing.arenaBytes > current.arenaBytes) continue;
+    current = std::move(packing);
+    sequence = std::move(changed);
   }
   return best;
 }

@@ -90,9 +90,12 @@ LogicalResult ProgramOp::verifyRegions() {
   for (unsigned i = 0; i < getResultTypes().size(); ++i)
     if (mlir::failed(verifyTensorType(*this, "result", i, getResultAttr(i, kTypeAttr), getResultTypes()[i]))) return failure();
   auto terminator = mlir::cast<ReturnOp>(getBody().front().back());
-  for (auto [i, value] : llvm::enumerate(terminator.getValues()))
-    if (!mlir::isa<mlir::BlockArgument>(value) && !value.getDefiningOp<OutputOp>())
+  for (auto [i, value] : llvm::enumerate(terminator.getValues())) {
+    int64_t offset;
+    mlir::Value root = viewRoot(value, offset);
+    if (offset != 0 || root.getType() != value.getType() || (!mlir::isa<mlir::BlockArgument>(root) && !root.getDefiningOp<OutputOp>()))
       return terminator.emitOpError() << "result " << i << " must be an input or a plan.output: the caller binds it";
+  }
   return success();
 }
 
@@ -158,7 +161,8 @@ LogicalResult LaunchOp::verifySymbolUses(mlir::SymbolTableCollection &symbols) {
   if (!matches(getOutputs(), kernel.getResultTypes()))
     return emitOpError() << "outputs (" << getOutputs().getTypes() << ") do not hold the kernel's results (" << kernel.getResultTypes()
                          << ")";
-  if ((getPartials() ? bytesOf(getPartials()) : 0) < int64_t(kernel.getPartials()))
+  // Absent until plan-launches has run.
+  if (getPartials() && bytesOf(getPartials()) < int64_t(kernel.getPartials()))
     return emitOpError() << "the kernel needs " << kernel.getPartials() << " bytes of partials";
   return success();
 }

@@ -97,30 +97,30 @@ def Plan_ReturnOp : Plan_Op<"return", [Pure, Terminator, ParentOneOf<["ProgramOp
 def Plan_AllocOp : Plan_Op<"alloc"> {
   let summary = "a buffer that the planner is yet to place";
   let results = (outs Plan_BufferType:$result);
-  let assemblyFormat = "attr-dict `:` type($result)";
+  let assemblyFormat = "attr-dict `:` qualified(type($result))";
 }
 def Plan_OutputOp : Plan_Op<"output"> {
   let summary = "a buffer that the caller binds for an output";
   let results = (outs Plan_BufferType:$result);
-  let assemblyFormat = "attr-dict `:` type($result)";
+  let assemblyFormat = "attr-dict `:` qualified(type($result))";
 }
 def Plan_ArenaOp : Plan_Op<"arena"> {
   let summary = "the one buffer that all intermediate values lie in";
   let results = (outs Plan_BufferType:$result);
-  let assemblyFormat = "attr-dict `:` type($result)";
+  let assemblyFormat = "attr-dict `:` qualified(type($result))";
 }
 def Plan_ConstantOp : Plan_Op<"constant", [Pure]> {
   let summary = "the bytes of a constant tensor, row-major; never written";
   let arguments = (ins ElementsAttr:$value);
   let results = (outs Plan_BufferType:$result);
-  let assemblyFormat = "attr-dict $value `:` type($result)";
+  let assemblyFormat = "attr-dict $value `:` qualified(type($result))";
   let hasVerifier = 1;
 }
 def Plan_ViewOp : Plan_Op<"view", [Pure]> {
   let summary = "the bytes of a buffer from an offset on";
   let arguments = (ins Plan_BufferType:$source, I64Attr:$offset);
   let results = (outs Plan_BufferType:$result);
-  let assemblyFormat = "$source `[` $offset `]` attr-dict `:` type($source) `to` type($result)";
+  let assemblyFormat = "$source `[` $offset `]` attr-dict `:` qualified(type($source)) `to` qualified(type($result))";
   let hasVerifier = 1;
 }
 
@@ -169,13 +169,13 @@ def Plan_LibraryCallOp : Plan_Instruction<"library_call", [AttrSizedOperandSegme
 def Plan_CopyOp : Plan_Instruction<"copy"> {
   let summary = "copies all bytes of one buffer to another of the same size";
   let arguments = (ins Plan_BufferType:$source, Plan_BufferType:$target);
-  let assemblyFormat = "$source `to` $target attr-dict `:` type($source) `to` type($target)";
+  let assemblyFormat = "$source `to` $target attr-dict `:` qualified(type($source)) `to` qualified(type($target))";
   let hasVerifier = 1;
 }
 def Plan_FillOp : Plan_Instruction<"fill"> {
   let summary = "repeats the low `width` bytes of a pattern over a buffer";
   let arguments = (ins Plan_BufferType:$target, I64Attr:$pattern, I64Attr:$width);
-  let assemblyFormat = "$target `with` $pattern `width` $width attr-dict `:` type($target)";
+  let assemblyFormat = "$target `with` $pattern `width` $width attr-dict `:` qualified(type($target))";
   let hasVerifier = 1;
 }
 

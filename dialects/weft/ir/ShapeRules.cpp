@@ -203,9 +203,12 @@ LogicalResult MatmulOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adapt
     return check.error("lhs is " + spell(*lhs) + " and rhs is " + spell(*rhs) + "; both need at least 2 dimensions, reshape them");
   Dims a = dimsOf(*lhs), b = dimsOf(*rhs);
   // A transposed side is read with its last two dimensions exchanged.
-  // Null while an op is being parsed that leaves them at their default.
-  auto isSet = [](mlir::BoolAttr flag) { return flag && flag.getValue(); };
-  bool transposeLhs = isSet(op.getTransposeLhsAttr()), transposeRhs = isSet(op.getTransposeRhsAttr());
+  // While an op is being parsed its flags are still in the dictionary, or nowhere when they are at their default.
+  auto isSet = [&](mlir::BoolAttr flag, llvm::StringRef name) {
+    if (!flag && op.getAttributes()) flag = op.getAttributes().getAs<mlir::BoolAttr>(name);
+    return flag && flag.getValue();
+  };
+  bool transposeLhs = isSet(op.getTransposeLhsAttr(), "transpose_lhs"), transposeRhs = isSet(op.getTransposeRhsAttr(), "transpose_rhs");
   Dim columns = transposeLhs ? a.end()[-2] : a.end()[-1], rows = transposeRhs ? b.end()[-1] : b.end()[-2];
   auto name = [](llvm::StringRef side, bool transposed) { return (side + (transposed ? " (transposed)" : "")).str(); };
   std::string both =

@@ -1,0 +1,62 @@
+#include "compiler/plan/Extract.h"
+
+namespace weft::compiler {
+namespace {
+
+using Kind = PlanProblem::Kind;
+
+Kind kindOf(plan::ProgramOp program, mlir::Value root) {
+  if (auto argument = mlir::dyn_cast<mlir::BlockArgument>(root))
+    return program.getArgAttr(argument.getArgNumber(), plan::kDonatableAttr) ? Kind::Donated : Kind::Input;
+  if (root.getDefiningOp<plan::OutputOp>()) return Kind::Output;
+  if (root.getDefiningOp<plan::ConstantOp>()) return Kind::Constant;
+  return Kind::Arena;
+}
+
+} // namespace
+
+ExtractedProblem extractProblem(plan::ProgramOp program, bool inPlace) {
+  ExtractedProblem result;
+  llvm::DenseMap<mlir::Value, int32_t> numbers;
+  auto number = [&](mlir::Value buffer) {
+    int64_t offset;
+    mlir::Value root = plan::viewRoot(buffer, offset);
+    auto [it, inserted] = numbers.try_emplace(root, int32_t(result.buffers.size()));
+    if (inserted) {
+      result.buffers.push_back(root);
+      result.problem.values.push_back({mlir::cast<plan::BufferType>(root.getType()).getBytes(), kindOf(program, root), false});
+    }
+    return it->second;
+  };
+  for (mlir::BlockArgument argument : program.getArguments()) number(argument);
+
+  mlir::SymbolTable kernels(program->getParentOp());
+  for (mlir::Operation &op : program.getBody().front()) {
+    if (auto exit = mlir::dyn_cast<plan::ReturnOp>(op)) {
+      for (mlir::Value value : exit.getValues()) result.problem.values[number(value)].returned = true;
+      continue;
+    }
+    auto instruction = mlir::dyn_cast<plan::InstructionOp>(op);
+    if (!instruction) continue;
+    PlanProblem::Step step;
+    for (mlir::Value buffer : instruction.getReads()) step.reads.push_back(number(buffer));
+    mlir::MutableOperandRange writes = instruction.getWritesMutable();
+    for (mlir::OpOperand &operand : writes) step.writes.push_back(number(operand.get()));
+    auto launch = mlir::dyn_cast<plan::LaunchOp>(op);
+    if (launch && inPlace)
+      if (auto kernel = kernels.lookup<plan::KernelOp>(launch.getKernel())) {
+        llvm::ArrayRef<int64_t> pairs = kernel.getInPlace();
+        for (size_t i = 0; i + 1 < pairs.size(); i += 2) step.inPlace.emplace_back(int32_t(pairs[i]), int32_t(pairs[i + 1]));
+      }
+    result.problem.steps.push_back(std::move(step));
+    result.instructions.push_back(&op);
+  }
+  return result;
+}
+
+plan::ProgramOp findProgram(mlir::ModuleOp module) {
+  auto programs = module.getOps<plan::ProgramOp>();
+  return programs.empty() ? plan::ProgramOp() : *programs.begin();
+}
+
+} // namespace weft::compiler

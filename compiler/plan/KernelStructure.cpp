@@ -1,0 +1,54 @@
+#include "compiler/plan/KernelStructure.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+namespace weft::compiler {
+namespace {
+
+// More names would make symbols long without saying more.
+constexpr int kNamedOps = 4;
+
+} // namespace
+
+std::string structureOf(ir::FusionOp fusion) {
+  std::string key;
+  llvm::DenseMap<mlir::Value, int32_t> numbers;
+  auto write = [&](const void *pointer) { key.append(reinterpret_cast<const char *>(&pointer), sizeof pointer); };
+  auto writeInt = [&](int32_t number) { key.append(reinterpret_cast<const char *>(&number), sizeof number); };
+  auto define = [&](mlir::ValueRange values) {
+    writeInt(int32_t(values.size()));
+    for (mlir::Value value : values) {
+      numbers.try_emplace(value, int32_t(numbers.size()));
+      write(value.getType().getAsOpaquePointer());
+    }
+  };
+  // Attributes, types and op names are unique in their context, so that their addresses are what they say.
+  fusion->walk<mlir::WalkOrder::PreOrder>([&](mlir::Operation *op) {
+    write(op->getName().getAsOpaquePointer());
+    write(op->getAttrDictionary().getAsOpaquePointer());
+    writeInt(int32_t(op->getNumOperands()));
+    if (op != fusion)
+      for (mlir::Value operand : op->getOperands()) writeInt(numbers.lookup(operand));
+    define(op->getResults());
+    for (mlir::Region &region : op->getRegions())
+      for (mlir::Block &block : region) define(block.getArguments());
+  });
+  return key;
+}
+
+std::string kernelNameSuffix(ir::FusionOp fusion) {
+  std::string suffix;
+  int named = 0;
+  llvm::StringRef last;
+  for (mlir::Operation &op : fusion.getBody().front().without_terminator()) {
+    if (mlir::isa<ir::ConstantOp, ir::BroadcastOp, ir::ReshapeOp, ir::CastOp>(op)) continue;
+    llvm::StringRef name = op.getName().stripDialect();
+    if (name == last) continue;
+    if (named++ == kNamedOps) break;
+    suffix += "_" + name.str();
+    last = name;
+  }
+  return suffix;
+}
+
+} // namespace weft::compiler

@@ -1,0 +1,75 @@
+// plan-pack: one arena, and an offset in it for every alloc.
+#include "compiler/plan/Extract.h"
+#include "compiler/plan/Lifetimes.h"
+#include "compiler/plan/Order.h"
+#include "compiler/plan/Packing.h"
+#include "compiler/plan/Passes.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace weft::compiler {
+namespace {
+
+struct PlanPack : mlir::PassWrapper<PlanPack, mlir::OperationPass<mlir::ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PlanPack)
+  explicit PlanPack(PlanReport *report = nullptr) : report_(report) {}
+  llvm::StringRef getArgument() const override { return "plan-pack"; }
+  llvm::StringRef getDescription() const override { return "Places all allocs in one arena"; }
+
+  void runOnOperation() override {
+    plan::ProgramOp program = findProgram(getOperation());
+    if (!program) return;
+    ExtractedProblem extracted = extractProblem(program, /*inPlace=*/false);
+    std::vector<Lifetime> lives = lifetimes(extracted.problem, programOrder(extracted.problem));
+    Packing packing = pack(lives);
+
+    mlir::Block &block = program.getBody().front();
+    mlir::OpBuilder builder = mlir::OpBuilder::atBlockBegin(&block);
+    if (!lives.empty()) {
+      auto arena = plan::ArenaOp::create(builder, program.getLoc(), plan::BufferType::get(&getContext(), packing.arenaBytes));
+      for (auto [life, offset] : llvm::zip(lives, packing.offsets)) {
+        mlir::Value buffer = extracted.buffers[life.value];
+        auto view = plan::ViewOp::create(builder, buffer.getLoc(), buffer.getType(), arena, offset);
+        buffer.replaceAllUsesWith(view);
+      }
+      for (const Lifetime &life : lives) extracted.buffers[life.value].getDefiningOp()->erase();
+    }
+    flattenViews(block);
+    if (report_) report(program, extracted, lives, packing);
+  }
+
+private:
+  // A view of a view becomes one of its root; buffers that nothing touches go.
+  static void flattenViews(mlir::Block &block) {
+    for (auto view : llvm::make_early_inc_range(block.getOps<plan::ViewOp>())) {
+      int64_t offset;
+      mlir::Value root = plan::viewRoot(view, offset);
+      view.getSourceMutable().assign(root);
+      view.setOffset(offset);
+    }
+    for (mlir::Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+      if (mlir::isa<plan::ViewOp, plan::AllocOp, plan::ConstantOp>(op) && op.use_empty()) op.erase();
+  }
+
+  void report(plan::ProgramOp program, const ExtractedProblem &extracted, llvm::ArrayRef<Lifetime> lives, const Packing &packing) {
+    report_->packing = packing.name;
+    report_->arenaBytes = packing.arenaBytes;
+    report_->liveBound = liveBound(lives);
+    if (report_->order.empty()) report_->order = "program";
+    if (report_->bestLiveBound == 0) report_->bestLiveBound = report_->liveBound;
+    report_->inputBytes = report_->outputBytes = report_->constantBytes = 0;
+    for (const PlanProblem::Value &value : extracted.problem.values) {
+      if (value.kind == PlanProblem::Kind::Input || value.kind == PlanProblem::Kind::Donated) report_->inputBytes += value.bytes;
+      if (value.kind == PlanProblem::Kind::Output) report_->outputBytes += value.bytes;
+      if (value.kind == PlanProblem::Kind::Constant) report_->constantBytes += value.bytes;
+    }
+  }
+
+  PlanReport *report_;
+};
+
+} // namespace
+
+std::unique_ptr<mlir::Pass> createPlanPackPass(PlanReport *report) { return std::make_unique<PlanPack>(report); }
+
+} // namespace weft::compiler

@@ -1,0 +1,218 @@
+// weft-to-plan: a slice becomes a program; each value gets a buffer of its own.
+#include <unordered_map>
+
+#include "compiler/plan/KernelStructure.h"
+#include "compiler/plan/Passes.h"
+#include "dialects/plan/ir/Plan.h"
+#include "dialects/weft/ir/Weft.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace weft::compiler {
+namespace {
+
+using mlir::failure;
+using mlir::LogicalResult;
+using mlir::success;
+
+class Lowering {
+public:
+  explicit Lowering(mlir::func::FuncOp main) : main_(main), builder_(main.getContext()) {}
+
+  LogicalResult run() {
+    if (!llvm::hasSingleElement(main_.getBody())) return main_.emitOpError("must have one block to become a program");
+    if (mlir::failed(makeProgram())) return failure();
+    for (mlir::Operation &op : main_.getBody().front()) {
+      LogicalResult lowered = llvm::TypeSwitch<mlir::Operation *, LogicalResult>(&op)
+                                  .Case<ir::FusionOp, ir::ProviderCallOp, ir::ReshapeOp, ir::ConstantOp, mlir::func::ReturnOp>(
+                                      [&](auto concrete) { return lower(concrete); })
+                                  .Default([](mlir::Operation *other) {
+                                    return other->emitOpError("cannot be planned: only weft.fusion, weft.provider_call, weft.reshape and "
+                                                              "weft.constant may stand here; run the fuse phase first");
+                                  });
+      if (mlir::failed(lowered)) return failure();
+    }
+    main_.erase();
+    return success();
+  }
+
+private:
+  mlir::FailureOr<plan::BufferType> bufferType(mlir::Location loc, mlir::Type type) {
+    auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
+    if (!tensor || !tensor.hasStaticShape())
+      return mlir::emitError(loc) << "cannot plan a value of type " << type << ": its shape is not static";
+    std::optional<int64_t> bytes = plan::byteSize(tensor);
+    if (!bytes) return mlir::emitError(loc) << "a value of type " << type << " has more than 2^63 bytes";
+    return plan::BufferType::get(builder_.getContext(), *bytes);
+  }
+
+  // The attributes of an argument or a result of the slice, as the program has them.
+  mlir::DictionaryAttr attributes(mlir::Type type, mlir::DictionaryAttr from) {
+    llvm::SmallVector<mlir::NamedAttribute> list{builder_.getNamedAttr(plan::kTypeAttr, mlir::TypeAttr::get(type))};
+    for (auto [source, target] : {std::pair<llvm::StringRef, llvm::StringRef>{"weft.name", plan::kNameAttr},
+                                  {"weft.donatable", plan::kDonatableAttr},
+                                  {"weft.stable", plan::kStableAttr},
+                                  {"weft.parameter", plan::kParameterAttr}})
+      if (mlir::Attribute value = from ? from.get(source) : mlir::Attribute()) list.push_back(builder_.getNamedAttr(target, value));
+    return builder_.getDictionaryAttr(list);
+  }
+
+  LogicalResult makeProgram() {
+    mlir::FunctionType type = main_.getFunctionType();
+    llvm::SmallVector<mlir::Type> inputs, outputs;
+    llvm::SmallVector<mlir::Attribute> inputAttributes, outputAttributes;
+    for (auto [i, input] : llvm::enumerate(type.getInputs())) {
+      auto buffer = bufferType(main_.getLoc(), input);
+      if (mlir::failed(buffer)) return failure();
+      inputs.push_back(*buffer);
+      inputAttributes.push_back(attributes(input, main_.getArgAttrDict(i)));
+    }
+    for (auto [i, output] : llvm::enumerate(type.getResults())) {
+      auto buffer = bufferType(main_.getLoc(), output);
+      if (mlir::failed(buffer)) return failure();
+      outputs.push_back(*buffer);
+      outputAttributes.push_back(attributes(output, main_.getResultAttrDict(i)));
+    }
+    builder_.setInsertionPoint(main_);
+    program_ = plan::ProgramOp::create(builder_, main_.getLoc(), main_.getName(), builder_.getFunctionType(inputs, outputs),
+                                       builder_.getArrayAttr(inputAttributes), builder_.getArrayAttr(outputAttributes));
+    mlir::Block *block = builder_.createBlock(&program_.getBody());
+    for (auto [argument, buffer] : llvm::zip(main_.getArguments(), inputs))
+      buffers_[argument] = block->addArgument(buffer, argument.getLoc());
+    return success();
+  }
+
+  mlir::FailureOr<mlir::Value> allocate(mlir::Value value) {
+    auto type = bufferType(value.getLoc(), value.getType());
+    if (mlir::failed(type)) return failure();
+    mlir::Value buffer = plan::AllocOp::create(builder_, value.getLoc(), *type);
+    return buffers_[value] = buffer;
+  }
+
+  LogicalResult operandsAndResults(mlir::Operation *op, llvm::SmallVectorImpl<mlir::Value> &inputs,
+                                   llvm::SmallVectorImpl<mlir::Value> &outputs) {
+    for (mlir::Value operand : op->getOperands()) inputs.push_back(buffers_.lookup(operand));
+    for (mlir::Value result : op->getResults()) {
+      auto buffer = allocate(result);
+      if (mlir::failed(buffer)) return failure();
+      outputs.push_back(*buffer);
+    }
+    return success();
+  }
+
+  // What only writes empty tensors writes nothing.
+  static bool writesNothing(mlir::ValueRange outputs) {
+    return llvm::all_of(outputs, [](mlir::Value buffer) { return mlir::cast<plan::BufferType>(buffer.getType()).getBytes() == 0; });
+  }
+
+  LogicalResult lower(ir::FusionOp fusion) {
+    llvm::SmallVector<mlir::Value> inputs, outputs;
+    if (mlir::failed(operandsAndResults(fusion, inputs, outputs))) return failure();
+    if (writesNothing(outputs)) return success();
+    plan::LaunchOp::create(builder_, fusion.getLoc(), kernelOf(fusion).getSymNameAttr(), inputs, outputs, mlir::Value(), false);
+    return success();
+  }
+
+  plan::KernelOp kernelOf(ir::FusionOp fusion) {
+    plan::KernelOp &kernel = kernels_[structureOf(fusion)];
+    if (kernel) return kernel;
+    mlir::OpBuilder::InsertionGuard guard(builder_);
+    builder_.setInsertionPoint(program_);
+    std::string name = "k" + std::to_string(kernels_.size() - 1) + kernelNameSuffix(fusion);
+    kernel = plan::KernelOp::create(builder_, fusion.getLoc(), name,
+                                    builder_.getFunctionType(fusion->getOperandTypes(), fusion->getResultTypes()), mlir::ArrayAttr(),
+                                    mlir::ArrayAttr(), 1, 1, 0, 0, builder_.getDenseI64ArrayAttr({}), mlir::StringAttr(),
+                                    mlir::StringAttr(), mlir::FloatAttr(), mlir::FloatAttr());
+    mlir::Block *block = builder_.createBlock(&kernel.getBody());
+    mlir::IRMapping mapping;
+    llvm::SmallVector<mlir::Value> arguments;
+    for (mlir::Value operand : fusion->getOperands()) arguments.push_back(block->addArgument(operand.getType(), fusion.getLoc()));
+    mlir::Operation *body = builder_.clone(*fusion, mapping);
+    body->setOperands(arguments);
+    plan::ReturnOp::create(builder_, fusion.getLoc(), body->getResults());
+    return kernel;
+  }
+
+  LogicalResult lower(ir::ProviderCallOp call) {
+    llvm::SmallVector<mlir::Value> inputs, outputs;
+    if (mlir::failed(operandsAndResults(call, inputs, outputs))) return failure();
+    if (writesNothing(outputs)) return success();
+    llvm::SmallVector<mlir::Type> types(call->getOperandTypes());
+    llvm::append_range(types, call->getResultTypes());
+    plan::LibraryCallOp::create(builder_, call.getLoc(), call.getCallee(), inputs, outputs, builder_.getTypeArrayAttr(types),
+                                call.getConfig());
+    return success();
+  }
+
+  // The same bytes under another shape.
+  LogicalResult lower(ir::ReshapeOp reshape) {
+    buffers_[reshape.getResult()] = buffers_.lookup(reshape.getInput());
+    return success();
+  }
+
+  LogicalResult lower(ir::ConstantOp constant) {
+    auto type = bufferType(constant.getLoc(), constant.getType());
+    if (mlir::failed(type)) return failure();
+    buffers_[constant.getResult()] = plan::ConstantOp::create(builder_, constant.getLoc(), *type, constant.getValue());
+    return success();
+  }
+
+  LogicalResult lower(mlir::func::ReturnOp op) {
+    llvm::SmallVector<mlir::Value> results;
+    for (mlir::Value value : op.getOperands()) {
+      mlir::Value buffer = buffers_.lookup(value);
+      // Values that are one buffer, through reshapes or because they are returned twice, get one output.
+      mlir::Value &returned = returned_.try_emplace(buffer, buffer).first->second;
+      if (returned == buffer && !mlir::isa<mlir::BlockArgument>(buffer)) returned = makeOutput(buffer);
+      results.push_back(returned);
+    }
+    plan::ReturnOp::create(builder_, op.getLoc(), results);
+    for (plan::AllocOp alloc : replaced_) alloc.erase();
+    return success();
+  }
+
+  mlir::Value makeOutput(mlir::Value buffer) {
+    mlir::OpBuilder::InsertionGuard guard(builder_);
+    auto alloc = buffer.getDefiningOp<plan::AllocOp>();
+    if (alloc) builder_.setInsertionPoint(alloc);
+    mlir::Value output = plan::OutputOp::create(builder_, buffer.getLoc(), buffer.getType());
+    if (alloc) {
+      buffer.replaceAllUsesWith(output);
+      replaced_.push_back(alloc);
+    } else {
+      plan::CopyOp::create(builder_, buffer.getLoc(), buffer, output);
+    }
+    return output;
+  }
+
+  mlir::func::FuncOp main_;
+  mlir::OpBuilder builder_;
+  plan::ProgramOp program_;
+  llvm::DenseMap<mlir::Value, mlir::Value> buffers_;  // of each value of the slice
+  llvm::DenseMap<mlir::Value, mlir::Value> returned_; // what stands for a returned buffer
+  llvm::SmallVector<plan::AllocOp> replaced_;
+  std::unordered_map<std::string, plan::KernelOp> kernels_;
+};
+
+struct WeftToPlan : mlir::PassWrapper<WeftToPlan, mlir::OperationPass<mlir::ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(WeftToPlan)
+  llvm::StringRef getArgument() const override { return "weft-to-plan"; }
+  llvm::StringRef getDescription() const override { return "Turns a slice of fusions and provider calls into a plan.program"; }
+  void getDependentDialects(mlir::DialectRegistry &registry) const override { registry.insert<plan::PlanDialect>(); }
+
+  void runOnOperation() override {
+    auto main = getOperation().lookupSymbol<mlir::func::FuncOp>("main");
+    if (!main) {
+      getOperation().emitError("there is no func.func @main to plan");
+      return signalPassFailure();
+    }
+    if (mlir::failed(Lowering(main).run())) signalPassFailure();
+  }
+};
+
+} // namespace
+
+std::unique_ptr<mlir::Pass> createWeftToPlanPass() { return std::make_unique<WeftToPlan>(); }
+
+} // namespace weft::compiler

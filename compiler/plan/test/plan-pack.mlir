@@ -1,0 +1,23 @@
+// RUN: weft-opt %s --plan-pack --plan-verify | FileCheck %s
+
+plan.kernel @neg(%x: tensor<20xf32>) -> tensor<20xf32> {
+  plan.return %x : tensor<20xf32>
+}
+// Three values, two at a time: the third lies where the first one was. Offsets are multiples of 64.
+// CHECK-LABEL: plan.program @main
+plan.program @main(%x: !plan.buffer<80> {plan.type = tensor<20xf32>}) -> (!plan.buffer<80> {plan.type = tensor<20xf32>}) {
+  // CHECK: %[[ARENA:.*]] = plan.arena : !plan.buffer<256>
+  // CHECK: %[[A:.*]] = plan.view %[[ARENA]][0] : !plan.buffer<256> to !plan.buffer<80>
+  // CHECK: %[[B:.*]] = plan.view %[[ARENA]][128]
+  // CHECK: %[[C:.*]] = plan.view %[[ARENA]][0]
+  // CHECK: plan.launch @neg ins(%[[B]] : !plan.buffer<80>) outs(%[[C]] : !plan.buffer<80>)
+  %a = plan.alloc : !plan.buffer<80>
+  %b = plan.alloc : !plan.buffer<80>
+  %c = plan.alloc : !plan.buffer<80>
+  %y = plan.output : !plan.buffer<80>
+  plan.launch @neg ins(%x : !plan.buffer<80>) outs(%a : !plan.buffer<80>)
+  plan.launch @neg ins(%a : !plan.buffer<80>) outs(%b : !plan.buffer<80>)
+  plan.launch @neg ins(%b : !plan.buffer<80>) outs(%c : !plan.buffer<80>)
+  plan.launch @neg ins(%c : !plan.buffer<80>) outs(%y : !plan.buffer<80>)
+  plan.return %y : !plan.buffer<80>
+}

@@ -1,0 +1,62 @@
+// RUN: weft-opt %s --plan-verify --split-input-file --verify-diagnostics
+
+// Two live values in one place.
+plan.kernel @add(%x: tensor<16xf32>, %y: tensor<16xf32>) -> tensor<16xf32> {
+  plan.return %x : tensor<16xf32>
+}
+plan.program @main(%x: !plan.buffer<64> {plan.type = tensor<16xf32>}) -> (!plan.buffer<64> {plan.type = tensor<16xf32>}) {
+  %arena = plan.arena : !plan.buffer<128>
+  // expected-note @below {{this value}}
+  %a = plan.view %arena[0] : !plan.buffer<128> to !plan.buffer<64>
+  %b = plan.view %arena[32] : !plan.buffer<128> to !plan.buffer<64>
+  %y = plan.output : !plan.buffer<64>
+  plan.copy %x to %a : !plan.buffer<64> to !plan.buffer<64>
+  // expected-error @below {{writes bytes 32 to 96 of a buffer, which hold a value that is still needed}}
+  plan.copy %x to %b : !plan.buffer<64> to !plan.buffer<64>
+  plan.launch @add ins(%a, %b : !plan.buffer<64>, !plan.buffer<64>) outs(%y : !plan.buffer<64>)
+  plan.return %y : !plan.buffer<64>
+}
+
+// -----
+
+// In place without the kernel's leave.
+plan.kernel @reverse(%x: tensor<16xf32>) -> tensor<16xf32> {
+  plan.return %x : tensor<16xf32>
+}
+plan.program @main(%x: !plan.buffer<64> {plan.type = tensor<16xf32>}) -> (!plan.buffer<64> {plan.type = tensor<16xf32>}) {
+  %y = plan.output : !plan.buffer<64>
+  // expected-note @below {{this value}}
+  %a = plan.view %y[0] : !plan.buffer<64> to !plan.buffer<64>
+  plan.launch @reverse ins(%x : !plan.buffer<64>) outs(%a : !plan.buffer<64>)
+  // expected-error @below {{hold a value that is still needed}}
+  plan.launch @reverse ins(%a : !plan.buffer<64>) outs(%y : !plan.buffer<64>)
+  plan.return %y : !plan.buffer<64>
+}
+
+// -----
+
+plan.program @main(%x: !plan.buffer<64> {plan.type = tensor<16xf32>}) -> (!plan.buffer<64> {plan.type = tensor<16xf32>}) {
+  %v = plan.view %x[0] : !plan.buffer<64> to !plan.buffer<64>
+  // expected-error @below {{writes input 0, which is not donatable}}
+  plan.fill %v with 0 width 4 : !plan.buffer<64>
+  plan.return %v : !plan.buffer<64>
+}
+
+// -----
+
+plan.program @main() -> (!plan.buffer<64> {plan.type = tensor<16xf32>}) {
+  // expected-note @below {{never written}}
+  %y = plan.output : !plan.buffer<64>
+  // expected-error @below {{do not hold the value meant}}
+  plan.return %y : !plan.buffer<64>
+}
+
+// -----
+
+plan.program @main() -> (!plan.buffer<64> {plan.type = tensor<16xf32>}) {
+  %y = plan.output : !plan.buffer<64>
+  plan.fill %y with 0 width 4 : !plan.buffer<64>
+  // expected-error @below {{writes a buffer value that another instruction writes}}
+  plan.fill %y with 1 width 4 : !plan.buffer<64>
+  plan.return %y : !plan.buffer<64>
+}

@@ -1,0 +1,73 @@
+// RUN: weft-opt %s --weft-to-plan --split-input-file | FileCheck %s
+
+// Equal fusions are one kernel; the values between them get buffers, the returned one the caller's.
+// CHECK: plan.kernel @k0_tanh
+// CHECK-NOT: plan.kernel
+// CHECK: plan.program @main(
+// CHECK-SAME: %[[X:.*]]: !plan.buffer<32> {plan.donatable, plan.name = "x", plan.type = tensor<8xf32>}
+// CHECK-SAME: -> (!plan.buffer<32> {plan.type = tensor<8xf32>})
+func.func @main(%x: tensor<8xf32> {weft.donatable, weft.name = "x"}) -> tensor<8xf32> {
+  // CHECK: %[[T:.*]] = plan.alloc : !plan.buffer<32>
+  // CHECK: plan.launch @k0_tanh ins(%[[X]] : !plan.buffer<32>) outs(%[[T]] : !plan.buffer<32>)
+  %0 = weft.fusion(%a = %x : tensor<8xf32>) -> (tensor<8xf32>) {
+    %t = weft.tanh %a : tensor<8xf32>
+    weft.yield %t : tensor<8xf32>
+  }
+  // CHECK: %[[Y:.*]] = plan.output : !plan.buffer<32>
+  // CHECK: plan.launch @k0_tanh ins(%[[T]] : !plan.buffer<32>) outs(%[[Y]] : !plan.buffer<32>)
+  %1 = weft.fusion(%a = %0 : tensor<8xf32>) -> (tensor<8xf32>) {
+    %t = weft.tanh %a : tensor<8xf32>
+    weft.yield %t : tensor<8xf32>
+  }
+  // CHECK: plan.return %[[Y]] : !plan.buffer<32>
+  return %1 : tensor<8xf32>
+}
+
+// -----
+
+// A reshape is the same buffer; an input and a buffer returned twice need no copy, a constant needs one.
+// CHECK: plan.program @main(
+// CHECK-SAME: %[[X:[^:]*]]:
+func.func @main(%x: tensor<2x3xf32>) -> (tensor<6xf32>, tensor<2xf32>, tensor<2xf32>, tensor<6xf32>, tensor<3x2xf32>) {
+  // CHECK: %[[C:.*]] = plan.constant dense<1.000000e+00>
+  %c = weft.constant dense<1.0> : tensor<2xf32>
+  %r = weft.reshape %x : tensor<2x3xf32> to tensor<6xf32>
+  // CHECK: %[[Y:.*]] = plan.output : !plan.buffer<24>
+  // CHECK: plan.launch @k0_neg ins(%[[X]] : !plan.buffer<24>) outs(%[[Y]] : !plan.buffer<24>)
+  %n = weft.fusion(%a = %r : tensor<6xf32>) -> (tensor<6xf32>) {
+    %t = weft.neg %a : tensor<6xf32>
+    weft.yield %t : tensor<6xf32>
+  }
+  %m = weft.reshape %n : tensor<6xf32> to tensor<3x2xf32>
+  // CHECK: %[[COPY:.*]] = plan.output : !plan.buffer<8>
+  // CHECK: plan.copy %[[C]] to %[[COPY]]
+  // CHECK: plan.return %[[X]], %[[COPY]], %[[COPY]], %[[Y]], %[[Y]]
+  return %r, %c, %c, %n, %m : tensor<6xf32>, tensor<2xf32>, tensor<2xf32>, tensor<6xf32>, tensor<3x2xf32>
+}
+
+// -----
+
+// What writes only empty tensors is no instruction.
+// CHECK: plan.program @main(
+// CHECK-NOT: plan.launch
+func.func @main(%x: tensor<0x3xf32>) -> tensor<0x3xf32> {
+  // CHECK: %[[Y:.*]] = plan.output : !plan.buffer<0>
+  %n = weft.fusion(%a = %x : tensor<0x3xf32>) -> (tensor<0x3xf32>) {
+    %t = weft.neg %a : tensor<0x3xf32>
+    weft.yield %t : tensor<0x3xf32>
+  }
+  // CHECK: plan.return %[[Y]]
+  return %n : tensor<0x3xf32>
+}
+
+// -----
+
+// CHECK: plan.program @main(
+func.func @main(%x: tensor<2x3xf32>, %w: tensor<4x3xf32> {weft.parameter = "w", weft.stable}) -> tensor<2x4xf32> {
+  // CHECK: plan.library_call "onednn.matmul" ins(%{{.*}}, %{{.*}} : !plan.buffer<24>, !plan.buffer<48>) outs(%{{.*}} : !plan.buffer<32>) as [tensor<2x3xf32>, tensor<4x3xf32>, tensor<2x4xf32>] config {transpose_rhs = true}
+  %y = weft.provider_call "onednn.matmul"(%a = %x : tensor<2x3xf32>, %b = %w : tensor<4x3xf32>) -> (tensor<2x4xf32>) config {transpose_rhs = true} {
+    %0 = weft.matmul %a, %b {transpose_rhs = true} : tensor<2x3xf32>, tensor<4x3xf32>
+    weft.yield %0 : tensor<2x4xf32>
+  }
+  return %y : tensor<2x4xf32>
+}
