@@ -9,13 +9,24 @@ using llvm::Twine;
 using mlir::LogicalResult;
 using mlir::success;
 
-// log(sum(exp(row))), with the largest element taken out first; -inf where all elements are.
-static double logSumExp(ArrayRef<double> row) {
-  double largest = -std::numeric_limits<double>::infinity(), sum = 0;
-  for (double x : row) largest = maximum_of(largest, x);
-  if (std::isinf(largest) && largest < 0) return largest;
-  for (double x : row) sum += std::exp(x - largest);
-  return largest + std::log(sum);
+// log(sum(exp(row))) as the row's largest element and what is left when it is taken out: kept apart, since a large element would
+// swallow the rest's digits.
+struct LogSumExp {
+  double largest = -std::numeric_limits<double>::infinity(), rest = 0;
+  double total() const { return largest + rest; }
+  // x - total().
+  double below(double x) const { return (x - largest) - rest; }
+};
+
+// -inf where all elements are.
+static LogSumExp logSumExp(ArrayRef<double> row) {
+  LogSumExp result;
+  for (double x : row) result.largest = maximum_of(result.largest, x);
+  if (std::isinf(result.largest) && result.largest < 0) return result;
+  double sum = 0;
+  for (double x : row) sum += std::exp(x - result.largest);
+  result.rest = std::log(sum);
+  return result;
 }
 
 static std::vector<double> rowOf(const HostTensor &x, const DimSplit &split, int64_t o, int64_t i) {
@@ -24,14 +35,14 @@ static std::vector<double> rowOf(const HostTensor &x, const DimSplit &split, int
   return row;
 }
 
-// finish(x, log_sum_exp of its row) along dim.
+// finish(x - log_sum_exp of its row) along dim.
 template <typename Finish> static LogicalResult softmaxLike(EvalContext &ctx, int64_t dim, Finish finish) {
   DimSplit split(ctx.result().shape, dim);
   for (int64_t o = 0; o < split.outer; ++o)
     for (int64_t i = 0; i < split.inner; ++i) {
       std::vector<double> row = rowOf(ctx.operand(0), split, o, i);
-      double total = logSumExp(row);
-      for (int64_t k = 0; k < split.size; ++k) ctx.result().set(split.at(o, k, i), finish(row[k] - total));
+      LogSumExp total = logSumExp(row);
+      for (int64_t k = 0; k < split.size; ++k) ctx.result().set(split.at(o, k, i), finish(total.below(row[k])));
     }
   return success();
 }
@@ -91,7 +102,7 @@ LogicalResult AttentionOp::evaluate(EvalContext &ctx) {
       }
       scores[k] = getCausal() && k > q + lengthK - lengthQ ? hidden : score;
     }
-    double total = logSumExp(scores);
+    double total = logSumExp(scores).total();
     ctx.result(1).set(r, total);
     bool seesNothing = std::isinf(total) && total < 0;
     for (int64_t d = 0; d < width; ++d) {
@@ -109,15 +120,15 @@ LogicalResult CrossEntropyOp::evaluate(EvalContext &ctx) {
   DimSplit split(logits.shape, static_cast<int64_t>(logits.shape.size()) - 1);
   for (int64_t r = 0, rows = targets.size(); r < rows; ++r) {
     std::vector<double> row = rowOf(logits, split, r, 0);
-    double total = logSumExp(row);
-    ctx.result(1).set(r, total);
+    LogSumExp total = logSumExp(row);
+    ctx.result(1).set(r, total.total());
     int64_t target = targets.getInt(r);
     if (target == static_cast<int64_t>(getIgnoreIndex())) continue; // the loss stays 0
     if (target < 0 || target >= split.size)
       return ctx.error("target " + Twine(target) + " at position " + Twine(r) + " is out of range for " + Twine(split.size) +
                        " classes; it must lie in [0, " + Twine(split.size) + ") or be ignore_index, " +
                        Twine(static_cast<int64_t>(getIgnoreIndex())));
-    ctx.result(0).set(r, total - row[target]);
+    ctx.result(0).set(r, -total.below(row[target]));
   }
   return success();
 }
