@@ -46,14 +46,16 @@ inline constexpr int64_t kMaxFusionOps = 96;
 class FusionDomain {
 public:
   enum class Shape {
-    Elementwise,  // no reduction: O may be split anywhere
-    Rows,         // reductions over I, over O, or both
-    Nest,         // one reduction over other dims (middle ones), with its inlined producers and its elementwise consumers
-    Alone,        // one op with a schedule of its own: matmul, scatter_add, index_add
+    Elementwise,  // no reduction; I is the innermost run of the first output
+    Rows,         // reductions over I (Row), over O (Col), or both
+    Total,        // reductions of whole values to scalars that nothing else in the kernel reads; O is empty
+    Nest,         // reductions over other dims (I: middle ones, or several groups), read by nothing but their elementwise consumers
+    Alone,        // one op with a schedule of its own (matmul, scatter_add, index_add), and what computes its operands
+    Empty,        // no element anywhere but in results of empty reductions
   };
   enum class Role { Inline, Full, Row, Col, Scalar };
-  // The atoms of each dim of a value, outermost first; none for a dim of size 1 or a broadcast one.
-  using Layout = llvm::SmallVector<llvm::SmallVector<int32_t, 2>, 4>;
+  // The atoms of a value, outermost first: its row-major position is the mixed-radix number of their positions.
+  using Layout = llvm::SmallVector<int32_t, 4>;
 
   // The domain of `ops` (of one block, in block order), whose results `outputs` are read by others. Operands that `ops` do not define
   // are the kernel's inputs. Linear in the number of ops. nullopt: not one kernel; `why` says the reason.

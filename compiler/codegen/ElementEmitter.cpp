@@ -1,0 +1,443 @@
+#include "compiler/codegen/ElementEmitter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/OperationSupport.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace weft::compiler {
+
+namespace arith = mlir::arith;
+namespace linalg = mlir::linalg;
+namespace memref = mlir::memref;
+namespace scf = mlir::scf;
+namespace tensor = mlir::tensor;
+namespace vector = mlir::vector;
+using mlir::Type;
+using mlir::Value;
+using mlir::ValueRange;
+
+Type memoryType(Type element) { return element.isInteger(1) ? mlir::IntegerType::get(element.getContext(), 8) : element; }
+int64_t memoryBytes(Type element) { return llvm::divideCeil(element.getIntOrFloatBitWidth(), 8); }
+
+static bool isVector(Value value) { return mlir::isa<mlir::VectorType>(value.getType()); }
+
+//===-- Ops, each once a scope ----------------------------------------------------------------===//
+
+unsigned ElementEmitter::SameOp::getHashValue(const mlir::Operation *op) {
+  return mlir::OperationEquivalence::computeHash(const_cast<mlir::Operation *>(op), mlir::OperationEquivalence::directHashValue,
+                                                 mlir::OperationEquivalence::ignoreHashValue,
+                                                 mlir::OperationEquivalence::IgnoreLocations);
+}
+
+bool ElementEmitter::SameOp::isEqual(const mlir::Operation *a, const mlir::Operation *b) {
+  if (a == b) return true;
+  if (a == getEmptyKey() || a == getTombstoneKey() || b == getEmptyKey() || b == getTombstoneKey()) return false;
+  return mlir::OperationEquivalence::isEquivalentTo(const_cast<mlir::Operation *>(a), const_cast<mlir::Operation *>(b),
+                                                    mlir::OperationEquivalence::IgnoreLocations);
+}
+
+Value ElementEmitter::unique(mlir::Operation *op) {
+  if (!mlir::isPure(op)) return op->getResult(0);
+  llvm::SmallVector<Value, 1> folded;
+  if (!op->hasTrait<mlir::OpTrait::ConstantLike>() && mlir::succeeded(b.tryFold(op, folded)) && !folded.empty()) {
+    op->erase();
+    mlir::Operation *producer = folded[0].getDefiningOp();
+    if (!producer || !producer->hasTrait<mlir::OpTrait::ConstantLike>() || producer->getBlock() != b.getInsertionBlock()) return folded[0];
+    op = producer;
+  }
+  for (const Scope &scope : scopes_) {
+    auto found = scope.ops.find(op);
+    if (found == scope.ops.end()) continue;
+    if (*found != op) op->erase();
+    return (*found)->getResult(0);
+  }
+  scopes_.back().ops.insert(op);
+  return op->getResult(0);
+}
+
+Value ElementEmitter::constantIndex(int64_t value) { return make<arith::ConstantIndexOp>(value); }
+
+Value ElementEmitter::broadcast(Value value) {
+  if (isVector(value)) return value;
+  return make<vector::BroadcastOp>(vectorOf(value.getType()), value);
+}
+
+Value ElementEmitter::tailMask(int64_t lanes) {
+  if (lanes >= kLanes) return nullptr;
+  llvm::SmallVector<bool> bits(kLanes, false);
+  std::fill_n(bits.begin(), lanes, true);
+  return make<arith::ConstantOp>(mlir::DenseElementsAttr::get(vectorOf(b.getI1Type()), llvm::ArrayRef<bool>(bits)));
+}
+
+//===-- Positions -----------------------------------------------------------------------------===//
+
+Value ElementEmitter::scalarIndex(const Index &index) {
+  Value sum;
+  for (auto [id, coefficient] : index.terms) {
+    IndexSpace::Symbol symbol = space.symbol(id);
+    Value value = symbol.value;
+    if (symbol.kind == IndexSpace::Kind::Quotient || symbol.kind == IndexSpace::Kind::Remainder) {
+      // Divided unsigned, after a shift that makes negative positions (of lanes that do not exist) positive.
+      int64_t low = space.range(symbol.of).first, shift = low < 0 ? llvm::divideCeil(-low, symbol.by) : 0;
+      Value of = scalarIndex(space.add(symbol.of, shift * symbol.by)), by = constantIndex(symbol.by);
+      if (symbol.kind == IndexSpace::Kind::Remainder) value = make<arith::RemUIOp>(of, by);
+      else value = make<arith::DivUIOp>(of, by);
+      if (symbol.kind == IndexSpace::Kind::Quotient && shift) value = make<arith::SubIOp>(value, constantIndex(shift));
+    }
+    if (coefficient != 1) value = make<arith::MulIOp>(value, constantIndex(coefficient));
+    sum = sum ? make<arith::AddIOp>(sum, value) : value;
+  }
+  if (!sum) return constantIndex(index.constant);
+  return index.constant ? make<arith::AddIOp>(sum, constantIndex(index.constant)) : sum;
+}
+
+Value ElementEmitter::vectorIndex(const Index &index) {
+  Index uniform = Index::of(index.constant);
+  Value sum;
+  auto add = [&](Value value) { sum = sum ? make<arith::AddIOp>(sum, value) : value; };
+  for (auto [id, coefficient] : index.terms) {
+    IndexSpace::Symbol symbol = space.symbol(id);
+    if (symbol.uniform) {
+      uniform.terms.push_back({id, coefficient});
+      continue;
+    }
+    Value value = symbol.value;
+    if (symbol.kind == IndexSpace::Kind::Lane) {
+      llvm::SmallVector<mlir::Attribute> steps;
+      for (int64_t i = 0; i < kLanes; ++i) steps.push_back(b.getIndexAttr(i));
+      value = make<arith::ConstantOp>(mlir::DenseElementsAttr::get(vectorOf(b.getIndexType()), steps));
+    } else if (symbol.kind != IndexSpace::Kind::Vector) {
+      int64_t low = space.range(symbol.of).first, shift = low < 0 ? llvm::divideCeil(-low, symbol.by) : 0;
+      Value of = vectorIndex(space.add(symbol.of, shift * symbol.by)), by = broadcast(constantIndex(symbol.by));
+      if (symbol.kind == IndexSpace::Kind::Remainder) value = make<arith::RemUIOp>(of, by);
+      else value = make<arith::DivUIOp>(of, by);
+      if (symbol.kind == IndexSpace::Kind::Quotient && shift) value = make<arith::SubIOp>(value, broadcast(constantIndex(shift)));
+    }
+    if (coefficient != 1) value = make<arith::MulIOp>(value, broadcast(constantIndex(coefficient)));
+    add(value);
+  }
+  if (!sum || !uniform.terms.empty() || uniform.constant) add(broadcast(scalarIndex(uniform)));
+  return sum;
+}
+
+Index ElementEmitter::dynamicIndex(Value value, int64_t size) {
+  // What is out of range has been noted; it must still not be read.
+  Value bound = constantIndex(size), zero = constantIndex(0);
+  if (isVector(value)) bound = broadcast(bound), zero = broadcast(zero);
+  Value inside = make<arith::CmpIOp>(arith::CmpIPredicate::ult, value, bound);
+  Value safe = make<arith::SelectOp>(inside, value, zero);
+  return isVector(safe) ? space.vector(safe, size) : space.scalar(safe, size);
+}
+
+Value ElementEmitter::compareIndex(const Index &index, int64_t bound) {
+  Value value = indexValue(index), limit = constantIndex(bound);
+  return make<arith::CmpIOp>(arith::CmpIPredicate::slt, value, isVector(value) ? broadcast(limit) : limit);
+}
+
+//===-- Memory --------------------------------------------------------------------------------===//
+
+// A position as base + stride * lane; no stride where lanes are irregular.
+static std::pair<Index, std::optional<int64_t>> splitLanes(const IndexSpace &space, const Index &linear) {
+  Index base = Index::of(linear.constant);
+  std::optional<int64_t> stride = 0;
+  for (auto term : linear.terms) {
+    const IndexSpace::Symbol &symbol = space.symbol(term.first);
+    if (symbol.uniform) base.terms.push_back(term);
+    else if (symbol.kind == IndexSpace::Kind::Lane && stride == 0) stride = term.second;
+    else stride = std::nullopt;
+  }
+  return {base, stride};
+}
+
+Value ElementEmitter::load(Value memref, Type element, const Index &linear, Value mask) {
+  auto [base, stride] = splitLanes(space, linear);
+  Type stored = memoryType(element);
+  Value value;
+  if (stride == 0) {
+    value = make<memref::LoadOp>(memref, ValueRange{scalarIndex(base)});
+  } else {
+    mlir::VectorType type = vectorOf(stored);
+    Value none = mask || stride != 1 ? make<arith::ConstantOp>(mlir::DenseElementsAttr::get(type, b.getZeroAttr(stored))) : nullptr;
+    if (stride == 1) {
+      Value at = scalarIndex(base);
+      if (mask) value = make<vector::MaskedLoadOp>(type, memref, ValueRange{at}, mask, none);
+      else value = make<vector::LoadOp>(type, memref, ValueRange{at});
+    } else {
+      Value all = mask ? mask : broadcast(make<arith::ConstantOp>(b.getBoolAttr(true)));
+      value = make<vector::GatherOp>(type, memref, ValueRange{constantIndex(0)}, vectorIndex(linear), all, none);
+    }
+  }
+  if (stored == element) return value;
+  Value zero = make<arith::ConstantOp>(mlir::cast<mlir::TypedAttr>(b.getZeroAttr(value.getType())));
+  return make<arith::CmpIOp>(arith::CmpIPredicate::ne, value, zero);
+}
+
+void ElementEmitter::store(Value memref, Value value, const Index &linear, Value mask) {
+  auto [base, stride] = splitLanes(space, linear);
+  if (stride != 0) value = broadcast(value);
+  if (mlir::getElementTypeOrSelf(value.getType()).isInteger(1))
+    value = make<arith::ExtUIOp>(isVector(value) ? Type(vectorOf(b.getI8Type())) : b.getI8Type(), value);
+  if (stride == 0) {
+    memref::StoreOp::create(b, loc, value, memref, ValueRange{scalarIndex(base)});
+  } else if (stride == 1) {
+    Value at = scalarIndex(base);
+    if (mask) vector::MaskedStoreOp::create(b, loc, memref, ValueRange{at}, mask, value);
+    else vector::StoreOp::create(b, loc, value, memref, ValueRange{at});
+  } else {
+    Value all = mask ? mask : broadcast(make<arith::ConstantOp>(b.getBoolAttr(true)));
+    vector::ScatterOp::create(b, loc, Type(), memref, ValueRange{constantIndex(0)}, vectorIndex(linear), all, value, mlir::IntegerAttr());
+  }
+}
+
+void ElementEmitter::noteFailure(Value condition, Value mask) {
+  Value truth = make<arith::ConstantOp>(b.getBoolAttr(true));
+  if (isVector(condition) || mask) {
+    // A lane that does not exist cannot fail.
+    Value bad = make<arith::XOrIOp>(broadcast(condition), broadcast(truth));
+    if (mask) bad = make<arith::AndIOp>(bad, mask);
+    condition = make<vector::ReductionOp>(vector::CombiningKind::OR, bad);
+  } else {
+    condition = make<arith::XOrIOp>(condition, truth);
+  }
+  Value zero = constantIndex(0), seen = memref::LoadOp::create(b, loc, errorFlag, ValueRange{zero});
+  Value now = arith::OrIOp::create(b, loc, seen, make<arith::ExtUIOp>(b.getI32Type(), condition));
+  memref::StoreOp::create(b, loc, now, errorFlag, ValueRange{zero});
+}
+
+//===-- Elements ------------------------------------------------------------------------------===//
+
+Value ElementEmitter::at(Value tensor, llvm::ArrayRef<Index> position, Value mask) {
+  for (Scope &scope : scopes_)
+    if (auto found = scope.elements.find(tensor); found != scope.elements.end())
+      for (const Element &element : found->second)
+        if (element.mask == mask && llvm::ArrayRef(element.position) == position) return element.value;
+  Value value = compute(tensor, position, mask);
+  scopes_.back().elements[tensor].push_back({llvm::SmallVector<Index>(position), mask, value});
+  return value;
+}
+
+Value ElementEmitter::compute(Value tensorValue, llvm::ArrayRef<Index> position, Value mask) {
+  auto type = mlir::cast<mlir::RankedTensorType>(tensorValue.getType());
+  if (auto known = known_.find(tensorValue); known != known_.end())
+    if (Value value = known->second(position, mask)) return value;
+  if (auto buffer = buffers_.find(tensorValue); buffer != buffers_.end()) {
+    Index linear = space.linearize(position, type.getShape());
+    if (onRead && buffer->second.argument >= 0) onRead(buffer->second.argument, linear);
+    return load(buffer->second.memref, type.getElementType(), linear, mask);
+  }
+  mlir::Operation *op = tensorValue.getDefiningOp();
+  if (auto generic = mlir::dyn_cast_or_null<linalg::GenericOp>(op)) {
+    if (generic.getNumReductionLoops()) {
+      fail("a reduction's result is read at a position where it is not known");
+      return make<arith::ConstantOp>(mlir::cast<mlir::TypedAttr>(b.getZeroAttr(type.getElementType())));
+    }
+    return body(generic, position, inputsAt(generic, position, mask), mask);
+  }
+  if (mlir::isa_and_nonnull<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(op)) {
+    auto from = mlir::cast<mlir::RankedTensorType>(op->getOperand(0).getType());
+    return at(op->getOperand(0), space.delinearize(space.linearize(position, type.getShape()), from.getShape()), mask);
+  }
+  if (mlir::isa_and_nonnull<tensor::ConcatOp>(op)) return concatElement(op, position, mask);
+  if (mlir::isa_and_nonnull<tensor::InsertSliceOp>(op)) return insertElement(op, position, mask);
+  if (auto constant = mlir::dyn_cast_or_null<arith::ConstantOp>(op))
+    return constantElement(tensorValue, mlir::cast<mlir::ElementsAttr>(constant.getValue()), position, mask);
+  fail(op ? "no code for " + op->getName().getStringRef().str() : "a value from outside has no buffer");
+  return make<arith::ConstantOp>(mlir::cast<mlir::TypedAttr>(b.getZeroAttr(type.getElementType())));
+}
+
+Value ElementEmitter::constantElement(Value tensorValue, mlir::ElementsAttr value, llvm::ArrayRef<Index> position, Value mask) {
+  auto type = mlir::cast<mlir::RankedTensorType>(tensorValue.getType());
+  if (type.getNumElements() == 0) return make<arith::ConstantOp>(mlir::cast<mlir::TypedAttr>(b.getZeroAttr(type.getElementType())));
+  if (value.isSplat()) return make<arith::ConstantOp>(mlir::cast<mlir::TypedAttr>(value.getSplatValue<mlir::Attribute>()));
+  // The elements become a global of the kernel's object.
+  mlir::Operation *function = b.getInsertionBlock()->getParentOp();
+  while (!mlir::isa<mlir::ModuleOp>(function->getParentOp())) function = function->getParentOp();
+  auto module = mlir::cast<mlir::ModuleOp>(function->getParentOp());
+  std::string name = (mlir::SymbolTable::getSymbolName(function).getValue() + "_constant").str();
+  Type stored = memoryType(type.getElementType());
+  auto flat = mlir::RankedTensorType::get({type.getNumElements()}, stored);
+  mlir::DenseElementsAttr data;
+  if (stored == type.getElementType()) {
+    data = mlir::cast<mlir::DenseElementsAttr>(value).reshape(flat);
+  } else {
+    llvm::SmallVector<int8_t> bytes;
+    for (bool bit : value.getValues<bool>()) bytes.push_back(bit);
+    data = mlir::DenseElementsAttr::get(flat, llvm::ArrayRef<int8_t>(bytes));
+  }
+  auto memrefType = mlir::MemRefType::get(flat.getShape(), stored);
+  {
+    mlir::OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(function);
+    int64_t number = 0;
+    std::string base = name;
+    while (module.lookupSymbol(name)) name = base + std::to_string(number++);
+    memref::GlobalOp::create(b, loc, name, b.getStringAttr("private"), memrefType, data, /*constant=*/true, mlir::IntegerAttr());
+  }
+  {
+    // At the start of the function, where all later uses see it.
+    mlir::OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(&function->getRegion(0).front());
+    Value memrefValue = memref::GetGlobalOp::create(b, loc, memrefType, name);
+    setBuffer(tensorValue, {memrefValue, -1});
+  }
+  return load(buffers_[tensorValue].memref, type.getElementType(), space.linearize(position, type.getShape()), mask);
+}
+
+Value ElementEmitter::choose(Value condition, Value mask, Type element, llvm::function_ref<Value(Value)> onTrue,
+                             llvm::function_ref<Value(Value)> onFalse, bool vector) {
+  if (!isVector(condition)) {
+    Type type = vector ? Type(vectorOf(element)) : element;
+    auto branch = scf::IfOp::create(b, loc, type, condition, /*withElseRegion=*/true);
+    auto fill = [&](mlir::Block *block, llvm::function_ref<Value(Value)> emit) {
+      mlir::OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(block);
+      pushScope();
+      Value value = emit(mask);
+      if (vector) value = broadcast(value);
+      scf::YieldOp::create(b, loc, value);
+      popScope();
+    };
+    fill(branch.thenBlock(), onTrue);
+    fill(branch.elseBlock(), onFalse);
+    return branch.getResult(0);
+  }
+  Value truth = broadcast(make<arith::ConstantOp>(b.getBoolAttr(true)));
+  Value otherwise = make<arith::XOrIOp>(condition, truth);
+  Value maskTrue = mask ? make<arith::AndIOp>(mask, condition) : condition;
+  Value maskFalse = mask ? make<arith::AndIOp>(mask, otherwise) : otherwise;
+  Value yes = broadcast(onTrue(maskTrue)), no = broadcast(onFalse(maskFalse));
+  return make<arith::SelectOp>(condition, yes, no);
+}
+
+Value ElementEmitter::concatElement(mlir::Operation *op, llvm::ArrayRef<Index> position, Value mask) {
+  auto concat = mlir::cast<tensor::ConcatOp>(op);
+  int64_t dim = concat.getDim();
+  Type element = concat.getResultType().getElementType();
+  bool vector = llvm::any_of(position, [&](const Index &i) { return !space.uniform(i); });
+  // Innermost first: the pieces from `first` on, the last of which needs no test.
+  std::function<Value(size_t, int64_t, Value)> piece = [&](size_t first, int64_t start, Value lanes) -> Value {
+    Value input = concat.getInputs()[first];
+    int64_t end = start + mlir::cast<mlir::RankedTensorType>(input.getType()).getDimSize(dim);
+    auto here = [&](Value m) {
+      llvm::SmallVector<Index> inside(position);
+      inside[dim] = space.add(inside[dim], -start);
+      return at(input, inside, m);
+    };
+    auto [low, high] = space.range(position[dim]);
+    bool last = first + 1 == concat.getInputs().size();
+    if (last || (high < end && low >= start)) return here(lanes);
+    if (low >= end || start == end) return piece(first + 1, end, lanes);
+    return choose(compareIndex(position[dim], end), lanes, element, here, [&](Value m) { return piece(first + 1, end, m); }, vector);
+  };
+  return piece(0, 0, mask);
+}
+
+Value ElementEmitter::insertElement(mlir::Operation *op, llvm::ArrayRef<Index> position, Value mask) {
+  auto insert = mlir::cast<tensor::InsertSliceOp>(op);
+  auto source = insert.getSourceType();
+  llvm::SmallVector<Index> inside;
+  Value uniformTest, laneTest;
+  bool never = false;
+  for (int64_t i = 0; i < source.getRank(); ++i) {
+    int64_t start = insert.getStaticOffset(i), step = insert.getStaticStride(i), size = source.getDimSize(i);
+    auto [quotient, remainder] = space.divide(space.add(position[i], -start), step);
+    inside.push_back(quotient);
+    auto test = [&](Value condition) {
+      Value &all = isVector(condition) ? laneTest : uniformTest;
+      all = all ? make<arith::AndIOp>(all, condition) : condition;
+    };
+    auto [low, high] = space.range(quotient);
+    if (high < 0 || low >= size) never = true;
+    if (low < 0 || high >= size) {
+      // One unsigned comparison: below the start wraps to a large number.
+      Value value = indexValue(quotient), bound = constantIndex(size);
+      test(make<arith::CmpIOp>(arith::CmpIPredicate::ult, value, isVector(value) ? broadcast(bound) : bound));
+    }
+    if (remainder.isConstant()) {
+      if (remainder.constant != 0) never = true;
+    } else {
+      Value value = indexValue(remainder), zero = constantIndex(0);
+      test(make<arith::CmpIOp>(arith::CmpIPredicate::eq, value, isVector(value) ? broadcast(zero) : zero));
+    }
+  }
+  auto base = [&](Value m) { return at(insert.getDest(), position, m); };
+  if (never) return base(mask);
+  Type element = source.getElementType();
+  bool vector = llvm::any_of(position, [&](const Index &i) { return !space.uniform(i); });
+  auto update = [&](Value m) {
+    if (!laneTest) return at(insert.getSource(), inside, m);
+    return choose(laneTest, m, element, [&](Value lanes) { return at(insert.getSource(), inside, lanes); }, base, vector);
+  };
+  if (!uniformTest) return update(mask);
+  return choose(uniformTest, mask, element, update, base, vector);
+}
+
+//===-- Scalar bodies -------------------------------------------------------------------------===//
+
+static Index evaluate(IndexSpace &space, mlir::AffineExpr expr, llvm::ArrayRef<Index> loops) {
+  if (auto dim = mlir::dyn_cast<mlir::AffineDimExpr>(expr)) return loops[dim.getPosition()];
+  if (auto constant = mlir::dyn_cast<mlir::AffineConstantExpr>(expr)) return Index::of(constant.getValue());
+  auto binary = mlir::cast<mlir::AffineBinaryOpExpr>(expr);
+  Index lhs = evaluate(space, binary.getLHS(), loops), rhs = evaluate(space, binary.getRHS(), loops);
+  if (expr.getKind() == mlir::AffineExprKind::Add) return space.add(lhs, rhs);
+  return rhs.isConstant() ? space.scale(lhs, rhs.constant) : space.scale(rhs, lhs.constant);  // Mul: one side is a constant
+}
+
+llvm::SmallVector<Value> ElementEmitter::inputsAt(linalg::GenericOp generic, llvm::ArrayRef<Index> loops, Value mask) {
+  llvm::SmallVector<Value> values;
+  for (mlir::OpOperand *input : generic.getDpsInputOperands()) {
+    llvm::SmallVector<Index> position;
+    for (mlir::AffineExpr expr : generic.getMatchingIndexingMap(input).getResults()) position.push_back(evaluate(space, expr, loops));
+    values.push_back(at(input->get(), position, mask));
+  }
+  return values;
+}
+
+Value ElementEmitter::body(linalg::GenericOp generic, llvm::ArrayRef<Index> loops, ValueRange args, Value mask) {
+  mlir::Block &block = generic.getRegion().front();
+  llvm::DenseMap<Value, Value> values;
+  for (auto [argument, value] : llvm::zip(block.getArguments(), args)) values[argument] = value;
+  for (mlir::Operation &op : block.without_terminator()) {
+    Value value = bodyOp(op, loops, values, mask);
+    if (op.getNumResults() == 1) values[op.getResult(0)] = value;
+  }
+  Value yielded = block.getTerminator()->getOperand(0);
+  return values.lookup(yielded) ? values.lookup(yielded) : yielded;
+}
+
+Value ElementEmitter::bodyOp(mlir::Operation &op, llvm::ArrayRef<Index> loops, llvm::DenseMap<Value, Value> &values, Value mask) {
+  if (auto index = mlir::dyn_cast<linalg::IndexOp>(op)) return indexValue(loops[index.getDim()]);
+  if (auto assertion = mlir::dyn_cast<mlir::cf::AssertOp>(op)) {
+    noteFailure(values.lookup(assertion.getArg()), mask);
+    return nullptr;
+  }
+  if (auto extract = mlir::dyn_cast<tensor::ExtractOp>(op)) {
+    llvm::SmallVector<Index> position;
+    for (auto [i, operand] : llvm::enumerate(extract.getIndices())) {
+      if (auto index = operand.getDefiningOp<linalg::IndexOp>()) position.push_back(loops[index.getDim()]);
+      else position.push_back(dynamicIndex(values.lookup(operand), extract.getTensor().getType().getDimSize(i)));
+    }
+    return at(extract.getTensor(), position, mask);
+  }
+  llvm::SmallVector<Value, 3> operands;
+  bool anyVector = false;
+  for (Value operand : op.getOperands()) {
+    Value value = values.lookup(operand);
+    operands.push_back(value);
+    anyVector |= isVector(value);
+  }
+  if (anyVector)
+    for (Value &operand : operands) operand = broadcast(operand);
+  mlir::Operation *clone = b.clone(op);
+  clone->setLoc(loc);
+  clone->setOperands(operands);
+  if (anyVector) clone->getResult(0).setType(vectorOf(op.getResult(0).getType()));
+  return unique(clone);
+}
+
+} // namespace weft::compiler

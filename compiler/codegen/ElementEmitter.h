@@ -1,0 +1,125 @@
+// Emits the element of a tensor at a position, with all that it is computed from, as scalar or vector code.
+//
+// It reads linalg on tensors (indexing maps, scalar bodies, reshapes, concat, insert_slice) from the result back to the buffers: every
+// producer is recomputed where it is needed, unless its element is known already (a reduction's result, a row kept in scratch). One
+// vector covers kLanes neighbours of one loop; what all lanes share stays scalar. Recursion goes as deep as the fusion is long, which
+// kMaxFusionOps bounds.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "compiler/codegen/Index.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+
+namespace weft::compiler {
+
+// Elements in a vector, for every type and machine: lanes are part of what a sum's value is.
+inline constexpr int64_t kLanes = 16;
+
+// The type that elements have in memory: i1 takes a byte.
+mlir::Type memoryType(mlir::Type element);
+// Bytes of an element in memory.
+int64_t memoryBytes(mlir::Type element);
+
+class ElementEmitter {
+public:
+  ElementEmitter(mlir::OpBuilder &builder, mlir::Location loc) : b(builder), loc(loc) { scopes_.emplace_back(); }
+
+  mlir::OpBuilder &b;
+  mlir::Location loc;
+  IndexSpace space;
+
+  // The element of `tensor` at `position`: a scalar where the position is uniform and its producers are, else a vector. `mask` says
+  // which lanes exist (null: all); nothing is read for the others.
+  mlir::Value at(mlir::Value tensor, llvm::ArrayRef<Index> position, mlir::Value mask = nullptr);
+  // The value of the body of `generic` for the loops at `loops` with region arguments `args`.
+  mlir::Value body(mlir::linalg::GenericOp generic, llvm::ArrayRef<Index> loops, mlir::ValueRange args, mlir::Value mask);
+  // The elements of the generic's inputs at `loops`.
+  llvm::SmallVector<mlir::Value> inputsAt(mlir::linalg::GenericOp generic, llvm::ArrayRef<Index> loops, mlir::Value mask);
+
+  // `tensor` lives in `buffer` (memref<N x memoryType>), row-major.
+  struct Buffer {
+    mlir::Value memref;
+    int64_t argument = -1;  // of the kernel
+  };
+  void setBuffer(mlir::Value tensor, Buffer buffer) { buffers_[tensor] = buffer; }
+  // Called for the element of `tensor` at a position: the value where it is known there, null where it must be computed.
+  using Known = std::function<mlir::Value(llvm::ArrayRef<Index> position, mlir::Value mask)>;
+  void setKnown(mlir::Value tensor, Known known) { known_[tensor] = std::move(known); }
+  void dropKnown(mlir::Value tensor) { known_.erase(tensor); }
+
+  // memref[linear] as element type `element`, and the store of a scalar or vector there.
+  mlir::Value load(mlir::Value memref, mlir::Type element, const Index &linear, mlir::Value mask);
+  void store(mlir::Value memref, mlir::Value value, const Index &linear, mlir::Value mask);
+
+  // Values of an Index.
+  mlir::Value scalarIndex(const Index &index);
+  mlir::Value vectorIndex(const Index &index);
+  // Both as one vector, if needed.
+  mlir::Value broadcast(mlir::Value value);
+  mlir::Value constantIndex(int64_t value);
+  // The mask of the first `lanes` lanes; null for all.
+  mlir::Value tailMask(int64_t lanes);
+  mlir::VectorType vectorOf(mlir::Type element) const { return mlir::VectorType::get({kLanes}, element); }
+
+  // Values emitted inside a scope (the body of a loop or branch) are not used after it.
+  void pushScope() { scopes_.emplace_back(); }
+  void popScope() { scopes_.pop_back(); }
+  // Creates an op, folded, or finds the same one.
+  template <typename Op, typename... Args> mlir::Value make(Args &&...args) {
+    return unique(Op::create(b, loc, std::forward<Args>(args)...));
+  }
+  mlir::Value unique(mlir::Operation *op);
+
+  // memref<1xi32> in which kernels remember that an index was out of range.
+  mlir::Value errorFlag;
+
+  // Reads of kernel arguments, for in-place decisions: called with the argument and the linear position (none: irregular).
+  std::function<void(int64_t argument, const Index &linear)> onRead;
+
+  bool failed() const { return !error_.empty(); }
+  const std::string &error() const { return error_; }
+  void fail(std::string message) {
+    if (error_.empty()) error_ = std::move(message);
+  }
+
+private:
+  struct SameOp : llvm::DenseMapInfo<mlir::Operation *> {
+    static unsigned getHashValue(const mlir::Operation *op);
+    static bool isEqual(const mlir::Operation *a, const mlir::Operation *b);
+  };
+  struct Element {
+    llvm::SmallVector<Index> position;
+    mlir::Value mask, value;
+  };
+  struct Scope {
+    llvm::DenseSet<mlir::Operation *, SameOp> ops;
+    llvm::DenseMap<mlir::Value, llvm::SmallVector<Element, 2>> elements;
+  };
+
+  mlir::Value compute(mlir::Value tensor, llvm::ArrayRef<Index> position, mlir::Value mask);
+  mlir::Value constantElement(mlir::Value tensor, mlir::ElementsAttr value, llvm::ArrayRef<Index> position, mlir::Value mask);
+  mlir::Value concatElement(mlir::Operation *op, llvm::ArrayRef<Index> position, mlir::Value mask);
+  mlir::Value insertElement(mlir::Operation *op, llvm::ArrayRef<Index> position, mlir::Value mask);
+  mlir::Value bodyOp(mlir::Operation &op, llvm::ArrayRef<Index> loops, llvm::DenseMap<mlir::Value, mlir::Value> &values, mlir::Value mask);
+  mlir::Value indexValue(const Index &index) { return space.uniform(index) ? scalarIndex(index) : vectorIndex(index); }
+  Index dynamicIndex(mlir::Value value, int64_t size);
+  // onTrue() where `condition` (i1 or a vector of it) holds, else onFalse(); each is emitted for the lanes that take it.
+  mlir::Value choose(mlir::Value condition, mlir::Value mask, mlir::Type element, llvm::function_ref<mlir::Value(mlir::Value)> onTrue,
+                     llvm::function_ref<mlir::Value(mlir::Value)> onFalse, bool vector);
+  mlir::Value compareIndex(const Index &index, int64_t bound);  // index < bound
+  void noteFailure(mlir::Value condition, mlir::Value mask);
+
+  std::vector<Scope> scopes_;
+  llvm::DenseMap<mlir::Value, Buffer> buffers_;
+  llvm::DenseMap<mlir::Value, Known> known_;
+  std::string error_;
+};
+
+} // namespace weft::compiler

@@ -1,0 +1,72 @@
+// Positions as linear forms, so that codegen sees which loads are contiguous, which are uniform, and which need a gather.
+//
+// An Index is constant + sum(coefficient * symbol). A symbol is a loop variable (one value for all lanes), the lane number, a value that
+// comes from data, or the quotient or remainder of another Index. Every symbol lies in [0, extent), from which divisions simplify.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "mlir/IR/Value.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallVector.h"
+
+namespace weft::compiler {
+
+struct Index {
+  int64_t constant = 0;
+  llvm::SmallVector<std::pair<int32_t, int64_t>, 3> terms;  // (symbol, coefficient), by symbol, no zero coefficient
+
+  static Index of(int64_t constant) { return Index{constant, {}}; }
+  bool isConstant() const { return terms.empty(); }
+  bool operator==(const Index &other) const { return constant == other.constant && terms == other.terms; }
+};
+
+class IndexSpace {
+public:
+  enum class Kind {
+    Scalar,     // `value`, of index type
+    Lane,       // 0, 1, ... of the vector
+    Vector,     // `value`, a vector of index type
+    Quotient,   // of / by, rounded down
+    Remainder,  // of - by * quotient
+  };
+  struct Symbol {
+    Kind kind;
+    int64_t extent;
+    bool uniform;  // the same in all lanes
+    mlir::Value value;
+    Index of;
+    int64_t by = 1;
+  };
+
+  // A loop variable or a value from data; asking again for the same value gives the same symbol.
+  Index scalar(mlir::Value value, int64_t extent);
+  Index vector(mlir::Value value, int64_t extent);
+  // The lane number of a vector with `lanes` valid lanes.
+  Index lane(int64_t lanes);
+
+  Index add(const Index &a, const Index &b);
+  Index add(const Index &a, int64_t b) const;
+  Index scale(const Index &a, int64_t factor) const;
+  // Quotient and remainder by a positive number.
+  std::pair<Index, Index> divide(const Index &a, int64_t by);
+  // Row-major position of `position` in `shape`, and back.
+  Index linearize(llvm::ArrayRef<Index> position, llvm::ArrayRef<int64_t> shape);
+  llvm::SmallVector<Index> delinearize(const Index &linear, llvm::ArrayRef<int64_t> shape);
+
+  // The smallest and the largest value, over valid lanes.
+  std::pair<int64_t, int64_t> range(const Index &a) const;
+  bool uniform(const Index &a) const;
+  const Symbol &symbol(int32_t id) const { return symbols_[id]; }
+
+private:
+  Index intern(Symbol symbol);
+  Index opaque(Kind kind, const Index &of, int64_t by);
+
+  llvm::SmallVector<Symbol, 32> symbols_;
+  llvm::DenseMap<mlir::Value, int32_t> byValue_;
+};
+
+} // namespace weft::compiler
