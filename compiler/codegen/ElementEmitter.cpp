@@ -62,9 +62,9 @@ Value ElementEmitter::unique(mlir::Operation *op) {
 
 Value ElementEmitter::constantIndex(int64_t value) { return make<arith::ConstantIndexOp>(value); }
 
-Value ElementEmitter::broadcast(Value value) {
+Value ElementEmitter::broadcast(Value value, int64_t lanes) {
   if (isVector(value)) return value;
-  return make<vector::BroadcastOp>(vectorOf(value.getType()), value);
+  return make<vector::BroadcastOp>(mlir::VectorType::get({lanes}, value.getType()), value);
 }
 
 Value ElementEmitter::tailMask(int64_t lanes) {
@@ -425,18 +425,18 @@ Value ElementEmitter::bodyOp(mlir::Operation &op, llvm::ArrayRef<Index> loops, l
     return at(extract.getTensor(), position, mask);
   }
   llvm::SmallVector<Value, 3> operands;
-  bool anyVector = false;
+  int64_t lanes = 0;  // usually kLanes; fewer where lanes are folded into one another
   for (Value operand : op.getOperands()) {
     Value value = values.lookup(operand);
     operands.push_back(value);
-    anyVector |= isVector(value);
+    if (auto type = mlir::dyn_cast<mlir::VectorType>(value.getType())) lanes = type.getDimSize(0);
   }
-  if (anyVector)
-    for (Value &operand : operands) operand = broadcast(operand);
+  if (lanes)
+    for (Value &operand : operands) operand = broadcast(operand, lanes);
   mlir::Operation *clone = b.clone(op);
   clone->setLoc(loc);
   clone->setOperands(operands);
-  if (anyVector) clone->getResult(0).setType(vectorOf(op.getResult(0).getType()));
+  if (lanes) clone->getResult(0).setType(mlir::VectorType::get({lanes}, op.getResult(0).getType()));
   return unique(clone);
 }
 

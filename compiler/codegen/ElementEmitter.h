@@ -61,8 +61,8 @@ public:
   // Values of an Index.
   mlir::Value scalarIndex(const Index &index);
   mlir::Value vectorIndex(const Index &index);
-  // Both as one vector, if needed.
-  mlir::Value broadcast(mlir::Value value);
+  // A vector of `lanes` equal values, if it is none yet.
+  mlir::Value broadcast(mlir::Value value, int64_t lanes = kLanes);
   mlir::Value constantIndex(int64_t value);
   // The mask of the first `lanes` lanes; null for all.
   mlir::Value tailMask(int64_t lanes);
