@@ -16,7 +16,7 @@ namespace weft::runtime {
 static_assert(std::endian::native == std::endian::little, "files are little-endian; a big-endian machine needs swaps here");
 
 class ByteWriter {
- public:
+public:
   template <typename T> void scalar(T value) {
     static_assert(std::is_arithmetic_v<T> || std::is_enum_v<T>);
     bytes_.append(reinterpret_cast<const char *>(&value), sizeof(value));
@@ -37,12 +37,12 @@ class ByteWriter {
   const char *data() const { return bytes_.data(); }
   std::string take() { return std::move(bytes_); }
 
- private:
+private:
   std::string bytes_;
 };
 
 class ByteReader {
- public:
+public:
   explicit ByteReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
   template <typename T> T scalar() {
@@ -91,7 +91,7 @@ class ByteReader {
     position_ = bytes_.size();
   }
 
- private:
+private:
   std::span<const std::byte> bytes_;
   size_t position_ = 0;
   bool ok_ = true;

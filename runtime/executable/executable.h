@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -12,23 +11,25 @@
 
 namespace weft::runtime {
 
+class ArenaPool;
 class Buffer;
 class Memory;
 
 // What a run takes from its surroundings. Made once per device, or per thread for serial programs.
 struct RunContext {
-  std::shared_ptr<Memory> memory;  // for arenas, scratch and whatever else the run takes
-  int threads = 1;                 // for parallel launches; 1 wherever parallel_for must not be used
+  std::shared_ptr<Memory> memory; // for arenas, scratch and whatever else the run takes
+  int threads = 1;                // for parallel launches; 1 wherever parallel_for must not be used
+  ArenaPool *arenas = nullptr;    // shared by runs that never overlap; null: each run takes its own arena from `memory`
 };
 
 // Memory that one run has taken besides its inputs and outputs; gives it back when destroyed.
 class RunResources {
- public:
+public:
   virtual ~RunResources() = default;
 };
 
 class Executable {
- public:
+public:
   virtual ~Executable() = default;
 
   virtual std::span<const InputSpec> input_specs() const = 0;
@@ -45,10 +46,10 @@ class Executable {
   // After a failure nothing has been written: every input is what it was, and a retry is legal.
   virtual absl::StatusOr<std::unique_ptr<RunResources>> acquire(const RunContext &context) = 0;
 
-  // Runs to the end. `resources` comes from acquire() with an equal context. Inputs and outputs have the bytes of their specs; an output with
-  // donated_input, alias_input or alias_output is bound to that very buffer. InvalidArgument before the first instruction
-  // when they do not fit. Any other failure leaves outputs and donated inputs undefined: the message holds the location recorded for
-  // the instruction that failed.
+  // Runs to the end. `resources` comes from acquire() with an equal context. Inputs and outputs have the bytes of their specs; an output
+  // with donated_input, alias_input or alias_output is bound to that very buffer. InvalidArgument before the first instruction when they do
+  // not fit. Any other failure leaves outputs and donated inputs undefined: the message holds the location recorded for the instruction
+  // that failed.
   virtual absl::Status run(const RunContext &context, RunResources &resources, std::span<Buffer *const> inputs,
                            std::span<Buffer *const> outputs) = 0;
 

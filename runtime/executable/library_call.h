@@ -15,7 +15,7 @@ namespace weft::runtime {
 
 // One LibraryCall of one loaded program, ready to run for one number of threads (a library's primitive).
 class LibraryCallState {
- public:
+public:
   virtual ~LibraryCallState() = default;
   // Memory that run() needs while it runs, at a multiple of kBufferAlignment.
   virtual int64_t scratch_bytes() const { return 0; }
@@ -24,7 +24,7 @@ class LibraryCallState {
 };
 
 class LibraryEntry {
- public:
+public:
   virtual ~LibraryEntry() = default;
   virtual std::string_view name() const = 0;
   // InvalidArgument for operands or a config that do not fit the entry, Unimplemented for what it does not do; the message says which.

@@ -53,8 +53,8 @@ absl::Status check_specs(const Program &program) {
         !is_index_or_none(output.alias_output, i))
       return invalid("output ", i, " is tied to a buffer that is not there");
     int32_t input = output.donated_input != -1 ? output.donated_input : output.alias_input;
-    int64_t bytes = input != -1 ? program.inputs[input].bytes
-                                : (output.alias_output != -1 ? program.outputs[output.alias_output].bytes : output.bytes);
+    int64_t bytes =
+        input != -1 ? program.inputs[input].bytes : (output.alias_output != -1 ? program.outputs[output.alias_output].bytes : output.bytes);
     if (bytes != output.bytes) return invalid("output ", i, " is tied to a buffer of another size");
     if (output.donated_input == -1) continue;
     if (!program.inputs[input].donatable) return invalid("output ", i, " is written into input ", input, ", which is not donatable");
@@ -69,9 +69,15 @@ absl::Status check_buffers(const Program &program) {
     const BufferEntry &entry = program.buffers[i];
     int64_t limit = 0;
     switch (entry.kind) {
-    case BufferKind::kArena: limit = program.arena_bytes; break;
-    case BufferKind::kConstant: limit = static_cast<int64_t>(program.constants.size()); break;
-    case BufferKind::kState: limit = program.state_bytes; break;
+    case BufferKind::kArena:
+      limit = program.arena_bytes;
+      break;
+    case BufferKind::kConstant:
+      limit = static_cast<int64_t>(program.constants.size());
+      break;
+    case BufferKind::kState:
+      limit = program.state_bytes;
+      break;
     case BufferKind::kInput:
       if (!is_index(entry.index, program.inputs.size())) return invalid("buffer ", i, " is input ", entry.index, ", which is not there");
       limit = program.inputs[entry.index].bytes;
@@ -80,7 +86,8 @@ absl::Status check_buffers(const Program &program) {
       if (!is_index(entry.index, program.outputs.size())) return invalid("buffer ", i, " is output ", entry.index, ", which is not there");
       limit = program.outputs[entry.index].bytes;
       break;
-    default: return invalid("buffer ", i, " is of no known kind");
+    default:
+      return invalid("buffer ", i, " is of no known kind");
     }
     if (!is_size(entry.offset) || !is_size(entry.bytes) || entry.offset + entry.bytes > limit)
       return invalid("buffer ", i, " is [", entry.offset, ", +", entry.bytes, ") of ", limit, " bytes");
@@ -160,7 +167,7 @@ struct InstructionCheck {
     if (!is_size(operand.offset)) return fail("operand offset is out of range");
     for (int64_t dim : operand.dims) {
       if (dim < 0) return fail("operand with a negative dim");
-      if (dim == 0) return absl::OkStatus();  // nothing is touched
+      if (dim == 0) return absl::OkStatus(); // nothing is touched
     }
     for (size_t i = 0; i < operand.dims.size(); ++i) {
       int64_t reach;
@@ -178,8 +185,8 @@ struct InstructionCheck {
 } // namespace
 
 absl::Status validate(const Program &program) {
-  for (int64_t bytes : {program.arena_bytes, program.state_bytes, program.thread_scratch_bytes, program.peak_bytes, program.live_bytes_bound,
-                        static_cast<int64_t>(program.constants.size())})
+  for (int64_t bytes : {program.arena_bytes, program.state_bytes, program.thread_scratch_bytes, program.peak_bytes,
+                        program.live_bytes_bound, static_cast<int64_t>(program.constants.size())})
     if (!is_size(bytes)) return invalid("a size is out of range: ", bytes);
   if (absl::Status status = check_specs(program); !status.ok()) return status;
   if (absl::Status status = check_buffers(program); !status.ok()) return status;

@@ -23,38 +23,38 @@ inline constexpr uint32_t kProgramVersion = 1;
 inline constexpr int64_t kBufferAlignment = 64;
 
 enum class BufferKind : uint8_t {
-  kArena = 0,     // offset into the arena; not defined when a run starts
-  kInput = 1,     // the buffer bound as input `index`, from `offset` on
-  kOutput = 2,    // the buffer bound as output `index`, from `offset` on
-  kConstant = 3,  // offset into Program::constants; never written
-  kState = 4,     // offset into the executable's own bytes: zero when it is loaded, kept from run to run
+  kArena = 0,    // offset into the arena; not defined when a run starts
+  kInput = 1,    // the buffer bound as input `index`, from `offset` on
+  kOutput = 2,   // the buffer bound as output `index`, from `offset` on
+  kConstant = 3, // offset into Program::constants; never written
+  kState = 4,    // offset into the executable's own bytes: zero when it is loaded, kept from run to run
 };
 
 // One row of the buffers table. Several rows may overlap: a view, an in-place result, values whose lifetimes do not meet.
 struct BufferEntry {
   BufferKind kind = BufferKind::kArena;
-  int32_t index = -1;  // of the input or output; -1 for the other kinds
-  int64_t offset = 0;  // bytes; a multiple of kBufferAlignment, but for views into inputs and outputs
+  int32_t index = -1; // of the input or output; -1 for the other kinds
+  int64_t offset = 0; // bytes; a multiple of kBufferAlignment, but for views into inputs and outputs
   int64_t bytes = 0;
 };
 
 // Runs kernel(buffers, begin, end) over [0, count), split between threads at multiples of `grain` unless `serial`; then finish(0, 1)
 // on one thread, if there is one. Operands: inputs, then outputs; `partials` follows them in the array that the kernel sees.
 struct Launch {
-  int32_t kernel = -1;            // into Program::symbols
-  int32_t finish = -1;            // into Program::symbols, or -1
-  std::vector<int32_t> operands;  // into Program::buffers
-  int32_t partials = -1;          // into Program::buffers, or -1
+  int32_t kernel = -1;           // into Program::symbols
+  int32_t finish = -1;           // into Program::symbols, or -1
+  std::vector<int32_t> operands; // into Program::buffers
+  int32_t partials = -1;         // into Program::buffers, or -1
   int64_t count = 1;
-  int64_t grain = 1;  // the smallest range worth handing to another thread, in pieces
+  int64_t grain = 1; // the smallest range worth handing to another thread, in pieces
   bool serial = false;
-  int32_t location = -1;  // into Program::locations, or -1
+  int32_t location = -1; // into Program::locations, or -1
 };
 
 // A tensor as a library call sees it: strides in elements, as many as dims; a stride of 0 repeats.
 struct TensorRef {
-  int32_t buffer = -1;  // into Program::buffers
-  int64_t offset = 0;   // bytes from the buffer's start to element [0, ..., 0]
+  int32_t buffer = -1; // into Program::buffers
+  int64_t offset = 0;  // bytes from the buffer's start to element [0, ..., 0]
   DType dtype = DType::kFloat32;
   std::vector<int64_t> dims;
   std::vector<int64_t> strides;
@@ -67,10 +67,10 @@ using Config = std::vector<std::pair<std::string, ConfigValue>>;
 // Calls an entry of the backend's registry, resolved by name when the program is loaded. What operands and config mean is the
 // entry's own affair (backends/cpu/device/*.h).
 struct LibraryCall {
-  std::string entry;  // "onednn.matmul"
+  std::string entry; // "onednn.matmul"
   Config config;
-  std::vector<TensorRef> operands;  // inputs, then outputs, in the entry's order
-  int32_t inputs = 0;               // how many of them are inputs
+  std::vector<TensorRef> operands; // inputs, then outputs, in the entry's order
+  int32_t inputs = 0;              // how many of them are inputs
   // Memory that the call may use while it runs, into Program::buffers, or -1: what the entry needs beyond it, or all, the executable
   // takes from its allocator before the first instruction.
   int32_t scratch = -1;
@@ -79,7 +79,7 @@ struct LibraryCall {
 
 // Copies `bytes` bytes; the buffers are the same or do not overlap.
 struct Copy {
-  int32_t source = -1;  // into Program::buffers
+  int32_t source = -1; // into Program::buffers
   int32_t target = -1;
   int64_t bytes = 0;
   int32_t location = -1;
@@ -87,7 +87,7 @@ struct Copy {
 
 // Repeats the low `width` bytes of `pattern` over the first `bytes` bytes of the target; width 1, 2, 4 or 8 divides bytes.
 struct Fill {
-  int32_t target = -1;  // into Program::buffers
+  int32_t target = -1; // into Program::buffers
   uint64_t pattern = 0;
   int32_t width = 1;
   int64_t bytes = 0;
@@ -97,12 +97,12 @@ struct Fill {
 using Instruction = std::variant<Launch, LibraryCall, Copy, Fill>;
 
 struct InputSpec {
-  std::string name;  // of a parameter or an argument; may be empty
+  std::string name; // of a parameter or an argument; may be empty
   DType dtype = DType::kFloat32;
   std::vector<int64_t> dims;
   int64_t bytes = 0;
-  bool donatable = false;  // the caller gives the buffer up: the run may write it, and an output may be it
-  bool stable = false;     // seldom changes between runs (a weight)
+  bool donatable = false; // the caller gives the buffer up: the run may write it, and an output may be it
+  bool stable = false;    // seldom changes between runs (a weight)
 };
 
 // At most one of the three indices is set. With none the output has a buffer of its own, bound by the caller.
@@ -111,23 +111,23 @@ struct OutputSpec {
   DType dtype = DType::kFloat32;
   std::vector<int64_t> dims;
   int64_t bytes = 0;
-  int32_t donated_input = -1;  // written into this donatable input's buffer: bind that buffer
-  int32_t alias_input = -1;    // is this input, unchanged: bind that buffer; nothing is written
-  int32_t alias_output = -1;   // is this earlier output: bind that buffer
+  int32_t donated_input = -1; // written into this donatable input's buffer: bind that buffer
+  int32_t alias_input = -1;   // is this input, unchanged: bind that buffer; nothing is written
+  int32_t alias_output = -1;  // is this earlier output: bind that buffer
 };
 
 struct Program {
-  std::string target;  // the CPU and features that the kernels need, as the compiler names them; "" runs anywhere
+  std::string target; // the CPU and features that the kernels need, as the compiler names them; "" runs anywhere
   std::vector<InputSpec> inputs;
   std::vector<OutputSpec> outputs;
   std::vector<BufferEntry> buffers;
   std::vector<Instruction> instructions;
-  std::vector<std::string> symbols;    // kernels
-  std::vector<std::string> locations;  // "train.cpp:31", for errors
+  std::vector<std::string> symbols;   // kernels
+  std::vector<std::string> locations; // "train.cpp:31", for errors
   std::vector<std::byte> constants;
   int64_t arena_bytes = 0;
   int64_t state_bytes = 0;
-  int64_t thread_scratch_bytes = 0;  // the most that one launch asks for each thread
+  int64_t thread_scratch_bytes = 0; // the most that one launch asks for each thread
   // For the report: the planned peak of live bytes, arena and outputs, and the largest sum of live bytes at one instruction, which no
   // packing of the same order can beat.
   int64_t peak_bytes = 0;

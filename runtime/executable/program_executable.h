@@ -20,7 +20,7 @@ namespace weft::runtime {
 using KernelResolver = std::function<weft_kernel(std::string_view symbol)>;
 
 class ProgramExecutable : public Executable {
- public:
+public:
   // Resolves all names once. The constants move into a buffer of `memory`. `code` is kept while the executable lives: whoever owns the
   // machine code that the kernels point to (may be null). InvalidArgument for a program that does not validate, NotFound for a kernel
   // or a library entry that does not resolve, ResourceExhausted for the constants.
@@ -44,23 +44,23 @@ class ProgramExecutable : public Executable {
   // runtime::serialize() of the program as it was given to create().
   absl::StatusOr<std::string> serialize() const;
 
- private:
+private:
   struct Operand {
-    int32_t base;    // into the bases of a run: arena, constants, state, inputs, outputs
-    int64_t offset;  // bytes
+    int32_t base;   // into the bases of a run: arena, constants, state, inputs, outputs
+    int64_t offset; // bytes
   };
   enum class Op : uint8_t { kSerialLaunch, kParallelLaunch, kLibraryCall, kCopy, kFill };
   // An instruction with everything resolved.
   struct Step {
     Op op;
-    uint8_t width = 0;          // of a fill
-    int32_t first_operand = 0;  // into operands_
+    uint8_t width = 0;         // of a fill
+    int32_t first_operand = 0; // into operands_
     int32_t operands = 0;
     int32_t location = -1;
-    int32_t library_call = -1;  // into the library states
+    int32_t library_call = -1; // into the library states
     weft_kernel kernel = nullptr;
     weft_kernel finish = nullptr;
-    int64_t count = 0;  // pieces of a launch, bytes of a copy or fill
+    int64_t count = 0; // pieces of a launch, bytes of a copy or fill
     int64_t grain = 1;
     uint64_t pattern = 0;
   };
@@ -68,7 +68,7 @@ class ProgramExecutable : public Executable {
   // The library calls of the program for one number of threads.
   struct LibraryStates {
     std::vector<std::unique_ptr<LibraryCallState>> calls;
-    int64_t scratch_bytes = 0;  // the most that one call needs
+    int64_t scratch_bytes = 0; // the most that one call needs
   };
 
   ProgramExecutable() = default;
@@ -88,7 +88,7 @@ class ProgramExecutable : public Executable {
   bool serial_ = false;
   int64_t work_bytes_ = 0;
   std::mutex mutex_;
-  std::vector<std::pair<int, std::unique_ptr<LibraryStates>>> states_;  // by number of threads
+  std::vector<std::pair<int, std::unique_ptr<LibraryStates>>> states_; // by number of threads
 };
 
 } // namespace weft::runtime

@@ -20,7 +20,7 @@ constexpr size_t kMinString = 8;
 constexpr size_t kMinInput = 8 + 1 + 8 + 8 + 1 + 1;
 constexpr size_t kMinOutput = 8 + 1 + 8 + 8 + 3 * 4;
 constexpr size_t kBufferBytes = 1 + 4 + 8 + 8;
-constexpr size_t kMinInstruction = 1 + 2 * 4 + 8 + 4;  // a copy
+constexpr size_t kMinInstruction = 1 + 2 * 4 + 8 + 4; // a copy
 constexpr size_t kMinOperand = 4 + 8 + 1 + 8 + 8;
 constexpr size_t kMinConfig = 8 + 1 + 8;
 
@@ -99,15 +99,20 @@ bool read_bool(ByteReader &in) {
 
 ConfigValue read_config_value(ByteReader &in) {
   switch (in.scalar<uint8_t>()) {
-  case 0: return in.scalar<int64_t>();
-  case 1: return in.scalar<double>();
-  case 2: return in.string();
+  case 0:
+    return in.scalar<int64_t>();
+  case 1:
+    return in.scalar<double>();
+  case 2:
+    return in.string();
   case 3: {
     std::vector<int64_t> values;
     in.scalars<int64_t>(values);
     return values;
   }
-  default: in.fail(); return int64_t{0};
+  default:
+    in.fail();
+    return int64_t{0};
   }
 }
 
@@ -165,7 +170,9 @@ Instruction read_instruction(ByteReader &in) {
     fill.location = in.scalar<int32_t>();
     return fill;
   }
-  default: in.fail(); return Copy();
+  default:
+    in.fail();
+    return Copy();
   }
 }
 
@@ -201,7 +208,8 @@ void write_fields(ByteWriter &out, const Program &program) {
     out.scalar<uint64_t>(strings->size());
     for (const std::string &text : *strings) out.string(text);
   }
-  for (int64_t value : {program.arena_bytes, program.state_bytes, program.thread_scratch_bytes, program.peak_bytes, program.live_bytes_bound})
+  for (int64_t value :
+       {program.arena_bytes, program.state_bytes, program.thread_scratch_bytes, program.peak_bytes, program.live_bytes_bound})
     out.scalar(value);
   out.scalar<uint64_t>(program.instructions.size());
   for (const Instruction &instruction : program.instructions) std::visit(Writer{out}, instruction);
@@ -246,7 +254,8 @@ void read_fields(ByteReader &in, Program &program) {
     size_t count = in.count(kMinString);
     for (size_t i = 0; i < count && in.ok(); ++i) strings->push_back(in.string());
   }
-  for (int64_t *value : {&program.arena_bytes, &program.state_bytes, &program.thread_scratch_bytes, &program.peak_bytes, &program.live_bytes_bound})
+  for (int64_t *value :
+       {&program.arena_bytes, &program.state_bytes, &program.thread_scratch_bytes, &program.peak_bytes, &program.live_bytes_bound})
     *value = in.scalar<int64_t>();
   size_t instructions = in.count(kMinInstruction);
   for (size_t i = 0; i < instructions && in.ok(); ++i) program.instructions.push_back(read_instruction(in));
@@ -260,7 +269,7 @@ absl::StatusOr<std::string> serialize(const Program &program) {
   out.raw(kMagic, sizeof(kMagic));
   out.scalar(kProgramVersion);
   out.scalar<uint32_t>(0);
-  out.scalar<uint64_t>(0);  // size and checksum, filled in below
+  out.scalar<uint64_t>(0); // size and checksum, filled in below
   out.scalar<uint64_t>(0);
   write_fields(out, program);
   out.scalar<uint64_t>(program.constants.size());
@@ -286,7 +295,8 @@ absl::StatusOr<Program> deserialize(std::span<const std::byte> bytes) {
     return absl::FailedPreconditionError(absl::StrCat("Weft program of version ", version, "; this build reads version ", kProgramVersion));
   if (size != bytes.size())
     return absl::DataLossError(absl::StrCat("Weft program of ", size, " bytes is cut off or altered: there are ", bytes.size()));
-  if (zero != 0 || sum != checksum(bytes.subspan(kHeaderBytes))) return absl::DataLossError("Weft program is altered: its checksum differs");
+  if (zero != 0 || sum != checksum(bytes.subspan(kHeaderBytes)))
+    return absl::DataLossError("Weft program is altered: its checksum differs");
   Program program;
   read_fields(in, program);
   size_t constants = in.count(1);

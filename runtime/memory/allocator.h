@@ -8,17 +8,17 @@
 namespace weft::runtime {
 
 struct AllocatorStats {
-  int64_t live_bytes = 0;      // handed out and not yet freed
-  int64_t peak_bytes = 0;      // the most that live_bytes has been
-  int64_t reserved_bytes = 0;  // live_bytes and what is kept for reuse
-  int64_t allocations = 0;     // calls of allocate() that succeeded
-  int64_t frees = 0;           // calls of free() with a pointer that is not null
-  int64_t failures = 0;        // calls of allocate() that failed
+  int64_t live_bytes = 0;     // handed out and not yet freed
+  int64_t peak_bytes = 0;     // the most that live_bytes has been
+  int64_t reserved_bytes = 0; // live_bytes and what is kept for reuse
+  int64_t allocations = 0;    // calls of allocate() that succeeded
+  int64_t frees = 0;          // calls of free() with a pointer that is not null
+  int64_t failures = 0;       // calls of allocate() that failed
 };
 
 // Safe to call from several threads at once.
 class Allocator {
- public:
+public:
   virtual ~Allocator() = default;
   // At least `bytes` bytes (0 gives a pointer that may be freed and not be read), at a multiple of `alignment`, a power of 2. The
   // contents are undefined. ResourceExhausted when there is none left; Memory (memory.h) adds to the message who asked and who holds

@@ -15,7 +15,7 @@ class Memory;
 // Shared by all that refer to it (shared_ptr); the last one frees the memory. A buffer is `in flight` from the moment that a run which
 // reads or writes it is submitted until that run ends. A failed run poisons what it should have written.
 class Buffer {
- public:
+public:
   // Memory that somebody else owns: `owner` is kept while the buffer lives (may be null for memory that never goes).
   static std::shared_ptr<Buffer> borrow(void *data, int64_t bytes, std::shared_ptr<const void> owner);
   ~Buffer();
@@ -41,10 +41,11 @@ class Buffer {
   absl::Status error() const;
 
   // Called by those who submit work, in the order in which the work runs. A read does not replace the last write's error.
-  void begin_read(std::shared_ptr<const Event> event);
-  void begin_write(std::shared_ptr<const Event> event);
+  // Both return the write that came before, or null.
+  std::shared_ptr<const Event> begin_read(std::shared_ptr<const Event> event);
+  std::shared_ptr<const Event> begin_write(std::shared_ptr<const Event> event);
 
- private:
+private:
   friend class Memory;
   Buffer(void *data, int64_t bytes, const char *purpose) : data_(data), bytes_(bytes), purpose_(purpose) {}
   std::shared_ptr<const Event> last_write() const;
@@ -56,8 +57,8 @@ class Buffer {
   std::shared_ptr<const void> owner_;
 
   mutable std::mutex mutex_;
-  std::shared_ptr<const Event> write_;  // the last write; null when the contents were there from the start
-  std::shared_ptr<const Event> use_;    // the last read or write that the device's executor was given
+  std::shared_ptr<const Event> write_; // the last write; null when the contents were there from the start
+  std::shared_ptr<const Event> use_;   // the last read or write that the device's executor was given
 };
 
 } // namespace weft::runtime

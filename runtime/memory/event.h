@@ -10,23 +10,20 @@ namespace weft::runtime {
 
 // Completed once, waited for by any number of threads.
 class Event {
- public:
+public:
   Event() = default;
   Event(const Event &) = delete;
   Event &operator=(const Event &) = delete;
 
   bool done() const { return state_.load(std::memory_order_acquire) != 0; }
-  // Spins for a moment (kSpinMicroseconds), then sleeps. The status that the work ended with.
+  // Spins for a moment (core/spin.h), then sleeps. The status that the work ended with.
   absl::Status wait() const;
   // Once.
   void complete(absl::Status status);
 
- private:
+private:
   std::atomic<uint32_t> state_{0};
-  absl::Status status_;  // written before state_, read after it
+  absl::Status status_; // written before state_, read after it
 };
-
-// Long enough to bridge the gap between two submissions of a training loop, short enough not to burn a core that has other work.
-inline constexpr int64_t kSpinMicroseconds = 50;
 
 } // namespace weft::runtime

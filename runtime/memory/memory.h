@@ -23,7 +23,7 @@ struct MemoryHolder {
 
 // Every byte that Weft takes for tensors, arenas, scratch, constants and library scratch comes from a Memory.
 class Memory : public std::enable_shared_from_this<Memory> {
- public:
+public:
   static std::shared_ptr<Memory> create(std::shared_ptr<Allocator> allocator);
 
   // A buffer of `bytes` bytes (>= 0) at a multiple of kBufferAlignment, contents undefined. `purpose` is a string that lives for ever
@@ -34,7 +34,7 @@ class Memory : public std::enable_shared_from_this<Memory> {
   // Largest first.
   std::vector<MemoryHolder> holders() const;
 
- private:
+private:
   friend class Buffer;
   explicit Memory(std::shared_ptr<Allocator> allocator) : allocator_(std::move(allocator)) {}
   void release(void *data, int64_t bytes, const char *purpose);
@@ -42,7 +42,7 @@ class Memory : public std::enable_shared_from_this<Memory> {
 
   std::shared_ptr<Allocator> allocator_;
   mutable std::mutex mutex_;
-  std::vector<MemoryHolder> holders_;  // one row a purpose; there are about ten
+  std::vector<MemoryHolder> holders_; // one row a purpose; there are about ten
 };
 
 // "1.50 GiB", "640 B".

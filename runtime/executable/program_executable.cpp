@@ -1,0 +1,284 @@
+#include "runtime/executable/program_executable.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/memory/arena_pool.h"
+#include "runtime/memory/buffer.h"
+#include "runtime/memory/memory.h"
+#include "runtime/threading/parallel_for.h"
+
+namespace weft::runtime {
+namespace {
+
+// The bases that operands are relative to: these, then the inputs, then the outputs.
+constexpr int32_t kArenaBase = 0;
+constexpr int32_t kConstantBase = 1;
+constexpr int32_t kStateBase = 2;
+constexpr int32_t kFirstInputBase = 3;
+
+int64_t align(int64_t bytes) { return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment; }
+
+// One launch on the threads of the team.
+struct LaunchCall {
+  weft_kernel kernel;
+  void *const *buffers;
+  char *scratch;
+  int64_t scratch_stride;
+};
+
+int32_t run_range(void *data, int thread, int64_t begin, int64_t end) {
+  const LaunchCall &call = *static_cast<const LaunchCall *>(data);
+  weft_kernel_env env{sizeof(weft_kernel_env), static_cast<uint32_t>(thread), call.scratch + thread * call.scratch_stride};
+  return call.kernel(&env, call.buffers, nullptr, nullptr, begin, end);
+}
+
+void fill(char *target, uint64_t pattern, int width, int64_t bytes) {
+  if (width == 1) {
+    std::memset(target, static_cast<int>(pattern & 0xff), static_cast<size_t>(bytes));
+    return;
+  }
+  // Doubling what is written keeps each copy long. The first copy is one pattern.
+  std::memcpy(target, &pattern, static_cast<size_t>(std::min<int64_t>(width, bytes)));
+  for (int64_t done = width; done < bytes; done *= 2) std::memcpy(target + done, target, static_cast<size_t>(std::min(done, bytes - done)));
+}
+
+} // namespace
+
+// One block: the arena, then scratch. Launches and library calls follow each other, so they share the scratch.
+struct ProgramExecutable::Resources : RunResources {
+  std::shared_ptr<Buffer> block;
+  char *scratch = nullptr;
+  int64_t scratch_stride = 0;
+  const LibraryStates *libraries = nullptr;
+  std::vector<char *> bases;
+  std::vector<void *> pointers;
+};
+
+ProgramExecutable::~ProgramExecutable() = default;
+
+absl::StatusOr<std::shared_ptr<ProgramExecutable>> ProgramExecutable::create(Program program, const KernelResolver &kernels,
+                                                                             const LibraryResolver &libraries,
+                                                                             std::shared_ptr<Memory> memory,
+                                                                             std::shared_ptr<const void> code) {
+  if (absl::Status status = validate(program); !status.ok()) return status;
+  std::shared_ptr<ProgramExecutable> executable(new ProgramExecutable());
+  executable->program_ = std::move(program);
+  executable->code_ = std::move(code);
+  if (absl::Status status = executable->build(kernels, libraries); !status.ok()) return status;
+  std::vector<std::byte> &constants = executable->program_.constants;
+  if (!constants.empty()) {
+    absl::StatusOr<std::shared_ptr<Buffer>> buffer = memory->allocate(static_cast<int64_t>(constants.size()), "constants");
+    if (!buffer.ok()) return buffer.status();
+    std::memcpy((*buffer)->data(), constants.data(), constants.size());
+    executable->constants_ = *std::move(buffer);
+    std::vector<std::byte>().swap(constants);
+  }
+  if (int64_t bytes = executable->program_.state_bytes; bytes > 0) {
+    absl::StatusOr<std::shared_ptr<Buffer>> buffer = memory->allocate(bytes, "program state");
+    if (!buffer.ok()) return buffer.status();
+    std::memset((*buffer)->data(), 0, static_cast<size_t>(bytes));
+    executable->state_ = *std::move(buffer);
+  }
+  return executable;
+}
+
+void ProgramExecutable::add_operand(int32_t buffer, int64_t offset) {
+  const BufferEntry &entry = program_.buffers[buffer];
+  int32_t base = kArenaBase;
+  switch (entry.kind) {
+  case BufferKind::kArena:
+    base = kArenaBase;
+    break;
+  case BufferKind::kConstant:
+    base = kConstantBase;
+    break;
+  case BufferKind::kState:
+    base = kStateBase;
+    break;
+  case BufferKind::kInput:
+    base = kFirstInputBase + entry.index;
+    break;
+  case BufferKind::kOutput:
+    base = kFirstInputBase + static_cast<int32_t>(program_.inputs.size()) + entry.index;
+    break;
+  }
+  operands_.push_back({base, entry.offset + offset});
+}
+
+absl::Status ProgramExecutable::build(const KernelResolver &kernels, const LibraryResolver &libraries) {
+  std::vector<weft_kernel> resolved(program_.symbols.size());
+  for (size_t i = 0; i < resolved.size(); ++i) {
+    resolved[i] = kernels ? kernels(program_.symbols[i]) : nullptr;
+    if (resolved[i] == nullptr) return absl::NotFoundError(absl::StrCat("no kernel '", program_.symbols[i], "' beside the program"));
+  }
+  steps_.reserve(program_.instructions.size());
+  for (const Instruction &instruction : program_.instructions) {
+    Step step{};
+    step.first_operand = static_cast<int32_t>(operands_.size());
+    if (const Launch *launch = std::get_if<Launch>(&instruction)) {
+      step.op = launch->serial || launch->count <= launch->grain ? Op::kSerialLaunch : Op::kParallelLaunch;
+      step.kernel = resolved[launch->kernel];
+      step.finish = launch->finish == -1 ? nullptr : resolved[launch->finish];
+      step.count = launch->count;
+      step.grain = launch->grain;
+      step.location = launch->location;
+      for (int32_t operand : launch->operands) {
+        add_operand(operand);
+        work_bytes_ += program_.buffers[operand].bytes;
+      }
+      if (launch->partials != -1) add_operand(launch->partials);
+    } else if (const LibraryCall *call = std::get_if<LibraryCall>(&instruction)) {
+      const LibraryEntry *entry = libraries ? libraries(call->entry) : nullptr;
+      if (entry == nullptr) return absl::NotFoundError(absl::StrCat("no library entry '", call->entry, "' in this build"));
+      step.op = Op::kLibraryCall;
+      step.library_call = static_cast<int32_t>(library_calls_.size());
+      step.location = call->location;
+      library_calls_.emplace_back(entry, call);
+      for (const TensorRef &operand : call->operands) {
+        add_operand(operand.buffer, operand.offset);
+        work_bytes_ += program_.buffers[operand.buffer].bytes;
+      }
+      // The last operand, where there is one more than the entry has.
+      if (call->scratch != -1) add_operand(call->scratch);
+    } else if (const Copy *copy = std::get_if<Copy>(&instruction)) {
+      step.op = Op::kCopy;
+      step.count = copy->bytes;
+      step.location = copy->location;
+      add_operand(copy->source);
+      add_operand(copy->target);
+      work_bytes_ += 2 * copy->bytes;
+    } else {
+      const Fill &filling = std::get<Fill>(instruction);
+      step.op = Op::kFill;
+      step.count = filling.bytes;
+      step.pattern = filling.pattern;
+      step.width = static_cast<uint8_t>(filling.width);
+      step.location = filling.location;
+      add_operand(filling.target);
+      work_bytes_ += filling.bytes;
+    }
+    step.operands = static_cast<int32_t>(operands_.size()) - step.first_operand;
+    steps_.push_back(step);
+  }
+  serial_ = runtime::is_serial(program_);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<const ProgramExecutable::LibraryStates *> ProgramExecutable::library_states(int threads) {
+  std::lock_guard lock(mutex_);
+  for (const auto &[known, states] : states_)
+    if (known == threads) return states.get();
+  auto states = std::make_unique<LibraryStates>();
+  states->calls.reserve(library_calls_.size());
+  for (const auto &[entry, call] : library_calls_) {
+    absl::StatusOr<std::unique_ptr<LibraryCallState>> state = entry->init(*call, threads);
+    if (!state.ok()) {
+      std::string where = call->location == -1 ? "" : absl::StrCat(program_.locations[call->location], ": ");
+      return absl::Status(state.status().code(), absl::StrCat(where, call->entry, ": ", state.status().message()));
+    }
+    // A buffer that the plan holds ready covers its own size; what is left comes from the scratch of the run.
+    int64_t planned = call->scratch == -1 ? 0 : program_.buffers[call->scratch].bytes;
+    if ((*state)->scratch_bytes() > planned) states->scratch_bytes = std::max(states->scratch_bytes, (*state)->scratch_bytes());
+    states->calls.push_back(*std::move(state));
+  }
+  states_.emplace_back(threads, std::move(states));
+  return states_.back().second.get();
+}
+
+absl::StatusOr<std::unique_ptr<RunResources>> ProgramExecutable::acquire(const RunContext &context) {
+  auto resources = std::make_unique<Resources>();
+  int64_t library_scratch = 0;
+  if (!library_calls_.empty()) {
+    absl::StatusOr<const LibraryStates *> states = library_states(context.threads);
+    if (!states.ok()) return states.status();
+    resources->libraries = *states;
+    library_scratch = (*states)->scratch_bytes;
+  }
+  int64_t arena = align(program_.arena_bytes);
+  resources->scratch_stride = align(program_.thread_scratch_bytes);
+  int64_t total = arena + std::max(align(library_scratch), resources->scratch_stride * std::max(context.threads, 1));
+  resources->bases.resize(kFirstInputBase + program_.inputs.size() + program_.outputs.size());
+  resources->pointers.resize(operands_.size());
+  if (total > 0) {
+    absl::StatusOr<std::shared_ptr<Buffer>> block =
+        context.arenas != nullptr ? context.arenas->take(*context.memory, total) : context.memory->allocate(total, "arena");
+    if (!block.ok()) return block.status();
+    resources->block = *std::move(block);
+    resources->bases[kArenaBase] = static_cast<char *>(resources->block->data());
+    resources->scratch = resources->bases[kArenaBase] + arena;
+  }
+  resources->bases[kConstantBase] = constants_ ? static_cast<char *>(constants_->data()) : nullptr;
+  resources->bases[kStateBase] = state_ ? static_cast<char *>(state_->data()) : nullptr;
+  return resources;
+}
+
+absl::Status ProgramExecutable::run(const RunContext &context, RunResources &run_resources, std::span<Buffer *const> inputs,
+                                    std::span<Buffer *const> outputs) {
+  if (absl::Status status = check_bindings(*this, inputs, outputs); !status.ok()) return status;
+  Resources &resources = static_cast<Resources &>(run_resources);
+  char **bound = resources.bases.data() + kFirstInputBase;
+  for (Buffer *input : inputs) *bound++ = static_cast<char *>(input->data());
+  for (Buffer *output : outputs) *bound++ = static_cast<char *>(output->data());
+  for (size_t i = 0; i < operands_.size(); ++i) resources.pointers[i] = resources.bases[operands_[i].base] + operands_[i].offset;
+
+  for (const Step &step : steps_) {
+    void *const *buffers = resources.pointers.data() + step.first_operand;
+    switch (step.op) {
+    case Op::kSerialLaunch:
+    case Op::kParallelLaunch: {
+      LaunchCall call{step.kernel, buffers, resources.scratch, resources.scratch_stride};
+      int32_t code = 0;
+      if (step.op == Op::kParallelLaunch && context.threads > 1)
+        code = parallel_for(step.count, step.grain, context.threads, run_range, &call);
+      else if (step.count > 0) code = run_range(&call, 0, 0, step.count);
+      if (code == 0 && step.finish != nullptr) {
+        call.kernel = step.finish;
+        code = run_range(&call, 0, 0, 1);
+      }
+      if (code != 0) return failure(step, code);
+      break;
+    }
+    case Op::kLibraryCall: {
+      const LibraryCall &planned = *library_calls_[step.library_call].second;
+      LibraryCallState &state = *resources.libraries->calls[step.library_call];
+      void *scratch = resources.scratch;
+      if (planned.scratch != -1 && program_.buffers[planned.scratch].bytes >= state.scratch_bytes()) scratch = buffers[step.operands - 1];
+      if (absl::Status status = state.run({buffers, planned.operands.size()}, scratch); !status.ok()) return at(step, status);
+      break;
+    }
+    case Op::kCopy:
+      std::memmove(buffers[1], buffers[0], static_cast<size_t>(step.count));
+      break;
+    case Op::kFill:
+      fill(static_cast<char *>(buffers[0]), step.pattern, step.width, step.count);
+      break;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ProgramExecutable::at(const Step &step, const absl::Status &status) const {
+  if (step.location == -1) return status;
+  return absl::Status(status.code(), absl::StrCat(program_.locations[step.location], ": ", status.message()));
+}
+
+absl::Status ProgramExecutable::failure(const Step &step, int32_t code) const {
+  if (code == WEFT_KERNEL_INDEX_OUT_OF_RANGE)
+    return at(step, absl::OutOfRangeError("an index of gather or scatter lies outside the dimension that it indexes"));
+  return at(step, absl::InternalError(absl::StrCat("a kernel failed with code ", code)));
+}
+
+std::span<const std::byte> ProgramExecutable::constants() const {
+  if (!constants_) return {};
+  return {static_cast<const std::byte *>(constants_->data()), static_cast<size_t>(constants_->bytes())};
+}
+
+absl::StatusOr<std::string> ProgramExecutable::serialize() const {
+  Program whole = program_;
+  whole.constants.assign(constants().begin(), constants().end());
+  return runtime::serialize(whole);
+}
+
+} // namespace weft::runtime

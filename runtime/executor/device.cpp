@@ -1,0 +1,34 @@
+#include "runtime/executor/device.h"
+
+#include <cstdlib>
+
+#include "runtime/memory/caching_allocator.h"
+#include "runtime/memory/system_allocator.h"
+#include "runtime/threading/parallel_for.h"
+
+namespace weft::runtime {
+
+Device::Device(std::string_view name, std::shared_ptr<Allocator> allocator, int threads)
+    : name_(name), default_allocator_(allocator), executor_(Memory::create(std::move(allocator)), threads) {}
+
+void Device::set_allocator(std::shared_ptr<Allocator> allocator) {
+  executor_.set_memory(Memory::create(allocator ? std::move(allocator) : default_allocator_));
+}
+
+void Device::trim() {
+  executor_.trim();
+  if (auto *caching = dynamic_cast<CachingAllocator *>(default_allocator_.get())) caching->trim();
+}
+
+Device &cpu_device() {
+  // Never destroyed, since tensors with static storage may outlive any order of destruction. At exit the executor finishes what is under
+  // way and ends its thread, before the libraries that it calls are torn down.
+  static Device *const device = [] {
+    auto *made = new Device("cpu", std::make_shared<CachingAllocator>(std::make_shared<SystemAllocator>()), default_threads());
+    std::atexit([] { cpu_device().executor().stop(); });
+    return made;
+  }();
+  return *device;
+}
+
+} // namespace weft::runtime

@@ -1,0 +1,258 @@
+#include "runtime/executor/executor.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/core/spin.h"
+#include "runtime/memory/buffer.h"
+#include "runtime/memory/memory.h"
+#include "runtime/threading/parallel_for.h"
+
+namespace weft::runtime {
+namespace {
+
+std::vector<Buffer *> raw(const std::vector<std::shared_ptr<Buffer>> &buffers) {
+  std::vector<Buffer *> result(buffers.size());
+  for (size_t i = 0; i < buffers.size(); ++i) result[i] = buffers[i].get();
+  return result;
+}
+
+// Whether the run writes output i: an alias is only handed on.
+bool is_written(const OutputSpec &output) { return output.alias_input == -1 && output.alias_output == -1; }
+
+// Marks every buffer of a run with the run's end, and returns what the run depends on: the writes of its inputs that have failed or may
+// yet.
+std::vector<std::shared_ptr<const Event>> mark(const Executable &executable, const std::vector<std::shared_ptr<Buffer>> &inputs,
+                                               const std::vector<std::shared_ptr<Buffer>> &outputs,
+                                               const std::shared_ptr<const Event> &event) {
+  std::vector<std::shared_ptr<const Event>> dependencies;
+  std::span<const InputSpec> input_specs = executable.input_specs();
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    // The run may use a donated input's memory even where no output ends in it.
+    std::shared_ptr<const Event> before = input_specs[i].donatable ? inputs[i]->begin_write(event) : inputs[i]->begin_read(event);
+    if (before && before != event && !(before->done() && before->wait().ok())) dependencies.push_back(std::move(before));
+  }
+  std::span<const OutputSpec> output_specs = executable.output_specs();
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (is_written(output_specs[i])) outputs[i]->begin_write(event);
+  return dependencies;
+}
+
+bool is_quiet(const Executable &executable, const std::vector<std::shared_ptr<Buffer>> &inputs,
+              const std::vector<std::shared_ptr<Buffer>> &outputs) {
+  std::span<const InputSpec> input_specs = executable.input_specs();
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!(input_specs[i].donatable ? inputs[i]->is_idle() : inputs[i]->is_written())) return false;
+  return std::all_of(outputs.begin(), outputs.end(), [](const std::shared_ptr<Buffer> &output) { return output->is_idle(); });
+}
+
+absl::Status first_error(const std::vector<std::shared_ptr<Buffer>> &inputs) {
+  for (const std::shared_ptr<Buffer> &input : inputs)
+    if (absl::Status status = input->error(); !status.ok()) return status;
+  return absl::OkStatus();
+}
+
+} // namespace
+
+Executor::Executor(std::shared_ptr<Memory> memory, int threads) : memory_(std::move(memory)), threads_(std::max(threads, 1)) {
+  thread_ = std::thread([this] { loop(); });
+}
+
+Executor::~Executor() { stop(); }
+
+absl::Status Executor::bind_outputs(const Executable &executable, Memory &memory, const std::vector<std::shared_ptr<Buffer>> &inputs,
+                                    std::vector<std::shared_ptr<Buffer>> &outputs) const {
+  std::span<const OutputSpec> specs = executable.output_specs();
+  if (inputs.size() != executable.input_specs().size() || (!outputs.empty() && outputs.size() != specs.size()))
+    return absl::InvalidArgumentError(absl::StrCat("the program takes ", executable.input_specs().size(), " inputs and gives ",
+                                                   specs.size(), " outputs; there are ", inputs.size(), " and ", outputs.size(),
+                                                   " buffers"));
+  outputs.resize(specs.size());
+  for (size_t i = 0; i < specs.size(); ++i) {
+    if (outputs[i]) continue;
+    if (specs[i].donated_input != -1) outputs[i] = inputs[specs[i].donated_input];
+    else if (specs[i].alias_input != -1) outputs[i] = inputs[specs[i].alias_input];
+    else if (specs[i].alias_output != -1) outputs[i] = outputs[specs[i].alias_output];
+    else {
+      absl::StatusOr<std::shared_ptr<Buffer>> buffer = memory.allocate(specs[i].bytes, "output");
+      if (!buffer.ok()) return buffer.status();
+      outputs[i] = *std::move(buffer);
+    }
+  }
+  return check_bindings(executable, raw(inputs), raw(outputs));
+}
+
+absl::StatusOr<std::unique_ptr<RunResources>> Executor::acquire(Executable &executable, const RunContext &context,
+                                                                const std::vector<std::shared_ptr<Buffer>> &inputs,
+                                                                std::vector<std::shared_ptr<Buffer>> &outputs) {
+  for (int attempt = 0;; ++attempt) {
+    std::vector<std::shared_ptr<Buffer>> bound = outputs;
+    absl::Status status = bind_outputs(executable, *context.memory, inputs, bound);
+    if (status.ok()) {
+      absl::StatusOr<std::unique_ptr<RunResources>> resources = executable.acquire(context);
+      if (resources.ok()) {
+        outputs = std::move(bound);
+        return resources;
+      }
+      status = resources.status();
+    }
+    if (attempt > 0 || !absl::IsResourceExhausted(status)) return status;
+    // What is under way will give memory back, and so may the arena of a larger program.
+    bound.clear();
+    synchronize();
+    trim();
+  }
+}
+
+RunContext Executor::context(bool on_executor) {
+  RunContext context;
+  context.memory = memory();
+  context.threads = on_executor ? threads() : 1;
+  context.arenas = on_executor ? &arenas_ : nullptr;
+  return context;
+}
+
+absl::Status Executor::submit(std::shared_ptr<Executable> executable, std::vector<std::shared_ptr<Buffer>> inputs,
+                              std::vector<std::shared_ptr<Buffer>> &outputs) {
+  Item item;
+  bool small = executable->is_serial() && executable->work_bytes() <= kMaxInlineBytes;
+  if (small) {
+    item.context = context(false);
+    absl::StatusOr<std::unique_ptr<RunResources>> resources = acquire(*executable, item.context, inputs, outputs);
+    if (!resources.ok()) return resources.status();
+    item.resources = *std::move(resources);
+    if (is_quiet(*executable, inputs, outputs)) {
+      absl::Status status = first_error(inputs);
+      if (status.ok()) status = executable->run(item.context, *item.resources, raw(inputs), raw(outputs));
+      // Buffers that were never in flight stay without an event while all goes well.
+      bool marked = !status.ok();
+      for (const std::shared_ptr<Buffer> &output : outputs) marked = marked || !output->error().ok();
+      if (marked) {
+        auto event = std::make_shared<Event>();
+        event->complete(status);
+        mark(*executable, inputs, outputs, event);
+      }
+      inline_runs_.fetch_add(1, std::memory_order_relaxed);
+      return absl::OkStatus();
+    }
+  } else {
+    item.context = context(true);
+    absl::StatusOr<std::unique_ptr<RunResources>> resources = acquire(*executable, item.context, inputs, outputs);
+    if (!resources.ok()) return resources.status();
+    item.resources = *std::move(resources);
+  }
+  item.event = std::make_shared<Event>();
+  item.executable = std::move(executable);
+  item.inputs = std::move(inputs);
+  item.outputs = outputs;
+  std::unique_lock order(order_mutex_);
+  enqueue(std::move(item), std::move(order));
+  return absl::OkStatus();
+}
+
+std::shared_ptr<const Event> Executor::submit(std::function<absl::Status(const RunContext &context)> work) {
+  Item item;
+  item.context = context(true);
+  item.event = std::make_shared<Event>();
+  item.work = std::move(work);
+  std::shared_ptr<const Event> event = item.event;
+  std::unique_lock order(order_mutex_);
+  enqueue(std::move(item), std::move(order));
+  return event;
+}
+
+void Executor::enqueue(Item item, std::unique_lock<std::mutex> order) {
+  std::unique_lock lock(queue_mutex_);
+  room_.wait(lock, [this] { return in_flight_ < kMaxInFlight || stopped_; });
+  if (item.executable) item.dependencies = mark(*item.executable, item.inputs, item.outputs, item.event);
+  if (stopped_) {
+    // After the end of main(): nothing else runs, and `order` keeps other callers out.
+    lock.unlock();
+    run(std::move(item));
+    return;
+  }
+  ++in_flight_;
+  queue_.push_back(std::move(item));
+  lock.unlock();
+  arrivals_.fetch_add(1, std::memory_order_release);
+  arrivals_.notify_one();
+}
+
+void Executor::run(Item item) {
+  absl::Status status;
+  if (item.executable) {
+    // They came earlier in the queue, so they have ended. One that failed has lost what this run reads.
+    for (const std::shared_ptr<const Event> &write : item.dependencies)
+      if (status.ok()) status = write->wait();
+    if (status.ok()) status = item.executable->run(item.context, *item.resources, raw(item.inputs), raw(item.outputs));
+  } else {
+    status = item.work(item.context);
+  }
+  submitted_.fetch_add(1, std::memory_order_relaxed);
+  std::shared_ptr<Event> event = std::move(item.event);
+  // Before the event: who waits for it may count the memory.
+  item = Item();
+  event->complete(std::move(status));
+}
+
+void Executor::loop() {
+  pthread_setname_np(pthread_self(), "weft-executor");
+  while (true) {
+    uint32_t arrivals = arrivals_.load(std::memory_order_acquire);
+    std::unique_lock lock(queue_mutex_);
+    if (queue_.empty()) {
+      if (stopping_) {
+        stopped_ = true;
+        room_.notify_all();
+        return;
+      }
+      lock.unlock();
+      if (!spin_until([&] { return arrivals_.load(std::memory_order_acquire) != arrivals; }))
+        arrivals_.wait(arrivals, std::memory_order_acquire);
+      continue;
+    }
+    Item item = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    run(std::move(item));
+    lock.lock();
+    --in_flight_;
+    lock.unlock();
+    room_.notify_all();
+  }
+}
+
+void Executor::synchronize() {
+  submit([](const RunContext &) { return absl::OkStatus(); })->wait().IgnoreError();
+}
+
+void Executor::stop() {
+  {
+    std::lock_guard lock(queue_mutex_);
+    stopping_ = true;
+  }
+  arrivals_.fetch_add(1, std::memory_order_release);
+  arrivals_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Executor::set_threads(int threads) { threads_.store(std::max(threads, 1), std::memory_order_relaxed); }
+
+std::shared_ptr<Memory> Executor::memory() const {
+  std::lock_guard lock(settings_mutex_);
+  return memory_;
+}
+
+void Executor::set_memory(std::shared_ptr<Memory> memory) {
+  {
+    std::lock_guard lock(settings_mutex_);
+    memory_ = std::move(memory);
+  }
+  trim();
+}
+
+ExecutorStats Executor::stats() const { return {submitted_.load(std::memory_order_relaxed), inline_runs_.load(std::memory_order_relaxed)}; }
+
+} // namespace weft::runtime

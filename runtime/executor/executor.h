@@ -1,0 +1,107 @@
+// Runs a device's work, in the order in which it is submitted.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/executable/executable.h"
+#include "runtime/memory/arena_pool.h"
+#include "runtime/memory/event.h"
+
+namespace weft::runtime {
+
+// Submissions wait when this many are under way: each holds its inputs and outputs, and a loop that reads nothing would run out of memory.
+inline constexpr int64_t kMaxInFlight = 16;
+// A serial program that touches no more bytes than this runs on the caller's thread: it takes less time (some 20 us) than a caller that
+// reads the result would lose in two hand-overs; a larger one is worth the overlap with the caller.
+inline constexpr int64_t kMaxInlineBytes = 256 << 10;
+
+struct ExecutorStats {
+  int64_t submitted = 0;   // programs run by the executor's thread
+  int64_t inline_runs = 0; // programs run on their caller's thread
+};
+
+// One thread, the sole user of the thread team (parallel_for) and of vendor libraries. All functions may be called from any thread but the
+// executor's own.
+class Executor {
+public:
+  Executor(std::shared_ptr<Memory> memory, int threads);
+  // Finishes what is under way.
+  ~Executor();
+  Executor(const Executor &) = delete;
+  Executor &operator=(const Executor &) = delete;
+
+  // Runs the executable after all that was submitted before. `inputs` are as its specs say. In `outputs` null entries are filled: with a
+  // new buffer, or with the one that the output is tied to. A failure that is returned came before the first instruction: nothing has
+  // changed, a retry is legal. A later one poisons outputs and donated inputs: their wait() returns it. So does an input that an earlier
+  // run has poisoned. A small serial program runs on the caller's thread, when nothing is under way on its buffers.
+  absl::Status submit(std::shared_ptr<Executable> executable, std::vector<std::shared_ptr<Buffer>> inputs,
+                      std::vector<std::shared_ptr<Buffer>> &outputs);
+
+  // Runs any other work in order; the event holds its status. `context` is the executor's.
+  std::shared_ptr<const Event> submit(std::function<absl::Status(const RunContext &context)> work);
+
+  // Waits for all that was submitted before. Errors stay with the buffers that they poisoned.
+  void synchronize();
+  // Stops the thread after it has finished what is under way; later submissions run on their caller's thread, one at a time.
+  void stop();
+  // Gives the shared arena back.
+  void trim() { arenas_.trim(); }
+
+  int threads() const { return threads_.load(std::memory_order_relaxed); }
+  // For what is submitted from now on.
+  void set_threads(int threads);
+  std::shared_ptr<Memory> memory() const;
+  void set_memory(std::shared_ptr<Memory> memory);
+  ExecutorStats stats() const;
+
+private:
+  struct Item {
+    std::shared_ptr<Event> event;
+    std::shared_ptr<Executable> executable; // null: `work`
+    std::unique_ptr<RunResources> resources;
+    RunContext context;
+    std::vector<std::shared_ptr<Buffer>> inputs;
+    std::vector<std::shared_ptr<Buffer>> outputs;
+    std::vector<std::shared_ptr<const Event>> dependencies; // writes of inputs that were under way, or failed, at submission
+    std::function<absl::Status(const RunContext &)> work;
+  };
+
+  absl::Status bind_outputs(const Executable &executable, Memory &memory, const std::vector<std::shared_ptr<Buffer>> &inputs,
+                            std::vector<std::shared_ptr<Buffer>> &outputs) const;
+  absl::StatusOr<std::unique_ptr<RunResources>> acquire(Executable &executable, const RunContext &context,
+                                                        const std::vector<std::shared_ptr<Buffer>> &inputs,
+                                                        std::vector<std::shared_ptr<Buffer>> &outputs);
+  RunContext context(bool on_executor);
+  void enqueue(Item item, std::unique_lock<std::mutex> order);
+  void run(Item item);
+  void loop();
+
+  mutable std::mutex settings_mutex_;
+  std::shared_ptr<Memory> memory_;
+  std::atomic<int> threads_;
+  ArenaPool arenas_;
+
+  std::mutex order_mutex_; // held from marking the buffers of a submission to queueing it: the marks follow the order of the queue
+  std::mutex queue_mutex_;
+  std::condition_variable room_;
+  std::deque<Item> queue_;
+  int64_t in_flight_ = 0;
+  bool stopping_ = false;
+  bool stopped_ = false;
+  std::atomic<uint32_t> arrivals_{0}; // what the thread waits on
+  std::atomic<int64_t> submitted_{0}, inline_runs_{0};
+  std::thread thread_;
+};
+
+} // namespace weft::runtime

@@ -1,0 +1,310 @@
+#include "runtime/executor/executor.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/executable/program_executable.h"
+#include "runtime/executor/device.h"
+#include "runtime/memory/buffer.h"
+#include "runtime/memory/caching_allocator.h"
+#include "runtime/memory/limit_allocator.h"
+#include "runtime/memory/memory.h"
+#include "runtime/memory/system_allocator.h"
+#include "runtime/memory/tracing_allocator.h"
+
+namespace weft::runtime {
+namespace {
+
+using Buffers = std::vector<std::shared_ptr<Buffer>>;
+
+// y[i] = x[i] + 1, through the arena; a negative x[0] is an error.
+int32_t increment(const weft_kernel_env *, void *const *buffers, const int64_t *, const double *, int64_t begin, int64_t end) {
+  const int64_t *x = static_cast<const int64_t *>(buffers[0]);
+  for (int64_t i = begin; i < end; ++i) {
+    if (x[i] < 0) return WEFT_KERNEL_INDEX_OUT_OF_RANGE;
+    static_cast<int64_t *>(buffers[1])[i] = x[i] + 1;
+  }
+  return WEFT_KERNEL_OK;
+}
+
+// `parallel` programs go to the executor's thread, the others may run where they are called.
+std::shared_ptr<ProgramExecutable> incrementer(const std::shared_ptr<Memory> &memory, bool parallel, bool donates, int64_t size = 64) {
+  Program program;
+  int64_t bytes = size * 8;
+  program.inputs = {{"x", DType::kInt64, {size}, bytes, donates, false}};
+  program.outputs = {{"y", DType::kInt64, {size}, bytes, donates ? 0 : -1, -1, -1}};
+  program.buffers = {{BufferKind::kInput, 0, 0, bytes}, {BufferKind::kArena, -1, 0, bytes}, {BufferKind::kOutput, 0, 0, bytes}};
+  program.arena_bytes = bytes;
+  program.symbols = {"increment"};
+  program.locations = {"loop.cpp:9"};
+  program.instructions = {Launch{0, -1, {0, 1}, -1, size, 1, !parallel, 0}, Copy{1, 2, bytes, -1}};
+  return ProgramExecutable::create(program, [](std::string_view) { return increment; }, nullptr, memory).value();
+}
+
+std::shared_ptr<Buffer> filled(const std::shared_ptr<Memory> &memory, int64_t value, int64_t size = 64) {
+  std::shared_ptr<Buffer> buffer = memory->allocate(size * 8, "test").value();
+  for (int64_t i = 0; i < size; ++i) static_cast<int64_t *>(buffer->data())[i] = value;
+  return buffer;
+}
+
+int64_t last(const std::shared_ptr<Buffer> &buffer) { return static_cast<int64_t *>(buffer->data())[buffer->bytes() / 8 - 1]; }
+
+struct ExecutorTest : ::testing::Test {
+  std::shared_ptr<TracingAllocator> allocator = std::make_shared<TracingAllocator>(std::make_shared<SystemAllocator>());
+  std::shared_ptr<Memory> memory = Memory::create(allocator);
+  Executor executor{memory, 2};
+
+  // Holds the executor until the gate is opened.
+  std::atomic<bool> open{false};
+  std::shared_ptr<const Event> hold() {
+    return executor.submit([this](const RunContext &) {
+      while (!open) std::this_thread::yield();
+      return absl::OkStatus();
+    });
+  }
+  // Reads a value as a user would.
+  absl::StatusOr<int64_t> read(const std::shared_ptr<Buffer> &buffer) {
+    if (absl::Status status = buffer->wait(); !status.ok()) return status;
+    return last(buffer);
+  }
+};
+
+TEST_F(ExecutorTest, ChainsRunInOrderThroughOneArena) {
+  auto step = incrementer(memory, true, false);
+  std::shared_ptr<Buffer> x = filled(memory, 0);
+  for (int i = 0; i < 1000; ++i) {
+    Buffers outputs;
+    ASSERT_TRUE(executor.submit(step, {x}, outputs).ok());
+    x = outputs[0];
+  }
+  EXPECT_EQ(*read(x), 1000);
+  EXPECT_EQ(executor.stats().submitted, 1000);
+  executor.synchronize();
+  x.reset();
+  EXPECT_EQ(allocator->stats().live_bytes, 512); // the shared arena
+  // Bounded run-ahead: the queue's inputs and outputs, not a thousand of them.
+  EXPECT_LE(allocator->stats().peak_bytes, (kMaxInFlight + 4) * 512);
+  executor.trim();
+  EXPECT_EQ(allocator->stats().live_bytes, 0);
+}
+
+TEST_F(ExecutorTest, DonatedInputsBecomeOutputs) {
+  auto step = incrementer(memory, true, true);
+  std::shared_ptr<Buffer> x = filled(memory, 5);
+  int64_t before = allocator->stats().allocations;
+  for (int i = 0; i < 10; ++i) {
+    Buffers outputs;
+    ASSERT_TRUE(executor.submit(step, {x}, outputs).ok());
+    EXPECT_EQ(outputs[0], x);
+  }
+  EXPECT_EQ(*read(x), 15);
+  EXPECT_EQ(allocator->stats().allocations, before + 1); // the arena
+}
+
+TEST_F(ExecutorTest, SmallSerialProgramsRunOnTheCallersThread) {
+  auto step = incrementer(memory, false, false);
+  ASSERT_TRUE(step->is_serial());
+  Buffers outputs;
+  ASSERT_TRUE(executor.submit(step, {filled(memory, 1)}, outputs).ok());
+  EXPECT_TRUE(outputs[0]->is_idle());
+  EXPECT_EQ(last(outputs[0]), 2);
+  EXPECT_EQ(executor.stats().inline_runs, 1);
+  // Not when they depend on what is under way.
+  auto held = hold();
+  Buffers first, second;
+  ASSERT_TRUE(executor.submit(incrementer(memory, true, false), {outputs[0]}, first).ok());
+  ASSERT_TRUE(executor.submit(step, {first[0]}, second).ok());
+  EXPECT_FALSE(second[0]->is_written());
+  EXPECT_EQ(executor.stats().inline_runs, 1);
+  // A donated input that is still read waits too.
+  Buffers third;
+  ASSERT_TRUE(executor.submit(incrementer(memory, false, true), {outputs[0]}, third).ok());
+  EXPECT_FALSE(outputs[0]->is_written());
+  open = true;
+  EXPECT_EQ(*read(second[0]), 4);
+  EXPECT_EQ(*read(third[0]), 3);
+  // Large ones overlap with their caller.
+  Buffers large;
+  ASSERT_TRUE(executor.submit(incrementer(memory, false, false, 100000), {filled(memory, 1, 100000)}, large).ok());
+  EXPECT_EQ(*read(large[0]), 2);
+  EXPECT_EQ(executor.stats().inline_runs, 1);
+}
+
+TEST_F(ExecutorTest, FailuresPoisonWhatDependsOnThem) {
+  for (bool parallel : {true, false}) {
+    auto step = incrementer(memory, parallel, false);
+    auto donating = incrementer(memory, parallel, true);
+    std::shared_ptr<Buffer> bad = filled(memory, -1);
+    std::shared_ptr<Buffer> good = filled(memory, 1);
+    Buffers lost, after, fine;
+    ASSERT_TRUE(executor.submit(step, {bad}, lost).ok());
+    ASSERT_TRUE(executor.submit(step, {lost[0]}, after).ok());
+    ASSERT_TRUE(executor.submit(step, {good}, fine).ok());
+    absl::Status status = read(lost[0]).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange);
+    EXPECT_EQ(status.message().substr(0, 12), "loop.cpp:9: ");
+    EXPECT_EQ(read(after[0]).status(), status);
+    EXPECT_EQ(*read(fine[0]), 2);
+    EXPECT_EQ(*read(bad), -1); // an input that is only read stays
+    Buffers donated;
+    ASSERT_TRUE(executor.submit(donating, {bad}, donated).ok());
+    EXPECT_FALSE(read(bad).ok());
+    EXPECT_FALSE(read(donated[0]).ok());
+    // A whole write heals.
+    Buffers again = {donated[0]};
+    ASSERT_TRUE(executor.submit(step, {good}, again).ok());
+    EXPECT_EQ(*read(again[0]), 2);
+  }
+}
+
+TEST_F(ExecutorTest, APoisonedInputIsSeenEvenWhenItIsWrittenAgainLater) {
+  auto step = incrementer(memory, true, false);
+  auto held = hold();
+  std::shared_ptr<Buffer> bad = filled(memory, -1), good = filled(memory, 3);
+  Buffers lost, reader, writer;
+  ASSERT_TRUE(executor.submit(step, {bad}, lost).ok());
+  ASSERT_TRUE(executor.submit(step, {lost[0]}, reader).ok());
+  writer = {lost[0]};
+  ASSERT_TRUE(executor.submit(step, {good}, writer).ok());
+  open = true;
+  EXPECT_FALSE(read(reader[0]).ok());
+  EXPECT_EQ(*read(writer[0]), 4);
+}
+
+TEST_F(ExecutorTest, WrongBindingsAreReturnedAtOnce) {
+  auto step = incrementer(memory, true, false);
+  Buffers outputs;
+  EXPECT_EQ(executor.submit(step, {}, outputs).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(executor.submit(step, {filled(memory, 0, 3)}, outputs).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(outputs.empty());
+}
+
+// Fails at the nth allocation.
+struct FailingAllocator : SystemAllocator {
+  std::atomic<int> left{1 << 30};
+  absl::StatusOr<void *> allocate(int64_t bytes, int64_t alignment) override {
+    if (left.fetch_sub(1) <= 0) return absl::ResourceExhaustedError("none left for the test");
+    return SystemAllocator::allocate(bytes, alignment);
+  }
+};
+
+TEST(ExecutorFaults, EachAllocationInTurn) {
+  for (bool parallel : {true, false}) {
+    bool succeeded = false;
+    for (int n = 0; !succeeded; ++n) {
+      ASSERT_LT(n, 10);
+      auto allocator = std::make_shared<FailingAllocator>();
+      {
+        auto memory = Memory::create(allocator);
+        Executor executor(memory, 2);
+        auto step = incrementer(memory, parallel, false);
+        std::shared_ptr<Buffer> x = filled(memory, 1);
+        Buffers outputs;
+        allocator->left = n;
+        absl::Status status = executor.submit(step, {x}, outputs);
+        allocator->left = 1 << 30;
+        succeeded = status.ok();
+        if (!succeeded) {
+          EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+          EXPECT_NE(status.message().find("out of memory: "), absl::string_view::npos) << status;
+          EXPECT_TRUE(outputs.empty());
+          EXPECT_TRUE(x->is_idle());
+          EXPECT_EQ(last(x), 1);
+          ASSERT_TRUE(executor.submit(step, {x}, outputs).ok()); // a retry is legal
+        }
+        ASSERT_TRUE(outputs[0]->wait().ok());
+        EXPECT_EQ(last(outputs[0]), 2);
+      }
+      EXPECT_EQ(allocator->stats().live_bytes, 0);
+    }
+  }
+}
+
+TEST(ExecutorFaults, WaitsForMemoryThatIsUnderWay) {
+  // Room for four buffers of 512 bytes: input, output, arena and one more.
+  auto memory = Memory::create(std::make_shared<LimitAllocator>(std::make_shared<SystemAllocator>(), 4 * 512));
+  Executor executor(memory, 2);
+  auto step = incrementer(memory, true, false);
+  std::shared_ptr<Buffer> x = filled(memory, 0);
+  for (int i = 0; i < 100; ++i) {
+    Buffers outputs;
+    absl::Status status = executor.submit(step, {x}, outputs);
+    ASSERT_TRUE(status.ok()) << i << ": " << status;
+    x = outputs[0];
+  }
+  ASSERT_TRUE(x->wait().ok());
+  EXPECT_EQ(last(x), 100);
+}
+
+TEST_F(ExecutorTest, EightThreadsAtOnce) {
+  auto parallel = incrementer(memory, true, false), serial = incrementer(memory, false, false), donating = incrementer(memory, true, true);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t)
+    threads.emplace_back([&, t] {
+      std::shared_ptr<Buffer> x = filled(memory, t);
+      for (int i = 0; i < 200; ++i) {
+        Buffers outputs;
+        auto &step = i % 3 == 0 ? parallel : (i % 3 == 1 ? serial : donating);
+        absl::Status status = executor.submit(step, {x}, outputs);
+        EXPECT_TRUE(status.ok()) << status;
+        x = outputs[0];
+      }
+      EXPECT_TRUE(x->wait().ok());
+      EXPECT_EQ(last(x), t + 200);
+    });
+  for (std::thread &thread : threads) thread.join();
+}
+
+TEST_F(ExecutorTest, WorksAfterItWasStopped) {
+  auto step = incrementer(memory, true, false);
+  Buffers first, second;
+  ASSERT_TRUE(executor.submit(step, {filled(memory, 1)}, first).ok());
+  executor.stop();
+  ASSERT_TRUE(executor.submit(step, {first[0]}, second).ok());
+  EXPECT_EQ(*read(second[0]), 3);
+  executor.synchronize();
+}
+
+TEST_F(ExecutorTest, AliasedOutputsAreTheBuffersThemselves) {
+  Program program;
+  program.inputs = {{"x", DType::kInt64, {64}, 512, false, false}};
+  program.outputs = {{"a", DType::kInt64, {64}, 512, -1, 0, -1},
+                     {"b", DType::kInt64, {64}, 512, -1, -1, -1},
+                     {"c", DType::kInt64, {8, 8}, 512, -1, -1, 1}};
+  program.buffers = {{BufferKind::kInput, 0, 0, 512}, {BufferKind::kOutput, 1, 0, 512}};
+  program.instructions = {Copy{0, 1, 512, -1}};
+  auto copy = ProgramExecutable::create(program, nullptr, nullptr, memory).value();
+  std::shared_ptr<Buffer> x = filled(memory, 9);
+  Buffers outputs;
+  ASSERT_TRUE(executor.submit(copy, {x}, outputs).ok());
+  EXPECT_EQ(outputs[0], x);
+  EXPECT_EQ(outputs[2], outputs[1]);
+  EXPECT_EQ(*read(outputs[2]), 9);
+}
+
+TEST(Device, TheUsersAllocatorSeesEveryByte) {
+  Device &device = cpu_device();
+  auto tracing = std::make_shared<TracingAllocator>(std::make_shared<SystemAllocator>());
+  device.set_allocator(tracing);
+  {
+    auto step = incrementer(device.memory(), true, false);
+    std::shared_ptr<Buffer> x = filled(device.memory(), 1);
+    Buffers outputs;
+    ASSERT_TRUE(device.executor().submit(step, {x}, outputs).ok());
+    ASSERT_TRUE(outputs[0]->wait().ok());
+    EXPECT_EQ(last(outputs[0]), 2);
+    device.executor().synchronize();
+    EXPECT_EQ(tracing->stats().live_bytes, 3 * 512); // input, output, arena
+  }
+  device.set_allocator(nullptr);
+  EXPECT_EQ(tracing->stats().live_bytes, 0);
+  EXPECT_EQ(device.executor().threads() >= 1, true);
+}
+
+} // namespace
+} // namespace weft::runtime

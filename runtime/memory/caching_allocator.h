@@ -1,0 +1,60 @@
+// Keeps freed blocks for reuse.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "runtime/memory/counters.h"
+
+namespace weft::runtime {
+
+struct CachingAllocatorOptions {
+  // The most bytes kept unused. A training loop frees and takes the same sizes over and over: what one step frees covers the next, and
+  // beyond a GiB the cost of a system call is small against that of the work on such blocks.
+  int64_t max_cached_bytes = int64_t{1} << 30;
+};
+
+// Sizes are rounded up to classes: multiples of 64 bytes up to 512, then eight classes to each power of two (at most 1/8 is lost), and
+// whole pages of 64 KiB from 1 MiB on. A freed block waits in the list of its class; the least recently freed go first when the
+// bound is passed, and all go when the upstream allocator has no memory left.
+class CachingAllocator : public Allocator {
+public:
+  explicit CachingAllocator(std::shared_ptr<Allocator> upstream, CachingAllocatorOptions options = {});
+  // Every block must have been freed.
+  ~CachingAllocator() override;
+
+  absl::StatusOr<void *> allocate(int64_t bytes, int64_t alignment) override;
+  void free(void *pointer, int64_t bytes) override;
+  // live_bytes counts what was asked for; reserved_bytes what upstream gave.
+  AllocatorStats stats() const override;
+
+  // Gives unused blocks back, the least recently freed first, until at most `keep_bytes` are kept.
+  void trim(int64_t keep_bytes = 0);
+  int64_t cached_bytes() const;
+  // The bytes of the block that a request of `bytes` gets.
+  static int64_t class_bytes(int64_t bytes);
+
+private:
+  struct Block {
+    void *pointer;
+    int64_t bytes;
+  };
+  using Blocks = std::list<Block>;
+  void trim_locked(int64_t keep_bytes);
+
+  std::shared_ptr<Allocator> upstream_;
+  CachingAllocatorOptions options_;
+  AllocationCounters counters_;
+  mutable std::mutex mutex_;
+  Blocks unused_;                                                      // least recently freed first
+  std::unordered_map<int64_t, std::deque<Blocks::iterator>> by_class_; // in the same order
+  std::unordered_map<void *, int64_t> over_aligned_;                   // blocks of rare alignments are not kept
+  int64_t cached_bytes_ = 0;
+  int64_t reserved_bytes_ = 0;
+};
+
+} // namespace weft::runtime

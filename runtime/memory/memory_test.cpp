@@ -1,0 +1,226 @@
+#include "runtime/memory/memory.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/memory/arena_pool.h"
+#include "runtime/memory/buffer.h"
+#include "runtime/memory/caching_allocator.h"
+#include "runtime/memory/limit_allocator.h"
+#include "runtime/memory/system_allocator.h"
+#include "runtime/memory/tracing_allocator.h"
+
+namespace weft::runtime {
+namespace {
+
+TEST(SystemAllocator, AlignsAndCounts) {
+  SystemAllocator allocator;
+  for (int64_t alignment : {1, 64, 4096})
+    for (int64_t bytes : {0, 1, 100, 5 << 20}) {
+      void *pointer = allocator.allocate(bytes, alignment).value();
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(pointer) % static_cast<uintptr_t>(alignment), 0u);
+      std::memset(pointer, 1, static_cast<size_t>(bytes));
+      EXPECT_EQ(allocator.stats().live_bytes, bytes);
+      allocator.free(pointer, bytes);
+    }
+  allocator.free(nullptr, 10);
+  EXPECT_EQ(allocator.stats().live_bytes, 0);
+  EXPECT_EQ(allocator.stats().peak_bytes, 5 << 20);
+  EXPECT_EQ(allocator.stats().allocations, 12);
+  EXPECT_EQ(allocator.allocate(1, 3).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(allocator.allocate(int64_t{1} << 60, 64).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(allocator.stats().failures, 1);
+}
+
+TEST(CachingAllocator, ClassesWasteAtMostAnEighth) {
+  EXPECT_EQ(CachingAllocator::class_bytes(0), 64);
+  EXPECT_EQ(CachingAllocator::class_bytes(65), 128);
+  EXPECT_EQ(CachingAllocator::class_bytes(513), 576);
+  for (int64_t bytes = 513; bytes < (int64_t{1} << 24); bytes = bytes * 9 / 8 + 13) {
+    int64_t block = CachingAllocator::class_bytes(bytes);
+    EXPECT_GE(block, bytes);
+    EXPECT_LE(block - bytes, bytes / 8 + 64);
+    EXPECT_EQ(CachingAllocator::class_bytes(block), block);
+  }
+}
+
+TEST(CachingAllocator, ReusesTrimsAndStaysInItsBound) {
+  auto system = std::make_shared<SystemAllocator>();
+  {
+    CachingAllocator cache(system, {.max_cached_bytes = 4096});
+    void *first = cache.allocate(1000, 64).value();
+    cache.free(first, 1000);
+    EXPECT_EQ(cache.cached_bytes(), 1024);
+    EXPECT_EQ(cache.allocate(1010, 64).value(), first);
+    EXPECT_EQ(cache.stats().live_bytes, 1010);
+    EXPECT_EQ(cache.stats().reserved_bytes, 1024);
+    EXPECT_EQ(system->stats().allocations, 1);
+    cache.free(first, 1010);
+    std::vector<void *> blocks;
+    for (int i = 0; i < 10; ++i) blocks.push_back(cache.allocate(1024, 64).value());
+    for (void *block : blocks) cache.free(block, 1024);
+    EXPECT_LE(cache.cached_bytes(), 4096);
+    EXPECT_EQ(system->stats().live_bytes, cache.cached_bytes());
+    void *page = cache.allocate(100, 4096).value();
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(page) % 4096, 0u);
+    cache.free(page, 100);
+    cache.trim();
+    EXPECT_EQ(system->stats().live_bytes, 0);
+    EXPECT_EQ(cache.stats().reserved_bytes, 0);
+    cache.free(cache.allocate(10, 64).value(), 10);
+  }
+  EXPECT_EQ(system->stats().live_bytes, 0);
+}
+
+TEST(CachingAllocator, GivesItsBlocksBackBeforeItFails) {
+  auto limit = std::make_shared<LimitAllocator>(std::make_shared<SystemAllocator>(), 10000);
+  CachingAllocator cache(limit);
+  cache.free(cache.allocate(8192, 64).value(), 8192);
+  absl::StatusOr<void *> other = cache.allocate(4096, 64);
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_EQ(cache.allocate(8192, 64).status().code(), absl::StatusCode::kResourceExhausted);
+  cache.free(*other, 4096);
+}
+
+TEST(CachingAllocator, ManyThreads) {
+  auto system = std::make_shared<SystemAllocator>();
+  CachingAllocator cache(system, {.max_cached_bytes = 1 << 16});
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t)
+    threads.emplace_back([&cache, t] {
+      std::mt19937 random(static_cast<unsigned>(t));
+      std::vector<std::pair<uint8_t *, int64_t>> live;
+      for (int i = 0; i < 2000; ++i) {
+        if (live.size() < 20 && random() % 2 == 0) {
+          int64_t bytes = random() % 5000 + 1;
+          auto *pointer = static_cast<uint8_t *>(cache.allocate(bytes, 64).value());
+          std::memset(pointer, t, static_cast<size_t>(bytes));
+          live.emplace_back(pointer, bytes);
+        } else if (!live.empty()) {
+          auto [pointer, bytes] = live.back();
+          live.pop_back();
+          EXPECT_EQ(pointer[0], t);
+          EXPECT_EQ(pointer[bytes - 1], t);
+          cache.free(pointer, bytes);
+        }
+      }
+      for (auto [pointer, bytes] : live) cache.free(pointer, bytes);
+    });
+  for (std::thread &thread : threads) thread.join();
+  EXPECT_EQ(cache.stats().live_bytes, 0);
+  cache.trim();
+  EXPECT_EQ(system->stats().live_bytes, 0);
+}
+
+TEST(LimitAllocator, RefusesWhatIsTooMuchAndRecovers) {
+  LimitAllocator limit(std::make_shared<SystemAllocator>(), 1000);
+  void *first = limit.allocate(600, 64).value();
+  absl::Status refused = limit.allocate(401, 64).status();
+  EXPECT_EQ(refused.message(), "the limit of 1000 B leaves 400 B");
+  void *second = limit.allocate(400, 64).value();
+  limit.free(first, 600);
+  limit.free(second, 400);
+  EXPECT_EQ(limit.stats().live_bytes, 0);
+  EXPECT_EQ(limit.stats().failures, 1);
+}
+
+TEST(TracingAllocator, ShowsEachEvent) {
+  std::vector<AllocationTrace> traces;
+  TracingAllocator tracing(std::make_shared<LimitAllocator>(std::make_shared<SystemAllocator>(), 100),
+                           [&](const AllocationTrace &trace) { traces.push_back(trace); });
+  void *pointer = tracing.allocate(60, 64).value();
+  EXPECT_FALSE(tracing.allocate(60, 64).ok());
+  tracing.free(pointer, 60);
+  ASSERT_EQ(traces.size(), 3u);
+  EXPECT_EQ(traces[0].pointer, pointer);
+  EXPECT_EQ(traces[1].kind, AllocationTrace::Kind::kFailure);
+  EXPECT_EQ(traces[2].kind, AllocationTrace::Kind::kFree);
+  EXPECT_EQ(traces[2].bytes, 60);
+}
+
+TEST(Memory, OutOfMemoryNamesRequesterSizesAndHolders) {
+  auto memory = Memory::create(std::make_shared<LimitAllocator>(std::make_shared<SystemAllocator>(), 10 << 20));
+  auto weights = memory->allocate(6 << 20, "parameter").value();
+  auto bias = memory->allocate(1 << 20, "parameter").value();
+  auto arena = memory->allocate(2 << 20, "arena").value();
+  absl::Status status = memory->allocate(3 << 20, "output").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(status.message(),
+            "out of memory: output asked for 3.00 MiB; in use 9.00 MiB, by parameter 7.00 MiB in 2 buffers, arena 2.00 MiB "
+            "in 1 buffer (the limit of 10.00 MiB leaves 1.00 MiB)");
+  weights.reset();
+  EXPECT_TRUE(memory->allocate(3 << 20, "output").ok()); // the program goes on
+  EXPECT_EQ(memory->holders()[0].purpose, std::string("arena"));
+}
+
+TEST(Memory, BadAllocatorsAreCaught) {
+  struct Misaligned : SystemAllocator {
+    absl::StatusOr<void *> allocate(int64_t bytes, int64_t alignment) override {
+      return static_cast<char *>(SystemAllocator::allocate(bytes + 8, alignment).value()) + 8;
+    }
+    void free(void *pointer, int64_t bytes) override { SystemAllocator::free(static_cast<char *>(pointer) - 8, bytes + 8); }
+  };
+  EXPECT_EQ(Memory::create(std::make_shared<Misaligned>())->allocate(100, "test").status().code(), absl::StatusCode::kInternal);
+}
+
+TEST(Buffer, BorrowsKeepTheirOwner) {
+  auto owner = std::make_shared<int>(7);
+  auto buffer = Buffer::borrow(owner.get(), 4, owner);
+  EXPECT_EQ(owner.use_count(), 2);
+  buffer.reset();
+  EXPECT_EQ(owner.use_count(), 1);
+}
+
+TEST(Buffer, WaitsForWritesAndKeepsErrors) {
+  int value = 0;
+  auto buffer = Buffer::borrow(&value, 4, nullptr);
+  EXPECT_TRUE(buffer->is_idle());
+  auto write = std::make_shared<Event>();
+  auto read = std::make_shared<Event>();
+  EXPECT_EQ(buffer->begin_write(write), nullptr);
+  EXPECT_EQ(buffer->begin_read(read), write);
+  EXPECT_FALSE(buffer->is_written());
+  std::thread writer([&] {
+    value = 5;
+    write->complete(absl::InternalError("lost"));
+  });
+  EXPECT_EQ(buffer->wait().message(), "lost");
+  EXPECT_EQ(value, 5);
+  writer.join();
+  EXPECT_FALSE(buffer->is_idle());
+  EXPECT_TRUE(buffer->is_written());
+  read->complete(absl::OkStatus());
+  EXPECT_EQ(buffer->wait_idle().message(), "lost");
+  EXPECT_EQ(buffer->error().message(), "lost");
+}
+
+TEST(ArenaPool, GrowsAndKeepsWhatIsInUse) {
+  auto system = std::make_shared<SystemAllocator>();
+  auto memory = Memory::create(system);
+  ArenaPool pool;
+  auto small = pool.take(*memory, 1000).value();
+  EXPECT_EQ(pool.take(*memory, 500).value(), small);
+  auto large = pool.take(*memory, 5000).value();
+  EXPECT_EQ(system->stats().live_bytes, 6000);
+  small.reset();
+  EXPECT_EQ(system->stats().live_bytes, 5000);
+  pool.trim();
+  large.reset();
+  EXPECT_EQ(system->stats().live_bytes, 0);
+}
+
+TEST(FormatBytes, PicksTheUnit) {
+  EXPECT_EQ(format_bytes(0), "0 B");
+  EXPECT_EQ(format_bytes(1023), "1023 B");
+  EXPECT_EQ(format_bytes(1536), "1.50 KiB");
+  EXPECT_EQ(format_bytes(int64_t{3} << 30), "3.00 GiB");
+}
+
+} // namespace
+} // namespace weft::runtime
