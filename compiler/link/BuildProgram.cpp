@@ -1,0 +1,334 @@
+#include "compiler/link/BuildProgram.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "compiler/plan/Extract.h"
+#include "dialects/weft/ir/HostTensor.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace weft::compiler {
+namespace {
+
+int64_t bytesOf(mlir::Value buffer) { return mlir::cast<plan::BufferType>(buffer.getType()).getBytes(); }
+
+// "file:line" of the innermost file in a location; empty for none.
+std::string locationOf(mlir::Location location) {
+  std::string text;
+  location->walk([&](mlir::Location inner) {
+    auto file = mlir::dyn_cast<mlir::FileLineColLoc>(inner);
+    if (!file) return mlir::WalkResult::advance();
+    text = (file.getFilename().getValue() + ":" + llvm::Twine(file.getLine())).str();
+    return mlir::WalkResult::interrupt();
+  });
+  return text;
+}
+
+absl::Status invalid(mlir::Operation *op, llvm::StringRef what) {
+  return absl::InvalidArgumentError((op->getName().getStringRef() + ": " + what).str());
+}
+
+class Builder {
+public:
+  Builder(plan::ProgramOp source, llvm::StringRef target, const PlanReport &report) : source_(source), kernels_(source->getParentOp()) {
+    program_.target = target.str();
+    program_.arena_bytes = report.arenaBytes;
+    // Outputs are acquired before the first instruction, so that they count from there on.
+    program_.peak_bytes = report.arenaBytes + report.outputBytes;
+    program_.live_bytes_bound = report.liveBound + report.outputBytes;
+  }
+
+  absl::StatusOr<runtime::Program> build() {
+    addInputs();
+    for (mlir::Operation &op : source_.getBody().front()) {
+      absl::Status status = llvm::TypeSwitch<mlir::Operation *, absl::Status>(&op)
+                                .Case<plan::LaunchOp, plan::LibraryCallOp, plan::CopyOp, plan::FillOp, plan::ReturnOp, plan::ArenaOp>(
+                                    [&](auto concrete) { return add(concrete); })
+                                .Case<plan::ViewOp, plan::ConstantOp, plan::OutputOp>([](auto) { return absl::OkStatus(); })
+                                .Default([](mlir::Operation *other) { return invalid(other, "is no part of a packed program"); });
+      if (!status.ok()) return status;
+    }
+    if (absl::Status status = bindOutputs(); !status.ok()) return status;
+    if (absl::Status status = runtime::validate(program_); !status.ok()) return status;
+    return std::move(program_);
+  }
+
+private:
+  static std::string nameOf(mlir::Attribute name) { return name ? mlir::cast<mlir::StringAttr>(name).str() : std::string(); }
+
+  void addInputs() {
+    for (unsigned i = 0; i < source_.getNumArguments(); ++i) {
+      auto type = mlir::cast<mlir::RankedTensorType>(mlir::cast<mlir::TypeAttr>(source_.getArgAttr(i, plan::kTypeAttr)).getValue());
+      runtime::InputSpec spec;
+      spec.name = nameOf(source_.getArgAttr(i, plan::kParameterAttr));
+      if (spec.name.empty()) spec.name = nameOf(source_.getArgAttr(i, plan::kNameAttr));
+      spec.dtype = ir::dtypeOf(type.getElementType());
+      spec.dims.assign(type.getShape().begin(), type.getShape().end());
+      spec.bytes = bytesOf(source_.getArgument(i));
+      spec.donatable = bool(source_.getArgAttr(i, plan::kDonatableAttr));
+      spec.stable = source_.getArgAttr(i, plan::kStableAttr) || source_.getArgAttr(i, plan::kParameterAttr);
+      program_.inputs.push_back(std::move(spec));
+    }
+  }
+
+  int32_t location(mlir::Operation *op) {
+    std::string text = locationOf(op->getLoc());
+    if (text.empty()) return -1;
+    auto [it, inserted] = locations_.try_emplace(text, int32_t(program_.locations.size()));
+    if (inserted) program_.locations.push_back(text);
+    return it->second;
+  }
+
+  int32_t symbol(llvm::StringRef name) {
+    auto [it, inserted] = symbols_.try_emplace(name, int32_t(program_.symbols.size()));
+    if (inserted) program_.symbols.push_back(name.str());
+    return it->second;
+  }
+
+  // The row of a buffer; outputs get their index when the return is seen.
+  int32_t buffer(mlir::Value value) {
+    auto [it, inserted] = buffers_.try_emplace(value, int32_t(program_.buffers.size()));
+    if (!inserted) return it->second;
+    int64_t offset;
+    mlir::Value root = plan::viewRoot(value, offset);
+    runtime::BufferEntry entry;
+    entry.bytes = bytesOf(value);
+    entry.offset = offset;
+    if (auto argument = mlir::dyn_cast<mlir::BlockArgument>(root)) {
+      entry.kind = runtime::BufferKind::kInput;
+      entry.index = int32_t(argument.getArgNumber());
+    } else if (auto constant = root.getDefiningOp<plan::ConstantOp>()) {
+      entry.kind = runtime::BufferKind::kConstant;
+      entry.offset += constantOffset(constant);
+    } else if (root.getDefiningOp<plan::OutputOp>()) {
+      entry.kind = runtime::BufferKind::kOutput;
+      outputRows_[root].push_back(it->second);
+    }
+    program_.buffers.push_back(entry);
+    return it->second;
+  }
+
+  int64_t constantOffset(plan::ConstantOp constant) {
+    auto [it, inserted] = constants_.try_emplace(constant.getValue(), int64_t(program_.constants.size()));
+    if (inserted) {
+      ir::HostTensor tensor = ir::HostTensor::from(constant.getValue());
+      program_.constants.insert(program_.constants.end(), tensor.bytes.begin(), tensor.bytes.end());
+      program_.constants.resize(size_t(llvm::alignTo(program_.constants.size(), runtime::kBufferAlignment)));
+    }
+    return it->second;
+  }
+
+  absl::Status add(plan::ArenaOp arena) {
+    program_.arena_bytes = bytesOf(arena);
+    return absl::OkStatus();
+  }
+
+  absl::Status add(plan::LaunchOp op) {
+    auto kernel = kernels_.lookup<plan::KernelOp>(op.getKernel());
+    if (!kernel || !kernel.getSymbol()) return invalid(op, ("the kernel @" + op.getKernel() + " has not been compiled").str());
+    if (kernel.getPartials() > 0 && !op.getPartials()) return invalid(op, "has no buffer for partial results; run plan-launches");
+    runtime::Launch launch;
+    launch.kernel = symbol(*kernel.getSymbol());
+    if (kernel.getFinish()) launch.finish = symbol(*kernel.getFinish());
+    for (mlir::Value value : op.getInputs()) launch.operands.push_back(buffer(value));
+    for (mlir::Value value : op.getOutputs()) launch.operands.push_back(buffer(value));
+    if (op.getPartials()) launch.partials = buffer(op.getPartials());
+    launch.count = kernel.getCount();
+    launch.grain = kernel.getGrain();
+    launch.serial = op.getSerial();
+    launch.location = location(op);
+    program_.thread_scratch_bytes = std::max<int64_t>(program_.thread_scratch_bytes, kernel.getScratch());
+    program_.instructions.emplace_back(std::move(launch));
+    return absl::OkStatus();
+  }
+
+  absl::Status add(plan::LibraryCallOp op) {
+    runtime::LibraryCall call;
+    call.entry = op.getCallee().str();
+    call.inputs = int32_t(op.getInputs().size());
+    call.location = location(op);
+    for (auto [value, attribute] : llvm::zip(op.getOperands(), op.getTypes())) {
+      auto type = mlir::cast<mlir::RankedTensorType>(mlir::cast<mlir::TypeAttr>(attribute).getValue());
+      runtime::TensorRef ref;
+      ref.buffer = buffer(value);
+      ref.dtype = ir::dtypeOf(type.getElementType());
+      ref.dims.assign(type.getShape().begin(), type.getShape().end());
+      ref.strides.resize(ref.dims.size());
+      int64_t stride = 1;
+      for (size_t i = ref.dims.size(); i-- > 0; stride *= ref.dims[i]) ref.strides[i] = stride;
+      call.operands.push_back(std::move(ref));
+    }
+    for (mlir::NamedAttribute entry : op.getConfig()) {
+      std::optional<runtime::ConfigValue> value = configValue(entry.getValue());
+      if (!value)
+        return invalid(op, ("config entry '" + entry.getName().getValue() +
+                            "' is neither an integer, a float, a string, a bool nor a list of integers")
+                               .str());
+      call.config.emplace_back(entry.getName().str(), *std::move(value));
+    }
+    std::sort(call.config.begin(), call.config.end(), [](const auto &a, const auto &b) { return a.first < b.first; });
+    program_.instructions.emplace_back(std::move(call));
+    return absl::OkStatus();
+  }
+
+  static std::optional<runtime::ConfigValue> configValue(mlir::Attribute attribute) {
+    return llvm::TypeSwitch<mlir::Attribute, std::optional<runtime::ConfigValue>>(attribute)
+        .Case([](mlir::BoolAttr value) { return runtime::ConfigValue(int64_t(value.getValue())); })
+        .Case([](mlir::UnitAttr) { return runtime::ConfigValue(int64_t(1)); })
+        .Case([](mlir::IntegerAttr value) { return runtime::ConfigValue(value.getValue().getSExtValue()); })
+        .Case([](mlir::FloatAttr value) { return runtime::ConfigValue(value.getValueAsDouble()); })
+        .Case([](mlir::StringAttr value) { return runtime::ConfigValue(value.str()); })
+        .Case([](mlir::DenseI64ArrayAttr value) {
+          return runtime::ConfigValue(std::vector<int64_t>(value.asArrayRef().begin(), value.asArrayRef().end()));
+        })
+        .Case([](mlir::ArrayAttr value) -> std::optional<runtime::ConfigValue> {
+          std::vector<int64_t> list;
+          for (mlir::Attribute element : value) {
+            auto integer = mlir::dyn_cast<mlir::IntegerAttr>(element);
+            if (!integer) return std::nullopt;
+            list.push_back(integer.getInt());
+          }
+          return runtime::ConfigValue(std::move(list));
+        })
+        .Default([](mlir::Attribute) { return std::nullopt; });
+  }
+
+  absl::Status add(plan::CopyOp op) {
+    if (bytesOf(op.getSource()) == 0) return absl::OkStatus();
+    program_.instructions.emplace_back(
+        runtime::Copy{buffer(op.getSource()), buffer(op.getTarget()), bytesOf(op.getSource()), location(op)});
+    return absl::OkStatus();
+  }
+
+  absl::Status add(plan::FillOp op) {
+    if (bytesOf(op.getTarget()) == 0) return absl::OkStatus();
+    program_.instructions.emplace_back(
+        runtime::Fill{buffer(op.getTarget()), uint64_t(op.getPattern()), int32_t(op.getWidth()), bytesOf(op.getTarget()), location(op)});
+    return absl::OkStatus();
+  }
+
+  absl::Status add(plan::ReturnOp op) {
+    return_ = op;
+    return absl::OkStatus();
+  }
+
+  // Which buffer each output is: one that the caller binds, an input, or an earlier output.
+  absl::Status bindOutputs() {
+    llvm::DenseMap<mlir::Value, int32_t> firstOutput;
+    std::vector<bool> written = writtenInputs();
+    for (auto [i, value] : llvm::enumerate(return_.getValues())) {
+      auto type = mlir::cast<mlir::RankedTensorType>(mlir::cast<mlir::TypeAttr>(source_.getResultAttr(i, plan::kTypeAttr)).getValue());
+      runtime::OutputSpec spec;
+      spec.name = nameOf(source_.getResultAttr(i, plan::kNameAttr));
+      spec.dtype = ir::dtypeOf(type.getElementType());
+      spec.dims.assign(type.getShape().begin(), type.getShape().end());
+      spec.bytes = bytesOf(value);
+      int64_t offset;
+      mlir::Value root = plan::viewRoot(value, offset);
+      auto [it, inserted] = firstOutput.try_emplace(root, int32_t(i));
+      auto argument = mlir::dyn_cast<mlir::BlockArgument>(root);
+      if (argument && !written[argument.getArgNumber()]) spec.alias_input = int32_t(argument.getArgNumber());
+      else if (!inserted) spec.alias_output = it->second;
+      else if (argument) spec.donated_input = int32_t(argument.getArgNumber());
+      else
+        for (int32_t row : outputRows_[root]) program_.buffers[row].index = int32_t(i);
+      program_.outputs.push_back(std::move(spec));
+    }
+    for (runtime::BufferEntry &entry : program_.buffers)
+      if (entry.kind == runtime::BufferKind::kOutput && entry.index < 0)
+        return invalid(source_, "writes a plan.output that it does not return");
+    return absl::OkStatus();
+  }
+
+  std::vector<bool> writtenInputs() {
+    std::vector<bool> written(source_.getNumArguments());
+    for (auto op : source_.getBody().front().getOps<plan::InstructionOp>()) {
+      mlir::MutableOperandRange writes = op.getWritesMutable();
+      for (mlir::OpOperand &operand : writes) {
+        int64_t offset;
+        if (auto argument = mlir::dyn_cast<mlir::BlockArgument>(plan::viewRoot(operand.get(), offset)))
+          written[argument.getArgNumber()] = true;
+      }
+    }
+    return written;
+  }
+
+  plan::ProgramOp source_;
+  plan::ReturnOp return_;
+  mlir::SymbolTable kernels_;
+  runtime::Program program_;
+  llvm::StringMap<int32_t> symbols_, locations_;
+  llvm::DenseMap<mlir::Value, int32_t> buffers_;
+  llvm::DenseMap<mlir::Attribute, int64_t> constants_;
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<int32_t, 2>> outputRows_;
+};
+
+} // namespace
+
+absl::StatusOr<runtime::Program> buildProgram(plan::ProgramOp program, llvm::StringRef target, const PlanReport &report) {
+  return Builder(program, target, report).build();
+}
+
+absl::StatusOr<runtime::Program> bindConstants(const runtime::Program &program,
+                                               llvm::ArrayRef<std::pair<int32_t, llvm::ArrayRef<char>>> inputs) {
+  runtime::Program bound = program;
+  constexpr int32_t kUnchanged = -1;
+  std::vector<int64_t> constant(program.inputs.size(), kUnchanged); // the offset of each bound input
+  for (auto [index, bytes] : inputs) {
+    if (index < 0 || size_t(index) >= program.inputs.size())
+      return absl::InvalidArgumentError("there is no input " + std::to_string(index));
+    const runtime::InputSpec &spec = program.inputs[index];
+    if (int64_t(bytes.size()) != spec.bytes)
+      return absl::InvalidArgumentError("input '" + spec.name + "' takes " + std::to_string(spec.bytes) + " bytes, but its value has " +
+                                        std::to_string(bytes.size()));
+    constant[index] = int64_t(bound.constants.size());
+    const std::byte *data = reinterpret_cast<const std::byte *>(bytes.data());
+    bound.constants.insert(bound.constants.end(), data, data + bytes.size());
+    bound.constants.resize(size_t(llvm::alignTo(bound.constants.size(), runtime::kBufferAlignment)));
+  }
+
+  std::vector<int32_t> moved(program.inputs.size());
+  bound.inputs.clear();
+  for (size_t i = 0; i < program.inputs.size(); ++i) {
+    moved[i] = int32_t(bound.inputs.size());
+    if (constant[i] == kUnchanged) bound.inputs.push_back(program.inputs[i]);
+  }
+  for (runtime::BufferEntry &entry : bound.buffers) {
+    if (entry.kind != runtime::BufferKind::kInput) continue;
+    if (constant[entry.index] == kUnchanged) {
+      entry.index = moved[entry.index];
+    } else {
+      entry.kind = runtime::BufferKind::kConstant;
+      entry.offset += constant[entry.index];
+      entry.index = -1;
+    }
+  }
+  for (size_t o = 0; o < bound.outputs.size(); ++o) {
+    runtime::OutputSpec &output = bound.outputs[o];
+    if (output.donated_input >= 0) {
+      if (constant[output.donated_input] != kUnchanged)
+        return absl::InvalidArgumentError("input '" + program.inputs[output.donated_input].name +
+                                          "' is written by the program and cannot be a constant");
+      output.donated_input = moved[output.donated_input];
+    }
+    if (output.alias_input < 0) continue;
+    int32_t input = output.alias_input;
+    if (constant[input] == kUnchanged) {
+      output.alias_input = moved[input];
+      continue;
+    }
+    // What was the caller's buffer has to be copied to one of its own.
+    output.alias_input = -1;
+    if (output.bytes == 0) continue;
+    bound.buffers.push_back({runtime::BufferKind::kConstant, -1, constant[input], output.bytes});
+    bound.buffers.push_back({runtime::BufferKind::kOutput, int32_t(o), 0, output.bytes});
+    int32_t target = int32_t(bound.buffers.size() - 1);
+    bound.instructions.emplace_back(runtime::Copy{target - 1, target, output.bytes, -1});
+  }
+  if (absl::Status status = runtime::validate(bound); !status.ok()) return status;
+  return bound;
+}
+
+} // namespace weft::compiler

@@ -1,0 +1,241 @@
+#include "compiler/link/KernelCompiler.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+
+#include "compiler/link/Limits.h"
+#include "compiler/plan/KernelStructure.h"
+#include "dialects/weft/ir/Weft.h"
+#include "mlir/Bytecode/BytecodeWriter.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Support/xxhash.h"
+
+namespace weft::compiler {
+namespace {
+
+// One kernel on its way from the caller's context to a worker's: its name and the bytes of a module that holds the fusion, without
+// locations, so that equal fusions have equal bytes.
+struct Job {
+  std::string name;
+  std::string suffix;
+  std::string bytecode;
+  mlir::Operation *source;
+};
+
+Job makeJob(plan::KernelOp kernel) {
+  mlir::MLIRContext *context = kernel.getContext();
+  mlir::Location unknown = mlir::UnknownLoc::get(context);
+  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(unknown);
+  auto copy = mlir::cast<plan::KernelOp>(kernel->clone());
+  module->getBody()->push_back(copy);
+  copy.setSymName("kernel");
+  module->walk([&](mlir::Operation *op) {
+    op->setLoc(unknown);
+    for (mlir::Region &region : op->getRegions())
+      for (mlir::BlockArgument argument : region.getArguments()) argument.setLoc(unknown);
+  });
+  Job job{kernel.getSymName().str(), "kernel", "", kernel};
+  for (auto fusion : copy.getBody().front().getOps<ir::FusionOp>()) job.suffix = kernelNameSuffix(fusion);
+  llvm::raw_string_ostream stream(job.bytecode);
+  (void)mlir::writeBytecodeToFile(*module, stream);
+  return job;
+}
+
+// Files of one kernel: NAME.mlir is the fusion, NAME.STAGE.mlir what codegen made of it, NAME.ll and NAME.s the code.
+class KernelDump {
+public:
+  KernelDump(llvm::StringRef folder, llvm::StringRef name) : folder_(folder), name_(name) {}
+  explicit operator bool() const { return !folder_.empty(); }
+
+  void write(llvm::StringRef stage, llvm::StringRef text) const {
+    std::string file = stage.empty()                   ? name_ + ".mlir"
+                       : stage == "ll" || stage == "s" ? name_ + "." + stage.str()
+                                                       : name_ + "." + stage.str() + ".mlir";
+    llvm::SmallString<128> path(folder_);
+    llvm::sys::path::append(path, "kernels");
+    std::error_code error = llvm::sys::fs::create_directories(path);
+    llvm::sys::path::append(path, file);
+    if (!error) {
+      llvm::raw_fd_ostream stream(path, error);
+      if (!error) stream << text;
+    }
+    if (error) llvm::errs() << "weft: cannot write " << path << ": " << error.message() << "\n";
+  }
+
+private:
+  std::string folder_, name_;
+};
+
+// An MLIR context that compiles kernels; contexts never forget a type or an attribute, so that one is given up after a while.
+struct Worker {
+  Worker() : context(mlir::MLIRContext::Threading::DISABLED) {
+    context.loadDialect<ir::WeftDialect, plan::PlanDialect>();
+    registerCodegenDialects(context);
+  }
+  mlir::MLIRContext context;
+  int kernels = 0;
+};
+
+absl::StatusOr<std::shared_ptr<const CompiledKernel>> compileJob(const Job &job, Worker &worker, const TargetInfo &target, bool verify,
+                                                                 const KernelDump &dump) {
+  std::string diagnostics;
+  mlir::ScopedDiagnosticHandler handler(&worker.context, [&](mlir::Diagnostic &diagnostic) {
+    diagnostics += (diagnostics.empty() ? "" : "; ") + diagnostic.str();
+    return mlir::success();
+  });
+  auto fail = [&](llvm::StringRef what) {
+    return absl::InternalError(("kernel " + job.name + ": " + what + (diagnostics.empty() ? "" : ": ") + diagnostics).str());
+  };
+
+  mlir::ParserConfig config(&worker.context, /*verifyAfterParse=*/false);
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(job.bytecode, config);
+  ir::FusionOp fusion;
+  if (module) module->walk([&](ir::FusionOp op) { fusion = op; });
+  if (!fusion) return fail("its fusion was lost on the way to codegen");
+
+  CodegenOptions options;
+  options.verify = verify;
+  if (dump) options.dump = [&](llvm::StringRef stage, llvm::StringRef text) { dump.write(stage, text); };
+  // The symbol follows from what the kernel computes, so that the same code has the same name in every program and profile.
+  llvm::XXH128_hash_t hash = llvm::xxh3_128bits(llvm::arrayRefFromStringRef(job.bytecode));
+  std::string symbol = "weft" + job.suffix + "_" + llvm::utohexstr(hash.low64, /*LowerCase=*/true, 16);
+  auto compiled = std::make_shared<CompiledKernel>();
+  mlir::OwningOpRef<mlir::ModuleOp> code = mlir::ModuleOp::create(mlir::UnknownLoc::get(&worker.context));
+  mlir::FailureOr<KernelInfo> info = buildKernel(fusion, symbol, *code, target, options);
+  if (mlir::failed(info)) return fail("codegen failed");
+  compiled->info = *info;
+  absl::StatusOr<std::string> object = emitObject(*code, target, options);
+  if (!object.ok()) return fail(std::string(object.status().message()));
+  compiled->object = *std::move(object);
+  return compiled;
+}
+
+} // namespace
+
+struct KernelCompiler::Impl {
+  using Result = std::shared_ptr<const CompiledKernel>;
+
+  std::mutex mutex;
+  std::unordered_map<std::string, Result> cache;
+  int64_t cachedBytes = 0;
+  std::vector<std::unique_ptr<Worker>> idle;
+
+  Result find(const std::string &key) {
+    std::lock_guard<std::mutex> lock(mutex);
+    auto it = cache.find(key);
+    return it == cache.end() ? nullptr : it->second;
+  }
+
+  void keep(const std::string &key, Result kernel) {
+    std::lock_guard<std::mutex> lock(mutex);
+    int64_t bytes = int64_t(key.size() + kernel->object.size());
+    if (cachedBytes + bytes > kMaxKernelCacheBytes) {
+      cache.clear();
+      cachedBytes = 0;
+    }
+    if (cache.emplace(key, std::move(kernel)).second) cachedBytes += bytes;
+  }
+
+  std::unique_ptr<Worker> takeWorker() {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      if (!idle.empty()) {
+        std::unique_ptr<Worker> worker = std::move(idle.back());
+        idle.pop_back();
+        return worker;
+      }
+    }
+    return std::make_unique<Worker>();
+  }
+
+  void giveBack(std::unique_ptr<Worker> worker) {
+    if (worker->kernels >= kMaxKernelsPerContext) return;
+    std::lock_guard<std::mutex> lock(mutex);
+    if (idle.size() < kMaxIdleContexts) idle.push_back(std::move(worker));
+  }
+};
+
+KernelCompiler::KernelCompiler() : impl_(std::make_unique<Impl>()) {}
+KernelCompiler::~KernelCompiler() = default;
+
+KernelCompiler &KernelCompiler::instance() {
+  static KernelCompiler *compiler = new KernelCompiler();
+  return *compiler;
+}
+
+absl::StatusOr<std::vector<std::shared_ptr<const CompiledKernel>>> KernelCompiler::compile(llvm::ArrayRef<plan::KernelOp> kernels,
+                                                                                           const TargetInfo &target,
+                                                                                           const CompileOptions &options,
+                                                                                           llvm::StringRef dumpFolder) {
+  std::vector<Job> jobs;
+  std::vector<std::string> keys;
+  std::vector<Impl::Result> results(kernels.size());
+  std::vector<size_t> missing;
+  for (plan::KernelOp kernel : kernels) {
+    jobs.push_back(makeJob(kernel));
+    keys.push_back(target.key() + (options.fastMath ? "|fast|" : "||") + jobs.back().bytecode);
+    // Dumps are made by compiling: what is cached has no stages left.
+    if (dumpFolder.empty()) results[jobs.size() - 1] = impl_->find(keys.back());
+    if (!results[jobs.size() - 1]) missing.push_back(jobs.size() - 1);
+  }
+  if (!dumpFolder.empty())
+    for (const Job &job : jobs) {
+      std::string text;
+      llvm::raw_string_ostream stream(text);
+      job.source->print(stream);
+      KernelDump(dumpFolder, job.name).write("", text);
+    }
+
+  std::vector<absl::Status> failures(kernels.size());
+  std::atomic<size_t> next{0};
+  auto work = [&] {
+    std::unique_ptr<Worker> worker;
+    for (size_t i = next++; i < missing.size(); i = next++) {
+      if (!worker) worker = impl_->takeWorker();
+      size_t k = missing[i];
+      auto compiled = compileJob(jobs[k], *worker, target, options.verifyEachPhase, KernelDump(dumpFolder, jobs[k].name));
+      ++worker->kernels;
+      if (compiled.ok()) impl_->keep(keys[k], results[k] = *compiled);
+      else failures[k] = compiled.status();
+      if (worker->kernels >= kMaxKernelsPerContext) worker.reset();
+    }
+    if (worker) impl_->giveBack(std::move(worker));
+  };
+  size_t threads = options.compileThreads > 0 ? options.compileThreads : std::max(1u, std::thread::hardware_concurrency());
+  threads = std::min(threads, missing.size());
+  std::vector<std::thread> others;
+  for (size_t t = 1; t < threads; ++t) others.emplace_back(work);
+  work();
+  for (std::thread &thread : others) thread.join();
+
+  for (absl::Status &failure : failures)
+    if (!failure.ok()) return failure;
+  return results;
+}
+
+void attachKernelInfo(plan::KernelOp kernel, const KernelInfo &info) {
+  mlir::Builder builder(kernel.getContext());
+  kernel.setSymbol(info.symbol);
+  if (!info.finish.empty()) kernel.setFinish(info.finish);
+  kernel.setCount(info.count);
+  kernel.setGrain(std::max<int64_t>(1, info.grain));
+  kernel.setScratch(info.threadScratchBytes);
+  kernel.setPartials(info.partialsBytes);
+  llvm::SmallVector<int64_t> pairs;
+  for (auto [output, input] : info.inPlace) pairs.append({output, input});
+  kernel.setInPlace(pairs);
+  kernel.setFlopsAttr(builder.getF64FloatAttr(info.flops));
+  kernel.setBytesAttr(builder.getF64FloatAttr(info.bytes));
+}
+
+} // namespace weft::compiler
