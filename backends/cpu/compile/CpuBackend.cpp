@@ -1,0 +1,129 @@
+#include "backends/cpu/compile/CpuBackend.h"
+
+#include <chrono>
+
+#include "backends/cpu/compile/CpuExecutable.h"
+#include "backends/cpu/compile/Libraries.h"
+#include "compiler/codegen/Codegen.h"
+#include "compiler/link/Artifact.h"
+#include "compiler/link/Compile.h"
+#include "compiler/link/KernelCompiler.h"
+#include "compiler/pipeline/PassHooks.h"
+#include "dialects/plan/ir/Plan.h"
+#include "dialects/weft/ir/Weft.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Config/llvm-config.h"
+
+namespace weft::backends::cpu {
+namespace {
+
+using compiler::CompileOptions;
+using compiler::CompileReport;
+
+// Part of every cache key; raised when compilation changes in a way that no other part of the key shows.
+constexpr int kCompilerVersion = 1;
+
+absl::StatusOr<compiler::TargetInfo> targetOf(const CompileOptions &options) {
+  compiler::TargetInfo target = compiler::TargetInfo::host();
+  if (!options.cpu.empty()) {
+    absl::StatusOr<compiler::TargetInfo> named = compiler::TargetInfo::named(options.cpu);
+    if (!named.ok()) return named.status();
+    target = *std::move(named);
+  }
+  if (!options.features.empty()) target.features += (target.features.empty() ? "" : ",") + options.features;
+  return target;
+}
+
+} // namespace
+
+void CpuBackend::registerDialects(mlir::DialectRegistry &registry) const {
+  registry.insert<ir::WeftDialect, plan::PlanDialect, mlir::func::FuncDialect>();
+}
+
+CompileOptions CpuBackend::effective(const CompileOptions &options) const {
+  CompileOptions result = options;
+  result.fuse &= defaults_.fuse;
+  return result;
+}
+
+absl::StatusOr<std::shared_ptr<runtime::Executable>> CpuBackend::compile(mlir::ModuleOp module, const CompileOptions &options,
+                                                                         CompileReport *report) {
+  CompileReport scratch;
+  CompileReport &filled = report ? *report : scratch;
+  absl::StatusOr<compiler::TargetInfo> target = targetOf(options);
+  if (!target.ok()) return target.status();
+  CompileOptions ours = effective(options);
+
+  std::vector<std::shared_ptr<const compiler::CompiledKernel>> kernels;
+  compiler::CompileRequest request;
+  request.providers = ours.claim ? providers() : nullptr;
+  request.target = target->key();
+  request.makeKernels = [&](llvm::ArrayRef<plan::KernelOp> ops,
+                            llvm::StringRef dumpFolder) -> absl::StatusOr<std::vector<compiler::KernelInfo>> {
+    auto compiled = compiler::KernelCompiler::instance().compile(ops, *target, ours, dumpFolder);
+    if (!compiled.ok()) return compiled.status();
+    kernels = *std::move(compiled);
+    std::vector<compiler::KernelInfo> infos;
+    for (const auto &kernel : kernels) infos.push_back(kernel->info);
+    return infos;
+  };
+  absl::StatusOr<runtime::Program> program = compiler::compileToProgram(module, ours, request, &filled);
+  if (!program.ok()) return program.status();
+
+  auto start = std::chrono::steady_clock::now();
+  std::vector<std::shared_ptr<const std::string>> objects;
+  llvm::StringSet<> linked;
+  for (const auto &kernel : kernels) {
+    filled.codeBytes += int64_t(kernel->object.size());
+    if (linked.insert(kernel->info.symbol).second) objects.emplace_back(kernel, &kernel->object);
+  }
+  auto executable = CpuExecutable::create(*std::move(program), std::move(objects));
+  if (!executable.ok()) return executable.status();
+  double milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  filled.phases.emplace_back("link", milliseconds);
+  filled.milliseconds += milliseconds;
+  return *std::move(executable);
+}
+
+std::string CpuBackend::targetKey(const CompileOptions &options) const {
+  absl::StatusOr<compiler::TargetInfo> target = targetOf(options);
+  CompileOptions ours = effective(options);
+  std::string key = "cpu " + std::to_string(kCompilerVersion) + " artifact " + std::to_string(compiler::kArtifactVersion) + " program " +
+                    std::to_string(runtime::kProgramVersion) + " llvm " LLVM_VERSION_STRING " " + libraryVersions() + "\n";
+  key += (target.ok() ? target->key() : std::string(target.status().message())) + "\n";
+  for (bool option : {ours.fuse, ours.claim, ours.inPlace, ours.fastMath}) key += option ? '1' : '0';
+  return key + "\n" + compiler::registeredPassesKey();
+}
+
+std::string CpuBackend::whyNotCachable(const CompileOptions &options) const {
+  if (!options.dumpDir.empty()) return "dumps are made by compiling";
+  return compiler::whyPassesAreNotCachable();
+}
+
+std::optional<std::string> CpuBackend::serialize(const runtime::Executable &executable) const {
+  auto *ours = dynamic_cast<const CpuExecutable *>(&executable);
+  if (!ours) return std::nullopt;
+  absl::StatusOr<compiler::Artifact> artifact = ours->artifact();
+  if (!artifact.ok()) return std::nullopt;
+  return compiler::writeArtifact(*artifact);
+}
+
+absl::StatusOr<std::shared_ptr<runtime::Executable>> CpuBackend::load(llvm::ArrayRef<char> blob) const {
+  absl::StatusOr<compiler::Artifact> artifact = compiler::readArtifact(blob);
+  if (!artifact.ok()) return artifact.status();
+  std::span<const std::byte> bytes(reinterpret_cast<const std::byte *>(artifact->program.data()), artifact->program.size());
+  absl::StatusOr<runtime::Program> program = runtime::deserialize(bytes);
+  if (!program.ok()) return program.status();
+  auto executable = CpuExecutable::create(*std::move(program), std::move(artifact->objects));
+  // The checksum was right, so that a missing symbol or a bad object means that the blob never fitted.
+  if (!executable.ok()) return absl::DataLossError(executable.status().message());
+  return *std::move(executable);
+}
+
+namespace {
+compiler::BackendRegistration fused("cpu", [] { return std::make_unique<CpuBackend>(CpuBackend::Defaults{"cpu", true}); });
+compiler::BackendRegistration unfused("cpu-unfused",
+                                      [] { return std::make_unique<CpuBackend>(CpuBackend::Defaults{"cpu-unfused", false}); });
+} // namespace
+
+} // namespace weft::backends::cpu

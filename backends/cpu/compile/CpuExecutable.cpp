@@ -1,0 +1,31 @@
+#include "backends/cpu/compile/CpuExecutable.h"
+
+#include "backends/cpu/compile/Libraries.h"
+#include "compiler/link/Jit.h"
+#include "runtime/executor/device.h"
+
+namespace weft::backends::cpu {
+
+absl::StatusOr<std::shared_ptr<CpuExecutable>> CpuExecutable::create(runtime::Program program,
+                                                                     std::vector<std::shared_ptr<const std::string>> objects) {
+  absl::StatusOr<std::shared_ptr<compiler::JitCode>> code = compiler::JitCode::link(objects, program.symbols);
+  if (!code.ok()) return code.status();
+  auto kernels = [code = code->get()](std::string_view symbol) {
+    return reinterpret_cast<weft_kernel>(code->lookup(llvm::StringRef(symbol.data(), symbol.size())));
+  };
+  auto executable =
+      runtime::ProgramExecutable::create(std::move(program), kernels, libraryResolver(), runtime::cpu_device().memory(), *code);
+  if (!executable.ok()) return executable.status();
+  std::shared_ptr<CpuExecutable> result(new CpuExecutable());
+  result->executable_ = *std::move(executable);
+  result->objects_ = std::move(objects);
+  return result;
+}
+
+absl::StatusOr<compiler::Artifact> CpuExecutable::artifact() const {
+  absl::StatusOr<std::string> program = executable_->serialize();
+  if (!program.ok()) return program.status();
+  return compiler::Artifact{*std::move(program), objects_};
+}
+
+} // namespace weft::backends::cpu

@@ -1,0 +1,21 @@
+// The vendor libraries that programs for the CPU may call.
+#pragma once
+
+#include <string>
+
+#include "runtime/executable/library_call.h"
+
+namespace weft::compiler {
+class ProviderSet;
+} // namespace weft::compiler
+
+namespace weft::backends::cpu {
+
+// Finds the entries of all libraries by name.
+runtime::LibraryResolver libraryResolver();
+// Who claims ops for them; null when there is nobody.
+const compiler::ProviderSet *providers();
+// Names and versions, for keys of caches.
+std::string libraryVersions();
+
+} // namespace weft::backends::cpu

@@ -1,0 +1,107 @@
+#include "compiler/link/Compile.h"
+
+#include <chrono>
+
+#include "compiler/link/BuildProgram.h"
+#include "compiler/link/KernelCompiler.h"
+#include "compiler/pipeline/Pipeline.h"
+#include "compiler/plan/Extract.h"
+#include "compiler/plan/Passes.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace weft::compiler {
+namespace {
+
+double millisecondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+mlir::LogicalResult runPasses(mlir::ModuleOp module, bool verify, llvm::function_ref<void(mlir::OpPassManager &)> add) {
+  mlir::PassManager passes(module.getContext(), mlir::ModuleOp::getOperationName());
+  passes.enableVerifier(verify);
+  add(passes);
+  return passes.run(module);
+}
+
+void countInstructions(mlir::ModuleOp module, CompileReport &report) {
+  report.kernels = report.launches = report.libraryCalls = report.copies = 0;
+  for (mlir::Operation &op : *module.getBody()) report.kernels += mlir::isa<plan::KernelOp>(op);
+  plan::ProgramOp program = findProgram(module);
+  if (!program) return;
+  for (mlir::Operation &op : program.getBody().front()) {
+    report.launches += mlir::isa<plan::LaunchOp>(op);
+    report.libraryCalls += mlir::isa<plan::LibraryCallOp>(op);
+    report.copies += mlir::isa<plan::CopyOp>(op);
+  }
+}
+
+} // namespace
+
+DiagnosticCollector::DiagnosticCollector(mlir::MLIRContext *context)
+    : handler_(context, [this](mlir::Diagnostic &diagnostic) {
+        // Warnings and remarks are no reason of a failure.
+        if (diagnostic.getSeverity() != mlir::DiagnosticSeverity::Error) return mlir::success();
+        auto append = [this](mlir::Diagnostic &part, const char *separator) {
+          if (!text_.empty()) text_ += separator;
+          if (auto file = mlir::dyn_cast<mlir::FileLineColLoc>(part.getLocation()))
+            text_ += (file.getFilename().getValue() + ":" + llvm::Twine(file.getLine()) + ": ").str();
+          text_ += part.str();
+        };
+        append(diagnostic, "; ");
+        for (mlir::Diagnostic &note : diagnostic.getNotes()) append(note, " (");
+        for (mlir::Diagnostic &note : diagnostic.getNotes()) (void)note, text_ += ")";
+        return mlir::success();
+      }) {}
+
+absl::Status DiagnosticCollector::failure(llvm::StringRef what) const {
+  return absl::InternalError((what + (text_.empty() ? "" : ": ") + text_).str());
+}
+
+absl::Status compileToPlan(mlir::ModuleOp module, const CompileOptions &options, const CompileRequest &request, CompileReport *report) {
+  CompileReport scratch;
+  CompileReport &filled = report ? *report : scratch;
+  auto start = std::chrono::steady_clock::now();
+  DiagnosticCollector diagnostics(module.getContext());
+  Pipeline pipeline(options, request.providers, &filled);
+  absl::Status kernelFailure;
+  double kernelMilliseconds = 0;
+  pipeline.setPhaseBody(Phase::Plan, [&](mlir::ModuleOp module) -> mlir::LogicalResult {
+    if (mlir::failed(
+            runPasses(module, options.verifyEachPhase, [](mlir::OpPassManager &passes) { passes.addPass(createWeftToPlanPass()); })))
+      return mlir::failure();
+    // Kernels come before memory: only codegen knows which operands a kernel may overwrite, and how much room its partial results take.
+    auto kernelStart = std::chrono::steady_clock::now();
+    llvm::SmallVector<plan::KernelOp> kernels(module.getOps<plan::KernelOp>());
+    auto infos = request.makeKernels(kernels, pipeline.dumpFolder());
+    kernelMilliseconds = millisecondsSince(kernelStart);
+    if (!infos.ok()) {
+      kernelFailure = infos.status();
+      return mlir::failure();
+    }
+    for (auto [kernel, info] : llvm::zip(kernels, *infos)) attachKernelInfo(kernel, info);
+    return runPasses(module, options.verifyEachPhase,
+                     [&](mlir::OpPassManager &passes) { addPlanMemoryPasses(passes, &filled.plan, options.inPlace); });
+  });
+  if (mlir::failed(pipeline.run(module, Phase::Import, Phase::Plan)))
+    return kernelFailure.ok() ? diagnostics.failure("compilation failed") : kernelFailure;
+  for (auto &[name, milliseconds] : filled.phases)
+    if (name == phaseInfo(Phase::Plan).name) milliseconds -= kernelMilliseconds;
+  filled.phases.emplace_back(phaseInfo(Phase::Codegen).name.str(), kernelMilliseconds);
+  countInstructions(module, filled);
+  filled.milliseconds += millisecondsSince(start);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<runtime::Program> compileToProgram(mlir::ModuleOp module, const CompileOptions &options, const CompileRequest &request,
+                                                  CompileReport *report) {
+  CompileReport scratch;
+  CompileReport &filled = report ? *report : scratch;
+  if (absl::Status status = compileToPlan(module, options, request, &filled); !status.ok()) return status;
+  plan::ProgramOp program = findProgram(module);
+  if (!program) return absl::InternalError("compilation left no plan.program");
+  return buildProgram(program, request.target, filled.plan);
+}
+
+} // namespace weft::compiler

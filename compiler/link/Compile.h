@@ -1,0 +1,49 @@
+// From a slice to a runtime program: all phases up to plan, with a backend's providers and its way to make kernels.
+#pragma once
+
+#include <functional>
+
+#include "absl/status/statusor.h"
+#include "compiler/backend/CompileOptions.h"
+#include "compiler/backend/CompileReport.h"
+#include "compiler/codegen/Kernel.h"
+#include "dialects/plan/ir/Plan.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "runtime/executable/program.h"
+
+namespace weft::compiler {
+
+class ProviderSet;
+
+// Collects the diagnostics of a compilation and makes a Status of them. Works for one thread's use of a context.
+class DiagnosticCollector {
+public:
+  explicit DiagnosticCollector(mlir::MLIRContext *context);
+  // "file:line: message", one after another; notes follow what they belong to.
+  const std::string &text() const { return text_; }
+  // What failed, with the diagnostics if there are any.
+  absl::Status failure(llvm::StringRef what) const;
+
+private:
+  std::string text_;
+  mlir::ScopedDiagnosticHandler handler_;
+};
+
+// Makes the kernels of a program; the results stand in their order. dumpFolder is empty for no dumps.
+using MakeKernels =
+    std::function<absl::StatusOr<std::vector<KernelInfo>>(llvm::ArrayRef<plan::KernelOp> kernels, llvm::StringRef dumpFolder)>;
+
+struct CompileRequest {
+  const ProviderSet *providers = nullptr; // null: nothing is claimed
+  std::string target;                     // what the program says it needs
+  MakeKernels makeKernels;
+};
+
+// Runs the phases import to plan on `module`, which then holds a plan.program and its kernels. report is filled; it may be null.
+absl::Status compileToPlan(mlir::ModuleOp module, const CompileOptions &options, const CompileRequest &request, CompileReport *report);
+
+// compileToPlan, then the runtime's program.
+absl::StatusOr<runtime::Program> compileToProgram(mlir::ModuleOp module, const CompileOptions &options, const CompileRequest &request,
+                                                  CompileReport *report);
+
+} // namespace weft::compiler
