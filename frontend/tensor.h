@@ -175,7 +175,13 @@ public:
   Tensor clone(Location location = Location::current()) const;
 
   // --- Views: they share the storage; writes show through. ---
-  Tensor operator[](int64_t i) const;
+  // x[i]; the index knows the caller's line.
+  struct At {
+    template <std::integral T> At(T i, Location location = Location::current()) : index(static_cast<int64_t>(i)), location(location) {}
+    int64_t index;
+    Location location;
+  };
+  Tensor operator[](At i) const { return select(0, i.index, i.location); }
   Tensor index(std::initializer_list<Index> indices, Location location = Location::current()) const;
   Tensor index(std::span<const Index> indices, Location location = Location::current()) const;
   void index_put_(std::initializer_list<Index> indices, TensorArg value, Location location = Location::current());

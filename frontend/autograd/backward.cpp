@@ -1,0 +1,195 @@
+// Records the derivative of recorded calls: from the outputs down their history, each node once, after all that used its results.
+#include <algorithm>
+#include <queue>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "frontend/ops/promotion.h"
+#include "frontend/recorder/emit.h"
+#include "frontend/recorder/state_api.h"
+#include "frontend/tensor/impl.h"
+#include "weft/autograd.h"
+
+namespace weft {
+
+using namespace recorder;
+
+NoGrad::NoGrad() : previous_(grad_mode()) { set_grad_mode(false); }
+NoGrad::~NoGrad() { set_grad_mode(previous_); }
+EnableGrad::EnableGrad() : previous_(grad_mode()) { set_grad_mode(true); }
+EnableGrad::~EnableGrad() { set_grad_mode(previous_); }
+bool grad_enabled() { return grad_mode(); }
+
+namespace {
+
+struct ModeScope {
+  explicit ModeScope(bool on) : previous(grad_mode()) { set_grad_mode(on); }
+  ~ModeScope() { set_grad_mode(previous); }
+  bool previous;
+};
+
+class Backward {
+public:
+  Backward(bool retain, bool create_graph) : retain_(retain || create_graph), create_graph_(create_graph) {}
+
+  void add_output(const Var &output, const Tensor &weight, const char *what) {
+    if (!output.grad)
+      fail(ErrorKind::kState,
+           std::string(what) +
+               " does not depend on a tensor that requires grad, or history was switched off (NoGrad) when it was computed");
+    Var g;
+    if (weight.defined()) {
+      g = read(weight, "gradient");
+      if (g.value->type != output.value->type)
+        fail(ErrorKind::kShape,
+             "the gradient is " + describe(g) + ", " + what + " is " + describe(output) + ": they must have one dtype and shape");
+      if (!create_graph_) g = g.without_history();
+    } else {
+      if (output.type().elements != 1)
+        fail(ErrorKind::kShape, std::string(what) + " has shape " + to_string(output.dims()) +
+                                    ": only a tensor of one element has a derivative without a gradient to weigh it by");
+      ModeScope mode(create_graph_);
+      g = broadcast(emit_constant(1, output.dtype()), output.dims());
+    }
+    accumulate(output.grad, output.grad_index, std::move(g));
+  }
+
+  // Restricts the walk to what leads to the inputs, and collects their gradients instead of adding to leaves.
+  void restrict_to(std::span<const Var> inputs) {
+    restricted_ = true;
+    for (const Var &input : inputs)
+      if (input.grad) wanted_.insert(input.grad.get());
+    // Everything reachable, lowest number first: a node matters if it is wanted or one of its edges matters.
+    std::vector<GradNode *> reachable;
+    std::unordered_set<GradNode *> seen;
+    for (auto &[node, pending] : pending_)
+      if (seen.insert(node).second) reachable.push_back(node);
+    for (size_t i = 0; i < reachable.size(); ++i)
+      for (const GradEdge &edge : reachable[i]->edges)
+        if (edge.node && seen.insert(edge.node.get()).second) reachable.push_back(edge.node.get());
+    std::sort(reachable.begin(), reachable.end(), [](GradNode *a, GradNode *b) { return a->number < b->number; });
+    for (GradNode *node : reachable) {
+      bool leads = false;
+      for (const GradEdge &edge : node->edges)
+        leads = leads || (edge.node && (wanted_.count(edge.node.get()) || leading_.count(edge.node.get())));
+      if (leads) leading_.insert(node);
+    }
+  }
+
+  void run() {
+    while (!queue_.empty()) {
+      GradNode *node = queue_.top().second;
+      queue_.pop();
+      auto it = pending_.find(node);
+      Pending pending = std::move(it->second);
+      pending_.erase(it);
+      if (restricted_ && wanted_.count(node)) found_[node] = pending.cotangents;
+      if (node->is_leaf()) {
+        if (!restricted_) add_to_leaf(*node, pending.cotangents[0]);
+        continue;
+      }
+      if (restricted_ && !leading_.count(node)) continue;
+      if (node->released)
+        fail(ErrorKind::kState,
+             "the values that this derivative needs were released by an earlier backward; pass retain_graph = true to that one");
+      std::vector<Var> gradients = differentiate(*node, pending.cotangents, create_graph_);
+      for (uint32_t i = 0; i < node->edges.size(); ++i) {
+        const GradEdge &edge = node->edges[i];
+        if (edge.node && gradients[i]) accumulate(edge.node, edge.index, std::move(gradients[i]));
+      }
+      if (!retain_) {
+        node->released = true;
+        node->operands.clear();
+        node->results.clear();
+        node->operands.resize(node->edges.size());
+      }
+    }
+    mark();
+  }
+
+  // The gradient of an input of restrict_to; null if no output depends on it.
+  Var found(const Var &input) const {
+    auto it = found_.find(input.grad.get());
+    if (it == found_.end() || input.grad_index >= it->second.size()) return Var();
+    return it->second[input.grad_index];
+  }
+
+private:
+  struct Pending {
+    GradRef node; // keeps it
+    std::vector<Var> cotangents;
+  };
+
+  void accumulate(const GradRef &node, uint32_t index, Var g) {
+    auto [it, fresh] = pending_.try_emplace(node.get());
+    if (fresh) {
+      it->second.node = node;
+      it->second.cotangents.resize(node->is_leaf() ? 1 : result_count(*node));
+      queue_.push({node->number, node.get()});
+    }
+    Var &sum = it->second.cotangents[index];
+    if (!sum) {
+      sum = std::move(g);
+      return;
+    }
+    ModeScope mode(create_graph_);
+    sum = emit_binary(Binary::kAdd, sum, g);
+  }
+
+  void add_to_leaf(GradNode &leaf, const Var &g) {
+    if (TraceHooks *hooks = trace_hooks()) hooks->on_grad(&leaf);
+    if (!leaf.grad.defined()) {
+      leaf.grad = wrap_quietly(create_graph_ ? g : g.without_history());
+      return;
+    }
+    ModeScope mode(create_graph_);
+    Var sum = emit_binary(Binary::kAdd, read(leaf.grad, "grad"), g);
+    if (create_graph_) leaf.grad = wrap_quietly(sum);
+    else write(leaf.grad, sum.without_history());
+  }
+
+  bool retain_, create_graph_, restricted_ = false;
+  std::unordered_map<GradNode *, Pending> pending_;
+  // Highest number first: whoever uses a node's results was recorded after it.
+  std::priority_queue<std::pair<uint64_t, GradNode *>> queue_;
+  std::unordered_set<GradNode *> wanted_, leading_;
+  std::unordered_map<GradNode *, std::vector<Var>> found_;
+};
+
+} // namespace
+
+void Tensor::backward(const Tensor &gradient, bool retain_graph, bool create_graph, Location location) const {
+  Session session("backward", location);
+  Backward backward(retain_graph, create_graph);
+  backward.add_output(read(*this, "self"), gradient, "the tensor");
+  backward.run();
+}
+
+std::vector<Tensor> grad(const std::vector<Tensor> &outputs, const std::vector<Tensor> &inputs, const GradOptions &options,
+                         Location location) {
+  Session session("grad", location);
+  if (!options.grad_outputs.empty() && options.grad_outputs.size() != outputs.size())
+    fail(ErrorKind::kValue,
+         std::to_string(options.grad_outputs.size()) + " grad_outputs for " + std::to_string(outputs.size()) + " outputs");
+  std::vector<Var> wanted;
+  for (const Tensor &input : inputs) {
+    wanted.push_back(read(input, "inputs"));
+    if (!wanted.back().grad) fail(ErrorKind::kState, "input " + std::to_string(wanted.size() - 1) + " does not require grad");
+  }
+  Backward backward(options.retain_graph, options.create_graph);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    backward.add_output(read(outputs[i], "outputs"), options.grad_outputs.empty() ? Tensor() : options.grad_outputs[i], "an output");
+  backward.restrict_to(wanted);
+  backward.run();
+  std::vector<Tensor> result;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    Var g = backward.found(wanted[i]);
+    if (!g && !options.allow_unused)
+      fail(ErrorKind::kState,
+           "no output depends on input " + std::to_string(i) + "; pass allow_unused = true to get an undefined tensor for it");
+    result.push_back(g ? wrap_quietly(options.create_graph ? g : g.without_history()) : Tensor());
+  }
+  return result;
+}
+
+} // namespace weft

@@ -1,0 +1,173 @@
+// Elementwise functions and operators.
+#include <limits>
+
+#include "frontend/ops/promotion.h"
+#include "frontend/recorder/emit.h"
+#include "frontend/tensor/impl.h"
+#include "weft/ops.h"
+
+namespace weft {
+
+using namespace recorder;
+
+namespace {
+
+// Whether the op takes integers as they are; the others compute in floating point.
+constexpr bool takes_integers(Unary op) { return op == Unary::kNeg || op == Unary::kAbs || op == Unary::kRelu; }
+
+Tensor unary(Unary op, const char *name, const Tensor &x, Location location) {
+  Session session(name, location);
+  Var var = read(x, "x");
+  if (!is_floating(var.dtype()) && !takes_integers(op)) var = emit_cast(var, DType::kFloat32);
+  if (var.dtype() == DType::kBool) fail(ErrorKind::kDType, "x is bool " + to_string(var.dims()) + "; convert it with to() first");
+  return wrap(emit_unary(op, var));
+}
+
+Tensor binary(Binary op, const char *name, const TensorArg &x, const TensorArg &y, Location location, bool floating = false) {
+  Session session(name, location);
+  Operands operands = promote(x, y, floating);
+  if (operands.x.dtype() == DType::kBool && op != Binary::kAnd && op != Binary::kOr)
+    fail(ErrorKind::kDType, "both operands are bool, which has no arithmetic; use logical_and, logical_or or convert with to() first");
+  return wrap(emit_binary(op, operands.x, operands.y));
+}
+
+Tensor compare(Comparison comparison, const char *name, const TensorArg &x, const TensorArg &y, Location location) {
+  Session session(name, location);
+  Operands operands = promote(x, y);
+  return wrap(emit_compare(comparison, operands.x, operands.y));
+}
+
+// A bool tensor: x != 0.
+Var truth(const TensorArg &x, const char *name) {
+  DType dtype = result_type({&x, 1});
+  Var var = operand(x, dtype, name);
+  return dtype == DType::kBool ? var : emit_cast(var, DType::kBool);
+}
+
+Tensor logical(Binary op, const char *name, const TensorArg &x, const TensorArg &y, Location location) {
+  Session session(name, location);
+  Var a = truth(x, "x"), b = truth(y, "y");
+  Shape shape = broadcast_shape(a.dims(), b.dims(), "x", "y");
+  return wrap(emit_binary(op, broadcast(a, shape), broadcast(b, shape)));
+}
+
+Tensor bitwise(Binary op, const char *name, const TensorArg &x, const TensorArg &y, Location location) {
+  Session session(name, location);
+  Operands operands = promote(x, y);
+  if (is_floating(operands.x.dtype()))
+    fail(ErrorKind::kDType, std::string("the operands are ") + weft::name(operands.x.dtype()) + "; bits are for bool and integers");
+  return wrap(emit_binary(op, operands.x, operands.y));
+}
+
+} // namespace
+
+namespace {
+
+// A scalar exponent is a constant until a second value is seen at the same line, so that x^2 compiles to a multiplication.
+Tensor power(const TensorArg &x, const TensorArg &y, Location location) {
+  if (y.tensor() || !x.tensor()) return binary(Binary::kPow, "pow", x, y, location, true);
+  Session session("pow", location);
+  const TensorArg args[] = {x, y};
+  DType dtype = result_type(args);
+  if (!is_floating(dtype)) dtype = DType::kFloat32;
+  Var base = operand(x, dtype, "x");
+  Var exponent = make_specialized_scalar(y.scalar(), dtype, 1);
+  return wrap(emit_binary(Binary::kPow, base, broadcast(exponent, base.dims())));
+}
+
+} // namespace
+
+#define WEFT_UNARY(function, record, doc)                                                                                                  \
+  Tensor function(const Tensor &x, Location location) { return unary(Unary::k##record, #function, x, location); }
+#define WEFT_BINARY(function, record, doc)                                                                                                 \
+  Tensor function(TensorArg x, TensorArg y, Location location) {                                                                           \
+    if constexpr (Binary::k##record == Binary::kPow) return power(x, y, location);                                                         \
+    else return binary(Binary::k##record, #function, x, y, location);                                                                      \
+  }
+
+#include "weft/ops/elementwise.inc"
+#undef WEFT_UNARY
+#undef WEFT_BINARY
+
+Tensor div(TensorArg x, TensorArg y, Location location) { return binary(Binary::kDiv, "div", x, y, location, true); }
+
+Tensor square(const Tensor &x, Location location) {
+  Session session("square", location);
+  Var var = read(x, "x");
+  if (var.dtype() == DType::kBool) fail(ErrorKind::kDType, "x is bool; convert it with to() first");
+  return wrap(emit_binary(Binary::kMul, var, var));
+}
+
+Tensor gelu(const Tensor &x, std::string_view approximate, Location location) {
+  Session session("gelu", location);
+  if (approximate != "none" && approximate != "tanh")
+    fail(ErrorKind::kValue, "approximate is \"" + std::string(approximate) + "\"; it must be \"none\" or \"tanh\"");
+  return wrap(emit_gelu(floating_operand(x), approximate == "tanh"));
+}
+
+Tensor logical_not(const Tensor &x, Location location) {
+  Session session("logical_not", location);
+  return wrap(emit_unary(Unary::kNot, truth(x, "x")));
+}
+Tensor logical_and(TensorArg x, TensorArg y, Location location) { return logical(Binary::kAnd, "logical_and", x, y, location); }
+Tensor logical_or(TensorArg x, TensorArg y, Location location) { return logical(Binary::kOr, "logical_or", x, y, location); }
+Tensor bitwise_and(TensorArg x, TensorArg y, Location location) { return bitwise(Binary::kAnd, "bitwise_and", x, y, location); }
+Tensor bitwise_or(TensorArg x, TensorArg y, Location location) { return bitwise(Binary::kOr, "bitwise_or", x, y, location); }
+
+Tensor eq(TensorArg x, TensorArg y, Location location) { return compare(Comparison::kEq, "eq", x, y, location); }
+Tensor ne(TensorArg x, TensorArg y, Location location) { return compare(Comparison::kNe, "ne", x, y, location); }
+Tensor lt(TensorArg x, TensorArg y, Location location) { return compare(Comparison::kLt, "lt", x, y, location); }
+Tensor le(TensorArg x, TensorArg y, Location location) { return compare(Comparison::kLe, "le", x, y, location); }
+Tensor gt(TensorArg x, TensorArg y, Location location) { return compare(Comparison::kGt, "gt", x, y, location); }
+Tensor ge(TensorArg x, TensorArg y, Location location) { return compare(Comparison::kGe, "ge", x, y, location); }
+
+Tensor operator+(TensorArg a, TensorArg b) { return add(a, b, a.location()); }
+Tensor operator-(TensorArg a, TensorArg b) { return sub(a, b, a.location()); }
+Tensor operator*(TensorArg a, TensorArg b) { return mul(a, b, a.location()); }
+Tensor operator/(TensorArg a, TensorArg b) { return div(a, b, a.location()); }
+Tensor operator-(TensorArg a) { return neg(*a.tensor(), a.location()); }
+Tensor operator!(TensorArg a) { return logical_not(*a.tensor(), a.location()); }
+Tensor operator&(TensorArg a, TensorArg b) { return bitwise_and(a, b, a.location()); }
+Tensor operator|(TensorArg a, TensorArg b) { return bitwise_or(a, b, a.location()); }
+Tensor operator==(TensorArg a, TensorArg b) { return eq(a, b, a.location()); }
+Tensor operator!=(TensorArg a, TensorArg b) { return ne(a, b, a.location()); }
+Tensor operator<(TensorArg a, TensorArg b) { return lt(a, b, a.location()); }
+Tensor operator<=(TensorArg a, TensorArg b) { return le(a, b, a.location()); }
+Tensor operator>(TensorArg a, TensorArg b) { return gt(a, b, a.location()); }
+Tensor operator>=(TensorArg a, TensorArg b) { return ge(a, b, a.location()); }
+
+Tensor where(const Tensor &condition, TensorArg x, TensorArg y, Location location) {
+  Session session("where", location);
+  Var c = read(condition, "condition");
+  if (c.dtype() != DType::kBool) fail(ErrorKind::kDType, "condition is " + describe(c) + "; it must be bool");
+  Operands operands = promote(x, y);
+  Shape shape = broadcast_shape(c.dims(), operands.x.dims(), "condition", "x and y");
+  return wrap(emit_select(broadcast(c, shape), broadcast(operands.x, shape), broadcast(operands.y, shape)));
+}
+
+Tensor masked_fill(const Tensor &x, const Tensor &mask, TensorArg value, Location location) {
+  Session session("masked_fill", location);
+  Var var = read(x, "x"), m = read(mask, "mask");
+  if (m.dtype() != DType::kBool) fail(ErrorKind::kDType, "mask is " + describe(m) + "; it must be bool");
+  Var fill = operand(value, var.dtype(), "value");
+  if (broadcast_shape(var.dims(), m.dims(), "x", "mask") != var.dims())
+    fail(ErrorKind::kShape, "mask has shape " + to_string(m.dims()) + ", which does not fit into x of shape " + to_string(var.dims()));
+  return wrap(emit_select(broadcast(m, var.dims()), broadcast(fill, var.dims()), var));
+}
+
+Tensor clamp(const Tensor &x, std::optional<Scalar> min, std::optional<Scalar> max, Location location) {
+  Session session("clamp", location);
+  if (!min && !max) fail(ErrorKind::kValue, "give min, max or both");
+  Tensor result = x;
+  if (min) result = maximum(result, TensorArg(*min, location), location);
+  if (max) result = minimum(result, TensorArg(*max, location), location);
+  return result;
+}
+
+Tensor cast(const Tensor &x, DType dtype, Location location) {
+  Session session("to", location);
+  if (checked(x, "x")->type->dtype == dtype) return x;
+  return wrap(emit_cast(read(x, "x"), dtype));
+}
+
+} // namespace weft

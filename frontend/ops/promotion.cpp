@@ -1,0 +1,103 @@
+#include "frontend/ops/promotion.h"
+
+#include <algorithm>
+
+#include "frontend/recorder/emit.h"
+#include "frontend/tensor/impl.h"
+
+namespace weft {
+
+DType promote_types(DType a, DType b) {
+  if (a == b) return a;
+  if (dtype_category(a) != dtype_category(b)) return dtype_category(a) > dtype_category(b) ? a : b;
+  if (is_floating(a)) {
+    auto rank = [](DType t) { return t == DType::kFloat64 ? 2 : t == DType::kFloat32 ? 1 : 0; };
+    if (rank(a) == rank(b)) return DType::kFloat32; // float16 with bfloat16
+    return rank(a) > rank(b) ? a : b;
+  }
+  // Integers: uint8 fits into every signed type but int8.
+  if ((a == DType::kUInt8 && b == DType::kInt8) || (a == DType::kInt8 && b == DType::kUInt8)) return DType::kInt16;
+  auto width = [](DType t) { return t == DType::kUInt8 ? 0 : byte_size(t); };
+  return width(a) > width(b) ? a : b;
+}
+
+namespace recorder {
+namespace {
+
+// The dtypes of one rank class taken together; none if it is empty.
+using MaybeDType = std::optional<DType>;
+void merge(MaybeDType &into, DType dtype) { into = into ? promote_types(*into, dtype) : dtype; }
+
+// c10's combine_categories.
+MaybeDType combine(MaybeDType higher, MaybeDType lower) {
+  if (!higher) return lower;
+  if (is_floating(*higher)) return higher;
+  if (*higher == DType::kBool || (lower && is_floating(*lower))) return lower ? promote_types(*higher, *lower) : *higher;
+  return higher;
+}
+
+DType default_dtype(const Scalar &scalar) { return scalar.dtype == DType::kFloat64 ? DType::kFloat32 : scalar.dtype; }
+
+} // namespace
+
+DType result_type(std::span<const TensorArg> args) {
+  MaybeDType dimensioned, zero_dim, scalars;
+  for (const TensorArg &arg : args) {
+    if (!arg.tensor()) merge(scalars, default_dtype(arg.scalar()));
+    else {
+      const TypeInfo &type = *checked(*arg.tensor(), "an operand")->type;
+      merge(type.ndim() > 0 ? dimensioned : zero_dim, type.dtype);
+    }
+  }
+  return *combine(dimensioned, combine(zero_dim, scalars));
+}
+
+Var operand(const TensorArg &arg, DType dtype, const char *name) {
+  if (!arg.tensor()) return make_scalar(arg.scalar(), dtype);
+  Var x = read(*arg.tensor(), name);
+  return x.dtype() == dtype ? x : emit_cast(x, dtype);
+}
+
+Shape broadcast_shape(const Shape &x, const Shape &y, const char *x_name, const char *y_name) {
+  if (x == y) return x;
+  const Shape &longer = x.size() >= y.size() ? x : y;
+  const Shape &shorter = x.size() >= y.size() ? y : x;
+  Shape result = longer;
+  size_t offset = longer.size() - shorter.size();
+  for (size_t i = 0; i < shorter.size(); ++i) {
+    int64_t a = longer[offset + i], b = shorter[i];
+    if (a != b && a != 1 && b != 1) {
+      int64_t dim = static_cast<int64_t>(i) - static_cast<int64_t>(shorter.size());
+      fail(ErrorKind::kShape, std::string(x_name) + " has shape " + to_string(x) + ", " + y_name + " has shape " + to_string(y) +
+                                  ": dimension " + std::to_string(dim) + " is " + std::to_string(x[x.size() + dim]) + " in one and " +
+                                  std::to_string(y[y.size() + dim]) + " in the other, and neither is 1; reshape or unsqueeze one of them");
+    }
+    result[offset + i] = a == 1 ? b : a;
+  }
+  return result;
+}
+
+Var broadcast(Var x, const Shape &shape) { return x.dims() == shape ? std::move(x) : emit_broadcast(x, shape); }
+
+Operands promote(const TensorArg &x, const TensorArg &y, bool floating) {
+  DType dtype;
+  if (x.tensor() && y.tensor() && x.tensor()->defined() && y.tensor()->defined() && x.tensor()->impl()->type == y.tensor()->impl()->type)
+    dtype = x.tensor()->impl()->type->dtype; // the usual case
+  else {
+    const TensorArg args[] = {x, y};
+    dtype = result_type(args);
+  }
+  if (floating && !is_floating(dtype)) dtype = DType::kFloat32;
+  Var a = operand(x, dtype, "x"), b = operand(y, dtype, "y");
+  if (a.value->type == b.value->type) return {std::move(a), std::move(b)};
+  Shape shape = broadcast_shape(a.dims(), b.dims(), "x", "y");
+  return {broadcast(std::move(a), shape), broadcast(std::move(b), shape)};
+}
+
+Var floating_operand(const Tensor &x, const char *name) {
+  Var var = read(x, name);
+  return is_floating(var.dtype()) ? var : emit_cast(var, DType::kFloat32);
+}
+
+} // namespace recorder
+} // namespace weft

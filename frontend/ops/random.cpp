@@ -1,0 +1,116 @@
+#include "weft/random.h"
+
+#include <cmath>
+
+#include "frontend/ops/promotion.h"
+#include "frontend/recorder/emit.h"
+#include "frontend/tensor/impl.h"
+#include "weft/autograd.h"
+#include "weft/ops.h"
+
+namespace weft {
+
+using namespace recorder;
+
+Generator::Generator(uint64_t seed) : state_(std::make_shared<Tensor>()) { manual_seed(seed); }
+
+void Generator::manual_seed(uint64_t seed) { *state_ = Tensor::from<int64_t>(std::vector<int64_t>{static_cast<int64_t>(seed), 0}); }
+
+Tensor Generator::state() const { return state_->detach().clone(); }
+
+void Generator::set_state(const Tensor &state, Location location) {
+  Session session("set_state", location);
+  if (const TypeInfo &type = *checked(state, "state")->type; type.dtype != DType::kInt64 || type.dims != Shape{2})
+    fail(ErrorKind::kShape, "state is " + describe(type) + "; a generator's state is int64 [2]");
+  NoGrad no_grad;
+  state_->copy_(state, location);
+}
+
+Generator &default_generator() {
+  static auto *generator = new Generator(0);
+  return *generator;
+}
+
+void manual_seed(uint64_t seed) { default_generator().manual_seed(seed); }
+
+namespace {
+
+// The blocks that a sample of this shape takes from the stream (dialects/weft/ir/TensorOps.td, "Random").
+int64_t blocks_of(const TypeInfo &type) { return (type.elements + 63) / 64 * 16; }
+
+// Samples, and moves the generator on by as much as they take.
+Var draw(Generator &generator, DType dtype, const Shape &shape, bool normal) {
+  if (dtype != DType::kFloat32 && dtype != DType::kFloat64)
+    fail(ErrorKind::kDType, std::string("samples are float32 or float64, not ") + name(dtype));
+  NoGrad no_grad;
+  Var state = read(generator.state_storage(), "generator");
+  Var samples = normal ? emit_random_normal(state, dtype, shape) : emit_random_uniform(state, dtype, shape);
+  write(generator.state_storage(), emit_random_advance(state, blocks_of(samples.type()) * (normal ? 2 : 1)));
+  return samples;
+}
+
+// x * scale + shift, with parameters that do not recompile.
+Var affine(const Var &x, double scale, double shift) {
+  Var y = scale == 1 ? x : emit_binary(Binary::kMul, x, broadcast(make_scalar(scale, x.dtype()), x.dims()));
+  return shift == 0 ? y : emit_binary(Binary::kAdd, y, broadcast(make_scalar(shift, x.dtype()), x.dims()));
+}
+
+} // namespace
+
+Tensor rand(const Shape &shape, Generator &generator, DType dtype, Location location) {
+  Session session("rand", location);
+  return wrap(draw(generator, dtype, shape, false));
+}
+Tensor rand(const Shape &shape, DType dtype, Location location) { return rand(shape, default_generator(), dtype, location); }
+
+Tensor randn(const Shape &shape, Generator &generator, DType dtype, Location location) {
+  Session session("randn", location);
+  return wrap(draw(generator, dtype, shape, true));
+}
+Tensor randn(const Shape &shape, DType dtype, Location location) { return randn(shape, default_generator(), dtype, location); }
+
+Tensor uniform(const Shape &shape, double low, double high, DType dtype, Generator &generator, Location location) {
+  Session session("uniform", location);
+  if (!(low <= high)) fail(ErrorKind::kValue, "low " + std::to_string(low) + " must not be above high " + std::to_string(high));
+  return wrap(affine(draw(generator, dtype, shape, false), high - low, low));
+}
+
+Tensor normal(const Shape &shape, double mean, double deviation, DType dtype, Generator &generator, Location location) {
+  Session session("normal", location);
+  if (!(deviation >= 0)) fail(ErrorKind::kValue, "deviation is " + std::to_string(deviation) + "; it must not be negative");
+  return wrap(affine(draw(generator, dtype, shape, true), deviation, mean));
+}
+
+Tensor randint(int64_t low, int64_t high, const Shape &shape, Generator &generator, Location location) {
+  Session session("randint", location);
+  // A sample has 24 random bits: more values than that could not all occur.
+  constexpr int64_t kMost = int64_t(1) << 24;
+  if (low >= high || high - low > kMost)
+    fail(ErrorKind::kValue, "the range [" + std::to_string(low) + ", " + std::to_string(high) + ") must hold between 1 and 2^24 integers");
+  // In float64 the product is exact, so that truncation is the floor.
+  Var samples = affine(draw(generator, DType::kFloat64, shape, false), static_cast<double>(high - low), 0);
+  Var offsets = emit_cast(samples, DType::kInt64);
+  return wrap(emit_binary(Binary::kAdd, offsets, broadcast(make_scalar(low, DType::kInt64), offsets.dims())));
+}
+
+Tensor bernoulli(const Shape &shape, double p, DType dtype, Generator &generator, Location location) {
+  Session session("bernoulli", location);
+  if (!(p >= 0 && p <= 1)) fail(ErrorKind::kValue, "p is " + std::to_string(p) + "; it must be in [0, 1]");
+  Var samples = draw(generator, DType::kFloat32, shape, false);
+  Var below = emit_compare(Comparison::kLt, samples, broadcast(make_scalar(p, DType::kFloat32), shape));
+  return wrap(dtype == DType::kBool ? below : emit_cast(below, dtype));
+}
+
+Tensor dropout(const Tensor &x, double p, bool training, Generator &generator, Location location) {
+  Session session("dropout", location);
+  if (!(p >= 0 && p <= 1)) fail(ErrorKind::kValue, "p is " + std::to_string(p) + "; it must be in [0, 1]");
+  if (!training || p == 0) return x;
+  Var input = floating_operand(x);
+  Var state = read(generator.state_storage(), "generator");
+  Var result = emit_dropout(input, state, p);
+  NoGrad no_grad;
+  write(generator.state_storage(), emit_random_advance(state, blocks_of(input.type())));
+  return wrap(result);
+}
+
+} // namespace weft

@@ -1,0 +1,88 @@
+#include "frontend/recorder/compile_slice.h"
+
+#include <chrono>
+
+#include "dialects/weft/ir/Weft.h"
+#include "frontend/recorder/disk_cache.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+#include "runtime/executable/executable.h"
+
+namespace weft::recorder {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+absl::StatusOr<std::shared_ptr<CompiledProgram>> compile(const CompileRequest &request, compiler::Backend &backend) {
+  // A context for this slice alone: whatever the phases unique in it goes with it.
+  mlir::DialectRegistry registry;
+  registry.insert<ir::WeftDialect>();
+  backend.registerDialects(registry);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  std::string diagnostics;
+  mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() != mlir::DiagnosticSeverity::Error) return mlir::success();
+    llvm::raw_string_ostream stream(diagnostics);
+    if (!diagnostics.empty()) stream << "; ";
+    stream << diagnostic.getLocation() << ": " << diagnostic.str();
+    return mlir::success();
+  });
+  mlir::OwningOpRef<mlir::ModuleOp> module =
+      mlir::parseSourceString<mlir::ModuleOp>(request.bytecode, mlir::ParserConfig(&context, /*verifyAfterParse=*/false));
+  if (!module) return absl::InternalError("the slice cannot be read back: " + diagnostics);
+  auto program = std::make_shared<CompiledProgram>();
+  auto executable = backend.compile(*module, compile_options(request.config), &program->report);
+  if (!executable.ok()) {
+    std::string message(executable.status().message());
+    if (!diagnostics.empty() && message.find(diagnostics) == std::string::npos) message += " (" + diagnostics + ")";
+    return absl::Status(executable.status().code(), message);
+  }
+  program->executable = *std::move(executable);
+  return program;
+}
+
+} // namespace
+
+compiler::CompileOptions compile_options(const Config &config) {
+  compiler::CompileOptions options;
+  options.dumpDir = config.dump_dir;
+  return options;
+}
+
+absl::StatusOr<CompileOutcome> compile_slice(const CompileRequest &request) {
+  auto start = Clock::now();
+  auto found = compiler::findBackend(request.config.backend);
+  if (!found.ok()) return found.status();
+  compiler::Backend &backend = **found;
+  CompileOutcome outcome;
+  auto finish = [&] {
+    outcome.milliseconds = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+    return outcome;
+  };
+  DiskCache disk(request.config, backend);
+  outcome.disk_cache = disk.why_off();
+  std::string key = disk.key(request.content);
+  if (outcome.disk_cache.empty()) {
+    DiskCache::Lookup lookup = disk.load(key);
+    outcome.corrupt = lookup.corrupt;
+    if (lookup.program) {
+      outcome.program = std::move(lookup.program);
+      outcome.from = CacheOutcome::kDiskHit;
+      return finish();
+    }
+  }
+  auto program = compile(request, backend);
+  if (!program.ok()) return program.status();
+  outcome.program = *std::move(program);
+  // Code and constants, with what loading them costs beside.
+  constexpr int64_t kOverheadBytes = 16 << 10;
+  outcome.program->bytes = kOverheadBytes + outcome.program->report.codeBytes + outcome.program->report.plan.constantBytes;
+  if (outcome.disk_cache.empty()) {
+    absl::Status stored = disk.store(key, *outcome.program);
+    if (!stored.ok()) outcome.disk_cache = "off: " + std::string(stored.message());
+  }
+  return finish();
+}
+
+} // namespace weft::recorder

@@ -1,0 +1,32 @@
+// From a slice's bytecode to an executable: from the disk cache, or by the backend. Holds no lock. Private to this folder.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "compiler/backend/Backend.h"
+#include "frontend/recorder/program_cache.h"
+#include "weft/config.h"
+#include "weft/explain.h"
+
+namespace weft::recorder {
+
+struct CompileRequest {
+  std::string bytecode;
+  std::string content; // what the disk cache's key is made of, next to the backend's own: the same in every process
+  Config config;
+};
+
+struct CompileOutcome {
+  std::shared_ptr<CompiledProgram> program;
+  CacheOutcome from = CacheOutcome::kCompiled;
+  std::string disk_cache; // "off: REASON", or empty
+  bool corrupt = false;   // a damaged entry was found and replaced
+  double milliseconds = 0;
+};
+
+absl::StatusOr<CompileOutcome> compile_slice(const CompileRequest &request);
+
+compiler::CompileOptions compile_options(const Config &config);
+
+} // namespace weft::recorder

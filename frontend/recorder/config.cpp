@@ -1,0 +1,74 @@
+#include "weft/config.h"
+
+#include <cstdlib>
+#include <iostream>
+
+#include "frontend/recorder/compile_slice.h"
+#include "frontend/recorder/config_env.h"
+#include "frontend/recorder/launcher.h"
+#include "frontend/recorder/state.h"
+
+namespace weft {
+namespace recorder {
+namespace {
+
+void read_bool(const char *name, bool &value) {
+  const char *text = std::getenv(name);
+  if (!text || !*text) return;
+  std::string_view given(text);
+  if (given == "1" || given == "true" || given == "on") value = true;
+  else if (given == "0" || given == "false" || given == "off") value = false;
+  else std::cerr << "weft: " << name << "=" << given << " is ignored: it must be 0 or 1\n";
+}
+
+template <typename T> void read_number(const char *name, T &value) {
+  const char *text = std::getenv(name);
+  if (!text || !*text) return;
+  char *end = nullptr;
+  long long number = std::strtoll(text, &end, 10);
+  if (*end != '\0' || number < 0) std::cerr << "weft: " << name << "=" << text << " is ignored: it must be a number that is not negative\n";
+  else value = static_cast<T>(number);
+}
+
+void read_text(const char *name, std::string &value) {
+  if (const char *text = std::getenv(name); text && *text) value = text;
+}
+
+} // namespace
+
+Config config_from_environment() {
+  Config config;
+  read_bool("WEFT_EAGER", config.eager);
+  read_bool("WEFT_EXPLAIN", config.explain);
+  read_bool("WEFT_JIT_CHECK", config.jit_check);
+  read_text("WEFT_DUMP_DIR", config.dump_dir);
+  read_text("WEFT_CACHE_DIR", config.cache_dir);
+  read_text("WEFT_PROFILE", config.profile);
+  read_number("WEFT_NUM_THREADS", config.num_threads);
+  read_number("WEFT_BUDGET_OPS", config.budget_ops);
+  read_number("WEFT_BUDGET_BYTES", config.budget_bytes);
+  read_text("WEFT_BACKEND", config.backend);
+  use_threads(config.num_threads);
+  return config;
+}
+
+} // namespace recorder
+
+Config config() {
+  recorder::Session session("config", Location::current());
+  return recorder::recorder().config;
+}
+
+void set_config(const Config &config) {
+  recorder::Session session("set_config", Location::current());
+  if (auto backend = compiler::findBackend(config.backend); !backend.ok())
+    recorder::fail(ErrorKind::kValue, std::string(backend.status().message()));
+  if (config.budget_ops < 1 || config.budget_bytes < 1 || config.cache_entries < 1 || config.context_bound < 1 || config.num_threads < 0)
+    recorder::fail(ErrorKind::kValue, "bounds must be positive, and num_threads must not be negative");
+  recorder::use_threads(config.num_threads);
+  recorder::recorder().config = config;
+}
+
+void set_allocator(std::shared_ptr<runtime::Allocator> allocator) { recorder::use_allocator(std::move(allocator)); }
+
+} // namespace weft

@@ -1,0 +1,11 @@
+// The options' initial values, from environment variables.
+#pragma once
+
+#include "weft/config.h"
+
+namespace weft::recorder {
+
+// A variable that does not parse is reported on stderr by name and keeps its default.
+Config config_from_environment();
+
+} // namespace weft::recorder

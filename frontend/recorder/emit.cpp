@@ -1,0 +1,302 @@
+// One function for each weft op: builds it, takes it into the record, attaches history.
+#include "frontend/recorder/emit.h"
+
+#include "frontend/recorder/state.h"
+
+namespace weft::recorder {
+
+using llvm::ArrayRef;
+using llvm::SmallVector;
+
+void results_of(Node *node, ArrayRef<const Var *> operands, llvm::SmallVectorImpl<Var> &results) {
+  Recorder &r = recorder();
+  Signature *s = node->signature;
+  GradRef history;
+  if (grad_mode() && s->differentiable) {
+    bool wanted = false;
+    for (const Var *operand : operands) wanted |= operand && operand->grad;
+    if (wanted) {
+      auto *grad = new GradNode;
+      history = GradRef(grad);
+      grad->number = r.next_grad_number++;
+      grad->signature = s;
+      ++s->refs;
+      grad->line = node->line;
+      grad->edges.reserve(operands.size());
+      for (const Var *operand : operands) grad->edges.push_back(GradEdge{operand->grad, operand->grad_index});
+      grad->operands.resize(operands.size());
+      grad->results.resize(s->results.size());
+      for (int64_t i : s->saved_operands)
+        if (i < static_cast<int64_t>(operands.size())) grad->operands[i] = operands[i]->value;
+      for (int64_t i : s->saved_results) grad->results[i] = ValueRef(node->results[i]);
+    }
+  }
+  for (uint32_t i = 0; i < node->results.size(); ++i) {
+    Var result{ValueRef(node->results[i]), GradRef(), 0};
+    if (history && is_floating(result.dtype())) {
+      result.grad = history;
+      result.grad_index = i;
+    }
+    results.push_back(std::move(result));
+  }
+}
+
+namespace {
+
+// Builds `Op` on the operands with these properties. result: its type, or null to ask the op's own rule.
+template <typename Op>
+SmallVector<Var, 1> emit(ArrayRef<const Var *> operands, const typename Op::Properties &properties, const TypeInfo *result) {
+  IrState &ir = *recorder().ir;
+  SourceLine *line = Session::line();
+  mlir::Location location = ir.location(line);
+  mlir::RegisteredOperationName name = *mlir::RegisteredOperationName::lookup(mlir::TypeID::get<Op>(), &ir.context());
+  mlir::OperationState state(location, name);
+  SmallVector<Value *, 4> values;
+  for (const Var *operand : operands) {
+    values.push_back(operand->value.get());
+    state.operands.push_back(ir.value(operand->value.get()));
+  }
+  if constexpr (!std::is_same_v<typename Op::Properties, mlir::EmptyProperties>)
+    state.getOrAddProperties<typename Op::Properties>() = properties;
+  if (result) {
+    state.types.push_back(ir.type(result));
+  } else if constexpr (Op::template hasTrait<mlir::InferTypeOpInterface::Trait>()) {
+    typename Op::Properties copy = properties;
+    if (mlir::failed(Op::inferReturnTypes(&ir.context(), location, state.operands, mlir::DictionaryAttr::get(&ir.context()),
+                                          mlir::OpaqueProperties(&copy), {}, state.types))) {
+      std::string message = ir.take_diagnostic();
+      std::string given;
+      for (const Var *operand : operands) given += (given.empty() ? "" : ", ") + describe(*operand);
+      if (message.empty()) message = "the operands do not fit";
+      fail(message.find("type") != std::string::npos && message.find("shape") == std::string::npos ? ErrorKind::kDType : ErrorKind::kShape,
+           message + " (given " + given + ")");
+    }
+  }
+  mlir::Operation *op = ir.create(state);
+  Node *node = ir.enter(op, values, line);
+  SmallVector<Var, 1> results;
+  results_of(node, operands, results);
+  return results;
+}
+
+template <typename Op>
+Var emit_one(ArrayRef<const Var *> operands, const TypeInfo *result, const typename Op::Properties &properties = {}) {
+  return std::move(emit<Op>(operands, properties, result)[0]);
+}
+
+mlir::Builder builder() { return mlir::Builder(&recorder().ir->context()); }
+mlir::DenseI64ArrayAttr ints(std::span<const int64_t> values) {
+  return builder().getDenseI64ArrayAttr(ArrayRef(values.data(), values.size()));
+}
+mlir::IntegerAttr integer(int64_t value) { return builder().getI64IntegerAttr(value); }
+mlir::FloatAttr real(double value) { return builder().getF64FloatAttr(value); }
+mlir::BoolAttr boolean_attr(bool value) { return builder().getBoolAttr(value); }
+
+const TypeInfo *with_dtype(const TypeInfo &type, DType dtype) { return type_info(dtype, type.dims); }
+
+} // namespace
+
+Var emit_unary(Unary op, const Var &x) {
+  switch (op) {
+#define WEFT_UNARY(function, record, doc)                                                                                                  \
+  case Unary::k##record:                                                                                                                   \
+    return emit_one<ir::record##Op>({&x}, x.value->type);
+#define WEFT_BINARY(function, record, doc)
+#include "weft/ops/elementwise.inc"
+#undef WEFT_UNARY
+#undef WEFT_BINARY
+  case Unary::kNot:
+    return emit_one<ir::NotOp>({&x}, x.value->type);
+  }
+  return Var();
+}
+
+Var emit_gelu(const Var &x, bool tanh_approximation) {
+  ir::GeluOp::Properties p;
+  p.tanh_approximation = boolean_attr(tanh_approximation);
+  return emit_one<ir::GeluOp>({&x}, x.value->type, p);
+}
+
+Var emit_binary(Binary op, const Var &x, const Var &y) {
+  switch (op) {
+#define WEFT_UNARY(function, record, doc)
+#define WEFT_BINARY(function, record, doc)                                                                                                 \
+  case Binary::k##record:                                                                                                                  \
+    return emit_one<ir::record##Op>({&x, &y}, x.value->type);
+#include "weft/ops/elementwise.inc"
+#undef WEFT_UNARY
+#undef WEFT_BINARY
+  case Binary::kDiv:
+    return emit_one<ir::DivOp>({&x, &y}, x.value->type);
+  case Binary::kAnd:
+    return emit_one<ir::AndOp>({&x, &y}, x.value->type);
+  case Binary::kOr:
+    return emit_one<ir::OrOp>({&x, &y}, x.value->type);
+  }
+  return Var();
+}
+
+Var emit_compare(Comparison comparison, const Var &x, const Var &y) {
+  ir::CompareOp::Properties p;
+  p.direction = ir::DirectionAttr::get(&recorder().ir->context(), static_cast<ir::Direction>(comparison));
+  return emit_one<ir::CompareOp>({&x, &y}, with_dtype(x.type(), DType::kBool), p);
+}
+
+Var emit_select(const Var &condition, const Var &x, const Var &y) { return emit_one<ir::SelectOp>({&condition, &x, &y}, x.value->type); }
+
+Var emit_cast(const Var &x, DType dtype) { return emit_one<ir::CastOp>({&x}, with_dtype(x.type(), dtype)); }
+
+Var emit_iota(DType dtype, const Shape &shape, int64_t dim) {
+  ir::IotaOp::Properties p;
+  p.dim = integer(dim);
+  return emit_one<ir::IotaOp>({}, type_info(dtype, shape), p);
+}
+
+Var emit_reshape(const Var &x, const Shape &shape) { return emit_one<ir::ReshapeOp>({&x}, type_info(x.dtype(), shape)); }
+
+Var emit_transpose(const Var &x, std::span<const int64_t> permutation) {
+  ir::TransposeOp::Properties p;
+  p.permutation = ints(permutation);
+  return emit_one<ir::TransposeOp>({&x}, nullptr, p);
+}
+
+Var emit_broadcast(const Var &x, const Shape &shape) { return emit_one<ir::BroadcastOp>({&x}, type_info(x.dtype(), shape)); }
+
+Var emit_slice(const Var &x, std::span<const int64_t> starts, std::span<const int64_t> limits, std::span<const int64_t> steps) {
+  ir::SliceOp::Properties p;
+  p.starts = ints(starts);
+  p.limits = ints(limits);
+  p.steps = ints(steps);
+  return emit_one<ir::SliceOp>({&x}, nullptr, p);
+}
+
+Var emit_insert_slice(const Var &base, const Var &update, std::span<const int64_t> starts, std::span<const int64_t> steps) {
+  ir::InsertSliceOp::Properties p;
+  p.starts = ints(starts);
+  p.steps = ints(steps);
+  return emit_one<ir::InsertSliceOp>({&base, &update}, base.value->type, p);
+}
+
+Var emit_concat(std::span<const Var> inputs, int64_t dim) {
+  SmallVector<const Var *, 8> operands;
+  for (const Var &input : inputs) operands.push_back(&input);
+  ir::ConcatOp::Properties p;
+  p.dim = integer(dim);
+  return emit_one<ir::ConcatOp>(operands, nullptr, p);
+}
+
+Var emit_reduce(ReduceKind kind, const Var &x, std::span<const int64_t> dims) {
+  auto with = [&](auto properties) {
+    properties.dims = ints(dims);
+    return properties;
+  };
+  switch (kind) {
+  case ReduceKind::kSum:
+    return emit_one<ir::ReduceSumOp>({&x}, nullptr, with(ir::ReduceSumOp::Properties()));
+  case ReduceKind::kMax:
+    return emit_one<ir::ReduceMaxOp>({&x}, nullptr, with(ir::ReduceMaxOp::Properties()));
+  case ReduceKind::kMean:
+    return emit_one<ir::ReduceMeanOp>({&x}, nullptr, with(ir::ReduceMeanOp::Properties()));
+  }
+  return Var();
+}
+
+Var emit_matmul(const Var &x, const Var &y, bool transpose_x, bool transpose_y) {
+  ir::MatmulOp::Properties p;
+  p.transpose_lhs = boolean_attr(transpose_x);
+  p.transpose_rhs = boolean_attr(transpose_y);
+  return emit_one<ir::MatmulOp>({&x, &y}, nullptr, p);
+}
+
+Var emit_index_select(const Var &x, const Var &indices, int64_t dim) {
+  ir::IndexSelectOp::Properties p;
+  p.dim = integer(dim);
+  return emit_one<ir::IndexSelectOp>({&x, &indices}, nullptr, p);
+}
+
+Var emit_gather(const Var &x, const Var &indices, int64_t dim) {
+  ir::GatherOp::Properties p;
+  p.dim = integer(dim);
+  return emit_one<ir::GatherOp>({&x, &indices}, nullptr, p);
+}
+
+Var emit_scatter_add(const Var &base, const Var &indices, const Var &source, int64_t dim) {
+  ir::ScatterAddOp::Properties p;
+  p.dim = integer(dim);
+  return emit_one<ir::ScatterAddOp>({&base, &indices, &source}, base.value->type, p);
+}
+
+Var emit_random_uniform(const Var &state, DType dtype, const Shape &shape) {
+  ir::RandomUniformOp::Properties p;
+  p.offset = integer(0);
+  return emit_one<ir::RandomUniformOp>({&state}, type_info(dtype, shape), p);
+}
+
+Var emit_random_normal(const Var &state, DType dtype, const Shape &shape) {
+  ir::RandomNormalOp::Properties p;
+  p.offset = integer(0);
+  return emit_one<ir::RandomNormalOp>({&state}, type_info(dtype, shape), p);
+}
+
+Var emit_random_advance(const Var &state, int64_t blocks) {
+  ir::RandomAdvanceOp::Properties p;
+  p.amount = integer(blocks);
+  return emit_one<ir::RandomAdvanceOp>({&state}, state.value->type, p);
+}
+
+Var emit_softmax(const Var &x, int64_t dim) {
+  ir::SoftmaxOp::Properties p;
+  p.dim = integer(dim);
+  return emit_one<ir::SoftmaxOp>({&x}, x.value->type, p);
+}
+
+Var emit_log_softmax(const Var &x, int64_t dim) {
+  ir::LogSoftmaxOp::Properties p;
+  p.dim = integer(dim);
+  return emit_one<ir::LogSoftmaxOp>({&x}, x.value->type, p);
+}
+
+Var emit_layer_norm(const Var &x, const Var &weight, const Var &bias, int64_t normalized_rank, double eps) {
+  SmallVector<const Var *, 3> operands = {&x};
+  if (weight) operands.push_back(&weight);
+  if (bias) operands.push_back(&bias);
+  ir::LayerNormOp::Properties p;
+  p.normalized_rank = integer(normalized_rank);
+  p.eps = real(eps);
+  p.operandSegmentSizes = {1, weight ? 1 : 0, bias ? 1 : 0};
+  return emit_one<ir::LayerNormOp>(operands, nullptr, p);
+}
+
+Var emit_attention(const Var &query, const Var &key, const Var &value, const Var &mask, bool causal, double scale) {
+  SmallVector<const Var *, 4> operands = {&query, &key, &value};
+  if (mask) operands.push_back(&mask);
+  ir::AttentionOp::Properties p;
+  p.causal = boolean_attr(causal);
+  p.scale = real(scale);
+  return emit_one<ir::AttentionOp>(operands, nullptr, p);
+}
+
+Var emit_cross_entropy(const Var &logits, const Var &targets, int64_t ignore_index) {
+  ir::CrossEntropyOp::Properties p;
+  p.ignore_index = integer(ignore_index);
+  return emit_one<ir::CrossEntropyOp>({&logits, &targets}, nullptr, p);
+}
+
+Var emit_dropout(const Var &x, const Var &state, double rate) {
+  ir::DropoutOp::Properties p;
+  p.rate = real(rate);
+  p.offset = integer(0);
+  return emit_one<ir::DropoutOp>({&x, &state}, nullptr, p);
+}
+
+Var emit_constant(Scalar scalar, DType dtype) {
+  IrState &ir = *recorder().ir;
+  ir::HostTensor host(dtype, {});
+  if (scalar.dtype == DType::kFloat64) host.set(0, scalar.d);
+  else host.setInt(0, scalar.i);
+  ir::ConstantOp::Properties p;
+  p.value = host.toAttribute(&ir.context());
+  return emit_one<ir::ConstantOp>({}, type_info(dtype, {}), p);
+}
+
+} // namespace weft::recorder

@@ -1,0 +1,62 @@
+// Records one weft op each. Operands are already of fitting dtypes and shapes where the dialect asks for it (elementwise ops: equal types);
+// what the op's own shape rule refuses is raised as weft::Error at the session's line.
+#pragma once
+
+#include <utility>
+
+#include "frontend/recorder/recorder.h"
+
+namespace weft::recorder {
+
+enum class Unary : uint8_t {
+#define WEFT_UNARY(function, record, doc) k##record,
+#define WEFT_BINARY(function, record, doc)
+#include "weft/ops/elementwise.inc"
+#undef WEFT_UNARY
+#undef WEFT_BINARY
+  kNot,
+};
+enum class Binary : uint8_t {
+#define WEFT_UNARY(function, record, doc)
+#define WEFT_BINARY(function, record, doc) k##record,
+#include "weft/ops/elementwise.inc"
+#undef WEFT_UNARY
+#undef WEFT_BINARY
+  kDiv,
+  kAnd,
+  kOr,
+};
+enum class Comparison : uint8_t { kEq, kNe, kLt, kLe, kGt, kGe };
+enum class ReduceKind : uint8_t { kSum, kMax, kMean };
+
+Var emit_unary(Unary op, const Var &x);
+Var emit_gelu(const Var &x, bool tanh_approximation);
+Var emit_binary(Binary op, const Var &x, const Var &y);
+Var emit_compare(Comparison comparison, const Var &x, const Var &y);
+Var emit_select(const Var &condition, const Var &x, const Var &y);
+Var emit_cast(const Var &x, DType dtype);
+Var emit_iota(DType dtype, const Shape &shape, int64_t dim);
+Var emit_reshape(const Var &x, const Shape &shape);
+Var emit_transpose(const Var &x, std::span<const int64_t> permutation);
+Var emit_broadcast(const Var &x, const Shape &shape);
+Var emit_slice(const Var &x, std::span<const int64_t> starts, std::span<const int64_t> limits, std::span<const int64_t> steps);
+Var emit_insert_slice(const Var &base, const Var &update, std::span<const int64_t> starts, std::span<const int64_t> steps);
+Var emit_concat(std::span<const Var> inputs, int64_t dim);
+Var emit_reduce(ReduceKind kind, const Var &x, std::span<const int64_t> dims);
+Var emit_matmul(const Var &x, const Var &y, bool transpose_x, bool transpose_y);
+Var emit_index_select(const Var &x, const Var &indices, int64_t dim);
+Var emit_gather(const Var &x, const Var &indices, int64_t dim);
+Var emit_scatter_add(const Var &base, const Var &indices, const Var &source, int64_t dim);
+Var emit_random_uniform(const Var &state, DType dtype, const Shape &shape);
+Var emit_random_normal(const Var &state, DType dtype, const Shape &shape);
+Var emit_random_advance(const Var &state, int64_t blocks);
+Var emit_softmax(const Var &x, int64_t dim);
+Var emit_log_softmax(const Var &x, int64_t dim);
+Var emit_layer_norm(const Var &x, const Var &weight, const Var &bias, int64_t normalized_rank, double eps);
+Var emit_attention(const Var &query, const Var &key, const Var &value, const Var &mask, bool causal, double scale);
+Var emit_cross_entropy(const Var &logits, const Var &targets, int64_t ignore_index);
+Var emit_dropout(const Var &x, const Var &state, double rate);
+// A scalar that is part of the program.
+Var emit_constant(Scalar scalar, DType dtype);
+
+} // namespace weft::recorder

@@ -1,0 +1,285 @@
+// Cuts: claim a slice, find or compile its program, launch it, turn its outputs into leaves.
+#include <chrono>
+
+#include "frontend/recorder/compile_slice.h"
+#include "frontend/recorder/evaluation.h"
+#include "frontend/recorder/find_program.h"
+#include "frontend/recorder/launcher.h"
+#include "frontend/recorder/slice.h"
+#include "frontend/recorder/trace.h"
+#include "weft/autograd.h"
+
+namespace weft::recorder {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+
+// Threads that found a slice claimed, or its program being compiled, wait here for any claim to end.
+std::mutex claims_mutex;
+std::condition_variable claims_ended;
+uint64_t claims_count = 0;
+
+void end_claim() {
+  {
+    std::lock_guard<std::mutex> lock(claims_mutex);
+    ++claims_count;
+  }
+  claims_ended.notify_all();
+}
+
+void wait_for_a_claim() {
+  uint64_t seen;
+  {
+    std::lock_guard<std::mutex> lock(claims_mutex);
+    seen = claims_count; // still under the recorder's lock: the claim that we met has not ended yet
+  }
+  RecorderMutex::Pause pause(recorder().mutex);
+  std::unique_lock<std::mutex> lock(claims_mutex);
+  claims_ended.wait(lock, [&] { return claims_count != seen; });
+}
+
+[[noreturn]] void raise(ErrorKind kind, const std::string &what, absl::Status status, Location location) {
+  throw Error(kind, what + ": " + std::string(status.message()), location);
+}
+
+ErrorKind kind_of(const absl::Status &status, ErrorKind otherwise) {
+  return status.code() == absl::StatusCode::kResourceExhausted ? ErrorKind::kMemory : otherwise;
+}
+
+// What the disk cache's key is made of: the slice's key with texts instead of this process's ids.
+std::string content_of(const Slice &slice) {
+  IrState &ir = *recorder().ir;
+  std::string content;
+  llvm::DenseMap<uint32_t, uint32_t> local;
+  auto number = [&](uint32_t x) { content.append(reinterpret_cast<const char *>(&x), sizeof x); };
+  size_t at = 0;
+  for (Node *node : slice.nodes) {
+    auto [it, fresh] = local.try_emplace(slice.key[at], local.size());
+    number(it->second);
+    if (fresh) content += ir.text(slice.key[at]).name + ir.text(slice.key[at]).text + '\0';
+    ++at;
+    for (uint32_t i = 0; i < node->operands.size(); ++i) number(slice.key[at++]);
+  }
+  for (Value *leaf : slice.leaves) {
+    content += describe(*leaf->type) + '\0';
+    number(slice.key[at + 1]);
+    at += 2;
+  }
+  for (; at < slice.key.size(); ++at) number(slice.key[at]);
+  return content;
+}
+
+// What a program depends on besides its slice.
+uint64_t salt_of(const Config &config) { return static_cast<size_t>(llvm::hash_combine(config.backend, config.dump_dir)); }
+
+// Unclaims on every way out but success.
+class ClaimGuard {
+public:
+  explicit ClaimGuard(Slice &slice) : slice_(&slice) { claim(slice); }
+  ~ClaimGuard() {
+    if (slice_) {
+      unclaim(*slice_);
+      end_claim();
+    }
+  }
+  void succeed() {
+    retire(*slice_);
+    slice_ = nullptr;
+    end_claim();
+  }
+
+private:
+  Slice *slice_;
+};
+
+// Buffers for the run: scalars share one; the outputs' are made by the launch.
+absl::Status bind(const Slice &slice, const CompiledProgram &program, Launch &launch, int64_t &output_bytes) {
+  launch.executable = program.executable;
+  int64_t scalars = 0;
+  for (Value *leaf : slice.leaves) scalars += leaf->is_scalar;
+  constexpr int64_t kScalarSlot = 8;
+  std::shared_ptr<runtime::Buffer> block;
+  if (scalars > 0) {
+    auto made = memory()->allocate(scalars * kScalarSlot, "scalars");
+    if (!made.ok()) return made.status();
+    block = *std::move(made);
+  }
+  launch.inputs.reserve(slice.leaves.size());
+  int64_t slot = 0;
+  for (Value *leaf : slice.leaves) {
+    if (!leaf->is_scalar) {
+      launch.inputs.push_back(leaf->cell->buffer);
+      continue;
+    }
+    char *place = static_cast<char *>(block->data()) + kScalarSlot * slot++;
+    std::memcpy(place, &leaf->bits, kScalarSlot);
+    launch.inputs.push_back(runtime::Buffer::borrow(place, leaf->type->bytes, block));
+  }
+  const auto specs = program.executable->output_specs();
+  launch.outputs.resize(specs.size());
+  for (const runtime::OutputSpec &spec : specs)
+    if (spec.donated_input < 0 && spec.alias_input < 0 && spec.alias_output < 0) output_bytes += spec.bytes;
+  return absl::OkStatus();
+}
+
+// Gives the outputs their cells.
+void assign(const Slice &slice, const CompiledProgram &program, const Launch &launch, const std::shared_ptr<EvaluationRecord> &record) {
+  auto specs = program.executable->output_specs();
+  for (size_t i = 0; i < slice.outputs.size(); ++i) {
+    Value *output = slice.outputs[i];
+    const runtime::OutputSpec &spec = specs[i];
+    Cell *shared = nullptr;
+    if (spec.alias_input >= 0) shared = slice.leaves[spec.alias_input]->cell;
+    if (spec.alias_output >= 0) shared = slice.outputs[spec.alias_output]->cell;
+    if (shared) ++shared->owners;
+    output->cell = shared ? shared : new Cell{launch.outputs[i], 1};
+    output->evaluation = record;
+  }
+}
+
+// The program of a claimed slice, compiled where it is not known.
+std::shared_ptr<CompiledProgram> program_for(const Slice &slice, const EvaluateRequest &request, Evaluation &data) {
+  Recorder &r = recorder();
+  uint64_t salt = salt_of(r.config);
+  if (auto program = r.cache->find(slice.key, salt)) {
+    data.outcome = CacheOutcome::kMemoryHit;
+    ++r.statistics.memory_hits;
+    return program;
+  }
+  r.cache->begin_compile(slice.key, salt);
+  struct EndCompile {
+    ProgramCache &cache;
+    const ProgramCache::Key &key;
+    uint64_t salt;
+    ~EndCompile() { cache.end_compile(key, salt); }
+  } end{*r.cache, slice.key, salt};
+  data.difference = r.cache->difference(slice.key);
+  CompileRequest compile{write_module(slice), content_of(slice), r.config};
+  absl::StatusOr<CompileOutcome> outcome = absl::UnknownError("not compiled");
+  {
+    RecorderMutex::Pause pause(r.mutex);
+    outcome = compile_slice(compile);
+  }
+  if (!outcome.ok())
+    raise(kind_of(outcome.status(), ErrorKind::kCompile), "the recorded ops do not compile; they stay as they are", outcome.status(),
+          request.location);
+  data.outcome = outcome->from;
+  data.disk_cache = outcome->disk_cache;
+  data.compile_ms = outcome->milliseconds;
+  ++(outcome->from == CacheOutcome::kDiskHit ? r.statistics.disk_hits : r.statistics.compiles);
+  r.statistics.corrupt_entries += outcome->corrupt;
+  r.cache->insert(slice.key, salt, outcome->program, r.config);
+  return outcome->program;
+}
+
+} // namespace
+
+std::shared_ptr<CompiledProgram> find_program(Slice &slice, const EvaluateRequest &request, Evaluation &data) {
+  Recorder &r = recorder();
+  while (r.cache->is_compiling(slice.key, salt_of(r.config))) wait_for_a_claim();
+  ClaimGuard claimed(slice);
+  return program_for(slice, request, data);
+}
+
+void describe_run(const Slice &slice, const CompiledProgram &program, const EvaluateRequest &request, Evaluation &data) {
+  data.reason = request.reason;
+  Location line = CallerScope::resolve(request.location);
+  data.file = line.file_name();
+  data.line = static_cast<int>(line.line());
+  data.ops = static_cast<int64_t>(slice.nodes.size());
+  data.inputs = static_cast<int64_t>(slice.leaves.size());
+  data.outputs = static_cast<int64_t>(slice.outputs.size());
+  for (const runtime::OutputSpec &spec : program.executable->output_specs()) data.donated += spec.donated_input >= 0;
+  data.backend = recorder().config.backend;
+  data.kernels = program.report.kernels;
+  data.library_calls = program.report.libraryCalls;
+  data.planned_peak_bytes = program.report.plan.arenaBytes;
+  data.lower_bound_bytes = program.report.plan.liveBound;
+  data.notes = program.report.remarks;
+}
+
+void submit(std::span<Value *const> roots, const EvaluateRequest &request) {
+  Recorder &r = recorder();
+  if (Trace *trace = active_trace()) refuse_evaluation(*trace, request);
+  while (true) {
+    auto start = Clock::now();
+    Slice slice;
+    if (!collect(roots, slice)) {
+      wait_for_a_claim();
+      continue;
+    }
+    if (slice.nodes.empty()) return;
+    if (r.cache->is_compiling(slice.key, salt_of(r.config))) {
+      wait_for_a_claim();
+      continue;
+    }
+    auto record = std::make_shared<EvaluationRecord>();
+    Evaluation &data = record->data;
+    ClaimGuard claimed(slice);
+    std::shared_ptr<CompiledProgram> program = program_for(slice, request, data);
+    data.record_ms = since(start) - data.compile_ms;
+    Launch launched;
+    if (absl::Status status = bind(slice, *program, launched, data.output_bytes); !status.ok())
+      raise(kind_of(status, ErrorKind::kRun), "nothing was computed, and every tensor keeps its value", status, request.location);
+    describe_run(slice, *program, request, data);
+    data.number = ++r.statistics.evaluations;
+    ++r.statistics.cuts[static_cast<int>(request.reason)];
+    record->print = r.config.explain;
+    if (absl::Status status = run(launched, record); !status.ok())
+      raise(kind_of(status, ErrorKind::kRun), "nothing was computed, and every tensor keeps its value", status, request.location);
+    assign(slice, *program, launched, record);
+    keep(record);
+    claimed.succeed();
+    // Few ops are live after a cut: the time to move them to a new context.
+    if (r.ir->uniqued() > r.config.context_bound) r.ir->renew();
+    return;
+  }
+}
+
+const void *wait_for(Value *leaf, Location location) {
+  if (leaf->is_scalar) return &leaf->bits;
+  ValueRef held(leaf);
+  std::shared_ptr<runtime::Buffer> buffer = leaf->cell->buffer;
+  absl::Status status;
+  if (buffer->is_written()) status = buffer->error();
+  else {
+    RecorderMutex::Pause pause(recorder().mutex);
+    status = buffer->wait();
+  }
+  if (!status.ok())
+    raise(kind_of(status, ErrorKind::kRun), "the value was lost when the program that computes it failed", status, location);
+  return buffer->data();
+}
+
+void *make_writable(Value *leaf, Location location) {
+  const void *old = wait_for(leaf, location);
+  Cell *cell = leaf->cell;
+  if (cell && cell->owners == 1 && !cell->borrowed) {
+    std::shared_ptr<runtime::Buffer> buffer = cell->buffer;
+    absl::Status status;
+    {
+      ValueRef held(leaf);
+      RecorderMutex::Pause pause(recorder().mutex);
+      status = buffer->wait_idle();
+    }
+    if (!status.ok()) raise(ErrorKind::kRun, "the value was lost when the program that computes it failed", status, location);
+    return buffer->data();
+  }
+  std::shared_ptr<runtime::Buffer> copy = allocate_buffer(leaf->type->bytes);
+  std::memcpy(copy->data(), old, leaf->type->bytes);
+  if (cell) release_cell(cell);
+  leaf->cell = new Cell{copy, 1};
+  leaf->is_scalar = false;
+  return copy->data();
+}
+
+std::shared_ptr<runtime::Buffer> allocate_buffer(int64_t bytes) {
+  auto made = memory()->allocate(bytes, "tensor");
+  if (!made.ok()) raise(ErrorKind::kMemory, "no memory for a tensor", made.status(), Session::location());
+  return *std::move(made);
+}
+
+void synchronize_all() { drain(); }
+
+} // namespace weft::recorder

@@ -1,0 +1,120 @@
+#include "weft/explain.h"
+
+#include <cstdio>
+#include <iostream>
+
+#include "frontend/recorder/evaluation.h"
+#include "frontend/recorder/program_cache.h"
+#include "frontend/recorder/state.h"
+#include "frontend/tensor/impl.h"
+
+namespace weft {
+
+const char *name(CutReason reason) {
+  switch (reason) {
+  case CutReason::kValue:
+    return "value";
+  case CutReason::kEval:
+    return "eval";
+  case CutReason::kStep:
+    return "step";
+  case CutReason::kInit:
+    return "init";
+  case CutReason::kSaved:
+    return "saved";
+  case CutReason::kOps:
+    return "ops";
+  case CutReason::kBytes:
+    return "bytes";
+  case CutReason::kEager:
+    return "eager";
+  case CutReason::kJit:
+    return "jit";
+  case CutReason::kWrite:
+    return "write";
+  }
+  return "?";
+}
+
+std::string Evaluation::to_string() const {
+  auto milliseconds = [](double ms) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.*f ms", ms < 10 ? 2 : 0, ms);
+    return std::string(text);
+  };
+  std::string text = "weft #" + std::to_string(number) + " " + weft::name(reason) + " " + file + ":" + std::to_string(line) + " | " +
+                     std::to_string(ops) + " ops -> " + std::to_string(kernels) + " kernels, " + std::to_string(library_calls) +
+                     " library calls | " + std::to_string(inputs) + " in, " + std::to_string(outputs) + " out, " + std::to_string(donated) +
+                     " donated | ";
+  switch (outcome) {
+  case CacheOutcome::kMemoryHit:
+    text += "hit";
+    break;
+  case CacheOutcome::kDiskHit:
+    text += "disk hit in " + milliseconds(compile_ms) + " (miss: " + difference + ")";
+    break;
+  case CacheOutcome::kCompiled:
+    text += "MISS: " + difference + ", compiled in " + milliseconds(compile_ms);
+    break;
+  }
+  text += " | slice " + milliseconds(record_ms) + ", run " + (run_ms < 0 ? "under way" : milliseconds(run_ms)) + " | " +
+          std::to_string(output_bytes) + " B out, arena " + std::to_string(planned_peak_bytes) + " B";
+  if (outcome != CacheOutcome::kMemoryHit && !disk_cache.empty()) text += " | disk cache " + disk_cache;
+  if (!failure.empty()) text += " | FAILED: " + failure;
+  return text;
+}
+
+namespace recorder {
+
+// Enough to look back over a few steps.
+constexpr size_t kKeptEvaluations = 256;
+
+void EvaluationRecord::finish(double run_ms, std::string failure) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  data.run_ms = run_ms;
+  data.failure = std::move(failure);
+  // One write, so that lines of several threads do not mix.
+  if (print) std::cerr << data.to_string() + "\n";
+}
+
+Evaluation EvaluationRecord::snapshot() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return data;
+}
+
+void keep(std::shared_ptr<EvaluationRecord> record) {
+  Recorder &r = recorder();
+  r.evaluations.push_back(std::move(record));
+  if (r.evaluations.size() > kKeptEvaluations) r.evaluations.pop_front();
+}
+
+} // namespace recorder
+
+Evaluation explain(const Tensor &tensor, Location location) {
+  recorder::Session session("explain", location);
+  recorder::Var x = recorder::read(tensor, "tensor");
+  recorder::Value *value = x.value.get();
+  recorder::submit({&value, 1}, {CutReason::kEval, location});
+  if (!value->evaluation) return Evaluation();
+  recorder::wait_for(value, location);
+  return value->evaluation->snapshot();
+}
+
+std::vector<Evaluation> recent_evaluations() {
+  recorder::Session session("recent_evaluations", Location::current());
+  std::vector<Evaluation> result;
+  for (const auto &record : recorder::recorder().evaluations) result.push_back(record->snapshot());
+  return result;
+}
+
+Statistics statistics() {
+  recorder::Session session("statistics", Location::current());
+  recorder::Recorder &r = recorder::recorder();
+  Statistics result = r.statistics;
+  result.live_ops = r.live_ops;
+  result.cache_entries = r.cache->entries();
+  result.cache_bytes = r.cache->bytes();
+  return result;
+}
+
+} // namespace weft

@@ -1,0 +1,52 @@
+#include "frontend/recorder/launcher.h"
+
+#include <chrono>
+
+#include "runtime/executor/device.h"
+#include "runtime/threading/parallel_for.h"
+
+namespace weft::recorder {
+namespace {
+
+// Tells the record how long the run took and how it ended.
+class Observed : public runtime::Executable {
+public:
+  Observed(std::shared_ptr<runtime::Executable> executable, std::shared_ptr<EvaluationRecord> record)
+      : executable_(std::move(executable)), record_(std::move(record)) {}
+
+  std::span<const runtime::InputSpec> input_specs() const override { return executable_->input_specs(); }
+  std::span<const runtime::OutputSpec> output_specs() const override { return executable_->output_specs(); }
+  int64_t arena_bytes() const override { return executable_->arena_bytes(); }
+  bool is_serial() const override { return executable_->is_serial(); }
+  int64_t work_bytes() const override { return executable_->work_bytes(); }
+  absl::StatusOr<std::unique_ptr<runtime::RunResources>> acquire(const runtime::RunContext &context) override {
+    return executable_->acquire(context);
+  }
+  absl::Status run(const runtime::RunContext &context, runtime::RunResources &resources, std::span<runtime::Buffer *const> inputs,
+                   std::span<runtime::Buffer *const> outputs) override {
+    auto start = std::chrono::steady_clock::now();
+    absl::Status status = executable_->run(context, resources, inputs, outputs);
+    double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    record_->finish(ms, status.ok() ? std::string() : std::string(status.message()));
+    return status;
+  }
+
+private:
+  std::shared_ptr<runtime::Executable> executable_;
+  std::shared_ptr<EvaluationRecord> record_;
+};
+
+} // namespace
+
+std::shared_ptr<runtime::Memory> memory() { return runtime::cpu_device().memory(); }
+void use_allocator(std::shared_ptr<runtime::Allocator> allocator) { runtime::cpu_device().set_allocator(std::move(allocator)); }
+void use_threads(int threads) { runtime::cpu_device().executor().set_threads(threads > 0 ? threads : runtime::default_threads()); }
+
+absl::Status run(Launch &launch, std::shared_ptr<EvaluationRecord> record) {
+  auto observed = std::make_shared<Observed>(launch.executable, std::move(record));
+  return runtime::cpu_device().executor().submit(std::move(observed), launch.inputs, launch.outputs);
+}
+
+void drain() { runtime::cpu_device().executor().synchronize(); }
+
+} // namespace weft::recorder

@@ -1,0 +1,34 @@
+// Hands compiled programs to their device. Private to this folder.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "frontend/recorder/evaluation.h"
+#include "runtime/executable/executable.h"
+#include "runtime/memory/buffer.h"
+#include "runtime/memory/memory.h"
+
+namespace weft::recorder {
+
+struct Launch {
+  std::shared_ptr<runtime::Executable> executable;
+  std::vector<std::shared_ptr<runtime::Buffer>> inputs;
+  // Filled by the launch: new buffers, or those that outputs are tied to.
+  std::vector<std::shared_ptr<runtime::Buffer>> outputs;
+};
+
+std::shared_ptr<runtime::Memory> memory();
+// Null selects the default allocator.
+void use_allocator(std::shared_ptr<runtime::Allocator> allocator);
+// 0 selects all cores.
+void use_threads(int threads);
+
+// Acquires all that the run needs, then runs it, here or on the device's executor; the record learns of its end. A failure that is returned
+// happened before the first instruction; a later one poisons the outputs' buffers.
+absl::Status run(Launch &launch, std::shared_ptr<EvaluationRecord> record);
+// Until all launched programs have ended.
+void drain();
+
+} // namespace weft::recorder

@@ -1,0 +1,64 @@
+// Compiled programs in memory: least recently used first out, bounded in bytes and entries. Private to this folder.
+#pragma once
+
+#include <condition_variable>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "compiler/backend/CompileReport.h"
+#include "weft/config.h"
+
+namespace weft::runtime {
+class Executable;
+}
+
+namespace weft::recorder {
+
+struct CompiledProgram {
+  std::shared_ptr<runtime::Executable> executable;
+  compiler::CompileReport report;
+  int64_t bytes = 0; // an estimate of what it holds
+};
+
+// Keys are compared byte by byte; the hash only finds candidates.
+class ProgramCache {
+public:
+  using Key = std::vector<uint32_t>;
+
+  // Null on a miss. Makes the entry the most recently used.
+  std::shared_ptr<CompiledProgram> find(const Key &key, uint64_t salt);
+  // After its compilation succeeded.
+  void insert(Key key, uint64_t salt, std::shared_ptr<CompiledProgram> program, const Config &config);
+  void clear();
+  int64_t entries() const { return static_cast<int64_t>(order_.size()); }
+  int64_t bytes() const { return bytes_; }
+
+  // Single flight: whoever finds a key being compiled waits.
+  bool is_compiling(const Key &key, uint64_t salt) const { return !compiling_.empty() && compiling_.count(hash(key, salt)) > 0; }
+  void begin_compile(const Key &key, uint64_t salt) { compiling_.insert(hash(key, salt)); }
+  void end_compile(const Key &key, uint64_t salt) { compiling_.erase(hash(key, salt)); }
+
+  // What the key differs in from the most similar of the recent ones, in words.
+  std::string difference(const Key &key) const;
+
+private:
+  struct Entry {
+    Key key;
+    uint64_t salt;
+    uint64_t hash;
+    std::shared_ptr<CompiledProgram> program;
+  };
+  static uint64_t hash(const Key &key, uint64_t salt);
+
+  std::list<Entry> order_; // most recently used first
+  std::unordered_multimap<uint64_t, std::list<Entry>::iterator> index_;
+  std::unordered_set<uint64_t> compiling_;
+  int64_t bytes_ = 0;
+};
+
+} // namespace weft::recorder

@@ -1,0 +1,294 @@
+// Locks, sessions, leaves, and the deaths of values and ops.
+#include <bit>
+
+#include "frontend/recorder/config_env.h"
+#include "frontend/recorder/emit.h"
+#include "frontend/recorder/program_cache.h"
+#include "frontend/recorder/state.h"
+#include "frontend/recorder/state_api.h"
+#include "runtime/memory/buffer.h"
+#include "llvm/ADT/APFloat.h"
+
+namespace weft::recorder {
+
+Recorder &recorder() {
+  // Never destroyed: tensors in static variables outlive main().
+  static Recorder *recorder = [] {
+    auto *made = new Recorder;
+    made->config = config_from_environment();
+    made->ir = std::make_unique<IrState>();
+    made->cache = std::make_unique<ProgramCache>();
+    return made;
+  }();
+  return *recorder;
+}
+
+RecorderMutex &recorder_mutex() { return recorder().mutex; }
+
+//===-- The lock ------------------------------------------------------------------------------===//
+
+void RecorderMutex::lock() {
+  if (held()) {
+    ++depth_;
+    return;
+  }
+  mutex_.lock();
+  owner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+  depth_ = 1;
+}
+
+void RecorderMutex::unlock() {
+  if (--depth_ > 0) return;
+  owner_.store(std::thread::id(), std::memory_order_relaxed);
+  mutex_.unlock();
+}
+
+RecorderMutex::Pause::Pause(RecorderMutex &mutex) : mutex_(mutex), depth_(mutex.depth_) {
+  mutex_.owner_.store(std::thread::id(), std::memory_order_relaxed);
+  mutex_.depth_ = 0;
+  mutex_.mutex_.unlock();
+}
+
+RecorderMutex::Pause::~Pause() {
+  mutex_.mutex_.lock();
+  mutex_.owner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+  mutex_.depth_ = depth_;
+}
+
+//===-- Sessions ------------------------------------------------------------------------------===//
+
+namespace {
+
+struct CurrentCall {
+  const char *op = nullptr; // null outside of a session
+  Location location;
+  SourceLine *line = nullptr;
+};
+thread_local CurrentCall current;
+thread_local bool grad_mode_on = true;
+
+} // namespace
+
+Session::Session(const char *op, Location location) : outermost_(current.op == nullptr) {
+  recorder().mutex.lock();
+  if (outermost_) current = {op, CallerScope::resolve(location), nullptr};
+}
+
+Session::~Session() {
+  if (outermost_) current.op = nullptr;
+  recorder().mutex.unlock();
+}
+
+const char *Session::op() { return current.op ? current.op : "weft"; }
+Location Session::location() { return current.location; }
+SourceLine *Session::line() {
+  if (!current.line) current.line = source_line(current.location);
+  return current.line;
+}
+
+SourceLine *source_line(Location location) {
+  Recorder &r = recorder();
+  const void *key = nullptr;
+  if constexpr (sizeof(Location) == sizeof(void *)) key = std::bit_cast<const void *>(location);
+  if (key) {
+    auto it = r.lines.find(key);
+    if (it != r.lines.end()) return it->second;
+  }
+  auto &slot = r.lines_by_text[{location.file_name(), static_cast<int>(location.line()), static_cast<int>(location.column())}];
+  if (!slot) {
+    slot = std::make_unique<SourceLine>();
+    slot->file = location.file_name();
+    slot->line = static_cast<int>(location.line());
+    slot->column = static_cast<int>(location.column());
+  }
+  if (key) r.lines[key] = slot.get();
+  return slot.get();
+}
+
+void fail(ErrorKind kind, const std::string &message) {
+  throw Error(kind, std::string(Session::op()) + ": " + message, Session::location());
+}
+
+std::string describe(const TypeInfo &type) { return std::string(name(type.dtype)) + " " + to_string(type.dims); }
+std::string describe(const Var &x) { return describe(x.type()); }
+
+bool grad_mode() { return grad_mode_on; }
+void set_grad_mode(bool on) { grad_mode_on = on; }
+
+//===-- Types and leaves ----------------------------------------------------------------------===//
+
+const TypeInfo *type_info(DType dtype, const Shape &dims) {
+  Recorder &r = recorder();
+  auto &slot = r.types[{static_cast<int>(dtype), dims}];
+  if (!slot) {
+    int64_t elements = 1;
+    for (int64_t dim : dims) {
+      if (dim < 0) {
+        r.types.erase({static_cast<int>(dtype), dims});
+        fail(ErrorKind::kShape, "a shape must not be negative, got " + to_string(dims));
+      }
+      if (__builtin_mul_overflow(elements, dim, &elements)) {
+        r.types.erase({static_cast<int>(dtype), dims});
+        fail(ErrorKind::kShape, "a tensor of shape " + to_string(dims) + " has more elements than an int64 counts");
+      }
+    }
+    int64_t bytes;
+    if (__builtin_mul_overflow(elements, byte_size(dtype), &bytes)) {
+      r.types.erase({static_cast<int>(dtype), dims});
+      fail(ErrorKind::kShape, "a tensor of shape " + to_string(dims) + " has more bytes than an int64 counts");
+    }
+    slot = std::make_unique<TypeInfo>(TypeInfo{dtype, dims, elements, bytes, r.next_type_id++});
+  }
+  return slot.get();
+}
+
+Var make_leaf(const TypeInfo *type, std::shared_ptr<runtime::Buffer> buffer, bool borrowed) {
+  auto *value = new Value(type);
+  value->cell = new Cell{std::move(buffer), 1, borrowed};
+  return Var{ValueRef(value), GradRef(), 0};
+}
+
+namespace {
+
+template <typename T> uint64_t bits_of(T x) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, &x, sizeof x);
+  return bits;
+}
+
+uint16_t narrow(double value, const llvm::fltSemantics &semantics) {
+  llvm::APFloat x(value);
+  bool lost = false;
+  x.convert(semantics, llvm::APFloat::rmNearestTiesToEven, &lost);
+  return static_cast<uint16_t>(x.bitcastToAPInt().getZExtValue());
+}
+
+// The scalar's bytes in dtype; numpy's conversions.
+uint64_t scalar_bits(const Scalar &scalar, DType dtype) {
+  double d = scalar.as_double();
+  int64_t i = scalar.dtype == DType::kFloat64 ? static_cast<int64_t>(std::clamp(d, -9.2e18, 9.2e18)) : scalar.i;
+  switch (dtype) {
+  case DType::kFloat32:
+    return bits_of(static_cast<float>(d));
+  case DType::kFloat64:
+    return bits_of(d);
+  case DType::kInt32:
+    return bits_of(static_cast<int32_t>(i));
+  case DType::kInt64:
+    return bits_of(i);
+  case DType::kBool:
+    return bits_of(static_cast<uint8_t>(scalar.dtype == DType::kFloat64 ? d != 0 : i != 0));
+  case DType::kBFloat16:
+    return bits_of(narrow(d, llvm::APFloat::BFloat()));
+  case DType::kFloat16:
+    return bits_of(narrow(d, llvm::APFloat::IEEEhalf()));
+  case DType::kInt8:
+    return bits_of(static_cast<int8_t>(i));
+  case DType::kInt16:
+    return bits_of(static_cast<int16_t>(i));
+  case DType::kUInt8:
+    return bits_of(static_cast<uint8_t>(i));
+  }
+  return 0;
+}
+
+} // namespace
+
+Var make_scalar(Scalar scalar, DType dtype) {
+  static const Shape kScalarShape;
+  static const TypeInfo *types[16] = {}; // rank 0, by dtype: the hot path of literals
+  const TypeInfo *&type = types[static_cast<int>(dtype)];
+  if (!type) type = type_info(dtype, kScalarShape);
+  auto *value = new Value(type);
+  value->is_scalar = true;
+  value->bits = scalar_bits(scalar, dtype);
+  return Var{ValueRef(value), GradRef(), 0};
+}
+
+Var make_specialized_scalar(Scalar scalar, DType dtype, int operand) {
+  uint64_t bits = scalar_bits(scalar, dtype);
+  auto [it, fresh] = recorder().specialized.try_emplace({Session::line(), operand, static_cast<int>(dtype)}, SpecializedSite{bits, false});
+  if (!fresh && it->second.bits != bits) it->second.parameter = true;
+  if (it->second.parameter) return make_scalar(scalar, dtype);
+  return emit_constant(scalar, dtype);
+}
+
+//===-- Deaths --------------------------------------------------------------------------------===//
+
+void release_cell(Cell *cell) {
+  if (--cell->owners == 0) delete cell;
+}
+
+void erase_node(Node *node) {
+  Recorder &r = recorder();
+  (node->previous ? node->previous->next : r.first) = node->next;
+  (node->next ? node->next->previous : r.last) = node->previous;
+  --r.live_ops;
+  r.live_bytes -= node->signature->result_bytes;
+  to_op(node->op)->erase();
+  r.ir->release(node->signature);
+  for (Value *operand : node->operands)
+    if (--operand->uses == 0 && operand->handles == 0) r.dying.push_back(operand);
+  delete node;
+}
+
+void bury(Value *value) {
+  Recorder &r = recorder();
+  r.dying.push_back(value);
+  if (r.burying) return;
+  r.burying = true;
+  while (!r.dying.empty()) {
+    Value *dead = r.dying.back();
+    r.dying.pop_back();
+    if (Node *node = std::exchange(dead->node, nullptr)) {
+      dead->ir = nullptr;
+      node->results[dead->index] = nullptr;
+      if (--node->live_results == 0 && !node->claimed) erase_node(node);
+    } else {
+      if (dead->ir) to_value(dead->ir).getDefiningOp()->erase();
+      dead->ir = nullptr;
+      if (dead->cell) release_cell(std::exchange(dead->cell, nullptr));
+      dead->is_scalar = false;
+    }
+    if (dead->weak == 0) delete dead;
+  }
+  r.burying = false;
+}
+
+void release_weak(Value *value) {
+  if (--value->weak == 0 && value->handles == 0 && value->uses == 0) delete value;
+}
+
+void ValueRef::release() {
+  if (--value_->handles == 0 && value_->uses == 0) bury(value_);
+}
+
+GradRef::GradRef(GradNode *node) : node_(node) {
+  if (node_) ++node_->refs;
+}
+
+void GradRef::release() {
+  if (--node_->refs > 0) return;
+  Recorder &r = recorder();
+  r.dying_grads.push_back(node_);
+  if (r.burying_grads) return;
+  r.burying_grads = true;
+  while (!r.dying_grads.empty()) {
+    GradNode *dead = r.dying_grads.back();
+    r.dying_grads.pop_back();
+    if (dead->signature) r.ir->release(dead->signature);
+    delete dead; // drops its edges, which may add to the list
+  }
+  r.burying_grads = false;
+}
+
+GradRef make_grad_leaf(const TypeInfo *type) {
+  auto *node = new GradNode;
+  node->number = recorder().next_grad_number++;
+  node->leaf_type = type;
+  return GradRef(node);
+}
+
+void mark() { recorder().last_mark = recorder().next_number; }
+
+} // namespace weft::recorder

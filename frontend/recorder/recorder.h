@@ -1,0 +1,111 @@
+// The place where calls become ops: one block of weft ops per process, guarded by one lock. This header is what the rest of the frontend
+// sees of it; MLIR stays behind it.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+
+#include "frontend/recorder/values.h"
+#include "weft/config.h"
+#include "weft/explain.h"
+#include "weft/jit.h"
+
+namespace weft::recorder {
+
+class IrState;
+class Launcher;
+
+// A mutex that its owner may take again, and give up wholly while it waits or compiles.
+class RecorderMutex {
+public:
+  void lock();
+  void unlock();
+  // Gives the lock up, however often it was taken, and takes it back when destroyed. What the caller refers to must be held by handles.
+  class Pause {
+  public:
+    explicit Pause(RecorderMutex &mutex);
+    ~Pause();
+
+  private:
+    RecorderMutex &mutex_;
+    uint32_t depth_;
+  };
+  bool held() const { return owner_.load(std::memory_order_relaxed) == std::this_thread::get_id(); }
+
+private:
+  std::mutex mutex_;
+  std::atomic<std::thread::id> owner_{};
+  uint32_t depth_ = 0;
+};
+
+RecorderMutex &recorder_mutex();
+
+// Every public call opens one: takes the lock and says where the call stands. Nested ones keep the outer location.
+class Session {
+public:
+  Session(const char *op, Location location);
+  ~Session();
+  Session(const Session &) = delete;
+  Session &operator=(const Session &) = delete;
+
+  // The name and the location that errors show: the outermost session's.
+  static const char *op();
+  static Location location();
+  static SourceLine *line();
+
+private:
+  bool outermost_;
+};
+
+// Throws at the session's location: "OP: message".
+[[noreturn]] void fail(ErrorKind kind, const std::string &message);
+
+// "float32 [2, 3]"
+std::string describe(const Var &x);
+std::string describe(const TypeInfo &type);
+
+const TypeInfo *type_info(DType dtype, const Shape &dims);
+
+bool grad_mode();
+void set_grad_mode(bool on);
+
+// --- Leaves ---
+Var make_leaf(const TypeInfo *type, std::shared_ptr<runtime::Buffer> buffer, bool borrowed = false);
+// A rank-0 leaf that holds the scalar, converted to dtype.
+Var make_scalar(Scalar scalar, DType dtype);
+// As make_scalar, but a constant of the program until a second value is seen at this session's line for operand position `operand`.
+Var make_specialized_scalar(Scalar scalar, DType dtype, int operand);
+std::shared_ptr<runtime::Buffer> allocate_buffer(int64_t bytes);
+
+// --- Evaluation ---
+struct EvaluateRequest {
+  CutReason reason;
+  Location location;
+};
+// Submits the slice that computes the values; they are leaves afterwards, maybe in flight.
+void submit(std::span<Value *const> roots, const EvaluateRequest &request);
+// Waits for a leaf's buffer; raises its run's error.
+const void *wait_for(Value *leaf, Location location);
+// Waits until nothing reads or writes the leaf's buffer, which nobody shares afterwards.
+void *make_writable(Value *leaf, Location location);
+void synchronize_all();
+// After a public call: with WEFT_EAGER=1 computes x, and cuts when a budget is reached.
+void after_call(Tensor &x);
+// A step's or a backward's end: where a budget may cut.
+void mark();
+
+// --- History ---
+GradRef make_grad_leaf(const TypeInfo *type);
+// The gradients of the node's operands for the cotangents of its results (null Var: zero). Null where the edge wants none. With history,
+// the recorded ops can be differentiated again.
+std::vector<Var> differentiate(GradNode &node, std::span<const Var> cotangents, bool with_history);
+
+// --- Tracing (jit, trace) ---
+struct Trace;
+Trace *active_trace();
+
+} // namespace weft::recorder

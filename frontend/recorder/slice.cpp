@@ -1,0 +1,157 @@
+#include "frontend/recorder/slice.h"
+
+#include <algorithm>
+
+#include "mlir/Bytecode/BytecodeWriter.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace weft::recorder {
+
+bool collect(std::span<Value *const> roots, Slice &slice) {
+  Recorder &r = recorder();
+  uint64_t epoch = ++r.epoch;
+  std::vector<Node *> &nodes = slice.nodes;
+  auto visit = [&](Value *value) {
+    Node *node = value->node;
+    if (!node || node->epoch == epoch) return true;
+    if (node->claimed) return false;
+    node->epoch = epoch;
+    nodes.push_back(node);
+    return true;
+  };
+  for (Value *root : roots)
+    if (!visit(root)) return false;
+  for (size_t i = 0; i < nodes.size(); ++i)
+    for (Value *operand : nodes[i]->operands)
+      if (!visit(operand)) return false;
+  // Recorded order is topological, and the same whenever a program is recorded again.
+  std::sort(nodes.begin(), nodes.end(), [](const Node *a, const Node *b) { return a->number < b->number; });
+
+  std::vector<uint32_t> &key = slice.key;
+  key.reserve(nodes.size() * 4 + 16);
+  uint32_t next = 0;
+  for (Node *node : nodes) {
+    key.push_back(node->signature->id);
+    for (Value *operand : node->operands) {
+      if (operand->epoch != epoch) { // a leaf that was not met before: results of the slice's own nodes were numbered below
+        operand->epoch = epoch;
+        operand->slice_uses = 0;
+        operand->number = kLeafBit | static_cast<uint32_t>(slice.leaves.size());
+        slice.leaves.push_back(operand);
+      }
+      ++operand->slice_uses;
+      key.push_back(operand->number);
+    }
+    for (Value *result : node->results) {
+      if (result) {
+        result->epoch = epoch;
+        result->slice_uses = 0;
+        result->number = next;
+      }
+      ++next;
+    }
+  }
+  for (Value *leaf : slice.leaves) {
+    // Nobody but this slice can ever read the buffer again.
+    bool donatable =
+        !leaf->is_scalar && leaf->handles == 0 && leaf->uses == leaf->slice_uses && leaf->cell->owners == 1 && !leaf->cell->borrowed;
+    slice.donatable.push_back(donatable);
+    key.push_back(leaf->type->id);
+    key.push_back(donatable ? kDonatableBit : 0);
+  }
+  for (Node *node : nodes)
+    for (Value *result : node->results)
+      if (result && (result->handles > 0 || result->uses > result->slice_uses)) {
+        slice.outputs.push_back(result);
+        key.push_back(result->number);
+      }
+  key.push_back(static_cast<uint32_t>(nodes.size()));
+  key.push_back(static_cast<uint32_t>(slice.leaves.size()));
+  key.push_back(static_cast<uint32_t>(slice.outputs.size()));
+  return true;
+}
+
+void claim(Slice &slice) {
+  for (Node *node : slice.nodes) {
+    node->claimed = true;
+    for (Value *result : node->results)
+      if (result) result->withdrawn = result->handles == 0;
+  }
+  for (size_t i = 0; i < slice.leaves.size(); ++i)
+    if (slice.donatable[i]) slice.leaves[i]->withdrawn = true;
+  for (Value *output : slice.outputs) ++output->handles;
+}
+
+void unclaim(Slice &slice) {
+  for (Node *node : slice.nodes) {
+    node->claimed = false;
+    for (Value *result : node->results)
+      if (result) result->withdrawn = false;
+  }
+  for (Value *leaf : slice.leaves) leaf->withdrawn = false;
+  for (Value *output : slice.outputs)
+    if (--output->handles == 0 && output->uses == 0) bury(output);
+}
+
+void retire(Slice &slice) {
+  Recorder &r = recorder();
+  for (Value *output : slice.outputs) {
+    output->node->results[output->index] = nullptr;
+    output->node = nullptr;
+    output->withdrawn = false;
+    mlir::Value old = to_value(std::exchange(output->ir, nullptr));
+    // Ops outside of the slice now read a leaf.
+    if (output->uses > output->slice_uses) old.replaceAllUsesWith(r.ir->value(output));
+  }
+  bool outermost = !std::exchange(r.burying, true);
+  for (Node *node : slice.nodes)
+    for (Value *result : node->results)
+      if (result) {
+        result->node = nullptr;
+        result->ir = nullptr;
+      }
+  for (size_t i = slice.nodes.size(); i-- > 0;) erase_node(slice.nodes[i]);
+  if (outermost) {
+    r.burying = false;
+    if (!r.dying.empty()) {
+      Value *last = r.dying.back();
+      r.dying.pop_back();
+      bury(last);
+    }
+  }
+  for (Value *output : slice.outputs)
+    if (--output->handles == 0 && output->uses == 0) bury(output);
+}
+
+std::string write_module(const Slice &slice) {
+  IrState &ir = *recorder().ir;
+  mlir::MLIRContext *context = &ir.context();
+  mlir::Location unknown = mlir::UnknownLoc::get(context);
+  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(unknown);
+  llvm::SmallVector<mlir::Type> inputs, outputs;
+  for (Value *leaf : slice.leaves) inputs.push_back(ir.type(leaf->type));
+  for (Value *output : slice.outputs) outputs.push_back(ir.type(output->type));
+  mlir::OpBuilder builder(context);
+  builder.setInsertionPointToEnd(module->getBody());
+  auto function = mlir::func::FuncOp::create(builder, unknown, "main", builder.getFunctionType(inputs, outputs));
+  mlir::Block *body = function.addEntryBlock();
+  mlir::IRMapping mapping;
+  for (size_t i = 0; i < slice.leaves.size(); ++i) {
+    mapping.map(ir.value(slice.leaves[i]), body->getArgument(i));
+    if (slice.donatable[i]) function.setArgAttr(i, "weft.donatable", builder.getUnitAttr());
+  }
+  builder.setInsertionPointToEnd(body);
+  for (Node *node : slice.nodes) builder.clone(*to_op(node->op), mapping);
+  llvm::SmallVector<mlir::Value> results;
+  for (Value *output : slice.outputs) results.push_back(mapping.lookup(to_value(output->ir)));
+  mlir::func::ReturnOp::create(builder, unknown, results);
+  std::string bytes;
+  llvm::raw_string_ostream stream(bytes);
+  if (mlir::failed(mlir::writeBytecodeToFile(*module, stream)))
+    fail(ErrorKind::kCompile, "the recorded ops cannot be written as bytecode: " + ir.take_diagnostic());
+  return bytes;
+}
+
+} // namespace weft::recorder

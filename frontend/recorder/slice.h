@@ -1,0 +1,39 @@
+// The ops that requested values need, in order, with what they read and what they leave: what one evaluation compiles. Private to this
+// folder.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "frontend/recorder/state.h"
+
+namespace weft::recorder {
+
+// In a key, an operand that is a leaf; the other bits count leaves in the order of their first use.
+inline constexpr uint32_t kLeafBit = 0x80000000u;
+inline constexpr uint32_t kDonatableBit = 1;
+
+struct Slice {
+  std::vector<Node *> nodes;    // in the order of recording
+  std::vector<Value *> leaves;  // in the order of their first use
+  std::vector<bool> donatable;  // by leaf
+  std::vector<Value *> outputs; // in the order of recording
+  // All that decides what is compiled: for each node its signature's id and its operands' numbers; for each leaf its type's id and its
+  // flags; the outputs' numbers; the counts. Values of scalars are not in it.
+  std::vector<uint32_t> key;
+};
+
+// Collects the slice of the roots (which have handles). False when it meets ops that another thread has claimed: wait for them first.
+bool collect(std::span<Value *const> roots, Slice &slice);
+
+// While a slice is compiled without the lock: other slices wait for its values, and views do not pick up what will be gone.
+void claim(Slice &slice);
+// After a failure before the first instruction: everything is as it was.
+void unclaim(Slice &slice);
+// The outputs are leaves now (their cells are set by the caller); the ops go.
+void retire(Slice &slice);
+
+// The slice as a module with one function @main, in bytecode, with locations.
+std::string write_module(const Slice &slice);
+
+} // namespace weft::recorder

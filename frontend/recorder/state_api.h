@@ -1,0 +1,13 @@
+// Small services of the recorder that the tensor's implementation needs beside recorder.h.
+#pragma once
+
+#include "frontend/recorder/values.h"
+
+namespace weft::recorder {
+
+// A view's cache lets go of a value; frees it when it was the last that knew it.
+void release_weak(Value *value);
+// How many results the call that the node stands for has.
+uint32_t result_count(const GradNode &node);
+
+} // namespace weft::recorder

@@ -1,0 +1,174 @@
+// What the recorder keeps beside the IR: values, the ops that define them, and the history that derivatives need. Everything here is
+// touched under the recorder's lock only, and nothing here knows MLIR: IR objects are opaque pointers into the current context.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "frontend/recorder/inline_vector.h"
+#include "weft/tensor.h"
+
+namespace weft::runtime {
+class Buffer;
+}
+
+namespace weft::recorder {
+
+struct Node;
+struct GradNode;
+class EvaluationRecord;
+
+// A dtype with a static shape; one object for each in use.
+struct TypeInfo {
+  DType dtype;
+  Shape dims;
+  int64_t elements;
+  int64_t bytes;
+  uint32_t id;              // never reused: types in keys compare by it
+  const void *ir = nullptr; // the mlir::Type in the current context
+  int64_t ndim() const { return static_cast<int64_t>(dims.size()); }
+};
+
+// A source line of the user's.
+struct SourceLine {
+  std::string file;
+  int line = 0;
+  int column = 0;
+  const void *ir = nullptr; // the mlir::Location in the current context
+};
+
+// A buffer and the number of values that share it: one that a single dead value owns may be written by the next program.
+struct Cell {
+  std::shared_ptr<runtime::Buffer> buffer;
+  uint32_t owners = 0;
+  bool borrowed = false; // the user's own memory, or memory that a pointer from data() may still read: never donated
+};
+
+// One SSA value: the result of a recorded op, or a leaf (a buffer in memory or in flight, or a scalar).
+struct Value {
+  explicit Value(const TypeInfo *type) : type(type) {}
+
+  const TypeInfo *type;
+  uint32_t handles = 0;   // by tensors and saved values: they make it an output of the slice that computes it
+  uint32_t uses = 0;      // operands of recorded ops
+  uint32_t weak = 0;      // caches of views, which compute it again when it is gone
+  uint32_t index = 0;     // which result of `node`
+  Node *node = nullptr;   // the op that defines it; null for a leaf, and when it is gone
+  Cell *cell = nullptr;   // of a leaf
+  void *ir = nullptr;     // the mlir::Value, once something in the IR refers to it
+  bool is_scalar = false; // a leaf whose value is `bits`
+  bool withdrawn = false; // inside a claimed slice, or being donated: views must not pick it up again
+  uint64_t bits = 0;      // a scalar's bytes, in its dtype
+  // Scratch of slicing.
+  uint32_t slice_uses = 0;
+  uint32_t number = 0;
+  uint64_t epoch = 0;
+  std::shared_ptr<EvaluationRecord> evaluation; // what computed it
+
+  bool gone() const { return !node && !cell && !is_scalar; }
+  bool is_leaf() const { return !node; }
+};
+
+// Counts as a handle: keeps the value and makes it an output.
+class ValueRef {
+public:
+  ValueRef() = default;
+  explicit ValueRef(Value *value) : value_(value) {
+    if (value_) ++value_->handles;
+  }
+  ValueRef(const ValueRef &other) : ValueRef(other.value_) {}
+  ValueRef(ValueRef &&other) noexcept : value_(std::exchange(other.value_, nullptr)) {}
+  ValueRef &operator=(ValueRef other) noexcept {
+    std::swap(value_, other.value_);
+    return *this;
+  }
+  ~ValueRef() {
+    if (value_) release();
+  }
+  Value *get() const { return value_; }
+  Value *operator->() const { return value_; }
+  explicit operator bool() const { return value_ != nullptr; }
+
+private:
+  void release();
+  Value *value_ = nullptr;
+};
+
+class GradRef {
+public:
+  GradRef() = default;
+  explicit GradRef(GradNode *node);
+  GradRef(const GradRef &other) : GradRef(other.node_) {}
+  GradRef(GradRef &&other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
+  GradRef &operator=(GradRef other) noexcept {
+    std::swap(node_, other.node_);
+    return *this;
+  }
+  ~GradRef() {
+    if (node_) release();
+  }
+  GradNode *get() const { return node_; }
+  GradNode &operator*() const { return *node_; }
+  GradNode *operator->() const { return node_; }
+  explicit operator bool() const { return node_ != nullptr; }
+
+private:
+  void release();
+  GradNode *node_ = nullptr;
+};
+
+// A value with its history: result `index` of `grad`, or nothing to differentiate.
+struct Var {
+  ValueRef value;
+  GradRef grad;
+  uint32_t grad_index = 0;
+
+  const TypeInfo &type() const { return *value->type; }
+  DType dtype() const { return value->type->dtype; }
+  const Shape &dims() const { return value->type->dims; }
+  int64_t ndim() const { return value->type->ndim(); }
+  explicit operator bool() const { return static_cast<bool>(value); }
+  Var without_history() const { return Var{value, GradRef(), 0}; }
+};
+
+// Everything about an op but its operands: name, properties, types. One object for each in use.
+struct Signature;
+
+// One recorded op.
+struct Node {
+  void *op = nullptr; // mlir::Operation
+  Signature *signature = nullptr;
+  SourceLine *line = nullptr;
+  uint64_t number = 0; // in the order of recording
+  uint64_t epoch = 0;  // of the last walk that saw it
+  uint32_t live_results = 0;
+  bool claimed = false;
+  InlineVector<Value *, 3> operands;         // each counts as a use
+  InlineVector<Value *, 1> results;          // null once nobody refers to it
+  Node *previous = nullptr, *next = nullptr; // all live ops, in order
+};
+
+struct GradEdge {
+  GradRef node;
+  uint32_t index = 0;
+};
+
+// A call whose derivative can be recorded, or (signature null) a leaf where gradients add up.
+struct GradNode {
+  uint32_t refs = 0;
+  uint64_t number = 0; // higher than that of all its edges
+  Signature *signature = nullptr;
+  SourceLine *line = nullptr;
+  bool released = false;
+  InlineVector<GradEdge, 2> edges;    // one an operand; null where no gradient is wanted
+  InlineVector<ValueRef, 2> operands; // saved ones, null the others
+  InlineVector<ValueRef, 1> results;  // saved ones, null the others
+  const TypeInfo *leaf_type = nullptr;
+  Tensor grad; // of a leaf
+
+  bool is_leaf() const { return !signature; }
+};
+
+} // namespace weft::recorder

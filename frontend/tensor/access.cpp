@@ -1,0 +1,211 @@
+// Values: where the recorder has to compute.
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "frontend/recorder/recorder.h"
+#include "frontend/tensor/impl.h"
+#include "runtime/memory/buffer.h"
+#include "weft/eval.h"
+
+namespace weft {
+
+using namespace recorder;
+
+namespace {
+
+// The tensor's value in memory. A view keeps what it computed for the pointer's sake.
+Var evaluated(const Tensor &tensor, CutReason reason, Location location) {
+  Var x = read(tensor, "self");
+  Value *value = x.value.get();
+  submit({&value, 1}, {reason, location});
+  return x;
+}
+
+float widen_bfloat16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+
+float widen_float16(uint16_t bits) {
+  uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16, exponent = (bits >> 10) & 31, mantissa = bits & 0x3ff;
+  if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | mantissa << 13);
+  if (exponent > 0) return std::bit_cast<float>(sign | (exponent + 112) << 23 | mantissa << 13);
+  float magnitude = static_cast<float>(mantissa) * 0x1p-24f; // subnormal: exact in float32
+  return sign ? -magnitude : magnitude;
+}
+
+template <typename From, typename To> To convert_one(From x) {
+  if constexpr (std::is_same_v<To, bool>) return x != From(0);
+  else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    // As weft.cast: towards zero, saturating, NaN gives 0.
+    if (std::isnan(x)) return To(0);
+    double d = static_cast<double>(x);
+    if (d <= static_cast<double>(std::numeric_limits<To>::min())) return std::numeric_limits<To>::min();
+    if (d >= static_cast<double>(std::numeric_limits<To>::max())) return std::numeric_limits<To>::max();
+    return static_cast<To>(d);
+  } else return static_cast<To>(x);
+}
+
+template <typename T, typename Out> void convert(const void *data, DType dtype, int64_t count, Out out) {
+  auto run = [&](auto zero) {
+    using From = decltype(zero);
+    auto *from = static_cast<const From *>(data);
+    for (int64_t i = 0; i < count; ++i) out[i] = convert_one<From, T>(from[i]);
+  };
+  auto narrow = [&](float (*widen)(uint16_t)) {
+    auto *from = static_cast<const uint16_t *>(data);
+    for (int64_t i = 0; i < count; ++i) out[i] = convert_one<float, T>(widen(from[i]));
+  };
+  switch (dtype) {
+  case DType::kFloat32:
+    return run(float());
+  case DType::kFloat64:
+    return run(double());
+  case DType::kInt32:
+    return run(int32_t());
+  case DType::kInt64:
+    return run(int64_t());
+  case DType::kBool:
+    return run(uint8_t());
+  case DType::kBFloat16:
+    return narrow(widen_bfloat16);
+  case DType::kFloat16:
+    return narrow(widen_float16);
+  case DType::kInt8:
+    return run(int8_t());
+  case DType::kInt16:
+    return run(int16_t());
+  case DType::kUInt8:
+    return run(uint8_t());
+  }
+}
+
+} // namespace
+
+template <ElementType T> T Tensor::item(Location location) const {
+  Session session("item", location);
+  const TypeInfo &type = *checked(*this, "self")->type;
+  if (type.elements != 1)
+    fail(ErrorKind::kShape, "the tensor has shape " + weft::to_string(type.dims) + "; item() is for tensors of one element");
+  Var x = evaluated(*this, CutReason::kValue, location);
+  T result[1];
+  convert<T>(wait_for(x.value.get(), location), type.dtype, 1, result);
+  return result[0];
+}
+
+template <ElementType T> std::vector<T> Tensor::to_vector(Location location) const {
+  Session session("to_vector", location);
+  const TypeInfo &type = *checked(*this, "self")->type;
+  Var x = evaluated(*this, CutReason::kValue, location);
+  const void *data = wait_for(x.value.get(), location);
+  std::vector<T> result(static_cast<size_t>(type.elements));
+  convert<T>(data, type.dtype, type.elements, result.begin());
+  return result;
+}
+
+const void *Tensor::data_bytes(Location location) const {
+  Session session("data", location);
+  TensorImpl *impl = checked(*this, "self");
+  Var x = evaluated(*this, CutReason::kValue, location);
+  if (impl->is_view()) impl->pinned = x.value;
+  return wait_for(x.value.get(), location);
+}
+
+void *Tensor::mutable_data_bytes(Location location) {
+  Session session("mutable_data", location);
+  TensorImpl *impl = checked(*this, "self");
+  if (impl->is_view()) fail(ErrorKind::kState, "this is a view; write to the tensor that it views, or copy_ into the view");
+  if (impl->leaf && grad_mode())
+    fail(ErrorKind::kState, "a leaf tensor that requires grad cannot be written while history is kept; do it under weft::NoGrad");
+  if (impl->var.grad)
+    fail(ErrorKind::kState,
+         "the tensor was computed with history, which a write behind its back would make wrong; detach().clone() it first");
+  Var x = evaluated(*this, CutReason::kWrite, location);
+  if (TraceHooks *hooks = trace_hooks()) hooks->on_write(impl);
+  // Others may still refer to the value (saved for a derivative, or recorded ops): they keep the old one.
+  impl->var = Var();
+  ++impl->version;
+  if (x.value->handles > 1 || x.value->uses > 0 || x.value->weak > 0) {
+    std::shared_ptr<runtime::Buffer> copy = allocate_buffer(impl->type->bytes);
+    std::memcpy(copy->data(), wait_for(x.value.get(), location), static_cast<size_t>(impl->type->bytes));
+    x = make_leaf(impl->type, std::move(copy));
+  }
+  impl->var = x;
+  return make_writable(x.value.get(), location);
+}
+
+template <ElementType T> const T *Tensor::data(Location location) const {
+  Session session("data", location);
+  DType dtype = checked(*this, "self")->type->dtype;
+  if (dtype != dtype_of<T>())
+    fail(ErrorKind::kDType,
+         std::string("the tensor is ") + name(dtype) + ", asked for was a pointer to " + name(dtype_of<T>()) + "; convert with to()");
+  return static_cast<const T *>(data_bytes(location));
+}
+
+template <ElementType T> T *Tensor::mutable_data(Location location) {
+  Session session("mutable_data", location);
+  DType dtype = checked(*this, "self")->type->dtype;
+  if (dtype != dtype_of<T>())
+    fail(ErrorKind::kDType, std::string("the tensor is ") + name(dtype) + ", asked for was a pointer to " + name(dtype_of<T>()));
+  return static_cast<T *>(mutable_data_bytes(location));
+}
+
+#define WEFT_INSTANTIATE(T)                                                                                                                \
+  template T Tensor::item<T>(Location) const;                                                                                              \
+  template std::vector<T> Tensor::to_vector<T>(Location) const;                                                                            \
+  template const T *Tensor::data<T>(Location) const;                                                                                       \
+  template T *Tensor::mutable_data<T>(Location);
+WEFT_INSTANTIATE(float)
+WEFT_INSTANTIATE(double)
+WEFT_INSTANTIATE(int32_t)
+WEFT_INSTANTIATE(int64_t)
+WEFT_INSTANTIATE(bool)
+WEFT_INSTANTIATE(int8_t)
+WEFT_INSTANTIATE(int16_t)
+WEFT_INSTANTIATE(uint8_t)
+#undef WEFT_INSTANTIATE
+
+//===-- eval.h --------------------------------------------------------------------------------===//
+
+namespace {
+
+void submit_all(std::span<const Tensor> tensors, CutReason reason, Location location, bool wait) {
+  std::vector<Var> vars;
+  std::vector<Value *> roots;
+  for (const Tensor &tensor : tensors) {
+    if (!tensor.defined()) continue;
+    vars.push_back(read(tensor, "tensors"));
+    roots.push_back(vars.back().value.get());
+  }
+  submit(roots, {reason, location});
+  if (!wait) return;
+  for (Value *root : roots) wait_for(root, location);
+}
+
+} // namespace
+
+const Tensor &Tensor::eval(Location location) const {
+  Session session("eval", location);
+  checked(*this, "self");
+  submit_all({this, 1}, CutReason::kEval, location, true);
+  return *this;
+}
+
+void eval(std::span<const Tensor> tensors, Location location) {
+  Session session("eval", location);
+  submit_all(tensors, CutReason::kEval, location, true);
+}
+
+void submit_step(std::span<const Tensor> tensors, Location location) {
+  Session session("step", location);
+  mark();
+  if (!active_trace()) submit_all(tensors, CutReason::kStep, location, false);
+}
+
+void submit_init(std::span<const Tensor> tensors, Location location) {
+  Session session("init", location);
+  if (!active_trace()) submit_all(tensors, CutReason::kInit, location, false);
+}
+
+void synchronize() { synchronize_all(); }
+
+} // namespace weft

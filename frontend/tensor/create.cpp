@@ -1,0 +1,123 @@
+// New tensors.
+#include <cmath>
+#include <cstring>
+
+#include "frontend/ops/promotion.h"
+#include "frontend/recorder/emit.h"
+#include "frontend/tensor/impl.h"
+#include "runtime/memory/buffer.h"
+
+namespace weft {
+
+using namespace recorder;
+
+Tensor Tensor::from_bytes(const void *bytes, DType dtype, Shape shape, Location location) {
+  Session session("from", location);
+  const TypeInfo *type = type_info(dtype, shape);
+  std::shared_ptr<runtime::Buffer> buffer = allocate_buffer(type->bytes);
+  if (type->bytes > 0) std::memcpy(buffer->data(), bytes, static_cast<size_t>(type->bytes));
+  return wrap_quietly(make_leaf(type, std::move(buffer)));
+}
+
+namespace {
+
+void check_count(size_t count, const Shape &shape, DType dtype, Location location) {
+  Session session("from", location);
+  int64_t elements = type_info(dtype, shape)->elements;
+  if (static_cast<int64_t>(count) != elements)
+    fail(ErrorKind::kShape,
+         std::to_string(count) + " values do not fill shape " + to_string(shape) + ", which has " + std::to_string(elements) + " elements");
+}
+
+} // namespace
+
+template <ElementType T> Tensor Tensor::from(std::span<const T> values, Shape shape, Location location) {
+  check_count(values.size(), shape, dtype_of<T>(), location);
+  return from_bytes(values.data(), dtype_of<T>(), std::move(shape), location);
+}
+
+template <ElementType T> Tensor Tensor::from(const std::vector<T> &values, Shape shape, Location location) {
+  if constexpr (std::is_same_v<T, bool>) {
+    std::vector<uint8_t> bytes(values.begin(), values.end());
+    check_count(values.size(), shape, DType::kBool, location);
+    return from_bytes(bytes.data(), DType::kBool, std::move(shape), location);
+  } else {
+    return from<T>(std::span<const T>(values), std::move(shape), location);
+  }
+}
+
+template <ElementType T> Tensor Tensor::from(const std::vector<T> &values, Location location) {
+  return from<T>(values, Shape{static_cast<int64_t>(values.size())}, location);
+}
+
+#define WEFT_INSTANTIATE(T)                                                                                                                \
+  template Tensor Tensor::from<T>(std::span<const T>, Shape, Location);                                                                    \
+  template Tensor Tensor::from<T>(const std::vector<T> &, Shape, Location);                                                                \
+  template Tensor Tensor::from<T>(const std::vector<T> &, Location);
+WEFT_INSTANTIATE(float)
+WEFT_INSTANTIATE(double)
+WEFT_INSTANTIATE(int32_t)
+WEFT_INSTANTIATE(int64_t)
+WEFT_INSTANTIATE(bool)
+WEFT_INSTANTIATE(int8_t)
+WEFT_INSTANTIATE(int16_t)
+WEFT_INSTANTIATE(uint8_t)
+#undef WEFT_INSTANTIATE
+
+Tensor full(const Shape &shape, Scalar value, std::optional<DType> dtype, Location location) {
+  Session session("full", location);
+  DType chosen = dtype.value_or(value.dtype == DType::kFloat64 ? DType::kFloat32 : value.dtype);
+  return wrap(broadcast(make_scalar(value, chosen), shape));
+}
+
+// 0 and 1 are part of the program: they never change, and folding knows them.
+Tensor zeros(const Shape &shape, DType dtype, Location location) {
+  Session session("zeros", location);
+  return wrap(broadcast(emit_constant(0, dtype), shape));
+}
+Tensor ones(const Shape &shape, DType dtype, Location location) {
+  Session session("ones", location);
+  return wrap(broadcast(emit_constant(1, dtype), shape));
+}
+
+Tensor scalar(Scalar value, std::optional<DType> dtype, Location location) { return full({}, value, dtype, location); }
+Tensor zeros_like(const Tensor &x, Location location) { return zeros(x.shape(), x.dtype(), location); }
+Tensor ones_like(const Tensor &x, Location location) { return ones(x.shape(), x.dtype(), location); }
+Tensor full_like(const Tensor &x, Scalar value, Location location) { return full(x.shape(), value, x.dtype(), location); }
+
+Tensor arange(Scalar start, Scalar stop, Scalar step, std::optional<DType> dtype, Location location) {
+  Session session("arange", location);
+  bool floating = start.dtype == DType::kFloat64 || stop.dtype == DType::kFloat64 || step.dtype == DType::kFloat64;
+  DType chosen = dtype.value_or(floating ? DType::kFloat32 : DType::kInt64);
+  if (chosen == DType::kBool) fail(ErrorKind::kDType, "the dtype must be a number's, not bool");
+  double span = (stop.as_double() - start.as_double()) / step.as_double();
+  if (step.as_double() == 0 || !std::isfinite(span)) fail(ErrorKind::kValue, "start, stop and step must be finite, and step must not be 0");
+  int64_t count = span <= 0 ? 0 : static_cast<int64_t>(std::ceil(span));
+  // Computed where the steps are exact: in float64 or int64.
+  DType exact = floating ? DType::kFloat64 : DType::kInt64;
+  Var x = emit_iota(exact, {count}, 0);
+  if (step.as_double() != 1) x = emit_binary(Binary::kMul, x, broadcast(make_scalar(step, exact), x.dims()));
+  if (start.as_double() != 0) x = emit_binary(Binary::kAdd, x, broadcast(make_scalar(start, exact), x.dims()));
+  return wrap(chosen == exact ? x : emit_cast(x, chosen));
+}
+Tensor arange(Scalar stop, std::optional<DType> dtype, Location location) {
+  return stop.dtype == DType::kFloat64 ? arange(0.0, stop, 1.0, dtype, location) : arange(0, stop, 1, dtype, location);
+}
+
+Tensor linspace(double start, double stop, int64_t steps, DType dtype, Location location) {
+  Session session("linspace", location);
+  if (steps < 0) fail(ErrorKind::kValue, "steps is " + std::to_string(steps) + "; it must not be negative");
+  Var x = emit_iota(DType::kFloat64, {steps}, 0);
+  double step = steps > 1 ? (stop - start) / static_cast<double>(steps - 1) : 0;
+  x = emit_binary(Binary::kMul, x, broadcast(make_scalar(step, DType::kFloat64), x.dims()));
+  x = emit_binary(Binary::kAdd, x, broadcast(make_scalar(start, DType::kFloat64), x.dims()));
+  return wrap(dtype == DType::kFloat64 ? x : emit_cast(x, dtype));
+}
+
+Tensor eye(int64_t n, std::optional<int64_t> m, DType dtype, Location location) {
+  Session session("eye", location);
+  Shape shape = {n, m.value_or(n)};
+  return wrap(emit_cast(emit_compare(Comparison::kEq, emit_iota(DType::kInt64, shape, 0), emit_iota(DType::kInt64, shape, 1)), dtype));
+}
+
+} // namespace weft

@@ -1,0 +1,265 @@
+#include "frontend/tensor/impl.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "frontend/recorder/emit.h"
+#include "frontend/recorder/state_api.h"
+#include "weft/autograd.h"
+
+namespace weft {
+namespace recorder {
+
+TraceHooks *&trace_hooks() {
+  thread_local TraceHooks *hooks = nullptr;
+  return hooks;
+}
+
+uint64_t next_birth() {
+  static std::atomic<uint64_t> births{0};
+  return births.fetch_add(1, std::memory_order_relaxed);
+}
+
+namespace {
+
+void drop_cached(TensorImpl &impl) {
+  if (Value *value = std::exchange(impl.cached, nullptr)) release_weak(value);
+  impl.cached_history = GradEdge();
+}
+
+Var apply(const ViewStep &step, const Var &x) {
+  switch (step.kind) {
+  case ViewStep::Kind::kReshape:
+    return emit_reshape(x, step.dims);
+  case ViewStep::Kind::kTranspose:
+    return emit_transpose(x, step.permutation);
+  case ViewStep::Kind::kBroadcast:
+    return emit_broadcast(x, step.dims);
+  case ViewStep::Kind::kSlice:
+    return emit_slice(x, step.starts, step.limits, step.steps);
+  }
+  return Var();
+}
+
+// The value of `from`, which the step leads away from, after its view was given a new value.
+Var put(const ViewStep &step, const Var &from, const Var &value) {
+  switch (step.kind) {
+  case ViewStep::Kind::kReshape:
+    return emit_reshape(value, from.dims());
+  case ViewStep::Kind::kTranspose: {
+    Shape inverse(step.permutation.size());
+    for (size_t i = 0; i < inverse.size(); ++i) inverse[step.permutation[i]] = static_cast<int64_t>(i);
+    return emit_transpose(value, inverse);
+  }
+  case ViewStep::Kind::kBroadcast:
+    fail(ErrorKind::kState, "cannot write through an expanded view of shape " + to_string(step.dims) +
+                                ": several of its elements are one element of the " + to_string(from.dims()) +
+                                " tensor behind it; write to that, or to a clone()");
+  case ViewStep::Kind::kSlice:
+    return emit_insert_slice(from, value, step.starts, step.steps);
+  }
+  return Var();
+}
+
+// Adds the step; two of a kind in a row become one, so that chains stay short.
+void add_step(std::vector<ViewStep> &steps, ViewStep step, const Shape &before) {
+  if (!steps.empty() && steps.back().kind == step.kind) {
+    ViewStep &last = steps.back();
+    if (step.kind == ViewStep::Kind::kReshape || step.kind == ViewStep::Kind::kBroadcast) {
+      last.dims = step.dims;
+      return;
+    }
+    if (step.kind == ViewStep::Kind::kTranspose) {
+      Shape combined(step.permutation.size());
+      bool identity = true;
+      for (size_t i = 0; i < combined.size(); ++i) {
+        combined[i] = last.permutation[step.permutation[i]];
+        identity = identity && combined[i] == static_cast<int64_t>(i);
+      }
+      last.permutation = std::move(combined);
+      last.dims = step.dims;
+      if (identity) steps.pop_back();
+      return;
+    }
+  }
+  if (step.dims == before && (step.kind == ViewStep::Kind::kReshape || step.kind == ViewStep::Kind::kBroadcast)) return;
+  steps.push_back(std::move(step));
+}
+
+} // namespace
+
+TensorImpl::~TensorImpl() { drop_cached(*this); }
+
+TensorImpl *checked(const Tensor &tensor, const char *argument) {
+  if (!tensor.defined()) fail(ErrorKind::kState, std::string("'") + argument + "' is an undefined tensor: it was never given a value");
+  return tensor.impl();
+}
+
+Var read(const Tensor &tensor, const char *argument) {
+  TensorImpl *impl = checked(tensor, argument);
+  if (!impl->is_view()) {
+    if (TraceHooks *hooks = trace_hooks()) hooks->on_read(impl);
+    Var x = impl->var;
+    if (impl->leaf) {
+      x.grad = impl->leaf;
+      x.grad_index = 0;
+    }
+    return x;
+  }
+  TensorImpl *storage = impl->storage();
+  Var from = read(impl->base, argument);
+  if (impl->detached) from = from.without_history();
+  bool wants_history = static_cast<bool>(from.grad) && grad_mode();
+  bool usable = impl->cached && impl->cached_version == storage->version && !impl->cached->gone() && !impl->cached->withdrawn &&
+                (!wants_history || impl->cached_history.node);
+  Var x;
+  if (usable) {
+    x.value = ValueRef(impl->cached);
+    if (wants_history) {
+      x.grad = impl->cached_history.node;
+      x.grad_index = impl->cached_history.index;
+    }
+  } else {
+    x = from;
+    for (const ViewStep &step : impl->steps) x = apply(step, x);
+    drop_cached(*impl);
+    impl->cached = x.value.get();
+    ++impl->cached->weak;
+    impl->cached_history = GradEdge{x.grad, x.grad_index};
+    impl->cached_version = storage->version;
+  }
+  if (impl->leaf) {
+    x.grad = impl->leaf;
+    x.grad_index = 0;
+  }
+  return x;
+}
+
+void write(const Tensor &tensor, Var value) {
+  TensorImpl *impl = checked(tensor, "self");
+  if (impl->leaf && grad_mode())
+    fail(ErrorKind::kState, "a leaf tensor that requires grad cannot be written in place while history is kept; do it under weft::NoGrad");
+  bool keep_history = grad_mode();
+  // Down the views to the storage: each level's new value comes from what its view was given.
+  while (impl->is_view()) {
+    if (impl->detached) keep_history = false;
+    std::vector<Var> path{read(impl->base, "self")};
+    if (!keep_history) path[0] = path[0].without_history();
+    for (size_t i = 0; i + 1 < impl->steps.size(); ++i) path.push_back(apply(impl->steps[i], path.back()));
+    for (size_t i = impl->steps.size(); i-- > 0;) value = put(impl->steps[i], path[i], value);
+    impl = impl->base.impl();
+    if (impl->leaf && keep_history)
+      fail(ErrorKind::kState,
+           "a view of a leaf tensor that requires grad cannot be written in place while history is kept; do it under weft::NoGrad");
+  }
+  if (TraceHooks *hooks = trace_hooks()) hooks->on_write(impl);
+  // Outside of history the edge to what computed the storage stays, as in PyTorch.
+  if (keep_history) impl->var = std::move(value);
+  else impl->var.value = std::move(value.value);
+  ++impl->version;
+}
+
+Tensor wrap_quietly(Var var) {
+  auto *impl = new TensorImpl;
+  impl->type = var.value->type;
+  impl->var = std::move(var);
+  return Tensor(impl);
+}
+
+Tensor wrap(Var var) {
+  Tensor tensor = wrap_quietly(std::move(var));
+  after_call(tensor);
+  return tensor;
+}
+
+Tensor make_view(const Tensor &tensor, ViewStep step) {
+  TensorImpl *from = checked(tensor, "self");
+  auto *impl = new TensorImpl;
+  Tensor view(impl);
+  impl->type = type_info(from->type->dtype, step.dims);
+  if (from->is_view() && !from->leaf) {
+    impl->base = from->base;
+    impl->steps = from->steps;
+    impl->detached = from->detached;
+  } else {
+    impl->base = tensor;
+  }
+  // Born while no history was kept: it has none, whatever its base has.
+  impl->detached = impl->detached || !grad_mode();
+  add_step(impl->steps, std::move(step), from->type->dims);
+  return view;
+}
+
+Tensor make_detached(const Tensor &tensor) {
+  TensorImpl *from = checked(tensor, "self");
+  auto *impl = new TensorImpl;
+  Tensor view(impl);
+  impl->type = from->type;
+  impl->detached = true;
+  // History ends here anyway, so hang it on the storage itself: chains of detached handles stay flat.
+  Tensor base = tensor;
+  while (base.impl()->is_view()) {
+    impl->steps.insert(impl->steps.begin(), base.impl()->steps.begin(), base.impl()->steps.end());
+    base = Tensor(base.impl()->base);
+  }
+  impl->base = base;
+  return view;
+}
+
+int64_t normalize_dim(int64_t dim, int64_t rank, const char *argument) {
+  int64_t count = std::max<int64_t>(rank, 1);
+  if (dim < -count || dim >= count)
+    fail(ErrorKind::kIndex, std::string(argument) + " " + std::to_string(dim) + " is out of range for a tensor of " + std::to_string(rank) +
+                                " dimensions: it must be in [" + std::to_string(-count) + ", " + std::to_string(count - 1) + "]");
+  return dim < 0 ? dim + count : dim;
+}
+
+Shape normalize_dims(const Dims &dims, int64_t rank, const char *argument) {
+  Shape result;
+  if (dims.all()) {
+    for (int64_t i = 0; i < rank; ++i) result.push_back(i);
+    return result;
+  }
+  for (int64_t dim : dims.values()) {
+    int64_t normal = normalize_dim(dim, rank, argument);
+    if (rank > 0) result.push_back(normal);
+  }
+  std::sort(result.begin(), result.end());
+  if (std::adjacent_find(result.begin(), result.end()) != result.end())
+    fail(ErrorKind::kValue, std::string(argument) + " " + to_string(dims.values()) + " names a dimension twice");
+  return result;
+}
+
+} // namespace recorder
+
+//===-- The handle ----------------------------------------------------------------------------===//
+
+using recorder::TensorImpl;
+
+Tensor::Tensor(const Tensor &other) : impl_(other.impl_) {
+  if (impl_) impl_->refs.fetch_add(1, std::memory_order_relaxed);
+}
+
+Tensor::~Tensor() {
+  if (!impl_ || impl_->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  std::lock_guard<recorder::RecorderMutex> lock(recorder::recorder_mutex());
+  delete impl_;
+}
+
+Tensor &Tensor::operator=(const Tensor &other) & {
+  Tensor copy(other);
+  std::swap(impl_, copy.impl_);
+  return *this;
+}
+
+Tensor &Tensor::operator=(Tensor &&other) & noexcept {
+  Tensor taken(std::move(other));
+  std::swap(impl_, taken.impl_);
+  return *this;
+}
+
+Tensor &Tensor::operator=(const Tensor &other) && { return copy_(other); }
+Tensor &Tensor::operator=(Tensor &&other) && { return copy_(other); }
+Tensor &Tensor::operator=(TensorArg value) && { return copy_(value, value.location()); }
+
+} // namespace weft

@@ -1,0 +1,88 @@
+// What a tensor handle points to: a storage, or a view of one. Private to the library.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "frontend/recorder/recorder.h"
+
+namespace weft::recorder {
+
+// One step from a base towards a view. Each kind has an inverse that writes through.
+struct ViewStep {
+  enum class Kind : uint8_t { kReshape, kTranspose, kBroadcast, kSlice };
+  Kind kind;
+  Shape dims;                  // of the result
+  Shape permutation;           // kTranspose
+  Shape starts, limits, steps; // kSlice
+};
+
+// Counts up.
+uint64_t next_birth();
+
+// Handles are copied by any thread: refs is atomic. Everything else is touched under the recorder's lock.
+class TensorImpl {
+public:
+  std::atomic<uint32_t> refs{1};
+  const TypeInfo *type = nullptr;
+  uint64_t born = next_birth(); // when, among all handles' targets: a trace tells what was there before it
+
+  // A storage: its current value. It changes with every write.
+  Var var;
+  uint64_t version = 0;
+
+  // A view (base is defined): `steps` away from the base. `detached`: without the base's history.
+  Tensor base;
+  std::vector<ViewStep> steps;
+  bool detached = false;
+  // The view's value when the base had this version. Without a handle of its own, so that a view does not become an output of a slice only
+  // because it exists; `pinned` holds it once its memory was handed out.
+  Value *cached = nullptr;
+  GradEdge cached_history;
+  uint64_t cached_version = 0;
+  ValueRef pinned;
+
+  // Where gradients add up, for a tensor that requires them itself.
+  GradRef leaf;
+
+  ~TensorImpl();
+  bool is_view() const { return base.defined(); }
+  // The impl that holds the storage.
+  TensorImpl *storage() {
+    TensorImpl *impl = this;
+    while (impl->is_view()) impl = impl->base.impl();
+    return impl;
+  }
+};
+
+// A new storage with this value, as a handle; then what follows every call: eager evaluation, budgets.
+Tensor wrap(Var var);
+// Without what follows a call.
+Tensor wrap_quietly(Var var);
+// The value now. Fails with the argument's name when the tensor is undefined.
+Var read(const Tensor &tensor, const char *argument);
+TensorImpl *checked(const Tensor &tensor, const char *argument);
+// Gives the storage behind the handle a new value of the same type: through the views, if it is one.
+void write(const Tensor &tensor, Var value);
+// A view of the tensor, one step on.
+Tensor make_view(const Tensor &tensor, ViewStep step);
+Tensor make_detached(const Tensor &tensor);
+
+// dim of a tensor of this rank, counted from the front. Fails with the argument's name.
+int64_t normalize_dim(int64_t dim, int64_t rank, const char *argument);
+// Sorted, distinct, from the front; all of them for Dims().
+Shape normalize_dims(const Dims &dims, int64_t rank, const char *argument);
+
+// Where a trace sees which storages are read and written; null outside of traces.
+class TraceHooks {
+public:
+  virtual ~TraceHooks() = default;
+  virtual void on_read(TensorImpl *storage) = 0;
+  virtual void on_write(TensorImpl *storage) = 0;
+  virtual void on_grad(GradNode *leaf) = 0;
+};
+TraceHooks *&trace_hooks();
+
+} // namespace weft::recorder

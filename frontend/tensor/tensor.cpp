@@ -1,0 +1,301 @@
+// What a tensor is, views, writes in place, and the members that call the functions of weft/ops.h.
+#include "weft/tensor.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "frontend/ops/promotion.h"
+#include "frontend/recorder/emit.h"
+#include "frontend/tensor/impl.h"
+#include "weft/autograd.h"
+#include "weft/ops.h"
+
+namespace weft {
+
+using namespace recorder;
+
+std::string to_string(const Shape &shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
+  return text + "]";
+}
+
+//===-- What it is ----------------------------------------------------------------------------===//
+
+namespace {
+const TypeInfo &type_of(const Tensor &tensor) {
+  if (!tensor.defined())
+    throw Error(ErrorKind::kState, "an undefined tensor has no shape and no dtype: it was never given a value",
+                CallerScope::resolve(Location::current()));
+  return *tensor.impl()->type;
+}
+} // namespace
+
+DType Tensor::dtype() const { return type_of(*this).dtype; }
+const Shape &Tensor::shape() const { return type_of(*this).dims; }
+int64_t Tensor::size() const { return type_of(*this).elements; }
+int64_t Tensor::nbytes() const { return type_of(*this).bytes; }
+int64_t Tensor::size(int64_t dim, Location location) const {
+  Session session("size", location);
+  const TypeInfo &type = *checked(*this, "self")->type;
+  if (type.ndim() == 0) fail(ErrorKind::kIndex, "a tensor without dimensions has no dim " + std::to_string(dim));
+  return type.dims[normalize_dim(dim, type.ndim(), "dim")];
+}
+uint64_t Tensor::version() const {
+  Session session("version", Location::current());
+  return checked(*this, "self")->storage()->version;
+}
+
+//===-- Autograd ------------------------------------------------------------------------------===//
+
+bool Tensor::requires_grad() const {
+  Session session("requires_grad", Location::current());
+  for (TensorImpl *impl = checked(*this, "self");; impl = impl->base.impl()) {
+    if (impl->leaf) return true;
+    if (!impl->is_view()) return static_cast<bool>(impl->var.grad);
+    if (impl->detached) return false;
+  }
+}
+
+bool Tensor::is_leaf() const { return !requires_grad() || impl_->leaf; }
+
+Tensor &Tensor::set_requires_grad(bool value, Location location) {
+  Session session("set_requires_grad", location);
+  TensorImpl *impl = checked(*this, "self");
+  if (value == static_cast<bool>(impl->leaf)) return *this;
+  if (!value) {
+    impl->leaf = GradRef();
+    return *this;
+  }
+  if (!is_floating(impl->type->dtype))
+    fail(ErrorKind::kDType, std::string("only floating tensors can require grad, this one is ") + name(impl->type->dtype));
+  if (requires_grad())
+    fail(ErrorKind::kState,
+         "the tensor was computed from tensors that require grad, so it does already; detach() it first to make it a leaf");
+  impl->leaf = make_grad_leaf(impl->type);
+  return *this;
+}
+
+Tensor Tensor::grad() const {
+  Session session("grad", Location::current());
+  TensorImpl *impl = checked(*this, "self");
+  if (!impl->leaf) return Tensor();
+  if (TraceHooks *hooks = trace_hooks()) hooks->on_grad(impl->leaf.get());
+  return impl->leaf->grad;
+}
+
+void Tensor::set_grad(const Tensor &grad, Location location) {
+  Session session("set_grad", location);
+  TensorImpl *impl = checked(*this, "self");
+  if (!impl->leaf) {
+    if (!grad.defined()) return;
+    fail(ErrorKind::kState, "only a leaf that requires grad has one");
+  }
+  if (grad.defined() && grad.impl()->type != impl->type)
+    fail(ErrorKind::kShape, "the gradient is " + describe(*grad.impl()->type) + ", the tensor is " + describe(*impl->type));
+  if (TraceHooks *hooks = trace_hooks()) hooks->on_grad(impl->leaf.get());
+  impl->leaf->grad = grad;
+}
+
+Tensor Tensor::detach(Location location) const {
+  Session session("detach", location);
+  return make_detached(*this);
+}
+
+Tensor Tensor::clone(Location location) const {
+  Session session("clone", location);
+  return wrap(read(*this, "self"));
+}
+
+//===-- Views ---------------------------------------------------------------------------------===//
+
+Tensor Tensor::reshape(const Shape &shape, Location location) const {
+  Session session("reshape", location);
+  const TypeInfo &type = *checked(*this, "self")->type;
+  Shape dims = shape;
+  int64_t known = 1, open = -1;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] == -1 && open < 0) open = static_cast<int64_t>(i);
+    else if (dims[i] < 0)
+      fail(ErrorKind::kShape, "shape " + weft::to_string(shape) + " is not one: sizes must not be negative, and one may be -1");
+    else if (__builtin_mul_overflow(known, dims[i], &known))
+      fail(ErrorKind::kShape, "shape " + weft::to_string(shape) + " has more elements than an int64 counts");
+  }
+  if (open >= 0) {
+    if (known == 0 || type.elements % known != 0)
+      fail(ErrorKind::kShape, "the " + std::to_string(type.elements) + " elements of shape " + weft::to_string(type.dims) +
+                                  " do not divide into shape " + weft::to_string(shape));
+    dims[open] = type.elements / known;
+  } else if (known != type.elements) {
+    fail(ErrorKind::kShape, "shape " + weft::to_string(type.dims) + " has " + std::to_string(type.elements) + " elements, shape " +
+                                weft::to_string(shape) + " has " + std::to_string(known));
+  }
+  return make_view(*this, {ViewStep::Kind::kReshape, dims, {}, {}, {}, {}});
+}
+
+Tensor Tensor::flatten(int64_t start_dim, int64_t end_dim, Location location) const {
+  Session session("flatten", location);
+  const TypeInfo &type = *checked(*this, "self")->type;
+  int64_t start = normalize_dim(start_dim, type.ndim(), "start_dim"), end = normalize_dim(end_dim, type.ndim(), "end_dim");
+  if (start > end) fail(ErrorKind::kValue, "start_dim " + std::to_string(start_dim) + " lies behind end_dim " + std::to_string(end_dim));
+  Shape dims(type.dims.begin(), type.dims.begin() + std::min<int64_t>(start, type.ndim()));
+  int64_t product = 1;
+  for (int64_t i = start; i <= end && i < type.ndim(); ++i) product *= type.dims[i];
+  dims.push_back(product);
+  for (int64_t i = end + 1; i < type.ndim(); ++i) dims.push_back(type.dims[i]);
+  return reshape(dims, location);
+}
+
+Tensor Tensor::squeeze(Dims which, Location location) const {
+  Session session("squeeze", location);
+  const TypeInfo &type = *checked(*this, "self")->type;
+  Shape chosen = normalize_dims(which, type.ndim(), "dims");
+  Shape dims;
+  for (int64_t i = 0; i < type.ndim(); ++i)
+    if (type.dims[i] != 1 || !std::binary_search(chosen.begin(), chosen.end(), i)) dims.push_back(type.dims[i]);
+  return reshape(dims, location);
+}
+
+Tensor Tensor::unsqueeze(int64_t dim, Location location) const {
+  Session session("unsqueeze", location);
+  const TypeInfo &type = *checked(*this, "self")->type;
+  Shape dims = type.dims;
+  dims.insert(dims.begin() + normalize_dim(dim, type.ndim() + 1, "dim"), 1);
+  return reshape(dims, location);
+}
+
+Tensor Tensor::permute(const Shape &permutation, Location location) const {
+  Session session("permute", location);
+  const TypeInfo &type = *checked(*this, "self")->type;
+  ViewStep step{ViewStep::Kind::kTranspose, {}, {}, {}, {}, {}};
+  std::vector<bool> seen(type.dims.size());
+  for (int64_t dim : permutation) {
+    int64_t d = normalize_dim(dim, type.ndim(), "permutation");
+    if (type.dims.empty() || seen[d]) break;
+    seen[d] = true;
+    step.permutation.push_back(d);
+    step.dims.push_back(type.dims[d]);
+  }
+  if (permutation.size() != type.dims.size() || step.permutation.size() != type.dims.size())
+    fail(ErrorKind::kValue, weft::to_string(permutation) + " does not name each of the " + std::to_string(type.ndim()) + " dimensions of " +
+                                weft::to_string(type.dims) + " once");
+  return make_view(*this, std::move(step));
+}
+
+Tensor Tensor::transpose(int64_t dim0, int64_t dim1, Location location) const {
+  Session session("transpose", location);
+  int64_t rank = checked(*this, "self")->type->ndim();
+  Shape permutation(rank);
+  std::iota(permutation.begin(), permutation.end(), 0);
+  int64_t a = normalize_dim(dim0, rank, "dim0"), b = normalize_dim(dim1, rank, "dim1");
+  if (rank > 0) std::swap(permutation[a], permutation[b]);
+  return permute(permutation, location);
+}
+
+Tensor Tensor::t(Location location) const {
+  Session session("t", location);
+  int64_t rank = checked(*this, "self")->type->ndim();
+  if (rank > 2) fail(ErrorKind::kShape, "t() is for matrices, this tensor is " + weft::to_string(shape()) + "; use transpose or mT");
+  return rank < 2 ? permute(rank == 0 ? Shape{} : Shape{0}, location) : transpose(0, 1, location);
+}
+
+Tensor Tensor::mT(Location location) const {
+  Session session("mT", location);
+  if (checked(*this, "self")->type->ndim() < 2)
+    fail(ErrorKind::kShape, "mT needs at least two dimensions, this tensor is " + weft::to_string(shape()));
+  return transpose(-2, -1, location);
+}
+
+Tensor Tensor::expand(const Shape &shape, Location location) const {
+  Session session("expand", location);
+  const TypeInfo &type = *checked(*this, "self")->type;
+  Shape dims = shape;
+  int64_t extra = static_cast<int64_t>(dims.size()) - type.ndim();
+  for (int64_t i = 0; i < static_cast<int64_t>(dims.size()); ++i) {
+    int64_t own = i < extra ? 1 : i - extra < type.ndim() ? type.dims[i - extra] : 1;
+    if (dims[i] == -1 && i >= extra) dims[i] = own;
+    if (extra < 0 || dims[i] < 0 || (own != 1 && own != dims[i]))
+      fail(ErrorKind::kShape, "shape " + weft::to_string(type.dims) + " does not expand to " + weft::to_string(shape) +
+                                  ": only dimensions of size 1 repeat, and they align at the end");
+  }
+  if (extra < 0)
+    fail(ErrorKind::kShape,
+         "shape " + weft::to_string(type.dims) + " does not expand to " + weft::to_string(shape) + ", which has fewer dimensions");
+  return make_view(*this, {ViewStep::Kind::kBroadcast, dims, {}, {}, {}, {}});
+}
+
+//===-- In place ------------------------------------------------------------------------------===//
+
+namespace {
+
+// self = op(self, other), in self's dtype and shape.
+Tensor &update(Tensor &self, TensorArg other, Binary op, const char *op_name, Location location) {
+  Session session(op_name, location);
+  TensorImpl *impl = checked(self, "self");
+  Operands operands = promote(TensorArg(self, location), other, op == Binary::kDiv);
+  const TypeInfo &result = *operands.x.value->type;
+  if (result.dims != impl->type->dims)
+    fail(ErrorKind::kShape, "self is " + describe(*impl->type) + ", but the result has shape " + weft::to_string(result.dims) +
+                                ", which does not fit into it");
+  if (dtype_category(result.dtype) > dtype_category(impl->type->dtype))
+    fail(ErrorKind::kDType, std::string("the result is ") + name(result.dtype) + ", which cannot be written into self, a tensor of " +
+                                name(impl->type->dtype) + "; convert with to(), or do it out of place");
+  Var value = emit_binary(op, operands.x, operands.y);
+  if (value.dtype() != impl->type->dtype) value = emit_cast(value, impl->type->dtype);
+  write(self, std::move(value));
+  after_call(self);
+  return self;
+}
+
+} // namespace
+
+Tensor &Tensor::add_(TensorArg other, Location location) { return update(*this, other, Binary::kAdd, "add_", location); }
+Tensor &Tensor::sub_(TensorArg other, Location location) { return update(*this, other, Binary::kSub, "sub_", location); }
+Tensor &Tensor::mul_(TensorArg other, Location location) { return update(*this, other, Binary::kMul, "mul_", location); }
+Tensor &Tensor::div_(TensorArg other, Location location) { return update(*this, other, Binary::kDiv, "div_", location); }
+
+Tensor &Tensor::copy_(TensorArg source, Location location) {
+  Session session("copy_", location);
+  TensorImpl *impl = checked(*this, "self");
+  Var value = operand(source, impl->type->dtype, "source");
+  if (value.dims() != impl->type->dims) {
+    if (broadcast_shape(value.dims(), impl->type->dims, "source", "self") != impl->type->dims)
+      fail(ErrorKind::kShape, "source is " + describe(value) + ", self is " + describe(*impl->type) + ": it does not fit into it");
+    value = emit_broadcast(value, impl->type->dims);
+  }
+  write(*this, std::move(value));
+  after_call(*this);
+  return *this;
+}
+
+Tensor &Tensor::zero_(Location location) { return copy_(0, location); }
+
+//===-- Members that are functions ------------------------------------------------------------===//
+
+#define WEFT_UNARY(function, record, doc)                                                                                                  \
+  Tensor Tensor::function(Location location) const { return weft::function(*this, location); }
+#define WEFT_BINARY(function, record, doc)                                                                                                 \
+  Tensor Tensor::function(TensorArg other, Location location) const { return weft::function(TensorArg(*this, location), other, location); }
+#include "weft/ops/elementwise.inc"
+#undef WEFT_UNARY
+#undef WEFT_BINARY
+Tensor Tensor::div(TensorArg other, Location location) const { return weft::div(TensorArg(*this, location), other, location); }
+Tensor Tensor::square(Location location) const { return weft::square(*this, location); }
+Tensor Tensor::gelu(std::string_view approximate, Location location) const { return weft::gelu(*this, approximate, location); }
+Tensor Tensor::to(DType dtype, Location location) const { return weft::cast(*this, dtype, location); }
+Tensor Tensor::sum(Dims dims, bool keepdim, Location location) const { return weft::sum(*this, std::move(dims), keepdim, location); }
+Tensor Tensor::mean(Dims dims, bool keepdim, Location location) const { return weft::mean(*this, std::move(dims), keepdim, location); }
+Tensor Tensor::max(Dims dims, bool keepdim, Location location) const { return weft::max(*this, std::move(dims), keepdim, location); }
+Tensor Tensor::min(Dims dims, bool keepdim, Location location) const { return weft::min(*this, std::move(dims), keepdim, location); }
+Tensor Tensor::var(Dims dims, int64_t correction, bool keepdim, Location location) const {
+  return weft::var(*this, std::move(dims), correction, keepdim, location);
+}
+Tensor Tensor::matmul(const Tensor &other, Location location) const { return weft::matmul(*this, other, location); }
+Tensor Tensor::softmax(int64_t dim, Location location) const { return weft::softmax(*this, dim, location); }
+Tensor Tensor::log_softmax(int64_t dim, Location location) const { return weft::log_softmax(*this, dim, location); }
+std::vector<Tensor> Tensor::split(int64_t size, int64_t dim, Location location) const { return weft::split(*this, size, dim, location); }
+std::vector<Tensor> Tensor::chunk(int64_t chunks, int64_t dim, Location location) const {
+  return weft::chunk(*this, chunks, dim, location);
+}
+
+} // namespace weft
