@@ -1,0 +1,18 @@
+#include "backends/cpu/device/library_registry.h"
+
+#include "backends/cpu/device/matmul_entry.h"
+
+namespace weft::backends::cpu {
+
+std::span<const runtime::LibraryEntry *const> library_entries() {
+  static const runtime::LibraryEntry *const entries[] = {&matmul_entry()};
+  return entries;
+}
+
+const runtime::LibraryEntry *find_library_entry(std::string_view name) {
+  for (const runtime::LibraryEntry *entry : library_entries())
+    if (entry->name() == name) return entry;
+  return nullptr;
+}
+
+} // namespace weft::backends::cpu

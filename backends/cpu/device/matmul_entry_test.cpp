@@ -1,0 +1,304 @@
+#include "backends/cpu/device/matmul_entry.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <random>
+
+#include "absl/strings/str_join.h"
+#include "backends/cpu/device/library_registry.h"
+
+namespace weft::backends::cpu {
+namespace {
+
+using runtime::LibraryCall;
+using runtime::TensorRef;
+using Ints = std::vector<int64_t>;
+
+Ints contiguous(const Ints &dims) {
+  Ints strides(dims.size());
+  int64_t stride = 1;
+  for (size_t i = dims.size(); i-- > 0; stride *= dims[i]) strides[i] = stride;
+  return strides;
+}
+
+TensorRef tensor(const Ints &dims) { return {0, 0, DType::kFloat32, dims, contiguous(dims)}; }
+
+// The tensor seen through a permutation of its dims.
+TensorRef permuted(const Ints &dims, const Ints &order) {
+  TensorRef memory = tensor(dims), result = memory;
+  for (size_t i = 0; i < order.size(); ++i) {
+    result.dims[i] = dims[order[i]];
+    result.strides[i] = memory.strides[order[i]];
+  }
+  return result;
+}
+
+LibraryCall call_of(std::vector<TensorRef> operands, runtime::Config config = {}) {
+  LibraryCall call{"onednn.matmul", std::move(config), std::move(operands), 0, -1, -1};
+  call.inputs = static_cast<int32_t>(call.operands.size()) - 1;
+  std::sort(call.config.begin(), call.config.end());
+  return call;
+}
+
+int64_t extent(const TensorRef &t) {
+  int64_t last = 0;
+  for (size_t i = 0; i < t.dims.size(); ++i) {
+    if (t.dims[i] == 0) return 0;
+    last += (t.dims[i] - 1) * t.strides[i];
+  }
+  return last + 1;
+}
+
+struct Data {
+  std::vector<std::vector<float>> values;
+  explicit Data(const LibraryCall &call, unsigned seed = 1) {
+    std::mt19937 random(seed);
+    std::uniform_real_distribution<float> uniform(-1, 1);
+    for (const TensorRef &operand : call.operands) {
+      values.emplace_back(extent(operand));
+      for (float &value : values.back()) value = uniform(random);
+    }
+  }
+  absl::Status run(const LibraryCall &call, int threads) {
+    absl::StatusOr<std::unique_ptr<runtime::LibraryCallState>> state = matmul_entry().init(call, threads);
+    if (!state.ok()) return state.status();
+    std::vector<void *> pointers;
+    for (std::vector<float> &value : values) pointers.push_back(value.data());
+    std::vector<char> scratch((*state)->scratch_bytes() + 64);
+    char *aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64);
+    return (*state)->run(pointers, aligned);
+  }
+};
+
+// An element of a tensor that broadcasts to `index`'s rank.
+float at(const TensorRef &t, const std::vector<float> &values, const Ints &index) {
+  int64_t position = 0;
+  size_t lead = index.size() - t.dims.size();
+  for (size_t i = 0; i < t.dims.size(); ++i)
+    if (t.dims[i] != 1) position += index[lead + i] * t.strides[i];
+  return values[position];
+}
+
+bool next(Ints &index, const Ints &dims) {
+  for (size_t i = dims.size(); i-- > 0;) {
+    if (++index[i] < dims[i]) return true;
+    index[i] = 0;
+  }
+  return false;
+}
+
+// a [..., M, K], b [..., K, N], c [..., M, N] by definition; then bias and post-ops.
+void expect_product(const LibraryCall &call, const TensorRef &a, const TensorRef &b, const TensorRef &c, const Data &before,
+                    const Data &after, bool bias = false, const std::vector<std::string> &post_ops = {}) {
+  int64_t k_count = a.dims.back();
+  Ints index(c.dims.size());
+  size_t rank = c.dims.size();
+  if (extent(c) == 0) return;
+  do {
+    double sum = 0, magnitude = 0;
+    Ints left = index, right = index;
+    for (int64_t k = 0; k < k_count; ++k) {
+      left[rank - 1] = k;
+      right[rank - 2] = k;
+      double product = static_cast<double>(at(a, before.values[0], left)) * at(b, before.values[1], right);
+      sum += product;
+      magnitude += std::abs(product);
+    }
+    size_t operand = 2;
+    if (bias) sum += at(call.operands[operand], before.values[operand], index), ++operand;
+    for (const std::string &op : post_ops) {
+      if (op == "relu") {
+        sum = std::max(sum, 0.0);
+        continue;
+      }
+      double other = at(call.operands[operand], before.values[operand], index);
+      ++operand;
+      sum = op == "add"   ? sum + other
+            : op == "sub" ? sum - other
+            : op == "mul" ? sum * other
+            : op == "max" ? std::max(sum, other)
+                          : std::min(sum, other);
+    }
+    int64_t position = 0;
+    for (size_t i = 0; i < rank; ++i) position += index[i] * c.strides[i];
+    ASSERT_NEAR(after.values.back()[position], sum, (magnitude + 3) * (k_count + 4) * 6e-8) << absl::StrJoin(index, ",");
+  } while (next(index, c.dims));
+}
+
+void check(const TensorRef &a, const TensorRef &b, const TensorRef &c, std::string_view not_on = "ref:any") {
+  LibraryCall call = call_of({a, b, c});
+  for (int threads : {1, 2}) {
+    Data before(call), after(call);
+    absl::Status status = after.run(call, threads);
+    ASSERT_TRUE(status.ok()) << status;
+    expect_product(call, a, b, c, before, after);
+    EXPECT_NE(*matmul_implementation(call, threads), not_on)
+        << absl::StrJoin(a.dims, ",") << " strides " << absl::StrJoin(a.strides, ",") << " x " << absl::StrJoin(b.dims, ",") << " strides "
+        << absl::StrJoin(b.strides, ",") << " c strides " << absl::StrJoin(c.strides, ",");
+  }
+}
+
+const Ints kSwap2 = {1, 0}, kSwap3 = {0, 2, 1}, kSplit = {0, 2, 1, 3}, kSplitSwap = {0, 2, 3, 1};
+
+TEST(Matmul, TransposedSides) {
+  for (auto [m, n, k] : {std::tuple<int, int, int>{5, 7, 3}, {1, 9, 4}, {6, 1, 8}, {1, 1, 1}, {33, 65, 17}, {128, 64, 1}}) {
+    for (bool ta : {false, true})
+      for (bool tb : {false, true})
+        for (bool tc : {false, true})
+          check(ta ? permuted({k, m}, kSwap2) : tensor({m, k}), tb ? permuted({n, k}, kSwap2) : tensor({k, n}),
+                tc ? permuted({n, m}, kSwap2) : tensor({m, n}));
+  }
+}
+
+TEST(Matmul, BatchesAndHeadSplitViews) {
+  TensorRef q = permuted({2, 16, 3, 8}, kSplit), kt = permuted({2, 16, 3, 8}, kSplitSwap);
+  check(q, kt, tensor({2, 3, 16, 16}));
+  check(tensor({2, 3, 16, 8}), kt, tensor({2, 3, 16, 16}));
+  check(tensor({2, 3, 16, 16}), q, tensor({2, 3, 16, 8}));
+  check(tensor({2, 3, 16, 16}), q, permuted({2, 16, 3, 8}, kSplit));
+  check(permuted({2, 3, 16, 16}, {0, 1, 3, 2}), q, permuted({2, 16, 3, 8}, kSplit));
+  check(tensor({6, 5, 4}), permuted({6, 7, 4}, kSwap3), tensor({6, 5, 7}));
+  check(tensor({2, 3, 5, 4}), tensor({2, 3, 4, 7}), permuted({2, 3, 7, 5}, {0, 1, 3, 2}));
+  // Slices of one [batch, time, 3, heads, dim].
+  TensorRef slice{0, 0, DType::kFloat32, {2, 3, 16, 8}, {16 * 72, 8, 72, 1}};
+  TensorRef slice_t{0, 0, DType::kFloat32, {2, 3, 8, 16}, {16 * 72, 8, 1, 72}};
+  check(slice, slice_t, tensor({2, 3, 16, 16}));
+}
+
+TEST(Matmul, BatchesBroadcast) {
+  check(tensor({4, 5, 6}), tensor({6, 7}), tensor({4, 5, 7}));
+  check(tensor({4, 5, 6}), tensor({1, 6, 7}), tensor({4, 5, 7}));
+  check(tensor({5, 6}), tensor({4, 6, 7}), tensor({4, 5, 7}));
+  check(tensor({2, 1, 5, 6}), tensor({3, 6, 7}), tensor({2, 3, 5, 7}));
+  check(tensor({2, 3, 5, 6}), tensor({2, 1, 6, 7}), tensor({2, 3, 5, 7}));
+  check(tensor({1, 3, 5, 6}), tensor({2, 1, 6, 7}), tensor({2, 3, 5, 7}));
+  TensorRef repeated{0, 0, DType::kFloat32, {4, 6, 7}, {0, 7, 1}};
+  check(tensor({4, 5, 6}), repeated, tensor({4, 5, 7}));
+  check(tensor({2, 3, 2, 2, 3, 4}), tensor({2, 3, 2, 2, 4, 5}), tensor({2, 3, 2, 2, 3, 5}));
+}
+
+TEST(Matmul, RandomProblemsAgreeWithTheDefinition) {
+  std::mt19937 random(7);
+  auto pick = [&](int n) { return static_cast<int64_t>(random() % static_cast<unsigned>(n)); };
+  for (int round = 0; round < 150; ++round) {
+    size_t rank = 2 + static_cast<size_t>(pick(3));
+    Ints batch;
+    for (size_t i = 0; i + 2 < rank; ++i) batch.push_back(1 + pick(3));
+    int64_t m = 1 + pick(9), n = 1 + pick(9), k = 1 + pick(9);
+    auto random_tensor = [&](int64_t rows, int64_t columns, bool broadcasts) {
+      Ints dims;
+      for (int64_t dim : batch) dims.push_back(broadcasts && pick(3) == 0 ? 1 : dim);
+      dims.push_back(rows);
+      dims.push_back(columns);
+      // Memory holds the dims in some order.
+      Ints order(rank), memory(rank);
+      std::iota(order.begin(), order.end(), 0);
+      std::shuffle(order.begin(), order.end(), random);
+      for (size_t i = 0; i < rank; ++i) memory[order[i]] = dims[i];
+      return permuted(memory, order);
+    };
+    TensorRef a = random_tensor(m, k, true), b = random_tensor(k, n, true);
+    for (size_t i = 0; i < batch.size(); ++i) batch[i] = std::max(a.dims[i], b.dims[i]);
+    check(a, b, random_tensor(m, n, false), "any implementation will do");
+  }
+}
+
+TEST(Matmul, ConfigPermutesAndTransposes) {
+  // lhs [2,16,3,8] read as [2,3,16,8]; rhs the same, transposed; out [2,3,16,16] written as [2,16,3,16].
+  LibraryCall call =
+      call_of({tensor({2, 16, 3, 8}), tensor({2, 16, 3, 8}), tensor({2, 16, 3, 16})},
+              {{"lhs_permutation", kSplit}, {"rhs_permutation", kSplit}, {"out_permutation", kSplit}, {"transpose_rhs", int64_t{1}}});
+  Data before(call), after(call);
+  absl::Status status = after.run(call, 2);
+  ASSERT_TRUE(status.ok()) << status;
+  expect_product(call, permuted({2, 16, 3, 8}, kSplit), permuted({2, 16, 3, 8}, kSplitSwap), permuted({2, 16, 3, 16}, kSplit), before,
+                 after);
+  // A permutation that is not its own inverse: out[i] = c[p[i]].
+  call = call_of({tensor({2, 4, 3}), tensor({2, 3, 5}), tensor({5, 2, 4})}, {{"out_permutation", Ints{2, 0, 1}}});
+  Data before3(call), after3(call);
+  ASSERT_TRUE(after3.run(call, 1).ok());
+  TensorRef c{0, 0, DType::kFloat32, {2, 4, 5}, {4, 1, 8}};
+  expect_product(call, call.operands[0], call.operands[1], c, before3, after3);
+}
+
+TEST(Matmul, BiasAndPostOps) {
+  struct Case {
+    std::vector<TensorRef> operands;
+    bool bias;
+    std::vector<std::string> post_ops;
+    bool fast = true; // oneDNN has more than its reference for it
+  };
+  TensorRef a = tensor({4, 5, 6}), b = tensor({6, 7}), c = tensor({4, 5, 7});
+  for (const Case &test : std::vector<Case>{{{a, b, tensor({7}), c}, true, {}},
+                                            {{a, b, tensor({5, 7}), c}, true, {}, false},
+                                            {{a, b, tensor({5, 1}), c}, true, {}, false},
+                                            {{a, b, tensor({4, 5, 7}), c}, false, {"add"}},
+                                            {{a, b, tensor({7}), tensor({4, 5, 7}), c}, true, {"add"}},
+                                            {{a, b, tensor({7}), tensor({4, 5, 7}), tensor({1}), c}, true, {"relu", "mul", "sub"}},
+                                            {{a, b, tensor({1, 1, 7}), tensor({4, 1, 1}), c}, false, {"max", "min"}, false},
+                                            {{a, b, tensor({7}), permuted({4, 7, 5}, kSwap3)}, true, {"relu"}}}) {
+    LibraryCall call = call_of(test.operands, {{"bias", int64_t{test.bias}}, {"post_ops", absl::StrJoin(test.post_ops, ",")}});
+    Data before(call), after(call);
+    absl::Status status = after.run(call, 2);
+    ASSERT_TRUE(status.ok()) << status;
+    expect_product(call, a, b, test.operands.back(), before, after, test.bias, test.post_ops);
+    if (test.fast) EXPECT_NE(*matmul_implementation(call, 2), "ref:any") << absl::StrJoin(test.post_ops, ",");
+  }
+}
+
+TEST(Matmul, EmptyProblems) {
+  for (auto [m, n, k] : {std::tuple<int, int, int>{0, 3, 4}, {3, 0, 4}, {3, 4, 0}, {0, 0, 0}}) {
+    LibraryCall call = call_of({tensor({2, m, k}), tensor({2, k, n}), tensor({2, m, n})});
+    Data data(call);
+    ASSERT_TRUE(data.run(call, 2).ok());
+    for (float value : data.values.back()) EXPECT_EQ(value, 0);
+    EXPECT_EQ(*matmul_implementation(call, 1), "none");
+  }
+}
+
+TEST(Matmul, NanAndInfinityPropagate) {
+  const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
+  for (int64_t size : {3, 33, 64}) {
+    LibraryCall call = call_of({tensor({size, size}), tensor({size, size}), tensor({size}), tensor({size, size})}, {{"bias", int64_t{1}}});
+    Data data(call);
+    data.values[0][1] = nan;        // row 0
+    data.values[0][size + 1] = inf; // row 1
+    data.values[1][2 * size] = 0;
+    for (float &value : data.values[1]) value = std::abs(value) + 1;
+    data.values[1][size + 2] = 0; // inf * 0
+    data.values[2][0] = nan;      // bias of column 0
+    ASSERT_TRUE(data.run(call, 2).ok());
+    for (int64_t column = 0; column < size; ++column) EXPECT_TRUE(std::isnan(data.values[3][column]));
+    EXPECT_TRUE(std::isinf(data.values[3][size + 1]));
+    EXPECT_TRUE(std::isnan(data.values[3][size + 2]));
+    for (int64_t row = 0; row < size; ++row) EXPECT_TRUE(std::isnan(data.values[3][row * size]));
+  }
+}
+
+TEST(Matmul, BadCallsAreNamed) {
+  auto message = [](LibraryCall call) { return std::string(matmul_entry().init(call, 1).status().message()); };
+  TensorRef wrong = tensor({3, 4});
+  wrong.dtype = DType::kFloat64;
+  EXPECT_EQ(message(call_of({wrong, tensor({4, 5}), tensor({3, 5})})), "takes float32 operands, not float64");
+  EXPECT_EQ(message(call_of({tensor({3, 4}), tensor({5, 6}), tensor({3, 6})})),
+            "shapes do not fit: [3, 4] with strides [4, 1] x [5, 6] with strides [6, 1] -> [3, 6] with strides [6, 1]");
+  EXPECT_EQ(message(call_of({tensor({3, 4}), tensor({4, 5}), tensor({3, 5})}, {{"post_ops", std::string("gelu")}})), "no post-op 'gelu'");
+  EXPECT_EQ(message(call_of({tensor({3, 4}), tensor({4, 5}), tensor({3, 5})}, {{"bias", int64_t{1}}})),
+            "bias and post_ops take 1 operands beside lhs, rhs and out; there are 0");
+  EXPECT_EQ(message(call_of({tensor({3, 4}), tensor({4, 5}), tensor({3, 5})}, {{"lhs_permutation", Ints{0, 0}}})),
+            "config key 'lhs_permutation' is not a permutation of 2 dims");
+  EXPECT_NE(
+      message(call_of({tensor({3, 4}), tensor({4, 5}), tensor({4}), tensor({3, 5})}, {{"bias", int64_t{1}}})).find("does not broadcast"),
+      std::string::npos);
+}
+
+TEST(LibraryRegistry, FindsEntriesByName) {
+  EXPECT_EQ(find_library_entry("onednn.matmul"), &matmul_entry());
+  EXPECT_EQ(find_library_entry("onednn.nothing"), nullptr);
+}
+
+} // namespace
+} // namespace weft::backends::cpu

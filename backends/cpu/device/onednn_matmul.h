@@ -1,0 +1,50 @@
+// oneDNN's matmul primitive, free of what differs between versions 2 and 3 of its API: an implementation file per version.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/core/dtype.h"
+
+namespace weft::backends::cpu {
+
+// Strides in elements, each for a dim larger than 1 positive; a dim of 1 against a larger one of the result broadcasts.
+struct StridedShape {
+  std::vector<int64_t> dims;
+  std::vector<int64_t> strides;
+};
+
+enum class PostOp { kRelu, kAdd, kSub, kMul, kMax, kMin };
+
+// c = post_ops(a b + bias), all of one rank of at least 2, f32; no dim is 0.
+struct MatmulProblem {
+  StridedShape a;                   // [..., M, K]
+  StridedShape b;                   // [..., K, N]
+  StridedShape c;                   // [..., M, N]
+  std::optional<StridedShape> bias; // [1, ..., 1, N]
+  // The shape is the second operand's; none for kRelu.
+  std::vector<std::pair<PostOp, std::optional<StridedShape>>> post_ops;
+};
+
+class OnednnMatmul {
+public:
+  virtual ~OnednnMatmul() = default;
+  // Creates the primitive for a team of that many threads. Unimplemented where oneDNN has none, Internal where it fails.
+  static absl::StatusOr<std::unique_ptr<OnednnMatmul>> create(const MatmulProblem &problem, int threads);
+  // What oneDNN calls the implementation: "brg:avx512_core", "gemm:jit"; "ref:any" is hundreds of times slower.
+  virtual std::string_view implementation() const = 0;
+  virtual int64_t scratch_bytes() const = 0;
+  // a, b, c, bias where there is one, the second operands of the post-ops. On the thread that owns the team.
+  virtual absl::Status run(std::span<void *const> operands, void *scratch) = 0;
+};
+
+// "oneDNN 2.6.3"; part of what decides whether cached code may be used.
+std::string onednn_version();
+
+} // namespace weft::backends::cpu

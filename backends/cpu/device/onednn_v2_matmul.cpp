@@ -1,0 +1,186 @@
+// The calls of oneDNN 2's C API: the one file that a newer oneDNN replaces.
+#include <dnnl.h>
+
+#include <array>
+
+#include "absl/strings/str_cat.h"
+#include "backends/cpu/device/onednn_matmul.h"
+#include "runtime/threading/parallel_for.h"
+
+namespace weft::backends::cpu {
+namespace {
+
+absl::Status to_status(dnnl_status_t status, const char *call) {
+  if (status == dnnl_success) return absl::OkStatus();
+  std::string message = absl::StrCat("oneDNN's ", call, " failed with status ", static_cast<int>(status));
+  if (status == dnnl_unimplemented) return absl::UnimplementedError(message);
+  if (status == dnnl_out_of_memory) return absl::ResourceExhaustedError(message);
+  if (status == dnnl_invalid_arguments) return absl::InvalidArgumentError(message);
+  return absl::InternalError(message);
+}
+
+#define WEFT_ONEDNN(call, ...)                                                                                                             \
+  do {                                                                                                                                     \
+    if (absl::Status status = to_status(call(__VA_ARGS__), #call); !status.ok()) return status;                                            \
+  } while (false)
+
+template <typename T, dnnl_status_t (*destroy)(T)> class Owned {
+public:
+  Owned() = default;
+  Owned(const Owned &) = delete;
+  Owned &operator=(const Owned &) = delete;
+  ~Owned() {
+    if (value_ != nullptr) destroy(value_);
+  }
+  T *out() { return &value_; }
+  T get() const { return value_; }
+
+private:
+  T value_ = nullptr;
+};
+
+// One engine and one stream for the process: the CPU has no more. Never destroyed, like the executor that uses them.
+absl::StatusOr<std::pair<dnnl_engine_t, dnnl_stream_t>> engine_and_stream() {
+  struct Both {
+    dnnl_engine_t engine = nullptr;
+    dnnl_stream_t stream = nullptr;
+    absl::Status status;
+  };
+  static const Both *const both = [] {
+    auto *made = new Both();
+    made->status = to_status(dnnl_engine_create(&made->engine, dnnl_cpu, 0), "dnnl_engine_create");
+    if (made->status.ok())
+      made->status = to_status(dnnl_stream_create(&made->stream, made->engine, dnnl_stream_default_flags), "dnnl_stream_create");
+    return made;
+  }();
+  if (!both->status.ok()) return both->status;
+  return std::make_pair(both->engine, both->stream);
+}
+
+absl::StatusOr<dnnl_memory_desc_t> memory_desc(const StridedShape &shape) {
+  dnnl_memory_desc_t desc;
+  if (shape.dims.size() > DNNL_MAX_NDIMS)
+    return absl::UnimplementedError(absl::StrCat("oneDNN takes at most ", DNNL_MAX_NDIMS, " dims, not ", shape.dims.size()));
+  WEFT_ONEDNN(dnnl_memory_desc_init_by_strides, &desc, static_cast<int>(shape.dims.size()), shape.dims.data(), dnnl_f32,
+              shape.strides.data());
+  return desc;
+}
+
+dnnl_alg_kind_t binary_kind(PostOp op) {
+  switch (op) {
+  case PostOp::kSub:
+    return dnnl_binary_sub;
+  case PostOp::kMul:
+    return dnnl_binary_mul;
+  case PostOp::kMax:
+    return dnnl_binary_max;
+  case PostOp::kMin:
+    return dnnl_binary_min;
+  default:
+    return dnnl_binary_add;
+  }
+}
+
+class OnednnV2Matmul : public OnednnMatmul {
+public:
+  explicit OnednnV2Matmul(int threads) : threads_(threads) {}
+  ~OnednnV2Matmul() override {
+    for (const dnnl_exec_arg_t &argument : arguments_) dnnl_memory_destroy(argument.memory);
+  }
+
+  absl::Status build(const MatmulProblem &problem);
+  std::string_view implementation() const override { return implementation_; }
+  int64_t scratch_bytes() const override { return scratch_bytes_; }
+  absl::Status run(std::span<void *const> operands, void *scratch) override;
+
+private:
+  absl::Status add_argument(int index, const dnnl_memory_desc_t &desc) {
+    dnnl_memory_t memory = nullptr;
+    WEFT_ONEDNN(dnnl_memory_create, &memory, &desc, engine_, DNNL_MEMORY_NONE);
+    arguments_.push_back({index, memory});
+    return absl::OkStatus();
+  }
+
+  int threads_;
+  dnnl_engine_t engine_ = nullptr;
+  dnnl_stream_t stream_ = nullptr;
+  Owned<dnnl_primitive_t, dnnl_primitive_destroy> primitive_;
+  std::string implementation_;
+  int64_t scratch_bytes_ = 0;
+  std::vector<dnnl_exec_arg_t> arguments_; // in the order of run()'s operands, then scratch
+};
+
+absl::Status OnednnV2Matmul::build(const MatmulProblem &problem) {
+  auto both = engine_and_stream();
+  if (!both.ok()) return both.status();
+  std::tie(engine_, stream_) = *both;
+
+  std::vector<std::pair<int, dnnl_memory_desc_t>> operands;
+  auto add = [&](int index, const StridedShape &shape) -> absl::Status {
+    absl::StatusOr<dnnl_memory_desc_t> desc = memory_desc(shape);
+    if (desc.ok()) operands.emplace_back(index, *desc);
+    return desc.status();
+  };
+  if (absl::Status status = add(DNNL_ARG_SRC, problem.a); !status.ok()) return status;
+  if (absl::Status status = add(DNNL_ARG_WEIGHTS, problem.b); !status.ok()) return status;
+  if (absl::Status status = add(DNNL_ARG_DST, problem.c); !status.ok()) return status;
+  if (problem.bias)
+    if (absl::Status status = add(DNNL_ARG_BIAS, *problem.bias); !status.ok()) return status;
+
+  Owned<dnnl_post_ops_t, dnnl_post_ops_destroy> post_ops;
+  WEFT_ONEDNN(dnnl_post_ops_create, post_ops.out());
+  for (size_t i = 0; i < problem.post_ops.size(); ++i) {
+    const auto &[op, shape] = problem.post_ops[i];
+    if (op == PostOp::kRelu) {
+      WEFT_ONEDNN(dnnl_post_ops_append_eltwise, post_ops.get(), 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
+      continue;
+    }
+    if (absl::Status status = add(DNNL_ARG_ATTR_MULTIPLE_POST_OP(static_cast<int>(i)) | DNNL_ARG_SRC_1, *shape); !status.ok())
+      return status;
+    WEFT_ONEDNN(dnnl_post_ops_append_binary, post_ops.get(), binary_kind(op), &operands.back().second);
+  }
+  Owned<dnnl_primitive_attr_t, dnnl_primitive_attr_destroy> attributes;
+  WEFT_ONEDNN(dnnl_primitive_attr_create, attributes.out());
+  WEFT_ONEDNN(dnnl_primitive_attr_set_scratchpad_mode, attributes.get(), dnnl_scratchpad_mode_user);
+  WEFT_ONEDNN(dnnl_primitive_attr_set_post_ops, attributes.get(), post_ops.get());
+
+  runtime::ScopedTeamSize team(threads_);
+  dnnl_matmul_desc_t operation;
+  WEFT_ONEDNN(dnnl_matmul_desc_init, &operation, &operands[0].second, &operands[1].second, problem.bias ? &operands[3].second : nullptr,
+              &operands[2].second);
+  Owned<dnnl_primitive_desc_t, dnnl_primitive_desc_destroy> primitive_desc;
+  WEFT_ONEDNN(dnnl_primitive_desc_create, primitive_desc.out(), &operation, attributes.get(), engine_, nullptr);
+  WEFT_ONEDNN(dnnl_primitive_create, primitive_.out(), primitive_desc.get());
+  const char *name = "";
+  WEFT_ONEDNN(dnnl_primitive_desc_query, primitive_desc.get(), dnnl_query_impl_info_str, 0, &name);
+  implementation_ = name;
+  for (const auto &[index, desc] : operands)
+    if (absl::Status status = add_argument(index, desc); !status.ok()) return status;
+  const dnnl_memory_desc_t *scratch = dnnl_primitive_desc_query_md(primitive_desc.get(), dnnl_query_scratchpad_md, 0);
+  scratch_bytes_ = scratch == nullptr ? 0 : static_cast<int64_t>(dnnl_memory_desc_get_size(scratch));
+  if (scratch_bytes_ > 0) return add_argument(DNNL_ARG_SCRATCHPAD, *scratch);
+  return absl::OkStatus();
+}
+
+absl::Status OnednnV2Matmul::run(std::span<void *const> operands, void *scratch) {
+  for (size_t i = 0; i < arguments_.size(); ++i)
+    WEFT_ONEDNN(dnnl_memory_set_data_handle, arguments_[i].memory, i < operands.size() ? operands[i] : scratch);
+  runtime::ScopedTeamSize team(threads_);
+  WEFT_ONEDNN(dnnl_primitive_execute, primitive_.get(), stream_, static_cast<int>(arguments_.size()), arguments_.data());
+  return absl::OkStatus();
+}
+
+} // namespace
+
+absl::StatusOr<std::unique_ptr<OnednnMatmul>> OnednnMatmul::create(const MatmulProblem &problem, int threads) {
+  auto matmul = std::make_unique<OnednnV2Matmul>(threads);
+  if (absl::Status status = matmul->build(problem); !status.ok()) return status;
+  return matmul;
+}
+
+std::string onednn_version() {
+  const dnnl_version_t *version = dnnl_version();
+  return absl::StrCat("oneDNN ", version->major, ".", version->minor, ".", version->patch);
+}
+
+} // namespace weft::backends::cpu
