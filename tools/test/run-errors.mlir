@@ -1,0 +1,20 @@
+// Each mistake gets one line and exit code 2.
+// RUN: not weft-run --backend=reference %s 2>&1 | FileCheck %s --check-prefix=COUNT
+// COUNT: weft-run: @main takes 1 inputs (float32[2]), 0 are given
+// RUN: not weft-run --backend=warp %s 2>&1 | FileCheck %s --check-prefix=BACKEND
+// BACKEND: weft-run: {{.*}}warp
+// RUN: not weft-run --backend=reference %t.missing.mlir 2>&1 | FileCheck %s --check-prefix=MISSING
+// MISSING: weft-run: {{.*}}missing.mlir
+// RUN: echo 'func.func @main(' | not weft-run --backend=reference - 2>&1 | FileCheck %s --check-prefix=CORRUPT
+// CORRUPT: weft-run: - is not a program
+// RUN: echo 'not numpy' > %t.npy
+// RUN: not weft-run --backend=reference --input %t.npy %s 2>&1 | FileCheck %s --check-prefix=NPY
+// NPY: weft-run: {{.*}}.npy
+// RUN: echo 'func.func @main() -> tensor<3xf32> { %%0 = weft.iota {dim = 0 : i64} : tensor<3xf32> return %%0 : tensor<3xf32> }' > %t.three.mlir
+// RUN: weft-run --backend=reference --output %t.three.npy %t.three.mlir
+// RUN: not weft-run --backend=reference --input %t.three.npy %s 2>&1 | FileCheck %s --check-prefix=SHAPE
+// SHAPE: weft-run: input 0 ({{.*}}three.npy) is float32[3], but @main takes float32[2]
+
+func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+  return %x : tensor<2xf32>
+}
