@@ -70,4 +70,47 @@ def DifferentiatePass : Pass<"weft-differentiate", "::mlir::ModuleOp"> {
   let dependentDialects = ["::weft::ir::WeftDialect"];
 }
 
+def SimplifyPass : Pass<"weft-simplify", "::mlir::ModuleOp"> {
+  let summary = "canonical forms, exact folding of constants, and algebra";
+  let description = [{
+    A worklist over the ops of @main, linear in the program: no recursion, no repeated walks. Rules change no bit of a result, with two exceptions
+    that stay within a reduction's error bound: a sum over dims along which its input repeats becomes a product, and the rows of a batched
+    matmul with one right side become the rows of one matmul.
+
+    ```mlir
+    %0 = weft.transpose %w, [1, 0] : tensor<8x4xf32>
+    %1 = weft.matmul %x, %0 : tensor<2x4xf32>, tensor<4x8xf32>
+    %2 = weft.constant dense<4.0> : tensor<2x8xf32>
+    %3 = weft.div %1, %2 : tensor<2x8xf32>
+    ```
+    becomes
+    ```mlir
+    %1 = weft.matmul %x, %w {transpose_rhs = true} : tensor<2x4xf32>, tensor<8x4xf32>
+    %2 = weft.constant dense<2.5e-01> : tensor<2x8xf32>
+    %3 = weft.mul %1, %2 : tensor<2x8xf32>
+    ```
+  }];
+  let statistics = [Statistic<"numRewrites", "rewrites", "rules applied">];
+}
+
+def CsePass : Pass<"weft-cse", "::mlir::ModuleOp"> {
+  let summary = "merges ops that compute the same, and drops what nobody reads";
+  let description = [{
+    One walk forward over a hash table of name, attributes, operands and types; one walk back for dead code. Random ops are functions of their
+    state and offset: two equal ones are one.
+
+    ```mlir
+    %0 = weft.exp %x : tensor<4xf32>
+    %1 = weft.exp %x : tensor<4xf32>
+    %2 = weft.add %0, %1 : tensor<4xf32>
+    ```
+    becomes
+    ```mlir
+    %0 = weft.exp %x : tensor<4xf32>
+    %2 = weft.add %0, %0 : tensor<4xf32>
+    ```
+  }];
+  let statistics = [Statistic<"numMerged", "merged", "ops merged with an equal one">, Statistic<"numDead", "dead", "ops nobody reads">];
+}
+
 #endif

@@ -76,7 +76,7 @@ def Weft_ConcatOp : Weft_Op<"concat", MovementKind, InFile, InFile, Primitive, I
   let summary = "the inputs one after another along a dimension";
   let arguments = (ins Variadic<Weft_Tensor>:$inputs, I64Attr:$dim);
   let results = (outs Weft_Tensor:$result);
-  let assemblyFormat = "$inputs `,` `dim` `=` $dim attr-dict `:` type($inputs)";
+  let assemblyFormat = "$inputs `dim` `=` $dim attr-dict `:` type($inputs)";
 }
 
 //===-- Reduction -----------------------------------------------------------------------------===//

@@ -1,0 +1,141 @@
+// Algebra of matmul, reductions and random ops.
+#include "compiler/graph/Simplify.h"
+
+namespace weft::compiler {
+
+using llvm::failure;
+using llvm::LogicalResult;
+using llvm::success;
+using mlir::dyn_cast;
+using mlir::isa;
+
+namespace {
+
+// The operand without a transpose that swaps the last two dims and leaves the others.
+mlir::Value withoutTranspose(mlir::Value value) {
+  auto transpose = value.getDefiningOp<ir::TransposeOp>();
+  if (!transpose) return nullptr;
+  llvm::ArrayRef<int64_t> permutation = transpose.getPermutation();
+  int64_t rank = permutation.size();
+  if (rank < 2 || permutation[rank - 1] != rank - 2 || permutation[rank - 2] != rank - 1) return nullptr;
+  for (int64_t i = 0; i < rank - 2; ++i)
+    if (permutation[i] != i) return nullptr;
+  return transpose.getInput();
+}
+
+} // namespace
+
+LogicalResult simplifyContraction(mlir::Operation *operation, mlir::RewriterBase &rewriter) {
+  auto op = dyn_cast<ir::MatmulOp>(operation);
+  if (!op) return failure();
+  mlir::Value lhs = op.getLhs(), rhs = op.getRhs();
+  auto lhsType = tensorType(lhs), rhsType = tensorType(rhs);
+  bool transposeLhs = op.getTransposeLhs(), transposeRhs = op.getTransposeRhs();
+  if (mlir::Value input = withoutTranspose(lhs)) {
+    rewriter.replaceOpWithNewOp<ir::MatmulOp>(op, input, rhs, !transposeLhs, transposeRhs);
+    return success();
+  }
+  if (mlir::Value input = withoutTranspose(rhs)) {
+    rewriter.replaceOpWithNewOp<ir::MatmulOp>(op, lhs, input, transposeLhs, !transposeRhs);
+    return success();
+  }
+  // One right side for the whole batch (a weight): the batch becomes rows of one product. The reshapes are aliases.
+  if (lhsType.getRank() > 2 && rhsType.getRank() == 2 && !transposeLhs) {
+    int64_t rows = 1, depth = lhsType.getShape().back();
+    for (int64_t extent : lhsType.getShape().drop_back()) rows *= extent;
+    auto flat = mlir::RankedTensorType::get({rows, depth}, lhsType.getElementType());
+    mlir::Value flatLhs = ir::ReshapeOp::create(rewriter, op.getLoc(), flat, lhs);
+    mlir::Value product = ir::MatmulOp::create(rewriter, op.getLoc(), flatLhs, rhs, false, transposeRhs);
+    rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op.getType(), product);
+    return success();
+  }
+  // Leading dims of size 1 on the right side alone say the same.
+  if (lhsType.getRank() > 2 && rhsType.getRank() > 2 &&
+      llvm::all_of(rhsType.getShape().drop_back(2), [](int64_t extent) { return extent == 1; }) &&
+      tensorType(op).getRank() == lhsType.getRank()) {
+    auto flat = mlir::RankedTensorType::get(rhsType.getShape().take_back(2), rhsType.getElementType());
+    mlir::Value flatRhs = ir::ReshapeOp::create(rewriter, op.getLoc(), flat, rhs);
+    rewriter.replaceOpWithNewOp<ir::MatmulOp>(op, lhs, flatRhs, transposeLhs, transposeRhs);
+    return success();
+  }
+  return failure();
+}
+
+LogicalResult simplifyReduction(mlir::Operation *op, mlir::RewriterBase &rewriter) {
+  mlir::Value input = op->getOperand(0);
+  auto type = tensorType(input);
+  auto dims = op->getAttrOfType<mlir::DenseI64ArrayAttr>("dims").asArrayRef();
+  // Over dims of size 1 only: nothing to add up.
+  if (llvm::all_of(dims, [&](int64_t dim) { return type.getShape()[dim] == 1; })) {
+    if (input.getType() == op->getResult(0).getType()) rewriter.replaceOp(op, input);
+    else rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op->getResult(0).getType(), input);
+    return success();
+  }
+  auto broadcast = input.getDefiningOp<ir::BroadcastOp>();
+  if (!broadcast) return failure();
+  // Over dims along which the input repeats: n equal terms are n times one (for a sum), or one of them (for a maximum).
+  auto from = tensorType(broadcast.getInput());
+  int64_t offset = type.getRank() - from.getRank(), count = 1;
+  llvm::SmallVector<int64_t> rest;
+  for (int64_t dim : dims) {
+    bool repeats = dim < offset || (from.getShape()[dim - offset] == 1 && type.getShape()[dim] != 1);
+    if (repeats) count *= type.getShape()[dim];
+    else rest.push_back(dim);
+  }
+  if (count <= 1) return failure();
+  // The input, still broadcast along the dims that stay, without those that went: reduced over the rest.
+  llvm::SmallVector<int64_t> keptShape, smallShape;
+  llvm::SmallVector<int64_t> newDims;
+  for (int64_t dim = 0; dim < type.getRank(); ++dim) {
+    bool reduced = llvm::is_contained(dims, dim);
+    if (reduced && !llvm::is_contained(rest, dim)) continue;
+    if (reduced) newDims.push_back(keptShape.size());
+    keptShape.push_back(type.getShape()[dim]);
+    smallShape.push_back(dim < offset ? 1 : from.getShape()[dim - offset]);
+  }
+  mlir::Location loc = op->getLoc();
+  mlir::Type element = type.getElementType();
+  mlir::Value value = ir::ReshapeOp::create(rewriter, loc, mlir::RankedTensorType::get(smallShape, element), broadcast.getInput());
+  value = ir::BroadcastOp::create(rewriter, loc, mlir::RankedTensorType::get(keptShape, element), value);
+  if (!newDims.empty())
+    value = isa<ir::ReduceSumOp>(op)   ? ir::ReduceSumOp::create(rewriter, loc, value, newDims).getResult()
+            : isa<ir::ReduceMaxOp>(op) ? ir::ReduceMaxOp::create(rewriter, loc, value, newDims).getResult()
+                                       : ir::ReduceMeanOp::create(rewriter, loc, value, newDims).getResult();
+  if (isa<ir::ReduceSumOp>(op)) {
+    mlir::TypedAttr factor;
+    if (auto floating = dyn_cast<mlir::FloatType>(element)) factor = mlir::FloatAttr::get(floating, static_cast<double>(count));
+    else factor = mlir::IntegerAttr::get(element, llvm::APInt(64, count).zextOrTrunc(element.getIntOrFloatBitWidth()));
+    value = ir::MulOp::create(rewriter, loc, value, splatConstant(rewriter, loc, value.getType(), factor));
+  }
+  rewriter.replaceOp(op, value);
+  return success();
+}
+
+// A random op over an advanced state is the op at an offset: the chain of states no longer orders the ops.
+LogicalResult simplifyRandom(mlir::Operation *op, mlir::RewriterBase &rewriter) {
+  if (auto advance = dyn_cast<ir::RandomAdvanceOp>(op)) {
+    auto inner = advance.getState().getDefiningOp<ir::RandomAdvanceOp>();
+    if (advance.getAmount() == 0) {
+      rewriter.replaceOp(op, advance.getState());
+      return success();
+    }
+    if (!inner) return failure();
+    rewriter.replaceOpWithNewOp<ir::RandomAdvanceOp>(op, inner.getState(), inner.getAmount() + advance.getAmount());
+    return success();
+  }
+  auto move = [&](auto random) -> LogicalResult {
+    auto advance = random.getState().template getDefiningOp<ir::RandomAdvanceOp>();
+    if (!advance) return failure();
+    rewriter.modifyOpInPlace(random, [&] {
+      random.setOffset(random.getOffset() + advance.getAmount());
+      random.getStateMutable().assign(advance.getState());
+    });
+    return success();
+  };
+  if (auto uniform = dyn_cast<ir::RandomUniformOp>(op)) return move(uniform);
+  if (auto normal = dyn_cast<ir::RandomNormalOp>(op)) return move(normal);
+  if (auto dropout = dyn_cast<ir::DropoutOp>(op)) return move(dropout);
+  return failure();
+}
+
+} // namespace weft::compiler

@@ -1,0 +1,158 @@
+// Algebra of elementwise ops: only what holds bit for bit, NaN, infinities and signed zeros included.
+#include "compiler/graph/Simplify.h"
+
+namespace weft::compiler {
+
+using llvm::failure;
+using llvm::LogicalResult;
+using llvm::success;
+using mlir::dyn_cast;
+using mlir::isa;
+
+namespace {
+
+bool isFloat(mlir::Value value) { return isa<mlir::FloatType>(tensorType(value).getElementType()); }
+
+LogicalResult replace(mlir::Operation *op, mlir::Value value, mlir::RewriterBase &rewriter) {
+  if (value.getType() != op->getResult(0).getType()) return failure();
+  rewriter.replaceOp(op, value);
+  return success();
+}
+
+// x + 0, x - 0, x * 1, x / 1, x / 2^k. For floats x + 0 is not x where x is -0, but x + -0 is.
+LogicalResult simplifyArithmetic(mlir::Operation *op, mlir::RewriterBase &rewriter) {
+  mlir::Value x = op->getOperand(0), y = op->getOperand(1);
+  double nothing = isFloat(x) ? -0.0 : 0.0;
+  if (isa<ir::AddOp, ir::MulOp>(op)) {
+    // The constant on the right, so that equal ops look equal.
+    if (splatOf(x) && !splatOf(y)) {
+      rewriter.modifyOpInPlace(op, [&] { op->setOperands({y, x}); });
+      return success();
+    }
+    if (splatOf(y).is(isa<ir::AddOp>(op) ? nothing : 1.0)) return replace(op, x, rewriter);
+    if (isa<ir::MulOp>(op) && !isFloat(x) && splatOf(y).is(0)) return replace(op, y, rewriter);
+    if (isa<ir::MulOp>(op) && splatOf(y).is(-1)) {
+      rewriter.replaceOpWithNewOp<ir::NegOp>(op, x);
+      return success();
+    }
+  }
+  if (isa<ir::SubOp>(op) && splatOf(y).is(0)) return replace(op, x, rewriter);
+  if (isa<ir::DivOp>(op)) {
+    Splat divisor = splatOf(y);
+    if (divisor.is(1)) return replace(op, x, rewriter);
+    // A power of two has an exact inverse, and a product takes a quarter of the time of a quotient.
+    if (auto floating = mlir::dyn_cast_or_null<mlir::FloatAttr>(divisor.value)) {
+      llvm::APFloat inverse(floating.getValue().getSemantics());
+      if (floating.getValue().getExactInverse(&inverse)) {
+        mlir::Value factor = splatConstant(rewriter, op->getLoc(), y.getType(), mlir::FloatAttr::get(floating.getType(), inverse));
+        rewriter.replaceOpWithNewOp<ir::MulOp>(op, x, factor);
+        return success();
+      }
+    }
+  }
+  return failure();
+}
+
+LogicalResult simplifyPow(ir::PowOp op, mlir::RewriterBase &rewriter) {
+  Splat exponent = splatOf(op.getRhs());
+  if (!exponent) return failure();
+  mlir::Value x = op.getLhs();
+  if (exponent.is(1)) return replace(op, x, rewriter);
+  // x * x is correctly rounded, which pow's budget of 4 ULP does not even ask.
+  if (exponent.is(2)) {
+    rewriter.replaceOpWithNewOp<ir::MulOp>(op, x, x);
+    return success();
+  }
+  return failure();
+}
+
+// Whether every value of `from` is one of `to`, so that the conversion loses nothing.
+bool isExact(mlir::Type from, mlir::Type to) {
+  if (from == to) return true;
+  if (from.isInteger(1)) return true;
+  auto mantissa = [](mlir::Type type) -> unsigned {
+    if (auto floating = dyn_cast<mlir::FloatType>(type)) return floating.getFPMantissaWidth();
+    return type.isUnsignedInteger() ? type.getIntOrFloatBitWidth() : type.getIntOrFloatBitWidth() - 1;
+  };
+  bool toFloat = isa<mlir::FloatType>(to);
+  if (auto floating = dyn_cast<mlir::FloatType>(from)) {
+    if (!toFloat) return false;
+    if (from.isF16() && to.isBF16()) return false;
+    return floating.getWidth() < mlir::cast<mlir::FloatType>(to).getWidth();
+  }
+  if (to.isInteger(1)) return false;
+  if (to.isF16()) return mantissa(from) <= 11; // larger integers overflow or round
+  if (toFloat) return mantissa(from) <= mantissa(to);
+  if (!from.isUnsignedInteger() && to.isUnsignedInteger()) return false;
+  return mantissa(from) <= mantissa(to);
+}
+
+LogicalResult simplifyCast(ir::CastOp op, mlir::RewriterBase &rewriter) {
+  if (op.getInput().getType() == op.getType()) return replace(op, op.getInput(), rewriter);
+  auto inner = op.getInput().getDefiningOp<ir::CastOp>();
+  if (!inner) return failure();
+  mlir::Type from = tensorType(inner.getInput()).getElementType(), through = tensorType(inner).getElementType();
+  mlir::Type to = tensorType(op).getElementType();
+  // cast(cast(x)) is one cast where the first one loses nothing. Through i1 every value but 0 becomes 1: not that. A float that goes
+  // through a wider integer never arises as exact above.
+  if (!isExact(from, through)) return failure();
+  if (from == to) return replace(op, inner.getInput(), rewriter);
+  rewriter.replaceOpWithNewOp<ir::CastOp>(op, op.getType(), inner.getInput());
+  return success();
+}
+
+LogicalResult simplifySelect(ir::SelectOp op, mlir::RewriterBase &rewriter) {
+  if (op.getOnTrue() == op.getOnFalse()) return replace(op, op.getOnTrue(), rewriter);
+  if (Splat condition = splatOf(op.getCondition())) return replace(op, condition.is(1) ? op.getOnTrue() : op.getOnFalse(), rewriter);
+  if (auto inverted = op.getCondition().getDefiningOp<ir::NotOp>()) {
+    rewriter.replaceOpWithNewOp<ir::SelectOp>(op, op.getType(), inverted.getInput(), op.getOnFalse(), op.getOnTrue());
+    return success();
+  }
+  return failure();
+}
+
+// f(broadcast(a), broadcast(b), splat) with one source shape is broadcast(f(a, b, splat)): less to compute, and scalars stay scalars.
+LogicalResult sinkBroadcast(mlir::Operation *op, mlir::RewriterBase &rewriter) {
+  if (op->getNumOperands() == 0 || op->getNumResults() != 1) return failure();
+  mlir::RankedTensorType small;
+  for (mlir::Value operand : op->getOperands()) {
+    if (splatOf(operand)) continue;
+    auto broadcast = operand.getDefiningOp<ir::BroadcastOp>();
+    if (!broadcast) return failure();
+    auto type = tensorType(broadcast.getInput());
+    if (small && small.getShape() != type.getShape()) return failure();
+    small = type;
+  }
+  if (!small || small.getNumElements() >= tensorType(op->getResult(0)).getNumElements()) return failure();
+  llvm::SmallVector<mlir::Value> operands;
+  for (mlir::Value operand : op->getOperands()) {
+    auto type = mlir::RankedTensorType::get(small.getShape(), tensorType(operand).getElementType());
+    if (Splat splat = splatOf(operand)) operands.push_back(splatConstant(rewriter, op->getLoc(), type, splat.value));
+    else operands.push_back(operand.getDefiningOp<ir::BroadcastOp>().getInput());
+  }
+  auto resultType = mlir::RankedTensorType::get(small.getShape(), tensorType(op->getResult(0)).getElementType());
+  mlir::Operation *scalar =
+      rewriter.create(op->getLoc(), op->getName().getIdentifier(), operands, {resultType}, op->getAttrDictionary().getValue());
+  rewriter.replaceOpWithNewOp<ir::BroadcastOp>(op, op->getResult(0).getType(), scalar->getResult(0));
+  return success();
+}
+
+} // namespace
+
+LogicalResult simplifyElementwise(mlir::Operation *op, mlir::RewriterBase &rewriter) {
+  if (isa<ir::AddOp, ir::SubOp, ir::MulOp, ir::DivOp>(op)) {
+    if (succeeded(simplifyArithmetic(op, rewriter))) return success();
+  } else if (auto pow = dyn_cast<ir::PowOp>(op)) {
+    if (succeeded(simplifyPow(pow, rewriter))) return success();
+  } else if (auto cast = dyn_cast<ir::CastOp>(op)) {
+    if (succeeded(simplifyCast(cast, rewriter))) return success();
+  } else if (auto select = dyn_cast<ir::SelectOp>(op)) {
+    if (succeeded(simplifySelect(select, rewriter))) return success();
+  } else if (isa<ir::NegOp, ir::NotOp>(op)) {
+    if (mlir::Operation *inner = op->getOperand(0).getDefiningOp(); inner && inner->getName() == op->getName())
+      return replace(op, inner->getOperand(0), rewriter);
+  }
+  return sinkBroadcast(op, rewriter);
+}
+
+} // namespace weft::compiler

@@ -1,0 +1,147 @@
+// Algebra of ops that only move elements.
+#include "compiler/graph/Simplify.h"
+
+namespace weft::compiler {
+
+using llvm::failure;
+using llvm::LogicalResult;
+using llvm::success;
+using mlir::dyn_cast;
+using mlir::isa;
+
+namespace {
+
+LogicalResult simplifyReshape(ir::ReshapeOp op, mlir::RewriterBase &rewriter) {
+  mlir::Value input = op.getInput();
+  if (input.getType() == op.getType()) {
+    rewriter.replaceOp(op, input);
+    return success();
+  }
+  if (auto inner = input.getDefiningOp<ir::ReshapeOp>()) {
+    rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op.getType(), inner.getInput());
+    return success();
+  }
+  return failure();
+}
+
+// A transpose that leaves the order of all dims larger than 1 alone is a reshape: an alias instead of a copy.
+bool keepsOrder(llvm::ArrayRef<int64_t> permutation, llvm::ArrayRef<int64_t> shape) {
+  int64_t last = -1;
+  for (int64_t from : permutation) {
+    if (shape[from] == 1) continue;
+    if (from < last) return false;
+    last = from;
+  }
+  return true;
+}
+
+LogicalResult simplifyTranspose(ir::TransposeOp op, mlir::RewriterBase &rewriter) {
+  llvm::ArrayRef<int64_t> permutation = op.getPermutation();
+  if (keepsOrder(permutation, tensorType(op.getInput()).getShape())) {
+    if (op.getInput().getType() == op.getType()) rewriter.replaceOp(op, op.getInput());
+    else rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op.getType(), op.getInput());
+    return success();
+  }
+  if (auto inner = op.getInput().getDefiningOp<ir::TransposeOp>()) {
+    llvm::SmallVector<int64_t> both;
+    for (int64_t from : permutation) both.push_back(inner.getPermutation()[from]);
+    rewriter.replaceOpWithNewOp<ir::TransposeOp>(op, inner.getInput(), both);
+    return success();
+  }
+  // (a b)^T is b^T a^T, read through flags.
+  auto matmul = op.getInput().getDefiningOp<ir::MatmulOp>();
+  int64_t rank = permutation.size();
+  if (matmul && matmul->hasOneUse() && rank == 2 && tensorType(matmul.getLhs()).getRank() == 2 &&
+      tensorType(matmul.getRhs()).getRank() == 2) {
+    rewriter.replaceOpWithNewOp<ir::MatmulOp>(op, matmul.getRhs(), matmul.getLhs(), !matmul.getTransposeRhs(), !matmul.getTransposeLhs());
+    return success();
+  }
+  return failure();
+}
+
+LogicalResult simplifyBroadcast(ir::BroadcastOp op, mlir::RewriterBase &rewriter) {
+  mlir::Value input = op.getInput();
+  if (input.getType() == op.getType()) {
+    rewriter.replaceOp(op, input);
+    return success();
+  }
+  if (tensorType(input).getNumElements() == tensorType(op).getNumElements()) {
+    rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op.getType(), input);
+    return success();
+  }
+  if (auto inner = input.getDefiningOp<ir::BroadcastOp>()) {
+    rewriter.replaceOpWithNewOp<ir::BroadcastOp>(op, op.getType(), inner.getInput());
+    return success();
+  }
+  // Dims align at the end: a reshape that only adds or removes leading ones changes nothing.
+  if (auto reshape = input.getDefiningOp<ir::ReshapeOp>()) {
+    auto withoutLeadingOnes = [](llvm::ArrayRef<int64_t> shape) { return shape.drop_while([](int64_t extent) { return extent == 1; }); };
+    auto from = tensorType(reshape.getInput());
+    if (withoutLeadingOnes(from.getShape()) == withoutLeadingOnes(tensorType(input).getShape()) &&
+        from.getRank() <= tensorType(op).getRank()) {
+      rewriter.replaceOpWithNewOp<ir::BroadcastOp>(op, op.getType(), reshape.getInput());
+      return success();
+    }
+  }
+  return failure();
+}
+
+LogicalResult simplifySlice(ir::SliceOp op, mlir::RewriterBase &rewriter) {
+  auto from = tensorType(op.getInput());
+  llvm::ArrayRef<int64_t> starts = op.getStarts(), limits = op.getLimits(), steps = op.getSteps();
+  bool forward = llvm::all_of(steps, [](int64_t step) { return step > 0; });
+  if (!forward) return failure();
+  if (op.getType() == from && llvm::all_of(starts, [](int64_t start) { return start == 0; })) {
+    rewriter.replaceOp(op, op.getInput());
+    return success();
+  }
+  if (auto inner = op.getInput().getDefiningOp<ir::SliceOp>();
+      inner && llvm::all_of(inner.getSteps(), [](int64_t step) { return step > 0; })) {
+    llvm::SmallVector<int64_t> newStarts, newLimits, newSteps;
+    for (int64_t i = 0, rank = from.getRank(); i < rank; ++i) {
+      int64_t extent = tensorType(op).getShape()[i];
+      newSteps.push_back(inner.getSteps()[i] * steps[i]);
+      newStarts.push_back(inner.getStarts()[i] + starts[i] * inner.getSteps()[i]);
+      newLimits.push_back(extent == 0 ? newStarts[i] : newStarts[i] + (extent - 1) * newSteps[i] + 1);
+    }
+    rewriter.replaceOpWithNewOp<ir::SliceOp>(op, inner.getInput(), newStarts, newLimits, newSteps);
+    return success();
+  }
+  // A slice that lies in one input of a concat is a slice of that input.
+  if (auto concat = op.getInput().getDefiningOp<ir::ConcatOp>()) {
+    int64_t dim = concat.getDim() < 0 ? concat.getDim() + from.getRank() : concat.getDim(), begin = 0;
+    if (tensorType(op).getShape()[dim] == 0) return failure();
+    int64_t last = starts[dim] + (tensorType(op).getShape()[dim] - 1) * steps[dim];
+    for (mlir::Value input : concat.getInputs()) {
+      int64_t extent = tensorType(input).getShape()[dim];
+      if (starts[dim] >= begin && last < begin + extent) {
+        llvm::SmallVector<int64_t> newStarts(starts), newLimits(limits);
+        newStarts[dim] -= begin;
+        newLimits[dim] = last + 1 - begin;
+        rewriter.replaceOpWithNewOp<ir::SliceOp>(op, input, newStarts, newLimits, steps);
+        return success();
+      }
+      begin += extent;
+    }
+  }
+  return failure();
+}
+
+LogicalResult simplifyConcat(ir::ConcatOp op, mlir::RewriterBase &rewriter) {
+  if (op.getInputs().size() != 1) return failure();
+  rewriter.replaceOp(op, op.getInputs().front());
+  return success();
+}
+
+} // namespace
+
+LogicalResult simplifyMovement(mlir::Operation *op, mlir::RewriterBase &rewriter) {
+  if (auto reshape = dyn_cast<ir::ReshapeOp>(op)) return simplifyReshape(reshape, rewriter);
+  if (auto transpose = dyn_cast<ir::TransposeOp>(op)) return simplifyTranspose(transpose, rewriter);
+  if (auto broadcast = dyn_cast<ir::BroadcastOp>(op)) return simplifyBroadcast(broadcast, rewriter);
+  if (auto slice = dyn_cast<ir::SliceOp>(op)) return simplifySlice(slice, rewriter);
+  if (auto concat = dyn_cast<ir::ConcatOp>(op)) return simplifyConcat(concat, rewriter);
+  return failure();
+}
+
+} // namespace weft::compiler

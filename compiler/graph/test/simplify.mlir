@@ -1,0 +1,156 @@
+// RUN: weft-opt %s --weft-simplify --split-input-file | FileCheck %s
+
+// CHECK-LABEL: @transposes_into_matmul
+// CHECK: weft.matmul %arg0, %arg1 {transpose_rhs = true}
+// CHECK-NOT: weft.transpose
+module @transposes_into_matmul {
+func.func @main(%x: tensor<2x4xf32>, %w: tensor<8x4xf32>) -> tensor<2x8xf32> {
+  %0 = weft.transpose %w, [1, 0] : tensor<8x4xf32>
+  %1 = weft.matmul %x, %0 : tensor<2x4xf32>, tensor<4x8xf32>
+  return %1 : tensor<2x8xf32>
+}
+}
+
+// -----
+// CHECK-LABEL: @transpose_of_matmul
+// CHECK: weft.matmul %arg1, %arg0 {transpose_lhs = true, transpose_rhs = true}
+module @transpose_of_matmul {
+func.func @main(%x: tensor<2x4xf32>, %w: tensor<4x8xf32>) -> tensor<8x2xf32> {
+  %0 = weft.matmul %x, %w : tensor<2x4xf32>, tensor<4x8xf32>
+  %1 = weft.transpose %0, [1, 0] : tensor<2x8xf32>
+  return %1 : tensor<8x2xf32>
+}
+}
+
+// -----
+// CHECK-LABEL: @batch_becomes_rows
+// CHECK: %[[FLAT:.*]] = weft.reshape %arg0 : tensor<3x2x4xf32> to tensor<6x4xf32>
+// CHECK: %[[PRODUCT:.*]] = weft.matmul %[[FLAT]], %arg1 : tensor<6x4xf32>, tensor<4x8xf32>
+// CHECK: weft.reshape %[[PRODUCT]] : tensor<6x8xf32> to tensor<3x2x8xf32>
+module @batch_becomes_rows {
+func.func @main(%x: tensor<3x2x4xf32>, %w: tensor<4x8xf32>) -> tensor<3x2x8xf32> {
+  %0 = weft.matmul %x, %w : tensor<3x2x4xf32>, tensor<4x8xf32>
+  return %0 : tensor<3x2x8xf32>
+}
+}
+
+// -----
+// A quotient by a power of two is a product; by another number it stays.
+// CHECK-LABEL: @quotients
+// CHECK-DAG: %[[QUARTER:.*]] = weft.constant dense<2.500000e-01>
+// CHECK-DAG: %[[THREE:.*]] = weft.constant dense<3.000000e+00>
+// CHECK: %[[A:.*]] = weft.mul %arg0, %[[QUARTER]]
+// CHECK: weft.div %[[A]], %[[THREE]]
+module @quotients {
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %four = weft.constant dense<4.0> : tensor<8xf32>
+  %three = weft.constant dense<3.0> : tensor<8xf32>
+  %0 = weft.div %x, %four : tensor<8xf32>
+  %1 = weft.div %0, %three : tensor<8xf32>
+  return %1 : tensor<8xf32>
+}
+}
+
+// -----
+// x + 0 makes 0 of -0 and stays; x + -0, x - 0 and x * 1 are x.
+// CHECK-LABEL: @neutral_elements
+// CHECK: %[[ZERO:.*]] = weft.constant dense<0.000000e+00>
+// CHECK: %[[SUM:.*]] = weft.add %arg0, %[[ZERO]]
+// CHECK: return %[[SUM]], %arg0, %arg0, %arg0
+module @neutral_elements {
+func.func @main(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) {
+  %zero = weft.constant dense<0.0> : tensor<8xf32>
+  %minus_zero = weft.constant dense<-0.0> : tensor<8xf32>
+  %one = weft.constant dense<1.0> : tensor<8xf32>
+  %0 = weft.add %x, %zero : tensor<8xf32>
+  %1 = weft.add %x, %minus_zero : tensor<8xf32>
+  %2 = weft.sub %x, %zero : tensor<8xf32>
+  %3 = weft.mul %x, %one : tensor<8xf32>
+  return %0, %1, %2, %3 : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+}
+}
+
+// -----
+// Casts merge where the first one loses nothing.
+// CHECK-LABEL: @casts
+// CHECK: %[[ROUNDED:.*]] = weft.cast %arg0 : tensor<8xf32> to tensor<8xi32>
+// CHECK: %[[BACK:.*]] = weft.cast %[[ROUNDED]] : tensor<8xi32> to tensor<8xf32>
+// CHECK: %[[MASK:.*]] = weft.cast %arg1 : tensor<8xi1> to tensor<8xf64>
+// CHECK: return %arg0, %[[BACK]], %[[MASK]]
+module @casts {
+func.func @main(%x: tensor<8xf32>, %m: tensor<8xi1>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf64>) {
+  %0 = weft.cast %x : tensor<8xf32> to tensor<8xf64>
+  %1 = weft.cast %0 : tensor<8xf64> to tensor<8xf32>
+  %2 = weft.cast %x : tensor<8xf32> to tensor<8xi32>
+  %3 = weft.cast %2 : tensor<8xi32> to tensor<8xf32>
+  %4 = weft.cast %m : tensor<8xi1> to tensor<8xf32>
+  %5 = weft.cast %4 : tensor<8xf32> to tensor<8xf64>
+  return %1, %3, %5 : tensor<8xf32>, tensor<8xf32>, tensor<8xf64>
+}
+}
+
+// -----
+// Scalars stay scalars: one broadcast at the end.
+// CHECK-LABEL: @broadcasts_sink
+// CHECK: %[[LR:.*]] = weft.mul %arg0, %arg1 : tensor<f32>
+// CHECK: %[[NEG:.*]] = weft.neg %[[LR]] : tensor<f32>
+// CHECK: weft.broadcast %[[NEG]] : tensor<f32> to tensor<8x8xf32>
+// CHECK-NOT: weft.broadcast
+module @broadcasts_sink {
+func.func @main(%a: tensor<f32>, %b: tensor<f32>) -> tensor<8x8xf32> {
+  %0 = weft.broadcast %a : tensor<f32> to tensor<8x8xf32>
+  %1 = weft.broadcast %b : tensor<f32> to tensor<8x8xf32>
+  %2 = weft.mul %0, %1 : tensor<8x8xf32>
+  %3 = weft.neg %2 : tensor<8x8xf32>
+  return %3 : tensor<8x8xf32>
+}
+}
+
+// -----
+// A sum over dims along which its input repeats.
+// CHECK-LABEL: @sum_of_broadcast
+// CHECK: %[[SUM:.*]] = weft.reduce_sum %{{.*}}, dims = [0] : tensor<8xf32>
+// CHECK: %[[FOUR:.*]] = weft.constant dense<4.000000e+00> : tensor<f32>
+// CHECK: weft.mul %[[SUM]], %[[FOUR]] : tensor<f32>
+module @sum_of_broadcast {
+func.func @main(%x: tensor<8xf32>) -> tensor<f32> {
+  %0 = weft.broadcast %x : tensor<8xf32> to tensor<4x8xf32>
+  %1 = weft.reduce_sum %0, dims = [0, 1] : tensor<4x8xf32>
+  return %1 : tensor<f32>
+}
+}
+
+// -----
+// Movement of movement.
+// CHECK-LABEL: @movement
+// CHECK: %[[R:.*]] = weft.reshape %arg0 : tensor<2x6xf32> to tensor<3x4xf32>
+// CHECK: %[[S:.*]] = weft.slice %arg0{{ ?}}{{\[\[}}1, 1] : [2, 6] : [1, 4{{\]\]}}
+// CHECK: return %arg0, %[[R]], %[[S]], %arg1
+module @movement {
+func.func @main(%x: tensor<2x6xf32>, %y: tensor<2x3xf32>) -> (tensor<2x6xf32>, tensor<3x4xf32>, tensor<1x2xf32>, tensor<2x3xf32>) {
+  %0 = weft.transpose %x, [1, 0] : tensor<2x6xf32>
+  %1 = weft.transpose %0, [1, 0] : tensor<6x2xf32>
+  %2 = weft.reshape %x : tensor<2x6xf32> to tensor<12xf32>
+  %3 = weft.reshape %2 : tensor<12xf32> to tensor<3x4xf32>
+  %4 = weft.slice %x [[1, 1] : [2, 6] : [1, 2]] : tensor<2x6xf32>
+  %5 = weft.slice %4 [[0, 0] : [1, 3] : [1, 2]] : tensor<1x3xf32>
+  %6 = weft.concat %x, %y dim = 1 : tensor<2x6xf32>, tensor<2x3xf32>
+  %7 = weft.slice %6 [[0, 6] : [2, 9] : [1, 1]] : tensor<2x9xf32>
+  return %1, %3, %5, %7 : tensor<2x6xf32>, tensor<3x4xf32>, tensor<1x2xf32>, tensor<2x3xf32>
+}
+}
+
+// -----
+// The state's chain becomes offsets.
+// CHECK-LABEL: @random_advances
+// CHECK: weft.random_uniform %arg0 {offset = 48 : i64}
+// CHECK: weft.random_advance %arg0, 64
+module @random_advances {
+func.func @main(%s: tensor<2xi64>) -> (tensor<8xf32>, tensor<2xi64>) {
+  %0 = weft.random_advance %s, 16 : tensor<2xi64>
+  %1 = weft.random_advance %0, 32 : tensor<2xi64>
+  %2 = weft.random_uniform %1 : tensor<8xf32>
+  %3 = weft.random_advance %1, 16 : tensor<2xi64>
+  return %2, %3 : tensor<8xf32>, tensor<2xi64>
+}
+}
