@@ -1,8 +1,12 @@
 #include "compiler/fusion/FusionBuilder.h"
+#include "compiler/fusion/FusionDomain.h"
+#include "compiler/fusion/FusionGraph.h"
+#include "compiler/fusion/FusionLimits.h"
 #include "compiler/fusion/Passes.h"
 #include "compiler/graph/Slice.h"
 #include "compiler/pipeline/Report.h"
 #include "dialects/weft/ir/Weft.h"
+#include "llvm/ADT/DenseSet.h"
 
 namespace weft::compiler {
 
@@ -11,8 +15,208 @@ namespace weft::compiler {
 
 namespace {
 
+using mlir::isa;
+
+int64_t elementsOf(mlir::Value value) { return mlir::cast<mlir::RankedTensorType>(value.getType()).getNumElements(); }
+int64_t bytesOf(mlir::Value value) {
+  auto type = mlir::cast<mlir::RankedTensorType>(value.getType());
+  return type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
+}
+
+// What takes more than a few cycles an element.
+bool isExpensive(mlir::Operation *op) {
+  return isa<ir::ExpOp, ir::LogOp, ir::SqrtOp, ir::RsqrtOp, ir::TanhOp, ir::ErfOp, ir::SigmoidOp, ir::GeluOp, ir::PowOp, ir::DivOp,
+             ir::RandomUniformOp>(op);
+}
+
+// Greedy contraction of the graph, the largest savings first.
+class Fuser {
+public:
+  explicit Fuser(mlir::Block &block) : block_(block), graph_(block), refusals_("fuse") {}
+
+  void run() {
+    findCandidates();
+    for (int round = 0; round < limits::kMaxRounds; ++round) {
+      refusals_ = RefusalCollector("fuse");
+      refused_.clear();
+      bool changed = false;
+      for (const Candidate &candidate : candidates_) changed |= tryMerge(candidate.from, candidate.to);
+      if (!changed) break;
+    }
+  }
+
+  FusionGroups groups() const {
+    FusionGroups groups;
+    for (int i = 0; i < graph_.numNodes(); ++i) {
+      if (graph_.isBarrier(i) || graph_.groupOf(i) != i) continue;
+      llvm::SmallVector<mlir::Value> outputs;
+      FusionGroup &group = groups.emplace_back();
+      graph_.collect(graph_.members(i), group.ops, outputs);
+      for (mlir::Operation *op : group.ops) group.clone.push_back(graph_.isFree(op));
+    }
+    return groups;
+  }
+  const RefusalCollector &refusals() const { return refusals_; }
+
+private:
+  // Two nodes whose kernels may become one: a producer and a consumer, or two readers of one value.
+  struct Candidate {
+    int64_t saved; // bytes that are not written or read again
+    int from, to;
+    bool sibling;
+  };
+
+  void findCandidates() {
+    for (int i = 0; i < graph_.numNodes(); ++i) {
+      if (graph_.isBarrier(i)) continue;
+      for (int p : graph_.producers(i)) {
+        if (graph_.isBarrier(p) || graph_.consumers(p).size() > limits::kMaxReaders) continue;
+        mlir::Value value = graph_.node(p)->getResult(0);
+        // A scalar that several kernels read is computed once, beside the other scalars; one of its readers would make the others wait.
+        bool scalar = elementsOf(value) == 1 && elementsOf(graph_.node(i)->getResult(0)) > 1 && graph_.consumers(p).size() > 1;
+        if (!scalar) candidates_.push_back({bytesOf(value), p, i, false});
+      }
+    }
+    auto addSiblings = [&](mlir::Value value, llvm::ArrayRef<int> readers) {
+      if (bytesOf(value) < limits::kMinSharedBytes || readers.size() > limits::kMaxReaders) return;
+      int last = -1;
+      for (int reader : readers) {
+        if (graph_.isBarrier(reader)) continue;
+        if (last >= 0 && last != reader) candidates_.push_back({bytesOf(value), last, reader, true});
+        last = reader;
+      }
+    };
+    for (int i = 0; i < graph_.numNodes(); ++i)
+      for (mlir::Value result : graph_.node(i)->getResults()) addSiblings(result, graph_.consumers(i));
+    for (mlir::BlockArgument argument : block_.getArguments()) {
+      if (bytesOf(argument) < limits::kMinSharedBytes) continue;
+      llvm::SmallVector<int> readers;
+      graph_.readersOf(argument, readers);
+      addSiblings(argument, readers);
+    }
+    // Scalars: one kernel for as many as can be, since a launch costs more than they do.
+    int last = -1;
+    for (int i = 0; i < graph_.numNodes(); ++i) {
+      if (graph_.isBarrier(i) || !isScalarOp(graph_.node(i))) continue;
+      if (last >= 0) candidates_.push_back({0, last, i, true});
+      last = i;
+    }
+    // Producers before siblings of the same size: they save a write as well.
+    llvm::stable_sort(
+        candidates_, [](const Candidate &a, const Candidate &b) { return a.saved != b.saved ? a.saved > b.saved : a.sibling < b.sibling; });
+  }
+
+  static bool isScalarOp(mlir::Operation *op) { return isa<ir::ElementwiseOp>(op) && elementsOf(op->getResult(0)) == 1; }
+
+  bool tryMerge(int from, int to) {
+    int a = graph_.groupOf(from), b = graph_.groupOf(to);
+    if (a == b || !refused_.insert({std::min(a, b), std::max(a, b)}).second) return false;
+    auto refuse = [&](llvm::StringRef reason, mlir::Operation *op, llvm::StringRef why) {
+      refusals_.add(reason, op, why);
+      return false;
+    };
+    mlir::Operation *at = graph_.node(to);
+    if (static_cast<int64_t>(graph_.members(a).size() + graph_.members(b).size()) > kMaxFusionOps)
+      return refuse("too-many-ops", at, refusalText(Refusal::TooLarge));
+    llvm::SmallVector<int> members(graph_.members(a));
+    members.append(graph_.members(b).begin(), graph_.members(b).end());
+    llvm::SmallVector<mlir::Operation *> ops;
+    llvm::SmallVector<mlir::Value> outputs;
+    graph_.collect(members, ops, outputs);
+    if (static_cast<int64_t>(ops.size()) > kMaxFusionOps) return refuse("too-many-ops", at, refusalText(Refusal::TooLarge));
+    if (countInputs(ops) + static_cast<int64_t>(outputs.size()) > limits::kMaxBuffers)
+      return refuse("too-many-buffers", at, "the kernel would read and write more buffers than registers can address");
+    FusionRefusal why;
+    std::optional<FusionDomain> domain = FusionDomain::analyze(ops, outputs, why);
+    if (!domain) return refuse(refusalName(why.reason), why.op ? why.op : at, refusalText(why.reason));
+    if (mlir::Operation *op = recomputed(*domain, ops))
+      return refuse("recomputed", op, "the kernel would compute an expensive value again for each element that reads it");
+    switch (graph_.canMerge(a, b)) {
+    case FusionGraph::Order::Fine:
+      break;
+    case FusionGraph::Order::Circle:
+      return refuse("between", at, "another kernel or library call lies between the two");
+    case FusionGraph::Order::TooFar:
+      return refuse("too-far", at, "too many ops lie between the two to look at");
+    }
+    graph_.merge(a, b);
+    return true;
+  }
+
+  static int64_t countInputs(llvm::ArrayRef<mlir::Operation *> ops) {
+    llvm::DenseSet<mlir::Operation *> inside(ops.begin(), ops.end());
+    llvm::DenseSet<mlir::Value> inputs;
+    for (mlir::Operation *op : ops)
+      for (mlir::Value operand : op->getOperands())
+        if (mlir::Operation *def = operand.getDefiningOp(); !def || !inside.contains(def)) inputs.insert(operand);
+    return inputs.size();
+  }
+
+  // An op that the kernel would run more often than it has elements, and that is not cheap.
+  mlir::Operation *recomputed(const FusionDomain &domain, llvm::ArrayRef<mlir::Operation *> ops) const {
+    if (domain.shape() == FusionDomain::Shape::Alone) return nullptr;
+    int64_t cheap = 0;
+    for (mlir::Operation *op : ops) {
+      if (graph_.isFree(op) || domain.role(op->getResult(0)) != FusionDomain::Role::Inline) continue;
+      if (isExpensive(op) || ++cheap > limits::kMaxRecomputedOps) return op;
+    }
+    return nullptr;
+  }
+
+  static llvm::StringRef refusalName(Refusal reason) {
+    switch (reason) {
+    case Refusal::None:
+      return "none";
+    case Refusal::NotFusible:
+      return "not-fusible";
+    case Refusal::Alone:
+      return "schedule-of-its-own";
+    case Refusal::DynamicShape:
+      return "dynamic-shape";
+    case Refusal::DifferentRows:
+      return "different-rows";
+    case Refusal::DifferentShapes:
+      return "different-shapes";
+    case Refusal::ReshapeMixesDims:
+      return "reshape-mixes-dims";
+    case Refusal::ReadsAcrossRows:
+      return "reads-across-rows";
+    case Refusal::ReadsReducedElsewhere:
+      return "reads-reduced-elsewhere";
+    case Refusal::PartialReduction:
+      return "partial-reduction";
+    case Refusal::TooLarge:
+      return "too-many-ops";
+    }
+    return "unknown";
+  }
+
+  mlir::Block &block_;
+  FusionGraph graph_;
+  RefusalCollector refusals_;
+  std::vector<Candidate> candidates_;
+  llvm::DenseSet<std::pair<int, int>> refused_; // pairs of groups, looked at in this round
+};
+
 // What stays outside of fusions: it costs no kernel.
-bool staysOutside(mlir::Operation &op) { return mlir::isa<ir::ReshapeOp, ir::ConstantOp, ir::ProviderCallOp, ir::FusionOp>(op); }
+bool staysOutside(mlir::Operation &op) { return isa<ir::ReshapeOp, ir::ConstantOp, ir::ProviderCallOp, ir::FusionOp>(op); }
+
+// Each op a kernel of its own, with the splat constants that it reads.
+FusionGroups singleOps(mlir::Block &block) {
+  FusionGroups groups;
+  for (mlir::Operation &op : block.without_terminator()) {
+    if (staysOutside(op)) continue;
+    FusionGroup &group = groups.emplace_back();
+    for (mlir::Value operand : op.getOperands())
+      if (auto constant = operand.getDefiningOp<ir::ConstantOp>())
+        if (auto elements = mlir::dyn_cast<mlir::DenseElementsAttr>(constant.getValue()); elements && elements.isSplat())
+          if (!llvm::is_contained(group.ops, constant.getOperation())) group.ops.push_back(constant);
+    group.clone.assign(group.ops.size(), true);
+    group.ops.push_back(&op);
+    group.clone.push_back(false);
+  }
+  return groups;
+}
 
 class FusePass : public impl::FusePassBase<FusePass> {
 public:
@@ -25,8 +229,17 @@ public:
     if (!main) return signalPassFailure();
     mlir::Block &block = main.getBody().front();
     FusionGroups groups;
-    for (mlir::Operation &op : block.without_terminator())
-      if (!staysOutside(op)) groups.push_back({&op});
+    if (fuse) {
+      Fuser fuser(block);
+      fuser.run();
+      groups = fuser.groups();
+      fuser.refusals().flush(report_);
+      if (printReport)
+        for (const std::string &line : fuser.refusals().lines()) llvm::errs() << "// " << line << "\n";
+    } else {
+      groups = singleOps(block);
+    }
+    numFusions += groups.size();
     if (failed(buildFusions(block, groups))) return signalPassFailure();
   }
 

@@ -3,92 +3,119 @@
 #include <queue>
 
 #include "dialects/weft/ir/Weft.h"
+#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace weft::compiler {
 
 namespace {
 
-// The nodes of the block's graph after grouping: a group, or an op of its own.
-struct Node {
-  llvm::SmallVector<mlir::Operation *> ops;
-  bool fused = false;
-};
+// A kernel keeps the places of at most so many of its ops: further ones say nothing new to a reader of an error.
+constexpr size_t kMaxLocations = 8;
 
-void buildFusion(mlir::OpBuilder &builder, const Node &node) {
-  llvm::MapVector<mlir::Value, unsigned> inputs;
-  llvm::SmallVector<mlir::Value> outputs;
-  llvm::DenseMap<mlir::Operation *, unsigned> position;
-  for (auto [i, op] : llvm::enumerate(node.ops)) position[op] = i;
+mlir::Location locationOf(mlir::MLIRContext *context, const FusionGroup &group) {
   llvm::SmallVector<mlir::Location> locations;
-  for (mlir::Operation *op : node.ops) {
-    locations.push_back(op->getLoc());
+  for (auto [op, clone] : llvm::zip(group.ops, group.clone))
+    if (!clone && locations.size() < kMaxLocations && !llvm::is_contained(locations, op->getLoc())) locations.push_back(op->getLoc());
+  return locations.size() == 1 ? locations.front() : mlir::FusedLoc::get(context, locations);
+}
+
+// Builds the kernel where the group's ops stand, and erases the originals of its clones that nobody reads any more.
+void buildFusion(mlir::OpBuilder &builder, const FusionGroup &group) {
+  llvm::DenseSet<mlir::Operation *> inside(group.ops.begin(), group.ops.end());
+  llvm::MapVector<mlir::Value, unsigned> inputs;
+  mlir::Operation *next = nullptr;
+  for (auto [op, clone] : llvm::zip(group.ops, group.clone)) {
     for (mlir::Value operand : op->getOperands())
-      if (mlir::Operation *def = operand.getDefiningOp(); !def || !position.count(def)) inputs.insert({operand, inputs.size()});
-    for (mlir::Value result : op->getResults())
-      if (llvm::any_of(result.getUsers(), [&](mlir::Operation *user) { return !position.count(user); })) outputs.push_back(result);
+      if (mlir::Operation *def = operand.getDefiningOp(); !def || !inside.contains(def)) inputs.insert({operand, inputs.size()});
+    if (!clone) next = op->getNextNode();
   }
+  mlir::Location loc = locationOf(builder.getContext(), group);
+  auto body = std::make_unique<mlir::Block>();
   llvm::SmallVector<mlir::Value> operands;
+  mlir::IRMapping mapping;
+  for (auto &[value, index] : inputs) {
+    operands.push_back(value);
+    mapping.map(value, body->addArgument(value.getType(), value.getLoc()));
+  }
+  for (auto [op, clone] : llvm::zip(group.ops, group.clone)) {
+    builder.setInsertionPointToEnd(body.get());
+    if (clone) {
+      builder.clone(*op, mapping);
+      continue;
+    }
+    op->moveBefore(body.get(), body->end());
+    for (mlir::OpOperand &operand : op->getOpOperands()) operand.set(mapping.lookupOrDefault(operand.get()));
+  }
+  llvm::SmallVector<mlir::Operation *> dead;
+  for (auto [op, clone] : llvm::reverse(llvm::zip(group.ops, group.clone)))
+    if (clone && llvm::all_of(op->getUsers(), [&](mlir::Operation *user) { return llvm::is_contained(dead, user); })) dead.push_back(op);
+  llvm::SmallVector<mlir::Value> outputs;
   llvm::SmallVector<mlir::Type> types;
-  for (auto &[value, index] : inputs) operands.push_back(value);
-  for (mlir::Value value : outputs) types.push_back(value.getType());
-  mlir::Location loc = node.ops.size() == 1 ? locations[0] : mlir::FusedLoc::get(builder.getContext(), locations);
+  for (auto [op, clone] : llvm::zip(group.ops, group.clone)) {
+    if (clone) continue;
+    for (mlir::Value result : op->getResults())
+      if (llvm::any_of(result.getUsers(),
+                       [&](mlir::Operation *user) { return user->getBlock() != body.get() && !llvm::is_contained(dead, user); })) {
+        outputs.push_back(result);
+        types.push_back(result.getType());
+      }
+  }
+  builder.setInsertionPoint(next);
   auto fusion = ir::FusionOp::create(builder, loc, types, operands);
-  mlir::Block *body = fusion.getBody().empty() ? &fusion.getBody().emplaceBlock() : &fusion.getBody().front();
-  for (mlir::Value value : operands) body->addArgument(value.getType(), value.getLoc());
-  auto end = body->end();
-  if (!body->empty() && body->back().hasTrait<mlir::OpTrait::IsTerminator>()) {
-    body->back().erase();
-    end = body->end();
-  }
-  for (mlir::Operation *op : node.ops) {
-    op->moveBefore(body, body->end());
-    for (mlir::OpOperand &operand : op->getOpOperands())
-      if (auto it = inputs.find(operand.get()); it != inputs.end()) operand.set(body->getArgument(it->second));
-  }
+  fusion.getBody().getBlocks().clear();
+  mlir::Block *block = body.release();
+  fusion.getBody().push_back(block);
   for (auto [i, value] : llvm::enumerate(outputs))
-    value.replaceUsesWithIf(fusion.getResult(i), [&](mlir::OpOperand &use) { return use.getOwner()->getBlock() != body; });
-  mlir::OpBuilder bodyBuilder = mlir::OpBuilder::atBlockEnd(body);
-  ir::YieldOp::create(bodyBuilder, loc, outputs);
+    value.replaceUsesWithIf(fusion.getResult(i), [&](mlir::OpOperand &use) { return use.getOwner()->getBlock() != block; });
+  builder.setInsertionPointToEnd(block);
+  ir::YieldOp::create(builder, loc, outputs);
+  for (mlir::Operation *op : dead) op->erase();
 }
 
 } // namespace
 
 llvm::LogicalResult buildFusions(mlir::Block &block, const FusionGroups &groups) {
+  // The nodes of the block's graph after grouping: groups first, then ops of their own.
   llvm::DenseMap<mlir::Operation *, unsigned> nodeOf;
-  std::vector<Node> nodes;
-  for (const auto &group : groups) {
-    for (mlir::Operation *op : group) nodeOf[op] = nodes.size();
-    nodes.push_back({group, true});
-  }
-  mlir::Operation *terminator = block.getTerminator();
-  // The order of nodes follows the first op of each, so that unrelated code stays where its writer put it.
-  std::vector<unsigned> rank(nodes.size(), 0);
+  std::vector<mlir::Operation *> singles;
+  for (auto [i, group] : llvm::enumerate(groups))
+    for (auto [op, clone] : llvm::zip(group.ops, group.clone))
+      if (!clone) nodeOf[op] = i;
+  // A node's place in the old order is that of its last op, where all of its operands were there.
+  std::vector<unsigned> rank(groups.size(), 0);
   unsigned index = 0;
   for (mlir::Operation &op : block.without_terminator()) {
-    auto [it, isNew] = nodeOf.insert({&op, nodes.size()});
+    auto [it, isNew] = nodeOf.insert({&op, groups.size() + singles.size()});
     if (isNew) {
-      nodes.push_back({{&op}, false});
+      singles.push_back(&op);
       rank.push_back(0);
     }
-    // The last op decides: a group stands where all of its operands are there already in the old order.
     rank[it->second] = index++;
   }
-  // Kahn's algorithm over nodes.
-  std::vector<llvm::SmallVector<unsigned, 4>> successors(nodes.size());
-  std::vector<unsigned> pending(nodes.size(), 0);
-  for (auto [i, node] : llvm::enumerate(nodes))
-    for (mlir::Operation *op : node.ops)
-      for (mlir::Value operand : op->getOperands())
-        if (mlir::Operation *def = operand.getDefiningOp())
-          if (unsigned from = nodeOf.lookup(def); from != i) {
-            successors[from].push_back(i);
-            ++pending[i];
-          }
+  size_t count = groups.size() + singles.size();
+  std::vector<llvm::SmallVector<unsigned, 4>> successors(count);
+  std::vector<unsigned> pending(count, 0);
+  auto addEdges = [&](unsigned node, mlir::Operation *op, const llvm::DenseMap<mlir::Operation *, bool> *inside) {
+    for (mlir::Value operand : op->getOperands()) {
+      mlir::Operation *def = operand.getDefiningOp();
+      if (!def || (inside && inside->count(def))) continue;
+      successors[nodeOf.lookup(def)].push_back(node);
+      ++pending[node];
+    }
+  };
+  for (auto [i, group] : llvm::enumerate(groups)) {
+    llvm::DenseMap<mlir::Operation *, bool> inside;
+    for (mlir::Operation *op : group.ops) inside[op] = true;
+    for (mlir::Operation *op : group.ops) addEdges(i, op, &inside);
+  }
+  for (auto [i, op] : llvm::enumerate(singles)) addEdges(groups.size() + i, op, nullptr);
+  // Kahn's algorithm, earlier nodes first.
   auto later = [&](unsigned a, unsigned b) { return rank[a] > rank[b]; };
   std::priority_queue<unsigned, std::vector<unsigned>, decltype(later)> ready(later);
-  for (unsigned i = 0; i < nodes.size(); ++i)
+  for (unsigned i = 0; i < count; ++i)
     if (pending[i] == 0) ready.push(i);
   std::vector<unsigned> order;
   while (!ready.empty()) {
@@ -98,12 +125,18 @@ llvm::LogicalResult buildFusions(mlir::Block &block, const FusionGroups &groups)
     for (unsigned next : successors[i])
       if (--pending[next] == 0) ready.push(next);
   }
-  if (order.size() != nodes.size()) return block.getParentOp()->emitError() << "fusion groups need each other's results in a circle";
+  if (order.size() != count) return block.getParentOp()->emitError() << "fusion groups need each other's results in a circle";
+
+  mlir::Operation *terminator = block.getTerminator();
+  for (unsigned i : order)
+    if (i >= groups.size()) singles[i - groups.size()]->moveBefore(terminator);
+    else
+      for (auto [op, clone] : llvm::zip(groups[i].ops, groups[i].clone))
+        if (!clone) op->moveBefore(terminator);
+  // From the last kernel to the first: the readers of each are kernels already, and hold copies of the clones between.
   mlir::OpBuilder builder(terminator);
-  for (unsigned i : order) {
-    if (nodes[i].fused) buildFusion(builder, nodes[i]);
-    else nodes[i].ops.front()->moveBefore(terminator);
-  }
+  for (unsigned i : llvm::reverse(order))
+    if (i < groups.size()) buildFusion(builder, groups[i]);
   return llvm::success();
 }
 

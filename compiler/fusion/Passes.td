@@ -28,6 +28,7 @@ def FusePass : Pass<"weft-fuse", "::mlir::ModuleOp"> {
     Option<"fuse", "fuse", "bool", "true", "false gives each op a fusion of its own">,
     Option<"printReport", "report", "bool", "false", "prints what was refused, and why, as comments on stderr">,
   ];
+  let statistics = [Statistic<"numFusions", "fusions", "kernels made">];
 }
 
 #endif

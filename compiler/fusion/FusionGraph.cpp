@@ -1,0 +1,276 @@
+#include "compiler/fusion/FusionGraph.h"
+
+#include "compiler/fusion/FusionDomain.h"
+#include "compiler/fusion/FusionLimits.h"
+#include "dialects/weft/ir/Weft.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallPtrSet.h"
+
+namespace weft::compiler {
+
+using mlir::isa;
+
+static bool isSplat(mlir::Operation *op) {
+  auto constant = mlir::dyn_cast<ir::ConstantOp>(op);
+  if (!constant) return false;
+  auto elements = mlir::dyn_cast<mlir::DenseElementsAttr>(constant.getValue());
+  return elements && elements.isSplat();
+}
+
+static int64_t elementBits(mlir::Value value) {
+  return mlir::cast<mlir::RankedTensorType>(value.getType()).getElementType().getIntOrFloatBitWidth();
+}
+
+// What must be in memory: the results of the program and the operands of library calls. A reshape of it is an alias.
+static bool readsMemory(mlir::Operation *user) {
+  return isa<ir::ProviderCallOp, ir::FusionOp>(user) || user->hasTrait<mlir::OpTrait::IsTerminator>();
+}
+
+FusionGraph::FusionGraph(mlir::Block &block) {
+  int count = 0;
+  for (mlir::Operation &op : block) index_[&op] = count++;
+  findFreeOps(block);
+  for (mlir::Operation &op : block.without_terminator()) {
+    if (free_.count(&op)) continue;
+    Node node;
+    node.op = &op;
+    node.barrier = isa<ir::ProviderCallOp, ir::FusionOp, ir::ConstantOp>(op) || FusionDomain::fusible(&op) != Refusal::None;
+    nodeOf_[&op] = nodes_.size();
+    nodes_.push_back(std::move(node));
+  }
+  llvm::SmallVector<int> producers;
+  for (int i = 0; i < numNodes(); ++i) {
+    producers.clear();
+    for (mlir::Value operand : nodes_[i].op->getOperands()) roots(operand, producers);
+    llvm::sort(producers);
+    producers.erase(std::unique(producers.begin(), producers.end()), producers.end());
+    nodes_[i].producers.assign(producers.begin(), producers.end());
+    for (int p : producers) nodes_[p].consumers.push_back(i);
+  }
+  // Who is read by memory readers, through aliases; by very many; or by nobody.
+  for (Node &node : nodes_) {
+    int64_t readers = 0;
+    llvm::SmallVector<mlir::Value> pending(node.op->getResults());
+    while (!pending.empty() && !node.alwaysOutput) {
+      mlir::Value value = pending.pop_back_val();
+      for (mlir::Operation *user : value.getUsers()) {
+        if (readsMemory(user) || ++readers > limits::kMaxReaders) {
+          node.alwaysOutput = true;
+          break;
+        }
+        auto it = nodeOf_.find(user);
+        if (it == nodeOf_.end()) pending.append(user->result_begin(), user->result_end());
+        else if (nodes_[it->second].barrier) node.alwaysOutput = true;
+      }
+    }
+  }
+  parent_.resize(nodes_.size());
+  groups_.resize(nodes_.size());
+  for (int i = 0; i < numNodes(); ++i) {
+    parent_[i] = i;
+    groups_[i].members = {i};
+    groups_[i].position = i;
+  }
+}
+
+bool FusionGraph::canBeFree(mlir::Operation *op, int64_t &size) const {
+  size = 1;
+  bool allFree = true;
+  for (mlir::Value operand : op->getOperands()) {
+    mlir::Operation *def = operand.getDefiningOp();
+    auto it = def ? free_.find(def) : free_.end();
+    if (it != free_.end()) size += it->second;
+    else allFree = false;
+  }
+  if (size > limits::kMaxFreeOps) return false;
+  if (isa<ir::ReshapeOp, ir::BroadcastOp, ir::IotaOp>(op)) return true;
+  if (auto slice = mlir::dyn_cast<ir::SliceOp>(op)) return true;
+  if (auto cast = mlir::dyn_cast<ir::CastOp>(op); cast && elementBits(cast.getInput()) < elementBits(cast.getResult())) return true;
+  auto weftOp = mlir::dyn_cast<ir::WeftOp>(op);
+  return weftOp && weftOp.kind() == ir::Kind::Elementwise && allFree;
+}
+
+void FusionGraph::findFreeOps(mlir::Block &block) {
+  for (mlir::Operation &op : block.without_terminator()) {
+    if (isSplat(&op)) {
+      free_[&op] = 0;
+      continue;
+    }
+    int64_t size;
+    if (!canBeFree(&op, size)) continue;
+    // Somebody reads it from memory: then it is made there once, and the others read it, too. A reshape is there as an alias.
+    if (!isa<ir::ReshapeOp>(op) && llvm::any_of(op.getUsers(), [](mlir::Operation *user) {
+          return readsMemory(user) || isa<ir::MatmulOp>(user) || isa<ir::ReshapeOp>(user);
+        }))
+      continue;
+    free_[&op] = size;
+  }
+}
+
+void FusionGraph::roots(mlir::Value value, llvm::SmallVectorImpl<int> &result) const {
+  // Bounded: a free op stands for a bounded number of them.
+  llvm::SmallVector<mlir::Value> pending{value};
+  while (!pending.empty()) {
+    mlir::Operation *def = pending.pop_back_val().getDefiningOp();
+    if (!def) continue;
+    if (free_.count(def)) pending.append(def->operand_begin(), def->operand_end());
+    else result.push_back(nodeOf_.lookup(def));
+  }
+}
+
+void FusionGraph::readersOf(mlir::Value value, llvm::SmallVectorImpl<int> &readers) const {
+  llvm::SmallVector<mlir::Value> pending{value};
+  int64_t count = 0;
+  while (!pending.empty())
+    for (mlir::Operation *user : pending.pop_back_val().getUsers()) {
+      if (++count > limits::kMaxReaders) return readers.clear();
+      if (auto it = nodeOf_.find(user); it != nodeOf_.end()) readers.push_back(it->second);
+      else if (free_.count(user)) pending.append(user->result_begin(), user->result_end());
+    }
+  llvm::sort(readers);
+  readers.erase(std::unique(readers.begin(), readers.end()), readers.end());
+}
+
+int FusionGraph::groupOf(int node) const {
+  int root = node;
+  while (parent_[root] != root) root = parent_[root];
+  while (parent_[node] != root) {
+    int next = parent_[node];
+    parent_[node] = root;
+    node = next;
+  }
+  return root;
+}
+
+//===-- Contents ------------------------------------------------------------------------------===//
+
+void FusionGraph::collect(llvm::ArrayRef<int> members, llvm::SmallVectorImpl<mlir::Operation *> &ops,
+                          llvm::SmallVectorImpl<mlir::Value> &outputs) const {
+  llvm::DenseMap<mlir::Operation *, bool> inside; // whether a free op reads a member, directly or not; true for members
+  for (int member : members) {
+    inside[nodes_[member].op] = true;
+    ops.push_back(nodes_[member].op);
+  }
+  // Post-order over the free ops that members read.
+  for (int member : members) {
+    llvm::SmallVector<mlir::Operation *> pending;
+    auto visit = [&](mlir::Operation *op) {
+      for (mlir::Value operand : op->getOperands())
+        if (mlir::Operation *def = operand.getDefiningOp(); def && free_.count(def) && !inside.count(def)) pending.push_back(def);
+    };
+    visit(nodes_[member].op);
+    while (!pending.empty()) {
+      mlir::Operation *op = pending.back();
+      if (inside.count(op)) {
+        pending.pop_back();
+        continue;
+      }
+      size_t before = pending.size();
+      visit(op);
+      if (pending.size() != before) continue;
+      pending.pop_back();
+      bool reads = llvm::any_of(op->getOperands(), [&](mlir::Value operand) {
+        mlir::Operation *def = operand.getDefiningOp();
+        return def && inside.lookup(def);
+      });
+      inside[op] = reads;
+      // A reshape of something that is in memory is an alias: an input. Inside it would only hide whose input it is.
+      bool alias = isa<ir::ReshapeOp>(op) && !reads;
+      if (!alias) ops.push_back(op);
+    }
+  }
+  // An alias may read free ops that only it needs; they stay outside with it.
+  llvm::SmallPtrSet<mlir::Operation *, 16> needed;
+  llvm::sort(ops, [&](mlir::Operation *a, mlir::Operation *b) { return index_.lookup(a) < index_.lookup(b); });
+  llvm::SmallVector<mlir::Operation *> kept;
+  for (mlir::Operation *op : llvm::reverse(ops)) {
+    if (free_.count(op) && !needed.count(op)) continue;
+    kept.push_back(op);
+    for (mlir::Value operand : op->getOperands())
+      if (mlir::Operation *def = operand.getDefiningOp()) needed.insert(def);
+  }
+  ops.assign(kept.rbegin(), kept.rend());
+  for (int member : members)
+    for (mlir::Value result : nodes_[member].op->getResults())
+      if (nodes_[member].alwaysOutput || isReadOutside(result, inside)) outputs.push_back(result);
+}
+
+bool FusionGraph::isReadOutside(mlir::Value value, const llvm::DenseMap<mlir::Operation *, bool> &inside) const {
+  if (value.use_empty()) return true;
+  llvm::SmallVector<mlir::Value> pending{value};
+  while (!pending.empty())
+    for (mlir::Operation *user : pending.pop_back_val().getUsers()) {
+      if (nodeOf_.count(user)) {
+        if (!inside.count(user)) return true;
+      } else if (free_.count(user)) {
+        pending.append(user->result_begin(), user->result_end());
+      } else {
+        return true;
+      }
+    }
+  return false;
+}
+
+//===-- Merging -------------------------------------------------------------------------------===//
+// Pearce and Kelly's dynamic topological order: two groups may merge unless a third lies on a path between them, and then only the groups
+// between their positions change places.
+
+bool FusionGraph::search(int from, int limitPosition, int target, int skip, bool forward, int mark, llvm::SmallVectorImpl<int> &seen,
+                         int64_t &budget) {
+  llvm::SmallVector<int> pending{from};
+  while (!pending.empty()) {
+    int group = pending.pop_back_val();
+    for (int member : groups_[group].members)
+      for (int next : forward ? nodes_[member].consumers : nodes_[member].producers) {
+        if (--budget < 0) return true;
+        int other = groupOf(next);
+        if (other == group || groups_[other].mark == mark) continue;
+        if (other == target) {
+          // Straight from the one to the other is what merging makes internal; through a third one it is a circle.
+          if (group == skip) continue;
+          return true;
+        }
+        int position = groups_[other].position;
+        if (forward ? position > limitPosition : position < limitPosition) continue;
+        groups_[other].mark = mark;
+        seen.push_back(other);
+        pending.push_back(other);
+      }
+  }
+  return false;
+}
+
+FusionGraph::Order FusionGraph::canMerge(int a, int b) {
+  if (groups_[a].position > groups_[b].position) std::swap(a, b);
+  before_.clear();
+  after_.clear();
+  int64_t budget = limits::kMaxSearch;
+  if (search(a, groups_[b].position, b, a, true, ++marks_, after_, budget)) return budget < 0 ? Order::TooFar : Order::Circle;
+  if (search(b, groups_[a].position, a, b, false, ++marks_, before_, budget)) return budget < 0 ? Order::TooFar : Order::Circle;
+  return Order::Fine;
+}
+
+int FusionGraph::merge(int a, int b) {
+  if (groups_[a].position > groups_[b].position) std::swap(a, b);
+  llvm::SmallVector<int> places{groups_[a].position, groups_[b].position};
+  auto byPosition = [&](int x, int y) { return groups_[x].position < groups_[y].position; };
+  llvm::sort(before_, byPosition);
+  llvm::sort(after_, byPosition);
+  for (int group : before_) places.push_back(groups_[group].position);
+  for (int group : after_) places.push_back(groups_[group].position);
+  llvm::sort(places);
+  int root = groups_[a].members.size() >= groups_[b].members.size() ? a : b, other = root == a ? b : a;
+  size_t next = 0;
+  for (int group : before_) groups_[group].position = places[next++];
+  groups_[root].position = places[next++];
+  // One place falls free: the first one after the merged group, so that later groups keep theirs.
+  ++next;
+  for (int group : after_) groups_[group].position = places[next++];
+  parent_[other] = root;
+  groups_[root].members.append(groups_[other].members);
+  llvm::sort(groups_[root].members);
+  groups_[other].members.clear();
+  return root;
+}
+
+} // namespace weft::compiler

@@ -1,0 +1,32 @@
+// The numbers by which the fuse phase decides, each with its reason. FusionDomain.h holds the one for ops per kernel.
+#pragma once
+
+#include <cstdint>
+
+namespace weft::compiler::limits {
+
+// Operands and results of one kernel. Each is a pointer that lives in a register or on the stack of the inner loop; beyond some tens the
+// address arithmetic shows, and hardware prefetchers follow about as many streams as this.
+inline constexpr int64_t kMaxBuffers = 48;
+
+// Ops that are computed again in each kernel that reads them instead of once in memory (broadcasts, iotas, widening casts, comparisons
+// of indices): at most so many in a row. A mask of positions takes 5, with room for a shift and a cast.
+inline constexpr int64_t kMaxFreeOps = 8;
+
+// A value with more readers than this stays in memory whatever reads it: to look at all of them for each candidate would not be linear.
+inline constexpr int64_t kMaxReaders = 64;
+
+// Edges that one search for a path between two groups may follow before the fusion is refused: what keeps the phase linear. Of the
+// training steps that were looked at, the largest search took some hundreds.
+inline constexpr int64_t kMaxSearch = 4096;
+
+// Ops that a kernel may compute again for each element that a broadcast, slice or gather inside of it reads, if they are cheap.
+inline constexpr int64_t kMaxRecomputedOps = 4;
+
+// Kernels that share an input but nothing else are joined if it has at least so many bytes: below it the read is in a near cache anyway.
+inline constexpr int64_t kMinSharedBytes = 16 << 10;
+
+// How often the phase goes over all candidates: a fusion can make one legal that was refused before it. What more rounds find is nothing.
+inline constexpr int kMaxRounds = 3;
+
+} // namespace weft::compiler::limits
