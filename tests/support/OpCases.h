@@ -1,5 +1,5 @@
 // Calls of every op of the weft dialect that tests run: the ops come from the dialect's registry, so that an op without cases fails
-// the tests. Unary and binary elementwise ops get theirs from what their records say; the others are listed, by name, in OpCases.cpp.
+// the tests. Unary and binary elementwise ops get theirs from their records' rows in the op table; the others are listed, by name, in OpCases.cpp.
 #pragma once
 
 #include <cstdint>
@@ -43,6 +43,9 @@ struct OpCase {
 std::vector<OpCase> allCases(mlir::MLIRContext &context);
 // The ops that should have cases: all but structure ops.
 std::vector<std::string> opsWithCases(mlir::MLIRContext &context);
+
+// The case with its operands' numbers near 1, where functions are tame enough for differences to tell their derivatives.
+OpCase gentle(OpCase c);
 
 // The values of operand `index` of `count`, of the given dtype where the spec has none. The same call gives the same values.
 ir::HostTensor sample(const TensorSpec &spec, DType dtype, int64_t index, int64_t count);
