@@ -1,0 +1,97 @@
+#include "tests/support/BackendRun.h"
+
+#include <cstring>
+#include <map>
+
+#include "dialects/weft/ir/Weft.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/DialectRegistry.h"
+#include "runtime/executor/executor.h"
+#include "runtime/memory/buffer.h"
+#include "runtime/memory/memory.h"
+#include "runtime/memory/system_allocator.h"
+
+namespace weft::tests {
+
+using ir::HostTensor;
+
+std::vector<Variant> variants() {
+  std::vector<Variant> all;
+  for (const std::string &name : compiler::backendNames()) {
+    all.push_back({name, name});
+    if (name == "reference") continue; // it interprets: nothing is fused or claimed
+    Variant unfused{name + " unfused", name}, unclaimed{name + " unclaimed", name};
+    unfused.options.fuse = false;
+    unclaimed.options.claim = false;
+    all.push_back(unfused);
+    all.push_back(unclaimed);
+  }
+  return all;
+}
+
+void prepare(mlir::MLIRContext &context) {
+  mlir::DialectRegistry registry;
+  registry.insert<ir::WeftDialect, mlir::func::FuncDialect>();
+  for (const std::string &name : compiler::backendNames())
+    if (auto backend = compiler::findBackend(name); backend.ok()) (*backend)->registerDialects(registry);
+  context.appendDialectRegistry(registry);
+  context.loadAllAvailableDialects();
+}
+
+absl::StatusOr<std::shared_ptr<runtime::Executable>> compile(mlir::ModuleOp module, const Variant &variant) {
+  absl::StatusOr<compiler::Backend *> backend = compiler::findBackend(variant.backend);
+  if (!backend.ok()) return backend.status();
+  mlir::OwningOpRef<mlir::ModuleOp> copy = module.clone();
+  std::string diagnostics;
+  mlir::ScopedDiagnosticHandler collect(module.getContext(), [&](mlir::Diagnostic &diagnostic) {
+    diagnostics += "\n  " + diagnostic.str();
+    return mlir::success();
+  });
+  auto executable = (*backend)->compile(*copy, variant.options, nullptr);
+  if (!executable.ok()) return absl::Status(executable.status().code(), std::string(executable.status().message()) + diagnostics);
+  return executable;
+}
+
+// One executor for each number of threads, each with a thread (and so a thread team) of its own.
+static runtime::Executor &executorOf(int threads) {
+  static std::map<int, runtime::Executor> executors;
+  auto found = executors.find(threads);
+  if (found != executors.end()) return found->second;
+  auto memory = runtime::Memory::create(std::make_shared<runtime::SystemAllocator>());
+  return executors.try_emplace(threads, std::move(memory), threads).first->second;
+}
+
+absl::StatusOr<std::vector<HostTensor>> run(std::shared_ptr<runtime::Executable> executable, const std::vector<HostTensor> &inputs,
+                                            int threads) {
+  runtime::Executor &executor = executorOf(threads);
+  std::vector<std::shared_ptr<runtime::Buffer>> in, out;
+  for (const HostTensor &input : inputs) {
+    auto buffer = executor.memory()->allocate(input.bytes.size(), "test");
+    if (!buffer.ok()) return buffer.status();
+    if (!input.bytes.empty()) std::memcpy((*buffer)->data(), input.bytes.data(), input.bytes.size());
+    in.push_back(*std::move(buffer));
+  }
+  for (const runtime::OutputSpec &spec : executable->output_specs()) {
+    bool tied = spec.donated_input >= 0 || spec.alias_input >= 0 || spec.alias_output >= 0;
+    std::shared_ptr<runtime::Buffer> buffer;
+    if (!tied) {
+      auto made = executor.memory()->allocate(spec.bytes, "test");
+      if (!made.ok()) return made.status();
+      buffer = *std::move(made);
+      if (spec.bytes) std::memset(buffer->data(), 0x5a, spec.bytes); // an element that is not written shows
+    }
+    out.push_back(std::move(buffer));
+  }
+  if (absl::Status status = executor.submit(executable, in, out); !status.ok()) return status;
+  std::vector<HostTensor> results;
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (absl::Status status = out[i]->wait(); !status.ok()) return status;
+    const runtime::OutputSpec &spec = executable->output_specs()[i];
+    HostTensor tensor(spec.dtype, spec.dims);
+    if (!tensor.bytes.empty()) std::memcpy(tensor.bytes.data(), out[i]->data(), tensor.bytes.size());
+    results.push_back(std::move(tensor));
+  }
+  return results;
+}
+
+} // namespace weft::tests
