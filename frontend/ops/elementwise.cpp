@@ -1,5 +1,6 @@
 // Elementwise functions and operators.
 #include <limits>
+#include <optional>
 
 #include "frontend/ops/promotion.h"
 #include "frontend/recorder/emit.h"
@@ -23,11 +24,27 @@ Tensor unary(Unary op, const char *name, const Tensor &x, Location location) {
   return wrap(emit_unary(op, var));
 }
 
+// What PyTorch computes with two bools: their logic. Nothing for what it refuses.
+std::optional<Binary> on_bools(Binary op) {
+  switch (op) {
+  case Binary::kAdd:
+  case Binary::kMaximum:
+  case Binary::kOr: return Binary::kOr;
+  case Binary::kMul:
+  case Binary::kMinimum:
+  case Binary::kAnd: return Binary::kAnd;
+  default: return std::nullopt;
+  }
+}
+
 Tensor binary(Binary op, const char *name, const TensorArg &x, const TensorArg &y, Location location, bool floating = false) {
   Session session(name, location);
   Operands operands = promote(x, y, floating);
-  if (operands.x.dtype() == DType::kBool && op != Binary::kAnd && op != Binary::kOr)
-    fail(ErrorKind::kDType, "both operands are bool, which has no arithmetic; use logical_and, logical_or or convert with to() first");
+  if (operands.x.dtype() == DType::kBool) {
+    std::optional<Binary> logic = on_bools(op);
+    if (!logic) fail(ErrorKind::kDType, std::string("both operands are bool, which has no ") + name + "; convert with to() first");
+    op = *logic;
+  }
   return wrap(emit_binary(op, operands.x, operands.y));
 }
 
