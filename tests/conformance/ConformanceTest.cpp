@@ -6,11 +6,11 @@
 
 #include "dialects/weft/ir/OpTable.h"
 #include "dialects/weft/ir/Weft.h"
-#include "gtest/gtest.h"
 #include "mlir/IR/IRMapping.h"
 #include "tests/support/BackendRun.h"
 #include "tests/support/Compare.h"
 #include "tests/support/OpModule.h"
+#include "gtest/gtest.h"
 
 namespace weft::tests {
 namespace {
@@ -179,10 +179,18 @@ TEST_P(ConformanceTest, SpecialValues) {
   const auto &[variant, op] = GetParam();
   if (rowOf(op).kind != ir::Kind::Elementwise) GTEST_SKIP() << "only elementwise ops";
   constexpr double inf = std::numeric_limits<double>::infinity();
-  const std::vector<double> floats = {0.0, -0.0, 1, -1, 0.5, -2, 3, 1e-30, -1e-30, 1e-40, 1e30, -1e30, 88.7, -104, 1e4, -1e4,
-                                      inf, -inf, std::nan("")};
-  const std::vector<int64_t> integers = {0, 1, -1, 2, -7, 5, std::numeric_limits<int32_t>::max(), std::numeric_limits<int32_t>::min(),
-                                         std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()};
+  const std::vector<double> floats = {0.0,  -0.0,  1,    -1,   0.5, -2,   3,   1e-30, -1e-30,      1e-40,
+                                      1e30, -1e30, 88.7, -104, 1e4, -1e4, inf, -inf,  std::nan("")};
+  const std::vector<int64_t> integers = {0,
+                                         1,
+                                         -1,
+                                         2,
+                                         -7,
+                                         5,
+                                         std::numeric_limits<int32_t>::max(),
+                                         std::numeric_limits<int32_t>::min(),
+                                         std::numeric_limits<int64_t>::max(),
+                                         std::numeric_limits<int64_t>::min()};
   for (DType dtype : kTested) {
     int64_t values = is_floating(dtype) ? floats.size() : dtype == DType::kBool ? 2 : integers.size();
     // One call for each set of attributes and result dtype, its shape made to hold all combinations.
@@ -212,8 +220,10 @@ TEST_P(ConformanceTest, SpecialValues) {
       Batch batch;
       Tensors expected = evaluate(made.main, made.inputs, batch.error);
       for (size_t i = 0; i < expected.size(); ++i)
-        batch.expected.push_back({c.op + " on special values, " + name(dtype), expected[i],
-                                  double(rowOf(op).ulp) + (rowOf(op).ulp > 0 && dtype == DType::kFloat64), {}});
+        batch.expected.push_back({c.op + " on special values, " + name(dtype),
+                                  expected[i],
+                                  double(rowOf(op).ulp) + (rowOf(op).ulp > 0 && dtype == DType::kFloat64),
+                                  {}});
       batch.inputs = made.inputs;
       batch.module = std::move(made.module);
       check(batch, variant, op + " in " + name(dtype));

@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "gtest/gtest.h"
 #include "weft/io/safetensors.h"
 #include "weft/weft.h"
+#include "gtest/gtest.h"
 
 namespace weft::golden {
 
 class GoldenFile {
- public:
+public:
   explicit GoldenFile(const std::string &name) {
     for (auto &[key, tensor] : io::load_safetensors("tests/golden/data/" + name).tensors) {
       order_.push_back(key);
@@ -42,7 +42,7 @@ class GoldenFile {
     return found;
   }
 
- private:
+private:
   std::map<std::string, Tensor> tensors_;
   std::vector<std::string> order_;
 };
@@ -64,4 +64,4 @@ inline double relative_distance(const Tensor &actual, const Tensor &expected) {
   return std::sqrt(difference) / (size > 0 ? std::sqrt(size) : 1);
 }
 
-}  // namespace weft::golden
+} // namespace weft::golden

@@ -53,10 +53,9 @@ TEST(GptTest, FiftyStepsOfAdamWFollowPyTorch) {
     optimizer.step();
     losses.push_back(loss.detach());
   }
-  for (size_t step = 0; step < golden.size(); ++step)
-    EXPECT_NEAR(losses[step].item<double>() / golden[step], 1, 1e-4) << "step " << step;
+  for (size_t step = 0; step < golden.size(); ++step) EXPECT_NEAR(losses[step].item<double>() / golden[step], 1, 1e-4) << "step " << step;
   EXPECT_LT(relative_distance(model.head.weight.detach(), file["end.head.weight"]), 1e-3);
 }
 
-}  // namespace
-}  // namespace weft::golden
+} // namespace
+} // namespace weft::golden

@@ -103,5 +103,5 @@ TEST_P(OpsTest, ValuesAndDerivativesArePyTorchs) {
 
 INSTANTIATE_TEST_SUITE_P(Cases, OpsTest, testing::ValuesIn(file().cases()), [](const auto &info) { return info.param; });
 
-}  // namespace
-}  // namespace weft::golden
+} // namespace
+} // namespace weft::golden

@@ -6,7 +6,7 @@ namespace weft::golden {
 namespace {
 
 class OptimizersTest : public testing::Test {
- protected:
+protected:
   std::vector<Tensor> parameters() const {
     std::vector<Tensor> made;
     for (int i = 0; i < 2; ++i) made.push_back(file_["start." + std::to_string(i)].clone().requires_grad_());
@@ -66,5 +66,5 @@ TEST_F(OptimizersTest, ClipGradNorm) {
   }
 }
 
-}  // namespace
-}  // namespace weft::golden
+} // namespace
+} // namespace weft::golden

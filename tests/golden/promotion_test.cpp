@@ -8,14 +8,15 @@ namespace {
 constexpr DType kDTypesOfTables[] = {float32, float64, int32, int64, boolean};
 
 class PromotionTest : public testing::Test {
- protected:
+protected:
   // fn(row, column) for each entry of a table must have the dtype that the table says.
   template <typename Fn> void check(const std::string &table, Fn fn) {
     std::vector<int64_t> expected = file_[table].to_vector<int64_t>();
     int64_t columns = file_[table].shape().back();
     for (size_t i = 0; i < expected.size(); ++i) {
       Tensor result = fn(i / columns, i % columns);
-      EXPECT_EQ(name(result.dtype()), std::string(name(kDTypesOfTables[expected[i]]))) << table << " row " << i / columns << " column " << i % columns;
+      EXPECT_EQ(name(result.dtype()), std::string(name(kDTypesOfTables[expected[i]])))
+          << table << " row " << i / columns << " column " << i % columns;
     }
   }
   static Tensor vector(int64_t i) { return ones({2}, kDTypesOfTables[i]); }
@@ -46,5 +47,5 @@ TEST_F(PromotionTest, Sum) {
   check("sum", [](int64_t, int64_t j) { return vector(j).sum(); });
 }
 
-}  // namespace
-}  // namespace weft::golden
+} // namespace
+} // namespace weft::golden
