@@ -28,7 +28,10 @@ public:
       if (diagnostic.getSeverity() != mlir::DiagnosticSeverity::Error) return mlir::success();
       llvm::raw_string_ostream stream(raw->diagnostics_);
       if (!raw->diagnostics_.empty()) stream << "; ";
-      stream << diagnostic.getLocation() << ": " << diagnostic.str();
+      // The user's line as compilers print it.
+      if (auto line = mlir::dyn_cast<mlir::FileLineColLoc>(diagnostic.getLocation()))
+        stream << line.getFilename().getValue() << ":" << line.getLine() << ": ";
+      stream << diagnostic.str();
       return mlir::success();
     });
     executable->module_ = mlir::parseSourceString<mlir::ModuleOp>(executable->bytecode_, mlir::ParserConfig(executable->context_.get()));

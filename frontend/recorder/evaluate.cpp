@@ -43,6 +43,21 @@ void wait_for_a_claim() {
   throw Error(kind, what + ": " + std::string(status.message()), location);
 }
 
+// An error of a run stands where the op was recorded, if the message starts with that line: "train.cpp:31: ...".
+[[noreturn]] void raise_run(absl::Status status, Location location) {
+  std::string message(status.message());
+  size_t end = message.find(": ");
+  size_t colon = end == std::string::npos ? end : message.rfind(':', end - 1);
+  std::string what = "the value was lost when the program that computes it failed: ";
+  ErrorKind kind = status.code() == absl::StatusCode::kResourceExhausted ? ErrorKind::kMemory : ErrorKind::kRun;
+  if (colon != std::string::npos && colon + 1 < end && message.find_first_not_of("0123456789", colon + 1) == end) {
+    location = CallerScope::resolve(location);
+    throw Error(kind, what + message.substr(end + 2) + " (asked for at " + location.file_name() + ":" + std::to_string(location.line()) + ")",
+                message.substr(0, colon), std::atoi(message.c_str() + colon + 1));
+  }
+  throw Error(kind, what + message, location);
+}
+
 ErrorKind kind_of(const absl::Status &status, ErrorKind otherwise) {
   return status.code() == absl::StatusCode::kResourceExhausted ? ErrorKind::kMemory : otherwise;
 }
@@ -248,7 +263,7 @@ const void *wait_for(Value *leaf, Location location) {
     status = buffer->wait();
   }
   if (!status.ok())
-    raise(kind_of(status, ErrorKind::kRun), "the value was lost when the program that computes it failed", status, location);
+    raise_run(status, location);
   return buffer->data();
 }
 
@@ -263,7 +278,7 @@ void *make_writable(Value *leaf, Location location) {
       RecorderMutex::Pause pause(recorder().mutex);
       status = buffer->wait_idle();
     }
-    if (!status.ok()) raise(ErrorKind::kRun, "the value was lost when the program that computes it failed", status, location);
+    if (!status.ok()) raise_run(status, location);
     return buffer->data();
   }
   std::shared_ptr<runtime::Buffer> copy = allocate_buffer(leaf->type->bytes);
@@ -278,6 +293,13 @@ std::shared_ptr<runtime::Buffer> allocate_buffer(int64_t bytes) {
   auto made = memory()->allocate(bytes, "tensor");
   if (!made.ok()) raise(ErrorKind::kMemory, "no memory for a tensor", made.status(), Session::location());
   return *std::move(made);
+}
+
+std::shared_ptr<runtime::Buffer> leaf_buffer(Value *leaf) {
+  if (!leaf->is_scalar) return leaf->cell->buffer;
+  std::shared_ptr<runtime::Buffer> buffer = allocate_buffer(leaf->type->bytes);
+  std::memcpy(buffer->data(), &leaf->bits, static_cast<size_t>(leaf->type->bytes));
+  return buffer;
 }
 
 void synchronize_all() { drain(); }

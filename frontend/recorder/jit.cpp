@@ -39,13 +39,6 @@ struct Replay {
   Evaluation figures;
 };
 
-std::shared_ptr<runtime::Buffer> buffer_of(Value *leaf) {
-  if (!leaf->is_scalar) return leaf->cell->buffer;
-  std::shared_ptr<runtime::Buffer> buffer = allocate_buffer(leaf->type->bytes);
-  std::memcpy(buffer->data(), &leaf->bits, static_cast<size_t>(leaf->type->bytes));
-  return buffer;
-}
-
 Source source_of(Value *leaf, const TraceResult &trace) {
   Source source;
   source.type = leaf->type;
@@ -61,7 +54,7 @@ Source source_of(Value *leaf, const TraceResult &trace) {
     return source;
   }
   source.kind = Source::Kind::kConstant;
-  source.constant = buffer_of(leaf);
+  source.constant = leaf_buffer(leaf);
   return source;
 }
 
@@ -96,7 +89,7 @@ public:
       replay = record(types, location);
       replays_.push_back(replay);
     } else if (recorder().config.jit_check) {
-      TraceResult again = record_trace("jit", function_, types, location);
+      TraceResult again = record_trace("jit", function_, types, /*effects=*/true, location);
       if (again.slice.key != replay->key)
         fail(ErrorKind::kState, "the function records another program than at its first call (WEFT_JIT_CHECK): a C++ value that it depends "
                                 "on has changed; pass it as a tensor");
@@ -106,7 +99,7 @@ public:
 
 private:
   std::shared_ptr<Replay> record(const std::vector<const TypeInfo *> &types, Location location) {
-    TraceResult trace = record_trace("jit", function_, types, location);
+    TraceResult trace = record_trace("jit", function_, types, /*effects=*/true, location);
     auto replay = std::make_shared<Replay>();
     replay->types = types;
     replay->outputs = static_cast<uint32_t>(trace.outputs.size());
@@ -178,7 +171,7 @@ private:
           std::memcpy(copy->data(), data, static_cast<size_t>(leaf->type->bytes));
           launch.inputs.push_back(std::move(copy));
         } else {
-          launch.inputs.push_back(buffer_of(leaf));
+          launch.inputs.push_back(leaf_buffer(leaf));
         }
       }
       auto record = std::make_shared<EvaluationRecord>();

@@ -93,7 +93,8 @@ void refuse_evaluation(const Trace &trace, const EvaluateRequest &request) {
               CallerScope::resolve(request.location));
 }
 
-TraceResult record_trace(const char *what, const ErasedFunction &function, const std::vector<const TypeInfo *> &inputs, Location location) {
+TraceResult record_trace(const char *what, const ErasedFunction &function, const std::vector<const TypeInfo *> &inputs, bool effects,
+                         Location location) {
   if (current_trace)
     throw Error(ErrorKind::kState,
                 std::string("weft::") + what + " is called inside another traced function; call the plain function there", location);
@@ -122,11 +123,11 @@ TraceResult record_trace(const char *what, const ErasedFunction &function, const
       result.outputs.push_back(read(output, "result").without_history());
     }
     for (GradNode *leaf : trace.grad_order)
-      if (leaf->grad.defined() && leaf->grad.impl() != trace.grads[leaf].before.impl())
+      if (effects && leaf->grad.defined() && leaf->grad.impl() != trace.grads[leaf].before.impl())
         result.gradients.emplace_back(GradRef(leaf), read(leaf->grad, "grad").without_history());
     for (TensorImpl *storage : trace.order) {
       Trace::Touched &touched = trace.storages[storage];
-      if (touched.written) result.written.emplace_back(touched.tensor, storage->var.without_history());
+      if (effects && touched.written) result.written.emplace_back(touched.tensor, storage->var.without_history());
       result.captured.try_emplace(touched.before.value.get(), touched.tensor);
       result.held.push_back(touched.before.value);
     }

@@ -25,7 +25,8 @@ struct TraceResult {
   Slice slice; // of everything above
 };
 
-// `what` is "jit" or "trace". with_gradients: gradients are results too; otherwise they are put back.
-TraceResult record_trace(const char *what, const ErasedFunction &function, const std::vector<const TypeInfo *> &inputs, Location location);
+// `what` is "jit" or "trace". effects: written storages and gradients are results too; otherwise they are only put back.
+TraceResult record_trace(const char *what, const ErasedFunction &function, const std::vector<const TypeInfo *> &inputs, bool effects,
+                         Location location);
 
 } // namespace weft::recorder

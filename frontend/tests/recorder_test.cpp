@@ -1,15 +1,267 @@
-// From calls to values: recording, evaluation, the cache.
+// From calls to values: recording, cuts, the cache, long records, threads, failures.
 #include "weft/weft.h"
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include <thread>
+
 namespace weft {
 namespace {
 
-TEST(Recorder, ComputesWhatWasRecorded) {
+uint64_t compiles() { return statistics().compiles + statistics().disk_hits; }
+
+class Recorder : public testing::Test {
+protected:
+  void SetUp() override { before_ = config(); }
+  void TearDown() override { set_config(before_); }
+  Config before_;
+};
+
+TEST_F(Recorder, ComputesWhatWasRecorded) {
   Tensor x = tensor({1.f, 2.f, 3.f});
   Tensor y = x * 2.0 + 1.0;
   EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{3, 5, 7}));
+  EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{1, 2, 3}));
+}
+
+TEST_F(Recorder, ChangingScalarsDoNotRecompile) {
+  Tensor x = tensor({1.f, 2.f});
+  uint64_t before = compiles();
+  for (int i = 0; i < 20; ++i) EXPECT_EQ((x * (i + 0.5) + i).to_vector<float>()[1], 2.f * (i + 0.5f) + i);
+  EXPECT_EQ(compiles() - before, 1u);
+}
+
+TEST_F(Recorder, EqualScalarsAreTwoParameters) {
+  Tensor x = tensor({1.f});
+  uint64_t before = compiles();
+  EXPECT_EQ((x * 2.0 + 2.0).item<float>(), 4.f);
+  EXPECT_EQ((x * 2.0 + 3.0).item<float>(), 5.f);
+  EXPECT_EQ(compiles() - before, 1u);
+}
+
+TEST_F(Recorder, SharingIsPartOfTheKey) {
+  Tensor x = tensor({2.f}), y = tensor({3.f});
+  EXPECT_EQ((x * x + y).item<float>(), 7.f);
+  EXPECT_EQ((x * y + y).item<float>(), 9.f);
+  EXPECT_EQ((x * y + x).item<float>(), 8.f);
+}
+
+TEST_F(Recorder, LiveValuesAreNotComputedTwice) {
+  Tensor x = tensor({1.f, 2.f, 3.f});
+  Tensor a = exp(x), b = a + 1;
+  b.eval();
+  Evaluation first = explain(b);
+  EXPECT_EQ(first.outputs, 2);
+  EXPECT_EQ(explain(a).number, first.number);
+}
+
+TEST_F(Recorder, DeadInputsAreDonated) {
+  Tensor x = tensor({1.f, 2.f, 3.f});
+  x = x + 1;
+  x = x * 2;
+  x.eval();
+  x = x + 1;
+  EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{5, 7, 9}));
+}
+
+TEST_F(Recorder, AnExponentIsAConstantUntilASecondValue) {
+  Tensor x = tensor({3.f});
+  uint64_t before = compiles();
+  for (int i = 0; i < 6; ++i) EXPECT_FLOAT_EQ(pow(x, i < 3 ? 2.0 : i).item<float>(), std::pow(3.f, i < 3 ? 2.f : i));
+  EXPECT_EQ(compiles() - before, 2u);
+}
+
+TEST_F(Recorder, ALongChain) {
+  Config options = config();
+  options.budget_ops = 1000000;
+  set_config(options);
+  Tensor x = tensor({0.f}), one = tensor({1.f});
+  for (int i = 0; i < 300000; ++i) x = x + one;
+  EXPECT_GE(statistics().live_ops, 300000u);
+  EXPECT_EQ(x.item<float>(), 300000.f);
+  EXPECT_EQ(statistics().live_ops, 0u);
+}
+
+TEST_F(Recorder, ALongChainDies) {
+  Config options = config();
+  options.budget_ops = 1000000;
+  set_config(options);
+  {
+    Tensor x = tensor({0.f}), one = tensor({1.f});
+    for (int i = 0; i < 300000; ++i) x = x + one;
+  }
+  EXPECT_EQ(statistics().live_ops, 0u);
+}
+
+TEST_F(Recorder, ALongChainBackward) {
+  Config options = config();
+  options.budget_ops = 2000000;
+  set_config(options);
+  Tensor w = tensor({1.f}).set_requires_grad();
+  Tensor x = w;
+  for (int i = 0; i < 300000; ++i) x = -x;
+  x.backward();
+  EXPECT_EQ(w.grad().item<float>(), 1.f);
+}
+
+TEST_F(Recorder, OneValueWithManyUsers) {
+  Config options = config();
+  options.budget_ops = 1000000;
+  set_config(options);
+  Tensor x = tensor({1.f}).set_requires_grad();
+  Tensor root = x * 2;
+  std::vector<Tensor> users;
+  for (int i = 0; i < 40000; ++i) users.push_back(root + root);
+  Tensor total = users[0];
+  for (int i = 1; i < 40000; ++i) total = total + users[i];
+  users.clear();
+  total.backward();
+  EXPECT_EQ(total.item<float>(), 160000.f);
+  EXPECT_EQ(x.grad().item<float>(), 160000.f);
+}
+
+// A step that trains a linear model, submitted like an optimizer does.
+struct Trainer {
+  Tensor w = tensor({{0.5f}, {-0.5f}}).set_requires_grad();
+
+  void step(const Tensor &x, const Tensor &y, double rate) {
+    Tensor loss = square(matmul(x, w) - y).mean();
+    w.zero_grad();
+    loss.backward();
+    {
+      NoGrad no_grad;
+      w -= w.grad() * rate;
+    }
+    submit_step(std::vector<Tensor>{w});
+  }
+};
+
+TEST_F(Recorder, AThousandStepsCompileOnce) {
+  Trainer trainer;
+  uint64_t before = compiles();
+  for (int i = 0; i < 1000; ++i) {
+    Tensor x = tensor({{1.f, 2.f}, {3.f, static_cast<float>(i % 7)}, {0.f, 1.f}});
+    trainer.step(x, tensor({{1.f}, {2.f}, {3.f}}), 0.01 / (1 + i));
+  }
+  synchronize();
+  EXPECT_EQ(compiles() - before, 1u);
+  // A ragged last batch costs one more.
+  trainer.step(tensor({{1.f, 2.f}}), tensor({{1.f}}), 0.01);
+  trainer.step(tensor({{1.f, 2.f}, {3.f, 4.f}, {0.f, 1.f}}), tensor({{1.f}, {2.f}, {3.f}}), 0.01);
+  EXPECT_EQ(compiles() - before, 2u);
+  EXPECT_LE(statistics().live_ops, 2u);
+}
+
+TEST_F(Recorder, ALoopThatReadsNothingIsCutAtItsPeriod) {
+  Config options = config();
+  options.budget_ops = 997; // coprime to the loop's length
+  set_config(options);
+  Tensor x = tensor({0.25f, 0.5f}), a = tensor({0.5f, 0.5f});
+  uint64_t before = compiles();
+  for (int i = 0; i < 1000; ++i) {
+    Tensor y = tanh(x) * a;
+    x = y + a * x - y * y + a;
+  }
+  x.eval();
+  EXPECT_LE(compiles() - before, 2u);
+  EXPECT_GE(statistics().cuts[static_cast<int>(CutReason::kOps)], 6u);
+}
+
+TEST_F(Recorder, ThreadsAtOnce) {
+  Tensor shared = tensor({1.f, 2.f});
+  std::vector<std::thread> threads;
+  std::vector<float> results(8);
+  for (int t = 0; t < 8; ++t)
+    threads.emplace_back([&, t] {
+      Tensor x = shared;
+      for (int i = 0; i < 50; ++i) {
+        x = x * 1.5 + t;
+        if (i % 10 == t % 10) x.eval();
+      }
+      results[t] = x.to_vector<float>()[0];
+    });
+  for (std::thread &thread : threads) thread.join();
+  for (int t = 0; t < 8; ++t) {
+    float expected = 1;
+    for (int i = 0; i < 50; ++i) expected = expected * 1.5f + t;
+    EXPECT_EQ(results[t], expected) << t;
+  }
+}
+
+TEST_F(Recorder, ThreadsReadOnePendingValue) {
+  Tensor x = exp(tensor({0.f, 1.f})) + 1;
+  std::vector<std::thread> threads;
+  std::vector<float> results(8);
+  for (int t = 0; t < 8; ++t) threads.emplace_back([&, t] { results[t] = (x + t).to_vector<float>()[0]; });
+  for (std::thread &thread : threads) thread.join();
+  for (int t = 0; t < 8; ++t) EXPECT_EQ(results[t], 2.f + t);
+}
+
+TEST_F(Recorder, TheCacheIsBounded) {
+  Config options = config();
+  options.cache_entries = 4;
+  set_config(options);
+  for (int n = 1; n < 20; ++n) (ones({n}) * 3).eval();
+  EXPECT_LE(statistics().cache_entries, 4u);
+}
+
+TEST_F(Recorder, TheContextIsRenewed) {
+  Config options = config();
+  options.context_bound = 200;
+  set_config(options);
+  uint64_t before = statistics().context_rebuilds;
+  Tensor w = tensor({2.f}).set_requires_grad();
+  Tensor kept = exp(w) * 2; // recorded and with history while the context goes
+  for (int n = 1; n < 200; ++n) EXPECT_EQ((ones({n}) + n).to_vector<float>().back(), 1.f + n);
+  EXPECT_GT(statistics().context_rebuilds, before);
+  kept.backward();
+  EXPECT_FLOAT_EQ(kept.item<float>(), 2 * std::exp(2.f));
+  EXPECT_FLOAT_EQ(w.grad().item<float>(), 2 * std::exp(2.f));
+}
+
+TEST_F(Recorder, EagerComputesEachCall) {
+  Config options = config();
+  options.eager = true;
+  set_config(options);
+  uint64_t before = statistics().cuts[static_cast<int>(CutReason::kEager)];
+  Tensor x = tensor({1.f}) + 1;
+  Tensor y = x * x;
+  EXPECT_EQ(statistics().cuts[static_cast<int>(CutReason::kEager)] - before, 2u);
+  EXPECT_EQ(y.item<float>(), 4.f);
+}
+
+TEST_F(Recorder, AFailedRunPoisonsItsResults) {
+  Tensor x = tensor({1.f, 2.f}), index = tensor<int64_t>({5});
+  Tensor y = index_select(x, 0, index) + 1;
+  int line = __LINE__ - 1;
+  try {
+    y.item<float>();
+    FAIL() << "an index out of range was accepted";
+  } catch (const Error &error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kRun);
+    EXPECT_NE(std::string(error.what()).find("recorder_test.cpp:" + std::to_string(line)), std::string::npos) << error.what();
+  }
+  EXPECT_THROW((y * 2).item<float>(), Error);
+  EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{1, 2}));
+}
+
+TEST_F(Recorder, ExplainSaysWhatHappened) {
+  Tensor x = tensor({1.f, 2.f, 3.f});
+  Tensor y = tanh(x) * 0.5;
+  Evaluation first = explain(y);
+  int line = __LINE__ - 1;
+  EXPECT_EQ(first.reason, CutReason::kEval);
+  EXPECT_EQ(first.line, line);
+  EXPECT_EQ(first.ops, 3);
+  EXPECT_GE(first.run_ms, 0);
+  EXPECT_NE(first.to_string().find("eval"), std::string::npos);
+  Evaluation again = explain(tanh(tensor({4.f, 5.f, 6.f})) * 0.25);
+  EXPECT_EQ(again.inputs, 2);
+  Evaluation longer = explain(tanh(tensor({4.f, 5.f, 6.f, 7.f})) * 0.25);
+  EXPECT_NE(longer.outcome, CacheOutcome::kMemoryHit);
+  EXPECT_NE(longer.difference.find("shapes: op"), std::string::npos) << longer.difference;
 }
 
 } // namespace

@@ -1,0 +1,165 @@
+// Derivatives: values, history, writes in place, gradients of gradients.
+#include "weft/weft.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace weft {
+namespace {
+
+using Floats = std::vector<float>;
+
+TEST(Backward, AddsUpAtLeaves) {
+  Tensor x = tensor({1.f, 2.f}).set_requires_grad(), y = tensor({3.f, 4.f}).set_requires_grad();
+  Tensor loss = sum(x * y + x);
+  loss.backward();
+  EXPECT_EQ(x.grad().to_vector<float>(), (Floats{4, 5}));
+  EXPECT_EQ(y.grad().to_vector<float>(), (Floats{1, 2}));
+  sum(x * 10).backward();
+  EXPECT_EQ(x.grad().to_vector<float>(), (Floats{14, 15}));
+  x.zero_grad();
+  EXPECT_FALSE(x.grad().defined());
+}
+
+TEST(Backward, SumsOverBroadcastDimensions) {
+  Tensor w = tensor({1.f, 2.f, 3.f}).set_requires_grad();
+  Tensor x = ones({4, 3});
+  sum(x * w).backward();
+  EXPECT_EQ(w.grad().to_vector<float>(), (Floats{4, 4, 4}));
+}
+
+TEST(Backward, ThroughValuesThatWereRead) {
+  Tensor x = tensor({0.5f}).set_requires_grad();
+  Tensor y = tanh(x);
+  float value = y.item<float>(); // evaluated in between: just a leaf
+  Tensor z = y * y;
+  z.backward();
+  EXPECT_FLOAT_EQ(x.grad().item<float>(), 2 * value * (1 - value * value));
+}
+
+TEST(Backward, OfMatmulAndViews) {
+  Tensor w = tensor({{1.f, 2.f}, {3.f, 4.f}}).set_requires_grad();
+  Tensor x = tensor({{1.f, 0.f}});
+  sum(matmul(x, w.t())).backward();
+  EXPECT_EQ(w.grad().to_vector<float>(), (Floats{1, 0, 1, 0}));
+  w.zero_grad();
+  (w[1][0] * 3).backward();
+  EXPECT_EQ(w.grad().to_vector<float>(), (Floats{0, 0, 3, 0}));
+}
+
+TEST(Backward, SecondDerivatives) {
+  Tensor x = tensor({2.f}).set_requires_grad();
+  Tensor y = x * x * x;
+  Tensor first = grad({y}, {x}, true)[0];
+  EXPECT_FLOAT_EQ(first.item<float>(), 12.f);
+  Tensor second = grad({first}, {x}, true)[0];
+  EXPECT_FLOAT_EQ(second.item<float>(), 12.f);
+  EXPECT_FLOAT_EQ(grad({second}, {x})[0].item<float>(), 6.f);
+}
+
+TEST(Backward, SecondDerivativesThroughSavedResults) {
+  Tensor x = tensor({0.3f, -0.7f}).set_requires_grad();
+  Tensor first = grad({sum(exp(sigmoid(x)))}, {x}, true)[0];
+  Tensor second = grad({sum(first)}, {x})[0];
+  for (int i = 0; i < 2; ++i) {
+    double v = i == 0 ? 0.3f : -0.7f, s = 1 / (1 + std::exp(-v)), d = s * (1 - s);
+    EXPECT_NEAR(second.to_vector<float>()[i], std::exp(s) * (d * d + d * (1 - 2 * s)), 1e-5);
+  }
+}
+
+TEST(Backward, OfAValueTimesItselfDetached) {
+  Tensor x = tensor({3.f}).set_requires_grad();
+  Tensor y = x * x.detach();
+  Tensor first = grad({y}, {x}, true)[0];
+  EXPECT_FLOAT_EQ(first.item<float>(), 3.f);
+  // d(first)/dx is 0: the detached factor is a constant.
+  EXPECT_THROW(grad({first}, {x}), Error);
+}
+
+TEST(Backward, InnerInputsAndUnusedOnes) {
+  Tensor x = tensor({2.f}).set_requires_grad(), unused = tensor({1.f}).set_requires_grad();
+  Tensor h = x * 3;
+  Tensor y = h * h;
+  std::vector<Tensor> gradients = grad({y}, {h, x}, {.retain_graph = true});
+  EXPECT_EQ(gradients[0].item<float>(), 12.f);
+  EXPECT_EQ(gradients[1].item<float>(), 36.f);
+  EXPECT_FALSE(x.grad().defined());
+  EXPECT_FALSE(grad({y}, {unused}, {.retain_graph = true, .allow_unused = true})[0].defined());
+  EXPECT_THROW(grad({y}, {unused}), Error);
+}
+
+TEST(Backward, TwiceNeedsRetainGraph) {
+  Tensor x = tensor({2.f}).set_requires_grad();
+  Tensor y = x * x;
+  y.backward(Tensor(), true);
+  y.backward();
+  EXPECT_EQ(x.grad().item<float>(), 8.f);
+  EXPECT_THROW(y.backward(), Error);
+}
+
+TEST(Backward, NeedsAScalarAndHistory) {
+  Tensor x = tensor({2.f, 3.f}).set_requires_grad();
+  EXPECT_THROW((x * 2).backward(), Error);
+  EXPECT_THROW(tensor({1.f}).backward(), Error);
+  {
+    NoGrad no_grad;
+    EXPECT_FALSE((x * 2).requires_grad());
+    EnableGrad again;
+    EXPECT_TRUE((x * 2).requires_grad());
+  }
+  EXPECT_FALSE(x.detach().requires_grad());
+  EXPECT_TRUE((x * 2).requires_grad());
+  EXPECT_FALSE((x > 1).requires_grad());
+  EXPECT_THROW(tensor<int64_t>({1}).set_requires_grad(), Error);
+}
+
+TEST(InPlace, HistoryFollowsValues) {
+  Tensor x = tensor({1.f, 2.f, 3.f}).set_requires_grad();
+  Tensor y = x * 2;
+  Tensor view = y[1];
+  Tensor before = square(y); // saves y as it is now
+  view *= 10;
+  EXPECT_EQ(y.to_vector<float>(), (Floats{2, 40, 6}));
+  sum(y + before).backward();
+  // y: d/dx = 2, 20, 2; y^2 before the write: 2 y * 2 = 8 x.
+  EXPECT_EQ(x.grad().to_vector<float>(), (Floats{2 + 8, 20 + 16, 2 + 24}));
+}
+
+TEST(InPlace, LeavesAreProtected) {
+  Tensor x = tensor({1.f, 2.f}).set_requires_grad();
+  EXPECT_THROW(x += 1, Error);
+  EXPECT_THROW(x[0] = 5, Error);
+  {
+    NoGrad no_grad;
+    x += 1;
+    x[0] = 5;
+  }
+  EXPECT_EQ(x.to_vector<float>(), (Floats{5, 3}));
+  EXPECT_TRUE(x.requires_grad() && x.is_leaf());
+  sum(x * x).backward();
+  EXPECT_EQ(x.grad().to_vector<float>(), (Floats{10, 6}));
+}
+
+TEST(InPlace, CopyCarriesHistoryIntoAStorage) {
+  Tensor x = tensor({1.f, 2.f}).set_requires_grad();
+  Tensor buffer = zeros({2, 2});
+  buffer[0] = x * 3;
+  buffer[1].copy_(x);
+  sum(square(buffer)).backward();
+  EXPECT_EQ(x.grad().to_vector<float>(), (Floats{20, 40}));
+}
+
+TEST(Backward, OfComposites) {
+  Tensor logits = tensor({{1.f, 2.f, 3.f}}).set_requires_grad();
+  cross_entropy(logits, tensor<int64_t>({2})).backward();
+  Floats p = softmax(logits.detach(), 1).to_vector<float>(), g = logits.grad().to_vector<float>();
+  EXPECT_NEAR(g[0], p[0], 1e-6);
+  EXPECT_NEAR(g[2], p[2] - 1, 1e-6);
+  Tensor x = tensor({{1.f, 2.f, 4.f}}).set_requires_grad(), w = ones({3}).set_requires_grad();
+  sum(layer_norm(x, {3}, w)).backward();
+  for (float v : x.grad().to_vector<float>()) EXPECT_NEAR(v, 0, 1e-5);
+}
+
+} // namespace
+} // namespace weft

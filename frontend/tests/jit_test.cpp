@@ -1,0 +1,128 @@
+// weft::jit and weft::trace.
+#include "weft/weft.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <filesystem>
+
+namespace weft {
+namespace {
+
+using Floats = std::vector<float>;
+
+TEST(Jit, ReplaysForEachShape) {
+  int calls = 0;
+  auto f = jit([&](const Tensor &x) {
+    ++calls;
+    return x * 2 + 1;
+  });
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(f(tensor({float(i)})).item<float>(), 2.f * i + 1);
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(f(tensor({1.f, 2.f})).to_vector<float>(), (Floats{3, 5}));
+  EXPECT_EQ(calls, 2);
+}
+
+TEST(Jit, ReadsCapturedStoragesAgain) {
+  Tensor w = tensor({3.f});
+  auto f = jit([&](const Tensor &x) { return x * w; });
+  EXPECT_EQ(f(tensor({2.f})).item<float>(), 6.f);
+  w += 1;
+  EXPECT_EQ(f(tensor({2.f})).item<float>(), 8.f);
+}
+
+TEST(Jit, WritesStorages) {
+  Tensor state = tensor({0.f});
+  auto f = jit([&](const Tensor &x) {
+    state += x;
+    return state * 10;
+  });
+  EXPECT_EQ(f(tensor({1.f})).item<float>(), 10.f);
+  Tensor old = state.clone();
+  EXPECT_EQ(f(tensor({2.f})).item<float>(), 30.f);
+  EXPECT_EQ(state.item<float>(), 3.f);
+  EXPECT_EQ(old.item<float>(), 1.f);
+}
+
+TEST(Jit, RunsAWholeTrainingStep) {
+  Tensor w = tensor({1.f}).set_requires_grad();
+  auto step = jit([&](const Tensor &x) {
+    Tensor loss = square(w * x - 4).sum();
+    w.zero_grad();
+    loss.backward();
+    NoGrad no_grad;
+    w -= w.grad() * 0.05;
+    return loss;
+  });
+  uint64_t before = statistics().compiles + statistics().disk_hits;
+  float last = 1e9f;
+  for (int i = 0; i < 30; ++i) {
+    float loss = step(tensor({2.f})).item<float>();
+    EXPECT_LE(loss, last);
+    last = loss;
+  }
+  EXPECT_NEAR(w.item<float>(), 2.f, 1e-2);
+  EXPECT_TRUE(w.grad().defined());
+  EXPECT_EQ(statistics().compiles + statistics().disk_hits - before, 1u);
+}
+
+TEST(Jit, DrawsNewRandomNumbers) {
+  manual_seed(3);
+  auto f = jit([](const Tensor &x) { return x + rand({4}); });
+  Floats a = f(zeros({4})).to_vector<float>(), b = f(zeros({4})).to_vector<float>();
+  EXPECT_NE(a, b);
+  manual_seed(3);
+  EXPECT_EQ((zeros({4}) + rand({4})).to_vector<float>(), a);
+}
+
+TEST(Jit, RefusesValuesAndLeaks) {
+  auto reads = jit([](const Tensor &x) { return x.item<float>() > 0 ? x : -x; });
+  EXPECT_THROW(reads(tensor({1.f})), Error);
+  Tensor outside = tensor({1.f});
+  auto leaks = jit([&](const Tensor &x) {
+    outside = x * 2;
+    return x + outside;
+  });
+  EXPECT_THROW(leaks(tensor({1.f})), Error);
+  outside = Tensor();
+  // The recorder is as it was.
+  EXPECT_EQ((tensor({1.f}) + 1).item<float>(), 2.f);
+}
+
+TEST(Trace, GivesAProgram) {
+  Tensor w = tensor({{1.f, 2.f}, {3.f, 4.f}});
+  Program program = trace([&](const Tensor &x) { return relu(matmul(x, w)) + 1; }, {zeros({1, 2})});
+  EXPECT_EQ(program.input_shapes(), (std::vector<Shape>{{1, 2}}));
+  EXPECT_EQ(program.output_shapes(), (std::vector<Shape>{{1, 2}}));
+  std::string text = program.to_string();
+  EXPECT_NE(text.find("weft.matmul"), std::string::npos);
+  EXPECT_NE(text.find("jit_test.cpp"), std::string::npos);
+  EXPECT_EQ(program.run({tensor({{1.f, -1.f}})})[0].to_vector<float>(), (Floats{1, 1}));
+  EXPECT_EQ(program.run({tensor({{1.f, 1.f}})})[0].to_vector<float>(), (Floats{5, 7}));
+  EXPECT_THROW(program.run({tensor({1.f})}), Error);
+
+  std::string path = testing::TempDir() + "/program.mlir";
+  program.save(path);
+  Program loaded = Program::load(path);
+  EXPECT_EQ(loaded.run({tensor({{1.f, 1.f}})})[0].to_vector<float>(), (Floats{5, 7}));
+  EXPECT_THROW(Program::load(path + ".missing"), Error);
+  EXPECT_THROW(Program::parse("not a program"), Error);
+  std::remove(path.c_str());
+}
+
+TEST(Trace, PassesInputsThroughAndChangesNothing) {
+  Tensor state = tensor({1.f});
+  Program program = trace(
+      [&](const Tensor &x, const Tensor &y) {
+        state += 1;
+        return std::vector<Tensor>{y, x + state, y};
+      },
+      {zeros({1}), zeros({2})});
+  EXPECT_EQ(state.item<float>(), 1.f);
+  std::vector<Tensor> results = program.run({tensor({1.f}), tensor({5.f, 6.f})});
+  EXPECT_EQ(results[0].to_vector<float>(), (Floats{5, 6}));
+  EXPECT_EQ(results[1].item<float>(), 3.f);
+}
+
+} // namespace
+} // namespace weft

@@ -1,0 +1,240 @@
+// Tensors: promotion, broadcasting, views, writes in place, indexing, printing, errors.
+#include "weft/weft.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include <numeric>
+
+namespace weft {
+namespace {
+
+using Floats = std::vector<float>;
+using Ints = std::vector<int64_t>;
+
+// The error that f throws, as text with its kind; empty if none.
+template <typename F> std::string error_of(F f, ErrorKind kind, int line) {
+  try {
+    f();
+  } catch (const Error &error) {
+    EXPECT_EQ(name(error.kind()), std::string(name(kind))) << error.what();
+    EXPECT_EQ(error.line(), line) << error.what();
+    EXPECT_NE(error.file().find("tensor_test.cpp"), std::string::npos) << error.what();
+    return error.message();
+  }
+  return "";
+}
+
+Tensor range(const Shape &shape) {
+  int64_t n = std::accumulate(shape.begin(), shape.end(), int64_t(1), std::multiplies<>());
+  std::vector<float> values(n);
+  std::iota(values.begin(), values.end(), 0.f);
+  return Tensor::from<float>(values, shape);
+}
+
+TEST(Promotion, FollowsPyTorch) {
+  Tensor f = zeros({2}), d = zeros({2}, float64), i = zeros({2}, int32), l = zeros({2}, int64), b = zeros({2}, boolean);
+  Tensor d0 = zeros({}, float64), i0 = zeros({}, int64);
+  EXPECT_EQ((f + d).dtype(), float64);
+  EXPECT_EQ((f + d0).dtype(), float32);
+  EXPECT_EQ((i + d0).dtype(), float64);
+  EXPECT_EQ((i + i0).dtype(), int32);
+  EXPECT_EQ((i + l).dtype(), int64);
+  EXPECT_EQ((i + 1.5).dtype(), float32);
+  EXPECT_EQ((i + 1).dtype(), int32);
+  EXPECT_EQ((b + 1).dtype(), int64);
+  EXPECT_EQ((f + 1.5).dtype(), float32);
+  EXPECT_EQ((i / 2).dtype(), float32);
+  EXPECT_EQ((i0 + 1.5).dtype(), float32);
+  EXPECT_EQ(promote_types(uint8, int8), int16);
+  EXPECT_EQ(promote_types(float16, bfloat16), float32);
+  EXPECT_EQ(exp(i).dtype(), float32);
+  EXPECT_EQ(sum(i).dtype(), int64);
+  EXPECT_EQ((f < d).dtype(), boolean);
+}
+
+TEST(Broadcasting, AlignsAtTheEnd) {
+  Tensor x = range({2, 1}) + range({3});
+  EXPECT_EQ(x.shape(), (Shape{2, 3}));
+  EXPECT_EQ(x.to_vector<float>(), (Floats{0, 1, 2, 1, 2, 3}));
+}
+
+TEST(Errors, NameOpShapesAndLine) {
+  Tensor a = zeros({2, 3}), b = zeros({4});
+  std::string text = error_of([&] { a + b; }, ErrorKind::kShape, __LINE__);
+  EXPECT_NE(text.find("add"), std::string::npos) << text;
+  EXPECT_NE(text.find("[2, 3]"), std::string::npos) << text;
+  EXPECT_NE(text.find("[4]"), std::string::npos) << text;
+  text = error_of([&] { matmul(a, zeros({2, 3})); }, ErrorKind::kShape, __LINE__);
+  EXPECT_NE(text.find("matmul"), std::string::npos) << text;
+  text = error_of([&] { a.reshape({4, 2}); }, ErrorKind::kShape, __LINE__);
+  EXPECT_NE(text.find("6 elements"), std::string::npos) << text;
+  text = error_of([&] { Tensor() + a; }, ErrorKind::kState, __LINE__);
+  EXPECT_NE(text.find("undefined"), std::string::npos) << text;
+  text = error_of([&] { a[2]; }, ErrorKind::kIndex, __LINE__);
+  EXPECT_NE(text.find("size 2"), std::string::npos) << text;
+  EXPECT_NE(error_of([&] { softmax(a, 5); }, ErrorKind::kIndex, __LINE__), "");
+  EXPECT_NE(error_of([&] { mean(zeros({2}, int64)); }, ErrorKind::kDType, __LINE__), "");
+  EXPECT_NE(error_of([&] { a.item<float>(); }, ErrorKind::kShape, __LINE__), "");
+  EXPECT_NE(error_of([&] { a.data<double>(); }, ErrorKind::kDType, __LINE__), "");
+  EXPECT_NE(error_of([&] { zeros({int64_t(1) << 40, int64_t(1) << 40}); }, ErrorKind::kShape, __LINE__), "");
+  EXPECT_NE(error_of([&] { zeros({-1}); }, ErrorKind::kShape, __LINE__), "");
+}
+
+Tensor library_function(const Tensor &x, Location location = Location::current()) {
+  CallerScope scope(location);
+  return matmul(x, x);
+}
+
+TEST(Errors, InsideALibraryPointToItsCaller) {
+  Tensor x = zeros({2, 3});
+  EXPECT_NE(error_of([&] { library_function(x); }, ErrorKind::kShape, __LINE__), "");
+}
+
+TEST(Views, ShowWrites) {
+  Tensor x = range({2, 3});
+  Tensor row = x[1], column = x.select(1, 0), t = x.t(), flat = x.reshape({6});
+  x += 10;
+  EXPECT_EQ(row.to_vector<float>(), (Floats{13, 14, 15}));
+  EXPECT_EQ(t.to_vector<float>(), (Floats{10, 13, 11, 14, 12, 15}));
+  column.fill_(0);
+  EXPECT_EQ(x.to_vector<float>(), (Floats{0, 11, 12, 0, 14, 15}));
+  t[2] = 7.0;
+  EXPECT_EQ(flat.to_vector<float>(), (Floats{0, 11, 7, 0, 14, 7}));
+  x.index({Slice(), Slice(0, 2)}).t()[0] *= 2;
+  flat[5] = -1;
+  EXPECT_EQ(x.to_vector<float>(), (Floats{0, 11, 7, 0, 14, -1}));
+  Tensor copy = x.clone();
+  x.zero_();
+  EXPECT_EQ(copy.to_vector<float>()[1], 11.f);
+}
+
+TEST(Views, SurviveEvaluations) {
+  Tensor x = range({2, 2}) + 1;
+  Tensor t = x.t();
+  Tensor y = matmul(x, t);
+  y.eval();
+  EXPECT_EQ(t.to_vector<float>(), (Floats{1, 3, 2, 4}));
+  x.add_(1);
+  y = t + t;
+  EXPECT_EQ(y.to_vector<float>(), (Floats{4, 8, 6, 10}));
+}
+
+TEST(Views, OfExpandedTensorsAreReadOnly) {
+  Tensor x = zeros({1, 3}).eval();
+  Tensor y = x.expand({2, 3});
+  EXPECT_EQ(y.shape(), (Shape{2, 3}));
+  EXPECT_NE(error_of([&] { y += 1; }, ErrorKind::kState, __LINE__), "");
+  x += 1;
+  EXPECT_EQ(y.to_vector<float>(), (Floats{1, 1, 1, 1, 1, 1}));
+}
+
+TEST(InPlace, KeepsDTypeAndShape) {
+  Tensor x = zeros({2}, int32);
+  EXPECT_NE(error_of([&] { x += 1.5; }, ErrorKind::kDType, __LINE__), "");
+  EXPECT_NE(error_of([&] { x += zeros({3, 2}, int32); }, ErrorKind::kShape, __LINE__), "");
+  x += 3;
+  x *= 2;
+  x -= Tensor(x);
+  EXPECT_EQ(x.to_vector<int32_t>(), (std::vector<int32_t>{0, 0}));
+  Tensor handle = x;
+  x += 5;
+  EXPECT_EQ(handle.to_vector<int32_t>(), (std::vector<int32_t>{5, 5}));
+  EXPECT_GT(handle.version(), 3u);
+}
+
+TEST(Data, PointersAndWrites) {
+  Tensor x = range({3});
+  Tensor y = x + 1;
+  float *data = x.mutable_data<float>();
+  data[0] = 100;
+  EXPECT_EQ(y.to_vector<float>(), (Floats{1, 2, 3})); // recorded before the write
+  EXPECT_EQ((x + 1).to_vector<float>(), (Floats{101, 2, 3}));
+  EXPECT_EQ(x.data<float>()[0], 100.f);
+  EXPECT_EQ((Tensor::from<bool>(std::vector<bool>{true, false})).to_vector<bool>(), (std::vector<bool>{true, false}));
+  EXPECT_EQ(scalar(2.5).item<int64_t>(), 2);
+}
+
+TEST(Indexing, FollowsNumpy) {
+  Tensor x = range({3, 4});
+  EXPECT_EQ(x.index({-1}).to_vector<float>(), (Floats{8, 9, 10, 11}));
+  EXPECT_EQ(x.index({Slice(), 1}).to_vector<float>(), (Floats{1, 5, 9}));
+  EXPECT_EQ(x.index({Slice({}, {}, -1), Slice(1, -1)}).to_vector<float>(), (Floats{9, 10, 5, 6, 1, 2}));
+  EXPECT_EQ(x.index({Ellipsis, None, 0}).shape(), (Shape{3, 1}));
+  EXPECT_EQ(x.index({Slice(5, 9)}).shape(), (Shape{0, 4}));
+  EXPECT_EQ(x.index({Slice({}, {}, 2)}).to_vector<float>(), (Floats{0, 1, 2, 3, 8, 9, 10, 11}));
+  EXPECT_EQ(x.index({Slice(-2, {}, -1), 0}).to_vector<float>(), (Floats{4, 0}));
+  x.index_put_({Slice({}, {}, -2), 0}, tensor({-1.f, -2.f}));
+  EXPECT_EQ(x.index({Slice(), 0}).to_vector<float>(), (Floats{-2, 4, -1}));
+}
+
+TEST(Shapes, MovementFunctions) {
+  Tensor x = range({2, 3});
+  EXPECT_EQ(cat({x, x}, 1).shape(), (Shape{2, 6}));
+  EXPECT_EQ(stack({x, x}, -1).shape(), (Shape{2, 3, 2}));
+  EXPECT_EQ(stack({x[0], x[1]}).to_vector<float>(), x.to_vector<float>());
+  EXPECT_EQ(split(x, 2, 1)[1].to_vector<float>(), (Floats{2, 5}));
+  EXPECT_EQ(chunk(range({5}), 2)[1].to_vector<float>(), (Floats{3, 4}));
+  EXPECT_EQ(x.unsqueeze(-1).squeeze().shape(), (Shape{2, 3}));
+  EXPECT_EQ(range({2, 3, 4}).flatten(1).shape(), (Shape{2, 12}));
+  EXPECT_EQ(range({2, 3, 4}).permute({2, 0, 1}).shape(), (Shape{4, 2, 3}));
+  EXPECT_EQ(tril(ones({3, 3})).to_vector<float>(), (Floats{1, 0, 0, 1, 1, 0, 1, 1, 1}));
+  EXPECT_EQ(triu(ones({2, 3}), 1).to_vector<float>(), (Floats{0, 1, 1, 0, 0, 1}));
+  EXPECT_EQ(eye(2).to_vector<float>(), (Floats{1, 0, 0, 1}));
+  EXPECT_EQ(arange(2, 9, 3).to_vector<int64_t>(), (Ints{2, 5, 8}));
+  EXPECT_EQ(linspace(0, 1, 3).to_vector<float>(), (Floats{0, 0.5, 1}));
+}
+
+TEST(Functions, Values) {
+  Tensor x = tensor({{1.f, 2.f}, {3.f, -4.f}});
+  EXPECT_EQ(sum(x, 0).to_vector<float>(), (Floats{4, -2}));
+  EXPECT_EQ(max(x, 1, true).shape(), (Shape{2, 1}));
+  EXPECT_EQ(min(x).item<float>(), -4.f);
+  EXPECT_EQ(min(tensor<int64_t>({INT64_MIN, 3})).item<int64_t>(), INT64_MIN);
+  EXPECT_FLOAT_EQ(var(x).item<float>(), 9.6666667f);
+  EXPECT_EQ(argmax(x, 1).to_vector<int64_t>(), (Ints{1, 0}));
+  EXPECT_EQ(clamp(x, -1.0, 2.0).to_vector<float>(), (Floats{1, 2, 2, -1}));
+  EXPECT_EQ(where(x > 1, x, 0).to_vector<float>(), (Floats{0, 2, 3, 0}));
+  EXPECT_EQ(masked_fill(x, x < 0, 9).to_vector<float>(), (Floats{1, 2, 3, 9}));
+  EXPECT_EQ(matmul(tensor({1.f, 2.f}), x).to_vector<float>(), (Floats{7, -6}));
+  EXPECT_EQ(matmul(tensor({1.f, 2.f}), tensor({3.f, 4.f})).shape(), (Shape{}));
+  EXPECT_EQ(linear(x, tensor({{1.f, 1.f}}), tensor({10.f})).to_vector<float>(), (Floats{13, 9}));
+  EXPECT_EQ(embedding(tensor<int64_t>({1, 0, 1}), x).shape(), (Shape{3, 2}));
+  EXPECT_EQ(gather(x, 1, tensor<int64_t>({{1}, {0}})).to_vector<float>(), (Floats{2, 3}));
+  EXPECT_EQ(one_hot(tensor<int64_t>({1, 0}), 3).to_vector<int64_t>(), (Ints{0, 1, 0, 1, 0, 0}));
+  Floats p = softmax(tensor({0.f, 0.f}), 0).to_vector<float>();
+  EXPECT_FLOAT_EQ(p[0], 0.5f);
+  EXPECT_FLOAT_EQ(cross_entropy(zeros({2, 4}), tensor<int64_t>({0, -100})).item<float>(), std::log(4.f));
+  EXPECT_EQ((!(x > 1) | (x == 3)).to_vector<bool>(), (std::vector<bool>{true, false, true, true}));
+  EXPECT_EQ((5 - tensor<int64_t>({2})).item<int64_t>(), 3);
+}
+
+TEST(Random, StreamsRepeat) {
+  manual_seed(7);
+  Floats a = randn({5}).to_vector<float>(), b = randn({5}).to_vector<float>();
+  EXPECT_NE(a, b);
+  manual_seed(7);
+  EXPECT_EQ(randn({5}).to_vector<float>(), a);
+  Tensor state = default_generator().state();
+  Floats c = rand({3}).to_vector<float>();
+  default_generator().set_state(state);
+  EXPECT_EQ(rand({3}).to_vector<float>(), c);
+  for (int64_t i : randint(-2, 3, {100}).to_vector<int64_t>()) EXPECT_TRUE(i >= -2 && i < 3);
+  Tensor x = ones({1000});
+  float kept = sum(cast(dropout(x, 0.25) > 0, float32)).item<float>();
+  EXPECT_NEAR(kept, 750, 60);
+  EXPECT_TRUE(dropout(x, 0.25, false).is_same(x));
+}
+
+TEST(Printing, LooksLikeNumpy) {
+  EXPECT_EQ(tensor({{1.f, 2.5f}, {-3.f, 4.f}}).to_string(), "[[ 1.0000,  2.5000],\n [-3.0000,  4.0000]]");
+  EXPECT_EQ(tensor<int64_t>({1, -20}).to_string(), "[  1, -20]");
+  EXPECT_EQ(scalar(3.0).to_string(), "3.");
+  EXPECT_EQ((tensor({1.f}) > 0).to_string(), "[true]");
+  EXPECT_EQ(arange(2000).to_string(), "[   0,    1,    2, ..., 1997, 1998, 1999]");
+  EXPECT_EQ(zeros({0, 3}).to_string(), "[]");
+}
+
+} // namespace
+} // namespace weft
