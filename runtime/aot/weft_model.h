@@ -38,6 +38,8 @@ typedef struct weft_model_code {
   const weft_kernel* kernels;
   uint64_t library_count;
   const weft_library_finder* libraries;
+  uint64_t parameter_count;  // inputs of the program that are weights: open() reads them from options->weights, by name
+  const int32_t* parameters;
 } weft_model_code;
 
 // An input or an output of a model. dtype: a value of weft::DType (0 float32, 1 float64, 2 int32, 3 int64, 4 bool, 5 bfloat16, 6 float16,

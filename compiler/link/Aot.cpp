@@ -1,0 +1,291 @@
+#include "compiler/link/Aot.h"
+
+#include <map>
+
+#include "compiler/codegen/Codegen.h"
+#include "compiler/link/BuildProgram.h"
+#include "compiler/link/Compile.h"
+#include "compiler/link/KernelCompiler.h"
+#include "compiler/link/ModelCode.h"
+#include "compiler/link/SystemLinker.h"
+#include "compiler/pipeline/Pipeline.h"
+#include "compiler/plan/Extract.h"
+#include "dialects/weft/ir/Weft.h"
+#include "runtime/io/files.h"
+#include "runtime/io/safetensors.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace weft::compiler {
+namespace {
+
+constexpr llvm::StringLiteral kParameter = "weft.parameter";
+
+class AotCompilation {
+public:
+  AotCompilation(mlir::ModuleOp module, const AotOptions &options) : module_(module), options_(options) {}
+
+  absl::StatusOr<AotResult> run() {
+    if (absl::Status status = prepare(); !status.ok()) return status;
+    if (options_.emit == Emit::Weft) return emitWeft();
+    if (absl::Status status = compile(); !status.ok()) return status;
+    if (options_.emit == Emit::Plan) return finish(writeText(printed(module_)));
+    if (absl::Status status = bindWeights(); !status.ok()) return status;
+    if (absl::Status status = makeObject(); !status.ok()) return status;
+    switch (options_.emit) {
+    case Emit::Llvm:
+      return finish(writeText(llvm_));
+    case Emit::Assembly:
+      return finish(writeText(assembly_));
+    case Emit::Object:
+      return finish(emitObjectFile());
+    default:
+      return finish(emitLinked());
+    }
+  }
+
+private:
+  absl::Status prepare() {
+    auto main = module_.lookupSymbol<mlir::func::FuncOp>("main");
+    if (!main) return absl::InvalidArgumentError("the module has no func.func @main to compile");
+    name_ = cIdentifier(options_.name.empty() ? llvm::sys::path::stem(options_.output) : llvm::StringRef(options_.name));
+    if (name_.empty()) name_ = "model";
+    if (options_.output.empty()) return absl::InvalidArgumentError("no output file was named");
+    if (options_.output == "-" && options_.emit != Emit::Weft && options_.emit != Emit::Plan && options_.emit != Emit::Llvm &&
+        options_.emit != Emit::Assembly)
+      return absl::InvalidArgumentError("objects, libraries and executables cannot go to stdout; name an output file");
+    llvm::StringSet<> known;
+    for (unsigned i = 0; i < main.getNumArguments(); ++i) {
+      // Inputs belong to whoever runs the model.
+      main.removeArgAttr(i, "weft.donatable");
+      if (auto parameter = main.getArgAttrOfType<mlir::StringAttr>(i, kParameter)) known.insert(parameter.getValue());
+    }
+    for (const AotWeight &weight : options_.weights)
+      if (!known.contains(weight.name))
+        return absl::InvalidArgumentError("there is a weight '" + weight.name + "', but @main has no argument with weft.parameter = \"" +
+                                          weight.name + "\"");
+    target_ = TargetInfo::host();
+    if (!options_.compile.cpu.empty()) {
+      absl::StatusOr<TargetInfo> named = TargetInfo::named(options_.compile.cpu);
+      if (!named.ok()) return named.status();
+      target_ = *std::move(named);
+    }
+    if (!options_.compile.features.empty()) target_.features += (target_.features.empty() ? "" : ",") + options_.compile.features;
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<AotResult> emitWeft() {
+    DiagnosticCollector diagnostics(module_.getContext());
+    Pipeline pipeline(options_.compile, options_.providers, &result_.report);
+    if (mlir::failed(pipeline.run(module_, Phase::Import, Phase::Fuse))) return diagnostics.failure("compilation failed");
+    return finish(writeText(printed(module_)));
+  }
+
+  absl::Status compile() {
+    registerCodegenDialects(*module_.getContext());
+    code_ = mlir::ModuleOp::create(module_.getLoc());
+    CompileRequest request;
+    request.providers = options_.compile.claim ? options_.providers : nullptr;
+    request.target = target_.key();
+    request.makeKernels = [this](llvm::ArrayRef<plan::KernelOp> kernels, llvm::StringRef) { return buildKernels(kernels); };
+    absl::Status status = compileToPlan(module_, options_.compile, request, &result_.report);
+    if (!status.ok() || options_.emit == Emit::Plan) return status;
+    absl::StatusOr<runtime::Program> program = buildProgram(findProgram(module_), target_.key(), result_.report.plan);
+    if (!program.ok()) return program.status();
+    program_ = *std::move(program);
+    return absl::OkStatus();
+  }
+
+  // All into one module, with names that no other model has.
+  absl::StatusOr<std::vector<KernelInfo>> buildKernels(llvm::ArrayRef<plan::KernelOp> kernels) {
+    std::vector<KernelInfo> infos;
+    CodegenOptions options;
+    options.verify = options_.compile.verifyEachPhase;
+    DiagnosticCollector diagnostics(module_.getContext());
+    for (plan::KernelOp kernel : kernels) {
+      auto fusions = kernel.getBody().front().getOps<ir::FusionOp>();
+      if (fusions.empty()) return absl::InternalError(("kernel " + kernel.getSymName() + " has no fusion").str());
+      mlir::FailureOr<KernelInfo> info =
+          buildKernel(*fusions.begin(), "weft_" + name_ + "_" + kernel.getSymName().str(), *code_, target_, options);
+      if (mlir::failed(info)) return diagnostics.failure("codegen of kernel " + kernel.getSymName().str() + " failed");
+      infos.push_back(*info);
+    }
+    return infos;
+  }
+
+  absl::Status bindWeights() {
+    std::map<std::string, const AotWeight *> byName;
+    for (const AotWeight &weight : options_.weights) byName[weight.name] = &weight;
+    plan::ProgramOp source = findProgram(module_);
+    std::vector<std::pair<int32_t, llvm::ArrayRef<char>>> bound;
+    std::vector<std::string> unbound;
+    for (unsigned i = 0; i < source.getNumArguments(); ++i) {
+      auto parameter = mlir::dyn_cast_or_null<mlir::StringAttr>(source.getArgAttr(i, plan::kParameterAttr));
+      if (!parameter) continue;
+      auto it = byName.find(parameter.str());
+      if (it == byName.end() || !options_.embedWeights) {
+        unbound.push_back(parameter.str());
+        if (it == byName.end()) continue;
+      }
+      const runtime::InputSpec &spec = program_.inputs[i];
+      if (it->second->dtype != spec.dtype || it->second->dims != spec.dims)
+        return absl::InvalidArgumentError("the weight '" + parameter.str() + "' is " + shapeText(it->second->dtype, it->second->dims) +
+                                          ", but the model takes " + shapeText(spec.dtype, spec.dims));
+      if (options_.embedWeights) bound.emplace_back(int32_t(i), it->second->bytes);
+    }
+    absl::StatusOr<runtime::Program> program = bindConstants(program_, bound);
+    if (!program.ok()) return program.status();
+    program_ = *std::move(program);
+    for (size_t i = 0; i < program_.inputs.size(); ++i)
+      if (llvm::is_contained(unbound, program_.inputs[i].name)) parameters_.push_back(int32_t(i));
+    return absl::OkStatus();
+  }
+
+  static std::string shapeText(DType dtype, llvm::ArrayRef<int64_t> dims) {
+    std::string text = std::string(weft::name(dtype)) + "[";
+    llvm::raw_string_ostream stream(text);
+    llvm::interleaveComma(dims, stream);
+    return text + "]";
+  }
+
+  absl::Status makeObject() {
+    absl::StatusOr<std::string> program = runtime::serialize(program_);
+    if (!program.ok()) return program.status();
+    ModelCode code;
+    code.name = name_;
+    code.program = *std::move(program);
+    code.kernels = program_.symbols;
+    code.parameters = parameters_;
+    code.isMain = options_.emit == Emit::Executable;
+    for (const runtime::Instruction &instruction : program_.instructions)
+      if (auto *call = std::get_if<runtime::LibraryCall>(&instruction); call && llvm::StringRef(call->entry).starts_with("onednn."))
+        oneDnn_ = true;
+    if (oneDnn_) code.libraryFinders.push_back("weft_onednn_find");
+    addModelCode(*code_, code);
+
+    CodegenOptions options;
+    options.verify = options_.compile.verifyEachPhase;
+    if (options_.emit == Emit::Llvm || options_.emit == Emit::Assembly)
+      options.dump = [this](llvm::StringRef stage, llvm::StringRef text) {
+        if (stage == "ll") llvm_ = text.str();
+        if (stage == "s") assembly_ = text.str();
+      };
+    absl::StatusOr<std::string> object = emitObject(*code_, target_, options);
+    if (!object.ok()) return object.status();
+    object_ = *std::move(object);
+    result_.report.codeBytes = int64_t(object_.size());
+    return absl::OkStatus();
+  }
+
+  static std::string printed(mlir::ModuleOp module) {
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    module.print(stream);
+    stream << "\n";
+    return text;
+  }
+
+  absl::Status writeText(const std::string &text) {
+    if (options_.output != "-") return write(options_.output, text);
+    llvm::outs() << text;
+    llvm::outs().flush();
+    return absl::OkStatus();
+  }
+
+  absl::Status write(const std::string &path, llvm::StringRef bytes) {
+    std::span<const std::byte> data(reinterpret_cast<const std::byte *>(bytes.data()), bytes.size());
+    absl::Status status = runtime::write_file_atomically(path, {&data, 1});
+    if (status.ok()) result_.files.push_back(path);
+    return status;
+  }
+
+  std::string beside(llvm::StringRef extension) const {
+    llvm::SmallString<128> path(options_.output);
+    llvm::sys::path::replace_extension(path, extension);
+    return std::string(path.str());
+  }
+
+  absl::Status writeHeader() {
+    std::string header = beside("h");
+    if (header == options_.output) header += ".h";
+    return write(header, modelHeader(name_, program_, parameters_, oneDnn_));
+  }
+
+  absl::Status writeWeights() {
+    if (options_.embedWeights || options_.weights.empty()) return absl::OkStatus();
+    std::vector<runtime::ArrayView> views;
+    for (const AotWeight &weight : options_.weights)
+      views.push_back(
+          {weight.name, weight.dtype, weight.dims, {reinterpret_cast<const std::byte *>(weight.bytes.data()), weight.bytes.size()}});
+    std::string path = beside("safetensors");
+    absl::Status status = runtime::write_safetensors(path, views);
+    if (status.ok()) result_.files.push_back(path);
+    return status;
+  }
+
+  absl::Status emitObjectFile() {
+    if (absl::Status status = write(options_.output, object_); !status.ok()) return status;
+    if (absl::Status status = writeHeader(); !status.ok()) return status;
+    return writeWeights();
+  }
+
+  absl::Status emitLinked() {
+    absl::StatusOr<std::string> folder = findRuntimeFolder(options_.runtimeFolder);
+    if (!folder.ok()) return folder.status();
+    llvm::SmallString<128> object;
+    int descriptor;
+    if (std::error_code error = llvm::sys::fs::createTemporaryFile("weft-model", "o", descriptor, object))
+      return absl::InternalError("cannot make a temporary file: " + error.message());
+    llvm::FileRemover remove(object);
+    {
+      llvm::raw_fd_ostream stream(descriptor, /*shouldClose=*/true);
+      stream << object_;
+    }
+    LinkRequest request{{std::string(object.str())}, options_.output, options_.emit == Emit::SharedLibrary, oneDnn_};
+    if (absl::Status status = linkModel(request, *folder); !status.ok()) return status;
+    result_.files.push_back(options_.output);
+    if (options_.emit == Emit::SharedLibrary)
+      if (absl::Status status = writeHeader(); !status.ok()) return status;
+    return writeWeights();
+  }
+
+  absl::StatusOr<AotResult> finish(absl::Status status) {
+    if (!status.ok()) return status;
+    return std::move(result_);
+  }
+
+  mlir::ModuleOp module_;
+  const AotOptions &options_;
+  TargetInfo target_;
+  std::string name_;
+  mlir::OwningOpRef<mlir::ModuleOp> code_;
+  runtime::Program program_;
+  std::vector<int32_t> parameters_;
+  bool oneDnn_ = false;
+  std::string object_, llvm_, assembly_;
+  AotResult result_;
+};
+
+} // namespace
+
+std::optional<Emit> parseEmit(llvm::StringRef name) {
+  return llvm::StringSwitch<std::optional<Emit>>(name)
+      .Case("weft", Emit::Weft)
+      .Case("plan", Emit::Plan)
+      .Case("llvm", Emit::Llvm)
+      .Case("asm", Emit::Assembly)
+      .Case("obj", Emit::Object)
+      .Case("so", Emit::SharedLibrary)
+      .Case("exe", Emit::Executable)
+      .Default(std::nullopt);
+}
+
+absl::StatusOr<AotResult> compileAheadOfTime(mlir::ModuleOp module, const AotOptions &options) {
+  return AotCompilation(module, options).run();
+}
+
+} // namespace weft::compiler

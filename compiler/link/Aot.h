@@ -1,0 +1,62 @@
+// Compiling ahead of time: a module becomes files that run without a compiler, LLVM or Weft.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/backend/CompileOptions.h"
+#include "compiler/backend/CompileReport.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "runtime/core/dtype.h"
+
+namespace weft::compiler {
+
+class ProviderSet;
+
+enum class Emit {
+  Weft,          // the slice after the fuse phase, as text
+  Plan,          // the planned program and its kernels, as text
+  Llvm,          // LLVM IR
+  Assembly,      // of the target
+  Object,        // a relocatable object and its C header (runtime/aot/weft_model.h)
+  SharedLibrary, // the object and the runtime in one library, with the header
+  Executable,    // with a main() that reads and writes .npy files
+};
+// "weft", "plan", "llvm", "asm", "obj", "so", "exe"; nullopt for another name.
+std::optional<Emit> parseEmit(llvm::StringRef name);
+
+// The value of a parameter: an argument of @main with the attribute weft.parameter = "name". Row-major bytes that the caller keeps.
+struct AotWeight {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  std::vector<int64_t> dims;
+  llvm::ArrayRef<char> bytes;
+};
+
+struct AotOptions {
+  CompileOptions compile;
+  Emit emit = Emit::Executable;
+  std::string output; // the file to write; "-" writes text to stdout
+  std::string name;   // of the model in C; empty: the output's name without folder and extension
+  std::vector<AotWeight> weights;
+  // true: weights go into the program. false: they go into OUTPUT.safetensors, which weft_model_open() or --weights is given. Parameters
+  // without a value are always read when the model is opened.
+  bool embedWeights = true;
+  // Who may claim ops; null for nobody.
+  const ProviderSet *providers = nullptr;
+  // The folder of libweft_aot.a; empty: WEFT_RUNTIME_DIR, or what is found from the folder of this program upwards.
+  std::string runtimeFolder;
+};
+
+struct AotResult {
+  std::vector<std::string> files; // what was written, the output first
+  CompileReport report;
+};
+
+// The module is consumed. InvalidArgument for a module, name or weight that does not fit (the message says which), NotFound for a missing
+// runtime archive or linker, Internal for a failed phase or link, with its messages.
+absl::StatusOr<AotResult> compileAheadOfTime(mlir::ModuleOp module, const AotOptions &options);
+
+} // namespace weft::compiler

@@ -1,0 +1,102 @@
+#include "compiler/link/SystemLinker.h"
+
+#include <cstdlib>
+
+#include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace weft::compiler {
+namespace {
+
+constexpr const char *kArchive = "libweft_aot.a";
+
+bool holdsArchive(llvm::StringRef folder) {
+  llvm::SmallString<128> path(folder);
+  llvm::sys::path::append(path, kArchive);
+  return llvm::sys::fs::exists(path);
+}
+
+absl::StatusOr<std::string> findDriver() {
+  if (const char *chosen = std::getenv("CXX"); chosen && *chosen)
+    if (auto found = llvm::sys::findProgramByName(chosen)) return *found;
+  for (const char *name : {"clang++-22", "clang-22", "clang++", "g++", "cc", "clang", "gcc"})
+    if (auto found = llvm::sys::findProgramByName(name)) return *found;
+  return absl::NotFoundError("no program that links was found (clang++, g++ or cc; CXX may name one); --emit=obj needs none");
+}
+
+// What a library shows to those who load it.
+constexpr const char *kExports = "{ global: weft_model_*; local: *; };\n";
+
+} // namespace
+
+absl::StatusOr<std::string> findRuntimeFolder(const std::string &given) {
+  if (!given.empty()) {
+    if (holdsArchive(given)) return given;
+    return absl::NotFoundError("there is no " + std::string(kArchive) + " in " + given);
+  }
+  if (const char *chosen = std::getenv("WEFT_RUNTIME_DIR"); chosen && *chosen) {
+    if (holdsArchive(chosen)) return std::string(chosen);
+    return absl::NotFoundError("WEFT_RUNTIME_DIR is " + std::string(chosen) + ", where there is no " + kArchive);
+  }
+  std::string self = llvm::sys::fs::getMainExecutable(nullptr, nullptr);
+  llvm::StringRef folder = llvm::sys::path::parent_path(self);
+  std::string start = folder.str();
+  for (; !folder.empty(); folder = llvm::sys::path::parent_path(folder)) {
+    for (const char *below : {"runtime/aot", "lib/weft"}) {
+      llvm::SmallString<128> candidate(folder);
+      llvm::sys::path::append(candidate, below);
+      if (holdsArchive(candidate)) return std::string(candidate.str());
+    }
+    if (folder == llvm::sys::path::root_path(folder)) break;
+  }
+  return absl::NotFoundError("the runtime's archive " + std::string(kArchive) + " was not found in runtime/aot or lib/weft of " + start +
+                             " or a folder above; build //runtime/aot or set WEFT_RUNTIME_DIR");
+}
+
+absl::Status linkModel(const LinkRequest &request, const std::string &runtimeFolder) {
+  absl::StatusOr<std::string> driver = findDriver();
+  if (!driver.ok()) return driver.status();
+  std::vector<std::string> arguments{*driver, "-o", request.output};
+  arguments.insert(arguments.end(), request.objects.begin(), request.objects.end());
+
+  llvm::SmallString<128> exports, messages;
+  if (llvm::sys::fs::createTemporaryFile("weft-link", "txt", messages))
+    return absl::InternalError("cannot make a temporary file for the linker's messages");
+  llvm::FileRemover removeMessages(messages), removeExports;
+  if (request.shared) {
+    int descriptor;
+    if (llvm::sys::fs::createTemporaryFile("weft-exports", "map", descriptor, exports))
+      return absl::InternalError("cannot make a temporary file for the linker");
+    removeExports.setFile(exports);
+    llvm::raw_fd_ostream(descriptor, /*shouldClose=*/true) << kExports;
+    arguments.push_back("-shared");
+    arguments.push_back("-Wl,--version-script=" + std::string(exports.str()));
+    for (const char *function : {"open", "close", "input_count", "output_count", "input", "output", "run", "error"})
+      arguments.push_back("-Wl,-u,weft_model_" + std::string(function));
+  } else {
+    arguments.push_back(runtimeFolder + "/libweft_aot_main.a");
+  }
+  // Only what is used stays: no library appears in the result that its plan does not call.
+  arguments.insert(arguments.end(), {"-Wl,--gc-sections", "-Wl,--as-needed", "-Wl,-s"});
+  if (request.oneDnn) arguments.insert(arguments.end(), {runtimeFolder + "/libweft_onednn.a"});
+  arguments.push_back(runtimeFolder + "/" + kArchive);
+  if (request.oneDnn) arguments.push_back("-ldnnl");
+  arguments.insert(arguments.end(), {"-lstdc++", "-l:libgomp.so.1", "-lm", "-lpthread"});
+
+  std::vector<llvm::StringRef> views(arguments.begin(), arguments.end());
+  std::string error;
+  std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(""), llvm::StringRef(messages), llvm::StringRef(messages)};
+  int code = llvm::sys::ExecuteAndWait(*driver, views, std::nullopt, redirects, 0, 0, &error);
+  if (code == 0) return absl::OkStatus();
+  auto text = llvm::MemoryBuffer::getFile(messages);
+  return absl::InternalError("linking " + request.output + " with " + *driver + " failed" + (error.empty() ? "" : ": " + error) +
+                             (text && (*text)->getBufferSize() ? ":\n" + (*text)->getBuffer().str() : ""));
+}
+
+} // namespace weft::compiler

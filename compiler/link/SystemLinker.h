@@ -1,0 +1,26 @@
+// The machine's own linker, for libraries and executables.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace weft::compiler {
+
+// The folder that holds libweft_aot.a: `given` where it is not empty, WEFT_RUNTIME_DIR, or the first of DIR/runtime/aot and DIR/lib/weft
+// with DIR the folder of this program or one above it. NotFound says where it was looked for.
+absl::StatusOr<std::string> findRuntimeFolder(const std::string &given);
+
+struct LinkRequest {
+  std::vector<std::string> objects;
+  std::string output;
+  bool shared = false;
+  bool oneDnn = false;
+};
+
+// Links objects of models with the archives of the runtime: through CXX, clang-22, clang, g++ or cc, whichever is found first. NotFound
+// where there is none, Internal with the linker's messages when it fails.
+absl::Status linkModel(const LinkRequest &request, const std::string &runtimeFolder);
+
+} // namespace weft::compiler
