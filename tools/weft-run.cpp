@@ -10,10 +10,10 @@
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/SourceMgr.h"
 #include "runtime/executor/device.h"
+#include "runtime/io/array_text.h"
 #include "runtime/io/npy.h"
 #include "runtime/io/safetensors.h"
 #include "runtime/memory/buffer.h"
-#include "tools/support/PrintArray.h"
 
 namespace {
 
@@ -35,12 +35,6 @@ struct Inputs {
 };
 
 absl::Status invalid(const std::string &message) { return absl::InvalidArgumentError(message); }
-
-std::string typeText(DType dtype, const std::vector<int64_t> &dims) {
-  std::string text = std::string(name(dtype)) + "[";
-  for (size_t i = 0; i < dims.size(); ++i) text += (i ? ", " : "") + std::to_string(dims[i]);
-  return text + "]";
-}
 
 bool endsWith(const std::string &text, const char *suffix) {
   const size_t length = std::strlen(suffix);
@@ -72,7 +66,7 @@ absl::StatusOr<std::vector<std::shared_ptr<runtime::Buffer>>> bindInputs(const r
   auto specs = executable.input_specs();
   if (specs.size() != inputs.arrays.size()) {
     std::string wanted;
-    for (const auto &spec : specs) wanted += (wanted.empty() ? "" : ", ") + typeText(spec.dtype, spec.dims);
+    for (const auto &spec : specs) wanted += (wanted.empty() ? "" : ", ") + runtime::shape_text(spec.dtype, spec.dims);
     return invalid("@main takes " + std::to_string(specs.size()) + " inputs (" + wanted + "), " + std::to_string(inputs.arrays.size()) +
                    " are given; name a file for each, in order, by --input");
   }
@@ -80,8 +74,8 @@ absl::StatusOr<std::vector<std::shared_ptr<runtime::Buffer>>> bindInputs(const r
   for (size_t i = 0; i < specs.size(); ++i) {
     const runtime::ArrayView &array = inputs.arrays[i];
     if (array.dtype != specs[i].dtype || array.dims != specs[i].dims)
-      return invalid("input " + std::to_string(i) + " (" + array.name + ") is " + typeText(array.dtype, array.dims) + ", but @main takes " +
-                     typeText(specs[i].dtype, specs[i].dims));
+      return invalid("input " + std::to_string(i) + " (" + array.name + ") is " + runtime::shape_text(array.dtype, array.dims) + ", but @main takes " +
+                     runtime::shape_text(specs[i].dtype, specs[i].dims));
     auto buffer = memory.allocate(specs[i].bytes, "input");
     if (!buffer.ok()) return buffer.status();
     if (!array.bytes.empty()) std::memcpy((*buffer)->data(), array.bytes.data(), array.bytes.size());
@@ -105,9 +99,8 @@ absl::Status writeOutputs(const Options &options, const runtime::Executable &exe
   }
   if (options.outputs.empty()) {
     for (const runtime::ArrayView &array : arrays) {
-      llvm::outs() << typeText(array.dtype, array.dims) << "\n";
-      tools::printArray(llvm::outs(), array);
-      llvm::outs() << "\n";
+      llvm::outs() << runtime::shape_text(array.dtype, array.dims) << "\n";
+      llvm::outs() << runtime::array_text(array) << "\n";
     }
     return absl::OkStatus();
   }

@@ -1,0 +1,103 @@
+// weft-compile: compiles a program ahead of time.
+//
+//   weft-compile model.mlir --emit=exe -o model && ./model --input x.npy --output y.npy
+//   weft-compile model.mlir --emit=obj --mcpu=x86-64-v3 --weights model.safetensors -o model.o     # and model.h
+#include <iostream>
+
+#include "CLI/CLI.hpp"
+#include "backends/cpu/compile/Libraries.h"
+#include "compiler/backend/Backend.h"
+#include "compiler/link/Aot.h"
+#include "runtime/io/safetensors.h"
+#include "tools/ModuleFile.h"
+
+namespace {
+
+using namespace weft;
+
+struct Flags {
+  std::string program, emit = "exe", target = "cpu", weights, weightsMode = "embed";
+  bool noFuse = false, noClaim = false;
+  compiler::AotOptions options;
+};
+
+// model.mlir, obj -> model.o
+std::string defaultOutput(const std::string &program, compiler::Emit emit) {
+  size_t slash = program.find_last_of('/');
+  std::string stem = program == "-" ? "model" : program.substr(slash == std::string::npos ? 0 : slash + 1);
+  stem = stem.substr(0, stem.find_last_of('.'));
+  switch (emit) {
+  case compiler::Emit::Object:
+    return stem + ".o";
+  case compiler::Emit::SharedLibrary:
+    return stem + ".so";
+  case compiler::Emit::Executable:
+    return stem;
+  default:
+    return "-";
+  }
+}
+
+absl::Status run(Flags &flags) {
+  if (flags.target != "cpu") return absl::InvalidArgumentError("there is no target '" + flags.target + "'; known: cpu");
+  std::optional<compiler::Emit> emit = compiler::parseEmit(flags.emit);
+  if (!emit) return absl::InvalidArgumentError("--emit=" + flags.emit + " is unknown; it is one of weft, plan, llvm, asm, obj, so and exe");
+  compiler::AotOptions &options = flags.options;
+  options.emit = *emit;
+  if (options.output.empty()) options.output = defaultOutput(flags.program, *emit);
+  options.compile.fuse = !flags.noFuse;
+  options.compile.claim = !flags.noClaim;
+  if (flags.weightsMode != "embed" && flags.weightsMode != "beside")
+    return absl::InvalidArgumentError("--weights-mode=" + flags.weightsMode + " is unknown; it is embed or beside");
+  options.embedWeights = flags.weightsMode == "embed";
+  options.providers = backends::cpu::providers();
+
+  runtime::SafetensorsFile file;
+  if (!flags.weights.empty()) {
+    absl::StatusOr<runtime::SafetensorsFile> read = runtime::read_safetensors(flags.weights);
+    if (!read.ok()) return read.status();
+    file = *std::move(read);
+    for (const runtime::ArrayView &tensor : file.tensors)
+      options.weights.push_back(
+          {tensor.name, tensor.dtype, tensor.dims, {reinterpret_cast<const char *>(tensor.bytes.data()), tensor.bytes.size()}});
+  }
+
+  absl::StatusOr<compiler::Backend *> backend = compiler::findBackend(flags.target);
+  if (!backend.ok()) return backend.status();
+  mlir::DialectRegistry registry;
+  (*backend)->registerDialects(registry);
+  // One thread: code generation adds dialects as it goes.
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  auto module = tools::readModule(flags.program, context);
+  if (!module.ok()) return module.status();
+  absl::StatusOr<compiler::AotResult> result = compiler::compileAheadOfTime(**module, options);
+  if (!result.ok()) return result.status();
+  for (const std::string &written : result->files) std::cerr << "wrote " << written << "\n";
+  return absl::OkStatus();
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  Flags flags;
+  CLI::App app("Compiles a program of weft ops ahead of time.", "weft-compile");
+  app.add_option("program", flags.program, "a .mlir file, text or bytecode; - for stdin")->required();
+  app.add_option("--emit", flags.emit, "weft, plan, llvm, asm, obj (with a C header), so (with a C header) or exe")->capture_default_str();
+  app.add_option("-o,--output", flags.options.output, "the file to write; - for stdout where it is text");
+  app.add_option("--target", flags.target, "what it is compiled for")->capture_default_str();
+  app.add_option("--mcpu", flags.options.compile.cpu, "the processor, as LLVM names it (x86-64-v3, znver3, ...); this one by default");
+  app.add_option("--mattr", flags.options.compile.features, "processor features beside it, such as +avx512f,-fma4");
+  app.add_option("--name", flags.options.name, "the model's name in C; by default the output's");
+  app.add_option("--weights", flags.weights, "safetensors file with the values of arguments marked weft.parameter");
+  app.add_option("--weights-mode", flags.weightsMode, "embed the weights, or put them beside the output")->capture_default_str();
+  app.add_option("--dump-dir", flags.options.compile.dumpDir, "folder for the IR of each phase")->envname("WEFT_DUMP_DIR");
+  app.add_option("--runtime-dir", flags.options.runtimeFolder, "folder of libweft_aot.a");
+  app.add_flag("--no-fuse", flags.noFuse, "make each op a kernel of its own");
+  app.add_flag("--no-claim", flags.noClaim, "call no vendor library");
+  CLI11_PARSE(app, argc, argv);
+  absl::Status status = run(flags);
+  if (status.ok()) return 0;
+  std::cerr << "weft-compile: " << std::string(status.message()) << "\n";
+  return 1;
+}
