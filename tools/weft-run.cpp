@@ -8,12 +8,12 @@
 #include "compiler/backend/Backend.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/Parser/Parser.h"
-#include "llvm/Support/SourceMgr.h"
 #include "runtime/executor/device.h"
 #include "runtime/io/array_text.h"
 #include "runtime/io/npy.h"
 #include "runtime/io/safetensors.h"
 #include "runtime/memory/buffer.h"
+#include "llvm/Support/SourceMgr.h"
 
 namespace {
 
@@ -74,8 +74,8 @@ absl::StatusOr<std::vector<std::shared_ptr<runtime::Buffer>>> bindInputs(const r
   for (size_t i = 0; i < specs.size(); ++i) {
     const runtime::ArrayView &array = inputs.arrays[i];
     if (array.dtype != specs[i].dtype || array.dims != specs[i].dims)
-      return invalid("input " + std::to_string(i) + " (" + array.name + ") is " + runtime::shape_text(array.dtype, array.dims) + ", but @main takes " +
-                     runtime::shape_text(specs[i].dtype, specs[i].dims));
+      return invalid("input " + std::to_string(i) + " (" + array.name + ") is " + runtime::shape_text(array.dtype, array.dims) +
+                     ", but @main takes " + runtime::shape_text(specs[i].dtype, specs[i].dims));
     auto buffer = memory.allocate(specs[i].bytes, "input");
     if (!buffer.ok()) return buffer.status();
     if (!array.bytes.empty()) std::memcpy((*buffer)->data(), array.bytes.data(), array.bytes.size());
