@@ -13,6 +13,7 @@ class Weft_ElementwiseOp<string mnemonic, Rule derivative, list<Trait> traits = 
   string reference = ?;
   string scalar = ?;
   let tests = ExactTests;
+  let hasFolder = 1;
 }
 
 class Weft_UnaryOp<string mnemonic, Type operand, Rule derivative>
@@ -27,7 +28,9 @@ class Weft_UnaryOp<string mnemonic, Type operand, Rule derivative>
     "::mlir::LogicalResult $cppClass::evaluate(::weft::ir::EvalContext &ctx) {\n",
     "  return ctx.unary([&](auto x) { using T = decltype(x); (void)sizeof(T); ", reference, " });\n}\n",
     "::mlir::FailureOr<::llvm::SmallVector<::mlir::Value>> $cppClass::lowerToLinalg(::mlir::OpBuilder &b, ::mlir::ValueRange operands) {\n",
-    "  return ::weft::ir::lowerElementwise(b, *this, operands);\n}\n");
+    "  return ::weft::ir::lowerElementwise(b, *this, operands);\n}\n",
+    "::mlir::OpFoldResult $cppClass::fold(FoldAdaptor adaptor) {\n",
+    "  return ::weft::ir::foldElementwise(*this, adaptor.getOperands(), /*exact=*/", !if(!eq(tests.ulp, 0), "true", "false"), ");\n}\n");
 }
 
 class Weft_BinaryOp<string mnemonic, Type operand, Rule derivative>
@@ -42,7 +45,9 @@ class Weft_BinaryOp<string mnemonic, Type operand, Rule derivative>
     "::mlir::LogicalResult $cppClass::evaluate(::weft::ir::EvalContext &ctx) {\n",
     "  return ctx.binary([&](auto x, auto y) { using T = decltype(x); (void)sizeof(T); ", reference, " });\n}\n",
     "::mlir::FailureOr<::llvm::SmallVector<::mlir::Value>> $cppClass::lowerToLinalg(::mlir::OpBuilder &b, ::mlir::ValueRange operands) {\n",
-    "  return ::weft::ir::lowerElementwise(b, *this, operands);\n}\n");
+    "  return ::weft::ir::lowerElementwise(b, *this, operands);\n}\n",
+    "::mlir::OpFoldResult $cppClass::fold(FoldAdaptor adaptor) {\n",
+    "  return ::weft::ir::foldElementwise(*this, adaptor.getOperands(), /*exact=*/", !if(!eq(tests.ulp, 0), "true", "false"), ");\n}\n");
 }
 
 //===-- Unary ---------------------------------------------------------------------------------===//

@@ -56,6 +56,7 @@ def Weft_BroadcastOp : Weft_Op<"broadcast", MovementKind, InFile, InFile, Primit
   let hasFolder = 1;
 }
 def Weft_SliceOp : Weft_Op<"slice", MovementKind, InFile, InFile, Primitive, InFile, NoBatching, [Pure, Infer]> {
+  let hasFolder = 1;
   let tests = ExactTests;
   let summary = "elements start, start+step, ... below limit, in each dimension; a negative step walks down from start to above limit";
   let arguments = (ins Weft_Tensor:$input, DenseI64ArrayAttr:$starts, DenseI64ArrayAttr:$limits, DenseI64ArrayAttr:$steps);
@@ -72,6 +73,7 @@ def Weft_InsertSliceOp : Weft_Op<"insert_slice", MovementKind, InFile, InFile, P
   let hasVerifier = 1;
 }
 def Weft_ConcatOp : Weft_Op<"concat", MovementKind, InFile, InFile, Primitive, InFile, NoBatching, [Pure, Infer]> {
+  let hasFolder = 1;
   let tests = ExactTests;
   let summary = "the inputs one after another along a dimension";
   let arguments = (ins Variadic<Weft_Tensor>:$inputs, I64Attr:$dim);
@@ -160,6 +162,7 @@ def Weft_ScatterAddOp : Weft_Op<"scatter_add", IndexingKind, InFile, InFile, Pri
 // whatever the vector width or the number of threads. A tensor of n elements takes (n + 63) / 64 * 16 blocks.
 
 def Weft_RandomUniformOp : Weft_Op<"random_uniform", RandomKind, NotDifferentiable<"a sample does not depend on its state smoothly">, InFile, Primitive, InFile, NoBatching, [Pure]> {
+  let hasFolder = 1;
   let tests = ExactTests;
   let summary = "samples uniform over [0, 1): (word >> 8) * 2^-24, in f64 as well";
   let description = [{bf16 and f16, which hold fewer bits, take the upper 8 and 11 bits of the word, so that no sample rounds to 1.}];
@@ -168,6 +171,7 @@ def Weft_RandomUniformOp : Weft_Op<"random_uniform", RandomKind, NotDifferentiab
   let assemblyFormat = "$state attr-dict `:` type($result)";
 }
 def Weft_RandomNormalOp : Weft_Op<"random_normal", RandomKind, NotDifferentiable<"a sample does not depend on its state smoothly">, InFile, InFile, ByDecomposition, NoBatching, [Pure]> {
+  let hasFolder = 1;
   let tests = BoundTests;
   let summary = "samples of the standard normal distribution, by Box and Muller's transform of two uniform streams";
   let description = [{
@@ -180,6 +184,7 @@ def Weft_RandomNormalOp : Weft_Op<"random_normal", RandomKind, NotDifferentiable
 }
 def Weft_RandomAdvanceOp : Weft_Op<"random_advance", RandomKind, NotDifferentiable<"integers have no derivative">, InFile, Primitive, InFile, NoBatching,
                                    [Pure, AllTypesMatch<["state", "result"]>]> {
+  let hasFolder = 1;
   let tests = ExactTests;
   let summary = "the state with its counter moved on by amount blocks";
   let arguments = (ins Weft_RandomState:$state, I64Attr:$amount);
@@ -235,6 +240,7 @@ def Weft_CrossEntropyOp : Weft_Op<"cross_entropy", CompositeKind, InFile, InFile
   let savesResults = [1];
 }
 def Weft_DropoutOp : Weft_Op<"dropout", CompositeKind, InFile, InFile, InFile, ByDecomposition, NoBatching, [Pure, Infer]> {
+  let hasFolder = 1;
   let tests = BoundTests;
   let summary = "0 where a uniform sample is below rate, else x / (1 - rate) (Srivastava et al. 2014); keep says which";
   let arguments = (ins Weft_FloatTensor:$input, Weft_RandomState:$state, F64Attr:$rate, DefaultValuedAttr<I64Attr, "0">:$offset);

@@ -1,3 +1,4 @@
+#include "dialects/weft/ir/Bytecode.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -26,6 +27,7 @@ void WeftDialect::initialize() {
 #define GET_ATTRDEF_LIST
 #include "dialects/weft/ir/WeftAttributes.cpp.inc"
       >();
+  addInterface(bytecodeInterface(this));
 }
 
 mlir::Operation *WeftDialect::materializeConstant(mlir::OpBuilder &builder, mlir::Attribute value, mlir::Type type, mlir::Location loc) {

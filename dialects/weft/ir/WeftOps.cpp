@@ -1,4 +1,5 @@
 // The generated definitions of all weft ops.
+#include "dialects/weft/ir/Folding.h"
 #include "dialects/weft/ir/Weft.h"
 
 #define GET_OP_CLASSES

@@ -1,0 +1,32 @@
+#include "dialects/weft/ir/Bytecode.h"
+
+#include "mlir/IR/Diagnostics.h"
+
+namespace weft::ir {
+
+namespace {
+
+// Attributes and types go as their assembly, and op properties as ODS says; only the version is ours.
+struct WeftBytecode : mlir::BytecodeDialectInterface {
+  explicit WeftBytecode(mlir::Dialect *dialect) : BytecodeDialectInterface(dialect) {}
+
+  void writeVersion(mlir::DialectBytecodeWriter &writer) const override {
+    mlir::FailureOr<const mlir::DialectVersion *> wanted = writer.getDialectVersion(getDialect()->getNamespace());
+    writer.writeVarInt(mlir::succeeded(wanted) ? static_cast<const BytecodeVersion *>(*wanted)->number : kBytecodeVersion);
+  }
+
+  std::unique_ptr<mlir::DialectVersion> readVersion(mlir::DialectBytecodeReader &reader) const override {
+    uint64_t number = 0;
+    if (mlir::failed(reader.readVarInt(number))) return nullptr;
+    if (number <= kBytecodeVersion) return std::make_unique<BytecodeVersion>(number);
+    reader.emitError() << "the file holds weft ops of version " << number << ", but this Weft reads versions up to " << kBytecodeVersion
+                       << "; read it with a newer Weft";
+    return nullptr;
+  }
+};
+
+} // namespace
+
+std::unique_ptr<mlir::DialectInterface> bytecodeInterface(mlir::Dialect *dialect) { return std::make_unique<WeftBytecode>(dialect); }
+
+} // namespace weft::ir
