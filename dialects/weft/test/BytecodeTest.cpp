@@ -1,0 +1,60 @@
+#include "dialects/weft/ir/Bytecode.h"
+
+#include "dialects/weft/test/DialectFixture.h"
+#include "mlir/Bytecode/BytecodeWriter.h"
+
+namespace weft::ir {
+namespace {
+
+constexpr const char *kProgram =
+    R"(func.func @f(%x: tensor<?x3xf32, #weft.dims<n, _>>, %s: tensor<2xi64>) -> tensor<?x3xf32, #weft.dims<n, _>> {
+  %0 = weft.gelu %x {tanh_approximation = true} : tensor<?x3xf32, #weft.dims<n, _>>
+  %1 = weft.fusion(%a = %0 : tensor<?x3xf32, #weft.dims<n, _>>) -> (tensor<?x3xf32, #weft.dims<n, _>>) {
+    %2 = weft.softmax %a, dim = 1 : tensor<?x3xf32, #weft.dims<n, _>>
+    weft.yield %2 : tensor<?x3xf32, #weft.dims<n, _>>
+  }
+  return %1 : tensor<?x3xf32, #weft.dims<n, _>>
+})";
+
+class BytecodeTest : public DialectFixture {
+protected:
+  static std::string print(mlir::ModuleOp module) {
+    std::string text;
+    llvm::raw_string_ostream(text) << module;
+    return text;
+  }
+  std::string write(std::unique_ptr<BytecodeVersion> version = nullptr) {
+    EXPECT_TRUE(parse(kProgram)) << messages;
+    mlir::BytecodeWriterConfig config;
+    if (version) config.setDialectVersion<WeftDialect>(std::move(version));
+    std::string bytes;
+    llvm::raw_string_ostream out(bytes);
+    EXPECT_TRUE(mlir::succeeded(mlir::writeBytecodeToFile(*module, out, config)));
+    return bytes;
+  }
+};
+
+TEST_F(BytecodeTest, RoundTrip) {
+  std::string bytes = write(), before = print(*module);
+  auto read = mlir::parseSourceString<mlir::ModuleOp>(bytes, &context);
+  ASSERT_TRUE(read) << messages;
+  EXPECT_EQ(print(*read), before);
+}
+
+TEST_F(BytecodeTest, AnOlderVersionIsRead) {
+  EXPECT_TRUE(mlir::parseSourceString<mlir::ModuleOp>(write(std::make_unique<BytecodeVersion>(0)), &context)) << messages;
+}
+
+TEST_F(BytecodeTest, ANewerVersionIsRefused) {
+  EXPECT_FALSE(mlir::parseSourceString<mlir::ModuleOp>(write(std::make_unique<BytecodeVersion>(kBytecodeVersion + 1)), &context));
+  EXPECT_NE(messages.find("the file holds weft ops of version 2, but this Weft reads versions up to 1"), std::string::npos) << messages;
+}
+
+TEST_F(BytecodeTest, CutFilesAreRefused) {
+  std::string bytes = write();
+  for (size_t length = 8; length < bytes.size(); length += 7)
+    EXPECT_FALSE(mlir::parseSourceString<mlir::ModuleOp>(llvm::StringRef(bytes).take_front(length), &context)) << length;
+}
+
+} // namespace
+} // namespace weft::ir
