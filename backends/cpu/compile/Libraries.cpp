@@ -1,13 +1,15 @@
 #include "backends/cpu/compile/Libraries.h"
 
+#include "backends/cpu/device/library_registry.h"
+
 namespace weft::backends::cpu {
 
 runtime::LibraryResolver libraryResolver() {
-  return [](std::string_view) -> const runtime::LibraryEntry * { return nullptr; };
+  return find_library_entry;
 }
 
 const compiler::ProviderSet *providers() { return nullptr; }
 
-std::string libraryVersions() { return "no libraries"; }
+std::string libraryVersions() { return library_versions(); }
 
 } // namespace weft::backends::cpu

@@ -1,6 +1,7 @@
 #include "backends/cpu/device/library_registry.h"
 
 #include "backends/cpu/device/matmul_entry.h"
+#include "backends/cpu/device/onednn_matmul.h"
 
 namespace weft::backends::cpu {
 
@@ -14,5 +15,7 @@ const runtime::LibraryEntry *find_library_entry(std::string_view name) {
     if (entry->name() == name) return entry;
   return nullptr;
 }
+
+std::string library_versions() { return onednn_version(); }
 
 } // namespace weft::backends::cpu

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "runtime/executable/library_call.h"
@@ -12,5 +13,8 @@ std::span<const runtime::LibraryEntry *const> library_entries();
 
 // The entry of that name, or null: a runtime::LibraryResolver.
 const runtime::LibraryEntry *find_library_entry(std::string_view name);
+
+// Names and versions of the libraries, for keys of caches: "oneDNN 2.6.3".
+std::string library_versions();
 
 } // namespace weft::backends::cpu

@@ -1,0 +1,124 @@
+// The archives, as a program outside this workspace is linked with them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <sys/wait.h>
+#include <vector>
+
+#include "runtime/io/npy.h"
+#include "runtime/io/safetensors.h"
+
+namespace weft::runtime {
+namespace {
+
+struct Result {
+  int code;
+  std::string text; // stdout and stderr
+};
+
+Result run(const std::string &command) {
+  FILE *pipe = popen((command + " 2>&1").c_str(), "r");
+  Result result;
+  std::array<char, 4096> piece;
+  while (size_t size = std::fread(piece.data(), 1, piece.size(), pipe)) result.text.append(piece.data(), size);
+  int status = pclose(pipe);
+  result.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return result;
+}
+
+struct ExecutableTest : ::testing::Test {
+  std::string folder = ::testing::TempDir();
+  std::string exe = "runtime/aot/sample_executable";
+  std::string x = folder + "/x.npy", idx = folder + "/idx.npy", weights = folder + "/w.safetensors", y = folder + "/y.npy";
+  std::vector<float> x_values = std::vector<float>(32, 2.0f), w_values = std::vector<float>(64, 0.25f);
+  std::vector<int64_t> idx_values = {3, 1};
+
+  void SetUp() override {
+    ArrayView w{"w", DType::kFloat32, {8, 8}, std::as_bytes(std::span(w_values))};
+    ASSERT_TRUE(write_safetensors(weights, {&w, 1}).ok());
+    ASSERT_TRUE(write_npy(x, {"x", DType::kFloat32, {4, 8}, std::as_bytes(std::span(x_values))}).ok());
+    ASSERT_TRUE(write_npy(idx, {"idx", DType::kInt64, {2}, std::as_bytes(std::span(idx_values))}).ok());
+  }
+  void expect_right() {
+    NpyFile file = read_npy(y).value();
+    EXPECT_EQ(file.array.dims, (std::vector<int64_t>{4, 8}));
+    float first;
+    std::memcpy(&first, file.array.bytes.data(), 4);
+    EXPECT_EQ(first, 5.0f);
+  }
+};
+
+TEST_F(ExecutableTest, HelpListsShapesWithoutAnyFile) {
+  Result result = run(exe + " --help");
+  EXPECT_EQ(result.code, 0);
+  for (const char *text : {"float32[4, 8]", "idx", "int64[2]", "picked", "--weights", "--input"})
+    EXPECT_NE(result.text.find(text), std::string::npos) << text << " in " << result.text;
+}
+
+TEST_F(ExecutableTest, RunsFilesByOrderNameAndTogether) {
+  for (const std::string &inputs : {x + " " + idx, "--input " + x + " --input=" + idx, "--input idx=" + idx + " --input x=" + x}) {
+    Result result = run(exe + " --weights " + weights + " --threads 2 --output " + y + " " + inputs);
+    EXPECT_EQ(result.code, 0) << result.text;
+    expect_right();
+    std::remove(y.c_str());
+  }
+  std::string both = folder + "/both.safetensors", all = folder + "/all.safetensors";
+  std::vector<ArrayView> views = {{"x", DType::kFloat32, {4, 8}, std::as_bytes(std::span(x_values))},
+                                  {"idx", DType::kInt64, {2}, std::as_bytes(std::span(idx_values))}};
+  ASSERT_TRUE(write_safetensors(both, views).ok());
+  Result result = run(exe + " --weights=" + weights + " " + both + " --output " + all + " --output y=" + y);
+  EXPECT_EQ(result.code, 0) << result.text;
+  expect_right();
+  EXPECT_EQ(read_safetensors(all).value().tensors.size(), 3u);
+  result = run(exe + " --weights=" + weights + " " + both);
+  EXPECT_NE(result.text.find("y float32[4, 8] 5 5 5"), std::string::npos) << result.text;
+}
+
+TEST_F(ExecutableTest, BadInputGetsOneLineAndExitCode2) {
+  std::string good = " --weights " + weights + " ";
+  std::string text = folder + "/text.npy", bad_index = folder + "/bad.npy";
+  std::vector<int64_t> far = {0, 9};
+  ASSERT_TRUE(write_npy(bad_index, {"", DType::kInt64, {2}, std::as_bytes(std::span(far))}).ok());
+  FILE *file = std::fopen(text.c_str(), "w");
+  std::fputs("no array", file);
+  std::fclose(file);
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {x + " " + idx, "--weights"},
+      {good, "input 0 'x' float32[4, 8] is missing"},
+      {good + x, "input 1 'idx' int64[2] is missing"},
+      {good + idx + " " + x, "input 0 'x' is float32[4, 8]; the file holds int64[2]"},
+      {good + x + " " + idx + " " + idx, "one too many"},
+      {good + x + " --input x=" + x, "was given before"},
+      {good + "--input q=" + x, "no input 'q'"},
+      {good + text, text},
+      {good + "/nowhere.npy", "/nowhere.npy"},
+      {good + x + " " + idx + " --output y.txt", "y.txt"},
+      {good + x + " " + idx + " --output /nowhere/y.npy", "/nowhere/y.npy"},
+      {good + x + " " + bad_index, "model.py:7: an index of gather or scatter lies outside"},
+      {good + "--threads many", "'many'"},
+      {good + "--bogus 1", "unknown option --bogus"},
+      {"--weights " + x + " " + x + " " + idx, x},
+  };
+  for (const auto &[arguments, message] : cases) {
+    Result result = run(exe + " " + arguments);
+    EXPECT_EQ(result.code, 2) << arguments;
+    EXPECT_NE(result.text.find(message), std::string::npos) << arguments << " -> " << result.text;
+    EXPECT_EQ(std::count(result.text.begin(), result.text.end(), '\n'), 1) << result.text;
+  }
+}
+
+TEST_F(ExecutableTest, NeedsNoLibraryThatIsNotOnEveryDebian) {
+  Result result = run("ldd " + exe);
+  EXPECT_EQ(result.code, 0);
+  for (const char *absent : {"LLVM", "MLIR", "absl", "weft"}) EXPECT_EQ(result.text.find(absent), std::string::npos) << result.text;
+  EXPECT_NE(result.text.find("libdnnl"), std::string::npos);
+  result = run("ldd runtime/aot/plain_executable");
+  EXPECT_EQ(result.text.find("libdnnl"), std::string::npos) << result.text;
+}
+
+} // namespace
+} // namespace weft::runtime
