@@ -6,6 +6,7 @@
 #include "frontend/recorder/compile_slice.h"
 #include "frontend/recorder/config_env.h"
 #include "frontend/recorder/launcher.h"
+#include "frontend/recorder/program_cache.h"
 #include "frontend/recorder/state.h"
 
 namespace weft {
@@ -67,6 +68,7 @@ void set_config(const Config &config) {
     recorder::fail(ErrorKind::kValue, "bounds must be positive, and num_threads must not be negative");
   recorder::use_threads(config.num_threads);
   recorder::recorder().config = config;
+  recorder::recorder().cache->trim(config);
 }
 
 void set_allocator(std::shared_ptr<runtime::Allocator> allocator) { recorder::use_allocator(std::move(allocator)); }

@@ -25,6 +25,10 @@ void ProgramCache::insert(Key key, uint64_t salt, std::shared_ptr<CompiledProgra
   bytes_ += program->bytes + static_cast<int64_t>(key.size() * sizeof(uint32_t));
   order_.push_front(Entry{std::move(key), salt, h, std::move(program)});
   index_.emplace(h, order_.begin());
+  trim(config);
+}
+
+void ProgramCache::trim(const Config &config) {
   // The newest stays, whatever its size: it is about to run.
   while (order_.size() > 1 && (entries() > config.cache_entries || bytes_ > config.cache_bytes)) {
     Entry &oldest = order_.back();
@@ -37,12 +41,6 @@ void ProgramCache::insert(Key key, uint64_t salt, std::shared_ptr<CompiledProgra
       }
     order_.pop_back();
   }
-}
-
-void ProgramCache::clear() {
-  order_.clear();
-  index_.clear();
-  bytes_ = 0;
 }
 
 std::string ProgramCache::difference(const Key &key) const {

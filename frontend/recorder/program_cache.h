@@ -34,7 +34,8 @@ public:
   std::shared_ptr<CompiledProgram> find(const Key &key, uint64_t salt);
   // After its compilation succeeded.
   void insert(Key key, uint64_t salt, std::shared_ptr<CompiledProgram> program, const Config &config);
-  void clear();
+  // Drops the least recently used down to the bounds.
+  void trim(const Config &config);
   int64_t entries() const { return static_cast<int64_t>(order_.size()); }
   int64_t bytes() const { return bytes_; }
 

@@ -1,0 +1,132 @@
+// The disk cache: hits across caches in memory, damage, bounds, folders that cannot be trusted.
+#include "weft/weft.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+namespace weft {
+namespace {
+
+namespace fs = std::filesystem;
+
+class DiskCache : public testing::Test {
+protected:
+  void SetUp() override {
+    before_ = config();
+    folder_ = testing::TempDir() + "/weft-disk-cache-test-" + std::to_string(::getpid());
+    fs::remove_all(folder_);
+    forget();
+    use([&](Config &options) { options.cache_dir = folder_; });
+  }
+  void TearDown() override {
+    set_config(before_);
+    fs::remove_all(folder_);
+  }
+  template <typename F> void use(F change) {
+    Config options = config();
+    change(options);
+    set_config(options);
+  }
+
+  // Evaluates a program of its own for each n, and says how it was found.
+  Evaluation evaluate(int64_t n) {
+    Tensor x = ones({n}) * 3 + 1;
+    Evaluation evaluation = explain(x);
+    EXPECT_EQ(x.to_vector<float>(), std::vector<float>(n, 4.f));
+    return evaluation;
+  }
+  // Pushes everything out of the cache in memory.
+  void forget() {
+    std::string folder = config().cache_dir;
+    use([](Config &options) { options.cache_dir = "off"; });
+    (zeros({1, 1, 1, 1}) + 1).eval();
+    use([](Config &options) { options.cache_entries = 1; });
+    use([&](Config &options) { options.cache_dir = folder; });
+    use([](Config &options) { options.cache_entries = 100; });
+  }
+  std::vector<fs::path> entries() const {
+    std::vector<fs::path> found;
+    for (const auto &file : fs::directory_iterator(folder_))
+      if (file.path().extension() == ".weft") found.push_back(file.path());
+    return found;
+  }
+
+  Config before_;
+  std::string folder_;
+};
+
+TEST_F(DiskCache, FindsWhatAnEarlierRunCompiled) {
+  EXPECT_EQ(evaluate(5).outcome, CacheOutcome::kCompiled);
+  struct stat info;
+  ASSERT_EQ(::stat(folder_.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0700u);
+  EXPECT_EQ(entries().size(), 1u);
+  EXPECT_EQ(evaluate(5).outcome, CacheOutcome::kMemoryHit);
+  forget();
+  EXPECT_EQ(evaluate(5).outcome, CacheOutcome::kDiskHit);
+  EXPECT_EQ(evaluate(6).outcome, CacheOutcome::kCompiled);
+}
+
+TEST_F(DiskCache, RecompilesAndReplacesDamagedEntries) {
+  evaluate(5);
+  ASSERT_EQ(entries().size(), 1u);
+  fs::path path = entries()[0];
+  std::ifstream in(path, std::ios::binary);
+  std::string whole((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  in.close();
+  std::string flipped = whole;
+  flipped[flipped.size() / 2] ^= 1;
+  for (const std::string &damaged : {std::string(), whole.substr(0, 20), whole.substr(0, whole.size() - 1), flipped, whole + "x", std::string(4096, '\0')}) {
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << damaged;
+    forget();
+    uint64_t before = statistics().corrupt_entries;
+    EXPECT_EQ(evaluate(5).outcome, CacheOutcome::kCompiled);
+    EXPECT_EQ(statistics().corrupt_entries - before, 1u);
+    forget();
+    EXPECT_EQ(evaluate(5).outcome, CacheOutcome::kDiskHit);  // replaced
+  }
+}
+
+TEST_F(DiskCache, IsBounded) {
+  evaluate(1);
+  ASSERT_FALSE(entries().empty());
+  int64_t one = static_cast<int64_t>(fs::file_size(entries()[0]));
+  use([&](Config &options) { options.disk_cache_bytes = 4 * one; });
+  for (int64_t n = 2; n < 12; ++n) evaluate(n);
+  int64_t total = 0;
+  for (const fs::path &path : entries()) total += static_cast<int64_t>(fs::file_size(path));
+  EXPECT_LE(total, 4 * one);
+  EXPECT_FALSE(entries().empty());
+}
+
+TEST_F(DiskCache, IsOffWhereTheFolderIsOpenToOthers) {
+  fs::create_directories(folder_);
+  fs::permissions(folder_, fs::perms::owner_all | fs::perms::group_all | fs::perms::others_all);
+  Evaluation evaluation = evaluate(5);
+  EXPECT_NE(evaluation.disk_cache.find("open to other users"), std::string::npos) << evaluation.disk_cache;
+  EXPECT_TRUE(entries().empty());
+}
+
+TEST_F(DiskCache, IsOffWhereTheFolderIsAFile) {
+  std::ofstream(folder_) << "a file";
+  Evaluation evaluation = evaluate(5);
+  EXPECT_NE(evaluation.disk_cache.find("off: "), std::string::npos) << evaluation.disk_cache;
+  use([](Config &options) { options.cache_dir = "off"; });
+  EXPECT_EQ(evaluate(7).disk_cache, "off: switched off");
+}
+
+TEST_F(DiskCache, LeftoversOfDeadProcessesGo) {
+  evaluate(5);
+  fs::path leftover = folder_ + "/tmp.abcdef";
+  std::ofstream(leftover) << "half";
+  fs::last_write_time(leftover, fs::file_time_type::clock::now() - std::chrono::hours(2));
+  evaluate(6);
+  EXPECT_FALSE(fs::exists(leftover));
+}
+
+} // namespace
+} // namespace weft
