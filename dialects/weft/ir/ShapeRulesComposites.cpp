@@ -95,9 +95,11 @@ LogicalResult DropoutOp::inferReturnTypes(MLIRContext *context, MaybeLocation lo
   RuleChecks check(loc, getOperationName());
   FailureOr<RankedTensorType> input = check.tensor(op.getInput(), "input");
   if (failed(input)) return failure();
-  if (!op.getRateAttr()) return check.error("needs the attribute rate");
-  double rate = op.getRate().convertToDouble();
-  if (!(rate >= 0 && rate <= 1)) return check.error("rate is " + std::to_string(rate) + "; it must lie in [0, 1]");
+  // While an op is being parsed its rate is still in the dictionary. One without a rate is the verifier's to report.
+  mlir::FloatAttr rate = op.getRateAttr();
+  if (!rate && op.getAttributes()) rate = op.getAttributes().getAs<mlir::FloatAttr>("rate");
+  if (rate && !(rate.getValueAsDouble() >= 0 && rate.getValueAsDouble() <= 1))
+    return check.error("rate is " + std::to_string(rate.getValueAsDouble()) + "; it must lie in [0, 1]");
   types.push_back(*input);
   types.push_back(input->clone(mlir::IntegerType::get(context, 1)));
   return success();
