@@ -4,6 +4,7 @@
 
 #include "backends/reference/Interpreter.h"
 #include "compiler/backend/Backend.h"
+#include "dialects/weft/ir/Bytecode.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/Parser/Parser.h"
@@ -123,7 +124,7 @@ public:
   }
 
   // Bytecode runs on every machine; another version of the dialect refuses it when it is read.
-  std::string targetKey(const compiler::CompileOptions &) const override { return "reference, bytecode 1"; }
+  std::string targetKey(const compiler::CompileOptions &) const override { return "reference, bytecode " + std::to_string(ir::kBytecodeVersion); }
 
   std::optional<std::string> serialize(const runtime::Executable &executable) const override {
     auto *own = dynamic_cast<const ReferenceExecutable *>(&executable);

@@ -87,7 +87,11 @@ mlir::FailureOr<HostTensor> BlockEvaluation::zeros(Operation &op, mlir::Type typ
     }
     if (__builtin_mul_overflow(bytes, shape.back(), &bytes)) return op.emitOpError("has a result too large for memory: ") << spell(type);
   }
-  return HostTensor(dtypeOf(tensor.getElementType()), std::move(shape));
+  try {
+    return HostTensor(dtypeOf(tensor.getElementType()), std::move(shape));
+  } catch (const std::exception &) { // bad_alloc, length_error
+    return op.emitOpError("has a result too large for memory: ") << spell(type);
+  }
 }
 
 LogicalResult BlockEvaluation::run(Operation &op) {
