@@ -18,7 +18,6 @@ struct Config {
   std::string dump_dir;        // WEFT_DUMP_DIR: one file per compiler phase and kernel
   std::string backend = "cpu"; // WEFT_BACKEND: cpu or reference
   int num_threads = 0;         // WEFT_NUM_THREADS: 0 for all cores
-  std::string profile;         // WEFT_PROFILE: file that the profiler writes
   bool jit_check = false;      // WEFT_JIT_CHECK=1: record jit functions again at each call and compare
 
   std::string cache_dir; // WEFT_CACHE_DIR: folder of the disk cache; "off" for none; default $XDG_CACHE_HOME/weft
@@ -28,7 +27,8 @@ struct Config {
   int64_t disk_cache_bytes = int64_t(1) << 30;
   // A record longer or holding more bytes than this is submitted (WEFT_BUDGET_OPS, WEFT_BUDGET_BYTES).
   int64_t budget_ops = 400000;
-  int64_t budget_bytes = int64_t(2) << 30;
+  // Bytes as if every value had a buffer of its own: fusion and reuse usually leave a tenth of it.
+  int64_t budget_bytes = int64_t(32) << 30;
   // Distinct types and attributes after which the recorder's context is made anew.
   int64_t context_bound = 100000;
 };

@@ -32,7 +32,7 @@ absl::StatusOr<std::shared_ptr<CompiledProgram>> compile(const CompileRequest &r
       mlir::parseSourceString<mlir::ModuleOp>(request.bytecode, mlir::ParserConfig(&context, /*verifyAfterParse=*/false));
   if (!module) return absl::InternalError("the slice cannot be read back: " + diagnostics);
   auto program = std::make_shared<CompiledProgram>();
-  auto executable = backend.compile(*module, compile_options(request.config), &program->report);
+  auto executable = backend.compile(*module, compile_options(request.config), program->report.get());
   if (!executable.ok()) {
     std::string message(executable.status().message());
     if (!diagnostics.empty() && message.find(diagnostics) == std::string::npos) message += " (" + diagnostics + ")";
@@ -77,7 +77,7 @@ absl::StatusOr<CompileOutcome> compile_slice(const CompileRequest &request) {
   outcome.program = *std::move(program);
   // Code and constants, with what loading them costs beside.
   constexpr int64_t kOverheadBytes = 16 << 10;
-  outcome.program->bytes = kOverheadBytes + outcome.program->report.codeBytes + outcome.program->report.plan.constantBytes;
+  outcome.program->bytes = kOverheadBytes + outcome.program->report->codeBytes + outcome.program->report->plan.constantBytes;
   if (outcome.disk_cache.empty()) {
     absl::Status stored = disk.store(key, *outcome.program);
     if (!stored.ok()) outcome.disk_cache = "off: " + std::string(stored.message());

@@ -44,7 +44,6 @@ Config config_from_environment() {
   read_bool("WEFT_JIT_CHECK", config.jit_check);
   read_text("WEFT_DUMP_DIR", config.dump_dir);
   read_text("WEFT_CACHE_DIR", config.cache_dir);
-  read_text("WEFT_PROFILE", config.profile);
   read_number("WEFT_NUM_THREADS", config.num_threads);
   read_number("WEFT_BUDGET_OPS", config.budget_ops);
   read_number("WEFT_BUDGET_BYTES", config.budget_bytes);

@@ -124,7 +124,7 @@ DiskCache::Lookup DiskCache::load(const std::string &key) {
       if (executable.ok()) {
         lookup.program = std::make_shared<CompiledProgram>();
         lookup.program->executable = *std::move(executable);
-        compiler::CompileReport &report = lookup.program->report;
+        compiler::CompileReport &report = *lookup.program->report;
         report.kernels = header.report[0];
         report.launches = header.report[1];
         report.libraryCalls = header.report[2];
@@ -146,7 +146,7 @@ DiskCache::Lookup DiskCache::load(const std::string &key) {
 absl::Status DiskCache::store(const std::string &key, const CompiledProgram &program) {
   std::optional<std::string> blob = backend_.serialize(*program.executable);
   if (!blob) return absl::UnimplementedError("backend " + backend_.name().str() + " cannot write this program");
-  const compiler::CompileReport &report = program.report;
+  const compiler::CompileReport &report = *program.report;
   Header header;
   std::memset(&header, 0, sizeof header);
   std::memcpy(header.magic, kMagic, sizeof kMagic);

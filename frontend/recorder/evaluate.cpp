@@ -207,11 +207,10 @@ void describe_run(const Slice &slice, const CompiledProgram &program, const Eval
   data.outputs = static_cast<int64_t>(slice.outputs.size());
   for (const runtime::OutputSpec &spec : program.executable->output_specs()) data.donated += spec.donated_input >= 0;
   data.backend = recorder().config.backend;
-  data.kernels = program.report.kernels;
-  data.library_calls = program.report.libraryCalls;
-  data.planned_peak_bytes = program.report.plan.arenaBytes;
-  data.lower_bound_bytes = program.report.plan.liveBound;
-  data.notes = program.report.remarks;
+  data.kernels = program.report->kernels;
+  data.library_calls = program.report->libraryCalls;
+  data.planned_peak_bytes = program.report->plan.arenaBytes;
+  data.lower_bound_bytes = program.report->plan.liveBound;
 }
 
 void submit(std::span<Value *const> roots, const EvaluateRequest &request) {
@@ -241,6 +240,7 @@ void submit(std::span<Value *const> roots, const EvaluateRequest &request) {
     data.number = ++r.statistics.evaluations;
     ++r.statistics.cuts[static_cast<int>(request.reason)];
     record->print = r.config.explain;
+    record->report = program->report;
     if (absl::Status status = run(launched, record); !status.ok())
       raise(kind_of(status, ErrorKind::kRun), "nothing was computed, and every tensor keeps its value", status, request.location);
     assign(slice, *program, launched, record);

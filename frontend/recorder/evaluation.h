@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 
+#include "compiler/backend/CompileReport.h"
 #include "weft/explain.h"
 
 namespace weft::recorder {
@@ -13,6 +14,7 @@ class EvaluationRecord {
 public:
   Evaluation data;
   bool print = false;
+  std::shared_ptr<const compiler::CompileReport> report;  // whose remarks become the notes
 
   void finish(double run_ms, std::string failure);
   // A copy, with what is known of the run by now.

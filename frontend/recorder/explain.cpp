@@ -20,7 +20,6 @@ const char *name(CutReason reason) {
     return "step";
   case CutReason::kInit:
     return "init";
-  case CutReason::kSaved:
     return "saved";
   case CutReason::kOps:
     return "ops";
@@ -79,7 +78,9 @@ void EvaluationRecord::finish(double run_ms, std::string failure) {
 
 Evaluation EvaluationRecord::snapshot() const {
   std::lock_guard<std::mutex> lock(mutex_);
-  return data;
+  Evaluation copy = data;
+  if (report) copy.notes = report->remarks;
+  return copy;
 }
 
 void keep(std::shared_ptr<EvaluationRecord> record) {

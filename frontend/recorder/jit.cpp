@@ -94,7 +94,13 @@ public:
         fail(ErrorKind::kState, "the function records another program than at its first call (WEFT_JIT_CHECK): a C++ value that it depends "
                                 "on has changed; pass it as a tensor");
     }
-    return run(*replay, arguments, location);
+    std::vector<Tensor> results = run(*replay, arguments, location);
+    // From now on it is a hit.
+    replay->figures.outcome = CacheOutcome::kMemoryHit;
+    replay->figures.difference.clear();
+    replay->figures.disk_cache.clear();
+    replay->figures.compile_ms = 0;
+    return results;
   }
 
 private:
@@ -176,11 +182,10 @@ private:
       }
       auto record = std::make_shared<EvaluationRecord>();
       record->data = replay.figures;
-      record->data.outcome = first_ == replay.program.get() ? CacheOutcome::kMemoryHit : replay.figures.outcome;
-      first_ = replay.program.get();
       record->data.number = ++r.statistics.evaluations;
       ++r.statistics.cuts[static_cast<int>(CutReason::kJit)];
       record->print = r.config.explain;
+      record->report = replay.program->report;
       if (absl::Status status = recorder::run(launch, record); !status.ok())
         fail(status.code() == absl::StatusCode::kResourceExhausted ? ErrorKind::kMemory : ErrorKind::kRun,
              "nothing was computed, and every tensor keeps its value: " + std::string(status.message()));
@@ -221,7 +226,6 @@ private:
 
   ErasedFunction function_;
   std::vector<std::shared_ptr<Replay>> replays_;
-  const CompiledProgram *first_ = nullptr;
 };
 
 std::shared_ptr<JitImpl> make_jit(ErasedFunction function) { return std::make_shared<JitImpl>(std::move(function)); }

@@ -211,6 +211,7 @@ std::vector<Tensor> Program::run(const std::vector<Tensor> &inputs, Location loc
   record->data.number = ++r.statistics.evaluations;
   ++r.statistics.cuts[static_cast<int>(CutReason::kJit)];
   record->print = r.config.explain;
+  record->report = compiled->report;
   if (absl::Status status = recorder::run(launch, record); !status.ok())
     recorder::fail(status.code() == absl::StatusCode::kResourceExhausted ? ErrorKind::kMemory : ErrorKind::kRun,
                    std::string(status.message()));

@@ -21,7 +21,8 @@ namespace weft::recorder {
 
 struct CompiledProgram {
   std::shared_ptr<runtime::Executable> executable;
-  compiler::CompileReport report;
+  // Apart from the program, so that a record of an evaluation does not keep the code.
+  std::shared_ptr<compiler::CompileReport> report = std::make_shared<compiler::CompileReport>();
   int64_t bytes = 0; // an estimate of what it holds
 };
 
