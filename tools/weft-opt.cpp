@@ -3,8 +3,11 @@
 //   weft-opt --weft-phase=import..fuse model.mlir
 //   weft-opt --weft-canonicalize --weft-cse model.mlir
 //   weft-opt --weft-plugin=./my_pass.so --weft-insert=after:graph:my-pass --weft-phase=graph model.mlir
+#include "backends/cpu/compile/MatmulProvider.h"
+#include "compiler/claim/Passes.h"
 #include "compiler/fusion/Passes.h"
 #include "compiler/graph/Passes.h"
+#include "compiler/layout/Passes.h"
 #include "compiler/pipeline/PassHooks.h"
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/plan/Passes.h"
@@ -32,6 +35,16 @@ namespace {
 using weft::compiler::PhaseRange;
 using weft::compiler::Pipeline;
 
+// Those of the CPU backend: what weft-opt's claims are tried with.
+const weft::compiler::ProviderSet *cpuProviders() {
+  static const weft::compiler::ProviderSet *set = [] {
+    auto *made = new weft::compiler::ProviderSet;
+    made->add(weft::backends::cpu::makeMatmulProvider());
+    return made;
+  }();
+  return set;
+}
+
 // Runs a range of phases as one pass, through the same driver as the backends do.
 class PhasePass : public mlir::PassWrapper<PhasePass, mlir::OperationPass<mlir::ModuleOp>> {
 public:
@@ -43,7 +56,7 @@ public:
     registry.insert<weft::ir::WeftDialect, mlir::func::FuncDialect>();
   }
   void runOnOperation() override {
-    Pipeline pipeline(options_, nullptr, nullptr);
+    Pipeline pipeline(options_, options_.claim ? cpuProviders() : nullptr, nullptr);
     if (failed(pipeline.run(getOperation(), range_.from, range_.to))) signalPassFailure();
   }
 
@@ -106,6 +119,8 @@ int main(int argc, char **argv) {
   mlir::registerTransformsPasses();
   weft::compiler::registerGraphPasses();
   weft::compiler::registerFusionPasses();
+  weft::compiler::registerLayoutPasses();
+  mlir::registerPass([] { return weft::compiler::createClaimPass({}, cpuProviders(), nullptr); });
   weft::compiler::registerPlanPasses();
 
   weft::compiler::CompileOptions options;

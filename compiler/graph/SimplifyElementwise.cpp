@@ -137,11 +137,31 @@ LogicalResult sinkBroadcast(mlir::Operation *op, mlir::RewriterBase &rewriter) {
   return success();
 }
 
+// A bias on the rows of a matmul that was reshaped: added before the reshape, where a library call can take it in.
+LogicalResult biasBeforeReshape(ir::AddOp op, mlir::RewriterBase &rewriter) {
+  for (int side : {0, 1}) {
+    auto reshape = op->getOperand(side).getDefiningOp<ir::ReshapeOp>();
+    auto broadcast = op->getOperand(1 - side).getDefiningOp<ir::BroadcastOp>();
+    if (!reshape || !broadcast || !reshape->hasOneUse()) continue;
+    auto matmul = reshape.getInput().getDefiningOp<ir::MatmulOp>();
+    auto biasType = tensorType(broadcast.getInput());
+    if (!matmul || !matmul->hasOneUse() || biasType.getRank() != 1) continue;
+    auto rows = tensorType(matmul);
+    if (rows.getShape().back() != tensorType(op).getShape().back() || rows.getShape().back() != biasType.getShape()[0]) continue;
+    mlir::Value bias = ir::BroadcastOp::create(rewriter, broadcast.getLoc(), rows, broadcast.getInput());
+    mlir::Value sum = ir::AddOp::create(rewriter, op.getLoc(), matmul, bias);
+    rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op.getType(), sum);
+    return success();
+  }
+  return failure();
+}
+
 } // namespace
 
 LogicalResult simplifyElementwise(mlir::Operation *op, mlir::RewriterBase &rewriter) {
   if (isa<ir::AddOp, ir::SubOp, ir::MulOp, ir::DivOp>(op)) {
     if (succeeded(simplifyArithmetic(op, rewriter))) return success();
+    if (auto add = dyn_cast<ir::AddOp>(op); add && succeeded(biasBeforeReshape(add, rewriter))) return success();
   } else if (auto pow = dyn_cast<ir::PowOp>(op)) {
     if (succeeded(simplifyPow(pow, rewriter))) return success();
   } else if (auto cast = dyn_cast<ir::CastOp>(op)) {

@@ -1,6 +1,8 @@
 // Which passes each phase runs.
+#include "compiler/claim/Passes.h"
 #include "compiler/fusion/Passes.h"
 #include "compiler/graph/Passes.h"
+#include "compiler/layout/Passes.h"
 #include "compiler/pipeline/Pipeline.h"
 #include "mlir/Pass/PassManager.h"
 
@@ -13,11 +15,20 @@ void addPhasePasses(mlir::OpPassManager &passes, Phase phase, const CompileOptio
     passes.addPass(createImportPass());
     break;
   case Phase::Graph:
+    passes.addPass(createSimplifyPass());
+    passes.addPass(createCsePass());
     break;
   case Phase::Layout:
+    passes.addPass(createAssignLayoutsPass());
     break;
   case Phase::Claim:
+    // Composites first, whole; then what is left of them as simpler ops, beside the others.
+    passes.addPass(createClaimPass(ClaimPassOptions{/*composites=*/true, options.fastMath, /*printReport=*/false}, providers, report));
     passes.addPass(createDecomposePass());
+    // What decompositions made joins what stood there: transposes meet matmuls, derivatives recompute what forward ops have.
+    passes.addPass(createSimplifyPass());
+    passes.addPass(createCsePass());
+    passes.addPass(createClaimPass(ClaimPassOptions{/*composites=*/false, options.fastMath, /*printReport=*/false}, providers, report));
     break;
   case Phase::Fuse:
     passes.addPass(createFusePass(FusePassOptions{options.fuse, false}, report));

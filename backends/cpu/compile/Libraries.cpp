@@ -1,14 +1,20 @@
 #include "backends/cpu/compile/Libraries.h"
 
+#include "backends/cpu/compile/MatmulProvider.h"
 #include "backends/cpu/device/library_registry.h"
 
 namespace weft::backends::cpu {
 
-runtime::LibraryResolver libraryResolver() {
-  return find_library_entry;
-}
+runtime::LibraryResolver libraryResolver() { return find_library_entry; }
 
-const compiler::ProviderSet *providers() { return nullptr; }
+const compiler::ProviderSet *providers() {
+  static const compiler::ProviderSet *set = [] {
+    auto *made = new compiler::ProviderSet;
+    made->add(makeMatmulProvider());
+    return made;
+  }();
+  return set;
+}
 
 std::string libraryVersions() { return library_versions(); }
 

@@ -1,0 +1,31 @@
+// The passes of the claim phase.
+#ifndef WEFT_COMPILER_CLAIM_PASSES
+#define WEFT_COMPILER_CLAIM_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def ClaimPass : Pass<"weft-claim", "::mlir::ModuleOp"> {
+  let summary = "offers ops to the providers of a backend; what one claims becomes a weft.provider_call";
+  let description = [{
+    Each op is offered to each provider, in the order of their registration; the first claim wins. A refusal has a name, which the report shows.
+    The claimed ops stay in the call's body, so that what the library must compute stays in the IR.
+
+    ```mlir
+    %0 = weft.transpose %k, [0, 2, 1, 3] : tensor<2x8x4x16xf32>
+    %1 = weft.matmul %q, %0 {transpose_rhs = true} : tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>
+    ```
+    becomes
+    ```mlir
+    %1 = weft.provider_call "onednn.matmul"(%a = %q : tensor<2x4x8x16xf32>, %b = %k : tensor<2x8x4x16xf32>) -> (tensor<2x4x8x8xf32>)
+        config {rhs_permutation = array<i64: 0, 2, 1, 3>, transpose_rhs = 1 : i64} { ... }
+    ```
+  }];
+  let options = [
+    Option<"composites", "composites", "bool", "false", "offers composites only: they are decomposed afterwards where nobody claims them">,
+    Option<"fastMath", "fast-math", "bool", "false", "allows what conformance forbids, such as an activation that drops NaN">,
+    Option<"printReport", "report", "bool", "false", "prints what was refused, and why, as comments on stderr">,
+  ];
+  let statistics = [Statistic<"numClaims", "claims", "library calls made">];
+}
+
+#endif

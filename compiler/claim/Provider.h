@@ -1,0 +1,61 @@
+// Who may run ops in place of our own kernels: vendor libraries, each with rules of what it claims.
+#pragma once
+
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/Operation.h"
+#include "mlir/IR/Value.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+
+namespace weft::compiler {
+
+// Why an op was not claimed: a short fixed name, and a sentence for the report.
+struct ClaimRefusal {
+  llvm::StringRef reason;
+  llvm::StringRef explanation;
+};
+
+// What one call of a library's entry computes.
+struct Claim {
+  // In block order. Those whose results others read as well are copied into the call, and stay for the others.
+  llvm::SmallVector<mlir::Operation *, 4> ops;
+  // The call's operands and results, in the entry's order. Results are results of the last op; operands are defined outside of `ops`.
+  llvm::SmallVector<mlir::Value, 4> inputs;
+  llvm::SmallVector<mlir::Value, 1> outputs;
+  // Values: integers, floats, strings, arrays of i64.
+  llvm::SmallVector<mlir::NamedAttribute> config;
+  // Neighbours that the call could have taken in, and why it did not.
+  llvm::SmallVector<std::pair<mlir::Operation *, ClaimRefusal>, 1> left;
+};
+
+// Nothing to say about ops of other kinds.
+struct NotMine {};
+
+using ClaimAnswer = std::variant<NotMine, ClaimRefusal, Claim>;
+
+// Stateless and thread-safe: compilations in other threads ask the same object.
+class Provider {
+public:
+  virtual ~Provider() = default;
+  // The entry that its calls name: "onednn.matmul".
+  virtual llvm::StringRef name() const = 0;
+  // May claim the op together with ops around it. Looks at a bounded number of neighbours; changes nothing. fastMath: whether claims that
+  // conformance forbids (NaN dropped, sums in another order) are allowed.
+  virtual ClaimAnswer match(mlir::Operation *op, bool fastMath) const = 0;
+};
+
+// The providers of a backend, first come first served.
+class ProviderSet {
+public:
+  void add(std::unique_ptr<Provider> provider) { providers_.push_back(std::move(provider)); }
+  llvm::ArrayRef<std::unique_ptr<Provider>> providers() const { return providers_; }
+
+private:
+  std::vector<std::unique_ptr<Provider>> providers_;
+};
+
+} // namespace weft::compiler
