@@ -1,0 +1,274 @@
+// Phases, hooks, plugins, dumps, and programs of extreme shapes through all graph phases.
+#include "compiler/pipeline/Pipeline.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+
+#include "dialects/weft/ir/Weft.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "gtest/gtest.h"
+
+namespace weft::compiler {
+namespace {
+
+class PipelineTest : public testing::Test {
+protected:
+  PipelineTest() { context_.loadDialect<ir::WeftDialect, mlir::func::FuncDialect>(); }
+  ~PipelineTest() override { clearRegisteredPasses(); }
+
+  mlir::OwningOpRef<mlir::ModuleOp> parse(llvm::StringRef text) { return mlir::parseSourceString<mlir::ModuleOp>(text, &context_); }
+
+  // A module with @main(tensor<n x f32>, ...) whose body `build` makes; it returns the results.
+  template <typename Build> mlir::OwningOpRef<mlir::ModuleOp> make(int arguments, const Build &build) {
+    mlir::OpBuilder builder(&context_);
+    mlir::Location loc = builder.getUnknownLoc();
+    mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(loc);
+    auto type = mlir::RankedTensorType::get({16}, builder.getF32Type());
+    llvm::SmallVector<mlir::Type> inputs(arguments, type);
+    builder.setInsertionPointToEnd(module->getBody());
+    auto main = mlir::func::FuncOp::create(builder, loc, "main", builder.getFunctionType(inputs, {}));
+    mlir::Block *block = main.addEntryBlock();
+    builder.setInsertionPointToEnd(block);
+    llvm::SmallVector<mlir::Value> results = build(builder, block);
+    mlir::func::ReturnOp::create(builder, loc, results);
+    main.setType(builder.getFunctionType(inputs, mlir::ValueRange(results).getTypes()));
+    return module;
+  }
+
+  static int64_t count(mlir::ModuleOp module, llvm::StringRef name) {
+    int64_t n = 0;
+    for (mlir::Operation &op : module.lookupSymbol<mlir::func::FuncOp>("main").getBody().front()) n += op.getName().getStringRef() == name;
+    return n;
+  }
+
+  mlir::MLIRContext context_;
+};
+
+constexpr llvm::StringLiteral kProgram = R"(
+  func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+    %0 = weft.softmax %x, dim = 1 : tensor<4x8xf32>
+    %1 = weft.neg %0 : tensor<4x8xf32>
+    return %1 : tensor<4x8xf32>
+  })";
+
+// Puts an attribute on the module: how tests see that and when a pass ran.
+class MarkPass : public mlir::PassWrapper<MarkPass, mlir::OperationPass<mlir::ModuleOp>> {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(MarkPass)
+  explicit MarkPass(std::string name) : name_(std::move(name)) {}
+  void runOnOperation() override {
+    bool fused = false;
+    getOperation().walk([&](ir::FusionOp) { fused = true; });
+    getOperation()->setAttr(name_, mlir::BoolAttr::get(&getContext(), fused));
+  }
+
+private:
+  std::string name_;
+};
+
+class FailPass : public mlir::PassWrapper<FailPass, mlir::OperationPass<mlir::ModuleOp>> {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FailPass)
+  void runOnOperation() override { signalPassFailure(); }
+};
+
+TEST(PhaseTest, NamesAndRanges) {
+  EXPECT_EQ(findPhase("claim"), Phase::Claim);
+  EXPECT_FALSE(findPhase("clam"));
+  auto range = parsePhaseRange("graph..fuse");
+  ASSERT_TRUE(range);
+  EXPECT_EQ(range->from, Phase::Graph);
+  EXPECT_EQ(range->to, Phase::Fuse);
+  EXPECT_EQ(parsePhaseRange("..claim")->from, Phase::Import);
+  EXPECT_EQ(parsePhaseRange("plan..")->to, Phase::Link);
+  EXPECT_EQ(parsePhaseRange("layout")->to, Phase::Layout);
+  EXPECT_FALSE(parsePhaseRange("fuse..graph"));
+  EXPECT_FALSE(parsePhaseRange(""));
+  EXPECT_FALSE(parsePhaseRange("graph..nothing"));
+}
+
+TEST_F(PipelineTest, RunsPhasesInOrderAndReportsThem) {
+  auto module = parse(kProgram);
+  CompileReport report;
+  Pipeline pipeline({}, nullptr, &report);
+  ASSERT_TRUE(succeeded(pipeline.run(*module, Phase::Import, Phase::Fuse)));
+  ASSERT_EQ(report.phases.size(), 5u);
+  EXPECT_EQ(report.phases.front().first, "import");
+  EXPECT_EQ(report.phases.back().first, "fuse");
+  EXPECT_EQ(count(*module, "weft.fusion"), 1);
+}
+
+TEST_F(PipelineTest, UnfusedGivesOneOpAKernel) {
+  auto module = parse(kProgram);
+  CompileOptions options;
+  options.fuse = false;
+  Pipeline pipeline(options, nullptr, nullptr);
+  ASSERT_TRUE(succeeded(pipeline.run(*module, Phase::Import, Phase::Fuse)));
+  EXPECT_GT(count(*module, "weft.fusion"), 5);
+  module->walk([](ir::FusionOp fusion) {
+    int64_t ops = 0;
+    for (mlir::Operation &op : fusion.getBody().front()) ops += !mlir::isa<ir::ConstantOp, ir::YieldOp>(op);
+    EXPECT_EQ(ops, 1);
+  });
+}
+
+TEST_F(PipelineTest, RegisteredPassesRunBeforeAndAfterTheirPhase) {
+  registerPass(Phase::Fuse, Position::Before, [] { return std::make_unique<MarkPass>("test.before"); }, "mark-before", "1");
+  registerPass(Phase::Fuse, Position::After, [] { return std::make_unique<MarkPass>("test.after"); }, "mark-after", "2");
+  EXPECT_EQ(registeredPassesKey(), "before fuse mark-before 1\nafter fuse mark-after 2\n");
+  EXPECT_EQ(whyPassesAreNotCachable(), "");
+  auto module = parse(kProgram);
+  ASSERT_TRUE(succeeded(Pipeline({}, nullptr, nullptr).run(*module, Phase::Import, Phase::Fuse)));
+  EXPECT_EQ((*module)->getAttr("test.before"), mlir::BoolAttr::get(&context_, false));
+  EXPECT_EQ((*module)->getAttr("test.after"), mlir::BoolAttr::get(&context_, true));
+}
+
+TEST_F(PipelineTest, PassesWithoutVersionSwitchTheDiskCacheOff) {
+  registerPass(Phase::Graph, Position::After, [] { return std::make_unique<MarkPass>("test.x"); }, "mark", "");
+  EXPECT_EQ(whyPassesAreNotCachable(), "the registered pass 'mark' has no version");
+}
+
+TEST_F(PipelineTest, FailuresNameThePassAndThePhase) {
+  registerPass(Phase::Graph, Position::After, [] { return std::make_unique<FailPass>(); }, "fails", "1");
+  std::string errors;
+  mlir::ScopedDiagnosticHandler handler(&context_, [&](mlir::Diagnostic &diagnostic) { errors += diagnostic.str() + "\n"; });
+  auto module = parse(kProgram);
+  EXPECT_TRUE(failed(Pipeline({}, nullptr, nullptr).run(*module, Phase::Import, Phase::Fuse)));
+  EXPECT_NE(errors.find("the registered pass 'fails' failed"), std::string::npos) << errors;
+  EXPECT_NE(errors.find("compilation failed in the phase 'graph'"), std::string::npos) << errors;
+}
+
+TEST_F(PipelineTest, BackendsGiveTheLaterPhases) {
+  auto module = parse(kProgram);
+  std::vector<std::string> ran;
+  Pipeline pipeline({}, nullptr, nullptr);
+  pipeline.setPhaseBody(Phase::Plan, [&](mlir::ModuleOp) { return ran.push_back("plan"), mlir::success(); });
+  pipeline.setPhaseBody(Phase::Codegen, [&](mlir::ModuleOp) { return ran.push_back("codegen"), mlir::failure(); });
+  pipeline.setPhaseBody(Phase::Link, [&](mlir::ModuleOp) { return ran.push_back("link"), mlir::success(); });
+  mlir::ScopedDiagnosticHandler quiet(&context_, [](mlir::Diagnostic &) {});
+  EXPECT_TRUE(failed(pipeline.run(*module)));
+  EXPECT_EQ(ran, (std::vector<std::string>{"plan", "codegen"}));
+}
+
+TEST_F(PipelineTest, DumpsReadBack) {
+  llvm::SmallString<128> folder(testing::TempDir());
+  llvm::sys::path::append(folder, "weft_dumps");
+  CompileOptions options;
+  options.dumpDir = folder.str().str();
+  for (int i = 0; i < 2; ++i) {
+    auto module = parse(kProgram);
+    ASSERT_TRUE(succeeded(Pipeline(options, nullptr, nullptr).run(*module, Phase::Import, Phase::Fuse)));
+  }
+  for (const char *name : {"00-import.mlir", "10-graph.mlir", "20-layout.mlir", "30-claim.mlir", "40-fuse.mlir", "002/40-fuse.mlir"}) {
+    llvm::SmallString<128> path(folder);
+    llvm::sys::path::append(path, name);
+    EXPECT_TRUE(mlir::parseSourceFile<mlir::ModuleOp>(path.str(), &context_)) << name;
+  }
+}
+
+// A folder that cannot be made costs the dump, not the compilation.
+TEST_F(PipelineTest, DumpsDoNotFailCompilations) {
+  CompileOptions options;
+  options.dumpDir = "/proc/nowhere";
+  auto module = parse(kProgram);
+  Pipeline pipeline(options, nullptr, nullptr);
+  EXPECT_EQ(pipeline.dumpFolder(), "");
+  EXPECT_TRUE(succeeded(pipeline.run(*module, Phase::Import, Phase::Fuse)));
+}
+
+TEST_F(PipelineTest, PluginsAddPassesAndAreCheckedWhenLoaded) {
+  const char *folder = std::getenv("TEST_SRCDIR"), *workspace = std::getenv("TEST_WORKSPACE");
+  ASSERT_TRUE(folder && workspace);
+  std::string base = std::string(folder) + "/" + workspace + "/compiler/pipeline/";
+  llvm::Error error = loadPassPlugin(base + "test_plugin.so");
+  ASSERT_FALSE(static_cast<bool>(error)) << llvm::toString(std::move(error));
+  EXPECT_EQ(registeredPassesKey(), "after graph count-weft-ops 1.0\n");
+  auto module = parse(kProgram);
+  ASSERT_TRUE(succeeded(Pipeline({}, nullptr, nullptr).run(*module, Phase::Import, Phase::Fuse)));
+  auto counted = (*module)->getAttrOfType<mlir::IntegerAttr>("test.weft_ops");
+  ASSERT_TRUE(counted);
+  EXPECT_EQ(counted.getInt(), 2);
+
+  auto message = [](llvm::Error error) { return llvm::toString(std::move(error)); };
+  EXPECT_NE(message(loadPassPlugin(base + "test_plugin.so")).find("is loaded already"), std::string::npos);
+  EXPECT_NE(message(loadPassPlugin(base + "nowhere.so")).find("cannot load the pass plugin"), std::string::npos);
+  EXPECT_NE(message(loadPassPlugin("libm.so.6")).find("is no pass plugin"), std::string::npos);
+}
+
+TEST_F(PipelineTest, PipelinesOfPassesByName) {
+  ASSERT_FALSE(static_cast<bool>(registerPassPipeline(Phase::Graph, Position::Before, "", "1")));
+  llvm::Error error = registerPassPipeline(Phase::Graph, Position::Before, "no-such-pass", "1");
+  ASSERT_TRUE(static_cast<bool>(error));
+  EXPECT_NE(llvm::toString(std::move(error)).find("no-such-pass"), std::string::npos);
+}
+
+//===-- Extreme programs ----------------------------------------------------------------------===//
+// Each takes a few seconds where every phase is linear, minutes or a stack overflow where one is not.
+
+constexpr int kChain = 300'000, kUsers = 40'000;
+
+TEST_F(PipelineTest, AChainOf300000Ops) {
+  auto module = make(1, [&](mlir::OpBuilder &builder, mlir::Block *block) {
+    mlir::Value value = block->getArgument(0);
+    for (int i = 0; i < kChain; ++i) {
+      if (i % 2) value = ir::TanhOp::create(builder, builder.getUnknownLoc(), value);
+      else value = ir::AddOp::create(builder, builder.getUnknownLoc(), value, block->getArgument(0));
+    }
+    return llvm::SmallVector<mlir::Value>{value};
+  });
+  auto start = std::chrono::steady_clock::now();
+  CompileReport report;
+  ASSERT_TRUE(succeeded(Pipeline({}, nullptr, &report).run(*module, Phase::Import, Phase::Fuse)));
+  std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  for (auto &[phase, ms] : report.phases) RecordProperty(phase + "_ms", static_cast<int>(ms));
+  EXPECT_LT(elapsed.count(), 60);
+  EXPECT_LT(count(*module, "weft.fusion"), kChain / 50);
+}
+
+TEST_F(PipelineTest, AChainThatFoldsAway) {
+  auto module = make(1, [&](mlir::OpBuilder &builder, mlir::Block *block) {
+    mlir::Value value = block->getArgument(0);
+    for (int i = 0; i < kChain; ++i) value = ir::NegOp::create(builder, builder.getUnknownLoc(), value);
+    return llvm::SmallVector<mlir::Value>{value};
+  });
+  ASSERT_TRUE(succeeded(Pipeline({}, nullptr, nullptr).run(*module, Phase::Import, Phase::Fuse)));
+  EXPECT_EQ(count(*module, "weft.fusion"), 0);
+}
+
+TEST_F(PipelineTest, AValueWith40000Users) {
+  auto module = make(2, [&](mlir::OpBuilder &builder, mlir::Block *block) {
+    mlir::Location loc = builder.getUnknownLoc();
+    mlir::Value shared = ir::ExpOp::create(builder, loc, block->getArgument(0));
+    mlir::Value sum = block->getArgument(1);
+    for (int i = 0; i < kUsers; ++i) {
+      mlir::Value term = ir::MulOp::create(builder, loc, shared, sum);
+      sum = ir::TanhOp::create(builder, loc, term);
+    }
+    return llvm::SmallVector<mlir::Value>{sum};
+  });
+  auto start = std::chrono::steady_clock::now();
+  ASSERT_TRUE(succeeded(Pipeline({}, nullptr, nullptr).run(*module, Phase::Import, Phase::Fuse)));
+  std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  EXPECT_LT(elapsed.count(), 60);
+  EXPECT_LT(count(*module, "weft.fusion"), kUsers / 20);
+}
+
+// 40,000 equal readers are one after CSE, and its 40,000 uses go with it.
+TEST_F(PipelineTest, FortyThousandEqualOps) {
+  auto module = make(1, [&](mlir::OpBuilder &builder, mlir::Block *block) {
+    mlir::Location loc = builder.getUnknownLoc();
+    mlir::Value sum = block->getArgument(0);
+    for (int i = 0; i < kUsers; ++i) sum = ir::AddOp::create(builder, loc, sum, ir::ExpOp::create(builder, loc, block->getArgument(0)));
+    return llvm::SmallVector<mlir::Value>{sum};
+  });
+  ASSERT_TRUE(succeeded(Pipeline({}, nullptr, nullptr).run(*module, Phase::Import, Phase::Graph)));
+  EXPECT_EQ(count(*module, "weft.exp"), 1);
+}
+
+} // namespace
+} // namespace weft::compiler
