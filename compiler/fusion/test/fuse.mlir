@@ -1,0 +1,133 @@
+// RUN: weft-opt %s --weft-phase=import..fuse --split-input-file | FileCheck %s
+
+// Elementwise ops with broadcasts: one kernel; its scalar stays a scalar.
+// CHECK-LABEL: @elementwise
+// CHECK-COUNT-1: = weft.fusion
+// CHECK-NOT: = weft.fusion
+module @elementwise {
+func.func @main(%x: tensor<64x64xf32>, %b: tensor<64xf32>, %s: tensor<f32>) -> tensor<64x64xf32> {
+  %0 = weft.broadcast %b : tensor<64xf32> to tensor<64x64xf32>
+  %1 = weft.add %x, %0 : tensor<64x64xf32>
+  %2 = weft.broadcast %s : tensor<f32> to tensor<64x64xf32>
+  %3 = weft.mul %1, %2 : tensor<64x64xf32>
+  %4 = weft.tanh %3 : tensor<64x64xf32>
+  return %4 : tensor<64x64xf32>
+}
+}
+
+// -----
+// Softmax, its statistics and what reads it by rows.
+// CHECK-LABEL: @softmax
+// CHECK-COUNT-1: = weft.fusion
+// CHECK-NOT: = weft.fusion
+module @softmax {
+func.func @main(%x: tensor<64x256xf32>) -> tensor<64x256xf32> {
+  %c = weft.constant dense<0.5> : tensor<64x256xf32>
+  %0 = weft.mul %x, %c : tensor<64x256xf32>
+  %1 = weft.softmax %0, dim = 1 : tensor<64x256xf32>
+  %2 = weft.neg %1 : tensor<64x256xf32>
+  return %2 : tensor<64x256xf32>
+}
+}
+
+// -----
+// layer_norm behind a residual sum: both are results of one kernel.
+// CHECK-LABEL: @residual_norm
+// CHECK-COUNT-1: :4 = weft.fusion
+// CHECK-NOT: = weft.fusion
+module @residual_norm {
+func.func @main(%x: tensor<64x256xf32>, %h: tensor<64x256xf32>, %w: tensor<256xf32>, %b: tensor<256xf32>)
+    -> (tensor<64x256xf32>, tensor<64x256xf32>, tensor<64xf32>, tensor<64xf32>) {
+  %0 = weft.add %x, %h : tensor<64x256xf32>
+  %1, %mean, %rstd = weft.layer_norm %0 weight %w bias %b {normalized_rank = 1 : i64, eps = 1.0e-5 : f64}
+      : (tensor<64x256xf32>, tensor<256xf32>, tensor<256xf32>) -> (tensor<64x256xf32>, tensor<64xf32>, tensor<64xf32>)
+  return %0, %1, %mean, %rstd : tensor<64x256xf32>, tensor<64x256xf32>, tensor<64xf32>, tensor<64xf32>
+}
+}
+
+// -----
+// Every reader of a value or none: no op is computed twice, and a value that a matmul reads is written once.
+// CHECK-LABEL: @no_copies
+// CHECK: %[[A:.*]]:2 = weft.fusion
+// CHECK-COUNT-1: weft.exp
+// CHECK-COUNT-1: weft.neg
+// CHECK: weft.yield
+// CHECK: weft.provider_call "onednn.matmul"
+// CHECK-NOT: weft.exp
+// CHECK: return
+module @no_copies {
+func.func @main(%x: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64x64xf32>) {
+  %0 = weft.exp %x : tensor<64x64xf32>
+  %1 = weft.matmul %0, %0 : tensor<64x64xf32>, tensor<64x64xf32>
+  %2 = weft.neg %0 : tensor<64x64xf32>
+  return %1, %2 : tensor<64x64xf32>, tensor<64x64xf32>
+}
+}
+
+// -----
+// Between the two there is a library call: two kernels, or the program would be a circle.
+// CHECK-LABEL: @no_circle
+// CHECK: = weft.fusion
+// CHECK: weft.exp
+// CHECK: weft.provider_call
+// CHECK: = weft.fusion
+// CHECK: weft.add
+module @no_circle {
+func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %0 = weft.exp %x : tensor<64x64xf32>
+  %1 = weft.matmul %0, %0 : tensor<64x64xf32>, tensor<64x64xf32>
+  %2 = weft.add %0, %1 : tensor<64x64xf32>
+  return %2 : tensor<64x64xf32>
+}
+}
+
+// -----
+// The mask crosses from the one kernel to the other as bool, the widening cast is done by each reader.
+// CHECK-LABEL: @narrow_cut
+// CHECK: = weft.fusion({{.*}}) -> (tensor<64x64xi1>, tensor<64x64xf32>)
+// CHECK: weft.provider_call
+// CHECK: = weft.fusion({{.*}} : tensor<64x64xi1>
+// CHECK: weft.cast
+module @narrow_cut {
+func.func @main(%x: tensor<64x64xf32>, %y: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %0 = weft.compare gt %x, %y : tensor<64x64xf32>
+  %1 = weft.cast %0 : tensor<64x64xi1> to tensor<64x64xf32>
+  %2 = weft.mul %x, %1 : tensor<64x64xf32>
+  %3 = weft.matmul %2, %2 : tensor<64x64xf32>, tensor<64x64xf32>
+  %4 = weft.mul %3, %1 : tensor<64x64xf32>
+  return %4 : tensor<64x64xf32>
+}
+}
+
+// -----
+// Independent kernels over the same large input are one that reads it once.
+// CHECK-LABEL: @siblings
+// CHECK-COUNT-1: :2 = weft.fusion
+// CHECK-NOT: = weft.fusion
+module @siblings {
+func.func @main(%x: tensor<256x256xf32>) -> (tensor<256x256xf32>, tensor<256x256xf32>) {
+  %0 = weft.exp %x : tensor<256x256xf32>
+  %1 = weft.tanh %x : tensor<256x256xf32>
+  return %0, %1 : tensor<256x256xf32>, tensor<256x256xf32>
+}
+}
+
+// -----
+// An optimizer's scalars are one kernel that both updates read; they are not computed again for each element.
+// CHECK-LABEL: @scalars
+// CHECK: %[[S:.*]] = weft.fusion({{.*}} : tensor<f32>) -> {{\(?}}tensor<f32>
+// CHECK: weft.pow
+// CHECK: = weft.fusion
+// CHECK-NOT: weft.pow
+// CHECK: = weft.fusion
+module @scalars {
+func.func @main(%t: tensor<f32>, %p: tensor<64x64xf32>, %q: tensor<32xf32>) -> (tensor<64x64xf32>, tensor<32xf32>) {
+  %beta = weft.constant dense<0.9> : tensor<f32>
+  %0 = weft.pow %beta, %t : tensor<f32>
+  %1 = weft.broadcast %0 : tensor<f32> to tensor<64x64xf32>
+  %2 = weft.mul %p, %1 : tensor<64x64xf32>
+  %3 = weft.broadcast %0 : tensor<f32> to tensor<32xf32>
+  %4 = weft.mul %q, %3 : tensor<32xf32>
+  return %2, %4 : tensor<64x64xf32>, tensor<32xf32>
+}
+}
