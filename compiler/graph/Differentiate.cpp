@@ -24,10 +24,8 @@ static bool isFloat(mlir::Type type) {
   return tensor && mlir::isa<mlir::FloatType>(tensor.getElementType());
 }
 
-static Value splat(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type, double number) {
-  auto tensor = mlir::cast<mlir::RankedTensorType>(type);
-  auto element = mlir::FloatAttr::get(tensor.getElementType(), number);
-  return ir::ConstantOp::create(builder, loc, mlir::SplatElementsAttr::get(tensor, mlir::Attribute(element)));
+static Value splat(mlir::OpBuilder &builder, Value like, double number) {
+  return ir::Val(builder, like.getLoc(), like).constant(number).value();
 }
 
 namespace {
@@ -98,7 +96,7 @@ FailureOr<SmallVector<Value>> buildGradients(mlir::OpBuilder &builder, Value out
   SmallVector<Value> gradients;
   for (Value input : inputs) {
     Value gradient = sweep.cotangent(input);
-    gradients.push_back(gradient ? gradient : splat(builder, input.getLoc(), input.getType(), 0));
+    gradients.push_back(gradient ? gradient : splat(builder, input, 0));
   }
   return gradients;
 }
@@ -142,7 +140,7 @@ FailureOr<mlir::func::FuncOp> differentiate(mlir::func::FuncOp function, const D
   auto resultTensor = mlir::cast<mlir::RankedTensorType>(resultType);
   Value cotangent;
   if (resultTensor.hasStaticShape() && resultTensor.getNumElements() == 1) {
-    cotangent = splat(builder, exit.getLoc(), resultType, 1);
+    cotangent = splat(builder, exit.getOperand(options.result), 1);
   } else {
     unsigned last = derivative.getNumArguments();
     if (failed(derivative.insertArgument(last, resultType, {}, function.getLoc()))) return failure();

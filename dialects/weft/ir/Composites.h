@@ -10,15 +10,20 @@ namespace weft::ir {
 inline int64_t wrapDim(int64_t dim, int64_t rank) { return dim < 0 ? dim + rank : dim; }
 // The last `count` dims of `rank`.
 llvm::SmallVector<int64_t> lastDims(int64_t rank, int64_t count);
-// Repeats x, a reduction over `dims`, to the shape that was reduced.
-Val unreduce(Val x, llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> dims);
+// Repeats x, a reduction of a tensor of dims `full` over some of them, to those dims again.
+Val unreduce(Val x, llvm::ArrayRef<Dim> full, llvm::ArrayRef<int64_t> reduced);
+// Divides x, a reduction of a tensor of dims `full` over some of them, by the number of elements that went into each of its own.
+Val divideByCount(Val x, llvm::ArrayRef<Dim> full, llvm::ArrayRef<int64_t> reduced);
+// Zeros of another shape, of x's element type.
+Val zerosOf(Val x, llvm::ArrayRef<Dim> dims);
 // 0 where x is -inf, else x: what a row that sees nothing subtracts instead of its maximum, lest -inf - -inf gives NaN.
 Val zeroIfMinusInfinity(Val x);
 
-// scale * query key^T + mask, [..., Tq, Tk]; -inf where the mask or causality hides the key. mask may be null.
+// scale * query key^T + mask, [..., Tq, Tk]; -inf where the mask or causality hides the key. mask may be null. Null where a causal
+// mask needs Tk - Tq and these are different symbols.
 Val attentionScores(Val query, Val key, Val mask, bool causal, double scale);
 
-// For class scores of the given shape [..., C]: whether the last index equals the row's target; targets: [...], integer.
-Val isTarget(Val targets, llvm::ArrayRef<int64_t> shape);
+// For class scores of the given dims [..., C]: whether the last index equals the row's target; targets: [...], integer.
+Val isTarget(Val targets, llvm::ArrayRef<Dim> dims);
 
 } // namespace weft::ir

@@ -18,43 +18,59 @@ using mlir::Value;
 
 SmallVector<int64_t> lastDims(int64_t rank, int64_t count) { return llvm::to_vector(llvm::seq<int64_t>(rank - count, rank)); }
 
-Val unreduce(Val x, ArrayRef<int64_t> shape, ArrayRef<int64_t> dims) {
-  SmallVector<int64_t> kept(shape);
-  for (int64_t dim : dims) kept[dim] = 1;
-  return broadcast(reshape(x, kept), shape);
+Val unreduce(Val x, ArrayRef<Dim> full, ArrayRef<int64_t> reduced) {
+  Dims kept(full);
+  for (int64_t dim : reduced) kept[dim] = 1;
+  return broadcastTo(reshapeTo(x, kept), full);
+}
+
+Val divideByCount(Val x, ArrayRef<Dim> full, ArrayRef<int64_t> reduced) {
+  if (llvm::all_of(reduced, [&](int64_t dim) { return full[dim].isStatic(); })) {
+    double count = 1;
+    for (int64_t dim : reduced) count *= static_cast<double>(full[dim].size);
+    return x / count;
+  }
+  return x / sum(broadcastTo(x.constant(1, {}), full), reduced);
+}
+
+Val zerosOf(Val x, ArrayRef<Dim> dims) {
+  if (!llvm::all_of(dims, [](const Dim &dim) { return dim.isStatic(); })) return broadcastTo(x.constant(0, {}), dims);
+  return x.constant(0, llvm::map_to_vector(dims, [](const Dim &dim) { return dim.size; }));
 }
 
 Val zeroIfMinusInfinity(Val x) { return select(compare("eq", x, x.constant(-std::numeric_limits<double>::infinity())), x.constant(0), x); }
 
-// Positions fit i32 wherever the extents do; half the width of i64 matters beside f32 in a vector register.
-static mlir::Type positionType(Val like, ArrayRef<int64_t> extents) {
-  bool narrow = llvm::all_of(extents, [](int64_t extent) { return extent < (int64_t(1) << 31); });
-  return like.builder().getIntegerType(narrow ? 32 : 64);
+// The index along one dim, as i32 where the dim is known to fit: half the width of i64 matters beside f32 in a vector register.
+static Val positions(Val like, ArrayRef<Dim> dims, int64_t dim) {
+  bool narrow = dims[dim].isStatic() && dims[dim].size < (int64_t(1) << 31);
+  auto type = tensorOf(dims, like.builder().getIntegerType(narrow ? 32 : 64));
+  return like.at(IotaOp::create(like.builder(), like.loc(), type, dim));
 }
 
 Val attentionScores(Val query, Val key, Val mask, bool causal, double scale) {
   Val scores = matmul(query, key, false, true) * scale;
-  ArrayRef<int64_t> shape = scores.shape();
-  int64_t rank = scores.rank();
+  Dims dims = dimsOf(scores.type());
   Val hidden = scores.constant(-std::numeric_limits<double>::infinity());
   if (mask) {
-    if (mask.type().getElementType().isInteger(1)) scores = select(broadcast(mask, shape), scores, hidden);
-    else scores = scores + broadcast(cast(mask, scores.type().getElementType()), shape);
+    if (mask.type().getElementType().isInteger(1)) scores = select(broadcastTo(mask, dims), scores, hidden);
+    else scores = scores + broadcastTo(cast(mask, scores.type().getElementType()), dims);
   }
   if (causal) {
     // Query i sees key j if j <= i + Tk - Tq.
-    mlir::Type position = positionType(scores, shape.take_back(2));
-    Val row = iota(scores, shape, rank - 2, position), column = iota(scores, shape, rank - 1, position);
-    double shift = static_cast<double>(shape[rank - 1] - shape[rank - 2]);
+    Dim queries = dims[dims.size() - 2], keys = dims.back();
+    if (queries != keys && !(queries.isStatic() && keys.isStatic())) return Val();
+    double shift = queries == keys ? 0 : static_cast<double>(keys.size - queries.size);
+    Val column = positions(scores, dims, dims.size() - 1);
+    Val row = cast(positions(scores, dims, dims.size() - 2), column.type().getElementType());
     scores = select(compare("le", column, shift == 0 ? row : row + shift), scores, hidden);
   }
   return scores;
 }
 
-Val isTarget(Val targets, ArrayRef<int64_t> shape) {
-  mlir::Type position = positionType(targets, shape.take_back(1));
-  SmallVector<int64_t> dims{static_cast<int64_t>(shape.size()) - 1};
-  return compare("eq", iota(targets, shape, dims[0], position), unreduce(cast(targets, position), shape, dims));
+Val isTarget(Val targets, ArrayRef<Dim> dims) {
+  int64_t last = dims.size() - 1;
+  Val position = positions(targets, dims, last);
+  return compare("eq", position, unreduce(cast(targets, position.type().getElementType()), dims, {last}));
 }
 
 //===-- The accumulating type -----------------------------------------------------------------===//
@@ -75,37 +91,34 @@ static Value narrowTo(Val x, Value like) {
 
 FailureOr<SmallVector<Value>> ReduceMeanOp::decompose(OpBuilder &b) {
   Val x = widen(Val(b, getLoc(), getInput()));
-  double count = 1;
-  for (int64_t dim : getDims()) count *= static_cast<double>(x.shape()[dim]);
-  return SmallVector<Value>{narrowTo(sum(x, getDims()) / count, getResult())};
+  return SmallVector<Value>{narrowTo(divideByCount(sum(x, getDims()), dimsOf(x.type()), getDims()), getResult())};
 }
 
 FailureOr<SmallVector<Value>> SoftmaxOp::decompose(OpBuilder &b) {
   Val x = widen(Val(b, getLoc(), getInput()));
   SmallVector<int64_t> dims{wrapDim(getDim(), x.rank())};
-  Val e = exp(x - unreduce(max(x, dims), x.shape(), dims));
-  return SmallVector<Value>{narrowTo(e / unreduce(sum(e, dims), x.shape(), dims), getResult())};
+  Val e = exp(x - unreduce(max(x, dims), dimsOf(x.type()), dims));
+  return SmallVector<Value>{narrowTo(e / unreduce(sum(e, dims), dimsOf(x.type()), dims), getResult())};
 }
 
 FailureOr<SmallVector<Value>> LogSoftmaxOp::decompose(OpBuilder &b) {
   Val x = widen(Val(b, getLoc(), getInput()));
   SmallVector<int64_t> dims{wrapDim(getDim(), x.rank())};
-  Val shifted = x - unreduce(max(x, dims), x.shape(), dims);
-  return SmallVector<Value>{narrowTo(shifted - unreduce(log(sum(exp(shifted), dims)), x.shape(), dims), getResult())};
+  Val shifted = x - unreduce(max(x, dims), dimsOf(x.type()), dims);
+  return SmallVector<Value>{narrowTo(shifted - unreduce(log(sum(exp(shifted), dims)), dimsOf(x.type()), dims), getResult())};
 }
 
 FailureOr<SmallVector<Value>> LayerNormOp::decompose(OpBuilder &b) {
   Val x = widen(Val(b, getLoc(), getInput()));
   SmallVector<int64_t> dims = lastDims(x.rank(), getNormalizedRank());
-  double count = 1;
-  for (int64_t dim : dims) count *= static_cast<double>(x.shape()[dim]);
-  auto full = [&](Val row) { return unreduce(row, x.shape(), dims); };
-  Val mean = sum(x, dims) / count;
+  Dims extents = dimsOf(x.type());
+  auto full = [&](Val row) { return unreduce(row, extents, dims); };
+  Val mean = divideByCount(sum(x, dims), extents, dims);
   Val centered = x - full(mean);
-  Val rstd = rsqrt(sum(centered * centered, dims) / count + getEps().convertToDouble());
+  Val rstd = rsqrt(divideByCount(sum(centered * centered, dims), extents, dims) + getEps().convertToDouble());
   Val y = centered * full(rstd);
-  if (Value weight = getWeight()) y = y * broadcast(widen(x.at(weight)), x.shape());
-  if (Value bias = getBias()) y = y + broadcast(widen(x.at(bias)), x.shape());
+  if (Value weight = getWeight()) y = y * broadcastTo(widen(x.at(weight)), extents);
+  if (Value bias = getBias()) y = y + broadcastTo(widen(x.at(bias)), extents);
   return SmallVector<Value>{narrowTo(y, getResult()), narrowTo(mean, getMean()), narrowTo(rstd, getRstd())};
 }
 
@@ -115,8 +128,10 @@ FailureOr<SmallVector<Value>> AttentionOp::decompose(OpBuilder &b) {
   Val query = widen(Val(b, getLoc(), getQuery()));
   Val mask = getMask() ? query.at(getMask()) : Val();
   Val scores = attentionScores(query, widen(query.at(getKey())), mask, getCausal(), getScale().convertToDouble());
+  if (!scores) return emitOpError("is causal over different symbolic lengths, whose difference is not known");
   SmallVector<int64_t> dims{scores.rank() - 1};
-  auto full = [&](Val row) { return unreduce(row, scores.shape(), dims); };
+  Dims extents = dimsOf(scores.type());
+  auto full = [&](Val row) { return unreduce(row, extents, dims); };
   // A row that sees nothing: all e are 0, their sum is 0, its result 0 / 1, its log_sum_exp log(0).
   Val largest = zeroIfMinusInfinity(max(scores, dims));
   Val e = exp(scores - full(largest));
@@ -129,17 +144,19 @@ FailureOr<SmallVector<Value>> AttentionOp::decompose(OpBuilder &b) {
 FailureOr<SmallVector<Value>> CrossEntropyOp::decompose(OpBuilder &b) {
   Val logits = widen(Val(b, getLoc(), getLogits())), targets = logits.at(getTargets());
   SmallVector<int64_t> dims{logits.rank() - 1};
+  Dims extents = dimsOf(logits.type());
+  if (!extents.back().isStatic()) return emitOpError("has a symbolic number of classes, which its bounds check cannot name");
   Val largest = max(logits, dims);
-  Val shifted = logits - unreduce(largest, logits.shape(), dims);
+  Val shifted = logits - unreduce(largest, extents, dims);
   Val logTotal = log(sum(exp(shifted), dims));
   // log(total) - (x - max), not (max + log(total)) - x: the large terms cancel before they are rounded.
   Val zero = shifted.constant(0);
-  Val chosen = sum(select(isTarget(targets, logits.shape()), shifted, zero), dims);
+  Val chosen = sum(select(isTarget(targets, extents), shifted, zero), dims);
   Val loss = logTotal - chosen;
   // A kernel cannot raise: a target outside [0, C), which reference evaluation reports, makes the loss NaN.
   Val none = loss.constant(std::numeric_limits<double>::quiet_NaN());
   Val tooSmall = compare("lt", targets, targets.constant(0));
-  Val tooLarge = compare("ge", targets, targets.constant(static_cast<double>(logits.shape().back())));
+  Val tooLarge = compare("ge", targets, targets.constant(static_cast<double>(extents.back().size)));
   loss = select(tooSmall, none, select(tooLarge, none, loss));
   Val ignored = compare("eq", targets, targets.constant(static_cast<double>(static_cast<int64_t>(getIgnoreIndex()))));
   loss = select(ignored, loss.constant(0), loss);
@@ -148,8 +165,7 @@ FailureOr<SmallVector<Value>> CrossEntropyOp::decompose(OpBuilder &b) {
 
 //===-- Random --------------------------------------------------------------------------------===//
 
-static Val uniform(Val like, Value state, ArrayRef<int64_t> shape, mlir::Type element, int64_t offset) {
-  auto type = mlir::RankedTensorType::get(shape, element);
+static Val uniform(Val like, Value state, mlir::RankedTensorType type, int64_t offset) {
   return like.at(RandomUniformOp::create(like.builder(), like.loc(), type, state, offset));
 }
 
@@ -158,7 +174,7 @@ FailureOr<SmallVector<Value>> DropoutOp::decompose(OpBuilder &b) {
   double rate = getRate().convertToDouble();
   // Samples are multiples of 2^-24; the next one at or above the rate is exact in f32, so that every dtype keeps the same elements.
   double threshold = std::ceil(std::ldexp(rate, 24)) * std::ldexp(1.0, -24);
-  Val sample = uniform(x, getState(), x.shape(), b.getF32Type(), getOffset());
+  Val sample = uniform(x, getState(), mlir::cast<mlir::RankedTensorType>(withElementType(x.type(), b.getF32Type())), getOffset());
   Val keep = compare("ge", sample, sample.constant(threshold));
   return SmallVector<Value>{narrowTo(select(keep, x / (1.0 - rate), x.constant(0)), getResult()), keep};
 }
@@ -179,10 +195,12 @@ static Val cosineOfTurn(Val u) {
 FailureOr<SmallVector<Value>> RandomNormalOp::decompose(OpBuilder &b) {
   auto type = mlir::cast<mlir::RankedTensorType>(getType());
   mlir::Type element = type.getElementType().isF64() ? b.getF64Type() : b.getF32Type();
+  if (!type.hasStaticShape()) return emitOpError("has a symbolic size, so that its second stream's place is not known");
   int64_t blocks = (type.getNumElements() + 63) / 64 * 16, offset = getOffset();
+  auto computed = mlir::cast<mlir::RankedTensorType>(withElementType(type, element));
   Val place(b, getLoc(), getState());
-  Val u1 = 1.0 - uniform(place, getState(), type.getShape(), element, offset);
-  Val u2 = uniform(place, getState(), type.getShape(), element, offset + blocks);
+  Val u1 = 1.0 - uniform(place, getState(), computed, offset);
+  Val u2 = uniform(place, getState(), computed, offset + blocks);
   return SmallVector<Value>{narrowTo(sqrt(-2.0 * log(u1)) * cosineOfTurn(u2), getResult())};
 }
 

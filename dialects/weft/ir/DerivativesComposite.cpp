@@ -13,14 +13,14 @@ using mlir::success;
 LogicalResult SoftmaxOp::differentiate(GradContext &ctx) {
   Val y = ctx.result(0), g = ctx.g();
   SmallVector<int64_t> dims{wrapDim(ctx.properties<SoftmaxOp>().dim.getInt(), y.rank())};
-  ctx.grad(0, y * (g - unreduce(sum(g * y, dims), y.shape(), dims)));
+  ctx.grad(0, y * (g - unreduce(sum(g * y, dims), dimsOf(y.type()), dims)));
   return success();
 }
 
 LogicalResult LogSoftmaxOp::differentiate(GradContext &ctx) {
   Val y = ctx.result(0), g = ctx.g();
   SmallVector<int64_t> dims{wrapDim(ctx.properties<LogSoftmaxOp>().dim.getInt(), y.rank())};
-  ctx.grad(0, g - exp(y) * unreduce(sum(g, dims), y.shape(), dims));
+  ctx.grad(0, g - exp(y) * unreduce(sum(g, dims), dimsOf(y.type()), dims));
   return success();
 }
 
@@ -29,17 +29,16 @@ LogicalResult LogSoftmaxOp::differentiate(GradContext &ctx) {
 // d rstd / dx = -rstd^2 h / n.
 LogicalResult LayerNormOp::differentiate(GradContext &ctx) {
   enum { kInput, kWeight, kBias };
-  ArrayRef<int64_t> shape = ctx.operandType(kInput).getShape();
-  int64_t rank = shape.size(), count = ctx.properties<LayerNormOp>().normalized_rank.getInt();
+  Dims extents = dimsOf(ctx.operandType(kInput));
+  int64_t rank = extents.size(), count = ctx.properties<LayerNormOp>().normalized_rank.getInt();
   const auto &segments = ctx.properties<LayerNormOp>().operandSegmentSizes;
   bool hasWeight = segments[kWeight] != 0, hasBias = segments[kBias] != 0;
   int64_t weightIndex = 1, biasIndex = hasWeight ? 2 : 1;
   SmallVector<int64_t> dims = lastDims(rank, count);
-  double n = 1;
-  for (int64_t extent : shape.take_back(count)) n *= extent;
 
-  auto full = [&](Val row) { return unreduce(row, shape, dims); };
-  auto overRows = [&](Val x) { return sumTo(x, shape.take_back(count)); };
+  auto full = [&](Val row) { return unreduce(row, extents, dims); };
+  auto overRows = [&](Val x) { return sumToDims(x, ArrayRef<Dim>(extents).take_back(count)); };
+  auto perElement = [&](Val row) { return divideByCount(row, extents, dims); };
   bool needsInput = ctx.needs(kInput), needsWeight = hasWeight && ctx.needs(weightIndex);
   if (hasBias && ctx.hasG(0) && ctx.needs(biasIndex)) ctx.grad(biasIndex, overRows(ctx.g(0)));
   if (!needsInput && !needsWeight) return success();
@@ -52,14 +51,14 @@ LogicalResult LayerNormOp::differentiate(GradContext &ctx) {
   // dx = a + h b with one value a row in `a` and `b`, beside rstd c.
   Val dx, rowTerm, rowFactor;
   if (ctx.hasG(0)) {
-    Val c = hasWeight ? ctx.g(0) * broadcast(ctx.operand(weightIndex), shape) : ctx.g(0);
+    Val c = hasWeight ? ctx.g(0) * broadcastTo(ctx.operand(weightIndex), extents) : ctx.g(0);
     dx = c * full(rstd);
-    rowTerm = -(rstd * (sum(c, dims) / n));
-    rowFactor = -(rstd * (sum(c * normalized, dims) / n));
+    rowTerm = -(rstd * perElement(sum(c, dims)));
+    rowFactor = -(rstd * perElement(sum(c * normalized, dims)));
   }
   auto accumulate = [](Val &to, Val term) { to = to ? to + term : term; };
-  if (ctx.hasG(1)) accumulate(rowTerm, ctx.g(1) / n);
-  if (ctx.hasG(2)) accumulate(rowFactor, -(ctx.g(2) * rstd * rstd / n));
+  if (ctx.hasG(1)) accumulate(rowTerm, perElement(ctx.g(1)));
+  if (ctx.hasG(2)) accumulate(rowFactor, -perElement(ctx.g(2) * rstd * rstd));
   if (rowTerm) accumulate(dx, full(rowTerm));
   if (rowFactor) accumulate(dx, normalized * full(rowFactor));
   if (dx) ctx.grad(kInput, dx);
@@ -75,11 +74,14 @@ LogicalResult AttentionOp::differentiate(GradContext &ctx) {
   bool maskNeeds = hasMask && ctx.needs(3) && mlir::isa<mlir::FloatType>(ctx.operandType(3).getElementType());
   Val query = ctx.operand(0), key = ctx.operand(1), mask = hasMask ? ctx.operand(3) : Val();
   Val scores = attentionScores(query, key, mask, causal, scale);
+  if (!scores) return ctx.noRule(AttentionOp::getOperationName(), "it is causal over different symbolic lengths");
   SmallVector<int64_t> dims{scores.rank() - 1};
-  auto full = [&](Val row) { return unreduce(row, scores.shape(), dims); };
+  Dims extents = dimsOf(scores.type());
+  auto full = [&](Val row) { return unreduce(row, extents, dims); };
+  auto toOperand = [&](Val gradient, int64_t i) { return sumToDims(gradient, dimsOf(ctx.operandType(i))); };
   Val probability = exp(scores - full(zeroIfMinusInfinity(ctx.result(1))));
 
-  if (ctx.needs(2) && ctx.hasG(0)) ctx.grad(2, sumTo(matmul(probability, ctx.g(0), true, false), ctx.operandType(2).getShape()));
+  if (ctx.needs(2) && ctx.hasG(0)) ctx.grad(2, toOperand(matmul(probability, ctx.g(0), true, false), 2));
   if (!ctx.needs(0) && !ctx.needs(1) && !maskNeeds) return success();
 
   Val dscores;
@@ -93,11 +95,11 @@ LogicalResult AttentionOp::differentiate(GradContext &ctx) {
   } else {
     return success();
   }
-  if (maskNeeds) ctx.grad(3, cast(sumTo(dscores, ctx.operandType(3).getShape()), ctx.operandType(3).getElementType()));
+  if (maskNeeds) ctx.grad(3, cast(toOperand(dscores, 3), ctx.operandType(3).getElementType()));
   if (!ctx.needs(0) && !ctx.needs(1)) return success();
   Val scaled = dscores * scale;
-  if (ctx.needs(0)) ctx.grad(0, sumTo(matmul(scaled, key, false, false), ctx.operandType(0).getShape()));
-  if (ctx.needs(1)) ctx.grad(1, sumTo(matmul(scaled, query, true, false), ctx.operandType(1).getShape()));
+  if (ctx.needs(0)) ctx.grad(0, toOperand(matmul(scaled, key, false, false), 0));
+  if (ctx.needs(1)) ctx.grad(1, toOperand(matmul(scaled, query, true, false), 1));
   return success();
 }
 
@@ -105,7 +107,8 @@ LogicalResult AttentionOp::differentiate(GradContext &ctx) {
 LogicalResult CrossEntropyOp::differentiate(GradContext &ctx) {
   Val logits = ctx.operand(0), targets = ctx.operand(1);
   SmallVector<int64_t> dims{logits.rank() - 1};
-  auto full = [&](Val row) { return unreduce(row, logits.shape(), dims); };
+  Dims extents = dimsOf(logits.type());
+  auto full = [&](Val row) { return unreduce(row, extents, dims); };
   Val probability = exp(logits - full(ctx.result(1)));
   if (!ctx.hasG(0)) {
     ctx.grad(0, probability * full(ctx.g(1)));
@@ -116,7 +119,7 @@ LogicalResult CrossEntropyOp::differentiate(GradContext &ctx) {
   Val loss = select(compare("ne", targets, targets.constant(static_cast<double>(ignored))), g, g.constant(0));
   Val total = ctx.hasG(1) ? loss + ctx.g(1) : loss;
   Val spread = probability * full(total);
-  ctx.grad(0, select(isTarget(targets, logits.shape()), spread - full(loss), spread));
+  ctx.grad(0, select(isTarget(targets, extents), spread - full(loss), spread));
   return success();
 }
 

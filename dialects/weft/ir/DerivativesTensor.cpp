@@ -12,7 +12,7 @@ using mlir::success;
 //===-- Movement ------------------------------------------------------------------------------===//
 
 LogicalResult ReshapeOp::differentiate(GradContext &ctx) {
-  ctx.grad(0, reshape(ctx.g(), ctx.operandType(0).getShape()));
+  ctx.grad(0, reshapeTo(ctx.g(), dimsOf(ctx.operandType(0))));
   return success();
 }
 
@@ -25,11 +25,11 @@ LogicalResult TransposeOp::differentiate(GradContext &ctx) {
 }
 
 LogicalResult BroadcastOp::differentiate(GradContext &ctx) {
-  ctx.grad(0, sumTo(ctx.g(), ctx.operandType(0).getShape()));
+  ctx.grad(0, sumToDims(ctx.g(), dimsOf(ctx.operandType(0))));
   return success();
 }
 
-static Val zeros(GradContext &ctx, mlir::RankedTensorType type) { return ctx.g().constant(0, type.getShape()); }
+static Val zeros(GradContext &ctx, mlir::RankedTensorType type) { return zerosOf(ctx.g(), dimsOf(type)); }
 
 static Val insertSlice(Val update, Val base, ArrayRef<int64_t> starts, ArrayRef<int64_t> steps) {
   return base.at(InsertSliceOp::create(base.builder(), base.loc(), base.type(), base, update, starts, steps));
@@ -49,7 +49,11 @@ LogicalResult SliceOp::differentiate(GradContext &ctx) {
   return success();
 }
 
+// Slices are given by numbers, which places behind a symbolic size do not have.
+static constexpr llvm::StringLiteral kSymbolicSlice = "its slices have symbolic sizes";
+
 LogicalResult InsertSliceOp::differentiate(GradContext &ctx) {
+  if (!ctx.operandType(1).hasStaticShape()) return ctx.noRule(InsertSliceOp::getOperationName(), kSymbolicSlice);
   const auto &p = ctx.properties<InsertSliceOp>();
   ArrayRef<int64_t> starts = p.starts.asArrayRef(), steps = p.steps.asArrayRef();
   if (ctx.needs(0)) ctx.grad(0, insertSlice(zeros(ctx, ctx.operandType(1)), ctx.g(), starts, steps));
@@ -58,6 +62,8 @@ LogicalResult InsertSliceOp::differentiate(GradContext &ctx) {
 }
 
 LogicalResult ConcatOp::differentiate(GradContext &ctx) {
+  for (int64_t i = 0; i < ctx.numOperands(); ++i)
+    if (!ctx.operandType(i).hasStaticShape()) return ctx.noRule(ConcatOp::getOperationName(), kSymbolicSlice);
   int64_t dim = ctx.properties<ConcatOp>().dim.getInt(), rank = ctx.resultType(0).getRank();
   SmallVector<int64_t> starts(rank, 0), steps(rank, 1);
   for (int64_t i = 0; i < ctx.numOperands(); ++i) {
@@ -71,24 +77,24 @@ LogicalResult ConcatOp::differentiate(GradContext &ctx) {
 //===-- Reduction -----------------------------------------------------------------------------===//
 
 LogicalResult ReduceSumOp::differentiate(GradContext &ctx) {
-  ctx.grad(0, unreduce(ctx.g(), ctx.operandType(0).getShape(), ctx.properties<ReduceSumOp>().dims.asArrayRef()));
+  ctx.grad(0, unreduce(ctx.g(), dimsOf(ctx.operandType(0)), ctx.properties<ReduceSumOp>().dims.asArrayRef()));
   return success();
 }
 
 LogicalResult ReduceMaxOp::differentiate(GradContext &ctx) {
   Val x = ctx.operand(0);
   ArrayRef<int64_t> dims = ctx.properties<ReduceMaxOp>().dims.asArrayRef();
-  Val ties = cast(compare("eq", x, unreduce(ctx.result(0), x.shape(), dims)), x.type().getElementType());
+  Dims extents = dimsOf(x.type());
+  Val ties = cast(compare("eq", x, unreduce(ctx.result(0), extents, dims)), x.type().getElementType());
   // A product, not a select: where the maximum is NaN nothing ties with it, and the gradient must be NaN (0 * g / 0), not 0.
-  ctx.grad(0, ties * unreduce(ctx.g() / sum(ties, dims), x.shape(), dims));
+  ctx.grad(0, ties * unreduce(ctx.g() / sum(ties, dims), extents, dims));
   return success();
 }
 
 LogicalResult ReduceMeanOp::differentiate(GradContext &ctx) {
-  ArrayRef<int64_t> shape = ctx.operandType(0).getShape(), dims = ctx.properties<ReduceMeanOp>().dims.asArrayRef();
-  int64_t count = 1;
-  for (int64_t dim : dims) count *= shape[dim];
-  ctx.grad(0, unreduce(ctx.g() / static_cast<double>(count), shape, dims));
+  Dims extents = dimsOf(ctx.operandType(0));
+  ArrayRef<int64_t> dims = ctx.properties<ReduceMeanOp>().dims.asArrayRef();
+  ctx.grad(0, unreduce(divideByCount(ctx.g(), extents, dims), extents, dims));
   return success();
 }
 
@@ -98,32 +104,35 @@ static bool isSet(mlir::BoolAttr flag) { return flag && flag.getValue(); }
 
 // x with all leading dims folded into the rows.
 static Val flattenRows(Val x) {
+  Dims dims = dimsOf(x.type());
   int64_t rows = 1;
-  for (int64_t extent : x.shape().drop_back()) rows *= extent;
-  return reshape(x, {rows, x.shape().back()});
+  for (const Dim &dim : ArrayRef<Dim>(dims).drop_back()) rows *= dim.size;
+  return reshapeTo(x, {rows, dims.back()});
 }
 
 LogicalResult MatmulOp::differentiate(GradContext &ctx) {
   const auto &p = ctx.properties<MatmulOp>();
   bool transposeLhs = isSet(p.transpose_lhs), transposeRhs = isSet(p.transpose_rhs);
-  ArrayRef<int64_t> lhsShape = ctx.operandType(0).getShape(), rhsShape = ctx.operandType(1).getShape();
+  Dims lhsDims = dimsOf(ctx.operandType(0)), rhsDims = dimsOf(ctx.operandType(1));
   Val g = ctx.g();
   // Each gradient is one matmul that reads its inputs as they lie, transposed by flags only.
   if (ctx.needs(0)) {
     Val rhs = ctx.operand(1);
     Val grad = transposeLhs ? matmul(rhs, g, transposeRhs, true) : matmul(g, rhs, false, !transposeRhs);
-    ctx.grad(0, sumTo(grad, lhsShape));
+    ctx.grad(0, sumToDims(grad, lhsDims));
   }
   if (ctx.needs(1)) {
     Val lhs = ctx.operand(0);
-    bool sharedRhs = llvm::all_of(rhsShape.drop_back(2), [](int64_t extent) { return extent == 1; });
-    if (sharedRhs && !transposeLhs && lhsShape.size() > 2) {
+    bool sharedRhs = llvm::all_of(ArrayRef<Dim>(rhsDims).drop_back(2), [](const Dim &dim) { return dim.isOne(); });
+    // Symbolic rows have no name for their product: their batch stays.
+    bool staticRows = llvm::all_of(ArrayRef<Dim>(lhsDims).drop_back(), [](const Dim &dim) { return dim.isStatic(); });
+    if (sharedRhs && !transposeLhs && lhsDims.size() > 2 && staticRows) {
       // One right side for the whole batch (a weight): the batch is part of the contraction, not a sum over products.
       lhs = flattenRows(lhs);
       g = flattenRows(g);
     }
     Val grad = transposeRhs ? matmul(g, lhs, true, transposeLhs) : matmul(lhs, g, !transposeLhs, false);
-    ctx.grad(1, reshape(sumTo(grad, rhsShape.take_back(grad.rank())), rhsShape));
+    ctx.grad(1, reshapeTo(sumToDims(grad, ArrayRef<Dim>(rhsDims).take_back(grad.rank())), rhsDims));
   }
   return success();
 }
