@@ -2,6 +2,7 @@
 // computed when somebody asks for it (item, to_vector, data, printing, eval).
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>

@@ -80,14 +80,15 @@ TEST_F(DiskCache, RecompilesAndReplacesDamagedEntries) {
   in.close();
   std::string flipped = whole;
   flipped[flipped.size() / 2] ^= 1;
-  for (const std::string &damaged : {std::string(), whole.substr(0, 20), whole.substr(0, whole.size() - 1), flipped, whole + "x", std::string(4096, '\0')}) {
+  for (const std::string &damaged :
+       {std::string(), whole.substr(0, 20), whole.substr(0, whole.size() - 1), flipped, whole + "x", std::string(4096, '\0')}) {
     std::ofstream(path, std::ios::binary | std::ios::trunc) << damaged;
     forget();
     uint64_t before = statistics().corrupt_entries;
     EXPECT_EQ(evaluate(5).outcome, CacheOutcome::kCompiled);
     EXPECT_EQ(statistics().corrupt_entries - before, 1u);
     forget();
-    EXPECT_EQ(evaluate(5).outcome, CacheOutcome::kDiskHit);  // replaced
+    EXPECT_EQ(evaluate(5).outcome, CacheOutcome::kDiskHit); // replaced
   }
 }
 

@@ -1,0 +1,105 @@
+// A user's allocator sees every byte of tensors, and a failed allocation leaves everything as it was.
+#include "weft/weft.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+
+#include "absl/status/status.h"
+#include "runtime/memory/allocator.h"
+
+namespace weft {
+namespace {
+
+// Counts, and fails from a given allocation on.
+class TestAllocator : public runtime::Allocator {
+public:
+  absl::StatusOr<void *> allocate(int64_t bytes, int64_t alignment) override {
+    if (--until_failure_ < 0) return absl::ResourceExhaustedError("the test's allocator is empty");
+    void *pointer = std::aligned_alloc(static_cast<size_t>(alignment), static_cast<size_t>((bytes + alignment) / alignment * alignment));
+    live_bytes += bytes;
+    ++allocations;
+    return pointer;
+  }
+  void free(void *pointer, int64_t bytes) override {
+    if (!pointer) return;
+    live_bytes -= bytes;
+    std::free(pointer);
+  }
+  runtime::AllocatorStats stats() const override {
+    runtime::AllocatorStats stats;
+    stats.live_bytes = live_bytes;
+    stats.allocations = allocations;
+    return stats;
+  }
+  void fail_after(int64_t allocations) { until_failure_ = allocations; }
+
+  std::atomic<int64_t> live_bytes{0}, allocations{0};
+
+private:
+  std::atomic<int64_t> until_failure_{INT64_MAX};
+};
+
+class Memory : public testing::Test {
+protected:
+  void SetUp() override { set_allocator(allocator_); }
+  void TearDown() override { set_allocator(nullptr); }
+  std::shared_ptr<TestAllocator> allocator_ = std::make_shared<TestAllocator>();
+};
+
+TEST_F(Memory, ComesFromTheUsersAllocator) {
+  {
+    Tensor x = Tensor::from<float>(std::vector<float>(1000, 1.f));
+    EXPECT_GE(allocator_->live_bytes, 4000);
+    Tensor y = (x * 2.0 + 1.0).eval();
+    synchronize();
+    EXPECT_GE(allocator_->live_bytes, 8000);
+    EXPECT_EQ(y.to_vector<float>()[999], 3.f);
+  }
+  synchronize();
+  EXPECT_LT(allocator_->live_bytes, 1000); // records of evaluations hold no tensors
+}
+
+TEST_F(Memory, AFailureNamesWhatItIsAndARetryWorks) {
+  Tensor x = tensor({1.f, 2.f, 3.f});
+  Tensor w = tensor({2.f, 2.f, 2.f}).set_requires_grad();
+  Tensor loss = sum(w * x * 0.5);
+  w.grad();
+  loss.backward();
+  Tensor updated = w.detach() - w.grad() * 0.1;
+  // Each allocation of the evaluation fails in turn, until there is none left to fail.
+  int failures = 0;
+  for (int64_t n = 0;; ++n) {
+    ASSERT_LT(n, 100);
+    allocator_->fail_after(n);
+    try {
+      updated.eval();
+      break;
+    } catch (const Error &error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kMemory) << error.what();
+      EXPECT_NE(error.message().find("every tensor keeps its value"), std::string::npos) << error.what();
+      ++failures;
+    }
+  }
+  EXPECT_GE(failures, 1);
+  allocator_->fail_after(INT64_MAX);
+  EXPECT_EQ(updated.to_vector<float>(), (std::vector<float>{2.f - 0.05f, 2.f - 0.1f, 2.f - 0.15f}));
+  EXPECT_EQ(loss.item<float>(), 6.f);
+  EXPECT_EQ(w.to_vector<float>(), (std::vector<float>{2, 2, 2}));
+}
+
+TEST_F(Memory, NoneForATensorOfValues) {
+  allocator_->fail_after(0);
+  try {
+    Tensor::from<float>(std::vector<float>(10));
+    FAIL() << "made a tensor without memory";
+  } catch (const Error &error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kMemory);
+  }
+  allocator_->fail_after(INT64_MAX);
+  EXPECT_EQ((tensor({1.f}) + 1).item<float>(), 2.f);
+}
+
+} // namespace
+} // namespace weft
