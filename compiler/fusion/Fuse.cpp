@@ -126,11 +126,13 @@ private:
     if (static_cast<int64_t>(ops.size()) > kMaxFusionOps) return refuse("too-many-ops", at, refusalText(Refusal::TooLarge));
     if (countInputs(ops) + static_cast<int64_t>(outputs.size()) > limits::kMaxBuffers)
       return refuse("too-many-buffers", at, "the kernel would read and write more buffers than registers can address");
-    FusionRefusal why;
-    std::optional<FusionDomain> domain = FusionDomain::analyze(ops, outputs, why);
-    if (!domain) return refuse(refusalName(why.reason), why.op ? why.op : at, refusalText(why.reason));
-    if (mlir::Operation *op = recomputed(*domain, ops))
-      return refuse("recomputed", op, "the kernel would compute an expensive value again for each element that reads it");
+    if (!isPlain(ops)) {
+      FusionRefusal why;
+      std::optional<FusionDomain> domain = FusionDomain::analyze(ops, outputs, why);
+      if (!domain) return refuse(refusalName(why.reason), why.op ? why.op : at, refusalText(why.reason));
+      if (mlir::Operation *op = recomputed(*domain, ops))
+        return refuse("recomputed", op, "the kernel would compute an expensive value again for each element that reads it");
+    }
     switch (graph_.canMerge(a, b)) {
     case FusionGraph::Order::Fine:
       break;
@@ -141,6 +143,15 @@ private:
     }
     graph_.merge(a, b);
     return true;
+  }
+
+  // Elementwise ops of one shape share a domain without further questions: long chains of them are what must be quick.
+  static bool isPlain(llvm::ArrayRef<mlir::Operation *> ops) {
+    llvm::ArrayRef<int64_t> shape = mlir::cast<mlir::RankedTensorType>(ops.front()->getResult(0).getType()).getShape();
+    return llvm::all_of(ops, [&](mlir::Operation *op) {
+      return isa<ir::ElementwiseOp, ir::ConstantOp>(op) &&
+             mlir::cast<mlir::RankedTensorType>(op->getResult(0).getType()).getShape() == shape;
+    });
   }
 
   static int64_t countInputs(llvm::ArrayRef<mlir::Operation *> ops) {

@@ -1,0 +1,50 @@
+// RUN: weft-opt %s --split-input-file --weft-differentiate | sed 's/@f_grad/@main/' | weft-opt --split-input-file --weft-phase=import..fuse | FileCheck %s
+
+// Forward and backward of softmax: one kernel.
+// CHECK-LABEL: module @softmax
+// CHECK: func.func @main
+// CHECK: = weft.fusion
+// CHECK-COUNT-2: weft.reduce_sum
+// CHECK: weft.yield
+// CHECK-NOT: = weft.fusion
+// CHECK: return
+module @softmax {
+func.func @f(%x: tensor<64x256xf32>) -> tensor<64x256xf32> attributes {weft.differentiate} {
+  %1 = weft.softmax %x, dim = 1 : tensor<64x256xf32>
+  return %1 : tensor<64x256xf32>
+}
+}
+
+// -----
+// layer_norm with the sums over rows that its weight and bias get: one kernel, four results.
+// CHECK-LABEL: module @layer_norm
+// CHECK: func.func @main
+// CHECK: %[[ALL:.*]]:4 = weft.fusion
+// CHECK-DAG: weft.reduce_sum {{.*}}, dims = [2]
+// CHECK-DAG: weft.reduce_sum {{.*}}, dims = [0, 1]
+// CHECK: weft.yield
+// CHECK-NOT: = weft.fusion
+// CHECK: return
+module @layer_norm {
+func.func @f(%x: tensor<8x64x256xf32>, %w: tensor<256xf32>, %b: tensor<256xf32>) -> tensor<8x64x256xf32> attributes {weft.differentiate} {
+  %1, %mean, %rstd = weft.layer_norm %x weight %w bias %b {normalized_rank = 1 : i64, eps = 1.0e-5 : f64}
+      : (tensor<8x64x256xf32>, tensor<256xf32>, tensor<256xf32>) -> (tensor<8x64x256xf32>, tensor<8x64xf32>, tensor<8x64xf32>)
+  return %1 : tensor<8x64x256xf32>
+}
+}
+
+// -----
+// The mean of cross_entropy and its gradient: one kernel.
+// CHECK-LABEL: module @cross_entropy
+// CHECK: func.func @main
+// CHECK: %[[ALL:.*]]:2 = weft.fusion
+// CHECK: weft.yield
+// CHECK-NOT: = weft.fusion
+// CHECK: return
+module @cross_entropy {
+func.func @f(%x: tensor<64x100xf32>, %t: tensor<64xi64>) -> tensor<f32> attributes {weft.differentiate} {
+  %l, %lse = weft.cross_entropy %x, %t : tensor<64x100xf32>, tensor<64xi64>
+  %m = weft.reduce_mean %l, dims = [0] : tensor<64xf32>
+  return %m : tensor<f32>
+}
+}
