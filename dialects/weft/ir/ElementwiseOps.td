@@ -12,7 +12,6 @@ class Weft_ElementwiseOp<string mnemonic, Rule derivative, list<Trait> traits = 
               !listconcat([Pure, DeclareOpInterfaceMethods<Weft_ElementwiseOpInterface>], traits)> {
   string reference = ?;
   string scalar = ?;
-  let tests = ExactTests;
   let hasFolder = 1;
 }
 
@@ -53,11 +52,13 @@ class Weft_BinaryOp<string mnemonic, Type operand, Rule derivative>
 //===-- Unary ---------------------------------------------------------------------------------===//
 
 def Weft_NegOp : Weft_UnaryOp<"neg", Weft_NumericTensor, Inline<"ctx.grad(0, -ctx.g()); return ::mlir::success();">> {
+  let tests = ExactTests;
   let summary = "the negative of each element; integers wrap";
   let reference = "return ::weft::ir::wrapping_neg(x);";
   let scalar = "return s.neg(x);";
 }
 def Weft_AbsOp : Weft_UnaryOp<"abs", Weft_NumericTensor, InFile> {
+  let tests = ExactTests;
   let summary = "the absolute value; its derivative at 0 is 0";
   let reference = "return x < T(0) ? ::weft::ir::wrapping_neg(x) : (x == T(0) ? T(0) : x);";
   let scalar = "return s.abs(x);";
@@ -113,12 +114,14 @@ def Weft_SigmoidOp : Weft_UnaryOp<"sigmoid", Weft_FloatTensor, InFile> {
   let savesResults = [0];
 }
 def Weft_ReluOp : Weft_UnaryOp<"relu", Weft_NumericTensor, InFile> {
+  let tests = ExactTests;
   let summary = "max(x, 0); NaN stays NaN, the derivative at 0 is 0";
   let reference = "return x > T(0) || x != x ? x : T(0);";
   let scalar = "return s.relu(x);";
   let savesResults = [0];
 }
 def Weft_NotOp : Weft_UnaryOp<"not", Weft_BoolTensor, NotDifferentiable<"bool has no derivative">> {
+  let tests = ExactTests;
   let summary = "the logical complement of a bool tensor";
   let reference = "return T(!x);";
   let scalar = "return s.logicalNot(x);";
@@ -140,16 +143,19 @@ def Weft_GeluOp : Weft_UnaryOp<"gelu", Weft_FloatTensor, InFile> {
 //===-- Binary --------------------------------------------------------------------------------===//
 
 def Weft_AddOp : Weft_BinaryOp<"add", Weft_NumericTensor, Inline<"ctx.grad(0, ctx.g()); ctx.grad(1, ctx.g()); return ::mlir::success();">> {
+  let tests = ExactTests;
   let summary = "the sum; integers wrap";
   let reference = "return ::weft::ir::wrapping_add(x, y);";
   let scalar = "return s.add(x, y);";
 }
 def Weft_SubOp : Weft_BinaryOp<"sub", Weft_NumericTensor, Inline<"ctx.grad(0, ctx.g()); ctx.grad(1, -ctx.g()); return ::mlir::success();">> {
+  let tests = ExactTests;
   let summary = "the difference; integers wrap";
   let reference = "return ::weft::ir::wrapping_sub(x, y);";
   let scalar = "return s.sub(x, y);";
 }
 def Weft_MulOp : Weft_BinaryOp<"mul", Weft_NumericTensor, InFile> {
+  let tests = ExactTests;
   let summary = "the product; integers wrap";
   let reference = "return ::weft::ir::wrapping_mul(x, y);";
   let scalar = "return s.mul(x, y);";
@@ -173,24 +179,28 @@ def Weft_PowOp : Weft_BinaryOp<"pow", Weft_FloatTensor, InFile> {
   let specialize = [1];
 }
 def Weft_MinimumOp : Weft_BinaryOp<"minimum", Weft_NumericTensor, InFile> {
+  let tests = ExactTests;
   let summary = "the smaller element, NaN if one is NaN, -0 < 0; ties share the derivative equally";
   let reference = "return ::weft::ir::minimum_of(x, y);";
   let scalar = "return s.minimum(x, y);";
   let savesOperands = [0, 1];
 }
 def Weft_MaximumOp : Weft_BinaryOp<"maximum", Weft_NumericTensor, InFile> {
+  let tests = ExactTests;
   let summary = "the larger element, NaN if one is NaN, -0 < 0; ties share the derivative equally";
   let reference = "return ::weft::ir::maximum_of(x, y);";
   let scalar = "return s.maximum(x, y);";
   let savesOperands = [0, 1];
 }
 def Weft_AndOp : Weft_BinaryOp<"and", Weft_LogicTensor, NotDifferentiable<"bool and integers have no derivative">> {
+  let tests = ExactTests;
   let summary = "the logical (bool) or bitwise (integer) and";
   let reference = "return T(::weft::ir::bit_and(x, y));";
   let scalar = "return s.bitAnd(x, y);";
   let frontend = Handwritten;
 }
 def Weft_OrOp : Weft_BinaryOp<"or", Weft_LogicTensor, NotDifferentiable<"bool and integers have no derivative">> {
+  let tests = ExactTests;
   let summary = "the logical (bool) or bitwise (integer) or";
   let reference = "return T(::weft::ir::bit_or(x, y));";
   let scalar = "return s.bitOr(x, y);";
@@ -207,6 +217,7 @@ def Weft_Direction : I32EnumAttr<"Direction", "a comparison", [
 
 def Weft_CompareOp : Weft_ElementwiseOp<"compare", NotDifferentiable<"a comparison is constant almost everywhere">,
                                         [SameTypeOperands, Infer]> {
+  let tests = ExactTests;
   let summary = "compares the elements of two tensors; NaN compares as IEEE 754 says";
   let arguments = (ins Weft_Direction:$direction, Weft_Tensor:$lhs, Weft_Tensor:$rhs);
   let results = (outs Weft_BoolTensor:$result);
@@ -215,6 +226,7 @@ def Weft_CompareOp : Weft_ElementwiseOp<"compare", NotDifferentiable<"a comparis
 def Weft_SelectOp : Weft_ElementwiseOp<"select", InFile, [AllTypesMatch<["on_true", "on_false", "result"]>,
     TypesMatchWith<"the condition has the shape of the result", "on_true", "condition",
                    "::weft::ir::withElementType($_self, ::mlir::IntegerType::get($_self.getContext(), 1))">]> {
+  let tests = ExactTests;
   let summary = "on_true where the condition holds, else on_false";
   let arguments = (ins Weft_BoolTensor:$condition, Weft_Tensor:$on_true, Weft_Tensor:$on_false);
   let results = (outs Weft_Tensor:$result);
@@ -222,6 +234,7 @@ def Weft_SelectOp : Weft_ElementwiseOp<"select", InFile, [AllTypesMatch<["on_tru
   let savesOperands = [0];
 }
 def Weft_CastOp : Weft_ElementwiseOp<"cast", InFile, [SameOperandsAndResultShape]> {
+  let tests = ExactTests;
   let summary = "converts the element type";
   let description = [{
     Float to integer rounds towards zero and saturates (NaN gives 0); integers wrap; anything but 0 is `true`; between floats it rounds to nearest even.
