@@ -1,0 +1,147 @@
+// Measures the expansions in ULP against higher precision, on the very code that kernels get, with plain numbers for lanes.
+#include "compiler/math/Functions.h"
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "gtest/gtest.h"
+
+namespace weft::compiler::math {
+namespace {
+
+struct Mask {
+  bool value;
+};
+Mask both(Mask a, Mask b) { return {a.value && b.value}; }
+Mask either(Mask a, Mask b) { return {a.value || b.value}; }
+Mask negate(Mask a) { return {!a.value}; }
+
+template <typename I, typename U> struct PlainInt {
+  I value;
+  PlainInt shiftLeft(int by) const { return {I(U(value) << by)}; }
+  PlainInt shiftRight(int by) const { return {I(value >> by)}; }
+  Mask testBit(int bit) const { return {((value >> bit) & 1) != 0}; }
+  friend PlainInt operator+(PlainInt a, PlainInt b) { return {I(U(a.value) + U(b.value))}; }
+  friend PlainInt operator-(PlainInt a, PlainInt b) { return {I(U(a.value) - U(b.value))}; }
+  friend PlainInt operator+(PlainInt a, long long b) { return {I(U(a.value) + U(b))}; }
+  friend PlainInt operator-(PlainInt a, long long b) { return {I(U(a.value) - U(b))}; }
+};
+
+template <typename T, typename I, typename U> struct Plain {
+  static constexpr int kBits = sizeof(T) * 8;
+  using Int = PlainInt<I, U>;
+  T value;
+  Plain constant(double number) const { return {T(number)}; }
+  Plain infinity() const { return {std::numeric_limits<T>::infinity()}; }
+  Plain nan() const { return {std::numeric_limits<T>::quiet_NaN()}; }
+  Plain fromBits(Int i) const { return {std::bit_cast<T>(i.value)}; }
+  Plain fromInt(Int i) const { return {T(i.value)}; }
+  friend Plain operator+(Plain a, Plain b) { return {a.value + b.value}; }
+  friend Plain operator-(Plain a, Plain b) { return {a.value - b.value}; }
+  friend Plain operator*(Plain a, Plain b) { return {a.value * b.value}; }
+  friend Plain operator/(Plain a, Plain b) { return {a.value / b.value}; }
+  friend Plain operator-(Plain a) { return {-a.value}; }
+  friend Plain fma(Plain a, Plain b, Plain c) { return {std::fma(a.value, b.value, c.value)}; }
+  friend Plain abs(Plain a) { return {std::abs(a.value)}; }
+  friend Plain sqrt(Plain a) { return {std::sqrt(a.value)}; }
+  friend Plain floor(Plain a) { return {std::floor(a.value)}; }
+  friend Plain copySign(Plain a, Plain b) { return {std::copysign(a.value, b.value)}; }
+  friend Mask lt(Plain a, Plain b) { return {a.value < b.value}; }
+  friend Mask eq(Plain a, Plain b) { return {a.value == b.value}; }
+  friend Mask unordered(Plain a) { return {std::isnan(a.value)}; }
+  friend Mask signBit(Plain a) { return {std::signbit(a.value)}; }
+  friend Plain select(Mask m, Plain a, Plain b) { return m.value ? a : b; }
+  friend Int bits(Plain a) { return {std::bit_cast<I>(a.value)}; }
+};
+using F32 = Plain<float, int32_t, uint32_t>;
+using F64 = Plain<double, int64_t, uint64_t>;
+
+// The distance of `got` from the exact value in units of the last place of T there.
+template <typename T, typename Exact> double ulps(T got, Exact exact) {
+  T rounded = static_cast<T>(exact);
+  if (std::isnan(rounded) || std::isnan(got)) return std::isnan(rounded) && std::isnan(got) ? 0 : INFINITY;
+  if (std::isinf(rounded) || std::isinf(got)) return rounded == got ? 0 : INFINITY;
+  int exponent = rounded == 0 ? -2000 : std::ilogb(rounded);
+  int last = std::max(exponent - (std::numeric_limits<T>::digits - 1), std::numeric_limits<T>::min_exponent - std::numeric_limits<T>::digits);
+  return static_cast<double>(std::abs(static_cast<Exact>(got) - exact) / std::ldexp(Exact(1), last));
+}
+
+// Every kStride-th float, which meets all exponents, signs, denormals and NaNs; 1 to test all of them.
+constexpr uint32_t kStride = 1021;
+
+template <typename Function, typename Exact> void expectUlps32(double budget, Function function, Exact exact) {
+  double worst = 0;
+  float where = 0;
+  for (uint64_t i = 0; i <= 0xffffffffu; i += kStride) {
+    float x = std::bit_cast<float>(static_cast<uint32_t>(i));
+    double error = ulps(function(F32{x}).value, exact(static_cast<double>(x)));
+    if (error > worst) worst = error, where = x;
+  }
+  EXPECT_LE(worst, budget) << "at " << where;
+  std::printf("worst %.3f ULP at %g\n", worst, where);
+}
+
+template <typename Function, typename Exact> void expectUlps64(double budget, double low, double high, Function function, Exact exact) {
+  double worst = 0, where = 0;
+  constexpr int kSamples = 200000;
+  for (int i = 0; i <= kSamples; ++i) {
+    double x = low + (high - low) * (i / double(kSamples));
+    double error = ulps(function(F64{x}).value, exact(static_cast<long double>(x)));
+    if (error > worst) worst = error, where = x;
+  }
+  EXPECT_LE(worst, budget) << "at " << where;
+  std::printf("worst %.3f ULP at %g\n", worst, where);
+}
+
+TEST(Functions32, Exp) { expectUlps32(2, [](F32 x) { return exp(x); }, [](double x) { return std::exp(x); }); }
+TEST(Functions32, Log) { expectUlps32(1, [](F32 x) { return log(x); }, [](double x) { return std::log(x); }); }
+TEST(Functions32, Tanh) { expectUlps32(2, [](F32 x) { return tanh(x); }, [](double x) { return std::tanh(x); }); }
+TEST(Functions32, Erf) { expectUlps32(2, [](F32 x) { return erf(x); }, [](double x) { return std::erf(x); }); }
+TEST(Functions32, Erfc) { expectUlps32(4, [](F32 x) { return erfc(x); }, [](double x) { return std::erfc(x); }); }
+TEST(Functions32, Rsqrt) { expectUlps32(1, [](F32 x) { return rsqrt(x); }, [](double x) { return 1 / std::sqrt(x); }); }
+
+TEST(Functions64, Exp) {
+  expectUlps64(2, -750, 712, [](F64 x) { return exp(x); }, [](long double x) { return std::exp(x); });
+  expectUlps64(2, -1, 1, [](F64 x) { return exp(x); }, [](long double x) { return std::exp(x); });
+}
+TEST(Functions64, Log) {
+  expectUlps64(1, 0, 3, [](F64 x) { return log(x); }, [](long double x) { return std::log(x); });
+  expectUlps64(1, 1e-308, 1e300, [](F64 x) { return log(x); }, [](long double x) { return std::log(x); });
+  expectUlps64(1, 0, 1e-310, [](F64 x) { return log(x); }, [](long double x) { return std::log(x); });
+}
+TEST(Functions64, Tanh) { expectUlps64(2, -25, 25, [](F64 x) { return tanh(x); }, [](long double x) { return std::tanh(x); }); }
+TEST(Functions64, Erf) { expectUlps64(2, -7, 7, [](F64 x) { return erf(x); }, [](long double x) { return std::erf(x); }); }
+TEST(Functions64, Erfc) { expectUlps64(4, -7, 27.5, [](F64 x) { return erfc(x); }, [](long double x) { return std::erfc(x); }); }
+TEST(Functions64, Rsqrt) { expectUlps64(1, 1e-3, 1e3, [](F64 x) { return rsqrt(x); }, [](long double x) { return 1 / std::sqrt(x); }); }
+TEST(Functions64, SinCos) {
+  expectUlps64(1, -20, 20, [](F64 x) { return sinQuarter(x, 0); }, [](long double x) { return std::sin(x); });
+  expectUlps64(1, -20, 20, [](F64 x) { return sinQuarter(x, 1); }, [](long double x) { return std::cos(x); });
+  expectUlps64(1, -1e9, 1e9, [](F64 x) { return sinQuarter(x, 0); }, [](long double x) { return std::sin(x); });
+}
+
+TEST(Pow, Specials) {
+  const double values[] = {0.0, -0.0, 1, -1, 2, -2, 3, -3, 0.5, -0.5, 1e300, -1e300, 1e-300, INFINITY, -INFINITY, NAN, 9007199254740993.0, 5e-324};
+  for (double x : values)
+    for (double y : values) {
+      double exact = std::pow(x, y), got = pow(F64{x}, F64{y}).value;
+      EXPECT_LE(ulps(got, static_cast<long double>(exact)), 4) << x << " to the power of " << y << " is " << exact << ", got " << got;
+      if (exact == 0) EXPECT_EQ(std::signbit(exact), std::signbit(got)) << x << " to the power of " << y;
+    }
+}
+TEST(Pow, Accuracy) {
+  double worst = 0;
+  for (int i = 1; i < 700; ++i)
+    for (int j = -300; j < 300; ++j) {
+      double x = std::exp(i * 0.02 - 7), y = j * 0.37;
+      worst = std::max(worst, ulps(pow(F64{x}, F64{y}).value, std::pow(static_cast<long double>(x), static_cast<long double>(y))));
+      double z = std::pow(1.0000001, i), big = j * 1e5;
+      worst = std::max(worst, ulps(pow(F64{z}, F64{big}).value, std::pow(static_cast<long double>(z), static_cast<long double>(big))));
+    }
+  std::printf("worst %.3f ULP\n", worst);
+  EXPECT_LE(worst, 4);
+}
+
+} // namespace
+} // namespace weft::compiler::math

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Prints Coefficients.h: the polynomials of Functions.h, by interpolation at Chebyshev nodes with 60 digits (needs mpmath).
+
+Usage: fit.py > Coefficients.h. Each row: what is approximated, over which interval, by which degree. Each polynomial's worst relative error over
+the interval goes to standard error; it must lie well below half a unit in the last place of the type (6e-8 or 1.1e-16) times what the polynomial adds.
+"""
+import sys
+from mpmath import mp, mpf, chebyt, cos, pi, exp, log, erf, erfc, sqrt, tanh, sin, matrix, lu_solve, diff, taylor
+
+mp.dps = 60
+
+
+def interpolate(f, low, high, degree):
+    """Monomial coefficients of the polynomial through f at the Chebyshev nodes of [low, high]."""
+    low, high = mpf(low), mpf(high)
+    n = degree + 1
+    nodes = [(low + high) / 2 + (high - low) / 2 * cos(pi * (2 * k + 1) / (2 * n)) for k in range(n)]
+    # Newton's divided differences, then expansion around 0: exact enough with 60 digits.
+    table = [f(x) for x in nodes]
+    newton = [table[0]]
+    for level in range(1, n):
+        table = [(table[i + 1] - table[i]) / (nodes[i + level] - nodes[i]) for i in range(n - level)]
+        newton.append(table[0])
+    coefficients = [newton[-1]]
+    for k in range(n - 2, -1, -1):
+        shifted = [mpf(0)] + coefficients
+        for i, c in enumerate(coefficients):
+            shifted[i] -= nodes[k] * c
+        shifted[0] += newton[k]
+        coefficients = shifted
+    return coefficients
+
+
+def worst(f, coefficients, low, high):
+    error = mpf(0)
+    for i in range(401):
+        x = mpf(low) + (mpf(high) - mpf(low)) * i / 400
+        exact = f(x)
+        value = mpf(0)
+        for c in reversed(coefficients):
+            value = value * x + c
+        if exact != 0:
+            error = max(error, abs(value / exact - 1))
+    return error
+
+
+def at0(f, limit):
+    """f with its removable singularity at 0 filled in."""
+    return lambda z: mpf(limit) if abs(z) < mpf(10) ** -40 else f(z)
+
+
+def scaled_erfcx(shift):
+    """(1 + 2 a) exp(a^2) erfc(a) as a function of q = (a - shift) / (a + shift)."""
+    def f(q):
+        a = shift * (1 + q) / (1 - q)
+        return (1 + 2 * a) * exp(a * a) * erfc(a)
+    return f
+
+
+half_ln2 = log(2) / 2 * mpf("1.01")
+rows = [
+    # name, function, interval, degree for f32 and f64 (None: not needed)
+    ("Exp", "(exp(r) - 1 - r) / r^2", at0(lambda r: (mp.expm1(r) - r) / r**2, 0.5), -half_ln2, half_ln2, 4, 10),
+    ("Log", "(log((1+s)/(1-s)) - 2 s) / s^3, over z = s^2", at0(lambda z: (log((1 + sqrt(z)) / (1 - sqrt(z))) - 2 * sqrt(z)) / (sqrt(z) * z), mpf(2) / 3), 0, mpf("0.0296"), 3, 7),
+    ("LogTail", "(log((1+s)/(1-s)) - 2 s - 2/3 s^3) / s^5, over z = s^2", at0(lambda z: (log((1 + sqrt(z)) / (1 - sqrt(z))) - 2 * sqrt(z) - 2 * z * sqrt(z) / 3) / (sqrt(z) * z * z), mpf(2) / 5), 0, mpf("0.0296"), None, 7),
+    ("Tanh", "(tanh(x) - x) / x^3, over z = x^2", at0(lambda z: (tanh(sqrt(z)) - sqrt(z)) / (sqrt(z) * z), -mpf(1) / 3), 0, mpf("0.36"), 5, 13),
+    ("Erf", "erf(x) / x - 1, over z = x^2", at0(lambda z: erf(sqrt(z)) / sqrt(z) - 1, 2 / sqrt(pi) - 1), 0, mpf("1.0"), 7, 14),
+    ("ErfcxNear", "(1 + 2a) exp(a^2) erfc(a) - 1, over q = (a - 4) / (a + 4)", lambda q: scaled_erfcx(4)(q) - 1, -1, mpf("0.46"), 11, None),
+    ("Erfcx", "(1 + 2a) exp(a^2) erfc(a) - 1, over q = (a - 4) / (a + 4)", lambda q: scaled_erfcx(4)(q) - 1, -1, mpf("0.82"), None, 29),
+    ("Sin", "(sin(x) - x) / x^3, over z = x^2", at0(lambda z: (sin(sqrt(z)) - sqrt(z)) / (sqrt(z) * z), -mpf(1) / 6), 0, mpf("0.62"), None, 6),
+    ("Cos", "(cos(x) - 1 + z/2) / z^2, over z = x^2", at0(lambda z: (cos(sqrt(z)) - 1 + z / 2) / z**2, mpf(1) / 24), 0, mpf("0.62"), None, 6),
+]
+
+print("// Written by fit.py; lowest power first.")
+print("#pragma once\n")
+print("namespace weft::compiler::math {\n")
+for name, text, f, low, high, degree32, degree64 in rows:
+    for bits, degree in ((32, degree32), (64, degree64)):
+        if degree is None:
+            continue
+        coefficients = interpolate(f, low, high, degree)
+        print(f"{name}{bits}: {mp.nstr(worst(f, coefficients, low, high), 3)}", file=sys.stderr)
+        print(f"// {text} on [{mp.nstr(mpf(low), 6)}, {mp.nstr(mpf(high), 6)}]")
+        numbers = ", ".join(mp.nstr(c, 18) for c in coefficients)
+        print(f"inline constexpr double k{name}{bits}[] = {{{numbers}}};")
+print("\n} // namespace weft::compiler::math")
