@@ -8,7 +8,6 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
-#include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -105,31 +104,6 @@ template <int kWidth> struct Float {
 Float<64> widen(Float<32> x) { return {x.at, x.at.make<arith::ExtFOp>(withElement(x.value.getType(), x.at.b->getF64Type()), x.value)}; }
 Value narrow(Float<64> x) { return x.at.make<arith::TruncFOp>(withElement(x.value.getType(), x.at.b->getF32Type()), x.value); }
 
-// The argument of erfc as a product with a constant, where it is one: gelu asks for erfc(-x / sqrt(2)), and rounding the product would cost
-// up to 80 units in the far tail. Gives the rounding error of the product with the real number -1 / sqrt(2).
-template <int kWidth> std::optional<Float<kWidth>> lostByScaling(Float<kWidth> argument) {
-  auto product = argument.value.template getDefiningOp<arith::MulFOp>();
-  if (!product) return std::nullopt;
-  auto isScale = [&](Value value) {
-    mlir::Attribute attribute;
-    if (!mlir::matchPattern(value, mlir::m_Constant(&attribute))) return false;
-    if (auto splat = mlir::dyn_cast<mlir::SplatElementsAttr>(attribute)) attribute = splat.getSplatValue<mlir::Attribute>();
-    auto number = mlir::dyn_cast<mlir::FloatAttr>(attribute);
-    const double wanted = kWidth == 32 ? double(float(-M_SQRT1_2)) : -M_SQRT1_2;
-    return number && number.getValueAsDouble() == wanted;
-  };
-  Value x = isScale(product.getRhs()) ? product.getLhs() : isScale(product.getLhs()) ? product.getRhs() : Value();
-  if (!x) return std::nullopt;
-  Float<kWidth> factor{argument.at, x};
-  // 1 / sqrt(2) less its nearest float, and less its nearest double.
-  const double rest = kWidth == 32 ? -M_SQRT1_2 - double(float(-M_SQRT1_2)) : 4.83364665672645672553e-17;
-  const double scale = kWidth == 32 ? double(float(-M_SQRT1_2)) : -M_SQRT1_2;
-  Float<kWidth> error = fma(factor, factor.constant(scale), -argument);
-  error = fma(factor, factor.constant(rest), error);
-  // An infinite or NaN argument has no error to speak of.
-  return select(unordered(error), factor.constant(0.0), error);
-}
-
 template <int kWidth> Value expand(mlir::Operation *op, Place at) {
   using F = Float<kWidth>;
   auto operand = [&](unsigned i) { return F{at, op->getOperand(i)}; };
@@ -143,10 +117,7 @@ template <int kWidth> Value expand(mlir::Operation *op, Place at) {
       .Case([&](mlir::math::LogOp) { return math::log(operand(0)).value; })
       .Case([&](mlir::math::TanhOp) { return math::tanh(operand(0)).value; })
       .Case([&](mlir::math::ErfOp) { return math::erf(operand(0)).value; })
-      .Case([&](mlir::math::ErfcOp) {
-        std::optional<F> lost = lostByScaling<kWidth>(operand(0));
-        return (lost ? math::erfc(operand(0), *lost) : math::erfc(operand(0))).value;
-      })
+      .Case([&](mlir::math::ErfcOp) { return math::erfc(operand(0)).value; })
       .Case([&](mlir::math::RsqrtOp) { return math::rsqrt(operand(0)).value; })
       .Case([&](mlir::math::SinOp) { return wide([](auto x) { return math::sinQuarter(x, 0); }); })
       .Case([&](mlir::math::CosOp) { return wide([](auto x) { return math::sinQuarter(x, 1); }); })

@@ -165,32 +165,34 @@ template <typename V> V tanh(V x) {
 
 //===-- erf and erfc --------------------------------------------------------------------------===//
 
-// erfc(|z|) of z = high + low. From a = 30 on it is 0 in any precision.
-template <typename V> V erfcOfMagnitude(V high, V low) {
-  V a = abs(high);
-  V aLow = select(lt(high, high.constant(0.0)), -low, low);
-  a = select(lt(high.constant(30.0), a), high.constant(30.0), a);
+// erfc(|x|). From 30 on it is 0 in any precision.
+template <typename V> V erfcOfMagnitude(V x) {
+  V a = abs(x);
+  a = select(lt(x.constant(30.0), a), x.constant(30.0), a);
   Pair<V> square = exactProduct(a, a);
-  Scaled<V> e = scaledExp(-square.high, -fma(a + a, aLow, square.low));
+  Scaled<V> e = scaledExp(-square.high, -square.low);
   // q = (a - 4) / (a + 4), once refined: the plain quotient's error would show at a = 0, where q is -1.
-  V four = high.constant(4.0), inverse = high.constant(1.0) / (a + four);
+  V four = x.constant(4.0), inverse = x.constant(1.0) / (a + four);
   V q = (a - four) * inverse;
-  V residual = fma(-q, a, fma(q + high.constant(1.0), -four, a));
+  V residual = fma(-q, a, fma(q + x.constant(1.0), -four, a));
   q = fma(residual, inverse, q);
   V p = V::kBits == 32 ? polynomial(q, kErfcxNear32) : polynomial(q, kErfcx64);
-  e.mantissa = fma(e.mantissa, p, e.mantissa) / fma(a, high.constant(2.0), high.constant(1.0));
+  e.mantissa = fma(e.mantissa, p, e.mantissa) / fma(a, x.constant(2.0), x.constant(1.0));
   return scale(e);
 }
-template <typename V> V erfc(V high, V low) {
-  V tail = erfcOfMagnitude(high, low);
-  return select(lt(high, high.constant(0.0)), high.constant(2.0) - tail, tail);
+// erf(x) for |x| < 1.
+template <typename V> V erfNearZero(V x) {
+  V z = x * x;
+  return fma(x, V::kBits == 32 ? polynomial(z, kErf32) : polynomial(z, kErf64), x);
 }
-template <typename V> V erfc(V x) { return erfc(x, x.constant(0.0)); }
+template <typename V> V erfc(V x) {
+  V tail = erfcOfMagnitude(x), one = x.constant(1.0);
+  V far = select(lt(x, x.constant(0.0)), x.constant(2.0) - tail, tail);
+  return select(lt(abs(x), x.constant(0.5)), one - erfNearZero(x), far);
+}
 template <typename V> V erf(V x) {
-  V a = abs(x), z = x * x;
-  V nearZero = fma(x, V::kBits == 32 ? polynomial(z, kErf32) : polynomial(z, kErf64), x);
-  V far = x.constant(1.0) - erfcOfMagnitude(x, x.constant(0.0));
-  return select(lt(a, x.constant(1.0)), nearZero, copySign(far, x));
+  V far = x.constant(1.0) - erfcOfMagnitude(x);
+  return select(lt(abs(x), x.constant(1.0)), erfNearZero(x), copySign(far, x));
 }
 
 //===-- rsqrt ---------------------------------------------------------------------------------===//

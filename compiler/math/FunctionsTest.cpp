@@ -99,7 +99,7 @@ TEST(Functions32, Exp) { expectUlps32(2, [](F32 x) { return exp(x); }, [](double
 TEST(Functions32, Log) { expectUlps32(1, [](F32 x) { return log(x); }, [](double x) { return std::log(x); }); }
 TEST(Functions32, Tanh) { expectUlps32(2, [](F32 x) { return tanh(x); }, [](double x) { return std::tanh(x); }); }
 TEST(Functions32, Erf) { expectUlps32(2, [](F32 x) { return erf(x); }, [](double x) { return std::erf(x); }); }
-TEST(Functions32, Erfc) { expectUlps32(4, [](F32 x) { return erfc(x); }, [](double x) { return std::erfc(x); }); }
+TEST(Functions32, Erfc) { expectUlps32(3, [](F32 x) { return erfc(x); }, [](double x) { return std::erfc(x); }); }
 TEST(Functions32, Rsqrt) { expectUlps32(1, [](F32 x) { return rsqrt(x); }, [](double x) { return 1 / std::sqrt(x); }); }
 
 TEST(Functions64, Exp) {
@@ -113,7 +113,7 @@ TEST(Functions64, Log) {
 }
 TEST(Functions64, Tanh) { expectUlps64(2, -25, 25, [](F64 x) { return tanh(x); }, [](long double x) { return std::tanh(x); }); }
 TEST(Functions64, Erf) { expectUlps64(2, -7, 7, [](F64 x) { return erf(x); }, [](long double x) { return std::erf(x); }); }
-TEST(Functions64, Erfc) { expectUlps64(4, -7, 27.5, [](F64 x) { return erfc(x); }, [](long double x) { return std::erfc(x); }); }
+TEST(Functions64, Erfc) { expectUlps64(3, -7, 27.5, [](F64 x) { return erfc(x); }, [](long double x) { return std::erfc(x); }); }
 TEST(Functions64, Rsqrt) { expectUlps64(1, 1e-3, 1e3, [](F64 x) { return rsqrt(x); }, [](long double x) { return 1 / std::sqrt(x); }); }
 TEST(Functions64, SinCos) {
   expectUlps64(1, -20, 20, [](F64 x) { return sinQuarter(x, 0); }, [](long double x) { return std::sin(x); });
