@@ -134,6 +134,14 @@ Index ElementEmitter::dynamicIndex(Value value, int64_t size) {
   return isVector(safe) ? space.vector(safe, size) : space.scalar(safe, size);
 }
 
+Index ElementEmitter::checkedIndex(Value raw, int64_t size) {
+  Value value = make<arith::IndexCastOp>(b.getIndexType(), raw), bound = constantIndex(size);
+  Value negative = make<arith::CmpIOp>(arith::CmpIPredicate::slt, value, constantIndex(0));
+  value = make<arith::SelectOp>(negative, make<arith::AddIOp>(value, bound), value);
+  noteFailure(make<arith::CmpIOp>(arith::CmpIPredicate::ult, value, bound), nullptr);
+  return dynamicIndex(value, size);
+}
+
 Value ElementEmitter::compareIndex(const Index &index, int64_t bound) {
   Value value = indexValue(index), limit = constantIndex(bound);
   return make<arith::CmpIOp>(arith::CmpIPredicate::slt, value, isVector(value) ? broadcast(limit) : limit);
@@ -180,6 +188,7 @@ Value ElementEmitter::load(Value memref, Type element, const Index &linear, Valu
 void ElementEmitter::store(Value memref, Value value, const Index &linear, Value mask) {
   auto [base, stride] = splitLanes(space, linear);
   if (stride != 0) value = broadcast(value);
+  else if (isVector(value)) value = make<vector::ExtractOp>(value, 0);  // one place: a dim of size 1 lies along the lanes
   if (mlir::getElementTypeOrSelf(value.getType()).isInteger(1))
     value = make<arith::ExtUIOp>(isVector(value) ? Type(vectorOf(b.getI8Type())) : b.getI8Type(), value);
   if (stride == 0) {
@@ -233,6 +242,21 @@ Value ElementEmitter::compute(Value tensorValue, llvm::ArrayRef<Index> position,
   mlir::Operation *op = tensorValue.getDefiningOp();
   if (auto generic = mlir::dyn_cast_or_null<linalg::GenericOp>(op)) {
     if (generic.getNumReductionLoops()) {
+      // Over dims of size 1: one element, folded with the identity.
+      llvm::SmallVector<int64_t> ranges = generic.getStaticLoopRanges();
+      llvm::SmallVector<Index> loops;
+      size_t next = 0;
+      bool single = true;
+      for (auto [range, iterator] : llvm::zip(ranges, generic.getIteratorTypesArray())) {
+        bool kept = iterator == mlir::utils::IteratorType::parallel;
+        loops.push_back(kept ? position[next++] : Index::of(0));
+        single &= kept || range == 1;
+      }
+      if (single) {
+        auto inputs = inputsAt(generic, loops, mask);
+        inputs.push_back(at(generic.getDpsInits()[0], position, mask));
+        return body(generic, loops, inputs, mask);
+      }
       fail("a reduction's result is read at a position where it is not known");
       return make<arith::ConstantOp>(mlir::cast<mlir::TypedAttr>(b.getZeroAttr(type.getElementType())));
     }
@@ -241,6 +265,12 @@ Value ElementEmitter::compute(Value tensorValue, llvm::ArrayRef<Index> position,
   if (mlir::isa_and_nonnull<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(op)) {
     auto from = mlir::cast<mlir::RankedTensorType>(op->getOperand(0).getType());
     return at(op->getOperand(0), space.delinearize(space.linearize(position, type.getShape()), from.getShape()), mask);
+  }
+  if (auto slice = mlir::dyn_cast_or_null<tensor::ExtractSliceOp>(op)) {
+    llvm::SmallVector<Index> inside;
+    for (auto [i, from] : llvm::enumerate(position))
+      inside.push_back(space.add(space.scale(from, slice.getStaticStride(i)), slice.getStaticOffset(i)));
+    return at(slice.getSource(), inside, mask);
   }
   if (mlir::isa_and_nonnull<tensor::ConcatOp>(op)) return concatElement(op, position, mask);
   if (mlir::isa_and_nonnull<tensor::InsertSliceOp>(op)) return insertElement(op, position, mask);

@@ -58,6 +58,9 @@ public:
   mlir::Value load(mlir::Value memref, mlir::Type element, const Index &linear, mlir::Value mask);
   void store(mlir::Value memref, mlir::Value value, const Index &linear, mlir::Value mask);
 
+  // The position in [0, size) that an index from data means (negative ones count from the end); notes one that is out of range.
+  Index checkedIndex(mlir::Value raw, int64_t size);
+
   // Values of an Index.
   mlir::Value scalarIndex(const Index &index);
   mlir::Value vectorIndex(const Index &index);

@@ -43,10 +43,13 @@ static Atoms flat(const DimLayout &layout) {
   for (auto &dim : layout) atoms.append(dim.begin(), dim.end());
   return atoms;
 }
-static bool isReduction(Operation *op) { return mlir::cast<ir::WeftOp>(op).kind() == Kind::Reduction; }
 static llvm::ArrayRef<int64_t> reducedDims(Operation *op) {
   if (auto sum = mlir::dyn_cast<ir::ReduceSumOp>(op)) return sum.getDims();
   return mlir::cast<ir::ReduceMaxOp>(op).getDims();
+}
+static bool isReduce(Operation *op) { return mlir::cast<ir::WeftOp>(op).kind() == Kind::Reduction; }
+bool isReduction(Operation *op) {
+  return isReduce(op) && llvm::any_of(reducedDims(op), [&](int64_t dim) { return shapeOf(op->getOperand(0))[dim] != 1; });
 }
 static bool isAlone(Operation *op) { return mlir::isa<ir::MatmulOp, ir::IndexAddOp, ir::ScatterAddOp>(op); }
 
@@ -134,7 +137,7 @@ struct DomainAnalysis {
       for (int64_t dim : transpose.getPermutation()) result.push_back(layout[dim]);
       return result;
     }
-    if (isReduction(op)) {
+    if (isReduce(op)) {
       DimLayout result;
       for (auto [i, dim] : llvm::enumerate(layout))
         if (!llvm::is_contained(reducedDims(op), static_cast<int64_t>(i))) result.push_back(dim);
@@ -164,6 +167,15 @@ struct DomainAnalysis {
       for (auto [i, size] : llvm::enumerate(shapeOf(to))) {
         from.emplace_back();
         if (size != 1) from.back() = layout[lead + i];
+      }
+      return from;
+    }
+    if (isReduce(op) && !isReduction(op)) {
+      DimLayout from;
+      size_t next = 0;
+      for (int64_t i = 0, rank = shapeOf(to).size(); i < rank; ++i) {
+        from.emplace_back();
+        if (!llvm::is_contained(reducedDims(op), i)) from.back() = layout[next++];
       }
       return from;
     }
@@ -290,7 +302,7 @@ bool DomainAnalysis::checkUses() {
       anyRow |= on == Depends::Row;
       anyPost |= on == Depends::Post;
       if (on == Depends::Nothing) continue;
-      bool moves = mlir::isa<ir::ReshapeOp, ir::TransposeOp, ir::BroadcastOp>(op);
+      bool moves = mlir::isa<ir::ReshapeOp, ir::TransposeOp, ir::BroadcastOp>(op) || isReduce(op);
       if (mlir::cast<ir::WeftOp>(op).kind() != Kind::Elementwise && !moves && !isReduction(op))
         return refuse(on == Depends::Post ? Refusal::ReadsAcrossRows : Refusal::ReadsReducedElsewhere, op);
       if (on == Depends::Post) {

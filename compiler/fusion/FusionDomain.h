@@ -40,6 +40,9 @@ struct FusionRefusal {
   mlir::Operation *op = nullptr;  // the op at which it shows; may be null
 };
 
+// Whether the op folds several elements into one: a reduction over dims of size 1 is a reshape to fusion and codegen.
+bool isReduction(mlir::Operation *op);
+
 // The most ops in one kernel: compile time grows with them faster than what fusing saves.
 inline constexpr int64_t kMaxFusionOps = 96;
 

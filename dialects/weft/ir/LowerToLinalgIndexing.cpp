@@ -87,13 +87,7 @@ FailureOr<Values> IndexAddOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
 
 FailureOr<Values> ScatterAddOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
   int64_t rank = mlir::cast<RankedTensorType>(getSource().getType()).getRank();
-  auto indices = mlir::cast<RankedTensorType>(getIndices().getType());
-  Value source = operands[2];
-  // As in PyTorch, source may be larger than indices; only its part at their positions is added.
-  if (mlir::cast<RankedTensorType>(source.getType()).getShape() != indices.getShape())
-    source = parallelGeneric(b, getLoc(), mlir::cast<RankedTensorType>(withElementType(indices, getElementTypeOrSelf(source))), source, {},
-                             [](OpBuilder &, mlir::Location, ValueRange args) { return args[0]; });
-  return Values{scatter(b, getLoc(), operands[0], operands[1], AffineMap::getMultiDimIdentityMap(rank, b.getContext()), source, getDim(),
+  return Values{scatter(b, getLoc(), operands[0], operands[1], AffineMap::getMultiDimIdentityMap(rank, b.getContext()), operands[2], getDim(),
                         [](int64_t i) { return i; })};
 }
 

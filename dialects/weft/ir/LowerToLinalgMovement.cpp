@@ -63,13 +63,32 @@ FailureOr<Values> BroadcastOp::lowerToLinalg(OpBuilder &b, ValueRange operands) 
   return Values{parallelGeneric(b, getLoc(), to, operands, AffineMap::get(to.getRank(), 0, position, b.getContext()), identity)};
 }
 
+static llvm::SmallVector<mlir::OpFoldResult> indexAttributes(OpBuilder &b, llvm::ArrayRef<int64_t> values) {
+  llvm::SmallVector<mlir::OpFoldResult> attributes;
+  for (int64_t value : values) attributes.push_back(b.getIndexAttr(value));
+  return attributes;
+}
+
+// The dims whose step is negative, walked the other way.
+static Value reverse(OpBuilder &b, mlir::Location loc, Value value, llvm::ArrayRef<int64_t> steps) {
+  auto type = mlir::cast<RankedTensorType>(value.getType());
+  if (llvm::none_of(steps, [](int64_t step) { return step < 0; })) return value;
+  llvm::SmallVector<AffineExpr> position;
+  for (auto [i, step] : llvm::enumerate(steps))
+    position.push_back(step > 0 ? b.getAffineDimExpr(i) : b.getAffineDimExpr(i) * -1 + (type.getDimSize(i) - 1));
+  return parallelGeneric(b, loc, type, value, AffineMap::get(type.getRank(), 0, position, b.getContext()), identity);
+}
+
 FailureOr<Values> SliceOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
   auto type = mlir::cast<RankedTensorType>(getType());
-  llvm::SmallVector<AffineExpr> position;
-  for (int64_t i = 0; i < type.getRank(); ++i) position.push_back(b.getAffineDimExpr(i) * getSteps()[i] + getStarts()[i]);
-  // An empty slice reads nothing; its bounds would not verify as a map.
   if (type.getNumElements() == 0) return Values{mlir::tensor::EmptyOp::create(b, getLoc(), type.getShape(), type.getElementType())};
-  return Values{parallelGeneric(b, getLoc(), type, operands, AffineMap::get(type.getRank(), 0, position, b.getContext()), identity)};
+  // Steps down become steps up from the other end.
+  llvm::SmallVector<int64_t> starts(getStarts()), steps(getSteps());
+  for (int64_t i = 0; i < type.getRank(); ++i)
+    if (steps[i] < 0) starts[i] += steps[i] * (type.getDimSize(i) - 1), steps[i] = -steps[i];
+  Value up = mlir::tensor::ExtractSliceOp::create(b, getLoc(), type, operands[0], indexAttributes(b, starts), indexAttributes(b, type.getShape()),
+                                                  indexAttributes(b, steps));
+  return Values{reverse(b, getLoc(), up, getSteps())};
 }
 
 FailureOr<Values> ConcatOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
@@ -82,25 +101,11 @@ FailureOr<Values> InsertSliceOp::lowerToLinalg(OpBuilder &b, ValueRange operands
   llvm::SmallVector<int64_t> starts(getStarts()), steps(getSteps());
   if (update.getNumElements() == 0) return Values{base};
   // Steps down become steps up over the reversed update.
-  llvm::SmallVector<AffineExpr> position;
-  bool reversed = false;
-  for (int64_t i = 0; i < update.getRank(); ++i) {
-    position.push_back(b.getAffineDimExpr(i));
-    if (steps[i] > 0) continue;
-    reversed = true;
-    starts[i] += steps[i] * (update.getDimSize(i) - 1);
-    steps[i] = -steps[i];
-    position.back() = b.getAffineDimExpr(i) * -1 + (update.getDimSize(i) - 1);
-  }
-  if (reversed)
-    source = parallelGeneric(b, getLoc(), update, source, AffineMap::get(update.getRank(), 0, position, b.getContext()), identity);
-  auto attributes = [&](llvm::ArrayRef<int64_t> values) {
-    llvm::SmallVector<mlir::OpFoldResult> result;
-    for (int64_t v : values) result.push_back(b.getIndexAttr(v));
-    return result;
-  };
-  return Values{mlir::tensor::InsertSliceOp::create(b, getLoc(), source, base, attributes(starts), attributes(update.getShape()),
-                                                    attributes(steps))};
+  source = reverse(b, getLoc(), source, getSteps());
+  for (int64_t i = 0; i < update.getRank(); ++i)
+    if (steps[i] < 0) starts[i] += steps[i] * (update.getDimSize(i) - 1), steps[i] = -steps[i];
+  return Values{mlir::tensor::InsertSliceOp::create(b, getLoc(), source, base, indexAttributes(b, starts), indexAttributes(b, update.getShape()),
+                                                    indexAttributes(b, steps))};
 }
 
 } // namespace weft::ir

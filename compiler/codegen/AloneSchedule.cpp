@@ -1,0 +1,221 @@
+// Ops with schedules of their own: scatters, matmul (where no library takes it), and kernels without elements.
+#include "compiler/codegen/Schedule.h"
+
+#include "dialects/weft/ir/LowerToLinalg.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace weft::compiler {
+
+namespace arith = mlir::arith;
+namespace linalg = mlir::linalg;
+namespace scf = mlir::scf;
+using mlir::Operation;
+using mlir::Value;
+
+static constexpr int64_t kMatmulRows = 4;     // of a register block
+static constexpr int64_t kMatmulVectors = 2;  // its columns, in vectors
+static constexpr int64_t kScatterColumns = 64;  // of a piece of index_add
+
+static llvm::ArrayRef<int64_t> shapeOf(Value value) { return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape(); }
+static int64_t product(llvm::ArrayRef<int64_t> sizes) {
+  int64_t n = 1;
+  for (int64_t size : sizes) n *= size;
+  return n;
+}
+
+static Value sumOf(KernelFunction &f, Value a, Value b) {
+  if (mlir::isa<mlir::FloatType>(mlir::getElementTypeOrSelf(a.getType()))) return f.e.make<arith::AddFOp>(a, b);
+  return f.e.make<arith::AddIOp>(a, b);
+}
+
+//===-- Scatters ------------------------------------------------------------------------------===//
+
+// One loop over the source. Pieces hold different parts of the result: the dims before the scattered one, and for index_add columns
+// after it, so that whoever adds to an element does so alone and in the source's order.
+static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op) {
+  KernelFunction f(kernel, kernel.info.symbol);
+  IndexSpace &space = f.e.space;
+  linalg::GenericOp generic = kernel.generic(op);
+  int64_t dim = generic->getAttrOfType<mlir::IntegerAttr>(ir::kScatterDim).getInt();
+  Value base = generic.getDpsInits()[0], indices = generic.getDpsInputs()[0], source = generic.getDpsInputs()[1];
+  llvm::ArrayRef<int64_t> to = shapeOf(base), from = shapeOf(source), index = shapeOf(indices);
+  bool wholeSlices = mlir::isa<ir::IndexAddOp>(op);
+  int64_t width = wholeSlices ? index.size() : 1;  // source dims in place of the scattered one
+  llvm::ArrayRef<int64_t> leadTo = to.take_front(dim), leadFrom = from.take_front(dim), trailTo = to.drop_front(dim + 1),
+                          trailFrom = from.drop_front(dim + width), middle = from.slice(dim, width);
+  int64_t lead = product(leadTo), size = to[dim], trail = product(trailTo);
+  int64_t blocks = wholeSlices ? std::max<int64_t>(1, llvm::divideCeil(trail, kScatterColumns)) : 1;
+  int64_t columns = wholeSlices ? std::min(trail, kScatterColumns) : trail;
+  kernel.info.count = product(to) == 0 ? 0 : lead * blocks;
+  Value out = f.output(0);
+
+  auto element = [&](const Index &l, const Index &t, const Index &c) {  // linear position in the result
+    return space.add(space.add(space.scale(l, size * trail), space.scale(t, trail)), c);
+  };
+  auto piece = [&](const Index &l, const Index &first, int64_t n) {
+    // The base first.
+    f.loop(size, {}, [&](Index t, KernelFunction::State &) {
+      f.run(n, 1, first, {}, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+        for (const KernelFunction::Unit &unit : units) {
+          Index at = element(l, t, unit.position);
+          f.e.store(out, f.e.at(base, space.delinearize(at, to), unit.mask), at, unit.mask);
+        }
+      });
+    });
+    auto leadAt = space.delinearize(l, leadTo);
+    auto target = [&](llvm::ArrayRef<Index> at) -> Index {
+      llvm::SmallVector<Index> position;
+      for (int64_t i = 0; i < static_cast<int64_t>(index.size()); ++i) position.push_back(at[wholeSlices ? dim + i : i]);
+      return f.e.checkedIndex(f.e.at(indices, position), size);
+    };
+    auto add = [&] {
+      f.loop(product(middle), {}, [&](Index s, KernelFunction::State &) {
+        llvm::SmallVector<Index> at(leadAt);
+        at.append(space.delinearize(s, middle));
+        at.resize(from.size());
+        if (wholeSlices) {
+          Index t = target(at);
+          f.run(n, 1, first, {}, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+            for (const KernelFunction::Unit &unit : units) {
+              llvm::copy(space.delinearize(unit.position, trailTo), at.begin() + dim + width);
+              Value update = f.e.broadcast(f.e.at(source, at, unit.mask));
+              Index place = element(l, t, unit.position);
+              Value now = f.e.load(out, mlir::getElementTypeOrSelf(update.getType()), place, unit.mask);
+              f.e.store(out, sumOf(f, f.e.broadcast(now), update), place, unit.mask);
+            }
+          });
+          return;
+        }
+        f.loop(product(trailFrom), {}, [&](Index c, KernelFunction::State &) {
+          auto trailAt = space.delinearize(c, trailFrom);
+          llvm::copy(trailAt, at.begin() + dim + width);
+          Value update = f.e.at(source, at);
+          Index place = element(l, target(at), space.linearize(trailAt, trailTo));
+          f.e.store(out, sumOf(f, f.e.load(out, update.getType(), place, nullptr), update), place, nullptr);
+        });
+      });
+    };
+    // In PyTorch's scatter_add the indices may cover a part of the leading dims only.
+    Value covered;
+    for (auto [at, have, all] : llvm::zip(leadAt, leadFrom, leadTo)) {
+      if (have == all) continue;
+      Value inside = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::slt, f.e.scalarIndex(at), f.e.constantIndex(have));
+      covered = covered ? f.e.make<arith::AndIOp>(covered, inside) : inside;
+    }
+    if (!covered) return add();
+    auto branch = scf::IfOp::create(f.builder, f.e.loc, covered, /*withElseRegion=*/false);
+    mlir::OpBuilder::InsertionGuard guard(f.builder);
+    f.builder.setInsertionPointToStart(branch.thenBlock());
+    f.e.pushScope();
+    add();
+    f.e.popScope();
+  };
+  int64_t rest = columns ? trail % columns : 0;
+  f.loop(f.begin, f.end, std::max<int64_t>(kernel.info.count, 1), {}, [&](Index i, KernelFunction::State &) {
+    if (trail == 0) return;
+    auto [l, block] = space.divide(i, blocks);
+    if (blocks == 1) return piece(l, Index::of(0), trail);
+    if (!rest) return piece(l, space.scale(block, columns), columns);
+    Value isLast = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, f.e.scalarIndex(block), f.e.constantIndex(blocks - 1));
+    auto branch = scf::IfOp::create(f.builder, f.e.loc, isLast, /*withElseRegion=*/true);
+    for (bool last : {true, false}) {
+      mlir::OpBuilder::InsertionGuard guard(f.builder);
+      f.builder.setInsertionPointToStart(last ? branch.thenBlock() : branch.elseBlock());
+      f.e.pushScope();
+      if (last) piece(l, Index::of((blocks - 1) * columns), rest);
+      else piece(l, space.scale(block, columns), columns);
+      f.e.popScope();
+    }
+  });
+  // The base is read where it is written, before anything is added there.
+  for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments())) {
+    Value tensor = kernel.lowered.lookup(argument);
+    if (tensor == base && llvm::hasSingleElement(argument.getUses())) kernel.info.inPlace.push_back({0, static_cast<int64_t>(i)});
+  }
+  return f.finish();
+}
+
+//===-- Matmul --------------------------------------------------------------------------------===//
+
+// A block of kMatmulRows rows times kMatmulVectors vectors of columns, whose sums stay in registers; each sum adds its products in order.
+static mlir::LogicalResult scheduleMatmul(KernelBuilder &kernel, Operation *op) {
+  KernelFunction f(kernel, kernel.info.symbol);
+  IndexSpace &space = f.e.space;
+  linalg::GenericOp generic = kernel.generic(op);
+  llvm::SmallVector<int64_t> loops = generic.getStaticLoopRanges();
+  int64_t k = loops.pop_back_val(), n = loops.pop_back_val(), m = loops.pop_back_val();
+  int64_t batches = product(loops), rowBlocks = llvm::divideCeil(m, kMatmulRows), rest = m % kMatmulRows;
+  kernel.info.count = n == 0 ? 0 : batches * rowBlocks;
+  auto block = [&](const Index &batch, const Index &first, int64_t rows) {
+    auto batchAt = space.delinearize(batch, loops);
+    f.run(n, kMatmulVectors, Index::of(0), {}, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+      KernelFunction::State sums(rows * units.size(), f.identity(generic, true));
+      auto at = [&](int64_t row, const KernelFunction::Unit &unit, const Index &depth) {
+        llvm::SmallVector<Index> position(batchAt);
+        position.append({space.add(first, row), unit.position, depth});
+        return position;
+      };
+      auto step = [&](Index depth, KernelFunction::State &inside) {
+        for (int64_t row = 0; row < rows; ++row)
+          for (auto [u, unit] : llvm::enumerate(units)) {
+            Value &sum = inside[row * units.size() + u];
+            sum = f.accumulate(generic, at(row, unit, depth), sum, unit.mask);
+          }
+      };
+      sums = f.loop(k, sums, step);
+      for (int64_t row = 0; row < rows; ++row)
+        for (auto [u, unit] : llvm::enumerate(units)) {
+          llvm::SmallVector<Index> position(at(row, unit, Index::of(0)));
+          position.pop_back();
+          f.e.store(f.output(0), sums[row * units.size() + u], space.linearize(position, shapeOf(op->getResult(0))), unit.mask);
+        }
+    });
+  };
+  f.loop(f.begin, f.end, std::max<int64_t>(kernel.info.count, 1), {}, [&](Index piece, KernelFunction::State &) {
+    if (kernel.info.count == 0) return;
+    auto [batch, rowBlock] = space.divide(piece, rowBlocks);
+    if (rowBlocks == 1) return block(batch, Index::of(0), m);
+    if (!rest) return block(batch, space.scale(rowBlock, kMatmulRows), kMatmulRows);
+    Value isLast = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, f.e.scalarIndex(rowBlock), f.e.constantIndex(rowBlocks - 1));
+    auto branch = scf::IfOp::create(f.builder, f.e.loc, isLast, /*withElseRegion=*/true);
+    for (bool last : {true, false}) {
+      mlir::OpBuilder::InsertionGuard guard(f.builder);
+      f.builder.setInsertionPointToStart(last ? branch.thenBlock() : branch.elseBlock());
+      f.e.pushScope();
+      if (last) block(batch, Index::of((rowBlocks - 1) * kMatmulRows), rest);
+      else block(batch, space.scale(rowBlock, kMatmulRows), kMatmulRows);
+      f.e.popScope();
+    }
+  });
+  return f.finish();
+}
+
+//===-- Without elements ----------------------------------------------------------------------===//
+
+// Reductions of nothing give their identity; whatever outputs have elements are computed from that, one after another.
+static mlir::LogicalResult scheduleEmpty(KernelBuilder &kernel) {
+  KernelFunction f(kernel, kernel.info.symbol);
+  for (Operation *op : kernel.ops)
+    if (isReduction(op)) {
+      linalg::GenericOp generic = kernel.generic(op);
+      if (product(shapeOf(op->getResult(0))) == 0) continue;
+      f.e.setKnown(generic.getResult(0), [&f, generic](llvm::ArrayRef<Index>, Value) { return f.identity(generic, false); });
+    }
+  for (auto [i, output] : llvm::enumerate(kernel.outputs)) {
+    f.run(product(shapeOf(output)), 1, Index::of(0), {}, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+      for (const KernelFunction::Unit &unit : units)
+        f.e.store(f.output(i), f.e.at(kernel.lowered.lookup(output), f.e.space.delinearize(unit.position, shapeOf(output)), unit.mask),
+                  unit.position, unit.mask);
+    });
+  }
+  return f.finish();
+}
+
+mlir::LogicalResult scheduleAlone(KernelBuilder &kernel) {
+  if (kernel.domain.shape() == FusionDomain::Shape::Empty) return scheduleEmpty(kernel);
+  Operation *op = kernel.outputs.front().getDefiningOp();
+  return mlir::isa<ir::MatmulOp>(op) ? scheduleMatmul(kernel, op) : scheduleScatter(kernel, op);
+}
+
+} // namespace weft::compiler

@@ -1,0 +1,227 @@
+// The stages of buildKernel: fusion -> linalg on tensors -> loops over vectors -> math expanded -> llvm dialect.
+#include "compiler/codegen/Codegen.h"
+
+#include "compiler/codegen/Schedule.h"
+#include "compiler/math/Expand.h"
+#include "dialects/weft/ir/Weft.h"
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
+#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Transforms/DialectConversion.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace weft::compiler {
+
+namespace LLVM = mlir::LLVM;
+using mlir::Value;
+
+void registerCodegenDialects(mlir::MLIRContext &context) {
+  mlir::DialectRegistry registry;
+  mlir::registerBuiltinDialectTranslation(registry);
+  mlir::registerLLVMDialectTranslation(registry);
+  context.appendDialectRegistry(registry);
+  context.loadDialect<ir::WeftDialect, mlir::arith::ArithDialect, mlir::cf::ControlFlowDialect, mlir::func::FuncDialect, mlir::linalg::LinalgDialect,
+                      mlir::LLVM::LLVMDialect, mlir::math::MathDialect, mlir::memref::MemRefDialect, mlir::scf::SCFDialect,
+                      mlir::tensor::TensorDialect, mlir::vector::VectorDialect>();
+}
+
+namespace {
+
+// The module in which one kernel is built, with the dumps and checks between its stages.
+struct Stages {
+  const CodegenOptions &options;
+  mlir::ModuleOp module;
+
+  mlir::LogicalResult done(llvm::StringRef stage) {
+    if (options.dump) {
+      std::string text;
+      llvm::raw_string_ostream stream(text);
+      module.print(stream);
+      options.dump(stage, text);
+    }
+    if (options.verify && mlir::failed(mlir::verify(module))) return module.emitError("codegen: the verifier fails after ") << stage;
+    return mlir::success();
+  }
+};
+
+// The fusion as a function on tensors. `lowered` gets the tensor of each value of the body.
+mlir::LogicalResult lowerToLinalg(KernelBuilder &kernel, mlir::func::FuncOp &function) {
+  mlir::OpBuilder b(kernel.module.getContext());
+  b.setInsertionPointToEnd(kernel.module.getBody());
+  mlir::Block &body = kernel.fusion.getBody().front();
+  llvm::SmallVector<mlir::Type> results;
+  for (Value output : kernel.outputs) results.push_back(output.getType());
+  function = mlir::func::FuncOp::create(b, kernel.fusion.getLoc(), kernel.info.symbol + "_tensors",
+                                        b.getFunctionType(body.getArgumentTypes(), results));
+  b.setInsertionPointToStart(function.addEntryBlock());
+  for (auto [from, to] : llvm::zip(body.getArguments(), function.getArguments())) kernel.lowered[from] = to;
+  for (mlir::Operation &op : body.without_terminator()) {
+    auto weft = mlir::dyn_cast<ir::WeftOp>(op);
+    if (!weft) return op.emitOpError("has no lowering to linalg; a weft.fusion holds weft ops only");
+    llvm::SmallVector<Value> operands;
+    for (Value operand : op.getOperands()) operands.push_back(kernel.lowered.lookup(operand));
+    auto values = weft.lowerToLinalg(b, operands);
+    if (mlir::failed(values)) return op.emitOpError("has no lowering to linalg: ") << weft.missingRule(ir::RuleKind::Lowering);
+    for (auto [result, value] : llvm::zip(op.getResults(), *values)) kernel.lowered[result] = value;
+  }
+  llvm::SmallVector<Value> returned;
+  for (Value output : kernel.outputs) returned.push_back(kernel.lowered.lookup(output));
+  mlir::func::ReturnOp::create(b, kernel.fusion.getLoc(), returned);
+  return mlir::success();
+}
+
+mlir::LogicalResult convertToLlvm(mlir::ModuleOp module) {
+  mlir::MLIRContext *context = module.getContext();
+  {
+    mlir::RewritePatternSet patterns(context);
+    mlir::populateSCFToControlFlowConversionPatterns(patterns);
+    mlir::ConversionTarget target(*context);
+    target.addIllegalDialect<mlir::scf::SCFDialect>();
+    target.markUnknownOpDynamicallyLegal([](mlir::Operation *) { return true; });
+    if (mlir::failed(mlir::applyPartialConversion(module, target, std::move(patterns)))) return mlir::failure();
+  }
+  mlir::LowerToLLVMOptions options(context);
+  options.useBarePtrCallConv = true;
+  mlir::LLVMTypeConverter types(context, options);
+  mlir::RewritePatternSet patterns(context);
+  mlir::arith::populateArithToLLVMConversionPatterns(types, patterns);
+  mlir::populateMathToLLVMConversionPatterns(types, patterns, /*approximateLog1p=*/false);
+  mlir::populateVectorToLLVMConversionPatterns(types, patterns);
+  mlir::populateFinalizeMemRefToLLVMConversionPatterns(types, patterns);
+  mlir::cf::populateControlFlowToLLVMConversionPatterns(types, patterns);
+  mlir::populateFuncToLLVMConversionPatterns(types, patterns);
+  mlir::LLVMConversionTarget target(*context);
+  target.addLegalOp<mlir::ModuleOp>();
+  return mlir::applyFullConversion(module, target, std::move(patterns));
+}
+
+// weft_kernel: unpacks its arguments and calls the function that the schedule emitted.
+void wrap(KernelBuilder &kernel, llvm::StringRef symbol, llvm::ArrayRef<int64_t> readOnly) {
+  auto inner = kernel.module.lookupSymbol<LLVM::LLVMFuncOp>(symbol);
+  std::string innerName = (symbol + "_body").str();
+  inner.setSymName(innerName);
+  inner.setLinkage(LLVM::Linkage::Internal);
+  mlir::OpBuilder b(inner);
+  mlir::Location loc = inner.getLoc();
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+  mlir::Type i64 = b.getI64Type();
+  auto type = LLVM::LLVMFunctionType::get(b.getI32Type(), {pointer, pointer, pointer, pointer, i64, i64});
+  b.setInsertionPointToEnd(kernel.module.getBody());
+  auto outer = LLVM::LLVMFuncOp::create(b, loc, symbol, type);
+  mlir::Block *entry = outer.addEntryBlock(b);
+  b.setInsertionPointToStart(entry);
+  int64_t buffers = inner.getNumArguments() - 4;
+  llvm::SmallVector<Value> args;
+  auto loadPointer = [&](Value base, int64_t bytes) -> Value {
+    Value at = LLVM::GEPOp::create(b, loc, pointer, b.getI8Type(), base, llvm::ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(bytes)});
+    return LLVM::LoadOp::create(b, loc, pointer, at);
+  };
+  for (int64_t i = 0; i < buffers; ++i) args.push_back(loadPointer(entry->getArgument(1), i * 8));
+  Value none = LLVM::ZeroOp::create(b, loc, pointer);
+  args.push_back(kernel.info.partialsBytes ? loadPointer(entry->getArgument(1), buffers * 8) : none);
+  // env->scratch stands after two 32-bit fields.
+  args.push_back(kernel.info.threadScratchBytes ? loadPointer(entry->getArgument(0), 8) : none);
+  args.append({entry->getArgument(4), entry->getArgument(5)});
+  Value result = LLVM::CallOp::create(b, loc, inner, args).getResult();
+  LLVM::ReturnOp::create(b, loc, result);
+  for (int64_t i : readOnly) inner.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
+  for (int64_t i = buffers; i < buffers + 2; ++i) inner.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
+}
+
+// Time per element and the traffic, from which the size of the pieces follows. Rough: it only has to tell tiny from large.
+void estimate(KernelBuilder &kernel) {
+  double bytes = 0, flops = 0, nanoseconds = 0;
+  auto sizeOf = [](Value value) { return static_cast<double>(mlir::cast<mlir::RankedTensorType>(value.getType()).getNumElements()); };
+  auto bytesOf = [&](Value value) {
+    return sizeOf(value) * memoryBytes(mlir::cast<mlir::RankedTensorType>(value.getType()).getElementType());
+  };
+  for (Value input : kernel.fusion.getInputs()) bytes += bytesOf(input);
+  for (Value output : kernel.outputs) bytes += bytesOf(output);
+  for (mlir::Operation *op : kernel.ops) {
+    double size = sizeOf(op->getResult(0)), cost = 1;
+    ir::Kind kind = mlir::cast<ir::WeftOp>(op).kind();
+    if (kind == ir::Kind::Reduction) size = sizeOf(op->getOperand(0));
+    else if (kind == ir::Kind::Movement || kind == ir::Kind::Creation) cost = 0;
+    else if (kind == ir::Kind::Random) cost = 12;
+    else if (auto matmul = mlir::dyn_cast<ir::MatmulOp>(op)) {
+      auto lhs = matmul.getLhs().getType();
+      cost = 2.0 * lhs.getDimSize(lhs.getRank() - (matmul.getTransposeLhs() ? 2 : 1));
+    } else if (mlir::isa<ir::ExpOp, ir::LogOp, ir::TanhOp, ir::ErfOp, ir::SigmoidOp, ir::GeluOp, ir::PowOp>(op)) cost = 16;
+    flops += size * cost;
+  }
+  // A core moves about 10 bytes and does about 8 operations a nanosecond.
+  nanoseconds = std::max(bytes / 10, flops / 8) + 1;
+  kernel.info.bytes = bytes;
+  kernel.info.flops = flops;
+  kernel.info.grain = std::max<int64_t>(1, static_cast<int64_t>(kGrainNanoseconds / nanoseconds * kernel.info.count));
+}
+
+} // namespace
+
+mlir::FailureOr<KernelInfo> buildKernel(ir::FusionOp fusion, llvm::StringRef symbol, mlir::ModuleOp into, const TargetInfo &,
+                                        const CodegenOptions &options) {
+  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(fusion.getLoc());
+  KernelBuilder kernel;
+  kernel.fusion = fusion;
+  kernel.module = *module;
+  kernel.info.symbol = symbol.str();
+  for (mlir::Operation &op : fusion.getBody().front().without_terminator()) kernel.ops.push_back(&op);
+  for (Value output : fusion.getBody().front().getTerminator()->getOperands()) kernel.outputs.push_back(output);
+  for (mlir::Operation *op : kernel.ops)
+    if (Refusal refusal = FusionDomain::fusible(op); refusal != Refusal::None) return op->emitOpError("cannot be in a kernel: ") << refusalText(refusal);
+
+  Stages stages{options, *module};
+  mlir::func::FuncOp tensors;
+  if (mlir::failed(lowerToLinalg(kernel, tensors)) || mlir::failed(stages.done("linalg"))) return mlir::failure();
+
+  FusionRefusal why;
+  auto domain = FusionDomain::analyze(kernel.ops, kernel.outputs, why);
+  if (!domain) return (why.op ? why.op->emitOpError("does not belong in this fusion: ") : fusion.emitOpError("is no kernel: ")) << refusalText(why.reason);
+  kernel.domain = std::move(*domain);
+  mlir::LogicalResult scheduled = mlir::failure();
+  switch (kernel.domain.shape()) {
+  case FusionDomain::Shape::Elementwise:
+  case FusionDomain::Shape::Rows:
+  case FusionDomain::Shape::Total: scheduled = scheduleRows(kernel); break;
+  case FusionDomain::Shape::Nest: scheduled = scheduleNest(kernel); break;
+  case FusionDomain::Shape::Alone:
+  case FusionDomain::Shape::Empty: scheduled = scheduleAlone(kernel); break;
+  }
+  if (mlir::failed(scheduled)) return mlir::failure();
+  tensors.erase();
+  if (mlir::failed(stages.done("loops"))) return mlir::failure();
+  expandMath(*module);
+  if (mlir::failed(stages.done("math"))) return mlir::failure();
+  if (mlir::failed(convertToLlvm(*module))) return fusion.emitError("codegen: conversion to the llvm dialect fails");
+
+  // Inputs that no output may share a buffer with are read only, as far as the kernel can tell.
+  llvm::SmallVector<int64_t> readOnly;
+  for (int64_t i = 0; i < kernel.numInputs(); ++i)
+    if (llvm::none_of(kernel.info.inPlace, [&](auto pair) { return pair.second == i; })) readOnly.push_back(i);
+  wrap(kernel, kernel.info.symbol, readOnly);
+  if (!kernel.info.finish.empty()) wrap(kernel, kernel.info.finish, readOnly);
+  if (mlir::failed(stages.done("llvm"))) return mlir::failure();
+  estimate(kernel);
+  into.getBody()->getOperations().splice(into.getBody()->end(), module->getBody()->getOperations());
+  return std::move(kernel.info);
+}
+
+} // namespace weft::compiler

@@ -1,0 +1,159 @@
+// Reductions over dims that are neither the inner nor the outer ones: over middle dims ([B, T, C] -> [B, C]) or over several groups
+// ([N, C, H, W] -> [C]), with the elementwise ops that feed them and that follow on their results.
+//
+// Kept dims run in parallel. Where the innermost dim is kept, vectors lie along it and the reduced dims are walked one by one; where it is
+// reduced, its run is folded as a row is, and the outer reduced dims add up such rows.
+#include "compiler/codegen/Schedule.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace weft::compiler {
+
+namespace arith = mlir::arith;
+namespace linalg = mlir::linalg;
+namespace scf = mlir::scf;
+using mlir::Operation;
+using mlir::Value;
+
+// Vectors of kept elements whose sums stay in registers; one piece of the kernel.
+static constexpr int64_t kColumnVectors = 4;
+static constexpr int64_t kColumns = kColumnVectors * kLanes;
+
+namespace {
+
+struct NestSchedule {
+  NestSchedule(KernelBuilder &kernel, KernelFunction &f) : kernel(kernel), f(f) {
+    for (Operation *op : kernel.ops)
+      if (isReduction(op)) {
+        ops.push_back(op);
+        reductions.push_back(kernel.generic(op));
+      }
+  }
+
+  KernelBuilder &kernel;
+  KernelFunction &f;
+  llvm::SmallVector<Operation *> ops;
+  llvm::SmallVector<linalg::GenericOp> reductions;
+
+  int64_t extent(int32_t atom) const { return kernel.domain.atoms()[atom]; }
+  int64_t product(llvm::ArrayRef<int32_t> atoms) const {
+    int64_t n = 1;
+    for (int32_t atom : atoms) n *= extent(atom);
+    return n;
+  }
+  // Positions of some atoms, from their common linear position.
+  void place(llvm::MutableArrayRef<Index> atoms, llvm::ArrayRef<int32_t> some, const Index &linear) {
+    llvm::SmallVector<int64_t> extents;
+    for (int32_t atom : some) extents.push_back(extent(atom));
+    for (auto [atom, at] : llvm::zip(some, f.e.space.delinearize(linear, extents))) atoms[atom] = at;
+  }
+  // The kernel's outputs where the kept atoms are at `atoms`, whose reductions gave `sums`.
+  void store(llvm::ArrayRef<Index> atoms, llvm::ArrayRef<Value> sums, Value mask) {
+    for (auto [op, sum] : llvm::zip(ops, sums)) {
+      auto here = f.position(op->getResult(0), atoms);
+      f.e.setKnown(kernel.lowered.lookup(op->getResult(0)), [this, here, sum = sum](llvm::ArrayRef<Index> position, Value) -> Value {
+        if (position == llvm::ArrayRef(here)) return sum;
+        f.e.fail("a sum is read at another position");
+        return sum;
+      });
+    }
+    for (auto [i, output] : llvm::enumerate(kernel.outputs)) {
+      auto position = f.position(output, atoms);
+      Value value = f.e.at(kernel.lowered.lookup(output), position, mask);
+      f.e.store(f.output(i), value, f.e.space.linearize(position, mlir::cast<mlir::RankedTensorType>(output.getType()).getShape()), mask);
+    }
+  }
+
+  void keptInnermost(int32_t lanes) {
+    llvm::SmallVector<int32_t> others;
+    for (int32_t atom : kernel.domain.outer())
+      if (atom != lanes) others.push_back(atom);
+    llvm::ArrayRef<int32_t> reduced = kernel.domain.inner();
+    int64_t n = extent(lanes), whole = n / kColumns, blocks = llvm::divideCeil(n, kColumns), rows = product(reduced);
+    kernel.info.count = product(others) * blocks;
+    auto columns = [&](const Index &other, int64_t size, const Index &base) {
+      f.run(size, kColumnVectors, base, {}, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+        llvm::SmallVector<Index> atoms(kernel.domain.atoms().size());
+        place(atoms, others, other);
+        int64_t copies = units.size();
+        auto sums = f.reduceRows(rows, reductions, copies, true, [&](Index row, KernelFunction::State &inside) {
+          place(atoms, reduced, row);
+          for (int64_t u = 0; u < copies; ++u) {
+            atoms[lanes] = units[u].position;
+            for (auto [i, op] : llvm::enumerate(ops)) {
+              Value &sum = inside[i * copies + u];
+              sum = f.accumulate(reductions[i], f.position(op->getOperand(0), atoms), sum, units[u].mask);
+            }
+          }
+        });
+        for (int64_t u = 0; u < copies; ++u) {
+          atoms[lanes] = units[u].position;
+          llvm::SmallVector<Value> mine;
+          for (size_t i = 0; i < ops.size(); ++i) mine.push_back(sums[i * copies + u]);
+          store(atoms, mine, units[u].mask);
+        }
+      });
+    };
+    f.loop(f.begin, f.end, kernel.info.count, {}, [&](Index piece, KernelFunction::State &) {
+      auto [other, block] = f.e.space.divide(piece, blocks);
+      if (n % kColumns == 0) return columns(other, kColumns, f.e.space.scale(block, kColumns));
+      if (!whole) return columns(other, n, Index::of(0));
+      Value isLast = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, f.e.scalarIndex(block), f.e.constantIndex(whole));
+      auto branch = scf::IfOp::create(f.builder, f.e.loc, isLast, /*withElseRegion=*/true);
+      auto fill = [&](mlir::Block *body, int64_t size, const Index &base) {
+        mlir::OpBuilder::InsertionGuard guard(f.builder);
+        f.builder.setInsertionPointToStart(body);
+        f.e.pushScope();
+        columns(other, size, base);
+        f.e.popScope();
+      };
+      fill(branch.thenBlock(), n % kColumns, Index::of(whole * kColumns));
+      fill(branch.elseBlock(), kColumns, f.e.space.scale(block, kColumns));
+    });
+  }
+
+  void reducedInnermost(llvm::ArrayRef<int32_t> layout) {
+    llvm::ArrayRef<int32_t> reduced = kernel.domain.inner();
+    size_t run = 0;
+    while (run < layout.size() && llvm::is_contained(reduced, layout[layout.size() - 1 - run])) ++run;
+    llvm::ArrayRef<int32_t> inner = layout.take_back(run);
+    llvm::SmallVector<int32_t> outer;
+    for (int32_t atom : reduced)
+      if (!llvm::is_contained(inner, atom)) outer.push_back(atom);
+    kernel.info.count = kernel.domain.rows();
+    f.loop(f.begin, f.end, kernel.info.count, {}, [&](Index kept, KernelFunction::State &) {
+      llvm::SmallVector<Index> atoms(kernel.domain.atoms().size());
+      place(atoms, kernel.domain.outer(), kept);
+      for (const Index &atom : atoms) (void)f.e.scalarIndex(atom);
+      auto sums = f.reduceRows(product(outer), reductions, 1, false, [&](Index row, KernelFunction::State &totals) {
+        place(atoms, outer, row);
+        auto parts = f.reduceRun(product(inner), kSlots, Index::of(0), reductions,
+                                 [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
+                                   for (const KernelFunction::Unit &unit : units) {
+                                     place(atoms, inner, unit.position);
+                                     for (auto [i, op] : llvm::enumerate(ops)) {
+                                       Value &slot = slots[i * kSlots + unit.slot];
+                                       slot = f.accumulate(reductions[i], f.position(op->getOperand(0), atoms), slot, unit.mask);
+                                     }
+                                   }
+                                 });
+        for (size_t i = 0; i < ops.size(); ++i) totals[i] = f.combine(reductions[i], totals[i], parts[i]);
+      });
+      store(atoms, sums, nullptr);
+    });
+  }
+};
+
+} // namespace
+
+mlir::LogicalResult scheduleNest(KernelBuilder &kernel) {
+  KernelFunction f(kernel, kernel.info.symbol);
+  NestSchedule nest(kernel, f);
+  const FusionDomain::Layout &layout = *kernel.domain.layout(nest.ops.front()->getOperand(0));
+  if (llvm::is_contained(kernel.domain.outer(), layout.back())) nest.keptInnermost(layout.back());
+  else nest.reducedInnermost(layout);
+  return f.finish();
+}
+
+} // namespace weft::compiler

@@ -1,0 +1,505 @@
+// Kernels over rows: elementwise ones, reductions over the inner dims (Row), over the rows (Col), over everything (Total), and all of
+// these in one kernel.
+//
+// A row is swept once for each level: level 0 depends on no reduction, level n + 1 on the Row reductions of level n. A sweep does all
+// reductions, stores and accumulations of its level. What is cheap is computed again in later sweeps; what is not (exp, tanh, random
+// numbers, ...) is kept in a row of scratch. Reductions over rows go chunk by chunk into partial results, which `finish` adds in order.
+#include "compiler/codegen/Schedule.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace weft::compiler {
+
+namespace arith = mlir::arith;
+namespace linalg = mlir::linalg;
+namespace scf = mlir::scf;
+using mlir::Operation;
+using mlir::Value;
+using Role = FusionDomain::Role;
+using Shape = FusionDomain::Shape;
+
+// Elements of a piece where the domain is one run; a multiple of every unrolling.
+static constexpr int64_t kPieceElements = 1024;
+// Rows of scratch beyond this do not stay in the L2 cache; then computing twice is no worse.
+static constexpr int64_t kLargestScratchRow = 256 << 10;
+// Vectors whose sums over rows stay in registers.
+static constexpr int64_t kColumnVectors = 4;
+
+// Whether a value is cheaper to keep than to compute again.
+static bool isExpensive(Operation *op) {
+  return mlir::isa<ir::ExpOp, ir::LogOp, ir::TanhOp, ir::ErfOp, ir::SigmoidOp, ir::GeluOp, ir::PowOp, ir::RandomUniformOp>(op);
+}
+
+namespace {
+
+struct RowSchedule {
+  explicit RowSchedule(KernelBuilder &kernel) : kernel(kernel), domain(kernel.domain) {}
+
+  KernelBuilder &kernel;
+  const FusionDomain &domain;
+  llvm::DenseMap<Value, int64_t> levels;
+  int64_t lastLevel = 0;
+  bool random = false;
+
+  struct Sweep {
+    llvm::SmallVector<Operation *> reductions, columns, totals;  // Row, Col, and Total over Full values
+    llvm::SmallVector<Operation *> rowTotals;                    // Scalar over Row values
+    llvm::SmallVector<Value> keep;                               // into scratch
+    llvm::SmallVector<int64_t> stores, rowStores;                // outputs: Full, Row
+  };
+  std::vector<Sweep> sweeps;
+  struct Kept {
+    int64_t offset, level;  // in scratch; the sweep that computes it
+  };
+  llvm::MapVector<Value, Kept> kept;
+  struct Partial {
+    int64_t offset;
+    mlir::Type element;
+  };
+  llvm::MapVector<Operation *, Partial> partials;
+  bool hasColumns = false, hasRows = false;
+  int64_t chunkRows = 1, chunks = 1, unroll = 1;
+
+  // In-place: for each (output, input), whether all reads so far were at the output's position, no later than its store.
+  llvm::DenseMap<std::pair<int64_t, int64_t>, bool> inPlace;
+
+  int64_t level(Value value) const { return levels.lookup(value); }
+  mlir::Type elementOf(Value value) const { return mlir::cast<mlir::RankedTensorType>(value.getType()).getElementType(); }
+
+  void plan();
+  void planScratch();
+  void planPartials();
+  void trackReads(KernelFunction &f, const Sweep *sweep, int64_t level, llvm::ArrayRef<Index> atoms);
+  Value outputBuffer(KernelFunction &f, int64_t i) { return f.output(i); }
+  void storeFull(KernelFunction &f, const Sweep &sweep, int64_t level, llvm::ArrayRef<KernelFunction::Unit> units, const Index &row);
+  void sweepRow(KernelFunction &f, int64_t level, const Index &row, const Index *chunk);
+  void storeRows(KernelFunction &f, const Sweep &sweep, const Index &row);
+  mlir::LogicalResult emitLinear();
+  mlir::LogicalResult emitRows();
+  mlir::LogicalResult emitColumns();
+  mlir::LogicalResult emitTotals();
+  mlir::LogicalResult emitFinish();
+  mlir::LogicalResult run();
+};
+
+// What each sweep does.
+void RowSchedule::plan() {
+  for (Operation *op : kernel.ops) {
+    int64_t l = 0;
+    for (Value operand : op->getOperands()) l = std::max(l, level(operand));
+    Value result = op->getResult(0);
+    random |= mlir::isa<ir::RandomUniformOp>(op);
+    if (isReduction(op)) {
+      Role role = domain.role(result);
+      sweeps.resize(std::max<size_t>(sweeps.size(), l + 2));
+      if (domain.shape() == Shape::Total) sweeps[l].totals.push_back(op);
+      else if (role == Role::Row) sweeps[l].reductions.push_back(op), hasRows = true, l += 1;
+      else if (role == Role::Col) sweeps[l].columns.push_back(op), hasColumns = true;
+      else sweeps[l].rowTotals.push_back(op), hasRows = true;
+    }
+    levels[result] = l;
+    lastLevel = std::max(lastLevel, l);
+  }
+  sweeps.resize(lastLevel + 1);
+  for (auto [i, output] : llvm::enumerate(kernel.outputs)) {
+    if (domain.role(output) == Role::Full) sweeps[level(output)].stores.push_back(i);
+    else if (domain.role(output) == Role::Row) sweeps[level(output)].rowStores.push_back(i), hasRows = true;
+  }
+  unroll = random ? 4 : (domain.shape() == Shape::Elementwise ? 1 : kSlots);
+  planScratch();
+  planPartials();
+}
+
+void RowSchedule::planScratch() {
+  llvm::DenseMap<Value, int64_t> neededFirst;  // the sweep
+  int64_t rowBytes = roundUp(domain.rowSize(), kLanes * 4);
+  for (int64_t l = 0; l <= lastLevel; ++l) {
+    Sweep &sweep = sweeps[l];
+    llvm::SmallVector<Value> work;
+    for (Operation *op : sweep.reductions) work.push_back(op->getOperand(0));
+    for (Operation *op : sweep.columns) work.push_back(op->getOperand(0));
+    for (int64_t i : sweep.stores) work.push_back(kernel.outputs[i]);
+    llvm::DenseSet<Value> seen;
+    while (!work.empty()) {
+      Value value = work.pop_back_val();
+      Operation *op = value.getDefiningOp();
+      if (!op || !seen.insert(value).second) continue;
+      if (isReduction(op)) continue;
+      auto [first, isNew] = neededFirst.try_emplace(value, l);
+      if (!isNew && first->second < l && isExpensive(op) && domain.role(value) == Role::Full) {
+        int64_t bytes = rowBytes * memoryBytes(elementOf(value));
+        if (bytes <= kLargestScratchRow) {
+          if (!kept.count(value)) {
+            kept[value] = {kernel.claimScratch(bytes), first->second};
+            sweeps[first->second].keep.push_back(value);
+          }
+          continue;
+        }
+      }
+      work.append(op->operand_begin(), op->operand_end());
+    }
+  }
+}
+
+void RowSchedule::planPartials() {
+  int64_t rows = domain.rows(), n = domain.rowSize();
+  if (hasColumns) chunkRows = std::min(rows, rowsPerChunk(rows));
+  chunks = llvm::divideCeil(rows, chunkRows);
+  for (Sweep &sweep : sweeps) {
+    for (Operation *op : sweep.columns) {
+      mlir::Type element = elementOf(op->getResult(0));
+      partials[op] = {kernel.claimPartials(chunks * roundUp(n, kLanes) * memoryBytes(element)), element};
+    }
+    for (Operation *op : sweep.rowTotals) {
+      mlir::Type element = elementOf(op->getOperand(0));
+      partials[op] = {kernel.claimPartials(rows * memoryBytes(element)), element};
+    }
+    for (Operation *op : sweep.totals) {
+      mlir::Type element = elementOf(op->getResult(0));
+      partials[op] = {kernel.claimPartials(llvm::divideCeil(n, kReductionBlock) * memoryBytes(element)), element};
+    }
+  }
+}
+
+// Watches the reads of inputs while a sweep is emitted, to know which outputs may share their buffers.
+void RowSchedule::trackReads(KernelFunction &f, const Sweep *sweep, int64_t l, llvm::ArrayRef<Index> atoms) {
+  if (!sweep) {
+    f.e.onRead = [this](int64_t argument, const Index &) {
+      for (size_t i = 0; i < kernel.outputs.size(); ++i) inPlace[{i, argument}] = false;
+    };
+    return;
+  }
+  llvm::SmallVector<std::optional<Index>> at;
+  for (Value output : kernel.outputs) {
+    at.emplace_back();
+    if (domain.role(output) == Role::Full && level(output) >= l)
+      at.back() = f.e.space.linearize(f.position(output, atoms), mlir::cast<mlir::RankedTensorType>(output.getType()).getShape());
+  }
+  f.e.onRead = [this, at](int64_t argument, const Index &linear) {
+    for (size_t i = 0; i < at.size(); ++i) {
+      auto [entry, isNew] = inPlace.try_emplace({i, argument}, true);
+      entry->second &= at[i].has_value() && *at[i] == linear;
+    }
+  };
+}
+
+// All values of a sweep's stores first, then the stores: an input's buffer may be an output's.
+void RowSchedule::storeFull(KernelFunction &f, const Sweep &sweep, int64_t l, llvm::ArrayRef<KernelFunction::Unit> units, const Index &row) {
+  for (const KernelFunction::Unit &unit : units) {
+    auto atoms = atomPositions(f, row, unit.position);
+    trackReads(f, &sweep, l, atoms);
+    llvm::SmallVector<std::pair<Value, Index>> values;
+    for (int64_t i : sweep.stores) {
+      Value output = kernel.outputs[i];
+      auto position = f.position(output, atoms);
+      Value value = f.e.at(kernel.lowered.lookup(output), position, unit.mask);
+      values.push_back({value, f.e.space.linearize(position, mlir::cast<mlir::RankedTensorType>(output.getType()).getShape())});
+    }
+    for (auto [i, value] : llvm::zip(sweep.stores, values)) f.e.store(f.output(i), value.first, value.second, unit.mask);
+  }
+}
+
+void RowSchedule::storeRows(KernelFunction &f, const Sweep &sweep, const Index &row) {
+  trackReads(f, nullptr, 0, {});
+  auto atoms = atomPositions(f, row, Index::of(0));
+  for (int64_t i : sweep.rowStores) {
+    Value output = kernel.outputs[i];
+    auto position = f.position(output, atoms);
+    Value value = f.e.at(kernel.lowered.lookup(output), position);
+    f.e.store(f.output(i), value, f.e.space.linearize(position, mlir::cast<mlir::RankedTensorType>(output.getType()).getShape()), nullptr);
+  }
+  for (Operation *op : sweep.rowTotals) {
+    Value value = f.e.at(kernel.lowered.lookup(op->getOperand(0)), f.position(op->getOperand(0), atoms));
+    Value buffer = f.partials(partials[op].offset, domain.rows(), partials[op].element);
+    f.e.store(buffer, value, row, nullptr);
+  }
+}
+
+// One sweep over one row. `chunk`: the number of the chunk whose partial results Col reductions add to.
+void RowSchedule::sweepRow(KernelFunction &f, int64_t l, const Index &row, const Index *chunk) {
+  const Sweep &sweep = sweeps[l];
+  storeRows(f, sweep, row);
+  if (sweep.reductions.empty() && sweep.columns.empty() && sweep.stores.empty() && sweep.keep.empty()) return;
+  llvm::SmallVector<linalg::GenericOp> reductions;
+  for (Operation *op : sweep.reductions) reductions.push_back(kernel.generic(op));
+  int64_t n = domain.rowSize(), padded = roundUp(n, kLanes);
+  auto sums = f.reduceRun(n, unroll, Index::of(0), reductions, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
+    for (const KernelFunction::Unit &unit : units) {
+      auto atoms = atomPositions(f, row, unit.position);
+      trackReads(f, &sweep, l, atoms);
+      for (auto &[value, where] : kept) {
+        Value buffer = f.scratch(where.offset, padded, elementOf(value));
+        auto here = f.position(value, atoms);
+        if (where.level == l) {
+          Value element = f.e.at(kernel.lowered.lookup(value), here, unit.mask);
+          // The padding takes the lanes that do not exist.
+          Index whole = f.e.space.add(unit.position, 0);
+          for (auto &term : whole.terms)
+            if (f.e.space.symbol(term.first).kind == IndexSpace::Kind::Lane) term = f.e.space.lane(kLanes).terms[0];
+          llvm::sort(whole.terms);
+          f.e.store(buffer, f.e.broadcast(element), whole, nullptr);
+        } else if (where.level < l) {
+          f.e.setKnown(kernel.lowered.lookup(value), [&f, buffer, here, element = elementOf(value), at = unit.position](llvm::ArrayRef<Index> position, Value mask) {
+            return position == llvm::ArrayRef(here) ? f.e.load(buffer, element, at, mask) : Value();
+          });
+        }
+      }
+      for (auto [i, op] : llvm::enumerate(sweep.reductions)) {
+        Value &slot = slots[i * kSlots + unit.slot];
+        slot = f.accumulate(reductions[i], f.position(op->getOperand(0), atoms), slot, unit.mask);
+      }
+      for (Operation *op : sweep.columns) {
+        Value buffer = f.partials(partials[op].offset, chunks * padded, partials[op].element);
+        Index at = f.e.space.add(f.e.space.scale(*chunk, padded), unit.position);
+        // The padding is never read.
+        Value sum = f.e.load(buffer, partials[op].element, at, unit.mask);
+        sum = f.accumulate(kernel.generic(op), f.position(op->getOperand(0), atoms), f.e.broadcast(sum), unit.mask);
+        f.e.store(buffer, sum, at, unit.mask);
+      }
+      storeFull(f, sweep, l, unit, row);
+    }
+  });
+  for (auto &entry : kept) f.e.dropKnown(kernel.lowered.lookup(entry.first));
+  for (auto [op, sum] : llvm::zip(sweep.reductions, sums)) {
+    auto here = f.position(op->getResult(0), atomPositions(f, row, Index::of(0)));
+    f.e.setKnown(kernel.lowered.lookup(op->getResult(0)), [&f, here, sum = sum](llvm::ArrayRef<Index> position, Value) -> Value {
+      if (position == llvm::ArrayRef(here)) return sum;
+      f.e.fail("a row's sum is read from another row");
+      return sum;
+    });
+  }
+}
+
+//===-- Bodies --------------------------------------------------------------------------------===//
+
+// One run of elements, cut into pieces of kPieceElements.
+mlir::LogicalResult RowSchedule::emitLinear() {
+  KernelFunction f(kernel, kernel.info.symbol);
+  int64_t n = domain.rowSize(), step = unroll * kLanes, whole = n / step;
+  kernel.info.count = llvm::divideCeil(n, kPieceElements);
+  int64_t perPiece = kPieceElements / step;
+  auto scale = [&](Value pieces) { return f.e.make<arith::MulIOp>(pieces, f.e.constantIndex(perPiece)); };
+  Value last = f.e.constantIndex(whole);
+  if (whole) {
+    f.loop(scale(f.begin), f.e.make<arith::MinSIOp>(scale(f.end), last), whole, {}, [&](Index round, KernelFunction::State &) {
+      llvm::SmallVector<KernelFunction::Unit, 4> units;
+      for (int64_t u = 0; u < unroll; ++u) {
+        Index at = f.e.space.add(f.e.space.add(f.e.space.scale(round, step), u * kLanes), f.e.space.lane(kLanes));
+        units.push_back({at, nullptr, kLanes, 0});
+      }
+      storeFull(f, sweeps[0], 0, units, Index::of(0));
+    });
+  }
+  if (n % step) {
+    // Whoever has the last piece does what is left.
+    Value isLast = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, f.end, f.e.constantIndex(kernel.info.count));
+    auto branch = scf::IfOp::create(f.builder, f.e.loc, isLast, /*withElseRegion=*/false);
+    mlir::OpBuilder::InsertionGuard guard(f.builder);
+    f.builder.setInsertionPointToStart(branch.thenBlock());
+    f.e.pushScope();
+    f.run(n % step, unroll, Index::of(whole * step), {}, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+      storeFull(f, sweeps[0], 0, units, Index::of(0));
+    });
+    f.e.popScope();
+  }
+  f.builder.setInsertionPointToEnd(&f.function.getBody().front());
+  return f.finish();
+}
+
+mlir::LogicalResult RowSchedule::emitRows() {
+  KernelFunction f(kernel, kernel.info.symbol);
+  int64_t rows = domain.rows(), n = domain.rowSize(), padded = roundUp(n, kLanes);
+  kernel.info.count = chunks;
+  auto oneRow = [&](const Index &row, const Index *chunk) {
+    // The row's dims, computed where all sweeps see them.
+    for (const Index &atom : atomPositions(f, row, Index::of(0))) (void)f.e.scalarIndex(atom);
+    for (int64_t l = 0; l <= lastLevel; ++l) sweepRow(f, l, row, chunk);
+  };
+  f.loop(f.begin, f.end, chunks, {}, [&](Index piece, KernelFunction::State &) {
+    if (!hasColumns) return oneRow(piece, nullptr);
+    for (auto &[op, partial] : partials) {
+      if (domain.role(op->getResult(0)) != Role::Col) continue;
+      Value buffer = f.partials(partial.offset, chunks * padded, partial.element), zero = f.identity(kernel.generic(op), true);
+      Index base = f.e.space.scale(piece, padded);
+      f.run(padded, 1, base, {}, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+        for (const KernelFunction::Unit &unit : units) f.e.store(buffer, zero, unit.position, nullptr);
+      });
+    }
+    Value first = f.e.scalarIndex(f.e.space.scale(piece, chunkRows));
+    Value bound = f.e.make<arith::MinSIOp>(f.e.make<arith::AddIOp>(first, f.e.constantIndex(chunkRows)), f.e.constantIndex(rows));
+    f.loop(first, bound, rows, {}, [&](Index row, KernelFunction::State &) { oneRow(row, &piece); });
+  });
+  return f.finish();
+}
+
+// Only reductions over rows (and stores beside them): a few columns at a time, whose sums stay in registers.
+mlir::LogicalResult RowSchedule::emitColumns() {
+  KernelFunction f(kernel, kernel.info.symbol);
+  int64_t rows = domain.rows(), n = domain.rowSize(), padded = roundUp(n, kLanes);
+  kernel.info.count = chunks;
+  const Sweep &sweep = sweeps[0];
+  llvm::SmallVector<linalg::GenericOp> reductions;
+  for (Operation *op : sweep.columns) reductions.push_back(kernel.generic(op));
+  f.loop(f.begin, f.end, chunks, {}, [&](Index piece, KernelFunction::State &) {
+    Value first = f.e.scalarIndex(f.e.space.scale(piece, chunkRows));
+    Value bound = f.e.make<arith::MinSIOp>(f.e.make<arith::AddIOp>(first, f.e.constantIndex(chunkRows)), f.e.constantIndex(rows));
+    f.run(n, kColumnVectors, Index::of(0), {}, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+      KernelFunction::State sums;
+      for (linalg::GenericOp reduction : reductions) sums.append(units.size(), f.identity(reduction, true));
+      sums = f.loop(first, bound, rows, sums, [&](Index row, KernelFunction::State &inside) {
+        for (auto [u, unit] : llvm::enumerate(units)) {
+          auto atoms = atomPositions(f, row, unit.position);
+          trackReads(f, &sweep, 0, atoms);
+          for (auto [i, op] : llvm::enumerate(sweep.columns)) {
+            Value &sum = inside[i * units.size() + u];
+            sum = f.accumulate(reductions[i], f.position(op->getOperand(0), atoms), sum, unit.mask);
+          }
+          storeFull(f, sweep, 0, unit, row);
+        }
+      });
+      for (auto [i, op] : llvm::enumerate(sweep.columns)) {
+        Value buffer = f.partials(partials[op].offset, chunks * padded, partials[op].element);
+        for (auto [u, unit] : llvm::enumerate(units))
+          f.e.store(buffer, sums[i * units.size() + u], f.e.space.add(f.e.space.scale(piece, padded), unit.position), unit.mask);
+      }
+    });
+  });
+  return f.finish();
+}
+
+// Reductions of everything: blocks of kReductionBlock elements, each folded to a scalar.
+mlir::LogicalResult RowSchedule::emitTotals() {
+  KernelFunction f(kernel, kernel.info.symbol);
+  int64_t n = domain.rowSize(), whole = n / kReductionBlock;
+  kernel.info.count = llvm::divideCeil(n, kReductionBlock);
+  const Sweep &sweep = sweeps[0];
+  llvm::SmallVector<linalg::GenericOp> reductions;
+  for (Operation *op : sweep.totals) reductions.push_back(kernel.generic(op));
+  auto block = [&](int64_t size, const Index &number) {
+    auto sums = f.reduceRun(size, unroll, f.e.space.scale(number, kReductionBlock), reductions,
+                            [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
+                              for (const KernelFunction::Unit &unit : units) {
+                                auto atoms = atomPositions(f, Index::of(0), unit.position);
+                                trackReads(f, &sweep, 0, atoms);
+                                for (auto [i, op] : llvm::enumerate(sweep.totals)) {
+                                  Value &slot = slots[i * kSlots + unit.slot];
+                                  slot = f.accumulate(reductions[i], f.position(op->getOperand(0), atoms), slot, unit.mask);
+                                }
+                                storeFull(f, sweep, 0, unit, Index::of(0));
+                              }
+                            });
+    for (auto [op, sum] : llvm::zip(sweep.totals, sums))
+      f.e.store(f.partials(partials[op].offset, kernel.info.count, partials[op].element), sum, number, nullptr);
+  };
+  if (whole)
+    f.loop(f.begin, f.e.make<arith::MinSIOp>(f.end, f.e.constantIndex(whole)), whole, {},
+           [&](Index number, KernelFunction::State &) { block(kReductionBlock, number); });
+  if (n % kReductionBlock) {
+    Value isLast = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, f.end, f.e.constantIndex(kernel.info.count));
+    auto branch = scf::IfOp::create(f.builder, f.e.loc, isLast, /*withElseRegion=*/false);
+    mlir::OpBuilder::InsertionGuard guard(f.builder);
+    f.builder.setInsertionPointToStart(branch.thenBlock());
+    f.e.pushScope();
+    block(n % kReductionBlock, Index::of(whole));
+    f.e.popScope();
+  }
+  f.builder.setInsertionPointToEnd(&f.function.getBody().front());
+  return f.finish();
+}
+
+//===-- Finish --------------------------------------------------------------------------------===//
+
+// Adds the partial results in order, and computes what depends on them.
+mlir::LogicalResult RowSchedule::emitFinish() {
+  kernel.info.finish = kernel.info.symbol + "_finish";
+  KernelFunction f(kernel, kernel.info.finish);
+  trackReads(f, nullptr, 0, {});
+  int64_t rows = domain.rows(), n = domain.rowSize(), padded = roundUp(n, kLanes);
+  for (auto &[op, partial] : partials) {
+    if (domain.role(op->getResult(0)) == Role::Col) continue;
+    linalg::GenericOp reduction = kernel.generic(op);
+    Value sum;
+    if (domain.shape() == Shape::Total) {
+      int64_t blocks = llvm::divideCeil(n, kReductionBlock);
+      Value buffer = f.partials(partial.offset, blocks, partial.element);
+      auto value = [&](const Index &i) { return f.e.load(buffer, partial.element, i, nullptr); };
+      if (blocks == 1) sum = value(Index::of(0));
+      else
+        sum = f.loop(blocks, {f.identity(reduction, false)}, [&](Index i, KernelFunction::State &total) {
+          total[0] = f.combine(reduction, total[0], value(i));
+        })[0];
+    } else {
+      Value buffer = f.partials(partial.offset, rows, partial.element);
+      sum = f.reduceRun(rows, kSlots, Index::of(0), reduction, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
+        for (const KernelFunction::Unit &unit : units) {
+          Value next = f.combine(reduction, slots[unit.slot], f.e.broadcast(f.e.load(buffer, partial.element, unit.position, unit.mask)));
+          slots[unit.slot] = unit.mask ? f.e.make<arith::SelectOp>(unit.mask, next, slots[unit.slot]) : next;
+        }
+      })[0];
+    }
+    f.e.setKnown(kernel.lowered.lookup(op->getResult(0)), [sum](llvm::ArrayRef<Index>, Value) { return sum; });
+  }
+  auto store = [&](Role role, llvm::ArrayRef<Index> atoms, Value mask) {
+    for (auto [i, output] : llvm::enumerate(kernel.outputs)) {
+      if (domain.role(output) != role) continue;
+      auto position = f.position(output, atoms);
+      Value value = f.e.at(kernel.lowered.lookup(output), position, mask);
+      f.e.store(f.output(i), value, f.e.space.linearize(position, mlir::cast<mlir::RankedTensorType>(output.getType()).getShape()), mask);
+    }
+  };
+  store(Role::Scalar, atomPositions(f, Index::of(0), Index::of(0)), nullptr);
+  if (hasColumns) {
+    f.run(n, kSlots, Index::of(0), {}, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+      for (const KernelFunction::Unit &unit : units) {
+        auto atoms = atomPositions(f, Index::of(0), unit.position);
+        for (auto &[op, partial] : partials) {
+          if (domain.role(op->getResult(0)) != Role::Col) continue;
+          linalg::GenericOp reduction = kernel.generic(op);
+          Value buffer = f.partials(partial.offset, chunks * padded, partial.element);
+          auto value = [&](const Index &chunk) {
+            Index at = f.e.space.add(f.e.space.scale(chunk, padded), unit.position);
+            return f.e.broadcast(f.e.load(buffer, partial.element, at, unit.mask));
+          };
+          Value sum = chunks == 1 ? value(Index::of(0))
+                                  : f.loop(chunks, {f.identity(reduction, true)}, [&](Index chunk, KernelFunction::State &total) {
+                                      total[0] = f.combine(reduction, total[0], value(chunk));
+                                    })[0];
+          f.e.setKnown(kernel.lowered.lookup(op->getResult(0)), [sum](llvm::ArrayRef<Index>, Value) { return sum; });
+        }
+        store(Role::Col, atoms, unit.mask);
+      }
+    });
+  }
+  return f.finish();
+}
+
+mlir::LogicalResult RowSchedule::run() {
+  plan();
+  mlir::LogicalResult result = mlir::failure();
+  if (domain.shape() == Shape::Total) result = emitTotals();
+  else if (domain.shape() == Shape::Elementwise && domain.outer().empty()) result = emitLinear();
+  else if (hasColumns && !hasRows) result = emitColumns();
+  else result = emitRows();
+  if (mlir::failed(result)) return result;
+  if (!partials.empty() && mlir::failed(emitFinish())) return mlir::failure();
+  // Pairs whose every read was in step with the output's write, and whose elements are as wide.
+  for (auto [i, output] : llvm::enumerate(kernel.outputs)) {
+    for (auto [k, input] : llvm::enumerate(kernel.fusion.getInputs())) {
+      auto found = inPlace.find({i, k});
+      auto from = mlir::cast<mlir::RankedTensorType>(input.getType()), to = mlir::cast<mlir::RankedTensorType>(output.getType());
+      if (found != inPlace.end() && found->second && from.getNumElements() == to.getNumElements() &&
+          memoryBytes(from.getElementType()) == memoryBytes(to.getElementType()))
+        kernel.info.inPlace.push_back({i, k});
+    }
+  }
+  return mlir::success();
+}
+
+} // namespace
+
+mlir::LogicalResult scheduleRows(KernelBuilder &kernel) { return RowSchedule(kernel).run(); }
+
+} // namespace weft::compiler

@@ -1,0 +1,105 @@
+// What the schedules of kernels share: the fusion as linalg, the functions that they emit, loops over vectors, and reductions whose order
+// depends on extents alone.
+#pragma once
+
+#include "compiler/codegen/ElementEmitter.h"
+#include "compiler/codegen/Kernel.h"
+#include "compiler/fusion/FusionDomain.h"
+#include "dialects/weft/ir/Weft.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace weft::compiler {
+
+// The order of reductions is fixed by these and by the reduced extents, so that neither fusion nor threads nor the machine change a sum.
+inline constexpr int64_t kSlots = 2;             // accumulators of kLanes lanes: hides the latency of an addition
+inline constexpr int64_t kReductionBlock = 8192;  // elements of a run whose lanes are folded together; blocks are added one by one
+inline constexpr int64_t kMostChunks = 64;        // of rows, in a reduction over rows; bounds the partial results
+inline constexpr int64_t kLeastChunk = 32;        // rows in a chunk
+// Work that is worth another thread (mlir_codegen: a fork and join costs under 1 us, and caches must follow).
+inline constexpr double kGrainNanoseconds = 15000;
+
+inline int64_t rowsPerChunk(int64_t rows) { return std::max(kLeastChunk, (rows + kMostChunks - 1) / kMostChunks); }
+inline int64_t roundUp(int64_t value, int64_t to) { return (value + to - 1) / to * to; }
+
+// A fusion on its way to a kernel.
+struct KernelBuilder {
+  ir::FusionOp fusion;
+  FusionDomain domain;
+  mlir::ModuleOp module;                            // where functions are emitted
+  llvm::SmallVector<mlir::Operation *> ops;         // of the body
+  llvm::SmallVector<mlir::Value> outputs;           // what it yields
+  llvm::DenseMap<mlir::Value, mlir::Value> lowered; // values of the body -> tensors of the linalg function
+  KernelInfo info;
+
+  int64_t numInputs() { return fusion.getInputs().size(); }
+  // Bytes of partials and of scratch that the schedule claims; returns the offset.
+  int64_t claimPartials(int64_t bytes);
+  int64_t claimScratch(int64_t bytes);
+  mlir::linalg::GenericOp generic(mlir::Operation *op) const {
+    return lowered.lookup(op->getResult(0)).getDefiningOp<mlir::linalg::GenericOp>();
+  }
+};
+
+// One function being emitted: (buffers..., partials, scratch, begin, end) -> i32.
+class KernelFunction {
+public:
+  KernelFunction(KernelBuilder &kernel, llvm::StringRef name);
+
+  KernelBuilder &kernel;
+  mlir::func::FuncOp function;
+  mlir::OpBuilder builder;
+  ElementEmitter e;
+  mlir::Value begin, end;
+
+  mlir::Value output(int64_t i) { return function.getArgument(kernel.numInputs() + i); }
+  // `count` elements at `offset` bytes of the partials or the scratch.
+  mlir::Value partials(int64_t offset, int64_t count, mlir::Type element);
+  mlir::Value scratch(int64_t offset, int64_t count, mlir::Type element);
+  // Ends the function; gives partials and scratch their sizes.
+  mlir::LogicalResult finish();
+
+  using State = llvm::SmallVector<mlir::Value>;
+  // A vector's worth of a run.
+  struct Unit {
+    Index position;    // in the run
+    mlir::Value mask;  // null: all lanes
+    int64_t lanes;
+    int64_t slot;      // number of the vector modulo kSlots
+  };
+  // emit(i, state) for i in [begin, end); returns the final state. `extent` bounds i.
+  State loop(mlir::Value begin, mlir::Value end, int64_t extent, State state, llvm::function_ref<void(Index, State &)> emit);
+  State loop(int64_t count, State state, llvm::function_ref<void(Index, State &)> emit);
+  // All vectors of a run of n elements from `base` on, `unroll` (1 or even) at a time. Vectors go to emit in groups, so that a group can
+  // do all its reads before its writes.
+  State run(int64_t n, int64_t unroll, const Index &base, State state, llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit);
+
+  // a and b folded by the reduction's body; scalars, or vectors of any width.
+  mlir::Value combine(mlir::linalg::GenericOp reduction, mlir::Value a, mlir::Value b);
+  mlir::Value identity(mlir::linalg::GenericOp reduction, bool vector);
+  // One more element a lane.
+  mlir::Value accumulate(mlir::linalg::GenericOp reduction, llvm::ArrayRef<Index> position, mlir::Value accumulator, mlir::Value mask);
+  // kSlots accumulators of kLanes lanes as one scalar, in a fixed tree.
+  mlir::Value foldLanes(mlir::linalg::GenericOp reduction, llvm::ArrayRef<mlir::Value> slots);
+  // Several reductions over a run of n elements in one sweep: emit gets accumulators (kSlots a reduction) in its state.
+  llvm::SmallVector<mlir::Value> reduceRun(int64_t n, int64_t unroll, const Index &base, llvm::ArrayRef<mlir::linalg::GenericOp> reductions,
+                                           llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit);
+  // The sum of `count` values that value(i, mask-less) gives, in chunks of rowsPerChunk: a reduction over rows. `vector`: many at once.
+  State reduceRows(int64_t count, llvm::ArrayRef<mlir::linalg::GenericOp> reductions, int64_t copies, bool vector,
+                   llvm::function_ref<void(Index, State &)> emit);
+
+  // The position in `value`'s shape of the element that `atoms` (one Index an atom) choose.
+  llvm::SmallVector<Index> position(mlir::Value value, llvm::ArrayRef<Index> atoms);
+
+private:
+  mlir::Value view(mlir::Value bytes, int64_t offset, int64_t count, mlir::Type element);
+};
+
+// Positions of all atoms, given those of a row and inside it.
+llvm::SmallVector<Index> atomPositions(KernelFunction &f, const Index &row, const Index &inner);
+
+// The schedules, by the shape of the domain.
+mlir::LogicalResult scheduleRows(KernelBuilder &kernel);   // Elementwise, Rows, Total
+mlir::LogicalResult scheduleNest(KernelBuilder &kernel);
+mlir::LogicalResult scheduleAlone(KernelBuilder &kernel);  // Alone, Empty
+
+} // namespace weft::compiler
