@@ -1,88 +1,175 @@
-// What recording and replaying cost, without the work itself: tensors of two elements. One JSON object a line.
-#include <algorithm>
-#include <chrono>
-#include <cstdio>
-#include <cstring>
-#include <functional>
+// The suite `overhead`: what Weft itself costs, beside the computing.
+#include <CLI/CLI.hpp>
 
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <sstream>
+
+#include "benchmarks/common/report.h"
+#include "benchmarks/overhead/instructions.h"
+#include "benchmarks/train/char_gpt_step.h"
 #include "weft/weft.h"
 
 namespace {
 
-using weft::Tensor;
-using Clock = std::chrono::steady_clock;
+using namespace weft::benchmarks;
+namespace fs = std::filesystem;
 
-double microseconds(const std::function<void()> &work) {
-  auto start = Clock::now();
-  work();
-  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+constexpr int kRounds = 15;     // of each measurement; the median counts
+constexpr int kChain = 1000;    // ops: a long slice, so that what an evaluation costs once does not count
+constexpr int kReplays = 2000;  // of a two-op program a round
+constexpr int64_t kBatch = 16;  // of the char GPT step
+constexpr int kSteadySteps = 9; // after the first one, to know what a step takes without compiling
+
+void add(Report &report, const char *name, const char *metric, const char *unit, double value, int threads, int64_t batch = 1) {
+  report.add({"overhead", name, "weft", metric, unit, value, threads, batch});
 }
 
-// The best of several rounds: the machine's other work only ever adds.
-double best(int rounds, const std::function<double()> &round) {
-  double least = round();
-  for (int i = 1; i < rounds; ++i) least = std::min(least, round());
-  return least;
-}
-
-void report(const char *name, double value) {
-  std::printf("{\"suite\": \"overhead\", \"case\": \"%s\", \"impl\": \"weft\", \"metric\": \"time\", \"unit\": \"us\", \"value\": %.4f, "
-              "\"threads\": 1, \"batch\": 1}\n",
-              name, value);
-  std::fflush(stdout);
-}
-
-constexpr int kPairs = 1000; // of ops: long enough that a cut's own cost is spread
-
-Tensor chain(Tensor y, const Tensor &a) {
-  for (int i = 0; i < kPairs; ++i) {
-    y = y + a;
-    y = y * a;
+// A chain of elementwise ops on a small tensor: recording, slicing, key and look-up. The running is measured too, and reported apart.
+void record_and_hit(Report &report, int threads) {
+  weft::Tensor x = weft::ones({8});
+  x.eval();
+  std::vector<double> overhead, whole;
+  for (int round = 0; round <= kRounds; ++round) {
+    double start = now();
+    weft::Tensor y = x;
+    for (int i = 0; i < kChain / 2; ++i) y = weft::relu(y * x);
+    double recorded = now() - start;
+    y.eval();
+    double all = now() - start;
+    if (round == 0) continue; // compiles
+    overhead.push_back(recorded + weft::explain(y).record_ms * 1e-3);
+    whole.push_back(all);
   }
-  return y;
+  add(report, "record_and_hit_per_op", "time", "us", 1e6 * median(overhead) / kChain, threads);
+  add(report, "record_hit_and_run_per_op", "time", "us", 1e6 * median(whole) / kChain, threads);
+}
+
+// The same chain, and its derivative recorded beside it.
+void record_with_history(Report &report, int threads) {
+  weft::Tensor x = weft::ones({8});
+  x.eval();
+  x.set_requires_grad();
+  std::vector<double> times;
+  for (int round = 0; round <= kRounds; ++round) {
+    double start = now();
+    weft::Tensor y = x;
+    for (int i = 0; i < kChain / 2; ++i) y = weft::relu(y * x);
+    y.sum().backward();
+    if (round > 0) times.push_back(now() - start);
+    x.grad().eval();
+    x.zero_grad();
+  }
+  add(report, "record_with_backward_per_forward_op", "time", "us", 1e6 * median(times) / kChain, threads);
+}
+
+// weft::jit of two ops on eight numbers: from the call to the value in hand.
+void jit_replay(Report &report, int threads) {
+  auto f = weft::jit([](const weft::Tensor &a, const weft::Tensor &b) { return weft::tanh(a * b); });
+  weft::Tensor a = weft::ones({8}), b = weft::ones({8});
+  weft::eval({a, b});
+  std::vector<double> times;
+  volatile float sink = 0;
+  for (int round = 0; round <= kRounds; ++round) {
+    double start = now();
+    for (int i = 0; i < kReplays; ++i) sink = *f(a, b).data<float>();
+    if (round > 0) times.push_back((now() - start) / kReplays);
+  }
+  (void)sink;
+  add(report, "jit_replay_two_ops", "time", "us", 1e6 * median(times), threads);
+}
+
+// In a process of its own: the first step's compile, with the disk cache in `cache` (or off). Prints one line of numbers.
+int first_step(const std::string &cache) {
+  weft::Config config = weft::config();
+  config.cache_dir = cache;
+  weft::set_config(config);
+  CharGptStep step(kBatch);
+  weft::synchronize();
+  double start = now();
+  step.run().item<float>();
+  double first = now() - start;
+  weft::Evaluation evaluation;
+  for (const weft::Evaluation &e : weft::recent_evaluations())
+    if (e.reason == weft::CutReason::kStep) evaluation = e;
+  std::vector<double> steady, recorded;
+  for (int i = 0; i < kSteadySteps; ++i) {
+    start = now();
+    step.run().item<float>();
+    steady.push_back(now() - start);
+  }
+  std::cout << first - median(steady) << " " << evaluation.ops << " " << evaluation.kernels << " " << evaluation.library_calls << " "
+            << evaluation.planned_peak_bytes << " " << evaluation.lower_bound_bytes << " "
+            << (evaluation.outcome == weft::CacheOutcome::kDiskHit) << std::endl;
+  return 0;
+}
+
+struct FirstStep {
+  double seconds = 0;
+  int64_t ops = 0, kernels = 0, library_calls = 0, peak = 0, bound = 0;
+  bool from_disk = false;
+};
+FirstStep run_first_step(const std::string &program, const std::string &cache) {
+  std::string command = "'" + program + "' --first-step '" + cache + "'";
+  std::FILE *pipe = popen(command.c_str(), "r");
+  std::string text;
+  char chunk[512];
+  while (pipe && std::fgets(chunk, sizeof chunk, pipe)) text += chunk;
+  FirstStep result;
+  std::istringstream stream(text);
+  if (!pipe || pclose(pipe) != 0 ||
+      !(stream >> result.seconds >> result.ops >> result.kernels >> result.library_calls >> result.peak >> result.bound >>
+        result.from_disk))
+    throw std::runtime_error("the process that compiles the char GPT step failed");
+  return result;
+}
+
+void compiling(Report &report, const std::string &program, int threads) {
+  std::string cache = (fs::temp_directory_path() / ("weft-overhead-" + std::to_string(getpid()))).string();
+  std::vector<double> cold, disk;
+  FirstStep step;
+  for (int round = 0; round < 3; ++round) {
+    fs::remove_all(cache);
+    step = run_first_step(program, cache);
+    cold.push_back(step.seconds);
+    FirstStep again = run_first_step(program, cache);
+    if (!again.from_disk) throw std::runtime_error("the second process did not find the step in the disk cache");
+    disk.push_back(again.seconds);
+  }
+  fs::remove_all(cache);
+  add(report, "char_gpt_step_ops", "count", "ops", static_cast<double>(step.ops), threads, kBatch);
+  add(report, "char_gpt_step_kernels", "count", "kernels", static_cast<double>(step.kernels), threads, kBatch);
+  add(report, "char_gpt_step_library_calls", "count", "calls", static_cast<double>(step.library_calls), threads, kBatch);
+  add(report, "char_gpt_step_cold_compile", "time", "s", median(cold), threads, kBatch);
+  add(report, "char_gpt_step_from_disk", "time", "s", median(disk), threads, kBatch);
+  add(report, "char_gpt_step_planned_peak", "peak", "bytes", static_cast<double>(step.peak), threads, kBatch);
+  report.add({"overhead", "char_gpt_step_planned_peak", "limit", "peak", "bytes", static_cast<double>(step.bound), threads, kBatch});
+  std::fprintf(stderr, "  planned peak / lower bound: %.4f\n", static_cast<double>(step.peak) / static_cast<double>(step.bound));
 }
 
 } // namespace
 
-int main() {
-  Tensor x = weft::tensor({1.f, 2.f}), a = weft::tensor({0.5f, 0.5f});
-  constexpr int kRounds = 9;
-  const double ops = 2.0 * kPairs;
-
-  Tensor warm = chain(x, a).eval();
-  double hit = 1e30, record_only = 1e30;
-  for (int i = 0; i < kRounds; ++i) {
-    Tensor y;
-    double record = microseconds([&] { y = chain(x, a); });
-    double evaluate = microseconds([&] { y.eval(); });
-    double run = weft::recent_evaluations().back().run_ms * 1000;
-    record_only = std::min(record_only, record / ops);
-    hit = std::min(hit, (record + evaluate - run) / ops);
+int main(int argc, char **argv) {
+  std::string json, cache;
+  int threads = 2;
+  CLI::App app("Measures what Weft itself costs.");
+  app.add_option("--json", json, "file to append the measurements to");
+  app.add_option("--threads", threads, "that Weft was told to use");
+  app.add_option("--first-step", cache, "for this program's own use");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    if (!cache.empty()) return first_step(cache);
+    Report report(json);
+    record_and_hit(report, threads);
+    record_with_history(report, threads);
+    jit_replay(report, threads);
+    add(report, "plan_instruction", "time", "ns", 1e9 * seconds_per_instruction(kRounds), threads);
+    compiling(report, fs::canonical("/proc/self/exe").string(), threads);
+    return 0;
+  } catch (const std::exception &error) {
+    std::cerr << "overhead: " << error.what() << "\n";
+    return 1;
   }
-  report("record, per op", record_only);
-  report("record + cache hit, per op", hit);
-
-  Tensor w = weft::tensor({1.f, 2.f}).set_requires_grad();
-  report("record with history and backward, per forward op", best(kRounds, [&] {
-           double time = microseconds([&] { weft::sum(chain(w, a)).backward(); });
-           w.grad().eval();
-           w.zero_grad();
-           return time / ops;
-         }));
-
-  auto replay = weft::jit([](const Tensor &t) { return weft::tanh(t) + 1; });
-  replay(x);
-  constexpr int kCalls = 2000;
-  report("jit replay of a two-op program", best(kRounds, [&] {
-           return microseconds([&] {
-                    for (int i = 0; i < kCalls; ++i) replay(x);
-                  }) /
-                  kCalls;
-         }));
-  report("record, hit and run of a two-op program", best(kRounds, [&] {
-           return microseconds([&] {
-                    for (int i = 0; i < kCalls; ++i) (weft::tanh(x) + 1).eval();
-                  }) /
-                  kCalls;
-         }));
 }

@@ -21,9 +21,10 @@ void write_file(const std::string &path, std::string_view content, Location loca
 void make_writable_folder(const std::string &path, Location location) {
   location = CallerScope::resolve(location);
   std::error_code error;
+  if (fs::exists(path, error) && !fs::is_directory(path, error))
+    throw Error(ErrorKind::kFile, "'" + path + "' is not a folder", location);
   fs::create_directories(path, error);
   if (error) throw Error(ErrorKind::kFile, "cannot make the folder '" + path + "': " + error.message(), location);
-  if (!fs::is_directory(path, error)) throw Error(ErrorKind::kFile, "'" + path + "' is not a folder", location);
   // Permissions alone do not tell: a file system may be mounted read-only, or full.
   std::string probe = path + "/.writable.XXXXXX";
   int file = mkstemp(probe.data());

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "weft/autograd.h"
 #include "weft/nn/init.h"
 #include "weft/ops.h"
 
@@ -18,31 +17,27 @@ int64_t checked_size(int64_t size, int64_t heads, Location location) {
   return size;
 }
 
+Linear projection(const Tensor &weight, bool bias, Location location) {
+  return Linear(weight, bias ? init::constant({weight.size(0)}, 0, float32, location) : Tensor(), location);
+}
+
+// PyTorch draws the three input projections as one Xavier-uniform matrix [3 size, size]: fan-in size, fan-out 3 size.
+Linear input_projection(int64_t size, bool bias, Location location) {
+  return projection(init::uniform({size, size}, std::sqrt(6.0 / static_cast<double>(4 * size)), location), bias, location);
+}
+
 } // namespace
 
 MultiHeadAttention::MultiHeadAttention(int64_t size, int64_t heads, MultiHeadAttentionOptions options, Location location)
-    : q_proj(checked_size(size, heads, location), size, {.bias = options.bias}, location),
-      k_proj(size, size, {.bias = options.bias}, location), v_proj(size, size, {.bias = options.bias}, location),
-      out_proj(size, size, {.bias = options.bias}, location), size_(size), heads_(heads), causal_(options.causal) {
+    : q_proj(input_projection(checked_size(size, heads, location), options.bias, location)),
+      k_proj(input_projection(size, options.bias, location)), v_proj(input_projection(size, options.bias, location)),
+      out_proj(projection(init::kaiming_uniform({size, size}, std::sqrt(5.0), location), options.bias, location)), size_(size),
+      heads_(heads), causal_(options.causal) {
   CallerScope scope(location);
   child("q_proj", q_proj);
   child("k_proj", k_proj);
   child("v_proj", v_proj);
   child("out_proj", out_proj);
-  NoGrad no_grad;
-  std::vector<Tensor> written;
-  // PyTorch draws the three as one matrix [3 size, size]: fan-in size, fan-out 3 size.
-  double bound = std::sqrt(6.0 / static_cast<double>(4 * size));
-  for (Linear *projection : {&q_proj, &k_proj, &v_proj}) {
-    projection->weight.copy_(init::uniform({size, size}, bound));
-    written.push_back(projection->weight);
-  }
-  if (options.bias)
-    for (Linear *projection : {&q_proj, &k_proj, &v_proj, &out_proj}) {
-      projection->bias.zero_();
-      written.push_back(projection->bias);
-    }
-  submit_init(written);
 }
 
 Tensor MultiHeadAttention::split_heads(const Tensor &x) const {

@@ -13,6 +13,15 @@ Fans fans(const Shape &shape, Location location) {
   return {static_cast<double>(shape[1]) * field, static_cast<double>(shape[0]) * field};
 }
 
+Tensor constant(const Shape &shape, double value, DType dtype, Location location) {
+  location = CallerScope::resolve(location);
+  int64_t count = 1;
+  for (int64_t dim : shape) count *= dim;
+  if (dtype == float64) return Tensor::from(std::vector<double>(count, value), shape, location);
+  if (dtype == float32) return Tensor::from(std::vector<float>(count, static_cast<float>(value)), shape, location);
+  return full(shape, value, dtype, location);
+}
+
 Tensor uniform(const Shape &shape, double bound, Location location) {
   return weft::uniform(shape, -bound, bound, float32, default_generator(), location);
 }

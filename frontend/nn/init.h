@@ -1,4 +1,4 @@
-// Values that parameters start from. Each returns a new tensor, drawn from the default generator (weft::manual_seed).
+// Values that parameters start from: new tensors, where random drawn from the default generator (weft::manual_seed).
 #pragma once
 
 #include "weft/random.h"
@@ -13,6 +13,9 @@ struct Fans {
 // Throws Error for fewer than 2 dimensions.
 Fans fans(const Shape &shape, Location location = Location::current());
 
+// All elements `value`, in memory of its own: recorded constants of one shape would share theirs, and the first step that writes them would
+// not be the program of the others.
+Tensor constant(const Shape &shape, double value, DType dtype = float32, Location location = Location::current());
 // Uniform over [-bound, bound).
 Tensor uniform(const Shape &shape, double bound, Location location = Location::current());
 Tensor normal(const Shape &shape, double mean = 0, double deviation = 1, Location location = Location::current());

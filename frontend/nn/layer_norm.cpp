@@ -1,5 +1,6 @@
 #include "weft/nn/layer_norm.h"
 
+#include "weft/nn/init.h"
 #include "weft/ops.h"
 
 namespace weft::nn {
@@ -8,10 +9,8 @@ LayerNorm::LayerNorm(Shape shape, LayerNormOptions options, Location location) :
   CallerScope scope(location);
   if (shape_.empty()) throw Error(ErrorKind::kShape, "LayerNorm: at least one dimension is normalized", CallerScope::resolve(location));
   if (!options.affine) return;
-  Tensor w = ones(shape_), b = zeros(shape_);
-  submit_init(std::vector<Tensor>{w, b});
-  weight = parameter("weight", w);
-  bias = parameter("bias", b);
+  weight = parameter("weight", init::constant(shape_, 1));
+  bias = parameter("bias", init::constant(shape_, 0));
 }
 
 Tensor LayerNorm::operator()(const Tensor &x, Location location) const {

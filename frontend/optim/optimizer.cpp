@@ -5,6 +5,7 @@
 
 #include "weft/autograd.h"
 #include "weft/eval.h"
+#include "weft/nn/init.h"
 #include "weft/ops.h"
 
 namespace weft::optim {
@@ -35,14 +36,14 @@ Optimizer::Optimizer(const char *name, std::vector<Tensor> parameters, double lr
 std::vector<Tensor> Optimizer::make_moments(const std::string &name) {
   std::vector<Tensor> moments;
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    moments.push_back(zeros(parameters_[i].shape(), parameters_[i].dtype()));
+    moments.push_back(nn::init::constant(parameters_[i].shape(), 0, parameters_[i].dtype()));
     state_.emplace_back(name + "." + std::to_string(i), moments.back());
   }
   return moments;
 }
 
 Tensor Optimizer::make_scalar(const std::string &name, double value) {
-  Tensor tensor = scalar(value, float64);
+  Tensor tensor = nn::init::constant({}, value, float64);
   state_.emplace_back(name, tensor);
   return tensor;
 }

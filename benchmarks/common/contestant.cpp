@@ -1,0 +1,76 @@
+#include "benchmarks/common/contestant.h"
+
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+
+extern char **environ;
+
+namespace weft::benchmarks {
+
+Contestant::Contestant(std::string impl, const std::vector<std::string> &command) : impl_(std::move(impl)) {
+  std::signal(SIGPIPE, SIG_IGN); // a contestant that died is reported where its answer is read
+  int in[2], out[2];
+  if (pipe(in) != 0 || pipe(out) != 0) throw std::runtime_error(std::string("pipe: ") + std::strerror(errno));
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, in[0], 0);
+  posix_spawn_file_actions_adddup2(&actions, out[1], 1);
+  for (int file : {in[0], in[1], out[0], out[1]}) posix_spawn_file_actions_addclose(&actions, file);
+  std::vector<char *> arguments;
+  for (const std::string &argument : command) arguments.push_back(const_cast<char *>(argument.c_str()));
+  arguments.push_back(nullptr);
+  int error = posix_spawnp(&process_, arguments[0], &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  close(in[0]);
+  close(out[1]);
+  to_ = in[1];
+  from_ = out[0];
+  if (error != 0) {
+    process_ = -1;
+    throw std::runtime_error("cannot start " + impl_ + " (" + command[0] + "): " + std::strerror(error));
+  }
+}
+
+Contestant::~Contestant() {
+  if (to_ >= 0) close(to_);
+  if (from_ >= 0) close(from_);
+  if (process_ > 0) waitpid(process_, nullptr, 0);
+}
+
+std::string Contestant::read_line() {
+  for (;;) {
+    if (size_t end = buffer_.find('\n'); end != std::string::npos) {
+      std::string line = buffer_.substr(0, end);
+      buffer_.erase(0, end + 1);
+      return line;
+    }
+    char chunk[4096];
+    ssize_t count = read(from_, chunk, sizeof chunk);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) throw std::runtime_error(impl_ + " ended before it answered");
+    buffer_.append(chunk, static_cast<size_t>(count));
+  }
+}
+
+double Contestant::wait_ready() {
+  for (;;) {
+    std::string line = read_line();
+    if (line.rfind("ready ", 0) == 0) return std::atof(line.c_str() + 6);
+  }
+}
+
+double Contestant::run(int64_t n) {
+  std::string command = "run " + std::to_string(n) + "\n";
+  if (write(to_, command.data(), command.size()) != static_cast<ssize_t>(command.size()))
+    throw std::runtime_error(impl_ + " does not listen");
+  return std::atof(read_line().c_str());
+}
+
+} // namespace weft::benchmarks

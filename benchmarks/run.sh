@@ -1,0 +1,51 @@
+#!/bin/bash
+# benchmarks/run.sh SUITE [--peers] [--json FILE] [--threads N]
+# Runs a suite and writes one JSON object a line (to stdout, or appended to FILE); a table for people goes to stderr. With --peers,
+# other frameworks are measured beside Weft in the same run, taking turns; they live in a Python environment that this script makes.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+usage() {
+  echo "usage: benchmarks/run.sh overhead|train [--peers] [--json FILE] [--threads N]" >&2
+  exit 2
+}
+suite=${1:-}
+[ $# -gt 0 ] && shift
+peers=0 json="" threads=2
+while [ $# -gt 0 ]; do
+  case $1 in
+    --peers) peers=1 ;;
+    --json) [ $# -gt 1 ] || usage; json=$(realpath -m "$2"); shift ;;
+    --threads) [ $# -gt 1 ] || usage; threads=$2; shift ;;
+    *) usage ;;
+  esac
+  shift
+done
+case $suite in overhead | train) ;; *) usage ;; esac
+
+export WEFT_NUM_THREADS=$threads OMP_NUM_THREADS=$threads
+venv=.venv-peers
+make_venv() {
+  [ -x $venv/bin/python ] && $venv/bin/python -c 'import torch' 2>/dev/null && return
+  echo "benchmarks/run.sh: installing torch into $venv" >&2
+  python3 -m venv $venv >&2 && $venv/bin/pip install --quiet torch numpy >&2 ||
+    { echo "benchmarks/run.sh: cannot install the peers (python3-venv and access to PyPI are needed)" >&2; exit 1; }
+}
+
+bazel build //benchmarks/... >&2
+arguments=(--threads "$threads")
+[ -n "$json" ] && arguments+=(--json "$json")
+case $suite in
+  overhead)
+    exec bazel-bin/benchmarks/overhead/overhead "${arguments[@]}"
+    ;;
+  train)
+    contestants=(--contestant "weft=bazel-bin/benchmarks/train/worker")
+    if [ $peers = 1 ]; then
+      make_venv
+      contestants+=(--contestant "torch-eager=$venv/bin/python benchmarks/train/char_gpt.py eager"
+                    --contestant "torch-compile=$venv/bin/python benchmarks/train/char_gpt.py compile")
+    fi
+    exec bazel-bin/benchmarks/train/train "${arguments[@]}" "${contestants[@]}"
+    ;;
+esac

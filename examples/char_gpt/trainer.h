@@ -1,0 +1,54 @@
+// The training run: steps, validation, checkpoints, the curve.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "examples/char_gpt/checkpoint.h"
+#include "examples/char_gpt/corpus.h"
+#include "weft/optim/optim.h"
+
+namespace char_gpt {
+
+struct TrainingReport {
+  double first_loss = 0, last_loss = 0; // of a batch: the first step's, and the mean over the last ten steps
+  double first_validation = 0, validation = 0;
+  int64_t steps = 0;      // done in this process
+  double seconds = 0;     // of all of them
+  double ms_per_step = 0; // median over the steps after the first, which compiles
+};
+
+// How often, in steps. Neither changes what is learned.
+struct Cadence {
+  int64_t validate = 100;  // takes as long as about five steps
+  int64_t checkpoint = 50; // 10 MB a time; a killed run loses so many steps
+};
+
+class Trainer {
+public:
+  // A new run, or the rest of the one that `checkpoint` was taken of.
+  Trainer(const RunOptions &options, const Cadence &cadence, const Corpus &corpus, const std::optional<Checkpoint> &checkpoint);
+
+  // Runs the steps that are left. `folder`/checkpoint.safetensors and `folder`/curve.csv are kept up to date; what a killed run wrote to
+  // the curve after its checkpoint is taken back first. after_first_step is called once. Throws weft::Error when a file cannot be written,
+  // or the loss is not finite.
+  TrainingReport run(const std::string &folder, const std::function<void()> &after_first_step);
+
+  CharGpt &model() { return model_; }
+
+private:
+  double validate();
+  void save(const std::string &path);
+
+  RunOptions options_;
+  Cadence cadence_;
+  const Corpus &corpus_;
+  CharGpt model_;
+  weft::optim::AdamW optimizer_;
+  weft::data::DataLoader loader_;
+  int64_t step_ = 0;
+  TrainingReport report_;
+};
+
+} // namespace char_gpt

@@ -1,0 +1,152 @@
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include <gtest/gtest.h>
+
+#include "weft/io/io.h"
+#include "weft/weft.h"
+
+namespace weft::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string scratch_folder() {
+  const char *base = std::getenv("TEST_TMPDIR");
+  std::string folder = std::string(base ? base : "/tmp") + "/tensor_io_test." + std::to_string(getpid()) + "." +
+                       ::testing::UnitTest::GetInstance()->current_test_info()->name();
+  fs::create_directories(folder);
+  return folder;
+}
+Error error_of(const std::function<void()> &call) {
+  try {
+    call();
+  } catch (const Error &error) {
+    return error;
+  }
+  return Error(ErrorKind::kState, "nothing was thrown");
+}
+std::string content(const std::string &path) {
+  std::ifstream stream(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+TEST(Safetensors, TensorsComeBackBitForBit) {
+  std::string path = scratch_folder() + "/x.safetensors";
+  Tensor x = Tensor::from(std::vector<float>{-0.f, INFINITY, 1e-45f, 3.f, 4.f, 5.f}, {2, 3});
+  std::vector<std::pair<std::string, Tensor>> tensors = {
+      {"x", x},
+      {"transposed", x.t()}, // a view, written in row-major order
+      {"computed", x * 2},
+      {"int", Tensor::from(std::vector<int64_t>{INT64_MIN, -1, INT64_MAX})},
+      {"bool", Tensor::from(std::vector<int32_t>{0, 5, 0}) != 0},
+      {"scalar", scalar(2.5, float64)},
+      {"empty", zeros({0, 4})},
+  };
+  save_safetensors(path, tensors, {{"step", "12"}});
+  SafeTensors loaded = load_safetensors(path);
+  EXPECT_EQ(loaded.metadata, (std::map<std::string, std::string>{{"step", "12"}}));
+  ASSERT_EQ(loaded.tensors.size(), tensors.size());
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    auto &[name, tensor] = loaded.tensors[i];
+    EXPECT_EQ(name, tensors[i].first);
+    EXPECT_EQ(tensor.dtype(), tensors[i].second.dtype());
+    ASSERT_EQ(tensor.shape(), tensors[i].second.shape());
+    if (tensor.nbytes() > 0) EXPECT_EQ(std::memcmp(tensor.data_bytes(), tensors[i].second.data_bytes(), tensor.nbytes()), 0) << name;
+  }
+  EXPECT_EQ(loaded.tensors[1].second.to_vector<float>()[1], 3.f);
+}
+
+TEST(Npy, TensorsComeBackBitForBit) {
+  std::string path = scratch_folder() + "/x.npy";
+  for (const Tensor &x : {tensor({{1.f, 2.f}, {3.f, 4.f}}).t(), scalar(7), zeros({3, 0, 2}, float64), tensor<int32_t>({1, 2})}) {
+    save_npy(path, x);
+    Tensor y = load_npy(path);
+    EXPECT_EQ(y.dtype(), x.dtype());
+    ASSERT_EQ(y.shape(), x.shape());
+    EXPECT_EQ(y.to_vector<double>(), x.to_vector<double>());
+  }
+}
+
+TEST(Files, ErrorsNameTheFileAndTheCaller) {
+  std::string folder = scratch_folder();
+  std::ofstream(folder + "/text") << "not an array";
+  int line = __LINE__ + 1;
+  Error error = error_of([&] { load_safetensors(folder + "/text"); });
+  EXPECT_EQ(error.kind(), ErrorKind::kFile);
+  EXPECT_EQ(error.line(), line);
+  EXPECT_NE(error.message().find(folder + "/text"), std::string::npos);
+  EXPECT_EQ(error_of([&] { load_npy(folder + "/text"); }).kind(), ErrorKind::kFile);
+  EXPECT_EQ(error_of([&] { load_npy(folder + "/none"); }).kind(), ErrorKind::kFile);
+  EXPECT_EQ(error_of([&] { save_npy(folder + "/none/x.npy", zeros({1})); }).kind(), ErrorKind::kFile);
+  EXPECT_EQ(error_of([&] { save_safetensors(folder + "/x", {{"a", zeros({1})}, {"a", zeros({1})}}); }).kind(), ErrorKind::kFile);
+  EXPECT_FALSE(fs::exists(folder + "/x"));
+}
+
+TEST(Files, WritableFolders) {
+  std::string folder = scratch_folder();
+  make_writable_folder(folder + "/a/b");
+  EXPECT_TRUE(fs::is_empty(folder + "/a/b"));
+  write_file(folder + "/a/file", "one");
+  write_file(folder + "/a/file", "two");
+  EXPECT_EQ(content(folder + "/a/file"), "two");
+  EXPECT_EQ(error_of([&] { make_writable_folder(folder + "/a/file"); }).kind(), ErrorKind::kFile);
+  EXPECT_EQ(error_of([&] { make_writable_folder(folder + "/a/file/below"); }).kind(), ErrorKind::kFile);
+  EXPECT_EQ(error_of([&] { make_writable_folder("/proc/none"); }).kind(), ErrorKind::kFile);
+}
+
+TEST(Progress, PlainLinesOffATerminal) {
+  std::string path = scratch_folder() + "/out";
+  std::FILE *file = std::fopen(path.c_str(), "w");
+  {
+    ProgressBar bar({.total = 10, .plain_every = 4, .stream = file});
+    for (int i = 1; i <= 10; ++i) bar.update(i, "loss " + std::to_string(i));
+  }
+  std::fclose(file);
+  std::string text = content(path);
+  EXPECT_NE(text.find("step 4/10  loss 4  ETA "), std::string::npos) << text;
+  EXPECT_NE(text.find("step 8/10"), std::string::npos);
+  EXPECT_NE(text.find("step 10/10  loss 10  ETA 0:00\n"), std::string::npos) << "the last step always";
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);
+  EXPECT_EQ(text.find_first_of("\r\x1b"), std::string::npos);
+}
+
+TEST(Progress, OneLineOnATerminal) {
+  std::string path = scratch_folder() + "/out";
+  std::FILE *file = std::fopen(path.c_str(), "w");
+  {
+    ProgressBar bar({.total = 4, .stream = file, .width = 60});
+    bar.update(1, "a status that is much too long for the line, which must not wrap");
+    bar.print("a line");
+    bar.update(2, "s");
+    bar.update(4, "s");
+  }
+  std::fclose(file);
+  std::string text = content(path);
+  EXPECT_EQ(text.rfind("\r[#####...............] step 1/4", 0), 0u) << text;
+  EXPECT_NE(text.find("\r\x1b[Ka line\n"), std::string::npos);
+  EXPECT_NE(text.find("[##########..........] step 2/4"), std::string::npos);
+  EXPECT_NE(text.find("[####################] step 4/4"), std::string::npos);
+  EXPECT_LE(text.find('\x1b'), 61u) << "shortened to the width";
+  EXPECT_EQ(text.back(), '\n');
+}
+
+TEST(Progress, Formats) {
+  EXPECT_EQ(format_duration(75.2), "1:15");
+  EXPECT_EQ(format_duration(3675), "1:01:15");
+  EXPECT_EQ(format_duration(-1), "-");
+  EXPECT_EQ(format_count(999), "999");
+  EXPECT_EQ(format_count(12345), "12.3k");
+  EXPECT_EQ(format_count(4.1e6), "4.1M");
+  EXPECT_EQ(format_bytes(831), "831 B");
+  EXPECT_EQ(format_bytes(3.5 * 1024 * 1024), "3.5 MiB");
+}
+
+} // namespace
+} // namespace weft::io

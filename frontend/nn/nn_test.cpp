@@ -1,0 +1,366 @@
+#include <cmath>
+#include <functional>
+
+#include <gtest/gtest.h>
+
+#include "weft/nn/nn.h"
+#include "weft/weft.h"
+
+namespace weft::nn {
+namespace {
+
+Error error_of(const std::function<void()> &call) {
+  try {
+    call();
+  } catch (const Error &error) {
+    return error;
+  }
+  return Error(ErrorKind::kState, "nothing was thrown");
+}
+
+std::vector<float> floats(const Tensor &tensor) { return tensor.to_vector<float>(); }
+
+void expect_near(const Tensor &a, const Tensor &b, double tolerance = 1e-5) {
+  ASSERT_EQ(a.shape(), b.shape());
+  std::vector<double> x = a.to_vector<double>(), y = b.to_vector<double>();
+  for (size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(x[i], y[i], tolerance) << "element " << i;
+}
+
+struct Mlp : Module {
+  Linear up = child("up", Linear(3, 4));
+  Linear down = child("down", Linear(4, 2));
+  Parameter scale = parameter("scale", ones({2}));
+  Parameter seen = buffer("seen", zeros({}));
+  Tensor operator()(const Tensor &x) const { return down(relu(up(x))) * scale; }
+};
+
+//===-- Module ----------------------------------------------------------------------------------------===//
+
+TEST(Module, NamesInOrder) {
+  Mlp mlp;
+  std::vector<std::string> names;
+  for (const auto &[name, tensor] : mlp.named_parameters()) names.push_back(name);
+  EXPECT_EQ(names, (std::vector<std::string>{"scale", "up.weight", "up.bias", "down.weight", "down.bias"}));
+  EXPECT_EQ(mlp.parameters().size(), 5u);
+  EXPECT_EQ(mlp.parameter_count(), 2 + 12 + 4 + 8 + 2);
+  ASSERT_EQ(mlp.named_buffers().size(), 1u);
+  EXPECT_EQ(mlp.named_buffers()[0].first, "seen");
+  EXPECT_EQ(mlp.state().size(), 6u);
+  for (const Tensor &parameter : mlp.parameters()) EXPECT_TRUE(parameter.requires_grad() && parameter.is_leaf());
+  EXPECT_FALSE(mlp.seen.requires_grad());
+}
+
+TEST(Module, CopiesShareAndClonesDoNot) {
+  Mlp mlp, copy = mlp;
+  Mlp other = clone(mlp);
+  EXPECT_TRUE(mlp.is_same(copy));
+  EXPECT_FALSE(mlp.is_same(other));
+  EXPECT_TRUE(mlp.up.is_same(copy.up));
+  EXPECT_FALSE(mlp.up.is_same(other.up));
+  Tensor x = tensor({{1.f, -2.f, 3.f}});
+  expect_near(mlp(x), other(x), 0);
+  {
+    NoGrad no_grad;
+    copy.up.weight.mul_(2.0);
+    copy.scale.fill_(5.0);
+  }
+  EXPECT_EQ(floats(mlp.up.weight), floats(copy.up.weight));
+  EXPECT_NE(floats(mlp.up.weight), floats(other.up.weight));
+  EXPECT_EQ(floats(other.scale), (std::vector<float>{1, 1}));
+  // What the clone's members hold is what it has registered.
+  auto named = other.named_parameters();
+  EXPECT_TRUE(named[0].second.is_same(other.scale));
+  EXPECT_TRUE(named[1].second.is_same(other.up.weight));
+  EXPECT_TRUE(other.up.weight.requires_grad());
+  EXPECT_FALSE(other.seen.is_same(mlp.seen));
+  other.eval();
+  EXPECT_TRUE(mlp.training());
+  EXPECT_FALSE(other.down.training());
+}
+
+TEST(Module, ASharedChildStaysSharedInAClone) {
+  struct Tied : Module {
+    Linear a = child("a", Linear(2, 2));
+    Linear b = child("b", a);
+  };
+  Tied tied;
+  EXPECT_EQ(tied.parameters().size(), 2u) << "each tensor once";
+  EXPECT_EQ(tied.state().size(), 4u) << "under both names";
+  Tied other = clone(tied);
+  EXPECT_TRUE(other.a.is_same(other.b));
+  EXPECT_TRUE(other.a.weight.is_same(other.b.weight));
+  EXPECT_FALSE(other.a.weight.is_same(tied.a.weight));
+}
+
+TEST(Module, TrainingReachesAllBelow) {
+  Sequential outer(Sequential(Dropout(0.5)), Linear(2, 2));
+  EXPECT_TRUE(outer.training());
+  outer.eval();
+  EXPECT_EQ(floats(outer(ones({1, 2}))).size(), 2u);
+  Dropout dropout(0.5);
+  Tensor x = ones({64});
+  dropout.eval();
+  EXPECT_TRUE(dropout(x).is_same(x));
+  dropout.train();
+  std::vector<float> values = floats(dropout(x));
+  EXPECT_GT(std::count(values.begin(), values.end(), 0.f), 0);
+  EXPECT_EQ(std::count(values.begin(), values.end(), 0.f) + std::count(values.begin(), values.end(), 2.f), 64);
+}
+
+TEST(Module, LoadsItsOwnState) {
+  Mlp a, b;
+  b.load_state(a.state());
+  Tensor x = tensor({{1.f, -2.f, 3.f}});
+  expect_near(a(x), b(x), 0);
+  EXPECT_FALSE(a.up.weight.is_same(b.up.weight));
+}
+
+TEST(Module, RefusesAForeignStateAndStaysAsItWas) {
+  Mlp mlp;
+  std::vector<float> before = floats(mlp.up.weight);
+  auto state = mlp.state();
+  auto without = state;
+  without.erase(without.begin() + 2);
+  EXPECT_NE(error_of([&] { mlp.load_state(without); }).message().find("no tensor for 'up.weight'"), std::string::npos);
+  auto more = state;
+  more.emplace_back("extra", zeros({}));
+  EXPECT_NE(error_of([&] { mlp.load_state(more); }).message().find("no 'extra'"), std::string::npos);
+  mlp.load_state(more, false);
+  auto shape = state;
+  shape.back().second = zeros({7});
+  Error error = error_of([&] { mlp.load_state(shape); });
+  EXPECT_EQ(error.kind(), ErrorKind::kShape);
+  EXPECT_NE(error.message().find("[2]"), std::string::npos) << error.message();
+  EXPECT_NE(error.message().find("[7]"), std::string::npos) << error.message();
+  auto dtype = state;
+  dtype.back().second = zeros({2}, float64);
+  EXPECT_EQ(error_of([&] { mlp.load_state(dtype); }).kind(), ErrorKind::kDType);
+  auto twice = state;
+  twice.push_back(state[0]);
+  EXPECT_NE(error_of([&] { mlp.load_state(twice); }).message().find("given twice"), std::string::npos);
+  EXPECT_EQ(floats(mlp.up.weight), before);
+}
+
+TEST(Module, RefusesBadNames) {
+  struct Bad : Module {
+    explicit Bad(const std::string &name) {
+      parameter("taken", zeros({1}));
+      child(name, Linear(1, 1));
+    }
+  };
+  EXPECT_NE(error_of([] { Bad(""); }).message().find("must not be empty"), std::string::npos);
+  EXPECT_NE(error_of([] { Bad("a.b"); }).message().find("nor contain a dot"), std::string::npos);
+  EXPECT_NE(error_of([] { Bad("taken"); }).message().find("has a 'taken' already"), std::string::npos);
+  struct Integer : Module {
+    Parameter p = parameter("p", zeros({1}, int64));
+  };
+  EXPECT_EQ(error_of([] { Integer(); }).kind(), ErrorKind::kDType);
+}
+
+TEST(Module, ADeepTreeNeedsNoStack) {
+  Sequential module(Linear(1, 1));
+  for (int i = 0; i < 2000; ++i) module = Sequential(module);
+  EXPECT_EQ(module.parameters().size(), 2u);
+  module.eval();
+  EXPECT_FALSE(module.training());
+}
+
+//===-- Layers ----------------------------------------------------------------------------------------===//
+
+TEST(Linear, ValuesAndInitialRange) {
+  Linear linear(2, 3);
+  {
+    NoGrad no_grad;
+    linear.weight.copy_(tensor({{1.f, 2.f}, {3.f, 4.f}, {5.f, 6.f}}));
+    linear.bias.copy_(tensor({0.5f, 0.f, -1.f}));
+  }
+  expect_near(linear(tensor({{1.f, -1.f}})), tensor({{-0.5f, -1.f, -2.f}}));
+  EXPECT_EQ(linear(zeros({4, 5, 2})).shape(), (Shape{4, 5, 3}));
+  EXPECT_FALSE(Linear(2, 3, {.bias = false}).bias.defined());
+  manual_seed(1);
+  Linear large(64, 200);
+  double bound = 1.0 / 8, squares = 0;
+  for (float value : floats(large.weight)) {
+    EXPECT_LE(std::abs(value), bound);
+    squares += value * value;
+  }
+  EXPECT_NEAR(squares / (64 * 200), bound * bound / 3, 0.05 * bound * bound / 3) << "uniform";
+  for (float value : floats(large.bias)) EXPECT_LE(std::abs(value), bound);
+  manual_seed(1);
+  EXPECT_EQ(floats(Linear(64, 200).weight), floats(large.weight)) << "the seed decides";
+}
+
+TEST(Linear, AnErrorPointsToTheLineThatCalledIt) {
+  Linear linear(2, 3);
+  TransformerBlock block(8, 2);
+  int line = 0;
+  Error error = error_of([&] {
+    line = __LINE__ + 1;
+    linear(zeros({4, 5}));
+  });
+  EXPECT_EQ(error.kind(), ErrorKind::kShape);
+  EXPECT_EQ(error.line(), line);
+  EXPECT_NE(error.file().find("nn_test.cpp"), std::string::npos) << error.what();
+  error = error_of([&] {
+    line = __LINE__ + 1;
+    block(zeros({2, 3, 9}));
+  });
+  EXPECT_EQ(error.line(), line) << error.what();
+  EXPECT_NE(error.file().find("nn_test.cpp"), std::string::npos) << error.what();
+}
+
+TEST(Embedding, RowsOfTheTable) {
+  manual_seed(2);
+  Embedding embedding(50, 40, {.deviation = 0.5});
+  std::vector<float> table = floats(embedding.weight);
+  double squares = 0;
+  for (float value : table) squares += value * value;
+  EXPECT_NEAR(squares / 2000, 0.25, 0.03);
+  Tensor rows = embedding(tensor<int64_t>({{3, 3}, {49, 0}}));
+  EXPECT_EQ(rows.shape(), (Shape{2, 2, 40}));
+  std::vector<float> values = floats(rows);
+  EXPECT_TRUE(std::equal(values.begin() + 80, values.begin() + 120, table.begin() + 49 * 40));
+}
+
+TEST(LayerNorm, NormalizesAndScales) {
+  LayerNorm norm(4);
+  Tensor y = norm(tensor({{1.f, 2.f, 3.f, 4.f}, {10.f, 10.f, 10.f, 10.f}}));
+  float a = 1.5f / std::sqrt(1.25f + 1e-5f), b = 0.5f / std::sqrt(1.25f + 1e-5f);
+  expect_near(y, tensor({{-a, -b, b, a}, {0.f, 0.f, 0.f, 0.f}}));
+  EXPECT_EQ(norm.parameters().size(), 2u);
+  EXPECT_EQ(LayerNorm(4, {.affine = false}).parameters().size(), 0u);
+  EXPECT_EQ(LayerNorm(Shape{2, 4})(zeros({3, 2, 4})).shape(), (Shape{3, 2, 4}));
+}
+
+TEST(Dropout, RefusesABadRate) {
+  EXPECT_NE(error_of([] { Dropout(1.0); }).message().find("below 1"), std::string::npos);
+  EXPECT_NE(error_of([] { Dropout(-0.1); }).message().find("at least 0"), std::string::npos);
+}
+
+// The definition, head by head, in float64 on the host.
+std::vector<double> attention_by_hand(MultiHeadAttention &m, const Tensor &x, int64_t heads, bool causal) {
+  int64_t t = x.size(0), d = x.size(1), h = d / heads;
+  auto project = [&](const Linear &linear, const std::vector<double> &in) {
+    std::vector<double> w = linear.weight.to_vector<double>(), b = linear.bias.to_vector<double>(), out(t * d);
+    for (int64_t i = 0; i < t; ++i)
+      for (int64_t o = 0; o < d; ++o) {
+        out[i * d + o] = b[o];
+        for (int64_t k = 0; k < d; ++k) out[i * d + o] += in[i * d + k] * w[o * d + k];
+      }
+    return out;
+  };
+  std::vector<double> in = x.to_vector<double>(), q = project(m.q_proj, in), k = project(m.k_proj, in), v = project(m.v_proj, in);
+  std::vector<double> attended(t * d, 0.0);
+  for (int64_t head = 0; head < heads; ++head)
+    for (int64_t i = 0; i < t; ++i) {
+      int64_t seen = causal ? i + 1 : t;
+      std::vector<double> weights(seen);
+      double sum = 0;
+      for (int64_t j = 0; j < seen; ++j) {
+        double dot = 0;
+        for (int64_t c = head * h; c < (head + 1) * h; ++c) dot += q[i * d + c] * k[j * d + c];
+        sum += weights[j] = std::exp(dot / std::sqrt(static_cast<double>(h)));
+      }
+      for (int64_t j = 0; j < seen; ++j)
+        for (int64_t c = head * h; c < (head + 1) * h; ++c) attended[i * d + c] += weights[j] / sum * v[j * d + c];
+    }
+  return project(m.out_proj, attended);
+}
+
+TEST(MultiHeadAttention, IsItsDefinition) {
+  manual_seed(3);
+  Tensor x = randn({5, 8});
+  for (bool causal : {false, true}) {
+    MultiHeadAttention attention(8, 2, {.causal = causal});
+    std::vector<double> expected = attention_by_hand(attention, x, 2, causal);
+    std::vector<double> actual = attention(x).to_vector<double>();
+    ASSERT_EQ(actual.size(), expected.size());
+    for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 1e-5) << causal << " " << i;
+    // A batch is its members.
+    Tensor batch = attention(stack({x, x * 2}));
+    expect_near(batch.select(0, 0), attention(x), 1e-5);
+    expect_near(batch.select(0, 1), attention(x * 2), 1e-5);
+    // A mask that hides what causality hides.
+    MultiHeadAttention masked = attention;
+    Tensor mask = tril(ones({5, 5})) > 0.5;
+    if (causal) expect_near(masked(x, mask), attention(x), 1e-6);
+  }
+}
+
+TEST(MultiHeadAttention, StartsAsPyTorchsAndRefusesBadSizes) {
+  manual_seed(4);
+  MultiHeadAttention attention(32, 4);
+  double bound = std::sqrt(6.0 / (4 * 32)), largest = 0;
+  for (const Linear &linear : {attention.q_proj, attention.k_proj, attention.v_proj})
+    for (float value : floats(linear.weight)) largest = std::max<double>(largest, std::abs(value));
+  EXPECT_LE(largest, bound);
+  EXPECT_GT(largest, 0.98 * bound);
+  for (const Linear &linear : {attention.q_proj, attention.out_proj})
+    for (float value : floats(linear.bias)) EXPECT_EQ(value, 0);
+  EXPECT_EQ(attention.parameters().size(), 8u);
+  EXPECT_EQ(MultiHeadAttention(32, 4, {.bias = false}).parameters().size(), 4u);
+  EXPECT_NE(error_of([] { MultiHeadAttention(10, 3); }).message().find("10 and 3"), std::string::npos);
+  EXPECT_EQ(error_of([&] { attention(zeros({2, 31})); }).kind(), ErrorKind::kShape);
+}
+
+TEST(TransformerBlock, IsCausalAndCloneIsIndependent) {
+  manual_seed(5);
+  TransformerBlock block(16, 4, {.dropout = 0.1, .causal = true});
+  block.eval();
+  Tensor x = randn({6, 16}), y = x.clone();
+  y[5] = randn({16});
+  Tensor a = block(x), b = block(y);
+  expect_near(a.narrow(0, 0, 5), b.narrow(0, 0, 5), 1e-6);
+  EXPECT_NE(floats(a[5]), floats(b[5]));
+  TransformerBlock other = clone(block);
+  {
+    NoGrad no_grad;
+    for (Tensor &parameter : other.parameters()) parameter.zero_();
+  }
+  expect_near(block(x), a, 0);
+  expect_near(other(x), x, 0); // all branches are 0
+  EXPECT_EQ(block.parameters().size(), 2u + 8 + 2 + 2 + 2);
+}
+
+TEST(Sequential, ModulesAndFunctions) {
+  manual_seed(6);
+  Linear first(2, 3), last(3, 1);
+  Sequential model(first, [](const Tensor &x) { return tanh(x); }, ReLU(), last);
+  EXPECT_EQ(model.size(), 4u);
+  Tensor x = randn({5, 2});
+  expect_near(model(x), last(relu(tanh(first(x)))), 1e-6);
+  std::vector<std::string> names;
+  for (const auto &[name, tensor] : model.named_parameters()) names.push_back(name);
+  EXPECT_EQ(names, (std::vector<std::string>{"0.weight", "0.bias", "3.weight", "3.bias"}));
+  Sequential other = clone(model);
+  expect_near(other(x), model(x), 0);
+  {
+    NoGrad no_grad;
+    for (Tensor &parameter : other.parameters()) parameter.zero_();
+  }
+  expect_near(other(x), zeros({5, 1}), 0);
+  EXPECT_NE(floats(model(x)), floats(other(x)));
+}
+
+TEST(Losses, ByHand) {
+  Tensor logits = tensor({{0.f, 0.f}, {2.f, 0.f}, {1.f, 1.f}}), targets = tensor<int64_t>({0, 1, -100});
+  double a = std::log(2.0), b = std::log(1 + std::exp(2.0));
+  EXPECT_NEAR(cross_entropy(logits, targets).item<float>(), (a + b) / 2, 1e-6);
+  EXPECT_NEAR(cross_entropy(logits, targets, Reduction::kSum).item<float>(), a + b, 1e-6);
+  std::vector<float> each = floats(cross_entropy(logits, targets, Reduction::kNone));
+  EXPECT_NEAR(each[1], b, 1e-6);
+  EXPECT_EQ(each[2], 0);
+  EXPECT_NEAR(mse(tensor({1.f, 2.f}), tensor({3.f, 5.f})).item<float>(), 6.5, 1e-6);
+  EXPECT_NEAR(mse(tensor({1.f, 2.f}), tensor({3.f, 5.f}), Reduction::kSum).item<float>(), 13, 1e-6);
+}
+
+TEST(Init, FansAndBounds) {
+  EXPECT_EQ(init::fans({3, 4, 5, 5}).in, 100);
+  EXPECT_EQ(init::fans({3, 4, 5, 5}).out, 75);
+  EXPECT_EQ(error_of([] { init::fans({3}); }).kind(), ErrorKind::kShape);
+  for (float value : floats(init::xavier_uniform({10, 20}))) EXPECT_LE(std::abs(value), std::sqrt(6.0 / 30));
+  for (float value : floats(init::kaiming_uniform({10, 20}))) EXPECT_LE(std::abs(value), std::sqrt(6.0 / 20));
+}
+
+} // namespace
+} // namespace weft::nn

@@ -1,0 +1,184 @@
+#include <cmath>
+#include <functional>
+
+#include <gtest/gtest.h>
+
+#include "weft/nn/nn.h"
+#include "weft/optim/optim.h"
+#include "weft/weft.h"
+
+namespace weft::optim {
+namespace {
+
+std::string message_of(const std::function<void()> &call) {
+  try {
+    call();
+  } catch (const Error &error) {
+    return error.message();
+  }
+  return "nothing was thrown";
+}
+
+Tensor parameter_of(std::vector<float> values) {
+  Tensor parameter = Tensor::from(values);
+  parameter.set_requires_grad();
+  return parameter;
+}
+
+// PyTorch's documented updates, one element, in float64.
+struct Reference {
+  double p, m = 0, v = 0, b = 0;
+  int t = 0;
+  void adamw(double g, const AdamWOptions &o) {
+    ++t;
+    p *= 1 - o.lr * o.weight_decay;
+    m += (1 - o.beta1) * (g - m);
+    v = o.beta2 * v + (1 - o.beta2) * g * g;
+    p -= o.lr / (1 - std::pow(o.beta1, t)) * m / (std::sqrt(v) / std::sqrt(1 - std::pow(o.beta2, t)) + o.eps);
+  }
+  void sgd(double g, const SGDOptions &o) {
+    g += o.weight_decay * p;
+    if (o.momentum != 0) {
+      b = t == 0 ? g : o.momentum * b + (1 - o.dampening) * g;
+      g = o.nesterov ? g + o.momentum * b : b;
+    }
+    ++t;
+    p -= o.lr * g;
+  }
+};
+
+template <typename Opt, typename Options> void compare(const Options &options, void (Reference::*update)(double, const Options &)) {
+  std::vector<float> start = {1.f, -2.f, 0.5f};
+  Tensor parameter = parameter_of(start);
+  Opt optimizer({parameter}, options);
+  std::vector<Reference> reference;
+  for (float value : start) reference.push_back({value});
+  for (int step = 0; step < 12; ++step) {
+    std::vector<float> gradient;
+    for (size_t i = 0; i < start.size(); ++i) gradient.push_back(static_cast<float>(std::sin(1.7 * step + 2.3 * static_cast<double>(i))));
+    parameter.set_grad(Tensor::from(gradient));
+    optimizer.step();
+    std::vector<float> values = parameter.to_vector<float>();
+    for (size_t i = 0; i < start.size(); ++i) {
+      (reference[i].*update)(gradient[i], options);
+      ASSERT_NEAR(values[i], reference[i].p, 2e-6) << "step " << step << " element " << i;
+    }
+  }
+}
+
+TEST(AdamW, IsPyTorchs) {
+  compare<AdamW, AdamWOptions>({.lr = 0.1}, &Reference::adamw);
+  compare<AdamW, AdamWOptions>({.lr = 0.03, .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-3, .weight_decay = 0.2}, &Reference::adamw);
+  compare<AdamW, AdamWOptions>({.lr = 0.03, .beta1 = 0, .beta2 = 0.5}, &Reference::adamw);
+}
+
+TEST(Sgd, IsPyTorchs) {
+  compare<SGD, SGDOptions>({.lr = 0.1}, &Reference::sgd);
+  compare<SGD, SGDOptions>({.lr = 0.1, .momentum = 0.9}, &Reference::sgd);
+  compare<SGD, SGDOptions>({.lr = 0.1, .momentum = 0.9, .dampening = 0.4, .weight_decay = 0.1}, &Reference::sgd);
+  compare<SGD, SGDOptions>({.lr = 0.1, .momentum = 0.9, .weight_decay = 0.1, .nesterov = true}, &Reference::sgd);
+}
+
+TEST(Optimizer, AParameterWithoutGradientStays) {
+  Tensor a = parameter_of({1.f}), b = parameter_of({2.f});
+  AdamW optimizer({a, b});
+  a.set_grad(ones({1}));
+  optimizer.step();
+  EXPECT_LT(a.item<float>(), 1);
+  EXPECT_EQ(b.item<float>(), 2);
+  EXPECT_TRUE(a.grad().defined());
+  optimizer.zero_grad();
+  EXPECT_FALSE(a.grad().defined());
+}
+
+TEST(Optimizer, AChangingRateIsOneProgram) {
+  nn::Linear model(3, 1);
+  AdamW optimizer(model.parameters(), {.lr = 1e-2});
+  Tensor x = ones({4, 3}), y = ones({4, 1});
+  eval({x, y}); // else the first step would compute them as well
+  auto step = [&](double lr) {
+    optimizer.set_lr(lr);
+    Tensor loss = nn::mse(model(x), y);
+    optimizer.zero_grad();
+    loss.backward();
+    optimizer.step();
+    return loss;
+  };
+  float first = step(1e-2).item<float>();
+  uint64_t compiled = statistics().compiles, steps = statistics().cuts[static_cast<int>(CutReason::kStep)];
+  float last = 0;
+  for (int i = 0; i < 100; ++i) last = step(1e-2 + 1e-4 * i).item<float>();
+  EXPECT_EQ(statistics().compiles, compiled);
+  EXPECT_EQ(statistics().cuts[static_cast<int>(CutReason::kStep)], steps + 100);
+  EXPECT_LT(last, 0.5f * first);
+  EXPECT_NEAR(optimizer.lr(), 1e-2 + 99e-4, 1e-12);
+}
+
+TEST(Optimizer, StateContinuesTheRun) {
+  auto train = [](nn::Linear &model, AdamW &optimizer, int steps) {
+    for (int i = 0; i < steps; ++i) {
+      Tensor loss = nn::mse(model(ones({4, 3})), ones({4, 1}));
+      optimizer.zero_grad();
+      loss.backward();
+      optimizer.step();
+    }
+  };
+  nn::Linear a(3, 1);
+  AdamW first(a.parameters(), {.lr = 0.05});
+  train(a, first, 5);
+  nn::Linear b(3, 1);
+  AdamW second(b.parameters(), {.lr = 0.7});
+  b.load_state(a.state());
+  second.load_state(first.state());
+  train(a, first, 5);
+  train(b, second, 5);
+  EXPECT_EQ(a.weight.to_vector<float>(), b.weight.to_vector<float>()) << "bit for bit";
+  EXPECT_EQ(second.lr(), 0.05);
+}
+
+TEST(Optimizer, RefusesBadArguments) {
+  Tensor parameter = parameter_of({1.f});
+  EXPECT_NE(message_of([] { SGD({}); }).find("no parameters"), std::string::npos);
+  EXPECT_NE(message_of([&] { SGD({parameter, parameter}); }).find("given twice"), std::string::npos);
+  EXPECT_NE(message_of([&] { SGD({Tensor()}); }).find("undefined"), std::string::npos);
+  EXPECT_NE(message_of([&] { SGD({zeros({1}, int64)}); }).find("floating-point"), std::string::npos);
+  EXPECT_NE(message_of([&] { SGD({parameter}, {.lr = -1}); }).find("lr"), std::string::npos);
+  EXPECT_NE(message_of([&] { SGD({parameter}, {.nesterov = true}); }).find("nesterov"), std::string::npos);
+  EXPECT_NE(message_of([&] { AdamW({parameter}, {.beta1 = 1}); }).find("betas"), std::string::npos);
+  AdamW optimizer({parameter});
+  EXPECT_NE(message_of([&] { optimizer.set_lr(NAN); }).find("lr"), std::string::npos);
+  EXPECT_NE(message_of([&] { optimizer.load_state({}); }).find("4 state tensors, 0 are given"), std::string::npos);
+  auto state = optimizer.state();
+  state.back().second = zeros({3});
+  EXPECT_NE(message_of([&] { optimizer.load_state(state); }).find("[3]"), std::string::npos);
+}
+
+TEST(ClipGradNorm, ScalesOnlyWhatIsTooLong) {
+  Tensor a = parameter_of({0, 0}), b = parameter_of({0}), c = parameter_of({0});
+  auto set = [&] {
+    a.set_grad(tensor({3.f, 0.f}));
+    b.set_grad(tensor({4.f}));
+  };
+  set();
+  EXPECT_NEAR(clip_grad_norm({a, b, c}, 1.0).item<float>(), 5, 1e-6);
+  EXPECT_NEAR(a.grad().to_vector<float>()[0], 0.6, 1e-6);
+  EXPECT_NEAR(b.grad().item<float>(), 0.8, 1e-6);
+  EXPECT_FALSE(c.grad().defined());
+  set();
+  clip_grad_norm({a, b}, 10.0);
+  EXPECT_EQ(b.grad().item<float>(), 4);
+  EXPECT_NE(message_of([&] { clip_grad_norm({a}, 0); }).find("positive"), std::string::npos);
+}
+
+TEST(Schedule, WarmUpThenHalfACosine) {
+  CosineOptions options{.lr = 2, .warmup = 4, .total = 24, .final_share = 0.1};
+  EXPECT_DOUBLE_EQ(cosine_lr(0, options), 0.5);
+  EXPECT_DOUBLE_EQ(cosine_lr(3, options), 2);
+  EXPECT_DOUBLE_EQ(cosine_lr(4, options), 2);
+  EXPECT_NEAR(cosine_lr(14, options), 1.1, 1e-12);
+  EXPECT_NEAR(cosine_lr(24, options), 0.2, 1e-12);
+  EXPECT_NEAR(cosine_lr(99, options), 0.2, 1e-12);
+}
+
+} // namespace
+} // namespace weft::optim
