@@ -45,10 +45,21 @@ public:
     }
   }
 
+  // Values that cross from one kernel to others, but that these could compute from what is in memory anyway: a mask and a scale applied to
+  // the result of a matmul, a row less its mean. Elementwise ops give the same bits wherever they run.
+  void rematerialize() {
+    for (int v = 0; v < graph_.numNodes(); ++v) {
+      if (graph_.isBarrier(v) || graph_.isAlwaysOutput(v) || !isCheap(graph_.node(v))) continue;
+      if (bytesOf(graph_.node(v)->getResult(0)) < limits::kMinRematerializedBytes || !graph_.isReadByOtherGroup(v)) continue;
+      numRematerialized_ += tryRematerialize(v);
+    }
+  }
+  int64_t numRematerialized() const { return numRematerialized_; }
+
   FusionGroups groups() const {
     FusionGroups groups;
     for (int i = 0; i < graph_.numNodes(); ++i) {
-      if (graph_.isBarrier(i) || graph_.groupOf(i) != i) continue;
+      if (graph_.isBarrier(i) || graph_.groupOf(i) != i || graph_.members(i).empty()) continue;
       llvm::SmallVector<mlir::Value> outputs;
       FusionGroup &group = groups.emplace_back();
       graph_.collect(graph_.members(i), group.ops, outputs);
@@ -154,6 +165,72 @@ private:
     });
   }
 
+  static bool isCheap(mlir::Operation *op) { return isa<ir::ElementwiseOp>(op) && !isExpensive(op); }
+
+  bool tryRematerialize(int v) {
+    int home = graph_.groupOf(v);
+    mlir::Value value = graph_.node(v)->getResult(0);
+    // The ops to compute again, and what they read from memory.
+    llvm::SmallVector<int> chain{v};
+    llvm::SmallVector<mlir::Value> pending(graph_.node(v)->getOperands()), large;
+    llvm::DenseSet<mlir::Value> seen;
+    int64_t added = 0;
+    while (!pending.empty()) {
+      mlir::Value operand = pending.pop_back_val();
+      if (!seen.insert(operand).second) continue;
+      mlir::Operation *def = operand.getDefiningOp();
+      if (def && graph_.isFree(def)) {
+        pending.append(def->operand_begin(), def->operand_end());
+        continue;
+      }
+      int p = def ? graph_.nodeOf(def) : -1;
+      bool inMemory = p < 0 || graph_.isBarrier(p) || graph_.groupOf(p) != home || graph_.isAlwaysOutput(p);
+      if (!inMemory && bytesOf(operand) * limits::kSmallOperandPart <= bytesOf(value)) {
+        added += bytesOf(operand);
+        continue;
+      }
+      if (!inMemory && isCheap(def) && chain.size() < limits::kMaxRematerializedOps) {
+        chain.push_back(p);
+        pending.append(def->operand_begin(), def->operand_end());
+        continue;
+      }
+      if (!inMemory && !graph_.isReadByOtherGroup(p)) return false;
+      large.push_back(operand);
+    }
+    llvm::SmallVector<int> readers, groups;
+    for (int node : chain) graph_.readersOf(graph_.node(node)->getResult(0), readers);
+    for (int reader : readers)
+      if (int group = graph_.groupOf(reader); group != home && !llvm::is_contained(groups, group)) groups.push_back(group);
+    int64_t saved = bytesOf(value) * static_cast<int64_t>(1 + groups.size());
+    for (int group : groups)
+      for (mlir::Value operand : large)
+        if (!reads(group, operand)) added += bytesOf(operand);
+    if (saved <= added) return false;
+    graph_.setFree(chain);
+    if (!graph_.members(home).empty()) groups.push_back(home);
+    if (llvm::all_of(groups, [&](int group) { return isKernel(group); })) return true;
+    graph_.unsetFree(chain, home);
+    return false;
+  }
+
+  bool reads(int group, mlir::Value value) const {
+    llvm::SmallVector<int> readers;
+    graph_.readersOf(value, readers);
+    return llvm::any_of(readers, [&](int reader) { return graph_.groupOf(reader) == group; });
+  }
+
+  // Whether the ops of a group still make one kernel within all limits.
+  bool isKernel(int group) const {
+    llvm::SmallVector<mlir::Operation *> ops;
+    llvm::SmallVector<mlir::Value> outputs;
+    graph_.collect(graph_.members(group), ops, outputs);
+    if (static_cast<int64_t>(ops.size()) > kMaxFusionOps || countInputs(ops) + static_cast<int64_t>(outputs.size()) > limits::kMaxBuffers)
+      return false;
+    FusionRefusal why;
+    std::optional<FusionDomain> domain = FusionDomain::analyze(ops, outputs, why);
+    return domain && !recomputed(*domain, ops);
+  }
+
   static int64_t countInputs(llvm::ArrayRef<mlir::Operation *> ops) {
     llvm::DenseSet<mlir::Operation *> inside(ops.begin(), ops.end());
     llvm::DenseSet<mlir::Value> inputs;
@@ -206,6 +283,7 @@ private:
   FusionGraph graph_;
   RefusalCollector refusals_;
   std::vector<Candidate> candidates_;
+  int64_t numRematerialized_ = 0;
   llvm::DenseSet<std::pair<int, int>> refused_; // pairs of groups, looked at in this round
 };
 
@@ -243,6 +321,8 @@ public:
     if (fuse) {
       Fuser fuser(block);
       fuser.run();
+      fuser.rematerialize();
+      numRematerialized += fuser.numRematerialized();
       groups = fuser.groups();
       fuser.refusals().flush(report_);
       if (printReport)

@@ -211,6 +211,30 @@ bool FusionGraph::isReadOutside(mlir::Value value, const llvm::DenseMap<mlir::Op
   return false;
 }
 
+bool FusionGraph::isReadByOtherGroup(int i) const {
+  llvm::SmallVector<int> readers;
+  for (mlir::Value result : nodes_[i].op->getResults()) readersOf(result, readers);
+  return llvm::any_of(readers, [&](int reader) { return groupOf(reader) != groupOf(i); });
+}
+
+void FusionGraph::setFree(llvm::ArrayRef<int> nodes) {
+  for (int node : nodes) {
+    auto &members = groups_[groupOf(node)].members;
+    members.erase(llvm::find(members, node));
+    nodeOf_.erase(nodes_[node].op);
+    free_[nodes_[node].op] = 1;
+  }
+}
+
+void FusionGraph::unsetFree(llvm::ArrayRef<int> nodes, int group) {
+  for (int node : nodes) {
+    free_.erase(nodes_[node].op);
+    nodeOf_[nodes_[node].op] = node;
+    groups_[group].members.push_back(node);
+  }
+  llvm::sort(groups_[group].members);
+}
+
 //===-- Merging -------------------------------------------------------------------------------===//
 // Pearce and Kelly's dynamic topological order: two groups may merge unless a third lies on a path between them, and then only the groups
 // between their positions change places.

@@ -38,6 +38,21 @@ public:
   void collect(llvm::ArrayRef<int> members, llvm::SmallVectorImpl<mlir::Operation *> &ops,
                llvm::SmallVectorImpl<mlir::Value> &outputs) const;
 
+  // Whether the result of a node is in memory whatever reads it: a library call or the caller reads it, or very many do.
+  bool isAlwaysOutput(int i) const { return nodes_[i].alwaysOutput; }
+  // Whether a node of another group reads the node.
+  bool isReadByOtherGroup(int i) const;
+  // The node of an op, or -1.
+  int nodeOf(mlir::Operation *op) const {
+    auto it = nodeOf_.find(op);
+    return it == nodeOf_.end() ? -1 : it->second;
+  }
+
+  // Makes nodes of one group free: each kernel that reads one computes it again. No merging afterwards.
+  void setFree(llvm::ArrayRef<int> nodes);
+  // Takes the last setFree back.
+  void unsetFree(llvm::ArrayRef<int> nodes, int group);
+
   enum class Order { Fine, Circle, TooFar };
   // Whether two groups can be one: not where a third one lies between them. Does not change the graph.
   Order canMerge(int a, int b);

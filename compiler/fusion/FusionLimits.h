@@ -23,6 +23,13 @@ inline constexpr int64_t kMaxSearch = 4096;
 // Ops that a kernel may compute again for each element that a broadcast, slice or gather inside of it reads, if they are cheap.
 inline constexpr int64_t kMaxRecomputedOps = 4;
 
+// Ops of a value that a later kernel computes again from what is in memory anyway, instead of reading it: so many cheap ones take less time
+// than the write and the read of the value. Values below kMinRematerializedBytes are not worth the look.
+inline constexpr size_t kMaxRematerializedOps = 4;
+inline constexpr int64_t kMinRematerializedBytes = 4 << 10;
+// An operand of such a value may come into memory for its sake if it has at most this part of its bytes (a statistic of each row).
+inline constexpr int64_t kSmallOperandPart = 8;
+
 // Kernels that share an input but nothing else are joined if it has at least so many bytes: below it the read is in a near cache anyway.
 inline constexpr int64_t kMinSharedBytes = 16 << 10;
 

@@ -7,7 +7,10 @@ include "mlir/Pass/PassBase.td"
 def FusePass : Pass<"weft-fuse", "::mlir::ModuleOp"> {
   let summary = "puts every op that codegen runs into a weft.fusion";
   let description = [{
-    After it @main holds fusions, provider calls, reshapes (aliases) and constants only. Splat constants are cloned into the fusions that use them.
+    After it @main holds fusions, provider calls, reshapes (aliases) and constants only. Pairs of kernels are merged greedily, those first that save the
+    most bytes, where FusionDomain finds rows that both share and no third kernel or call lies between. What costs next to nothing (splat
+    constants, broadcasts, iotas, widening casts, slices, a few cheap ops on what is in memory anyway) is computed again by each kernel that
+    reads it; everything else is computed once.
 
     ```mlir
     %0 = weft.exp %x : tensor<4xf32>
@@ -28,7 +31,8 @@ def FusePass : Pass<"weft-fuse", "::mlir::ModuleOp"> {
     Option<"fuse", "fuse", "bool", "true", "false gives each op a fusion of its own">,
     Option<"printReport", "report", "bool", "false", "prints what was refused, and why, as comments on stderr">,
   ];
-  let statistics = [Statistic<"numFusions", "fusions", "kernels made">];
+  let statistics = [Statistic<"numFusions", "fusions", "kernels made">,
+                    Statistic<"numRematerialized", "rematerialized", "values that kernels compute again instead of reading them">];
 }
 
 #endif

@@ -131,3 +131,26 @@ func.func @main(%t: tensor<f32>, %p: tensor<64x64xf32>, %q: tensor<32xf32>) -> (
   return %2, %4 : tensor<64x64xf32>, tensor<32xf32>
 }
 }
+
+// -----
+// The scaled scores are not written: the second kernel scales the matmul's result again, which is in memory anyway.
+// CHECK-LABEL: @rematerialized
+// CHECK: %[[S:.*]] = weft.provider_call
+// CHECK: %[[E:.*]] = weft.fusion({{.*}} = %[[S]] : tensor<64x64xf32>) -> {{\(?}}tensor<64x64xf32>{{\)? \{}}
+// CHECK: weft.mul
+// CHECK: weft.exp
+// CHECK: %[[T:.*]] = weft.provider_call
+// CHECK: weft.fusion({{.*}} = %[[S]] : tensor<64x64xf32>
+// CHECK: weft.mul
+// CHECK: weft.add
+module @rematerialized {
+func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %s = weft.matmul %x, %x : tensor<64x64xf32>, tensor<64x64xf32>
+  %c = weft.constant dense<3.0> : tensor<64x64xf32>
+  %0 = weft.mul %s, %c : tensor<64x64xf32>
+  %1 = weft.exp %0 : tensor<64x64xf32>
+  %2 = weft.matmul %1, %x : tensor<64x64xf32>, tensor<64x64xf32>
+  %3 = weft.add %2, %0 : tensor<64x64xf32>
+  return %3 : tensor<64x64xf32>
+}
+}
