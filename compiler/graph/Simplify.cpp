@@ -84,7 +84,7 @@ private:
   static llvm::LogicalResult simplify(mlir::Operation *op, mlir::RewriterBase &rewriter) {
     auto weftOp = mlir::dyn_cast<ir::WeftOp>(op);
     if (!weftOp) return llvm::failure();
-    if (succeeded(foldConstants(op, rewriter))) return llvm::success();
+    if (succeeded(fold(op, rewriter))) return llvm::success();
     switch (weftOp.kind()) {
     case ir::Kind::Elementwise:
       return simplifyElementwise(op, rewriter);
@@ -94,9 +94,6 @@ private:
       return simplifyReduction(op, rewriter);
     case ir::Kind::Contraction:
       return simplifyContraction(op, rewriter);
-    case ir::Kind::Random:
-    case ir::Kind::Composite:
-      return simplifyRandom(op, rewriter);
     default:
       return llvm::failure();
     }

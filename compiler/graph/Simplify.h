@@ -7,16 +7,12 @@
 
 namespace weft::compiler {
 
-// Constants of at most so many elements are folded when they are no splats: tables (iota, masks), not weights. Larger ones would
-// cost more compile time and IR than the kernel that computes them.
-inline constexpr int64_t kMaxFoldedElements = 1024;
-
-llvm::LogicalResult foldConstants(mlir::Operation *op, mlir::RewriterBase &rewriter);
+// The op's own folder (dialects/weft/ir/Folding.cpp): identities, chains of movements, constants. The other rules need not repeat these.
+llvm::LogicalResult fold(mlir::Operation *op, mlir::RewriterBase &rewriter);
 llvm::LogicalResult simplifyElementwise(mlir::Operation *op, mlir::RewriterBase &rewriter);
 llvm::LogicalResult simplifyMovement(mlir::Operation *op, mlir::RewriterBase &rewriter);
 llvm::LogicalResult simplifyContraction(mlir::Operation *op, mlir::RewriterBase &rewriter);
 llvm::LogicalResult simplifyReduction(mlir::Operation *op, mlir::RewriterBase &rewriter);
-llvm::LogicalResult simplifyRandom(mlir::Operation *op, mlir::RewriterBase &rewriter);
 
 // The one element of a splat constant, as a double (integers up to 2^53 exactly) and as an int64; null attribute: not a splat.
 struct Splat {

@@ -1,4 +1,4 @@
-// Algebra of matmul, reductions and random ops.
+// Algebra of matmul and reductions.
 #include "compiler/graph/Simplify.h"
 
 namespace weft::compiler {
@@ -109,33 +109,6 @@ LogicalResult simplifyReduction(mlir::Operation *op, mlir::RewriterBase &rewrite
   }
   rewriter.replaceOp(op, value);
   return success();
-}
-
-// A random op over an advanced state is the op at an offset: the chain of states no longer orders the ops.
-LogicalResult simplifyRandom(mlir::Operation *op, mlir::RewriterBase &rewriter) {
-  if (auto advance = dyn_cast<ir::RandomAdvanceOp>(op)) {
-    auto inner = advance.getState().getDefiningOp<ir::RandomAdvanceOp>();
-    if (advance.getAmount() == 0) {
-      rewriter.replaceOp(op, advance.getState());
-      return success();
-    }
-    if (!inner) return failure();
-    rewriter.replaceOpWithNewOp<ir::RandomAdvanceOp>(op, inner.getState(), inner.getAmount() + advance.getAmount());
-    return success();
-  }
-  auto move = [&](auto random) -> LogicalResult {
-    auto advance = random.getState().template getDefiningOp<ir::RandomAdvanceOp>();
-    if (!advance) return failure();
-    rewriter.modifyOpInPlace(random, [&] {
-      random.setOffset(random.getOffset() + advance.getAmount());
-      random.getStateMutable().assign(advance.getState());
-    });
-    return success();
-  };
-  if (auto uniform = dyn_cast<ir::RandomUniformOp>(op)) return move(uniform);
-  if (auto normal = dyn_cast<ir::RandomNormalOp>(op)) return move(normal);
-  if (auto dropout = dyn_cast<ir::DropoutOp>(op)) return move(dropout);
-  return failure();
 }
 
 } // namespace weft::compiler

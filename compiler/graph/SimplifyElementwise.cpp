@@ -19,29 +19,24 @@ LogicalResult replace(mlir::Operation *op, mlir::Value value, mlir::RewriterBase
   return success();
 }
 
-// x + 0, x - 0, x * 1, x / 1, x / 2^k. For floats x + 0 is not x where x is -0, but x + -0 is.
+// x * 0 of integers, x * -1, x / 2^k.
 LogicalResult simplifyArithmetic(mlir::Operation *op, mlir::RewriterBase &rewriter) {
   mlir::Value x = op->getOperand(0), y = op->getOperand(1);
-  double nothing = isFloat(x) ? -0.0 : 0.0;
   if (isa<ir::AddOp, ir::MulOp>(op)) {
     // The constant on the right, so that equal ops look equal.
     if (splatOf(x) && !splatOf(y)) {
       rewriter.modifyOpInPlace(op, [&] { op->setOperands({y, x}); });
       return success();
     }
-    if (splatOf(y).is(isa<ir::AddOp>(op) ? nothing : 1.0)) return replace(op, x, rewriter);
     if (isa<ir::MulOp>(op) && !isFloat(x) && splatOf(y).is(0)) return replace(op, y, rewriter);
     if (isa<ir::MulOp>(op) && splatOf(y).is(-1)) {
       rewriter.replaceOpWithNewOp<ir::NegOp>(op, x);
       return success();
     }
   }
-  if (isa<ir::SubOp>(op) && splatOf(y).is(0)) return replace(op, x, rewriter);
   if (isa<ir::DivOp>(op)) {
-    Splat divisor = splatOf(y);
-    if (divisor.is(1)) return replace(op, x, rewriter);
     // A power of two has an exact inverse, and a product takes a quarter of the time of a quotient.
-    if (auto floating = mlir::dyn_cast_or_null<mlir::FloatAttr>(divisor.value)) {
+    if (auto floating = mlir::dyn_cast_or_null<mlir::FloatAttr>(splatOf(y).value)) {
       llvm::APFloat inverse(floating.getValue().getSemantics());
       if (floating.getValue().getExactInverse(&inverse)) {
         mlir::Value factor = splatConstant(rewriter, op->getLoc(), y.getType(), mlir::FloatAttr::get(floating.getType(), inverse));
@@ -88,22 +83,17 @@ bool isExact(mlir::Type from, mlir::Type to) {
 }
 
 LogicalResult simplifyCast(ir::CastOp op, mlir::RewriterBase &rewriter) {
-  if (op.getInput().getType() == op.getType()) return replace(op, op.getInput(), rewriter);
   auto inner = op.getInput().getDefiningOp<ir::CastOp>();
   if (!inner) return failure();
   mlir::Type from = tensorType(inner.getInput()).getElementType(), through = tensorType(inner).getElementType();
-  mlir::Type to = tensorType(op).getElementType();
   // cast(cast(x)) is one cast where the first one loses nothing. Through i1 every value but 0 becomes 1: not that. A float that goes
   // through a wider integer never arises as exact above.
   if (!isExact(from, through)) return failure();
-  if (from == to) return replace(op, inner.getInput(), rewriter);
   rewriter.replaceOpWithNewOp<ir::CastOp>(op, op.getType(), inner.getInput());
   return success();
 }
 
 LogicalResult simplifySelect(ir::SelectOp op, mlir::RewriterBase &rewriter) {
-  if (op.getOnTrue() == op.getOnFalse()) return replace(op, op.getOnTrue(), rewriter);
-  if (Splat condition = splatOf(op.getCondition())) return replace(op, condition.is(1) ? op.getOnTrue() : op.getOnFalse(), rewriter);
   if (auto inverted = op.getCondition().getDefiningOp<ir::NotOp>()) {
     rewriter.replaceOpWithNewOp<ir::SelectOp>(op, op.getType(), inverted.getInput(), op.getOnFalse(), op.getOnTrue());
     return success();
@@ -159,7 +149,7 @@ LogicalResult biasBeforeReshape(ir::AddOp op, mlir::RewriterBase &rewriter) {
 } // namespace
 
 LogicalResult simplifyElementwise(mlir::Operation *op, mlir::RewriterBase &rewriter) {
-  if (isa<ir::AddOp, ir::SubOp, ir::MulOp, ir::DivOp>(op)) {
+  if (isa<ir::AddOp, ir::MulOp, ir::DivOp>(op)) {
     if (succeeded(simplifyArithmetic(op, rewriter))) return success();
     if (auto add = dyn_cast<ir::AddOp>(op); add && succeeded(biasBeforeReshape(add, rewriter))) return success();
   } else if (auto pow = dyn_cast<ir::PowOp>(op)) {
@@ -168,9 +158,6 @@ LogicalResult simplifyElementwise(mlir::Operation *op, mlir::RewriterBase &rewri
     if (succeeded(simplifyCast(cast, rewriter))) return success();
   } else if (auto select = dyn_cast<ir::SelectOp>(op)) {
     if (succeeded(simplifySelect(select, rewriter))) return success();
-  } else if (isa<ir::NegOp, ir::NotOp>(op)) {
-    if (mlir::Operation *inner = op->getOperand(0).getDefiningOp(); inner && inner->getName() == op->getName())
-      return replace(op, inner->getOperand(0), rewriter);
   }
   return sinkBroadcast(op, rewriter);
 }

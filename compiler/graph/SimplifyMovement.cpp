@@ -11,19 +11,6 @@ using mlir::isa;
 
 namespace {
 
-LogicalResult simplifyReshape(ir::ReshapeOp op, mlir::RewriterBase &rewriter) {
-  mlir::Value input = op.getInput();
-  if (input.getType() == op.getType()) {
-    rewriter.replaceOp(op, input);
-    return success();
-  }
-  if (auto inner = input.getDefiningOp<ir::ReshapeOp>()) {
-    rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op.getType(), inner.getInput());
-    return success();
-  }
-  return failure();
-}
-
 // A transpose that leaves the order of all dims larger than 1 alone is a reshape: an alias instead of a copy.
 bool keepsOrder(llvm::ArrayRef<int64_t> permutation, llvm::ArrayRef<int64_t> shape) {
   int64_t last = -1;
@@ -38,14 +25,7 @@ bool keepsOrder(llvm::ArrayRef<int64_t> permutation, llvm::ArrayRef<int64_t> sha
 LogicalResult simplifyTranspose(ir::TransposeOp op, mlir::RewriterBase &rewriter) {
   llvm::ArrayRef<int64_t> permutation = op.getPermutation();
   if (keepsOrder(permutation, tensorType(op.getInput()).getShape())) {
-    if (op.getInput().getType() == op.getType()) rewriter.replaceOp(op, op.getInput());
-    else rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op.getType(), op.getInput());
-    return success();
-  }
-  if (auto inner = op.getInput().getDefiningOp<ir::TransposeOp>()) {
-    llvm::SmallVector<int64_t> both;
-    for (int64_t from : permutation) both.push_back(inner.getPermutation()[from]);
-    rewriter.replaceOpWithNewOp<ir::TransposeOp>(op, inner.getInput(), both);
+    rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op.getType(), op.getInput());
     return success();
   }
   // (a b)^T is b^T a^T, read through flags.
@@ -61,16 +41,8 @@ LogicalResult simplifyTranspose(ir::TransposeOp op, mlir::RewriterBase &rewriter
 
 LogicalResult simplifyBroadcast(ir::BroadcastOp op, mlir::RewriterBase &rewriter) {
   mlir::Value input = op.getInput();
-  if (input.getType() == op.getType()) {
-    rewriter.replaceOp(op, input);
-    return success();
-  }
   if (tensorType(input).getNumElements() == tensorType(op).getNumElements()) {
     rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op.getType(), input);
-    return success();
-  }
-  if (auto inner = input.getDefiningOp<ir::BroadcastOp>()) {
-    rewriter.replaceOpWithNewOp<ir::BroadcastOp>(op, op.getType(), inner.getInput());
     return success();
   }
   // Dims align at the end: a reshape that only adds or removes leading ones changes nothing.
@@ -91,10 +63,6 @@ LogicalResult simplifySlice(ir::SliceOp op, mlir::RewriterBase &rewriter) {
   llvm::ArrayRef<int64_t> starts = op.getStarts(), limits = op.getLimits(), steps = op.getSteps();
   bool forward = llvm::all_of(steps, [](int64_t step) { return step > 0; });
   if (!forward) return failure();
-  if (op.getType() == from && llvm::all_of(starts, [](int64_t start) { return start == 0; })) {
-    rewriter.replaceOp(op, op.getInput());
-    return success();
-  }
   if (auto inner = op.getInput().getDefiningOp<ir::SliceOp>();
       inner && llvm::all_of(inner.getSteps(), [](int64_t step) { return step > 0; })) {
     llvm::SmallVector<int64_t> newStarts, newLimits, newSteps;
@@ -127,20 +95,12 @@ LogicalResult simplifySlice(ir::SliceOp op, mlir::RewriterBase &rewriter) {
   return failure();
 }
 
-LogicalResult simplifyConcat(ir::ConcatOp op, mlir::RewriterBase &rewriter) {
-  if (op.getInputs().size() != 1) return failure();
-  rewriter.replaceOp(op, op.getInputs().front());
-  return success();
-}
-
 } // namespace
 
 LogicalResult simplifyMovement(mlir::Operation *op, mlir::RewriterBase &rewriter) {
-  if (auto reshape = dyn_cast<ir::ReshapeOp>(op)) return simplifyReshape(reshape, rewriter);
   if (auto transpose = dyn_cast<ir::TransposeOp>(op)) return simplifyTranspose(transpose, rewriter);
   if (auto broadcast = dyn_cast<ir::BroadcastOp>(op)) return simplifyBroadcast(broadcast, rewriter);
   if (auto slice = dyn_cast<ir::SliceOp>(op)) return simplifySlice(slice, rewriter);
-  if (auto concat = dyn_cast<ir::ConcatOp>(op)) return simplifyConcat(concat, rewriter);
   return failure();
 }
 

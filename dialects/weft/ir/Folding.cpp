@@ -92,10 +92,12 @@ OpFoldResult foldElementwise(mlir::Operation *op, ArrayRef<Attribute> operands, 
 
 OpFoldResult foldMovement(mlir::Operation *op, ArrayRef<Attribute> operands) {
   auto type = mlir::cast<RankedTensorType>(op->getResult(0).getType());
-  if (!type.hasStaticShape() || operands.size() != 1 || !allDense(operands)) return {};
-  auto dense = mlir::cast<mlir::DenseElementsAttr>(operands[0]);
-  if (dense.isSplat() && dense.getNumElements() > 0) return dense.resizeSplat(type);
-  return mayHold(type) ? evaluate(op, operands, /*splat=*/false) : OpFoldResult();
+  if (!type.hasStaticShape() || !allDense(operands)) return {};
+  auto first = mlir::cast<mlir::DenseElementsAttr>(operands[0]);
+  if (operands.size() == 1 && first.isSplat() && first.getNumElements() > 0) return first.resizeSplat(type);
+  bool smallOperands =
+      llvm::all_of(op->getOperandTypes(), [](mlir::Type operand) { return mayHold(mlir::cast<RankedTensorType>(operand)); });
+  return mayHold(type) && smallOperands ? evaluate(op, operands, /*splat=*/false) : OpFoldResult();
 }
 
 //===-- Elementwise ops whose records do not generate their fold ------------------------------===//
@@ -192,7 +194,9 @@ OpFoldResult SliceOp::fold(FoldAdaptor adaptor) {
   return foldMovement(*this, adaptor.getOperands());
 }
 
-OpFoldResult ConcatOp::fold(FoldAdaptor) { return getInputs().size() == 1 ? OpFoldResult(getInputs()[0]) : OpFoldResult(); }
+OpFoldResult ConcatOp::fold(FoldAdaptor adaptor) {
+  return getInputs().size() == 1 ? OpFoldResult(getInputs()[0]) : foldMovement(*this, adaptor.getOperands());
+}
 
 //===-- Random --------------------------------------------------------------------------------===//
 

@@ -122,6 +122,17 @@ TEST_F(FoldingTest, LargeConstantsAreNotWrittenOut) {
   EXPECT_FALSE(constant(fold(program(kMaxFoldedElements / 2 + 1))));
 }
 
+TEST_F(FoldingTest, SmallTablesConcatenate) {
+  mlir::Value value = fold(R"(func.func @f() -> tensor<3xi32> {
+    %0 = weft.constant dense<[1, 2]> : tensor<2xi32>
+    %1 = weft.constant dense<3> : tensor<1xi32>
+    %2 = weft.concat %0, %1 dim = 0 : tensor<2xi32>, tensor<1xi32>
+    return %2 : tensor<3xi32>
+  })");
+  ASSERT_TRUE(constant(value));
+  EXPECT_EQ(llvm::to_vector(constant(value).getValues<int32_t>()), (llvm::SmallVector<int32_t>{1, 2, 3}));
+}
+
 TEST_F(FoldingTest, OnlyExactFunctionsFold) {
   mlir::Value value = fold(R"(func.func @f() -> tensor<2xf32> {
     %0 = weft.constant dense<[2.0, 0x7FC00000]> : tensor<2xf32>
