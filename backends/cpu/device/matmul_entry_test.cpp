@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -9,6 +10,11 @@
 
 #include "absl/strings/str_join.h"
 #include "backends/cpu/device/library_registry.h"
+#include "runtime/executable/program_executable.h"
+#include "runtime/memory/buffer.h"
+#include "runtime/memory/memory.h"
+#include "runtime/memory/system_allocator.h"
+#include "runtime/memory/tracing_allocator.h"
 
 namespace weft::backends::cpu {
 namespace {
@@ -293,6 +299,35 @@ TEST(Matmul, BadCallsAreNamed) {
   EXPECT_NE(
       message(call_of({tensor({3, 4}), tensor({4, 5}), tensor({4}), tensor({3, 5})}, {{"bias", int64_t{1}}})).find("does not broadcast"),
       std::string::npos);
+}
+
+TEST(Matmul, ScratchComesFromTheProgramsAllocator) {
+  // Transposed sides are repacked into scratch.
+  LibraryCall call = call_of({permuted({512, 64}, kSwap2), permuted({96, 512}, kSwap2), tensor({64, 96})});
+  Ints bytes = {512 * 64 * 4, 96 * 512 * 4, 64 * 96 * 4};
+  for (int32_t i = 0; i < 3; ++i) call.operands[static_cast<size_t>(i)].buffer = i;
+  runtime::Program program;
+  program.inputs = {{"a", DType::kFloat32, {512, 64}, bytes[0], false, false}, {"b", DType::kFloat32, {96, 512}, bytes[1], false, false}};
+  program.outputs = {{"c", DType::kFloat32, {64, 96}, bytes[2], -1, -1, -1}};
+  program.buffers = {{runtime::BufferKind::kInput, 0, 0, bytes[0]},
+                     {runtime::BufferKind::kInput, 1, 0, bytes[1]},
+                     {runtime::BufferKind::kOutput, 0, 0, bytes[2]}};
+  program.instructions = {call};
+  auto allocator = std::make_shared<runtime::TracingAllocator>(std::make_shared<runtime::SystemAllocator>());
+  auto memory = runtime::Memory::create(allocator);
+  runtime::RunContext context{memory, 2, nullptr};
+  auto executable = runtime::ProgramExecutable::create(program, nullptr, find_library_entry, memory).value();
+  auto resources = executable->acquire(context).value();
+  int64_t scratch = matmul_entry().init(call, 2).value()->scratch_bytes();
+  EXPECT_GE(allocator->stats().live_bytes, scratch);
+  EXPECT_LT(allocator->stats().live_bytes, scratch + 64);
+  Data before(call), after(call);
+  std::vector<std::shared_ptr<runtime::Buffer>> buffers;
+  for (size_t i = 0; i < 3; ++i) buffers.push_back(runtime::Buffer::borrow(after.values[i].data(), bytes[i], nullptr));
+  runtime::Buffer *inputs[] = {buffers[0].get(), buffers[1].get()};
+  runtime::Buffer *outputs[] = {buffers[2].get()};
+  ASSERT_TRUE(executable->run(context, *resources, inputs, outputs).ok());
+  expect_product(call, call.operands[0], call.operands[1], call.operands[2], before, after);
 }
 
 TEST(LibraryRegistry, FindsEntriesByName) {
