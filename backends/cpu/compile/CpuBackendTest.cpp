@@ -1,0 +1,280 @@
+// Whole programs through the CPU backend, fused and unfused, against the reference interpreter.
+#include "backends/cpu/compile/CpuBackend.h"
+
+#include <cmath>
+#include <random>
+#include <thread>
+
+#include "backends/cpu/compile/CpuExecutable.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/Parser/Parser.h"
+#include "runtime/executor/device.h"
+#include "runtime/io/array_text.h"
+#include "runtime/memory/buffer.h"
+#include "gtest/gtest.h"
+
+namespace weft::backends::cpu {
+namespace {
+
+using Buffers = std::vector<std::shared_ptr<runtime::Buffer>>;
+using ExecutablePtr = std::shared_ptr<runtime::Executable>;
+
+absl::StatusOr<ExecutablePtr> compile(const char *backendName, llvm::StringRef text, compiler::CompileReport *report = nullptr,
+                                      compiler::CompileOptions options = {}) {
+  auto backend = compiler::findBackend(backendName);
+  if (!backend.ok()) return backend.status();
+  mlir::DialectRegistry registry;
+  (*backend)->registerDialects(registry);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+  if (!module) return absl::InvalidArgumentError("the test's program does not parse");
+  options.verifyEachPhase = true;
+  return (*backend)->compile(*module, options, report);
+}
+
+// Values of every dtype that are exact in it: floats in (-2, 2), small integers, both bools.
+std::shared_ptr<runtime::Buffer> randomBuffer(const runtime::InputSpec &spec, std::mt19937 &random) {
+  auto buffer = *runtime::cpu_device().memory()->allocate(spec.bytes, "input");
+  for (int64_t i = 0, n = spec.bytes / byte_size(spec.dtype); i < n; ++i) {
+    double value = double(int(random() % 4001) - 2000) / 1000.0;
+    switch (spec.dtype) {
+    case DType::kFloat32:
+      static_cast<float *>(buffer->data())[i] = float(value);
+      break;
+    case DType::kFloat64:
+      static_cast<double *>(buffer->data())[i] = value;
+      break;
+    case DType::kInt32:
+      static_cast<int32_t *>(buffer->data())[i] = int32_t(random() % 3);
+      break;
+    case DType::kInt64:
+      static_cast<int64_t *>(buffer->data())[i] = int64_t(random() % 3);
+      break;
+    default:
+      static_cast<uint8_t *>(buffer->data())[i] = uint8_t(random() % 2);
+    }
+  }
+  return buffer;
+}
+
+Buffers randomInputs(const runtime::Executable &executable, unsigned seed) {
+  std::mt19937 random(seed);
+  Buffers inputs;
+  for (const runtime::InputSpec &spec : executable.input_specs()) inputs.push_back(randomBuffer(spec, random));
+  return inputs;
+}
+
+absl::StatusOr<Buffers> run(const ExecutablePtr &executable, const Buffers &inputs) {
+  Buffers outputs(executable->output_specs().size());
+  if (absl::Status status = runtime::cpu_device().executor().submit(executable, inputs, outputs); !status.ok()) return status;
+  for (auto &output : outputs)
+    if (absl::Status status = output->wait(); !status.ok()) return status;
+  return outputs;
+}
+
+::testing::AssertionResult sameBits(const runtime::OutputSpec &spec, const runtime::Buffer &a, const runtime::Buffer &b) {
+  if (spec.bytes == 0 || std::memcmp(a.data(), b.data(), size_t(spec.bytes)) == 0) return ::testing::AssertionSuccess();
+  auto text = [&](const runtime::Buffer &buffer) {
+    return runtime::array_text({"", spec.dtype, spec.dims, {static_cast<const std::byte *>(buffer.data()), size_t(spec.bytes)}});
+  };
+  return ::testing::AssertionFailure() << text(a) << "\nis not\n" << text(b);
+}
+
+template <typename T> double largestError(const runtime::Buffer &a, const runtime::Buffer &b, int64_t n) {
+  double error = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    double x = double(static_cast<const T *>(a.data())[i]), y = double(static_cast<const T *>(b.data())[i]);
+    if (std::isnan(x) && std::isnan(y)) continue;
+    error = std::max(error, std::abs(x - y) / std::max(1.0, std::abs(y)));
+  }
+  return error;
+}
+
+struct Case {
+  const char *name;
+  const char *text;
+  double tolerance = 1e-5;
+};
+
+const Case kCases[] = {
+    {"Elementwise", R"(
+func.func @main(%a: tensor<5x7xf32>, %b: tensor<5x7xf32>) -> tensor<5x7xf32> {
+  %0 = weft.mul %a, %b : tensor<5x7xf32>
+  %1 = weft.tanh %0 : tensor<5x7xf32>
+  %2 = weft.add %1, %b : tensor<5x7xf32>
+  return %2 : tensor<5x7xf32>
+})"},
+    {"Softmax", R"(
+func.func @main(%x: tensor<33x65xf32>) -> tensor<33x65xf32> {
+  %0 = weft.softmax %x, dim = 1 : tensor<33x65xf32>
+  return %0 : tensor<33x65xf32>
+})"},
+    {"MlpStep", R"(
+func.func @main(%x: tensor<8x16xf32>, %w: tensor<16x4xf32> {weft.donatable}, %y: tensor<8x4xf32>) -> (tensor<16x4xf32>, tensor<f32>) {
+  %p = weft.matmul %x, %w : tensor<8x16xf32>, tensor<16x4xf32>
+  %d = weft.sub %p, %y : tensor<8x4xf32>
+  %q = weft.mul %d, %d : tensor<8x4xf32>
+  %l = weft.reduce_sum %q, dims = [0, 1] : tensor<8x4xf32>
+  %g = weft.matmul %x, %d {transpose_lhs = true} : tensor<8x16xf32>, tensor<8x4xf32>
+  %r = weft.constant dense<0.01> : tensor<16x4xf32>
+  %s = weft.mul %g, %r : tensor<16x4xf32>
+  %n = weft.sub %w, %s : tensor<16x4xf32>
+  return %n, %l : tensor<16x4xf32>, tensor<f32>
+})",
+     1e-4},
+    {"Reductions", R"(
+func.func @main(%x: tensor<6x5x7xf32>) -> (tensor<6x7xf32>, tensor<5xf32>, tensor<f32>) {
+  %0 = weft.reduce_sum %x, dims = [1] : tensor<6x5x7xf32>
+  %1 = weft.reduce_max %x, dims = [0, 2] : tensor<6x5x7xf32>
+  %2 = weft.reduce_mean %x, dims = [0, 1, 2] : tensor<6x5x7xf32>
+  return %0, %1, %2 : tensor<6x7xf32>, tensor<5xf32>, tensor<f32>
+})"},
+    {"Movement", R"(
+func.func @main(%x: tensor<4x6xf64>, %i: tensor<3xi64>) -> (tensor<6x4xf64>, tensor<2x3xf64>, tensor<3x6xf64>, tensor<2x12xf64>) {
+  %0 = weft.transpose %x, [1, 0] : tensor<4x6xf64>
+  %1 = weft.slice %x [[0, 1] : [4, 6] : [2, 2]] : tensor<4x6xf64>
+  %2 = weft.index_select %x, %i, dim = 0 : tensor<4x6xf64>, tensor<3xi64>
+  %3 = weft.reshape %x : tensor<4x6xf64> to tensor<2x12xf64>
+  return %0, %1, %2, %3 : tensor<6x4xf64>, tensor<2x3xf64>, tensor<3x6xf64>, tensor<2x12xf64>
+})"},
+    {"Integers", R"(
+func.func @main(%x: tensor<9xi32>, %y: tensor<9xi32>, %m: tensor<9xi1>) -> (tensor<9xi32>, tensor<9xi1>) {
+  %0 = weft.add %x, %y : tensor<9xi32>
+  %1 = weft.select %m, %0, %x : tensor<9xi1>, tensor<9xi32>
+  %2 = weft.compare "lt" %x, %y : tensor<9xi32>
+  return %1, %2 : tensor<9xi32>, tensor<9xi1>
+})"},
+    {"ReturnedAsTheyAre", R"(
+func.func @main(%x: tensor<2x3xf32>, %e: tensor<0x3xf32>) -> (tensor<6xf32>, tensor<2xf32>, tensor<2xf32>, tensor<3x2xf32>, tensor<6xf32>, tensor<0x3xf32>) {
+  %c = weft.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %r = weft.reshape %x : tensor<2x3xf32> to tensor<6xf32>
+  %n = weft.neg %r : tensor<6xf32>
+  %m = weft.reshape %n : tensor<6xf32> to tensor<3x2xf32>
+  %z = weft.neg %e : tensor<0x3xf32>
+  return %r, %c, %c, %m, %n, %z : tensor<6xf32>, tensor<2xf32>, tensor<2xf32>, tensor<3x2xf32>, tensor<6xf32>, tensor<0x3xf32>
+})"},
+    {"NothingToDo", R"(
+func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+  return %x : tensor<2xf32>
+})"},
+};
+
+class Programs : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Programs, AgreeWithTheReferenceAndUnfusedBitForBit) {
+  compiler::CompileReport report;
+  auto reference = compile("reference", GetParam().text);
+  auto cpu = compile("cpu", GetParam().text, &report);
+  auto unfused = compile("cpu-unfused", GetParam().text);
+  ASSERT_TRUE(reference.ok()) << reference.status();
+  ASSERT_TRUE(cpu.ok()) << cpu.status();
+  ASSERT_TRUE(unfused.ok()) << unfused.status();
+  for (unsigned seed : {1u, 2u}) {
+    // A donated input is gone after a run.
+    auto expected = run(*reference, randomInputs(**reference, seed));
+    auto actual = run(*cpu, randomInputs(**cpu, seed));
+    auto other = run(*unfused, randomInputs(**unfused, seed));
+    ASSERT_TRUE(expected.ok()) << expected.status();
+    ASSERT_TRUE(actual.ok()) << actual.status();
+    ASSERT_TRUE(other.ok()) << other.status();
+    for (size_t i = 0; i < actual->size(); ++i) {
+      const runtime::OutputSpec &spec = (*cpu)->output_specs()[i];
+      EXPECT_EQ(spec.dims, (*reference)->output_specs()[i].dims);
+      EXPECT_TRUE(sameBits(spec, *(*actual)[i], *(*other)[i])) << "fused and unfused differ in output " << i;
+      int64_t n = spec.bytes / byte_size(spec.dtype);
+      if (spec.dtype == DType::kFloat32)
+        EXPECT_LE(largestError<float>(*(*actual)[i], *(*expected)[i], n), GetParam().tolerance) << "output " << i;
+      else if (spec.dtype == DType::kFloat64) EXPECT_LE(largestError<double>(*(*actual)[i], *(*expected)[i], n), 1e-12) << "output " << i;
+      else EXPECT_TRUE(sameBits(spec, *(*actual)[i], *(*expected)[i])) << "output " << i;
+    }
+  }
+  EXPECT_LE(report.plan.ratio(), 1.05);
+}
+INSTANTIATE_TEST_SUITE_P(Cpu, Programs, ::testing::ValuesIn(kCases), [](const auto &info) { return info.param.name; });
+
+TEST(CpuBackend, EqualFusionsAreOneKernel) {
+  compiler::CompileReport report;
+  auto executable = compile("cpu-unfused", R"(
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = weft.tanh %x : tensor<8xf32>
+  %1 = weft.tanh %0 : tensor<8xf32>
+  %2 = weft.tanh %1 : tensor<8xf32>
+  return %2 : tensor<8xf32>
+})",
+                            &report);
+  ASSERT_TRUE(executable.ok()) << executable.status();
+  EXPECT_EQ(report.kernels, 1);
+  EXPECT_EQ(report.launches, 3);
+}
+
+TEST(CpuBackend, ADonatedParameterIsUpdatedInPlace) {
+  auto executable = compile("cpu", kCases[2].text);
+  ASSERT_TRUE(executable.ok()) << executable.status();
+  EXPECT_EQ((*executable)->output_specs()[0].donated_input, 1);
+  Buffers inputs = randomInputs(**executable, 3);
+  auto outputs = run(*executable, inputs);
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  EXPECT_EQ((*outputs)[0], inputs[1]);
+}
+
+TEST(CpuBackend, SurvivesTheWayThroughBytes) {
+  compiler::Backend *backend = *compiler::findBackend("cpu");
+  for (const Case &test : kCases) {
+    auto executable = compile("cpu", test.text);
+    ASSERT_TRUE(executable.ok()) << executable.status();
+    std::optional<std::string> blob = backend->serialize(**executable);
+    ASSERT_TRUE(blob);
+    auto loaded = backend->load(*blob);
+    ASSERT_TRUE(loaded.ok()) << test.name << ": " << loaded.status();
+    auto expected = run(*executable, randomInputs(**executable, 1)), actual = run(*loaded, randomInputs(**loaded, 1));
+    ASSERT_TRUE(expected.ok() && actual.ok());
+    for (size_t i = 0; i < actual->size(); ++i) EXPECT_TRUE(sameBits((*executable)->output_specs()[i], *(*actual)[i], *(*expected)[i]));
+    EXPECT_FALSE(backend->load(llvm::ArrayRef<char>(blob->data(), blob->size() - 1)).ok());
+    std::string changed = *blob;
+    changed[changed.size() / 2] ^= 1;
+    EXPECT_EQ(backend->load(changed).status().code(), absl::StatusCode::kDataLoss);
+  }
+}
+
+TEST(CpuBackend, CompilesOnSeveralThreadsAtOnce) {
+  std::vector<std::thread> threads;
+  std::atomic<int> succeeded{0};
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (const Case &test : kCases)
+        if (auto executable = compile(t % 2 ? "cpu" : "cpu-unfused", test.text);
+            executable.ok() && run(*executable, randomInputs(**executable, 1)).ok())
+          ++succeeded;
+    });
+  for (std::thread &thread : threads) thread.join();
+  EXPECT_EQ(succeeded, int(4 * std::size(kCases)));
+}
+
+TEST(CpuBackend, TheKeySeesOptionsAndTargets) {
+  compiler::Backend *cpu = *compiler::findBackend("cpu"), *unfused = *compiler::findBackend("cpu-unfused");
+  compiler::CompileOptions options, other;
+  EXPECT_EQ(cpu->targetKey(options), cpu->targetKey(other));
+  EXPECT_NE(cpu->targetKey(options), unfused->targetKey(options));
+  other.cpu = "x86-64-v3";
+  EXPECT_NE(cpu->targetKey(options), cpu->targetKey(other));
+  other.cpu.clear();
+  other.fastMath = true;
+  EXPECT_NE(cpu->targetKey(options), cpu->targetKey(other));
+}
+
+TEST(CpuBackend, SaysWhatIsWrong) {
+  compiler::CompileOptions options;
+  options.cpu = "no-such-cpu";
+  auto unknown = compile("cpu", kCases[0].text, nullptr, options);
+  ASSERT_FALSE(unknown.ok());
+  EXPECT_NE(std::string(unknown.status().message()).find("no-such-cpu"), std::string::npos) << unknown.status();
+
+  auto noMain = compile("cpu", "func.func @other() { return }");
+  ASSERT_FALSE(noMain.ok());
+  EXPECT_NE(std::string(noMain.status().message()).find("main"), std::string::npos) << noMain.status();
+}
+
+} // namespace
+} // namespace weft::backends::cpu
