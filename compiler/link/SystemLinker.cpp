@@ -30,6 +30,38 @@ absl::StatusOr<std::string> findDriver() {
   return absl::NotFoundError("no program that links was found (clang++, g++ or cc; CXX may name one); --emit=obj needs none");
 }
 
+// What the runtime uses of abseil.
+constexpr const char *kSharedAbseil[] = {"statusor",
+                                         "status",
+                                         "cord",
+                                         "cordz_info",
+                                         "cordz_handle",
+                                         "cordz_functions",
+                                         "cordz_sample_token",
+                                         "cord_internal",
+                                         "exponential_biased",
+                                         "synchronization",
+                                         "graphcycles_internal",
+                                         "time",
+                                         "time_zone",
+                                         "civil_time",
+                                         "malloc_internal",
+                                         "stacktrace",
+                                         "symbolize",
+                                         "debugging_internal",
+                                         "demangle_internal",
+                                         "bad_optional_access",
+                                         "bad_variant_access",
+                                         "str_format_internal",
+                                         "strings",
+                                         "strings_internal",
+                                         "int128",
+                                         "throw_delegate",
+                                         "raw_logging_internal",
+                                         "log_severity",
+                                         "spinlock_wait",
+                                         "base"};
+
 // What a library shows to those who load it.
 constexpr const char *kExports = "{ global: weft_model_*; local: *; };\n";
 
@@ -79,6 +111,10 @@ absl::Status linkModel(const LinkRequest &request, const std::string &runtimeFol
     arguments.push_back("-Wl,--version-script=" + std::string(exports.str()));
     for (const char *function : {"open", "close", "input_count", "output_count", "input", "output", "run", "error"})
       arguments.push_back("-Wl,-u,weft_model_" + std::string(function));
+    // Debian's static abseil is not made for shared libraries (thread-local variables of the executable's kind), so that the shared one
+    // comes first.
+    arguments.push_back("-Wl,--no-as-needed");
+    for (const char *library : kSharedAbseil) arguments.push_back("-labsl_" + std::string(library));
   } else {
     arguments.push_back(runtimeFolder + "/libweft_aot_main.a");
   }

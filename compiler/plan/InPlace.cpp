@@ -68,19 +68,22 @@ void reuseOperands(const PlanProblem &problem, const StepOrder &order, Aliases &
   std::vector<bool> taken(problem.values.size()); // written values that have already taken over a buffer
   for (size_t position = 0; position < order.steps.size(); ++position) {
     const PlanProblem::Step &step = problem.steps[order.steps[position]];
-    for (auto [output, input] : step.inPlace) {
-      int32_t from = step.reads[input], to = step.writes[output];
-      if (taken[to] || aliases.find(from) == aliases.find(to) || aliases.bytes(from) != aliases.bytes(to)) continue;
-      if (!mayBeOverwritten(aliases.kind(from)) || aliases.set(from).end != int32_t(position)) continue;
-      // Another operand of the step that reads the same bytes may come to them after they were overwritten.
-      int64_t readers = llvm::count_if(step.reads, [&](int32_t v) { return aliases.find(v) == aliases.find(from); });
-      bool written = llvm::any_of(step.writes, [&](int32_t v) { return v != to && aliases.find(v) == aliases.find(from); });
-      if (readers != 1 || written) continue;
-      bool donation = aliases.kind(from) == Kind::Donated && problem.values[to].kind == Kind::Output;
-      aliases.merge(from, to);
-      taken[to] = true;
-      ++(donation ? result.donations : result.reuses);
-    }
+    // An output of the program takes a donated input before it takes over an intermediate value: the one saves a buffer that lives on,
+    // the other one that the arena would use again.
+    for (bool donations : {true, false})
+      for (auto [output, input] : step.inPlace) {
+        int32_t from = step.reads[input], to = step.writes[output];
+        if (taken[to] || aliases.find(from) == aliases.find(to) || aliases.bytes(from) != aliases.bytes(to)) continue;
+        if (!mayBeOverwritten(aliases.kind(from)) || aliases.set(from).end != int32_t(position)) continue;
+        if ((aliases.kind(from) == Kind::Donated && problem.values[to].kind == Kind::Output) != donations) continue;
+        // Another operand of the step that reads the same bytes may come to them after they were overwritten.
+        int64_t readers = llvm::count_if(step.reads, [&](int32_t v) { return aliases.find(v) == aliases.find(from); });
+        bool written = llvm::any_of(step.writes, [&](int32_t v) { return v != to && aliases.find(v) == aliases.find(from); });
+        if (readers != 1 || written) continue;
+        aliases.merge(from, to);
+        taken[to] = true;
+        ++(donations ? result.donations : result.reuses);
+      }
   }
 }
 

@@ -168,6 +168,15 @@ TEST(Planning, ADonatedInputBecomesAnOutputThatItsLastReaderPrecedes) {
   EXPECT_EQ(assignInPlace(problem, programOrder(problem)).donations, 0);
 }
 
+TEST(Planning, AnOutputPrefersADonatedInputToAnIntermediateValue) {
+  PlanProblem problem;
+  problem.values = {{256, Kind::Donated, false}, {256, Kind::Arena, false}, {256, Kind::Output, true}};
+  problem.steps = {{{0}, {1}, {}}, {{1, 0}, {2}, {{0, 0}, {0, 1}}}};
+  InPlaceResult inPlace = assignInPlace(problem, programOrder(problem));
+  EXPECT_EQ(inPlace.root[2], 0);
+  EXPECT_EQ(inPlace.root[1], 1);
+}
+
 TEST(Planning, AReturnedInputIsNeverOverwritten) {
   PlanProblem problem;
   problem.values = {{256, Kind::Donated, true}, {256, Kind::Output, true}};

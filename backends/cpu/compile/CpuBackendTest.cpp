@@ -142,7 +142,7 @@ func.func @main(%x: tensor<4x6xf64>, %i: tensor<3xi64>) -> (tensor<6x4xf64>, ten
     {"Integers", R"(
 func.func @main(%x: tensor<9xi32>, %y: tensor<9xi32>, %m: tensor<9xi1>) -> (tensor<9xi32>, tensor<9xi1>) {
   %0 = weft.add %x, %y : tensor<9xi32>
-  %1 = weft.select %m, %0, %x : tensor<9xi1>, tensor<9xi32>
+  %1 = weft.select %m, %0, %x : tensor<9xi32>
   %2 = weft.compare "lt" %x, %y : tensor<9xi32>
   return %1, %2 : tensor<9xi32>, tensor<9xi1>
 })"},

@@ -1,0 +1,250 @@
+// Programs compiled ahead of time: each kind of file, run where it can be, against the reference.
+#include "compiler/link/Aot.h"
+
+#include <sys/wait.h>
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+#include "backends/cpu/compile/Libraries.h"
+#include "compiler/backend/Backend.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/Parser/Parser.h"
+#include "runtime/executor/device.h"
+#include "runtime/io/npy.h"
+#include "runtime/io/safetensors.h"
+#include "runtime/memory/buffer.h"
+#include "gtest/gtest.h"
+
+namespace weft::compiler {
+namespace {
+
+// x W1 -> gelu -> + b, softmax: two matrix products only where something claims them.
+constexpr llvm::StringLiteral kModel = R"(
+func.func @main(%x: tensor<4x8xf32> {weft.name = "x"}, %w: tensor<8xf32> {weft.parameter = "layer.w"}) -> (tensor<4x8xf32> {weft.name = "y"}) {
+  %0 = weft.broadcast %w : tensor<8xf32> to tensor<4x8xf32>
+  %1 = weft.mul %x, %0 : tensor<4x8xf32>
+  %2 = weft.softmax %1, dim = 1 : tensor<4x8xf32>
+  return %2 : tensor<4x8xf32>
+})";
+
+struct Command {
+  int code;
+  std::string text;
+};
+Command shell(const std::string &command) {
+  FILE *pipe = popen((command + " 2>&1").c_str(), "r");
+  Command result;
+  std::array<char, 4096> piece;
+  while (size_t size = std::fread(piece.data(), 1, piece.size(), pipe)) result.text.append(piece.data(), size);
+  int status = pclose(pipe);
+  result.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return result;
+}
+
+std::string readText(const std::string &path) {
+  std::ifstream stream(path);
+  return std::string(std::istreambuf_iterator<char>(stream), {});
+}
+
+struct AotTest : ::testing::Test {
+  std::string folder = ::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
+  std::vector<float> x = std::vector<float>(32), w = std::vector<float>(8);
+  std::vector<float> expected;
+
+  void SetUp() override {
+    shell("mkdir -p " + folder);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = 0.25f * float(i % 7) - 0.5f;
+    for (size_t i = 0; i < w.size(); ++i) w[i] = float(i) * 0.5f;
+    ASSERT_TRUE(runtime::write_npy(folder + "/x.npy", {"", DType::kFloat32, {4, 8}, std::as_bytes(std::span(x))}).ok());
+    for (int row = 0; row < 4; ++row) {
+      double sum = 0;
+      for (int i = 0; i < 8; ++i) sum += std::exp(double(x[row * 8 + i]) * w[i]);
+      for (int i = 0; i < 8; ++i) expected.push_back(float(std::exp(double(x[row * 8 + i]) * w[i]) / sum));
+    }
+  }
+
+  AotWeight weight() { return {"layer.w", DType::kFloat32, {8}, {reinterpret_cast<const char *>(w.data()), 32}}; }
+
+  absl::StatusOr<AotResult> compile(AotOptions options, llvm::StringRef text = kModel) {
+    mlir::DialectRegistry registry;
+    (*findBackend("cpu"))->registerDialects(registry);
+    mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+    context.loadAllAvailableDialects();
+    auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+    if (!module) return absl::InvalidArgumentError("the test's program does not parse");
+    options.providers = backends::cpu::providers();
+    options.compile.verifyEachPhase = true;
+    return compileAheadOfTime(*module, options);
+  }
+  AotOptions options(Emit emit, const char *file) {
+    AotOptions result;
+    result.emit = emit;
+    result.output = folder + "/" + file;
+    result.weights = {weight()};
+    return result;
+  }
+
+  void expectRight(const std::string &path) {
+    auto file = runtime::read_npy(path);
+    ASSERT_TRUE(file.ok()) << file.status();
+    ASSERT_EQ(file->array.dims, (std::vector<int64_t>{4, 8}));
+    const float *y = reinterpret_cast<const float *>(file->array.bytes.data());
+    for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(y[i], expected[i], 1e-6) << "element " << i;
+  }
+};
+
+TEST_F(AotTest, AnExecutableNeedsNoCompilerAndNoLibraryThatItDoesNotCall) {
+  auto result = compile(options(Emit::Executable, "model"));
+  ASSERT_TRUE(result.ok()) << result.status();
+  Command run = shell(folder + "/model --input " + folder + "/x.npy --output " + folder + "/y.npy");
+  ASSERT_EQ(run.code, 0) << run.text;
+  expectRight(folder + "/y.npy");
+
+  Command help = shell(folder + "/model --help");
+  EXPECT_EQ(help.code, 0);
+  EXPECT_NE(help.text.find("float32[4, 8]"), std::string::npos) << help.text;
+  EXPECT_EQ(help.text.find("layer.w"), std::string::npos) << "an embedded weight is no input: " << help.text;
+
+  Command libraries = shell("ldd " + folder + "/model");
+  ASSERT_EQ(libraries.code, 0);
+  for (const char *name : {"LLVM", "MLIR", "weft", "absl", "dnnl"})
+    EXPECT_EQ(libraries.text.find(name), std::string::npos) << name << " in " << libraries.text;
+}
+
+TEST_F(AotTest, WeightsMayStandBesideIt) {
+  AotOptions beside = options(Emit::Executable, "model");
+  beside.embedWeights = false;
+  auto result = compile(beside);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->files, (std::vector<std::string>{folder + "/model", folder + "/model.safetensors"}));
+  std::string command = folder + "/model --input " + folder + "/x.npy --output " + folder + "/y.npy";
+  Command without = shell(command);
+  EXPECT_NE(without.code, 0);
+  EXPECT_NE(without.text.find("--weights"), std::string::npos) << without.text;
+  Command run = shell(command + " --weights " + folder + "/model.safetensors");
+  ASSERT_EQ(run.code, 0) << run.text;
+  expectRight(folder + "/y.npy");
+}
+
+TEST_F(AotTest, AnObjectLinksIntoACProgramThroughItsHeader) {
+  AotOptions object = options(Emit::Object, "net.o");
+  object.compile.cpu = "x86-64-v3";
+  auto result = compile(object);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->files, (std::vector<std::string>{folder + "/net.o", folder + "/net.h"}));
+  std::ofstream(folder + "/main.c") << R"(
+#include <stdio.h>
+#include "net.h"
+int main(void) {
+  float x[NET_INPUT_0_ELEMENTS], y[NET_OUTPUT_0_ELEMENTS], sum = 0;
+  for (int i = 0; i < NET_INPUT_0_ELEMENTS; ++i) x[i] = 0.25f * (i % 7) - 0.5f;
+  weft_model *model;
+  if (weft_model_open(&weft_model_net, 0, &model)) { puts(weft_model_error()); return 1; }
+  const void *inputs[NET_INPUTS] = {x};
+  void *outputs[NET_OUTPUTS] = {y};
+  if (weft_model_run(model, inputs, outputs)) { puts(weft_model_error()); return 1; }
+  for (int i = 0; i < 8; ++i) sum += y[i];
+  printf("%.5f %.5f", y[3], sum);
+  weft_model_close(model);
+})";
+  Command build = shell("clang-22 -I . -I " + folder + " " + folder + "/main.c " + folder +
+                        "/net.o runtime/aot/libweft_aot.a -lstdc++ -l:libgomp.so.1 -lm -o " + folder + "/main");
+  ASSERT_EQ(build.code, 0) << build.text;
+  Command run = shell(folder + "/main");
+  EXPECT_EQ(run.code, 0) << run.text;
+  char text[64];
+  std::snprintf(text, sizeof text, "%.5f 1.00000", expected[3]);
+  EXPECT_EQ(run.text, text);
+}
+
+TEST_F(AotTest, TwoObjectsWithTheSameKernelsLinkTogether) {
+  ASSERT_TRUE(compile(options(Emit::Object, "one.o")).ok());
+  ASSERT_TRUE(compile(options(Emit::Object, "two.o")).ok());
+  Command link = shell("ld -r -o " + folder + "/both.o " + folder + "/one.o " + folder + "/two.o");
+  EXPECT_EQ(link.code, 0) << link.text;
+}
+
+TEST_F(AotTest, ALibraryShowsTheCInterfaceOnly) {
+  auto result = compile(options(Emit::SharedLibrary, "libnet.so"));
+  ASSERT_TRUE(result.ok()) << result.status();
+  Command symbols = shell("nm -D --defined-only " + folder + "/libnet.so");
+  EXPECT_NE(symbols.text.find("weft_model_libnet"), std::string::npos) << symbols.text;
+  EXPECT_NE(symbols.text.find("weft_model_open"), std::string::npos) << symbols.text;
+  Command libraries = shell("ldd " + folder + "/libnet.so");
+  for (const char *name : {"LLVM", "MLIR", "dnnl"}) EXPECT_EQ(libraries.text.find(name), std::string::npos) << libraries.text;
+  std::istringstream lines(symbols.text);
+  for (std::string line; std::getline(lines, line);) EXPECT_NE(line.find("weft_model_"), std::string::npos) << line;
+}
+
+TEST_F(AotTest, TextOfEveryStage) {
+  for (auto [emit, file, wanted] : {std::tuple{Emit::Weft, "a.mlir", "weft.fusion"},
+                                    {Emit::Plan, "b.mlir", "plan.program @main"},
+                                    {Emit::Llvm, "c.ll", "define internal i32"},
+                                    {Emit::Assembly, "d.s", "weft_model_d"}}) {
+    auto result = compile(options(emit, file));
+    ASSERT_TRUE(result.ok()) << file << ": " << result.status();
+    EXPECT_NE(readText(folder + "/" + file).find(wanted), std::string::npos) << file;
+  }
+  // What was fused can be compiled again.
+  auto again = compile(options(Emit::Plan, "e.mlir"), readText(folder + "/a.mlir"));
+  EXPECT_TRUE(again.ok()) << again.status();
+}
+
+TEST_F(AotTest, AMatrixProductRunsWithAndWithoutItsLibrary) {
+  constexpr llvm::StringLiteral model = R"(
+func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> tensor<4x8xf32> {
+  %0 = weft.matmul %x, %w : tensor<4x8xf32>, tensor<8x8xf32>
+  return %0 : tensor<4x8xf32>
+})";
+  std::vector<float> identity(64);
+  for (int i = 0; i < 8; ++i) identity[9 * i] = 1;
+  ASSERT_TRUE(runtime::write_npy(folder + "/i.npy", {"", DType::kFloat32, {8, 8}, std::as_bytes(std::span(identity))}).ok());
+  expected = x;
+  for (bool claim : {false, true}) {
+    AotOptions matmul = options(Emit::Executable, "matmul");
+    matmul.weights.clear();
+    matmul.compile.claim = claim;
+    auto result = compile(matmul, model);
+    ASSERT_TRUE(result.ok()) << result.status();
+    Command run = shell(folder + "/matmul --input " + folder + "/x.npy --input " + folder + "/i.npy --output " + folder + "/y.npy");
+    ASSERT_EQ(run.code, 0) << run.text;
+    expectRight(folder + "/y.npy");
+    EXPECT_EQ(shell("ldd " + folder + "/matmul").text.find("dnnl") != std::string::npos, result->report.libraryCalls > 0);
+  }
+}
+
+TEST_F(AotTest, SaysWhatIsWrong) {
+  auto message = [&](const AotOptions &options, llvm::StringRef text = kModel) {
+    auto result = compile(options, text);
+    return result.ok() ? std::string() : std::string(result.status().message());
+  };
+  AotOptions unknown = options(Emit::Object, "a.o");
+  unknown.weights[0].name = "layer.v";
+  EXPECT_NE(message(unknown).find("'layer.v'"), std::string::npos) << message(unknown);
+  AotOptions shape = options(Emit::Object, "a.o");
+  shape.weights[0].dims = {4, 2};
+  EXPECT_NE(message(shape).find("float32[4, 2]"), std::string::npos) << message(shape);
+  EXPECT_NE(message(shape).find("float32[8]"), std::string::npos);
+  AotOptions cpu = options(Emit::Object, "a.o");
+  cpu.compile.cpu = "no-such-cpu";
+  EXPECT_NE(message(cpu).find("no-such-cpu"), std::string::npos) << message(cpu);
+  AotOptions nowhere = options(Emit::Executable, "a");
+  nowhere.runtimeFolder = "/nowhere";
+  EXPECT_NE(message(nowhere).find("libweft_aot.a"), std::string::npos) << message(nowhere);
+  AotOptions unwritable = options(Emit::Object, "a.o");
+  unwritable.output = "/nowhere/a.o";
+  EXPECT_NE(message(unwritable).find("/nowhere/a.o"), std::string::npos) << message(unwritable);
+  AotOptions stdoutObject = options(Emit::Object, "a.o");
+  stdoutObject.output = "-";
+  EXPECT_NE(message(stdoutObject).find("stdout"), std::string::npos);
+  AotOptions empty = options(Emit::Object, "a.o");
+  empty.weights.clear();
+  EXPECT_NE(message(empty, "func.func @other() { return }").find("@main"), std::string::npos);
+}
+
+} // namespace
+} // namespace weft::compiler
