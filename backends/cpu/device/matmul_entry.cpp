@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "backends/cpu/device/matmul_epilogue.h"
 #include "backends/cpu/device/onednn_matmul.h"
 
 namespace weft::backends::cpu {
@@ -16,6 +17,9 @@ using runtime::ConfigValue;
 using runtime::LibraryCall;
 using runtime::LibraryCallState;
 using runtime::TensorRef;
+
+// What oneDNN calls the implementation that it falls back to.
+constexpr std::string_view kReference = "ref:any";
 
 // The roles of the call's operands.
 struct Operands {
@@ -215,11 +219,19 @@ public:
     pointers_[0] = operands[swapped_ ? 1 : 0];
     pointers_[1] = operands[swapped_ ? 0 : 1];
     pointers_[2] = operands.back();
-    std::copy(operands.begin() + 2, operands.end() - 1, pointers_.begin() + 3);
-    return matmul_->run(pointers_, scratch);
+    std::span<void *const> addends = operands.subspan(2, operands.size() - 3);
+    if (!epilogue_) {
+      std::copy(addends.begin(), addends.end(), pointers_.begin() + 3);
+      return matmul_->run(pointers_, scratch);
+    }
+    if (absl::Status status = matmul_->run({pointers_.data(), 3}, scratch); !status.ok()) return status;
+    apply_epilogue(*epilogue_, static_cast<float *>(operands.back()), addends, threads_);
+    return absl::OkStatus();
   }
 
   std::unique_ptr<OnednnMatmul> matmul_;
+  std::optional<MatmulProblem> epilogue_; // bias and post-ops that run after the primitive
+  int threads_ = 1;
   bool swapped_ = false;
   std::vector<void *> pointers_;
 };
@@ -290,10 +302,20 @@ absl::StatusOr<std::unique_ptr<LibraryCallState>> make(const LibraryCall &call, 
     if (op == PostOp::kRelu) problem.post_ops.emplace_back(op, std::nullopt);
     else problem.post_ops.emplace_back(op, operands->addends[next++]);
   }
+  bool plain = !problem.bias && problem.post_ops.empty();
   absl::StatusOr<std::unique_ptr<OnednnMatmul>> matmul = OnednnMatmul::create(problem, threads);
   if (!matmul.ok())
     return absl::Status(matmul.status().code(),
                         absl::StrCat(show(problem.a), " x ", show(problem.b), " -> ", show(problem.c), ": ", matmul.status().message()));
+  if (!plain && (*matmul)->implementation() == kReference) {
+    // Without bias and post-ops oneDNN may have a fast one; they follow in a pass over the result.
+    absl::StatusOr<std::unique_ptr<OnednnMatmul>> bare = OnednnMatmul::create({problem.a, problem.b, problem.c, std::nullopt, {}}, threads);
+    if (bare.ok() && (*bare)->implementation() != kReference) {
+      matmul = std::move(bare);
+      state->epilogue_ = problem;
+    }
+  }
+  state->threads_ = threads;
   state->matmul_ = *std::move(matmul);
   state->pointers_.resize(call.operands.size());
   if (implementation != nullptr) *implementation = std::string(state->matmul_->implementation());

@@ -10,7 +10,8 @@
 //   post_ops                      "add,relu": in order, of add sub mul max min (each takes one operand, which broadcasts to c) and relu
 //
 // Batch dims broadcast as in numpy. A sum of no terms (K = 0) is 0. post_ops relu, max and min drop NaNs (oneDNN 2.6.3), so they
-// are for fast_math only. Bias and operands of post-ops are fast in the shapes [N], scalar and c's own. Whether a problem runs on a fast
+// are for fast_math only. oneDNN itself adds a bias or operand of the shapes [N], scalar and c's own; others cost a pass over the
+// result. Whether a problem runs on a fast
 // implementation is said by matmul_implementation() below.
 //
 // What strides cost (oneDNN 2.6.3, one thread; us of the best of many runs; the machine was loaded by builds, so differences below 5% mean
