@@ -8,6 +8,8 @@
 #include "compiler/fusion/Passes.h"
 #include "compiler/graph/Passes.h"
 #include "compiler/layout/Passes.h"
+#include "compiler/link/Compile.h"
+#include "compiler/link/KernelCompiler.h"
 #include "compiler/pipeline/PassHooks.h"
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/plan/Passes.h"
@@ -45,6 +47,18 @@ const weft::compiler::ProviderSet *cpuProviders() {
   return set;
 }
 
+// Kernels for this machine: the plan needs what codegen says of them.
+absl::StatusOr<std::vector<weft::compiler::KernelInfo>> makeKernels(llvm::ArrayRef<weft::plan::KernelOp> kernels,
+                                                                    llvm::StringRef dumpFolder) {
+  weft::compiler::CompileOptions options;
+  options.verifyEachPhase = true;
+  auto compiled = weft::compiler::KernelCompiler::instance().compile(kernels, weft::compiler::TargetInfo::host(), options, dumpFolder);
+  if (!compiled.ok()) return compiled.status();
+  std::vector<weft::compiler::KernelInfo> infos;
+  for (const auto &kernel : *compiled) infos.push_back(kernel->info);
+  return infos;
+}
+
 // Runs a range of phases as one pass, through the same driver as the backends do.
 class PhasePass : public mlir::PassWrapper<PhasePass, mlir::OperationPass<mlir::ModuleOp>> {
 public:
@@ -53,10 +67,11 @@ public:
   PhasePass(PhaseRange range, weft::compiler::CompileOptions options) : range_(range), options_(std::move(options)) {}
   llvm::StringRef getName() const override { return "weft-phase"; }
   void getDependentDialects(mlir::DialectRegistry &registry) const override {
-    registry.insert<weft::ir::WeftDialect, mlir::func::FuncDialect>();
+    registry.insert<weft::ir::WeftDialect, weft::plan::PlanDialect, mlir::func::FuncDialect>();
   }
   void runOnOperation() override {
     Pipeline pipeline(options_, options_.claim ? cpuProviders() : nullptr, nullptr);
+    setPlanPhase(pipeline, options_, makeKernels, {});
     if (failed(pipeline.run(getOperation(), range_.from, range_.to))) signalPassFailure();
   }
 

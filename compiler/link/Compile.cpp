@@ -59,6 +59,26 @@ absl::Status DiagnosticCollector::failure(llvm::StringRef what) const {
   return absl::InternalError((what + (text_.empty() ? "" : ": ") + text_).str());
 }
 
+void setPlanPhase(Pipeline &pipeline, const CompileOptions &options, MakeKernels makeKernels, PlanPhaseResult result) {
+  pipeline.setPhaseBody(Phase::Plan, [&pipeline, options, makeKernels, result](mlir::ModuleOp module) -> mlir::LogicalResult {
+    if (mlir::failed(
+            runPasses(module, options.verifyEachPhase, [](mlir::OpPassManager &passes) { passes.addPass(createWeftToPlanPass()); })))
+      return mlir::failure();
+    // Kernels come before memory: only codegen knows which operands a kernel may overwrite, and how much room its partial results take.
+    auto start = std::chrono::steady_clock::now();
+    llvm::SmallVector<plan::KernelOp> kernels(module.getOps<plan::KernelOp>());
+    auto infos = makeKernels(kernels, pipeline.dumpFolder());
+    if (result.kernelMilliseconds) *result.kernelMilliseconds = millisecondsSince(start);
+    if (!infos.ok()) {
+      if (result.kernelFailure) *result.kernelFailure = infos.status();
+      return mlir::emitError(module.getLoc()) << std::string(infos.status().message());
+    }
+    for (auto [kernel, info] : llvm::zip(kernels, *infos)) attachKernelInfo(kernel, info);
+    return runPasses(module, options.verifyEachPhase,
+                     [&](mlir::OpPassManager &passes) { addPlanMemoryPasses(passes, result.report, options.inPlace); });
+  });
+}
+
 absl::Status compileToPlan(mlir::ModuleOp module, const CompileOptions &options, const CompileRequest &request, CompileReport *report) {
   CompileReport scratch;
   CompileReport &filled = report ? *report : scratch;
@@ -67,23 +87,7 @@ absl::Status compileToPlan(mlir::ModuleOp module, const CompileOptions &options,
   Pipeline pipeline(options, request.providers, &filled);
   absl::Status kernelFailure;
   double kernelMilliseconds = 0;
-  pipeline.setPhaseBody(Phase::Plan, [&](mlir::ModuleOp module) -> mlir::LogicalResult {
-    if (mlir::failed(
-            runPasses(module, options.verifyEachPhase, [](mlir::OpPassManager &passes) { passes.addPass(createWeftToPlanPass()); })))
-      return mlir::failure();
-    // Kernels come before memory: only codegen knows which operands a kernel may overwrite, and how much room its partial results take.
-    auto kernelStart = std::chrono::steady_clock::now();
-    llvm::SmallVector<plan::KernelOp> kernels(module.getOps<plan::KernelOp>());
-    auto infos = request.makeKernels(kernels, pipeline.dumpFolder());
-    kernelMilliseconds = millisecondsSince(kernelStart);
-    if (!infos.ok()) {
-      kernelFailure = infos.status();
-      return mlir::failure();
-    }
-    for (auto [kernel, info] : llvm::zip(kernels, *infos)) attachKernelInfo(kernel, info);
-    return runPasses(module, options.verifyEachPhase,
-                     [&](mlir::OpPassManager &passes) { addPlanMemoryPasses(passes, &filled.plan, options.inPlace); });
-  });
+  setPlanPhase(pipeline, options, request.makeKernels, {&filled.plan, &kernelFailure, &kernelMilliseconds});
   if (mlir::failed(pipeline.run(module, Phase::Import, Phase::Plan)))
     return kernelFailure.ok() ? diagnostics.failure("compilation failed") : kernelFailure;
   for (auto &[name, milliseconds] : filled.phases)

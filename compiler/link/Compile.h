@@ -13,6 +13,7 @@
 
 namespace weft::compiler {
 
+class Pipeline;
 class ProviderSet;
 
 // Collects the diagnostics of a compilation and makes a Status of them. Works for one thread's use of a context.
@@ -32,6 +33,15 @@ private:
 // Makes the kernels of a program; the results stand in their order. dumpFolder is empty for no dumps.
 using MakeKernels =
     std::function<absl::StatusOr<std::vector<KernelInfo>>(llvm::ArrayRef<plan::KernelOp> kernels, llvm::StringRef dumpFolder)>;
+
+// Makes the phase plan of a pipeline lower, have kernels made, and plan memory. What it fills must outlive the pipeline's run; null: not
+// wanted.
+struct PlanPhaseResult {
+  PlanReport *report = nullptr;
+  absl::Status *kernelFailure = nullptr;
+  double *kernelMilliseconds = nullptr;
+};
+void setPlanPhase(Pipeline &pipeline, const CompileOptions &options, MakeKernels makeKernels, PlanPhaseResult result);
 
 struct CompileRequest {
   const ProviderSet *providers = nullptr; // null: nothing is claimed
