@@ -77,17 +77,17 @@ struct ExecutorTest : ::testing::Test {
 TEST_F(ExecutorTest, ChainsRunInOrderThroughOneArena) {
   auto step = incrementer(memory, true, false);
   std::shared_ptr<Buffer> x = filled(memory, 0);
-  for (int i = 0; i < 1000; ++i) {
+  for (int i = 0; i < 200; ++i) {
     Buffers outputs;
     ASSERT_TRUE(executor.submit(step, {x}, outputs).ok());
     x = outputs[0];
   }
-  EXPECT_EQ(*read(x), 1000);
-  EXPECT_EQ(executor.stats().submitted, 1000);
+  EXPECT_EQ(*read(x), 200);
+  EXPECT_EQ(executor.stats().submitted, 200);
   executor.synchronize();
   x.reset();
   EXPECT_EQ(allocator->stats().live_bytes, 512); // the shared arena
-  // Bounded run-ahead: the queue's inputs and outputs, not a thousand of them.
+  // Bounded run-ahead: the queue's inputs and outputs, not two hundred of them.
   EXPECT_LE(allocator->stats().peak_bytes, (kMaxInFlight + 4) * 512);
   executor.trim();
   EXPECT_EQ(allocator->stats().live_bytes, 0);
@@ -247,7 +247,7 @@ TEST_F(ExecutorTest, EightThreadsAtOnce) {
   for (int t = 0; t < 8; ++t)
     threads.emplace_back([&, t] {
       std::shared_ptr<Buffer> x = filled(memory, t);
-      for (int i = 0; i < 200; ++i) {
+      for (int i = 0; i < 60; ++i) {
         Buffers outputs;
         auto &step = i % 3 == 0 ? parallel : (i % 3 == 1 ? serial : donating);
         absl::Status status = executor.submit(step, {x}, outputs);
@@ -255,7 +255,7 @@ TEST_F(ExecutorTest, EightThreadsAtOnce) {
         x = outputs[0];
       }
       EXPECT_TRUE(x->wait().ok());
-      EXPECT_EQ(last(x), t + 200);
+      EXPECT_EQ(last(x), t + 60);
     });
   for (std::thread &thread : threads) thread.join();
 }
