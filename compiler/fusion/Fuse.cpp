@@ -189,12 +189,12 @@ private:
         added += bytesOf(operand);
         continue;
       }
-      if (!inMemory && isCheap(def) && chain.size() < limits::kMaxRematerializedOps) {
+      if (!inMemory && !graph_.isReadByOtherGroup(p)) {
+        if (!isCheap(def) || chain.size() == limits::kMaxRematerializedOps) return false;
         chain.push_back(p);
         pending.append(def->operand_begin(), def->operand_end());
         continue;
       }
-      if (!inMemory && !graph_.isReadByOtherGroup(p)) return false;
       large.push_back(operand);
     }
     llvm::SmallVector<int> readers, groups;

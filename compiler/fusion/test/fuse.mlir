@@ -154,3 +154,23 @@ func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
   return %3 : tensor<64x64xf32>
 }
 }
+
+// -----
+// Nor is the normalized row: the residual sum is in memory for others, and two numbers a row bring the rest.
+// CHECK-LABEL: @rematerialized_norm
+// CHECK: weft.fusion({{.*}}) -> (tensor<64x256xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64x256xf32>)
+// CHECK: weft.provider_call
+// CHECK: weft.fusion
+// CHECK: weft.sub
+module @rematerialized_norm {
+func.func @main(%x: tensor<64x256xf32>, %h: tensor<64x256xf32>, %w: tensor<256x256xf32>) -> tensor<64x256xf32> {
+  %0 = weft.add %x, %h : tensor<64x256xf32>
+  %1, %mean, %rstd = weft.layer_norm %0 {normalized_rank = 1 : i64, eps = 1.0e-5 : f64}
+      : (tensor<64x256xf32>) -> (tensor<64x256xf32>, tensor<64xf32>, tensor<64xf32>)
+  %2 = weft.exp %1 : tensor<64x256xf32>
+  %3 = weft.matmul %2, %w : tensor<64x256xf32>, tensor<256x256xf32>
+  %4 = weft.mul %3, %1 : tensor<64x256xf32>
+  %5 = weft.add %4, %0 : tensor<64x256xf32>
+  return %5 : tensor<64x256xf32>
+}
+}
