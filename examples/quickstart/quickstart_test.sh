@@ -2,7 +2,7 @@
 # Runs the example, checks what it learned, and that the README shows this very program.
 # Usage: quickstart_test.sh PROGRAM SOURCE README
 set -euo pipefail
-export WEFT_CACHE_DIR=off
+export WEFT_CACHE_DIR=off WEFT_NUM_THREADS=1
 output=$("$1")
 echo "$output"
 [ "$(wc -l <<<"$output")" = 5 ]

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "weft/eval.h"
+
 namespace weft::nn::init {
 
 Fans fans(const Shape &shape, Location location) {
@@ -37,6 +39,11 @@ Tensor xavier_uniform(const Shape &shape, double gain, Location location) {
 
 Tensor kaiming_uniform(const Shape &shape, double slope, Location location) {
   return uniform(shape, std::sqrt(6.0 / ((1 + slope * slope) * fans(shape, location).in)), location);
+}
+
+void submit(std::vector<Tensor> tensors, Location location) {
+  tensors.push_back(default_generator().state_storage());
+  submit_init(tensors, location);
 }
 
 } // namespace weft::nn::init

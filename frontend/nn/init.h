@@ -24,4 +24,8 @@ Tensor xavier_uniform(const Shape &shape, double gain = 1, Location location = L
 // Uniform with bound sqrt(6 / ((1 + slope^2) * in)) (He et al. 2015). PyTorch's layers take slope = sqrt(5), which is 1 / sqrt(in).
 Tensor kaiming_uniform(const Shape &shape, double slope = 0, Location location = Location::current());
 
+// Computes new parameters now (reason `init`), and the default generator's state after them: left to the first step, its advance would make
+// that step a program of its own.
+void submit(std::vector<Tensor> tensors, Location location = Location::current());
+
 } // namespace weft::nn::init

@@ -29,7 +29,7 @@ Linear::Linear(Tensor w, Tensor b, Location location) {
                 "Linear: the weight must be [out, in] and the bias [out], they are " + to_string(w.shape()) +
                     (b.defined() ? " and " + to_string(b.shape()) : ""),
                 CallerScope::resolve(location));
-  if (b.defined()) submit_init(std::vector<Tensor>{w, b}); // one program for both
+  if (b.defined()) init::submit({w, b}); // one program for both
   weight = parameter("weight", std::move(w));
   if (b.defined()) bias = parameter("bias", std::move(b));
 }

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "weft/autograd.h"
+#include "weft/nn/init.h"
 
 namespace weft::nn {
 
@@ -71,7 +72,7 @@ Parameter Module::parameter(const std::string &name, Tensor value, Location loca
     throw Error(ErrorKind::kDType,
                 std::string("parameter: '") + name + "' is " + weft::name(value.dtype()) + "; only floating-point tensors can be trained",
                 location);
-  submit_init({&value, 1}, location);
+  init::submit({value}, location);
   value.set_requires_grad(true, location);
   state_->parameters.emplace_back(name, value);
   return Parameter(std::move(value));
@@ -80,7 +81,7 @@ Parameter Module::parameter(const std::string &name, Tensor value, Location loca
 Parameter Module::buffer(const std::string &name, Tensor value, Location location) {
   location = CallerScope::resolve(location);
   state_->check_name(name, "buffer", location);
-  submit_init({&value, 1}, location);
+  init::submit({value}, location);
   state_->buffers.emplace_back(name, value);
   return Parameter(std::move(value));
 }
