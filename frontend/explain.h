@@ -61,7 +61,7 @@ struct Statistics {
   uint64_t memory_hits = 0;
   uint64_t disk_hits = 0;
   uint64_t corrupt_entries = 0; // disk cache entries that were damaged, recompiled and replaced
-  uint64_t cuts[9] = {};       // by CutReason
+  uint64_t cuts[9] = {};        // by CutReason
   uint64_t recorded_ops = 0;    // since the start
   uint64_t live_ops = 0;        // in the record now
   uint64_t context_rebuilds = 0;

@@ -22,7 +22,7 @@ class JitImpl;
 enum class Emit { weft, plan, llvm, assembly, object, library, executable };
 struct CompileOptions {
   Emit emit = Emit::executable;
-  std::string output; // path; an object and a library get a C header beside it
+  std::string output = {}; // path; an object and a library get a C header beside it
   std::string target = "cpu";
   std::string cpu;            // LLVM's name of the processor, "" for this machine's
   bool embed_weights = true;  // false: weights stand in OUTPUT.safetensors

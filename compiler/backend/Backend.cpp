@@ -3,6 +3,7 @@
 #include <map>
 #include <mutex>
 
+#include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -29,6 +30,10 @@ Registry &registry() {
 
 absl::StatusOr<std::shared_ptr<runtime::Executable>> Backend::load(llvm::ArrayRef<char> blob) const {
   return absl::UnimplementedError(("backend '" + name() + "' does not load compiled programs").str());
+}
+
+absl::StatusOr<std::vector<std::string>> Backend::compileAheadOfTime(mlir::ModuleOp module, const AotOptions &options) {
+  return absl::UnimplementedError(("backend '" + name() + "' does not compile ahead of time").str());
 }
 
 absl::Status registerBackend(llvm::StringRef name, BackendFactory factory) {

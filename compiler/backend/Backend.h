@@ -25,6 +25,8 @@ class Executable;
 
 namespace weft::compiler {
 
+struct AotOptions; // compiler/link/Aot.h
+
 // Thread-safe: several threads may compile at once, each with a module in a context of its own.
 class Backend {
 public:
@@ -52,6 +54,10 @@ public:
   // cannot. load() checks whatever it is given (version, checksum, bounds) and returns DataLoss for a blob that it cannot trust.
   virtual std::optional<std::string> serialize(const runtime::Executable &executable) const { return std::nullopt; }
   virtual absl::StatusOr<std::shared_ptr<runtime::Executable>> load(llvm::ArrayRef<char> blob) const;
+
+  // Compiles ahead of time with the backend's own providers, which options.providers need not name; returns the files that were written,
+  // the output first. Unimplemented when the backend cannot.
+  virtual absl::StatusOr<std::vector<std::string>> compileAheadOfTime(mlir::ModuleOp module, const AotOptions &options);
 };
 
 // The registry. All functions may be called from any thread. A backend is made at its first use and lives until the process ends.

@@ -29,11 +29,14 @@ std::optional<Binary> on_bools(Binary op) {
   switch (op) {
   case Binary::kAdd:
   case Binary::kMaximum:
-  case Binary::kOr: return Binary::kOr;
+  case Binary::kOr:
+    return Binary::kOr;
   case Binary::kMul:
   case Binary::kMinimum:
-  case Binary::kAnd: return Binary::kAnd;
-  default: return std::nullopt;
+  case Binary::kAnd:
+    return Binary::kAnd;
+  default:
+    return std::nullopt;
   }
 }
 

@@ -52,7 +52,8 @@ void wait_for_a_claim() {
   ErrorKind kind = status.code() == absl::StatusCode::kResourceExhausted ? ErrorKind::kMemory : ErrorKind::kRun;
   if (colon != std::string::npos && colon + 1 < end && message.find_first_not_of("0123456789", colon + 1) == end) {
     location = CallerScope::resolve(location);
-    throw Error(kind, what + message.substr(end + 2) + " (asked for at " + location.file_name() + ":" + std::to_string(location.line()) + ")",
+    throw Error(kind,
+                what + message.substr(end + 2) + " (asked for at " + location.file_name() + ":" + std::to_string(location.line()) + ")",
                 message.substr(0, colon), std::atoi(message.c_str() + colon + 1));
   }
   throw Error(kind, what + message, location);
@@ -262,8 +263,7 @@ const void *wait_for(Value *leaf, Location location) {
     RecorderMutex::Pause pause(recorder().mutex);
     status = buffer->wait();
   }
-  if (!status.ok())
-    raise_run(status, location);
+  if (!status.ok()) raise_run(status, location);
   return buffer->data();
 }
 

@@ -14,7 +14,7 @@ class EvaluationRecord {
 public:
   Evaluation data;
   bool print = false;
-  std::shared_ptr<const compiler::CompileReport> report;  // whose remarks become the notes
+  std::shared_ptr<const compiler::CompileReport> report; // whose remarks become the notes
 
   void finish(double run_ms, std::string failure);
   // A copy, with what is known of the run by now.

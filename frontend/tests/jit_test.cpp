@@ -124,5 +124,23 @@ TEST(Trace, PassesInputsThroughAndChangesNothing) {
   EXPECT_EQ(results[1].item<float>(), 3.f);
 }
 
+TEST(Trace, CompilesAheadOfTime) {
+  std::vector<float> values(64 * 8, 0.5f);
+  values[3] = -1;
+  Tensor w = Tensor::from<float>(values, {64, 8});
+  Program program = trace([&](const Tensor &x) { return relu(matmul(x, w)); }, {zeros({1, 64})});
+  std::string path = testing::TempDir() + "/compiled";
+  EXPECT_THROW(program.compile({.emit = Emit::object}), Error); // no output
+  if (config().backend == "reference") {
+    EXPECT_THROW(program.compile({.emit = Emit::object, .output = path, .target = "reference"}), Error);
+    return;
+  }
+  program.compile({.emit = Emit::plan, .output = path + ".plan"});
+  EXPECT_GT(std::filesystem::file_size(path + ".plan"), 100u);
+  program.compile({.emit = Emit::object, .output = path + ".o", .name = "small"});
+  EXPECT_GT(std::filesystem::file_size(path + ".o"), 64u * 8 * 4);
+  EXPECT_EQ(program.run({ones({1, 64})})[0].to_vector<float>()[0], 32.f); // it can still be run
+}
+
 } // namespace
 } // namespace weft

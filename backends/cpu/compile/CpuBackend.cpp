@@ -5,6 +5,7 @@
 #include "backends/cpu/compile/CpuExecutable.h"
 #include "backends/cpu/compile/Libraries.h"
 #include "compiler/codegen/Codegen.h"
+#include "compiler/link/Aot.h"
 #include "compiler/link/Artifact.h"
 #include "compiler/link/Compile.h"
 #include "compiler/link/KernelCompiler.h"
@@ -83,6 +84,15 @@ absl::StatusOr<std::shared_ptr<runtime::Executable>> CpuBackend::compile(mlir::M
   filled.phases.emplace_back("link", milliseconds);
   filled.milliseconds += milliseconds;
   return *std::move(executable);
+}
+
+absl::StatusOr<std::vector<std::string>> CpuBackend::compileAheadOfTime(mlir::ModuleOp module, const compiler::AotOptions &options) {
+  compiler::AotOptions ours = options;
+  ours.compile = effective(options.compile);
+  if (!ours.providers && ours.compile.claim) ours.providers = providers();
+  absl::StatusOr<compiler::AotResult> result = compiler::compileAheadOfTime(module, ours);
+  if (!result.ok()) return result.status();
+  return std::move(result->files);
 }
 
 std::string CpuBackend::targetKey(const CompileOptions &options) const {

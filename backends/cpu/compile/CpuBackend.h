@@ -23,6 +23,7 @@ public:
   std::string whyNotCachable(const compiler::CompileOptions &options) const override;
   std::optional<std::string> serialize(const runtime::Executable &executable) const override;
   absl::StatusOr<std::shared_ptr<runtime::Executable>> load(llvm::ArrayRef<char> blob) const override;
+  absl::StatusOr<std::vector<std::string>> compileAheadOfTime(mlir::ModuleOp module, const compiler::AotOptions &options) override;
 
 private:
   compiler::CompileOptions effective(const compiler::CompileOptions &options) const;

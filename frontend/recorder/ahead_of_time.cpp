@@ -1,0 +1,92 @@
+// weft::Program::compile.
+#include "compiler/backend/Backend.h"
+#include "compiler/link/Aot.h"
+#include "dialects/weft/ir/Weft.h"
+#include "frontend/recorder/program_impl.h"
+#include "weft/jit.h"
+
+namespace weft {
+namespace {
+
+// The public enum's values are the compiler's, in the same order.
+compiler::Emit emit_of(Emit emit) {
+  switch (emit) {
+  case Emit::weft:
+    return compiler::Emit::Weft;
+  case Emit::plan:
+    return compiler::Emit::Plan;
+  case Emit::llvm:
+    return compiler::Emit::Llvm;
+  case Emit::assembly:
+    return compiler::Emit::Assembly;
+  case Emit::object:
+    return compiler::Emit::Object;
+  case Emit::library:
+    return compiler::Emit::SharedLibrary;
+  case Emit::executable:
+    return compiler::Emit::Executable;
+  }
+  return compiler::Emit::Executable;
+}
+
+// A captured tensor that is worth a name: smaller ones stay constants, which the compiler folds.
+constexpr int64_t kWeightElements = 64;
+
+// Turns captured tensors into parameters. The values live as long as `values`.
+void make_parameters(mlir::func::FuncOp main, std::vector<ir::HostTensor> &values, std::vector<compiler::AotWeight> &weights) {
+  llvm::SmallVector<ir::ConstantOp> constants;
+  for (auto constant : main.getOps<ir::ConstantOp>()) {
+    auto elements = mlir::dyn_cast<mlir::DenseElementsAttr>(constant.getValue());
+    if (elements && !elements.isSplat() && elements.getNumElements() >= kWeightElements) constants.push_back(constant);
+  }
+  values.reserve(constants.size());
+  mlir::Block &body = main.getBody().front();
+  for (ir::ConstantOp constant : constants) {
+    values.push_back(ir::HostTensor::from(constant.getValue()));
+    const ir::HostTensor &value = values.back();
+    std::string name = "captured_" + std::to_string(weights.size());
+    mlir::BlockArgument argument = body.addArgument(constant.getType(), constant.getLoc());
+    constant.getResult().replaceAllUsesWith(argument);
+    constant.erase();
+    main.setFunctionType(mlir::FunctionType::get(main.getContext(), body.getArgumentTypes(), main.getResultTypes()));
+    main.setArgAttr(argument.getArgNumber(), "weft.parameter", mlir::StringAttr::get(main.getContext(), name));
+    weights.push_back(
+        {name, value.dtype, value.shape, llvm::ArrayRef<char>(reinterpret_cast<const char *>(value.bytes.data()), value.bytes.size())});
+  }
+}
+
+} // namespace
+
+void Program::compile(const CompileOptions &options, Location location) const {
+  location = CallerScope::resolve(location);
+  if (!impl_) throw Error(ErrorKind::kState, "compile: an empty program: it was neither traced nor loaded", location);
+  if (options.output.empty()) throw Error(ErrorKind::kValue, "compile: options.output is empty; it must name the file to write", location);
+  auto backend = compiler::findBackend(options.target);
+  if (!backend.ok()) throw Error(ErrorKind::kValue, "compile: " + std::string(backend.status().message()), location);
+  std::lock_guard<std::mutex> lock(impl_->mutex);
+  mlir::DialectRegistry registry;
+  (*backend)->registerDialects(registry);
+  impl_->context->appendDialectRegistry(registry);
+  impl_->context->loadAllAvailableDialects();
+  mlir::OwningOpRef<mlir::ModuleOp> module = impl_->module->clone();
+  compiler::AotOptions aot;
+  aot.compile.cpu = options.cpu;
+  aot.emit = emit_of(options.emit);
+  aot.output = options.output;
+  aot.name = options.name;
+  aot.embedWeights = options.embed_weights;
+  std::vector<ir::HostTensor> values;
+  make_parameters(module->lookupSymbol<mlir::func::FuncOp>("main"), values, aot.weights);
+  std::string diagnostics;
+  mlir::ScopedDiagnosticHandler handler(impl_->context.get(), [&](mlir::Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error) diagnostics += (diagnostics.empty() ? "" : "; ") + diagnostic.str();
+    return mlir::success();
+  });
+  auto files = (*backend)->compileAheadOfTime(*module, aot);
+  if (files.ok()) return;
+  std::string message = "compile: " + std::string(files.status().message());
+  if (!diagnostics.empty() && message.find(diagnostics) == std::string::npos) message += " (" + diagnostics + ")";
+  throw Error(ErrorKind::kCompile, message, location);
+}
+
+} // namespace weft
