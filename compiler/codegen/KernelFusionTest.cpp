@@ -1,0 +1,356 @@
+// Fusions of several ops: against reference evaluation, against their ops run one by one (bit for bit), over one and several ranges of
+// pieces, and in place where the kernel allows it.
+#include "compiler/codegen/KernelTester.h"
+
+#include <cmath>
+#include <random>
+
+#include "gtest/gtest.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Parser/Parser.h"
+#include "tests/support/Compare.h"
+
+namespace weft::compiler {
+namespace {
+
+using ir::HostTensor;
+
+// Normal numbers, small indices, mixed bools.
+HostTensor sample(mlir::Type type, int64_t seed) {
+  std::mt19937_64 random(seed);
+  HostTensor tensor = HostTensor::of(mlir::cast<mlir::RankedTensorType>(type));
+  std::normal_distribution<double> normal;
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    if (is_floating(tensor.dtype)) tensor.set(i, normal(random));
+    else tensor.setInt(i, random() % (tensor.dtype == DType::kBool ? 2 : 3));
+  }
+  return tensor;
+}
+
+struct Parsed {
+  mlir::MLIRContext context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  ir::FusionOp fusion;
+};
+
+// `signature`: "%x: tensor<2xf32>, ..."; `body`: ops; `results`: what it yields, "%r: tensor<2xf32>, ...".
+std::unique_ptr<Parsed> parse(const std::string &signature, const std::string &body, const std::string &results) {
+  auto parsed = std::make_unique<Parsed>();
+  registerCodegenDialects(parsed->context);
+  auto split = [](llvm::StringRef text) {
+    std::vector<std::pair<std::string, std::string>> pairs;  // name, type
+    while (!text.empty()) {
+      auto [name, rest] = text.split(": ");
+      size_t end = rest.find('>');
+      pairs.push_back({name.trim().str(), rest.take_front(end + 1).str()});
+      text = rest.drop_front(end + 1).ltrim(", ");
+    }
+    return pairs;
+  };
+  std::string arguments, operands, types, names;
+  int64_t number = 0;
+  for (auto &[name, type] : split(signature)) {
+    std::string outer = "%arg" + std::to_string(number++);
+    arguments += (arguments.empty() ? "" : ", ") + outer + ": " + type;
+    operands += (operands.empty() ? "" : ", ") + name + " = " + outer + " : " + type;
+  }
+  for (auto &[name, type] : split(results)) {
+    names += (names.empty() ? "" : ", ") + name;
+    types += (types.empty() ? "" : ", ") + type;
+  }
+  std::string text = "func.func @main(" + arguments + ") {\n  %results:" + std::to_string(split(results).size()) + " = weft.fusion(" + operands +
+                     ") -> (" + types + ") {\n" + body + "\n  weft.yield " + names + " : " + types + "\n  }\n  return\n}";
+  parsed->module = mlir::parseSourceString<mlir::ModuleOp>(text, &parsed->context);
+  if (parsed->module) parsed->module->walk([&](ir::FusionOp op) { parsed->fusion = op; });
+  if (!parsed->fusion) ADD_FAILURE() << "does not parse:\n" << text;
+  return parsed;
+}
+
+// The fusion's results when each op is a kernel of its own.
+std::vector<HostTensor> runOneByOne(ir::FusionOp fusion, llvm::ArrayRef<HostTensor> inputs) {
+  llvm::DenseMap<mlir::Value, HostTensor> values;
+  mlir::Block &body = fusion.getBody().front();
+  for (auto [argument, input] : llvm::zip(body.getArguments(), inputs)) values[argument] = input;
+  for (mlir::Operation &op : body.without_terminator()) {
+    mlir::OpBuilder b(fusion);
+    b.setInsertionPointAfter(fusion);
+    // Operands are stand-ins of the right types: a kernel reads the fusion's body only.
+    auto single = mlir::func::FuncOp::create(b, op.getLoc(), "single", b.getFunctionType(op.getOperandTypes(), {}));
+    mlir::Block *entry = single.addEntryBlock();
+    b.setInsertionPointToStart(entry);
+    auto alone = ir::FusionOp::create(b, op.getLoc(), op.getResultTypes(), entry->getArguments());
+    mlir::Block *inside = b.createBlock(&alone.getBody(), {}, op.getOperandTypes(),
+                                        llvm::SmallVector<mlir::Location>(op.getNumOperands(), op.getLoc()));
+    mlir::Operation *clone = b.clone(op);
+    clone->setOperands(inside->getArguments());
+    ir::YieldOp::create(b, op.getLoc(), clone->getResults());
+    llvm::SmallVector<HostTensor> operands;
+    for (mlir::Value operand : op.getOperands()) operands.push_back(values[operand]);
+    std::string error;
+    auto kernel = TestKernel::build(alone, error);
+    EXPECT_TRUE(kernel) << error;
+    if (!kernel) return {};
+    std::vector<HostTensor> results;
+    EXPECT_EQ(kernel->run(operands, results, 2), WEFT_KERNEL_OK);
+    for (auto [result, value] : llvm::zip(op.getResults(), results)) values[result] = value;
+    single.erase();
+  }
+  std::vector<HostTensor> yielded;
+  for (mlir::Value value : body.getTerminator()->getOperands()) yielded.push_back(values[value]);
+  return yielded;
+}
+
+// `error`: absolute and relative bound against reference evaluation, which works in f64.
+void check(const std::string &signature, const std::string &body, const std::string &results, double error = 2e-5,
+           std::vector<std::pair<int64_t, double>> special = {}) {
+  SCOPED_TRACE(body);
+  auto parsed = parse(signature, body, results);
+  if (!parsed->fusion) return;
+  std::string message;
+  auto kernel = TestKernel::build(parsed->fusion, message);
+  ASSERT_TRUE(kernel) << message;
+  llvm::SmallVector<HostTensor> inputs, expected;
+  for (mlir::Type type : parsed->fusion.getInputs().getTypes()) inputs.push_back(sample(type, inputs.size() + 1));
+  for (auto [at, value] : special) inputs[0].set(at, value);
+  auto consumed = inputs;
+  ASSERT_TRUE(mlir::succeeded(ir::evaluateBlock(parsed->fusion.getBody().front(), consumed, expected)));
+  std::vector<HostTensor> one, several, apart = runOneByOne(parsed->fusion, inputs);
+  ASSERT_EQ(apart.size(), expected.size());
+  EXPECT_EQ(kernel->run(inputs, one, 1), WEFT_KERNEL_OK);
+  EXPECT_EQ(kernel->run(inputs, several, 5), WEFT_KERNEL_OK);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    std::vector<double> bounds;
+    for (int64_t k = 0; k < expected[i].size(); ++k) bounds.push_back(error * (1 + std::abs(expected[i].getDouble(k))));
+    EXPECT_EQ(tests::compareWithin(one[i], expected[i], 0, bounds), "") << "result " << i;
+    EXPECT_EQ(tests::compareExact(several[i], one[i]), "") << "result " << i << ", several ranges of pieces";
+    EXPECT_EQ(tests::compareExact(one[i], apart[i]), "") << "result " << i << ", op by op";
+  }
+  for (auto pair : kernel->info.inPlace) {
+    std::vector<HostTensor> shared;
+    EXPECT_EQ(kernel->run(inputs, shared, 3, pair), WEFT_KERNEL_OK);
+    for (size_t i = 0; i < expected.size(); ++i)
+      EXPECT_EQ(tests::compareExact(shared[i], one[i]), "") << "result " << i << ", result " << pair.first << " in place of operand " << pair.second;
+  }
+}
+
+std::string replaced(std::string text, const std::string &what, const std::string &by) {
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size())) text.replace(at, what.size(), by);
+  return text;
+}
+
+TEST(Fusions, Elementwise) {
+  for (const char *n : {"1", "15", "16", "17", "100", "1024", "1025", "5000"}) {
+    auto of = [&](const std::string &text) { return replaced(text, "N", n); };
+    check(of("%a: tensor<Nxf32>, %b: tensor<Nxf32>, %s: tensor<f32>"), of(R"(
+      %one = weft.constant dense<1.0> : tensor<Nxf32>
+      %c = weft.broadcast %s : tensor<f32> to tensor<Nxf32>
+      %0 = weft.mul %a, %b : tensor<Nxf32>
+      %1 = weft.add %0, %one : tensor<Nxf32>
+      %2 = weft.tanh %1 : tensor<Nxf32>
+      %3 = weft.sub %a, %b : tensor<Nxf32>
+      %4 = weft.sigmoid %3 : tensor<Nxf32>
+      %5 = weft.mul %2, %4 : tensor<Nxf32>
+      %6 = weft.add %5, %c : tensor<Nxf32>)"), of("%6: tensor<Nxf32>, %5: tensor<Nxf32>"));
+  }
+}
+
+TEST(Fusions, Broadcasts) {
+  check("%x: tensor<7x3x37xf32>, %y: tensor<37xf32>, %z: tensor<7x1x1xf32>", R"(
+    %c = weft.broadcast %y : tensor<37xf32> to tensor<7x3x37xf32>
+    %d = weft.broadcast %z : tensor<7x1x1xf32> to tensor<7x3x37xf32>
+    %0 = weft.add %x, %c : tensor<7x3x37xf32>
+    %1 = weft.mul %0, %d : tensor<7x3x37xf32>)", "%1: tensor<7x3x37xf32>");
+  check("%x: tensor<6x20xf32>, %y: tensor<4x1xf32>", R"(
+    %0 = weft.reshape %x : tensor<6x20xf32> to tensor<6x4x5xf32>
+    %c = weft.broadcast %y : tensor<4x1xf32> to tensor<6x4x5xf32>
+    %1 = weft.mul %0, %c : tensor<6x4x5xf32>
+    %2 = weft.reshape %1 : tensor<6x4x5xf32> to tensor<24x5xf32>
+    %3 = weft.reduce_sum %2, dims = [1] : tensor<24x5xf32>)", "%2: tensor<24x5xf32>, %3: tensor<24xf32>");
+}
+
+TEST(Fusions, Softmax) {
+  for (auto [rows, n] : {std::pair{"5", "100"}, {"3", "1"}, {"2", "17"}, {"33", "64"}, {"4", "1000"}, {"2", "20000"}, {"1", "300"}}) {
+    std::string body = R"(
+      %m = weft.reduce_max %x, dims = [1] : tensor<RxNxf32>
+      %m1 = weft.reshape %m : tensor<Rxf32> to tensor<Rx1xf32>
+      %m2 = weft.broadcast %m1 : tensor<Rx1xf32> to tensor<RxNxf32>
+      %d = weft.sub %x, %m2 : tensor<RxNxf32>
+      %e = weft.exp %d : tensor<RxNxf32>
+      %s = weft.reduce_sum %e, dims = [1] : tensor<RxNxf32>
+      %s1 = weft.reshape %s : tensor<Rxf32> to tensor<Rx1xf32>
+      %s2 = weft.broadcast %s1 : tensor<Rx1xf32> to tensor<RxNxf32>
+      %q = weft.div %e, %s2 : tensor<RxNxf32>)";
+    auto of = [&](const std::string &text) { return replaced(replaced(text, "R", rows), "N", n); };
+    check(of("%x: tensor<RxNxf32>"), of(body), of("%q: tensor<RxNxf32>, %s: tensor<Rxf32>"));
+    // A NaN or an infinity stays in its row.
+    check(of("%x: tensor<RxNxf32>"), of(body), of("%q: tensor<RxNxf32>"), 2e-5, {{0, NAN}});
+    check(of("%x: tensor<RxNxf32>"), of(body), of("%q: tensor<RxNxf32>"), 2e-5, {{0, -INFINITY}});
+  }
+}
+
+TEST(Fusions, LayerNormBackward) {
+  for (auto [rows, n] : {std::pair{"100", "64"}, {"7", "33"}, {"300", "128"}}) {
+    auto of = [&](const std::string &text) { return replaced(replaced(text, "R", rows), "N", n); };
+    check(of("%x: tensor<RxNxf32>, %g: tensor<RxNxf32>, %w: tensor<Nxf32>"), of(R"(
+      %inv = weft.constant dense<0.015625> : tensor<Rxf32>
+      %sum = weft.reduce_sum %x, dims = [1] : tensor<RxNxf32>
+      %mean = weft.mul %sum, %inv : tensor<Rxf32>
+      %mean1 = weft.reshape %mean : tensor<Rxf32> to tensor<Rx1xf32>
+      %mean2 = weft.broadcast %mean1 : tensor<Rx1xf32> to tensor<RxNxf32>
+      %c = weft.sub %x, %mean2 : tensor<RxNxf32>
+      %sq = weft.mul %c, %c : tensor<RxNxf32>
+      %v = weft.reduce_sum %sq, dims = [1] : tensor<RxNxf32>
+      %var = weft.mul %v, %inv : tensor<Rxf32>
+      %rstd = weft.rsqrt %var : tensor<Rxf32>
+      %rstd1 = weft.reshape %rstd : tensor<Rxf32> to tensor<Rx1xf32>
+      %rstd2 = weft.broadcast %rstd1 : tensor<Rx1xf32> to tensor<RxNxf32>
+      %xhat = weft.mul %c, %rstd2 : tensor<RxNxf32>
+      %w2 = weft.broadcast %w : tensor<Nxf32> to tensor<RxNxf32>
+      %gw = weft.mul %g, %w2 : tensor<RxNxf32>
+      %gx = weft.mul %g, %xhat : tensor<RxNxf32>
+      %dw = weft.reduce_sum %gx, dims = [0] : tensor<RxNxf32>
+      %db = weft.reduce_sum %g, dims = [0] : tensor<RxNxf32>
+      %dot = weft.mul %gw, %xhat : tensor<RxNxf32>
+      %sd = weft.reduce_sum %dot, dims = [1] : tensor<RxNxf32>
+      %sd1 = weft.reshape %sd : tensor<Rxf32> to tensor<Rx1xf32>
+      %sd2 = weft.broadcast %sd1 : tensor<Rx1xf32> to tensor<RxNxf32>
+      %t = weft.mul %xhat, %sd2 : tensor<RxNxf32>
+      %u = weft.sub %gw, %t : tensor<RxNxf32>
+      %dx = weft.mul %u, %rstd2 : tensor<RxNxf32>)"),
+          of("%dx: tensor<RxNxf32>, %dw: tensor<Nxf32>, %db: tensor<Nxf32>, %rstd: tensor<Rxf32>"), 1e-3);
+  }
+}
+
+TEST(Fusions, ReductionsOverRowsAndEverything) {
+  for (auto [rows, n] : {std::pair{"200", "37"}, {"5", "100"}, {"3000", "16"}, {"64", "130"}}) {
+    auto of = [&](const std::string &text) { return replaced(replaced(text, "R", rows), "N", n); };
+    check(of("%x: tensor<RxNxf32>"), of(R"(
+      %e = weft.mul %x, %x : tensor<RxNxf32>
+      %s = weft.reduce_sum %e, dims = [0] : tensor<RxNxf32>
+      %m = weft.reduce_max %x, dims = [0] : tensor<RxNxf32>
+      %n = weft.neg %s : tensor<Nxf32>)"), of("%e: tensor<RxNxf32>, %n: tensor<Nxf32>, %m: tensor<Nxf32>"), 1e-4);
+    check(of("%x: tensor<RxNxf32>, %b: tensor<Nxf32>"), of(R"(
+      %c = weft.broadcast %b : tensor<Nxf32> to tensor<RxNxf32>
+      %e = weft.mul %x, %c : tensor<RxNxf32>
+      %s = weft.reduce_sum %e, dims = [0, 1] : tensor<RxNxf32>
+      %t = weft.add %s, %s : tensor<f32>)"), of("%t: tensor<f32>"), 1e-3);
+    check(of("%x: tensor<RxNxf32>"), of(R"(
+      %s = weft.reduce_max %x, dims = [1] : tensor<RxNxf32>
+      %e = weft.exp %s : tensor<Rxf32>
+      %t = weft.reduce_sum %e, dims = [0] : tensor<Rxf32>)"), of("%t: tensor<f32>, %e: tensor<Rxf32>"), 1e-3);
+  }
+  check("%x: tensor<100000xf32>", "%s = weft.reduce_sum %x, dims = [0] : tensor<100000xf32>", "%s: tensor<f32>", 1e-3);
+  check("%x: tensor<100000xi64>", "%s = weft.reduce_sum %x, dims = [0] : tensor<100000xi64>", "%s: tensor<i64>", 0);
+}
+
+TEST(Fusions, ReductionsOverMiddleDims) {
+  for (const char *dims : {"[1]", "[0, 2]", "[1, 3]", "[0, 2, 3]", "[2]", "[1, 2]"}) {
+    for (const char *shape : {"3x4x5x70", "2x40x3x16", "5x6x7x8"}) {
+      auto parsed = parse(replaced("%x: tensor<Sxf32>", "S", shape), replaced("%y = weft.neg %x : tensor<Sxf32>", "S", shape),
+                          replaced("%y: tensor<Sxf32>", "S", shape));
+      llvm::SmallVector<int64_t> kept;
+      auto type = mlir::cast<mlir::RankedTensorType>(parsed->fusion.getInputs()[0].getType());
+      for (int64_t i = 0; i < 4; ++i)
+        if (!llvm::StringRef(dims).contains(std::to_string(i))) kept.push_back(type.getDimSize(i));
+      std::string result = "tensor<";
+      for (int64_t size : kept) result += std::to_string(size) + "x";
+      result += "f32>";
+      std::string body = R"(
+        %e = weft.mul %x, %x : tensor<Sxf32>
+        %s = weft.reduce_sum %e, dims = D : tensor<Sxf32>
+        %m = weft.reduce_max %e, dims = D : tensor<Sxf32>
+        %t = weft.sub %s, %m : T)";
+      check(replaced("%x: tensor<Sxf32>", "S", shape), replaced(replaced(replaced(body, "S", shape), "D", dims), ": T", ": " + result),
+            "%t: " + result, 1e-4);
+    }
+  }
+}
+
+TEST(Fusions, Movement) {
+  check("%x: tensor<6x5x19xf32>, %y: tensor<19x6x5xf32>", R"(
+    %0 = weft.transpose %x, [2, 0, 1] : tensor<6x5x19xf32>
+    %1 = weft.add %0, %y : tensor<19x6x5xf32>)", "%1: tensor<19x6x5xf32>");
+  check("%x: tensor<6x5x19xf32>, %y: tensor<19x6x5xf32>", R"(
+    %0 = weft.transpose %x, [2, 0, 1] : tensor<6x5x19xf32>
+    %1 = weft.add %0, %y : tensor<19x6x5xf32>
+    %2 = weft.exp %x : tensor<6x5x19xf32>)", "%1: tensor<19x6x5xf32>, %2: tensor<6x5x19xf32>");
+  check("%x: tensor<4x6x32xf32>", R"(
+    %e = weft.exp %x : tensor<4x6x32xf32>
+    %0 = weft.slice %e[[1, 0, 30] : [4, 6, 1] : [2, 1, -3]] : tensor<4x6x32xf32>
+    %1 = weft.neg %0 : tensor<2x6x10xf32>)", "%1: tensor<2x6x10xf32>");
+  check("%x: tensor<4x30xf32>, %y: tensor<4x7xf32>, %z: tensor<4x50xf32>", R"(
+    %0 = weft.concat %x, %y, %z dim = 1 : tensor<4x30xf32>, tensor<4x7xf32>, tensor<4x50xf32>
+    %1 = weft.tanh %0 : tensor<4x87xf32>)", "%1: tensor<4x87xf32>");
+  check("%x: tensor<4x30xf32>, %y: tensor<2x30xf32>", R"(
+    %n = weft.neg %y : tensor<2x30xf32>
+    %0 = weft.concat %x, %n dim = 0 : tensor<4x30xf32>, tensor<2x30xf32>
+    %1 = weft.reduce_sum %0, dims = [1] : tensor<6x30xf32>)", "%0: tensor<6x30xf32>, %1: tensor<6xf32>");
+  check("%x: tensor<9x40xf32>, %y: tensor<3x13xf32>", R"(
+    %n = weft.neg %y : tensor<3x13xf32>
+    %0 = weft.insert_slice %n into %x[[1, 38] : [3, -2]] : tensor<3x13xf32> into tensor<9x40xf32>
+    %1 = weft.add %0, %x : tensor<9x40xf32>)", "%1: tensor<9x40xf32>");
+}
+
+TEST(Fusions, Indexing) {
+  check("%t: tensor<11x40xf32>, %i: tensor<2x3xi64>, %p: tensor<3x40xf32>", R"(
+    %e = weft.exp %t : tensor<11x40xf32>
+    %0 = weft.index_select %e, %i, dim = 0 : tensor<11x40xf32>, tensor<2x3xi64>
+    %b = weft.broadcast %p : tensor<3x40xf32> to tensor<2x3x40xf32>
+    %1 = weft.add %0, %b : tensor<2x3x40xf32>)", "%1: tensor<2x3x40xf32>");
+  check("%x: tensor<9x33xf32>, %i: tensor<9x1xi32>", R"(
+    %0 = weft.gather %x, %i, dim = 1 : tensor<9x33xf32>, tensor<9x1xi32>
+    %1 = weft.reshape %0 : tensor<9x1xf32> to tensor<9xf32>
+    %m = weft.reduce_max %x, dims = [1] : tensor<9x33xf32>
+    %2 = weft.sub %m, %1 : tensor<9xf32>)", "%2: tensor<9xf32>");
+  check("%z: tensor<f32>, %i: tensor<3x5xi64>, %s: tensor<3x5x130xf32>", R"(
+    %b = weft.broadcast %z : tensor<f32> to tensor<7x130xf32>
+    %n = weft.neg %s : tensor<3x5x130xf32>
+    %0 = weft.index_add %b, %i, %n, dim = 0 : tensor<7x130xf32>, tensor<3x5xi64>, tensor<3x5x130xf32>)", "%0: tensor<7x130xf32>");
+}
+
+TEST(Fusions, IndexOutOfRange) {
+  auto parsed = parse("%t: tensor<4x40xf32>, %i: tensor<20xi64>", "%0 = weft.index_select %t, %i, dim = 0 : tensor<4x40xf32>, tensor<20xi64>",
+                      "%0: tensor<20x40xf32>");
+  std::string error;
+  auto kernel = TestKernel::build(parsed->fusion, error);
+  ASSERT_TRUE(kernel) << error;
+  llvm::SmallVector<HostTensor> inputs;
+  for (mlir::Type type : parsed->fusion.getInputs().getTypes()) inputs.push_back(sample(type, 1));
+  std::vector<HostTensor> results;
+  inputs[1].setInt(19, -4);
+  EXPECT_EQ(kernel->run(inputs, results), WEFT_KERNEL_OK);
+  for (int64_t bad : {int64_t(4), int64_t(-5), std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()}) {
+    inputs[1].setInt(19, bad);
+    EXPECT_EQ(kernel->run(inputs, results), WEFT_KERNEL_INDEX_OUT_OF_RANGE) << bad;
+  }
+}
+
+TEST(Fusions, RandomMasks) {
+  for (const char *shape : {"4x64", "10x130", "3x7x5", "100000"}) {
+    auto of = [&](const std::string &text) { return replaced(text, "S", shape); };
+    check(of("%x: tensor<Sxf32>, %s: tensor<2xi64>"), of(R"(
+      %r = weft.constant dense<0.1> : tensor<Sxf32>
+      %z = weft.constant dense<0.0> : tensor<Sxf32>
+      %u = weft.random_uniform %s {offset = 32 : i64} : tensor<Sxf32>
+      %k = weft.compare ge %u, %r : tensor<Sxf32>
+      %y = weft.select %k, %x, %z : tensor<Sxf32>)"), of("%y: tensor<Sxf32>, %k: tensor<Sxi1>"), 0);
+  }
+}
+
+TEST(Fusions, CausalMaskAndIntegers) {
+  check("%x: tensor<2x9x20xf32>", R"(
+    %r = weft.iota {dim = 1 : i64} : tensor<2x9x20xi32>
+    %c = weft.iota {dim = 2 : i64} : tensor<2x9x20xi32>
+    %k = weft.compare le %c, %r : tensor<2x9x20xi32>
+    %z = weft.constant dense<0xFF800000> : tensor<2x9x20xf32>
+    %y = weft.select %k, %x, %z : tensor<2x9x20xf32>
+    %m = weft.reduce_max %y, dims = [2] : tensor<2x9x20xf32>
+    %i = weft.cast %k : tensor<2x9x20xi1> to tensor<2x9x20xi64>
+    %n = weft.reduce_sum %i, dims = [2] : tensor<2x9x20xi64>)", "%y: tensor<2x9x20xf32>, %m: tensor<2x9xf32>, %n: tensor<2x9xi64>");
+  check("%x: tensor<f64>, %y: tensor<f64>", R"(
+    %0 = weft.pow %x, %y : tensor<f64>
+    %1 = weft.compare eq %x, %y : tensor<f64>)", "%0: tensor<f64>, %1: tensor<i1>");
+}
+
+} // namespace
+} // namespace weft::compiler
