@@ -25,6 +25,8 @@ using Shape = FusionDomain::Shape;
 static constexpr int64_t kPieceElements = 1024;
 // Rows of scratch beyond this do not stay in the L2 cache; then computing twice is no worse.
 static constexpr int64_t kLargestScratchRow = 256 << 10;
+// Rows and columns of a transposing tile, and the distance of its rows in scratch, which keeps their columns in different cache sets.
+static constexpr int64_t kTile = kLanes, kTileStride = kTile + 1;
 // Vectors whose sums over rows stay in registers.
 static constexpr int64_t kColumnVectors = 4;
 
@@ -77,7 +79,9 @@ struct RowSchedule {
   void storeFull(KernelFunction &f, const Sweep &sweep, int64_t level, llvm::ArrayRef<KernelFunction::Unit> units, const Index &row);
   void sweepRow(KernelFunction &f, int64_t level, const Index &row, const Index *chunk);
   void storeRows(KernelFunction &f, const Sweep &sweep, const Index &row);
+  int32_t transposedAtom() const;
   mlir::LogicalResult emitLinear();
+  mlir::LogicalResult emitTiles(int32_t along);
   mlir::LogicalResult emitRows();
   mlir::LogicalResult emitColumns();
   mlir::LogicalResult emitTotals();
@@ -309,6 +313,109 @@ mlir::LogicalResult RowSchedule::emitLinear() {
   return f.finish();
 }
 
+// The atom along which inputs lie whose elements are not neighbours in the row; -1 where there is none.
+int32_t RowSchedule::transposedAtom() const {
+  if (domain.shape() != Shape::Elementwise || domain.outer().empty()) return -1;
+  for (Value argument : kernel.fusion.getBody().front().getArguments()) {
+    const FusionDomain::Layout *layout = domain.layout(argument);
+    if (layout && domain.role(argument) == Role::Full && layout->back() != domain.inner().back()) return layout->back();
+  }
+  return -1;
+}
+
+// Elementwise with transposed inputs: tiles of kTile x kTile, in which those inputs are read along `along`, where they are contiguous,
+// and go through a scratch tile. Read in the output's order, each vector would touch kLanes cache lines, often of one cache set.
+mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
+  int64_t rows = domain.atoms()[along], columns = domain.rowSize();
+  llvm::SmallVector<int32_t> others;
+  int64_t batches = 1;
+  for (int32_t atom : domain.outer())
+    if (atom != along) {
+      others.push_back(atom);
+      batches *= domain.atoms()[atom];
+    }
+  struct Input {
+    Value argument;
+    int64_t number, offset;
+  };
+  llvm::SmallVector<Input> inputs;
+  for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments())) {
+    const FusionDomain::Layout *layout = domain.layout(argument);
+    if (layout && domain.role(argument) == Role::Full && layout->back() == along)
+      inputs.push_back({argument, static_cast<int64_t>(i), kernel.claimScratch(kTile * kTileStride * memoryBytes(elementOf(argument)))});
+  }
+  KernelFunction f(kernel, kernel.info.symbol);
+  IndexSpace &space = f.e.space;
+  int64_t rowTiles = llvm::divideCeil(rows, kTile), wholeColumns = columns / kTile;
+  kernel.info.count = batches * rowTiles;
+  const Sweep &sweep = sweeps[0];
+
+  auto tile = [&](llvm::ArrayRef<Index> base, const Index &firstRow, int64_t height, const Index &firstColumn, int64_t width) {
+    llvm::SmallVector<Index> atoms(base);
+    for (const Input &input : inputs) {
+      Value scratch = f.scratch(input.offset, kTile * kTileStride, elementOf(input.argument));
+      auto shape = mlir::cast<mlir::RankedTensorType>(input.argument.getType()).getShape();
+      f.loop(width, {}, [&](Index column, KernelFunction::State &) {
+        atoms[along] = space.add(firstRow, space.lane(height));
+        atoms[domain.inner().back()] = space.add(firstColumn, column);
+        Value mask = f.e.tailMask(height);
+        Value loaded = f.e.load(f.function.getArgument(input.number), elementOf(input.argument),
+                                space.linearize(f.position(input.argument, atoms), shape), mask);
+        f.e.store(scratch, loaded, space.add(space.scale(column, kTileStride), space.lane(height)), mask);
+      });
+    }
+    f.loop(height, {}, [&](Index row, KernelFunction::State &) {
+      atoms[along] = space.add(firstRow, row);
+      atoms[domain.inner().back()] = space.add(firstColumn, space.lane(width));
+      Value mask = f.e.tailMask(width);
+      trackReads(f, &sweep, 0, atoms);
+      for (const Input &input : inputs) {
+        // Read out of step with the output's stores.
+        for (size_t i = 0; i < kernel.outputs.size(); ++i) inPlace[{i, input.number}] = false;
+        Value scratch = f.scratch(input.offset, kTile * kTileStride, elementOf(input.argument));
+        auto here = f.position(input.argument, atoms);
+        Index at = space.add(row, space.scale(space.lane(width), kTileStride));
+        f.e.setKnown(kernel.lowered.lookup(input.argument), [&f, scratch, here, at, element = elementOf(input.argument)](llvm::ArrayRef<Index> position, Value lanes) {
+          return position == llvm::ArrayRef(here) ? f.e.load(scratch, element, at, lanes) : Value();
+        });
+      }
+      llvm::SmallVector<std::pair<Value, Index>> values;
+      for (int64_t i : sweep.stores) {
+        Value output = kernel.outputs[i];
+        auto position = f.position(output, atoms);
+        Value value = f.e.at(kernel.lowered.lookup(output), position, mask);
+        values.push_back({value, space.linearize(position, mlir::cast<mlir::RankedTensorType>(output.getType()).getShape())});
+      }
+      for (auto [i, value] : llvm::zip(sweep.stores, values)) f.e.store(f.output(i), value.first, value.second, mask);
+    });
+    for (const Input &input : inputs) f.e.dropKnown(kernel.lowered.lookup(input.argument));
+  };
+  f.loop(f.begin, f.end, kernel.info.count, {}, [&](Index piece, KernelFunction::State &) {
+    auto [batch, rowTile] = space.divide(piece, rowTiles);
+    llvm::SmallVector<int64_t> extents;
+    for (int32_t atom : others) extents.push_back(domain.atoms()[atom]);
+    llvm::SmallVector<Index> base(domain.atoms().size());
+    for (auto [atom, at] : llvm::zip(others, space.delinearize(batch, extents))) base[atom] = at;
+    auto row = [&](const Index &firstRow, int64_t height) {
+      f.loop(wholeColumns, {}, [&](Index column, KernelFunction::State &) { tile(base, firstRow, height, space.scale(column, kTile), kTile); });
+      if (columns % kTile) tile(base, firstRow, height, Index::of(wholeColumns * kTile), columns % kTile);
+    };
+    if (rows % kTile == 0) return row(space.scale(rowTile, kTile), kTile);
+    if (rowTiles == 1) return row(Index::of(0), rows);
+    Value isLast = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, f.e.scalarIndex(rowTile), f.e.constantIndex(rowTiles - 1));
+    auto branch = scf::IfOp::create(f.builder, f.e.loc, isLast, /*withElseRegion=*/true);
+    for (bool last : {true, false}) {
+      mlir::OpBuilder::InsertionGuard guard(f.builder);
+      f.builder.setInsertionPointToStart(last ? branch.thenBlock() : branch.elseBlock());
+      f.e.pushScope();
+      if (last) row(Index::of((rowTiles - 1) * kTile), rows % kTile);
+      else row(space.scale(rowTile, kTile), kTile);
+      f.e.popScope();
+    }
+  });
+  return f.finish();
+}
+
 mlir::LogicalResult RowSchedule::emitRows() {
   KernelFunction f(kernel, kernel.info.symbol);
   int64_t rows = domain.rows(), n = domain.rowSize(), padded = roundUp(n, kLanes);
@@ -481,6 +588,7 @@ mlir::LogicalResult RowSchedule::run() {
   mlir::LogicalResult result = mlir::failure();
   if (domain.shape() == Shape::Total) result = emitTotals();
   else if (domain.shape() == Shape::Elementwise && domain.outer().empty()) result = emitLinear();
+  else if (int32_t along = transposedAtom(); along >= 0) result = emitTiles(along);
   else if (hasColumns && !hasRows) result = emitColumns();
   else result = emitRows();
   if (mlir::failed(result)) return result;
