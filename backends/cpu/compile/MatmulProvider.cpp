@@ -65,6 +65,7 @@ public:
     if (matmul.getTransposeRhs()) config("transpose_rhs", builder.getI64IntegerAttr(1));
     claim.ops.push_back(matmul);
     takeBias(claim, config, builder);
+    if (fastMath) takeRelu(claim, config, builder);
     takeTranspose(claim, config);
     noteActivation(claim);
     claim.outputs.push_back(claim.ops.back()->getResult(0));
@@ -90,6 +91,14 @@ private:
     claim.ops.push_back(add);
     claim.inputs.push_back(broadcast.getInput());
     config("bias", builder.getI64IntegerAttr(1));
+  }
+
+  // Drops NaN, so that it takes fast_math.
+  template <typename Config> static void takeRelu(Claim &claim, const Config &config, mlir::Builder &builder) {
+    auto relu = mlir::dyn_cast_or_null<ir::ReluOp>(onlyUser(claim));
+    if (!relu) return;
+    claim.ops.push_back(relu);
+    config("post_ops", builder.getStringAttr("relu"));
   }
 
   template <typename Config> static void takeTranspose(Claim &claim, const Config &config) {
