@@ -40,6 +40,13 @@ const ir::OpRow &rowOf(llvm::StringRef op) {
   llvm::report_fatal_error("the op table has no row for " + op);
 }
 
+// The records' budgets are those of f32. In f64 the reference is itself off by a unit, and functions that are composed of others (gelu,
+// pow: budget 4) multiply their roundings by the size of an exponent, which the f32 forms hide by computing in f64.
+double ulpsOf(int budget, DType dtype) {
+  if (budget <= 0 || dtype != DType::kFloat64) return std::max(budget, 0);
+  return budget >= 4 ? 256 : budget + 1;
+}
+
 int64_t product(llvm::ArrayRef<int64_t> shape) {
   int64_t n = 1;
   for (int64_t extent : shape) n *= extent;
@@ -106,10 +113,9 @@ Batch makeBatch(mlir::MLIRContext &context, const std::vector<OpCase> &cases, DT
     results.append(op->result_begin(), op->result_end());
     int ulp = rowOf(c.op).ulp;
     for (size_t i = 0; i < expected.size(); ++i) {
-      Batch::Expected e{c.name() + ", " + name(dtype) + ", result " + std::to_string(i), expected[i], double(std::max(ulp, 0)), {}};
+      Batch::Expected e{c.name() + ", " + name(dtype) + ", result " + std::to_string(i), expected[i], 0, {}};
       if (ulp < 0) e.bound = sumBound(made, dtype, expected[i]);
-      // The reference's own functions are exact to a unit of f64, not to half of one.
-      if (ulp > 0 && dtype == DType::kFloat64) e.ulps += 1;
+      e.ulps = ulpsOf(ulp, dtype);
       batch.expected.push_back(std::move(e));
     }
     for (HostTensor &input : made.inputs) batch.inputs.push_back(std::move(input));

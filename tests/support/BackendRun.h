@@ -1,6 +1,8 @@
 // Compiling and running a module on a backend, for tests.
 #pragma once
 
+#include <ostream>
+
 #include "absl/status/statusor.h"
 #include "compiler/backend/Backend.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -15,12 +17,15 @@ namespace weft::tests {
 
 // One way to run programs: a backend with options.
 struct Variant {
-  std::string name;    // "cpu unfused"
+  std::string name;    // "cpu unclaimed"
   std::string backend; // "cpu"
   compiler::CompileOptions options = {};
 };
 
-// All registered backends; compiled ones also without fusion and without providers. Empty fields are the backend's defaults.
+// For the messages of GoogleTest.
+inline void PrintTo(const Variant &variant, std::ostream *stream) { *stream << variant.name; }
+
+// All registered backends (of the cpu one there is a row without fusion), and compiling ones without providers.
 std::vector<Variant> variants();
 
 // A context that can hold modules for every registered backend.
@@ -29,7 +34,7 @@ void prepare(mlir::MLIRContext &context);
 // The module stays as it is: the backend gets a copy.
 absl::StatusOr<std::shared_ptr<runtime::Executable>> compile(mlir::ModuleOp module, const Variant &variant);
 // Results in the order of the function's; inputs are copied, so that donation cannot be seen.
-absl::StatusOr<std::vector<ir::HostTensor>> run(std::shared_ptr<runtime::Executable> executable,
-                                                const std::vector<ir::HostTensor> &inputs, int threads);
+absl::StatusOr<std::vector<ir::HostTensor>> run(std::shared_ptr<runtime::Executable> executable, const std::vector<ir::HostTensor> &inputs,
+                                                int threads);
 
 } // namespace weft::tests

@@ -1,5 +1,6 @@
 // Calls of every op of the weft dialect that tests run: the ops come from the dialect's registry, so that an op without cases fails
-// the tests. Unary and binary elementwise ops get theirs from their records' rows in the op table; the others are listed, by name, in OpCases.cpp.
+// the tests. Unary and binary elementwise ops get theirs from their records' rows in the op table; the others are listed, by name, in
+// OpCases.cpp.
 #pragma once
 
 #include <cstdint>
