@@ -76,6 +76,7 @@ struct DomainAnalysis {
   FusionDomain domain;
   llvm::DenseMap<Value, DimLayout> layouts;
   llvm::SmallVector<Value, 16> order;  // values with a layout, as they got it
+  size_t propagated = 0;               // how many of them have given their neighbours theirs
   bool mixed = false;                  // some reshape could not be followed
 
   bool refuse(Refusal reason, Operation *op) {
@@ -186,8 +187,8 @@ struct DomainAnalysis {
   }
 
   void propagate(const llvm::DenseSet<Operation *> &members) {
-    for (size_t i = 0; i < order.size(); ++i) {
-      Value value = order[i];
+    for (; propagated < order.size(); ++propagated) {
+      Value value = order[propagated];
       Operation *producer = value.getDefiningOp();
       if (producer && members.contains(producer)) {
         for (unsigned k = 0; k < producer->getNumOperands(); ++k) {
@@ -451,6 +452,12 @@ bool DomainAnalysis::run() {
   }
   assign(hero, layout);
   propagate(members);
+  // Ops that share nothing with the hero but its shape: the same elements at the same places.
+  for (Value output : outputs)
+    if (!layouts.contains(output) && shapeOf(output) == shapeOf(hero)) {
+      assign(output, DimLayout(layouts[hero]));
+      propagate(members);
+    }
   if (!classifyReductions()) return false;
   if (domain.shape_ == FusionDomain::Shape::Elementwise) domain.inner_ = flat(layouts[hero]);
   if (!checkUses() || !checkOutputs()) return false;
