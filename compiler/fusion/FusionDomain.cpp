@@ -361,7 +361,9 @@ bool DomainAnalysis::checkOutputs() {
     Role role = domain.role(output);
     if (role == Role::Inline) return refuse(mixed ? Refusal::ReshapeMixesDims : Refusal::DifferentShapes, op);
     if (domain.shape_ == Shape::Nest && role != Role::Row) return refuse(Refusal::PartialReduction, op);
-    if (domain.shape_ == Shape::Total && role == Role::Row) return refuse(Refusal::DifferentShapes, op);
+    // Without reductions, or with one over everything, nothing of a kernel runs once a row.
+    bool hasRows = domain.shape_ != Shape::Total && domain.shape_ != Shape::Elementwise;
+    if (!hasRows && role == Role::Row) return refuse(Refusal::DifferentShapes, op);
   }
   return true;
 }
