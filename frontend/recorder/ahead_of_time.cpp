@@ -39,19 +39,28 @@ void make_parameters(mlir::func::FuncOp main, std::vector<ir::HostTensor> &value
     auto elements = mlir::dyn_cast<mlir::DenseElementsAttr>(constant.getValue());
     if (elements && !elements.isSplat() && elements.getNumElements() >= kWeightElements) constants.push_back(constant);
   }
+  // All arguments at once, with their attributes: the function's list of attributes must be as long as that of its arguments.
+  const unsigned first = main.getNumArguments();
+  llvm::SmallVector<unsigned> positions(constants.size(), first);
+  llvm::SmallVector<mlir::Type> types;
+  llvm::SmallVector<mlir::DictionaryAttr> attributes;
+  llvm::SmallVector<mlir::Location> locations;
+  mlir::Builder builder(main.getContext());
+  for (auto [i, constant] : llvm::enumerate(constants)) {
+    types.push_back(constant.getType());
+    attributes.push_back(
+        builder.getDictionaryAttr(builder.getNamedAttr("weft.parameter", builder.getStringAttr("captured_" + std::to_string(i)))));
+    locations.push_back(constant.getLoc());
+  }
+  if (mlir::failed(main.insertArguments(positions, types, attributes, locations))) return;
   values.reserve(constants.size());
-  mlir::Block &body = main.getBody().front();
-  for (ir::ConstantOp constant : constants) {
+  for (auto [i, constant] : llvm::enumerate(constants)) {
     values.push_back(ir::HostTensor::from(constant.getValue()));
     const ir::HostTensor &value = values.back();
-    std::string name = "captured_" + std::to_string(weights.size());
-    mlir::BlockArgument argument = body.addArgument(constant.getType(), constant.getLoc());
-    constant.getResult().replaceAllUsesWith(argument);
+    constant.getResult().replaceAllUsesWith(main.getArgument(first + i));
     constant.erase();
-    main.setFunctionType(mlir::FunctionType::get(main.getContext(), body.getArgumentTypes(), main.getResultTypes()));
-    main.setArgAttr(argument.getArgNumber(), "weft.parameter", mlir::StringAttr::get(main.getContext(), name));
-    weights.push_back(
-        {name, value.dtype, value.shape, llvm::ArrayRef<char>(reinterpret_cast<const char *>(value.bytes.data()), value.bytes.size())});
+    weights.push_back({"captured_" + std::to_string(i), value.dtype, value.shape,
+                       llvm::ArrayRef<char>(reinterpret_cast<const char *>(value.bytes.data()), value.bytes.size())});
   }
 }
 
