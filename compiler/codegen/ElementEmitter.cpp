@@ -399,12 +399,15 @@ Value ElementEmitter::insertElement(mlir::Operation *op, llvm::ArrayRef<Index> p
   if (never) return base(mask);
   Type element = source.getElementType();
   bool vector = llvm::any_of(position, [&](const Index &i) { return !space.uniform(i); });
-  auto update = [&](Value m) {
-    if (!laneTest) return at(insert.getSource(), inside, m);
-    return choose(laneTest, m, element, [&](Value lanes) { return at(insert.getSource(), inside, lanes); }, base, vector);
-  };
-  if (!uniformTest) return update(mask);
-  return choose(uniformTest, mask, element, update, base, vector);
+  auto update = [&](Value m) { return at(insert.getSource(), inside, m); };
+  if (!laneTest) return uniformTest ? choose(uniformTest, mask, element, update, base, vector) : update(mask);
+  if (!uniformTest) return choose(laneTest, mask, element, update, base, vector);
+  // Both: the base is emitted once, or a chain of writes would double with each of them.
+  Value zero = make<arith::ConstantOp>(mlir::cast<mlir::TypedAttr>(b.getZeroAttr(element)));
+  Value lanes = mask ? make<arith::AndIOp>(mask, laneTest) : laneTest;
+  Value updated = choose(uniformTest, lanes, element, update, [&](Value) { return zero; }, vector);
+  Value taken = make<arith::AndIOp>(laneTest, broadcast(uniformTest));
+  return choose(taken, mask, element, [&](Value) { return updated; }, base, vector);
 }
 
 //===-- Scalar bodies -------------------------------------------------------------------------===//

@@ -291,6 +291,25 @@ TEST(Fusions, Movement) {
     %1 = weft.add %0, %x : tensor<9x40xf32>)", "%1: tensor<9x40xf32>");
 }
 
+// A chain of writes is code of its length, not of its power of two; one that reads what it wrote is refused by name.
+TEST(Fusions, ChainsOfWrites) {
+  std::string independent, dependent;
+  for (int i = 0; i < 20; ++i) {
+    auto line = [&](const char *source) {
+      return "%w" + std::to_string(i + 1) + " = weft.insert_slice " + source + " into %w" + std::to_string(i) + "[[" + std::to_string(i % 5) + ", " +
+             std::to_string(i) + "] : [1, 1]] : tensor<2x9xf32> into tensor<7x40xf32>\n";
+    };
+    independent += line("%y");
+    std::string slice = "%s" + std::to_string(i);
+    dependent += slice + " = weft.slice %w" + std::to_string(i) + "[[0, 0] : [2, 9] : [1, 1]] : tensor<7x40xf32>\n" + line(slice.c_str());
+  }
+  check("%w0: tensor<7x40xf32>, %y: tensor<2x9xf32>", independent, "%w20: tensor<7x40xf32>", 0);
+  auto parsed = parse("%w0: tensor<7x40xf32>", dependent, "%w20: tensor<7x40xf32>");
+  std::string error;
+  EXPECT_FALSE(TestKernel::build(parsed->fusion, error));
+  EXPECT_NE(error.find("computed again at too many positions"), std::string::npos) << error;
+}
+
 TEST(Fusions, Indexing) {
   check("%t: tensor<11x40xf32>, %i: tensor<2x3xi64>, %p: tensor<3x40xf32>", R"(
     %e = weft.exp %t : tensor<11x40xf32>

@@ -28,6 +28,7 @@ llvm::StringRef refusalText(Refusal refusal) {
   case Refusal::ReadsReducedElsewhere: return "a value that depends on a reduction is read at another position";
   case Refusal::PartialReduction: return "a reduction over middle dimensions shares its kernel with other outputs";
   case Refusal::TooLarge: return "more ops than one kernel holds";
+  case Refusal::ComputedTooOften: return "a value would be computed again at too many positions";
   }
   return "";
 }
@@ -212,6 +213,7 @@ struct DomainAnalysis {
   enum class Depends { Nothing, Row, Post };
   llvm::DenseMap<Value, Depends> depends;
 
+  bool checkPositions();
   bool classifyReductions();
   bool checkUses();
   bool checkOutputs();
@@ -219,6 +221,24 @@ struct DomainAnalysis {
   bool alone();
   bool run();
 };
+
+// Counts at how many positions each value is computed: users in step with it share one, each slice, gather, concat or insert_slice brings
+// those of its result.
+bool DomainAnalysis::checkPositions() {
+  llvm::DenseMap<Value, int64_t> positions;
+  for (Operation *op : llvm::reverse(ops)) {
+    auto kind = mlir::cast<ir::WeftOp>(op).kind();
+    bool moves = mlir::isa<ir::SliceOp, ir::InsertSliceOp, ir::ConcatOp>(op) || kind == Kind::Indexing;
+    int64_t own = 1;
+    if (op->getNumResults() == 1) own = std::max<int64_t>(1, positions.lookup(op->getResult(0)));
+    if (own > kMaxPositions) return refuse(Refusal::ComputedTooOften, op);
+    for (Value operand : op->getOperands()) {
+      int64_t &at = positions[operand];
+      at = moves ? at + own : std::max(at, own);
+    }
+  }
+  return true;
+}
 
 // Finds O and I from the reductions.
 bool DomainAnalysis::classifyReductions() {
@@ -440,6 +460,7 @@ bool DomainAnalysis::run() {
     consider(output);
     empty |= sizeOf(output) == 0;
   }
+  if (!checkPositions()) return false;
   if (!hero) return refuse(Refusal::NotFusible, ops.empty() ? nullptr : ops.back());
   if (empty) {
     domain.shape_ = FusionDomain::Shape::Empty;

@@ -32,6 +32,7 @@ enum class Refusal {
   ReadsReducedElsewhere,// a value that depends on a reduction is read at another position (through a slice, gather, transpose, ...)
   PartialReduction,     // a reduction over some of the dims, neither the inner nor the outer ones, beside other outputs
   TooLarge,             // more ops than one kernel should hold
+  ComputedTooOften,     // a value would be computed again at too many positions (slices of slices, writes into what was read)
 };
 llvm::StringRef refusalText(Refusal refusal);
 
@@ -45,6 +46,9 @@ bool isReduction(mlir::Operation *op);
 
 // The most ops in one kernel: compile time grows with them faster than what fusing saves.
 inline constexpr int64_t kMaxFusionOps = 96;
+// The most positions at which a kernel computes one Inline value for each element: each is computed anew, and through several such ops the
+// numbers multiply.
+inline constexpr int64_t kMaxPositions = 8;
 
 class FusionDomain {
 public:
