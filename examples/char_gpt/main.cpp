@@ -82,11 +82,13 @@ int run(const CLI::App &app, Arguments arguments) {
   std::fflush(stdout);
 
   Summary summary(arguments.out);
-  DumpScope dumps(arguments.out + "/ir"); // the phases of the first step's program
-  TrainingReport training = trainer.run(arguments.out, [&] {
-    dumps.end();
-    summary.note_step();
-  });
+  std::optional<DumpScope> dumps; // of the phases of the step's program
+  TrainingReport training = trainer.run(
+      arguments.out, [&] { dumps.emplace(arguments.out + "/ir"); },
+      [&] {
+        summary.note_step(); // waits for it
+        dumps.reset();
+      });
 
   if (arguments.train_only) {
     std::printf("validation  %.3f -> %.3f nats per character\n", training.first_validation, training.validation);

@@ -104,7 +104,8 @@ void Trainer::save(const std::string &path) {
                          .random = weft::default_generator().state()});
 }
 
-TrainingReport Trainer::run(const std::string &folder, const std::function<void()> &after_first_step) {
+TrainingReport Trainer::run(const std::string &folder, const std::function<void()> &before_first_step,
+                            const std::function<void()> &after_first_step) {
   Curve curve(folder + "/curve.csv", step_);
   if (step_ == 0) report_.first_validation = report_.validation = validate();
   weft::io::ProgressBar bar({.total = options_.steps, .start = step_});
@@ -126,6 +127,7 @@ TrainingReport Trainer::run(const std::string &folder, const std::function<void(
     curve.add(of_step, value, validation);
   };
   for (bool first = true; step_ < options_.steps; first = false) {
+    if (first) before_first_step();
     Clock::time_point step_start = Clock::now();
     auto [input, target] = loader_.next();
     optimizer_.set_lr(weft::optim::cosine_lr(step_, schedule));

@@ -33,7 +33,8 @@ public:
   // Runs the steps that are left. `folder`/checkpoint.safetensors and `folder`/curve.csv are kept up to date; what a killed run wrote to
   // the curve after its checkpoint is taken back first. after_first_step is called once. Throws weft::Error when a file cannot be written,
   // or the loss is not finite.
-  TrainingReport run(const std::string &folder, const std::function<void()> &after_first_step);
+  TrainingReport run(const std::string &folder, const std::function<void()> &before_first_step,
+                     const std::function<void()> &after_first_step);
 
   CharGpt &model() { return model_; }
 
