@@ -42,18 +42,23 @@ void Summary::print(const TrainingReport &training, const Shipped &shipped, bool
     return std::string(text);
   };
   std::printf("---------------------------------- summary ----------------------------------\n");
-  line("loss", number("%.3f", training.first_loss) + " -> " + number("%.3f", training.last_loss) + " (training batches)");
   line("validation", number("%.3f", training.first_validation) + " -> " + number("%.3f", training.validation) + " nats per character");
-  line("speed", number("%.1f", training.ms_per_step) + " ms per step (median of " + std::to_string(training.steps) + " steps, " +
-                    weft::io::format_duration(training.seconds) + " in all)");
-  line("step", std::to_string(step_.ops) + " ops -> " + std::to_string(step_.kernels) + " kernels and " +
-                   std::to_string(step_.library_calls) + " library calls, on " + step_.backend);
-  line("compiled", number("%.2f", step_.compile_ms / 1e3) + " s for the step; " + std::to_string(statistics.compiles) + " programs in all");
-  line("cache", std::to_string(statistics.memory_hits) + " hits in memory, " + std::to_string(statistics.disk_hits) + " on disk, of " +
-                    std::to_string(statistics.evaluations) + " evaluations");
-  double bound = static_cast<double>(step_.lower_bound_bytes);
-  line("memory", bytes(step_.planned_peak_bytes) + " planned peak of a step, lower bound " + bytes(step_.lower_bound_bytes) +
-                     (bound > 0 ? " (ratio " + number("%.3f", static_cast<double>(step_.planned_peak_bytes) / bound) + ")" : ""));
+  if (training.steps == 0) {
+    line("steps", "none was left to do");
+  } else {
+    line("loss", number("%.3f", training.first_loss) + " -> " + number("%.3f", training.last_loss) + " (training batches)");
+    line("speed", number("%.1f", training.ms_per_step) + " ms per step (median of " + std::to_string(training.steps) + " steps, " +
+                      weft::io::format_duration(training.seconds) + " in all)");
+    line("step", std::to_string(step_.ops) + " ops -> " + std::to_string(step_.kernels) + " kernels and " +
+                     std::to_string(step_.library_calls) + " library calls, on " + step_.backend);
+    line("compiled",
+         number("%.2f", step_.compile_ms / 1e3) + " s for the step; " + std::to_string(statistics.compiles) + " programs in all");
+    line("cache", std::to_string(statistics.memory_hits) + " hits in memory, " + std::to_string(statistics.disk_hits) + " on disk, of " +
+                      std::to_string(statistics.evaluations) + " evaluations");
+    double bound = static_cast<double>(step_.lower_bound_bytes);
+    line("memory", bytes(step_.planned_peak_bytes) + " planned peak of a step, lower bound " + bytes(step_.lower_bound_bytes) +
+                       (bound > 0 ? " (ratio " + number("%.3f", static_cast<double>(step_.planned_peak_bytes) / bound) + ")" : ""));
+  }
   line("checkpoint",
        folder_ + "/checkpoint.safetensors (" + size_of(folder_ + "/checkpoint.safetensors") + "), curve in " + folder_ + "/curve.csv");
   line("executable", shipped.executable + " (" + size_of(shipped.executable) + "; object " + size_of(shipped.object) + ", header " +
