@@ -155,8 +155,11 @@ TrainingReport Trainer::run(const std::string &folder, const std::function<void(
     }
     char status[96];
     double pace = tokens_per_step * static_cast<double>(++report_.steps) / seconds_since(start);
-    std::snprintf(status, sizeof status, "loss %.3f  validation %.3f  %s tokens/s", last_losses.empty() ? NAN : last_losses.back(),
-                  report_.validation, weft::io::format_count(pace).c_str());
+    // The first loss is known once the second step is under way.
+    char loss_text[16] = "-";
+    if (!last_losses.empty()) std::snprintf(loss_text, sizeof loss_text, "%.3f", last_losses.back());
+    std::snprintf(status, sizeof status, "loss %s  validation %.3f  %s tokens/s", loss_text, report_.validation,
+                  weft::io::format_count(pace).c_str());
     bar.update(step_, status);
   }
   report_.seconds = seconds_since(start);
