@@ -24,7 +24,7 @@ struct CompileOptions {
   Emit emit = Emit::executable;
   std::string output = {}; // path; an object and a library get a C header beside it
   std::string target = "cpu";
-  std::string cpu;            // LLVM's name of the processor, "" for this machine's
+  std::string cpu = {};       // LLVM's name of the processor, "" for this machine's
   bool embed_weights = true;  // false: weights stand in OUTPUT.safetensors
   std::string name = "model"; // prefix of the C functions
 };
