@@ -112,7 +112,11 @@ TrainingReport Trainer::run(const std::string &folder, const std::function<void(
   weft::optim::CosineOptions schedule{
       .lr = options_.lr, .warmup = std::min(kWarmupSteps, options_.steps / 10), .total = options_.steps, .final_share = kFinalShare};
   double tokens_per_step = static_cast<double>(options_.batch * options_.sizes.context);
+  // Steps run behind the loop: the time of one is that of a span between two points where all is done, over its steps. The first step, which
+  // compiles, is in none.
   std::vector<double> step_seconds;
+  Clock::time_point span_start = Clock::now();
+  int64_t span_steps = 0;
   std::deque<float> last_losses;
   Clock::time_point start = Clock::now();
   weft::Tensor unread; // the loss of the step before: reading it while the next one runs keeps the processor busy
@@ -128,7 +132,6 @@ TrainingReport Trainer::run(const std::string &folder, const std::function<void(
   };
   for (bool first = true; step_ < options_.steps; first = false) {
     if (first) before_first_step();
-    Clock::time_point step_start = Clock::now();
     auto [input, target] = loader_.next();
     optimizer_.set_lr(weft::optim::cosine_lr(step_, schedule));
     weft::Tensor loss = nn::cross_entropy(model_(input), target);
@@ -139,12 +142,19 @@ TrainingReport Trainer::run(const std::string &folder, const std::function<void(
     ++step_;
     if (unread.defined()) read(step_ - 1, unread, {});
     unread = loss;
-    if (first) after_first_step();
-    else step_seconds.push_back(seconds_since(step_start));
+    if (first) {
+      loss.item<float>();
+      after_first_step();
+      span_start = Clock::now();
+    } else {
+      ++span_steps;
+    }
 
     bool last = step_ == options_.steps;
     bool validates = last || step_ % cadence_.validate == 0, saves = last || step_ % cadence_.checkpoint == 0;
     if (validates || saves) {
+      unread.item<float>();
+      if (span_steps > 0) step_seconds.push_back(seconds_since(span_start) / static_cast<double>(span_steps));
       if (validates) report_.validation = validate();
       read(step_, unread, validates ? std::optional(report_.validation) : std::nullopt);
       unread = weft::Tensor();
