@@ -1,7 +1,6 @@
 #include "runtime/executable/program_executable.h"
 
 #include <gtest/gtest.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cstring>
@@ -194,26 +193,8 @@ TEST(ProgramExecutable, FillsWithEveryWidth) {
   }
 }
 
-// Of this thread's processor time, so that a loaded machine does not count.
-double thread_nanoseconds() {
-  timespec time;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
-}
-
-// The design's figure is 50 ns an instruction; 14 were measured. The bound leaves room for slow machines, and for sanitizers.
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer) || __has_feature(undefined_behavior_sanitizer)
-#define WEFT_SANITIZED 1
-#endif
-#endif
-#ifdef WEFT_SANITIZED
-constexpr double kMostNanoseconds = 5000;
-#else
-constexpr double kMostNanoseconds = 150;
-#endif
-
-TEST(ProgramExecutable, InstructionsAreCheap) {
+// What an instruction costs is the benchmark's to say (benchmarks/overhead).
+TEST(ProgramExecutable, RunsAllocateNothing) {
   Fixture run;
   Program program;
   program.inputs = {{"x", DType::kFloat32, {}, 4, false, false}};
@@ -227,14 +208,7 @@ TEST(ProgramExecutable, InstructionsAreCheap) {
   std::shared_ptr<Buffer> x = run.floats(1, 0);
   Buffer *inputs[] = {x.get()};
   int64_t allocations = run.allocator->stats().allocations;
-  double best = 1e9;
-  for (int i = 0; i < 5; ++i) {
-    double start = thread_nanoseconds();
-    ASSERT_TRUE(executable->run(context, *resources, inputs, {}).ok());
-    best = std::min(best, (thread_nanoseconds() - start) / 100000);
-  }
-  RecordProperty("ns_per_instruction", std::to_string(best));
-  EXPECT_LT(best, kMostNanoseconds);
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(executable->run(context, *resources, inputs, {}).ok());
   EXPECT_EQ(run.allocator->stats().allocations, allocations);
 }
 
