@@ -6,7 +6,6 @@ include "dialects/weft/ir/WeftBase.td"
 
 // `reference` is the scalar function on doubles or int64s (a generic lambda's return expression over x, y, z);
 // `scalar` emits arith or math ops: the body of a function of (OpBuilder &b, Location loc, ValueRange args).
-// `gradient` is the derivative rule's body; in it g is the cotangent, y the result, x(i) operand i (see GradContext).
 class Weft_ElementwiseOp<string mnemonic, Rule derivative, list<Trait> traits = []>
     : Weft_Op<mnemonic, ElementwiseKind, derivative, InFile, NotApplicable<"an elementwise op is a primitive">, InFile, NoBatching,
               !listconcat([Pure, DeclareOpInterfaceMethods<Weft_ElementwiseOpInterface>], traits)> {

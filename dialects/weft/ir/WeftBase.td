@@ -41,7 +41,6 @@ def Weft_DimsAttr : AttrDef<Weft_Dialect, "Dims", [DeclareAttrInterfaceMethods<V
 
 def Weft_Float : AnyTypeOf<[F32, F64, BF16, F16]>;
 def Weft_Int : AnyTypeOf<[I32, I64, I8, I16, UI8]>;
-def Weft_Bool : TypeAlias<I1, "bool">;
 def Weft_Numeric : AnyTypeOf<[Weft_Float, Weft_Int]>;
 def Weft_Element : AnyTypeOf<[Weft_Float, Weft_Int, I1]>;
 
@@ -52,7 +51,6 @@ class Weft_TensorOf<list<Type> elements, string name, string dtypes_>
   string dtypes = dtypes_;
 }
 def Weft_FloatTensor : Weft_TensorOf<[Weft_Float], "floating-point numbers", "floating">;
-def Weft_IntTensor : Weft_TensorOf<[Weft_Int], "integers", "integer">;
 def Weft_NumericTensor : Weft_TensorOf<[Weft_Numeric], "numbers", "numeric">;
 def Weft_IndexTensor : Weft_TensorOf<[I32, I64], "int32 or int64", "index">;
 def Weft_BoolTensor : Weft_TensorOf<[I1], "bool", "bool">;
