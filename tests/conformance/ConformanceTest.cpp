@@ -9,6 +9,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "tests/support/BackendRun.h"
 #include "tests/support/Compare.h"
+#include "tests/support/ErrorBudget.h"
 #include "tests/support/OpModule.h"
 #include "gtest/gtest.h"
 
@@ -27,72 +28,73 @@ struct Batch {
   struct Expected {
     std::string what;
     HostTensor value;
-    double ulps;
-    std::vector<double> bound;
+    Budget budget;
   };
   std::vector<Expected> expected;
   std::string error;
 };
 
-const ir::OpRow &rowOf(llvm::StringRef op) {
-  for (const ir::OpRow &row : ir::opTable())
-    if (op.drop_front(5) == row.mnemonic) return row;
-  llvm::report_fatal_error("the op table has no row for " + op);
+// How the operands of a call lie in memory: as arguments of the module, or as views of arguments, which a backend may read in place.
+enum class Layout { Contiguous, Views };
+
+mlir::Value addArgument(Batch &batch, mlir::Block *block, const HostTensor &tensor) {
+  mlir::MLIRContext &context = *batch.module->getContext();
+  batch.inputs.push_back(tensor);
+  return block->addArgument(typeOf(tensor, context), mlir::UnknownLoc::get(&context));
 }
 
-// The records' budgets are those of f32. In f64 the reference is itself off by a unit, and functions that are composed of others (gelu,
-// pow: budget 4) multiply their roundings by the size of an exponent, which the f32 forms hide by computing in f64.
-double ulpsOf(int budget, DType dtype) {
-  if (budget <= 0 || dtype != DType::kFloat64) return std::max(budget, 0);
-  return budget >= 4 ? 256 : budget + 1;
+void copyElement(HostTensor &to, int64_t at, const HostTensor &from, int64_t i) {
+  int64_t width = byte_size(from.dtype);
+  std::memcpy(to.bytes.data() + at * width, from.bytes.data() + i * width, width);
 }
 
-int64_t product(llvm::ArrayRef<int64_t> shape) {
-  int64_t n = 1;
-  for (int64_t extent : shape) n *= extent;
-  return n;
+// Where element i of `shape` lies in a buffer with these strides.
+int64_t offsetOf(int64_t i, llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> strides) {
+  int64_t offset = 0;
+  for (size_t d = shape.size(); d-- > 0; i /= shape[d]) offset += i % shape[d] * strides[d];
+  return offset;
 }
 
-// How many terms are added up to one element of the op's results, at most.
-double termsOf(OpModule &made) {
-  llvm::StringRef name = made.op->getName().getStringRef();
-  auto shape = [&](int64_t i) { return mlir::cast<mlir::RankedTensorType>(made.op->getOperand(i).getType()).getShape(); };
-  if (name == "weft.matmul") return shape(0)[shape(0).size() - (mlir::cast<ir::MatmulOp>(made.op).getTransposeLhs() ? 2 : 1)];
-  if (name == "weft.attention") return shape(0).back() + shape(1)[shape(1).size() - 2];
-  if (name == "weft.index_add" || name == "weft.scatter_add") return 1 + product(shape(1));
-  double terms = 1;
-  for (int64_t i = 0, n = made.op->getNumOperands(); i < n; ++i) terms = std::max<double>(terms, product(shape(i)));
-  // A reduction, or a composite of one: the last dims of what it reads.
-  if (auto results = made.op->getResultTypes(); !results.empty() && mlir::isa<ir::ReduceSumOp, ir::ReduceMeanOp>(made.op))
-    return terms / std::max<double>(1, product(mlir::cast<mlir::RankedTensorType>(results[0]).getShape()));
-  if (auto norm = mlir::dyn_cast<ir::LayerNormOp>(made.op)) return product(shape(0).take_back(norm.getNormalizedRank()));
-  return shape(0).empty() ? 1 : *std::max_element(shape(0).begin(), shape(0).end());
-}
-
-// The bound of an n-term sum: (n + c) u times the sum of the terms' absolute values, where u is half a unit in the last place of 1. The
-// absolute values come from evaluating the op on its inputs' absolute values, where it is linear; composites, whose values are sums
-// of bounded terms, take their largest result. c stands for the roundings beside the sum: some tens in a composite.
-std::vector<double> sumBound(OpModule &made, DType dtype, const HostTensor &expected) {
-  double unit = dtype == DType::kFloat64 ? std::ldexp(1, -53) : std::ldexp(1, -24), terms = termsOf(made);
-  if (mlir::isa<ir::ReduceSumOp, ir::ReduceMeanOp, ir::MatmulOp, ir::IndexAddOp, ir::ScatterAddOp>(made.op)) {
-    Tensors absolute = made.inputs;
-    for (HostTensor &input : absolute)
-      for (int64_t i = 0; is_floating(input.dtype) && i < input.size(); ++i) input.set(i, std::abs(input.getDouble(i)));
-    std::string error;
-    Tensors sums = evaluate(made.main, absolute, error);
-    if (sums.empty()) return {0};
-    std::vector<double> bound;
-    for (int64_t i = 0; i < sums[0].size(); ++i) bound.push_back((terms + 2) * unit * sums[0].getDouble(i));
-    return bound;
+// An argument with the dims in the opposite order, and its transpose.
+mlir::Value addTransposed(Batch &batch, mlir::OpBuilder &builder, mlir::Block *block, const HostTensor &tensor) {
+  HostTensor base(tensor.dtype, {tensor.shape.rbegin(), tensor.shape.rend()});
+  std::vector<int64_t> strides, permutation;
+  for (int64_t stride = 1; int64_t extent : tensor.shape) {
+    strides.push_back(stride);
+    permutation.insert(permutation.begin(), int64_t(permutation.size()));
+    stride *= extent;
   }
-  double largest = 1;
-  for (int64_t i = 0; i < expected.size(); ++i)
-    if (std::isfinite(expected.getDouble(i))) largest = std::max(largest, std::abs(expected.getDouble(i)));
-  return {(terms + 64) * unit * largest};
+  for (int64_t i = 0; i < tensor.size(); ++i) copyElement(base, offsetOf(i, tensor.shape, strides), tensor, i);
+  return transpose(ir::Val(builder, builder.getUnknownLoc(), addArgument(batch, block, base)), permutation);
 }
 
-// One module of all calls; each call's operands are arguments of their own.
-Batch makeBatch(mlir::MLIRContext &context, const std::vector<OpCase> &cases, DType dtype) {
+// Every second element of an argument along each dim, along the last one backwards. What lies between is never to be read.
+mlir::Value addStrided(Batch &batch, mlir::OpBuilder &builder, mlir::Block *block, const HostTensor &tensor) {
+  size_t rank = tensor.shape.size();
+  std::vector<int64_t> extents, strides(rank), starts(rank, 1), limits, steps(rank, 2);
+  for (int64_t extent : tensor.shape) {
+    extents.push_back(2 * extent + 1);
+    limits.push_back(2 * extent + 1);
+  }
+  HostTensor base(tensor.dtype, extents);
+  for (int64_t i = 0; i < base.size(); ++i) is_floating(base.dtype) ? base.set(i, std::nan("")) : base.setInt(i, -1);
+  int64_t stride = 1, offset = 0;
+  for (size_t d = rank; d-- > 0; stride *= extents[d]) strides[d] = 2 * stride, offset += stride;
+  if (rank > 0) {
+    offset += (tensor.shape[rank - 1] - 1) * strides[rank - 1];
+    strides[rank - 1] = -2;
+    starts[rank - 1] = 2 * tensor.shape[rank - 1] - 1;
+    limits[rank - 1] = -1;
+    steps[rank - 1] = -2;
+    if (tensor.shape[rank - 1] == 0) starts[rank - 1] = limits[rank - 1] = 0;
+  }
+  for (int64_t i = 0; i < tensor.size(); ++i) copyElement(base, offset + offsetOf(i, tensor.shape, strides), tensor, i);
+  mlir::Value argument = addArgument(batch, block, base);
+  return ir::SliceOp::create(builder, builder.getUnknownLoc(), argument, starts, limits, steps);
+}
+
+// One module of all calls; each call's operands are arguments (or views of arguments) of their own.
+Batch makeBatch(mlir::MLIRContext &context, const std::vector<OpCase> &cases, DType dtype, Layout layout) {
   Batch batch;
   mlir::OpBuilder builder(&context);
   mlir::Location loc = builder.getUnknownLoc();
@@ -101,24 +103,26 @@ Batch makeBatch(mlir::MLIRContext &context, const std::vector<OpCase> &cases, DT
   auto main = mlir::func::FuncOp::create(builder, loc, "main", builder.getFunctionType({}, {}));
   mlir::Block *block = main.addEntryBlock();
   llvm::SmallVector<mlir::Value> results;
+  size_t calls = 0;
   for (const OpCase &c : cases) {
     OpModule made = buildModule(context, c, dtype);
     if (!made) continue; // the record does not take this dtype
     Tensors expected = evaluate(made.main, made.inputs, batch.error);
     if (!batch.error.empty()) return batch;
     mlir::IRMapping mapping;
-    for (mlir::Value argument : made.main.getArguments()) mapping.map(argument, block->addArgument(argument.getType(), argument.getLoc()));
     builder.setInsertionPointToEnd(block);
+    for (mlir::BlockArgument argument : made.main.getArguments()) {
+      // Each of the ways to lie in memory meets each operand.
+      size_t number = argument.getArgNumber() + calls;
+      mapping.map(argument, layout == Layout::Contiguous ? addArgument(batch, block, made.inputs[argument.getArgNumber()])
+                            : number % 2                 ? addTransposed(batch, builder, block, made.inputs[argument.getArgNumber()])
+                                                         : addStrided(batch, builder, block, made.inputs[argument.getArgNumber()]));
+    }
     mlir::Operation *op = builder.clone(*made.op, mapping);
     results.append(op->result_begin(), op->result_end());
-    int ulp = rowOf(c.op).ulp;
-    for (size_t i = 0; i < expected.size(); ++i) {
-      Batch::Expected e{c.name() + ", " + name(dtype) + ", result " + std::to_string(i), expected[i], 0, {}};
-      if (ulp < 0) e.bound = sumBound(made, dtype, expected[i]);
-      e.ulps = ulpsOf(ulp, dtype);
-      batch.expected.push_back(std::move(e));
-    }
-    for (HostTensor &input : made.inputs) batch.inputs.push_back(std::move(input));
+    for (size_t i = 0; i < expected.size(); ++i)
+      batch.expected.push_back(
+          {c.name() + ", " + name(dtype) + ", result " + std::to_string(i), expected[i], budgetOf(made, dtype, expected[i])});
   }
   builder.setInsertionPointToEnd(block);
   mlir::func::ReturnOp::create(builder, loc, results);
@@ -135,7 +139,7 @@ protected:
     ASSERT_EQ(actual.size(), batch.expected.size()) << how;
     for (size_t i = 0; i < actual.size(); ++i) {
       const Batch::Expected &e = batch.expected[i];
-      std::string different = compareWithin(actual[i], e.value, e.ulps, e.bound);
+      std::string different = compareWithin(actual[i], e.value, e.budget.ulps, e.budget.bound);
       if (!different.empty()) ADD_FAILURE() << how << ": " << e.what << ": " << different;
     }
   }
@@ -169,13 +173,15 @@ TEST_P(ConformanceTest, MatchesTheReference) {
     if (c.op == op) cases.push_back(c);
   ASSERT_FALSE(cases.empty()) << op << " has no cases: add some to tests/support/OpCases.cpp";
   size_t checked = 0;
-  for (DType dtype : kTested) {
-    Batch batch = makeBatch(context, cases, dtype);
-    if (batch.error.empty() && batch.expected.empty()) continue;
-    check(batch, variant, op + " in " + name(dtype));
-    if (HasFatalFailure()) return;
-    checked += batch.expected.size();
-  }
+  for (DType dtype : kTested)
+    for (Layout layout : {Layout::Contiguous, Layout::Views}) {
+      if (layout == Layout::Views && (rowOf(op).kind == ir::Kind::Creation || !variant.options.claim)) continue;
+      Batch batch = makeBatch(context, cases, dtype, layout);
+      if (batch.error.empty() && batch.expected.empty()) continue;
+      check(batch, variant, op + " in " + name(dtype) + (layout == Layout::Views ? " on views" : ""));
+      if (HasFatalFailure()) return;
+      checked += batch.expected.size();
+    }
   EXPECT_GT(checked, 0u);
   if (!unsupported.empty()) GTEST_SKIP() << "unsupported:" << unsupported;
 }
@@ -229,8 +235,7 @@ TEST_P(SpecialValuesTest, MatchTheReference) {
       for (size_t i = 0; i < expected.size(); ++i)
         batch.expected.push_back({c.op + " on special values, " + name(dtype),
                                   expected[i],
-                                  double(rowOf(op).ulp) + (rowOf(op).ulp > 0 && dtype == DType::kFloat64),
-                                  {}});
+                                  {double(rowOf(op).ulp) + (rowOf(op).ulp > 0 && dtype == DType::kFloat64), {}}});
       batch.inputs = made.inputs;
       batch.module = std::move(made.module);
       check(batch, variant, op + " in " + name(dtype));

@@ -1,0 +1,76 @@
+#include "tests/support/ErrorBudget.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "dialects/weft/ir/Weft.h"
+
+namespace weft::tests {
+
+using ir::HostTensor;
+
+const ir::OpRow &rowOf(llvm::StringRef op) {
+  for (const ir::OpRow &row : ir::opTable())
+    if (op.drop_front(5) == row.mnemonic) return row;
+  llvm::report_fatal_error("the op table has no row for " + op);
+}
+
+// The records' budgets are those of f32. In f64 the reference is itself off by a unit, and functions that are composed of others (gelu,
+// pow: budget 4) multiply their roundings by the size of an exponent, which the f32 forms hide by computing in f64.
+static double ulpsOf(int budget, DType dtype) {
+  if (budget <= 0 || dtype != DType::kFloat64) return std::max(budget, 0);
+  return budget >= 4 ? 256 : budget + 1;
+}
+
+static int64_t product(llvm::ArrayRef<int64_t> shape) {
+  int64_t n = 1;
+  for (int64_t extent : shape) n *= extent;
+  return n;
+}
+
+// How many terms are added up to one element of the op's results, at most.
+static double termsOf(OpModule &made) {
+  llvm::StringRef name = made.op->getName().getStringRef();
+  auto shape = [&](int64_t i) { return mlir::cast<mlir::RankedTensorType>(made.op->getOperand(i).getType()).getShape(); };
+  if (name == "weft.matmul") return shape(0)[shape(0).size() - (mlir::cast<ir::MatmulOp>(made.op).getTransposeLhs() ? 2 : 1)];
+  if (name == "weft.attention") return shape(0).back() + shape(1)[shape(1).size() - 2];
+  if (name == "weft.index_add" || name == "weft.scatter_add") return 1 + product(shape(1));
+  double terms = 1;
+  for (int64_t i = 0, n = made.op->getNumOperands(); i < n; ++i) terms = std::max<double>(terms, product(shape(i)));
+  // A reduction, or a composite of one: the last dims of what it reads.
+  if (auto results = made.op->getResultTypes(); !results.empty() && mlir::isa<ir::ReduceSumOp, ir::ReduceMeanOp>(made.op))
+    return terms / std::max<double>(1, product(mlir::cast<mlir::RankedTensorType>(results[0]).getShape()));
+  if (auto norm = mlir::dyn_cast<ir::LayerNormOp>(made.op)) return product(shape(0).take_back(norm.getNormalizedRank()));
+  return shape(0).empty() ? 1 : *std::max_element(shape(0).begin(), shape(0).end());
+}
+
+// The bound of an n-term sum: (n + c) u times the sum of the terms' absolute values, where u is half a unit in the last place of 1. The
+// absolute values come from evaluating the op on its inputs' absolute values, where it is linear; composites, whose values are sums
+// of bounded terms, take their largest result. c stands for the roundings beside the sum: some tens in a composite.
+static std::vector<double> sumBound(OpModule &made, DType dtype, const HostTensor &expected) {
+  double unit = dtype == DType::kFloat64 ? std::ldexp(1, -53) : std::ldexp(1, -24), terms = termsOf(made);
+  if (mlir::isa<ir::ReduceSumOp, ir::ReduceMeanOp, ir::MatmulOp, ir::IndexAddOp, ir::ScatterAddOp>(made.op)) {
+    std::vector<HostTensor> absolute = made.inputs;
+    for (HostTensor &input : absolute)
+      for (int64_t i = 0; is_floating(input.dtype) && i < input.size(); ++i) input.set(i, std::abs(input.getDouble(i)));
+    std::string error;
+    std::vector<HostTensor> sums = evaluate(made.main, absolute, error);
+    if (sums.empty()) return {0};
+    std::vector<double> bound;
+    for (int64_t i = 0; i < sums[0].size(); ++i) bound.push_back((terms + 2) * unit * sums[0].getDouble(i));
+    return bound;
+  }
+  double largest = 1;
+  for (int64_t i = 0; i < expected.size(); ++i)
+    if (std::isfinite(expected.getDouble(i))) largest = std::max(largest, std::abs(expected.getDouble(i)));
+  return {(terms + 64) * unit * largest};
+}
+
+Budget budgetOf(OpModule &made, DType dtype, const HostTensor &expected) {
+  int ulp = rowOf(made.op->getName().getStringRef()).ulp;
+  Budget budget{ulpsOf(ulp, dtype)};
+  if (ulp < 0) budget.bound = sumBound(made, dtype, expected);
+  return budget;
+}
+
+} // namespace weft::tests
