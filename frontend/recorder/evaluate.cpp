@@ -224,6 +224,14 @@ void submit(std::span<Value *const> roots, const EvaluateRequest &request) {
       wait_for_a_claim();
       continue;
     }
+    if (std::vector<Value *> more = companions(slice, request.reason); !more.empty()) {
+      more.insert(more.begin(), roots.begin(), roots.end());
+      slice = Slice();
+      if (!collect(more, slice)) {
+        wait_for_a_claim();
+        continue;
+      }
+    }
     if (slice.nodes.empty()) return;
     if (r.cache->is_compiling(slice.key, salt_of(r.config))) {
       wait_for_a_claim();

@@ -9,6 +9,8 @@
 
 namespace weft::recorder {
 
+static constexpr int64_t kScalarBytes = 8; // the widest dtype
+
 bool collect(std::span<Value *const> roots, Slice &slice) {
   Recorder &r = recorder();
   uint64_t epoch = ++r.epoch;
@@ -54,9 +56,10 @@ bool collect(std::span<Value *const> roots, Slice &slice) {
     }
   }
   for (Value *leaf : slice.leaves) {
-    // Nobody but this slice can ever read the buffer again.
-    bool donatable =
-        !leaf->is_scalar && leaf->handles == 0 && leaf->uses == leaf->slice_uses && leaf->cell->owners == 1 && !leaf->cell->borrowed;
+    // Nobody but this slice can ever read the buffer again. A single number is not worth a program of its own: a scalar that a loop starts
+    // from cannot be given, the buffer that its first iteration leaves could.
+    bool donatable = !leaf->is_scalar && leaf->type->bytes > kScalarBytes && leaf->handles == 0 && leaf->uses == leaf->slice_uses &&
+                     leaf->cell->owners == 1 && !leaf->cell->borrowed;
     slice.donatable.push_back(donatable);
     key.push_back(leaf->type->id);
     key.push_back(donatable ? kDonatableBit : 0);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "frontend/recorder/state.h"
+#include "weft/explain.h"
 
 namespace weft::recorder {
 
@@ -25,6 +26,13 @@ struct Slice {
 
 // Collects the slice of the roots (which have handles). False when it meets ops that another thread has claimed: wait for them first.
 bool collect(std::span<Value *const> roots, Slice &slice);
+
+// Values that a cut for this reason computes beside the slice that was just collected, as further roots:
+// - where the slice draws from a generator, the generator's next state: else the next slice would begin with this one's advance;
+// - `step` and `value`, which loops repeat: what is alive and reads a value of the slice (a loss, a metric, the update of an iterate). It
+//   would otherwise be a program of its own, and hold what it reads in memory;
+// - `init`: all that is alive, so that a loop's first step does not compute what the later ones find in memory.
+std::vector<Value *> companions(const Slice &slice, CutReason reason);
 
 // While a slice is compiled without the lock: other slices wait for its values, and views do not pick up what will be gone.
 void claim(Slice &slice);

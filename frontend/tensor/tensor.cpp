@@ -8,6 +8,7 @@
 #include "frontend/recorder/emit.h"
 #include "frontend/tensor/impl.h"
 #include "weft/autograd.h"
+#include "weft/eval.h"
 #include "weft/ops.h"
 
 namespace weft {
@@ -73,6 +74,8 @@ Tensor &Tensor::set_requires_grad(bool value, Location location) {
     fail(ErrorKind::kState,
          "the tensor was computed from tensors that require grad, so it does already; detach() it first to make it a leaf");
   impl->leaf = make_grad_leaf(impl->type);
+  // It is a parameter now: what a loop's first step finds must not differ from what the others find.
+  submit_init({this, 1}, location);
   return *this;
 }
 
