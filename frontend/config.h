@@ -25,6 +25,9 @@ struct Config {
   int64_t cache_entries = 512; // programs in memory
   int64_t cache_bytes = int64_t(512) << 20;
   int64_t disk_cache_bytes = int64_t(1) << 30;
+  // Input signatures (dtypes and shapes) that one jitted function holds programs for. A function called with more shapes records again,
+  // which finds its program in the memory cache.
+  int64_t jit_signatures = 64;
   // A record longer or holding more bytes than this is submitted (WEFT_BUDGET_OPS, WEFT_BUDGET_BYTES).
   int64_t budget_ops = 400000;
   // Bytes as if every value had a buffer of its own: fusion and reuse usually leave a tenth of it.

@@ -56,10 +56,11 @@ Evaluation explain(const Tensor &tensor, Location location = Location::current()
 std::vector<Evaluation> recent_evaluations();
 
 struct Statistics {
-  uint64_t evaluations = 0;
+  uint64_t evaluations = 0; // each found its program in one of the four ways below, or failed
   uint64_t compiles = 0;
   uint64_t memory_hits = 0;
   uint64_t disk_hits = 0;
+  uint64_t replays = 0;         // a jitted function or a Program ran again: it holds its program, nothing is looked up
   uint64_t corrupt_entries = 0; // disk cache entries that were damaged, recompiled and replaced
   uint64_t cuts[9] = {};        // by CutReason
   uint64_t recorded_ops = 0;    // since the start

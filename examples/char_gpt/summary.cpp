@@ -53,8 +53,8 @@ void Summary::print(const TrainingReport &training, const Shipped &shipped, bool
                      std::to_string(step_.library_calls) + " library calls, on " + step_.backend);
     line("compiled",
          number("%.2f", step_.compile_ms / 1e3) + " s for the step; " + std::to_string(statistics.compiles) + " programs in all");
-    line("cache", std::to_string(statistics.memory_hits) + " hits in memory, " + std::to_string(statistics.disk_hits) + " on disk, of " +
-                      std::to_string(statistics.evaluations) + " evaluations");
+    line("cache", std::to_string(statistics.memory_hits) + " hits in memory, " + std::to_string(statistics.disk_hits) + " on disk, " +
+                      std::to_string(statistics.replays) + " replays, of " + std::to_string(statistics.evaluations) + " evaluations");
     double bound = static_cast<double>(step_.lower_bound_bytes);
     line("memory", bytes(step_.planned_peak_bytes) + " planned peak of a step, lower bound " + bytes(step_.lower_bound_bytes) +
                        (bound > 0 ? " (ratio " + number("%.3f", static_cast<double>(step_.planned_peak_bytes) / bound) + ")" : ""));

@@ -1,4 +1,6 @@
 // weft::jit: one compiled program for each combination of input types, replayed on storages.
+#include <algorithm>
+
 #include "frontend/recorder/find_program.h"
 #include "frontend/recorder/launcher.h"
 #include "frontend/recorder/trace.h"
@@ -83,16 +85,22 @@ public:
     types.reserve(arguments.size());
     for (const Tensor &argument : arguments) types.push_back(checked(argument, "argument")->type);
     std::shared_ptr<Replay> replay;
-    for (const auto &known : replays_)
-      if (known->types == types) replay = known;
-    if (!replay) {
+    auto known = std::find_if(replays_.begin(), replays_.end(), [&](const auto &each) { return each->types == types; });
+    if (known == replays_.end()) {
       replay = record(types, location);
-      replays_.push_back(replay);
-    } else if (recorder().config.jit_check) {
-      TraceResult again = record_trace("jit", function_, types, /*effects=*/true, location);
-      if (again.slice.key != replay->key)
-        fail(ErrorKind::kState, "the function records another program than at its first call (WEFT_JIT_CHECK): a C++ value that it depends "
-                                "on has changed; pass it as a tensor");
+      // The bound may have been lowered since the last call.
+      while (!replays_.empty() && static_cast<int64_t>(replays_.size()) >= recorder().config.jit_signatures) replays_.pop_back();
+      replays_.insert(replays_.begin(), replay);
+    } else {
+      std::rotate(replays_.begin(), known, known + 1);
+      replay = replays_.front();
+      recorder().statistics.replays += replay->program != nullptr;
+      if (recorder().config.jit_check) {
+        TraceResult again = record_trace("jit", function_, types, /*effects=*/true, location);
+        if (again.slice.key != replay->key)
+          fail(ErrorKind::kState, "the function records another program than at its first call (WEFT_JIT_CHECK): a C++ value that it "
+                                  "depends on has changed; pass it as a tensor");
+      }
     }
     std::vector<Tensor> results = run(*replay, arguments, location);
     // From now on it is a hit.
@@ -225,7 +233,7 @@ private:
   }
 
   ErasedFunction function_;
-  std::vector<std::shared_ptr<Replay>> replays_;
+  std::vector<std::shared_ptr<Replay>> replays_; // the last used first
 };
 
 std::shared_ptr<JitImpl> make_jit(ErasedFunction function) { return std::make_shared<JitImpl>(std::move(function)); }

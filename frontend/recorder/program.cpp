@@ -201,6 +201,8 @@ std::vector<Tensor> Program::run(const std::vector<Tensor> &inputs, Location loc
     record->data.compile_ms = outcome->milliseconds;
     record->data.difference = "a loaded or traced program";
     ++(outcome->from == CacheOutcome::kDiskHit ? r.statistics.disk_hits : r.statistics.compiles);
+  } else {
+    ++r.statistics.replays;
   }
   recorder::Launch launch;
   launch.executable = compiled->executable;

@@ -17,10 +17,29 @@ TEST(Jit, ReplaysForEachShape) {
     ++calls;
     return x * 2 + 1;
   });
+  uint64_t before = statistics().replays;
   for (int i = 0; i < 5; ++i) EXPECT_EQ(f(tensor({float(i)})).item<float>(), 2.f * i + 1);
   EXPECT_EQ(calls, 1);
+  EXPECT_EQ(statistics().replays - before, 4u);
   EXPECT_EQ(f(tensor({1.f, 2.f})).to_vector<float>(), (Floats{3, 5}));
   EXPECT_EQ(calls, 2);
+}
+
+TEST(Jit, HoldsABoundedNumberOfSignatures) {
+  Config before = config(), bounded = before;
+  bounded.jit_signatures = 2;
+  set_config(bounded);
+  int calls = 0;
+  auto f = jit([&](const Tensor &x) {
+    ++calls;
+    return x + 1;
+  });
+  auto call = [&](int64_t n) { EXPECT_EQ(f(ones({n})).to_vector<float>(), Floats(size_t(n), 2.f)); };
+  call(1), call(2), call(1), call(3), call(1);
+  EXPECT_EQ(calls, 3); // [1] was used after [2], so [2] went
+  call(2);
+  EXPECT_EQ(calls, 4);
+  set_config(before);
 }
 
 TEST(Jit, ReadsCapturedStoragesAgain) {
