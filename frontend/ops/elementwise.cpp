@@ -42,7 +42,7 @@ std::optional<Binary> on_bools(Binary op) {
 
 Tensor binary(Binary op, const char *name, const TensorArg &x, const TensorArg &y, Location location, bool floating = false) {
   Session session(name, location);
-  Operands operands = promote(x, y, floating);
+  Operands operands = promote(x, y, floating, specialized_operands(op));
   if (operands.x.dtype() == DType::kBool) {
     std::optional<Binary> logic = on_bools(op);
     if (!logic) fail(ErrorKind::kDType, std::string("both operands are bool, which has no ") + name + "; convert with to() first");
@@ -81,28 +81,11 @@ Tensor bitwise(Binary op, const char *name, const TensorArg &x, const TensorArg 
 
 } // namespace
 
-namespace {
-
-// A scalar exponent is a constant until a second value is seen at the same line, so that x^2 compiles to a multiplication.
-Tensor power(const TensorArg &x, const TensorArg &y, Location location) {
-  if (y.tensor() || !x.tensor()) return binary(Binary::kPow, "pow", x, y, location, true);
-  Session session("pow", location);
-  const TensorArg args[] = {x, y};
-  DType dtype = result_type(args);
-  if (!is_floating(dtype)) dtype = DType::kFloat32;
-  Var base = operand(x, dtype, "x");
-  Var exponent = make_specialized_scalar(y.scalar(), dtype, 1);
-  return wrap(emit_binary(Binary::kPow, base, broadcast(exponent, base.dims())));
-}
-
-} // namespace
-
 #define WEFT_UNARY(function, record, doc)                                                                                                  \
   Tensor function(const Tensor &x, Location location) { return unary(Unary::k##record, #function, x, location); }
 #define WEFT_BINARY(function, record, doc)                                                                                                 \
   Tensor function(TensorArg x, TensorArg y, Location location) {                                                                           \
-    if constexpr (Binary::k##record == Binary::kPow) return power(x, y, location);                                                         \
-    else return binary(Binary::k##record, #function, x, y, location);                                                                      \
+    return binary(Binary::k##record, #function, x, y, location, Binary::k##record == Binary::kPow);                                        \
   }
 
 #include "weft/ops/elementwise.inc"

@@ -79,7 +79,7 @@ Shape broadcast_shape(const Shape &x, const Shape &y, const char *x_name, const 
 
 Var broadcast(Var x, const Shape &shape) { return x.dims() == shape ? std::move(x) : emit_broadcast(x, shape); }
 
-Operands promote(const TensorArg &x, const TensorArg &y, bool floating) {
+Operands promote(const TensorArg &x, const TensorArg &y, bool floating, uint32_t specialized) {
   DType dtype;
   if (x.tensor() && y.tensor() && x.tensor()->defined() && y.tensor()->defined() && x.tensor()->impl()->type == y.tensor()->impl()->type)
     dtype = x.tensor()->impl()->type->dtype; // the usual case
@@ -88,7 +88,11 @@ Operands promote(const TensorArg &x, const TensorArg &y, bool floating) {
     dtype = result_type(args);
   }
   if (floating && !is_floating(dtype)) dtype = DType::kFloat32;
-  Var a = operand(x, dtype, "x"), b = operand(y, dtype, "y");
+  auto one = [&](int i, const TensorArg &arg, const char *name) {
+    bool constant = (specialized >> i & 1) && !arg.tensor();
+    return constant ? make_specialized_scalar(arg.scalar(), dtype, i) : operand(arg, dtype, name);
+  };
+  Var a = one(0, x, "x"), b = one(1, y, "y");
   if (a.value->type == b.value->type) return {std::move(a), std::move(b)};
   Shape shape = broadcast_shape(a.dims(), b.dims(), "x", "y");
   return {broadcast(std::move(a), shape), broadcast(std::move(b), shape)};

@@ -17,8 +17,9 @@ Var broadcast(Var x, const Shape &shape);
 struct Operands {
   Var x, y;
 };
-// Both operands in one dtype and one shape. floating: integers and bools become float32.
-Operands promote(const TensorArg &x, const TensorArg &y, bool floating = false);
+// Both operands in one dtype and one shape. floating: integers and bools become float32. specialized: a bit for each operand that is a
+// constant of the program while it is a scalar (make_specialized_scalar).
+Operands promote(const TensorArg &x, const TensorArg &y, bool floating = false, uint32_t specialized = 0);
 
 // x, in float32 where it is an integer or bool.
 Var floating_operand(const Tensor &x, const char *name = "x");

@@ -117,6 +117,30 @@ Var emit_gelu(const Var &x, bool tanh_approximation) {
   return emit_one<ir::GeluOp>({&x}, x.value->type, p);
 }
 
+uint32_t specialized_operands(Binary op) {
+  auto bits = [](ArrayRef<int64_t> operands) {
+    uint32_t mask = 0;
+    for (int64_t i : operands) mask |= uint32_t(1) << i;
+    return mask;
+  };
+  switch (op) {
+#define WEFT_UNARY(function, record, doc)
+#define WEFT_BINARY(function, record, doc)                                                                                                 \
+  case Binary::k##record: {                                                                                                                \
+    static const uint32_t mask = bits(ir::record##Op::specializedOperands());                                                              \
+    return mask;                                                                                                                           \
+  }
+#include "weft/ops/elementwise.inc"
+#undef WEFT_UNARY
+#undef WEFT_BINARY
+  case Binary::kDiv:
+  case Binary::kAnd:
+  case Binary::kOr:
+    return 0;
+  }
+  return 0;
+}
+
 Var emit_binary(Binary op, const Var &x, const Var &y) {
   switch (op) {
 #define WEFT_UNARY(function, record, doc)

@@ -29,6 +29,9 @@ enum class Binary : uint8_t {
 enum class Comparison : uint8_t { kEq, kNe, kLt, kLe, kGt, kGe };
 enum class ReduceKind : uint8_t { kSum, kMax, kMean };
 
+// The operands that the op's record marks `specialize`, a bit each.
+uint32_t specialized_operands(Binary op);
+
 Var emit_unary(Unary op, const Var &x);
 Var emit_gelu(const Var &x, bool tanh_approximation);
 Var emit_binary(Binary op, const Var &x, const Var &y);

@@ -154,6 +154,16 @@ void assign(const Slice &slice, const CompiledProgram &program, const Launch &la
   }
 }
 
+// Why a slice is new, where it is because of a literal that was a constant in earlier programs and is an input of this one.
+std::string literal_difference(const Slice &slice) {
+  for (Node *node : slice.nodes)
+    for (Value *operand : node->operands)
+      if (operand->was_constant)
+        return "literal: a second value at " + node->line->file + ":" + std::to_string(node->line->line) +
+               " makes what was a constant an input (" + describe(*operand->type) + ")";
+  return "";
+}
+
 // The program of a claimed slice, compiled where it is not known.
 std::shared_ptr<CompiledProgram> program_for(const Slice &slice, const EvaluateRequest &request, Evaluation &data) {
   Recorder &r = recorder();
@@ -170,7 +180,8 @@ std::shared_ptr<CompiledProgram> program_for(const Slice &slice, const EvaluateR
     uint64_t salt;
     ~EndCompile() { cache.end_compile(key, salt); }
   } end{*r.cache, slice.key, salt};
-  data.difference = r.cache->difference(slice.key);
+  data.difference = literal_difference(slice);
+  if (data.difference.empty()) data.difference = r.cache->difference(slice.key);
   CompileRequest compile{write_module(slice), content_of(slice), r.config};
   absl::StatusOr<CompileOutcome> outcome = absl::UnknownError("not compiled");
   {

@@ -208,9 +208,12 @@ Var make_scalar(Scalar scalar, DType dtype) {
 Var make_specialized_scalar(Scalar scalar, DType dtype, int operand) {
   uint64_t bits = scalar_bits(scalar, dtype);
   auto [it, fresh] = recorder().specialized.try_emplace({Session::line(), operand, static_cast<int>(dtype)}, SpecializedSite{bits, false});
-  if (!fresh && it->second.bits != bits) it->second.parameter = true;
   if (it->second.parameter) return make_scalar(scalar, dtype);
-  return emit_constant(scalar, dtype);
+  if (fresh || it->second.bits == bits) return emit_constant(scalar, dtype);
+  it->second.parameter = true;
+  Var x = make_scalar(scalar, dtype);
+  x.value->was_constant = true;
+  return x;
 }
 
 //===-- Deaths --------------------------------------------------------------------------------===//

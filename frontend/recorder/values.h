@@ -51,16 +51,17 @@ struct Value {
   explicit Value(const TypeInfo *type) : type(type) {}
 
   const TypeInfo *type;
-  uint32_t handles = 0;   // by tensors and saved values: they make it an output of the slice that computes it
-  uint32_t uses = 0;      // operands of recorded ops
-  uint32_t weak = 0;      // caches of views, which compute it again when it is gone
-  uint32_t index = 0;     // which result of `node`
-  Node *node = nullptr;   // the op that defines it; null for a leaf, and when it is gone
-  Cell *cell = nullptr;   // of a leaf
-  void *ir = nullptr;     // the mlir::Value, once something in the IR refers to it
-  bool is_scalar = false; // a leaf whose value is `bits`
-  bool withdrawn = false; // inside a claimed slice, or being donated: views must not pick it up again
-  uint64_t bits = 0;      // a scalar's bytes, in its dtype
+  uint32_t handles = 0;      // by tensors and saved values: they make it an output of the slice that computes it
+  uint32_t uses = 0;         // operands of recorded ops
+  uint32_t weak = 0;         // caches of views, which compute it again when it is gone
+  uint32_t index = 0;        // which result of `node`
+  Node *node = nullptr;      // the op that defines it; null for a leaf, and when it is gone
+  Cell *cell = nullptr;      // of a leaf
+  void *ir = nullptr;        // the mlir::Value, once something in the IR refers to it
+  bool is_scalar = false;    // a leaf whose value is `bits`
+  bool was_constant = false; // such a leaf, at the first call where a literal stopped being a constant of the program
+  bool withdrawn = false;    // inside a claimed slice, or being donated: views must not pick it up again
+  uint64_t bits = 0;         // a scalar's bytes, in its dtype
   // Scratch of slicing.
   uint32_t slice_uses = 0;
   uint32_t number = 0;
