@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <map>
+#include <optional>
 
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/IR/Diagnostics.h"
@@ -10,6 +11,7 @@
 #include "runtime/memory/buffer.h"
 #include "runtime/memory/memory.h"
 #include "runtime/memory/system_allocator.h"
+#include "llvm/TargetParser/Host.h"
 
 namespace weft::tests {
 
@@ -25,7 +27,20 @@ std::vector<Variant> variants() {
       all.back().options.claim = false;
     }
   }
+  // The machine's own features choose how vectors are lowered: the narrower lowering must be right too, wherever the tests run.
+  if (std::optional<std::string> narrow = narrowFeatures()) {
+    all.push_back({"cpu 256-bit", "cpu"});
+    all.back().options.claim = false;
+    all.back().options.features = *narrow;
+  }
   return all;
+}
+
+std::optional<std::string> narrowFeatures() {
+  llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
+  auto wide = features.find("avx512f");
+  if (wide == features.end() || !wide->second) return std::nullopt;
+  return "-avx512f";
 }
 
 void prepare(mlir::MLIRContext &context) {

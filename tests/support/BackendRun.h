@@ -1,7 +1,10 @@
 // Compiling and running a module on a backend, for tests.
 #pragma once
 
+#include <optional>
 #include <ostream>
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "compiler/backend/Backend.h"
@@ -25,8 +28,12 @@ struct Variant {
 // For the messages of GoogleTest.
 inline void PrintTo(const Variant &variant, std::ostream *stream) { *stream << variant.name; }
 
-// All registered backends (of the cpu one there is a row without fusion), and compiling ones without providers.
+// All registered backends (of the cpu one there is a row without fusion), compiling ones without providers, and the cpu one without 512-bit
+// vectors.
 std::vector<Variant> variants();
+
+// LLVM features (CompileOptions::features) that make a machine with AVX-512 compile as one with AVX2; nothing on other machines.
+std::optional<std::string> narrowFeatures();
 
 // A context that can hold modules for every registered backend.
 void prepare(mlir::MLIRContext &context);
