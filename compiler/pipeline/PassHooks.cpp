@@ -1,5 +1,6 @@
 #include "compiler/pipeline/PassHooks.h"
 
+#include <atomic>
 #include <mutex>
 
 #include "mlir/IR/BuiltinOps.h"
@@ -34,6 +35,8 @@ struct Registry {
   std::mutex mutex;
   std::vector<RegisteredPass> passes;
   std::vector<std::string> plugins;
+  uint64_t registrations = 0;
+  std::atomic<uint64_t> generation{0};
 };
 
 Registry &registry() {
@@ -57,6 +60,7 @@ template <typename... Args> llvm::Error error(const char *format, const Args &..
 void registerPass(Phase phase, Position position, PassFactory factory, llvm::StringRef name, llvm::StringRef version) {
   std::lock_guard lock(registry().mutex);
   registry().passes.push_back({phase, position, std::move(factory), name.str(), version.str()});
+  registry().generation = ++registry().registrations;
 }
 
 llvm::Error registerPassPipeline(Phase phase, Position position, llvm::StringRef pipeline, llvm::StringRef version) {
@@ -100,12 +104,15 @@ llvm::Error loadPassPlugin(llvm::StringRef path) {
 void clearRegisteredPasses() {
   std::lock_guard lock(registry().mutex);
   registry().passes.clear();
+  registry().generation = 0;
 }
 
 std::vector<RegisteredPass> registeredPasses() {
   std::lock_guard lock(registry().mutex);
   return registry().passes;
 }
+
+uint64_t registeredPassesGeneration() { return registry().generation.load(std::memory_order_acquire); }
 
 std::string registeredPassesKey() {
   std::string key;

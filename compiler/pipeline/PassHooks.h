@@ -52,6 +52,8 @@ struct RegisteredPass {
   std::string name, version;
 };
 std::vector<RegisteredPass> registeredPasses();
+// 0 while no pass is registered; another number after each registration. For keys of caches in memory.
+uint64_t registeredPassesGeneration();
 // For keys of caches: one "position phase name version" a line.
 std::string registeredPassesKey();
 // Empty when compilations may be cached on disk, else the reason: a registered pass without a version.

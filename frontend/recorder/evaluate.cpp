@@ -1,6 +1,7 @@
 // Cuts: claim a slice, find or compile its program, launch it, turn its outputs into leaves.
 #include <chrono>
 
+#include "compiler/pipeline/PassHooks.h"
 #include "frontend/recorder/compile_slice.h"
 #include "frontend/recorder/evaluation.h"
 #include "frontend/recorder/find_program.h"
@@ -86,8 +87,8 @@ std::string content_of(const Slice &slice) {
   return content;
 }
 
-// What a program depends on besides its slice.
-uint64_t salt_of(const Config &config) { return static_cast<size_t>(llvm::hash_combine(config.backend, config.dump_dir)); }
+ProgramContext context_of(const Config &config) { return {config.backend, config.dump_dir, compiler::registeredPassesGeneration()}; }
+uint64_t salt_of(const Config &config) { return context_of(config).salt(); }
 
 // Unclaims on every way out but success.
 class ClaimGuard {
@@ -167,7 +168,8 @@ std::string literal_difference(const Slice &slice) {
 // The program of a claimed slice, compiled where it is not known.
 std::shared_ptr<CompiledProgram> program_for(const Slice &slice, const EvaluateRequest &request, Evaluation &data) {
   Recorder &r = recorder();
-  uint64_t salt = salt_of(r.config);
+  ProgramContext context = context_of(r.config);
+  uint64_t salt = context.salt();
   if (auto program = r.cache->find(slice.key, salt)) {
     data.outcome = CacheOutcome::kMemoryHit;
     ++r.statistics.memory_hits;
@@ -181,7 +183,7 @@ std::shared_ptr<CompiledProgram> program_for(const Slice &slice, const EvaluateR
     ~EndCompile() { cache.end_compile(key, salt); }
   } end{*r.cache, slice.key, salt};
   data.difference = literal_difference(slice);
-  if (data.difference.empty()) data.difference = r.cache->difference(slice.key);
+  if (data.difference.empty()) data.difference = r.cache->difference(slice, context);
   CompileRequest compile{write_module(slice), content_of(slice), r.config};
   absl::StatusOr<CompileOutcome> outcome = absl::UnknownError("not compiled");
   {
@@ -196,7 +198,8 @@ std::shared_ptr<CompiledProgram> program_for(const Slice &slice, const EvaluateR
   data.compile_ms = outcome->milliseconds;
   ++(outcome->from == CacheOutcome::kDiskHit ? r.statistics.disk_hits : r.statistics.compiles);
   r.statistics.corrupt_entries += outcome->corrupt;
-  r.cache->insert(slice.key, salt, outcome->program, r.config);
+  // Passes that were registered meanwhile may or may not have run: such a program serves this run only.
+  if (context.passes == compiler::registeredPassesGeneration()) r.cache->insert(slice.key, context, outcome->program, r.config);
   return outcome->program;
 }
 

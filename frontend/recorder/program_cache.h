@@ -26,6 +26,15 @@ struct CompiledProgram {
   int64_t bytes = 0; // an estimate of what it holds
 };
 
+struct Slice;
+
+// What a program depends on besides its slice.
+struct ProgramContext {
+  std::string backend, dump_dir;
+  uint64_t passes = 0; // compiler::registeredPassesGeneration()
+  uint64_t salt() const;
+};
+
 // Keys are compared byte by byte; the hash only finds candidates.
 class ProgramCache {
 public:
@@ -34,7 +43,7 @@ public:
   // Null on a miss. Makes the entry the most recently used.
   std::shared_ptr<CompiledProgram> find(const Key &key, uint64_t salt);
   // After its compilation succeeded.
-  void insert(Key key, uint64_t salt, std::shared_ptr<CompiledProgram> program, const Config &config);
+  void insert(Key key, ProgramContext context, std::shared_ptr<CompiledProgram> program, const Config &config);
   // Drops the least recently used down to the bounds.
   void trim(const Config &config);
   int64_t entries() const { return static_cast<int64_t>(order_.size()); }
@@ -45,12 +54,13 @@ public:
   void begin_compile(const Key &key, uint64_t salt) { compiling_.insert(hash(key, salt)); }
   void end_compile(const Key &key, uint64_t salt) { compiling_.erase(hash(key, salt)); }
 
-  // What the key differs in from the most similar of the recent ones, in words.
-  std::string difference(const Key &key) const;
+  // For a miss: in which parts of the key the slice differs from the most similar of the recent programs, in words.
+  std::string difference(const Slice &slice, const ProgramContext &context) const;
 
 private:
   struct Entry {
     Key key;
+    ProgramContext context;
     uint64_t salt;
     uint64_t hash;
     std::shared_ptr<CompiledProgram> program;

@@ -1,0 +1,136 @@
+// What explain says of a miss: which part of the key differs, from which program, at which line.
+#include "weft/weft.h"
+
+#include <gtest/gtest.h>
+
+#include "compiler/pipeline/PassHooks.h"
+#include "mlir/Pass/Pass.h"
+
+namespace weft {
+namespace {
+
+class Explain : public testing::Test {
+protected:
+  void SetUp() override { before_ = config(); }
+  void TearDown() override {
+    set_config(before_);
+    compiler::clearRegisteredPasses();
+  }
+  Config before_;
+};
+
+// One program that the tests vary.
+Evaluation run(const Tensor &x, const Tensor &y, bool keep_product = false) {
+  Tensor product = tanh(x) * y;
+  Tensor sum = exp(product + 1.0);
+  if (!keep_product) product = Tensor();
+  return explain(sum);
+}
+
+Tensor values(const Shape &shape, DType dtype = float32) {
+  Tensor x = full(shape, 0.5, dtype);
+  x.eval();
+  return x;
+}
+
+#define EXPECT_SAYS(evaluation, text)                                                                                                      \
+  do {                                                                                                                                     \
+    Evaluation e = evaluation;                                                                                                             \
+    EXPECT_EQ(e.outcome, CacheOutcome::kCompiled);                                                                                         \
+    EXPECT_NE(e.difference.find(text), std::string::npos) << e.difference;                                                                 \
+  } while (false)
+
+TEST_F(Explain, NamesThePartOfTheKeyThatDiffers) {
+  Tensor x = values({3, 2}), y = values({3, 2});
+  EXPECT_EQ(run(x, y).outcome, CacheOutcome::kCompiled);
+  EXPECT_EQ(run(x, y).outcome, CacheOutcome::kMemoryHit);
+
+  Tensor longer = values({5, 2});
+  EXPECT_SAYS(run(longer, longer), "dataflow: op 1 weft.mul");
+  Tensor other = values({5, 2});
+  EXPECT_SAYS(run(longer, other), "dims: input 0 is float32 [5, 2] instead of float32 [3, 2], read by op 0 weft.tanh");
+  Tensor flat = values({6}), flat_too = values({6});
+  EXPECT_SAYS(run(flat, flat_too), "rank: input 0 is float32 [6] instead of float32 [");
+  Tensor wide = values({3, 2}, float64), wide_too = values({3, 2}, float64);
+  EXPECT_SAYS(run(wide, wide_too), "dtype: input 0 is float64 [3, 2] instead of float32 [3, 2]");
+  Evaluation kept = run(x, y, true);
+  EXPECT_EQ(kept.outcome, CacheOutcome::kCompiled);
+  EXPECT_EQ(kept.difference.find("outputs: the result of op 1 weft.mul"), 0u) << kept.difference;
+  EXPECT_NE(kept.difference.find("is alive now"), std::string::npos) << kept.difference;
+}
+
+TEST_F(Explain, AnOperandThatIsDonated) {
+  Tensor x = values({7}), y = values({7}), z = values({7});
+  EXPECT_EQ(run(x, y).outcome, CacheOutcome::kCompiled);
+  // The product of an evaluated temporary: nobody else can read it.
+  auto temporary = [&] {
+    Tensor t = z + 0.5;
+    t.eval();
+    return t;
+  };
+  Tensor sum;
+  {
+    Tensor t = temporary();
+    Tensor product = tanh(t) * y;
+    sum = exp(product + 1.0);
+  }
+  Evaluation e = explain(sum);
+  EXPECT_EQ(e.difference.find("donation: input 0, read by op 0 weft.tanh"), 0u) << e.difference;
+  EXPECT_NE(e.difference.find("may be overwritten now"), std::string::npos) << e.difference;
+}
+
+TEST_F(Explain, OtherOpsAndTheirAttributes) {
+  Tensor x = values({2, 3});
+  explain(x.sum(0) * 2.0);
+  EXPECT_SAYS(explain(x.sum(1) * 2.0), "attributes: op 0 weft.reduce_sum");
+  EXPECT_SAYS(explain(x.mean(0) * 2.0), "ops: op 0 weft.reduce_mean");
+  EXPECT_SAYS(explain(x.mean(0) * 2.0 + 1.0), "ops: ");
+}
+
+TEST_F(Explain, ADroppedProgram) {
+  Config options = config();
+  options.cache_entries = 1;
+  set_config(options);
+  Tensor x = values({9});
+  explain(sigmoid(x));
+  explain(tanh(x) + 1.0);
+  EXPECT_SAYS(explain(sigmoid(x)), "ops: 1 instead of 3");
+}
+
+class NoPass : public mlir::PassWrapper<NoPass, mlir::OperationPass<>> {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(NoPass)
+  void runOnOperation() override { ++runs; }
+  static inline int runs = 0;
+};
+
+// A pass changes what is compiled: programs that were compiled without it are not its programs.
+TEST_F(Explain, APassThatIsRegisteredLater) {
+  Tensor x = values({11});
+  auto evaluate = [&] { return explain(sqrt(x) * 3.0); };
+  EXPECT_EQ(evaluate().outcome, CacheOutcome::kCompiled);
+  auto make = [] { return std::make_unique<NoPass>(); };
+  int runs = NoPass::runs;
+  compiler::registerPass(compiler::Phase::Graph, compiler::Position::After, make, "no-pass", "1");
+  EXPECT_SAYS(evaluate(), "passes: others are registered");
+  EXPECT_EQ(NoPass::runs, config().backend == "cpu" ? runs + 1 : runs);
+  EXPECT_EQ(evaluate().outcome, CacheOutcome::kMemoryHit);
+  compiler::registerPass(compiler::Phase::Graph, compiler::Position::After, make, "no-pass", "");
+  Evaluation without_version = evaluate();
+  EXPECT_EQ(without_version.outcome, CacheOutcome::kCompiled);
+  compiler::clearRegisteredPasses();
+  EXPECT_EQ(evaluate().outcome, CacheOutcome::kMemoryHit) << "compiled before there was a pass";
+}
+
+TEST_F(Explain, AnotherBackend) {
+  Tensor x = values({13});
+  auto evaluate = [&] { return explain(tanh(x) * 3.0); };
+  evaluate();
+  Config options = config();
+  options.backend = options.backend == "cpu" ? "reference" : "cpu";
+  set_config(options);
+  EXPECT_SAYS(evaluate(), "backend: " + options.backend + " instead of");
+}
+
+} // namespace
+} // namespace weft
