@@ -36,6 +36,10 @@ struct Evaluation {
   CacheOutcome outcome = CacheOutcome::kCompiled;
   std::string difference; // of a miss: what differs from the most similar known program
   std::string disk_cache; // "off: REASON" where there is none
+  // Of a symbolic program, which serves many sizes and slice starts. When it was compiled: what it leaves open, "s0 in [2, 64] (dim 0 of
+  // input 1)". On a hit: the values, "s0=24".
+  std::string symbolic;
+  std::string not_symbolic; // of a static one after a miss that differs in ints only: why it was not made symbolic
   std::string backend;
   int64_t kernels = 0, library_calls = 0;
   int64_t planned_peak_bytes = 0, lower_bound_bytes = 0;
@@ -59,6 +63,7 @@ struct Statistics {
   uint64_t evaluations = 0; // each found its program in one of the four ways below, or failed
   uint64_t compiles = 0;
   uint64_t memory_hits = 0;
+  uint64_t symbolic_hits = 0; // those of memory_hits that found a symbolic program
   uint64_t disk_hits = 0;
   uint64_t replays = 0;         // a jitted function or a Program ran again: it holds its program, nothing is looked up
   uint64_t corrupt_entries = 0; // disk cache entries that were damaged, recompiled and replaced

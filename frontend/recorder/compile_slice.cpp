@@ -4,6 +4,7 @@
 
 #include "dialects/weft/ir/Weft.h"
 #include "frontend/recorder/disk_cache.h"
+#include "frontend/recorder/symbolic_module.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
 #include "runtime/executable/executable.h"
@@ -31,6 +32,8 @@ absl::StatusOr<std::shared_ptr<CompiledProgram>> compile(const CompileRequest &r
   mlir::OwningOpRef<mlir::ModuleOp> module =
       mlir::parseSourceString<mlir::ModuleOp>(request.bytecode, mlir::ParserConfig(&context, /*verifyAfterParse=*/false));
   if (!module) return absl::InternalError("the slice cannot be read back: " + diagnostics);
+  if (request.symbolic)
+    if (absl::Status status = make_symbolic(*module, request.symbolic->general, request.symbolic->positions); !status.ok()) return status;
   auto program = std::make_shared<CompiledProgram>();
   auto executable = backend.compile(*module, compile_options(request.config), program->report.get());
   if (!executable.ok()) {
@@ -62,7 +65,7 @@ absl::StatusOr<CompileOutcome> compile_slice(const CompileRequest &request) {
   };
   DiskCache disk(request.config, backend);
   outcome.disk_cache = disk.why_off();
-  std::string key = disk.key(request.content);
+  std::string key = disk.key(request.symbolic ? request.content + request.symbolic->general.text() : request.content);
   if (outcome.disk_cache.empty()) {
     DiskCache::Lookup lookup = disk.load(key);
     outcome.corrupt = lookup.corrupt;

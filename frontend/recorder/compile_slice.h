@@ -5,16 +5,24 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/backend/Backend.h"
+#include "frontend/recorder/generalize.h"
 #include "frontend/recorder/program_cache.h"
 #include "weft/config.h"
 #include "weft/explain.h"
 
 namespace weft::recorder {
 
+// Ints that the program leaves open.
+struct SymbolicRequest {
+  Generalization general;
+  std::vector<IntPosition> positions;
+};
+
 struct CompileRequest {
   std::string bytecode;
   std::string content; // what the disk cache's key is made of, next to the backend's own: the same in every process
   Config config;
+  std::shared_ptr<const SymbolicRequest> symbolic = nullptr; // null: all ints are as they were recorded
 };
 
 struct CompileOutcome {
@@ -25,6 +33,7 @@ struct CompileOutcome {
   double milliseconds = 0;
 };
 
+// Unimplemented where a symbolic program cannot be made, with the reason.
 absl::StatusOr<CompileOutcome> compile_slice(const CompileRequest &request);
 
 compiler::CompileOptions compile_options(const Config &config);

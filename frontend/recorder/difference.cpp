@@ -174,6 +174,7 @@ std::string ProgramCache::difference(const Slice &slice, const ProgramContext &c
   int least = 0, seen = 0;
   std::string text;
   for (const Entry &entry : order_) {
+    if (entry.symbolic) continue;
     if (++seen > kCandidates) break;
     Comparison comparison(slice, mine, Parts(entry.key));
     const ProgramContext &other = entry.context;

@@ -111,9 +111,10 @@ private:
 };
 
 // Buffers for the run: scalars share one; the outputs' are made by the launch.
-absl::Status bind(const Slice &slice, const CompiledProgram &program, Launch &launch, int64_t &output_bytes) {
-  launch.executable = program.executable;
-  int64_t scalars = 0;
+absl::Status bind(const Slice &slice, const FoundProgram &found, Launch &launch, int64_t &output_bytes) {
+  const runtime::Executable &executable = *found.program->executable;
+  launch.executable = found.program->executable;
+  int64_t scalars = static_cast<int64_t>(found.scalars.size());
   for (Value *leaf : slice.leaves) scalars += leaf->is_scalar;
   constexpr int64_t kScalarSlot = 8;
   std::shared_ptr<runtime::Buffer> block;
@@ -133,7 +134,12 @@ absl::Status bind(const Slice &slice, const CompiledProgram &program, Launch &la
     std::memcpy(place, &leaf->bits, kScalarSlot);
     launch.inputs.push_back(runtime::Buffer::borrow(place, leaf->type->bytes, block));
   }
-  const auto specs = program.executable->output_specs();
+  for (int64_t value : found.scalars) {
+    char *place = static_cast<char *>(block->data()) + kScalarSlot * slot++;
+    std::memcpy(place, &value, kScalarSlot);
+    launch.inputs.push_back(runtime::Buffer::borrow(place, executable.input_specs()[launch.inputs.size()].bytes, block));
+  }
+  const auto specs = executable.output_specs();
   launch.outputs.resize(specs.size());
   for (const runtime::OutputSpec &spec : specs)
     if (spec.donated_input < 0 && spec.alias_input < 0 && spec.alias_output < 0) output_bytes += spec.bytes;
@@ -147,10 +153,12 @@ void assign(const Slice &slice, const CompiledProgram &program, const Launch &la
     Value *output = slice.outputs[i];
     const runtime::OutputSpec &spec = specs[i];
     Cell *shared = nullptr;
-    if (spec.alias_input >= 0) shared = slice.leaves[spec.alias_input]->cell;
+    // A scalar argument's buffer belongs to the launch alone.
+    bool is_scalar = spec.alias_input >= static_cast<int32_t>(slice.leaves.size());
+    if (spec.alias_input >= 0 && !is_scalar) shared = slice.leaves[spec.alias_input]->cell;
     if (spec.alias_output >= 0) shared = slice.outputs[spec.alias_output]->cell;
     if (shared) ++shared->owners;
-    output->cell = shared ? shared : new Cell{launch.outputs[i], 1};
+    output->cell = shared ? shared : new Cell{launch.outputs[i], 1, is_scalar};
     output->evaluation = record;
   }
 }
@@ -166,29 +174,41 @@ std::string literal_difference(const Slice &slice) {
 }
 
 // The program of a claimed slice, compiled where it is not known.
-std::shared_ptr<CompiledProgram> program_for(const Slice &slice, const EvaluateRequest &request, Evaluation &data) {
+FoundProgram program_for(const Slice &slice, const EvaluateRequest &request, Evaluation &data, bool may_be_symbolic) {
   Recorder &r = recorder();
   ProgramContext context = context_of(r.config);
   uint64_t salt = context.salt();
   if (auto program = r.cache->find(slice.key, salt)) {
     data.outcome = CacheOutcome::kMemoryHit;
     ++r.statistics.memory_hits;
-    return program;
+    return {program, {}};
   }
-  r.cache->begin_compile(slice.key, salt);
-  struct EndCompile {
+  StructureKey structure = structure_key(slice);
+  if (may_be_symbolic)
+    if (auto found = find_symbolic(structure, salt, data)) return *found;
+  struct Compiling {
     ProgramCache &cache;
     const ProgramCache::Key &key;
     uint64_t salt;
-    ~EndCompile() { cache.end_compile(key, salt); }
-  } end{*r.cache, slice.key, salt};
+    Compiling(ProgramCache &cache, const ProgramCache::Key &key, uint64_t salt) : cache(cache), key(key), salt(salt) {
+      cache.begin_compile(key, salt);
+    }
+    ~Compiling() { cache.end_compile(key, salt); }
+  } exact(*r.cache, slice.key, salt), family(*r.cache, structure.key, salt);
   data.difference = literal_difference(slice);
   if (data.difference.empty()) data.difference = r.cache->difference(slice, context);
-  CompileRequest compile{write_module(slice), content_of(slice), r.config};
+  CompileRequest compile{write_module(slice), content_of(slice), r.config, nullptr};
+  if (may_be_symbolic) compile.symbolic = symbolic_request(slice, structure, salt, data);
   absl::StatusOr<CompileOutcome> outcome = absl::UnknownError("not compiled");
+  std::string refused;
   {
     RecorderMutex::Pause pause(r.mutex);
     outcome = compile_slice(compile);
+    if (!outcome.ok() && compile.symbolic) {
+      data.not_symbolic = refused = std::string(outcome.status().message());
+      compile.symbolic = nullptr;
+      outcome = compile_slice(compile);
+    }
   }
   if (!outcome.ok())
     raise(kind_of(outcome.status(), ErrorKind::kCompile), "the recorded ops do not compile; they stay as they are", outcome.status(),
@@ -199,17 +219,26 @@ std::shared_ptr<CompiledProgram> program_for(const Slice &slice, const EvaluateR
   ++(outcome->from == CacheOutcome::kDiskHit ? r.statistics.disk_hits : r.statistics.compiles);
   r.statistics.corrupt_entries += outcome->corrupt;
   // Passes that were registered meanwhile may or may not have run: such a program serves this run only.
-  if (context.passes == compiler::registeredPassesGeneration()) r.cache->insert(slice.key, context, outcome->program, r.config);
-  return outcome->program;
+  bool keep = context.passes == compiler::registeredPassesGeneration();
+  if (compile.symbolic) return insert_symbolic(slice, structure, context, *compile.symbolic, outcome->program, keep, data);
+  if (keep) r.cache->insert(slice.key, context, outcome->program, r.config);
+  observe(structure, salt, refused);
+  return {outcome->program, {}};
+}
+
+// Whether somebody compiles this program, or one that differs in ints only and may serve this slice as well.
+bool being_compiled(const Slice &slice) {
+  Recorder &r = recorder();
+  uint64_t salt = context_of(r.config).salt();
+  return r.cache->is_compiling() && (r.cache->is_compiling(slice.key, salt) || r.cache->is_compiling(structure_key(slice).key, salt));
 }
 
 } // namespace
 
 std::shared_ptr<CompiledProgram> find_program(Slice &slice, const EvaluateRequest &request, Evaluation &data) {
-  Recorder &r = recorder();
-  while (r.cache->is_compiling(slice.key, salt_of(r.config))) wait_for_a_claim();
+  while (being_compiled(slice)) wait_for_a_claim();
   ClaimGuard claimed(slice);
-  return program_for(slice, request, data);
+  return program_for(slice, request, data, /*may_be_symbolic=*/false).program;
 }
 
 void describe_run(const Slice &slice, const CompiledProgram &program, const EvaluateRequest &request, Evaluation &data) {
@@ -247,17 +276,18 @@ void submit(std::span<Value *const> roots, const EvaluateRequest &request) {
       }
     }
     if (slice.nodes.empty()) return;
-    if (r.cache->is_compiling(slice.key, salt_of(r.config))) {
+    if (being_compiled(slice)) {
       wait_for_a_claim();
       continue;
     }
     auto record = std::make_shared<EvaluationRecord>();
     Evaluation &data = record->data;
     ClaimGuard claimed(slice);
-    std::shared_ptr<CompiledProgram> program = program_for(slice, request, data);
+    FoundProgram found = program_for(slice, request, data, /*may_be_symbolic=*/true);
+    const std::shared_ptr<CompiledProgram> &program = found.program;
     data.record_ms = since(start) - data.compile_ms;
     Launch launched;
-    if (absl::Status status = bind(slice, *program, launched, data.output_bytes); !status.ok())
+    if (absl::Status status = bind(slice, found, launched, data.output_bytes); !status.ok())
       raise(kind_of(status, ErrorKind::kRun), "nothing was computed, and every tensor keeps its value", status, request.location);
     describe_run(slice, *program, request, data);
     data.number = ++r.statistics.evaluations;

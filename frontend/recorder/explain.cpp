@@ -47,7 +47,7 @@ std::string Evaluation::to_string() const {
                      " donated | ";
   switch (outcome) {
   case CacheOutcome::kMemoryHit:
-    text += "hit";
+    text += symbolic.empty() ? "hit" : "hit (symbolic, " + symbolic + ")";
     break;
   case CacheOutcome::kDiskHit:
     text += "disk hit in " + milliseconds(compile_ms) + " (miss: " + difference + ")";
@@ -59,6 +59,8 @@ std::string Evaluation::to_string() const {
   text += " | slice " + milliseconds(record_ms) + ", run " + (run_ms < 0 ? "under way" : milliseconds(run_ms)) + " | " +
           std::to_string(output_bytes) + " B out, arena " + std::to_string(planned_peak_bytes) + " B";
   if (outcome != CacheOutcome::kMemoryHit && !disk_cache.empty()) text += " | disk cache " + disk_cache;
+  if (outcome != CacheOutcome::kMemoryHit && !symbolic.empty()) text += " | symbolic: " + symbolic;
+  if (!not_symbolic.empty()) text += " | not symbolic: " + not_symbolic;
   if (!failure.empty()) text += " | FAILED: " + failure;
   return text;
 }

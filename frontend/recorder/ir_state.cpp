@@ -1,6 +1,7 @@
 #include "frontend/recorder/ir_state.h"
 
 #include "frontend/recorder/state.h"
+#include "frontend/recorder/structure.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/Support/raw_ostream.h"
@@ -133,9 +134,14 @@ Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<Value *> operands
   for (const TypeInfo *type : s->results) text += print(*type) + ", ";
   text += ")";
   auto [it, fresh] = ids_.try_emplace(name.getStringRef().str() + text, static_cast<uint32_t>(texts_.size()));
-  if (fresh)
-    texts_.push_back(
-        std::make_unique<SignatureText>(SignatureText{name.getStringRef().str(), text, static_cast<uint32_t>(operands.size())}));
+  if (fresh) {
+    auto properties = mlir::dyn_cast_if_present<mlir::DictionaryAttr>(s->properties ? op->getPropertiesAsAttribute() : mlir::Attribute());
+    SignatureInts split = split_ints(name.getStringRef(), properties, s->operands, s->results);
+    auto [structure, added] = structure_ids_.try_emplace(std::move(split.structure), static_cast<uint32_t>(structures_.size()));
+    if (added) structures_.push_back(std::move(split.positions));
+    texts_.push_back(std::make_unique<SignatureText>(
+        SignatureText{name.getStringRef().str(), text, static_cast<uint32_t>(operands.size()), structure->second, std::move(split.ints)}));
+  }
   s->id = it->second;
   s->next = head;
   // `head` may have moved: info() above interns types only, not signatures.

@@ -1,11 +1,13 @@
 // The recorder's IR: one block of weft ops in a context of its own, and the tables that make appending to it cheap. Private to this folder.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <unordered_map>
 
 #include "dialects/weft/ir/Weft.h"
+#include "frontend/recorder/generalize.h"
 #include "frontend/recorder/recorder.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/MLIRContext.h"
@@ -40,6 +42,8 @@ struct SignatureText {
   std::string name; // "weft.matmul"
   std::string text; // properties and types
   uint32_t operands;
+  uint32_t structure;        // the same for signatures that differ in ints only
+  std::vector<int64_t> ints; // in the structure's order
 };
 
 inline mlir::Value to_value(void *ir) { return mlir::Value::getFromOpaquePointer(ir); }
@@ -71,6 +75,8 @@ public:
   void renew();
 
   const SignatureText &text(uint32_t id) const { return *texts_[id]; }
+  // What the ints of a structure are.
+  const std::vector<IntPosition> &positions(uint32_t structure) const { return structures_[structure]; }
   // The first diagnostic since it was last taken.
   std::string take_diagnostic();
 
@@ -85,6 +91,8 @@ private:
   llvm::DenseMap<uint64_t, Signature *> signatures_;
   std::unordered_map<std::string, uint32_t> ids_;
   std::vector<std::unique_ptr<SignatureText>> texts_;
+  std::unordered_map<std::string, uint32_t> structure_ids_;
+  std::deque<std::vector<IntPosition>> structures_;
   std::vector<SourceLine *> lines_; // with a location in this context
   std::string diagnostic_;
   int64_t uniqued_ = 0;

@@ -21,11 +21,11 @@ std::shared_ptr<CompiledProgram> ProgramCache::find(const Key &key, uint64_t sal
   return nullptr;
 }
 
-void ProgramCache::insert(Key key, ProgramContext context, std::shared_ptr<CompiledProgram> program, const Config &config) {
+void ProgramCache::insert(Key key, ProgramContext context, std::shared_ptr<CompiledProgram> program, const Config &config, bool symbolic) {
   uint64_t salt = context.salt();
   uint64_t h = hash(key, salt);
   bytes_ += program->bytes + static_cast<int64_t>(key.size() * sizeof(uint32_t));
-  order_.push_front(Entry{std::move(key), std::move(context), salt, h, std::move(program)});
+  order_.push_front(Entry{std::move(key), std::move(context), salt, h, std::move(program), symbolic});
   index_.emplace(h, order_.begin());
   trim(config);
 }

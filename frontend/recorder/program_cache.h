@@ -43,14 +43,16 @@ public:
   // Null on a miss. Makes the entry the most recently used.
   std::shared_ptr<CompiledProgram> find(const Key &key, uint64_t salt);
   // After its compilation succeeded.
-  void insert(Key key, ProgramContext context, std::shared_ptr<CompiledProgram> program, const Config &config);
+  // symbolic: the key is not that of a slice.
+  void insert(Key key, ProgramContext context, std::shared_ptr<CompiledProgram> program, const Config &config, bool symbolic = false);
   // Drops the least recently used down to the bounds.
   void trim(const Config &config);
   int64_t entries() const { return static_cast<int64_t>(order_.size()); }
   int64_t bytes() const { return bytes_; }
 
   // Single flight: whoever finds a key being compiled waits.
-  bool is_compiling(const Key &key, uint64_t salt) const { return !compiling_.empty() && compiling_.count(hash(key, salt)) > 0; }
+  bool is_compiling(const Key &key, uint64_t salt) const { return compiling_.count(hash(key, salt)) > 0; }
+  bool is_compiling() const { return !compiling_.empty(); }
   void begin_compile(const Key &key, uint64_t salt) { compiling_.insert(hash(key, salt)); }
   void end_compile(const Key &key, uint64_t salt) { compiling_.erase(hash(key, salt)); }
 
@@ -64,6 +66,7 @@ private:
     uint64_t salt;
     uint64_t hash;
     std::shared_ptr<CompiledProgram> program;
+    bool symbolic;
   };
   static uint64_t hash(const Key &key, uint64_t salt);
 

@@ -3,6 +3,7 @@
 
 #include "frontend/recorder/config_env.h"
 #include "frontend/recorder/emit.h"
+#include "frontend/recorder/families.h"
 #include "frontend/recorder/program_cache.h"
 #include "frontend/recorder/state.h"
 #include "frontend/recorder/state_api.h"
@@ -18,6 +19,7 @@ Recorder &recorder() {
     made->config = config_from_environment();
     made->ir = std::make_unique<IrState>();
     made->cache = std::make_unique<ProgramCache>();
+    made->families = std::make_unique<Families>();
     return made;
   }();
   return *recorder;

@@ -8,6 +8,7 @@
 
 namespace weft::recorder {
 
+class Families;
 class ProgramCache;
 
 struct SpecializedSite {
@@ -42,6 +43,7 @@ struct Recorder {
   bool burying_grads = false;
 
   std::unique_ptr<ProgramCache> cache;
+  std::unique_ptr<Families> families;
   Statistics statistics;
   std::deque<std::shared_ptr<EvaluationRecord>> evaluations;
 };

@@ -1,0 +1,72 @@
+#include "frontend/recorder/families.h"
+
+#include <algorithm>
+
+#include "llvm/Support/xxhash.h"
+
+namespace weft::recorder {
+namespace {
+
+// What a family remembers. Two observations show what varies; more of them keep what varied before.
+constexpr size_t kObservations = 4;
+// Symbolic programs of one family: ranges grow by powers of two, so that older ones are seldom asked for.
+constexpr size_t kPrograms = 4;
+// Families beyond these are forgotten, least recently used first: their programs stay in the program cache until that drops them.
+constexpr size_t kFamilies = 512;
+// Keys and observations of all of them: some 30 programs of 100,000 ops.
+constexpr int64_t kBytes = int64_t(128) << 20;
+
+} // namespace
+
+void Family::observe(std::vector<int64_t> ints) {
+  auto known = std::find(observations.begin(), observations.end(), ints);
+  if (known != observations.end()) observations.erase(known);
+  observations.push_back(std::move(ints));
+  if (observations.size() > kObservations) observations.pop_front();
+  while (programs.size() > kPrograms) programs.pop_back();
+}
+
+int64_t Family::bytes() const {
+  size_t bytes = key.size() * sizeof(uint32_t);
+  for (const auto &ints : observations) bytes += ints.size() * sizeof(int64_t);
+  for (const SymbolicProgram &program : programs) bytes += program.general.ints.size() * (sizeof(int64_t) + sizeof(int32_t));
+  return static_cast<int64_t>(bytes);
+}
+
+uint64_t Families::hash(const std::vector<uint32_t> &key, uint64_t salt) {
+  auto *bytes = reinterpret_cast<const uint8_t *>(key.data());
+  return llvm::xxh3_64bits(llvm::ArrayRef<uint8_t>(bytes, key.size() * sizeof(uint32_t))) ^ salt;
+}
+
+Family *Families::find(const std::vector<uint32_t> &key, uint64_t salt) {
+  auto [first, last] = index_.equal_range(hash(key, salt));
+  for (auto it = first; it != last; ++it) {
+    if (it->second->salt != salt || it->second->key != key) continue;
+    order_.splice(order_.begin(), order_, it->second);
+    return &*it->second;
+  }
+  return nullptr;
+}
+
+Family &Families::add(std::vector<uint32_t> key, uint64_t salt) {
+  uint64_t h = hash(key, salt);
+  order_.emplace_front();
+  order_.front().key = std::move(key);
+  order_.front().salt = salt;
+  index_.emplace(h, order_.begin());
+  int64_t bytes = 0;
+  for (const Family &family : order_) bytes += family.bytes();
+  while (order_.size() > 1 && (order_.size() > kFamilies || bytes > kBytes)) {
+    bytes -= order_.back().bytes();
+    auto [first, last] = index_.equal_range(hash(order_.back().key, order_.back().salt));
+    for (auto it = first; it != last; ++it)
+      if (&*it->second == &order_.back()) {
+        index_.erase(it);
+        break;
+      }
+    order_.pop_back();
+  }
+  return order_.front();
+}
+
+} // namespace weft::recorder

@@ -1,0 +1,48 @@
+// What is known of programs that differ in ints only: the ints that were seen, and the symbolic programs that serve many of them. Private
+// to this folder; touched under the recorder's lock.
+#pragma once
+
+#include <deque>
+#include <list>
+#include <unordered_map>
+
+#include "frontend/recorder/program_cache.h"
+#include "frontend/recorder/structure.h"
+
+namespace weft::recorder {
+
+struct SymbolicProgram {
+  Generalization general;
+  ProgramCache::Key key; // under which the program cache holds it
+};
+
+struct Family {
+  std::vector<uint32_t> key;
+  uint64_t salt = 0;
+  std::deque<std::vector<int64_t>> observations; // of programs that were compiled or asked for, the newest last
+  std::deque<SymbolicProgram> programs;          // the newest first
+  std::string refused;                           // why the last attempt failed
+  int refusals = 0;
+
+  void observe(std::vector<int64_t> ints);
+  int64_t bytes() const;
+};
+
+class Families {
+public:
+  // Null where none is known; makes it the most recently used.
+  Family *find(const std::vector<uint32_t> &key, uint64_t salt);
+  // Stays where it is until the next add().
+  Family &add(std::vector<uint32_t> key, uint64_t salt);
+  // A key in the program cache that no slice has.
+  ProgramCache::Key next_key() { return {kSymbolicKey, ++programs_}; }
+
+private:
+  static constexpr uint32_t kSymbolicKey = 0xffffffffu;
+  static uint64_t hash(const std::vector<uint32_t> &key, uint64_t salt);
+  std::list<Family> order_; // most recently used first
+  std::unordered_multimap<uint64_t, std::list<Family>::iterator> index_;
+  uint32_t programs_ = 0;
+};
+
+} // namespace weft::recorder

@@ -1,0 +1,91 @@
+#include "frontend/recorder/generalize.h"
+
+#include <gtest/gtest.h>
+
+namespace weft::recorder {
+namespace {
+
+using Ints = std::vector<int64_t>;
+constexpr IntPosition kSize{IntPosition::Kind::kSize, 0, 0, 0}, kStart{IntPosition::Kind::kAttribute, 0, 0, 0};
+
+struct Result {
+  bool made;
+  Generalization general;
+  std::string why;
+};
+Result make(const std::vector<Ints> &observations, const std::vector<IntPosition> &positions) {
+  std::vector<const Ints *> pointers;
+  for (const Ints &ints : observations) pointers.push_back(&ints);
+  Result result;
+  result.made = generalize(pointers, positions, result.general, result.why);
+  return result;
+}
+bool matches(const Generalization &general, const Ints &ints) {
+  Ints sizes, scalars;
+  return general.matches(ints, sizes, scalars);
+}
+
+TEST(Generalize, EqualSizesShareAName) {
+  Result r = make({{24, 7, 24}, {32, 7, 32}}, {kSize, kSize, kSize});
+  ASSERT_TRUE(r.made);
+  ASSERT_EQ(r.general.sizes.size(), 1u);
+  EXPECT_EQ(r.general.sizes[0].name, "s0");
+  EXPECT_EQ(r.general.sizes[0].low, 2);
+  EXPECT_EQ(r.general.sizes[0].high, 32);
+  EXPECT_TRUE(matches(r.general, {5, 7, 5}));
+  EXPECT_FALSE(matches(r.general, {5, 7, 6})) << "one name is one size";
+  EXPECT_FALSE(matches(r.general, {5, 8, 5})) << "the constant differs";
+  EXPECT_FALSE(matches(r.general, {33, 7, 33})) << "out of range";
+  EXPECT_FALSE(matches(r.general, {1, 7, 1})) << "1 broadcasts";
+  EXPECT_FALSE(matches(r.general, {0, 7, 0})) << "0 is empty";
+  EXPECT_FALSE(matches(r.general, {5, 7}));
+}
+
+TEST(Generalize, TheRangeGrowsByPowersOfTwo) {
+  Result r = make({{24}, {32}, {33}}, {kSize});
+  ASSERT_TRUE(r.made);
+  EXPECT_EQ(r.general.sizes[0].high, 64);
+}
+
+TEST(Generalize, ProductsOfOtherSizes) {
+  // batch, tokens, batch * tokens, 4 * tokens
+  Result r = make({{6, 5, 30, 20}, {10, 9, 90, 36}}, {kSize, kSize, kSize, kSize});
+  ASSERT_TRUE(r.made);
+  ASSERT_EQ(r.general.sizes.size(), 4u);
+  EXPECT_EQ(r.general.sizes[2].name, "s0.4");
+  EXPECT_EQ(r.general.sizes[3].name, "s0.s1");
+  EXPECT_EQ(r.general.sizes[3].high, 256);
+  EXPECT_TRUE(matches(r.general, {3, 4, 12, 16}));
+  EXPECT_FALSE(matches(r.general, {3, 4, 13, 16}));
+}
+
+TEST(Generalize, OnesAreNeverNamed) {
+  Result r = make({{1, 4}, {8, 4}}, {kSize, kSize});
+  EXPECT_FALSE(r.made);
+  EXPECT_NE(r.why.find("broadcasting"), std::string::npos);
+  // Another observation that fits is used.
+  r = make({{1, 4}, {16, 4}, {8, 4}}, {kSize, kSize});
+  ASSERT_TRUE(r.made);
+  EXPECT_EQ(r.general.sizes[0].high, 16);
+  // A start may be anything.
+  EXPECT_TRUE(make({{0}, {1}}, {kStart}).made);
+}
+
+TEST(Generalize, StartsAreScalarsApartFromSizes) {
+  Result r = make({{3, 3, 9}, {4, 4, 9}}, {kStart, kSize, kSize});
+  ASSERT_TRUE(r.made);
+  EXPECT_EQ(r.general.sizes.size(), 1u);
+  ASSERT_EQ(r.general.scalars.size(), 1u);
+  Ints sizes, scalars;
+  ASSERT_TRUE(r.general.matches({-1, 2, 9}, sizes, scalars));
+  EXPECT_EQ(sizes, (Ints{2}));
+  EXPECT_EQ(scalars, (Ints{-1}));
+}
+
+TEST(Generalize, EqualProgramsHaveEqualTexts) {
+  EXPECT_EQ(make({{3}, {5}}, {kSize}).general.text(), make({{3}, {5}}, {kSize}).general.text());
+  EXPECT_NE(make({{3}, {5}}, {kSize}).general.text(), make({{3}, {9}}, {kSize}).general.text());
+}
+
+} // namespace
+} // namespace weft::recorder
