@@ -88,7 +88,6 @@ std::string content_of(const Slice &slice) {
 }
 
 ProgramContext context_of(const Config &config) { return {config.backend, config.dump_dir, compiler::registeredPassesGeneration()}; }
-uint64_t salt_of(const Config &config) { return context_of(config).salt(); }
 
 // Unclaims on every way out but success.
 class ClaimGuard {
