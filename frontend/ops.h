@@ -88,6 +88,7 @@ Tensor log_softmax(const Tensor &x, int64_t dim, Location location = Location::c
 // Over the last normalized_shape.size() dims; weight and bias of that shape, or undefined (Ba et al. 2016).
 Tensor layer_norm(const Tensor &x, const Shape &normalized_shape, const Tensor &weight = Tensor(), const Tensor &bias = Tensor(),
                   double eps = 1e-5, Location location = Location::current());
+// Convolutions, pooling, normalization and resizing of images stand in weft/images.h.
 struct AttentionOptions {
   bool causal = false;         // query i sees keys up to i + Tk - Tq
   std::optional<double> scale; // default 1 / sqrt(D)

@@ -3,6 +3,7 @@
 //   weft-opt --weft-phase=import..fuse model.mlir
 //   weft-opt --weft-canonicalize --weft-cse model.mlir
 //   weft-opt --weft-plugin=./my_pass.so --weft-insert=after:graph:my-pass --weft-phase=graph model.mlir
+#include "backends/cpu/compile/ConvolutionProvider.h"
 #include "backends/cpu/compile/MatmulProvider.h"
 #include "compiler/claim/Passes.h"
 #include "compiler/fusion/Passes.h"
@@ -42,6 +43,7 @@ const weft::compiler::ProviderSet *cpuProviders() {
   static const weft::compiler::ProviderSet *set = [] {
     auto *made = new weft::compiler::ProviderSet;
     made->add(weft::backends::cpu::makeMatmulProvider());
+    made->add(weft::backends::cpu::makeConvolutionProvider());
     return made;
   }();
   return set;

@@ -228,7 +228,7 @@ bool DomainAnalysis::checkPositions() {
   llvm::DenseMap<Value, int64_t> positions;
   for (Operation *op : llvm::reverse(ops)) {
     auto kind = mlir::cast<ir::WeftOp>(op).kind();
-    bool moves = mlir::isa<ir::SliceOp, ir::InsertSliceOp, ir::ConcatOp>(op) || kind == Kind::Indexing;
+    bool moves = mlir::isa<ir::SliceOp, ir::InsertSliceOp, ir::ConcatOp, ir::WindowsOp>(op) || kind == Kind::Indexing;
     int64_t own = 1;
     if (op->getNumResults() == 1) own = std::max<int64_t>(1, positions.lookup(op->getResult(0)));
     if (own > kMaxPositions) return refuse(Refusal::ComputedTooOften, op);

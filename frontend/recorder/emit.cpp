@@ -291,6 +291,60 @@ Var emit_layer_norm(const Var &x, const Var &weight, const Var &bias, int64_t no
   return emit_one<ir::LayerNormOp>(operands, nullptr, p);
 }
 
+namespace {
+
+template <typename Op> typename Op::Properties convolution_properties(const ConvolutionGeometry &geometry) {
+  typename Op::Properties p;
+  p.strides = ints(geometry.strides);
+  p.padding = ints(geometry.padding);
+  p.dilation = ints(geometry.dilation);
+  p.groups = integer(geometry.groups);
+  return p;
+}
+
+} // namespace
+
+Var emit_conv2d(const Var &x, const Var &weight, const ConvolutionGeometry &geometry) {
+  return emit_one<ir::Conv2dOp>({&x, &weight}, nullptr, convolution_properties<ir::Conv2dOp>(geometry));
+}
+
+Var emit_conv2d_input_gradient(const Var &gradient, const Var &weight, const Shape &result, const ConvolutionGeometry &geometry) {
+  return emit_one<ir::Conv2dInputGradientOp>({&gradient, &weight}, type_info(gradient.dtype(), result),
+                                             convolution_properties<ir::Conv2dInputGradientOp>(geometry));
+}
+
+std::pair<Var, Var> emit_max_pool2d(const Var &x, IntPair kernel, IntPair strides, IntPair padding, IntPair dilation, bool ceil_mode) {
+  ir::MaxPool2dOp::Properties p;
+  p.kernel = ints(kernel);
+  p.strides = ints(strides);
+  p.padding = ints(padding);
+  p.dilation = ints(dilation);
+  p.ceil_mode = boolean_attr(ceil_mode);
+  SmallVector<Var, 1> results = emit<ir::MaxPool2dOp>({&x}, p, nullptr);
+  return {std::move(results[0]), std::move(results[1])};
+}
+
+Var emit_avg_pool2d(const Var &x, IntPair kernel, IntPair strides, IntPair padding, bool ceil_mode, bool count_include_pad) {
+  ir::AvgPool2dOp::Properties p;
+  p.kernel = ints(kernel);
+  p.strides = ints(strides);
+  p.padding = ints(padding);
+  p.ceil_mode = boolean_attr(ceil_mode);
+  p.count_include_pad = boolean_attr(count_include_pad);
+  return emit_one<ir::AvgPool2dOp>({&x}, nullptr, p);
+}
+
+BatchNormResults emit_batch_norm(const Var &x, const Var &weight, const Var &bias, double eps) {
+  SmallVector<const Var *, 3> operands = {&x};
+  if (weight) operands.push_back(&weight);
+  if (bias) operands.push_back(&bias);
+  ir::BatchNormOp::Properties p;
+  p.eps = real(eps);
+  p.operandSegmentSizes = {1, weight ? 1 : 0, bias ? 1 : 0};
+  SmallVector<Var, 1> results = emit<ir::BatchNormOp>(operands, p, nullptr);
+  return {std::move(results[0]), std::move(results[1]), std::move(results[2])};
+}
+
 Var emit_attention(const Var &query, const Var &key, const Var &value, const Var &mask, bool causal, double scale) {
   SmallVector<const Var *, 4> operands = {&query, &key, &value};
   if (mask) operands.push_back(&mask);

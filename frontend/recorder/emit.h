@@ -2,6 +2,7 @@
 // what the op's own shape rule refuses is raised as weft::Error at the session's line.
 #pragma once
 
+#include <array>
 #include <utility>
 
 #include "frontend/recorder/recorder.h"
@@ -56,6 +57,21 @@ Var emit_random_advance(const Var &state, int64_t blocks);
 Var emit_softmax(const Var &x, int64_t dim);
 Var emit_log_softmax(const Var &x, int64_t dim);
 Var emit_layer_norm(const Var &x, const Var &weight, const Var &bias, int64_t normalized_rank, double eps);
+// Convolutions and pooling of images: each pair is for height and width.
+using IntPair = std::array<int64_t, 2>;
+struct ConvolutionGeometry {
+  IntPair strides, padding, dilation;
+  int64_t groups;
+};
+Var emit_conv2d(const Var &x, const Var &weight, const ConvolutionGeometry &geometry);
+Var emit_conv2d_input_gradient(const Var &gradient, const Var &weight, const Shape &result, const ConvolutionGeometry &geometry);
+// The maxima and their indices.
+std::pair<Var, Var> emit_max_pool2d(const Var &x, IntPair kernel, IntPair strides, IntPair padding, IntPair dilation, bool ceil_mode);
+Var emit_avg_pool2d(const Var &x, IntPair kernel, IntPair strides, IntPair padding, bool ceil_mode, bool count_include_pad);
+struct BatchNormResults {
+  Var result, mean, variance;
+};
+BatchNormResults emit_batch_norm(const Var &x, const Var &weight, const Var &bias, double eps);
 Var emit_attention(const Var &query, const Var &key, const Var &value, const Var &mask, bool causal, double scale);
 Var emit_cross_entropy(const Var &logits, const Var &targets, int64_t ignore_index);
 Var emit_dropout(const Var &x, const Var &state, double rate);

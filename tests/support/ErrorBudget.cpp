@@ -35,6 +35,13 @@ static double termsOf(OpModule &made) {
   if (name == "weft.matmul") return shape(0)[shape(0).size() - (mlir::cast<ir::MatmulOp>(made.op).getTransposeLhs() ? 2 : 1)];
   if (name == "weft.attention") return shape(0).back() + shape(1)[shape(1).size() - 2];
   if (name == "weft.index_add" || name == "weft.scatter_add") return 1 + product(shape(1));
+  if (mlir::isa<ir::Conv2dOp>(made.op)) return product(shape(1).drop_front());
+  if (mlir::isa<ir::Conv2dInputGradientOp>(made.op)) return shape(1)[0] * product(shape(1).drop_front(2));
+  if (mlir::isa<ir::Conv2dWeightGradientOp>(made.op)) return shape(1)[0] * product(shape(1).drop_front(2));
+  if (auto pool = mlir::dyn_cast<ir::AvgPool2dOp>(made.op)) return product(pool.getKernel());
+  if (auto pool = mlir::dyn_cast<ir::AvgPool2dGradientOp>(made.op)) return product(pool.getKernel());
+  if (auto pool = mlir::dyn_cast<ir::MaxPool2dGradientOp>(made.op)) return product(pool.getKernel());
+  if (mlir::isa<ir::BatchNormOp>(made.op)) return product(shape(0)) / std::max<int64_t>(1, shape(0)[1]);
   double terms = 1;
   for (int64_t i = 0, n = made.op->getNumOperands(); i < n; ++i) terms = std::max<double>(terms, product(shape(i)));
   // A reduction, or a composite of one: the last dims of what it reads.
@@ -49,7 +56,8 @@ static double termsOf(OpModule &made) {
 // of bounded terms, take their largest result. c stands for the roundings beside the sum: some tens in a composite.
 static std::vector<double> sumBound(OpModule &made, DType dtype, const HostTensor &expected) {
   double unit = dtype == DType::kFloat64 ? std::ldexp(1, -53) : std::ldexp(1, -24), terms = termsOf(made);
-  if (mlir::isa<ir::ReduceSumOp, ir::ReduceMeanOp, ir::MatmulOp, ir::IndexAddOp, ir::ScatterAddOp>(made.op)) {
+  if (mlir::isa<ir::ReduceSumOp, ir::ReduceMeanOp, ir::MatmulOp, ir::IndexAddOp, ir::ScatterAddOp, ir::Conv2dOp, ir::Conv2dInputGradientOp,
+                ir::Conv2dWeightGradientOp, ir::AvgPool2dOp, ir::AvgPool2dGradientOp, ir::MaxPool2dGradientOp>(made.op)) {
     std::vector<HostTensor> absolute = made.inputs;
     for (HostTensor &input : absolute)
       for (int64_t i = 0; is_floating(input.dtype) && i < input.size(); ++i) input.set(i, std::abs(input.getDouble(i)));

@@ -5,6 +5,7 @@
 
 #include "dialects/weft/ir/OpTable.h"
 #include "dialects/weft/ir/Weft.h"
+#include "tests/support/OpCasesConvolution.h"
 
 namespace weft::tests {
 
@@ -376,6 +377,7 @@ std::vector<OpCase> allCases(mlir::MLIRContext &context) {
   addIndexing(cases);
   addRandom(cases);
   addComposites(cases);
+  addConvolutionCases(cases);
   return cases;
 }
 
@@ -410,6 +412,9 @@ HostTensor sample(const TensorSpec &spec, DType dtype, int64_t index, int64_t co
       break;
     case Values::Booleans:
       tensor.setInt(i, k % 3 != 0);
+      break;
+    case Values::Listed:
+      tensor.setInt(i, spec.list[i]);
       break;
     case Values::State:
       tensor.setInt(i, i == 0 ? 0x1234567890abcdef : 1000);

@@ -18,6 +18,7 @@ enum class Values {
   Indices,  // 0 .. limit-1, in no order, with repeats
   Booleans, // true and false mixed
   State,    // a random generator's {key, counter}
+  Listed,   // those of the list
 };
 
 struct TensorSpec {
@@ -26,6 +27,7 @@ struct TensorSpec {
   Values values = Values::Numbers;
   double low = -2, high = 2;
   int64_t limit = 0;
+  std::vector<int64_t> list = {};
 };
 
 struct OpCase {

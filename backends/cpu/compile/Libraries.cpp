@@ -1,5 +1,6 @@
 #include "backends/cpu/compile/Libraries.h"
 
+#include "backends/cpu/compile/ConvolutionProvider.h"
 #include "backends/cpu/compile/MatmulProvider.h"
 #include "backends/cpu/device/library_registry.h"
 
@@ -11,6 +12,7 @@ const compiler::ProviderSet *providers() {
   static const compiler::ProviderSet *set = [] {
     auto *made = new compiler::ProviderSet;
     made->add(makeMatmulProvider());
+    made->add(makeConvolutionProvider());
     return made;
   }();
   return set;

@@ -10,6 +10,8 @@ namespace weft::ir {
 inline int64_t wrapDim(int64_t dim, int64_t rank) { return dim < 0 ? dim + rank : dim; }
 // The last `count` dims of `rank`.
 llvm::SmallVector<int64_t> lastDims(int64_t rank, int64_t count);
+// Dims 0, 2, 3, ... of `rank`: all but the channels of images.
+llvm::SmallVector<int64_t> allButChannels(int64_t rank);
 // Repeats x, a reduction of a tensor of dims `full` over some of them, to those dims again.
 Val unreduce(Val x, llvm::ArrayRef<Dim> full, llvm::ArrayRef<int64_t> reduced);
 // Divides x, a reduction of a tensor of dims `full` over some of them, by the number of elements that went into each of its own.

@@ -108,4 +108,14 @@ FailureOr<Values> InsertSliceOp::lowerToLinalg(OpBuilder &b, ValueRange operands
                                                     indexAttributes(b, steps))};
 }
 
+FailureOr<Values> WindowsOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
+  auto type = mlir::cast<RankedTensorType>(getType());
+  int64_t rank = type.getRank() - 2;
+  llvm::SmallVector<AffineExpr> position;
+  for (int64_t i = 0; i < rank - 2; ++i) position.push_back(b.getAffineDimExpr(i));
+  for (int64_t d = 0; d < 2; ++d)
+    position.push_back(b.getAffineDimExpr(rank + d) * getStrides()[d] + b.getAffineDimExpr(rank - 2 + d) * getDilation()[d]);
+  return Values{parallelGeneric(b, getLoc(), type, operands, AffineMap::get(type.getRank(), 0, position, b.getContext()), identity)};
+}
+
 } // namespace weft::ir

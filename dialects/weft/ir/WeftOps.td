@@ -1,3 +1,4 @@
 // All records of the weft dialect.
 include "dialects/weft/ir/ElementwiseOps.td"
 include "dialects/weft/ir/TensorOps.td"
+include "dialects/weft/ir/ConvolutionOps.td"

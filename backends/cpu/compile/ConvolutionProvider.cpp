@@ -1,0 +1,116 @@
+#include "backends/cpu/compile/ConvolutionProvider.h"
+
+#include "dialects/weft/ir/Weft.h"
+#include "mlir/IR/Builders.h"
+
+namespace weft::backends::cpu {
+
+namespace {
+
+using compiler::Claim;
+using compiler::ClaimAnswer;
+using compiler::ClaimRefusal;
+using compiler::NotMine;
+
+// Multiplications below which our own kernels are as fast: a call takes some microseconds for its reorders, whatever it computes.
+constexpr int64_t kMinMultiplications = 32 * 1024;
+
+mlir::RankedTensorType typeOf(mlir::Value value) { return mlir::cast<mlir::RankedTensorType>(value.getType()); }
+
+class ConvolutionProvider : public compiler::Provider {
+public:
+  llvm::StringRef name() const override { return "onednn.convolution"; }
+
+  ClaimAnswer match(mlir::Operation *op, bool fastMath) const override {
+    if (auto conv = mlir::dyn_cast<ir::Conv2dOp>(op)) {
+      ClaimAnswer answer = claimOf(conv, "forward", conv.getWeight(), conv.getResult());
+      if (auto *claim = std::get_if<Claim>(&answer)) {
+        mlir::Builder builder(op->getContext());
+        takeBias(*claim, builder);
+        takeRelu(*claim, builder, fastMath);
+        claim->outputs.assign({claim->ops.back()->getResult(0)});
+      }
+      return answer;
+    }
+    if (auto conv = mlir::dyn_cast<ir::Conv2dInputGradientOp>(op))
+      return claimOf(conv, "input_gradient", conv.getWeight(), conv.getGradient());
+    if (auto conv = mlir::dyn_cast<ir::Conv2dWeightGradientOp>(op))
+      return claimOf(conv, "weight_gradient", conv.getResult(), conv.getGradient());
+    if (mlir::isa<ir::MaxPool2dOp>(op))
+      return ClaimRefusal{"max-pool-drops-nan",
+                          "oneDNN's max pooling ignores NaN and breaks ties in another way; it stays a kernel of ours"};
+    if (mlir::isa<ir::AvgPool2dOp, ir::AvgPool2dGradientOp, ir::MaxPool2dGradientOp>(op))
+      return ClaimRefusal{"pooling-fuses", "pooling is one kernel of ours, which takes in what feeds it"};
+    return NotMine{};
+  }
+
+private:
+  // weight and result: of the convolution, whichever operands and results of the op they are.
+  template <typename Op> static ClaimAnswer claimOf(Op conv, llvm::StringRef kind, mlir::Value weightValue, mlir::Value resultValue) {
+    auto weight = typeOf(weightValue), result = typeOf(resultValue);
+    for (mlir::Type type :
+         llvm::concat<const mlir::Type>(llvm::to_vector(conv->getOperandTypes()), llvm::to_vector(conv->getResultTypes())))
+      if (!mlir::cast<mlir::RankedTensorType>(type).hasStaticShape())
+        return ClaimRefusal{"dynamic-shape", "oneDNN's convolutions are made for sizes that are known"};
+    if (!weight.getElementType().isF32()) return ClaimRefusal{"dtype", "oneDNN's convolutions are claimed for float32 only"};
+    if (result.getNumElements() == 0 || weight.getNumElements() == 0) return ClaimRefusal{"empty", "there is nothing to multiply"};
+    int64_t depth = weight.getNumElements() / weight.getDimSize(0);
+    if (result.getNumElements() < (kMinMultiplications + depth - 1) / depth)
+      return ClaimRefusal{"too-small", "a call of the library takes longer than a convolution of this size"};
+    for (int i = 0; i < 2; ++i)
+      if (conv.getPadding()[i] > conv.getDilation()[i] * (weight.getDimSize(2 + i) - 1))
+        return ClaimRefusal{"padding-beyond-kernel", "oneDNN has no fast convolution with windows that lie in the padding alone"};
+    Claim claim;
+    mlir::Builder builder(conv.getContext());
+    auto config = [&](llvm::StringRef name, mlir::Attribute value) { claim.config.emplace_back(builder.getStringAttr(name), value); };
+    config("kind", builder.getStringAttr(kind));
+    config("strides", conv.getStridesAttr());
+    config("padding", conv.getPaddingAttr());
+    config("dilation", conv.getDilationAttr());
+    config("groups", conv.getGroupsAttr());
+    claim.ops.push_back(conv);
+    claim.inputs.append(conv->operand_begin(), conv->operand_end());
+    claim.outputs.push_back(conv->getResult(0));
+    return claim;
+  }
+
+  static mlir::Operation *onlyUser(const Claim &claim) {
+    mlir::Value value = claim.ops.back()->getResult(0);
+    return value.hasOneUse() ? *value.user_begin() : nullptr;
+  }
+
+  // + a vector of one number a channel.
+  static void takeBias(Claim &claim, mlir::Builder &builder) {
+    auto add = mlir::dyn_cast_or_null<ir::AddOp>(onlyUser(claim));
+    if (!add) return;
+    mlir::Value product = claim.ops.back()->getResult(0), other = add.getLhs() == product ? add.getRhs() : add.getLhs();
+    auto broadcast = other.getDefiningOp<ir::BroadcastOp>();
+    if (!broadcast) return;
+    auto type = typeOf(broadcast.getInput());
+    int64_t channels = typeOf(product).getDimSize(1), rank = type.getRank();
+    if (rank < 3 || type.getDimSize(rank - 3) != channels || type.getNumElements() != channels) return;
+    // The broadcast must be there before the add; where it stands among the other ops does not matter, as it reads none of them.
+    claim.ops.insert(claim.ops.begin(), broadcast);
+    claim.ops.push_back(add);
+    claim.inputs.push_back(broadcast.getInput());
+    claim.config.emplace_back(builder.getStringAttr("bias"), builder.getI64IntegerAttr(1));
+  }
+
+  // Drops NaN, so that it takes fast_math.
+  static void takeRelu(Claim &claim, mlir::Builder &builder, bool fastMath) {
+    auto relu = mlir::dyn_cast_or_null<ir::ReluOp>(onlyUser(claim));
+    if (!relu) return;
+    if (!fastMath) {
+      claim.left.push_back({relu, ClaimRefusal{"relu-drops-nan", "oneDNN's ReLU turns NaN into 0; it stays a kernel of ours"}});
+      return;
+    }
+    claim.ops.push_back(relu);
+    claim.config.emplace_back(builder.getStringAttr("post_ops"), builder.getStringAttr("relu"));
+  }
+};
+
+} // namespace
+
+std::unique_ptr<compiler::Provider> makeConvolutionProvider() { return std::make_unique<ConvolutionProvider>(); }
+
+} // namespace weft::backends::cpu

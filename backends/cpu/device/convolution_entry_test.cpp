@@ -1,0 +1,179 @@
+#include "backends/cpu/device/convolution_entry.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "backends/cpu/device/library_registry.h"
+
+namespace weft::backends::cpu {
+namespace {
+
+using runtime::Config;
+using runtime::LibraryCall;
+using runtime::TensorRef;
+using Ints = std::vector<int64_t>;
+
+TensorRef tensor(const Ints &dims) {
+  TensorRef t{0, 0, DType::kFloat32, dims, Ints(dims.size())};
+  int64_t stride = 1;
+  for (size_t i = dims.size(); i-- > 0; stride *= dims[i]) t.strides[i] = stride;
+  return t;
+}
+int64_t elements(const Ints &dims) {
+  int64_t n = 1;
+  for (int64_t dim : dims) n *= dim;
+  return n;
+}
+
+struct Problem {
+  Ints image, weight;
+  int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
+
+  Ints result() const {
+    Ints dims{image[0], weight[0]};
+    for (size_t i = 2; i < 4; ++i) dims.push_back((image[i] + 2 * padding - dilation * (weight[i] - 1) - 1) / stride + 1);
+    return dims;
+  }
+  LibraryCall call(const std::string &kind, const Config &more = {}) const {
+    Ints operands[3] = {image, weight, result()};
+    if (kind == "input_gradient") std::swap(operands[0], operands[2]);
+    if (kind == "weight_gradient") std::swap(operands[1], operands[2]);
+    LibraryCall call{"onednn.convolution",
+                     {{"kind", kind},
+                      {"strides", Ints{stride, stride}},
+                      {"padding", Ints{padding, padding}},
+                      {"dilation", Ints{dilation, dilation}},
+                      {"groups", groups}},
+                     {},
+                     0,
+                     -1,
+                     -1};
+    for (const Ints &dims : operands) call.operands.push_back(tensor(dims));
+    call.config.insert(call.config.end(), more.begin(), more.end());
+    std::sort(call.config.begin(), call.config.end());
+    call.inputs = 2;
+    return call;
+  }
+};
+
+using Values = std::vector<std::vector<float>>;
+
+Values random_operands(const LibraryCall &call) {
+  std::mt19937 random(1);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  Values values;
+  for (const TensorRef &operand : call.operands) {
+    values.emplace_back(elements(operand.dims));
+    for (float &value : values.back()) value = uniform(random);
+  }
+  return values;
+}
+
+absl::Status run(const LibraryCall &call, Values &values, int threads) {
+  auto state = convolution_entry().init(call, threads);
+  if (!state.ok()) return state.status();
+  std::vector<void *> pointers;
+  for (std::vector<float> &value : values) pointers.push_back(value.data());
+  std::vector<char> scratch(static_cast<size_t>((*state)->scratch_bytes()) + 64);
+  char *aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64);
+  return (*state)->run(pointers, aligned);
+}
+
+// The sum of products that each element of the last operand is, with the sum of their absolute values.
+void expected(const Problem &p, const std::string &kind, const Values &in, std::vector<double> &sums, std::vector<double> &sizes) {
+  Ints result = p.result();
+  size_t image = kind == "input_gradient" ? 2 : 0, weight = kind == "weight_gradient" ? 2 : 1;
+  size_t out = 3 - image - weight;
+  sums.assign(in[2].size(), 0);
+  sizes.assign(in[2].size(), 0);
+  int64_t inputs = p.weight[1], outputs = p.weight[0] / p.groups;
+  for (int64_t n = 0; n < result[0]; ++n)
+    for (int64_t o = 0; o < result[1]; ++o)
+      for (int64_t c = 0; c < inputs; ++c)
+        for (int64_t y = 0; y < result[2]; ++y)
+          for (int64_t x = 0; x < result[3]; ++x)
+            for (int64_t i = 0; i < p.weight[2]; ++i)
+              for (int64_t j = 0; j < p.weight[3]; ++j) {
+                int64_t row = y * p.stride + i * p.dilation - p.padding, column = x * p.stride + j * p.dilation - p.padding;
+                if (row < 0 || row >= p.image[2] || column < 0 || column >= p.image[3]) continue;
+                size_t at[3];
+                at[image] = static_cast<size_t>(((n * p.image[1] + o / outputs * inputs + c) * p.image[2] + row) * p.image[3] + column);
+                at[weight] = static_cast<size_t>(((o * inputs + c) * p.weight[2] + i) * p.weight[3] + j);
+                at[out] = static_cast<size_t>(((n * result[1] + o) * result[2] + y) * result[3] + x);
+                double product = double(in[0][at[0]]) * double(in[1][at[1]]);
+                sums[at[2]] += product;
+                sizes[at[2]] += std::abs(product);
+              }
+}
+
+const Problem kProblems[] = {
+    {{5, 16, 12, 11}, {24, 16, 3, 3}, 1, 1},
+    {{4, 16, 13, 12}, {8, 16, 3, 3}, 2, 1},
+    {{3, 12, 9, 9}, {20, 12, 1, 1}},
+    {{2, 32, 10, 10}, {32, 1, 3, 3}, 1, 1, 1, 32},
+    {{2, 8, 15, 15}, {12, 4, 3, 3}, 1, 2, 2, 2},
+    {{1, 3, 31, 30}, {16, 3, 7, 7}, 2, 3},
+    {{3, 4, 8, 8}, {4, 4, 3, 3}, 3},
+};
+
+TEST(Convolution, ComputesTheSumsOfItsProducts) {
+  for (const Problem &p : kProblems)
+    for (const char *kind : {"forward", "input_gradient", "weight_gradient"}) {
+      LibraryCall call = p.call(kind);
+      Values values = random_operands(call);
+      std::vector<double> sums, sizes;
+      expected(p, kind, values, sums, sizes);
+      ASSERT_TRUE(run(call, values, 1).ok()) << kind;
+      for (size_t i = 0; i < sums.size(); ++i) ASSERT_NEAR(values[2][i], sums[i], 1e-5 * sizes[i] + 1e-30) << kind << " element " << i;
+      Values again = random_operands(call);
+      ASSERT_TRUE(run(call, again, 2).ok()) << kind;
+      EXPECT_EQ(again[2], values[2]) << kind << ": two threads give other bits than one";
+    }
+}
+
+TEST(Convolution, AddsTheBias) {
+  Problem p{{2, 8, 9, 9}, {16, 8, 3, 3}, 1, 1};
+  LibraryCall call = p.call("forward", {{"bias", int64_t{1}}});
+  call.operands.insert(call.operands.begin() + 2, tensor({16, 1, 1}));
+  Values values = random_operands(call), plain = {values[0], values[1], values[3]};
+  ASSERT_TRUE(run(call, values, 2).ok());
+  ASSERT_TRUE(run(p.call("forward"), plain, 2).ok());
+  for (size_t i = 0; i < plain[2].size(); ++i) ASSERT_NEAR(values[3][i], plain[2][i] + values[2][i / 81 % 16], 1e-5);
+}
+
+TEST(Convolution, KeepsNaN) {
+  Problem p{{1, 8, 9, 9}, {16, 8, 3, 3}, 1, 1};
+  LibraryCall call = p.call("forward");
+  Values values = random_operands(call);
+  values[0][0] = std::numeric_limits<float>::quiet_NaN();
+  ASSERT_TRUE(run(call, values, 1).ok());
+  for (size_t o = 0; o < 16; ++o) {
+    EXPECT_TRUE(std::isnan(values[2][o * 81]));
+    EXPECT_FALSE(std::isnan(values[2][o * 81 + 80]));
+  }
+}
+
+TEST(Convolution, RefusesWhatDoesNotFit) {
+  auto message = [](const LibraryCall &call) { return std::string(convolution_entry().init(call, 1).status().message()); };
+  Problem p{{2, 8, 9, 9}, {16, 8, 3, 3}, 1, 1};
+  LibraryCall call = p.call("forward");
+  call.operands[2] = tensor({2, 16, 8, 9});
+  EXPECT_NE(message(call).find("not those of a convolution"), std::string::npos) << message(call);
+  EXPECT_NE(message(p.call("sideways")).find("kind"), std::string::npos);
+  EXPECT_NE(message(p.call("forward", {{"post_ops", std::string("tanh")}})).find("post_ops"), std::string::npos);
+  call = p.call("forward");
+  call.operands[0].strides[3] = 2;
+  EXPECT_NE(message(call).find("row-major"), std::string::npos);
+  call = p.call("forward");
+  call.operands.pop_back();
+  EXPECT_NE(message(call).find("operands"), std::string::npos);
+}
+
+TEST(Convolution, IsRegistered) { EXPECT_EQ(find_library_entry("onednn.convolution"), &convolution_entry()); }
+
+} // namespace
+} // namespace weft::backends::cpu

@@ -1,0 +1,45 @@
+// oneDNN's convolution primitives, free of what differs between versions 2 and 3 of its API: an implementation file per version.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+namespace weft::backends::cpu {
+
+enum class ConvolutionKind { kForward, kInputGradient, kWeightGradient };
+
+// f32, row-major, no dim is 0. result[n, o] = post_ops(bias[o] + sum of image and weight), as weft.conv2d has it; the gradients as
+// weft.conv2d_input_gradient and weft.conv2d_weight_gradient.
+struct ConvolutionProblem {
+  ConvolutionKind kind = ConvolutionKind::kForward;
+  std::array<int64_t, 4> image;  // [N, C, H, W]
+  std::array<int64_t, 4> weight; // [O, C / groups, KH, KW]
+  std::array<int64_t, 4> result; // [N, O, OH, OW]
+  std::array<int64_t, 2> strides = {1, 1}, padding = {0, 0}, dilation = {1, 1};
+  int64_t groups = 1;
+  bool bias = false, relu = false; // kForward only
+  // Whether oneDNN may take images in a layout of its own, into and out of which they are reordered.
+  bool own_layouts = true;
+};
+
+class OnednnConvolution {
+public:
+  virtual ~OnednnConvolution() = default;
+  // Creates the primitives for a team of that many threads.
+  static absl::StatusOr<std::unique_ptr<OnednnConvolution>> create(const ConvolutionProblem &problem, int threads);
+  virtual std::string_view implementation() const = 0;
+  // Operands that are reordered in each call.
+  virtual int reorders() const = 0;
+  // All memory that a call needs: oneDNN's scratchpad and the reordered operands.
+  virtual int64_t scratch_bytes() const = 0;
+  // kForward: image, weight, bias where there is one, result. kInputGradient: result's gradient, weight, image's gradient.
+  // kWeightGradient: image, result's gradient, weight's gradient. Calls of different objects may run at once.
+  virtual absl::Status run(std::span<void *const> operands, void *scratch) = 0;
+};
+
+} // namespace weft::backends::cpu

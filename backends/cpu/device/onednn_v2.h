@@ -1,0 +1,60 @@
+// What the files that call oneDNN 2's C API share.
+#pragma once
+
+#include <dnnl.h>
+
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+
+namespace weft::backends::cpu {
+
+inline absl::Status to_status(dnnl_status_t status, const char *call) {
+  if (status == dnnl_success) return absl::OkStatus();
+  std::string message = absl::StrCat("oneDNN's ", call, " failed with status ", static_cast<int>(status));
+  if (status == dnnl_unimplemented) return absl::UnimplementedError(message);
+  if (status == dnnl_out_of_memory) return absl::ResourceExhaustedError(message);
+  if (status == dnnl_invalid_arguments) return absl::InvalidArgumentError(message);
+  return absl::InternalError(message);
+}
+
+#define WEFT_ONEDNN(call, ...)                                                                                                             \
+  do {                                                                                                                                     \
+    if (absl::Status status = to_status(call(__VA_ARGS__), #call); !status.ok()) return status;                                            \
+  } while (false)
+
+template <typename T, dnnl_status_t (*destroy)(T)> class Owned {
+public:
+  Owned() = default;
+  Owned(const Owned &) = delete;
+  Owned &operator=(const Owned &) = delete;
+  ~Owned() {
+    if (value_ != nullptr) destroy(value_);
+  }
+  T *out() { return &value_; }
+  T get() const { return value_; }
+
+private:
+  T value_ = nullptr;
+};
+
+// One engine and one stream for the process: the CPU has no more. Never destroyed, like the executor that uses them.
+inline absl::StatusOr<std::pair<dnnl_engine_t, dnnl_stream_t>> engine_and_stream() {
+  struct Both {
+    dnnl_engine_t engine = nullptr;
+    dnnl_stream_t stream = nullptr;
+    absl::Status status;
+  };
+  static const Both *const both = [] {
+    auto *made = new Both();
+    made->status = to_status(dnnl_engine_create(&made->engine, dnnl_cpu, 0), "dnnl_engine_create");
+    if (made->status.ok())
+      made->status = to_status(dnnl_stream_create(&made->stream, made->engine, dnnl_stream_default_flags), "dnnl_stream_create");
+    return made;
+  }();
+  if (!both->status.ok()) return both->status;
+  return std::make_pair(both->engine, both->stream);
+}
+
+} // namespace weft::backends::cpu

@@ -1,0 +1,32 @@
+#include "weft/nn/batch_norm.h"
+
+#include "weft/nn/init.h"
+
+namespace weft::nn {
+
+BatchNorm2d::BatchNorm2d(int64_t channels, BatchNormOptions options, Location location) : options_(options) {
+  CallerScope scope(location);
+  if (channels < 1)
+    throw Error(ErrorKind::kValue, "BatchNorm2d: there must be at least 1 channel, there are " + std::to_string(channels),
+                CallerScope::resolve(location));
+  if (options.affine) {
+    weight = parameter("weight", init::constant({channels}, 1));
+    bias = parameter("bias", init::constant({channels}, 0));
+  }
+  if (options.track_running_stats) {
+    running_mean = buffer("running_mean", init::constant({channels}, 0));
+    running_var = buffer("running_var", init::constant({channels}, 1));
+  }
+}
+
+Tensor BatchNorm2d::operator()(const Tensor &x, Location location) const {
+  CallerScope scope(location);
+  if (x.ndim() != 4)
+    throw Error(ErrorKind::kShape, "BatchNorm2d: x has shape " + to_string(x.shape()) + "; it must be [batch, channels, height, width]",
+                CallerScope::resolve(location));
+  bool batch = training() || !options_.track_running_stats;
+  return weft::batch_norm(x, running_mean, running_var, weight, bias,
+                          {.training = batch, .momentum = options_.momentum, .eps = options_.eps});
+}
+
+} // namespace weft::nn

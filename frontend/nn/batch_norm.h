@@ -1,0 +1,32 @@
+// Batch normalization (Ioffe and Szegedy 2015).
+#pragma once
+
+#include "weft/images.h"
+#include "weft/nn/module.h"
+
+namespace weft::nn {
+
+struct BatchNormOptions {
+  double eps = 1e-5;
+  double momentum = 0.1;           // running = (1 - momentum) running + momentum batch's
+  bool affine = true;              // with weight (1 at the start) and bias (0)
+  bool track_running_stats = true; // without: the batch's statistics in evaluation, too
+};
+
+// x: [N, channels, H, W] -> the same, each channel with mean 0 and variance 1, times weight plus bias. In training with the statistics of
+// the batch, which move the running ones; in evaluation with these.
+class BatchNorm2d : public Module {
+public:
+  // Throws Error when channels is below 1.
+  explicit BatchNorm2d(int64_t channels, BatchNormOptions options = {}, Location location = Location::current());
+
+  Tensor operator()(const Tensor &x, Location location = Location::current()) const;
+
+  Parameter weight, bias;              // [channels]; undefined without affine
+  Parameter running_mean, running_var; // [channels], buffers: 0 and 1 at the start
+
+private:
+  BatchNormOptions options_;
+};
+
+} // namespace weft::nn

@@ -1,0 +1,34 @@
+#include "weft/nn/group_norm.h"
+
+#include "weft/nn/init.h"
+
+namespace weft::nn {
+
+GroupNorm::GroupNorm(int64_t groups, int64_t channels, GroupNormOptions options, Location location) : groups_(groups), eps_(options.eps) {
+  CallerScope scope(location);
+  if (groups < 1 || channels < 1 || channels % groups)
+    throw Error(ErrorKind::kValue,
+                "GroupNorm: groups, " + std::to_string(groups) + ", must divide the " + std::to_string(channels) + " channels",
+                CallerScope::resolve(location));
+  if (!options.affine) return;
+  weight = parameter("weight", init::constant({channels}, 1));
+  bias = parameter("bias", init::constant({channels}, 0));
+}
+
+Tensor GroupNorm::operator()(const Tensor &x, Location location) const {
+  CallerScope scope(location);
+  return weft::group_norm(x, groups_, weight, bias, eps_);
+}
+
+RMSNorm::RMSNorm(Shape shape, RMSNormOptions options, Location location) : shape_(std::move(shape)), eps_(options.eps) {
+  CallerScope scope(location);
+  if (shape_.empty()) throw Error(ErrorKind::kShape, "RMSNorm: at least one dimension is normalized", CallerScope::resolve(location));
+  if (options.affine) weight = parameter("weight", init::constant(shape_, 1));
+}
+
+Tensor RMSNorm::operator()(const Tensor &x, Location location) const {
+  CallerScope scope(location);
+  return weft::rms_norm(x, shape_, weight, eps_);
+}
+
+} // namespace weft::nn

@@ -1,0 +1,60 @@
+// Pooling and resizing of images, [batch, channels, height, width].
+#pragma once
+
+#include "weft/images.h"
+#include "weft/nn/module.h"
+
+namespace weft::nn {
+
+class MaxPool2d : public Module {
+public:
+  explicit MaxPool2d(Pair kernel_size, MaxPool2dOptions options = {}) : kernel_(kernel_size), options_(options) {}
+  Tensor operator()(const Tensor &x, Location location = Location::current()) const {
+    CallerScope scope(location);
+    return weft::max_pool2d(x, kernel_, options_);
+  }
+
+private:
+  Pair kernel_;
+  MaxPool2dOptions options_;
+};
+
+class AvgPool2d : public Module {
+public:
+  explicit AvgPool2d(Pair kernel_size, AvgPool2dOptions options = {}) : kernel_(kernel_size), options_(options) {}
+  Tensor operator()(const Tensor &x, Location location = Location::current()) const {
+    CallerScope scope(location);
+    return weft::avg_pool2d(x, kernel_, options_);
+  }
+
+private:
+  Pair kernel_;
+  AvgPool2dOptions options_;
+};
+
+// The result has this size, whatever the image's.
+class AdaptiveAvgPool2d : public Module {
+public:
+  explicit AdaptiveAvgPool2d(Pair output_size) : size_(output_size) {}
+  Tensor operator()(const Tensor &x, Location location = Location::current()) const {
+    CallerScope scope(location);
+    return weft::adaptive_avg_pool2d(x, size_);
+  }
+
+private:
+  Pair size_;
+};
+
+// Images `scale` times as large.
+class Upsample : public Module {
+public:
+  // Throws Error when a scale is below 1.
+  explicit Upsample(Pair scale, ResizeOptions options = {}, Location location = Location::current());
+  Tensor operator()(const Tensor &x, Location location = Location::current()) const;
+
+private:
+  Pair scale_;
+  ResizeOptions options_;
+};
+
+} // namespace weft::nn
