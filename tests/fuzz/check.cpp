@@ -1,0 +1,223 @@
+#include "tests/fuzz/check.h"
+
+#include <algorithm>
+
+#include "tests/fuzz/checked_backend.h"
+#include "tests/fuzz/machine.h"
+#include "tests/support/Compare.h"
+
+namespace weft::fuzz {
+namespace {
+
+struct Class {
+  const char *name;
+  std::vector<Setup> setups;
+};
+
+const std::vector<Class> &classes() {
+  static const std::vector<Class> all = {
+      {"cpu",
+       {{"cpu, unfused", "cpu-unfused"},
+        {"cpu on one thread", "cpu"},
+        {"cpu on two threads", "cpu", 2},
+        {"cpu, every op against reference evaluation", kCheckedBackend}}},
+      {"reference", {{"reference", "reference"}, {"reference, call by call", "reference", 1, true}}},
+  };
+  return all;
+}
+
+bool valid(const Program &program) {
+  try {
+    Machine machine(true);
+    for (const Step &step : program.steps) machine.apply(step);
+    return true;
+  } catch (const Error &) {
+    return false;
+  }
+}
+
+// Without the steps that nothing needs any more. Writes and evaluations of what is kept stay.
+Program without_dead_steps(const Program &program) {
+  size_t n = program.steps.size();
+  std::vector<bool> live(n, false);
+  for (int output : program.outputs) live[static_cast<size_t>(output)] = true;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t i = n; i-- > 0;) {
+      const Step &step = program.steps[i];
+      auto found = calls().find(step.call);
+      if (!live[i] && found != calls().end() && found->second.writes && live[static_cast<size_t>(step.args[0])]) live[i] = changed = true;
+      if (!live[i]) continue;
+      for (int arg : step.args)
+        if (!live[static_cast<size_t>(arg)]) live[static_cast<size_t>(arg)] = changed = true;
+    }
+  }
+  Program smaller{program.seed, {}, {}};
+  std::vector<int> place(n, -1);
+  for (size_t i = 0; i < n; ++i) {
+    if (!live[i]) continue;
+    place[i] = static_cast<int>(smaller.steps.size());
+    smaller.steps.push_back(program.steps[i]);
+    for (int &arg : smaller.steps.back().args) arg = place[static_cast<size_t>(arg)];
+  }
+  for (int output : program.outputs) smaller.outputs.push_back(place[static_cast<size_t>(output)]);
+  return smaller;
+}
+
+class Reducer {
+public:
+  explicit Reducer(Program program) : best_(std::move(program)) {}
+
+  Program reduce() {
+    for (bool progress = true; progress && tries_ < kMostTries;)
+      progress = drop_outputs() | bypass_steps() | replace_by_inputs() | drop_writes() | shrink_shapes();
+    return best_;
+  }
+
+private:
+  static constexpr int kMostTries = 3000;
+
+  bool accept(const Program &candidate) {
+    if (candidate.steps.empty() || ++tries_ > kMostTries) return false;
+    Program smaller = without_dead_steps(candidate);
+    if (!valid(smaller) || check(smaller).empty()) return false;
+    best_ = std::move(smaller);
+    return true;
+  }
+
+  bool drop_outputs() {
+    bool any = false;
+    for (size_t i = 0; best_.outputs.size() > 1 && i < best_.outputs.size();) {
+      Program candidate = best_;
+      candidate.outputs.erase(candidate.outputs.begin() + static_cast<int64_t>(i));
+      if (accept(candidate)) any = true;
+      else ++i;
+    }
+    // Or what a step was made of, instead of the step.
+    for (size_t i = 0; i < best_.outputs.size(); ++i)
+      for (int arg : best_.steps[static_cast<size_t>(best_.outputs[i])].args) {
+        Program candidate = best_;
+        candidate.outputs[i] = arg;
+        if (accept(candidate)) {
+          any = true;
+          break;
+        }
+      }
+    return any;
+  }
+
+  // Uses of a step become uses of one of its operands.
+  bool bypass_steps() {
+    bool any = false;
+    for (size_t i = best_.steps.size(); i-- > 0;) {
+      if (i >= best_.steps.size()) continue;
+      for (int with : best_.steps[i].args) {
+        Program candidate = best_;
+        for (Step &step : candidate.steps)
+          for (int &arg : step.args)
+            if (arg == static_cast<int>(i)) arg = with;
+        for (int &output : candidate.outputs)
+          if (output == static_cast<int>(i)) output = with;
+        if (accept(candidate)) {
+          any = true;
+          break;
+        }
+      }
+    }
+    return any;
+  }
+
+  bool replace_by_inputs() {
+    bool any = false;
+    for (size_t i = best_.steps.size(); i-- > 0;) {
+      if (i >= best_.steps.size() || best_.steps[i].call == "input" || best_.steps[i].call == "indices") continue;
+      Machine machine(true);
+      for (size_t k = 0; k <= i; ++k) machine.apply(best_.steps[k]);
+      const Tensor &value = machine.values()[i];
+      if (static_cast<int>(value.dtype()) > static_cast<int>(boolean)) continue;
+      Program candidate = best_;
+      candidate.steps[i] = {"input", {}, {{static_cast<int64_t>(value.dtype()), 7, -2000, 2000, 0, value.requires_grad()}, value.shape()}};
+      if (accept(candidate)) any = true;
+    }
+    return any;
+  }
+
+  bool drop_writes() {
+    bool any = false;
+    for (size_t i = best_.steps.size(); i-- > 0;) {
+      if (i >= best_.steps.size()) continue;
+      auto found = calls().find(best_.steps[i].call);
+      if (found == calls().end() || !found->second.writes) continue;
+      Program candidate = best_;
+      candidate.steps[i] = {"detach", {candidate.steps[i].args[0]}, {}};
+      if (accept(candidate)) any = true;
+    }
+    return any;
+  }
+
+  // One size becomes a smaller one, wherever it stands.
+  bool shrink_shapes() {
+    std::vector<int64_t> sizes;
+    for (const Step &step : best_.steps)
+      if (step.call == "input" || step.call == "indices") sizes.insert(sizes.end(), step.numbers[1].begin(), step.numbers[1].end());
+    std::sort(sizes.begin(), sizes.end());
+    sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+    bool any = false;
+    for (int64_t size : sizes)
+      for (int64_t smaller : {int64_t(1), int64_t(2), size / 2, size - 1}) {
+        if (smaller >= size || smaller < 1) continue;
+        Program candidate = best_;
+        for (Step &step : candidate.steps) {
+          bool input = step.call == "input" || step.call == "indices";
+          bool shaped = step.call == "reshape" || step.call == "expand" || step.call == "layer_norm";
+          if (!input && !shaped) continue;
+          for (int64_t &extent : step.numbers[input ? 1 : 0])
+            if (extent == size) extent = smaller;
+          if (step.call == "indices" && step.numbers[0][0] == size) step.numbers[0][0] = smaller;
+        }
+        if (accept(candidate)) {
+          any = true;
+          break;
+        }
+      }
+    return any;
+  }
+
+  Program best_;
+  int tries_ = 0;
+};
+
+} // namespace
+
+std::string check(const Program &program) {
+  for (const Class &c : classes()) {
+    Outcome first;
+    for (const Setup &setup : c.setups) {
+      Outcome outcome = run(program, setup);
+      if (!outcome.error.empty()) return setup.name + ": " + outcome.error;
+      if (&setup == &c.setups.front()) {
+        first = std::move(outcome);
+        continue;
+      }
+      for (size_t i = 0; i < first.outputs.size(); ++i) {
+        std::string different = tests::compareExact(outcome.outputs[i], first.outputs[i]);
+        if (!different.empty())
+          return setup.name + " differs from " + c.setups.front().name + ": output x" + std::to_string(program.outputs[i]) + ": " +
+                 different;
+      }
+    }
+  }
+  return "";
+}
+
+Program reduce(const Program &program) { return Reducer(program).reduce(); }
+
+std::string report(const Program &program, const std::string &what) {
+  Program smaller = reduce(program);
+  std::string now = check(smaller);
+  return "seed " + std::to_string(program.seed) + " (tools/fuzz.sh --seed " + std::to_string(program.seed) + " --programs 1): " + what +
+         "\nreduced from " + std::to_string(program.steps.size()) + " to " + std::to_string(smaller.steps.size()) + " steps: " + now +
+         "\n" + to_cpp(smaller);
+}
+
+} // namespace weft::fuzz

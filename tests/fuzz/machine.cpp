@@ -1,0 +1,127 @@
+#include "tests/fuzz/machine.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace weft::fuzz {
+namespace {
+
+void use(const std::string &backend, int threads, bool eager) {
+  Config options = config();
+  options.backend = backend;
+  options.num_threads = threads;
+  options.eager = eager;
+  set_config(options);
+}
+
+// Where each value is used last.
+std::vector<std::vector<int>> last_uses(const Program &program) {
+  std::vector<int> last(program.steps.size(), -1);
+  for (size_t i = 0; i < program.steps.size(); ++i) {
+    last[i] = static_cast<int>(i);
+    for (int arg : program.steps[i].args) last[static_cast<size_t>(arg)] = static_cast<int>(i);
+  }
+  for (int output : program.outputs) last[static_cast<size_t>(output)] = -1;
+  std::vector<std::vector<int>> dying(program.steps.size());
+  for (size_t i = 0; i < last.size(); ++i)
+    if (last[i] >= 0) dying[static_cast<size_t>(last[i])].push_back(static_cast<int>(i));
+  return dying;
+}
+
+} // namespace
+
+void Machine::apply(const Step &step) {
+  if (step.call == "input" || step.call == "indices") {
+    values_.push_back(make_input(step));
+    return;
+  }
+  const Call &call = calls().at(step.call);
+  Tensors args;
+  for (int place : step.args) args.push_back(values_[static_cast<size_t>(place)]);
+  values_.push_back(dry_ && call.dry ? call.dry(args, step) : call.run(args, step));
+}
+
+Outcome run(const Program &program, const Setup &setup) {
+  Outcome outcome;
+  use(setup.backend, setup.threads, setup.eager);
+  manual_seed(program.seed);
+  try {
+    std::vector<std::vector<int>> dying = last_uses(program);
+    Tensors results;
+    {
+      Machine machine;
+      for (size_t i = 0; i < program.steps.size(); ++i) {
+        machine.apply(program.steps[i]);
+        for (int place : dying[i]) machine.drop(place);
+      }
+      for (int place : program.outputs) results.push_back(machine.values()[static_cast<size_t>(place)]);
+    }
+    eval(results);
+    for (const Tensor &result : results) {
+      ir::HostTensor tensor(result.dtype(), result.shape());
+      if (result.nbytes() > 0) std::memcpy(tensor.bytes.data(), result.data_bytes(), static_cast<size_t>(result.nbytes()));
+      outcome.outputs.push_back(std::move(tensor));
+    }
+  } catch (const Error &error) {
+    outcome.error = std::string(name(error.kind())) + ": " + error.message();
+  }
+  use("reference", 1, false);
+  return outcome;
+}
+
+Program generate(uint64_t seed) {
+  use("reference", 1, false);
+  Random random(seed);
+  Program program;
+  program.seed = seed;
+  Machine machine(true);
+  auto append = [&](Step step) {
+    machine.apply(step);
+    program.steps.push_back(std::move(step));
+    return static_cast<int>(program.steps.size()) - 1;
+  };
+  Draw draw(random, machine.values(), append);
+
+  // Few sizes, so that shapes meet, and kernels of single calls are compiled once for many programs.
+  static const std::vector<int64_t> extents = {1, 2, 3, 5, 8, 17, 33};
+  int64_t rank = random.below(5);
+  Shape shape;
+  for (int64_t i = 0; i < rank; ++i) shape.push_back(random.of(extents));
+  if (rank > 0 && random.chance(0.06)) shape[static_cast<size_t>(random.below(rank))] = 0;
+  if (random.chance(0.05)) shape = {random.chance(0.5) ? 130 : 61, 257}; // several threads, rows no multiple of a vector
+  static const std::vector<DType> dtypes = {float32, float32, float32, float32, float32, float64, float64, int32, int64, boolean};
+  DType main = random.chance(0.75) ? float32 : float64;
+  int64_t inputs = random.between(2, 4);
+  for (int64_t i = 0; i < inputs; ++i) {
+    Shape own(shape.begin() + (random.chance(0.25) && !shape.empty() ? random.below(static_cast<int64_t>(shape.size())) : 0), shape.end());
+    for (int64_t &extent : own)
+      if (random.chance(0.15)) extent = 1;
+    draw.numbers(i < 2 ? main : random.of(dtypes), own, -2, 2);
+  }
+
+  double total = 0;
+  for (const auto &[name, call] : calls()) total += call.weight;
+  int64_t count = random.between(3, random.chance(0.1) ? 40 : 14);
+  for (int64_t i = 0; i < count; ++i) {
+    double at = total * static_cast<double>(random.below(1 << 20)) / (1 << 20);
+    auto chosen = calls().begin();
+    for (; std::next(chosen) != calls().end() && (at -= chosen->second.weight) >= 0; ++chosen) {
+    }
+    try {
+      if (std::optional<Step> step = chosen->second.draw(draw)) {
+        step->call = chosen->first;
+        append(*std::move(step));
+      }
+    } catch (const Error &) {
+      // The call refuses these arguments; the program goes on without it.
+    }
+  }
+  int last = static_cast<int>(program.steps.size()) - 1;
+  program.outputs = {last};
+  for (int64_t i = random.below(4); i > 0; --i) program.outputs.push_back(static_cast<int>(random.below(last + 1)));
+  std::sort(program.outputs.begin(), program.outputs.end());
+  program.outputs.erase(std::unique(program.outputs.begin(), program.outputs.end()), program.outputs.end());
+  return program;
+}
+
+} // namespace weft::fuzz
