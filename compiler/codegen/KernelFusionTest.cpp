@@ -154,6 +154,18 @@ TEST(Fusions, Elementwise) {
   }
 }
 
+// What a function makes of a constant is what it makes of the same number from memory.
+TEST(Fusions, FunctionsOfConstants) {
+  for (const char *type : {"f32", "f64"})
+    for (const char *first : {"exp", "log", "tanh", "erf", "sigmoid", "rsqrt", "gelu"}) {
+      std::string body = std::string("%c = weft.constant dense<0.7153> : tensor<5xT>\n %0 = weft.") + first +
+                         " %c : tensor<5xT>\n %1 = weft.tanh %0 : tensor<5xT>\n %2 = weft.erf %1 : tensor<5xT>\n"
+                         "%3 = weft.exp %2 : tensor<5xT>\n %4 = weft.log %3 : tensor<5xT>\n %5 = weft.gelu %4 : tensor<5xT>\n"
+                         "%6 = weft.add %5, %x : tensor<5xT>";
+      check(replaced("%x: tensor<5xT>", "T", type), replaced(body, "T", type), replaced("%6: tensor<5xT>, %5: tensor<5xT>", "T", type));
+    }
+}
+
 TEST(Fusions, Broadcasts) {
   check("%x: tensor<7x3x37xf32>, %y: tensor<37xf32>, %z: tensor<7x1x1xf32>", R"(
     %c = weft.broadcast %y : tensor<37xf32> to tensor<7x3x37xf32>
