@@ -22,9 +22,9 @@ uint64_t next_birth() {
 
 namespace {
 
-void drop_cached(TensorImpl &impl) {
-  if (Value *value = std::exchange(impl.cached, nullptr)) release_weak(value);
-  impl.cached_history = GradEdge();
+void cache(TensorImpl &impl, Value *value) {
+  if (value) ++value->weak;
+  if (Value *old = std::exchange(impl.cached, value)) release_weak(old);
 }
 
 Var apply(const ViewStep &step, const Var &x) {
@@ -88,7 +88,7 @@ void add_step(std::vector<ViewStep> &steps, ViewStep step, const Shape &before) 
 
 } // namespace
 
-TensorImpl::~TensorImpl() { drop_cached(*this); }
+TensorImpl::~TensorImpl() { cache(*this, nullptr); }
 
 TensorImpl *checked(const Tensor &tensor, const char *argument) {
   if (!tensor.defined()) fail(ErrorKind::kState, std::string("'") + argument + "' is an undefined tensor: it was never given a value");
@@ -110,23 +110,31 @@ Var read(const Tensor &tensor, const char *argument) {
   Var from = read(impl->base, argument);
   if (impl->detached) from = from.without_history();
   bool wants_history = static_cast<bool>(from.grad) && grad_mode();
-  bool usable = impl->cached && impl->cached_version == storage->version && !impl->cached->gone() && !impl->cached->withdrawn &&
-                (!wants_history || impl->cached_history.node);
+  // The history outlives the value, which goes when it was computed and nobody holds it: whatever was made of this view before leads to
+  // the same node as what is made of it now.
+  if (impl->cached_version != storage->version) {
+    cache(*impl, nullptr);
+    impl->cached_history = impl->cached_base = GradEdge();
+  }
+  bool same_base = impl->cached_base.node.get() == from.grad.get() && impl->cached_base.index == from.grad_index;
+  if (wants_history && !same_base) impl->cached_history = GradEdge();
+  bool alive = impl->cached && !impl->cached->gone() && !impl->cached->withdrawn;
   Var x;
-  if (usable) {
+  if (alive && (!wants_history || impl->cached_history.node)) {
     x.value = ValueRef(impl->cached);
-    if (wants_history) {
-      x.grad = impl->cached_history.node;
-      x.grad_index = impl->cached_history.index;
-    }
   } else {
-    x = from;
+    x = wants_history && impl->cached_history.node ? from.without_history() : from;
     for (const ViewStep &step : impl->steps) x = apply(step, x);
-    drop_cached(*impl);
-    impl->cached = x.value.get();
-    ++impl->cached->weak;
-    impl->cached_history = GradEdge{x.grad, x.grad_index};
+    cache(*impl, x.value.get());
     impl->cached_version = storage->version;
+    if (x.grad) {
+      impl->cached_history = GradEdge{x.grad, x.grad_index};
+      impl->cached_base = GradEdge{from.grad, from.grad_index};
+    }
+  }
+  if (wants_history) {
+    x.grad = impl->cached_history.node;
+    x.grad_index = impl->cached_history.index;
   }
   if (impl->leaf) {
     x.grad = impl->leaf;

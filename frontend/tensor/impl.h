@@ -41,6 +41,7 @@ public:
   // because it exists; `pinned` holds it once its memory was handed out.
   Value *cached = nullptr;
   GradEdge cached_history;
+  GradEdge cached_base; // the base's history that it goes on from
   uint64_t cached_version = 0;
   ValueRef pinned;
 

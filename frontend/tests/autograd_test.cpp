@@ -89,6 +89,28 @@ TEST(Backward, InnerInputsAndUnusedOnes) {
   EXPECT_THROW(grad({y}, {unused}), Error);
 }
 
+// A view has one place in the history, whether or not its value was computed (and let go) in between.
+TEST(Backward, ByAViewThatWasComputed) {
+  Tensor x = tensor({{1.f, 2.f}, {3.f, 4.f}}).set_requires_grad();
+  Tensor view = x.permute({1, 0});
+  Tensor y = sum(view * view);
+  EXPECT_EQ(y.item<float>(), 30.f);
+  EXPECT_EQ(grad({y}, {view}, GradOptions{.retain_graph = true})[0].to_vector<float>(), (std::vector<float>{2, 6, 4, 8}));
+  {
+    NoGrad no_history;
+    view.eval();
+  }
+  EXPECT_EQ(grad({y}, {view})[0].to_vector<float>(), (std::vector<float>{2, 6, 4, 8}));
+  // After a write it stands for something else.
+  Tensor z = x * 1, part = z.select(0, 1), before = sum(part * part);
+  z.mul_(2);
+  Tensor after = sum(part * part);
+  before.eval();
+  after.eval();
+  EXPECT_THROW(grad({before}, {part}, GradOptions{.retain_graph = true}), Error);
+  EXPECT_EQ(grad({after}, {part})[0].to_vector<float>(), (std::vector<float>{12, 16}));
+}
+
 TEST(Backward, TwiceNeedsRetainGraph) {
   Tensor x = tensor({2.f}).set_requires_grad();
   Tensor y = x * x;

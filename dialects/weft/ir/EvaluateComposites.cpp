@@ -107,8 +107,9 @@ LogicalResult AttentionOp::evaluate(EvalContext &ctx) {
     bool seesNothing = std::isinf(total) && total < 0;
     for (int64_t d = 0; d < width; ++d) {
       double sum = 0;
-      for (int64_t k = 0; k < lengthK && !seesNothing; ++k)
-        sum += std::exp(scores[k] - total) * value.getDouble((batch * lengthK + k) * width + d);
+      // A key that is left out weighs 0, and 0 times an infinity or a NaN is a NaN, as in the product of matrices that this stands for.
+      for (int64_t k = 0; k < lengthK; ++k)
+        sum += (seesNothing ? 0 : std::exp(scores[k] - total)) * value.getDouble((batch * lengthK + k) * width + d);
       ctx.result(0).set(r * width + d, sum);
     }
   }
