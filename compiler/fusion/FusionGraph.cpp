@@ -173,9 +173,10 @@ void FusionGraph::collect(llvm::ArrayRef<int> members, llvm::SmallVectorImpl<mli
         mlir::Operation *def = operand.getDefiningOp();
         return def && inside.lookup(def);
       });
-      inside[op] = reads;
-      // A reshape of something that is in memory is an alias: an input. Inside it would only hide whose input it is.
+      // A reshape of something that is in memory is an alias: an input. Inside it would only hide whose input it is. What a kernel computes
+      // again is not in memory, even where all that it reads is.
       bool alias = isa<ir::ReshapeOp>(op) && !reads;
+      inside[op] = reads || !isa<ir::ReshapeOp, ir::ConstantOp>(op);
       if (!alias) ops.push_back(op);
     }
   }

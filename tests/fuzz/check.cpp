@@ -70,7 +70,7 @@ public:
 
   Program reduce() {
     for (bool progress = true; progress && tries_ < kMostTries;)
-      progress = drop_outputs() | bypass_steps() | replace_by_inputs() | drop_writes() | shrink_shapes();
+      progress = drop_steps() | drop_outputs() | bypass_steps() | replace_by_inputs() | drop_writes() | shrink_shapes();
     return best_;
   }
 
@@ -79,10 +79,32 @@ private:
 
   bool accept(const Program &candidate) {
     if (candidate.steps.empty() || ++tries_ > kMostTries) return false;
+    // Steps that nobody reads may still be part of the failure: they are recorded, and alive for a while.
     Program smaller = without_dead_steps(candidate);
-    if (!valid(smaller) || check(smaller).empty()) return false;
-    best_ = std::move(smaller);
+    bool shorter = smaller.steps.size() < candidate.steps.size();
+    if (valid(smaller) && !check(smaller).empty()) best_ = std::move(smaller);
+    else if (shorter && valid(candidate) && !check(candidate).empty()) best_ = candidate;
+    else return false;
     return true;
+  }
+
+  // Steps that nobody reads go one by one.
+  bool drop_steps() {
+    bool any = false;
+    for (size_t i = best_.steps.size(); i-- > 0;) {
+      if (i >= best_.steps.size()) continue;
+      bool read = false;
+      for (const Step &step : best_.steps) read |= std::count(step.args.begin(), step.args.end(), static_cast<int>(i)) > 0;
+      read |= std::count(best_.outputs.begin(), best_.outputs.end(), static_cast<int>(i)) > 0;
+      if (read || best_.steps.size() == 1) continue;
+      Program candidate = best_;
+      candidate.steps.erase(candidate.steps.begin() + static_cast<int64_t>(i));
+      auto moved = [&](int &place) { place -= place > static_cast<int>(i); };
+      for (Step &step : candidate.steps) std::for_each(step.args.begin(), step.args.end(), moved);
+      std::for_each(candidate.outputs.begin(), candidate.outputs.end(), moved);
+      any |= accept(candidate);
+    }
+    return any;
   }
 
   bool drop_outputs() {

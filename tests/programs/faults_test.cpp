@@ -61,13 +61,17 @@ struct Training {
 };
 
 TEST(Faults, EveryAllocationOfATrainingStepFailsInTurn) {
-  auto allocator = std::make_shared<FailingAllocator>();
-  set_allocator(allocator);
   auto second_step = [&](int64_t failing, bool &failed) {
+    // Nothing is kept from the attempt before: the arena is taken again.
+    auto allocator = std::make_shared<FailingAllocator>();
+    set_allocator(allocator);
     manual_seed(3);
     Training training;
     training.step();
     synchronize();
+    // A batch of another size: its program takes an arena of its own.
+    training.x = Tensor::from(std::vector<float>(35, -0.5f), {7, 5});
+    training.y = Tensor::from(std::vector<int64_t>{2, 1, 0, 2, 1, 0, 2});
     allocator->fail_at(failing);
     Tensor loss;
     try {
@@ -95,7 +99,7 @@ TEST(Faults, EveryAllocationOfATrainingStepFailsInTurn) {
     EXPECT_EQ(second_step(n, failed), expected) << "allocation " << n;
     if (!failed) break;
   }
-  EXPECT_GE(failures, 3) << "a step takes its outputs, its arena and the scalars";
+  EXPECT_GE(failures, 2) << "a step takes its arena and its outputs";
   set_allocator(nullptr);
 }
 

@@ -174,3 +174,20 @@ func.func @main(%x: tensor<64x256xf32>, %h: tensor<64x256xf32>, %w: tensor<256x2
   return %5 : tensor<64x256xf32>
 }
 }
+
+// -----
+// What a reshape reads from memory is made there: the kernel behind it could only compute it again inside.
+// CHECK-LABEL: @read_through_a_reshape
+// CHECK: %[[A:.*]] = weft.fusion
+// CHECK: weft.cast
+// CHECK: %[[B:.*]] = weft.reshape %[[A]]
+// CHECK: weft.fusion({{.*}} = %[[B]]
+// CHECK: weft.matmul
+module @read_through_a_reshape {
+func.func @main(%x: tensor<3x8x2x17xf32>, %w: tensor<17x3xi64>) -> tensor<48x3xi64> {
+  %0 = weft.cast %x : tensor<3x8x2x17xf32> to tensor<3x8x2x17xi64>
+  %1 = weft.reshape %0 : tensor<3x8x2x17xi64> to tensor<48x17xi64>
+  %2 = weft.matmul %1, %w : tensor<48x17xi64>, tensor<17x3xi64>
+  return %2 : tensor<48x3xi64>
+}
+}
