@@ -15,7 +15,7 @@ using mlir::Value;
 
 static constexpr int64_t kMatmulRows = 4;     // of a register block
 static constexpr int64_t kMatmulVectors = 2;  // its columns, in vectors
-static constexpr int64_t kScatterColumns = 64;  // of a piece of index_add
+static constexpr int64_t kScatterColumns = 64;  // of a piece of a scatter
 
 static llvm::ArrayRef<int64_t> shapeOf(Value value) { return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape(); }
 static int64_t product(llvm::ArrayRef<int64_t> sizes) {
@@ -31,8 +31,8 @@ static Value sumOf(KernelFunction &f, Value a, Value b) {
 
 //===-- Scatters ------------------------------------------------------------------------------===//
 
-// One loop over the source. Pieces hold different parts of the result: the dims before the scattered one, and for index_add columns
-// after it, so that whoever adds to an element does so alone and in the source's order.
+// One loop over the source. Pieces hold different parts of the result: the dims before the scattered one, and columns after it, so that
+// whoever adds to an element does so alone and in the source's order. The lanes of a vector are columns, and so never meet in an element.
 static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op) {
   KernelFunction f(kernel, kernel.info.symbol);
   IndexSpace &space = f.e.space;
@@ -45,8 +45,10 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
   llvm::ArrayRef<int64_t> leadTo = to.take_front(dim), leadFrom = from.take_front(dim), trailTo = to.drop_front(dim + 1),
                           trailFrom = from.drop_front(dim + width), middle = from.slice(dim, width);
   int64_t lead = product(leadTo), size = to[dim], trail = product(trailTo);
-  int64_t blocks = wholeSlices ? std::max<int64_t>(1, llvm::divideCeil(trail, kScatterColumns)) : 1;
-  int64_t columns = wholeSlices ? std::min(trail, kScatterColumns) : trail;
+  // PyTorch's scatter_add takes a source that covers a part of the result's columns only.
+  bool byColumns = trailFrom == trailTo && trail > 1;
+  int64_t blocks = byColumns ? std::max<int64_t>(1, llvm::divideCeil(trail, kScatterColumns)) : 1;
+  int64_t columns = byColumns ? std::min(trail, kScatterColumns) : trail;
   kernel.info.count = product(to) == 0 ? 0 : lead * blocks;
   Value out = f.output(0);
 
@@ -64,21 +66,24 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
       });
     });
     auto leadAt = space.delinearize(l, leadTo);
-    auto target = [&](llvm::ArrayRef<Index> at) -> Index {
+    auto target = [&](llvm::ArrayRef<Index> at, Value mask) -> Index {
       llvm::SmallVector<Index> position;
       for (int64_t i = 0; i < static_cast<int64_t>(index.size()); ++i) position.push_back(at[wholeSlices ? dim + i : i]);
-      return f.e.checkedIndex(f.e.at(indices, position), size);
+      return f.e.checkedIndex(f.e.at(indices, position, mask), size, mask);
     };
     auto add = [&] {
       f.loop(product(middle), {}, [&](Index s, KernelFunction::State &) {
         llvm::SmallVector<Index> at(leadAt);
         at.append(space.delinearize(s, middle));
         at.resize(from.size());
-        if (wholeSlices) {
-          Index t = target(at);
+        if (byColumns) {
+          // For whole slices one target a step, else one a lane.
+          std::optional<Index> slice;
+          if (wholeSlices) slice = target(at, nullptr);
           f.run(n, 1, first, {}, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
             for (const KernelFunction::Unit &unit : units) {
               llvm::copy(space.delinearize(unit.position, trailTo), at.begin() + dim + width);
+              Index t = slice ? *slice : target(at, unit.mask);
               Value update = f.e.broadcast(f.e.at(source, at, unit.mask));
               Index place = element(l, t, unit.position);
               Value now = f.e.load(out, mlir::getElementTypeOrSelf(update.getType()), place, unit.mask);
@@ -91,7 +96,7 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
           auto trailAt = space.delinearize(c, trailFrom);
           llvm::copy(trailAt, at.begin() + dim + width);
           Value update = f.e.at(source, at);
-          Index place = element(l, target(at), space.linearize(trailAt, trailTo));
+          Index place = element(l, target(at, nullptr), space.linearize(trailAt, trailTo));
           f.e.store(out, sumOf(f, f.e.load(out, update.getType(), place, nullptr), update), place, nullptr);
         });
       });

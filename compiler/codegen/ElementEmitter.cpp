@@ -137,11 +137,13 @@ Index ElementEmitter::dynamicIndex(Value value, int64_t size) {
   return isVector(safe) ? space.vector(safe, size) : space.scalar(safe, size);
 }
 
-Index ElementEmitter::checkedIndex(Value raw, int64_t size) {
-  Value value = make<arith::IndexCastOp>(b.getIndexType(), raw), bound = constantIndex(size);
-  Value negative = make<arith::CmpIOp>(arith::CmpIPredicate::slt, value, constantIndex(0));
+Index ElementEmitter::checkedIndex(Value raw, int64_t size, Value mask) {
+  Type type = isVector(raw) ? Type(vectorOf(b.getIndexType())) : b.getIndexType();
+  Value value = make<arith::IndexCastOp>(type, raw), bound = constantIndex(size), zero = constantIndex(0);
+  if (isVector(raw)) bound = broadcast(bound), zero = broadcast(zero);
+  Value negative = make<arith::CmpIOp>(arith::CmpIPredicate::slt, value, zero);
   value = make<arith::SelectOp>(negative, make<arith::AddIOp>(value, bound), value);
-  noteFailure(make<arith::CmpIOp>(arith::CmpIPredicate::ult, value, bound), nullptr);
+  noteFailure(make<arith::CmpIOp>(arith::CmpIPredicate::ult, value, bound), isVector(raw) ? mask : Value());
   return dynamicIndex(value, size);
 }
 

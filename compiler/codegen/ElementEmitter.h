@@ -59,7 +59,7 @@ public:
   void store(mlir::Value memref, mlir::Value value, const Index &linear, mlir::Value mask);
 
   // The position in [0, size) that an index from data means (negative ones count from the end); notes one that is out of range.
-  Index checkedIndex(mlir::Value raw, int64_t size);
+  Index checkedIndex(mlir::Value raw, int64_t size, mlir::Value mask = nullptr);
 
   // Values of an Index.
   mlir::Value scalarIndex(const Index &index);

@@ -21,9 +21,11 @@ constexpr const char *kSoftmax = R"(
       %d = weft.sub %x, %m2 : tensor<1024x1024xf32>
       %e = weft.exp %d : tensor<1024x1024xf32>
       %s = weft.reduce_sum %e, dims = [1] : tensor<1024x1024xf32>
-      %s1 = weft.reshape %s : tensor<1024xf32> to tensor<1024x1xf32>
-      %s2 = weft.broadcast %s1 : tensor<1024x1xf32> to tensor<1024x1024xf32>
-      %q = weft.div %e, %s2 : tensor<1024x1024xf32>
+      %one = weft.constant dense<1.0> : tensor<1024xf32>
+      %i = weft.div %one, %s : tensor<1024xf32>
+      %i1 = weft.reshape %i : tensor<1024xf32> to tensor<1024x1xf32>
+      %i2 = weft.broadcast %i1 : tensor<1024x1xf32> to tensor<1024x1024xf32>
+      %q = weft.mul %e, %i2 : tensor<1024x1024xf32>
       weft.yield %q : tensor<1024x1024xf32>
     }
     return
@@ -74,6 +76,14 @@ constexpr const char *kTranspose = R"(
     %r = weft.fusion(%x = %arg : tensor<1024x1024xf32>) -> (tensor<1024x1024xf32>) {
       %y = weft.transpose %x, [1, 0] : tensor<1024x1024xf32>
       weft.yield %y : tensor<1024x1024xf32>
+    }
+    return
+  })";
+constexpr const char *kOddTranspose = R"(
+  func.func @main(%arg: tensor<1000x1000xf32>) {
+    %r = weft.fusion(%x = %arg : tensor<1000x1000xf32>) -> (tensor<1000x1000xf32>) {
+      %y = weft.transpose %x, [1, 0] : tensor<1000x1000xf32>
+      weft.yield %y : tensor<1000x1000xf32>
     }
     return
   })";
@@ -155,6 +165,7 @@ BENCHMARK_CAPTURE(run, tanh_sigmoid_chain_16M, kChain)->UseManualTime();
 BENCHMARK_CAPTURE(run, transpose_1024x1024, kTranspose)->UseManualTime();
 BENCHMARK_CAPTURE(run, column_sum_1024x1024, kColumnSum)->UseManualTime();
 BENCHMARK_CAPTURE(run, total_1024x1024, kTotal)->UseManualTime();
+BENCHMARK_CAPTURE(run, transpose_1000x1000, kOddTranspose)->UseManualTime();
 BENCHMARK_CAPTURE(run, dropout_1024x1024, kDropout)->UseManualTime();
 
 } // namespace

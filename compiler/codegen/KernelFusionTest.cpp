@@ -303,6 +303,32 @@ TEST(Fusions, Movement) {
     %1 = weft.add %0, %x : tensor<9x40xf32>)", "%1: tensor<9x40xf32>");
 }
 
+// Blocks of tiles, whole and cut in both dims, for elements of 4 and 8 bytes, and for bools.
+TEST(Fusions, TransposesInBlocks) {
+  for (const char *element : {"f32", "i64"})
+    for (auto [rows, columns] : {std::pair{64, 128}, {80, 64}, {150, 70}, {3, 200}, {200, 3}, {17, 31}}) {
+      auto type = [&](int a, int b) { return "tensor<" + std::to_string(a) + "x" + std::to_string(b) + "x" + element + ">"; };
+      std::string from = type(rows, columns), to = type(columns, rows);
+      check("%x: " + from + ", %y: " + to,
+            "%0 = weft.transpose %x, [1, 0] : " + from + "\n%1 = weft.maximum %0, %y : " + to, "%1: " + to, 0);
+    }
+  check("%x: tensor<70x90xi1>, %y: tensor<90x70xi1>", R"(
+    %0 = weft.transpose %x, [1, 0] : tensor<70x90xi1>
+    %1 = weft.and %0, %y : tensor<90x70xi1>)", "%1: tensor<90x70xi1>", 0);
+}
+
+// Few long rows: the columns are cut into blocks, the last one shorter.
+TEST(Fusions, SumsOverFewLongRows) {
+  for (int n : {2047, 2048, 3000, 5 * 1024}) {
+    std::string rows = "tensor<3x" + std::to_string(n) + "xf32>", row = "tensor<" + std::to_string(n) + "xf32>";
+    check("%x: " + rows + ", %y: " + row,
+          "%b = weft.broadcast %y : " + row + " to " + rows + "\n%0 = weft.mul %x, %b : " + rows +
+              "\n%1 = weft.reduce_sum %0, dims = [0] : " + rows,
+          "%0: " + rows + ", %1: " + row);
+  }
+  check("%x: tensor<40x50x60xf32>", "%0 = weft.reduce_sum %x, dims = [0] : tensor<40x50x60xf32>", "%0: tensor<50x60xf32>");
+}
+
 // A chain of writes is code of its length, not of its power of two; one that reads what it wrote is refused by name.
 TEST(Fusions, ChainsOfWrites) {
   std::string independent, dependent;

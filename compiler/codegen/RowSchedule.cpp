@@ -4,12 +4,11 @@
 // A row is swept once for each level: level 0 depends on no reduction, level n + 1 on the Row reductions of level n. A sweep does all
 // reductions, stores and accumulations of its level. What is cheap is computed again in later sweeps; what is not (exp, tanh, random
 // numbers, ...) is kept in a row of scratch. Reductions over rows go chunk by chunk into partial results, which `finish` adds in order.
-#include "compiler/codegen/Schedule.h"
+#include "compiler/codegen/RowSchedule.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/DenseSet.h"
-#include "llvm/ADT/MapVector.h"
 
 namespace weft::compiler {
 
@@ -25,69 +24,20 @@ using Shape = FusionDomain::Shape;
 static constexpr int64_t kPieceElements = 1024;
 // Rows of scratch beyond this do not stay in the L2 cache; then computing twice is no worse.
 static constexpr int64_t kLargestScratchRow = 256 << 10;
-// Rows and columns of a transposing tile, and the distance of its rows in scratch, which keeps their columns in different cache sets.
-static constexpr int64_t kTile = kLanes, kTileStride = kTile + 1;
+// Vectors of a group where a sweep does maxima only. IEEE's maximum takes six instructions in a chain, some 15 cycles.
+static constexpr int64_t kExactVectors = 4;
 // Vectors whose sums over rows stay in registers.
 static constexpr int64_t kColumnVectors = 4;
+// Columns of a piece of a reduction over rows.
+static constexpr int64_t kColumnBlock = 1024;
+
+// Whether a reduction gives the same bits in any order.
+static bool isExact(Operation *op) { return mlir::isa<ir::ReduceMaxOp>(op); }
 
 // Whether a value is cheaper to keep than to compute again.
 static bool isExpensive(Operation *op) {
   return mlir::isa<ir::ExpOp, ir::LogOp, ir::TanhOp, ir::ErfOp, ir::SigmoidOp, ir::GeluOp, ir::PowOp, ir::RandomUniformOp>(op);
 }
-
-namespace {
-
-struct RowSchedule {
-  explicit RowSchedule(KernelBuilder &kernel) : kernel(kernel), domain(kernel.domain) {}
-
-  KernelBuilder &kernel;
-  const FusionDomain &domain;
-  llvm::DenseMap<Value, int64_t> levels;
-  int64_t lastLevel = 0;
-  bool random = false;
-
-  struct Sweep {
-    llvm::SmallVector<Operation *> reductions, columns, totals;  // Row, Col, and Total over Full values
-    llvm::SmallVector<Operation *> rowTotals;                    // Scalar over Row values
-    llvm::SmallVector<Value> keep;                               // into scratch
-    llvm::SmallVector<int64_t> stores, rowStores;                // outputs: Full, Row
-  };
-  std::vector<Sweep> sweeps;
-  struct Kept {
-    int64_t offset, level;  // in scratch; the sweep that computes it
-  };
-  llvm::MapVector<Value, Kept> kept;
-  struct Partial {
-    int64_t offset;
-    mlir::Type element;
-  };
-  llvm::MapVector<Operation *, Partial> partials;
-  bool hasColumns = false, hasRows = false;
-  int64_t chunkRows = 1, chunks = 1, unroll = 1;
-
-  // In-place: for each (output, input), whether all reads so far were at the output's position, no later than its store.
-  llvm::DenseMap<std::pair<int64_t, int64_t>, bool> inPlace;
-
-  int64_t level(Value value) const { return levels.lookup(value); }
-  mlir::Type elementOf(Value value) const { return mlir::cast<mlir::RankedTensorType>(value.getType()).getElementType(); }
-
-  void plan();
-  void planScratch();
-  void planPartials();
-  void trackReads(KernelFunction &f, const Sweep *sweep, int64_t level, llvm::ArrayRef<Index> atoms);
-  Value outputBuffer(KernelFunction &f, int64_t i) { return f.output(i); }
-  void storeFull(KernelFunction &f, const Sweep &sweep, int64_t level, llvm::ArrayRef<KernelFunction::Unit> units, const Index &row);
-  void sweepRow(KernelFunction &f, int64_t level, const Index &row, const Index *chunk);
-  void storeRows(KernelFunction &f, const Sweep &sweep, const Index &row);
-  int32_t transposedAtom() const;
-  mlir::LogicalResult emitLinear();
-  mlir::LogicalResult emitTiles(int32_t along);
-  mlir::LogicalResult emitRows();
-  mlir::LogicalResult emitColumns();
-  mlir::LogicalResult emitTotals();
-  mlir::LogicalResult emitFinish();
-  mlir::LogicalResult run();
-};
 
 // What each sweep does.
 void RowSchedule::plan() {
@@ -230,7 +180,10 @@ void RowSchedule::sweepRow(KernelFunction &f, int64_t l, const Index &row, const
   llvm::SmallVector<linalg::GenericOp> reductions;
   for (Operation *op : sweep.reductions) reductions.push_back(kernel.generic(op));
   int64_t n = domain.rowSize(), padded = roundUp(n, kLanes);
-  auto sums = f.reduceRun(n, unroll, Index::of(0), reductions, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
+  bool onlyExact = llvm::all_of(sweep.reductions, isExact) && sweep.columns.empty() && sweep.stores.empty() && sweep.keep.empty();
+  int64_t group = onlyExact ? std::max(unroll, kExactVectors) : unroll;
+  auto sums = f.reduceRun(n, group, Index::of(0), reductions, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
+    KernelFunction::State groups(slots.size());
     for (const KernelFunction::Unit &unit : units) {
       auto atoms = atomPositions(f, row, unit.position);
       trackReads(f, &sweep, l, atoms);
@@ -252,8 +205,15 @@ void RowSchedule::sweepRow(KernelFunction &f, int64_t l, const Index &row, const
         }
       }
       for (auto [i, op] : llvm::enumerate(sweep.reductions)) {
+        auto position = f.position(op->getOperand(0), atoms);
         Value &slot = slots[i * kSlots + unit.slot];
-        slot = f.accumulate(reductions[i], f.position(op->getOperand(0), atoms), slot, unit.mask);
+        if (isExact(op) && !unit.mask) {
+          // In any order the same: the vectors of a group meet first, so that a group costs the accumulator one step.
+          Value &group = groups[i * kSlots + unit.slot], element = f.e.broadcast(f.e.inputsAt(reductions[i], position, nullptr)[0]);
+          group = group ? f.combine(reductions[i], group, element) : element;
+        } else {
+          slot = f.accumulate(reductions[i], position, slot, unit.mask);
+        }
       }
       for (Operation *op : sweep.columns) {
         Value buffer = f.partials(partials[op].offset, chunks * padded, partials[op].element);
@@ -265,6 +225,8 @@ void RowSchedule::sweepRow(KernelFunction &f, int64_t l, const Index &row, const
       }
       storeFull(f, sweep, l, unit, row);
     }
+    for (auto [i, slot] : llvm::enumerate(slots))
+      if (groups[i]) slot = f.combine(reductions[i / kSlots], slot, groups[i]);
   });
   for (auto &entry : kept) f.e.dropKnown(kernel.lowered.lookup(entry.first));
   for (auto [op, sum] : llvm::zip(sweep.reductions, sums)) {
@@ -313,109 +275,6 @@ mlir::LogicalResult RowSchedule::emitLinear() {
   return f.finish();
 }
 
-// The atom along which inputs lie whose elements are not neighbours in the row; -1 where there is none.
-int32_t RowSchedule::transposedAtom() const {
-  if (domain.shape() != Shape::Elementwise || domain.outer().empty()) return -1;
-  for (Value argument : kernel.fusion.getBody().front().getArguments()) {
-    const FusionDomain::Layout *layout = domain.layout(argument);
-    if (layout && domain.role(argument) == Role::Full && layout->back() != domain.inner().back()) return layout->back();
-  }
-  return -1;
-}
-
-// Elementwise with transposed inputs: tiles of kTile x kTile, in which those inputs are read along `along`, where they are contiguous,
-// and go through a scratch tile. Read in the output's order, each vector would touch kLanes cache lines, often of one cache set.
-mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
-  int64_t rows = domain.atoms()[along], columns = domain.rowSize();
-  llvm::SmallVector<int32_t> others;
-  int64_t batches = 1;
-  for (int32_t atom : domain.outer())
-    if (atom != along) {
-      others.push_back(atom);
-      batches *= domain.atoms()[atom];
-    }
-  struct Input {
-    Value argument;
-    int64_t number, offset;
-  };
-  llvm::SmallVector<Input> inputs;
-  for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments())) {
-    const FusionDomain::Layout *layout = domain.layout(argument);
-    if (layout && domain.role(argument) == Role::Full && layout->back() == along)
-      inputs.push_back({argument, static_cast<int64_t>(i), kernel.claimScratch(kTile * kTileStride * memoryBytes(elementOf(argument)))});
-  }
-  KernelFunction f(kernel, kernel.info.symbol);
-  IndexSpace &space = f.e.space;
-  int64_t rowTiles = llvm::divideCeil(rows, kTile), wholeColumns = columns / kTile;
-  kernel.info.count = batches * rowTiles;
-  const Sweep &sweep = sweeps[0];
-
-  auto tile = [&](llvm::ArrayRef<Index> base, const Index &firstRow, int64_t height, const Index &firstColumn, int64_t width) {
-    llvm::SmallVector<Index> atoms(base);
-    for (const Input &input : inputs) {
-      Value scratch = f.scratch(input.offset, kTile * kTileStride, elementOf(input.argument));
-      auto shape = mlir::cast<mlir::RankedTensorType>(input.argument.getType()).getShape();
-      f.loop(width, {}, [&](Index column, KernelFunction::State &) {
-        atoms[along] = space.add(firstRow, space.lane(height));
-        atoms[domain.inner().back()] = space.add(firstColumn, column);
-        Value mask = f.e.tailMask(height);
-        Value loaded = f.e.load(f.function.getArgument(input.number), elementOf(input.argument),
-                                space.linearize(f.position(input.argument, atoms), shape), mask);
-        f.e.store(scratch, loaded, space.add(space.scale(column, kTileStride), space.lane(height)), mask);
-      });
-    }
-    f.loop(height, {}, [&](Index row, KernelFunction::State &) {
-      atoms[along] = space.add(firstRow, row);
-      atoms[domain.inner().back()] = space.add(firstColumn, space.lane(width));
-      Value mask = f.e.tailMask(width);
-      trackReads(f, &sweep, 0, atoms);
-      for (const Input &input : inputs) {
-        // Read out of step with the output's stores.
-        for (size_t i = 0; i < kernel.outputs.size(); ++i) inPlace[{i, input.number}] = false;
-        Value scratch = f.scratch(input.offset, kTile * kTileStride, elementOf(input.argument));
-        auto here = f.position(input.argument, atoms);
-        Index at = space.add(row, space.scale(space.lane(width), kTileStride));
-        f.e.setKnown(kernel.lowered.lookup(input.argument), [&f, scratch, here, at, element = elementOf(input.argument)](llvm::ArrayRef<Index> position, Value lanes) {
-          return position == llvm::ArrayRef(here) ? f.e.load(scratch, element, at, lanes) : Value();
-        });
-      }
-      llvm::SmallVector<std::pair<Value, Index>> values;
-      for (int64_t i : sweep.stores) {
-        Value output = kernel.outputs[i];
-        auto position = f.position(output, atoms);
-        Value value = f.e.at(kernel.lowered.lookup(output), position, mask);
-        values.push_back({value, space.linearize(position, mlir::cast<mlir::RankedTensorType>(output.getType()).getShape())});
-      }
-      for (auto [i, value] : llvm::zip(sweep.stores, values)) f.e.store(f.output(i), value.first, value.second, mask);
-    });
-    for (const Input &input : inputs) f.e.dropKnown(kernel.lowered.lookup(input.argument));
-  };
-  f.loop(f.begin, f.end, kernel.info.count, {}, [&](Index piece, KernelFunction::State &) {
-    auto [batch, rowTile] = space.divide(piece, rowTiles);
-    llvm::SmallVector<int64_t> extents;
-    for (int32_t atom : others) extents.push_back(domain.atoms()[atom]);
-    llvm::SmallVector<Index> base(domain.atoms().size());
-    for (auto [atom, at] : llvm::zip(others, space.delinearize(batch, extents))) base[atom] = at;
-    auto row = [&](const Index &firstRow, int64_t height) {
-      f.loop(wholeColumns, {}, [&](Index column, KernelFunction::State &) { tile(base, firstRow, height, space.scale(column, kTile), kTile); });
-      if (columns % kTile) tile(base, firstRow, height, Index::of(wholeColumns * kTile), columns % kTile);
-    };
-    if (rows % kTile == 0) return row(space.scale(rowTile, kTile), kTile);
-    if (rowTiles == 1) return row(Index::of(0), rows);
-    Value isLast = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, f.e.scalarIndex(rowTile), f.e.constantIndex(rowTiles - 1));
-    auto branch = scf::IfOp::create(f.builder, f.e.loc, isLast, /*withElseRegion=*/true);
-    for (bool last : {true, false}) {
-      mlir::OpBuilder::InsertionGuard guard(f.builder);
-      f.builder.setInsertionPointToStart(last ? branch.thenBlock() : branch.elseBlock());
-      f.e.pushScope();
-      if (last) row(Index::of((rowTiles - 1) * kTile), rows % kTile);
-      else row(space.scale(rowTile, kTile), kTile);
-      f.e.popScope();
-    }
-  });
-  return f.finish();
-}
-
 mlir::LogicalResult RowSchedule::emitRows() {
   KernelFunction f(kernel, kernel.info.symbol);
   int64_t rows = domain.rows(), n = domain.rowSize(), padded = roundUp(n, kLanes);
@@ -442,18 +301,20 @@ mlir::LogicalResult RowSchedule::emitRows() {
   return f.finish();
 }
 
-// Only reductions over rows (and stores beside them): a few columns at a time, whose sums stay in registers.
+// Only reductions over rows (and stores beside them): a few columns at a time, whose sums stay in registers. A piece is a chunk of rows and
+// a block of columns; few long rows would else be a single piece.
 mlir::LogicalResult RowSchedule::emitColumns() {
   KernelFunction f(kernel, kernel.info.symbol);
   int64_t rows = domain.rows(), n = domain.rowSize(), padded = roundUp(n, kLanes);
-  kernel.info.count = chunks;
+  int64_t blocks = n < 2 * kColumnBlock ? 1 : llvm::divideCeil(n, kColumnBlock), rest = n % kColumnBlock;
+  kernel.info.count = chunks * blocks;
   const Sweep &sweep = sweeps[0];
   llvm::SmallVector<linalg::GenericOp> reductions;
   for (Operation *op : sweep.columns) reductions.push_back(kernel.generic(op));
-  f.loop(f.begin, f.end, chunks, {}, [&](Index piece, KernelFunction::State &) {
-    Value first = f.e.scalarIndex(f.e.space.scale(piece, chunkRows));
+  auto columns = [&](const Index &chunk, int64_t size, const Index &base) {
+    Value first = f.e.scalarIndex(f.e.space.scale(chunk, chunkRows));
     Value bound = f.e.make<arith::MinSIOp>(f.e.make<arith::AddIOp>(first, f.e.constantIndex(chunkRows)), f.e.constantIndex(rows));
-    f.run(n, kColumnVectors, Index::of(0), {}, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+    f.run(size, kColumnVectors, base, {}, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
       KernelFunction::State sums;
       for (linalg::GenericOp reduction : reductions) sums.append(units.size(), f.identity(reduction, true));
       sums = f.loop(first, bound, rows, sums, [&](Index row, KernelFunction::State &inside) {
@@ -470,9 +331,24 @@ mlir::LogicalResult RowSchedule::emitColumns() {
       for (auto [i, op] : llvm::enumerate(sweep.columns)) {
         Value buffer = f.partials(partials[op].offset, chunks * padded, partials[op].element);
         for (auto [u, unit] : llvm::enumerate(units))
-          f.e.store(buffer, sums[i * units.size() + u], f.e.space.add(f.e.space.scale(piece, padded), unit.position), unit.mask);
+          f.e.store(buffer, sums[i * units.size() + u], f.e.space.add(f.e.space.scale(chunk, padded), unit.position), unit.mask);
       }
     });
+  };
+  f.loop(f.begin, f.end, kernel.info.count, {}, [&](Index piece, KernelFunction::State &) {
+    auto [chunk, block] = f.e.space.divide(piece, blocks);
+    if (blocks == 1) return columns(chunk, n, Index::of(0));
+    if (!rest) return columns(chunk, kColumnBlock, f.e.space.scale(block, kColumnBlock));
+    Value isLast = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, f.e.scalarIndex(block), f.e.constantIndex(blocks - 1));
+    auto branch = scf::IfOp::create(f.builder, f.e.loc, isLast, /*withElseRegion=*/true);
+    for (bool last : {true, false}) {
+      mlir::OpBuilder::InsertionGuard guard(f.builder);
+      f.builder.setInsertionPointToStart(last ? branch.thenBlock() : branch.elseBlock());
+      f.e.pushScope();
+      if (last) columns(chunk, rest, Index::of((blocks - 1) * kColumnBlock));
+      else columns(chunk, kColumnBlock, f.e.space.scale(block, kColumnBlock));
+      f.e.popScope();
+    }
   });
   return f.finish();
 }
@@ -605,8 +481,6 @@ mlir::LogicalResult RowSchedule::run() {
   }
   return mlir::success();
 }
-
-} // namespace
 
 mlir::LogicalResult scheduleRows(KernelBuilder &kernel) { return RowSchedule(kernel).run(); }
 

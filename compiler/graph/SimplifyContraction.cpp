@@ -65,15 +65,21 @@ LogicalResult simplifyReduction(mlir::Operation *op, mlir::RewriterBase &rewrite
   mlir::Value input = op->getOperand(0);
   auto type = tensorType(input);
   auto dims = op->getAttrOfType<mlir::DenseI64ArrayAttr>("dims").asArrayRef();
-  // Over dims of size 1 only: nothing to add up.
+  mlir::Location loc = op->getLoc();
+  mlir::Type element = type.getElementType();
+  bool rounds = mlir::isa<mlir::FloatType>(element) && !isa<ir::ReduceMaxOp>(op);
+  // Over dims of size 1 only: nothing to add up. But a sum starts at 0, and 0 + -0 is 0.
   if (llvm::all_of(dims, [&](int64_t dim) { return type.getShape()[dim] == 1; })) {
-    if (input.getType() == op->getResult(0).getType()) rewriter.replaceOp(op, input);
-    else rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op->getResult(0).getType(), input);
+    mlir::Value value = input;
+    if (value.getType() != op->getResult(0).getType()) value = ir::ReshapeOp::create(rewriter, loc, op->getResult(0).getType(), value);
+    if (rounds) value = ir::AddOp::create(rewriter, loc, value, splatConstant(rewriter, loc, value.getType(), rewriter.getFloatAttr(element, 0)));
+    rewriter.replaceOp(op, value);
     return success();
   }
+  // Over dims along which the input repeats: n equal terms are n times one (for a sum of integers), or one of them (for a maximum). A sum
+  // of floats rounds after each term, which a product does not.
   auto broadcast = input.getDefiningOp<ir::BroadcastOp>();
-  if (!broadcast) return failure();
-  // Over dims along which the input repeats: n equal terms are n times one (for a sum), or one of them (for a maximum).
+  if (!broadcast || rounds) return failure();
   auto from = tensorType(broadcast.getInput());
   int64_t offset = type.getRank() - from.getRank(), count = 1;
   llvm::SmallVector<int64_t> rest;
@@ -93,18 +99,13 @@ LogicalResult simplifyReduction(mlir::Operation *op, mlir::RewriterBase &rewrite
     keptShape.push_back(type.getShape()[dim]);
     smallShape.push_back(dim < offset ? 1 : from.getShape()[dim - offset]);
   }
-  mlir::Location loc = op->getLoc();
-  mlir::Type element = type.getElementType();
   mlir::Value value = ir::ReshapeOp::create(rewriter, loc, mlir::RankedTensorType::get(smallShape, element), broadcast.getInput());
   value = ir::BroadcastOp::create(rewriter, loc, mlir::RankedTensorType::get(keptShape, element), value);
   if (!newDims.empty())
-    value = isa<ir::ReduceSumOp>(op)   ? ir::ReduceSumOp::create(rewriter, loc, value, newDims).getResult()
-            : isa<ir::ReduceMaxOp>(op) ? ir::ReduceMaxOp::create(rewriter, loc, value, newDims).getResult()
-                                       : ir::ReduceMeanOp::create(rewriter, loc, value, newDims).getResult();
+    value = isa<ir::ReduceSumOp>(op) ? ir::ReduceSumOp::create(rewriter, loc, value, newDims).getResult()
+                                     : ir::ReduceMaxOp::create(rewriter, loc, value, newDims).getResult();
   if (isa<ir::ReduceSumOp>(op)) {
-    mlir::TypedAttr factor;
-    if (auto floating = dyn_cast<mlir::FloatType>(element)) factor = mlir::FloatAttr::get(floating, static_cast<double>(count));
-    else factor = mlir::IntegerAttr::get(element, llvm::APInt(64, count).zextOrTrunc(element.getIntOrFloatBitWidth()));
+    auto factor = mlir::IntegerAttr::get(element, llvm::APInt(64, count).zextOrTrunc(element.getIntOrFloatBitWidth()));
     value = ir::MulOp::create(rewriter, loc, value, splatConstant(rewriter, loc, value.getType(), factor));
   }
   rewriter.replaceOp(op, value);

@@ -247,6 +247,9 @@ static void addIndexing(std::vector<OpCase> &cases) {
   cases.push_back({"weft.scatter_add", "dim 0", {data({4, 3}), indices({2, 3}, 4), data({2, 3})}, dim(0)});
   cases.push_back({"weft.scatter_add", "dim 1", {data({4, 3}), indices({4, 5}, 3), data({4, 5})}, dim(1)});
   cases.push_back({"weft.scatter_add", "large", {data({130, 113}), indices({130, 513}, 113), data({130, 513})}, dim(1), {}, {}, true});
+  cases.push_back({"weft.scatter_add", "columns", {data({40, 150}), indices({90, 150}, 40), data({90, 150})}, dim(0)});
+  cases.push_back({"weft.scatter_add", "some columns", {data({40, 70}), indices({9, 50}, 40), data({9, 50})}, dim(0)});
+  cases.push_back({"weft.scatter_add", "middle", {data({3, 7, 20}), indices({3, 11, 20}, 7), data({3, 11, 20})}, dim(1)});
 }
 
 static void addRandom(std::vector<OpCase> &cases) {

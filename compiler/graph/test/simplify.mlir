@@ -107,16 +107,37 @@ func.func @main(%a: tensor<f32>, %b: tensor<f32>) -> tensor<8x8xf32> {
 }
 
 // -----
-// A sum over dims along which its input repeats.
-// CHECK-LABEL: @sum_of_broadcast
-// CHECK: %[[SUM:.*]] = weft.reduce_sum %{{.*}}, dims = [0] : tensor<8xf32>
-// CHECK: %[[FOUR:.*]] = weft.constant dense<4.000000e+00> : tensor<f32>
-// CHECK: weft.mul %[[SUM]], %[[FOUR]] : tensor<f32>
-module @sum_of_broadcast {
-func.func @main(%x: tensor<8xf32>) -> tensor<f32> {
+// A reduction over dims along which its input repeats: exact for integers and maxima. A sum of floats rounds after each term.
+// CHECK-LABEL: @reductions_of_broadcasts
+// CHECK-DAG: %[[SUM:.*]] = weft.reduce_sum %arg1, dims = [0] : tensor<8xi32>
+// CHECK-DAG: %[[FOUR:.*]] = weft.constant dense<4> : tensor<i32>
+// CHECK-DAG: weft.mul %[[SUM]], %[[FOUR]] : tensor<i32>
+// CHECK-DAG: weft.reduce_max %arg0, dims = [0] : tensor<8xf32>
+// CHECK-DAG: weft.reduce_sum %{{.*}}, dims = [0, 1] : tensor<4x8xf32>
+module @reductions_of_broadcasts {
+func.func @main(%x: tensor<8xf32>, %i: tensor<8xi32>) -> (tensor<f32>, tensor<f32>, tensor<i32>) {
   %0 = weft.broadcast %x : tensor<8xf32> to tensor<4x8xf32>
   %1 = weft.reduce_sum %0, dims = [0, 1] : tensor<4x8xf32>
-  return %1 : tensor<f32>
+  %2 = weft.reduce_max %0, dims = [0, 1] : tensor<4x8xf32>
+  %3 = weft.broadcast %i : tensor<8xi32> to tensor<4x8xi32>
+  %4 = weft.reduce_sum %3, dims = [0, 1] : tensor<4x8xi32>
+  return %1, %2, %4 : tensor<f32>, tensor<f32>, tensor<i32>
+}
+}
+
+// -----
+// Over dims of size 1 a sum adds 0, which makes -0 a 0; a maximum is the element.
+// CHECK-LABEL: @reductions_of_one
+// CHECK: %[[X:.*]] = weft.reshape %arg0
+// CHECK: %[[ZERO:.*]] = weft.constant dense<0.000000e+00> : tensor<8xf32>
+// CHECK: %[[SUM:.*]] = weft.add %[[X]], %[[ZERO]]
+// CHECK: %[[MAX:.*]] = weft.reshape %arg0
+// CHECK: return %[[SUM]], %[[MAX]]
+module @reductions_of_one {
+func.func @main(%x: tensor<8x1xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %0 = weft.reduce_sum %x, dims = [1] : tensor<8x1xf32>
+  %1 = weft.reduce_max %x, dims = [1] : tensor<8x1xf32>
+  return %0, %1 : tensor<8xf32>, tensor<8xf32>
 }
 }
 

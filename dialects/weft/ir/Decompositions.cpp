@@ -98,7 +98,8 @@ FailureOr<SmallVector<Value>> SoftmaxOp::decompose(OpBuilder &b) {
   Val x = widen(Val(b, getLoc(), getInput()));
   SmallVector<int64_t> dims{wrapDim(getDim(), x.rank())};
   Val e = exp(x - unreduce(max(x, dims), dimsOf(x.type()), dims));
-  return SmallVector<Value>{narrowTo(e / unreduce(sum(e, dims), dimsOf(x.type()), dims), getResult())};
+  // One division a row: a sum is at least 1, so that its inverse loses no range, and a product costs a tenth of a quotient.
+  return SmallVector<Value>{narrowTo(e * unreduce(1.0 / sum(e, dims), dimsOf(x.type()), dims), getResult())};
 }
 
 FailureOr<SmallVector<Value>> LogSoftmaxOp::decompose(OpBuilder &b) {
@@ -137,7 +138,7 @@ FailureOr<SmallVector<Value>> AttentionOp::decompose(OpBuilder &b) {
   Val e = exp(scores - full(largest));
   Val total = sum(e, dims);
   Val divisor = select(compare("eq", total, total.constant(0)), total.constant(1), total);
-  Val result = matmul(e / full(divisor), widen(query.at(getValue())));
+  Val result = matmul(e * full(1.0 / divisor), widen(query.at(getValue())));
   return SmallVector<Value>{narrowTo(result, getResult()), narrowTo(largest + log(total), getLogSumExp())};
 }
 
@@ -176,7 +177,7 @@ FailureOr<SmallVector<Value>> DropoutOp::decompose(OpBuilder &b) {
   double threshold = std::ceil(std::ldexp(rate, 24)) * std::ldexp(1.0, -24);
   Val sample = uniform(x, getState(), mlir::cast<mlir::RankedTensorType>(withElementType(x.type(), b.getF32Type())), getOffset());
   Val keep = compare("ge", sample, sample.constant(threshold));
-  return SmallVector<Value>{narrowTo(select(keep, x / (1.0 - rate), x.constant(0)), getResult()), keep};
+  return SmallVector<Value>{narrowTo(select(keep, x * (1.0 / (1.0 - rate)), x.constant(0)), getResult()), keep};
 }
 
 // cos(2 pi u) for u in [0, 1): with t = 1/4 - |u - 1/2|, which is exact for multiples of 2^-24, it is -sin(2 pi t), and 2 pi t

@@ -126,7 +126,7 @@ LogicalResult CrossEntropyOp::differentiate(GradContext &ctx) {
 LogicalResult DropoutOp::differentiate(GradContext &ctx) {
   if (!ctx.hasG(0)) return success();
   Val g = ctx.g(0);
-  ctx.grad(0, select(ctx.result(1), g / (1.0 - ctx.properties<DropoutOp>().rate.getValueAsDouble()), g.constant(0)));
+  ctx.grad(0, select(ctx.result(1), g * (1.0 / (1.0 - ctx.properties<DropoutOp>().rate.getValueAsDouble())), g.constant(0)));
   return success();
 }
 

@@ -1,5 +1,8 @@
 // Random ops: Philox (Philox.h) as a tensor of words [groups of 16 blocks, 4 words, 16 blocks], whose row-major order is that of the
 // elements. A vector of 16 blocks thus gives four vectors of neighbours.
+//
+// Words stay in the low halves of 64-bit lanes from the first round to the last. The high halves may hold anything: only a product's low
+// 32 bits of each factor are read (x86's vpmuludq reads no others, so that the masks cost nothing), and nothing is narrowed between rounds.
 #include "dialects/weft/ir/LowerToLinalg.h"
 
 #include "dialects/weft/ir/Philox.h"
@@ -21,12 +24,10 @@ struct Words {
   mlir::Location loc;
   Value c64(uint64_t n) { return arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(static_cast<int64_t>(n))); }
   Value low(Value x) { return arith::TruncIOp::create(b, loc, b.getI32Type(), x); }
-  Value high(Value x) { return low(arith::ShRUIOp::create(b, loc, x, c64(32))); }
-  Value wide(Value x) { return arith::ExtUIOp::create(b, loc, b.getI64Type(), x); }
-  Value mul(Value x, uint64_t n) { return arith::MulIOp::create(b, loc, wide(x), c64(n)); }
+  Value high(Value x) { return arith::ShRUIOp::create(b, loc, x, c64(32)); }
+  Value mul(Value x, uint64_t n) { return arith::MulIOp::create(b, loc, arith::AndIOp::create(b, loc, x, c64(0xFFFFFFFFu)), c64(n)); }
   Value add(Value x, Value y) { return arith::AddIOp::create(b, loc, x, y); }
   Value exclusive(Value x, Value y) { return arith::XOrIOp::create(b, loc, x, y); }
-  Value c32(uint32_t n) { return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(static_cast<int32_t>(n))); }
 };
 } // namespace
 
@@ -41,15 +42,15 @@ static Value philoxWords(OpBuilder &b, mlir::Location loc, Value state, int64_t 
     };
     Value first = w.add(args[1], w.c64(offset));
     Value block = w.add(w.add(first, arith::MulIOp::create(inner, at, position(0), w.c64(16))), position(2));
-    Value key[2] = {w.low(args[0]), w.high(args[0])};
-    Value c[4] = {w.low(block), w.high(block), w.c32(0), w.c32(0)};
+    Value key[2] = {args[0], w.high(args[0])};
+    Value c[4] = {block, w.high(block), w.c64(0), w.c64(0)};
     for (int round = 0; round < 10; ++round) {
       if (round > 0) {
-        key[0] = w.add(key[0], w.c32(0x9E3779B9u));
-        key[1] = w.add(key[1], w.c32(0xBB67AE85u));
+        key[0] = w.add(key[0], w.c64(0x9E3779B9u));
+        key[1] = w.add(key[1], w.c64(0xBB67AE85u));
       }
       Value a = w.mul(c[0], 0xD2511F53u), d = w.mul(c[2], 0xCD9E8D57u);
-      Value next[4] = {w.exclusive(w.exclusive(w.high(d), c[1]), key[0]), w.low(d), w.exclusive(w.exclusive(w.high(a), c[3]), key[1]), w.low(a)};
+      Value next[4] = {w.exclusive(w.exclusive(w.high(d), c[1]), key[0]), d, w.exclusive(w.exclusive(w.high(a), c[3]), key[1]), a};
       std::copy(next, next + 4, c);
     }
     Value word = mlir::linalg::IndexOp::create(inner, at, 1), result = c[3];
@@ -57,7 +58,7 @@ static Value philoxWords(OpBuilder &b, mlir::Location loc, Value state, int64_t 
       Value is = arith::CmpIOp::create(inner, at, arith::CmpIPredicate::eq, word, arith::ConstantIndexOp::create(inner, at, i));
       result = arith::SelectOp::create(inner, at, is, c[i], result);
     }
-    return result;
+    return w.low(result);
   });
 }
 

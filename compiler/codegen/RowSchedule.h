@@ -1,0 +1,62 @@
+// The schedule of a kernel over rows, shared by the files that emit its parts: RowSchedule.cpp (what each sweep does; bodies and finish)
+// and RowTiles.cpp (bodies with transposed inputs).
+#pragma once
+
+#include "compiler/codegen/Schedule.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace weft::compiler {
+
+struct RowSchedule {
+  using Role = FusionDomain::Role;
+  explicit RowSchedule(KernelBuilder &kernel) : kernel(kernel), domain(kernel.domain) {}
+
+  KernelBuilder &kernel;
+  const FusionDomain &domain;
+  llvm::DenseMap<mlir::Value, int64_t> levels;
+  int64_t lastLevel = 0;
+  bool random = false;
+
+  struct Sweep {
+    llvm::SmallVector<mlir::Operation *> reductions, columns, totals; // Row, Col, and Total over Full values
+    llvm::SmallVector<mlir::Operation *> rowTotals;                   // Scalar over Row values
+    llvm::SmallVector<mlir::Value> keep;                              // into scratch
+    llvm::SmallVector<int64_t> stores, rowStores;                     // outputs: Full, Row
+  };
+  std::vector<Sweep> sweeps;
+  struct Kept {
+    int64_t offset, level; // in scratch; the sweep that computes it
+  };
+  llvm::MapVector<mlir::Value, Kept> kept;
+  struct Partial {
+    int64_t offset;
+    mlir::Type element;
+  };
+  llvm::MapVector<mlir::Operation *, Partial> partials;
+  bool hasColumns = false, hasRows = false;
+  int64_t chunkRows = 1, chunks = 1, unroll = 1;
+
+  // In-place: for each (output, input), whether all reads so far were at the output's position, no later than its store.
+  llvm::DenseMap<std::pair<int64_t, int64_t>, bool> inPlace;
+
+  int64_t level(mlir::Value value) const { return levels.lookup(value); }
+  mlir::Type elementOf(mlir::Value value) const { return mlir::cast<mlir::RankedTensorType>(value.getType()).getElementType(); }
+
+  void plan();
+  void planScratch();
+  void planPartials();
+  void trackReads(KernelFunction &f, const Sweep *sweep, int64_t level, llvm::ArrayRef<Index> atoms);
+  void storeFull(KernelFunction &f, const Sweep &sweep, int64_t level, llvm::ArrayRef<KernelFunction::Unit> units, const Index &row);
+  void sweepRow(KernelFunction &f, int64_t level, const Index &row, const Index *chunk);
+  void storeRows(KernelFunction &f, const Sweep &sweep, const Index &row);
+  int32_t transposedAtom() const;
+  mlir::LogicalResult emitLinear();
+  mlir::LogicalResult emitTiles(int32_t along);
+  mlir::LogicalResult emitRows();
+  mlir::LogicalResult emitColumns();
+  mlir::LogicalResult emitTotals();
+  mlir::LogicalResult emitFinish();
+  mlir::LogicalResult run();
+};
+
+} // namespace weft::compiler

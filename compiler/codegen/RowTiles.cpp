@@ -1,0 +1,170 @@
+// Bodies of elementwise kernels with transposed inputs: tiles that are transposed in registers.
+#include "compiler/codegen/RowSchedule.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+namespace weft::compiler {
+
+namespace arith = mlir::arith;
+namespace scf = mlir::scf;
+namespace vector = mlir::vector;
+using mlir::Value;
+using Shape = FusionDomain::Shape;
+
+// Rows and columns of a tile.
+static constexpr int64_t kTile = kLanes;
+// Tiles side by side and one above the other that are done together: with a single tile, each line of a page is read or written alone, and
+// no hardware prefetcher sees a stream.
+static constexpr int64_t kBlockTiles = 4;
+
+// w[r][c] = v[c][r]. First in blocks of 4 x 4, each in 128 bits of a register where elements have 32: there x86 interleaves two registers
+// in one instruction. Then pairs of registers exchange blocks.
+static void transposeTile(ElementEmitter &e, llvm::MutableArrayRef<Value> v) {
+  auto shuffle = [&](Value a, Value b, llvm::function_ref<int64_t(int64_t)> from) -> Value {
+    llvm::SmallVector<int64_t> lanes;
+    for (int64_t lane = 0; lane < kTile; ++lane) lanes.push_back(from(lane));
+    return e.make<vector::ShuffleOp>(a, b, lanes);
+  };
+  auto interleave = [&](Value a, Value b, int64_t half) {
+    return shuffle(a, b, [&](int64_t lane) { return lane / 4 * 4 + 2 * half + lane % 4 / 2 + (lane % 2) * kTile; });
+  };
+  for (int64_t i = 0; i < kTile; i += 4) {
+    Value even[2], odd[2];
+    for (int64_t half : {0, 1}) {
+      even[half] = interleave(v[i], v[i + 2], half);
+      odd[half] = interleave(v[i + 1], v[i + 3], half);
+    }
+    for (int64_t k = 0; k < 4; ++k) v[i + k] = interleave(even[k / 2], odd[k / 2], k % 2);
+  }
+  for (int64_t distance : {8, 4})
+    for (int64_t i = 0; i < kTile; ++i) {
+      if (i & distance) continue;
+      Value a = v[i], b = v[i + distance];
+      v[i] = shuffle(a, b, [&](int64_t lane) { return lane & distance ? lane - distance + kTile : lane; });
+      v[i + distance] = shuffle(a, b, [&](int64_t lane) { return lane & distance ? lane + kTile : lane + distance; });
+    }
+}
+
+// The atom along which inputs lie whose elements are not neighbours in the row; -1 where there is none.
+int32_t RowSchedule::transposedAtom() const {
+  if (domain.shape() != Shape::Elementwise || domain.outer().empty()) return -1;
+  for (Value argument : kernel.fusion.getBody().front().getArguments()) {
+    const FusionDomain::Layout *layout = domain.layout(argument);
+    if (layout && domain.role(argument) == Role::Full && layout->back() != domain.inner().back()) return layout->back();
+  }
+  return -1;
+}
+
+// Elementwise with transposed inputs: tiles of kTile x kTile, in which those inputs are read along `along`, where they are contiguous,
+// are transposed in registers and wait in a scratch tile. Read in the output's order, each vector would touch kLanes cache lines, often of
+// one cache set, and be gathered lane by lane.
+mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
+  int64_t rows = domain.atoms()[along], columns = domain.rowSize();
+  llvm::SmallVector<int32_t> others;
+  int64_t batches = 1;
+  for (int32_t atom : domain.outer())
+    if (atom != along) {
+      others.push_back(atom);
+      batches *= domain.atoms()[atom];
+    }
+  struct Input {
+    Value argument;
+    int64_t number, offset;
+  };
+  llvm::SmallVector<Input> inputs;
+  for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments())) {
+    const FusionDomain::Layout *layout = domain.layout(argument);
+    if (layout && domain.role(argument) == Role::Full && layout->back() == along)
+      inputs.push_back({argument, static_cast<int64_t>(i), kernel.claimScratch(kTile * kTile * memoryBytes(elementOf(argument)))});
+  }
+  KernelFunction f(kernel, kernel.info.symbol);
+  IndexSpace &space = f.e.space;
+  int64_t wholeRows = rows / kTile, wholeColumns = columns / kTile, blocks = llvm::divideCeil(rows, kTile * kBlockTiles);
+  kernel.info.count = batches * blocks;
+  const Sweep &sweep = sweeps[0];
+
+  auto tile = [&](llvm::ArrayRef<Index> base, const Index &firstRow, int64_t height, const Index &firstColumn, int64_t width) {
+    llvm::SmallVector<Index> atoms(base);
+    for (const Input &input : inputs) {
+      // As they lie in memory: a bool is a byte.
+      mlir::Type element = memoryType(elementOf(input.argument));
+      Value scratch = f.scratch(input.offset, kTile * kTile, element), mask = f.e.tailMask(height);
+      auto shape = mlir::cast<mlir::RankedTensorType>(input.argument.getType()).getShape();
+      llvm::SmallVector<Value> lines;
+      atoms[along] = space.add(firstRow, space.lane(height));
+      for (int64_t column = 0; column < width; ++column) {
+        atoms[domain.inner().back()] = space.add(firstColumn, column);
+        lines.push_back(f.e.broadcast(
+            f.e.load(f.function.getArgument(input.number), element, space.linearize(f.position(input.argument, atoms), shape), mask)));
+      }
+      // Lanes of columns that do not exist hold what is never read.
+      lines.resize(kTile, lines.front());
+      transposeTile(f.e, lines);
+      for (int64_t row = 0; row < height; ++row) f.e.store(scratch, lines[row], space.add(space.lane(kTile), row * kTile), nullptr);
+    }
+    f.loop(height, {}, [&](Index row, KernelFunction::State &) {
+      atoms[along] = space.add(firstRow, row);
+      atoms[domain.inner().back()] = space.add(firstColumn, space.lane(width));
+      Value mask = f.e.tailMask(width);
+      trackReads(f, &sweep, 0, atoms);
+      for (const Input &input : inputs) {
+        // Read out of step with the output's stores.
+        for (size_t i = 0; i < kernel.outputs.size(); ++i) inPlace[{i, input.number}] = false;
+        Value scratch = f.scratch(input.offset, kTile * kTile, elementOf(input.argument));
+        auto here = f.position(input.argument, atoms);
+        Index at = space.add(space.scale(row, kTile), space.lane(width));
+        f.e.setKnown(kernel.lowered.lookup(input.argument),
+                     [&f, scratch, here, at, element = elementOf(input.argument)](llvm::ArrayRef<Index> position, Value lanes) {
+                       return position == llvm::ArrayRef(here) ? f.e.load(scratch, element, at, lanes) : Value();
+                     });
+      }
+      llvm::SmallVector<std::pair<Value, Index>> values;
+      for (int64_t i : sweep.stores) {
+        Value output = kernel.outputs[i];
+        auto position = f.position(output, atoms);
+        Value value = f.e.at(kernel.lowered.lookup(output), position, mask);
+        values.push_back({value, space.linearize(position, mlir::cast<mlir::RankedTensorType>(output.getType()).getShape())});
+      }
+      for (auto [i, value] : llvm::zip(sweep.stores, values)) f.e.store(f.output(i), value.first, value.second, mask);
+    });
+    for (const Input &input : inputs) f.e.dropKnown(kernel.lowered.lookup(input.argument));
+  };
+  f.loop(f.begin, f.end, std::max<int64_t>(kernel.info.count, 1), {}, [&](Index piece, KernelFunction::State &) {
+    auto [batch, block] = space.divide(piece, blocks);
+    llvm::SmallVector<int64_t> extents;
+    for (int32_t atom : others) extents.push_back(domain.atoms()[atom]);
+    llvm::SmallVector<Index> base(domain.atoms().size());
+    for (auto [atom, at] : llvm::zip(others, space.delinearize(batch, extents))) base[atom] = at;
+    // Tiles [4 n, 4 n + 4) of `whole`, one loop variable for all of them, so that positions stay linear.
+    auto tilesOf = [&](const Index &number, int64_t whole, llvm::function_ref<void(const Index &)> emit) {
+      if (whole == 0) return;
+      Value first = f.e.scalarIndex(space.scale(number, kBlockTiles));
+      Value end = f.e.make<arith::MinSIOp>(f.e.make<arith::AddIOp>(first, f.e.constantIndex(kBlockTiles)), f.e.constantIndex(whole));
+      f.loop(first, end, whole, {}, [&](Index number, KernelFunction::State &) { emit(space.scale(number, kTile)); });
+    };
+    if (wholeRows)
+      f.loop(llvm::divideCeil(wholeColumns, kBlockTiles), {}, [&](Index columnBlock, KernelFunction::State &) {
+        tilesOf(columnBlock, wholeColumns, [&](const Index &column) {
+          tilesOf(block, wholeRows, [&](const Index &row) { tile(base, row, kTile, column, kTile); });
+        });
+      });
+    if (columns % kTile)
+      tilesOf(block, wholeRows, [&](const Index &row) { tile(base, row, kTile, Index::of(wholeColumns * kTile), columns % kTile); });
+    if (rows % kTile == 0) return;
+    // Whoever has the last block does the rows that are left.
+    Value isLast = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, f.e.scalarIndex(block), f.e.constantIndex(blocks - 1));
+    auto branch = scf::IfOp::create(f.builder, f.e.loc, isLast, /*withElseRegion=*/false);
+    mlir::OpBuilder::InsertionGuard guard(f.builder);
+    f.builder.setInsertionPointToStart(branch.thenBlock());
+    f.e.pushScope();
+    Index row = Index::of(wholeRows * kTile);
+    f.loop(wholeColumns, {}, [&](Index column, KernelFunction::State &) { tile(base, row, rows % kTile, space.scale(column, kTile), kTile); });
+    if (columns % kTile) tile(base, row, rows % kTile, Index::of(wholeColumns * kTile), columns % kTile);
+    f.e.popScope();
+  });
+  return f.finish();
+}
+
+} // namespace weft::compiler
