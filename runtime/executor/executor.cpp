@@ -191,6 +191,7 @@ void Executor::run(Item item) {
     status = item.work(item.context);
   }
   submitted_.fetch_add(1, std::memory_order_relaxed);
+  spin_limiter_.after_run(item.context.threads);
   std::shared_ptr<Event> event = std::move(item.event);
   // Before the event: who waits for it may count the memory.
   item = Item();

@@ -71,13 +71,13 @@ void team_body(void *data) {
   WEFT_TSAN_RELEASE(&call.first_error);
 }
 
+} // namespace
+
 int available_processors() {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(CPU_COUNT(&set), 1);
   return std::max<int>(std::thread::hardware_concurrency(), 1);
 }
-
-} // namespace
 
 int32_t parallel_for(int64_t count, int64_t grain, int threads, RangeBody body, void *data) {
   if (count <= 0) return 0;

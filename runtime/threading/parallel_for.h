@@ -13,6 +13,9 @@ using RangeBody = int32_t (*)(void *data, int thread, int64_t begin, int64_t end
 // calling thread a team of its own.
 int32_t parallel_for(int64_t count, int64_t grain, int threads, RangeBody body, void *data);
 
+// The processors that this process may use.
+int available_processors();
+
 // The number of threads to use: WEFT_NUM_THREADS where it is a number from 1 to 1024, else the processors that this process may use.
 int default_threads();
 

@@ -32,10 +32,14 @@ struct MatmulProblem {
   std::vector<std::pair<PostOp, std::optional<StridedShape>>> post_ops;
 };
 
+// A product of fewer operations stays on one thread: it takes that some 8 us, a fork and join of the team 0.5 us where its threads are
+// awake, ten times that where they sleep, and the time slice of whoever has their processors where those are busy.
+inline constexpr int64_t kSerialMatmulFlops = 1'000'000;
+
 class OnednnMatmul {
 public:
   virtual ~OnednnMatmul() = default;
-  // Creates the primitive for a team of that many threads. Unimplemented where oneDNN has none, Internal where it fails.
+  // Creates the primitive for a team of at most that many threads. Unimplemented where oneDNN has none, Internal where it fails.
   static absl::StatusOr<std::unique_ptr<OnednnMatmul>> create(const MatmulProblem &problem, int threads);
   // What oneDNN calls the implementation: "brg:avx512_core", "gemm:jit"; "ref:any" is hundreds of times slower.
   virtual std::string_view implementation() const = 0;

@@ -1,4 +1,6 @@
 // Matmul by oneDNN 2's C API. A newer oneDNN replaces the onednn_v2 files and no other.
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "backends/cpu/device/onednn_matmul.h"
 #include "backends/cpu/device/onednn_v2.h"
@@ -123,6 +125,9 @@ absl::Status OnednnV2Matmul::run(std::span<void *const> operands, void *scratch)
 } // namespace
 
 absl::StatusOr<std::unique_ptr<OnednnMatmul>> OnednnMatmul::create(const MatmulProblem &problem, int threads) {
+  int64_t flops = 2 * std::min(problem.a.dims.back(), kSerialMatmulFlops);
+  for (int64_t dim : problem.c.dims) flops = std::min<int64_t>(flops * std::min(dim, kSerialMatmulFlops), kSerialMatmulFlops);
+  if (flops < kSerialMatmulFlops) threads = 1;
   auto matmul = std::make_unique<OnednnV2Matmul>(threads);
   if (absl::Status status = matmul->build(problem); !status.ok()) return status;
   return matmul;
