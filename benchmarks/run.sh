@@ -1,28 +1,32 @@
 #!/bin/bash
-# benchmarks/run.sh SUITE [--peers] [--json FILE] [--threads N]
+# benchmarks/run.sh SUITE [--peers] [--json FILE] [--threads N] [--filter TEXT]
 # Runs a suite and writes one JSON object a line (to stdout, or appended to FILE); a table for people goes to stderr. With --peers,
 # other frameworks are measured beside Weft in the same run, taking turns; they live in a Python environment that this script makes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 usage() {
-  echo "usage: benchmarks/run.sh overhead|train [--peers] [--json FILE] [--threads N]" >&2
+  echo "usage: benchmarks/run.sh overhead|train|ops [--peers] [--json FILE] [--threads N] [--filter TEXT]" >&2
   exit 2
 }
 suite=${1:-}
 [ $# -gt 0 ] && shift
-peers=0 json="" threads=2
+peers=0 json="" threads="" filter=""
 while [ $# -gt 0 ]; do
   case $1 in
     --peers) peers=1 ;;
     --json) [ $# -gt 1 ] || usage; json=$(realpath -m "$2"); shift ;;
     --threads) [ $# -gt 1 ] || usage; threads=$2; shift ;;
+    --filter) [ $# -gt 1 ] || usage; filter=$2; shift ;;
     *) usage ;;
   esac
   shift
 done
-case $suite in overhead | train) ;; *) usage ;; esac
+case $suite in overhead | train | ops) ;; *) usage ;; esac
 
+# Single operators are measured on two threads, then on one.
+if [ $suite = ops ]; then counts=${threads:-2 1}; fi
+threads=${threads:-2}
 export WEFT_NUM_THREADS=$threads OMP_NUM_THREADS=$threads
 venv=.venv-peers
 make_venv() {
@@ -33,11 +37,11 @@ make_venv() {
 }
 
 bazel build //benchmarks/... >&2
-arguments=(--threads "$threads")
+arguments=()
 [ -n "$json" ] && arguments+=(--json "$json")
 case $suite in
   overhead)
-    exec bazel-bin/benchmarks/overhead/overhead "${arguments[@]}"
+    exec bazel-bin/benchmarks/overhead/overhead --threads "$threads" "${arguments[@]}"
     ;;
   train)
     contestants=(--contestant "weft=bazel-bin/benchmarks/train/worker")
@@ -46,6 +50,18 @@ case $suite in
       contestants+=(--contestant "torch-eager=$venv/bin/python benchmarks/train/char_gpt.py eager"
                     --contestant "torch-compile=$venv/bin/python benchmarks/train/char_gpt.py compile")
     fi
-    exec bazel-bin/benchmarks/train/train "${arguments[@]}" "${contestants[@]}"
+    exec bazel-bin/benchmarks/train/train --threads "$threads" "${arguments[@]}" "${contestants[@]}"
+    ;;
+  ops)
+    contestants=(--contestant "weft=bazel-bin/benchmarks/ops/worker weft" --contestant "limit=bazel-bin/benchmarks/ops/worker limit")
+    if [ $peers = 1 ]; then
+      make_venv
+      contestants+=(--contestant "torch-eager=$venv/bin/python benchmarks/ops/peers.py eager"
+                    --contestant "torch-compile=$venv/bin/python benchmarks/ops/peers.py compile")
+    fi
+    for count in $counts; do
+      WEFT_NUM_THREADS=$count OMP_NUM_THREADS=$count \
+        bazel-bin/benchmarks/ops/ops --threads "$count" --filter "$filter" "${arguments[@]}" "${contestants[@]}"
+    done
     ;;
 esac

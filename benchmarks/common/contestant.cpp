@@ -66,10 +66,18 @@ double Contestant::wait_ready() {
   }
 }
 
+void Contestant::write_line(const std::string &line) {
+  std::string text = line + "\n";
+  if (write(to_, text.data(), text.size()) != static_cast<ssize_t>(text.size())) throw std::runtime_error(impl_ + " does not listen");
+}
+
+double Contestant::choose(const std::string &name) {
+  write_line("case " + name);
+  return wait_ready();
+}
+
 double Contestant::run(int64_t n) {
-  std::string command = "run " + std::to_string(n) + "\n";
-  if (write(to_, command.data(), command.size()) != static_cast<ssize_t>(command.size()))
-    throw std::runtime_error(impl_ + " does not listen");
+  write_line("run " + std::to_string(n));
   return std::atof(read_line().c_str());
 }
 
