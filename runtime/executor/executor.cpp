@@ -9,6 +9,7 @@
 #include "runtime/memory/buffer.h"
 #include "runtime/memory/memory.h"
 #include "runtime/threading/parallel_for.h"
+#include "runtime/threading/spin_limiter.h"
 
 namespace weft::runtime {
 namespace {
@@ -191,7 +192,6 @@ void Executor::run(Item item) {
     status = item.work(item.context);
   }
   submitted_.fetch_add(1, std::memory_order_relaxed);
-  spin_limiter_.after_run(item.context.threads);
   std::shared_ptr<Event> event = std::move(item.event);
   // Before the event: who waits for it may count the memory.
   item = Item();
@@ -200,6 +200,7 @@ void Executor::run(Item item) {
 
 void Executor::loop() {
   pthread_setname_np(pthread_self(), "weft-executor");
+  SpinLimiter spinning;
   while (true) {
     uint32_t arrivals = arrivals_.load(std::memory_order_acquire);
     std::unique_lock lock(queue_mutex_);
@@ -218,6 +219,7 @@ void Executor::loop() {
     queue_.pop_front();
     lock.unlock();
     run(std::move(item));
+    spinning.after_run(threads());
     lock.lock();
     --in_flight_;
     lock.unlock();

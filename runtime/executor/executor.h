@@ -17,7 +17,6 @@
 #include "runtime/executable/executable.h"
 #include "runtime/memory/arena_pool.h"
 #include "runtime/memory/event.h"
-#include "runtime/threading/spin_limiter.h"
 
 namespace weft::runtime {
 
@@ -102,7 +101,6 @@ private:
   bool stopped_ = false;
   std::atomic<uint32_t> arrivals_{0}; // what the thread waits on
   std::atomic<int64_t> submitted_{0}, inline_runs_{0};
-  SpinLimiter spin_limiter_; // of the thread that runs
   std::thread thread_;
 };
 

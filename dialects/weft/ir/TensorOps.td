@@ -242,7 +242,7 @@ def Weft_CrossEntropyOp : Weft_Op<"cross_entropy", CompositeKind, InFile, InFile
 def Weft_DropoutOp : Weft_Op<"dropout", CompositeKind, InFile, InFile, InFile, ByDecomposition, NoBatching, [Pure, Infer]> {
   let hasFolder = 1;
   let tests = BoundTests;
-  let summary = "0 where a uniform sample is below rate, else x * (1 / (1 - rate)) (Srivastava et al. 2014); keep says which";
+  let summary = "0 where a uniform sample is below rate, else x / (1 - rate) (Srivastava et al. 2014); keep says which";
   let arguments = (ins Weft_FloatTensor:$input, Weft_RandomState:$state, F64Attr:$rate, DefaultValuedAttr<I64Attr, "0">:$offset);
   let results = (outs Weft_FloatTensor:$result, Weft_BoolTensor:$keep);
   let assemblyFormat = "$input `,` $state attr-dict `:` type($input)";
