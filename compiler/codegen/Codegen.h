@@ -28,6 +28,8 @@ struct TargetInfo {
   static TargetInfo host();
   // A named CPU of the host's architecture ("x86-64-v3", "znver3", ...); an unknown name is an error that lists how to see the known ones.
   static absl::StatusOr<TargetInfo> named(llvm::StringRef cpu);
+  // InvalidArgument for a CPU without the instructions that kernels are made of.
+  absl::Status checkUsable() const;
   // What a disk cache must key on.
   std::string key() const { return triple + "|" + cpu + "|" + features; }
 };

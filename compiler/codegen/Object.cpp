@@ -58,7 +58,28 @@ absl::StatusOr<TargetInfo> TargetInfo::named(llvm::StringRef cpu) {
   if (!subtarget || !subtarget->isCPUStringValid(cpu))
     return absl::InvalidArgumentError(("unknown CPU '" + cpu + "' for " + target.triple +
                                        "; `clang --print-supported-cpus` lists the names, such as x86-64-v3 or znver3").str());
+  // Spelled out: what runs the code checks them one by one, and knows no CPU by name. The host's list has every feature that there is.
+  std::vector<std::string> features;
+  for (const auto &feature : llvm::sys::getHostCPUFeatures())
+    if (std::string has = "+" + feature.first().str(); subtarget->checkFeatures(has)) features.push_back(std::move(has));
+  llvm::sort(features);
+  target.features = llvm::join(features, ",");
   return target;
+}
+
+absl::Status TargetInfo::checkUsable() const {
+  initializeTargets();
+  std::string error;
+  llvm::Triple parsed(triple);
+  const llvm::Target *registered = llvm::TargetRegistry::lookupTarget(parsed, error);
+  if (!registered) return failed("no code generator for " + triple + ": " + error);
+  if (!parsed.isX86()) return absl::OkStatus();
+  std::unique_ptr<llvm::MCSubtargetInfo> subtarget(registered->createMCSubtargetInfo(parsed, cpu, features));
+  for (const char *needed : {"avx2", "fma"})
+    if (!subtarget->checkFeatures(std::string("+") + needed))
+      return absl::InvalidArgumentError("the CPU '" + cpu + "' has no " + needed +
+                                        ", which kernels need (their roundings are those of fused multiply-adds); choose x86-64-v3 or a later one");
+  return absl::OkStatus();
 }
 
 static absl::StatusOr<std::unique_ptr<llvm::TargetMachine>> makeMachine(const TargetInfo &target) {

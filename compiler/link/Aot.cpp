@@ -75,7 +75,7 @@ private:
       target_ = *std::move(named);
     }
     if (!options_.compile.features.empty()) target_.features += (target_.features.empty() ? "" : ",") + options_.compile.features;
-    return absl::OkStatus();
+    return target_.checkUsable();
   }
 
   absl::StatusOr<AotResult> emitWeft() {

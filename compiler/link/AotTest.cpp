@@ -232,6 +232,8 @@ TEST_F(AotTest, SaysWhatIsWrong) {
   AotOptions cpu = options(Emit::Object, "a.o");
   cpu.compile.cpu = "no-such-cpu";
   EXPECT_NE(message(cpu).find("no-such-cpu"), std::string::npos) << message(cpu);
+  cpu.compile.cpu = "x86-64-v2";
+  EXPECT_NE(message(cpu).find("no avx2"), std::string::npos) << message(cpu);
   AotOptions nowhere = options(Emit::Executable, "a");
   nowhere.runtimeFolder = "/nowhere";
   EXPECT_NE(message(nowhere).find("libweft_aot.a"), std::string::npos) << message(nowhere);
