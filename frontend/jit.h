@@ -59,7 +59,13 @@ private:
 
 namespace recorder {
 using ErasedFunction = std::function<std::vector<Tensor>(const std::vector<Tensor> &)>;
-Program trace(const ErasedFunction &function, const std::vector<Tensor> &inputs, Location location);
+using TensorNames = std::vector<std::pair<std::string, Tensor>>;
+Program trace(const ErasedFunction &function, const std::vector<Tensor> &inputs, const TensorNames &names, Location location);
+// The state of a module, as a function that is traced may be one; nothing for other functions.
+template <typename F> TensorNames state_names(const F &function) {
+  if constexpr (requires { TensorNames(function.state()); }) return function.state();
+  else return {};
+}
 std::shared_ptr<JitImpl> make_jit(ErasedFunction function);
 std::vector<Tensor> call_jit(JitImpl &jit, const std::vector<Tensor> &inputs, Location location);
 
@@ -83,11 +89,13 @@ template <typename F, size_t N = 0> constexpr size_t arity() {
 } // namespace recorder
 
 // Records fn(inputs...) and returns its program. fn takes Tensors (or one const std::vector<Tensor>&) and returns a Tensor, a pair or a
-// vector of them. Tensors that fn captures become constants of the program; nothing is run and no storage changes.
+// vector of them. Tensors that fn captures become constants of the program; where fn is an nn::Module, its parameters and buffers keep their
+// names ("up.weight"), by which compile() stores and --weights finds them. Nothing is run and no storage changes.
 template <typename F> Program trace(F &&fn, const std::vector<Tensor> &inputs, Location location = Location::current()) {
   using Fn = std::remove_reference_t<F>;
   if constexpr (std::is_invocable_v<Fn &, const std::vector<Tensor> &> && !std::is_invocable_v<Fn &, const Tensor &>) {
-    return recorder::trace([&fn](const std::vector<Tensor> &args) { return recorder::flatten_result(fn(args)); }, inputs, location);
+    return recorder::trace([&fn](const std::vector<Tensor> &args) { return recorder::flatten_result(fn(args)); }, inputs,
+                           recorder::state_names(fn), location);
   } else {
     constexpr size_t n = recorder::arity<Fn>();
     static_assert(n <= 8, "weft::trace: the function must take up to 8 tensors, or one std::vector<Tensor>");
@@ -99,7 +107,7 @@ template <typename F> Program trace(F &&fn, const std::vector<Tensor> &inputs, L
         [&fn](const std::vector<Tensor> &args) {
           return recorder::flatten_result(recorder::call_with(fn, args, std::make_index_sequence<n>()));
         },
-        inputs, location);
+        inputs, recorder::state_names(fn), location);
   }
 }
 

@@ -29,7 +29,7 @@ compiler::Emit emit_of(Emit emit) {
   return compiler::Emit::Executable;
 }
 
-// A captured tensor that is worth a name: smaller ones stay constants, which the compiler folds.
+// A captured tensor without a name that is worth one: smaller ones stay constants, which the compiler folds.
 constexpr int64_t kWeightElements = 64;
 
 // Turns captured tensors into parameters. The values live as long as `values`.
@@ -37,7 +37,9 @@ void make_parameters(mlir::func::FuncOp main, std::vector<ir::HostTensor> &value
   llvm::SmallVector<ir::ConstantOp> constants;
   for (auto constant : main.getOps<ir::ConstantOp>()) {
     auto elements = mlir::dyn_cast<mlir::DenseElementsAttr>(constant.getValue());
-    if (elements && !elements.isSplat() && elements.getNumElements() >= kWeightElements) constants.push_back(constant);
+    if (!elements) continue;
+    bool large = !elements.isSplat() && elements.getNumElements() >= kWeightElements;
+    if (large || constant->hasAttr(recorder::kParameterName)) constants.push_back(constant);
   }
   // All arguments at once, with their attributes: the function's list of attributes must be as long as that of its arguments.
   const unsigned first = main.getNumArguments();
@@ -46,10 +48,12 @@ void make_parameters(mlir::func::FuncOp main, std::vector<ir::HostTensor> &value
   llvm::SmallVector<mlir::DictionaryAttr> attributes;
   llvm::SmallVector<mlir::Location> locations;
   mlir::Builder builder(main.getContext());
+  std::vector<std::string> names;
   for (auto [i, constant] : llvm::enumerate(constants)) {
+    auto name = constant->getAttrOfType<mlir::StringAttr>(recorder::kParameterName);
+    names.push_back(name ? name.str() : "captured_" + std::to_string(i));
     types.push_back(constant.getType());
-    attributes.push_back(
-        builder.getDictionaryAttr(builder.getNamedAttr("weft.parameter", builder.getStringAttr("captured_" + std::to_string(i)))));
+    attributes.push_back(builder.getDictionaryAttr(builder.getNamedAttr(recorder::kParameterName, builder.getStringAttr(names.back()))));
     locations.push_back(constant.getLoc());
   }
   if (mlir::failed(main.insertArguments(positions, types, attributes, locations))) return;
@@ -59,7 +63,7 @@ void make_parameters(mlir::func::FuncOp main, std::vector<ir::HostTensor> &value
     const ir::HostTensor &value = values.back();
     constant.getResult().replaceAllUsesWith(main.getArgument(first + i));
     constant.erase();
-    weights.push_back({"captured_" + std::to_string(i), value.dtype, value.shape,
+    weights.push_back({names[i], value.dtype, value.shape,
                        llvm::ArrayRef<char>(reinterpret_cast<const char *>(value.bytes.data()), value.bytes.size())});
   }
 }

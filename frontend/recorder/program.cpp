@@ -3,6 +3,7 @@
 #include <iostream>
 #include <sstream>
 
+#include "dialects/weft/ir/TypeAdvice.h"
 #include "frontend/recorder/compile_slice.h"
 #include "frontend/recorder/find_program.h"
 #include "frontend/recorder/launcher.h"
@@ -35,6 +36,7 @@ std::shared_ptr<ProgramImpl> parse_program(const std::string &source, const std:
     llvm::raw_string_ostream stream(diagnostics);
     if (!diagnostics.empty()) stream << "; ";
     stream << diagnostic.getLocation() << ": " << diagnostic.str();
+    if (std::string advice = ir::typeAdvice(diagnostic); !advice.empty()) stream << " (" << advice << ")";
     return mlir::success();
   });
   program->module = mlir::parseSourceString<mlir::ModuleOp>(source, mlir::ParserConfig(program->context.get()), name);
@@ -63,7 +65,7 @@ mlir::Value constant_of(Value *leaf, mlir::OpBuilder &builder, Location location
 
 } // namespace
 
-Program trace(const ErasedFunction &function, const std::vector<Tensor> &inputs, Location location) {
+Program trace(const ErasedFunction &function, const std::vector<Tensor> &inputs, const TensorNames &names, Location location) {
   location = CallerScope::resolve(location);
   std::vector<const TypeInfo *> types;
   for (const Tensor &input : inputs) {
@@ -86,9 +88,16 @@ Program trace(const ErasedFunction &function, const std::vector<Tensor> &inputs,
         body.addArgument(ir::withElementType(mlir::RankedTensorType::get(placeholder.dims(), builder.getF32Type()),
                                              ir::elementType(placeholder.dtype(), program->context.get())),
                          builder.getUnknownLoc());
+  std::unordered_map<TensorImpl *, const std::string *> named;
+  for (const auto &[name, tensor] : names)
+    if (tensor.defined()) named.try_emplace(tensor.impl()->storage(), &name);
   auto value_of = [&](Value *leaf) {
     auto [it, fresh] = values.try_emplace(leaf);
-    if (fresh) it->second = constant_of(leaf, builder, location);
+    if (!fresh) return it->second;
+    it->second = constant_of(leaf, builder, location);
+    auto storage = traced.captured.find(leaf);
+    auto name = storage == traced.captured.end() ? named.end() : named.find(storage->second.impl());
+    if (name != named.end()) it->second.getDefiningOp()->setAttr(kParameterName, builder.getStringAttr(*name->second));
     return it->second;
   };
   for (unsigned i = 0; i < old_arguments; ++i) body.getArgument(i).replaceAllUsesWith(value_of(slice.leaves[i]));
