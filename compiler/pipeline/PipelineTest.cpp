@@ -199,6 +199,22 @@ TEST_F(PipelineTest, PluginsAddPassesAndAreCheckedWhenLoaded) {
   EXPECT_NE(message(loadPassPlugin("libm.so.6")).find("is no pass plugin"), std::string::npos);
 }
 
+// A plugin of MLIR's own kind only names its passes; a pipeline places them.
+TEST_F(PipelineTest, PluginsOfMlirNamePasses) {
+  const char *folder = std::getenv("TEST_SRCDIR"), *workspace = std::getenv("TEST_WORKSPACE");
+  ASSERT_TRUE(folder && workspace);
+  llvm::Error before = registerPassPipeline(Phase::Graph, Position::After, "test-mark-module", "1");
+  ASSERT_TRUE(static_cast<bool>(before));
+  llvm::consumeError(std::move(before));
+  llvm::Error error = loadPassPlugin(std::string(folder) + "/" + workspace + "/compiler/pipeline/test_mlir_plugin.so");
+  ASSERT_FALSE(static_cast<bool>(error)) << llvm::toString(std::move(error));
+  EXPECT_EQ(registeredPassesKey(), "");
+  ASSERT_FALSE(static_cast<bool>(registerPassPipeline(Phase::Graph, Position::After, "test-mark-module", "1")));
+  auto module = parse(kProgram);
+  ASSERT_TRUE(succeeded(Pipeline({}, nullptr, nullptr).run(*module, Phase::Import, Phase::Fuse)));
+  EXPECT_TRUE((*module)->hasAttr("test.marked"));
+}
+
 TEST_F(PipelineTest, PipelinesOfPassesByName) {
   ASSERT_FALSE(static_cast<bool>(registerPassPipeline(Phase::Graph, Position::Before, "", "1")));
   llvm::Error error = registerPassPipeline(Phase::Graph, Position::Before, "no-such-pass", "1");
