@@ -15,6 +15,7 @@
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/plan/Passes.h"
 #include "dialects/plan/ir/Plan.h"
+#include "dialects/weft/ir/TypeAdvice.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -133,6 +134,7 @@ int main(int argc, char **argv) {
   registry.insert<weft::ir::WeftDialect, weft::plan::PlanDialect, mlir::func::FuncDialect, mlir::arith::ArithDialect,
                   mlir::math::MathDialect, mlir::linalg::LinalgDialect, mlir::memref::MemRefDialect, mlir::scf::SCFDialect,
                   mlir::tensor::TensorDialect, mlir::vector::VectorDialect>();
+  weft::ir::addTypeAdvice(registry);
   mlir::registerTransformsPasses();
   weft::compiler::registerGraphPasses();
   weft::compiler::registerFusionPasses();

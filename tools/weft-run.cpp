@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "compiler/backend/Backend.h"
+#include "dialects/weft/ir/TypeAdvice.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/Parser/Parser.h"
 #include "runtime/executor/device.h"
@@ -129,6 +130,7 @@ absl::Status run(const Options &options) {
     llvm::raw_string_ostream stream(diagnostics);
     if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error)
       stream << (diagnostics.empty() ? "" : "; ") << diagnostic.getLocation() << ": " << diagnostic;
+    if (std::string advice = ir::typeAdvice(diagnostic); !advice.empty()) stream << " (" << advice << ")";
     return mlir::success();
   });
   mlir::OwningOpRef<mlir::ModuleOp> module = mlir::parseSourceFile<mlir::ModuleOp>(options.program, &context);

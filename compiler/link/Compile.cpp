@@ -7,6 +7,7 @@
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/plan/Extract.h"
 #include "compiler/plan/Passes.h"
+#include "dialects/weft/ir/TypeAdvice.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/raw_ostream.h"
@@ -52,6 +53,7 @@ DiagnosticCollector::DiagnosticCollector(mlir::MLIRContext *context)
         append(diagnostic, "; ");
         for (mlir::Diagnostic &note : diagnostic.getNotes()) append(note, " (");
         for (mlir::Diagnostic &note : diagnostic.getNotes()) (void)note, text_ += ")";
+        if (std::string advice = ir::typeAdvice(diagnostic); !advice.empty()) text_ += " (" + advice + ")";
         return mlir::success();
       }) {}
 
