@@ -5,6 +5,7 @@
 
 #include "compiler/plan/Extract.h"
 #include "dialects/weft/ir/HostTensor.h"
+#include "dialects/weft/ir/IndexBounds.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -125,6 +126,28 @@ private:
     return absl::OkStatus();
   }
 
+  // What the kernel's indices must be within. Those that come from a buffer are found through what leaves their values alone.
+  void addChecks(plan::KernelOp kernel, runtime::Launch &launch) {
+    kernel.walk([&](mlir::Operation *op) {
+      std::optional<ir::IndexBounds> bounds = ir::indexBounds(op);
+      if (!bounds) return;
+      runtime::IndexCheck check;
+      check.op = bounds->user.str();
+      check.lower = bounds->lower;
+      check.upper = bounds->upper;
+      check.ignores = bounds->ignored.has_value();
+      check.ignored = bounds->ignored.value_or(0);
+      check.location = location(op);
+      check.dtype = ir::dtypeOf(mlir::cast<mlir::RankedTensorType>(bounds->indices.getType()).getElementType());
+      mlir::Value source = bounds->indices;
+      while (mlir::isa_and_present<ir::ReshapeOp, ir::BroadcastOp, ir::TransposeOp>(source.getDefiningOp()))
+        source = source.getDefiningOp()->getOperand(0);
+      auto argument = mlir::dyn_cast<mlir::BlockArgument>(source);
+      if (argument && mlir::isa<ir::FusionOp>(argument.getOwner()->getParentOp())) check.operand = argument.getArgNumber();
+      launch.checks.push_back(std::move(check));
+    });
+  }
+
   absl::Status add(plan::LaunchOp op) {
     auto kernel = kernels_.lookup<plan::KernelOp>(op.getKernel());
     if (!kernel || !kernel.getSymbol()) return invalid(op, ("the kernel @" + op.getKernel() + " has not been compiled").str());
@@ -139,6 +162,7 @@ private:
     launch.grain = kernel.getGrain();
     launch.serial = op.getSerial();
     launch.location = location(op);
+    addChecks(kernel, launch);
     program_.thread_scratch_bytes = std::max<int64_t>(program_.thread_scratch_bytes, kernel.getScratch());
     program_.instructions.emplace_back(std::move(launch));
     return absl::OkStatus();

@@ -274,10 +274,44 @@ TEST_F(Recorder, AFailedRunPoisonsItsResults) {
     FAIL() << "an index out of range was accepted";
   } catch (const Error &error) {
     EXPECT_EQ(error.kind(), ErrorKind::kRun);
-    EXPECT_NE(std::string(error.what()).find("recorder_test.cpp:" + std::to_string(line)), std::string::npos) << error.what();
+    std::string what = error.what();
+    EXPECT_NE(what.find("recorder_test.cpp:" + std::to_string(line)), std::string::npos) << what;
+    EXPECT_NE(what.find("weft.index_select"), std::string::npos) << what;
+    EXPECT_NE(what.find("index 5 at position 0"), std::string::npos) << what;
+    EXPECT_NE(what.find("[-2, 2)"), std::string::npos) << what;
   }
   EXPECT_THROW((y * 2).item<float>(), Error);
   EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{1, 2}));
+}
+
+// As in PyTorch: a target that is no class is an error, in the loss and in its gradient, and ignore_index is none.
+TEST_F(Recorder, ATargetThatIsNoClass) {
+  auto loss_of = [](std::vector<int64_t> targets, Tensor &logits) {
+    logits = zeros({2, 3});
+    logits.set_requires_grad();
+    return cross_entropy(logits, Tensor::from(targets));
+  };
+  Tensor logits;
+  EXPECT_NEAR(loss_of({2, -100}, logits).item<float>(), std::log(3.0), 1e-6);
+  for (int64_t bad : {int64_t(3), int64_t(-1), int64_t(-101), std::numeric_limits<int64_t>::min()}) {
+    Tensor loss = loss_of({0, bad}, logits);
+    int line = __LINE__ - 8;
+    bool read_gradient = bad == 3;
+    loss.backward();
+    if (read_gradient) loss = Tensor();
+    try {
+      if (read_gradient) logits.grad().to_vector<float>();
+      else loss.item<float>();
+      FAIL() << bad << " was accepted";
+    } catch (const Error &error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kRun);
+      std::string what = error.what();
+      EXPECT_NE(what.find("recorder_test.cpp:" + std::to_string(line)), std::string::npos) << what;
+      EXPECT_NE(what.find("weft.cross_entropy"), std::string::npos) << what;
+      EXPECT_NE(what.find(" " + std::to_string(bad) + " at position 1 "), std::string::npos) << what;
+      EXPECT_NE(what.find("[0, 3)"), std::string::npos) << what;
+    }
+  }
 }
 
 TEST_F(Recorder, ExplainSaysWhatHappened) {

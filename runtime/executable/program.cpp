@@ -120,6 +120,11 @@ struct InstructionCheck {
     if (launch.partials != -1 && !is_buffer(launch.partials)) return fail("no such buffer of partial results");
     if (launch.count < 0 || launch.count > kMaxBytes) return fail("count is out of range");
     if (launch.grain < 1 || launch.grain > kMaxBytes) return fail("grain is out of range");
+    for (const IndexCheck &check : launch.checks) {
+      if (!is_index_or_none(check.operand, launch.operands.size())) return fail("no such operand to check");
+      if (is_floating(check.dtype)) return fail("indices are not integers");
+      if (absl::Status status = location(check.location); !status.ok()) return status;
+    }
     return location(launch.location);
   }
 

@@ -18,7 +18,7 @@
 namespace weft::runtime {
 
 // Written into files; a file of another version is refused. Raise it with every change to the layout or the meaning of a field.
-inline constexpr uint32_t kProgramVersion = 1;
+inline constexpr uint32_t kProgramVersion = 2;
 // Every arena, constant and state offset is a multiple of this, so that kernels may rely on aligned buffers.
 inline constexpr int64_t kBufferAlignment = 64;
 
@@ -38,6 +38,18 @@ struct BufferEntry {
   int64_t bytes = 0;
 };
 
+// What the indices that a kernel reads from data must be within: each in [lower, upper), or `ignored`. Kernels check it themselves; this is
+// for the message when one fails (index_check.h).
+struct IndexCheck {
+  std::string op;       // "weft.index_select"
+  int32_t operand = -1; // of the launch: the indices; -1 where the kernel computes them
+  DType dtype = DType::kInt64;
+  int64_t lower = 0, upper = 0;
+  bool ignores = false; // whether there is an `ignored`
+  int64_t ignored = 0;
+  int32_t location = -1; // into Program::locations, or -1
+};
+
 // Runs kernel(buffers, begin, end) over [0, count), split between threads at multiples of `grain` unless `serial`; then finish(0, 1)
 // on one thread, if there is one. Operands: inputs, then outputs; `partials` follows them in the array that the kernel sees.
 struct Launch {
@@ -49,6 +61,7 @@ struct Launch {
   int64_t grain = 1; // the smallest range worth handing to another thread, in pieces
   bool serial = false;
   int32_t location = -1; // into Program::locations, or -1
+  std::vector<IndexCheck> checks;
 };
 
 // A tensor as a library call sees it: strides in elements, as many as dims; a stride of 0 repeats.

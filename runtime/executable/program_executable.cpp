@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/executable/index_check.h"
 #include "runtime/memory/arena_pool.h"
 #include "runtime/memory/buffer.h"
 #include "runtime/memory/memory.h"
@@ -124,6 +125,7 @@ absl::Status ProgramExecutable::build(const KernelResolver &kernels, const Libra
       step.count = launch->count;
       step.grain = launch->grain;
       step.location = launch->location;
+      step.launch = launch;
       for (int32_t operand : launch->operands) {
         add_operand(operand);
         work_bytes_ += program_.buffers[operand].bytes;
@@ -237,7 +239,7 @@ absl::Status ProgramExecutable::run(const RunContext &context, RunResources &run
         call.kernel = step.finish;
         code = run_range(&call, 0, 0, 1);
       }
-      if (code != 0) return failure(step, code);
+      if (code != 0) return failure(step, code, buffers);
       break;
     }
     case Op::kLibraryCall: {
@@ -264,10 +266,11 @@ absl::Status ProgramExecutable::at(const Step &step, const absl::Status &status)
   return absl::Status(status.code(), absl::StrCat(program_.locations[step.location], ": ", status.message()));
 }
 
-absl::Status ProgramExecutable::failure(const Step &step, int32_t code) const {
-  if (code == WEFT_KERNEL_INDEX_OUT_OF_RANGE)
-    return at(step, absl::OutOfRangeError("an index of gather or scatter lies outside the dimension that it indexes"));
-  return at(step, absl::InternalError(absl::StrCat("a kernel failed with code ", code)));
+absl::Status ProgramExecutable::failure(const Step &step, int32_t code, void *const *buffers) const {
+  if (code != WEFT_KERNEL_INDEX_OUT_OF_RANGE) return at(step, absl::InternalError(absl::StrCat("a kernel failed with code ", code)));
+  BadIndex bad = find_bad_index(program_, *step.launch, buffers);
+  absl::Status status = absl::OutOfRangeError(bad.message);
+  return bad.location == -1 ? at(step, status) : absl::OutOfRangeError(absl::StrCat(program_.locations[bad.location], ": ", bad.message));
 }
 
 std::span<const std::byte> ProgramExecutable::constants() const {

@@ -60,6 +60,7 @@ private:
     int32_t library_call = -1; // into the library states
     weft_kernel kernel = nullptr;
     weft_kernel finish = nullptr;
+    const Launch *launch = nullptr; // for errors
     int64_t count = 0; // pieces of a launch, bytes of a copy or fill
     int64_t grain = 1;
     uint64_t pattern = 0;
@@ -75,7 +76,7 @@ private:
   absl::Status build(const KernelResolver &kernels, const LibraryResolver &libraries);
   void add_operand(int32_t buffer, int64_t offset = 0);
   absl::StatusOr<const LibraryStates *> library_states(int threads);
-  absl::Status failure(const Step &step, int32_t code) const;
+  absl::Status failure(const Step &step, int32_t code, void *const *buffers) const;
   absl::Status at(const Step &step, const absl::Status &status) const;
 
   Program program_;

@@ -23,6 +23,7 @@ constexpr size_t kBufferBytes = 1 + 4 + 8 + 8;
 constexpr size_t kMinInstruction = 1 + 2 * 4 + 8 + 4; // a copy
 constexpr size_t kMinOperand = 4 + 8 + 1 + 8 + 8;
 constexpr size_t kMinConfig = 8 + 1 + 8;
+constexpr size_t kMinCheck = 8 + 4 + 1 + 8 + 8 + 1 + 8 + 4;
 
 struct Writer {
   ByteWriter &out;
@@ -37,6 +38,17 @@ struct Writer {
     out.scalar(launch.grain);
     out.scalar<uint8_t>(launch.serial);
     out.scalar(launch.location);
+    out.scalar<uint64_t>(launch.checks.size());
+    for (const IndexCheck &check : launch.checks) {
+      out.string(check.op);
+      out.scalar(check.operand);
+      out.scalar(check.dtype);
+      out.scalar(check.lower);
+      out.scalar(check.upper);
+      out.scalar<uint8_t>(check.ignores);
+      out.scalar(check.ignored);
+      out.scalar(check.location);
+    }
   }
 
   void operator()(const LibraryCall &call) {
@@ -128,6 +140,19 @@ Instruction read_instruction(ByteReader &in) {
     launch.grain = in.scalar<int64_t>();
     launch.serial = read_bool(in);
     launch.location = in.scalar<int32_t>();
+    size_t checks = in.count(kMinCheck);
+    for (size_t i = 0; i < checks && in.ok(); ++i) {
+      IndexCheck check;
+      check.op = in.string();
+      check.operand = in.scalar<int32_t>();
+      check.dtype = read_dtype(in);
+      check.lower = in.scalar<int64_t>();
+      check.upper = in.scalar<int64_t>();
+      check.ignores = read_bool(in);
+      check.ignored = in.scalar<int64_t>();
+      check.location = in.scalar<int32_t>();
+      launch.checks.push_back(std::move(check));
+    }
     return launch;
   }
   case static_cast<uint8_t>(Tag::kLibraryCall): {

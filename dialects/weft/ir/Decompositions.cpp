@@ -67,6 +67,12 @@ Val attentionScores(Val query, Val key, Val mask, bool causal, double scale) {
   return scores;
 }
 
+Val checkedTargets(Val targets, int64_t classes, int64_t ignored) {
+  mlir::OpBuilder &b = targets.builder();
+  return targets.at(CheckIndexOp::create(b, targets.loc(), targets.type(), targets.value(), b.getI64IntegerAttr(classes),
+                                         b.getI64IntegerAttr(ignored), b.getStringAttr(CrossEntropyOp::getOperationName())));
+}
+
 Val isTarget(Val targets, ArrayRef<Dim> dims) {
   int64_t last = dims.size() - 1;
   Val position = positions(targets, dims, last);
@@ -143,10 +149,11 @@ FailureOr<SmallVector<Value>> AttentionOp::decompose(OpBuilder &b) {
 }
 
 FailureOr<SmallVector<Value>> CrossEntropyOp::decompose(OpBuilder &b) {
-  Val logits = widen(Val(b, getLoc(), getLogits())), targets = logits.at(getTargets());
+  Val logits = widen(Val(b, getLoc(), getLogits()));
   SmallVector<int64_t> dims{logits.rank() - 1};
   Dims extents = dimsOf(logits.type());
   if (!extents.back().isStatic()) return emitOpError("has a symbolic number of classes, which its bounds check cannot name");
+  Val targets = checkedTargets(logits.at(getTargets()), extents.back().size, static_cast<int64_t>(getIgnoreIndex()));
   Val largest = max(logits, dims);
   Val shifted = logits - unreduce(largest, extents, dims);
   Val logTotal = log(sum(exp(shifted), dims));
@@ -154,11 +161,6 @@ FailureOr<SmallVector<Value>> CrossEntropyOp::decompose(OpBuilder &b) {
   Val zero = shifted.constant(0);
   Val chosen = sum(select(isTarget(targets, extents), shifted, zero), dims);
   Val loss = logTotal - chosen;
-  // A kernel cannot raise: a target outside [0, C), which reference evaluation reports, makes the loss NaN.
-  Val none = loss.constant(std::numeric_limits<double>::quiet_NaN());
-  Val tooSmall = compare("lt", targets, targets.constant(0));
-  Val tooLarge = compare("ge", targets, targets.constant(static_cast<double>(extents.back().size)));
-  loss = select(tooSmall, none, select(tooLarge, none, loss));
   Val ignored = compare("eq", targets, targets.constant(static_cast<double>(static_cast<int64_t>(getIgnoreIndex()))));
   loss = select(ignored, loss.constant(0), loss);
   return SmallVector<Value>{narrowTo(loss, getLoss()), narrowTo(largest + logTotal, getLogSumExp())};

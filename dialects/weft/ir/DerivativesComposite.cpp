@@ -115,6 +115,8 @@ LogicalResult CrossEntropyOp::differentiate(GradContext &ctx) {
     return success();
   }
   int64_t ignored = ctx.properties<CrossEntropyOp>().ignore_index ? ctx.properties<CrossEntropyOp>().ignore_index.getInt() : -100;
+  // The loss itself may never be computed: the derivative checks them as well, once where both are.
+  if (extents.back().isStatic()) targets = checkedTargets(targets, extents.back().size, ignored);
   Val g = ctx.g(0);
   Val loss = select(compare("ne", targets, targets.constant(static_cast<double>(ignored))), g, g.constant(0));
   Val total = ctx.hasG(1) ? loss + ctx.g(1) : loss;

@@ -243,5 +243,14 @@ def Weft_CastOp : Weft_ElementwiseOp<"cast", InFile, [SameOperandsAndResultShape
   let assemblyFormat = "$input attr-dict `:` type($input) `to` type($result)";
   let hasVerifier = 1;
 }
+def Weft_CheckIndexOp : Weft_ElementwiseOp<"check_index", NotDifferentiable<"integers have no derivative">, [SameOperandsAndResultType]> {
+  let tests = Untested<"it has a result for indices in range only; the tests of cross_entropy show both">;
+  let summary = "the indices themselves; a run fails unless each lies in [0, size) or is ignore_index";
+  let description = [{`user` is the op that errors name: the one that this one was decomposed from.}];
+  let arguments = (ins Weft_IndexTensor:$input, I64Attr:$size, OptionalAttr<I64Attr>:$ignore_index, StrAttr:$user);
+  let results = (outs Weft_IndexTensor:$result);
+  let assemblyFormat = "$input `in` $size `for` $user attr-dict `:` type($input)";
+  let frontend = Internal;
+}
 
 #endif

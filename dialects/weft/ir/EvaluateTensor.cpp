@@ -224,6 +224,19 @@ static FailureOr<int64_t> indexAt(EvalContext &ctx, int64_t i, int64_t size) {
                    Twine(size) + "; it must lie in [" + Twine(-size) + ", " + Twine(size) + ")");
 }
 
+LogicalResult CheckIndexOp::evaluate(EvalContext &ctx) {
+  const HostTensor &indices = ctx.operand(0);
+  for (int64_t i = 0, n = indices.size(); i < n; ++i) {
+    int64_t index = indices.getInt(i);
+    bool ignored = getIgnoreIndex() && index == static_cast<int64_t>(*getIgnoreIndex());
+    if (!ignored && (index < 0 || index >= static_cast<int64_t>(getSize())))
+      return ctx.error("index " + Twine(index) + " at position " + Twine(i) + " is out of range; it must lie in [0, " +
+                       Twine(static_cast<int64_t>(getSize())) + ")");
+    ctx.result(0).setInt(i, index);
+  }
+  return success();
+}
+
 // to[i] += from[j]; integers wrap.
 static void addElement(HostTensor &to, int64_t i, const HostTensor &from, int64_t j) {
   if (is_floating(to.dtype)) to.set(i, to.getDouble(i) + from.getDouble(j));

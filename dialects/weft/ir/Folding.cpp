@@ -105,6 +105,9 @@ OpFoldResult foldMovement(mlir::Operation *op, ArrayRef<Attribute> operands) {
 OpFoldResult CompareOp::fold(FoldAdaptor adaptor) { return foldElementwise(*this, adaptor.getOperands(), /*exact=*/true); }
 OpFoldResult SelectOp::fold(FoldAdaptor adaptor) { return foldElementwise(*this, adaptor.getOperands(), /*exact=*/true); }
 
+// Constant indices are checked where all others are.
+OpFoldResult CheckIndexOp::fold(FoldAdaptor) { return {}; }
+
 // Whether each value of `from` has an equal one in `to`.
 static bool keepsValues(DType from, DType to) {
   auto significand = [](DType dtype) {

@@ -70,5 +70,6 @@ FailureOr<Values> lowerElementwise(OpBuilder &b, mlir::Operation *op, ValueRange
 FailureOr<Values> CompareOp::lowerToLinalg(OpBuilder &b, ValueRange operands) { return lowerElementwise(b, *this, operands); }
 FailureOr<Values> SelectOp::lowerToLinalg(OpBuilder &b, ValueRange operands) { return lowerElementwise(b, *this, operands); }
 FailureOr<Values> CastOp::lowerToLinalg(OpBuilder &b, ValueRange operands) { return lowerElementwise(b, *this, operands); }
+FailureOr<Values> CheckIndexOp::lowerToLinalg(OpBuilder &b, ValueRange operands) { return lowerElementwise(b, *this, operands); }
 
 } // namespace weft::ir

@@ -1,6 +1,7 @@
 // Ops whose positions come from data. Gathers are parallel generics that extract from their input; scatters are reductions over all
 // source elements, each of which adds where its target is the result's position. Read as written, a scatter is quadratic: its generic is
 // marked with kScatterDim, by which codegen knows that one loop over the source does it.
+#include "dialects/weft/ir/IndexBounds.h"
 #include "dialects/weft/ir/LowerToLinalg.h"
 
 namespace weft::ir {
@@ -81,14 +82,32 @@ FailureOr<Values> IndexAddOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
   llvm::SmallVector<AffineExpr> position;
   for (int64_t i = 0; i < width; ++i) position.push_back(b.getAffineDimExpr(dim + i));
   AffineMap indexMap = AffineMap::get(sourceRank, 0, position, b.getContext());
-  return Values{scatter(b, getLoc(), operands[0], operands[1], indexMap, operands[2], dim,
-                        [&](int64_t i) { return i < dim ? i : i + width - 1; })};
+  return Values{
+      scatter(b, getLoc(), operands[0], operands[1], indexMap, operands[2], dim, [&](int64_t i) { return i < dim ? i : i + width - 1; })};
 }
 
 FailureOr<Values> ScatterAddOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
   int64_t rank = mlir::cast<RankedTensorType>(getSource().getType()).getRank();
-  return Values{scatter(b, getLoc(), operands[0], operands[1], AffineMap::getMultiDimIdentityMap(rank, b.getContext()), operands[2], getDim(),
-                        [](int64_t i) { return i; })};
+  return Values{scatter(b, getLoc(), operands[0], operands[1], AffineMap::getMultiDimIdentityMap(rank, b.getContext()), operands[2],
+                        getDim(), [](int64_t i) { return i; })};
+}
+
+std::optional<IndexBounds> indexBounds(mlir::Operation *op) {
+  auto of = [&](Value indexed, Value indices, int64_t dim) -> std::optional<IndexBounds> {
+    int64_t size = mlir::cast<RankedTensorType>(indexed.getType()).getDimSize(dim);
+    if (mlir::ShapedType::isDynamic(size)) return std::nullopt;
+    return IndexBounds{indices, op->getName().getStringRef(), -size, size, std::nullopt};
+  };
+  if (auto select = mlir::dyn_cast<IndexSelectOp>(op)) return of(select.getInput(), select.getIndices(), select.getDim());
+  if (auto add = mlir::dyn_cast<IndexAddOp>(op)) return of(add.getBase(), add.getIndices(), add.getDim());
+  if (auto gather = mlir::dyn_cast<GatherOp>(op)) return of(gather.getInput(), gather.getIndices(), gather.getDim());
+  if (auto scatter = mlir::dyn_cast<ScatterAddOp>(op)) return of(scatter.getBase(), scatter.getIndices(), scatter.getDim());
+  if (auto check = mlir::dyn_cast<CheckIndexOp>(op)) {
+    std::optional<int64_t> ignored;
+    if (check.getIgnoreIndex()) ignored = static_cast<int64_t>(*check.getIgnoreIndex());
+    return IndexBounds{check.getInput(), check.getUser(), 0, static_cast<int64_t>(check.getSize()), ignored};
+  }
+  return std::nullopt;
 }
 
 } // namespace weft::ir

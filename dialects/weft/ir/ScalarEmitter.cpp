@@ -3,7 +3,9 @@
 #include "dialects/weft/ir/Weft.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace weft::ir {
 
@@ -222,6 +224,21 @@ Value SelectOp::emitScalar(mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRa
 }
 Value CastOp::emitScalar(mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange args) {
   return ScalarEmitter(b, loc).cast(args[0], getType().getElementType());
+}
+
+Value CheckIndexOp::emitScalar(mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange args) {
+  mlir::Type type = args[0].getType();
+  auto constant = [&](int64_t n) -> Value { return arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, n)); };
+  // Unsigned: negative indices are out of range, too. A size that the type cannot hold leaves only these to find.
+  int64_t most = llvm::maxIntN(type.getIntOrFloatBitWidth());
+  Value inside = int64_t(getSize()) > most ? Value(arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, args[0], constant(0)))
+                                           : Value(arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, args[0], constant(getSize())));
+  if (std::optional<uint64_t> ignored = getIgnoreIndex()) {
+    Value skipped = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, args[0], constant(*ignored));
+    inside = arith::OrIOp::create(b, loc, inside, skipped);
+  }
+  mlir::cf::AssertOp::create(b, loc, inside, "index out of range");
+  return args[0];
 }
 
 double gelu(double x, bool tanhApproximation) {

@@ -117,7 +117,8 @@ def Weft_MatmulOp : Weft_Op<"matmul", ContractionKind, InFile, InFile, Primitive
 }
 
 //===-- Indexing ------------------------------------------------------------------------------===//
-// An index outside [-size, size) is an error when the program runs; negative ones count from the end.
+// An index outside [-size, size) is an error when the program runs, which names the op, the index, its position and the source line;
+// negative ones count from the end.
 
 def Weft_IndexSelectOp : Weft_Op<"index_select", IndexingKind, InFile, InFile, Primitive, InFile, NoBatching, [Pure, Infer]> {
   let tests = ExactTests;
@@ -232,7 +233,10 @@ def Weft_AttentionOp : Weft_Op<"attention", CompositeKind, InFile, InFile, InFil
 def Weft_CrossEntropyOp : Weft_Op<"cross_entropy", CompositeKind, InFile, InFile, InFile, ByDecomposition, NoBatching, [Pure, Infer]> {
   let tests = BoundTests;
   let summary = "-log_softmax(logits)[target], for each row; a row whose target is ignore_index gives 0";
-  let description = [{logits: [..., C]; targets: [...], integer; loss and log_sum_exp: [...].}];
+  let description = [{
+    logits: [..., C]; targets: [...], integer; loss and log_sum_exp: [...]. As in PyTorch, a target outside [0, C) that is not ignore_index is an
+    error when the program runs: it names the op, the target, its position and the source line, and what the kernel computes is lost.
+  }];
   let arguments = (ins Weft_FloatTensor:$logits, Weft_IndexTensor:$targets, DefaultValuedAttr<I64Attr, "-100">:$ignore_index);
   let results = (outs Weft_FloatTensor:$loss, Weft_FloatTensor:$log_sum_exp);
   let assemblyFormat = "$logits `,` $targets attr-dict `:` type($logits) `,` type($targets)";

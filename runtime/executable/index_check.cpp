@@ -1,0 +1,58 @@
+#include "runtime/executable/index_check.h"
+
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+
+namespace weft::runtime {
+namespace {
+
+template <typename T> int64_t element(const void *data, int64_t i) {
+  T value;
+  std::memcpy(&value, static_cast<const char *>(data) + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
+  return static_cast<int64_t>(value);
+}
+
+int64_t integer_at(const void *data, DType dtype, int64_t i) {
+  switch (dtype) {
+  case DType::kInt64:
+    return element<int64_t>(data, i);
+  case DType::kInt32:
+    return element<int32_t>(data, i);
+  case DType::kInt16:
+    return element<int16_t>(data, i);
+  case DType::kInt8:
+    return element<int8_t>(data, i);
+  default:
+    return element<uint8_t>(data, i);
+  }
+}
+
+std::string rule(const IndexCheck &check) {
+  std::string text = absl::StrCat("it must lie in [", check.lower, ", ", check.upper, ")");
+  if (check.ignores) absl::StrAppend(&text, " or be ignore_index, ", check.ignored);
+  return text;
+}
+
+} // namespace
+
+BadIndex find_bad_index(const Program &program, const Launch &launch, void *const *buffers) {
+  for (const IndexCheck &check : launch.checks) {
+    if (check.operand == -1) continue;
+    int64_t count = program.buffers[launch.operands[check.operand]].bytes / byte_size(check.dtype);
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t index = integer_at(buffers[check.operand], check.dtype, i);
+      if ((index >= check.lower && index < check.upper) || (check.ignores && index == check.ignored)) continue;
+      return {absl::StrCat(check.op, ": index ", index, " at position ", i, " is out of range; ", rule(check)), check.location};
+    }
+  }
+  std::string message;
+  for (const IndexCheck &check : launch.checks) {
+    std::string one = absl::StrCat(check.op, ": an index is out of range; ", rule(check));
+    if (message.find(one) == std::string::npos) absl::StrAppend(&message, message.empty() ? "" : ", or ", one);
+  }
+  if (message.empty()) message = "an index lies outside the dimension that it indexes";
+  return {message, launch.checks.size() == 1 ? launch.checks[0].location : -1};
+}
+
+} // namespace weft::runtime
