@@ -286,16 +286,17 @@ TEST_F(Recorder, AFailedRunPoisonsItsResults) {
 
 // As in PyTorch: a target that is no class is an error, in the loss and in its gradient, and ignore_index is none.
 TEST_F(Recorder, ATargetThatIsNoClass) {
-  auto loss_of = [](std::vector<int64_t> targets, Tensor &logits) {
+  int line = 0;
+  auto loss_of = [&](std::vector<int64_t> targets, Tensor &logits) {
     logits = zeros({2, 3});
     logits.set_requires_grad();
+    line = __LINE__ + 1;
     return cross_entropy(logits, Tensor::from(targets));
   };
   Tensor logits;
   EXPECT_NEAR(loss_of({2, -100}, logits).item<float>(), std::log(3.0), 1e-6);
   for (int64_t bad : {int64_t(3), int64_t(-1), int64_t(-101), std::numeric_limits<int64_t>::min()}) {
     Tensor loss = loss_of({0, bad}, logits);
-    int line = __LINE__ - 8;
     bool read_gradient = bad == 3;
     loss.backward();
     if (read_gradient) loss = Tensor();
