@@ -8,6 +8,7 @@ namespace weft::runtime {
 absl::Status Executable::acquire_and_run(const RunContext &context, std::span<Buffer *const> inputs, std::span<Buffer *const> outputs) {
   absl::StatusOr<std::unique_ptr<RunResources>> resources = acquire(context);
   if (!resources.ok()) return resources.status();
+  if (absl::Status status = prepare(context, **resources, inputs); !status.ok()) return status;
   return run(context, **resources, inputs, outputs);
 }
 

@@ -22,10 +22,19 @@ struct RunContext {
   ArenaPool *arenas = nullptr;    // shared by runs that never overlap; null: each run takes its own arena from `memory`
 };
 
+// What a run had of earlier ones' work on stable inputs and constants.
+struct PreparedUse {
+  int64_t results = 0;  // packed operands, and 1 where a program of its own made the rest
+  int64_t bytes = 0;    // that they hold
+  int64_t computed = 0; // of the results, how many this run made; the others it found
+  int64_t without = 0;  // operands that stayed as they are for want of memory
+};
+
 // Memory that one run has taken besides its inputs and outputs; gives it back when destroyed.
 class RunResources {
 public:
   virtual ~RunResources() = default;
+  PreparedUse prepared; // complete when the run has ended
 };
 
 class Executable {
@@ -46,6 +55,11 @@ public:
   // After a failure nothing has been written: every input is what it was, and a retry is legal.
   virtual absl::StatusOr<std::unique_ptr<RunResources>> acquire(const RunContext &context) = 0;
 
+  // Finds or reserves what is prepared of the stable inputs' contents (inputs that are not stable may be null); it is computed when the run
+  // starts, as inputs may still be in flight. Between acquire() and run(), with the same context; called again for every run when
+  // resources serve several. ResourceExhausted as above.
+  virtual absl::Status prepare(const RunContext &, RunResources &, std::span<Buffer *const>) { return absl::OkStatus(); }
+
   // Runs to the end. `resources` comes from acquire() with an equal context. Inputs and outputs have the bytes of their specs; an output
   // with donated_input, alias_input or alias_output is bound to that very buffer. InvalidArgument before the first instruction when they do
   // not fit. Any other failure leaves outputs and donated inputs undefined: the message holds the location recorded for the instruction
@@ -53,7 +67,7 @@ public:
   virtual absl::Status run(const RunContext &context, RunResources &resources, std::span<Buffer *const> inputs,
                            std::span<Buffer *const> outputs) = 0;
 
-  // acquire() and run().
+  // acquire(), prepare() and run().
   absl::Status acquire_and_run(const RunContext &context, std::span<Buffer *const> inputs, std::span<Buffer *const> outputs);
 };
 

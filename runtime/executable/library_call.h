@@ -5,7 +5,9 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -23,12 +25,29 @@ public:
   virtual absl::Status run(std::span<void *const> operands, void *scratch) = 0;
 };
 
+// As LibraryCallState, for a call one of whose operands is in a form of the library's own, in a buffer of packed_bytes().
+class PackedCallState : public LibraryCallState {
+public:
+  // Which operand run() expects in that form.
+  virtual int operand() const = 0;
+  virtual int64_t packed_bytes() const = 0;
+  // Names the form and what of the operand goes into it: equal texts for equal contents of an operand mean equal bytes.
+  virtual std::string form() const = 0;
+  // Writes the packed form of the plain operand. Called by the device's executor only.
+  virtual absl::Status pack(const void *plain, void *packed) = 0;
+};
+
 class LibraryEntry {
 public:
   virtual ~LibraryEntry() = default;
   virtual std::string_view name() const = 0;
   // InvalidArgument for operands or a config that do not fit the entry, Unimplemented for what it does not do; the message says which.
   virtual absl::StatusOr<std::unique_ptr<LibraryCallState>> init(const LibraryCall &call, int threads) const = 0;
+  // The same call with an operand packed, if that pays and gives the same bits; null if not. `stable` says for each operand whether it is
+  // the same in many runs.
+  virtual absl::StatusOr<std::unique_ptr<PackedCallState>> init_packed(const LibraryCall &, const std::vector<bool> &, int) const {
+    return nullptr;
+  }
 };
 
 // The entry of that name, or null.

@@ -86,12 +86,17 @@ absl::Status check_buffers(const Program &program) {
       if (!is_index(entry.index, program.outputs.size())) return invalid("buffer ", i, " is output ", entry.index, ", which is not there");
       limit = program.outputs[entry.index].bytes;
       break;
+    case BufferKind::kPrepared:
+      if (program.prepare.empty() || !is_index(entry.index, program.prepare.front().outputs.size()))
+        return invalid("buffer ", i, " is prepared value ", entry.index, ", which is not there");
+      limit = program.prepare.front().outputs[entry.index].bytes;
+      break;
     default:
       return invalid("buffer ", i, " is of no known kind");
     }
     if (!is_size(entry.offset) || !is_size(entry.bytes) || entry.offset + entry.bytes > limit)
       return invalid("buffer ", i, " is [", entry.offset, ", +", entry.bytes, ") of ", limit, " bytes");
-    bool bound = entry.kind == BufferKind::kInput || entry.kind == BufferKind::kOutput;
+    bool bound = entry.kind == BufferKind::kInput || entry.kind == BufferKind::kOutput || entry.kind == BufferKind::kPrepared;
     if (!bound && entry.offset % kBufferAlignment != 0) return invalid("buffer ", i, " is not aligned: offset ", entry.offset);
   }
   return absl::OkStatus();
@@ -107,7 +112,7 @@ struct InstructionCheck {
   bool may_write(int32_t index) const {
     const BufferEntry &entry = program.buffers[index];
     if (entry.kind == BufferKind::kInput) return program.inputs[entry.index].donatable;
-    return entry.kind != BufferKind::kConstant;
+    return entry.kind != BufferKind::kConstant && entry.kind != BufferKind::kPrepared;
   }
 
   absl::Status fail(const char *what) const { return invalid("instruction ", position, ": ", what); }
@@ -189,12 +194,41 @@ struct InstructionCheck {
 
 } // namespace
 
+namespace {
+
+absl::Status check_prepare(const Program &program) {
+  if (program.prepare.empty())
+    return program.prepare_inputs.empty() ? absl::OkStatus() : invalid("there are inputs to prepare, but nothing that prepares them");
+  if (program.prepare.size() > 1) return invalid("there is more than one program that prepares");
+  const Program &prepare = program.prepare.front();
+  if (!prepare.prepare.empty()) return invalid("the program that prepares is itself prepared");
+  if (absl::Status status = validate(prepare); !status.ok())
+    return absl::Status(status.code(), absl::StrCat("what prepares: ", status.message()));
+  if (program.prepare_inputs.size() != prepare.inputs.size())
+    return invalid(program.prepare_inputs.size(), " rows are prepared by a program of ", prepare.inputs.size(), " inputs");
+  for (size_t i = 0; i < prepare.inputs.size(); ++i) {
+    if (prepare.inputs[i].donatable) return invalid("what prepares may write its input ", i);
+    int32_t row = program.prepare_inputs[i];
+    if (!is_index(row, program.buffers.size())) return invalid("the prepared row ", row, " is not there");
+    const BufferEntry &entry = program.buffers[row];
+    bool stable = entry.kind == BufferKind::kInput && program.inputs[entry.index].stable && !program.inputs[entry.index].donatable;
+    if (!stable && entry.kind != BufferKind::kConstant) return invalid("the prepared row ", row, " is neither a stable input nor a constant");
+    if (entry.bytes != prepare.inputs[i].bytes) return invalid("the prepared row ", row, " has another size than the input that reads it");
+  }
+  for (size_t i = 0; i < prepare.outputs.size(); ++i)
+    if (prepare.outputs[i].alias_input != -1) return invalid("the prepared value ", i, " is an input, unchanged");
+  return absl::OkStatus();
+}
+
+} // namespace
+
 absl::Status validate(const Program &program) {
   for (int64_t bytes : {program.arena_bytes, program.state_bytes, program.thread_scratch_bytes, program.peak_bytes,
                         program.live_bytes_bound, static_cast<int64_t>(program.constants.size())})
     if (!is_size(bytes)) return invalid("a size is out of range: ", bytes);
   if (absl::Status status = check_specs(program); !status.ok()) return status;
   if (absl::Status status = check_buffers(program); !status.ok()) return status;
+  if (absl::Status status = check_prepare(program); !status.ok()) return status;
   for (size_t i = 0; i < program.instructions.size(); ++i)
     if (absl::Status status = std::visit(InstructionCheck{program, i}, program.instructions[i]); !status.ok()) return status;
   return absl::OkStatus();
@@ -203,6 +237,7 @@ absl::Status validate(const Program &program) {
 bool is_serial(const Program &program) {
   // Bytes that are kept from run to run belong to one run at a time.
   if (program.state_bytes > 0) return false;
+  if (!program.prepare.empty() && !is_serial(program.prepare.front())) return false;
   return std::all_of(program.instructions.begin(), program.instructions.end(), [](const Instruction &instruction) {
     if (const Launch *launch = std::get_if<Launch>(&instruction)) return launch->serial || launch->count <= launch->grain;
     return !std::holds_alternative<LibraryCall>(instruction);

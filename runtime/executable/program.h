@@ -28,12 +28,13 @@ enum class BufferKind : uint8_t {
   kOutput = 2,   // the buffer bound as output `index`, from `offset` on
   kConstant = 3, // offset into Program::constants; never written
   kState = 4,    // offset into the executable's own bytes: zero when it is loaded, kept from run to run
+  kPrepared = 5, // output `index` of the program in Program::prepare, from `offset` on; never written
 };
 
 // One row of the buffers table. Several rows may overlap: a view, an in-place result, values whose lifetimes do not meet.
 struct BufferEntry {
   BufferKind kind = BufferKind::kArena;
-  int32_t index = -1; // of the input or output; -1 for the other kinds
+  int32_t index = -1; // of the input, output or prepared value; -1 for the other kinds
   int64_t offset = 0; // bytes; a multiple of kBufferAlignment, but for views into inputs and outputs
   int64_t bytes = 0;
 };
@@ -115,7 +116,7 @@ struct InputSpec {
   std::vector<int64_t> dims;
   int64_t bytes = 0;
   bool donatable = false; // the caller gives the buffer up: the run may write it, and an output may be it
-  bool stable = false;    // seldom changes between runs (a weight)
+  bool stable = false;    // seldom changes between runs (a weight): worth preparing
 };
 
 // At most one of the three indices is set. With none the output has a buffer of its own, bound by the caller.
@@ -138,6 +139,11 @@ struct Program {
   std::vector<std::string> symbols;   // kernels
   std::vector<std::string> locations; // "train.cpp:31", for errors
   std::vector<std::byte> constants;
+  // None or one: a program that computes from stable inputs and constants what later runs find ready. It has no donatable inputs, no
+  // outputs tied to inputs, and no `prepare` of its own. Its inputs are the rows `prepare_inputs` of `buffers`, each a whole stable input or
+  // a part of the constants.
+  std::vector<Program> prepare;
+  std::vector<int32_t> prepare_inputs;
   int64_t arena_bytes = 0;
   int64_t state_bytes = 0;
   int64_t thread_scratch_bytes = 0; // the most that one launch asks for each thread

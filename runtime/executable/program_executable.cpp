@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/executable/index_check.h"
+#include "runtime/executable/program_resources.h"
 #include "runtime/memory/arena_pool.h"
 #include "runtime/memory/buffer.h"
 #include "runtime/memory/memory.h"
@@ -12,14 +13,6 @@
 
 namespace weft::runtime {
 namespace {
-
-// The bases that operands are relative to: these, then the inputs, then the outputs.
-constexpr int32_t kArenaBase = 0;
-constexpr int32_t kConstantBase = 1;
-constexpr int32_t kStateBase = 2;
-constexpr int32_t kFirstInputBase = 3;
-
-int64_t align(int64_t bytes) { return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment; }
 
 // One launch on the threads of the team.
 struct LaunchCall {
@@ -47,16 +40,6 @@ void fill(char *target, uint64_t pattern, int width, int64_t bytes) {
 
 } // namespace
 
-// One block: the arena, then scratch. Launches and library calls follow each other, so they share the scratch.
-struct ProgramExecutable::Resources : RunResources {
-  std::shared_ptr<Buffer> block;
-  char *scratch = nullptr;
-  int64_t scratch_stride = 0;
-  const LibraryStates *libraries = nullptr;
-  std::vector<char *> bases;
-  std::vector<void *> pointers;
-};
-
 ProgramExecutable::~ProgramExecutable() = default;
 
 absl::StatusOr<std::shared_ptr<ProgramExecutable>> ProgramExecutable::create(Program program, const KernelResolver &kernels,
@@ -76,6 +59,7 @@ absl::StatusOr<std::shared_ptr<ProgramExecutable>> ProgramExecutable::create(Pro
     executable->constants_ = *std::move(buffer);
     std::vector<std::byte>().swap(constants);
   }
+  if (absl::Status status = executable->build_prepare(kernels, libraries, memory, executable->code_); !status.ok()) return status;
   if (int64_t bytes = executable->program_.state_bytes; bytes > 0) {
     absl::StatusOr<std::shared_ptr<Buffer>> buffer = memory->allocate(bytes, "program state");
     if (!buffer.ok()) return buffer.status();
@@ -103,6 +87,9 @@ void ProgramExecutable::add_operand(int32_t buffer, int64_t offset) {
     break;
   case BufferKind::kOutput:
     base = kFirstInputBase + static_cast<int32_t>(program_.inputs.size()) + entry.index;
+    break;
+  case BufferKind::kPrepared:
+    base = kFirstInputBase + static_cast<int32_t>(program_.inputs.size() + program_.outputs.size()) + entry.index;
     break;
   }
   operands_.push_back({base, entry.offset + offset});
@@ -184,6 +171,7 @@ absl::StatusOr<const ProgramExecutable::LibraryStates *> ProgramExecutable::libr
     int64_t planned = call->scratch == -1 ? 0 : program_.buffers[call->scratch].bytes;
     if ((*state)->scratch_bytes() > planned) states->scratch_bytes = std::max(states->scratch_bytes, (*state)->scratch_bytes());
     states->calls.push_back(*std::move(state));
+    if (absl::Status status = add_packed(*states, states->calls.size() - 1, threads); !status.ok()) return status;
   }
   states_.emplace_back(threads, std::move(states));
   return states_.back().second.get();
@@ -201,7 +189,7 @@ absl::StatusOr<std::unique_ptr<RunResources>> ProgramExecutable::acquire(const R
   int64_t arena = align(program_.arena_bytes);
   resources->scratch_stride = align(program_.thread_scratch_bytes);
   int64_t total = arena + std::max(align(library_scratch), resources->scratch_stride * std::max(context.threads, 1));
-  resources->bases.resize(kFirstInputBase + program_.inputs.size() + program_.outputs.size());
+  resources->bases.resize(kFirstInputBase + program_.inputs.size() + program_.outputs.size() + prepared_offsets_.size());
   resources->pointers.resize(operands_.size());
   if (total > 0) {
     absl::StatusOr<std::shared_ptr<Buffer>> block =
@@ -220,6 +208,7 @@ absl::Status ProgramExecutable::run(const RunContext &context, RunResources &run
                                     std::span<Buffer *const> outputs) {
   if (absl::Status status = check_bindings(*this, inputs, outputs); !status.ok()) return status;
   Resources &resources = static_cast<Resources &>(run_resources);
+  if (absl::Status status = compute_prepared(context, resources); !status.ok()) return status;
   char **bound = resources.bases.data() + kFirstInputBase;
   for (Buffer *input : inputs) *bound++ = static_cast<char *>(input->data());
   for (Buffer *output : outputs) *bound++ = static_cast<char *>(output->data());
@@ -244,7 +233,8 @@ absl::Status ProgramExecutable::run(const RunContext &context, RunResources &run
     }
     case Op::kLibraryCall: {
       const LibraryCall &planned = *library_calls_[step.library_call].second;
-      LibraryCallState &state = *resources.libraries->calls[step.library_call];
+      bool packed = !resources.is_packed.empty() && resources.is_packed[step.library_call];
+      LibraryCallState &state = packed ? *resources.libraries->packed[step.library_call] : *resources.libraries->calls[step.library_call];
       void *scratch = resources.scratch;
       if (planned.scratch != -1 && program_.buffers[planned.scratch].bytes >= state.scratch_bytes()) scratch = buffers[step.operands - 1];
       if (absl::Status status = state.run({buffers, planned.operands.size()}, scratch); !status.ok()) return at(step, status);

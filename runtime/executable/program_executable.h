@@ -13,6 +13,7 @@
 #include "runtime/abi/weft_runtime.h"
 #include "runtime/executable/executable.h"
 #include "runtime/executable/library_call.h"
+#include "runtime/memory/prepared_store.h"
 
 namespace weft::runtime {
 
@@ -35,6 +36,9 @@ public:
   bool is_serial() const override { return serial_; }
   int64_t work_bytes() const override { return work_bytes_; }
   absl::StatusOr<std::unique_ptr<RunResources>> acquire(const RunContext &context) override;
+  absl::Status prepare(const RunContext &context, RunResources &resources, std::span<Buffer *const> inputs) override;
+  // Computes what prepare() has reserved and nobody has computed, where run() would; a program that is loaded once does so at once.
+  absl::Status compute_prepared(const RunContext &context, RunResources &resources);
   absl::Status run(const RunContext &context, RunResources &resources, std::span<Buffer *const> inputs,
                    std::span<Buffer *const> outputs) override;
 
@@ -45,8 +49,9 @@ public:
   absl::StatusOr<std::string> serialize() const;
 
 private:
+  struct Resources;
   struct Operand {
-    int32_t base;   // into the bases of a run: arena, constants, state, inputs, outputs
+    int32_t base;   // into the bases of a run: arena, constants, state, inputs, outputs, prepared values
     int64_t offset; // bytes
   };
   enum class Op : uint8_t { kSerialLaunch, kParallelLaunch, kLibraryCall, kCopy, kFill };
@@ -65,16 +70,24 @@ private:
     int64_t grain = 1;
     uint64_t pattern = 0;
   };
-  struct Resources;
   // The library calls of the program for one number of threads.
   struct LibraryStates {
     std::vector<std::unique_ptr<LibraryCallState>> calls;
-    int64_t scratch_bytes = 0; // the most that one call needs
+    std::vector<std::unique_ptr<PackedCallState>> packed; // by call, null for one without
+    std::vector<std::string> recipes;                     // by call: of its packed operand
+    int64_t scratch_bytes = 0;                            // the most that one call needs
   };
 
   ProgramExecutable() = default;
   absl::Status build(const KernelResolver &kernels, const LibraryResolver &libraries);
+  absl::Status build_prepare(const KernelResolver &kernels, const LibraryResolver &libraries, std::shared_ptr<Memory> memory,
+                             std::shared_ptr<const void> code);
   void add_operand(int32_t buffer, int64_t offset = 0);
+  absl::Status add_packed(LibraryStates &states, size_t call, int threads);
+  // The buffer that holds a row of kind input (stable), constant or prepared; null for other rows.
+  Buffer *source_of(int32_t row, std::span<Buffer *const> inputs, const Resources &resources) const;
+  absl::Status prepare_values(const RunContext &context, Resources &resources, std::span<Buffer *const> inputs);
+  absl::Status compute_values(const RunContext &context, Resources &resources, void *block);
   absl::StatusOr<const LibraryStates *> library_states(int threads);
   absl::Status failure(const Step &step, int32_t code, void *const *buffers) const;
   absl::Status at(const Step &step, const absl::Status &status) const;
@@ -86,6 +99,11 @@ private:
   std::vector<Operand> operands_;
   std::vector<Step> steps_;
   std::vector<std::pair<const LibraryEntry *, const LibraryCall *>> library_calls_;
+  // What Program::prepare makes lies in one block, each value at its offset.
+  std::shared_ptr<ProgramExecutable> prepare_;
+  std::vector<int64_t> prepared_offsets_;
+  int64_t prepared_bytes_ = 0;
+  std::string prepare_recipe_;
   bool serial_ = false;
   int64_t work_bytes_ = 0;
   std::mutex mutex_;

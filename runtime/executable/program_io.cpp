@@ -238,9 +238,18 @@ void write_fields(ByteWriter &out, const Program &program) {
     out.scalar(value);
   out.scalar<uint64_t>(program.instructions.size());
   for (const Instruction &instruction : program.instructions) std::visit(Writer{out}, instruction);
+  out.scalars(program.prepare_inputs);
+  out.scalar<uint8_t>(!program.prepare.empty());
+  if (program.prepare.empty()) return;
+  // Its constants stand among the fields: they are few, and copied when they are read.
+  const Program &prepare = program.prepare.front();
+  write_fields(out, prepare);
+  out.scalar<uint64_t>(prepare.constants.size());
+  out.raw(prepare.constants.data(), prepare.constants.size());
 }
 
-void read_fields(ByteReader &in, Program &program) {
+// `whole`: not what prepares another.
+void read_fields(ByteReader &in, Program &program, bool whole) {
   program.target = in.string();
   size_t inputs = in.count(kMinInput);
   for (size_t i = 0; i < inputs && in.ok(); ++i) {
@@ -284,6 +293,14 @@ void read_fields(ByteReader &in, Program &program) {
     *value = in.scalar<int64_t>();
   size_t instructions = in.count(kMinInstruction);
   for (size_t i = 0; i < instructions && in.ok(); ++i) program.instructions.push_back(read_instruction(in));
+  in.scalars<int32_t>(program.prepare_inputs);
+  if (!read_bool(in)) return;
+  if (!whole) return in.fail();
+  Program prepare;
+  read_fields(in, prepare, /*whole=*/false);
+  std::span<const std::byte> constants = in.raw(in.count(1));
+  prepare.constants.assign(constants.begin(), constants.end());
+  program.prepare.push_back(std::move(prepare));
 }
 
 } // namespace
@@ -323,7 +340,7 @@ absl::StatusOr<Program> deserialize(std::span<const std::byte> bytes) {
   if (zero != 0 || sum != checksum(bytes.subspan(kHeaderBytes)))
     return absl::DataLossError("Weft program is altered: its checksum differs");
   Program program;
-  read_fields(in, program);
+  read_fields(in, program, /*whole=*/true);
   size_t constants = in.count(1);
   in.align(kBufferAlignment);
   std::span<const std::byte> data = in.raw(constants);

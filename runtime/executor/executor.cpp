@@ -3,11 +3,13 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/core/spin.h"
 #include "runtime/memory/buffer.h"
 #include "runtime/memory/memory.h"
+#include "runtime/memory/prepared_store.h"
 #include "runtime/threading/parallel_for.h"
 #include "runtime/threading/spin_limiter.h"
 
@@ -93,11 +95,12 @@ absl::StatusOr<std::unique_ptr<RunResources>> Executor::acquire(Executable &exec
     absl::Status status = bind_outputs(executable, *context.memory, inputs, bound);
     if (status.ok()) {
       absl::StatusOr<std::unique_ptr<RunResources>> resources = executable.acquire(context);
-      if (resources.ok()) {
+      status = resources.status();
+      if (status.ok()) status = executable.prepare(context, **resources, raw(inputs));
+      if (status.ok()) {
         outputs = std::move(bound);
         return resources;
       }
-      status = resources.status();
     }
     if (attempt > 0 || !absl::IsResourceExhausted(status)) return status;
     // What is under way will give memory back, and so may the arena of a larger program.
@@ -126,6 +129,9 @@ absl::Status Executor::submit(std::shared_ptr<Executable> executable, std::vecto
     item.resources = *std::move(resources);
     if (is_quiet(*executable, inputs, outputs)) {
       absl::Status status = first_error(inputs);
+      std::span<const InputSpec> specs = executable->input_specs();
+      for (size_t i = 0; i < inputs.size(); ++i)
+        if (specs[i].donatable) inputs[i]->changed();
       if (status.ok()) status = executable->run(item.context, *item.resources, raw(inputs), raw(outputs));
       // Buffers that were never in flight stay without an event while all goes well.
       bool marked = !status.ok();
@@ -249,10 +255,12 @@ std::shared_ptr<Memory> Executor::memory() const {
 }
 
 void Executor::set_memory(std::shared_ptr<Memory> memory) {
+  std::shared_ptr<Memory> old;
   {
     std::lock_guard lock(settings_mutex_);
-    memory_ = std::move(memory);
+    old = std::exchange(memory_, std::move(memory));
   }
+  if (old) PreparedStore::instance().release(*old, std::numeric_limits<int64_t>::max());
   trim();
 }
 

@@ -1,10 +1,25 @@
 #include "runtime/memory/buffer.h"
 
+#include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "runtime/memory/memory.h"
 
 namespace weft::runtime {
+namespace {
+
+std::atomic<uint64_t> next_contents{1};
+
+void drop_all(const std::vector<std::weak_ptr<BufferDependent>> &dependents) {
+  for (const std::weak_ptr<BufferDependent> &dependent : dependents)
+    if (std::shared_ptr<BufferDependent> alive = dependent.lock()) alive->drop();
+}
+
+} // namespace
+
+Buffer::Buffer(void *data, int64_t bytes, const char *purpose)
+    : data_(data), bytes_(bytes), purpose_(purpose), contents_(next_contents.fetch_add(1, std::memory_order_relaxed)) {}
 
 std::shared_ptr<Buffer> Buffer::borrow(void *data, int64_t bytes, std::shared_ptr<const void> owner) {
   std::shared_ptr<Buffer> buffer(new Buffer(data, bytes, "borrowed"));
@@ -13,6 +28,7 @@ std::shared_ptr<Buffer> Buffer::borrow(void *data, int64_t bytes, std::shared_pt
 }
 
 Buffer::~Buffer() {
+  drop_all(dependents_);
   if (memory_) memory_->release(data_, bytes_, purpose_);
 }
 
@@ -59,9 +75,48 @@ std::shared_ptr<const Event> Buffer::begin_read(std::shared_ptr<const Event> eve
 }
 
 std::shared_ptr<const Event> Buffer::begin_write(std::shared_ptr<const Event> event) {
+  std::vector<std::weak_ptr<BufferDependent>> dependents;
+  std::shared_ptr<const Event> before;
+  {
+    std::lock_guard lock(mutex_);
+    use_ = event;
+    before = std::exchange(write_, std::move(event));
+    dependents = renew();
+  }
+  drop_all(dependents);
+  return before;
+}
+
+uint64_t Buffer::contents() const {
   std::lock_guard lock(mutex_);
-  use_ = event;
-  return std::exchange(write_, std::move(event));
+  return contents_;
+}
+
+std::vector<std::weak_ptr<BufferDependent>> Buffer::renew() {
+  contents_ = next_contents.fetch_add(1, std::memory_order_relaxed);
+  return std::exchange(dependents_, {});
+}
+
+void Buffer::changed() {
+  std::vector<std::weak_ptr<BufferDependent>> dependents;
+  {
+    std::lock_guard lock(mutex_);
+    dependents = renew();
+  }
+  drop_all(dependents);
+}
+
+void Buffer::add_dependent(std::weak_ptr<BufferDependent> dependent, uint64_t contents) {
+  {
+    std::lock_guard lock(mutex_);
+    if (contents == contents_) {
+      // Those that went for other reasons leave room, so that the list stays as short as what lives.
+      std::erase_if(dependents_, [](const std::weak_ptr<BufferDependent> &other) { return other.expired(); });
+      dependents_.push_back(std::move(dependent));
+      return;
+    }
+  }
+  drop_all({std::move(dependent)});
 }
 
 } // namespace weft::runtime

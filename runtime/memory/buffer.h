@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "runtime/memory/event.h"
@@ -11,6 +12,14 @@
 namespace weft::runtime {
 
 class Memory;
+
+// What was made of a buffer's contents, and goes with them.
+class BufferDependent {
+public:
+  virtual ~BufferDependent() = default;
+  // The contents are about to be written, or gone. From any thread, without a lock of the buffer's.
+  virtual void drop() = 0;
+};
 
 // Shared by all that refer to it (shared_ptr); the last one frees the memory. A buffer is `in flight` from the moment that a run which
 // reads or writes it is submitted until that run ends. A failed run poisons what it should have written.
@@ -40,6 +49,14 @@ public:
   // The error of the last finished write; OK while a write is under way.
   absl::Status error() const;
 
+  // A number for what the buffer holds: no other buffer has had it, and each write gives a new one.
+  uint64_t contents() const;
+  // Called by whoever writes the buffer other than by begin_write(), before the write: drops what depends on the old contents.
+  void changed();
+  // Drops `dependent` with the contents numbered `contents`: now, if they are gone already. Borrowed memory may be written by its
+  // owner at any time, so nothing may depend on it.
+  void add_dependent(std::weak_ptr<BufferDependent> dependent, uint64_t contents);
+
   // Called by those who submit work, in the order in which the work runs. A read does not replace the last write's error.
   // Both return the write that came before, or null.
   std::shared_ptr<const Event> begin_read(std::shared_ptr<const Event> event);
@@ -47,7 +64,9 @@ public:
 
 private:
   friend class Memory;
-  Buffer(void *data, int64_t bytes, const char *purpose) : data_(data), bytes_(bytes), purpose_(purpose) {}
+  Buffer(void *data, int64_t bytes, const char *purpose);
+  // The number of the new contents, and what depended on the old ones. Under the mutex.
+  std::vector<std::weak_ptr<BufferDependent>> renew();
   std::shared_ptr<const Event> last_write() const;
 
   void *data_;
@@ -59,6 +78,8 @@ private:
   mutable std::mutex mutex_;
   std::shared_ptr<const Event> write_; // the last write; null when the contents were there from the start
   std::shared_ptr<const Event> use_;   // the last read or write that the device's executor was given
+  uint64_t contents_;
+  std::vector<std::weak_ptr<BufferDependent>> dependents_;
 };
 
 } // namespace weft::runtime

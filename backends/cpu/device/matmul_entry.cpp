@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "backends/cpu/device/matmul_epilogue.h"
+#include "backends/cpu/device/matmul_packing.h"
 #include "backends/cpu/device/onednn_matmul.h"
 
 namespace weft::backends::cpu {
@@ -230,6 +231,7 @@ public:
   }
 
   std::unique_ptr<OnednnMatmul> matmul_;
+  MatmulProblem problem_;                 // of the primitive
   std::optional<MatmulProblem> epilogue_; // bias and post-ops that run after the primitive
   int threads_ = 1;
   bool swapped_ = false;
@@ -262,7 +264,8 @@ bool is_dense(const TensorRef &tensor) {
   return true;
 }
 
-absl::StatusOr<std::unique_ptr<LibraryCallState>> make(const LibraryCall &call, int threads, std::string *implementation) {
+absl::StatusOr<std::unique_ptr<LibraryCallState>> make(const LibraryCall &call, int threads, std::string *implementation,
+                                                       MatmulState **made = nullptr) {
   absl::StatusOr<Operands> operands = read_operands(call);
   if (!operands.ok()) return operands.status();
   absl::StatusOr<std::vector<PostOp>> post_ops = read_post_ops(call);
@@ -315,11 +318,47 @@ absl::StatusOr<std::unique_ptr<LibraryCallState>> make(const LibraryCall &call, 
       state->epilogue_ = problem;
     }
   }
+  state->problem_ = state->epilogue_ ? MatmulProblem{problem.a, problem.b, problem.c, std::nullopt, {}} : problem;
   state->threads_ = threads;
   state->matmul_ = *std::move(matmul);
   state->pointers_.resize(call.operands.size());
   if (implementation != nullptr) *implementation = std::string(state->matmul_->implementation());
+  if (made != nullptr) *made = state.get();
   return state;
+}
+
+// A call whose b is packed. Everything but the primitive is the plain call's.
+class PackedMatmulState : public runtime::PackedCallState {
+public:
+  PackedMatmulState(std::unique_ptr<LibraryCallState> owner, MatmulState &state) : owner_(std::move(owner)), state_(state) {}
+  int operand() const override { return state_.swapped_ ? 0 : 1; }
+  int64_t packed_bytes() const override { return state_.matmul_->packed_bytes(); }
+  std::string form() const override { return state_.matmul_->packed_form(); }
+  absl::Status pack(const void *plain, void *packed) override { return state_.matmul_->pack(plain, packed); }
+  int64_t scratch_bytes() const override { return state_.scratch_bytes(); }
+  absl::Status run(std::span<void *const> operands, void *scratch) override { return state_.run(operands, scratch); }
+
+private:
+  std::unique_ptr<LibraryCallState> owner_;
+  MatmulState &state_;
+};
+
+// Null where packing does not pay (matmul_packing.h) or would change the result: only the implementations named brg compute the same
+// bits from both forms.
+absl::StatusOr<std::unique_ptr<runtime::PackedCallState>> make_packed(const LibraryCall &call, const std::vector<bool> &stable, int threads) {
+  MatmulState *state = nullptr;
+  absl::StatusOr<std::unique_ptr<LibraryCallState>> owner = make(call, threads, nullptr, &state);
+  if (!owner.ok()) return owner.status();
+  if (state == nullptr || !stable[state->swapped_ ? 0 : 1]) return nullptr;
+  const StridedShape &b = state->problem_.b;
+  if (b.dims.size() != 2 || !packing_pays(state->problem_.c.dims[0], b.dims[0] * b.dims[1] * byte_size(DType::kFloat32))) return nullptr;
+  std::string_view implementation = state->matmul_->implementation();
+  if (implementation.substr(0, 4) != "brg:") return nullptr;
+  absl::StatusOr<std::unique_ptr<OnednnMatmul>> packed = OnednnMatmul::create(state->problem_, threads, /*packed=*/true);
+  if (!packed.ok() || (*packed)->implementation() != implementation || (*packed)->packed_bytes() == 0) return nullptr;
+  if ((*packed)->packed_bytes() > kMaxPackedGrowth * b.dims[0] * b.dims[1] * byte_size(DType::kFloat32)) return nullptr;
+  state->matmul_ = *std::move(packed);
+  return std::make_unique<PackedMatmulState>(*std::move(owner), *state);
 }
 
 class MatmulEntry : public runtime::LibraryEntry {
@@ -327,6 +366,10 @@ public:
   std::string_view name() const override { return "onednn.matmul"; }
   absl::StatusOr<std::unique_ptr<LibraryCallState>> init(const LibraryCall &call, int threads) const override {
     return make(call, threads, nullptr);
+  }
+  absl::StatusOr<std::unique_ptr<runtime::PackedCallState>> init_packed(const LibraryCall &call, const std::vector<bool> &stable,
+                                                                        int threads) const override {
+    return make_packed(call, stable, threads);
   }
 };
 

@@ -39,16 +39,25 @@ inline constexpr int64_t kSerialMatmulFlops = 1'000'000;
 class OnednnMatmul {
 public:
   virtual ~OnednnMatmul() = default;
-  // Creates the primitive for a team of at most that many threads. Unimplemented where oneDNN has none, Internal where it fails.
-  static absl::StatusOr<std::unique_ptr<OnednnMatmul>> create(const MatmulProblem &problem, int threads);
+  // Creates the primitive for a team of at most that many threads. Unimplemented where oneDNN has none, Internal where it fails. packed: b comes
+  // in the form that oneDNN likes best; the problem's b says how it lies before pack().
+  static absl::StatusOr<std::unique_ptr<OnednnMatmul>> create(const MatmulProblem &problem, int threads, bool packed = false);
   // What oneDNN calls the implementation: "brg:avx512_core", "gemm:jit"; "ref:any" is hundreds of times slower.
   virtual std::string_view implementation() const = 0;
   virtual int64_t scratch_bytes() const = 0;
+  // Of a primitive that was created packed: the bytes of b's form; 0 where the form is a plain one, which is no packing.
+  virtual int64_t packed_bytes() const = 0;
+  // The form, and how b lies before; equal texts for equal work of pack().
+  virtual std::string packed_form() const = 0;
+  // On the thread that owns the team.
+  virtual absl::Status pack(const void *b, void *packed) = 0;
   // a, b, c, bias where there is one, the second operands of the post-ops. On the thread that owns the team.
   virtual absl::Status run(std::span<void *const> operands, void *scratch) = 0;
 };
 
 // "oneDNN 2.6.3"; part of what decides whether cached code may be used.
 std::string onednn_version();
+// Whether the matmul that this machine gets has packed forms (those of AVX-512 do; the one for AVX2 reads plain matrices only).
+bool onednn_packs();
 
 } // namespace weft::backends::cpu

@@ -2,6 +2,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 #include "backends/cpu/device/onednn_matmul.h"
 #include "backends/cpu/device/onednn_v2.h"
 #include "runtime/threading/parallel_for.h"
@@ -40,12 +42,17 @@ public:
     for (const dnnl_exec_arg_t &argument : arguments_) dnnl_memory_destroy(argument.memory);
   }
 
-  absl::Status build(const MatmulProblem &problem);
+  absl::Status build(const MatmulProblem &problem, bool packed);
   std::string_view implementation() const override { return implementation_; }
   int64_t scratch_bytes() const override { return scratch_bytes_; }
+  int64_t packed_bytes() const override { return packed_bytes_; }
+  std::string packed_form() const override { return packed_form_; }
+  absl::Status pack(const void *b, void *packed) override;
   absl::Status run(std::span<void *const> operands, void *scratch) override;
 
 private:
+  absl::Status build_reorder(const dnnl_memory_desc_t &plain, const dnnl_memory_desc_t &packed);
+
   absl::Status add_argument(int index, const dnnl_memory_desc_t &desc) {
     dnnl_memory_t memory = nullptr;
     WEFT_ONEDNN(dnnl_memory_create, &memory, &desc, engine_, DNNL_MEMORY_NONE);
@@ -60,9 +67,13 @@ private:
   std::string implementation_;
   int64_t scratch_bytes_ = 0;
   std::vector<dnnl_exec_arg_t> arguments_; // in the order of run()'s operands, then scratch
+  int64_t packed_bytes_ = 0;
+  std::string packed_form_;
+  Owned<dnnl_primitive_t, dnnl_primitive_destroy> reorder_;
+  Owned<dnnl_memory_t, dnnl_memory_destroy> reorder_from_, reorder_to_;
 };
 
-absl::Status OnednnV2Matmul::build(const MatmulProblem &problem) {
+absl::Status OnednnV2Matmul::build(const MatmulProblem &problem, bool packed) {
   auto both = engine_and_stream();
   if (!both.ok()) return both.status();
   std::tie(engine_, stream_) = *both;
@@ -78,6 +89,11 @@ absl::Status OnednnV2Matmul::build(const MatmulProblem &problem) {
   if (absl::Status status = add(DNNL_ARG_DST, problem.c); !status.ok()) return status;
   if (problem.bias)
     if (absl::Status status = add(DNNL_ARG_BIAS, *problem.bias); !status.ok()) return status;
+
+  const dnnl_memory_desc_t plain_b = operands[1].second;
+  if (packed)
+    WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &operands[1].second, static_cast<int>(problem.b.dims.size()), problem.b.dims.data(), dnnl_f32,
+                dnnl_format_tag_any);
 
   Owned<dnnl_post_ops_t, dnnl_post_ops_destroy> post_ops;
   WEFT_ONEDNN(dnnl_post_ops_create, post_ops.out());
@@ -106,11 +122,44 @@ absl::Status OnednnV2Matmul::build(const MatmulProblem &problem) {
   const char *name = "";
   WEFT_ONEDNN(dnnl_primitive_desc_query, primitive_desc.get(), dnnl_query_impl_info_str, 0, &name);
   implementation_ = name;
+  if (packed) {
+    const dnnl_memory_desc_t *chosen = dnnl_primitive_desc_query_md(primitive_desc.get(), dnnl_query_weights_md, 0);
+    if (chosen == nullptr) return absl::InternalError("oneDNN does not say which form of the weights it takes");
+    operands[1].second = *chosen;
+    if (absl::Status status = build_reorder(plain_b, *chosen); !status.ok()) return status;
+  }
   for (const auto &[index, desc] : operands)
     if (absl::Status status = add_argument(index, desc); !status.ok()) return status;
   const dnnl_memory_desc_t *scratch = dnnl_primitive_desc_query_md(primitive_desc.get(), dnnl_query_scratchpad_md, 0);
   scratch_bytes_ = scratch == nullptr ? 0 : static_cast<int64_t>(dnnl_memory_desc_get_size(scratch));
   if (scratch_bytes_ > 0) return add_argument(DNNL_ARG_SCRATCHPAD, *scratch);
+  return absl::OkStatus();
+}
+
+absl::Status OnednnV2Matmul::build_reorder(const dnnl_memory_desc_t &plain, const dnnl_memory_desc_t &packed) {
+  const dnnl_blocking_desc_t &blocking = packed.format_desc.blocking;
+  if (packed.format_kind != dnnl_blocked || blocking.inner_nblks == 0) return absl::OkStatus(); // plain: nothing to pack
+  packed_bytes_ = static_cast<int64_t>(dnnl_memory_desc_get_size(&packed));
+  auto list = [](const dnnl_dim_t *values, int count) { return absl::StrJoin(absl::MakeConstSpan(values, static_cast<size_t>(count)), ","); };
+  packed_form_ = absl::StrCat("[", list(packed.dims, packed.ndims), "] with strides [",
+                              list(plain.format_desc.blocking.strides, plain.ndims), "] to strides [", list(blocking.strides, packed.ndims),
+                              "] of blocks [", list(blocking.inner_blks, blocking.inner_nblks), "] of dims [",
+                              list(blocking.inner_idxs, blocking.inner_nblks), "] padded to [", list(packed.padded_dims, packed.ndims), "]");
+  Owned<dnnl_primitive_desc_t, dnnl_primitive_desc_destroy> reorder;
+  WEFT_ONEDNN(dnnl_reorder_primitive_desc_create, reorder.out(), &plain, engine_, &packed, engine_, nullptr);
+  WEFT_ONEDNN(dnnl_primitive_create, reorder_.out(), reorder.get());
+  WEFT_ONEDNN(dnnl_memory_create, reorder_from_.out(), &plain, engine_, DNNL_MEMORY_NONE);
+  WEFT_ONEDNN(dnnl_memory_create, reorder_to_.out(), &packed, engine_, DNNL_MEMORY_NONE);
+  return absl::OkStatus();
+}
+
+absl::Status OnednnV2Matmul::pack(const void *b, void *packed) {
+  if (packed_bytes_ == 0) return absl::FailedPreconditionError("the matmul was not created packed");
+  WEFT_ONEDNN(dnnl_memory_set_data_handle, reorder_from_.get(), const_cast<void *>(b));
+  WEFT_ONEDNN(dnnl_memory_set_data_handle, reorder_to_.get(), packed);
+  const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, reorder_from_.get()}, {DNNL_ARG_TO, reorder_to_.get()}};
+  runtime::ScopedTeamSize team(threads_);
+  WEFT_ONEDNN(dnnl_primitive_execute, reorder_.get(), stream_, 2, arguments);
   return absl::OkStatus();
 }
 
@@ -124,14 +173,16 @@ absl::Status OnednnV2Matmul::run(std::span<void *const> operands, void *scratch)
 
 } // namespace
 
-absl::StatusOr<std::unique_ptr<OnednnMatmul>> OnednnMatmul::create(const MatmulProblem &problem, int threads) {
+absl::StatusOr<std::unique_ptr<OnednnMatmul>> OnednnMatmul::create(const MatmulProblem &problem, int threads, bool packed) {
   int64_t flops = 2 * std::min(problem.a.dims.back(), kSerialMatmulFlops);
   for (int64_t dim : problem.c.dims) flops = std::min<int64_t>(flops * std::min(dim, kSerialMatmulFlops), kSerialMatmulFlops);
   if (flops < kSerialMatmulFlops) threads = 1;
   auto matmul = std::make_unique<OnednnV2Matmul>(threads);
-  if (absl::Status status = matmul->build(problem); !status.ok()) return status;
+  if (absl::Status status = matmul->build(problem, packed); !status.ok()) return status;
   return matmul;
 }
+
+bool onednn_packs() { return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core; }
 
 std::string onednn_version() {
   const dnnl_version_t *version = dnnl_version();

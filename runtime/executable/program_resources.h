@@ -1,0 +1,49 @@
+// What one run of a program holds. Private to this folder.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "runtime/executable/program_executable.h"
+
+namespace weft::runtime {
+
+// The bases that operands are relative to: these, then the inputs, the outputs, the prepared values.
+inline constexpr int32_t kArenaBase = 0;
+inline constexpr int32_t kConstantBase = 1;
+inline constexpr int32_t kStateBase = 2;
+inline constexpr int32_t kFirstInputBase = 3;
+
+inline int64_t align(int64_t bytes) { return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment; }
+
+// The packed operand of a library call.
+struct Packed {
+  int32_t call; // into the library states
+  int32_t step;
+  int32_t operand;
+  std::shared_ptr<Prepared> result;
+  std::shared_ptr<Buffer> block;
+  const char *plain; // what it is packed from, if this run computes it
+  std::shared_ptr<Buffer> plain_block; // keeps it, where it was itself prepared
+};
+
+// One block: the arena, then scratch. Launches and library calls follow each other, so they share the scratch.
+struct ProgramExecutable::Resources : RunResources {
+  std::shared_ptr<Buffer> block;
+  char *scratch = nullptr;
+  int64_t scratch_stride = 0;
+  const LibraryStates *libraries = nullptr;
+  std::vector<char *> bases;
+  std::vector<void *> pointers;
+
+  // What Program::prepare made, or will have made when the run starts.
+  std::shared_ptr<Prepared> values;
+  std::shared_ptr<Buffer> values_block;
+  std::unique_ptr<RunResources> values_resources; // to compute them with
+  std::vector<Buffer *> values_inputs;
+  std::vector<std::shared_ptr<Buffer>> values_constants; // parts of the constants among them
+  std::vector<Packed> packed;
+  std::vector<bool> is_packed; // by library call; empty for none
+};
+
+} // namespace weft::runtime

@@ -1,0 +1,93 @@
+// Results that are kept because their sources seldom change: packed weights, work that depends on weights only.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/memory/buffer.h"
+
+namespace weft::runtime {
+
+class Memory;
+
+// The purpose under which statistics and messages count them.
+inline constexpr const char *kPreparedPurpose = "prepared";
+
+// One result: what a recipe makes of the contents of its sources. Made by the first run that needs it.
+class Prepared : public BufferDependent, public std::enable_shared_from_this<Prepared> {
+public:
+  // The memory of the result. Null once it was dropped; who holds the buffer may use it to the end of its run.
+  std::shared_ptr<Buffer> block() const;
+  // Calls `make` with the block's memory, once, however many threads ask; the others wait. False in `made` for all but the one that did
+  // it. After a failure the next one tries again. The caller holds `block`.
+  absl::Status compute(Buffer &block, const std::function<absl::Status(void *)> &make, bool &made);
+  bool computed() const { return computed_.load(std::memory_order_acquire); }
+  void drop() override;
+
+private:
+  friend class PreparedStore;
+  using Key = std::pair<std::string, std::vector<uint64_t>>; // recipe, contents of the sources
+  explicit Prepared(Key key, std::shared_ptr<Buffer> block) : key_(std::move(key)), block_(std::move(block)) {}
+
+  const Key key_;
+  mutable std::mutex mutex_; // of block_
+  std::shared_ptr<Buffer> block_;
+  std::mutex compute_mutex_;
+  std::atomic<bool> computed_{false};
+  std::list<Prepared *>::iterator place_; // in the store's order; under the store's mutex
+};
+
+struct PreparedStats {
+  int64_t bytes = 0;     // held now
+  int64_t results = 0;   // held now
+  int64_t made = 0;      // reserved since the start
+  int64_t reused = 0;    // found
+  int64_t written = 0;   // dropped because a source was written or died
+  int64_t reclaimed = 0; // dropped for want of memory, or beyond the bound
+};
+
+// All results of the process: found by recipe and by the contents of their sources, so that programs of several batch sizes share a
+// packed weight. A result goes when a source is written or dies, when an allocation of its memory fails (Memory::allocate asks
+// release()), and, the least recently used first, beyond the bound.
+class PreparedStore {
+public:
+  // A quarter of the machine's memory: results are copies of weights in other forms, which a machine that is filled by weights alone
+  // has no room for; programs that alternate more of them compute them again.
+  static PreparedStore &instance();
+
+  // The result that `recipe` makes of the sources' contents: a known one, or one of `bytes` bytes that is still to be computed. The
+  // sources own their memory (Buffer::memory()). ResourceExhausted when there is no memory, or when it is more than the bound.
+  absl::StatusOr<std::shared_ptr<Prepared>> take(Memory &memory, const std::string &recipe, std::span<Buffer *const> sources,
+                                                 int64_t bytes);
+  // Drops results of `memory`, the least recently used first, until `bytes` bytes were held by those dropped. Returns their bytes.
+  // Those that a run is using give their memory back at its end.
+  int64_t release(const Memory &memory, int64_t bytes);
+  PreparedStats stats() const;
+  int64_t max_bytes() const;
+  // For tests and for machines that are shared.
+  void set_max_bytes(int64_t bytes);
+
+private:
+  friend class Prepared;
+  PreparedStore();
+  // Takes it out of the index. Under the mutex; the block is freed by the caller, outside of it.
+  void remove(Prepared &result);
+
+  mutable std::mutex mutex_;
+  std::map<Prepared::Key, std::shared_ptr<Prepared>> results_;
+  std::list<Prepared *> order_; // most recently used first
+  int64_t max_bytes_;
+  PreparedStats stats_;
+};
+
+} // namespace weft::runtime
