@@ -14,6 +14,7 @@
 #include "compiler/pipeline/PassHooks.h"
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/plan/Passes.h"
+#include "compiler/prepare/Passes.h"
 #include "dialects/plan/ir/Plan.h"
 #include "dialects/weft/ir/TypeAdvice.h"
 #include "dialects/weft/ir/Weft.h"
@@ -140,6 +141,7 @@ int main(int argc, char **argv) {
   weft::compiler::registerFusionPasses();
   weft::compiler::registerLayoutPasses();
   mlir::registerPass([] { return weft::compiler::createClaimPass({}, cpuProviders(), nullptr); });
+  weft::compiler::registerPreparePasses();
   weft::compiler::registerPlanPasses();
 
   weft::compiler::CompileOptions options;

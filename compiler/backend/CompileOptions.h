@@ -12,6 +12,8 @@ struct CompileOptions {
   bool claim = true;
   // false: the planner never gives two values one buffer in place (aliases of reshapes stay).
   bool inPlace = true;
+  // false: arguments marked stable are like any others; nothing is computed ahead of runs or packed.
+  bool prepare = true;
   // Lets providers and codegen trade exactness (NaN handling, reassociation) for speed.
   bool fastMath = false;
   // Threads that compile kernels; 0 for one a core.

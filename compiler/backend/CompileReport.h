@@ -34,6 +34,8 @@ struct CompileReport {
   int64_t libraryCalls = 0;
   int64_t copies = 0;
   int64_t codeBytes = 0;
+  int64_t preparedValues = 0; // computed ahead of runs, and their bytes; operands that a library packs are not among them
+  int64_t preparedBytes = 0;
   double milliseconds = 0; // the whole compilation
   PlanReport plan;
 };

@@ -33,7 +33,7 @@ public:
     if (absl::Status status = prepare(); !status.ok()) return status;
     if (options_.emit == Emit::Weft) return emitWeft();
     if (absl::Status status = compile(); !status.ok()) return status;
-    if (options_.emit == Emit::Plan) return finish(writeText(printed(module_)));
+    if (options_.emit == Emit::Plan) return finish(writeText(printed(module_) + (prepare_ ? printed(*prepare_) : "")));
     if (absl::Status status = bindWeights(); !status.ok()) return status;
     if (absl::Status status = makeObject(); !status.ok()) return status;
     switch (options_.emit) {
@@ -92,9 +92,10 @@ private:
     request.providers = options_.compile.claim ? options_.providers : nullptr;
     request.target = target_.key();
     request.makeKernels = [this](llvm::ArrayRef<plan::KernelOp> kernels, llvm::StringRef) { return buildKernels(kernels); };
-    absl::Status status = compileToPlan(module_, options_.compile, request, &result_.report);
+    absl::Status status = compileToPlan(module_, options_.compile, request, &result_.report, prepare_);
     if (!status.ok() || options_.emit == Emit::Plan) return status;
-    absl::StatusOr<runtime::Program> program = buildProgram(findProgram(module_), target_.key(), result_.report.plan);
+    absl::StatusOr<runtime::Program> program =
+        linkProgram(module_, prepare_ ? *prepare_ : mlir::ModuleOp(), target_.key(), result_.report.plan);
     if (!program.ok()) return program.status();
     program_ = *std::move(program);
     return absl::OkStatus();
@@ -103,6 +104,8 @@ private:
   // All into one module, with names that no other model has.
   absl::StatusOr<std::vector<KernelInfo>> buildKernels(llvm::ArrayRef<plan::KernelOp> kernels) {
     std::vector<KernelInfo> infos;
+    // Those of the program itself come first, then those of what prepares it.
+    std::string prefix = "weft_" + name_ + (kernelSets_++ == 0 ? "_" : "_prepare_");
     CodegenOptions options;
     options.verify = options_.compile.verifyEachPhase;
     DiagnosticCollector diagnostics(module_.getContext());
@@ -110,7 +113,7 @@ private:
       auto fusions = kernel.getBody().front().getOps<ir::FusionOp>();
       if (fusions.empty()) return absl::InternalError(("kernel " + kernel.getSymName() + " has no fusion").str());
       mlir::FailureOr<KernelInfo> info =
-          buildKernel(*fusions.begin(), "weft_" + name_ + "_" + kernel.getSymName().str(), *code_, target_, options);
+          buildKernel(*fusions.begin(), prefix + kernel.getSymName().str(), *code_, target_, options);
       if (mlir::failed(info)) return diagnostics.failure("codegen of kernel " + kernel.getSymName().str() + " failed");
       infos.push_back(*info);
     }
@@ -159,11 +162,10 @@ private:
     code.name = name_;
     code.program = *std::move(program);
     code.kernels = program_.symbols;
+    for (const runtime::Program &prepare : program_.prepare) llvm::append_range(code.kernels, prepare.symbols);
     code.parameters = parameters_;
     code.isMain = options_.emit == Emit::Executable;
-    for (const runtime::Instruction &instruction : program_.instructions)
-      if (auto *call = std::get_if<runtime::LibraryCall>(&instruction); call && llvm::StringRef(call->entry).starts_with("onednn."))
-        oneDnn_ = true;
+    oneDnn_ = callsOneDnn(program_) || llvm::any_of(program_.prepare, callsOneDnn);
     if (oneDnn_) code.libraryFinders.push_back("weft_onednn_find");
     addModelCode(*code_, code);
 
@@ -179,6 +181,13 @@ private:
     object_ = *std::move(object);
     result_.report.codeBytes = int64_t(object_.size());
     return absl::OkStatus();
+  }
+
+  static bool callsOneDnn(const runtime::Program &program) {
+    return llvm::any_of(program.instructions, [](const runtime::Instruction &instruction) {
+      auto *call = std::get_if<runtime::LibraryCall>(&instruction);
+      return call && llvm::StringRef(call->entry).starts_with("onednn.");
+    });
   }
 
   static std::string printed(mlir::ModuleOp module) {
@@ -263,6 +272,8 @@ private:
   TargetInfo target_;
   std::string name_;
   mlir::OwningOpRef<mlir::ModuleOp> code_;
+  mlir::OwningOpRef<mlir::ModuleOp> prepare_;
+  int kernelSets_ = 0;
   runtime::Program program_;
   std::vector<int32_t> parameters_;
   bool oneDnn_ = false;

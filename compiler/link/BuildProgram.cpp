@@ -41,7 +41,8 @@ public:
     program_.live_bytes_bound = report.liveBound + report.outputBytes;
   }
 
-  absl::StatusOr<runtime::Program> build() {
+  absl::StatusOr<runtime::Program> build(plan::ProgramOp prepare) {
+    if (absl::Status status = addPrepare(prepare); !status.ok()) return status;
     addInputs();
     for (mlir::Operation &op : source_.getBody().front()) {
       absl::Status status = llvm::TypeSwitch<mlir::Operation *, absl::Status>(&op)
@@ -59,8 +60,31 @@ public:
 private:
   static std::string nameOf(mlir::Attribute name) { return name ? mlir::cast<mlir::StringAttr>(name).str() : std::string(); }
 
+  // Prepared values are the last arguments, in the order of the results of what computes them.
+  absl::Status addPrepare(plan::ProgramOp prepare) {
+    numInputs_ = source_.getNumArguments();
+    while (numInputs_ > 0 && source_.getArgAttr(numInputs_ - 1, plan::kPreparedAttr)) --numInputs_;
+    if (!prepare)
+      return numInputs_ == source_.getNumArguments() ? absl::OkStatus()
+                                                     : invalid(source_, "has prepared arguments, but nothing computes them");
+    PlanReport report;
+    auto arena = prepare.getBody().front().getOps<plan::ArenaOp>();
+    report.arenaBytes = arena.empty() ? 0 : bytesOf(*arena.begin());
+    absl::StatusOr<runtime::Program> program = Builder(prepare, program_.target, report).build(nullptr);
+    if (!program.ok()) return program.status();
+    if (program->outputs.size() != source_.getNumArguments() - numInputs_)
+      return invalid(source_, "has another number of prepared arguments than what computes them has results");
+    program_.prepare.push_back(*std::move(program));
+    for (unsigned i = 0; i < prepare.getNumArguments(); ++i) {
+      auto from = mlir::dyn_cast_or_null<mlir::IntegerAttr>(prepare.getArgAttr(i, plan::kSourceAttr));
+      if (!from || from.getInt() < 0 || from.getInt() >= numInputs_) return invalid(prepare, "has an argument without a plan.source");
+      program_.prepare_inputs.push_back(buffer(source_.getArgument(from.getInt())));
+    }
+    return absl::OkStatus();
+  }
+
   void addInputs() {
-    for (unsigned i = 0; i < source_.getNumArguments(); ++i) {
+    for (unsigned i = 0; i < numInputs_; ++i) {
       auto type = mlir::cast<mlir::RankedTensorType>(mlir::cast<mlir::TypeAttr>(source_.getArgAttr(i, plan::kTypeAttr)).getValue());
       runtime::InputSpec spec;
       spec.name = nameOf(source_.getArgAttr(i, plan::kParameterAttr));
@@ -98,8 +122,9 @@ private:
     entry.bytes = bytesOf(value);
     entry.offset = offset;
     if (auto argument = mlir::dyn_cast<mlir::BlockArgument>(root)) {
-      entry.kind = runtime::BufferKind::kInput;
-      entry.index = int32_t(argument.getArgNumber());
+      bool prepared = argument.getArgNumber() >= numInputs_;
+      entry.kind = prepared ? runtime::BufferKind::kPrepared : runtime::BufferKind::kInput;
+      entry.index = int32_t(prepared ? argument.getArgNumber() - numInputs_ : argument.getArgNumber());
     } else if (auto constant = root.getDefiningOp<plan::ConstantOp>()) {
       entry.kind = runtime::BufferKind::kConstant;
       entry.offset += constantOffset(constant);
@@ -280,6 +305,7 @@ private:
   }
 
   plan::ProgramOp source_;
+  unsigned numInputs_ = 0; // the arguments that are not prepared
   plan::ReturnOp return_;
   mlir::SymbolTable kernels_;
   runtime::Program program_;
@@ -291,8 +317,9 @@ private:
 
 } // namespace
 
-absl::StatusOr<runtime::Program> buildProgram(plan::ProgramOp program, llvm::StringRef target, const PlanReport &report) {
-  return Builder(program, target, report).build();
+absl::StatusOr<runtime::Program> buildProgram(plan::ProgramOp program, llvm::StringRef target, const PlanReport &report,
+                                              plan::ProgramOp prepare) {
+  return Builder(program, target, report).build(prepare);
 }
 
 absl::StatusOr<runtime::Program> bindConstants(const runtime::Program &program,

@@ -9,7 +9,9 @@
 namespace weft::compiler {
 
 // The program must be packed, its kernels must carry what codegen says of them. InvalidArgument, with the op, where that is not so.
-absl::StatusOr<runtime::Program> buildProgram(plan::ProgramOp program, llvm::StringRef target, const PlanReport &report);
+// `prepare` computes the program's arguments with plan.prepared; null where it has none.
+absl::StatusOr<runtime::Program> buildProgram(plan::ProgramOp program, llvm::StringRef target, const PlanReport &report,
+                                              plan::ProgramOp prepare = nullptr);
 
 // The program with inputs turned into constants: bytes of inputs[i].first become the value of that input, which is an input no longer. The
 // numbers of the other inputs move up. InvalidArgument for a size that does not fit, or an input that the program writes.

@@ -8,6 +8,7 @@
 #include "compiler/plan/Extract.h"
 #include "compiler/plan/Passes.h"
 #include "dialects/weft/ir/TypeAdvice.h"
+#include "compiler/prepare/Passes.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/raw_ostream.h"
@@ -27,7 +28,6 @@ mlir::LogicalResult runPasses(mlir::ModuleOp module, bool verify, llvm::function
 }
 
 void countInstructions(mlir::ModuleOp module, CompileReport &report) {
-  report.kernels = report.launches = report.libraryCalls = report.copies = 0;
   for (mlir::Operation &op : *module.getBody()) report.kernels += mlir::isa<plan::KernelOp>(op);
   plan::ProgramOp program = findProgram(module);
   if (!program) return;
@@ -81,7 +81,21 @@ void setPlanPhase(Pipeline &pipeline, const CompileOptions &options, MakeKernels
   });
 }
 
-absl::Status compileToPlan(mlir::ModuleOp module, const CompileOptions &options, const CompileRequest &request, CompileReport *report) {
+namespace {
+
+// The phases that are left for what runs ahead: it was split off after claiming.
+mlir::LogicalResult planPrepare(mlir::ModuleOp prepare, CompileOptions options, const CompileRequest &request, llvm::StringRef dumpFolder,
+                                CompileReport &report, absl::Status &kernelFailure) {
+  options.dumpDir = dumpFolder.empty() ? "" : (dumpFolder + "/prepare").str();
+  Pipeline pipeline(options, request.providers, &report);
+  setPlanPhase(pipeline, options, request.makeKernels, {&report.plan, &kernelFailure, nullptr});
+  return pipeline.run(prepare, Phase::Fuse, Phase::Plan);
+}
+
+} // namespace
+
+absl::Status compileToPlan(mlir::ModuleOp module, const CompileOptions &options, const CompileRequest &request, CompileReport *report,
+                           mlir::OwningOpRef<mlir::ModuleOp> &prepare) {
   CompileReport scratch;
   CompileReport &filled = report ? *report : scratch;
   auto start = std::chrono::steady_clock::now();
@@ -90,12 +104,23 @@ absl::Status compileToPlan(mlir::ModuleOp module, const CompileOptions &options,
   absl::Status kernelFailure;
   double kernelMilliseconds = 0;
   setPlanPhase(pipeline, options, request.makeKernels, {&filled.plan, &kernelFailure, &kernelMilliseconds});
-  if (mlir::failed(pipeline.run(module, Phase::Import, Phase::Plan)))
-    return kernelFailure.ok() ? diagnostics.failure("compilation failed") : kernelFailure;
+  auto failure = [&] { return kernelFailure.ok() ? diagnostics.failure("compilation failed") : kernelFailure; };
+  if (mlir::failed(pipeline.run(module, Phase::Import, Phase::Claim))) return failure();
+  prepare = takePrepare(module);
+  if (mlir::failed(pipeline.run(module, Phase::Fuse, Phase::Plan))) return failure();
   for (auto &[name, milliseconds] : filled.phases)
     if (name == phaseInfo(Phase::Plan).name) milliseconds -= kernelMilliseconds;
   filled.phases.emplace_back(phaseInfo(Phase::Codegen).name.str(), kernelMilliseconds);
+  filled.kernels = filled.launches = filled.libraryCalls = filled.copies = 0;
   countInstructions(module, filled);
+  if (prepare) {
+    auto startOfPrepare = std::chrono::steady_clock::now();
+    CompileReport own;
+    if (mlir::failed(planPrepare(*prepare, options, request, pipeline.dumpFolder(), own, kernelFailure))) return failure();
+    countInstructions(*prepare, filled);
+    filled.plan.constantBytes += own.plan.constantBytes;
+    filled.phases.emplace_back("prepare", millisecondsSince(startOfPrepare));
+  }
   filled.milliseconds += millisecondsSince(start);
   return absl::OkStatus();
 }
@@ -104,10 +129,16 @@ absl::StatusOr<runtime::Program> compileToProgram(mlir::ModuleOp module, const C
                                                   CompileReport *report) {
   CompileReport scratch;
   CompileReport &filled = report ? *report : scratch;
-  if (absl::Status status = compileToPlan(module, options, request, &filled); !status.ok()) return status;
-  plan::ProgramOp program = findProgram(module);
-  if (!program) return absl::InternalError("compilation left no plan.program");
-  return buildProgram(program, request.target, filled.plan);
+  mlir::OwningOpRef<mlir::ModuleOp> prepare;
+  if (absl::Status status = compileToPlan(module, options, request, &filled, prepare); !status.ok()) return status;
+  return linkProgram(module, prepare ? *prepare : mlir::ModuleOp(), request.target, filled.plan);
+}
+
+absl::StatusOr<runtime::Program> linkProgram(mlir::ModuleOp module, mlir::ModuleOp prepare, llvm::StringRef target,
+                                             const PlanReport &report) {
+  plan::ProgramOp program = findProgram(module), ahead = prepare ? findProgram(prepare) : plan::ProgramOp();
+  if (!program || (prepare && !ahead)) return absl::InternalError("compilation left no plan.program");
+  return buildProgram(program, target, report, ahead);
 }
 
 } // namespace weft::compiler

@@ -9,6 +9,7 @@
 #include "compiler/codegen/Kernel.h"
 #include "dialects/plan/ir/Plan.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
 #include "runtime/executable/program.h"
 
 namespace weft::compiler {
@@ -31,6 +32,7 @@ private:
 };
 
 // Makes the kernels of a program; the results stand in their order. dumpFolder is empty for no dumps.
+// Called once for a program and once more for what prepares it.
 using MakeKernels =
     std::function<absl::StatusOr<std::vector<KernelInfo>>(llvm::ArrayRef<plan::KernelOp> kernels, llvm::StringRef dumpFolder)>;
 
@@ -49,10 +51,16 @@ struct CompileRequest {
   MakeKernels makeKernels;
 };
 
-// Runs the phases import to plan on `module`, which then holds a plan.program and its kernels. report is filled; it may be null.
-absl::Status compileToPlan(mlir::ModuleOp module, const CompileOptions &options, const CompileRequest &request, CompileReport *report);
+// Runs the phases import to plan on `module`, which then holds a plan.program and its kernels. What is computed ahead of runs becomes
+// `prepare`, a module of the same kind, or stays null; its kernels are asked for after the module's own. report is filled; it may be null.
+absl::Status compileToPlan(mlir::ModuleOp module, const CompileOptions &options, const CompileRequest &request, CompileReport *report,
+                           mlir::OwningOpRef<mlir::ModuleOp> &prepare);
 
-// compileToPlan, then the runtime's program.
+// The runtime's program of the two modules that compileToPlan leaves; `prepare` may be null.
+absl::StatusOr<runtime::Program> linkProgram(mlir::ModuleOp module, mlir::ModuleOp prepare, llvm::StringRef target,
+                                             const PlanReport &report);
+
+// Both.
 absl::StatusOr<runtime::Program> compileToProgram(mlir::ModuleOp module, const CompileOptions &options, const CompileRequest &request,
                                                   CompileReport *report);
 

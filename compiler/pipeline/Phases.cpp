@@ -4,6 +4,7 @@
 #include "compiler/graph/Passes.h"
 #include "compiler/layout/Passes.h"
 #include "compiler/pipeline/Pipeline.h"
+#include "compiler/prepare/Passes.h"
 #include "mlir/Pass/PassManager.h"
 
 namespace weft::compiler {
@@ -29,6 +30,8 @@ void addPhasePasses(mlir::OpPassManager &passes, Phase phase, const CompileOptio
     passes.addPass(createSimplifyPass());
     passes.addPass(createCsePass());
     passes.addPass(createClaimPass(ClaimPassOptions{/*composites=*/false, options.fastMath, /*printReport=*/false}, providers, report));
+    // Last: only now it is known what libraries read, and what is left for kernels.
+    if (options.prepare) passes.addPass(createSplitPreparePass(report));
     break;
   case Phase::Fuse:
     passes.addPass(createFusePass(FusePassOptions{options.fuse, false}, report));

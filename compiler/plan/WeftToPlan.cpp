@@ -53,7 +53,9 @@ private:
     for (auto [source, target] : {std::pair<llvm::StringRef, llvm::StringRef>{"weft.name", plan::kNameAttr},
                                   {"weft.donatable", plan::kDonatableAttr},
                                   {"weft.stable", plan::kStableAttr},
-                                  {"weft.parameter", plan::kParameterAttr}})
+                                  {"weft.parameter", plan::kParameterAttr},
+                                  {"weft.prepared", plan::kPreparedAttr},
+                                  {"weft.source", plan::kSourceAttr}})
       if (mlir::Attribute value = from ? from.get(source) : mlir::Attribute()) list.push_back(builder_.getNamedAttr(target, value));
     return builder_.getDictionaryAttr(list);
   }

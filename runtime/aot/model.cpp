@@ -107,6 +107,13 @@ absl::Status open(const weft_model_code &code, const weft_model_options &options
   absl::StatusOr<std::unique_ptr<RunResources>> resources = model.executable->acquire(model.context);
   if (!resources.ok()) return resources.status();
   model.resources = *std::move(resources);
+  // Weights are there from now on: what depends on them alone is computed once, here.
+  std::vector<Buffer *> stable(model.weights.size());
+  for (size_t i = 0; i < stable.size(); ++i) stable[i] = model.weights[i].get();
+  if (absl::Status status = model.executable->prepare(model.context, *model.resources, stable); !status.ok()) return status;
+  auto compute = [&](const RunContext &) { return model.executable->compute_prepared(model.context, *model.resources); };
+  absl::Status prepared = model.executable->is_serial() ? compute(model.context) : device.executor().submit(compute)->wait();
+  if (!prepared.ok()) return prepared;
   std::span<const InputSpec> inputs = model.executable->input_specs();
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (model.weights[i]) continue;

@@ -22,7 +22,7 @@ using compiler::CompileOptions;
 using compiler::CompileReport;
 
 // Part of every cache key; raised when compilation changes in a way that no other part of the key shows.
-constexpr int kCompilerVersion = 1;
+constexpr int kCompilerVersion = 2;
 
 absl::StatusOr<compiler::TargetInfo> targetOf(const CompileOptions &options) {
   compiler::TargetInfo target = compiler::TargetInfo::host();
@@ -63,9 +63,9 @@ absl::StatusOr<std::shared_ptr<runtime::Executable>> CpuBackend::compile(mlir::M
                             llvm::StringRef dumpFolder) -> absl::StatusOr<std::vector<compiler::KernelInfo>> {
     auto compiled = compiler::KernelCompiler::instance().compile(ops, *target, ours, dumpFolder);
     if (!compiled.ok()) return compiled.status();
-    kernels = *std::move(compiled);
     std::vector<compiler::KernelInfo> infos;
-    for (const auto &kernel : kernels) infos.push_back(kernel->info);
+    for (const auto &kernel : *compiled) infos.push_back(kernel->info);
+    llvm::append_range(kernels, *std::move(compiled));
     return infos;
   };
   absl::StatusOr<runtime::Program> program = compiler::compileToProgram(module, ours, request, &filled);
@@ -101,7 +101,7 @@ std::string CpuBackend::targetKey(const CompileOptions &options) const {
   std::string key = "cpu " + std::to_string(kCompilerVersion) + " artifact " + std::to_string(compiler::kArtifactVersion) + " program " +
                     std::to_string(runtime::kProgramVersion) + " llvm " LLVM_VERSION_STRING " " + libraryVersions() + "\n";
   key += (target.ok() ? target->key() : std::string(target.status().message())) + "\n";
-  for (bool option : {ours.fuse, ours.claim, ours.inPlace, ours.fastMath}) key += option ? '1' : '0';
+  for (bool option : {ours.fuse, ours.claim, ours.inPlace, ours.prepare, ours.fastMath}) key += option ? '1' : '0';
   return key + "\n" + compiler::registeredPassesKey();
 }
 

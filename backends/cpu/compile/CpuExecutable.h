@@ -24,6 +24,10 @@ public:
   absl::StatusOr<std::unique_ptr<runtime::RunResources>> acquire(const runtime::RunContext &context) override {
     return executable_->acquire(context);
   }
+  absl::Status prepare(const runtime::RunContext &context, runtime::RunResources &resources,
+                       std::span<runtime::Buffer *const> inputs) override {
+    return executable_->prepare(context, resources, inputs);
+  }
   absl::Status run(const runtime::RunContext &context, runtime::RunResources &resources, std::span<runtime::Buffer *const> inputs,
                    std::span<runtime::Buffer *const> outputs) override {
     return executable_->run(context, resources, inputs, outputs);

@@ -52,8 +52,8 @@ module @nothing {
 func.func @main(%x: tensor<64x64xf32>, %w: tensor<64x64xf32> {weft.stable}) -> (tensor<64x64xf32>, tensor<64xf32>, tensor<8x8xf32>) {
   %0 = weft.exp %w : tensor<64x64xf32>
   %1 = weft.mul %x, %0 : tensor<64x64xf32>
-  %2 = weft.reduce_sum %w dims [0] : tensor<64x64xf32> -> tensor<64xf32>
-  %3 = weft.reduce_sum %w dims [1] : tensor<64x64xf32> -> tensor<64xf32>
+  %2 = weft.reduce_sum %w, dims = [0] : tensor<64x64xf32>
+  %3 = weft.reduce_sum %w, dims = [1] : tensor<64x64xf32>
   %4 = weft.reshape %3 : tensor<64xf32> to tensor<8x8xf32>
   return %1, %2, %4 : tensor<64x64xf32>, tensor<64xf32>, tensor<8x8xf32>
 }
@@ -68,14 +68,12 @@ func.func @main(%x: tensor<64x64xf32>, %w: tensor<64x64xf32> {weft.stable}) -> (
 // CHECK: @prepare
 // CHECK: weft.reduce_max
 module @growth {
-func.func @main(%x: tensor<4096x64xf32>, %w: tensor<64x64xf32> {weft.stable}) -> tensor<4096xf32> {
-  %0 = weft.reduce_max %w dims [0] : tensor<64x64xf32> -> tensor<64xf32>
+func.func @main(%x: tensor<4096x64xf32>, %w: tensor<64x64xf32> {weft.stable}) -> tensor<4096x64xf32> {
+  %0 = weft.reduce_max %w, dims = [0] : tensor<64x64xf32>
   %1 = weft.broadcast %0 : tensor<64xf32> to tensor<4096x64xf32>
   %2 = weft.exp %1 : tensor<4096x64xf32>
-  %3 = weft.reduce_sum %2 dims [1] : tensor<4096x64xf32> -> tensor<4096xf32>
-  %4 = weft.reduce_sum %x dims [1] : tensor<4096x64xf32> -> tensor<4096xf32>
-  %5 = weft.add %3, %4 : tensor<4096xf32>
-  return %5 : tensor<4096xf32>
+  %3 = weft.mul %x, %2 : tensor<4096x64xf32>
+  return %3 : tensor<4096x64xf32>
 }
 }
 

@@ -37,5 +37,8 @@ inline constexpr llvm::StringLiteral kNameAttr = "plan.name";
 inline constexpr llvm::StringLiteral kDonatableAttr = "plan.donatable";
 inline constexpr llvm::StringLiteral kStableAttr = "plan.stable";
 inline constexpr llvm::StringLiteral kParameterAttr = "plan.parameter";
+// Of the last arguments: the number of the result of the program that prepares; of that one's arguments: the number of the other's.
+inline constexpr llvm::StringLiteral kPreparedAttr = "plan.prepared";
+inline constexpr llvm::StringLiteral kSourceAttr = "plan.source";
 
 } // namespace weft::plan

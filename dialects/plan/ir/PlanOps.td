@@ -54,7 +54,7 @@ def Plan_ProgramOp : Plan_FunctionOp<"program"> {
   let summary = "a program of the runtime";
   let description = [{
     The arguments are the buffers bound as inputs; what `plan.return` gives are the outputs. Attributes of arguments: `plan.type` (required; the tensor type), `plan.name`,
-    `plan.donatable` (the program may write the buffer), `plan.stable`, `plan.parameter` (the name of a weight). Attributes of results: `plan.type`, `plan.name`.
+    `plan.donatable` (the program may write the buffer), `plan.stable`, `plan.parameter` (the name of a weight), `plan.prepared` (a value that another program computes ahead of runs: its number there), `plan.source` (in that program: the number of the argument here). Attributes of results: `plan.type`, `plan.name`.
 
     ```mlir
     plan.program @main(%x: !plan.buffer<64> {plan.type = tensor<16xf32>}) -> (!plan.buffer<64> {plan.type = tensor<16xf32>}) {
