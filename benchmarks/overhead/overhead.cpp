@@ -8,6 +8,8 @@
 #include <sstream>
 
 #include "benchmarks/common/report.h"
+#include "benchmarks/overhead/contexts.h"
+#include "benchmarks/overhead/inference.h"
 #include "benchmarks/overhead/instructions.h"
 #include "benchmarks/train/char_gpt_step.h"
 #include "weft/weft.h"
@@ -166,6 +168,8 @@ int main(int argc, char **argv) {
     record_with_history(report, threads);
     jit_replay(report, threads);
     add(report, "plan_instruction", "time", "ns", 1e9 * seconds_per_instruction(kRounds), threads);
+    add(report, "compile_context", "time", "us", 1e6 * seconds_per_context(kRounds), threads);
+    inference(report, kRounds, threads);
     compiling(report, fs::canonical("/proc/self/exe").string(), threads);
     return 0;
   } catch (const std::exception &error) {

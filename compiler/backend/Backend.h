@@ -27,6 +27,13 @@ namespace weft::compiler {
 
 struct AotOptions; // compiler/link/Aot.h
 
+// What a backend makes of arguments that carry weft.stable.
+struct StableUse {
+  bool values = false;     // computes what depends on them alone once, ahead of runs
+  int64_t packedRows = 0;  // packs a stable matrix that float32 products of at most so many rows read; 0: none
+  int64_t packedBytes = 0; // if it has at least so many bytes
+};
+
 // Thread-safe: several threads may compile at once, each with a module in a context of its own.
 class Backend {
 public:
@@ -44,6 +51,9 @@ public:
   // Unimplemented for an op that the backend cannot run, with the op and its location named, Internal for a failed phase.
   virtual absl::StatusOr<std::shared_ptr<runtime::Executable>> compile(mlir::ModuleOp module, const CompileOptions &options,
                                                                        CompileReport *report) = 0;
+
+  // Callers mark arguments as stable only where the backend makes something of it: for the others a second program would be compiled in vain.
+  virtual StableUse stableUse() const { return {}; }
 
   // All that decides, beside the module, what compile() yields: CPU and features, versions of Weft, LLVM and libraries, the options,
   // registered passes. Part of the key of caches. Empty: executables must not be cached on disk; whyNotCachable says why.

@@ -217,6 +217,44 @@ func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> tensor<4x8xf32> {
   }
 }
 
+// Work on weights alone is done when the model is loaded, from weights that stay as they are in the file.
+TEST_F(AotTest, WeightsArePreparedAtLoad) {
+  llvm::StringRef model = R"(
+func.func @main(%x: tensor<4x8xf32> {weft.name = "x"}, %w: tensor<8x2048xf32> {weft.parameter = "m.w"}) -> (tensor<4x2048xf32> {weft.name = "y"}) {
+  %0 = weft.relu %w : tensor<8x2048xf32>
+  %1 = weft.matmul %x, %0 : tensor<4x8xf32>, tensor<8x2048xf32>
+  return %1 : tensor<4x2048xf32>
+})";
+  std::vector<float> weights(8 * 2048);
+  for (size_t i = 0; i < weights.size(); ++i) weights[i] = 0.5f * float(i % 9) - 1.5f;
+  for (bool embed : {true, false}) {
+    AotOptions prepared = options(Emit::Executable, embed ? "embedded" : "beside");
+    prepared.weights = {{"m.w", DType::kFloat32, {8, 2048}, {reinterpret_cast<const char *>(weights.data()), weights.size() * 4}}};
+    prepared.embedWeights = embed;
+    auto result = compile(prepared, model);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->report.preparedValues, 1);
+    EXPECT_EQ(result->report.preparedBytes, int64_t(weights.size() * 4));
+    std::string command = prepared.output + " --input " + folder + "/x.npy --output " + folder + "/y.npy";
+    Command run = shell(embed ? command : command + " --weights " + prepared.output + ".safetensors");
+    ASSERT_EQ(run.code, 0) << run.text;
+    auto file = runtime::read_npy(folder + "/y.npy");
+    ASSERT_TRUE(file.ok()) << file.status();
+    const float *y = reinterpret_cast<const float *>(file->array.bytes.data());
+    for (size_t row = 0; row < 4; ++row)
+      for (size_t column = 0; column < 2048; ++column) {
+        double sum = 0;
+        for (size_t k = 0; k < 8; ++k) sum += double(x[row * 8 + k]) * std::max(weights[k * 2048 + column], 0.0f);
+        ASSERT_NEAR(y[row * 2048 + column], sum, 1e-5) << row << ", " << column;
+      }
+  }
+  AotOptions text = options(Emit::Plan, "plan.mlir");
+  text.weights.clear();
+  ASSERT_TRUE(compile(text, model).ok());
+  EXPECT_NE(readText(folder + "/plan.mlir").find("plan.prepared = 0"), std::string::npos);
+  EXPECT_NE(readText(folder + "/plan.mlir").find("plan.source = 1"), std::string::npos);
+}
+
 TEST_F(AotTest, SaysWhatIsWrong) {
   auto message = [&](const AotOptions &options, llvm::StringRef text = kModel) {
     auto result = compile(options, text);

@@ -50,6 +50,7 @@ absl::StatusOr<std::shared_ptr<CompiledProgram>> compile(const CompileRequest &r
 compiler::CompileOptions compile_options(const Config &config) {
   compiler::CompileOptions options;
   options.dumpDir = config.dump_dir;
+  options.prepare = config.prepare;
   return options;
 }
 

@@ -42,6 +42,7 @@ Config config_from_environment() {
   read_bool("WEFT_EAGER", config.eager);
   read_bool("WEFT_EXPLAIN", config.explain);
   read_bool("WEFT_JIT_CHECK", config.jit_check);
+  read_bool("WEFT_PREPARE", config.prepare);
   read_text("WEFT_DUMP_DIR", config.dump_dir);
   read_text("WEFT_CACHE_DIR", config.cache_dir);
   read_number("WEFT_NUM_THREADS", config.num_threads);

@@ -59,6 +59,7 @@ public:
       compare_dataflow();
       compare_types();
       compare_donation();
+      compare_stability();
       compare_outputs();
     }
   }
@@ -132,10 +133,20 @@ private:
   void compare_donation() {
     if (mine_.leaves != theirs_.leaves) return;
     for (uint32_t i = 0; i < mine_.leaves; ++i) {
-      if (mine_.leaf_flags(i) == theirs_.leaf_flags(i)) continue;
+      if (((mine_.leaf_flags(i) ^ theirs_.leaf_flags(i)) & kDonatableBit) == 0) continue;
       return add(kLight, "donation: input " + std::to_string(i) + reader(i) +
                              (mine_.leaf_flags(i) & kDonatableBit ? ", may be overwritten now: nothing else refers to it"
                                                                   : ", must not be overwritten now: something else refers to it"));
+    }
+  }
+
+  void compare_stability() {
+    if (mine_.leaves != theirs_.leaves) return;
+    for (uint32_t i = 0; i < mine_.leaves; ++i) {
+      if (((mine_.leaf_flags(i) ^ theirs_.leaf_flags(i)) & kStableBit) == 0) continue;
+      return add(kLight, "stability: leaf " + std::to_string(i) + reader(i) +
+                             (mine_.leaf_flags(i) & kStableBit ? ", is now stable: it has not changed since its last use"
+                                                               : ", is no longer stable: it has changed since its last use"));
     }
   }
 
@@ -181,6 +192,8 @@ std::string ProgramCache::difference(const Slice &slice, const ProgramContext &c
     if (other.backend != context.backend) comparison.add(kLight, "backend: " + context.backend + " instead of " + other.backend);
     if (other.dump_dir != context.dump_dir)
       comparison.add(kLight, "options: dump_dir is \"" + context.dump_dir + "\" instead of \"" + other.dump_dir + "\"");
+    if (other.prepare != context.prepare)
+      comparison.add(kLight, std::string("options: prepare is ") + (context.prepare ? "on" : "off") + " now");
     if (other.passes != context.passes) comparison.add(kLight, "passes: others are registered");
     if (comparison.text.empty() || (!text.empty() && comparison.weight >= least)) continue;
     least = comparison.weight;

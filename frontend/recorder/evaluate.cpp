@@ -7,6 +7,7 @@
 #include "frontend/recorder/find_program.h"
 #include "frontend/recorder/launcher.h"
 #include "frontend/recorder/slice.h"
+#include "frontend/recorder/stability.h"
 #include "frontend/recorder/trace.h"
 #include "weft/autograd.h"
 
@@ -87,7 +88,7 @@ std::string content_of(const Slice &slice) {
   return content;
 }
 
-ProgramContext context_of(const Config &config) { return {config.backend, config.dump_dir, compiler::registeredPassesGeneration()}; }
+ProgramContext context_of(const Config &config) { return {config.backend, config.dump_dir, compiler::registeredPassesGeneration(), config.prepare}; }
 
 // Unclaims on every way out but success.
 class ClaimGuard {
@@ -252,6 +253,7 @@ void describe_run(const Slice &slice, const CompiledProgram &program, const Eval
   data.backend = recorder().config.backend;
   data.kernels = program.report->kernels;
   data.library_calls = program.report->libraryCalls;
+  data.prepared_values = program.report->preparedValues;
   data.planned_peak_bytes = program.report->plan.arenaBytes;
   data.lower_bound_bytes = program.report->plan.liveBound;
 }
@@ -275,6 +277,7 @@ void submit(std::span<Value *const> roots, const EvaluateRequest &request) {
       }
     }
     if (slice.nodes.empty()) return;
+    mark_stable(slice);
     if (being_compiled(slice)) {
       wait_for_a_claim();
       continue;
@@ -295,6 +298,7 @@ void submit(std::span<Value *const> roots, const EvaluateRequest &request) {
     record->report = program->report;
     if (absl::Status status = run(launched, record); !status.ok())
       raise(kind_of(status, ErrorKind::kRun), "nothing was computed, and every tensor keeps its value", status, request.location);
+    note_use(slice);
     assign(slice, *program, launched, record);
     keep(record);
     claimed.succeed();
@@ -330,6 +334,7 @@ void *make_writable(Value *leaf, Location location) {
       status = buffer->wait_idle();
     }
     if (!status.ok()) raise_run(status, location);
+    buffer->changed();
     return buffer->data();
   }
   std::shared_ptr<runtime::Buffer> copy = allocate_buffer(leaf->type->bytes);

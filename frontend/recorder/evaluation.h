@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "compiler/backend/CompileReport.h"
+#include "runtime/executable/executable.h"
 #include "weft/explain.h"
 
 namespace weft::recorder {
@@ -16,7 +17,7 @@ public:
   bool print = false;
   std::shared_ptr<const compiler::CompileReport> report; // whose remarks become the notes
 
-  void finish(double run_ms, std::string failure);
+  void finish(double run_ms, std::string failure, const runtime::PreparedUse &prepared);
   // A copy, with what is known of the run by now.
   Evaluation snapshot() const;
 

@@ -7,6 +7,7 @@
 #include "frontend/recorder/program_cache.h"
 #include "frontend/recorder/state.h"
 #include "frontend/tensor/impl.h"
+#include "runtime/memory/prepared_store.h"
 
 namespace weft {
 
@@ -58,6 +59,11 @@ std::string Evaluation::to_string() const {
   }
   text += " | slice " + milliseconds(record_ms) + ", run " + (run_ms < 0 ? "under way" : milliseconds(run_ms)) + " | " +
           std::to_string(output_bytes) + " B out, arena " + std::to_string(planned_peak_bytes) + " B";
+  if (prepared_results > 0)
+    text += std::string(" | prepared: ") + (prepared_computed > 0 ? "computed " + std::to_string(prepared_computed) + " of " : "reused ") +
+            std::to_string(prepared_results) + ", " + std::to_string(prepared_bytes) + " B";
+  if (prepared_waiting > 0) text += " | " + std::to_string(prepared_waiting) + " operands are packed after a few runs";
+  if (prepared_refused > 0) text += " | no memory to pack " + std::to_string(prepared_refused) + " operands";
   if (outcome != CacheOutcome::kMemoryHit && !disk_cache.empty()) text += " | disk cache " + disk_cache;
   if (outcome != CacheOutcome::kMemoryHit && !symbolic.empty()) text += " | symbolic: " + symbolic;
   if (!not_symbolic.empty()) text += " | not symbolic: " + not_symbolic;
@@ -70,8 +76,13 @@ namespace recorder {
 // Enough to look back over a few steps.
 constexpr size_t kKeptEvaluations = 256;
 
-void EvaluationRecord::finish(double run_ms, std::string failure) {
+void EvaluationRecord::finish(double run_ms, std::string failure, const runtime::PreparedUse &prepared) {
   std::lock_guard<std::mutex> lock(mutex_);
+  data.prepared_results = prepared.results;
+  data.prepared_bytes = prepared.bytes;
+  data.prepared_computed = prepared.computed;
+  data.prepared_waiting = prepared.waiting;
+  data.prepared_refused = prepared.refused;
   data.run_ms = run_ms;
   data.failure = std::move(failure);
   // One write, so that lines of several threads do not mix.
@@ -117,6 +128,12 @@ Statistics statistics() {
   result.live_ops = r.live_ops;
   result.cache_entries = r.cache->entries();
   result.cache_bytes = r.cache->bytes();
+  runtime::PreparedStats prepared = runtime::PreparedStore::instance().stats();
+  result.prepared_results = static_cast<uint64_t>(prepared.results);
+  result.prepared_bytes = static_cast<uint64_t>(prepared.bytes);
+  result.prepared_made = static_cast<uint64_t>(prepared.made);
+  result.prepared_written = static_cast<uint64_t>(prepared.written);
+  result.prepared_reclaimed = static_cast<uint64_t>(prepared.reclaimed);
   return result;
 }
 

@@ -3,6 +3,7 @@
 
 #include "frontend/recorder/find_program.h"
 #include "frontend/recorder/launcher.h"
+#include "frontend/recorder/stability.h"
 #include "frontend/recorder/trace.h"
 #include "weft/autograd.h"
 #include "weft/explain.h"
@@ -132,6 +133,9 @@ private:
       slice.donatable[i] = donated;
       slice.key[table + 2 * i + 1] = donated ? kDonatableBit : 0;
     }
+    std::vector<bool> same;
+    for (const Source &source : replay->sources) same.push_back(source.kind == Source::Kind::kStorage && !source.donated);
+    mark_stable_replayed(slice, same);
     std::unordered_map<Value *, size_t> index;
     for (Value *output : slice.outputs) {
       index[output] = replay->targets.size();

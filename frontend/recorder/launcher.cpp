@@ -22,12 +22,16 @@ public:
   absl::StatusOr<std::unique_ptr<runtime::RunResources>> acquire(const runtime::RunContext &context) override {
     return executable_->acquire(context);
   }
+  absl::Status prepare(const runtime::RunContext &context, runtime::RunResources &resources,
+                       std::span<runtime::Buffer *const> inputs) override {
+    return executable_->prepare(context, resources, inputs);
+  }
   absl::Status run(const runtime::RunContext &context, runtime::RunResources &resources, std::span<runtime::Buffer *const> inputs,
                    std::span<runtime::Buffer *const> outputs) override {
     auto start = std::chrono::steady_clock::now();
     absl::Status status = executable_->run(context, resources, inputs, outputs);
     double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-    record_->finish(ms, status.ok() ? std::string() : std::string(status.message()));
+    record_->finish(ms, status.ok() ? std::string() : std::string(status.message()), resources.prepared);
     return status;
   }
 

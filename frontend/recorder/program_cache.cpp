@@ -45,6 +45,6 @@ void ProgramCache::trim(const Config &config) {
   }
 }
 
-uint64_t ProgramContext::salt() const { return static_cast<size_t>(llvm::hash_combine(backend, dump_dir, passes)); }
+uint64_t ProgramContext::salt() const { return static_cast<size_t>(llvm::hash_combine(backend, dump_dir, passes, prepare)); }
 
 } // namespace weft::recorder

@@ -32,6 +32,7 @@ struct Slice;
 struct ProgramContext {
   std::string backend, dump_dir;
   uint64_t passes = 0; // compiler::registeredPassesGeneration()
+  bool prepare = true;
   uint64_t salt() const;
 };
 

@@ -144,6 +144,7 @@ std::string write_module(const Slice &slice) {
   for (size_t i = 0; i < slice.leaves.size(); ++i) {
     mapping.map(ir.value(slice.leaves[i]), body->getArgument(i));
     if (slice.donatable[i]) function.setArgAttr(i, "weft.donatable", builder.getUnitAttr());
+    if (!slice.stable.empty() && slice.stable[i]) function.setArgAttr(i, "weft.stable", builder.getUnitAttr());
   }
   builder.setInsertionPointToEnd(body);
   for (Node *node : slice.nodes) builder.clone(*to_op(node->op), mapping);

@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <map>
+#include <unordered_map>
 
 #include "frontend/recorder/ir_state.h"
 
@@ -44,6 +45,8 @@ struct Recorder {
 
   std::unique_ptr<ProgramCache> cache;
   std::unique_ptr<Families> families;
+  // By the key of a slice without stable leaves: the sets of them that programs were made for.
+  std::unordered_map<uint64_t, std::vector<std::vector<bool>>> stable_variants;
   Statistics statistics;
   std::deque<std::shared_ptr<EvaluationRecord>> evaluations;
 };

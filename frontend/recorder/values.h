@@ -43,6 +43,7 @@ struct SourceLine {
 struct Cell {
   std::shared_ptr<runtime::Buffer> buffer;
   uint32_t owners = 0;
+  uint64_t used_contents = 0; // what the buffer held when a slice last read it
   bool borrowed = false; // the user's own memory, or memory that a pointer from data() may still read: never donated
 };
 
@@ -65,6 +66,7 @@ struct Value {
   // Scratch of slicing.
   uint32_t slice_uses = 0;
   uint32_t number = 0;
+  uint8_t stability = 0;
   uint64_t epoch = 0;
   std::shared_ptr<EvaluationRecord> evaluation; // what computed it
 

@@ -85,6 +85,7 @@ absl::Status open(const weft_model_code &code, const weft_model_options &options
   if (absl::Status status = check_cpu(program->target); !status.ok()) return status;
   Device &device = cpu_device();
   model.context.memory = device.memory();
+  model.context.pack_at_once = true;
   model.context.threads = options.threads > 0 ? options.threads : device.executor().threads();
   std::map<std::string_view, weft_kernel> kernels;
   for (uint64_t i = 0; i < code.kernel_count; ++i) kernels.emplace(code.kernel_names[i], code.kernels[i]);

@@ -19,6 +19,7 @@ class Memory;
 struct RunContext {
   std::shared_ptr<Memory> memory; // for arenas, scratch and whatever else the run takes
   int threads = 1;                // for parallel launches; 1 wherever parallel_for must not be used
+  bool pack_at_once = false;      // the stable inputs will serve many runs: pack them before they have shown it
   ArenaPool *arenas = nullptr;    // shared by runs that never overlap; null: each run takes its own arena from `memory`
 };
 
@@ -27,7 +28,8 @@ struct PreparedUse {
   int64_t results = 0;  // packed operands, and 1 where a program of its own made the rest
   int64_t bytes = 0;    // that they hold
   int64_t computed = 0; // of the results, how many this run made; the others it found
-  int64_t without = 0;  // operands that stayed as they are for want of memory
+  int64_t waiting = 0;  // operands that are packed once they have served a few runs more
+  int64_t refused = 0;  // operands that stayed as they are for want of memory
 };
 
 // Memory that one run has taken besides its inputs and outputs; gives it back when destroyed.

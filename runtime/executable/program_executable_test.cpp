@@ -102,7 +102,7 @@ TEST(ProgramExecutable, RunsEveryInstructionOnOneAndTwoThreads) {
     std::shared_ptr<Buffer> a = run.floats(32, 0), b = run.floats(32, 100), total = run.floats(1, -1);
     Buffer *inputs[] = {a.get(), b.get()};
     Buffer *outputs[] = {a.get(), total.get(), b.get()};
-    RunContext context{run.memory, threads, nullptr};
+    RunContext context{run.memory, threads};
     absl::Status status = (*executable)->acquire_and_run(context, inputs, outputs);
     ASSERT_TRUE(status.ok()) << status;
     for (int i = 0; i < 32; ++i) EXPECT_EQ(static_cast<float *>(a->data())[i], 100 + 2 * i);
@@ -126,7 +126,7 @@ TEST(ProgramExecutable, UnresolvedNamesAreErrors) {
 TEST(ProgramExecutable, WrongBindingsAreRefusedBeforeAnythingIsWritten) {
   Fixture run;
   auto executable = run.create(testing::sample_program()).value();
-  RunContext context{run.memory, 1, nullptr};
+  RunContext context{run.memory, 1};
   std::shared_ptr<Buffer> a = run.floats(32, 0), b = run.floats(32, 1), small = run.floats(31, 2), total = run.floats(1, 0);
   auto status = [&](std::vector<Buffer *> inputs, std::vector<Buffer *> outputs) {
     return executable->acquire_and_run(context, inputs, outputs);
@@ -147,13 +147,13 @@ TEST(ProgramExecutable, FailuresNameTheLocation) {
   Buffer *inputs[] = {a.get(), b.get()};
   Buffer *outputs[] = {a.get(), total.get(), b.get()};
   for (int threads : {1, 2}) {
-    absl::Status status = run.create(program).value()->acquire_and_run({run.memory, threads, nullptr}, inputs, outputs);
+    absl::Status status = run.create(program).value()->acquire_and_run({run.memory, threads}, inputs, outputs);
     EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange);
     EXPECT_EQ(status.message().substr(0, 13), "train.cpp:3: ");
   }
   program = testing::sample_program();
   std::get<LibraryCall>(program.instructions[1]).config[3].second = int64_t{99};
-  absl::Status status = run.create(program).value()->acquire_and_run({run.memory, 1, nullptr}, inputs, outputs);
+  absl::Status status = run.create(program).value()->acquire_and_run({run.memory, 1}, inputs, outputs);
   EXPECT_EQ(status.message(), "train.cpp:5: scale broke");
 }
 
@@ -162,7 +162,7 @@ TEST(ProgramExecutable, EveryByteComesFromTheAllocator) {
   auto executable = run.create(testing::sample_program()).value();
   EXPECT_EQ(run.allocator->stats().live_bytes, 128); // constants
   int64_t before = run.allocator->stats().allocations;
-  auto resources = executable->acquire({run.memory, 4, nullptr}).value();
+  auto resources = executable->acquire({run.memory, 4}).value();
   EXPECT_EQ(run.allocator->stats().allocations, before + 1);
   // The arena, then the larger of 4 threads' scratch and the library's.
   EXPECT_EQ(run.allocator->stats().live_bytes, 128 + 192 + 1024);
@@ -188,7 +188,7 @@ TEST(ProgramExecutable, FillsWithEveryWidth) {
     program.instructions = {Fill{0, 0x0807060504030201, width, 1000, -1}};
     std::shared_ptr<Buffer> out = run.floats(250, 0);
     Buffer *outputs[] = {out.get()};
-    ASSERT_TRUE(run.create(program).value()->acquire_and_run({run.memory, 1, nullptr}, {}, outputs).ok());
+    ASSERT_TRUE(run.create(program).value()->acquire_and_run({run.memory, 1}, {}, outputs).ok());
     for (int i = 0; i < 1000; ++i) ASSERT_EQ(static_cast<uint8_t *>(out->data())[i], i % width + 1) << width << " " << i;
   }
 }
@@ -203,7 +203,7 @@ TEST(ProgramExecutable, RunsAllocateNothing) {
   program.symbols = {"nothing"};
   program.instructions.assign(100000, Launch{0, -1, {0, 1, 0, 1}, -1, 1, 1, true, -1});
   auto executable = run.create(program).value();
-  RunContext context{run.memory, 1, nullptr};
+  RunContext context{run.memory, 1};
   auto resources = executable->acquire(context).value();
   std::shared_ptr<Buffer> x = run.floats(1, 0);
   Buffer *inputs[] = {x.get()};

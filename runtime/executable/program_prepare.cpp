@@ -8,6 +8,13 @@
 #include "runtime/memory/memory.h"
 
 namespace weft::runtime {
+namespace {
+
+// Packing takes as long as it saves in 3 to 8 runs (backends/cpu/device/matmul_packing.h). Operands that change sooner, such as weights
+// between two steps of an optimizer that adds up gradients, are not packed; for the others this loses less than packing costs.
+constexpr uint32_t kUsesBeforePacking = 3;
+
+} // namespace
 
 absl::Status ProgramExecutable::build_prepare(const KernelResolver &kernels, const LibraryResolver &libraries,
                                               std::shared_ptr<Memory> memory, std::shared_ptr<const void> code) {
@@ -139,10 +146,15 @@ absl::Status ProgramExecutable::prepare(const RunContext &context, RunResources 
     // Values of this run alone would be packed for this run alone.
     bool kept = row.kind != BufferKind::kPrepared || resources.values;
     if (source == nullptr || source->memory() == nullptr || !kept) continue;
+    // Constants serve every run; the others must have shown that they last.
+    if (row.kind == BufferKind::kInput && !context.pack_at_once && source->count_use() <= kUsesBeforePacking) {
+      ++resources.prepared.waiting;
+      continue;
+    }
     auto result = PreparedStore::instance().take(*context.memory, libraries.recipes[call], {&source, 1}, state.packed_bytes());
     std::shared_ptr<Buffer> block = result.ok() ? (*result)->block() : nullptr;
     if (!block) {
-      ++resources.prepared.without;
+      ++resources.prepared.refused;
       continue;
     }
     int64_t offset = row.offset + operand.offset + (row.kind == BufferKind::kPrepared ? prepared_offsets_[row.index] : 0);

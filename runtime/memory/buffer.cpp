@@ -92,7 +92,13 @@ uint64_t Buffer::contents() const {
   return contents_;
 }
 
+uint32_t Buffer::count_use() {
+  std::lock_guard lock(mutex_);
+  return ++contents_uses_;
+}
+
 std::vector<std::weak_ptr<BufferDependent>> Buffer::renew() {
+  contents_uses_ = 0;
   contents_ = next_contents.fetch_add(1, std::memory_order_relaxed);
   return std::exchange(dependents_, {});
 }

@@ -51,6 +51,8 @@ public:
 
   // A number for what the buffer holds: no other buffer has had it, and each write gives a new one.
   uint64_t contents() const;
+  // How often the present contents were used by programs that count on them: this one included.
+  uint32_t count_use();
   // Called by whoever writes the buffer other than by begin_write(), before the write: drops what depends on the old contents.
   void changed();
   // Drops `dependent` with the contents numbered `contents`: now, if they are gone already. Borrowed memory may be written by its
@@ -79,6 +81,7 @@ private:
   std::shared_ptr<const Event> write_; // the last write; null when the contents were there from the start
   std::shared_ptr<const Event> use_;   // the last read or write that the device's executor was given
   uint64_t contents_;
+  uint32_t contents_uses_ = 0;
   std::vector<std::weak_ptr<BufferDependent>> dependents_;
 };
 

@@ -4,6 +4,7 @@
 
 #include "backends/cpu/compile/CpuExecutable.h"
 #include "backends/cpu/compile/Libraries.h"
+#include "backends/cpu/device/matmul_packing.h"
 #include "compiler/codegen/Codegen.h"
 #include "compiler/link/Aot.h"
 #include "compiler/link/Artifact.h"
@@ -94,6 +95,8 @@ absl::StatusOr<std::vector<std::string>> CpuBackend::compileAheadOfTime(mlir::Mo
   if (!result.ok()) return result.status();
   return std::move(result->files);
 }
+
+compiler::StableUse CpuBackend::stableUse() const { return {true, packsWeights() ? kMaxPackedRows : 0, kMinPackedBytes}; }
 
 std::string CpuBackend::targetKey(const CompileOptions &options) const {
   absl::StatusOr<compiler::TargetInfo> target = targetOf(options);

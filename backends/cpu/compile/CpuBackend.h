@@ -19,6 +19,7 @@ public:
   void registerDialects(mlir::DialectRegistry &registry) const override;
   absl::StatusOr<std::shared_ptr<runtime::Executable>> compile(mlir::ModuleOp module, const compiler::CompileOptions &options,
                                                                compiler::CompileReport *report) override;
+  compiler::StableUse stableUse() const override;
   std::string targetKey(const compiler::CompileOptions &options) const override;
   std::string whyNotCachable(const compiler::CompileOptions &options) const override;
   std::optional<std::string> serialize(const runtime::Executable &executable) const override;

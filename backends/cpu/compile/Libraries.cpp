@@ -3,6 +3,7 @@
 #include "backends/cpu/compile/ConvolutionProvider.h"
 #include "backends/cpu/compile/MatmulProvider.h"
 #include "backends/cpu/device/library_registry.h"
+#include "backends/cpu/device/onednn_matmul.h"
 
 namespace weft::backends::cpu {
 
@@ -17,6 +18,8 @@ const compiler::ProviderSet *providers() {
   }();
   return set;
 }
+
+bool packsWeights() { return onednn_packs(); }
 
 std::string libraryVersions() { return library_versions(); }
 

@@ -15,6 +15,8 @@ namespace weft::backends::cpu {
 runtime::LibraryResolver libraryResolver();
 // Who claims ops for them; null when there is nobody.
 const compiler::ProviderSet *providers();
+// Whether one of them packs matrices on this machine (backends/cpu/device/matmul_packing.h).
+bool packsWeights();
 // Names and versions, for keys of caches.
 std::string libraryVersions();
 

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_join.h"
 #include "backends/cpu/device/library_registry.h"
+#include "backends/cpu/device/onednn_matmul.h"
 #include "runtime/executable/program_executable.h"
 #include "runtime/memory/buffer.h"
 #include "runtime/memory/memory.h"
@@ -318,7 +319,7 @@ TEST(Matmul, ScratchComesFromTheProgramsAllocator) {
   program.instructions = {call};
   auto allocator = std::make_shared<runtime::TracingAllocator>(std::make_shared<runtime::SystemAllocator>());
   auto memory = runtime::Memory::create(allocator);
-  runtime::RunContext context{memory, 2, nullptr};
+  runtime::RunContext context{memory, 2};
   auto executable = runtime::ProgramExecutable::create(program, nullptr, find_library_entry, memory).value();
   auto resources = executable->acquire(context).value();
   int64_t scratch = matmul_entry().init(call, 2).value()->scratch_bytes();
@@ -336,6 +337,64 @@ TEST(Matmul, ScratchComesFromTheProgramsAllocator) {
 TEST(LibraryRegistry, FindsEntriesByName) {
   EXPECT_EQ(find_library_entry("onednn.matmul"), &matmul_entry());
   EXPECT_EQ(find_library_entry("onednn.nothing"), nullptr);
+}
+
+// Bit for bit what the plain call gives, for the shapes in which blocks are cut, bias and transposes included.
+TEST(MatmulEntry, APackedMatrixGivesTheSameBits) {
+  struct Case {
+    int64_t m, k, n;
+    bool transposed, bias;
+  };
+  int packed_calls = 0;
+  for (const Case &test : {Case{1, 256, 256, false, false}, Case{1, 256, 256, true, true}, Case{3, 1000, 130, true, false},
+                           Case{7, 129, 300, false, true}, Case{64, 513, 257, true, true}, Case{17, 96, 100, true, false}}) {
+    TensorRef a = tensor({test.m, test.k}), b = test.transposed ? tensor({test.n, test.k}) : tensor({test.k, test.n});
+    std::vector<TensorRef> operands = {a, b};
+    if (test.bias) operands.push_back(tensor({test.n}));
+    operands.push_back(tensor({test.m, test.n}));
+    runtime::Config config;
+    if (test.bias) config.emplace_back("bias", int64_t{1});
+    if (test.transposed) config.emplace_back("transpose_rhs", int64_t{1});
+    LibraryCall call = call_of(operands, config);
+    std::vector<bool> stable(operands.size());
+    EXPECT_EQ(*matmul_entry().init_packed(call, stable, 1), nullptr) << "nothing is stable";
+    stable[0] = true;
+    EXPECT_EQ(*matmul_entry().init_packed(call, stable, 1), nullptr) << "the left side is not packed";
+    stable[1] = true;
+    for (int threads : {1, 2}) {
+      Data plain(call), packed(call);
+      ASSERT_TRUE(plain.run(call, threads).ok());
+      auto state = matmul_entry().init_packed(call, stable, threads);
+      ASSERT_TRUE(state.ok()) << state.status();
+      // Only the implementations for AVX-512 have packed forms.
+      ASSERT_EQ(*state != nullptr, onednn_packs()) << matmul_implementation(call, threads).value();
+      if (!*state) continue;
+      ++packed_calls;
+      EXPECT_EQ((*state)->operand(), 1);
+      auto aligned = [](std::vector<char> &memory) { return memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64); };
+      std::vector<char> form(static_cast<size_t>((*state)->packed_bytes() + 64)), scratch(static_cast<size_t>((*state)->scratch_bytes() + 64));
+      ASSERT_TRUE((*state)->pack(packed.values[1].data(), aligned(form)).ok());
+      std::vector<void *> pointers;
+      for (std::vector<float> &value : packed.values) pointers.push_back(value.data());
+      pointers[1] = aligned(form);
+      ASSERT_TRUE((*state)->run(pointers, aligned(scratch)).ok());
+      EXPECT_EQ(packed.values.back(), plain.values.back()) << test.m << " " << test.k << " " << test.n << " on " << threads;
+    }
+  }
+  EXPECT_EQ(packed_calls, onednn_packs() ? 12 : 0);
+}
+
+TEST(MatmulEntry, WhatDoesNotPayIsNotPacked) {
+  auto packed = [](int64_t m, int64_t k, int64_t n) {
+    return *matmul_entry().init_packed(call_of({tensor({m, k}), tensor({k, n}), tensor({m, n})}), {true, true, false}, 1) != nullptr;
+  };
+  EXPECT_EQ(packed(64, 256, 256), onednn_packs());
+  EXPECT_FALSE(packed(65, 256, 256)) << "many rows";
+  EXPECT_FALSE(packed(1, 64, 64)) << "a small matrix";
+  EXPECT_FALSE(packed(1, 1024, 10)) << "most of the packed form would be padding";
+  // One matrix for each of a batch.
+  LibraryCall batch = call_of({tensor({4, 2, 128}), tensor({4, 128, 128}), tensor({4, 2, 128})});
+  EXPECT_EQ(*matmul_entry().init_packed(batch, {true, true, false}, 1), nullptr);
 }
 
 } // namespace

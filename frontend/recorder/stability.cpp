@@ -1,0 +1,196 @@
+#include "frontend/recorder/stability.h"
+
+#include <algorithm>
+
+#include "compiler/backend/Backend.h"
+#include "compiler/prepare/PrepareLimits.h"
+#include "runtime/memory/buffer.h"
+#include "llvm/Support/xxhash.h"
+
+namespace weft::recorder {
+namespace {
+
+using compiler::kPrepareLimits;
+
+// What is known of a value while a slice is looked at (Value::stability).
+constexpr uint8_t kConstant = 1; // depends on stable leaves and constants only
+constexpr uint8_t kDerived = 2;  // on at least one stable leaf
+constexpr uint8_t kProfits = 4;  // and should be stable
+
+// Enough for a weight that is reshaped, transposed and cast on its way.
+constexpr int kMaxChain = 8;
+// Slices whose variants are remembered: those of a loop are few; beyond it all are forgotten, and at worst a program is compiled again.
+constexpr size_t kMaxStructures = 4096;
+
+bool is_free(mlir::Operation *op) {
+  return mlir::isa<ir::ReshapeOp, ir::BroadcastOp, ir::SliceOp, ir::ConstantOp, ir::IotaOp>(op);
+}
+bool is_cheap(mlir::Operation *op) {
+  return mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Elementwise || mlir::isa<ir::TransposeOp>(op);
+}
+
+// A product reads a transposed matrix as it lies.
+bool is_read_through(mlir::Operation *producer, mlir::Operation *user) {
+  return mlir::isa<ir::TransposeOp>(producer) && mlir::isa<ir::MatmulOp>(user);
+}
+
+// The matrix that a library could pack, if the op is a product with few enough rows.
+Value *packable(Node *node, const compiler::StableUse &use) {
+  auto matmul = mlir::dyn_cast<ir::MatmulOp>(to_op(node->op));
+  if (!matmul || use.packedRows == 0) return nullptr;
+  Value *rhs = node->operands[1];
+  auto result = mlir::cast<mlir::RankedTensorType>(matmul.getType());
+  if (rhs->type->dtype != DType::kFloat32 || rhs->type->ndim() != 2 || rhs->type->bytes < use.packedBytes) return nullptr;
+  int64_t columns = result.getShape().back();
+  return columns > 0 && result.getNumElements() / columns <= use.packedRows ? rhs : nullptr;
+}
+
+// Follows a matrix through ops that only move or convert it, to the leaf that it is.
+Value *leaf_of(Value *value) {
+  for (int i = 0; i < kMaxChain && value->node; ++i) {
+    if (!mlir::isa<ir::TransposeOp, ir::ReshapeOp, ir::CastOp>(to_op(value->node->op))) return nullptr;
+    value = value->node->operands[0];
+  }
+  return value->node ? nullptr : value;
+}
+
+class Analysis {
+public:
+  Analysis(const Slice &slice, const compiler::StableUse &use) : slice_(slice), use_(use) {}
+
+  // Of the candidates, those that pay.
+  std::vector<bool> run(std::vector<bool> candidates) {
+    propagate(candidates);
+    // Where nothing varies, nothing tells a weight from data that happens to be used twice: only matrices count.
+    if (all_constant()) {
+      std::vector<bool> matrices(candidates.size());
+      for (Node *node : slice_.nodes)
+        if (Value *rhs = packable(node, use_))
+          if (Value *leaf = leaf_of(rhs)) matrices[leaf->number & ~kLeafBit] = candidates[leaf->number & ~kLeafBit];
+      candidates = matrices;
+      propagate(candidates);
+      if (all_constant()) return std::vector<bool>(candidates.size());
+    }
+    for (size_t i = slice_.nodes.size(); i-- > 0;) {
+      Node *node = slice_.nodes[i];
+      for (Value *result : node->results)
+        if (result && (result->stability & kProfits)) {
+          for (Value *operand : node->operands) profit(operand);
+          break;
+        }
+    }
+    std::vector<bool> paying(candidates.size());
+    for (size_t i = 0; i < paying.size(); ++i) paying[i] = slice_.leaves[i]->stability & kProfits;
+    return paying;
+  }
+
+private:
+  static void profit(Value *value) {
+    if (value->stability & kDerived) value->stability |= kProfits;
+  }
+
+  void propagate(const std::vector<bool> &candidates) {
+    for (size_t i = 0; i < slice_.leaves.size(); ++i) slice_.leaves[i]->stability = candidates[i] ? kConstant | kDerived : 0;
+    for (Node *node : slice_.nodes) {
+      bool constant = true, derived = false;
+      for (Value *operand : node->operands) {
+        constant = constant && (operand->stability & kConstant);
+        derived = derived || (operand->stability & kDerived);
+      }
+      mlir::Operation *op = to_op(node->op);
+      bool heavy = !is_free(op) && !is_cheap(op);
+      uint8_t mark = constant ? kConstant | (derived ? kDerived : 0) | (derived && heavy ? kProfits : 0) : 0;
+      for (Value *result : node->results)
+        if (result) result->stability = mark;
+      if (constant) continue;
+      if (Value *rhs = packable(node, use_)) profit(rhs);
+      // Work on weights that a kernel would not do in passing.
+      if (use_.values && heavy)
+        for (Value *operand : node->operands)
+          if (operand->node && !is_free(to_op(operand->node->op)) && !is_read_through(to_op(operand->node->op), op)) profit(operand);
+    }
+  }
+
+  bool all_constant() const {
+    return std::all_of(slice_.outputs.begin(), slice_.outputs.end(), [](Value *output) { return output->stability & kConstant; });
+  }
+
+  const Slice &slice_;
+  const compiler::StableUse &use_;
+};
+
+size_t flags_of(const Slice &slice, size_t leaf) {
+  return slice.key.size() - 3 - slice.outputs.size() - 2 * slice.leaves.size() + 2 * leaf + 1;
+}
+
+void mark(Slice &slice, const std::vector<bool> &stable) {
+  slice.stable = stable;
+  for (size_t i = 0; i < stable.size(); ++i)
+    if (stable[i]) slice.key[flags_of(slice, i)] |= kStableBit;
+}
+
+bool any(const std::vector<bool> &set) { return std::find(set.begin(), set.end(), true) != set.end(); }
+
+// What the backend makes of stable leaves; nothing when it was not asked to.
+compiler::StableUse use_of(const Config &config) {
+  if (!config.prepare || config.eager) return {};
+  auto backend = compiler::findBackend(config.backend);
+  return backend.ok() ? (*backend)->stableUse() : compiler::StableUse();
+}
+
+bool can_be_stable(const Slice &slice, size_t i) {
+  const Value *leaf = slice.leaves[i];
+  if (leaf->is_scalar || slice.donatable[i] || leaf->type->bytes < kPrepareLimits.minLeafBytes) return false;
+  // Memory of the user's may change unseen.
+  return leaf->cell && leaf->cell->buffer && leaf->cell->buffer->memory();
+}
+
+} // namespace
+
+void mark_stable(Slice &slice) {
+  std::vector<bool> candidates(slice.leaves.size());
+  for (size_t i = 0; i < candidates.size(); ++i)
+    candidates[i] = can_be_stable(slice, i) && slice.leaves[i]->cell->used_contents == slice.leaves[i]->cell->buffer->contents();
+  if (!any(candidates)) return;
+  Recorder &r = recorder();
+  compiler::StableUse use = use_of(r.config);
+  if (!use.values && use.packedRows == 0) return;
+  std::vector<bool> stable = Analysis(slice, use).run(candidates);
+  if (!any(stable)) return;
+  auto *bytes = reinterpret_cast<const uint8_t *>(slice.key.data());
+  uint64_t structure = llvm::xxh3_64bits(llvm::ArrayRef<uint8_t>(bytes, slice.key.size() * sizeof(uint32_t)));
+  if (r.stable_variants.size() > kMaxStructures) r.stable_variants.clear();
+  std::vector<std::vector<bool>> &variants = r.stable_variants[structure];
+  if (std::find(variants.begin(), variants.end(), stable) == variants.end()) {
+    if (variants.size() < static_cast<size_t>(kPrepareLimits.variants)) {
+      variants.push_back(stable);
+    } else {
+      // A program that counts on less is right as well.
+      std::vector<bool> best(stable.size());
+      for (const std::vector<bool> &known : variants) {
+        bool fits = known.size() == stable.size();
+        for (size_t i = 0; fits && i < known.size(); ++i) fits = !known[i] || stable[i];
+        if (fits && std::count(known.begin(), known.end(), true) > std::count(best.begin(), best.end(), true)) best = known;
+      }
+      if (!any(best)) return;
+      stable = best;
+    }
+  }
+  mark(slice, stable);
+}
+
+void mark_stable_replayed(Slice &slice, const std::vector<bool> &same) {
+  std::vector<bool> candidates(slice.leaves.size());
+  for (size_t i = 0; i < candidates.size(); ++i) candidates[i] = same[i] && can_be_stable(slice, i);
+  compiler::StableUse use = use_of(recorder().config);
+  if (!any(candidates) || (!use.values && use.packedRows == 0)) return;
+  std::vector<bool> stable = Analysis(slice, use).run(candidates);
+  if (any(stable)) mark(slice, stable);
+}
+
+void note_use(const Slice &slice) {
+  for (Value *leaf : slice.leaves)
+    if (leaf->cell && leaf->type->bytes >= kPrepareLimits.minLeafBytes) leaf->cell->used_contents = leaf->cell->buffer->contents();
+}
+
+} // namespace weft::recorder
