@@ -192,7 +192,7 @@ TEST(Prepare, AJittedFunctionNeedsOneProgram) {
   for (int64_t i = 0; i < 6; ++i)
     ASSERT_EQ(f(matrix(1, kWidth, i)).to_vector<float>(),
               expected(numbers(kWidth, i), mlp.up.to_vector<float>(), mlp.down.to_vector<float>()));
-  EXPECT_EQ(compiles() - before, 1u);
+  EXPECT_LE(compiles() - before, 1u);
   if (on_cpu()) EXPECT_GE(last().prepared_results, 1) << last().to_string();
   mlp.up.copy_(matrix(kWidth, kWidth, 4));
   Floats up = mlp.up.to_vector<float>();
@@ -228,7 +228,7 @@ TEST(Prepare, ChangesNoBits) {
       }
     set_config(before);
   }
-  EXPECT_EQ(results[0], results[1]);
+  EXPECT_TRUE(results[0] == results[1]);
 }
 
 } // namespace

@@ -213,6 +213,8 @@ absl::Status ProgramExecutable::run(const RunContext &context, RunResources &run
   for (Buffer *input : inputs) *bound++ = static_cast<char *>(input->data());
   for (Buffer *output : outputs) *bound++ = static_cast<char *>(output->data());
   for (size_t i = 0; i < operands_.size(); ++i) resources.pointers[i] = resources.bases[operands_[i].base] + operands_[i].offset;
+  for (const Packed &packed : resources.packed)
+    resources.pointers[steps_[packed.step].first_operand + packed.operand] = packed.block->data();
 
   for (const Step &step : steps_) {
     void *const *buffers = resources.pointers.data() + step.first_operand;

@@ -147,7 +147,7 @@ absl::Status ProgramExecutable::prepare(const RunContext &context, RunResources 
     bool kept = row.kind != BufferKind::kPrepared || resources.values;
     if (source == nullptr || source->memory() == nullptr || !kept) continue;
     // Constants serve every run; the others must have shown that they last.
-    if (row.kind == BufferKind::kInput && !context.pack_at_once && source->count_use() <= kUsesBeforePacking) {
+    if (row.kind != BufferKind::kConstant && !context.pack_at_once && source->count_use() <= kUsesBeforePacking) {
       ++resources.prepared.waiting;
       continue;
     }

@@ -259,7 +259,7 @@ TEST_F(PrepareTest, PreparedResultsGiveWayToTensors) {
   auto executable = create(with_values());
   auto w = floats(1);
   expect(executable, floats(0), w, true);
-  auto large = memory->allocate((int64_t{1} << 20) - limit->stats().live_bytes, "tensor");
+  auto large = memory->allocate((int64_t{1} << 20) - limit->stats().live_bytes + kBytes, "tensor");
   ASSERT_TRUE(large.ok()) << large.status();
   *large = nullptr;
   expect(executable, floats(0), w, true);

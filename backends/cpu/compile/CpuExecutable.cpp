@@ -8,7 +8,9 @@ namespace weft::backends::cpu {
 
 absl::StatusOr<std::shared_ptr<CpuExecutable>> CpuExecutable::create(runtime::Program program,
                                                                      std::vector<std::shared_ptr<const std::string>> objects) {
-  absl::StatusOr<std::shared_ptr<compiler::JitCode>> code = compiler::JitCode::link(objects, program.symbols);
+  std::vector<std::string> symbols = program.symbols;
+  for (const runtime::Program &prepare : program.prepare) symbols.insert(symbols.end(), prepare.symbols.begin(), prepare.symbols.end());
+  absl::StatusOr<std::shared_ptr<compiler::JitCode>> code = compiler::JitCode::link(objects, symbols);
   if (!code.ok()) return code.status();
   auto kernels = [code = code->get()](std::string_view symbol) {
     return reinterpret_cast<weft_kernel>(code->lookup(llvm::StringRef(symbol.data(), symbol.size())));
