@@ -20,7 +20,7 @@ struct Config {
   int num_threads = 0;         // WEFT_NUM_THREADS: 0 for all cores
   // WEFT_PREPARE=0: weights that do not change are like any other input; nothing is computed ahead or packed.
   bool prepare = true;
-  bool jit_check = false;      // WEFT_JIT_CHECK=1: record jit functions again at each call and compare
+  bool jit_check = false; // WEFT_JIT_CHECK=1: record jit functions again at each call and compare
 
   std::string cache_dir; // WEFT_CACHE_DIR: folder of the disk cache; "off" for none; default $XDG_CACHE_HOME/weft
   // Bounds. A program over one is dropped, least recently used first.

@@ -47,11 +47,11 @@ struct Evaluation {
   double compile_ms = 0;
   double run_ms = -1; // -1 while it is still running
   int64_t output_bytes = 0;
-  // Packed weights, and work on weights alone that was done ahead of the run: how many such results it used (known when it has ended), their
-  // bytes, and how many of them it made itself; the others were found. Waiting: weights that are packed after a few more runs with them;
-  // refused: those that there was no memory to pack.
+  // Packed weights, and work on weights alone that was done ahead of the run: how many such results it used (known when it has ended),
+  // their bytes, and how many of them it made itself; the others were found. Waiting: weights that are packed after a few more runs with
+  // them; refused: those that there was no memory to pack.
   int64_t prepared_results = 0, prepared_bytes = 0, prepared_computed = 0, prepared_waiting = 0, prepared_refused = 0;
-  int64_t prepared_values = 0; // of the program: values that it takes from work done ahead
+  int64_t prepared_values = 0;    // of the program: values that it takes from work done ahead
   std::string failure;            // empty, or why it failed
   std::vector<std::string> notes; // refusals to fuse, claims, ... with their reasons
 

@@ -39,7 +39,8 @@ void inference(Report &report, int rounds, int threads) {
     set_config(before);
     report.add({"overhead", "mlp_1024_4096_1024_plain_weights", "weft", "time", "us", 1e6 * median(times[0]), threads, batch});
     report.add({"overhead", "mlp_1024_4096_1024_prepared", "weft", "time", "us", 1e6 * median(times[1]), threads, batch});
-    std::fprintf(stderr, "  batch %lld: plain weights / prepared: %.2f\n", static_cast<long long>(batch), median(times[0]) / median(times[1]));
+    std::fprintf(stderr, "  batch %lld: plain weights / prepared: %.2f\n", static_cast<long long>(batch),
+                 median(times[0]) / median(times[1]));
   }
 }
 

@@ -52,7 +52,8 @@ public:
   virtual absl::StatusOr<std::shared_ptr<runtime::Executable>> compile(mlir::ModuleOp module, const CompileOptions &options,
                                                                        CompileReport *report) = 0;
 
-  // Callers mark arguments as stable only where the backend makes something of it: for the others a second program would be compiled in vain.
+  // Callers mark arguments as stable only where the backend makes something of it: for the others a second program would be compiled in
+  // vain.
   virtual StableUse stableUse() const { return {}; }
 
   // All that decides, beside the module, what compile() yields: CPU and features, versions of Weft, LLVM and libraries, the options,

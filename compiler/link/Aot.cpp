@@ -112,8 +112,7 @@ private:
     for (plan::KernelOp kernel : kernels) {
       auto fusions = kernel.getBody().front().getOps<ir::FusionOp>();
       if (fusions.empty()) return absl::InternalError(("kernel " + kernel.getSymName() + " has no fusion").str());
-      mlir::FailureOr<KernelInfo> info =
-          buildKernel(*fusions.begin(), prefix + kernel.getSymName().str(), *code_, target_, options);
+      mlir::FailureOr<KernelInfo> info = buildKernel(*fusions.begin(), prefix + kernel.getSymName().str(), *code_, target_, options);
       if (mlir::failed(info)) return diagnostics.failure("codegen of kernel " + kernel.getSymName().str() + " failed");
       infos.push_back(*info);
     }

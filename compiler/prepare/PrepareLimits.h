@@ -6,8 +6,8 @@
 namespace weft::compiler {
 
 struct PrepareLimits {
-  // A prepared value takes at most this many times the bytes of what it is computed from. A cast to twice the width still pays; a weight that
-  // is broadcast over a batch would read more memory than computing it again costs.
+  // A prepared value takes at most this many times the bytes of what it is computed from. A cast to twice the width still pays; a weight
+  // that is broadcast over a batch would read more memory than computing it again costs.
   int64_t growth = 2;
   // Bytes that are always allowed beside: growth is no matter for values of a page.
   int64_t freeBytes = 4096;

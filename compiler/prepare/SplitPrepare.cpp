@@ -27,9 +27,7 @@ int64_t bytesOf(mlir::Value value) {
 ir::Kind kindOf(mlir::Operation *op) { return mlir::cast<ir::WeftOp>(op).kind(); }
 
 // Ops that cost nothing beside what reads them: they move no data, or are folded into the reads of any kernel.
-bool isFree(mlir::Operation *op) {
-  return mlir::isa<ir::ReshapeOp, ir::BroadcastOp, ir::SliceOp, ir::ConstantOp, ir::IotaOp>(op);
-}
+bool isFree(mlir::Operation *op) { return mlir::isa<ir::ReshapeOp, ir::BroadcastOp, ir::SliceOp, ir::ConstantOp, ir::IotaOp>(op); }
 
 // Ops that a kernel computes in passing, while it reads their operands.
 bool isCheap(mlir::Operation *op) { return kindOf(op) == ir::Kind::Elementwise || mlir::isa<ir::TransposeOp>(op); }
@@ -83,7 +81,7 @@ private:
   bool pays(mlir::Operation *op, mlir::Value value) const {
     if (isFree(op)) return false;
     int64_t bytes = bytesOf(value), operands = 0;
-    if (bytes < 0) return false;
+    if (bytes <= 0) return false;
     for (mlir::Value operand : op->getOperands()) operands += bytesOf(operand);
     if (bytes > kPrepareLimits.growth * operands + kPrepareLimits.freeBytes) return false;
     if (!isCheap(op)) return true;
@@ -172,8 +170,8 @@ private:
 
   mlir::func::FuncOp main_;
   mlir::Block &block_;
-  llvm::DenseSet<mlir::Value> known_;     // from stable arguments and constants
-  llvm::DenseSet<mlir::Value> constant_;  // of these, from a stable argument
+  llvm::DenseSet<mlir::Value> known_;      // from stable arguments and constants
+  llvm::DenseSet<mlir::Value> constant_;   // of these, from a stable argument
   llvm::DenseSet<mlir::Operation *> live_; // what @main computes
   llvm::SmallVector<mlir::Value> exported_;
 };

@@ -88,7 +88,9 @@ std::string content_of(const Slice &slice) {
   return content;
 }
 
-ProgramContext context_of(const Config &config) { return {config.backend, config.dump_dir, compiler::registeredPassesGeneration(), config.prepare}; }
+ProgramContext context_of(const Config &config) {
+  return {config.backend, config.dump_dir, compiler::registeredPassesGeneration(), config.prepare};
+}
 
 // Unclaims on every way out but success.
 class ClaimGuard {

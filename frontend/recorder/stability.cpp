@@ -22,12 +22,8 @@ constexpr int kMaxChain = 8;
 // Slices whose variants are remembered: those of a loop are few; beyond it all are forgotten, and at worst a program is compiled again.
 constexpr size_t kMaxStructures = 4096;
 
-bool is_free(mlir::Operation *op) {
-  return mlir::isa<ir::ReshapeOp, ir::BroadcastOp, ir::SliceOp, ir::ConstantOp, ir::IotaOp>(op);
-}
-bool is_cheap(mlir::Operation *op) {
-  return mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Elementwise || mlir::isa<ir::TransposeOp>(op);
-}
+bool is_free(mlir::Operation *op) { return mlir::isa<ir::ReshapeOp, ir::BroadcastOp, ir::SliceOp, ir::ConstantOp, ir::IotaOp>(op); }
+bool is_cheap(mlir::Operation *op) { return mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Elementwise || mlir::isa<ir::TransposeOp>(op); }
 
 // A product reads a transposed matrix as it lies.
 bool is_read_through(mlir::Operation *producer, mlir::Operation *user) {

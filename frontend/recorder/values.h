@@ -44,7 +44,7 @@ struct Cell {
   std::shared_ptr<runtime::Buffer> buffer;
   uint32_t owners = 0;
   uint64_t used_contents = 0; // what the buffer held when a slice last read it
-  bool borrowed = false; // the user's own memory, or memory that a pointer from data() may still read: never donated
+  bool borrowed = false;      // the user's own memory, or memory that a pointer from data() may still read: never donated
 };
 
 // One SSA value: the result of a recorded op, or a leaf (a buffer in memory or in flight, or a scalar).

@@ -212,7 +212,8 @@ absl::Status check_prepare(const Program &program) {
     if (!is_index(row, program.buffers.size())) return invalid("the prepared row ", row, " is not there");
     const BufferEntry &entry = program.buffers[row];
     bool stable = entry.kind == BufferKind::kInput && program.inputs[entry.index].stable && !program.inputs[entry.index].donatable;
-    if (!stable && entry.kind != BufferKind::kConstant) return invalid("the prepared row ", row, " is neither a stable input nor a constant");
+    if (!stable && entry.kind != BufferKind::kConstant)
+      return invalid("the prepared row ", row, " is neither a stable input nor a constant");
     if (entry.bytes != prepare.inputs[i].bytes) return invalid("the prepared row ", row, " has another size than the input that reads it");
   }
   for (size_t i = 0; i < prepare.outputs.size(); ++i)

@@ -140,8 +140,8 @@ struct Program {
   std::vector<std::string> locations; // "train.cpp:31", for errors
   std::vector<std::byte> constants;
   // None or one: a program that computes from stable inputs and constants what later runs find ready. It has no donatable inputs, no
-  // outputs tied to inputs, and no `prepare` of its own. Its inputs are the rows `prepare_inputs` of `buffers`, each a whole stable input or
-  // a part of the constants.
+  // outputs tied to inputs, and no `prepare` of its own. Its inputs are the rows `prepare_inputs` of `buffers`, each a whole stable input
+  // or a part of the constants.
   std::vector<Program> prepare;
   std::vector<int32_t> prepare_inputs;
   int64_t arena_bytes = 0;

@@ -23,7 +23,7 @@ struct Packed {
   int32_t operand;
   std::shared_ptr<Prepared> result;
   std::shared_ptr<Buffer> block;
-  const char *plain; // what it is packed from, if this run computes it
+  const char *plain;                   // what it is packed from, if this run computes it
   std::shared_ptr<Buffer> plain_block; // keeps it, where it was itself prepared
 };
 

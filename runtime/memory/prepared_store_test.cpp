@@ -87,7 +87,7 @@ TEST_F(PreparedStoreTest, IsMadeOnceByOneOfManyThreads) {
 TEST_F(PreparedStoreTest, GivesWayToWhoeverNeedsMemory) {
   auto a = buffer(100);
   auto old = take("old", {a.get()}, 300), recent = take("recent", {a.get()}, 300);
-  take("old", {a.get()}, 300); // used again: now the other is the older one
+  take("old", {a.get()}, 300);                   // used again: now the other is the older one
   auto tensor = memory->allocate(500, "tensor"); // 700 of 1000 are taken
   ASSERT_TRUE(tensor.ok()) << tensor.status();
   EXPECT_EQ(recent->block(), nullptr);

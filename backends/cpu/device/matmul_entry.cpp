@@ -345,7 +345,8 @@ private:
 
 // Null where packing does not pay (matmul_packing.h) or would change the result: only the implementations named brg compute the same
 // bits from both forms.
-absl::StatusOr<std::unique_ptr<runtime::PackedCallState>> make_packed(const LibraryCall &call, const std::vector<bool> &stable, int threads) {
+absl::StatusOr<std::unique_ptr<runtime::PackedCallState>> make_packed(const LibraryCall &call, const std::vector<bool> &stable,
+                                                                      int threads) {
   MatmulState *state = nullptr;
   absl::StatusOr<std::unique_ptr<LibraryCallState>> owner = make(call, threads, nullptr, &state);
   if (!owner.ok()) return owner.status();

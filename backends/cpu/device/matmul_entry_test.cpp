@@ -372,7 +372,8 @@ TEST(MatmulEntry, APackedMatrixGivesTheSameBits) {
       ++packed_calls;
       EXPECT_EQ((*state)->operand(), 1);
       auto aligned = [](std::vector<char> &memory) { return memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64); };
-      std::vector<char> form(static_cast<size_t>((*state)->packed_bytes() + 64)), scratch(static_cast<size_t>((*state)->scratch_bytes() + 64));
+      std::vector<char> form(static_cast<size_t>((*state)->packed_bytes() + 64)),
+          scratch(static_cast<size_t>((*state)->scratch_bytes() + 64));
       ASSERT_TRUE((*state)->pack(packed.values[1].data(), aligned(form)).ok());
       std::vector<void *> pointers;
       for (std::vector<float> &value : packed.values) pointers.push_back(value.data());

@@ -12,8 +12,8 @@
 //   128 x 10,    [N, K]       1.39  1.47  1.37  1.26  1.19  1.12  1.04  1.03   (the packed form takes 6.4 times the bytes)
 //
 // Packing 1024 x 4096 takes 3.1 ms: as much as it saves in 3 to 8 calls. Plain weights are packed by each call for itself, which is
-// what costs; the sums are the same, and so are the bits. On AVX2 (gemm:jit) the library packs nothing; a transposed copy would gain up to 3
-// times for 2 to 8 rows, but gives other bits for 1 row and for 128 and more, so that it is not made.
+// what costs; the sums are the same, and so are the bits. On AVX2 (gemm:jit) the library packs nothing; a transposed copy would gain up to
+// 3 times for 2 to 8 rows, but gives other bits for 1 row and for 128 and more, so that it is not made.
 #pragma once
 
 #include <cstdint>

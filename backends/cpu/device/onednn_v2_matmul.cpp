@@ -140,11 +140,13 @@ absl::Status OnednnV2Matmul::build_reorder(const dnnl_memory_desc_t &plain, cons
   const dnnl_blocking_desc_t &blocking = packed.format_desc.blocking;
   if (packed.format_kind != dnnl_blocked || blocking.inner_nblks == 0) return absl::OkStatus(); // plain: nothing to pack
   packed_bytes_ = static_cast<int64_t>(dnnl_memory_desc_get_size(&packed));
-  auto list = [](const dnnl_dim_t *values, int count) { return absl::StrJoin(absl::MakeConstSpan(values, static_cast<size_t>(count)), ","); };
-  packed_form_ = absl::StrCat("[", list(packed.dims, packed.ndims), "] with strides [",
-                              list(plain.format_desc.blocking.strides, plain.ndims), "] to strides [", list(blocking.strides, packed.ndims),
-                              "] of blocks [", list(blocking.inner_blks, blocking.inner_nblks), "] of dims [",
-                              list(blocking.inner_idxs, blocking.inner_nblks), "] padded to [", list(packed.padded_dims, packed.ndims), "]");
+  auto list = [](const dnnl_dim_t *values, int count) {
+    return absl::StrJoin(absl::MakeConstSpan(values, static_cast<size_t>(count)), ",");
+  };
+  packed_form_ = absl::StrCat(
+      "[", list(packed.dims, packed.ndims), "] with strides [", list(plain.format_desc.blocking.strides, plain.ndims), "] to strides [",
+      list(blocking.strides, packed.ndims), "] of blocks [", list(blocking.inner_blks, blocking.inner_nblks), "] of dims [",
+      list(blocking.inner_idxs, blocking.inner_nblks), "] padded to [", list(packed.padded_dims, packed.ndims), "]");
   Owned<dnnl_primitive_desc_t, dnnl_primitive_desc_destroy> reorder;
   WEFT_ONEDNN(dnnl_reorder_primitive_desc_create, reorder.out(), &plain, engine_, &packed, engine_, nullptr);
   WEFT_ONEDNN(dnnl_primitive_create, reorder_.out(), reorder.get());
