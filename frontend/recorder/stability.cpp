@@ -54,11 +54,11 @@ class Analysis {
 public:
   Analysis(const Slice &slice, const compiler::StableUse &use) : slice_(slice), use_(use) {}
 
-  // Of the candidates, those that pay.
-  std::vector<bool> run(std::vector<bool> candidates) {
+  // Of the candidates, those that pay. varies: whether some other leaf has changed.
+  std::vector<bool> run(std::vector<bool> candidates, bool varies) {
     propagate(candidates);
     // Where nothing varies, nothing tells a weight from data that happens to be used twice: only matrices count.
-    if (all_constant()) {
+    if (!varies || all_constant()) {
       std::vector<bool> matrices(candidates.size());
       for (Node *node : slice_.nodes)
         if (Value *rhs = packable(node, use_))
@@ -145,13 +145,19 @@ bool can_be_stable(const Slice &slice, size_t i) {
 
 void mark_stable(Slice &slice) {
   std::vector<bool> candidates(slice.leaves.size());
-  for (size_t i = 0; i < candidates.size(); ++i)
-    candidates[i] = can_be_stable(slice, i) && slice.leaves[i]->cell->used_contents == slice.leaves[i]->cell->buffer->contents();
+  bool varies = false;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const Value *leaf = slice.leaves[i];
+    if (leaf->is_scalar) continue; // a literal, most often
+    bool same = !slice.donatable[i] && leaf->cell->used_contents == leaf->cell->buffer->contents();
+    varies = varies || !same;
+    candidates[i] = same && can_be_stable(slice, i);
+  }
   if (!any(candidates)) return;
   Recorder &r = recorder();
   compiler::StableUse use = use_of(r.config);
   if (!use.values && use.packedRows == 0) return;
-  std::vector<bool> stable = Analysis(slice, use).run(candidates);
+  std::vector<bool> stable = Analysis(slice, use).run(candidates, varies);
   if (!any(stable)) return;
   auto *bytes = reinterpret_cast<const uint8_t *>(slice.key.data());
   uint64_t structure = llvm::xxh3_64bits(llvm::ArrayRef<uint8_t>(bytes, slice.key.size() * sizeof(uint32_t)));
@@ -180,13 +186,13 @@ void mark_stable_replayed(Slice &slice, const std::vector<bool> &same) {
   for (size_t i = 0; i < candidates.size(); ++i) candidates[i] = same[i] && can_be_stable(slice, i);
   compiler::StableUse use = use_of(recorder().config);
   if (!any(candidates) || (!use.values && use.packedRows == 0)) return;
-  std::vector<bool> stable = Analysis(slice, use).run(candidates);
+  std::vector<bool> stable = Analysis(slice, use).run(candidates, /*varies=*/true);
   if (any(stable)) mark(slice, stable);
 }
 
 void note_use(const Slice &slice) {
   for (Value *leaf : slice.leaves)
-    if (leaf->cell && leaf->type->bytes >= kPrepareLimits.minLeafBytes) leaf->cell->used_contents = leaf->cell->buffer->contents();
+    if (leaf->cell) leaf->cell->used_contents = leaf->cell->buffer->contents();
 }
 
 } // namespace weft::recorder

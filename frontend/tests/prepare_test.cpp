@@ -132,6 +132,15 @@ TEST(Prepare, DataThatIsUsedTwiceIsNoWeight) {
   EXPECT_LE(compiles() - before, 3u);
 }
 
+// The small bias is never marked; it does not vary either.
+TEST(Prepare, NothingVariesInABenchmarkLoop) {
+  Mlp mlp;
+  Tensor x = matrix(32, kWidth, 1), bias = matrix(1, kWidth, 3);
+  for (int i = 0; i < 6; ++i) relu(mlp(x) + bias).eval();
+  // The converted weight, and no product of the data.
+  if (on_cpu()) EXPECT_EQ(last().prepared_values, 1) << last().to_string();
+}
+
 TEST(Prepare, WeightsThatDieTakeTheirResultsAlong) {
   synchronize();
   uint64_t bytes = statistics().prepared_bytes;
