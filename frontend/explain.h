@@ -20,6 +20,7 @@ enum class CutReason : uint8_t {
   kEager, // WEFT_EAGER=1
   kJit,   // a jit function was called
   kWrite, // mutable_data() wants the memory
+  kMask,  // a boolean mask, or nonzero(), decides a shape
 };
 const char *name(CutReason reason);
 
@@ -72,7 +73,7 @@ struct Statistics {
   uint64_t disk_hits = 0;
   uint64_t replays = 0;         // a jitted function or a Program ran again: it holds its program, nothing is looked up
   uint64_t corrupt_entries = 0; // disk cache entries that were damaged, recompiled and replaced
-  uint64_t cuts[9] = {};        // by CutReason
+  uint64_t cuts[static_cast<int>(CutReason::kMask) + 1] = {}; // by CutReason; kMask is the last
   uint64_t recorded_ops = 0;    // since the start
   uint64_t live_ops = 0;        // in the record now
   uint64_t context_rebuilds = 0;

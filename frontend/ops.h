@@ -7,21 +7,30 @@
 namespace weft {
 
 // --- Elementwise ---
-#define WEFT_UNARY(function, record, doc) Tensor function(const Tensor &x, Location location = Location::current());
-#define WEFT_BINARY(function, record, doc) Tensor function(TensorArg x, TensorArg y, Location location = Location::current());
+#define WEFT_UNARY(function, record, operands, doc) Tensor function(const Tensor &x, Location location = Location::current());
+#define WEFT_BINARY(function, record, operands, doc) Tensor function(TensorArg x, TensorArg y, Location location = Location::current());
 #include "weft/ops/elementwise.inc"
 #undef WEFT_UNARY
 #undef WEFT_BINARY
 // True division, as in PyTorch: integers give float32.
 Tensor div(TensorArg x, TensorArg y, Location location = Location::current());
+// x - y * floor(x / y), as PyTorch's and Python's %: it has the sign of y. An integer's by zero is 0.
+Tensor remainder(TensorArg x, TensorArg y, Location location = Location::current());
 Tensor square(const Tensor &x, Location location = Location::current());
 // approximate: "none" (erf) or "tanh" (Hendrycks and Gimpel 2016).
 Tensor gelu(const Tensor &x, std::string_view approximate = "none", Location location = Location::current());
+// Bool. Integers are finite.
+Tensor is_nan(const Tensor &x, Location location = Location::current());
+Tensor is_inf(const Tensor &x, Location location = Location::current());
+Tensor is_finite(const Tensor &x, Location location = Location::current());
 Tensor logical_not(const Tensor &x, Location location = Location::current());
 Tensor logical_and(TensorArg x, TensorArg y, Location location = Location::current()); // operands other than bool: x != 0
 Tensor logical_or(TensorArg x, TensorArg y, Location location = Location::current());
-Tensor bitwise_and(TensorArg x, TensorArg y, Location location = Location::current()); // bool and integers
+Tensor logical_xor(TensorArg x, TensorArg y, Location location = Location::current());
+Tensor bitwise_not(const Tensor &x, Location location = Location::current()); // bool and integers, as the next three
+Tensor bitwise_and(TensorArg x, TensorArg y, Location location = Location::current());
 Tensor bitwise_or(TensorArg x, TensorArg y, Location location = Location::current());
+Tensor bitwise_xor(TensorArg x, TensorArg y, Location location = Location::current());
 Tensor eq(TensorArg x, TensorArg y, Location location = Location::current());
 Tensor ne(TensorArg x, TensorArg y, Location location = Location::current());
 Tensor lt(TensorArg x, TensorArg y, Location location = Location::current());
@@ -31,21 +40,45 @@ Tensor ge(TensorArg x, TensorArg y, Location location = Location::current());
 // x where the condition (bool) holds, else y.
 Tensor where(const Tensor &condition, TensorArg x, TensorArg y, Location location = Location::current());
 Tensor masked_fill(const Tensor &x, const Tensor &mask, TensorArg value, Location location = Location::current());
-// min and max may be left out (an infinity does as well).
+// min where x is at most min, max where it is at least max; a bound may be left out, NaN stays. The derivative at a bound is 0, as
+// PyTorch's. Scalar bounds are constants of the program until a second value is seen at the same line.
 Tensor clamp(const Tensor &x, std::optional<Scalar> min, std::optional<Scalar> max = {}, Location location = Location::current());
+// Bounds that broadcast with x; an undefined one bounds nothing.
+Tensor clamp(const Tensor &x, const Tensor &min, const Tensor &max, Location location = Location::current());
+// x sigmoid(x) (Elfwing et al. 2017).
+Tensor silu(const Tensor &x, Location location = Location::current());
+// x above 0, else alpha (exp(x) - 1) (Clevert et al. 2015).
+Tensor elu(const Tensor &x, Scalar alpha = 1.0, Location location = Location::current());
+// Klambauer et al. 2017.
+Tensor selu(const Tensor &x, Location location = Location::current());
+// x above 0, else slope * x.
+Tensor leaky_relu(const Tensor &x, Scalar slope = 0.01, Location location = Location::current());
+Tensor log_sigmoid(const Tensor &x, Location location = Location::current());
+// x tanh(softplus(x)) (Misra 2019).
+Tensor mish(const Tensor &x, Location location = Location::current());
+// clamp(x + 3, 0, 6) / 6, and that times x (Howard et al. 2019).
+Tensor hardsigmoid(const Tensor &x, Location location = Location::current());
+Tensor hardswish(const Tensor &x, Location location = Location::current());
 Tensor cast(const Tensor &x, DType dtype, Location location = Location::current());
 
-// --- Reductions over dims (default: all). bool and integers sum to int64; mean and var want floating point. ---
+// --- Reductions over dims (default: all). The sum and product of bool and integers is int64; mean and var want floating point. ---
 Tensor sum(const Tensor &x, Dims dims = {}, bool keepdim = false, Location location = Location::current());
 Tensor mean(const Tensor &x, Dims dims = {}, bool keepdim = false, Location location = Location::current());
 Tensor max(const Tensor &x, Dims dims = {}, bool keepdim = false, Location location = Location::current());
 Tensor min(const Tensor &x, Dims dims = {}, bool keepdim = false, Location location = Location::current());
+Tensor prod(const Tensor &x, Dims dims = {}, bool keepdim = false, Location location = Location::current());
+// Whether x != 0 for any, or all, elements. Bool.
+Tensor any(const Tensor &x, Dims dims = {}, bool keepdim = false, Location location = Location::current());
+Tensor all(const Tensor &x, Dims dims = {}, bool keepdim = false, Location location = Location::current());
 // The variance with divisor n - correction.
 Tensor var(const Tensor &x, Dims dims = {}, int64_t correction = 1, bool keepdim = false, Location location = Location::current());
 // The Euclidean norm over dims.
 Tensor norm(const Tensor &x, Dims dims = {}, bool keepdim = false, Location location = Location::current());
-// The index (int64) of the first largest element along dim. Evaluates x: its value is found on the host.
-Tensor argmax(const Tensor &x, int64_t dim = -1, bool keepdim = false, Location location = Location::current());
+// The index (int64) of the first largest (smallest) element along dim, or of the first NaN; without dim, of the flattened tensor.
+Tensor argmax(const Tensor &x, std::optional<int64_t> dim = {}, bool keepdim = false, Location location = Location::current());
+Tensor argmin(const Tensor &x, std::optional<int64_t> dim = {}, bool keepdim = false, Location location = Location::current());
+// The sums of the elements up to each one along dim. bool and integers give int64.
+Tensor cumsum(const Tensor &x, int64_t dim, Location location = Location::current());
 
 // --- Linear algebra ---
 // numpy's matmul: [.., m, k] x [.., k, n] -> [.., m, n], leading dims broadcast; one-dimensional operands are rows and columns.
@@ -67,6 +100,17 @@ std::vector<Tensor> chunk(const Tensor &x, int64_t chunks, int64_t dim = 0, Loca
 // Copies.
 Tensor cat(const std::vector<Tensor> &tensors, int64_t dim = 0, Location location = Location::current());
 Tensor stack(const std::vector<Tensor> &tensors, int64_t dim = 0, Location location = Location::current());
+// x with its elements along dims in reverse order.
+Tensor flip(const Tensor &x, Dims dims, Location location = Location::current());
+// Each element (row, ...) along dim `repeats` times in a row; without dim, of the flattened tensor.
+Tensor repeat_interleave(const Tensor &x, int64_t repeats, std::optional<int64_t> dim = {}, Location location = Location::current());
+// The whole of x, repeats[i] times along dim i; repeats may have more entries than x has dims, which then get ones in front.
+Tensor repeat(const Tensor &x, const Shape &repeats, Location location = Location::current());
+// kConstant: `value` around x; kReflect: x mirrored without its border; kReplicate: the border again.
+enum class PadMode { kConstant, kReflect, kReplicate };
+// padding: {before, after} of the last dim, then of the one before it, ..., as PyTorch's. Negative numbers cut, with kConstant.
+Tensor pad(const Tensor &x, const Shape &padding, PadMode mode = PadMode::kConstant, Scalar value = 0.0,
+           Location location = Location::current());
 // Elements on and below (tril) or above (triu) the given diagonal of the last two dims, 0 elsewhere.
 Tensor tril(const Tensor &x, int64_t diagonal = 0, Location location = Location::current());
 Tensor triu(const Tensor &x, int64_t diagonal = 0, Location location = Location::current());
@@ -79,6 +123,11 @@ Tensor embedding(const Tensor &indices, const Tensor &weight, Location location 
 // PyTorch's gather and scatter_add: indices has x's rank; result[i][j] = x[indices[i][j]][j] for dim 0.
 Tensor gather(const Tensor &x, int64_t dim, const Tensor &indices, Location location = Location::current());
 Tensor scatter_add(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source, Location location = Location::current());
+// x after x.index_put_(indices, value, accumulate), as a new tensor.
+Tensor index_put(const Tensor &x, std::initializer_list<Index> indices, TensorArg value, bool accumulate = false,
+                 Location location = Location::current());
+// The positions of the elements that are not 0, in row-major order: int64 [count, ndim]. Evaluates x now (cut reason `mask`).
+Tensor nonzero(const Tensor &x, Location location = Location::current());
 // 1 where classes are counted along the new last dim: indices [..] -> int64 [.., classes].
 Tensor one_hot(const Tensor &indices, int64_t classes, Location location = Location::current());
 
@@ -103,6 +152,26 @@ enum class Reduction { kMean, kSum, kNone };
 // logits [.., C], targets [..] of class indices. kMean divides by the number of targets that are not ignore_index.
 Tensor cross_entropy(const Tensor &logits, const Tensor &targets, Reduction reduction = Reduction::kMean, int64_t ignore_index = -100,
                      Location location = Location::current());
+// Negative log likelihood: log_probs [.., C], targets [..] of class indices. kMean divides by the number of targets that are not
+// ignore_index; a target outside [0, C) makes its loss NaN.
+Tensor nll_loss(const Tensor &log_probs, const Tensor &targets, Reduction reduction = Reduction::kMean, int64_t ignore_index = -100,
+                Location location = Location::current());
+// The losses below take input and target of one shape, elementwise, and reduce them.
+// Binary cross entropy of sigmoid(input): (1 - y) x + w softplus(-x), where w = 1 + (pos_weight - 1) y; pos_weight broadcasts, 1 if
+// undefined.
+Tensor binary_cross_entropy_with_logits(const Tensor &input, const Tensor &target, Reduction reduction = Reduction::kMean,
+                                        const Tensor &pos_weight = Tensor(), Location location = Location::current());
+Tensor l1_loss(const Tensor &input, const Tensor &target, Reduction reduction = Reduction::kMean, Location location = Location::current());
+// d^2 / 2 where |d| < delta, else delta (|d| - delta / 2), for d = input - target (Huber 1964).
+Tensor huber_loss(const Tensor &input, const Tensor &target, double delta = 1, Reduction reduction = Reduction::kMean,
+                  Location location = Location::current());
+// The Huber loss over beta; for beta = 0, |d|.
+Tensor smooth_l1_loss(const Tensor &input, const Tensor &target, double beta = 1, Reduction reduction = Reduction::kMean,
+                      Location location = Location::current());
+// The divergence target (log(target) - input), where input, and with log_target target too, is in log space. PyTorch's `batchmean` is kSum
+// over the batch size.
+Tensor kl_div(const Tensor &input, const Tensor &target, Reduction reduction = Reduction::kMean, bool log_target = false,
+              Location location = Location::current());
 Tensor mse_loss(const Tensor &input, const Tensor &target, Reduction reduction = Reduction::kMean, Location location = Location::current());
 
 } // namespace weft

@@ -85,21 +85,26 @@ struct NewAxisType {};
 inline constexpr NewAxisType NewAxis{};
 inline constexpr NewAxisType None{};
 
+// One entry of an index. A tensor (int32 or int64 positions, or a bool mask of as many dims as it has) is referred to, not held: an Index
+// lives as long as the call.
 class Index {
 public:
-  enum class Kind { kInteger, kSlice, kEllipsis, kNewAxis };
+  enum class Kind { kInteger, kSlice, kEllipsis, kNewAxis, kTensor };
   template <std::integral T> Index(T i) : kind_(Kind::kInteger), integer_(static_cast<int64_t>(i)) {}
   Index(Slice slice) : kind_(Kind::kSlice), slice_(slice) {}
   Index(EllipsisType) : kind_(Kind::kEllipsis) {}
   Index(NewAxisType) : kind_(Kind::kNewAxis) {}
+  Index(const Tensor &tensor) : kind_(Kind::kTensor), tensor_(&tensor) {}
   Kind kind() const { return kind_; }
   int64_t integer() const { return integer_; }
   const Slice &slice() const { return slice_; }
+  const Tensor &tensor() const { return *tensor_; }
 
 private:
   Kind kind_;
   int64_t integer_ = 0;
   Slice slice_;
+  const Tensor *tensor_ = nullptr;
 };
 
 class Tensor {
@@ -183,9 +188,14 @@ public:
     Location location;
   };
   Tensor operator[](At i) const { return select(0, i.index, i.location); }
+  // A view; with tensors among the indices a copy, as in PyTorch: they broadcast to one shape, which stands in place of the indexed dims
+  // where those are next to each other, else in front. An index outside its dim is an error of the run. A bool mask is the positions where
+  // it holds: their number is found now (cut reason `mask`).
   Tensor index(std::initializer_list<Index> indices, Location location = Location::current()) const;
   Tensor index(std::span<const Index> indices, Location location = Location::current()) const;
-  void index_put_(std::initializer_list<Index> indices, TensorArg value, Location location = Location::current());
+  // Writes value, broadcast, where index(indices) would read; with tensors, of several values for one element the last one, or with
+  // accumulate their sum with what was there. Writing one value through a mask computes nothing now.
+  void index_put_(std::initializer_list<Index> indices, TensorArg value, bool accumulate = false, Location location = Location::current());
   Tensor select(int64_t dim, int64_t i, Location location = Location::current()) const;
   // Elements start, start+1, ... of `dim`.
   Tensor narrow(int64_t dim, int64_t start, int64_t length, Location location = Location::current()) const;
@@ -219,12 +229,13 @@ public:
   Tensor &operator/=(TensorArg other) { return div_(other, other.location()); }
 
   // --- The functions of weft/ops.h that have this tensor first. ---
-#define WEFT_UNARY(function, record, doc) Tensor function(Location location = Location::current()) const;
-#define WEFT_BINARY(function, record, doc) Tensor function(TensorArg other, Location location = Location::current()) const;
+#define WEFT_UNARY(function, record, operands, doc) Tensor function(Location location = Location::current()) const;
+#define WEFT_BINARY(function, record, operands, doc) Tensor function(TensorArg other, Location location = Location::current()) const;
 #include "weft/ops/elementwise.inc"
 #undef WEFT_UNARY
 #undef WEFT_BINARY
   Tensor div(TensorArg other, Location location = Location::current()) const;
+  Tensor remainder(TensorArg other, Location location = Location::current()) const;
   Tensor square(Location location = Location::current()) const;
   Tensor gelu(std::string_view approximate = "none", Location location = Location::current()) const;
   Tensor to(DType dtype, Location location = Location::current()) const;
@@ -232,7 +243,16 @@ public:
   Tensor mean(Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;
   Tensor max(Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;
   Tensor min(Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;
+  Tensor prod(Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;
+  Tensor any(Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;
+  Tensor all(Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;
   Tensor var(Dims dims = {}, int64_t correction = 1, bool keepdim = false, Location location = Location::current()) const;
+  Tensor argmax(std::optional<int64_t> dim = {}, bool keepdim = false, Location location = Location::current()) const;
+  Tensor argmin(std::optional<int64_t> dim = {}, bool keepdim = false, Location location = Location::current()) const;
+  Tensor cumsum(int64_t dim, Location location = Location::current()) const;
+  Tensor clamp(std::optional<Scalar> min, std::optional<Scalar> max = {}, Location location = Location::current()) const;
+  Tensor masked_fill(const Tensor &mask, TensorArg value, Location location = Location::current()) const;
+  Tensor flip(Dims dims, Location location = Location::current()) const;
   Tensor matmul(const Tensor &other, Location location = Location::current()) const;
   Tensor softmax(int64_t dim, Location location = Location::current()) const;
   Tensor log_softmax(int64_t dim, Location location = Location::current()) const;
@@ -288,6 +308,9 @@ Tensor operator-(TensorArg a);
 Tensor operator!(TensorArg a);
 Tensor operator&(TensorArg a, TensorArg b);
 Tensor operator|(TensorArg a, TensorArg b);
+Tensor operator^(TensorArg a, TensorArg b);
+Tensor operator~(TensorArg a);
+Tensor operator%(TensorArg a, TensorArg b); // remainder: the sign of b
 Tensor operator==(TensorArg a, TensorArg b);
 Tensor operator!=(TensorArg a, TensorArg b);
 Tensor operator<(TensorArg a, TensorArg b);

@@ -1,4 +1,4 @@
-// Ops with schedules of their own: scatters, matmul (where no library takes it), and kernels without elements.
+// Ops with schedules of their own: scatters, scans, matmul (where no library takes it), and kernels without elements.
 #include "compiler/codegen/Schedule.h"
 
 #include "dialects/weft/ir/LowerToLinalg.h"
@@ -16,6 +16,7 @@ using mlir::Value;
 static constexpr int64_t kMatmulRows = 4;     // of a register block
 static constexpr int64_t kMatmulVectors = 2;  // its columns, in vectors
 static constexpr int64_t kScatterColumns = 64;  // of a piece of a scatter
+static constexpr int64_t kScanColumns = kLanes; // of a piece of a scan
 
 static llvm::ArrayRef<int64_t> shapeOf(Value value) { return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape(); }
 static int64_t product(llvm::ArrayRef<int64_t> sizes) {
@@ -40,7 +41,7 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
   int64_t dim = generic->getAttrOfType<mlir::IntegerAttr>(ir::kScatterDim).getInt();
   Value base = generic.getDpsInits()[0], indices = generic.getDpsInputs()[0], source = generic.getDpsInputs()[1];
   llvm::ArrayRef<int64_t> to = shapeOf(base), from = shapeOf(source), index = shapeOf(indices);
-  bool wholeSlices = mlir::isa<ir::IndexAddOp>(op);
+  bool puts = mlir::isa<ir::IndexPutOp>(op), wholeSlices = puts || mlir::isa<ir::IndexAddOp>(op);
   int64_t width = wholeSlices ? index.size() : 1;  // source dims in place of the scattered one
   llvm::ArrayRef<int64_t> leadTo = to.take_front(dim), leadFrom = from.take_front(dim), trailTo = to.drop_front(dim + 1),
                           trailFrom = from.drop_front(dim + width), middle = from.slice(dim, width);
@@ -86,8 +87,9 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
               Index t = slice ? *slice : target(at, unit.mask);
               Value update = f.e.broadcast(f.e.at(source, at, unit.mask));
               Index place = element(l, t, unit.position);
-              Value now = f.e.load(out, mlir::getElementTypeOrSelf(update.getType()), place, unit.mask);
-              f.e.store(out, sumOf(f, f.e.broadcast(now), update), place, unit.mask);
+              if (!puts)
+                update = sumOf(f, f.e.broadcast(f.e.load(out, mlir::getElementTypeOrSelf(update.getType()), place, unit.mask)), update);
+              f.e.store(out, update, place, unit.mask);
             }
           });
           return;
@@ -97,7 +99,8 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
           llvm::copy(trailAt, at.begin() + dim + width);
           Value update = f.e.at(source, at);
           Index place = element(l, target(at, nullptr), space.linearize(trailAt, trailTo));
-          f.e.store(out, sumOf(f, f.e.load(out, update.getType(), place, nullptr), update), place, nullptr);
+          if (!puts) update = sumOf(f, f.e.load(out, update.getType(), place, nullptr), update);
+          f.e.store(out, update, place, nullptr);
         });
       });
     };
@@ -138,6 +141,57 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
     Value tensor = kernel.lowered.lookup(argument);
     if (tensor == base && llvm::hasSingleElement(argument.getUses())) kernel.info.inPlace.push_back({0, static_cast<int64_t>(i)});
   }
+  return f.finish();
+}
+
+//===-- Scans ---------------------------------------------------------------------------------===//
+
+// One loop along the scanned dim, each step of which stores what the sums are then. Pieces hold different parts of the other dims: where
+// the scanned dim is not the innermost, a vector's worth of columns each.
+static mlir::LogicalResult scheduleScan(KernelBuilder &kernel, Operation *op) {
+  KernelFunction f(kernel, kernel.info.symbol);
+  IndexSpace &space = f.e.space;
+  linalg::GenericOp generic = kernel.generic(op);
+  int64_t dim = generic->getAttrOfType<mlir::IntegerAttr>(ir::kScanDim).getInt();
+  bool reverse = mlir::cast<ir::CumsumOp>(op).getReverse();
+  Value source = generic.getDpsInputs()[0];
+  llvm::ArrayRef<int64_t> shape = shapeOf(op->getResult(0));
+  int64_t size = shape[dim], lead = product(shape.take_front(dim)), trail = product(shape.drop_front(dim + 1));
+  int64_t blocks = std::max<int64_t>(1, llvm::divideCeil(trail, kScanColumns)), columns = std::min(trail, kScanColumns);
+  int64_t rest = columns ? trail % columns : 0;
+  kernel.info.count = product(shape) == 0 ? 0 : lead * blocks;
+  bool vector = trail > 1;
+  auto piece = [&](const Index &l, const Index &first, int64_t n) {
+    auto scan = [&](const Index &column, Value mask) {
+      f.loop(size, {f.identity(generic, vector)}, [&](Index step, KernelFunction::State &sum) {
+        Index k = reverse ? space.add(space.scale(step, -1), size - 1) : step;
+        Index at = space.add(space.add(space.scale(l, size * trail), space.scale(k, trail)), column);
+        Value element = f.e.at(source, space.delinearize(at, shape), mask);
+        sum[0] = sumOf(f, sum[0], vector ? f.e.broadcast(element) : element);
+        f.e.store(f.output(0), sum[0], at, mask);
+      });
+    };
+    if (!vector) return scan(Index::of(0), nullptr);
+    f.run(n, 1, first, {}, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+      for (const KernelFunction::Unit &unit : units) scan(unit.position, unit.mask);
+    });
+  };
+  f.loop(f.begin, f.end, std::max<int64_t>(kernel.info.count, 1), {}, [&](Index i, KernelFunction::State &) {
+    if (kernel.info.count == 0) return;
+    auto [l, block] = space.divide(i, blocks);
+    if (blocks == 1) return piece(l, Index::of(0), trail);
+    if (!rest) return piece(l, space.scale(block, columns), columns);
+    Value isLast = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, f.e.scalarIndex(block), f.e.constantIndex(blocks - 1));
+    auto branch = scf::IfOp::create(f.builder, f.e.loc, isLast, /*withElseRegion=*/true);
+    for (bool last : {true, false}) {
+      mlir::OpBuilder::InsertionGuard guard(f.builder);
+      f.builder.setInsertionPointToStart(last ? branch.thenBlock() : branch.elseBlock());
+      f.e.pushScope();
+      if (last) piece(l, Index::of((blocks - 1) * columns), rest);
+      else piece(l, space.scale(block, columns), columns);
+      f.e.popScope();
+    }
+  });
   return f.finish();
 }
 
@@ -220,7 +274,8 @@ static mlir::LogicalResult scheduleEmpty(KernelBuilder &kernel) {
 mlir::LogicalResult scheduleAlone(KernelBuilder &kernel) {
   if (kernel.domain.shape() == FusionDomain::Shape::Empty) return scheduleEmpty(kernel);
   Operation *op = kernel.outputs.front().getDefiningOp();
-  return mlir::isa<ir::MatmulOp>(op) ? scheduleMatmul(kernel, op) : scheduleScatter(kernel, op);
+  if (mlir::isa<ir::MatmulOp>(op)) return scheduleMatmul(kernel, op);
+  return mlir::isa<ir::CumsumOp>(op) ? scheduleScan(kernel, op) : scheduleScatter(kernel, op);
 }
 
 } // namespace weft::compiler

@@ -2,9 +2,8 @@
 // one range of pieces against several, bit for bit.
 #include "compiler/codegen/KernelTester.h"
 
-#include <map>
-
 #include "compiler/fusion/FusionDomain.h"
+#include "dialects/weft/ir/OpTable.h"
 
 #include "gtest/gtest.h"
 #include "mlir/IR/IRMapping.h"
@@ -17,16 +16,14 @@ namespace {
 
 using ir::HostTensor;
 
-// ULP of the result's dtype, design section 10, which sets them for f32; every op not listed is exact. In f64 reference evaluation is not
-// exact either: its own formulas (1 / (1 + exp(-x)), x * erfc(..)) and libm's errors are in the difference.
-double ulps(const std::string &op, DType dtype) {
-  static const std::map<std::string, double> table = {
-      {"weft.exp", 2},  {"weft.log", 1},     {"weft.rsqrt", 1}, {"weft.tanh", 2}, {"weft.erf", 2},
-      {"weft.sigmoid", 2}, {"weft.gelu", 4}, {"weft.pow", 4},
-  };
-  auto found = table.find(op);
-  if (found == table.end()) return 0;
-  return dtype == DType::kFloat64 ? (found->second == 4 ? 128 : 8) : found->second;
+// ULP of the result's dtype: the op's record says for f32. In f64 reference evaluation is not exact either: its own formulas
+// (1 / (1 + exp(-x)), x * erfc(..)) and libm's errors are in the difference.
+double ulps(llvm::StringRef op, DType dtype) {
+  for (const ir::OpRow &row : ir::opTable()) {
+    if (op.drop_front(5) != row.mnemonic || row.ulp <= 0) continue;
+    return dtype == DType::kFloat64 ? (row.ulp >= 4 ? 128 : 8) : row.ulp;
+  }
+  return 0;
 }
 
 // Around `op`, in place of it, a fusion that holds only it.
@@ -55,8 +52,11 @@ double boundOf(mlir::Operation *op, DType dtype) {
   if (!is_floating(dtype)) return 0;
   int64_t terms = 0;
   auto size = [](mlir::Type type) { return mlir::cast<mlir::RankedTensorType>(type).getNumElements(); };
-  if (mlir::isa<ir::ReduceSumOp>(op)) terms = size(op->getOperand(0).getType()) / std::max<int64_t>(1, size(op->getResult(0).getType()));
+  if (mlir::isa<ir::ReduceSumOp, ir::ReduceProdOp>(op))
+    terms = size(op->getOperand(0).getType()) / std::max<int64_t>(1, size(op->getResult(0).getType()));
   else if (auto matmul = mlir::dyn_cast<ir::MatmulOp>(op)) terms = matmul.getLhs().getType().getShape()[matmul.getLhs().getType().getRank() - (matmul.getTransposeLhs() ? 2 : 1)];
+  else if (mlir::isa<ir::CumsumOp>(op))
+    terms = mlir::cast<mlir::RankedTensorType>(op->getOperand(0).getType()).getShape()[mlir::cast<ir::CumsumOp>(op).getDim()];
   else if (mlir::isa<ir::IndexAddOp, ir::ScatterAddOp>(op)) terms = size(op->getOperand(2).getType());
   double eps = dtype == DType::kFloat64 ? 0x1p-53 : 0x1p-24;
   return terms * 4.0 * terms * eps;

@@ -6,6 +6,7 @@
 // numbers, ...) is kept in a row of scratch. Reductions over rows go chunk by chunk into partial results, which `finish` adds in order.
 #include "compiler/codegen/RowSchedule.h"
 
+#include "compiler/math/Expand.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/DenseSet.h"
@@ -34,9 +35,11 @@ static constexpr int64_t kColumnBlock = 1024;
 // Whether a reduction gives the same bits in any order.
 static bool isExact(Operation *op) { return mlir::isa<ir::ReduceMaxOp>(op); }
 
-// Whether a value is cheaper to keep than to compute again.
-static bool isExpensive(Operation *op) {
-  return mlir::isa<ir::ExpOp, ir::LogOp, ir::TanhOp, ir::ErfOp, ir::SigmoidOp, ir::GeluOp, ir::PowOp, ir::RandomUniformOp>(op);
+// Whether a value is cheaper to keep than to compute again: its scalar function has what compiler/math expands.
+static bool isExpensive(KernelBuilder &kernel, Operation *op) {
+  if (mlir::isa<ir::RandomUniformOp>(op)) return true;
+  linalg::GenericOp generic = mlir::isa<ir::ElementwiseOp>(op) ? kernel.generic(op) : linalg::GenericOp();
+  return generic && llvm::any_of(generic.getRegion().front(), [](Operation &scalar) { return isExpanded(&scalar); });
 }
 
 // What each sweep does.
@@ -83,7 +86,7 @@ void RowSchedule::planScratch() {
       if (!op || !seen.insert(value).second) continue;
       if (isReduction(op)) continue;
       auto [first, isNew] = neededFirst.try_emplace(value, l);
-      if (!isNew && first->second < l && isExpensive(op) && domain.role(value) == Role::Full) {
+      if (!isNew && first->second < l && isExpensive(kernel, op) && domain.role(value) == Role::Full) {
         int64_t bytes = rowBytes * memoryBytes(elementOf(value));
         if (bytes <= kLargestScratchRow) {
           if (!kept.count(value)) {

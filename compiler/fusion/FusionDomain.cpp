@@ -44,15 +44,15 @@ static Atoms flat(const DimLayout &layout) {
   for (auto &dim : layout) atoms.append(dim.begin(), dim.end());
   return atoms;
 }
-static llvm::ArrayRef<int64_t> reducedDims(Operation *op) {
-  if (auto sum = mlir::dyn_cast<ir::ReduceSumOp>(op)) return sum.getDims();
-  return mlir::cast<ir::ReduceMaxOp>(op).getDims();
-}
 static bool isReduce(Operation *op) { return mlir::cast<ir::WeftOp>(op).kind() == Kind::Reduction; }
+// Of any op of that kind: they share one class of records.
+static llvm::ArrayRef<int64_t> reducedDims(Operation *op) {
+  return mlir::cast<mlir::DenseI64ArrayAttr>(*op->getInherentAttr("dims")).asArrayRef();
+}
 bool isReduction(Operation *op) {
   return isReduce(op) && llvm::any_of(reducedDims(op), [&](int64_t dim) { return shapeOf(op->getOperand(0))[dim] != 1; });
 }
-static bool isAlone(Operation *op) { return mlir::isa<ir::MatmulOp, ir::IndexAddOp, ir::ScatterAddOp>(op); }
+static bool isAlone(Operation *op) { return mlir::isa<ir::MatmulOp, ir::IndexAddOp, ir::IndexPutOp, ir::ScatterAddOp, ir::CumsumOp>(op); }
 
 Refusal FusionDomain::fusible(Operation *op) {
   auto weft = mlir::dyn_cast<ir::WeftOp>(op);

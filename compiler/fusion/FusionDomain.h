@@ -22,17 +22,17 @@ namespace weft::compiler {
 // Why ops do not become one kernel. refusalText gives the sentence that reports print.
 enum class Refusal {
   None,
-  NotFusible,           // a composite, a structure op, or one whose record has no lowering
-  Alone,                // an op that codegen only builds as a kernel of its own (matmul, scatter_add, index_add, ...)
-  DynamicShape,         // a dim has no size
-  DifferentRows,        // two reductions are over different dimensions
-  DifferentShapes,      // an output has neither the rows nor the elements of the others
-  ReshapeMixesDims,     // a reshape moves elements across the border between rows
-  ReadsAcrossRows,      // the result of a cross-row reduction is needed before all rows are done
-  ReadsReducedElsewhere,// a value that depends on a reduction is read at another position (through a slice, gather, transpose, ...)
-  PartialReduction,     // a reduction over some of the dims, neither the inner nor the outer ones, beside other outputs
-  TooLarge,             // more ops than one kernel should hold
-  ComputedTooOften,     // a value would be computed again at too many positions (slices of slices, writes into what was read)
+  NotFusible,            // a composite, a structure op, or one whose record has no lowering
+  Alone,                 // an op that codegen only builds as a kernel of its own (matmul, scatter_add, index_add, index_put, cumsum)
+  DynamicShape,          // a dim has no size
+  DifferentRows,         // two reductions are over different dimensions
+  DifferentShapes,       // an output has neither the rows nor the elements of the others
+  ReshapeMixesDims,      // a reshape moves elements across the border between rows
+  ReadsAcrossRows,       // the result of a cross-row reduction is needed before all rows are done
+  ReadsReducedElsewhere, // a value that depends on a reduction is read at another position (through a slice, gather, transpose, ...)
+  PartialReduction,      // a reduction over some of the dims, neither the inner nor the outer ones, beside other outputs
+  TooLarge,              // more ops than one kernel should hold
+  ComputedTooOften,      // a value would be computed again at too many positions (slices of slices, writes into what was read)
 };
 llvm::StringRef refusalText(Refusal refusal);
 
@@ -53,12 +53,12 @@ inline constexpr int64_t kMaxPositions = 8;
 class FusionDomain {
 public:
   enum class Shape {
-    Elementwise,  // no reduction; I is the innermost run of the first output
-    Rows,         // reductions over I (Row), over O (Col), or both
-    Total,        // reductions of whole values to scalars that nothing else in the kernel reads; O is empty
-    Nest,         // reductions over other dims (I: middle ones, or several groups), read by nothing but their elementwise consumers
-    Alone,        // one op with a schedule of its own (matmul, scatter_add, index_add), and what computes its operands
-    Empty,        // no element anywhere but in results of empty reductions
+    Elementwise, // no reduction; I is the innermost run of the first output
+    Rows,        // reductions over I (Row), over O (Col), or both
+    Total,       // reductions of whole values to scalars that nothing else in the kernel reads; O is empty
+    Nest,        // reductions over other dims (I: middle ones, or several groups), read by nothing but their elementwise consumers
+    Alone,       // one op with a schedule of its own (matmul, scatter_add, index_add, index_put, cumsum), and what computes its operands
+    Empty,       // no element anywhere but in results of empty reductions
   };
   enum class Role { Inline, Full, Row, Col, Scalar };
   // The atoms of a value, outermost first: its row-major position is the mixed-radix number of their positions.

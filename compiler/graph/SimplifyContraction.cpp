@@ -67,19 +67,21 @@ LogicalResult simplifyReduction(mlir::Operation *op, mlir::RewriterBase &rewrite
   auto dims = op->getAttrOfType<mlir::DenseI64ArrayAttr>("dims").asArrayRef();
   mlir::Location loc = op->getLoc();
   mlir::Type element = type.getElementType();
-  bool rounds = mlir::isa<mlir::FloatType>(element) && !isa<ir::ReduceMaxOp>(op);
+  bool rounds = mlir::isa<mlir::FloatType>(element) && !isa<ir::ReduceMaxOp, ir::ReduceMinOp>(op);
   // Over dims of size 1 only: nothing to add up. But a sum starts at 0, and 0 + -0 is 0.
   if (llvm::all_of(dims, [&](int64_t dim) { return type.getShape()[dim] == 1; })) {
     mlir::Value value = input;
     if (value.getType() != op->getResult(0).getType()) value = ir::ReshapeOp::create(rewriter, loc, op->getResult(0).getType(), value);
-    if (rounds) value = ir::AddOp::create(rewriter, loc, value, splatConstant(rewriter, loc, value.getType(), rewriter.getFloatAttr(element, 0)));
+    if (rounds && !isa<ir::ReduceProdOp>(op))
+      value = ir::AddOp::create(rewriter, loc, value, splatConstant(rewriter, loc, value.getType(), rewriter.getFloatAttr(element, 0)));
     rewriter.replaceOp(op, value);
     return success();
   }
   // Over dims along which the input repeats: n equal terms are n times one (for a sum of integers), or one of them (for a maximum). A sum
   // of floats rounds after each term, which a product does not.
   auto broadcast = input.getDefiningOp<ir::BroadcastOp>();
-  if (!broadcast || rounds) return failure();
+  // The product of n equal factors would be a power.
+  if (!broadcast || rounds || isa<ir::ReduceProdOp>(op)) return failure();
   auto from = tensorType(broadcast.getInput());
   int64_t offset = type.getRank() - from.getRank(), count = 1;
   llvm::SmallVector<int64_t> rest;
@@ -102,8 +104,9 @@ LogicalResult simplifyReduction(mlir::Operation *op, mlir::RewriterBase &rewrite
   mlir::Value value = ir::ReshapeOp::create(rewriter, loc, mlir::RankedTensorType::get(smallShape, element), broadcast.getInput());
   value = ir::BroadcastOp::create(rewriter, loc, mlir::RankedTensorType::get(keptShape, element), value);
   if (!newDims.empty())
-    value = isa<ir::ReduceSumOp>(op) ? ir::ReduceSumOp::create(rewriter, loc, value, newDims).getResult()
-                                     : ir::ReduceMaxOp::create(rewriter, loc, value, newDims).getResult();
+    value = isa<ir::ReduceSumOp>(op)   ? ir::ReduceSumOp::create(rewriter, loc, value, newDims).getResult()
+            : isa<ir::ReduceMaxOp>(op) ? ir::ReduceMaxOp::create(rewriter, loc, value, newDims).getResult()
+                                       : ir::ReduceMinOp::create(rewriter, loc, value, newDims).getResult();
   if (isa<ir::ReduceSumOp>(op)) {
     auto factor = mlir::IntegerAttr::get(element, llvm::APInt(64, count).zextOrTrunc(element.getIntOrFloatBitWidth()));
     value = ir::MulOp::create(rewriter, loc, value, splatConstant(rewriter, loc, value.getType(), factor));

@@ -1,13 +1,19 @@
 // Instantiates the functions of Functions.h with MLIR values, in place of math ops.
 #include "compiler/math/Expand.h"
 
+#include <array>
 #include <cmath>
 
 #include "compiler/math/Functions.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/SymbolTable.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -101,6 +107,73 @@ template <int kWidth> struct Float {
   }
 };
 
+//===-- What few lanes need -------------------------------------------------------------------===//
+
+// Whether any lane of the mask is set.
+Value anyOf(Mask mask) {
+  if (!mlir::isa<mlir::VectorType>(mask.value.getType())) return mask.value;
+  return mask.at.make<mlir::vector::ReductionOp>(mlir::vector::CombiningKind::OR, mask.value);
+}
+
+template <int kWidth, size_t N, typename Body>
+std::array<Float<kWidth>, N> ifAny(Mask mask, const std::array<Float<kWidth>, N> &values, Body body) {
+  Place at = mask.at;
+  llvm::SmallVector<Type> types;
+  for (const auto &value : values) types.push_back(value.value.getType());
+  auto branch = mlir::scf::IfOp::create(*at.b, at.loc, types, anyOf(mask), /*withElseRegion=*/true);
+  auto yield = [&](mlir::Block *block, auto make) {
+    mlir::OpBuilder::InsertionGuard guard(*at.b);
+    at.b->setInsertionPointToStart(block);
+    llvm::SmallVector<Value> results;
+    for (const auto &value : make()) results.push_back(value.value);
+    mlir::scf::YieldOp::create(*at.b, at.loc, results);
+  };
+  yield(branch.thenBlock(), [&] { return body(values); });
+  yield(branch.elseBlock(), [&] { return values; });
+  std::array<Float<kWidth>, N> results = values;
+  for (size_t i = 0; i < N; ++i) results[i].value = branch.getResult(i);
+  return results;
+}
+
+template <int kWidth, typename Condition, typename Body> Float<kWidth> whileAny(Condition condition, Float<kWidth> start, Body body) {
+  Place at = start.at;
+  auto inside = [&](mlir::OpBuilder &builder, mlir::Location loc, mlir::ValueRange arguments, bool isTest) {
+    mlir::OpBuilder::InsertionGuard guard(*at.b);
+    at.b->setInsertionPoint(builder.getInsertionBlock(), builder.getInsertionPoint());
+    Float<kWidth> value{at, arguments[0]};
+    if (isTest) mlir::scf::ConditionOp::create(*at.b, loc, anyOf(condition(value)), arguments);
+    else mlir::scf::YieldOp::create(*at.b, loc, body(value).value);
+  };
+  auto loop = mlir::scf::WhileOp::create(
+      *at.b, at.loc, mlir::TypeRange{start.value.getType()}, mlir::ValueRange{start.value},
+      [&](mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange arguments) { inside(b, loc, arguments, true); },
+      [&](mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange arguments) { inside(b, loc, arguments, false); });
+  return {at, loop.getResult(0)};
+}
+
+// table[index], where the table is a global of the kernel's object.
+template <int kWidth, size_t N> Float<kWidth> lookup(Float<kWidth> like, const double (&table)[N], Int index) {
+  const Place &at = like.at;
+  Type element = mlir::getElementTypeOrSelf(like.value.getType());
+  auto module = at.b->getInsertionBlock()->getParentOp()->template getParentOfType<mlir::ModuleOp>();
+  auto type = mlir::MemRefType::get({static_cast<int64_t>(N)}, element);
+  const char *name = "weft_two_over_pi";
+  if (!module.lookupSymbol(name)) {
+    mlir::OpBuilder::InsertionGuard guard(*at.b);
+    at.b->setInsertionPointToStart(module.getBody());
+    auto data =
+        mlir::DenseElementsAttr::get(mlir::RankedTensorType::get({static_cast<int64_t>(N)}, element), llvm::ArrayRef<double>(table));
+    mlir::memref::GlobalOp::create(*at.b, at.loc, name, at.b->getStringAttr("private"), type, data, /*constant=*/true, mlir::IntegerAttr());
+  }
+  Value memory = at.make<mlir::memref::GetGlobalOp>(type, name);
+  Value position = at.make<arith::IndexCastOp>(withElement(index.value.getType(), at.b->getIndexType()), index.value);
+  auto vector = mlir::dyn_cast<mlir::VectorType>(like.value.getType());
+  if (!vector) return {at, at.make<mlir::memref::LoadOp>(memory, mlir::ValueRange{position})};
+  Value zero = at.make<arith::ConstantIndexOp>(0);
+  Value all = at.constant(vector.cloneWith(std::nullopt, at.b->getI1Type()), at.b->getBoolAttr(true));
+  return {at, at.make<mlir::vector::GatherOp>(vector, memory, mlir::ValueRange{zero}, position, all, like.constant(0).value)};
+}
+
 Float<64> widen(Float<32> x) { return {x.at, x.at.make<arith::ExtFOp>(withElement(x.value.getType(), x.at.b->getF64Type()), x.value)}; }
 Value narrow(Float<64> x) { return x.at.make<arith::TruncFOp>(withElement(x.value.getType(), x.at.b->getF32Type()), x.value); }
 
@@ -114,6 +187,8 @@ template <int kWidth> Value expand(mlir::Operation *op, Place at) {
   };
   return llvm::TypeSwitch<mlir::Operation *, Value>(op)
       .Case([&](mlir::math::ExpOp) { return math::exp(operand(0)).value; })
+      .Case([&](mlir::math::ExpM1Op) { return math::expm1(operand(0)).value; })
+      .Case([&](mlir::math::Log1pOp) { return math::log1p(operand(0)).value; })
       .Case([&](mlir::math::LogOp) { return math::log(operand(0)).value; })
       .Case([&](mlir::math::TanhOp) { return math::tanh(operand(0)).value; })
       .Case([&](mlir::math::ErfOp) { return math::erf(operand(0)).value; })
@@ -125,15 +200,24 @@ template <int kWidth> Value expand(mlir::Operation *op, Place at) {
         if constexpr (kWidth == 32) return narrow(math::pow(widen(operand(0)), widen(operand(1))));
         else return math::pow(operand(0), operand(1)).value;
       })
+      .Case([&](arith::RemFOp) -> Value {
+        if constexpr (kWidth == 32) return narrow(math::fmod(widen(operand(0)), widen(operand(1))));
+        else return math::fmod(operand(0), operand(1)).value;
+      })
       .Default([](mlir::Operation *) { return Value(); });
 }
 
 } // namespace
 
+bool isExpanded(mlir::Operation *op) {
+  return mlir::isa<mlir::math::ExpOp, mlir::math::ExpM1Op, mlir::math::LogOp, mlir::math::Log1pOp, mlir::math::TanhOp, mlir::math::ErfOp,
+                   mlir::math::ErfcOp, mlir::math::RsqrtOp, mlir::math::SinOp, mlir::math::CosOp, mlir::math::PowFOp, arith::RemFOp>(op);
+}
+
 void expandMath(mlir::Operation *root) {
   llvm::SmallVector<mlir::Operation *> found;
   root->walk([&](mlir::Operation *op) {
-    if (mlir::isa<mlir::math::MathDialect>(op->getDialect())) found.push_back(op);
+    if (isExpanded(op)) found.push_back(op);
   });
   for (mlir::Operation *op : found) {
     mlir::OpBuilder builder(op);

@@ -5,10 +5,15 @@
 
 namespace weft::compiler {
 
-// Expands every math op below `root` that the table knows (exp log tanh erf erfc rsqrt powf sin cos); math.fma, sqrt, absf, floor and the like,
-// which machines have, stay. Scalars and vectors get the same ops in the same order, so that a tail computes the same bits as a whole
-// vector. Errors, in ULP of the type: exp, erf, tanh <= 2; log, rsqrt, sin, cos <= 1; erfc <= 3; pow <= 4 (FunctionsTest measures them).
-// Nothing is flushed; NaN, infinities and signed zeros as in C. sin and cos are for |x| < 2^30.
+// Expands every math op below `root` that the table knows (exp expm1 log log1p tanh erf erfc rsqrt powf sin cos), and arith.remf (C's fmod,
+// exact); math.fma, sqrt, absf, floor and the like, which machines have, stay. Scalars and vectors get the same ops in the same order, so
+// that a tail computes the same bits as a whole vector. Errors, in ULP of the type: exp, expm1, erf, tanh <= 2; log, log1p, rsqrt, sin, cos
+// <= 1; erfc <= 3; pow <= 4 (FunctionsTest measures them). Nothing is flushed; NaN, infinities and signed zeros as in C. Arguments of sin
+// and cos may be of any size: beyond 2^30 a branch, taken if one lane needs it, reduces them by as many digits of 2 / pi as it takes. fmod
+// loops while a lane has quotient left.
 void expandMath(mlir::Operation *root);
+
+// Whether expandMath expands the op, which then costs a dozen instructions or more.
+bool isExpanded(mlir::Operation *op);
 
 } // namespace weft::compiler

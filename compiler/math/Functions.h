@@ -3,12 +3,14 @@
 // measure is what kernels compute. Every fma is explicit; no other contraction may happen.
 //
 // V::kBits is 32 or 64. V supplies constants of its type, + - * /, fma, abs, sqrt, floor, copySign, comparisons that give masks (lt, eq,
-// unordered, signBit; both, either, negate), select, and its bits as integers of the same width, which add, subtract, shift, and convert back.
+// unordered, signBit; both, either, negate), select, its bits as integers of the same width, which add, subtract, shift, and convert back;
+// entries of a table (lookup); and what only few lanes need: ifAny and whileAny run their body for all lanes if one of them asks for it.
 //
-// Techniques are the classic ones: Cody and Waite's two-constant argument reduction; Tang's and fdlibm's log in s = f / (2 + f); erfc through
-// the scaled function as in Shepherd and Laframboise (Math. Comp. 36, 1981). The coefficients are our own (fit.py).
+// Techniques are the classic ones: Cody and Waite's two-constant argument reduction; Tang's and fdlibm's log in s = f / (2 + f); erfc
+// through the scaled function as in Shepherd and Laframboise (Math. Comp. 36, 1981). The coefficients are our own (fit.py).
 #pragma once
 
+#include <array>
 #include <cstddef>
 
 #include "compiler/math/Coefficients.h"
@@ -69,7 +71,26 @@ template <typename V> Pair<V> exactSum(V a, V b) {
   return {high, (a - (high - t)) + (b - t)};
 }
 
-//===-- exp -----------------------------------------------------------------------------------===//
+//===-- exp and expm1 -------------------------------------------------------------------------===//
+
+// x + low = n ln 2 + r, |r| <= ln 2 / 2; `exponent` is n. |low| is far below |x|, or null for 0.
+template <typename V> struct Reduced {
+  V r;
+  typename V::Int exponent;
+};
+template <typename V> Reduced<V> reduceByLn2(V x, const V *low) {
+  V round = x.constant(L<V>::kRound);
+  V shifted = fma(x, x.constant(1.44269504088896340736), round);
+  V n = shifted - round;
+  V r = fma(n, x.constant(-L<V>::kLn2High), x);
+  r = fma(n, x.constant(-L<V>::kLn2Low), r);
+  if (low) r = r + *low;
+  return {r, bits(shifted) - bits(round)};
+}
+// (exp(r) - 1 - r) / r^2
+template <typename V> V expTail(V r) { return V::kBits == 32 ? polynomial(r, kExp32) : polynomial(r, kExp64); }
+// 2^e, for exponents of normal numbers.
+template <typename V> V powerOfTwo(V like, typename V::Int e) { return like.fromBits((e + L<V>::kBias).shiftLeft(L<V>::kMantissaBits)); }
 
 // mantissa * 2^exponent, not yet multiplied: a result below the normal range is to be rounded once, at the very end.
 template <typename V> struct Scaled {
@@ -78,14 +99,8 @@ template <typename V> struct Scaled {
 };
 // exp(x + low) for x in [kExpLow, kExpHigh], or NaN, which stays in the mantissa; |low| is far below |x|, or null for 0.
 template <typename V> Scaled<V> boundedExp(V x, const V *low) {
-  V round = x.constant(L<V>::kRound);
-  V shifted = fma(x, x.constant(1.44269504088896340736), round);
-  V n = shifted - round;
-  V r = fma(n, x.constant(-L<V>::kLn2High), x);
-  r = fma(n, x.constant(-L<V>::kLn2Low), r);
-  if (low) r = r + *low;
-  V q = V::kBits == 32 ? polynomial(r, kExp32) : polynomial(r, kExp64);
-  return {fma(r * r, q, r) + x.constant(1.0), bits(shifted) - bits(round)};
+  auto [r, exponent] = reduceByLn2(x, low);
+  return {fma(r * r, expTail(r), r) + x.constant(1.0), exponent};
 }
 // exp(x + low); infinities and values out of range are clamped.
 template <typename V> Scaled<V> scaledExp(V x, V low) {
@@ -99,8 +114,7 @@ template <typename V> Scaled<V> scaledExp(V x, V low) {
 // Two factors reach from below the smallest denormal to above the largest number.
 template <typename V> V scale(Scaled<V> s) {
   auto half = s.exponent.shiftRight(1);
-  auto power = [&](typename V::Int e) { return s.mantissa.fromBits((e + L<V>::kBias).shiftLeft(L<V>::kMantissaBits)); };
-  return s.mantissa * power(half) * power(s.exponent - half);
+  return s.mantissa * powerOfTwo(s.mantissa, half) * powerOfTwo(s.mantissa, s.exponent - half);
 }
 template <typename V> V exp(V x) {
   // Where the result is 0 nothing is multiplied down to it: a product that underflows takes Intel's processors some 150 cycles, and half of
@@ -110,6 +124,17 @@ template <typename V> V exp(V x) {
   V bounded = select(vanishes, zero, x);
   bounded = select(lt(most, bounded), most, bounded);
   return select(vanishes, zero, scale(boundedExp(bounded, static_cast<const V *>(nullptr))));
+}
+
+// 2^n ((1 - 2^-n) + r + r^2 q(r)): for n = 0 the sum starts with r, which is x. Below -40 it is -1 in any precision.
+template <typename V> V expm1(V x) {
+  V least = x.constant(-40.0), most = x.constant(L<V>::kExpHigh), one = x.constant(1.0);
+  V bounded = select(lt(x, least), least, select(lt(most, x), most, x));
+  auto [r, exponent] = reduceByLn2(bounded, static_cast<const V *>(nullptr));
+  // 2^-n is nothing beside 1 from n = 64 on, where its bits would leave the exponent's range.
+  V inverse = powerOfTwo(x, bits(one) - bits(one) - exponent);
+  V rest = one - select(lt(x.constant(44.0), bounded), x.constant(0.0), inverse);
+  return copySign(scale(Scaled<V>{fma(r * r, expTail(r), rest + r), exponent}), x);
 }
 
 //===-- log -----------------------------------------------------------------------------------===//
@@ -142,6 +167,20 @@ template <typename V> V log(V x) {
   V h = x.constant(0.5) * f * f;
   V rest = fma(s, h + r, e * x.constant(L<V>::kLn2Low));
   return logSpecials(x, fma(e, x.constant(L<V>::kLn2High), f - (h - rest)));
+}
+
+// log of u = 1 + x, rounded, and what the rounding took, which is small beside u.
+template <typename V> V log1p(V x) {
+  V one = x.constant(1.0);
+  Pair<V> u = exactSum(one, x);
+  auto [m, e] = split(u.high);
+  V f = m - one;
+  V s = f / (x.constant(2.0) + f);
+  V z = s * s;
+  V r = z * (V::kBits == 32 ? polynomial(z, kLog32) : polynomial(z, kLog64));
+  V h = x.constant(0.5) * f * f;
+  V rest = fma(s, h + r, fma(e, x.constant(L<V>::kLn2Low), u.low / u.high));
+  return copySign(logSpecials(u.high, fma(e, x.constant(L<V>::kLn2High), f - (h - rest))), x);
 }
 
 // log(x) as a pair of about 1.5 times the precision, for positive finite x.
@@ -228,22 +267,96 @@ template <typename V> V rsqrt(V x) {
 
 //===-- sin and cos ---------------------------------------------------------------------------===//
 
-// For doubles of |x| < 2^30, where three constants reduce the argument exactly enough; `quarter` is 0 for sin and 1 for cos.
-template <typename V> V sinQuarter(V x, int quarter) {
+// x = n pi/2 + high + low, |high| <= pi/4; n is an integer, exact up to multiples of 4.
+template <typename V> struct Angle {
+  V high, low, n;
+};
+// For doubles of |x| < 2^30, where three constants reduce the argument exactly enough.
+template <typename V> Angle<V> angleOf(V x) {
   V round = x.constant(L<V>::kRound);
-  V shifted = fma(x, x.constant(0.636619772367581343), round);
-  V n = shifted - round;
+  V n = fma(x, x.constant(0.636619772367581343), round) - round;
   V r = fma(n, x.constant(-1.57079632679489655800), x);
   Pair<V> middle = exactProduct(n, x.constant(-6.12323399573676603587e-17));
   Pair<V> reduced = exactSum(r, middle.high);
-  V low = reduced.low + fma(n, x.constant(1.49738490485916983e-33), middle.low);
-  V t = reduced.high, z = t * t;
+  return {reduced.high, reduced.low + fma(n, x.constant(1.49738490485916983e-33), middle.low), n};
+}
+// For doubles of any larger size (Payne and Hanek 1983): x 2/pi modulo 4, from those 24-bit digits of 2/pi whose products with x are not
+// multiples of 4. Seven of them leave an error of 2^-90: within budget unless x is closer than 2^-36 to a multiple of pi/2, which no
+// float is.
+template <typename V> Angle<V> angleOfLarge(V x) {
+  V round = x.constant(L<V>::kRound), zero = x.constant(0.0);
+  auto exponent = bits(abs(x)).shiftRight(L<V>::kMantissaBits) - L<V>::kBias;
+  V first = floor((x.fromInt(exponent) - x.constant(53.5)) * x.constant(1.0 / 24.0));
+  first = select(lt(first, zero), zero, first);
+  auto digit = bits(first + round) - bits(round);
+  auto down = bits(round) - bits(first * x.constant(24.0) + round);
+  // Of the magnitude: below 0 the remainder of a small product would not be exact.
+  V y = abs(x) * powerOfTwo(x, down);
+  // Halves of y, so that their products with digits are exact.
+  V yHigh = x.fromBits(bits(y).shiftRight(27).shiftLeft(27)), yLow = y - yHigh;
+  Pair<V> turns{zero, zero};
+  double weight = 1;
+  for (int i = 0; i < 7; ++i) {
+    weight /= 16777216.0;
+    V d = lookup(x, kTwoOverPi, digit + i) * x.constant(weight);
+    for (V half : {yHigh, yLow}) {
+      V product = half * d;
+      product = fma(floor(product * x.constant(0.25)), x.constant(-4.0), product);
+      Pair<V> sum = exactSum(turns.high, product);
+      turns = {sum.high, turns.low + sum.low};
+    }
+  }
+  V n = (turns.high + round) - round;
+  Pair<V> part = exactSum(turns.high - n, turns.low);
+  V halfPi = x.constant(1.57079632679489655800);
+  Pair<V> angle = exactProduct(part.high, halfPi);
+  V low = fma(part.high, x.constant(6.12323399573676603587e-17), fma(part.low, halfPi, angle.low));
+  V sign = copySign(x.constant(1.0), x);
+  return {angle.high * sign, low * sign, n * sign};
+}
+
+// For doubles; `quarter` is 0 for sin and 1 for cos.
+template <typename V> V sinQuarter(V x, int quarter) {
+  Angle<V> angle = angleOf(x);
+  auto large = negate(lt(abs(x), x.constant(1073741824.0)));
+  auto [t, low, n] = ifAny(large, std::array<V, 3>{angle.high, angle.low, angle.n}, [&](const std::array<V, 3> &small) {
+    Angle<V> exact = angleOfLarge(x);
+    return std::array<V, 3>{select(large, exact.high, small[0]), select(large, exact.low, small[1]), select(large, exact.n, small[2])};
+  });
+  V z = t * t, round = x.constant(L<V>::kRound);
   V sine = t + fma(t * z, polynomial(z, kSin64), low);
   V half = z * x.constant(0.5), most = x.constant(1.0) - half;
   V cosine = most + (((x.constant(1.0) - most) - half) + fma(z * z, polynomial(z, kCos64), -(t * low)));
-  auto octant = (bits(shifted) - bits(round)) + quarter;
+  auto octant = (bits(n + round) - bits(round)) + quarter;
   V value = select(octant.testBit(0), cosine, sine);
-  return select(octant.testBit(1), -value, value);
+  value = select(octant.testBit(1), -value, value);
+  // The reduction loses the sign of -0.
+  return quarter == 0 ? select(eq(x, x.constant(0.0)), x, value) : value;
+}
+
+//===-- fmod ----------------------------------------------------------------------------------===//
+
+// C's fmod, exact: for doubles, by steps that take up to 50 bits off the quotient each.
+template <typename V> V fmod(V x, V y) {
+  V zero = x.constant(0.0), round = x.constant(L<V>::kRound), b = abs(y);
+  // Plus 64 and the bias: that of what may be denormal is read off a larger number.
+  auto exponentOf = [&](V a) {
+    V grown = select(lt(a, x.constant(1.0)), a * x.constant(18446744073709551616.0), a);
+    return x.fromInt(bits(grown).shiftRight(L<V>::kMantissaBits)) + select(lt(a, x.constant(1.0)), zero, x.constant(64.0));
+  };
+  V bExponent = exponentOf(b);
+  auto left = [&](V a) { return either(lt(b, a), eq(b, a)); };
+  V rest = whileAny(left, abs(x), [&](V a) {
+    V excess = exponentOf(a) - bExponent - x.constant(50.0);
+    V most = x.constant(2.0 * L<V>::kBias); // two factors of scale
+    excess = select(lt(excess, zero), zero, select(lt(most, excess), most, excess));
+    V divisor = scale(Scaled<V>{b, bits(excess + round) - bits(round)});
+    V quotient = floor(a / divisor), next = fma(-quotient, divisor, a);
+    // A quotient that was rounded up to an integer.
+    next = select(lt(next, zero), next + divisor, next);
+    return select(left(a), next, a);
+  });
+  return select(unordered(y), y, copySign(rest, x));
 }
 
 //===-- pow -----------------------------------------------------------------------------------===//

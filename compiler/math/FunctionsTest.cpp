@@ -1,6 +1,7 @@
 // Measures the expansions in ULP against higher precision, on the very code that kernels get, with plain numbers for lanes.
 #include "compiler/math/Functions.h"
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -55,6 +56,16 @@ template <typename T, typename I, typename U> struct Plain {
   friend Plain select(Mask m, Plain a, Plain b) { return m.value ? a : b; }
   friend Int bits(Plain a) { return {std::bit_cast<I>(a.value)}; }
 };
+template <typename V, size_t N, typename Body> std::array<V, N> ifAny(Mask mask, std::array<V, N> values, Body body) {
+  return mask.value ? body(values) : values;
+}
+template <typename V, typename Condition, typename Body> V whileAny(Condition condition, V value, Body body) {
+  while (condition(value).value) value = body(value);
+  return value;
+}
+template <typename V, size_t N> V lookup(V like, const double (&table)[N], typename V::Int index) {
+  return like.constant(table[index.value]);
+}
 using F32 = Plain<float, int32_t, uint32_t>;
 using F64 = Plain<double, int64_t, uint64_t>;
 
@@ -97,6 +108,18 @@ template <typename Function, typename Exact> void expectUlps64(double budget, do
 
 TEST(Functions32, Exp) { expectUlps32(2, [](F32 x) { return exp(x); }, [](double x) { return std::exp(x); }); }
 TEST(Functions32, Log) { expectUlps32(1, [](F32 x) { return log(x); }, [](double x) { return std::log(x); }); }
+TEST(Functions32, Expm1) {
+  expectUlps32(2, [](F32 x) { return expm1(x); }, [](double x) { return std::expm1(x); });
+}
+TEST(Functions32, Log1p) {
+  expectUlps32(1, [](F32 x) { return log1p(x); }, [](double x) { return std::log1p(x); });
+}
+// Through double, as kernels compute them.
+TEST(Functions32, SinCos) {
+  auto narrow = [](F64 x) { return F32{static_cast<float>(x.value)}; };
+  expectUlps32(1, [&](F32 x) { return narrow(sinQuarter(F64{x.value}, 0)); }, [](double x) { return std::sin(x); });
+  expectUlps32(1, [&](F32 x) { return narrow(sinQuarter(F64{x.value}, 1)); }, [](double x) { return std::cos(x); });
+}
 TEST(Functions32, Tanh) { expectUlps32(2, [](F32 x) { return tanh(x); }, [](double x) { return std::tanh(x); }); }
 TEST(Functions32, Erf) { expectUlps32(2, [](F32 x) { return erf(x); }, [](double x) { return std::erf(x); }); }
 TEST(Functions32, Erfc) { expectUlps32(3, [](F32 x) { return erfc(x); }, [](double x) { return std::erfc(x); }); }
@@ -119,6 +142,40 @@ TEST(Functions64, SinCos) {
   expectUlps64(1, -20, 20, [](F64 x) { return sinQuarter(x, 0); }, [](long double x) { return std::sin(x); });
   expectUlps64(1, -20, 20, [](F64 x) { return sinQuarter(x, 1); }, [](long double x) { return std::cos(x); });
   expectUlps64(1, -1e9, 1e9, [](F64 x) { return sinQuarter(x, 0); }, [](long double x) { return std::sin(x); });
+}
+
+TEST(Functions64, Expm1) {
+  expectUlps64(2, -45, 712, [](F64 x) { return expm1(x); }, [](long double x) { return std::expm1(x); });
+  expectUlps64(2, -1, 1, [](F64 x) { return expm1(x); }, [](long double x) { return std::expm1(x); });
+}
+TEST(Functions64, Log1p) {
+  expectUlps64(1, -1, 3, [](F64 x) { return log1p(x); }, [](long double x) { return std::log1p(x); });
+  expectUlps64(1, -1e-8, 1e-8, [](F64 x) { return log1p(x); }, [](long double x) { return std::log1p(x); });
+  expectUlps64(1, 1, 1e300, [](F64 x) { return log1p(x); }, [](long double x) { return std::log1p(x); });
+}
+TEST(Functions64, SinCosOfLargeNumbers) {
+  // All exponents from where the other reduction takes over.
+  for (double x = 1e9; std::isfinite(x); x *= -1.7) {
+    EXPECT_LE(ulps(sinQuarter(F64{x}, 0).value, std::sin(static_cast<long double>(x))), 1) << x;
+    EXPECT_LE(ulps(sinQuarter(F64{x}, 1).value, std::cos(static_cast<long double>(x))), 1) << x;
+  }
+  EXPECT_TRUE(std::isnan(sinQuarter(F64{INFINITY}, 0).value));
+  EXPECT_TRUE(std::signbit(sinQuarter(F64{-0.0}, 0).value));
+}
+TEST(Functions64, FmodIsExact) {
+  const double values[] = {
+      0.0,     -0.0,     1,         -1, 3, -2.5, 0.1, -0.7, 1e300, -1e300, 1e-300, 5e-324, 4503599627370497.0, 1.7976931348623157e308,
+      6.02e23, INFINITY, -INFINITY, NAN};
+  for (double x : values)
+    for (double y : values) {
+      double exact = std::fmod(x, y), got = fmod(F64{x}, F64{y}).value;
+      EXPECT_TRUE((std::isnan(exact) && std::isnan(got)) || (exact == got && std::signbit(exact) == std::signbit(got)))
+          << x << " modulo " << y << " is " << exact << ", got " << got;
+    }
+  for (int i = 1; i < 100000; ++i) {
+    double x = std::exp(i * 0.007 - 350) * (i % 2 ? 1 : -1), y = std::sin(i) * std::exp(i * 0.003 - 200);
+    ASSERT_EQ(fmod(F64{x}, F64{y}).value, std::fmod(x, y)) << x << " modulo " << y;
+  }
 }
 
 TEST(Pow, Specials) {

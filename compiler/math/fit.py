@@ -83,4 +83,8 @@ for name, text, f, low, high, degree32, degree64 in rows:
         print(f"// {text} on [{mp.nstr(mpf(low), 6)}, {mp.nstr(mpf(high), 6)}]")
         numbers = ", ".join(mp.nstr(c, 18) for c in coefficients)
         print(f"inline constexpr double k{name}{bits}[] = {{{numbers}}};")
+with mp.workdps(420):
+    digits = ", ".join(str(int(mp.floor(2 / pi * mpf(2) ** (24 * (i + 1)))) % 2**24) for i in range(48))
+print("// 2 / pi in digits of 24 bits, as many as an argument of any exponent needs")
+print(f"inline constexpr double kTwoOverPi[] = {{{digits}}};")
 print("\n} // namespace weft::compiler::math")

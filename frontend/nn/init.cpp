@@ -1,6 +1,9 @@
 #include "weft/nn/init.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numbers>
+#include <numeric>
 
 #include "weft/eval.h"
 
@@ -32,13 +35,98 @@ Tensor normal(const Shape &shape, double mean, double deviation, Location locati
   return weft::normal(shape, mean, deviation, float32, default_generator(), location);
 }
 
+Tensor uniform(const Shape &shape, double low, double high, Location location) {
+  return weft::uniform(shape, low, high, float32, default_generator(), location);
+}
+
+// The inverse of the standard normal's distribution function, for p in (0, 1): by Newton's method on erfc, which keeps its digits in the
+// tails, from the logistic approximation.
+static double normal_quantile(double p) {
+  if (p > 0.5) return -normal_quantile(1 - p);
+  double x = std::log(p / (1 - p)) / 1.702;
+  for (int i = 0; i < 60; ++i) {
+    double density = std::exp(-0.5 * x * x) / std::sqrt(2 * std::numbers::pi);
+    double error = 0.5 * std::erfc(-x / std::numbers::sqrt2) - p;
+    // Far out the tangent overshoots: steps of at most 1.
+    double step = std::clamp(error / std::max(density, 1e-300), -1.0, 1.0);
+    x -= step;
+    if (std::abs(step) < 1e-14 * (1 + std::abs(x))) break;
+  }
+  return x;
+}
+
+Tensor truncated_normal(const Shape &shape, double mean, double deviation, double low, double high, Location location) {
+  location = CallerScope::resolve(location);
+  if (!(deviation > 0) || !(low < high))
+    throw Error(ErrorKind::kValue, "truncated_normal: the deviation must be positive and low below high", location);
+  auto share = [&](double x) { return 0.5 * std::erfc(-(x - mean) / (deviation * std::numbers::sqrt2)); };
+  double from = share(low), to = share(high);
+  if (!(from < to)) throw Error(ErrorKind::kValue, "truncated_normal: [low, high] is too far from the mean to hold any sample", location);
+  // On the host: parameters are computed when they are made anyway.
+  std::vector<double> samples = weft::uniform(shape, 0, 1, float64, default_generator(), location).to_vector<double>(location);
+  std::vector<float> values;
+  for (double u : samples) {
+    double p = std::clamp(from + (to - from) * u, 1e-300, 1 - 0x1p-53);
+    values.push_back(static_cast<float>(std::clamp(mean + deviation * normal_quantile(p), low, high)));
+  }
+  return Tensor::from(values, shape, location);
+}
+
 Tensor xavier_uniform(const Shape &shape, double gain, Location location) {
   Fans f = fans(shape, location);
   return uniform(shape, gain * std::sqrt(6.0 / (f.in + f.out)), location);
 }
 
-Tensor kaiming_uniform(const Shape &shape, double slope, Location location) {
-  return uniform(shape, std::sqrt(6.0 / ((1 + slope * slope) * fans(shape, location).in)), location);
+Tensor xavier_normal(const Shape &shape, double gain, Location location) {
+  Fans f = fans(shape, location);
+  return normal(shape, 0, gain * std::sqrt(2.0 / (f.in + f.out)), location);
+}
+
+static double kaiming_variance(const Shape &shape, double slope, Fan fan, Location location) {
+  Fans f = fans(shape, location);
+  return 2.0 / ((1 + slope * slope) * (fan == Fan::kIn ? f.in : f.out));
+}
+
+Tensor kaiming_uniform(const Shape &shape, double slope, Location location) { return kaiming_uniform(shape, slope, Fan::kIn, location); }
+
+Tensor kaiming_normal(const Shape &shape, double slope, Location location) { return kaiming_normal(shape, slope, Fan::kIn, location); }
+
+Tensor kaiming_uniform(const Shape &shape, double slope, Fan fan, Location location) {
+  return uniform(shape, std::sqrt(3 * kaiming_variance(shape, slope, fan, location)), location);
+}
+
+Tensor kaiming_normal(const Shape &shape, double slope, Fan fan, Location location) {
+  return normal(shape, 0, std::sqrt(kaiming_variance(shape, slope, fan, location)), location);
+}
+
+Tensor orthogonal(const Shape &shape, double gain, Location location) {
+  location = CallerScope::resolve(location);
+  if (shape.size() < 2)
+    throw Error(ErrorKind::kShape, "orthogonal: the shape must have at least 2 dimensions, it is " + to_string(shape), location);
+  int64_t rows = shape[0], columns = 1;
+  for (size_t i = 1; i < shape.size(); ++i) columns *= shape[i];
+  // Vectors of the longer side's length, made orthonormal one by one (Gram and Schmidt, twice, which is enough: Giraud et al. 2005). What a
+  // normal sample is orthogonalised to has no preferred direction.
+  bool wide = rows < columns;
+  int64_t count = wide ? rows : columns, length = wide ? columns : rows;
+  std::vector<double> vectors = weft::normal({count, length}, 0, 1, float64, default_generator(), location).to_vector<double>(location);
+  for (int64_t i = 0; i < count; ++i) {
+    double *v = vectors.data() + i * length;
+    auto dot = [&](const double *u) { return std::inner_product(v, v + length, u, 0.0); };
+    for (int pass = 0; pass < 2; ++pass)
+      for (int64_t j = 0; j < i; ++j) {
+        const double *u = vectors.data() + j * length;
+        double along = dot(u);
+        for (int64_t k = 0; k < length; ++k) v[k] -= along * u[k];
+      }
+    double norm = std::sqrt(dot(v));
+    for (int64_t k = 0; k < length; ++k) v[k] *= 1 / norm;
+  }
+  std::vector<float> values(rows * columns);
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < columns; ++c)
+      values[r * columns + c] = static_cast<float>(gain * (wide ? vectors[r * length + c] : vectors[c * length + r]));
+  return Tensor::from(values, shape, location);
 }
 
 void submit(std::vector<Tensor> tensors, Location location) {

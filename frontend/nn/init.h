@@ -19,10 +19,25 @@ Tensor constant(const Shape &shape, double value, DType dtype = float32, Locatio
 // Uniform over [-bound, bound).
 Tensor uniform(const Shape &shape, double bound, Location location = Location::current());
 Tensor normal(const Shape &shape, double mean = 0, double deviation = 1, Location location = Location::current());
-// Uniform with bound gain * sqrt(6 / (in + out)) (Glorot and Bengio 2010).
+// Uniform over [low, high).
+Tensor uniform(const Shape &shape, double low, double high, Location location = Location::current());
+// Normal, restricted to [low, high]: each sample is what the inverse of the distribution function gives for a uniform one.
+Tensor truncated_normal(const Shape &shape, double mean = 0, double deviation = 1, double low = -2, double high = 2,
+                        Location location = Location::current());
+// Uniform with bound gain * sqrt(6 / (in + out)), and normal with deviation gain * sqrt(2 / (in + out)) (Glorot and Bengio 2010).
 Tensor xavier_uniform(const Shape &shape, double gain = 1, Location location = Location::current());
-// Uniform with bound sqrt(6 / ((1 + slope^2) * in)) (He et al. 2015). PyTorch's layers take slope = sqrt(5), which is 1 / sqrt(in).
+Tensor xavier_normal(const Shape &shape, double gain = 1, Location location = Location::current());
+// Which of the fans keeps its variance: forward, or backward.
+enum class Fan { kIn, kOut };
+// Uniform with bound sqrt(6 / ((1 + slope^2) * fan)), and normal with deviation sqrt(2 / ((1 + slope^2) * fan)) (He et al. 2015).
+// PyTorch's layers take slope = sqrt(5), which is a bound of 1 / sqrt(in).
 Tensor kaiming_uniform(const Shape &shape, double slope = 0, Location location = Location::current());
+Tensor kaiming_uniform(const Shape &shape, double slope, Fan fan, Location location = Location::current());
+Tensor kaiming_normal(const Shape &shape, double slope = 0, Location location = Location::current());
+Tensor kaiming_normal(const Shape &shape, double slope, Fan fan, Location location = Location::current());
+// gain times a matrix with orthonormal rows or columns, whichever are fewer, uniform among such (Saxe et al. 2014): [out, in, ...] is read
+// as [out, the rest].
+Tensor orthogonal(const Shape &shape, double gain = 1, Location location = Location::current());
 
 // Computes new parameters now (reason `init`), and the default generator's state after them: left to the first step, its advance would make
 // that step a program of its own.

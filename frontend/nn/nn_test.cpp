@@ -360,6 +360,42 @@ TEST(Init, FansAndBounds) {
   EXPECT_EQ(error_of([] { init::fans({3}); }).kind(), ErrorKind::kShape);
   for (float value : floats(init::xavier_uniform({10, 20}))) EXPECT_LE(std::abs(value), std::sqrt(6.0 / 30));
   for (float value : floats(init::kaiming_uniform({10, 20}))) EXPECT_LE(std::abs(value), std::sqrt(6.0 / 20));
+  for (float value : floats(init::kaiming_uniform({10, 20}, 0, init::Fan::kOut))) EXPECT_LE(std::abs(value), std::sqrt(6.0 / 10));
+  for (float value : floats(init::uniform({10, 20}, 0.5, 0.75))) EXPECT_TRUE(value >= 0.5f && value <= 0.75f);
+}
+
+TEST(Init, Distributions) {
+  // Sums over 20,000 samples: five deviations of the mean and of the variance are below 4 % and 5 %.
+  auto check = [](const Tensor &x, double mean, double deviation, const char *what) {
+    double sum = 0, squares = 0;
+    std::vector<float> values = floats(x);
+    for (float value : values) sum += value, squares += (value - mean) * (value - mean);
+    double n = static_cast<double>(values.size());
+    EXPECT_NEAR(sum / n, mean, 0.04 * deviation) << what;
+    EXPECT_NEAR(squares / n, deviation * deviation, 0.05 * deviation * deviation) << what;
+  };
+  manual_seed(5);
+  check(init::normal({100, 200}, 1, 0.5), 1, 0.5, "normal");
+  check(init::xavier_normal({100, 200}), 0, std::sqrt(2.0 / 300), "xavier_normal");
+  check(init::kaiming_normal({100, 200}), 0, std::sqrt(2.0 / 200), "kaiming_normal");
+  check(init::kaiming_normal({100, 200}, 0, init::Fan::kOut), 0, std::sqrt(2.0 / 100), "kaiming_normal, backward");
+  // A normal cut at two deviations has the variance 1 - 4 phi(2) / (2 Phi(2) - 1).
+  Tensor truncated = init::truncated_normal({100, 200}, 3, 0.5, 2, 4);
+  check(truncated, 3, 0.5 * std::sqrt(1 - 4 * 0.05399096651318806 / 0.9544997361036416), "truncated_normal");
+  for (float value : floats(truncated)) EXPECT_TRUE(value >= 2 && value <= 4);
+  // Far in the tail, where only the tail is left.
+  for (float value : floats(init::truncated_normal({100}, 0, 1, 6, 7))) EXPECT_TRUE(value >= 6 && value <= 7) << value;
+  EXPECT_EQ(error_of([] { init::truncated_normal({2}, 0, 1, 2, 1); }).kind(), ErrorKind::kValue);
+}
+
+TEST(Init, OrthogonalRowsOrColumns) {
+  for (const Shape &shape : {Shape{6, 4}, Shape{4, 6}, Shape{4, 3, 2}}) {
+    Tensor x = init::orthogonal(shape, 2).reshape({shape[0], -1});
+    Tensor square = shape[0] >= x.size(1) ? matmul(x.transpose(0, 1), x) : matmul(x, x.transpose(0, 1));
+    std::vector<float> values = floats(square), expected = floats(eye(square.size(0)) * 4.0);
+    for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], expected[i], 1e-5);
+  }
+  EXPECT_EQ(error_of([] { init::orthogonal({3}); }).kind(), ErrorKind::kShape);
 }
 
 } // namespace

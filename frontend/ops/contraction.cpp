@@ -211,14 +211,4 @@ Tensor cross_entropy(const Tensor &logits, const Tensor &targets, Reduction redu
   return wrap(emit_binary(Binary::kDiv, total, n));
 }
 
-Tensor mse_loss(const Tensor &input, const Tensor &target, Reduction reduction, Location location) {
-  Session session("mse_loss", location);
-  if (checked(input, "input")->type->dims != checked(target, "target")->type->dims)
-    fail(ErrorKind::kShape,
-         "input has shape " + to_string(input.shape()) + ", target has shape " + to_string(target.shape()) + ": they must be equal");
-  Tensor squares = square(sub(TensorArg(input, location), TensorArg(target, location), location), location);
-  if (reduction == Reduction::kNone) return squares;
-  return reduction == Reduction::kSum ? sum(squares, {}, false, location) : mean(squares, {}, false, location);
-}
-
 } // namespace weft

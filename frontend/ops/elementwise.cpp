@@ -13,8 +13,21 @@ using namespace recorder;
 
 namespace {
 
-// Whether the op takes integers as they are; the others compute in floating point.
-constexpr bool takes_integers(Unary op) { return op == Unary::kNeg || op == Unary::kAbs || op == Unary::kRelu; }
+// Whether the op takes integers as they are, as its record says; the others compute in floating point.
+constexpr bool takes_integers(Unary op) {
+  switch (op) {
+#define WEFT_UNARY(function, record, operands, doc)                                                                                        \
+  case Unary::k##record:                                                                                                                   \
+    return std::string_view(#operands) == "numeric";
+#define WEFT_BINARY(function, record, operands, doc)
+#include "weft/ops/elementwise.inc"
+#undef WEFT_UNARY
+#undef WEFT_BINARY
+  case Unary::kNot:
+    return true;
+  }
+  return false;
+}
 
 Tensor unary(Unary op, const char *name, const Tensor &x, Location location) {
   Session session(name, location);
@@ -81,9 +94,9 @@ Tensor bitwise(Binary op, const char *name, const TensorArg &x, const TensorArg 
 
 } // namespace
 
-#define WEFT_UNARY(function, record, doc)                                                                                                  \
+#define WEFT_UNARY(function, record, operands, doc)                                                                                        \
   Tensor function(const Tensor &x, Location location) { return unary(Unary::k##record, #function, x, location); }
-#define WEFT_BINARY(function, record, doc)                                                                                                 \
+#define WEFT_BINARY(function, record, operands, doc)                                                                                       \
   Tensor function(TensorArg x, TensorArg y, Location location) {                                                                           \
     return binary(Binary::k##record, #function, x, y, location, Binary::k##record == Binary::kPow);                                        \
   }
@@ -93,6 +106,8 @@ Tensor bitwise(Binary op, const char *name, const TensorArg &x, const TensorArg 
 #undef WEFT_BINARY
 
 Tensor div(TensorArg x, TensorArg y, Location location) { return binary(Binary::kDiv, "div", x, y, location, true); }
+
+Tensor remainder(TensorArg x, TensorArg y, Location location) { return binary(Binary::kRem, "remainder", x, y, location); }
 
 Tensor square(const Tensor &x, Location location) {
   Session session("square", location);
@@ -112,8 +127,16 @@ Tensor logical_not(const Tensor &x, Location location) {
   Session session("logical_not", location);
   return wrap(emit_unary(Unary::kNot, truth(x, "x")));
 }
+Tensor logical_xor(TensorArg x, TensorArg y, Location location) { return logical(Binary::kXor, "logical_xor", x, y, location); }
 Tensor logical_and(TensorArg x, TensorArg y, Location location) { return logical(Binary::kAnd, "logical_and", x, y, location); }
 Tensor logical_or(TensorArg x, TensorArg y, Location location) { return logical(Binary::kOr, "logical_or", x, y, location); }
+Tensor bitwise_not(const Tensor &x, Location location) {
+  Session session("bitwise_not", location);
+  Var var = read(x, "x");
+  if (is_floating(var.dtype())) fail(ErrorKind::kDType, "x is " + describe(var) + "; bits are for bool and integers");
+  return wrap(emit_unary(Unary::kNot, var));
+}
+Tensor bitwise_xor(TensorArg x, TensorArg y, Location location) { return bitwise(Binary::kXor, "bitwise_xor", x, y, location); }
 Tensor bitwise_and(TensorArg x, TensorArg y, Location location) { return bitwise(Binary::kAnd, "bitwise_and", x, y, location); }
 Tensor bitwise_or(TensorArg x, TensorArg y, Location location) { return bitwise(Binary::kOr, "bitwise_or", x, y, location); }
 
@@ -132,6 +155,9 @@ Tensor operator-(TensorArg a) { return neg(*a.tensor(), a.location()); }
 Tensor operator!(TensorArg a) { return logical_not(*a.tensor(), a.location()); }
 Tensor operator&(TensorArg a, TensorArg b) { return bitwise_and(a, b, a.location()); }
 Tensor operator|(TensorArg a, TensorArg b) { return bitwise_or(a, b, a.location()); }
+Tensor operator^(TensorArg a, TensorArg b) { return bitwise_xor(a, b, a.location()); }
+Tensor operator~(TensorArg a) { return bitwise_not(*a.tensor(), a.location()); }
+Tensor operator%(TensorArg a, TensorArg b) { return remainder(a, b, a.location()); }
 Tensor operator==(TensorArg a, TensorArg b) { return eq(a, b, a.location()); }
 Tensor operator!=(TensorArg a, TensorArg b) { return ne(a, b, a.location()); }
 Tensor operator<(TensorArg a, TensorArg b) { return lt(a, b, a.location()); }
@@ -158,13 +184,45 @@ Tensor masked_fill(const Tensor &x, const Tensor &mask, TensorArg value, Locatio
   return wrap(emit_select(broadcast(m, var.dims()), broadcast(fill, var.dims()), var));
 }
 
+namespace {
+
+// low where x <= low, high where x >= high, both of x's shape; a null Var bounds nothing.
+Var clamped(Var x, const Var &low, const Var &high) {
+  if (low) x = emit_select(emit_compare(Comparison::kLe, x, low), low, x);
+  if (high) x = emit_select(emit_compare(Comparison::kGe, x, high), high, x);
+  return x;
+}
+
+} // namespace
+
 Tensor clamp(const Tensor &x, std::optional<Scalar> min, std::optional<Scalar> max, Location location) {
   Session session("clamp", location);
   if (!min && !max) fail(ErrorKind::kValue, "give min, max or both");
-  Tensor result = x;
-  if (min) result = maximum(result, TensorArg(*min, location), location);
-  if (max) result = minimum(result, TensorArg(*max, location), location);
-  return result;
+  std::vector<TensorArg> args = {x};
+  if (min) args.emplace_back(*min, location);
+  if (max) args.emplace_back(*max, location);
+  DType dtype = result_type(args);
+  Var input = operand(args[0], dtype, "x");
+  auto bound = [&](const std::optional<Scalar> &scalar, int position) {
+    return scalar ? broadcast(make_specialized_scalar(*scalar, dtype, position), input.dims()) : Var();
+  };
+  return wrap(clamped(input, bound(min, 1), bound(max, 2)));
+}
+
+Tensor clamp(const Tensor &x, const Tensor &min, const Tensor &max, Location location) {
+  Session session("clamp", location);
+  if (!min.defined() && !max.defined()) fail(ErrorKind::kValue, "give min, max or both");
+  std::vector<TensorArg> args = {x};
+  if (min.defined()) args.emplace_back(min, location);
+  if (max.defined()) args.emplace_back(max, location);
+  DType dtype = result_type(args);
+  Var input = operand(args[0], dtype, "x"), low, high;
+  if (min.defined()) low = operand(TensorArg(min, location), dtype, "min");
+  if (max.defined()) high = operand(TensorArg(max, location), dtype, "max");
+  Shape shape = input.dims();
+  if (low) shape = broadcast_shape(shape, low.dims(), "x", "min");
+  if (high) shape = broadcast_shape(shape, high.dims(), "x", "max");
+  return wrap(clamped(broadcast(input, shape), low ? broadcast(low, shape) : low, high ? broadcast(high, shape) : high));
 }
 
 Tensor cast(const Tensor &x, DType dtype, Location location) {

@@ -93,6 +93,117 @@ Tensor stack(const std::vector<Tensor> &tensors, int64_t dim, Location location)
 
 namespace {
 
+// The part [start, start + count * step) of x along dim, walked in steps of 1 or -1.
+Var section(const Var &x, int64_t dim, int64_t start, int64_t count, int64_t step = 1) {
+  Shape starts(x.ndim(), 0), limits = x.dims(), steps(x.ndim(), 1);
+  starts[dim] = start;
+  limits[dim] = count == 0 ? start : start + count * step;
+  steps[dim] = step;
+  return emit_slice(x, starts, limits, steps);
+}
+
+Var pad_constant(Var x, const Shape &before, const Shape &after, Scalar value) {
+  Shape shape = x.dims(), starts(shape.size(), 0);
+  for (size_t d = 0; d < shape.size(); ++d) {
+    int64_t cut_front = std::max<int64_t>(-before[d], 0), cut_back = std::max<int64_t>(-after[d], 0);
+    if (cut_front + cut_back > shape[d])
+      fail(ErrorKind::kShape,
+           "padding takes more from dimension " + std::to_string(d) + " of shape " + to_string(x.dims()) + " than it has");
+    shape[d] -= cut_front + cut_back;
+    if (cut_front || cut_back) x = section(x, static_cast<int64_t>(d), cut_front, shape[d]);
+  }
+  bool grows = false;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    starts[d] = std::max<int64_t>(before[d], 0);
+    int64_t more = starts[d] + std::max<int64_t>(after[d], 0);
+    grows = grows || more > 0;
+    shape[d] += more;
+  }
+  if (!grows) return x;
+  return emit_insert_slice(broadcast(make_scalar(value, x.dtype()), shape), x, starts, Shape(shape.size(), 1));
+}
+
+// One dim with its mirrored or repeated borders.
+Var pad_border(const Var &x, int64_t dim, int64_t before, int64_t after, PadMode mode) {
+  int64_t size = x.dims()[dim];
+  if (before == 0 && after == 0) return x;
+  bool reflect = mode == PadMode::kReflect;
+  if (before < 0 || after < 0 || (reflect ? std::max(before, after) >= size : size == 0))
+    fail(ErrorKind::kShape, "padding " + to_string(Shape{before, after}) + " of dimension " + std::to_string(dim) + " of shape " +
+                                to_string(x.dims()) +
+                                (reflect ? ": a reflection needs 0 or more, and less than the dimension has"
+                                         : ": the border of a dimension with elements can be repeated 0 or more times"));
+  std::vector<Var> parts;
+  auto border = [&](int64_t at, int64_t count) {
+    Shape shape = x.dims();
+    shape[dim] = count;
+    return emit_broadcast(section(x, dim, at, 1), shape);
+  };
+  if (before) parts.push_back(reflect ? section(x, dim, before, before, -1) : border(0, before));
+  parts.push_back(x);
+  if (after) parts.push_back(reflect ? section(x, dim, size - 2, after, -1) : border(size - 1, after));
+  return emit_concat(parts, dim);
+}
+
+} // namespace
+
+Tensor pad(const Tensor &x, const Shape &padding, PadMode mode, Scalar value, Location location) {
+  Session session("pad", location);
+  Var var = read(x, "x");
+  if (padding.size() % 2 != 0 || static_cast<int64_t>(padding.size()) > 2 * var.ndim())
+    fail(ErrorKind::kValue, "padding " + to_string(padding) +
+                                " must have two numbers for each of the last dimensions of x, whose shape is " + to_string(var.dims()));
+  Shape before(var.ndim(), 0), after(var.ndim(), 0);
+  for (size_t i = 0; i < padding.size() / 2; ++i) {
+    before[var.ndim() - 1 - i] = padding[2 * i];
+    after[var.ndim() - 1 - i] = padding[2 * i + 1];
+  }
+  if (mode == PadMode::kConstant) return wrap(pad_constant(var, before, after, value));
+  for (int64_t d = 0; d < x.ndim(); ++d) var = pad_border(var, d, before[d], after[d], mode);
+  return wrap(var);
+}
+
+Tensor flip(const Tensor &x, Dims dims, Location location) {
+  Session session("flip", location);
+  Var var = read(x, "x");
+  for (int64_t dim : normalize_dims(dims, var.ndim(), "dims")) var = section(var, dim, var.dims()[dim] - 1, var.dims()[dim], -1);
+  return wrap(var);
+}
+
+Tensor repeat_interleave(const Tensor &x, int64_t repeats, std::optional<int64_t> dim, Location location) {
+  Session session("repeat_interleave", location);
+  if (repeats < 0) fail(ErrorKind::kValue, "repeats is " + std::to_string(repeats) + "; it must not be negative");
+  Var var = read(x, "x");
+  if (!dim) var = emit_reshape(var, {var.type().elements});
+  int64_t axis = dim ? normalize_dim(*dim, var.ndim(), "dim") : 0;
+  if (var.ndim() == 0) var = emit_reshape(var, {1});
+  Shape raised = var.dims(), wide, shape = var.dims();
+  raised.insert(raised.begin() + axis + 1, 1);
+  wide = raised;
+  wide[axis + 1] = repeats;
+  shape[axis] *= repeats;
+  return wrap(emit_reshape(emit_broadcast(emit_reshape(var, raised), wide), shape));
+}
+
+Tensor repeat(const Tensor &x, const Shape &repeats, Location location) {
+  Session session("repeat", location);
+  Var var = read(x, "x");
+  if (static_cast<int64_t>(repeats.size()) < var.ndim())
+    fail(ErrorKind::kValue,
+         "repeats " + to_string(repeats) + " has fewer entries than x, whose shape is " + to_string(var.dims()) + ", has dimensions");
+  Shape raised, wide, shape, dims = var.dims();
+  dims.insert(dims.begin(), repeats.size() - dims.size(), 1);
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (repeats[d] < 0) fail(ErrorKind::kValue, "repeats " + to_string(repeats) + " must not be negative");
+    raised.insert(raised.end(), {1, dims[d]});
+    wide.insert(wide.end(), {repeats[d], dims[d]});
+    shape.push_back(repeats[d] * dims[d]);
+  }
+  return wrap(emit_reshape(emit_broadcast(emit_reshape(var, raised), wide), shape));
+}
+
+namespace {
+
 // Keeps x where column - row <= diagonal (lower) or >= diagonal, 0 elsewhere.
 Tensor triangle(const Tensor &x, int64_t diagonal, bool lower) {
   Var var = read(x, "x");

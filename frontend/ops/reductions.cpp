@@ -37,17 +37,56 @@ Var want_floating(const Tensor &x) {
   return var;
 }
 
+// bool and integers add up and multiply as int64.
+Var summand(const Tensor &x) {
+  Var var = read(x, "x");
+  return is_floating(var.dtype()) || var.dtype() == DType::kInt64 ? var : emit_cast(var, DType::kInt64);
+}
+
+Var truth(const Tensor &x) {
+  Var var = read(x, "x");
+  return var.dtype() == DType::kBool ? var : emit_cast(var, DType::kBool);
+}
+
 void want_elements(const Var &x, const Shape &dims) {
   if (count(x.dims(), dims) == 0)
     fail(ErrorKind::kShape, "x has shape " + to_string(x.dims()) + ": an empty set of elements has no largest or smallest one");
+}
+
+Var extreme(ReduceKind kind, const Tensor &x, const Dims &dims, bool keepdim) {
+  Var var = read(x, "x");
+  Shape which = normalize_dims(dims, var.ndim(), "dims");
+  want_elements(var, which);
+  return reduce(kind, var, which, keepdim);
+}
+
+// Along dim, or over all elements.
+Var arg(const Tensor &x, std::optional<int64_t> dim, bool keepdim, bool largest) {
+  Var var = read(x, "x");
+  if (var.dtype() == DType::kBool) fail(ErrorKind::kDType, "x is bool; convert it with to() first");
+  Shape shape = var.dims();
+  int64_t axis = 0;
+  if (!dim || shape.empty()) {
+    if (dim) normalize_dim(*dim, 0, "dim");
+    Shape all(shape.size());
+    for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
+    want_elements(var, all);
+    var = emit_reshape(var, {count(shape, all)});
+  } else {
+    axis = normalize_dim(*dim, var.ndim(), "dim");
+    want_elements(var, {axis});
+  }
+  Var index = emit_arg(var, axis, largest);
+  if (!keepdim || shape.empty()) return index;
+  if (!dim) return emit_reshape(index, Shape(shape.size(), 1));
+  return emit_reshape(index, keep(shape, {axis}));
 }
 
 } // namespace
 
 Tensor sum(const Tensor &x, Dims dims, bool keepdim, Location location) {
   Session session("sum", location);
-  Var var = read(x, "x");
-  if (!is_floating(var.dtype()) && var.dtype() != DType::kInt64) var = emit_cast(var, DType::kInt64);
+  Var var = summand(x);
   return wrap(reduce(ReduceKind::kSum, var, normalize_dims(dims, var.ndim(), "dims"), keepdim));
 }
 
@@ -59,27 +98,30 @@ Tensor mean(const Tensor &x, Dims dims, bool keepdim, Location location) {
 
 Tensor max(const Tensor &x, Dims dims, bool keepdim, Location location) {
   Session session("max", location);
-  Var var = read(x, "x");
-  if (var.dtype() == DType::kBool) fail(ErrorKind::kDType, "x is bool; convert it with to() first");
-  Shape which = normalize_dims(dims, var.ndim(), "dims");
-  want_elements(var, which);
-  return wrap(reduce(ReduceKind::kMax, var, which, keepdim));
+  return wrap(extreme(ReduceKind::kMax, x, dims, keepdim));
 }
 
 Tensor min(const Tensor &x, Dims dims, bool keepdim, Location location) {
   Session session("min", location);
-  Var var = read(x, "x");
-  if (!is_floating(var.dtype()) && var.dtype() != DType::kInt32 && var.dtype() != DType::kInt64)
-    fail(ErrorKind::kDType, "x is " + describe(var) + "; it must be floating, int32 or int64");
-  Shape which = normalize_dims(dims, var.ndim(), "dims");
-  want_elements(var, which);
-  // -max(-x); for integers -1 - max(-1 - x), which does not overflow at the smallest one.
-  bool floating = is_floating(var.dtype());
-  Var minus_one = floating ? Var() : emit_constant(-1, var.dtype());
-  auto flip = [&](const Var &y) {
-    return floating ? emit_unary(Unary::kNeg, y) : emit_binary(Binary::kSub, broadcast(minus_one, y.dims()), y);
-  };
-  return wrap(flip(reduce(ReduceKind::kMax, flip(var), which, keepdim)));
+  return wrap(extreme(ReduceKind::kMin, x, dims, keepdim));
+}
+
+Tensor prod(const Tensor &x, Dims dims, bool keepdim, Location location) {
+  Session session("prod", location);
+  Var var = summand(x);
+  return wrap(reduce(ReduceKind::kProd, var, normalize_dims(dims, var.ndim(), "dims"), keepdim));
+}
+
+Tensor any(const Tensor &x, Dims dims, bool keepdim, Location location) {
+  Session session("any", location);
+  Var var = truth(x);
+  return wrap(reduce(ReduceKind::kMax, var, normalize_dims(dims, var.ndim(), "dims"), keepdim));
+}
+
+Tensor all(const Tensor &x, Dims dims, bool keepdim, Location location) {
+  Session session("all", location);
+  Var var = truth(x);
+  return wrap(reduce(ReduceKind::kMin, var, normalize_dims(dims, var.ndim(), "dims"), keepdim));
 }
 
 Tensor var(const Tensor &x, Dims dims, int64_t correction, bool keepdim, Location location) {
@@ -101,28 +143,21 @@ Tensor norm(const Tensor &x, Dims dims, bool keepdim, Location location) {
   return wrap(emit_unary(Unary::kSqrt, reduce(ReduceKind::kSum, emit_binary(Binary::kMul, input, input), which, keepdim)));
 }
 
-Tensor argmax(const Tensor &x, int64_t dim, bool keepdim, Location location) {
+Tensor argmax(const Tensor &x, std::optional<int64_t> dim, bool keepdim, Location location) {
   Session session("argmax", location);
-  const TypeInfo type = *checked(x, "x")->type;
-  int64_t axis = normalize_dim(dim, type.ndim(), "dim");
-  Shape dims = type.ndim() > 0 ? type.dims : Shape{1};
-  if (dims[axis] == 0) fail(ErrorKind::kShape, "x has shape " + to_string(type.dims) + ": an empty set of elements has no largest one");
-  std::vector<double> values = x.to_vector<double>(location);
-  int64_t inner = 1, outer = 1, n = dims[axis];
-  for (int64_t i = axis + 1; i < static_cast<int64_t>(dims.size()); ++i) inner *= dims[i];
-  for (int64_t i = 0; i < axis; ++i) outer *= dims[i];
-  std::vector<int64_t> result(outer * inner);
-  for (int64_t o = 0; o < outer; ++o)
-    for (int64_t i = 0; i < inner; ++i) {
-      const double *at = values.data() + o * n * inner + i;
-      int64_t best = 0;
-      for (int64_t k = 1; k < n && !std::isnan(at[best * inner]); ++k)
-        if (at[k * inner] > at[best * inner] || std::isnan(at[k * inner])) best = k;
-      result[o * inner + i] = best;
-    }
-  Shape shape = keep(dims, {axis});
-  if (!keepdim || type.ndim() == 0) shape.erase(shape.begin() + axis);
-  return Tensor::from<int64_t>(result, shape, location);
+  return wrap(arg(x, dim, keepdim, true));
+}
+
+Tensor argmin(const Tensor &x, std::optional<int64_t> dim, bool keepdim, Location location) {
+  Session session("argmin", location);
+  return wrap(arg(x, dim, keepdim, false));
+}
+
+Tensor cumsum(const Tensor &x, int64_t dim, Location location) {
+  Session session("cumsum", location);
+  Var var = summand(x);
+  int64_t axis = normalize_dim(dim, var.ndim(), "dim");
+  return wrap(var.ndim() == 0 ? var : emit_cumsum(var, axis));
 }
 
 } // namespace weft

@@ -153,6 +153,52 @@ TEST(Optimizer, RefusesBadArguments) {
   EXPECT_NE(message_of([&] { optimizer.load_state(state); }).find("[3]"), std::string::npos);
 }
 
+TEST(Optimizer, OthersRefuseBadArguments) {
+  Tensor parameter = parameter_of({1.f});
+  EXPECT_NE(message_of([&] { Adam({parameter}, {.beta2 = 1}); }).find("Adam: betas"), std::string::npos);
+  EXPECT_NE(message_of([&] { RMSprop({parameter}, {.alpha = 1}); }).find("alpha"), std::string::npos);
+  EXPECT_NE(message_of([&] { Adagrad({parameter}, {.lr_decay = -1}); }).find("lr_decay"), std::string::npos);
+  EXPECT_NE(message_of([&] { Lion({parameter}, {.weight_decay = -1}); }).find("weight_decay"), std::string::npos);
+  EXPECT_NE(message_of([&] { ExponentialMovingAverage({parameter}, 2); }).find("decay"), std::string::npos);
+  EXPECT_NE(message_of([&] { ExponentialMovingAverage({}); }).find("no parameters"), std::string::npos);
+}
+
+TEST(Optimizer, EveryStepOfEachIsOneProgram) {
+  auto check = [](auto make) {
+    nn::Linear model(3, 1);
+    auto optimizer = make(model.parameters());
+    Tensor x = ones({4, 3}), y = ones({4, 1});
+    eval({x, y}); // else the first step would compute them as well
+    auto step = [&] {
+      Tensor loss = nn::mse(model(x), y);
+      optimizer.zero_grad();
+      loss.backward();
+      optimizer.step();
+      synchronize();
+    };
+    step();
+    uint64_t compiled = statistics().compiles;
+    for (int i = 0; i < 3; ++i) step();
+    EXPECT_EQ(statistics().compiles, compiled);
+  };
+  check([](auto parameters) { return Adam(parameters, {.weight_decay = 0.1}); });
+  check([](auto parameters) { return RMSprop(parameters, {.momentum = 0.5, .centered = true}); });
+  check([](auto parameters) { return Adagrad(parameters, {.lr_decay = 0.1}); });
+  check([](auto parameters) { return Lion(parameters, {.weight_decay = 0.1}); });
+}
+
+TEST(ExponentialMovingAverage, StateContinues) {
+  Tensor parameter = parameter_of({1.f, 2.f});
+  ExponentialMovingAverage first({parameter}, 0.5), second({parameter}, 0.5);
+  parameter.set_requires_grad(false);
+  parameter.fill_(3);
+  first.update();
+  second.load_state(first.state());
+  EXPECT_EQ(second.averages()[0].to_vector<float>(), (std::vector<float>{2.f, 2.5f}));
+  EXPECT_NE(message_of([&] { second.load_state({}); }).find("average.0"), std::string::npos);
+  EXPECT_NE(message_of([&] { second.load_state({{"average.0", zeros({3})}}); }).find("[3]"), std::string::npos);
+}
+
 TEST(ClipGradNorm, ScalesOnlyWhatIsTooLong) {
   Tensor a = parameter_of({0, 0}), b = parameter_of({0}), c = parameter_of({0});
   auto set = [&] {

@@ -33,10 +33,10 @@ Optimizer::Optimizer(const char *name, std::vector<Tensor> parameters, double lr
   lr_ = make_scalar("lr", lr);
 }
 
-std::vector<Tensor> Optimizer::make_moments(const std::string &name) {
+std::vector<Tensor> Optimizer::make_moments(const std::string &name, double value) {
   std::vector<Tensor> moments;
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    moments.push_back(nn::init::constant(parameters_[i].shape(), 0, parameters_[i].dtype()));
+    moments.push_back(nn::init::constant(parameters_[i].shape(), value, parameters_[i].dtype()));
     state_.emplace_back(name + "." + std::to_string(i), moments.back());
   }
   return moments;

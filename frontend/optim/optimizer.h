@@ -51,8 +51,8 @@ protected:
   // Throws Error when there are no parameters, one is undefined or not floating point, one is given twice, or lr is negative.
   Optimizer(const char *name, std::vector<Tensor> parameters, double lr, Location location);
 
-  // A state tensor beside a parameter: zeros of its shape and dtype. A rank-0 one for all.
-  std::vector<Tensor> make_moments(const std::string &name);
+  // A state tensor beside each parameter, of its shape and dtype, filled with `value`. A rank-0 one for all.
+  std::vector<Tensor> make_moments(const std::string &name, double value = 0);
   Tensor make_scalar(const std::string &name, double value);
   // Computes the state now (reason `init`); the last call of a derived constructor.
   void finish_init(Location location);

@@ -14,4 +14,16 @@ double cosine_lr(int64_t step, const CosineOptions &options) {
   return options.lr * (options.final_share + (1 - options.final_share) * share);
 }
 
+double linear_lr(int64_t step, const LinearOptions &options) {
+  double progress = static_cast<double>(std::clamp<int64_t>(step, 0, std::max<int64_t>(options.total, 1))) /
+                    static_cast<double>(std::max<int64_t>(options.total, 1));
+  return options.lr * (options.start_share + (options.end_share - options.start_share) * progress);
+}
+
+double step_lr(int64_t step, const StepOptions &options) {
+  return options.lr * std::pow(options.gamma, static_cast<double>(step / std::max<int64_t>(options.every, 1)));
+}
+
+double exponential_lr(int64_t step, double lr, double gamma) { return step_lr(step, {lr, 1, gamma}); }
+
 } // namespace weft::optim

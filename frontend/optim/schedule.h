@@ -15,4 +15,22 @@ struct CosineOptions {
 // The rate for `step` (0 is the first): linear warm-up, then half a cosine (Loshchilov and Hutter 2017), then the lowest.
 double cosine_lr(int64_t step, const CosineOptions &options);
 
+struct LinearOptions {
+  double lr = 1e-3;
+  double start_share = 0; // of lr, at step 0
+  double end_share = 1;   // of lr, from step `total` on
+  int64_t total = 1;
+};
+// From a share of lr to another in equal steps: a warm-up, or a decay. PyTorch's LinearLR.
+double linear_lr(int64_t step, const LinearOptions &options);
+
+// lr * gamma^(step / every), rounded down: PyTorch's StepLR. With every = 1 its ExponentialLR.
+struct StepOptions {
+  double lr = 1e-3;
+  int64_t every = 1;
+  double gamma = 0.1;
+};
+double step_lr(int64_t step, const StepOptions &options);
+double exponential_lr(int64_t step, double lr, double gamma);
+
 } // namespace weft::optim

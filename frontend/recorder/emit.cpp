@@ -98,10 +98,10 @@ const TypeInfo *with_dtype(const TypeInfo &type, DType dtype) { return type_info
 
 Var emit_unary(Unary op, const Var &x) {
   switch (op) {
-#define WEFT_UNARY(function, record, doc)                                                                                                  \
+#define WEFT_UNARY(function, record, operands, doc)                                                                                        \
   case Unary::k##record:                                                                                                                   \
     return emit_one<ir::record##Op>({&x}, x.value->type);
-#define WEFT_BINARY(function, record, doc)
+#define WEFT_BINARY(function, record, operands, doc)
 #include "weft/ops/elementwise.inc"
 #undef WEFT_UNARY
 #undef WEFT_BINARY
@@ -124,8 +124,8 @@ uint32_t specialized_operands(Binary op) {
     return mask;
   };
   switch (op) {
-#define WEFT_UNARY(function, record, doc)
-#define WEFT_BINARY(function, record, doc)                                                                                                 \
+#define WEFT_UNARY(function, record, operands, doc)
+#define WEFT_BINARY(function, record, operands, doc)                                                                                       \
   case Binary::k##record: {                                                                                                                \
     static const uint32_t mask = bits(ir::record##Op::specializedOperands());                                                              \
     return mask;                                                                                                                           \
@@ -134,8 +134,10 @@ uint32_t specialized_operands(Binary op) {
 #undef WEFT_UNARY
 #undef WEFT_BINARY
   case Binary::kDiv:
+  case Binary::kRem:
   case Binary::kAnd:
   case Binary::kOr:
+  case Binary::kXor:
     return 0;
   }
   return 0;
@@ -143,8 +145,8 @@ uint32_t specialized_operands(Binary op) {
 
 Var emit_binary(Binary op, const Var &x, const Var &y) {
   switch (op) {
-#define WEFT_UNARY(function, record, doc)
-#define WEFT_BINARY(function, record, doc)                                                                                                 \
+#define WEFT_UNARY(function, record, operands, doc)
+#define WEFT_BINARY(function, record, operands, doc)                                                                                       \
   case Binary::k##record:                                                                                                                  \
     return emit_one<ir::record##Op>({&x, &y}, x.value->type);
 #include "weft/ops/elementwise.inc"
@@ -152,10 +154,14 @@ Var emit_binary(Binary op, const Var &x, const Var &y) {
 #undef WEFT_BINARY
   case Binary::kDiv:
     return emit_one<ir::DivOp>({&x, &y}, x.value->type);
+  case Binary::kRem:
+    return emit_one<ir::RemOp>({&x, &y}, x.value->type);
   case Binary::kAnd:
     return emit_one<ir::AndOp>({&x, &y}, x.value->type);
   case Binary::kOr:
     return emit_one<ir::OrOp>({&x, &y}, x.value->type);
+  case Binary::kXor:
+    return emit_one<ir::XorOp>({&x, &y}, x.value->type);
   }
   return Var();
 }
@@ -219,10 +225,30 @@ Var emit_reduce(ReduceKind kind, const Var &x, std::span<const int64_t> dims) {
     return emit_one<ir::ReduceSumOp>({&x}, nullptr, with(ir::ReduceSumOp::Properties()));
   case ReduceKind::kMax:
     return emit_one<ir::ReduceMaxOp>({&x}, nullptr, with(ir::ReduceMaxOp::Properties()));
+  case ReduceKind::kMin:
+    return emit_one<ir::ReduceMinOp>({&x}, nullptr, with(ir::ReduceMinOp::Properties()));
+  case ReduceKind::kProd:
+    return emit_one<ir::ReduceProdOp>({&x}, nullptr, with(ir::ReduceProdOp::Properties()));
   case ReduceKind::kMean:
     return emit_one<ir::ReduceMeanOp>({&x}, nullptr, with(ir::ReduceMeanOp::Properties()));
   }
   return Var();
+}
+
+Var emit_arg(const Var &x, int64_t dim, bool largest) {
+  auto with = [&](auto properties) {
+    properties.dim = integer(dim);
+    return properties;
+  };
+  if (largest) return emit_one<ir::ArgMaxOp>({&x}, nullptr, with(ir::ArgMaxOp::Properties()));
+  return emit_one<ir::ArgMinOp>({&x}, nullptr, with(ir::ArgMinOp::Properties()));
+}
+
+Var emit_cumsum(const Var &x, int64_t dim) {
+  ir::CumsumOp::Properties p;
+  p.dim = integer(dim);
+  p.reverse = boolean_attr(false);
+  return emit_one<ir::CumsumOp>({&x}, x.value->type, p);
 }
 
 Var emit_matmul(const Var &x, const Var &y, bool transpose_x, bool transpose_y) {
@@ -236,6 +262,15 @@ Var emit_index_select(const Var &x, const Var &indices, int64_t dim) {
   ir::IndexSelectOp::Properties p;
   p.dim = integer(dim);
   return emit_one<ir::IndexSelectOp>({&x, &indices}, nullptr, p);
+}
+
+Var emit_index_write(const Var &base, const Var &indices, const Var &source, int64_t dim, bool accumulate) {
+  auto with = [&](auto properties) {
+    properties.dim = integer(dim);
+    return properties;
+  };
+  if (accumulate) return emit_one<ir::IndexAddOp>({&base, &indices, &source}, base.value->type, with(ir::IndexAddOp::Properties()));
+  return emit_one<ir::IndexPutOp>({&base, &indices, &source}, base.value->type, with(ir::IndexPutOp::Properties()));
 }
 
 Var emit_gather(const Var &x, const Var &indices, int64_t dim) {

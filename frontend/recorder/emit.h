@@ -10,25 +10,27 @@
 namespace weft::recorder {
 
 enum class Unary : uint8_t {
-#define WEFT_UNARY(function, record, doc) k##record,
-#define WEFT_BINARY(function, record, doc)
+#define WEFT_UNARY(function, record, operands, doc) k##record,
+#define WEFT_BINARY(function, record, operands, doc)
 #include "weft/ops/elementwise.inc"
 #undef WEFT_UNARY
 #undef WEFT_BINARY
   kNot,
 };
 enum class Binary : uint8_t {
-#define WEFT_UNARY(function, record, doc)
-#define WEFT_BINARY(function, record, doc) k##record,
+#define WEFT_UNARY(function, record, operands, doc)
+#define WEFT_BINARY(function, record, operands, doc) k##record,
 #include "weft/ops/elementwise.inc"
 #undef WEFT_UNARY
 #undef WEFT_BINARY
   kDiv,
+  kRem,
   kAnd,
   kOr,
+  kXor,
 };
 enum class Comparison : uint8_t { kEq, kNe, kLt, kLe, kGt, kGe };
-enum class ReduceKind : uint8_t { kSum, kMax, kMean };
+enum class ReduceKind : uint8_t { kSum, kMax, kMin, kProd, kMean };
 
 // The operands that the op's record marks `specialize`, a bit each.
 uint32_t specialized_operands(Binary op);
@@ -47,8 +49,13 @@ Var emit_slice(const Var &x, std::span<const int64_t> starts, std::span<const in
 Var emit_insert_slice(const Var &base, const Var &update, std::span<const int64_t> starts, std::span<const int64_t> steps);
 Var emit_concat(std::span<const Var> inputs, int64_t dim);
 Var emit_reduce(ReduceKind kind, const Var &x, std::span<const int64_t> dims);
+// largest: arg_max, else arg_min.
+Var emit_arg(const Var &x, int64_t dim, bool largest);
+Var emit_cumsum(const Var &x, int64_t dim);
 Var emit_matmul(const Var &x, const Var &y, bool transpose_x, bool transpose_y);
 Var emit_index_select(const Var &x, const Var &indices, int64_t dim);
+// accumulate: index_add, else index_put.
+Var emit_index_write(const Var &base, const Var &indices, const Var &source, int64_t dim, bool accumulate);
 Var emit_gather(const Var &x, const Var &indices, int64_t dim);
 Var emit_scatter_add(const Var &base, const Var &indices, const Var &source, int64_t dim);
 Var emit_random_uniform(const Var &state, DType dtype, const Shape &shape);

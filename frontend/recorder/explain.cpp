@@ -21,7 +21,6 @@ const char *name(CutReason reason) {
     return "step";
   case CutReason::kInit:
     return "init";
-    return "saved";
   case CutReason::kOps:
     return "ops";
   case CutReason::kBytes:
@@ -32,6 +31,8 @@ const char *name(CutReason reason) {
     return "jit";
   case CutReason::kWrite:
     return "write";
+  case CutReason::kMask:
+    return "mask";
   }
   return "?";
 }

@@ -266,8 +266,24 @@ Tensor &Tensor::operator=(Tensor &&other) & noexcept {
   return *this;
 }
 
-Tensor &Tensor::operator=(const Tensor &other) && { return copy_(other); }
-Tensor &Tensor::operator=(Tensor &&other) && { return copy_(other); }
-Tensor &Tensor::operator=(TensorArg value) && { return copy_(value, value.location()); }
+// x.index({i}) = y with a tensor i: what it would write is a copy that nobody sees again.
+static void want_view(const Tensor &target, Location location) {
+  if (!target.impl() || !target.impl()->picked) return;
+  recorder::Session session("operator=", location);
+  recorder::fail(ErrorKind::kState,
+                 "index() with tensors gives a copy, so that the assignment would be lost; use index_put_(indices, value)");
+}
+Tensor &Tensor::operator=(const Tensor &other) && {
+  want_view(*this, Location::current());
+  return copy_(other);
+}
+Tensor &Tensor::operator=(Tensor &&other) && {
+  want_view(*this, Location::current());
+  return copy_(other);
+}
+Tensor &Tensor::operator=(TensorArg value) && {
+  want_view(*this, value.location());
+  return copy_(value, value.location());
+}
 
 } // namespace weft

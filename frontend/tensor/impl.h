@@ -37,6 +37,7 @@ public:
   Tensor base;
   std::vector<ViewStep> steps;
   bool detached = false;
+  bool picked = false; // what index() with tensors made: a copy, into which an assignment would be lost
   // The view's value when the base had this version. Without a handle of its own, so that a view does not become an output of a slice only
   // because it exists; `pinned` holds it once its memory was handed out.
   Value *cached = nullptr;

@@ -1,6 +1,7 @@
 // Basic indexing: integers, slices, an ellipsis and new axes become one slice step and one reshape step.
 #include "frontend/recorder/emit.h"
 #include "frontend/tensor/impl.h"
+#include "frontend/tensor/tensor_indexing.h"
 #include "weft/ops.h"
 
 namespace weft {
@@ -31,6 +32,7 @@ void resolve(const Slice &slice, int64_t size, int64_t &start, int64_t &limit, i
 
 Tensor Tensor::index(std::span<const Index> indices, Location location) const {
   Session session("index", location);
+  if (has_tensors(indices)) return index_by_tensors(*this, indices, location);
   const TypeInfo &type = *checked(*this, "self")->type;
   int64_t consumed = 0, ellipses = 0;
   for (const Index &index : indices) {
@@ -59,6 +61,8 @@ Tensor Tensor::index(std::span<const Index> indices, Location location) const {
   };
   for (const Index &index : indices) {
     switch (index.kind()) {
+    case Index::Kind::kTensor:
+      break; // index_by_tensors's
     case Index::Kind::kNewAxis:
       result.push_back(1);
       break;
@@ -95,9 +99,12 @@ Tensor Tensor::index(std::initializer_list<Index> indices, Location location) co
   return index(std::span<const Index>(indices.begin(), indices.size()), location);
 }
 
-void Tensor::index_put_(std::initializer_list<Index> indices, TensorArg value, Location location) {
+void Tensor::index_put_(std::initializer_list<Index> indices, TensorArg value, bool accumulate, Location location) {
   Session session("index_put_", location);
-  index(indices, location).copy_(value, location);
+  std::span<const Index> entries(indices.begin(), indices.size());
+  if (has_tensors(entries)) return put_by_tensors(*this, entries, value, accumulate, location);
+  if (accumulate) index(entries, location).add_(value, location);
+  else index(entries, location).copy_(value, location);
 }
 
 Tensor Tensor::select(int64_t dim, int64_t i, Location location) const {

@@ -275,14 +275,32 @@ Tensor &Tensor::zero_(Location location) { return copy_(0, location); }
 
 //===-- Members that are functions ------------------------------------------------------------===//
 
-#define WEFT_UNARY(function, record, doc)                                                                                                  \
+#define WEFT_UNARY(function, record, operands, doc)                                                                                        \
   Tensor Tensor::function(Location location) const { return weft::function(*this, location); }
-#define WEFT_BINARY(function, record, doc)                                                                                                 \
+#define WEFT_BINARY(function, record, operands, doc)                                                                                       \
   Tensor Tensor::function(TensorArg other, Location location) const { return weft::function(TensorArg(*this, location), other, location); }
 #include "weft/ops/elementwise.inc"
 #undef WEFT_UNARY
 #undef WEFT_BINARY
 Tensor Tensor::div(TensorArg other, Location location) const { return weft::div(TensorArg(*this, location), other, location); }
+Tensor Tensor::remainder(TensorArg other, Location location) const { return weft::remainder(*this, other, location); }
+Tensor Tensor::prod(Dims dims, bool keepdim, Location location) const { return weft::prod(*this, std::move(dims), keepdim, location); }
+Tensor Tensor::any(Dims dims, bool keepdim, Location location) const { return weft::any(*this, std::move(dims), keepdim, location); }
+Tensor Tensor::all(Dims dims, bool keepdim, Location location) const { return weft::all(*this, std::move(dims), keepdim, location); }
+Tensor Tensor::argmax(std::optional<int64_t> dim, bool keepdim, Location location) const {
+  return weft::argmax(*this, dim, keepdim, location);
+}
+Tensor Tensor::argmin(std::optional<int64_t> dim, bool keepdim, Location location) const {
+  return weft::argmin(*this, dim, keepdim, location);
+}
+Tensor Tensor::cumsum(int64_t dim, Location location) const { return weft::cumsum(*this, dim, location); }
+Tensor Tensor::clamp(std::optional<Scalar> min, std::optional<Scalar> max, Location location) const {
+  return weft::clamp(*this, min, max, location);
+}
+Tensor Tensor::masked_fill(const Tensor &mask, TensorArg value, Location location) const {
+  return weft::masked_fill(*this, mask, value, location);
+}
+Tensor Tensor::flip(Dims dims, Location location) const { return weft::flip(*this, std::move(dims), location); }
 Tensor Tensor::square(Location location) const { return weft::square(*this, location); }
 Tensor Tensor::gelu(std::string_view approximate, Location location) const { return weft::gelu(*this, approximate, location); }
 Tensor Tensor::to(DType dtype, Location location) const { return weft::cast(*this, dtype, location); }

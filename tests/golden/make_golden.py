@@ -148,6 +148,78 @@ def ops():
     save("ops.safetensors", c.tensors)
 
 
+def functions():
+    """Elementwise functions, reductions, movement and losses, in their own file, so that ops() draws what it always drew."""
+    torch.manual_seed(4)
+    c = Cases()
+    line = torch.tensor([-30.0, -6.0, -2.5, -1.5, -1.0, -0.5, -1e-3, 0.0, 1e-3, 0.5, 1.0, 1.5, 3.0, 6.0, 30.0, 100.0])
+    for name in ("sign", "expm1", "sin", "cos", "floor", "ceil", "round"):
+        c.add(f"unary_{name}", getattr(torch, name), x=line.clamp(max=80))
+    c.add("unary_log1p", torch.log1p, x=line.abs() - 0.999)
+    for name in ("silu", "softplus", "elu", "selu", "leaky_relu", "logsigmoid", "mish", "hardsigmoid", "hardswish"):
+        c.add(f"activation_{name}", getattr(F, name), x=line)
+    c.add("elu_alpha", lambda x: F.elu(x, alpha=0.3), x=line)
+    c.add("remainder", torch.remainder, x=torch.tensor([5.0, -5, 5, -5, 6, -6, 0.75, -1e-3]), y=torch.tensor([3.0, 3, -3, -3, 3, 3, 0.5, 7]))
+    c.add("clamp", lambda x: x.clamp(-1, 0.5), x=line)
+    c.add("clamp_min", lambda x: x.clamp(min=0.5), x=line)
+    c.add("clamp_tensors", lambda x, low, high: torch.clamp(x, low, high), x=torch.randn(4, 5), low=0.3 * torch.randn(5) - 0.5, high=0.3 * torch.randn(4, 1) + 0.5)
+
+    ties = torch.tensor([[1.0, 3.0, 1.0], [2.0, 2.0, 2.0], [5.0, -1.0, 0.0]])
+    c.add("amin_ties", lambda x: x.amin(1), x=ties)
+    c.add("prod", lambda x: x.prod(1), x=torch.randn(3, 5))
+    c.add("prod_zeros", lambda x: x.prod(1), x=torch.tensor([[2.0, 0.0, 3.0], [0.0, 5.0, 0.0], [1.0, -2.0, 4.0]]))
+    c.add("cumsum0", lambda x: x.cumsum(0), x=torch.randn(4, 3))
+    c.add("cumsum1", lambda x: x.cumsum(1), x=torch.randn(3, 7))
+
+    image = torch.randn(2, 3, 4, 5)
+    c.add("flip", lambda x: x.flip((1, 3)), x=image)
+    c.add("pad_constant", lambda x: F.pad(x, (1, 2, 0, 3), value=0.5), x=image)
+    c.add("pad_cut", lambda x: F.pad(x, (-1, 2, 1, -2)), x=image)
+    c.add("pad_reflect", lambda x: F.pad(x, (2, 1, 3, 0), mode="reflect"), x=image)
+    c.add("pad_replicate", lambda x: F.pad(x, (2, 1, 0, 4), mode="replicate"), x=image)
+    c.add("repeat_interleave", lambda x: x.repeat_interleave(3, 1), x=torch.randn(2, 3))
+    c.add("repeat_tiles", lambda x: x.repeat(2, 1, 3), x=torch.randn(2, 3))
+    row, column = torch.tensor([2, 0, -1]), torch.tensor([[1], [3]])
+    c.add("index_rows", lambda x, i: x[i], x=torch.randn(4, 3), i=row)
+    c.add("index_pairs", lambda x, i, j: x[:, i, j], x=torch.randn(2, 3, 4), i=row, j=column)
+    c.add("index_apart", lambda x, i, j: x[i, :, j], x=torch.randn(3, 2, 4), i=row, j=column)
+    c.add("index_mask", lambda x, m: x[m], x=torch.randn(3, 4), m=torch.rand(3, 4) > 0.5)
+    c.add("index_mask_rows", lambda x, m: x[m, 1:], x=torch.randn(4, 3), m=torch.tensor([True, False, True, True]))
+    c.add("index_put", lambda x, v, i: x.clone().index_put((i,), v), x=torch.randn(4, 3), v=torch.randn(2, 3), i=torch.tensor([3, 1]))
+    c.add("index_put_add", lambda x, v, i: x.clone().index_put((i,), v, accumulate=True), x=torch.randn(4, 3), v=torch.randn(3, 3), i=torch.tensor([3, 1, 3]))
+    c.add("index_put_pairs", lambda x, v, i, j: x.clone().index_put((i, j), v), x=torch.randn(4, 3), v=torch.randn(2, 1), i=torch.tensor([[0, 1]]), j=torch.tensor([[2], [0]]))
+
+    log_probs, targets = torch.randn(6, 7).log_softmax(1), torch.tensor([0, -100, 3, -100, 1, 5])
+    x, y = 3 * torch.randn(3, 4), torch.rand(3, 4)
+    for reduction in ("mean", "sum", "none"):
+        c.add(f"nll_{reduction}", lambda x, t: F.nll_loss(x, t, reduction=reduction), x=log_probs, t=targets)
+        c.add(f"bce_{reduction}", lambda x, y: F.binary_cross_entropy_with_logits(x, y, reduction=reduction), x=x, y=y)
+        c.add(f"l1_{reduction}", lambda x, y: F.l1_loss(x, y, reduction=reduction), x=x, y=y)
+        c.add(f"huber_{reduction}", lambda x, y: F.huber_loss(x, y, reduction=reduction, delta=0.7), x=x, y=y)
+        c.add(f"smooth_l1_{reduction}", lambda x, y: F.smooth_l1_loss(x, y, reduction=reduction, beta=0.4), x=x, y=y)
+        c.add(f"kl_{reduction}", lambda x, y: F.kl_div(x, y, reduction=reduction), x=x.log_softmax(1), y=torch.tensor([[0.1, 0.2, 0.3, 0.4]] * 3))
+        c.add(f"kl_log_{reduction}", lambda x, y: F.kl_div(x, y, reduction=reduction, log_target=True), x=x.log_softmax(1), y=y.log_softmax(1))
+    c.add("bce_weighted", lambda x, y: F.binary_cross_entropy_with_logits(x, y, pos_weight=torch.tensor([0.5, 2.0, 1.0, 3.0])), x=x, y=y)
+    c.add("bce_large", lambda x, y: F.binary_cross_entropy_with_logits(x, y, reduction="none"), x=torch.tensor([100.0, -100.0, 40.0, -40.0]), y=torch.tensor([1.0, 0.0, 0.0, 1.0]))
+    save("functions.safetensors", c.tensors)
+
+
+class Lion(torch.optim.Optimizer):
+    """Algorithm 2 of Chen et al. 2023; PyTorch has none."""
+
+    def __init__(self, params, lr, betas, weight_decay):
+        super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            lr, (beta1, beta2) = group["lr"], group["betas"]
+            for p in group["params"]:
+                m = self.state[p].setdefault("m", torch.zeros_like(p))
+                p.mul_(1 - lr * group["weight_decay"]).sub_(lr * torch.sign(beta1 * m + (1 - beta1) * p.grad))
+                m.mul_(beta2).add_(p.grad, alpha=1 - beta2)
+
+
 def optimizers():
     torch.manual_seed(2)
     steps, start = 12, [torch.randn(3, 4), torch.randn(5)]
@@ -182,6 +254,21 @@ def optimizers():
     trajectory("adamw", lambda p: torch.optim.AdamW(p, lr=1e-2))
     trajectory("adamw_options", lambda p: torch.optim.AdamW(p, lr=3e-2, betas=(0.8, 0.95), eps=1e-6, weight_decay=0.1))
     cosine = torch.optim.lr_scheduler.CosineAnnealingLR
+    trajectory("sgd_nesterov_decay", lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.8, weight_decay=0.05, nesterov=True))
+    trajectory("adam", lambda p: torch.optim.Adam(p, lr=1e-2))
+    trajectory("adam_options", lambda p: torch.optim.Adam(p, lr=3e-2, betas=(0.8, 0.95), eps=1e-6, weight_decay=0.1))
+    trajectory("rmsprop", lambda p: torch.optim.RMSprop(p, lr=1e-2))
+    trajectory("rmsprop_options", lambda p: torch.optim.RMSprop(p, lr=1e-2, alpha=0.9, eps=1e-4, weight_decay=0.1, momentum=0.8, centered=True))
+    trajectory("adagrad", lambda p: torch.optim.Adagrad(p, lr=0.1))
+    trajectory("adagrad_options", lambda p: torch.optim.Adagrad(p, lr=0.1, lr_decay=0.05, weight_decay=0.1, initial_accumulator_value=0.2, eps=1e-6))
+    trajectory("lion", lambda p: Lion(p, 1e-2, (0.9, 0.99), 0.1))
+    trajectory("sgd_linear", lambda p: torch.optim.SGD(p, lr=0.2), lambda o: torch.optim.lr_scheduler.LinearLR(o, start_factor=0.25, end_factor=1.0, total_iters=5))
+    trajectory("sgd_step", lambda p: torch.optim.SGD(p, lr=0.2), lambda o: torch.optim.lr_scheduler.StepLR(o, step_size=4, gamma=0.3))
+    trajectory("sgd_exponential", lambda p: torch.optim.SGD(p, lr=0.2), lambda o: torch.optim.lr_scheduler.ExponentialLR(o, gamma=0.8))
+    averages = [start[0].clone()]
+    for step in range(steps):  # of what SGD makes of the first parameter
+        averages.append(torch.lerp(averages[-1], out["sgd.0"][step], 1 - 0.9))
+    out["ema.0"] = torch.stack(averages[1:])
     trajectory("sgd_cosine", lambda p: torch.optim.SGD(p, lr=0.2), lambda o: cosine(o, T_max=steps, eta_min=0.01))
 
     for name, limit in (("clip", 1.0), ("clip_loose", 100.0)):
@@ -264,5 +351,6 @@ if __name__ == "__main__":
     DATA.mkdir(exist_ok=True)
     promotion()
     ops()
+    functions()
     optimizers()
     gpt()

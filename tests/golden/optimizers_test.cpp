@@ -47,6 +47,47 @@ TEST_F(OptimizersTest, AdamW) {
   check<optim::AdamW>("adamw_options", optim::AdamWOptions{.lr = 3e-2, .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-6, .weight_decay = 0.1});
 }
 
+TEST_F(OptimizersTest, Others) {
+  check<optim::SGD>("sgd_nesterov_decay", optim::SGDOptions{.lr = 0.1, .momentum = 0.8, .weight_decay = 0.05, .nesterov = true});
+  check<optim::Adam>("adam", optim::AdamOptions{.lr = 1e-2});
+  check<optim::Adam>("adam_options", optim::AdamOptions{.lr = 3e-2, .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-6, .weight_decay = 0.1});
+  check<optim::RMSprop>("rmsprop", optim::RMSpropOptions{});
+  check<optim::RMSprop>(
+      "rmsprop_options",
+      optim::RMSpropOptions{.lr = 1e-2, .alpha = 0.9, .eps = 1e-4, .weight_decay = 0.1, .momentum = 0.8, .centered = true});
+  check<optim::Adagrad>("adagrad", optim::AdagradOptions{.lr = 0.1});
+  check<optim::Adagrad>("adagrad_options",
+                        optim::AdagradOptions{.lr = 0.1, .lr_decay = 0.05, .weight_decay = 0.1, .initial_accumulator = 0.2, .eps = 1e-6});
+  check<optim::Lion>("lion", optim::LionOptions{.lr = 1e-2, .weight_decay = 0.1});
+}
+
+TEST_F(OptimizersTest, Schedules) {
+  auto schedule = [&](const std::string &name, std::function<double(int64_t)> rate) {
+    std::vector<double> rates = file_[name + ".rates"].to_vector<double>();
+    for (size_t step = 0; step < rates.size(); ++step) EXPECT_NEAR(rate(step), rates[step], 1e-12) << name << " " << step;
+    check<optim::SGD>(name, optim::SGDOptions{.lr = 0.2}, rate);
+  };
+  schedule("sgd_linear", [](int64_t step) { return optim::linear_lr(step, {.lr = 0.2, .start_share = 0.25, .total = 5}); });
+  schedule("sgd_step", [](int64_t step) { return optim::step_lr(step, {.lr = 0.2, .every = 4, .gamma = 0.3}); });
+  schedule("sgd_exponential", [](int64_t step) { return optim::exponential_lr(step, 0.2, 0.8); });
+}
+
+TEST_F(OptimizersTest, ExponentialMovingAverage) {
+  std::vector<Tensor> tensors = parameters();
+  optim::SGD optimizer(tensors, {.lr = 0.1});
+  optim::ExponentialMovingAverage average({tensors[0]}, 0.9);
+  for (int64_t step = 0; step < steps(); ++step) {
+    for (int i = 0; i < 2; ++i) tensors[i].set_grad(gradient(i, step));
+    optimizer.step();
+    average.update();
+    EXPECT_LT(relative_distance(average.averages()[0], file_["ema.0"].select(0, step)), 2e-6) << step;
+  }
+  Tensor last = tensors[0].detach().clone(), mean = average.averages()[0].clone();
+  average.swap();
+  EXPECT_EQ(relative_distance(tensors[0].detach(), mean), 0);
+  EXPECT_EQ(relative_distance(average.averages()[0], last), 0);
+}
+
 TEST_F(OptimizersTest, CosineSchedule) {
   // PyTorch's eta_min as a share of the highest rate.
   optim::CosineOptions options{.lr = 0.2, .total = steps(), .final_share = 0.01 / 0.2};

@@ -99,6 +99,32 @@ TEST_F(SpecialPointsTest, KinksAtZero) {
   expectNear(gradient(unary("sqrt"), {tensor({4}, {4, 0, 1, kInf})}), {0.25, kInf, 0.5, 0});
 }
 
+TEST_F(SpecialPointsTest, StepFunctionsAreFlat) {
+  HostTensor x = tensor({4}, {-1.5, 0, 2, kInf});
+  for (const char *op : {"sign", "floor", "ceil", "round"}) expectNear(gradient(unary(op), {x}), {0, 0, 0, 0});
+}
+
+TEST_F(SpecialPointsTest, SoftplusIsSmoothAtZero) {
+  HostTensor x = tensor({4}, {0, -200, 200, kNan});
+  expectNear(gradient(unary("softplus"), {x}), {0.5, std::exp(-200), 1, kNan});
+  expectNear(gradient(unary("softplus"), {x}, 2), {0.25, std::exp(-200), 0, kNan});
+}
+
+TEST_F(SpecialPointsTest, ProductsWithZeros) {
+  const char *rows = "func.func @f(%x: tensor<3x3xf64>) -> tensor<3xf64> {"
+                     " %0 = weft.reduce_prod %x, dims = [1] : tensor<3x3xf64> return %0 : tensor<3xf64> }";
+  expectNear(gradient(rows, {tensor({3, 3}, {2, 3, 4, 2, 0, 4, 0, 3, 0})}), {12, 8, 6, 0, 8, 0, 0, 0, 0});
+}
+
+TEST_F(SpecialPointsTest, OfSeveralWritesTheLastHasTheGradient) {
+  const char *text = "func.func @f(%x: tensor<3xf64>, %y: tensor<4xf64>) -> tensor<3xf64> {"
+                     " %i = weft.constant dense<[1, 2, 1, -1]> : tensor<4xi64>"
+                     " %0 = weft.index_put %x, %i, %y, dim = 0 : tensor<3xf64>, tensor<4xi64>, tensor<4xf64> return %0 : tensor<3xf64> }";
+  HostTensor x = tensor({3}, {1, 2, 3}), y = tensor({4}, {4, 5, 6, 7});
+  expectNear(gradient(text, {x, y}), {1, 0, 0});
+  expectNear(gradient(text, {x, y}, 1, 1), {0, 0, 1, 1});
+}
+
 TEST_F(SpecialPointsTest, TiesShare) {
   HostTensor x = tensor({4}, {1, 2, 3, kNan}), y = tensor({4}, {2, 2, 2, 1});
   expectNear(gradient(binary("maximum", 4), {x, y}), {0, 0.5, 1, 1});

@@ -28,6 +28,21 @@ const Program kPrograms[] = {
      "(%x: tensor<Nx4xf64>) -> tensor<4xf64> { %r = weft.reduce_mean %x, dims = [0] : tensor<Nx4xf64> return %r : tensor<4xf64> }"},
     {"reduce_max",
      "(%x: tensor<Nx4xf64>) -> tensor<Nxf64> { %r = weft.reduce_max %x, dims = [1] : tensor<Nx4xf64> return %r : tensor<Nxf64> }"},
+    {"reduce_min",
+     "(%x: tensor<Nx4xf64>) -> tensor<Nxf64> { %r = weft.reduce_min %x, dims = [1] : tensor<Nx4xf64> return %r : tensor<Nxf64> }"},
+    {"reduce_prod",
+     "(%x: tensor<Nx4xf64>) -> tensor<4xf64> { %r = weft.reduce_prod %x, dims = [0] : tensor<Nx4xf64> return %r : tensor<4xf64> }"},
+    {"cumsum", "(%x: tensor<Nx4xf64>) -> tensor<Nx4xf64> { %r = weft.cumsum %x, dim = 0 : tensor<Nx4xf64> return %r : tensor<Nx4xf64> }"},
+    {"expm1", "(%x: tensor<Nx4xf64>) -> tensor<Nx4xf64> { %r = weft.expm1 %x : tensor<Nx4xf64> return %r : tensor<Nx4xf64> }"},
+    {"rem", "(%x: tensor<Nxf64>, %y: tensor<Nxf64>) -> tensor<Nxf64> { %r = weft.rem %x, %y : tensor<Nxf64> return %r : tensor<Nxf64> }"},
+    {"floor", "(%x: tensor<Nxf64>) -> tensor<Nxf64> { %r = weft.floor %x : tensor<Nxf64> return %r : tensor<Nxf64> }"},
+    {"arg_max",
+     "(%x: tensor<Nx4xf64>) -> tensor<Nx4xf64> { %i = weft.arg_max %x, dim = 0 : tensor<Nx4xf64> %c = weft.cast %i : tensor<4xi64> to"
+     " tensor<4xf64> %b = weft.broadcast %c : tensor<4xf64> to tensor<Nx4xf64> %r = weft.mul %x, %b : tensor<Nx4xf64> return %r :"
+     " tensor<Nx4xf64> }"},
+    {"index_put",
+     "(%x: tensor<Nx4xf64>, %y: tensor<Nx2xf64>) -> tensor<Nx4xf64> { %i = weft.constant dense<[1, 3]> : tensor<2xi64>"
+     " %r = weft.index_put %x, %i, %y, dim = 1 : tensor<Nx4xf64>, tensor<2xi64>, tensor<Nx2xf64> return %r : tensor<Nx4xf64> }"},
     {"softmax", "(%x: tensor<Nx4xf64>) -> tensor<Nx4xf64> { %r = weft.softmax %x, dim = 0 : tensor<Nx4xf64> return %r : tensor<Nx4xf64> }"},
     {"matmul", "(%x: tensor<Nx2x4xf64>, %y: tensor<4x5xf64>) -> tensor<Nx2x5xf64> { %r = weft.matmul %x, %y : tensor<Nx2x4xf64>,"
                " tensor<4x5xf64> return %r : tensor<Nx2x5xf64> }"},

@@ -45,7 +45,7 @@ static double termsOf(OpModule &made) {
   double terms = 1;
   for (int64_t i = 0, n = made.op->getNumOperands(); i < n; ++i) terms = std::max<double>(terms, product(shape(i)));
   // A reduction, or a composite of one: the last dims of what it reads.
-  if (auto results = made.op->getResultTypes(); !results.empty() && mlir::isa<ir::ReduceSumOp, ir::ReduceMeanOp>(made.op))
+  if (auto results = made.op->getResultTypes(); !results.empty() && mlir::isa<ir::ReduceSumOp, ir::ReduceMeanOp, ir::ReduceProdOp>(made.op))
     return terms / std::max<double>(1, product(mlir::cast<mlir::RankedTensorType>(results[0]).getShape()));
   if (auto norm = mlir::dyn_cast<ir::LayerNormOp>(made.op)) return product(shape(0).take_back(norm.getNormalizedRank()));
   return shape(0).empty() ? 1 : *std::max_element(shape(0).begin(), shape(0).end());
@@ -56,8 +56,10 @@ static double termsOf(OpModule &made) {
 // of bounded terms, take their largest result. c stands for the roundings beside the sum: some tens in a composite.
 static std::vector<double> sumBound(OpModule &made, DType dtype, const HostTensor &expected) {
   double unit = dtype == DType::kFloat64 ? std::ldexp(1, -53) : std::ldexp(1, -24), terms = termsOf(made);
-  if (mlir::isa<ir::ReduceSumOp, ir::ReduceMeanOp, ir::MatmulOp, ir::IndexAddOp, ir::ScatterAddOp, ir::Conv2dOp, ir::Conv2dInputGradientOp,
-                ir::Conv2dWeightGradientOp, ir::AvgPool2dOp, ir::AvgPool2dGradientOp, ir::MaxPool2dGradientOp>(made.op)) {
+  // A product's error is relative: its absolute value is that of the factors' absolute values, too.
+  if (mlir::isa<ir::ReduceSumOp, ir::ReduceMeanOp, ir::ReduceProdOp, ir::CumsumOp, ir::MatmulOp, ir::IndexAddOp, ir::ScatterAddOp, ir::Conv2dOp,
+                ir::Conv2dInputGradientOp, ir::Conv2dWeightGradientOp, ir::AvgPool2dOp, ir::AvgPool2dGradientOp, ir::MaxPool2dGradientOp>(
+          made.op)) {
     std::vector<HostTensor> absolute = made.inputs;
     for (HostTensor &input : absolute)
       for (int64_t i = 0; is_floating(input.dtype) && i < input.size(); ++i) input.set(i, std::abs(input.getDouble(i)));

@@ -178,7 +178,7 @@ static void addMovement(std::vector<OpCase> &cases) {
 }
 
 static void addReductions(std::vector<OpCase> &cases) {
-  for (const char *op : {"weft.reduce_sum", "weft.reduce_max", "weft.reduce_mean"}) {
+  for (const char *op : {"weft.reduce_sum", "weft.reduce_max", "weft.reduce_min", "weft.reduce_mean"}) {
     auto add = [&](Shape shape, Shape dims, bool large = false) {
       cases.push_back({op, spellShape(shape) + " over " + spellShape(dims), {data(shape)}, "{dims = " + list(dims) + "}", {}, {}, large});
     };
@@ -194,6 +194,64 @@ static void addReductions(std::vector<OpCase> &cases) {
     add({257, 1031}, {0}, true);
     add({70001}, {0}, true);
     add({9, 130, 77}, {0, 2}, true);
+  }
+}
+
+static void addProducts(std::vector<OpCase> &cases) {
+  // Factors around 1, so that the product of many stays a number.
+  auto add = [&](Shape shape, Shape dims, bool large = false) {
+    double reach = large ? 0.01 : 0.8;
+    TensorSpec factors{shape, {}, Values::Numbers, 1 - reach, 1 + reach};
+    cases.push_back(
+        {"weft.reduce_prod", spellShape(shape) + " over " + spellShape(dims), {factors}, "{dims = " + list(dims) + "}", {}, {}, large});
+  };
+  add({5}, {0});
+  add({3, 7}, {1});
+  add({3, 7}, {0});
+  add({2, 3, 5}, {0, 2});
+  add({2, 3}, {0, 1});
+  add({0, 3}, {1});
+  add({0, 3}, {0});
+  add({257, 1031}, {1}, true);
+  add({257, 1031}, {0}, true);
+  add({70001}, {0}, true);
+}
+
+static void addScansAndPositions(std::vector<OpCase> &cases) {
+  auto scan = [&](Shape shape, int64_t dim, bool reverse, bool large = false) {
+    cases.push_back({"weft.cumsum",
+                     spellShape(shape) + " along " + std::to_string(dim) + (reverse ? " from the end" : ""),
+                     {data(shape)},
+                     "{" + field("dim", dim) + ", reverse = " + (reverse ? "true" : "false") + "}",
+                     {},
+                     {},
+                     large});
+  };
+  for (bool reverse : {false, true}) {
+    scan({5}, 0, reverse);
+    scan({3, 7}, 1, reverse);
+    scan({3, 7}, 0, reverse);
+    scan({2, 3, 5}, 1, reverse);
+    scan({0, 3}, 1, reverse);
+    scan({3, 0}, 1, reverse);
+    scan({257, 1031}, 1, reverse, true);
+    scan({257, 1031}, 0, reverse, true);
+    scan({5, 33, 40}, 1, reverse, true);
+  }
+  for (const char *op : {"weft.arg_max", "weft.arg_min"}) {
+    auto add = [&](Shape shape, int64_t dim, bool large = false) {
+      cases.push_back(
+          {op, spellShape(shape) + " along " + std::to_string(dim), {data(shape)}, "{" + field("dim", dim) + "}", {}, {}, large});
+    };
+    add({5}, 0);
+    add({3, 7}, 1);
+    add({3, 7}, 0);
+    add({2, 3, 5}, 1);
+    add({0, 3}, 1);
+    add({3, 1}, 1);
+    add({257, 1031}, 1, true);
+    add({257, 1031}, 0, true);
+    add({70001}, 0, true);
   }
 }
 
@@ -240,6 +298,12 @@ static void addIndexing(std::vector<OpCase> &cases) {
   cases.push_back({"weft.index_add", "middle", {data({2, 5, 3}), indices({2, 2}, 5), data({2, 2, 2, 3})}, dim(1)});
   cases.push_back({"weft.index_add", "no index", {data({5, 3}), indices({0}, 5), data({0, 3})}, dim(0)});
   cases.push_back({"weft.index_add", "large", {data({101, 129}), indices({700}, 101), data({700, 129})}, dim(0), {}, {}, true});
+  cases.push_back({"weft.index_put", "rows", {data({5, 3}), indices({4}, 5), data({4, 3})}, dim(0)});
+  cases.push_back({"weft.index_put", "repeats", {data({2, 3}), indices({7}, 2), data({7, 3})}, dim(0)});
+  cases.push_back({"weft.index_put", "middle", {data({2, 5, 3}), indices({2, 2}, 5), data({2, 2, 2, 3})}, dim(1)});
+  cases.push_back({"weft.index_put", "no index", {data({5, 3}), indices({0}, 5), data({0, 3})}, dim(0)});
+  cases.push_back({"weft.index_put", "scalar index", {data({5, 3}), indices({}, 5), data({3})}, dim(0)});
+  cases.push_back({"weft.index_put", "large", {data({101, 129}), indices({700}, 101), data({700, 129})}, dim(0), {}, {}, true});
   cases.push_back({"weft.gather", "dim 0", {data({4, 3}), indices({2, 3}, 4)}, dim(0)});
   cases.push_back({"weft.gather", "dim 1, i32", {data({4, 3}), indices({4, 5}, 3, DType::kInt32)}, dim(1)});
   cases.push_back({"weft.gather", "fewer rows", {data({4, 3}), indices({2, 2}, 3)}, dim(1)});
@@ -376,6 +440,8 @@ std::vector<OpCase> allCases(mlir::MLIRContext &context) {
   addCreation(cases);
   addMovement(cases);
   addReductions(cases);
+  addProducts(cases);
+  addScansAndPositions(cases);
   addMatmul(cases);
   addIndexing(cases);
   addRandom(cases);

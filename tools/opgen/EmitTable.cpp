@@ -31,12 +31,14 @@ std::string emitTable(const std::vector<OpRecord> &ops) {
 }
 
 std::string emitFrontend(const std::vector<OpRecord> &ops) {
-  std::string out =
-      "// Generated from the op records by tools/opgen: WEFT_UNARY(function, record, doc) and WEFT_BINARY(function, record, doc).\n";
+  std::string out = "// Generated from the op records by tools/opgen: WEFT_UNARY(function, record, operands, doc) and WEFT_BINARY(...), "
+                    "where operands is\n"
+                    "// what the op takes: floating, numeric, ...\n";
   for (const OpRecord &op : ops) {
     if (op.frontend != "unary" && op.frontend != "binary") continue;
     std::string record = op.className.substr(0, op.className.size() - 2); // without "Op"
-    out += (op.frontend == "unary" ? "WEFT_UNARY(" : "WEFT_BINARY(") + op.mnemonic + ", " + record + ", " + quoted(op.summary) + ")\n";
+    out += (op.frontend == "unary" ? "WEFT_UNARY(" : "WEFT_BINARY(") + op.mnemonic + ", " + record + ", " + op.arguments.front().dtypes +
+           ", " + quoted(op.summary) + ")\n";
   }
   return out;
 }

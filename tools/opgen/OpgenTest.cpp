@@ -50,8 +50,8 @@ std::string emitted(std::string (*emit)(const std::vector<OpRecord> &)) {
 
 TEST(Emit, Frontend) {
   std::string text = emitted(emitFrontend);
-  EXPECT_NE(text.find("WEFT_UNARY(log, Log, \"the natural logarithm; NaN below 0, -inf at 0\")\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("WEFT_BINARY(add, Add, "), std::string::npos) << text;
+  EXPECT_NE(text.find("WEFT_UNARY(log, Log, floating, \"the natural logarithm; NaN below 0, -inf at 0\")\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("WEFT_BINARY(add, Add, numeric, "), std::string::npos) << text;
   // Handwritten functions stand in the frontend.
   EXPECT_EQ(text.find("gelu"), std::string::npos) << text;
 }

@@ -10,8 +10,8 @@ using nlohmann::json;
 static const char *const kRules[] = {"derivative", "evaluation", "decomposition", "lowering", "batching"};
 
 const std::vector<std::string> &kindNames() {
-  static const std::vector<std::string> names{"Creation", "Elementwise", "Movement",  "Reduction", "Contraction",
-                                              "Indexing", "Random",      "Composite", "Structure"};
+  static const std::vector<std::string> names{"Creation",    "Elementwise", "Movement", "Reduction", "Scan",
+                                              "Contraction", "Indexing",    "Random",   "Composite", "Structure"};
   return names;
 }
 

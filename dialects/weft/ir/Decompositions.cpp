@@ -100,6 +100,23 @@ FailureOr<SmallVector<Value>> ReduceMeanOp::decompose(OpBuilder &b) {
   return SmallVector<Value>{narrowTo(divideByCount(sum(x, getDims()), dimsOf(x.type()), getDims()), getResult())};
 }
 
+// The smallest of the positions along dim whose element is the best one, or NaN: one more sweep over rows that are in the cache.
+template <typename Reduce> static FailureOr<SmallVector<Value>> firstPosition(Val x, int64_t dim, Reduce best) {
+  Dims extents = dimsOf(x.type());
+  SmallVector<int64_t> dims{dim};
+  Val index = positions(x, extents, dim);
+  Val hit = compare("eq", x, unreduce(best(x, dims, false), extents, dims));
+  if (mlir::isa<mlir::FloatType>(x.type().getElementType())) {
+    Val isNan = compare("ne", x, x);
+    hit = x.at(OrOp::create(x.builder(), x.loc(), hit, isNan));
+  }
+  bool narrow = index.type().getElementType().isInteger(32);
+  Val none = index.constant(static_cast<double>(narrow ? INT32_MAX : INT64_MAX));
+  return SmallVector<Value>{cast(min(select(hit, index, none), dims), x.builder().getI64Type())};
+}
+FailureOr<SmallVector<Value>> ArgMaxOp::decompose(OpBuilder &b) { return firstPosition(Val(b, getLoc(), getInput()), getDim(), max); }
+FailureOr<SmallVector<Value>> ArgMinOp::decompose(OpBuilder &b) { return firstPosition(Val(b, getLoc(), getInput()), getDim(), min); }
+
 FailureOr<SmallVector<Value>> SoftmaxOp::decompose(OpBuilder &b) {
   Val x = widen(Val(b, getLoc(), getInput()));
   SmallVector<int64_t> dims{wrapDim(getDim(), x.rank())};

@@ -33,6 +33,16 @@ LogicalResult ErfOp::differentiate(GradContext &ctx) {
   return success();
 }
 
+LogicalResult SinOp::differentiate(GradContext &ctx) {
+  ctx.grad(0, ctx.g() * cos(ctx.operand(0)));
+  return success();
+}
+
+LogicalResult CosOp::differentiate(GradContext &ctx) {
+  ctx.grad(0, -(ctx.g() * sin(ctx.operand(0))));
+  return success();
+}
+
 LogicalResult SigmoidOp::differentiate(GradContext &ctx) {
   Val y = ctx.result(0);
   ctx.grad(0, ctx.g() * (y * (1.0 - y)));
@@ -72,6 +82,12 @@ LogicalResult DivOp::differentiate(GradContext &ctx) {
   Val quotient = ctx.g() / ctx.operand(1);
   ctx.grad(0, quotient);
   if (ctx.needs(1)) ctx.grad(1, -(quotient * ctx.result(0)));
+  return success();
+}
+
+LogicalResult RemOp::differentiate(GradContext &ctx) {
+  ctx.grad(0, ctx.g());
+  if (ctx.needs(1)) ctx.grad(1, -(ctx.g() * floor(ctx.operand(0) / ctx.operand(1))));
   return success();
 }
 

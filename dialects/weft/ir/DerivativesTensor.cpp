@@ -81,13 +81,30 @@ LogicalResult ReduceSumOp::differentiate(GradContext &ctx) {
   return success();
 }
 
-LogicalResult ReduceMaxOp::differentiate(GradContext &ctx) {
+template <typename Op> static LogicalResult differentiateExtreme(GradContext &ctx) {
   Val x = ctx.operand(0);
-  ArrayRef<int64_t> dims = ctx.properties<ReduceMaxOp>().dims.asArrayRef();
+  ArrayRef<int64_t> dims = ctx.properties<Op>().dims.asArrayRef();
   Dims extents = dimsOf(x.type());
   Val ties = cast(compare("eq", x, unreduce(ctx.result(0), extents, dims)), x.type().getElementType());
-  // A product, not a select: where the maximum is NaN nothing ties with it, and the gradient must be NaN (0 * g / 0), not 0.
+  // A product, not a select: where the extreme is NaN nothing ties with it, and the gradient must be NaN (0 * g / 0), not 0.
   ctx.grad(0, ties * unreduce(ctx.g() / sum(ties, dims), extents, dims));
+  return success();
+}
+LogicalResult ReduceMaxOp::differentiate(GradContext &ctx) { return differentiateExtreme<ReduceMaxOp>(ctx); }
+LogicalResult ReduceMinOp::differentiate(GradContext &ctx) { return differentiateExtreme<ReduceMinOp>(ctx); }
+
+LogicalResult ReduceProdOp::differentiate(GradContext &ctx) {
+  Val x = ctx.operand(0);
+  ArrayRef<int64_t> dims = ctx.properties<ReduceProdOp>().dims.asArrayRef();
+  Dims extents = dimsOf(x.type());
+  auto full = [&](Val row) { return unreduce(row, extents, dims); };
+  // With the zeros left out: without any, each factor's gradient is the product over the factor; with one, only that has a gradient, the
+  // product of the others; with more, none has.
+  Val isZero = compare("eq", x, x.constant(0)), nonzero = select(isZero, x.constant(1), x);
+  Val others = full(ctx.g() * prod(nonzero, dims)) / nonzero;
+  Val zeros = full(sum(select(isZero, x.constant(1), x.constant(0)), dims));
+  Val left = zeros - select(isZero, x.constant(1), x.constant(0)); // zeros among the other factors
+  ctx.grad(0, select(compare("eq", left, x.constant(0)), others, x.constant(0)));
   return success();
 }
 
@@ -95,6 +112,15 @@ LogicalResult ReduceMeanOp::differentiate(GradContext &ctx) {
   Dims extents = dimsOf(ctx.operandType(0));
   ArrayRef<int64_t> dims = ctx.properties<ReduceMeanOp>().dims.asArrayRef();
   ctx.grad(0, unreduce(divideByCount(ctx.g(), extents, dims), extents, dims));
+  return success();
+}
+
+//===-- Scan ----------------------------------------------------------------------------------===//
+
+LogicalResult CumsumOp::differentiate(GradContext &ctx) {
+  const auto &p = ctx.properties<CumsumOp>();
+  bool reverse = p.reverse && p.reverse.getValue();
+  ctx.grad(0, ctx.at(CumsumOp::create(ctx.builder(), ctx.loc(), ctx.g().type(), ctx.g(), p.dim.getInt(), !reverse)));
   return success();
 }
 
@@ -151,6 +177,28 @@ LogicalResult IndexAddOp::differentiate(GradContext &ctx) {
   if (ctx.needs(2))
     ctx.grad(2,
              ctx.at(IndexSelectOp::create(ctx.builder(), ctx.loc(), ctx.g(), ctx.operand(1), ctx.properties<IndexAddOp>().dim.getInt())));
+  return success();
+}
+
+LogicalResult IndexPutOp::differentiate(GradContext &ctx) {
+  Val indices = ctx.operand(1), g = ctx.g();
+  int64_t dim = ctx.properties<IndexPutOp>().dim.getInt();
+  auto put = [&](Val base, Val source, int64_t at) {
+    return ctx.at(IndexPutOp::create(ctx.builder(), ctx.loc(), base.type(), base, indices, source, at));
+  };
+  Dims baseDims = dimsOf(ctx.operandType(0)), sourceDims = dimsOf(ctx.operandType(2)), taken = dimsOf(indices.type());
+  ctx.grad(0, put(g, zerosOf(g, sourceDims), dim));
+  if (!ctx.needs(2)) return success();
+  // Of several slices for one index only the last has a gradient: each index's number is put where its slice was, and read back.
+  if (!indices.type().hasStaticShape()) return ctx.noRule(IndexPutOp::getOperationName(), "its indices have symbolic sizes");
+  int64_t count = indices.type().getNumElements();
+  Val number = reshapeTo(iota(indices, {count}, 0, ctx.builder().getI64Type()), taken);
+  Val none = zerosOf(number, {baseDims[dim]});
+  Val last = compare("eq", ctx.at(IndexSelectOp::create(ctx.builder(), ctx.loc(), put(none, number, 0), indices, 0)), number);
+  Dims raised(sourceDims.size(), 1);
+  llvm::copy(taken, raised.begin() + dim);
+  Val chosen = ctx.at(IndexSelectOp::create(ctx.builder(), ctx.loc(), g, indices, dim));
+  ctx.grad(2, select(broadcastTo(reshapeTo(last, raised), sourceDims), chosen, chosen.constant(0)));
   return success();
 }
 

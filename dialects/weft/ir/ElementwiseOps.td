@@ -5,7 +5,7 @@
 include "dialects/weft/ir/WeftBase.td"
 
 // `reference` is the scalar function on doubles or int64s (a generic lambda's return expression over x, y, z);
-// `scalar` emits arith or math ops: the body of a function of (OpBuilder &b, Location loc, ValueRange args).
+// `scalar` emits arith or math ops on x, y through a ScalarEmitter s; bf16 and f16 arrive as f32, and what it returns is rounded once.
 class Weft_ElementwiseOp<string mnemonic, Rule derivative, list<Trait> traits = []>
     : Weft_Op<mnemonic, ElementwiseKind, derivative, InFile, NotApplicable<"an elementwise op is a primitive">, InFile, NoBatching,
               !listconcat([Pure, DeclareOpInterfaceMethods<Weft_ElementwiseOpInterface>], traits)> {
@@ -21,8 +21,9 @@ class Weft_UnaryOp<string mnemonic, Type operand, Rule derivative>
   let assemblyFormat = "$input attr-dict `:` type($input)";
   let frontend = UnaryFunction;
   let ruleDefinitions = !strconcat(
-    "::mlir::Value $cppClass::emitScalar(::mlir::OpBuilder &b, ::mlir::Location loc, ::mlir::ValueRange args) {\n  ",
-    "[[maybe_unused]] ::weft::ir::ScalarEmitter s(b, loc); [[maybe_unused]] ::mlir::Value x = args[0];\n", scalar, "\n}\n",
+    "::mlir::Value $cppClass::emitScalar(::mlir::OpBuilder &b, ::mlir::Location loc, ::mlir::ValueRange operands) {\n",
+    "  return ::weft::ir::emitWidened(b, loc, operands, [&](::mlir::ValueRange args) -> ::mlir::Value {\n",
+    "    [[maybe_unused]] ::weft::ir::ScalarEmitter s(b, loc); [[maybe_unused]] ::mlir::Value x = args[0];\n    ", scalar, "\n  });\n}\n",
     "::mlir::LogicalResult $cppClass::evaluate(::weft::ir::EvalContext &ctx) {\n",
     "  return ctx.unary([&](auto x) { using T = decltype(x); (void)sizeof(T); ", reference, " });\n}\n",
     "::mlir::FailureOr<::llvm::SmallVector<::mlir::Value>> $cppClass::lowerToLinalg(::mlir::OpBuilder &b, ::mlir::ValueRange operands) {\n",
@@ -38,8 +39,9 @@ class Weft_BinaryOp<string mnemonic, Type operand, Rule derivative>
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($lhs)";
   let frontend = BinaryFunction;
   let ruleDefinitions = !strconcat(
-    "::mlir::Value $cppClass::emitScalar(::mlir::OpBuilder &b, ::mlir::Location loc, ::mlir::ValueRange args) {\n  ",
-    "[[maybe_unused]] ::weft::ir::ScalarEmitter s(b, loc); [[maybe_unused]] ::mlir::Value x = args[0], y = args[1];\n", scalar, "\n}\n",
+    "::mlir::Value $cppClass::emitScalar(::mlir::OpBuilder &b, ::mlir::Location loc, ::mlir::ValueRange operands) {\n",
+    "  return ::weft::ir::emitWidened(b, loc, operands, [&](::mlir::ValueRange args) -> ::mlir::Value {\n",
+    "    [[maybe_unused]] ::weft::ir::ScalarEmitter s(b, loc); [[maybe_unused]] ::mlir::Value x = args[0], y = args[1];\n    ", scalar, "\n  });\n}\n",
     "::mlir::LogicalResult $cppClass::evaluate(::weft::ir::EvalContext &ctx) {\n",
     "  return ctx.binary([&](auto x, auto y) { using T = decltype(x); (void)sizeof(T); ", reference, " });\n}\n",
     "::mlir::FailureOr<::llvm::SmallVector<::mlir::Value>> $cppClass::lowerToLinalg(::mlir::OpBuilder &b, ::mlir::ValueRange operands) {\n",
@@ -47,6 +49,9 @@ class Weft_BinaryOp<string mnemonic, Type operand, Rule derivative>
     "::mlir::OpFoldResult $cppClass::fold(FoldAdaptor adaptor) {\n",
     "  return ::weft::ir::foldElementwise(*this, adaptor.getOperands(), /*exact=*/", !if(!eq(tests.ulp, 0), "true", "false"), ");\n}\n");
 }
+
+// The derivative of a step function, 0: as a value, so that its operand gets a gradient, as in PyTorch.
+defvar ZeroDerivative = Inline<"ctx.grad(0, ctx.g().constant(0)); return ::mlir::success();">;
 
 //===-- Unary ---------------------------------------------------------------------------------===//
 
@@ -76,6 +81,58 @@ def Weft_LogOp : Weft_UnaryOp<"log", Weft_FloatTensor, Inline<"ctx.grad(0, ctx.g
   let reference = "return T(std::log(double(x)));";
   let scalar = "return s.log(x);";
   let savesOperands = [0];
+}
+def Weft_Expm1Op : Weft_UnaryOp<"expm1", Weft_FloatTensor, Inline<"ctx.grad(0, ctx.g() * (ctx.result(0) + 1.0)); return ::mlir::success();">> {
+  let tests = Tests<[Domain<"-20", "20">], 2>;
+  let summary = "exp(x) - 1, accurate near 0";
+  let reference = "return T(std::expm1(double(x)));";
+  let scalar = "return s.expm1(x);";
+  let savesResults = [0];
+}
+def Weft_Log1pOp : Weft_UnaryOp<"log1p", Weft_FloatTensor, Inline<"ctx.grad(0, ctx.g() / (ctx.operand(0) + 1.0)); return ::mlir::success();">> {
+  let tests = Tests<[Domain<"-0.9", "1000">], 1>;
+  let summary = "log(1 + x), accurate near 0; NaN below -1, -inf at -1";
+  let reference = "return T(std::log1p(double(x)));";
+  let scalar = "return s.log1p(x);";
+  let savesOperands = [0];
+}
+def Weft_SinOp : Weft_UnaryOp<"sin", Weft_FloatTensor, InFile> {
+  let tests = Tests<[Domain<"-40", "40">], 1>;
+  let summary = "the sine, of radians";
+  let reference = "return T(std::sin(double(x)));";
+  let scalar = "return s.sin(x);";
+  let savesOperands = [0];
+}
+def Weft_CosOp : Weft_UnaryOp<"cos", Weft_FloatTensor, InFile> {
+  let tests = Tests<[Domain<"-40", "40">], 1>;
+  let summary = "the cosine, of radians";
+  let reference = "return T(std::cos(double(x)));";
+  let scalar = "return s.cos(x);";
+  let savesOperands = [0];
+}
+def Weft_SignOp : Weft_UnaryOp<"sign", Weft_NumericTensor, ZeroDerivative> {
+  let tests = ExactTests;
+  let summary = "1 above 0, -1 below, else 0: for 0, -0 and, as in PyTorch, NaN";
+  let reference = "return T((x > T(0)) - (x < T(0)));";
+  let scalar = "return s.sign(x);";
+}
+def Weft_FloorOp : Weft_UnaryOp<"floor", Weft_NumericTensor, ZeroDerivative> {
+  let tests = ExactTests;
+  let summary = "the largest integer that is not above; integers stay";
+  let reference = "if constexpr (std::is_same_v<T, double>) return std::floor(x); else return x;";
+  let scalar = "return s.floor(x);";
+}
+def Weft_CeilOp : Weft_UnaryOp<"ceil", Weft_NumericTensor, ZeroDerivative> {
+  let tests = ExactTests;
+  let summary = "the smallest integer that is not below; integers stay";
+  let reference = "if constexpr (std::is_same_v<T, double>) return std::ceil(x); else return x;";
+  let scalar = "return s.ceil(x);";
+}
+def Weft_RoundOp : Weft_UnaryOp<"round", Weft_NumericTensor, ZeroDerivative> {
+  let tests = ExactTests;
+  let summary = "the nearest integer, halves to even; integers stay";
+  let reference = "if constexpr (std::is_same_v<T, double>) return std::nearbyint(x); else return x;";
+  let scalar = "return s.round(x);";
 }
 def Weft_SqrtOp : Weft_UnaryOp<"sqrt", Weft_FloatTensor, Inline<"ctx.grad(0, ctx.g() * 0.5 / ctx.result(0)); return ::mlir::success();">> {
   let tests = Tests<[PositiveDomain], 0>;
@@ -119,11 +176,21 @@ def Weft_ReluOp : Weft_UnaryOp<"relu", Weft_NumericTensor, InFile> {
   let scalar = "return s.relu(x);";
   let savesResults = [0];
 }
-def Weft_NotOp : Weft_UnaryOp<"not", Weft_BoolTensor, NotDifferentiable<"bool has no derivative">> {
+def Weft_SoftplusOp : Weft_UnaryOp<"softplus", Weft_FloatTensor, Inline<[{
+    ctx.grad(0, ctx.g() * sigmoid(ctx.operand(0)));
+    return ::mlir::success();
+  }]>> {
+  let tests = Tests<[Domain<"-90", "90">], 4>;
+  let summary = "log(1 + exp(x)), which neither overflows nor cancels";
+  let reference = "return T(std::max(double(x), 0.0) + std::log1p(std::exp(-std::abs(double(x)))));";
+  let scalar = "return s.add(s.maximum(x, s.constant(x.getType(), 0)), s.log1p(s.exp(s.neg(s.abs(x)))));";
+  let savesOperands = [0];
+}
+def Weft_NotOp : Weft_UnaryOp<"not", Weft_LogicTensor, NotDifferentiable<"bool and integers have no derivative">> {
   let tests = ExactTests;
-  let summary = "the logical complement of a bool tensor";
-  let reference = "return T(!x);";
-  let scalar = "return s.logicalNot(x);";
+  let summary = "the logical (bool) or bitwise (integer) complement";
+  let reference = "return T(::weft::ir::bit_not(x));";
+  let scalar = "return s.bitNot(x);";
   let frontend = Handwritten;
 }
 def Weft_GeluOp : Weft_UnaryOp<"gelu", Weft_FloatTensor, InFile> {
@@ -169,6 +236,18 @@ def Weft_DivOp : Weft_BinaryOp<"div", Weft_NumericTensor, InFile> {
   let savesResults = [0];
   let frontend = Handwritten;
 }
+def Weft_RemOp : Weft_BinaryOp<"rem", Weft_NumericTensor, InFile> {
+  let tests = Tests<[AnyDomain, Domain<"0.5", "4">], 0>;
+  let summary = "PyTorch's remainder, x - y * floor(x / y): it has the sign of y; an integer's by zero is 0";
+  let description = [{
+    Floats: C's fmod, which is exact, plus y where its sign is not that of y; a zero keeps the sign of x. By 0 it is NaN.
+    The derivative by y is -floor(x / y).
+  }];
+  let reference = "return ::weft::ir::remainder_of(x, y);";
+  let scalar = "return s.rem(x, y);";
+  let savesOperands = [0, 1];
+  let frontend = Handwritten;
+}
 def Weft_PowOp : Weft_BinaryOp<"pow", Weft_FloatTensor, InFile> {
   let tests = Tests<[Domain<"0.1", "10">, AnyDomain], 4>;
   let summary = "x to the power of y, as C's pow";
@@ -203,6 +282,13 @@ def Weft_OrOp : Weft_BinaryOp<"or", Weft_LogicTensor, NotDifferentiable<"bool an
   let summary = "the logical (bool) or bitwise (integer) or";
   let reference = "return T(::weft::ir::bit_or(x, y));";
   let scalar = "return s.bitOr(x, y);";
+  let frontend = Handwritten;
+}
+def Weft_XorOp : Weft_BinaryOp<"xor", Weft_LogicTensor, NotDifferentiable<"bool and integers have no derivative">> {
+  let tests = ExactTests;
+  let summary = "the logical (bool) or bitwise (integer) exclusive or";
+  let reference = "return T(::weft::ir::bit_xor(x, y));";
+  let scalar = "return s.bitXor(x, y);";
   let frontend = Handwritten;
 }
 

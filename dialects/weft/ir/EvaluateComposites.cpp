@@ -54,6 +54,30 @@ LogicalResult LogSoftmaxOp::evaluate(EvalContext &ctx) {
   return softmaxLike(ctx, getDim(), [](double x) { return x; });
 }
 
+// The index along dim of the first element that `better` prefers to all others; a NaN wins over all numbers.
+template <typename T, typename Better> static void firstBest(EvalContext &ctx, int64_t dim, Better better) {
+  const HostTensor &x = ctx.operand(0);
+  DimSplit split(x.shape, dim);
+  for (int64_t o = 0; o < split.outer; ++o)
+    for (int64_t i = 0; i < split.inner; ++i) {
+      int64_t best = 0;
+      T value = EvalContext::load<T>(x, split.at(o, 0, i));
+      for (int64_t k = 1; k < split.size && value == value; ++k) {
+        T next = EvalContext::load<T>(x, split.at(o, k, i));
+        if (better(next, value) || next != next) best = k, value = next;
+      }
+      ctx.result().setInt(o * split.inner + i, best);
+    }
+}
+template <typename Better> static LogicalResult evaluateArg(EvalContext &ctx, int64_t dim, Better better) {
+  if (ctx.operand(0).shape[dim] == 0) return ctx.error("is along a dimension without elements");
+  if (is_floating(ctx.operand(0).dtype)) firstBest<double>(ctx, dim, better);
+  else firstBest<int64_t>(ctx, dim, better);
+  return success();
+}
+LogicalResult ArgMaxOp::evaluate(EvalContext &ctx) { return evaluateArg(ctx, getDim(), std::greater<>()); }
+LogicalResult ArgMinOp::evaluate(EvalContext &ctx) { return evaluateArg(ctx, getDim(), std::less<>()); }
+
 LogicalResult LayerNormOp::evaluate(EvalContext &ctx) {
   const HostTensor &x = ctx.operand(0);
   int64_t next = 1;

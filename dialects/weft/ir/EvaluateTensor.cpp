@@ -168,18 +168,60 @@ LogicalResult ReduceSumOp::evaluate(EvalContext &ctx) {
   return reduce<int64_t>(ctx, getDims(), 0, add, same);
 }
 
+// The ends of an integer dtype's range, bool's included.
+static std::pair<int64_t, int64_t> rangeOf(DType dtype) {
+  if (dtype == DType::kBool) return {0, 1};
+  if (dtype == DType::kUInt8) return {0, 255};
+  int64_t unused = 64 - 8 * byte_size(dtype);
+  return {INT64_MIN >> unused, INT64_MAX >> unused};
+}
+
 LogicalResult ReduceMaxOp::evaluate(EvalContext &ctx) {
   auto larger = [](auto x, auto y) { return maximum_of(x, y); };
   DType dtype = ctx.result().dtype;
   if (is_floating(dtype)) return reduce<double>(ctx, getDims(), -std::numeric_limits<double>::infinity(), larger, same);
-  int64_t least = dtype == DType::kUInt8 ? 0 : INT64_MIN >> (64 - 8 * byte_size(dtype));
-  return reduce<int64_t>(ctx, getDims(), least, larger, same);
+  return reduce<int64_t>(ctx, getDims(), rangeOf(dtype).first, larger, same);
+}
+
+LogicalResult ReduceMinOp::evaluate(EvalContext &ctx) {
+  auto smaller = [](auto x, auto y) { return minimum_of(x, y); };
+  DType dtype = ctx.result().dtype;
+  if (is_floating(dtype)) return reduce<double>(ctx, getDims(), std::numeric_limits<double>::infinity(), smaller, same);
+  return reduce<int64_t>(ctx, getDims(), rangeOf(dtype).second, smaller, same);
+}
+
+LogicalResult ReduceProdOp::evaluate(EvalContext &ctx) {
+  auto times = [](auto x, auto y) { return wrapping_mul(x, y); };
+  if (is_floating(ctx.result().dtype)) return reduce<double>(ctx, getDims(), 1, times, same);
+  return reduce<int64_t>(ctx, getDims(), 1, times, same);
 }
 
 LogicalResult ReduceMeanOp::evaluate(EvalContext &ctx) {
   double count = 1;
   for (int64_t dim : getDims()) count *= static_cast<double>(ctx.operand(0).shape[dim]);
   return reduce<double>(ctx, getDims(), 0, std::plus<>(), [&](double sum) { return sum / count; });
+}
+
+template <typename T> static void accumulateAlong(EvalContext &ctx, int64_t dim, bool reverse) {
+  const HostTensor &x = ctx.operand(0);
+  HostTensor &y = ctx.result();
+  DimSplit split(x.shape, dim);
+  for (int64_t o = 0; o < split.outer; ++o)
+    for (int64_t i = 0; i < split.inner; ++i) {
+      T sum = 0;
+      for (int64_t k = 0; k < split.size; ++k) {
+        int64_t at = split.at(o, reverse ? split.size - 1 - k : k, i);
+        sum = wrapping_add(sum, EvalContext::load<T>(x, at));
+        if constexpr (std::is_same_v<T, double>) y.set(at, sum);
+        else y.setInt(at, sum);
+      }
+    }
+}
+
+LogicalResult CumsumOp::evaluate(EvalContext &ctx) {
+  if (is_floating(ctx.result().dtype)) accumulateAlong<double>(ctx, getDim(), getReverse());
+  else accumulateAlong<int64_t>(ctx, getDim(), getReverse());
+  return success();
 }
 
 template <typename T> static void multiply(EvalContext &ctx, bool transposeLhs, bool transposeRhs) {
@@ -277,6 +319,11 @@ LogicalResult IndexAddOp::evaluate(EvalContext &ctx) {
   ctx.result().bytes = ctx.operand(0).bytes;
   return visitSelected(ctx, ctx.operand(0).shape, getDim(),
                        [&](int64_t to, int64_t from) { addElement(ctx.result(), to, ctx.operand(2), from); });
+}
+LogicalResult IndexPutOp::evaluate(EvalContext &ctx) {
+  ctx.result().bytes = ctx.operand(0).bytes;
+  return visitSelected(ctx, ctx.operand(0).shape, getDim(),
+                       [&](int64_t to, int64_t from) { copyElement(ctx.result(), to, ctx.operand(2), from); });
 }
 LogicalResult GatherOp::evaluate(EvalContext &ctx) {
   return visitGathered(ctx, ctx.operand(0).shape, getDim(),

@@ -85,6 +85,25 @@ template <typename T> T bit_or(T x, T y) {
   if constexpr (std::is_same_v<T, double>) return 0;
   else return T(x | y);
 }
+template <typename T> T bit_xor(T x, T y) {
+  if constexpr (std::is_same_v<T, double>) return 0;
+  else return T(x ^ y);
+}
+template <typename T> T bit_not(T x) {
+  if constexpr (std::is_same_v<T, bool>) return !x;
+  else if constexpr (std::is_same_v<T, double>) return 0;
+  else return ~x;
+}
+template <typename T> T remainder_of(T x, T y) {
+  if constexpr (std::is_same_v<T, double>) {
+    double r = std::fmod(x, y);
+    return r != 0 && (r < 0) != (y < 0) ? r + y : r;
+  } else {
+    if (y == T(0) || y == T(-1)) return T(0);
+    T r = T(x % y);
+    return r != T(0) && (r < T(0)) != (y < T(0)) ? T(r + y) : r;
+  }
+}
 // IEEE 754-2019 minimum and maximum: NaN if one is NaN, and -0 < 0.
 template <typename T> T minimum_of(T x, T y) {
   if constexpr (std::is_same_v<T, double>) {

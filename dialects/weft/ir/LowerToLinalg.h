@@ -13,6 +13,9 @@ namespace weft::ir {
 // the dims of the result (parallel), then those of the source (reductions, in whose row-major order elements are added).
 inline constexpr llvm::StringLiteral kScatterDim = "weft.scatter_dim";
 
+// On the linalg.generic of a scan: the dim of its result along which it goes.
+inline constexpr llvm::StringLiteral kScanDim = "weft.scan_dim";
+
 using ScalarBody = llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location, mlir::ValueRange)>;
 
 // A linalg.generic over the elements of a tensor of `type`, each of which `body` computes from the elements of `inputs` that `maps`

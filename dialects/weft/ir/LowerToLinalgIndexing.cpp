@@ -46,10 +46,10 @@ FailureOr<Values> GatherOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
   })};
 }
 
-// result[t] = base[t] + the sum of source[s] over all s, in row-major order, whose target is t: t[i] = s[sourceDim(i)] for i != dim and
-// t[dim] = indices[s]. Loops: the dims of t, then those of s.
+// result[t] = base[t] + the sum of source[s] over all s, in row-major order, whose target is t (or, unless it `adds`, the last of them):
+// t[i] = s[sourceDim(i)] for i != dim and t[dim] = indices[s]. Loops: the dims of t, then those of s.
 static Value scatter(OpBuilder &b, mlir::Location loc, Value base, Value indices, AffineMap indexMap, Value source, int64_t dim,
-                     llvm::function_ref<int64_t(int64_t)> sourceDim) {
+                     llvm::function_ref<int64_t(int64_t)> sourceDim, bool adds = true) {
   auto type = mlir::cast<RankedTensorType>(base.getType()), from = mlir::cast<RankedTensorType>(source.getType());
   int64_t rank = type.getRank(), loops = rank + from.getRank();
   llvm::SmallVector<AffineExpr> sourceExprs, targetExprs;
@@ -69,22 +69,23 @@ static Value scatter(OpBuilder &b, mlir::Location loc, Value base, Value indices
           Value equal = arith::CmpIOp::create(inner, at, arith::CmpIPredicate::eq, from, mlir::linalg::IndexOp::create(inner, at, i));
           hit = hit ? Value(arith::AndIOp::create(inner, at, hit, equal)) : equal;
         }
-        Value sum = ScalarEmitter(inner, at).add(args[2], args[1]);
-        mlir::linalg::YieldOp::create(inner, at, Value(arith::SelectOp::create(inner, at, hit, sum, args[2])));
+        Value here = adds ? ScalarEmitter(inner, at).add(args[2], args[1]) : args[1];
+        mlir::linalg::YieldOp::create(inner, at, Value(arith::SelectOp::create(inner, at, hit, here, args[2])));
       });
   generic->setAttr(kScatterDim, b.getI64IntegerAttr(dim));
   return generic.getResult(0);
 }
 
-FailureOr<Values> IndexAddOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
-  int64_t dim = getDim(), width = mlir::cast<RankedTensorType>(getIndices().getType()).getRank();
-  int64_t sourceRank = mlir::cast<RankedTensorType>(getSource().getType()).getRank();
+template <typename Op> static Values scatterSlices(OpBuilder &b, Op op, ValueRange operands, bool adds) {
+  int64_t dim = op.getDim(), width = op.getIndices().getType().getRank(), sourceRank = op.getSource().getType().getRank();
   llvm::SmallVector<AffineExpr> position;
   for (int64_t i = 0; i < width; ++i) position.push_back(b.getAffineDimExpr(dim + i));
   AffineMap indexMap = AffineMap::get(sourceRank, 0, position, b.getContext());
-  return Values{
-      scatter(b, getLoc(), operands[0], operands[1], indexMap, operands[2], dim, [&](int64_t i) { return i < dim ? i : i + width - 1; })};
+  return Values{scatter(
+      b, op.getLoc(), operands[0], operands[1], indexMap, operands[2], dim, [&](int64_t i) { return i < dim ? i : i + width - 1; }, adds)};
 }
+FailureOr<Values> IndexAddOp::lowerToLinalg(OpBuilder &b, ValueRange operands) { return scatterSlices(b, *this, operands, /*adds=*/true); }
+FailureOr<Values> IndexPutOp::lowerToLinalg(OpBuilder &b, ValueRange operands) { return scatterSlices(b, *this, operands, /*adds=*/false); }
 
 FailureOr<Values> ScatterAddOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
   int64_t rank = mlir::cast<RankedTensorType>(getSource().getType()).getRank();

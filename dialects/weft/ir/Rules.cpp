@@ -50,6 +50,10 @@ Val sqrt(Val x) { return unary<SqrtOp>(x); }
 Val rsqrt(Val x) { return unary<RsqrtOp>(x); }
 Val tanh(Val x) { return unary<TanhOp>(x); }
 Val erf(Val x) { return unary<ErfOp>(x); }
+Val sin(Val x) { return unary<SinOp>(x); }
+Val cos(Val x) { return unary<CosOp>(x); }
+Val sigmoid(Val x) { return unary<SigmoidOp>(x); }
+Val floor(Val x) { return unary<FloorOp>(x); }
 Val maximum(Val a, Val b) { return binary<MaximumOp>(a, b); }
 
 Val compare(llvm::StringRef direction, Val a, Val b) {
@@ -106,6 +110,8 @@ template <typename Op> static Val reduce(Val x, llvm::ArrayRef<int64_t> dims, bo
 
 Val sum(Val x, llvm::ArrayRef<int64_t> dims, bool keepdim) { return reduce<ReduceSumOp>(x, dims, keepdim); }
 Val max(Val x, llvm::ArrayRef<int64_t> dims, bool keepdim) { return reduce<ReduceMaxOp>(x, dims, keepdim); }
+Val min(Val x, llvm::ArrayRef<int64_t> dims, bool keepdim) { return reduce<ReduceMinOp>(x, dims, keepdim); }
+Val prod(Val x, llvm::ArrayRef<int64_t> dims, bool keepdim) { return reduce<ReduceProdOp>(x, dims, keepdim); }
 
 Val matmul(Val a, Val b, bool transposeA, bool transposeB) {
   return a.at(MatmulOp::create(a.builder(), a.loc(), a.value(), b.value(), transposeA, transposeB));

@@ -11,7 +11,7 @@
 
 namespace weft::ir {
 
-enum class Kind { Creation, Elementwise, Movement, Reduction, Contraction, Indexing, Random, Composite, Structure };
+enum class Kind { Creation, Elementwise, Movement, Reduction, Scan, Contraction, Indexing, Random, Composite, Structure };
 enum class Direction : uint32_t; // of a comparison; the record Weft_Direction has its cases
 enum class RuleKind { Derivative, Evaluation, Decomposition, Lowering, Batching };
 
@@ -65,6 +65,10 @@ Val sqrt(Val x);
 Val rsqrt(Val x);
 Val tanh(Val x);
 Val erf(Val x);
+Val sin(Val x);
+Val cos(Val x);
+Val sigmoid(Val x);
+Val floor(Val x);
 Val maximum(Val a, Val b);
 // direction: "eq", "ne", "lt", "le", "gt" or "ge"; the result is bool.
 Val compare(llvm::StringRef direction, Val a, Val b);
@@ -78,6 +82,8 @@ Val broadcastTo(Val x, llvm::ArrayRef<Dim> dims);
 Val transpose(Val x, llvm::ArrayRef<int64_t> permutation);
 Val sum(Val x, llvm::ArrayRef<int64_t> dims, bool keepdim = false);
 Val max(Val x, llvm::ArrayRef<int64_t> dims, bool keepdim = false);
+Val min(Val x, llvm::ArrayRef<int64_t> dims, bool keepdim = false);
+Val prod(Val x, llvm::ArrayRef<int64_t> dims, bool keepdim = false);
 Val matmul(Val a, Val b, bool transposeA = false, bool transposeB = false);
 Val iota(Val like, llvm::ArrayRef<int64_t> shape, int64_t dim, mlir::Type element);
 // Sums x to `shape`, from which it was broadcast.
@@ -138,23 +144,33 @@ public:
   mlir::Value abs(mlir::Value x);
   mlir::Value exp(mlir::Value x);
   mlir::Value log(mlir::Value x);
+  mlir::Value expm1(mlir::Value x);
+  mlir::Value log1p(mlir::Value x);
+  mlir::Value sin(mlir::Value x);
+  mlir::Value cos(mlir::Value x);
   mlir::Value sqrt(mlir::Value x);
   mlir::Value rsqrt(mlir::Value x);
   mlir::Value tanh(mlir::Value x);
   mlir::Value erf(mlir::Value x);
   mlir::Value sigmoid(mlir::Value x);
+  mlir::Value sign(mlir::Value x);
+  mlir::Value floor(mlir::Value x);
+  mlir::Value ceil(mlir::Value x);
+  mlir::Value round(mlir::Value x);
   mlir::Value relu(mlir::Value x);
   mlir::Value gelu(mlir::Value x, bool tanhApproximation);
-  mlir::Value logicalNot(mlir::Value x);
+  mlir::Value bitNot(mlir::Value x);
   mlir::Value add(mlir::Value x, mlir::Value y);
   mlir::Value sub(mlir::Value x, mlir::Value y);
   mlir::Value mul(mlir::Value x, mlir::Value y);
   mlir::Value div(mlir::Value x, mlir::Value y);
+  mlir::Value rem(mlir::Value x, mlir::Value y);
   mlir::Value pow(mlir::Value x, mlir::Value y);
   mlir::Value minimum(mlir::Value x, mlir::Value y);
   mlir::Value maximum(mlir::Value x, mlir::Value y);
   mlir::Value bitAnd(mlir::Value x, mlir::Value y);
   mlir::Value bitOr(mlir::Value x, mlir::Value y);
+  mlir::Value bitXor(mlir::Value x, mlir::Value y);
   mlir::Value compare(Direction direction, mlir::Value x, mlir::Value y);
   mlir::Value select(mlir::Value condition, mlir::Value onTrue, mlir::Value onFalse);
   mlir::Value cast(mlir::Value x, mlir::Type to);
@@ -163,6 +179,10 @@ private:
   mlir::OpBuilder &b_;
   mlir::Location loc_;
 };
+
+// emit(args) in f32 where the arguments are narrower floats, rounded once to their type; else emit(args).
+mlir::Value emitWidened(mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange args,
+                        llvm::function_ref<mlir::Value(mlir::ValueRange)> emit);
 
 // The linalg form of an elementwise op: one linalg.generic with identity maps around emitScalar.
 mlir::FailureOr<llvm::SmallVector<mlir::Value>> lowerElementwise(mlir::OpBuilder &b, mlir::Operation *op, mlir::ValueRange operands);

@@ -25,22 +25,21 @@ Value ScalarEmitter::constant(Type type, double value) {
   return arith::ConstantOp::create(b_, loc_, mlir::IntegerAttr::get(type, bits));
 }
 
-// f(args) in f32 where the arguments are narrower floats.
-template <typename F> static Value widened(mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange args, F f) {
+Value emitWidened(mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange args, llvm::function_ref<Value(mlir::ValueRange)> emit) {
   Type type = args[0].getType();
-  if (!isNarrowFloat(type)) return f(args);
+  if (!isNarrowFloat(type)) return emit(args);
   llvm::SmallVector<Value, 2> wide;
   for (Value arg : args) wide.push_back(arith::ExtFOp::create(b, loc, b.getF32Type(), arg));
-  return arith::TruncFOp::create(b, loc, type, f(mlir::ValueRange(wide)));
+  return arith::TruncFOp::create(b, loc, type, emit(mlir::ValueRange(wide)));
 }
 
 template <typename Op> static Value unaryFloat(mlir::OpBuilder &b, mlir::Location loc, Value x) {
-  return widened(b, loc, x, [&](mlir::ValueRange args) -> Value { return Op::create(b, loc, args[0]); });
+  return emitWidened(b, loc, x, [&](mlir::ValueRange args) -> Value { return Op::create(b, loc, args[0]); });
 }
 
 template <typename FloatOp, typename IntOp> static Value binary(mlir::OpBuilder &b, mlir::Location loc, Value x, Value y) {
   if (!isFloat(x)) return IntOp::create(b, loc, x, y);
-  return widened(b, loc, {x, y}, [&](mlir::ValueRange args) -> Value { return FloatOp::create(b, loc, args[0], args[1]); });
+  return emitWidened(b, loc, {x, y}, [&](mlir::ValueRange args) -> Value { return FloatOp::create(b, loc, args[0], args[1]); });
 }
 
 Value ScalarEmitter::neg(Value x) {
@@ -56,13 +55,17 @@ Value ScalarEmitter::abs(Value x) {
 
 Value ScalarEmitter::exp(Value x) { return unaryFloat<math::ExpOp>(b_, loc_, x); }
 Value ScalarEmitter::log(Value x) { return unaryFloat<math::LogOp>(b_, loc_, x); }
+Value ScalarEmitter::expm1(Value x) { return unaryFloat<math::ExpM1Op>(b_, loc_, x); }
+Value ScalarEmitter::log1p(Value x) { return unaryFloat<math::Log1pOp>(b_, loc_, x); }
+Value ScalarEmitter::sin(Value x) { return unaryFloat<math::SinOp>(b_, loc_, x); }
+Value ScalarEmitter::cos(Value x) { return unaryFloat<math::CosOp>(b_, loc_, x); }
 Value ScalarEmitter::sqrt(Value x) { return unaryFloat<math::SqrtOp>(b_, loc_, x); }
 Value ScalarEmitter::rsqrt(Value x) { return unaryFloat<math::RsqrtOp>(b_, loc_, x); }
 Value ScalarEmitter::tanh(Value x) { return unaryFloat<math::TanhOp>(b_, loc_, x); }
 Value ScalarEmitter::erf(Value x) { return unaryFloat<math::ErfOp>(b_, loc_, x); }
 
 Value ScalarEmitter::sigmoid(Value x) {
-  return widened(b_, loc_, x, [&](mlir::ValueRange args) -> Value {
+  return emitWidened(b_, loc_, x, [&](mlir::ValueRange args) -> Value {
     // With e = exp(-|x|), which cannot overflow: 1 / (1 + e) from 0 on, e / (1 + e) below, accurate down to denormals.
     Value one = constant(args[0].getType(), 1);
     Value e = exp(neg(abs(args[0])));
@@ -70,6 +73,17 @@ Value ScalarEmitter::sigmoid(Value x) {
     return div(arith::SelectOp::create(b_, loc_, below, e, one), add(one, e));
   });
 }
+
+Value ScalarEmitter::sign(Value x) {
+  Type type = x.getType();
+  Value zero = constant(type, 0);
+  Value below = select(compare(Direction::lt, x, zero), constant(type, -1), zero);
+  return select(compare(Direction::gt, x, zero), constant(type, 1), below);
+}
+
+Value ScalarEmitter::floor(Value x) { return isFloat(x) ? unaryFloat<math::FloorOp>(b_, loc_, x) : x; }
+Value ScalarEmitter::ceil(Value x) { return isFloat(x) ? unaryFloat<math::CeilOp>(b_, loc_, x) : x; }
+Value ScalarEmitter::round(Value x) { return isFloat(x) ? unaryFloat<math::RoundEvenOp>(b_, loc_, x) : x; }
 
 Value ScalarEmitter::relu(Value x) {
   Value zero = constant(x.getType(), 0);
@@ -124,12 +138,12 @@ static Value geluTanh(ScalarEmitter &s, mlir::OpBuilder &b, mlir::Location loc, 
 }
 
 Value ScalarEmitter::gelu(Value x, bool tanhApproximation) {
-  return widened(b_, loc_, x, [&](mlir::ValueRange args) -> Value {
+  return emitWidened(b_, loc_, x, [&](mlir::ValueRange args) -> Value {
     return tanhApproximation ? geluTanh(*this, b_, loc_, args[0]) : geluErf(*this, b_, loc_, args[0]);
   });
 }
 
-Value ScalarEmitter::logicalNot(Value x) { return arith::XOrIOp::create(b_, loc_, x, constant(x.getType(), 1)); }
+Value ScalarEmitter::bitNot(Value x) { return arith::XOrIOp::create(b_, loc_, x, constant(x.getType(), -1)); }
 Value ScalarEmitter::add(Value x, Value y) { return binary<arith::AddFOp, arith::AddIOp>(b_, loc_, x, y); }
 Value ScalarEmitter::sub(Value x, Value y) { return binary<arith::SubFOp, arith::SubIOp>(b_, loc_, x, y); }
 Value ScalarEmitter::mul(Value x, Value y) { return binary<arith::MulFOp, arith::MulIOp>(b_, loc_, x, y); }
@@ -147,14 +161,42 @@ Value ScalarEmitter::div(Value x, Value y) {
   return arith::SelectOp::create(b_, loc_, special, specialQuotient, quotient);
 }
 
-Value ScalarEmitter::pow(Value x, Value y) {
-  return widened(b_, loc_, {x, y}, [&](mlir::ValueRange args) -> Value { return math::PowFOp::create(b_, loc_, args[0], args[1]); });
+Value ScalarEmitter::rem(Value x, Value y) {
+  Type type = x.getType();
+  // What truncating division leaves has the sign of x; where that is not the sign of y, y is added.
+  auto floored = [&](Value left, Value by) {
+    Type wide = left.getType();
+    Value zero = constant(wide, 0);
+    Value differs = arith::XOrIOp::create(b_, loc_, compare(Direction::lt, left, zero), compare(Direction::lt, by, zero));
+    Value nonzero = isFloat(left) ? Value(arith::CmpFOp::create(b_, loc_, arith::CmpFPredicate::ONE, left, zero))
+                                  : Value(arith::CmpIOp::create(b_, loc_, arith::CmpIPredicate::ne, left, zero));
+    return select(arith::AndIOp::create(b_, loc_, differs, nonzero), add(left, by), left);
+  };
+  if (isFloat(x))
+    return emitWidened(b_, loc_, {x, y},
+                       [&](mlir::ValueRange args) -> Value { return floored(arith::RemFOp::create(b_, loc_, args[0], args[1]), args[1]); });
+  // By 0 and by -1 the remainder is 0, as by 1, for which the machine's division is defined.
+  Value zero = constant(type, 0);
+  Value byZero = arith::CmpIOp::create(b_, loc_, arith::CmpIPredicate::eq, y, zero);
+  Value byMinusOne = arith::CmpIOp::create(b_, loc_, arith::CmpIPredicate::eq, y, constant(type, -1));
+  Value by = arith::SelectOp::create(b_, loc_, arith::OrIOp::create(b_, loc_, byZero, byMinusOne), constant(type, 1), y);
+  return floored(arith::RemSIOp::create(b_, loc_, x, by), by);
 }
 
-Value ScalarEmitter::minimum(Value x, Value y) { return binary<arith::MinimumFOp, arith::MinSIOp>(b_, loc_, x, y); }
-Value ScalarEmitter::maximum(Value x, Value y) { return binary<arith::MaximumFOp, arith::MaxSIOp>(b_, loc_, x, y); }
+Value ScalarEmitter::pow(Value x, Value y) {
+  return emitWidened(b_, loc_, {x, y}, [&](mlir::ValueRange args) -> Value { return math::PowFOp::create(b_, loc_, args[0], args[1]); });
+}
+
+// Of bools, where true is the larger one, they are `and` and `or`: as a signed number, true is -1.
+Value ScalarEmitter::minimum(Value x, Value y) {
+  return x.getType().isInteger(1) ? bitAnd(x, y) : binary<arith::MinimumFOp, arith::MinSIOp>(b_, loc_, x, y);
+}
+Value ScalarEmitter::maximum(Value x, Value y) {
+  return x.getType().isInteger(1) ? bitOr(x, y) : binary<arith::MaximumFOp, arith::MaxSIOp>(b_, loc_, x, y);
+}
 Value ScalarEmitter::bitAnd(Value x, Value y) { return arith::AndIOp::create(b_, loc_, x, y); }
 Value ScalarEmitter::bitOr(Value x, Value y) { return arith::OrIOp::create(b_, loc_, x, y); }
+Value ScalarEmitter::bitXor(Value x, Value y) { return arith::XOrIOp::create(b_, loc_, x, y); }
 
 //===-- Comparison and conversion -------------------------------------------------------------===//
 

@@ -189,9 +189,17 @@ LogicalResult ReduceSumOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Ad
 LogicalResult ReduceMaxOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adaptor op, Types &types) {
   return inferReduction<ReduceMaxOp>(loc, op, types);
 }
+LogicalResult ReduceMinOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adaptor op, Types &types) {
+  return inferReduction<ReduceMinOp>(loc, op, types);
+}
+LogicalResult ReduceProdOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adaptor op, Types &types) {
+  return inferReduction<ReduceProdOp>(loc, op, types);
+}
 LogicalResult ReduceMeanOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adaptor op, Types &types) {
   return inferReduction<ReduceMeanOp>(loc, op, types);
 }
+
+LogicalResult CumsumOp::verify() { return RuleChecks(*this).dim(getDim(), getType(), "input"); }
 
 //===-- Contraction ---------------------------------------------------------------------------===//
 
@@ -239,18 +247,21 @@ LogicalResult IndexSelectOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, 
   return success();
 }
 
-LogicalResult IndexAddOp::verify() {
-  RankedTensorType base = getBase().getType(), source = getSource().getType(), indices = getIndices().getType();
-  RuleChecks check(*this);
-  if (failed(check.dim(getDim(), base, "base")) || failed(check.sameElement(base, "base", source, "source"))) return failure();
+template <typename Op> static LogicalResult verifyIndexed(Op op) {
+  RankedTensorType base = op.getBase().getType(), source = op.getSource().getType(), indices = op.getIndices().getType();
+  RuleChecks check(op);
+  int64_t dim = op.getDim();
+  if (failed(check.dim(dim, base, "base")) || failed(check.sameElement(base, "base", source, "source"))) return failure();
   Dims dims = dimsOf(base), taken = dimsOf(indices);
-  Dims expected(dims.begin(), dims.begin() + getDim());
+  Dims expected(dims.begin(), dims.begin() + dim);
   expected.append(taken.begin(), taken.end());
-  expected.append(dims.begin() + getDim() + 1, dims.end());
+  expected.append(dims.begin() + dim + 1, dims.end());
   if (dimsOf(source) == expected) return success();
   return check.error("base is " + spell(base) + " and indices is " + spell(indices) + ", so source must have the shape " + spell(expected) +
                      ", but is " + spell(source));
 }
+LogicalResult IndexAddOp::verify() { return verifyIndexed(*this); }
+LogicalResult IndexPutOp::verify() { return verifyIndexed(*this); }
 
 // indices must have the rank of the indexed tensor, and be no larger than it except along dim.
 static LogicalResult checkGather(const RuleChecks &check, RankedTensorType indexed, llvm::StringRef name, RankedTensorType indices,

@@ -21,6 +21,24 @@ using Types = SmallVectorImpl<Type>;
 LogicalResult SoftmaxOp::verify() { return RuleChecks(*this).dim(getDim(), getType(), "input"); }
 LogicalResult LogSoftmaxOp::verify() { return RuleChecks(*this).dim(getDim(), getType(), "input"); }
 
+template <typename Op> static LogicalResult inferArg(MLIRContext *context, MaybeLocation loc, typename Op::Adaptor op, Types &types) {
+  RuleChecks check(loc, Op::getOperationName());
+  FailureOr<RankedTensorType> input = check.tensor(op.getInput(), "input");
+  if (failed(input) || failed(check.dim(op.getDim(), *input, "input"))) return failure();
+  Dims dims = dimsOf(*input);
+  if (dims[op.getDim()] == Dim(0))
+    return check.error("input is " + spell(*input) + ": dimension " + Twine(op.getDim()) + " has no elements to choose from");
+  dims.erase(dims.begin() + op.getDim());
+  types.push_back(tensorOf(dims, mlir::IntegerType::get(context, 64)));
+  return success();
+}
+LogicalResult ArgMaxOp::inferReturnTypes(MLIRContext *context, MaybeLocation loc, Adaptor op, Types &types) {
+  return inferArg<ArgMaxOp>(context, loc, op, types);
+}
+LogicalResult ArgMinOp::inferReturnTypes(MLIRContext *context, MaybeLocation loc, Adaptor op, Types &types) {
+  return inferArg<ArgMinOp>(context, loc, op, types);
+}
+
 LogicalResult LayerNormOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adaptor op, Types &types) {
   RuleChecks check(loc, getOperationName());
   FailureOr<RankedTensorType> input = check.tensor(op.getInput(), "input");

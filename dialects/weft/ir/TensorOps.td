@@ -94,14 +94,39 @@ class Weft_ReduceOp<string mnemonic, Type type, Rule derivative, Rule decomposit
 def Weft_ReduceSumOp : Weft_ReduceOp<"reduce_sum", Weft_NumericTensor, InFile, Primitive, InFile> {
   let summary = "the sum over dims; an empty sum is 0";
 }
-def Weft_ReduceMaxOp : Weft_ReduceOp<"reduce_max", Weft_NumericTensor, InFile, Primitive, InFile> {
+class Weft_ReduceExtremeOp<string mnemonic> : Weft_ReduceOp<mnemonic, Weft_Tensor, InFile, Primitive, InFile> {
   let tests = ExactTests;
-  let summary = "the largest element over dims, NaN if one is NaN, -inf (the least integer) if there is none; ties share the derivative equally";
   let savesOperands = [0];
   let savesResults = [0];
 }
+def Weft_ReduceMaxOp : Weft_ReduceExtremeOp<"reduce_max"> {
+  let summary = "the largest element over dims, NaN if one is NaN, -inf (the least integer, false) if there is none; ties share the derivative equally";
+  let description = [{Of bools it is whether any holds.}];
+}
+def Weft_ReduceMinOp : Weft_ReduceExtremeOp<"reduce_min"> {
+  let summary = "the smallest element over dims, NaN if one is NaN, inf (the greatest integer, true) if there is none; ties share the derivative equally";
+  let description = [{Of bools it is whether all hold.}];
+}
+def Weft_ReduceProdOp : Weft_ReduceOp<"reduce_prod", Weft_NumericTensor, InFile, Primitive, InFile> {
+  let summary = "the product over dims; integers wrap, an empty product is 1";
+  let description = [{
+    The first derivative holds with zeros among the factors, too; the second takes factors that are 0 as constants.
+  }];
+  let savesOperands = [0];
+}
 def Weft_ReduceMeanOp : Weft_ReduceOp<"reduce_mean", Weft_FloatTensor, InFile, InFile, ByDecomposition> {
   let summary = "the mean over dims; an empty mean is NaN";
+}
+
+//===-- Scan ----------------------------------------------------------------------------------===//
+
+def Weft_CumsumOp : Weft_Op<"cumsum", ScanKind, InFile, InFile, Primitive, InFile, NoBatching, [Pure, SameOperandsAndResultType]> {
+  let tests = BoundTests;
+  let summary = "the sums of the elements up to each one along dim, added in order; with `reverse`, of those from it on, from the end";
+  let arguments = (ins Weft_NumericTensor:$input, I64Attr:$dim, DefaultValuedAttr<BoolAttr, "false">:$reverse);
+  let results = (outs Weft_NumericTensor:$result);
+  let assemblyFormat = "$input `,` `dim` `=` $dim attr-dict `:` type($input)";
+  let hasVerifier = 1;
 }
 
 //===-- Contraction ---------------------------------------------------------------------------===//
@@ -134,6 +159,16 @@ def Weft_IndexAddOp : Weft_Op<"index_add", IndexingKind, InFile, InFile, Primiti
   let summary = "base with source's slices added at the indices; the counterpart of index_select; repeats add up, in order";
   let arguments = (ins Weft_NumericTensor:$base, Weft_IndexTensor:$indices, Weft_NumericTensor:$source, I64Attr:$dim);
   let results = (outs Weft_NumericTensor:$result);
+  let assemblyFormat = "$base `,` $indices `,` $source `,` `dim` `=` $dim attr-dict `:` type($base) `,` type($indices) `,` type($source)";
+  let hasVerifier = 1;
+  let savesOperands = [1];
+}
+def Weft_IndexPutOp : Weft_Op<"index_put", IndexingKind, InFile, InFile, Primitive, InFile, NoBatching,
+                              [Pure, AllTypesMatch<["base", "result"]>]> {
+  let tests = ExactTests;
+  let summary = "base with source's slices in place of its own at the indices; of several for one index the last one stays";
+  let arguments = (ins Weft_Tensor:$base, Weft_IndexTensor:$indices, Weft_Tensor:$source, I64Attr:$dim);
+  let results = (outs Weft_Tensor:$result);
   let assemblyFormat = "$base `,` $indices `,` $source `,` `dim` `=` $dim attr-dict `:` type($base) `,` type($indices) `,` type($source)";
   let hasVerifier = 1;
   let savesOperands = [1];
@@ -205,6 +240,16 @@ class Weft_SoftmaxLikeOp<string mnemonic> : Weft_Op<mnemonic, CompositeKind, InF
 }
 def Weft_SoftmaxOp : Weft_SoftmaxLikeOp<"softmax"> { let summary = "exp(x - max) / sum(exp(x - max)) along dim"; }
 def Weft_LogSoftmaxOp : Weft_SoftmaxLikeOp<"log_softmax"> { let summary = "x - max - log(sum(exp(x - max))) along dim"; }
+class Weft_ArgOp<string mnemonic> : Weft_Op<mnemonic, CompositeKind, NotDifferentiable<"a position is constant almost everywhere">,
+                                            InFile, InFile, ByDecomposition, NoBatching, [Pure, Infer]> {
+  let tests = ExactTests;
+  let arguments = (ins Weft_NumericTensor:$input, I64Attr:$dim);
+  let results = (outs Weft_IndexTensor:$result);
+  let assemblyFormat = "$input `,` `dim` `=` $dim attr-dict `:` type($input)";
+  let description = [{The result, int64, has input's dims without `dim`, which must not be empty.}];
+}
+def Weft_ArgMaxOp : Weft_ArgOp<"arg_max"> { let summary = "the index of the first largest element along dim, or of the first NaN"; }
+def Weft_ArgMinOp : Weft_ArgOp<"arg_min"> { let summary = "the index of the first smallest element along dim, or of the first NaN"; }
 def Weft_LayerNormOp : Weft_Op<"layer_norm", CompositeKind, InFile, InFile, InFile, ByDecomposition, NoBatching, [Pure, AttrSizedOperandSegments, Infer]> {
   let tests = BoundTests;
   let summary = "(x - mean) * rstd * weight + bias over the last normalized_rank dims (Ba et al. 2016)";

@@ -85,6 +85,7 @@ def CreationKind : OpKind<"Creation">;        // no tensor operand decides its v
 def ElementwiseKind : OpKind<"Elementwise">;  // one scalar function of the operands at the same position
 def MovementKind : OpKind<"Movement">;        // rearranges or repeats elements: broadcast, transpose, slice, ...
 def ReductionKind : OpKind<"Reduction">;
+def ScanKind : OpKind<"Scan">;                // a reduction along a dim that keeps what it has at each step
 def ContractionKind : OpKind<"Contraction">;  // matmul and its kin
 def IndexingKind : OpKind<"Indexing">;        // positions come from data: gather, scatter
 def RandomKind : OpKind<"Random">;

@@ -21,6 +21,31 @@ func.func @elementwise(%x: tensor<2x3xf32>, %y: tensor<2x3xf32>, %p: tensor<2x3x
   %6 = weft.select %5, %x, %y : tensor<2x3xf32>
   // CHECK: weft.cast %{{.*}} : tensor<2x3xf32> to tensor<2x3xbf16>
   %7 = weft.cast %x : tensor<2x3xf32> to tensor<2x3xbf16>
+  // CHECK: weft.rem %{{.*}}, %{{.*}} : tensor<2x3xf32>
+  %8 = weft.rem %x, %y : tensor<2x3xf32>
+  // CHECK: weft.softplus %{{.*}} : tensor<2x3xf32>
+  %9 = weft.softplus %x : tensor<2x3xf32>
+  // CHECK: weft.xor %{{.*}}, %{{.*}} : tensor<2x3xi1>
+  %10 = weft.xor %p, %p : tensor<2x3xi1>
+  return
+}
+
+// CHECK-LABEL: func.func @scans
+func.func @scans(%x: tensor<2x3xf32>, %p: tensor<2x3xi1>, %i: tensor<4xi64>, %u: tensor<2x4xf32>) {
+  // CHECK: weft.reduce_min %{{.*}}, dims = [1] : tensor<2x3xi1>
+  %0 = weft.reduce_min %p, dims = [1] : tensor<2x3xi1>
+  // CHECK: weft.reduce_prod %{{.*}}, dims = [0] : tensor<2x3xf32>
+  %1 = weft.reduce_prod %x, dims = [0] : tensor<2x3xf32>
+  // CHECK: weft.cumsum %{{.*}}, dim = 1 : tensor<2x3xf32>
+  %2 = weft.cumsum %x, dim = 1 : tensor<2x3xf32>
+  // CHECK: weft.cumsum %{{.*}}, dim = 0 {reverse = true} : tensor<2x3xf32>
+  %3 = weft.cumsum %x, dim = 0 {reverse = true} : tensor<2x3xf32>
+  // CHECK: %[[A:.*]] = weft.arg_max %{{.*}}, dim = 1 : tensor<2x3xf32>
+  %4 = weft.arg_max %x, dim = 1 : tensor<2x3xf32>
+  // CHECK: weft.cast %[[A]] : tensor<2xi64> to tensor<2xf32>
+  %5 = weft.cast %4 : tensor<2xi64> to tensor<2xf32>
+  // CHECK: weft.index_put %{{.*}}, %{{.*}}, %{{.*}}, dim = 1 : tensor<2x3xf32>, tensor<4xi64>, tensor<2x4xf32>
+  %6 = weft.index_put %x, %i, %u, dim = 1 : tensor<2x3xf32>, tensor<4xi64>, tensor<2x4xf32>
   return
 }
 

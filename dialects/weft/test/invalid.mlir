@@ -215,3 +215,24 @@ func.func @f(%x: tensor<?xf32, #weft.dims<n>>) {
   %0 = weft.slice %x [[0] : [4] : [1]] : tensor<?xf32, #weft.dims<n>>
   return
 }
+
+// -----
+func.func @f(%x: tensor<2x3xf32>) {
+  // expected-error@+1 {{weft.cumsum: dim 2 is out of range for input, float32[2, 3]; use 0 to 1}}
+  %0 = weft.cumsum %x, dim = 2 : tensor<2x3xf32>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<0x3xf32>) {
+  // expected-error@+1 {{weft.arg_max: input is float32[0, 3]: dimension 0 has no elements to choose from}}
+  %0 = weft.arg_max %x, dim = 0 : tensor<0x3xf32>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<2x3xf32>, %i: tensor<4xi64>, %u: tensor<4x2xf32>) {
+  // expected-error@+1 {{weft.index_put: base is float32[2, 3] and indices is int64[4], so source must have the shape [4, 3], but is float32[4, 2]}}
+  %0 = weft.index_put %x, %i, %u, dim = 0 : tensor<2x3xf32>, tensor<4xi64>, tensor<4x2xf32>
+  return
+}

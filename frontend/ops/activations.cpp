@@ -1,0 +1,73 @@
+// Activations that are compositions: they fuse into one kernel, forward and backward.
+#include "frontend/ops/promotion.h"
+#include "frontend/recorder/emit.h"
+#include "frontend/tensor/impl.h"
+#include "weft/ops.h"
+
+namespace weft {
+
+using namespace recorder;
+
+Tensor silu(const Tensor &x, Location location) {
+  Session session("silu", location);
+  Var var = floating_operand(x);
+  return wrap(emit_binary(Binary::kMul, var, emit_unary(Unary::kSigmoid, var)));
+}
+
+namespace {
+
+// x above 0, else alpha * (exp(x) - 1), times scale. What is not taken is computed from 0: its overflow would come back as NaN from the
+// derivative's product of infinity and 0.
+Var exponential_unit(const Var &x, const Var &alpha) {
+  Var zero = broadcast(emit_constant(0.0, x.dtype()), x.dims());
+  Var above = emit_compare(Comparison::kGt, x, zero);
+  Var curve = emit_unary(Unary::kExpm1, emit_select(above, zero, x));
+  return emit_select(above, x, emit_binary(Binary::kMul, broadcast(alpha, x.dims()), curve));
+}
+
+} // namespace
+
+Tensor elu(const Tensor &x, Scalar alpha, Location location) {
+  Session session("elu", location);
+  Var var = floating_operand(x);
+  return wrap(exponential_unit(var, make_scalar(alpha, var.dtype())));
+}
+
+Tensor selu(const Tensor &x, Location location) {
+  Session session("selu", location);
+  Var var = floating_operand(x);
+  Var scale = broadcast(emit_constant(1.0507009873554804934193349852946, var.dtype()), var.dims());
+  return wrap(emit_binary(Binary::kMul, scale, exponential_unit(var, emit_constant(1.6732632423543772848170429916717, var.dtype()))));
+}
+
+Tensor leaky_relu(const Tensor &x, Scalar slope, Location location) {
+  Session session("leaky_relu", location);
+  Var var = floating_operand(x);
+  Var above = emit_compare(Comparison::kGt, var, broadcast(emit_constant(0.0, var.dtype()), var.dims()));
+  Var below = emit_binary(Binary::kMul, var, broadcast(make_scalar(slope, var.dtype()), var.dims()));
+  return wrap(emit_select(above, var, below));
+}
+
+Tensor log_sigmoid(const Tensor &x, Location location) {
+  Session session("log_sigmoid", location);
+  Var var = floating_operand(x);
+  return wrap(emit_unary(Unary::kNeg, emit_unary(Unary::kSoftplus, emit_unary(Unary::kNeg, var))));
+}
+
+Tensor mish(const Tensor &x, Location location) {
+  Session session("mish", location);
+  Var var = floating_operand(x);
+  return wrap(emit_binary(Binary::kMul, var, emit_unary(Unary::kTanh, emit_unary(Unary::kSoftplus, var))));
+}
+
+Tensor hardsigmoid(const Tensor &x, Location location) {
+  Session session("hardsigmoid", location);
+  return clamp(x + 3.0, 0.0, 6.0, location) / 6.0;
+}
+
+Tensor hardswish(const Tensor &x, Location location) {
+  Session session("hardswish", location);
+  return x * hardsigmoid(x, location);
+}
+
+} // namespace weft

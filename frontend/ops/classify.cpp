@@ -1,0 +1,38 @@
+// What floating-point numbers are, as bool tensors: comparisons that the compiler sees through.
+#include <limits>
+
+#include "frontend/ops/promotion.h"
+#include "frontend/recorder/emit.h"
+#include "frontend/tensor/impl.h"
+#include "weft/ops.h"
+
+namespace weft {
+
+using namespace recorder;
+
+namespace {
+
+Var everywhere(bool value, const Shape &shape) { return broadcast(emit_constant(value, DType::kBool), shape); }
+
+// |x| `comparison` infinity; for integers, what that is for every number.
+Tensor against_infinity(const char *name, const Tensor &x, Comparison comparison, bool of_integers, Location location) {
+  Session session(name, location);
+  Var var = read(x, "x");
+  if (!is_floating(var.dtype())) return wrap(everywhere(of_integers, var.dims()));
+  Var infinity = broadcast(emit_constant(std::numeric_limits<double>::infinity(), var.dtype()), var.dims());
+  return wrap(emit_compare(comparison, emit_unary(Unary::kAbs, var), infinity));
+}
+
+} // namespace
+
+Tensor is_nan(const Tensor &x, Location location) {
+  Session session("is_nan", location);
+  Var var = read(x, "x");
+  if (!is_floating(var.dtype())) return wrap(everywhere(false, var.dims()));
+  return wrap(emit_compare(Comparison::kNe, var, var));
+}
+
+Tensor is_inf(const Tensor &x, Location location) { return against_infinity("is_inf", x, Comparison::kEq, false, location); }
+Tensor is_finite(const Tensor &x, Location location) { return against_infinity("is_finite", x, Comparison::kLt, true, location); }
+
+} // namespace weft

@@ -1,0 +1,138 @@
+// Losses that are compositions: forward and backward fuse with what feeds them. cross_entropy, a composite op, stands with the others.
+#include <limits>
+
+#include "frontend/ops/promotion.h"
+#include "frontend/recorder/emit.h"
+#include "frontend/tensor/impl.h"
+#include "weft/ops.h"
+
+namespace weft {
+
+using namespace recorder;
+
+namespace {
+
+// input and target in one floating dtype; they must have one shape.
+Operands pair(const Tensor &input, const Tensor &target) {
+  if (checked(input, "input")->type->dims != checked(target, "target")->type->dims)
+    fail(ErrorKind::kShape,
+         "input has shape " + to_string(input.shape()) + ", target has shape " + to_string(target.shape()) + ": they must be equal");
+  return promote(input, target, true);
+}
+
+Shape all_dims(const Var &x) {
+  Shape dims(x.ndim());
+  for (int64_t i = 0; i < x.ndim(); ++i) dims[i] = i;
+  return dims;
+}
+
+Tensor reduced(const Var &loss, Reduction reduction) {
+  if (reduction == Reduction::kNone || loss.ndim() == 0) return wrap(loss);
+  return wrap(emit_reduce(reduction == Reduction::kSum ? ReduceKind::kSum : ReduceKind::kMean, loss, all_dims(loss)));
+}
+
+// Formulas on values of one shape.
+Var number(double value, const Var &like) { return broadcast(emit_constant(value, like.dtype()), like.dims()); }
+Var add(const Var &x, const Var &y) { return emit_binary(Binary::kAdd, x, y); }
+Var sub(const Var &x, const Var &y) { return emit_binary(Binary::kSub, x, y); }
+Var mul(const Var &x, const Var &y) { return emit_binary(Binary::kMul, x, y); }
+Var mul(const Var &x, double y) { return mul(x, number(y, x)); }
+
+} // namespace
+
+Tensor nll_loss(const Tensor &log_probs, const Tensor &targets, Reduction reduction, int64_t ignore_index, Location location) {
+  Session session("nll_loss", location);
+  Var x = floating_operand(log_probs, "log_probs"), t = read(targets, "targets");
+  if (t.dtype() != DType::kInt32 && t.dtype() != DType::kInt64)
+    fail(ErrorKind::kDType, "targets is " + describe(t) + "; class indices must be int32 or int64");
+  if (x.ndim() == 0 || Shape(x.dims().begin(), x.dims().end() - 1) != t.dims())
+    fail(ErrorKind::kShape, "log_probs have shape " + to_string(x.dims()) + ", targets have shape " + to_string(t.dims()) +
+                                ": log_probs must be [.., classes] and targets [..], with equal leading dimensions");
+  // The chosen element as a masked sum over the row, whose derivative is a mask as well: a gather's would be a scatter.
+  Shape raised = t.dims();
+  raised.push_back(1);
+  int64_t last = x.ndim() - 1;
+  Var is_target = emit_compare(Comparison::kEq, emit_iota(t.dtype(), x.dims(), last), emit_broadcast(emit_reshape(t, raised), x.dims()));
+  Var loss = emit_unary(Unary::kNeg, emit_reduce(ReduceKind::kSum, emit_select(is_target, x, number(0, x)), Shape{last}));
+  auto against = [&](Comparison comparison, int64_t value) {
+    return emit_compare(comparison, t, broadcast(emit_constant(value, t.dtype()), t.dims()));
+  };
+  Var outside = emit_binary(Binary::kOr, against(Comparison::kLt, 0), against(Comparison::kGe, x.dims()[last]));
+  loss = emit_select(outside, number(std::numeric_limits<double>::quiet_NaN(), loss), loss);
+  Var counts = against(Comparison::kNe, ignore_index);
+  loss = emit_select(counts, loss, number(0, loss));
+  if (reduction == Reduction::kNone) return wrap(loss);
+  Var counted = emit_cast(counts, loss.dtype());
+  if (loss.ndim() > 0) {
+    counted = emit_reduce(ReduceKind::kSum, counted, all_dims(counted));
+    loss = emit_reduce(ReduceKind::kSum, loss, all_dims(loss));
+  }
+  return wrap(reduction == Reduction::kSum ? loss : emit_binary(Binary::kDiv, loss, counted));
+}
+
+Tensor binary_cross_entropy_with_logits(const Tensor &input, const Tensor &target, Reduction reduction, const Tensor &pos_weight,
+                                        Location location) {
+  Session session("binary_cross_entropy_with_logits", location);
+  auto [x, y] = pair(input, target);
+  Var tail = emit_unary(Unary::kSoftplus, emit_unary(Unary::kNeg, x));
+  if (pos_weight.defined()) {
+    Var weight = operand(TensorArg(pos_weight, location), x.dtype(), "pos_weight");
+    if (broadcast_shape(x.dims(), weight.dims(), "input", "pos_weight") != x.dims())
+      fail(ErrorKind::kShape,
+           "pos_weight has shape " + to_string(weight.dims()) + ", which does not broadcast to input's " + to_string(x.dims()));
+    weight = broadcast(weight, x.dims());
+    tail = mul(add(mul(sub(weight, number(1, x)), y), number(1, x)), tail);
+  }
+  return reduced(add(mul(sub(number(1, x), y), x), tail), reduction);
+}
+
+Tensor l1_loss(const Tensor &input, const Tensor &target, Reduction reduction, Location location) {
+  Session session("l1_loss", location);
+  auto [x, y] = pair(input, target);
+  return reduced(emit_unary(Unary::kAbs, sub(x, y)), reduction);
+}
+
+namespace {
+
+// d^2 / 2 where |d| < bound, else bound (|d| - bound / 2), times scale.
+Var huber(const Var &x, const Var &y, double bound, double scale) {
+  Var d = sub(x, y), size = emit_unary(Unary::kAbs, d);
+  Var inside = mul(mul(d, d), 0.5 * scale), outside = mul(sub(size, number(0.5 * bound, size)), bound * scale);
+  return emit_select(emit_compare(Comparison::kLt, size, number(bound, size)), inside, outside);
+}
+
+} // namespace
+
+Tensor huber_loss(const Tensor &input, const Tensor &target, double delta, Reduction reduction, Location location) {
+  Session session("huber_loss", location);
+  if (!(delta > 0)) fail(ErrorKind::kValue, "delta is " + std::to_string(delta) + "; it must be positive");
+  auto [x, y] = pair(input, target);
+  return reduced(huber(x, y, delta, 1), reduction);
+}
+
+Tensor smooth_l1_loss(const Tensor &input, const Tensor &target, double beta, Reduction reduction, Location location) {
+  Session session("smooth_l1_loss", location);
+  if (!(beta >= 0)) fail(ErrorKind::kValue, "beta is " + std::to_string(beta) + "; it must not be negative");
+  if (beta == 0) return l1_loss(input, target, reduction, location);
+  auto [x, y] = pair(input, target);
+  return reduced(huber(x, y, beta, 1 / beta), reduction);
+}
+
+Tensor kl_div(const Tensor &input, const Tensor &target, Reduction reduction, bool log_target, Location location) {
+  Session session("kl_div", location);
+  auto [x, y] = pair(input, target);
+  if (log_target) return reduced(mul(emit_unary(Unary::kExp, y), sub(y, x)), reduction);
+  // 0 log(0) is 0, and has no derivative that is NaN: log(1) stands in for it.
+  Var zero = emit_compare(Comparison::kEq, y, number(0, y));
+  Var logarithm = emit_unary(Unary::kLog, emit_select(zero, number(1, y), y));
+  return reduced(sub(mul(y, logarithm), mul(y, x)), reduction);
+}
+
+Tensor mse_loss(const Tensor &input, const Tensor &target, Reduction reduction, Location location) {
+  Session session("mse_loss", location);
+  auto [x, y] = pair(input, target);
+  Var d = sub(x, y);
+  return reduced(mul(d, d), reduction);
+}
+
+} // namespace weft

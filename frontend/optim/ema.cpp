@@ -1,0 +1,75 @@
+#include "weft/optim/ema.h"
+
+#include "weft/autograd.h"
+#include "weft/eval.h"
+#include "weft/ops.h"
+
+namespace weft::optim {
+
+ExponentialMovingAverage::ExponentialMovingAverage(std::vector<Tensor> parameters, double decay, Location location)
+    : parameters_(std::move(parameters)), decay_(decay) {
+  CallerScope scope(location);
+  auto refuse = [&](ErrorKind kind, const std::string &what) { throw Error(kind, "ExponentialMovingAverage: " + what, location); };
+  if (parameters_.empty()) refuse(ErrorKind::kValue, "there are no parameters to average");
+  if (!(decay >= 0 && decay <= 1)) refuse(ErrorKind::kValue, "decay must lie in [0, 1], it is " + std::to_string(decay));
+  NoGrad no_grad;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    std::string which = "parameter " + std::to_string(i);
+    if (!parameters_[i].defined()) refuse(ErrorKind::kState, which + " is undefined");
+    if (!is_floating(parameters_[i].dtype()))
+      refuse(ErrorKind::kDType, which + " is " + name(parameters_[i].dtype()) + ", not floating-point");
+    averages_.push_back(parameters_[i].detach().clone());
+  }
+  submit_init(averages_, location);
+}
+
+void ExponentialMovingAverage::update(Location location) {
+  CallerScope scope(location);
+  NoGrad no_grad;
+  for (size_t i = 0; i < averages_.size(); ++i) averages_[i].copy_(averages_[i] + (parameters_[i] - averages_[i]) * (1 - decay_));
+  submit_step(averages_, location);
+}
+
+void ExponentialMovingAverage::swap(Location location) {
+  CallerScope scope(location);
+  NoGrad no_grad;
+  std::vector<Tensor> written;
+  for (size_t i = 0; i < averages_.size(); ++i) {
+    Tensor average = averages_[i].clone();
+    averages_[i].copy_(parameters_[i]);
+    parameters_[i].copy_(average);
+    written.insert(written.end(), {averages_[i], parameters_[i]});
+  }
+  submit_step(written, location);
+}
+
+nn::NamedTensors ExponentialMovingAverage::state() const {
+  nn::NamedTensors state;
+  for (size_t i = 0; i < averages_.size(); ++i) state.emplace_back("average." + std::to_string(i), averages_[i]);
+  return state;
+}
+
+void ExponentialMovingAverage::load_state(const nn::NamedTensors &tensors, Location location) {
+  location = CallerScope::resolve(location);
+  std::vector<const Tensor *> found(averages_.size());
+  for (size_t i = 0; i < averages_.size(); ++i) {
+    std::string wanted = "average." + std::to_string(i);
+    for (const auto &[key, tensor] : tensors)
+      if (key == wanted) found[i] = &tensor;
+    if (!found[i] || tensors.size() != averages_.size())
+      throw Error(ErrorKind::kValue,
+                  "load_state: there must be " + std::to_string(averages_.size()) + " tensors, average.0 and so on; '" + wanted + "' is " +
+                      (found[i] ? "one of " + std::to_string(tensors.size()) : std::string("missing")),
+                  location);
+    if (found[i]->shape() != averages_[i].shape() || found[i]->dtype() != averages_[i].dtype())
+      throw Error(ErrorKind::kShape,
+                  "load_state: '" + wanted + "' is " + name(averages_[i].dtype()) + " " + to_string(averages_[i].shape()) +
+                      ", the given tensor is " + name(found[i]->dtype()) + " " + to_string(found[i]->shape()),
+                  location);
+  }
+  NoGrad no_grad;
+  for (size_t i = 0; i < averages_.size(); ++i) averages_[i].copy_(*found[i], location);
+  submit_init(averages_, location);
+}
+
+} // namespace weft::optim

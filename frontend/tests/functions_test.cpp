@@ -1,0 +1,232 @@
+// Functions whose dtypes, special values, errors or cuts PyTorch's numbers (tests/golden) do not show.
+#include "weft/weft.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace weft {
+namespace {
+
+using Bools = std::vector<bool>;
+using Floats = std::vector<float>;
+using Ints = std::vector<int64_t>;
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+const float kNan = std::nanf("");
+
+// The error that f throws, as text; empty if none.
+template <typename F> std::string error_of(F f, ErrorKind kind) {
+  try {
+    f();
+  } catch (const Error &error) {
+    EXPECT_EQ(name(error.kind()), std::string(name(kind))) << error.what();
+    EXPECT_NE(error.file().find("functions_test.cpp"), std::string::npos) << error.what();
+    return error.message();
+  }
+  return "";
+}
+
+Tensor range(const Shape &shape) {
+  int64_t n = 1;
+  for (int64_t size : shape) n *= size;
+  return arange(n, float32).reshape(shape);
+}
+
+uint64_t cuts(CutReason reason) { return statistics().cuts[static_cast<int>(reason)]; }
+
+TEST(Elementwise, IntegersStayWhereTheRecordTakesThem) {
+  Tensor i = tensor<int32_t>({-3, 0, 5});
+  EXPECT_EQ(sign(i).dtype(), int32);
+  EXPECT_EQ(sign(i).to_vector<int64_t>(), (Ints{-1, 0, 1}));
+  EXPECT_EQ(floor(i).dtype(), int32);
+  EXPECT_EQ(round(i).to_vector<int64_t>(), (Ints{-3, 0, 5}));
+  EXPECT_EQ(sin(i).dtype(), float32);
+  EXPECT_EQ(log1p(tensor<int32_t>({0})).item<float>(), 0);
+  EXPECT_EQ(tensor({0.5f, 1.5f, -2.5f}).round().to_vector<float>(), (Floats{0, 2, -2}));
+}
+
+TEST(Elementwise, RemainderHasTheSignOfTheDivisor) {
+  EXPECT_EQ((tensor<int64_t>({7, -7, 7, -7, 7}) % tensor<int64_t>({3, 3, -3, -3, 0})).to_vector<int64_t>(), (Ints{1, 2, -2, -1, 0}));
+  EXPECT_EQ(remainder(tensor({5.5f, -5.5f}), 2).to_vector<float>(), (Floats{1.5f, 0.5f}));
+  EXPECT_TRUE(std::isnan(remainder(tensor({1.f}), 0.f).item<float>()));
+}
+
+TEST(Elementwise, Bits) {
+  Tensor a = tensor<int64_t>({12, -1}), b = tensor<int64_t>({10, 5});
+  EXPECT_EQ((a & b).to_vector<int64_t>(), (Ints{8, 5}));
+  EXPECT_EQ((a | b).to_vector<int64_t>(), (Ints{14, -1}));
+  EXPECT_EQ((a ^ b).to_vector<int64_t>(), (Ints{6, -6}));
+  EXPECT_EQ((~a).to_vector<int64_t>(), (Ints{-13, 0}));
+  Tensor t = tensor({true, false, true}), f = tensor({false, false, true});
+  EXPECT_EQ((t ^ f).to_vector<bool>(), (Bools{true, false, false}));
+  EXPECT_EQ((~t).to_vector<bool>(), (Bools{false, true, false}));
+  EXPECT_EQ(logical_xor(tensor({2.f, 0.f}), tensor({0.f, 0.f})).to_vector<bool>(), (Bools{true, false}));
+  EXPECT_NE(error_of([] { bitwise_not(zeros({2})); }, ErrorKind::kDType), "");
+}
+
+TEST(Elementwise, Classification) {
+  Tensor x = tensor({1.f, kInf, -kInf, kNan});
+  EXPECT_EQ(is_nan(x).to_vector<bool>(), (Bools{false, false, false, true}));
+  EXPECT_EQ(is_inf(x).to_vector<bool>(), (Bools{false, true, true, false}));
+  EXPECT_EQ(is_finite(x).to_vector<bool>(), (Bools{true, false, false, false}));
+  EXPECT_EQ(is_finite(tensor<int64_t>({1})).to_vector<bool>(), (Bools{true}));
+  EXPECT_EQ(is_nan(tensor<int64_t>({1})).to_vector<bool>(), (Bools{false}));
+}
+
+TEST(Elementwise, ClampBoundsAndItsConstants) {
+  Tensor x = tensor({-2.f, 0.f, 3.f, kNan});
+  Floats clamped = clamp(x, -1, 1).to_vector<float>();
+  EXPECT_EQ((Floats{clamped[0], clamped[1], clamped[2]}), (Floats{-1, 0, 1}));
+  EXPECT_TRUE(std::isnan(clamped[3]));
+  EXPECT_EQ(clamp(tensor<int64_t>({1, 9}), 3, {}).to_vector<int64_t>(), (Ints{3, 9}));
+  EXPECT_EQ(clamp(tensor({0.f, 5.f}), 4, 2).to_vector<float>(), (Floats{2, 2})) << "where the bounds cross, max wins";
+  EXPECT_NE(error_of([&] { clamp(x, std::nullopt); }, ErrorKind::kValue), "");
+  // A third value of a bound compiles nothing new.
+  auto with = [&](double bound) { return clamp(range({3}), bound, 2.0).to_vector<float>()[0]; };
+  EXPECT_EQ(with(0.5), 0.5f);
+  EXPECT_EQ(with(0.25), 0.25f);
+  uint64_t compiled = statistics().compiles;
+  EXPECT_EQ(with(0.75), 0.75f);
+  EXPECT_EQ(statistics().compiles, compiled);
+}
+
+TEST(Activations, FarFromZero) {
+  Tensor x = tensor({-200.f, 200.f}).requires_grad_();
+  for (auto *f : {&log_sigmoid, &mish, &silu}) {
+    Tensor y = (*f)(x, Location::current());
+    for (float value : y.to_vector<float>()) EXPECT_TRUE(std::isfinite(value));
+    for (float value : grad({sum(y)}, {x})[0].to_vector<float>()) EXPECT_TRUE(std::isfinite(value));
+  }
+  EXPECT_EQ(grad({sum(elu(x))}, {x})[0].to_vector<float>(), (Floats{0, 1}));
+  EXPECT_EQ(softplus(x).to_vector<float>(), (Floats{0, 200}));
+}
+
+TEST(Reductions, DtypesAndEmpties) {
+  Tensor b = tensor({{true, false}, {true, true}});
+  EXPECT_EQ(any(b, 1).to_vector<bool>(), (Bools{true, true}));
+  EXPECT_EQ(all(b, 1).to_vector<bool>(), (Bools{false, true}));
+  EXPECT_EQ(all(b, 0, true).shape(), (Shape{1, 2}));
+  EXPECT_EQ(any(zeros({0, 2}), 0).to_vector<bool>(), (Bools{false, false}));
+  EXPECT_EQ(all(zeros({0, 2}), 0).to_vector<bool>(), (Bools{true, true}));
+  EXPECT_TRUE(any(tensor({0.f, kNan})).item<bool>());
+  EXPECT_EQ(max(b).to_vector<bool>(), (Bools{true}));
+  EXPECT_EQ(min(b, 1).to_vector<bool>(), (Bools{false, true}));
+  EXPECT_EQ(prod(tensor<int32_t>({2, 3})).dtype(), int64);
+  EXPECT_EQ(prod(zeros({0})).item<float>(), 1);
+  EXPECT_EQ(cumsum(tensor({true, true, false}), 0).to_vector<int64_t>(), (Ints{1, 2, 2}));
+  EXPECT_EQ(cumsum(scalar(3.f), 0).item<float>(), 3);
+  EXPECT_EQ(min(tensor<int32_t>({INT32_MIN, 3})).item<int32_t>(), INT32_MIN);
+  EXPECT_TRUE(std::isnan(min(tensor({1.f, kNan})).item<float>()));
+}
+
+TEST(Reductions, ArgmaxIsTheFirst) {
+  Tensor x = tensor({{1.f, 3.f, 3.f}, {kNan, 5.f, kNan}, {-kInf, -kInf, -kInf}});
+  uint64_t before = statistics().cuts[static_cast<int>(CutReason::kValue)];
+  Tensor largest = argmax(x, 1), smallest = x.argmin(1, true);
+  EXPECT_EQ(statistics().cuts[static_cast<int>(CutReason::kValue)], before) << "nothing is computed on the host";
+  EXPECT_EQ(largest.to_vector<int64_t>(), (Ints{1, 0, 0}));
+  EXPECT_EQ(smallest.shape(), (Shape{3, 1}));
+  EXPECT_EQ(smallest.to_vector<int64_t>(), (Ints{0, 0, 0}));
+  EXPECT_EQ(argmax(x).item<int64_t>(), 3);
+  EXPECT_EQ(argmax(range({2, 3}), {}, true).shape(), (Shape{1, 1}));
+  EXPECT_EQ(argmin(tensor<int64_t>({4, INT64_MIN, INT64_MIN})).item<int64_t>(), 1);
+  EXPECT_EQ(argmax(scalar(2.f)).item<int64_t>(), 0);
+  EXPECT_NE(error_of([] { argmax(zeros({0, 3}), 0); }, ErrorKind::kShape).find("[0, 3]"), std::string::npos);
+}
+
+TEST(Movement, PaddingAndRepeats) {
+  Tensor x = range({2, 3});
+  EXPECT_EQ(pad(x, {1, 0}, PadMode::kReplicate).to_vector<float>(), (Floats{0, 0, 1, 2, 3, 3, 4, 5}));
+  EXPECT_EQ(pad(x, {0, 1}, PadMode::kConstant, 9).to_vector<float>(), (Floats{0, 1, 2, 9, 3, 4, 5, 9}));
+  EXPECT_EQ(pad(tensor<int64_t>({1, 2, 3}), {2, 2}, PadMode::kReflect).to_vector<int64_t>(), (Ints{3, 2, 1, 2, 3, 2, 1}));
+  EXPECT_NE(error_of([&] { pad(x, {3, 0}, PadMode::kReflect); }, ErrorKind::kShape).find("reflection"), std::string::npos);
+  EXPECT_NE(error_of([&] { pad(x, {1}); }, ErrorKind::kValue), "");
+  EXPECT_NE(error_of([&] { pad(x, {-2, -2}); }, ErrorKind::kShape), "");
+  EXPECT_EQ(repeat_interleave(x, 2).to_vector<float>(), (Floats{0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5}));
+  EXPECT_EQ(repeat(tensor({1.f, 2.f}), {2, 1, 2}).shape(), (Shape{2, 1, 4}));
+  // A copy, unlike a slice with a negative step.
+  Tensor flipped = x.flip({0});
+  flipped.zero_();
+  EXPECT_EQ(x.to_vector<float>()[5], 5);
+}
+
+TEST(TensorIndexing, ReadsAsPyTorchDoes) {
+  Tensor x = range({3, 4});
+  Tensor rows = tensor<int64_t>({2, -1, 0});
+  EXPECT_EQ(x.index({rows}).shape(), (Shape{3, 4}));
+  EXPECT_EQ(x.index({Ellipsis, tensor<int32_t>({1, 1})}).to_vector<float>(), (Floats{1, 1, 5, 5, 9, 9}));
+  EXPECT_EQ(x.index({rows, tensor<int64_t>({0, 1, -1})}).to_vector<float>(), (Floats{8, 9, 3}));
+  EXPECT_EQ(x.index({rows.unsqueeze(1), tensor<int64_t>({0, 1})}).shape(), (Shape{3, 2}));
+  EXPECT_EQ(x.index({1, tensor<int64_t>({3, 0})}).to_vector<float>(), (Floats{7, 4}));
+  EXPECT_EQ(x.index({None, Slice(1), rows}).shape(), (Shape{1, 2, 3}));
+  EXPECT_EQ(range({2, 3, 4}).index({tensor<int64_t>({0, 1}), Slice(), tensor<int64_t>({1, 2})}).shape(), (Shape{2, 3}));
+  EXPECT_EQ(x.index({zeros({0}, int64)}).shape(), (Shape{0, 4}));
+}
+
+TEST(TensorIndexing, MasksCutWithTheirReason) {
+  Tensor x = range({3, 4});
+  uint64_t before = cuts(CutReason::kMask);
+  EXPECT_EQ(x.index({x > 8.5}).to_vector<float>(), (Floats{9, 10, 11}));
+  EXPECT_EQ(cuts(CutReason::kMask), before + 1);
+  EXPECT_EQ(x.index({tensor({true, false, true}), 1}).to_vector<float>(), (Floats{1, 9}));
+  EXPECT_EQ(x.index({x < 0}).shape(), (Shape{0}));
+  EXPECT_EQ(nonzero(tensor({{0.f, 2.f}, {3.f, 0.f}})).to_vector<int64_t>(), (Ints{0, 1, 1, 0}));
+  EXPECT_EQ(std::string(name(CutReason::kMask)), "mask");
+  // One value through a mask needs no positions.
+  before = cuts(CutReason::kMask);
+  x.index_put_({x > 8.5}, 0);
+  EXPECT_EQ(sum(x).item<float>(), 36);
+  x.index_put_({tensor({true, false, false})}, -1);
+  EXPECT_EQ(x.index({0}).to_vector<float>(), (Floats{-1, -1, -1, -1}));
+  EXPECT_EQ(cuts(CutReason::kMask), before);
+  x.index_put_({x < 0}, tensor({1.f, 2.f, 3.f, 4.f}));
+  EXPECT_EQ(x.index({0}).to_vector<float>(), (Floats{1, 2, 3, 4}));
+}
+
+TEST(TensorIndexing, WritesGoThroughViews) {
+  Tensor x = zeros({4, 3});
+  x.index_put_({tensor<int64_t>({1, 3})}, tensor({1.f, 2.f, 3.f}));
+  EXPECT_EQ(x.to_vector<float>(), (Floats{0, 0, 0, 1, 2, 3, 0, 0, 0, 1, 2, 3}));
+  Tensor column = x.index({Slice(), 2});
+  column.index_put_({tensor<int64_t>({0, 0, 2})}, tensor({7.f, 8.f, 9.f}));
+  EXPECT_EQ(x.to_vector<float>(), (Floats{0, 0, 8, 1, 2, 3, 0, 0, 9, 1, 2, 3})) << "of two values the last one stays";
+  x.index_put_({tensor<int64_t>({0, 0}), tensor<int64_t>({0, 0})}, 5, true);
+  EXPECT_EQ(x[0].to_vector<float>(), (Floats{10, 0, 8}));
+  x.index({Slice(1), Slice(0, 2)}) = 0;
+  EXPECT_EQ(x.to_vector<float>(), (Floats{10, 0, 8, 0, 0, 3, 0, 0, 9, 0, 0, 3}));
+  Tensor y = index_put(x, {tensor<int64_t>({0})}, -1);
+  EXPECT_EQ(y[0].to_vector<float>(), (Floats{-1, -1, -1}));
+  EXPECT_EQ(x[0].to_vector<float>(), (Floats{10, 0, 8}));
+}
+
+TEST(TensorIndexing, Errors) {
+  Tensor x = range({3, 4}), rows = tensor<int64_t>({0, 1});
+  EXPECT_NE(error_of([&] { x.index({rows}) = 0; }, ErrorKind::kState).find("index_put_"), std::string::npos);
+  EXPECT_NE(error_of([&] { x.index({zeros({2})}); }, ErrorKind::kDType).find("int64 or bool"), std::string::npos);
+  EXPECT_NE(error_of([&] { x.index({zeros({2}, boolean)}); }, ErrorKind::kIndex).find("mask"), std::string::npos);
+  EXPECT_NE(error_of([&] { x.index({rows, rows, rows}); }, ErrorKind::kIndex), "");
+  EXPECT_NE(error_of([&] { x.index({rows, tensor<int64_t>({0, 1, 2})}); }, ErrorKind::kShape), "");
+  EXPECT_NE(error_of([&] { x.index_put_({rows}, zeros({3})); }, ErrorKind::kShape), "");
+  // Out of range in its own dim, though not in the whole.
+  EXPECT_THROW((void)x.index({tensor<int64_t>({0}), tensor<int64_t>({4})}).item<float>(), Error);
+  EXPECT_THROW((void)x.index({tensor<int64_t>({-4})}).to_vector<float>(), Error);
+}
+
+TEST(Losses, NothingComesOfAnImprobableClass) {
+  Tensor target = tensor({0.f, 1.f}).requires_grad_();
+  EXPECT_EQ(kl_div(tensor({-5.f, 0.f}), target, Reduction::kNone).to_vector<float>(), (Floats{0, 0}));
+  for (float value : grad({kl_div(tensor({-5.f, 0.f}), target, Reduction::kSum)}, {target})[0].to_vector<float>())
+    EXPECT_TRUE(std::isfinite(value));
+}
+
+TEST(Losses, Errors) {
+  EXPECT_NE(error_of([] { huber_loss(zeros({2}), zeros({2}), 0); }, ErrorKind::kValue).find("delta"), std::string::npos);
+  EXPECT_NE(error_of([] { l1_loss(zeros({2}), zeros({3})); }, ErrorKind::kShape).find("[3]"), std::string::npos);
+  EXPECT_NE(error_of([] { nll_loss(zeros({2, 3}), zeros({2})); }, ErrorKind::kDType).find("int64"), std::string::npos);
+  EXPECT_TRUE(std::isnan(nll_loss(zeros({1, 3}), tensor<int64_t>({3})).item<float>()));
+}
+
+} // namespace
+} // namespace weft
