@@ -2,6 +2,7 @@
 #pragma once
 
 #include "weft/data/dataset.h"
+#include "weft/data/idx.h"
 #include "weft/data/loader.h"
 #include "weft/data/random.h"
 #include "weft/data/tensors.h"

@@ -232,5 +232,64 @@ TEST(DataLoader, RefusesBadOptions) {
   EXPECT_NE(message_of([] { DataLoader(DatasetPtr(), {}); }).find("null"), std::string::npos);
 }
 
+//===-- IDX -------------------------------------------------------------------------------------------===//
+
+// An IDX file of this type and these dims; sizes are big-endian.
+std::string idx(int type, const std::vector<uint32_t> &dims, const std::string &elements) {
+  std::string text{'\0', '\0', static_cast<char>(type), static_cast<char>(dims.size())};
+  for (uint32_t dim : dims)
+    for (int shift : {24, 16, 8, 0}) text += static_cast<char>(dim >> shift & 255);
+  return text + elements;
+}
+
+TEST(Idx, ReadsArraysOfAllTypes) {
+  std::string path = scratch_folder() + "/a.idx";
+  write(path, idx(8, {2, 3}, "abcdef"));
+  HostArray bytes = read_idx(path);
+  EXPECT_EQ(bytes.shape, (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(bytes.as<uint8_t>()[5], 'f');
+  write(path, idx(0x0C, {2}, {'\0', '\0', '\1', '\2', '\xff', '\xff', '\xff', '\xff'}));
+  EXPECT_EQ(read_idx(path).as<int32_t>()[0], 258);
+  EXPECT_EQ(read_idx(path).as<int32_t>()[1], -1);
+  write(path, idx(0x0D, {1}, {'\x3f', '\xc0', '\0', '\0'}));
+  EXPECT_EQ(read_idx(path).as<float>()[0], 1.5f);
+}
+
+TEST(Idx, RefusesOtherFiles) {
+  std::string path = scratch_folder() + "/a.idx";
+  auto message = [&](const std::string &content) {
+    write(path, content);
+    return message_of([&] { read_idx(path); });
+  };
+  EXPECT_NE(message("").find("no IDX file"), std::string::npos);
+  EXPECT_NE(message("text").find("no IDX file"), std::string::npos);
+  EXPECT_NE(message(idx(7, {1}, "a")).find("type 7"), std::string::npos);
+  EXPECT_NE(message(idx(8, {4}, "abc")).find("asks for 4"), std::string::npos);
+  EXPECT_NE(message(idx(8, {2}, "abc")).find("asks for 2"), std::string::npos);
+  EXPECT_NE(message(idx(8, {1000000000, 1000000000, 1000000000, 1000000000}, "")).find("more than there can be"), std::string::npos);
+  EXPECT_NE(message(idx(8, {9, 9}, "").substr(0, 7)).find("within its header"), std::string::npos);
+  EXPECT_NE(message_of([&] { read_idx(path + ".no"); }).find("does not exist"), std::string::npos);
+  EXPECT_NE(message_of([&] { read_idx(scratch_folder()); }).find("not a file"), std::string::npos);
+}
+
+TEST(Idx, ImagesAndLabels) {
+  std::string folder = scratch_folder(), images = folder + "/train-images-idx3-ubyte", labels = folder + "/train-labels-idx1-ubyte";
+  write(images, idx(8, {3, 1, 2}, {'\0', '\xff', '\x33', '\0', '\1', '\2'}));
+  write(labels, idx(8, {3}, {'\4', '\0', '\1'}));
+  IdxDataset set = mnist(folder, true, {.mean = 0.5, .deviation = 0.5});
+  EXPECT_EQ(set.size(), 3);
+  EXPECT_EQ(set.classes(), 5);
+  const int64_t items[] = {1, 0};
+  HostBatch batch = set.fetch(items);
+  EXPECT_EQ(batch.input.shape, (std::vector<int64_t>{2, 1, 1, 2}));
+  EXPECT_FLOAT_EQ(batch.input.as<float>()[0], (0.2f - 0.5f) / 0.5f);
+  EXPECT_FLOAT_EQ(batch.input.as<float>()[3], 1);
+  EXPECT_EQ(batch.target.as<int64_t>()[1], 4);
+  write(labels, idx(8, {2}, {'\4', '\0'}));
+  EXPECT_NE(message_of([&] { mnist(folder); }).find("3 images"), std::string::npos);
+  write(labels, idx(0x0D, {1}, {'\x3f', '\xc0', '\0', '\0'}));
+  EXPECT_NE(message_of([&] { mnist(folder); }).find("must hold integers"), std::string::npos);
+}
+
 } // namespace
 } // namespace weft::data

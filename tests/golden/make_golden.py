@@ -220,6 +220,44 @@ class Lion(torch.optim.Optimizer):
                 m.mul_(beta2).add_(p.grad, alpha=1 - beta2)
 
 
+def images():
+    torch.manual_seed(4)
+    c = Cases()
+    c.add("conv2d_plain", lambda x, w, b: F.conv2d(x, w, b), x=torch.randn(2, 3, 5, 6), w=torch.randn(4, 3, 3, 2), b=torch.randn(4))
+    c.add("conv2d_all", lambda x, w: F.conv2d(x, w, None, (2, 1), (1, 2), (1, 2), 3), x=torch.randn(2, 6, 7, 6), w=torch.randn(3, 2, 3, 3))
+    c.add("conv2d_large", lambda x, w, b: F.conv2d(x, w, b, 1, 1), x=torch.randn(3, 8, 9, 9), w=torch.randn(8, 8, 3, 3), b=torch.randn(8))
+    c.add("conv_transpose2d_plain", lambda x, w, b: F.conv_transpose2d(x, w, b), x=torch.randn(2, 3, 4, 3), w=torch.randn(3, 2, 3, 2), b=torch.randn(2))
+    c.add("conv_transpose2d_all", lambda x, w, b: F.conv_transpose2d(x, w, b, (2, 3), (1, 0), (1, 2), 2), x=torch.randn(2, 4, 3, 4), w=torch.randn(4, 3, 3, 3), b=torch.randn(6))
+    c.add("conv_transpose2d_dilated", lambda x, w: F.conv_transpose2d(x, w, None, 1, 1, 0, 1, 2), x=torch.randn(1, 2, 4, 5), w=torch.randn(2, 2, 2, 3))
+    c.add("max_pool2d_plain", lambda x: F.max_pool2d(x, 2), x=torch.randn(2, 3, 4, 7))
+    c.add("max_pool2d_padded", lambda x: F.max_pool2d(x, 3, 2, 1, ceil_mode=True), x=torch.randn(2, 2, 6, 7))
+    c.add("max_pool2d_dilated", lambda x: F.max_pool2d(x, (2, 3), (1, 2), 1, (2, 1)), x=torch.randn(1, 2, 6, 7))
+    c.add("max_pool2d_ties", lambda x: F.max_pool2d(x, 3, 1, 1), x=torch.randint(0, 3, (2, 2, 6, 6)).float())
+    odd = torch.randn(2, 2, 6, 6)
+    odd[0, 0, 2, 2:4] = math.nan
+    odd[1, 1] = -math.inf
+    c.add("max_pool2d_nan", lambda x: F.max_pool2d(x, 3, 1, 1), x=odd)
+    c.add("avg_pool2d_plain", lambda x: F.avg_pool2d(x, 2), x=torch.randn(2, 3, 4, 7))
+    c.add("avg_pool2d_padded", lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True), x=torch.randn(2, 2, 6, 7))
+    c.add("avg_pool2d_inside", lambda x: F.avg_pool2d(x, (3, 2), (2, 1), 1, count_include_pad=False), x=torch.randn(2, 2, 6, 7))
+    c.add("adaptive_avg_pool2d_3x2", lambda x: F.adaptive_avg_pool2d(x, (3, 2)), x=torch.randn(2, 2, 7, 5))
+    c.add("adaptive_avg_pool2d_1", lambda x: F.adaptive_avg_pool2d(x, 1), x=torch.randn(2, 3, 6, 4))
+    x, w, b, mean, variance = 3 * torch.randn(4, 3, 5, 2) + 1, torch.randn(3), torch.randn(3), torch.randn(3), torch.rand(3) + 0.1
+    c.add("batch_norm_training", lambda x, w, b: F.batch_norm(x, None, None, w, b, True), x=x, w=w, b=b)
+    c.add("batch_norm_evaluation", lambda x, w, b: F.batch_norm(x, mean, variance, w, b, False), x=x, w=w, b=b)
+    running = mean.clone(), variance.clone()
+    F.batch_norm(x, *running, w, b, True, momentum=0.3)
+    c.tensors |= {"running.x": x, "running.mean": mean, "running.variance": variance, "running.mean_after": running[0], "running.variance_after": running[1]}
+    c.add("group_norm_affine", lambda x, w, b: F.group_norm(x, 3, w, b), x=torch.randn(2, 6, 3, 4), w=torch.randn(6), b=torch.randn(6))
+    c.add("group_norm_plain", lambda x: F.group_norm(x, 2), x=torch.randn(3, 4, 5))
+    c.add("rms_norm", lambda x, w: F.rms_norm(x, (6,), w, 1e-6), x=torch.randn(4, 6), w=torch.randn(6))
+    for name, size in (("up", (7, 9)), ("down", (2, 3))):
+        c.add(f"resize_nearest_{name}", lambda x: F.interpolate(x, size), x=torch.randn(2, 2, 4, 5))
+        c.add(f"resize_bilinear_{name}", lambda x: F.interpolate(x, size, mode="bilinear"), x=torch.randn(2, 2, 4, 5))
+        c.add(f"resize_corners_{name}", lambda x: F.interpolate(x, size, mode="bilinear", align_corners=True), x=torch.randn(2, 2, 4, 5))
+    save("images.safetensors", c.tensors)
+
+
 def optimizers():
     torch.manual_seed(2)
     steps, start = 12, [torch.randn(3, 4), torch.randn(5)]
@@ -352,5 +390,6 @@ if __name__ == "__main__":
     promotion()
     ops()
     functions()
+    images()
     optimizers()
     gpt()

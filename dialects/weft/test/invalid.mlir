@@ -224,6 +224,13 @@ func.func @f(%x: tensor<2x3xf32>) {
 }
 
 // -----
+func.func @f(%x: tensor<2x3x5x5xf32>, %w: tensor<4x2x3x3xf32>) {
+  // expected-error@+1 {{weft.conv2d: input is float32[2, 3, 5, 5] and weight is float32[4, 2, 3, 3]; with groups 1, dimension 1 of weight must be 3, the channels of input divided by groups}}
+  %0 = weft.conv2d %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64} : tensor<2x3x5x5xf32>, tensor<4x2x3x3xf32>
+  return
+}
+
+// -----
 func.func @f(%x: tensor<0x3xf32>) {
   // expected-error@+1 {{weft.arg_max: input is float32[0, 3]: dimension 0 has no elements to choose from}}
   %0 = weft.arg_max %x, dim = 0 : tensor<0x3xf32>
@@ -231,8 +238,36 @@ func.func @f(%x: tensor<0x3xf32>) {
 }
 
 // -----
+func.func @f(%x: tensor<2x3x5x5xf32>, %w: tensor<4x3x7x3xf32>) {
+  // expected-error@+1 {{weft.conv2d: input is float32[2, 3, 5, 5] and weight is float32[4, 3, 7, 3]; the kernel of size 7, which covers 7 with dilation 1, does not fit into dimension 2 of size 5 with padding 0}}
+  %0 = weft.conv2d %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64} : tensor<2x3x5x5xf32>, tensor<4x3x7x3xf32>
+  return
+}
+
+// -----
 func.func @f(%x: tensor<2x3xf32>, %i: tensor<4xi64>, %u: tensor<4x2xf32>) {
   // expected-error@+1 {{weft.index_put: base is float32[2, 3] and indices is int64[4], so source must have the shape [4, 3], but is float32[4, 2]}}
   %0 = weft.index_put %x, %i, %u, dim = 0 : tensor<2x3xf32>, tensor<4xi64>, tensor<4x2xf32>
+  return
+}
+
+// -----
+func.func @f(%g: tensor<2x4x4x3xf32>, %w: tensor<4x3x3x3xf32>) {
+  // expected-error@+1 {{so gradient must have the shape [2, 4, 3, 3] of their convolution, but is float32[2, 4, 4, 3]}}
+  %0 = weft.conv2d_input_gradient %g, %w {strides = array<i64: 1, 1>, padding = array<i64: 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64} : (tensor<2x4x4x3xf32>, tensor<4x3x3x3xf32>) -> tensor<2x3x5x5xf32>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<2x3x5x5xf32>) {
+  // expected-error@+1 {{weft.max_pool2d: padding 2 is more than half of the window's size, 3}}
+  %0, %1 = weft.max_pool2d %x {kernel = array<i64: 3, 3>, strides = array<i64: 1, 1>, padding = array<i64: 2, 1>, dilation = array<i64: 1, 1>} : tensor<2x3x5x5xf32>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<2x3x5x5xf32>) {
+  // expected-error@+1 {{weft.avg_pool2d: stride is 0; it must lie in [1, 2147483647]}}
+  %0 = weft.avg_pool2d %x {kernel = array<i64: 3, 3>, strides = array<i64: 0, 1>, padding = array<i64: 0, 0>} : tensor<2x3x5x5xf32>
   return
 }

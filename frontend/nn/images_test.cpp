@@ -1,0 +1,153 @@
+// Modules on images: what they register, what they refuse, and that training and evaluation differ where they must. Their values are
+// compared with PyTorch's in tests/golden.
+#include <cmath>
+#include <functional>
+
+#include <gtest/gtest.h>
+
+#include "weft/nn/nn.h"
+#include "weft/weft.h"
+
+namespace weft::nn {
+namespace {
+
+std::string message_of(const std::function<void()> &call) {
+  try {
+    call();
+  } catch (const Error &error) {
+    return error.message();
+  }
+  return "nothing was thrown";
+}
+
+void expect_near(const Tensor &a, const Tensor &b, double tolerance = 1e-5) {
+  ASSERT_EQ(a.shape(), b.shape());
+  std::vector<double> x = a.to_vector<double>(), y = b.to_vector<double>();
+  for (size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(x[i], y[i], tolerance) << "element " << i;
+}
+
+#define EXPECT_MESSAGE(call, part) EXPECT_NE(message_of([&] { call; }).find(part), std::string::npos) << message_of([&] { call; })
+
+TEST(Conv2d, RegistersWeightAndBias) {
+  manual_seed(1);
+  Conv2d conv(4, 6, {3, 2}, {.stride = 2, .padding = {1, 0}, .groups = 2});
+  EXPECT_EQ(conv.weight.shape(), (Shape{6, 2, 3, 2}));
+  EXPECT_EQ(conv.bias.shape(), (Shape{6}));
+  EXPECT_EQ(conv(randn({2, 4, 8, 8})).shape(), (Shape{2, 6, 4, 4}));
+  for (float value : conv.weight.to_vector<float>()) EXPECT_LE(std::abs(value), 1 / std::sqrt(12.0) + 1e-6);
+  EXPECT_FALSE(Conv2d(1, 2, 3, {.bias = false}).bias.defined());
+}
+
+TEST(Conv2d, NamesWhatIsWrong) {
+  Conv2d conv(3, 4, 3);
+  EXPECT_MESSAGE(conv(randn({1, 2, 8, 8})), "dimension 1 of weight must be 2");
+  EXPECT_MESSAGE(conv(randn({1, 3, 2, 8})), "does not fit into dimension 2");
+  EXPECT_MESSAGE(conv(randn({3, 8, 8})), "[batch, channels, height, width]");
+  EXPECT_MESSAGE(conv(ones({1, 3, 8, 8}, int32)), "floating");
+  EXPECT_MESSAGE(conv(ones({1, 3, 8, 8}, float64)), "one dtype");
+  EXPECT_MESSAGE(Conv2d(3, 4, 0), "at least 1");
+  EXPECT_MESSAGE(Conv2d(3, 4, 3, {.groups = 2}), "groups must divide");
+  EXPECT_MESSAGE(conv2d(randn({1, 3, 8, 8}), randn({4, 3, 3, 3}), randn({3})), "bias is float32 [3]; it must be float32 [4]");
+  EXPECT_MESSAGE(conv2d(randn({1, 3, 8, 8}), randn({4, 3, 3, 3}), Tensor(), {.stride = 0}), "stride is 0");
+}
+
+TEST(ConvTranspose2d, IsTheDerivativeOfConv2d) {
+  manual_seed(2);
+  Tensor x = randn({2, 3, 7, 6}), w = randn({4, 3, 3, 3}), g = randn({2, 4, 4, 3});
+  x.requires_grad_();
+  Conv2dOptions options{.stride = 2, .padding = 1};
+  Tensor by_input = grad({(conv2d(x, w, Tensor(), options) * g).sum()}, {x})[0];
+  expect_near(conv_transpose2d(g, w, Tensor(), {.stride = 2, .padding = 1, .output_padding = {0, 1}}), by_input);
+  EXPECT_EQ(ConvTranspose2d(4, 6, 2, {.stride = 2, .groups = 2})(randn({1, 4, 3, 3})).shape(), (Shape{1, 6, 6, 6}));
+  EXPECT_MESSAGE(conv_transpose2d(g, randn({3, 4, 3, 3})), "dimension 0 of weight must be 4");
+  EXPECT_MESSAGE(conv_transpose2d(g, w, Tensor(), {.output_padding = 1}), "output_padding must be less");
+  EXPECT_MESSAGE(conv_transpose2d(g, w, Tensor(), {.padding = 5}), "would have size");
+}
+
+TEST(Conv2d, HasSecondDerivatives) {
+  manual_seed(3);
+  Tensor x = randn({1, 2, 4, 4}, float64), w = randn({2, 2, 3, 3}, float64);
+  x.requires_grad_();
+  w.requires_grad_();
+  // The sum of squares of conv(x, w): its Hessian by x, applied to v, is twice the transposed convolution of conv(v, w).
+  Tensor v = randn({1, 2, 4, 4}, float64);
+  Tensor first = grad({conv2d(x, w).square().sum()}, {x}, {.create_graph = true})[0];
+  Tensor second = grad({(first * v).sum()}, {x}, {.retain_graph = true})[0];
+  expect_near(second, conv_transpose2d(conv2d(v, w), w) * 2, 1e-9);
+}
+
+TEST(BatchNorm2d, TrainsWithTheBatchAndEvaluatesWithWhatItSaw) {
+  manual_seed(4);
+  BatchNorm2d norm(3);
+  EXPECT_EQ(norm.named_buffers().size(), 2u);
+  EXPECT_EQ(norm.parameters().size(), 2u);
+  Tensor x = randn({8, 3, 5, 5}) * 3.0 + 1.0;
+  Tensor y = norm(x);
+  expect_near(y.mean({0, 2, 3}), zeros({3}), 1e-5);
+  expect_near(y.square().mean({0, 2, 3}), ones({3}), 1e-4);
+  expect_near(norm.running_mean, x.mean({0, 2, 3}) * 0.1, 1e-5);
+  norm.eval();
+  Tensor before = norm.running_mean.clone();
+  Tensor scale = rsqrt(norm.running_var + 1e-5);
+  expect_near(norm(x), (x - norm.running_mean.reshape({3, 1, 1})) * scale.reshape({3, 1, 1}), 1e-4);
+  expect_near(norm.running_mean, before, 0);
+  EXPECT_MESSAGE(norm(randn({3, 5, 5})), "[batch, channels, height, width]");
+  norm.train();
+  EXPECT_MESSAGE(norm(randn({1, 3, 1, 1})), "more than one element");
+  EXPECT_MESSAGE(norm(randn({2, 4, 2, 2})), "weight is float32 [3]; it must be float32 [4]");
+}
+
+TEST(BatchNorm2d, AStepOfTrainingIsOneProgram) {
+  manual_seed(5);
+  Conv2d conv(1, 4, 3);
+  BatchNorm2d norm(4);
+  std::vector<Tensor> parameters = conv.parameters();
+  for (const Tensor &parameter : norm.parameters()) parameters.push_back(parameter);
+  optim::AdamW optimizer(parameters, {.lr = 1e-3});
+  Statistics before = statistics();
+  for (int i = 0; i < 4; ++i) {
+    Tensor x = Tensor::from(std::vector<float>(32, static_cast<float>(i + 1)), {2, 1, 4, 4});
+    Tensor loss = norm(conv(x)).square().mean();
+    optimizer.zero_grad();
+    loss.backward();
+    optimizer.step();
+    loss.item<float>();
+  }
+  Statistics after = statistics();
+  EXPECT_EQ(after.evaluations - before.evaluations, 4u);
+  EXPECT_EQ(after.compiles - before.compiles, 1u);
+}
+
+TEST(GroupNorm, NormalizesGroups) {
+  manual_seed(6);
+  Tensor x = randn({2, 4, 3, 3}) * 2.0 + 5.0;
+  Tensor y = GroupNorm(2, 4)(x).reshape({2, 2, 18});
+  expect_near(y.mean({2}), zeros({2, 2}), 1e-5);
+  expect_near(y.square().mean({2}), ones({2, 2}), 1e-4);
+  EXPECT_MESSAGE(GroupNorm(3, 4), "must divide");
+  EXPECT_MESSAGE(group_norm(x, 3), "must divide");
+  Tensor z = RMSNorm(3)(x);
+  expect_near(z.square().mean({3}), ones({2, 4, 3}), 1e-4);
+  EXPECT_MESSAGE(RMSNorm(4)(x), "does not end with");
+}
+
+TEST(Pooling, Shapes) {
+  Tensor x = arange(2 * 3 * 6 * 8).to(float32).reshape({2, 3, 6, 8});
+  EXPECT_EQ(MaxPool2d(2)(x).shape(), (Shape{2, 3, 3, 4}));
+  EXPECT_EQ(AvgPool2d({3, 2}, {.stride = Pair(1, 2)})(x).shape(), (Shape{2, 3, 4, 4}));
+  EXPECT_EQ(AdaptiveAvgPool2d({4, 3})(x).shape(), (Shape{2, 3, 4, 3}));
+  EXPECT_EQ(Upsample({2, 3})(x).shape(), (Shape{2, 3, 12, 24}));
+  expect_near(AdaptiveAvgPool2d(1)(x).reshape({2, 3}), x.mean({2, 3}), 1e-4);
+  auto [largest, indices] = max_pool2d_with_indices(x, 2);
+  EXPECT_EQ(indices.dtype(), int32);
+  EXPECT_EQ(indices.to_vector<int32_t>()[0], 9);
+  EXPECT_EQ(largest.to_vector<float>()[0], 9);
+  EXPECT_MESSAGE(max_pool2d(x, 7), "does not fit");
+  EXPECT_MESSAGE(max_pool2d(x, 3, {.padding = 2}), "more than half");
+  EXPECT_MESSAGE(adaptive_avg_pool2d(x, 0), "must have pixels");
+  EXPECT_MESSAGE(Upsample(0), "at least 1");
+  EXPECT_MESSAGE(resize(x, 4, {.align_corners = true}), "bilinear");
+}
+
+} // namespace
+} // namespace weft::nn
