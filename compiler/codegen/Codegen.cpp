@@ -43,33 +43,25 @@ void registerCodegenDialects(mlir::MLIRContext &context) {
                       mlir::tensor::TensorDialect, mlir::vector::VectorDialect>();
 }
 
-namespace {
-
-// The module in which one kernel is built, with the dumps and checks between its stages.
-struct Stages {
-  const CodegenOptions &options;
-  mlir::ModuleOp module;
-
-  mlir::LogicalResult done(llvm::StringRef stage) {
-    if (options.dump) {
-      std::string text;
-      llvm::raw_string_ostream stream(text);
-      module.print(stream);
-      options.dump(stage, text);
-    }
-    if (options.verify && mlir::failed(mlir::verify(module))) return module.emitError("codegen: the verifier fails after ") << stage;
-    return mlir::success();
+mlir::LogicalResult stageDone(mlir::ModuleOp module, const CodegenOptions &options, llvm::StringRef stage) {
+  if (options.dump) {
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    module.print(stream);
+    options.dump(stage, text);
   }
-};
+  if (options.verify && mlir::failed(mlir::verify(module))) return module.emitError("codegen: the verifier fails after ") << stage;
+  return mlir::success();
+}
 
 // The fusion as a function on tensors. `lowered` gets the tensor of each value of the body.
-mlir::LogicalResult lowerToLinalg(KernelBuilder &kernel, mlir::func::FuncOp &function) {
+static mlir::LogicalResult lowerToLinalg(KernelBuilder &kernel) {
   mlir::OpBuilder b(kernel.module.getContext());
   b.setInsertionPointToEnd(kernel.module.getBody());
   mlir::Block &body = kernel.fusion.getBody().front();
   llvm::SmallVector<mlir::Type> results;
   for (Value output : kernel.outputs) results.push_back(output.getType());
-  function = mlir::func::FuncOp::create(b, kernel.fusion.getLoc(), kernel.info.symbol + "_tensors",
+  auto function = kernel.tensors = mlir::func::FuncOp::create(b, kernel.fusion.getLoc(), kernel.info.symbol + "_tensors",
                                         b.getFunctionType(body.getArgumentTypes(), results));
   b.setInsertionPointToStart(function.addEntryBlock());
   for (auto [from, to] : llvm::zip(body.getArguments(), function.getArguments())) kernel.lowered[from] = to;
@@ -88,7 +80,7 @@ mlir::LogicalResult lowerToLinalg(KernelBuilder &kernel, mlir::func::FuncOp &fun
   return mlir::success();
 }
 
-mlir::LogicalResult convertToLlvm(mlir::ModuleOp module) {
+mlir::LogicalResult convertToLlvm(mlir::ModuleOp module, llvm::StringRef machineDialect) {
   mlir::MLIRContext *context = module.getContext();
   {
     mlir::RewritePatternSet patterns(context);
@@ -110,11 +102,12 @@ mlir::LogicalResult convertToLlvm(mlir::ModuleOp module) {
   mlir::populateFuncToLLVMConversionPatterns(types, patterns);
   mlir::LLVMConversionTarget target(*context);
   target.addLegalOp<mlir::ModuleOp>();
+  if (!machineDialect.empty()) target.addLegalDialect(machineDialect);
   return mlir::applyFullConversion(module, target, std::move(patterns));
 }
 
 // weft_kernel: unpacks its arguments and calls the function that the schedule emitted.
-void wrap(KernelBuilder &kernel, llvm::StringRef symbol, llvm::ArrayRef<int64_t> readOnly) {
+static void wrap(KernelBuilder &kernel, llvm::StringRef symbol, llvm::ArrayRef<int64_t> readOnly) {
   auto inner = kernel.module.lookupSymbol<LLVM::LLVMFuncOp>(symbol);
   std::string innerName = (symbol + "_body").str();
   inner.setSymName(innerName);
@@ -147,7 +140,7 @@ void wrap(KernelBuilder &kernel, llvm::StringRef symbol, llvm::ArrayRef<int64_t>
 }
 
 // Time per element and the traffic, from which the size of the pieces follows. Rough: it only has to tell tiny from large.
-void estimate(KernelBuilder &kernel) {
+double estimate(KernelBuilder &kernel) {
   double bytes = 0, flops = 0, nanoseconds = 0;
   auto sizeOf = [](Value value) { return static_cast<double>(mlir::cast<mlir::RankedTensorType>(value.getType()).getNumElements()); };
   auto bytesOf = [&](Value value) {
@@ -171,31 +164,34 @@ void estimate(KernelBuilder &kernel) {
   nanoseconds = std::max(bytes / 10, flops / 8) + 1;
   kernel.info.bytes = bytes;
   kernel.info.flops = flops;
-  kernel.info.grain = std::max<int64_t>(1, static_cast<int64_t>(kGrainNanoseconds / nanoseconds * kernel.info.count));
+  return nanoseconds;
 }
 
-} // namespace
-
-mlir::FailureOr<KernelInfo> buildKernel(ir::FusionOp fusion, llvm::StringRef symbol, mlir::ModuleOp into, const TargetInfo &,
-                                        const CodegenOptions &options) {
-  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(fusion.getLoc());
+mlir::FailureOr<KernelBuilder> startKernel(ir::FusionOp fusion, llvm::StringRef symbol, mlir::ModuleOp module, const CodegenOptions &options) {
   KernelBuilder kernel;
   kernel.fusion = fusion;
-  kernel.module = *module;
+  kernel.module = module;
   kernel.info.symbol = symbol.str();
   for (mlir::Operation &op : fusion.getBody().front().without_terminator()) kernel.ops.push_back(&op);
   for (Value output : fusion.getBody().front().getTerminator()->getOperands()) kernel.outputs.push_back(output);
   for (mlir::Operation *op : kernel.ops)
     if (Refusal refusal = FusionDomain::fusible(op); refusal != Refusal::None) return op->emitOpError("cannot be in a kernel: ") << refusalText(refusal);
 
-  Stages stages{options, *module};
-  mlir::func::FuncOp tensors;
-  if (mlir::failed(lowerToLinalg(kernel, tensors)) || mlir::failed(stages.done("linalg"))) return mlir::failure();
+  if (mlir::failed(lowerToLinalg(kernel)) || mlir::failed(stageDone(module, options, "linalg"))) return mlir::failure();
 
   FusionRefusal why;
   auto domain = FusionDomain::analyze(kernel.ops, kernel.outputs, why);
   if (!domain) return (why.op ? why.op->emitOpError("does not belong in this fusion: ") : fusion.emitOpError("is no kernel: ")) << refusalText(why.reason);
   kernel.domain = std::move(*domain);
+  return std::move(kernel);
+}
+
+mlir::FailureOr<KernelInfo> buildKernel(ir::FusionOp fusion, llvm::StringRef symbol, mlir::ModuleOp into, const TargetInfo &,
+                                        const CodegenOptions &options) {
+  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(fusion.getLoc());
+  mlir::FailureOr<KernelBuilder> started = startKernel(fusion, symbol, *module, options);
+  if (mlir::failed(started)) return mlir::failure();
+  KernelBuilder &kernel = *started;
   mlir::LogicalResult scheduled = mlir::failure();
   switch (kernel.domain.shape()) {
   case FusionDomain::Shape::Elementwise:
@@ -206,10 +202,10 @@ mlir::FailureOr<KernelInfo> buildKernel(ir::FusionOp fusion, llvm::StringRef sym
   case FusionDomain::Shape::Empty: scheduled = scheduleAlone(kernel); break;
   }
   if (mlir::failed(scheduled)) return mlir::failure();
-  tensors.erase();
-  if (mlir::failed(stages.done("loops"))) return mlir::failure();
+  kernel.tensors.erase();
+  if (mlir::failed(stageDone(*module, options, "loops"))) return mlir::failure();
   expandMath(*module);
-  if (mlir::failed(stages.done("math"))) return mlir::failure();
+  if (mlir::failed(stageDone(*module, options, "math"))) return mlir::failure();
   if (mlir::failed(convertToLlvm(*module))) return fusion.emitError("codegen: conversion to the llvm dialect fails");
 
   // Inputs that no output may share a buffer with are read only, as far as the kernel can tell.
@@ -218,8 +214,8 @@ mlir::FailureOr<KernelInfo> buildKernel(ir::FusionOp fusion, llvm::StringRef sym
     if (llvm::none_of(kernel.info.inPlace, [&](auto pair) { return pair.second == i; })) readOnly.push_back(i);
   wrap(kernel, kernel.info.symbol, readOnly);
   if (!kernel.info.finish.empty()) wrap(kernel, kernel.info.finish, readOnly);
-  if (mlir::failed(stages.done("llvm"))) return mlir::failure();
-  estimate(kernel);
+  if (mlir::failed(stageDone(*module, options, "llvm"))) return mlir::failure();
+  kernel.info.grain = std::max<int64_t>(1, static_cast<int64_t>(kGrainNanoseconds / estimate(kernel) * kernel.info.count));
   into.getBody()->getOperations().splice(into.getBody()->end(), module->getBody()->getOperations());
   return std::move(kernel.info);
 }

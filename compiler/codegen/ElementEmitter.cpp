@@ -1,5 +1,7 @@
 #include "compiler/codegen/ElementEmitter.h"
 
+#include <numeric>
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -71,8 +73,8 @@ Value ElementEmitter::broadcast(Value value, int64_t lanes) {
 }
 
 Value ElementEmitter::tailMask(int64_t lanes) {
-  if (lanes >= kLanes) return nullptr;
-  llvm::SmallVector<bool> bits(kLanes, false);
+  if (lanes >= width) return nullptr;
+  llvm::SmallVector<bool> bits(width, false);
   std::fill_n(bits.begin(), lanes, true);
   return make<arith::ConstantOp>(mlir::DenseElementsAttr::get(vectorOf(b.getI1Type()), llvm::ArrayRef<bool>(bits)));
 }
@@ -112,7 +114,7 @@ Value ElementEmitter::vectorIndex(const Index &index) {
     Value value = symbol.value;
     if (symbol.kind == IndexSpace::Kind::Lane) {
       llvm::SmallVector<mlir::Attribute> steps;
-      for (int64_t i = 0; i < kLanes; ++i) steps.push_back(b.getIndexAttr(i));
+      for (int64_t i = 0; i < width; ++i) steps.push_back(b.getIndexAttr(i));
       value = make<arith::ConstantOp>(mlir::DenseElementsAttr::get(vectorOf(b.getIndexType()), steps));
     } else if (symbol.kind != IndexSpace::Kind::Vector) {
       int64_t low = space.range(symbol.of).first, shift = low < 0 ? llvm::divideCeil(-low, symbol.by) : 0;
@@ -167,6 +169,13 @@ static std::pair<Index, std::optional<int64_t>> splitLanes(const IndexSpace &spa
   return {base, stride};
 }
 
+mlir::IntegerAttr ElementEmitter::alignmentOf(const Index &base, Type stored) {
+  int64_t bytes = memoryBytes(stored), steps = base.constant;
+  for (auto [symbol, coefficient] : base.terms) steps = std::gcd(steps, coefficient);
+  int64_t alignment = steps == 0 ? bufferAlignment : std::gcd(bufferAlignment, steps * bytes);
+  return alignment > bytes ? b.getI64IntegerAttr(alignment) : mlir::IntegerAttr();
+}
+
 Value ElementEmitter::load(Value memref, Type element, const Index &linear, Value mask) {
   auto [base, stride] = splitLanes(space, linear);
   Type stored = memoryType(element);
@@ -179,7 +188,7 @@ Value ElementEmitter::load(Value memref, Type element, const Index &linear, Valu
     if (stride == 1) {
       Value at = scalarIndex(base);
       if (mask) value = make<vector::MaskedLoadOp>(type, memref, ValueRange{at}, mask, none);
-      else value = make<vector::LoadOp>(type, memref, ValueRange{at});
+      else value = make<vector::LoadOp>(type, memref, ValueRange{at}, /*nontemporal=*/nullptr, alignmentOf(base, stored));
     } else {
       Value all = mask ? mask : broadcast(make<arith::ConstantOp>(b.getBoolAttr(true)));
       value = make<vector::GatherOp>(type, memref, ValueRange{constantIndex(0)}, vectorIndex(linear), all, none);
@@ -201,7 +210,7 @@ void ElementEmitter::store(Value memref, Value value, const Index &linear, Value
   } else if (stride == 1) {
     Value at = scalarIndex(base);
     if (mask) vector::MaskedStoreOp::create(b, loc, memref, ValueRange{at}, mask, value);
-    else vector::StoreOp::create(b, loc, value, memref, ValueRange{at});
+    else vector::StoreOp::create(b, loc, value, memref, ValueRange{at}, /*nontemporal=*/nullptr, alignmentOf(base, mlir::getElementTypeOrSelf(value.getType())));
   } else {
     Value all = mask ? mask : broadcast(make<arith::ConstantOp>(b.getBoolAttr(true)));
     vector::ScatterOp::create(b, loc, Type(), memref, ValueRange{constantIndex(0)}, vectorIndex(linear), all, value, mlir::IntegerAttr());
@@ -218,6 +227,7 @@ void ElementEmitter::noteFailure(Value condition, Value mask) {
   } else {
     condition = make<arith::XOrIOp>(condition, truth);
   }
+  if (onFailure) return onFailure(condition);
   Value zero = constantIndex(0), seen = memref::LoadOp::create(b, loc, errorFlag, ValueRange{zero});
   Value now = arith::OrIOp::create(b, loc, seen, make<arith::ExtUIOp>(b.getI32Type(), condition));
   memref::StoreOp::create(b, loc, now, errorFlag, ValueRange{zero});
@@ -463,7 +473,7 @@ Value ElementEmitter::bodyOp(mlir::Operation &op, llvm::ArrayRef<Index> loops, l
     return at(extract.getTensor(), position, mask);
   }
   llvm::SmallVector<Value, 3> operands;
-  int64_t lanes = 0;  // usually kLanes; fewer where lanes are folded into one another
+  int64_t lanes = 0;  // usually `width`; fewer where lanes are folded into one another
   for (Value operand : op.getOperands()) {
     Value value = values.lookup(operand);
     operands.push_back(value);

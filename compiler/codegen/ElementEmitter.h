@@ -2,7 +2,7 @@
 //
 // It reads linalg on tensors (indexing maps, scalar bodies, reshapes, concat, insert_slice) from the result back to the buffers: every
 // producer is recomputed where it is needed, unless its element is known already (a reduction's result, a row kept in scratch). One
-// vector covers kLanes neighbours of one loop; what all lanes share stays scalar. Recursion goes as deep as the fusion is long, which
+// vector covers `width` neighbours of one loop; what all lanes share stays scalar. Recursion goes as deep as the fusion is long, which
 // kMaxFusionOps bounds.
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace weft::compiler {
 
-// Elements in a vector, for every type and machine: lanes are part of what a sum's value is.
+// Elements in a vector, for every type and CPU: lanes are part of what a sum's value is.
 inline constexpr int64_t kLanes = 16;
 
 // The type that elements have in memory: i1 takes a byte.
@@ -34,6 +34,10 @@ public:
   mlir::OpBuilder &b;
   mlir::Location loc;
   IndexSpace space;
+  // Elements in a vector of the code being emitted.
+  int64_t width = kLanes;
+  // What the first element of every buffer of a kernel is aligned to, in bytes; 0: to its element.
+  int64_t bufferAlignment = 0;
 
   // The element of `tensor` at `position`: a scalar where the position is uniform and its producers are, else a vector. `mask` says
   // which lanes exist (null: all); nothing is read for the others.
@@ -65,11 +69,12 @@ public:
   mlir::Value scalarIndex(const Index &index);
   mlir::Value vectorIndex(const Index &index);
   // A vector of `lanes` equal values, if it is none yet.
-  mlir::Value broadcast(mlir::Value value, int64_t lanes = kLanes);
+  mlir::Value broadcast(mlir::Value value) { return broadcast(value, width); }
+  mlir::Value broadcast(mlir::Value value, int64_t lanes);
   mlir::Value constantIndex(int64_t value);
   // The mask of the first `lanes` lanes; null for all.
   mlir::Value tailMask(int64_t lanes);
-  mlir::VectorType vectorOf(mlir::Type element) const { return mlir::VectorType::get({kLanes}, element); }
+  mlir::VectorType vectorOf(mlir::Type element) const { return mlir::VectorType::get({width}, element); }
 
   // Values emitted inside a scope (the body of a loop or branch) are not used after it.
   void pushScope() { scopes_.emplace_back(); }
@@ -82,6 +87,8 @@ public:
 
   // memref<1xi32> in which kernels remember that an index was out of range.
   mlir::Value errorFlag;
+  // Called instead with whether one was (an i1), where many threads share the flag.
+  std::function<void(mlir::Value bad)> onFailure;
 
   // Reads of kernel arguments, for in-place decisions: called with the argument and the linear position (none: irregular).
   std::function<void(int64_t argument, const Index &linear)> onRead;
@@ -111,6 +118,8 @@ private:
   mlir::Value concatElement(mlir::Operation *op, llvm::ArrayRef<Index> position, mlir::Value mask);
   mlir::Value insertElement(mlir::Operation *op, llvm::ArrayRef<Index> position, mlir::Value mask);
   mlir::Value bodyOp(mlir::Operation &op, llvm::ArrayRef<Index> loops, llvm::DenseMap<mlir::Value, mlir::Value> &values, mlir::Value mask);
+  // The alignment in bytes of an access to a buffer at `base`; null: not known to exceed the element's.
+  mlir::IntegerAttr alignmentOf(const Index &base, mlir::Type stored);
   mlir::Value indexValue(const Index &index) { return space.uniform(index) ? scalarIndex(index) : vectorIndex(index); }
   Index dynamicIndex(mlir::Value value, int64_t size);
   // onTrue() where `condition` (i1 or a vector of it) holds, else onFalse(); each is emitted for the lanes that take it.

@@ -67,7 +67,8 @@ mlir::LogicalResult KernelFunction::finish() {
 }
 
 Value KernelFunction::view(Value bytes, int64_t offset, int64_t count, Type element) {
-  auto type = mlir::MemRefType::get({count}, memoryType(element));
+  auto space = mlir::cast<mlir::MemRefType>(bytes.getType()).getMemorySpace();
+  auto type = mlir::MemRefType::get({count}, memoryType(element), mlir::MemRefLayoutAttrInterface(), space);
   // At the start of the function, for all uses.
   mlir::OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(&function.getBody().front());

@@ -2,6 +2,7 @@
 // depends on extents alone.
 #pragma once
 
+#include "compiler/codegen/Codegen.h"
 #include "compiler/codegen/ElementEmitter.h"
 #include "compiler/codegen/Kernel.h"
 #include "compiler/fusion/FusionDomain.h"
@@ -31,6 +32,8 @@ struct KernelBuilder {
   llvm::DenseMap<mlir::Value, mlir::Value> lowered; // values of the body -> tensors of the linalg function
   KernelInfo info;
 
+  mlir::func::FuncOp tensors;                       // the linalg function; gone once the kernel is scheduled
+
   int64_t numInputs() { return fusion.getInputs().size(); }
   // Bytes of partials and of scratch that the schedule claims; returns the offset.
   int64_t claimPartials(int64_t bytes);
@@ -39,6 +42,15 @@ struct KernelBuilder {
     return lowered.lookup(op->getResult(0)).getDefiningOp<mlir::linalg::GenericOp>();
   }
 };
+
+// Prints and verifies what the stages of a kernel make.
+mlir::LogicalResult stageDone(mlir::ModuleOp module, const CodegenOptions &options, llvm::StringRef stage);
+// The front of code generation for every target: the ops of the fusion, lowered to linalg on tensors in `module`, and their domain.
+mlir::FailureOr<KernelBuilder> startKernel(ir::FusionOp fusion, llvm::StringRef symbol, mlir::ModuleOp module, const CodegenOptions &options);
+// To the llvm dialect; functions take bare pointers. Ops of `machineDialect` (intrinsics of one kind of machine) stay.
+mlir::LogicalResult convertToLlvm(mlir::ModuleOp module, llvm::StringRef machineDialect = {});
+// Fills the kernel's estimates of flops and bytes; returns nanoseconds of one core.
+double estimate(KernelBuilder &kernel);
 
 // One function being emitted: (buffers..., partials, scratch, begin, end) -> i32.
 class KernelFunction {
@@ -90,7 +102,10 @@ public:
   // The position in `value`'s shape of the element that `atoms` (one Index an atom) choose.
   llvm::SmallVector<Index> position(mlir::Value value, llvm::ArrayRef<Index> atoms);
 
-private:
+protected:
+  // For functions of other signatures, which derived classes make: fusion arguments first, outputs after them.
+  explicit KernelFunction(KernelBuilder &kernel)
+      : kernel(kernel), builder(kernel.module.getContext()), e(builder, kernel.fusion.getLoc()) {}
   mlir::Value view(mlir::Value bytes, int64_t offset, int64_t count, mlir::Type element);
 };
 

@@ -1,0 +1,31 @@
+// One weft.fusion in, PTX out.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "backends/cuda/device/cuda_code.h"
+#include "compiler/codegen/Codegen.h"
+
+namespace weft::backends::cuda {
+
+// "sm_80", "sm_90": what kernels are made for. Every GPU of that generation or a later one runs them. InvalidArgument for another name.
+absl::Status checkArchitecture(llvm::StringRef architecture);
+// The newest of them that a GPU of that capability (90 for sm_90) runs.
+std::string newestArchitecture(int capability);
+inline constexpr const char *kDefaultArchitecture = "sm_80";
+
+// Makes the dialects that GPU code takes known to a context, beside those of registerCodegenDialects.
+void registerGpuDialects(mlir::MLIRContext &context);
+
+struct GpuKernel {
+  compiler::KernelInfo info;
+  std::vector<KernelEntry> entries; // the body's, then the finish's
+};
+
+// Builds the kernel of `fusion` in `into`, as functions of the llvm and nvvm dialects. Fails with a diagnostic at the fusion's location.
+mlir::FailureOr<GpuKernel> buildGpuKernel(ir::FusionOp fusion, llvm::StringRef symbol, mlir::ModuleOp into,
+                                          const compiler::CodegenOptions &options = {});
+
+// The PTX of a module that buildGpuKernel filled.
+absl::StatusOr<std::string> emitPtx(mlir::ModuleOp module, llvm::StringRef architecture, const compiler::CodegenOptions &options = {});
+
+} // namespace weft::backends::cuda

@@ -1,0 +1,423 @@
+// Every op that has a lowering, alone in a fusion, on every dtype that its record allows: run by the simulator against reference evaluation,
+// in both orders of threads, bit for bit; and its PTX, which ptxas (where it is installed) must take without local memory.
+#include "backends/cuda/compile/GpuCodegen.h"
+#include "backends/cuda/compile/Simulator.h"
+
+#include <cstdlib>
+#include <map>
+#include <random>
+
+#include "compiler/fusion/FusionDomain.h"
+#include "gtest/gtest.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Parser/Parser.h"
+#include "dialects/weft/ir/Weft.h"
+#include "tests/support/Compare.h"
+#include "tests/support/OpCases.h"
+#include "tests/support/OpModule.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace weft::backends::cuda {
+namespace {
+
+using compiler::FusionDomain;
+using ir::HostTensor;
+
+// Runs what buildGpuKernel made: guards around each buffer, garbage in what a kernel must not rely on.
+class SimulatedKernel {
+public:
+  static std::unique_ptr<SimulatedKernel> build(ir::FusionOp fusion, std::string &error) {
+    mlir::MLIRContext *context = fusion.getContext();
+    compiler::registerCodegenDialects(*context);
+    registerGpuDialects(*context);
+    mlir::ScopedDiagnosticHandler collect(context, [&](mlir::Diagnostic &diagnostic) {
+      error += diagnostic.str() + "\n";
+      return mlir::success();
+    });
+    compiler::CodegenOptions options;
+    options.verify = true;
+    mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(fusion.getLoc());
+    auto built = buildGpuKernel(fusion, "kernel", *module, options);
+    if (mlir::failed(built)) {
+      if (error.empty()) error = "failed without a diagnostic";
+      return nullptr;
+    }
+    auto result = std::make_unique<SimulatedKernel>();
+    auto ptx = emitPtx(*module, "sm_80", options);
+    if (!ptx.ok()) {
+      error += std::string(ptx.status().message());
+      return nullptr;
+    }
+    result->ptx = *ptx;
+    result->kernel = *built;
+    result->simulator = Simulator::create(*module, built->entries, error);
+    for (mlir::Type type : fusion.getResultTypes()) result->outputs.push_back(mlir::cast<mlir::RankedTensorType>(type));
+    return result->simulator ? std::move(result) : nullptr;
+  }
+
+  // Empty, or what is wrong. `shared`: outputs in an input's buffer.
+  std::string run(llvm::ArrayRef<HostTensor> inputs, std::vector<HostTensor> &results, bool reversed = false,
+                  llvm::ArrayRef<std::pair<int64_t, int64_t>> shared = {}) {
+    constexpr size_t kGuard = 256;
+    struct Memory {
+      std::vector<std::byte> bytes;
+      std::byte *data;
+      size_t size;
+    };
+    std::vector<Memory> memory;
+    memory.reserve(inputs.size() + outputs.size() + 2);
+    auto make = [&](size_t size) -> Memory & {
+      Memory &made = memory.emplace_back();
+      made.bytes.assign(size + 3 * kGuard, std::byte(0xCD));
+      made.data = reinterpret_cast<std::byte *>((reinterpret_cast<uintptr_t>(made.bytes.data()) + 2 * kGuard - 1) / kGuard * kGuard);
+      made.size = size;
+      return made;
+    };
+    std::vector<void *> arguments;
+    for (const HostTensor &input : inputs) {
+      Memory &made = make(input.bytes.size());
+      if (!input.bytes.empty()) std::memcpy(made.data, input.bytes.data(), input.bytes.size());
+      arguments.push_back(made.data);
+    }
+    std::vector<std::byte *> written;
+    for (auto [i, type] : llvm::enumerate(outputs)) {
+      std::byte *data = nullptr;
+      for (auto [output, input] : shared)
+        if (output == static_cast<int64_t>(i)) data = memory[input].data;
+      written.push_back(data ? data : make(HostTensor::of(type).bytes.size()).data);
+      arguments.push_back(written.back());
+    }
+    arguments.push_back(make(kernel.info.partialsBytes).data);
+    int32_t flag = 0;
+    arguments.push_back(&flag);
+    for (const KernelEntry &entry : kernel.entries)
+      if (std::string wrong = simulator->launch(entry.symbol, arguments, reversed); !wrong.empty()) return wrong;
+    for (Memory &m : memory)
+      for (std::byte &byte : m.bytes)
+        if ((&byte < m.data || &byte >= m.data + m.size) && byte != std::byte(0xCD)) return "a kernel wrote beside its buffers";
+    results.clear();
+    for (auto [i, type] : llvm::enumerate(outputs)) {
+      HostTensor result = HostTensor::of(type);
+      if (!result.bytes.empty()) std::memcpy(result.bytes.data(), written[i], result.bytes.size());
+      results.push_back(std::move(result));
+    }
+    return flag ? "an index was out of range" : "";
+  }
+
+  GpuKernel kernel;
+  std::string ptx;
+  std::unique_ptr<Simulator> simulator;
+  std::vector<mlir::RankedTensorType> outputs;
+};
+
+// What ptxas says of a module for both GPU generations; empty where it is content. Registers that do not suffice become local memory.
+class Ptxas {
+public:
+  Ptxas() {
+    auto found = llvm::sys::findProgramByName("ptxas");
+    if (!found) found = llvm::sys::findProgramByName("ptxas", {"/usr/local/cuda/bin", "/usr/lib/cuda/bin"});
+    if (found) path_ = *found;
+  }
+  explicit operator bool() const { return !path_.empty(); }
+  std::string check(llvm::StringRef ptx) const {
+    std::string folder = std::getenv("TEST_TMPDIR") ? std::getenv("TEST_TMPDIR") : ".", file = folder + "/kernel.ptx", log = folder + "/log";
+    std::error_code error;
+    {
+      llvm::raw_fd_ostream stream(file, error);
+      stream << ptx;
+    }
+    std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(""), llvm::StringRef(log), llvm::StringRef(log)};
+    int code = llvm::sys::ExecuteAndWait(path_, {path_, "-v", "-arch=sm_90", "-o", "/dev/null", file}, std::nullopt, redirects);
+    auto buffer = llvm::MemoryBuffer::getFile(log);
+    std::string text = buffer ? (*buffer)->getBuffer().str() : "";
+    if (code != 0) return "ptxas fails: " + text;
+    llvm::StringRef rest(text);
+    for (auto [line, after] = rest.split('\n'); !rest.empty(); std::tie(line, after) = (rest = after).split('\n'))
+      if (line.contains("bytes stack frame") && !line.contains(" 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads"))
+        return "local memory: " + line.str();
+    return "";
+  }
+
+private:
+  std::string path_;
+};
+
+double ulps(const std::string &op, DType dtype) {
+  static const std::map<std::string, double> table = {{"weft.exp", 2},     {"weft.log", 1},  {"weft.rsqrt", 1}, {"weft.tanh", 2},
+                                                      {"weft.erf", 2},     {"weft.sigmoid", 2}, {"weft.gelu", 4}, {"weft.pow", 4}};
+  auto found = table.find(op);
+  if (found == table.end()) return 0;
+  return dtype == DType::kFloat64 ? (found->second == 4 ? 128 : 8) : found->second;
+}
+
+ir::FusionOp wrap(mlir::Operation *op) {
+  mlir::OpBuilder b(op);
+  auto fusion = ir::FusionOp::create(b, op->getLoc(), op->getResultTypes(), op->getOperands());
+  mlir::Block *body = b.createBlock(&fusion.getBody());
+  for (mlir::Value operand : op->getOperands()) body->addArgument(operand.getType(), op->getLoc());
+  mlir::Operation *clone = op->clone();
+  clone->setOperands(body->getArguments());
+  body->push_back(clone);
+  b.setInsertionPointToEnd(body);
+  ir::YieldOp::create(b, op->getLoc(), clone->getResults());
+  op->replaceAllUsesWith(fusion.getResults());
+  op->erase();
+  return fusion;
+}
+
+double boundOf(mlir::Operation *op, DType dtype) {
+  if (!is_floating(dtype)) return 0;
+  int64_t terms = 0;
+  auto size = [](mlir::Type type) { return mlir::cast<mlir::RankedTensorType>(type).getNumElements(); };
+  if (mlir::isa<ir::ReduceSumOp>(op)) terms = size(op->getOperand(0).getType()) / std::max<int64_t>(1, size(op->getResult(0).getType()));
+  else if (auto matmul = mlir::dyn_cast<ir::MatmulOp>(op)) terms = matmul.getLhs().getType().getShape()[matmul.getLhs().getType().getRank() - (matmul.getTransposeLhs() ? 2 : 1)];
+  else if (mlir::isa<ir::IndexAddOp, ir::ScatterAddOp>(op)) terms = size(op->getOperand(2).getType());
+  return terms * 4.0 * terms * (dtype == DType::kFloat64 ? 0x1p-53 : 0x1p-24);
+}
+
+class GpuOps : public testing::TestWithParam<DType> {};
+
+TEST_P(GpuOps, SimulatedAgreesWithReference) {
+  mlir::MLIRContext context;
+  compiler::registerCodegenDialects(context);
+  int64_t ran = 0;
+  for (const tests::OpCase &c : tests::allCases(context)) {
+    tests::OpModule made = tests::buildModule(context, c, GetParam());
+    if (!made.op || FusionDomain::fusible(made.op) != compiler::Refusal::None) continue;
+    std::string error;
+    std::vector<HostTensor> expected = tests::evaluate(made.main, made.inputs, error);
+    ASSERT_EQ(error, "") << c.name();
+    double bound = boundOf(made.op, GetParam()), allowed = ulps(c.op, GetParam());
+    auto kernel = SimulatedKernel::build(wrap(made.op), error);
+    ASSERT_TRUE(kernel) << c.name() << ": " << error;
+    EXPECT_EQ(kernel->ptx.find(".local"), std::string::npos) << c.name() << "\n" << kernel->ptx;
+    std::vector<HostTensor> one, reversed;
+    ASSERT_EQ(kernel->run(made.inputs, one), "") << c.name();
+    ASSERT_EQ(kernel->run(made.inputs, reversed, true), "") << c.name();
+    for (size_t i = 0; i < expected.size(); ++i) {
+      std::vector<double> bounds;
+      if (bound > 0) bounds.push_back(bound);
+      EXPECT_EQ(tests::compareWithin(one[i], expected[i], allowed, bounds), "") << c.name() << " " << name(GetParam());
+      EXPECT_EQ(tests::compareExact(reversed[i], one[i]), "") << c.name() << " " << name(GetParam()) << ", threads in reverse";
+    }
+    for (auto pair : kernel->kernel.info.inPlace) {
+      std::vector<HostTensor> shared;
+      EXPECT_EQ(kernel->run(made.inputs, shared, true, pair), "") << c.name();
+      EXPECT_EQ(tests::compareExact(shared[pair.first], one[pair.first]), "") << c.name() << ", in place of operand " << pair.second;
+    }
+    ++ran;
+  }
+  EXPECT_GT(ran, 30);
+}
+
+TEST_P(GpuOps, PtxasTakesThem) {
+  Ptxas ptxas;
+  if (!ptxas) GTEST_SKIP() << "ptxas is not installed (looked on the PATH and in /usr/local/cuda/bin)";
+  mlir::MLIRContext context;
+  compiler::registerCodegenDialects(context);
+  registerGpuDialects(context);
+  std::string all;
+  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
+  int64_t number = 0;
+  for (const tests::OpCase &c : tests::allCases(context)) {
+    tests::OpModule made = tests::buildModule(context, c, GetParam());
+    if (!made.op || FusionDomain::fusible(made.op) != compiler::Refusal::None) continue;
+    ASSERT_TRUE(mlir::succeeded(buildGpuKernel(wrap(made.op), "kernel" + std::to_string(number++), *module))) << c.name();
+  }
+  auto ptx = emitPtx(*module, "sm_80");
+  ASSERT_TRUE(ptx.ok()) << ptx.status();
+  EXPECT_EQ(ptxas.check(*ptx), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Dtypes, GpuOps,
+                         testing::Values(DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kInt64, DType::kBool),
+                         [](const auto &info) { return std::string(name(info.param)); });
+
+//===-- Fusions -------------------------------------------------------------------------------===//
+
+// Normal numbers, small indices, mixed bools.
+HostTensor sample(mlir::Type type, int64_t seed) {
+  std::mt19937_64 random(seed);
+  HostTensor tensor = HostTensor::of(mlir::cast<mlir::RankedTensorType>(type));
+  std::normal_distribution<double> normal;
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    if (is_floating(tensor.dtype)) tensor.set(i, normal(random));
+    else tensor.setInt(i, random() % (tensor.dtype == DType::kBool ? 2 : 3));
+  }
+  return tensor;
+}
+
+std::string replaced(std::string text, const std::string &what, const std::string &by) {
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size())) text.replace(at, what.size(), by);
+  return text;
+}
+
+// A kernel of `body`, which yields `results` ("%r: tensor<2xf32>", ...), against reference evaluation: within `error`, absolute and relative.
+void check(const std::string &arguments, const std::string &body, const std::vector<std::string> &results, double error = 2e-5) {
+  SCOPED_TRACE(arguments + "\n" + body);
+  mlir::MLIRContext context;
+  compiler::registerCodegenDialects(context);
+  std::string names, types;
+  for (const std::string &result : results) {
+    auto [name, type] = llvm::StringRef(result).split(": ");
+    names += (names.empty() ? "" : ", ") + name.str();
+    types += (types.empty() ? "" : ", ") + type.str();
+  }
+  std::string text = "func.func @main(" + arguments + ") -> (" + types + ") {\n" + body + "\nreturn " + names + " : " + types + "\n}";
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+  ASSERT_TRUE(module) << text;
+  auto main = *module->getOps<mlir::func::FuncOp>().begin();
+  mlir::Block &block = main.getBody().front();
+  mlir::OpBuilder b(&context);
+  b.setInsertionPointToStart(&block);
+  auto fusion = ir::FusionOp::create(b, main.getLoc(), block.getTerminator()->getOperandTypes(), block.getArguments());
+  mlir::Block *inside = b.createBlock(&fusion.getBody());
+  for (mlir::Value argument : block.getArguments()) {
+    mlir::Value mine = inside->addArgument(argument.getType(), main.getLoc());
+    argument.replaceAllUsesExcept(mine, fusion);
+  }
+  inside->getOperations().splice(inside->end(), block.getOperations(), std::next(fusion->getIterator()), std::prev(block.end()));
+  b.setInsertionPointToEnd(inside);
+  ir::YieldOp::create(b, main.getLoc(), block.getTerminator()->getOperands());
+  block.getTerminator()->setOperands(fusion.getResults());
+
+  std::string message;
+  auto kernel = SimulatedKernel::build(fusion, message);
+  ASSERT_TRUE(kernel) << message;
+  EXPECT_EQ(kernel->ptx.find(".local"), std::string::npos);
+  if (Ptxas ptxas; ptxas) EXPECT_EQ(ptxas.check(kernel->ptx), "");
+  llvm::SmallVector<HostTensor> inputs, expected;
+  for (mlir::Type type : fusion.getInputs().getTypes()) inputs.push_back(sample(type, inputs.size() + 1));
+  auto consumed = inputs;
+  ASSERT_TRUE(mlir::succeeded(ir::evaluateBlock(fusion.getBody().front(), consumed, expected)));
+  std::vector<HostTensor> one, reversed;
+  ASSERT_EQ(kernel->run(inputs, one), "");
+  ASSERT_EQ(kernel->run(inputs, reversed, true), "");
+  for (size_t i = 0; i < expected.size(); ++i) {
+    std::vector<double> bounds;
+    for (int64_t k = 0; k < expected[i].size(); ++k) bounds.push_back(error * (1 + std::abs(expected[i].getDouble(k))));
+    EXPECT_EQ(tests::compareWithin(one[i], expected[i], 0, bounds), "") << "result " << i;
+    EXPECT_EQ(tests::compareExact(reversed[i], one[i]), "") << "result " << i << ", threads in reverse";
+  }
+  for (auto pair : kernel->kernel.info.inPlace) {
+    std::vector<HostTensor> shared;
+    ASSERT_EQ(kernel->run(inputs, shared, true, pair), "");
+    for (size_t i = 0; i < expected.size(); ++i)
+      EXPECT_EQ(tests::compareExact(shared[i], one[i]), "") << "result " << i << ", result " << pair.first << " in place of " << pair.second;
+  }
+}
+
+TEST(GpuFusions, Elementwise) {
+  for (const char *n : {"1", "3", "17", "1024", "1025", "5001"}) {
+    auto of = [&](const std::string &text) { return replaced(text, "N", n); };
+    check(of("%a: tensor<Nxf32>, %b: tensor<Nxf32>, %s: tensor<f32>"), of(R"(
+      %c = weft.broadcast %s : tensor<f32> to tensor<Nxf32>
+      %0 = weft.mul %a, %b : tensor<Nxf32>
+      %2 = weft.tanh %0 : tensor<Nxf32>
+      %6 = weft.add %2, %c : tensor<Nxf32>)"), {of("%6: tensor<Nxf32>"), of("%2: tensor<Nxf32>")});
+  }
+  check("%x: tensor<7x3x36xf32>, %y: tensor<36xf32>, %z: tensor<7x1x1xf32>", R"(
+    %c = weft.broadcast %y : tensor<36xf32> to tensor<7x3x36xf32>
+    %d = weft.broadcast %z : tensor<7x1x1xf32> to tensor<7x3x36xf32>
+    %0 = weft.add %x, %c : tensor<7x3x36xf32>
+    %1 = weft.mul %0, %d : tensor<7x3x36xf32>)", {"%1: tensor<7x3x36xf32>"});
+}
+
+TEST(GpuFusions, Softmax) {
+  // A warp with one vector, with a tail, with scalars; a block; rows that registers do not hold.
+  for (auto [rows, n] : {std::pair{"5", "128"}, {"33", "100"}, {"7", "65"}, {"3", "1"}, {"3", "4100"}, {"2", "20004"}, {"1", "300"}}) {
+    auto of = [&](const std::string &text) { return replaced(replaced(text, "R", rows), "N", n); };
+    check(of("%x: tensor<RxNxf32>"), of(R"(
+      %m = weft.reduce_max %x, dims = [1] : tensor<RxNxf32>
+      %m1 = weft.reshape %m : tensor<Rxf32> to tensor<Rx1xf32>
+      %m2 = weft.broadcast %m1 : tensor<Rx1xf32> to tensor<RxNxf32>
+      %d = weft.sub %x, %m2 : tensor<RxNxf32>
+      %e = weft.exp %d : tensor<RxNxf32>
+      %s = weft.reduce_sum %e, dims = [1] : tensor<RxNxf32>
+      %s1 = weft.reshape %s : tensor<Rxf32> to tensor<Rx1xf32>
+      %s2 = weft.broadcast %s1 : tensor<Rx1xf32> to tensor<RxNxf32>
+      %q = weft.div %e, %s2 : tensor<RxNxf32>)"), {of("%q: tensor<RxNxf32>"), of("%s: tensor<Rxf32>")});
+  }
+}
+
+TEST(GpuFusions, LayerNormBackward) {
+  for (auto [rows, n] : {std::pair{"600", "64"}, {"7", "33"}, {"300", "1000"}, {"3", "12288"}}) {
+    auto of = [&](const std::string &text) { return replaced(replaced(text, "R", rows), "N", n); };
+    check(of("%x: tensor<RxNxf32>, %g: tensor<RxNxf32>, %w: tensor<Nxf32>"), of(R"(
+      %sum = weft.reduce_sum %x, dims = [1] : tensor<RxNxf32>
+      %rstd = weft.tanh %sum : tensor<Rxf32>
+      %rstd1 = weft.reshape %rstd : tensor<Rxf32> to tensor<Rx1xf32>
+      %rstd2 = weft.broadcast %rstd1 : tensor<Rx1xf32> to tensor<RxNxf32>
+      %xhat = weft.mul %x, %rstd2 : tensor<RxNxf32>
+      %w2 = weft.broadcast %w : tensor<Nxf32> to tensor<RxNxf32>
+      %gw = weft.mul %g, %w2 : tensor<RxNxf32>
+      %gx = weft.mul %g, %xhat : tensor<RxNxf32>
+      %dw = weft.reduce_sum %gx, dims = [0] : tensor<RxNxf32>
+      %db = weft.reduce_sum %g, dims = [0] : tensor<RxNxf32>
+      %dot = weft.mul %gw, %xhat : tensor<RxNxf32>
+      %sd = weft.reduce_sum %dot, dims = [1] : tensor<RxNxf32>
+      %sd1 = weft.reshape %sd : tensor<Rxf32> to tensor<Rx1xf32>
+      %sd2 = weft.broadcast %sd1 : tensor<Rx1xf32> to tensor<RxNxf32>
+      %t = weft.mul %xhat, %sd2 : tensor<RxNxf32>
+      %dx = weft.sub %gw, %t : tensor<RxNxf32>)"),
+          {of("%dx: tensor<RxNxf32>"), of("%dw: tensor<Nxf32>"), of("%db: tensor<Nxf32>"), of("%rstd: tensor<Rxf32>")}, 1e-2);
+  }
+}
+
+TEST(GpuFusions, ReductionsOverRowsAndEverything) {
+  for (auto [rows, n] : {std::pair{"200", "37"}, {"3000", "16"}, {"64", "132"}}) {
+    auto of = [&](const std::string &text) { return replaced(replaced(text, "R", rows), "N", n); };
+    check(of("%x: tensor<RxNxf32>"), of(R"(
+      %e = weft.mul %x, %x : tensor<RxNxf32>
+      %s = weft.reduce_sum %e, dims = [0] : tensor<RxNxf32>
+      %m = weft.reduce_max %x, dims = [0] : tensor<RxNxf32>
+      %n = weft.neg %s : tensor<Nxf32>)"), {of("%e: tensor<RxNxf32>"), of("%n: tensor<Nxf32>"), of("%m: tensor<Nxf32>")}, 1e-4);
+    check(of("%x: tensor<RxNxf32>, %b: tensor<Nxf32>"), of(R"(
+      %c = weft.broadcast %b : tensor<Nxf32> to tensor<RxNxf32>
+      %e = weft.mul %x, %c : tensor<RxNxf32>
+      %s = weft.reduce_sum %e, dims = [0, 1] : tensor<RxNxf32>
+      %t = weft.add %s, %s : tensor<f32>)"), {"%t: tensor<f32>"}, 1e-3);
+    check(of("%x: tensor<RxNxf32>"), of(R"(
+      %s = weft.reduce_max %x, dims = [1] : tensor<RxNxf32>
+      %e = weft.exp %s : tensor<Rxf32>
+      %t = weft.reduce_sum %e, dims = [0] : tensor<Rxf32>)"), {"%t: tensor<f32>", of("%e: tensor<Rxf32>")}, 1e-3);
+  }
+  check("%x: tensor<100001xi64>", "%s = weft.reduce_sum %x, dims = [0] : tensor<100001xi64>", {"%s: tensor<i64>"}, 0);
+}
+
+TEST(GpuFusions, ReductionsOverMiddleDims) {
+  for (auto [dims, kept] : {std::pair{"[1]", "3x5x72"}, {"[0, 2]", "4x72"}, {"[1, 3]", "3x5"}, {"[0, 2, 3]", "4"}})
+    check("%x: tensor<3x4x5x72xf32>", replaced(replaced(R"(
+      %e = weft.mul %x, %x : tensor<3x4x5x72xf32>
+      %s = weft.reduce_sum %e, dims = D : tensor<3x4x5x72xf32>
+      %m = weft.reduce_max %e, dims = D : tensor<3x4x5x72xf32>
+      %t = weft.sub %s, %m : tensor<Kxf32>)", "D", dims), "K", kept), {replaced("%t: tensor<Kxf32>", "K", kept)}, 1e-4);
+}
+
+TEST(GpuFusions, MovementAndIndexing) {
+  check("%x: tensor<6x5x20xf32>, %y: tensor<20x6x5xf32>", R"(
+    %0 = weft.transpose %x, [2, 0, 1] : tensor<6x5x20xf32>
+    %1 = weft.add %0, %y : tensor<20x6x5xf32>)", {"%1: tensor<20x6x5xf32>"});
+  check("%x: tensor<4x30xf32>, %y: tensor<4x7xf32>, %z: tensor<4x50xf32>", R"(
+    %0 = weft.concat %x, %y, %z dim = 1 : tensor<4x30xf32>, tensor<4x7xf32>, tensor<4x50xf32>
+    %1 = weft.tanh %0 : tensor<4x87xf32>)", {"%1: tensor<4x87xf32>"});
+  check("%x: tensor<9x40xf32>, %y: tensor<3x13xf32>", R"(
+    %n = weft.neg %y : tensor<3x13xf32>
+    %0 = weft.insert_slice %n into %x[[1, 38] : [3, -2]] : tensor<3x13xf32> into tensor<9x40xf32>
+    %1 = weft.add %0, %x : tensor<9x40xf32>)", {"%1: tensor<9x40xf32>"});
+  check("%t: tensor<11x40xf32>, %i: tensor<2x3xi64>, %p: tensor<3x40xf32>", R"(
+    %e = weft.exp %t : tensor<11x40xf32>
+    %0 = weft.index_select %e, %i, dim = 0 : tensor<11x40xf32>, tensor<2x3xi64>
+    %b = weft.broadcast %p : tensor<3x40xf32> to tensor<2x3x40xf32>
+    %1 = weft.add %0, %b : tensor<2x3x40xf32>)", {"%1: tensor<2x3x40xf32>"});
+  check("%z: tensor<f32>, %i: tensor<3x5xi64>, %s: tensor<3x5x130xf32>", R"(
+    %b = weft.broadcast %z : tensor<f32> to tensor<7x130xf32>
+    %n = weft.neg %s : tensor<3x5x130xf32>
+    %0 = weft.index_add %b, %i, %n, dim = 0 : tensor<7x130xf32>, tensor<3x5xi64>, tensor<3x5x130xf32>)", {"%0: tensor<7x130xf32>"});
+}
+
+} // namespace
+} // namespace weft::backends::cuda

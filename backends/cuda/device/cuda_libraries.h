@@ -1,0 +1,15 @@
+// The vendor libraries that programs for a GPU may call.
+#pragma once
+
+#include <memory>
+
+#include "backends/cuda/device/cuda_device.h"
+#include "runtime/executable/library_call.h"
+
+namespace weft::backends::cuda {
+
+// The library entries of the process's GPU by name. A library is opened when a program first asks for an entry of it; where it is not
+// installed, the entry's init says so.
+runtime::LibraryResolver library_resolver(std::shared_ptr<CudaDevice> device);
+
+} // namespace weft::backends::cuda

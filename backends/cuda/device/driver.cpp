@@ -1,0 +1,38 @@
+#include "backends/cuda/device/driver.h"
+
+#include <dlfcn.h>
+
+#include "absl/strings/str_cat.h"
+
+namespace weft::backends::cuda {
+
+constexpr int kOutOfMemory = 2; // CUDA_ERROR_OUT_OF_MEMORY
+
+absl::Status Driver::check(int error, std::string_view what) const {
+  if (error == 0) return absl::OkStatus();
+  const char *text = nullptr;
+  if (get_error_string == nullptr || get_error_string(error, &text) != 0 || text == nullptr) text = "unknown error";
+  std::string message = absl::StrCat("CUDA: ", std::string(what), ": ", text, " (", error, ")");
+  return error == kOutOfMemory ? absl::ResourceExhaustedError(message) : absl::InternalError(message);
+}
+
+absl::StatusOr<Driver> open_driver(const std::string &library) {
+  // Never closed: the driver keeps threads of its own.
+  void *handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr)
+    return absl::NotFoundError(absl::StrCat("NVIDIA's driver was not found (", library, ": ", dlerror(),
+                                            "). Programs for the backend \"cuda\" run where it is installed; compiling ahead of time "
+                                            "(weft-compile) works here, and the backend \"cpu\" runs everywhere"));
+  Driver driver;
+  std::string missing;
+#define WEFT_FIND(member, symbol, arguments)                                                                                               \
+  driver.member = reinterpret_cast<decltype(driver.member)>(dlsym(handle, symbol));                                                        \
+  if (driver.member == nullptr) absl::StrAppend(&missing, missing.empty() ? "" : ", ", symbol);
+  WEFT_CUDA_DRIVER_FUNCTIONS(WEFT_FIND)
+#undef WEFT_FIND
+  if (!missing.empty())
+    return absl::NotFoundError(absl::StrCat(library, " lacks ", missing, "; install a driver for CUDA 11.0 or later"));
+  return driver;
+}
+
+} // namespace weft::backends::cuda
