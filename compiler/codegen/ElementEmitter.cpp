@@ -321,7 +321,8 @@ Value ElementEmitter::constantElement(Value tensorValue, mlir::ElementsAttr valu
     int64_t number = 0;
     std::string base = name;
     while (module.lookupSymbol(name)) name = base + std::to_string(number++);
-    memref::GlobalOp::create(b, loc, name, b.getStringAttr("private"), memrefType, data, /*constant=*/true, mlir::IntegerAttr());
+    memref::GlobalOp::create(b, loc, name, b.getStringAttr("private"), memrefType, data, /*constant=*/true,
+                             bufferAlignment ? b.getI64IntegerAttr(bufferAlignment) : mlir::IntegerAttr());
   }
   {
     // At the start of the function, where all later uses see it.

@@ -63,6 +63,8 @@ mlir::LogicalResult scheduleFinish(KernelPlan &plan, Geometry &geometry) {
   int64_t n = plan.domain.rowSize(), width = plan.hasColumns ? plan.widthOf(n) : 1, vectors = plan.hasColumns ? n / width : 0;
   geometry = {std::max<int64_t>(1, ceilDivide(vectors, kThreads)), kThreads};
   GpuFunction f(kernel, kernel.info.finish, geometry, width);
+  // What is read only now must not have been overwritten by the first launch.
+  plan.trackReads(f, 0, nullptr);
   if (!scalars.empty()) f.when(geometry.blocks == 1 ? Value() : f.isZero(f.block), [&] { finishScalars(plan, f, scalars); });
   if (!columns.empty()) {
     Value vector = f.gridThread();
@@ -71,6 +73,7 @@ mlir::LogicalResult scheduleFinish(KernelPlan &plan, Geometry &geometry) {
       finishColumns(plan, f, columns, width == 1 ? at : f.e.space.add(at, f.e.space.lane(width)));
     });
   }
+  plan.noteInPlace();
   return f.finish();
 }
 

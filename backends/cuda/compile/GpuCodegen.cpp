@@ -90,7 +90,10 @@ mlir::FailureOr<GpuKernel> buildGpuKernel(ir::FusionOp fusion, llvm::StringRef s
     case FusionDomain::Shape::Empty: return scheduleEmpty(plan, body);
     case FusionDomain::Shape::Alone: break;
     }
-    return mlir::isa<ir::MatmulOp>(kernel->outputs.front().getDefiningOp()) ? scheduleMatmul(plan, body) : scheduleScatter(plan, body);
+    mlir::Operation *op = kernel->outputs.front().getDefiningOp();
+    if (mlir::isa<ir::MatmulOp>(op)) return scheduleMatmul(plan, body);
+    if (mlir::isa<ir::IndexAddOp, ir::ScatterAddOp>(op)) return scheduleScatter(plan, body);
+    return mlir::LogicalResult(op->emitOpError(kNoSchedule));
   };
   if (mlir::failed(schedule()) || (!plan.partials.empty() && mlir::failed(scheduleFinish(plan, finish)))) return mlir::failure();
   kernel->tensors.erase();

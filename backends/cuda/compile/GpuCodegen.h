@@ -16,6 +16,9 @@ inline constexpr const char *kDefaultArchitecture = "sm_80";
 // Makes the dialects that GPU code takes known to a context, beside those of registerCodegenDialects.
 void registerGpuDialects(mlir::MLIRContext &context);
 
+// What the diagnostic says of an op that no schedule takes.
+inline constexpr const char *kNoSchedule = "has no schedule for GPUs";
+
 struct GpuKernel {
   compiler::KernelInfo info;
   std::vector<KernelEntry> entries; // the body's, then the finish's

@@ -85,6 +85,7 @@ void KernelPlan::trackReads(GpuFunction &f, int64_t l, const llvm::SmallVector<I
 }
 
 void KernelPlan::noteInPlace() {
+  kernel.info.inPlace.clear();
   for (auto [i, output] : llvm::enumerate(kernel.outputs))
     for (auto [k, input] : llvm::enumerate(kernel.fusion.getInputs())) {
       auto found = inPlace_.find({i, k});
