@@ -236,5 +236,27 @@ TEST(Printing, LooksLikeNumpy) {
   EXPECT_EQ(zeros({0, 3}).to_string(), "[]");
 }
 
+// uint8 above 127: nothing takes it for a negative number.
+TEST(Tensor, UnsignedBytes) {
+  Tensor x = tensor<uint8_t>({200, 7, 255}), y = tensor<uint8_t>({3, 130, 0});
+  using Bytes = std::vector<uint8_t>;
+  EXPECT_EQ((x + y).to_vector<uint8_t>(), (Bytes{203, 137, 255}));
+  EXPECT_EQ((x * y).to_vector<uint8_t>(), (Bytes{88, 142, 0}));
+  EXPECT_EQ((-x).to_vector<uint8_t>(), (Bytes{56, 249, 1}));
+  EXPECT_EQ(maximum(x, y).to_vector<uint8_t>(), (Bytes{200, 130, 255}));
+  EXPECT_EQ(minimum(x, y).to_vector<uint8_t>(), (Bytes{3, 7, 0}));
+  EXPECT_EQ(abs(x).to_vector<uint8_t>(), (Bytes{200, 7, 255}));
+  EXPECT_EQ(relu(x).to_vector<uint8_t>(), (Bytes{200, 7, 255}));
+  EXPECT_EQ((x > y).to_vector<bool>(), (std::vector<bool>{true, false, true}));
+  EXPECT_EQ((x / y).to_vector<float>(), (std::vector<float>{200.f / 3, 7.f / 130, std::numeric_limits<float>::infinity()}));
+  EXPECT_EQ(x.sum().item<int64_t>(), 462);
+  EXPECT_EQ(x.to(float32).to_vector<float>(), (std::vector<float>{200, 7, 255}));
+  EXPECT_EQ(x.to(int16).to_vector<int16_t>(), (std::vector<int16_t>{200, 7, 255}));
+  EXPECT_EQ(x.to(int8).to_vector<int8_t>(), (std::vector<int8_t>{-56, 7, -1}));
+  EXPECT_EQ((x.to(int8) + x).to_vector<int16_t>(), (std::vector<int16_t>{144, 14, 254}));
+  EXPECT_EQ(x.to(int8).to(uint8).to_vector<uint8_t>(), (Bytes{200, 7, 255}));
+  EXPECT_EQ(tensor({-1.f, -0.5f, 255.9f, 1e9f, 200.5f}).to(uint8).to_vector<uint8_t>(), (Bytes{0, 0, 255, 255, 200}));
+}
+
 } // namespace
 } // namespace weft

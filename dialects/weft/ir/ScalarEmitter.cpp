@@ -49,6 +49,7 @@ Value ScalarEmitter::neg(Value x) {
 
 Value ScalarEmitter::abs(Value x) {
   if (isFloat(x)) return math::AbsFOp::create(b_, loc_, x);
+  if (x.getType().isUnsignedInteger()) return x;
   Value negative = arith::CmpIOp::create(b_, loc_, arith::CmpIPredicate::slt, x, constant(x.getType(), 0));
   return arith::SelectOp::create(b_, loc_, negative, neg(x), x);
 }
@@ -86,6 +87,7 @@ Value ScalarEmitter::ceil(Value x) { return isFloat(x) ? unaryFloat<math::CeilOp
 Value ScalarEmitter::round(Value x) { return isFloat(x) ? unaryFloat<math::RoundEvenOp>(b_, loc_, x) : x; }
 
 Value ScalarEmitter::relu(Value x) {
+  if (x.getType().isUnsignedInteger()) return x;
   Value zero = constant(x.getType(), 0);
   // Unordered: NaN stays.
   Value keep = isFloat(x) ? Value(arith::CmpFOp::create(b_, loc_, arith::CmpFPredicate::UGT, x, zero))
@@ -151,6 +153,11 @@ Value ScalarEmitter::mul(Value x, Value y) { return binary<arith::MulFOp, arith:
 Value ScalarEmitter::div(Value x, Value y) {
   Type type = x.getType();
   if (isFloat(x)) return binary<arith::DivFOp, arith::DivSIOp>(b_, loc_, x, y);
+  if (type.isUnsignedInteger()) {
+    Value none = constant(type, 0), byZero = arith::CmpIOp::create(b_, loc_, arith::CmpIPredicate::eq, y, none);
+    Value divisor = arith::SelectOp::create(b_, loc_, byZero, constant(type, 1), y);
+    return arith::SelectOp::create(b_, loc_, byZero, none, arith::DivUIOp::create(b_, loc_, x, divisor));
+  }
   // The two divisors for which the machine's division is undefined, for some x, are divided by 1 instead.
   Value zero = constant(type, 0);
   Value byZero = arith::CmpIOp::create(b_, loc_, arith::CmpIPredicate::eq, y, zero);
@@ -175,6 +182,10 @@ Value ScalarEmitter::rem(Value x, Value y) {
   if (isFloat(x))
     return emitWidened(b_, loc_, {x, y},
                        [&](mlir::ValueRange args) -> Value { return floored(arith::RemFOp::create(b_, loc_, args[0], args[1]), args[1]); });
+  if (type.isUnsignedInteger()) {
+    Value none = constant(type, 0), byNone = arith::CmpIOp::create(b_, loc_, arith::CmpIPredicate::eq, y, none);
+    return arith::RemUIOp::create(b_, loc_, x, arith::SelectOp::create(b_, loc_, byNone, constant(type, 1), y));
+  }
   // By 0 and by -1 the remainder is 0, as by 1, for which the machine's division is defined.
   Value zero = constant(type, 0);
   Value byZero = arith::CmpIOp::create(b_, loc_, arith::CmpIPredicate::eq, y, zero);
@@ -189,10 +200,14 @@ Value ScalarEmitter::pow(Value x, Value y) {
 
 // Of bools, where true is the larger one, they are `and` and `or`: as a signed number, true is -1.
 Value ScalarEmitter::minimum(Value x, Value y) {
-  return x.getType().isInteger(1) ? bitAnd(x, y) : binary<arith::MinimumFOp, arith::MinSIOp>(b_, loc_, x, y);
+  if (x.getType().isInteger(1)) return bitAnd(x, y);
+  if (x.getType().isUnsignedInteger()) return arith::MinUIOp::create(b_, loc_, x, y);
+  return binary<arith::MinimumFOp, arith::MinSIOp>(b_, loc_, x, y);
 }
 Value ScalarEmitter::maximum(Value x, Value y) {
-  return x.getType().isInteger(1) ? bitOr(x, y) : binary<arith::MaximumFOp, arith::MaxSIOp>(b_, loc_, x, y);
+  if (x.getType().isInteger(1)) return bitOr(x, y);
+  if (x.getType().isUnsignedInteger()) return arith::MaxUIOp::create(b_, loc_, x, y);
+  return binary<arith::MaximumFOp, arith::MaxSIOp>(b_, loc_, x, y);
 }
 Value ScalarEmitter::bitAnd(Value x, Value y) { return arith::AndIOp::create(b_, loc_, x, y); }
 Value ScalarEmitter::bitOr(Value x, Value y) { return arith::OrIOp::create(b_, loc_, x, y); }
@@ -206,10 +221,11 @@ Value ScalarEmitter::compare(Direction direction, Value x, Value y) {
   // In the order of Direction: eq, ne, lt, le, gt, ge. Only `ne` holds for NaN.
   static constexpr F floats[] = {F::OEQ, F::UNE, F::OLT, F::OLE, F::OGT, F::OGE};
   static constexpr I integers[] = {I::eq, I::ne, I::slt, I::sle, I::sgt, I::sge};
-  static constexpr I bools[] = {I::eq, I::ne, I::ult, I::ule, I::ugt, I::uge};
+  static constexpr I unsigneds[] = {I::eq, I::ne, I::ult, I::ule, I::ugt, I::uge}; // bools as well
   auto row = static_cast<unsigned>(direction);
   if (isFloat(x)) return arith::CmpFOp::create(b_, loc_, floats[row], x, y);
-  return arith::CmpIOp::create(b_, loc_, (x.getType().isInteger(1) ? bools : integers)[row], x, y);
+  bool isUnsigned = x.getType().isInteger(1) || x.getType().isUnsignedInteger();
+  return arith::CmpIOp::create(b_, loc_, (isUnsigned ? unsigneds : integers)[row], x, y);
 }
 
 Value ScalarEmitter::select(Value condition, Value onTrue, Value onFalse) {
@@ -221,15 +237,18 @@ static Value floatToInt(ScalarEmitter &s, mlir::OpBuilder &b, mlir::Location loc
   if (isNarrowFloat(x.getType())) x = arith::ExtFOp::create(b, loc, b.getF32Type(), x);
   Type from = x.getType();
   unsigned width = widthOf(to);
-  double bound = std::ldexp(1.0, width - 1);
+  bool isUnsigned = to.isUnsignedInteger();
+  double bound = std::ldexp(1.0, isUnsigned ? width : width - 1);
   // Both bounds are exact in the float type; what lies strictly between them truncates to a value that fits.
   Value large = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGE, x, s.constant(from, bound));
-  Value small = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLE, x, s.constant(from, -bound));
+  Value small = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLE, x, s.constant(from, isUnsigned ? 0 : -bound));
   Value nan = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, x, x);
   Value outside = arith::OrIOp::create(b, loc, arith::OrIOp::create(b, loc, large, small), nan);
-  Value converted = arith::FPToSIOp::create(b, loc, to, arith::SelectOp::create(b, loc, outside, s.constant(from, 0), x));
-  Value greatest = arith::ConstantOp::create(b, loc, mlir::IntegerAttr::get(to, llvm::APInt::getSignedMaxValue(width)));
-  Value least = arith::ConstantOp::create(b, loc, mlir::IntegerAttr::get(to, llvm::APInt::getSignedMinValue(width)));
+  Value inside = arith::SelectOp::create(b, loc, outside, s.constant(from, 0), x);
+  Value converted = isUnsigned ? Value(arith::FPToUIOp::create(b, loc, to, inside)) : Value(arith::FPToSIOp::create(b, loc, to, inside));
+  auto limit = [&](const llvm::APInt &value) -> Value { return arith::ConstantOp::create(b, loc, mlir::IntegerAttr::get(to, value)); };
+  Value greatest = limit(isUnsigned ? llvm::APInt::getMaxValue(width) : llvm::APInt::getSignedMaxValue(width));
+  Value least = limit(isUnsigned ? llvm::APInt::getZero(width) : llvm::APInt::getSignedMinValue(width));
   converted = arith::SelectOp::create(b, loc, large, greatest, converted);
   return arith::SelectOp::create(b, loc, small, least, converted);
 }
@@ -247,13 +266,14 @@ Value ScalarEmitter::cast(Value x, Type to) {
                                               : Value(arith::TruncFOp::create(b_, loc_, to, x));
   }
   if (isFloat(x)) return floatToInt(*this, b_, loc_, x, to);
-  bool isBool = from.isInteger(1);
+  bool isUnsigned = from.isInteger(1) || from.isUnsignedInteger();
   if (toFloat) {
-    if (isBool) return arith::UIToFPOp::create(b_, loc_, to, x);
+    if (isUnsigned) return arith::UIToFPOp::create(b_, loc_, to, x);
     return arith::SIToFPOp::create(b_, loc_, to, x);
   }
   if (widthOf(from) > widthOf(to)) return arith::TruncIOp::create(b_, loc_, to, x);
-  return isBool ? Value(arith::ExtUIOp::create(b_, loc_, to, x)) : Value(arith::ExtSIOp::create(b_, loc_, to, x));
+  if (widthOf(from) == widthOf(to)) return arith::BitcastOp::create(b_, loc_, to, x); // int8 and uint8
+  return isUnsigned ? Value(arith::ExtUIOp::create(b_, loc_, to, x)) : Value(arith::ExtSIOp::create(b_, loc_, to, x));
 }
 
 //===-- Ops whose records have no scalar text -------------------------------------------------===//
