@@ -170,6 +170,7 @@ static std::pair<Index, std::optional<int64_t>> splitLanes(const IndexSpace &spa
 }
 
 mlir::IntegerAttr ElementEmitter::alignmentOf(const Index &base, Type stored) {
+  if (bufferAlignment == 0) return nullptr;
   int64_t bytes = memoryBytes(stored), steps = base.constant;
   for (auto [symbol, coefficient] : base.terms) steps = std::gcd(steps, coefficient);
   int64_t alignment = steps == 0 ? bufferAlignment : std::gcd(bufferAlignment, steps * bytes);
