@@ -55,7 +55,7 @@ TEST(ConvTranspose2d, IsTheDerivativeOfConv2d) {
   manual_seed(2);
   Tensor x = randn({2, 3, 7, 6}), w = randn({4, 3, 3, 3}), g = randn({2, 4, 4, 3});
   x.requires_grad_();
-  Conv2dOptions options{.stride = 2, .padding = 1};
+  weft::Conv2dOptions options{.stride = 2, .padding = 1};
   Tensor by_input = grad({(conv2d(x, w, Tensor(), options) * g).sum()}, {x})[0];
   expect_near(conv_transpose2d(g, w, Tensor(), {.stride = 2, .padding = 1, .output_padding = {0, 1}}), by_input);
   EXPECT_EQ(ConvTranspose2d(4, 6, 2, {.stride = 2, .groups = 2})(randn({1, 4, 3, 3})).shape(), (Shape{1, 6, 6, 6}));
@@ -143,7 +143,7 @@ TEST(Pooling, Shapes) {
   EXPECT_EQ(indices.to_vector<int32_t>()[0], 9);
   EXPECT_EQ(largest.to_vector<float>()[0], 9);
   EXPECT_MESSAGE(max_pool2d(x, 7), "does not fit");
-  EXPECT_MESSAGE(max_pool2d(x, 3, {.padding = 2}), "more than half");
+  EXPECT_MESSAGE(max_pool2d(x, 3, {.stride = {}, .padding = 2}), "more than half");
   EXPECT_MESSAGE(adaptive_avg_pool2d(x, 0), "must have pixels");
   EXPECT_MESSAGE(Upsample(0), "at least 1");
   EXPECT_MESSAGE(resize(x, 4, {.align_corners = true}), "bilinear");

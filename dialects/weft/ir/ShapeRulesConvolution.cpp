@@ -48,6 +48,15 @@ static LogicalResult checkStatic(const RuleChecks &check, RankedTensorType type,
   return success();
 }
 
+// The adaptor with the attributes that an op's text gives: while its types are inferred they stand in the dictionary only.
+template <typename Op> static typename Op::Adaptor withParsedAttributes(typename Op::Adaptor op) {
+  if (!op.getAttributes() || op.getAttributes().empty()) return op;
+  typename Op::Properties properties = op.getProperties();
+  auto ignore = [] { return mlir::InFlightDiagnostic(); };
+  if (failed(Op::setPropertiesFromAttr(properties, op.getAttributes(), ignore))) return op;
+  return typename Op::Adaptor(op.getOperands(), op.getAttributes(), properties);
+}
+
 template <typename Op> static LogicalResult checkConvolution(const RuleChecks &check, Op op) {
   if (failed(checkPair(check, op.getStridesAttr(), "stride", 1)) || failed(checkPair(check, op.getPaddingAttr(), "padding", 0)) ||
       failed(checkPair(check, op.getDilationAttr(), "dilation", 1)))
@@ -96,7 +105,8 @@ static FailureOr<Dims> convolved(const RuleChecks &check, Op op, RankedTensorTyp
   return dims;
 }
 
-LogicalResult Conv2dOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adaptor op, Types &types) {
+LogicalResult Conv2dOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adaptor given, Types &types) {
+  Adaptor op = withParsedAttributes<Conv2dOp>(given);
   RuleChecks check(loc, getOperationName());
   FailureOr<RankedTensorType> input = check.tensor(op.getInput(), "input"), weight = check.tensor(op.getWeight(), "weight");
   if (failed(input) || failed(weight)) return failure();
@@ -123,7 +133,8 @@ LogicalResult Conv2dWeightGradientOp::verify() { return verifyGradient(*this, ge
 
 //===-- Windows and pooling -------------------------------------------------------------------===//
 
-LogicalResult WindowsOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adaptor op, Types &types) {
+LogicalResult WindowsOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adaptor given, Types &types) {
+  Adaptor op = withParsedAttributes<WindowsOp>(given);
   RuleChecks check(loc, getOperationName());
   FailureOr<RankedTensorType> input = check.tensor(op.getInput(), "input");
   if (failed(input) || failed(checkPair(check, op.getKernelAttr(), "kernel", 1)) ||
@@ -169,7 +180,8 @@ template <typename Op> static FailureOr<Dims> pooled(const RuleChecks &check, Op
   return dims;
 }
 
-LogicalResult MaxPool2dOp::inferReturnTypes(MLIRContext *context, MaybeLocation loc, Adaptor op, Types &types) {
+LogicalResult MaxPool2dOp::inferReturnTypes(MLIRContext *context, MaybeLocation loc, Adaptor given, Types &types) {
+  Adaptor op = withParsedAttributes<MaxPool2dOp>(given);
   RuleChecks check(loc, getOperationName());
   FailureOr<RankedTensorType> input = check.tensor(op.getInput(), "input");
   if (failed(input)) return failure();
@@ -182,7 +194,8 @@ LogicalResult MaxPool2dOp::inferReturnTypes(MLIRContext *context, MaybeLocation 
   return success();
 }
 
-LogicalResult AvgPool2dOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adaptor op, Types &types) {
+LogicalResult AvgPool2dOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adaptor given, Types &types) {
+  Adaptor op = withParsedAttributes<AvgPool2dOp>(given);
   RuleChecks check(loc, getOperationName());
   FailureOr<RankedTensorType> input = check.tensor(op.getInput(), "input");
   if (failed(input)) return failure();
