@@ -4,10 +4,10 @@
 namespace weft::fuzz {
 
 void add_elementwise(Calls &all) {
-#define WEFT_UNARY(function, record, doc)                                                                                                  \
+#define WEFT_UNARY(function, record, operands, doc)                                                                                        \
   all[#function] = {[](Draw &d) { return draw_unary(d, row_of(#function)); },                                                              \
                     [](const Tensors &a, const Step &) { return weft::function(a[0]); }, "weft::" #function "($0)"};
-#define WEFT_BINARY(function, record, doc)                                                                                                 \
+#define WEFT_BINARY(function, record, operands, doc)                                                                                       \
   all[#function] = {[](Draw &d) { return draw_binary(d, row_of(#function)); },                                                             \
                     [](const Tensors &a, const Step &) { return weft::function(a[0], a[1]); }, "weft::" #function "($0, $1)"};             \
   all[#function " scalar"] = {draw_with_scalar, [](const Tensors &a, const Step &s) { return weft::function(a[0], scalar_of(s, 0)); },     \
@@ -101,16 +101,28 @@ void add_reductions(Calls &all) {
   all["var"] = {[](Draw &d) { return draw_extremum(d, floating); },
                 [](const Tensors &a, const Step &s) { return var(a[0], Dims(s.numbers[0]), 0, s.numbers[1][0] != 0); },
                 "weft::var($0, {#0}, 0, #1)"};
-  // It computes while it is recorded.
-  all["argmax"] = {[](Draw &d) -> Drawn {
-                     int x = d.value([](const Tensor &t) { return numeric(t) && t.ndim() > 0 && t.size() > 0; });
-                     return x < 0 ? Drawn() : step({x}, {{d.random.below(d[x].ndim())}, {d.random.below(2)}});
-                   },
-                   [](const Tensors &a, const Step &s) { return argmax(a[0], s.numbers[0][0], s.numbers[1][0] != 0); },
-                   "weft::argmax($0, #0, #1)",
-                   0.1,
-                   false,
-                   [](const Tensors &a, const Step &s) { return sum(a[0].detach(), s.numbers[0][0], s.numbers[1][0] != 0).to(int64); }};
+  add("prod", prod, [](Draw &d) { return draw_reduction(d, floating); });
+  for (bool least : {false, true})
+    all[least ? "argmin" : "argmax"] = {[](Draw &d) -> Drawn {
+                                          int x = d.value([](const Tensor &t) { return numeric(t) && t.ndim() > 0 && t.size() > 0; });
+                                          return x < 0 ? Drawn() : step({x}, {{d.random.below(d[x].ndim())}, {d.random.below(2)}});
+                                        },
+                                        [=](const Tensors &a, const Step &s) {
+                                          bool keep = s.numbers[1][0] != 0;
+                                          return least ? argmin(a[0], s.numbers[0][0], keep) : argmax(a[0], s.numbers[0][0], keep);
+                                        },
+                                        std::string("weft::") + (least ? "argmin" : "argmax") + "($0, #0, #1)", 0.3};
+  all["cumsum"] = {[](Draw &d) { return draw_with_dim(d, numeric); },
+                   [](const Tensors &a, const Step &s) { return cumsum(a[0], s.numbers[0][0]); }, "weft::cumsum($0, #0)", 0.5};
+  all["index_put"] = {[](Draw &d) -> Drawn {
+                        int x = d.value([](const Tensor &t) { return floating(t) && t.ndim() > 0 && t.shape()[0] > 0; });
+                        if (x < 0) return {};
+                        Shape source = d[x].shape();
+                        int64_t size = source[0];
+                        source[0] = d.random.of(std::vector<int64_t>{1, 3, 4});
+                        return step({x, d.indices({source[0]}, size), d.numbers(d[x].dtype(), source, -1, 1)});
+                      },
+                      [](const Tensors &a, const Step &) { return index_put(a[0], {a[1]}, a[2]); }, "weft::index_put($0, {$1}, $2)", 0.3};
   for (const char *name : {"softmax", "log_softmax"}) {
     bool log = name[0] == 'l';
     all[name] = {[](Draw &d) { return draw_with_dim(d, floating); },
@@ -216,6 +228,7 @@ const std::map<std::string, Call> &calls() {
     add_indexing(made);
     add_creation(made);
     add_effects(made);
+    add_images(made);
     return made;
   }();
   return all;

@@ -69,8 +69,14 @@ public:
   explicit Reducer(Program program) : best_(std::move(program)) {}
 
   Program reduce() {
-    for (bool progress = true; progress && tries_ < kMostTries;)
-      progress = drop_steps() | drop_outputs() | bypass_steps() | replace_by_inputs() | drop_writes() | shrink_shapes();
+    for (bool progress = true; progress && tries_ < kMostTries;) {
+      progress = drop_steps();
+      progress |= drop_outputs();
+      progress |= bypass_steps();
+      progress |= replace_by_inputs();
+      progress |= drop_writes();
+      progress |= shrink_shapes();
+    }
     return best_;
   }
 

@@ -208,5 +208,6 @@ void add_movement(Calls &all);
 void add_indexing(Calls &all);
 void add_creation(Calls &all);
 void add_effects(Calls &all);
+void add_images(Calls &all);
 
 } // namespace weft::fuzz
