@@ -98,7 +98,7 @@ TEST_F(ExecutableTest, BadInputGetsOneLineAndExitCode2) {
       {good + "/nowhere.npy", "/nowhere.npy"},
       {good + x + " " + idx + " --output y.txt", "y.txt"},
       {good + x + " " + idx + " --output /nowhere/y.npy", "/nowhere/y.npy"},
-      {good + x + " " + bad_index, "model.py:7: an index of gather or scatter lies outside"},
+      {good + x + " " + bad_index, "model.py:7: weft.index_select: index 9 at position 1 is out of range; it must lie in [0, 4)"},
       {good + "--threads many", "'many'"},
       {good + "--bogus 1", "unknown option --bogus"},
       {"--weights " + x + " " + x + " " + idx, x},

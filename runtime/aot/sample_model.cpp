@@ -42,7 +42,8 @@ std::string program_bytes() {
   LibraryCall matmul{"onednn.matmul", {}, {}, 2, -1, 0};
   matmul.operands = {
       {0, 0, DType::kFloat32, {4, 8}, {8, 1}}, {1, 0, DType::kFloat32, {8, 8}, {8, 1}}, {3, 0, DType::kFloat32, {4, 8}, {8, 1}}};
-  program.instructions = {matmul, Launch{0, -1, {3, 4}, -1, 4, 1, false, 0}, Launch{1, -1, {0, 2, 5}, -1, 2, 1, true, 0}};
+  IndexCheck check{.op = "weft.index_select", .operand = 1, .lower = 0, .upper = 4, .location = 0};
+  program.instructions = {matmul, Launch{0, -1, {3, 4}, -1, 4, 1, false, 0, {}}, Launch{1, -1, {0, 2, 5}, -1, 2, 1, true, 0, {check}}};
   return serialize(program).value();
 }
 
