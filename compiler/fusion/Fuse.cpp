@@ -275,6 +275,8 @@ private:
       return "partial-reduction";
     case Refusal::TooLarge:
       return "too-many-ops";
+    case Refusal::ComputedTooOften:
+      return "computed-too-often";
     }
     return "unknown";
   }
