@@ -1,4 +1,6 @@
 // Algebra of matmul and reductions.
+#include <limits>
+
 #include "compiler/graph/Simplify.h"
 
 namespace weft::compiler {
@@ -67,6 +69,15 @@ LogicalResult simplifyReduction(mlir::Operation *op, mlir::RewriterBase &rewrite
   auto dims = op->getAttrOfType<mlir::DenseI64ArrayAttr>("dims").asArrayRef();
   mlir::Location loc = op->getLoc();
   mlir::Type element = type.getElementType();
+  // No terms at all: the number that the reduction starts from, and 0 / 0 for a mean.
+  if (llvm::is_contained(type.getShape(), 0) && !isa<ir::ReduceMaxOp, ir::ReduceMinOp>(op)) {
+    double start = isa<ir::ReduceProdOp>(op) ? 1 : isa<ir::ReduceMeanOp>(op) ? std::numeric_limits<double>::quiet_NaN() : 0;
+    mlir::TypedAttr value = rewriter.getZeroAttr(element);
+    if (mlir::isa<mlir::FloatType>(element)) value = rewriter.getFloatAttr(element, start);
+    else if (start == 1) value = rewriter.getIntegerAttr(element, 1);
+    rewriter.replaceOp(op, splatConstant(rewriter, loc, op->getResult(0).getType(), value));
+    return success();
+  }
   bool rounds = mlir::isa<mlir::FloatType>(element) && !isa<ir::ReduceMaxOp, ir::ReduceMinOp>(op);
   // Over dims of size 1 only: nothing to add up. But a sum starts at 0, and 0 + -0 is 0.
   if (llvm::all_of(dims, [&](int64_t dim) { return type.getShape()[dim] == 1; })) {
