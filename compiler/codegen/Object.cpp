@@ -59,6 +59,7 @@ absl::StatusOr<TargetInfo> TargetInfo::named(llvm::StringRef cpu) {
     return absl::InvalidArgumentError(("unknown CPU '" + cpu + "' for " + target.triple +
                                        "; `clang --print-supported-cpus` lists the names, such as x86-64-v3 or znver3").str());
   // Spelled out: what runs the code checks them one by one, and knows no CPU by name. The host's list has every feature that there is.
+  subtarget.reset(registered->createMCSubtargetInfo(triple, cpu, ""));
   std::vector<std::string> features;
   for (const auto &feature : llvm::sys::getHostCPUFeatures())
     if (std::string has = "+" + feature.first().str(); subtarget->checkFeatures(has)) features.push_back(std::move(has));
