@@ -50,10 +50,9 @@ static LogicalResult checkStatic(const RuleChecks &check, RankedTensorType type,
 
 // The adaptor with the attributes that an op's text gives: while its types are inferred they stand in the dictionary only.
 template <typename Op> static typename Op::Adaptor withParsedAttributes(typename Op::Adaptor op) {
-  if (!op.getAttributes() || op.getAttributes().empty()) return op;
   typename Op::Properties properties = op.getProperties();
-  auto ignore = [] { return mlir::InFlightDiagnostic(); };
-  if (failed(Op::setPropertiesFromAttr(properties, op.getAttributes(), ignore))) return op;
+  if (op.getAttributes())
+    for (mlir::NamedAttribute attribute : op.getAttributes()) Op::setInherentAttr(properties, attribute.getName(), attribute.getValue());
   return typename Op::Adaptor(op.getOperands(), op.getAttributes(), properties);
 }
 
