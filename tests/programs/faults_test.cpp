@@ -99,7 +99,7 @@ TEST(Faults, EveryAllocationOfATrainingStepFailsInTurn) {
     EXPECT_EQ(second_step(n, failed), expected) << "allocation " << n;
     if (!failed) break;
   }
-  EXPECT_GE(failures, 2) << "a step takes its arena and its outputs";
+  EXPECT_GE(failures, 1) << "a step takes its arena; what is donated becomes its outputs";
   set_allocator(nullptr);
 }
 

@@ -423,7 +423,7 @@ static std::vector<mlir::RegisteredOperationName> weftOps(mlir::MLIRContext &con
   std::vector<mlir::RegisteredOperationName> ops;
   for (mlir::RegisteredOperationName op : context.getRegisteredOperationsByDialect("weft")) {
     auto *rules = op.getInterface<ir::WeftOp>();
-    if (rules && rules->kind() != ir::Kind::Structure) ops.push_back(op);
+    if (rules && rules->kind() != ir::Kind::Structure && hasRow(op.getStringRef())) ops.push_back(op);
   }
   return ops;
 }
@@ -438,7 +438,6 @@ std::vector<OpCase> allCases(mlir::MLIRContext &context) {
   std::vector<OpCase> cases;
   for (mlir::RegisteredOperationName op : weftOps(context)) {
     if (!op.hasInterface<ir::ElementwiseOp>() || !op.hasTrait<mlir::OpTrait::SameOperandsAndResultType>()) continue;
-    if (!hasRow(op.getStringRef())) continue;
     if (op.hasTrait<mlir::OpTrait::OneOperand>()) addElementwise(cases, op.getStringRef(), 1);
     else if (op.hasTrait<mlir::OpTrait::NOperands<2>::Impl>()) addElementwise(cases, op.getStringRef(), 2);
   }
