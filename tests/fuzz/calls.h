@@ -28,8 +28,8 @@ public:
   const Tensor &operator[](int place) const { return (*values_)[static_cast<size_t>(place)]; }
   // Puts a step before the one that is drawn, and says its place.
   int add(Step step) { return append_(std::move(step)); }
-  // A new input.
-  int numbers(DType dtype, const Shape &shape, double low, double high);
+  // A new input; a few have infinities, NaN and the like among their numbers, unless they are to be finite.
+  int numbers(DType dtype, const Shape &shape, double low, double high, bool finite = false);
   int indices(const Shape &shape, int64_t limit);
 
 private:

@@ -14,6 +14,9 @@ int image(Draw &d) {
   return d.numbers(d.random.chance(0.8) ? float32 : float64, d.random.of(shapes), -2, 2);
 }
 
+// Whether padding is multiplied by a weight or left out differs from kernel to kernel, and shows where a weight is no finite number.
+constexpr bool kFinite = true;
+
 Conv2dOptions convolution(const Step &s) {
   return Conv2dOptions{.stride = s.numbers[0][0], .padding = s.numbers[1][0], .dilation = s.numbers[2][0], .groups = s.numbers[3][0]};
 }
@@ -26,7 +29,7 @@ void add_images(Calls &all) {
                      int64_t channels = d[x].shape()[1], groups = d.random.chance(0.3) ? channels : 1;
                      DType dtype = d[x].dtype();
                      int64_t out = groups * d.random.between(1, 3), size = d.random.between(1, 2);
-                     std::vector<int> args = {x, d.numbers(dtype, {out, channels / groups, size, d.random.between(1, 2)}, -1, 1)};
+                     std::vector<int> args = {x, d.numbers(dtype, {out, channels / groups, size, d.random.between(1, 2)}, -1, 1, kFinite)};
                      if (d.random.chance(0.5)) args.push_back(d.numbers(dtype, {out}, -1, 1));
                      return step(args, {{d.random.between(1, 2)}, {d.random.below(3)}, {1}, {groups}});
                    },
@@ -36,7 +39,7 @@ void add_images(Calls &all) {
                                int x = image(d);
                                int64_t size = d.random.between(1, 3);
                                Shape weight = {d[x].shape()[1], d.random.between(1, 3), size, size};
-                               return step({x, d.numbers(d[x].dtype(), weight, -1, 1)}, {{d.random.between(1, 2)}});
+                               return step({x, d.numbers(d[x].dtype(), weight, -1, 1, kFinite)}, {{d.random.between(1, 2)}});
                              },
                              [](const Tensors &a, const Step &s) {
                                return conv_transpose2d(a[0], a[1], Tensor(), ConvTranspose2dOptions{.stride = s.numbers[0][0]});

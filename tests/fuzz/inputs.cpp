@@ -17,9 +17,9 @@ int Draw::value(const std::function<bool(const Tensor &)> &fits) {
   return found[static_cast<size_t>(random.chance(0.7) ? n - 1 - random.below(last) : random.below(n))];
 }
 
-int Draw::numbers(DType dtype, const Shape &shape, double low, double high) {
+int Draw::numbers(DType dtype, const Shape &shape, double low, double high, bool finite) {
   auto thousandths = [](double x) { return static_cast<int64_t>(std::lround(x * kScalarUnit)); };
-  int64_t special = random.chance(0.03), gradient = is_floating(dtype) && random.chance(0.6);
+  int64_t special = random.chance(0.03) && !finite, gradient = is_floating(dtype) && random.chance(0.6);
   return add(
       {"input", {}, {{static_cast<int64_t>(dtype), random.below(1000), thousandths(low), thousandths(high), special, gradient}, shape}});
 }
@@ -46,7 +46,7 @@ Tensor make_input(const Step &s) {
   Random random(static_cast<uint64_t>(n[1]));
   double low = static_cast<double>(n[2]) / kScalarUnit, high = static_cast<double>(n[3]) / kScalarUnit;
   static const double kSpecial[] = {
-      0., -0., std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity(), std::nan(""), 1e-40, -1e30, 1};
+      0., -0., std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity(), std::nan(""), 1e-40, -1e15, 1};  // norms square them
   std::vector<double> values;
   for (int64_t i = 0; i < size; ++i) {
     double x = low + (high - low) * static_cast<double>(random.below(1 << 20)) / (1 << 20);
