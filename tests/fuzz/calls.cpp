@@ -19,6 +19,8 @@ void add_elementwise(Calls &all) {
 #undef WEFT_BINARY
   all["div"] = {[](Draw &d) { return draw_binary(d, row_of("div")); }, [](const Tensors &a, const Step &) { return a[0] / a[1]; },
                 "$0 / $1"};
+  all["remainder"] = {[](Draw &d) { return draw_binary(d, row_of("rem")); },
+                      [](const Tensors &a, const Step &) { return remainder(a[0], a[1]); }, "weft::remainder($0, $1)"};
   all["square"] = {[](Draw &d) -> Drawn {
                      int x = d.value(numeric);
                      return x < 0 ? Drawn() : step({tame(d, x, -4, 4)});
@@ -44,6 +46,8 @@ void add_elementwise(Calls &all) {
                  {"logical_or", logical_or, any},
                  {"bitwise_and", bitwise_and, bits},
                  {"bitwise_or", bitwise_or, bits},
+                 {"logical_xor", logical_xor, any},
+                 {"bitwise_xor", bitwise_xor, bits},
                  {"eq", eq, any},
                  {"ne", ne, any},
                  {"lt", lt, any},

@@ -35,6 +35,19 @@ void add_images(Calls &all) {
                    },
                    [](const Tensors &a, const Step &s) { return conv2d(a[0], a[1], a.size() > 2 ? a[2] : Tensor(), convolution(s)); },
                    "weft::conv2d($0, $1, $2, {.stride = #0, .padding = #1, .dilation = #2, .groups = #3})"};
+  // The derivative by the weight, which is an input that no later step sees.
+  all["conv2d weight"] = {[](Draw &d) -> Drawn {
+                            int x = image(d);
+                            Shape weight = {2, d[x].shape()[1], d.random.between(1, 2), 2};
+                            return step({x, d.numbers(d[x].dtype(), weight, -1, 1, kFinite)});
+                          },
+                          [](const Tensors &a, const Step &) {
+                            Tensor weight = a[1].detach().set_requires_grad();
+                            return grad({square(conv2d(a[0].detach(), weight)).sum()}, {weight})[0];
+                          },
+                          "[](auto x, auto w) { return weft::grad({weft::square(weft::conv2d(x.detach(), w)).sum()}, {w})[0]; }"
+                          "($0, $1.detach().set_requires_grad())",
+                          0.4};
   all["conv_transpose2d"] = {[](Draw &d) -> Drawn {
                                int x = image(d);
                                int64_t size = d.random.between(1, 3);

@@ -51,8 +51,11 @@ static LogicalResult checkStatic(const RuleChecks &check, RankedTensorType type,
 // The adaptor with the attributes that an op's text gives: while its types are inferred they stand in the dictionary only.
 template <typename Op> static typename Op::Adaptor withParsedAttributes(typename Op::Adaptor op) {
   typename Op::Properties properties = op.getProperties();
-  if (op.getAttributes())
-    for (mlir::NamedAttribute attribute : op.getAttributes()) Op::setInherentAttr(properties, attribute.getName(), attribute.getValue());
+  if (mlir::DictionaryAttr given = op.getAttributes()) {
+    for (mlir::NamedAttribute attribute : given) Op::setInherentAttr(properties, attribute.getName(), attribute.getValue());
+    mlir::OperationName name(Op::getOperationName(), given.getContext());
+    if constexpr (requires { Op::populateDefaultProperties(name, properties); }) Op::populateDefaultProperties(name, properties);
+  }
   return typename Op::Adaptor(op.getOperands(), op.getAttributes(), properties);
 }
 
