@@ -18,6 +18,7 @@ struct Config {
   std::string dump_dir;        // WEFT_DUMP_DIR: one file per compiler phase and kernel
   std::string backend = "cpu"; // WEFT_BACKEND: cpu or reference
   int num_threads = 0;         // WEFT_NUM_THREADS: 0 for all cores
+  bool symbolic = true;        // WEFT_SYMBOLIC=0: a program of its own for each size and slice start
   // WEFT_PREPARE=0: weights that do not change are like any other input; nothing is computed ahead or packed.
   bool prepare = true;
   bool jit_check = false; // WEFT_JIT_CHECK=1: record jit functions again at each call and compare

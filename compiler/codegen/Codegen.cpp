@@ -172,6 +172,10 @@ mlir::FailureOr<KernelBuilder> startKernel(ir::FusionOp fusion, llvm::StringRef 
   kernel.fusion = fusion;
   kernel.module = module;
   kernel.info.symbol = symbol.str();
+  mlir::FailureOr<KernelSizes> sizes = kernelSizes(fusion);
+  if (mlir::failed(sizes)) return mlir::failure();
+  kernel.sizes = std::move(*sizes);
+  if (kernel.sizes) forgetNames(fusion);
   for (mlir::Operation &op : fusion.getBody().front().without_terminator()) kernel.ops.push_back(&op);
   for (Value output : fusion.getBody().front().getTerminator()->getOperands()) kernel.outputs.push_back(output);
   for (mlir::Operation *op : kernel.ops)
@@ -216,6 +220,11 @@ mlir::FailureOr<KernelInfo> buildKernel(ir::FusionOp fusion, llvm::StringRef sym
   if (!kernel.info.finish.empty()) wrap(kernel, kernel.info.finish, readOnly);
   if (mlir::failed(stageDone(*module, options, "llvm"))) return mlir::failure();
   kernel.info.grain = std::max<int64_t>(1, static_cast<int64_t>(kGrainNanoseconds / estimate(kernel) * kernel.info.count));
+  if (kernel.sizes) {
+    kernel.info.grain = roundUp(kernel.info.grain, kernel.rangeUnit);
+    kernel.info.sizedOperand = kernel.sizes.operand;
+    kernel.info.sizedDim = kernel.sizes.dim;
+  }
   into.getBody()->getOperations().splice(into.getBody()->end(), module->getBody()->getOperations());
   return std::move(kernel.info);
 }

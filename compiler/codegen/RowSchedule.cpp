@@ -21,8 +21,6 @@ using mlir::Value;
 using Role = FusionDomain::Role;
 using Shape = FusionDomain::Shape;
 
-// Elements of a piece where the domain is one run; a multiple of every unrolling.
-static constexpr int64_t kPieceElements = 1024;
 // Rows of scratch beyond this do not stay in the L2 cache; then computing twice is no worse.
 static constexpr int64_t kLargestScratchRow = 256 << 10;
 // Vectors of a group where a sweep does maxima only. IEEE's maximum takes six instructions in a chain, some 15 cycles.
@@ -278,16 +276,57 @@ mlir::LogicalResult RowSchedule::emitLinear() {
   return f.finish();
 }
 
+// The same where the number of elements is known at run time only: the range is one of elements, and the vector that the last one ends in
+// is masked by what is left.
+mlir::LogicalResult RowSchedule::emitSizedLinear() {
+  KernelFunction f(kernel, kernel.info.symbol);
+  int64_t n = domain.rowSize(), step = unroll * kLanes;
+  kernel.info.count = n;
+  kernel.rangeUnit = kPieceElements;
+  auto divided = [&](Value value, int64_t by) { return f.e.make<arith::DivUIOp>(value, f.e.constantIndex(by)); };
+  // Ranges begin at multiples of kPieceElements.
+  Value first = divided(f.begin, step), whole = divided(f.end, step);
+  f.loop(first, whole, n / step + 1, {}, [&](Index round, KernelFunction::State &) {
+    llvm::SmallVector<KernelFunction::Unit, 4> units;
+    for (int64_t u = 0; u < unroll; ++u) {
+      Index at = f.e.space.add(f.e.space.add(f.e.space.scale(round, step), u * kLanes), f.e.space.lane(kLanes));
+      units.push_back({at, nullptr, kLanes, 0});
+    }
+    storeFull(f, sweeps[0], 0, units, Index::of(0));
+  });
+  Value tail = f.e.make<arith::MulIOp>(whole, f.e.constantIndex(unroll));
+  Value vectors = divided(f.e.make<arith::AddIOp>(f.end, f.e.constantIndex(kLanes - 1)), kLanes);
+  f.loop(tail, vectors, n / kLanes + 1, {}, [&](Index number, KernelFunction::State &) {
+    Index at = f.e.space.add(f.e.space.scale(number, kLanes), f.e.space.lane(kLanes));
+    Value left = f.e.make<arith::SubIOp>(f.end, f.e.scalarIndex(f.e.space.scale(number, kLanes)));
+    Value lanes = f.e.vectorIndex(f.e.space.lane(kLanes));
+    Value mask = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::slt, lanes, f.e.broadcast(left));
+    storeFull(f, sweeps[0], 0, KernelFunction::Unit{at, mask, kLanes, 0}, Index::of(0));
+  });
+  f.builder.setInsertionPointToEnd(&f.function.getBody().front());
+  return f.finish();
+}
+
+// The chunks of the range. That of a sized kernel is one of rows: chunks are whole, but for the last of all.
+std::pair<Value, Value> RowSchedule::pieces(KernelFunction &f) {
+  if (!kernel.sizes || !hasColumns) return {f.begin, f.end};
+  kernel.rangeUnit = chunkRows;
+  Value size = f.e.constantIndex(chunkRows);
+  return {f.e.make<arith::DivUIOp>(f.begin, size),
+          f.e.make<arith::DivUIOp>(f.e.make<arith::AddIOp>(f.end, f.e.constantIndex(chunkRows - 1)), size)};
+}
+
 mlir::LogicalResult RowSchedule::emitRows() {
   KernelFunction f(kernel, kernel.info.symbol);
   int64_t rows = domain.rows(), n = domain.rowSize(), padded = roundUp(n, kLanes);
-  kernel.info.count = chunks;
+  kernel.info.count = kernel.sizes ? rows : chunks;
   auto oneRow = [&](const Index &row, const Index *chunk) {
     // The row's dims, computed where all sweeps see them.
     for (const Index &atom : atomPositions(f, row, Index::of(0))) (void)f.e.scalarIndex(atom);
     for (int64_t l = 0; l <= lastLevel; ++l) sweepRow(f, l, row, chunk);
   };
-  f.loop(f.begin, f.end, chunks, {}, [&](Index piece, KernelFunction::State &) {
+  auto [firstPiece, lastPiece] = pieces(f);
+  f.loop(firstPiece, lastPiece, chunks, {}, [&](Index piece, KernelFunction::State &) {
     if (!hasColumns) return oneRow(piece, nullptr);
     for (auto &[op, partial] : partials) {
       if (domain.role(op->getResult(0)) != Role::Col) continue;
@@ -298,25 +337,28 @@ mlir::LogicalResult RowSchedule::emitRows() {
       });
     }
     Value first = f.e.scalarIndex(f.e.space.scale(piece, chunkRows));
-    Value bound = f.e.make<arith::MinSIOp>(f.e.make<arith::AddIOp>(first, f.e.constantIndex(chunkRows)), f.e.constantIndex(rows));
+    Value bound = f.e.make<arith::MinSIOp>(f.e.make<arith::AddIOp>(first, f.e.constantIndex(chunkRows)),
+                                           kernel.sizes ? f.end : f.e.constantIndex(rows));
     f.loop(first, bound, rows, {}, [&](Index row, KernelFunction::State &) { oneRow(row, &piece); });
   });
   return f.finish();
 }
 
 // Only reductions over rows (and stores beside them): a few columns at a time, whose sums stay in registers. A piece is a chunk of rows and
-// a block of columns; few long rows would else be a single piece.
+// a block of columns; few long rows would else be a single piece. Where rows are counted at run time the range is theirs, and columns are
+// one block.
 mlir::LogicalResult RowSchedule::emitColumns() {
   KernelFunction f(kernel, kernel.info.symbol);
   int64_t rows = domain.rows(), n = domain.rowSize(), padded = roundUp(n, kLanes);
-  int64_t blocks = n < 2 * kColumnBlock ? 1 : llvm::divideCeil(n, kColumnBlock), rest = n % kColumnBlock;
-  kernel.info.count = chunks * blocks;
+  int64_t blocks = kernel.sizes || n < 2 * kColumnBlock ? 1 : llvm::divideCeil(n, kColumnBlock), rest = n % kColumnBlock;
+  kernel.info.count = kernel.sizes ? rows : chunks * blocks;
   const Sweep &sweep = sweeps[0];
   llvm::SmallVector<linalg::GenericOp> reductions;
   for (Operation *op : sweep.columns) reductions.push_back(kernel.generic(op));
   auto columns = [&](const Index &chunk, int64_t size, const Index &base) {
     Value first = f.e.scalarIndex(f.e.space.scale(chunk, chunkRows));
-    Value bound = f.e.make<arith::MinSIOp>(f.e.make<arith::AddIOp>(first, f.e.constantIndex(chunkRows)), f.e.constantIndex(rows));
+    Value bound = f.e.make<arith::MinSIOp>(f.e.make<arith::AddIOp>(first, f.e.constantIndex(chunkRows)),
+                                           kernel.sizes ? f.end : f.e.constantIndex(rows));
     f.run(size, kColumnVectors, base, {}, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
       KernelFunction::State sums;
       for (linalg::GenericOp reduction : reductions) sums.append(units.size(), f.identity(reduction, true));
@@ -338,7 +380,8 @@ mlir::LogicalResult RowSchedule::emitColumns() {
       }
     });
   };
-  f.loop(f.begin, f.end, kernel.info.count, {}, [&](Index piece, KernelFunction::State &) {
+  auto [firstPiece, lastPiece] = pieces(f);
+  f.loop(firstPiece, lastPiece, chunks * blocks, {}, [&](Index piece, KernelFunction::State &) {
     auto [chunk, block] = f.e.space.divide(piece, blocks);
     if (blocks == 1) return columns(chunk, n, Index::of(0));
     if (!rest) return columns(chunk, kColumnBlock, f.e.space.scale(block, kColumnBlock));
@@ -419,12 +462,14 @@ mlir::LogicalResult RowSchedule::emitFinish() {
         })[0];
     } else {
       Value buffer = f.partials(partial.offset, rows, partial.element);
-      sum = f.reduceRun(rows, kSlots, Index::of(0), reduction, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
+      auto add = [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
         for (const KernelFunction::Unit &unit : units) {
           Value next = f.combine(reduction, slots[unit.slot], f.e.broadcast(f.e.load(buffer, partial.element, unit.position, unit.mask)));
           slots[unit.slot] = unit.mask ? f.e.make<arith::SelectOp>(unit.mask, next, slots[unit.slot]) : next;
         }
-      })[0];
+      };
+      sum = kernel.sizes ? f.reduceRunUpTo(f.end, rows, Index::of(0), reduction, add)[0]
+                         : f.reduceRun(rows, kSlots, Index::of(0), reduction, add)[0];
     }
     f.e.setKnown(kernel.lowered.lookup(op->getResult(0)), [sum](llvm::ArrayRef<Index>, Value) { return sum; });
   }
@@ -449,10 +494,19 @@ mlir::LogicalResult RowSchedule::emitFinish() {
             Index at = f.e.space.add(f.e.space.scale(chunk, padded), unit.position);
             return f.e.broadcast(f.e.load(buffer, partial.element, at, unit.mask));
           };
-          Value sum = chunks == 1 ? value(Index::of(0))
-                                  : f.loop(chunks, {f.identity(reduction, true)}, [&](Index chunk, KernelFunction::State &total) {
-                                      total[0] = f.combine(reduction, total[0], value(chunk));
-                                    })[0];
+          auto more = [&](Index chunk, KernelFunction::State &total) { total[0] = f.combine(reduction, total[0], value(chunk)); };
+          Value sum;
+          if (chunks == 1) {
+            sum = value(Index::of(0));
+          } else if (kernel.sizes) {
+            // One chunk is the sum; of several, each is added to the identity in turn.
+            Value head = value(Index::of(0));
+            Value one = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::ule, f.end, f.e.constantIndex(chunkRows));
+            head = f.e.make<arith::SelectOp>(one, head, f.combine(reduction, f.identity(reduction, true), head));
+            sum = f.loop(f.e.constantIndex(1), pieces(f).second, chunks, {head}, more)[0];
+          } else {
+            sum = f.loop(chunks, {f.identity(reduction, true)}, more)[0];
+          }
           f.e.setKnown(kernel.lowered.lookup(op->getResult(0)), [sum](llvm::ArrayRef<Index>, Value) { return sum; });
         }
         store(Role::Col, atoms, unit.mask);
@@ -466,7 +520,7 @@ mlir::LogicalResult RowSchedule::run() {
   plan();
   mlir::LogicalResult result = mlir::failure();
   if (domain.shape() == Shape::Total) result = emitTotals();
-  else if (domain.shape() == Shape::Elementwise && domain.outer().empty()) result = emitLinear();
+  else if (domain.shape() == Shape::Elementwise && domain.outer().empty()) result = kernel.sizes ? emitSizedLinear() : emitLinear();
   else if (int32_t along = transposedAtom(); along >= 0) result = emitTiles(along);
   else if (hasColumns && !hasRows) result = emitColumns();
   else result = emitRows();
@@ -477,6 +531,8 @@ mlir::LogicalResult RowSchedule::run() {
     for (auto [k, input] : llvm::enumerate(kernel.fusion.getInputs())) {
       auto found = inPlace.find({i, k});
       auto from = mlir::cast<mlir::RankedTensorType>(input.getType()), to = mlir::cast<mlir::RankedTensorType>(output.getType());
+      // Equal at the largest size is not equal at each.
+      if (kernel.sizes.named.contains(kernel.fusion.getBody().front().getArgument(k)) != kernel.sizes.named.contains(output)) continue;
       if (found != inPlace.end() && found->second && from.getNumElements() == to.getNumElements() &&
           memoryBytes(from.getElementType()) == memoryBytes(to.getElementType()))
         kernel.info.inPlace.push_back({i, k});

@@ -51,11 +51,13 @@ struct RowSchedule {
   void storeRows(KernelFunction &f, const Sweep &sweep, const Index &row);
   int32_t transposedAtom() const;
   mlir::LogicalResult emitLinear();
+  mlir::LogicalResult emitSizedLinear();
   mlir::LogicalResult emitTiles(int32_t along);
   mlir::LogicalResult emitRows();
   mlir::LogicalResult emitColumns();
   mlir::LogicalResult emitTotals();
   mlir::LogicalResult emitFinish();
+  std::pair<mlir::Value, mlir::Value> pieces(KernelFunction &f);
   mlir::LogicalResult run();
 };
 

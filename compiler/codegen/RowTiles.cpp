@@ -52,7 +52,9 @@ int32_t RowSchedule::transposedAtom() const {
   if (domain.shape() != Shape::Elementwise || domain.outer().empty()) return -1;
   for (Value argument : kernel.fusion.getBody().front().getArguments()) {
     const FusionDomain::Layout *layout = domain.layout(argument);
-    if (layout && domain.role(argument) == Role::Full && layout->back() != domain.inner().back()) return layout->back();
+    if (layout && domain.role(argument) == Role::Full && layout->back() != domain.inner().back())
+      // A tile's rows are not counted at run time.
+      return kernel.sizes && layout->back() == domain.outer().front() ? -1 : layout->back();
   }
   return -1;
 }

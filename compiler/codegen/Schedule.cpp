@@ -132,6 +132,22 @@ KernelFunction::State KernelFunction::run(int64_t n, int64_t unroll, const Index
   return state;
 }
 
+KernelFunction::State KernelFunction::runUpTo(Value n, int64_t largest, int64_t unroll, const Index &base, State state,
+                                              llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit) {
+  int64_t step = unroll * kLanes;
+  Value rounds = e.make<arith::DivUIOp>(e.make<arith::AddIOp>(n, e.constantIndex(step - 1)), e.constantIndex(step));
+  return loop(e.constantIndex(0), rounds, llvm::divideCeil(largest, step), state, [&](Index round, State &inside) {
+    Value left = e.make<arith::SubIOp>(n, e.scalarIndex(e.space.scale(round, step)));
+    llvm::SmallVector<Unit, 4> units;
+    for (int64_t u = 0; u < unroll; ++u) {
+      Index lane = e.space.add(e.space.lane(kLanes), u * kLanes);
+      Value mask = e.make<arith::CmpIOp>(arith::CmpIPredicate::slt, e.vectorIndex(lane), e.broadcast(left));
+      units.push_back({e.space.add(e.space.add(e.space.scale(round, step), lane), base), mask, kLanes, u % kSlots});
+    }
+    emit(units, inside);
+  });
+}
+
 //===-- Reductions ----------------------------------------------------------------------------===//
 
 Value KernelFunction::combine(linalg::GenericOp reduction, Value a, Value b) {
@@ -191,6 +207,19 @@ llvm::SmallVector<Value> KernelFunction::reduceRun(int64_t n, int64_t unroll, co
   });
   if (n % kReductionBlock) add(totals, block(n % kReductionBlock, e.space.add(base, blocks * kReductionBlock)));
   return totals;
+}
+
+llvm::SmallVector<Value> KernelFunction::reduceRunUpTo(Value n, int64_t largest, const Index &base,
+                                                       llvm::ArrayRef<linalg::GenericOp> reductions,
+                                                       llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit) {
+  assert(largest <= kReductionBlock && "longer runs are folded block by block");
+  State slots;
+  for (linalg::GenericOp reduction : reductions) slots.append(kSlots, identity(reduction, true));
+  slots = runUpTo(n, largest, kSlots, base, slots, emit);
+  State sums;
+  for (auto [i, reduction] : llvm::enumerate(reductions))
+    sums.push_back(foldLanes(reduction, llvm::ArrayRef(slots).slice(i * kSlots, kSlots)));
+  return sums;
 }
 
 KernelFunction::State KernelFunction::reduceRows(int64_t count, llvm::ArrayRef<linalg::GenericOp> reductions, int64_t copies, bool vector,

@@ -5,6 +5,7 @@
 #include "compiler/codegen/Codegen.h"
 #include "compiler/codegen/ElementEmitter.h"
 #include "compiler/codegen/Kernel.h"
+#include "compiler/codegen/Sizes.h"
 #include "compiler/fusion/FusionDomain.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -15,6 +16,7 @@ namespace weft::compiler {
 inline constexpr int64_t kSlots = 2;             // accumulators of kLanes lanes: hides the latency of an addition
 inline constexpr int64_t kReductionBlock = 8192;  // elements of a run whose lanes are folded together; blocks are added one by one
 inline constexpr int64_t kMostChunks = 64;        // of rows, in a reduction over rows; bounds the partial results
+inline constexpr int64_t kPieceElements = 1024;  // of a piece where the domain is one run; a multiple of every unrolling
 inline constexpr int64_t kLeastChunk = 32;        // rows in a chunk
 // Work that is worth another thread (mlir_codegen: a fork and join costs under 1 us, and caches must follow).
 inline constexpr double kGrainNanoseconds = 15000;
@@ -31,6 +33,10 @@ struct KernelBuilder {
   llvm::SmallVector<mlir::Value> outputs;           // what it yields
   llvm::DenseMap<mlir::Value, mlir::Value> lowered; // values of the body -> tensors of the linalg function
   KernelInfo info;
+  KernelSizes sizes;           // of the fusion before its names were dropped
+  // Of a sized kernel whose pieces are rows or elements, so that the end of the last range says how many there are: ranges begin at
+  // multiples of it.
+  int64_t rangeUnit = 1;
 
   mlir::func::FuncOp tensors;                       // the linalg function; gone once the kernel is scheduled
 
@@ -85,6 +91,10 @@ public:
   // do all its reads before its writes.
   State run(int64_t n, int64_t unroll, const Index &base, State state, llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit);
 
+  // The same for n elements, known when the kernel runs, of at most `largest`: every vector is masked by what is left.
+  State runUpTo(mlir::Value n, int64_t largest, int64_t unroll, const Index &base, State state,
+                llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit);
+
   // a and b folded by the reduction's body; scalars, or vectors of any width.
   mlir::Value combine(mlir::linalg::GenericOp reduction, mlir::Value a, mlir::Value b);
   mlir::Value identity(mlir::linalg::GenericOp reduction, bool vector);
@@ -95,6 +105,10 @@ public:
   // Several reductions over a run of n elements in one sweep: emit gets accumulators (kSlots a reduction) in its state.
   llvm::SmallVector<mlir::Value> reduceRun(int64_t n, int64_t unroll, const Index &base, llvm::ArrayRef<mlir::linalg::GenericOp> reductions,
                                            llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit);
+  // The same for n of at most `largest` elements, which is at most kReductionBlock: the same bits as for n known.
+  llvm::SmallVector<mlir::Value> reduceRunUpTo(mlir::Value n, int64_t largest, const Index &base,
+                                               llvm::ArrayRef<mlir::linalg::GenericOp> reductions,
+                                               llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit);
   // The sum of `count` values that value(i, mask-less) gives, in chunks of rowsPerChunk: a reduction over rows. `vector`: many at once.
   State reduceRows(int64_t count, llvm::ArrayRef<mlir::linalg::GenericOp> reductions, int64_t copies, bool vector,
                    llvm::function_ref<void(Index, State &)> emit);

@@ -158,10 +158,12 @@ private:
 
   // Elementwise ops of one shape share a domain without further questions: long chains of them are what must be quick.
   static bool isPlain(llvm::ArrayRef<mlir::Operation *> ops) {
-    llvm::ArrayRef<int64_t> shape = mlir::cast<mlir::RankedTensorType>(ops.front()->getResult(0).getType()).getShape();
+    // Names of dims are in the encoding: one size at most is not one size.
+    auto first = mlir::cast<mlir::RankedTensorType>(ops.front()->getResult(0).getType());
     return llvm::all_of(ops, [&](mlir::Operation *op) {
-      return isa<ir::ElementwiseOp, ir::ConstantOp>(op) &&
-             mlir::cast<mlir::RankedTensorType>(op->getResult(0).getType()).getShape() == shape;
+      if (!isa<ir::ElementwiseOp, ir::ConstantOp>(op)) return false;
+      auto type = mlir::cast<mlir::RankedTensorType>(op->getResult(0).getType());
+      return type.getShape() == first.getShape() && type.getEncoding() == first.getEncoding();
     });
   }
 

@@ -477,7 +477,7 @@ bool DomainAnalysis::run() {
   propagate(members);
   // Ops that share nothing with the hero but its shape: the same elements at the same places.
   for (Value output : outputs)
-    if (!layouts.contains(output) && shapeOf(output) == shapeOf(hero)) {
+    if (!layouts.contains(output) && ir::dimsOf(mlir::cast<RankedTensorType>(output.getType())) == ir::dimsOf(mlir::cast<RankedTensorType>(hero.getType()))) {
       assign(output, DimLayout(layouts[hero]));
       propagate(members);
     }

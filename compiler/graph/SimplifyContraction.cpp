@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "compiler/graph/Simplify.h"
+#include "dialects/weft/ir/SizeNames.h"
 
 namespace weft::compiler {
 
@@ -43,9 +44,9 @@ LogicalResult simplifyContraction(mlir::Operation *operation, mlir::RewriterBase
   }
   // One right side for the whole batch (a weight): the batch becomes rows of one product. The reshapes are aliases.
   if (lhsType.getRank() > 2 && rhsType.getRank() == 2 && !transposeLhs) {
-    int64_t rows = 1, depth = lhsType.getShape().back();
-    for (int64_t extent : lhsType.getShape().drop_back()) rows *= extent;
-    auto flat = mlir::RankedTensorType::get({rows, depth}, lhsType.getElementType());
+    ir::Dims dims = ir::dimsOf(lhsType);
+    ir::Dim depth = dims.pop_back_val();
+    auto flat = ir::tensorOf({ir::productDim(dims), depth}, lhsType.getElementType());
     mlir::Value flatLhs = ir::ReshapeOp::create(rewriter, op.getLoc(), flat, lhs);
     mlir::Value product = ir::MatmulOp::create(rewriter, op.getLoc(), flatLhs, rhs, false, transposeRhs);
     rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op.getType(), product);
@@ -55,7 +56,7 @@ LogicalResult simplifyContraction(mlir::Operation *operation, mlir::RewriterBase
   if (lhsType.getRank() > 2 && rhsType.getRank() > 2 &&
       llvm::all_of(rhsType.getShape().drop_back(2), [](int64_t extent) { return extent == 1; }) &&
       tensorType(op).getRank() == lhsType.getRank()) {
-    auto flat = mlir::RankedTensorType::get(rhsType.getShape().take_back(2), rhsType.getElementType());
+    auto flat = ir::tensorOf(llvm::ArrayRef<ir::Dim>(ir::dimsOf(rhsType)).take_back(2), rhsType.getElementType());
     mlir::Value flatRhs = ir::ReshapeOp::create(rewriter, op.getLoc(), flat, rhs);
     rewriter.replaceOpWithNewOp<ir::MatmulOp>(op, lhs, flatRhs, transposeLhs, transposeRhs);
     return success();
@@ -96,24 +97,27 @@ LogicalResult simplifyReduction(mlir::Operation *op, mlir::RewriterBase &rewrite
   auto from = tensorType(broadcast.getInput());
   int64_t offset = type.getRank() - from.getRank(), count = 1;
   llvm::SmallVector<int64_t> rest;
+  ir::Dims typeDims = ir::dimsOf(type), fromDims = ir::dimsOf(from);
   for (int64_t dim : dims) {
     bool repeats = dim < offset || (from.getShape()[dim - offset] == 1 && type.getShape()[dim] != 1);
+    // How many equal terms there are is known at run time only.
+    if (repeats && !typeDims[dim].isStatic()) return failure();
     if (repeats) count *= type.getShape()[dim];
     else rest.push_back(dim);
   }
   if (count <= 1) return failure();
   // The input, still broadcast along the dims that stay, without those that went: reduced over the rest.
-  llvm::SmallVector<int64_t> keptShape, smallShape;
+  ir::Dims keptShape, smallShape;
   llvm::SmallVector<int64_t> newDims;
   for (int64_t dim = 0; dim < type.getRank(); ++dim) {
     bool reduced = llvm::is_contained(dims, dim);
     if (reduced && !llvm::is_contained(rest, dim)) continue;
     if (reduced) newDims.push_back(keptShape.size());
-    keptShape.push_back(type.getShape()[dim]);
-    smallShape.push_back(dim < offset ? 1 : from.getShape()[dim - offset]);
+    keptShape.push_back(typeDims[dim]);
+    smallShape.push_back(dim < offset ? ir::Dim(1) : fromDims[dim - offset]);
   }
-  mlir::Value value = ir::ReshapeOp::create(rewriter, loc, mlir::RankedTensorType::get(smallShape, element), broadcast.getInput());
-  value = ir::BroadcastOp::create(rewriter, loc, mlir::RankedTensorType::get(keptShape, element), value);
+  mlir::Value value = ir::ReshapeOp::create(rewriter, loc, ir::tensorOf(smallShape, element), broadcast.getInput());
+  value = ir::BroadcastOp::create(rewriter, loc, ir::tensorOf(keptShape, element), value);
   if (!newDims.empty())
     value = isa<ir::ReduceSumOp>(op)   ? ir::ReduceSumOp::create(rewriter, loc, value, newDims).getResult()
             : isa<ir::ReduceMaxOp>(op) ? ir::ReduceMaxOp::create(rewriter, loc, value, newDims).getResult()

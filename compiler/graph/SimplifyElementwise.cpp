@@ -110,17 +110,17 @@ LogicalResult sinkBroadcast(mlir::Operation *op, mlir::RewriterBase &rewriter) {
     auto broadcast = operand.getDefiningOp<ir::BroadcastOp>();
     if (!broadcast) return failure();
     auto type = tensorType(broadcast.getInput());
-    if (small && small.getShape() != type.getShape()) return failure();
+    if (small && ir::dimsOf(small) != ir::dimsOf(type)) return failure();
     small = type;
   }
   if (!small || small.getNumElements() >= tensorType(op->getResult(0)).getNumElements()) return failure();
   llvm::SmallVector<mlir::Value> operands;
   for (mlir::Value operand : op->getOperands()) {
-    auto type = mlir::RankedTensorType::get(small.getShape(), tensorType(operand).getElementType());
+    auto type = small.clone(tensorType(operand).getElementType());
     if (Splat splat = splatOf(operand)) operands.push_back(splatConstant(rewriter, op->getLoc(), type, splat.value));
     else operands.push_back(operand.getDefiningOp<ir::BroadcastOp>().getInput());
   }
-  auto resultType = mlir::RankedTensorType::get(small.getShape(), tensorType(op->getResult(0)).getElementType());
+  auto resultType = small.clone(tensorType(op->getResult(0)).getElementType());
   mlir::Operation *scalar =
       rewriter.create(op->getLoc(), op->getName().getIdentifier(), operands, {resultType}, op->getAttrDictionary().getValue());
   rewriter.replaceOpWithNewOp<ir::BroadcastOp>(op, op->getResult(0).getType(), scalar->getResult(0));

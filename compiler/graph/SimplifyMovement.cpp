@@ -1,5 +1,6 @@
 // Algebra of ops that only move elements.
 #include "compiler/graph/Simplify.h"
+#include "dialects/weft/ir/SizeNames.h"
 
 namespace weft::compiler {
 
@@ -62,7 +63,8 @@ LogicalResult simplifySlice(ir::SliceOp op, mlir::RewriterBase &rewriter) {
   auto from = tensorType(op.getInput());
   llvm::ArrayRef<int64_t> starts = op.getStarts(), limits = op.getLimits(), steps = op.getSteps();
   bool forward = llvm::all_of(steps, [](int64_t step) { return step > 0; });
-  if (!forward) return failure();
+  // The whole of a symbolic dim has no limit to compute with.
+  if (!forward || ir::hasNamedDims(from)) return failure();
   if (auto inner = op.getInput().getDefiningOp<ir::SliceOp>();
       inner && llvm::all_of(inner.getSteps(), [](int64_t step) { return step > 0; })) {
     llvm::SmallVector<int64_t> newStarts, newLimits, newSteps;

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "compiler/codegen/Kernel.h"
 #include "compiler/plan/Extract.h"
+#include "dialects/weft/ir/Dims.h"
 #include "dialects/weft/ir/HostTensor.h"
 #include "dialects/weft/ir/IndexBounds.h"
+#include "dialects/weft/ir/SizeNames.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -33,7 +36,8 @@ absl::Status invalid(mlir::Operation *op, llvm::StringRef what) {
 
 class Builder {
 public:
-  Builder(plan::ProgramOp source, llvm::StringRef target, const PlanReport &report) : source_(source), kernels_(source->getParentOp()) {
+  Builder(plan::ProgramOp source, llvm::StringRef target, const PlanReport &report, runtime::SizeTable *table)
+      : source_(source), kernels_(source->getParentOp()), table_(table) {
     program_.target = target.str();
     program_.arena_bytes = report.arenaBytes;
     // Outputs are acquired before the first instruction, so that they count from there on.
@@ -53,6 +57,12 @@ public:
       if (!status.ok()) return status;
     }
     if (absl::Status status = bindOutputs(); !status.ok()) return status;
+    if (!sizes_.entries.empty()) {
+      for (mlir::Operation &op : source_.getBody().front())
+        if (mlir::isa<plan::CopyOp, plan::FillOp>(op)) return invalid(&op, "has no form for sizes that vary");
+      if (!table_) return invalid(source_, "has sizes that vary; give each its number");
+      *table_ = std::move(sizes_);
+    }
     if (absl::Status status = runtime::validate(program_); !status.ok()) return status;
     return std::move(program_);
   }
@@ -70,7 +80,7 @@ private:
     PlanReport report;
     auto arena = prepare.getBody().front().getOps<plan::ArenaOp>();
     report.arenaBytes = arena.empty() ? 0 : bytesOf(*arena.begin());
-    absl::StatusOr<runtime::Program> program = Builder(prepare, program_.target, report).build(nullptr);
+    absl::StatusOr<runtime::Program> program = Builder(prepare, program_.target, report, nullptr).build(nullptr);
     if (!program.ok()) return program.status();
     if (program->outputs.size() != source_.getNumArguments() - numInputs_)
       return invalid(source_, "has another number of prepared arguments than what computes them has results");
@@ -91,11 +101,32 @@ private:
       if (spec.name.empty()) spec.name = nameOf(source_.getArgAttr(i, plan::kNameAttr));
       spec.dtype = ir::dtypeOf(type.getElementType());
       spec.dims.assign(type.getShape().begin(), type.getShape().end());
+      addSizes(type, {runtime::SizeTable::Place::kInputDim, int32_t(i)});
       spec.bytes = bytesOf(source_.getArgument(i));
       spec.donatable = bool(source_.getArgAttr(i, plan::kDonatableAttr));
       spec.stable = source_.getArgAttr(i, plan::kStableAttr) || source_.getArgAttr(i, plan::kParameterAttr);
       program_.inputs.push_back(std::move(spec));
     }
+  }
+
+  // Where a dim of the type is a number of the program's, if it has a name.
+  void addSize(mlir::RankedTensorType type, int64_t dim, runtime::SizeTable::Entry entry) {
+    ir::Dim size = ir::dimsOf(type)[dim];
+    if (size.isStatic()) return;
+    ir::SizeProduct product = ir::productOf(size.symbol.getValue());
+    entry.dim = int32_t(dim);
+    entry.largest = size.size;
+    entry.value.coefficient = product.coefficient;
+    for (llvm::StringRef name : product.symbols) {
+      auto known = llvm::find(sizes_.names, name);
+      entry.value.names.push_back(int32_t(known - sizes_.names.begin()));
+      if (known == sizes_.names.end()) sizes_.names.push_back(name.str());
+    }
+    sizes_.entries.push_back(std::move(entry));
+  }
+
+  void addSizes(mlir::RankedTensorType type, runtime::SizeTable::Entry entry) {
+    for (int64_t dim = 0; dim < type.getRank(); ++dim) addSize(type, dim, entry);
   }
 
   int32_t location(mlir::Operation *op) {
@@ -188,6 +219,13 @@ private:
     launch.serial = op.getSerial();
     launch.location = location(op);
     addChecks(kernel, launch);
+    if (auto sized = kernel->getAttrOfType<mlir::DenseI64ArrayAttr>(kSizedAttr)) {
+      int64_t operand = sized[0], inputs = kernel.getFunctionType().getNumInputs();
+      mlir::Type type =
+          operand < inputs ? kernel.getFunctionType().getInput(operand) : kernel.getFunctionType().getResult(operand - inputs);
+      addSize(mlir::cast<mlir::RankedTensorType>(type), sized[1],
+              {runtime::SizeTable::Place::kCount, int32_t(program_.instructions.size())});
+    }
     program_.thread_scratch_bytes = std::max<int64_t>(program_.thread_scratch_bytes, kernel.getScratch());
     program_.instructions.emplace_back(std::move(launch));
     return absl::OkStatus();
@@ -196,6 +234,10 @@ private:
   absl::Status add(plan::LibraryCallOp op) {
     runtime::LibraryCall call;
     call.entry = op.getCallee().str();
+    // Its operands' dims are all that says how large it is; what other entries' configurations hold is theirs.
+    if (call.entry != "onednn.matmul")
+      for (mlir::Attribute type : op.getTypes())
+        if (ir::hasNamedDims(mlir::cast<mlir::TypeAttr>(type).getValue())) return invalid(op, "has no form for sizes that vary");
     call.inputs = int32_t(op.getInputs().size());
     call.location = location(op);
     for (auto [value, attribute] : llvm::zip(op.getOperands(), op.getTypes())) {
@@ -207,6 +249,7 @@ private:
       ref.strides.resize(ref.dims.size());
       int64_t stride = 1;
       for (size_t i = ref.dims.size(); i-- > 0; stride *= ref.dims[i]) ref.strides[i] = stride;
+      addSizes(type, {runtime::SizeTable::Place::kOperandDim, int32_t(program_.instructions.size()), int32_t(call.operands.size())});
       call.operands.push_back(std::move(ref));
     }
     for (mlir::NamedAttribute entry : op.getConfig()) {
@@ -273,6 +316,7 @@ private:
       spec.name = nameOf(source_.getResultAttr(i, plan::kNameAttr));
       spec.dtype = ir::dtypeOf(type.getElementType());
       spec.dims.assign(type.getShape().begin(), type.getShape().end());
+      addSizes(type, {runtime::SizeTable::Place::kOutputDim, int32_t(i)});
       spec.bytes = bytesOf(value);
       int64_t offset;
       mlir::Value root = plan::viewRoot(value, offset);
@@ -309,6 +353,8 @@ private:
   plan::ReturnOp return_;
   mlir::SymbolTable kernels_;
   runtime::Program program_;
+  runtime::SizeTable *table_;
+  runtime::SizeTable sizes_;
   llvm::StringMap<int32_t> symbols_, locations_;
   llvm::DenseMap<mlir::Value, int32_t> buffers_;
   llvm::DenseMap<mlir::Attribute, int64_t> constants_;
@@ -318,8 +364,8 @@ private:
 } // namespace
 
 absl::StatusOr<runtime::Program> buildProgram(plan::ProgramOp program, llvm::StringRef target, const PlanReport &report,
-                                              plan::ProgramOp prepare) {
-  return Builder(program, target, report).build(prepare);
+                                              plan::ProgramOp prepare, runtime::SizeTable *sizes) {
+  return Builder(program, target, report, sizes).build(prepare);
 }
 
 absl::StatusOr<runtime::Program> bindConstants(const runtime::Program &program,

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "compiler/codegen/Sizes.h"
 #include "compiler/link/BuildProgram.h"
 #include "compiler/link/KernelCompiler.h"
 #include "compiler/pipeline/Pipeline.h"
@@ -69,6 +70,10 @@ void setPlanPhase(Pipeline &pipeline, const CompileOptions &options, MakeKernels
     // Kernels come before memory: only codegen knows which operands a kernel may overwrite, and how much room its partial results take.
     auto start = std::chrono::steady_clock::now();
     llvm::SmallVector<plan::KernelOp> kernels(module.getOps<plan::KernelOp>());
+    // Before anything is compiled: sizes that vary are given up for one kernel that cannot have them.
+    for (plan::KernelOp kernel : kernels)
+      for (auto fusion : kernel.getBody().front().getOps<ir::FusionOp>())
+        if (mlir::failed(kernelSizes(fusion))) return mlir::failure();
     auto infos = makeKernels(kernels, pipeline.dumpFolder());
     if (result.kernelMilliseconds) *result.kernelMilliseconds = millisecondsSince(start);
     if (!infos.ok()) {
@@ -126,19 +131,19 @@ absl::Status compileToPlan(mlir::ModuleOp module, const CompileOptions &options,
 }
 
 absl::StatusOr<runtime::Program> compileToProgram(mlir::ModuleOp module, const CompileOptions &options, const CompileRequest &request,
-                                                  CompileReport *report) {
+                                                  CompileReport *report, runtime::SizeTable *sizes) {
   CompileReport scratch;
   CompileReport &filled = report ? *report : scratch;
   mlir::OwningOpRef<mlir::ModuleOp> prepare;
   if (absl::Status status = compileToPlan(module, options, request, &filled, prepare); !status.ok()) return status;
-  return linkProgram(module, prepare ? *prepare : mlir::ModuleOp(), request.target, filled.plan);
+  return linkProgram(module, prepare ? *prepare : mlir::ModuleOp(), request.target, filled.plan, sizes);
 }
 
 absl::StatusOr<runtime::Program> linkProgram(mlir::ModuleOp module, mlir::ModuleOp prepare, llvm::StringRef target,
-                                             const PlanReport &report) {
+                                             const PlanReport &report, runtime::SizeTable *sizes) {
   plan::ProgramOp program = findProgram(module), ahead = prepare ? findProgram(prepare) : plan::ProgramOp();
   if (!program || (prepare && !ahead)) return absl::InternalError("compilation left no plan.program");
-  return buildProgram(program, target, report, ahead);
+  return buildProgram(program, target, report, ahead, sizes);
 }
 
 } // namespace weft::compiler

@@ -11,6 +11,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "runtime/executable/program.h"
+#include "runtime/executable/size_table.h"
 
 namespace weft::compiler {
 
@@ -56,12 +57,13 @@ struct CompileRequest {
 absl::Status compileToPlan(mlir::ModuleOp module, const CompileOptions &options, const CompileRequest &request, CompileReport *report,
                            mlir::OwningOpRef<mlir::ModuleOp> &prepare);
 
-// The runtime's program of the two modules that compileToPlan leaves; `prepare` may be null.
+// The runtime's program of the two modules that compileToPlan leaves; `prepare` may be null. A module with named dims needs a size table,
+// which is filled; the program is that of the largest sizes.
 absl::StatusOr<runtime::Program> linkProgram(mlir::ModuleOp module, mlir::ModuleOp prepare, llvm::StringRef target,
-                                             const PlanReport &report);
+                                             const PlanReport &report, runtime::SizeTable *sizes = nullptr);
 
 // Both.
 absl::StatusOr<runtime::Program> compileToProgram(mlir::ModuleOp module, const CompileOptions &options, const CompileRequest &request,
-                                                  CompileReport *report);
+                                                  CompileReport *report, runtime::SizeTable *sizes = nullptr);
 
 } // namespace weft::compiler

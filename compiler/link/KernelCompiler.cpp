@@ -231,6 +231,7 @@ void attachKernelInfo(plan::KernelOp kernel, const KernelInfo &info) {
   kernel.setGrain(std::max<int64_t>(1, info.grain));
   kernel.setScratch(info.threadScratchBytes);
   kernel.setPartials(info.partialsBytes);
+  if (info.sizedOperand >= 0) kernel->setAttr(kSizedAttr, builder.getDenseI64ArrayAttr({info.sizedOperand, info.sizedDim}));
   llvm::SmallVector<int64_t> pairs;
   for (auto [output, input] : info.inPlace) pairs.append({output, input});
   kernel.setInPlace(pairs);

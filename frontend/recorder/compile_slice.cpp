@@ -21,6 +21,8 @@ absl::StatusOr<std::shared_ptr<CompiledProgram>> compile(const CompileRequest &r
   backend.registerDialects(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
+  // Why sizes cannot vary is a sentence for explain, not an op.
+  if (request.symbolic) context.printOpOnDiagnostic(false);
   std::string diagnostics;
   mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &diagnostic) {
     if (diagnostic.getSeverity() != mlir::DiagnosticSeverity::Error) return mlir::success();
@@ -54,6 +56,20 @@ compiler::CompileOptions compile_options(const Config &config) {
   return options;
 }
 
+absl::StatusOr<std::shared_ptr<CompiledProgram>> at_sizes(const CompiledProgram &program, const Generalization &general,
+                                                          const std::vector<int64_t> &sizes) {
+  runtime::Sizes named;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (general.sizes[i].factors.empty()) named.emplace_back(general.sizes[i].name, sizes[i]);
+  auto executable = program.executable->at_sizes(named);
+  if (!executable.ok()) return executable.status();
+  auto sized = std::make_shared<CompiledProgram>();
+  sized->executable = *std::move(executable);
+  sized->report = program.report;
+  sized->bytes = program.bytes;
+  return sized;
+}
+
 absl::StatusOr<CompileOutcome> compile_slice(const CompileRequest &request) {
   auto start = Clock::now();
   auto found = compiler::findBackend(request.config.backend);
@@ -67,7 +83,7 @@ absl::StatusOr<CompileOutcome> compile_slice(const CompileRequest &request) {
   DiskCache disk(request.config, backend);
   outcome.disk_cache = disk.why_off();
   std::string key = disk.key(request.symbolic ? request.content + request.symbolic->general.text() : request.content);
-  if (outcome.disk_cache.empty()) {
+  if (outcome.disk_cache.empty() && !(request.symbolic && !request.symbolic->general.sizes.empty())) {
     DiskCache::Lookup lookup = disk.load(key);
     outcome.corrupt = lookup.corrupt;
     if (lookup.program) {
@@ -80,6 +96,12 @@ absl::StatusOr<CompileOutcome> compile_slice(const CompileRequest &request) {
   if (!program.ok()) return program.status();
   outcome.program = *std::move(program);
   // Code and constants, with what loading them costs beside.
+  if (request.symbolic && !request.symbolic->general.sizes.empty()) {
+    auto sized = at_sizes(*outcome.program, request.symbolic->general, request.symbolic->sizes);
+    if (!sized.ok()) return sized.status();
+    outcome.sized = *std::move(sized);
+    if (outcome.disk_cache.empty()) outcome.disk_cache = "off: programs for many sizes are kept in memory only";
+  }
   constexpr int64_t kOverheadBytes = 16 << 10;
   outcome.program->bytes = kOverheadBytes + outcome.program->report->codeBytes + outcome.program->report->plan.constantBytes;
   if (outcome.disk_cache.empty()) {

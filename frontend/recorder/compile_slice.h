@@ -16,6 +16,7 @@ namespace weft::recorder {
 struct SymbolicRequest {
   Generalization general;
   std::vector<IntPosition> positions;
+  std::vector<int64_t> sizes; // of the slice
 };
 
 struct CompileRequest {
@@ -27,6 +28,7 @@ struct CompileRequest {
 
 struct CompileOutcome {
   std::shared_ptr<CompiledProgram> program;
+  std::shared_ptr<CompiledProgram> sized; // of a program with sizes: it, at those of the slice
   CacheOutcome from = CacheOutcome::kCompiled;
   std::string disk_cache; // "off: REASON", or empty
   bool corrupt = false;   // a damaged entry was found and replaced
@@ -35,6 +37,10 @@ struct CompileOutcome {
 
 // Unimplemented where a symbolic program cannot be made, with the reason.
 absl::StatusOr<CompileOutcome> compile_slice(const CompileRequest &request);
+
+// The program at these sizes, in the order of the generalization's.
+absl::StatusOr<std::shared_ptr<CompiledProgram>> at_sizes(const CompiledProgram &program, const Generalization &general,
+                                                          const std::vector<int64_t> &sizes);
 
 compiler::CompileOptions compile_options(const Config &config);
 

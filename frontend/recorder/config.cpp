@@ -41,6 +41,7 @@ Config config_from_environment() {
   Config config;
   read_bool("WEFT_EAGER", config.eager);
   read_bool("WEFT_EXPLAIN", config.explain);
+  read_bool("WEFT_SYMBOLIC", config.symbolic);
   read_bool("WEFT_JIT_CHECK", config.jit_check);
   read_bool("WEFT_PREPARE", config.prepare);
   read_text("WEFT_DUMP_DIR", config.dump_dir);

@@ -206,6 +206,14 @@ FoundProgram program_for(const Slice &slice, const EvaluateRequest &request, Eva
   {
     RecorderMutex::Pause pause(r.mutex);
     outcome = compile_slice(compile);
+    // The library takes products of larger sizes only: a narrower range may do.
+    if (!outcome.ok() && compile.symbolic && outcome.status().message().find("weft.matmul") != absl::string_view::npos) {
+      auto narrower = std::make_shared<SymbolicRequest>(*compile.symbolic);
+      if (narrower->general.raise_ranges()) {
+        compile.symbolic = std::move(narrower);
+        outcome = compile_slice(compile);
+      }
+    }
     if (!outcome.ok() && compile.symbolic) {
       data.not_symbolic = refused = std::string(outcome.status().message());
       compile.symbolic = nullptr;
@@ -222,7 +230,7 @@ FoundProgram program_for(const Slice &slice, const EvaluateRequest &request, Eva
   r.statistics.corrupt_entries += outcome->corrupt;
   // Passes that were registered meanwhile may or may not have run: such a program serves this run only.
   bool keep = context.passes == compiler::registeredPassesGeneration();
-  if (compile.symbolic) return insert_symbolic(slice, structure, context, *compile.symbolic, outcome->program, keep, data);
+  if (compile.symbolic) return insert_symbolic(slice, structure, context, *compile.symbolic, outcome->program, outcome->sized, keep, data);
   if (keep) r.cache->insert(slice.key, context, outcome->program, r.config);
   observe(structure, salt, refused);
   return {outcome->program, {}};
@@ -287,7 +295,7 @@ void submit(std::span<Value *const> roots, const EvaluateRequest &request) {
     auto record = std::make_shared<EvaluationRecord>();
     Evaluation &data = record->data;
     ClaimGuard claimed(slice);
-    FoundProgram found = program_for(slice, request, data, /*may_be_symbolic=*/true);
+    FoundProgram found = program_for(slice, request, data, r.config.symbolic);
     const std::shared_ptr<CompiledProgram> &program = found.program;
     data.record_ms = since(start) - data.compile_ms;
     Launch launched;

@@ -14,6 +14,8 @@ namespace weft::recorder {
 struct SymbolicProgram {
   Generalization general;
   ProgramCache::Key key; // under which the program cache holds it
+  // At the sizes that were last asked for, the newest first.
+  std::deque<std::pair<std::vector<int64_t>, std::shared_ptr<CompiledProgram>>> sized;
 };
 
 struct Family {

@@ -21,7 +21,8 @@ std::optional<FoundProgram> find_symbolic(const StructureKey &structure, uint64_
 std::shared_ptr<const SymbolicRequest> symbolic_request(const Slice &slice, const StructureKey &structure, uint64_t salt, Evaluation &data);
 // Into the caches, if it is to be kept, after its compilation succeeded.
 FoundProgram insert_symbolic(const Slice &slice, const StructureKey &structure, const ProgramContext &context,
-                             const SymbolicRequest &request, std::shared_ptr<CompiledProgram> program, bool keep, Evaluation &data);
+                             const SymbolicRequest &request, std::shared_ptr<CompiledProgram> program,
+                             std::shared_ptr<CompiledProgram> sized, bool keep, Evaluation &data);
 // The slice's ints, for what the next one may leave open; refused: why this one left nothing open although it might have.
 void observe(const StructureKey &structure, uint64_t salt, const std::string &refused);
 

@@ -60,7 +60,7 @@ void express(Generalization::Size &size, const Values &values, const std::vector
 } // namespace
 
 bool generalize(const std::vector<const std::vector<int64_t> *> &observations, const std::vector<IntPosition> &positions,
-                Generalization &result, std::string &why) {
+                bool sizes_as_scalars, Generalization &result, std::string &why) {
   const std::vector<int64_t> &newest = *observations.back();
   std::vector<const std::vector<int64_t> *> kept;
   for (const std::vector<int64_t> *other : observations) {
@@ -92,6 +92,7 @@ bool generalize(const std::vector<const std::vector<int64_t> *> &observations, c
     for (uint32_t p : members) result.classes[p] = static_cast<int32_t>(result.sizes.size());
     Generalization::Size size;
     size.position = members.front();
+    size.least = *std::min_element(key.second.begin(), key.second.end());
     express(size, key.second, result.sizes, known);
     if (size.factors.empty()) {
       int64_t number = 0;
@@ -101,8 +102,12 @@ bool generalize(const std::vector<const std::vector<int64_t> *> &observations, c
       size.high = power_of_two_above(*std::max_element(key.second.begin(), key.second.end()));
     } else {
       size.low = size.high = size.coefficient;
+      // In alphabetical order: one name for one product.
+      std::vector<std::string> names;
+      for (uint32_t factor : size.factors) names.push_back(result.sizes[factor].name);
+      std::sort(names.begin(), names.end());
+      for (const std::string &name : names) size.name += (size.name.empty() ? "" : ".") + name;
       for (uint32_t factor : size.factors) {
-        size.name += (size.name.empty() ? "" : ".") + result.sizes[factor].name;
         size.low *= result.sizes[factor].low;
         if (__builtin_mul_overflow(size.high, result.sizes[factor].high, &size.high)) {
           why = "a size would exceed 2^63";
@@ -119,6 +124,8 @@ bool generalize(const std::vector<const std::vector<int64_t> *> &observations, c
     for (uint32_t p : members) result.classes[p] = static_cast<int32_t>(result.sizes.size() + result.scalars.size());
     result.scalars.push_back({key.first, members.front()});
   }
+  if (sizes_as_scalars)
+    for (const Generalization::Size &size : result.sizes) result.scalars.push_back({IntPosition::Kind::kSize, size.position});
   return true;
 }
 
@@ -144,6 +151,21 @@ bool Generalization::matches(const std::vector<int64_t> &other, std::vector<int6
     if (other[p] != expected) return false;
   }
   return true;
+}
+
+bool Generalization::raise_ranges() {
+  bool raised = false;
+  for (Size &size : sizes) {
+    int64_t low = size.coefficient;
+    if (size.factors.empty()) {
+      low = kSmallestSize;
+      while (low * 2 <= size.least) low *= 2;
+    }
+    for (uint32_t factor : size.factors) low *= sizes[factor].low;
+    raised |= low != size.low;
+    size.low = low;
+  }
+  return raised;
 }
 
 std::string Generalization::text() const {

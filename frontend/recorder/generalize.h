@@ -26,6 +26,7 @@ inline constexpr uint16_t kResult = 0x8000;
 struct Generalization {
   struct Size {
     std::string name;
+    int64_t least = 0;             // of those seen
     int64_t low = 0, high = 0;     // both included
     int64_t coefficient = 1;       // its value is coefficient * the product of these sizes, which come before it;
     std::vector<uint32_t> factors; // none: it is free
@@ -43,6 +44,8 @@ struct Generalization {
 
   // Whether these ints are within its guards; then the values of its sizes and scalars.
   bool matches(const std::vector<int64_t> &ints, std::vector<int64_t> &sizes, std::vector<int64_t> &scalars) const;
+  // The same from the power of two below the least size seen on, for programs that no smaller size may share. False: it is that already.
+  bool raise_ranges();
   // What it is made of, for keys: equal texts for equal programs.
   std::string text() const;
 };
@@ -51,7 +54,8 @@ struct Generalization {
 // multiple of others in all of them is one of theirs. A size's range goes from 2 to the power of two that covers the largest one seen.
 // Observations whose sizes differ from the newest's where one of both is 0 or 1 are left out: those sizes mean other things, no elements
 // and broadcasting. False where nothing is left that varies; `why` then says so.
+// sizes_as_scalars: the program takes its sizes as scalars, too.
 bool generalize(const std::vector<const std::vector<int64_t> *> &observations, const std::vector<IntPosition> &positions,
-                Generalization &result, std::string &why);
+                bool sizes_as_scalars, Generalization &result, std::string &why);
 
 } // namespace weft::recorder

@@ -5,8 +5,11 @@
 
 #include <map>
 
+#include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
 #include "frontend/recorder/structure.h"
+#include "mlir/IR/Verifier.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace weft::recorder {
 namespace {
@@ -24,7 +27,13 @@ public:
   absl::Status run() {
     std::vector<mlir::Operation *> ops;
     for (mlir::Operation &op : main_.getBody().front().without_terminator()) ops.push_back(&op);
+    // What `prepare` computes ahead has one size, and belongs to one program.
+    for (unsigned i = 0; i < main_.getNumArguments(); ++i) main_.removeArgAttr(i, "weft.stable");
+    if (absl::Status status = name_sizes(ops); !status.ok()) return status;
     if (absl::Status status = add_arguments(ops); !status.ok()) return status;
+    for (mlir::Operation *&op : ops)
+      if (auto mean = mlir::dyn_cast<ir::ReduceMeanOp>(op))
+        if (absl::Status status = rewrite_mean(mean, op); !status.ok()) return status;
     // By op: its varying attributes.
     std::map<uint32_t, std::map<uint16_t, Varying>> varying;
     for (size_t p = 0; p < positions_.size(); ++p) {
@@ -42,9 +51,13 @@ public:
       auto starts = attributes.find(static_cast<uint16_t>(VaryingAttribute::kStarts));
       if (auto slice = mlir::dyn_cast<ir::SliceOp>(op)) {
         starts->second.resize(slice.getStarts().size());
+        ir::Dims dims = ir::dimsOf(typeOf(slice));
+        for (size_t d = 0; d < dims.size(); ++d)
+          if (starts->second[d] && !dims[d].isStatic()) return absl::UnimplementedError("weft.slice has a start and a size that vary");
         replacement = rewrite(slice, starts->second);
       } else if (auto insert = mlir::dyn_cast<ir::InsertSliceOp>(op)) {
         starts->second.resize(insert.getStarts().size());
+        if (ir::hasNamedDims(insert.getType())) return absl::UnimplementedError("weft.insert_slice has a start and a size that vary");
         absl::StatusOr<mlir::Value> made = rewrite(insert, starts->second);
         if (!made.ok()) return made.status();
         replacement = *made;
@@ -63,6 +76,100 @@ public:
 
 private:
   static mlir::RankedTensorType typeOf(mlir::Value value) { return mlir::cast<mlir::RankedTensorType>(value.getType()); }
+
+  // Gives each value its largest sizes, and the names of those that vary.
+  absl::Status name_sizes(llvm::ArrayRef<mlir::Operation *> ops) {
+    if (general_.sizes.empty()) return absl::OkStatus();
+    llvm::MapVector<mlir::Value, ir::Dims> dims;
+    for (size_t p = 0; p < positions_.size(); ++p) {
+      const IntPosition &position = positions_[p];
+      int32_t c = general_.classes[p];
+      if (position.kind != IntPosition::Kind::kSize || c == Generalization::kConstant) continue;
+      mlir::Operation *op = ops[position.op];
+      mlir::Value value = position.value & kResult ? op->getResult(position.value & ~kResult) : op->getOperand(position.value);
+      auto [it, fresh] = dims.insert({value, {}});
+      if (fresh) it->second = ir::dimsOf(typeOf(value));
+      const Generalization::Size &size = general_.sizes[c];
+      it->second[position.at] = ir::namedDim(builder_.getStringAttr(size.name), size.high);
+    }
+    for (auto &[value, shape] : dims) {
+      // Strides, which kernels know, are those of the dims behind.
+      bool leading = true;
+      for (const ir::Dim &dim : shape) {
+        if (!dim.isStatic() && !leading)
+          return absl::UnimplementedError("a size that varies is not that of the leading dimension of " + ir::spell(shape));
+        leading &= dim.isOne();
+      }
+      value.setType(ir::tensorOf(shape, typeOf(value).getElementType()));
+    }
+    for (mlir::Operation *op : ops)
+      if (absl::Status status = adjust(op); !status.ok()) return status;
+    llvm::SmallVector<mlir::NamedAttribute> ranges;
+    for (const Generalization::Size &size : general_.sizes)
+      if (size.factors.empty()) ranges.push_back(builder_.getNamedAttr(size.name, builder_.getDenseI64ArrayAttr({size.low, size.high})));
+    main_->getParentOp()->setAttr("weft.sizes", builder_.getDictionaryAttr(ranges));
+    set_function_type();
+    return absl::OkStatus();
+  }
+
+  void set_function_type() {
+    mlir::Block &block = main_.getBody().front();
+    main_.setFunctionType(builder_.getFunctionType(block.getArgumentTypes(), block.getTerminator()->getOperandTypes()));
+  }
+
+  // Ops whose attributes hold sizes; and those that no kernel computes where the size varies, before anything is compiled for nothing.
+  absl::Status adjust(mlir::Operation *op) {
+    auto named = [](mlir::Value value, int64_t dim) { return !ir::dimsOf(typeOf(value))[dim].isStatic(); };
+    std::string name = op->getName().getStringRef().str();
+    if (auto constant = mlir::dyn_cast<ir::ConstantOp>(op); constant && ir::hasNamedDims(constant.getType())) {
+      auto elements = mlir::dyn_cast<mlir::SplatElementsAttr>(constant.getValue());
+      if (!elements) return absl::UnimplementedError("a constant has a size that varies");
+      // The op itself becomes the scalar, so that ops keep their numbers.
+      ir::Dims dims = ir::dimsOf(typeOf(constant));
+      auto scalar = mlir::RankedTensorType::get({}, elements.getElementType());
+      constant.getResult().setType(scalar);
+      constant.setValueAttr(elements.resizeSplat(scalar));
+      builder_.setInsertionPointAfter(op);
+      auto broadcast = ir::BroadcastOp::create(builder_, op->getLoc(), ir::tensorOf(dims, scalar.getElementType()), constant.getResult());
+      constant.getResult().replaceAllUsesExcept(broadcast.getResult(), broadcast);
+    } else if (auto slice = mlir::dyn_cast<ir::SliceOp>(op)) {
+      llvm::SmallVector<int64_t> limits(slice.getLimits());
+      for (size_t d = 0; d < limits.size(); ++d) {
+        bool from = named(slice.getInput(), d), to = named(slice, d);
+        if (!from && !to) continue;
+        if (ir::dimsOf(typeOf(slice.getInput()))[d] != ir::dimsOf(typeOf(slice))[d] || slice.getStarts()[d] != 0 ||
+            slice.getSteps()[d] != 1)
+          return absl::UnimplementedError("weft.slice takes a part of a dimension whose size varies");
+        limits[d] = mlir::ShapedType::kDynamic;
+      }
+      slice.setLimits(limits);
+    } else if (!has_kernels(op)) {
+      for (mlir::Value value : llvm::concat<mlir::Value>(llvm::to_vector(op->getOperands()), llvm::to_vector(op->getResults())))
+        if (ir::hasNamedDims(value.getType())) return absl::UnimplementedError(name + " has no kernel for sizes that vary");
+    }
+    return absl::OkStatus();
+  }
+
+  // What is known to have a form for sizes that vary: the others depend on sizes in ways of their own (a library's algorithms, indices).
+  static bool has_kernels(mlir::Operation *op) {
+    switch (mlir::cast<ir::WeftOp>(op).kind()) {
+    case ir::Kind::Creation:
+    case ir::Kind::Elementwise:
+    case ir::Kind::Movement:
+    case ir::Kind::Reduction:
+      return true;
+    case ir::Kind::Contraction:
+      return mlir::isa<ir::MatmulOp>(op);
+    case ir::Kind::Indexing:
+      return mlir::isa<ir::IndexSelectOp, ir::GatherOp>(op);
+    case ir::Kind::Random:
+      return mlir::isa<ir::RandomUniformOp, ir::RandomAdvanceOp>(op);
+    case ir::Kind::Composite:
+      return mlir::isa<ir::SoftmaxOp, ir::LogSoftmaxOp, ir::LayerNormOp, ir::CrossEntropyOp, ir::DropoutOp, ir::AttentionOp>(op);
+    default:
+      return false;
+    }
+  }
 
   absl::Status add_arguments(llvm::ArrayRef<mlir::Operation *> ops) {
     for (size_t s = 0; s < general_.scalars.size(); ++s) {
@@ -94,7 +201,7 @@ private:
     bool whole = true;
     for (int64_t d = 0; d < input.getRank(); ++d) {
       if (starts[d]) first[d] = 0, limits[d] = input.getDimSize(d), steps[d] = 1;
-      whole &= first[d] == 0 && steps[d] == 1 && limits[d] == input.getDimSize(d);
+      whole &= first[d] == 0 && steps[d] == 1 && (limits[d] == input.getDimSize(d) || mlir::ShapedType::isDynamic(limits[d]));
     }
     mlir::Value value = slice.getInput();
     if (!whole) value = ir::SliceOp::create(builder_, loc, value, first, limits, steps);
@@ -145,6 +252,36 @@ private:
     return result.value();
   }
 
+  // The count of a mean over sizes that vary is an argument, too: a sum divided by it.
+  absl::Status rewrite_mean(ir::ReduceMeanOp mean, mlir::Operation *&op) {
+    ir::Dims dims = ir::dimsOf(typeOf(mean.getInput()));
+    int64_t fixed = 1;
+    llvm::SmallVector<mlir::Value> counts;
+    for (int64_t dim : mean.getDims()) {
+      if (dims[dim].isStatic()) {
+        fixed *= dims[dim].size;
+        continue;
+      }
+      for (size_t s = 0; s < general_.scalars.size(); ++s)
+        if (general_.scalars[s].kind == IntPosition::Kind::kSize &&
+            general_.sizes[general_.classes[general_.scalars[s].position]].name == dims[dim].symbol.getValue())
+          counts.push_back(arguments_[s]);
+    }
+    if (counts.empty()) return absl::OkStatus();
+    mlir::Type element = typeOf(mean).getElementType();
+    if (!element.isF32() && !element.isF64()) return absl::UnimplementedError("weft.reduce_mean of 16-bit floats over a size that varies");
+    builder_.setInsertionPoint(op);
+    Val sum(builder_, op->getLoc(), ir::ReduceSumOp::create(builder_, op->getLoc(), mean.getInput(), mean.getDims()));
+    Val count = sum.at(counts[0]);
+    for (mlir::Value other : llvm::ArrayRef<mlir::Value>(counts).drop_front()) count = count * count.at(other);
+    if (fixed != 1) count = count * double(fixed);
+    Val result = sum / ir::broadcastTo(ir::cast(count, element), ir::dimsOf(sum.type()));
+    mean.replaceAllUsesWith(result.value());
+    op = result.value().getDefiningOp();
+    mean.erase();
+    return absl::OkStatus();
+  }
+
   mlir::Value rewrite(ir::RandomAdvanceOp advance, mlir::Value amount) {
     Val state(builder_, advance.getLoc(), advance.getState());
     // {key, counter} + {0, amount}: iota is {0, 1}.
@@ -163,8 +300,10 @@ private:
 absl::Status make_symbolic(mlir::ModuleOp module, const Generalization &general, const std::vector<IntPosition> &positions) {
   auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
   if (!main) return absl::InternalError("the slice has no @main");
-  if (!general.sizes.empty()) return absl::UnimplementedError("sizes vary");
-  return Rewriter(main, general, positions).run();
+  if (absl::Status status = Rewriter(main, general, positions).run(); !status.ok()) return status;
+  // An op's own rule may refuse a name where the numbers fitted.
+  if (!general.sizes.empty() && mlir::failed(mlir::verify(module))) return absl::UnimplementedError("sizes that vary do not fit an op");
+  return absl::OkStatus();
 }
 
 } // namespace weft::recorder

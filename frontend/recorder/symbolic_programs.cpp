@@ -1,4 +1,6 @@
 // Programs for many ints: which of them serves a slice, and what the next one should leave open.
+#include <algorithm>
+
 #include "frontend/recorder/families.h"
 #include "frontend/recorder/find_program.h"
 
@@ -23,7 +25,7 @@ std::string values_of(const Generalization &general, const std::vector<int64_t> 
     if (general.sizes[i].factors.empty()) add(general.sizes[i].name + "=" + std::to_string(sizes[i]));
   for (size_t i = 0; i < scalars.size(); ++i)
     if (general.scalars[i].kind == IntPosition::Kind::kAttribute) add(scalar_name(i) + "=" + std::to_string(scalars[i]));
-    else add(scalar_name(i) + " (a constant)");
+    else if (general.scalars[i].kind == IntPosition::Kind::kConstant) add(scalar_name(i) + " (a constant)");
   return more ? text + ", " + std::to_string(more) + " more" : text;
 }
 
@@ -35,13 +37,41 @@ std::string description(const Slice &slice, const SymbolicRequest &request) {
     if (written++ < kDescribed) text += (text.empty() ? "" : ", ") + item;
     else ++more;
   };
-  for (const Generalization::Size &size : general.sizes)
-    if (size.factors.empty())
-      add(size.name + " in [" + std::to_string(size.low) + ", " + std::to_string(size.high) + "] (" +
-          describe(slice, request.positions[size.position]) + ")");
+  for (size_t i = 0; i < general.sizes.size(); ++i) {
+    const Generalization::Size &size = general.sizes[i];
+    if (!size.factors.empty() || written >= kDescribed) continue;
+    // Of an input, if one has it.
+    size_t at = size.position;
+    auto is_input = [&](size_t p) {
+      const IntPosition &position = request.positions[p];
+      return !(position.value & kResult) && !slice.nodes[position.op]->operands[position.value]->node;
+    };
+    for (size_t p = at; p < general.classes.size() && !is_input(at); ++p)
+      if (general.classes[p] == static_cast<int32_t>(i) && is_input(p)) at = p;
+    add(size.name + " in [" + std::to_string(size.low) + ", " + std::to_string(size.high) + "] (" + describe(slice, request.positions[at]) +
+        ")");
+  }
   for (size_t i = 0; i < general.scalars.size(); ++i)
-    add(scalar_name(i) + " (" + describe(slice, request.positions[general.scalars[i].position]) + ")");
+    if (general.scalars[i].kind != IntPosition::Kind::kSize)
+      add(scalar_name(i) + " (" + describe(slice, request.positions[general.scalars[i].position]) + ")");
   return more ? text + ", " + std::to_string(more) + " more" : text;
+}
+
+// Programs at particular sizes that a symbolic one keeps ready: each holds an instruction table, and library primitives.
+constexpr size_t kSized = 16;
+
+absl::StatusOr<std::shared_ptr<CompiledProgram>> program_at(SymbolicProgram &known, const CompiledProgram &program,
+                                                            const std::vector<int64_t> &sizes) {
+  auto found = std::find_if(known.sized.begin(), known.sized.end(), [&](const auto &each) { return each.first == sizes; });
+  if (found != known.sized.end()) {
+    std::rotate(known.sized.begin(), found, found + 1);
+    return known.sized.front().second;
+  }
+  auto sized = at_sizes(program, known.general, sizes);
+  if (!sized.ok()) return sized.status();
+  known.sized.emplace_front(sizes, *sized);
+  if (known.sized.size() > kSized) known.sized.pop_back();
+  return *std::move(sized);
 }
 
 } // namespace
@@ -61,6 +91,14 @@ std::optional<FoundProgram> find_symbolic(const StructureKey &structure, uint64_
     if (!program) { // dropped
       family->programs.erase(family->programs.begin() + static_cast<std::ptrdiff_t>(i));
       continue;
+    }
+    if (!sizes.empty()) {
+      absl::StatusOr<std::shared_ptr<CompiledProgram>> sized = program_at(known, *program, sizes);
+      if (!sized.ok()) {
+        data.not_symbolic = std::string(sized.status().message());
+        return std::nullopt;
+      }
+      program = *std::move(sized);
     }
     data.outcome = CacheOutcome::kMemoryHit;
     data.symbolic = values_of(known.general, sizes, scalars);
@@ -84,21 +122,27 @@ std::shared_ptr<const SymbolicRequest> symbolic_request(const Slice &slice, cons
   std::vector<const std::vector<int64_t> *> observations;
   for (const std::vector<int64_t> &ints : family->observations) observations.push_back(&ints);
   observations.push_back(&structure.ints);
-  if (!generalize(observations, request->positions, request->general, data.not_symbolic)) return nullptr;
+  bool counts = std::any_of(slice.nodes.begin(), slice.nodes.end(),
+                            [](const Node *node) { return node->signature->name.getStringRef() == ir::ReduceMeanOp::getOperationName(); });
+  if (!generalize(observations, request->positions, counts, request->general, data.not_symbolic)) return nullptr;
+  std::vector<int64_t> scalars;
+  request->general.matches(structure.ints, request->sizes, scalars);
   return request;
 }
 
 FoundProgram insert_symbolic(const Slice &slice, const StructureKey &structure, const ProgramContext &context,
-                             const SymbolicRequest &request, std::shared_ptr<CompiledProgram> program, bool keep, Evaluation &data) {
+                             const SymbolicRequest &request, std::shared_ptr<CompiledProgram> program,
+                             std::shared_ptr<CompiledProgram> sized, bool keep, Evaluation &data) {
   Recorder &r = recorder();
   observe(structure, context.salt(), "");
   if (keep) {
     Family &family = *r.families->find(structure.key, context.salt());
-    family.programs.push_front({request.general, r.families->next_key()});
+    family.programs.push_front({request.general, r.families->next_key(), {}});
+    if (sized) family.programs.front().sized.emplace_front(request.sizes, sized);
     r.cache->insert(family.programs.front().key, context, program, r.config, /*symbolic=*/true);
   }
   data.symbolic = description(slice, request);
-  FoundProgram found{std::move(program), {}};
+  FoundProgram found{sized ? std::move(sized) : std::move(program), {}};
   std::vector<int64_t> sizes;
   request.general.matches(structure.ints, sizes, found.scalars);
   return found;

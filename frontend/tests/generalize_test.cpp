@@ -17,7 +17,7 @@ Result make(const std::vector<Ints> &observations, const std::vector<IntPosition
   std::vector<const Ints *> pointers;
   for (const Ints &ints : observations) pointers.push_back(&ints);
   Result result;
-  result.made = generalize(pointers, positions, result.general, result.why);
+  result.made = generalize(pointers, positions, /*sizes_as_scalars=*/false, result.general, result.why);
   return result;
 }
 bool matches(const Generalization &general, const Ints &ints) {

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cmath>
 #include <cstring>
+#include <functional>
 #include <thread>
 
 namespace weft {
@@ -15,7 +17,66 @@ uint64_t compiles() { return statistics().compiles + statistics().disk_hits; }
 Evaluation last() { return recent_evaluations().back(); }
 
 // Different in every test, so that no test finds the programs of another.
-class Symbolic : public testing::Test {};
+class Symbolic : public testing::Test {
+protected:
+  void SetUp() override { before_ = config(); }
+  void TearDown() override { set_config(before_); }
+  // The interpreter takes static shapes, and says so; slice starts vary on every backend.
+  bool has_sizes() const { return before_.backend == "cpu"; }
+
+  // f at each of these sizes, of a tensor of `size` rows: as programs come, and as a program for each size. Both must have the same bits.
+  void compare(const std::vector<int64_t> &sizes, int64_t most_compiles, const std::function<std::vector<Tensor>(int64_t)> &f) {
+    std::vector<std::vector<std::vector<std::byte>>> results;
+    uint64_t before = compiles();
+    auto bytes = [](Tensor x) {
+      const auto *data = static_cast<const std::byte *>(x.data_bytes());
+      return std::vector<std::byte>(data, data + x.numel() * byte_size(x.dtype()));
+    };
+    for (int64_t size : sizes) {
+      results.emplace_back();
+      std::vector<Tensor> outputs = f(size);
+      eval(outputs);
+      notes_ += last().to_string() + "\n";
+      for (Tensor &output : outputs) results.back().push_back(bytes(output));
+    }
+    if (has_sizes()) EXPECT_LE(compiles() - before, static_cast<uint64_t>(most_compiles)) << notes_;
+    Config options = config();
+    options.symbolic = false;
+    options.cache_entries = 1;
+    set_config(options);
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      std::vector<Tensor> outputs = f(sizes[i]);
+      eval(outputs);
+      EXPECT_TRUE(last().symbolic.empty());
+      for (size_t k = 0; k < outputs.size(); ++k)
+        EXPECT_TRUE(results[i][k] == bytes(outputs[k])) << "size " << sizes[i] << ", output " << k;
+    }
+    set_config(before_);
+  }
+
+  Config before_;
+  std::string notes_;
+};
+
+// Different numbers everywhere; the rows of a smaller one are those of a larger one.
+Tensor rows(int64_t n, const Shape &row, double seed) {
+  int64_t size = 1;
+  for (int64_t dim : row) size *= dim;
+  std::vector<float> values(static_cast<size_t>(n * size));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(std::sin(0.37 * double(i) + seed) * 2.5);
+  Shape shape = {n};
+  shape.insert(shape.end(), row.begin(), row.end());
+  return Tensor::from(values, shape);
+}
+Tensor input(int64_t n, const Shape &row, double seed) {
+  Tensor x = rows(n, row, seed);
+  x.eval();
+  return x;
+}
+
+const std::vector<int64_t> kSizes = {24, 32, 5, 3, 31, 17, 24, 16};
+// Products that the library takes at each of them.
+const std::vector<int64_t> kLargeSizes = {24, 32, 17, 31, 16, 20, 24};
 
 TEST_F(Symbolic, ALoopThatIndexesByItsStep) {
   Tensor x = arange(1000 * 3).reshape({1000, 3}).to(float32), y = zeros({3});
@@ -93,6 +154,126 @@ TEST_F(Symbolic, ExplainSaysWhatVaries) {
   (x[9] - 0.25).eval();
   EXPECT_EQ(last().outcome, CacheOutcome::kMemoryHit);
   EXPECT_EQ(last().symbolic, "a0=9");
+}
+
+TEST_F(Symbolic, ElementwiseWithBroadcasts) {
+  Tensor w = input(6, {}, 1), b = input(1, {}, 2);
+  compare(kSizes, 2, [&](int64_t n) {
+    Tensor x = input(n, {6}, 3), column = input(n, {1}, 4);
+    return std::vector<Tensor>{tanh(x * w + b) - column, (x > 0.5).to(float32) * x};
+  });
+  if (has_sizes()) EXPECT_NE(notes_.find("symbolic: s0 in [2, 32] (dim 0 of input"), std::string::npos) << notes_;
+  if (has_sizes()) EXPECT_NE(notes_.find("hit (symbolic, s0=17)"), std::string::npos) << notes_;
+  if (!has_sizes()) EXPECT_NE(notes_.find("not symbolic: the backend does not run programs for many sizes"), std::string::npos) << notes_;
+}
+
+TEST_F(Symbolic, OneLongRun) {
+  compare({5000, 7777, 3, 1024, 16, 8192, 4097}, 2, [](int64_t n) {
+    Tensor x = input(n, {}, 5);
+    return std::vector<Tensor>{exp(x * 0.25) / (abs(x) + 1.0)};
+  });
+}
+
+TEST_F(Symbolic, RowsOfEachKind) {
+  Tensor weight = input(40, {}, 6), bias = input(40, {}, 7);
+  compare(kSizes, 2, [&](int64_t n) {
+    Tensor x = input(n, {3, 40}, 8);
+    return std::vector<Tensor>{softmax(x, -1),         layer_norm(x, {40}, weight, bias), sum(x * x, 2), max(x, -1), mean(x, {1, 2}),
+                               log_softmax(x, 2) * 2.0};
+  });
+}
+
+TEST_F(Symbolic, ReshapesJoinTheSizeWithOthers) {
+  Tensor bias = input(10, {}, 9);
+  compare(kSizes, 2, [&](int64_t n) {
+    Tensor x = input(n, {4, 10}, 10);
+    Tensor flat = x.reshape({n * 4, 10}) + bias;
+    return std::vector<Tensor>{softmax(flat, 1).reshape({n, 2, 20}), (flat * 1.5).reshape({n, 40})};
+  });
+}
+
+TEST_F(Symbolic, Matmul) {
+  Tensor w1 = input(48, {64}, 11), w2 = input(64, {10}, 12), b1 = input(64, {}, 13);
+  compare(kLargeSizes, 2, [&](int64_t n) {
+    Tensor x = input(n, {48}, 14);
+    return std::vector<Tensor>{matmul(relu(matmul(x, w1) + b1), w2)};
+  });
+  // The library takes the second product from 7 rows on: a range that begins at 2 would change its bits.
+  if (has_sizes()) EXPECT_NE(notes_.find("symbolic: s0 in [16, 32] (dim 0 of input 0)"), std::string::npos) << notes_;
+}
+
+TEST_F(Symbolic, MatmulInSequences) {
+  Tensor w = input(32, {32}, 15);
+  compare(kSizes, 2, [&](int64_t n) {
+    Tensor x = input(n, {16, 32}, 16);
+    Tensor scores = softmax(matmul(matmul(x, w), x.transpose(1, 2)) * 0.125, -1);
+    return std::vector<Tensor>{matmul(scores, x)};
+  });
+}
+
+TEST_F(Symbolic, ReductionsOverTheSize) {
+  compare({100, 128, 33, 2, 31, 32, 64, 127}, 2, [&](int64_t n) {
+    Tensor x = input(n, {37}, 24), loss = sum(x * x, 1);
+    return std::vector<Tensor>{sum(x, 0), max(x, 0), mean(x, 0), mean(loss)};
+  });
+  compare({2000, 2048, 2, 1999, 33, 1024}, 2, [&](int64_t n) { return std::vector<Tensor>{sum(exp(input(n, {5}, 25)), 0)}; });
+}
+
+TEST_F(Symbolic, GradientsOfRows) {
+  Tensor weight = input(40, {}, 28), bias = input(40, {}, 29);
+  compare(kSizes, 2, [&](int64_t n) {
+    Tensor x = input(n, {40}, 30), w = weight.detach(), b = bias.detach();
+    for (Tensor *leaf : {&x, &w, &b}) leaf->set_requires_grad(true);
+    Tensor loss = mean(pow(softmax(layer_norm(x, {40}, w, b), -1), 2));
+    return grad({loss}, {x, w, b});
+  });
+}
+
+TEST_F(Symbolic, TheRangeGrowsByPowersOfTwo) {
+  if (!has_sizes()) return;
+  uint64_t before = compiles();
+  for (int64_t n = 2; n <= 200; ++n) {
+    Tensor x = input(n, {7}, 17);
+    EXPECT_EQ((x * 3.0 - x).numel(), 7 * n);
+    (x * 3.0 - x).eval();
+  }
+  // 2 alone, then up to 4, 8, ... 256.
+  EXPECT_LE(compiles() - before, 8u);
+}
+
+TEST_F(Symbolic, OneIsNoSymbolicSize) {
+  Tensor row = input(1, {9}, 18);
+  uint64_t before = compiles();
+  for (int64_t n : {6, 7, 1, 5, 1, 4}) {
+    Tensor x = input(n, {9}, 19);
+    Tensor y = x - row;
+    EXPECT_EQ(y.shape()[0], n);
+    EXPECT_EQ(y.to_vector<float>()[8], x.to_vector<float>()[8] - row.to_vector<float>()[8]);
+  }
+  if (has_sizes()) EXPECT_LE(compiles() - before, 3u);
+}
+
+TEST_F(Symbolic, WhatIsNotSymbolicSaysWhy) {
+  for (int64_t n : {6, 7, 8}) (input(n, {3}, 20).slice(0, 1, n - 1) * 2.0).eval();
+  EXPECT_NE(last().not_symbolic.find("weft.slice takes a part of a dimension whose size varies"), std::string::npos) << last().to_string();
+  for (int64_t n : {6, 7}) (input(3, {n}, 21) * input(1, {n}, 22)).eval();
+  EXPECT_NE(last().not_symbolic.find("is not that of the leading dimension of [3, s0]"), std::string::npos) << last().to_string();
+}
+
+TEST_F(Symbolic, SeveralThreadsWithSizes) {
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t)
+    threads.emplace_back([&, t] {
+      for (int64_t n = 2 + t; n < 60; n += 8) {
+        Tensor x = input(n, {5}, 23);
+        std::vector<float> y = (x * 2.0 + 0.5).to_vector<float>(), from = x.to_vector<float>();
+        wrong += y.size() != from.size();
+        for (size_t i = 0; i < y.size(); ++i) wrong += y[i] != from[i] * 2.f + 0.5f;
+      }
+    });
+  for (std::thread &thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
 }
 
 TEST_F(Symbolic, SeveralThreads) {

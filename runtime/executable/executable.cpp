@@ -5,6 +5,10 @@
 
 namespace weft::runtime {
 
+absl::StatusOr<std::shared_ptr<Executable>> Executable::at_sizes(const Sizes &) const {
+  return absl::UnimplementedError("the backend does not run programs for many sizes");
+}
+
 absl::Status Executable::acquire_and_run(const RunContext &context, std::span<Buffer *const> inputs, std::span<Buffer *const> outputs) {
   absl::StatusOr<std::unique_ptr<RunResources>> resources = acquire(context);
   if (!resources.ok()) return resources.status();

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/executable/program.h"
+#include "runtime/executable/size_table.h"
 
 namespace weft::runtime {
 
@@ -68,6 +69,10 @@ public:
   // that failed.
   virtual absl::Status run(const RunContext &context, RunResources &resources, std::span<Buffer *const> inputs,
                            std::span<Buffer *const> outputs) = 0;
+
+  // Of an executable that was compiled for many sizes (specs are those of the largest): the one for these, which shares its code.
+  // Unimplemented for all others.
+  virtual absl::StatusOr<std::shared_ptr<Executable>> at_sizes(const Sizes &sizes) const;
 
   // acquire(), prepare() and run().
   absl::Status acquire_and_run(const RunContext &context, std::span<Buffer *const> inputs, std::span<Buffer *const> outputs);

@@ -228,7 +228,7 @@ absl::Status ProgramExecutable::run(const RunContext &context, RunResources &run
       else if (step.count > 0) code = run_range(&call, 0, 0, step.count);
       if (code == 0 && step.finish != nullptr) {
         call.kernel = step.finish;
-        code = run_range(&call, 0, 0, 1);
+        code = run_range(&call, 0, 0, step.count);
       }
       if (code != 0) return failure(step, code, buffers);
       break;

@@ -69,7 +69,8 @@ absl::StatusOr<std::shared_ptr<runtime::Executable>> CpuBackend::compile(mlir::M
     llvm::append_range(kernels, *std::move(compiled));
     return infos;
   };
-  absl::StatusOr<runtime::Program> program = compiler::compileToProgram(module, ours, request, &filled);
+  runtime::SizeTable sizes;
+  absl::StatusOr<runtime::Program> program = compiler::compileToProgram(module, ours, request, &filled, &sizes);
   if (!program.ok()) return program.status();
 
   auto start = std::chrono::steady_clock::now();
@@ -79,7 +80,7 @@ absl::StatusOr<std::shared_ptr<runtime::Executable>> CpuBackend::compile(mlir::M
     filled.codeBytes += int64_t(kernel->object.size());
     if (linked.insert(kernel->info.symbol).second) objects.emplace_back(kernel, &kernel->object);
   }
-  auto executable = CpuExecutable::create(*std::move(program), std::move(objects));
+  auto executable = CpuExecutable::create(*std::move(program), std::move(sizes), std::move(objects));
   if (!executable.ok()) return executable.status();
   double milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   filled.phases.emplace_back("link", milliseconds);
@@ -115,7 +116,7 @@ std::string CpuBackend::whyNotCachable(const CompileOptions &options) const {
 
 std::optional<std::string> CpuBackend::serialize(const runtime::Executable &executable) const {
   auto *ours = dynamic_cast<const CpuExecutable *>(&executable);
-  if (!ours) return std::nullopt;
+  if (!ours || ours->has_sizes()) return std::nullopt;
   absl::StatusOr<compiler::Artifact> artifact = ours->artifact();
   if (!artifact.ok()) return std::nullopt;
   return compiler::writeArtifact(*artifact);

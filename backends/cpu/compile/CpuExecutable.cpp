@@ -12,16 +12,42 @@ absl::StatusOr<std::shared_ptr<CpuExecutable>> CpuExecutable::create(runtime::Pr
   for (const runtime::Program &prepare : program.prepare) symbols.insert(symbols.end(), prepare.symbols.begin(), prepare.symbols.end());
   absl::StatusOr<std::shared_ptr<compiler::JitCode>> code = compiler::JitCode::link(objects, symbols);
   if (!code.ok()) return code.status();
-  auto kernels = [code = code->get()](std::string_view symbol) {
+  return create(std::move(program), std::move(objects), *std::move(code));
+}
+
+absl::StatusOr<std::shared_ptr<CpuExecutable>> CpuExecutable::create(runtime::Program program,
+                                                                     std::vector<std::shared_ptr<const std::string>> objects,
+                                                                     std::shared_ptr<compiler::JitCode> code) {
+  auto kernels = [code = code.get()](std::string_view symbol) {
     return reinterpret_cast<weft_kernel>(code->lookup(llvm::StringRef(symbol.data(), symbol.size())));
   };
   auto executable =
-      runtime::ProgramExecutable::create(std::move(program), kernels, libraryResolver(), runtime::cpu_device().memory(), *code);
+      runtime::ProgramExecutable::create(std::move(program), kernels, libraryResolver(), runtime::cpu_device().memory(), code);
   if (!executable.ok()) return executable.status();
   std::shared_ptr<CpuExecutable> result(new CpuExecutable());
   result->executable_ = *std::move(executable);
   result->objects_ = std::move(objects);
+  result->code_ = std::move(code);
   return result;
+}
+
+absl::StatusOr<std::shared_ptr<CpuExecutable>> CpuExecutable::create(runtime::Program largest, runtime::SizeTable sizes,
+                                                                     std::vector<std::shared_ptr<const std::string>> objects) {
+  auto executable = create(std::move(largest), std::move(objects));
+  if (executable.ok()) (*executable)->sizes_ = std::move(sizes);
+  return executable;
+}
+
+absl::StatusOr<std::shared_ptr<runtime::Executable>> CpuExecutable::at_sizes(const runtime::Sizes &sizes) const {
+  if (!has_sizes()) return runtime::Executable::at_sizes(sizes);
+  runtime::Program largest = executable_->program();
+  std::span<const std::byte> constants = executable_->constants();
+  largest.constants.assign(constants.begin(), constants.end());
+  absl::StatusOr<runtime::Program> sized = runtime::at_sizes(largest, sizes_, sizes);
+  if (!sized.ok()) return sized.status();
+  auto executable = create(*std::move(sized), objects_, code_);
+  if (!executable.ok()) return executable.status();
+  return std::shared_ptr<runtime::Executable>(*std::move(executable));
 }
 
 absl::StatusOr<compiler::Artifact> CpuExecutable::artifact() const {

@@ -1,5 +1,6 @@
 #include "backends/cpu/compile/MatmulProvider.h"
 
+#include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/IR/Builders.h"
 
@@ -28,6 +29,36 @@ bool keepsContiguousDim(llvm::ArrayRef<int64_t> permutation, llvm::ArrayRef<int6
   return false;
 }
 
+constexpr char kSometimesTooSmall[] = "the library takes products of larger sizes only, and the smallest of the range is none";
+
+// The smallest number that a dim stands for: the module's weft.sizes says it of each name. -1 where it does not.
+int64_t smallest(mlir::Operation *op, const ir::Dim &dim) {
+  if (dim.isStatic()) return dim.size;
+  auto module = op->getParentOfType<mlir::ModuleOp>();
+  auto sizes = module ? module->getAttrOfType<mlir::DictionaryAttr>("weft.sizes") : mlir::DictionaryAttr();
+  ir::SizeProduct product = ir::productOf(dim.symbol.getValue());
+  int64_t value = product.coefficient;
+  for (llvm::StringRef name : product.symbols) {
+    auto range = sizes ? sizes.getAs<mlir::DenseI64ArrayAttr>(name) : mlir::DenseI64ArrayAttr();
+    if (!range || range.size() != 2) return -1;
+    value *= range[0];
+  }
+  return value;
+}
+
+// The multiplications of the smallest product that the op stands for, -1 where that is not known.
+int64_t smallestProduct(ir::MatmulOp matmul) {
+  int64_t product = 1;
+  llvm::SmallVector<ir::Dim> dims(ir::dimsOf(typeOf(matmul)));
+  ir::Dims lhs = ir::dimsOf(typeOf(matmul.getLhs()));
+  dims.push_back(lhs[lhs.size() - (matmul.getTransposeLhs() ? 2 : 1)]);
+  for (const ir::Dim &dim : dims) {
+    int64_t size = smallest(matmul, dim);
+    if (size < 0 || __builtin_mul_overflow(product, size, &product)) return -1;
+  }
+  return product;
+}
+
 class MatmulProvider : public compiler::Provider {
 public:
   llvm::StringRef name() const override { return "onednn.matmul"; }
@@ -39,6 +70,9 @@ public:
     if (!lhsType.getElementType().isF32()) return ClaimRefusal{"dtype", "oneDNN's matmul is claimed for float32 only"};
     int64_t depth = matmul.getTransposeLhs() ? lhsType.getShape().end()[-2] : lhsType.getShape().back();
     if (resultType.getNumElements() == 0 || depth == 0) return ClaimRefusal{"empty", "there is nothing to multiply"};
+    // The library at every size or at none: which of the two it is decides the bits of the result.
+    if (ir::hasNamedDims(resultType) || ir::hasNamedDims(lhsType))
+      if (smallestProduct(matmul) < kMinMultiplications) return ClaimRefusal{"sometimes-too-small", kSometimesTooSmall};
     if (resultType.getNumElements() < (kMinMultiplications + depth - 1) / depth)
       return ClaimRefusal{"too-small", "a call of the library takes longer than a product of this size"};
 

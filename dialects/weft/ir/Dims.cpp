@@ -1,8 +1,57 @@
 #include "dialects/weft/ir/Dims.h"
 
+#include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
+#include "llvm/ADT/StringExtras.h"
 
 namespace weft::ir {
+
+Dim namedDim(mlir::StringAttr name, int64_t largest) {
+  Dim dim(name);
+  dim.size = largest;
+  return dim;
+}
+
+SizeProduct productOf(llvm::StringRef name) {
+  SizeProduct product;
+  for (llvm::StringRef factor : llvm::split(name, '.')) {
+    int64_t number;
+    if (factor.getAsInteger(10, number)) product.symbols.push_back(factor);
+    // A count that does not fit 64 bits cannot be a tensor's.
+    else if (__builtin_mul_overflow(product.coefficient, number, &product.coefficient)) product.coefficient = -1;
+  }
+  llvm::sort(product.symbols);
+  return product;
+}
+
+Dim productDim(llvm::ArrayRef<Dim> dims) {
+  SizeProduct whole;
+  int64_t size = 1;
+  mlir::MLIRContext *context = nullptr;
+  for (const Dim &dim : dims) {
+    bool unknown = mlir::ShapedType::isDynamic(size) || mlir::ShapedType::isDynamic(dim.size);
+    size = unknown ? mlir::ShapedType::kDynamic : size * dim.size;
+    if (dim.isStatic()) {
+      whole.coefficient *= dim.size;
+      continue;
+    }
+    context = dim.symbol.getContext();
+    SizeProduct product = productOf(dim.symbol.getValue());
+    whole.coefficient *= product.coefficient;
+    whole.symbols.append(product.symbols);
+  }
+  if (!context) return size;
+  llvm::sort(whole.symbols);
+  std::string name = llvm::join(whole.symbols, ".");
+  if (whole.coefficient != 1) name += "." + std::to_string(whole.coefficient);
+  return namedDim(mlir::StringAttr::get(context, name), size);
+}
+
+bool hasNamedDims(mlir::Type type) {
+  auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
+  auto names = tensor ? mlir::dyn_cast_if_present<DimsAttr>(tensor.getEncoding()) : DimsAttr();
+  return names && llvm::any_of(names.getNames(), [](mlir::StringAttr name) { return bool(name); });
+}
 
 bool dimsAreNamed(mlir::Type type) {
   auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
@@ -16,7 +65,7 @@ Dims dimsOf(mlir::RankedTensorType type) {
   Dims dims;
   auto names = mlir::dyn_cast_if_present<DimsAttr>(type.getEncoding());
   for (auto [i, size] : llvm::enumerate(type.getShape())) {
-    if (mlir::ShapedType::isDynamic(size) && names) dims.push_back(names.getNames()[i]);
+    if (names && names.getNames()[i]) dims.push_back(namedDim(names.getNames()[i], size));
     else dims.push_back(size);
   }
   return dims;
@@ -57,9 +106,11 @@ bool sameNumberOfElements(llvm::ArrayRef<Dim> a, llvm::ArrayRef<Dim> b) {
     int64_t number = 1;
     llvm::SmallVector<llvm::StringRef> symbols;
     for (const Dim &dim : dims) {
-      if (!dim.isStatic()) symbols.push_back(dim.symbol.getValue());
+      SizeProduct product{dim.size, {}};
+      if (!dim.isStatic()) product = productOf(dim.symbol.getValue());
+      symbols.append(product.symbols.begin(), product.symbols.end());
       // A count that does not fit 64 bits cannot be a tensor's; -1 differs from each that does.
-      else if (number < 0 || __builtin_mul_overflow(number, dim.size, &number)) number = -1;
+      if (number < 0 || product.coefficient < 0 || __builtin_mul_overflow(number, product.coefficient, &number)) number = -1;
     }
     llvm::sort(symbols);
     return std::make_pair(number, symbols);
@@ -117,8 +168,9 @@ mlir::LogicalResult DimsAttr::verifyEncoding(llvm::ArrayRef<int64_t> shape, mlir
   for (auto [i, size] : llvm::enumerate(shape)) {
     bool dynamic = mlir::ShapedType::isDynamic(size);
     if (dynamic && !getNames()[i]) return emitError() << "#weft.dims gives dimension " << i << " no name, but its size is `?`; name it";
-    if (!dynamic && getNames()[i])
-      return emitError() << "#weft.dims names dimension " << i << " '" << getNames()[i].getValue() << "', but its size is " << size
+    // A size beside a name is the largest that it stands for. 0 and 1 are never named: they mean no elements, and broadcasting.
+    if (!dynamic && getNames()[i] && size < 2)
+      return emitError() << "#weft.dims names dimension " << i << " '" << getNames()[i].getValue() << "', but its largest size is " << size
                          << "; write `_`";
   }
   return mlir::success();

@@ -16,7 +16,7 @@ static mlir::TypedAttr numberAttr(Type element, double number) {
 
 static Value splat(mlir::OpBuilder &b, mlir::Location loc, mlir::RankedTensorType type, double number) {
   mlir::TypedAttr value = numberAttr(type.getElementType(), number);
-  if (type.hasStaticShape()) return ConstantOp::create(b, loc, mlir::SplatElementsAttr::get(type, mlir::Attribute(value)));
+  if (!type.getEncoding()) return ConstantOp::create(b, loc, mlir::SplatElementsAttr::get(type, mlir::Attribute(value)));
   auto scalar = mlir::RankedTensorType::get({}, type.getElementType());
   return BroadcastOp::create(b, loc, type, ConstantOp::create(b, loc, mlir::SplatElementsAttr::get(scalar, mlir::Attribute(value))));
 }

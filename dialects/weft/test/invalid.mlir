@@ -187,8 +187,8 @@ func.func @f(%x: tensor<?x3xf32>) {
 func.func @f(%x: tensor<?x3xf32, #weft.dims<_, _>>)
 
 // -----
-// expected-error@+1 {{#weft.dims names dimension 1 'm', but its size is 3; write `_`}}
-func.func @f(%x: tensor<?x3xf32, #weft.dims<n, m>>)
+// expected-error@+1 {{#weft.dims names dimension 1 'm', but its largest size is 1; write `_`}}
+func.func @f(%x: tensor<?x1xf32, #weft.dims<n, m>>)
 
 // -----
 // expected-error@+1 {{#weft.dims names 1 dimensions, but the tensor has 2}}

@@ -1,0 +1,44 @@
+// Programs for many sizes: which numbers of a program, planned for the largest sizes, are others at smaller ones.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/executable/program.h"
+
+namespace weft::runtime {
+
+struct SizeTable {
+  // coefficient * the product of named sizes.
+  struct Product {
+    int64_t coefficient = 1;
+    std::vector<int32_t> names; // into SizeTable::names
+  };
+  enum class Place : uint8_t {
+    kInputDim,   // dims[dim] of inputs[index]
+    kOutputDim,  // dims[dim] of outputs[index]
+    kOperandDim, // dims[dim] of operand `operand` of instructions[index], a library call; strides follow, row-major
+    kCount,      // the count of instructions[index], a launch: as large a part of it as `value` is of `largest`
+  };
+  struct Entry {
+    Place place;
+    int32_t index = 0, operand = 0, dim = 0;
+    Product value;
+    int64_t largest = 0; // what the program has, or of kCount: the value at the largest sizes
+  };
+  std::vector<std::string> names;
+  std::vector<Entry> entries;
+};
+
+// The value of each name.
+using Sizes = std::vector<std::pair<std::string, int64_t>>;
+
+// The program at these sizes: other counts, dims and bytes, the same buffers and offsets. InvalidArgument where a name has no size, or one
+// larger than the program was planned for.
+absl::StatusOr<Program> at_sizes(const Program &program, const SizeTable &table, const Sizes &sizes);
+
+} // namespace weft::runtime

@@ -1,0 +1,75 @@
+#include "runtime/executable/size_table.h"
+
+#include <gtest/gtest.h>
+
+namespace weft::runtime {
+namespace {
+
+// y = k(x) over 64 rows of 4 floats, then a call of a library on what lies in the arena.
+Program sample() {
+  Program program;
+  program.symbols = {"k"};
+  program.inputs.push_back({"x", DType::kFloat32, {64, 4}, 1024, false, false});
+  OutputSpec output;
+  output.dtype = DType::kFloat32;
+  output.dims = {256};
+  output.bytes = 1024;
+  program.outputs.push_back(output);
+  program.arena_bytes = 1024;
+  program.buffers = {{BufferKind::kInput, 0, 0, 1024}, {BufferKind::kArena, -1, 0, 1024}, {BufferKind::kOutput, 0, 0, 1024}};
+  Launch launch;
+  launch.kernel = 0;
+  launch.operands = {0, 1};
+  launch.count = 128; // two a row
+  program.instructions.emplace_back(launch);
+  LibraryCall call;
+  call.entry = "copy";
+  call.inputs = 1;
+  call.operands = {{1, 0, DType::kFloat32, {64, 4}, {4, 1}}, {2, 0, DType::kFloat32, {64, 4}, {4, 1}}};
+  program.instructions.emplace_back(call);
+  return program;
+}
+
+SizeTable table() {
+  SizeTable table;
+  table.names = {"n"};
+  using Place = SizeTable::Place;
+  table.entries = {{Place::kInputDim, 0, 0, 0, {1, {0}}, 64},
+                   {Place::kOutputDim, 0, 0, 0, {4, {0}}, 256},
+                   {Place::kCount, 0, 0, 0, {1, {0}}, 64},
+                   {Place::kOperandDim, 1, 0, 0, {1, {0}}, 64},
+                   {Place::kOperandDim, 1, 1, 0, {1, {0}}, 64}};
+  return table;
+}
+
+TEST(SizeTable, AProgramAtASmallerSize) {
+  ASSERT_TRUE(validate(sample()).ok());
+  auto sized = at_sizes(sample(), table(), {{"n", 24}});
+  ASSERT_TRUE(sized.ok()) << sized.status();
+  EXPECT_EQ(sized->inputs[0].dims, (std::vector<int64_t>{24, 4}));
+  EXPECT_EQ(sized->inputs[0].bytes, 384);
+  EXPECT_EQ(sized->outputs[0].dims, (std::vector<int64_t>{96}));
+  EXPECT_EQ(sized->outputs[0].bytes, 384);
+  EXPECT_EQ(std::get<Launch>(sized->instructions[0]).count, 48);
+  const LibraryCall &call = std::get<LibraryCall>(sized->instructions[1]);
+  EXPECT_EQ(call.operands[1].dims, (std::vector<int64_t>{24, 4}));
+  EXPECT_EQ(call.operands[1].strides, (std::vector<int64_t>{4, 1}));
+  EXPECT_EQ(sized->arena_bytes, 1024);
+  EXPECT_TRUE(validate(*sized).ok());
+}
+
+TEST(SizeTable, TheLargestSizeIsTheProgramItself) {
+  auto sized = at_sizes(sample(), table(), {{"n", 64}, {"unused", 3}});
+  ASSERT_TRUE(sized.ok());
+  EXPECT_EQ(*serialize(*sized), *serialize(sample()));
+}
+
+TEST(SizeTable, RefusesWhatWasNotPlanned) {
+  EXPECT_EQ(at_sizes(sample(), table(), {{"n", 65}}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(at_sizes(sample(), table(), {{"n", 0}}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(at_sizes(sample(), table(), {{"m", 4}}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(at_sizes(sample(), table(), {{"n", INT64_MAX}}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+} // namespace
+} // namespace weft::runtime
