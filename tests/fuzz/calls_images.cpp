@@ -35,17 +35,18 @@ void add_images(Calls &all) {
                    },
                    [](const Tensors &a, const Step &s) { return conv2d(a[0], a[1], a.size() > 2 ? a[2] : Tensor(), convolution(s)); },
                    "weft::conv2d($0, $1, $2, {.stride = #0, .padding = #1, .dilation = #2, .groups = #3})"};
-  all["avg_pool2d gradient"] = {[](Draw &d) -> Drawn {
-                                  int x = image(d);
-                                  return x < 0 ? Drawn() : step({x}, {{d.random.between(1, 2)}});
-                                },
-                                [](const Tensors &a, const Step &s) {
-                                  Tensor image = a[0].detach().set_requires_grad();
-                                  return grad({square(avg_pool2d(image, s.numbers[0][0])).sum()}, {image})[0];
-                                },
-                                "[](auto x) { return weft::grad({weft::square(weft::avg_pool2d(x, #0)).sum()}, {x})[0]; }"
-                                "($0.detach().set_requires_grad())",
-                                0.3};
+  // Derivatives of their own, since few programs differentiate what happens to be pooled.
+  for (bool largest : {true, false})
+    all[largest ? "max_pool2d gradient" : "avg_pool2d gradient"] = {
+        [](Draw &d) -> Drawn { return step({image(d)}, {{d.random.between(1, 2)}}); },
+        [=](const Tensors &a, const Step &s) {
+          Tensor image = a[0].detach().set_requires_grad();
+          Tensor pooled = largest ? max_pool2d(image, s.numbers[0][0]) : avg_pool2d(image, s.numbers[0][0]);
+          return grad({square(pooled).sum()}, {image})[0];
+        },
+        std::string("[](auto x) { return weft::grad({weft::square(weft::") + (largest ? "max" : "avg") +
+            "_pool2d(x, #0)).sum()}, {x})[0]; }($0.detach().set_requires_grad())",
+        0.5};
   // The derivative by the weight, which is an input that no later step sees.
   all["conv2d weight"] = {[](Draw &d) -> Drawn {
                             int x = image(d);
