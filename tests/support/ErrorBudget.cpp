@@ -56,6 +56,8 @@ static double termsOf(OpModule &made) {
 // of bounded terms, take their largest result. c stands for the roundings beside the sum: some tens in a composite.
 static std::vector<double> sumBound(OpModule &made, DType dtype, const HostTensor &expected) {
   double unit = dtype == DType::kFloat64 ? std::ldexp(1, -53) : std::ldexp(1, -24), terms = termsOf(made);
+  // Below the normal range what is rounded to is a fixed distance apart.
+  double least = dtype == DType::kFloat64 ? std::ldexp(1, -1074) : std::ldexp(1, -149);
   // A product's error is relative: its absolute value is that of the factors' absolute values, too.
   if (mlir::isa<ir::ReduceSumOp, ir::ReduceMeanOp, ir::ReduceProdOp, ir::CumsumOp, ir::MatmulOp, ir::IndexAddOp, ir::ScatterAddOp, ir::Conv2dOp,
                 ir::Conv2dInputGradientOp, ir::Conv2dWeightGradientOp, ir::AvgPool2dOp, ir::AvgPool2dGradientOp, ir::MaxPool2dGradientOp>(
@@ -67,7 +69,7 @@ static std::vector<double> sumBound(OpModule &made, DType dtype, const HostTenso
     std::vector<HostTensor> sums = evaluate(made.main, absolute, error);
     if (sums.empty()) return {0};
     std::vector<double> bound;
-    for (int64_t i = 0; i < sums[0].size(); ++i) bound.push_back((terms + 2) * unit * sums[0].getDouble(i));
+    for (int64_t i = 0; i < sums[0].size(); ++i) bound.push_back((terms + 2) * (unit * sums[0].getDouble(i) + least));
     return bound;
   }
   double largest = 1;
