@@ -48,19 +48,23 @@ status=$?
 passed=0 failed=0 skipped=0
 for label in $tests; do
   path=${label#//}
-  report="bazel-testlogs/${path/://}/test.xml"
-  if [[ ! -f $report ]]; then
+  # A test that runs in shards has a report for each.
+  reports=()
+  for report in "bazel-testlogs/${path/://}"/{test.xml,shard_*_of_*/test.xml}; do
+    [[ -f $report ]] && reports+=("$report")
+  done
+  if ((${#reports[@]} == 0)); then
     echo "no report: $label" >&2
     failed=$((failed + 1))
     continue
   fi
   # A case is a <testcase>; a report without any (a test that writes none of its own gets one from Bazel) counts as one.
-  read -r cases bad left < <(awk '
+  read -r cases bad left < <(cat "${reports[@]}" | awk '
     { text = text $0 "\n" }
     END {
       n = gsub(/<testcase[ >]/, "&", text); f = gsub(/<(failure|error)[ >]/, "&", text); s = gsub(/<skipped|status="notrun"/, "&", text)
       print n, f, s
-    }' "$report")
+    }')
   ((bad > cases)) && bad=$cases
   passed=$((passed + cases - bad - left)) failed=$((failed + bad)) skipped=$((skipped + left))
 done
