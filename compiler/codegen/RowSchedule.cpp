@@ -69,7 +69,7 @@ void RowSchedule::plan() {
 }
 
 void RowSchedule::planScratch() {
-  llvm::DenseMap<Value, int64_t> neededFirst;  // the sweep
+  llvm::DenseMap<Value, int64_t> neededFirst; // the sweep
   int64_t rowBytes = roundUp(domain.rowSize(), kLanes * 4);
   for (int64_t l = 0; l <= lastLevel; ++l) {
     Sweep &sweep = sweeps[l];
@@ -142,7 +142,8 @@ void RowSchedule::trackReads(KernelFunction &f, const Sweep *sweep, int64_t l, l
 }
 
 // All values of a sweep's stores first, then the stores: an input's buffer may be an output's.
-void RowSchedule::storeFull(KernelFunction &f, const Sweep &sweep, int64_t l, llvm::ArrayRef<KernelFunction::Unit> units, const Index &row) {
+void RowSchedule::storeFull(KernelFunction &f, const Sweep &sweep, int64_t l, llvm::ArrayRef<KernelFunction::Unit> units,
+                            const Index &row) {
   for (const KernelFunction::Unit &unit : units) {
     auto atoms = atomPositions(f, row, unit.position);
     trackReads(f, &sweep, l, atoms);
@@ -183,7 +184,7 @@ void RowSchedule::sweepRow(KernelFunction &f, int64_t l, const Index &row, const
   int64_t n = domain.rowSize(), padded = roundUp(n, kLanes);
   bool onlyExact = llvm::all_of(sweep.reductions, isExact) && sweep.columns.empty() && sweep.stores.empty() && sweep.keep.empty();
   int64_t group = onlyExact ? std::max(unroll, kExactVectors) : unroll;
-  auto sums = f.reduceRun(n, group, Index::of(0), reductions, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
+  auto elements = [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
     KernelFunction::State groups(slots.size());
     for (const KernelFunction::Unit &unit : units) {
       auto atoms = atomPositions(f, row, unit.position);
@@ -200,9 +201,10 @@ void RowSchedule::sweepRow(KernelFunction &f, int64_t l, const Index &row, const
           llvm::sort(whole.terms);
           f.e.store(buffer, f.e.broadcast(element), whole, nullptr);
         } else if (where.level < l) {
-          f.e.setKnown(kernel.lowered.lookup(value), [&f, buffer, here, element = elementOf(value), at = unit.position](llvm::ArrayRef<Index> position, Value mask) {
-            return position == llvm::ArrayRef(here) ? f.e.load(buffer, element, at, mask) : Value();
-          });
+          f.e.setKnown(kernel.lowered.lookup(value),
+                       [&f, buffer, here, element = elementOf(value), at = unit.position](llvm::ArrayRef<Index> position, Value mask) {
+                         return position == llvm::ArrayRef(here) ? f.e.load(buffer, element, at, mask) : Value();
+                       });
         }
       }
       for (auto [i, op] : llvm::enumerate(sweep.reductions)) {
@@ -228,7 +230,10 @@ void RowSchedule::sweepRow(KernelFunction &f, int64_t l, const Index &row, const
     }
     for (auto [i, slot] : llvm::enumerate(slots))
       if (groups[i]) slot = f.combine(reductions[i / kSlots], slot, groups[i]);
-  });
+  };
+  // The range of a sized kernel of one row ends where the row does.
+  auto sums = isSizedRow() ? f.reduceRunUpTo(f.end, n, Index::of(0), reductions, elements)
+                           : f.reduceRun(n, group, Index::of(0), reductions, elements);
   for (auto &entry : kept) f.e.dropKnown(kernel.lowered.lookup(entry.first));
   for (auto [op, sum] : llvm::zip(sweep.reductions, sums)) {
     auto here = f.position(op->getResult(0), atomPositions(f, row, Index::of(0)));
@@ -267,9 +272,8 @@ mlir::LogicalResult RowSchedule::emitLinear() {
     mlir::OpBuilder::InsertionGuard guard(f.builder);
     f.builder.setInsertionPointToStart(branch.thenBlock());
     f.e.pushScope();
-    f.run(n % step, unroll, Index::of(whole * step), {}, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-      storeFull(f, sweeps[0], 0, units, Index::of(0));
-    });
+    f.run(n % step, unroll, Index::of(whole * step), {},
+          [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) { storeFull(f, sweeps[0], 0, units, Index::of(0)); });
     f.e.popScope();
   }
   f.builder.setInsertionPointToEnd(&f.function.getBody().front());
@@ -309,6 +313,10 @@ mlir::LogicalResult RowSchedule::emitSizedLinear() {
 
 // The chunks of the range. That of a sized kernel is one of rows: chunks are whole, but for the last of all.
 std::pair<Value, Value> RowSchedule::pieces(KernelFunction &f) {
+  if (isSizedRow()) {
+    kernel.rangeUnit = roundUp(domain.rowSize(), kLanes);
+    return {f.e.constantIndex(0), f.e.constantIndex(1)};
+  }
   if (!kernel.sizes || !hasColumns) return {f.begin, f.end};
   kernel.rangeUnit = chunkRows;
   Value size = f.e.constantIndex(chunkRows);
@@ -319,7 +327,7 @@ std::pair<Value, Value> RowSchedule::pieces(KernelFunction &f) {
 mlir::LogicalResult RowSchedule::emitRows() {
   KernelFunction f(kernel, kernel.info.symbol);
   int64_t rows = domain.rows(), n = domain.rowSize(), padded = roundUp(n, kLanes);
-  kernel.info.count = kernel.sizes ? rows : chunks;
+  kernel.info.count = isSizedRow() ? n : kernel.sizes ? rows : chunks;
   auto oneRow = [&](const Index &row, const Index *chunk) {
     // The row's dims, computed where all sweeps see them.
     for (const Index &atom : atomPositions(f, row, Index::of(0))) (void)f.e.scalarIndex(atom);
@@ -408,21 +416,29 @@ mlir::LogicalResult RowSchedule::emitTotals() {
   llvm::SmallVector<linalg::GenericOp> reductions;
   for (Operation *op : sweep.totals) reductions.push_back(kernel.generic(op));
   auto block = [&](int64_t size, const Index &number) {
-    auto sums = f.reduceRun(size, unroll, f.e.space.scale(number, kReductionBlock), reductions,
-                            [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
-                              for (const KernelFunction::Unit &unit : units) {
-                                auto atoms = atomPositions(f, Index::of(0), unit.position);
-                                trackReads(f, &sweep, 0, atoms);
-                                for (auto [i, op] : llvm::enumerate(sweep.totals)) {
-                                  Value &slot = slots[i * kSlots + unit.slot];
-                                  slot = f.accumulate(reductions[i], f.position(op->getOperand(0), atoms), slot, unit.mask);
-                                }
-                                storeFull(f, sweep, 0, unit, Index::of(0));
-                              }
-                            });
+    auto elements = [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
+      for (const KernelFunction::Unit &unit : units) {
+        auto atoms = atomPositions(f, Index::of(0), unit.position);
+        trackReads(f, &sweep, 0, atoms);
+        for (auto [i, op] : llvm::enumerate(sweep.totals)) {
+          Value &slot = slots[i * kSlots + unit.slot];
+          slot = f.accumulate(reductions[i], f.position(op->getOperand(0), atoms), slot, unit.mask);
+        }
+        storeFull(f, sweep, 0, unit, Index::of(0));
+      }
+    };
+    auto sums = kernel.sizes ? f.reduceRunUpTo(f.end, n, Index::of(0), reductions, elements)
+                             : f.reduceRun(size, unroll, f.e.space.scale(number, kReductionBlock), reductions, elements);
     for (auto [op, sum] : llvm::zip(sweep.totals, sums))
-      f.e.store(f.partials(partials[op].offset, kernel.info.count, partials[op].element), sum, number, nullptr);
+      f.e.store(f.partials(partials[op].offset, llvm::divideCeil(n, kReductionBlock), partials[op].element), sum, number, nullptr);
   };
+  if (kernel.sizes) {
+    // One block at every size: one range, that ends where the elements do.
+    kernel.info.count = n;
+    kernel.rangeUnit = kReductionBlock;
+    block(n, Index::of(0));
+    return f.finish();
+  }
   if (whole)
     f.loop(f.begin, f.e.make<arith::MinSIOp>(f.end, f.e.constantIndex(whole)), whole, {},
            [&](Index number, KernelFunction::State &) { block(kReductionBlock, number); });
@@ -457,9 +473,8 @@ mlir::LogicalResult RowSchedule::emitFinish() {
       auto value = [&](const Index &i) { return f.e.load(buffer, partial.element, i, nullptr); };
       if (blocks == 1) sum = value(Index::of(0));
       else
-        sum = f.loop(blocks, {f.identity(reduction, false)}, [&](Index i, KernelFunction::State &total) {
-          total[0] = f.combine(reduction, total[0], value(i));
-        })[0];
+        sum = f.loop(blocks, {f.identity(reduction, false)},
+                     [&](Index i, KernelFunction::State &total) { total[0] = f.combine(reduction, total[0], value(i)); })[0];
     } else {
       Value buffer = f.partials(partial.offset, rows, partial.element);
       auto add = [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {

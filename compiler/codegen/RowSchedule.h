@@ -57,6 +57,8 @@ struct RowSchedule {
   mlir::LogicalResult emitColumns();
   mlir::LogicalResult emitTotals();
   mlir::LogicalResult emitFinish();
+  // Whether the kernel has one row, whose length is a size that varies.
+  bool isSizedRow() const { return kernel.sizes && domain.shape() == FusionDomain::Shape::Rows && domain.outer().empty(); }
   std::pair<mlir::Value, mlir::Value> pieces(KernelFunction &f);
   mlir::LogicalResult run();
 };

@@ -73,13 +73,13 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
   FusionRefusal why;
   auto domain = FusionDomain::analyze(ops, outputs, why);
   if (!domain) return fusion.emitError("codegen: ") << refusalText(why.reason), none;
-  // Whole tensors that are summed in one kernel without rows are folded block by block, and how many blocks there are follows the size.
-  if (domain->shape() != Shape::Elementwise && domain->shape() != Shape::Rows)
+  if (domain->shape() != Shape::Elementwise && domain->shape() != Shape::Rows && domain->shape() != Shape::Total)
     return fusion.emitError("codegen: a kernel of this kind has no form for sizes that vary"), none;
   auto noDomain = [&] { return fusion.emitError("codegen: a size that varies is not the slowest of the kernel's loops"), none; };
   int32_t atom = domain->outer().empty() ? (domain->inner().empty() ? -1 : domain->inner().front()) : domain->outer().front();
-  if (atom < 0 || (domain->shape() == Shape::Rows && (domain->outer().empty() || llvm::is_contained(domain->inner(), atom))))
-    return noDomain();
+  // A single row has the size that varies inside; else it is the slowest of the rows' dims.
+  bool singleRow = domain->shape() == Shape::Rows && domain->outer().empty();
+  if (atom < 0 || (domain->shape() == Shape::Rows && !singleRow && llvm::is_contained(domain->inner(), atom))) return noDomain();
   ir::SizeProduct product;
   llvm::SmallVector<Value> all(body.getArguments());
   for (Operation *op : ops) llvm::append_range(all, op->getResults());
@@ -87,7 +87,12 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
     Role role = domain->role(value);
     // What a sum's order depends on must not change within the range: chunks of kLeastChunk rows, one block of a run.
     bool isColumn = role == Role::Col && domain->shape() == Shape::Rows;
-    int64_t summed = isColumn || role == Role::Scalar ? domain->rows() : 0;
+    if (singleRow && domain->rowSize() > kReductionBlock)
+      return fusion.emitError("codegen: a sum over a size that varies is too long: its order would depend on the size"), none;
+    int64_t summed = isColumn                          ? domain->rows()
+                     : domain->shape() == Shape::Total ? domain->rowSize()
+                     : role == Role::Scalar            ? domain->rows()
+                                                       : 0;
     if (summed > (isColumn ? kMostChunks * kLeastChunk : kReductionBlock))
       return fusion.emitError("codegen: a sum over a size that varies is too long: its order would depend on the size"), none;
     bool isNamed = sizes.named.contains(value);

@@ -219,6 +219,8 @@ TEST_F(Symbolic, ReductionsOverTheSize) {
     return std::vector<Tensor>{sum(x, 0), max(x, 0), mean(x, 0), mean(loss)};
   });
   compare({2000, 2048, 2, 1999, 33, 1024}, 2, [&](int64_t n) { return std::vector<Tensor>{sum(exp(input(n, {5}, 25)), 0)}; });
+  compare({8000, 8192, 2, 17, 5000}, 2,
+          [&](int64_t n) { return std::vector<Tensor>{sum(input(n, {}, 26) * 1.5), mean(input(n, {}, 27))}; });
 }
 
 TEST_F(Symbolic, GradientsOfRows) {
@@ -228,6 +230,26 @@ TEST_F(Symbolic, GradientsOfRows) {
     for (Tensor *leaf : {&x, &w, &b}) leaf->set_requires_grad(true);
     Tensor loss = mean(pow(softmax(layer_norm(x, {40}, w, b), -1), 2));
     return grad({loss}, {x, w, b});
+  });
+}
+
+TEST_F(Symbolic, TrainingStepsOfAnMlp) {
+  nn::Linear up(20, 64), down(64, 12);
+  for (const Tensor &parameter : up.parameters()) parameter.eval();
+  for (const Tensor &parameter : down.parameters()) parameter.eval();
+  std::vector<Tensor> parameters = up.parameters();
+  for (const Tensor &parameter : down.parameters()) parameters.push_back(parameter);
+  compare(kLargeSizes, 2, [&](int64_t n) {
+    Tensor x = input(n, {20}, 31);
+    std::vector<int64_t> classes(static_cast<size_t>(n));
+    for (int64_t i = 0; i < n; ++i) classes[static_cast<size_t>(i)] = (7 * i) % 12;
+    Tensor target = Tensor::from(classes);
+    target.eval();
+    Tensor loss = nn::cross_entropy(down(relu(up(x))), target);
+    std::vector<Tensor> outputs = grad({loss}, parameters);
+    for (size_t i = 0; i < outputs.size(); ++i) outputs[i] = parameters[i].detach() - outputs[i] * 0.1;
+    outputs.push_back(loss.detach());
+    return outputs;
   });
 }
 
