@@ -13,8 +13,8 @@ namespace scf = mlir::scf;
 using mlir::Operation;
 using mlir::Value;
 
-static constexpr int64_t kMatmulRows = 4;     // of a register block
-static constexpr int64_t kMatmulVectors = 2;  // its columns, in vectors
+static constexpr int64_t kMatmulRows = 4;       // of a register block
+static constexpr int64_t kMatmulVectors = 2;    // its columns, in vectors
 static constexpr int64_t kScatterColumns = 64;  // of a piece of a scatter
 static constexpr int64_t kScanColumns = kLanes; // of a piece of a scan
 
@@ -42,7 +42,7 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
   Value base = generic.getDpsInits()[0], indices = generic.getDpsInputs()[0], source = generic.getDpsInputs()[1];
   llvm::ArrayRef<int64_t> to = shapeOf(base), from = shapeOf(source), index = shapeOf(indices);
   bool puts = mlir::isa<ir::IndexPutOp>(op), wholeSlices = puts || mlir::isa<ir::IndexAddOp>(op);
-  int64_t width = wholeSlices ? index.size() : 1;  // source dims in place of the scattered one
+  int64_t width = wholeSlices ? index.size() : 1; // source dims in place of the scattered one
   llvm::ArrayRef<int64_t> leadTo = to.take_front(dim), leadFrom = from.take_front(dim), trailTo = to.drop_front(dim + 1),
                           trailFrom = from.drop_front(dim + width), middle = from.slice(dim, width);
   int64_t lead = product(leadTo), size = to[dim], trail = product(trailTo);
@@ -53,7 +53,7 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
   kernel.info.count = product(to) == 0 ? 0 : lead * blocks;
   Value out = f.output(0);
 
-  auto element = [&](const Index &l, const Index &t, const Index &c) {  // linear position in the result
+  auto element = [&](const Index &l, const Index &t, const Index &c) { // linear position in the result
     return space.add(space.add(space.scale(l, size * trail), space.scale(t, trail)), c);
   };
   auto piece = [&](const Index &l, const Index &first, int64_t n) {
@@ -119,22 +119,10 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
     add();
     f.e.popScope();
   };
-  int64_t rest = columns ? trail % columns : 0;
   f.loop(f.begin, f.end, std::max<int64_t>(kernel.info.count, 1), {}, [&](Index i, KernelFunction::State &) {
     if (trail == 0) return;
     auto [l, block] = space.divide(i, blocks);
-    if (blocks == 1) return piece(l, Index::of(0), trail);
-    if (!rest) return piece(l, space.scale(block, columns), columns);
-    Value isLast = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, f.e.scalarIndex(block), f.e.constantIndex(blocks - 1));
-    auto branch = scf::IfOp::create(f.builder, f.e.loc, isLast, /*withElseRegion=*/true);
-    for (bool last : {true, false}) {
-      mlir::OpBuilder::InsertionGuard guard(f.builder);
-      f.builder.setInsertionPointToStart(last ? branch.thenBlock() : branch.elseBlock());
-      f.e.pushScope();
-      if (last) piece(l, Index::of((blocks - 1) * columns), rest);
-      else piece(l, space.scale(block, columns), columns);
-      f.e.popScope();
-    }
+    f.block(block, trail, columns, [&](const Index &first, int64_t n) { piece(l, first, n); });
   });
   // The base is read where it is written, before anything is added there.
   for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments())) {
@@ -158,7 +146,6 @@ static mlir::LogicalResult scheduleScan(KernelBuilder &kernel, Operation *op) {
   llvm::ArrayRef<int64_t> shape = shapeOf(op->getResult(0));
   int64_t size = shape[dim], lead = product(shape.take_front(dim)), trail = product(shape.drop_front(dim + 1));
   int64_t blocks = std::max<int64_t>(1, llvm::divideCeil(trail, kScanColumns)), columns = std::min(trail, kScanColumns);
-  int64_t rest = columns ? trail % columns : 0;
   kernel.info.count = product(shape) == 0 ? 0 : lead * blocks;
   bool vector = trail > 1;
   auto piece = [&](const Index &l, const Index &first, int64_t n) {
@@ -179,18 +166,7 @@ static mlir::LogicalResult scheduleScan(KernelBuilder &kernel, Operation *op) {
   f.loop(f.begin, f.end, std::max<int64_t>(kernel.info.count, 1), {}, [&](Index i, KernelFunction::State &) {
     if (kernel.info.count == 0) return;
     auto [l, block] = space.divide(i, blocks);
-    if (blocks == 1) return piece(l, Index::of(0), trail);
-    if (!rest) return piece(l, space.scale(block, columns), columns);
-    Value isLast = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, f.e.scalarIndex(block), f.e.constantIndex(blocks - 1));
-    auto branch = scf::IfOp::create(f.builder, f.e.loc, isLast, /*withElseRegion=*/true);
-    for (bool last : {true, false}) {
-      mlir::OpBuilder::InsertionGuard guard(f.builder);
-      f.builder.setInsertionPointToStart(last ? branch.thenBlock() : branch.elseBlock());
-      f.e.pushScope();
-      if (last) piece(l, Index::of((blocks - 1) * columns), rest);
-      else piece(l, space.scale(block, columns), columns);
-      f.e.popScope();
-    }
+    f.block(block, trail, columns, [&](const Index &first, int64_t n) { piece(l, first, n); });
   });
   return f.finish();
 }
@@ -204,7 +180,7 @@ static mlir::LogicalResult scheduleMatmul(KernelBuilder &kernel, Operation *op) 
   linalg::GenericOp generic = kernel.generic(op);
   llvm::SmallVector<int64_t> loops = generic.getStaticLoopRanges();
   int64_t k = loops.pop_back_val(), n = loops.pop_back_val(), m = loops.pop_back_val();
-  int64_t batches = product(loops), rowBlocks = llvm::divideCeil(m, kMatmulRows), rest = m % kMatmulRows;
+  int64_t batches = product(loops), rowBlocks = llvm::divideCeil(m, kMatmulRows);
   kernel.info.count = n == 0 ? 0 : batches * rowBlocks;
   auto block = [&](const Index &batch, const Index &first, int64_t rows) {
     auto batchAt = space.delinearize(batch, loops);
@@ -234,18 +210,7 @@ static mlir::LogicalResult scheduleMatmul(KernelBuilder &kernel, Operation *op) 
   f.loop(f.begin, f.end, std::max<int64_t>(kernel.info.count, 1), {}, [&](Index piece, KernelFunction::State &) {
     if (kernel.info.count == 0) return;
     auto [batch, rowBlock] = space.divide(piece, rowBlocks);
-    if (rowBlocks == 1) return block(batch, Index::of(0), m);
-    if (!rest) return block(batch, space.scale(rowBlock, kMatmulRows), kMatmulRows);
-    Value isLast = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, f.e.scalarIndex(rowBlock), f.e.constantIndex(rowBlocks - 1));
-    auto branch = scf::IfOp::create(f.builder, f.e.loc, isLast, /*withElseRegion=*/true);
-    for (bool last : {true, false}) {
-      mlir::OpBuilder::InsertionGuard guard(f.builder);
-      f.builder.setInsertionPointToStart(last ? branch.thenBlock() : branch.elseBlock());
-      f.e.pushScope();
-      if (last) block(batch, Index::of((rowBlocks - 1) * kMatmulRows), rest);
-      else block(batch, space.scale(rowBlock, kMatmulRows), kMatmulRows);
-      f.e.popScope();
-    }
+    f.block(rowBlock, m, kMatmulRows, [&](const Index &first, int64_t n) { block(batch, first, n); });
   });
   return f.finish();
 }

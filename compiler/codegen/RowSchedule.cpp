@@ -358,7 +358,7 @@ mlir::LogicalResult RowSchedule::emitRows() {
 mlir::LogicalResult RowSchedule::emitColumns() {
   KernelFunction f(kernel, kernel.info.symbol);
   int64_t rows = domain.rows(), n = domain.rowSize(), padded = roundUp(n, kLanes);
-  int64_t blocks = kernel.sizes || n < 2 * kColumnBlock ? 1 : llvm::divideCeil(n, kColumnBlock), rest = n % kColumnBlock;
+  int64_t blocks = kernel.sizes || n < 2 * kColumnBlock ? 1 : llvm::divideCeil(n, kColumnBlock);
   kernel.info.count = kernel.sizes ? rows : chunks * blocks;
   const Sweep &sweep = sweeps[0];
   llvm::SmallVector<linalg::GenericOp> reductions;
@@ -391,18 +391,7 @@ mlir::LogicalResult RowSchedule::emitColumns() {
   auto [firstPiece, lastPiece] = pieces(f);
   f.loop(firstPiece, lastPiece, chunks * blocks, {}, [&](Index piece, KernelFunction::State &) {
     auto [chunk, block] = f.e.space.divide(piece, blocks);
-    if (blocks == 1) return columns(chunk, n, Index::of(0));
-    if (!rest) return columns(chunk, kColumnBlock, f.e.space.scale(block, kColumnBlock));
-    Value isLast = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, f.e.scalarIndex(block), f.e.constantIndex(blocks - 1));
-    auto branch = scf::IfOp::create(f.builder, f.e.loc, isLast, /*withElseRegion=*/true);
-    for (bool last : {true, false}) {
-      mlir::OpBuilder::InsertionGuard guard(f.builder);
-      f.builder.setInsertionPointToStart(last ? branch.thenBlock() : branch.elseBlock());
-      f.e.pushScope();
-      if (last) columns(chunk, rest, Index::of((blocks - 1) * kColumnBlock));
-      else columns(chunk, kColumnBlock, f.e.space.scale(block, kColumnBlock));
-      f.e.popScope();
-    }
+    f.block(block, n, blocks == 1 ? n : kColumnBlock, [&](const Index &first, int64_t size) { columns(chunk, size, first); });
   });
   return f.finish();
 }

@@ -84,7 +84,8 @@ Value KernelFunction::scratch(int64_t offset, int64_t count, Type element) {
 
 //===-- Loops ---------------------------------------------------------------------------------===//
 
-KernelFunction::State KernelFunction::loop(Value from, Value to, int64_t extent, State state, llvm::function_ref<void(Index, State &)> emit) {
+KernelFunction::State KernelFunction::loop(Value from, Value to, int64_t extent, State state,
+                                           llvm::function_ref<void(Index, State &)> emit) {
   Value one = e.constantIndex(1);
   auto loop = scf::ForOp::create(builder, e.loc, from, to, one, state);
   mlir::OpBuilder::InsertionGuard guard(builder);
@@ -132,6 +133,22 @@ KernelFunction::State KernelFunction::run(int64_t n, int64_t unroll, const Index
   return state;
 }
 
+void KernelFunction::block(const Index &number, int64_t extent, int64_t size, llvm::function_ref<void(const Index &, int64_t)> emit) {
+  if (extent <= size) return emit(Index::of(0), extent);
+  int64_t blocks = llvm::divideCeil(extent, size), rest = extent % size;
+  if (!rest) return emit(e.space.scale(number, size), size);
+  Value isLast = e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, e.scalarIndex(number), e.constantIndex(blocks - 1));
+  auto branch = scf::IfOp::create(builder, e.loc, isLast, /*withElseRegion=*/true);
+  for (bool last : {true, false}) {
+    mlir::OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(last ? branch.thenBlock() : branch.elseBlock());
+    e.pushScope();
+    if (last) emit(Index::of((blocks - 1) * size), rest);
+    else emit(e.space.scale(number, size), size);
+    e.popScope();
+  }
+}
+
 KernelFunction::State KernelFunction::runUpTo(Value n, int64_t largest, int64_t unroll, const Index &base, State state,
                                               llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit) {
   int64_t step = unroll * kLanes;
@@ -150,9 +167,7 @@ KernelFunction::State KernelFunction::runUpTo(Value n, int64_t largest, int64_t 
 
 //===-- Reductions ----------------------------------------------------------------------------===//
 
-Value KernelFunction::combine(linalg::GenericOp reduction, Value a, Value b) {
-  return e.body(reduction, {}, {b, a}, nullptr);
-}
+Value KernelFunction::combine(linalg::GenericOp reduction, Value a, Value b) { return e.body(reduction, {}, {b, a}, nullptr); }
 
 Value KernelFunction::identity(linalg::GenericOp reduction, bool vector) {
   auto constant = reduction.getDpsInits()[0].getDefiningOp<arith::ConstantOp>();

@@ -14,10 +14,10 @@ namespace weft::compiler {
 
 // The order of reductions is fixed by these and by the reduced extents, so that neither fusion nor threads nor the machine change a sum.
 inline constexpr int64_t kSlots = 2;             // accumulators of kLanes lanes: hides the latency of an addition
-inline constexpr int64_t kReductionBlock = 8192;  // elements of a run whose lanes are folded together; blocks are added one by one
-inline constexpr int64_t kMostChunks = 64;        // of rows, in a reduction over rows; bounds the partial results
+inline constexpr int64_t kReductionBlock = 8192; // elements of a run whose lanes are folded together; blocks are added one by one
+inline constexpr int64_t kMostChunks = 64;       // of rows, in a reduction over rows; bounds the partial results
 inline constexpr int64_t kPieceElements = 1024;  // of a piece where the domain is one run; a multiple of every unrolling
-inline constexpr int64_t kLeastChunk = 32;        // rows in a chunk
+inline constexpr int64_t kLeastChunk = 32;       // rows in a chunk
 // Work that is worth another thread (mlir_codegen: a fork and join costs under 1 us, and caches must follow).
 inline constexpr double kGrainNanoseconds = 15000;
 
@@ -33,12 +33,12 @@ struct KernelBuilder {
   llvm::SmallVector<mlir::Value> outputs;           // what it yields
   llvm::DenseMap<mlir::Value, mlir::Value> lowered; // values of the body -> tensors of the linalg function
   KernelInfo info;
-  KernelSizes sizes;           // of the fusion before its names were dropped
+  KernelSizes sizes; // of the fusion before its names were dropped
   // Of a sized kernel whose pieces are rows or elements, so that the end of the last range says how many there are: ranges begin at
   // multiples of it.
   int64_t rangeUnit = 1;
 
-  mlir::func::FuncOp tensors;                       // the linalg function; gone once the kernel is scheduled
+  mlir::func::FuncOp tensors; // the linalg function; gone once the kernel is scheduled
 
   int64_t numInputs() { return fusion.getInputs().size(); }
   // Bytes of partials and of scratch that the schedule claims; returns the offset.
@@ -52,7 +52,8 @@ struct KernelBuilder {
 // Prints and verifies what the stages of a kernel make.
 mlir::LogicalResult stageDone(mlir::ModuleOp module, const CodegenOptions &options, llvm::StringRef stage);
 // The front of code generation for every target: the ops of the fusion, lowered to linalg on tensors in `module`, and their domain.
-mlir::FailureOr<KernelBuilder> startKernel(ir::FusionOp fusion, llvm::StringRef symbol, mlir::ModuleOp module, const CodegenOptions &options);
+mlir::FailureOr<KernelBuilder> startKernel(ir::FusionOp fusion, llvm::StringRef symbol, mlir::ModuleOp module,
+                                           const CodegenOptions &options);
 // To the llvm dialect; functions take bare pointers. Ops of `machineDialect` (intrinsics of one kind of machine) stay.
 mlir::LogicalResult convertToLlvm(mlir::ModuleOp module, llvm::StringRef machineDialect = {});
 // Fills the kernel's estimates of flops and bytes; returns nanoseconds of one core.
@@ -79,10 +80,10 @@ public:
   using State = llvm::SmallVector<mlir::Value>;
   // A vector's worth of a run.
   struct Unit {
-    Index position;    // in the run
-    mlir::Value mask;  // null: all lanes
+    Index position;   // in the run
+    mlir::Value mask; // null: all lanes
     int64_t lanes;
-    int64_t slot;      // number of the vector modulo kSlots
+    int64_t slot; // number of the vector modulo kSlots
   };
   // emit(i, state) for i in [begin, end); returns the final state. `extent` bounds i.
   State loop(mlir::Value begin, mlir::Value end, int64_t extent, State state, llvm::function_ref<void(Index, State &)> emit);
@@ -90,6 +91,8 @@ public:
   // All vectors of a run of n elements from `base` on, `unroll` (1 or even) at a time. Vectors go to emit in groups, so that a group can
   // do all its reads before its writes.
   State run(int64_t n, int64_t unroll, const Index &base, State state, llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit);
+  // Code for one block of `extent` elements cut into blocks of `size`: emit(its first element, how many it has). The last may have fewer.
+  void block(const Index &number, int64_t extent, int64_t size, llvm::function_ref<void(const Index &, int64_t)> emit);
 
   // The same for n elements, known when the kernel runs, of at most `largest`: every vector is masked by what is left.
   State runUpTo(mlir::Value n, int64_t largest, int64_t unroll, const Index &base, State state,
@@ -127,8 +130,8 @@ protected:
 llvm::SmallVector<Index> atomPositions(KernelFunction &f, const Index &row, const Index &inner);
 
 // The schedules, by the shape of the domain.
-mlir::LogicalResult scheduleRows(KernelBuilder &kernel);   // Elementwise, Rows, Total
+mlir::LogicalResult scheduleRows(KernelBuilder &kernel); // Elementwise, Rows, Total
 mlir::LogicalResult scheduleNest(KernelBuilder &kernel);
-mlir::LogicalResult scheduleAlone(KernelBuilder &kernel);  // Alone, Empty
+mlir::LogicalResult scheduleAlone(KernelBuilder &kernel); // Alone, Empty
 
 } // namespace weft::compiler
