@@ -1,5 +1,6 @@
 #include "benchmarks/common/contestant.h"
 
+#include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,12 +18,12 @@ namespace weft::benchmarks {
 Contestant::Contestant(std::string impl, const std::vector<std::string> &command) : impl_(std::move(impl)) {
   std::signal(SIGPIPE, SIG_IGN); // a contestant that died is reported where its answer is read
   int in[2], out[2];
-  if (pipe(in) != 0 || pipe(out) != 0) throw std::runtime_error(std::string("pipe: ") + std::strerror(errno));
+  // Closed on exec: a later contestant that held this one's pipe would keep it from ever reading its end.
+  if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0) throw std::runtime_error(std::string("pipe: ") + std::strerror(errno));
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, in[0], 0);
   posix_spawn_file_actions_adddup2(&actions, out[1], 1);
-  for (int file : {in[0], in[1], out[0], out[1]}) posix_spawn_file_actions_addclose(&actions, file);
   std::vector<char *> arguments;
   for (const std::string &argument : command) arguments.push_back(const_cast<char *>(argument.c_str()));
   arguments.push_back(nullptr);
