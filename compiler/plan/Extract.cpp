@@ -1,5 +1,9 @@
 #include "compiler/plan/Extract.h"
 
+#include "dialects/weft/ir/SizeNames.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+
 namespace weft::compiler {
 namespace {
 
@@ -12,6 +16,25 @@ Kind kindOf(plan::ProgramOp program, mlir::Value root) {
   if (root.getDefiningOp<plan::ConstantOp>()) return Kind::Constant;
   return Kind::Arena;
 }
+
+// Numbers the products of sizes that vary, by their names; 0 is a size that does not.
+class Extents {
+public:
+  int32_t of(mlir::Attribute attribute) {
+    auto holder = mlir::dyn_cast_or_null<mlir::TypeAttr>(attribute);
+    auto type = holder ? mlir::dyn_cast<mlir::RankedTensorType>(holder.getValue()) : mlir::RankedTensorType();
+    if (!type || !ir::hasNamedDims(type)) return 0;
+    llvm::SmallVector<llvm::StringRef> names;
+    ir::Dims dims = ir::dimsOf(type);
+    for (const ir::Dim &dim : dims)
+      if (!dim.isStatic()) llvm::append_range(names, ir::productOf(dim.symbol.getValue()).symbols);
+    llvm::sort(names);
+    return numbers_.try_emplace(llvm::join(names, "."), int32_t(numbers_.size()) + 1).first->second;
+  }
+
+private:
+  llvm::StringMap<int32_t> numbers_;
+};
 
 } // namespace
 
@@ -28,12 +51,18 @@ ExtractedProblem extractProblem(plan::ProgramOp program, bool inPlace) {
     }
     return it->second;
   };
-  for (mlir::BlockArgument argument : program.getArguments()) number(argument);
+  Extents extents;
+  for (mlir::BlockArgument argument : program.getArguments())
+    result.problem.values[number(argument)].extent = extents.of(program.getArgAttr(argument.getArgNumber(), plan::kTypeAttr));
 
   mlir::SymbolTable kernels(program->getParentOp());
   for (mlir::Operation &op : program.getBody().front()) {
     if (auto exit = mlir::dyn_cast<plan::ReturnOp>(op)) {
-      for (mlir::Value value : exit.getValues()) result.problem.values[number(value)].returned = true;
+      for (auto [i, returned] : llvm::enumerate(exit.getValues())) {
+        PlanProblem::Value &value = result.problem.values[number(returned)];
+        value.returned = true;
+        if (value.kind == Kind::Output) value.extent = extents.of(program.getResultAttr(i, plan::kTypeAttr));
+      }
       continue;
     }
     auto instruction = mlir::dyn_cast<plan::InstructionOp>(op);

@@ -91,13 +91,14 @@ void donateInputs(const PlanProblem &problem, Aliases &aliases, InPlaceResult &r
   struct Candidates {
     std::vector<int32_t> inputs, outputs;
   };
-  std::map<int64_t, Candidates> bySize;
+  std::map<std::pair<int64_t, int32_t>, Candidates> bySize; // equal at every size, not just at the largest
   for (size_t v = 0; v < problem.values.size(); ++v) {
     if (aliases.set(v).buffer != int32_t(v) || problem.values[v].bytes == 0) continue;
-    if (problem.values[v].kind == Kind::Donated && aliases.set(v).end != kForever) bySize[problem.values[v].bytes].inputs.push_back(v);
-    if (problem.values[v].kind == Kind::Output) bySize[problem.values[v].bytes].outputs.push_back(v);
+    std::pair size(problem.values[v].bytes, problem.values[v].extent);
+    if (problem.values[v].kind == Kind::Donated && aliases.set(v).end != kForever) bySize[size].inputs.push_back(v);
+    if (problem.values[v].kind == Kind::Output) bySize[size].outputs.push_back(v);
   }
-  for (auto &[bytes, candidates] : bySize) {
+  for (auto &[size, candidates] : bySize) {
     llvm::sort(candidates.inputs,
                [&](int32_t a, int32_t b) { return std::pair(aliases.set(a).end, a) < std::pair(aliases.set(b).end, b); });
     llvm::sort(candidates.outputs,

@@ -168,6 +168,15 @@ TEST(Planning, ADonatedInputBecomesAnOutputThatItsLastReaderPrecedes) {
   EXPECT_EQ(assignInPlace(problem, programOrder(problem)).donations, 0);
 }
 
+TEST(Planning, ADonatedInputThatIsAsLargeOnlyAtTheLargestSizesIsNotTaken) {
+  PlanProblem problem;
+  problem.values = {{256, Kind::Donated, false, 1}, {256, Kind::Arena, false}, {256, Kind::Output, true}};
+  problem.steps = {{{0}, {1}, {}}, {{1}, {2}, {}}};
+  EXPECT_EQ(assignInPlace(problem, programOrder(problem)).donations, 0);
+  problem.values[2].extent = 1;
+  EXPECT_EQ(assignInPlace(problem, programOrder(problem)).donations, 1);
+}
+
 TEST(Planning, AnOutputPrefersADonatedInputToAnIntermediateValue) {
   PlanProblem problem;
   problem.values = {{256, Kind::Donated, false}, {256, Kind::Arena, false}, {256, Kind::Output, true}};

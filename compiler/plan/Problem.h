@@ -26,6 +26,7 @@ struct PlanProblem {
     int64_t bytes = 0;
     Kind kind = Kind::Arena;
     bool returned = false; // live to the end
+    int32_t extent = 0;    // inputs and outputs: of which sizes that vary `bytes` is the largest product; 0: of none
   };
   struct Step {
     llvm::SmallVector<int32_t, 4> reads, writes;            // values

@@ -51,7 +51,7 @@ struct IndexCheck {
   int32_t location = -1; // into Program::locations, or -1
 };
 
-// Runs kernel(buffers, begin, end) over [0, count), split between threads at multiples of `grain` unless `serial`; then finish(0, 1)
+// Runs kernel(buffers, begin, end) over [0, count), split between threads at multiples of `grain` unless `serial`; then finish(0, count)
 // on one thread, if there is one. Operands: inputs, then outputs; `partials` follows them in the array that the kernel sees.
 struct Launch {
   int32_t kernel = -1;           // into Program::symbols
@@ -62,7 +62,7 @@ struct Launch {
   int64_t grain = 1; // the smallest range worth handing to another thread, in pieces
   bool serial = false;
   int32_t location = -1; // into Program::locations, or -1
-  std::vector<IndexCheck> checks;
+  std::vector<IndexCheck> checks = {};
 };
 
 // A tensor as a library call sees it: strides in elements, as many as dims; a stride of 0 repeats.

@@ -27,7 +27,7 @@ struct SizeTable {
   struct Entry {
     Place place;
     int32_t index = 0, operand = 0, dim = 0;
-    Product value;
+    Product value = {};
     int64_t largest = 0; // what the program has, or of kCount: the value at the largest sizes
   };
   std::vector<std::string> names;

@@ -11,7 +11,7 @@ namespace {
 
 struct Mlp : nn::Module {
   nn::Linear up = child("up", nn::Linear(12, 16));
-  nn::LayerNorm norm = child("norm", nn::LayerNorm({16}));
+  nn::LayerNorm norm = child("norm", nn::LayerNorm(16));
   nn::Linear down = child("down", nn::Linear(16, 3));
   Tensor operator()(const Tensor &x) const { return down(norm(tanh(up(x)))); }
 };
