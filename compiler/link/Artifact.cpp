@@ -17,6 +17,7 @@ std::span<const std::byte> asBytes(llvm::ArrayRef<char> chars) { return {reinter
 std::string writeArtifact(const Artifact &artifact) {
   runtime::ByteWriter body;
   body.string(artifact.program);
+  body.string(artifact.sizes);
   body.scalar<uint64_t>(artifact.objects.size());
   for (const auto &object : artifact.objects) body.string(*object);
   runtime::ByteWriter all;
@@ -43,6 +44,7 @@ absl::StatusOr<Artifact> readArtifact(llvm::ArrayRef<char> bytes) {
   runtime::ByteReader reader(asBytes(body));
   Artifact artifact;
   artifact.program = reader.string();
+  artifact.sizes = reader.string();
   size_t objects = reader.count(sizeof(uint64_t));
   for (size_t i = 0; i < objects && reader.ok(); ++i) artifact.objects.push_back(std::make_shared<const std::string>(reader.string()));
   if (!reader.ok()) return absl::DataLossError("a compiled program that ends too early");

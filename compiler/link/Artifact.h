@@ -11,10 +11,11 @@
 namespace weft::compiler {
 
 // Raised with every change to the layout. The program inside has a version of its own.
-inline constexpr uint32_t kArtifactVersion = 1;
+inline constexpr uint32_t kArtifactVersion = 2;
 
 struct Artifact {
   std::string program;                                     // runtime::serialize()
+  std::string sizes;                                       // the same of its table of sizes; empty where it has none
   std::vector<std::shared_ptr<const std::string>> objects; // relocatable ELF objects
 };
 

@@ -79,18 +79,19 @@ TEST(Jit, MayCopyMemoryButNotCallLibm) {
 TEST(Jit, RefusesWhatIsNoObject) { EXPECT_FALSE(JitCode::link({std::make_shared<const std::string>("no object")}, {"f"}).ok()); }
 
 TEST(Artifact, SurvivesTheWayThroughBytes) {
-  Artifact artifact{"the program",
+  Artifact artifact{"the program", "its sizes",
                     {std::make_shared<const std::string>("one"), std::make_shared<const std::string>(std::string(1000, '\0'))}};
   std::string bytes = writeArtifact(artifact);
   auto read = readArtifact(bytes);
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->program, artifact.program);
+  EXPECT_EQ(read->sizes, artifact.sizes);
   ASSERT_EQ(read->objects.size(), 2u);
   EXPECT_EQ(*read->objects[1], *artifact.objects[1]);
 }
 
 TEST(Artifact, EveryChangedByteAndEveryCutIsSeen) {
-  Artifact artifact{"the program", {std::make_shared<const std::string>("object")}};
+  Artifact artifact{"the program", "its sizes", {std::make_shared<const std::string>("object")}};
   const std::string bytes = writeArtifact(artifact);
   for (size_t i = 0; i < bytes.size(); ++i) {
     std::string changed = bytes;

@@ -82,26 +82,28 @@ absl::StatusOr<CompileOutcome> compile_slice(const CompileRequest &request) {
   };
   DiskCache disk(request.config, backend);
   outcome.disk_cache = disk.why_off();
-  std::string key = disk.key(request.symbolic ? request.content + request.symbolic->general.text() : request.content);
-  if (outcome.disk_cache.empty() && !(request.symbolic && !request.symbolic->general.sizes.empty())) {
+  std::string key = disk.key(request.symbolic ? request.symbolic->content + request.symbolic->general.text() : request.content);
+  // Code and constants, with what loading them costs beside.
+  auto at_slice = [&]() -> absl::Status {
+    if (!request.symbolic || request.symbolic->general.sizes.empty()) return absl::OkStatus();
+    auto sized = at_sizes(*outcome.program, request.symbolic->general, request.symbolic->sizes);
+    if (sized.ok()) outcome.sized = *std::move(sized);
+    return sized.status();
+  };
+  if (outcome.disk_cache.empty()) {
     DiskCache::Lookup lookup = disk.load(key);
     outcome.corrupt = lookup.corrupt;
     if (lookup.program) {
       outcome.program = std::move(lookup.program);
       outcome.from = CacheOutcome::kDiskHit;
+      if (absl::Status status = at_slice(); !status.ok()) return status;
       return finish();
     }
   }
   auto program = compile(request, backend);
   if (!program.ok()) return program.status();
   outcome.program = *std::move(program);
-  // Code and constants, with what loading them costs beside.
-  if (request.symbolic && !request.symbolic->general.sizes.empty()) {
-    auto sized = at_sizes(*outcome.program, request.symbolic->general, request.symbolic->sizes);
-    if (!sized.ok()) return sized.status();
-    outcome.sized = *std::move(sized);
-    if (outcome.disk_cache.empty()) outcome.disk_cache = "off: programs for many sizes are kept in memory only";
-  }
+  if (absl::Status status = at_slice(); !status.ok()) return status;
   constexpr int64_t kOverheadBytes = 16 << 10;
   outcome.program->bytes = kOverheadBytes + outcome.program->report->codeBytes + outcome.program->report->plan.constantBytes;
   if (outcome.disk_cache.empty()) {

@@ -17,6 +17,7 @@ struct SymbolicRequest {
   Generalization general;
   std::vector<IntPosition> positions;
   std::vector<int64_t> sizes; // of the slice
+  std::string content;        // as CompileRequest::content, of the structure
 };
 
 struct CompileRequest {

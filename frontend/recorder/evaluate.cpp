@@ -66,25 +66,28 @@ ErrorKind kind_of(const absl::Status &status, ErrorKind otherwise) {
 }
 
 // What the disk cache's key is made of: the slice's key with texts instead of this process's ids.
-std::string content_of(const Slice &slice) {
+// structure: its structure's key, for a program that serves all slices that have it; else null.
+std::string content_of(const Slice &slice, const StructureKey *structure) {
+  const auto &key = structure ? structure->key : slice.key;
   IrState &ir = *recorder().ir;
   std::string content;
   llvm::DenseMap<uint32_t, uint32_t> local;
   auto number = [&](uint32_t x) { content.append(reinterpret_cast<const char *>(&x), sizeof x); };
   size_t at = 0;
   for (Node *node : slice.nodes) {
-    auto [it, fresh] = local.try_emplace(slice.key[at], local.size());
+    auto [it, fresh] = local.try_emplace(key[at], local.size());
     number(it->second);
-    if (fresh) content += ir.text(slice.key[at]).name + ir.text(slice.key[at]).text + '\0';
+    if (fresh) content += (structure ? ir.structure_text(key[at]) : ir.text(key[at]).name + ir.text(key[at]).text) + '\0';
     ++at;
-    for (uint32_t i = 0; i < node->operands.size(); ++i) number(slice.key[at++]);
+    for (uint32_t i = 0; i < node->operands.size(); ++i) number(key[at++]);
   }
   for (Value *leaf : slice.leaves) {
-    content += describe(*leaf->type) + '\0';
-    number(slice.key[at + 1]);
+    if (structure) number(key[at]);
+    else content += describe(*leaf->type) + '\0';
+    number(key[at + 1]);
     at += 2;
   }
-  for (; at < slice.key.size(); ++at) number(slice.key[at]);
+  for (; at < key.size(); ++at) number(key[at]);
   return content;
 }
 
@@ -199,8 +202,12 @@ FoundProgram program_for(const Slice &slice, const EvaluateRequest &request, Eva
   } exact(*r.cache, slice.key, salt), family(*r.cache, structure.key, salt);
   data.difference = literal_difference(slice);
   if (data.difference.empty()) data.difference = r.cache->difference(slice, context);
-  CompileRequest compile{write_module(slice), content_of(slice), r.config, nullptr};
-  if (may_be_symbolic) compile.symbolic = symbolic_request(slice, structure, salt, data);
+  CompileRequest compile{write_module(slice), content_of(slice, nullptr), r.config, nullptr};
+  if (may_be_symbolic)
+    if (auto request = symbolic_request(slice, structure, salt, data)) {
+      request->content = content_of(slice, &structure);
+      compile.symbolic = std::move(request);
+    }
   absl::StatusOr<CompileOutcome> outcome = absl::UnknownError("not compiled");
   std::string refused;
   {

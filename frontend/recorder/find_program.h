@@ -18,7 +18,7 @@ struct FoundProgram {
 // A known symbolic program that these ints are within the guards of.
 std::optional<FoundProgram> find_symbolic(const StructureKey &structure, uint64_t salt, Evaluation &data);
 // What the next program may leave open; null, with the reason where there is one, if it is to be static.
-std::shared_ptr<const SymbolicRequest> symbolic_request(const Slice &slice, const StructureKey &structure, uint64_t salt, Evaluation &data);
+std::shared_ptr<SymbolicRequest> symbolic_request(const Slice &slice, const StructureKey &structure, uint64_t salt, Evaluation &data);
 // Into the caches, if it is to be kept, after its compilation succeeded.
 FoundProgram insert_symbolic(const Slice &slice, const StructureKey &structure, const ProgramContext &context,
                              const SymbolicRequest &request, std::shared_ptr<CompiledProgram> program,

@@ -138,7 +138,7 @@ Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<Value *> operands
     auto properties = mlir::dyn_cast_if_present<mlir::DictionaryAttr>(s->properties ? op->getPropertiesAsAttribute() : mlir::Attribute());
     SignatureInts split = split_ints(name.getStringRef(), properties, s->operands, s->results);
     auto [structure, added] = structure_ids_.try_emplace(std::move(split.structure), static_cast<uint32_t>(structures_.size()));
-    if (added) structures_.push_back(std::move(split.positions));
+    if (added) structures_.push_back({std::move(split.positions), &structure->first});
     texts_.push_back(std::make_unique<SignatureText>(
         SignatureText{name.getStringRef().str(), text, static_cast<uint32_t>(operands.size()), structure->second, std::move(split.ints)}));
   }

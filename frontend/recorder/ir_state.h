@@ -76,7 +76,9 @@ public:
 
   const SignatureText &text(uint32_t id) const { return *texts_[id]; }
   // What the ints of a structure are.
-  const std::vector<IntPosition> &positions(uint32_t structure) const { return structures_[structure]; }
+  const std::vector<IntPosition> &positions(uint32_t structure) const { return structures_[structure].positions; }
+  // Its op, properties, dtypes and ranks: the same in every process.
+  const std::string &structure_text(uint32_t structure) const { return *structures_[structure].text; }
   // The first diagnostic since it was last taken.
   std::string take_diagnostic();
 
@@ -92,7 +94,11 @@ private:
   std::unordered_map<std::string, uint32_t> ids_;
   std::vector<std::unique_ptr<SignatureText>> texts_;
   std::unordered_map<std::string, uint32_t> structure_ids_;
-  std::deque<std::vector<IntPosition>> structures_;
+  struct Structure {
+    std::vector<IntPosition> positions;
+    const std::string *text; // in structure_ids_
+  };
+  std::deque<Structure> structures_;
   std::vector<SourceLine *> lines_; // with a location in this context
   std::string diagnostic_;
   int64_t uniqued_ = 0;

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "runtime/executable/forwarding_executable.h"
 #include "runtime/executor/device.h"
 #include "runtime/threading/parallel_for.h"
 
@@ -9,34 +10,21 @@ namespace weft::recorder {
 namespace {
 
 // Tells the record how long the run took and how it ended.
-class Observed : public runtime::Executable {
+class Observed : public runtime::ForwardingExecutable<> {
 public:
   Observed(std::shared_ptr<runtime::Executable> executable, std::shared_ptr<EvaluationRecord> record)
-      : executable_(std::move(executable)), record_(std::move(record)) {}
+      : ForwardingExecutable(std::move(executable)), record_(std::move(record)) {}
 
-  std::span<const runtime::InputSpec> input_specs() const override { return executable_->input_specs(); }
-  std::span<const runtime::OutputSpec> output_specs() const override { return executable_->output_specs(); }
-  int64_t arena_bytes() const override { return executable_->arena_bytes(); }
-  bool is_serial() const override { return executable_->is_serial(); }
-  int64_t work_bytes() const override { return executable_->work_bytes(); }
-  absl::StatusOr<std::unique_ptr<runtime::RunResources>> acquire(const runtime::RunContext &context) override {
-    return executable_->acquire(context);
-  }
-  absl::Status prepare(const runtime::RunContext &context, runtime::RunResources &resources,
-                       std::span<runtime::Buffer *const> inputs) override {
-    return executable_->prepare(context, resources, inputs);
-  }
   absl::Status run(const runtime::RunContext &context, runtime::RunResources &resources, std::span<runtime::Buffer *const> inputs,
                    std::span<runtime::Buffer *const> outputs) override {
     auto start = std::chrono::steady_clock::now();
-    absl::Status status = executable_->run(context, resources, inputs, outputs);
+    absl::Status status = target().run(context, resources, inputs, outputs);
     double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     record_->finish(ms, status.ok() ? std::string() : std::string(status.message()), resources.prepared);
     return status;
   }
 
 private:
-  std::shared_ptr<runtime::Executable> executable_;
   std::shared_ptr<EvaluationRecord> record_;
 };
 

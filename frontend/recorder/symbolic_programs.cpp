@@ -109,7 +109,7 @@ std::optional<FoundProgram> find_symbolic(const StructureKey &structure, uint64_
   return std::nullopt;
 }
 
-std::shared_ptr<const SymbolicRequest> symbolic_request(const Slice &slice, const StructureKey &structure, uint64_t salt,
+std::shared_ptr<SymbolicRequest> symbolic_request(const Slice &slice, const StructureKey &structure, uint64_t salt,
                                                         Evaluation &data) {
   Family *family = recorder().families->find(structure.key, salt);
   if (!family || family->observations.empty()) return nullptr;

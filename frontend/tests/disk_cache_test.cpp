@@ -20,7 +20,7 @@ protected:
     folder_ = testing::TempDir() + "/weft-disk-cache-test-" + std::to_string(::getpid());
     fs::remove_all(folder_);
     forget();
-    // A program for each n: one for many sizes stays out of the disk cache.
+    // A program for each n.
     use([&](Config &options) { options.cache_dir = folder_, options.symbolic = false; });
   }
   void TearDown() override {
@@ -59,6 +59,25 @@ protected:
   Config before_;
   std::string folder_;
 };
+
+TEST_F(DiskCache, HoldsProgramsForManySizes) {
+  if (before_.backend != "cpu") GTEST_SKIP() << "programs for many sizes are the cpu backend's";
+  use([](Config &options) { options.symbolic = true; });
+  EXPECT_EQ(evaluate(20).outcome, CacheOutcome::kCompiled);
+  Evaluation many = evaluate(32);
+  EXPECT_EQ(many.outcome, CacheOutcome::kCompiled);
+  EXPECT_NE(many.symbolic.find("[2, 32]"), std::string::npos) << many.to_string();
+  EXPECT_EQ(many.disk_cache, "");
+  EXPECT_EQ(entries().size(), 2u);
+  EXPECT_EQ(evaluate(7).outcome, CacheOutcome::kMemoryHit);
+  forget();
+  // Other sizes of the same range.
+  Evaluation found = evaluate(9);
+  EXPECT_EQ(found.outcome, CacheOutcome::kDiskHit) << found.to_string();
+  EXPECT_NE(found.symbolic.find("[2, 32]"), std::string::npos) << found.to_string();
+  EXPECT_EQ(evaluate(31).outcome, CacheOutcome::kMemoryHit);
+  EXPECT_EQ(entries().size(), 2u);
+}
 
 TEST_F(DiskCache, FindsWhatAnEarlierRunCompiled) {
   EXPECT_EQ(evaluate(5).outcome, CacheOutcome::kCompiled);

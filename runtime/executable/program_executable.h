@@ -66,7 +66,7 @@ private:
     weft_kernel kernel = nullptr;
     weft_kernel finish = nullptr;
     const Launch *launch = nullptr; // for errors
-    int64_t count = 0; // pieces of a launch, bytes of a copy or fill
+    int64_t count = 0;              // pieces of a launch, bytes of a copy or fill
     int64_t grain = 1;
     uint64_t pattern = 0;
   };

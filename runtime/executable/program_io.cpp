@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/core/byte_stream.h"
 #include "runtime/executable/program.h"
+#include "runtime/executable/size_table.h"
 
 namespace weft::runtime {
 namespace {
@@ -39,6 +40,10 @@ void fields(auto &file, Is<OutputSpec> auto &output) {
   file(output.name, output.dtype, output.dims, output.bytes, output.donated_input, output.alias_input, output.alias_output);
 }
 void fields(auto &file, Is<BufferEntry> auto &entry) { file(entry.kind, entry.index, entry.offset, entry.bytes); }
+void fields(auto &file, Is<SizeTable::Entry> auto &entry) {
+  file(entry.place, entry.index, entry.operand, entry.dim, entry.value.coefficient, entry.value.names, entry.largest);
+}
+void fields(auto &file, Is<SizeTable> auto &table) { file(table.names, table.entries); }
 // All but the constants, and but what prepares it.
 void fields(auto &file, Is<Program> auto &program) {
   file(program.target, program.inputs, program.outputs, program.buffers, program.symbols, program.locations, program.arena_bytes,
@@ -114,6 +119,11 @@ private:
     uint8_t value = in_.scalar<uint8_t>();
     if (value >= std::size(kDTypes)) return in_.fail();
     dtype = static_cast<DType>(value);
+  }
+  void read(SizeTable::Place &place) {
+    uint8_t value = in_.scalar<uint8_t>();
+    if (value > static_cast<uint8_t>(SizeTable::Place::kCount)) return in_.fail();
+    place = static_cast<SizeTable::Place>(value);
   }
   void read(BufferKind &kind) { kind = static_cast<BufferKind>(in_.scalar<uint8_t>()); } // validate() knows which there are
   void read(std::string &text) { text = in_.string(); }
@@ -204,6 +214,23 @@ absl::StatusOr<Program> deserialize(std::span<const std::byte> bytes) {
   program.constants.assign(data.begin(), data.end());
   if (absl::Status status = validate(program); !status.ok()) return absl::DataLossError(status.message());
   return program;
+}
+
+std::string serialize(const SizeTable &table) {
+  ByteWriter out;
+  Writer file(out);
+  fields(file, table);
+  return out.take();
+}
+
+absl::StatusOr<SizeTable> deserialize_sizes(std::span<const std::byte> bytes, const Program &program) {
+  ByteReader in(bytes);
+  Reader file(in);
+  SizeTable table;
+  fields(file, table);
+  if (!in.ok() || in.remaining() != 0) return absl::DataLossError("a table of sizes is malformed");
+  if (absl::Status status = validate(table, program); !status.ok()) return absl::DataLossError(status.message());
+  return table;
 }
 
 } // namespace weft::runtime

@@ -13,7 +13,39 @@ int64_t bytes_of(DType dtype, const std::vector<int64_t> &dims) {
   return bytes;
 }
 
+bool is_index(int32_t index, size_t size) { return index >= 0 && static_cast<size_t>(index) < size; }
+
+// The dim that an entry stands for; null where there is none.
+const int64_t *dim_of(const SizeTable::Entry &entry, const Program &program) {
+  const std::vector<int64_t> *dims = nullptr;
+  if (entry.place == SizeTable::Place::kInputDim && is_index(entry.index, program.inputs.size())) dims = &program.inputs[entry.index].dims;
+  if (entry.place == SizeTable::Place::kOutputDim && is_index(entry.index, program.outputs.size()))
+    dims = &program.outputs[entry.index].dims;
+  if (entry.place == SizeTable::Place::kOperandDim && is_index(entry.index, program.instructions.size()))
+    if (const auto *call = std::get_if<LibraryCall>(&program.instructions[entry.index]))
+      if (is_index(entry.operand, call->operands.size())) dims = &call->operands[entry.operand].dims;
+  return dims && is_index(entry.dim, dims->size()) ? &(*dims)[entry.dim] : nullptr;
+}
+
 } // namespace
+
+absl::Status validate(const SizeTable &table, const Program &program) {
+  for (size_t i = 0; i < table.entries.size(); ++i) {
+    const SizeTable::Entry &entry = table.entries[i];
+    auto invalid = [&](const char *what) { return absl::InvalidArgumentError(absl::StrCat("entry ", i, " of a table of sizes ", what)); };
+    if (entry.largest < 1 || entry.value.coefficient < 1) return invalid("is less than 1");
+    for (int32_t name : entry.value.names)
+      if (!is_index(name, table.names.size())) return invalid("has a name that is not there");
+    if (entry.place == SizeTable::Place::kCount) {
+      if (!is_index(entry.index, program.instructions.size()) || !std::holds_alternative<Launch>(program.instructions[entry.index]))
+        return invalid("is the count of no launch");
+    } else {
+      const int64_t *dim = dim_of(entry, program);
+      if (!dim || *dim != entry.largest) return invalid("is no dim of the program");
+    }
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<Program> at_sizes(const Program &program, const SizeTable &table, const Sizes &sizes) {
   std::vector<int64_t> values;

@@ -25,7 +25,7 @@ struct SizeTable {
     kCount,      // the count of instructions[index], a launch: as large a part of it as `value` is of `largest`
   };
   struct Entry {
-    Place place;
+    Place place = Place::kInputDim;
     int32_t index = 0, operand = 0, dim = 0;
     Product value = {};
     int64_t largest = 0; // what the program has, or of kCount: the value at the largest sizes
@@ -40,5 +40,12 @@ using Sizes = std::vector<std::pair<std::string, int64_t>>;
 // The program at these sizes: other counts, dims and bytes, the same buffers and offsets. InvalidArgument where a name has no size, or one
 // larger than the program was planned for.
 absl::StatusOr<Program> at_sizes(const Program &program, const SizeTable &table, const Sizes &sizes);
+
+// Ok, or InvalidArgument with the first entry that does not stand for a number of this program, planned for the largest sizes.
+absl::Status validate(const SizeTable &table, const Program &program);
+
+// A table as bytes, in program_io.cpp; DataLoss for bytes that are no table of the program.
+std::string serialize(const SizeTable &table);
+absl::StatusOr<SizeTable> deserialize_sizes(std::span<const std::byte> bytes, const Program &program);
 
 } // namespace weft::runtime

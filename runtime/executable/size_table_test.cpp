@@ -64,6 +64,41 @@ TEST(SizeTable, TheLargestSizeIsTheProgramItself) {
   EXPECT_EQ(*serialize(*sized), *serialize(sample()));
 }
 
+TEST(SizeTable, SurvivesTheWayThroughBytes) {
+  ASSERT_TRUE(validate(table(), sample()).ok());
+  const std::string bytes = serialize(table());
+  auto as_bytes = [](const std::string &text) { return std::as_bytes(std::span(text.data(), text.size())); };
+  auto read = deserialize_sizes(as_bytes(bytes), sample());
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->names, table().names);
+  EXPECT_EQ(serialize(*read), bytes);
+  // Whatever is changed: a table that fits the program, or none.
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    std::string changed = bytes;
+    changed[i] ^= 0x41;
+    if (auto other = deserialize_sizes(as_bytes(changed), sample()); other.ok()) EXPECT_TRUE(validate(*other, sample()).ok());
+    EXPECT_EQ(deserialize_sizes(as_bytes(bytes.substr(0, i)), sample()).status().code(), absl::StatusCode::kDataLoss) << "cut at " << i;
+  }
+}
+
+TEST(SizeTable, OfAnotherProgramIsRefused) {
+  using Place = SizeTable::Place;
+  for (SizeTable::Entry wrong : {SizeTable::Entry{Place::kInputDim, 1, 0, 0, {1, {0}}, 64},
+                                 {Place::kInputDim, 0, 0, 2, {1, {0}}, 64},
+                                 {Place::kInputDim, 0, 0, 0, {1, {0}}, 32},
+                                 {Place::kInputDim, 0, 0, 0, {1, {1}}, 64},
+                                 {Place::kInputDim, 0, 0, 0, {0, {0}}, 64},
+                                 {Place::kCount, 1, 0, 0, {1, {0}}, 64},
+                                 {Place::kCount, 2, 0, 0, {1, {0}}, 64},
+                                 {Place::kOperandDim, 0, 0, 0, {1, {0}}, 64},
+                                 {Place::kOperandDim, 1, 2, 0, {1, {0}}, 64},
+                                 {Place::kOutputDim, -1, 0, 0, {4, {0}}, 256}}) {
+    SizeTable other = table();
+    other.entries.push_back(wrong);
+    EXPECT_FALSE(validate(other, sample()).ok());
+  }
+}
+
 TEST(SizeTable, RefusesWhatWasNotPlanned) {
   EXPECT_EQ(at_sizes(sample(), table(), {{"n", 65}}).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(at_sizes(sample(), table(), {{"n", 0}}).status().code(), absl::StatusCode::kInvalidArgument);

@@ -116,7 +116,7 @@ std::string CpuBackend::whyNotCachable(const CompileOptions &options) const {
 
 std::optional<std::string> CpuBackend::serialize(const runtime::Executable &executable) const {
   auto *ours = dynamic_cast<const CpuExecutable *>(&executable);
-  if (!ours || ours->has_sizes()) return std::nullopt;
+  if (!ours) return std::nullopt;
   absl::StatusOr<compiler::Artifact> artifact = ours->artifact();
   if (!artifact.ok()) return std::nullopt;
   return compiler::writeArtifact(*artifact);
@@ -125,10 +125,14 @@ std::optional<std::string> CpuBackend::serialize(const runtime::Executable &exec
 absl::StatusOr<std::shared_ptr<runtime::Executable>> CpuBackend::load(llvm::ArrayRef<char> blob) const {
   absl::StatusOr<compiler::Artifact> artifact = compiler::readArtifact(blob);
   if (!artifact.ok()) return artifact.status();
-  std::span<const std::byte> bytes(reinterpret_cast<const std::byte *>(artifact->program.data()), artifact->program.size());
-  absl::StatusOr<runtime::Program> program = runtime::deserialize(bytes);
+  auto bytesOf = [](const std::string &text) { return std::as_bytes(std::span(text.data(), text.size())); };
+  absl::StatusOr<runtime::Program> program = runtime::deserialize(bytesOf(artifact->program));
   if (!program.ok()) return program.status();
-  auto executable = CpuExecutable::create(*std::move(program), std::move(artifact->objects));
+  absl::StatusOr<runtime::SizeTable> sizes;
+  if (!artifact->sizes.empty()) sizes = runtime::deserialize_sizes(bytesOf(artifact->sizes), *program);
+  else sizes = runtime::SizeTable();
+  if (!sizes.ok()) return sizes.status();
+  auto executable = CpuExecutable::create(*std::move(program), *std::move(sizes), std::move(artifact->objects));
   // The checksum was right, so that a missing symbol or a bad object means that the blob never fitted.
   if (!executable.ok()) return absl::DataLossError(executable.status().message());
   return *std::move(executable);

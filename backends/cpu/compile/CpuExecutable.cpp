@@ -24,8 +24,7 @@ absl::StatusOr<std::shared_ptr<CpuExecutable>> CpuExecutable::create(runtime::Pr
   auto executable =
       runtime::ProgramExecutable::create(std::move(program), kernels, libraryResolver(), runtime::cpu_device().memory(), code);
   if (!executable.ok()) return executable.status();
-  std::shared_ptr<CpuExecutable> result(new CpuExecutable());
-  result->executable_ = *std::move(executable);
+  std::shared_ptr<CpuExecutable> result(new CpuExecutable(*std::move(executable)));
   result->objects_ = std::move(objects);
   result->code_ = std::move(code);
   return result;
@@ -40,8 +39,8 @@ absl::StatusOr<std::shared_ptr<CpuExecutable>> CpuExecutable::create(runtime::Pr
 
 absl::StatusOr<std::shared_ptr<runtime::Executable>> CpuExecutable::at_sizes(const runtime::Sizes &sizes) const {
   if (!has_sizes()) return runtime::Executable::at_sizes(sizes);
-  runtime::Program largest = executable_->program();
-  std::span<const std::byte> constants = executable_->constants();
+  runtime::Program largest = target().program();
+  std::span<const std::byte> constants = target().constants();
   largest.constants.assign(constants.begin(), constants.end());
   absl::StatusOr<runtime::Program> sized = runtime::at_sizes(largest, sizes_, sizes);
   if (!sized.ok()) return sized.status();
@@ -51,9 +50,9 @@ absl::StatusOr<std::shared_ptr<runtime::Executable>> CpuExecutable::at_sizes(con
 }
 
 absl::StatusOr<compiler::Artifact> CpuExecutable::artifact() const {
-  absl::StatusOr<std::string> program = executable_->serialize();
+  absl::StatusOr<std::string> program = target().serialize();
   if (!program.ok()) return program.status();
-  return compiler::Artifact{*std::move(program), objects_};
+  return compiler::Artifact{*std::move(program), has_sizes() ? runtime::serialize(sizes_) : std::string(), objects_};
 }
 
 } // namespace weft::backends::cpu

@@ -3,12 +3,13 @@
 
 #include "compiler/link/Artifact.h"
 #include "compiler/link/Jit.h"
+#include "runtime/executable/forwarding_executable.h"
 #include "runtime/executable/program_executable.h"
 
 namespace weft::backends::cpu {
 
-// Forwards to the program's own executable; keeps the objects, which the disk cache writes out.
-class CpuExecutable : public runtime::Executable {
+// Keeps the objects, which the disk cache writes out, beside what runs the program.
+class CpuExecutable : public runtime::ForwardingExecutable<runtime::ProgramExecutable> {
 public:
   // Links the objects and resolves the program's kernels and library entries.
   static absl::StatusOr<std::shared_ptr<CpuExecutable>> create(runtime::Program program,
@@ -21,30 +22,12 @@ public:
   bool has_sizes() const { return !sizes_.names.empty(); }
 
   absl::StatusOr<compiler::Artifact> artifact() const;
-  const runtime::Program &program() const { return executable_->program(); }
-
-  std::span<const runtime::InputSpec> input_specs() const override { return executable_->input_specs(); }
-  std::span<const runtime::OutputSpec> output_specs() const override { return executable_->output_specs(); }
-  int64_t arena_bytes() const override { return executable_->arena_bytes(); }
-  bool is_serial() const override { return executable_->is_serial(); }
-  int64_t work_bytes() const override { return executable_->work_bytes(); }
-  absl::StatusOr<std::unique_ptr<runtime::RunResources>> acquire(const runtime::RunContext &context) override {
-    return executable_->acquire(context);
-  }
-  absl::Status prepare(const runtime::RunContext &context, runtime::RunResources &resources,
-                       std::span<runtime::Buffer *const> inputs) override {
-    return executable_->prepare(context, resources, inputs);
-  }
-  absl::Status run(const runtime::RunContext &context, runtime::RunResources &resources, std::span<runtime::Buffer *const> inputs,
-                   std::span<runtime::Buffer *const> outputs) override {
-    return executable_->run(context, resources, inputs, outputs);
-  }
+  const runtime::Program &program() const { return target().program(); }
 
 private:
-  CpuExecutable() = default;
+  using ForwardingExecutable::ForwardingExecutable;
   static absl::StatusOr<std::shared_ptr<CpuExecutable>>
   create(runtime::Program program, std::vector<std::shared_ptr<const std::string>> objects, std::shared_ptr<compiler::JitCode> code);
-  std::shared_ptr<runtime::ProgramExecutable> executable_;
   std::vector<std::shared_ptr<const std::string>> objects_;
   std::shared_ptr<compiler::JitCode> code_;
   runtime::SizeTable sizes_;
