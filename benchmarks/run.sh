@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 usage() {
-  echo "usage: benchmarks/run.sh overhead|train|ops [--peers] [--json FILE] [--threads N] [--filter TEXT]" >&2
+  echo "usage: benchmarks/run.sh overhead|train|ops|cnn [--peers] [--json FILE] [--threads N] [--filter TEXT]" >&2
   exit 2
 }
 suite=${1:-}
@@ -22,7 +22,7 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-case $suite in overhead | train | ops) ;; *) usage ;; esac
+case $suite in overhead | train | ops | cnn) ;; *) usage ;; esac
 
 # Single operators are measured on two threads, then on one.
 if [ $suite = ops ]; then counts=${threads:-2 1}; fi
@@ -52,16 +52,17 @@ case $suite in
     fi
     exec bazel-bin/benchmarks/train/train --threads "$threads" "${arguments[@]}" "${contestants[@]}"
     ;;
-  ops)
-    contestants=(--contestant "weft=bazel-bin/benchmarks/ops/worker weft" --contestant "limit=bazel-bin/benchmarks/ops/worker limit")
+  ops | cnn)
+    contestants=(--contestant "weft=bazel-bin/benchmarks/$suite/worker weft")
+    [ $suite = ops ] && contestants+=(--contestant "limit=bazel-bin/benchmarks/ops/worker limit")
     if [ $peers = 1 ]; then
       make_venv
-      contestants+=(--contestant "torch-eager=$venv/bin/python benchmarks/ops/peers.py eager"
-                    --contestant "torch-compile=$venv/bin/python benchmarks/ops/peers.py compile")
+      contestants+=(--contestant "torch-eager=$venv/bin/python benchmarks/$suite/peers.py eager"
+                    --contestant "torch-compile=$venv/bin/python benchmarks/$suite/peers.py compile")
     fi
-    for count in $counts; do
+    for count in ${counts:-$threads}; do
       WEFT_NUM_THREADS=$count OMP_NUM_THREADS=$count \
-        bazel-bin/benchmarks/ops/ops --threads "$count" --filter "$filter" "${arguments[@]}" "${contestants[@]}"
+        bazel-bin/benchmarks/$suite/$suite --threads "$count" --filter "$filter" "${arguments[@]}" "${contestants[@]}"
     done
     ;;
 esac

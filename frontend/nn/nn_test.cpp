@@ -322,6 +322,14 @@ TEST(TransformerBlock, IsCausalAndCloneIsIndependent) {
   EXPECT_EQ(block.parameters().size(), 2u + 8 + 2 + 2 + 2);
 }
 
+static Tensor twice(const Tensor &x) { return x * 2; }
+
+TEST(Sequential, TakesPlainFunctions) {
+  Sequential model(twice);
+  model.append(twice);
+  EXPECT_EQ(model(ones({1})).item<float>(), 4);
+}
+
 TEST(Sequential, ModulesAndFunctions) {
   manual_seed(6);
   Linear first(2, 3), last(3, 1);

@@ -15,8 +15,8 @@ class AnyLayer {
 public:
   template <typename F>
     requires(!std::same_as<std::remove_cvref_t<F>, AnyLayer> &&
-             std::is_invocable_r_v<Tensor, const std::remove_cvref_t<F> &, const Tensor &>)
-  AnyLayer(F &&layer) : held_(std::make_shared<Held<std::remove_cvref_t<F>>>(std::forward<F>(layer))) {}
+             std::is_invocable_r_v<Tensor, const std::decay_t<F> &, const Tensor &>)
+  AnyLayer(F &&layer) : held_(std::make_shared<Held<std::decay_t<F>>>(std::forward<F>(layer))) {}
   AnyLayer(const AnyLayer &other) : held_(CloneScope::active() ? other.held_->copy() : other.held_) {}
   AnyLayer(AnyLayer &&) noexcept = default;
   AnyLayer &operator=(const AnyLayer &) = default;

@@ -30,15 +30,20 @@ bool is_read_through(mlir::Operation *producer, mlir::Operation *user) {
   return mlir::isa<ir::TransposeOp>(producer) && mlir::isa<ir::MatmulOp>(user);
 }
 
-// The matrix that a library could pack, if the op is a product with few enough rows.
+bool profits_at_all(const compiler::StableUse &use) { return use.values || use.packedRows > 0 || use.packedPixels > 0; }
+
+// The matrix that a library could pack, if the op is a product with few enough rows; the weight, if it is a convolution that gives few
+// enough pixels.
 Value *packable(Node *node, const compiler::StableUse &use) {
-  auto matmul = mlir::dyn_cast<ir::MatmulOp>(to_op(node->op));
-  if (!matmul || use.packedRows == 0) return nullptr;
-  Value *rhs = node->operands[1];
-  auto result = mlir::cast<mlir::RankedTensorType>(matmul.getType());
-  if (rhs->type->dtype != DType::kFloat32 || rhs->type->ndim() != 2 || rhs->type->bytes < use.packedBytes) return nullptr;
-  int64_t columns = result.getShape().back();
-  return columns > 0 && result.getNumElements() / columns <= use.packedRows ? rhs : nullptr;
+  mlir::Operation *op = to_op(node->op);
+  bool product = mlir::isa<ir::MatmulOp>(op);
+  if (!product && !mlir::isa<ir::Conv2dOp>(op)) return nullptr;
+  Value *weight = node->operands[1];
+  if (weight->type->dtype != DType::kFloat32 || weight->type->bytes < use.packedBytes) return nullptr;
+  auto result = mlir::cast<mlir::RankedTensorType>(op->getResult(0).getType());
+  if (product && weight->type->ndim() != 2) return nullptr;
+  int64_t others = product ? result.getShape().back() : result.getDimSize(1); // columns, or channels
+  return others > 0 && result.getNumElements() / others <= (product ? use.packedRows : use.packedPixels) ? weight : nullptr;
 }
 
 // Follows a matrix through ops that only move or convert it, to the leaf that it is.
@@ -156,7 +161,7 @@ void mark_stable(Slice &slice) {
   if (!any(candidates)) return;
   Recorder &r = recorder();
   compiler::StableUse use = use_of(r.config);
-  if (!use.values && use.packedRows == 0) return;
+  if (!profits_at_all(use)) return;
   std::vector<bool> stable = Analysis(slice, use).run(candidates, varies);
   if (!any(stable)) return;
   auto *bytes = reinterpret_cast<const uint8_t *>(slice.key.data());
@@ -185,7 +190,7 @@ void mark_stable_replayed(Slice &slice, const std::vector<bool> &same) {
   std::vector<bool> candidates(slice.leaves.size());
   for (size_t i = 0; i < candidates.size(); ++i) candidates[i] = same[i] && can_be_stable(slice, i);
   compiler::StableUse use = use_of(recorder().config);
-  if (!any(candidates) || (!use.values && use.packedRows == 0)) return;
+  if (!any(candidates) || !profits_at_all(use)) return;
   std::vector<bool> stable = Analysis(slice, use).run(candidates, /*varies=*/true);
   if (any(stable)) mark(slice, stable);
 }

@@ -4,7 +4,7 @@
 
 #include "backends/cpu/compile/CpuExecutable.h"
 #include "backends/cpu/compile/Libraries.h"
-#include "backends/cpu/device/matmul_packing.h"
+#include "backends/cpu/device/convolution_packing.h"
 #include "compiler/codegen/Codegen.h"
 #include "compiler/link/Aot.h"
 #include "compiler/link/Artifact.h"
@@ -97,7 +97,7 @@ absl::StatusOr<std::vector<std::string>> CpuBackend::compileAheadOfTime(mlir::Mo
   return std::move(result->files);
 }
 
-compiler::StableUse CpuBackend::stableUse() const { return {true, packsWeights() ? kMaxPackedRows : 0, kMinPackedBytes}; }
+compiler::StableUse CpuBackend::stableUse() const { return {true, packsWeights() ? kMaxPackedRows : 0, kMaxPackedPixels, kMinPackedBytes}; }
 
 std::string CpuBackend::targetKey(const CompileOptions &options) const {
   absl::StatusOr<compiler::TargetInfo> target = targetOf(options);

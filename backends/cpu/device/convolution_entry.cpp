@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "backends/cpu/device/convolution_packing.h"
 #include "backends/cpu/device/onednn_convolution.h"
 #include "runtime/threading/parallel_for.h"
 
@@ -92,7 +93,6 @@ absl::StatusOr<ConvolutionProblem> read_problem(const LibraryCall &call) {
     if (elements != p.weight[0] || call.operands[2].dtype != DType::kFloat32)
       return absl::InvalidArgumentError(absl::StrCat("the bias must be float32 of ", p.weight[0], " elements"));
   }
-  p.own_layouts = p.weight[2] * p.weight[3] > 1;
   return p;
 }
 
@@ -106,31 +106,36 @@ private:
   std::unique_ptr<OnednnConvolution> convolution_;
 };
 
+// A forward convolution whose weight is packed.
+class PackedConvolutionState : public runtime::PackedCallState {
+public:
+  explicit PackedConvolutionState(std::unique_ptr<OnednnConvolution> convolution) : convolution_(std::move(convolution)) {}
+  int operand() const override { return 1; }
+  int64_t packed_bytes() const override { return convolution_->weight_bytes(); }
+  std::string form() const override { return convolution_->weight_form(); }
+  absl::Status pack(const void *plain, void *packed) override { return convolution_->pack(plain, packed); }
+  int64_t scratch_bytes() const override { return convolution_->scratch_bytes(); }
+  absl::Status run(std::span<void *const> operands, void *scratch) override { return convolution_->run(operands, scratch); }
+
+private:
+  std::unique_ptr<OnednnConvolution> convolution_;
+};
+
 // The weight gradient of a batch in parts.
 class PartedState : public LibraryCallState {
 public:
-  static absl::StatusOr<std::unique_ptr<LibraryCallState>> create(const ConvolutionProblem &problem, int64_t parts, int threads) {
+  // Partial results stay in the library's layout, so that what is copied out of it is their sum alone.
+  static absl::StatusOr<std::unique_ptr<LibraryCallState>> create(ConvolutionProblem problem, int64_t parts, int threads) {
+    problem.packed_weight = true;
     auto state = std::make_unique<PartedState>();
-    auto elements = [](const std::array<int64_t, 4> &dims) { return dims[0] * dims[1] * dims[2] * dims[3]; };
-    int64_t batch = problem.image[0];
-    state->threads_ = threads;
-    state->weight_elements_ = elements(problem.weight);
-    for (int64_t i = 0, first = 0; i < parts; ++i) {
-      int64_t count = batch / parts + (i < batch % parts);
-      ConvolutionProblem part = problem;
-      part.image[0] = part.result[0] = count;
-      absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution = OnednnConvolution::create(part, 1);
-      if (!convolution.ok()) return convolution.status();
-      Part &made = state->parts_.emplace_back();
-      made.image = first * (elements(problem.image) / batch);
-      made.gradient = first * (elements(problem.result) / batch);
-      made.scratch = state->scratch_bytes_;
-      state->scratch_bytes_ += ((*convolution)->scratch_bytes() + 63) / 64 * 64;
-      made.convolution = *std::move(convolution);
-      made.partial = state->scratch_bytes_;
-      // The first part's is the result itself.
-      if (i > 0) state->scratch_bytes_ += (state->weight_elements_ * 4 + 63) / 64 * 64;
-      first += count;
+    if (absl::Status status = state->build(problem, parts, threads); !status.ok()) return status;
+    bool equal = std::all_of(state->parts_.begin(), state->parts_.end(), [&](const Part &part) {
+      return part.convolution->weight_form() == state->parts_.front().convolution->weight_form();
+    });
+    if (!equal) {
+      problem.packed_weight = false;
+      state = std::make_unique<PartedState>();
+      if (absl::Status status = state->build(problem, parts, threads); !status.ok()) return status;
     }
     return state;
   }
@@ -143,8 +148,8 @@ public:
     runtime::parallel_for(static_cast<int64_t>(parts_.size()), 1, threads_, compute, &call);
     for (const absl::Status &status : call.statuses)
       if (!status.ok()) return status;
-    runtime::parallel_for(weight_elements_, kSumGrain, threads_, add_up, &call);
-    return absl::OkStatus();
+    runtime::parallel_for(partial_elements_, kSumGrain, threads_, add_up, &call);
+    return packed_ ? parts_.front().convolution->unpack(partial(call, 0), operands[2]) : absl::OkStatus();
   }
 
 private:
@@ -162,8 +167,38 @@ private:
     std::vector<absl::Status> statuses;
   };
 
+  absl::Status build(const ConvolutionProblem &problem, int64_t parts, int threads) {
+    auto elements = [](const std::array<int64_t, 4> &dims) { return dims[0] * dims[1] * dims[2] * dims[3]; };
+    auto align = [](int64_t bytes) { return (bytes + 63) / 64 * 64; };
+    int64_t batch = problem.image[0];
+    threads_ = threads;
+    for (int64_t i = 0, first = 0; i < parts; ++i) {
+      int64_t count = batch / parts + (i < batch % parts);
+      ConvolutionProblem part = problem;
+      part.image[0] = part.result[0] = count;
+      absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution = OnednnConvolution::create(part, 1, threads);
+      if (!convolution.ok()) return convolution.status();
+      Part &made = parts_.emplace_back();
+      made.image = first * (elements(problem.image) / batch);
+      made.gradient = first * (elements(problem.result) / batch);
+      made.scratch = scratch_bytes_;
+      scratch_bytes_ += align((*convolution)->scratch_bytes());
+      made.convolution = *std::move(convolution);
+      made.partial = scratch_bytes_;
+      if (i == 0) {
+        packed_ = made.convolution->weight_bytes() > 0;
+        partial_elements_ = packed_ ? made.convolution->weight_bytes() / 4 : elements(problem.weight);
+      }
+      // Where it is plain, the first part's is the result itself.
+      if (i > 0 || packed_) scratch_bytes_ += align(partial_elements_ * 4);
+      first += count;
+    }
+    return absl::OkStatus();
+  }
+
   static float *partial(Call &call, size_t i) {
-    return i == 0 ? static_cast<float *>(call.operands[2]) : reinterpret_cast<float *>(call.scratch + call.state->parts_[i].partial);
+    return i == 0 && !call.state->packed_ ? static_cast<float *>(call.operands[2])
+                                          : reinterpret_cast<float *>(call.scratch + call.state->parts_[i].partial);
   }
 
   static int32_t compute(void *data, int, int64_t begin, int64_t end) {
@@ -188,7 +223,8 @@ private:
   }
 
   std::vector<Part> parts_;
-  int64_t weight_elements_ = 0, scratch_bytes_ = 0;
+  bool packed_ = false; // whether partial results are in the library's layout
+  int64_t partial_elements_ = 0, scratch_bytes_ = 0;
   int threads_ = 1;
 };
 
@@ -205,9 +241,24 @@ public:
     absl::StatusOr<ConvolutionProblem> problem = read_problem(call);
     if (!problem.ok()) return problem.status();
     if (problem->kind == ConvolutionKind::kWeightGradient) return PartedState::create(*problem, parts_of(*problem), threads);
-    absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution = OnednnConvolution::create(*problem, threads);
+    absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution = OnednnConvolution::create(*problem, threads, threads);
     if (!convolution.ok()) return convolution.status();
     return std::make_unique<ConvolutionState>(*std::move(convolution));
+  }
+  absl::StatusOr<std::unique_ptr<runtime::PackedCallState>> init_packed(const LibraryCall &call, const std::vector<bool> &stable,
+                                                                        int threads) const override {
+    absl::StatusOr<ConvolutionProblem> problem = read_problem(call);
+    if (!problem.ok()) return problem.status();
+    const auto &[batch, channels, height, width] = problem->result;
+    int64_t bytes = channels * problem->weight[1] * problem->weight[2] * problem->weight[3] * byte_size(DType::kFloat32);
+    if (problem->kind != ConvolutionKind::kForward || !stable[1] || !convolution_packing_pays(batch * height * width, bytes))
+      return nullptr;
+    problem->packed_weight = true;
+    absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution = OnednnConvolution::create(*problem, threads, threads);
+    if (!convolution.ok()) return convolution.status();
+    int64_t packed = (*convolution)->weight_bytes();
+    if (packed == 0 || packed > kMaxPackedGrowth * bytes) return nullptr;
+    return std::make_unique<PackedConvolutionState>(*std::move(convolution));
   }
 };
 
@@ -221,7 +272,7 @@ const runtime::LibraryEntry &convolution_entry() {
 absl::StatusOr<std::string> convolution_implementation(const LibraryCall &call, int threads) {
   absl::StatusOr<ConvolutionProblem> problem = read_problem(call);
   if (!problem.ok()) return problem.status();
-  absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution = OnednnConvolution::create(*problem, threads);
+  absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution = OnednnConvolution::create(*problem, threads, threads);
   if (!convolution.ok()) return convolution.status();
   return absl::StrCat((*convolution)->reorders(), " reorders, ", std::string((*convolution)->implementation()));
 }

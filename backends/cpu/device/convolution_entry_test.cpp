@@ -173,6 +173,46 @@ TEST(Convolution, RefusesWhatDoesNotFit) {
   EXPECT_NE(message(call).find("operands"), std::string::npos);
 }
 
+TEST(Convolution, APackedWeightGivesTheSameBits) {
+  int packed_calls = 0;
+  for (const Problem &problem : {Problem{{1, 64, 14, 14}, {64, 64, 3, 3}, 1, 1},
+                                 {{2, 24, 9, 9}, {40, 24, 3, 3}, 2, 1},
+                                 {{1, 3, 32, 32}, {64, 3, 7, 7}, 2, 3},
+                                 {{1, 192, 7, 7}, {192, 1, 8, 8}, 1, 4, 1, 192}}) {
+    LibraryCall call = problem.call("forward");
+    EXPECT_EQ(*convolution_entry().init_packed(call, {true, false, false}, 1), nullptr) << "the weight is not stable";
+    for (int threads : {1, 2}) {
+      Values plain = random_operands(call), packed = plain;
+      ASSERT_TRUE(run(call, plain, threads).ok());
+      auto state = convolution_entry().init_packed(call, {false, true, false}, threads);
+      ASSERT_TRUE(state.ok()) << state.status();
+      if (!*state) continue; // the library takes it as it is
+      ++packed_calls;
+      EXPECT_EQ((*state)->operand(), 1);
+      auto aligned = [](std::vector<char> &memory) { return memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64); };
+      std::vector<char> form(static_cast<size_t>((*state)->packed_bytes() + 64)),
+          scratch(static_cast<size_t>((*state)->scratch_bytes() + 64));
+      ASSERT_TRUE((*state)->pack(packed[1].data(), aligned(form)).ok());
+      std::vector<void *> pointers;
+      for (std::vector<float> &values : packed) pointers.push_back(values.data());
+      pointers[1] = aligned(form);
+      ASSERT_TRUE((*state)->run(pointers, aligned(scratch)).ok());
+      EXPECT_EQ(packed.back(), plain.back()) << threads << " threads";
+    }
+  }
+  EXPECT_GE(packed_calls, 4);
+}
+
+TEST(Convolution, WhatDoesNotPayIsNotPacked) {
+  auto packed = [](const Problem &problem, const char *kind) {
+    return *convolution_entry().init_packed(problem.call(kind), {true, true, true}, 1) != nullptr;
+  };
+  EXPECT_TRUE(packed({{1, 64, 32, 32}, {64, 64, 3, 3}, 1, 1}, "forward"));
+  EXPECT_FALSE(packed({{2, 64, 32, 32}, {64, 64, 3, 3}, 1, 1}, "forward")) << "many pixels";
+  EXPECT_FALSE(packed({{1, 16, 8, 8}, {16, 16, 3, 3}, 1, 1}, "forward")) << "a small weight";
+  EXPECT_FALSE(packed({{1, 64, 8, 8}, {64, 64, 3, 3}, 1, 1}, "input_gradient"));
+}
+
 TEST(Convolution, IsRegistered) { EXPECT_EQ(find_library_entry("onednn.convolution"), &convolution_entry()); }
 
 } // namespace

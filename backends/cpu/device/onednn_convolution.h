@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
@@ -23,18 +24,25 @@ struct ConvolutionProblem {
   std::array<int64_t, 2> strides = {1, 1}, padding = {0, 0}, dilation = {1, 1};
   int64_t groups = 1;
   bool bias = false, relu = false; // kForward only
-  // Whether oneDNN may take images in a layout of its own, into and out of which they are reordered.
-  bool own_layouts = true;
+  // kForward and kWeightGradient: the weight, or its gradient, is in the layout that the library wants (weight_bytes() of it), and not
+  // reordered in the call.
+  bool packed_weight = false;
 };
 
 class OnednnConvolution {
 public:
   virtual ~OnednnConvolution() = default;
-  // Creates the primitives for a team of that many threads.
-  static absl::StatusOr<std::unique_ptr<OnednnConvolution>> create(const ConvolutionProblem &problem, int threads);
+  // Creates the primitives for a team of `threads`; pack() and unpack() are for one of `copy_threads`.
+  static absl::StatusOr<std::unique_ptr<OnednnConvolution>> create(const ConvolutionProblem &problem, int threads, int copy_threads);
   virtual std::string_view implementation() const = 0;
   // Operands that are reordered in each call.
   virtual int reorders() const = 0;
+  // With packed_weight: the bytes of the weight, 0 where the library wants it plain; its form, as PackedCallState::form(); the ways there
+  // and back.
+  virtual int64_t weight_bytes() const = 0;
+  virtual std::string weight_form() const = 0;
+  virtual absl::Status pack(const void *plain, void *packed) const = 0;
+  virtual absl::Status unpack(const void *packed, void *plain) const = 0;
   // All memory that a call needs: oneDNN's scratchpad and the reordered operands.
   virtual int64_t scratch_bytes() const = 0;
   // kForward: image, weight, bias where there is one, result. kInputGradient: result's gradient, weight, image's gradient.

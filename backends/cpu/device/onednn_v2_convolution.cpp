@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "backends/cpu/device/onednn_convolution.h"
-#include "backends/cpu/device/onednn_v2.h"
+#include "backends/cpu/device/onednn_v2_reorder.h"
 #include "runtime/threading/parallel_for.h"
 
 namespace weft::backends::cpu {
@@ -16,30 +16,43 @@ using PrimitiveDesc = Owned<dnnl_primitive_desc_t, dnnl_primitive_desc_destroy>;
 using Primitive = Owned<dnnl_primitive_t, dnnl_primitive_destroy>;
 using Memory = Owned<dnnl_memory_t, dnnl_memory_destroy>;
 
-// An operand of the primitive, in the layout that it wants; `given` is the caller's, where that is another one.
+// An operand of the primitive, in the layout that it wants; copied where the caller's is another one.
 struct Operand {
-  int index = 0; // DNNL_ARG_...
   bool is_result = false;
-  Memory wanted, given;
-  Primitive reorder;
-  int64_t offset = -1; // of the reordered copy, in scratch
+  Memory wanted;
+  OnednnV2Reorder reorder;        // built if it is copied
+  int64_t bytes = 0, offset = -1; // of the copy, in scratch
 };
+
+// The layouts of images that are tried, in order.
+enum class ImageLayout { kBlocked, kLibrary, kPlain };
+
+// Channels of a block, as the library's kernels for this machine want them.
+int64_t block_size() { return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core ? 16 : 8; }
 
 class OnednnV2Convolution : public OnednnConvolution {
 public:
-  explicit OnednnV2Convolution(int threads) : threads_(threads) {}
+  OnednnV2Convolution(int threads, int copy_threads) : threads_(threads), copy_threads_(copy_threads) {}
 
-  absl::Status build(const ConvolutionProblem &problem);
+  absl::Status build(const ConvolutionProblem &problem, ImageLayout layout);
   std::string_view implementation() const override { return implementation_; }
   int reorders() const override { return reorders_; }
   int64_t scratch_bytes() const override { return scratch_bytes_; }
+  int64_t weight_bytes() const override { return weight_bytes_; }
+  std::string weight_form() const override { return weight_form_; }
+  absl::Status pack(const void *plain, void *packed) const override { return copy(pack_, plain, packed); }
+  absl::Status unpack(const void *packed, void *plain) const override { return copy(unpack_, packed, plain); }
   absl::Status run(std::span<void *const> operands, void *scratch) override;
 
 private:
-  absl::Status add(const_dnnl_primitive_desc_t primitive, int index, const dnnl_memory_desc_t &given, bool is_result);
-  absl::Status reorder(Operand &operand) const;
+  absl::Status add(const_dnnl_primitive_desc_t primitive, int index, const dnnl_memory_desc_t &given, bool is_result, bool is_own = false);
+  absl::Status copy(const OnednnV2Reorder &reorder, const void *from, void *to) const {
+    if (!reorder.is_built()) return absl::FailedPreconditionError("the convolution's weight is plain");
+    runtime::ScopedTeamSize team(copy_threads_);
+    return reorder.run(from, to);
+  }
 
-  int threads_;
+  int threads_, copy_threads_;
   dnnl_engine_t engine_ = nullptr;
   dnnl_stream_t stream_ = nullptr;
   Primitive primitive_;
@@ -50,37 +63,38 @@ private:
   Memory scratchpad_;
   std::vector<std::unique_ptr<Operand>> operands_; // in run()'s order
   std::vector<dnnl_exec_arg_t> arguments_;
+  int64_t weight_bytes_ = 0;
+  std::string weight_form_;
+  OnednnV2Reorder pack_, unpack_;
 };
 
-absl::Status OnednnV2Convolution::add(const_dnnl_primitive_desc_t primitive, int index, const dnnl_memory_desc_t &given, bool is_result) {
+// is_own: the weight, which the caller has in the layout that the primitive wants.
+absl::Status OnednnV2Convolution::add(const_dnnl_primitive_desc_t primitive, int index, const dnnl_memory_desc_t &given, bool is_result,
+                                      bool is_own) {
   auto operand = std::make_unique<Operand>();
-  operand->index = index;
   operand->is_result = is_result;
   const dnnl_memory_desc_t *wanted = dnnl_primitive_desc_query_md(primitive, dnnl_query_exec_arg_md, index);
   if (wanted == nullptr) return absl::InternalError("oneDNN does not say in which layout it wants an operand");
   WEFT_ONEDNN(dnnl_memory_create, operand->wanted.out(), wanted, engine_, DNNL_MEMORY_NONE);
-  if (dnnl_memory_desc_equal(wanted, &given) == 0) {
+  bool equal = dnnl_memory_desc_equal(wanted, &given) != 0;
+  if (is_own && is_packed(*wanted)) {
+    weight_bytes_ = static_cast<int64_t>(dnnl_memory_desc_get_size(wanted));
+    weight_form_ = form_of(given, *wanted);
+    runtime::ScopedTeamSize team(copy_threads_);
+    if (absl::Status status = pack_.build(given, *wanted); !status.ok()) return status;
+    if (absl::Status status = unpack_.build(*wanted, given); !status.ok()) return status;
+  } else if (!equal) {
     ++reorders_;
-    WEFT_ONEDNN(dnnl_memory_create, operand->given.out(), &given, engine_, DNNL_MEMORY_NONE);
-    Owned<dnnl_primitive_attr_t, dnnl_primitive_attr_destroy> attributes;
-    WEFT_ONEDNN(dnnl_primitive_attr_create, attributes.out());
-    WEFT_ONEDNN(dnnl_primitive_attr_set_scratchpad_mode, attributes.get(), dnnl_scratchpad_mode_user);
-    PrimitiveDesc desc;
-    const dnnl_memory_desc_t *from = is_result ? wanted : &given, *to = is_result ? &given : wanted;
-    WEFT_ONEDNN(dnnl_reorder_primitive_desc_create, desc.out(), from, engine_, to, engine_, attributes.get());
-    const dnnl_memory_desc_t *scratch = dnnl_primitive_desc_query_md(desc.get(), dnnl_query_scratchpad_md, 0);
-    // Plain and blocked layouts of one dtype need none; should a version want some, its own memory would escape the plan.
-    if (scratch != nullptr && dnnl_memory_desc_get_size(scratch) > 0)
-      return absl::UnimplementedError("oneDNN wants scratch memory for a reorder of a convolution's operand");
-    WEFT_ONEDNN(dnnl_primitive_create, operand->reorder.out(), desc.get());
-    operand->offset = static_cast<int64_t>(dnnl_memory_desc_get_size(wanted)); // bytes, until offsets are known
+    operand->bytes = static_cast<int64_t>(dnnl_memory_desc_get_size(wanted));
+    absl::Status status = is_result ? operand->reorder.build(*wanted, given) : operand->reorder.build(given, *wanted);
+    if (!status.ok()) return status;
   }
   arguments_.push_back({index, operand->wanted.get()});
   operands_.push_back(std::move(operand));
   return absl::OkStatus();
 }
 
-absl::Status OnednnV2Convolution::build(const ConvolutionProblem &p) {
+absl::Status OnednnV2Convolution::build(const ConvolutionProblem &p, ImageLayout layout) {
   auto both = engine_and_stream();
   if (!both.ok()) return both.status();
   std::tie(engine_, stream_) = *both;
@@ -97,9 +111,14 @@ absl::Status OnednnV2Convolution::build(const ConvolutionProblem &p) {
   WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &bias, 1, p.weight.data(), dnnl_f32, dnnl_x);
   WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &result, 4, p.result.data(), dnnl_f32, dnnl_nchw);
   dnnl_memory_desc_t any_image = image, any_weights, any_result = result;
-  if (p.own_layouts) {
-    WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &any_image, 4, p.image.data(), dnnl_f32, dnnl_format_tag_any);
-    WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &any_result, 4, p.result.data(), dnnl_f32, dnnl_format_tag_any);
+  if (layout != ImageLayout::kPlain) {
+    // Images of few channels, such as an RGB picture, stay as they are: blocks of them would hold padding.
+    auto tag = [&](int64_t channels) {
+      if (layout == ImageLayout::kLibrary) return dnnl_format_tag_any;
+      return channels < block_size() ? dnnl_nchw : block_size() == 16 ? dnnl_nChw16c : dnnl_nChw8c;
+    };
+    WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &any_image, 4, p.image.data(), dnnl_f32, tag(p.image[1]));
+    WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &any_result, 4, p.result.data(), dnnl_f32, tag(p.result[1]));
   }
   WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &any_weights, static_cast<int>(weight.size()), weight.data(), dnnl_f32, dnnl_format_tag_any);
 
@@ -141,6 +160,8 @@ absl::Status OnednnV2Convolution::build(const ConvolutionProblem &p) {
   const char *name = "";
   WEFT_ONEDNN(dnnl_primitive_desc_query, desc.get(), dnnl_query_impl_info_str, 0, &name);
   implementation_ = name;
+  if (layout == ImageLayout::kBlocked && implementation_.find("jit") != 0)
+    return absl::UnimplementedError(absl::StrCat("oneDNN has no fast convolution of images in blocks, but ", implementation_));
 
   auto add_all = [&]() -> absl::Status {
     if (p.kind == ConvolutionKind::kInputGradient) {
@@ -151,9 +172,9 @@ absl::Status OnednnV2Convolution::build(const ConvolutionProblem &p) {
     if (absl::Status status = add(desc.get(), DNNL_ARG_SRC, image, false); !status.ok()) return status;
     if (p.kind == ConvolutionKind::kWeightGradient) {
       if (absl::Status status = add(desc.get(), DNNL_ARG_DIFF_DST, result, false); !status.ok()) return status;
-      return add(desc.get(), DNNL_ARG_DIFF_WEIGHTS, weights, true);
+      return add(desc.get(), DNNL_ARG_DIFF_WEIGHTS, weights, true, p.packed_weight);
     }
-    if (absl::Status status = add(desc.get(), DNNL_ARG_WEIGHTS, weights, false); !status.ok()) return status;
+    if (absl::Status status = add(desc.get(), DNNL_ARG_WEIGHTS, weights, false, p.packed_weight); !status.ok()) return status;
     if (p.bias)
       if (absl::Status status = add(desc.get(), DNNL_ARG_BIAS, bias, false); !status.ok()) return status;
     return add(desc.get(), DNNL_ARG_DST, result, true);
@@ -168,19 +189,10 @@ absl::Status OnednnV2Convolution::build(const ConvolutionProblem &p) {
   }
   scratch_bytes_ = align(scratchpad_bytes_);
   for (auto &operand : operands_) {
-    if (operand->given.get() == nullptr) continue;
-    int64_t bytes = operand->offset;
+    if (!operand->reorder.is_built()) continue;
     operand->offset = scratch_bytes_;
-    scratch_bytes_ += align(bytes);
+    scratch_bytes_ += align(operand->bytes);
   }
-  return absl::OkStatus();
-}
-
-absl::Status OnednnV2Convolution::reorder(Operand &operand) const {
-  dnnl_memory_t from = operand.is_result ? operand.wanted.get() : operand.given.get();
-  dnnl_memory_t to = operand.is_result ? operand.given.get() : operand.wanted.get();
-  dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
-  WEFT_ONEDNN(dnnl_primitive_execute, operand.reorder.get(), stream_, 2, arguments);
   return absl::OkStatus();
 }
 
@@ -189,25 +201,32 @@ absl::Status OnednnV2Convolution::run(std::span<void *const> operands, void *scr
   char *memory = static_cast<char *>(scratch);
   if (scratchpad_bytes_ > 0) WEFT_ONEDNN(dnnl_memory_set_data_handle, scratchpad_.get(), memory);
   for (size_t i = 0; i < operands_.size(); ++i) {
-    Operand &operand = *operands_[i];
-    bool reordered = operand.given.get() != nullptr;
-    WEFT_ONEDNN(dnnl_memory_set_data_handle, operand.wanted.get(), reordered ? memory + operand.offset : operands[i]);
-    if (!reordered) continue;
-    WEFT_ONEDNN(dnnl_memory_set_data_handle, operand.given.get(), operands[i]);
-    if (operand.is_result) continue;
-    if (absl::Status status = reorder(operand); !status.ok()) return status;
+    const Operand &operand = *operands_[i];
+    bool copied = operand.reorder.is_built();
+    void *used = copied ? memory + operand.offset : operands[i];
+    WEFT_ONEDNN(dnnl_memory_set_data_handle, operand.wanted.get(), used);
+    if (copied && !operand.is_result)
+      if (absl::Status status = operand.reorder.run(operands[i], used); !status.ok()) return status;
   }
   WEFT_ONEDNN(dnnl_primitive_execute, primitive_.get(), stream_, static_cast<int>(arguments_.size()), arguments_.data());
-  Operand &result = *operands_.back();
-  return result.given.get() != nullptr ? reorder(result) : absl::OkStatus();
+  const Operand &result = *operands_.back();
+  return result.reorder.is_built() ? result.reorder.run(memory + result.offset, operands.back()) : absl::OkStatus();
 }
 
 } // namespace
 
-absl::StatusOr<std::unique_ptr<OnednnConvolution>> OnednnConvolution::create(const ConvolutionProblem &problem, int threads) {
-  auto convolution = std::make_unique<OnednnV2Convolution>(threads);
-  if (absl::Status status = convolution->build(problem); !status.ok()) return status;
-  return convolution;
+absl::StatusOr<std::unique_ptr<OnednnConvolution>> OnednnConvolution::create(const ConvolutionProblem &problem, int threads,
+                                                                             int copy_threads) {
+  absl::Status status;
+  for (ImageLayout layout : {ImageLayout::kBlocked, ImageLayout::kLibrary, ImageLayout::kPlain}) {
+    // A 1x1 kernel reads each element too seldom to pay for a reorder of the images.
+    if (problem.weight[2] * problem.weight[3] == 1 && layout != ImageLayout::kPlain) continue;
+    auto convolution = std::make_unique<OnednnV2Convolution>(threads, copy_threads);
+    status = convolution->build(problem, layout);
+    if (status.ok()) return convolution;
+    if (status.code() != absl::StatusCode::kUnimplemented) return status;
+  }
+  return status;
 }
 
 } // namespace weft::backends::cpu

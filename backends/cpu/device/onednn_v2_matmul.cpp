@@ -2,10 +2,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/types/span.h"
 #include "backends/cpu/device/onednn_matmul.h"
-#include "backends/cpu/device/onednn_v2.h"
+#include "backends/cpu/device/onednn_v2_reorder.h"
 #include "runtime/threading/parallel_for.h"
 
 namespace weft::backends::cpu {
@@ -69,8 +67,7 @@ private:
   std::vector<dnnl_exec_arg_t> arguments_; // in the order of run()'s operands, then scratch
   int64_t packed_bytes_ = 0;
   std::string packed_form_;
-  Owned<dnnl_primitive_t, dnnl_primitive_destroy> reorder_;
-  Owned<dnnl_memory_t, dnnl_memory_destroy> reorder_from_, reorder_to_;
+  OnednnV2Reorder reorder_;
 };
 
 absl::Status OnednnV2Matmul::build(const MatmulProblem &problem, bool packed) {
@@ -137,32 +134,16 @@ absl::Status OnednnV2Matmul::build(const MatmulProblem &problem, bool packed) {
 }
 
 absl::Status OnednnV2Matmul::build_reorder(const dnnl_memory_desc_t &plain, const dnnl_memory_desc_t &packed) {
-  const dnnl_blocking_desc_t &blocking = packed.format_desc.blocking;
-  if (packed.format_kind != dnnl_blocked || blocking.inner_nblks == 0) return absl::OkStatus(); // plain: nothing to pack
+  if (!is_packed(packed)) return absl::OkStatus(); // plain: nothing to pack
   packed_bytes_ = static_cast<int64_t>(dnnl_memory_desc_get_size(&packed));
-  auto list = [](const dnnl_dim_t *values, int count) {
-    return absl::StrJoin(absl::MakeConstSpan(values, static_cast<size_t>(count)), ",");
-  };
-  packed_form_ = absl::StrCat(
-      "[", list(packed.dims, packed.ndims), "] with strides [", list(plain.format_desc.blocking.strides, plain.ndims), "] to strides [",
-      list(blocking.strides, packed.ndims), "] of blocks [", list(blocking.inner_blks, blocking.inner_nblks), "] of dims [",
-      list(blocking.inner_idxs, blocking.inner_nblks), "] padded to [", list(packed.padded_dims, packed.ndims), "]");
-  Owned<dnnl_primitive_desc_t, dnnl_primitive_desc_destroy> reorder;
-  WEFT_ONEDNN(dnnl_reorder_primitive_desc_create, reorder.out(), &plain, engine_, &packed, engine_, nullptr);
-  WEFT_ONEDNN(dnnl_primitive_create, reorder_.out(), reorder.get());
-  WEFT_ONEDNN(dnnl_memory_create, reorder_from_.out(), &plain, engine_, DNNL_MEMORY_NONE);
-  WEFT_ONEDNN(dnnl_memory_create, reorder_to_.out(), &packed, engine_, DNNL_MEMORY_NONE);
-  return absl::OkStatus();
+  packed_form_ = form_of(plain, packed);
+  return reorder_.build(plain, packed);
 }
 
 absl::Status OnednnV2Matmul::pack(const void *b, void *packed) {
   if (packed_bytes_ == 0) return absl::FailedPreconditionError("the matmul was not created packed");
-  WEFT_ONEDNN(dnnl_memory_set_data_handle, reorder_from_.get(), const_cast<void *>(b));
-  WEFT_ONEDNN(dnnl_memory_set_data_handle, reorder_to_.get(), packed);
-  const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, reorder_from_.get()}, {DNNL_ARG_TO, reorder_to_.get()}};
   runtime::ScopedTeamSize team(threads_);
-  WEFT_ONEDNN(dnnl_primitive_execute, reorder_.get(), stream_, 2, arguments);
-  return absl::OkStatus();
+  return reorder_.run(b, packed);
 }
 
 absl::Status OnednnV2Matmul::run(std::span<void *const> operands, void *scratch) {

@@ -1,0 +1,27 @@
+// Suites of cases: contestants take turns at each case, on the same machine, in one run.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace weft::benchmarks {
+
+struct Suite {
+  std::string name;
+  std::vector<std::string> cases;
+  double seconds_per_turn;              // many times what a case takes, little enough that a disturbance spoils one turn only
+  int rounds;                           // turns of each contestant a case
+  int64_t (*batch)(const std::string &) // of a case
+      = [](const std::string &) -> int64_t { return 1; };
+};
+
+// The main function of a suite's program: --contestant IMPL=COMMAND as often as there are, the first is the one to judge; --json FILE,
+// --threads N, --rounds N, --filter TEXT.
+int run_suite(Suite suite, int argc, char **argv);
+
+// The loop of a contestant that has cases (contestant.h): make(name) gets one ready and gives what is measured. An exception ends it, with
+// its message on stderr; returns the exit status.
+int serve_cases(const std::function<std::function<void()>(const std::string &)> &make);
+
+} // namespace weft::benchmarks
