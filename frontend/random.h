@@ -29,7 +29,7 @@ Generator &default_generator();
 // Seeds the default generator.
 void manual_seed(uint64_t seed);
 
-// Uniform over [0, 1); standard normal. float32 or float64.
+// Uniform over [0, 1); standard normal. Of any floating dtype; bfloat16 and float16 samples of rand have 8 and 11 random bits.
 Tensor rand(const Shape &shape, DType dtype = float32, Location location = Location::current());
 Tensor rand(const Shape &shape, Generator &generator, DType dtype = float32, Location location = Location::current());
 Tensor randn(const Shape &shape, DType dtype = float32, Location location = Location::current());

@@ -2,6 +2,7 @@
 #include "compiler/codegen/Codegen.h"
 
 #include "compiler/codegen/Schedule.h"
+#include "compiler/codegen/StorageTypes.h"
 #include "compiler/math/Expand.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -26,6 +27,7 @@
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Transforms/DialectConversion.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace weft::compiler {
@@ -80,8 +82,9 @@ static mlir::LogicalResult lowerToLinalg(KernelBuilder &kernel) {
   return mlir::success();
 }
 
-mlir::LogicalResult convertToLlvm(mlir::ModuleOp module, llvm::StringRef machineDialect) {
+mlir::LogicalResult convertToLlvm(mlir::ModuleOp module, llvm::StringRef machineDialect, bool halfConversions) {
   mlir::MLIRContext *context = module.getContext();
+  if (mlir::failed(lowerStorageTypes(module, halfConversions))) return mlir::failure();
   {
     mlir::RewritePatternSet patterns(context);
     mlir::populateSCFToControlFlowConversionPatterns(patterns);
@@ -190,7 +193,7 @@ mlir::FailureOr<KernelBuilder> startKernel(ir::FusionOp fusion, llvm::StringRef 
   return std::move(kernel);
 }
 
-mlir::FailureOr<KernelInfo> buildKernel(ir::FusionOp fusion, llvm::StringRef symbol, mlir::ModuleOp into, const TargetInfo &,
+mlir::FailureOr<KernelInfo> buildKernel(ir::FusionOp fusion, llvm::StringRef symbol, mlir::ModuleOp into, const TargetInfo &target,
                                         const CodegenOptions &options) {
   mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(fusion.getLoc());
   mlir::FailureOr<KernelBuilder> started = startKernel(fusion, symbol, *module, options);
@@ -210,7 +213,8 @@ mlir::FailureOr<KernelInfo> buildKernel(ir::FusionOp fusion, llvm::StringRef sym
   if (mlir::failed(stageDone(*module, options, "loops"))) return mlir::failure();
   expandMath(*module);
   if (mlir::failed(stageDone(*module, options, "math"))) return mlir::failure();
-  if (mlir::failed(convertToLlvm(*module))) return fusion.emitError("codegen: conversion to the llvm dialect fails");
+  bool halfConversions = llvm::is_contained(llvm::split(target.features, ','), "+f16c");
+  if (mlir::failed(convertToLlvm(*module, {}, halfConversions))) return fusion.emitError("codegen: conversion to the llvm dialect fails");
 
   // Inputs that no output may share a buffer with are read only, as far as the kernel can tell.
   llvm::SmallVector<int64_t> readOnly;

@@ -65,6 +65,15 @@ Value ElementEmitter::unique(mlir::Operation *op) {
   return op->getResult(0);
 }
 
+Value ElementEmitter::constant(mlir::TypedAttr value) {
+  Type type = value.getType();
+  if (!type.isUnsignedInteger()) return make<arith::ConstantOp>(value);
+  // arith.constant takes signless integers only.
+  auto plain = b.getIntegerAttr(b.getIntegerType(type.getIntOrFloatBitWidth()), mlir::cast<mlir::IntegerAttr>(value).getValue());
+  Value number = make<arith::ConstantOp>(plain);
+  return unique(mlir::UnrealizedConversionCastOp::create(b, loc, type, number));
+}
+
 Value ElementEmitter::constantIndex(int64_t value) { return make<arith::ConstantIndexOp>(value); }
 
 Value ElementEmitter::broadcast(Value value, int64_t lanes) {
@@ -200,6 +209,35 @@ Value ElementEmitter::load(Value memref, Type element, const Index &linear, Valu
   return make<arith::CmpIOp>(arith::CmpIPredicate::ne, value, zero);
 }
 
+// How many lanes a constant mask of the first ones has; 0 for any other mask.
+static int64_t firstLanes(Value mask) {
+  auto constant = mask.getDefiningOp<arith::ConstantOp>();
+  auto bits = constant ? mlir::dyn_cast<mlir::DenseElementsAttr>(constant.getValue()) : mlir::DenseElementsAttr();
+  if (!bits) return 0;
+  int64_t lanes = 0, set = 0;
+  for (auto [i, bit] : llvm::enumerate(bits.getValues<bool>()))
+    if (bit) ++set, lanes = i + 1;
+  return lanes == set ? lanes : 0;
+}
+
+// The first lanes of a vector as vectors of 8, 4, 2 and 1 lanes. LLVM 22 stores more than one element where a mask with a single lane meets a
+// truncation to 8 or 16 bits, on machines with AVX-512: the bytes behind belong to others. Without it, it stores lane by lane.
+void ElementEmitter::storeFirst(Value memref, Value value, const Index &base, int64_t lanes) {
+  Type element = mlir::getElementTypeOrSelf(value.getType());
+  int64_t from = 0;
+  for (int64_t piece = width; piece >= 1; piece /= 2) {
+    if (!(lanes & piece)) continue;
+    Value at = scalarIndex(space.add(base, from));
+    if (piece == 1) {
+      memref::StoreOp::create(b, loc, make<vector::ExtractOp>(value, from), memref, ValueRange{at});
+    } else {
+      Value part = make<vector::ShuffleOp>(value, value, llvm::to_vector(llvm::seq<int64_t>(from, from + piece)));
+      vector::StoreOp::create(b, loc, part, memref, ValueRange{at}, /*nontemporal=*/nullptr, alignmentOf(space.add(base, from), element));
+    }
+    from += piece;
+  }
+}
+
 void ElementEmitter::store(Value memref, Value value, const Index &linear, Value mask) {
   auto [base, stride] = splitLanes(space, linear);
   if (stride != 0) value = broadcast(value);
@@ -209,6 +247,8 @@ void ElementEmitter::store(Value memref, Value value, const Index &linear, Value
   if (stride == 0) {
     memref::StoreOp::create(b, loc, value, memref, ValueRange{scalarIndex(base)});
   } else if (stride == 1) {
+    int64_t first = mask && memoryBytes(mlir::getElementTypeOrSelf(value.getType())) <= 2 ? firstLanes(mask) : 0;
+    if (first) return storeFirst(memref, value, base, first);
     Value at = scalarIndex(base);
     if (mask) vector::MaskedStoreOp::create(b, loc, memref, ValueRange{at}, mask, value);
     else vector::StoreOp::create(b, loc, value, memref, ValueRange{at}, /*nontemporal=*/nullptr, alignmentOf(base, mlir::getElementTypeOrSelf(value.getType())));
@@ -274,7 +314,7 @@ Value ElementEmitter::compute(Value tensorValue, llvm::ArrayRef<Index> position,
         return body(generic, loops, inputs, mask);
       }
       fail("a reduction's result is read at a position where it is not known");
-      return make<arith::ConstantOp>(mlir::cast<mlir::TypedAttr>(b.getZeroAttr(type.getElementType())));
+      return constant(mlir::cast<mlir::TypedAttr>(b.getZeroAttr(type.getElementType())));
     }
     return body(generic, position, inputsAt(generic, position, mask), mask);
   }
@@ -293,13 +333,13 @@ Value ElementEmitter::compute(Value tensorValue, llvm::ArrayRef<Index> position,
   if (auto constant = mlir::dyn_cast_or_null<arith::ConstantOp>(op))
     return constantElement(tensorValue, mlir::cast<mlir::ElementsAttr>(constant.getValue()), position, mask);
   fail(op ? "no code for " + op->getName().getStringRef().str() : "a value from outside has no buffer");
-  return make<arith::ConstantOp>(mlir::cast<mlir::TypedAttr>(b.getZeroAttr(type.getElementType())));
+  return constant(mlir::cast<mlir::TypedAttr>(b.getZeroAttr(type.getElementType())));
 }
 
 Value ElementEmitter::constantElement(Value tensorValue, mlir::ElementsAttr value, llvm::ArrayRef<Index> position, Value mask) {
   auto type = mlir::cast<mlir::RankedTensorType>(tensorValue.getType());
-  if (type.getNumElements() == 0) return make<arith::ConstantOp>(mlir::cast<mlir::TypedAttr>(b.getZeroAttr(type.getElementType())));
-  if (value.isSplat()) return make<arith::ConstantOp>(mlir::cast<mlir::TypedAttr>(value.getSplatValue<mlir::Attribute>()));
+  if (type.getNumElements() == 0) return constant(mlir::cast<mlir::TypedAttr>(b.getZeroAttr(type.getElementType())));
+  if (value.isSplat()) return constant(mlir::cast<mlir::TypedAttr>(value.getSplatValue<mlir::Attribute>()));
   // The elements become a global of the kernel's object.
   mlir::Operation *function = b.getInsertionBlock()->getParentOp();
   while (!mlir::isa<mlir::ModuleOp>(function->getParentOp())) function = function->getParentOp();
@@ -420,7 +460,7 @@ Value ElementEmitter::insertElement(mlir::Operation *op, llvm::ArrayRef<Index> p
   if (!laneTest) return uniformTest ? choose(uniformTest, mask, element, update, base, vector) : update(mask);
   if (!uniformTest) return choose(laneTest, mask, element, update, base, vector);
   // Both: the base is emitted once, or a chain of writes would double with each of them.
-  Value zero = make<arith::ConstantOp>(mlir::cast<mlir::TypedAttr>(b.getZeroAttr(element)));
+  Value zero = constant(mlir::cast<mlir::TypedAttr>(b.getZeroAttr(element)));
   Value lanes = mask ? make<arith::AndIOp>(mask, laneTest) : laneTest;
   Value updated = choose(uniformTest, lanes, element, update, [&](Value) { return zero; }, vector);
   Value taken = make<arith::AndIOp>(laneTest, broadcast(uniformTest));

@@ -72,6 +72,7 @@ public:
   mlir::Value broadcast(mlir::Value value) { return broadcast(value, width); }
   mlir::Value broadcast(mlir::Value value, int64_t lanes);
   mlir::Value constantIndex(int64_t value);
+  mlir::Value constant(mlir::TypedAttr value);  // a scalar of any element type
   // The mask of the first `lanes` lanes; null for all.
   mlir::Value tailMask(int64_t lanes);
   mlir::VectorType vectorOf(mlir::Type element) const { return mlir::VectorType::get({width}, element); }
@@ -118,6 +119,7 @@ private:
   mlir::Value concatElement(mlir::Operation *op, llvm::ArrayRef<Index> position, mlir::Value mask);
   mlir::Value insertElement(mlir::Operation *op, llvm::ArrayRef<Index> position, mlir::Value mask);
   mlir::Value bodyOp(mlir::Operation &op, llvm::ArrayRef<Index> loops, llvm::DenseMap<mlir::Value, mlir::Value> &values, mlir::Value mask);
+  void storeFirst(mlir::Value memref, mlir::Value value, const Index &base, int64_t lanes);
   // The alignment in bytes of an access to a buffer at `base`; null: not known to exceed the element's.
   mlir::IntegerAttr alignmentOf(const Index &base, mlir::Type stored);
   mlir::Value indexValue(const Index &index) { return space.uniform(index) ? scalarIndex(index) : vectorIndex(index); }

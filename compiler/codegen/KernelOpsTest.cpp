@@ -21,6 +21,7 @@ using ir::HostTensor;
 double ulps(llvm::StringRef op, DType dtype) {
   for (const ir::OpRow &row : ir::opTable()) {
     if (op.drop_front(5) != row.mnemonic || row.ulp <= 0) continue;
+    if (byte_size(dtype) < 4) return 1; // an error of the f32 that it is computed in may round the other way
     return dtype == DType::kFloat64 ? (row.ulp >= 4 ? 128 : 8) : row.ulp;
   }
   return 0;
@@ -98,7 +99,8 @@ TEST_P(KernelOps, AgreesWithReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Dtypes, KernelOps,
-                         testing::Values(DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kInt64, DType::kBool),
+                         testing::Values(DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kInt64, DType::kBool, DType::kBFloat16,
+                                         DType::kFloat16, DType::kInt8, DType::kUInt8),
                          [](const auto &info) { return std::string(name(info.param)); });
 
 } // namespace

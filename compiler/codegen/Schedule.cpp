@@ -175,7 +175,7 @@ Value KernelFunction::identity(linalg::GenericOp reduction, bool vector) {
   auto element = mlir::cast<mlir::RankedTensorType>(constant.getType()).getElementType();
   // A tensor without elements has no splat value; nothing will read what stands in for it.
   mlir::Attribute value = splat.empty() ? mlir::Attribute(builder.getZeroAttr(element)) : splat.getSplatValue<mlir::Attribute>();
-  Value scalar = e.make<arith::ConstantOp>(mlir::cast<mlir::TypedAttr>(value));
+  Value scalar = e.constant(mlir::cast<mlir::TypedAttr>(value));
   return vector ? e.broadcast(scalar) : scalar;
 }
 

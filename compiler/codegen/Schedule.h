@@ -54,8 +54,9 @@ mlir::LogicalResult stageDone(mlir::ModuleOp module, const CodegenOptions &optio
 // The front of code generation for every target: the ops of the fusion, lowered to linalg on tensors in `module`, and their domain.
 mlir::FailureOr<KernelBuilder> startKernel(ir::FusionOp fusion, llvm::StringRef symbol, mlir::ModuleOp module,
                                            const CodegenOptions &options);
-// To the llvm dialect; functions take bare pointers. Ops of `machineDialect` (intrinsics of one kind of machine) stay.
-mlir::LogicalResult convertToLlvm(mlir::ModuleOp module, llvm::StringRef machineDialect = {});
+// To the llvm dialect; functions take bare pointers. Ops of `machineDialect` (intrinsics of one kind of machine) stay. halfConversions:
+// as of lowerStorageTypes, which comes first.
+mlir::LogicalResult convertToLlvm(mlir::ModuleOp module, llvm::StringRef machineDialect = {}, bool halfConversions = true);
 // Fills the kernel's estimates of flops and bytes; returns nanoseconds of one core.
 double estimate(KernelBuilder &kernel);
 

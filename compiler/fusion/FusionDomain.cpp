@@ -1,5 +1,6 @@
 #include "compiler/fusion/FusionDomain.h"
 
+#include "dialects/weft/ir/Accumulation.h"
 #include "dialects/weft/ir/Weft.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
@@ -28,6 +29,7 @@ llvm::StringRef refusalText(Refusal refusal) {
   case Refusal::ReadsReducedElsewhere: return "a value that depends on a reduction is read at another position";
   case Refusal::PartialReduction: return "a reduction over middle dimensions shares its kernel with other outputs";
   case Refusal::TooLarge: return "more ops than one kernel holds";
+  case Refusal::NarrowSum: return "bf16, f16 and uint8 accumulate in wider dtypes; run weft-widen first";
   case Refusal::ComputedTooOften: return "a value would be computed again at too many positions";
   }
   return "";
@@ -64,6 +66,7 @@ Refusal FusionDomain::fusible(Operation *op) {
     return tensor && tensor.hasStaticShape();
   };
   if (!llvm::all_of(op->getOperandTypes(), isStatic) || !llvm::all_of(op->getResultTypes(), isStatic)) return Refusal::DynamicShape;
+  if (ir::accumulationType(op)) return Refusal::NarrowSum;
   return Refusal::None;
 }
 

@@ -32,6 +32,7 @@ enum class Refusal {
   ReadsReducedElsewhere, // a value that depends on a reduction is read at another position (through a slice, gather, transpose, ...)
   PartialReduction,      // a reduction over some of the dims, neither the inner nor the outer ones, beside other outputs
   TooLarge,              // more ops than one kernel should hold
+  NarrowSum,             // it folds elements of a dtype that is too narrow to do so; weft-widen comes before fusing
   ComputedTooOften,      // a value would be computed again at too many positions (slices of slices, writes into what was read)
 };
 llvm::StringRef refusalText(Refusal refusal);

@@ -39,6 +39,26 @@ def DecomposePass : Pass<"weft-decompose", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numDecomposed", "decomposed", "ops rewritten by their decomposition">];
 }
 
+def WidenPass : Pass<"weft-widen", "::mlir::ModuleOp"> {
+  let summary = "lets sums, products and extremes of narrow dtypes accumulate in wide ones";
+  let description = [{
+    Reductions, scans, matrix products, convolutions and scatters of bf16 and f16 become ones in float32, rounded once at the end, with casts that
+    fuse into what stands around them; libraries see float32. Those of uint8 become ones in int32. Elementwise ops stay: each rounds by itself.
+    Integers (the index operands) stay, too.
+
+    ```mlir
+    %0 = weft.reduce_sum %x, dims = [1] : tensor<4x8xbf16>
+    ```
+    becomes
+    ```mlir
+    %w = weft.cast %x : tensor<4x8xbf16> to tensor<4x8xf32>
+    %s = weft.reduce_sum %w, dims = [1] : tensor<4x8xf32>
+    %0 = weft.cast %s : tensor<4xf32> to tensor<4xbf16>
+    ```
+  }];
+  let statistics = [Statistic<"numWidened", "widened", "ops that accumulate in a wider dtype now">];
+}
+
 def DifferentiatePass : Pass<"weft-differentiate", "::mlir::ModuleOp"> {
   let summary = "makes the derivatives of functions, by the derivative rules of the op records";
   let description = [{

@@ -18,6 +18,8 @@ void addPhasePasses(mlir::OpPassManager &passes, Phase phase, const CompileOptio
   case Phase::Graph:
     passes.addPass(createSimplifyPass());
     passes.addPass(createCsePass());
+    // Last, so that the algebra above sees ops as they were recorded; what comes after sees what libraries and kernels compute.
+    passes.addPass(createWidenPass());
     break;
   case Phase::Layout:
     passes.addPass(createAssignLayoutsPass());
@@ -26,6 +28,7 @@ void addPhasePasses(mlir::OpPassManager &passes, Phase phase, const CompileOptio
     // Composites first, whole; then what is left of them as simpler ops, beside the others.
     passes.addPass(createClaimPass(ClaimPassOptions{/*composites=*/true, options.fastMath, /*printReport=*/false}, providers, report));
     passes.addPass(createDecomposePass());
+    passes.addPass(createWidenPass());
     // What decompositions made joins what stood there: transposes meet matmuls, derivatives recompute what forward ops have.
     passes.addPass(createSimplifyPass());
     passes.addPass(createCsePass());

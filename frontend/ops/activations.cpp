@@ -1,4 +1,5 @@
-// Activations that are compositions: they fuse into one kernel, forward and backward.
+// Activations that are compositions: they fuse into one kernel, forward and backward. 16-bit floats are computed in float32 and rounded
+// once.
 #include "frontend/ops/promotion.h"
 #include "frontend/recorder/emit.h"
 #include "frontend/tensor/impl.h"
@@ -8,10 +9,19 @@ namespace weft {
 
 using namespace recorder;
 
+namespace {
+
+// f(x), in the dtype in which functions are computed.
+template <typename F> Tensor computed(const Tensor &x, F f) {
+  Var given = floating_operand(x);
+  return wrap(rounded(f(widened(given)), given.dtype()));
+}
+
+} // namespace
+
 Tensor silu(const Tensor &x, Location location) {
   Session session("silu", location);
-  Var var = floating_operand(x);
-  return wrap(emit_binary(Binary::kMul, var, emit_unary(Unary::kSigmoid, var)));
+  return computed(x, [](const Var &var) { return emit_binary(Binary::kMul, var, emit_unary(Unary::kSigmoid, var)); });
 }
 
 namespace {
@@ -29,45 +39,55 @@ Var exponential_unit(const Var &x, const Var &alpha) {
 
 Tensor elu(const Tensor &x, Scalar alpha, Location location) {
   Session session("elu", location);
-  Var var = floating_operand(x);
-  return wrap(exponential_unit(var, make_scalar(alpha, var.dtype())));
+  return computed(x, [&](const Var &var) { return exponential_unit(var, make_scalar(alpha, var.dtype())); });
 }
 
 Tensor selu(const Tensor &x, Location location) {
   Session session("selu", location);
-  Var var = floating_operand(x);
-  Var scale = broadcast(emit_constant(1.0507009873554804934193349852946, var.dtype()), var.dims());
-  return wrap(emit_binary(Binary::kMul, scale, exponential_unit(var, emit_constant(1.6732632423543772848170429916717, var.dtype()))));
+  return computed(x, [](const Var &var) {
+    Var scale = broadcast(emit_constant(1.0507009873554804934193349852946, var.dtype()), var.dims());
+    return emit_binary(Binary::kMul, scale, exponential_unit(var, emit_constant(1.6732632423543772848170429916717, var.dtype())));
+  });
 }
 
 Tensor leaky_relu(const Tensor &x, Scalar slope, Location location) {
   Session session("leaky_relu", location);
-  Var var = floating_operand(x);
-  Var above = emit_compare(Comparison::kGt, var, broadcast(emit_constant(0.0, var.dtype()), var.dims()));
-  Var below = emit_binary(Binary::kMul, var, broadcast(make_scalar(slope, var.dtype()), var.dims()));
-  return wrap(emit_select(above, var, below));
+  return computed(x, [&](const Var &var) {
+    Var above = emit_compare(Comparison::kGt, var, broadcast(emit_constant(0.0, var.dtype()), var.dims()));
+    Var below = emit_binary(Binary::kMul, var, broadcast(make_scalar(slope, var.dtype()), var.dims()));
+    return emit_select(above, var, below);
+  });
 }
 
 Tensor log_sigmoid(const Tensor &x, Location location) {
   Session session("log_sigmoid", location);
-  Var var = floating_operand(x);
-  return wrap(emit_unary(Unary::kNeg, emit_unary(Unary::kSoftplus, emit_unary(Unary::kNeg, var))));
+  return computed(x, [](const Var &var) { return emit_unary(Unary::kNeg, emit_unary(Unary::kSoftplus, emit_unary(Unary::kNeg, var))); });
 }
 
 Tensor mish(const Tensor &x, Location location) {
   Session session("mish", location);
-  Var var = floating_operand(x);
-  return wrap(emit_binary(Binary::kMul, var, emit_unary(Unary::kTanh, emit_unary(Unary::kSoftplus, var))));
+  return computed(
+      x, [](const Var &var) { return emit_binary(Binary::kMul, var, emit_unary(Unary::kTanh, emit_unary(Unary::kSoftplus, var))); });
 }
+
+namespace {
+
+// clamp(x + 3, 0, 6) / 6 of an x in the dtype in which functions are computed.
+Tensor hard_gate(const Tensor &x, Location location) { return clamp(x + 3.0, 0.0, 6.0, location) / 6.0; }
+
+} // namespace
 
 Tensor hardsigmoid(const Tensor &x, Location location) {
   Session session("hardsigmoid", location);
-  return clamp(x + 3.0, 0.0, 6.0, location) / 6.0;
+  Var given = floating_operand(x);
+  return wrap(rounded(read(hard_gate(wrap(widened(given)), location), "x"), given.dtype()));
 }
 
 Tensor hardswish(const Tensor &x, Location location) {
   Session session("hardswish", location);
-  return x * hardsigmoid(x, location);
+  Var given = floating_operand(x);
+  Tensor wide = wrap(widened(given));
+  return wrap(rounded(read(wide * hard_gate(wide, location), "x"), given.dtype()));
 }
 
 } // namespace weft

@@ -51,12 +51,15 @@ Tensor linear(const Tensor &x, const Tensor &weight, const Tensor &bias, Locatio
   int64_t rows = 1;
   for (size_t i = 0; i + 1 < dims.size(); ++i) rows *= dims[i];
   Var flat = input.ndim() == 2 ? input : emit_reshape(input, {rows, w.dims()[1]});
-  Var y = emit_matmul(flat, w, false, true);
+  Var y;
   if (bias.defined()) {
     Var b = read(bias, "bias");
     if (b.dims() != Shape{w.dims()[0]} || b.dtype() != w.dtype())
       fail(ErrorKind::kShape, "bias is " + describe(b) + "; it must be " + name(w.dtype()) + " [" + std::to_string(w.dims()[0]) + "]");
-    y = emit_binary(Binary::kAdd, y, emit_broadcast(b, y.dims()));
+    y = emit_matmul(widened(flat), widened(w), false, true);
+    y = rounded(emit_binary(Binary::kAdd, y, emit_broadcast(widened(b), y.dims())), w.dtype());
+  } else {
+    y = emit_matmul(flat, w, false, true);
   }
   dims.back() = w.dims()[0];
   return wrap(input.ndim() == 2 ? y : emit_reshape(y, dims));
@@ -203,12 +206,12 @@ Tensor cross_entropy(const Tensor &logits, const Tensor &targets, Reduction redu
   if (reduction == Reduction::kNone) return wrap(loss);
   Shape all;
   for (int64_t i = 0; i < loss.ndim(); ++i) all.push_back(i);
-  Var total = all.empty() ? loss : emit_reduce(ReduceKind::kSum, loss, all);
-  if (reduction == Reduction::kSum) return wrap(total);
+  Var wide = widened(loss), total = all.empty() ? wide : emit_reduce(ReduceKind::kSum, wide, all);
+  if (reduction == Reduction::kSum) return wrap(rounded(total, x.dtype()));
   Var ignored = broadcast(emit_constant(ignore_index, t.dtype()), t.dims());
-  Var counted = emit_cast(emit_compare(Comparison::kNe, t, ignored), x.dtype());
+  Var counted = emit_cast(emit_compare(Comparison::kNe, t, ignored), wide.dtype());
   Var n = all.empty() ? counted : emit_reduce(ReduceKind::kSum, counted, all);
-  return wrap(emit_binary(Binary::kDiv, total, n));
+  return wrap(rounded(emit_binary(Binary::kDiv, total, n), x.dtype()));
 }
 
 } // namespace weft

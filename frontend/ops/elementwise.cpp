@@ -55,13 +55,17 @@ std::optional<Binary> on_bools(Binary op) {
 
 Tensor binary(Binary op, const char *name, const TensorArg &x, const TensorArg &y, Location location, bool floating = false) {
   Session session(name, location);
-  Operands operands = promote(x, y, floating, specialized_operands(op));
+  bool arithmetic = op != Binary::kMinimum && op != Binary::kMaximum; // those give one of their operands
+  Operands operands = promote(x, y, floating, specialized_operands(op), arithmetic);
+  if (op == Binary::kPow && is_integer(operands.x.dtype()) && !y.tensor() && y.scalar().i < 0)
+    fail(ErrorKind::kValue, "integers to the power of " + std::to_string(y.scalar().i) +
+                                " would almost all be 0; convert x with to(float32), or give the exponent as a floating-point number");
   if (operands.x.dtype() == DType::kBool) {
     std::optional<Binary> logic = on_bools(op);
     if (!logic) fail(ErrorKind::kDType, std::string("both operands are bool, which has no ") + name + "; convert with to() first");
     op = *logic;
   }
-  return wrap(emit_binary(op, operands.x, operands.y));
+  return wrap(rounded(emit_binary(op, operands.x, operands.y), operands.result));
 }
 
 Tensor compare(Comparison comparison, const char *name, const TensorArg &x, const TensorArg &y, Location location) {
@@ -97,9 +101,7 @@ Tensor bitwise(Binary op, const char *name, const TensorArg &x, const TensorArg 
 #define WEFT_UNARY(function, record, operands, doc)                                                                                        \
   Tensor function(const Tensor &x, Location location) { return unary(Unary::k##record, #function, x, location); }
 #define WEFT_BINARY(function, record, operands, doc)                                                                                       \
-  Tensor function(TensorArg x, TensorArg y, Location location) {                                                                           \
-    return binary(Binary::k##record, #function, x, y, location, Binary::k##record == Binary::kPow);                                        \
-  }
+  Tensor function(TensorArg x, TensorArg y, Location location) { return binary(Binary::k##record, #function, x, y, location); }
 
 #include "weft/ops/elementwise.inc"
 #undef WEFT_UNARY

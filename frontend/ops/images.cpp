@@ -42,10 +42,12 @@ Var channel_vector(const Tensor &tensor, const char *argument, int64_t channels,
   return var;
 }
 
-Var with_bias(Var result, const Tensor &bias) {
-  if (!bias.defined()) return result;
-  Var b = channel_vector(bias, "bias", result.dims()[1], result.dtype());
-  return emit_binary(Binary::kAdd, result, by_channel(b, result.dims()));
+// convolve(x, weight) plus the bias, if there is one, rounded once.
+template <typename Convolve> Var with_bias(const Var &x, const Var &weight, const Tensor &bias, Convolve convolve) {
+  if (!bias.defined()) return convolve(x, weight);
+  Var result = convolve(widened(x), widened(weight));
+  Var b = channel_vector(bias, "bias", result.dims()[1], x.dtype());
+  return rounded(emit_binary(Binary::kAdd, result, by_channel(widened(b), result.dims())), x.dtype());
 }
 
 struct ImageAndWeight {
@@ -68,7 +70,7 @@ Tensor conv2d(const Tensor &x, const Tensor &weight, const Tensor &bias, Conv2dO
   auto [input, w] = image_and_weight(x, weight, "[out channels, in channels / groups, height, width]");
   // The op's own rule checks the rest.
   ConvolutionGeometry geometry{ints(options.stride), ints(options.padding), ints(options.dilation), options.groups};
-  return wrap(with_bias(emit_conv2d(input, w, geometry), bias));
+  return wrap(with_bias(input, w, bias, [&](const Var &image, const Var &kernel) { return emit_conv2d(image, kernel, geometry); }));
 }
 
 Tensor conv_transpose2d(const Tensor &x, const Tensor &weight, const Tensor &bias, ConvTranspose2dOptions options, Location location) {
@@ -101,7 +103,9 @@ Tensor conv_transpose2d(const Tensor &x, const Tensor &weight, const Tensor &bia
   extend(2, options.stride.height, options.padding.height, options.output_padding.height, options.dilation.height);
   extend(3, options.stride.width, options.padding.width, options.output_padding.width, options.dilation.width);
   ConvolutionGeometry geometry{ints(options.stride), ints(options.padding), ints(options.dilation), options.groups};
-  return wrap(with_bias(emit_conv2d_input_gradient(input, w, result, geometry), bias));
+  return wrap(with_bias(input, w, bias, [&](const Var &image, const Var &kernel) {
+    return emit_conv2d_input_gradient(image, kernel, result, geometry);
+  }));
 }
 
 //===-- Pooling -------------------------------------------------------------------------------===//
@@ -175,12 +179,13 @@ Tensor batch_norm(const Tensor &x, Tensor running_mean, Tensor running_variance,
     if (!mean || !variance)
       fail(ErrorKind::kValue, "running_mean or running_variance is undefined; without training they are what x is normalized with");
     // One product and one sum an element.
-    Var shifted = emit_binary(Binary::kAdd, variance, broadcast(emit_constant(options.eps, var.dtype()), variance.dims()));
+    variance = widened(variance);
+    Var shifted = emit_binary(Binary::kAdd, variance, broadcast(emit_constant(options.eps, variance.dtype()), variance.dims()));
     Var scale = emit_unary(Unary::kRsqrt, shifted);
-    if (w) scale = emit_binary(Binary::kMul, scale, w);
-    Var y = emit_binary(Binary::kSub, var, by_channel(mean, var.dims()));
+    if (w) scale = emit_binary(Binary::kMul, scale, widened(w));
+    Var y = emit_binary(Binary::kSub, widened(var), by_channel(widened(mean), var.dims()));
     y = emit_binary(Binary::kMul, y, by_channel(scale, var.dims()));
-    return wrap(b ? emit_binary(Binary::kAdd, y, by_channel(b, var.dims())) : y);
+    return wrap(rounded(b ? emit_binary(Binary::kAdd, y, by_channel(widened(b), var.dims())) : y, var.dtype()));
   }
   if (count < 2) fail(ErrorKind::kShape, "x has shape " + to_string(var.dims()) + ": training needs more than one element a channel");
   BatchNormResults results = emit_batch_norm(var, w, b, options.eps);

@@ -12,12 +12,18 @@ using namespace recorder;
 
 namespace {
 
-// input and target in one floating dtype; they must have one shape.
-Operands pair(const Tensor &input, const Tensor &target) {
+struct Pair {
+  Var x, y;    // in the dtype in which the loss is computed
+  DType dtype; // of the loss
+};
+
+// input and target promoted to one floating dtype; they must have one shape.
+Pair pair(const Tensor &input, const Tensor &target) {
   if (checked(input, "input")->type->dims != checked(target, "target")->type->dims)
     fail(ErrorKind::kShape,
          "input has shape " + to_string(input.shape()) + ", target has shape " + to_string(target.shape()) + ": they must be equal");
-  return promote(input, target, true);
+  Operands operands = promote(input, target, true);
+  return {widened(operands.x), widened(operands.y), operands.result};
 }
 
 Shape all_dims(const Var &x) {
@@ -26,9 +32,10 @@ Shape all_dims(const Var &x) {
   return dims;
 }
 
-Tensor reduced(const Var &loss, Reduction reduction) {
-  if (reduction == Reduction::kNone || loss.ndim() == 0) return wrap(loss);
-  return wrap(emit_reduce(reduction == Reduction::kSum ? ReduceKind::kSum : ReduceKind::kMean, loss, all_dims(loss)));
+Tensor reduced(const Var &loss, Reduction reduction, DType dtype) {
+  if (reduction == Reduction::kNone || loss.ndim() == 0) return wrap(rounded(loss, dtype));
+  Var result = emit_reduce(reduction == Reduction::kSum ? ReduceKind::kSum : ReduceKind::kMean, loss, all_dims(loss));
+  return wrap(rounded(result, dtype));
 }
 
 // Formulas on values of one shape.
@@ -42,7 +49,7 @@ Var mul(const Var &x, double y) { return mul(x, number(y, x)); }
 
 Tensor nll_loss(const Tensor &log_probs, const Tensor &targets, Reduction reduction, int64_t ignore_index, Location location) {
   Session session("nll_loss", location);
-  Var x = floating_operand(log_probs, "log_probs"), t = read(targets, "targets");
+  Var given = floating_operand(log_probs, "log_probs"), x = widened(given), t = read(targets, "targets");
   if (t.dtype() != DType::kInt32 && t.dtype() != DType::kInt64)
     fail(ErrorKind::kDType, "targets is " + describe(t) + "; class indices must be int32 or int64");
   if (x.ndim() == 0 || Shape(x.dims().begin(), x.dims().end() - 1) != t.dims())
@@ -61,19 +68,19 @@ Tensor nll_loss(const Tensor &log_probs, const Tensor &targets, Reduction reduct
   loss = emit_select(outside, number(std::numeric_limits<double>::quiet_NaN(), loss), loss);
   Var counts = against(Comparison::kNe, ignore_index);
   loss = emit_select(counts, loss, number(0, loss));
-  if (reduction == Reduction::kNone) return wrap(loss);
+  if (reduction == Reduction::kNone) return wrap(rounded(loss, given.dtype()));
   Var counted = emit_cast(counts, loss.dtype());
   if (loss.ndim() > 0) {
     counted = emit_reduce(ReduceKind::kSum, counted, all_dims(counted));
     loss = emit_reduce(ReduceKind::kSum, loss, all_dims(loss));
   }
-  return wrap(reduction == Reduction::kSum ? loss : emit_binary(Binary::kDiv, loss, counted));
+  return wrap(rounded(reduction == Reduction::kSum ? loss : emit_binary(Binary::kDiv, loss, counted), given.dtype()));
 }
 
 Tensor binary_cross_entropy_with_logits(const Tensor &input, const Tensor &target, Reduction reduction, const Tensor &pos_weight,
                                         Location location) {
   Session session("binary_cross_entropy_with_logits", location);
-  auto [x, y] = pair(input, target);
+  auto [x, y, dtype] = pair(input, target);
   Var tail = emit_unary(Unary::kSoftplus, emit_unary(Unary::kNeg, x));
   if (pos_weight.defined()) {
     Var weight = operand(TensorArg(pos_weight, location), x.dtype(), "pos_weight");
@@ -83,13 +90,13 @@ Tensor binary_cross_entropy_with_logits(const Tensor &input, const Tensor &targe
     weight = broadcast(weight, x.dims());
     tail = mul(add(mul(sub(weight, number(1, x)), y), number(1, x)), tail);
   }
-  return reduced(add(mul(sub(number(1, x), y), x), tail), reduction);
+  return reduced(add(mul(sub(number(1, x), y), x), tail), reduction, dtype);
 }
 
 Tensor l1_loss(const Tensor &input, const Tensor &target, Reduction reduction, Location location) {
   Session session("l1_loss", location);
-  auto [x, y] = pair(input, target);
-  return reduced(emit_unary(Unary::kAbs, sub(x, y)), reduction);
+  auto [x, y, dtype] = pair(input, target);
+  return reduced(emit_unary(Unary::kAbs, sub(x, y)), reduction, dtype);
 }
 
 namespace {
@@ -106,33 +113,33 @@ Var huber(const Var &x, const Var &y, double bound, double scale) {
 Tensor huber_loss(const Tensor &input, const Tensor &target, double delta, Reduction reduction, Location location) {
   Session session("huber_loss", location);
   if (!(delta > 0)) fail(ErrorKind::kValue, "delta is " + std::to_string(delta) + "; it must be positive");
-  auto [x, y] = pair(input, target);
-  return reduced(huber(x, y, delta, 1), reduction);
+  auto [x, y, dtype] = pair(input, target);
+  return reduced(huber(x, y, delta, 1), reduction, dtype);
 }
 
 Tensor smooth_l1_loss(const Tensor &input, const Tensor &target, double beta, Reduction reduction, Location location) {
   Session session("smooth_l1_loss", location);
   if (!(beta >= 0)) fail(ErrorKind::kValue, "beta is " + std::to_string(beta) + "; it must not be negative");
   if (beta == 0) return l1_loss(input, target, reduction, location);
-  auto [x, y] = pair(input, target);
-  return reduced(huber(x, y, beta, 1 / beta), reduction);
+  auto [x, y, dtype] = pair(input, target);
+  return reduced(huber(x, y, beta, 1 / beta), reduction, dtype);
 }
 
 Tensor kl_div(const Tensor &input, const Tensor &target, Reduction reduction, bool log_target, Location location) {
   Session session("kl_div", location);
-  auto [x, y] = pair(input, target);
-  if (log_target) return reduced(mul(emit_unary(Unary::kExp, y), sub(y, x)), reduction);
+  auto [x, y, dtype] = pair(input, target);
+  if (log_target) return reduced(mul(emit_unary(Unary::kExp, y), sub(y, x)), reduction, dtype);
   // 0 log(0) is 0, and has no derivative that is NaN: log(1) stands in for it.
   Var zero = emit_compare(Comparison::kEq, y, number(0, y));
   Var logarithm = emit_unary(Unary::kLog, emit_select(zero, number(1, y), y));
-  return reduced(sub(mul(y, logarithm), mul(y, x)), reduction);
+  return reduced(sub(mul(y, logarithm), mul(y, x)), reduction, dtype);
 }
 
 Tensor mse_loss(const Tensor &input, const Tensor &target, Reduction reduction, Location location) {
   Session session("mse_loss", location);
-  auto [x, y] = pair(input, target);
+  auto [x, y, dtype] = pair(input, target);
   Var d = sub(x, y);
-  return reduced(mul(d, d), reduction);
+  return reduced(mul(d, d), reduction, dtype);
 }
 
 } // namespace weft

@@ -79,8 +79,8 @@ Shape broadcast_shape(const Shape &x, const Shape &y, const char *x_name, const 
 
 Var broadcast(Var x, const Shape &shape) { return x.dims() == shape ? std::move(x) : emit_broadcast(x, shape); }
 
-Operands promote(const TensorArg &x, const TensorArg &y, bool floating, uint32_t specialized) {
-  DType dtype;
+Operands promote(const TensorArg &x, const TensorArg &y, bool floating, uint32_t specialized, bool wide) {
+  DType dtype, result;
   if (x.tensor() && y.tensor() && x.tensor()->defined() && y.tensor()->defined() && x.tensor()->impl()->type == y.tensor()->impl()->type)
     dtype = x.tensor()->impl()->type->dtype; // the usual case
   else {
@@ -88,15 +88,29 @@ Operands promote(const TensorArg &x, const TensorArg &y, bool floating, uint32_t
     dtype = result_type(args);
   }
   if (floating && !is_floating(dtype)) dtype = DType::kFloat32;
+  result = dtype;
+  auto gives_way = [&](const TensorArg &arg) {
+    return !arg.tensor() || (arg.tensor()->impl()->type->ndim() == 0 && arg.tensor()->impl()->type->dtype != dtype);
+  };
+  if (wide && computing_dtype(dtype) != dtype && (gives_way(x) || gives_way(y))) dtype = computing_dtype(dtype);
   auto one = [&](int i, const TensorArg &arg, const char *name) {
     bool constant = (specialized >> i & 1) && !arg.tensor();
     return constant ? make_specialized_scalar(arg.scalar(), dtype, i) : operand(arg, dtype, name);
   };
   Var a = one(0, x, "x"), b = one(1, y, "y");
-  if (a.value->type == b.value->type) return {std::move(a), std::move(b)};
+  if (a.value->type == b.value->type) return {std::move(a), std::move(b), result};
   Shape shape = broadcast_shape(a.dims(), b.dims(), "x", "y");
-  return {broadcast(std::move(a), shape), broadcast(std::move(b), shape)};
+  return {broadcast(std::move(a), shape), broadcast(std::move(b), shape), result};
 }
+
+DType computing_dtype(DType dtype) { return is_floating(dtype) && byte_size(dtype) < 4 ? DType::kFloat32 : dtype; }
+
+Var widened(const Var &x) {
+  DType wide = computing_dtype(x.dtype());
+  return wide == x.dtype() ? x : emit_cast(x, wide);
+}
+
+Var rounded(const Var &y, DType dtype) { return y.dtype() == dtype ? y : emit_cast(y, dtype); }
 
 Var floating_operand(const Tensor &x, const char *name) {
   Var var = read(x, name);

@@ -16,12 +16,20 @@ Var broadcast(Var x, const Shape &shape);
 
 struct Operands {
   Var x, y;
+  DType result; // the promoted dtype: that of x and y, unless they are wide
 };
 // Both operands in one dtype and one shape. floating: integers and bools become float32. specialized: a bit for each operand that is a
-// constant of the program while it is a scalar (make_specialized_scalar).
-Operands promote(const TensorArg &x, const TensorArg &y, bool floating = false, uint32_t specialized = 0);
+// constant of the program while it is a scalar (make_specialized_scalar). wide: where a scalar or a 0-dim tensor meets bfloat16 or float16,
+// both are float32, so that the number is not rounded before the result is, as PyTorch does it in arithmetic.
+Operands promote(const TensorArg &x, const TensorArg &y, bool floating = false, uint32_t specialized = 0, bool wide = false);
 
 // x, in float32 where it is an integer or bool.
 Var floating_operand(const Tensor &x, const char *name = "x");
+
+// What a function that is one to its caller computes in, so that it rounds once although it records several ops: float32 for 16-bit floats,
+// else the dtype itself. widened(x) is x in that dtype, rounded(y, dtype) the result back in the caller's.
+DType computing_dtype(DType dtype);
+Var widened(const Var &x);
+Var rounded(const Var &y, DType dtype);
 
 } // namespace weft::recorder

@@ -40,8 +40,8 @@ int64_t blocks_of(const TypeInfo &type) { return (type.elements + 63) / 64 * 16;
 
 // Samples, and moves the generator on by as much as they take.
 Var draw(Generator &generator, DType dtype, const Shape &shape, bool normal) {
-  if (dtype != DType::kFloat32 && dtype != DType::kFloat64)
-    fail(ErrorKind::kDType, std::string("samples are float32 or float64, not ") + name(dtype));
+  if (!is_floating(dtype))
+    fail(ErrorKind::kDType, std::string("samples are floating-point numbers, not ") + name(dtype) + "; randint draws integers");
   NoGrad no_grad;
   Var state = read(generator.state_storage(), "generator");
   Var samples = normal ? emit_random_normal(state, dtype, shape) : emit_random_uniform(state, dtype, shape);
@@ -72,13 +72,13 @@ Tensor randn(const Shape &shape, DType dtype, Location location) { return randn(
 Tensor uniform(const Shape &shape, double low, double high, DType dtype, Generator &generator, Location location) {
   Session session("uniform", location);
   if (!(low <= high)) fail(ErrorKind::kValue, "low " + std::to_string(low) + " must not be above high " + std::to_string(high));
-  return wrap(affine(draw(generator, dtype, shape, false), high - low, low));
+  return wrap(rounded(affine(draw(generator, computing_dtype(dtype), shape, false), high - low, low), dtype));
 }
 
 Tensor normal(const Shape &shape, double mean, double deviation, DType dtype, Generator &generator, Location location) {
   Session session("normal", location);
   if (!(deviation >= 0)) fail(ErrorKind::kValue, "deviation is " + std::to_string(deviation) + "; it must not be negative");
-  return wrap(affine(draw(generator, dtype, shape, true), deviation, mean));
+  return wrap(rounded(affine(draw(generator, computing_dtype(dtype), shape, true), deviation, mean), dtype));
 }
 
 Tensor randint(int64_t low, int64_t high, const Shape &shape, Generator &generator, Location location) {

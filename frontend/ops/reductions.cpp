@@ -126,21 +126,23 @@ Tensor all(const Tensor &x, Dims dims, bool keepdim, Location location) {
 
 Tensor var(const Tensor &x, Dims dims, int64_t correction, bool keepdim, Location location) {
   Session session("var", location);
-  Var input = want_floating(x);
+  Var given = want_floating(x), input = widened(given);
   Shape which = normalize_dims(dims, input.ndim(), "dims");
   Var mean = reduce(ReduceKind::kMean, input, which, true);
   Var centered = emit_binary(Binary::kSub, input, broadcast(mean, input.dims()));
   Var squares = reduce(ReduceKind::kSum, emit_binary(Binary::kMul, centered, centered), which, keepdim);
   // A divisor of 0 or less gives infinity or NaN, as in PyTorch.
   double divisor = static_cast<double>(std::max<int64_t>(count(input.dims(), which) - correction, 0));
-  return wrap(emit_binary(Binary::kDiv, squares, broadcast(emit_constant(divisor, input.dtype()), squares.dims())));
+  Var result = emit_binary(Binary::kDiv, squares, broadcast(emit_constant(divisor, input.dtype()), squares.dims()));
+  return wrap(rounded(result, given.dtype()));
 }
 
 Tensor norm(const Tensor &x, Dims dims, bool keepdim, Location location) {
   Session session("norm", location);
-  Var input = want_floating(x);
+  Var given = want_floating(x), input = widened(given);
   Shape which = normalize_dims(dims, input.ndim(), "dims");
-  return wrap(emit_unary(Unary::kSqrt, reduce(ReduceKind::kSum, emit_binary(Binary::kMul, input, input), which, keepdim)));
+  Var squares = reduce(ReduceKind::kSum, emit_binary(Binary::kMul, input, input), which, keepdim);
+  return wrap(rounded(emit_unary(Unary::kSqrt, squares), given.dtype()));
 }
 
 Tensor argmax(const Tensor &x, std::optional<int64_t> dim, bool keepdim, Location location) {

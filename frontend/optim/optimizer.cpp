@@ -12,7 +12,8 @@ namespace weft::optim {
 
 const Tensor &StepScalar::as(DType dtype) const {
   Tensor &converted = converted_[static_cast<size_t>(dtype)];
-  if (!converted.defined()) converted = value_.to(dtype);
+  // In arithmetic with 16-bit floats the number takes part as float32: its own rounding would come first.
+  if (!converted.defined()) converted = value_.to(byte_size(dtype) < 4 ? float32 : dtype);
   return converted;
 }
 

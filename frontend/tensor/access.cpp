@@ -22,18 +22,22 @@ Var evaluated(const Tensor &tensor, CutReason reason, Location location) {
   return x;
 }
 
-float widen_bfloat16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+template <typename T> constexpr bool kNarrow = std::is_same_v<T, BFloat16> || std::is_same_v<T, Float16>;
 
-float widen_float16(uint16_t bits) {
-  uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16, exponent = (bits >> 10) & 31, mantissa = bits & 0x3ff;
-  if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | mantissa << 13);
-  if (exponent > 0) return std::bit_cast<float>(sign | (exponent + 112) << 23 | mantissa << 13);
-  float magnitude = static_cast<float>(mantissa) * 0x1p-24f; // subnormal: exact in float32
-  return sign ? -magnitude : magnitude;
+// Rounds once: a double goes to a 16-bit float through a float that is odd where it is inexact.
+float odd_float(double x) {
+  float near = static_cast<float>(x);
+  double back = static_cast<double>(near);
+  if (back == x || std::isnan(x)) return near;
+  uint32_t bits = std::bit_cast<uint32_t>(near);
+  return std::bit_cast<float>((std::fabs(back) > std::fabs(x) ? bits - 1 : bits) | 1);
 }
 
 template <typename From, typename To> To convert_one(From x) {
-  if constexpr (std::is_same_v<To, bool>) return x != From(0);
+  if constexpr (std::is_same_v<From, To>) return x;
+  else if constexpr (kNarrow<From>) return convert_one<float, To>(static_cast<float>(x));
+  else if constexpr (kNarrow<To>) return To(std::is_same_v<From, float> ? static_cast<float>(x) : odd_float(static_cast<double>(x)));
+  else if constexpr (std::is_same_v<To, bool>) return x != From(0);
   else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     // As weft.cast: towards zero, saturating, NaN gives 0.
     if (std::isnan(x)) return To(0);
@@ -50,31 +54,13 @@ template <typename T, typename Out> void convert(const void *data, DType dtype, 
     auto *from = static_cast<const From *>(data);
     for (int64_t i = 0; i < count; ++i) out[i] = convert_one<From, T>(from[i]);
   };
-  auto narrow = [&](float (*widen)(uint16_t)) {
-    auto *from = static_cast<const uint16_t *>(data);
-    for (int64_t i = 0; i < count; ++i) out[i] = convert_one<float, T>(widen(from[i]));
-  };
+  if (dtype == DType::kBool) return run(uint8_t()); // bytes, which a C++ bool may not be
   switch (dtype) {
-  case DType::kFloat32:
-    return run(float());
-  case DType::kFloat64:
-    return run(double());
-  case DType::kInt32:
-    return run(int32_t());
-  case DType::kInt64:
-    return run(int64_t());
-  case DType::kBool:
-    return run(uint8_t());
-  case DType::kBFloat16:
-    return narrow(widen_bfloat16);
-  case DType::kFloat16:
-    return narrow(widen_float16);
-  case DType::kInt8:
-    return run(int8_t());
-  case DType::kInt16:
-    return run(int16_t());
-  case DType::kUInt8:
-    return run(uint8_t());
+#define WEFT_CONVERT(From, dtype)                                                                                                          \
+  case DType::dtype:                                                                                                                       \
+    return run(From());
+    WEFT_ELEMENT_TYPES(WEFT_CONVERT)
+#undef WEFT_CONVERT
   }
 }
 
@@ -149,19 +135,12 @@ template <ElementType T> T *Tensor::mutable_data(Location location) {
   return static_cast<T *>(mutable_data_bytes(location));
 }
 
-#define WEFT_INSTANTIATE(T)                                                                                                                \
+#define WEFT_INSTANTIATE(T, dtype)                                                                                                                \
   template T Tensor::item<T>(Location) const;                                                                                              \
   template std::vector<T> Tensor::to_vector<T>(Location) const;                                                                            \
   template const T *Tensor::data<T>(Location) const;                                                                                       \
   template T *Tensor::mutable_data<T>(Location);
-WEFT_INSTANTIATE(float)
-WEFT_INSTANTIATE(double)
-WEFT_INSTANTIATE(int32_t)
-WEFT_INSTANTIATE(int64_t)
-WEFT_INSTANTIATE(bool)
-WEFT_INSTANTIATE(int8_t)
-WEFT_INSTANTIATE(int16_t)
-WEFT_INSTANTIATE(uint8_t)
+WEFT_ELEMENT_TYPES(WEFT_INSTANTIATE)
 #undef WEFT_INSTANTIATE
 
 //===-- eval.h --------------------------------------------------------------------------------===//

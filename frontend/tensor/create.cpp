@@ -50,18 +50,11 @@ template <ElementType T> Tensor Tensor::from(const std::vector<T> &values, Locat
   return from<T>(values, Shape{static_cast<int64_t>(values.size())}, location);
 }
 
-#define WEFT_INSTANTIATE(T)                                                                                                                \
+#define WEFT_INSTANTIATE(T, dtype)                                                                                                                \
   template Tensor Tensor::from<T>(std::span<const T>, Shape, Location);                                                                    \
   template Tensor Tensor::from<T>(const std::vector<T> &, Shape, Location);                                                                \
   template Tensor Tensor::from<T>(const std::vector<T> &, Location);
-WEFT_INSTANTIATE(float)
-WEFT_INSTANTIATE(double)
-WEFT_INSTANTIATE(int32_t)
-WEFT_INSTANTIATE(int64_t)
-WEFT_INSTANTIATE(bool)
-WEFT_INSTANTIATE(int8_t)
-WEFT_INSTANTIATE(int16_t)
-WEFT_INSTANTIATE(uint8_t)
+WEFT_ELEMENT_TYPES(WEFT_INSTANTIATE)
 #undef WEFT_INSTANTIATE
 
 Tensor full(const Shape &shape, Scalar value, std::optional<DType> dtype, Location location) {

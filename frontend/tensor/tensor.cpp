@@ -235,7 +235,7 @@ namespace {
 Tensor &update(Tensor &self, TensorArg other, Binary op, const char *op_name, Location location) {
   Session session(op_name, location);
   TensorImpl *impl = checked(self, "self");
-  Operands operands = promote(TensorArg(self, location), other, op == Binary::kDiv);
+  Operands operands = promote(TensorArg(self, location), other, op == Binary::kDiv, 0, /*wide=*/true);
   const TypeInfo &result = *operands.x.value->type;
   if (result.dims != impl->type->dims)
     fail(ErrorKind::kShape, "self is " + describe(*impl->type) + ", but the result has shape " + weft::to_string(result.dims) +

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/aot/weft_model.h"
+#include "runtime/core/float16.h"
 #include "runtime/executable/program.h"
 #include "runtime/io/npy.h"
 #include "runtime/io/safetensors.h"
@@ -243,9 +244,12 @@ void print_summary(const std::vector<ArrayView> &arrays) {
       case DType::kUInt8:
         std::printf(" %d", as(uint8_t()));
         break;
-      default:
-        std::printf(" 0x%04x", as(uint16_t()));
-        break; // 16-bit floats as bits
+      case DType::kBFloat16:
+        std::printf(" %.9g", static_cast<double>(bfloat16_to_float(as(uint16_t()))));
+        break;
+      case DType::kFloat16:
+        std::printf(" %.9g", static_cast<double>(float16_to_float(as(uint16_t()))));
+        break;
       }
     }
     std::printf(count > kShown ? " ...\n" : "\n");

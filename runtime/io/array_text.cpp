@@ -1,10 +1,11 @@
 #include "runtime/io/array_text.h"
 
 #include <algorithm>
-#include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstring>
+
+#include "runtime/core/float16.h"
 
 namespace weft::runtime {
 namespace {
@@ -12,16 +13,6 @@ namespace {
 // numpy's defaults: printoptions threshold and edgeitems.
 constexpr int64_t kThreshold = 1000;
 constexpr int64_t kEdge = 3;
-
-float from_bfloat16(uint16_t bits) { return std::bit_cast<float>(uint32_t(bits) << 16); }
-
-float from_float16(uint16_t bits) {
-  int exponent = (bits >> 10) & 31, mantissa = bits & 1023;
-  float sign = bits >> 15 ? -1.0f : 1.0f;
-  if (exponent == 31) return mantissa ? std::nanf("") : sign * INFINITY;
-  if (exponent == 0) return sign * std::ldexp(float(mantissa), -24);
-  return sign * std::ldexp(float(mantissa + 1024), exponent - 25);
-}
 
 template <typename T> T load(const std::byte *at) {
   T value;
@@ -49,9 +40,9 @@ std::string element_text(DType dtype, const std::byte *at) {
   case DType::kFloat64:
     return number(load<double>(at));
   case DType::kBFloat16:
-    return number(from_bfloat16(load<uint16_t>(at)));
+    return number(bfloat16_to_float(load<uint16_t>(at)));
   case DType::kFloat16:
-    return number(from_float16(load<uint16_t>(at)));
+    return number(float16_to_float(load<uint16_t>(at)));
   case DType::kInt32:
     return number(load<int32_t>(at));
   case DType::kInt64:

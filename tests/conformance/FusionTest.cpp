@@ -101,7 +101,8 @@ protected:
 TEST_P(FusionTest, ResultsDoNotDependOnHowTheyAreComputed) {
   for (unsigned seed = 0; seed < kPrograms; ++seed) {
     Tensors inputs;
-    DType dtype = seed % 3 == 2 ? DType::kFloat64 : DType::kFloat32;
+    constexpr DType kOfSeed[] = {DType::kFloat32, DType::kFloat16, DType::kFloat64, DType::kFloat32, DType::kBFloat16, DType::kFloat64};
+    DType dtype = kOfSeed[seed % 6];
     mlir::OwningOpRef<mlir::ModuleOp> module = makeProgram(seed, dtype, inputs);
     Variant fused{"fused", GetParam()}, unfused = fused, apart = fused;
     unfused.name = "unfused";

@@ -19,16 +19,23 @@ import torch.nn.functional as F
 DATA = pathlib.Path(__file__).parent / "data"
 TEXT = pathlib.Path(__file__).parent.parent.parent / "LICENSE"
 # In the order of weft::DType.
-DTYPES = [torch.float32, torch.float64, torch.int32, torch.int64, torch.bool]
-TAGS = {np.dtype("float32"): "F32", np.dtype("float64"): "F64", np.dtype("int32"): "I32", np.dtype("int64"): "I64", np.dtype("bool"): "BOOL"}
+DTYPES = [torch.float32, torch.float64, torch.int32, torch.int64, torch.bool, torch.bfloat16, torch.float16, torch.int8, torch.int16, torch.uint8]
+TAGS = {np.dtype("float32"): "F32", np.dtype("float64"): "F64", np.dtype("int32"): "I32", np.dtype("int64"): "I64", np.dtype("bool"): "BOOL",
+        np.dtype("float16"): "F16", np.dtype("int8"): "I8", np.dtype("int16"): "I16", np.dtype("uint8"): "U8"}
 
 
 def save(name, tensors):
     header, blobs, offset = {}, [], 0
     for key, value in tensors.items():
-        array = np.ascontiguousarray(value.detach().numpy() if isinstance(value, torch.Tensor) else value)
+        tag = None
+        if isinstance(value, torch.Tensor):
+            value = value.detach()
+            if value.dtype == torch.bfloat16:  # numpy has none
+                tag, value = "BF16", value.view(torch.int16)
+            value = value.numpy()
+        array = np.ascontiguousarray(value)
         array = array.reshape(np.shape(value))  # ascontiguousarray makes rank 0 rank 1
-        header[key] = {"dtype": TAGS[array.dtype], "shape": list(array.shape), "data_offsets": [offset, offset + array.nbytes]}
+        header[key] = {"dtype": tag or TAGS[array.dtype], "shape": list(array.shape), "data_offsets": [offset, offset + array.nbytes]}
         blobs.append(array.tobytes())
         offset += array.nbytes
     text = json.dumps(header, separators=(",", ":")).encode()
@@ -38,25 +45,64 @@ def save(name, tensors):
 
 
 def promotion():
+    def dtype(op, *args):  # -1: refused
+        try:
+            return DTYPES.index(op(*args).dtype)
+        except RuntimeError:
+            return -1
+
     def table(rows, columns, op):
-        return np.array([[DTYPES.index(op(r, c).dtype) for c in columns] for r in rows], dtype=np.int64)
+        return np.array([[dtype(op, r, c) for c in columns] for r in rows], dtype=np.int64)
 
     one = [torch.ones(2, dtype=d) for d in DTYPES]
     zero_dim = [torch.ones((), dtype=d) for d in DTYPES]
     literals = [True, 1, 1.0]  # bool, int, float
-    add = lambda a, b: a + b
-    div = lambda a, b: a / b
-    save("promotion.safetensors", {
-        "add.tensor_tensor": table(one, one, add),
-        "add.tensor_scalar_tensor": table(one, zero_dim, add),
-        "add.scalar_tensor_scalar_tensor": table(zero_dim, zero_dim, add),
-        "add.tensor_literal": table(one, literals, add),
-        "add.scalar_tensor_literal": table(zero_dim, literals, add),
-        "div.tensor_tensor": table(one, one, div),
-        "div.tensor_scalar_tensor": table(one, zero_dim, div),
-        "div.tensor_literal": table(one, literals, div),
-        "sum": np.array([DTYPES.index(x.sum().dtype) for x in one], dtype=np.int64),
-    })
+    tables = {}
+    for name, op in {"add": lambda a, b: a + b, "mul": lambda a, b: a * b, "div": lambda a, b: a / b, "lt": lambda a, b: a < b, "pow": lambda a, b: a**b,
+                     "remainder": lambda a, b: a % b, "where": lambda a, b: torch.where(torch.tensor(True), a, b)}.items():
+        tables[f"{name}.tensor_tensor"] = table(one, one, op)
+        tables[f"{name}.tensor_scalar_tensor"] = table(one, zero_dim, op)
+        tables[f"{name}.scalar_tensor_scalar_tensor"] = table(zero_dim, zero_dim, op)
+        # PyTorch takes a bool as the exponent of bools, and only of them as a number; Weft refuses it, as PyTorch does two tensors.
+        numbers = literals[1:] if name == "pow" else literals
+        tables[f"{name}.tensor_literal"] = table(one, numbers, op)
+        tables[f"{name}.scalar_tensor_literal"] = table(zero_dim, numbers, op)
+    for name, op in {"sum": torch.sum, "prod": torch.prod, "mean": torch.mean, "max": torch.max, "cumsum": lambda x: x.cumsum(0), "exp": torch.exp,
+                     "neg": torch.neg, "abs": torch.abs, "floor": torch.floor}.items():
+        tables[name] = np.array([dtype(op, x) for x in one], dtype=np.int64)
+    save("promotion.safetensors", tables)
+
+
+def dtypes():
+    """Values in the narrow dtypes: integers wrap, bfloat16 and float16 round."""
+    torch.manual_seed(6)
+    tensors = {}
+    for d in [torch.int8, torch.int16, torch.uint8]:
+        name = str(d)[6:]
+        info = torch.iinfo(d)
+        x = torch.randint(info.min, info.max + 1, (64,), dtype=d)
+        y = torch.randint(info.min, info.max + 1, (64,), dtype=d)
+        x[:4], y[:4] = torch.tensor([info.min, info.max, info.min, 0], dtype=d), torch.tensor([info.max, info.max, info.min, info.min], dtype=d)
+        small = torch.randint(0 if d == torch.uint8 else -3, 6, (64,), dtype=d)
+        tensors |= {f"{name}.x": x, f"{name}.y": y, f"{name}.small": small, f"{name}.add": x + y, f"{name}.sub": x - y, f"{name}.mul": x * y,
+                    f"{name}.neg": -x, f"{name}.abs": x.abs(), f"{name}.pow": x**small, f"{name}.square": x**2, f"{name}.and": x & y,
+                    f"{name}.not": ~x, f"{name}.min": torch.minimum(x, y), f"{name}.lt": x < y, f"{name}.sum": x.sum(), f"{name}.prod": small.abs().add(1).prod(),
+                    f"{name}.cumsum": x.cumsum(0), f"{name}.max": x.max(), f"{name}.div": x / small.abs().add(1), f"{name}.exp": small.exp(),
+                    f"{name}.to_bfloat16": x.to(torch.bfloat16), f"{name}.matmul": x.view(8, 8) @ y.view(8, 8)}
+    for d in [torch.bfloat16, torch.float16]:
+        name = str(d)[6:]
+        x = torch.randn(64, 32).to(d)
+        y = torch.randn(64, 32).to(d)
+        w = (torch.randn(16, 32) / 5).to(d)
+        b = torch.randn(16).to(d)
+        rows = torch.randint(0, 16, (64,))
+        tensors |= {f"{name}.x": x, f"{name}.y": y, f"{name}.w": w, f"{name}.b": b, f"{name}.rows": rows, f"{name}.add": x + y, f"{name}.mul": x * y,
+                    f"{name}.div": x / y, f"{name}.scaled": x * 0.1, f"{name}.exp": x.exp(), f"{name}.tanh": x.tanh(), f"{name}.sqrt": x.abs().sqrt(),
+                    f"{name}.silu": F.silu(x), f"{name}.gelu": F.gelu(x), f"{name}.sum": x.sum(1), f"{name}.mean": x.mean(0), f"{name}.var": x.var(1),
+                    f"{name}.max": x.max(1).values, f"{name}.softmax": x.softmax(1), f"{name}.layer_norm": F.layer_norm(x, (32,)),
+                    f"{name}.matmul": x @ y.T, f"{name}.linear": F.linear(x, w, b), f"{name}.mse_loss": F.mse_loss(x, y),
+                    f"{name}.to_int8": (x * 10).to(torch.int8), f"{name}.index_add": torch.zeros(16, 32, dtype=d).index_add(0, rows[:16], x[:16])}
+    save("dtypes.safetensors", tensors)
 
 
 class Cases:
@@ -388,6 +434,7 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     DATA.mkdir(exist_ok=True)
     promotion()
+    dtypes()
     ops()
     functions()
     images()

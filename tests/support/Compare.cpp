@@ -40,6 +40,11 @@ std::string compareExact(const HostTensor &actual, const HostTensor &expected) {
 // The distance of neighbours around x.
 static double unitInTheLastPlace(DType dtype, double x) {
   x = std::abs(x);
+  if (dtype == DType::kBFloat16 || dtype == DType::kFloat16) {
+    // The significand's bits and the exponent of the least subnormal.
+    auto [bits, least] = dtype == DType::kBFloat16 ? std::pair(8, -133) : std::pair(11, -24);
+    return std::ldexp(1.0, x == 0 ? least : std::max(std::ilogb(x) - bits + 1, least));
+  }
   if (dtype == DType::kFloat64) return std::nextafter(x, std::numeric_limits<double>::infinity()) - x;
   float f = static_cast<float>(x);
   if (std::isinf(f)) f = std::numeric_limits<float>::max();

@@ -15,9 +15,13 @@ const ir::OpRow &rowOf(llvm::StringRef op) {
   llvm::report_fatal_error("the op table has no row for " + op);
 }
 
+static bool isNarrow(DType dtype) { return is_floating(dtype) && byte_size(dtype) < 4; }
+
 // The records' budgets are those of f32. In f64 the reference is itself off by a unit, and functions that are composed of others (gelu,
 // pow: budget 4) multiply their roundings by the size of an exponent, which the f32 forms hide by computing in f64.
+// Functions of bf16 and f16 are computed in f32 and rounded once: an error of the f32 can make that a step more or less.
 static double ulpsOf(int budget, DType dtype) {
+  if (isNarrow(dtype)) return budget > 0 ? 1 : 0;
   if (budget <= 0 || dtype != DType::kFloat64) return std::max(budget, 0);
   return budget >= 4 ? 256 : budget + 1;
 }
@@ -51,9 +55,16 @@ static double termsOf(OpModule &made) {
   return shape(0).empty() ? 1 : *std::max_element(shape(0).begin(), shape(0).end());
 }
 
+// What the last rounding, to a 16-bit float, moves a result of this size by, on both sides.
+static double narrowing(DType dtype, double size) {
+  if (!isNarrow(dtype)) return 0;
+  return dtype == DType::kBFloat16 ? std::ldexp(size, -7) + std::ldexp(1, -133) : std::ldexp(size, -10) + std::ldexp(1, -24);
+}
+
 // The bound of an n-term sum: (n + c) u times the sum of the terms' absolute values, where u is half a unit in the last place of 1. The
 // absolute values come from evaluating the op on its inputs' absolute values, where it is linear; composites, whose values are sums
-// of bounded terms, take their largest result. c stands for the roundings beside the sum: some tens in a composite.
+// of bounded terms, take their largest result. c stands for the roundings beside the sum: some tens in a composite. bf16 and f16 are summed
+// in f32.
 static std::vector<double> sumBound(OpModule &made, DType dtype, const HostTensor &expected) {
   double unit = dtype == DType::kFloat64 ? std::ldexp(1, -53) : std::ldexp(1, -24), terms = termsOf(made);
   // Below the normal range what is rounded to is a fixed distance apart.
@@ -69,13 +80,13 @@ static std::vector<double> sumBound(OpModule &made, DType dtype, const HostTenso
     std::vector<HostTensor> sums = evaluate(made.main, absolute, error);
     if (sums.empty()) return {0};
     std::vector<double> bound;
-    for (int64_t i = 0; i < sums[0].size(); ++i) bound.push_back((terms + 2) * (unit * sums[0].getDouble(i) + least));
+    for (int64_t i = 0; i < sums[0].size(); ++i) bound.push_back((terms + 2) * (unit * sums[0].getDouble(i) + least) + narrowing(dtype, std::abs(expected.getDouble(i))));
     return bound;
   }
   double largest = 1;
   for (int64_t i = 0; i < expected.size(); ++i)
     if (std::isfinite(expected.getDouble(i))) largest = std::max(largest, std::abs(expected.getDouble(i)));
-  return {(terms + 64) * unit * largest};
+  return {(terms + 64) * unit * largest + narrowing(dtype, largest)};
 }
 
 Budget budgetOf(OpModule &made, DType dtype, const HostTensor &expected) {

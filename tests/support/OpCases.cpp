@@ -81,13 +81,13 @@ static void addSelectAndCasts(std::vector<OpCase> &cases) {
   for (const Shape &shape : {Shape{}, Shape{3, 7}, Shape{0, 2}, Shape{130, 513}})
     cases.push_back(
         {"weft.select", spellShape(shape), {booleans(shape), data(shape), data(shape)}, "{}", {}, {}, shape.size() == 2 && shape[0] > 100});
-  for (DType to : {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kInt64, DType::kBool})
+  for (const DTypeInfo &info : kDTypes)
     for (const Shape &shape : {Shape{}, Shape{3, 7}, Shape{0, 2}, Shape{130, 513}})
       cases.push_back({"weft.cast",
-                       std::string("to ") + name(to) + " " + spellShape(shape),
+                       std::string("to ") + info.name + " " + spellShape(shape),
                        {data(shape)},
                        "{}",
-                       {{shape, to}},
+                       {{shape, info.dtype}},
                        {},
                        shape.size() == 2 && shape[0] > 100});
 }

@@ -248,10 +248,11 @@ def Weft_RemOp : Weft_BinaryOp<"rem", Weft_NumericTensor, InFile> {
   let savesOperands = [0, 1];
   let frontend = Handwritten;
 }
-def Weft_PowOp : Weft_BinaryOp<"pow", Weft_FloatTensor, InFile> {
+def Weft_PowOp : Weft_BinaryOp<"pow", Weft_NumericTensor, InFile> {
   let tests = Tests<[Domain<"0.1", "10">, AnyDomain], 4>;
-  let summary = "x to the power of y, as C's pow";
-  let reference = "return T(std::pow(double(x), double(y)));";
+  let summary = "x to the power of y, as C's pow; integers wrap";
+  let description = [{An integer to a negative power is 0, but 1 and -1 to it are 1 and 1 or -1: as PyTorch has it, rounded towards zero.}];
+  let reference = "return ::weft::ir::power_of(x, y);";
   let scalar = "return s.pow(x, y);";
   let savesOperands = [0, 1];
   let specialize = [1];

@@ -279,11 +279,28 @@ LogicalResult CheckIndexOp::evaluate(EvalContext &ctx) {
   return success();
 }
 
-// to[i] += from[j]; integers wrap.
-static void addElement(HostTensor &to, int64_t i, const HostTensor &from, int64_t j) {
-  if (is_floating(to.dtype)) to.set(i, to.getDouble(i) + from.getDouble(j));
-  else to.setInt(i, wrapping_add(to.getInt(i), from.getInt(j)));
-}
+// The result as operand 0 plus elements of operand 2: floats add up in float64 and are rounded once, integers wrap.
+class Additions {
+public:
+  explicit Additions(EvalContext &ctx) : to_(ctx.result()), from_(ctx.operand(2)) {
+    to_.bytes = ctx.operand(0).bytes;
+    if (!is_floating(to_.dtype)) return;
+    sums_.resize(to_.size());
+    for (int64_t i = 0, n = to_.size(); i < n; ++i) sums_[i] = to_.getDouble(i);
+  }
+  void add(int64_t to, int64_t from) {
+    if (sums_.empty()) to_.setInt(to, wrapping_add(to_.getInt(to), from_.getInt(from)));
+    else sums_[to] += from_.getDouble(from);
+  }
+  void store() {
+    for (size_t i = 0; i < sums_.size(); ++i) to_.set(static_cast<int64_t>(i), sums_[i]);
+  }
+
+private:
+  HostTensor &to_;
+  const HostTensor &from_;
+  std::vector<double> sums_;
+};
 
 // Calls visit(position in the tensor, position in the selection) for each pair that indices along dim match.
 template <typename Visit> static LogicalResult visitSelected(EvalContext &ctx, ArrayRef<int64_t> shape, int64_t dim, Visit visit) {
@@ -316,9 +333,10 @@ LogicalResult IndexSelectOp::evaluate(EvalContext &ctx) {
                        [&](int64_t from, int64_t to) { copyElement(ctx.result(), to, ctx.operand(0), from); });
 }
 LogicalResult IndexAddOp::evaluate(EvalContext &ctx) {
-  ctx.result().bytes = ctx.operand(0).bytes;
-  return visitSelected(ctx, ctx.operand(0).shape, getDim(),
-                       [&](int64_t to, int64_t from) { addElement(ctx.result(), to, ctx.operand(2), from); });
+  Additions sums(ctx);
+  if (failed(visitSelected(ctx, ctx.operand(0).shape, getDim(), [&](int64_t to, int64_t from) { sums.add(to, from); }))) return failure();
+  sums.store();
+  return success();
 }
 LogicalResult IndexPutOp::evaluate(EvalContext &ctx) {
   ctx.result().bytes = ctx.operand(0).bytes;
@@ -330,16 +348,16 @@ LogicalResult GatherOp::evaluate(EvalContext &ctx) {
                        [&](int64_t from, int64_t to) { copyElement(ctx.result(), to, ctx.operand(0), from); });
 }
 LogicalResult ScatterAddOp::evaluate(EvalContext &ctx) {
-  ctx.result().bytes = ctx.operand(0).bytes;
-  return visitGathered(ctx, ctx.operand(0).shape, getDim(),
-                       [&](int64_t to, int64_t from) { addElement(ctx.result(), to, ctx.operand(2), from); });
+  Additions sums(ctx);
+  if (failed(visitGathered(ctx, ctx.operand(0).shape, getDim(), [&](int64_t to, int64_t from) { sums.add(to, from); }))) return failure();
+  sums.store();
+  return success();
 }
 
 //===-- Random --------------------------------------------------------------------------------===//
 
 double uniformSample(const HostTensor &state, int64_t offset, int64_t element, DType dtype) {
-  // As many bits as the dtype's significand holds, so that no sample rounds to 1.
-  int bits = dtype == DType::kBFloat16 ? 8 : dtype == DType::kFloat16 ? 11 : 24;
+  int bits = uniformBits(dtype);
   uint64_t firstBlock = static_cast<uint64_t>(state.getInt(1)) + static_cast<uint64_t>(offset);
   return std::ldexp(static_cast<double>(philoxWord(state.getInt(0), firstBlock, element) >> (32 - bits)), -bits);
 }

@@ -104,6 +104,19 @@ template <typename T> T remainder_of(T x, T y) {
     return r != T(0) && (r < T(0)) != (y < T(0)) ? T(r + y) : r;
   }
 }
+// C's pow; of integers by squaring, which wraps, and with a negative exponent 0, but for the bases 1 and -1.
+template <typename T> T power_of(T x, T y) {
+  if constexpr (std::is_same_v<T, double>) return std::pow(x, y);
+  else {
+    if (y < T(0)) return x == T(1) || (x == T(-1) && y % 2 == 0) ? T(1) : x == T(-1) ? T(-1) : T(0);
+    T result = 1;
+    for (uint64_t left = uint64_t(y); left; left >>= 1) {
+      if (left & 1) result = wrapping_mul(result, x);
+      x = wrapping_mul(x, x);
+    }
+    return result;
+  }
+}
 // IEEE 754-2019 minimum and maximum: NaN if one is NaN, and -0 < 0.
 template <typename T> T minimum_of(T x, T y) {
   if constexpr (std::is_same_v<T, double>) {
@@ -123,6 +136,8 @@ template <typename T> T maximum_of(T x, T y) {
 }
 double gelu(double x, bool tanhApproximation);
 
+// The bits of a uniform sample of this dtype: as many as its significand holds, so that no sample rounds to 1, but at most 24.
+constexpr int uniformBits(DType dtype) { return dtype == DType::kBFloat16 ? 8 : dtype == DType::kFloat16 ? 11 : 24; }
 // Element `element` of the uniform samples that a random op of this dtype draws from `state` at `offset` blocks; see Philox.h.
 double uniformSample(const HostTensor &state, int64_t offset, int64_t element, DType dtype);
 

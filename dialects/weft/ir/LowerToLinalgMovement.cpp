@@ -24,8 +24,8 @@ FailureOr<Values> IotaOp::lowerToLinalg(OpBuilder &b, ValueRange) {
   return Values{parallelGeneric(b, getLoc(), type, {}, {}, [&](OpBuilder &inner, mlir::Location loc, ValueRange) -> Value {
     Value index = mlir::linalg::IndexOp::create(inner, loc, getDim());
     mlir::Type element = type.getElementType();
-    if (mlir::isa<mlir::IntegerType>(element)) return arith::IndexCastOp::create(inner, loc, element, index);
-    return arith::SIToFPOp::create(inner, loc, element, arith::IndexCastOp::create(inner, loc, inner.getI64Type(), index));
+    if (element.isSignlessInteger()) return arith::IndexCastOp::create(inner, loc, element, index);
+    return ScalarEmitter(inner, loc).cast(arith::IndexCastOp::create(inner, loc, inner.getI64Type(), index), element);
   })};
 }
 

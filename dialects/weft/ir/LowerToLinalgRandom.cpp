@@ -80,11 +80,12 @@ FailureOr<Values> RandomUniformOp::lowerToLinalg(OpBuilder &b, ValueRange operan
     words = mlir::tensor::ExpandShapeOp::create(b, getLoc(), shaped, words,
                                                 llvm::ArrayRef{mlir::ReassociationIndices(llvm::to_vector<2>(llvm::seq<int64_t>(0, type.getRank())))});
   return Values{parallelGeneric(b, getLoc(), type, words, {}, [&](OpBuilder &inner, mlir::Location at, ValueRange args) -> Value {
-    // 24 bits: exact in f32.
-    Value bits = arith::ShRUIOp::create(inner, at, args[0], arith::ConstantOp::create(inner, at, inner.getI32IntegerAttr(8)));
     mlir::Type element = type.getElementType(), computed = element.isF64() ? element : inner.getF32Type();
-    Value number = arith::SIToFPOp::create(inner, at, computed, bits);
-    number = arith::MulFOp::create(inner, at, number, arith::ConstantOp::create(inner, at, inner.getFloatAttr(computed, 0x1p-24)));
+    // As many bits as the result's significand holds, at most 24: all is exact.
+    int bits = uniformBits(dtypeOf(element));
+    Value upper = arith::ShRUIOp::create(inner, at, args[0], arith::ConstantOp::create(inner, at, inner.getI32IntegerAttr(32 - bits)));
+    Value number = arith::SIToFPOp::create(inner, at, computed, upper);
+    number = arith::MulFOp::create(inner, at, number, arith::ConstantOp::create(inner, at, inner.getFloatAttr(computed, std::ldexp(1.0, -bits))));
     return ScalarEmitter(inner, at).cast(number, element);
   })};
 }

@@ -176,9 +176,14 @@ public:
   mlir::Value cast(mlir::Value x, mlir::Type to);
 
 private:
+  mlir::Value powi(mlir::Value x, mlir::Value y);
+
   mlir::OpBuilder &b_;
   mlir::Location loc_;
 };
+
+// arith.constant, with an unrealized cast where the type is unsigned, which arith.constant does not take.
+mlir::Value scalarConstant(mlir::OpBuilder &b, mlir::Location loc, mlir::TypedAttr value);
 
 // emit(args) in f32 where the arguments are narrower floats, rounded once to their type; else emit(args).
 mlir::Value emitWidened(mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange args,

@@ -1,5 +1,6 @@
 // The scalar functions of elementwise ops in arith and math ops, bit for bit what their records say for NaN, infinities, signed
-// zeros and integer corner cases. bf16 and f16 are computed in f32 and rounded once.
+// zeros and integer corner cases. bf16 and f16 are computed in f32 and rounded once. arith has no unsigned types: what it computes of
+// them goes through signless ones, by unrealized casts that codegen drops (compiler/codegen/StorageTypes.h).
 #include "dialects/weft/ir/Weft.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -18,11 +19,28 @@ static bool isFloat(Value x) { return mlir::isa<mlir::FloatType>(x.getType()); }
 static bool isNarrowFloat(Type type) { return type.isF16() || type.isBF16(); }
 static unsigned widthOf(Type type) { return type.getIntOrFloatBitWidth(); }
 
+static Value retyped(mlir::OpBuilder &b, mlir::Location loc, Value x, Type type) {
+  if (x.getType() == type) return x;
+  return mlir::UnrealizedConversionCastOp::create(b, loc, type, x).getResult(0);
+}
+static Type signlessType(Type type) {
+  return type.isUnsignedInteger() ? Type(mlir::IntegerType::get(type.getContext(), widthOf(type))) : type;
+}
+// x as arith takes it.
+static Value signless(mlir::OpBuilder &b, mlir::Location loc, Value x) { return retyped(b, loc, x, signlessType(x.getType())); }
+
+Value scalarConstant(mlir::OpBuilder &b, mlir::Location loc, mlir::TypedAttr value) {
+  Type type = value.getType();
+  if (!type.isUnsignedInteger()) return arith::ConstantOp::create(b, loc, value);
+  auto plain = mlir::IntegerAttr::get(signlessType(type), mlir::cast<mlir::IntegerAttr>(value).getValue());
+  return retyped(b, loc, arith::ConstantOp::create(b, loc, plain), type);
+}
+
 Value ScalarEmitter::constant(Type type, double value) {
   if (auto floating = mlir::dyn_cast<mlir::FloatType>(type))
     return arith::ConstantOp::create(b_, loc_, mlir::FloatAttr::get(floating, value));
   llvm::APInt bits = llvm::APInt(64, saturating_int64(value)).sextOrTrunc(widthOf(type));
-  return arith::ConstantOp::create(b_, loc_, mlir::IntegerAttr::get(type, bits));
+  return scalarConstant(b_, loc_, mlir::IntegerAttr::get(type, bits));
 }
 
 Value emitWidened(mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange args, llvm::function_ref<Value(mlir::ValueRange)> emit) {
@@ -37,14 +55,18 @@ template <typename Op> static Value unaryFloat(mlir::OpBuilder &b, mlir::Locatio
   return emitWidened(b, loc, x, [&](mlir::ValueRange args) -> Value { return Op::create(b, loc, args[0]); });
 }
 
+template <typename IntOp> static Value integers(mlir::OpBuilder &b, mlir::Location loc, Value x, Value y) {
+  return retyped(b, loc, IntOp::create(b, loc, signless(b, loc, x), signless(b, loc, y)), x.getType());
+}
+
 template <typename FloatOp, typename IntOp> static Value binary(mlir::OpBuilder &b, mlir::Location loc, Value x, Value y) {
-  if (!isFloat(x)) return IntOp::create(b, loc, x, y);
+  if (!isFloat(x)) return integers<IntOp>(b, loc, x, y);
   return emitWidened(b, loc, {x, y}, [&](mlir::ValueRange args) -> Value { return FloatOp::create(b, loc, args[0], args[1]); });
 }
 
 Value ScalarEmitter::neg(Value x) {
   if (isFloat(x)) return arith::NegFOp::create(b_, loc_, x);
-  return arith::SubIOp::create(b_, loc_, constant(x.getType(), 0), x);
+  return integers<arith::SubIOp>(b_, loc_, constant(x.getType(), 0), x);
 }
 
 Value ScalarEmitter::abs(Value x) {
@@ -145,7 +167,7 @@ Value ScalarEmitter::gelu(Value x, bool tanhApproximation) {
   });
 }
 
-Value ScalarEmitter::bitNot(Value x) { return arith::XOrIOp::create(b_, loc_, x, constant(x.getType(), -1)); }
+Value ScalarEmitter::bitNot(Value x) { return bitXor(x, constant(x.getType(), -1)); }
 Value ScalarEmitter::add(Value x, Value y) { return binary<arith::AddFOp, arith::AddIOp>(b_, loc_, x, y); }
 Value ScalarEmitter::sub(Value x, Value y) { return binary<arith::SubFOp, arith::SubIOp>(b_, loc_, x, y); }
 Value ScalarEmitter::mul(Value x, Value y) { return binary<arith::MulFOp, arith::MulIOp>(b_, loc_, x, y); }
@@ -154,9 +176,8 @@ Value ScalarEmitter::div(Value x, Value y) {
   Type type = x.getType();
   if (isFloat(x)) return binary<arith::DivFOp, arith::DivSIOp>(b_, loc_, x, y);
   if (type.isUnsignedInteger()) {
-    Value none = constant(type, 0), byZero = arith::CmpIOp::create(b_, loc_, arith::CmpIPredicate::eq, y, none);
-    Value divisor = arith::SelectOp::create(b_, loc_, byZero, constant(type, 1), y);
-    return arith::SelectOp::create(b_, loc_, byZero, none, arith::DivUIOp::create(b_, loc_, x, divisor));
+    Value none = constant(type, 0), byZero = compare(Direction::eq, y, none);
+    return select(byZero, none, integers<arith::DivUIOp>(b_, loc_, x, select(byZero, constant(type, 1), y)));
   }
   // The two divisors for which the machine's division is undefined, for some x, are divided by 1 instead.
   Value zero = constant(type, 0);
@@ -183,8 +204,8 @@ Value ScalarEmitter::rem(Value x, Value y) {
     return emitWidened(b_, loc_, {x, y},
                        [&](mlir::ValueRange args) -> Value { return floored(arith::RemFOp::create(b_, loc_, args[0], args[1]), args[1]); });
   if (type.isUnsignedInteger()) {
-    Value none = constant(type, 0), byNone = arith::CmpIOp::create(b_, loc_, arith::CmpIPredicate::eq, y, none);
-    return arith::RemUIOp::create(b_, loc_, x, arith::SelectOp::create(b_, loc_, byNone, constant(type, 1), y));
+    Value byNone = compare(Direction::eq, y, constant(type, 0));
+    return integers<arith::RemUIOp>(b_, loc_, x, select(byNone, constant(type, 1), y));
   }
   // By 0 and by -1 the remainder is 0, as by 1, for which the machine's division is defined.
   Value zero = constant(type, 0);
@@ -194,24 +215,47 @@ Value ScalarEmitter::rem(Value x, Value y) {
   return floored(arith::RemSIOp::create(b_, loc_, x, by), by);
 }
 
+// By squaring, a bit of the exponent at a time; wraps. Negative exponents give what rounds towards zero: 0, but 1 and -1 for these bases.
+Value ScalarEmitter::powi(Value x, Value y) {
+  Type type = x.getType();
+  Value one = constant(type, 1), zero = constant(type, 0), result = one, square = x, left = signless(b_, loc_, y);
+  bool isUnsigned = type.isUnsignedInteger();
+  Value bit = arith::ConstantOp::create(b_, loc_, mlir::IntegerAttr::get(left.getType(), 1));
+  // An exponent of `width` bits has at most that many; the sign bit is not one of them.
+  unsigned bits = widthOf(type) - (isUnsigned ? 0 : 1);
+  for (unsigned i = 0; i < bits; ++i) {
+    Value odd = arith::TruncIOp::create(b_, loc_, b_.getI1Type(), left);
+    result = select(odd, mul(result, square), result);
+    if (i + 1 == bits) break;
+    square = mul(square, square);
+    left = arith::ShRUIOp::create(b_, loc_, left, bit);
+  }
+  if (isUnsigned) return result;
+  Value odd = arith::TruncIOp::create(b_, loc_, b_.getI1Type(), y);
+  Value ofMinusOne = select(odd, constant(type, -1), one);
+  Value inverse = select(compare(Direction::eq, x, one), one, select(compare(Direction::eq, x, constant(type, -1)), ofMinusOne, zero));
+  return select(compare(Direction::lt, y, zero), inverse, result);
+}
+
 Value ScalarEmitter::pow(Value x, Value y) {
+  if (!isFloat(x)) return powi(x, y);
   return emitWidened(b_, loc_, {x, y}, [&](mlir::ValueRange args) -> Value { return math::PowFOp::create(b_, loc_, args[0], args[1]); });
 }
 
 // Of bools, where true is the larger one, they are `and` and `or`: as a signed number, true is -1.
 Value ScalarEmitter::minimum(Value x, Value y) {
   if (x.getType().isInteger(1)) return bitAnd(x, y);
-  if (x.getType().isUnsignedInteger()) return arith::MinUIOp::create(b_, loc_, x, y);
+  if (x.getType().isUnsignedInteger()) return integers<arith::MinUIOp>(b_, loc_, x, y);
   return binary<arith::MinimumFOp, arith::MinSIOp>(b_, loc_, x, y);
 }
 Value ScalarEmitter::maximum(Value x, Value y) {
   if (x.getType().isInteger(1)) return bitOr(x, y);
-  if (x.getType().isUnsignedInteger()) return arith::MaxUIOp::create(b_, loc_, x, y);
+  if (x.getType().isUnsignedInteger()) return integers<arith::MaxUIOp>(b_, loc_, x, y);
   return binary<arith::MaximumFOp, arith::MaxSIOp>(b_, loc_, x, y);
 }
-Value ScalarEmitter::bitAnd(Value x, Value y) { return arith::AndIOp::create(b_, loc_, x, y); }
-Value ScalarEmitter::bitOr(Value x, Value y) { return arith::OrIOp::create(b_, loc_, x, y); }
-Value ScalarEmitter::bitXor(Value x, Value y) { return arith::XOrIOp::create(b_, loc_, x, y); }
+Value ScalarEmitter::bitAnd(Value x, Value y) { return integers<arith::AndIOp>(b_, loc_, x, y); }
+Value ScalarEmitter::bitOr(Value x, Value y) { return integers<arith::OrIOp>(b_, loc_, x, y); }
+Value ScalarEmitter::bitXor(Value x, Value y) { return integers<arith::XOrIOp>(b_, loc_, x, y); }
 
 //===-- Comparison and conversion -------------------------------------------------------------===//
 
@@ -220,12 +264,12 @@ Value ScalarEmitter::compare(Direction direction, Value x, Value y) {
   using I = arith::CmpIPredicate;
   // In the order of Direction: eq, ne, lt, le, gt, ge. Only `ne` holds for NaN.
   static constexpr F floats[] = {F::OEQ, F::UNE, F::OLT, F::OLE, F::OGT, F::OGE};
-  static constexpr I integers[] = {I::eq, I::ne, I::slt, I::sle, I::sgt, I::sge};
+  static constexpr I signeds[] = {I::eq, I::ne, I::slt, I::sle, I::sgt, I::sge};
   static constexpr I unsigneds[] = {I::eq, I::ne, I::ult, I::ule, I::ugt, I::uge}; // bools as well
   auto row = static_cast<unsigned>(direction);
   if (isFloat(x)) return arith::CmpFOp::create(b_, loc_, floats[row], x, y);
   bool isUnsigned = x.getType().isInteger(1) || x.getType().isUnsignedInteger();
-  return arith::CmpIOp::create(b_, loc_, (isUnsigned ? unsigneds : integers)[row], x, y);
+  return arith::CmpIOp::create(b_, loc_, (isUnsigned ? unsigneds : signeds)[row], signless(b_, loc_, x), signless(b_, loc_, y));
 }
 
 Value ScalarEmitter::select(Value condition, Value onTrue, Value onFalse) {
@@ -245,12 +289,13 @@ static Value floatToInt(ScalarEmitter &s, mlir::OpBuilder &b, mlir::Location loc
   Value nan = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, x, x);
   Value outside = arith::OrIOp::create(b, loc, arith::OrIOp::create(b, loc, large, small), nan);
   Value inside = arith::SelectOp::create(b, loc, outside, s.constant(from, 0), x);
-  Value converted = isUnsigned ? Value(arith::FPToUIOp::create(b, loc, to, inside)) : Value(arith::FPToSIOp::create(b, loc, to, inside));
-  auto limit = [&](const llvm::APInt &value) -> Value { return arith::ConstantOp::create(b, loc, mlir::IntegerAttr::get(to, value)); };
+  Type plain = signlessType(to);
+  Value converted = isUnsigned ? Value(arith::FPToUIOp::create(b, loc, plain, inside)) : Value(arith::FPToSIOp::create(b, loc, plain, inside));
+  auto limit = [&](const llvm::APInt &value) -> Value { return arith::ConstantOp::create(b, loc, mlir::IntegerAttr::get(plain, value)); };
   Value greatest = limit(isUnsigned ? llvm::APInt::getMaxValue(width) : llvm::APInt::getSignedMaxValue(width));
   Value least = limit(isUnsigned ? llvm::APInt::getZero(width) : llvm::APInt::getSignedMinValue(width));
   converted = arith::SelectOp::create(b, loc, large, greatest, converted);
-  return arith::SelectOp::create(b, loc, small, least, converted);
+  return retyped(b, loc, arith::SelectOp::create(b, loc, small, least, converted), to);
 }
 
 Value ScalarEmitter::cast(Value x, Type to) {
@@ -259,7 +304,7 @@ Value ScalarEmitter::cast(Value x, Type to) {
   bool toFloat = mlir::isa<mlir::FloatType>(to);
   if (to.isInteger(1))
     return isFloat(x) ? Value(arith::CmpFOp::create(b_, loc_, arith::CmpFPredicate::UNE, x, constant(from, 0)))
-                      : Value(arith::CmpIOp::create(b_, loc_, arith::CmpIPredicate::ne, x, constant(from, 0)));
+                      : compare(Direction::ne, x, constant(from, 0));
   if (isFloat(x) && toFloat) {
     if (widthOf(from) == widthOf(to)) x = arith::ExtFOp::create(b_, loc_, b_.getF32Type(), x); // bf16 <-> f16
     return widthOf(x.getType()) < widthOf(to) ? Value(arith::ExtFOp::create(b_, loc_, to, x))
@@ -267,13 +312,23 @@ Value ScalarEmitter::cast(Value x, Type to) {
   }
   if (isFloat(x)) return floatToInt(*this, b_, loc_, x, to);
   bool isUnsigned = from.isInteger(1) || from.isUnsignedInteger();
+  x = signless(b_, loc_, x);
+  if (toFloat && isNarrowFloat(to)) {
+    // Through a float that holds the integer, or is so much finer than the result that rounding twice differs from once only where an
+    // int64 beyond 2^53 lies next to a tie; reference evaluation goes the same way.
+    Type wide = widthOf(from) <= 16 ? Type(b_.getF32Type()) : Type(b_.getF64Type());
+    x = isUnsigned ? Value(arith::UIToFPOp::create(b_, loc_, wide, x)) : Value(arith::SIToFPOp::create(b_, loc_, wide, x));
+    return arith::TruncFOp::create(b_, loc_, to, x);
+  }
   if (toFloat) {
     if (isUnsigned) return arith::UIToFPOp::create(b_, loc_, to, x);
     return arith::SIToFPOp::create(b_, loc_, to, x);
   }
-  if (widthOf(from) > widthOf(to)) return arith::TruncIOp::create(b_, loc_, to, x);
-  if (widthOf(from) == widthOf(to)) return arith::BitcastOp::create(b_, loc_, to, x); // int8 and uint8
-  return isUnsigned ? Value(arith::ExtUIOp::create(b_, loc_, to, x)) : Value(arith::ExtSIOp::create(b_, loc_, to, x));
+  Type plain = signlessType(to);
+  if (widthOf(from) > widthOf(to)) x = arith::TruncIOp::create(b_, loc_, plain, x);
+  else if (widthOf(from) < widthOf(to))
+    x = isUnsigned ? Value(arith::ExtUIOp::create(b_, loc_, plain, x)) : Value(arith::ExtSIOp::create(b_, loc_, plain, x));
+  return retyped(b_, loc_, x, to); // of one width: int8 and uint8
 }
 
 //===-- Ops whose records have no scalar text -------------------------------------------------===//
