@@ -1,5 +1,7 @@
 #include "runtime/executor/device.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 
 #include "runtime/memory/caching_allocator.h"
@@ -20,6 +22,21 @@ void Device::trim() {
   if (auto *caching = dynamic_cast<CachingAllocator *>(default_allocator_.get())) caching->trim();
 }
 
+namespace {
+
+// Waits for what is under way when the process ends. atexit() comes too late for this: oneDNN registers the destructors of the code that it
+// generates at its first calls, after ours, so that they run before it, and a program that still runs jumps into freed memory. exit() ends
+// the objects of its own thread before all of that.
+struct Drain {
+  ~Drain() {
+    bool is_main_thread = gettid() == getpid(); // another thread ends without the process
+    if (is_main_thread) cpu_device().executor().synchronize();
+  }
+};
+thread_local Drain drain_at_exit;
+
+} // namespace
+
 Device &cpu_device() {
   // Never destroyed, since tensors with static storage may outlive any order of destruction. At exit the executor finishes what is under
   // way and ends its thread, before the libraries that it calls are torn down.
@@ -28,6 +45,7 @@ Device &cpu_device() {
     std::atexit([] { cpu_device().executor().stop(); });
     return made;
   }();
+  [[maybe_unused]] Drain *made_at_first_use = &drain_at_exit;
   return *device;
 }
 
