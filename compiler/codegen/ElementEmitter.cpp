@@ -32,8 +32,7 @@ static bool isVector(Value value) { return mlir::isa<mlir::VectorType>(value.get
 
 unsigned ElementEmitter::SameOp::getHashValue(const mlir::Operation *op) {
   return mlir::OperationEquivalence::computeHash(const_cast<mlir::Operation *>(op), mlir::OperationEquivalence::directHashValue,
-                                                 mlir::OperationEquivalence::ignoreHashValue,
-                                                 mlir::OperationEquivalence::IgnoreLocations);
+                                                 mlir::OperationEquivalence::ignoreHashValue, mlir::OperationEquivalence::IgnoreLocations);
 }
 
 bool ElementEmitter::SameOp::isEqual(const mlir::Operation *a, const mlir::Operation *b) {
@@ -241,7 +240,7 @@ void ElementEmitter::storeFirst(Value memref, Value value, const Index &base, in
 void ElementEmitter::store(Value memref, Value value, const Index &linear, Value mask) {
   auto [base, stride] = splitLanes(space, linear);
   if (stride != 0) value = broadcast(value);
-  else if (isVector(value)) value = make<vector::ExtractOp>(value, 0);  // one place: a dim of size 1 lies along the lanes
+  else if (isVector(value)) value = make<vector::ExtractOp>(value, 0); // one place: a dim of size 1 lies along the lanes
   if (mlir::getElementTypeOrSelf(value.getType()).isInteger(1))
     value = make<arith::ExtUIOp>(isVector(value) ? Type(vectorOf(b.getI8Type())) : b.getI8Type(), value);
   if (stride == 0) {
@@ -251,7 +250,9 @@ void ElementEmitter::store(Value memref, Value value, const Index &linear, Value
     if (first) return storeFirst(memref, value, base, first);
     Value at = scalarIndex(base);
     if (mask) vector::MaskedStoreOp::create(b, loc, memref, ValueRange{at}, mask, value);
-    else vector::StoreOp::create(b, loc, value, memref, ValueRange{at}, /*nontemporal=*/nullptr, alignmentOf(base, mlir::getElementTypeOrSelf(value.getType())));
+    else
+      vector::StoreOp::create(b, loc, value, memref, ValueRange{at}, /*nontemporal=*/nullptr,
+                              alignmentOf(base, mlir::getElementTypeOrSelf(value.getType())));
   } else {
     Value all = mask ? mask : broadcast(make<arith::ConstantOp>(b.getBoolAttr(true)));
     vector::ScatterOp::create(b, loc, Type(), memref, ValueRange{constantIndex(0)}, vectorIndex(linear), all, value, mlir::IntegerAttr());
@@ -406,22 +407,32 @@ Value ElementEmitter::concatElement(mlir::Operation *op, llvm::ArrayRef<Index> p
   int64_t dim = concat.getDim();
   Type element = concat.getResultType().getElementType();
   bool vector = llvm::any_of(position, [&](const Index &i) { return !space.uniform(i); });
-  // Innermost first: the pieces from `first` on, the last of which needs no test.
-  std::function<Value(size_t, int64_t, Value)> piece = [&](size_t first, int64_t start, Value lanes) -> Value {
-    Value input = concat.getInputs()[first];
-    int64_t end = start + mlir::cast<mlir::RankedTensorType>(input.getType()).getDimSize(dim);
-    auto here = [&](Value m) {
+  // The inputs that have elements, and where each begins.
+  llvm::SmallVector<std::pair<Value, int64_t>> pieces;
+  int64_t begin = 0;
+  for (Value input : concat.getInputs()) {
+    int64_t extent = mlir::cast<mlir::RankedTensorType>(input.getType()).getDimSize(dim);
+    if (extent != 0) pieces.emplace_back(input, begin);
+    begin += extent;
+  }
+  if (pieces.empty()) pieces.emplace_back(concat.getInputs()[0], 0);
+  auto [low, high] = space.range(position[dim]);
+  // Halves the inputs [first, last): a stack of many steps costs few comparisons, and the recursion stays shallow.
+  std::function<Value(size_t, size_t, Value)> piece = [&](size_t first, size_t last, Value lanes) -> Value {
+    if (last - first == 1) {
       llvm::SmallVector<Index> inside(position);
-      inside[dim] = space.add(inside[dim], -start);
-      return at(input, inside, m);
-    };
-    auto [low, high] = space.range(position[dim]);
-    bool last = first + 1 == concat.getInputs().size();
-    if (last || (high < end && low >= start)) return here(lanes);
-    if (low >= end || start == end) return piece(first + 1, end, lanes);
-    return choose(compareIndex(position[dim], end), lanes, element, here, [&](Value m) { return piece(first + 1, end, m); }, vector);
+      inside[dim] = space.add(inside[dim], -pieces[first].second);
+      return at(pieces[first].first, inside, lanes);
+    }
+    size_t middle = first + (last - first) / 2;
+    int64_t bound = pieces[middle].second;
+    if (high < bound) return piece(first, middle, lanes);
+    if (low >= bound) return piece(middle, last, lanes);
+    return choose(
+        compareIndex(position[dim], bound), lanes, element, [&](Value m) { return piece(first, middle, m); },
+        [&](Value m) { return piece(middle, last, m); }, vector);
   };
-  return piece(0, 0, mask);
+  return piece(0, pieces.size(), mask);
 }
 
 Value ElementEmitter::insertElement(mlir::Operation *op, llvm::ArrayRef<Index> position, Value mask) {
@@ -475,7 +486,7 @@ static Index evaluate(IndexSpace &space, mlir::AffineExpr expr, llvm::ArrayRef<I
   auto binary = mlir::cast<mlir::AffineBinaryOpExpr>(expr);
   Index lhs = evaluate(space, binary.getLHS(), loops), rhs = evaluate(space, binary.getRHS(), loops);
   if (expr.getKind() == mlir::AffineExprKind::Add) return space.add(lhs, rhs);
-  return rhs.isConstant() ? space.scale(lhs, rhs.constant) : space.scale(rhs, lhs.constant);  // Mul: one side is a constant
+  return rhs.isConstant() ? space.scale(lhs, rhs.constant) : space.scale(rhs, lhs.constant); // Mul: one side is a constant
 }
 
 llvm::SmallVector<Value> ElementEmitter::inputsAt(linalg::GenericOp generic, llvm::ArrayRef<Index> loops, Value mask) {
@@ -515,7 +526,7 @@ Value ElementEmitter::bodyOp(mlir::Operation &op, llvm::ArrayRef<Index> loops, l
     return at(extract.getTensor(), position, mask);
   }
   llvm::SmallVector<Value, 3> operands;
-  int64_t lanes = 0;  // usually `width`; fewer where lanes are folded into one another
+  int64_t lanes = 0; // usually `width`; fewer where lanes are folded into one another
   for (Value operand : op.getOperands()) {
     Value value = values.lookup(operand);
     operands.push_back(value);

@@ -1,6 +1,8 @@
 // Records the derivative of recorded calls: from the outputs down their history, each node once, after all that used its results.
 #include <algorithm>
+#include <functional>
 #include <queue>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -83,6 +85,7 @@ public:
       auto it = pending_.find(node);
       Pending pending = std::move(it->second);
       pending_.erase(it);
+      add_bands(pending);
       if (restricted_ && wanted_.count(node)) found_[node] = pending.cotangents;
       if (node->is_leaf()) {
         if (!restricted_) add_to_leaf(*node, pending.cotangents[0]);
@@ -92,10 +95,16 @@ public:
       if (node->released)
         fail(ErrorKind::kState,
              "the values that this derivative needs were released by an earlier backward; pass retain_graph = true to that one");
-      std::vector<Var> gradients = differentiate(*node, pending.cotangents, create_graph_);
-      for (uint32_t i = 0; i < node->edges.size(); ++i) {
-        const GradEdge &edge = node->edges[i];
-        if (edge.node && gradients[i]) accumulate(edge.node, edge.index, std::move(gradients[i]));
+      if (std::optional<Band> band = band_of(*node); band && node->edges[0].node) {
+        // Left until all slices of the same value are there.
+        const GradEdge &edge = node->edges[0];
+        pending_of(edge.node).pieces.push_back({*band, edge.index, GradRef(node), std::move(pending.cotangents[0])});
+      } else {
+        std::vector<Var> gradients = differentiate(*node, pending.cotangents, create_graph_);
+        for (uint32_t i = 0; i < node->edges.size(); ++i) {
+          const GradEdge &edge = node->edges[i];
+          if (edge.node && gradients[i]) accumulate(edge.node, edge.index, std::move(gradients[i]));
+        }
       }
       if (!retain_) {
         node->released = true;
@@ -115,25 +124,99 @@ public:
   }
 
 private:
+  // The cotangent of a slice of a result.
+  struct Piece {
+    Band band;
+    uint32_t index;
+    GradRef slice;
+    Var cotangent;
+  };
   struct Pending {
     GradRef node; // keeps it
     std::vector<Var> cotangents;
+    std::vector<Piece> pieces;
   };
 
-  void accumulate(const GradRef &node, uint32_t index, Var g) {
+  Pending &pending_of(const GradRef &node) {
     auto [it, fresh] = pending_.try_emplace(node.get());
     if (fresh) {
       it->second.node = node;
       it->second.cotangents.resize(node->is_leaf() ? 1 : result_count(*node));
       queue_.push({node->number, node.get()});
     }
-    Var &sum = it->second.cotangents[index];
+    return it->second;
+  }
+
+  void accumulate(const GradRef &node, uint32_t index, Var g) { add_to(pending_of(node).cotangents[index], std::move(g)); }
+
+  void add_to(Var &sum, Var g) {
     if (!sum) {
       sum = std::move(g);
       return;
     }
     ModeScope mode(create_graph_);
     sum = emit_binary(Binary::kAdd, sum, g);
+  }
+
+  // Adds the cotangents of slices. By the rule each would be a tensor of zeros with the slice's cotangent in it, and their sum quadratic in
+  // the steps of an unrolled network; those that do not overlap are instead set side by side. Not so the few slices of a large value, such
+  // as three rows of a table: where they lie may change from step to step, which is a matter of numbers by the rule, but of another
+  // program for what is set side by side.
+  void add_bands(Pending &pending) {
+    std::vector<Piece> &pieces = pending.pieces;
+    std::sort(pieces.begin(), pieces.end(), [](const Piece &a, const Piece &b) {
+      return std::tie(a.index, a.band.dim, a.band.start, a.slice->number) < std::tie(b.index, b.band.dim, b.band.start, b.slice->number);
+    });
+    for (size_t first = 0, last; first < pieces.size(); first = last) {
+      auto of_first = [&](const Piece &piece) { return piece.index == pieces[first].index && piece.band.dim == pieces[first].band.dim; };
+      for (last = first + 1; last < pieces.size() && of_first(pieces[last]);) ++last;
+      // Rows of pieces that do not overlap, as few as there can be: each piece joins the row that ends first, if that is before it.
+      std::vector<std::vector<const Piece *>> rows;
+      std::priority_queue<std::pair<int64_t, size_t>, std::vector<std::pair<int64_t, size_t>>, std::greater<>> ends;
+      for (size_t i = first; i < last; ++i) {
+        size_t row = rows.size();
+        if (!ends.empty() && ends.top().first <= pieces[i].band.start) {
+          row = ends.top().second;
+          ends.pop();
+        } else {
+          rows.emplace_back();
+        }
+        rows[row].push_back(&pieces[i]);
+        ends.emplace(pieces[i].band.limit, row);
+      }
+      for (const auto &row : rows) {
+        Var &sum = pending.cotangents[pieces[first].index];
+        int64_t covered = 0;
+        for (const Piece *piece : row) covered += piece->band.limit - piece->band.start;
+        if (row.size() > 1 && 2 * covered >= pieces[first].band.from->dims[pieces[first].band.dim]) {
+          add_to(sum, side_by_side(row));
+          continue;
+        }
+        for (const Piece *piece : row) add_to(sum, differentiate(*piece->slice, {&piece->cotangent, 1}, create_graph_)[0]);
+      }
+    }
+    pieces.clear();
+  }
+
+  // What the slices of one value leave of its cotangent: theirs, and zeros between them.
+  Var side_by_side(const std::vector<const Piece *> &row) {
+    ModeScope mode(create_graph_);
+    const TypeInfo &whole = *row[0]->band.from;
+    std::vector<Var> parts;
+    int64_t at = 0, dim = row[0]->band.dim;
+    auto zeros_to = [&](int64_t limit) {
+      if (limit == at) return;
+      Shape dims = whole.dims;
+      dims[dim] = limit - at;
+      parts.push_back(broadcast(emit_constant(0, whole.dtype), dims));
+    };
+    for (const Piece *piece : row) {
+      zeros_to(piece->band.start);
+      if (piece->band.limit > piece->band.start) parts.push_back(piece->cotangent);
+      at = piece->band.limit;
+    }
+    zeros_to(whole.dims[dim]);
+    return parts.size() == 1 ? parts[0] : emit_concat(parts, dim);
   }
 
   void add_to_leaf(GradNode &leaf, const Var &g) {

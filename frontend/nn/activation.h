@@ -15,9 +15,11 @@ struct Tanh : Module {
 struct Sigmoid : Module {
   Tensor operator()(const Tensor &x, Location location = Location::current()) const { return weft::sigmoid(x, location); }
 };
-// The exact form, with erf (Hendrycks and Gimpel 2016).
+// The exact form, with erf, or approximate = "tanh" (Hendrycks and Gimpel 2016).
 struct GELU : Module {
-  Tensor operator()(const Tensor &x, Location location = Location::current()) const { return weft::gelu(x, "none", location); }
+  explicit GELU(std::string approximate = "none") : approximate(std::move(approximate)) {}
+  std::string approximate;
+  Tensor operator()(const Tensor &x, Location location = Location::current()) const { return weft::gelu(x, approximate, location); }
 };
 
 struct SiLU : Module {

@@ -1,11 +1,12 @@
 // Losses, under the names that training code looks for in nn.
 #pragma once
 
-#include "weft/ops.h"
+#include "weft/losses.h"
 
 namespace weft::nn {
 
 using weft::binary_cross_entropy_with_logits;
+using weft::ClassLossOptions;
 using weft::cross_entropy;
 using weft::huber_loss;
 using weft::kl_div;

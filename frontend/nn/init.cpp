@@ -129,6 +129,11 @@ Tensor orthogonal(const Shape &shape, double gain, Location location) {
   return Tensor::from(values, shape, location);
 }
 
+Tensor copy_of(const Tensor &source, Location location) {
+  location = CallerScope::resolve(location);
+  return Tensor::from_bytes(source.data_bytes(location), source.dtype(), source.shape(), location);
+}
+
 void submit(std::vector<Tensor> tensors, Location location) {
   tensors.push_back(default_generator().state_storage());
   submit_init(tensors, location);

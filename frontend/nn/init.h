@@ -39,6 +39,10 @@ Tensor kaiming_normal(const Shape &shape, double slope, Fan fan, Location locati
 // as [out, the rest].
 Tensor orthogonal(const Shape &shape, double gain = 1, Location location = Location::current());
 
+// The value, computed now, in memory of its own, for a parameter to take over (copy_): it would share the source's, and as long as
+// that lives a step could not write in place and would be another program than later ones.
+Tensor copy_of(const Tensor &source, Location location = Location::current());
+
 // Computes new parameters now (reason `init`), and the default generator's state after them: left to the first step, its advance would make
 // that step a program of its own.
 void submit(std::vector<Tensor> tensors, Location location = Location::current());

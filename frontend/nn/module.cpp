@@ -144,7 +144,7 @@ void Module::load_state(const NamedTensors &tensors, bool strict, Location locat
   NoGrad no_grad;
   std::vector<Tensor> written;
   for (auto &[name, tensor] : own) {
-    tensor.copy_(*given.at(name), location);
+    tensor.copy_(init::copy_of(*given.at(name), location), location);
     written.push_back(tensor);
   }
   submit_init(written, location);

@@ -14,5 +14,6 @@
 #include "weft/nn/linear.h"
 #include "weft/nn/module.h"
 #include "weft/nn/pooling.h"
+#include "weft/nn/recurrent.h"
 #include "weft/nn/sequential.h"
 #include "weft/nn/transformer.h"

@@ -2,6 +2,7 @@
 
 #include "weft/autograd.h"
 #include "weft/eval.h"
+#include "weft/nn/init.h"
 #include "weft/ops.h"
 
 namespace weft::optim {
@@ -18,7 +19,7 @@ ExponentialMovingAverage::ExponentialMovingAverage(std::vector<Tensor> parameter
     if (!parameters_[i].defined()) refuse(ErrorKind::kState, which + " is undefined");
     if (!is_floating(parameters_[i].dtype()))
       refuse(ErrorKind::kDType, which + " is " + name(parameters_[i].dtype()) + ", not floating-point");
-    averages_.push_back(parameters_[i].detach().clone());
+    averages_.push_back(nn::init::copy_of(parameters_[i], location));
   }
   submit_init(averages_, location);
 }
@@ -68,7 +69,7 @@ void ExponentialMovingAverage::load_state(const nn::NamedTensors &tensors, Locat
                   location);
   }
   NoGrad no_grad;
-  for (size_t i = 0; i < averages_.size(); ++i) averages_[i].copy_(*found[i], location);
+  for (size_t i = 0; i < averages_.size(); ++i) averages_[i].copy_(nn::init::copy_of(*found[i], location), location);
   submit_init(averages_, location);
 }
 

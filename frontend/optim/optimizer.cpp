@@ -106,7 +106,7 @@ void Optimizer::load_state(const nn::NamedTensors &tensors, Location location) {
   NoGrad no_grad;
   std::vector<Tensor> written;
   for (auto &[name, tensor] : state_) {
-    tensor.copy_(*given.at(name), location);
+    tensor.copy_(nn::init::copy_of(*given.at(name), location), location);
     written.push_back(tensor);
   }
   submit_init(written, location);

@@ -65,6 +65,21 @@ private:
 
 uint32_t result_count(const GradNode &node) { return static_cast<uint32_t>(node.signature->results.size()); }
 
+std::optional<Band> band_of(const GradNode &node) {
+  Signature *s = node.signature;
+  if (!s || s->name.getStringRef() != ir::SliceOp::getOperationName()) return std::nullopt;
+  const auto &properties = *s->opaque().as<const ir::SliceOp::Properties *>();
+  llvm::ArrayRef<int64_t> starts = properties.starts.asArrayRef(), steps = properties.steps.asArrayRef();
+  const Shape &from = s->operands[0]->dims, &to = s->results[0]->dims;
+  std::optional<Band> band;
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (from[i] == to[i] && starts[i] == 0 && steps[i] == 1) continue;
+    if (band || (steps[i] != 1 && to[i] > 1)) return std::nullopt;
+    band = Band{static_cast<int64_t>(i), starts[i], starts[i] + to[i], s->operands[0]};
+  }
+  return band;
+}
+
 std::vector<Var> differentiate(GradNode &node, std::span<const Var> cotangents, bool with_history) {
   IrState &ir = *recorder().ir;
   Signature *s = node.signature;

@@ -1,6 +1,8 @@
 // Small services of the recorder that the tensor's implementation needs beside recorder.h.
 #pragma once
 
+#include <optional>
+
 #include "frontend/recorder/values.h"
 
 namespace weft::recorder {
@@ -9,5 +11,11 @@ namespace weft::recorder {
 void release_weak(Value *value);
 // How many results the call that the node stands for has.
 uint32_t result_count(const GradNode &node);
+// What a slice in steps of 1 takes of its operand: [start, limit) of one dim, all of the others. Nothing for any other call.
+struct Band {
+  int64_t dim, start, limit;
+  const TypeInfo *from; // the operand's
+};
+std::optional<Band> band_of(const GradNode &node);
 
 } // namespace weft::recorder
