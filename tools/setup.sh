@@ -8,7 +8,7 @@ packages=(
   # the build
   bazel-bootstrap bazel-platforms bazel-rules-java bazel-rules-proto bazel-skylib git
   # libraries
-  libabsl-dev libbenchmark-dev libcli11-dev libdnnl-dev libgmock-dev libgtest-dev libpng-dev nlohmann-json3-dev zlib1g-dev
+  libabsl-dev libbenchmark-dev libcli11-dev libdnnl-dev libgmock-dev libgtest-dev libjpeg62-turbo-dev libpng-dev nlohmann-json3-dev zlib1g-dev
 )
 
 # One query for all: dpkg-query prints a line for each installed package and fails for unknown names, which we expect.

@@ -44,6 +44,10 @@ public:
   // The items, stacked along a new dim 0, in the order asked for. Every item is in [0, size()). Called by the loader's
   // thread; an exception reaches whoever asks the loader for the batch.
   virtual HostBatch fetch(std::span<const int64_t> items) const = 0;
+
+  // What the loader calls: fetch() with a seed for what is random in a data set (image/transforms.h). It is the same for the same loader
+  // seed, epoch and batch, and differs between batches and epochs.
+  virtual HostBatch fetch_seeded(std::span<const int64_t> items, uint64_t seed) const { return fetch(items); }
 };
 
 using DatasetPtr = std::shared_ptr<const Dataset>;

@@ -55,7 +55,8 @@ HostArray read_idx(const std::string &path, Location location) {
   if (error || !file) fail("cannot be read");
   std::array<unsigned char, 4> magic{};
   if (!file.read(reinterpret_cast<char *>(magic.data()), magic.size()) || magic[0] != 0 || magic[1] != 0)
-    fail("is no IDX file: it does not start with two zeros, a type and a rank");
+    fail(magic[0] == 0x1f && magic[1] == 0x8b ? "is compressed; unpack it with gunzip"
+                                              : "is no IDX file: it does not start with two zeros, a type and a rank");
   std::optional<DType> dtype = dtype_of(magic[2]);
   if (!dtype) fail("has the IDX type " + std::to_string(magic[2]) + ", which does not exist");
   HostArray array{*dtype, {}, {}};
@@ -116,6 +117,12 @@ HostBatch IdxDataset::fetch(std::span<const int64_t> items) const {
 
 IdxDataset mnist(const std::string &folder, bool train, ImageOptions options, Location location) {
   std::string prefix = folder + (train ? "/train" : "/t10k");
+  for (const char *file : {"-images-idx3-ubyte", "-labels-idx1-ubyte"}) {
+    std::error_code error;
+    std::string path = prefix + file;
+    if (!std::filesystem::exists(path, error) && std::filesystem::exists(path + ".gz", error))
+      throw Error(ErrorKind::kFile, "'" + path + "' does not exist, but '" + path + ".gz' does; unpack it with gunzip", location);
+  }
   return IdxDataset(prefix + "-images-idx3-ubyte", prefix + "-labels-idx1-ubyte", options, location);
 }
 

@@ -37,7 +37,8 @@ private:
   ImageOptions options_;
 };
 
-// train-images-idx3-ubyte and train-labels-idx1-ubyte in the folder, or with train = false t10k-*: MNIST's files and others of its names.
+// train-images-idx3-ubyte and train-labels-idx1-ubyte in the folder, or with train = false t10k-*: MNIST's files and others of its names,
+// unpacked: they are distributed as .gz.
 IdxDataset mnist(const std::string &folder, bool train = true, ImageOptions options = {}, Location location = Location::current());
 
 } // namespace weft::data

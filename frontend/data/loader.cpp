@@ -77,7 +77,9 @@ struct DataLoader::Impl {
 
   Prepared prepare(const LoaderState &at) {
     try {
-      return {dataset->fetch(sampler.items(at)), nullptr};
+      // Of another stream than what the sampler draws.
+      uint64_t seed = derived_seed(derived_seed(~at.seed, at.epoch), at.batch);
+      return {dataset->fetch_seeded(sampler.items(at), seed), nullptr};
     } catch (...) {
       return {{}, std::current_exception()};
     }

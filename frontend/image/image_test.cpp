@@ -1,9 +1,15 @@
-#include "weft/image/png.h"
+#include "weft/image/image.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
+
+#include <jpeglib.h>
 
 #include <gtest/gtest.h>
+
+#include "weft/image/png.h"
 
 namespace weft::image {
 namespace {
@@ -12,16 +18,78 @@ std::string scratch(const std::string &name) {
   const char *base = std::getenv("TEST_TMPDIR");
   return std::string(base ? base : "/tmp") + "/" + name;
 }
+std::string content_of(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+void write(const std::string &path, const std::string &content) { std::ofstream(path, std::ios::binary) << content; }
+
+std::string message_of(const std::function<void()> &call) {
+  try {
+    call();
+  } catch (const Error &error) {
+    return error.message();
+  }
+  return "nothing was thrown";
+}
+#define EXPECT_MESSAGE(call, part) EXPECT_NE(message_of([&] { call; }).find(part), std::string::npos) << message_of([&] { call; })
+
+// The picture as a JPEG file's bytes: its channels as they are, 1 (gray), 3 (color) or 4 (inks, inverted as Adobe has them).
+std::string jpeg_of(const Image &image, bool progressive = false) {
+  jpeg_compress_struct info;
+  jpeg_error_mgr errors;
+  info.err = jpeg_std_error(&errors);
+  jpeg_create_compress(&info);
+  unsigned char *bytes = nullptr;
+  unsigned long size = 0;
+  jpeg_mem_dest(&info, &bytes, &size);
+  info.image_height = static_cast<JDIMENSION>(image.height);
+  info.image_width = static_cast<JDIMENSION>(image.width);
+  info.input_components = static_cast<int>(image.channels);
+  info.in_color_space = image.channels == 1 ? JCS_GRAYSCALE : image.channels == 3 ? JCS_RGB : JCS_CMYK;
+  jpeg_set_defaults(&info);
+  jpeg_set_quality(&info, 98, TRUE);
+  if (progressive) jpeg_simple_progression(&info);
+  if (image.channels == 4) info.write_Adobe_marker = TRUE;
+  jpeg_start_compress(&info, TRUE);
+  for (int64_t y = 0; y < image.height; ++y) {
+    auto *row = const_cast<uint8_t *>(image.pixels.data() + y * image.width * image.channels);
+    jpeg_write_scanlines(&info, &row, 1);
+  }
+  jpeg_finish_compress(&info);
+  std::string content(reinterpret_cast<char *>(bytes), size);
+  jpeg_destroy_compress(&info);
+  std::free(bytes);
+  return content;
+}
+
+// A smooth picture, which JPEG keeps well.
+Image smooth(int64_t height, int64_t width, int64_t channels) {
+  Image image{height, width, channels, {}};
+  for (int64_t y = 0; y < height; ++y)
+    for (int64_t x = 0; x < width; ++x)
+      for (int64_t c = 0; c < channels; ++c)
+        image.pixels.push_back(static_cast<uint8_t>(30 + 100 * y / height + (40 + 20 * c) * x / width));
+  return image;
+}
+
+void expect_close(const Image &image, const Image &expected, int tolerance) {
+  ASSERT_EQ(image.height, expected.height);
+  ASSERT_EQ(image.width, expected.width);
+  ASSERT_EQ(image.pixels.size(), expected.pixels.size());
+  for (size_t i = 0; i < image.pixels.size(); ++i) ASSERT_NEAR(image.pixels[i], expected.pixels[i], tolerance) << i;
+}
 
 TEST(Png, ComesBackAsWritten) {
   for (int64_t channels : {1, 3, 4}) {
     Image image{3, 5, channels, std::vector<uint8_t>(static_cast<size_t>(15 * channels))};
     for (size_t i = 0; i < image.pixels.size(); ++i) image.pixels[i] = static_cast<uint8_t>(i * 37);
     write_png(scratch("image.png"), image);
-    Image back = read_png(scratch("image.png"), channels);
-    EXPECT_EQ(back.height, 3);
-    EXPECT_EQ(back.width, 5);
-    EXPECT_EQ(back.pixels, image.pixels) << channels << " channels";
+    for (const Image &back : {read_png(scratch("image.png"), channels), read_image(scratch("image.png"), channels)}) {
+      EXPECT_EQ(back.height, 3);
+      EXPECT_EQ(back.width, 5);
+      EXPECT_EQ(back.pixels, image.pixels) << channels << " channels";
+    }
   }
 }
 
@@ -31,7 +99,7 @@ TEST(Png, ConvertsChannels) {
 }
 
 TEST(Png, RefusesWhatIsNone) {
-  std::ofstream(scratch("text.png")) << "no picture";
+  write(scratch("text.png"), "no picture");
   EXPECT_THROW(read_png(scratch("text.png"), 1), Error);
   EXPECT_THROW(read_png(scratch("missing.png"), 1), Error);
   EXPECT_THROW(read_png(scratch("text.png"), 2), Error);
@@ -39,12 +107,78 @@ TEST(Png, RefusesWhatIsNone) {
   EXPECT_THROW(write_png(scratch("no/such/folder/x.png"), {1, 1, 1, {0}}), Error);
 }
 
-TEST(Png, RefusesADamagedFile) {
-  write_png(scratch("whole.png"), {8, 8, 1, std::vector<uint8_t>(64, 7)});
-  std::ifstream file(scratch("whole.png"), std::ios::binary);
-  std::string content((std::istreambuf_iterator<char>(file)), {});
-  std::ofstream(scratch("cut.png"), std::ios::binary) << content.substr(0, content.size() / 2);
-  EXPECT_THROW(read_png(scratch("cut.png"), 1), Error);
+TEST(Jpeg, ReadsGrayColorAndInks) {
+  for (bool progressive : {false, true}) {
+    Image gray = smooth(17, 23, 1), color = smooth(17, 23, 3);
+    write(scratch("gray.jpg"), jpeg_of(gray, progressive));
+    write(scratch("color.jpg"), jpeg_of(color, progressive));
+    expect_close(read_image(scratch("gray.jpg"), 1), gray, 3);
+    expect_close(read_image(scratch("color.jpg"), 3), color, 8); // the chroma has half the resolution
+    // Converted: gray to color and back, and an opaque alpha.
+    Image wide = read_image(scratch("gray.jpg"), 4);
+    for (size_t i = 0; i < wide.pixels.size(); i += 4) {
+      ASSERT_EQ(wide.pixels[i], wide.pixels[i + 2]);
+      ASSERT_EQ(wide.pixels[i + 3], 255);
+    }
+    Image luminance = read_image(scratch("color.jpg"), 1);
+    for (size_t i = 0; i < luminance.pixels.size(); ++i)
+      ASSERT_NEAR(luminance.pixels[i], 0.299 * color.pixels[3 * i] + 0.587 * color.pixels[3 * i + 1] + 0.114 * color.pixels[3 * i + 2], 8);
+  }
+  // No ink is white, black ink alone is gray: 255 is none.
+  Image inks{8, 8, 4, {}};
+  for (int i = 0; i < 64; ++i) inks.pixels.insert(inks.pixels.end(), {255, 255, 255, 100});
+  write(scratch("inks.jpg"), jpeg_of(inks));
+  for (uint8_t value : read_image(scratch("inks.jpg"), 3).pixels) EXPECT_NEAR(value, 100, 3);
+}
+
+TEST(Image, NamesTheFileThatIsNone) {
+  write(scratch("text.jpg"), "no picture at all");
+  EXPECT_MESSAGE(read_image(scratch("text.jpg"), 3), "text.jpg' is neither a PNG nor a JPEG file");
+  write(scratch("empty.png"), "");
+  EXPECT_MESSAGE(read_image(scratch("empty.png"), 3), "empty.png' is neither a PNG nor a JPEG file: it is empty");
+  EXPECT_MESSAGE(read_image(scratch("nowhere.png"), 3), "nowhere.png' does not exist");
+  EXPECT_MESSAGE(read_image(scratch("."), 3), "is not a file");
+  EXPECT_MESSAGE(read_image(scratch("text.jpg"), 2), "1, 3 or 4 channels, not 2");
+}
+
+// Every cut of a file and damage to its middle is an error that names it, or leaves a picture of the same size; nothing else.
+TEST(Image, RefusesDamagedFiles) {
+  Image image = smooth(24, 24, 3);
+  for (size_t i = 0; i < image.pixels.size(); ++i) image.pixels[i] ^= static_cast<uint8_t>(i * 2654435761u >> 27);
+  write_png(scratch("whole.png"), image);
+  const std::pair<std::string, std::string> files[] = {
+      {"cut.png", content_of(scratch("whole.png"))}, {"cut.jpg", jpeg_of(image)}, {"cut2.jpg", jpeg_of(image, true)}};
+  for (const auto &[name, content] : files) {
+    size_t end = content.size() - (name.ends_with("png") ? 12 : 2); // the mark of the end may be missing: the picture is whole
+    for (size_t size = 0; size < end; size += 1 + size / 8) {
+      write(scratch(name), content.substr(0, size));
+      EXPECT_MESSAGE(read_image(scratch(name), 3), name + "'");
+    }
+    for (size_t at = 0; at < content.size(); at += 7) {
+      std::string damaged = content;
+      damaged[at] = static_cast<char>(damaged[at] ^ 0x55);
+      write(scratch(name), damaged);
+      try {
+        Image read = read_image(scratch(name), 3);
+        EXPECT_EQ(read.pixels.size(), static_cast<size_t>(read.height * read.width * 3));
+      } catch (const Error &error) {
+        EXPECT_NE(error.message().find(name), std::string::npos) << error.message();
+      }
+    }
+  }
+}
+
+// A header alone must not make us allocate gigabytes.
+TEST(Image, RefusesWhatItsBytesCannotHold) {
+  std::string jpeg = jpeg_of(smooth(16, 16, 1));
+  size_t frame = jpeg.find("\xff\xc0");
+  ASSERT_NE(frame, std::string::npos);
+  jpeg.replace(frame + 5, 4, std::string("\x3f\xff\x3f\xff", 4)); // 16,383 x 16,383
+  write(scratch("bomb.jpg"), jpeg);
+  EXPECT_MESSAGE(read_image(scratch("bomb.jpg"), 1), "it claims 16383 x 16383 pixels, which its");
+  jpeg.replace(frame + 5, 4, std::string("\x7f\xff\x7f\xff", 4));
+  write(scratch("bomb.jpg"), jpeg);
+  EXPECT_MESSAGE(read_image(scratch("bomb.jpg"), 1), "more than are read");
 }
 
 } // namespace

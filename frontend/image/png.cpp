@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "frontend/image/codec.h"
 #include "weft/io/files.h"
 
 namespace weft::image {
@@ -20,27 +21,35 @@ struct Png {
 };
 
 png_uint_32 format_of(int64_t channels, Location location) {
-  if (channels == 1) return PNG_FORMAT_GRAY;
-  if (channels == 3) return PNG_FORMAT_RGB;
-  if (channels == 4) return PNG_FORMAT_RGBA;
-  throw Error(ErrorKind::kValue, "png: an image has 1, 3 or 4 channels, not " + std::to_string(channels), location);
+  check_channels(channels, location);
+  return channels == 1 ? PNG_FORMAT_GRAY : channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_RGBA;
+}
+
+// The rest of reading, once the header is known. bytes: of the file.
+Image finish(Png &png, int64_t channels, size_t bytes, const std::string &name, int64_t most_pixels, Location location) {
+  int64_t height = png.image.height, width = png.image.width;
+  check_size(height, width, bytes, most_pixels, name, "PNG", location);
+  png.image.format = format_of(channels, location);
+  Image image{height, width, channels, std::vector<uint8_t>(static_cast<size_t>(height * width * channels))};
+  png_color black = {0, 0, 0};
+  if (png_image_finish_read(&png.image, &black, image.pixels.data(), 0, nullptr) == 0)
+    fail_to_read(name, "PNG", png.image.message, location);
+  return image;
 }
 
 } // namespace
 
-Image read_png(const std::string &path, int64_t channels, Location location) {
+Image decode_png(std::span<const uint8_t> bytes, int64_t channels, const std::string &name, int64_t most_pixels, Location location) {
   Png png;
-  png_uint_32 format = format_of(channels, location);
-  auto fail = [&](const std::string &why) { throw Error(ErrorKind::kFile, "'" + path + "' cannot be read as PNG: " + why, location); };
-  if (png_image_begin_read_from_file(&png.image, path.c_str()) == 0) fail(png.image.message);
-  int64_t height = png.image.height, width = png.image.width;
-  if (height * width > kMostPixels)
-    fail("it has " + std::to_string(height) + " x " + std::to_string(width) + " pixels, more than are read");
-  png.image.format = format;
-  Image image{height, width, channels, std::vector<uint8_t>(static_cast<size_t>(height * width * channels))};
-  png_color black = {0, 0, 0};
-  if (png_image_finish_read(&png.image, &black, image.pixels.data(), 0, nullptr) == 0) fail(png.image.message);
-  return image;
+  if (png_image_begin_read_from_memory(&png.image, bytes.data(), bytes.size()) == 0) fail_to_read(name, "PNG", png.image.message, location);
+  return finish(png, channels, bytes.size(), name, most_pixels, location);
+}
+
+Image read_png(const std::string &path, int64_t channels, Location location) {
+  check_channels(channels, location);
+  Png png;
+  if (png_image_begin_read_from_file(&png.image, path.c_str()) == 0) fail_to_read(path, "PNG", png.image.message, location);
+  return finish(png, channels, size_t{1} << 40, path, kMostPixels, location);
 }
 
 void write_png(const std::string &path, const Image &image, Location location) {

@@ -1,0 +1,129 @@
+// Transformations of pictures on their way into a batch. They run on the loader's thread, on plain floats; what is random in them comes
+// from a seed (data::Dataset::fetch_seeded), so that a resumed run sees the same pictures.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "weft/data/dataset.h"
+#include "weft/data/random.h"
+#include "weft/image/image.h"
+
+namespace weft::image {
+
+// A picture as floats, [channels, height, width]: 0 to 255 as it comes from a file.
+struct Planes {
+  int64_t channels = 0, height = 0, width = 0;
+  std::vector<float> values;
+};
+Planes to_planes(const Image &image);
+
+// One step. Throws Error when the picture does not suit it; a data set adds the file's name.
+using Transform = std::function<Planes(Planes, data::SplitMix64 &)>;
+
+// One after another: Compose({Resize(40, 40), RandomCrop(32, 32), RandomHorizontalFlip(), ToFloat(), Normalize({0.5}, {0.25})}).
+class Compose {
+public:
+  explicit Compose(std::vector<Transform> steps) : steps_(std::move(steps)) {}
+  Planes operator()(Planes planes, data::SplitMix64 &random) const;
+
+private:
+  std::vector<Transform> steps_;
+};
+
+// Bilinear, as PyTorch's interpolate(mode="bilinear", align_corners=False, antialias=False): a pixel reads between the two rows and columns
+// around (i + 0.5) H / H' - 0.5. Shrinking to less than half skips pixels.
+class Resize {
+public:
+  // Throws Error when a size is below 1.
+  Resize(int64_t height, int64_t width);
+  Planes operator()(Planes planes, data::SplitMix64 &random) const;
+
+private:
+  int64_t height_, width_;
+};
+// The same to a size whose shorter side is this, the longer one in proportion, rounded down.
+class ResizeShorterSide {
+public:
+  explicit ResizeShorterSide(int64_t size);
+  Planes operator()(Planes planes, data::SplitMix64 &random) const;
+
+private:
+  int64_t size_;
+};
+
+// The middle of a picture, which must be at least as large. Of an odd rest the half rounds to even, as in torchvision.
+class CenterCrop {
+public:
+  CenterCrop(int64_t height, int64_t width);
+  Planes operator()(Planes planes, data::SplitMix64 &random) const;
+
+private:
+  int64_t height_, width_;
+};
+
+// A part at a uniformly random place of a picture with `padding` rows and columns of zeros on each side, which must be at least as large.
+class RandomCrop {
+public:
+  RandomCrop(int64_t height, int64_t width, int64_t padding = 0);
+  Planes operator()(Planes planes, data::SplitMix64 &random) const;
+
+private:
+  int64_t height_, width_, padding_;
+};
+
+// Mirrors left and right with this probability.
+class RandomHorizontalFlip {
+public:
+  explicit RandomHorizontalFlip(double probability = 0.5);
+  Planes operator()(Planes planes, data::SplitMix64 &random) const;
+
+private:
+  double probability_;
+};
+
+// 0 to 255 becomes 0 to 1.
+class ToFloat {
+public:
+  Planes operator()(Planes planes, data::SplitMix64 &random) const;
+};
+
+// (value - mean) / deviation for each channel; one number stands for all of them.
+class Normalize {
+public:
+  // Throws Error unless there are as many deviations as means, all of them positive.
+  Normalize(std::vector<double> mean, std::vector<double> deviation);
+  Planes operator()(Planes planes, data::SplitMix64 &random) const;
+
+private:
+  std::vector<double> mean_, deviation_;
+};
+
+// Another data set's inputs, float32 or uint8 [C, H, W], transformed: say, digits of an IdxDataset, shifted at random.
+class TransformedDataset : public data::Dataset {
+public:
+  TransformedDataset(data::DatasetPtr dataset, Transform transform) : dataset_(std::move(dataset)), transform_(std::move(transform)) {}
+
+  int64_t size() const override { return dataset_->size(); }
+  data::HostBatch fetch(std::span<const int64_t> items) const override { return fetch_seeded(items, 0); }
+  data::HostBatch fetch_seeded(std::span<const int64_t> items, uint64_t seed) const override;
+
+private:
+  data::DatasetPtr dataset_;
+  Transform transform_;
+};
+
+// Collects pictures of one size as a batch, float32 [count, C, H, W]. Private to data sets.
+class BatchOfPlanes {
+public:
+  explicit BatchOfPlanes(size_t count) : count_(static_cast<int64_t>(count)) {}
+  // Throws Error when this one has another size than the first. `name` stands in the error.
+  void add(const Planes &planes, const std::string &name);
+  data::HostArray take() { return std::move(array_); }
+
+private:
+  int64_t count_, next_ = 0;
+  data::HostArray array_;
+};
+
+} // namespace weft::image
