@@ -3,10 +3,9 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
-#include <map>
 
+#include "examples/common/training_state.h"
 #include "weft/data/text.h"
-#include "weft/io/safetensors.h"
 
 namespace char_gpt {
 namespace {
@@ -58,41 +57,32 @@ template <typename C, typename Visit> void visit_fields(C &checkpoint, const Vis
 } // namespace
 
 void save_checkpoint(const std::string &path, const Checkpoint &checkpoint) {
-  std::map<std::string, std::string> metadata = {{"format", kFormat}, {"characters", weft::data::encode_utf8(checkpoint.characters)}};
-  visit_fields(checkpoint, [&](const char *name, const auto &value) { metadata[name] = shown(value); });
-  weft::nn::NamedTensors tensors;
-  for (const auto &[name, tensor] : checkpoint.model) tensors.emplace_back("model." + name, tensor);
-  for (const auto &[name, tensor] : checkpoint.optimizer) tensors.emplace_back("optimizer." + name, tensor);
-  tensors.emplace_back("random", checkpoint.random);
-  weft::io::save_safetensors(path, tensors, metadata);
+  examples::TrainingState state{checkpoint.model, checkpoint.optimizer, checkpoint.random, {}};
+  state.metadata["characters"] = weft::data::encode_utf8(checkpoint.characters);
+  visit_fields(checkpoint, [&](const char *name, const auto &value) { state.metadata[name] = shown(value); });
+  examples::save_training_state(path, kFormat, state);
 }
 
 Checkpoint load_checkpoint(const std::string &path) {
-  auto [tensors, metadata] = weft::io::load_safetensors(path);
   auto fail = [&](const std::string &why) { throw weft::Error(weft::ErrorKind::kFile, "'" + path + "' " + why); };
-  auto format = metadata.find("format");
-  if (format == metadata.end() || format->second != kFormat) fail("is a safetensors file, but no checkpoint of this program");
+  examples::TrainingState state = examples::load_training_state(path, kFormat);
   Checkpoint checkpoint;
   visit_fields(checkpoint, [&](const char *name, auto &value) {
-    auto found = metadata.find(name);
-    bool ok = found != metadata.end();
+    auto found = state.metadata.find(name);
+    bool ok = found != state.metadata.end();
     if (ok) parse(found->second, value, ok);
     if (!ok) fail(std::string("is a damaged checkpoint: its '") + name + "' is missing or not a number");
   });
-  auto characters = metadata.find("characters");
-  if (characters == metadata.end()) fail("is a damaged checkpoint: it has no vocabulary");
+  auto characters = state.metadata.find("characters");
+  if (characters == state.metadata.end()) fail("is a damaged checkpoint: it has no vocabulary");
   checkpoint.characters = weft::data::decode_utf8(characters->second, "the vocabulary of '" + path + "'");
   const ModelSizes &sizes = checkpoint.options.sizes;
   if (static_cast<int64_t>(checkpoint.characters.size()) != sizes.vocabulary || checkpoint.step < 0 || checkpoint.options.steps < 1 ||
       checkpoint.options.batch < 1 || sizes.context < 1 || sizes.layers < 1 || sizes.heads < 1 || sizes.width < 1)
     fail("is a damaged checkpoint: its numbers contradict each other");
-  for (auto &[name, tensor] : tensors) {
-    if (name.starts_with("model.")) checkpoint.model.emplace_back(name.substr(6), tensor);
-    else if (name.starts_with("optimizer.")) checkpoint.optimizer.emplace_back(name.substr(10), tensor);
-    else if (name == "random") checkpoint.random = tensor;
-    else fail("is a damaged checkpoint: it holds an unknown tensor '" + name + "'");
-  }
-  if (!checkpoint.random.defined()) fail("is a damaged checkpoint: it lacks the state of the random generator");
+  checkpoint.model = std::move(state.model);
+  checkpoint.optimizer = std::move(state.optimizer);
+  checkpoint.random = std::move(state.random);
   return checkpoint;
 }
 

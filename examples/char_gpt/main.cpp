@@ -1,6 +1,4 @@
 // Trains a small character GPT on a text, shows what the compiler made of it, and ships it as an executable. See README.md.
-#include <CLI/CLI.hpp>
-
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
@@ -10,6 +8,7 @@
 #include "examples/char_gpt/ship.h"
 #include "examples/char_gpt/summary.h"
 #include "examples/char_gpt/trainer.h"
+#include "examples/common/command_line.h"
 #include "weft/io/files.h"
 #include "weft/io/progress.h"
 #include "weft/weft.h"
@@ -19,7 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 using namespace char_gpt;
 
-constexpr int kBadInput = 2;
 constexpr int64_t kSampleLength = 400;  // characters: a paragraph
 constexpr int64_t kCompareLength = 200; // characters, of the ahead-of-time executable and of the JIT
 
@@ -68,8 +66,6 @@ int run(const CLI::App &app, Arguments arguments) {
 
   const RunOptions &options = arguments.run;
   Trainer trainer(options, arguments.cadence, corpus, checkpoint);
-  // While the checkpoint's tensors live, the first step must not write into their memory and would be a program of its own.
-  if (checkpoint) checkpoint->model.clear(), checkpoint->optimizer.clear();
   std::printf("text        %s: %zu file%s, %s characters to train on, %s to validate on, %lld different ones\n", arguments.text.c_str(),
               corpus.files, corpus.files == 1 ? "" : "s", weft::io::format_count(corpus.training.size()).c_str(),
               weft::io::format_count(corpus.validation.size()).c_str(), static_cast<long long>(corpus.vocabulary.size()));
@@ -139,22 +135,8 @@ int main(int argc, char **argv) {
   app.add_option("--validate-every", arguments.cadence.validate, "steps")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--checkpoint-every", arguments.cadence.checkpoint, "steps")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_flag("--train-only", arguments.train_only, "neither sample nor compile ahead of time");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError &error) {
-    if (error.get_exit_code() == 0) return app.exit(error); // --help
-    std::fprintf(stderr, "char_gpt: %s\n", error.what());
-    return kBadInput;
-  }
-  try {
+  return examples::run_program("char_gpt", app, argc, argv, [&] {
     if (options.sizes.width % options.sizes.heads != 0) throw weft::Error(weft::ErrorKind::kValue, "--heads must divide --width");
     return run(app, arguments);
-  } catch (const weft::Error &error) {
-    bool is_input = error.kind() == weft::ErrorKind::kFile || error.kind() == weft::ErrorKind::kValue;
-    std::fprintf(stderr, "char_gpt: %s\n", is_input ? error.message().c_str() : error.what());
-    return is_input ? kBadInput : 1;
-  } catch (const std::exception &error) {
-    std::fprintf(stderr, "char_gpt: %s\n", error.what());
-    return 1;
-  }
+  });
 }

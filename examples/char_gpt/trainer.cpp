@@ -5,11 +5,10 @@
 #include <cmath>
 #include <cstdio>
 #include <deque>
-#include <fstream>
 #include <numeric>
 
+#include "examples/common/curve.h"
 #include "weft/data/data.h"
-#include "weft/io/files.h"
 #include "weft/io/progress.h"
 #include "weft/weft.h"
 
@@ -27,36 +26,6 @@ constexpr double kFinalShare = 0.1;    // of the learning rate, at the end of th
 constexpr int64_t kWarmupSteps = 100;  // at most a tenth of the run
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-// curve.csv: one line a step, with all the digits of the loss, so that runs can be compared bit for bit.
-class Curve {
-public:
-  // Keeps the lines of the first `step` steps of a curve that is there, if they are all there.
-  Curve(std::string path, int64_t step) : path_(std::move(path)) {
-    std::string kept = "step,loss,validation\n";
-    if (step > 0) {
-      std::ifstream old(path_);
-      std::string line;
-      std::getline(old, line);
-      while (std::getline(old, line) && !old.eof() && std::atoll(line.c_str()) <= step) kept += line + "\n";
-    }
-    weft::io::write_file(path_, kept);
-    stream_.open(path_, std::ios::app);
-  }
-  void add(int64_t step, float loss, std::optional<double> validation) {
-    char line[96];
-    int length = std::snprintf(line, sizeof line, "%lld,%.9g,", static_cast<long long>(step), loss);
-    if (validation) std::snprintf(line + length, sizeof line - length, "%.17g", *validation);
-    stream_ << line << "\n";
-  }
-  void flush() {
-    if (!stream_.flush()) throw weft::Error(weft::ErrorKind::kFile, "cannot write '" + path_ + "'");
-  }
-
-private:
-  std::string path_;
-  std::ofstream stream_;
-};
 
 } // namespace
 
@@ -106,14 +75,14 @@ void Trainer::save(const std::string &path) {
 
 TrainingReport Trainer::run(const std::string &folder, const std::function<void()> &before_first_step,
                             const std::function<void()> &after_first_step) {
-  Curve curve(folder + "/curve.csv", step_);
+  examples::Curve curve(folder + "/curve.csv", "validation", step_);
   if (step_ == 0) report_.first_validation = report_.validation = validate();
   weft::io::ProgressBar bar({.total = options_.steps, .start = step_});
   weft::optim::CosineOptions schedule{
       .lr = options_.lr, .warmup = std::min(kWarmupSteps, options_.steps / 10), .total = options_.steps, .final_share = kFinalShare};
   double tokens_per_step = static_cast<double>(options_.batch * options_.sizes.context);
-  // Steps run behind the loop: the time of one is that of a span between two points where all is done, over its steps. The first step, which
-  // compiles, is in none.
+  // Steps run behind the loop: the time of one is that of a span between two points where all is done, over its steps. The first step,
+  // which compiles, is in none.
   std::vector<double> step_seconds;
   Clock::time_point span_start = Clock::now();
   int64_t span_steps = 0;

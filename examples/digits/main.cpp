@@ -1,9 +1,8 @@
 // Trains a small residual network on images of digits and tells how well it reads others. See README.md.
-#include <CLI/CLI.hpp>
-
 #include <chrono>
 #include <cstdio>
 
+#include "examples/common/command_line.h"
 #include "examples/digits/confusion_image.h"
 #include "examples/digits/ship.h"
 #include "examples/digits/trainer.h"
@@ -13,8 +12,6 @@
 #include "weft/weft.h"
 
 namespace {
-
-constexpr int kBadInput = 2;
 
 struct Arguments {
   std::string data = "examples/digits/data", out = "digits_out";
@@ -48,21 +45,27 @@ int run(Arguments arguments) {
   if (test.height() != train.height() || test.width() != train.width() || test.classes() > train.classes())
     throw weft::Error(weft::ErrorKind::kFile,
                       "the test images in '" + arguments.data + "' are of other sizes or classes than those to train on");
+  if (train.size() < arguments.run.batch || test.size() == 0)
+    throw weft::Error(weft::ErrorKind::kFile, "'" + arguments.data + "' has " + std::to_string(train.size()) + " images to train on and " +
+                                                  std::to_string(test.size()) + " to test; a --batch of " +
+                                                  std::to_string(arguments.run.batch) +
+                                                  " needs as many of the first, and one of the others");
   arguments.run.sizes.classes = train.classes();
-  weft::io::make_writable_folder(arguments.out);
-  const std::string checkpoint = arguments.out + "/checkpoint.safetensors";
   std::printf("data        %s: %lld images to train on, %lld to test, %lld x %lld, %lld classes\n", arguments.data.c_str(),
               static_cast<long long>(train.size()), static_cast<long long>(test.size()), static_cast<long long>(train.height()),
               static_cast<long long>(train.width()), static_cast<long long>(train.classes()));
+  const std::string checkpoint = arguments.out + "/checkpoint.safetensors";
   digits::Trainer trainer(arguments.run, std::move(train), std::move(test));
+  if (arguments.resume) trainer.resume(checkpoint);
+  // From here on, files are written.
+  weft::io::make_writable_folder(arguments.out);
   if (arguments.resume) {
-    trainer.resume(checkpoint);
     std::printf("resumed     after epoch %lld of %lld\n", static_cast<long long>(trainer.epochs_done()),
                 static_cast<long long>(arguments.run.epochs));
   }
   std::printf("model       %s parameters\n", weft::io::format_count(static_cast<double>(trainer.model().parameter_count())).c_str());
   auto start = std::chrono::steady_clock::now();
-  trainer.run(checkpoint);
+  trainer.run(arguments.out);
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   digits::Confusion confusion = trainer.test();
   print(confusion);
@@ -96,15 +99,5 @@ int main(int argc, char **argv) {
   app.add_option("--lr", arguments.run.lr, "the highest learning rate")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--width", arguments.run.sizes.width, "channels of the first block")->check(CLI::Range(1, 1024))->capture_default_str();
   app.add_option("--seed", arguments.run.seed)->capture_default_str();
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError &error) {
-    return app.exit(error) == 0 ? 0 : kBadInput;
-  }
-  try {
-    return run(arguments);
-  } catch (const weft::Error &error) {
-    std::fprintf(stderr, "digits: %s\n", error.message().c_str());
-    return kBadInput;
-  }
+  return examples::run_program("digits", app, argc, argv, [&] { return run(arguments); });
 }

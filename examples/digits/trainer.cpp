@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <map>
 
+#include "examples/common/curve.h"
+#include "examples/common/training_state.h"
 #include "weft/io/progress.h"
-#include "weft/io/safetensors.h"
 #include "weft/weft.h"
 
 namespace digits {
@@ -47,53 +47,39 @@ Trainer::Trainer(RunOptions options, weft::data::IdxDataset train, weft::data::I
       loader_(std::move(train), {.batch_size = options.batch, .shuffle = true, .drop_last = true, .seed = options.seed}) {}
 
 void Trainer::save(const std::string &path) {
-  weft::nn::NamedTensors tensors;
-  for (const auto &[name, tensor] : model_.state()) tensors.emplace_back("model." + name, tensor);
-  for (const auto &[name, tensor] : optimizer_.state()) tensors.emplace_back("optimizer." + name, tensor);
-  tensors.emplace_back("random", weft::default_generator().state());
-  weft::io::save_safetensors(path, tensors, {{"format", kFormat}, {"run", spell(options_)}, {"epoch", std::to_string(epoch_)}});
+  examples::TrainingState state = examples::training_state(model_, optimizer_);
+  state.metadata = {{"run", spell(options_)}, {"epoch", std::to_string(epoch_)}};
+  examples::save_training_state(path, kFormat, state);
 }
 
 void Trainer::resume(const std::string &path) {
-  auto [tensors, metadata] = weft::io::load_safetensors(path);
+  examples::TrainingState state = examples::load_training_state(path, kFormat);
   auto fail = [&](const std::string &why) { throw weft::Error(weft::ErrorKind::kFile, "'" + path + "' " + why); };
-  if (auto format = metadata.find("format"); format == metadata.end() || format->second != kFormat)
-    fail("is a safetensors file, but no checkpoint of this program");
-  if (metadata["run"] != spell(options_)) fail("holds another run: " + metadata["run"] + "; this one is " + spell(options_));
-  const std::string &epoch = metadata["epoch"];
+  if (state.metadata["run"] != spell(options_)) fail("holds another run: " + state.metadata["run"] + "; this one is " + spell(options_));
+  const std::string &epoch = state.metadata["epoch"];
   bool is_number = !epoch.empty() && epoch.size() < 10 && epoch.find_first_not_of("0123456789") == std::string::npos;
   if (!is_number || std::stoll(epoch) > options_.epochs) fail("is a damaged checkpoint: its epoch is '" + epoch + "'");
-  weft::nn::NamedTensors model, optimizer;
-  weft::Tensor random;
-  for (auto &[name, tensor] : tensors) {
-    if (name.starts_with("model.")) model.emplace_back(name.substr(6), tensor);
-    else if (name.starts_with("optimizer.")) optimizer.emplace_back(name.substr(10), tensor);
-    else if (name == "random") random = tensor;
-    else fail("is a damaged checkpoint: it holds an unknown tensor '" + name + "'");
-  }
-  if (!random.defined()) fail("is a damaged checkpoint: it lacks the state of the random generator");
-  model_.load_state(model);
-  optimizer_.load_state(optimizer);
-  weft::default_generator().set_state(random);
+  examples::restore(state, model_, optimizer_);
   epoch_ = std::stoll(epoch);
   loader_.restore({.seed = options_.seed, .epoch = epoch_, .batch = 0});
 }
 
-void Trainer::run(const std::string &checkpoint) {
+void Trainer::run(const std::string &folder) {
   int64_t steps = loader_.batches(), total = options_.epochs * steps;
-  weft::io::ProgressBar bar({.total = total, .start = epoch_ * steps});
-  model_.train();
-  float shown = 0;
+  examples::Curve curve(folder + "/curve.csv", "test", epoch_ * steps);
   double accuracy = epoch_ > 0 ? test().accuracy() : 0;
-  model_.train();
+  weft::io::ProgressBar bar({.total = total, .start = epoch_ * steps});
+  float shown = 0;
+  weft::Tensor unread; // the loss of the step before: reading it while the next one runs keeps the processor busy
+  auto read = [&](int64_t step, std::optional<double> tested) {
+    shown = unread.item<float>();
+    if (!std::isfinite(shown))
+      throw weft::Error(weft::ErrorKind::kValue, "the loss is " + std::to_string(shown) + " after step " + std::to_string(step) +
+                                                     "; a lower --lr than " + std::to_string(options_.lr) + " may help");
+    curve.add(step, shown, tested);
+  };
   while (epoch_ < options_.epochs) {
-    weft::Tensor unread; // the loss of the step before: reading it while the next one runs keeps the processor busy
-    auto read = [&](const weft::Tensor &loss) {
-      shown = loss.item<float>();
-      if (!std::isfinite(shown))
-        throw weft::Error(weft::ErrorKind::kRun,
-                          "the loss is " + std::to_string(shown) + " in epoch " + std::to_string(epoch_ + 1) + "; a lower --lr may help");
-    };
+    model_.train();
     for (int64_t i = 0; i < steps; ++i) {
       auto [images, labels] = loader_.next();
       int64_t step = epoch_ * steps + i;
@@ -103,18 +89,18 @@ void Trainer::run(const std::string &checkpoint) {
       optimizer_.zero_grad();
       loss.backward();
       optimizer_.step();
-      if (unread.defined()) read(unread);
+      if (i > 0) read(step, {});
       unread = loss;
       char status[80];
       std::snprintf(status, sizeof status, "epoch %lld  loss %.4f  test %.2f %%", static_cast<long long>(epoch_ + 1), shown,
                     100 * accuracy);
       bar.update(step + 1, status);
     }
-    if (unread.defined()) read(unread);
     ++epoch_;
     accuracy = test().accuracy();
-    model_.train();
-    save(checkpoint);
+    read(epoch_ * steps, accuracy);
+    curve.flush();
+    save(folder + "/checkpoint.safetensors");
   }
 }
 

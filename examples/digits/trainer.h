@@ -37,9 +37,10 @@ public:
 
   // Takes up the run that the file holds. Throws weft::Error when it is missing, damaged, or of another model or other options.
   void resume(const std::string &path);
-  // Runs the epochs that are left, with a progress bar; after each the file at `checkpoint` is replaced, in one step. A run that is killed
-  // and resumed goes on as if it had not been. Throws weft::Error when the file cannot be written or the loss is not finite.
-  void run(const std::string &checkpoint);
+  // Runs the epochs that are left, with a progress bar; after each, folder/checkpoint.safetensors is replaced in one step. folder/curve.csv
+  // has the loss of every step and the test accuracy after each epoch. A run that is killed at any moment and resumed leaves the same two
+  // files as if it had not been. Throws weft::Error when a file cannot be written or the loss is not finite.
+  void run(const std::string &folder);
   // Of the test images, in evaluation.
   Confusion test();
 
