@@ -1,9 +1,9 @@
 // Fusions of several ops: against reference evaluation, against their ops run one by one (bit for bit), over one and several ranges of
 // pieces, and in place where the kernel allows it.
+#include "compiler/codegen/FusionText.h"
 #include "compiler/codegen/KernelTester.h"
 
 #include <cmath>
-#include <random>
 
 #include "gtest/gtest.h"
 #include "mlir/IR/IRMapping.h"
@@ -14,57 +14,6 @@ namespace weft::compiler {
 namespace {
 
 using ir::HostTensor;
-
-// Normal numbers, small indices, mixed bools.
-HostTensor sample(mlir::Type type, int64_t seed) {
-  std::mt19937_64 random(seed);
-  HostTensor tensor = HostTensor::of(mlir::cast<mlir::RankedTensorType>(type));
-  std::normal_distribution<double> normal;
-  for (int64_t i = 0; i < tensor.size(); ++i) {
-    if (is_floating(tensor.dtype)) tensor.set(i, normal(random));
-    else tensor.setInt(i, random() % (tensor.dtype == DType::kBool ? 2 : 3));
-  }
-  return tensor;
-}
-
-struct Parsed {
-  mlir::MLIRContext context;
-  mlir::OwningOpRef<mlir::ModuleOp> module;
-  ir::FusionOp fusion;
-};
-
-// `signature`: "%x: tensor<2xf32>, ..."; `body`: ops; `results`: what it yields, "%r: tensor<2xf32>, ...".
-std::unique_ptr<Parsed> parse(const std::string &signature, const std::string &body, const std::string &results) {
-  auto parsed = std::make_unique<Parsed>();
-  registerCodegenDialects(parsed->context);
-  auto split = [](llvm::StringRef text) {
-    std::vector<std::pair<std::string, std::string>> pairs;  // name, type
-    while (!text.empty()) {
-      auto [name, rest] = text.split(": ");
-      size_t end = rest.find('>');
-      pairs.push_back({name.trim().str(), rest.take_front(end + 1).str()});
-      text = rest.drop_front(end + 1).ltrim(", ");
-    }
-    return pairs;
-  };
-  std::string arguments, operands, types, names;
-  int64_t number = 0;
-  for (auto &[name, type] : split(signature)) {
-    std::string outer = "%arg" + std::to_string(number++);
-    arguments += (arguments.empty() ? "" : ", ") + outer + ": " + type;
-    operands += (operands.empty() ? "" : ", ") + name + " = " + outer + " : " + type;
-  }
-  for (auto &[name, type] : split(results)) {
-    names += (names.empty() ? "" : ", ") + name;
-    types += (types.empty() ? "" : ", ") + type;
-  }
-  std::string text = "func.func @main(" + arguments + ") {\n  %results:" + std::to_string(split(results).size()) + " = weft.fusion(" + operands +
-                     ") -> (" + types + ") {\n" + body + "\n  weft.yield " + names + " : " + types + "\n  }\n  return\n}";
-  parsed->module = mlir::parseSourceString<mlir::ModuleOp>(text, &parsed->context);
-  if (parsed->module) parsed->module->walk([&](ir::FusionOp op) { parsed->fusion = op; });
-  if (!parsed->fusion) ADD_FAILURE() << "does not parse:\n" << text;
-  return parsed;
-}
 
 // The fusion's results when each op is a kernel of its own.
 std::vector<HostTensor> runOneByOne(ir::FusionOp fusion, llvm::ArrayRef<HostTensor> inputs) {
@@ -104,7 +53,7 @@ std::vector<HostTensor> runOneByOne(ir::FusionOp fusion, llvm::ArrayRef<HostTens
 void check(const std::string &signature, const std::string &body, const std::string &results, double error = 2e-5,
            std::vector<std::pair<int64_t, double>> special = {}) {
   SCOPED_TRACE(body);
-  auto parsed = parse(signature, body, results);
+  auto parsed = parseFusion(signature, body, results);
   if (!parsed->fusion) return;
   std::string message;
   auto kernel = TestKernel::build(parsed->fusion, message);
@@ -131,11 +80,6 @@ void check(const std::string &signature, const std::string &body, const std::str
     for (size_t i = 0; i < expected.size(); ++i)
       EXPECT_EQ(tests::compareExact(shared[i], one[i]), "") << "result " << i << ", result " << pair.first << " in place of operand " << pair.second;
   }
-}
-
-std::string replaced(std::string text, const std::string &what, const std::string &by) {
-  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size())) text.replace(at, what.size(), by);
-  return text;
 }
 
 TEST(Fusions, Elementwise) {
@@ -258,7 +202,7 @@ TEST(Fusions, ReductionsOverRowsAndEverything) {
 TEST(Fusions, ReductionsOverMiddleDims) {
   for (const char *dims : {"[1]", "[0, 2]", "[1, 3]", "[0, 2, 3]", "[2]", "[1, 2]"}) {
     for (const char *shape : {"3x4x5x70", "2x40x3x16", "5x6x7x8"}) {
-      auto parsed = parse(replaced("%x: tensor<Sxf32>", "S", shape), replaced("%y = weft.neg %x : tensor<Sxf32>", "S", shape),
+      auto parsed = parseFusion(replaced("%x: tensor<Sxf32>", "S", shape), replaced("%y = weft.neg %x : tensor<Sxf32>", "S", shape),
                           replaced("%y: tensor<Sxf32>", "S", shape));
       llvm::SmallVector<int64_t> kept;
       auto type = mlir::cast<mlir::RankedTensorType>(parsed->fusion.getInputs()[0].getType());
@@ -342,7 +286,7 @@ TEST(Fusions, ChainsOfWrites) {
     dependent += slice + " = weft.slice %w" + std::to_string(i) + "[[0, 0] : [2, 9] : [1, 1]] : tensor<7x40xf32>\n" + line(slice.c_str());
   }
   check("%w0: tensor<7x40xf32>, %y: tensor<2x9xf32>", independent, "%w20: tensor<7x40xf32>", 0);
-  auto parsed = parse("%w0: tensor<7x40xf32>", dependent, "%w20: tensor<7x40xf32>");
+  auto parsed = parseFusion("%w0: tensor<7x40xf32>", dependent, "%w20: tensor<7x40xf32>");
   std::string error;
   EXPECT_FALSE(TestKernel::build(parsed->fusion, error));
   EXPECT_NE(error.find("computed again at too many positions"), std::string::npos) << error;
@@ -366,7 +310,7 @@ TEST(Fusions, Indexing) {
 }
 
 TEST(Fusions, IndexOutOfRange) {
-  auto parsed = parse("%t: tensor<4x40xf32>, %i: tensor<20xi64>", "%0 = weft.index_select %t, %i, dim = 0 : tensor<4x40xf32>, tensor<20xi64>",
+  auto parsed = parseFusion("%t: tensor<4x40xf32>, %i: tensor<20xi64>", "%0 = weft.index_select %t, %i, dim = 0 : tensor<4x40xf32>, tensor<20xi64>",
                       "%0: tensor<20x40xf32>");
   std::string error;
   auto kernel = TestKernel::build(parsed->fusion, error);
