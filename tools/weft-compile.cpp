@@ -5,7 +5,6 @@
 #include <iostream>
 
 #include "CLI/CLI.hpp"
-#include "backends/cpu/compile/Libraries.h"
 #include "compiler/backend/Backend.h"
 #include "compiler/link/Aot.h"
 #include "runtime/io/safetensors.h"
@@ -39,7 +38,15 @@ std::string defaultOutput(const std::string &program, compiler::Emit emit) {
 }
 
 absl::Status run(Flags &flags) {
-  if (flags.target != "cpu") return absl::InvalidArgumentError("there is no target '" + flags.target + "'; known: cpu");
+  // BACKEND, or BACKEND:PROCESSOR.
+  std::string name = flags.target.substr(0, flags.target.find(':'));
+  if (name.size() < flags.target.size()) {
+    if (!flags.options.compile.cpu.empty())
+      return absl::InvalidArgumentError("--target=" + flags.target + " names a processor, and so does --mcpu=" + flags.options.compile.cpu);
+    flags.options.compile.cpu = flags.target.substr(name.size() + 1);
+  }
+  absl::StatusOr<compiler::Backend *> backend = compiler::findBackend(name);
+  if (!backend.ok()) return absl::InvalidArgumentError("there is no target '" + name + "': " + std::string(backend.status().message()));
   std::optional<compiler::Emit> emit = compiler::parseEmit(flags.emit);
   if (!emit) return absl::InvalidArgumentError("--emit=" + flags.emit + " is unknown; it is one of weft, plan, llvm, asm, obj, so and exe");
   compiler::AotOptions &options = flags.options;
@@ -50,7 +57,6 @@ absl::Status run(Flags &flags) {
   if (flags.weightsMode != "embed" && flags.weightsMode != "beside")
     return absl::InvalidArgumentError("--weights-mode=" + flags.weightsMode + " is unknown; it is embed or beside");
   options.embedWeights = flags.weightsMode == "embed";
-  options.providers = backends::cpu::providers();
 
   runtime::SafetensorsFile file;
   if (!flags.weights.empty()) {
@@ -62,8 +68,6 @@ absl::Status run(Flags &flags) {
           {tensor.name, tensor.dtype, tensor.dims, {reinterpret_cast<const char *>(tensor.bytes.data()), tensor.bytes.size()}});
   }
 
-  absl::StatusOr<compiler::Backend *> backend = compiler::findBackend(flags.target);
-  if (!backend.ok()) return backend.status();
   mlir::DialectRegistry registry;
   (*backend)->registerDialects(registry);
   // One thread: code generation adds dialects as it goes.
@@ -71,9 +75,9 @@ absl::Status run(Flags &flags) {
   context.loadAllAvailableDialects();
   auto module = tools::readModule(flags.program, context);
   if (!module.ok()) return module.status();
-  absl::StatusOr<compiler::AotResult> result = compiler::compileAheadOfTime(**module, options);
-  if (!result.ok()) return result.status();
-  for (const std::string &written : result->files) std::cerr << "wrote " << written << "\n";
+  absl::StatusOr<std::vector<std::string>> files = (*backend)->compileAheadOfTime(**module, options);
+  if (!files.ok()) return files.status();
+  for (const std::string &written : *files) std::cerr << "wrote " << written << "\n";
   return absl::OkStatus();
 }
 
@@ -85,7 +89,7 @@ int main(int argc, char **argv) {
   app.add_option("program", flags.program, "a .mlir file, text or bytecode; - for stdin")->required();
   app.add_option("--emit", flags.emit, "weft, plan, llvm, asm, obj (with a C header), so (with a C header) or exe")->capture_default_str();
   app.add_option("-o,--output", flags.options.output, "the file to write; - for stdout where it is text");
-  app.add_option("--target", flags.target, "what it is compiled for")->capture_default_str();
+  app.add_option("--target", flags.target, "the backend that it is compiled for, with :PROCESSOR after it where it is not --mcpu's")->capture_default_str();
   app.add_option("--mcpu", flags.options.compile.cpu, "the processor, as LLVM names it (x86-64-v3, znver3, ...); this one by default");
   app.add_option("--mattr", flags.options.compile.features, "processor features beside it, such as +avx512f,-fma4");
   app.add_option("--name", flags.options.name, "the model's name in C; by default the output's");

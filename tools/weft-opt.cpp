@@ -56,7 +56,8 @@ absl::StatusOr<std::vector<weft::compiler::KernelInfo>> makeKernels(llvm::ArrayR
                                                                     llvm::StringRef dumpFolder) {
   weft::compiler::CompileOptions options;
   options.verifyEachPhase = true;
-  auto compiled = weft::compiler::KernelCompiler::instance().compile(kernels, weft::compiler::TargetInfo::host(), options, dumpFolder);
+  auto compiled = weft::compiler::KernelCompiler::instance().compile(
+      kernels, weft::compiler::hostKernelMaker(weft::compiler::TargetInfo::host()), options, dumpFolder);
   if (!compiled.ok()) return compiled.status();
   std::vector<weft::compiler::KernelInfo> infos;
   for (const auto &kernel : *compiled) infos.push_back(kernel->info);

@@ -55,8 +55,7 @@ private:
     name_ = cIdentifier(options_.name.empty() ? llvm::sys::path::stem(options_.output) : llvm::StringRef(options_.name));
     if (name_.empty()) name_ = "model";
     if (options_.output.empty()) return absl::InvalidArgumentError("no output file was named");
-    if (options_.output == "-" && options_.emit != Emit::Weft && options_.emit != Emit::Plan && options_.emit != Emit::Llvm &&
-        options_.emit != Emit::Assembly)
+    if (options_.output == "-" && options_.emit != Emit::Weft && options_.emit != Emit::Plan && !isCode(options_.emit))
       return absl::InvalidArgumentError("objects, libraries and executables cannot go to stdout; name an output file");
     llvm::StringSet<> known;
     for (unsigned i = 0; i < main.getNumArguments(); ++i) {
@@ -69,6 +68,11 @@ private:
         return absl::InvalidArgumentError("there is a weight '" + weight.name + "', but @main has no argument with weft.parameter = \"" +
                                           weight.name + "\"");
     target_ = TargetInfo::host();
+    if (options_.device) {
+      // The host's processor only starts the device: its object, which holds no code, is for any of its kind.
+      target_.cpu = target_.features = "";
+      return absl::OkStatus();
+    }
     if (!options_.compile.cpu.empty()) {
       absl::StatusOr<TargetInfo> named = TargetInfo::named(options_.compile.cpu);
       if (!named.ok()) return named.status();
@@ -90,12 +94,12 @@ private:
     code_ = mlir::ModuleOp::create(module_.getLoc());
     CompileRequest request;
     request.providers = options_.compile.claim ? options_.providers : nullptr;
-    request.target = target_.key();
+    request.target = options_.device ? options_.device->maker.key : target_.key();
     request.makeKernels = [this](llvm::ArrayRef<plan::KernelOp> kernels, llvm::StringRef) { return buildKernels(kernels); };
     absl::Status status = compileToPlan(module_, options_.compile, request, &result_.report, prepare_);
     if (!status.ok() || options_.emit == Emit::Plan) return status;
     absl::StatusOr<runtime::Program> program =
-        linkProgram(module_, prepare_ ? *prepare_ : mlir::ModuleOp(), target_.key(), result_.report.plan);
+        linkProgram(module_, prepare_ ? *prepare_ : mlir::ModuleOp(), request.target, result_.report.plan);
     if (!program.ok()) return program.status();
     program_ = *std::move(program);
     return absl::OkStatus();
@@ -108,11 +112,26 @@ private:
     std::string prefix = "weft_" + name_ + (kernelSets_++ == 0 ? "_" : "_prepare_");
     CodegenOptions options;
     options.verify = options_.compile.verifyEachPhase;
+    if (options_.device) {
+      if (isCode(options_.emit)) options.dump = [this](llvm::StringRef stage, llvm::StringRef text) { keepText(stage, text); };
+      if (options_.device->maker.prepare) options_.device->maker.prepare(*module_.getContext());
+    }
     DiagnosticCollector diagnostics(module_.getContext());
     for (plan::KernelOp kernel : kernels) {
       auto fusions = kernel.getBody().front().getOps<ir::FusionOp>();
       if (fusions.empty()) return absl::InternalError(("kernel " + kernel.getSymName() + " has no fusion").str());
-      mlir::FailureOr<KernelInfo> info = buildKernel(*fusions.begin(), prefix + kernel.getSymName().str(), *code_, target_, options);
+      std::string symbol = prefix + kernel.getSymName().str();
+      if (options_.device) {
+        absl::StatusOr<CompiledKernel> made = options_.device->maker.make(*fusions.begin(), symbol, options);
+        if (!made.ok()) {
+          absl::Status failure = diagnostics.failure("kernel " + kernel.getSymName().str() + ": " + std::string(made.status().message()));
+          return absl::Status(made.status().code(), failure.message());
+        }
+        infos.push_back(made->info);
+        deviceKernels_.push_back(*std::move(made));
+        continue;
+      }
+      mlir::FailureOr<KernelInfo> info = buildKernel(*fusions.begin(), symbol, *code_, target_, options);
       if (mlir::failed(info)) return diagnostics.failure("codegen of kernel " + kernel.getSymName().str() + " failed");
       infos.push_back(*info);
     }
@@ -154,14 +173,30 @@ private:
     return text + "]";
   }
 
+  static bool isCode(Emit emit) { return emit == Emit::Llvm || emit == Emit::Assembly; }
+
+  void keepText(llvm::StringRef stage, llvm::StringRef text) {
+    if (stage == "ll") llvm_ += text;
+    if (stage == (options_.device ? llvm::StringRef(options_.device->maker.assembly) : "s")) assembly_ += text;
+  }
+
   absl::Status makeObject() {
+    // Of a device's kernels both forms were kept when they were made.
+    if (options_.device && isCode(options_.emit)) return absl::OkStatus();
     absl::StatusOr<std::string> program = runtime::serialize(program_);
     if (!program.ok()) return program.status();
     ModelCode code;
     code.name = name_;
     code.program = *std::move(program);
-    code.kernels = program_.symbols;
-    for (const runtime::Program &prepare : program_.prepare) llvm::append_range(code.kernels, prepare.symbols);
+    if (options_.device) {
+      code.executableMaker = options_.device->executableMaker;
+      absl::StatusOr<std::string> packed = options_.device->pack(deviceKernels_);
+      if (!packed.ok()) return packed.status();
+      code.deviceCode = *std::move(packed);
+    } else {
+      code.kernels = program_.symbols;
+      for (const runtime::Program &prepare : program_.prepare) llvm::append_range(code.kernels, prepare.symbols);
+    }
     code.parameters = parameters_;
     code.isMain = options_.emit == Emit::Executable;
     oneDnn_ = callsOneDnn(program_) || llvm::any_of(program_.prepare, callsOneDnn);
@@ -170,11 +205,7 @@ private:
 
     CodegenOptions options;
     options.verify = options_.compile.verifyEachPhase;
-    if (options_.emit == Emit::Llvm || options_.emit == Emit::Assembly)
-      options.dump = [this](llvm::StringRef stage, llvm::StringRef text) {
-        if (stage == "ll") llvm_ = text.str();
-        if (stage == "s") assembly_ = text.str();
-      };
+    if (isCode(options_.emit)) options.dump = [this](llvm::StringRef stage, llvm::StringRef text) { keepText(stage, text); };
     absl::StatusOr<std::string> object = emitObject(*code_, target_, options);
     if (!object.ok()) return object.status();
     object_ = *std::move(object);
@@ -253,7 +284,8 @@ private:
       llvm::raw_fd_ostream stream(descriptor, /*shouldClose=*/true);
       stream << object_;
     }
-    LinkRequest request{{std::string(object.str())}, options_.output, options_.emit == Emit::SharedLibrary, oneDnn_};
+    LinkRequest request{{std::string(object.str())}, options_.output, options_.emit == Emit::SharedLibrary, oneDnn_, {}};
+    if (options_.device) request.archives = options_.device->archives;
     if (absl::Status status = linkModel(request, *folder); !status.ok()) return status;
     result_.files.push_back(options_.output);
     if (options_.emit == Emit::SharedLibrary)
@@ -276,6 +308,7 @@ private:
   runtime::Program program_;
   std::vector<int32_t> parameters_;
   bool oneDnn_ = false;
+  std::vector<CompiledKernel> deviceKernels_;
   std::string object_, llvm_, assembly_;
   AotResult result_;
 };

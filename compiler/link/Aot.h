@@ -1,6 +1,7 @@
 // Compiling ahead of time: a module becomes files that run without a compiler, LLVM or Weft.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "compiler/backend/CompileOptions.h"
 #include "compiler/backend/CompileReport.h"
+#include "compiler/link/KernelCompiler.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "runtime/core/dtype.h"
 
@@ -18,8 +20,8 @@ class ProviderSet;
 enum class Emit {
   Weft,          // the slice after the fuse phase, as text
   Plan,          // the planned program and its kernels, as text
-  Llvm,          // LLVM IR
-  Assembly,      // of the target
+  Llvm,          // LLVM IR; of kernels for another device than the host, one module after another
+  Assembly,      // of the target, likewise
   Object,        // a relocatable object and its C header (runtime/aot/weft_model.h)
   SharedLibrary, // the object and the runtime in one library, with the header
   Executable,    // with a main() that reads and writes .npy files
@@ -35,6 +37,15 @@ struct AotWeight {
   llvm::ArrayRef<char> bytes;
 };
 
+// Kernels that run on another device than the host: what a backend gives to have them compiled ahead of time.
+struct DeviceKernels {
+  KernelMaker maker;
+  // The kernels, in order, as the bytes that executableMaker takes.
+  std::function<absl::StatusOr<std::string>(llvm::ArrayRef<CompiledKernel>)> pack;
+  std::string executableMaker;       // a weft_executable_maker (runtime/aot/weft_model.h)
+  std::vector<std::string> archives; // what defines it: the first that exists, relative to the runtime's folder
+};
+
 struct AotOptions {
   CompileOptions compile;
   Emit emit = Emit::Executable;
@@ -46,6 +57,8 @@ struct AotOptions {
   bool embedWeights = true;
   // Who may claim ops; null for nobody.
   const ProviderSet *providers = nullptr;
+  // Null: kernels are the host's.
+  const DeviceKernels *device = nullptr;
   // The folder of libweft_aot.a; empty: WEFT_RUNTIME_DIR, or what is found from the folder of this program upwards.
   std::string runtimeFolder;
 };

@@ -51,16 +51,16 @@ Job makeJob(plan::KernelOp kernel) {
   return job;
 }
 
-// Files of one kernel: NAME.mlir is the fusion, NAME.STAGE.mlir what codegen made of it, NAME.ll and NAME.s the code.
+// Files of one kernel: NAME.mlir is the fusion, NAME.STAGE.mlir what codegen made of it, NAME.ll and NAME.s (or what the assembly is
+// called) the code.
 class KernelDump {
 public:
-  KernelDump(llvm::StringRef folder, llvm::StringRef name) : folder_(folder), name_(name) {}
+  KernelDump(llvm::StringRef folder, llvm::StringRef name, llvm::StringRef assembly) : folder_(folder), name_(name), assembly_(assembly) {}
   explicit operator bool() const { return !folder_.empty(); }
 
   void write(llvm::StringRef stage, llvm::StringRef text) const {
-    std::string file = stage.empty()                   ? name_ + ".mlir"
-                       : stage == "ll" || stage == "s" ? name_ + "." + stage.str()
-                                                       : name_ + "." + stage.str() + ".mlir";
+    std::string file = name_ + (stage.empty() ? "" : "." + stage.str());
+    if (stage != "ll" && stage != assembly_) file += ".mlir";
     llvm::SmallString<128> path(folder_);
     llvm::sys::path::append(path, "kernels");
     std::error_code error = llvm::sys::fs::create_directories(path);
@@ -73,7 +73,7 @@ public:
   }
 
 private:
-  std::string folder_, name_;
+  std::string folder_, name_, assembly_;
 };
 
 // An MLIR context that compiles kernels; contexts never forget a type or an attribute, so that one is given up after a while.
@@ -86,22 +86,23 @@ struct Worker {
   int kernels = 0;
 };
 
-absl::StatusOr<std::shared_ptr<const CompiledKernel>> compileJob(const Job &job, Worker &worker, const TargetInfo &target, bool verify,
+absl::StatusOr<std::shared_ptr<const CompiledKernel>> compileJob(const Job &job, Worker &worker, const KernelMaker &maker, bool verify,
                                                                  const KernelDump &dump) {
   std::string diagnostics;
   mlir::ScopedDiagnosticHandler handler(&worker.context, [&](mlir::Diagnostic &diagnostic) {
     diagnostics += (diagnostics.empty() ? "" : "; ") + diagnostic.str();
     return mlir::success();
   });
-  auto fail = [&](llvm::StringRef what) {
-    return absl::InternalError(("kernel " + job.name + ": " + what + (diagnostics.empty() ? "" : ": ") + diagnostics).str());
+  auto fail = [&](const absl::Status &status) {
+    std::string what(status.message());
+    return absl::Status(status.code(), "kernel " + job.name + ": " + what + (diagnostics.empty() ? "" : ": ") + diagnostics);
   };
 
   mlir::ParserConfig config(&worker.context, /*verifyAfterParse=*/false);
   auto module = mlir::parseSourceString<mlir::ModuleOp>(job.bytecode, config);
   ir::FusionOp fusion;
   if (module) module->walk([&](ir::FusionOp op) { fusion = op; });
-  if (!fusion) return fail("its fusion was lost on the way to codegen");
+  if (!fusion) return fail(absl::InternalError("its fusion was lost on the way to codegen"));
 
   CodegenOptions options;
   options.verify = verify;
@@ -109,15 +110,9 @@ absl::StatusOr<std::shared_ptr<const CompiledKernel>> compileJob(const Job &job,
   // The symbol follows from what the kernel computes, so that the same code has the same name in every program and profile.
   llvm::XXH128_hash_t hash = llvm::xxh3_128bits(llvm::arrayRefFromStringRef(job.bytecode));
   std::string symbol = "weft" + job.suffix + "_" + llvm::utohexstr(hash.low64, /*LowerCase=*/true, 16);
-  auto compiled = std::make_shared<CompiledKernel>();
-  mlir::OwningOpRef<mlir::ModuleOp> code = mlir::ModuleOp::create(mlir::UnknownLoc::get(&worker.context));
-  mlir::FailureOr<KernelInfo> info = buildKernel(fusion, symbol, *code, target, options);
-  if (mlir::failed(info)) return fail("codegen failed");
-  compiled->info = *info;
-  absl::StatusOr<std::string> object = emitObject(*code, target, options);
-  if (!object.ok()) return fail(std::string(object.status().message()));
-  compiled->object = *std::move(object);
-  return compiled;
+  absl::StatusOr<CompiledKernel> made = maker.make(fusion, symbol, options);
+  if (!made.ok()) return fail(made.status());
+  return std::make_shared<CompiledKernel>(*std::move(made));
 }
 
 } // namespace
@@ -165,6 +160,18 @@ struct KernelCompiler::Impl {
   }
 };
 
+KernelMaker hostKernelMaker(const TargetInfo &target) {
+  auto make = [target](ir::FusionOp fusion, llvm::StringRef symbol, const CodegenOptions &options) -> absl::StatusOr<CompiledKernel> {
+    mlir::OwningOpRef<mlir::ModuleOp> code = mlir::ModuleOp::create(mlir::UnknownLoc::get(fusion.getContext()));
+    mlir::FailureOr<KernelInfo> info = buildKernel(fusion, symbol, *code, target, options);
+    if (mlir::failed(info)) return absl::InternalError("codegen failed");
+    absl::StatusOr<std::string> object = emitObject(*code, target, options);
+    if (!object.ok()) return object.status();
+    return CompiledKernel{*info, *std::move(object)};
+  };
+  return {.key = target.key(), .prepare = nullptr, .make = make};
+}
+
 KernelCompiler::KernelCompiler() : impl_(std::make_unique<Impl>()) {}
 KernelCompiler::~KernelCompiler() = default;
 
@@ -174,7 +181,7 @@ KernelCompiler &KernelCompiler::instance() {
 }
 
 absl::StatusOr<std::vector<std::shared_ptr<const CompiledKernel>>> KernelCompiler::compile(llvm::ArrayRef<plan::KernelOp> kernels,
-                                                                                           const TargetInfo &target,
+                                                                                           const KernelMaker &maker,
                                                                                            const CompileOptions &options,
                                                                                            llvm::StringRef dumpFolder) {
   std::vector<Job> jobs;
@@ -183,7 +190,7 @@ absl::StatusOr<std::vector<std::shared_ptr<const CompiledKernel>>> KernelCompile
   std::vector<size_t> missing;
   for (plan::KernelOp kernel : kernels) {
     jobs.push_back(makeJob(kernel));
-    keys.push_back(target.key() + (options.fastMath ? "|fast|" : "||") + jobs.back().bytecode);
+    keys.push_back(maker.key + (options.fastMath ? "|fast|" : "||") + jobs.back().bytecode);
     // Dumps are made by compiling: what is cached has no stages left.
     if (dumpFolder.empty()) results[jobs.size() - 1] = impl_->find(keys.back());
     if (!results[jobs.size() - 1]) missing.push_back(jobs.size() - 1);
@@ -193,7 +200,7 @@ absl::StatusOr<std::vector<std::shared_ptr<const CompiledKernel>>> KernelCompile
       std::string text;
       llvm::raw_string_ostream stream(text);
       job.source->print(stream);
-      KernelDump(dumpFolder, job.name).write("", text);
+      KernelDump(dumpFolder, job.name, maker.assembly).write("", text);
     }
 
   std::vector<absl::Status> failures(kernels.size());
@@ -201,9 +208,12 @@ absl::StatusOr<std::vector<std::shared_ptr<const CompiledKernel>>> KernelCompile
   auto work = [&] {
     std::unique_ptr<Worker> worker;
     for (size_t i = next++; i < missing.size(); i = next++) {
-      if (!worker) worker = impl_->takeWorker();
+      if (!worker) {
+        worker = impl_->takeWorker();
+        if (maker.prepare) maker.prepare(worker->context);
+      }
       size_t k = missing[i];
-      auto compiled = compileJob(jobs[k], *worker, target, options.verifyEachPhase, KernelDump(dumpFolder, jobs[k].name));
+      auto compiled = compileJob(jobs[k], *worker, maker, options.verifyEachPhase, KernelDump(dumpFolder, jobs[k].name, maker.assembly));
       ++worker->kernels;
       if (compiled.ok()) impl_->keep(keys[k], results[k] = *compiled);
       else failures[k] = compiled.status();

@@ -118,6 +118,12 @@ void addModelCode(mlir::ModuleOp module, const ModelCode &code) {
   std::string libraryTable = table("_libraries", code.libraryFinders);
   std::string parameters = code.parameters.empty() ? std::string() : globals.integers(prefix + "_parameters", code.parameters);
 
+  std::string deviceCode;
+  if (!code.executableMaker.empty()) {
+    globals.declareFunction(code.executableMaker);
+    deviceCode = globals.bytes(prefix + "_device_code", code.deviceCode, runtime::kBufferAlignment, false);
+  }
+
   // In the order of weft_model_code.
   globals.structure("weft_model_" + code.name, {{"", 32, sizeof(weft_model_code)},
                                                 {"", 32, WEFT_MODEL_VERSION},
@@ -130,7 +136,10 @@ void addModelCode(mlir::ModuleOp module, const ModelCode &code) {
                                                 {"", 64, code.libraryFinders.size()},
                                                 {libraryTable, 0, 0},
                                                 {"", 64, code.parameters.size()},
-                                                {parameters, 0, 0}});
+                                                {parameters, 0, 0},
+                                                {code.executableMaker, 0, 0},
+                                                {deviceCode, 0, 0},
+                                                {"", 64, code.deviceCode.size()}});
   if (code.isMain) globals.pointer("weft_main_model", "weft_model_" + code.name);
 }
 

@@ -15,6 +15,8 @@ struct ModelCode {
   std::vector<std::string> kernels;
   std::vector<std::string> libraryFinders; // C functions
   std::vector<int32_t> parameters;
+  std::string executableMaker; // a C function; empty where the kernels are the host's
+  std::string deviceCode;      // what it takes
   bool isMain = false; // also names the model for the archive's main()
 };
 

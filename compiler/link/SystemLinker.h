@@ -17,6 +17,7 @@ struct LinkRequest {
   std::string output;
   bool shared = false;
   bool oneDnn = false;
+  std::vector<std::string> archives; // of other devices: the first that exists, relative to the runtime's folder
 };
 
 // Links objects of models with the archives of the runtime: through CXX, clang-22, clang, g++ or cc, whichever is found first. NotFound

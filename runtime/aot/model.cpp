@@ -20,7 +20,7 @@ using namespace weft;
 using namespace weft::runtime;
 
 struct weft_model {
-  std::shared_ptr<ProgramExecutable> executable;
+  std::shared_ptr<Executable> executable;
   RunContext context;
   std::unique_ptr<RunResources> resources;
   std::vector<std::shared_ptr<Buffer>> weights; // by program input; null where the user gives it
@@ -75,18 +75,15 @@ absl::Status load_weights(const weft_model_code &code, const char *path, weft_mo
   return absl::OkStatus();
 }
 
-absl::Status open(const weft_model_code &code, const weft_model_options &options, weft_model &model) {
-  if (code.version != WEFT_MODEL_VERSION || code.struct_size < sizeof(weft_model_code))
-    return absl::FailedPreconditionError(absl::StrCat("the model was compiled for version ", code.version,
-                                                      " of weft_model.h; this runtime has ", static_cast<int>(WEFT_MODEL_VERSION)));
-  if (options.threads < 0) return absl::InvalidArgumentError(absl::StrCat("cannot use ", options.threads, " threads"));
-  absl::StatusOr<Program> program = deserialize({static_cast<const std::byte *>(code.program), static_cast<size_t>(code.program_bytes)});
-  if (!program.ok()) return program.status();
-  if (absl::Status status = check_cpu(program->target); !status.ok()) return status;
-  Device &device = cpu_device();
-  model.context.memory = device.memory();
-  model.context.pack_at_once = true;
-  model.context.threads = options.threads > 0 ? options.threads : device.executor().threads();
+absl::StatusOr<std::shared_ptr<Executable>> executable_of_device(const weft_model_code &code, Program program) {
+  absl::StatusOr<std::shared_ptr<Executable>> made = absl::InternalError("the device made no executable");
+  code.make_executable(&program, code.device_code, code.device_code_bytes, &made);
+  return made;
+}
+
+absl::StatusOr<std::shared_ptr<ProgramExecutable>> executable_of_host(const weft_model_code &code, Program program,
+                                                                      std::shared_ptr<Memory> memory) {
+  if (absl::Status status = check_cpu(program.target); !status.ok()) return status;
   std::map<std::string_view, weft_kernel> kernels;
   for (uint64_t i = 0; i < code.kernel_count; ++i) kernels.emplace(code.kernel_names[i], code.kernels[i]);
   auto find_kernel = [&](std::string_view symbol) {
@@ -99,22 +96,46 @@ absl::Status open(const weft_model_code &code, const weft_model_options &options
       if (const void *found = code.libraries[i](text.c_str())) return static_cast<const LibraryEntry *>(found);
     return nullptr;
   };
-  absl::StatusOr<std::shared_ptr<ProgramExecutable>> executable =
-      ProgramExecutable::create(*std::move(program), find_kernel, find_entry, model.context.memory);
-  if (!executable.ok()) return executable.status();
-  model.executable = *std::move(executable);
+  return ProgramExecutable::create(std::move(program), find_kernel, find_entry, std::move(memory));
+}
+
+// What depends on weights alone is computed once, now that they are there.
+absl::Status prepare(ProgramExecutable &executable, weft_model &model) {
+  std::vector<Buffer *> stable(model.weights.size());
+  for (size_t i = 0; i < stable.size(); ++i) stable[i] = model.weights[i].get();
+  if (absl::Status status = executable.prepare(model.context, *model.resources, stable); !status.ok()) return status;
+  auto compute = [&](const RunContext &) { return executable.compute_prepared(model.context, *model.resources); };
+  return executable.is_serial() ? compute(model.context) : cpu_device().executor().submit(compute)->wait();
+}
+
+absl::Status open(const weft_model_code &code, const weft_model_options &options, weft_model &model) {
+  if (code.version != WEFT_MODEL_VERSION || code.struct_size < sizeof(weft_model_code))
+    return absl::FailedPreconditionError(absl::StrCat("the model was compiled for version ", code.version,
+                                                      " of weft_model.h; this runtime has ", static_cast<int>(WEFT_MODEL_VERSION)));
+  if (options.threads < 0) return absl::InvalidArgumentError(absl::StrCat("cannot use ", options.threads, " threads"));
+  absl::StatusOr<Program> program = deserialize({static_cast<const std::byte *>(code.program), static_cast<size_t>(code.program_bytes)});
+  if (!program.ok()) return program.status();
+  Device &device = cpu_device();
+  model.context.memory = device.memory();
+  model.context.pack_at_once = true;
+  model.context.threads = options.threads > 0 ? options.threads : device.executor().threads();
+  std::shared_ptr<ProgramExecutable> host; // null where another device runs the program
+  if (code.make_executable != nullptr) {
+    auto executable = executable_of_device(code, *std::move(program));
+    if (!executable.ok()) return executable.status();
+    model.executable = *std::move(executable);
+  } else {
+    auto executable = executable_of_host(code, *std::move(program), model.context.memory);
+    if (!executable.ok()) return executable.status();
+    model.executable = host = *std::move(executable);
+  }
   if (model.executable->is_serial()) model.context.threads = 1;
   if (absl::Status status = load_weights(code, options.weights, model); !status.ok()) return status;
   absl::StatusOr<std::unique_ptr<RunResources>> resources = model.executable->acquire(model.context);
   if (!resources.ok()) return resources.status();
   model.resources = *std::move(resources);
-  // Weights are there from now on: what depends on them alone is computed once, here.
-  std::vector<Buffer *> stable(model.weights.size());
-  for (size_t i = 0; i < stable.size(); ++i) stable[i] = model.weights[i].get();
-  if (absl::Status status = model.executable->prepare(model.context, *model.resources, stable); !status.ok()) return status;
-  auto compute = [&](const RunContext &) { return model.executable->compute_prepared(model.context, *model.resources); };
-  absl::Status prepared = model.executable->is_serial() ? compute(model.context) : device.executor().submit(compute)->wait();
-  if (!prepared.ok()) return prepared;
+  if (host)
+    if (absl::Status status = prepare(*host, model); !status.ok()) return status;
   std::span<const InputSpec> inputs = model.executable->input_specs();
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (model.weights[i]) continue;

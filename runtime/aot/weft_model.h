@@ -20,11 +20,16 @@
 extern "C" {
 #endif
 
-#define WEFT_MODEL_VERSION 1
+#define WEFT_MODEL_VERSION 2
 
 // Finds the entries of a vendor library; defined by the archive that brings the library (libweft_onednn.a). What it gives is the runtime's
 // own affair.
 typedef const void* (*weft_library_finder)(const char* name);
+
+// Makes what runs a program whose kernels are for another device than the host; defined by the archive that brings the device, which is
+// linked with the runtime that it was built with. program: a runtime::Program, moved from; executable: an
+// absl::StatusOr<std::shared_ptr<runtime::Executable>>, set.
+typedef void (*weft_executable_maker)(void* program, const void* code, uint64_t code_bytes, void* executable);
 
 // What an object exports under the name weft_model_NAME.
 typedef struct weft_model_code {
@@ -40,6 +45,9 @@ typedef struct weft_model_code {
   const weft_library_finder* libraries;
   uint64_t parameter_count;  // inputs of the program that are weights: open() reads them from options->weights, by name
   const int32_t* parameters;
+  weft_executable_maker make_executable;  // NULL where the kernels are those above
+  const void* device_code;                // what it makes the executable of
+  uint64_t device_code_bytes;
 } weft_model_code;
 
 // An input or an output of a model. dtype: a value of weft::DType (0 float32, 1 float64, 2 int32, 3 int64, 4 bool, 5 bfloat16, 6 float16,

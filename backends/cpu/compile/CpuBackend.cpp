@@ -62,7 +62,7 @@ absl::StatusOr<std::shared_ptr<runtime::Executable>> CpuBackend::compile(mlir::M
   request.target = target->key();
   request.makeKernels = [&](llvm::ArrayRef<plan::KernelOp> ops,
                             llvm::StringRef dumpFolder) -> absl::StatusOr<std::vector<compiler::KernelInfo>> {
-    auto compiled = compiler::KernelCompiler::instance().compile(ops, *target, ours, dumpFolder);
+    auto compiled = compiler::KernelCompiler::instance().compile(ops, compiler::hostKernelMaker(*target), ours, dumpFolder);
     if (!compiled.ok()) return compiled.status();
     std::vector<compiler::KernelInfo> infos;
     for (const auto &kernel : *compiled) infos.push_back(kernel->info);

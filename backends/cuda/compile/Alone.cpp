@@ -1,4 +1,4 @@
-// Ops with schedules of their own: scatters, matmul (where no library takes it), and kernels without elements.
+// Ops with schedules of their own: scatters, scans, matmul (where no library takes it), and kernels without elements.
 #include "backends/cuda/compile/KernelPlan.h"
 
 #include "dialects/weft/ir/LowerToLinalg.h"
@@ -14,6 +14,11 @@ static constexpr int64_t kThreads = 128;
 // Threads that a scatter should have; each takes a range of the targets.
 static constexpr int64_t kScatterThreads = 1 << 17;
 
+static Value sumOf(GpuFunction &f, Value a, Value b) {
+  if (mlir::isa<mlir::FloatType>(a.getType())) return f.e.make<arith::AddFOp>(a, b);
+  return f.e.make<arith::AddIOp>(a, b);
+}
+
 static int64_t product(llvm::ArrayRef<int64_t> sizes) {
   int64_t n = 1;
   for (int64_t size : sizes) n *= size;
@@ -21,7 +26,8 @@ static int64_t product(llvm::ArrayRef<int64_t> sizes) {
 }
 
 // A thread has one place in the dims around the scattered one, and a range of targets in it. It copies the base there, then reads all
-// indices in the source's order and adds what is for its range: whoever adds to an element does so alone and in a fixed order.
+// indices in the source's order and adds (or, of index_put, puts) what is for its range: whoever writes an element does so alone and in a
+// fixed order.
 mlir::LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
   KernelBuilder &kernel = plan.kernel;
   Operation *op = kernel.outputs.front().getDefiningOp();
@@ -29,7 +35,7 @@ mlir::LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
   int64_t dim = generic->getAttrOfType<mlir::IntegerAttr>(ir::kScatterDim).getInt();
   Value base = generic.getDpsInits()[0], indices = generic.getDpsInputs()[0], source = generic.getDpsInputs()[1];
   llvm::ArrayRef<int64_t> to = plan.shapeOf(base), from = plan.shapeOf(source), index = plan.shapeOf(indices);
-  bool wholeSlices = mlir::isa<ir::IndexAddOp>(op);
+  bool puts = mlir::isa<ir::IndexPutOp>(op), wholeSlices = puts || mlir::isa<ir::IndexAddOp>(op);
   int64_t taken = wholeSlices ? index.size() : 1; // source dims in place of the scattered one
   llvm::ArrayRef<int64_t> leadTo = to.take_front(dim), leadFrom = from.take_front(dim), trailTo = to.drop_front(dim + 1),
                           trailFrom = from.drop_front(dim + taken), middle = from.slice(dim, taken);
@@ -48,12 +54,13 @@ mlir::LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
     auto [outer, c] = space.divide(space.scalar(number, count), trail); // neighbouring threads, neighbouring columns
     auto [l, range] = space.divide(outer, ranges);
     auto leadAt = space.delinearize(l, leadTo), trailAt = space.delinearize(c, trailTo);
-    auto element = [&, l = l, c = c](const Index &t) { return space.add(space.add(space.scale(l, size * trail), space.scale(t, trail)), c); };
+    auto element = [&, l = l, c = c](const Index &t) {
+      return space.add(space.add(space.scale(l, size * trail), space.scale(t, trail)), c);
+    };
     Value first = f.e.scalarIndex(space.scale(range, perRange));
     Value end = f.e.make<arith::MinSIOp>(f.e.make<arith::AddIOp>(first, f.e.constantIndex(perRange)), f.e.constantIndex(size));
-    f.loop(first, end, size, {}, [&](Index t, GpuFunction::State &) {
-      f.e.store(out, f.e.at(base, space.delinearize(element(t), to)), element(t), nullptr);
-    });
+    f.loop(first, end, size, {},
+           [&](Index t, GpuFunction::State &) { f.e.store(out, f.e.at(base, space.delinearize(element(t), to)), element(t), nullptr); });
     // In PyTorch's scatter_add the indices may cover a part of the other dims only.
     Value covered;
     auto within = [&](llvm::ArrayRef<Index> at, llvm::ArrayRef<int64_t> have, llvm::ArrayRef<int64_t> all) {
@@ -77,15 +84,44 @@ mlir::LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
         Value mine = f.e.make<arith::AndIOp>(f.e.make<arith::CmpIOp>(arith::CmpIPredicate::sge, t, first),
                                              f.e.make<arith::CmpIOp>(arith::CmpIPredicate::slt, t, end));
         f.when(mine, [&] {
-          Value update = f.e.at(source, at), now = f.e.load(out, update.getType(), element(target), nullptr);
-          bool isFloat = mlir::isa<mlir::FloatType>(update.getType());
-          Value sum = isFloat ? f.e.make<arith::AddFOp>(now, update) : f.e.make<arith::AddIOp>(now, update);
-          f.e.store(out, sum, element(target), nullptr);
+          Value update = f.e.at(source, at);
+          if (!puts) update = sumOf(f, f.e.load(out, update.getType(), element(target), nullptr), update);
+          f.e.store(out, update, element(target), nullptr);
         });
       });
     });
   };
   if (count) f.when(f.lessThan(number, count), emit);
+  return f.finish();
+}
+
+// A thread walks one line along the scanned dim and stores what the sums are at each step: the order of a sum is that of its terms.
+// Neighbouring threads have neighbouring lines. Lines along the innermost dim are read with a stride between threads, which is slow.
+mlir::LogicalResult scheduleScan(KernelPlan &plan, Geometry &geometry) {
+  KernelBuilder &kernel = plan.kernel;
+  Operation *op = kernel.outputs.front().getDefiningOp();
+  auto generic = kernel.generic(op);
+  int64_t dim = generic->getAttrOfType<mlir::IntegerAttr>(ir::kScanDim).getInt();
+  bool reverse = mlir::cast<ir::CumsumOp>(op).getReverse();
+  Value source = generic.getDpsInputs()[0];
+  llvm::ArrayRef<int64_t> shape = plan.shapeOf(op->getResult(0));
+  int64_t size = shape[dim], trail = product(shape.drop_front(dim + 1)), count = size == 0 ? 0 : product(shape.take_front(dim)) * trail;
+  geometry = gridOf(count, kThreads);
+  if (count == 0) geometry.blocks = 0;
+  GpuFunction f(kernel, kernel.info.symbol, geometry, 1);
+  compiler::IndexSpace &space = f.e.space;
+  Value number = f.gridThread();
+  if (count)
+    f.when(f.lessThan(number, count), [&] {
+      auto [lead, column] = space.divide(space.scalar(number, count), trail);
+      Index first = space.add(space.scale(lead, size * trail), column);
+      f.loop(size, {f.identityOf(generic)}, [&](Index step, GpuFunction::State &sum) {
+        Index k = reverse ? space.add(space.scale(step, -1), size - 1) : step;
+        Index at = space.add(first, space.scale(k, trail));
+        sum[0] = sumOf(f, sum[0], f.e.at(source, space.delinearize(at, shape)));
+        f.e.store(f.output(0), sum[0], at, nullptr);
+      });
+    });
   return f.finish();
 }
 
@@ -130,9 +166,8 @@ mlir::LogicalResult scheduleEmpty(KernelPlan &plan, Geometry &geometry) {
   GpuFunction f(kernel, kernel.info.symbol, geometry, 1);
   for (Operation *op : kernel.ops)
     if (compiler::isReduction(op) && product(plan.shapeOf(op->getResult(0))))
-      f.e.setKnown(kernel.generic(op).getResult(0), [&f, generic = kernel.generic(op)](llvm::ArrayRef<Index>, Value) {
-        return f.identity(generic, false);
-      });
+      f.e.setKnown(kernel.generic(op).getResult(0),
+                   [&f, generic = kernel.generic(op)](llvm::ArrayRef<Index>, Value) { return f.identity(generic, false); });
   Value number = f.gridThread();
   for (auto [i, output] : llvm::enumerate(kernel.outputs)) {
     int64_t n = product(plan.shapeOf(output));

@@ -1,29 +1,18 @@
 #include "backends/cuda/compile/GpuCodegen.h"
 
 #include "backends/cuda/compile/KernelPlan.h"
+#include "compiler/codegen/LlvmPasses.h"
 #include "compiler/math/Expand.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Export.h"
-#include "llvm/Analysis/TargetTransformInfo.h"
-#include "llvm/IR/LegacyPassManager.h"
-#include "llvm/IR/Module.h"
-#include "llvm/IR/Verifier.h"
-#include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
-#include "llvm/Target/TargetMachine.h"
 
 namespace weft::backends::cuda {
 
 namespace LLVM = mlir::LLVM;
 
 static constexpr const char *kTriple = "nvptx64-nvidia-cuda";
-// Kernels are straight code with short loops; ptxas optimises again.
-static constexpr const char *kPipeline =
-    "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),early-cse<memssa>,simplifycfg)";
-
 // GPUs that code is made for, and the PTX that their drivers take.
 struct Architecture {
   const char *name;
@@ -74,6 +63,26 @@ static void makeEntry(mlir::ModuleOp module, llvm::StringRef symbol, const Geome
   }
 }
 
+using Schedule = mlir::LogicalResult (*)(KernelPlan &, Geometry &);
+// Of an op that is a kernel of its own; null for none.
+static Schedule scheduleOf(mlir::Operation *op) {
+  if (mlir::isa<ir::MatmulOp>(op)) return scheduleMatmul;
+  if (mlir::isa<ir::IndexAddOp, ir::IndexPutOp, ir::ScatterAddOp>(op)) return scheduleScatter;
+  return mlir::isa<ir::CumsumOp>(op) ? scheduleScan : nullptr;
+}
+
+mlir::Operation *unscheduled(ir::FusionOp fusion) {
+  mlir::Block &body = fusion.getBody().front();
+  llvm::SmallVector<mlir::Operation *> ops;
+  for (mlir::Operation &op : body.without_terminator()) ops.push_back(&op);
+  llvm::SmallVector<mlir::Value> outputs(body.getTerminator()->getOperands());
+  compiler::FusionRefusal why;
+  auto domain = FusionDomain::analyze(ops, outputs, why);
+  if (!domain || domain->shape() != FusionDomain::Shape::Alone) return nullptr;
+  mlir::Operation *op = outputs.front().getDefiningOp();
+  return scheduleOf(op) ? nullptr : op;
+}
+
 mlir::FailureOr<GpuKernel> buildGpuKernel(ir::FusionOp fusion, llvm::StringRef symbol, mlir::ModuleOp into,
                                           const compiler::CodegenOptions &options) {
   mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(fusion.getLoc());
@@ -83,16 +92,21 @@ mlir::FailureOr<GpuKernel> buildGpuKernel(ir::FusionOp fusion, llvm::StringRef s
   Geometry body, finish;
   auto schedule = [&] {
     switch (kernel->domain.shape()) {
-    case FusionDomain::Shape::Elementwise: return scheduleElementwise(plan, body);
-    case FusionDomain::Shape::Rows: return plan.hasRows ? scheduleRows(plan, body) : scheduleColumns(plan, body);
-    case FusionDomain::Shape::Total: return scheduleTotals(plan, body);
-    case FusionDomain::Shape::Nest: return scheduleNest(plan, body);
-    case FusionDomain::Shape::Empty: return scheduleEmpty(plan, body);
-    case FusionDomain::Shape::Alone: break;
+    case FusionDomain::Shape::Elementwise:
+      return scheduleElementwise(plan, body);
+    case FusionDomain::Shape::Rows:
+      return plan.hasRows ? scheduleRows(plan, body) : scheduleColumns(plan, body);
+    case FusionDomain::Shape::Total:
+      return scheduleTotals(plan, body);
+    case FusionDomain::Shape::Nest:
+      return scheduleNest(plan, body);
+    case FusionDomain::Shape::Empty:
+      return scheduleEmpty(plan, body);
+    case FusionDomain::Shape::Alone:
+      break;
     }
     mlir::Operation *op = kernel->outputs.front().getDefiningOp();
-    if (mlir::isa<ir::MatmulOp>(op)) return scheduleMatmul(plan, body);
-    if (mlir::isa<ir::IndexAddOp, ir::ScatterAddOp>(op)) return scheduleScatter(plan, body);
+    if (Schedule alone = scheduleOf(op)) return alone(plan, body);
     return mlir::LogicalResult(op->emitOpError(kNoSchedule));
   };
   if (mlir::failed(schedule()) || (!plan.partials.empty() && mlir::failed(scheduleFinish(plan, finish)))) return mlir::failure();
@@ -121,9 +135,7 @@ mlir::FailureOr<GpuKernel> buildGpuKernel(ir::FusionOp fusion, llvm::StringRef s
   return result;
 }
 
-static absl::Status failed(const llvm::Twine &message) { return absl::InternalError(message.str()); }
-
-static absl::StatusOr<std::unique_ptr<llvm::TargetMachine>> makeMachine(const Architecture &architecture) {
+static void initializeTarget() {
   static const bool once = [] {
     LLVMInitializeNVPTXTargetInfo();
     LLVMInitializeNVPTXTarget();
@@ -132,57 +144,20 @@ static absl::StatusOr<std::unique_ptr<llvm::TargetMachine>> makeMachine(const Ar
     return true;
   }();
   (void)once;
-  std::string error;
-  llvm::Triple triple(kTriple);
-  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
-  if (!target) return failed("this LLVM has no code generator for " + llvm::Twine(kTriple) + ": " + error);
-  llvm::TargetOptions options;
-  // A multiplication and an addition stay two roundings, as on the CPU.
-  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
-  std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(triple, architecture.name, architecture.features, options,
-                                                                           std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Default));
-  if (!machine) return failed("LLVM has no target machine for " + llvm::Twine(architecture.name));
-  return machine;
 }
 
 absl::StatusOr<std::string> emitPtx(mlir::ModuleOp module, llvm::StringRef architecture, const compiler::CodegenOptions &options) {
   if (absl::Status status = checkArchitecture(architecture); !status.ok()) return status;
-  auto machine = makeMachine(*find(architecture));
+  initializeTarget();
+  auto machine = compiler::makeMachine(kTriple, architecture, find(architecture)->features, std::nullopt);
   if (!machine.ok()) return machine.status();
   llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> ir = mlir::translateModuleToLLVMIR(module, context, "weft", /*disableVerification=*/!options.verify);
-  if (!ir) return failed("translation of the kernels to LLVM IR fails");
-  ir->setTargetTriple(llvm::Triple(kTriple));
-  ir->setDataLayout((*machine)->createDataLayout());
-
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager components;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(machine->get());
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(components);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, components, modules);
-  llvm::ModulePassManager passes;
-  if (llvm::Error error = builder.parsePassPipeline(passes, kPipeline)) return failed("LLVM pipeline: " + llvm::toString(std::move(error)));
-  passes.run(*ir, modules);
-  if (options.verify && llvm::verifyModule(*ir, &llvm::errs())) return failed("LLVM's verifier rejects the optimised kernels");
-  if (options.dump) {
-    std::string text;
-    llvm::raw_string_ostream stream(text);
-    ir->print(stream, nullptr);
-    options.dump("ll", text);
-  }
-  llvm::SmallString<0> ptx;
-  llvm::raw_svector_ostream out(ptx);
-  llvm::legacy::PassManager codegen;
-  if ((*machine)->addPassesToEmitFile(codegen, out, nullptr, llvm::CodeGenFileType::AssemblyFile, /*DisableVerify=*/true))
-    return failed("LLVM cannot write PTX");
-  codegen.run(*ir);
-  if (options.dump) options.dump("ptx", ptx);
-  return std::string(ptx);
+  auto ir = compiler::translateToLlvm(module, context, **machine, options);
+  if (!ir.ok()) return ir.status();
+  if (absl::Status status = compiler::optimize(**ir, **machine, options); !status.ok()) return status;
+  auto ptx = compiler::emitCode(**ir, **machine, llvm::CodeGenFileType::AssemblyFile);
+  if (ptx.ok() && options.dump) options.dump(kAssembly, *ptx);
+  return ptx;
 }
 
 } // namespace weft::backends::cuda

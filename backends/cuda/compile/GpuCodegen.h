@@ -12,12 +12,16 @@ absl::Status checkArchitecture(llvm::StringRef architecture);
 // The newest of them that a GPU of that capability (90 for sm_90) runs.
 std::string newestArchitecture(int capability);
 inline constexpr const char *kDefaultArchitecture = "sm_80";
+// What dumps call the assembly.
+inline constexpr const char *kAssembly = "ptx";
 
 // Makes the dialects that GPU code takes known to a context, beside those of registerCodegenDialects.
 void registerGpuDialects(mlir::MLIRContext &context);
 
-// What the diagnostic says of an op that no schedule takes.
-inline constexpr const char *kNoSchedule = "has no schedule for GPUs";
+// The first op of the fusion that no schedule takes; null where all are taken.
+mlir::Operation *unscheduled(ir::FusionOp fusion);
+// What errors say of it.
+inline constexpr const char *kNoSchedule = "has no schedule for GPUs; compile for another backend";
 
 struct GpuKernel {
   compiler::KernelInfo info;

@@ -73,6 +73,7 @@ mlir::LogicalResult scheduleColumns(KernelPlan &plan, Geometry &geometry);
 mlir::LogicalResult scheduleTotals(KernelPlan &plan, Geometry &geometry);
 mlir::LogicalResult scheduleNest(KernelPlan &plan, Geometry &geometry);
 mlir::LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry);
+mlir::LogicalResult scheduleScan(KernelPlan &plan, Geometry &geometry);
 mlir::LogicalResult scheduleMatmul(KernelPlan &plan, Geometry &geometry);
 mlir::LogicalResult scheduleEmpty(KernelPlan &plan, Geometry &geometry);
 // Adds up partial results in order, and what depends on them: a second launch, `kernel.info.finish`.

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/executable/index_check.h"
 #include "runtime/memory/buffer.h"
 
 namespace weft::backends::cuda {
@@ -31,6 +32,8 @@ absl::StatusOr<std::shared_ptr<CudaExecutable>> CudaExecutable::create(runtime::
                                                                        std::shared_ptr<CudaDevice> device,
                                                                        const runtime::LibraryResolver &libraries) {
   if (absl::Status status = runtime::validate(program); !status.ok()) return status;
+  if (!program.prepare.empty())
+    return absl::InvalidArgumentError("a program for a GPU computes nothing ahead of its runs; this one does");
   std::shared_ptr<CudaExecutable> executable(new CudaExecutable());
   executable->program_ = std::move(program);
   executable->modules_ = std::move(modules);
@@ -165,6 +168,8 @@ DevicePointer CudaExecutable::address(const Resources &resources, int32_t buffer
   case runtime::BufferKind::kState:
     base = state_ ? reinterpret_cast<DevicePointer>(state_->data()) : 0;
     break;
+  case runtime::BufferKind::kPrepared: // create() refuses such programs
+    break;
   }
   return base + static_cast<DevicePointer>(entry.offset);
 }
@@ -262,9 +267,32 @@ absl::Status CudaExecutable::run(const runtime::RunContext &, runtime::RunResour
   if (!done.ok()) return done;
   for (size_t i = 0; i < resources.seen_notes.size(); ++i)
     if (resources.seen_notes[i] != 0)
-      if (const auto *launch = std::get_if<runtime::Launch>(&program_.instructions[i]))
-        return at(launch->location, absl::OutOfRangeError("an index of gather or scatter lies outside the dimension that it indexes"));
+      if (const auto *launch = std::get_if<runtime::Launch>(&program_.instructions[i])) return bad_index(*launch, resources);
   return absl::OkStatus();
+}
+
+absl::Status CudaExecutable::bad_index(const runtime::Launch &launch, const Resources &resources) const {
+  // The indices are shown where nothing has been written over them since: the program ran on to its end.
+  runtime::Launch shown = launch;
+  std::vector<std::vector<std::byte>> copies(launch.operands.size());
+  std::vector<void *> buffers(launch.operands.size());
+  for (runtime::IndexCheck &check : shown.checks) {
+    if (check.operand == -1) continue;
+    auto operand = static_cast<size_t>(check.operand);
+    const runtime::BufferEntry &entry = program_.buffers[static_cast<size_t>(launch.operands[operand])];
+    bool stays = entry.kind == runtime::BufferKind::kConstant ||
+                 (entry.kind == runtime::BufferKind::kInput && !program_.inputs[static_cast<size_t>(entry.index)].donatable);
+    if (stays && copies[operand].empty()) {
+      copies[operand].resize(static_cast<size_t>(entry.bytes));
+      int error = device_->driver().copy_to_host(copies[operand].data(), address(resources, launch.operands[operand]), copies[operand].size(),
+                                                 device_->stream());
+      stays = device_->driver().check(error, "reading indices").ok() && device_->synchronize().ok();
+      buffers[operand] = copies[operand].data();
+    }
+    if (!stays) check.operand = -1;
+  }
+  runtime::BadIndex bad = runtime::find_bad_index(program_, shown, buffers.data());
+  return at(bad.location == -1 ? launch.location : bad.location, absl::OutOfRangeError(bad.message));
 }
 
 absl::Status CudaExecutable::at(int32_t location, const absl::Status &status) const {

@@ -14,8 +14,8 @@ namespace weft::backends::cuda {
 
 class CudaExecutable : public runtime::Executable {
 public:
-  // Loads the modules into the GPU and copies the constants there. InvalidArgument for a program that does not validate or whose operands
-  // kernels cannot read (their vectors take aligned buffers), NotFound for a kernel or a library entry that is not there,
+  // Loads the modules into the GPU and copies the constants there. InvalidArgument for a program that does not validate, that has work
+  // to do ahead of its runs, or whose operands kernels cannot read (their vectors take aligned buffers), NotFound for a kernel or a library entry that is not there,
   // FailedPrecondition for a GPU that is older than the code, Internal for code that the driver refuses, ResourceExhausted for memory.
   static absl::StatusOr<std::shared_ptr<CudaExecutable>> create(runtime::Program program, std::vector<KernelModule> modules,
                                                                 std::shared_ptr<CudaDevice> device,
@@ -51,6 +51,7 @@ private:
   absl::Status launch(const Kernel &kernel, std::vector<DevicePointer> &pointers) const;
   absl::Status execute(Resources &resources, size_t instruction) const;
   absl::Status fill(DevicePointer target, const runtime::Fill &fill) const;
+  absl::Status bad_index(const runtime::Launch &launch, const Resources &resources) const;
   absl::Status at(int32_t location, const absl::Status &status) const;
 
   runtime::Program program_;

@@ -88,7 +88,7 @@ Program program() {
     float value = static_cast<float>(100 + i);
     std::memcpy(p.constants.data() + 4 * i, &value, 4);
   }
-  p.instructions = {Launch{0, -1, {0, 1, 2}, -1, 1, 1, false, 0}, Launch{1, 2, {2, 3}, 4, 2, 1, false, 1}, Fill{5, 0x100000002, 8, 64, -1},
+  p.instructions = {Launch{0, -1, {0, 1, 2}, -1, 1, 1, false, 0, {}}, Launch{1, 2, {2, 3}, 4, 2, 1, false, 1, {}}, Fill{5, 0x100000002, 8, 64, -1},
                     Copy{7, 6, 64, -1}};
   return p;
 }
@@ -189,13 +189,13 @@ TEST_F(CudaExecutableTest, AnyCallMayFail) {
 TEST_F(CudaExecutableTest, NamesWhatFailed) {
   Program bad = program();
   bad.symbols.push_back("out_of_range");
-  bad.instructions.push_back(Launch{3, -1, {2, 1}, -1, 1, 1, false, 1});
+  bad.instructions.push_back(Launch{3, -1, {2, 1}, -1, 1, 1, false, 1, {}});
   auto executable = CudaExecutable::create(bad, modules(), device, nullptr);
   ASSERT_TRUE(executable.ok()) << executable.status();
   Host host;
   absl::Status status = run(**executable, host);
   EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange);
-  EXPECT_NE(status.message().find("train.cpp:4: an index of gather or scatter"), std::string::npos) << status;
+  EXPECT_EQ(status.message(), "train.cpp:4: an index lies outside the dimension that it indexes");
 
   bad = program();
   bad.symbols[0] = "subtract";
@@ -261,6 +261,16 @@ TEST_F(CudaExecutableTest, MultipliesMatrices) {
           EXPECT_EQ(result[static_cast<size_t>((g * kM + i) * kN + j)], sum) << g << " " << i << " " << j;
         }
   }
+}
+
+TEST_F(CudaExecutableTest, SaysWhenTheGpuIsLost) {
+  auto executable = CudaExecutable::create(program(), modules(), device, nullptr);
+  ASSERT_TRUE(executable.ok()) << executable.status();
+  recording().fail("cuStreamSynchronize", 0, 700);
+  Host host;
+  absl::Status status = run(**executable, host);
+  EXPECT_NE(status.message().find("waiting for the GPU (a kernel or a copy failed)"), std::string::npos) << status;
+  EXPECT_NE(status.message().find("must be started again"), std::string::npos) << status;
 }
 
 TEST(CudaDriver, SaysWhatIsMissing) {

@@ -1,7 +1,5 @@
 #include "backends/cuda/device/cuda_libraries.h"
 
-#include <mutex>
-
 #include "backends/cuda/device/cublaslt_matmul.h"
 
 namespace weft::backends::cuda {
@@ -20,12 +18,12 @@ private:
 
 } // namespace
 
-runtime::LibraryResolver library_resolver(std::shared_ptr<CudaDevice> device) {
-  return [device = std::move(device), entry = std::shared_ptr<runtime::LibraryEntry>()](
+runtime::LibraryResolver library_resolver(std::shared_ptr<CudaDevice> device, std::string cublaslt) {
+  return [device = std::move(device), cublaslt = std::move(cublaslt), entry = std::shared_ptr<runtime::LibraryEntry>()](
              std::string_view name) mutable -> const runtime::LibraryEntry * {
     if (name != "cublaslt.matmul") return nullptr;
     if (!entry) {
-      absl::StatusOr<CublasLt> library = open_cublaslt();
+      absl::StatusOr<CublasLt> library = open_cublaslt(cublaslt);
       if (library.ok()) entry = make_matmul_entry(device, *library);
       else entry = std::make_shared<MissingEntry>(library.status());
     }

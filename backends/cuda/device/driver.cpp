@@ -2,17 +2,25 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "absl/strings/str_cat.h"
 
 namespace weft::backends::cuda {
 
-constexpr int kOutOfMemory = 2; // CUDA_ERROR_OUT_OF_MEMORY
+// Of cuda.h: CUresult.
+constexpr int kOutOfMemory = 2;
+// After these a context refuses all further calls: an address or an instruction of a kernel was bad, or it took too long.
+constexpr int kFatal[] = {700, 702, 710, 714, 715, 716, 717, 718, 719};
 
 absl::Status Driver::check(int error, std::string_view what) const {
   if (error == 0) return absl::OkStatus();
   const char *text = nullptr;
   if (get_error_string == nullptr || get_error_string(error, &text) != 0 || text == nullptr) text = "unknown error";
   std::string message = absl::StrCat("CUDA: ", std::string(what), ": ", text, " (", error, ")");
+  if (std::find(std::begin(kFatal), std::end(kFatal), error) != std::end(kFatal))
+    absl::StrAppend(&message, "; the GPU takes no more work of this process, which must be started again");
   return error == kOutOfMemory ? absl::ResourceExhaustedError(message) : absl::InternalError(message);
 }
 

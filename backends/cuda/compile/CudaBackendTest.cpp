@@ -1,0 +1,131 @@
+// The backend as callers see it: what it needs, what it refuses, what it writes and reads back, and how programs go on after a failure.
+#include "backends/cuda/compile/CudaBackend.h"
+
+#include <dlfcn.h>
+
+#include "backends/cuda/device/cuda_libraries.h"
+#include "backends/cuda/device/recording_driver.h"
+#include "gtest/gtest.h"
+#include "mlir/IR/DialectRegistry.h"
+#include "mlir/Parser/Parser.h"
+#include "runtime/executable/executable.h"
+#include "tests/support/BackendRun.h"
+
+namespace weft::backends::cuda {
+namespace {
+
+using ir::HostTensor;
+
+constexpr const char *kRecording = "backends/cuda/device/libcuda.so.1";
+
+constexpr const char *kProgram = R"(
+func.func @main(%x: tensor<32x16xf32>, %y: tensor<16x64xf32>) -> tensor<32x64xf32> {
+  %0 = weft.tanh %x : tensor<32x16xf32>
+  %1 = weft.matmul %0, %y : tensor<32x16xf32>, tensor<16x64xf32> loc("model.cpp":7:1)
+  return %1 : tensor<32x64xf32>
+})";
+
+class CudaBackendTest : public testing::Test {
+protected:
+  CudaBackendTest() { tests::prepare(context); }
+  void TearDown() override { recordingFail()("", 0, 0); }
+
+  static weft_recording_fail_t recordingFail() {
+    void *library = dlopen(kRecording, RTLD_NOW | RTLD_LOCAL);
+    return reinterpret_cast<weft_recording_fail_t>(dlsym(library, "weft_recording_fail"));
+  }
+  mlir::OwningOpRef<mlir::ModuleOp> parse(const char *text) {
+    auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+    EXPECT_TRUE(module) << text;
+    return module;
+  }
+  static compiler::Backend &simulated() { return **compiler::findBackend("cuda-simulated"); }
+  static std::vector<HostTensor> inputs() {
+    std::vector<HostTensor> result{HostTensor(DType::kFloat32, {32, 16}), HostTensor(DType::kFloat32, {16, 64})};
+    for (HostTensor &tensor : result)
+      for (int64_t i = 0; i < tensor.size(); ++i) tensor.set(i, double(i % 7) - 3);
+    return result;
+  }
+  static void expectWorks(const std::shared_ptr<runtime::Executable> &executable) {
+    auto results = tests::run(executable, inputs(), 1);
+    ASSERT_TRUE(results.ok()) << results.status();
+    double sum = 0;
+    for (int64_t k = 0; k < 16; ++k) sum += std::tanh(inputs()[0].getDouble(k)) * inputs()[1].getDouble(64 * k);
+    EXPECT_NEAR((*results)[0].getDouble(0), sum, 1e-5);
+  }
+
+  mlir::MLIRContext context{mlir::MLIRContext::Threading::DISABLED};
+};
+
+TEST_F(CudaBackendTest, SaysWhatIsMissing) {
+  auto nowhere = []() -> absl::StatusOr<std::shared_ptr<CudaDevice>> { return open_driver("libnowhere.so.1").status(); };
+  CudaBackend backend({.name = "cuda", .device = nowhere, .kernels = {}, .libraries = {}});
+  absl::Status status = backend.compile(*parse(kProgram), {}, nullptr).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_NE(status.message().find("NVIDIA's driver was not found (libnowhere.so.1"), std::string::npos) << status;
+  EXPECT_NE(status.message().find("the backend \"cpu\" runs everywhere"), std::string::npos) << status;
+  EXPECT_EQ(backend.load({}).status().code(), absl::StatusCode::kUnavailable);
+
+  // A driver without cuBLASLt: the call that needs it is named, and the program runs without.
+  auto driver = [] { return CudaDevice::create(*open_driver(kRecording)); };
+  auto none = [](std::shared_ptr<CudaDevice> device) { return library_resolver(std::move(device), "libnoblas.so"); };
+  CudaBackend lacking({.name = "cuda", .device = driver, .kernels = {}, .libraries = none});
+  status = lacking.compile(*parse(kProgram), {}, nullptr).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(status.message().find("model.cpp:7: cuBLASLt was not found (looked for libnoblas.so); install CUDA's libraries"), 0u) << status;
+  compiler::CompileOptions unclaimed;
+  unclaimed.claim = false;
+  EXPECT_TRUE(lacking.compile(*parse(kProgram), unclaimed, nullptr).ok());
+}
+
+TEST_F(CudaBackendTest, RefusesWhatItHasNoCodeFor) {
+  compiler::CompileOptions options;
+  options.cpu = "sm_10";
+  EXPECT_EQ(simulated().compile(*parse(kProgram), options, nullptr).status().code(), absl::StatusCode::kInvalidArgument);
+  options = {};
+  options.features = "+avx2";
+  EXPECT_EQ(simulated().compile(*parse(kProgram), options, nullptr).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(CudaBackendTest, ReadsBackWhatItWrote) {
+  auto executable = simulated().compile(*parse(kProgram), {}, nullptr);
+  ASSERT_TRUE(executable.ok()) << executable.status();
+  expectWorks(*executable);
+  std::optional<std::string> blob = simulated().serialize(**executable);
+  ASSERT_TRUE(blob);
+  auto loaded = simulated().load({blob->data(), blob->size()});
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  expectWorks(*loaded);
+  for (size_t i = 0; i < blob->size(); i += 97) {
+    std::string changed = *blob;
+    changed[i] ^= 0x20;
+    EXPECT_FALSE(simulated().load({changed.data(), changed.size()}).ok()) << i;
+    EXPECT_FALSE(simulated().load({blob->data(), i}).ok()) << i;
+  }
+  compiler::CompileOptions other;
+  other.cpu = "sm_80";
+  EXPECT_NE(simulated().targetKey({}), simulated().targetKey(other));
+}
+
+TEST_F(CudaBackendTest, GoesOnAfterAFailure) {
+  auto executable = simulated().compile(*parse(kProgram), {}, nullptr);
+  ASSERT_TRUE(executable.ok()) << executable.status();
+  for (auto [function, code, message] :
+       {std::tuple{"cuLaunchKernel", absl::StatusCode::kInternal, "launching a kernel"}, {"cublasLtMatmul", absl::StatusCode::kInternal, "cuBLASLt"},
+        {"cuMemcpyHtoDAsync", absl::StatusCode::kInternal, "copying an input to the GPU"},
+        {"cuMemAlloc", absl::StatusCode::kResourceExhausted, "allocating memory on the GPU: out of memory"}}) {
+    // What has run keeps its memory for the next run, which then allocates nothing.
+    auto fresh = simulated().compile(*parse(kProgram), {}, nullptr);
+    ASSERT_TRUE(fresh.ok()) << fresh.status();
+    recordingFail()(function, 0, code == absl::StatusCode::kResourceExhausted ? 2 : 1);
+    absl::Status status = tests::run(*fresh, inputs(), 1).status();
+    EXPECT_EQ(status.code(), code) << function << ": " << status;
+    EXPECT_NE(status.message().find(message), std::string::npos) << status;
+    recordingFail()("", 0, 0);
+    expectWorks(*fresh);
+    expectWorks(*executable);
+  }
+}
+
+} // namespace
+} // namespace weft::backends::cuda

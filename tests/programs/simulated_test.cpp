@@ -1,0 +1,172 @@
+// Whole programs through the public API on the backends that stand in for those whose devices a machine may lack, beside reference
+// evaluation: the numbers of both, and how errors end.
+#include <cmath>
+#include <functional>
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "compiler/backend/Backend.h"
+#include "weft/weft.h"
+
+namespace weft::tests {
+namespace {
+
+std::vector<std::string> backends() {
+  std::vector<std::string> names;
+  for (const std::string &name : compiler::backendNames())
+    if (name.find("simulated") != std::string::npos) names.push_back(name);
+  return names;
+}
+
+// By name; those under one name are of one size.
+using Numbers = std::map<std::string, std::vector<float>>;
+
+void add(Numbers &numbers, const std::string &name, const Tensor &tensor) {
+  std::vector<float> values = tensor.to_vector<float>();
+  numbers[name].insert(numbers[name].end(), values.begin(), values.end());
+}
+
+// Both runs start from the same seed.
+Numbers run_on(const std::string &backend, const std::function<Numbers()> &program) {
+  Config before = config(), now = before;
+  now.backend = backend;
+  set_config(now);
+  manual_seed(7);
+  Numbers result = program();
+  set_config(before);
+  return result;
+}
+
+// 0, step, 2 step, ... modulo `of`.
+Tensor counting(int64_t count, int64_t step, int64_t of) {
+  std::vector<int64_t> values;
+  for (int64_t i = 0; i < count; ++i) values.push_back(i * step % of);
+  return Tensor::from(values);
+}
+
+class Simulated : public testing::TestWithParam<std::string> {
+protected:
+  // Each list within `error` of the reference's, relative to the largest number in it: a derivative that is zero but for rounding is small
+  // beside the others.
+  void compare(const std::function<Numbers()> &program, double error = 1e-5) {
+    Numbers expected = run_on("reference", program), actual = run_on(GetParam(), program);
+    ASSERT_EQ(actual.size(), expected.size());
+    for (const auto &[name, values] : expected) {
+      const std::vector<float> &got = actual[name];
+      ASSERT_EQ(got.size(), values.size()) << name;
+      double largest = 0, worst = 0;
+      for (size_t k = 0; k < values.size(); ++k) {
+        largest = std::max(largest, std::abs(static_cast<double>(values[k])));
+        worst = std::max(worst, std::abs(static_cast<double>(got[k]) - values[k]));
+      }
+      EXPECT_GT(largest, 0) << name;
+      EXPECT_LE(worst, error * largest) << name;
+    }
+  }
+};
+
+template <typename Model, typename Loss, typename Optimizer>
+Numbers train(Model &model, Optimizer &optimizer, int steps, const Loss &loss_of) {
+  Numbers numbers;
+  for (int step = 0; step < steps; ++step) {
+    Tensor loss = loss_of(model);
+    optimizer.zero_grad();
+    loss.backward();
+    optimizer.step();
+    add(numbers, "loss", loss);
+  }
+  for (const Tensor &parameter : model.parameters()) {
+    add(numbers, "parameters", parameter);
+    add(numbers, "gradients", parameter.grad());
+  }
+  return numbers;
+}
+
+TEST_P(Simulated, TrainsAnMlp) {
+  compare([] {
+    nn::Sequential model(nn::Linear(20, 32), nn::ReLU(), nn::Linear(32, 24), nn::Tanh(), nn::Linear(24, 10));
+    optim::AdamW optimizer(model.parameters(), {.lr = 0.01});
+    Tensor x = uniform({17, 20}, -1, 1), y = counting(17, 1, 10);
+    return train(model, optimizer, 3, [&](auto &m) { return nn::cross_entropy(m(x), y); });
+  });
+}
+
+TEST_P(Simulated, TrainsATransformer) {
+  compare([] {
+    constexpr int64_t kBatch = 3, kLength = 10, kSymbols = 13, kWidth = 32;
+    struct Model : nn::Module {
+      nn::Embedding tokens = child("tokens", nn::Embedding(kSymbols, kWidth));
+      nn::Embedding positions = child("positions", nn::Embedding(kLength, kWidth));
+      nn::TransformerBlock block = child("block", nn::TransformerBlock(kWidth, 4, {.dropout = 0.1, .causal = true}));
+      nn::LayerNorm norm = child("norm", nn::LayerNorm(kWidth));
+      nn::Linear head = child("head", nn::Linear(kWidth, kSymbols));
+      Tensor operator()(const Tensor &ids) const { return head(norm(block(tokens(ids) + positions.weight))); }
+    } model;
+    optim::SGD optimizer(model.parameters(), {.lr = 0.1, .momentum = 0.9});
+    Tensor input = counting(kBatch * kLength, 5, kSymbols).reshape({kBatch, kLength});
+    Tensor target = counting(kBatch * kLength, 3, kSymbols).reshape({kBatch, kLength});
+    return train(model, optimizer, 2, [&](auto &m) { return nn::cross_entropy(m(input), target); });
+  });
+}
+
+TEST_P(Simulated, TrainsAConvolutionalNetwork) {
+  compare([] {
+    struct Model : nn::Module {
+      nn::Conv2d first = child("first", nn::Conv2d(1, 4, 3, {.padding = 1}));
+      nn::BatchNorm2d norm = child("norm", nn::BatchNorm2d(4));
+      nn::MaxPool2d pool = child("pool", nn::MaxPool2d(2));
+      nn::Conv2d second = child("second", nn::Conv2d(4, 6, 3));
+      nn::Linear head = child("head", nn::Linear(24, 3));
+      Tensor operator()(const Tensor &x) const { return head(relu(second(pool(relu(norm(first(x)))))).reshape({4, 24})); }
+    } model;
+    optim::SGD optimizer(model.parameters(), {.lr = 0.05});
+    Tensor x = uniform({4, 1, 8, 8}, -1, 1), y = counting(4, 1, 3);
+    return train(model, optimizer, 2, [&](auto &m) { return nn::cross_entropy(m(x), y); });
+  });
+}
+
+TEST_P(Simulated, MovesAndIndexes) {
+  compare([] {
+    Tensor x = uniform({6, 5, 8}, -1, 1), rows = tensor<int64_t>({4, 0, 4});
+    Tensor put = x.clone();
+    put.index_put_({rows}, uniform({3, 5, 8}, -1, 1));
+    put.index_put_({rows}, uniform({3, 5, 8}, -1, 1), /*accumulate=*/true);
+    Numbers numbers;
+    add(numbers, "index_put", put);
+    add(numbers, "cumsum", cumsum(x, 0));
+    add(numbers, "cumsum of the last dim", cumsum(x, 2));
+    add(numbers, "transpose", x.transpose(0, 2) * 2.f);
+    add(numbers, "argmax", argmax(x, 1).to(DType::kFloat32));
+    add(numbers, "index_select", index_select(x, 0, rows));
+    return numbers;
+  });
+}
+
+// The error is raised where the value is asked for, names the op and the index, and the next program runs.
+TEST_P(Simulated, ABadIndexIsAnErrorAndNoMore) {
+  Config before = config(), now = before;
+  now.backend = GetParam();
+  set_config(now);
+  Tensor table = uniform({5, 4}, -1, 1).eval(), ids = tensor<int64_t>({1, 7, 2});
+  try {
+    (void)index_select(table, 0, ids).to_vector<float>();
+    ADD_FAILURE() << "index 7 of 5 rows";
+  } catch (const Error &error) {
+    EXPECT_NE(std::string(error.what()).find("index 7 at position 1 is out of range"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(index_select(table, 0, tensor<int64_t>({3})).to_vector<float>().size(), 4u);
+  set_config(before);
+}
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Simulated);
+INSTANTIATE_TEST_SUITE_P(Backends, Simulated, testing::ValuesIn(backends()), [](const auto &info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+TEST(SimulatedBackends, ThereAreSome) { EXPECT_FALSE(backends().empty()); }
+
+} // namespace
+} // namespace weft::tests
