@@ -29,7 +29,16 @@ struct CompileOptions {
   std::string name = "model"; // prefix of the C functions
 };
 
-// A recorded function: a module of weft ops whose arguments are its inputs, followed by the tensors that it captured.
+// How a program is stored: MLIR's text, for reading and editing, or its bytecode, which is smaller and loads faster.
+enum class ProgramFormat { text, bytecode };
+
+// What Program::differentiate differentiates.
+struct DifferentiateOptions {
+  std::vector<int64_t> arguments = {}; // by which inputs; empty: all of a floating dtype
+  int64_t result = 0;                  // which output
+};
+
+// A recorded function: a module of weft ops whose arguments are its inputs; the tensors that it captured are constants.
 class Program {
 public:
   Program() = default;
@@ -39,12 +48,18 @@ public:
   void print() const;
   void print(std::ostream &stream) const;
   std::string to_string(bool locations = true) const;
-  // Text. Captured tensors are saved as constants. Errors: the file cannot be written, or read as a program.
-  void save(const std::string &path, Location location = Location::current()) const;
+  // Captured tensors are saved with it; an old file is replaced in one step. Errors: the file cannot be written.
+  void save(const std::string &path, ProgramFormat format = ProgramFormat::text, Location location = Location::current()) const;
+  // Either format. Errors: a file that cannot be read, that is damaged, no program of weft ops, or of a newer version; the message says
+  // where.
   static Program load(const std::string &path, Location location = Location::current());
   static Program parse(const std::string &text, Location location = Location::current());
   // Errors: number, shapes or dtypes of the inputs.
   std::vector<Tensor> run(const std::vector<Tensor> &inputs, Location location = Location::current()) const;
+  // The program that returns this one's outputs and then a gradient for each chosen input, by reverse mode. An output of more than one
+  // element takes its cotangent (of its shape and dtype) as one more, last input. A derivative is a program like any other: its own
+  // outputs can be differentiated again. Errors: an input or output that is not there or has no floating dtype, an op without a derivative.
+  Program differentiate(const DifferentiateOptions &options = {}, Location location = Location::current()) const;
   // Compiles ahead of time and writes options.output.
   void compile(const CompileOptions &options, Location location = Location::current()) const;
 

@@ -8,6 +8,7 @@
 #include "weft/error.h"
 #include "weft/eval.h"
 #include "weft/explain.h"
+#include "weft/extend.h"
 #include "weft/images.h"
 #include "weft/io/io.h"
 #include "weft/jit.h"

@@ -14,8 +14,10 @@
 #include "compiler/pipeline/PassHooks.h"
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/plan/Passes.h"
+#include "compiler/plugin/Plugin.h"
 #include "compiler/prepare/Passes.h"
 #include "dialects/plan/ir/Plan.h"
+#include "dialects/weft/ir/Extensions.h"
 #include "dialects/weft/ir/TypeAdvice.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -108,8 +110,8 @@ bool takeFlags(int &argc, char **argv, weft::compiler::CompileOptions &options, 
     llvm::StringRef argument = argv[i];
     if (argument.starts_with("--")) argument = argument.drop_front();
     if (argument.consume_front("-weft-plugin=")) {
-      if (llvm::Error error = weft::compiler::loadPassPlugin(argument)) {
-        llvm::errs() << "weft-opt: " << llvm::toString(std::move(error)) << "\n";
+      if (absl::Status status = weft::compiler::loadPlugin(argument.str()); !status.ok()) {
+        llvm::errs() << "weft-opt: " << std::string(status.message()) << "\n";
         ok = false;
       }
     } else if (argument.consume_front("-weft-insert=")) {
@@ -142,6 +144,7 @@ int main(int argc, char **argv) {
   weft::compiler::registerFusionPasses();
   weft::compiler::registerLayoutPasses();
   mlir::registerPass([] { return weft::compiler::createClaimPass({}, cpuProviders(), nullptr); });
+  mlir::registerPass([] { return weft::compiler::createCallCustomPass(); });
   weft::compiler::registerPreparePasses();
   weft::compiler::registerPlanPasses();
 
@@ -149,7 +152,12 @@ int main(int argc, char **argv) {
   options.verifyEachPhase = true;
   if (const char *folder = std::getenv("WEFT_DUMP_DIR")) options.dumpDir = folder;
   std::vector<std::string> inserts;
+  if (absl::Status status = weft::compiler::loadPluginsFromEnvironment(); !status.ok()) {
+    llvm::errs() << "weft-opt: " << std::string(status.message()) << "\n";
+    return 1;
+  }
   if (!takeFlags(argc, argv, options, inserts)) return 1;
+  weft::ir::insertExtensions(registry);
   for (const std::string &text : inserts)
     if (llvm::Error error = insertPasses(text)) {
       llvm::errs() << "weft-opt: " << llvm::toString(std::move(error)) << "\n";
@@ -172,7 +180,7 @@ int main(int argc, char **argv) {
 
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv,
                                                   "weft-opt: passes and phases of Weft\n"
-                                                  "  --weft-plugin=FILE.so         loads a pass plugin\n"
+                                                  "  --weft-plugin=FILE.so         loads a plugin, as WEFT_PLUGINS does\n"
                                                   "  --weft-insert=after:graph:P   runs the passes P after (or before) a phase\n"
                                                   "  --weft-dump-dir=FOLDER        one file a phase, as WEFT_DUMP_DIR does\n"
                                                   "  --weft-no-fuse, --weft-no-claim\n",

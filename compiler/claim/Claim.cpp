@@ -1,8 +1,8 @@
+#include "compiler/claim/MakeCall.h"
 #include "compiler/claim/Passes.h"
 #include "compiler/graph/Slice.h"
 #include "compiler/pipeline/Report.h"
 #include "dialects/weft/ir/Weft.h"
-#include "mlir/IR/IRMapping.h"
 
 namespace weft::compiler {
 
@@ -10,31 +10,6 @@ namespace weft::compiler {
 #include "compiler/claim/Passes.h.inc"
 
 namespace {
-
-// Replaces the claimed ops by a call that holds copies of them. The call stands where the last of them stood.
-void makeCall(const Provider &provider, const Claim &claim) {
-  mlir::Operation *last = claim.ops.back();
-  mlir::OpBuilder builder(last);
-  mlir::MLIRContext *context = builder.getContext();
-  llvm::SmallVector<mlir::Type> types;
-  for (mlir::Value output : claim.outputs) types.push_back(output.getType());
-  llvm::SmallVector<mlir::Location> locations;
-  for (mlir::Operation *op : claim.ops)
-    if (!llvm::is_contained(locations, op->getLoc())) locations.push_back(op->getLoc());
-  mlir::Location loc = locations.size() == 1 ? locations.front() : mlir::FusedLoc::get(context, locations);
-  auto call = ir::ProviderCallOp::create(builder, loc, types, claim.inputs, builder.getStringAttr(provider.name()),
-                                         builder.getDictionaryAttr(claim.config));
-  call.getBody().getBlocks().clear();
-  mlir::Block &body = call.getBody().emplaceBlock();
-  mlir::IRMapping mapping;
-  for (mlir::Value input : claim.inputs) mapping.map(input, body.addArgument(input.getType(), input.getLoc()));
-  builder.setInsertionPointToEnd(&body);
-  for (mlir::Operation *op : claim.ops) builder.clone(*op, mapping);
-  llvm::SmallVector<mlir::Value> yielded;
-  for (mlir::Value output : claim.outputs) yielded.push_back(mapping.lookup(output));
-  ir::YieldOp::create(builder, loc, yielded);
-  for (auto [i, output] : llvm::enumerate(claim.outputs)) mlir::Value(output).replaceAllUsesWith(call.getResult(i));
-}
 
 class ClaimPass : public impl::ClaimPassBase<ClaimPass> {
 public:
@@ -61,7 +36,7 @@ public:
         auto *claim = std::get_if<Claim>(&answer);
         if (!claim) continue;
         for (const auto &[neighbour, refusal] : claim->left) refusals.add(refusal.reason, neighbour, refusal.explanation);
-        makeCall(*provider, *claim);
+        makeCall(provider->name(), *claim);
         ++numClaims;
         changed = true;
         break;

@@ -28,4 +28,20 @@ def ClaimPass : Pass<"weft-claim", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numClaims", "claims", "library calls made">];
 }
 
+def CallCustomPass : Pass<"weft-call-custom", "::mlir::ModuleOp"> {
+  let summary = "makes each weft.custom a call of the runtime's entry for kernels of users";
+  let description = [{
+    Whatever else a backend may claim: nothing but the user's kernel computes it.
+
+    ```mlir
+    %0 = weft.custom "mine.scan"(%x) {ints = array<i64: 3>} : (tensor<4xf32>) -> tensor<4xf32>
+    ```
+    becomes
+    ```mlir
+    %0 = weft.provider_call "weft.custom"(%a = %x : tensor<4xf32>) -> (tensor<4xf32>)
+        config {ints = array<i64: 3>, kernel = "mine.scan"} { ... }
+    ```
+  }];
+}
+
 #endif

@@ -71,7 +71,8 @@ private:
     SmallVector<Value, 4> operands(op->getNumOperands()), results(op->getNumResults());
     for (int64_t i : rules.savedOperands())
       if (i < static_cast<int64_t>(operands.size())) operands[i] = op->getOperand(i);
-    for (int64_t i : rules.savedResults()) results[i] = op->getResult(i);
+    for (int64_t i : rules.savedResults())
+      if (i < static_cast<int64_t>(results.size())) results[i] = op->getResult(i);
     ir::GradContext context(builder_, op->getLoc(), op->getName(), op->getPropertiesStorage(), op->getOperandTypes(), op->getResultTypes(),
                             operands, results, cotangents, needs);
     if (failed(rules.differentiate(context))) return failure();

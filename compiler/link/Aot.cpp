@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "compiler/claim/Passes.h"
 #include "compiler/codegen/Codegen.h"
 #include "compiler/link/BuildProgram.h"
 #include "compiler/link/Compile.h"
@@ -11,6 +12,7 @@
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/plan/Extract.h"
 #include "dialects/weft/ir/Weft.h"
+#include "runtime/executable/library_call.h"
 #include "runtime/io/files.h"
 #include "runtime/io/safetensors.h"
 #include "llvm/ADT/StringSet.h"
@@ -102,6 +104,23 @@ private:
         linkProgram(module_, prepare_ ? *prepare_ : mlir::ModuleOp(), request.target, result_.report.plan);
     if (!program.ok()) return program.status();
     program_ = *std::move(program);
+    if (absl::Status status = refuseCustomKernels(program_); !status.ok()) return status;
+    for (const runtime::Program &prepare : program_.prepare)
+      if (absl::Status status = refuseCustomKernels(prepare); !status.ok()) return status;
+    return absl::OkStatus();
+  }
+
+  // They are functions of this process, which no object can hold.
+  static absl::Status refuseCustomKernels(const runtime::Program &program) {
+    for (const runtime::Instruction &instruction : program.instructions) {
+      auto *call = std::get_if<runtime::LibraryCall>(&instruction);
+      if (!call || call->entry != kCustomEntry) continue;
+      absl::StatusOr<std::string> kernel = runtime::config_string(call->config, "kernel", "");
+      return absl::UnimplementedError(
+          (call->location >= 0 ? program.locations[call->location] + ": " : "") + "weft.custom calls the kernel '" +
+          (kernel.ok() ? *kernel : "") +
+          "', which is registered in this process only: a program that calls kernels of users does not compile ahead of time");
+    }
     return absl::OkStatus();
   }
 

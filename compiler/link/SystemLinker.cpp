@@ -1,6 +1,7 @@
 #include "compiler/link/SystemLinker.h"
 
 #include <cstdlib>
+#include <dlfcn.h>
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringRef.h"
@@ -76,16 +77,22 @@ absl::StatusOr<std::string> findRuntimeFolder(const std::string &given) {
     if (holdsArchive(chosen)) return std::string(chosen);
     return absl::NotFoundError("WEFT_RUNTIME_DIR is " + std::string(chosen) + ", where there is no " + kArchive);
   }
-  std::string self = llvm::sys::fs::getMainExecutable(nullptr, nullptr);
-  llvm::StringRef folder = llvm::sys::path::parent_path(self);
-  std::string start = folder.str();
-  for (; !folder.empty(); folder = llvm::sys::path::parent_path(folder)) {
-    for (const char *below : {"runtime/aot", "lib/weft"}) {
-      llvm::SmallString<128> candidate(folder);
-      llvm::sys::path::append(candidate, below);
-      if (holdsArchive(candidate)) return std::string(candidate.str());
+  // Beside the program, or beside libweft.so where Weft is one.
+  static const char anchor = 0;
+  std::string self = llvm::sys::fs::getMainExecutable(nullptr, nullptr), start = llvm::sys::path::parent_path(self).str();
+  Dl_info library;
+  std::string own = dladdr(&anchor, &library) && library.dli_fname ? library.dli_fname : "";
+  for (const std::string &file : {self, own}) {
+    llvm::SmallString<128> real;
+    llvm::StringRef folder = llvm::sys::path::parent_path(llvm::sys::fs::real_path(file, real) ? llvm::StringRef(file) : real.str());
+    for (; !folder.empty(); folder = llvm::sys::path::parent_path(folder)) {
+      for (const char *below : {"runtime/aot", "lib/weft"}) {
+        llvm::SmallString<128> candidate(folder);
+        llvm::sys::path::append(candidate, below);
+        if (holdsArchive(candidate)) return std::string(candidate.str());
+      }
+      if (folder == llvm::sys::path::root_path(folder)) break;
     }
-    if (folder == llvm::sys::path::root_path(folder)) break;
   }
   return absl::NotFoundError("the runtime's archive " + std::string(kArchive) + " was not found in runtime/aot or lib/weft of " + start +
                              " or a folder above; build //runtime/aot or set WEFT_RUNTIME_DIR");

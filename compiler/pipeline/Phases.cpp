@@ -33,6 +33,7 @@ void addPhasePasses(mlir::OpPassManager &passes, Phase phase, const CompileOptio
     passes.addPass(createSimplifyPass());
     passes.addPass(createCsePass());
     passes.addPass(createClaimPass(ClaimPassOptions{/*composites=*/false, options.fastMath, /*printReport=*/false}, providers, report));
+    passes.addPass(createCallCustomPass());
     // Last: only now it is known what libraries read, and what is left for kernels.
     if (options.prepare) passes.addPass(createSplitPreparePass(report));
     break;

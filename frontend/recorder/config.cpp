@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "compiler/plugin/Plugin.h"
 #include "frontend/recorder/compile_slice.h"
 #include "frontend/recorder/config_env.h"
 #include "frontend/recorder/launcher.h"
@@ -50,6 +51,8 @@ Config config_from_environment() {
   read_number("WEFT_BUDGET_OPS", config.budget_ops);
   read_number("WEFT_BUDGET_BYTES", config.budget_bytes);
   read_text("WEFT_BACKEND", config.backend);
+  if (absl::Status status = compiler::loadPluginsFromEnvironment(); !status.ok())
+    std::cerr << "weft: WEFT_PLUGINS: " << status.message() << "\n";
   use_threads(config.num_threads);
   return config;
 }

@@ -28,7 +28,8 @@ void results_of(Node *node, ArrayRef<const Var *> operands, llvm::SmallVectorImp
       grad->results.resize(s->results.size());
       for (int64_t i : s->saved_operands)
         if (i < static_cast<int64_t>(operands.size())) grad->operands[i] = operands[i]->value;
-      for (int64_t i : s->saved_results) grad->results[i] = ValueRef(node->results[i]);
+      for (int64_t i : s->saved_results)
+        if (i < static_cast<int64_t>(s->results.size())) grad->results[i] = ValueRef(node->results[i]);
     }
   }
   for (uint32_t i = 0; i < node->results.size(); ++i) {

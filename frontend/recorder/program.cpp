@@ -1,60 +1,16 @@
-// weft::trace and weft::Program: a recorded function as a module of its own.
-#include <fstream>
-#include <iostream>
-#include <sstream>
-
-#include "dialects/weft/ir/TypeAdvice.h"
+// weft::trace, and running a weft::Program: a recorded function as a module of its own. program_file.cpp reads and writes programs.
+#include "compiler/pipeline/PassHooks.h"
 #include "frontend/recorder/compile_slice.h"
 #include "frontend/recorder/find_program.h"
 #include "frontend/recorder/launcher.h"
 #include "frontend/recorder/program_impl.h"
 #include "frontend/recorder/trace.h"
-#include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/IR/Verifier.h"
-#include "mlir/Parser/Parser.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace weft {
 namespace recorder {
 namespace {
-
-// An empty program with a context of its own.
-std::shared_ptr<ProgramImpl> make_program() {
-  auto program = std::make_shared<ProgramImpl>();
-  mlir::DialectRegistry registry;
-  registry.insert<ir::WeftDialect, mlir::func::FuncDialect>();
-  program->context = std::make_unique<mlir::MLIRContext>(registry, mlir::MLIRContext::Threading::DISABLED);
-  program->context->loadAllAvailableDialects();
-  return program;
-}
-
-// Reads text or bytecode. Throws kFile with what the parser says.
-std::shared_ptr<ProgramImpl> parse_program(const std::string &source, const std::string &name, Location location) {
-  std::shared_ptr<ProgramImpl> program = make_program();
-  std::string diagnostics;
-  mlir::ScopedDiagnosticHandler handler(program->context.get(), [&](mlir::Diagnostic &diagnostic) {
-    llvm::raw_string_ostream stream(diagnostics);
-    if (!diagnostics.empty()) stream << "; ";
-    stream << diagnostic.getLocation() << ": " << diagnostic.str();
-    if (std::string advice = ir::typeAdvice(diagnostic); !advice.empty()) stream << " (" << advice << ")";
-    return mlir::success();
-  });
-  program->module = mlir::parseSourceString<mlir::ModuleOp>(source, mlir::ParserConfig(program->context.get()), name);
-  if (!program->module) throw Error(ErrorKind::kFile, name + " is not a program of weft ops: " + diagnostics, location);
-  auto main = program->module->lookupSymbol<mlir::func::FuncOp>("main");
-  if (!main || !llvm::hasSingleElement(main.getBody()))
-    throw Error(ErrorKind::kFile, name + " has no function @main with one block", location);
-  auto describe = [&](mlir::Type type, std::vector<const TypeInfo *> &into) {
-    auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
-    if (!tensor || !tensor.hasStaticShape())
-      throw Error(ErrorKind::kFile, name + ": the types of @main must be tensors of static shape", location);
-    std::lock_guard<RecorderMutex> lock(recorder_mutex());
-    into.push_back(type_info(ir::dtypeOf(tensor.getElementType()), Shape(tensor.getShape().begin(), tensor.getShape().end())));
-  };
-  for (mlir::Type type : main.getArgumentTypes()) describe(type, program->inputs);
-  for (mlir::Type type : main.getResultTypes()) describe(type, program->outputs);
-  return program;
-}
 
 mlir::Value constant_of(Value *leaf, mlir::OpBuilder &builder, Location location) {
   ir::HostTensor host(leaf->type->dtype, leaf->type->dims);
@@ -125,56 +81,11 @@ Program trace(const ErasedFunction &function, const std::vector<Tensor> &inputs,
 
 //===-- Program -------------------------------------------------------------------------------===//
 
+using recorder::checked_program;
 using recorder::ProgramImpl;
 
-namespace {
-
-ProgramImpl &checked(const std::shared_ptr<ProgramImpl> &impl, Location location = Location::current()) {
-  if (!impl) throw Error(ErrorKind::kState, "an empty program: it was neither traced nor loaded", location);
-  return *impl;
-}
-
-std::string text_of(ProgramImpl &program, bool locations, bool whole) {
-  std::lock_guard<std::mutex> lock(program.mutex);
-  mlir::OpPrintingFlags flags;
-  if (locations) flags.enableDebugInfo(true, /*prettyForm=*/!whole);
-  // Weights are not for reading.
-  constexpr int64_t kShownElements = 16;
-  if (!whole) flags.elideLargeElementsAttrs(kShownElements);
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  program.module->print(stream, flags);
-  return text + "\n";
-}
-
-} // namespace
-
-void Program::print() const { print(std::cout); }
-void Program::print(std::ostream &stream) const { stream << to_string(); }
-std::string Program::to_string(bool locations) const { return text_of(checked(impl_), locations, false); }
-
-void Program::save(const std::string &path, Location location) const {
-  std::string text = text_of(checked(impl_, location), true, true);
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file) throw Error(ErrorKind::kFile, "cannot write " + path, CallerScope::resolve(location));
-}
-
-Program Program::parse(const std::string &text, Location location) {
-  return Program(recorder::parse_program(text, "the text", CallerScope::resolve(location)));
-}
-
-Program Program::load(const std::string &path, Location location) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) throw Error(ErrorKind::kFile, "cannot read " + path, CallerScope::resolve(location));
-  return Program(recorder::parse_program(text.str(), path, CallerScope::resolve(location)));
-}
-
 std::vector<Tensor> Program::run(const std::vector<Tensor> &inputs, Location location) const {
-  ProgramImpl &program = checked(impl_, location);
+  ProgramImpl &program = checked_program(impl_, location);
   recorder::Session session("run", location);
   if (inputs.size() != program.inputs.size())
     recorder::fail(ErrorKind::kValue,
@@ -193,19 +104,15 @@ std::vector<Tensor> Program::run(const std::vector<Tensor> &inputs, Location loc
   recorder::Recorder &r = recorder::recorder();
   std::shared_ptr<recorder::CompiledProgram> compiled = program.compiled;
   record->data.outcome = CacheOutcome::kMemoryHit;
-  if (!compiled || program.compiled_for != r.config.backend) {
-    std::string bytecode;
-    {
-      std::lock_guard<std::mutex> lock(program.mutex);
-      llvm::raw_string_ostream stream(bytecode);
-      if (mlir::failed(mlir::writeBytecodeToFile(*program.module, stream)))
-        recorder::fail(ErrorKind::kCompile, "the program cannot be written as bytecode");
-    }
+  // Passes that were registered since the last run want to see the program, too.
+  std::string compiled_for = r.config.backend + " " + std::to_string(compiler::registeredPassesGeneration());
+  if (!compiled || program.compiled_for != compiled_for) {
+    std::string bytecode = recorder::bytecode_of(program);
     auto outcome = recorder::compile_slice({bytecode, "program " + bytecode, r.config});
     if (!outcome.ok()) recorder::fail(ErrorKind::kCompile, std::string(outcome.status().message()));
     compiled = outcome->program;
     program.compiled = compiled;
-    program.compiled_for = r.config.backend;
+    program.compiled_for = compiled_for;
     record->data.outcome = outcome->from;
     record->data.compile_ms = outcome->milliseconds;
     record->data.difference = "a loaded or traced program";
@@ -251,16 +158,16 @@ template <typename T, typename F> std::vector<T> each(const std::vector<const re
 } // namespace
 
 std::vector<Shape> Program::input_shapes() const {
-  return each<Shape>(checked(impl_).inputs, [](const auto &t) { return t.dims; });
+  return each<Shape>(checked_program(impl_).inputs, [](const auto &t) { return t.dims; });
 }
 std::vector<DType> Program::input_dtypes() const {
-  return each<DType>(checked(impl_).inputs, [](const auto &t) { return t.dtype; });
+  return each<DType>(checked_program(impl_).inputs, [](const auto &t) { return t.dtype; });
 }
 std::vector<Shape> Program::output_shapes() const {
-  return each<Shape>(checked(impl_).outputs, [](const auto &t) { return t.dims; });
+  return each<Shape>(checked_program(impl_).outputs, [](const auto &t) { return t.dims; });
 }
 std::vector<DType> Program::output_dtypes() const {
-  return each<DType>(checked(impl_).outputs, [](const auto &t) { return t.dtype; });
+  return each<DType>(checked_program(impl_).outputs, [](const auto &t) { return t.dtype; });
 }
 
 } // namespace weft

@@ -6,7 +6,11 @@ namespace weft::opgen {
 
 static std::string names(const std::vector<Argument> &arguments, const std::vector<int64_t> &indices) {
   std::string text;
-  for (int64_t i : indices) text += (text.empty() ? "`" : ", `") + arguments.at(i).name + "`";
+  for (int64_t i : indices) {
+    // The last one may stand for any number of them.
+    bool more = i >= static_cast<int64_t>(arguments.size()) && !arguments.empty() && arguments.back().isVariadic;
+    if (!more) text += (text.empty() ? "`" : ", `") + arguments.at(i).name + "`";
+  }
   return text;
 }
 

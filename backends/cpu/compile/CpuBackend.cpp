@@ -12,6 +12,7 @@
 #include "compiler/link/KernelCompiler.h"
 #include "compiler/pipeline/PassHooks.h"
 #include "dialects/plan/ir/Plan.h"
+#include "dialects/weft/ir/Extensions.h"
 #include "dialects/weft/ir/Weft.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Config/llvm-config.h"
@@ -106,12 +107,13 @@ std::string CpuBackend::targetKey(const CompileOptions &options) const {
                     std::to_string(runtime::kProgramVersion) + " llvm " LLVM_VERSION_STRING " " + libraryVersions() + "\n";
   key += (target.ok() ? target->key() : std::string(target.status().message())) + "\n";
   for (bool option : {ours.fuse, ours.claim, ours.inPlace, ours.prepare, ours.fastMath}) key += option ? '1' : '0';
-  return key + "\n" + compiler::registeredPassesKey();
+  return key + "\n" + compiler::registeredPassesKey() + ir::extensionsKey();
 }
 
 std::string CpuBackend::whyNotCachable(const CompileOptions &options) const {
   if (!options.dumpDir.empty()) return "dumps are made by compiling";
-  return compiler::whyPassesAreNotCachable();
+  std::string why = ir::whyExtensionsAreNotCachable();
+  return why.empty() ? compiler::whyPassesAreNotCachable() : why;
 }
 
 std::optional<std::string> CpuBackend::serialize(const runtime::Executable &executable) const {

@@ -1,13 +1,14 @@
 #include "backends/cpu/device/library_registry.h"
 
 #include "backends/cpu/device/convolution_entry.h"
+#include "backends/cpu/device/custom_entry.h"
 #include "backends/cpu/device/matmul_entry.h"
 #include "backends/cpu/device/onednn_matmul.h"
 
 namespace weft::backends::cpu {
 
 std::span<const runtime::LibraryEntry *const> library_entries() {
-  static const runtime::LibraryEntry *const entries[] = {&matmul_entry(), &convolution_entry()};
+  static const runtime::LibraryEntry *const entries[] = {&matmul_entry(), &convolution_entry(), &custom_entry()};
   return entries;
 }
 

@@ -17,7 +17,7 @@
 // WRONG: 'nothing' is no range of phases; the phases are import graph layout claim fuse plan codegen link
 // INSERTED: weft.exp
 // PLUGIN: module attributes {test.weft_ops = 2 : i64}
-// NO-PLUGIN: weft-opt: cannot load the pass plugin {{.*}}nowhere.so
+// NO-PLUGIN: weft-opt: cannot load the plugin {{.*}}nowhere.so
 func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %0 = weft.softmax %x, dim = 1 : tensor<4x8xf32>
   %1 = weft.neg %0 : tensor<4x8xf32>

@@ -1,4 +1,6 @@
 #include "dialects/weft/ir/Bytecode.h"
+#include "dialects/weft/ir/Custom.h"
+#include "dialects/weft/ir/Extensions.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -23,11 +25,16 @@ void WeftDialect::initialize() {
 #define GET_OP_LIST
 #include "dialects/weft/ir/WeftOps.cpp.inc"
       >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/weft/ir/CustomOps.cpp.inc"
+      >();
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "dialects/weft/ir/WeftAttributes.cpp.inc"
       >();
   addInterface(bytecodeInterface(this));
+  loadExtensions(*getContext());
 }
 
 mlir::Operation *WeftDialect::materializeConstant(mlir::OpBuilder &builder, mlir::Attribute value, mlir::Type type, mlir::Location loc) {

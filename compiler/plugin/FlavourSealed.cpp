@@ -1,0 +1,7 @@
+#include "compiler/plugin/Flavour.h"
+
+namespace weft::compiler {
+
+const bool kSealedFlavour = true;
+
+} // namespace weft::compiler

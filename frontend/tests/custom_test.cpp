@@ -1,0 +1,219 @@
+// Kernels of users behind weft::custom, and ops by name.
+#include <cmath>
+
+#include "weft/weft.h"
+#include "gtest/gtest.h"
+
+namespace weft {
+namespace {
+
+using Floats = std::vector<float>;
+const char *const kNotOne = "takes float32 tensors of one shape";
+
+template <typename F> std::string message_of(F f, ErrorKind kind) {
+  try {
+    f();
+  } catch (const Error &error) {
+    EXPECT_EQ(error.kind(), kind) << error.message();
+    EXPECT_NE(error.file().find("custom_test.cpp"), std::string::npos) << error.file();
+    return error.message();
+  }
+  return "nothing was thrown";
+}
+
+const char *same_as_first(const weft_custom_call *call, weft_custom_shape *outputs) {
+  for (int i = 0; i < call->num_inputs; ++i)
+    if (call->inputs[i].dtype != WEFT_FLOAT32 || call->inputs[i].rank != call->inputs[0].rank) return kNotOne;
+  for (int i = 0; i < call->num_outputs; ++i) {
+    outputs[i].dtype = WEFT_FLOAT32;
+    outputs[i].rank = call->inputs[0].rank;
+    for (int d = 0; d < outputs[i].rank; ++d) outputs[i].dims[d] = call->inputs[0].dims[d];
+  }
+  return nullptr;
+}
+
+int64_t elements(const weft_custom_call *call) {
+  int64_t count = 1;
+  for (int d = 0; d < call->inputs[0].rank; ++d) count *= call->inputs[0].dims[d];
+  return count;
+}
+
+const float *in(const weft_custom_call *call, int i) { return static_cast<const float *>(call->inputs[i].data); }
+float *out(const weft_custom_call *call, int i) { return static_cast<float *>(call->outputs[i].data); }
+
+// x -> (x^ints[0] * scalars[0], number of the element); its derivative, and that one's.
+void register_power() {
+  static bool once = [] {
+    weft_custom_kernel kernel = {};
+    kernel.struct_size = sizeof kernel;
+    kernel.version = WEFT_CUSTOM_ABI_VERSION;
+    kernel.infer = same_as_first;
+    kernel.count = elements;
+    kernel.name = "test.power";
+    kernel.num_outputs = 1;
+    kernel.derivative = "test.power_grad";
+    kernel.run = [](const weft_custom_call *call, int64_t begin, int64_t end) -> const char * {
+      for (int64_t i = begin; i < end; ++i)
+        out(call, 0)[i] = static_cast<float>(std::pow(in(call, 0)[i], static_cast<double>(call->ints[0])) * call->scalars[0]);
+      return nullptr;
+    };
+    register_kernel(kernel);
+    // (x, y, g) -> g * dy/dx
+    kernel.name = "test.power_grad";
+    kernel.derivative = nullptr;
+    kernel.run = [](const weft_custom_call *call, int64_t begin, int64_t end) -> const char * {
+      double n = static_cast<double>(call->ints[0]);
+      for (int64_t i = begin; i < end; ++i)
+        out(call, 0)[i] = static_cast<float>(in(call, 2)[i] * n * std::pow(in(call, 0)[i], n - 1) * call->scalars[0]);
+      return nullptr;
+    };
+    register_kernel(kernel);
+    kernel.name = "test.fails";
+    kernel.run = [](const weft_custom_call *, int64_t, int64_t) -> const char * { return "out of luck"; };
+    register_kernel(kernel);
+    kernel.name = "test.min_max";
+    kernel.num_outputs = 2;
+    kernel.count = nullptr;
+    kernel.infer = [](const weft_custom_call *call, weft_custom_shape *outputs) -> const char * {
+      if (call->inputs[0].dtype != WEFT_FLOAT32) return kNotOne;
+      outputs[0].dtype = outputs[1].dtype = WEFT_FLOAT32;
+      outputs[0].rank = outputs[1].rank = 0;
+      return nullptr;
+    };
+    kernel.run = [](const weft_custom_call *call, int64_t, int64_t) -> const char * {
+      float low = INFINITY, high = -INFINITY;
+      for (int64_t i = 0, n = elements(call); i < n; ++i) {
+        low = std::min(low, in(call, 0)[i]);
+        high = std::max(high, in(call, 0)[i]);
+      }
+      out(call, 0)[0] = low;
+      out(call, 1)[0] = high;
+      return nullptr;
+    };
+    register_kernel(kernel);
+    return true;
+  }();
+  (void)once;
+}
+
+Tensor power(const Tensor &x, int64_t n, double scale) { return custom("test.power", {x}, {.ints = {n}, .scalars = {scale}})[0]; }
+
+class Custom : public testing::Test {
+protected:
+  void SetUp() override { register_power(); }
+};
+
+TEST_F(Custom, RunsBetweenOtherOps) {
+  Tensor x = tensor({1.f, 2.f, -3.f});
+  Tensor y = power(x + 1, 2, 0.5) - 1;
+  EXPECT_EQ(y.to_vector<float>(), (Floats{1, 3.5f, 1}));
+  EXPECT_EQ(power(zeros({0}), 2, 1).shape(), (Shape{0}));
+  EXPECT_EQ(power(zeros({0}), 2, 1).to_vector<float>(), Floats());
+  std::vector<Tensor> both = custom("test.min_max", {x.reshape({3, 1}) * 2});
+  EXPECT_EQ(both[0].item<float>() + both[1].item<float>(), -2.f);
+  // Large: several threads run pieces.
+  Tensor large = power(full({300000}, 3), 3, 1);
+  EXPECT_EQ(sum(cast(large == 27, DType::kInt64)).item<int64_t>(), 300000);
+}
+
+TEST_F(Custom, ParametersAreInTheKey) {
+  Tensor x = tensor({2.f});
+  EXPECT_EQ(power(x, 2, 1).item<float>(), 4);
+  EXPECT_EQ(power(x, 3, 1).item<float>(), 8);
+  EXPECT_EQ(power(x, 3, -1).item<float>(), -8);
+  EXPECT_EQ(power(x, 2, 1).item<float>(), 4);
+}
+
+TEST_F(Custom, IsDifferentiatedThroughTheKernelThatItNames) {
+  Tensor x = tensor({1.f, -2.f});
+  x.set_requires_grad(true);
+  sum(power(x, 3, 2) * 5).backward();
+  EXPECT_EQ(x.grad().to_vector<float>(), (Floats{30, 120}));
+  // The derivative names none.
+  Tensor first = grad({sum(power(x, 3, 1))}, {x}, true)[0];
+  std::string message = message_of([&] { sum(first).backward(); }, ErrorKind::kState);
+  EXPECT_NE(message.find("the kernel 'test.power_grad' names no derivative"), std::string::npos) << message;
+}
+
+TEST_F(Custom, EagerJitAndPrograms) {
+  Config before = config();
+  Config eager = before;
+  eager.eager = true;
+  set_config(eager);
+  EXPECT_EQ((power(tensor({3.f}), 2, 1) + 1).item<float>(), 10);
+  set_config(before);
+  auto replayed = jit([](const Tensor &x) { return power(x * 2, 2, 1); });
+  EXPECT_EQ(replayed(tensor({1.f})).item<float>(), 4);
+  EXPECT_EQ(replayed(tensor({2.f})).item<float>(), 16);
+  Program program = trace([](const Tensor &x) { return sum(power(x, 3, 1)); }, {zeros({2})});
+  EXPECT_NE(program.to_string().find("weft.custom \"test.power\""), std::string::npos) << program.to_string();
+  std::string path = testing::TempDir() + "/custom.mlir";
+  for (ProgramFormat format : {ProgramFormat::text, ProgramFormat::bytecode}) {
+    program.save(path, format);
+    EXPECT_EQ(Program::load(path).run({tensor({1.f, 2.f})})[0].item<float>(), 9);
+  }
+  EXPECT_EQ(program.differentiate().run({tensor({1.f, 2.f})})[1].to_vector<float>(), (Floats{3, 12}));
+}
+
+TEST_F(Custom, DoesNotCompileAheadOfTime) {
+  if (config().backend == "reference") GTEST_SKIP() << "the reference backend compiles nothing ahead of time";
+  Program program = trace([](const Tensor &x) { return power(x, 3, 1); }, {zeros({2})});
+  std::string message =
+      message_of([&] { program.compile({.emit = Emit::object, .output = testing::TempDir() + "/custom.o"}); }, ErrorKind::kCompile);
+  EXPECT_NE(message.find("'test.power', which is registered in this process only"), std::string::npos) << message;
+  EXPECT_NE(message.find("custom_test.cpp"), std::string::npos) << message;
+}
+
+TEST_F(Custom, ErrorsNameTheKernelAndTheCall) {
+  EXPECT_NE(message_of([] { custom("test.unknown", {zeros({1})}); }, ErrorKind::kValue).find("no kernel named 'test.unknown'"),
+            std::string::npos);
+  std::string message = message_of([] { custom("test.power", {zeros({1}, DType::kInt64)}, {.ints = {1}}); }, ErrorKind::kShape);
+  EXPECT_NE(message.find("test.power: takes float32 tensors of one shape"), std::string::npos) << message;
+  EXPECT_NE(message.find("int64 [1]"), std::string::npos) << message;
+  message = message_of([] { custom("test.fails", {zeros({1})})[0].item<float>(); }, ErrorKind::kRun);
+  EXPECT_NE(message.find("the kernel test.fails failed: out of luck"), std::string::npos) << message;
+  weft_custom_kernel again = {};
+  EXPECT_NE(message_of([&] { register_kernel(again); }, ErrorKind::kValue).find("another version"), std::string::npos);
+  message = message_of(
+      [] {
+        Program::parse(R"(func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+          %0 = weft.custom "test.nobody"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+          return %0 : tensor<2xf32>
+        })");
+      },
+      ErrorKind::kFile);
+  EXPECT_NE(message.find("no kernel named 'test.nobody'"), std::string::npos) << message;
+}
+
+TEST(CallOp, RecordsOpsByName) {
+  Tensor x = tensor({{1.f, 2.f}, {3.f, 4.f}});
+  EXPECT_EQ(call_op("weft.neg", {x})[0].to_vector<float>(), (Floats{-1, -2, -3, -4}));
+  EXPECT_EQ(call_op("weft.reduce_sum", {x}, {{"dims", std::vector<int64_t>{1}}})[0].to_vector<float>(), (Floats{3, 7}));
+  EXPECT_EQ(call_op("weft.gelu", {zeros({1})})[0].item<float>(), 0); // an attribute with a default
+  x.set_requires_grad(true);
+  sum(call_op("weft.mul", {x, x})[0]).backward();
+  EXPECT_EQ(x.grad().to_vector<float>(), (Floats{2, 4, 6, 8}));
+}
+
+TEST(CallOp, ErrorsNameWhatIsWrong) {
+  Tensor x = zeros({2, 2});
+  auto value = [](auto f) { return message_of(f, ErrorKind::kValue); };
+  EXPECT_NE(value([&] { call_op("mine.unknown", {x}); }).find("there is no op named 'mine.unknown'"), std::string::npos);
+  EXPECT_NE(value([&] { call_op("func.return", {x}); }).find("does not implement weft's op interface"), std::string::npos);
+  EXPECT_NE(value([&] { call_op("weft.reduce_sum", {x}, {{"dim", int64_t(1)}}); }).find("no attribute 'dim'"), std::string::npos);
+  EXPECT_NE(value([&] { call_op("weft.reduce_sum", {x}, {{"dims", std::string("1")}}); }).find("weft.reduce_sum"), std::string::npos);
+  EXPECT_NE(value([&] { call_op("weft.reshape", {x}); }).find("does not say what its results are"), std::string::npos);
+  auto shape = [](auto f) { return message_of(f, ErrorKind::kShape); };
+  EXPECT_NE(shape([&] { call_op("weft.add", {x, zeros({3})}); }).find("float32 [3]"), std::string::npos);
+  EXPECT_NE(shape([&] { call_op("weft.add", {x}); }).find("weft.add"), std::string::npos);
+  EXPECT_EQ((x + 1).sum().item<float>(), 4); // the record is as it was
+}
+
+TEST(Plugins, FilesThatAreNoneAreRefused) {
+  EXPECT_NE(message_of([] { load_plugin("/nowhere/plugin.so"); }, ErrorKind::kValue).find("cannot load the plugin /nowhere/plugin.so"),
+            std::string::npos);
+  EXPECT_NE(message_of([] { load_plugin("libm.so.6"); }, ErrorKind::kValue).find("is no plugin"), std::string::npos);
+}
+
+} // namespace
+} // namespace weft
