@@ -279,6 +279,8 @@ private:
       return "too-many-ops";
     case Refusal::ComputedTooOften:
       return "computed-too-often";
+    case Refusal::NarrowSum:
+      return "narrow-sum";
     }
     return "unknown";
   }

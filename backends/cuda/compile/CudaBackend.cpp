@@ -139,7 +139,7 @@ std::optional<std::string> CudaBackend::serialize(const runtime::Executable &exe
   if (!ours) return std::nullopt;
   absl::StatusOr<std::string> program = runtime::serialize(ours->program());
   if (!program.ok()) return std::nullopt;
-  return compiler::writeArtifact({*std::move(program), {std::make_shared<const std::string>(write_modules(ours->modules()))}});
+  return compiler::writeArtifact({*std::move(program), /*sizes=*/"", {std::make_shared<const std::string>(write_modules(ours->modules()))}});
 }
 
 absl::StatusOr<std::shared_ptr<runtime::Executable>> CudaBackend::load(llvm::ArrayRef<char> blob) const {
