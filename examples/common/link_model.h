@@ -11,7 +11,7 @@ struct LinkOptions {
   std::string source_name; // of the C program that calls the model, and its text
   std::string source;
   std::string executable;
-  std::string libraries; // that the C program needs: "-lpng16"
+  std::string libraries = {}; // that the C program needs: "-lpng16"
 };
 
 // Writes the C program, the headers that the model's own one includes (so that the folder is complete without Weft's sources) and build.sh
