@@ -112,7 +112,7 @@ TEST_F(Custom, RunsBetweenOtherOps) {
   std::vector<Tensor> both = custom("test.min_max", {x.reshape({3, 1}) * 2});
   EXPECT_EQ(both[0].item<float>() + both[1].item<float>(), -2.f);
   // Large: several threads run pieces.
-  Tensor large = power(full({300000}, 3), 3, 1);
+  Tensor large = power(full({300000}, 3.0), 3, 1);
   EXPECT_EQ(sum(cast(large == 27, DType::kInt64)).item<int64_t>(), 300000);
 }
 

@@ -153,7 +153,7 @@ TEST(Program, BadFilesSayWhatIsWrong) {
            {"\x7f"
             "ELF\x02\x01",
             "is not a program of weft ops"},
-           {"func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n", ":2: "},
+           {"func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n", ":1: expected operation name"},
            {"func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n  %0 = weft.nonsense %x : tensor<2xf32>\n", "weft.nonsense"},
            {"func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n  %0 = arith.negf %x : tensor<2xf32>\n  return %0 : tensor<2xf32>\n}",
             "arith"},
