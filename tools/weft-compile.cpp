@@ -7,6 +7,7 @@
 #include "CLI/CLI.hpp"
 #include "compiler/backend/Backend.h"
 #include "compiler/link/Aot.h"
+#include "compiler/plugin/Plugin.h"
 #include "runtime/io/safetensors.h"
 #include "tools/ModuleFile.h"
 
@@ -84,6 +85,10 @@ absl::Status run(Flags &flags) {
 } // namespace
 
 int main(int argc, char **argv) {
+  if (absl::Status status = compiler::loadPluginsFromEnvironment(); !status.ok()) {
+    std::cerr << "weft-compile: " << std::string(status.message()) << "\n";
+    return 1;
+  }
   Flags flags;
   CLI::App app("Compiles a program of weft ops ahead of time.", "weft-compile");
   app.add_option("program", flags.program, "a .mlir file, text or bytecode; - for stdin")->required();

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "compiler/backend/Backend.h"
+#include "compiler/plugin/Plugin.h"
 #include "dialects/weft/ir/TypeAdvice.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/Parser/Parser.h"
@@ -157,6 +158,10 @@ absl::Status run(const Options &options) {
 } // namespace
 
 int main(int argc, char **argv) {
+  if (absl::Status status = compiler::loadPluginsFromEnvironment(); !status.ok()) {
+    llvm::errs() << "weft-run: " << std::string(status.message()) << "\n";
+    return 2;
+  }
   Options options;
   CLI::App app("Compiles the function @main of a .mlir program (text or bytecode), runs it on arrays from files, and prints the results.");
   app.add_option("program", options.program, "the program; - for standard input")->required();

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Builds the toy backend against an installed Weft, with clang++ alone; runs a program and Weft's conformance suite on it.
+# Usage: test.sh TREE FOLDER_OF_SOURCES WRITE_FLAGS CONFORMANCE
+set -euo pipefail
+tree=$(realpath "$1") sources=$(realpath "$2") write_flags=$(realpath "$3") conformance=$(realpath -s "$4")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export WEFT_CACHE_DIR=off PKG_CONFIG_PATH=$work/prefix/lib/pkgconfig
+cp -RLs "$tree" "$work/prefix"
+"$write_flags" "$work/prefix" tree
+cd "$work"
+fail() { echo "$1"; exit 1; }
+
+lines=$(cat "$sources"/toy_* | wc -l)
+((lines < 1000)) || fail "the backend has $lines lines; it must have fewer than 1,000"
+
+# How it is built by hand: CONTRIBUTING.md, "a backend".
+clang++-22 -O2 -Wall "$sources"/toy_*.cpp -I"$sources" $(pkg-config --cflags --libs weft-plugin) -o toy.so
+clang++-22 -O1 "$sources/program.cpp" $(pkg-config --cflags --libs weft) -o program
+
+export WEFT_PLUGINS=$work/toy.so
+out=$(./program) || fail "$out"
+echo "$out"
+! grep -q "^step:" <<<"$out" || fail "an op of the network's step did not run on the device"
+grep -q "^sums:.*no-kernel(weft.cumsum)" <<<"$out" || fail "no note says why cumsum did not run on the device"
+
+"$conformance" --gtest_filter='*/toy_*:-*/toy_unclaimed_*' --gtest_brief=1

@@ -1,0 +1,6 @@
+#!/usr/bin/env bash
+# Builds the sealed flavour of libweft.so and tests it. Apart from tools/test.sh: it links all of LLVM's archives that Weft uses.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+tools/setup.sh
+exec bazel test --config=sealed --test_output=streamed //tools/install:sealed_test
