@@ -9,6 +9,8 @@ packages=(
   bazel-bootstrap bazel-platforms bazel-rules-java bazel-rules-proto bazel-skylib git
   # libraries
   libabsl-dev libbenchmark-dev libcli11-dev libdnnl-dev libgmock-dev libgtest-dev libjpeg62-turbo-dev libpng-dev nlohmann-json3-dev zlib1g-dev
+  # what extensions are built with (tools/install.sh), and what the sealed flavour links beside LLVM's archives
+  pkg-config libzstd-dev
 )
 
 # One query for all: dpkg-query prints a line for each installed package and fails for unknown names, which we expect.

@@ -155,6 +155,17 @@ TEST_F(Custom, EagerJitAndPrograms) {
   EXPECT_EQ(program.differentiate().run({tensor({1.f, 2.f})})[1].to_vector<float>(), (Floats{3, 12}));
 }
 
+TEST_F(Custom, ProgramsThatCallOneHaveOneSize) {
+  if (config().backend == "reference") GTEST_SKIP() << "the reference backend takes static shapes only";
+  std::string why;
+  for (int64_t n : {30, 31, 33}) {
+    Tensor y = power(full({n}, 2.0) * 1, 2, 1) + 1;
+    EXPECT_EQ(sum(y).item<float>(), static_cast<float>(5 * n));
+    why = explain(y).not_symbolic;
+  }
+  EXPECT_NE(why.find("weft.custom"), std::string::npos) << why;
+}
+
 TEST_F(Custom, DoesNotCompileAheadOfTime) {
   if (config().backend == "reference") GTEST_SKIP() << "the reference backend compiles nothing ahead of time";
   Program program = trace([](const Tensor &x) { return power(x, 3, 1); }, {zeros({2})});
