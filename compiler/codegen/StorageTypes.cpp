@@ -104,8 +104,8 @@ Value fromFloat16(Lanes at, Value bits) {
   return at.bitsOf(at.either(at.select(isFinite, finite, special), sign), at.f32());
 }
 
-// F. Giesen's float_to_half (2012): above 2^-14 the exponent is rebased and the sum's carry rounds; below, the addition of 0.5 rounds, whose
-// last place is that of f16's denormals.
+// F. Giesen's float_to_half (2012): above 2^-14 the exponent is rebased and the sum's carry rounds; below, the addition of 0.5 rounds,
+// whose last place is that of f16's denormals.
 Value toFloat16(Lanes at, Value x) {
   Value bits = at.bitsOf(x, at.i32());
   Value sign = at.both(at.right(bits, 16), at.word(0x8000)), magnitude = at.both(bits, at.word(0x7fffffff));
@@ -192,20 +192,19 @@ private:
     mlir::OpBuilder builder(op);
     Value first = op->getOperand(0);
     Lanes at{builder, op->getLoc(), first.getType()};
-    Value value = llvm::TypeSwitch<mlir::Operation *, Value>(op)
-                      .Case([&](arith::ExtFOp extension) {
-                        Value wide = widened(at, first);
-                        return extension.getType() == wide.getType() ? wide : at.make<arith::ExtFOp>(extension.getType(), wide);
-                      })
-                      .Case([&](arith::TruncFOp truncation) { return narrowed(at, first, truncation.getType()); })
-                      .Case([&](arith::NegFOp) {
-                        return at.bitsOf(at.make<arith::XOrIOp>(bits(at, first), at.half(0x8000)), first.getType());
-                      })
-                      .Case([&](mlir::math::AbsFOp) { return at.bitsOf(at.both(bits(at, first), at.half(0x7fff)), first.getType()); })
-                      .Case([&](arith::CmpFOp comparison) {
-                        return at.make<arith::CmpFOp>(comparison.getPredicate(), widened(at, first), widened(at, op->getOperand(1)));
-                      })
-                      .Default([](mlir::Operation *) { return Value(); });
+    Value value =
+        llvm::TypeSwitch<mlir::Operation *, Value>(op)
+            .Case([&](arith::ExtFOp extension) {
+              Value wide = widened(at, first);
+              return extension.getType() == wide.getType() ? wide : at.make<arith::ExtFOp>(extension.getType(), wide);
+            })
+            .Case([&](arith::TruncFOp truncation) { return narrowed(at, first, truncation.getType()); })
+            .Case([&](arith::NegFOp) { return at.bitsOf(at.make<arith::XOrIOp>(bits(at, first), at.half(0x8000)), first.getType()); })
+            .Case([&](mlir::math::AbsFOp) { return at.bitsOf(at.both(bits(at, first), at.half(0x7fff)), first.getType()); })
+            .Case([&](arith::CmpFOp comparison) {
+              return at.make<arith::CmpFOp>(comparison.getPredicate(), widened(at, first), widened(at, op->getOperand(1)));
+            })
+            .Default([](mlir::Operation *) { return Value(); });
     if (!value) return op->emitError("codegen: ") << op->getName() << " computes in a 16-bit float, which kernels only load and store";
     op->getResult(0).replaceAllUsesWith(value);
     op->erase();

@@ -103,9 +103,8 @@ Tensor conv_transpose2d(const Tensor &x, const Tensor &weight, const Tensor &bia
   extend(2, options.stride.height, options.padding.height, options.output_padding.height, options.dilation.height);
   extend(3, options.stride.width, options.padding.width, options.output_padding.width, options.dilation.width);
   ConvolutionGeometry geometry{ints(options.stride), ints(options.padding), ints(options.dilation), options.groups};
-  return wrap(with_bias(input, w, bias, [&](const Var &image, const Var &kernel) {
-    return emit_conv2d_input_gradient(image, kernel, result, geometry);
-  }));
+  return wrap(with_bias(input, w, bias,
+                        [&](const Var &image, const Var &kernel) { return emit_conv2d_input_gradient(image, kernel, result, geometry); }));
 }
 
 //===-- Pooling -------------------------------------------------------------------------------===//
@@ -155,9 +154,9 @@ Tensor adaptive_avg_pool2d(const Tensor &x, Pair output_size, Location location)
     return wrap(emit_avg_pool2d(var, window, window, {0, 0}, false, true));
   }
   // Windows of several sizes: a product with the matrix of their weights, along each dim.
-  Tensor rows = averages(height, output_size.height, var.dtype(), location),
-         columns = averages(width, output_size.width, var.dtype(), location);
-  return matmul(matmul(rows, x, location), columns.mT(location), location);
+  DType wide = computing_dtype(var.dtype());
+  Tensor rows = averages(height, output_size.height, wide, location), columns = averages(width, output_size.width, wide, location);
+  return matmul(matmul(rows, x.to(wide, location), location), columns.mT(location), location).to(var.dtype(), location);
 }
 
 //===-- Normalization -------------------------------------------------------------------------===//
@@ -209,16 +208,18 @@ Tensor group_norm(const Tensor &x, int64_t groups, const Tensor &weight, const T
   if (groups < 1 || channels % groups)
     fail(ErrorKind::kValue, "groups is " + std::to_string(groups) + "; it must divide the " + std::to_string(channels) +
                                 " channels of x, " + to_string(var.dims()));
-  Var rows = emit_reshape(var, {var.dims()[0], groups, channels / groups * pixels});
+  Var rows = emit_reshape(widened(var), {var.dims()[0], groups, channels / groups * pixels});
   Var y = emit_reshape(emit_layer_norm(rows, Var(), Var(), 1, eps), var.dims());
-  if (weight.defined()) y = emit_binary(Binary::kMul, y, by_channel(channel_vector(weight, "weight", channels, var.dtype()), var.dims()));
-  if (bias.defined()) y = emit_binary(Binary::kAdd, y, by_channel(channel_vector(bias, "bias", channels, var.dtype()), var.dims()));
-  return wrap(y);
+  if (weight.defined())
+    y = emit_binary(Binary::kMul, y, by_channel(widened(channel_vector(weight, "weight", channels, var.dtype())), var.dims()));
+  if (bias.defined())
+    y = emit_binary(Binary::kAdd, y, by_channel(widened(channel_vector(bias, "bias", channels, var.dtype())), var.dims()));
+  return wrap(rounded(y, var.dtype()));
 }
 
 Tensor rms_norm(const Tensor &x, const Shape &normalized_shape, const Tensor &weight, double eps, Location location) {
   Session session("rms_norm", location);
-  Var var = floating_operand(x);
+  Var given = floating_operand(x), var = widened(given);
   size_t rank = normalized_shape.size();
   if (rank == 0 || rank > var.dims().size() ||
       !std::equal(normalized_shape.begin(), normalized_shape.end(), var.dims().end() - static_cast<std::ptrdiff_t>(rank)))
@@ -234,11 +235,11 @@ Tensor rms_norm(const Tensor &x, const Shape &normalized_shape, const Tensor &we
   Var y = emit_binary(Binary::kMul, var, emit_broadcast(scale, var.dims()));
   if (weight.defined()) {
     Var w = read(weight, "weight");
-    if (w.dims() != normalized_shape || w.dtype() != var.dtype())
-      fail(ErrorKind::kShape, "weight is " + describe(w) + "; it must be " + name(var.dtype()) + " " + to_string(normalized_shape));
-    y = emit_binary(Binary::kMul, y, emit_broadcast(w, var.dims()));
+    if (w.dims() != normalized_shape || w.dtype() != given.dtype())
+      fail(ErrorKind::kShape, "weight is " + describe(w) + "; it must be " + name(given.dtype()) + " " + to_string(normalized_shape));
+    y = emit_binary(Binary::kMul, y, emit_broadcast(widened(w), var.dims()));
   }
-  return wrap(y);
+  return wrap(rounded(y, given.dtype()));
 }
 
 //===-- Resizing ------------------------------------------------------------------------------===//
@@ -282,7 +283,9 @@ Tensor resize(const Tensor &x, Pair size, ResizeOptions options, Location locati
     fail(ErrorKind::kShape, "x has shape " + to_string(var.dims()) + ", whose positions int32 does not hold");
   if (options.align_corners && options.mode != Resize::kBilinear)
     fail(ErrorKind::kValue, "align_corners is for bilinear resizing; nearest has no corners to align");
-  return resize_dim(resize_dim(x, 2, size.height, options, location), 3, size.width, options, location);
+  // Interpolation is several ops and rounds once; nearest copies elements.
+  Tensor wide = options.mode == Resize::kNearest ? x : x.to(computing_dtype(var.dtype()), location);
+  return resize_dim(resize_dim(wide, 2, size.height, options, location), 3, size.width, options, location).to(var.dtype(), location);
 }
 
 } // namespace weft

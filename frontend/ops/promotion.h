@@ -20,7 +20,8 @@ struct Operands {
 };
 // Both operands in one dtype and one shape. floating: integers and bools become float32. specialized: a bit for each operand that is a
 // constant of the program while it is a scalar (make_specialized_scalar). wide: where a scalar or a 0-dim tensor meets bfloat16 or float16,
-// both are float32, so that the number is not rounded before the result is, as PyTorch does it in arithmetic.
+// both are float32, so that the number is not rounded before the result is (PyTorch does so in
+// products and quotients).
 Operands promote(const TensorArg &x, const TensorArg &y, bool floating = false, uint32_t specialized = 0, bool wide = false);
 
 // x, in float32 where it is an integer or bool.

@@ -83,7 +83,8 @@ void add_elementwise(Calls &all) {
                   0.5};
   all["to"] = {[](Draw &d) -> Drawn {
                  int x = d.value(any);
-                 static const std::vector<DType> to = {float32, float32, float64, int32, int64, boolean};
+                 static const std::vector<DType> to = {float32,  float32, float32, float32, float64, float64, int32, int32,
+                                                      int64,    int64,   boolean, boolean, bfloat16, float16, int8, int16, uint8};
                  return x < 0 ? Drawn() : step({x}, {{static_cast<int64_t>(d.random.of(to))}});
                },
                [](const Tensors &a, const Step &s) { return a[0].to(static_cast<DType>(s.numbers[0][0])); }, "$0.to(@0)"};

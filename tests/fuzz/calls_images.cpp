@@ -11,7 +11,8 @@ int image(Draw &d) {
   });
   if (x >= 0 && d.random.chance(0.7)) return x;
   static const std::vector<Shape> shapes = {{1, 2, 4, 5}, {2, 4, 5, 5}, {2, 3, 8, 6}, {3, 1, 3, 7}};
-  return d.numbers(d.random.chance(0.8) ? float32 : float64, d.random.of(shapes), -2, 2);
+  static const std::vector<DType> dtypes = {float32, float32, float32, float32, float32, float32, float32, float64, bfloat16, float16};
+  return d.numbers(d.random.of(dtypes), d.random.of(shapes), -2, 2);
 }
 
 // Whether padding is multiplied by a weight or left out differs from kernel to kernel, and shows where a weight is no finite number.

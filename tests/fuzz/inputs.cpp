@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "tests/fuzz/calls.h"
 
@@ -28,6 +29,17 @@ int Draw::indices(const Shape &shape, int64_t limit) {
   return add({"indices", {}, {{limit, random.below(1000), static_cast<int64_t>(random.chance(0.5) ? int32 : int64)}, shape}});
 }
 
+namespace {
+
+// Unsigned integers take the low bits of negative numbers; 16-bit floats go through float.
+template <typename T> T element(double x) {
+  if constexpr (std::is_same_v<T, BFloat16> || std::is_same_v<T, Float16>) return T(static_cast<float>(x));
+  else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) return static_cast<T>(static_cast<int64_t>(x));
+  else return static_cast<T>(x);
+}
+
+} // namespace
+
 Tensor make_input(const Step &s) {
   const std::vector<int64_t> &n = s.numbers[0];
   Shape shape = s.numbers[1];
@@ -46,22 +58,27 @@ Tensor make_input(const Step &s) {
   Random random(static_cast<uint64_t>(n[1]));
   double low = static_cast<double>(n[2]) / kScalarUnit, high = static_cast<double>(n[3]) / kScalarUnit;
   static const double kSpecial[] = {
-      0., -0., std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity(), std::nan(""), 1e-40, -1e15, 1};  // norms square them
+      0.,    -0., std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity(), std::nan(""), 1e-40,
+      -1e15, 1}; // norms square them
   std::vector<double> values;
   for (int64_t i = 0; i < size; ++i) {
     double x = low + (high - low) * static_cast<double>(random.below(1 << 20)) / (1 << 20);
     if (n[4] && is_floating(dtype) && random.chance(0.2)) x = kSpecial[random.below(8)];
     values.push_back(is_floating(dtype) || dtype == boolean ? x : std::floor(x));
   }
+  if (dtype == boolean)
+    for (double &x : values) x = std::fmod(std::abs(x * 16), 2) >= 1;
   Tensor tensor;
-  if (dtype == float32) tensor = Tensor::from(std::vector<float>(values.begin(), values.end()), shape);
-  else if (dtype == float64) tensor = Tensor::from(values, shape);
-  else if (dtype == int32) tensor = Tensor::from(std::vector<int32_t>(values.begin(), values.end()), shape);
-  else if (dtype == int64) tensor = Tensor::from(std::vector<int64_t>(values.begin(), values.end()), shape);
-  else {
-    std::vector<bool> bits;
-    for (double x : values) bits.push_back(std::fmod(std::abs(x * 16), 2) >= 1);
-    tensor = Tensor::from(bits, shape);
+  switch (dtype) {
+#define WEFT_FROM(T, code)                                                                                                                 \
+  case DType::code: {                                                                                                                      \
+    std::vector<T> elements;                                                                                                               \
+    for (double x : values) elements.push_back(element<T>(x));                                                                             \
+    tensor = Tensor::from(elements, shape);                                                                                                \
+    break;                                                                                                                                 \
+  }
+    WEFT_ELEMENT_TYPES(WEFT_FROM)
+#undef WEFT_FROM
   }
   if (n[5]) tensor.set_requires_grad();
   return tensor;

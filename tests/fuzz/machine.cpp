@@ -89,8 +89,10 @@ Program generate(uint64_t seed) {
   for (int64_t i = 0; i < rank; ++i) shape.push_back(random.of(extents));
   if (rank > 0 && random.chance(0.06)) shape[static_cast<size_t>(random.below(rank))] = 0;
   if (random.chance(0.05)) shape = {random.chance(0.5) ? 130 : 61, 257}; // several threads, rows no multiple of a vector
-  static const std::vector<DType> dtypes = {float32, float32, float32, float32, float32, float64, float64, int32, int64, boolean};
-  DType main = random.chance(0.75) ? float32 : float64;
+  static const std::vector<DType> dtypes = {float32, float32, float32, float32,  float32, float64, float64, int32,
+                                            int64,   boolean, boolean, bfloat16, float16, int8,    int16,   uint8};
+  static const std::vector<DType> mains = {float32, float32, float32, float32, float32, float32, float64, float64, bfloat16, float16};
+  DType main = random.of(mains);
   int64_t inputs = random.between(2, 4);
   for (int64_t i = 0; i < inputs; ++i) {
     Shape own(shape.begin() + (random.chance(0.25) && !shape.empty() ? random.below(static_cast<int64_t>(shape.size())) : 0), shape.end());

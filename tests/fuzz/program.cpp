@@ -21,10 +21,10 @@ std::string number(double x, DType dtype) {
   if (!is_floating(dtype)) std::snprintf(text, sizeof text, "%lld", static_cast<long long>(x));
   else if (std::isnan(x)) return "NAN";
   else if (std::isinf(x)) return x > 0 ? "INFINITY" : "-INFINITY";
-  else std::snprintf(text, sizeof text, dtype == float32 ? "%.9gf" : "%.17g", x);
+  else std::snprintf(text, sizeof text, dtype == float64 ? "%.17g" : "%.9gf", x);
   std::string result = text;
   // 1f is no literal.
-  if (dtype == float32 && result.find_first_of(".e") == std::string::npos) result.insert(result.size() - 1, ".");
+  if (is_floating(dtype) && dtype != float64 && result.find_first_of(".e") == std::string::npos) result.insert(result.size() - 1, ".");
   return result;
 }
 
@@ -34,7 +34,8 @@ std::string input_text(const Step &step) {
   Tensor tensor = make_input(step);
   if (tensor.size() > kMostLiterals)
     return "weft::fuzz::make_input({\"" + step.call + "\", {}, {{" + list(step.numbers[0]) + "}, {" + list(step.numbers[1]) + "}}})";
-  static const char *const kElements[] = {"float", "double", "int32_t", "int64_t", "bool"};
+  static const char *const kElements[] = {"float",          "double",        "int32_t", "int64_t", "bool",
+                                          "weft::BFloat16", "weft::Float16", "int8_t",  "int16_t", "uint8_t"};
   std::string values;
   bool is_double = tensor.dtype() == float64;
   std::vector<double> doubles = is_double ? tensor.to_vector<double>() : std::vector<double>();

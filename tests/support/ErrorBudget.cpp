@@ -70,9 +70,9 @@ static std::vector<double> sumBound(OpModule &made, DType dtype, const HostTenso
   // Below the normal range what is rounded to is a fixed distance apart.
   double least = dtype == DType::kFloat64 ? std::ldexp(1, -1074) : std::ldexp(1, -149);
   // A product's error is relative: its absolute value is that of the factors' absolute values, too.
-  if (mlir::isa<ir::ReduceSumOp, ir::ReduceMeanOp, ir::ReduceProdOp, ir::CumsumOp, ir::MatmulOp, ir::IndexAddOp, ir::ScatterAddOp, ir::Conv2dOp,
-                ir::Conv2dInputGradientOp, ir::Conv2dWeightGradientOp, ir::AvgPool2dOp, ir::AvgPool2dGradientOp, ir::MaxPool2dGradientOp>(
-          made.op)) {
+  if (mlir::isa<ir::ReduceSumOp, ir::ReduceMeanOp, ir::ReduceProdOp, ir::CumsumOp, ir::MatmulOp, ir::IndexAddOp, ir::ScatterAddOp,
+                ir::Conv2dOp, ir::Conv2dInputGradientOp, ir::Conv2dWeightGradientOp, ir::AvgPool2dOp, ir::AvgPool2dGradientOp,
+                ir::MaxPool2dGradientOp>(made.op)) {
     std::vector<HostTensor> absolute = made.inputs;
     for (HostTensor &input : absolute)
       for (int64_t i = 0; is_floating(input.dtype) && i < input.size(); ++i) input.set(i, std::abs(input.getDouble(i)));
@@ -80,7 +80,8 @@ static std::vector<double> sumBound(OpModule &made, DType dtype, const HostTenso
     std::vector<HostTensor> sums = evaluate(made.main, absolute, error);
     if (sums.empty()) return {0};
     std::vector<double> bound;
-    for (int64_t i = 0; i < sums[0].size(); ++i) bound.push_back((terms + 2) * (unit * sums[0].getDouble(i) + least) + narrowing(dtype, std::abs(expected.getDouble(i))));
+    for (int64_t i = 0; i < sums[0].size(); ++i)
+      bound.push_back((terms + 2) * (unit * sums[0].getDouble(i) + least) + narrowing(dtype, std::abs(expected.getDouble(i))));
     return bound;
   }
   double largest = 1;
