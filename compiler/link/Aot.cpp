@@ -270,7 +270,8 @@ private:
   absl::Status writeHeader() {
     std::string header = beside("h");
     if (header == options_.output) header += ".h";
-    return write(header, modelHeader(name_, program_, parameters_, oneDnn_));
+    std::string archives = options_.device ? options_.device->archives.front() : oneDnn_ ? "libweft_onednn.a, oneDNN (-ldnnl)" : "";
+    return write(header, modelHeader(name_, program_, parameters_, archives));
   }
 
   absl::Status writeWeights() {

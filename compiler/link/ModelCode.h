@@ -23,8 +23,8 @@ struct ModelCode {
 // Adds the globals to a module of kernels, and makes the kernels internal, so that objects of several models link together.
 void addModelCode(mlir::ModuleOp module, const ModelCode &code);
 
-// The C header of the model.
-std::string modelHeader(llvm::StringRef name, const runtime::Program &program, llvm::ArrayRef<int32_t> parameters, bool needsOneDnn);
+// The C header of the model. archives: what it is linked with beside the runtime's.
+std::string modelHeader(llvm::StringRef name, const runtime::Program &program, llvm::ArrayRef<int32_t> parameters, llvm::StringRef archives);
 
 // The name as a C identifier; empty when nothing of it is left.
 std::string cIdentifier(llvm::StringRef name);

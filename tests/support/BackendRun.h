@@ -28,8 +28,8 @@ struct Variant {
 // For the messages of GoogleTest.
 inline void PrintTo(const Variant &variant, std::ostream *stream) { *stream << variant.name; }
 
-// All registered backends (of the cpu one there is a row without fusion), compiling ones without providers, and the cpu one without 512-bit
-// vectors.
+// All registered backends (of the cpu one there is a row without fusion), those that compile for a device also without providers, and the
+// cpu one without 512-bit vectors.
 std::vector<Variant> variants();
 
 // LLVM features (CompileOptions::features) that make a machine with AVX-512 compile as one with AVX2; nothing on other machines.

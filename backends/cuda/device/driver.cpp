@@ -38,8 +38,7 @@ absl::StatusOr<Driver> open_driver(const std::string &library) {
   if (driver.member == nullptr) absl::StrAppend(&missing, missing.empty() ? "" : ", ", symbol);
   WEFT_CUDA_DRIVER_FUNCTIONS(WEFT_FIND)
 #undef WEFT_FIND
-  if (!missing.empty())
-    return absl::NotFoundError(absl::StrCat(library, " lacks ", missing, "; install a driver for CUDA 11.0 or later"));
+  if (!missing.empty()) return absl::NotFoundError(absl::StrCat(library, " lacks ", missing, "; install a driver for CUDA 11.0 or later"));
   return driver;
 }
 

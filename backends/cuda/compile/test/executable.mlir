@@ -4,8 +4,9 @@
 // RUN: llvm-readelf -d %t | FileCheck %s --check-prefix=NEEDED
 // RUN: %t --help | FileCheck %s --check-prefix=HELP
 // RUN: weft-compile %s --target=cuda:sm_90 --emit=plan -o - | FileCheck %s --check-prefix=PLAN
-// RUN: weft-compile %s --target=cuda:sm_90 --emit=obj -o %t.o
-// RUN: llvm-readelf -s %t.o | FileCheck %s --check-prefix=OBJECT
+// RUN: rm -rf %t.object && mkdir %t.object && weft-compile %s --target=cuda:sm_90 --emit=obj -o %t.object/net.o
+// RUN: llvm-readelf -s %t.object/net.o | FileCheck %s --check-prefix=OBJECT
+// RUN: FileCheck %s --check-prefix=HEADER < %t.object/net.h
 // RUN: rm -rf %t.gpu && mkdir %t.gpu && ln -s %S/libcuda.so.1 %t.gpu/libcuda.so.1 && ln -s %S/libcuda.so.1 %t.gpu/libcublasLt.so.13
 // RUN: env LD_LIBRARY_PATH=%t.gpu WEFT_RECORDING_LOG=%t.log %t
 // RUN: FileCheck %s --check-prefix=LOG < %t.log
@@ -24,6 +25,7 @@
 // HELP: Runs the model
 // PLAN: plan.library_call {{.*}}cublaslt.matmul
 // OBJECT: UND weft_cuda_make_executable
+// HEADER: Link with libweft_aot.a, libweft_cuda.a, the C++ library
 // LOG: load weft_
 // LOG: launch weft_
 // LOG: matmul 64 x 32 x 16, batch 1
