@@ -46,6 +46,7 @@ Tensor linear(const Tensor &x, const Tensor &weight, const Tensor &bias, Locatio
                                 ": the last dimension of x must be " + std::to_string(w.dims()[1]));
   if (input.dtype() != w.dtype())
     fail(ErrorKind::kDType, "x is " + describe(input) + ", weight is " + describe(w) + ": they must have one dtype; convert with to()");
+  if (w.dtype() == DType::kBool) fail(ErrorKind::kDType, "x and weight are bool; convert them with to() first");
   // One matrix product whatever the leading dimensions: its rows are x's.
   Shape dims = input.dims();
   int64_t rows = 1;
@@ -107,6 +108,7 @@ Tensor scatter_add(const Tensor &x, int64_t dim, const Tensor &indices, const Te
   Var var = read(x, "x"), at = read_indices(indices), from = read(source, "source");
   if (var.dtype() != from.dtype())
     fail(ErrorKind::kDType, "x is " + describe(var) + ", source is " + describe(from) + ": they must have one dtype; convert with to()");
+  if (var.dtype() == DType::kBool) fail(ErrorKind::kDType, "x and source are bool, which do not add up; convert them with to() first");
   if (var.ndim() != at.ndim() || at.dims() != from.dims() || var.ndim() == 0)
     fail(ErrorKind::kShape, "x has shape " + to_string(var.dims()) + ", indices " + to_string(at.dims()) + ", source " +
                                 to_string(from.dims()) + ": all must have as many dimensions, and indices and source one shape");

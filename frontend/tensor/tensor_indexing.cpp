@@ -202,6 +202,8 @@ Tensor index_by_tensors(const Tensor &x, std::span<const Index> indices, Locatio
 }
 
 void put_by_tensors(const Tensor &x, std::span<const Index> indices, const TensorArg &value, bool accumulate, Location location) {
+  if (accumulate && checked(x, "self")->type->dtype == DType::kBool)
+    fail(ErrorKind::kDType, "self is bool, which does not add up; use logical_or, or convert it with to() first");
   Picked picked = pick(x, indices, location);
   Var base = read(picked.view, "self"), source = operand(value, base.dtype(), "value");
   bool one_value = source.type().elements == 1;
