@@ -68,6 +68,9 @@ const weft_model_code weft_model_sample = {sizeof(weft_model_code),
                                            1,
                                            libraries,
                                            1,
-                                           parameters};
+                                           parameters,
+                                           nullptr,
+                                           nullptr,
+                                           0};
 const weft_model_code *const weft_main_model = &weft_model_sample;
 }

@@ -78,13 +78,26 @@ TEST_F(CudaBackendTest, SaysWhatIsMissing) {
   EXPECT_TRUE(lacking.compile(*parse(kProgram), unclaimed, nullptr).ok());
 }
 
-TEST_F(CudaBackendTest, RefusesWhatItHasNoCodeFor) {
+TEST_F(CudaBackendTest, RefusesOptionsOfOtherMachines) {
   compiler::CompileOptions options;
   options.cpu = "sm_10";
   EXPECT_EQ(simulated().compile(*parse(kProgram), options, nullptr).status().code(), absl::StatusCode::kInvalidArgument);
   options = {};
   options.features = "+avx2";
   EXPECT_EQ(simulated().compile(*parse(kProgram), options, nullptr).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(CudaBackendTest, RefusesByNameWhatItHasNoCodeFor) {
+  absl::Status status = simulated()
+                            .compile(*parse(R"(
+    func.func @main(%x: tensor<8xi16>) -> tensor<8xi16> {
+      %0 = weft.neg %x : tensor<8xi16> loc("model.cpp":3:1)
+      return %0 : tensor<8xi16>
+    })"),
+                                     {}, nullptr)
+                            .status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << status;
+  EXPECT_EQ(status.message(), "model.cpp:3: weft.neg on i16 has no schedule for GPUs; compile for another backend");
 }
 
 TEST_F(CudaBackendTest, ReadsBackWhatItWrote) {
@@ -122,7 +135,7 @@ TEST_F(CudaBackendTest, GoesOnAfterAFailure) {
   }
 }
 
-// A size that no earlier program has left in the cache of blocks.
+// A size that no earlier program has left in the cache of blocks, which is given back before an allocation fails for good.
 TEST_F(CudaBackendTest, RunningOutOfMemoryIsAnErrorAndNoMore) {
   auto executable = simulated().compile(*parse(R"(
     func.func @main(%x: tensor<513x1025xf32>) -> tensor<513x1025xf32> {
@@ -133,7 +146,7 @@ TEST_F(CudaBackendTest, RunningOutOfMemoryIsAnErrorAndNoMore) {
   ASSERT_TRUE(executable.ok()) << executable.status();
   HostTensor input(DType::kFloat32, {513, 1025});
   input.set(0, 3);
-  recordingFail()("cuMemAlloc", 0, 2);
+  recordingFail()("cuMemAlloc", kWeftRecordingEvery, 2);
   absl::Status status = tests::run(*executable, {input}, 1).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
   EXPECT_NE(status.message().find("allocating memory on the GPU: out of memory"), std::string::npos) << status;

@@ -323,6 +323,27 @@ TEST(GpuFusions, ReductionsOverMiddleDims) {
           {replaced("%t: tensor<Kxf32>", "K", kept)}, 1e-4);
 }
 
+// Through tiles in shared memory: whole ones and parts, several operands, one that is read in step and elsewhere as well, other types.
+TEST(GpuFusions, Transposes) {
+  for (auto [m, n] : {std::pair{"64", "96"}, {"33", "70"}, {"16", "257"}}) {
+    auto of = [&](const std::string &text) { return replaced(replaced(text, "M", m), "N", n); };
+    for (const char *type : {"f32", "f64", "i1"}) {
+      auto typed = [&](const std::string &text) { return replaced(of(text), "T", type); };
+      check(typed("%x: tensor<MxNxT>"), typed("%0 = weft.transpose %x, [1, 0] : tensor<MxNxT>"), {typed("%0: tensor<NxMxT>")});
+    }
+    check(of("%x: tensor<MxNxf32>, %y: tensor<MxNxf32>, %z: tensor<NxMxf32>, %b: tensor<Mxf32>"), of(R"(
+      %s = weft.mul %x, %y : tensor<MxNxf32>
+      %0 = weft.transpose %s, [1, 0] : tensor<MxNxf32>
+      %c = weft.broadcast %b : tensor<Mxf32> to tensor<NxMxf32>
+      %1 = weft.add %0, %z : tensor<NxMxf32>
+      %2 = weft.mul %1, %c : tensor<NxMxf32>)"), {of("%2: tensor<NxMxf32>"), of("%0: tensor<NxMxf32>")});
+    check(of("%x: tensor<3xMx2xNxf32>"), of("%0 = weft.transpose %x, [2, 3, 0, 1] : tensor<3xMx2xNxf32>"), {of("%0: tensor<2xNx3xMxf32>")});
+  }
+  check("%x: tensor<40x40xf32>", R"(
+    %0 = weft.transpose %x, [1, 0] : tensor<40x40xf32>
+    %1 = weft.add %0, %x : tensor<40x40xf32>)", {"%1: tensor<40x40xf32>"});
+}
+
 TEST(GpuFusions, MovementAndIndexing) {
   check("%x: tensor<6x5x20xf32>, %y: tensor<20x6x5xf32>", R"(
     %0 = weft.transpose %x, [2, 0, 1] : tensor<6x5x20xf32>

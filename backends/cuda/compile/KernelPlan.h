@@ -68,6 +68,9 @@ private:
 
 // The schedules, one file each. They emit `kernel.info.symbol` and say how it is launched.
 mlir::LogicalResult scheduleElementwise(KernelPlan &plan, Geometry &geometry);
+// Whether an elementwise kernel reads operands along another dim than it writes, so that tiles in shared memory pay.
+bool readsTransposed(KernelPlan &plan);
+mlir::LogicalResult scheduleTransposed(KernelPlan &plan, Geometry &geometry);
 mlir::LogicalResult scheduleRows(KernelPlan &plan, Geometry &geometry);
 mlir::LogicalResult scheduleColumns(KernelPlan &plan, Geometry &geometry);
 mlir::LogicalResult scheduleTotals(KernelPlan &plan, Geometry &geometry);

@@ -9,7 +9,8 @@ typedef const char *(*weft_recording_errors_t)();
 // Blocks that are allocated.
 typedef long (*weft_recording_live_t)();
 typedef void (*weft_recording_reset_t)();
-// From now on the n-th call of that function (from 0) fails with that error; an empty name: none does.
+// From now on the n-th call of that function (from 0), or every one, fails with that error; an empty name: none does.
+enum { kWeftRecordingEvery = -2 };
 typedef void (*weft_recording_fail_t)(const char *function, int n, int error);
 // What a launch computes: gets the kernel's name, and addresses in the host's memory that stand for those on the GPU.
 typedef void (*weft_recording_kernel)(const char *name, void **pointers, int count);
