@@ -24,6 +24,9 @@ bool grad_enabled() { return grad_mode(); }
 
 namespace {
 
+// Slices with gaps between them that are set side by side are at least so many: below it the sum of as many padded tensors is no loss.
+constexpr size_t kManySlices = 8;
+
 struct ModeScope {
   explicit ModeScope(bool on) : previous(grad_mode()) { set_grad_mode(on); }
   ~ModeScope() { set_grad_mode(previous); }
@@ -159,8 +162,8 @@ private:
   }
 
   // Adds the cotangents of slices. By the rule each would be a tensor of zeros with the slice's cotangent in it, and their sum quadratic in
-  // the steps of an unrolled network; those that do not overlap are instead set side by side. Not so the few slices of a large value, such
-  // as three rows of a table: where they lie may change from step to step, which is a matter of numbers by the rule, but of another
+  // the steps of an unrolled network; those that do not overlap are instead set side by side. Not so a few slices with gaps between them,
+  // such as three rows of a table: where they lie may change from step to step, which is a matter of numbers by the rule, but of another
   // program for what is set side by side.
   void add_bands(Pending &pending) {
     std::vector<Piece> &pieces = pending.pieces;
@@ -184,16 +187,17 @@ private:
         rows[row].push_back(&pieces[i]);
         ends.emplace(pieces[i].band.limit, row);
       }
+      Var &sum = pending.cotangents[pieces[first].index];
+      std::vector<const Piece *> apart;
       for (const auto &row : rows) {
-        Var &sum = pending.cotangents[pieces[first].index];
-        int64_t covered = 0;
+        int64_t covered = 0, all = pieces[first].band.from->dims[pieces[first].band.dim];
         for (const Piece *piece : row) covered += piece->band.limit - piece->band.start;
-        if (row.size() > 1 && 2 * covered >= pieces[first].band.from->dims[pieces[first].band.dim]) {
-          add_to(sum, side_by_side(row));
-          continue;
-        }
-        for (const Piece *piece : row) add_to(sum, differentiate(*piece->slice, {&piece->cotangent, 1}, create_graph_)[0]);
+        if (row.size() > 1 && (covered == all || (row.size() >= kManySlices && 2 * covered >= all))) add_to(sum, side_by_side(row));
+        else apart.insert(apart.end(), row.begin(), row.end());
       }
+      // In an order that does not depend on where they lie: the last slice first, as they came.
+      std::sort(apart.begin(), apart.end(), [](const Piece *a, const Piece *b) { return a->slice->number > b->slice->number; });
+      for (const Piece *piece : apart) add_to(sum, differentiate(*piece->slice, {&piece->cotangent, 1}, create_graph_)[0]);
     }
     pieces.clear();
   }

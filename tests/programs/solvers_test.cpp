@@ -173,6 +173,29 @@ TEST(Solvers, AHessianByRows) {
     }
 }
 
+// Three rows of a table in each step, other ones each time: where they lie is a matter of numbers.
+TEST(Solvers, RowsOfATable) {
+  manual_seed(5);
+  Tensor table = (randn({9, 4}) * 0.1).requires_grad_();
+  optim::SGD optimizer({table}, {.lr = 0.5});
+  Compiles compiles;
+  data::SplitMix64 random(3);
+  for (int step = 0; step < 20; ++step) {
+    // Two of one half, which are to meet, and one of the other, which is to part from them.
+    int64_t half = static_cast<int64_t>(random.below(2)), a = static_cast<int64_t>(random.below(4)), b = (a + 1 + step % 3) % 4;
+    int64_t c = static_cast<int64_t>(random.below(4));
+    Tensor left = table[4 * half + a], right = table[4 * half + b], other = table[4 * (1 - half) + c];
+    Tensor loss = -log_sigmoid((left * right).sum()) - log_sigmoid(-(left * other).sum());
+    optimizer.zero_grad();
+    loss.backward();
+    optimizer.step();
+    EXPECT_GT(loss.item<float>(), 0);
+  }
+  EXPECT_LE(compiles.count(), 3u);
+  Tensor products = matmul(table, table.t()), within = products.index({Slice(0, 4), Slice(0, 4)});
+  EXPECT_GT((within.sum() - (within * eye(4)).sum()).item<float>(), products.index({Slice(0, 4), Slice(4, 8)}).sum().item<float>());
+}
+
 // Gradient descent with a line search: how often it halves its step is the data's business.
 TEST(Solvers, DescentWithALineSearch) {
   Tensor x = tensor({-1.2, 1.0});
