@@ -7,6 +7,9 @@
 
 namespace weft::compiler {
 
+// Of a plan.view: its bytes are a part of its source's value and not a place for a value of their own, so that it stays a view of that.
+inline constexpr llvm::StringLiteral kPartAttr = "plan.part";
+
 struct ExtractedProblem {
   PlanProblem problem;
   std::vector<mlir::Value> buffers;            // of each value

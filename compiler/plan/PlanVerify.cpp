@@ -54,12 +54,19 @@ private:
     return {root, offset, offset + mlir::cast<plan::BufferType>(value.getType()).getBytes()};
   }
 
+  // What a part is a part of: whoever reads it reads that value.
+  static mlir::Value wholeOf(mlir::Value value) {
+    for (auto view = value.getDefiningOp<plan::ViewOp>(); view && view->hasAttr(kPartAttr); view = value.getDefiningOp<plan::ViewOp>())
+      value = view.getSource();
+    return value;
+  }
+
   void findLastReads(mlir::Block &block) {
     int64_t time = 0;
     for (mlir::Operation &op : block) {
       ++time;
       if (auto instruction = mlir::dyn_cast<plan::InstructionOp>(op))
-        for (mlir::Value value : instruction.getReads()) lastRead_[value] = time;
+        for (mlir::Value value : instruction.getReads()) lastRead_[wholeOf(value)] = time;
       if (auto exit = mlir::dyn_cast<plan::ReturnOp>(op))
         for (mlir::Value value : exit.getValues()) lastRead_[value] = time;
     }
@@ -69,7 +76,8 @@ private:
     return it == lastRead_.end() ? kNever : it->second;
   }
 
-  LogicalResult expectHeld(mlir::Value value, mlir::Operation *op) {
+  LogicalResult expectHeld(mlir::Value read, mlir::Operation *op) {
+    mlir::Value value = wholeOf(read);
     Place place = placeOf(value);
     if (place.begin == place.end) return success();
     auto &ranges = held_[place.root];

@@ -1,7 +1,9 @@
 // weft-to-plan: a slice becomes a program; each value gets a buffer of its own.
 #include <unordered_map>
 
+#include "compiler/plan/Extract.h"
 #include "compiler/plan/KernelStructure.h"
+#include "compiler/plan/Limits.h"
 #include "compiler/plan/Passes.h"
 #include "dialects/plan/ir/Plan.h"
 #include "dialects/weft/ir/Weft.h"
@@ -23,7 +25,12 @@ public:
   LogicalResult run() {
     if (!llvm::hasSingleElement(main_.getBody())) return main_.emitOpError("must have one block to become a program");
     if (mlir::failed(makeProgram())) return failure();
-    for (mlir::Operation &op : main_.getBody().front()) {
+    for (mlir::Operation &op : llvm::make_early_inc_range(main_.getBody().front())) {
+      if (auto fusion = mlir::dyn_cast<ir::FusionOp>(op)) {
+        bool gone = false;
+        if (mlir::failed(takeOutParts(fusion, gone))) return failure();
+        if (gone) continue;
+      }
       LogicalResult lowered = llvm::TypeSwitch<mlir::Operation *, LogicalResult>(&op)
                                   .Case<ir::FusionOp, ir::ProviderCallOp, ir::ReshapeOp, ir::ConstantOp, mlir::func::ReturnOp>(
                                       [&](auto concrete) { return lower(concrete); })
@@ -106,6 +113,79 @@ private:
   // What only writes empty tensors writes nothing.
   static bool writesNothing(mlir::ValueRange outputs) {
     return llvm::all_of(outputs, [](mlir::Value buffer) { return mlir::cast<plan::BufferType>(buffer.getType()).getBytes() == 0; });
+  }
+
+  // How far into its input a slice begins whose bytes are in a row, as those of the steps of an unrolled network [T, ...] are. Nothing for
+  // other slices, and where kernels would find their operand aligned less than they count on.
+  static std::optional<int64_t> offsetOf(ir::SliceOp slice) {
+    auto from = mlir::dyn_cast<mlir::RankedTensorType>(slice.getInput().getType());
+    auto to = mlir::dyn_cast<mlir::RankedTensorType>(slice.getType());
+    if (!from.hasStaticShape() || !to.hasStaticShape() || to.getNumElements() == 0) return std::nullopt;
+    int64_t axis = 0, rank = from.getRank();
+    while (axis < rank && from.getDimSize(axis) == 1) ++axis;
+    if (axis == rank || llvm::any_of(slice.getSteps(), [](int64_t step) { return step != 1; })) return std::nullopt;
+    for (int64_t dim = axis + 1; dim < rank; ++dim)
+      if (from.getDimSize(dim) != to.getDimSize(dim)) return std::nullopt;
+    std::optional<int64_t> bytes = plan::byteSize(from);
+    if (!bytes) return std::nullopt;
+    int64_t offset = *bytes / from.getDimSize(axis) * slice.getStarts()[axis];
+    return offset % kPartAlignment == 0 ? std::optional(offset) : std::nullopt;
+  }
+
+  // A part of an operand as a value of the slice, whose buffer is a view: it takes no time.
+  mlir::FailureOr<mlir::Value> takeOut(ir::SliceOp slice, ir::FusionOp fusion, unsigned operand) {
+    mlir::Value whole = fusion->getOperand(operand);
+    auto type = bufferType(slice.getLoc(), slice.getType());
+    if (mlir::failed(type)) return failure();
+    auto view = plan::ViewOp::create(builder_, slice.getLoc(), *type, buffers_.lookup(whole), *offsetOf(slice));
+    view->setAttr(kPartAttr, builder_.getUnitAttr());
+    mlir::OpBuilder before(fusion);
+    mlir::Value part = ir::SliceOp::create(before, slice.getLoc(), whole, slice.getStarts(), slice.getLimits(), slice.getSteps());
+    buffers_[part] = view;
+    return part;
+  }
+
+  // Takes slices of operands out of a fusion, so that kernels which differ in where they slice only are one, and copies are none. An
+  // operand of which the fusion reads one part is replaced by it; of a fusion that gives nothing but parts nothing is left.
+  LogicalResult takeOutParts(ir::FusionOp fusion, bool &gone) {
+    mlir::Block &body = fusion.getBody().front();
+    mlir::Operation *yield = body.getTerminator();
+    auto partOf = [](mlir::Operation *op) {
+      auto slice = mlir::dyn_cast<ir::SliceOp>(op);
+      return slice && mlir::isa<mlir::BlockArgument>(slice.getInput()) && offsetOf(slice) ? slice : ir::SliceOp();
+    };
+    auto operandOf = [](ir::SliceOp slice) { return mlir::cast<mlir::BlockArgument>(slice.getInput()).getArgNumber(); };
+    if (llvm::all_of(body.without_terminator(), [&](mlir::Operation &op) { return bool(partOf(&op)); }) &&
+        llvm::none_of(yield->getOperands(), [](mlir::Value value) { return mlir::isa<mlir::BlockArgument>(value); })) {
+      for (auto [result, value] : llvm::zip(fusion->getResults(), yield->getOperands())) {
+        auto slice = value.getDefiningOp<ir::SliceOp>();
+        mlir::FailureOr<mlir::Value> part = takeOut(slice, fusion, operandOf(slice));
+        if (mlir::failed(part)) return failure();
+        result.replaceAllUsesWith(*part);
+      }
+      fusion.erase();
+      gone = true;
+      return success();
+    }
+    for (mlir::BlockArgument argument : body.getArguments()) {
+      ir::SliceOp first;
+      bool same = llvm::all_of(argument.getUsers(), [&](mlir::Operation *user) {
+        ir::SliceOp slice = partOf(user);
+        if (!first) first = slice;
+        return slice && slice.getType() == first.getType() && slice.getStarts() == first.getStarts();
+      });
+      if (!first || !same) continue;
+      mlir::FailureOr<mlir::Value> part = takeOut(first, fusion, argument.getArgNumber());
+      if (mlir::failed(part)) return failure();
+      fusion->setOperand(argument.getArgNumber(), *part);
+      llvm::SmallVector<mlir::Operation *> slices(argument.getUsers());
+      argument.setType((*part).getType());
+      for (mlir::Operation *slice : slices) {
+        slice->getResult(0).replaceAllUsesWith(argument);
+        slice->erase();
+      }
+    }
+    return success();
   }
 
   LogicalResult lower(ir::FusionOp fusion) {

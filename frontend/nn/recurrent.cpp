@@ -86,9 +86,9 @@ Recurrent::States Recurrent::run(const Tensor &given, const States &initial, Bia
          "; it must be " + std::string(form) + std::to_string(input_) + "], or [T, " + std::to_string(input_) + "] without a batch");
   DType dtype = halves_[0].weight_ih.dtype();
   if (given.dtype() != dtype) fail(ErrorKind::kDType, std::string(", the parameters are ") + weft::name(dtype) + "; convert with to()");
-  int64_t time = batched && options_.batch_first ? 1 : 0, side = 1 - time;
-  Tensor x = batched ? given : given.unsqueeze(side);
-  int64_t length = x.size(time), batch = x.size(side);
+  // Inside, time comes first: a step is a part of memory then.
+  Tensor x = !batched ? given.unsqueeze(1) : options_.batch_first ? given.transpose(0, 1) : given;
+  int64_t length = x.size(0), batch = x.size(1);
   if (length == 0) fail(ErrorKind::kShape, "; a sequence needs at least one step");
   States start = initial_states(initial, batched, batch);
 
@@ -108,15 +108,15 @@ Recurrent::States Recurrent::run(const Tensor &given, const States &initial, Bia
       std::vector<Tensor> outputs(static_cast<size_t>(length));
       for (int64_t i = 0; i < length; ++i) {
         int64_t t = direction == 0 ? i : length - 1 - i;
-        states = step(half, from_input.select(time, t), states);
+        states = step(half, from_input.select(0, t), states);
         outputs[static_cast<size_t>(t)] = states[0];
       }
       for (size_t s = 0; s < states.size(); ++s) last[s].push_back(states[s]);
-      sides.push_back(stack(outputs, time));
+      sides.push_back(stack(outputs, 0));
     }
     x = directions == 1 ? sides[0] : cat(sides, 2);
   }
-  States results = {batched ? x : x.squeeze(side)};
+  States results = {!batched ? x.squeeze(1) : options_.batch_first ? x.transpose(0, 1) : x};
   for (const States &state : last) {
     Tensor all = stack(state, 0);
     results.push_back(batched ? all : all.squeeze(1));

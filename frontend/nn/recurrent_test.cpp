@@ -119,6 +119,19 @@ TEST(Recurrent, GradientsOfStepsAreLinear) {
   EXPECT_LT(forty, 4.2 * ten);
 }
 
+// A step is a part of what all steps have, and its kernel the same as the others'.
+TEST(Recurrent, KernelsDoNotGrowWithTheSteps) {
+  manual_seed(7);
+  LSTM lstm(8, 16);
+  auto kernels_of = [&](int64_t length) {
+    Tensor x = randn({length, 2, 8});
+    eval({x});
+    std::vector<Tensor> gradients = grad({lstm(x).output.square().sum()}, lstm.parameters());
+    return explain(gradients[1]).kernels;
+  };
+  EXPECT_LE(kernels_of(80), kernels_of(20) + 6);
+}
+
 TEST(Recurrent, TrainingIsOneProgram) {
   manual_seed(6);
   struct Net : Module {

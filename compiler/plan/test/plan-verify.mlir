@@ -60,3 +60,21 @@ plan.program @main() -> (!plan.buffer<64> {plan.type = tensor<16xf32>}) {
   plan.fill %y with 1 width 4 : !plan.buffer<64>
   plan.return %y : !plan.buffer<64>
 }
+
+// -----
+
+// A part is bytes of its whole, which must still be there when the part is read.
+plan.program @main(%x: !plan.buffer<128> {plan.type = tensor<32xf32>}, %z: !plan.buffer<64> {plan.type = tensor<16xf32>})
+    -> (!plan.buffer<64> {plan.type = tensor<16xf32>}) {
+  %arena = plan.arena : !plan.buffer<128>
+  // expected-note @below {{this value}}
+  %a = plan.view %arena[0] : !plan.buffer<128> to !plan.buffer<128>
+  %p = plan.view %a[64] {plan.part} : !plan.buffer<128> to !plan.buffer<64>
+  %b = plan.view %arena[64] : !plan.buffer<128> to !plan.buffer<64>
+  %y = plan.output : !plan.buffer<64>
+  plan.copy %x to %a : !plan.buffer<128> to !plan.buffer<128>
+  // expected-error @below {{writes bytes 64 to 128 of a buffer, which hold a value that is still needed}}
+  plan.copy %z to %b : !plan.buffer<64> to !plan.buffer<64>
+  plan.copy %p to %y : !plan.buffer<64> to !plan.buffer<64>
+  plan.return %y : !plan.buffer<64>
+}

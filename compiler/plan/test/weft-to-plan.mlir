@@ -71,3 +71,64 @@ func.func @main(%x: tensor<2x3xf32>, %w: tensor<4x3xf32> {weft.parameter = "w", 
   }
   return %y : tensor<2x4xf32>
 }
+
+// -----
+
+// A slice whose bytes are in a row is a view: kernels that differ in where they slice only are one, and copies are none.
+// CHECK: plan.kernel @k0_add(%{{.*}}: tensor<1x16xf32>, %{{.*}}: tensor<1x16xf32>)
+// CHECK-NOT: weft.slice
+// CHECK-NOT: plan.kernel
+// CHECK: plan.program @main(
+// CHECK-SAME: %[[X:[^:]*]]: !plan.buffer<192>
+func.func @main(%x: tensor<3x16xf32>, %y: tensor<1x16xf32>) -> tensor<1x16xf32> {
+  // CHECK: %[[P:.*]] = plan.view %[[X]][64] {plan.part} : !plan.buffer<192> to !plan.buffer<64>
+  // CHECK: plan.launch @k0_add ins(%[[P]], %{{.*}}) outs(%[[A:.*]] : !plan.buffer<64>)
+  %0 = weft.fusion(%a = %x : tensor<3x16xf32>, %b = %y : tensor<1x16xf32>) -> (tensor<1x16xf32>) {
+    %s = weft.slice %a[[1, 0] : [2, 16] : [1, 1]] : tensor<3x16xf32>
+    %t = weft.add %s, %b : tensor<1x16xf32>
+    weft.yield %t : tensor<1x16xf32>
+  }
+  // CHECK: %[[Q:.*]] = plan.view %[[X]][128] {plan.part}
+  // CHECK: plan.launch @k0_add ins(%[[Q]], %[[A]]
+  %1 = weft.fusion(%a = %x : tensor<3x16xf32>, %b = %0 : tensor<1x16xf32>) -> (tensor<1x16xf32>) {
+    %s = weft.slice %a[[2, 0] : [3, 16] : [1, 1]] : tensor<3x16xf32>
+    %t = weft.add %s, %b : tensor<1x16xf32>
+    weft.yield %t : tensor<1x16xf32>
+  }
+  // CHECK: %[[R:.*]] = plan.view %[[X]][0] {plan.part}
+  // CHECK: %[[S:.*]] = plan.view %[[X]][64] {plan.part}
+  // CHECK: plan.launch @k0_add ins(%[[R]], %[[S]]
+  %2:2 = weft.fusion(%a = %x : tensor<3x16xf32>) -> (tensor<1x16xf32>, tensor<1x16xf32>) {
+    %s = weft.slice %a[[0, 0] : [1, 16] : [1, 1]] : tensor<3x16xf32>
+    %t = weft.slice %a[[1, 0] : [2, 16] : [1, 1]] : tensor<3x16xf32>
+    weft.yield %s, %t : tensor<1x16xf32>, tensor<1x16xf32>
+  }
+  %3 = weft.fusion(%a = %2#0 : tensor<1x16xf32>, %b = %2#1 : tensor<1x16xf32>) -> (tensor<1x16xf32>) {
+    %t = weft.add %a, %b : tensor<1x16xf32>
+    weft.yield %t : tensor<1x16xf32>
+  }
+  %4 = weft.fusion(%a = %1 : tensor<1x16xf32>, %b = %3 : tensor<1x16xf32>) -> (tensor<1x16xf32>) {
+    %t = weft.add %a, %b : tensor<1x16xf32>
+    weft.yield %t : tensor<1x16xf32>
+  }
+  return %4 : tensor<1x16xf32>
+}
+
+// -----
+
+// Not where the bytes lie apart, or would be aligned less than kernels count on.
+// CHECK: plan.kernel @k0_slice
+// CHECK: plan.kernel @k1_slice
+// CHECK: plan.program @main(
+// CHECK-NOT: plan.view
+func.func @main(%x: tensor<3x16xf32>, %y: tensor<3x5xf32>) -> (tensor<3x1xf32>, tensor<1x5xf32>) {
+  %0 = weft.fusion(%a = %x : tensor<3x16xf32>) -> (tensor<3x1xf32>) {
+    %s = weft.slice %a[[0, 1] : [3, 2] : [1, 1]] : tensor<3x16xf32>
+    weft.yield %s : tensor<3x1xf32>
+  }
+  %1 = weft.fusion(%a = %y : tensor<3x5xf32>) -> (tensor<1x5xf32>) {
+    %s = weft.slice %a[[1, 0] : [2, 5] : [1, 1]] : tensor<3x5xf32>
+    weft.yield %s : tensor<1x5xf32>
+  }
+  return %0, %1 : tensor<3x1xf32>, tensor<1x5xf32>
+}
