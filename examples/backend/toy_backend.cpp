@@ -1,10 +1,8 @@
 // The backend itself, and the plugin that registers it: WEFT_PLUGINS=./toy.so WEFT_BACKEND=toy program
-#include "compiler/graph/Passes.h"
 #include "compiler/link/Compile.h"
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/plugin/Plugin.h"
 #include "dialects/weft/ir/Weft.h"
-#include "mlir/Pass/PassManager.h"
 #include "toy_compiler.h"
 
 namespace toy {
@@ -27,13 +25,10 @@ public:
     compiler::CompileReport &filled = report ? *report : scratch;
     compiler::DiagnosticCollector diagnostics(module.getContext());
     // Weft's own phases, with the passes that users registered around them and the dumps that they asked for. Nobody claims composites here:
-    // they become simpler ops, most of which the device has kernels for.
-    compiler::Pipeline pipeline(options, nullptr, &filled);
-    pipeline.setPhase(compiler::Phase::Claim, [](mlir::OpPassManager &passes) {
-      passes.addPass(compiler::createDecomposePass());
-      passes.addPass(compiler::createSimplifyPass());
-      passes.addPass(compiler::createCsePass());
-    });
+    // they become simpler ops, most of which the device has kernels for. Nothing is computed ahead of runs.
+    compiler::CompileOptions phases = options;
+    phases.prepare = false;
+    compiler::Pipeline pipeline(phases, nullptr, &filled);
     if (mlir::failed(pipeline.run(module, compiler::Phase::Import, compiler::Phase::Claim))) return diagnostics.failure("compilation failed");
     absl::StatusOr<std::shared_ptr<ToyExecutable>> executable = toy::compile(module, options, filled);
     if (!executable.ok()) return executable.status();
