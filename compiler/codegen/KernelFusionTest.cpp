@@ -124,6 +124,17 @@ TEST(Fusions, Broadcasts) {
     %3 = weft.reduce_sum %2, dims = [1] : tensor<24x5xf32>)", "%2: tensor<24x5xf32>, %3: tensor<24xf32>");
 }
 
+// Their domain does not depend on which of them comes first.
+TEST(Fusions, SingleElementsOfSeveralRanks) {
+  for (const char *outputs : {"%2: tensor<i32>, %4: tensor<1xf32>", "%4: tensor<1xf32>, %2: tensor<i32>"})
+    check("%x: tensor<1x1x1xf32>, %i: tensor<i32>", R"(
+      %0 = weft.index_select %x, %i, dim = 2 : tensor<1x1x1xf32>, tensor<i32>
+      %1 = weft.sigmoid %0 : tensor<1x1xf32>
+      %2 = weft.sign %i : tensor<i32>
+      %3 = weft.reshape %1 : tensor<1x1xf32> to tensor<1xf32>
+      %4 = weft.neg %3 : tensor<1xf32>)", outputs);
+}
+
 TEST(Fusions, Softmax) {
   for (auto [rows, n] : {std::pair{"5", "100"}, {"3", "1"}, {"2", "17"}, {"33", "64"}, {"4", "1000"}, {"2", "20000"}, {"1", "300"}}) {
     std::string body = R"(

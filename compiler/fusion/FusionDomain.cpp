@@ -478,12 +478,15 @@ bool DomainAnalysis::run() {
   }
   assign(hero, layout);
   propagate(members);
-  // Ops that share nothing with the hero but its shape: the same elements at the same places.
-  for (Value output : outputs)
-    if (!layouts.contains(output) && ir::dimsOf(mlir::cast<RankedTensorType>(output.getType())) == ir::dimsOf(mlir::cast<RankedTensorType>(hero.getType()))) {
-      assign(output, DimLayout(layouts[hero]));
-      propagate(members);
-    }
+  // Ops that share nothing with the hero but its shape: the same elements at the same places. Single elements are at one place, whatever
+  // their ranks.
+  for (Value output : outputs) {
+    if (layouts.contains(output)) continue;
+    auto type = mlir::cast<RankedTensorType>(output.getType()), like = mlir::cast<RankedTensorType>(hero.getType());
+    if (ir::dimsOf(type) == ir::dimsOf(like)) assign(output, DimLayout(layouts[hero]));
+    else if (sizeOf(output) == 1 && sizeOf(hero) == 1) assign(output, DimLayout(type.getRank()));
+    propagate(members);
+  }
   if (!classifyReductions()) return false;
   if (domain.shape_ == FusionDomain::Shape::Elementwise) domain.inner_ = flat(layouts[hero]);
   if (!checkUses() || !checkOutputs()) return false;
