@@ -30,11 +30,12 @@ std::vector<Function> functions() {
   auto image = [](DType t) { return numbers(t, {1, 2, 4, 4}); };
   auto rows = [] { return Tensor::from<int64_t>({2, 0, 2}); };
   std::vector<Function> all;
-#define WEFT_UNARY(function, record, operands, doc) all.push_back({#function, [=](DType t) { return function(x(t)); }});
+  const Location here = Location::current(); // where the generated file expands the macros is no place of ours
+#define WEFT_UNARY(function, record, operands, doc) all.push_back({#function, [=](DType t) { return function(x(t), here); }});
 #define WEFT_BINARY(function, record, operands, doc)                                                                                       \
-  all.push_back({#function, [=](DType t) { return function(x(t), y(t)); }});                                                               \
-  all.push_back({#function " of an integer", [=](DType t) { return function(x(t), 2); }});                                                 \
-  all.push_back({#function " of a number", [=](DType t) { return function(x(t), 0.5); }});
+  all.push_back({#function, [=](DType t) { return function(x(t), y(t), here); }});                                                         \
+  all.push_back({#function " of an integer", [=](DType t) { return function(x(t), 2, here); }});                                           \
+  all.push_back({#function " of a number", [=](DType t) { return function(x(t), 0.5, here); }});
 #include "weft/ops/elementwise.inc"
 #undef WEFT_UNARY
 #undef WEFT_BINARY
