@@ -466,6 +466,9 @@ bool DomainAnalysis::run() {
   if (!checkPositions()) return false;
   if (!hero) return refuse(Refusal::NotFusible, ops.empty() ? nullptr : ops.back());
   if (empty) {
+    // The schedule of nothing knows reductions of nothing only.
+    for (Operation *op : ops)
+      if (isReduction(op) && sizeOf(op->getOperand(0)) != 0) return refuse(Refusal::DifferentShapes, op);
     domain.shape_ = FusionDomain::Shape::Empty;
     return true;
   }

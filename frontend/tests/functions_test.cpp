@@ -228,5 +228,14 @@ TEST(Losses, Errors) {
   EXPECT_TRUE(std::isnan(nll_loss(zeros({1, 3}), tensor<int64_t>({3})).item<float>()));
 }
 
+// A sum beside a result without elements is no sum of nothing.
+TEST(Reductions, StandBesideEmptyResults) {
+  Tensor x = Tensor::from(Floats{-1.5f, 2.f}) - 0.5;
+  Tensor total = sum(x * x, {}, true), nothing = x.slice(0, 1, 1);
+  eval({nothing, total});
+  EXPECT_EQ(total.to_vector<float>(), (Floats{6.25f}));
+  EXPECT_EQ(nothing.to_vector<float>(), (Floats{}));
+}
+
 } // namespace
 } // namespace weft
