@@ -21,6 +21,7 @@ std::vector<Variant> variants() {
   std::vector<Variant> all;
   for (const std::string &name : compiler::backendNames()) {
     all.push_back({name, name});
+    all.back().views = !llvm::StringRef(name).ends_with("simulated");
     // What interprets has no providers, and one variant of a backend without them is enough. What simulates a device takes long, and only
     // a few dtypes of a few ops are claimed.
     if (llvm::StringRef backend = name; name != "reference" && !backend.ends_with("unfused") && !backend.ends_with("simulated")) {

@@ -23,6 +23,7 @@ struct Variant {
   std::string name;    // "cpu unclaimed"
   std::string backend; // "cpu"
   compiler::CompileOptions options = {};
+  bool views = true; // whether operands that are views are worth their time
 };
 
 // For the messages of GoogleTest.
