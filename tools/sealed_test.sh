@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the sealed flavour of libweft.so and tests it. Apart from tools/test.sh: it links all of LLVM's archives that Weft uses.
+# Builds the sealed flavour of libweft.so and tests it, as tools/test.sh does among all the rest.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 tools/setup.sh

@@ -100,7 +100,8 @@ def _install_tree_impl(ctx):
     for dep in ctx.attr.deps:
         for header in dep[CcInfo].compilation_context.headers.to_list():
             place = _place(header)
-            if _is_ours(header.owner) and place:
+            wanted = not ctx.attr.only or (place and place.split("/")[0] in ctx.attr.only)
+            if _is_ours(header.owner) and place and wanted:
                 copies["include/weft/" + place] = header
     for target, place in ctx.attr.files.items():
         for file in target.files.to_list():
@@ -122,5 +123,6 @@ install_tree = rule(
     attrs = {
         "deps": attr.label_list(providers = [CcInfo]),
         "files": attr.label_keyed_string_dict(allow_files = True),
+        "only": attr.string_list(doc = "the folders of includes to install; empty for all"),
     },
 )
