@@ -16,7 +16,7 @@ struct Config {
   bool eager = false;          // WEFT_EAGER=1: compute after every call
   bool explain = false;        // WEFT_EXPLAIN=1: one line an evaluation on stderr
   std::string dump_dir;        // WEFT_DUMP_DIR: one file per compiler phase and kernel
-  std::string backend = "cpu"; // WEFT_BACKEND: cpu or reference
+  std::string backend = "cpu"; // WEFT_BACKEND: the name of a registered one: cpu, reference, ...
   int num_threads = 0;         // WEFT_NUM_THREADS: 0 for all cores
   bool symbolic = true;        // WEFT_SYMBOLIC=0: a program of its own for each size and slice start
   // WEFT_PREPARE=0: weights that do not change are like any other input; nothing is computed ahead or packed.
