@@ -1,6 +1,8 @@
 // How long the team of threads spins, on a machine that others use as well.
 #pragma once
 
+#include <sys/resource.h>
+
 #include <chrono>
 #include <cstdint>
 #include <thread>
@@ -33,15 +35,23 @@ public:
   // Preemptions a second. A machine of one's own has a few (its daemons); a neighbour on the same processor brings one each few
   // milliseconds.
   static constexpr int64_t kBusyPerSecond = 60, kQuietPerSecond = 10;
+  // Threads of a program wake each other, and push each other off a processor for a moment: preemptions count only while others than the
+  // team have at least this share of one processor, looked at every so often (the machine counts in steps of 10 ms).
+  static constexpr double kOthersShare = 0.25;
+  static constexpr std::chrono::milliseconds kLookPeriod{250};
   // Periods that must be quiet before spinning is as usual again.
   static constexpr int kQuietPeriods = 20;
 
 private:
+  void look_at_others(std::chrono::steady_clock::time_point now, const rusage &usage, int threads);
   void start(int threads);
   void stop();
 
   std::chrono::steady_clock::time_point last_{};
   int64_t preemptions_ = 0;
+  std::chrono::steady_clock::time_point last_look_{};
+  int64_t machine_ = 0, own_ = 0; // nanoseconds of processors, when they were last looked at
+  bool others_ = false;
   int quiet_ = 0;
   std::thread helper_;
   struct Parking;
