@@ -40,7 +40,7 @@ public:
   static constexpr double kOthersShare = 0.25;
   static constexpr std::chrono::milliseconds kLookPeriod{250};
   // Periods that must be quiet before spinning is as usual again.
-  static constexpr int kQuietPeriods = 20;
+  static constexpr int kQuietPeriods = 4;
 
 private:
   void look_at_others(std::chrono::steady_clock::time_point now, const rusage &usage, int threads);
