@@ -4,17 +4,19 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <numeric>
 #include <set>
 #include <thread>
 
 #include <gtest/gtest.h>
 
+#include "tests/support/errors.h"
 #include "weft/data/data.h"
 
 namespace weft::data {
 namespace {
+
+using testing_support::message_of;
 
 namespace fs = std::filesystem;
 
@@ -26,15 +28,6 @@ std::string scratch_folder() {
   return folder;
 }
 void write(const std::string &path, const std::string &content) { std::ofstream(path, std::ios::binary) << content; }
-
-std::string message_of(const std::function<void()> &call) {
-  try {
-    call();
-  } catch (const Error &error) {
-    return error.message();
-  }
-  return "nothing was thrown";
-}
 
 // Item i is i; counts calls, and fails where it is told to.
 class Numbers : public Dataset {

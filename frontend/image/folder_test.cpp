@@ -1,9 +1,9 @@
+#include "tests/support/errors.h"
 #include "weft/image/folder.h"
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 
 #include <gtest/gtest.h>
 
@@ -32,16 +32,6 @@ protected:
 
   std::string root_;
 };
-
-std::string message_of(const std::function<void()> &call) {
-  try {
-    call();
-  } catch (const Error &error) {
-    return error.message();
-  }
-  return "nothing was thrown";
-}
-#define EXPECT_MESSAGE(call, part) EXPECT_NE(message_of([&] { call; }).find(part), std::string::npos) << message_of([&] { call; })
 
 TEST_F(Folder, AClassForEachSubfolder) {
   picture("dog/b.PNG", 20);

@@ -1,9 +1,9 @@
+#include "tests/support/errors.h"
 #include "weft/image/image.h"
 
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <functional>
 
 #include <jpeglib.h>
 
@@ -23,16 +23,6 @@ std::string content_of(const std::string &path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 void write(const std::string &path, const std::string &content) { std::ofstream(path, std::ios::binary) << content; }
-
-std::string message_of(const std::function<void()> &call) {
-  try {
-    call();
-  } catch (const Error &error) {
-    return error.message();
-  }
-  return "nothing was thrown";
-}
-#define EXPECT_MESSAGE(call, part) EXPECT_NE(message_of([&] { call; }).find(part), std::string::npos) << message_of([&] { call; })
 
 // The picture as a JPEG file's bytes: its channels as they are, 1 (gray), 3 (color) or 4 (inks, inverted as Adobe has them).
 std::string jpeg_of(const Image &image, bool progressive = false) {

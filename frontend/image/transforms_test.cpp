@@ -1,6 +1,6 @@
+#include "tests/support/errors.h"
 #include "weft/image/transforms.h"
 
-#include <functional>
 #include <numeric>
 
 #include <gtest/gtest.h>
@@ -11,16 +11,6 @@ namespace weft::image {
 namespace {
 
 using data::SplitMix64;
-
-std::string message_of(const std::function<void()> &call) {
-  try {
-    call();
-  } catch (const Error &error) {
-    return error.message();
-  }
-  return "nothing was thrown";
-}
-#define EXPECT_MESSAGE(call, part) EXPECT_NE(message_of([&] { call; }).find(part), std::string::npos) << message_of([&] { call; })
 
 // 0, 1, 2, ... in two channels.
 Planes counting(int64_t height, int64_t width, int64_t channels = 2) {

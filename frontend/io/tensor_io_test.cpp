@@ -5,15 +5,17 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 
 #include <gtest/gtest.h>
 
+#include "tests/support/errors.h"
 #include "weft/io/io.h"
 #include "weft/weft.h"
 
 namespace weft::io {
 namespace {
+
+using testing_support::error_of;
 
 namespace fs = std::filesystem;
 
@@ -23,14 +25,6 @@ std::string scratch_folder() {
                        ::testing::UnitTest::GetInstance()->current_test_info()->name();
   fs::create_directories(folder);
   return folder;
-}
-Error error_of(const std::function<void()> &call) {
-  try {
-    call();
-  } catch (const Error &error) {
-    return error;
-  }
-  return Error(ErrorKind::kState, "nothing was thrown");
 }
 std::string content(const std::string &path) {
   std::ifstream stream(path, std::ios::binary);

@@ -1,32 +1,21 @@
 // Modules on images: what they register, what they refuse, and that training and evaluation differ where they must. Their values are
 // compared with PyTorch's in tests/golden.
 #include <cmath>
-#include <functional>
 
 #include <gtest/gtest.h>
 
+#include "tests/support/errors.h"
 #include "weft/nn/nn.h"
 #include "weft/weft.h"
 
 namespace weft::nn {
 namespace {
 
-std::string message_of(const std::function<void()> &call) {
-  try {
-    call();
-  } catch (const Error &error) {
-    return error.message();
-  }
-  return "nothing was thrown";
-}
-
 void expect_near(const Tensor &a, const Tensor &b, double tolerance = 1e-5) {
   ASSERT_EQ(a.shape(), b.shape());
   std::vector<double> x = a.to_vector<double>(), y = b.to_vector<double>();
   for (size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(x[i], y[i], tolerance) << "element " << i;
 }
-
-#define EXPECT_MESSAGE(call, part) EXPECT_NE(message_of([&] { call; }).find(part), std::string::npos) << message_of([&] { call; })
 
 TEST(Conv2d, RegistersWeightAndBias) {
   manual_seed(1);

@@ -1,22 +1,15 @@
 #include <cmath>
-#include <functional>
 
 #include <gtest/gtest.h>
 
+#include "tests/support/errors.h"
 #include "weft/nn/nn.h"
 #include "weft/weft.h"
 
 namespace weft::nn {
 namespace {
 
-Error error_of(const std::function<void()> &call) {
-  try {
-    call();
-  } catch (const Error &error) {
-    return error;
-  }
-  return Error(ErrorKind::kState, "nothing was thrown");
-}
+using testing_support::error_of;
 
 std::vector<float> floats(const Tensor &tensor) { return tensor.to_vector<float>(); }
 

@@ -1,25 +1,15 @@
 // Recurrent layers: what they register and refuse, dropout between layers, copies, and how a loop over them compiles. Their values are
 // compared with PyTorch's in tests/golden.
 #include <cmath>
-#include <functional>
 
 #include <gtest/gtest.h>
 
+#include "tests/support/errors.h"
 #include "weft/nn/nn.h"
 #include "weft/weft.h"
 
 namespace weft::nn {
 namespace {
-
-std::string message_of(const std::function<void()> &call) {
-  try {
-    call();
-  } catch (const Error &error) {
-    return error.message();
-  }
-  return "nothing was thrown";
-}
-#define EXPECT_MESSAGE(call, part) EXPECT_NE(message_of([&] { call; }).find(part), std::string::npos) << message_of([&] { call; })
 
 std::vector<float> floats(const Tensor &tensor) { return tensor.to_vector<float>(); }
 

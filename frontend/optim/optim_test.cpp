@@ -1,8 +1,8 @@
 #include <cmath>
-#include <functional>
 
 #include <gtest/gtest.h>
 
+#include "tests/support/errors.h"
 #include "weft/nn/nn.h"
 #include "weft/optim/optim.h"
 #include "weft/weft.h"
@@ -10,14 +10,7 @@
 namespace weft::optim {
 namespace {
 
-std::string message_of(const std::function<void()> &call) {
-  try {
-    call();
-  } catch (const Error &error) {
-    return error.message();
-  }
-  return "nothing was thrown";
-}
+using testing_support::message_of;
 
 Tensor parameter_of(std::vector<float> values) {
   Tensor parameter = Tensor::from(values);

@@ -3,11 +3,14 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/support/errors.h"
 #include "weft/weft.h"
 #include "gtest/gtest.h"
 
 namespace weft {
 namespace {
+
+using testing_support::error_of;
 
 using Floats = std::vector<float>;
 namespace fs = std::filesystem;
@@ -22,15 +25,6 @@ std::string content_of(const std::string &path) {
 }
 
 void write(const std::string &path, const std::string &content) { std::ofstream(path, std::ios::binary) << content; }
-
-template <typename F> Error error_of(F f) {
-  try {
-    f();
-  } catch (const Error &error) {
-    return error;
-  }
-  return Error(ErrorKind::kState, "nothing was thrown");
-}
 
 // x of two numbers -> the sum of w * x^3
 Program cube() {

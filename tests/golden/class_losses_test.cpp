@@ -2,10 +2,13 @@
 #include <algorithm>
 
 #include "tests/golden/golden_case.h"
+#include "tests/support/errors.h"
 #include "weft/losses.h"
 
 namespace weft::golden {
 namespace {
+
+using testing_support::message_of;
 
 // Targets and weights come as inputs, and have no derivative in PyTorch.
 Tensor fixed(const Tensor &x) { return x.detach(); }
@@ -43,15 +46,6 @@ class ClassLosses : public ::testing::TestWithParam<std::string> {};
 TEST_P(ClassLosses, AgreesWithPyTorch) { check_case(file(), GetParam(), kFunctions); }
 
 INSTANTIATE_TEST_SUITE_P(, ClassLosses, ::testing::ValuesIn(file().cases()), [](const auto &info) { return info.param; });
-
-std::string message_of(const std::function<void()> &call) {
-  try {
-    call();
-  } catch (const Error &error) {
-    return error.message();
-  }
-  return "nothing was thrown";
-}
 
 TEST(ClassLossErrors, NameWhatIsWrong) {
   Tensor x = randn({4, 3}), t = tensor<int64_t>({0, 1, 2, 0});
