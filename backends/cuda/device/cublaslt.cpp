@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "backends/cuda/device/find_function.h"
 
 namespace weft::backends::cuda {
 
@@ -21,13 +22,12 @@ absl::StatusOr<CublasLt> open_cublaslt(const std::string &library) {
   for (const std::string &name : names)
     if (handle == nullptr) handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL); // never closed: it keeps state of the driver
   if (handle == nullptr)
-    return absl::NotFoundError(absl::StrCat("cuBLASLt was not found (looked for ", absl::StrJoin(names, ", "),
-                                            "); install CUDA's libraries, set LD_LIBRARY_PATH, or compile without library calls (--no-claim)"));
+    return absl::NotFoundError(
+        absl::StrCat("cuBLASLt was not found (looked for ", absl::StrJoin(names, ", "),
+                     "); install CUDA's libraries, set LD_LIBRARY_PATH, or compile without library calls (--no-claim)"));
   CublasLt result;
   std::string missing;
-#define WEFT_FIND(member, symbol, arguments)                                                                                               \
-  result.member = reinterpret_cast<decltype(result.member)>(dlsym(handle, symbol));                                                        \
-  if (result.member == nullptr) absl::StrAppend(&missing, missing.empty() ? "" : ", ", symbol);
+#define WEFT_FIND(member, symbol, arguments) find_function(handle, symbol, result.member, missing);
   WEFT_CUBLASLT_FUNCTIONS(WEFT_FIND)
 #undef WEFT_FIND
   if (!missing.empty()) return absl::NotFoundError(absl::StrCat("cuBLASLt lacks ", missing));

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "backends/cuda/device/find_function.h"
 
 namespace weft::backends::cuda {
 
@@ -33,9 +34,7 @@ absl::StatusOr<Driver> open_driver(const std::string &library) {
                                             "(weft-compile) works here, and the backend \"cpu\" runs everywhere"));
   Driver driver;
   std::string missing;
-#define WEFT_FIND(member, symbol, arguments)                                                                                               \
-  driver.member = reinterpret_cast<decltype(driver.member)>(dlsym(handle, symbol));                                                        \
-  if (driver.member == nullptr) absl::StrAppend(&missing, missing.empty() ? "" : ", ", symbol);
+#define WEFT_FIND(member, symbol, arguments) find_function(handle, symbol, driver.member, missing);
   WEFT_CUDA_DRIVER_FUNCTIONS(WEFT_FIND)
 #undef WEFT_FIND
   if (!missing.empty()) return absl::NotFoundError(absl::StrCat(library, " lacks ", missing, "; install a driver for CUDA 11.0 or later"));
