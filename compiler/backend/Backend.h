@@ -29,10 +29,12 @@ struct AotOptions; // compiler/link/Aot.h
 
 // What a backend makes of arguments that carry weft.stable.
 struct StableUse {
-  bool values = false;     // computes what depends on them alone once, ahead of runs
-  int64_t packedRows = 0;  // packs a stable matrix that float32 products of at most so many rows read; 0: none
+  bool values = false;      // computes what depends on them alone once, ahead of runs
+  int64_t packedRows = 0;   // packs a stable matrix that float32 products of at most so many rows read; 0: none
   int64_t packedPixels = 0; // packs a stable weight of float32 convolutions that give at most so many pixels, in all images; 0: none
   int64_t packedBytes = 0;  // both: if it has at least so many bytes
+
+  bool any() const { return values || packedRows > 0 || packedPixels > 0; }
 };
 
 // Thread-safe: several threads may compile at once, each with a module in a context of its own.

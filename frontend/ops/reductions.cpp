@@ -31,6 +31,11 @@ Var reduce(ReduceKind kind, const Var &x, const Shape &dims, bool keepdim) {
   return keepdim && !dims.empty() ? emit_reshape(result, keep(x.dims(), dims)) : result;
 }
 
+// Over `dims`, as the caller gave them.
+Tensor reduced(ReduceKind kind, const Var &x, const Dims &dims, bool keepdim) {
+  return wrap(reduce(kind, x, normalize_dims(dims, x.ndim(), "dims"), keepdim));
+}
+
 Var want_floating(const Tensor &x) {
   Var var = read(x, "x");
   if (!is_floating(var.dtype())) fail(ErrorKind::kDType, "x is " + describe(var) + "; it must be floating: convert with to(float32)");
@@ -86,14 +91,12 @@ Var arg(const Tensor &x, std::optional<int64_t> dim, bool keepdim, bool largest)
 
 Tensor sum(const Tensor &x, Dims dims, bool keepdim, Location location) {
   Session session("sum", location);
-  Var var = summand(x);
-  return wrap(reduce(ReduceKind::kSum, var, normalize_dims(dims, var.ndim(), "dims"), keepdim));
+  return reduced(ReduceKind::kSum, summand(x), dims, keepdim);
 }
 
 Tensor mean(const Tensor &x, Dims dims, bool keepdim, Location location) {
   Session session("mean", location);
-  Var var = want_floating(x);
-  return wrap(reduce(ReduceKind::kMean, var, normalize_dims(dims, var.ndim(), "dims"), keepdim));
+  return reduced(ReduceKind::kMean, want_floating(x), dims, keepdim);
 }
 
 Tensor max(const Tensor &x, Dims dims, bool keepdim, Location location) {
@@ -108,20 +111,17 @@ Tensor min(const Tensor &x, Dims dims, bool keepdim, Location location) {
 
 Tensor prod(const Tensor &x, Dims dims, bool keepdim, Location location) {
   Session session("prod", location);
-  Var var = summand(x);
-  return wrap(reduce(ReduceKind::kProd, var, normalize_dims(dims, var.ndim(), "dims"), keepdim));
+  return reduced(ReduceKind::kProd, summand(x), dims, keepdim);
 }
 
 Tensor any(const Tensor &x, Dims dims, bool keepdim, Location location) {
   Session session("any", location);
-  Var var = truth(x);
-  return wrap(reduce(ReduceKind::kMax, var, normalize_dims(dims, var.ndim(), "dims"), keepdim));
+  return reduced(ReduceKind::kMax, truth(x), dims, keepdim);
 }
 
 Tensor all(const Tensor &x, Dims dims, bool keepdim, Location location) {
   Session session("all", location);
-  Var var = truth(x);
-  return wrap(reduce(ReduceKind::kMin, var, normalize_dims(dims, var.ndim(), "dims"), keepdim));
+  return reduced(ReduceKind::kMin, truth(x), dims, keepdim);
 }
 
 Tensor var(const Tensor &x, Dims dims, int64_t correction, bool keepdim, Location location) {

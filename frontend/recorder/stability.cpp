@@ -30,8 +30,6 @@ bool is_read_through(mlir::Operation *producer, mlir::Operation *user) {
   return mlir::isa<ir::TransposeOp>(producer) && mlir::isa<ir::MatmulOp>(user);
 }
 
-bool profits_at_all(const compiler::StableUse &use) { return use.values || use.packedRows > 0 || use.packedPixels > 0; }
-
 // The matrix that a library could pack, if the op is a product with few enough rows; the weight, if it is a convolution that gives few
 // enough pixels.
 Value *packable(Node *node, const compiler::StableUse &use) {
@@ -161,7 +159,7 @@ void mark_stable(Slice &slice) {
   if (!any(candidates)) return;
   Recorder &r = recorder();
   compiler::StableUse use = use_of(r.config);
-  if (!profits_at_all(use)) return;
+  if (!use.any()) return;
   std::vector<bool> stable = Analysis(slice, use).run(candidates, varies);
   if (!any(stable)) return;
   auto *bytes = reinterpret_cast<const uint8_t *>(slice.key.data());
@@ -190,7 +188,7 @@ void mark_stable_replayed(Slice &slice, const std::vector<bool> &same) {
   std::vector<bool> candidates(slice.leaves.size());
   for (size_t i = 0; i < candidates.size(); ++i) candidates[i] = same[i] && can_be_stable(slice, i);
   compiler::StableUse use = use_of(recorder().config);
-  if (!any(candidates) || !profits_at_all(use)) return;
+  if (!any(candidates) || !use.any()) return;
   std::vector<bool> stable = Analysis(slice, use).run(candidates, /*varies=*/true);
   if (any(stable)) mark(slice, stable);
 }
