@@ -1,6 +1,6 @@
 #include "tools/ModuleFile.h"
 
-#include "compiler/link/Compile.h"
+#include "dialects/weft/ir/DiagnosticCollector.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -14,11 +14,11 @@ absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> readModule(const std::string &
   if (!buffer) return absl::NotFoundError(message);
   auto sources = std::make_shared<llvm::SourceMgr>();
   sources->AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
-  compiler::DiagnosticCollector diagnostics(&context);
+  ir::DiagnosticCollector diagnostics(&context);
   mlir::OwningOpRef<mlir::ModuleOp> module = mlir::parseSourceFile<mlir::ModuleOp>(sources, &context);
   if (module) return module;
   std::string name = path == "-" ? "stdin" : path;
-  return absl::InvalidArgumentError(name + " is no valid program" + (diagnostics.text().empty() ? "" : ": " + diagnostics.text()));
+  return absl::InvalidArgumentError(diagnostics.failure(name + " is no valid program"));
 }
 
 } // namespace weft::tools

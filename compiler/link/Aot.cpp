@@ -11,6 +11,7 @@
 #include "compiler/link/SystemLinker.h"
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/plan/Extract.h"
+#include "dialects/weft/ir/DiagnosticCollector.h"
 #include "dialects/weft/ir/Weft.h"
 #include "runtime/executable/library_call.h"
 #include "runtime/io/files.h"
@@ -85,9 +86,10 @@ private:
   }
 
   absl::StatusOr<AotResult> emitWeft() {
-    DiagnosticCollector diagnostics(module_.getContext());
+    ir::DiagnosticCollector diagnostics(module_.getContext());
     Pipeline pipeline(options_.compile, options_.providers, &result_.report);
-    if (mlir::failed(pipeline.run(module_, Phase::Import, Phase::Fuse))) return diagnostics.failure("compilation failed");
+    if (mlir::failed(pipeline.run(module_, Phase::Import, Phase::Fuse)))
+      return absl::InternalError(diagnostics.failure("compilation failed"));
     return finish(writeText(printed(module_)));
   }
 
@@ -135,7 +137,7 @@ private:
       if (isCode(options_.emit)) options.dump = [this](llvm::StringRef stage, llvm::StringRef text) { keepText(stage, text); };
       if (options_.device->maker.prepare) options_.device->maker.prepare(*module_.getContext());
     }
-    DiagnosticCollector diagnostics(module_.getContext());
+    ir::DiagnosticCollector diagnostics(module_.getContext());
     for (plan::KernelOp kernel : kernels) {
       auto fusions = kernel.getBody().front().getOps<ir::FusionOp>();
       if (fusions.empty()) return absl::InternalError(("kernel " + kernel.getSymName() + " has no fusion").str());
@@ -143,7 +145,8 @@ private:
       if (options_.device) {
         absl::StatusOr<CompiledKernel> made = options_.device->maker.make(*fusions.begin(), symbol, options);
         if (!made.ok()) {
-          absl::Status failure = diagnostics.failure("kernel " + kernel.getSymName().str() + ": " + std::string(made.status().message()));
+          absl::Status failure =
+              absl::InternalError(diagnostics.failure("kernel " + kernel.getSymName().str() + ": " + std::string(made.status().message())));
           return absl::Status(made.status().code(), failure.message());
         }
         infos.push_back(made->info);
@@ -151,7 +154,7 @@ private:
         continue;
       }
       mlir::FailureOr<KernelInfo> info = buildKernel(*fusions.begin(), symbol, *code_, target_, options);
-      if (mlir::failed(info)) return diagnostics.failure("codegen of kernel " + kernel.getSymName().str() + " failed");
+      if (mlir::failed(info)) return absl::InternalError(diagnostics.failure("codegen of kernel " + kernel.getSymName().str() + " failed"));
       infos.push_back(*info);
     }
     return infos;

@@ -8,8 +8,8 @@
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/plan/Extract.h"
 #include "compiler/plan/Passes.h"
-#include "dialects/weft/ir/TypeAdvice.h"
 #include "compiler/prepare/Passes.h"
+#include "dialects/weft/ir/DiagnosticCollector.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/raw_ostream.h"
@@ -40,27 +40,6 @@ void countInstructions(mlir::ModuleOp module, CompileReport &report) {
 }
 
 } // namespace
-
-DiagnosticCollector::DiagnosticCollector(mlir::MLIRContext *context)
-    : handler_(context, [this](mlir::Diagnostic &diagnostic) {
-        // Warnings and remarks are no reason of a failure.
-        if (diagnostic.getSeverity() != mlir::DiagnosticSeverity::Error) return mlir::success();
-        auto append = [this](mlir::Diagnostic &part, const char *separator) {
-          if (!text_.empty()) text_ += separator;
-          if (auto file = mlir::dyn_cast<mlir::FileLineColLoc>(part.getLocation()))
-            text_ += (file.getFilename().getValue() + ":" + llvm::Twine(file.getLine()) + ": ").str();
-          text_ += part.str();
-        };
-        append(diagnostic, "; ");
-        for (mlir::Diagnostic &note : diagnostic.getNotes()) append(note, " (");
-        for (mlir::Diagnostic &note : diagnostic.getNotes()) (void)note, text_ += ")";
-        if (std::string advice = ir::typeAdvice(diagnostic); !advice.empty()) text_ += " (" + advice + ")";
-        return mlir::success();
-      }) {}
-
-absl::Status DiagnosticCollector::failure(llvm::StringRef what) const {
-  return absl::InternalError((what + (text_.empty() ? "" : ": ") + text_).str());
-}
 
 void setPlanPhase(Pipeline &pipeline, const CompileOptions &options, MakeKernels makeKernels, PlanPhaseResult result) {
   pipeline.setPhaseBody(Phase::Plan, [&pipeline, options, makeKernels, result](mlir::ModuleOp module) -> mlir::LogicalResult {
@@ -104,12 +83,14 @@ absl::Status compileToPlan(mlir::ModuleOp module, const CompileOptions &options,
   CompileReport scratch;
   CompileReport &filled = report ? *report : scratch;
   auto start = std::chrono::steady_clock::now();
-  DiagnosticCollector diagnostics(module.getContext());
+  ir::DiagnosticCollector diagnostics(module.getContext());
   Pipeline pipeline(options, request.providers, &filled);
   absl::Status kernelFailure;
   double kernelMilliseconds = 0;
   setPlanPhase(pipeline, options, request.makeKernels, {&filled.plan, &kernelFailure, &kernelMilliseconds});
-  auto failure = [&] { return kernelFailure.ok() ? diagnostics.failure("compilation failed") : kernelFailure; };
+  auto failure = [&] {
+    return kernelFailure.ok() ? absl::Status(absl::InternalError(diagnostics.failure("compilation failed"))) : kernelFailure;
+  };
   if (mlir::failed(pipeline.run(module, Phase::Import, Phase::Claim))) return failure();
   prepare = takePrepare(module);
   if (mlir::failed(pipeline.run(module, Phase::Fuse, Phase::Plan))) return failure();

@@ -18,20 +18,6 @@ namespace weft::compiler {
 class Pipeline;
 class ProviderSet;
 
-// Collects the diagnostics of a compilation and makes a Status of them. Works for one thread's use of a context.
-class DiagnosticCollector {
-public:
-  explicit DiagnosticCollector(mlir::MLIRContext *context);
-  // "file:line: message", one after another; notes follow what they belong to.
-  const std::string &text() const { return text_; }
-  // What failed, with the diagnostics if there are any.
-  absl::Status failure(llvm::StringRef what) const;
-
-private:
-  std::string text_;
-  mlir::ScopedDiagnosticHandler handler_;
-};
-
 // Makes the kernels of a program; the results stand in their order. dumpFolder is empty for no dumps.
 // Called once for a program and once more for what prepares it.
 using MakeKernels =

@@ -8,6 +8,7 @@
 
 #include "compiler/link/Limits.h"
 #include "compiler/plan/KernelStructure.h"
+#include "dialects/weft/ir/DiagnosticCollector.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/IR/Builders.h"
@@ -88,14 +89,9 @@ struct Worker {
 
 absl::StatusOr<std::shared_ptr<const CompiledKernel>> compileJob(const Job &job, Worker &worker, const KernelMaker &maker, bool verify,
                                                                  const KernelDump &dump) {
-  std::string diagnostics;
-  mlir::ScopedDiagnosticHandler handler(&worker.context, [&](mlir::Diagnostic &diagnostic) {
-    diagnostics += (diagnostics.empty() ? "" : "; ") + diagnostic.str();
-    return mlir::success();
-  });
+  ir::DiagnosticCollector diagnostics(&worker.context);
   auto fail = [&](const absl::Status &status) {
-    std::string what(status.message());
-    return absl::Status(status.code(), "kernel " + job.name + ": " + what + (diagnostics.empty() ? "" : ": ") + diagnostics);
+    return absl::Status(status.code(), diagnostics.failure("kernel " + job.name + ": " + std::string(status.message())));
   };
 
   mlir::ParserConfig config(&worker.context, /*verifyAfterParse=*/false);

@@ -1,7 +1,8 @@
 // The backend itself, and the plugin that registers it: WEFT_PLUGINS=./toy.so WEFT_BACKEND=toy program
-#include "compiler/link/Compile.h"
+#include "compiler/backend/Backend.h"
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/plugin/Plugin.h"
+#include "dialects/weft/ir/DiagnosticCollector.h"
 #include "dialects/weft/ir/Weft.h"
 #include "toy_compiler.h"
 
@@ -23,13 +24,14 @@ public:
                                                                      compiler::CompileReport *report) override {
     compiler::CompileReport scratch;
     compiler::CompileReport &filled = report ? *report : scratch;
-    compiler::DiagnosticCollector diagnostics(module.getContext());
-    // Weft's own phases, with the passes that users registered around them and the dumps that they asked for. Nobody claims composites here:
-    // they become simpler ops, most of which the device has kernels for. Nothing is computed ahead of runs.
+    weft::ir::DiagnosticCollector diagnostics(module.getContext());
+    // Weft's own phases, with the passes that users registered around them and the dumps that they asked for. Nobody claims composites
+    // here: they become simpler ops, most of which the device has kernels for. Nothing is computed ahead of runs.
     compiler::CompileOptions phases = options;
     phases.prepare = false;
     compiler::Pipeline pipeline(phases, nullptr, &filled);
-    if (mlir::failed(pipeline.run(module, compiler::Phase::Import, compiler::Phase::Claim))) return diagnostics.failure("compilation failed");
+    if (mlir::failed(pipeline.run(module, compiler::Phase::Import, compiler::Phase::Claim)))
+      return absl::InternalError(diagnostics.failure("compilation failed"));
     absl::StatusOr<std::shared_ptr<ToyExecutable>> executable = toy::compile(module, options, filled);
     if (!executable.ok()) return executable.status();
     return std::shared_ptr<weft::runtime::Executable>(*std::move(executable));

@@ -1,6 +1,7 @@
 // weft::Program::compile.
 #include "compiler/backend/Backend.h"
 #include "compiler/link/Aot.h"
+#include "dialects/weft/ir/DiagnosticCollector.h"
 #include "dialects/weft/ir/Weft.h"
 #include "frontend/recorder/program_impl.h"
 #include "weft/jit.h"
@@ -63,8 +64,8 @@ void make_parameters(mlir::func::FuncOp main, std::vector<ir::HostTensor> &value
     const ir::HostTensor &value = values.back();
     constant.getResult().replaceAllUsesWith(main.getArgument(first + i));
     constant.erase();
-    weights.push_back({names[i], value.dtype, value.shape,
-                       llvm::ArrayRef<char>(reinterpret_cast<const char *>(value.bytes.data()), value.bytes.size())});
+    weights.push_back(
+        {names[i], value.dtype, value.shape, llvm::ArrayRef<char>(reinterpret_cast<const char *>(value.bytes.data()), value.bytes.size())});
   }
 }
 
@@ -90,16 +91,10 @@ void Program::compile(const CompileOptions &options, Location location) const {
   aot.embedWeights = options.embed_weights;
   std::vector<ir::HostTensor> values;
   make_parameters(module->lookupSymbol<mlir::func::FuncOp>("main"), values, aot.weights);
-  std::string diagnostics;
-  mlir::ScopedDiagnosticHandler handler(impl_->context.get(), [&](mlir::Diagnostic &diagnostic) {
-    if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error) diagnostics += (diagnostics.empty() ? "" : "; ") + diagnostic.str();
-    return mlir::success();
-  });
+  ir::DiagnosticCollector diagnostics(impl_->context.get());
   auto files = (*backend)->compileAheadOfTime(*module, aot);
   if (files.ok()) return;
-  std::string message = "compile: " + std::string(files.status().message());
-  if (!diagnostics.empty() && message.find(diagnostics) == std::string::npos) message += " (" + diagnostics + ")";
-  throw Error(ErrorKind::kCompile, message, location);
+  throw Error(ErrorKind::kCompile, diagnostics.added("compile: " + std::string(files.status().message())), location);
 }
 
 } // namespace weft

@@ -1,4 +1,5 @@
 #include "frontend/recorder/compile_slice.h"
+#include "dialects/weft/ir/DiagnosticCollector.h"
 
 #include <chrono>
 
@@ -23,26 +24,15 @@ absl::StatusOr<std::shared_ptr<CompiledProgram>> compile(const CompileRequest &r
   context.loadAllAvailableDialects();
   // Why sizes cannot vary is a sentence for explain, not an op.
   if (request.symbolic) context.printOpOnDiagnostic(false);
-  std::string diagnostics;
-  mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &diagnostic) {
-    if (diagnostic.getSeverity() != mlir::DiagnosticSeverity::Error) return mlir::success();
-    llvm::raw_string_ostream stream(diagnostics);
-    if (!diagnostics.empty()) stream << "; ";
-    stream << diagnostic.getLocation() << ": " << diagnostic.str();
-    return mlir::success();
-  });
+  ir::DiagnosticCollector diagnostics(&context);
   mlir::OwningOpRef<mlir::ModuleOp> module =
       mlir::parseSourceString<mlir::ModuleOp>(request.bytecode, mlir::ParserConfig(&context, /*verifyAfterParse=*/false));
-  if (!module) return absl::InternalError("the slice cannot be read back: " + diagnostics);
+  if (!module) return absl::InternalError(diagnostics.failure("the slice cannot be read back"));
   if (request.symbolic)
     if (absl::Status status = make_symbolic(*module, request.symbolic->general, request.symbolic->positions); !status.ok()) return status;
   auto program = std::make_shared<CompiledProgram>();
   auto executable = backend.compile(*module, compile_options(request.config), program->report.get());
-  if (!executable.ok()) {
-    std::string message(executable.status().message());
-    if (!diagnostics.empty() && message.find(diagnostics) == std::string::npos) message += " (" + diagnostics + ")";
-    return absl::Status(executable.status().code(), message);
-  }
+  if (!executable.ok()) return absl::Status(executable.status().code(), diagnostics.added(std::string(executable.status().message())));
   program->executable = *std::move(executable);
   return program;
 }

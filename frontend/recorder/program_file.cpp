@@ -1,7 +1,7 @@
 // weft::Program as text and as bytecode: printing, saving, loading.
 #include <iostream>
 
-#include "dialects/weft/ir/TypeAdvice.h"
+#include "dialects/weft/ir/DiagnosticCollector.h"
 #include "dialects/weft/ir/Weft.h"
 #include "frontend/recorder/program_impl.h"
 #include "frontend/recorder/recorder.h"
@@ -21,18 +21,6 @@ std::shared_ptr<ProgramImpl> make_program() {
   program->context->loadAllAvailableDialects();
   return program;
 }
-
-ProgramDiagnostics::ProgramDiagnostics(ProgramImpl &program)
-    : handler_(program.context.get(), [this](mlir::Diagnostic &diagnostic) {
-        if (diagnostic.getSeverity() != mlir::DiagnosticSeverity::Error) return mlir::success();
-        llvm::raw_string_ostream stream(text_);
-        if (!text_.empty()) stream << "; ";
-        if (auto line = mlir::dyn_cast<mlir::FileLineColLoc>(diagnostic.getLocation()))
-          stream << line.getFilename().getValue() << ":" << line.getLine() << ": ";
-        stream << diagnostic.str();
-        if (std::string advice = ir::typeAdvice(diagnostic); !advice.empty()) stream << " (" << advice << ")";
-        return mlir::success();
-      }) {}
 
 void describe_types(ProgramImpl &program, const std::string &name, Location location) {
   auto main = program.module->lookupSymbol<mlir::func::FuncOp>("main");
@@ -62,12 +50,10 @@ void describe_types(ProgramImpl &program, const std::string &name, Location loca
 
 std::shared_ptr<ProgramImpl> parse_program(llvm::StringRef source, const std::string &name, Location location) {
   std::shared_ptr<ProgramImpl> program = make_program();
-  ProgramDiagnostics diagnostics(*program);
+  ir::DiagnosticCollector diagnostics(program->context.get());
   if (source.trim().empty()) throw Error(ErrorKind::kFile, name + " is empty", location);
   program->module = mlir::parseSourceString<mlir::ModuleOp>(source, mlir::ParserConfig(program->context.get()), name);
-  if (!program->module)
-    throw Error(ErrorKind::kFile, name + " is not a program of weft ops" + (diagnostics.text().empty() ? "" : ": " + diagnostics.text()),
-                location);
+  if (!program->module) throw Error(ErrorKind::kFile, diagnostics.failure(name + " is not a program of weft ops"), location);
   describe_types(*program, name, location);
   return program;
 }

@@ -32,17 +32,6 @@ struct ProgramImpl {
 // An empty program with a context of its own.
 std::shared_ptr<ProgramImpl> make_program();
 
-// Collects what MLIR says of a program's context while it lives: "file:line: message", separated by semicolons.
-class ProgramDiagnostics {
-public:
-  explicit ProgramDiagnostics(ProgramImpl &program);
-  const std::string &text() const { return text_; }
-
-private:
-  std::string text_;
-  mlir::ScopedDiagnosticHandler handler_;
-};
-
 // Reads text or bytecode; `name` is what errors call it. Throws kFile with what the parser says.
 std::shared_ptr<ProgramImpl> parse_program(llvm::StringRef source, const std::string &name, Location location);
 // Fills inputs and outputs from @main. Throws kFile where the module has none of tensors of static shape.

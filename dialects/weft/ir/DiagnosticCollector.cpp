@@ -1,0 +1,36 @@
+#include "dialects/weft/ir/DiagnosticCollector.h"
+
+#include "dialects/weft/ir/TypeAdvice.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/Location.h"
+
+namespace weft::ir {
+
+DiagnosticCollector::DiagnosticCollector(mlir::MLIRContext *context)
+    : handler_(context, [this](mlir::Diagnostic &diagnostic) {
+        // Warnings and remarks are no reason of a failure.
+        if (diagnostic.getSeverity() != mlir::DiagnosticSeverity::Error) return mlir::success();
+        auto append = [this](mlir::Diagnostic &part) {
+          if (auto file = mlir::dyn_cast<mlir::FileLineColLoc>(part.getLocation()))
+            text_ += (file.getFilename().getValue() + ":" + llvm::Twine(file.getLine()) + ": ").str();
+          text_ += part.str();
+        };
+        if (!text_.empty()) text_ += "; ";
+        append(diagnostic);
+        for (mlir::Diagnostic &note : diagnostic.getNotes()) {
+          text_ += " (";
+          append(note);
+          text_ += ")";
+        }
+        if (std::string advice = typeAdvice(diagnostic); !advice.empty()) text_ += " (" + advice + ")";
+        return mlir::success();
+      }) {}
+
+std::string DiagnosticCollector::failure(llvm::StringRef what) const { return (what + (text_.empty() ? "" : ": ") + text_).str(); }
+
+std::string DiagnosticCollector::added(std::string message) const {
+  if (!text_.empty() && message.find(text_) == std::string::npos) message += " (" + text_ + ")";
+  return message;
+}
+
+} // namespace weft::ir
