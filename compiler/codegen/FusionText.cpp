@@ -43,6 +43,21 @@ std::unique_ptr<ParsedFusion> parseFusion(const std::string &signature, const st
   return parsed;
 }
 
+ir::FusionOp fusionAround(mlir::Operation *op) {
+  mlir::OpBuilder b(op);
+  auto fusion = ir::FusionOp::create(b, op->getLoc(), op->getResultTypes(), op->getOperands());
+  mlir::Block *body = b.createBlock(&fusion.getBody());
+  for (mlir::Value operand : op->getOperands()) body->addArgument(operand.getType(), op->getLoc());
+  mlir::Operation *clone = op->clone();
+  clone->setOperands(body->getArguments());
+  body->push_back(clone);
+  b.setInsertionPointToEnd(body);
+  ir::YieldOp::create(b, op->getLoc(), clone->getResults());
+  op->replaceAllUsesWith(fusion.getResults());
+  op->erase();
+  return fusion;
+}
+
 ir::HostTensor sample(mlir::Type type, int64_t seed) {
   std::mt19937_64 random(seed);
   ir::HostTensor tensor = ir::HostTensor::of(mlir::cast<mlir::RankedTensorType>(type));

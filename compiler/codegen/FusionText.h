@@ -1,4 +1,4 @@
-// For tests of kernels: fusions from text, and operands for them.
+// For tests of kernels: fusions from text or around an op, and operands for them.
 #pragma once
 
 #include <memory>
@@ -20,6 +20,9 @@ struct ParsedFusion {
 
 // `signature`: "%x: tensor<2xf32>, ..."; `body`: ops; `results`: what it yields, "%r: tensor<2xf32>, ...".
 std::unique_ptr<ParsedFusion> parseFusion(const std::string &signature, const std::string &body, const std::string &results);
+
+// In place of `op`, a fusion that holds only it; each operand has an argument of its own, even where it is given twice.
+ir::FusionOp fusionAround(mlir::Operation *op);
 
 // Normal numbers, small indices, mixed bools.
 ir::HostTensor sample(mlir::Type type, int64_t seed);

@@ -1,12 +1,12 @@
 // Every op that has a lowering, alone in a fusion, on every dtype that its record allows: the kernel against reference evaluation, and
 // one range of pieces against several, bit for bit.
+#include "compiler/codegen/FusionText.h"
 #include "compiler/codegen/KernelTester.h"
 
 #include "compiler/fusion/FusionDomain.h"
 #include "dialects/weft/ir/OpTable.h"
 
 #include "gtest/gtest.h"
-#include "mlir/IR/IRMapping.h"
 #include "tests/support/Compare.h"
 #include "tests/support/OpCases.h"
 #include "tests/support/OpModule.h"
@@ -25,27 +25,6 @@ double ulps(llvm::StringRef op, DType dtype) {
     return dtype == DType::kFloat64 ? (row.ulp >= 4 ? 128 : 8) : row.ulp;
   }
   return 0;
-}
-
-// Around `op`, in place of it, a fusion that holds only it.
-ir::FusionOp wrap(mlir::Operation *op) {
-  mlir::OpBuilder b(op);
-  auto fusion = ir::FusionOp::create(b, op->getLoc(), op->getResultTypes(), op->getOperands());
-  mlir::Block *body = b.createBlock(&fusion.getBody());
-  mlir::IRMapping map;
-  for (mlir::Value operand : op->getOperands()) {
-    mlir::Value argument = body->addArgument(operand.getType(), op->getLoc());
-    map.map(operand, argument);
-  }
-  mlir::Operation *clone = op->clone(map);
-  // An operand that appears twice has two arguments.
-  clone->setOperands(body->getArguments());
-  body->push_back(clone);
-  b.setInsertionPointToEnd(body);
-  ir::YieldOp::create(b, op->getLoc(), clone->getResults());
-  op->replaceAllUsesWith(fusion.getResults());
-  op->erase();
-  return fusion;
 }
 
 // Bound of a sum or a matrix product against exact arithmetic: n rounded terms of at most 2 * 2 each.
@@ -77,7 +56,7 @@ TEST_P(KernelOps, AgreesWithReference) {
     std::vector<HostTensor> expected = tests::evaluate(made.main, made.inputs, error);
     ASSERT_EQ(error, "") << c.name();
     double bound = boundOf(made.op, GetParam()), allowed = ulps(c.op, GetParam());
-    auto kernel = TestKernel::build(wrap(made.op), error);
+    auto kernel = TestKernel::build(fusionAround(made.op), error);
     ASSERT_TRUE(kernel) << c.name() << ": " << error;
     std::vector<HostTensor> one, several;
     EXPECT_EQ(kernel->run(made.inputs, one, 1), WEFT_KERNEL_OK) << c.name();

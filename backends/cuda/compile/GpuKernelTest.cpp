@@ -14,6 +14,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Process.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/raw_ostream.h"
 #include "gtest/gtest.h"
@@ -124,8 +125,9 @@ public:
   explicit operator bool() const { return !path_.empty(); }
   // `architecture` is that of the PTX or a later one.
   std::string check(llvm::StringRef ptx, const std::string &architecture) const {
-    std::string folder = std::getenv("TEST_TMPDIR") ? std::getenv("TEST_TMPDIR") : ".", file = folder + "/kernel.ptx",
-                log = folder + "/log";
+    // Shards may share the folder of the test.
+    std::string folder = std::getenv("TEST_TMPDIR") ? std::getenv("TEST_TMPDIR") : ".",
+                stem = folder + "/" + std::to_string(llvm::sys::Process::getProcessId()), file = stem + ".ptx", log = stem + ".log";
     std::error_code error;
     {
       llvm::raw_fd_ostream stream(file, error);
@@ -147,21 +149,6 @@ private:
   std::string path_;
 };
 
-ir::FusionOp wrap(mlir::Operation *op) {
-  mlir::OpBuilder b(op);
-  auto fusion = ir::FusionOp::create(b, op->getLoc(), op->getResultTypes(), op->getOperands());
-  mlir::Block *body = b.createBlock(&fusion.getBody());
-  for (mlir::Value operand : op->getOperands()) body->addArgument(operand.getType(), op->getLoc());
-  mlir::Operation *clone = op->clone();
-  clone->setOperands(body->getArguments());
-  body->push_back(clone);
-  b.setInsertionPointToEnd(body);
-  ir::YieldOp::create(b, op->getLoc(), clone->getResults());
-  op->replaceAllUsesWith(fusion.getResults());
-  op->erase();
-  return fusion;
-}
-
 class GpuOps : public testing::TestWithParam<DType> {};
 
 TEST_P(GpuOps, HavePtxThatPtxasTakes) {
@@ -173,7 +160,7 @@ TEST_P(GpuOps, HavePtxThatPtxasTakes) {
   for (const tests::OpCase &c : tests::allCases(context)) {
     tests::OpModule made = tests::buildModule(context, c, GetParam());
     if (!made.op || FusionDomain::fusible(made.op) != compiler::Refusal::None) continue;
-    ASSERT_TRUE(mlir::succeeded(buildGpuKernel(wrap(made.op), "kernel" + std::to_string(number++), *module))) << c.name();
+    ASSERT_TRUE(mlir::succeeded(buildGpuKernel(compiler::fusionAround(made.op), "kernel" + std::to_string(number++), *module))) << c.name();
   }
   EXPECT_GT(number, 30);
   Ptxas ptxas;
@@ -336,12 +323,14 @@ TEST(GpuFusions, Transposes) {
       %0 = weft.transpose %s, [1, 0] : tensor<MxNxf32>
       %c = weft.broadcast %b : tensor<Mxf32> to tensor<NxMxf32>
       %1 = weft.add %0, %z : tensor<NxMxf32>
-      %2 = weft.mul %1, %c : tensor<NxMxf32>)"), {of("%2: tensor<NxMxf32>"), of("%0: tensor<NxMxf32>")});
+      %2 = weft.mul %1, %c : tensor<NxMxf32>)"),
+          {of("%2: tensor<NxMxf32>"), of("%0: tensor<NxMxf32>")});
     check(of("%x: tensor<3xMx2xNxf32>"), of("%0 = weft.transpose %x, [2, 3, 0, 1] : tensor<3xMx2xNxf32>"), {of("%0: tensor<2xNx3xMxf32>")});
   }
   check("%x: tensor<40x40xf32>", R"(
     %0 = weft.transpose %x, [1, 0] : tensor<40x40xf32>
-    %1 = weft.add %0, %x : tensor<40x40xf32>)", {"%1: tensor<40x40xf32>"});
+    %1 = weft.add %0, %x : tensor<40x40xf32>)",
+        {"%1: tensor<40x40xf32>"});
 }
 
 TEST(GpuFusions, MovementAndIndexing) {
