@@ -59,7 +59,8 @@ absl::Status first_error(const std::vector<std::shared_ptr<Buffer>> &inputs) {
 
 } // namespace
 
-Executor::Executor(std::shared_ptr<Memory> memory, int threads) : memory_(std::move(memory)), threads_(std::max(threads, 1)) {
+Executor::Executor(std::shared_ptr<Memory> memory, int threads) : memory_(std::move(memory)) {
+  set_threads(threads);
   thread_ = std::thread([this] { loop(); });
 }
 
@@ -177,7 +178,7 @@ void Executor::enqueue(Item item, std::unique_lock<std::mutex> order) {
   if (stopped_) {
     // After the end of main(): nothing else runs, and `order` keeps other callers out.
     lock.unlock();
-    run(std::move(item));
+    run(std::move(item), nullptr);
     return;
   }
   ++in_flight_;
@@ -187,8 +188,9 @@ void Executor::enqueue(Item item, std::unique_lock<std::mutex> order) {
   arrivals_.notify_one();
 }
 
-void Executor::run(Item item) {
+void Executor::run(Item item, SpinLimiter *spinning) {
   absl::Status status;
+  if (spinning) spinning->before_run();
   if (item.executable) {
     // They came earlier in the queue, so they have ended. One that failed has lost what this run reads.
     for (const std::shared_ptr<const Event> &write : item.dependencies)
@@ -197,6 +199,7 @@ void Executor::run(Item item) {
   } else {
     status = item.work(item.context);
   }
+  if (spinning) spinning->after_run(threads());
   submitted_.fetch_add(1, std::memory_order_relaxed);
   std::shared_ptr<Event> event = std::move(item.event);
   // Before the event: who waits for it may count the memory.
@@ -224,8 +227,7 @@ void Executor::loop() {
     Item item = std::move(queue_.front());
     queue_.pop_front();
     lock.unlock();
-    run(std::move(item));
-    spinning.after_run(threads());
+    run(std::move(item), &spinning);
     lock.lock();
     --in_flight_;
     lock.unlock();
@@ -247,7 +249,10 @@ void Executor::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Executor::set_threads(int threads) { threads_.store(std::max(threads, 1), std::memory_order_relaxed); }
+void Executor::set_threads(int threads) {
+  threads_.store(std::max(threads, 1), std::memory_order_relaxed);
+  spinning_pays.store(threads < available_processors(), std::memory_order_relaxed);
+}
 
 std::shared_ptr<Memory> Executor::memory() const {
   std::lock_guard lock(settings_mutex_);

@@ -20,6 +20,8 @@
 
 namespace weft::runtime {
 
+class SpinLimiter;
+
 // Submissions wait when this many are under way: each holds its inputs and outputs, and a loop that reads nothing would run out of memory.
 inline constexpr int64_t kMaxInFlight = 16;
 // A serial program that touches no more bytes than this runs on the caller's thread: it takes less time (some 20 us) than a caller that
@@ -84,7 +86,7 @@ private:
                                                         std::vector<std::shared_ptr<Buffer>> &outputs);
   RunContext context(bool on_executor);
   void enqueue(Item item, std::unique_lock<std::mutex> order);
-  void run(Item item);
+  void run(Item item, SpinLimiter *spinning);
   void loop();
 
   mutable std::mutex settings_mutex_;

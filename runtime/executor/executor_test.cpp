@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/core/spin.h"
 #include "runtime/executable/program_executable.h"
 #include "runtime/executor/device.h"
 #include "runtime/memory/buffer.h"
@@ -16,6 +17,7 @@
 #include "runtime/memory/memory.h"
 #include "runtime/memory/system_allocator.h"
 #include "runtime/memory/tracing_allocator.h"
+#include "runtime/threading/parallel_for.h"
 
 namespace weft::runtime {
 namespace {
@@ -268,6 +270,26 @@ TEST_F(ExecutorTest, WorksAfterItWasStopped) {
   ASSERT_TRUE(executor.submit(step, {first[0]}, second).ok());
   EXPECT_EQ(*read(second[0]), 3);
   executor.synchronize();
+}
+
+TEST_F(ExecutorTest, WhoWaitsSpinsOnlyWhereTheTeamLeavesAProcessor) {
+  int processors = available_processors();
+  executor.set_threads(processors);
+  int looks = 0;
+  EXPECT_FALSE(spin_until([&] { return ++looks > 1; }));
+  EXPECT_EQ(looks, 1); // another look would have succeeded
+  auto step = incrementer(memory, true, false);
+  std::shared_ptr<Buffer> x = filled(memory, 0);
+  for (int i = 0; i < 500; ++i) {
+    Buffers outputs;
+    ASSERT_TRUE(executor.submit(step, {x}, outputs).ok());
+    x = outputs[0];
+    ASSERT_EQ(*read(x), i + 1);
+  }
+  if (processors == 1) return;
+  executor.set_threads(processors - 1);
+  looks = 0;
+  EXPECT_TRUE(spin_until([&] { return ++looks > 1; }));
 }
 
 TEST_F(ExecutorTest, AliasedOutputsAreTheBuffersThemselves) {

@@ -82,12 +82,11 @@ int available_processors() {
 int32_t parallel_for(int64_t count, int64_t grain, int threads, RangeBody body, void *data) {
   if (count <= 0) return 0;
   grain = std::max<int64_t>(grain, 1);
-  int64_t grains = (count - 1) / grain + 1;
-  int team = static_cast<int>(std::min<int64_t>(std::max(threads, 1), grains));
-  if (team == 1) return body(data, 0, 0, count);
+  if (threads <= 1 || count <= grain) return body(data, 0, 0, count);
   Call call{body, data, count, grain};
   WEFT_TSAN_RELEASE(&call.body);
-  GOMP_parallel(team_body, &call, static_cast<unsigned>(team), 0);
+  // The whole team even for fewer grains: libgomp ends the threads that a smaller team leaves out, and makes them anew for the next.
+  GOMP_parallel(team_body, &call, static_cast<unsigned>(threads), 0);
   WEFT_TSAN_ACQUIRE(&call.first_error);
   return static_cast<int32_t>(call.first_error.load(std::memory_order_relaxed) & 0xffffffffu);
 }

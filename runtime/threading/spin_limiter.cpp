@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <mutex>
+#include <utility>
 
 #include "runtime/threading/parallel_for.h"
 
@@ -34,36 +35,71 @@ int64_t machine_nanoseconds() {
   return (user + nice + system + interrupts + soft_interrupts + stolen) * (1'000'000'000 / ticks);
 }
 
+int64_t nanoseconds(const rusage &usage) {
+  auto of = [](const timeval &time) { return int64_t{time.tv_sec} * 1'000'000'000 + int64_t{time.tv_usec} * 1'000; };
+  return of(usage.ru_utime) + of(usage.ru_stime);
+}
+
+int64_t process_nanoseconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return nanoseconds(usage);
+}
+
 } // namespace
 
 SpinLimiter::~SpinLimiter() { stop(); }
 
-void SpinLimiter::after_run(int threads) {
-  auto now = std::chrono::steady_clock::now();
-  if (now - last_ < kPeriod) return;
+SpinLimiter::Counters SpinLimiter::counters(bool of_process) {
   rusage usage{};
-  if (getrusage(RUSAGE_THREAD, &usage) != 0) return;
-  int64_t before = preemptions_;
-  bool first = last_ == std::chrono::steady_clock::time_point{};
-  auto period = now - last_;
-  last_ = now;
-  preemptions_ = usage.ru_nivcsw;
-  if (now - last_look_ >= kLookPeriod) look_at_others(now, usage, threads);
-  // After a pause nothing is known of the time in between.
-  if (!first && period < 20 * kPeriod) observe(others_ ? preemptions_ - before : 0, period, threads);
+  getrusage(RUSAGE_THREAD, &usage);
+  return {usage.ru_nivcsw, nanoseconds(usage), of_process ? process_nanoseconds() : -1};
 }
 
-void SpinLimiter::look_at_others(std::chrono::steady_clock::time_point now, const rusage &usage, int threads) {
-  auto nanoseconds = [](const timeval &time) { return int64_t{time.tv_sec} * 1'000'000'000 + int64_t{time.tv_usec} * 1'000; };
-  int64_t machine = machine_nanoseconds(), own = nanoseconds(usage.ru_utime) + nanoseconds(usage.ru_stime);
-  auto period = std::chrono::duration_cast<std::chrono::nanoseconds>(now - last_look_).count();
-  // The other threads of the team are as busy as this one, or less. Where the machine does not say, any preemption counts.
-  if (machine < 0) others_ = true;
-  else if (last_look_ != std::chrono::steady_clock::time_point{} && now - last_look_ < 20 * kLookPeriod)
-    others_ = static_cast<double>(machine - machine_ - threads * (own - own_)) > kOthersShare * static_cast<double>(period);
-  last_look_ = now;
-  machine_ = machine;
-  own_ = own;
+void SpinLimiter::before_run() {
+  run_start_ = std::chrono::steady_clock::now();
+  if (run_start_ - run_end_ > kPause) sampling_ = false;
+  if (!sampling_ && run_start_ - sample_start_ >= kSampleEvery) start_sample(run_start_);
+  before_ = counters(long_runs_);
+}
+
+void SpinLimiter::after_run(int threads) {
+  auto now = std::chrono::steady_clock::now();
+  run_end_ = now;
+  long_runs_ = now - run_start_ >= kLongRun;
+  Counters after = counters(before_.process >= 0);
+  preemptions_ += after.preemptions - before_.preemptions;
+  if (after.process >= 0) {
+    run_ += std::chrono::nanoseconds(now - run_start_).count();
+    // The other threads of the team are as busy as this one, or less.
+    beside_ += (after.process - before_.process) - threads * (after.nanoseconds - before_.nanoseconds);
+  }
+  if (sampling_ && now - sample_start_ >= kSample) end_sample(now);
+  auto period = now - last_;
+  if (period < kPeriod) return;
+  int64_t preemptions = std::exchange(preemptions_, 0);
+  bool first = std::exchange(last_, now) == std::chrono::steady_clock::time_point{};
+  // After a pause nothing is known of the time in between.
+  if (!first && period < 20 * kPeriod) observe(others_ ? preemptions : 0, period, threads);
+}
+
+void SpinLimiter::start_sample(std::chrono::steady_clock::time_point now) {
+  sample_start_ = now;
+  machine_ = machine_nanoseconds();
+  process_ = process_nanoseconds();
+  // Where the machine does not say, any preemption counts.
+  if (machine_ < 0) others_ = true;
+  sampling_ = machine_ >= 0;
+}
+
+void SpinLimiter::end_sample(std::chrono::steady_clock::time_point now) {
+  sampling_ = false;
+  sampled_ += std::chrono::nanoseconds(now - sample_start_).count();
+  by_others_ += (machine_nanoseconds() - machine_) - (process_nanoseconds() - process_);
+  if (sampled_ < std::chrono::nanoseconds(kSampled).count()) return;
+  auto is_share = [](int64_t part, int64_t whole) { return static_cast<double>(part) > kOthersShare * static_cast<double>(whole); };
+  others_ = is_share(by_others_, sampled_) || is_share(beside_, run_);
+  sampled_ = by_others_ = run_ = beside_ = 0;
 }
 
 void SpinLimiter::observe(int64_t preemptions, std::chrono::nanoseconds period, int threads) {

@@ -1,8 +1,6 @@
 // How long the team of threads spins, on a machine that others use as well.
 #pragma once
 
-#include <sys/resource.h>
-
 #include <chrono>
 #include <cstdint>
 #include <thread>
@@ -22,7 +20,8 @@ public:
   SpinLimiter(const SpinLimiter &) = delete;
   SpinLimiter &operator=(const SpinLimiter &) = delete;
 
-  // To be called by the thread that owns the team, after each run; looks at the clock, and at the thread's counters every kPeriod.
+  // To be called by the thread that owns the team, around each run: they look at the thread's counters, and every kPeriod decide.
+  void before_run();
   void after_run(int threads);
   // Whether spinning is limited now.
   bool active() const { return helper_.joinable(); }
@@ -32,25 +31,42 @@ public:
 
   // Long enough to tell, short enough that a disturbed loop is soon better.
   static constexpr std::chrono::milliseconds kPeriod{50};
-  // Preemptions a second. A machine of one's own has a few (its daemons); a neighbour on the same processor brings one each few
-  // milliseconds.
+  // Preemptions a second, during runs: between them a caller and this thread wake each other. A machine of one's own has a few (its
+  // daemons); a neighbour on the same processor brings one each few milliseconds.
   static constexpr int64_t kBusyPerSecond = 60, kQuietPerSecond = 10;
-  // Threads of a program wake each other, and push each other off a processor for a moment: preemptions count only while others than the
-  // team have at least this share of one processor, looked at every so often (the machine counts in steps of 10 ms).
-  static constexpr double kOthersShare = 0.25;
-  static constexpr std::chrono::milliseconds kLookPeriod{250};
+  // Threads of a program push each other off a processor for a moment, too (a team that sleeps at its barriers most of all): preemptions
+  // count only while others have at least this share of one processor. Others are other processes and, during runs of at least kLongRun,
+  // threads of this one that are not of the team.
+  static constexpr double kOthersShare = 0.4;
+  static constexpr std::chrono::milliseconds kLongRun{1};
+  // What others have is seen in samples of at least kSample (the machine counts in steps of 10 ms), at most one each kSampleEvery (it
+  // counts for some 20 us), and told anew from kSampled of them. A sample has no pause between runs in it: who works in turns with this
+  // program does not disturb it.
+  static constexpr std::chrono::milliseconds kSample{40}, kSampleEvery{80}, kSampled{150}, kPause{5};
   // Periods that must be quiet before spinning is as usual again.
   static constexpr int kQuietPeriods = 4;
 
 private:
-  void look_at_others(std::chrono::steady_clock::time_point now, const rusage &usage, int threads);
+  void start_sample(std::chrono::steady_clock::time_point now);
+  void end_sample(std::chrono::steady_clock::time_point now);
   void start(int threads);
   void stop();
 
-  std::chrono::steady_clock::time_point last_{};
-  int64_t preemptions_ = 0;
-  std::chrono::steady_clock::time_point last_look_{};
-  int64_t machine_ = 0, own_ = 0; // nanoseconds of processors, when they were last looked at
+  struct Counters {
+    int64_t preemptions = 0, nanoseconds = 0; // of the thread
+    int64_t process = -1;                     // nanoseconds of the process; -1 where not looked at
+  };
+  static Counters counters(bool of_process);
+
+  std::chrono::steady_clock::time_point last_{}, run_start_{}, run_end_{};
+  Counters before_;         // the run under way
+  bool long_runs_ = false;  // the last one was
+  int64_t preemptions_ = 0; // in runs, since last_
+  bool sampling_ = false;
+  std::chrono::steady_clock::time_point sample_start_{};
+  int64_t machine_ = 0, process_ = 0;   // nanoseconds of processors, when the sample started
+  int64_t sampled_ = 0, by_others_ = 0; // nanoseconds of samples, and what other processes had of processors in them
+  int64_t run_ = 0, beside_ = 0;        // the same, of long runs and threads beside the team
   bool others_ = false;
   int quiet_ = 0;
   std::thread helper_;
