@@ -223,7 +223,11 @@ mlir::FailureOr<KernelInfo> buildKernel(ir::FusionOp fusion, llvm::StringRef sym
   wrap(kernel, kernel.info.symbol, readOnly);
   if (!kernel.info.finish.empty()) wrap(kernel, kernel.info.finish, readOnly);
   if (mlir::failed(stageDone(*module, options, "llvm"))) return mlir::failure();
-  kernel.info.grain = std::max<int64_t>(1, static_cast<int64_t>(kGrainNanoseconds / estimate(kernel) * kernel.info.count));
+  double total = estimate(kernel);
+  // One with sizes runs with fewer pieces, too: the grain says from which size on it is worth another thread.
+  bool isFine = !kernel.sizes && total > kGrainNanoseconds;
+  kernel.info.grain =
+      std::max<int64_t>(1, static_cast<int64_t>((isFine ? kFineGrainNanoseconds : kGrainNanoseconds) / total * kernel.info.count));
   if (kernel.sizes) {
     kernel.info.grain = roundUp(kernel.info.grain, kernel.rangeUnit);
     kernel.info.sizedOperand = kernel.sizes.operand;

@@ -20,6 +20,9 @@ inline constexpr int64_t kPieceElements = 1024;  // of a piece where the domain 
 inline constexpr int64_t kLeastChunk = 32;       // rows in a chunk
 // Work that is worth another thread (mlir_codegen: a fork and join costs under 1 us, and caches must follow).
 inline constexpr double kGrainNanoseconds = 15000;
+// The grain of a kernel with more work than that: shares differ by one grain at most, and a kernel of two and a half of the above would
+// give one of two threads four fifths of it.
+inline constexpr double kFineGrainNanoseconds = 1500;
 
 inline int64_t rowsPerChunk(int64_t rows) { return std::max(kLeastChunk, (rows + kMostChunks - 1) / kMostChunks); }
 inline int64_t roundUp(int64_t value, int64_t to) { return (value + to - 1) / to * to; }

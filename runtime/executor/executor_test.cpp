@@ -280,7 +280,7 @@ TEST_F(ExecutorTest, WhoWaitsSpinsOnlyWhereTheTeamLeavesAProcessor) {
   EXPECT_EQ(looks, 1); // another look would have succeeded
   auto step = incrementer(memory, true, false);
   std::shared_ptr<Buffer> x = filled(memory, 0);
-  for (int i = 0; i < 500; ++i) {
+  for (int i = 0; i < 50; ++i) {
     Buffers outputs;
     ASSERT_TRUE(executor.submit(step, {x}, outputs).ok());
     x = outputs[0];

@@ -100,6 +100,7 @@ void SpinLimiter::end_sample(std::chrono::steady_clock::time_point now) {
   auto is_share = [](int64_t part, int64_t whole) { return static_cast<double>(part) > kOthersShare * static_cast<double>(whole); };
   others_ = is_share(by_others_, sampled_) || is_share(beside_, run_);
   sampled_ = by_others_ = run_ = beside_ = 0;
+  if (!others_) stop();
 }
 
 void SpinLimiter::observe(int64_t preemptions, std::chrono::nanoseconds period, int threads) {

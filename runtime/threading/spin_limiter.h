@@ -42,8 +42,8 @@ public:
   // What others have is seen in samples of at least kSample (the machine counts in steps of 10 ms), at most one each kSampleEvery (it
   // counts for some 20 us), and told anew from kSampled of them. A sample has no pause between runs in it: who works in turns with this
   // program does not disturb it.
-  static constexpr std::chrono::milliseconds kSample{40}, kSampleEvery{80}, kSampled{150}, kPause{5};
-  // Periods that must be quiet before spinning is as usual again.
+  static constexpr std::chrono::milliseconds kSample{40}, kSampleEvery{80}, kSampled{120}, kPause{5};
+  // Periods that must be quiet before spinning is as usual again, while others are there; at once when they have gone.
   static constexpr int kQuietPeriods = 4;
 
 private:
