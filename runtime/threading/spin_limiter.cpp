@@ -96,9 +96,10 @@ void SpinLimiter::end_sample(std::chrono::steady_clock::time_point now) {
   sampling_ = false;
   sampled_ += std::chrono::nanoseconds(now - sample_start_).count();
   by_others_ += (machine_nanoseconds() - machine_) - (process_nanoseconds() - process_);
-  if (sampled_ < std::chrono::nanoseconds(kSampled).count()) return;
   auto is_share = [](int64_t part, int64_t whole) { return static_cast<double>(part) > kOthersShare * static_cast<double>(whole); };
-  others_ = is_share(by_others_, sampled_) || is_share(beside_, run_);
+  bool surely = is_share(by_others_ - std::chrono::nanoseconds(kMachineStep).count(), sampled_);
+  if (!surely && sampled_ < std::chrono::nanoseconds(kSampled).count()) return;
+  others_ = surely || is_share(by_others_, sampled_) || is_share(beside_, run_);
   sampled_ = by_others_ = run_ = beside_ = 0;
   if (!others_) stop();
 }

@@ -39,10 +39,10 @@ public:
   // threads of this one that are not of the team.
   static constexpr double kOthersShare = 0.4;
   static constexpr std::chrono::milliseconds kLongRun{1};
-  // What others have is seen in samples of at least kSample (the machine counts in steps of 10 ms), at most one each kSampleEvery (it
-  // counts for some 20 us), and told anew from kSampled of them. A sample has no pause between runs in it: who works in turns with this
-  // program does not disturb it.
-  static constexpr std::chrono::milliseconds kSample{40}, kSampleEvery{80}, kSampled{120}, kPause{5};
+  // What others have is seen in samples of at least kSample, at most one each kSampleEvery (the machine counts for some 20 us), and told
+  // anew from kSampled of them, or from the first that leaves no doubt: the machine counts in steps. A sample has no pause between runs in
+  // it: who works in turns with this program does not disturb it.
+  static constexpr std::chrono::milliseconds kSample{40}, kSampleEvery{80}, kSampled{120}, kPause{5}, kMachineStep{10};
   // Periods that must be quiet before spinning is as usual again, while others are there; at once when they have gone.
   static constexpr int kQuietPeriods = 4;
 
