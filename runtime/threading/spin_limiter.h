@@ -35,9 +35,10 @@ public:
   // daemons); a neighbour on the same processor brings one each few milliseconds.
   static constexpr int64_t kBusyPerSecond = 60, kQuietPerSecond = 10;
   // Threads of a program push each other off a processor for a moment, too (a team that sleeps at its barriers most of all): preemptions
-  // count only while others have at least this share of one processor. Others are other processes and, during runs of at least kLongRun,
+  // count only while others have at least this share of one processor: a neighbour that never rests has two thirds or more, a program that
+  // works in turns with this one spins into its turn for some 15 ms. Others are other processes and, during runs of at least kLongRun,
   // threads of this one that are not of the team.
-  static constexpr double kOthersShare = 0.4;
+  static constexpr double kOthersShare = 0.5;
   static constexpr std::chrono::milliseconds kLongRun{1};
   // What others have is seen in samples of at least kSample, at most one each kSampleEvery (the machine counts for some 20 us), and told
   // anew from kSampled of them, or from the first that leaves no doubt: the machine counts in steps. A sample has no pause between runs in
