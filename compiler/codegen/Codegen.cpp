@@ -57,6 +57,20 @@ mlir::LogicalResult stageDone(mlir::ModuleOp module, const CodegenOptions &optio
 }
 
 // The fusion as a function on tensors. `lowered` gets the tensor of each value of the body.
+// Whether `op` is x minus the largest of x over some dims, as softmax has it: at most 0, or NaN.
+static bool isBelowMaximum(mlir::Operation *op) {
+  auto difference = mlir::dyn_cast_or_null<ir::SubOp>(op);
+  auto full = difference ? difference->getOperand(1).getDefiningOp<ir::BroadcastOp>() : ir::BroadcastOp();
+  auto kept = full ? full->getOperand(0).getDefiningOp<ir::ReshapeOp>() : ir::ReshapeOp();
+  auto largest = kept ? kept->getOperand(0).getDefiningOp<ir::ReduceMaxOp>() : ir::ReduceMaxOp();
+  if (!largest || largest->getOperand(0) != difference->getOperand(0)) return false;
+  // The reduced dims have come back as dims of size 1, each at its own place.
+  auto from = mlir::cast<mlir::RankedTensorType>(largest->getOperand(0).getType());
+  llvm::SmallVector<int64_t> expected(from.getShape());
+  for (int64_t dim : largest.getDims()) expected[dim] = 1;
+  return llvm::ArrayRef<int64_t>(expected) == mlir::cast<mlir::RankedTensorType>(kept->getResult(0).getType()).getShape();
+}
+
 static mlir::LogicalResult lowerToLinalg(KernelBuilder &kernel) {
   mlir::OpBuilder b(kernel.module.getContext());
   b.setInsertionPointToEnd(kernel.module.getBody());
@@ -75,6 +89,8 @@ static mlir::LogicalResult lowerToLinalg(KernelBuilder &kernel) {
     auto values = weft.lowerToLinalg(b, operands);
     if (mlir::failed(values)) return op.emitOpError("has no lowering to linalg: ") << weft.missingRule(ir::RuleKind::Lowering);
     for (auto [result, value] : llvm::zip(op.getResults(), *values)) kernel.lowered[result] = value;
+    if (mlir::isa<ir::ExpOp>(op) && isBelowMaximum(op.getOperand(0).getDefiningOp()))
+      kernel.generic(&op).walk([&](mlir::math::ExpOp exp) { exp->setAttr(kNonPositive, b.getUnitAttr()); });
   }
   llvm::SmallVector<Value> returned;
   for (Value output : kernel.outputs) returned.push_back(kernel.lowered.lookup(output));

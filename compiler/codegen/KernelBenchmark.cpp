@@ -71,6 +71,14 @@ constexpr const char *kChain = R"(
     }
     return
   })";
+constexpr const char *kGelu = R"(
+  func.func @main(%arg: tensor<1048576xf32>) {
+    %r = weft.fusion(%x = %arg : tensor<1048576xf32>) -> (tensor<1048576xf32>) {
+      %y = weft.gelu %x : tensor<1048576xf32>
+      weft.yield %y : tensor<1048576xf32>
+    }
+    return
+  })";
 constexpr const char *kTranspose = R"(
   func.func @main(%arg: tensor<1024x1024xf32>) {
     %r = weft.fusion(%x = %arg : tensor<1024x1024xf32>) -> (tensor<1024x1024xf32>) {
@@ -162,6 +170,7 @@ void run(benchmark::State &state, const char *text) {
 BENCHMARK_CAPTURE(run, softmax_1024x1024, kSoftmax)->UseManualTime();
 BENCHMARK_CAPTURE(run, layer_norm_1024x1024, kLayerNorm)->UseManualTime();
 BENCHMARK_CAPTURE(run, tanh_sigmoid_chain_16M, kChain)->UseManualTime();
+BENCHMARK_CAPTURE(run, gelu_1M, kGelu)->UseManualTime();
 BENCHMARK_CAPTURE(run, transpose_1024x1024, kTranspose)->UseManualTime();
 BENCHMARK_CAPTURE(run, column_sum_1024x1024, kColumnSum)->UseManualTime();
 BENCHMARK_CAPTURE(run, total_1024x1024, kTotal)->UseManualTime();

@@ -186,7 +186,13 @@ template <int kWidth> Value expand(mlir::Operation *op, Place at) {
     else return function(operand(0)).value;
   };
   return llvm::TypeSwitch<mlir::Operation *, Value>(op)
-      .Case([&](mlir::math::ExpOp) { return math::exp(operand(0)).value; })
+      .Case([&](mlir::math::ExpOp) {
+        return op->hasAttr(kNonPositive) ? math::expOfNonPositive(operand(0)).value : math::exp(operand(0)).value;
+      })
+      .Case([&](mlir::math::FmaOp) -> Value {
+        if constexpr (kWidth == 32) return math::gelu(operand(0)).value;
+        else return Value();
+      })
       .Case([&](mlir::math::ExpM1Op) { return math::expm1(operand(0)).value; })
       .Case([&](mlir::math::Log1pOp) { return math::log1p(operand(0)).value; })
       .Case([&](mlir::math::LogOp) { return math::log(operand(0)).value; })
@@ -210,6 +216,7 @@ template <int kWidth> Value expand(mlir::Operation *op, Place at) {
 } // namespace
 
 bool isExpanded(mlir::Operation *op) {
+  if (mlir::isa<mlir::math::FmaOp>(op)) return op->hasAttr(kGelu) && mlir::getElementTypeOrSelf(op->getResult(0).getType()).isF32();
   return mlir::isa<mlir::math::ExpOp, mlir::math::ExpM1Op, mlir::math::LogOp, mlir::math::Log1pOp, mlir::math::TanhOp, mlir::math::ErfOp,
                    mlir::math::ErfcOp, mlir::math::RsqrtOp, mlir::math::SinOp, mlir::math::CosOp, mlir::math::PowFOp, arith::RemFOp>(op);
 }
@@ -219,14 +226,21 @@ void expandMath(mlir::Operation *root) {
   root->walk([&](mlir::Operation *op) {
     if (isExpanded(op)) found.push_back(op);
   });
-  for (mlir::Operation *op : found) {
+  // Users first: what only a marked op needed goes without being expanded.
+  for (mlir::Operation *op : llvm::reverse(found)) {
+    if (op->use_empty()) {
+      op->erase();
+      continue;
+    }
     mlir::OpBuilder builder(op);
     Place at{&builder, op->getLoc()};
     Type element = mlir::getElementTypeOrSelf(op->getResult(0).getType());
     Value value = element.isF32() ? expand<32>(op, at) : element.isF64() ? expand<64>(op, at) : Value();
     if (!value) continue;
     op->getResult(0).replaceAllUsesWith(value);
+    mlir::Operation *phi = op->hasAttr(kGelu) ? op->getOperand(1).getDefiningOp() : nullptr;
     op->erase();
+    if (phi && phi->use_empty() && !isExpanded(phi)) phi->erase();
   }
 }
 

@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstddef>
+#include <iterator>
 
 #include "compiler/math/Coefficients.h"
 
@@ -73,19 +74,23 @@ template <typename V> Pair<V> exactSum(V a, V b) {
 
 //===-- exp and expm1 -------------------------------------------------------------------------===//
 
-// x + low = n ln 2 + r, |r| <= ln 2 / 2; `exponent` is n. |low| is far below |x|, or null for 0.
+// x = n ln 2 + r, |r| <= ln 2 / 2; `exponent` is n + s, where `round` is L<V>::kRound + s with a small integer s.
 template <typename V> struct Reduced {
   V r;
   typename V::Int exponent;
 };
-template <typename V> Reduced<V> reduceByLn2(V x, const V *low) {
-  V round = x.constant(L<V>::kRound);
+template <typename V> Reduced<V> reduceByLn2(V x, V round) {
   V shifted = fma(x, x.constant(1.44269504088896340736), round);
   V n = shifted - round;
   V r = fma(n, x.constant(-L<V>::kLn2High), x);
   r = fma(n, x.constant(-L<V>::kLn2Low), r);
-  if (low) r = r + *low;
-  return {r, bits(shifted) - bits(round)};
+  return {r, bits(shifted) - bits(x.constant(L<V>::kRound))};
+}
+// The same for x + low; |low| is far below |x|, or null for 0.
+template <typename V> Reduced<V> reduceByLn2(V x, const V *low) {
+  Reduced<V> reduced = reduceByLn2(x, x.constant(L<V>::kRound));
+  if (low) reduced.r = reduced.r + *low;
+  return reduced;
 }
 // (exp(r) - 1 - r) / r^2
 template <typename V> V expTail(V r) { return V::kBits == 32 ? polynomial(r, kExp32) : polynomial(r, kExp64); }
@@ -116,15 +121,27 @@ template <typename V> V scale(Scaled<V> s) {
   auto half = s.exponent.shiftRight(1);
   return s.mantissa * powerOfTwo(s.mantissa, half) * powerOfTwo(s.mantissa, s.exponent - half);
 }
-template <typename V> V exp(V x) {
-  // Where the result is 0 nothing is multiplied down to it: a product that underflows takes Intel's processors some 150 cycles, and half of
-  // a causal mask is exp(-infinity).
-  V most = x.constant(L<V>::kExpHigh), zero = x.constant(0.0);
-  auto vanishes = lt(x, x.constant(L<V>::kExpLow));
-  V bounded = select(vanishes, zero, x);
-  bounded = select(lt(most, bounded), most, bounded);
-  return select(vanishes, zero, scale(boundedExp(bounded, static_cast<const V *>(nullptr))));
+// 2^n exp(r) comes as a product with 2^(n + kExpShift) or, from 0 on, 2^(n - kExpShift), exact and in the normal range, times a constant
+// that rounds it, once, into what range it belongs to. Where the result is 0 nothing is multiplied down to it: a product that underflows
+// takes Intel's processors some 150 cycles, and half of a causal mask is exp(-infinity).
+inline constexpr double kExpShift = 64, kExpScale = 18446744073709551616.0; // 2^64
+
+// `round` is L<V>::kRound plus the shift, `unscale` two to the power of minus the shift.
+template <typename V> V shiftedExp(V x, V round, V unscale) {
+  auto [r, exponent] = reduceByLn2(x, round);
+  V one = x.constant(1.0), mantissa = fma(fma(expTail(r), r, one), r, one);
+  V scaled = mantissa * powerOfTwo(x, exponent);
+  return select(lt(x, x.constant(L<V>::kExpLow)), x.constant(0.0), scaled) * unscale;
 }
+template <typename V> V exp(V x) {
+  V most = x.constant(L<V>::kExpHigh);
+  V bounded = select(lt(most, x), most, x);
+  auto small = lt(bounded, x.constant(0.0));
+  V round = select(small, x.constant(L<V>::kRound + kExpShift), x.constant(L<V>::kRound - kExpShift));
+  return shiftedExp(bounded, round, select(small, x.constant(1 / kExpScale), x.constant(kExpScale)));
+}
+// exp(x) for x that are at most 0, or NaN: the same bits with fewer instructions.
+template <typename V> V expOfNonPositive(V x) { return shiftedExp(x, x.constant(L<V>::kRound + kExpShift), x.constant(1 / kExpScale)); }
 
 // 2^n ((1 - 2^-n) + r + r^2 q(r)): for n = 0 the sum starts with r, which is x. Below -40 it is -1 in any precision.
 template <typename V> V expm1(V x) {
@@ -251,6 +268,36 @@ template <typename V> V erfc(V x) {
 template <typename V> V erf(V x) {
   V far = x.constant(1.0) - erfcOfMagnitude(x);
   return select(lt(abs(x), x.constant(1.0)), erfNearZero(x), copySign(far, x));
+}
+
+//===-- gelu ----------------------------------------------------------------------------------===//
+
+// The Gaussian error linear unit x Phi(x) of singles: max(x, 0) - a Phi(-a) with a = |x| and Phi(-a) = exp(-a^2 / 2) P(a) / Q(a). All terms
+// of P and Q are positive, so that nothing cancels; even and odd powers apart round less often than Horner's rule.
+template <typename V> V gelu(V x) {
+  static_assert(V::kBits == 32);
+  auto evenOdd = [](V square, const auto &coefficients, size_t first) {
+    size_t last = std::size(coefficients) - 1;
+    if ((last - first) % 2) --last;
+    V sum = square.constant(coefficients[last]);
+    for (; last > first; last -= 2) sum = fma(sum, square, square.constant(coefficients[last - 2]));
+    return sum;
+  };
+  // From 14.5 on a Phi(-a) rounds to 0; as in exp, nothing is multiplied down to it.
+  V a = abs(x), zero = x.constant(0.0), one = x.constant(1.0);
+  auto vanishes = lt(x.constant(14.5), a);
+  a = select(vanishes, one, a);
+  V square = a * a, low = fma(a, a, -square), half = x.constant(-0.5);
+  V p = fma(evenOdd(square, kMills32P, 1), a, evenOdd(square, kMills32P, 0));
+  V q = fma(evenOdd(square, kMills32Q, 1), a, evenOdd(square, kMills32Q, 0));
+  V linear = a * (p / q);
+  auto [r, exponent] = reduceByLn2(square * half, x.constant(L<V>::kRound + kExpShift));
+  r = fma(low, half, r);
+  V tail = fma(linear, fma(expTail(r) * r, r, r), linear) * powerOfTwo(x, exponent);
+  tail = select(vanishes, zero, tail);
+  // A product: -infinity times 0 is NaN, as in the definition.
+  V positive = x * select(lt(zero, x), one, zero);
+  return fma(tail, x.constant(-1 / kExpScale), positive);
 }
 
 //===-- rsqrt ---------------------------------------------------------------------------------===//

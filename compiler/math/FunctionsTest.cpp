@@ -107,6 +107,15 @@ template <typename Function, typename Exact> void expectUlps64(double budget, do
 }
 
 TEST(Functions32, Exp) { expectUlps32(2, [](F32 x) { return exp(x); }, [](double x) { return std::exp(x); }); }
+TEST(Functions32, ExpOfNonPositive) {
+  for (uint64_t i = 0; i <= 0xffffffffu; i += kStride) {
+    float x = std::bit_cast<float>(static_cast<uint32_t>(i));
+    if (x > 0) continue;
+    float expected = exp(F32{x}).value, got = expOfNonPositive(F32{x}).value;
+    ASSERT_TRUE(std::isnan(x) ? std::isnan(got) && std::isnan(expected) : std::bit_cast<uint32_t>(got) == std::bit_cast<uint32_t>(expected))
+        << x << ": " << got << ", not " << expected;
+  }
+}
 TEST(Functions32, Log) { expectUlps32(1, [](F32 x) { return log(x); }, [](double x) { return std::log(x); }); }
 TEST(Functions32, Expm1) {
   expectUlps32(2, [](F32 x) { return expm1(x); }, [](double x) { return std::expm1(x); });
@@ -123,11 +132,22 @@ TEST(Functions32, SinCos) {
 TEST(Functions32, Tanh) { expectUlps32(2, [](F32 x) { return tanh(x); }, [](double x) { return std::tanh(x); }); }
 TEST(Functions32, Erf) { expectUlps32(2, [](F32 x) { return erf(x); }, [](double x) { return std::erf(x); }); }
 TEST(Functions32, Erfc) { expectUlps32(3, [](F32 x) { return erfc(x); }, [](double x) { return std::erfc(x); }); }
+TEST(Functions32, Gelu) {
+  expectUlps32(4, [](F32 x) { return gelu(x); }, [](double x) { return 0.5 * x * std::erfc(-x * 0.70710678118654752440); });
+  EXPECT_TRUE(std::signbit(gelu(F32{-0.0f}).value));
+  EXPECT_FALSE(std::signbit(gelu(F32{0.0f}).value));
+  EXPECT_TRUE(std::isnan(gelu(F32{-INFINITY}).value));
+}
 TEST(Functions32, Rsqrt) { expectUlps32(1, [](F32 x) { return rsqrt(x); }, [](double x) { return 1 / std::sqrt(x); }); }
 
 TEST(Functions64, Exp) {
   expectUlps64(2, -750, 712, [](F64 x) { return exp(x); }, [](long double x) { return std::exp(x); });
   expectUlps64(2, -1, 1, [](F64 x) { return exp(x); }, [](long double x) { return std::exp(x); });
+}
+TEST(Functions64, ExpOfNonPositive) {
+  for (double x = -760; x <= 0; x += 0.0037) ASSERT_EQ(expOfNonPositive(F64{x}).value, exp(F64{x}).value) << x;
+  EXPECT_EQ(expOfNonPositive(F64{-INFINITY}).value, 0);
+  EXPECT_TRUE(std::isnan(expOfNonPositive(F64{NAN}).value));
 }
 TEST(Functions64, Log) {
   expectUlps64(1, 0, 3, [](F64 x) { return log(x); }, [](long double x) { return std::log(x); });
