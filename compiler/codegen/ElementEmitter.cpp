@@ -259,6 +259,18 @@ void ElementEmitter::store(Value memref, Value value, const Index &linear, Value
   }
 }
 
+void ElementEmitter::prefetch(Value memref, const Index &linear, bool write) {
+  constexpr int64_t kLineBytes = 64;
+  auto [base, stride] = splitLanes(space, linear);
+  if (stride != 1) return;
+  int64_t bytes = memoryBytes(mlir::cast<mlir::MemRefType>(memref.getType()).getElementType());
+  for (int64_t at = 0; at < width * bytes; at += kLineBytes) prefetchLine(memref, space.add(base, at / bytes), write);
+}
+
+void ElementEmitter::prefetchLine(Value memref, const Index &linear, bool write) {
+  memref::PrefetchOp::create(b, loc, memref, ValueRange{scalarIndex(linear)}, write, /*localityHint=*/3, /*isDataCache=*/true);
+}
+
 void ElementEmitter::noteFailure(Value condition, Value mask) {
   Value truth = make<arith::ConstantOp>(b.getBoolAttr(true));
   if (isVector(condition) || mask) {

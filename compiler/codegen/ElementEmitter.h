@@ -62,6 +62,11 @@ public:
   mlir::Value load(mlir::Value memref, mlir::Type element, const Index &linear, mlir::Value mask);
   void store(mlir::Value memref, mlir::Value value, const Index &linear, mlir::Value mask);
 
+  // Asks for the cache lines of a vector at `linear`, to be read or written soon; nothing where lanes are not neighbours.
+  void prefetch(mlir::Value memref, const Index &linear, bool write);
+  // The same for the line of one element; `linear` may lie outside the buffer.
+  void prefetchLine(mlir::Value memref, const Index &linear, bool write);
+
   // The position in [0, size) that an index from data means (negative ones count from the end); notes one that is out of range.
   Index checkedIndex(mlir::Value raw, int64_t size, mlir::Value mask = nullptr);
 

@@ -66,6 +66,7 @@ void RowSchedule::plan() {
   unroll = random ? 4 : (domain.shape() == Shape::Elementwise ? 1 : kSlots);
   planScratch();
   planPartials();
+  planPrefetch();
 }
 
 void RowSchedule::planScratch() {
@@ -226,6 +227,7 @@ void RowSchedule::sweepRow(KernelFunction &f, int64_t l, const Index &row, const
         sum = f.accumulate(kernel.generic(op), f.position(op->getOperand(0), atoms), f.e.broadcast(sum), unit.mask);
         f.e.store(buffer, sum, at, unit.mask);
       }
+      prefetch(f, l, row, unit);
       storeFull(f, sweep, l, unit, row);
     }
     for (auto [i, slot] : llvm::enumerate(slots))

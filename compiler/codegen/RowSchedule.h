@@ -1,5 +1,5 @@
-// The schedule of a kernel over rows, shared by the files that emit its parts: RowSchedule.cpp (what each sweep does; bodies and finish)
-// and RowTiles.cpp (bodies with transposed inputs).
+// The schedule of a kernel over rows, shared by the files that emit its parts: RowSchedule.cpp (what each sweep does; bodies and finish),
+// RowPrefetch.cpp (what sweeps ask for ahead) and RowTiles.cpp (bodies with transposed inputs).
 #pragma once
 
 #include "compiler/codegen/Schedule.h"
@@ -36,6 +36,15 @@ struct RowSchedule {
   bool hasColumns = false, hasRows = false;
   int64_t chunkRows = 1, chunks = 1, unroll = 1;
 
+  // What sweeps ask for ahead of its use.
+  struct Ahead {
+    mlir::Value value;
+    int64_t number, level; // of the input or output; the sweep that asks
+    bool isOutput;
+  };
+  llvm::SmallVector<Ahead> ahead;
+  int64_t rowsAhead = 0; // of inputs
+
   // In-place: for each (output, input), whether all reads so far were at the output's position, no later than its store.
   llvm::DenseMap<std::pair<int64_t, int64_t>, bool> inPlace;
 
@@ -45,6 +54,8 @@ struct RowSchedule {
   void plan();
   void planScratch();
   void planPartials();
+  void planPrefetch();
+  void prefetch(KernelFunction &f, int64_t level, const Index &row, const KernelFunction::Unit &unit);
   void trackReads(KernelFunction &f, const Sweep *sweep, int64_t level, llvm::ArrayRef<Index> atoms);
   void storeFull(KernelFunction &f, const Sweep &sweep, int64_t level, llvm::ArrayRef<KernelFunction::Unit> units, const Index &row);
   void sweepRow(KernelFunction &f, int64_t level, const Index &row, const Index *chunk);

@@ -87,5 +87,47 @@ TEST(Stages, AScalarSharesNothingAndARowOfTheSameShapeDoes) {
   EXPECT_EQ(stages->kernel->info.inPlace[0], (std::pair<int64_t, int64_t>(0, 0)));
 }
 
+// A row's reads wait for memory in its first sweep alone; sweeps of the rows before ask for them.
+TEST(Stages, KernelsThatSweepRowsSeveralTimesAskForWhatComes) {
+  auto rows = build(R"(
+  func.func @main(%p: tensor<64x256xf32>) {
+    %r = weft.fusion(%a = %p : tensor<64x256xf32>) -> (tensor<64x256xf32>) {
+      %m = weft.reduce_max %a, dims = [1] : tensor<64x256xf32>
+      %m1 = weft.reshape %m : tensor<64xf32> to tensor<64x1xf32>
+      %m2 = weft.broadcast %m1 : tensor<64x1xf32> to tensor<64x256xf32>
+      %d = weft.sub %a, %m2 : tensor<64x256xf32>
+      %e = weft.exp %d : tensor<64x256xf32>
+      weft.yield %e : tensor<64x256xf32>
+    }
+    return
+  })");
+  ASSERT_TRUE(rows->kernel);
+  EXPECT_THAT(rows->kernel->dump("loops"), HasSubstr("read, locality<3>"));
+  EXPECT_THAT(rows->kernel->dump("loops"), HasSubstr("write, locality<3>"));
+  // Differences to a row's maximum are at most 0, which makes exp cheaper.
+  EXPECT_THAT(rows->kernel->dump("loops"), HasSubstr("weft.nonpositive"));
+  auto elementwise = build(kElementwise);
+  ASSERT_TRUE(elementwise->kernel);
+  EXPECT_THAT(elementwise->kernel->dump("loops"), Not(HasSubstr("memref.prefetch")));
+  EXPECT_THAT(elementwise->kernel->dump("loops"), Not(HasSubstr("weft.nonpositive")));
+}
+
+// Tiles are transposed and stored from registers, and the next ones asked for.
+TEST(Stages, TransposesStayInRegisters) {
+  auto stages = build(R"(
+  func.func @main(%p: tensor<64x96xf32>) {
+    %r = weft.fusion(%a = %p : tensor<64x96xf32>) -> (tensor<96x64xf32>) {
+      %t = weft.transpose %a, [1, 0] : tensor<64x96xf32>
+      weft.yield %t : tensor<96x64xf32>
+    }
+    return
+  })");
+  ASSERT_TRUE(stages->kernel);
+  EXPECT_EQ(stages->kernel->info.threadScratchBytes, 0);
+  EXPECT_THAT(stages->kernel->dump("loops"), HasSubstr("vector.shuffle"));
+  EXPECT_THAT(stages->kernel->dump("loops"), HasSubstr("memref.prefetch"));
+  EXPECT_THAT(stages->kernel->dump("loops"), Not(HasSubstr("vector.gather")));
+}
+
 } // namespace
 } // namespace weft::compiler

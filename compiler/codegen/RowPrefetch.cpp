@@ -1,0 +1,58 @@
+// Asks for the lines of a row before they are needed, in kernels that sweep each row several times.
+//
+// The first sweep of a row waits for memory, the others find the row in the L1 cache and only compute: without help the two take turns,
+// since the machine's own prefetchers begin anew with each page and each row's first sweep. So a later sweep asks for inputs of rows to
+// come, and the sweep before the one that stores asks for the lines of the output, which must be read before they can be written in part.
+#include "compiler/codegen/RowSchedule.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+namespace weft::compiler {
+
+namespace arith = mlir::arith;
+using mlir::Value;
+
+// How far ahead, in bytes of an input: some 1000 cycles of a sweep, which is several times the latency of an L3 cache.
+static constexpr int64_t kAheadBytes = 4096;
+// Of all inputs and outputs of a row; with two rows of that many, what is asked for would leave the L1 cache before it is used.
+static constexpr int64_t kLargestRowBytes = 16 << 10;
+
+void RowSchedule::planPrefetch() {
+  int64_t rows = domain.rows(), n = domain.rowSize(), bytes = 0, widest = 0;
+  if (lastLevel == 0 || rows == 1 || kernel.sizes) return;
+  auto isRow = [&](Value value) {
+    const FusionDomain::Layout *layout = domain.layout(value);
+    return layout && !layout->empty() && domain.role(value) == Role::Full && layout->back() == domain.inner().back();
+  };
+  auto add = [&](Value value, int64_t number, int64_t level, bool isOutput) {
+    ahead.push_back({value, number, level, isOutput});
+    bytes += n * memoryBytes(elementOf(value));
+    widest = std::max(widest, memoryBytes(elementOf(value)));
+  };
+  int64_t busy = lastLevel;
+  for (int64_t l = lastLevel; l > 0; --l)
+    if (!sweeps[l].keep.empty()) busy = l;
+  for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments()))
+    if (isRow(argument)) add(argument, i, busy, false);
+  for (auto [i, output] : llvm::enumerate(kernel.outputs))
+    if (isRow(output) && level(output) > 0) add(output, i, level(output) - 1, true);
+  if (bytes > kLargestRowBytes) ahead.clear();
+  if (!ahead.empty()) rowsAhead = std::min<int64_t>(rows - 1, llvm::divideCeil(kAheadBytes, n * widest));
+}
+
+void RowSchedule::prefetch(KernelFunction &f, int64_t l, const Index &row, const KernelFunction::Unit &unit) {
+  for (const Ahead &what : ahead) {
+    if (what.level != l) continue;
+    Index at = row;
+    if (!what.isOutput) {
+      Value next = f.e.scalarIndex(f.e.space.add(row, rowsAhead)), last = f.e.constantIndex(domain.rows() - 1);
+      at = f.e.space.scalar(f.e.make<arith::MinUIOp>(next, last), domain.rows());
+    }
+    auto position = f.position(what.value, atomPositions(f, at, unit.position));
+    auto shape = mlir::cast<mlir::RankedTensorType>(what.value.getType()).getShape();
+    Value memory = what.isOutput ? f.output(what.number) : Value(f.function.getArgument(what.number));
+    f.e.prefetch(memory, f.e.space.linearize(position, shape), what.isOutput);
+  }
+}
+
+} // namespace weft::compiler
