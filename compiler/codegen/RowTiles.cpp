@@ -18,6 +18,9 @@ static constexpr int64_t kTile = kLanes;
 // Tiles side by side and one above the other that are done together: with a single tile, each line of a page is read or written alone, and
 // no hardware prefetcher sees a stream.
 static constexpr int64_t kBlockTiles = 4;
+// Ops of a fusion up to which the rows of a tile are emitted one by one, each from the register that it is in; others loop over a scratch
+// tile, or their code would grow sixteenfold.
+static constexpr size_t kUnrolledOps = 4;
 
 // w[r][c] = v[c][r]. First in blocks of 4 x 4, each in 128 bits of a register where elements have 32: there x86 interleaves two registers
 // in one instruction. Then pairs of registers exchange blocks.
@@ -78,8 +81,7 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
   llvm::SmallVector<Input> inputs;
   for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments())) {
     const FusionDomain::Layout *layout = domain.layout(argument);
-    if (layout && domain.role(argument) == Role::Full && layout->back() == along)
-      inputs.push_back({argument, static_cast<int64_t>(i), kernel.claimScratch(kTile * kTile * memoryBytes(elementOf(argument)))});
+    if (layout && domain.role(argument) == Role::Full && layout->back() == along) inputs.push_back({argument, static_cast<int64_t>(i), 0});
   }
   KernelFunction f(kernel, kernel.info.symbol);
   IndexSpace &space = f.e.space;
@@ -87,12 +89,44 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
   kernel.info.count = batches * blocks;
   const Sweep &sweep = sweeps[0];
 
+  bool unrolled = kernel.ops.size() <= kUnrolledOps && llvm::all_of(inputs, [&](const Input &input) {
+                    return memoryType(elementOf(input.argument)) == elementOf(input.argument);
+                  });
+
+  if (!unrolled)
+    for (Input &input : inputs) input.offset = kernel.claimScratch(kTile * kTile * memoryBytes(elementOf(input.argument)));
+
+  // Asks for the lines of the tile to the right of this one, which comes kBlockTiles tiles later: no machine's own prefetcher follows lines
+  // that are a row apart. The last element of each line of the tile, since tiles need not begin where cache lines do.
+  auto prefetchNext = [&](llvm::ArrayRef<Index> base, const Index &firstRow, const Index &firstColumn) {
+    auto lines = [&](Value tensor, Value memory, bool isTransposed, bool write) {
+      auto shape = mlir::cast<mlir::RankedTensorType>(tensor.getType()).getShape();
+      int32_t across = isTransposed ? domain.inner().back() : along;
+      llvm::SmallVector<Index> atoms(base);
+      atoms[along] = firstRow, atoms[domain.inner().back()] = firstColumn;
+      Index first = space.linearize(f.position(tensor, atoms), shape);
+      atoms[across] = space.add(atoms[across], 1);
+      Index second = space.linearize(f.position(tensor, atoms), shape);
+      if (first.terms != second.terms) return;
+      int64_t stride = second.constant - first.constant, next = (isTransposed ? kTile * stride : kTile) + kTile - 1;
+      for (int64_t line = 0; line < kTile; ++line) f.e.prefetchLine(memory, space.add(first, next + line * stride), write);
+    };
+    for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments())) {
+      const FusionDomain::Layout *layout = domain.layout(argument);
+      if (layout && domain.role(argument) == Role::Full && (layout->back() == along || layout->back() == domain.inner().back()))
+        lines(argument, f.function.getArgument(i), layout->back() == along, false);
+    }
+    for (int64_t i : sweep.stores) lines(kernel.outputs[i], f.output(i), false, true);
+  };
+
   auto tile = [&](llvm::ArrayRef<Index> base, const Index &firstRow, int64_t height, const Index &firstColumn, int64_t width) {
     llvm::SmallVector<Index> atoms(base);
+    llvm::SmallVector<llvm::SmallVector<Value>> transposed;
+    if (height == kTile && width == kTile) prefetchNext(base, firstRow, firstColumn);
     for (const Input &input : inputs) {
       // As they lie in memory: a bool is a byte.
       mlir::Type element = memoryType(elementOf(input.argument));
-      Value scratch = f.scratch(input.offset, kTile * kTile, element), mask = f.e.tailMask(height);
+      Value mask = f.e.tailMask(height);
       auto shape = mlir::cast<mlir::RankedTensorType>(input.argument.getType()).getShape();
       llvm::SmallVector<Value> lines;
       atoms[along] = space.add(firstRow, space.lane(height));
@@ -104,22 +138,26 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
       // Lanes of columns that do not exist hold what is never read.
       lines.resize(kTile, lines.front());
       transposeTile(f.e, lines);
-      for (int64_t row = 0; row < height; ++row) f.e.store(scratch, lines[row], space.add(space.lane(kTile), row * kTile), nullptr);
+      for (int64_t row = 0; row < height && !unrolled; ++row)
+        f.e.store(f.scratch(input.offset, kTile * kTile, element), lines[row], space.add(space.lane(kTile), row * kTile), nullptr);
+      transposed.push_back(std::move(lines));
     }
-    f.loop(height, {}, [&](Index row, KernelFunction::State &) {
+    auto emitRow = [&](const Index &row) {
       atoms[along] = space.add(firstRow, row);
       atoms[domain.inner().back()] = space.add(firstColumn, space.lane(width));
       Value mask = f.e.tailMask(width);
       trackReads(f, &sweep, 0, atoms);
-      for (const Input &input : inputs) {
+      for (auto [number, input] : llvm::enumerate(inputs)) {
         // Read out of step with the output's stores.
         for (size_t i = 0; i < kernel.outputs.size(); ++i) inPlace[{i, input.number}] = false;
-        Value scratch = f.scratch(input.offset, kTile * kTile, elementOf(input.argument));
+        Value scratch = unrolled ? Value() : f.scratch(input.offset, kTile * kTile, elementOf(input.argument));
+        Value line = unrolled ? transposed[number][row.constant] : Value();
         auto here = f.position(input.argument, atoms);
         Index at = space.add(space.scale(row, kTile), space.lane(width));
         f.e.setKnown(kernel.lowered.lookup(input.argument),
-                     [&f, scratch, here, at, element = elementOf(input.argument)](llvm::ArrayRef<Index> position, Value lanes) {
-                       return position == llvm::ArrayRef(here) ? f.e.load(scratch, element, at, lanes) : Value();
+                     [&f, scratch, line, here, at, element = elementOf(input.argument)](llvm::ArrayRef<Index> position, Value lanes) {
+                       if (position != llvm::ArrayRef(here)) return Value();
+                       return line ? line : f.e.load(scratch, element, at, lanes);
                      });
       }
       llvm::SmallVector<std::pair<Value, Index>> values;
@@ -130,7 +168,10 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
         values.push_back({value, space.linearize(position, mlir::cast<mlir::RankedTensorType>(output.getType()).getShape())});
       }
       for (auto [i, value] : llvm::zip(sweep.stores, values)) f.e.store(f.output(i), value.first, value.second, mask);
-    });
+    };
+    if (unrolled)
+      for (int64_t row = 0; row < height; ++row) emitRow(Index::of(row));
+    else f.loop(height, {}, [&](Index row, KernelFunction::State &) { emitRow(row); });
     for (const Input &input : inputs) f.e.dropKnown(kernel.lowered.lookup(input.argument));
   };
   f.loop(f.begin, f.end, std::max<int64_t>(kernel.info.count, 1), {}, [&](Index piece, KernelFunction::State &) {
