@@ -267,8 +267,9 @@ void ElementEmitter::prefetch(Value memref, const Index &linear, bool write) {
   for (int64_t at = 0; at < width * bytes; at += kLineBytes) prefetchLine(memref, space.add(base, at / bytes), write);
 }
 
-void ElementEmitter::prefetchLine(Value memref, const Index &linear, bool write) {
-  memref::PrefetchOp::create(b, loc, memref, ValueRange{scalarIndex(linear)}, write, /*localityHint=*/3, /*isDataCache=*/true);
+void ElementEmitter::prefetchLine(Value memref, const Index &linear, bool write, bool nearest) {
+  memref::PrefetchOp::create(b, loc, memref, ValueRange{scalarIndex(linear)}, write, /*localityHint=*/nearest ? 3 : 2,
+                             /*isDataCache=*/true);
 }
 
 void ElementEmitter::noteFailure(Value condition, Value mask) {

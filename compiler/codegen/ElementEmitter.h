@@ -64,8 +64,8 @@ public:
 
   // Asks for the cache lines of a vector at `linear`, to be read or written soon; nothing where lanes are not neighbours.
   void prefetch(mlir::Value memref, const Index &linear, bool write);
-  // The same for the line of one element; `linear` may lie outside the buffer.
-  void prefetchLine(mlir::Value memref, const Index &linear, bool write);
+  // The same for the line of one element, into the L1 cache or only the L2; `linear` may lie outside the buffer.
+  void prefetchLine(mlir::Value memref, const Index &linear, bool write, bool nearest = true);
 
   // The position in [0, size) that an index from data means (negative ones count from the end); notes one that is out of range.
   Index checkedIndex(mlir::Value raw, int64_t size, mlir::Value mask = nullptr);

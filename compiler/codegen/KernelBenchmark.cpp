@@ -95,6 +95,15 @@ constexpr const char *kOddTranspose = R"(
     }
     return
   })";
+constexpr const char *kTransposeAdd = R"(
+  func.func @main(%p: tensor<1024x1024xf32>, %q: tensor<1024x1024xf32>) {
+    %r = weft.fusion(%x = %p : tensor<1024x1024xf32>, %z = %q : tensor<1024x1024xf32>) -> (tensor<1024x1024xf32>) {
+      %y = weft.transpose %x, [1, 0] : tensor<1024x1024xf32>
+      %s = weft.add %y, %z : tensor<1024x1024xf32>
+      weft.yield %s : tensor<1024x1024xf32>
+    }
+    return
+  })";
 constexpr const char *kColumnSum = R"(
   func.func @main(%arg: tensor<1024x1024xf32>) {
     %r = weft.fusion(%x = %arg : tensor<1024x1024xf32>) -> (tensor<1024xf32>) {
@@ -175,6 +184,7 @@ BENCHMARK_CAPTURE(run, transpose_1024x1024, kTranspose)->UseManualTime();
 BENCHMARK_CAPTURE(run, column_sum_1024x1024, kColumnSum)->UseManualTime();
 BENCHMARK_CAPTURE(run, total_1024x1024, kTotal)->UseManualTime();
 BENCHMARK_CAPTURE(run, transpose_1000x1000, kOddTranspose)->UseManualTime();
+BENCHMARK_CAPTURE(run, transpose_add_1024x1024, kTransposeAdd)->UseManualTime();
 BENCHMARK_CAPTURE(run, dropout_1024x1024, kDropout)->UseManualTime();
 
 } // namespace

@@ -20,6 +20,10 @@ using mlir::Value;
 static constexpr int64_t kColumnVectors = 4;
 static constexpr int64_t kColumns = kColumnVectors * kLanes;
 
+// How far ahead a reduction over several groups of dims asks for its input, in bytes: some runs, each of which lies on a page of its own,
+// where no machine's prefetcher follows.
+static constexpr int64_t kAheadBytes = 4096;
+
 namespace {
 
 struct NestSchedule {
@@ -113,6 +117,16 @@ struct NestSchedule {
     });
   }
 
+  // Asks for the elements of inputs at `atoms`, a vector of them.
+  void prefetch(llvm::ArrayRef<Index> atoms, int32_t lanes) {
+    for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments())) {
+      const FusionDomain::Layout *layout = kernel.domain.layout(argument);
+      if (!layout || layout->empty() || layout->back() != lanes) continue;
+      auto shape = mlir::cast<mlir::RankedTensorType>(argument.getType()).getShape();
+      f.e.prefetch(f.function.getArgument(i), f.e.space.linearize(f.position(argument, atoms), shape), false);
+    }
+  }
+
   void reducedInnermost(llvm::ArrayRef<int32_t> layout) {
     llvm::ArrayRef<int32_t> reduced = kernel.domain.inner();
     size_t run = 0;
@@ -122,12 +136,19 @@ struct NestSchedule {
     for (int32_t atom : reduced)
       if (!llvm::is_contained(inner, atom)) outer.push_back(atom);
     kernel.info.count = kernel.domain.rows();
+    int64_t bytes = memoryBytes(mlir::cast<mlir::RankedTensorType>(ops.front()->getOperand(0).getType()).getElementType());
+    int64_t rows = product(outer), rowsAhead = std::min<int64_t>(rows - 1, kAheadBytes / (product(inner) * bytes));
     f.loop(f.begin, f.end, kernel.info.count, {}, [&](Index kept, KernelFunction::State &) {
       llvm::SmallVector<Index> atoms(kernel.domain.atoms().size());
       place(atoms, kernel.domain.outer(), kept);
       for (const Index &atom : atoms) (void)f.e.scalarIndex(atom);
-      auto sums = f.reduceRows(product(outer), reductions, 1, false, [&](Index row, KernelFunction::State &totals) {
+      auto sums = f.reduceRows(rows, reductions, 1, false, [&](Index row, KernelFunction::State &totals) {
         place(atoms, outer, row);
+        llvm::SmallVector<Index> ahead(atoms);
+        if (rowsAhead > 0) {
+          Value next = f.e.make<arith::MinUIOp>(f.e.scalarIndex(f.e.space.add(row, rowsAhead)), f.e.constantIndex(rows - 1));
+          place(ahead, outer, f.e.space.scalar(next, rows));
+        }
         auto parts = f.reduceRun(product(inner), kSlots, Index::of(0), reductions,
                                  [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
                                    for (const KernelFunction::Unit &unit : units) {
@@ -136,6 +157,9 @@ struct NestSchedule {
                                        Value &slot = slots[i * kSlots + unit.slot];
                                        slot = f.accumulate(reductions[i], f.position(op->getOperand(0), atoms), slot, unit.mask);
                                      }
+                                     if (rowsAhead <= 0) continue;
+                                     place(ahead, inner, unit.position);
+                                     prefetch(ahead, inner.back());
                                    }
                                  });
         for (size_t i = 0; i < ops.size(); ++i) totals[i] = f.combine(reductions[i], totals[i], parts[i]);

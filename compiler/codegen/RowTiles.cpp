@@ -18,6 +18,9 @@ static constexpr int64_t kTile = kLanes;
 // Tiles side by side and one above the other that are done together: with a single tile, each line of a page is read or written alone, and
 // no hardware prefetcher sees a stream.
 static constexpr int64_t kBlockTiles = 4;
+// Lines that are a multiple of so many bytes apart share one or two sets of the L1 cache (64 sets of lines of 64 bytes): those of a tile
+// that is to come would drive out each other there, and are asked for into the L2 cache.
+static constexpr int64_t kCrowdedStride = 2048;
 // Ops of a fusion up to which the rows of a tile are emitted one by one, each from the register that it is in; others loop over a scratch
 // tile, or their code would grow sixteenfold.
 static constexpr size_t kUnrolledOps = 4;
@@ -109,7 +112,9 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
       Index second = space.linearize(f.position(tensor, atoms), shape);
       if (first.terms != second.terms) return;
       int64_t stride = second.constant - first.constant, next = (isTransposed ? kTile * stride : kTile) + kTile - 1;
-      for (int64_t line = 0; line < kTile; ++line) f.e.prefetchLine(memory, space.add(first, next + line * stride), write);
+      bool crowded = stride * memoryBytes(elementOf(tensor)) % kCrowdedStride == 0;
+      for (int64_t line = 0; line < kTile; ++line)
+        f.e.prefetchLine(memory, space.add(first, next + line * stride), write && !crowded, !crowded);
     };
     for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments())) {
       const FusionDomain::Layout *layout = domain.layout(argument);

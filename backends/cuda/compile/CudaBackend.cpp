@@ -20,7 +20,7 @@ namespace {
 using compiler::CompileOptions;
 
 // Part of every cache key; raised when compilation changes in a way that no other part of the key shows.
-constexpr int kCompilerVersion = 1;
+constexpr int kCompilerVersion = 2;
 
 const compiler::ProviderSet *providers() {
   static const compiler::ProviderSet *set = [] {
