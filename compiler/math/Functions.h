@@ -266,8 +266,18 @@ template <typename V> V erfc(V x) {
   return select(lt(abs(x), x.constant(0.5)), one - erfNearZero(x), far);
 }
 template <typename V> V erf(V x) {
-  V far = x.constant(1.0) - erfcOfMagnitude(x);
-  return select(lt(abs(x), x.constant(1.0)), erfNearZero(x), copySign(far, x));
+  V a = abs(x), one = x.constant(1.0);
+  if constexpr (V::kBits == 32) {
+    // 1 - exp(log(erfc(a))), where the logarithm is a polynomial in a: up to 4, from where on erf is 1. No division and no scaled function.
+    a = select(lt(x.constant(4.0), a), x.constant(4.0), a);
+    V nearZero = fma(a, polynomial(a * a, kErfNear32), a);
+    auto [r, exponent] = reduceByLn2(fma(polynomial(a, kErfTail32), a, -a), x.constant(L<V>::kRound));
+    V mantissa = fma(fma(expTail(r), r, one), r, one);
+    V far = fma(-mantissa, powerOfTwo(x, exponent), one);
+    return copySign(select(lt(a, x.constant(0.9275)), nearZero, far), x);
+  } else {
+    return select(lt(a, one), erfNearZero(x), copySign(one - erfcOfMagnitude(x), x));
+  }
 }
 
 //===-- gelu ----------------------------------------------------------------------------------===//

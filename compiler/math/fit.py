@@ -98,6 +98,8 @@ rows = [
     ("LogTail", "(log((1+s)/(1-s)) - 2 s - 2/3 s^3) / s^5, over z = s^2", at0(lambda z: (log((1 + sqrt(z)) / (1 - sqrt(z))) - 2 * sqrt(z) - 2 * z * sqrt(z) / 3) / (sqrt(z) * z * z), mpf(2) / 5), 0, mpf("0.0296"), None, 7),
     ("Tanh", "(tanh(x) - x) / x^3, over z = x^2", at0(lambda z: (tanh(sqrt(z)) - sqrt(z)) / (sqrt(z) * z), -mpf(1) / 3), 0, mpf("0.36"), 5, 13),
     ("Erf", "erf(x) / x - 1, over z = x^2", at0(lambda z: erf(sqrt(z)) / sqrt(z) - 1, 2 / sqrt(pi) - 1), 0, mpf("1.0"), 7, 14),
+    ("ErfNear", "erf(x) / x - 1, over z = x^2", at0(lambda z: erf(sqrt(z)) / sqrt(z) - 1, 2 / sqrt(pi) - 1), 0, mpf("0.87"), 6, None),
+    ("ErfTail", "log(erfc(a)) / a + 1", lambda a: log(erfc(a)) / a + 1, mpf("0.92"), 4, 7, None),
     ("ErfcxNear", "(1 + 2a) exp(a^2) erfc(a) - 1, over q = (a - 4) / (a + 4)", lambda q: scaled_erfcx(4)(q) - 1, -1, mpf("0.46"), 11, None),
     ("Erfcx", "(1 + 2a) exp(a^2) erfc(a) - 1, over q = (a - 4) / (a + 4)", lambda q: scaled_erfcx(4)(q) - 1, -1, mpf("0.82"), None, 29),
     ("Sin", "(sin(x) - x) / x^3, over z = x^2", at0(lambda z: (sin(sqrt(z)) - sqrt(z)) / (sqrt(z) * z), -mpf(1) / 6), 0, mpf("0.62"), None, 6),
