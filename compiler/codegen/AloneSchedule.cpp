@@ -17,6 +17,7 @@ static constexpr int64_t kMatmulRows = 4;       // of a register block
 static constexpr int64_t kMatmulVectors = 2;    // its columns, in vectors
 static constexpr int64_t kScatterColumns = 64;  // of a piece of a scatter
 static constexpr int64_t kScatterUnroll = 4;    // elements, where each has its own target
+static constexpr int64_t kScatterAhead = 8;     // steps that indices and sources are asked for ahead
 static constexpr int64_t kScanColumns = kLanes; // of a piece of a scan
 
 static llvm::ArrayRef<int64_t> shapeOf(Value value) { return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape(); }
@@ -87,8 +88,25 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
       for (int64_t i = 0; i < static_cast<int64_t>(index.size()); ++i) position.push_back(at[wholeSlices ? dim + i : i]);
       return f.e.checkedIndex(f.e.at(indices, position), size);
     };
+    // A step's columns are a small part of a row, which ends before a machine's own prefetchers have begun.
+    auto prefetch = [&](const Index &s) {
+      int64_t steps = product(middle), last = steps - 1;
+      if (steps <= kScatterAhead) return;
+      Value next = f.e.make<arith::MinUIOp>(f.e.scalarIndex(space.add(s, kScatterAhead)), f.e.constantIndex(last));
+      llvm::SmallVector<Index> at(leadAt);
+      at.append(space.delinearize(space.scalar(next, steps), middle));
+      at.append(space.delinearize(first, trailFrom));
+      for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments())) {
+        Value tensor = kernel.lowered.lookup(argument);
+        if (tensor != indices && tensor != source) continue;
+        Index line = space.linearize(at, shapeOf(tensor));
+        int64_t perLine = 64 / memoryBytes(mlir::cast<mlir::RankedTensorType>(tensor.getType()).getElementType());
+        for (int64_t c = 0; c < n; c += perLine) f.e.prefetchLine(f.function.getArgument(i), space.add(line, c), false);
+      }
+    };
     auto add = [&] {
       f.loop(product(middle), {}, [&](Index s, KernelFunction::State &) {
+        if (byColumns && !wholeSlices) prefetch(s);
         llvm::SmallVector<Index> at(leadAt);
         at.append(space.delinearize(s, middle));
         at.resize(from.size());
