@@ -142,7 +142,7 @@ int main(int argc, char **argv) {
   mlir::registerTransformsPasses();
   weft::compiler::registerGraphPasses();
   weft::compiler::registerFusionPasses();
-  weft::compiler::registerLayoutPasses();
+  mlir::registerPass([] { return weft::compiler::createAssignLayoutsPass(cpuProviders(), nullptr); });
   mlir::registerPass([] { return weft::compiler::createClaimPass({}, cpuProviders(), nullptr); });
   mlir::registerPass([] { return weft::compiler::createCallCustomPass(); });
   weft::compiler::registerPreparePasses();

@@ -46,6 +46,9 @@ public:
   // May claim the op together with ops around it. Looks at a bounded number of neighbours; changes nothing. fastMath: whether claims that
   // conformance forbids (NaN dropped, sums in another order) are allowed.
   virtual ClaimAnswer match(mlir::Operation *op, bool fastMath) const = 0;
+  // Whether it would claim this convolution, and rather with images that have channels last: the layout phase then puts transposes around
+  // the op, which match() takes in.
+  virtual bool prefersChannelsLast(mlir::Operation *) const { return false; }
 };
 
 // The providers of a backend, first come first served.

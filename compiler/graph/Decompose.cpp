@@ -1,3 +1,4 @@
+#include "compiler/graph/DecomposeOp.h"
 #include "compiler/graph/Passes.h"
 #include "compiler/graph/Slice.h"
 #include "dialects/weft/ir/Weft.h"
@@ -6,6 +7,17 @@ namespace weft::compiler {
 
 #define GEN_PASS_DEF_DECOMPOSEPASS
 #include "compiler/graph/Passes.h.inc"
+
+llvm::LogicalResult decomposeOp(ir::WeftOp op) {
+  mlir::OpBuilder builder(op);
+  mlir::FailureOr<llvm::SmallVector<mlir::Value>> values = op.decompose(builder);
+  if (failed(values)) return op->emitError() << "has no decomposition for these operands, and no provider claimed it";
+  for (auto [result, value] : llvm::zip_equal(op->getResults(), *values))
+    if (value) result.replaceAllUsesWith(value);
+  if (!op->use_empty()) return op->emitError() << "its decomposition gives no value for a result that is used";
+  op->erase();
+  return llvm::success();
+}
 
 namespace {
 
@@ -31,19 +43,7 @@ public:
       }
       bool first = it == block.begin();
       auto previous = first ? block.begin() : std::prev(it);
-      mlir::OpBuilder builder(op);
-      mlir::FailureOr<llvm::SmallVector<mlir::Value>> values = weftOp.decompose(builder);
-      if (failed(values)) {
-        op->emitError() << "has no decomposition for these operands, and no provider claimed it";
-        return signalPassFailure();
-      }
-      for (auto [result, value] : llvm::zip_equal(op->getResults(), *values))
-        if (value) result.replaceAllUsesWith(value);
-      if (!op->use_empty()) {
-        op->emitError() << "its decomposition gives no value for a result that is used";
-        return signalPassFailure();
-      }
-      op->erase();
+      if (failed(decomposeOp(weftOp))) return signalPassFailure();
       ++numDecomposed;
       // What the decomposition made stands from here on.
       it = first ? block.begin() : std::next(previous);

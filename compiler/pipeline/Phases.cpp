@@ -22,7 +22,7 @@ void addPhasePasses(mlir::OpPassManager &passes, Phase phase, const CompileOptio
     passes.addPass(createWidenPass());
     break;
   case Phase::Layout:
-    passes.addPass(createAssignLayoutsPass());
+    passes.addPass(createAssignLayoutsPass(providers, report));
     break;
   case Phase::Claim:
     // Composites first, whole; then what is left of them as simpler ops, beside the others.

@@ -35,4 +35,11 @@ absl::StatusOr<std::string> config_string(const Config &config, std::string_view
   return wrong_type(key, "a string");
 }
 
+absl::StatusOr<std::vector<int64_t>> config_ints(const Config &config, std::string_view key) {
+  const ConfigValue *value = find_config(config, key);
+  if (value == nullptr) return absl::InvalidArgumentError(absl::StrCat("config key '", std::string(key), "' is missing"));
+  if (const auto *list = std::get_if<std::vector<int64_t>>(value)) return *list;
+  return wrong_type(key, "a list of integers");
+}
+
 } // namespace weft::runtime

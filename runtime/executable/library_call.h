@@ -57,6 +57,7 @@ using LibraryResolver = std::function<const LibraryEntry *(std::string_view name
 absl::StatusOr<int64_t> config_int(const Config &config, std::string_view key);
 absl::StatusOr<int64_t> config_int(const Config &config, std::string_view key, int64_t otherwise);
 absl::StatusOr<std::string> config_string(const Config &config, std::string_view key, std::string_view otherwise);
+absl::StatusOr<std::vector<int64_t>> config_ints(const Config &config, std::string_view key);
 const ConfigValue *find_config(const Config &config, std::string_view key);
 
 } // namespace weft::runtime

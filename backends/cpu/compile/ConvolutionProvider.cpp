@@ -22,20 +22,17 @@ public:
   llvm::StringRef name() const override { return "onednn.convolution"; }
 
   ClaimAnswer match(mlir::Operation *op, bool fastMath) const override {
-    if (auto conv = mlir::dyn_cast<ir::Conv2dOp>(op)) {
-      ClaimAnswer answer = claimOf(conv, "forward", conv.getWeight(), conv.getResult());
-      if (auto *claim = std::get_if<Claim>(&answer)) {
-        mlir::Builder builder(op->getContext());
-        takeBias(*claim, builder);
+    ClaimAnswer answer = matchConvolution(op);
+    if (auto *claim = std::get_if<Claim>(&answer)) {
+      mlir::Builder builder(op->getContext());
+      bool channelsLast = takeTransposes(*claim, builder);
+      if (mlir::isa<ir::Conv2dOp>(op)) {
+        takeBias(*claim, builder, channelsLast);
         takeRelu(*claim, builder, fastMath);
-        claim->outputs.assign({claim->ops.back()->getResult(0)});
       }
-      return answer;
+      claim->outputs.assign({claim->ops.back()->getResult(0)});
     }
-    if (auto conv = mlir::dyn_cast<ir::Conv2dInputGradientOp>(op))
-      return claimOf(conv, "input_gradient", conv.getWeight(), conv.getGradient());
-    if (auto conv = mlir::dyn_cast<ir::Conv2dWeightGradientOp>(op))
-      return claimOf(conv, "weight_gradient", conv.getResult(), conv.getGradient());
+    if (!std::holds_alternative<NotMine>(answer)) return answer;
     if (mlir::isa<ir::MaxPool2dOp>(op))
       return ClaimRefusal{"max-pool-drops-nan",
                           "oneDNN's max pooling ignores NaN and breaks ties in another way; it stays a kernel of ours"};
@@ -44,7 +41,18 @@ public:
     return NotMine{};
   }
 
+  bool prefersChannelsLast(mlir::Operation *op) const override { return std::holds_alternative<Claim>(matchConvolution(op)); }
+
 private:
+  static ClaimAnswer matchConvolution(mlir::Operation *op) {
+    if (auto conv = mlir::dyn_cast<ir::Conv2dOp>(op)) return claimOf(conv, "forward", conv.getWeight(), conv.getResult());
+    if (auto conv = mlir::dyn_cast<ir::Conv2dInputGradientOp>(op))
+      return claimOf(conv, "input_gradient", conv.getWeight(), conv.getGradient());
+    if (auto conv = mlir::dyn_cast<ir::Conv2dWeightGradientOp>(op))
+      return claimOf(conv, "weight_gradient", conv.getResult(), conv.getGradient());
+    return NotMine{};
+  }
+
   // weight and result: of the convolution, whichever operands and results of the op they are.
   template <typename Op> static ClaimAnswer claimOf(Op conv, llvm::StringRef kind, mlir::Value weightValue, mlir::Value resultValue) {
     auto weight = typeOf(weightValue), result = typeOf(resultValue);
@@ -70,8 +78,31 @@ private:
     config("groups", conv.getGroupsAttr());
     claim.ops.push_back(conv);
     claim.inputs.append(conv->operand_begin(), conv->operand_end());
-    claim.outputs.push_back(conv->getResult(0));
     return claim;
+  }
+
+  // Images that the program has with channels last, all or none: transposes from it in front of the convolution, and to it behind.
+  static bool takeTransposes(Claim &claim, mlir::Builder &builder) {
+    mlir::Operation *conv = claim.ops.back();
+    auto permutes = [](mlir::Operation *op, llvm::ArrayRef<int64_t> permutation) {
+      auto transpose = mlir::dyn_cast_or_null<ir::TransposeOp>(op);
+      return transpose && transpose.getPermutation() == permutation;
+    };
+    bool isWeightGradient = mlir::isa<ir::Conv2dWeightGradientOp>(conv);
+    llvm::SmallVector<unsigned, 2> images{0};
+    if (isWeightGradient) images.push_back(1);
+    for (unsigned i : images)
+      if (!permutes(claim.inputs[i].getDefiningOp(), {0, 3, 1, 2})) return false;
+    mlir::Operation *behind = isWeightGradient ? nullptr : onlyUser(claim);
+    if (!isWeightGradient && !permutes(behind, {0, 2, 3, 1})) return false;
+    for (unsigned i : images) {
+      mlir::Operation *transpose = claim.inputs[i].getDefiningOp();
+      if (!llvm::is_contained(claim.ops, transpose)) claim.ops.insert(claim.ops.begin(), transpose);
+      claim.inputs[i] = transpose->getOperand(0);
+    }
+    if (behind) claim.ops.push_back(behind);
+    claim.config.emplace_back(builder.getStringAttr("channels_last"), builder.getI64IntegerAttr(1));
+    return true;
   }
 
   static mlir::Operation *onlyUser(const Claim &claim) {
@@ -80,15 +111,15 @@ private:
   }
 
   // + a vector of one number a channel.
-  static void takeBias(Claim &claim, mlir::Builder &builder) {
+  static void takeBias(Claim &claim, mlir::Builder &builder, bool channelsLast) {
     auto add = mlir::dyn_cast_or_null<ir::AddOp>(onlyUser(claim));
     if (!add) return;
     mlir::Value product = claim.ops.back()->getResult(0), other = add.getLhs() == product ? add.getRhs() : add.getLhs();
     auto broadcast = other.getDefiningOp<ir::BroadcastOp>();
     if (!broadcast) return;
     auto type = typeOf(broadcast.getInput());
-    int64_t channels = typeOf(product).getDimSize(1), rank = type.getRank();
-    if (rank < 3 || type.getDimSize(rank - 3) != channels || type.getNumElements() != channels) return;
+    int64_t channels = typeOf(product).getDimSize(channelsLast ? 3 : 1), rank = type.getRank(), fromEnd = channelsLast ? 1 : 3;
+    if (rank < fromEnd || type.getDimSize(rank - fromEnd) != channels || type.getNumElements() != channels) return;
     // The broadcast must be there before the add; where it stands among the other ops does not matter, as it reads none of them.
     claim.ops.insert(claim.ops.begin(), broadcast);
     claim.ops.push_back(add);

@@ -159,6 +159,29 @@ func.func @main(%x: tensor<2x3xf32>, %e: tensor<0x3xf32>) -> (tensor<6xf32>, ten
 func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
   return %x : tensor<2xf32>
 })"},
+    // The layout phase gives images channels last, through batch norm, pooling and their gradients. A weight's gradient is a sum of 2,048
+    // products of up to 50.
+    {"ChannelsLast", R"(
+func.func @main(%x: tensor<2x8x32x32xf32>, %v: tensor<16x8x3x3xf32>, %w: tensor<16x16x3x3xf32>, %s: tensor<16xf32>, %g: tensor<2x16xf32>)
+    -> (tensor<2x16xf32>, tensor<16x16x3x3xf32>, tensor<16x8x3x3xf32>) {
+  %0 = weft.conv2d %x, %v {strides = array<i64: 1, 1>, padding = array<i64: 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64} : tensor<2x8x32x32xf32>, tensor<16x8x3x3xf32>
+  %n, %mean, %var = weft.batch_norm %0 weight %s bias %s {eps = 1.0e-5 : f64} : (tensor<2x16x32x32xf32>, tensor<16xf32>, tensor<16xf32>) -> (tensor<2x16x32x32xf32>, tensor<16xf32>, tensor<16xf32>)
+  %p, %i = weft.max_pool2d %n {kernel = array<i64: 3, 3>, strides = array<i64: 2, 2>, padding = array<i64: 1, 1>, dilation = array<i64: 1, 1>} : tensor<2x16x32x32xf32>
+  %3 = weft.relu %p : tensor<2x16x16x16xf32>
+  %4 = weft.conv2d %3, %w {strides = array<i64: 1, 1>, padding = array<i64: 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64} : tensor<2x16x16x16xf32>, tensor<16x16x3x3xf32>
+  %5 = weft.reduce_sum %4, dims = [2, 3] : tensor<2x16x16x16xf32>
+  %g4 = weft.reshape %g : tensor<2x16xf32> to tensor<2x16x1x1xf32>
+  %gb = weft.broadcast %g4 : tensor<2x16x1x1xf32> to tensor<2x16x16x16xf32>
+  %dw = weft.conv2d_weight_gradient %3, %gb {strides = array<i64: 1, 1>, padding = array<i64: 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64} : (tensor<2x16x16x16xf32>, tensor<2x16x16x16xf32>) -> tensor<16x16x3x3xf32>
+  %dx = weft.conv2d_input_gradient %gb, %w {strides = array<i64: 1, 1>, padding = array<i64: 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64} : (tensor<2x16x16x16xf32>, tensor<16x16x3x3xf32>) -> tensor<2x16x16x16xf32>
+  %z = weft.constant dense<0.0> : tensor<2x16x16x16xf32>
+  %m = weft.compare gt %3, %z : tensor<2x16x16x16xf32>
+  %gr = weft.select %m, %dx, %z : tensor<2x16x16x16xf32>
+  %gp = weft.max_pool2d_gradient %gr, %i {kernel = array<i64: 3, 3>, strides = array<i64: 2, 2>, padding = array<i64: 1, 1>, dilation = array<i64: 1, 1>} : (tensor<2x16x16x16xf32>, tensor<2x16x16x16xi32>) -> tensor<2x16x32x32xf32>
+  %dv = weft.conv2d_weight_gradient %x, %gp {strides = array<i64: 1, 1>, padding = array<i64: 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64} : (tensor<2x8x32x32xf32>, tensor<2x16x32x32xf32>) -> tensor<16x8x3x3xf32>
+  return %5, %dw, %dv : tensor<2x16xf32>, tensor<16x16x3x3xf32>, tensor<16x8x3x3xf32>
+})",
+     1e-3},
 };
 
 class Programs : public ::testing::TestWithParam<Case> {};
@@ -207,6 +230,43 @@ func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
   ASSERT_TRUE(executable.ok()) << executable.status();
   EXPECT_EQ(report.kernels, 1);
   EXPECT_EQ(report.launches, 3);
+}
+
+// The numbers of library calls and of launches that relu(a product of channels) and a pool of it take, from a convolution or an argument.
+std::pair<int64_t, int64_t> callsAndLaunches(const std::string &pool, bool convolution) {
+  std::string from = convolution ? "%c" : "%x", text = "func.func @main(%x: tensor<2x16x32x32xf32>, %w: tensor<16x16x3x3xf32>, "
+                                                       "%s: tensor<16x1x1xf32>) -> tensor<2x16x16x16xf32> {\n";
+  if (convolution)
+    text += "  %c = weft.conv2d %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : "
+            "i64} : tensor<2x16x32x32xf32>, tensor<16x16x3x3xf32>\n";
+  text += "  %0 = weft.broadcast %s : tensor<16x1x1xf32> to tensor<2x16x32x32xf32>\n  %1 = weft.mul " + from +
+          ", %0 : tensor<2x16x32x32xf32>\n  %2 = weft.relu %1 : tensor<2x16x32x32xf32>\n  " + pool +
+          " : tensor<2x16x32x32xf32>\n  return %3 : tensor<2x16x16x16xf32>\n}";
+  compiler::CompileReport report;
+  auto executable = compile("cpu", text, &report);
+  EXPECT_TRUE(executable.ok()) << executable.status();
+  bool named = llvm::any_of(report.remarks, [&](const std::string &line) {
+    return line.find(pool.find("max") != std::string::npos ? "max-pool-drops-nan" : "pooling-fuses") != std::string::npos;
+  });
+  EXPECT_TRUE(named) << "no remark says why no library pools";
+  return {report.libraryCalls, report.launches};
+}
+
+TEST(CpuBackend, PoolingFusesWithWhatFeedsIt) {
+  using Pair = std::pair<int64_t, int64_t>;
+  std::string max = "%3, %i = weft.max_pool2d %2 {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, padding = array<i64: 0, 0>, "
+                    "dilation = array<i64: 1, 1>}",
+              mean = "%3 = weft.avg_pool2d %2 {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, padding = array<i64: 0, 0>}";
+  for (const std::string &pool : {max, mean}) {
+    EXPECT_EQ(callsAndLaunches(pool, false), Pair(0, 1)) << pool;
+    EXPECT_EQ(callsAndLaunches(pool, true), Pair(1, 1)) << pool;
+  }
+  // Windows that overlap would compute most elements more than once: what feeds them writes them with their padding, which costs no
+  // kernel of its own.
+  std::string overlapping = "%3, %i = weft.max_pool2d %2 {kernel = array<i64: 3, 3>, strides = array<i64: 2, 2>, padding = array<i64: 1, "
+                            "1>, dilation = array<i64: 1, 1>}";
+  EXPECT_EQ(callsAndLaunches(overlapping, false), Pair(0, 2));
+  EXPECT_EQ(callsAndLaunches(overlapping, true), Pair(1, 2));
 }
 
 TEST(CpuBackend, ADonatedParameterIsUpdatedInPlace) {

@@ -20,14 +20,6 @@ using runtime::TensorRef;
 // more than this.
 constexpr int64_t kMostParts = 16, kMostPartialBytes = 32 << 20;
 
-absl::StatusOr<std::array<int64_t, 2>> pair_of(const Config &config, std::string_view key) {
-  const runtime::ConfigValue *value = runtime::find_config(config, key);
-  const auto *list = value == nullptr ? nullptr : std::get_if<std::vector<int64_t>>(value);
-  if (list == nullptr || list->size() != 2)
-    return absl::InvalidArgumentError(absl::StrCat("config ", std::string(key), " must be two integers"));
-  return std::array<int64_t, 2>{(*list)[0], (*list)[1]};
-}
-
 absl::StatusOr<std::array<int64_t, 4>> dims_of(const TensorRef &tensor) {
   if (tensor.dims.size() != 4 || tensor.dtype != DType::kFloat32)
     return absl::InvalidArgumentError("images and weights must be float32 of 4 dims");
@@ -51,17 +43,21 @@ absl::StatusOr<ConvolutionProblem> read_problem(const LibraryCall &call) {
   else if (*kind != "forward")
     return absl::InvalidArgumentError(absl::StrCat("config kind is '", *kind, "'; it must be forward, input_gradient or weight_gradient"));
   for (auto [key, to] : {std::pair("strides", &p.strides), std::pair("padding", &p.padding), std::pair("dilation", &p.dilation)}) {
-    absl::StatusOr<std::array<int64_t, 2>> pair = pair_of(call.config, key);
+    absl::StatusOr<std::vector<int64_t>> pair = runtime::config_ints(call.config, key);
     if (!pair.ok()) return pair.status();
-    *to = *pair;
+    if (pair->size() != 2) return absl::InvalidArgumentError(absl::StrCat("config ", key, " must be two integers"));
+    std::copy(pair->begin(), pair->end(), to->begin());
   }
-  absl::StatusOr<int64_t> groups = runtime::config_int(call.config, "groups", 1), bias = runtime::config_int(call.config, "bias", 0);
+  absl::StatusOr<int64_t> groups = runtime::config_int(call.config, "groups", 1), bias = runtime::config_int(call.config, "bias", 0),
+                          channels_last = runtime::config_int(call.config, "channels_last", 0);
   absl::StatusOr<std::string> post_ops = runtime::config_string(call.config, "post_ops", "");
   if (!groups.ok()) return groups.status();
   if (!bias.ok()) return bias.status();
+  if (!channels_last.ok()) return channels_last.status();
   if (!post_ops.ok()) return post_ops.status();
   p.groups = *groups;
   p.bias = *bias != 0;
+  p.channels_last = *channels_last != 0;
   p.relu = *post_ops == "relu";
   if (!post_ops->empty() && !p.relu)
     return absl::InvalidArgumentError(absl::StrCat("config post_ops is '", *post_ops, "'; it may be relu"));
@@ -79,6 +75,7 @@ absl::StatusOr<ConvolutionProblem> read_problem(const LibraryCall &call) {
     absl::StatusOr<std::array<int64_t, 4>> dims = dims_of(*from);
     if (!dims.ok()) return dims.status();
     *to = *dims;
+    if (p.channels_last && to != &p.weight) *to = {(*dims)[0], (*dims)[3], (*dims)[1], (*dims)[2]};
   }
   bool fits = p.groups >= 1 && p.image[0] == p.result[0] && p.weight[0] == p.result[1] && p.weight[0] % p.groups == 0 &&
               p.weight[1] * p.groups == p.image[1];

@@ -1,18 +1,18 @@
 // The library entry "onednn.convolution": weft.conv2d and its gradients, f32.
 //
-// Operands, row-major: see OnednnConvolution::run. Config:
+// Operands, dense: see OnednnConvolution::run. Config:
 //
 //   kind                        "forward", "input_gradient" or "weight_gradient"
 //   strides, padding, dilation  [int], for height and width
 //   groups                      int, optional: 1
+//   channels_last               1: images are [N, H, W, C], optional (weights are [O, C, H, W] always)
 //   bias                        1: a bias of O elements follows the weight (forward only)
 //   post_ops                    "relu" (forward only); drops NaNs (oneDNN 2.6.3), so for fast_math only
 //
-// Weights, and images where the kernel has more than one tap, are reordered inside the call; the memory for that is the call's scratch.
-// Images go into blocks of channels (16 with AVX-512, else 8): from row-major memory that is a copy of whole cache lines, and oneDNN's
-// kernels for it are as fast as those for channels last, into which the copy takes 5 to 10 times as long (oneDNN 2.6.3, AVX-512). A 1x1
-// kernel reads each element too seldom to pay for a reorder of the images. A weight that stays the same is reordered once
-// (convolution_packing.h).
+// Weights, and row-major images where the kernel has more than one tap, are reordered inside the call; the memory for that is the call's
+// scratch. Row-major images go into blocks of channels (16 with AVX-512, else 8): that is a copy of whole cache lines, while one to
+// channels last takes 5 to 10 times as long. Images with channels last are used as they are (the figures: onednn_v2_convolution.cpp). A
+// weight that stays the same is reordered once (convolution_packing.h).
 //
 // oneDNN's weight gradient adds up what its threads computed, so that its bits would depend on their number. This entry cuts the batch into
 // parts whose number depends on the shapes alone, has each computed by one thread, and adds them in order.

@@ -32,6 +32,7 @@ int64_t elements(const Ints &dims) {
 struct Problem {
   Ints image, weight;
   int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
+  bool channels_last = false;
 
   Ints result() const {
     Ints dims{image[0], weight[0]};
@@ -52,7 +53,12 @@ struct Problem {
                      0,
                      -1,
                      -1};
-    for (const Ints &dims : operands) call.operands.push_back(tensor(dims));
+    size_t weight_at = kind == "weight_gradient" ? 2 : 1;
+    for (size_t i = 0; i < 3; ++i) {
+      const Ints &d = operands[i];
+      call.operands.push_back(tensor(channels_last && i != weight_at ? Ints{d[0], d[2], d[3], d[1]} : d));
+    }
+    if (channels_last) call.config.emplace_back("channels_last", int64_t{1});
     call.config.insert(call.config.end(), more.begin(), more.end());
     std::sort(call.config.begin(), call.config.end());
     call.inputs = 2;
@@ -132,6 +138,56 @@ TEST(Convolution, ComputesTheSumsOfItsProducts) {
       Values again = random_operands(call);
       ASSERT_TRUE(run(call, again, 2).ok()) << kind;
       EXPECT_EQ(again[2], values[2]) << kind << ": two threads give other bits than one";
+    }
+}
+
+// Elements of [N, C, H, W] as [N, H, W, C].
+std::vector<float> with_channels_last(const std::vector<float> &values, const Ints &dims) {
+  std::vector<float> result(values.size());
+  size_t at = 0;
+  for (int64_t n = 0; n < dims[0]; ++n)
+    for (int64_t pixel = 0; pixel < dims[2] * dims[3]; ++pixel)
+      for (int64_t c = 0; c < dims[1]; ++c) result[at++] = values[static_cast<size_t>((n * dims[1] + c) * dims[2] * dims[3] + pixel)];
+  return result;
+}
+
+TEST(Convolution, TakesImagesWithChannelsLast) {
+  for (Problem p : kProblems)
+    for (const char *kind : {"forward", "input_gradient", "weight_gradient"}) {
+      LibraryCall row_major = p.call(kind);
+      Values values = random_operands(row_major);
+      std::vector<double> sums, sizes;
+      expected(p, kind, values, sums, sizes);
+      size_t weight_at = std::string(kind) == "weight_gradient" ? 2 : 1;
+      Values last = values;
+      for (size_t i = 0; i < 2; ++i)
+        if (i != weight_at) last[i] = with_channels_last(values[i], row_major.operands[i].dims);
+      p.channels_last = true;
+      LibraryCall call = p.call(kind);
+      Values again = last;
+      ASSERT_TRUE(run(call, last, 1).ok()) << kind;
+      auto bring = [&](const std::vector<double> &numbers) {
+        std::vector<float> floats(numbers.begin(), numbers.end());
+        return weight_at == 2 ? floats : with_channels_last(floats, row_major.operands[2].dims);
+      };
+      std::vector<float> sum = bring(sums), size = bring(sizes);
+      for (size_t i = 0; i < sum.size(); ++i) ASSERT_NEAR(last[2][i], sum[i], 1e-5 * size[i] + 1e-30) << kind << " element " << i;
+      ASSERT_TRUE(run(call, again, 2).ok()) << kind;
+      EXPECT_EQ(again[2], last[2]) << kind << ": two threads give other bits than one";
+      p.channels_last = false;
+    }
+}
+
+// Of a network's shapes: images are used where they lie.
+TEST(Convolution, ImagesWithChannelsLastAreNotCopied) {
+  for (const Problem &p : {Problem{{2, 64, 28, 28}, {64, 64, 3, 3}, 1, 1, 1, 1, true},
+                           {{2, 64, 28, 28}, {128, 64, 3, 3}, 2, 1, 1, 1, true},
+                           {{2, 64, 28, 28}, {32, 64, 1, 1}, 1, 0, 1, 1, true},
+                           {{2, 96, 28, 28}, {96, 1, 3, 3}, 1, 1, 1, 96, true}})
+    for (const char *kind : {"forward", "input_gradient"}) {
+      std::string text = convolution_implementation(p.call(kind), 2).value();
+      // The weight alone.
+      EXPECT_TRUE(text.starts_with("0 reorders") || text.starts_with("1 reorders")) << kind << " " << text;
     }
 }
 

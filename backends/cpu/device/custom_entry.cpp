@@ -12,13 +12,6 @@ using runtime::CustomTensor;
 using runtime::LibraryCall;
 using runtime::LibraryCallState;
 
-absl::StatusOr<std::vector<int64_t>> list_of(const runtime::Config &config, std::string_view key) {
-  const runtime::ConfigValue *value = runtime::find_config(config, key);
-  const auto *list = value ? std::get_if<std::vector<int64_t>>(value) : nullptr;
-  if (!list) return absl::InvalidArgumentError(absl::StrCat("config ", std::string(key), " must be a list of integers"));
-  return *list;
-}
-
 class CustomState : public LibraryCallState {
 public:
   CustomState(const runtime::CustomKernel &kernel, int threads) : kernel_(kernel), threads_(threads) {}
@@ -46,7 +39,8 @@ public:
     if (!name.ok()) return name.status();
     absl::StatusOr<const runtime::CustomKernel *> kernel = runtime::find_custom_kernel(*name);
     if (!kernel.ok()) return kernel.status();
-    absl::StatusOr<std::vector<int64_t>> ints = list_of(call.config, "ints"), bits = list_of(call.config, "scalar_bits");
+    absl::StatusOr<std::vector<int64_t>> ints = runtime::config_ints(call.config, "ints"),
+                                         bits = runtime::config_ints(call.config, "scalar_bits");
     if (!ints.ok()) return ints.status();
     if (!bits.ok()) return bits.status();
     auto state = std::make_unique<CustomState>(**kernel, threads);

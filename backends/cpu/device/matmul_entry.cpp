@@ -35,12 +35,11 @@ std::string show(const StridedShape &shape) {
 absl::StatusOr<std::vector<int64_t>> permutation(const Config &config, std::string_view key, size_t rank) {
   std::vector<int64_t> result(rank);
   for (size_t i = 0; i < rank; ++i) result[i] = static_cast<int64_t>(i);
-  const ConfigValue *value = runtime::find_config(config, key);
-  if (value == nullptr) return result;
-  const auto *given = std::get_if<std::vector<int64_t>>(value);
-  if (given == nullptr || !std::is_permutation(given->begin(), given->end(), result.begin(), result.end()))
+  if (runtime::find_config(config, key) == nullptr) return result;
+  absl::StatusOr<std::vector<int64_t>> given = runtime::config_ints(config, key);
+  if (given.ok() && !std::is_permutation(given->begin(), given->end(), result.begin(), result.end()))
     return absl::InvalidArgumentError(absl::StrCat("config key '", std::string(key), "' is not a permutation of ", rank, " dims"));
-  return *given;
+  return given;
 }
 
 void swap_last(StridedShape &shape) {

@@ -14,8 +14,8 @@ namespace weft::backends::cpu {
 
 enum class ConvolutionKind { kForward, kInputGradient, kWeightGradient };
 
-// f32, row-major, no dim is 0. result[n, o] = post_ops(bias[o] + sum of image and weight), as weft.conv2d has it; the gradients as
-// weft.conv2d_input_gradient and weft.conv2d_weight_gradient.
+// f32, no dim is 0; row-major, or images with channels last. result[n, o] = post_ops(bias[o] + sum of image and weight), as weft.conv2d has
+// it; the gradients as weft.conv2d_input_gradient and weft.conv2d_weight_gradient.
 struct ConvolutionProblem {
   ConvolutionKind kind = ConvolutionKind::kForward;
   std::array<int64_t, 4> image;  // [N, C, H, W]
@@ -23,6 +23,7 @@ struct ConvolutionProblem {
   std::array<int64_t, 4> result; // [N, O, OH, OW]
   std::array<int64_t, 2> strides = {1, 1}, padding = {0, 0}, dilation = {1, 1};
   int64_t groups = 1;
+  bool channels_last = false;      // image and result are [N, H, W, C] in memory
   bool bias = false, relu = false; // kForward only
   // kForward and kWeightGradient: the weight, or its gradient, is in the layout that the library wants (weight_bytes() of it), and not
   // reordered in the call.

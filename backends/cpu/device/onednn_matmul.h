@@ -39,8 +39,8 @@ inline constexpr int64_t kSerialMatmulFlops = 1'000'000;
 class OnednnMatmul {
 public:
   virtual ~OnednnMatmul() = default;
-  // Creates the primitive for a team of at most that many threads. Unimplemented where oneDNN has none, Internal where it fails. packed: b comes
-  // in the form that oneDNN likes best; the problem's b says how it lies before pack().
+  // Creates the primitive for a team of at most that many threads. Unimplemented where oneDNN has none, Internal where it fails. packed: b
+  // comes in the form that oneDNN likes best; the problem's b says how it lies before pack().
   static absl::StatusOr<std::unique_ptr<OnednnMatmul>> create(const MatmulProblem &problem, int threads, bool packed = false);
   // What oneDNN calls the implementation: "brg:avx512_core", "gemm:jit"; "ref:any" is hundreds of times slower.
   virtual std::string_view implementation() const = 0;

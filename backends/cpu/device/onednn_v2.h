@@ -24,6 +24,9 @@ inline absl::Status to_status(dnnl_status_t status, const char *call) {
     if (absl::Status status = to_status(call(__VA_ARGS__), #call); !status.ok()) return status;                                            \
   } while (false)
 
+// Whether the library's kernels for this machine use AVX-512.
+inline bool has_avx512() { return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core; }
+
 template <typename T, dnnl_status_t (*destroy)(T)> class Owned {
 public:
   Owned() = default;

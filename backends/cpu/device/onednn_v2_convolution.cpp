@@ -24,17 +24,49 @@ struct Operand {
   int64_t bytes = 0, offset = -1; // of the copy, in scratch
 };
 
-// The layouts of images that are tried, in order.
-enum class ImageLayout { kBlocked, kLibrary, kPlain };
+// In which layout the primitive has images: the caller's, blocks of channels, or what the library chooses.
+enum class ImageLayout { kGiven, kBlocked, kLibrary };
+
+struct Attempt {
+  ImageLayout layout;
+  bool fast_only; // else whatever implementation there is
+};
+
+// What is tried in order, by figures of oneDNN 2.6.3 (ResNet-18's and MobileNetV2's shapes; AVX-512: Emerald Rapids and Zen 4; AVX2: Zen 3
+// and Emerald Rapids without its AVX-512). GFLOP/s of two threads, and for the weight's gradient of one:
+//
+//                                   AVX-512: row-major  channels last  blocks   AVX2: channels last  blocks
+//   forward, 3x3, batch 1 and 16              240-300        380-470   420-470             220-230   225-235
+//   forward, depthwise                            3-8         50-175    35-200              45-150    45-150
+//   forward, 1x1                              220-400        260-440   270-440             210-230   210-230
+//   input's gradient, 3x3                           -        390-460   390-500             205-225   215-230
+//   weight's gradient, 3x3                          -        150-215   155-215              85-110   105-120
+//   weight's gradient, depthwise                    -          21-87     27-90                9-50    22-75
+//
+// Copying row-major images into blocks and back takes as long as 5 to 25 % of a 3x3 convolution, and 2 to 5 times as long as a depthwise
+// or an early 1x1 one; from channels last as long as that or longer. So with channels last nothing is copied, but for weight's gradients of
+// 3x3 and larger kernels on machines without AVX-512 (on Zen 3 blocks are twice as fast for them).
+std::vector<Attempt> attempts(const ConvolutionProblem &p) {
+  using enum ImageLayout;
+  bool one_tap = p.weight[2] * p.weight[3] == 1;
+  if (!p.channels_last) {
+    // A 1x1 kernel reads each element too seldom to pay for a reorder of the images.
+    if (one_tap) return {{kGiven, false}};
+    return {{kBlocked, true}, {kLibrary, false}, {kGiven, false}};
+  }
+  if (p.kind == ConvolutionKind::kWeightGradient && p.groups == 1 && !one_tap && !has_avx512())
+    return {{kBlocked, true}, {kLibrary, false}, {kGiven, false}};
+  return {{kGiven, true}, {kBlocked, true}, {kLibrary, false}, {kGiven, false}};
+}
 
 // Channels of a block, as the library's kernels for this machine want them.
-int64_t block_size() { return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core ? 16 : 8; }
+int64_t block_size() { return has_avx512() ? 16 : 8; }
 
 class OnednnV2Convolution : public OnednnConvolution {
 public:
   OnednnV2Convolution(int threads, int copy_threads) : threads_(threads), copy_threads_(copy_threads) {}
 
-  absl::Status build(const ConvolutionProblem &problem, ImageLayout layout);
+  absl::Status build(const ConvolutionProblem &problem, Attempt attempt);
   std::string_view implementation() const override { return implementation_; }
   int reorders() const override { return reorders_; }
   int64_t scratch_bytes() const override { return scratch_bytes_; }
@@ -94,7 +126,7 @@ absl::Status OnednnV2Convolution::add(const_dnnl_primitive_desc_t primitive, int
   return absl::OkStatus();
 }
 
-absl::Status OnednnV2Convolution::build(const ConvolutionProblem &p, ImageLayout layout) {
+absl::Status OnednnV2Convolution::build(const ConvolutionProblem &p, Attempt attempt) {
   auto both = engine_and_stream();
   if (!both.ok()) return both.status();
   std::tie(engine_, stream_) = *both;
@@ -105,16 +137,17 @@ absl::Status OnednnV2Convolution::build(const ConvolutionProblem &p, ImageLayout
     weight.insert(weight.begin(), p.groups);
   }
   dnnl_memory_desc_t image, weights, bias, result; // the caller's layouts
-  WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &image, 4, p.image.data(), dnnl_f32, dnnl_nchw);
+  dnnl_format_tag_t given = p.channels_last ? dnnl_nhwc : dnnl_nchw;
+  WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &image, 4, p.image.data(), dnnl_f32, given);
   WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &weights, static_cast<int>(weight.size()), weight.data(), dnnl_f32,
               p.groups > 1 ? dnnl_goihw : dnnl_oihw);
   WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &bias, 1, p.weight.data(), dnnl_f32, dnnl_x);
-  WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &result, 4, p.result.data(), dnnl_f32, dnnl_nchw);
+  WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &result, 4, p.result.data(), dnnl_f32, given);
   dnnl_memory_desc_t any_image = image, any_weights, any_result = result;
-  if (layout != ImageLayout::kPlain) {
+  if (attempt.layout != ImageLayout::kGiven) {
     // Images of few channels, such as an RGB picture, stay as they are: blocks of them would hold padding.
     auto tag = [&](int64_t channels) {
-      if (layout == ImageLayout::kLibrary) return dnnl_format_tag_any;
+      if (attempt.layout == ImageLayout::kLibrary) return dnnl_format_tag_any;
       return channels < block_size() ? dnnl_nchw : block_size() == 16 ? dnnl_nChw16c : dnnl_nChw8c;
     };
     WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &any_image, 4, p.image.data(), dnnl_f32, tag(p.image[1]));
@@ -160,8 +193,9 @@ absl::Status OnednnV2Convolution::build(const ConvolutionProblem &p, ImageLayout
   const char *name = "";
   WEFT_ONEDNN(dnnl_primitive_desc_query, desc.get(), dnnl_query_impl_info_str, 0, &name);
   implementation_ = name;
-  if (layout == ImageLayout::kBlocked && implementation_.find("jit") != 0)
-    return absl::UnimplementedError(absl::StrCat("oneDNN has no fast convolution of images in blocks, but ", implementation_));
+  // "jit:...", "jit_1x1:...", "brgconv:...", "brdgmm_dw:..."; not "gemm:jit", "ref:any".
+  if (attempt.fast_only && !implementation_.starts_with("jit") && !implementation_.starts_with("br"))
+    return absl::UnimplementedError(absl::StrCat("oneDNN has no fast convolution of images in this layout, but ", implementation_));
 
   auto add_all = [&]() -> absl::Status {
     if (p.kind == ConvolutionKind::kInputGradient) {
@@ -218,11 +252,9 @@ absl::Status OnednnV2Convolution::run(std::span<void *const> operands, void *scr
 absl::StatusOr<std::unique_ptr<OnednnConvolution>> OnednnConvolution::create(const ConvolutionProblem &problem, int threads,
                                                                              int copy_threads) {
   absl::Status status;
-  for (ImageLayout layout : {ImageLayout::kBlocked, ImageLayout::kLibrary, ImageLayout::kPlain}) {
-    // A 1x1 kernel reads each element too seldom to pay for a reorder of the images.
-    if (problem.weight[2] * problem.weight[3] == 1 && layout != ImageLayout::kPlain) continue;
+  for (Attempt attempt : attempts(problem)) {
     auto convolution = std::make_unique<OnednnV2Convolution>(threads, copy_threads);
-    status = convolution->build(problem, layout);
+    status = convolution->build(problem, attempt);
     if (status.ok()) return convolution;
     if (status.code() != absl::StatusCode::kUnimplemented) return status;
   }

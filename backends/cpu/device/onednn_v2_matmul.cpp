@@ -165,7 +165,7 @@ absl::StatusOr<std::unique_ptr<OnednnMatmul>> OnednnMatmul::create(const MatmulP
   return matmul;
 }
 
-bool onednn_packs() { return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core; }
+bool onednn_packs() { return has_avx512(); }
 
 std::string onednn_version() {
   const dnnl_version_t *version = dnnl_version();
