@@ -113,6 +113,29 @@ def SimplifyPass : Pass<"weft-simplify", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numRewrites", "rewrites", "rules applied">];
 }
 
+def FoldBatchNormPass : Pass<"weft-fold-batch-norm", "::mlir::ModuleOp"> {
+  let summary = "makes products and sums with one number a channel part of the convolution before them, where they are known ahead of runs";
+  let description = [{
+    Batch normalization at inference, ahead of time. Only where the weight and all numbers depend on arguments with `weft.parameter` alone, so that
+    what this makes is computed ahead of runs (weft-split-prepare): a run would pay for the products with the weight else. Not exact: each weight is rounded once more, which
+    stays within the error bound of the sum that the convolution is; numbers that are not finite may give NaN in other places.
+
+    ```mlir
+    %0 = weft.conv2d %x, %w {...} : tensor<1x8x9x9xf32>, tensor<16x8x3x3xf32>
+    %1 = weft.broadcast %scale : tensor<16x1x1xf32> to tensor<1x16x7x7xf32>
+    %2 = weft.mul %0, %1 : tensor<1x16x7x7xf32>
+    ```
+    becomes, where %w and %scale are parameters,
+    ```mlir
+    %s = weft.reshape %scale : tensor<16x1x1xf32> to tensor<16x1x1x1xf32>
+    %b = weft.broadcast %s : tensor<16x1x1x1xf32> to tensor<16x8x3x3xf32>
+    %v = weft.mul %w, %b : tensor<16x8x3x3xf32>
+    %2 = weft.conv2d %x, %v {...} : tensor<1x8x9x9xf32>, tensor<16x8x3x3xf32>
+    ```
+  }];
+  let statistics = [Statistic<"numFolded", "folded", "convolutions that took in what follows them">];
+}
+
 def CsePass : Pass<"weft-cse", "::mlir::ModuleOp"> {
   let summary = "merges ops that compute the same, and drops what nobody reads";
   let description = [{

@@ -18,6 +18,7 @@ void addPhasePasses(mlir::OpPassManager &passes, Phase phase, const CompileOptio
   case Phase::Graph:
     passes.addPass(createSimplifyPass());
     passes.addPass(createCsePass());
+    if (options.prepare) passes.addPass(createFoldBatchNormPass());
     // Last, so that the algebra above sees ops as they were recorded; what comes after sees what libraries and kernels compute.
     passes.addPass(createWidenPass());
     break;

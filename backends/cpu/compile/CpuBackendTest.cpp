@@ -232,6 +232,37 @@ func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
   EXPECT_EQ(report.launches, 3);
 }
 
+// Ahead of time, what normalizes a convolution by weights of the program is in its weight and bias, which are computed once.
+TEST(CpuBackend, ABatchNormOfParametersIsPartOfTheConvolution) {
+  llvm::StringRef text = R"(
+func.func @main(%x: tensor<2x8x9x9xf32>, %w: tensor<16x8x3x3xf32> {weft.parameter = "p7"}, %m: tensor<16x1x1xf32> {weft.parameter = "p8"},
+                %s: tensor<16x1x1xf32> {weft.parameter = "p9"}, %b: tensor<16x1x1xf32> {weft.parameter = "p10"}) -> tensor<2x16x7x7xf32> {
+  %0 = weft.conv2d %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64} : tensor<2x8x9x9xf32>, tensor<16x8x3x3xf32>
+  %1 = weft.broadcast %m : tensor<16x1x1xf32> to tensor<2x16x7x7xf32>
+  %2 = weft.sub %0, %1 : tensor<2x16x7x7xf32>
+  %3 = weft.broadcast %s : tensor<16x1x1xf32> to tensor<2x16x7x7xf32>
+  %4 = weft.mul %2, %3 : tensor<2x16x7x7xf32>
+  %5 = weft.broadcast %b : tensor<16x1x1xf32> to tensor<2x16x7x7xf32>
+  %6 = weft.add %4, %5 : tensor<2x16x7x7xf32>
+  return %6 : tensor<2x16x7x7xf32>
+})";
+  compiler::CompileReport report;
+  auto folded = compile("cpu", text, &report), reference = compile("reference", text);
+  ASSERT_TRUE(folded.ok() && reference.ok()) << folded.status() << reference.status();
+  EXPECT_EQ(report.libraryCalls, 1);
+  EXPECT_EQ(report.preparedValues, 2);
+  EXPECT_EQ(report.launches, 2) << "one each for the weight and the bias, ahead of runs; a run is the library call alone";
+  Buffers inputs = randomInputs(**folded, 5);
+  auto expected = run(*reference, inputs);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  // The second run takes what the first has computed.
+  for (int i = 0; i < 2; ++i) {
+    auto actual = run(*folded, inputs);
+    ASSERT_TRUE(actual.ok()) << actual.status();
+    EXPECT_LE(largestError<float>(*(*actual)[0], *(*expected)[0], 2 * 16 * 7 * 7), 1e-5);
+  }
+}
+
 // The numbers of library calls and of launches that relu(a product of channels) and a pool of it take, from a convolution or an argument.
 std::pair<int64_t, int64_t> callsAndLaunches(const std::string &pool, bool convolution) {
   std::string from = convolution ? "%c" : "%x", text = "func.func @main(%x: tensor<2x16x32x32xf32>, %w: tensor<16x16x3x3xf32>, "
