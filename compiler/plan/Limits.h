@@ -5,9 +5,6 @@
 
 namespace weft::compiler {
 
-// Where a part of a buffer may begin: kernels count on the alignment that whole buffers have (runtime::kBufferAlignment).
-inline constexpr int64_t kPartAlignment = 64;
-
 // Packings other than the one in program order visit each pair of values that live at the same time. Past this many pairs (about a second
 // of work) only the one in program order is tried: such programs hold tens of thousands of values at once.
 inline constexpr int64_t kMaxPackingConflicts = 20'000'000;

@@ -3,8 +3,8 @@
 
 #include "compiler/plan/Extract.h"
 #include "compiler/plan/KernelStructure.h"
-#include "compiler/plan/Limits.h"
 #include "compiler/plan/Passes.h"
+#include "compiler/plan/Problem.h"
 #include "dialects/plan/ir/Plan.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/IR/IRMapping.h"
@@ -129,7 +129,7 @@ private:
     std::optional<int64_t> bytes = plan::byteSize(from);
     if (!bytes) return std::nullopt;
     int64_t offset = *bytes / from.getDimSize(axis) * slice.getStarts()[axis];
-    return offset % kPartAlignment == 0 ? std::optional(offset) : std::nullopt;
+    return offset % kPlanAlignment == 0 ? std::optional(offset) : std::nullopt;
   }
 
   // A part of an operand as a value of the slice, whose buffer is a view: it takes no time.

@@ -21,6 +21,8 @@ namespace weft::runtime {
 inline constexpr uint32_t kProgramVersion = 2;
 // Every arena, constant and state offset is a multiple of this, so that kernels may rely on aligned buffers.
 inline constexpr int64_t kBufferAlignment = 64;
+// The bytes up to the next multiple of it.
+inline int64_t align(int64_t bytes) { return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment; }
 
 enum class BufferKind : uint8_t {
   kArena = 0,    // offset into the arena; not defined when a run starts

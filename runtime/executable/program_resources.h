@@ -14,8 +14,6 @@ inline constexpr int32_t kConstantBase = 1;
 inline constexpr int32_t kStateBase = 2;
 inline constexpr int32_t kFirstInputBase = 3;
 
-inline int64_t align(int64_t bytes) { return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment; }
-
 // The packed operand of a library call.
 struct Packed {
   int32_t call; // into the library states

@@ -166,7 +166,6 @@ private:
 
   absl::Status build(const ConvolutionProblem &problem, int64_t parts, int threads) {
     auto elements = [](const std::array<int64_t, 4> &dims) { return dims[0] * dims[1] * dims[2] * dims[3]; };
-    auto align = [](int64_t bytes) { return (bytes + 63) / 64 * 64; };
     int64_t batch = problem.image[0];
     threads_ = threads;
     for (int64_t i = 0, first = 0; i < parts; ++i) {
@@ -179,7 +178,7 @@ private:
       made.image = first * (elements(problem.image) / batch);
       made.gradient = first * (elements(problem.result) / batch);
       made.scratch = scratch_bytes_;
-      scratch_bytes_ += align((*convolution)->scratch_bytes());
+      scratch_bytes_ += runtime::align((*convolution)->scratch_bytes());
       made.convolution = *std::move(convolution);
       made.partial = scratch_bytes_;
       if (i == 0) {
@@ -187,7 +186,7 @@ private:
         partial_elements_ = packed_ ? made.convolution->weight_bytes() / 4 : elements(problem.weight);
       }
       // Where it is plain, the first part's is the result itself.
-      if (i > 0 || packed_) scratch_bytes_ += align(partial_elements_ * 4);
+      if (i > 0 || packed_) scratch_bytes_ += runtime::align(partial_elements_ * 4);
       first += count;
     }
     return absl::OkStatus();

@@ -4,13 +4,11 @@
 
 #include "backends/cpu/device/onednn_convolution.h"
 #include "backends/cpu/device/onednn_v2_reorder.h"
+#include "runtime/executable/program.h"
 #include "runtime/threading/parallel_for.h"
 
 namespace weft::backends::cpu {
 namespace {
-
-constexpr int64_t kAlignment = 64;
-int64_t align(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 using PrimitiveDesc = Owned<dnnl_primitive_desc_t, dnnl_primitive_desc_destroy>;
 using Primitive = Owned<dnnl_primitive_t, dnnl_primitive_destroy>;
@@ -221,11 +219,11 @@ absl::Status OnednnV2Convolution::build(const ConvolutionProblem &p, Attempt att
     WEFT_ONEDNN(dnnl_memory_create, scratchpad_.out(), scratch, engine_, DNNL_MEMORY_NONE);
     arguments_.push_back({DNNL_ARG_SCRATCHPAD, scratchpad_.get()});
   }
-  scratch_bytes_ = align(scratchpad_bytes_);
+  scratch_bytes_ = runtime::align(scratchpad_bytes_);
   for (auto &operand : operands_) {
     if (!operand->reorder.is_built()) continue;
     operand->offset = scratch_bytes_;
-    scratch_bytes_ += align(operand->bytes);
+    scratch_bytes_ += runtime::align(operand->bytes);
   }
   return absl::OkStatus();
 }
