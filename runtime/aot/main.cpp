@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -271,10 +272,11 @@ absl::Status run(int argc, char **argv) {
   }
   weft_model_options options{sizeof(weft_model_options), arguments->threads,
                              arguments->weights.empty() ? nullptr : arguments->weights.c_str()};
-  weft_model *model = nullptr;
   if (code.parameter_count > 0 && arguments->weights.empty())
     return absl::InvalidArgumentError("the model's weights are not embedded: --weights FILE.safetensors is missing");
+  weft_model *model = nullptr;
   if (weft_model_open(&code, &options, &model) != 0) return last_error();
+  std::unique_ptr<weft_model, void (*)(weft_model *)> closed(model, weft_model_close);
   std::vector<weft_tensor_info> inputs, outputs;
   for (int32_t i = 0; i < weft_model_input_count(model); ++i) inputs.push_back(*weft_model_input(model, i));
   for (int32_t i = 0; i < weft_model_output_count(model); ++i) outputs.push_back(*weft_model_output(model, i));
@@ -292,7 +294,6 @@ absl::Status run(int argc, char **argv) {
                       std::vector<int64_t>(outputs[i].dims, outputs[i].dims + outputs[i].rank), results.back()});
   }
   if (weft_model_run(model, given->pointers.data(), pointers.data()) != 0) return last_error();
-  weft_model_close(model);
   if (targets->empty()) print_summary(arrays);
   return write_outputs(*targets, arrays);
 }

@@ -1,4 +1,6 @@
-// Random programs give the same on every way to run them; each shard of the test has programs of its own. WEFT_FUZZ_SEED starts elsewhere.
+// Random programs give the same on every way to run them; each shard of the test has programs of its own. WEFT_FUZZ_SEED starts elsewhere,
+// WEFT_FUZZ_PROGRAMS takes fewer or more than 2,000 (rounded up to a multiple of the batches).
+#include <algorithm>
 #include <cstdlib>
 
 #include <gtest/gtest.h>
@@ -11,20 +13,22 @@
 namespace weft::fuzz {
 namespace {
 
-constexpr uint64_t kPrograms = 2000, kBatches = 40;
+constexpr uint64_t kBatches = 40;
 
-uint64_t first_seed() {
-  const char *given = std::getenv("WEFT_FUZZ_SEED");
-  return given ? std::strtoull(given, nullptr, 10) : 1;
+uint64_t setting(const char *name, uint64_t otherwise) {
+  const char *given = std::getenv(name);
+  return given ? std::strtoull(given, nullptr, 10) : otherwise;
 }
+
+uint64_t first_seed() { return setting("WEFT_FUZZ_SEED", 1); }
+uint64_t programs_of_a_batch() { return std::max<uint64_t>((setting("WEFT_FUZZ_PROGRAMS", 2000) + kBatches - 1) / kBatches, 1); }
 
 class RandomPrograms : public testing::TestWithParam<uint64_t> {};
 
 TEST_P(RandomPrograms, AgreeHoweverTheyAreRun) {
-  uint64_t first = first_seed() + GetParam() * (kPrograms / kBatches);
-  std::printf("seeds %llu to %llu\n", static_cast<unsigned long long>(first),
-              static_cast<unsigned long long>(first + kPrograms / kBatches - 1));
-  for (uint64_t seed = first; seed < first + kPrograms / kBatches; ++seed) {
+  uint64_t first = first_seed() + GetParam() * programs_of_a_batch(), end = first + programs_of_a_batch();
+  std::printf("seeds %llu to %llu\n", static_cast<unsigned long long>(first), static_cast<unsigned long long>(end - 1));
+  for (uint64_t seed = first; seed < end; ++seed) {
     Program program = generate(seed);
     std::string wrong = check(program);
     ASSERT_EQ(wrong, "") << report(program, wrong);
