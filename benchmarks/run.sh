@@ -54,7 +54,8 @@ case $suite in
     ;;
   ops | cnn)
     contestants=(--contestant "weft=bazel-bin/benchmarks/$suite/worker weft")
-    [ $suite = ops ] && contestants+=(--contestant "limit=bazel-bin/benchmarks/ops/worker limit")
+    [ $suite = ops ] && contestants+=(--contestant "limit=bazel-bin/benchmarks/ops/worker limit"
+                                      --contestant "onednn=bazel-bin/benchmarks/ops/worker onednn")
     if [ $peers = 1 ]; then
       make_venv
       contestants+=(--contestant "torch-eager=$venv/bin/python benchmarks/$suite/peers.py eager"

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <sstream>
 #include <stdexcept>
 
 extern char **environ;
@@ -72,14 +73,30 @@ void Contestant::write_line(const std::string &line) {
   if (write(to_, text.data(), text.size()) != static_cast<ssize_t>(text.size())) throw std::runtime_error(impl_ + " does not listen");
 }
 
-double Contestant::choose(const std::string &name) {
+std::optional<double> Contestant::choose(const std::string &name) {
   write_line("case " + name);
-  return wait_ready();
+  for (;;) {
+    std::string line = read_line();
+    if (line == "none") return std::nullopt;
+    if (line.rfind("ready ", 0) == 0) return std::atof(line.c_str() + 6);
+  }
 }
 
 double Contestant::run(int64_t n) {
   write_line("run " + std::to_string(n));
   return std::atof(read_line().c_str());
+}
+
+std::unique_ptr<Contestant> start_contestant(const std::string &command, const std::vector<std::string> &more) {
+  size_t equals = command.find('=');
+  std::vector<std::string> words;
+  if (equals != command.npos) {
+    std::istringstream stream(command.substr(equals + 1));
+    for (std::string word; stream >> word;) words.push_back(word);
+  }
+  if (words.empty() || equals == 0) throw std::runtime_error("--contestant takes IMPL=COMMAND, not '" + command + "'");
+  words.insert(words.end(), more.begin(), more.end());
+  return std::make_unique<Contestant>(command.substr(0, equals), words);
 }
 
 } // namespace weft::benchmarks

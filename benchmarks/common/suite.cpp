@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <limits>
+#include <map>
 #include <memory>
-#include <sstream>
 
 #include "benchmarks/common/contestant.h"
 #include "benchmarks/common/report.h"
@@ -20,49 +21,96 @@ struct Options {
   std::vector<std::string> contestants;
 };
 
+// What is printed at the end: the judged contestant's time divided by each other's.
+class Ratios {
+public:
+  Ratios(const Suite &suite, const std::vector<std::string> &impls) : suite_(suite), impls_(impls) {}
+
+  // Times of all contestants; NaN for those that have no such case.
+  void add(const std::string &name, const std::vector<double> &times) {
+    std::string line = name + ":";
+    bool lost = false;
+    for (size_t i = 1; i < times.size(); ++i) {
+      double ratio = times[0] / times[i];
+      line += "  " + impls_[i] + (std::isnan(ratio) ? " -" : " " + rounded(ratio));
+      if (std::isnan(ratio)) continue;
+      lost = lost || (impls_[i] == suite_.judge && ratio > 1.0);
+      for (const std::string &group : {suite_.group(name), std::string("all")}) {
+        Mean &mean = means_[{group, i}];
+        mean.logs += std::log(ratio);
+        ++mean.cases;
+        if (suite_.group(name) == "all") break;
+      }
+    }
+    lost_ += lost;
+    lines_.push_back(line + (lost ? "  <- behind " + suite_.judge : ""));
+  }
+
+  void print(int threads) const {
+    std::fprintf(stderr, "\n  %s / others, %d thread%s:\n", impls_[0].c_str(), threads, threads == 1 ? "" : "s");
+    for (const std::string &line : lines_) std::fprintf(stderr, "  %s\n", line.c_str());
+    if (impls_.size() > 1) std::fprintf(stderr, "\n  geometric means:\n");
+    std::map<std::string, std::string> groups;
+    for (const auto &[key, mean] : means_) {
+      std::string &line = groups[key.first];
+      line += (line.empty() ? "  " + key.first + ":  " : "  ") + impls_[key.second] + " " + rounded(std::exp(mean.logs / mean.cases)) +
+              " (" + std::to_string(mean.cases) + ")";
+    }
+    for (const auto &[group, line] : groups) std::fprintf(stderr, "%s\n", line.c_str());
+    if (!suite_.judge.empty() && std::find(impls_.begin(), impls_.end(), suite_.judge) != impls_.end())
+      std::fprintf(stderr, "  behind %s: %d of %zu cases\n", suite_.judge.c_str(), lost_, lines_.size());
+  }
+
+private:
+  struct Mean {
+    double logs = 0;
+    int cases = 0;
+  };
+  static std::string rounded(double ratio) {
+    char text[32];
+    std::snprintf(text, sizeof text, ratio < 10 ? "%.2f" : "%.1f", ratio);
+    return text;
+  }
+
+  const Suite &suite_;
+  std::vector<std::string> impls_, lines_;
+  std::map<std::pair<std::string, size_t>, Mean> means_; // by group and contestant
+  int lost_ = 0;
+};
+
 void run(const Suite &suite, const Options &options) {
   Report report(options.json);
   std::vector<std::unique_ptr<Contestant>> contestants;
+  std::vector<std::string> impls;
   for (const std::string &command : options.contestants) {
-    // IMPL=program argument argument ...
-    size_t equals = command.find('=');
-    std::vector<std::string> words;
-    std::istringstream stream(command.substr(equals + 1));
-    for (std::string word; stream >> word;) words.push_back(word);
-    contestants.push_back(std::make_unique<Contestant>(command.substr(0, equals), words));
+    contestants.push_back(start_contestant(command));
     contestants.back()->wait_ready();
+    impls.push_back(contestants.back()->impl());
   }
-  std::vector<double> logs(contestants.size());
-  std::vector<std::string> table;
+  Ratios ratios(suite, impls);
   int cases = 0;
   for (const std::string &name : suite.cases) {
-    if (name.find(options.filter) == std::string::npos) continue;
+    if ((suite.group(name) + "/" + name).find(options.filter) == std::string::npos) continue;
     ++cases;
-    std::vector<int64_t> runs;
+    std::vector<int64_t> runs; // 0: has no such case
     for (auto &contestant : contestants) {
-      contestant->choose(name);
+      runs.push_back(0);
+      if (!contestant->choose(name)) continue;
       double one = std::min(contestant->run(1), contestant->run(1));
-      runs.push_back(std::clamp<int64_t>(static_cast<int64_t>(suite.seconds_per_turn / one), 1, 2000));
+      runs.back() = std::clamp<int64_t>(static_cast<int64_t>(suite.seconds_per_turn / one), 1, 2000);
     }
+    if (runs[0] == 0) throw std::runtime_error(impls[0] + " has no case '" + name + "'");
     // The least of all turns: what disturbs a case only adds to its time.
-    std::vector<double> best(contestants.size(), INFINITY);
+    std::vector<double> best(contestants.size(), std::numeric_limits<double>::quiet_NaN());
     for (int round = 0; round < suite.rounds; ++round)
       for (size_t i = 0; i < contestants.size(); ++i)
-        best[i] = std::min(best[i], contestants[i]->run(runs[i]) / static_cast<double>(runs[i]));
-    std::ostringstream line;
-    line << name << ":";
-    for (size_t i = 0; i < contestants.size(); ++i) {
-      report.add({suite.name, name, contestants[i]->impl(), "time", "ms", 1e3 * best[i], options.threads, suite.batch(name)});
-      logs[i] += std::log(best[0] / best[i]);
-      if (i > 0) line << "  " << contestants[i]->impl() << " " << std::round(100 * best[0] / best[i]) / 100;
-    }
-    table.push_back(line.str());
+        if (runs[i] > 0) best[i] = std::fmin(best[i], contestants[i]->run(runs[i]) / static_cast<double>(runs[i]));
+    for (size_t i = 0; i < contestants.size(); ++i)
+      if (runs[i] > 0) report.add({suite.name, name, impls[i], "time", "ms", 1e3 * best[i], options.threads, suite.batch(name)});
+    ratios.add(name, best);
   }
-  if (cases == 0) throw std::runtime_error("no case has '" + options.filter + "' in its name");
-  std::fprintf(stderr, "\n  %s / others, %d thread%s:\n", contestants[0]->impl().c_str(), options.threads, options.threads == 1 ? "" : "s");
-  for (const std::string &line : table) std::fprintf(stderr, "  %s\n", line.c_str());
-  for (size_t i = 1; i < contestants.size(); ++i)
-    std::fprintf(stderr, "  geometric mean of %d / %s: %.3f\n", cases, contestants[i]->impl().c_str(), std::exp(logs[i] / cases));
+  if (cases == 0) throw std::runtime_error("no GROUP/CASE has '" + options.filter + "' in its name");
+  ratios.print(options.threads);
 }
 
 } // namespace
@@ -73,7 +121,7 @@ int run_suite(Suite suite, int argc, char **argv) {
   app.add_option("--json", options.json, "file to append the measurements to");
   app.add_option("--threads", options.threads, "that the contestants were told to use");
   app.add_option("--rounds", suite.rounds, "turns of each contestant a case")->check(CLI::PositiveNumber);
-  app.add_option("--filter", options.filter, "only cases with this in their names");
+  app.add_option("--filter", options.filter, "only cases with this in GROUP/CASE");
   app.add_option("--contestant", options.contestants, "IMPL=COMMAND, as often as there are; the first is the one to judge")->required();
   CLI11_PARSE(app, argc, argv);
   try {
@@ -95,9 +143,13 @@ int serve_cases(const std::function<std::function<void()>(const std::string &)> 
     try {
       if (word == "case") {
         work = make(argument);
+        if (!work) {
+          std::cout << "none" << std::endl;
+          continue;
+        }
         for (int i = 0; i < kWarmUps; ++i) work();
         std::cout << "ready ";
-      } else {
+      } else if (work) {
         for (int64_t i = 0, n = std::atoll(argument.c_str()); i < n; ++i) work();
       }
     } catch (const std::exception &error) {

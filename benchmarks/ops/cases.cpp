@@ -10,6 +10,7 @@ namespace weft::benchmarks {
 namespace {
 
 using Tensors = std::vector<Tensor>;
+using Values = std::vector<float>;
 
 // Numbers in [-1, 1), without an op of ours.
 Tensor floats(const Shape &shape) {
@@ -55,82 +56,196 @@ OpCase backward(Tensors inputs, size_t differentiated, std::function<Tensor(cons
   });
 }
 
-OpCase unary(const Shape &shape, std::function<Tensor(const Tensor &)> function) {
-  return forward({floats(shape)}, [=](const Tensors &x) { return Tensors{function(x[0])}; });
+using Maker = std::function<OpCase()>;
+struct Row {
+  std::string name, group;
+  Maker make;
+  LibraryProblem problem = {};
+};
+
+// A function of one tensor, and its derivative.
+Row unary_row(const std::string &name, const std::string &group, const Shape &shape, std::function<Tensor(const Tensor &)> function) {
+  return {name, group, [=] { return forward({floats(shape)}, [=](const Tensors &x) { return Tensors{function(x[0])}; }); }};
+}
+// `result`: the shape of the function's value.
+Row unary_backward_row(const std::string &name, const std::string &group, const Shape &shape, const Shape &result,
+                       std::function<Tensor(const Tensor &)> function) {
+  return {name, group, [=] { return backward({floats(shape), floats(result)}, 1, [=](const Tensors &x) { return function(x[0]); }); }};
 }
 
 // x [m, k] times weight [n, k], as nn::Linear has it.
-OpCase linear_case(int64_t m, int64_t k, int64_t n, bool differentiate) {
-  if (differentiate)
-    return backward({floats({m, k}), floats({n, k}), floats({m, n})}, 2, [](const Tensors &x) { return linear(x[0], x[1]); });
-  return forward({floats({m, k}), floats({n, k}), floats({n})}, [](const Tensors &x) { return Tensors{linear(x[0], x[1], x[2])}; });
+Row linear_row(const std::string &name, int64_t m, int64_t k, int64_t n, bool differentiate = false) {
+  auto make = [=] {
+    if (differentiate)
+      return backward({floats({m, k}), floats({n, k}), floats({m, n})}, 2, [](const Tensors &x) { return linear(x[0], x[1]); });
+    return forward({floats({m, k}), floats({n, k}), floats({n})}, [](const Tensors &x) { return Tensors{linear(x[0], x[1], x[2])}; });
+  };
+  return {name, "matmul", make, MatmulProblem{1, m, k, n, /*transposed=*/true, /*is_weight=*/true, /*bias=*/!differentiate, differentiate}};
 }
 
-using Maker = std::function<OpCase()>;
-const std::vector<std::pair<std::string, Maker>> &table() {
-  static const std::vector<std::pair<std::string, Maker>> cases = {
-      {"chain_tanh_sigmoid_16M",
+// Products of attention, [batch, m, k] times [batch, k, n]; the second one stored as [batch, n, k] if transposed.
+Row products_row(const std::string &name, int64_t batch, int64_t m, int64_t k, int64_t n, bool transposed, bool differentiate = false) {
+  auto multiply = [=](const Tensors &x) { return matmul(x[0], transposed ? x[1].transpose(1, 2) : x[1]); };
+  auto make = [=] {
+    Tensors inputs = {floats({batch, m, k}), transposed ? floats({batch, n, k}) : floats({batch, k, n})};
+    if (!differentiate) return forward(inputs, [=](const Tensors &x) { return Tensors{multiply(x)}; });
+    inputs.push_back(floats({batch, m, n}));
+    return backward(inputs, 2, multiply);
+  };
+  return {name, "matmul", make, MatmulProblem{batch, m, k, n, transposed, /*is_weight=*/false, /*bias=*/false, differentiate}};
+}
+
+// Without bias, as in front of a batch_norm.
+Row convolution_row(const std::string &name, ConvolutionProblem p, bool differentiate = false) {
+  p.backward = differentiate;
+  auto convolve = [=](const Tensors &x) {
+    return conv2d(x[0], x[1], Tensor(), {.stride = p.stride, .padding = p.padding, .groups = p.groups});
+  };
+  auto make = [=] {
+    Tensors inputs = {floats({p.batch, p.channels, p.image, p.image}), floats({p.outputs, p.channels / p.groups, p.kernel, p.kernel})};
+    if (!differentiate) return forward(inputs, [=](const Tensors &x) { return Tensors{convolve(x)}; });
+    inputs.push_back(floats({p.batch, p.outputs, p.result(), p.result()}));
+    return backward(inputs, 2, convolve);
+  };
+  return {name, "convolution", make, p};
+}
+
+// Training: with the statistics of the batch, which move the running ones.
+Row batch_norm_row(const std::string &name, const Shape &shape, bool training) {
+  Shape channels = {shape[1]};
+  auto make = [=] {
+    return forward({floats(shape), floats(channels), floats(channels), floats(channels), Tensor::from(Values(shape[1], 1.0f), channels)},
+                   [=](const Tensors &x) {
+                     Tensor y = batch_norm(x[0], x[3], x[4], x[1], x[2], {.training = training});
+                     return training ? Tensors{y, x[3], x[4]} : Tensors{y};
+                   });
+  };
+  return {name, "norm", make};
+}
+Row batch_norm_backward_row(const std::string &name, const Shape &shape) {
+  Shape channels = {shape[1]};
+  auto make = [=] {
+    return backward({floats(shape), floats(channels), floats(channels), floats(shape)}, 3,
+                    [](const Tensors &x) { return batch_norm(x[0], Tensor(), Tensor(), x[1], x[2], {.training = true}); });
+  };
+  return {name, "norm", make};
+}
+
+const std::vector<Row> &table() {
+  static const std::vector<Row> cases = {
+      {"chain_tanh_sigmoid_16M", "elementwise",
        [] {
          return forward({floats({1 << 24}), floats({1 << 24})},
                         [](const Tensors &x) { return Tensors{tanh(x[0] * x[1] + 1.0) * sigmoid(x[0] - x[1]) + x[1]}; });
        }},
-      {"chain_add_mul_relu_4M",
+      {"chain_add_mul_relu_4M", "elementwise",
        [] {
          return forward({floats({2048, 2048}), floats({2048, 2048}), floats({2048})},
                         [](const Tensors &x) { return Tensors{relu(x[0] * x[1] + x[2])}; });
        }},
-      {"gelu_2048x512", [] { return unary({2048, 512}, [](const Tensor &x) { return gelu(x); }); }},
-      {"gelu_backward_2048x512",
-       [] { return backward({floats({2048, 512}), floats({2048, 512})}, 1, [](const Tensors &x) { return gelu(x[0]); }); }},
-      {"softmax_1024x1024", [] { return unary({1024, 1024}, [](const Tensor &x) { return softmax(x, -1); }); }},
-      {"softmax_8192x128", [] { return unary({8192, 128}, [](const Tensor &x) { return softmax(x, -1); }); }},
-      {"softmax_dim0_1024x1024", [] { return unary({1024, 1024}, [](const Tensor &x) { return softmax(x, 0); }); }},
-      {"softmax_backward_1024x1024",
-       [] { return backward({floats({1024, 1024}), floats({1024, 1024})}, 1, [](const Tensors &x) { return softmax(x[0], -1); }); }},
-      {"log_softmax_1024x1024", [] { return unary({1024, 1024}, [](const Tensor &x) { return log_softmax(x, -1); }); }},
-      {"log_softmax_backward_1024x1024",
-       [] { return backward({floats({1024, 1024}), floats({1024, 1024})}, 1, [](const Tensors &x) { return log_softmax(x[0], -1); }); }},
-      {"layer_norm_1024x1024",
+      {"chain_tanh_sigmoid_backward_4M", "elementwise",
+       [] {
+         return backward({floats({1 << 22}), floats({1 << 22}), floats({1 << 22})}, 2,
+                         [](const Tensors &x) { return tanh(x[0] * x[1] + 1.0) * sigmoid(x[0] - x[1]) + x[1]; });
+       }},
+      {"chain_add_mul_relu_backward_4M", "elementwise",
+       [] {
+         return backward({floats({2048, 2048}), floats({2048, 2048}), floats({2048}), floats({2048, 2048})}, 3,
+                         [](const Tensors &x) { return relu(x[0] * x[1] + x[2]); });
+       }},
+      unary_row("chain_sin_exp_tanh_4M", "elementwise", {1 << 22}, [](const Tensor &x) { return tanh(exp(sin(x))); }),
+      unary_backward_row("chain_sin_exp_tanh_backward_4M", "elementwise", {1 << 22}, {1 << 22},
+                         [](const Tensor &x) { return tanh(exp(sin(x))); }),
+      unary_row("silu_2048x2048", "elementwise", {2048, 2048}, [](const Tensor &x) { return silu(x); }),
+      unary_backward_row("silu_backward_2048x2048", "elementwise", {2048, 2048}, {2048, 2048}, [](const Tensor &x) { return silu(x); }),
+      unary_row("gelu_2048x512", "elementwise", {2048, 512}, [](const Tensor &x) { return gelu(x); }),
+      unary_backward_row("gelu_backward_2048x512", "elementwise", {2048, 512}, {2048, 512}, [](const Tensor &x) { return gelu(x); }),
+      unary_row("softmax_1024x1024", "norm", {1024, 1024}, [](const Tensor &x) { return softmax(x, -1); }),
+      unary_row("softmax_8192x128", "norm", {8192, 128}, [](const Tensor &x) { return softmax(x, -1); }),
+      unary_row("softmax_dim0_1024x1024", "norm", {1024, 1024}, [](const Tensor &x) { return softmax(x, 0); }),
+      unary_backward_row("softmax_backward_1024x1024", "norm", {1024, 1024}, {1024, 1024}, [](const Tensor &x) { return softmax(x, -1); }),
+      unary_row("log_softmax_1024x1024", "norm", {1024, 1024}, [](const Tensor &x) { return log_softmax(x, -1); }),
+      unary_backward_row("log_softmax_backward_1024x1024", "norm", {1024, 1024}, {1024, 1024}, [](const Tensor &x) { return log_softmax(x, -1); }),
+      {"layer_norm_1024x1024", "norm",
        [] {
          return forward({floats({1024, 1024}), floats({1024}), floats({1024})},
                         [](const Tensors &x) { return Tensors{layer_norm(x[0], {1024}, x[1], x[2])}; });
        }},
-      {"layer_norm_2048x128",
+      {"layer_norm_2048x128", "norm",
        [] {
          return forward({floats({2048, 128}), floats({128}), floats({128})},
                         [](const Tensors &x) { return Tensors{layer_norm(x[0], {128}, x[1], x[2])}; });
        }},
-      {"layer_norm_backward_1024x1024",
+      {"layer_norm_backward_1024x1024", "norm",
        [] {
          return backward({floats({1024, 1024}), floats({1024}), floats({1024}), floats({1024, 1024})}, 3,
                          [](const Tensors &x) { return layer_norm(x[0], {1024}, x[1], x[2]); });
        }},
-      {"layer_norm_backward_2048x128",
+      {"layer_norm_backward_2048x128", "norm",
        [] {
          return backward({floats({2048, 128}), floats({128}), floats({128}), floats({2048, 128})}, 3,
                          [](const Tensors &x) { return layer_norm(x[0], {128}, x[1], x[2]); });
        }},
-      {"sum_all_1024x1024", [] { return unary({1024, 1024}, [](const Tensor &x) { return sum(x); }); }},
-      {"sum_dim0_1024x1024", [] { return unary({1024, 1024}, [](const Tensor &x) { return sum(x, 0); }); }},
-      {"sum_dim1_1024x1024", [] { return unary({1024, 1024}, [](const Tensor &x) { return sum(x, 1); }); }},
-      {"max_dim1_1024x1024", [] { return unary({1024, 1024}, [](const Tensor &x) { return max(x, 1); }); }},
-      {"sum_dim0_64x128x256", [] { return unary({64, 128, 256}, [](const Tensor &x) { return sum(x, 0); }); }},
-      {"sum_dim1_64x128x256", [] { return unary({64, 128, 256}, [](const Tensor &x) { return sum(x, 1); }); }},
-      {"sum_dim2_64x128x256", [] { return unary({64, 128, 256}, [](const Tensor &x) { return sum(x, 2); }); }},
-      {"mean_dims02_64x128x256", [] { return unary({64, 128, 256}, [](const Tensor &x) { return mean(x, {0, 2}); }); }},
-      {"transpose_1024x1024", [] { return unary({1024, 1024}, [](const Tensor &x) { return x.transpose(0, 1).clone(); }); }},
-      {"transpose_1000x1000", [] { return unary({1000, 1000}, [](const Tensor &x) { return x.transpose(0, 1).clone(); }); }},
-      {"transpose_add_1024x1024",
+      {"rms_norm_1024x1024", "norm",
+       [] {
+         return forward({floats({1024, 1024}), floats({1024})}, [](const Tensors &x) { return Tensors{rms_norm(x[0], {1024}, x[1])}; });
+       }},
+      {"rms_norm_2048x128", "norm",
+       [] {
+         return forward({floats({2048, 128}), floats({128})}, [](const Tensors &x) { return Tensors{rms_norm(x[0], {128}, x[1])}; });
+       }},
+      {"rms_norm_backward_1024x1024", "norm",
+       [] {
+         return backward({floats({1024, 1024}), floats({1024}), floats({1024, 1024})}, 2,
+                         [](const Tensors &x) { return rms_norm(x[0], {1024}, x[1]); });
+       }},
+      // The first and the last stage of a ResNet-50.
+      batch_norm_row("batch_norm_training_16x64x56x56", {16, 64, 56, 56}, true),
+      batch_norm_row("batch_norm_training_16x512x7x7", {16, 512, 7, 7}, true),
+      batch_norm_row("batch_norm_inference_16x64x56x56", {16, 64, 56, 56}, false),
+      batch_norm_backward_row("batch_norm_backward_16x64x56x56", {16, 64, 56, 56}),
+      batch_norm_backward_row("batch_norm_backward_16x512x7x7", {16, 512, 7, 7}),
+      {"group_norm_16x64x56x56", "norm",
+       [] {
+         return forward({floats({16, 64, 56, 56}), floats({64}), floats({64})},
+                        [](const Tensors &x) { return Tensors{group_norm(x[0], 32, x[1], x[2])}; });
+       }},
+      {"group_norm_backward_16x64x56x56", "norm",
+       [] {
+         return backward({floats({16, 64, 56, 56}), floats({64}), floats({64}), floats({16, 64, 56, 56})}, 3,
+                         [](const Tensors &x) { return group_norm(x[0], 32, x[1], x[2]); });
+       }},
+      unary_row("sum_all_1024x1024", "reduction", {1024, 1024}, [](const Tensor &x) { return sum(x); }),
+      unary_row("sum_dim0_1024x1024", "reduction", {1024, 1024}, [](const Tensor &x) { return sum(x, 0); }),
+      unary_row("sum_dim1_1024x1024", "reduction", {1024, 1024}, [](const Tensor &x) { return sum(x, 1); }),
+      unary_row("max_dim1_1024x1024", "reduction", {1024, 1024}, [](const Tensor &x) { return max(x, 1); }),
+      unary_row("sum_dim0_64x128x256", "reduction", {64, 128, 256}, [](const Tensor &x) { return sum(x, 0); }),
+      unary_row("sum_dim1_64x128x256", "reduction", {64, 128, 256}, [](const Tensor &x) { return sum(x, 1); }),
+      unary_row("sum_dim2_64x128x256", "reduction", {64, 128, 256}, [](const Tensor &x) { return sum(x, 2); }),
+      unary_row("mean_dims02_64x128x256", "reduction", {64, 128, 256}, [](const Tensor &x) { return mean(x, {0, 2}); }),
+      unary_row("max_pool3_s2_16x64x112x112", "reduction", {16, 64, 112, 112},
+                [](const Tensor &x) { return max_pool2d(x, 3, {.stride = 2, .padding = 1}); }),
+      unary_backward_row("max_pool3_s2_backward_16x64x112x112", "reduction", {16, 64, 112, 112}, {16, 64, 56, 56},
+                         [](const Tensor &x) { return max_pool2d(x, 3, {.stride = 2, .padding = 1}); }),
+      unary_row("avg_pool2_16x64x56x56", "reduction", {16, 64, 56, 56}, [](const Tensor &x) { return avg_pool2d(x, 2); }),
+      unary_backward_row("avg_pool2_backward_16x64x56x56", "reduction", {16, 64, 56, 56}, {16, 64, 28, 28},
+                         [](const Tensor &x) { return avg_pool2d(x, 2); }),
+      unary_row("avg_pool_global_16x2048x7x7", "reduction", {16, 2048, 7, 7}, [](const Tensor &x) { return adaptive_avg_pool2d(x, 1); }),
+      unary_backward_row("avg_pool_global_backward_16x2048x7x7", "reduction", {16, 2048, 7, 7}, {16, 2048, 1, 1},
+                         [](const Tensor &x) { return adaptive_avg_pool2d(x, 1); }),
+      unary_row("transpose_1024x1024", "movement", {1024, 1024}, [](const Tensor &x) { return x.transpose(0, 1).clone(); }),
+      unary_row("transpose_1000x1000", "movement", {1000, 1000}, [](const Tensor &x) { return x.transpose(0, 1).clone(); }),
+      {"transpose_add_1024x1024", "movement",
        [] {
          return forward({floats({1024, 1024}), floats({1024, 1024})},
                         [](const Tensors &x) { return Tensors{x[0].transpose(0, 1) + x[1]}; });
        }},
-      {"split_heads_16x128x4x32", [] { return unary({16, 128, 4, 32}, [](const Tensor &x) { return x.transpose(1, 2).clone(); }); }},
-      {"embedding_2048_of_8192x128",
+      unary_row("split_heads_16x128x4x32", "movement", {16, 128, 4, 32}, [](const Tensor &x) { return x.transpose(1, 2).clone(); }),
+      {"embedding_2048_of_8192x128", "movement",
        [] {
          return forward({indices({16, 128}, 8192), floats({8192, 128})}, [](const Tensors &x) { return Tensors{embedding(x[0], x[1])}; });
        }},
-      {"embedding_backward_2048_of_8192x128",
+      {"embedding_backward_2048_of_8192x128", "movement",
        [] {
          return forward({indices({16, 128}, 8192), floats({8192, 128}), floats({16, 128, 128})}, [](const Tensors &x) {
            Tensor weight = x[1].detach().set_requires_grad();
@@ -139,26 +254,26 @@ const std::vector<std::pair<std::string, Maker>> &table() {
            return grad({embedding(x[0], weight)}, {weight}, options);
          });
        }},
-      {"gather_dim1_1024x1024",
+      {"gather_dim1_1024x1024", "movement",
        [] {
          return forward({floats({1024, 1024}), indices({1024, 1024}, 1024)},
                         [](const Tensors &x) { return Tensors{gather(x[0], 1, x[1])}; });
        }},
-      {"scatter_add_dim0_1024x256",
+      {"scatter_add_dim0_1024x256", "movement",
        [] {
          return forward({floats({512, 256}), indices({1024, 256}, 512), floats({1024, 256})},
                         [](const Tensors &x) { return Tensors{scatter_add(x[0], 0, x[1], x[2])}; });
        }},
-      {"scatter_add_dim1_1024x256",
+      {"scatter_add_dim1_1024x256", "movement",
        [] {
          return forward({floats({1024, 128}), indices({1024, 256}, 128), floats({1024, 256})},
                         [](const Tensors &x) { return Tensors{scatter_add(x[0], 1, x[1], x[2])}; });
        }},
-      {"cross_entropy_2048x86",
+      {"cross_entropy_2048x86", "reduction",
        [] {
          return forward({floats({2048, 86}), indices({2048}, 86)}, [](const Tensors &x) { return Tensors{cross_entropy(x[0], x[1])}; });
        }},
-      {"cross_entropy_backward_2048x1024",
+      {"cross_entropy_backward_2048x1024", "reduction",
        [] {
          return forward({floats({2048, 1024}), indices({2048}, 1024)}, [](const Tensors &x) {
            Tensor logits = x[0].detach().set_requires_grad();
@@ -166,15 +281,54 @@ const std::vector<std::pair<std::string, Maker>> &table() {
            return Tensors{loss, grad({loss}, {logits})[0]};
          });
        }},
-      {"dropout_1024x1024", [] { return unary({1024, 1024}, [](const Tensor &x) { return dropout(x, 0.1); }); }},
-      {"linear_gpt2_1024x768x2304", [] { return linear_case(1024, 768, 2304, false); }},
-      {"linear_gpt2_1024x768x3072", [] { return linear_case(1024, 768, 3072, false); }},
-      {"linear_gpt2_1024x3072x768", [] { return linear_case(1024, 3072, 768, false); }},
-      {"linear_gpt2_backward_1024x768x768", [] { return linear_case(1024, 768, 768, true); }},
-      {"linear_char_gpt_2048x128x512", [] { return linear_case(2048, 128, 512, false); }},
-      {"linear_char_gpt_backward_2048x128x512", [] { return linear_case(2048, 128, 512, true); }},
+      unary_row("dropout_1024x1024", "elementwise", {1024, 1024}, [](const Tensor &x) { return dropout(x, 0.1); }),
+      linear_row("linear_gpt2_1x768x2304", 1, 768, 2304),
+      linear_row("linear_gpt2_1024x768x768", 1024, 768, 768),
+      linear_row("linear_gpt2_1024x768x2304", 1024, 768, 2304),
+      linear_row("linear_gpt2_1024x768x3072", 1024, 768, 3072),
+      linear_row("linear_gpt2_1024x3072x768", 1024, 3072, 768),
+      linear_row("linear_gpt2_head_64x768x50257", 64, 768, 50257),
+      linear_row("linear_gpt2_backward_1024x768x768", 1024, 768, 768, true),
+      linear_row("linear_gpt2_backward_1024x768x3072", 1024, 768, 3072, true),
+      linear_row("linear_char_gpt_2048x128x512", 2048, 128, 512),
+      linear_row("linear_char_gpt_backward_2048x128x512", 2048, 128, 512, true),
+      // GPT-2's 12 heads of 64 numbers, 512 tokens.
+      products_row("attention_scores_gpt2_12x512x64", 12, 512, 64, 512, true),
+      products_row("attention_values_gpt2_12x512x64", 12, 512, 512, 64, false),
+      products_row("attention_scores_gpt2_backward_12x512x64", 12, 512, 64, 512, true, true),
+      products_row("attention_values_gpt2_backward_12x512x64", 12, 512, 512, 64, false, true),
+      // ResNet-50: batch, channels, outputs, image, kernel, stride, padding, groups.
+      convolution_row("conv7x7_s2_3_64_224_b1", {1, 3, 64, 224, 7, 2, 3, 1}),
+      convolution_row("conv7x7_s2_3_64_224_b16", {16, 3, 64, 224, 7, 2, 3, 1}),
+      convolution_row("conv7x7_s2_3_64_224_backward_b16", {16, 3, 64, 224, 7, 2, 3, 1}, true),
+      convolution_row("conv3x3_64_56_b1", {1, 64, 64, 56, 3, 1, 1, 1}),
+      convolution_row("conv3x3_64_56_b16", {16, 64, 64, 56, 3, 1, 1, 1}),
+      convolution_row("conv3x3_64_56_backward_b16", {16, 64, 64, 56, 3, 1, 1, 1}, true),
+      convolution_row("conv3x3_512_7_b1", {1, 512, 512, 7, 3, 1, 1, 1}),
+      convolution_row("conv3x3_s2_128_56_b1", {1, 128, 128, 56, 3, 2, 1, 1}),
+      convolution_row("conv3x3_s2_128_56_b16", {16, 128, 128, 56, 3, 2, 1, 1}),
+      convolution_row("conv3x3_s2_128_56_backward_b16", {16, 128, 128, 56, 3, 2, 1, 1}, true),
+      convolution_row("conv1x1_256_64_56_b1", {1, 256, 64, 56, 1, 1, 0, 1}),
+      convolution_row("conv1x1_256_64_56_b16", {16, 256, 64, 56, 1, 1, 0, 1}),
+      convolution_row("conv1x1_256_64_56_backward_b16", {16, 256, 64, 56, 1, 1, 0, 1}, true),
+      // MobileNetV2.
+      convolution_row("conv3x3_s2_3_32_224_b1", {1, 3, 32, 224, 3, 2, 1, 1}),
+      convolution_row("conv3x3_s2_3_32_224_backward_b16", {16, 3, 32, 224, 3, 2, 1, 1}, true),
+      convolution_row("conv1x1_24_144_56_b1", {1, 24, 144, 56, 1, 1, 0, 1}),
+      convolution_row("conv1x1_24_144_56_backward_b16", {16, 24, 144, 56, 1, 1, 0, 1}, true),
+      convolution_row("conv_depthwise3x3_144_56_b1", {1, 144, 144, 56, 3, 1, 1, 144}),
+      convolution_row("conv_depthwise3x3_144_56_b16", {16, 144, 144, 56, 3, 1, 1, 144}),
+      convolution_row("conv_depthwise3x3_144_56_backward_b16", {16, 144, 144, 56, 3, 1, 1, 144}, true),
+      convolution_row("conv_depthwise3x3_s2_144_56_b1", {1, 144, 144, 56, 3, 2, 1, 144}),
+      convolution_row("conv_depthwise3x3_s2_144_56_backward_b16", {16, 144, 144, 56, 3, 2, 1, 144}, true),
   };
   return cases;
+}
+
+const Row &row_of(const std::string &name) {
+  for (const Row &row : table())
+    if (row.name == name) return row;
+  throw std::runtime_error("no case '" + name + "' in the suite ops");
 }
 
 } // namespace
@@ -182,16 +336,14 @@ const std::vector<std::pair<std::string, Maker>> &table() {
 const std::vector<std::string> &op_case_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> result;
-    for (const auto &entry : table()) result.push_back(entry.first);
+    for (const Row &row : table()) result.push_back(row.name);
     return result;
   }();
   return names;
 }
 
-OpCase make_op_case(const std::string &name) {
-  for (const auto &[known, make] : table())
-    if (known == name) return make();
-  throw std::runtime_error("no case '" + name + "' in the suite ops");
-}
+OpCase make_op_case(const std::string &name) { return row_of(name).make(); }
+std::string op_case_group(const std::string &name) { return row_of(name).group; }
+LibraryProblem op_case_problem(const std::string &name) { return row_of(name).problem; }
 
 } // namespace weft::benchmarks

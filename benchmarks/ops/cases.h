@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "benchmarks/ops/problems.h"
 #include "weft/tensor.h"
 
 namespace weft::benchmarks {
@@ -20,7 +21,11 @@ struct OpCase {
 };
 
 const std::vector<std::string> &op_case_names();
-// Throws std::runtime_error for a name that is not among them.
+
+// These throw std::runtime_error for a name that is not among them.
 OpCase make_op_case(const std::string &name);
+// elementwise, reduction (with pooling), norm, movement, matmul or convolution.
+std::string op_case_group(const std::string &name);
+LibraryProblem op_case_problem(const std::string &name);
 
 } // namespace weft::benchmarks

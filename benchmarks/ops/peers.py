@@ -36,13 +36,74 @@ def norm_backward(m, n):
     return backward(lambda x, w, b: F.layer_norm(x, (n,), w, b), 3, floats(m, n), floats(n), floats(n), floats(m, n))
 
 
+def products(batch, m, k, n, transposed):
+    return (lambda a, b: a @ b.transpose(1, 2)) if transposed else (lambda a, b: a @ b), floats(batch, m, k), (
+        floats(batch, n, k) if transposed else floats(batch, k, n))
+
+
+def attention(*sizes):
+    return forward(*products(*sizes))
+
+
+def attention_backward(batch, m, k, n, transposed):
+    function, *inputs = products(batch, m, k, n, transposed)
+    return backward(function, 2, *inputs, floats(batch, m, n))
+
+
+def conv(batch, channels, outputs, image, kernel, stride, padding, groups, differentiate=False):
+    def function(x, w):
+        return F.conv2d(x, w, None, stride, padding, 1, groups)
+    inputs = floats(batch, channels, image, image), floats(outputs, channels // groups, kernel, kernel)
+    if not differentiate:
+        return forward(function, *inputs)
+    result = (image + 2 * padding - kernel) // stride + 1
+    return backward(function, 2, *inputs, floats(batch, outputs, result, result))
+
+
+def batch_norm(shape, training):
+    c = shape[1]
+    return forward(lambda x, w, b, m, v: F.batch_norm(x, m, v, w, b, training), floats(*shape), floats(c), floats(c), floats(c), torch.ones(c))
+
+
+def batch_norm_backward(*shape):
+    c = shape[1]
+    return backward(lambda x, w, b: F.batch_norm(x, None, None, w, b, True), 3, floats(*shape), floats(c), floats(c), floats(*shape))
+
+
+def unary_backward(function, shape, result):
+    return backward(function, 1, floats(*shape), floats(*result))
+
+
+def rms_norm(x, w):
+    return F.rms_norm(x, (x.shape[-1],), w, 1e-6)
+
+
 def chain(a, b):
     return torch.tanh(a * b + 1) * torch.sigmoid(a - b) + b
+
+
+def chain_relu(a, b, c):
+    return torch.relu(a * b + c)
+
+
+def chain_unary(x):
+    return torch.tanh(torch.exp(torch.sin(x)))
+
+
+def max_pool(x):
+    return F.max_pool2d(x, 3, 2, 1)
 
 
 CASES = {
     "chain_tanh_sigmoid_16M": lambda: forward(chain, floats(1 << 24), floats(1 << 24)),
     "chain_add_mul_relu_4M": lambda: forward(lambda a, b, c: torch.relu(a * b + c), floats(2048, 2048), floats(2048, 2048), floats(2048)),
+    "chain_tanh_sigmoid_backward_4M": lambda: backward(chain, 2, floats(1 << 22), floats(1 << 22), floats(1 << 22)),
+    "chain_add_mul_relu_backward_4M": lambda: backward(
+        chain_relu, 3, floats(2048, 2048), floats(2048, 2048), floats(2048), floats(2048, 2048)),
+    "chain_sin_exp_tanh_4M": lambda: forward(chain_unary, floats(1 << 22)),
+    "chain_sin_exp_tanh_backward_4M": lambda: unary_backward(chain_unary, (1 << 22,), (1 << 22,)),
+    "silu_2048x2048": lambda: forward(lambda x: F.silu(x), floats(2048, 2048)),
+    "silu_backward_2048x2048": lambda: unary_backward(lambda x: F.silu(x), (2048, 2048), (2048, 2048)),
     "gelu_2048x512": lambda: forward(lambda x: F.gelu(x), floats(2048, 512)),
     "gelu_backward_2048x512": lambda: backward(lambda x: F.gelu(x), 1, floats(2048, 512), floats(2048, 512)),
     "softmax_1024x1024": lambda: forward(lambda x: torch.softmax(x, -1), floats(1024, 1024)),
@@ -55,6 +116,18 @@ CASES = {
     "layer_norm_2048x128": lambda: forward(lambda x, w, b: F.layer_norm(x, (128,), w, b), floats(2048, 128), floats(128), floats(128)),
     "layer_norm_backward_1024x1024": lambda: norm_backward(1024, 1024),
     "layer_norm_backward_2048x128": lambda: norm_backward(2048, 128),
+    "rms_norm_1024x1024": lambda: forward(rms_norm, floats(1024, 1024), floats(1024)),
+    "rms_norm_2048x128": lambda: forward(rms_norm, floats(2048, 128), floats(128)),
+    "rms_norm_backward_1024x1024": lambda: backward(rms_norm, 2, floats(1024, 1024), floats(1024), floats(1024, 1024)),
+    "batch_norm_training_16x64x56x56": lambda: batch_norm((16, 64, 56, 56), True),
+    "batch_norm_training_16x512x7x7": lambda: batch_norm((16, 512, 7, 7), True),
+    "batch_norm_inference_16x64x56x56": lambda: batch_norm((16, 64, 56, 56), False),
+    "batch_norm_backward_16x64x56x56": lambda: batch_norm_backward(16, 64, 56, 56),
+    "batch_norm_backward_16x512x7x7": lambda: batch_norm_backward(16, 512, 7, 7),
+    "group_norm_16x64x56x56": lambda: forward(
+        lambda x, w, b: F.group_norm(x, 32, w, b), floats(16, 64, 56, 56), floats(64), floats(64)),
+    "group_norm_backward_16x64x56x56": lambda: backward(
+        lambda x, w, b: F.group_norm(x, 32, w, b), 3, floats(16, 64, 56, 56), floats(64), floats(64), floats(16, 64, 56, 56)),
     "sum_all_1024x1024": lambda: forward(lambda x: x.sum(), floats(1024, 1024)),
     "sum_dim0_1024x1024": lambda: forward(lambda x: x.sum(0), floats(1024, 1024)),
     "sum_dim1_1024x1024": lambda: forward(lambda x: x.sum(1), floats(1024, 1024)),
@@ -63,6 +136,13 @@ CASES = {
     "sum_dim1_64x128x256": lambda: forward(lambda x: x.sum(1), floats(64, 128, 256)),
     "sum_dim2_64x128x256": lambda: forward(lambda x: x.sum(2), floats(64, 128, 256)),
     "mean_dims02_64x128x256": lambda: forward(lambda x: x.mean((0, 2)), floats(64, 128, 256)),
+    "max_pool3_s2_16x64x112x112": lambda: forward(max_pool, floats(16, 64, 112, 112)),
+    "max_pool3_s2_backward_16x64x112x112": lambda: unary_backward(max_pool, (16, 64, 112, 112), (16, 64, 56, 56)),
+    "avg_pool2_16x64x56x56": lambda: forward(lambda x: F.avg_pool2d(x, 2), floats(16, 64, 56, 56)),
+    "avg_pool2_backward_16x64x56x56": lambda: unary_backward(lambda x: F.avg_pool2d(x, 2), (16, 64, 56, 56), (16, 64, 28, 28)),
+    "avg_pool_global_16x2048x7x7": lambda: forward(lambda x: F.adaptive_avg_pool2d(x, 1), floats(16, 2048, 7, 7)),
+    "avg_pool_global_backward_16x2048x7x7": lambda: unary_backward(
+        lambda x: F.adaptive_avg_pool2d(x, 1), (16, 2048, 7, 7), (16, 2048, 1, 1)),
     "transpose_1024x1024": lambda: forward(lambda x: x.t().contiguous(), floats(1024, 1024)),
     "transpose_1000x1000": lambda: forward(lambda x: x.t().contiguous(), floats(1000, 1000)),
     "transpose_add_1024x1024": lambda: forward(lambda a, b: a.t() + b, floats(1024, 1024), floats(1024, 1024)),
@@ -79,12 +159,45 @@ CASES = {
     "cross_entropy_backward_2048x1024": lambda: backward(
         lambda x, t: F.cross_entropy(x, t), 1, floats(2048, 1024), torch.randint(1024, (2048,)), torch.ones(())),
     "dropout_1024x1024": lambda: forward(lambda x: F.dropout(x, 0.1), floats(1024, 1024)),
+    "linear_gpt2_1x768x2304": lambda: linear(1, 768, 2304),
+    "linear_gpt2_1024x768x768": lambda: linear(1024, 768, 768),
     "linear_gpt2_1024x768x2304": lambda: linear(1024, 768, 2304),
     "linear_gpt2_1024x768x3072": lambda: linear(1024, 768, 3072),
     "linear_gpt2_1024x3072x768": lambda: linear(1024, 3072, 768),
+    "linear_gpt2_head_64x768x50257": lambda: linear(64, 768, 50257),
     "linear_gpt2_backward_1024x768x768": lambda: linear_backward(1024, 768, 768),
+    "linear_gpt2_backward_1024x768x3072": lambda: linear_backward(1024, 768, 3072),
     "linear_char_gpt_2048x128x512": lambda: linear(2048, 128, 512),
     "linear_char_gpt_backward_2048x128x512": lambda: linear_backward(2048, 128, 512),
+    # GPT-2's 12 heads of 64 numbers, 512 tokens.
+    "attention_scores_gpt2_12x512x64": lambda: attention(12, 512, 64, 512, True),
+    "attention_values_gpt2_12x512x64": lambda: attention(12, 512, 512, 64, False),
+    "attention_scores_gpt2_backward_12x512x64": lambda: attention_backward(12, 512, 64, 512, True),
+    "attention_values_gpt2_backward_12x512x64": lambda: attention_backward(12, 512, 512, 64, False),
+    # ResNet-50: batch, channels, outputs, image, kernel, stride, padding, groups.
+    "conv7x7_s2_3_64_224_b1": lambda: conv(1, 3, 64, 224, 7, 2, 3, 1),
+    "conv7x7_s2_3_64_224_b16": lambda: conv(16, 3, 64, 224, 7, 2, 3, 1),
+    "conv7x7_s2_3_64_224_backward_b16": lambda: conv(16, 3, 64, 224, 7, 2, 3, 1, differentiate=True),
+    "conv3x3_64_56_b1": lambda: conv(1, 64, 64, 56, 3, 1, 1, 1),
+    "conv3x3_64_56_b16": lambda: conv(16, 64, 64, 56, 3, 1, 1, 1),
+    "conv3x3_64_56_backward_b16": lambda: conv(16, 64, 64, 56, 3, 1, 1, 1, differentiate=True),
+    "conv3x3_512_7_b1": lambda: conv(1, 512, 512, 7, 3, 1, 1, 1),
+    "conv3x3_s2_128_56_b1": lambda: conv(1, 128, 128, 56, 3, 2, 1, 1),
+    "conv3x3_s2_128_56_b16": lambda: conv(16, 128, 128, 56, 3, 2, 1, 1),
+    "conv3x3_s2_128_56_backward_b16": lambda: conv(16, 128, 128, 56, 3, 2, 1, 1, differentiate=True),
+    "conv1x1_256_64_56_b1": lambda: conv(1, 256, 64, 56, 1, 1, 0, 1),
+    "conv1x1_256_64_56_b16": lambda: conv(16, 256, 64, 56, 1, 1, 0, 1),
+    "conv1x1_256_64_56_backward_b16": lambda: conv(16, 256, 64, 56, 1, 1, 0, 1, differentiate=True),
+    # MobileNetV2.
+    "conv3x3_s2_3_32_224_b1": lambda: conv(1, 3, 32, 224, 3, 2, 1, 1),
+    "conv3x3_s2_3_32_224_backward_b16": lambda: conv(16, 3, 32, 224, 3, 2, 1, 1, differentiate=True),
+    "conv1x1_24_144_56_b1": lambda: conv(1, 24, 144, 56, 1, 1, 0, 1),
+    "conv1x1_24_144_56_backward_b16": lambda: conv(16, 24, 144, 56, 1, 1, 0, 1, differentiate=True),
+    "conv_depthwise3x3_144_56_b1": lambda: conv(1, 144, 144, 56, 3, 1, 1, 144),
+    "conv_depthwise3x3_144_56_b16": lambda: conv(16, 144, 144, 56, 3, 1, 1, 144),
+    "conv_depthwise3x3_144_56_backward_b16": lambda: conv(16, 144, 144, 56, 3, 1, 1, 144, differentiate=True),
+    "conv_depthwise3x3_s2_144_56_b1": lambda: conv(1, 144, 144, 56, 3, 2, 1, 144),
+    "conv_depthwise3x3_s2_144_56_backward_b16": lambda: conv(16, 144, 144, 56, 3, 2, 1, 144, differentiate=True),
 }
 
 

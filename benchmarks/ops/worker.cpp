@@ -1,12 +1,14 @@
-// The Weft side of the suite `ops`, and its limit: a memcpy of the bytes that a case reads and writes. A contestant
-// (benchmarks/common/contestant.h) that changes its work at "case NAME". Usage: worker weft|limit.
+// The contestants of the suite `ops` that are programs (benchmarks/common/contestant.h): Weft; `limit`, a memcpy of the bytes that a case
+// reads and writes; and oneDNN, called directly, for the cases that it has. Usage: worker weft|limit|onednn.
 #include <algorithm>
 #include <cstring>
+#include <iostream>
 #include <memory>
 #include <string>
 
 #include "benchmarks/common/suite.h"
 #include "benchmarks/ops/cases.h"
+#include "benchmarks/ops/onednn.h"
 #include "runtime/threading/parallel_for.h"
 #include "weft/weft.h"
 
@@ -24,20 +26,28 @@ int32_t copy_part(void *data, int, int64_t begin, int64_t end) {
   return 0;
 }
 
+std::function<void()> copy_of(int64_t bytes) {
+  auto half = static_cast<size_t>(bytes / 2);
+  auto from = std::make_shared<std::vector<char>>(half, 1), to = std::make_shared<std::vector<char>>(half, 2);
+  int threads = weft::runtime::default_threads();
+  return [=] {
+    Copy copy{from->data(), to->data()};
+    auto count = static_cast<int64_t>(half);
+    weft::runtime::parallel_for(count, std::max<int64_t>((count / threads + 4095) / 4096 * 4096, 64 << 10), threads, copy_part, &copy);
+  };
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
-  bool limit = argc > 1 && std::string(argv[1]) == "limit";
-  int threads = weft::runtime::default_threads();
-  return serve_cases([&](const std::string &name) -> std::function<void()> {
-    OpCase current = make_op_case(name);
-    if (!limit) return [current] { weft::eval(current.run()); };
-    auto half = static_cast<size_t>(current.bytes / 2);
-    auto from = std::make_shared<std::vector<char>>(half, 1), to = std::make_shared<std::vector<char>>(half, 2);
-    return [=] {
-      Copy copy{from->data(), to->data()};
-      auto bytes = static_cast<int64_t>(half);
-      weft::runtime::parallel_for(bytes, std::max<int64_t>((bytes / threads + 4095) / 4096 * 4096, 64 << 10), threads, copy_part, &copy);
-    };
-  });
+  std::string mode = argc > 1 ? argv[1] : "";
+  if (mode == "onednn") return serve_cases([](const std::string &name) { return onednn_best(op_case_problem(name)); });
+  if (mode == "limit") return serve_cases([](const std::string &name) { return copy_of(make_op_case(name).bytes); });
+  if (mode == "weft")
+    return serve_cases([](const std::string &name) -> std::function<void()> {
+      OpCase current = make_op_case(name);
+      return [current] { weft::eval(current.run()); };
+    });
+  std::cerr << "usage: worker weft|limit|onednn\n";
+  return 2;
 }

@@ -18,13 +18,7 @@ int run(const std::string &json, int threads, int64_t batch, const std::vector<s
   Report report(json);
   std::vector<std::unique_ptr<Contestant>> contestants;
   for (const std::string &command : commands) {
-    // IMPL=program argument argument ...
-    size_t equals = command.find('=');
-    std::vector<std::string> words;
-    std::istringstream stream(command.substr(equals + 1));
-    for (std::string word; stream >> word;) words.push_back(word);
-    words.push_back(std::to_string(batch));
-    contestants.push_back(std::make_unique<Contestant>(command.substr(0, equals), words));
+    contestants.push_back(start_contestant(command, {std::to_string(batch)}));
     double ready = contestants.back()->wait_ready(); // one after another, so that their preparations do not disturb each other
     report.add({"train", "char_gpt_start", contestants.back()->impl(), "time", "s", ready, threads, batch});
   }
