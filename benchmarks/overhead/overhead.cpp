@@ -9,6 +9,7 @@
 
 #include "benchmarks/common/report.h"
 #include "benchmarks/overhead/contexts.h"
+#include "benchmarks/overhead/executables.h"
 #include "benchmarks/overhead/inference.h"
 #include "benchmarks/overhead/instructions.h"
 #include "benchmarks/train/char_gpt_step.h"
@@ -170,6 +171,7 @@ int main(int argc, char **argv) {
     add(report, "plan_instruction", "time", "ns", 1e9 * seconds_per_instruction(kRounds), threads);
     add(report, "compile_context", "time", "us", 1e6 * seconds_per_context(kRounds), threads);
     inference(report, kRounds, threads);
+    executables(report, threads);
     compiling(report, fs::canonical("/proc/self/exe").string(), threads);
     return 0;
   } catch (const std::exception &error) {

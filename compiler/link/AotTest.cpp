@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -214,6 +215,41 @@ func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> tensor<4x8xf32> {
     ASSERT_EQ(run.code, 0) << run.text;
     expectRight(folder + "/y.npy");
     EXPECT_EQ(shell("ldd " + folder + "/matmul").text.find("dnnl") != std::string::npos, result->report.libraryCalls > 0);
+    // The inputs have no names.
+    Command one = shell(folder + "/matmul --input " + folder + "/x.npy");
+    EXPECT_EQ(one.code, 2);
+    EXPECT_NE(one.text.find("input 1 float32[8, 8] is missing"), std::string::npos) << one.text;
+    Command wrong = shell(folder + "/matmul --input " + folder + "/i.npy");
+    EXPECT_NE(wrong.text.find("input 0 is float32[4, 8]; the file holds float32[8, 8]"), std::string::npos) << wrong.text;
+  }
+}
+
+// What is shipped: without weights and libraries at most 2 MB. That it is linked with -s and --gc-sections decides.
+TEST_F(AotTest, APerceptronIsSmall) {
+  constexpr llvm::StringLiteral model = R"(
+func.func @main(%x: tensor<4x784xf32>, %w1: tensor<128x784xf32> {weft.parameter = "up.weight"}, %b1: tensor<128xf32> {weft.parameter = "up.bias"},
+    %w2: tensor<10x128xf32> {weft.parameter = "down.weight"}, %b2: tensor<10xf32> {weft.parameter = "down.bias"}) -> tensor<4x10xf32> {
+  %t1 = weft.transpose %w1, [1, 0] : tensor<128x784xf32>
+  %0 = weft.matmul %x, %t1 : tensor<4x784xf32>, tensor<784x128xf32>
+  %1 = weft.broadcast %b1 : tensor<128xf32> to tensor<4x128xf32>
+  %2 = weft.add %0, %1 : tensor<4x128xf32>
+  %3 = weft.relu %2 : tensor<4x128xf32>
+  %t2 = weft.transpose %w2, [1, 0] : tensor<10x128xf32>
+  %4 = weft.matmul %3, %t2 : tensor<4x128xf32>, tensor<128x10xf32>
+  %5 = weft.broadcast %b2 : tensor<10xf32> to tensor<4x10xf32>
+  %6 = weft.add %4, %5 : tensor<4x10xf32>
+  return %6 : tensor<4x10xf32>
+})";
+  constexpr uintmax_t kMostBytes = 2'000'000;
+  for (bool claim : {false, true}) {
+    AotOptions mlp = options(Emit::Executable, "mlp");
+    mlp.weights.clear();
+    mlp.compile.claim = claim;
+    auto result = compile(mlp, model);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->report.libraryCalls > 0, claim);
+    EXPECT_LE(std::filesystem::file_size(folder + "/mlp"), kMostBytes) << (claim ? "with oneDNN" : "without a library");
+    EXPECT_EQ(shell("ldd " + folder + "/mlp").text.find("dnnl") != std::string::npos, claim);
   }
 }
 

@@ -42,6 +42,11 @@ std::string show(const weft_tensor_info &info) {
   return show(static_cast<DType>(info.dtype), std::span(info.dims, static_cast<size_t>(info.rank)));
 }
 
+// "input 0 'x'"; without a name where the model gives none.
+std::string input_label(size_t i, const weft_tensor_info &info) {
+  return *info.name == '\0' ? absl::StrCat("input ", i) : absl::StrCat("input ", i, " '", info.name, "'");
+}
+
 absl::StatusOr<Arguments> parse(int argc, char **argv) {
   Arguments result;
   for (int i = 1; i < argc; ++i) {
@@ -131,8 +136,8 @@ absl::Status give_input(Inputs &result, size_t i, const ArrayView &array, const 
   if (static_cast<int32_t>(array.dtype) != info.dtype ||
       !std::equal(array.dims.begin(), array.dims.end(), info.dims, info.dims + info.rank))
     return absl::InvalidArgumentError(
-        absl::StrCat(path, ": input ", i, " '", info.name, "' is ", show(info), "; the file holds ", show(array.dtype, array.dims)));
-  if (result.bound[i]) return absl::InvalidArgumentError(absl::StrCat(path, ": input ", i, " '", info.name, "' was given before"));
+        absl::StrCat(path, ": ", input_label(i, info), " is ", show(info), "; the file holds ", show(array.dtype, array.dims)));
+  if (result.bound[i]) return absl::InvalidArgumentError(absl::StrCat(path, ": ", input_label(i, info), " was given before"));
   result.bound[i] = true;
   result.storage.emplace_back(array.bytes.begin(), array.bytes.end()); // aligned, which a file's bytes need not be
   result.pointers[i] = result.storage.back().data();
@@ -175,7 +180,7 @@ absl::StatusOr<Inputs> read_inputs(const Arguments &arguments, const std::vector
   for (size_t i = 0; i < infos.size(); ++i)
     if (!result.bound[i])
       return absl::InvalidArgumentError(
-          absl::StrCat("input ", i, " '", infos[i].name, "' ", show(infos[i]), " is missing; --help shows how to give it"));
+          absl::StrCat(input_label(i, infos[i]), " ", show(infos[i]), " is missing; --help shows how to give it"));
   return result;
 }
 
