@@ -1,8 +1,12 @@
+#include <algorithm>
+#include <tuple>
+
 #include "compiler/fusion/FusionBuilder.h"
 #include "compiler/fusion/FusionDomain.h"
 #include "compiler/fusion/FusionGraph.h"
 #include "compiler/fusion/FusionLimits.h"
 #include "compiler/fusion/Passes.h"
+#include "compiler/fusion/SplitWide.h"
 #include "compiler/graph/Slice.h"
 #include "compiler/pipeline/Report.h"
 #include "dialects/weft/ir/Weft.h"
@@ -75,7 +79,11 @@ private:
     int64_t saved; // bytes that are not written or read again
     int from, to;
     bool sibling;
+    size_t number; // in the order in which they were found
   };
+  void addCandidate(int64_t saved, int from, int to, bool sibling) {
+    candidates_.push_back({saved, from, to, sibling, candidates_.size()});
+  }
 
   void findCandidates() {
     for (int i = 0; i < graph_.numNodes(); ++i) {
@@ -85,7 +93,7 @@ private:
         mlir::Value value = graph_.node(p)->getResult(0);
         // A scalar that several kernels read is computed once, beside the other scalars; one of its readers would make the others wait.
         bool scalar = elementsOf(value) == 1 && elementsOf(graph_.node(i)->getResult(0)) > 1 && graph_.consumers(p).size() > 1;
-        if (!scalar) candidates_.push_back({bytesOf(value), p, i, false});
+        if (!scalar) addCandidate(bytesOf(value), p, i, false);
       }
     }
     auto addSiblings = [&](mlir::Value value, llvm::ArrayRef<int> readers) {
@@ -93,7 +101,7 @@ private:
       int last = -1;
       for (int reader : readers) {
         if (graph_.isBarrier(reader)) continue;
-        if (last >= 0 && last != reader) candidates_.push_back({bytesOf(value), last, reader, true});
+        if (last >= 0 && last != reader) addCandidate(bytesOf(value), last, reader, true);
         last = reader;
       }
     };
@@ -109,12 +117,14 @@ private:
     int last = -1;
     for (int i = 0; i < graph_.numNodes(); ++i) {
       if (graph_.isBarrier(i) || !isScalarOp(graph_.node(i))) continue;
-      if (last >= 0) candidates_.push_back({0, last, i, true});
+      if (last >= 0) addCandidate(0, last, i, true);
       last = i;
     }
-    // Producers before siblings of the same size: they save a write as well.
-    llvm::stable_sort(
-        candidates_, [](const Candidate &a, const Candidate &b) { return a.saved != b.saved ? a.saved > b.saved : a.sibling < b.sibling; });
+    // Producers before siblings of the same size: they save a write as well. Equal ones as they were found. (No stable_sort: its temporary
+    // buffer is deprecated.)
+    std::sort(candidates_.begin(), candidates_.end(), [](const Candidate &a, const Candidate &b) {
+      return std::make_tuple(-a.saved, a.sibling, a.number) < std::make_tuple(-b.saved, b.sibling, b.number);
+    });
   }
 
   static bool isScalarOp(mlir::Operation *op) { return isa<ir::ElementwiseOp>(op) && elementsOf(op->getResult(0)) == 1; }
@@ -323,6 +333,7 @@ public:
     mlir::func::FuncOp main = sliceMain(getOperation());
     if (!main) return signalPassFailure();
     mlir::Block &block = main.getBody().front();
+    splitWideConcats(block);
     FusionGroups groups;
     if (fuse) {
       Fuser fuser(block);

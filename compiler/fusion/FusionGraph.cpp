@@ -105,6 +105,17 @@ void FusionGraph::findFreeOps(mlir::Block &block) {
       continue;
     free_[&op] = size;
   }
+  // An op that stands alone must still fit into one kernel with all the free ops that it reads, each with a constant of its own: what it
+  // reads of too many is computed once.
+  for (mlir::Operation &op : block.without_terminator()) {
+    if (free_.count(&op)) continue;
+    int64_t ops = 1;
+    for (mlir::Value operand : op.getOperands())
+      if (mlir::Operation *def = operand.getDefiningOp()) ops += 2 * free_.lookup(def);
+    if (ops <= kMaxFusionOps) continue;
+    for (mlir::Value operand : op.getOperands())
+      if (mlir::Operation *def = operand.getDefiningOp(); def && !isSplat(def) && !isa<ir::ReshapeOp>(def)) free_.erase(def);
+  }
 }
 
 void FusionGraph::roots(mlir::Value value, llvm::SmallVectorImpl<int> &result) const {

@@ -9,6 +9,9 @@ namespace weft::compiler::limits {
 // address arithmetic shows, and hardware prefetchers follow about as many streams as this.
 inline constexpr int64_t kMaxBuffers = 48;
 
+// Inputs of one weft.concat; wider ones become a tree. Below kMaxBuffers, so that something may fuse with a concat of so many.
+inline constexpr int64_t kMaxConcatInputs = 32;
+
 // Ops that are computed again in each kernel that reads them instead of once in memory (broadcasts, iotas, widening casts, comparisons
 // of indices): at most so many in a row. A mask of positions takes 5, with room for a shift and a cast.
 inline constexpr int64_t kMaxFreeOps = 8;
