@@ -233,6 +233,48 @@ TEST(Fusions, ReductionsOverMiddleDims) {
   }
 }
 
+// batch_norm: rows that lie in several runs, which vectors fill, or not, or more than one block of a sum; what is expensive waits in scratch.
+TEST(Fusions, RowsOfSeveralRuns) {
+  struct Sizes {
+    const char *n, *c, *h, *w;
+    double inverse;
+  };
+  for (Sizes sizes : {Sizes{"3", "5", "4", "8", 96}, {"5", "3", "7", "7", 245}, {"2", "2", "3", "1", 6}, {"2", "3", "90", "100", 18000}}) {
+    auto of = [&](const char *text) {
+      std::string full = std::string(sizes.n) + "x" + sizes.c + "x" + sizes.h + "x" + sizes.w + "xf32";
+      std::string with = replaced(replaced(text, "FULL", full), "ROW", std::string(sizes.c) + "xf32");
+      return replaced(replaced(with, "ONES", std::string(sizes.c) + "x1x1xf32"), "INV", std::to_string(1 / sizes.inverse));
+    };
+    const char *centered = R"(
+      %inv = weft.constant dense<INV> : tensor<ROW>
+      %sum = weft.reduce_sum %e, dims = [0, 2, 3] : tensor<FULL>
+      %mean = weft.mul %sum, %inv : tensor<ROW>
+      %mean1 = weft.reshape %mean : tensor<ROW> to tensor<ONES>
+      %mean2 = weft.broadcast %mean1 : tensor<ONES> to tensor<FULL>
+      %c = weft.sub %e, %mean2 : tensor<FULL>
+      %sq = weft.mul %c, %c : tensor<FULL>
+      %v = weft.reduce_sum %sq, dims = [0, 2, 3] : tensor<FULL>
+      %var = weft.mul %v, %inv : tensor<ROW>
+      %rstd = weft.rsqrt %var : tensor<ROW>
+      %rstd1 = weft.reshape %rstd : tensor<ROW> to tensor<ONES>
+      %rstd2 = weft.broadcast %rstd1 : tensor<ONES> to tensor<FULL>
+      %xh = weft.mul %c, %rstd2 : tensor<FULL>)";
+    std::string forward = std::string("%e = weft.neg %x : tensor<FULL>") + centered;
+    check(of("%x: tensor<FULL>"), of(forward.c_str()), of("%xh: tensor<FULL>, %mean: tensor<ROW>, %var: tensor<ROW>"), 2e-4);
+    std::string expensive = std::string("%e = weft.exp %x : tensor<FULL>") + centered;
+    check(of("%x: tensor<FULL>"), of(expensive.c_str()), of("%xh: tensor<FULL>"), 5e-4);
+    std::string backward = std::string("%e = weft.neg %x : tensor<FULL>") + centered + R"(
+      %db = weft.reduce_sum %g, dims = [0, 2, 3] : tensor<FULL>
+      %gx = weft.mul %g, %xh : tensor<FULL>
+      %dw = weft.reduce_sum %gx, dims = [0, 2, 3] : tensor<FULL>
+      %dw1 = weft.reshape %dw : tensor<ROW> to tensor<ONES>
+      %dw2 = weft.broadcast %dw1 : tensor<ONES> to tensor<FULL>
+      %p = weft.mul %xh, %dw2 : tensor<FULL>
+      %dx = weft.sub %g, %p : tensor<FULL>)";
+    check(of("%x: tensor<FULL>, %g: tensor<FULL>"), of(backward.c_str()), of("%dx: tensor<FULL>, %dw: tensor<ROW>, %db: tensor<ROW>"), 2e-3);
+  }
+}
+
 TEST(Fusions, Movement) {
   check("%x: tensor<6x5x19xf32>, %y: tensor<19x6x5xf32>", R"(
     %0 = weft.transpose %x, [2, 0, 1] : tensor<6x5x19xf32>

@@ -69,9 +69,16 @@ void RowSchedule::plan() {
   planPrefetch();
 }
 
+// Elements that a row takes in scratch: the last vector of a run is stored whole. Where a row has several runs, the next one overwrites what
+// is not its own.
+int64_t RowSchedule::paddedRow() const {
+  bool oneRun = domain.runSize() == domain.rowSize();
+  return roundUp(oneRun ? domain.rowSize() : domain.rowSize() + kLanes, kLanes);
+}
+
 void RowSchedule::planScratch() {
   llvm::DenseMap<Value, int64_t> neededFirst; // the sweep
-  int64_t rowBytes = roundUp(domain.rowSize(), kLanes * 4);
+  int64_t rowBytes = roundUp(paddedRow(), kLanes * 4);
   for (int64_t l = 0; l <= lastLevel; ++l) {
     Sweep &sweep = sweeps[l];
     llvm::SmallVector<Value> work;
@@ -191,7 +198,7 @@ void RowSchedule::sweepRow(KernelFunction &f, int64_t l, const Index &row, const
       auto atoms = atomPositions(f, row, unit.position);
       trackReads(f, &sweep, l, atoms);
       for (auto &[value, where] : kept) {
-        Value buffer = f.scratch(where.offset, padded, elementOf(value));
+        Value buffer = f.scratch(where.offset, paddedRow(), elementOf(value));
         auto here = f.position(value, atoms);
         if (where.level == l) {
           Value element = f.e.at(kernel.lowered.lookup(value), here, unit.mask);
@@ -233,9 +240,18 @@ void RowSchedule::sweepRow(KernelFunction &f, int64_t l, const Index &row, const
     for (auto [i, slot] : llvm::enumerate(slots))
       if (groups[i]) slot = f.combine(reductions[i / kSlots], slot, groups[i]);
   };
-  // The range of a sized kernel of one row ends where the row does.
-  auto sums = isSizedRow() ? f.reduceRunUpTo(f.end, n, Index::of(0), reductions, elements)
-                           : f.reduceRun(n, group, Index::of(0), reductions, elements);
+  // The range of a sized kernel of one row ends where the row does. Runs that lie apart are folded one by one and added up, as NestSchedule
+  // does it for reductions alone.
+  int64_t length = domain.runSize();
+  auto runByRun = [&] {
+    return f.reduceRows(n / length, reductions, 1, false, [&](Index number, KernelFunction::State &totals) {
+      auto parts = f.reduceRun(length, group, f.e.space.scale(number, length), reductions, elements);
+      for (size_t i = 0; i < parts.size(); ++i) totals[i] = f.combine(reductions[i], totals[i], parts[i]);
+    });
+  };
+  auto sums = isSizedRow()  ? f.reduceRunUpTo(f.end, n, Index::of(0), reductions, elements)
+              : length == n ? f.reduceRun(n, group, Index::of(0), reductions, elements)
+                            : runByRun();
   for (auto &entry : kept) f.e.dropKnown(kernel.lowered.lookup(entry.first));
   for (auto [op, sum] : llvm::zip(sweep.reductions, sums)) {
     auto here = f.position(op->getResult(0), atomPositions(f, row, Index::of(0)));

@@ -53,6 +53,7 @@ struct RowSchedule {
 
   void plan();
   void planScratch();
+  int64_t paddedRow() const;
   void planPartials();
   void planPrefetch();
   void prefetch(KernelFunction &f, int64_t level, const Index &row, const KernelFunction::Unit &unit);

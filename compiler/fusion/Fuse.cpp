@@ -40,12 +40,17 @@ public:
 
   void run() {
     findCandidates();
-    for (int round = 0; round < limits::kMaxRounds; ++round) {
-      refusals_ = RefusalCollector("fuse");
-      refused_.clear();
-      bool changed = false;
-      for (const Candidate &candidate : candidates_) changed |= tryMerge(candidate.from, candidate.to);
-      if (!changed) break;
+    // Rows of several runs come last: a channel's sums must not take what a sample's rows need (the gradients of group_norm).
+    for (bool severalRuns : {false, true}) {
+      if (severalRuns && !sawSeveralRuns_) break;
+      severalRuns_ = severalRuns;
+      for (int round = 0; round < limits::kMaxRounds; ++round) {
+        refusals_ = RefusalCollector("fuse");
+        refused_.clear();
+        bool changed = false;
+        for (const Candidate &candidate : candidates_) changed |= tryMerge(candidate.from, candidate.to);
+        if (!changed) break;
+      }
     }
   }
 
@@ -151,6 +156,10 @@ private:
       FusionRefusal why;
       std::optional<FusionDomain> domain = FusionDomain::analyze(ops, outputs, why);
       if (!domain) return refuse(refusalName(why.reason), why.op ? why.op : at, refusalText(why.reason));
+      if (!severalRuns_ && hasSeveralRuns(*domain)) {
+        sawSeveralRuns_ = true;
+        return false;
+      }
       if (mlir::Operation *op = recomputed(*domain, ops))
         return refuse("recomputed", op, "the kernel would compute an expensive value again for each element that reads it");
     }
@@ -257,10 +266,23 @@ private:
     if (domain.shape() == FusionDomain::Shape::Alone) return nullptr;
     int64_t cheap = 0;
     for (mlir::Operation *op : ops) {
-      if (graph_.isFree(op) || domain.role(op->getResult(0)) != FusionDomain::Role::Inline) continue;
+      if (graph_.isFree(op) || domain.role(op->getResult(0)) != FusionDomain::Role::Inline || isOncePerRow(domain, op)) continue;
+      // What only moves elements computes nothing.
+      if (mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Movement) continue;
       if (isExpensive(op) || ++cheap > limits::kMaxRecomputedOps) return op;
     }
     return nullptr;
+  }
+
+  static bool hasSeveralRuns(const FusionDomain &domain) {
+    return domain.shape() == FusionDomain::Shape::Rows && domain.runSize() != domain.rowSize();
+  }
+
+  // Whether loops over rows hoist the op out of the row: it reads nothing that lies along it.
+  static bool isOncePerRow(const FusionDomain &domain, mlir::Operation *op) {
+    const FusionDomain::Layout *layout = domain.layout(op->getResult(0));
+    return layout && domain.rowSize() >= limits::kMinHoistedRow &&
+           llvm::none_of(*layout, [&](int32_t atom) { return llvm::is_contained(domain.inner(), atom); });
   }
 
   static llvm::StringRef refusalName(Refusal reason) {
@@ -299,6 +321,7 @@ private:
   FusionGraph graph_;
   RefusalCollector refusals_;
   std::vector<Candidate> candidates_;
+  bool severalRuns_ = false, sawSeveralRuns_ = false; // whether kernels may have rows of several runs, and some would
   int64_t numRematerialized_ = 0;
   llvm::DenseSet<std::pair<int, int>> refused_; // pairs of groups, looked at in this round
 };

@@ -16,6 +16,9 @@ using ir::Kind;
 // run in parallel.
 static constexpr int64_t kLargestSingleRow = 1 << 15;
 
+// Elements of a run below which it is no loop of its own: a vector has 16.
+static constexpr int64_t kShortRun = 16;
+
 llvm::StringRef refusalText(Refusal refusal) {
   switch (refusal) {
   case Refusal::None: return "";
@@ -216,7 +219,12 @@ struct DomainAnalysis {
   enum class Depends { Nothing, Row, Post };
   llvm::DenseMap<Value, Depends> depends;
 
+  bool nestRows = false; // rows of a nest, whose elements lie in several runs
+
   bool checkPositions();
+  bool nestNeedsRows();
+  bool nestMakesRows();
+  void findRuns();
   bool classifyReductions();
   bool checkUses();
   bool checkOutputs();
@@ -241,6 +249,47 @@ bool DomainAnalysis::checkPositions() {
     }
   }
   return true;
+}
+
+// Whether more than elementwise ops on O reads a reduction of a nest: another reduction, or an output of all elements.
+bool DomainAnalysis::nestNeedsRows() {
+  llvm::DenseSet<Value> dependent;
+  for (Operation *op : ops) {
+    bool depends = llvm::any_of(op->getOperands(), [&](Value operand) { return dependent.contains(operand); });
+    if (isReduction(op) && depends) return true;
+    if (isReduction(op) || depends) dependent.insert(op->getResult(0));
+  }
+  return llvm::any_of(outputs, [&](Value output) {
+    auto found = layouts.find(output);
+    return found != layouts.end() && flat(found->second).size() == domain.outer_.size() + domain.inner_.size();
+  });
+}
+
+// Whether the rows of a nest can be swept as others are: its reductions read one order of atoms, which ends with reduced ones, so that
+// vectors lie along them. (Sizes that vary are leading ones, which such rows have inside.)
+bool DomainAnalysis::nestMakesRows() {
+  std::optional<Atoms> common;
+  for (Operation *op : ops) {
+    if (mlir::cast<RankedTensorType>(op->getResult(0).getType()).getEncoding()) return false;
+    if (!isReduction(op)) continue;
+    Atoms atoms = flat(layouts[op->getOperand(0)]);
+    if (common && *common != atoms) return false;
+    common = atoms;
+  }
+  return llvm::is_contained(domain.inner_, common->back());
+}
+
+// After mergeAtoms: the run is what the reductions' operands end with.
+void DomainAnalysis::findRuns() {
+  domain.run_ = domain.rowSize();
+  if (!nestRows) return;
+  Operation *op = *llvm::find_if(ops, isReduction);
+  llvm::ArrayRef<int32_t> layout = domain.layouts_[op->getOperand(0)];
+  domain.run_ = 1;
+  for (int32_t atom : llvm::reverse(layout)) {
+    if (!llvm::is_contained(domain.inner_, atom)) break;
+    domain.run_ *= domain.atoms_[atom];
+  }
 }
 
 // Finds O and I from the reductions.
@@ -305,8 +354,10 @@ bool DomainAnalysis::classifyReductions() {
   domain.outer_ = outer;
   domain.inner_ = inner;
   using Shape = FusionDomain::Shape;
-  if (haveNest) domain.shape_ = Shape::Nest;
-  else if (haveTotal) {
+  if (haveNest) {
+    nestRows = nestNeedsRows() && nestMakesRows();
+    domain.shape_ = nestRows ? Shape::Rows : Shape::Nest;
+  } else if (haveTotal) {
     // Small enough for one thread: one row, whose scalars may be read again.
     if (totalOp && domain.rowSize() <= kLargestSingleRow) domain.shape_ = Shape::Rows;
     else domain.shape_ = Shape::Total;
@@ -399,20 +450,20 @@ void DomainAnalysis::mergeAtoms() {
     for (const Atoms &atoms : lists) {
       auto i = llvm::find(atoms, x), j = llvm::find(atoms, y);
       if (i == atoms.end() && j == atoms.end()) continue;
-      if (i == atoms.end() || j != i + 1) return false;
+      if (i == atoms.end() || (j != atoms.end() && j != i + 1)) return false;
+      // A value that is the same along y: it is loaded once a run, but runs of a few elements do not fill vectors.
+      if (j == atoms.end() && domain.atoms_[y] >= kShortRun) return false;
     }
     return true;
   };
   auto merge = [&](llvm::SmallVector<int32_t, 6> &side) {
-    for (size_t i = 0; i + 1 < side.size();) {
-      int32_t x = side[i], y = side[i + 1];
-      if (!adjacent(x, y)) {
-        ++i;
-        continue;
-      }
+    // Innermost first, so that y is as long as it gets.
+    for (size_t i = side.size(); i-- > 1;) {
+      int32_t x = side[i - 1], y = side[i];
+      if (!adjacent(x, y)) continue;
       domain.atoms_[x] *= domain.atoms_[y];
       for (Atoms &atoms : lists) atoms.erase(std::remove(atoms.begin(), atoms.end(), y), atoms.end());
-      side.erase(side.begin() + i + 1);
+      side.erase(side.begin() + i);
     }
   };
   if (domain.shape_ == FusionDomain::Shape::Elementwise) {
@@ -494,6 +545,7 @@ bool DomainAnalysis::run() {
   if (domain.shape_ == FusionDomain::Shape::Elementwise) domain.inner_ = flat(layouts[hero]);
   if (!checkUses() || !checkOutputs()) return false;
   mergeAtoms();
+  findRuns();
   return true;
 }
 

@@ -3,6 +3,7 @@
 // A kernel runs over rows: the domain is O x I, outer (parallel) dimensions and the inner ones that make one row. Dimensions are
 // `atoms`: the coarsest pieces into which the reshapes and transposes between the ops cut them. Every value of the fusion is one of
 //   Full    O x I, in some order of the atoms        Row     O: a reduction over I, and what is computed from such
+// A row need not lie together: batch_norm's, of [N, C, H, W], are the channels, each of N runs of H * W elements.
 //   Col     I: a reduction over O (cross-row)        Scalar  a reduction over everything (cross-row)
 //   Inline  computed wherever it is needed (the operand of a slice or a gather, a broadcast row): must not depend on a reduction
 // Col and Scalar values, and what is computed from them, exist only after all rows are done: nothing Full or Row may read them.
@@ -48,8 +49,8 @@ bool isReduction(mlir::Operation *op);
 // The most ops in one kernel: compile time grows with them faster than what fusing saves.
 inline constexpr int64_t kMaxFusionOps = 96;
 // The most positions at which a kernel computes one Inline value for each element: each is computed anew, and through several such ops the
-// numbers multiply.
-inline constexpr int64_t kMaxPositions = 8;
+// numbers multiply. A pooling of 3 x 3 takes in what feeds it.
+inline constexpr int64_t kMaxPositions = 9;
 
 class FusionDomain {
 public:
@@ -57,7 +58,8 @@ public:
     Elementwise, // no reduction; I is the innermost run of the first output
     Rows,        // reductions over I (Row), over O (Col), or both
     Total,       // reductions of whole values to scalars that nothing else in the kernel reads; O is empty
-    Nest,        // reductions over other dims (I: middle ones, or several groups), read by nothing but their elementwise consumers
+    Nest,        // reductions over other dims (I: middle ones, or several groups), read by nothing but their elementwise consumers;
+                 // where more reads them, and the innermost dim is one of I, they are Rows whose elements lie in several runs
     Alone,       // one op with a schedule of its own (matmul, scatter_add, index_add, index_put, cumsum), and what computes its operands
     Empty,       // no element anywhere but in results of empty reductions
   };
@@ -80,6 +82,9 @@ public:
   llvm::ArrayRef<int32_t> inner() const { return inner_; }
   int64_t rows() const { return product(outer_); }
   int64_t rowSize() const { return product(inner_); }
+  // Elements of a row that lie together in what Row reductions read: they are folded run by run. A divisor of rowSize(), which it is but
+  // where Rows are those of a Nest.
+  int64_t runSize() const { return run_; }
   Role role(mlir::Value value) const;
   // Null where the value has no position in the domain (Inline).
   const Layout *layout(mlir::Value value) const;
@@ -94,6 +99,7 @@ private:
   Shape shape_ = Shape::Elementwise;
   llvm::SmallVector<int64_t, 6> atoms_;
   llvm::SmallVector<int32_t, 6> outer_, inner_;
+  int64_t run_ = 0;
   llvm::DenseMap<mlir::Value, Role> roles_;
   llvm::DenseMap<mlir::Value, Layout> layouts_;
 };

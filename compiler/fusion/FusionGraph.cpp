@@ -49,16 +49,17 @@ FusionGraph::FusionGraph(mlir::Block &block) {
   }
   // Who is read by memory readers, through aliases; by very many; or by nobody.
   for (Node &node : nodes_) {
-    int64_t readers = 0;
+    int64_t readers = 0, reads = 0;
     llvm::SmallVector<mlir::Value> pending(node.op->getResults());
     while (!pending.empty() && !node.alwaysOutput) {
       mlir::Value value = pending.pop_back_val();
       for (mlir::Operation *user : value.getUsers()) {
-        if (readsMemory(user) || ++readers > limits::kMaxReaders) {
+        auto it = nodeOf_.find(user);
+        readers += it != nodeOf_.end();
+        if (readsMemory(user) || readers > limits::kMaxReaders || ++reads > limits::kMaxReads) {
           node.alwaysOutput = true;
           break;
         }
-        auto it = nodeOf_.find(user);
         if (it == nodeOf_.end()) pending.append(user->result_begin(), user->result_end());
         else if (nodes_[it->second].barrier) node.alwaysOutput = true;
       }
@@ -131,10 +132,10 @@ void FusionGraph::roots(mlir::Value value, llvm::SmallVectorImpl<int> &result) c
 
 void FusionGraph::readersOf(mlir::Value value, llvm::SmallVectorImpl<int> &readers) const {
   llvm::SmallVector<mlir::Value> pending{value};
-  int64_t count = 0;
+  int64_t reads = 0;
   while (!pending.empty())
     for (mlir::Operation *user : pending.pop_back_val().getUsers()) {
-      if (++count > limits::kMaxReaders) return readers.clear();
+      if (static_cast<int64_t>(readers.size()) >= limits::kMaxReaders || ++reads > limits::kMaxReads) return readers.clear();
       if (auto it = nodeOf_.find(user); it != nodeOf_.end()) readers.push_back(it->second);
       else if (free_.count(user)) pending.append(user->result_begin(), user->result_end());
     }

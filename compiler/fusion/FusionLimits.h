@@ -17,7 +17,9 @@ inline constexpr int64_t kMaxConcatInputs = 32;
 inline constexpr int64_t kMaxFreeOps = 8;
 
 // A value with more readers than this stays in memory whatever reads it: to look at all of them for each candidate would not be linear.
+// kMaxReads counts the free ops between as well: each of the 9 slices of a pooling's 3 x 3 windows has some.
 inline constexpr int64_t kMaxReaders = 64;
+inline constexpr int64_t kMaxReads = 128;
 
 // Edges that one search for a path between two groups may follow before the fusion is refused: what keeps the phase linear. Of the
 // training steps that were looked at, the largest search took some hundreds.
@@ -25,6 +27,10 @@ inline constexpr int64_t kMaxSearch = 4096;
 
 // Ops that a kernel may compute again for each element that a broadcast, slice or gather inside of it reads, if they are cheap.
 inline constexpr int64_t kMaxRecomputedOps = 4;
+
+// What depends on no element of a row (a channel's factor, in the kernel of an inference's batch_norm) is computed once a row: whatever it
+// costs is little beside a row of so many elements.
+inline constexpr int64_t kMinHoistedRow = 256;
 
 // Ops of a value that a later kernel computes again from what is in memory anyway, instead of reading it: so many cheap ones take less time
 // than the write and the read of the value. Values below kMinRematerializedBytes are not worth the look.

@@ -310,6 +310,26 @@ TEST(GpuFusions, ReductionsOverMiddleDims) {
           {replaced("%t: tensor<Kxf32>", "K", kept)}, 1e-4);
 }
 
+// batch_norm: rows of several runs, which vectors fill or not.
+TEST(GpuFusions, RowsOfSeveralRuns) {
+  for (auto [full, c] : {std::pair{"3x5x72", "5"}, {"40x3x49", "3"}, {"9x2x1024", "2"}}) {
+    auto of = [&, full = full, c = c](const std::string &text) { return replaced(replaced(text, "FULL", full), "C", c); };
+    check(of("%x: tensor<FULLxf32>, %g: tensor<FULLxf32>"), of(R"(
+      %sum = weft.reduce_sum %x, dims = [0, 2] : tensor<FULLxf32>
+      %t = weft.tanh %sum : tensor<Cxf32>
+      %t1 = weft.reshape %t : tensor<Cxf32> to tensor<Cx1xf32>
+      %t2 = weft.broadcast %t1 : tensor<Cx1xf32> to tensor<FULLxf32>
+      %y = weft.mul %x, %t2 : tensor<FULLxf32>
+      %gy = weft.mul %g, %y : tensor<FULLxf32>
+      %dw = weft.reduce_sum %gy, dims = [0, 2] : tensor<FULLxf32>
+      %db = weft.reduce_sum %g, dims = [0, 2] : tensor<FULLxf32>
+      %db1 = weft.reshape %db : tensor<Cxf32> to tensor<Cx1xf32>
+      %db2 = weft.broadcast %db1 : tensor<Cx1xf32> to tensor<FULLxf32>
+      %dx = weft.sub %gy, %db2 : tensor<FULLxf32>)"),
+          {of("%dx: tensor<FULLxf32>"), of("%dw: tensor<Cxf32>"), of("%db: tensor<Cxf32>")}, 1e-3);
+  }
+}
+
 // Through tiles in shared memory: whole ones and parts, several operands, one that is read in step and elsewhere as well, other types.
 TEST(GpuFusions, Transposes) {
   for (auto [m, n] : {std::pair{"64", "96"}, {"33", "70"}, {"16", "257"}}) {

@@ -26,7 +26,7 @@ namespace {
 
 struct RowSchedule {
   RowSchedule(KernelPlan &plan, Geometry &geometry)
-      : plan(plan), rows(plan.domain.rows()), n(plan.domain.rowSize()), width(plan.widthOf(n)), vectors(n / width) {
+      : plan(plan), rows(plan.domain.rows()), n(plan.domain.rowSize()), width(plan.widthOf(plan.domain.runSize())), vectors(n / width) {
     while (threads < kMostThreads && threads * kMostUnits < vectors) threads *= 2;
     units = ceilDivide(vectors, threads);
     groups = threads == kWarp ? kWarpsPerBlock : 1;

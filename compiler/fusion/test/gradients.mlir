@@ -48,3 +48,20 @@ func.func @f(%x: tensor<64x100xf32>, %t: tensor<64xi64>) -> tensor<f32> attribut
   return %m : tensor<f32>
 }
 }
+
+// -----
+// batch_norm over [N, C, H, W]: its rows are the channels, each of N runs. Statistics, result and gradients are one kernel.
+// CHECK-LABEL: module @batch_norm
+// CHECK: func.func @main
+// CHECK: %[[ALL:.*]]:4 = weft.fusion
+// CHECK-COUNT-4: weft.reduce_sum {{.*}}, dims = [0, 2, 3]
+// CHECK: weft.yield
+// CHECK-NOT: = weft.fusion
+// CHECK: return
+module @batch_norm {
+func.func @f(%x: tensor<8x16x6x6xf32>, %w: tensor<16xf32>, %b: tensor<16xf32>) -> tensor<8x16x6x6xf32> attributes {weft.differentiate} {
+  %y, %mean, %variance = weft.batch_norm %x weight %w bias %b {eps = 1.0e-5 : f64}
+      : (tensor<8x16x6x6xf32>, tensor<16xf32>, tensor<16xf32>) -> (tensor<8x16x6x6xf32>, tensor<16xf32>, tensor<16xf32>)
+  return %y : tensor<8x16x6x6xf32>
+}
+}

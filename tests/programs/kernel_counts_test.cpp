@@ -1,0 +1,121 @@
+// How many kernels and library calls the CPU's programs of norms and pooling are, alone and beside the convolution that feeds them.
+#include "weft/weft.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace weft {
+namespace {
+
+const Shape kImages = {8, 32, 28, 28};
+
+Tensor values(const Shape &shape) {
+  Tensor x = rand(shape) + 0.5;
+  x.eval();
+  return x;
+}
+
+// What a layer has and reads.
+struct Layer {
+  Tensor x = values(kImages), gradient = values(kImages), kernel = values({32, 32, 3, 3});
+  Tensor weight = values({32}), bias = values({32}), mean = values({32}), variance = values({32});
+  Tensor conv() const { return conv2d(x, kernel, Tensor(), {.padding = 1}); }
+  Tensor inference(const Tensor &image) const { return batch_norm(image, mean, variance, weight, bias); }
+  Tensor training(const Tensor &image) const { return batch_norm(image, Tensor(), Tensor(), weight, bias, {.training = true}); }
+  Tensor group(const Tensor &image) const { return group_norm(image, 8, weight, bias); }
+  std::vector<Tensor> differentiate(const Tensor &result, const std::vector<Tensor> &by) const {
+    return grad({result}, by, {.grad_outputs = {gradient}});
+  }
+  Layer() {
+    for (Tensor *leaf : {&x, &kernel, &weight, &bias}) leaf->set_requires_grad();
+  }
+};
+
+// The program of what `record` returns; nothing else that it recorded is alive then.
+Evaluation program(const std::function<std::vector<Tensor>()> &record) {
+  std::vector<Tensor> results = record();
+  eval(results);
+  return explain(results.front());
+}
+
+std::string notes(const Evaluation &evaluation) {
+  std::string text;
+  for (const std::string &note : evaluation.notes) text += note + "\n";
+  return text;
+}
+
+// A layer of its own: what others have read does not change is computed ahead, in kernels that count.
+#define EXPECT_PROGRAM(expected_kernels, expected_calls, ...)                                                                              \
+  do {                                                                                                                                     \
+    Layer layer;                                                                                                                           \
+    Evaluation e = program([&]()->std::vector<Tensor> __VA_ARGS__);                                                                        \
+    EXPECT_EQ(e.kernels, expected_kernels) << notes(e);                                                                                    \
+    EXPECT_EQ(e.library_calls, expected_calls) << notes(e);                                                                                \
+  } while (false)
+
+TEST(KernelCounts, BatchNorm) {
+  EXPECT_PROGRAM(1, 0, { return {layer.training(layer.x)}; });
+  EXPECT_PROGRAM(1, 0, {
+    NoGrad no_grad;
+    return {layer.inference(layer.x)};
+  });
+  EXPECT_PROGRAM(1, 0, {
+    Tensor y = batch_norm(layer.x, layer.mean, layer.variance, layer.weight, layer.bias, {.training = true});
+    return {y, layer.mean, layer.variance};
+  });
+  EXPECT_PROGRAM(1, 0, { return layer.differentiate(layer.training(layer.x), {layer.x, layer.weight, layer.bias}); });
+  EXPECT_PROGRAM(1, 0, {
+    Tensor y = relu(layer.training(layer.x));
+    std::vector<Tensor> all = layer.differentiate(y, {layer.x, layer.weight, layer.bias});
+    all.push_back(y);
+    return all;
+  });
+}
+
+TEST(KernelCounts, BatchNormBesideItsConvolution) {
+  EXPECT_PROGRAM(1, 1, { return {relu(layer.training(layer.conv()))}; });
+  EXPECT_PROGRAM(1, 1, {
+    NoGrad no_grad;
+    return {relu(layer.inference(layer.conv()))};
+  });
+  // The convolution and its two gradients.
+  EXPECT_PROGRAM(1, 3,
+                 { return layer.differentiate(relu(layer.training(layer.conv())), {layer.x, layer.kernel, layer.weight, layer.bias}); });
+}
+
+// Backward they are two: rows are the groups of a sample, but what weight and bias get are sums over samples, channel by channel.
+TEST(KernelCounts, GroupNorm) {
+  EXPECT_PROGRAM(1, 0, { return {layer.group(layer.x)}; });
+  EXPECT_PROGRAM(1, 1, { return {relu(layer.group(layer.conv()))}; });
+  EXPECT_PROGRAM(2, 0, { return layer.differentiate(layer.group(layer.x), {layer.x, layer.weight, layer.bias}); });
+  EXPECT_PROGRAM(1, 0, { return layer.differentiate(layer.group(layer.x), {layer.x}); });
+}
+
+TEST(KernelCounts, PoolingTakesInWhatFeedsIt) {
+  NoGrad no_grad;
+  // With the factor of each channel, which would be computed again at each element.
+  EXPECT_PROGRAM(2, 1, { return {max_pool2d(relu(layer.inference(layer.conv())), 2)}; });
+  EXPECT_PROGRAM(2, 1, { return {avg_pool2d(relu(layer.inference(layer.conv())), 2)}; });
+  EXPECT_PROGRAM(2, 1, { return {max_pool2d(relu(layer.inference(layer.conv())), 3, {.stride = 2, .padding = 1})}; });
+  EXPECT_PROGRAM(1, 1, { return {max_pool2d(relu(layer.conv()), 3, {.stride = 2, .padding = 1})}; });
+  EXPECT_PROGRAM(1, 1, { return {adaptive_avg_pool2d(relu(layer.inference(layer.conv())), 1)}; });
+}
+
+// Wide ops compile, and compute the same.
+TEST(KernelCounts, StacksOfManyRows) {
+  std::vector<float> numbers(300 * 10);
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);
+  Tensor x = Tensor::from(numbers, {300, 10});
+  x.set_requires_grad();
+  std::vector<Tensor> rows;
+  for (int64_t i = 0; i < 300; ++i) rows.push_back(x.slice(0, 299 - i, 300 - i).reshape({10}) * 2.0);
+  Tensor y = stack(rows);
+  rows.clear();
+  (y * y).sum().backward();
+  EXPECT_EQ(y.slice(0, 7, 8).to_vector<float>()[3], 2 * (292 * 10 + 3.0f));
+  EXPECT_EQ(x.grad().slice(0, 292, 293).to_vector<float>()[3], 8 * (292 * 10 + 3.0f));
+}
+
+} // namespace
+} // namespace weft
