@@ -257,6 +257,16 @@ FailureOr<Values> AvgPool2dGradientOp::decompose(OpBuilder &b) {
   auto type = mlir::cast<mlir::RankedTensorType>(getType());
   Windows2d windows = poolWindows(*this);
   Val share = divideByWindow(g, *this, type.getShape());
+  // Windows that tile the image: each of a window's elements gets its share.
+  Dims pooled = dimsOf(g.type());
+  auto tiles = [](const Window &window, const Dim &windows, int64_t size) {
+    return window.padding == 0 && window.stride == window.kernel && windows.size * window.kernel == size;
+  };
+  if (tiles(windows.y, pooled[2], type.getShape()[2]) && tiles(windows.x, pooled[3], type.getShape()[3])) {
+    Val apart = reshapeTo(share, {pooled[0], pooled[1], pooled[2], 1, pooled[3], 1});
+    apart = broadcastTo(apart, {pooled[0], pooled[1], pooled[2], windows.y.kernel, pooled[3], windows.x.kernel});
+    return Values{narrowed(reshapeTo(apart, dimsOf(type)), getResult())};
+  }
   auto placing = [](const Window &window, int64_t size) {
     return Placing{window.extent() - 1 - window.padding, window.stride, size + window.extent() - 1};
   };
