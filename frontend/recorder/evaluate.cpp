@@ -209,7 +209,7 @@ FoundProgram program_for(const Slice &slice, const EvaluateRequest &request, Eva
       compile.symbolic = std::move(request);
     }
   absl::StatusOr<CompileOutcome> outcome = absl::UnknownError("not compiled");
-  std::string refused;
+  std::shared_ptr<const SymbolicRequest> refused;
   {
     RecorderMutex::Pause pause(r.mutex);
     outcome = compile_slice(compile);
@@ -222,8 +222,8 @@ FoundProgram program_for(const Slice &slice, const EvaluateRequest &request, Eva
       }
     }
     if (!outcome.ok() && compile.symbolic) {
-      data.not_symbolic = refused = std::string(outcome.status().message());
-      compile.symbolic = nullptr;
+      data.not_symbolic = std::string(outcome.status().message());
+      refused = std::exchange(compile.symbolic, nullptr);
       outcome = compile_slice(compile);
     }
   }
@@ -239,7 +239,7 @@ FoundProgram program_for(const Slice &slice, const EvaluateRequest &request, Eva
   bool keep = context.passes == compiler::registeredPassesGeneration();
   if (compile.symbolic) return insert_symbolic(slice, structure, context, *compile.symbolic, outcome->program, outcome->sized, keep, data);
   if (keep) r.cache->insert(slice.key, context, outcome->program, r.config);
-  observe(structure, salt, refused);
+  observe(structure, salt, refused.get(), data.not_symbolic);
   return {outcome->program, {}};
 }
 

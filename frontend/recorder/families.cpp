@@ -27,7 +27,7 @@ void Family::observe(std::vector<int64_t> ints) {
 }
 
 int64_t Family::bytes() const {
-  size_t bytes = key.size() * sizeof(uint32_t);
+  size_t bytes = (key.size() + size_positions.size()) * sizeof(uint32_t);
   for (const auto &ints : observations) bytes += ints.size() * sizeof(int64_t);
   for (const SymbolicProgram &program : programs) bytes += program.general.ints.size() * (sizeof(int64_t) + sizeof(int32_t));
   return static_cast<int64_t>(bytes);
@@ -67,6 +67,28 @@ Family &Families::add(std::vector<uint32_t> key, uint64_t salt) {
     order_.pop_back();
   }
   return order_.front();
+}
+
+Family *Families::of(const StructureKey &structure, uint64_t salt, bool add) {
+  Family *family = find(structure.key, salt);
+  if (!family) return add ? &this->add(structure.key, salt) : nullptr;
+  if (family->size_positions.empty()) return family;
+  std::vector<uint32_t> key = structure.key;
+  key.push_back(kSizesKey);
+  for (uint32_t p : family->size_positions) {
+    auto size = static_cast<uint64_t>(structure.ints[p]);
+    key.push_back(static_cast<uint32_t>(size));
+    key.push_back(static_cast<uint32_t>(size >> 32));
+  }
+  Family *sized = find(key, salt);
+  if (sized || !add) return sized;
+  std::vector<std::vector<int64_t>> known;
+  for (const std::vector<int64_t> &ints : family->observations)
+    if (std::all_of(family->size_positions.begin(), family->size_positions.end(), [&](uint32_t p) { return ints[p] == structure.ints[p]; }))
+      known.push_back(ints);
+  sized = &this->add(std::move(key), salt); // `family` may be forgotten now
+  for (std::vector<int64_t> &ints : known) sized->observe(std::move(ints));
+  return sized;
 }
 
 } // namespace weft::recorder

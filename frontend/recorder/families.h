@@ -25,6 +25,9 @@ struct Family {
   std::deque<SymbolicProgram> programs;          // the newest first
   std::string refused;                           // why the last attempt failed
   int refusals = 0;
+  // Where the sizes stand among the ints, once programs for several sizes were refused: from then on each combination of sizes has a
+  // family of its own, whose programs leave only starts and constants open.
+  std::vector<uint32_t> size_positions;
 
   void observe(std::vector<int64_t> ints);
   int64_t bytes() const;
@@ -36,11 +39,14 @@ public:
   Family *find(const std::vector<uint32_t> &key, uint64_t salt);
   // Stays where it is until the next add().
   Family &add(std::vector<uint32_t> key, uint64_t salt);
+  // The family that programs with these ints belong to: that of their structure, or the one for their sizes. Null where none is known,
+  // unless it is to be added.
+  Family *of(const StructureKey &structure, uint64_t salt, bool add = false);
   // A key in the program cache that no slice has.
   ProgramCache::Key next_key() { return {kSymbolicKey, ++programs_}; }
 
 private:
-  static constexpr uint32_t kSymbolicKey = 0xffffffffu;
+  static constexpr uint32_t kSymbolicKey = 0xffffffffu, kSizesKey = 0xfffffffeu;
   static uint64_t hash(const std::vector<uint32_t> &key, uint64_t salt);
   std::list<Family> order_; // most recently used first
   std::unordered_multimap<uint64_t, std::list<Family>::iterator> index_;

@@ -23,8 +23,8 @@ std::shared_ptr<SymbolicRequest> symbolic_request(const Slice &slice, const Stru
 FoundProgram insert_symbolic(const Slice &slice, const StructureKey &structure, const ProgramContext &context,
                              const SymbolicRequest &request, std::shared_ptr<CompiledProgram> program,
                              std::shared_ptr<CompiledProgram> sized, bool keep, Evaluation &data);
-// The slice's ints, for what the next one may leave open; refused: why this one left nothing open although it might have.
-void observe(const StructureKey &structure, uint64_t salt, const std::string &refused);
+// The slice's ints, for what the next one may leave open. refused: the request that came to nothing, and why.
+void observe(const StructureKey &structure, uint64_t salt, const SymbolicRequest *refused = nullptr, const std::string &why = "");
 
 // Claims the slice while it compiles without the lock, and gives it back: the caller must hold handles to its outputs. Fills outcome,
 // difference, times. Throws when it does not compile. The program is static: a jit function holds one for each signature.

@@ -74,22 +74,18 @@ absl::StatusOr<std::shared_ptr<CompiledProgram>> program_at(SymbolicProgram &kno
   return *std::move(sized);
 }
 
-} // namespace
-
-std::optional<FoundProgram> find_symbolic(const StructureKey &structure, uint64_t salt, Evaluation &data) {
+std::optional<FoundProgram> find_in(Family &family, const StructureKey &structure, uint64_t salt, Evaluation &data) {
   Recorder &r = recorder();
-  Family *family = r.families->find(structure.key, salt);
-  if (!family) return std::nullopt;
   std::vector<int64_t> sizes, scalars;
-  for (size_t i = 0; i < family->programs.size();) {
-    SymbolicProgram &known = family->programs[i];
+  for (size_t i = 0; i < family.programs.size();) {
+    SymbolicProgram &known = family.programs[i];
     if (!known.general.matches(structure.ints, sizes, scalars)) {
       ++i;
       continue;
     }
     std::shared_ptr<CompiledProgram> program = r.cache->find(known.key, salt);
     if (!program) { // dropped
-      family->programs.erase(family->programs.begin() + static_cast<std::ptrdiff_t>(i));
+      family.programs.erase(family.programs.begin() + static_cast<std::ptrdiff_t>(i));
       continue;
     }
     if (!sizes.empty()) {
@@ -109,10 +105,22 @@ std::optional<FoundProgram> find_symbolic(const StructureKey &structure, uint64_
   return std::nullopt;
 }
 
-std::shared_ptr<SymbolicRequest> symbolic_request(const Slice &slice, const StructureKey &structure, uint64_t salt,
-                                                        Evaluation &data) {
-  Family *family = recorder().families->find(structure.key, salt);
-  if (!family || family->observations.empty()) return nullptr;
+} // namespace
+
+std::optional<FoundProgram> find_symbolic(const StructureKey &structure, uint64_t salt, Evaluation &data) {
+  Families &families = *recorder().families;
+  Family *family = families.find(structure.key, salt);
+  if (!family) return std::nullopt;
+  if (auto found = find_in(*family, structure, salt, data)) return found;
+  Family *sized = families.of(structure, salt);
+  return sized && sized != family ? find_in(*sized, structure, salt, data) : std::nullopt;
+}
+
+std::shared_ptr<SymbolicRequest> symbolic_request(const Slice &slice, const StructureKey &structure, uint64_t salt, Evaluation &data) {
+  Families &families = *recorder().families;
+  if (const Family *all = families.find(structure.key, salt); all && !all->size_positions.empty()) data.not_symbolic = all->refused;
+  Family *family = families.of(structure, salt, /*add=*/true);
+  if (family->observations.empty()) return nullptr;
   if (family->refusals >= kAttempts) {
     data.not_symbolic = family->refused;
     return nullptr;
@@ -134,9 +142,9 @@ FoundProgram insert_symbolic(const Slice &slice, const StructureKey &structure, 
                              const SymbolicRequest &request, std::shared_ptr<CompiledProgram> program,
                              std::shared_ptr<CompiledProgram> sized, bool keep, Evaluation &data) {
   Recorder &r = recorder();
-  observe(structure, context.salt(), "");
+  observe(structure, context.salt());
   if (keep) {
-    Family &family = *r.families->find(structure.key, context.salt());
+    Family &family = *r.families->of(structure, context.salt());
     family.programs.push_front({request.general, r.families->next_key(), {}});
     if (sized) family.programs.front().sized.emplace_front(request.sizes, sized);
     r.cache->insert(family.programs.front().key, context, program, r.config, /*symbolic=*/true);
@@ -148,14 +156,14 @@ FoundProgram insert_symbolic(const Slice &slice, const StructureKey &structure, 
   return found;
 }
 
-void observe(const StructureKey &structure, uint64_t salt, const std::string &refused) {
-  Families &families = *recorder().families;
-  Family *family = families.find(structure.key, salt);
-  if (!family) family = &families.add(structure.key, salt);
+void observe(const StructureKey &structure, uint64_t salt, const SymbolicRequest *refused, const std::string &why) {
+  Family *family = recorder().families->of(structure, salt, /*add=*/true);
   family->observe(structure.ints);
-  if (refused.empty()) return;
-  family->refused = refused;
-  ++family->refusals;
+  if (!refused) return;
+  family->refused = why;
+  if (++family->refusals < kAttempts || refused->general.sizes.empty()) return;
+  for (uint32_t p = 0; p < refused->positions.size(); ++p)
+    if (refused->positions[p].kind == IntPosition::Kind::kSize) family->size_positions.push_back(p);
 }
 
 } // namespace weft::recorder

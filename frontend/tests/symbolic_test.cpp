@@ -284,6 +284,27 @@ TEST_F(Symbolic, WhatIsNotSymbolicSaysWhy) {
   EXPECT_NE(last().not_symbolic.find("is not that of the leading dimension of [3, s0]"), std::string::npos) << last().to_string();
 }
 
+// Sizes that no program may leave open do not keep one from leaving starts open.
+TEST_F(Symbolic, StartsVaryWhereSizesCannot) {
+  Tensor x = arange(40 * 3 * 20).reshape({40, 3, 20}).to(float32);
+  x.eval();
+  uint64_t before = compiles();
+  std::string reason;
+  for (int i = 0; i < 40; ++i) {
+    int64_t n = 12 + i % 4 * 2;
+    Tensor part = x[i].narrow(1, 0, n), sums = (part * 2.0 + part.sum(1, true)).sum(1);
+    for (int r = 0; r < 3; ++r) {
+      double first = 60 * i + 20 * r, sum = first * double(n) + double(n * (n - 1) / 2);
+      EXPECT_EQ(sums.to_vector<float>()[static_cast<size_t>(r)], float(sum * double(2 + n))) << i << ", " << r;
+    }
+    if (i == 3) reason = last().not_symbolic;
+  }
+  EXPECT_NE(reason.find("is not that of the leading dimension"), std::string::npos) << reason;
+  // For each of the four sizes one at the first start and one for the others; and once more for those that were to be for all sizes.
+  EXPECT_LE(compiles() - before, 10u);
+  EXPECT_NE(last().symbolic.find("a0=39"), std::string::npos) << last().to_string();
+}
+
 TEST_F(Symbolic, SeveralThreadsWithSizes) {
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
