@@ -2,6 +2,7 @@
 #pragma once
 
 #include "weft/autograd.h"
+#include "weft/composites.h"
 #include "weft/config.h"
 #include "weft/data/data.h"
 #include "weft/dtype.h"

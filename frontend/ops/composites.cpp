@@ -1,0 +1,163 @@
+// Elementwise functions and functions along dims that are made of others.
+#include "weft/composites.h"
+
+#include <cmath>
+#include <numbers>
+
+#include "frontend/ops/promotion.h"
+#include "frontend/recorder/emit.h"
+#include "frontend/tensor/impl.h"
+#include "weft/autograd.h"
+
+namespace weft {
+
+using namespace recorder;
+
+namespace {
+
+// x in the dtype that a function of several ops computes in, and back.
+Tensor computed(const Tensor &x) { return wrap(widened(floating_operand(x))); }
+Tensor in_dtype_of(const Tensor &y, const Tensor &x) { return is_floating(x.dtype()) ? y.to(x.dtype()) : y; }
+
+} // namespace
+
+Tensor reciprocal(const Tensor &x, Location location) { return div(1, x, location); }
+
+Tensor log2(const Tensor &x, Location location) {
+  Session session("log2", location);
+  return in_dtype_of(log(computed(x)) / std::numbers::ln2, x);
+}
+
+Tensor log10(const Tensor &x, Location location) {
+  Session session("log10", location);
+  return in_dtype_of(log(computed(x)) / std::numbers::ln10, x);
+}
+
+Tensor tan(const Tensor &x, Location location) {
+  Session session("tan", location);
+  Tensor angle = computed(x);
+  return in_dtype_of(sin(angle) / cos(angle), x);
+}
+
+Tensor sinh(const Tensor &x, Location location) {
+  Session session("sinh", location);
+  Tensor y = computed(x);
+  return in_dtype_of(0.5 * (expm1(y) - expm1(-y)), x); // exact near 0, where the difference of exponentials is not
+}
+
+Tensor cosh(const Tensor &x, Location location) {
+  Session session("cosh", location);
+  Tensor y = computed(x);
+  return in_dtype_of(0.5 * (exp(y) + exp(-y)), x);
+}
+
+Tensor trunc(const Tensor &x, Location location) {
+  Session session("trunc", location);
+  return is_floating(checked(x, "x")->type->dtype) ? where(x < 0, ceil(x), floor(x)) : x;
+}
+
+Tensor floor_divide(TensorArg x, TensorArg y, Location location) {
+  Session session("floor_divide", location);
+  Operands both = promote(x, y);
+  if (both.x.dtype() == DType::kBool) fail(ErrorKind::kDType, "x and y are bool; convert one with to() first");
+  Var rest = emit_binary(Binary::kRem, both.x, both.y);
+  Var quotient = emit_binary(Binary::kDiv, emit_binary(Binary::kSub, both.x, rest), both.y);
+  if (!is_floating(both.result)) return wrap(quotient);
+  // The difference is a multiple of y up to rounding; by 0 the quotient is an infinity or NaN.
+  return where(wrap(both.y) == 0, wrap(emit_binary(Binary::kDiv, both.x, both.y)), round(wrap(quotient))).to(both.result);
+}
+
+Tensor lerp(const Tensor &x, const Tensor &y, TensorArg weight, Location location) {
+  Session session("lerp", location);
+  return x + weight * (y - x);
+}
+
+Tensor logaddexp(const Tensor &x, const Tensor &y, Location location) {
+  Session session("logaddexp", location);
+  Tensor a = computed(x), b = computed(y);
+  Tensor low = minimum(a, b), high = maximum(a, b);
+  // Two equal infinities have no difference.
+  Tensor difference = where(low == high, 0.0, low - high);
+  Tensor result = high + log1p(exp(difference));
+  return x.dtype() == y.dtype() ? in_dtype_of(result, x) : result;
+}
+
+Tensor is_close(const Tensor &x, const Tensor &y, double rtol, double atol, bool equal_nan, Location location) {
+  Session session("is_close", location);
+  checked(x, "x");
+  checked(y, "y");
+  Tensor close = x == y;
+  if (!is_floating(x.dtype()) && !is_floating(y.dtype()) && rtol == 0 && atol == 0) return close;
+  Tensor a = computed(x), b = computed(y);
+  close = close | (is_finite(b) & (abs(a - b) <= atol + rtol * abs(b)));
+  return equal_nan ? close | (is_nan(a) & is_nan(b)) : close;
+}
+
+bool all_close(const Tensor &x, const Tensor &y, double rtol, double atol, bool equal_nan, Location location) {
+  CallerScope scope(location);
+  NoGrad no_grad;
+  return all(is_close(x, y, rtol, atol, equal_nan, location)).item<bool>(location);
+}
+
+bool equal(const Tensor &x, const Tensor &y, Location location) {
+  CallerScope scope(location);
+  NoGrad no_grad;
+  return x.shape() == y.shape() && all(x == y).item<bool>(location);
+}
+
+Tensor logsumexp(const Tensor &x, Dims dims, bool keepdim, Location location) {
+  Session session("logsumexp", location);
+  Tensor input = computed(x);
+  Tensor most = max(input, dims, true).detach();
+  most = where(is_finite(most), most, 0.0); // exp(inf - 0) is what it should be, exp(inf - inf) is not
+  Tensor result = log(sum(exp(input - most), dims, true)) + most;
+  if (!keepdim) result = result.reshape(sum(input, dims).shape());
+  return in_dtype_of(result, x);
+}
+
+Tensor std(const Tensor &x, Dims dims, int64_t correction, bool keepdim, Location location) {
+  Session session("std", location);
+  if (DType dtype = checked(x, "x")->type->dtype; !is_floating(dtype))
+    fail(ErrorKind::kDType, std::string("x is ") + name(dtype) + "; it must be floating: convert with to(float32)");
+  return in_dtype_of(sqrt(var(computed(x), std::move(dims), correction, keepdim)), x);
+}
+
+Tensor cumprod(const Tensor &x, int64_t dim, Location location) {
+  Session session("cumprod", location);
+  const TypeInfo &type = *checked(x, "x")->type;
+  Tensor result = is_floating(type.dtype) ? computed(x) : x.to(int64);
+  if (type.ndim() == 0) return in_dtype_of(result, x);
+  int64_t axis = normalize_dim(dim, type.ndim(), "dim"), n = type.dims[axis];
+  // After each pass an element has the product of twice as many (Hillis and Steele 1986).
+  for (int64_t reach = 1; reach < n; reach *= 2)
+    result = cat({result.narrow(axis, 0, reach), result.narrow(axis, reach, n - reach) * result.narrow(axis, 0, n - reach)}, axis);
+  return in_dtype_of(result, x);
+}
+
+Tensor normalize(const Tensor &x, int64_t dim, double eps, Location location) {
+  Session session("normalize", location);
+  Tensor input = computed(x);
+  return in_dtype_of(input / clamp(norm(input, dim, true), eps), x);
+}
+
+Tensor cosine_similarity(const Tensor &x, const Tensor &y, int64_t dim, double eps, Location location) {
+  Session session("cosine_similarity", location);
+  Tensor a = computed(x), b = computed(y);
+  Tensor result = sum(a * b, dim) / clamp(norm(a, dim) * norm(b, dim), eps);
+  return x.dtype() == y.dtype() ? in_dtype_of(result, x) : result;
+}
+
+Tensor cdist(const Tensor &x, const Tensor &y, Location location) {
+  Session session("cdist", location);
+  const TypeInfo &left = *checked(x, "x")->type, &right = *checked(y, "y")->type;
+  if (left.ndim() < 2 || right.ndim() < 2 || left.dims.back() != right.dims.back())
+    fail(ErrorKind::kShape,
+         "x has shape " + to_string(left.dims) + ", y has shape " + to_string(right.dims) + ": they must be [.., n, d] and [.., m, d]");
+  Tensor squares = square(computed(x).unsqueeze(-2) - computed(y).unsqueeze(-3)).sum(-1);
+  // The root has no derivative at 0: there it is that of a constant.
+  Tensor zero = squares == 0;
+  Tensor result = where(zero, 0.0, sqrt(where(zero, 1.0, squares)));
+  return x.dtype() == y.dtype() ? in_dtype_of(result, x) : result;
+}
+
+} // namespace weft

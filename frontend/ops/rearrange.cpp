@@ -1,0 +1,161 @@
+// Functions that arrange elements and are made of slices, views and index_put.
+#include <algorithm>
+#include <numeric>
+
+#include "frontend/recorder/recorder.h"
+#include "frontend/tensor/impl.h"
+#include "frontend/tensor/tensor_indexing.h"
+#include "weft/composites.h"
+
+namespace weft {
+
+using namespace recorder;
+
+namespace {
+
+// The place where the dim of x begins does not decide the op's shapes, so that a shift that changes is no program of its own.
+Tensor roll_one(const Tensor &x, int64_t shift, int64_t axis) {
+  int64_t n = x.shape()[axis];
+  if (n == 0) return x;
+  return cat({x, x}, axis).narrow(axis, ((-shift) % n + n) % n, n);
+}
+
+} // namespace
+
+Tensor roll(const Tensor &x, const Shape &shifts, Dims dims, Location location) {
+  Session session("roll", location);
+  const TypeInfo &type = *checked(x, "x")->type;
+  if (dims.all()) {
+    if (shifts.size() != 1)
+      fail(ErrorKind::kValue, "shifts " + to_string(shifts) + ": without dims there must be one, of the flattened tensor");
+    return roll_one(x.flatten(), shifts[0], 0).reshape(type.dims);
+  }
+  if (shifts.size() != dims.values().size())
+    fail(ErrorKind::kValue, "shifts " + to_string(shifts) + " and dims " + to_string(dims.values()) + " must be equally many");
+  Tensor result = x;
+  for (size_t i = 0; i < shifts.size(); ++i) result = roll_one(result, shifts[i], normalize_dim(dims.values()[i], type.ndim(), "dims"));
+  return result;
+}
+
+Tensor roll(const Tensor &x, int64_t shift, int64_t dim, Location location) { return roll(x, Shape{shift}, Dims{dim}, location); }
+
+std::vector<Tensor> unbind(const Tensor &x, int64_t dim, Location location) {
+  Session session("unbind", location);
+  const TypeInfo &type = *checked(x, "x")->type;
+  if (type.ndim() == 0) fail(ErrorKind::kShape, "a tensor without dimensions has no parts");
+  int64_t axis = normalize_dim(dim, type.ndim(), "dim");
+  std::vector<Tensor> parts;
+  for (int64_t i = 0; i < type.dims[axis]; ++i) parts.push_back(x.select(axis, i));
+  return parts;
+}
+
+Tensor movedim(const Tensor &x, int64_t source, int64_t destination, Location location) {
+  Session session("movedim", location);
+  int64_t rank = checked(x, "x")->type->ndim();
+  int64_t from = normalize_dim(source, rank, "source"), to = normalize_dim(destination, rank, "destination");
+  Shape order(static_cast<size_t>(rank));
+  std::iota(order.begin(), order.end(), 0);
+  order.erase(order.begin() + from);
+  order.insert(order.begin() + to, from);
+  return x.permute(order);
+}
+
+std::vector<Tensor> meshgrid(const std::vector<Tensor> &axes, Location location) {
+  Session session("meshgrid", location);
+  Shape shape;
+  for (const Tensor &axis : axes) {
+    const TypeInfo &type = *checked(axis, "axes")->type;
+    if (type.ndim() != 1)
+      fail(ErrorKind::kShape, "axis " + std::to_string(shape.size()) + " has shape " + to_string(type.dims) + "; each must be a vector");
+    shape.push_back(type.dims[0]);
+  }
+  std::vector<Tensor> grids;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    Shape one(axes.size(), 1);
+    one[i] = shape[i];
+    grids.push_back(axes[i].reshape(one).expand(shape));
+  }
+  return grids;
+}
+
+Tensor diagonal(const Tensor &x, int64_t offset, int64_t dim0, int64_t dim1, Location location) {
+  Session session("diagonal", location);
+  const TypeInfo &type = *checked(x, "x")->type;
+  int64_t rank = type.ndim();
+  if (rank < 2) fail(ErrorKind::kShape, "x has shape " + to_string(type.dims) + "; a diagonal needs two dimensions");
+  int64_t row = normalize_dim(dim0, rank, "dim0"), column = normalize_dim(dim1, rank, "dim1");
+  if (row == column) fail(ErrorKind::kValue, "dim0 and dim1 are both dimension " + std::to_string(row));
+  Shape order;
+  for (int64_t d = 0; d < rank; ++d)
+    if (d != row && d != column) order.push_back(d);
+  order.push_back(row);
+  order.push_back(column);
+  int64_t n = type.dims[row], m = type.dims[column];
+  int64_t count = std::max<int64_t>(offset >= 0 ? std::min(n, m - offset) : std::min(n + offset, m), 0);
+  Tensor flat = x.permute(order).flatten(-2);
+  if (count == 0) return flat.narrow(-1, 0, 0);
+  int64_t start = offset >= 0 ? offset : -offset * m;
+  return flat.slice(-1, start, start + (count - 1) * (m + 1) + 1, m + 1);
+}
+
+Tensor diag(const Tensor &x, int64_t offset, Location location) {
+  Session session("diag", location);
+  const TypeInfo &type = *checked(x, "x")->type;
+  if (type.ndim() == 2) return diagonal(x, offset);
+  if (type.ndim() != 1) fail(ErrorKind::kShape, "x has shape " + to_string(type.dims) + "; it must be a vector or a matrix");
+  int64_t n = type.dims[0] + std::abs(offset);
+  Tensor result = zeros({n, n}, type.dtype);
+  diagonal(result, offset).copy_(x);
+  return result;
+}
+
+Tensor trace(const Tensor &x, Location location) {
+  Session session("trace", location);
+  if (const TypeInfo &type = *checked(x, "x")->type; type.ndim() != 2)
+    fail(ErrorKind::kShape, "x has shape " + to_string(type.dims) + "; it must be a matrix");
+  return diagonal(x).sum();
+}
+
+Tensor scatter(const Tensor &x, int64_t dim, const Tensor &indices, TensorArg source, Location location) {
+  Session session("scatter", location);
+  const TypeInfo &type = *checked(x, "x")->type, &at = *checked(indices, "indices")->type;
+  if (at.ndim() != type.ndim() || type.ndim() == 0)
+    fail(ErrorKind::kShape, "x has shape " + to_string(type.dims) + ", indices have shape " + to_string(at.dims) +
+                                ": both must have as many dimensions, at least one");
+  int64_t axis = normalize_dim(dim, type.ndim(), "dim");
+  std::vector<Tensor> places;
+  for (int64_t d = 0; d < type.ndim(); ++d) {
+    if (d == axis) {
+      places.push_back(indices);
+      continue;
+    }
+    if (at.dims[d] > type.dims[d])
+      fail(ErrorKind::kShape, "indices have shape " + to_string(at.dims) + ", which reaches beyond x, of shape " + to_string(type.dims) +
+                                  ", in dimension " + std::to_string(d));
+    Shape one(static_cast<size_t>(type.ndim()), 1);
+    one[static_cast<size_t>(d)] = at.dims[d];
+    places.push_back(arange(at.dims[d]).reshape(one));
+  }
+  std::vector<Index> entries(places.begin(), places.end());
+  Tensor result = x.clone();
+  put_by_tensors(result, entries, source, /*accumulate=*/false, location);
+  return result;
+}
+
+Tensor index_add(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source, Location location) {
+  Session session("index_add", location);
+  const TypeInfo &type = *checked(x, "x")->type, &at = *checked(indices, "indices")->type;
+  if (type.ndim() == 0 || at.ndim() != 1)
+    fail(ErrorKind::kShape, "x has shape " + to_string(type.dims) + ", indices have shape " + to_string(at.dims) +
+                                ": x must have dimensions, and indices one");
+  int64_t axis = normalize_dim(dim, type.ndim(), "dim");
+  Shape expected = type.dims;
+  expected[axis] = at.dims[0];
+  if (const Shape &given = checked(source, "source")->type->dims; given != expected)
+    fail(ErrorKind::kShape, "source has shape " + to_string(given) + "; with x of shape " + to_string(type.dims) + " and " +
+                                std::to_string(at.dims[0]) + " indices along dimension " + std::to_string(axis) + " it must be " +
+                                to_string(expected));
+  return index_put(x.transpose(0, axis), {indices}, source.transpose(0, axis), true).transpose(0, axis);
+}
+
+} // namespace weft
