@@ -13,21 +13,23 @@ using namespace recorder;
 namespace {
 
 // topk() searches dims that are longer than this in blocks of this size: of each the k best, and the best of these.
-constexpr int64_t kBlock = 256;
+constexpr int64_t kBlock = 128;
 
-// x [.., n] -> for each element how many come before it, int64: 0 to n-1, each once.
+// x [.., n] -> for each element how many come before it, int64: 0 to n-1, each once. Of equal elements the one with the smaller tie.
 Tensor ranks(const Tensor &x, bool descending) {
   int64_t n = x.shape().back();
-  Tensor self = x.unsqueeze(-1), other = x.unsqueeze(-2), place = arange(n);
-  Tensor before, same = other == self;
+  // Numbers of 32 bits, as most elements are, so that a vector has as many of each; whole ones, exact up to 2^24.
+  DType counting = n < (int64_t(1) << 24) ? DType::kFloat32 : DType::kFloat64;
+  Tensor key = x, tie = arange(n, counting);
   if (is_floating(x.dtype())) {
-    Tensor nan = is_nan(x), self_nan = nan.unsqueeze(-1), other_nan = nan.unsqueeze(-2);
-    before = descending ? (other > self) | (other_nan & !self_nan) : (other < self) | (self_nan & !other_nan);
-    same = same | (self_nan & other_nan);
-  } else {
-    before = descending ? other > self : other < self;
+    // NaN beside infinity, and then behind it.
+    Tensor nan = is_nan(x);
+    key = where(nan, std::numeric_limits<double>::infinity(), x);
+    tie = where(nan, tie + (descending ? -n : n), tie);
   }
-  return (before | (same & (place.unsqueeze(0) < place.unsqueeze(1)))).sum(-1);
+  Tensor self = key.unsqueeze(-1), other = key.unsqueeze(-2);
+  Tensor before = (descending ? other > self : other < self) | ((other == self) & (tie.unsqueeze(-2) < tie.unsqueeze(-1)));
+  return before.to(counting).sum(-1).to(int64);
 }
 
 // x [.., n] -> where the elements of the first `count` places stand.

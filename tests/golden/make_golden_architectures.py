@@ -421,9 +421,30 @@ def cache():
     note("cache", said=said, logits=logits)
 
 
+class Small(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm, self.out = nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.Linear(64, 3)
+
+    def forward(self, x):
+        return self.out(F.max_pool2d(torch.tanh(self.norm(self.conv(x))), 2).flatten(1))
+
+
+def curvature():
+    """The Hessian of a convolutional network's loss times a vector, and the derivative of its gradient's norm."""
+    model, x, y = Small(), torch.randn(4, 1, 8, 8), torch.randint(3, (4,))
+    vectors = [torch.randn(p.shape) for p in model.parameters()]
+    note("curvature", model, x=x, y=y, **{f"vector{i}": v for i, v in enumerate(vectors)})
+    model, x, vectors = model.double(), x.double(), [v.double() for v in vectors]
+    gradients = torch.autograd.grad(F.cross_entropy(model(x), y), list(model.parameters()), create_graph=True)
+    products = torch.autograd.grad(sum((g * v).sum() for g, v in zip(gradients, vectors)), list(model.parameters()), retain_graph=True)
+    norms = torch.autograd.grad(sum(g.square().sum() for g in gradients).sqrt(), list(model.parameters()))
+    note("curvature", **{f"product{i}": p for i, p in enumerate(products)}, **{f"norm{i}": n for i, n in enumerate(norms)})
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
     torch.manual_seed(11)
-    for run in (unet, vit, dense, siamese, gan, flow, ode, experts, gat, words, seq2seq, ctc, cache):
+    for run in (unet, vit, dense, siamese, gan, flow, ode, experts, gat, words, seq2seq, ctc, cache, curvature):
         run()
     save("architectures.safetensors", OUT)

@@ -10,6 +10,14 @@ const golden::GoldenFile &file() {
   return file;
 }
 
+// PyTorch counts the batches that a normalization has seen; weft's does not.
+template <typename M> M started(const std::string &run, M model) {
+  auto state = file().under(run + ".start");
+  std::erase_if(state, [](const auto &entry) { return entry.first.ends_with("num_batches_tracked"); });
+  model.load_state(state);
+  return model;
+}
+
 nn::Sequential block(int64_t in, int64_t out) {
   return nn::Sequential(nn::Conv2d(in, out, 3, {.padding = 1}), nn::GroupNorm(2, out), nn::SiLU());
 }
@@ -84,11 +92,7 @@ struct Dense : nn::Module {
 
 TEST(ImageNetworks, ADenseNetWithASqueezeAndExciteGate) {
   TrainingRun run{file(), "dense"};
-  // PyTorch counts the batches, too; weft's layers do not.
-  Dense model;
-  auto start = file().under("dense.start");
-  std::erase_if(start, [](const auto &entry) { return entry.first.ends_with("num_batches_tracked"); });
-  model.load_state(start);
+  Dense model = started("dense", Dense());
   optim::SGD optimizer(model.parameters(), {.lr = 0.1, .momentum = 0.9, .weight_decay = 1e-3, .nesterov = true});
   run.train(optimizer, [&](int64_t step) { return nn::cross_entropy(model(run["x"][step]), run["y"][step]); });
   EXPECT_LT(golden::relative_distance(model.norms[3].running_mean, run["mean"]), 1e-3);
@@ -140,15 +144,8 @@ struct Maker : nn::Module {
 };
 
 TEST(ImageNetworks, TwoNetworksByTurnsWithAGradientPenalty) {
-  auto start = [](nn::Module &model, const std::string &run) {
-    auto state = file().under(run + ".start");
-    std::erase_if(state, [](const auto &entry) { return entry.first.ends_with("num_batches_tracked"); });
-    model.load_state(state);
-  };
-  Critic critic;
-  Maker maker;
-  start(critic, "gan.critic");
-  start(maker, "gan.maker");
+  Critic critic = started("gan.critic", Critic());
+  Maker maker = started("gan.maker", Maker());
   optim::Adam a(critic.parameters(), {.lr = 5e-3, .beta1 = 0.5, .beta2 = 0.9}),
       b(maker.parameters(), {.lr = 5e-3, .beta1 = 0.5, .beta2 = 0.9});
   std::vector<double> of_critic = file()["gan.critic_losses"].to_vector<double>(),
@@ -173,6 +170,42 @@ TEST(ImageNetworks, TwoNetworksByTurnsWithAGradientPenalty) {
     ASSERT_NEAR(other.item<float>(), of_maker[i], 2e-3 * std::abs(of_maker[i]) + 1e-3) << "step " << step;
   }
   EXPECT_LE(compiles.count(), 8u);
+}
+
+struct Small : nn::Module {
+  nn::Conv2d conv = child("conv", nn::Conv2d(1, 4, 3, {.padding = 1}));
+  nn::BatchNorm2d norm = child("norm", nn::BatchNorm2d(4));
+  nn::Linear out = child("out", nn::Linear(64, 3));
+  Tensor operator()(const Tensor &x) const { return out(max_pool2d(tanh(norm(conv(x))), 2).flatten(1)); }
+};
+
+// Second derivatives through a convolution, batch norm and max pooling.
+TEST(ImageNetworks, CurvatureOfALoss) {
+  TrainingRun run{file(), "curvature"};
+  Small model = started(run.name, Small());
+  std::vector<Tensor> parameters = model.parameters();
+  Compiles compiles;
+  uint64_t known = 0;
+  for (int i = 0; i < 3; ++i) {
+    std::vector<Tensor> g = grad({nn::cross_entropy(model(run["x"]), run["y"])}, parameters, true);
+    Tensor along = zeros({}), size = zeros({});
+    for (size_t k = 0; k < g.size(); ++k) {
+      along = along + (g[k] * run["vector" + std::to_string(k)]).sum();
+      size = size + g[k].square().sum();
+    }
+    std::vector<Tensor> products = grad({along}, parameters, {.retain_graph = true}), norms = grad({sqrt(size)}, parameters);
+    std::vector<Tensor> all = products;
+    all.insert(all.end(), norms.begin(), norms.end());
+    eval(all);
+    for (size_t k = 0; k < g.size(); ++k) {
+      // The batch takes away what the convolution's bias adds: its derivatives are rounding errors.
+      Tensor product = run["product" + std::to_string(k)], of_norm = run["norm" + std::to_string(k)];
+      EXPECT_LT((products[k] - product).abs().max().item<double>(), 1e-4 * product.abs().max().item<double>() + 1e-4) << k;
+      EXPECT_LT((norms[k] - of_norm).abs().max().item<double>(), 1e-4 * of_norm.abs().max().item<double>() + 1e-4) << k;
+    }
+    if (i == 1) known = compiles.count(); // with the programs that compare
+  }
+  EXPECT_EQ(compiles.count(), known);
 }
 
 } // namespace
