@@ -5,6 +5,7 @@
 #include "frontend/ops/promotion.h"
 #include "frontend/recorder/emit.h"
 #include "frontend/tensor/impl.h"
+#include "runtime/memory/buffer.h"
 #include "weft/autograd.h"
 #include "weft/ops.h"
 
@@ -12,9 +13,42 @@ namespace weft {
 
 using namespace recorder;
 
-Generator::Generator(uint64_t seed) : state_(std::make_shared<Tensor>()) { manual_seed(seed); }
+namespace {
 
-void Generator::manual_seed(uint64_t seed) { *state_ = Tensor::from<int64_t>(std::vector<int64_t>{static_cast<int64_t>(seed), 0}); }
+// The state, which every program that draws writes, and what it takes to go on when one of them fails.
+struct Stream : Tensor {
+  Tensor start; // the state that was set last
+  mutable int64_t losses = 0;
+
+  void set(const Tensor &state) & { Tensor::operator=(state); }
+};
+
+// Each time the state is lost the counter goes on here, far from all samples before.
+constexpr int64_t kBlocksToALoss = int64_t(1) << 40;
+
+// The state to draw with. A program that failed, over an index say, has lost what it would have written; the generator, which all of a
+// process may share, is not to end with it.
+Var state_of(Generator &generator) {
+  const auto &stream = static_cast<const Stream &>(generator.state_storage());
+  Var state = read(stream, "generator");
+  if (!state.value->cell || !state.value->cell->buffer || state.value->cell->buffer->error().ok()) return state;
+  std::vector<int64_t> start = stream.start.to_vector<int64_t>();
+  start[1] += ++stream.losses * kBlocksToALoss;
+  write(stream, read(Tensor::from(start), "generator"));
+  return read(stream, "generator");
+}
+
+} // namespace
+
+Generator::Generator(uint64_t seed) : state_(std::make_shared<Stream>()) { manual_seed(seed); }
+
+void Generator::manual_seed(uint64_t seed) {
+  std::vector<int64_t> state = {static_cast<int64_t>(seed), 0};
+  auto &stream = static_cast<Stream &>(*state_);
+  stream.set(Tensor::from(state));
+  stream.start = Tensor::from(state);
+  stream.losses = 0;
+}
 
 Tensor Generator::state() const { return state_->detach().clone(); }
 
@@ -24,6 +58,7 @@ void Generator::set_state(const Tensor &state, Location location) {
     fail(ErrorKind::kShape, "state is " + describe(type) + "; a generator's state is int64 [2]");
   NoGrad no_grad;
   state_->copy_(state, location);
+  static_cast<Stream &>(*state_).start = state.detach().clone();
 }
 
 Generator &default_generator() {
@@ -43,7 +78,7 @@ Var draw(Generator &generator, DType dtype, const Shape &shape, bool normal) {
   if (!is_floating(dtype))
     fail(ErrorKind::kDType, std::string("samples are floating-point numbers, not ") + name(dtype) + "; randint draws integers");
   NoGrad no_grad;
-  Var state = read(generator.state_storage(), "generator");
+  Var state = state_of(generator);
   Var samples = normal ? emit_random_normal(state, dtype, shape) : emit_random_uniform(state, dtype, shape);
   write(generator.state_storage(), emit_random_advance(state, blocks_of(samples.type()) * (normal ? 2 : 1)));
   return samples;
@@ -106,7 +141,7 @@ Tensor dropout(const Tensor &x, double p, bool training, Generator &generator, L
   if (!(p >= 0 && p <= 1)) fail(ErrorKind::kValue, "p is " + std::to_string(p) + "; it must be in [0, 1]");
   if (!training || p == 0) return x;
   Var input = floating_operand(x);
-  Var state = read(generator.state_storage(), "generator");
+  Var state = state_of(generator);
   Var result = emit_dropout(input, state, p);
   NoGrad no_grad;
   write(generator.state_storage(), emit_random_advance(state, blocks_of(input.type())));
