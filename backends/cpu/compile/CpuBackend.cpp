@@ -24,7 +24,7 @@ using compiler::CompileOptions;
 using compiler::CompileReport;
 
 // Part of every cache key; raised when compilation changes in a way that no other part of the key shows.
-constexpr int kCompilerVersion = 3;
+constexpr int kCompilerVersion = 4;
 
 absl::StatusOr<compiler::TargetInfo> targetOf(const CompileOptions &options) {
   compiler::TargetInfo target = compiler::TargetInfo::host();
