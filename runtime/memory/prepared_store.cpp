@@ -93,8 +93,9 @@ absl::StatusOr<std::shared_ptr<Prepared>> PreparedStore::take(Memory &memory, co
     }
   }
   for (const std::shared_ptr<Prepared> &old : dropped) {
+    std::shared_ptr<Buffer> block; // its end drops what was made of it, which takes the store's mutex: not under the result's
     std::lock_guard lock(old->mutex_);
-    old->block_ = nullptr;
+    block = std::move(old->block_);
   }
   for (size_t i = 0; i < sources.size(); ++i) sources[i]->add_dependent(result, result->key_.second[i]);
   return result;
@@ -118,8 +119,9 @@ int64_t PreparedStore::release(const Memory &memory, int64_t bytes) {
     }
   }
   for (const std::shared_ptr<Prepared> &old : dropped) {
+    std::shared_ptr<Buffer> block; // its end drops what was made of it, which takes the store's mutex: not under the result's
     std::lock_guard lock(old->mutex_);
-    old->block_ = nullptr;
+    block = std::move(old->block_);
   }
   return total;
 }

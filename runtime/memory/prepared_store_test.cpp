@@ -113,6 +113,28 @@ TEST_F(PreparedStoreTest, StaysWithinItsBound) {
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted) << refused;
 }
 
+// What drops a result drops those made of it, without holding its lock meanwhile (ThreadSanitizer sees the locks' order).
+TEST_F(PreparedStoreTest, AResultOfAResultGoesWithIt) {
+  auto chain = [&](Buffer *source) {
+    auto first = take("r", {source});
+    return std::pair(first, take("s", {first->block().get()}));
+  };
+  auto a = buffer(8);
+  auto [first, second] = chain(a.get());
+  EXPECT_EQ(prepared_bytes(), 2 * 64);
+  EXPECT_EQ(store.release(*memory, 64), 64); // asked for the first one only, the least recently used
+  EXPECT_EQ(first->block(), nullptr);
+  EXPECT_EQ(second->block(), nullptr);
+  EXPECT_EQ(prepared_bytes(), 0);
+  auto [third, fourth] = chain(a.get());
+  store.set_max_bytes(2 * 64);
+  auto fifth = take("t", {a.get()});
+  EXPECT_EQ(third->block(), nullptr);
+  EXPECT_EQ(fourth->block(), nullptr);
+  EXPECT_NE(fifth->block(), nullptr);
+  EXPECT_EQ(prepared_bytes(), 64);
+}
+
 TEST_F(PreparedStoreTest, ADependentOfOldContentsIsDroppedAtOnce) {
   auto a = buffer(8);
   struct Dependent : BufferDependent {
