@@ -133,6 +133,8 @@ public:
       llvm::raw_fd_ostream stream(file, error);
       stream << ptx;
     }
+    // A redirected program writes over the start of a file that is there, and leaves its rest.
+    llvm::sys::fs::remove(log);
     std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(""), llvm::StringRef(log), llvm::StringRef(log)};
     int code = llvm::sys::ExecuteAndWait(path_, {path_, "-v", "-arch=" + architecture, "-o", "/dev/null", file}, std::nullopt, redirects);
     auto buffer = llvm::MemoryBuffer::getFile(log);
