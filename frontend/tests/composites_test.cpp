@@ -7,8 +7,12 @@
 #include <cmath>
 #include <limits>
 
+#include "tests/support/errors.h"
+
 namespace weft {
 namespace {
+
+using testing_support::message_of;
 
 using Bools = std::vector<bool>;
 using Floats = std::vector<float>;
@@ -16,17 +20,6 @@ using Ints = std::vector<int64_t>;
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 const float kNan = std::nanf("");
-
-template <typename F> std::string error_of(F f, ErrorKind kind) {
-  try {
-    f();
-  } catch (const Error &error) {
-    EXPECT_EQ(name(error.kind()), std::string(name(kind))) << error.what();
-    EXPECT_NE(error.file().find("composites_test.cpp"), std::string::npos) << error.what();
-    return error.message();
-  }
-  return "";
-}
 
 TEST(Composites, IntegersStayExact) {
   Tensor x = tensor<int64_t>({7, -7, 7, -7, 9, INT64_MAX}), y = tensor<int64_t>({2, 2, -2, -2, 0, 3});
@@ -129,8 +122,8 @@ TEST(Composites, AShiftThatChangesIsNoProgramOfItsOwn) {
 
 TEST(Composites, ErrorsSayWhatToDo) {
   Tensor x = zeros({2, 3});
-  auto shape = [](auto f) { return error_of(f, ErrorKind::kShape); };
-  auto value = [](auto f) { return error_of(f, ErrorKind::kValue); };
+  auto shape = [](auto f) { return message_of(f, ErrorKind::kShape); };
+  auto value = [](auto f) { return message_of(f, ErrorKind::kValue); };
   EXPECT_NE(value([&] { topk(x, 4); }).find("topk: k is 4; dimension 1 of shape [2, 3] has from 0 to 3"), std::string::npos);
   EXPECT_NE(value([&] { roll(x, {1, 2}, 0); }).find("roll: shifts [1, 2] and dims [0] must be equally many"), std::string::npos);
   EXPECT_NE(shape([&] { dot(x, x); }).find("dot: x has shape [2, 3]"), std::string::npos);
@@ -144,7 +137,7 @@ TEST(Composites, ErrorsSayWhatToDo) {
             std::string::npos);
   EXPECT_NE(value([&] { einsum("ij->ik", {x}); }).find("must have letters of the operands, each once"), std::string::npos);
   EXPECT_NE(value([&] { einsum("i1->i", {x}); }).find("is not made of letters"), std::string::npos);
-  EXPECT_NE(error_of([&] { weft::std(arange(3)); }, ErrorKind::kDType).find("std: x is int64; it must be floating"), std::string::npos);
+  EXPECT_NE(message_of([&] { weft::std(arange(3)); }, ErrorKind::kDType).find("std: x is int64; it must be floating"), std::string::npos);
 }
 
 } // namespace

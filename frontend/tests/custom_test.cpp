@@ -4,22 +4,15 @@
 #include "weft/weft.h"
 #include "gtest/gtest.h"
 
+#include "tests/support/errors.h"
+
 namespace weft {
 namespace {
 
+using testing_support::message_of;
+
 using Floats = std::vector<float>;
 const char *const kNotOne = "takes float32 tensors of one shape";
-
-template <typename F> std::string message_of(F f, ErrorKind kind) {
-  try {
-    f();
-  } catch (const Error &error) {
-    EXPECT_EQ(error.kind(), kind) << error.message();
-    EXPECT_NE(error.file().find("custom_test.cpp"), std::string::npos) << error.file();
-    return error.message();
-  }
-  return "nothing was thrown";
-}
 
 const char *same_as_first(const weft_custom_call *call, weft_custom_shape *outputs) {
   for (int i = 0; i < call->num_inputs; ++i)

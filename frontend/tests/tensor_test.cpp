@@ -7,24 +7,15 @@
 
 #include <numeric>
 
+#include "tests/support/errors.h"
+
 namespace weft {
 namespace {
 
+using testing_support::message_of;
+
 using Floats = std::vector<float>;
 using Ints = std::vector<int64_t>;
-
-// The error that f throws, as text with its kind; empty if none.
-template <typename F> std::string error_of(F f, ErrorKind kind, int line) {
-  try {
-    f();
-  } catch (const Error &error) {
-    EXPECT_EQ(name(error.kind()), std::string(name(kind))) << error.what();
-    EXPECT_EQ(error.line(), line) << error.what();
-    EXPECT_NE(error.file().find("tensor_test.cpp"), std::string::npos) << error.what();
-    return error.message();
-  }
-  return "";
-}
 
 Tensor range(const Shape &shape) {
   int64_t n = std::accumulate(shape.begin(), shape.end(), int64_t(1), std::multiplies<>());
@@ -62,24 +53,24 @@ TEST(Broadcasting, AlignsAtTheEnd) {
 
 TEST(Errors, NameOpShapesAndLine) {
   Tensor a = zeros({2, 3}), b = zeros({4});
-  std::string text = error_of([&] { a + b; }, ErrorKind::kShape, __LINE__);
+  std::string text = message_of([&] { a + b; }, ErrorKind::kShape, __LINE__);
   EXPECT_NE(text.find("add"), std::string::npos) << text;
   EXPECT_NE(text.find("[2, 3]"), std::string::npos) << text;
   EXPECT_NE(text.find("[4]"), std::string::npos) << text;
-  text = error_of([&] { matmul(a, zeros({2, 3})); }, ErrorKind::kShape, __LINE__);
+  text = message_of([&] { matmul(a, zeros({2, 3})); }, ErrorKind::kShape, __LINE__);
   EXPECT_NE(text.find("matmul"), std::string::npos) << text;
-  text = error_of([&] { a.reshape({4, 2}); }, ErrorKind::kShape, __LINE__);
+  text = message_of([&] { a.reshape({4, 2}); }, ErrorKind::kShape, __LINE__);
   EXPECT_NE(text.find("6 elements"), std::string::npos) << text;
-  text = error_of([&] { Tensor() + a; }, ErrorKind::kState, __LINE__);
+  text = message_of([&] { Tensor() + a; }, ErrorKind::kState, __LINE__);
   EXPECT_NE(text.find("undefined"), std::string::npos) << text;
-  text = error_of([&] { a[2]; }, ErrorKind::kIndex, __LINE__);
+  text = message_of([&] { a[2]; }, ErrorKind::kIndex, __LINE__);
   EXPECT_NE(text.find("size 2"), std::string::npos) << text;
-  EXPECT_NE(error_of([&] { softmax(a, 5); }, ErrorKind::kIndex, __LINE__), "");
-  EXPECT_NE(error_of([&] { mean(zeros({2}, int64)); }, ErrorKind::kDType, __LINE__), "");
-  EXPECT_NE(error_of([&] { a.item<float>(); }, ErrorKind::kShape, __LINE__), "");
-  EXPECT_NE(error_of([&] { a.data<double>(); }, ErrorKind::kDType, __LINE__), "");
-  EXPECT_NE(error_of([&] { zeros({int64_t(1) << 40, int64_t(1) << 40}); }, ErrorKind::kShape, __LINE__), "");
-  EXPECT_NE(error_of([&] { zeros({-1}); }, ErrorKind::kShape, __LINE__), "");
+  EXPECT_NE(message_of([&] { softmax(a, 5); }, ErrorKind::kIndex, __LINE__), "");
+  EXPECT_NE(message_of([&] { mean(zeros({2}, int64)); }, ErrorKind::kDType, __LINE__), "");
+  EXPECT_NE(message_of([&] { a.item<float>(); }, ErrorKind::kShape, __LINE__), "");
+  EXPECT_NE(message_of([&] { a.data<double>(); }, ErrorKind::kDType, __LINE__), "");
+  EXPECT_NE(message_of([&] { zeros({int64_t(1) << 40, int64_t(1) << 40}); }, ErrorKind::kShape, __LINE__), "");
+  EXPECT_NE(message_of([&] { zeros({-1}); }, ErrorKind::kShape, __LINE__), "");
 }
 
 Tensor library_function(const Tensor &x, Location location = Location::current()) {
@@ -89,7 +80,7 @@ Tensor library_function(const Tensor &x, Location location = Location::current()
 
 TEST(Errors, InsideALibraryPointToItsCaller) {
   Tensor x = zeros({2, 3});
-  EXPECT_NE(error_of([&] { library_function(x); }, ErrorKind::kShape, __LINE__), "");
+  EXPECT_NE(message_of([&] { library_function(x); }, ErrorKind::kShape, __LINE__), "");
 }
 
 TEST(Views, ShowWrites) {
@@ -125,15 +116,15 @@ TEST(Views, OfExpandedTensorsAreReadOnly) {
   Tensor x = zeros({1, 3}).eval();
   Tensor y = x.expand({2, 3});
   EXPECT_EQ(y.shape(), (Shape{2, 3}));
-  EXPECT_NE(error_of([&] { y += 1; }, ErrorKind::kState, __LINE__), "");
+  EXPECT_NE(message_of([&] { y += 1; }, ErrorKind::kState, __LINE__), "");
   x += 1;
   EXPECT_EQ(y.to_vector<float>(), (Floats{1, 1, 1, 1, 1, 1}));
 }
 
 TEST(InPlace, KeepsDTypeAndShape) {
   Tensor x = zeros({2}, int32);
-  EXPECT_NE(error_of([&] { x += 1.5; }, ErrorKind::kDType, __LINE__), "");
-  EXPECT_NE(error_of([&] { x += zeros({3, 2}, int32); }, ErrorKind::kShape, __LINE__), "");
+  EXPECT_NE(message_of([&] { x += 1.5; }, ErrorKind::kDType, __LINE__), "");
+  EXPECT_NE(message_of([&] { x += zeros({3, 2}, int32); }, ErrorKind::kShape, __LINE__), "");
   x += 3;
   x *= 2;
   x -= Tensor(x);

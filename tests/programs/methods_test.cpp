@@ -7,23 +7,11 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/compiles.h"
 #include "weft/weft.h"
 
 namespace weft::tests {
 namespace {
-
-// Counts the programs that were compiled since it was made.
-class Compiles {
-public:
-  Compiles() { synchronize(); }
-  uint64_t count() const {
-    synchronize();
-    return statistics().compiles - before_;
-  }
-
-private:
-  uint64_t before_ = statistics().compiles;
-};
 
 double largest(const Tensor &x) { return x.abs().max().item<double>(); }
 

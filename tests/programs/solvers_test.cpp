@@ -5,23 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/compiles.h"
 #include "weft/weft.h"
 
 namespace weft::tests {
 namespace {
-
-// Counts the programs that were compiled since it was made.
-class Compiles {
-public:
-  Compiles() { synchronize(); }
-  uint64_t count() const {
-    synchronize();
-    return statistics().compiles - before_;
-  }
-
-private:
-  uint64_t before_ = statistics().compiles;
-};
 
 // A symmetric positive matrix: a chain of springs, and a little more on the diagonal.
 Tensor springs(int64_t n) {

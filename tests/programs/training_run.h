@@ -7,22 +7,10 @@
 #include <vector>
 
 #include "tests/golden/golden_file.h"
+#include "tests/support/compiles.h"
 #include "weft/weft.h"
 
 namespace weft::tests {
-
-// Counts the programs that were compiled since it was made.
-class Compiles {
-public:
-  Compiles() { synchronize(); }
-  uint64_t count() const {
-    synchronize();
-    return statistics().compiles - before_;
-  }
-
-private:
-  uint64_t before_ = statistics().compiles;
-};
 
 struct TrainingRun {
   const golden::GoldenFile &file;

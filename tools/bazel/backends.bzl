@@ -15,6 +15,6 @@ def weft_backend_test(name, backends = ["cpu", "reference"], env = {}, deps = []
         native.cc_test(
             name = name + "_" + backend,
             env = all_env,
-            deps = ["//frontend", "//tests/support:errors", "//third_party:gtest_main"] + deps,
+            deps = ["//frontend", "//tests/support:compiles", "//tests/support:errors", "//third_party:gtest_main"] + deps,
             **kwargs
         )
