@@ -56,7 +56,6 @@ mlir::LogicalResult stageDone(mlir::ModuleOp module, const CodegenOptions &optio
   return mlir::success();
 }
 
-// The fusion as a function on tensors. `lowered` gets the tensor of each value of the body.
 // Whether `op` is x minus the largest of x over some dims, as softmax has it: at most 0, or NaN.
 static bool isBelowMaximum(mlir::Operation *op) {
   auto difference = mlir::dyn_cast_or_null<ir::SubOp>(op);
@@ -71,6 +70,7 @@ static bool isBelowMaximum(mlir::Operation *op) {
   return llvm::ArrayRef<int64_t>(expected) == mlir::cast<mlir::RankedTensorType>(kept->getResult(0).getType()).getShape();
 }
 
+// The fusion as a function on tensors. `lowered` gets the tensor of each value of the body.
 static mlir::LogicalResult lowerToLinalg(KernelBuilder &kernel) {
   mlir::OpBuilder b(kernel.module.getContext());
   b.setInsertionPointToEnd(kernel.module.getBody());
