@@ -1,5 +1,5 @@
-// A concat of n inputs is a kernel with n operands, whose code looks for the input of each element: compile time grows with the square of n,
-// registers with n, and inputs that are free to compute again (slices of one matrix) are more ops than a kernel holds. The tree's inner
+// A concat of n inputs is a kernel with n operands, whose code looks for the input of each element: compile time grows with the square of
+// n, registers with n, and inputs that are free to compute again (slices of one matrix) are more ops than a kernel holds. The tree's inner
 // nodes are written and read once more, where they do not fuse.
 #include "compiler/fusion/SplitWide.h"
 
@@ -9,7 +9,7 @@
 
 namespace weft::compiler {
 
-int64_t splitWideConcats(mlir::Block &block) {
+void splitWideConcats(mlir::Block &block) {
   llvm::SmallVector<ir::ConcatOp> wide;
   for (auto concat : block.getOps<ir::ConcatOp>())
     if (static_cast<int64_t>(concat.getInputs().size()) > limits::kMaxConcatInputs) wide.push_back(concat);
@@ -28,7 +28,6 @@ int64_t splitWideConcats(mlir::Block &block) {
     }
     concat->setOperands(parts);
   }
-  return static_cast<int64_t>(wide.size());
 }
 
 } // namespace weft::compiler

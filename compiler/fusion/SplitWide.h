@@ -5,8 +5,7 @@
 
 namespace weft::compiler {
 
-// Cuts each weft.concat of more than limits::kMaxConcatInputs inputs into a tree of narrower ones. Linear in inputs; returns how many were
-// cut.
-int64_t splitWideConcats(mlir::Block &block);
+// Cuts each weft.concat of more than limits::kMaxConcatInputs inputs into a tree of narrower ones. Linear in inputs.
+void splitWideConcats(mlir::Block &block);
 
 } // namespace weft::compiler

@@ -62,7 +62,7 @@ private:
       mlir::Value vector;
     };
     llvm::SmallVector<Step, 4> steps;
-    size_t useful = 0; // steps up to the last product
+    bool scales = false;
     for (mlir::Value value = conv.getResult(); value.hasOneUse();) {
       mlir::Operation *user = *value.user_begin();
       if (!mlir::isa<ir::AddOp, ir::SubOp, ir::MulOp>(user)) break;
@@ -71,11 +71,11 @@ private:
       mlir::Value vector = channelVector(user->getOperand(isLeft ? 1 : 0));
       if (!vector) break;
       steps.push_back({user, vector});
-      if (mlir::isa<ir::MulOp>(user)) useful = steps.size();
+      scales |= mlir::isa<ir::MulOp>(user);
       value = user->getResult(0);
     }
     // Sums alone are a bias already.
-    if (useful == 0) return;
+    if (!scales) return;
 
     mlir::Operation *last = steps.back().op;
     mlir::OpBuilder builder(last);

@@ -144,11 +144,9 @@ private:
       std::string symbol = prefix + kernel.getSymName().str();
       if (options_.device) {
         absl::StatusOr<CompiledKernel> made = options_.device->maker.make(*fusions.begin(), symbol, options);
-        if (!made.ok()) {
-          absl::Status failure =
-              absl::InternalError(diagnostics.failure("kernel " + kernel.getSymName().str() + ": " + std::string(made.status().message())));
-          return absl::Status(made.status().code(), failure.message());
-        }
+        if (!made.ok())
+          return absl::Status(made.status().code(),
+                              diagnostics.failure("kernel " + kernel.getSymName().str() + ": " + std::string(made.status().message())));
         infos.push_back(made->info);
         deviceKernels_.push_back(*std::move(made));
         continue;

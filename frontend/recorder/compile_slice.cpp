@@ -1,8 +1,8 @@
 #include "frontend/recorder/compile_slice.h"
-#include "dialects/weft/ir/DiagnosticCollector.h"
 
 #include <chrono>
 
+#include "dialects/weft/ir/DiagnosticCollector.h"
 #include "dialects/weft/ir/Weft.h"
 #include "frontend/recorder/disk_cache.h"
 #include "frontend/recorder/symbolic_module.h"

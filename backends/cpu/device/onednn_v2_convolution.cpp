@@ -47,13 +47,10 @@ struct Attempt {
 std::vector<Attempt> attempts(const ConvolutionProblem &p) {
   using enum ImageLayout;
   bool one_tap = p.weight[2] * p.weight[3] == 1;
-  if (!p.channels_last) {
-    // A 1x1 kernel reads each element too seldom to pay for a reorder of the images.
-    if (one_tap) return {{kGiven, false}};
-    return {{kBlocked, true}, {kLibrary, false}, {kGiven, false}};
-  }
-  if (p.kind == ConvolutionKind::kWeightGradient && p.groups == 1 && !one_tap && !has_avx512())
-    return {{kBlocked, true}, {kLibrary, false}, {kGiven, false}};
+  bool copies = !p.channels_last || (p.kind == ConvolutionKind::kWeightGradient && p.groups == 1 && !has_avx512());
+  if (copies && !one_tap) return {{kBlocked, true}, {kLibrary, false}, {kGiven, false}};
+  // A 1x1 kernel reads each element too seldom to pay for a reorder of the images.
+  if (!p.channels_last) return {{kGiven, false}};
   return {{kGiven, true}, {kBlocked, true}, {kLibrary, false}, {kGiven, false}};
 }
 
