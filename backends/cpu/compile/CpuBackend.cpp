@@ -23,8 +23,7 @@ namespace {
 using compiler::CompileOptions;
 using compiler::CompileReport;
 
-// Part of every cache key; raised when compilation changes in a way that no other part of the key shows.
-constexpr int kCompilerVersion = 4;
+#include "backends/cpu/compile/CompilerDigest.inc"
 
 absl::StatusOr<compiler::TargetInfo> targetOf(const CompileOptions &options) {
   compiler::TargetInfo target = compiler::TargetInfo::host();
@@ -103,7 +102,7 @@ compiler::StableUse CpuBackend::stableUse() const { return {true, packsWeights()
 std::string CpuBackend::targetKey(const CompileOptions &options) const {
   absl::StatusOr<compiler::TargetInfo> target = targetOf(options);
   CompileOptions ours = effective(options);
-  std::string key = "cpu " + std::to_string(kCompilerVersion) + " artifact " + std::to_string(compiler::kArtifactVersion) + " program " +
+  std::string key = std::string("cpu ") + kCompilerDigest + " artifact " + std::to_string(compiler::kArtifactVersion) + " program " +
                     std::to_string(runtime::kProgramVersion) + " llvm " LLVM_VERSION_STRING " " + libraryVersions() + "\n";
   key += (target.ok() ? target->key() : std::string(target.status().message())) + "\n";
   for (bool option : {ours.fuse, ours.claim, ours.inPlace, ours.prepare, ours.fastMath}) key += option ? '1' : '0';

@@ -19,8 +19,7 @@ namespace {
 
 using compiler::CompileOptions;
 
-// Part of every cache key; raised when compilation changes in a way that no other part of the key shows.
-constexpr int kCompilerVersion = 2;
+#include "backends/cuda/compile/CompilerDigest.inc"
 
 const compiler::ProviderSet *providers() {
   static const compiler::ProviderSet *set = [] {
@@ -121,7 +120,7 @@ absl::StatusOr<std::vector<std::string>> CudaBackend::compileAheadOfTime(mlir::M
 std::string CudaBackend::targetKey(const CompileOptions &options) const {
   absl::StatusOr<std::shared_ptr<CudaDevice>> device = parts_.device();
   absl::StatusOr<std::string> architecture = architectureOf(options, device.ok() ? device->get() : nullptr);
-  std::string key = "cuda " + std::to_string(kCompilerVersion) + " code " + std::to_string(kCudaCodeVersion) + " artifact " +
+  std::string key = std::string("cuda ") + kCompilerDigest + " code " + std::to_string(kCudaCodeVersion) + " artifact " +
                     std::to_string(compiler::kArtifactVersion) + " program " + std::to_string(runtime::kProgramVersion) +
                     " llvm " LLVM_VERSION_STRING "\n";
   key += (architecture.ok() ? *architecture : std::string(architecture.status().message())) + "\n";
