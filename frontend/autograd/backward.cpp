@@ -27,6 +27,12 @@ namespace {
 // Slices with gaps between them that are set side by side are at least so many: below it the sum of as many padded tensors is no loss.
 constexpr size_t kManySlices = 8;
 
+// The weight of an unrolled network is a factor at each step. Of its gradients by so many steps each is added by itself, as they come,
+// which keeps ordinary networks in their order; those of further steps are left and become one product.
+constexpr uint32_t kFewProducts = 4;
+// Products of more rows than this are no cheaper together: below it, adding up whole weights costs more than the arithmetic.
+constexpr int64_t kFewRows = 128;
+
 struct ModeScope {
   explicit ModeScope(bool on) : previous(grad_mode()) { set_grad_mode(on); }
   ~ModeScope() { set_grad_mode(previous); }
@@ -89,6 +95,7 @@ public:
       Pending pending = std::move(it->second);
       pending_.erase(it);
       add_bands(pending);
+      add_products(pending);
       if (restricted_ && wanted_.count(node)) found_[node] = pending.cotangents;
       if (node->is_leaf()) {
         if (!restricted_) add_to_leaf(*node, pending.cotangents[0]);
@@ -103,7 +110,9 @@ public:
         const GradEdge &edge = node->edges[0];
         pending_of(edge.node).pieces.push_back({*band, edge.index, GradRef(node), std::move(pending.cotangents[0])});
       } else {
-        std::vector<Var> gradients = differentiate(*node, pending.cotangents, create_graph_);
+        std::optional<uint32_t> later;
+        if (leave_product(*node, pending.cotangents)) later = 1;
+        std::vector<Var> gradients = differentiate(*node, pending.cotangents, create_graph_, later);
         for (uint32_t i = 0; i < node->edges.size(); ++i) {
           const GradEdge &edge = node->edges[i];
           if (edge.node && gradients[i]) accumulate(edge.node, edge.index, std::move(gradients[i]));
@@ -134,10 +143,18 @@ private:
     GradRef slice;
     Var cotangent;
   };
+  // One step's share in the gradient of y, result `index`, from x times y.
+  struct Product {
+    uint32_t index;
+    bool transpose_y;
+    Var x, cotangent;
+  };
   struct Pending {
     GradRef node; // keeps it
     std::vector<Var> cotangents;
     std::vector<Piece> pieces;
+    uint32_t product_count = 0;
+    std::vector<Product> products; // the last step first
   };
 
   Pending &pending_of(const GradRef &node) {
@@ -221,6 +238,41 @@ private:
     }
     zeros_to(whole.dims[dim]);
     return parts.size() == 1 ? parts[0] : emit_concat(parts, dim);
+  }
+
+  // True where the node is one of many products by the same y, whose gradient waits for all of them.
+  bool leave_product(const GradNode &node, const std::vector<Var> &cotangents) {
+    if (node.edges.size() != 2 || !node.edges[1].node || !node.operands[0]) return false;
+    std::optional<RowProduct> product = row_product_of(node, kFewRows);
+    if (!product) return false;
+    Pending &of_y = pending_of(node.edges[1].node);
+    if (of_y.product_count++ < kFewProducts) return false;
+    Var x{node.operands[0], node.edges[0].node, node.edges[0].index};
+    of_y.products.push_back({node.edges[1].index, product->transpose_y, create_graph_ ? x : x.without_history(), cotangents[0]});
+    return true;
+  }
+
+  // The sum over steps of x^T g is one product, of all steps' x and g below each other.
+  void add_products(Pending &pending) {
+    std::vector<Product> &products = pending.products;
+    if (products.empty()) return;
+    std::reverse(products.begin(), products.end());
+    auto alike = [](const Product &product) {
+      return std::make_tuple(product.index, product.transpose_y, product.x.value->type->dims[1], product.cotangent.value->type->dims[1]);
+    };
+    std::stable_sort(products.begin(), products.end(), [&](const Product &a, const Product &b) { return alike(a) < alike(b); });
+    ModeScope mode(create_graph_);
+    for (size_t first = 0, last; first < products.size(); first = last) {
+      std::vector<Var> xs, gs;
+      for (last = first; last < products.size() && alike(products[last]) == alike(products[first]); ++last) {
+        xs.push_back(products[last].x);
+        gs.push_back(products[last].cotangent);
+      }
+      Var x = xs.size() == 1 ? xs[0] : emit_concat(xs, 0), g = gs.size() == 1 ? gs[0] : emit_concat(gs, 0);
+      add_to(pending.cotangents[products[first].index],
+             products[first].transpose_y ? emit_matmul(g, x, true, false) : emit_matmul(x, g, true, false));
+    }
+    products.clear();
   }
 
   void add_to_leaf(GradNode &leaf, const Var &g) {

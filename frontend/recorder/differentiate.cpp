@@ -80,7 +80,16 @@ std::optional<Band> band_of(const GradNode &node) {
   return band;
 }
 
-std::vector<Var> differentiate(GradNode &node, std::span<const Var> cotangents, bool with_history) {
+std::optional<RowProduct> row_product_of(const GradNode &node, int64_t rows) {
+  Signature *s = node.signature;
+  if (!s || s->name.getStringRef() != ir::MatmulOp::getOperationName()) return std::nullopt;
+  const auto &properties = *s->opaque().as<const ir::MatmulOp::Properties *>();
+  bool transpose_x = properties.transpose_lhs && properties.transpose_lhs.getValue();
+  if (transpose_x || s->operands[0]->ndim() != 2 || s->operands[1]->ndim() != 2 || s->operands[0]->dims[0] > rows) return std::nullopt;
+  return RowProduct{properties.transpose_rhs && properties.transpose_rhs.getValue()};
+}
+
+std::vector<Var> differentiate(GradNode &node, std::span<const Var> cotangents, bool with_history, std::optional<uint32_t> except) {
   IrState &ir = *recorder().ir;
   Signature *s = node.signature;
   bool before = grad_mode();
@@ -100,7 +109,7 @@ std::vector<Var> differentiate(GradNode &node, std::span<const Var> cotangents, 
   SmallVector<bool, 4> needs;
   for (uint32_t i = 0; i < node.operands.size(); ++i) {
     const GradEdge &edge = node.edges[i];
-    needs.push_back(static_cast<bool>(edge.node));
+    needs.push_back(edge.node && except != i);
     operands.push_back(node.operands[i] ? scribe.introduce(Var{node.operands[i], edge.node, edge.index}) : mlir::Value());
   }
   for (uint32_t i = 0; i < node.results.size(); ++i)

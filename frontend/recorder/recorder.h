@@ -102,7 +102,9 @@ void mark();
 GradRef make_grad_leaf(const TypeInfo *type);
 // The gradients of the node's operands for the cotangents of its results (null Var: zero). Null where the edge wants none. With history,
 // the recorded ops can be differentiated again.
-std::vector<Var> differentiate(GradNode &node, std::span<const Var> cotangents, bool with_history);
+// `except`: an operand whose gradient is not wanted.
+std::vector<Var> differentiate(GradNode &node, std::span<const Var> cotangents, bool with_history,
+                               std::optional<uint32_t> except = std::nullopt);
 
 // --- Tracing (jit, trace) ---
 struct Trace;

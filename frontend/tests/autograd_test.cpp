@@ -48,6 +48,29 @@ TEST(Backward, OfMatmulAndViews) {
   EXPECT_EQ(w.grad().to_vector<float>(), (Floats{0, 0, 3, 0}));
 }
 
+// Small whole numbers, so that sums are exact in any order: what many steps add to a weight is one product, and the same to the bit.
+TEST(Backward, OfAWeightUsedAtManySteps) {
+  constexpr int64_t kSteps = 12;
+  auto x_of = [](int64_t step) { return arange(6.0).reshape({2, 3}).remainder(4) - step % 5; };
+  for (bool transposed : {false, true}) {
+    auto times = [&](const Tensor &x, const Tensor &w) { return transposed ? linear(x, w) : matmul(x, w); };
+    Tensor start = arange(12.0).reshape({3, 4}).remainder(3) - 1;
+    Tensor w = (transposed ? start.t() + 0 : start).set_requires_grad();
+    Tensor loss = sum(w * 0), first = w * 0, second = w * 0;
+    for (int64_t step = 0; step < kSteps; ++step) {
+      Tensor x = x_of(step);
+      loss = loss + sum(square(times(x, w))) * (step % 3);
+      Tensor xx = matmul(x.t(), x) * (2 * (step % 3)); // the gradient is 2 x^T x w
+      NoGrad none;
+      first = first + (transposed ? matmul(w, xx) : matmul(xx, w));
+      second = second + (transposed ? matmul(ones({4, 3}), xx) : matmul(xx, ones({3, 4})));
+    }
+    Tensor g = grad({loss}, {w}, {.create_graph = true})[0];
+    EXPECT_EQ(g.to_vector<float>(), first.to_vector<float>());
+    EXPECT_EQ(grad({sum(g)}, {w})[0].to_vector<float>(), second.to_vector<float>());
+  }
+}
+
 TEST(Backward, SecondDerivatives) {
   Tensor x = tensor({2.f}).set_requires_grad();
   Tensor y = x * x * x;
