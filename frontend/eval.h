@@ -13,6 +13,7 @@ void eval(std::span<const Tensor> tensors, Location location = Location::current
 inline void eval(const std::vector<Tensor> &tensors, Location location = Location::current()) {
   eval(std::span<const Tensor>(tensors), location);
 }
+inline void eval(const Tensor &tensor, Location location = Location::current()) { eval(std::span<const Tensor>(&tensor, 1), location); }
 
 // For optimizers: marks the end of a step and submits the program that computes these tensors (parameters, state), without
 // waiting for it (cut reason `step`). Forward, backward and update, if nothing was asked for in between, are one program.

@@ -4,6 +4,7 @@
 #include "compiler/codegen/Schedule.h"
 #include "compiler/codegen/StorageTypes.h"
 #include "compiler/math/Expand.h"
+#include "dialects/weft/ir/Attributes.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
@@ -40,9 +41,9 @@ void registerCodegenDialects(mlir::MLIRContext &context) {
   mlir::registerBuiltinDialectTranslation(registry);
   mlir::registerLLVMDialectTranslation(registry);
   context.appendDialectRegistry(registry);
-  context.loadDialect<ir::WeftDialect, mlir::arith::ArithDialect, mlir::cf::ControlFlowDialect, mlir::func::FuncDialect, mlir::linalg::LinalgDialect,
-                      mlir::LLVM::LLVMDialect, mlir::math::MathDialect, mlir::memref::MemRefDialect, mlir::scf::SCFDialect,
-                      mlir::tensor::TensorDialect, mlir::vector::VectorDialect>();
+  context.loadDialect<ir::WeftDialect, mlir::arith::ArithDialect, mlir::cf::ControlFlowDialect, mlir::func::FuncDialect,
+                      mlir::linalg::LinalgDialect, mlir::LLVM::LLVMDialect, mlir::math::MathDialect, mlir::memref::MemRefDialect,
+                      mlir::scf::SCFDialect, mlir::tensor::TensorDialect, mlir::vector::VectorDialect>();
 }
 
 mlir::LogicalResult stageDone(mlir::ModuleOp module, const CodegenOptions &options, llvm::StringRef stage) {
@@ -78,7 +79,7 @@ static mlir::LogicalResult lowerToLinalg(KernelBuilder &kernel) {
   llvm::SmallVector<mlir::Type> results;
   for (Value output : kernel.outputs) results.push_back(output.getType());
   auto function = kernel.tensors = mlir::func::FuncOp::create(b, kernel.fusion.getLoc(), kernel.info.symbol + "_tensors",
-                                        b.getFunctionType(body.getArgumentTypes(), results));
+                                                              b.getFunctionType(body.getArgumentTypes(), results));
   b.setInsertionPointToStart(function.addEntryBlock());
   for (auto [from, to] : llvm::zip(body.getArguments(), function.getArguments())) kernel.lowered[from] = to;
   for (mlir::Operation &op : body.without_terminator()) {
@@ -90,7 +91,7 @@ static mlir::LogicalResult lowerToLinalg(KernelBuilder &kernel) {
     if (mlir::failed(values)) return op.emitOpError("has no lowering to linalg: ") << weft.missingRule(ir::RuleKind::Lowering);
     for (auto [result, value] : llvm::zip(op.getResults(), *values)) kernel.lowered[result] = value;
     if (mlir::isa<ir::ExpOp>(op) && isBelowMaximum(op.getOperand(0).getDefiningOp()))
-      kernel.generic(&op).walk([&](mlir::math::ExpOp exp) { exp->setAttr(kNonPositive, b.getUnitAttr()); });
+      kernel.generic(&op).walk([&](mlir::math::ExpOp exp) { exp->setAttr(ir::kNonPositiveAttr, b.getUnitAttr()); });
   }
   llvm::SmallVector<Value> returned;
   for (Value output : kernel.outputs) returned.push_back(kernel.lowered.lookup(output));
@@ -186,7 +187,8 @@ double estimate(KernelBuilder &kernel) {
   return nanoseconds;
 }
 
-mlir::FailureOr<KernelBuilder> startKernel(ir::FusionOp fusion, llvm::StringRef symbol, mlir::ModuleOp module, const CodegenOptions &options) {
+mlir::FailureOr<KernelBuilder> startKernel(ir::FusionOp fusion, llvm::StringRef symbol, mlir::ModuleOp module,
+                                           const CodegenOptions &options) {
   KernelBuilder kernel;
   kernel.fusion = fusion;
   kernel.module = module;
@@ -198,13 +200,16 @@ mlir::FailureOr<KernelBuilder> startKernel(ir::FusionOp fusion, llvm::StringRef 
   for (mlir::Operation &op : fusion.getBody().front().without_terminator()) kernel.ops.push_back(&op);
   for (Value output : fusion.getBody().front().getTerminator()->getOperands()) kernel.outputs.push_back(output);
   for (mlir::Operation *op : kernel.ops)
-    if (Refusal refusal = FusionDomain::fusible(op); refusal != Refusal::None) return op->emitOpError("cannot be in a kernel: ") << refusalText(refusal);
+    if (Refusal refusal = FusionDomain::fusible(op); refusal != Refusal::None)
+      return op->emitOpError("cannot be in a kernel: ") << refusalText(refusal);
 
   if (mlir::failed(lowerToLinalg(kernel)) || mlir::failed(stageDone(module, options, "linalg"))) return mlir::failure();
 
   FusionRefusal why;
   auto domain = FusionDomain::analyze(kernel.ops, kernel.outputs, why);
-  if (!domain) return (why.op ? why.op->emitOpError("does not belong in this fusion: ") : fusion.emitOpError("is no kernel: ")) << refusalText(why.reason);
+  if (!domain)
+    return (why.op ? why.op->emitOpError("does not belong in this fusion: ") : fusion.emitOpError("is no kernel: "))
+           << refusalText(why.reason);
   kernel.domain = std::move(*domain);
   return std::move(kernel);
 }
@@ -219,10 +224,16 @@ mlir::FailureOr<KernelInfo> buildKernel(ir::FusionOp fusion, llvm::StringRef sym
   switch (kernel.domain.shape()) {
   case FusionDomain::Shape::Elementwise:
   case FusionDomain::Shape::Rows:
-  case FusionDomain::Shape::Total: scheduled = scheduleRows(kernel); break;
-  case FusionDomain::Shape::Nest: scheduled = scheduleNest(kernel); break;
+  case FusionDomain::Shape::Total:
+    scheduled = scheduleRows(kernel);
+    break;
+  case FusionDomain::Shape::Nest:
+    scheduled = scheduleNest(kernel);
+    break;
   case FusionDomain::Shape::Alone:
-  case FusionDomain::Shape::Empty: scheduled = scheduleAlone(kernel); break;
+  case FusionDomain::Shape::Empty:
+    scheduled = scheduleAlone(kernel);
+    break;
   }
   if (mlir::failed(scheduled)) return mlir::failure();
   kernel.tensors.erase();

@@ -1,6 +1,7 @@
 #include "compiler/graph/Differentiate.h"
 
 #include "compiler/graph/Passes.h"
+#include "dialects/weft/ir/Attributes.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/DenseMap.h"
@@ -133,7 +134,7 @@ FailureOr<mlir::func::FuncOp> differentiate(mlir::func::FuncOp function, const D
 
   mlir::func::FuncOp derivative = function.clone();
   derivative.setName((function.getName() + "_grad").str());
-  derivative->removeAttr("weft.differentiate");
+  derivative->removeAttr(ir::kDifferentiateAttr);
   mlir::Block &block = derivative.getBody().front();
   auto exit = mlir::cast<mlir::func::ReturnOp>(block.getTerminator());
   mlir::OpBuilder builder(exit);
@@ -185,7 +186,7 @@ public:
       work.emplace_back(found, DifferentiateOptions{SmallVector<int64_t>(arguments.begin(), arguments.end()), result});
     } else {
       for (auto found : getOperation().getOps<mlir::func::FuncOp>())
-        if (mlir::Attribute attribute = found->getAttr("weft.differentiate")) {
+        if (mlir::Attribute attribute = found->getAttr(ir::kDifferentiateAttr)) {
           FailureOr<DifferentiateOptions> options = read(found, attribute);
           if (failed(options)) return signalPassFailure();
           work.emplace_back(found, *options);
@@ -193,7 +194,7 @@ public:
     }
     for (auto &[target, options] : work) {
       if (failed(differentiate(target, options))) return signalPassFailure();
-      target->removeAttr("weft.differentiate");
+      target->removeAttr(ir::kDifferentiateAttr);
     }
   }
 

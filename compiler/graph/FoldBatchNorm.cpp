@@ -4,6 +4,7 @@
 // channels.
 #include "compiler/graph/Passes.h"
 #include "compiler/graph/Slice.h"
+#include "dialects/weft/ir/Attributes.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/DenseSet.h"
@@ -35,7 +36,7 @@ private:
   bool findKnown(mlir::func::FuncOp main) {
     known_.clear();
     for (unsigned i = 0; i < main.getNumArguments(); ++i)
-      if (main.getArgAttr(i, "weft.parameter") && !main.getArgAttr(i, "weft.donatable")) known_.insert(main.getArgument(i));
+      if (main.getArgAttr(i, ir::kParameterAttr) && !main.getArgAttr(i, ir::kDonatableAttr)) known_.insert(main.getArgument(i));
     if (known_.empty()) return false;
     for (mlir::Operation &op : main.getBody().front().without_terminator())
       if (mlir::isa<ir::WeftOp>(op) && mlir::isMemoryEffectFree(&op) &&

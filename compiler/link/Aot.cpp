@@ -11,6 +11,7 @@
 #include "compiler/link/SystemLinker.h"
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/plan/Extract.h"
+#include "dialects/weft/ir/Attributes.h"
 #include "dialects/weft/ir/DiagnosticCollector.h"
 #include "dialects/weft/ir/Weft.h"
 #include "runtime/executable/library_call.h"
@@ -25,8 +26,6 @@
 
 namespace weft::compiler {
 namespace {
-
-constexpr llvm::StringLiteral kParameter = "weft.parameter";
 
 class AotCompilation {
 public:
@@ -63,8 +62,8 @@ private:
     llvm::StringSet<> known;
     for (unsigned i = 0; i < main.getNumArguments(); ++i) {
       // Inputs belong to whoever runs the model.
-      main.removeArgAttr(i, "weft.donatable");
-      if (auto parameter = main.getArgAttrOfType<mlir::StringAttr>(i, kParameter)) known.insert(parameter.getValue());
+      main.removeArgAttr(i, ir::kDonatableAttr);
+      if (auto parameter = main.getArgAttrOfType<mlir::StringAttr>(i, ir::kParameterAttr)) known.insert(parameter.getValue());
     }
     for (const AotWeight &weight : options_.weights)
       if (!known.contains(weight.name))

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "compiler/math/Functions.h"
+#include "dialects/weft/ir/Attributes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -187,7 +188,7 @@ template <int kWidth> Value expand(mlir::Operation *op, Place at) {
   };
   return llvm::TypeSwitch<mlir::Operation *, Value>(op)
       .Case([&](mlir::math::ExpOp) {
-        return op->hasAttr(kNonPositive) ? math::expOfNonPositive(operand(0)).value : math::exp(operand(0)).value;
+        return op->hasAttr(ir::kNonPositiveAttr) ? math::expOfNonPositive(operand(0)).value : math::exp(operand(0)).value;
       })
       .Case([&](mlir::math::FmaOp) -> Value {
         if constexpr (kWidth == 32) return math::gelu(operand(0)).value;
@@ -216,7 +217,7 @@ template <int kWidth> Value expand(mlir::Operation *op, Place at) {
 } // namespace
 
 bool isExpanded(mlir::Operation *op) {
-  if (mlir::isa<mlir::math::FmaOp>(op)) return op->hasAttr(kGelu) && mlir::getElementTypeOrSelf(op->getResult(0).getType()).isF32();
+  if (mlir::isa<mlir::math::FmaOp>(op)) return op->hasAttr(ir::kGeluAttr) && mlir::getElementTypeOrSelf(op->getResult(0).getType()).isF32();
   return mlir::isa<mlir::math::ExpOp, mlir::math::ExpM1Op, mlir::math::LogOp, mlir::math::Log1pOp, mlir::math::TanhOp, mlir::math::ErfOp,
                    mlir::math::ErfcOp, mlir::math::RsqrtOp, mlir::math::SinOp, mlir::math::CosOp, mlir::math::PowFOp, arith::RemFOp>(op);
 }
@@ -238,7 +239,7 @@ void expandMath(mlir::Operation *root) {
     Value value = element.isF32() ? expand<32>(op, at) : element.isF64() ? expand<64>(op, at) : Value();
     if (!value) continue;
     op->getResult(0).replaceAllUsesWith(value);
-    mlir::Operation *phi = op->hasAttr(kGelu) ? op->getOperand(1).getDefiningOp() : nullptr;
+    mlir::Operation *phi = op->hasAttr(ir::kGeluAttr) ? op->getOperand(1).getDefiningOp() : nullptr;
     op->erase();
     if (phi && phi->use_empty() && !isExpanded(phi)) phi->erase();
   }

@@ -12,11 +12,9 @@ namespace weft::compiler {
 // and cos may be of any size: beyond 2^30 a branch, taken if one lane needs it, reduces them by as many digits of 2 / pi as it takes. fmod
 // loops while a lane has quotient left.
 //
-// Two marks on ops give it more to go by; they change no value's meaning, and marked and unmarked ops agree but for rounding:
-// weft.nonpositive on math.exp: the argument is at most 0, or NaN; the same bits come cheaper.
-// weft.gelu on math.fma of x, Phi(x) and -0.0 in f32: the product is gelu(x), within 4 ULP, by a function of its own.
+// Two marks on ops (dialects/weft/ir/Attributes.h) give it more to go by: for weft.nonpositive the same bits come cheaper; weft.gelu, in
+// f32, is a function of its own, within 4 ULP.
 void expandMath(mlir::Operation *root);
-inline constexpr llvm::StringLiteral kNonPositive = "weft.nonpositive", kGelu = "weft.gelu";
 
 // Whether expandMath expands the op, which then costs a dozen instructions or more.
 bool isExpanded(mlir::Operation *op);

@@ -1,4 +1,5 @@
 #include "compiler/plan/Lifetimes.h"
+#include "runtime/core/alignment.h"
 
 #include <algorithm>
 
@@ -14,7 +15,7 @@ std::vector<Lifetime> lifetimes(const PlanProblem &problem, const StepOrder &ord
         if (problem.values[v].kind != PlanProblem::Kind::Arena) continue;
         if (row[v] < 0) {
           row[v] = int32_t(result.size());
-          result.push_back({v, int32_t(position), int32_t(position), alignedBytes(problem.values[v].bytes)});
+          result.push_back({v, int32_t(position), int32_t(position), runtime::align(problem.values[v].bytes)});
         }
         result[row[v]].end = int32_t(position);
       }

@@ -1,4 +1,5 @@
 #include "compiler/plan/Order.h"
+#include "runtime/core/alignment.h"
 
 #include <numeric>
 #include <queue>
@@ -85,9 +86,9 @@ StepOrder greedyOrder(const PlanProblem &problem) {
   auto growth = [&](int32_t s) {
     int64_t bytes = 0;
     for (int32_t v : problem.steps[s].writes)
-      if (inArena(v) && readersLeft[v] > 0) bytes += alignedBytes(problem.values[v].bytes);
+      if (inArena(v) && readersLeft[v] > 0) bytes += runtime::align(problem.values[v].bytes);
     for (int32_t v : distinctReads(problem.steps[s]))
-      if (inArena(v) && readersLeft[v] == 1) bytes -= alignedBytes(problem.values[v].bytes);
+      if (inArena(v) && readersLeft[v] == 1) bytes -= runtime::align(problem.values[v].bytes);
     return bytes;
   };
 

@@ -5,6 +5,7 @@
 #include "compiler/plan/Lifetimes.h"
 #include "compiler/plan/Order.h"
 #include "compiler/plan/Packing.h"
+#include "runtime/core/alignment.h"
 #include "gtest/gtest.h"
 
 namespace weft::compiler {
@@ -63,7 +64,7 @@ PlanProblem randomProblem(std::mt19937 &random, int steps) {
                                 const std::vector<Lifetime> &lives, const Packing &packing) {
   std::vector<int64_t> offset(problem.values.size(), -1);
   for (size_t i = 0; i < lives.size(); ++i) {
-    if (packing.offsets[i] % kPlanAlignment) return ::testing::AssertionFailure() << "an offset is not aligned";
+    if (packing.offsets[i] % runtime::kBufferAlignment) return ::testing::AssertionFailure() << "an offset is not aligned";
     offset[lives[i].value] = packing.offsets[i];
   }
   // Each buffer beside the arena is an array of its own.

@@ -51,9 +51,4 @@ struct Lifetime {
   int64_t bytes = 0; // rounded up to the alignment
 };
 
-// Offsets and sizes in the arena are multiples of this, and parts of buffers that kernels get begin at such: what they may assume of their
-// buffers (runtime::kBufferAlignment), a cache line, an AVX-512 vector.
-inline constexpr int64_t kPlanAlignment = 64;
-inline int64_t alignedBytes(int64_t bytes) { return (bytes + kPlanAlignment - 1) / kPlanAlignment * kPlanAlignment; }
-
 } // namespace weft::compiler

@@ -6,8 +6,10 @@
 #include "compiler/plan/Passes.h"
 #include "compiler/plan/Problem.h"
 #include "dialects/plan/ir/Plan.h"
+#include "dialects/weft/ir/Attributes.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/IR/IRMapping.h"
+#include "runtime/core/alignment.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -57,12 +59,12 @@ private:
   // The attributes of an argument or a result of the slice, as the program has them.
   mlir::DictionaryAttr attributes(mlir::Type type, mlir::DictionaryAttr from) {
     llvm::SmallVector<mlir::NamedAttribute> list{builder_.getNamedAttr(plan::kTypeAttr, mlir::TypeAttr::get(type))};
-    for (auto [source, target] : {std::pair<llvm::StringRef, llvm::StringRef>{"weft.name", plan::kNameAttr},
-                                  {"weft.donatable", plan::kDonatableAttr},
-                                  {"weft.stable", plan::kStableAttr},
-                                  {"weft.parameter", plan::kParameterAttr},
-                                  {"weft.prepared", plan::kPreparedAttr},
-                                  {"weft.source", plan::kSourceAttr}})
+    for (auto [source, target] : {std::pair<llvm::StringRef, llvm::StringRef>{ir::kNameAttr, plan::kNameAttr},
+                                  {ir::kDonatableAttr, plan::kDonatableAttr},
+                                  {ir::kStableAttr, plan::kStableAttr},
+                                  {ir::kParameterAttr, plan::kParameterAttr},
+                                  {ir::kPreparedAttr, plan::kPreparedAttr},
+                                  {ir::kSourceAttr, plan::kSourceAttr}})
       if (mlir::Attribute value = from ? from.get(source) : mlir::Attribute()) list.push_back(builder_.getNamedAttr(target, value));
     return builder_.getDictionaryAttr(list);
   }
@@ -129,7 +131,7 @@ private:
     std::optional<int64_t> bytes = plan::byteSize(from);
     if (!bytes) return std::nullopt;
     int64_t offset = *bytes / from.getDimSize(axis) * slice.getStarts()[axis];
-    return offset % kPlanAlignment == 0 ? std::optional(offset) : std::nullopt;
+    return offset % runtime::kBufferAlignment == 0 ? std::optional(offset) : std::nullopt;
   }
 
   // A part of an operand as a value of the slice, whose buffer is a view: it takes no time.

@@ -5,6 +5,7 @@
 #include "compiler/graph/Slice.h"
 #include "compiler/prepare/Passes.h"
 #include "compiler/prepare/PrepareLimits.h"
+#include "dialects/weft/ir/Attributes.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/DenseSet.h"
@@ -49,8 +50,8 @@ public:
 
 private:
   static bool isStable(mlir::func::FuncOp main, unsigned argument) {
-    return (main.getArgAttr(argument, "weft.stable") || main.getArgAttr(argument, "weft.parameter")) &&
-           !main.getArgAttr(argument, "weft.donatable");
+    return (main.getArgAttr(argument, ir::kStableAttr) || main.getArgAttr(argument, ir::kParameterAttr)) &&
+           !main.getArgAttr(argument, ir::kDonatableAttr);
   }
 
   // Ops of constants alone, such as an iota, are neutral: they go along with what needs them.
@@ -137,7 +138,7 @@ private:
     mlir::IRMapping mapping;
     for (auto [i, source] : llvm::enumerate(sources)) {
       mapping.map(main_.getArgument(source), body->getArgument(i));
-      prepare.setArgAttr(i, "weft.source", builder.getI64IntegerAttr(source));
+      prepare.setArgAttr(i, ir::kSourceAttr, builder.getI64IntegerAttr(source));
     }
     builder.setInsertionPointToEnd(body);
     for (mlir::Operation &op : block_.without_terminator())
@@ -156,7 +157,7 @@ private:
     llvm::SmallVector<mlir::Location> locations;
     for (auto [i, value] : llvm::enumerate(exported_)) {
       types.push_back(value.getType());
-      attributes.push_back(builder.getDictionaryAttr(builder.getNamedAttr("weft.prepared", builder.getI64IntegerAttr(i))));
+      attributes.push_back(builder.getDictionaryAttr(builder.getNamedAttr(ir::kPreparedAttr, builder.getI64IntegerAttr(i))));
       locations.push_back(value.getLoc());
     }
     (void)main_.insertArguments(positions, types, attributes, locations);

@@ -1,6 +1,7 @@
 // weft::Program::compile.
 #include "compiler/backend/Backend.h"
 #include "compiler/link/Aot.h"
+#include "dialects/weft/ir/Attributes.h"
 #include "dialects/weft/ir/DiagnosticCollector.h"
 #include "dialects/weft/ir/Weft.h"
 #include "frontend/recorder/program_impl.h"
@@ -40,7 +41,7 @@ void make_parameters(mlir::func::FuncOp main, std::vector<ir::HostTensor> &value
     auto elements = mlir::dyn_cast<mlir::DenseElementsAttr>(constant.getValue());
     if (!elements) continue;
     bool large = !elements.isSplat() && elements.getNumElements() >= kWeightElements;
-    if (large || constant->hasAttr(recorder::kParameterName)) constants.push_back(constant);
+    if (large || constant->hasAttr(ir::kParameterAttr)) constants.push_back(constant);
   }
   // All arguments at once, with their attributes: the function's list of attributes must be as long as that of its arguments.
   const unsigned first = main.getNumArguments();
@@ -51,10 +52,10 @@ void make_parameters(mlir::func::FuncOp main, std::vector<ir::HostTensor> &value
   mlir::Builder builder(main.getContext());
   std::vector<std::string> names;
   for (auto [i, constant] : llvm::enumerate(constants)) {
-    auto name = constant->getAttrOfType<mlir::StringAttr>(recorder::kParameterName);
+    auto name = constant->getAttrOfType<mlir::StringAttr>(ir::kParameterAttr);
     names.push_back(name ? name.str() : "captured_" + std::to_string(i));
     types.push_back(constant.getType());
-    attributes.push_back(builder.getDictionaryAttr(builder.getNamedAttr(recorder::kParameterName, builder.getStringAttr(names.back()))));
+    attributes.push_back(builder.getDictionaryAttr(builder.getNamedAttr(ir::kParameterAttr, builder.getStringAttr(names.back()))));
     locations.push_back(constant.getLoc());
   }
   if (mlir::failed(main.insertArguments(positions, types, attributes, locations))) return;

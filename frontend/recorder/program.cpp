@@ -1,5 +1,6 @@
 // weft::trace, and running a weft::Program: a recorded function as a module of its own. program_file.cpp reads and writes programs.
 #include "compiler/pipeline/PassHooks.h"
+#include "dialects/weft/ir/Attributes.h"
 #include "frontend/recorder/compile_slice.h"
 #include "frontend/recorder/find_program.h"
 #include "frontend/recorder/launcher.h"
@@ -53,7 +54,7 @@ Program trace(const ErasedFunction &function, const std::vector<Tensor> &inputs,
     it->second = constant_of(leaf, builder, location);
     auto storage = traced.captured.find(leaf);
     auto name = storage == traced.captured.end() ? named.end() : named.find(storage->second.impl());
-    if (name != named.end()) it->second.getDefiningOp()->setAttr(kParameterName, builder.getStringAttr(*name->second));
+    if (name != named.end()) it->second.getDefiningOp()->setAttr(ir::kParameterAttr, builder.getStringAttr(*name->second));
     return it->second;
   };
   for (unsigned i = 0; i < old_arguments; ++i) body.getArgument(i).replaceAllUsesWith(value_of(slice.leaves[i]));

@@ -16,9 +16,6 @@
 
 namespace weft::recorder {
 
-// On a weft.constant: the name that a captured tensor has in its module.
-inline constexpr llvm::StringLiteral kParameterName = "weft.parameter";
-
 struct ProgramImpl {
   std::mutex mutex; // of the module and its context
   std::unique_ptr<mlir::MLIRContext> context;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "dialects/weft/ir/Attributes.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
@@ -143,8 +144,8 @@ std::string write_module(const Slice &slice) {
   mlir::IRMapping mapping;
   for (size_t i = 0; i < slice.leaves.size(); ++i) {
     mapping.map(ir.value(slice.leaves[i]), body->getArgument(i));
-    if (slice.donatable[i]) function.setArgAttr(i, "weft.donatable", builder.getUnitAttr());
-    if (!slice.stable.empty() && slice.stable[i]) function.setArgAttr(i, "weft.stable", builder.getUnitAttr());
+    if (slice.donatable[i]) function.setArgAttr(i, ir::kDonatableAttr, builder.getUnitAttr());
+    if (!slice.stable.empty() && slice.stable[i]) function.setArgAttr(i, ir::kStableAttr, builder.getUnitAttr());
   }
   builder.setInsertionPointToEnd(body);
   for (Node *node : slice.nodes) builder.clone(*to_op(node->op), mapping);

@@ -13,16 +13,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/core/alignment.h"
 #include "runtime/core/dtype.h"
 
 namespace weft::runtime {
 
 // Written into files; a file of another version is refused. Raise it with every change to the layout or the meaning of a field.
 inline constexpr uint32_t kProgramVersion = 2;
-// Every arena, constant and state offset is a multiple of this, so that kernels may rely on aligned buffers.
-inline constexpr int64_t kBufferAlignment = 64;
-// The bytes up to the next multiple of it.
-inline int64_t align(int64_t bytes) { return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment; }
 
 enum class BufferKind : uint8_t {
   kArena = 0,    // offset into the arena; not defined when a run starts

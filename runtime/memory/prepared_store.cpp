@@ -92,13 +92,17 @@ absl::StatusOr<std::shared_ptr<Prepared>> PreparedStore::take(Memory &memory, co
       ++stats_.reclaimed;
     }
   }
-  for (const std::shared_ptr<Prepared> &old : dropped) {
-    std::shared_ptr<Buffer> block; // its end drops what was made of it, which takes the store's mutex: not under the result's
-    std::lock_guard lock(old->mutex_);
-    block = std::move(old->block_);
-  }
+  free_blocks(dropped);
   for (size_t i = 0; i < sources.size(); ++i) sources[i]->add_dependent(result, result->key_.second[i]);
   return result;
+}
+
+void PreparedStore::free_blocks(std::span<const std::shared_ptr<Prepared>> dropped) {
+  for (const std::shared_ptr<Prepared> &result : dropped) {
+    std::shared_ptr<Buffer> block; // its end drops what was made of it, which takes the store's mutex: not under the result's
+    std::lock_guard lock(result->mutex_);
+    block = std::move(result->block_);
+  }
 }
 
 int64_t PreparedStore::release(const Memory &memory, int64_t bytes) {
@@ -118,11 +122,7 @@ int64_t PreparedStore::release(const Memory &memory, int64_t bytes) {
       ++stats_.reclaimed;
     }
   }
-  for (const std::shared_ptr<Prepared> &old : dropped) {
-    std::shared_ptr<Buffer> block; // its end drops what was made of it, which takes the store's mutex: not under the result's
-    std::lock_guard lock(old->mutex_);
-    block = std::move(old->block_);
-  }
+  free_blocks(dropped);
   return total;
 }
 

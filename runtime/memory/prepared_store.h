@@ -82,6 +82,8 @@ private:
   PreparedStore();
   // Takes it out of the index. Under the mutex; the block is freed by the caller, outside of it.
   void remove(Prepared &result);
+  // Of results that were removed. Not under the mutex.
+  static void free_blocks(std::span<const std::shared_ptr<Prepared>> removed);
 
   mutable std::mutex mutex_;
   std::map<Prepared::Key, std::shared_ptr<Prepared>> results_;

@@ -3,6 +3,7 @@
 // them goes through signless ones, by unrealized casts that codegen drops (compiler/codegen/StorageTypes.h).
 #include "dialects/weft/ir/Weft.h"
 
+#include "dialects/weft/ir/Attributes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -97,7 +98,7 @@ Value ScalarEmitter::sigmoid(Value x) {
   return emitWidened(b_, loc_, x, [&](mlir::ValueRange args) -> Value {
     // With e = exp(-|x|), which cannot overflow: 1 / (1 + e) from 0 on, e / (1 + e) below, accurate down to denormals.
     Value one = constant(args[0].getType(), 1);
-    Value e = marked(exp(neg(abs(args[0]))), "weft.nonpositive");
+    Value e = marked(exp(neg(abs(args[0]))), kNonPositiveAttr);
     Value below = arith::CmpFOp::create(b_, loc_, arith::CmpFPredicate::OLT, args[0], constant(args[0].getType(), 0));
     return div(arith::SelectOp::create(b_, loc_, below, e, one), add(one, e));
   });
@@ -142,7 +143,7 @@ static Value geluErf(ScalarEmitter &s, mlir::OpBuilder &b, mlir::Location loc, V
   Value erfc = math::ErfcOp::create(b, loc, s.mul(x, s.constant(type, -M_SQRT1_2))), half = s.constant(type, 0.5);
   if (!type.isF32()) return s.mul(s.mul(half, x), erfc);
   // An fma for a product: the operands of arith.mulf change places where one is a constant.
-  return marked(math::FmaOp::create(b, loc, x, s.mul(half, erfc), s.constant(type, -0.0)), "weft.gelu");
+  return marked(math::FmaOp::create(b, loc, x, s.mul(half, erfc), s.constant(type, -0.0)), kGeluAttr);
 }
 
 // x sigmoid(w) with w = x (a + b x^2), since 0.5 (1 + tanh(w / 2)) = sigmoid(w) does not cancel.
@@ -293,7 +294,8 @@ static Value floatToInt(ScalarEmitter &s, mlir::OpBuilder &b, mlir::Location loc
   Value outside = arith::OrIOp::create(b, loc, arith::OrIOp::create(b, loc, large, small), nan);
   Value inside = arith::SelectOp::create(b, loc, outside, s.constant(from, 0), x);
   Type plain = signlessType(to);
-  Value converted = isUnsigned ? Value(arith::FPToUIOp::create(b, loc, plain, inside)) : Value(arith::FPToSIOp::create(b, loc, plain, inside));
+  Value converted =
+      isUnsigned ? Value(arith::FPToUIOp::create(b, loc, plain, inside)) : Value(arith::FPToSIOp::create(b, loc, plain, inside));
   auto limit = [&](const llvm::APInt &value) -> Value { return arith::ConstantOp::create(b, loc, mlir::IntegerAttr::get(plain, value)); };
   Value greatest = limit(isUnsigned ? llvm::APInt::getMaxValue(width) : llvm::APInt::getSignedMaxValue(width));
   Value least = limit(isUnsigned ? llvm::APInt::getZero(width) : llvm::APInt::getSignedMinValue(width));
