@@ -5,6 +5,7 @@
 #include "compiler/graph/Passes.h"
 #include "compiler/graph/Slice.h"
 #include "dialects/weft/ir/Attributes.h"
+#include "dialects/weft/ir/Broadcasts.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/DenseSet.h"
@@ -48,11 +49,7 @@ private:
   // What is known and broadcast to one number a channel of [N, C, H, W]; null for anything else.
   mlir::Value channelVector(mlir::Value value) {
     auto broadcast = value.getDefiningOp<ir::BroadcastOp>();
-    if (!broadcast || !known_.contains(broadcast.getInput())) return nullptr;
-    auto type = typeOf(broadcast.getInput());
-    int64_t channels = typeOf(value).getDimSize(1), rank = type.getRank();
-    bool isVector = rank >= 3 && type.getDimSize(rank - 3) == channels && type.getNumElements() == channels;
-    return isVector ? broadcast.getInput() : nullptr;
+    return broadcast && known_.contains(broadcast.getInput()) ? ir::vectorAlong(broadcast, 1) : nullptr;
   }
 
   void fold(ir::Conv2dOp conv) {

@@ -1,5 +1,6 @@
 #include "backends/cpu/compile/ConvolutionProvider.h"
 
+#include "dialects/weft/ir/Broadcasts.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/IR/Builders.h"
 
@@ -126,10 +127,7 @@ private:
     if (!add) return;
     mlir::Value product = claim.ops.back()->getResult(0), other = add.getLhs() == product ? add.getRhs() : add.getLhs();
     auto broadcast = other.getDefiningOp<ir::BroadcastOp>();
-    if (!broadcast) return;
-    auto type = typeOf(broadcast.getInput());
-    int64_t channels = typeOf(product).getDimSize(channelsLast ? 3 : 1), rank = type.getRank(), fromEnd = channelsLast ? 1 : 3;
-    if (rank < fromEnd || type.getDimSize(rank - fromEnd) != channels || type.getNumElements() != channels) return;
+    if (!broadcast || !ir::vectorAlong(broadcast, channelsLast ? 3 : 1)) return;
     // The broadcast must be there before the add; where it stands among the other ops does not matter, as it reads none of them.
     claim.ops.insert(claim.ops.begin(), broadcast);
     claim.ops.push_back(add);
