@@ -26,6 +26,63 @@ mlir::Value withoutTranspose(mlir::Value value) {
   return transpose.getInput();
 }
 
+// A product with a vector is no work for a library, which packs the matrix first: its time is that of reading the matrix once. As a sum of
+// products of elements it is one kernel of ours with what stands around it. float32 and wider only: the terms of narrower types would
+// round.
+LogicalResult simplifyVectorProduct(ir::MatmulOp op, mlir::RewriterBase &rewriter) {
+  auto lhsType = tensorType(op.getLhs()), rhsType = tensorType(op.getRhs()), type = tensorType(op);
+  mlir::Type element = type.getElementType();
+  if (mlir::isa<mlir::FloatType>(element) && element.getIntOrFloatBitWidth() < 32) return failure();
+  int64_t rank = type.getRank();
+  ir::Dims dims = ir::dimsOf(type), lhsDims = ir::dimsOf(lhsType), rhsDims = ir::dimsOf(rhsType);
+  ir::Dim depth = lhsDims[lhsDims.size() - (op.getTransposeLhs() ? 2 : 1)];
+  bool isRow = dims[rank - 2].isOne(), isColumn = dims[rank - 1].isOne();
+  mlir::Location loc = op.getLoc();
+  auto asMatrix = [&](mlir::Value value, ir::Dims shape, ir::Dim rows, ir::Dim columns) -> mlir::Value {
+    shape[shape.size() - 2] = rows;
+    shape[shape.size() - 1] = columns;
+    auto to = ir::tensorOf(shape, element);
+    return to == value.getType() ? value : ir::ReshapeOp::create(rewriter, loc, to, value).getResult();
+  };
+  auto spread = [&](mlir::Value value, mlir::RankedTensorType to) -> mlir::Value {
+    return to == value.getType() ? value : ir::BroadcastOp::create(rewriter, loc, to, value).getResult();
+  };
+  if (depth.isOne()) {
+    mlir::Value left = spread(asMatrix(op.getLhs(), lhsDims, dims[rank - 2], 1), type);
+    mlir::Value right = spread(asMatrix(op.getRhs(), rhsDims, 1, dims[rank - 1]), type);
+    mlir::Value product = ir::MulOp::create(rewriter, loc, left, right);
+    // A sum starts at 0, and 0 + -0 is 0.
+    if (mlir::isa<mlir::FloatType>(element))
+      product = ir::AddOp::create(rewriter, loc, product, splatConstant(rewriter, loc, type, rewriter.getFloatAttr(element, 0)));
+    rewriter.replaceOp(op, product);
+    return success();
+  }
+  if (!isRow && !isColumn) return failure();
+  // The matrix as it lies, [.., rows, depth] or [.., depth, rows]; of two vectors, the left one is a matrix of one row.
+  bool matrixIsLeft = isColumn;
+  mlir::Value matrix = matrixIsLeft ? op.getLhs() : op.getRhs(), vector = matrixIsLeft ? op.getRhs() : op.getLhs();
+  ir::Dims matrixDims = matrixIsLeft ? lhsDims : rhsDims, vectorDims = matrixIsLeft ? rhsDims : lhsDims;
+  ir::Dim rows = dims[matrixIsLeft ? rank - 2 : rank - 1];
+  bool depthIsLast = rows.isOne() || (matrixIsLeft ? !op.getTransposeLhs() : static_cast<bool>(op.getTransposeRhs()));
+  // A matrix that serves many vectors is read once by a product with all of them, which is the library's.
+  auto batchOf = [](llvm::ArrayRef<ir::Dim> of) {
+    of = of.drop_back(2);
+    while (!of.empty() && of.front().isOne()) of = of.drop_front();
+    return of;
+  };
+  if (batchOf(matrixDims) != batchOf(dims)) return failure();
+  ir::Dims full = dims;
+  full[rank - 2] = depthIsLast ? rows : depth;
+  full[rank - 1] = depthIsLast ? depth : rows;
+  auto fullType = ir::tensorOf(full, element);
+  mlir::Value terms =
+      ir::MulOp::create(rewriter, loc, spread(asMatrix(matrix, matrixDims, full[rank - 2], full[rank - 1]), fullType),
+                        spread(asMatrix(vector, vectorDims, depthIsLast ? ir::Dim(1) : depth, depthIsLast ? depth : ir::Dim(1)), fullType));
+  mlir::Value sum = ir::ReduceSumOp::create(rewriter, loc, terms, llvm::ArrayRef<int64_t>{depthIsLast ? rank - 1 : rank - 2});
+  rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, type, sum);
+  return success();
+}
+
 } // namespace
 
 LogicalResult simplifyContraction(mlir::Operation *operation, mlir::RewriterBase &rewriter) {
@@ -61,7 +118,7 @@ LogicalResult simplifyContraction(mlir::Operation *operation, mlir::RewriterBase
     rewriter.replaceOpWithNewOp<ir::MatmulOp>(op, lhs, flatRhs, transposeLhs, transposeRhs);
     return success();
   }
-  return failure();
+  return simplifyVectorProduct(op, rewriter);
 }
 
 LogicalResult simplifyReduction(mlir::Operation *op, mlir::RewriterBase &rewriter) {

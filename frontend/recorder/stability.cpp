@@ -41,6 +41,8 @@ Value *packable(Node *node, const compiler::StableUse &use) {
   auto result = mlir::cast<mlir::RankedTensorType>(op->getResult(0).getType());
   if (product && weight->type->ndim() != 2) return nullptr;
   int64_t others = product ? result.getShape().back() : result.getDimSize(1); // columns, or channels
+  // One row, or one column: a kernel that reads the matrix as it is (compiler/graph, products with a vector).
+  if (product && (result.getNumElements() == others || others == 1)) return nullptr;
   return others > 0 && result.getNumElements() / others <= (product ? use.packedRows : use.packedPixels) ? weight : nullptr;
 }
 

@@ -13,7 +13,8 @@ namespace weft {
 namespace {
 
 using Floats = std::vector<float>;
-constexpr int64_t kWidth = 256;
+// A product with one row alone reads the matrix as it is: nothing is prepared.
+constexpr int64_t kRows = 2, kWidth = 256;
 
 // Whole numbers, so that sums are exact on both backends.
 Floats numbers(int64_t count, int64_t seed) {
@@ -32,14 +33,17 @@ struct Mlp {
 
 // The values by plain loops; exact, as all numbers are whole and small.
 Floats expected(const Floats &x, const Floats &up, const Floats &down) {
-  Floats hidden(kWidth), y(kWidth);
-  for (int64_t i = 0; i < kWidth; ++i) {
-    float sum = 0;
-    for (int64_t k = 0; k < kWidth; ++k) sum += x[size_t(k)] * up[size_t(i * kWidth + k)];
-    hidden[size_t(i)] = std::max(sum, 0.f);
+  Floats y(kRows * kWidth);
+  for (int64_t row = 0; row < kRows; ++row) {
+    Floats hidden(kWidth);
+    for (int64_t i = 0; i < kWidth; ++i) {
+      float sum = 0;
+      for (int64_t k = 0; k < kWidth; ++k) sum += x[size_t(row * kWidth + k)] * up[size_t(i * kWidth + k)];
+      hidden[size_t(i)] = std::max(sum, 0.f);
+    }
+    for (int64_t k = 0; k < kWidth; ++k)
+      for (int64_t i = 0; i < kWidth; ++i) y[size_t(row * kWidth + i)] += hidden[size_t(k)] * down[size_t(k * kWidth + i)];
   }
-  for (int64_t k = 0; k < kWidth; ++k)
-    for (int64_t i = 0; i < kWidth; ++i) y[size_t(i)] += hidden[size_t(k)] * down[size_t(k * kWidth + i)];
   return y;
 }
 
@@ -53,9 +57,9 @@ TEST(Prepare, AnInferenceLoopCompilesTwiceAndThenHits) {
   uint64_t before = compiles();
   bool second = false;
   for (int64_t i = 0; i < 8; ++i) {
-    Tensor x = matrix(1, kWidth, 10 + i);
+    Tensor x = matrix(kRows, kWidth, 10 + i);
     Tensor y = mlp(x).eval();
-    ASSERT_EQ(y.to_vector<float>(), expected(numbers(kWidth, 10 + i), up, down)) << i;
+    ASSERT_EQ(y.to_vector<float>(), expected(numbers(kRows * kWidth, 10 + i), up, down)) << i;
     Evaluation evaluation = explain(y);
     if (i == 1) second = evaluation.outcome == CacheOutcome::kCompiled;
     if (i == 1 && on_cpu()) {
@@ -85,9 +89,9 @@ TEST(Prepare, OneEvaluationCompilesOnce) {
 
 TEST(Prepare, AWriteInBetweenCounts) {
   Mlp mlp;
-  Tensor x = matrix(1, kWidth, 5);
+  Tensor x = matrix(kRows, kWidth, 5);
   auto check = [&] {
-    ASSERT_EQ(mlp(x).to_vector<float>(), expected(numbers(kWidth, 5), mlp.up.to_vector<float>(), mlp.down.to_vector<float>()));
+    ASSERT_EQ(mlp(x).to_vector<float>(), expected(numbers(kRows * kWidth, 5), mlp.up.to_vector<float>(), mlp.down.to_vector<float>()));
   };
   for (int i = 0; i < 6; ++i) check();
   uint64_t written = statistics().prepared_written;
@@ -146,7 +150,7 @@ TEST(Prepare, WeightsThatDieTakeTheirResultsAlong) {
   uint64_t bytes = statistics().prepared_bytes;
   {
     Mlp mlp;
-    for (int i = 0; i < 6; ++i) mlp(matrix(1, kWidth, i)).eval();
+    for (int i = 0; i < 6; ++i) mlp(matrix(kRows, kWidth, i)).eval();
     if (on_cpu()) EXPECT_GT(statistics().prepared_bytes, bytes);
   }
   synchronize();
@@ -156,13 +160,13 @@ TEST(Prepare, WeightsThatDieTakeTheirResultsAlong) {
 TEST(Prepare, SeveralThreadsShareOneSet) {
   Mlp mlp;
   Floats up = mlp.up.to_vector<float>(), down = mlp.down.to_vector<float>();
-  for (int i = 0; i < 2; ++i) mlp(matrix(1, kWidth, i)).eval();
+  for (int i = 0; i < 2; ++i) mlp(matrix(kRows, kWidth, i)).eval();
   uint64_t before = compiles(), made = statistics().prepared_made;
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {
       for (int64_t i = 0; i < 6; ++i)
-        ASSERT_EQ(mlp(matrix(1, kWidth, t * 6 + i)).to_vector<float>(), expected(numbers(kWidth, t * 6 + i), up, down));
+        ASSERT_EQ(mlp(matrix(kRows, kWidth, t * 6 + i)).to_vector<float>(), expected(numbers(kRows * kWidth, t * 6 + i), up, down));
     });
   for (std::thread &thread : threads) thread.join();
   EXPECT_EQ(compiles(), before);
@@ -175,7 +179,7 @@ TEST(Prepare, GivesWayUnderMemoryPressure) {
   {
     Mlp mlp;
     Floats up = mlp.up.to_vector<float>(), down = mlp.down.to_vector<float>();
-    auto check = [&](int64_t i) { ASSERT_EQ(mlp(matrix(1, kWidth, i)).to_vector<float>(), expected(numbers(kWidth, i), up, down)); };
+    auto check = [&](int64_t i) { ASSERT_EQ(mlp(matrix(kRows, kWidth, i)).to_vector<float>(), expected(numbers(kRows * kWidth, i), up, down)); };
     for (int64_t i = 0; i < 6; ++i) check(i);
     uint64_t reclaimed = statistics().prepared_reclaimed;
     {
@@ -202,13 +206,13 @@ TEST(Prepare, AJittedFunctionNeedsOneProgram) {
   auto f = jit([&](const Tensor &x) { return mlp(x); });
   uint64_t before = compiles();
   for (int64_t i = 0; i < 6; ++i)
-    ASSERT_EQ(f(matrix(1, kWidth, i)).to_vector<float>(),
-              expected(numbers(kWidth, i), mlp.up.to_vector<float>(), mlp.down.to_vector<float>()));
+    ASSERT_EQ(f(matrix(kRows, kWidth, i)).to_vector<float>(),
+              expected(numbers(kRows * kWidth, i), mlp.up.to_vector<float>(), mlp.down.to_vector<float>()));
   EXPECT_LE(compiles() - before, 1u);
   if (on_cpu()) EXPECT_GE(last().prepared_results, 1) << last().to_string();
   mlp.up.copy_(matrix(kWidth, kWidth, 4));
   Floats up = mlp.up.to_vector<float>();
-  EXPECT_EQ(f(matrix(1, kWidth, 3)).to_vector<float>(), expected(numbers(kWidth, 3), up, mlp.down.to_vector<float>()));
+  EXPECT_EQ(f(matrix(kRows, kWidth, 3)).to_vector<float>(), expected(numbers(kRows * kWidth, 3), up, mlp.down.to_vector<float>()));
 }
 
 TEST(Prepare, IsAnOption) {
@@ -217,7 +221,7 @@ TEST(Prepare, IsAnOption) {
   set_config(without);
   Mlp mlp;
   uint64_t compiled = compiles();
-  for (int64_t i = 0; i < 4; ++i) mlp(matrix(1, kWidth, i) * 2).eval();
+  for (int64_t i = 0; i < 4; ++i) mlp(matrix(kRows, kWidth, i) * 2).eval();
   EXPECT_EQ(compiles() - compiled, 1u);
   EXPECT_EQ(last().prepared_results + last().prepared_waiting, 0);
   set_config(before);

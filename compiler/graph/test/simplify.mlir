@@ -175,3 +175,72 @@ func.func @main(%s: tensor<2xi64>) -> (tensor<8xf32>, tensor<2xi64>) {
   return %2, %3 : tensor<8xf32>, tensor<2xi64>
 }
 }
+
+// -----
+// A product with a vector is a sum of products of elements, over the matrix as it lies.
+// CHECK-LABEL: @matrix_by_vector
+// CHECK: %[[ROW:.*]] = weft.reshape %arg1 : tensor<7x1xf32> to tensor<1x7xf32>
+// CHECK: %[[SPREAD:.*]] = weft.broadcast %[[ROW]] : tensor<1x7xf32> to tensor<5x7xf32>
+// CHECK: %[[TERMS:.*]] = weft.mul %arg0, %[[SPREAD]] : tensor<5x7xf32>
+// CHECK: weft.reduce_sum %[[TERMS]], dims = [1] : tensor<5x7xf32>
+module @matrix_by_vector {
+func.func @main(%m: tensor<5x7xf32>, %x: tensor<7x1xf32>) -> tensor<5x1xf32> {
+  %0 = weft.matmul %m, %x : tensor<5x7xf32>, tensor<7x1xf32>
+  return %0 : tensor<5x1xf32>
+}
+}
+
+// -----
+// CHECK-LABEL: @vector_by_matrix
+// CHECK: %[[COLUMN:.*]] = weft.reshape %arg0 : tensor<1x7xf32> to tensor<7x1xf32>
+// CHECK: %[[SPREAD:.*]] = weft.broadcast %[[COLUMN]] : tensor<7x1xf32> to tensor<7x5xf32>
+// CHECK: %[[TERMS:.*]] = weft.mul %arg1, %[[SPREAD]] : tensor<7x5xf32>
+// CHECK: weft.reduce_sum %[[TERMS]], dims = [0] : tensor<7x5xf32>
+// CHECK: %[[TERMS:.*]] = weft.mul %arg2, %{{.*}} : tensor<4x7xf32>
+// CHECK: weft.reduce_sum %[[TERMS]], dims = [1] : tensor<4x7xf32>
+module @vector_by_matrix {
+func.func @main(%x: tensor<1x7xf32>, %m: tensor<7x5xf32>, %w: tensor<4x7xf32>) -> (tensor<1x5xf32>, tensor<1x4xf32>) {
+  %0 = weft.matmul %x, %m : tensor<1x7xf32>, tensor<7x5xf32>
+  %1 = weft.matmul %x, %w {transpose_rhs = true} : tensor<1x7xf32>, tensor<4x7xf32>
+  return %0, %1 : tensor<1x5xf32>, tensor<1x4xf32>
+}
+}
+
+// -----
+// Each sample has its matrix, or all have one vector. Of two vectors, the result is a number a sample.
+// CHECK-LABEL: @batches_of_vectors
+// CHECK: %[[TERMS:.*]] = weft.mul %arg1, %{{.*}} : tensor<2x3x7xf32>
+// CHECK: weft.reduce_sum %[[TERMS]], dims = [2] : tensor<2x3x7xf32>
+// CHECK: %[[DOTS:.*]] = weft.mul %{{.*}}, %{{.*}} : tensor<2x1x7xf32>
+// CHECK: weft.reduce_sum %[[DOTS]], dims = [2] : tensor<2x1x7xf32>
+module @batches_of_vectors {
+func.func @main(%x: tensor<1x7xf32>, %m: tensor<2x3x7xf32>, %y: tensor<2x7x1xf32>) -> (tensor<2x1x3xf32>, tensor<2x1x1xf32>) {
+  %0 = weft.matmul %x, %m {transpose_rhs = true} : tensor<1x7xf32>, tensor<2x3x7xf32>
+  %1 = weft.matmul %y, %y {transpose_lhs = true} : tensor<2x7x1xf32>, tensor<2x7x1xf32>
+  return %0, %1 : tensor<2x1x3xf32>, tensor<2x1x1xf32>
+}
+}
+
+// -----
+// CHECK-LABEL: @outer_product
+// CHECK: %[[PRODUCT:.*]] = weft.mul %{{.*}}, %{{.*}} : tensor<3x5xf32>
+// CHECK: weft.add %[[PRODUCT]], %{{.*}} : tensor<3x5xf32>
+module @outer_product {
+func.func @main(%x: tensor<3x1xf32>, %y: tensor<1x5xf32>) -> tensor<3x5xf32> {
+  %0 = weft.matmul %x, %y : tensor<3x1xf32>, tensor<1x5xf32>
+  return %0 : tensor<3x5xf32>
+}
+}
+
+// -----
+// One matrix for many vectors, and terms that would round to 16 bits, stay.
+// CHECK-LABEL: @stay_products
+// CHECK: weft.matmul
+// CHECK: weft.matmul
+module @stay_products {
+func.func @main(%m: tensor<3x7xf32>, %x: tensor<2x7x1xf32>, %a: tensor<3x7xbf16>, %b: tensor<7x1xbf16>) -> (tensor<2x3x1xf32>, tensor<3x1xbf16>) {
+  %0 = weft.matmul %m, %x : tensor<3x7xf32>, tensor<2x7x1xf32>
+  %1 = weft.matmul %a, %b : tensor<3x7xbf16>, tensor<7x1xbf16>
+  return %0, %1 : tensor<2x3x1xf32>, tensor<3x1xbf16>
+}
+}
