@@ -275,6 +275,45 @@ TEST(Fusions, RowsOfSeveralRuns) {
   }
 }
 
+// group_norm: rows are a sample's groups; what weight and bias get are sums over samples and pixels, channel by channel, whose runs fill
+// vectors or not, or are more than one block of a sum. The last ones are instance_norm (rows are channels), one group (rows are samples), one
+// sample (nothing of the outer dims is reduced).
+TEST(Fusions, SumsOfPartsOfRows) {
+  struct Sizes {
+    int n, groups, channels, pixels;
+  };
+  for (Sizes sizes : {Sizes{3, 2, 4, 49}, {3, 2, 3, 5}, {70, 3, 2, 16}, {2, 2, 2, 9000}, {3, 5, 1, 33}, {5, 1, 6, 20}, {1, 3, 4, 40}}) {
+    auto of = [&](const char *text) {
+      std::string n = std::to_string(sizes.n), groups = std::to_string(sizes.groups), channels = std::to_string(sizes.groups * sizes.channels);
+      std::string row = std::to_string(sizes.channels * sizes.pixels), pixels = std::to_string(sizes.pixels);
+      std::string with = replaced(text, "FULL", n + "x" + channels + "x" + pixels + "xf32");
+      with = replaced(replaced(with, "ROWS", n + "x" + groups + "x" + row + "xf32"), "ROW", n + "x" + groups + "xf32");
+      with = replaced(replaced(with, "ONES", n + "x" + groups + "x1xf32"), "CHANNELS", channels + "xf32");
+      with = replaced(with, "COLUMN", channels + "x1xf32");
+      return replaced(with, "INV", std::to_string(1.0 / (sizes.channels * sizes.pixels)));
+    };
+    const char *body = R"(
+      %inv = weft.constant dense<INV> : tensor<ROW>
+      %r = weft.reshape %x : tensor<FULL> to tensor<ROWS>
+      %e = weft.exp %r : tensor<ROWS>
+      %sum = weft.reduce_sum %e, dims = [2] : tensor<ROWS>
+      %mean = weft.mul %sum, %inv : tensor<ROW>
+      %mean1 = weft.reshape %mean : tensor<ROW> to tensor<ONES>
+      %mean2 = weft.broadcast %mean1 : tensor<ONES> to tensor<ROWS>
+      %c = weft.sub %e, %mean2 : tensor<ROWS>
+      %xh = weft.reshape %c : tensor<ROWS> to tensor<FULL>
+      %gx = weft.mul %g, %xh : tensor<FULL>
+      %dw = weft.reduce_sum %gx, dims = [0, 2] : tensor<FULL>
+      %most = weft.reduce_max %g, dims = [0, 2] : tensor<FULL>
+      %w1 = weft.reshape %w : tensor<CHANNELS> to tensor<COLUMN>
+      %w2 = weft.broadcast %w1 : tensor<COLUMN> to tensor<FULL>
+      %dx = weft.mul %gx, %w2 : tensor<FULL>
+      %step = weft.sub %w, %dw : tensor<CHANNELS>)";
+    check(of("%x: tensor<FULL>, %g: tensor<FULL>, %w: tensor<CHANNELS>"), of(body),
+          of("%dx: tensor<FULL>, %step: tensor<CHANNELS>, %most: tensor<CHANNELS>, %mean: tensor<ROW>"), 2e-3);
+  }
+}
+
 TEST(Fusions, Movement) {
   check("%x: tensor<6x5x19xf32>, %y: tensor<19x6x5xf32>", R"(
     %0 = weft.transpose %x, [2, 0, 1] : tensor<6x5x19xf32>

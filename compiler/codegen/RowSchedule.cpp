@@ -2,14 +2,12 @@
 // these in one kernel.
 //
 // A row is swept once for each level: level 0 depends on no reduction, level n + 1 on the Row reductions of level n. A sweep does all
-// reductions, stores and accumulations of its level. What is cheap is computed again in later sweeps; what is not (exp, tanh, random
+// reductions, stores and accumulations of its level (those of parts of rows are all in the last one). What is cheap is computed again in later sweeps; what is not (exp, tanh, random
 // numbers, ...) is kept in a row of scratch. Reductions over rows go chunk by chunk into partial results, which `finish` adds in order.
 #include "compiler/codegen/RowSchedule.h"
 
-#include "compiler/math/Expand.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "llvm/ADT/DenseSet.h"
 
 namespace weft::compiler {
 
@@ -21,8 +19,6 @@ using mlir::Value;
 using Role = FusionDomain::Role;
 using Shape = FusionDomain::Shape;
 
-// Rows of scratch beyond this do not stay in the L2 cache; then computing twice is no worse.
-static constexpr int64_t kLargestScratchRow = 256 << 10;
 // Vectors of a group where a sweep does maxima only. IEEE's maximum takes six instructions in a chain, some 15 cycles.
 static constexpr int64_t kExactVectors = 4;
 // Vectors whose sums over rows stay in registers.
@@ -32,100 +28,6 @@ static constexpr int64_t kColumnBlock = 1024;
 
 // Whether a reduction gives the same bits in any order.
 static bool isExact(Operation *op) { return mlir::isa<ir::ReduceMaxOp>(op); }
-
-// Whether a value is cheaper to keep than to compute again: its scalar function has what compiler/math expands.
-static bool isExpensive(KernelBuilder &kernel, Operation *op) {
-  if (mlir::isa<ir::RandomUniformOp>(op)) return true;
-  linalg::GenericOp generic = mlir::isa<ir::ElementwiseOp>(op) ? kernel.generic(op) : linalg::GenericOp();
-  return generic && llvm::any_of(generic.getRegion().front(), [](Operation &scalar) { return isExpanded(&scalar); });
-}
-
-// What each sweep does.
-void RowSchedule::plan() {
-  for (Operation *op : kernel.ops) {
-    int64_t l = 0;
-    for (Value operand : op->getOperands()) l = std::max(l, level(operand));
-    Value result = op->getResult(0);
-    random |= mlir::isa<ir::RandomUniformOp>(op);
-    if (isReduction(op)) {
-      Role role = domain.role(result);
-      sweeps.resize(std::max<size_t>(sweeps.size(), l + 2));
-      if (domain.shape() == Shape::Total) sweeps[l].totals.push_back(op);
-      else if (role == Role::Row) sweeps[l].reductions.push_back(op), hasRows = true, l += 1;
-      else if (role == Role::Col) sweeps[l].columns.push_back(op), hasColumns = true;
-      else sweeps[l].rowTotals.push_back(op), hasRows = true;
-    }
-    levels[result] = l;
-    lastLevel = std::max(lastLevel, l);
-  }
-  sweeps.resize(lastLevel + 1);
-  for (auto [i, output] : llvm::enumerate(kernel.outputs)) {
-    if (domain.role(output) == Role::Full) sweeps[level(output)].stores.push_back(i);
-    else if (domain.role(output) == Role::Row) sweeps[level(output)].rowStores.push_back(i), hasRows = true;
-  }
-  unroll = random ? 4 : (domain.shape() == Shape::Elementwise ? 1 : kSlots);
-  planScratch();
-  planPartials();
-  planPrefetch();
-}
-
-// Elements that a row takes in scratch: the last vector of a run is stored whole. Where a row has several runs, the next one overwrites what
-// is not its own.
-int64_t RowSchedule::paddedRow() const {
-  bool oneRun = domain.runSize() == domain.rowSize();
-  return roundUp(oneRun ? domain.rowSize() : domain.rowSize() + kLanes, kLanes);
-}
-
-void RowSchedule::planScratch() {
-  llvm::DenseMap<Value, int64_t> neededFirst; // the sweep
-  int64_t rowBytes = roundUp(paddedRow(), kLanes * 4);
-  for (int64_t l = 0; l <= lastLevel; ++l) {
-    Sweep &sweep = sweeps[l];
-    llvm::SmallVector<Value> work;
-    for (Operation *op : sweep.reductions) work.push_back(op->getOperand(0));
-    for (Operation *op : sweep.columns) work.push_back(op->getOperand(0));
-    for (int64_t i : sweep.stores) work.push_back(kernel.outputs[i]);
-    llvm::DenseSet<Value> seen;
-    while (!work.empty()) {
-      Value value = work.pop_back_val();
-      Operation *op = value.getDefiningOp();
-      if (!op || !seen.insert(value).second) continue;
-      if (isReduction(op)) continue;
-      auto [first, isNew] = neededFirst.try_emplace(value, l);
-      if (!isNew && first->second < l && isExpensive(kernel, op) && domain.role(value) == Role::Full) {
-        int64_t bytes = rowBytes * memoryBytes(elementOf(value));
-        if (bytes <= kLargestScratchRow) {
-          if (!kept.count(value)) {
-            kept[value] = {kernel.claimScratch(bytes), first->second};
-            sweeps[first->second].keep.push_back(value);
-          }
-          continue;
-        }
-      }
-      work.append(op->operand_begin(), op->operand_end());
-    }
-  }
-}
-
-void RowSchedule::planPartials() {
-  int64_t rows = domain.rows(), n = domain.rowSize();
-  if (hasColumns) chunkRows = std::min(rows, rowsPerChunk(rows));
-  chunks = llvm::divideCeil(rows, chunkRows);
-  for (Sweep &sweep : sweeps) {
-    for (Operation *op : sweep.columns) {
-      mlir::Type element = elementOf(op->getResult(0));
-      partials[op] = {kernel.claimPartials(chunks * roundUp(n, kLanes) * memoryBytes(element)), element};
-    }
-    for (Operation *op : sweep.rowTotals) {
-      mlir::Type element = elementOf(op->getOperand(0));
-      partials[op] = {kernel.claimPartials(rows * memoryBytes(element)), element};
-    }
-    for (Operation *op : sweep.totals) {
-      mlir::Type element = elementOf(op->getResult(0));
-      partials[op] = {kernel.claimPartials(llvm::divideCeil(n, kReductionBlock) * memoryBytes(element)), element};
-    }
-  }
-}
 
 // Watches the reads of inputs while a sweep is emitted, to know which outputs may share their buffers.
 void RowSchedule::trackReads(KernelFunction &f, const Sweep *sweep, int64_t l, llvm::ArrayRef<Index> atoms) {
@@ -182,10 +84,37 @@ void RowSchedule::storeRows(KernelFunction &f, const Sweep &sweep, const Index &
   }
 }
 
+// The values in scratch at a vector of a row: what this sweep keeps is computed and stored, what an earlier one kept is known.
+void RowSchedule::keepOrKnow(KernelFunction &f, int64_t l, const KernelFunction::Unit &unit, llvm::ArrayRef<Index> atoms) {
+  for (auto &[value, where] : kept) {
+    Value buffer = f.scratch(where.offset, paddedRow(), elementOf(value));
+    auto here = f.position(value, atoms);
+    if (where.level == l) {
+      Value element = f.e.at(kernel.lowered.lookup(value), here, unit.mask);
+      // The padding takes the lanes that do not exist.
+      Index whole = f.e.space.add(unit.position, 0);
+      for (auto &term : whole.terms)
+        if (f.e.space.symbol(term.first).kind == IndexSpace::Kind::Lane) term = f.e.space.lane(kLanes).terms[0];
+      llvm::sort(whole.terms);
+      f.e.store(buffer, f.e.broadcast(element), whole, nullptr);
+    } else if (where.level < l) {
+      f.e.setKnown(kernel.lowered.lookup(value),
+                   [&f, buffer, here, element = elementOf(value), at = unit.position](llvm::ArrayRef<Index> position, Value mask) {
+                     return position == llvm::ArrayRef(here) ? f.e.load(buffer, element, at, mask) : Value();
+                   });
+    }
+  }
+}
+
+void RowSchedule::forgetKept(KernelFunction &f) {
+  for (auto &entry : kept) f.e.dropKnown(kernel.lowered.lookup(entry.first));
+}
+
 // One sweep over one row. `chunk`: the number of the chunk whose partial results Col reductions add to.
 void RowSchedule::sweepRow(KernelFunction &f, int64_t l, const Index &row, const Index *chunk) {
   const Sweep &sweep = sweeps[l];
   storeRows(f, sweep, row);
+  if (!sweep.parts.empty()) return sweepParts(f, l, row);
   if (sweep.reductions.empty() && sweep.columns.empty() && sweep.stores.empty() && sweep.keep.empty()) return;
   llvm::SmallVector<linalg::GenericOp> reductions;
   for (Operation *op : sweep.reductions) reductions.push_back(kernel.generic(op));
@@ -197,24 +126,7 @@ void RowSchedule::sweepRow(KernelFunction &f, int64_t l, const Index &row, const
     for (const KernelFunction::Unit &unit : units) {
       auto atoms = atomPositions(f, row, unit.position);
       trackReads(f, &sweep, l, atoms);
-      for (auto &[value, where] : kept) {
-        Value buffer = f.scratch(where.offset, paddedRow(), elementOf(value));
-        auto here = f.position(value, atoms);
-        if (where.level == l) {
-          Value element = f.e.at(kernel.lowered.lookup(value), here, unit.mask);
-          // The padding takes the lanes that do not exist.
-          Index whole = f.e.space.add(unit.position, 0);
-          for (auto &term : whole.terms)
-            if (f.e.space.symbol(term.first).kind == IndexSpace::Kind::Lane) term = f.e.space.lane(kLanes).terms[0];
-          llvm::sort(whole.terms);
-          f.e.store(buffer, f.e.broadcast(element), whole, nullptr);
-        } else if (where.level < l) {
-          f.e.setKnown(kernel.lowered.lookup(value),
-                       [&f, buffer, here, element = elementOf(value), at = unit.position](llvm::ArrayRef<Index> position, Value mask) {
-                         return position == llvm::ArrayRef(here) ? f.e.load(buffer, element, at, mask) : Value();
-                       });
-        }
-      }
+      keepOrKnow(f, l, unit, atoms);
       for (auto [i, op] : llvm::enumerate(sweep.reductions)) {
         auto position = f.position(op->getOperand(0), atoms);
         Value &slot = slots[i * kSlots + unit.slot];
@@ -252,7 +164,7 @@ void RowSchedule::sweepRow(KernelFunction &f, int64_t l, const Index &row, const
   auto sums = isSizedRow()  ? f.reduceRunUpTo(f.end, n, Index::of(0), reductions, elements)
               : length == n ? f.reduceRun(n, group, Index::of(0), reductions, elements)
                             : runByRun();
-  for (auto &entry : kept) f.e.dropKnown(kernel.lowered.lookup(entry.first));
+  forgetKept(f);
   for (auto [op, sum] : llvm::zip(sweep.reductions, sums)) {
     auto here = f.position(op->getResult(0), atomPositions(f, row, Index::of(0)));
     f.e.setKnown(kernel.lowered.lookup(op->getResult(0)), [&f, here, sum = sum](llvm::ArrayRef<Index> position, Value) -> Value {
@@ -464,6 +376,15 @@ mlir::LogicalResult RowSchedule::emitTotals() {
 
 //===-- Finish --------------------------------------------------------------------------------===//
 
+void RowSchedule::storeOutputs(KernelFunction &f, Role role, llvm::ArrayRef<Index> atoms, Value mask) {
+  for (auto [i, output] : llvm::enumerate(kernel.outputs)) {
+    if (domain.role(output) != role) continue;
+    auto position = f.position(output, atoms);
+    Value value = f.e.at(kernel.lowered.lookup(output), position, mask);
+    f.e.store(f.output(i), value, f.e.space.linearize(position, mlir::cast<mlir::RankedTensorType>(output.getType()).getShape()), mask);
+  }
+}
+
 // Adds the partial results in order, and computes what depends on them.
 mlir::LogicalResult RowSchedule::emitFinish() {
   kernel.info.finish = kernel.info.symbol + "_finish";
@@ -471,7 +392,7 @@ mlir::LogicalResult RowSchedule::emitFinish() {
   trackReads(f, nullptr, 0, {});
   int64_t rows = domain.rows(), n = domain.rowSize(), padded = roundUp(n, kLanes);
   for (auto &[op, partial] : partials) {
-    if (domain.role(op->getResult(0)) == Role::Col) continue;
+    if (Role role = domain.role(op->getResult(0)); role == Role::Col || role == Role::Part) continue;
     linalg::GenericOp reduction = kernel.generic(op);
     Value sum;
     if (domain.shape() == Shape::Total) {
@@ -495,15 +416,8 @@ mlir::LogicalResult RowSchedule::emitFinish() {
     }
     f.e.setKnown(kernel.lowered.lookup(op->getResult(0)), [sum](llvm::ArrayRef<Index>, Value) { return sum; });
   }
-  auto store = [&](Role role, llvm::ArrayRef<Index> atoms, Value mask) {
-    for (auto [i, output] : llvm::enumerate(kernel.outputs)) {
-      if (domain.role(output) != role) continue;
-      auto position = f.position(output, atoms);
-      Value value = f.e.at(kernel.lowered.lookup(output), position, mask);
-      f.e.store(f.output(i), value, f.e.space.linearize(position, mlir::cast<mlir::RankedTensorType>(output.getType()).getShape()), mask);
-    }
-  };
-  store(Role::Scalar, atomPositions(f, Index::of(0), Index::of(0)), nullptr);
+  storeOutputs(f, Role::Scalar, atomPositions(f, Index::of(0), Index::of(0)), nullptr);
+  if (hasParts) finishParts(f);
   if (hasColumns) {
     f.run(n, kSlots, Index::of(0), {}, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
       for (const KernelFunction::Unit &unit : units) {
@@ -531,7 +445,7 @@ mlir::LogicalResult RowSchedule::emitFinish() {
           }
           f.e.setKnown(kernel.lowered.lookup(op->getResult(0)), [sum](llvm::ArrayRef<Index>, Value) { return sum; });
         }
-        store(Role::Col, atoms, unit.mask);
+        storeOutputs(f, Role::Col, atoms, unit.mask);
       }
     });
   }

@@ -1,5 +1,5 @@
 // The schedule of a kernel over rows, shared by the files that emit its parts: RowSchedule.cpp (what each sweep does; bodies and finish),
-// RowPrefetch.cpp (what sweeps ask for ahead) and RowTiles.cpp (bodies with transposed inputs).
+// RowParts.cpp (reductions of parts of rows), RowPlan.cpp (which sweep does what), RowPrefetch.cpp (what sweeps ask for ahead) and RowTiles.cpp (bodies with transposed inputs).
 #pragma once
 
 #include "compiler/codegen/Schedule.h"
@@ -20,6 +20,7 @@ struct RowSchedule {
   struct Sweep {
     llvm::SmallVector<mlir::Operation *> reductions, columns, totals; // Row, Col, and Total over Full values
     llvm::SmallVector<mlir::Operation *> rowTotals;                   // Scalar over Row values
+    llvm::SmallVector<mlir::Operation *> parts;                       // Part over Full values: all in the last sweep
     llvm::SmallVector<mlir::Value> keep;                              // into scratch
     llvm::SmallVector<int64_t> stores, rowStores;                     // outputs: Full, Row
   };
@@ -33,7 +34,7 @@ struct RowSchedule {
     mlir::Type element;
   };
   llvm::MapVector<mlir::Operation *, Partial> partials;
-  bool hasColumns = false, hasRows = false;
+  bool hasColumns = false, hasRows = false, hasParts = false;
   int64_t chunkRows = 1, chunks = 1, unroll = 1;
 
   // What sweeps ask for ahead of its use.
@@ -61,6 +62,13 @@ struct RowSchedule {
   void storeFull(KernelFunction &f, const Sweep &sweep, int64_t level, llvm::ArrayRef<KernelFunction::Unit> units, const Index &row);
   void sweepRow(KernelFunction &f, int64_t level, const Index &row, const Index *chunk);
   void storeRows(KernelFunction &f, const Sweep &sweep, const Index &row);
+  void keepOrKnow(KernelFunction &f, int64_t level, const KernelFunction::Unit &unit, llvm::ArrayRef<Index> atoms);
+  void forgetKept(KernelFunction &f);
+  // Runs of a row that Part reductions fold.
+  int64_t partsOfRow() const { return domain.rowSize() / domain.partRun(); }
+  void sweepParts(KernelFunction &f, int64_t level, const Index &row);
+  void storeOutputs(KernelFunction &f, Role role, llvm::ArrayRef<Index> atoms, mlir::Value mask);
+  void finishParts(KernelFunction &f);
   int32_t transposedAtom() const;
   mlir::LogicalResult emitLinear();
   mlir::LogicalResult emitSizedLinear();

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <tuple>
 
 #include "compiler/fusion/FusionBuilder.h"
@@ -40,10 +41,11 @@ public:
 
   void run() {
     findCandidates();
-    // Rows of several runs come last: a channel's sums must not take what a sample's rows need (the gradients of group_norm).
-    for (bool severalRuns : {false, true}) {
-      if (severalRuns && !sawSeveralRuns_) break;
-      severalRuns_ = severalRuns;
+    // Rows of several runs come second: a channel's sums must not take what a sample's rows need (the gradients of group_norm). Sums of
+    // parts of rows come last: in a kernel of other rows nothing can read them, and batch_norm's result reads its channels' sums.
+    for (Late late : {Late::None, Late::SeveralRuns, Late::Parts}) {
+      if (late > Late::None && !saw_[static_cast<int>(late)]) continue;
+      allowed_ = late;
       for (int round = 0; round < limits::kMaxRounds; ++round) {
         refusals_ = RefusalCollector("fuse");
         refused_.clear();
@@ -79,6 +81,8 @@ public:
   const RefusalCollector &refusals() const { return refusals_; }
 
 private:
+  // What kernels may have only after all others are made.
+  enum class Late { None, SeveralRuns, Parts };
   // Two nodes whose kernels may become one: a producer and a consumer, or two readers of one value.
   struct Candidate {
     int64_t saved; // bytes that are not written or read again
@@ -156,8 +160,8 @@ private:
       FusionRefusal why;
       std::optional<FusionDomain> domain = FusionDomain::analyze(ops, outputs, why);
       if (!domain) return refuse(refusalName(why.reason), why.op ? why.op : at, refusalText(why.reason));
-      if (!severalRuns_ && hasSeveralRuns(*domain)) {
-        sawSeveralRuns_ = true;
+      if (Late late = lateness(*domain); late > allowed_) {
+        saw_[static_cast<int>(late)] = true;
         return false;
       }
       if (mlir::Operation *op = recomputed(*domain, ops))
@@ -274,8 +278,9 @@ private:
     return nullptr;
   }
 
-  static bool hasSeveralRuns(const FusionDomain &domain) {
-    return domain.shape() == FusionDomain::Shape::Rows && domain.runSize() != domain.rowSize();
+  static Late lateness(const FusionDomain &domain) {
+    if (!domain.kept().empty()) return Late::Parts;
+    return domain.shape() == FusionDomain::Shape::Rows && domain.runSize() != domain.rowSize() ? Late::SeveralRuns : Late::None;
   }
 
   // Whether loops over rows hoist the op out of the row: it reads nothing that lies along it.
@@ -321,7 +326,8 @@ private:
   FusionGraph graph_;
   RefusalCollector refusals_;
   std::vector<Candidate> candidates_;
-  bool severalRuns_ = false, sawSeveralRuns_ = false; // whether kernels may have rows of several runs, and some would
+  Late allowed_ = Late::None;        // what kernels may have so far
+  std::array<bool, 3> saw_ = {};     // which of these some would have
   int64_t numRematerialized_ = 0;
   llvm::DenseSet<std::pair<int, int>> refused_; // pairs of groups, looked at in this round
 };

@@ -1,7 +1,5 @@
-#include "compiler/fusion/FusionDomain.h"
-
+#include "compiler/fusion/DomainAnalysis.h"
 #include "dialects/weft/ir/Accumulation.h"
-#include "dialects/weft/ir/Weft.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -11,13 +9,6 @@ using mlir::Operation;
 using mlir::RankedTensorType;
 using mlir::Value;
 using ir::Kind;
-
-// A single row is one piece of work for one thread; beyond this a whole-tensor reduction is better a kernel of its own, whose blocks
-// run in parallel.
-static constexpr int64_t kLargestSingleRow = 1 << 15;
-
-// Elements of a run below which it is no loop of its own: a vector has 16.
-static constexpr int64_t kShortRun = 16;
 
 llvm::StringRef refusalText(Refusal refusal) {
   switch (refusal) {
@@ -38,22 +29,6 @@ llvm::StringRef refusalText(Refusal refusal) {
   return "";
 }
 
-// The atoms of each dim of a value, outermost first; none for a dim of size 1.
-using DimLayout = llvm::SmallVector<llvm::SmallVector<int32_t, 2>, 4>;
-using Atoms = llvm::SmallVector<int32_t, 6>;
-
-static llvm::ArrayRef<int64_t> shapeOf(Value value) { return mlir::cast<RankedTensorType>(value.getType()).getShape(); }
-static int64_t sizeOf(Value value) { return mlir::cast<RankedTensorType>(value.getType()).getNumElements(); }
-static Atoms flat(const DimLayout &layout) {
-  Atoms atoms;
-  for (auto &dim : layout) atoms.append(dim.begin(), dim.end());
-  return atoms;
-}
-static bool isReduce(Operation *op) { return mlir::cast<ir::WeftOp>(op).kind() == Kind::Reduction; }
-// Of any op of that kind: they share one class of records.
-static llvm::ArrayRef<int64_t> reducedDims(Operation *op) {
-  return mlir::cast<mlir::DenseI64ArrayAttr>(*op->getInherentAttr("dims")).asArrayRef();
-}
 bool isReduction(Operation *op) {
   return isReduce(op) && llvm::any_of(reducedDims(op), [&](int64_t dim) { return shapeOf(op->getOperand(0))[dim] != 1; });
 }
@@ -73,166 +48,6 @@ Refusal FusionDomain::fusible(Operation *op) {
   return Refusal::None;
 }
 
-struct DomainAnalysis {
-  DomainAnalysis(llvm::ArrayRef<Operation *> ops, llvm::ArrayRef<Value> outputs, FusionRefusal &why)
-      : ops(ops), outputs(outputs), why(why) {}
-
-  llvm::ArrayRef<Operation *> ops;
-  llvm::ArrayRef<Value> outputs;
-  FusionRefusal &why;
-  FusionDomain domain;
-  llvm::DenseMap<Value, DimLayout> layouts;
-  llvm::SmallVector<Value, 16> order;  // values with a layout, as they got it
-  size_t propagated = 0;               // how many of them have given their neighbours theirs
-  bool mixed = false;                  // some reshape could not be followed
-
-  bool refuse(Refusal reason, Operation *op) {
-    why = {reason, op};
-    return false;
-  }
-
-  //===-- Layouts -----------------------------------------------------------------------------===//
-
-  void assign(Value value, const DimLayout &layout) {
-    if (layouts.try_emplace(value, layout).second) order.push_back(value);
-  }
-
-  // Cuts an atom of extent outer * inner in two, everywhere.
-  void split(int32_t atom, int64_t outer) {
-    int32_t inner = domain.atoms_.size();
-    domain.atoms_.push_back(domain.atoms_[atom] / outer);
-    domain.atoms_[atom] = outer;
-    for (auto &[value, layout] : layouts)
-      for (auto &dim : layout)
-        for (size_t i = 0; i < dim.size(); ++i)
-          if (dim[i] == atom) dim.insert(dim.begin() + ++i, inner);
-  }
-
-  // The same atoms, in order, for another shape of as many elements. Atoms that lie across its dims are cut.
-  std::optional<DimLayout> reflow(Value from, llvm::ArrayRef<int64_t> shape) {
-    DimLayout result;
-    size_t next = 0;
-    for (int64_t size : shape) {
-      auto &dim = result.emplace_back();
-      int64_t left = size;
-      while (left > 1) {
-        Atoms atoms = flat(layouts[from]);  // again, since a split changes it
-        if (next >= atoms.size()) return std::nullopt;
-        int64_t extent = domain.atoms_[atoms[next]];
-        if (extent > left) {
-          if (extent % left) return std::nullopt;
-          // What came before in this result must see the cut, too: it does not hold this atom yet.
-          split(atoms[next], left);
-          extent = left;
-        } else if (left % extent) {
-          return std::nullopt;
-        }
-        dim.push_back(atoms[next++]);
-        left /= extent;
-      }
-    }
-    return result;
-  }
-
-  std::optional<DimLayout> resultFromOperand(Operation *op, unsigned operand) {
-    Value from = op->getOperand(operand);
-    const DimLayout &layout = layouts[from];
-    auto kind = mlir::cast<ir::WeftOp>(op).kind();
-    if (kind == Kind::Elementwise) return layout;
-    if (mlir::isa<ir::ReshapeOp>(op)) return reflow(from, shapeOf(op->getResult(0)));
-    if (auto transpose = mlir::dyn_cast<ir::TransposeOp>(op)) {
-      DimLayout result;
-      for (int64_t dim : transpose.getPermutation()) result.push_back(layout[dim]);
-      return result;
-    }
-    if (isReduce(op)) {
-      DimLayout result;
-      for (auto [i, dim] : llvm::enumerate(layout))
-        if (!llvm::is_contained(reducedDims(op), static_cast<int64_t>(i))) result.push_back(dim);
-      return result;
-    }
-    if (mlir::isa<ir::BroadcastOp>(op) && sizeOf(from) == sizeOf(op->getResult(0))) {
-      DimLayout result(shapeOf(op->getResult(0)).size() - layout.size());
-      result.append(layout.begin(), layout.end());
-      return result;
-    }
-    return std::nullopt;
-  }
-
-  std::optional<DimLayout> operandFromResult(Operation *op, unsigned operand) {
-    Value result = op->getResult(0), to = op->getOperand(operand);
-    const DimLayout &layout = layouts[result];
-    if (mlir::cast<ir::WeftOp>(op).kind() == Kind::Elementwise) return layout;
-    if (mlir::isa<ir::ReshapeOp>(op)) return reflow(result, shapeOf(to));
-    if (auto transpose = mlir::dyn_cast<ir::TransposeOp>(op)) {
-      DimLayout from(layout.size());
-      for (auto [i, dim] : llvm::enumerate(transpose.getPermutation())) from[dim] = layout[i];
-      return from;
-    }
-    if (mlir::isa<ir::BroadcastOp>(op)) {
-      DimLayout from;
-      size_t lead = layout.size() - shapeOf(to).size();
-      for (auto [i, size] : llvm::enumerate(shapeOf(to))) {
-        from.emplace_back();
-        if (size != 1) from.back() = layout[lead + i];
-      }
-      return from;
-    }
-    if (isReduce(op) && !isReduction(op)) {
-      DimLayout from;
-      size_t next = 0;
-      for (int64_t i = 0, rank = shapeOf(to).size(); i < rank; ++i) {
-        from.emplace_back();
-        if (!llvm::is_contained(reducedDims(op), i)) from.back() = layout[next++];
-      }
-      return from;
-    }
-    if (mlir::isa<ir::GatherOp>(op) && operand == 1) return layout;
-    if (auto select = mlir::dyn_cast<ir::IndexSelectOp>(op); select && operand == 1)
-      return DimLayout(layout.begin() + select.getDim(), layout.begin() + select.getDim() + shapeOf(to).size());
-    return std::nullopt;
-  }
-
-  void propagate(const llvm::DenseSet<Operation *> &members) {
-    for (; propagated < order.size(); ++propagated) {
-      Value value = order[propagated];
-      Operation *producer = value.getDefiningOp();
-      if (producer && members.contains(producer)) {
-        for (unsigned k = 0; k < producer->getNumOperands(); ++k) {
-          if (layouts.contains(producer->getOperand(k))) continue;
-          if (auto layout = operandFromResult(producer, k)) assign(producer->getOperand(k), *layout);
-          else mixed |= mlir::isa<ir::ReshapeOp>(producer);
-        }
-      }
-      // Only uses inside: a value may have very many others.
-      for (auto [user, operand] : uses.lookup(value)) {
-        if (user->getNumResults() != 1 || layouts.contains(user->getResult(0))) continue;
-        if (auto layout = resultFromOperand(user, operand)) assign(user->getResult(0), *layout);
-        else mixed |= mlir::isa<ir::ReshapeOp>(user);
-      }
-    }
-  }
-  llvm::DenseMap<Value, llvm::SmallVector<std::pair<Operation *, unsigned>, 2>> uses;
-
-  //===-- Roles -------------------------------------------------------------------------------===//
-
-  enum class Depends { Nothing, Row, Post };
-  llvm::DenseMap<Value, Depends> depends;
-
-  bool nestRows = false; // rows of a nest, whose elements lie in several runs
-
-  bool checkPositions();
-  bool nestNeedsRows();
-  bool nestMakesRows();
-  void findRuns();
-  bool classifyReductions();
-  bool checkUses();
-  bool checkOutputs();
-  void mergeAtoms();
-  bool alone();
-  bool run();
-};
-
 // Counts at how many positions each value is computed: users in step with it share one, each slice, gather, concat or insert_slice brings
 // those of its result.
 bool DomainAnalysis::checkPositions() {
@@ -248,120 +63,6 @@ bool DomainAnalysis::checkPositions() {
       at = moves ? at + own : std::max(at, own);
     }
   }
-  return true;
-}
-
-// Whether more than elementwise ops on O reads a reduction of a nest: another reduction, or an output of all elements.
-bool DomainAnalysis::nestNeedsRows() {
-  llvm::DenseSet<Value> dependent;
-  for (Operation *op : ops) {
-    bool depends = llvm::any_of(op->getOperands(), [&](Value operand) { return dependent.contains(operand); });
-    if (isReduction(op) && depends) return true;
-    if (isReduction(op) || depends) dependent.insert(op->getResult(0));
-  }
-  return llvm::any_of(outputs, [&](Value output) {
-    auto found = layouts.find(output);
-    return found != layouts.end() && flat(found->second).size() == domain.outer_.size() + domain.inner_.size();
-  });
-}
-
-// Whether the rows of a nest can be swept as others are: its reductions read one order of atoms, which ends with reduced ones, so that
-// vectors lie along them. (Sizes that vary are leading ones, which such rows have inside.)
-bool DomainAnalysis::nestMakesRows() {
-  std::optional<Atoms> common;
-  for (Operation *op : ops) {
-    if (mlir::cast<RankedTensorType>(op->getResult(0).getType()).getEncoding()) return false;
-    if (!isReduction(op)) continue;
-    Atoms atoms = flat(layouts[op->getOperand(0)]);
-    if (common && *common != atoms) return false;
-    common = atoms;
-  }
-  return llvm::is_contained(domain.inner_, common->back());
-}
-
-// After mergeAtoms: the run is what the reductions' operands end with.
-void DomainAnalysis::findRuns() {
-  domain.run_ = domain.rowSize();
-  if (!nestRows) return;
-  Operation *op = *llvm::find_if(ops, isReduction);
-  llvm::ArrayRef<int32_t> layout = domain.layouts_[op->getOperand(0)];
-  domain.run_ = 1;
-  for (int32_t atom : llvm::reverse(layout)) {
-    if (!llvm::is_contained(domain.inner_, atom)) break;
-    domain.run_ *= domain.atoms_[atom];
-  }
-}
-
-// Finds O and I from the reductions.
-bool DomainAnalysis::classifyReductions() {
-  Atoms outer, inner;
-  bool haveRows = false, haveCols = false, haveTotal = false, haveNest = false;
-  Operation *totalOp = nullptr;
-  auto readInside = [&](Operation *op) { return !uses.lookup(op->getResult(0)).empty(); };
-  // Row reductions say what a row is; then everything else must fit.
-  for (int pass = 0; pass < 2; ++pass) {
-    for (Operation *op : ops) {
-      if (!isReduction(op)) continue;
-      auto found = layouts.find(op->getOperand(0));
-      if (found == layouts.end()) return refuse(mixed ? Refusal::ReshapeMixesDims : Refusal::DifferentShapes, op);
-      Atoms all = flat(found->second), reduced, kept;
-      llvm::SmallVector<bool> isReduced;
-      for (auto [i, dim] : llvm::enumerate(found->second)) {
-        bool in = llvm::is_contained(reducedDims(op), static_cast<int64_t>(i));
-        (in ? reduced : kept).append(dim.begin(), dim.end());
-        isReduced.append(dim.size(), in);
-      }
-      bool trailing = llvm::is_sorted(isReduced), leading = llvm::is_sorted(llvm::reverse(isReduced));
-      if (pass == 0) {
-        if (kept.empty() || !trailing) continue;
-        if (haveRows && (all.size() == outer.size() && Atoms(kept) != outer)) continue;  // over rows: pass 1
-        if (haveRows && (kept != outer || reduced != inner)) {
-          // The reduction of a Row value over all of O keeps nothing, so this one is another kind of row.
-          return refuse(Refusal::DifferentRows, op);
-        }
-        haveRows = true;
-        outer = kept;
-        inner = reduced;
-        continue;
-      }
-      if (haveRows && kept == outer && reduced == inner) continue;
-      if (kept.empty()) {
-        if (haveRows) {
-          if (all != outer) return refuse(Refusal::DifferentRows, op);
-          continue;  // of a Row value
-        }
-        if (haveCols || haveNest) return refuse(Refusal::DifferentRows, op);
-        if (haveTotal && all != inner) return refuse(Refusal::DifferentRows, op);
-        haveTotal = true;
-        inner = all;
-        if (readInside(op)) totalOp = op;
-        continue;
-      }
-      if (leading && !haveNest && !haveTotal) {
-        if ((haveRows || haveCols) && (reduced != outer || kept != inner)) return refuse(Refusal::DifferentRows, op);
-        haveCols = true;
-        outer = reduced;
-        inner = kept;
-        continue;
-      }
-      if (haveRows || haveCols || haveTotal) return refuse(Refusal::PartialReduction, op);
-      if (haveNest && (outer != kept || inner != reduced)) return refuse(Refusal::DifferentRows, op);
-      haveNest = true;
-      outer = kept;
-      inner = reduced;
-    }
-  }
-  domain.outer_ = outer;
-  domain.inner_ = inner;
-  using Shape = FusionDomain::Shape;
-  if (haveNest) {
-    nestRows = nestNeedsRows() && nestMakesRows();
-    domain.shape_ = nestRows ? Shape::Rows : Shape::Nest;
-  } else if (haveTotal) {
-    // Small enough for one thread: one row, whose scalars may be read again.
-    if (totalOp && domain.rowSize() <= kLargestSingleRow) domain.shape_ = Shape::Rows;
-    else domain.shape_ = Shape::Total;
-  } else domain.shape_ = haveRows || haveCols ? Shape::Rows : Shape::Elementwise;
   return true;
 }
 
@@ -428,7 +129,10 @@ bool DomainAnalysis::checkOutputs() {
       Value value = op->getResult(0);
       auto found = layouts.find(value);
       if (found == layouts.end()) return refuse(Refusal::ReadsAcrossRows, op);
-      domain.roles_[value] = found->second.empty() || flat(found->second).empty() ? Role::Scalar : Role::Col;
+      Atoms atoms = flat(found->second);
+      bool isPart = !domain.kept_.empty() && !atoms.empty();
+      if (isPart && atoms != Atoms(domain.kept_)) return refuse(Refusal::ReadsAcrossRows, op);
+      domain.roles_[value] = atoms.empty() ? Role::Scalar : isPart ? Role::Part : Role::Col;
     }
   for (Value output : outputs) {
     Operation *op = output.getDefiningOp();
@@ -442,43 +146,6 @@ bool DomainAnalysis::checkOutputs() {
   return true;
 }
 
-// Joins atoms that no value sees apart, so that loops are as long as they can be.
-void DomainAnalysis::mergeAtoms() {
-  llvm::SmallVector<Atoms, 16> lists;
-  for (Value value : order) lists.push_back(flat(layouts[value]));
-  auto adjacent = [&](int32_t x, int32_t y) {
-    for (const Atoms &atoms : lists) {
-      auto i = llvm::find(atoms, x), j = llvm::find(atoms, y);
-      if (i == atoms.end() && j == atoms.end()) continue;
-      if (i == atoms.end() || (j != atoms.end() && j != i + 1)) return false;
-      // A value that is the same along y: it is loaded once a run, but runs of a few elements do not fill vectors.
-      if (j == atoms.end() && domain.atoms_[y] >= kShortRun) return false;
-    }
-    return true;
-  };
-  auto merge = [&](llvm::SmallVector<int32_t, 6> &side) {
-    // Innermost first, so that y is as long as it gets.
-    for (size_t i = side.size(); i-- > 1;) {
-      int32_t x = side[i - 1], y = side[i];
-      if (!adjacent(x, y)) continue;
-      domain.atoms_[x] *= domain.atoms_[y];
-      for (Atoms &atoms : lists) atoms.erase(std::remove(atoms.begin(), atoms.end(), y), atoms.end());
-      side.erase(side.begin() + i);
-    }
-  };
-  if (domain.shape_ == FusionDomain::Shape::Elementwise) {
-    // O and I are one list, cut after merging: the first output's innermost run is the row.
-    Atoms all = flat(layouts[outputs.front()]);
-    merge(all);
-    domain.inner_.clear();
-    if (!all.empty()) domain.inner_.push_back(all.pop_back_val());
-    domain.outer_ = all;
-  } else {
-    merge(domain.outer_);
-    merge(domain.inner_);
-  }
-  for (auto [value, atoms] : llvm::zip(order, lists)) domain.layouts_[value] = FusionDomain::Layout(atoms.begin(), atoms.end());
-}
 
 // One op with a schedule of its own: its operands may be computed on the way, if each element is used about once.
 bool DomainAnalysis::alone() {
@@ -554,6 +221,13 @@ std::optional<FusionDomain> FusionDomain::analyze(llvm::ArrayRef<Operation *> op
   DomainAnalysis analysis(ops, outputs, why);
   if (!analysis.run()) return std::nullopt;
   return std::move(analysis.domain);
+}
+
+int64_t FusionDomain::partRun() const {
+  int64_t run = rowSize();
+  for (int32_t atom : inner_)
+    if (llvm::is_contained(kept_, atom)) run /= atoms_[atom];
+  return run;
 }
 
 FusionDomain::Role FusionDomain::role(Value value) const {

@@ -5,8 +5,10 @@
 //   Full    O x I, in some order of the atoms        Row     O: a reduction over I, and what is computed from such
 // A row need not lie together: batch_norm's, of [N, C, H, W], are the channels, each of N runs of H * W elements.
 //   Col     I: a reduction over O (cross-row)        Scalar  a reduction over everything (cross-row)
+//   Part    some of O and the leading dims of I: a reduction over the rest (cross-row). Rows of a sample's groups have such: the sums over
+//           samples and pixels that group_norm's weight and bias get, a number a channel
 //   Inline  computed wherever it is needed (the operand of a slice or a gather, a broadcast row): must not depend on a reduction
-// Col and Scalar values, and what is computed from them, exist only after all rows are done: nothing Full or Row may read them.
+// Col, Part and Scalar values, and what is computed from them, exist only after all rows are done: nothing Full or Row may read them.
 #pragma once
 
 #include <cstdint>
@@ -63,7 +65,7 @@ public:
     Alone,       // one op with a schedule of its own (matmul, scatter_add, index_add, index_put, cumsum), and what computes its operands
     Empty,       // no element anywhere but in results of empty reductions
   };
-  enum class Role { Inline, Full, Row, Col, Scalar };
+  enum class Role { Inline, Full, Row, Col, Part, Scalar };
   // The atoms of a value, outermost first: its row-major position is the mixed-radix number of their positions.
   using Layout = llvm::SmallVector<int32_t, 4>;
 
@@ -85,6 +87,10 @@ public:
   // Elements of a row that lie together in what Row reductions read: they are folded run by run. A divisor of rowSize(), which it is but
   // where Rows are those of a Nest.
   int64_t runSize() const { return run_; }
+  // The atoms of Part values, outermost first; empty where there are none. Those of I lead it; what they leave of a row is a run of
+  // partRun() elements.
+  llvm::ArrayRef<int32_t> kept() const { return kept_; }
+  int64_t partRun() const;
   Role role(mlir::Value value) const;
   // Null where the value has no position in the domain (Inline).
   const Layout *layout(mlir::Value value) const;
@@ -98,7 +104,7 @@ private:
   }
   Shape shape_ = Shape::Elementwise;
   llvm::SmallVector<int64_t, 6> atoms_;
-  llvm::SmallVector<int32_t, 6> outer_, inner_;
+  llvm::SmallVector<int32_t, 6> outer_, inner_, kept_;
   int64_t run_ = 0;
   llvm::DenseMap<mlir::Value, Role> roles_;
   llvm::DenseMap<mlir::Value, Layout> layouts_;

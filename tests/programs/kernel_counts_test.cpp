@@ -84,12 +84,24 @@ TEST(KernelCounts, BatchNormBesideItsConvolution) {
                  { return layer.differentiate(relu(layer.training(layer.conv())), {layer.x, layer.kernel, layer.weight, layer.bias}); });
 }
 
-// Backward they are two: rows are the groups of a sample, but what weight and bias get are sums over samples, channel by channel.
+// Rows are the groups of a sample; what weight and bias get are sums over samples, channel by channel, of parts of such rows.
 TEST(KernelCounts, GroupNorm) {
   EXPECT_PROGRAM(1, 0, { return {layer.group(layer.x)}; });
   EXPECT_PROGRAM(1, 1, { return {relu(layer.group(layer.conv()))}; });
-  EXPECT_PROGRAM(2, 0, { return layer.differentiate(layer.group(layer.x), {layer.x, layer.weight, layer.bias}); });
+  EXPECT_PROGRAM(1, 0, { return layer.differentiate(layer.group(layer.x), {layer.x, layer.weight, layer.bias}); });
   EXPECT_PROGRAM(1, 0, { return layer.differentiate(layer.group(layer.x), {layer.x}); });
+  EXPECT_PROGRAM(1, 0, {
+    Tensor y = silu(layer.group(layer.x));
+    std::vector<Tensor> all = layer.differentiate(y, {layer.x, layer.weight, layer.bias});
+    all.push_back(y);
+    return all;
+  });
+  EXPECT_PROGRAM(1, 3, { return layer.differentiate(relu(layer.group(layer.conv())), {layer.x, layer.kernel, layer.weight, layer.bias}); });
+  // One group, and one for each channel.
+  for (int64_t groups : {1, 32})
+    EXPECT_PROGRAM(1, 0, {
+      return layer.differentiate(group_norm(layer.x, groups, layer.weight, layer.bias), {layer.x, layer.weight, layer.bias});
+    });
 }
 
 TEST(KernelCounts, PoolingTakesInWhatFeedsIt) {

@@ -28,7 +28,7 @@ static void finishScalars(KernelPlan &plan, GpuFunction &f, llvm::ArrayRef<int64
     return f.foldGroup(reduction, sum, kThreads)[0];
   };
   for (auto &[op, partial] : plan.partials) {
-    if (plan.domain.role(op->getResult(0)) == Role::Col) continue;
+    if (Role role = plan.domain.role(op->getResult(0)); role == Role::Col || role == Role::Part) continue;
     f.e.setKnown(plan.kernel.lowered.lookup(op->getResult(0)), [sum = fold(op, partial)](llvm::ArrayRef<Index>, Value) { return sum; });
   }
   f.when(f.isZero(f.thread),
@@ -52,15 +52,58 @@ static void finishColumns(KernelPlan &plan, GpuFunction &f, llvm::ArrayRef<int64
   plan.store(f, plan.compute(f, outputs, compiler::atomPositions(f, Index::of(0), position)));
 }
 
+// The sums of parts of rows, over the outer dims that they reduce: one thread for each.
+static void finishParts(KernelPlan &plan, GpuFunction &f, llvm::ArrayRef<int64_t> outputs, const Index &position) {
+  const FusionDomain &domain = plan.domain;
+  auto isKept = [&](int32_t atom) { return llvm::is_contained(domain.kept(), atom); };
+  llvm::SmallVector<int32_t> layout(domain.outer()), added;
+  llvm::copy_if(domain.inner(), std::back_inserter(layout), isKept);
+  llvm::copy_if(domain.outer(), std::back_inserter(added), [&](int32_t atom) { return !isKept(atom); });
+  auto extents = [&](llvm::ArrayRef<int32_t> some) {
+    llvm::SmallVector<int64_t> result;
+    for (int32_t atom : some) result.push_back(domain.atoms()[atom]);
+    return result;
+  };
+  llvm::SmallVector<Index> atoms(domain.atoms().size());
+  auto place = [&](llvm::ArrayRef<int32_t> some, const Index &linear) {
+    for (auto [atom, at] : llvm::zip(some, f.e.space.delinearize(linear, extents(some)))) atoms[atom] = at;
+  };
+  place(domain.kept(), position);
+  int64_t count = 1;
+  for (int64_t extent : extents(added)) count *= extent;
+  for (auto &[op, partial] : plan.partials) {
+    if (domain.role(op->getResult(0)) != Role::Part) continue;
+    auto reduction = plan.kernel.generic(op);
+    Value buffer = plan.buffer(f, partial);
+    auto part = [&, &partial = partial](const Index &number) {
+      place(added, number);
+      llvm::SmallVector<Index> digits;
+      for (int32_t atom : layout) digits.push_back(atoms[atom]);
+      return f.e.load(buffer, partial.element, f.e.space.linearize(digits, extents(layout)), nullptr);
+    };
+    Value sum = count == 1 ? part(Index::of(0))
+                           : f.loop(count, {f.identityOf(reduction)}, [&](Index number, GpuFunction::State &total) {
+                               total[0] = f.combine(reduction, total[0], part(number));
+                             })[0];
+    f.e.setKnown(plan.kernel.lowered.lookup(op->getResult(0)), [sum](llvm::ArrayRef<Index>, Value) { return sum; });
+  }
+  place(added, Index::of(0));
+  plan.store(f, plan.compute(f, outputs, atoms));
+}
+
 mlir::LogicalResult scheduleFinish(KernelPlan &plan, Geometry &geometry) {
   KernelBuilder &kernel = plan.kernel;
   kernel.info.finish = kernel.info.symbol + "_finish";
-  llvm::SmallVector<int64_t> scalars, columns;
+  llvm::SmallVector<int64_t> scalars, columns; // columns: or parts of rows, of which a kernel has only one kind
   for (auto [i, output] : llvm::enumerate(kernel.outputs)) {
     if (plan.domain.role(output) == Role::Scalar) scalars.push_back(i);
-    if (plan.domain.role(output) == Role::Col) columns.push_back(i);
+    if (Role role = plan.domain.role(output); role == Role::Col || role == Role::Part) columns.push_back(i);
   }
   int64_t n = plan.domain.rowSize(), width = plan.hasColumns ? plan.widthOf(n) : 1, vectors = plan.hasColumns ? n / width : 0;
+  if (plan.hasParts) {
+    vectors = 1;
+    for (int32_t atom : plan.domain.kept()) vectors *= plan.domain.atoms()[atom];
+  }
   geometry = {std::max<int64_t>(1, ceilDivide(vectors, kThreads)), kThreads};
   GpuFunction f(kernel, kernel.info.finish, geometry, width);
   // What is read only now must not have been overwritten by the first launch.
@@ -70,6 +113,7 @@ mlir::LogicalResult scheduleFinish(KernelPlan &plan, Geometry &geometry) {
     Value vector = f.gridThread();
     f.when(f.lessThan(vector, vectors), [&] {
       Index at = f.e.space.scale(f.e.space.scalar(vector, vectors), width);
+      if (plan.hasParts) return finishParts(plan, f, columns, at);
       finishColumns(plan, f, columns, width == 1 ? at : f.e.space.add(at, f.e.space.lane(width)));
     });
   }

@@ -8,6 +8,7 @@ using Role = FusionDomain::Role;
 
 KernelPlan::KernelPlan(KernelBuilder &kernel) : kernel(kernel), domain(kernel.domain) {
   int64_t last = 0;
+  llvm::SmallVector<Operation *> parts;
   for (Operation *op : kernel.ops) {
     int64_t l = 0;
     for (Value operand : op->getOperands()) l = std::max(l, level(operand));
@@ -18,12 +19,14 @@ KernelPlan::KernelPlan(KernelBuilder &kernel) : kernel(kernel), domain(kernel.do
       if (domain.shape() == FusionDomain::Shape::Total) sweeps[l].totals.push_back(op);
       else if (role == Role::Row) sweeps[l].reductions.push_back(op), hasRows = true, l += 1;
       else if (role == Role::Col) sweeps[l].columns.push_back(op), hasColumns = true;
+      else if (role == Role::Part) parts.push_back(op), hasParts = hasRows = true;
       else sweeps[l].rowTotals.push_back(op), hasRows = true;
     }
     levels_[result] = l;
     last = std::max(last, l);
   }
   sweeps.resize(last + 1);
+  sweeps.back().parts = parts;
   for (auto [i, output] : llvm::enumerate(kernel.outputs)) {
     if (domain.role(output) == Role::Full) sweeps[level(output)].stores.push_back(i);
     else if (domain.role(output) == Role::Row) sweeps[level(output)].rowStores.push_back(i), hasRows = true;

@@ -13,6 +13,7 @@ struct Sweep {
   llvm::SmallVector<mlir::Operation *> columns;    // over the rows
   llvm::SmallVector<mlir::Operation *> totals;     // of everything
   llvm::SmallVector<mlir::Operation *> rowTotals;  // of one value a row
+  llvm::SmallVector<mlir::Operation *> parts;      // of parts of rows, and over some of the outer dims: all in the last sweep
   llvm::SmallVector<int64_t> stores, rowStores;    // outputs: one element a position, one a row
 };
 
@@ -23,7 +24,7 @@ public:
   KernelBuilder &kernel;
   const FusionDomain &domain;
   std::vector<Sweep> sweeps;
-  bool hasRows = false, hasColumns = false;
+  bool hasRows = false, hasColumns = false, hasParts = false;
 
   // Partial results of an op: `count` parts, each `stride` elements after the one before.
   struct Partial {

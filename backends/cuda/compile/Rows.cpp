@@ -2,7 +2,7 @@
 //
 // A group of threads, part of a block or a whole one, takes a row; its threads take every group-size-th vector. Up to kMostUnits vectors a
 // thread stay in registers through all sweeps; longer rows are read again by each sweep. Reductions over the rows go chunk by chunk: a group
-// walks the rows of its chunk and adds them up, and leaves a partial result.
+// walks the rows of its chunk and adds them up, and leaves a partial result. Reductions of parts of rows leave one for each part.
 #include "backends/cuda/compile/KernelPlan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -26,7 +26,7 @@ namespace {
 
 struct RowSchedule {
   RowSchedule(KernelPlan &plan, Geometry &geometry)
-      : plan(plan), rows(plan.domain.rows()), n(plan.domain.rowSize()), width(plan.widthOf(plan.domain.runSize())), vectors(n / width) {
+      : plan(plan), rows(plan.domain.rows()), n(plan.domain.rowSize()), width(plan.widthOf(plan.hasParts ? plan.domain.partRun() : plan.domain.runSize())), vectors(n / width) {
     while (threads < kMostThreads && threads * kMostUnits < vectors) threads *= 2;
     units = ceilDivide(vectors, threads);
     groups = threads == kWarp ? kWarpsPerBlock : 1;
@@ -39,6 +39,7 @@ struct RowSchedule {
         columns.push_back(op);
       }
       for (Operation *op : sweep.rowTotals) plan.addPartial(op, plan.elementOf(op->getOperand(0)), rows);
+      for (Operation *op : sweep.parts) plan.addPartial(op, plan.elementOf(op->getResult(0)), rows, n / plan.domain.partRun());
     }
   }
 
@@ -105,6 +106,8 @@ struct RowSchedule {
   void sweepRow(GpuFunction &f, int64_t level, const Index &row, const Index &worker, State &sums) {
     const Sweep &sweep = plan.sweeps[level];
     storeRows(f, sweep, row);
+    // Before the stores: an output may take an input's buffer.
+    if (!sweep.parts.empty()) foldParts(f, sweep, level, row);
     if (sweep.reductions.empty() && sweep.columns.empty() && sweep.stores.empty()) return;
     auto reductions = plan.generics(sweep.reductions);
     State slots;
@@ -144,6 +147,32 @@ struct RowSchedule {
         return sum;
       });
     }
+  }
+
+  // Reductions of parts of rows: run by run, each folded by all threads of the group to one partial result.
+  void foldParts(GpuFunction &f, const Sweep &sweep, int64_t level, const Index &row) {
+    auto reductions = plan.generics(sweep.parts);
+    int64_t run = plan.domain.partRun(), parts = n / run, inRun = run / width;
+    f.loop(parts, {}, [&](Index part, State &) {
+      State slots;
+      for (auto reduction : reductions) slots.push_back(f.identityOf(reduction));
+      slots = f.loop(ceilDivide(inRun, threads), slots, [&](Index round, State &inside) {
+        Value first = f.e.make<arith::MulIOp>(f.e.scalarIndex(round), f.e.constantIndex(threads));
+        Value number = f.e.make<arith::AddIOp>(first, member), guard = inRun % threads ? f.lessThan(number, inRun) : Value();
+        if (guard) number = f.e.make<arith::MinSIOp>(number, f.e.constantIndex(inRun - 1));
+        compiler::IndexSpace &space = f.e.space;
+        Index at = space.add(space.scale(part, run), space.scale(space.scalar(number, inRun), width));
+        auto atoms = compiler::atomPositions(f, row, width == 1 ? at : space.add(at, space.lane(width)));
+        plan.trackReads(f, level, &atoms);
+        for (auto [i, op] : llvm::enumerate(sweep.parts))
+          inside[i] = f.accumulateWhere(guard, reductions[i], f.position(op->getOperand(0), atoms), inside[i]);
+      });
+      auto sums = f.foldGroup(reductions, slots, threads);
+      f.when(f.isZero(member), [&] {
+        Index at = f.e.space.add(f.e.space.scale(row, parts), part);
+        for (auto [op, sum] : llvm::zip(sweep.parts, sums)) f.e.store(plan.buffer(f, plan.partials[op]), sum, at, nullptr);
+      });
+    });
   }
 
   void row(GpuFunction &f, const Index &row, const Index &worker, State &sums) {

@@ -65,3 +65,28 @@ func.func @f(%x: tensor<8x16x6x6xf32>, %w: tensor<16xf32>, %b: tensor<16xf32>) -
   return %y : tensor<8x16x6x6xf32>
 }
 }
+
+// -----
+// group_norm over [N, C, H, W]: rows are the groups of a sample, and the sums over samples and pixels that weight and bias get are sums of
+// parts of such rows.
+// CHECK-LABEL: module @group_norm
+// CHECK: func.func @main
+// CHECK: %[[ALL:.*]]:4 = weft.fusion
+// CHECK-DAG: weft.reduce_sum {{.*}}, dims = [2]
+// CHECK-DAG: weft.reduce_sum {{.*}}, dims = [0, 2, 3]
+// CHECK: weft.yield
+// CHECK-NOT: = weft.fusion
+// CHECK: return
+module @group_norm {
+func.func @f(%x: tensor<8x16x6x6xf32>, %w: tensor<16x1x1xf32>, %b: tensor<16x1x1xf32>) -> tensor<8x16x6x6xf32> attributes {weft.differentiate} {
+  %rows = weft.reshape %x : tensor<8x16x6x6xf32> to tensor<8x4x144xf32>
+  %n, %mean, %rstd = weft.layer_norm %rows {normalized_rank = 1 : i64, eps = 1.0e-5 : f64}
+      : (tensor<8x4x144xf32>) -> (tensor<8x4x144xf32>, tensor<8x4xf32>, tensor<8x4xf32>)
+  %images = weft.reshape %n : tensor<8x4x144xf32> to tensor<8x16x6x6xf32>
+  %w2 = weft.broadcast %w : tensor<16x1x1xf32> to tensor<8x16x6x6xf32>
+  %b2 = weft.broadcast %b : tensor<16x1x1xf32> to tensor<8x16x6x6xf32>
+  %scaled = weft.mul %images, %w2 : tensor<8x16x6x6xf32>
+  %y = weft.add %scaled, %b2 : tensor<8x16x6x6xf32>
+  return %y : tensor<8x16x6x6xf32>
+}
+}
