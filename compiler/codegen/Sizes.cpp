@@ -31,7 +31,8 @@ static llvm::StringRef whyNot(Operation *op) {
   auto named = [](Value value) { return namedDimOf(value.getType()); };
   auto weft = mlir::cast<ir::WeftOp>(op);
   if (weft.kind() == ir::Kind::Elementwise || weft.kind() == ir::Kind::Creation) return {};
-  if (mlir::isa<ir::ReshapeOp, ir::TransposeOp, ir::BroadcastOp, ir::SliceOp, ir::InsertSliceOp, ir::ConcatOp, ir::RandomUniformOp>(op))
+  if (mlir::isa<ir::ReshapeOp, ir::TransposeOp, ir::BroadcastOp, ir::SliceOp, ir::InsertSliceOp, ir::ConcatOp, ir::WindowsOp,
+                ir::RandomUniformOp>(op))
     return {};
   if (auto select = mlir::dyn_cast<ir::IndexSelectOp>(op))
     return named(select.getInput()) == static_cast<int64_t>(select.getDim()) ? "it takes elements of a dimension whose size varies"
@@ -73,13 +74,15 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
   FusionRefusal why;
   auto domain = FusionDomain::analyze(ops, outputs, why);
   if (!domain) return fusion.emitError("codegen: ") << refusalText(why.reason), none;
-  if (domain->shape() != Shape::Elementwise && domain->shape() != Shape::Rows && domain->shape() != Shape::Total)
+  if (domain->shape() == Shape::Alone || domain->shape() == Shape::Empty)
     return fusion.emitError("codegen: a kernel of this kind has no form for sizes that vary"), none;
   auto noDomain = [&] { return fusion.emitError("codegen: a size that varies is not the slowest of the kernel's loops"), none; };
   int32_t atom = domain->outer().empty() ? (domain->inner().empty() ? -1 : domain->inner().front()) : domain->outer().front();
   // A single row has the size that varies inside; else it is the slowest of the rows' dims.
   bool singleRow = domain->shape() == Shape::Rows && domain->outer().empty();
-  if (atom < 0 || (domain->shape() == Shape::Rows && !singleRow && llvm::is_contained(domain->inner(), atom))) return noDomain();
+  bool isNest = domain->shape() == Shape::Nest;
+  if (atom < 0 || (isNest && domain->outer().empty())) return noDomain();
+  if (((domain->shape() == Shape::Rows && !singleRow) || isNest) && llvm::is_contained(domain->inner(), atom)) return noDomain();
   ir::SizeProduct product;
   llvm::SmallVector<Value> all(body.getArguments());
   for (Operation *op : ops) llvm::append_range(all, op->getResults());

@@ -26,6 +26,7 @@ int64_t bytesOf(Value value) {
   auto type = typeOf(value);
   return type.getNumElements() * std::max<int64_t>(1, type.getElementType().getIntOrFloatBitWidth() / 8);
 }
+int64_t bytesOfImage(Value value) { return bytesOf(value) / std::max<int64_t>(1, typeOf(value).getDimSize(0)); }
 RankedTensorType lastType(RankedTensorType type) {
   ir::Dims dims = ir::dimsOf(type), permuted;
   for (int64_t from : kToLast) permuted.push_back(dims[from]);
@@ -74,11 +75,12 @@ void ChannelsLast::countTranspose(Value value) {
   if (isFree(value) || !transposed_.insert(value).second) return;
   ++numTransposes_;
   transposedBytes_ += bytesOf(value);
+  transposedOfImage_ += bytesOfImage(value);
 }
 
 void ChannelsLast::analyze() {
   ops_.clear(), values_.clear(), free_.clear(), transposed_.clear(), composites_.clear();
-  transposedBytes_ = copiedBytes_ = numTransposes_ = numConvolutions_ = 0;
+  transposedBytes_ = copiedBytes_ = numTransposes_ = numConvolutions_ = transposedOfImage_ = copiedOfImage_ = 0;
   for (Operation &each : block_) {
     Operation *op = &each;
     if (!isa<ir::WeftOp>(op)) {
@@ -112,7 +114,10 @@ void ChannelsLast::analyze() {
       if (!isWeightGradient) all.push_back(op->getResult(0));
       if (weight.getDimSize(2) * weight.getDimSize(3) > 1)
         for (Value image : all)
-          if (typeOf(image).getDimSize(1) >= limits::kMinBlockedChannels) copiedBytes_ += bytesOf(image);
+          if (typeOf(image).getDimSize(1) >= limits::kMinBlockedChannels) {
+            copiedBytes_ += bytesOf(image);
+            copiedOfImage_ += bytesOfImage(image);
+          }
     }
     for (auto [i, operand] : llvm::enumerate(op->getOperands()))
       if (isImage(operand) && !values_.contains(operand) && (images.empty() || llvm::is_contained(images, i))) countTranspose(operand);
@@ -124,7 +129,7 @@ void ChannelsLast::analyze() {
 }
 
 bool ChannelsLast::pays() const {
-  return copiedBytes_ >= limits::kMinCopiedBytes && transposedBytes_ * limits::kTransposeCost < copiedBytes_;
+  return copiedOfImage_ >= limits::kMinCopiedBytes && transposedOfImage_ * limits::kTransposeCost < copiedOfImage_;
 }
 
 //===-- Rewriting -----------------------------------------------------------------------------===//

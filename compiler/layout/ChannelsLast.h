@@ -59,6 +59,7 @@ private:
   llvm::DenseSet<mlir::Value> transposed_; // counted
   llvm::SmallVector<mlir::Operation *> composites_;
   int64_t transposedBytes_ = 0, copiedBytes_ = 0, numTransposes_ = 0, numConvolutions_ = 0;
+  int64_t transposedOfImage_ = 0, copiedOfImage_ = 0; // bytes of one image of a batch: what pays() compares
   // While applying: an image, as [N, C, H, W], to the value of [N, H, W, C]; and where its op is gone, the other way.
   llvm::DenseMap<mlir::Value, mlir::Value> last_, back_;
 };

@@ -9,8 +9,9 @@ namespace weft::compiler::limits {
 // library makes for itself from row-major images: those move whole cache lines, a transpose reads or writes with strides.
 inline constexpr int64_t kTransposeCost = 2;
 
-// Where calls copy less than this in all, that takes some 10 us: not worth that sums are added up in another order than call by call.
-inline constexpr int64_t kMinCopiedBytes = 256 << 10;
+// Where calls copy less than this for one image, that takes under a microsecond: not worth that sums are added up in another order than
+// call by call. Of an image, not of a batch, so that a network has one layout, and an image one result, at every batch size.
+inline constexpr int64_t kMinCopiedBytes = 8 << 10;
 
 // Images of fewer channels are not copied into blocks: half of each block would be padding.
 inline constexpr int64_t kMinBlockedChannels = 8;

@@ -213,7 +213,7 @@ FoundProgram program_for(const Slice &slice, const EvaluateRequest &request, Eva
   {
     RecorderMutex::Pause pause(r.mutex);
     outcome = compile_slice(compile);
-    // The library takes products of larger sizes only: a narrower range may do.
+    // The library takes products, and convolutions, which are products else, of larger sizes only: a narrower range may do.
     if (!outcome.ok() && compile.symbolic && outcome.status().message().find("weft.matmul") != absl::string_view::npos) {
       auto narrower = std::make_shared<SymbolicRequest>(*compile.symbolic);
       if (narrower->general.raise_ranges()) {

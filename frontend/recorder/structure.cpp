@@ -73,6 +73,8 @@ StructureKey structure_key(const Slice &slice) {
   }
   for (const Value *leaf : slice.leaves) {
     result.key[at] = static_cast<uint32_t>(leaf->type->dtype) << 16 | static_cast<uint32_t>(leaf->type->ndim());
+    // What is prepared belongs to a program of one size, so that one for many sizes counts on no leaf: it serves slices with and without.
+    result.key[at + 1] &= ~kStableBit;
     at += 2;
   }
   return result;

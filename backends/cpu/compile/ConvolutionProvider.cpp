@@ -1,5 +1,6 @@
 #include "backends/cpu/compile/ConvolutionProvider.h"
 
+#include "backends/cpu/compile/SizeRange.h"
 #include "dialects/weft/ir/Broadcasts.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/IR/Builders.h"
@@ -74,6 +75,11 @@ private:
     if (!weight.getElementType().isF32()) return ClaimRefusal{"dtype", "oneDNN's convolutions are claimed for float32 only"};
     if (result.getNumElements() == 0 || weight.getNumElements() == 0) return ClaimRefusal{"empty", "there is nothing to multiply"};
     int64_t depth = weight.getNumElements() / weight.getDimSize(0);
+    if (ir::Dim batch = ir::dimsOf(result)[0]; !batch.isStatic()) {
+      int64_t ofImage = result.getNumElements() / batch.size, smallest = smallestSize(conv, batch);
+      if (smallest < 0 || ofImage * smallest < (kMinMultiplications + depth - 1) / depth)
+        return ClaimRefusal{"sometimes-too-small", kSometimesTooSmall};
+    }
     if (result.getNumElements() < (kMinMultiplications + depth - 1) / depth)
       return ClaimRefusal{"too-small", "a call of the library takes longer than a convolution of this size"};
     for (int i = 0; i < 2; ++i)

@@ -1,5 +1,6 @@
 #include "backends/cpu/compile/MatmulProvider.h"
 
+#include "backends/cpu/compile/SizeRange.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/IR/Builders.h"
@@ -29,23 +30,6 @@ bool keepsContiguousDim(llvm::ArrayRef<int64_t> permutation, llvm::ArrayRef<int6
   return false;
 }
 
-constexpr char kSometimesTooSmall[] = "the library takes products of larger sizes only, and the smallest of the range is none";
-
-// The smallest number that a dim stands for: the module's weft.sizes says it of each name. -1 where it does not.
-int64_t smallest(mlir::Operation *op, const ir::Dim &dim) {
-  if (dim.isStatic()) return dim.size;
-  auto module = op->getParentOfType<mlir::ModuleOp>();
-  auto sizes = module ? module->getAttrOfType<mlir::DictionaryAttr>("weft.sizes") : mlir::DictionaryAttr();
-  ir::SizeProduct product = ir::productOf(dim.symbol.getValue());
-  int64_t value = product.coefficient;
-  for (llvm::StringRef name : product.symbols) {
-    auto range = sizes ? sizes.getAs<mlir::DenseI64ArrayAttr>(name) : mlir::DenseI64ArrayAttr();
-    if (!range || range.size() != 2) return -1;
-    value *= range[0];
-  }
-  return value;
-}
-
 // The multiplications of the smallest product that the op stands for, -1 where that is not known.
 int64_t smallestProduct(ir::MatmulOp matmul) {
   int64_t product = 1;
@@ -53,7 +37,7 @@ int64_t smallestProduct(ir::MatmulOp matmul) {
   ir::Dims lhs = ir::dimsOf(typeOf(matmul.getLhs()));
   dims.push_back(lhs[lhs.size() - (matmul.getTransposeLhs() ? 2 : 1)]);
   for (const ir::Dim &dim : dims) {
-    int64_t size = smallest(matmul, dim);
+    int64_t size = smallestSize(matmul, dim);
     if (size < 0 || __builtin_mul_overflow(product, size, &product)) return -1;
   }
   return product;

@@ -114,3 +114,18 @@ func.func @main(%x: tensor<4x3x28x28xf32>, %v: tensor<32x3x3x3xf32>, %w: tensor<
   return %6 : tensor<4x64x28xf32>
 }
 }
+
+// -----
+// Small images stay, in a large batch as in a small one: one network has one layout.
+// REPORT-NEXT: layout: 2 convolutions stay row-major, which copy 524288 bytes
+// CHECK-LABEL: module @small
+// CHECK-NOT: weft.transpose
+module @small {
+func.func @main(%x: tensor<256x8x4x4xf32>, %v: tensor<8x8x3x3xf32>, %w: tensor<8x8x3x3xf32>) -> tensor<256x8xf32> {
+  %0 = weft.conv2d %x, %v {strides = array<i64: 1, 1>, padding = array<i64: 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64} : tensor<256x8x4x4xf32>, tensor<8x8x3x3xf32>
+  %1 = weft.relu %0 : tensor<256x8x4x4xf32>
+  %2 = weft.conv2d %1, %w {strides = array<i64: 1, 1>, padding = array<i64: 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64} : tensor<256x8x4x4xf32>, tensor<8x8x3x3xf32>
+  %3 = weft.reduce_sum %2, dims = [2, 3] : tensor<256x8x4x4xf32>
+  return %3 : tensor<256x8xf32>
+}
+}

@@ -36,7 +36,7 @@ static Val place(Val x, Placing rows, Placing columns, double fill) {
     bool spatial = d + 2 >= dims.size();
     Placing p = !spatial ? Placing{0, 1, 0} : d + 2 == dims.size() ? rows : columns;
     from.push_back(0);
-    limits.push_back(dim.size);
+    limits.push_back(dim.isStatic() ? dim.size : mlir::ShapedType::kDynamic);
     starts.push_back(p.start);
     steps.push_back(p.step);
     if (!spatial) continue;

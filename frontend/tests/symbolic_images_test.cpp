@@ -1,0 +1,81 @@
+// Networks of convolutions over many batch sizes: how many programs are compiled, and that they compute what static ones compute.
+#include <gtest/gtest.h>
+
+#include "frontend/tests/symbolic_fixture.h"
+
+namespace weft {
+namespace {
+
+const std::vector<int64_t> kBatches = {6, 8, 3, 7, 2, 5, 4, 8};
+
+class SymbolicImages : public Symbolic {};
+
+class Block : public nn::Module {
+public:
+  Block(int64_t from, int64_t to, int64_t stride)
+      : first(child("first", nn::Conv2d(from, to, 3, {.stride = stride, .padding = 1, .bias = false}))),
+        second(child("second", nn::Conv2d(to, to, 3, {.padding = 1, .bias = false}))),
+        shortcut(child("shortcut", nn::Conv2d(from, to, 1, {.stride = stride, .bias = false}))), norm1(child("norm1", nn::BatchNorm2d(to))),
+        norm2(child("norm2", nn::BatchNorm2d(to))) {}
+  Tensor operator()(const Tensor &x) { return relu(norm2(second(relu(norm1(first(x))))) + shortcut(x)); }
+  nn::Conv2d first, second, shortcut;
+  nn::BatchNorm2d norm1, norm2;
+};
+
+class SmallResNet : public nn::Module {
+public:
+  SmallResNet()
+      : stem(child("stem", nn::Conv2d(3, 16, 3, {.padding = 1}))), one(child("one", Block(16, 32, 2))), two(child("two", Block(32, 48, 2))),
+        head(child("head", nn::Linear(48, 10))) {}
+  Tensor operator()(const Tensor &x) {
+    Tensor features = two(one(max_pool2d(relu(stem(x)), 3, {.stride = 2, .padding = 1})));
+    return head(features.mean({2, 3}));
+  }
+  nn::Conv2d stem;
+  Block one, two;
+  nn::Linear head;
+};
+
+TEST_F(SymbolicImages, InferenceOfAResNet) {
+  SmallResNet model;
+  model.eval();
+  compare({24, 32, 17, 31, 16, 20, 24, 30}, 2, [&](int64_t n) {
+    NoGrad no_grad;
+    return std::vector<Tensor>{model(input(n, {3, 32, 32}, 1))};
+  });
+}
+
+TEST_F(SymbolicImages, MeansOfPixels) {
+  compare(kBatches, 2, [&](int64_t n) {
+    Tensor x = input(n, {12, 9, 11}, 2);
+    return std::vector<Tensor>{x.mean({2, 3}) * 2.0, x.permute({0, 2, 3, 1}).mean({1, 2}), (x * x).sum({2}), max(x, 1)};
+  });
+}
+
+TEST_F(SymbolicImages, Pools) {
+  compare(kBatches, 2, [&](int64_t n) {
+    Tensor x = input(n, {5, 12, 14}, 3);
+    return std::vector<Tensor>{max_pool2d(relu(x), 2), max_pool2d(x, 3, {.stride = 2, .padding = 1}), avg_pool2d(x, 2),
+                               avg_pool2d(x, 3, {.stride = 1, .padding = 1})};
+  });
+}
+
+TEST_F(SymbolicImages, Convolutions) {
+  Tensor weight = input(16, {8, 3, 3}, 4), grouped = input(16, {2, 3, 3}, 5), bias = input(16, {}, 6);
+  compare(kBatches, 2, [&](int64_t n) {
+    Tensor x = input(n, {8, 12, 12}, 7);
+    return std::vector<Tensor>{conv2d(x, weight, bias, {.padding = 1}), conv2d(x, grouped, {}, {.stride = 2, .groups = 4})};
+  });
+}
+
+TEST_F(SymbolicImages, GradientsOfPools) {
+  compare(kBatches, 2, [&](int64_t n) {
+    Tensor x = input(n, {5, 12, 14}, 8);
+    x.set_requires_grad(true);
+    Tensor y = max_pool2d(x, 3, {.stride = 2, .padding = 1}), z = avg_pool2d(x, 2);
+    return grad({(y * y).sum() + (z * z).sum()}, {x});
+  });
+}
+
+} // namespace
+} // namespace weft
