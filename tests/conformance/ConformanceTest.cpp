@@ -4,13 +4,13 @@
 #include <limits>
 #include <map>
 
-#include "dialects/weft/ir/OpTable.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/IR/IRMapping.h"
 #include "tests/support/BackendRun.h"
 #include "tests/support/Compare.h"
 #include "tests/support/ErrorBudget.h"
 #include "tests/support/OpModule.h"
+#include "tests/support/OpRows.h"
 #include "gtest/gtest.h"
 
 namespace weft::tests {

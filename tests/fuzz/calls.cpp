@@ -5,10 +5,10 @@ namespace weft::fuzz {
 
 void add_elementwise(Calls &all) {
 #define WEFT_UNARY(function, record, operands, doc)                                                                                        \
-  all[#function] = {[](Draw &d) { return draw_unary(d, row_of(#function)); },                                                              \
+  all[#function] = {[](Draw &d) { return draw_unary(d, tests::rowOf(#function)); },                                                        \
                     [](const Tensors &a, const Step &) { return weft::function(a[0]); }, "weft::" #function "($0)"};
 #define WEFT_BINARY(function, record, operands, doc)                                                                                       \
-  all[#function] = {[](Draw &d) { return draw_binary(d, row_of(#function)); },                                                             \
+  all[#function] = {[](Draw &d) { return draw_binary(d, tests::rowOf(#function)); },                                                       \
                     [](const Tensors &a, const Step &) { return weft::function(a[0], a[1]); }, "weft::" #function "($0, $1)"};             \
   all[#function " scalar"] = {draw_with_scalar, [](const Tensors &a, const Step &s) { return weft::function(a[0], scalar_of(s, 0)); },     \
                               "weft::" #function "($0, %0)", 0.5};                                                                         \
@@ -17,9 +17,9 @@ void add_elementwise(Calls &all) {
 #include "weft/ops/elementwise.inc"
 #undef WEFT_UNARY
 #undef WEFT_BINARY
-  all["div"] = {[](Draw &d) { return draw_binary(d, row_of("div")); }, [](const Tensors &a, const Step &) { return a[0] / a[1]; },
+  all["div"] = {[](Draw &d) { return draw_binary(d, tests::rowOf("div")); }, [](const Tensors &a, const Step &) { return a[0] / a[1]; },
                 "$0 / $1"};
-  all["remainder"] = {[](Draw &d) { return draw_binary(d, row_of("rem")); },
+  all["remainder"] = {[](Draw &d) { return draw_binary(d, tests::rowOf("rem")); },
                       [](const Tensors &a, const Step &) { return remainder(a[0], a[1]); }, "weft::remainder($0, $1)"};
   all["square"] = {[](Draw &d) -> Drawn {
                      int x = d.value(numeric);
@@ -27,7 +27,7 @@ void add_elementwise(Calls &all) {
                    },
                    [](const Tensors &a, const Step &) { return square(a[0]); }, "weft::square($0)"};
   for (bool approximate : {false, true})
-    all[approximate ? "gelu tanh" : "gelu"] = {[](Draw &d) { return draw_unary(d, row_of("gelu")); },
+    all[approximate ? "gelu tanh" : "gelu"] = {[](Draw &d) { return draw_unary(d, tests::rowOf("gelu")); },
                                                [=](const Tensors &a, const Step &) { return gelu(a[0], approximate ? "tanh" : "none"); },
                                                approximate ? "weft::gelu($0, \"tanh\")" : "weft::gelu($0)"};
   all["logical_not"] = {[](Draw &d) -> Drawn {
@@ -83,8 +83,8 @@ void add_elementwise(Calls &all) {
                   0.5};
   all["to"] = {[](Draw &d) -> Drawn {
                  int x = d.value(any);
-                 static const std::vector<DType> to = {float32,  float32, float32, float32, float64, float64, int32, int32,
-                                                      int64,    int64,   boolean, boolean, bfloat16, float16, int8, int16, uint8};
+                 static const std::vector<DType> to = {float32, float32, float32, float32,  float64, float64, int32, int32, int64,
+                                                       int64,   boolean, boolean, bfloat16, float16, int8,    int16, uint8};
                  return x < 0 ? Drawn() : step({x}, {{static_cast<int64_t>(d.random.of(to))}});
                },
                [](const Tensors &a, const Step &s) { return a[0].to(static_cast<DType>(s.numbers[0][0])); }, "$0.to(@0)"};

@@ -5,10 +5,9 @@
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <stdexcept>
 
-#include "dialects/weft/ir/OpTable.h"
 #include "tests/fuzz/calls.h"
+#include "tests/support/OpRows.h"
 
 namespace weft::fuzz {
 
@@ -34,12 +33,6 @@ inline bool takes(std::string_view dtypes, DType dtype) {
   if (dtypes == "logic") return !is_floating(dtype);
   if (dtypes == "index") return dtype == int32 || dtype == int64;
   return dtypes == "any";
-}
-
-inline const ir::OpRow &row_of(std::string_view mnemonic) {
-  for (const ir::OpRow &row : ir::opTable())
-    if (mnemonic == row.mnemonic) return row;
-  throw std::logic_error("no op " + std::string(mnemonic));
 }
 
 inline std::optional<Shape> broadcast_shape(const Shape &a, const Shape &b) {

@@ -1,7 +1,6 @@
 // How far a result of an op may be from reference evaluation: the budget of the op's record.
 #pragma once
 
-#include "dialects/weft/ir/OpTable.h"
 #include "tests/support/OpModule.h"
 
 namespace weft::tests {
@@ -12,10 +11,12 @@ struct Budget {
   std::vector<double> bound = {};
 };
 
-// The op's row in the table of records: "weft.matmul". Every op that has values of its own has one.
-const ir::OpRow &rowOf(llvm::StringRef op);
+// An f64 result of `op` on x may be off by this many times 2^-53, relatively, because an exponent that it computes is rounded before exp
+// magnifies it; 0 where there is no such exponent.
+double exponentRoundings(mlir::Operation *op, double x);
 
-// The budget of a result of made.op, run in `dtype` on made.inputs; `expected` is the result by reference evaluation.
+// The budget of a result of made.op, run in `dtype` on made.inputs; `expected` is the result by reference evaluation. Ops whose records are
+// Untested have no budget of their own: such a result is compared exactly.
 Budget budgetOf(OpModule &made, DType dtype, const ir::HostTensor &expected);
 
 } // namespace weft::tests

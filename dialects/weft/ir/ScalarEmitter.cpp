@@ -365,8 +365,9 @@ Value CheckIndexOp::emitScalar(mlir::OpBuilder &b, mlir::Location loc, mlir::Val
 
 double gelu(double x, bool tanhApproximation) {
   if (!tanhApproximation) return 0.5 * x * std::erfc(-x * M_SQRT1_2);
-  // 0.5 * (1 + tanh(u)) = 1 / (1 + exp(-2 u)), which does not cancel below 0.
+  // 0.5 * (1 + tanh(u)) = 1 / (1 + exp(-2 u)), which does not cancel below 0. With exp(2 u) there, which does not overflow.
   double u = 0.79788456080286535588 * (x + 0.044715 * x * x * x);
+  if (u < 0) return x * (std::exp(2.0 * u) / (1.0 + std::exp(2.0 * u)));
   return x / (1.0 + std::exp(-2.0 * u));
 }
 
