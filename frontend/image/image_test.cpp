@@ -1,11 +1,10 @@
 #include "tests/support/errors.h"
+#include "tests/support/jpeg.h"
 #include "weft/image/image.h"
 
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-
-#include <jpeglib.h>
 
 #include <gtest/gtest.h>
 
@@ -13,6 +12,8 @@
 
 namespace weft::image {
 namespace {
+
+using tests::jpeg_of;
 
 std::string scratch(const std::string &name) {
   const char *base = std::getenv("TEST_TMPDIR");
@@ -23,35 +24,6 @@ std::string content_of(const std::string &path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 void write(const std::string &path, const std::string &content) { std::ofstream(path, std::ios::binary) << content; }
-
-// The picture as a JPEG file's bytes: its channels as they are, 1 (gray), 3 (color) or 4 (inks, inverted as Adobe has them).
-std::string jpeg_of(const Image &image, bool progressive = false) {
-  jpeg_compress_struct info;
-  jpeg_error_mgr errors;
-  info.err = jpeg_std_error(&errors);
-  jpeg_create_compress(&info);
-  unsigned char *bytes = nullptr;
-  unsigned long size = 0;
-  jpeg_mem_dest(&info, &bytes, &size);
-  info.image_height = static_cast<JDIMENSION>(image.height);
-  info.image_width = static_cast<JDIMENSION>(image.width);
-  info.input_components = static_cast<int>(image.channels);
-  info.in_color_space = image.channels == 1 ? JCS_GRAYSCALE : image.channels == 3 ? JCS_RGB : JCS_CMYK;
-  jpeg_set_defaults(&info);
-  jpeg_set_quality(&info, 98, TRUE);
-  if (progressive) jpeg_simple_progression(&info);
-  if (image.channels == 4) info.write_Adobe_marker = TRUE;
-  jpeg_start_compress(&info, TRUE);
-  for (int64_t y = 0; y < image.height; ++y) {
-    auto *row = const_cast<uint8_t *>(image.pixels.data() + y * image.width * image.channels);
-    jpeg_write_scanlines(&info, &row, 1);
-  }
-  jpeg_finish_compress(&info);
-  std::string content(reinterpret_cast<char *>(bytes), size);
-  jpeg_destroy_compress(&info);
-  std::free(bytes);
-  return content;
-}
 
 // A smooth picture, which JPEG keeps well.
 Image smooth(int64_t height, int64_t width, int64_t channels) {

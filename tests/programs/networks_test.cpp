@@ -2,52 +2,17 @@
 // make_golden_programs.py): each step of a loop finds the program of the step before.
 #include <cmath>
 
-#include "tests/golden/golden_file.h"
+#include "tests/programs/training_run.h"
 #include "weft/nn/nn.h"
-#include "weft/weft.h"
 
 namespace weft::tests {
 namespace {
 
-using golden::GoldenFile;
 using golden::relative_distance;
 
-const GoldenFile &file() {
-  static const GoldenFile file("programs.safetensors");
+const golden::GoldenFile &file() {
+  static const golden::GoldenFile file("programs.safetensors");
   return file;
-}
-const Tensor &given(const std::string &key) { return file()[key]; }
-
-// Where a step reads its part of a tensor, x[step], there are two programs: the second one serves all parts.
-struct Training {
-  std::string run;
-  uint64_t most_compiles = 2; // of all steps
-  double tolerance = 1e-4;    // of a loss, relative: the same steps in float32, in another order of additions
-  double clip = 0;
-};
-
-// Takes as many steps as the golden run has; after(step) may do what a user does after one.
-void train(
-    const Training &training, optim::Optimizer &optimizer, const std::function<Tensor(int64_t)> &loss_of,
-    const std::function<void()> &after = [] {}) {
-  std::vector<double> expected = file()[training.run + ".losses"].to_vector<double>();
-  Statistics before = statistics();
-  for (size_t step = 0; step < expected.size(); ++step) {
-    Tensor loss = loss_of(static_cast<int64_t>(step));
-    optimizer.zero_grad();
-    loss.backward();
-    if (training.clip > 0) optim::clip_grad_norm(optimizer.parameters(), training.clip);
-    optimizer.step();
-    after();
-    ASSERT_NEAR(loss.item<float>(), expected[step], training.tolerance * std::abs(expected[step])) << "step " << step;
-  }
-  synchronize();
-  EXPECT_LE(statistics().compiles - before.compiles, training.most_compiles);
-}
-
-template <typename M> M started(M model, const std::string &run) {
-  model.load_state(file().under(run + ".start"));
-  return model;
 }
 
 struct Vae : nn::Module {
@@ -56,10 +21,11 @@ struct Vae : nn::Module {
 };
 
 TEST(Networks, AVariationalAutoencoder) {
-  Vae model = started(Vae(), "vae");
-  Tensor xs = given("vae.x"), noises = given("vae.noise");
+  TrainingRun run{file(), "vae"};
+  Vae model = run.started(Vae());
+  Tensor xs = run["x"], noises = run["noise"];
   optim::Adam optimizer(model.parameters(), {.lr = 1e-2});
-  train({.run = "vae"}, optimizer, [&](int64_t step) {
+  run.train(optimizer, [&](int64_t step) {
     Tensor x = xs[step];
     Tensor h = silu(model.up(x)), mean = model.mean(h), spread = model.spread(h);
     Tensor logits = model.out(silu(model.down(mean + noises[step] * exp(0.5 * spread))));
@@ -76,16 +42,17 @@ struct CharLstm : nn::Module {
 
 // The state goes on from batch to batch without its history; the first step has none, and is one program more.
 TEST(Networks, ACharacterLstmThatKeepsItsState) {
-  CharLstm model = started(CharLstm(), "char_lstm");
-  Tensor ids = given("char_lstm.ids"), hidden, cell;
+  TrainingRun run{.file = file(), .name = "char_lstm", .most_compiles = 3, .clip = 1};
+  CharLstm model = run.started(CharLstm());
+  Tensor ids = run["ids"], hidden, cell;
   optim::Adam optimizer(model.parameters(), {.lr = 1e-2});
-  train({.run = "char_lstm", .most_compiles = 3, .clip = 1}, optimizer, [&](int64_t step) {
+  run.train(optimizer, [&](int64_t step) {
     auto [y, h, c] = model.lstm(model.embed(ids[step].narrow(1, 0, 10)), hidden, cell);
     hidden = h.detach(), cell = c.detach();
     return nn::cross_entropy(model.head(y), ids[step].narrow(1, 1, 10), {.label_smoothing = 0.1});
   });
-  EXPECT_LT(relative_distance(hidden, given("char_lstm.hidden")), 1e-3);
-  EXPECT_LT(relative_distance(cell, given("char_lstm.cell")), 1e-3);
+  EXPECT_LT(relative_distance(hidden, run["hidden"]), 1e-3);
+  EXPECT_LT(relative_distance(cell, run["cell"]), 1e-3);
 }
 
 struct GraphNet : nn::Module {
@@ -94,12 +61,13 @@ struct GraphNet : nn::Module {
 };
 
 TEST(Networks, MessagesAlongTheEdgesOfAGraph) {
-  GraphNet model = started(GraphNet(), "graph");
-  Tensor x = given("graph.x"), source = given("graph.source"), target = given("graph.target"), labels = given("graph.labels");
-  Tensor of_graph = given("graph.of_graph");
+  TrainingRun run{.file = file(), .name = "graph", .most_compiles = 1};
+  GraphNet model = run.started(GraphNet());
+  Tensor x = run["x"], source = run["source"], target = run["target"], labels = run["labels"];
+  Tensor of_graph = run["of_graph"];
   int64_t nodes = x.size(0), edges = source.size(0);
   optim::AdamW optimizer(model.parameters(), {.lr = 2e-2});
-  train({.run = "graph", .most_compiles = 1}, optimizer, [&](int64_t) {
+  run.train(optimizer, [&](int64_t) {
     Tensor h = x;
     for (int i = 0; i < 2; ++i) {
       Tensor messages = relu(model.message(cat({index_select(h, 0, source), h.index({target})}, 1)));
@@ -122,13 +90,14 @@ struct Denoiser : nn::Module {
 };
 
 TEST(Networks, ADiffusionModelAndItsSamples) {
-  Denoiser model = started(Denoiser(), "diffusion");
-  Tensor xs = given("diffusion.x"), ts = given("diffusion.t"), noises = given("diffusion.noise"), kept = given("diffusion.kept");
+  TrainingRun run{.file = file(), .name = "diffusion", .most_compiles = 3};
+  Denoiser model = run.started(Denoiser());
+  Tensor xs = run["x"], ts = run["t"], noises = run["noise"], kept = run["kept"];
   optim::AdamW optimizer(model.parameters(), {.lr = 1e-2});
   optim::ExponentialMovingAverage average(model.parameters(), 0.9);
   // The step's programs and the average's.
-  train(
-      {.run = "diffusion", .most_compiles = 3}, optimizer,
+  run.train(
+      optimizer,
       [&](int64_t step) {
         Tensor share = kept.index({ts[step]}).unsqueeze(1);
         Tensor noisy = sqrt(share) * xs[step] + sqrt(1 - share) * noises[step];
@@ -137,11 +106,10 @@ TEST(Networks, ADiffusionModelAndItsSamples) {
       [&] { average.update(); });
   average.swap();
   NoGrad no_grad;
-  Tensor sample = nn::init::copy_of(given("diffusion.begin"));
+  Tensor sample = nn::init::copy_of(run["begin"]);
   std::vector<float> levels = kept.to_vector<float>();
   eval({sample});
-  synchronize();
-  Statistics before = statistics();
+  Compiles compiles;
   for (int64_t level = static_cast<int64_t>(levels.size()) - 1; level >= 0; --level) {
     double now = levels[static_cast<size_t>(level)], next = level > 0 ? levels[static_cast<size_t>(level - 1)] : 1.0;
     Tensor predicted = model(sample, full({16}, level));
@@ -149,8 +117,8 @@ TEST(Networks, ADiffusionModelAndItsSamples) {
     sample = std::sqrt(next) * clean + std::sqrt(1 - next) * predicted;
     sample.eval();
   }
-  EXPECT_LE(statistics().compiles - before.compiles, 1u) << "levels are numbers that change, not programs";
-  EXPECT_LT(relative_distance(sample, given("diffusion.sample")), 2e-3);
+  EXPECT_LE(compiles.count(), 1u) << "levels are numbers that change, not programs";
+  EXPECT_LT(relative_distance(sample, run["sample"]), 2e-3);
 }
 
 struct Mlp : nn::Module {
@@ -162,11 +130,12 @@ struct Mlp : nn::Module {
 };
 
 TEST(Networks, ACriticWhoseGradientIsPartOfItsLoss) {
-  Mlp model = started(Mlp(3, 16, 1), "critic");
-  Tensor real = given("critic.real"), fake = given("critic.fake"), share = given("critic.share");
+  TrainingRun run{.file = file(), .name = "critic", .most_compiles = 4, .tolerance = 5e-4};
+  Mlp model = run.started(Mlp(3, 16, 1));
+  Tensor real = run["real"], fake = run["fake"], share = run["share"];
   optim::RMSprop optimizer(model.parameters(), {.lr = 1e-2});
   // The point between is computed when it becomes one to differentiate by: two programs, each in two forms.
-  train({.run = "critic", .most_compiles = 4, .tolerance = 5e-4}, optimizer, [&](int64_t step) {
+  run.train(optimizer, [&](int64_t step) {
     Tensor between = (share[step] * real[step] + (1 - share[step]) * fake[step]).detach().requires_grad_();
     Tensor gradient = grad({model(between).sum()}, {between}, true)[0];
     Tensor penalty = (sqrt(gradient.square().sum(1)) - 1).square().mean();
@@ -175,11 +144,12 @@ TEST(Networks, ACriticWhoseGradientIsPartOfItsLoss) {
 }
 
 TEST(Networks, ADifferentialEquationAsALoss) {
-  Mlp model = started(Mlp(1, 12, 1), "physics");
-  Tensor at = given("physics.at");
+  TrainingRun run{.file = file(), .name = "physics", .most_compiles = 3};
+  Mlp model = run.started(Mlp(1, 12, 1));
+  Tensor at = run["at"];
   optim::Adam optimizer(model.parameters(), {.lr = 1e-2});
   // `at` and `zero` are computed when they become points to differentiate by.
-  train({.run = "physics", .most_compiles = 3}, optimizer, [&](int64_t) {
+  run.train(optimizer, [&](int64_t) {
     Tensor x = at.clone().detach().requires_grad_(), zero = zeros({1, 1}).requires_grad_();
     Tensor u = model(x);
     Tensor first = grad({u.sum()}, {x}, true)[0];
@@ -191,22 +161,23 @@ TEST(Networks, ADifferentialEquationAsALoss) {
 }
 
 TEST(Networks, AnOptimizerInsideTheLoss) {
-  Mlp model = started(Mlp(1, 10, 1), "meta");
-  Tensor xs = given("meta.x"), ys = given("meta.y");
-  auto run = [](const std::vector<Tensor> &w, const Tensor &x) {
+  TrainingRun run{file(), "meta"};
+  Mlp model = run.started(Mlp(1, 10, 1));
+  Tensor xs = run["x"], ys = run["y"];
+  auto through = [](const std::vector<Tensor> &w, const Tensor &x) {
     return linear(tanh(linear(tanh(linear(x, w[0], w[1])), w[2], w[3])), w[4], w[5]);
   };
   optim::SGD optimizer(model.parameters(), {.lr = 5e-2, .momentum = 0.9});
-  train({.run = "meta"}, optimizer, [&](int64_t step) {
+  run.train(optimizer, [&](int64_t step) {
     Tensor total = zeros({});
     for (int64_t task = 0; task < 4; ++task) {
       Tensor x = xs[step][task], y = ys[step][task];
       std::vector<Tensor> weights = model.parameters();
       for (int i = 0; i < 3; ++i) {
-        std::vector<Tensor> gradients = grad({nn::mse(run(weights, x[0]), y[0])}, weights, true);
+        std::vector<Tensor> gradients = grad({nn::mse(through(weights, x[0]), y[0])}, weights, true);
         for (size_t k = 0; k < weights.size(); ++k) weights[k] = weights[k] - 0.1 * gradients[k];
       }
-      total = total + nn::mse(run(weights, x[1]), y[1]);
+      total = total + nn::mse(through(weights, x[1]), y[1]);
     }
     return total / 4;
   });

@@ -27,8 +27,8 @@ struct TrainingRun {
     return model;
   }
 
-  // As many steps as the golden run has.
-  void train(optim::Optimizer &optimizer, const std::function<Tensor(int64_t)> &loss_of) const {
+  // As many steps as the golden run has; after() may do what a user does after one.
+  void train(optim::Optimizer &optimizer, const std::function<Tensor(int64_t)> &loss_of, const std::function<void()> &after = [] {}) const {
     std::vector<double> expected = (*this)["losses"].to_vector<double>();
     Compiles compiles;
     for (size_t step = 0; step < expected.size(); ++step) {
@@ -37,6 +37,7 @@ struct TrainingRun {
       loss.backward();
       if (clip > 0) optim::clip_grad_norm(optimizer.parameters(), clip);
       optimizer.step();
+      after();
       ASSERT_NEAR(loss.item<float>(), expected[step], tolerance * std::abs(expected[step])) << name << ", step " << step;
     }
     EXPECT_LE(compiles.count(), most_compiles) << name;
