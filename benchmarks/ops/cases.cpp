@@ -283,6 +283,7 @@ const std::vector<Row> &table() {
        }},
       unary_row("dropout_1024x1024", "elementwise", {1024, 1024}, [](const Tensor &x) { return dropout(x, 0.1); }),
       linear_row("linear_gpt2_1x768x2304", 1, 768, 2304),
+      linear_row("linear_1x1024x1024", 1, 1024, 1024),
       linear_row("linear_gpt2_1024x768x768", 1024, 768, 768),
       linear_row("linear_gpt2_1024x768x2304", 1024, 768, 2304),
       linear_row("linear_gpt2_1024x768x3072", 1024, 768, 3072),
@@ -295,6 +296,9 @@ const std::vector<Row> &table() {
       // GPT-2's 12 heads of 64 numbers, 512 tokens.
       products_row("attention_scores_gpt2_12x512x64", 12, 512, 64, 512, true),
       products_row("attention_values_gpt2_12x512x64", 12, 512, 512, 64, false),
+      // One token of generation.
+      products_row("attention_scores_gpt2_12x1x64", 12, 1, 64, 512, true),
+      products_row("attention_values_gpt2_12x1x64", 12, 1, 512, 64, false),
       products_row("attention_scores_gpt2_backward_12x512x64", 12, 512, 64, 512, true, true),
       products_row("attention_values_gpt2_backward_12x512x64", 12, 512, 512, 64, false, true),
       // ResNet-50: batch, channels, outputs, image, kernel, stride, padding, groups.

@@ -160,6 +160,7 @@ CASES = {
         lambda x, t: F.cross_entropy(x, t), 1, floats(2048, 1024), torch.randint(1024, (2048,)), torch.ones(())),
     "dropout_1024x1024": lambda: forward(lambda x: F.dropout(x, 0.1), floats(1024, 1024)),
     "linear_gpt2_1x768x2304": lambda: linear(1, 768, 2304),
+    "linear_1x1024x1024": lambda: linear(1, 1024, 1024),
     "linear_gpt2_1024x768x768": lambda: linear(1024, 768, 768),
     "linear_gpt2_1024x768x2304": lambda: linear(1024, 768, 2304),
     "linear_gpt2_1024x768x3072": lambda: linear(1024, 768, 3072),
@@ -172,6 +173,8 @@ CASES = {
     # GPT-2's 12 heads of 64 numbers, 512 tokens.
     "attention_scores_gpt2_12x512x64": lambda: attention(12, 512, 64, 512, True),
     "attention_values_gpt2_12x512x64": lambda: attention(12, 512, 512, 64, False),
+    "attention_scores_gpt2_12x1x64": lambda: attention(12, 1, 64, 512, True),
+    "attention_values_gpt2_12x1x64": lambda: attention(12, 1, 512, 64, False),
     "attention_scores_gpt2_backward_12x512x64": lambda: attention_backward(12, 512, 64, 512, True),
     "attention_values_gpt2_backward_12x512x64": lambda: attention_backward(12, 512, 512, 64, False),
     # ResNet-50: batch, channels, outputs, image, kernel, stride, padding, groups.
