@@ -252,6 +252,32 @@ static void addScansAndPositions(std::vector<OpCase> &cases) {
     add({257, 1031}, 0, true);
     add({70001}, 0, true);
   }
+  auto sort = [&](Shape shape, int64_t dim, bool descending, int64_t count = -1, bool large = false) {
+    cases.push_back({"weft.arg_sort",
+                     spellShape(shape) + " along " + std::to_string(dim) + (descending ? " down" : "") +
+                         (count < 0 ? "" : ", " + std::to_string(count)),
+                     {data(shape)},
+                     "{" + field("dim", dim) + (descending ? ", descending = true" : "") +
+                         (count < 0 ? "" : ", " + field("count", count)) + "}",
+                     {},
+                     {},
+                     large});
+  };
+  for (bool descending : {false, true}) {
+    sort({5}, 0, descending);
+    sort({1}, 0, descending);
+    sort({3, 7}, 1, descending);
+    sort({3, 7}, 0, descending);
+    sort({2, 3, 5}, 1, descending, 2);
+    sort({0, 3}, 1, descending);
+    sort({3, 0}, 1, descending, 0);
+    sort({2, 3}, 1, descending, 0);
+    sort({33, 260}, 1, descending, -1, true);
+    sort({150, 9}, 0, descending, -1, true);
+    // So few that they are looked for, not sorted.
+    sort({5, 700}, 1, descending, 6, true);
+    sort({400, 3}, 0, descending, 1, true);
+  }
 }
 
 static void addMatmul(std::vector<OpCase> &cases) {

@@ -1,4 +1,6 @@
 // Reference evaluation of composites: the formulas of their records, in float64.
+#include <algorithm>
+
 #include "dialects/weft/ir/EvaluationIndex.h"
 #include "dialects/weft/ir/Weft.h"
 
@@ -77,6 +79,32 @@ template <typename Better> static LogicalResult evaluateArg(EvalContext &ctx, in
 }
 LogicalResult ArgMaxOp::evaluate(EvalContext &ctx) { return evaluateArg(ctx, getDim(), std::greater<>()); }
 LogicalResult ArgMinOp::evaluate(EvalContext &ctx) { return evaluateArg(ctx, getDim(), std::less<>()); }
+
+// The first `count` indices of each row in order: by value, NaN last, equal ones as they stand.
+template <typename T> static void sortRows(EvalContext &ctx, int64_t dim, bool descending) {
+  const HostTensor &x = ctx.operand(0);
+  DimSplit split(x.shape, dim), kept(ctx.result().shape, dim);
+  std::vector<T> row(split.size);
+  std::vector<int64_t> order(split.size);
+  auto less = [&](int64_t a, int64_t b) { return row[b] != row[b] ? row[a] == row[a] : row[a] < row[b]; };
+  for (int64_t o = 0; o < split.outer; ++o)
+    for (int64_t i = 0; i < split.inner; ++i) {
+      for (int64_t k = 0; k < split.size; ++k) {
+        row[k] = EvalContext::load<T>(x, split.at(o, k, i));
+        order[k] = k;
+      }
+      std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+        if (descending ? less(b, a) : less(a, b)) return true;
+        return !(descending ? less(a, b) : less(b, a)) && a < b;
+      });
+      for (int64_t k = 0; k < kept.size; ++k) ctx.result().setInt(kept.at(o, k, i), order[k]);
+    }
+}
+LogicalResult ArgSortOp::evaluate(EvalContext &ctx) {
+  if (is_floating(ctx.operand(0).dtype)) sortRows<double>(ctx, getDim(), getDescending());
+  else sortRows<int64_t>(ctx, getDim(), getDescending());
+  return success();
+}
 
 LogicalResult LayerNormOp::evaluate(EvalContext &ctx) {
   const HostTensor &x = ctx.operand(0);

@@ -39,6 +39,28 @@ LogicalResult ArgMinOp::inferReturnTypes(MLIRContext *context, MaybeLocation loc
   return inferArg<ArgMinOp>(context, loc, op, types);
 }
 
+LogicalResult ArgSortOp::inferReturnTypes(MLIRContext *context, MaybeLocation loc, Adaptor op, Types &types) {
+  RuleChecks check(loc, getOperationName());
+  FailureOr<RankedTensorType> input = check.tensor(op.getInput(), "input");
+  if (failed(input)) return failure();
+  if (!op.getDimAttr()) return check.error("needs the attribute dim");
+  int64_t dim = op.getDim();
+  if (failed(check.dim(dim, *input, "input"))) return failure();
+  Dims dims = dimsOf(*input);
+  // While an op is being parsed the attributes of its dictionary are in no property yet.
+  mlir::IntegerAttr given = op.getCountAttr();
+  if (!given && op.getAttributes()) given = op.getAttributes().getAs<mlir::IntegerAttr>("count");
+  if (given) {
+    int64_t count = given.getInt();
+    if (count < 0 || (dims[dim].size >= 0 && count > dims[dim].size))
+      return check.error("count is " + Twine(count) + ", but dimension " + Twine(dim) + " of input, " + spell(*input) + ", has from 0 to " +
+                         Twine(dims[dim].size) + " elements to choose");
+    dims[dim] = Dim(count);
+  }
+  types.push_back(tensorOf(dims, mlir::IntegerType::get(context, 64)));
+  return success();
+}
+
 LogicalResult LayerNormOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adaptor op, Types &types) {
   RuleChecks check(loc, getOperationName());
   FailureOr<RankedTensorType> input = check.tensor(op.getInput(), "input");

@@ -250,6 +250,22 @@ class Weft_ArgOp<string mnemonic> : Weft_Op<mnemonic, CompositeKind, NotDifferen
 }
 def Weft_ArgMaxOp : Weft_ArgOp<"arg_max"> { let summary = "the index of the first largest element along dim, or of the first NaN"; }
 def Weft_ArgMinOp : Weft_ArgOp<"arg_min"> { let summary = "the index of the first smallest element along dim, or of the first NaN"; }
+def Weft_ArgSortOp : Weft_Op<"arg_sort", CompositeKind, NotDifferentiable<"a position is constant almost everywhere">, InFile, InFile,
+                             ByDecomposition, NoBatching, [Pure, Infer]> {
+  let tests = ExactTests;
+  let summary = "the indices along dim of the elements in order: first the index of the smallest (with `descending`, of the largest), and so on";
+  let description = [{
+    NaN is larger than any number, -0 equals 0, and equal elements keep their order, descending ones as well. The result, int64, has input's
+    dims; with `count`, only the first so many indices: what a provider then selects without sorting the rest.
+
+    Values follow by weft.gather, which gives their very bits (a NaN's, the sign of a zero) and has the derivative that a sort's values have;
+    it fuses with what reads them, and sort, argsort, topk, median and kthvalue are one op to claim. Where no provider claims the op, each element is
+    compared with each other along dim (with a small `count`, in blocks).
+  }];
+  let arguments = (ins Weft_Tensor:$input, I64Attr:$dim, DefaultValuedAttr<BoolAttr, "false">:$descending, OptionalAttr<I64Attr>:$count);
+  let results = (outs Weft_IndexTensor:$result);
+  let assemblyFormat = "$input `,` `dim` `=` $dim attr-dict `:` type($input)";
+}
 def Weft_LayerNormOp : Weft_Op<"layer_norm", CompositeKind, InFile, InFile, InFile, ByDecomposition, NoBatching, [Pure, AttrSizedOperandSegments, Infer]> {
   let tests = BoundTests;
   let summary = "(x - mean) * rstd * weight + bias over the last normalized_rank dims (Ba et al. 2016)";

@@ -165,6 +165,22 @@ TEST_F(EvaluationTest, Indexing) {
       << messages;
 }
 
+TEST_F(EvaluationTest, SortsAreStableWithNanLast) {
+  double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
+  HostTensor x = floats({2, 5}, {0, nan, -inf, -0.0, inf, 3, 1, 3, nan, 1});
+  EXPECT_EQ(one("weft.arg_sort %0, dim = 1 : tensor<2x5xf32>", {x}, "tensor<2x5xi64>"), (Numbers{2, 0, 3, 4, 1, 1, 4, 0, 2, 3}));
+  EXPECT_EQ(one("weft.arg_sort %0, dim = 1 {descending = true} : tensor<2x5xf32>", {x}, "tensor<2x5xi64>"),
+            (Numbers{1, 4, 0, 3, 2, 3, 0, 2, 1, 4}));
+  EXPECT_EQ(one("weft.arg_sort %0, dim = 1 {count = 2 : i64} : tensor<2x5xf32>", {x}, "tensor<2x2xi64>"), (Numbers{2, 0, 1, 4}));
+  EXPECT_EQ(one("weft.arg_sort %0, dim = 0 {count = 1 : i64, descending = true} : tensor<2x5xf32>", {x}, "tensor<1x5xi64>"),
+            (Numbers{1, 0, 1, 1, 0}));
+  HostTensor large(DType::kInt64, {3});
+  large.setInt(0, INT64_MAX);
+  large.setInt(1, INT64_MIN);
+  large.setInt(2, INT64_MAX - 1);
+  EXPECT_EQ(one("weft.arg_sort %0, dim = 0 : tensor<3xi64>", {large}, "tensor<3xi64>"), (Numbers{1, 2, 0}));
+}
+
 TEST_F(EvaluationTest, RandomOpsReadTheStream) {
   HostTensor state(DType::kInt64, {2});
   state.setInt(0, 42);

@@ -46,6 +46,14 @@ func.func @scans(%x: tensor<2x3xf32>, %p: tensor<2x3xi1>, %i: tensor<4xi64>, %u:
   %5 = weft.cast %4 : tensor<2xi64> to tensor<2xf32>
   // CHECK: weft.index_put %{{.*}}, %{{.*}}, %{{.*}}, dim = 1 : tensor<2x3xf32>, tensor<4xi64>, tensor<2x4xf32>
   %6 = weft.index_put %x, %i, %u, dim = 1 : tensor<2x3xf32>, tensor<4xi64>, tensor<2x4xf32>
+  // CHECK: %[[S:.*]] = weft.arg_sort %{{.*}}, dim = 1 : tensor<2x3xf32>
+  %7 = weft.arg_sort %x, dim = 1 : tensor<2x3xf32>
+  // CHECK: weft.gather %{{.*}}, %[[S]], dim = 1 : tensor<2x3xf32>, tensor<2x3xi64>
+  %8 = weft.gather %x, %7, dim = 1 : tensor<2x3xf32>, tensor<2x3xi64>
+  // CHECK: %[[K:.*]] = weft.arg_sort %{{.*}}, dim = 0 {count = 1 : i64, descending = true} : tensor<2x3xi1>
+  %9 = weft.arg_sort %p, dim = 0 {count = 1 : i64, descending = true} : tensor<2x3xi1>
+  // CHECK: weft.cast %[[K]] : tensor<1x3xi64> to tensor<1x3xf32>
+  %10 = weft.cast %9 : tensor<1x3xi64> to tensor<1x3xf32>
   return
 }
 

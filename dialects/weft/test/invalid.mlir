@@ -238,6 +238,20 @@ func.func @f(%x: tensor<0x3xf32>) {
 }
 
 // -----
+func.func @f(%x: tensor<2x3xf32>) {
+  // expected-error@+1 {{weft.arg_sort: dim 2 is out of range for input, float32[2, 3]; use 0 to 1}}
+  %0 = weft.arg_sort %x, dim = 2 : tensor<2x3xf32>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<2x3xf32>) {
+  // expected-error@+1 {{weft.arg_sort: count is 4, but dimension 1 of input, float32[2, 3], has from 0 to 3 elements to choose}}
+  %0 = weft.arg_sort %x, dim = 1 {count = 4 : i64} : tensor<2x3xf32>
+  return
+}
+
+// -----
 func.func @f(%x: tensor<2x3x5x5xf32>, %w: tensor<4x3x7x3xf32>) {
   // expected-error@+1 {{weft.conv2d: input is float32[2, 3, 5, 5] and weight is float32[4, 3, 7, 3]; the kernel of size 7, which covers 7 with dilation 1, does not fit into dimension 2 of size 5 with padding 0}}
   %0 = weft.conv2d %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64} : tensor<2x3x5x5xf32>, tensor<4x3x7x3xf32>
