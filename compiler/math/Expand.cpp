@@ -176,15 +176,14 @@ template <int kWidth, size_t N> Float<kWidth> lookup(Float<kWidth> like, const d
 }
 
 Float<64> widen(Float<32> x) { return {x.at, x.at.make<arith::ExtFOp>(withElement(x.value.getType(), x.at.b->getF64Type()), x.value)}; }
-Value narrow(Float<64> x) { return x.at.make<arith::TruncFOp>(withElement(x.value.getType(), x.at.b->getF32Type()), x.value); }
+Float<32> narrow(Float<64> x) { return {x.at, x.at.make<arith::TruncFOp>(withElement(x.value.getType(), x.at.b->getF32Type()), x.value)}; }
 
 template <int kWidth> Value expand(mlir::Operation *op, Place at) {
   using F = Float<kWidth>;
   auto operand = [&](unsigned i) { return F{at, op->getOperand(i)}; };
-  // Single precision through double, where the double's own functions are simpler than an exact single.
-  auto wide = [&](auto function) -> Value {
-    if constexpr (kWidth == 32) return narrow(function(widen(operand(0))));
-    else return function(operand(0)).value;
+  auto sinQuarter = [&](int quarter) -> Value {
+    if constexpr (kWidth == 32) return math::sinQuarterOfSingle(operand(0), quarter).value;
+    else return math::sinQuarter(operand(0), quarter).value;
   };
   return llvm::TypeSwitch<mlir::Operation *, Value>(op)
       .Case([&](mlir::math::ExpOp) {
@@ -201,14 +200,15 @@ template <int kWidth> Value expand(mlir::Operation *op, Place at) {
       .Case([&](mlir::math::ErfOp) { return math::erf(operand(0)).value; })
       .Case([&](mlir::math::ErfcOp) { return math::erfc(operand(0)).value; })
       .Case([&](mlir::math::RsqrtOp) { return math::rsqrt(operand(0)).value; })
-      .Case([&](mlir::math::SinOp) { return wide([](auto x) { return math::sinQuarter(x, 0); }); })
-      .Case([&](mlir::math::CosOp) { return wide([](auto x) { return math::sinQuarter(x, 1); }); })
+      .Case([&](mlir::math::SinOp) { return sinQuarter(0); })
+      .Case([&](mlir::math::CosOp) { return sinQuarter(1); })
       .Case([&](mlir::math::PowFOp) -> Value {
-        if constexpr (kWidth == 32) return narrow(math::pow(widen(operand(0)), widen(operand(1))));
+        // Singles through doubles, whose own functions are simpler than an exact single.
+        if constexpr (kWidth == 32) return narrow(math::pow(widen(operand(0)), widen(operand(1)))).value;
         else return math::pow(operand(0), operand(1)).value;
       })
       .Case([&](arith::RemFOp) -> Value {
-        if constexpr (kWidth == 32) return narrow(math::fmod(widen(operand(0)), widen(operand(1))));
+        if constexpr (kWidth == 32) return narrow(math::fmod(widen(operand(0)), widen(operand(1)))).value;
         else return math::fmod(operand(0), operand(1)).value;
       })
       .Default([](mlir::Operation *) { return Value(); });

@@ -230,7 +230,16 @@ template <typename V> Pair<V> preciseLog(V x) {
 template <typename V> V tanh(V x) {
   V a = abs(x), z = x * x;
   V nearZero = fma(x * z, V::kBits == 32 ? polynomial(z, kTanh32) : polynomial(z, kTanh64), x);
-  V far = x.constant(1.0) - x.constant(2.0) / (exp(a + a) + x.constant(1.0));
+  V one = x.constant(1.0), grown = one;
+  if constexpr (V::kBits == 32) {
+    // From 10 on it is 1, so that no exponential leaves the range of normal numbers.
+    V bounded = select(lt(x.constant(10.0), a), x.constant(10.0), a);
+    auto [r, exponent] = reduceByLn2(bounded + bounded, x.constant(L<V>::kRound));
+    grown = fma(fma(expTail(r), r, one), r, one) * powerOfTwo(x, exponent);
+  } else {
+    grown = exp(a + a);
+  }
+  V far = one - x.constant(2.0) / (grown + one);
   return select(lt(a, x.constant(0.58)), nearZero, copySign(far, x));
 }
 
@@ -324,6 +333,16 @@ template <typename V> V rsqrt(V x) {
 
 //===-- sin and cos ---------------------------------------------------------------------------===//
 
+// The sine of an angle in [-pi/4, pi/4] that is high + low, low far below high, and its cosine.
+template <typename V> V sineOf(V high, V low) {
+  V z = high * high;
+  return high + fma(high * z, V::kBits == 32 ? polynomial(z, kSin32) : polynomial(z, kSin64), low);
+}
+template <typename V> V cosineOf(V high, V low) {
+  V z = high * high, one = high.constant(1.0), half = z * high.constant(0.5), most = one - half;
+  return most + (((one - most) - half) + fma(z * z, V::kBits == 32 ? polynomial(z, kCos32) : polynomial(z, kCos64), -(high * low)));
+}
+
 // x = n pi/2 + high + low, |high| <= pi/4; n is an integer, exact up to multiples of 4.
 template <typename V> struct Angle {
   V high, low, n;
@@ -380,15 +399,33 @@ template <typename V> V sinQuarter(V x, int quarter) {
     Angle<V> exact = angleOfLarge(x);
     return std::array<V, 3>{select(large, exact.high, small[0]), select(large, exact.low, small[1]), select(large, exact.n, small[2])};
   });
-  V z = t * t, round = x.constant(L<V>::kRound);
-  V sine = t + fma(t * z, polynomial(z, kSin64), low);
-  V half = z * x.constant(0.5), most = x.constant(1.0) - half;
-  V cosine = most + (((x.constant(1.0) - most) - half) + fma(z * z, polynomial(z, kCos64), -(t * low)));
+  V sine = sineOf(t, low), cosine = cosineOf(t, low), round = x.constant(L<V>::kRound);
   auto octant = (bits(n + round) - bits(round)) + quarter;
   V value = select(octant.testBit(0), cosine, sine);
   value = select(octant.testBit(1), -value, value);
   // The reduction loses the sign of -0.
   return quarter == 0 ? select(eq(x, x.constant(0.0)), x, value) : value;
+}
+
+// For singles. x - n pi/2 as a pair: the first constant has 24 bits like x, so that their difference, which is below 1, is exact up to
+// |x| = kLargestSingleAngle; from there on, for infinity and NaN, doubles do it.
+inline constexpr double kLargestSingleAngle = 32768.0;
+template <typename V> V sinQuarterOfSingle(V x, int quarter) {
+  static_assert(V::kBits == 32);
+  V round = x.constant(L<V>::kRound), shifted = fma(x, x.constant(0.636619772367581343), round), n = shifted - round;
+  V r = fma(n, x.constant(-1.5707963705062866), x);
+  Pair<V> middle = exactProduct(n, x.constant(4.371138828673793e-08));
+  Pair<V> t = exactSum(r, middle.high);
+  t.low = t.low + fma(n, x.constant(1.7151245100058819e-15), middle.low);
+  V sine = sineOf(t.high, t.low), cosine = cosineOf(t.high, t.low);
+  auto octant = bits(shifted) + quarter; // what kRound adds is a multiple of 4
+  V value = select(octant.testBit(0), cosine, sine);
+  value = select(octant.testBit(1), -value, value);
+  if (quarter == 0) value = select(eq(x, x.constant(0.0)), x, value);
+  auto large = negate(lt(abs(x), x.constant(kLargestSingleAngle)));
+  return ifAny(large, std::array<V, 1>{value}, [&](const std::array<V, 1> &small) {
+    return std::array<V, 1>{select(large, narrow(sinQuarter(widen(x), quarter)), small[0])};
+  })[0];
 }
 
 //===-- fmod ----------------------------------------------------------------------------------===//
