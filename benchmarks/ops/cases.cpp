@@ -233,6 +233,31 @@ const std::vector<Row> &table() {
       unary_row("avg_pool_global_16x2048x7x7", "reduction", {16, 2048, 7, 7}, [](const Tensor &x) { return adaptive_avg_pool2d(x, 1); }),
       unary_backward_row("avg_pool_global_backward_16x2048x7x7", "reduction", {16, 2048, 7, 7}, {16, 2048, 1, 1},
                          [](const Tensor &x) { return adaptive_avg_pool2d(x, 1); }),
+      unary_row("max_pool2_16x64x56x56", "reduction", {16, 64, 56, 56}, [](const Tensor &x) { return max_pool2d(x, 2); }),
+      unary_row("avg_pool3_s2_16x64x57x57", "reduction", {16, 64, 57, 57}, [](const Tensor &x) { return avg_pool2d(x, 3, {.stride = 2}); }),
+      unary_row("mean_dims23_16x256x14x14", "reduction", {16, 256, 14, 14}, [](const Tensor &x) { return mean(x, {2, 3}); }),
+      // Scores of 10 or 50 classes.
+      unary_row("mean_dim1_65536x8", "reduction", {65536, 8}, [](const Tensor &x) { return mean(x, 1); }),
+      unary_row("max_dim1_65536x10", "reduction", {65536, 10}, [](const Tensor &x) { return max(x, 1); }),
+      unary_row("argmax_dim1_65536x10", "reduction", {65536, 10}, [](const Tensor &x) { return argmax(x, 1); }),
+      unary_row("argmax_dim1_2048x1000", "reduction", {2048, 1000}, [](const Tensor &x) { return argmax(x, 1); }),
+      unary_row("logsumexp_16384x50", "reduction", {16384, 50}, [](const Tensor &x) { return logsumexp(x, 1); }),
+      unary_row("softmax_65536x10", "norm", {65536, 10}, [](const Tensor &x) { return softmax(x, -1); }),
+      unary_row("softmax_16384x50", "norm", {16384, 50}, [](const Tensor &x) { return softmax(x, -1); }),
+      unary_row("softmax_dim1_64x128x256", "norm", {64, 128, 256}, [](const Tensor &x) { return softmax(x, 1); }),
+      unary_row("cumsum_dim0_1024x1024", "movement", {1024, 1024}, [](const Tensor &x) { return cumsum(x, 0); }),
+      unary_row("cumsum_dim1_1024x1024", "movement", {1024, 1024}, [](const Tensor &x) { return cumsum(x, 1); }),
+      unary_row("slice_1022x1022_of_1024x1024", "movement", {1024, 1024},
+                [](const Tensor &x) { return x.slice(0, 1, 1023).slice(1, 1, 1023).clone(); }),
+      unary_row("every_second_of_1024x2048", "movement", {1024, 2048}, [](const Tensor &x) { return x.slice(1, 0, 2048, 2).clone(); }),
+      unary_row("pad_1024x1022", "movement", {1024, 1022}, [](const Tensor &x) { return pad(x, {1, 1}); }),
+      unary_row("flip_1024x1024", "movement", {1024, 1024}, [](const Tensor &x) { return flip(x, {1}); }),
+      {"histogram_1M_of_256", "movement",
+       [] {
+         return forward({indices({1 << 20}, 256)}, [](const Tensors &x) {
+           return Tensors{scatter_add(zeros({256}), 0, x[0], ones({1 << 20}))};
+         });
+       }},
       unary_row("transpose_1024x1024", "movement", {1024, 1024}, [](const Tensor &x) { return x.transpose(0, 1).clone(); }),
       unary_row("transpose_1000x1000", "movement", {1000, 1000}, [](const Tensor &x) { return x.transpose(0, 1).clone(); }),
       {"transpose_add_1024x1024", "movement",
@@ -279,6 +304,17 @@ const std::vector<Row> &table() {
            Tensor logits = x[0].detach().set_requires_grad();
            Tensor loss = cross_entropy(logits, x[1]);
            return Tensors{loss, grad({loss}, {logits})[0]};
+         });
+       }},
+      {"cross_entropy_16384x10", "reduction",
+       [] {
+         return forward({floats({16384, 10}), indices({16384}, 10)}, [](const Tensors &x) { return Tensors{cross_entropy(x[0], x[1])}; });
+       }},
+      {"cross_entropy_backward_16384x10", "reduction",
+       [] {
+         return forward({floats({16384, 10}), indices({16384}, 10)}, [](const Tensors &x) {
+           Tensor logits = x[0].detach().set_requires_grad();
+           return grad({cross_entropy(logits, x[1])}, {logits});
          });
        }},
       unary_row("dropout_1024x1024", "elementwise", {1024, 1024}, [](const Tensor &x) { return dropout(x, 0.1); }),
