@@ -17,8 +17,10 @@ static constexpr int64_t kMatmulRows = 4;       // of a register block
 static constexpr int64_t kMatmulVectors = 2;    // its columns, in vectors
 static constexpr int64_t kScatterColumns = 64;  // of a piece of a scatter
 static constexpr int64_t kScatterUnroll = 4;    // elements, where each has its own target
+static constexpr int64_t kScatterBatch = 256;   // such elements whose targets are found before the first of them is added
 static constexpr int64_t kScatterAhead = 8;     // steps that indices and sources are asked for ahead
 static constexpr int64_t kScanColumns = kLanes; // of a piece of a scan
+static constexpr int64_t kScanAhead = 8;        // tiles that the rows of a scan are asked for ahead
 
 static llvm::ArrayRef<int64_t> shapeOf(Value value) { return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape(); }
 static int64_t product(llvm::ArrayRef<int64_t> sizes) {
@@ -55,16 +57,12 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
   int64_t columns = byColumns ? std::min(trail, kScatterColumns) : trail;
   kernel.info.count = product(to) == 0 ? 0 : lead * blocks;
   Value out = f.output(0);
+  int64_t placeScratch = kernel.claimScratch(kScatterBatch * 8), updateScratch = kernel.claimScratch(kScatterBatch * 8);
+  // Where an element comes from, and in which column of the result it goes.
+  using Source = std::pair<llvm::SmallVector<Index>, Index>;
 
   auto element = [&](const Index &l, const Index &t, const Index &c) { // linear position in the result
     return space.add(space.add(space.scale(l, size * trail), space.scale(t, trail)), c);
-  };
-  // emit(i) for i in [0, n), some at a time.
-  auto each = [&](int64_t n, llvm::function_ref<void(const Index &)> emit) {
-    f.loop(n / kScatterUnroll, {}, [&](Index round, KernelFunction::State &) {
-      for (int64_t u = 0; u < kScatterUnroll; ++u) emit(space.add(space.scale(round, kScatterUnroll), u));
-    });
-    for (int64_t i = n / kScatterUnroll * kScatterUnroll; i < n; ++i) emit(Index::of(i));
   };
   auto piece = [&](const Index &l, const Index &first, int64_t n) {
     // The base first: one run, where the piece has all columns.
@@ -83,28 +81,66 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
         });
       });
     auto leadAt = space.delinearize(l, leadTo);
-    auto target = [&](llvm::ArrayRef<Index> at) -> Index {
+    auto target = [&](llvm::ArrayRef<Index> at, Value mask = nullptr) -> Index {
       llvm::SmallVector<Index> position;
       for (int64_t i = 0; i < static_cast<int64_t>(index.size()); ++i) position.push_back(at[wholeSlices ? dim + i : i]);
-      return f.e.checkedIndex(f.e.at(indices, position), size);
+      return f.e.checkedIndex(f.e.at(indices, position, mask), size, mask);
     };
     // A step's columns are a small part of a row, which ends before a machine's own prefetchers have begun.
     auto prefetch = [&](const Index &s) {
-      int64_t steps = product(middle), last = steps - 1;
+      int64_t steps = product(middle);
       if (steps <= kScatterAhead) return;
-      Value next = f.e.make<arith::MinUIOp>(f.e.scalarIndex(space.add(s, kScatterAhead)), f.e.constantIndex(last));
       llvm::SmallVector<Index> at(leadAt);
-      at.append(space.delinearize(space.scalar(next, steps), middle));
+      at.append(space.delinearize(f.ahead(s, kScatterAhead, steps), middle));
       at.append(space.delinearize(first, trailFrom));
       for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments())) {
         Value tensor = kernel.lowered.lookup(argument);
         if (tensor != indices && tensor != source) continue;
         Index line = space.linearize(at, shapeOf(tensor));
-        int64_t perLine = 64 / memoryBytes(mlir::cast<mlir::RankedTensorType>(tensor.getType()).getElementType());
+        int64_t perLine = kLineBytes / memoryBytes(mlir::cast<mlir::RankedTensorType>(tensor.getType()).getElementType());
         for (int64_t c = 0; c < n; c += perLine) f.e.prefetchLine(f.function.getArgument(i), space.add(line, c), false);
       }
     };
+    // `count` elements with a target each: vectors find these and what is added, which wait in scratch; the sums are made one by one, since
+    // lanes may meet in an element, and a gather and a scatter take twice the time of 16 elements. A batch goes first, so that no load
+    // waits for the store of the vector that it is a part of.
+    auto oneByOne = [&](int64_t count, const Index &base, llvm::function_ref<Source(const Index &)> sourceAt) {
+      mlir::Type type = mlir::cast<mlir::RankedTensorType>(source.getType()).getElementType(), i64 = f.builder.getI64Type();
+      Value places = f.scratch(placeScratch, kScatterBatch, i64), updates = f.scratch(updateScratch, kScatterBatch, type);
+      auto batch = [&](int64_t n, const Index &from) {
+        f.run(n, 1, from, {}, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+          for (const KernelFunction::Unit &unit : units) {
+            auto [at, column] = sourceAt(unit.position);
+            Index waiting = space.add(unit.position, space.scale(from, -1));
+            Value place = f.e.broadcast(f.e.vectorIndex(element(l, target(at, unit.mask), column)));
+            f.e.store(places, f.e.make<arith::IndexCastOp>(f.e.vectorOf(i64), place), waiting, nullptr);
+            f.e.store(updates, f.e.broadcast(f.e.at(source, at, unit.mask)), waiting, nullptr);
+          }
+        });
+        auto one = [&](const Index &number) {
+          Value at = f.e.make<arith::IndexCastOp>(f.builder.getIndexType(), f.e.load(places, i64, number, nullptr));
+          Index place = space.scalar(at, std::max<int64_t>(product(to), 1));
+          Value update = f.e.load(updates, type, number, nullptr);
+          if (!puts) update = sumOf(f, f.e.load(out, type, place, nullptr), update);
+          f.e.store(out, update, place, nullptr);
+        };
+        f.loop(n / kScatterUnroll, {}, [&](Index round, KernelFunction::State &) {
+          for (int64_t u = 0; u < kScatterUnroll; ++u) one(space.add(space.scale(round, kScatterUnroll), u));
+        });
+        for (int64_t i = n / kScatterUnroll * kScatterUnroll; i < n; ++i) one(Index::of(i));
+      };
+      f.loop(count / kScatterBatch, {},
+             [&](Index number, KernelFunction::State &) { batch(kScatterBatch, space.add(base, space.scale(number, kScatterBatch))); });
+      if (count % kScatterBatch) batch(count % kScatterBatch, space.add(base, count / kScatterBatch * kScatterBatch));
+    };
     auto add = [&] {
+      if (trail == 1 && product(trailFrom) == 1)
+        return oneByOne(product(middle), Index::of(0), [&](const Index &step) -> Source {
+          llvm::SmallVector<Index> at(leadAt);
+          at.append(space.delinearize(step, middle));
+          at.resize(from.size());
+          return {at, Index::of(0)};
+        });
       f.loop(product(middle), {}, [&](Index s, KernelFunction::State &) {
         if (byColumns && !wholeSlices) prefetch(s);
         llvm::SmallVector<Index> at(leadAt);
@@ -125,15 +161,10 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
           });
           return;
         }
-        // Each element has a target of its own. One by one: a gather and a scatter of 16 lanes take twice the time of 16 elements.
-        each(byColumns ? n : product(trailFrom), [&](const Index &number) {
-          Index c = space.add(first, number);
-          auto trailAt = space.delinearize(c, trailFrom);
+        oneByOne(byColumns ? n : product(trailFrom), first, [&](const Index &column) -> Source {
+          auto trailAt = space.delinearize(column, trailFrom);
           llvm::copy(trailAt, at.begin() + dim + width);
-          Value update = f.e.at(source, at);
-          Index place = element(l, target(at), space.linearize(trailAt, trailTo));
-          if (!puts) update = sumOf(f, f.e.load(out, update.getType(), place, nullptr), update);
-          f.e.store(out, update, place, nullptr);
+          return {at, space.linearize(trailAt, trailTo)};
         });
       });
     };
@@ -168,7 +199,8 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
 //===-- Scans ---------------------------------------------------------------------------------===//
 
 // One loop along the scanned dim, each step of which stores what the sums are then. Pieces hold different parts of the other dims: where
-// the scanned dim is not the innermost, a vector's worth of columns each.
+// the scanned dim is not the innermost, a vector's worth of columns each, else as many rows, whose tiles are transposed so that each lane
+// has a row's sum: one row by itself would wait for each addition.
 static mlir::LogicalResult scheduleScan(KernelBuilder &kernel, Operation *op) {
   KernelFunction f(kernel, kernel.info.symbol);
   IndexSpace &space = f.e.space;
@@ -180,7 +212,40 @@ static mlir::LogicalResult scheduleScan(KernelBuilder &kernel, Operation *op) {
   int64_t size = shape[dim], lead = product(shape.take_front(dim)), trail = product(shape.drop_front(dim + 1));
   int64_t blocks = std::max<int64_t>(1, llvm::divideCeil(trail, kScanColumns)), columns = std::min(trail, kScanColumns);
   kernel.info.count = product(shape) == 0 ? 0 : lead * blocks;
-  bool vector = trail > 1;
+  bool vector = trail > 1, rowsTogether = trail == 1 && lead >= kLanes;
+  if (rowsTogether) kernel.info.count = size == 0 ? 0 : llvm::divideCeil(lead, kLanes);
+  // kLanes rows from `first` on.
+  auto rows = [&](const Index &first) {
+    auto tile = [&](const Index &column, int64_t width, Value sum) {
+      Value mask = f.e.tailMask(width);
+      auto at = [&](int64_t row) { return space.add(space.scale(space.add(first, row), size), space.add(column, space.lane(width))); };
+      llvm::SmallVector<Value> tile;
+      for (int64_t row = 0; row < kLanes; ++row) tile.push_back(f.e.broadcast(f.e.at(source, space.delinearize(at(row), shape), mask)));
+      for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments()))
+        if (kernel.lowered.lookup(argument) == source && !mask)
+          for (int64_t row = 0; row < kLanes; ++row)
+            f.e.prefetchLine(
+                f.function.getArgument(i),
+                space.add(space.add(space.scale(space.add(first, row), size), column), (reverse ? -1 : 1) * kScanAhead * kLanes),
+                /*write=*/false, /*nearest=*/false);
+      transposeTile(f.e, tile);
+      for (int64_t c = 0; c < width; ++c) {
+        Value &element = tile[reverse ? width - 1 - c : c];
+        element = sum = sumOf(f, sum, element);
+      }
+      transposeTile(f.e, tile);
+      for (int64_t row = 0; row < kLanes; ++row) f.e.store(f.output(0), tile[row], at(row), mask);
+      return sum;
+    };
+    int64_t tiles = size / kLanes, rest = size % kLanes;
+    KernelFunction::State sum = {f.identity(generic, true)};
+    if (rest && reverse) sum[0] = tile(Index::of(tiles * kLanes), rest, sum[0]);
+    sum = f.loop(tiles, sum, [&](Index step, KernelFunction::State &inside) {
+      Index number = reverse ? space.add(space.scale(step, -1), tiles - 1) : step;
+      inside[0] = tile(space.scale(number, kLanes), kLanes, inside[0]);
+    });
+    if (rest && !reverse) tile(Index::of(tiles * kLanes), rest, sum[0]);
+  };
   auto piece = [&](const Index &l, const Index &first, int64_t n) {
     auto scan = [&](const Index &column, Value mask) {
       f.loop(size, {f.identity(generic, vector)}, [&](Index step, KernelFunction::State &sum) {
@@ -198,6 +263,11 @@ static mlir::LogicalResult scheduleScan(KernelBuilder &kernel, Operation *op) {
   };
   f.loop(f.begin, f.end, std::max<int64_t>(kernel.info.count, 1), {}, [&](Index i, KernelFunction::State &) {
     if (kernel.info.count == 0) return;
+    if (rowsTogether)
+      return f.block(i, lead, kLanes, [&](const Index &first, int64_t n) {
+        if (n == kLanes) return rows(first);
+        f.loop(n, {}, [&](Index row, KernelFunction::State &) { piece(space.add(first, row), Index::of(0), 1); });
+      });
     auto [l, block] = space.divide(i, blocks);
     f.block(block, trail, columns, [&](const Index &first, int64_t n) { piece(l, first, n); });
   });

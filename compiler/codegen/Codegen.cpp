@@ -214,28 +214,66 @@ mlir::FailureOr<KernelBuilder> startKernel(ir::FusionOp fusion, llvm::StringRef 
   return std::move(kernel);
 }
 
+static mlir::LogicalResult schedule(KernelBuilder &kernel) {
+  switch (kernel.domain.shape()) {
+  case FusionDomain::Shape::Elementwise:
+  case FusionDomain::Shape::Rows:
+  case FusionDomain::Shape::Total:
+    return scheduleRows(kernel);
+  case FusionDomain::Shape::Nest:
+    return scheduleNest(kernel);
+  case FusionDomain::Shape::Alone:
+  case FusionDomain::Shape::Empty:
+    return scheduleAlone(kernel);
+  }
+  llvm_unreachable("all shapes have a schedule");
+}
+
+// Where vectors of `kernel`, as it was scheduled, should end instead of running on: a pooling's, a slice's or a padded image's at the end
+// of each row, so that what they read is contiguous or strided and no lane computes its position by a division. The atom that lanes lie
+// along, and its inner part; 0 for none. Lanes that are folded into a sum stay where they are, or its bits would depend on what feeds it.
+static std::pair<int32_t, int64_t> whereVectorsEnd(KernelBuilder &kernel) {
+  const FusionDomain &domain = kernel.domain;
+  if (kernel.periods.empty() || kernel.sizes) return {0, 0};
+  // Random numbers come in blocks that several vectors share.
+  if (llvm::any_of(kernel.ops, [](mlir::Operation *op) { return mlir::isa<ir::RandomUniformOp>(op); })) return {0, 0};
+  int32_t along = -1;
+  if (domain.shape() == FusionDomain::Shape::Elementwise && !domain.inner().empty() && transposedAtom(kernel) < 0)
+    along = domain.inner().back();
+  if (domain.shape() == FusionDomain::Shape::Nest) along = keptInnermost(kernel);
+  if (along < 0) return {0, 0};
+  // Where elements are expensive, lanes without one cost more than the division.
+  bool expensive =
+      kernel.tensors.walk([](mlir::Operation *op) { return isExpanded(op) ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance(); })
+          .wasInterrupted();
+  int64_t extent = domain.atoms()[along], period = extent;
+  for (int64_t candidate : kernel.periods) {
+    bool fills = 4 * candidate >= 3 * roundUp(candidate, kLanes);
+    if (candidate >= kLeastPeriod && (fills || !expensive) && extent % candidate == 0) period = std::min(period, candidate);
+  }
+  return {along, period < extent ? period : 0};
+}
+
+// Schedules the kernel; once more, with vectors that end elsewhere, where what that shows is worth it.
+static mlir::LogicalResult scheduleTwice(KernelBuilder &kernel) {
+  KernelBuilder before = kernel;
+  if (mlir::failed(schedule(kernel))) return mlir::failure();
+  auto [along, period] = whereVectorsEnd(kernel);
+  if (period == 0) return mlir::success();
+  for (mlir::Operation &op : llvm::make_early_inc_range(*kernel.module.getBody()))
+    if (&op != kernel.tensors) op.erase();
+  kernel = std::move(before);
+  kernel.domain.cut(along, period);
+  return schedule(kernel);
+}
+
 mlir::FailureOr<KernelInfo> buildKernel(ir::FusionOp fusion, llvm::StringRef symbol, mlir::ModuleOp into, const TargetInfo &target,
                                         const CodegenOptions &options) {
   mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(fusion.getLoc());
   mlir::FailureOr<KernelBuilder> started = startKernel(fusion, symbol, *module, options);
   if (mlir::failed(started)) return mlir::failure();
   KernelBuilder &kernel = *started;
-  mlir::LogicalResult scheduled = mlir::failure();
-  switch (kernel.domain.shape()) {
-  case FusionDomain::Shape::Elementwise:
-  case FusionDomain::Shape::Rows:
-  case FusionDomain::Shape::Total:
-    scheduled = scheduleRows(kernel);
-    break;
-  case FusionDomain::Shape::Nest:
-    scheduled = scheduleNest(kernel);
-    break;
-  case FusionDomain::Shape::Alone:
-  case FusionDomain::Shape::Empty:
-    scheduled = scheduleAlone(kernel);
-    break;
-  }
-  if (mlir::failed(scheduled)) return mlir::failure();
+  if (mlir::failed(scheduleTwice(kernel))) return mlir::failure();
   kernel.tensors.erase();
   if (mlir::failed(stageDone(*module, options, "loops"))) return mlir::failure();
   expandMath(*module);

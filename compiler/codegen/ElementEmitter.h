@@ -16,11 +16,14 @@
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace weft::compiler {
 
 // Elements in a vector, for every type and CPU: lanes are part of what a sum's value is.
 inline constexpr int64_t kLanes = 16;
+// Bytes of a cache line, for what is asked for ahead of its use; where lines are longer, some are asked for twice.
+inline constexpr int64_t kLineBytes = 64;
 
 // The type that elements have in memory: i1 takes a byte.
 mlir::Type memoryType(mlir::Type element);
@@ -36,6 +39,11 @@ public:
   IndexSpace space;
   // Elements in a vector of the code being emitted.
   int64_t width = kLanes;
+  // Elements between lanes up to which loads read whole vectors and pick lanes from them by shuffles; beyond it, or where nothing better is
+  // known of a stride, they gather.
+  int64_t mostStride = 1;
+  // Whether buffers hold as many elements as their types say, so that a load may read what lies between others' elements.
+  bool wholeBuffers = false;
   // What the first element of every buffer of a kernel is aligned to, in bytes; 0: to its element.
   int64_t bufferAlignment = 0;
 
@@ -96,6 +104,9 @@ public:
   // Called instead with whether one was (an i1), where many threads share the flag.
   std::function<void(mlir::Value bad)> onFailure;
 
+  // Lanes after which positions that vectors computed by a division begin anew: had vectors ended there, there would be none.
+  llvm::SmallSetVector<int64_t, 4> periods;
+
   // Reads of kernel arguments, for in-place decisions: called with the argument and the linear position (none: irregular).
   std::function<void(int64_t argument, const Index &linear)> onRead;
 
@@ -124,6 +135,8 @@ private:
   mlir::Value concatElement(mlir::Operation *op, llvm::ArrayRef<Index> position, mlir::Value mask);
   mlir::Value insertElement(mlir::Operation *op, llvm::ArrayRef<Index> position, mlir::Value mask);
   mlir::Value bodyOp(mlir::Operation &op, llvm::ArrayRef<Index> loops, llvm::DenseMap<mlir::Value, mlir::Value> &values, mlir::Value mask);
+  // memref[base + stride * lane] for the first `lanes` lanes, by whole vectors.
+  mlir::Value loadStrided(mlir::Value memref, mlir::Type stored, const Index &base, int64_t stride, int64_t lanes);
   void storeFirst(mlir::Value memref, mlir::Value value, const Index &base, int64_t lanes);
   // The alignment in bytes of an access to a buffer at `base`; null: not known to exceed the element's.
   mlir::IntegerAttr alignmentOf(const Index &base, mlir::Type stored);

@@ -136,7 +136,8 @@ TEST(Fusions, SingleElementsOfSeveralRanks) {
 }
 
 TEST(Fusions, Softmax) {
-  for (auto [rows, n] : {std::pair{"5", "100"}, {"3", "1"}, {"2", "17"}, {"33", "64"}, {"4", "1000"}, {"2", "20000"}, {"1", "300"}}) {
+  for (auto [rows, n] : {std::pair{"5", "100"}, {"3", "1"}, {"2", "17"}, {"33", "64"}, {"4", "1000"}, {"2", "20000"}, {"1", "300"}, {"64", "10"},
+                         {"70", "16"}, {"100", "2"}, {"130", "9"}}) {
     std::string body = R"(
       %m = weft.reduce_max %x, dims = [1] : tensor<RxNxf32>
       %m1 = weft.reshape %m : tensor<Rxf32> to tensor<Rx1xf32>
@@ -152,6 +153,41 @@ TEST(Fusions, Softmax) {
     // A NaN or an infinity stays in its row.
     check(of("%x: tensor<RxNxf32>"), of(body), of("%q: tensor<RxNxf32>"), 2e-5, {{0, NAN}});
     check(of("%x: tensor<RxNxf32>"), of(body), of("%q: tensor<RxNxf32>"), 2e-5, {{0, -INFINITY}});
+  }
+}
+
+// Rows of up to a vector, a lane each: what is read at a place of its own in each row, a sum over all rows, integers, 16-bit floats.
+TEST(Fusions, ShortRows) {
+  for (const char *rows : {"64", "75", "200"}) {
+    auto of = [&](const std::string &text) { return replaced(text, "R", rows); };
+    check(of("%x: tensor<Rx10xf32>, %l: tensor<Rxi64>"), of(R"(
+      %m = weft.reduce_max %x, dims = [1] : tensor<Rx10xf32>
+      %m1 = weft.reshape %m : tensor<Rxf32> to tensor<Rx1xf32>
+      %m2 = weft.broadcast %m1 : tensor<Rx1xf32> to tensor<Rx10xf32>
+      %d = weft.sub %x, %m2 : tensor<Rx10xf32>
+      %e = weft.exp %d : tensor<Rx10xf32>
+      %s = weft.reduce_sum %e, dims = [1] : tensor<Rx10xf32>
+      %g = weft.log %s : tensor<Rxf32>
+      %l1 = weft.reshape %l : tensor<Rxi64> to tensor<Rx1xi64>
+      %t = weft.gather %x, %l1, dim = 1 : tensor<Rx10xf32>, tensor<Rx1xi64>
+      %t1 = weft.reshape %t : tensor<Rx1xf32> to tensor<Rxf32>
+      %c = weft.sub %m, %t1 : tensor<Rxf32>
+      %n = weft.add %g, %c : tensor<Rxf32>
+      %y = weft.reduce_sum %n, dims = [0] : tensor<Rxf32>)"), of("%y: tensor<f32>, %n: tensor<Rxf32>"), 1e-3);
+    check(of("%x: tensor<Rx7xi32>"), of(R"(
+      %k = weft.iota {dim = 1 : i64} : tensor<Rx7xi32>
+      %p = weft.mul %x, %k : tensor<Rx7xi32>
+      %s = weft.reduce_sum %p, dims = [1] : tensor<Rx7xi32>
+      %s1 = weft.reshape %s : tensor<Rxi32> to tensor<Rx1xi32>
+      %s2 = weft.broadcast %s1 : tensor<Rx1xi32> to tensor<Rx7xi32>
+      %y = weft.sub %p, %s2 : tensor<Rx7xi32>)"), of("%y: tensor<Rx7xi32>, %s: tensor<Rxi32>, %p: tensor<Rx7xi32>"), 0);
+    check(of("%x: tensor<Rx16xbf16>"), of(R"(
+      %w = weft.cast %x : tensor<Rx16xbf16> to tensor<Rx16xf32>
+      %m = weft.reduce_max %w, dims = [1] : tensor<Rx16xf32>
+      %m1 = weft.reshape %m : tensor<Rxf32> to tensor<Rx1xf32>
+      %m2 = weft.broadcast %m1 : tensor<Rx1xf32> to tensor<Rx16xf32>
+      %d = weft.sub %w, %m2 : tensor<Rx16xf32>
+      %y = weft.cast %d : tensor<Rx16xf32> to tensor<Rx16xbf16>)"), of("%y: tensor<Rx16xbf16>"), 1e-2);
   }
 }
 
@@ -337,6 +373,67 @@ TEST(Fusions, Movement) {
     %n = weft.neg %y : tensor<3x13xf32>
     %0 = weft.insert_slice %n into %x[[1, 38] : [3, -2]] : tensor<3x13xf32> into tensor<9x40xf32>
     %1 = weft.add %0, %x : tensor<9x40xf32>)", "%1: tensor<9x40xf32>");
+}
+
+// Vectors end where the rows of what they read do, and lanes a few elements apart are picked from whole vectors: for elements of each
+// width, forwards and backwards, up to the last element of a buffer, in rows with and without a tail.
+TEST(Fusions, StridedReads) {
+  for (const char *element : {"f32", "f64", "bf16", "i8", "i1"})
+    for (int width : {2, 35, 97})
+      for (int step : {2, 3, 4, 5, -1, -2}) {
+        int start = step > 0 ? 0 : width - 1, limit = step > 0 ? width : -1, taken = (width + std::abs(step) - 1) / std::abs(step);
+        auto type = [&](int rows, int columns) {
+          return "tensor<" + std::to_string(rows) + "x" + std::to_string(columns) + "x" + element + ">";
+        };
+        std::string from = type(7, width), to = type(6, taken);
+        check("%x: " + from,
+              "%0 = weft.slice %x[[1, " + std::to_string(start) + "] : [7, " + std::to_string(limit) + "] : [1, " + std::to_string(step) +
+                  "]] : " + from,
+              "%0: " + to, 0);
+      }
+}
+
+// Windows of images, in loops and unrolled, beside each other and apart, with and without a border.
+TEST(Fusions, WindowsOfImages) {
+  struct Sizes {
+    int size, kernel, stride;
+  };
+  for (Sizes sizes : {Sizes{56, 2, 2}, {14, 2, 2}, {9, 3, 2}, {35, 3, 3}, {33, 3, 1}, {40, 4, 4}, {23, 5, 5}}) {
+    auto text = [](int n) { return std::to_string(n); };
+    int pooled = (sizes.size - sizes.kernel) / sizes.stride + 1;
+    auto of = [&](const std::string &code) {
+      std::string image = "tensor<2x3x" + text(sizes.size) + "x" + text(sizes.size) + "xf32>";
+      std::string small = "tensor<2x3x" + text(pooled) + "x" + text(pooled) + "xf32>";
+      std::string windows =
+          "tensor<2x3x" + text(sizes.kernel) + "x" + text(sizes.kernel) + "x" + text(pooled) + "x" + text(pooled) + "xf32>";
+      return replaced(replaced(replaced(replaced(replaced(code, "IMAGE", image), "SMALL", small), "WINDOWS", windows), "KERNEL",
+                               "array<i64: " + text(sizes.kernel) + ", " + text(sizes.kernel) + ">"),
+                      "STRIDE", "array<i64: " + text(sizes.stride) + ", " + text(sizes.stride) + ">");
+    };
+    // What many windows share is no part of the kernel.
+    std::string source = sizes.kernel <= 3 ? "%n = weft.neg %x : IMAGE" : "%n = weft.reshape %x : IMAGE to IMAGE";
+    check(of("%x: IMAGE"), of(source + R"(
+      %w = weft.windows %n {kernel = KERNEL, strides = STRIDE, dilation = array<i64: 1, 1>} : IMAGE
+      %s = weft.reduce_sum %w, dims = [2, 3] : WINDOWS
+      %m = weft.reduce_max %w, dims = [2, 3] : WINDOWS
+      %t = weft.add %s, %m : SMALL)"), of("%t: SMALL"));
+  }
+}
+
+// Windows that reach into a border of their own, whose lanes are masked: strided, backwards, and both.
+TEST(Fusions, StridedReadsOfPaddedImages) {
+  for (const char *step : {"1", "2", "3", "-1", "-2"}) {
+    int taken = step[0] == '-' ? (step[1] == '1' ? 70 : 35) : (69 + (step[0] - '0')) / (step[0] - '0');
+    auto of = [&](const std::string &text) {
+      std::string ends = step[0] == '-' ? "[0, 69] : [9, -1]" : "[0, 0] : [9, 70]";
+      return replaced(replaced(replaced(text, "ENDS", ends), "STEP", step), "TAKEN", std::to_string(taken));
+    };
+    check("%x: tensor<7x67xf32>", of(R"(
+      %b = weft.constant dense<-3.5> : tensor<9x70xf32>
+      %p = weft.insert_slice %x into %b[[1, 2] : [1, 1]] : tensor<7x67xf32> into tensor<9x70xf32>
+      %0 = weft.slice %p[ENDS : [1, STEP]] : tensor<9x70xf32>
+      %1 = weft.neg %0 : tensor<9xTAKENxf32>)"), of("%1: tensor<9xTAKENxf32>"), 0);
+  }
 }
 
 // Blocks of tiles, whole and cut in both dims, for elements of 4 and 8 bytes, and for bools.

@@ -20,9 +20,9 @@ using mlir::Value;
 static constexpr int64_t kColumnVectors = 4;
 static constexpr int64_t kColumns = kColumnVectors * kLanes;
 
-// How far ahead a reduction over several groups of dims asks for its input, in bytes: some runs, each of which lies on a page of its own,
-// where no machine's prefetcher follows.
-static constexpr int64_t kAheadBytes = 4096;
+// Reduced positions up to which they are no loop, and ops of the code that this makes of them.
+static constexpr int64_t kWindow = 9;
+static constexpr int64_t kWindowOps = 96;
 
 namespace {
 
@@ -76,12 +76,13 @@ struct NestSchedule {
     llvm::ArrayRef<int32_t> reduced = kernel.domain.inner();
     int64_t n = extent(lanes), whole = n / kColumns, blocks = llvm::divideCeil(n, kColumns), rows = product(reduced);
     kernel.info.count = product(others) * blocks;
+    bool isWindow = rows <= kWindow && rows * static_cast<int64_t>(kernel.ops.size()) <= kWindowOps;
     auto columns = [&](const Index &other, int64_t size, const Index &base) {
       f.run(size, kColumnVectors, base, {}, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
         llvm::SmallVector<Index> atoms(kernel.domain.atoms().size());
         place(atoms, others, other);
         int64_t copies = units.size();
-        auto sums = f.reduceRows(rows, reductions, copies, true, [&](Index row, KernelFunction::State &inside) {
+        auto step = [&](Index row, KernelFunction::State &inside) {
           place(atoms, reduced, row);
           for (int64_t u = 0; u < copies; ++u) {
             atoms[lanes] = units[u].position;
@@ -90,7 +91,15 @@ struct NestSchedule {
               sum = f.accumulate(reductions[i], f.position(op->getOperand(0), atoms), sum, units[u].mask);
             }
           }
-        });
+        };
+        KernelFunction::State sums;
+        if (isWindow) {
+          // In the order of a loop, but its loads are seen together: neighbouring columns of a window come from the same ones.
+          for (linalg::GenericOp reduction : reductions) sums.append(copies, f.identity(reduction, true));
+          for (int64_t row = 0; row < rows; ++row) step(Index::of(row), sums);
+        } else {
+          sums = f.reduceRows(rows, reductions, copies, true, step);
+        }
         for (int64_t u = 0; u < copies; ++u) {
           atoms[lanes] = units[u].position;
           llvm::SmallVector<Value> mine;
@@ -145,10 +154,7 @@ struct NestSchedule {
       auto sums = f.reduceRows(rows, reductions, 1, false, [&](Index row, KernelFunction::State &totals) {
         place(atoms, outer, row);
         llvm::SmallVector<Index> ahead(atoms);
-        if (rowsAhead > 0) {
-          Value next = f.e.make<arith::MinUIOp>(f.e.scalarIndex(f.e.space.add(row, rowsAhead)), f.e.constantIndex(rows - 1));
-          place(ahead, outer, f.e.space.scalar(next, rows));
-        }
+        if (rowsAhead > 0) place(ahead, outer, f.ahead(row, rowsAhead, rows));
         auto parts = f.reduceRun(product(inner), kSlots, Index::of(0), reductions,
                                  [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
                                    for (const KernelFunction::Unit &unit : units) {
@@ -171,12 +177,17 @@ struct NestSchedule {
 
 } // namespace
 
+int32_t keptInnermost(KernelBuilder &kernel) {
+  Operation *reduction = *llvm::find_if(kernel.ops, isReduction);
+  int32_t innermost = kernel.domain.layout(reduction->getOperand(0))->back();
+  return llvm::is_contained(kernel.domain.outer(), innermost) ? innermost : -1;
+}
+
 mlir::LogicalResult scheduleNest(KernelBuilder &kernel) {
   KernelFunction f(kernel, kernel.info.symbol);
   NestSchedule nest(kernel, f);
-  const FusionDomain::Layout &layout = *kernel.domain.layout(nest.ops.front()->getOperand(0));
-  if (llvm::is_contained(kernel.domain.outer(), layout.back())) nest.keptInnermost(layout.back());
-  else nest.reducedInnermost(layout);
+  if (int32_t lanes = keptInnermost(kernel); lanes >= 0) nest.keptInnermost(lanes);
+  else nest.reducedInnermost(*kernel.domain.layout(nest.ops.front()->getOperand(0)));
   return f.finish();
 }
 

@@ -54,8 +54,8 @@ void RowSchedule::plan() {
   planPrefetch();
 }
 
-// Elements that a row takes in scratch: the last vector of a run is stored whole. Where a row has several runs, the next one overwrites what
-// is not its own.
+// Elements that a row takes in scratch: the last vector of a run is stored whole. Where a row has several runs, the next one overwrites
+// what is not its own.
 int64_t RowSchedule::paddedRow() const {
   bool oneRun = domain.runSize() == domain.rowSize();
   return roundUp(oneRun ? domain.rowSize() : domain.rowSize() + kLanes, kLanes);

@@ -5,15 +5,10 @@
 // come, and the sweep before the one that stores asks for the lines of the output, which must be read before they can be written in part.
 #include "compiler/codegen/RowSchedule.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-
 namespace weft::compiler {
 
-namespace arith = mlir::arith;
 using mlir::Value;
 
-// How far ahead, in bytes of an input: some 1000 cycles of a sweep, which is several times the latency of an L3 cache.
-static constexpr int64_t kAheadBytes = 4096;
 // Of all inputs and outputs of a row; with two rows of that many, what is asked for would leave the L1 cache before it is used.
 static constexpr int64_t kLargestRowBytes = 16 << 10;
 
@@ -43,11 +38,7 @@ void RowSchedule::planPrefetch() {
 void RowSchedule::prefetch(KernelFunction &f, int64_t l, const Index &row, const KernelFunction::Unit &unit) {
   for (const Ahead &what : ahead) {
     if (what.level != l) continue;
-    Index at = row;
-    if (!what.isOutput) {
-      Value next = f.e.scalarIndex(f.e.space.add(row, rowsAhead)), last = f.e.constantIndex(domain.rows() - 1);
-      at = f.e.space.scalar(f.e.make<arith::MinUIOp>(next, last), domain.rows());
-    }
+    Index at = what.isOutput ? row : f.ahead(row, rowsAhead, domain.rows());
     auto position = f.position(what.value, atomPositions(f, at, unit.position));
     auto shape = mlir::cast<mlir::RankedTensorType>(what.value.getType()).getShape();
     Value memory = what.isOutput ? f.output(what.number) : Value(f.function.getArgument(what.number));

@@ -23,6 +23,8 @@ using Shape = FusionDomain::Shape;
 static constexpr int64_t kExactVectors = 4;
 // Vectors whose sums over rows stay in registers.
 static constexpr int64_t kColumnVectors = 4;
+// Elements of a piece of an elementwise kernel whose rows are at least twice as long.
+static constexpr int64_t kRowBlock = 4096;
 // Columns of a piece of a reduction over rows.
 static constexpr int64_t kColumnBlock = 1024;
 
@@ -175,6 +177,12 @@ void RowSchedule::sweepRow(KernelFunction &f, int64_t l, const Index &row, const
   }
 }
 
+void RowSchedule::oneRow(KernelFunction &f, const Index &row, const Index *chunk) {
+  // The row's dims, computed where all sweeps see them.
+  for (const Index &atom : atomPositions(f, row, Index::of(0))) (void)f.e.scalarIndex(atom);
+  for (int64_t l = 0; l <= lastLevel; ++l) sweepRow(f, l, row, chunk);
+}
+
 //===-- Bodies --------------------------------------------------------------------------------===//
 
 // One run of elements, cut into pieces of kPieceElements.
@@ -241,6 +249,23 @@ mlir::LogicalResult RowSchedule::emitSizedLinear() {
   return f.finish();
 }
 
+// Elementwise with rows: a piece is a row or a block of one.
+mlir::LogicalResult RowSchedule::emitRowBlocks() {
+  KernelFunction f(kernel, kernel.info.symbol);
+  int64_t n = domain.rowSize(), blocks = n < 2 * kRowBlock ? 1 : llvm::divideCeil(n, kRowBlock);
+  kernel.info.count = domain.rows() * blocks;
+  f.loop(f.begin, f.end, kernel.info.count, {}, [&](Index piece, KernelFunction::State &) {
+    auto [row, block] = f.e.space.divide(piece, blocks);
+    // The row's dims, computed once for all of its vectors.
+    for (const Index &atom : atomPositions(f, row, Index::of(0))) (void)f.e.scalarIndex(atom);
+    f.block(block, n, blocks == 1 ? n : kRowBlock, [&, row = row](const Index &first, int64_t size) {
+      f.run(size, unroll, first, {},
+            [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) { storeFull(f, sweeps[0], 0, units, row); });
+    });
+  });
+  return f.finish();
+}
+
 // The chunks of the range. That of a sized kernel is one of rows: chunks are whole, but for the last of all.
 std::pair<Value, Value> RowSchedule::pieces(KernelFunction &f) {
   if (isSizedRow()) {
@@ -258,14 +283,9 @@ mlir::LogicalResult RowSchedule::emitRows() {
   KernelFunction f(kernel, kernel.info.symbol);
   int64_t rows = domain.rows(), n = domain.rowSize(), padded = roundUp(n, kLanes);
   kernel.info.count = isSizedRow() ? n : kernel.sizes ? rows : chunks;
-  auto oneRow = [&](const Index &row, const Index *chunk) {
-    // The row's dims, computed where all sweeps see them.
-    for (const Index &atom : atomPositions(f, row, Index::of(0))) (void)f.e.scalarIndex(atom);
-    for (int64_t l = 0; l <= lastLevel; ++l) sweepRow(f, l, row, chunk);
-  };
   auto [firstPiece, lastPiece] = pieces(f);
   f.loop(firstPiece, lastPiece, chunks, {}, [&](Index piece, KernelFunction::State &) {
-    if (!hasColumns) return oneRow(piece, nullptr);
+    if (!hasColumns) return oneRow(f, piece, nullptr);
     for (auto &[op, partial] : partials) {
       if (domain.role(op->getResult(0)) != Role::Col) continue;
       Value buffer = f.partials(partial.offset, chunks * padded, partial.element), zero = f.identity(kernel.generic(op), true);
@@ -277,7 +297,7 @@ mlir::LogicalResult RowSchedule::emitRows() {
     Value first = f.e.scalarIndex(f.e.space.scale(piece, chunkRows));
     Value bound = f.e.make<arith::MinSIOp>(f.e.make<arith::AddIOp>(first, f.e.constantIndex(chunkRows)),
                                            kernel.sizes ? f.end : f.e.constantIndex(rows));
-    f.loop(first, bound, rows, {}, [&](Index row, KernelFunction::State &) { oneRow(row, &piece); });
+    f.loop(first, bound, rows, {}, [&](Index row, KernelFunction::State &) { oneRow(f, row, &piece); });
   });
   return f.finish();
 }
@@ -457,8 +477,10 @@ mlir::LogicalResult RowSchedule::run() {
   mlir::LogicalResult result = mlir::failure();
   if (domain.shape() == Shape::Total) result = emitTotals();
   else if (domain.shape() == Shape::Elementwise && domain.outer().empty()) result = kernel.sizes ? emitSizedLinear() : emitLinear();
-  else if (int32_t along = transposedAtom(); along >= 0) result = emitTiles(along);
+  else if (int32_t along = transposedAtom(kernel); along >= 0) result = emitTiles(along);
+  else if (domain.shape() == Shape::Elementwise && !kernel.sizes) result = emitRowBlocks();
   else if (hasColumns && !hasRows) result = emitColumns();
+  else if (hasShortRows()) result = emitShortRows();
   else result = emitRows();
   if (mlir::failed(result)) return result;
   if (!partials.empty() && mlir::failed(emitFinish())) return mlir::failure();

@@ -1,5 +1,6 @@
 // The schedule of a kernel over rows, shared by the files that emit its parts: RowSchedule.cpp (what each sweep does; bodies and finish),
-// RowParts.cpp (reductions of parts of rows), RowPlan.cpp (which sweep does what), RowPrefetch.cpp (what sweeps ask for ahead) and RowTiles.cpp (bodies with transposed inputs).
+// RowParts.cpp (reductions of parts of rows), RowPlan.cpp (which sweep does what), RowPrefetch.cpp (what sweeps ask for ahead),
+// RowTiles.cpp (bodies with transposed inputs) and ShortRows.cpp (bodies with rows of up to a vector).
 #pragma once
 
 #include "compiler/codegen/Schedule.h"
@@ -60,6 +61,8 @@ struct RowSchedule {
   void prefetch(KernelFunction &f, int64_t level, const Index &row, const KernelFunction::Unit &unit);
   void trackReads(KernelFunction &f, const Sweep *sweep, int64_t level, llvm::ArrayRef<Index> atoms);
   void storeFull(KernelFunction &f, const Sweep &sweep, int64_t level, llvm::ArrayRef<KernelFunction::Unit> units, const Index &row);
+  // One row, all sweeps.
+  void oneRow(KernelFunction &f, const Index &row, const Index *chunk);
   void sweepRow(KernelFunction &f, int64_t level, const Index &row, const Index *chunk);
   void storeRows(KernelFunction &f, const Sweep &sweep, const Index &row);
   void keepOrKnow(KernelFunction &f, int64_t level, const KernelFunction::Unit &unit, llvm::ArrayRef<Index> atoms);
@@ -69,11 +72,14 @@ struct RowSchedule {
   void sweepParts(KernelFunction &f, int64_t level, const Index &row);
   void storeOutputs(KernelFunction &f, Role role, llvm::ArrayRef<Index> atoms, mlir::Value mask);
   void finishParts(KernelFunction &f);
-  int32_t transposedAtom() const;
   mlir::LogicalResult emitLinear();
   mlir::LogicalResult emitSizedLinear();
+  mlir::LogicalResult emitRowBlocks();
   mlir::LogicalResult emitTiles(int32_t along);
   mlir::LogicalResult emitRows();
+  bool hasShortRows() const;
+  void rowGroup(KernelFunction &f, const Index &first);
+  mlir::LogicalResult emitShortRows();
   mlir::LogicalResult emitColumns();
   mlir::LogicalResult emitTotals();
   mlir::LogicalResult emitFinish();

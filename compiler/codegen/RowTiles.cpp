@@ -25,9 +25,9 @@ static constexpr int64_t kCrowdedStride = 2048;
 // tile, or their code would grow sixteenfold.
 static constexpr size_t kUnrolledOps = 4;
 
-// w[r][c] = v[c][r]. First in blocks of 4 x 4, each in 128 bits of a register where elements have 32: there x86 interleaves two registers
+// First in blocks of 4 x 4, each in 128 bits of a register where elements have 32: there x86 interleaves two registers
 // in one instruction. Then pairs of registers exchange blocks.
-static void transposeTile(ElementEmitter &e, llvm::MutableArrayRef<Value> v) {
+void transposeTile(ElementEmitter &e, llvm::MutableArrayRef<Value> v) {
   auto shuffle = [&](Value a, Value b, llvm::function_ref<int64_t(int64_t)> from) -> Value {
     llvm::SmallVector<int64_t> lanes;
     for (int64_t lane = 0; lane < kTile; ++lane) lanes.push_back(from(lane));
@@ -53,12 +53,12 @@ static void transposeTile(ElementEmitter &e, llvm::MutableArrayRef<Value> v) {
     }
 }
 
-// The atom along which inputs lie whose elements are not neighbours in the row; -1 where there is none.
-int32_t RowSchedule::transposedAtom() const {
+int32_t transposedAtom(KernelBuilder &kernel) {
+  const FusionDomain &domain = kernel.domain;
   if (domain.shape() != Shape::Elementwise || domain.outer().empty()) return -1;
   for (Value argument : kernel.fusion.getBody().front().getArguments()) {
     const FusionDomain::Layout *layout = domain.layout(argument);
-    if (layout && domain.role(argument) == Role::Full && layout->back() != domain.inner().back())
+    if (layout && domain.role(argument) == FusionDomain::Role::Full && layout->back() != domain.inner().back())
       // A tile's rows are not counted at run time.
       return kernel.sizes && layout->back() == domain.outer().front() ? -1 : layout->back();
   }
@@ -194,9 +194,8 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
     };
     if (wholeRows)
       f.loop(llvm::divideCeil(wholeColumns, kBlockTiles), {}, [&](Index columnBlock, KernelFunction::State &) {
-        tilesOf(columnBlock, wholeColumns, [&](const Index &column) {
-          tilesOf(block, wholeRows, [&](const Index &row) { tile(base, row, kTile, column, kTile); });
-        });
+        tilesOf(columnBlock, wholeColumns,
+                [&](const Index &column) { tilesOf(block, wholeRows, [&](const Index &row) { tile(base, row, kTile, column, kTile); }); });
       });
     if (columns % kTile)
       tilesOf(block, wholeRows, [&](const Index &row) { tile(base, row, kTile, Index::of(wholeColumns * kTile), columns % kTile); });
@@ -208,7 +207,8 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
     f.builder.setInsertionPointToStart(branch.thenBlock());
     f.e.pushScope();
     Index row = Index::of(wholeRows * kTile);
-    f.loop(wholeColumns, {}, [&](Index column, KernelFunction::State &) { tile(base, row, rows % kTile, space.scale(column, kTile), kTile); });
+    f.loop(wholeColumns, {},
+           [&](Index column, KernelFunction::State &) { tile(base, row, rows % kTile, space.scale(column, kTile), kTile); });
     if (columns % kTile) tile(base, row, rows % kTile, Index::of(wholeColumns * kTile), columns % kTile);
     f.e.popScope();
   });

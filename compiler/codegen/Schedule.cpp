@@ -52,6 +52,8 @@ KernelFunction::KernelFunction(KernelBuilder &kernel, llvm::StringRef name)
   memref::StoreOp::create(builder, e.loc, zero, e.errorFlag, ValueRange{e.constantIndex(0)});
   for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments()))
     e.setBuffer(kernel.lowered.lookup(argument), {entry->getArgument(i), static_cast<int64_t>(i)});
+  e.mostStride = kMostStride;
+  e.wholeBuffers = !kernel.sizes;
 }
 
 mlir::LogicalResult KernelFunction::finish() {
@@ -63,6 +65,7 @@ mlir::LogicalResult KernelFunction::finish() {
   function.getArgument(count - 3).setType(mlir::MemRefType::get({kernel.info.threadScratchBytes}, builder.getI8Type()));
   function.setType(builder.getFunctionType(function.getBody().front().getArgumentTypes(), builder.getI32Type()));
   if (e.failed()) return kernel.fusion.emitError("codegen: ") << e.error();
+  kernel.periods.insert_range(e.periods);
   return mlir::success();
 }
 
@@ -131,6 +134,11 @@ KernelFunction::State KernelFunction::run(int64_t n, int64_t unroll, const Index
   }
   if (!units.empty()) emit(units, state);
   return state;
+}
+
+Index KernelFunction::ahead(const Index &at, int64_t steps, int64_t count) {
+  Value next = e.make<arith::MinUIOp>(e.scalarIndex(e.space.add(at, steps)), e.constantIndex(count - 1));
+  return e.space.scalar(next, count);
 }
 
 void KernelFunction::block(const Index &number, int64_t extent, int64_t size, llvm::function_ref<void(const Index &, int64_t)> emit) {

@@ -18,6 +18,14 @@ inline constexpr int64_t kReductionBlock = 8192; // elements of a run whose lane
 inline constexpr int64_t kMostChunks = 64;       // of rows, in a reduction over rows; bounds the partial results
 inline constexpr int64_t kPieceElements = 1024;  // of a piece where the domain is one run; a multiple of every unrolling
 inline constexpr int64_t kLeastChunk = 32;       // rows in a chunk
+// Elements between lanes up to which whole vectors are loaded and shuffled: with 4, four loads and three shuffles, where a gather takes two
+// dozen steps of a machine that has one.
+inline constexpr int64_t kMostStride = 4;
+// Lanes of a period below which vectors run across its end all the same: they would be a quarter full.
+inline constexpr int64_t kLeastPeriod = 5;
+// How far ahead loops ask for what they will read, in bytes of an input: some 1000 cycles, several times the latency of an L3 cache. It is
+// some rows or runs, each of which may lie on a page of its own, where no machine's own prefetcher follows.
+inline constexpr int64_t kAheadBytes = 4096;
 // Work that is worth another thread (mlir_codegen: a fork and join costs under 1 us, and caches must follow).
 inline constexpr double kGrainNanoseconds = 15000;
 // The grain of a kernel with more work than that: shares differ by one grain at most, and a kernel of two and a half of the above would
@@ -37,6 +45,8 @@ struct KernelBuilder {
   llvm::DenseMap<mlir::Value, mlir::Value> lowered; // values of the body -> tensors of the linalg function
   KernelInfo info;
   KernelSizes sizes; // of the fusion before its names were dropped
+  // Lanes after which positions begin anew that vectors had to compute by a division (ElementEmitter::periods).
+  llvm::SmallSetVector<int64_t, 4> periods;
   // Of a sized kernel whose pieces are rows or elements, so that the end of the last range says how many there are: ranges begin at
   // multiples of it.
   int64_t rangeUnit = 1;
@@ -95,6 +105,8 @@ public:
   // All vectors of a run of n elements from `base` on, `unroll` (1 or even) at a time. Vectors go to emit in groups, so that a group can
   // do all its reads before its writes.
   State run(int64_t n, int64_t unroll, const Index &base, State state, llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit);
+  // `steps` after `at`, but at most the last of `count`: where a loop asks for what it will read.
+  Index ahead(const Index &at, int64_t steps, int64_t count);
   // Code for one block of `extent` elements cut into blocks of `size`: emit(its first element, how many it has). The last may have fewer.
   void block(const Index &number, int64_t extent, int64_t size, llvm::function_ref<void(const Index &, int64_t)> emit);
 
@@ -130,12 +142,20 @@ protected:
   mlir::Value view(mlir::Value bytes, int64_t offset, int64_t count, mlir::Type element);
 };
 
+// w[r][c] = v[c][r], for kLanes vectors of kLanes lanes.
+void transposeTile(ElementEmitter &e, llvm::MutableArrayRef<mlir::Value> v);
+
 // Positions of all atoms, given those of a row and inside it.
 llvm::SmallVector<Index> atomPositions(KernelFunction &f, const Index &row, const Index &inner);
 
 // The schedules, by the shape of the domain.
 mlir::LogicalResult scheduleRows(KernelBuilder &kernel); // Elementwise, Rows, Total
 mlir::LogicalResult scheduleNest(KernelBuilder &kernel);
+// The atom along which lanes of a nest lie that are not folded into a sum; -1 where they are.
+int32_t keptInnermost(KernelBuilder &kernel);
+// The atom along which inputs of an elementwise kernel lie whose elements are not neighbours in the row, for which it goes by tiles; -1
+// where there is none.
+int32_t transposedAtom(KernelBuilder &kernel);
 mlir::LogicalResult scheduleAlone(KernelBuilder &kernel); // Alone, Empty
 
 } // namespace weft::compiler

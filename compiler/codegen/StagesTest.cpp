@@ -129,5 +129,37 @@ TEST(Stages, TransposesStayInRegisters) {
   EXPECT_THAT(stages->kernel->dump("loops"), Not(HasSubstr("vector.gather")));
 }
 
+// Vectors end where the rows of the result do; even and odd columns come from the same loads.
+TEST(Stages, PoolingsReadWholeVectors) {
+  auto stages = build(R"(
+  func.func @main(%p: tensor<4x3x56x56xf32>) {
+    %r = weft.fusion(%x = %p : tensor<4x3x56x56xf32>) -> (tensor<4x3x28x28xf32>) {
+      %w = weft.windows %x {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, dilation = array<i64: 1, 1>} : tensor<4x3x56x56xf32>
+      %s = weft.reduce_sum %w, dims = [2, 3] : tensor<4x3x2x2x28x28xf32>
+      weft.yield %s : tensor<4x3x28x28xf32>
+    }
+    return
+  })");
+  ASSERT_TRUE(stages->kernel);
+  EXPECT_THAT(stages->kernel->dump("loops"), Not(HasSubstr("vector.gather")));
+  // Two rows of 56 elements in vectors of 16, from which both columns of the windows are picked.
+  EXPECT_EQ(llvm::StringRef(stages->kernel->dump("ll")).count("= load <16 x float>"), 2u * 4);
+}
+
+TEST(Stages, SlicesOfMiddleDimsAreContiguous) {
+  auto stages = build(R"(
+  func.func @main(%p: tensor<64x40xf32>) {
+    %r = weft.fusion(%x = %p : tensor<64x40xf32>) -> (tensor<62x38xf32>) {
+      %0 = weft.slice %x[[1, 1] : [63, 39] : [1, 1]] : tensor<64x40xf32>
+      %1 = weft.neg %0 : tensor<62x38xf32>
+      weft.yield %1 : tensor<62x38xf32>
+    }
+    return
+  })");
+  ASSERT_TRUE(stages->kernel);
+  EXPECT_THAT(stages->kernel->dump("loops"), Not(HasSubstr("vector.gather")));
+  EXPECT_EQ(stages->kernel->info.count, 62);
+}
+
 } // namespace
 } // namespace weft::compiler

@@ -230,6 +230,25 @@ int64_t FusionDomain::partRun() const {
   return run;
 }
 
+int32_t FusionDomain::cut(int32_t atom, int64_t inner) {
+  int32_t added = atoms_.size();
+  atoms_.push_back(inner);
+  atoms_[atom] /= inner;
+  auto insertIn = [&](auto &list) {
+    if (auto found = llvm::find(list, atom); found != list.end()) list.insert(found + 1, added);
+  };
+  for (auto &[value, layout] : layouts_) insertIn(layout);
+  insertIn(outer_);
+  insertIn(inner_);
+  insertIn(kept_);
+  if (shape_ == Shape::Elementwise && inner_.size() > 1) {
+    outer_.append(inner_.begin(), inner_.end() - 1);
+    inner_.erase(inner_.begin(), inner_.end() - 1);
+    run_ = rowSize();
+  }
+  return added;
+}
+
 FusionDomain::Role FusionDomain::role(Value value) const {
   auto found = roles_.find(value);
   return found == roles_.end() ? Role::Inline : found->second;

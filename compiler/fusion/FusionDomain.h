@@ -91,6 +91,9 @@ public:
   // partRun() elements.
   llvm::ArrayRef<int32_t> kept() const { return kept_; }
   int64_t partRun() const;
+  // Cuts an atom of extent n * inner in two, in every layout; the outer part keeps the number, the inner part's is returned. Without
+  // reductions the inner part of the row is the row then.
+  int32_t cut(int32_t atom, int64_t inner);
   Role role(mlir::Value value) const;
   // Null where the value has no position in the domain (Inline).
   const Layout *layout(mlir::Value value) const;
