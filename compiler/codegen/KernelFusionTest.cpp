@@ -350,6 +350,69 @@ TEST(Fusions, SumsOfPartsOfRows) {
   }
 }
 
+// The maxima over the windows of a normalised image, whose rows are channels (of several runs) or groups of them; with the image beside it,
+// or a slice of it in another dim.
+TEST(Fusions, WindowsOfNormalizedRows) {
+  struct Sizes {
+    int n, groups, channels, height, width, kernel, padding;
+    bool batch; // statistics over samples as well
+  };
+  for (Sizes sizes : {Sizes{3, 5, 1, 12, 40, 3, 1, true}, {2, 3, 1, 6, 6, 2, 0, true}, {3, 2, 3, 7, 9, 3, 1, false}, {2, 1, 2, 8, 34, 2, 0, false}}) {
+    int channels = sizes.groups * sizes.channels;
+    auto images = [&](int height, int width, const char *element = "f32") {
+      return "tensor<" + std::to_string(sizes.n) + "x" + std::to_string(sizes.groups) + "x" + std::to_string(sizes.channels) + "x" +
+             std::to_string(height) + "x" + std::to_string(width) + "x" + element + ">";
+    };
+    int padded = 2 * sizes.padding, rows = (sizes.height + padded - sizes.kernel) / 2 + 1, columns = (sizes.width + padded - sizes.kernel) / 2 + 1;
+    std::string image = images(sizes.height, sizes.width), pad = images(sizes.height + padded, sizes.width + padded), pooled = images(rows, columns);
+    std::string n = sizes.batch ? "1" : std::to_string(sizes.n), groups = std::to_string(sizes.groups);
+    std::string row = sizes.batch ? "tensor<" + groups + "xf32>" : "tensor<" + n + "x" + groups + "xf32>";
+    std::string ones = "tensor<" + n + "x" + groups + "x1x1x1xf32>", dims = sizes.batch ? "[0, 2, 3, 4]" : "[2, 3, 4]";
+    double count = static_cast<double>(sizes.channels * sizes.height * sizes.width) * (sizes.batch ? sizes.n : 1);
+    std::string body = R"(
+      %inv = weft.constant dense<INV> : ROW
+      %sum = weft.reduce_sum %x, dims = DIMS : IMAGE
+      %mean = weft.mul %sum, %inv : ROW
+      %mean1 = weft.reshape %mean : ROW to ONES
+      %mean2 = weft.broadcast %mean1 : ONES to IMAGE
+      %c = weft.sub %x, %mean2 : IMAGE
+      %sq = weft.mul %c, %c : IMAGE
+      %v = weft.reduce_sum %sq, dims = DIMS : IMAGE
+      %rstd = weft.rsqrt %v : ROW
+      %rstd1 = weft.reshape %rstd : ROW to ONES
+      %rstd2 = weft.broadcast %rstd1 : ONES to IMAGE
+      %xh = weft.mul %c, %rstd2 : IMAGE
+      %r = weft.relu %xh : IMAGE
+)";
+    std::string from = "%r";
+    if (sizes.padding) {
+      std::string one = std::to_string(sizes.padding);
+      body += "%base = weft.constant dense<-1.0> : PAD\n%pad = weft.insert_slice %r into %base[[0, 0, 0, " + one + ", " + one +
+              "] : [1, 1, 1, 1, 1]] : IMAGE into PAD\n";
+      from = "%pad";
+    }
+    std::string last;
+    for (int y = 0; y < sizes.kernel; ++y)
+      for (int x = 0; x < sizes.kernel; ++x) {
+        std::string number = std::to_string(y * sizes.kernel + x), tap = "%t" + number;
+        body += tap + " = weft.slice " + from + "[[0, 0, 0, " + std::to_string(y) + ", " + std::to_string(x) + "] : [" + std::to_string(sizes.n) + ", " +
+                groups + ", " + std::to_string(sizes.channels) + ", " + std::to_string(y + 2 * rows - 1) + ", " +
+                std::to_string(x + 2 * columns - 1) + "] : [1, 1, 1, 2, 2]] : " + (sizes.padding ? "PAD" : "IMAGE") + "\n";
+        if (!last.empty()) body += "%m" + number + " = weft.maximum " + last + ", " + tap + " : POOLED\n";
+        last = last.empty() ? tap : "%m" + number;
+      }
+    auto of = [&](std::string text) {
+      for (auto [what, by] : {std::pair<std::string, std::string>{"INV", std::to_string(1 / count)}, {"POOLED", pooled}, {"PAD", pad}, {"IMAGE", image},
+                              {"ONES", ones}, {"ROW", row}, {"DIMS", dims}})
+        text = replaced(text, what, by);
+      return text;
+    };
+    SCOPED_TRACE(channels);
+    check(of("%x: IMAGE"), of(body), of(last + ": POOLED, %mean: ROW"), 1e-4);
+    check(of("%x: IMAGE"), of(body), of("%r: IMAGE, " + last + ": POOLED"), 1e-4);
+  }
+}
+
 TEST(Fusions, Movement) {
   check("%x: tensor<6x5x19xf32>, %y: tensor<19x6x5xf32>", R"(
     %0 = weft.transpose %x, [2, 0, 1] : tensor<6x5x19xf32>

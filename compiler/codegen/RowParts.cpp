@@ -1,8 +1,8 @@
-// Reductions of parts of rows: over the runs that the leading dims of a row leave, and over some of the outer dims. group_norm's rows are the
-// groups of a sample, and its weight and bias get sums over pixels and samples, a number a channel.
+// Reductions of parts of rows: over the runs that the leading dims of a row leave, and over some of the outer dims. group_norm's rows are
+// the groups of a sample, and its weight and bias get sums over pixels and samples, a number a channel.
 //
-// The last sweep folds each run of a row to a partial result, one for each reduction, row and run; `finish` adds up those of the outer dims.
-// That is the order in which NestSchedule sweeps such a reduction in a kernel of its own, so that fusing does not change a bit.
+// The last sweep folds each run of a row to a partial result, one for each reduction, row and run; `finish` adds up those of the outer
+// dims. That is the order in which NestSchedule sweeps such a reduction in a kernel of its own, so that fusing does not change a bit.
 #include "compiler/codegen/RowSchedule.h"
 
 namespace weft::compiler {

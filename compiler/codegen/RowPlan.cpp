@@ -47,6 +47,7 @@ void RowSchedule::plan() {
   for (auto [i, output] : llvm::enumerate(kernel.outputs)) {
     if (domain.role(output) == Role::Full) sweeps[level(output)].stores.push_back(i);
     else if (domain.role(output) == Role::Row) sweeps[level(output)].rowStores.push_back(i), hasRows = true;
+    else if (domain.role(output) == Role::Near) nearStores.push_back(i), hasRows = true;
   }
   unroll = random ? 4 : (domain.shape() == Shape::Elementwise ? 1 : kSlots);
   planScratch();

@@ -2,8 +2,9 @@
 // these in one kernel.
 //
 // A row is swept once for each level: level 0 depends on no reduction, level n + 1 on the Row reductions of level n. A sweep does all
-// reductions, stores and accumulations of its level (those of parts of rows are all in the last one). What is cheap is computed again in later sweeps; what is not (exp, tanh, random
-// numbers, ...) is kept in a row of scratch. Reductions over rows go chunk by chunk into partial results, which `finish` adds in order.
+// reductions, stores and accumulations of its level (those of parts of rows are all in the last one). What is cheap is computed again in
+// later sweeps; what is not (exp, tanh, random numbers, ...) is kept in a row of scratch. Reductions over rows go chunk by chunk into
+// partial results, which `finish` adds in order.
 #include "compiler/codegen/RowSchedule.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -181,6 +182,7 @@ void RowSchedule::oneRow(KernelFunction &f, const Index &row, const Index *chunk
   // The row's dims, computed where all sweeps see them.
   for (const Index &atom : atomPositions(f, row, Index::of(0))) (void)f.e.scalarIndex(atom);
   for (int64_t l = 0; l <= lastLevel; ++l) sweepRow(f, l, row, chunk);
+  storeNear(f, row);
 }
 
 //===-- Bodies --------------------------------------------------------------------------------===//

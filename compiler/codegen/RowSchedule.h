@@ -1,6 +1,6 @@
 // The schedule of a kernel over rows, shared by the files that emit its parts: RowSchedule.cpp (what each sweep does; bodies and finish),
-// RowParts.cpp (reductions of parts of rows), RowPlan.cpp (which sweep does what), RowPrefetch.cpp (what sweeps ask for ahead),
-// RowTiles.cpp (bodies with transposed inputs) and ShortRows.cpp (bodies with rows of up to a vector).
+// RowNear.cpp (slices of rows), RowParts.cpp (reductions of parts of rows), RowPlan.cpp (which sweep does what), RowPrefetch.cpp (what
+// sweeps ask for ahead), RowTiles.cpp (bodies with transposed inputs) and ShortRows.cpp (bodies with rows of up to a vector).
 #pragma once
 
 #include "compiler/codegen/Schedule.h"
@@ -35,6 +35,7 @@ struct RowSchedule {
     mlir::Type element;
   };
   llvm::MapVector<mlir::Operation *, Partial> partials;
+  llvm::SmallVector<int64_t> nearStores; // outputs: Near
   bool hasColumns = false, hasRows = false, hasParts = false;
   int64_t chunkRows = 1, chunks = 1, unroll = 1;
 
@@ -72,6 +73,7 @@ struct RowSchedule {
   void sweepParts(KernelFunction &f, int64_t level, const Index &row);
   void storeOutputs(KernelFunction &f, Role role, llvm::ArrayRef<Index> atoms, mlir::Value mask);
   void finishParts(KernelFunction &f);
+  void storeNear(KernelFunction &f, const Index &row);
   mlir::LogicalResult emitLinear();
   mlir::LogicalResult emitSizedLinear();
   mlir::LogicalResult emitRowBlocks();

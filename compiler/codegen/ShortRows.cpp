@@ -20,7 +20,8 @@ static constexpr int64_t kGroupOps = 512;
 
 bool RowSchedule::hasShortRows() const {
   int64_t n = domain.rowSize();
-  if (domain.shape() != Shape::Rows || kernel.sizes || hasColumns || hasParts || random || domain.outer().size() != 1) return false;
+  if (domain.shape() != Shape::Rows || kernel.sizes || random || domain.outer().size() != 1) return false;
+  if (hasColumns || hasParts || !nearStores.empty()) return false;
   if (n < 2 || n > kLanes || domain.runSize() != n || domain.rows() < kLeastGroups * kLanes) return false;
   if (n * static_cast<int64_t>(kernel.ops.size()) > kGroupOps) return false;
   // Bools are bytes in memory, and masks in registers.

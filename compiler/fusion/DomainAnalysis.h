@@ -55,6 +55,7 @@ struct DomainAnalysis {
   std::optional<DimLayout> reflow(mlir::Value from, llvm::ArrayRef<int64_t> shape);
   std::optional<DimLayout> resultFromOperand(mlir::Operation *op, unsigned operand);
   std::optional<DimLayout> operandFromResult(mlir::Operation *op, unsigned operand);
+  void followSlices(const llvm::DenseSet<mlir::Operation *> &members);
   void propagate(const llvm::DenseSet<mlir::Operation *> &members);
   void mergeAtoms();
 
@@ -73,6 +74,8 @@ struct DomainAnalysis {
   enum class Depends { Nothing, Row, Post };
   llvm::DenseMap<mlir::Value, Depends> depends;
   bool checkPositions();
+  bool staysInRow(mlir::Operation *op, mlir::Value operand);
+  bool isNear(mlir::Value output);
   bool checkUses();
   bool checkOutputs();
   bool alone();

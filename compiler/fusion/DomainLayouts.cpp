@@ -33,7 +33,7 @@ std::optional<DimLayout> DomainAnalysis::reflow(Value from, llvm::ArrayRef<int64
     auto &dim = result.emplace_back();
     int64_t left = size;
     while (left > 1) {
-      Atoms atoms = flat(layouts[from]);  // again, since a split changes it
+      Atoms atoms = flat(layouts[from]); // again, since a split changes it
       if (next >= atoms.size()) return std::nullopt;
       int64_t extent = domain.atoms_[atoms[next]];
       if (extent > left) {
@@ -127,6 +127,34 @@ void DomainAnalysis::propagate(const llvm::DenseSet<Operation *> &members) {
       if (auto layout = resultFromOperand(user, operand)) assign(user->getResult(0), *layout);
       else mixed |= mlir::isa<ir::ReshapeOp>(user);
     }
+  }
+}
+
+// Gives layouts to slices of values that have one, and to what they are placed in: dims that are taken whole keep their atoms, others get
+// one of their own.
+void DomainAnalysis::followSlices(const llvm::DenseSet<Operation *> &members) {
+  for (Operation *op : ops) {
+    auto slice = mlir::dyn_cast<ir::SliceOp>(op);
+    auto insert = mlir::dyn_cast<ir::InsertSliceOp>(op);
+    if ((!slice && !insert) || layouts.contains(op->getResult(0))) continue;
+    Value from = slice ? slice.getInput() : insert.getUpdate();
+    auto found = layouts.find(from);
+    if (found == layouts.end()) continue;
+    llvm::ArrayRef<int64_t> steps = slice ? slice.getSteps() : insert.getSteps();
+    DimLayout layout;
+    for (auto [dim, size, before, step] : llvm::zip(found->second, shapeOf(op->getResult(0)), shapeOf(from), steps)) {
+      // As many elements, one after the other, are all of them.
+      if (size == before && step > 0) {
+        layout.push_back(dim);
+        continue;
+      }
+      layout.emplace_back();
+      if (size == 1) continue;
+      layout.back().push_back(domain.atoms_.size());
+      domain.atoms_.push_back(size);
+    }
+    assign(op->getResult(0), layout);
+    propagate(members);
   }
 }
 

@@ -8,7 +8,6 @@ using mlir::Operation;
 using mlir::RankedTensorType;
 using mlir::Value;
 
-
 // A single row is one piece of work for one thread; beyond this a whole-tensor reduction is better a kernel of its own, whose blocks
 // run in parallel.
 static constexpr int64_t kLargestSingleRow = 1 << 15;
@@ -76,8 +75,8 @@ bool DomainAnalysis::fold(Operation *op, Fold &result) {
 }
 
 // Whether a reduction folds runs that end each row's prefixes, and over some of the outer dims, as the one over [N, C, H, W] to [C] beside
-// rows of a sample's groups. Its order is that of the same reduction in a kernel of its own, which NestSchedule sweeps run by run, or, where
-// it folds no outer dim, in rows that are the runs. (A row's leading size must not vary: the partial results have one place each.)
+// rows of a sample's groups. Its order is that of the same reduction in a kernel of its own, which NestSchedule sweeps run by run, or,
+// where it folds no outer dim, in rows that are the runs. (A row's leading size must not vary: the partial results have one place each.)
 bool DomainAnalysis::makesPart(const Fold &fold, llvm::ArrayRef<int32_t> outer, llvm::ArrayRef<int32_t> inner, Operation *op) {
   Atoms full(outer.begin(), outer.end());
   full.append(inner.begin(), inner.end());

@@ -42,8 +42,9 @@ public:
   void run() {
     findCandidates();
     // Rows of several runs come second: a channel's sums must not take what a sample's rows need (the gradients of group_norm). Sums of
-    // parts of rows come last: in a kernel of other rows nothing can read them, and batch_norm's result reads its channels' sums.
-    for (Late late : {Late::None, Late::SeveralRuns, Late::Parts}) {
+    // parts of rows come last: in a kernel of other rows nothing can read them, and batch_norm's result reads its channels' sums. So do slices
+    // of rows, which their kernel computes again, and which must not keep a whole row from being there.
+    for (Late late : {Late::None, Late::SeveralRuns, Late::PartsAndSlices}) {
       if (late > Late::None && !saw_[static_cast<int>(late)]) continue;
       allowed_ = late;
       for (int round = 0; round < limits::kMaxRounds; ++round) {
@@ -82,7 +83,7 @@ public:
 
 private:
   // What kernels may have only after all others are made.
-  enum class Late { None, SeveralRuns, Parts };
+  enum class Late { None, SeveralRuns, PartsAndSlices };
   // Two nodes whose kernels may become one: a producer and a consumer, or two readers of one value.
   struct Candidate {
     int64_t saved; // bytes that are not written or read again
@@ -268,6 +269,7 @@ private:
   // An op that the kernel would run more often than it has elements, and that is not cheap.
   mlir::Operation *recomputed(const FusionDomain &domain, llvm::ArrayRef<mlir::Operation *> ops) const {
     if (domain.shape() == FusionDomain::Shape::Alone) return nullptr;
+    if (mlir::Operation *op = recomputedInWindows(domain, ops)) return op;
     int64_t cheap = 0;
     for (mlir::Operation *op : ops) {
       if (graph_.isFree(op) || domain.role(op->getResult(0)) != FusionDomain::Role::Inline || isOncePerRow(domain, op)) continue;
@@ -278,8 +280,28 @@ private:
     return nullptr;
   }
 
+  // The same of what windows of a row read: all that lies along the row and comes before the slices.
+  mlir::Operation *recomputedInWindows(const FusionDomain &domain, llvm::ArrayRef<mlir::Operation *> ops) const {
+    using Role = FusionDomain::Role;
+    if (domain.near().empty()) return nullptr;
+    llvm::DenseSet<mlir::Value> read;
+    int64_t cheap = 0;
+    for (mlir::Operation *op : llvm::reverse(ops)) {
+      mlir::Value result = op->getResult(0);
+      Role role = domain.role(result);
+      if (role != Role::Near && !read.contains(result)) continue;
+      if (isReduction(op) || role == Role::Row) continue;
+      read.insert(op->operand_begin(), op->operand_end());
+      if (role == Role::Near || graph_.isFree(op) || isOncePerRow(domain, op) ||
+          mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Movement)
+        continue;
+      if (isExpensive(op) || ++cheap > limits::kMaxWindowOps) return op;
+    }
+    return nullptr;
+  }
+
   static Late lateness(const FusionDomain &domain) {
-    if (!domain.kept().empty()) return Late::Parts;
+    if (!domain.kept().empty() || !domain.near().empty()) return Late::PartsAndSlices;
     return domain.shape() == FusionDomain::Shape::Rows && domain.runSize() != domain.rowSize() ? Late::SeveralRuns : Late::None;
   }
 

@@ -66,6 +66,32 @@ bool DomainAnalysis::checkPositions() {
   return true;
 }
 
+// Whether a slice, or what something is placed in, has only elements of the same row of the operand.
+bool DomainAnalysis::staysInRow(Operation *op, Value operand) {
+  if (!mlir::isa<ir::SliceOp, ir::InsertSliceOp>(op) || domain.shape_ != FusionDomain::Shape::Rows) return false;
+  auto from = layouts.find(operand), to = layouts.find(op->getResult(0));
+  if (from == layouts.end() || to == layouts.end()) return false;
+  Atoms kept;
+  for (auto [before, after] : llvm::zip(from->second, to->second)) {
+    bool isOuter = llvm::any_of(before, [&](int32_t atom) { return llvm::is_contained(domain.outer_, atom); });
+    if (isOuter && before != after) return false;
+    if (isOuter) kept.append(after.begin(), after.end());
+  }
+  return llvm::all_of(domain.outer_, [&](int32_t atom) { return llvm::is_contained(kept, atom); });
+}
+
+// Whether an output is elementwise on slices of rows, of the same dims as others that are.
+bool DomainAnalysis::isNear(Value output) {
+  auto found = layouts.find(output);
+  if (domain.shape_ != FusionDomain::Shape::Rows || depends.lookup(output) != Depends::Row || found == layouts.end()) return false;
+  Atoms atoms = flat(found->second), own;
+  llvm::copy_if(atoms, std::back_inserter(own), [&](int32_t atom) { return !llvm::is_contained(domain.outer_, atom); });
+  if (own.empty() || own.size() + domain.outer_.size() != atoms.size()) return false;
+  if (!domain.near_.empty() && Atoms(domain.near_) != own) return false;
+  domain.near_.assign(own.begin(), own.end());
+  return true;
+}
+
 // What depends on a reduction is read where it was computed, and nothing waits for all rows but what comes after them.
 bool DomainAnalysis::checkUses() {
   using Shape = FusionDomain::Shape;
@@ -79,6 +105,7 @@ bool DomainAnalysis::checkUses() {
       anyPost |= on == Depends::Post;
       if (on == Depends::Nothing) continue;
       bool moves = mlir::isa<ir::ReshapeOp, ir::TransposeOp, ir::BroadcastOp>(op) || isReduce(op);
+      if (on == Depends::Row && staysInRow(op, operand)) continue;
       if (mlir::cast<ir::WeftOp>(op).kind() != Kind::Elementwise && !moves && !isReduction(op))
         return refuse(on == Depends::Post ? Refusal::ReadsAcrossRows : Refusal::ReadsReducedElsewhere, op);
       if (on == Depends::Post) {
@@ -134,6 +161,16 @@ bool DomainAnalysis::checkOutputs() {
       if (isPart && atoms != Atoms(domain.kept_)) return refuse(Refusal::ReadsAcrossRows, op);
       domain.roles_[value] = atoms.empty() ? Role::Scalar : isPart ? Role::Part : Role::Col;
     }
+  for (Value output : outputs)
+    if (domain.role(output) == Role::Inline && !isNear(output))
+      return refuse(mixed ? Refusal::ReshapeMixesDims : Refusal::DifferentShapes, output.getDefiningOp());
+  if (!domain.near_.empty()) {
+    Atoms near = outer;
+    near.append(domain.near_.begin(), domain.near_.end());
+    near = sorted(near);
+    for (auto &[value, layout] : layouts)
+      if (domain.role(value) == Role::Inline && sorted(flat(layout)) == near) domain.roles_[value] = Role::Near;
+  }
   for (Value output : outputs) {
     Operation *op = output.getDefiningOp();
     Role role = domain.role(output);
@@ -208,6 +245,7 @@ bool DomainAnalysis::run() {
     else if (sizeOf(output) == 1 && sizeOf(hero) == 1) assign(output, DimLayout(type.getRank()));
     propagate(members);
   }
+  if (llvm::any_of(outputs, [&](Value output) { return !layouts.contains(output); })) followSlices(members);
   if (!classifyReductions()) return false;
   if (domain.shape_ == FusionDomain::Shape::Elementwise) domain.inner_ = flat(layouts[hero]);
   if (!checkUses() || !checkOutputs()) return false;
@@ -240,7 +278,6 @@ int32_t FusionDomain::cut(int32_t atom, int64_t inner) {
   for (auto &[value, layout] : layouts_) insertIn(layout);
   insertIn(outer_);
   insertIn(inner_);
-  insertIn(kept_);
   if (shape_ == Shape::Elementwise && inner_.size() > 1) {
     outer_.append(inner_.begin(), inner_.end() - 1);
     inner_.erase(inner_.begin(), inner_.end() - 1);

@@ -7,6 +7,8 @@
 //   Col     I: a reduction over O (cross-row)        Scalar  a reduction over everything (cross-row)
 //   Part    some of O and the leading dims of I: a reduction over the rest (cross-row). Rows of a sample's groups have such: the sums over
 //           samples and pixels that group_norm's weight and bias get, a number a channel
+//   Near    O and dims of its own: elementwise on slices of a row's Full values, as the maxima over windows of what a row's reductions
+//           normalise. An output, or what only such are computed from; no reduction reads it
 //   Inline  computed wherever it is needed (the operand of a slice or a gather, a broadcast row): must not depend on a reduction
 // Col, Part and Scalar values, and what is computed from them, exist only after all rows are done: nothing Full or Row may read them.
 #pragma once
@@ -65,7 +67,7 @@ public:
     Alone,       // one op with a schedule of its own (matmul, scatter_add, index_add, index_put, cumsum), and what computes its operands
     Empty,       // no element anywhere but in results of empty reductions
   };
-  enum class Role { Inline, Full, Row, Col, Part, Scalar };
+  enum class Role { Inline, Full, Row, Col, Part, Near, Scalar };
   // The atoms of a value, outermost first: its row-major position is the mixed-radix number of their positions.
   using Layout = llvm::SmallVector<int32_t, 4>;
 
@@ -94,6 +96,8 @@ public:
   // Cuts an atom of extent n * inner in two, in every layout; the outer part keeps the number, the inner part's is returned. Without
   // reductions the inner part of the row is the row then.
   int32_t cut(int32_t atom, int64_t inner);
+  // The atoms of Near values beside those of O, outermost first; empty where there are none.
+  llvm::ArrayRef<int32_t> near() const { return near_; }
   Role role(mlir::Value value) const;
   // Null where the value has no position in the domain (Inline).
   const Layout *layout(mlir::Value value) const;
@@ -107,7 +111,7 @@ private:
   }
   Shape shape_ = Shape::Elementwise;
   llvm::SmallVector<int64_t, 6> atoms_;
-  llvm::SmallVector<int32_t, 6> outer_, inner_, kept_;
+  llvm::SmallVector<int32_t, 6> outer_, inner_, kept_, near_;
   int64_t run_ = 0;
   llvm::DenseMap<mlir::Value, Role> roles_;
   llvm::DenseMap<mlir::Value, Layout> layouts_;

@@ -28,6 +28,10 @@ inline constexpr int64_t kMaxSearch = 4096;
 // Ops that a kernel may compute again for each element that a broadcast, slice or gather inside of it reads, if they are cheap.
 inline constexpr int64_t kMaxRecomputedOps = 4;
 
+// The same for the windows of a row that its reductions have normalised. To keep the row instead means to write all of it and to read it:
+// a norm takes five and its activation one, each of them on 9 / 4 as many elements in a pooling of 3 x 3 by twos.
+inline constexpr int64_t kMaxWindowOps = 6;
+
 // What depends on no element of a row (a channel's factor, in the kernel of an inference's batch_norm) is computed once a row: whatever it
 // costs is little beside a row of so many elements.
 inline constexpr int64_t kMinHoistedRow = 256;

@@ -3,6 +3,7 @@
 #include "backends/cuda/compile/GpuCodegen.h"
 #include "backends/cuda/compile/Simulator.h"
 
+#include <array>
 #include <cstdlib>
 
 #include "compiler/codegen/FusionText.h"
@@ -329,6 +330,48 @@ TEST(GpuFusions, RowsOfSeveralRuns) {
       %db2 = weft.broadcast %db1 : tensor<Cx1xf32> to tensor<FULLxf32>
       %dx = weft.sub %gy, %db2 : tensor<FULLxf32>)"),
           {of("%dx: tensor<FULLxf32>"), of("%dw: tensor<Cxf32>"), of("%db: tensor<Cxf32>")}, 1e-3);
+  }
+}
+
+// group_norm: sums of parts of rows, over samples; runs that the vectors of a group fill once, several times, or in part.
+TEST(GpuFusions, SumsOfPartsOfRows) {
+  for (auto [n, groups, channels, pixels] : {std::array{3, 2, 4, 64}, {5, 3, 2, 7}, {2, 2, 2, 600}, {3, 4, 1, 40}}) {
+    std::string full = "tensor<" + std::to_string(n) + "x" + std::to_string(groups) + "x" + std::to_string(channels) + "x" +
+                       std::to_string(pixels) + "xf32>";
+    std::string row = "tensor<" + std::to_string(n) + "x" + std::to_string(groups) + "xf32>";
+    std::string ones = "tensor<" + std::to_string(n) + "x" + std::to_string(groups) + "x1x1xf32>";
+    std::string column = "tensor<" + std::to_string(groups) + "x" + std::to_string(channels) + "xf32>";
+    auto of = [&](std::string text) {
+      return replaced(replaced(replaced(replaced(text, "FULL", full), "ROW", row), "ONES", ones), "COLUMN", column);
+    };
+    check(of("%x: FULL, %g: FULL, %w: COLUMN"), of(R"(
+      %mean = weft.reduce_max %x, dims = [2, 3] : FULL
+      %mean1 = weft.reshape %mean : ROW to ONES
+      %mean2 = weft.broadcast %mean1 : ONES to FULL
+      %c = weft.sub %x, %mean2 : FULL
+      %gx = weft.mul %g, %c : FULL
+      %dw = weft.reduce_sum %gx, dims = [0, 3] : FULL
+      %most = weft.reduce_max %g, dims = [0, 3] : FULL
+      %step = weft.sub %w, %dw : COLUMN)"),
+          {of("%gx: FULL"), of("%step: COLUMN"), of("%most: COLUMN"), of("%mean: ROW")}, 1e-3);
+  }
+}
+
+// What is computed of slices of a row once its sums are known.
+TEST(GpuFusions, SlicesOfNormalizedRows) {
+  for (auto [rows, columns] : {std::pair{"5", "40"}, {"2", "2000"}}) {
+    auto of = [&, rows = rows, half = std::to_string(std::stoi(columns) / 2)](const std::string &text) {
+      return replaced(replaced(replaced(text, "HALF", half), "ROWS", rows), "COLUMNS", columns);
+    };
+    check(of("%x: tensor<3xROWSxCOLUMNSxf32>"), of(R"(
+      %sum = weft.reduce_sum %x, dims = [0, 2] : tensor<3xROWSxCOLUMNSxf32>
+      %s1 = weft.reshape %sum : tensor<ROWSxf32> to tensor<ROWSx1xf32>
+      %s2 = weft.broadcast %s1 : tensor<ROWSx1xf32> to tensor<3xROWSxCOLUMNSxf32>
+      %c = weft.sub %x, %s2 : tensor<3xROWSxCOLUMNSxf32>
+      %a = weft.slice %c[[0, 0, 0] : [3, ROWS, COLUMNS] : [1, 1, 2]] : tensor<3xROWSxCOLUMNSxf32>
+      %b = weft.slice %c[[0, 0, 1] : [3, ROWS, COLUMNS] : [1, 1, 2]] : tensor<3xROWSxCOLUMNSxf32>
+      %m = weft.maximum %a, %b : tensor<3xROWSxHALFxf32>)"),
+          {of("%m: tensor<3xROWSxHALFxf32>"), of("%c: tensor<3xROWSxCOLUMNSxf32>")}, 1e-3);
   }
 }
 

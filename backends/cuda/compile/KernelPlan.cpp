@@ -30,6 +30,7 @@ KernelPlan::KernelPlan(KernelBuilder &kernel) : kernel(kernel), domain(kernel.do
   for (auto [i, output] : llvm::enumerate(kernel.outputs)) {
     if (domain.role(output) == Role::Full) sweeps[level(output)].stores.push_back(i);
     else if (domain.role(output) == Role::Row) sweeps[level(output)].rowStores.push_back(i), hasRows = true;
+    else if (domain.role(output) == Role::Near) nearStores.push_back(i), hasRows = true;
   }
 }
 

@@ -24,6 +24,7 @@ public:
   KernelBuilder &kernel;
   const FusionDomain &domain;
   std::vector<Sweep> sweeps;
+  llvm::SmallVector<int64_t> nearStores; // outputs that are slices of rows
   bool hasRows = false, hasColumns = false, hasParts = false;
 
   // Partial results of an op: `count` parts, each `stride` elements after the one before.

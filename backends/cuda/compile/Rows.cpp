@@ -179,6 +179,31 @@ struct RowSchedule {
     // The row's dims, computed where all sweeps see them.
     for (const Index &atom : compiler::atomPositions(f, row, Index::of(0))) (void)f.e.scalarIndex(atom);
     for (size_t level = 0; level < plan.sweeps.size(); ++level) sweepRow(f, level, row, worker, sums);
+    storeNear(f, row);
+  }
+
+  // Outputs that are slices of the row, whose sums are known by now: one element a thread.
+  void storeNear(GpuFunction &f, const Index &row) {
+    if (plan.nearStores.empty()) return;
+    llvm::ArrayRef<int32_t> near = plan.domain.near();
+    llvm::SmallVector<int64_t> extents;
+    int64_t count = 1;
+    for (int32_t atom : near) {
+      extents.push_back(plan.domain.atoms()[atom]);
+      count *= extents.back();
+    }
+    plan.trackReads(f, 0, nullptr);
+    int64_t width = std::exchange(f.e.width, 1);
+    f.loop(ceilDivide(count, threads), {}, [&](Index round, State &) {
+      Value first = f.e.make<arith::MulIOp>(f.e.scalarIndex(round), f.e.constantIndex(threads));
+      Value number = f.e.make<arith::AddIOp>(first, member);
+      f.when(count % threads ? f.lessThan(number, count) : Value(), [&] {
+        auto atoms = compiler::atomPositions(f, row, Index::of(0));
+        for (auto [atom, at] : llvm::zip(near, f.e.space.delinearize(f.e.space.scalar(number, count), extents))) atoms[atom] = at;
+        plan.store(f, plan.compute(f, plan.nearStores, atoms));
+      });
+    });
+    f.e.width = width;
   }
 
   // All rows of a chunk; then the partial results.

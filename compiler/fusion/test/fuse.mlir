@@ -191,3 +191,19 @@ func.func @main(%x: tensor<3x8x2x17xf32>, %w: tensor<17x3xi64>) -> tensor<48x3xi
   return %2 : tensor<48x3xi64>
 }
 }
+
+// -----
+// The pool of a batch_norm in training, and its relu: one kernel, that normalises where the windows read. The indices are not asked for.
+// CHECK-LABEL: @norm_and_pool
+// CHECK-COUNT-1: = weft.fusion
+// CHECK: weft.reduce_sum {{.*}}, dims = [0, 2, 3]
+// CHECK-NOT: = weft.fusion
+module @norm_and_pool {
+func.func @main(%x: tensor<4x16x32x32xf32>, %w: tensor<16xf32>, %b: tensor<16xf32>) -> tensor<4x16x16x16xf32> {
+  %y, %mean, %variance = weft.batch_norm %x weight %w bias %b {eps = 1.0e-5 : f64}
+      : (tensor<4x16x32x32xf32>, tensor<16xf32>, tensor<16xf32>) -> (tensor<4x16x32x32xf32>, tensor<16xf32>, tensor<16xf32>)
+  %r = weft.relu %y : tensor<4x16x32x32xf32>
+  %p, %i = weft.max_pool2d %r {kernel = array<i64: 3, 3>, strides = array<i64: 2, 2>, padding = array<i64: 1, 1>, dilation = array<i64: 1, 1>} : tensor<4x16x32x32xf32>
+  return %p : tensor<4x16x16x16xf32>
+}
+}
