@@ -198,7 +198,10 @@ bool DomainAnalysis::alone() {
 }
 
 bool DomainAnalysis::run() {
-  if (static_cast<int64_t>(ops.size()) > kMaxFusionOps) return refuse(Refusal::TooLarge, ops.back());
+  // What planning adds to a full kernel, where it draws random numbers from, does not count.
+  auto isPlace = [](Operation *op) { return mlir::isa<ir::AddOp>(op) && ir::isRandomState(op->getResult(0).getType()); };
+  if (static_cast<int64_t>(ops.size()) > kMaxFusionOps && ops.size() - llvm::count_if(ops, isPlace) > kMaxFusionOps)
+    return refuse(Refusal::TooLarge, ops.back());
   llvm::DenseSet<Operation *> members(ops.begin(), ops.end());
   Value hero;
   bool empty = false;

@@ -11,6 +11,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "runtime/core/alignment.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace weft::compiler {
@@ -32,6 +33,7 @@ public:
         bool gone = false;
         if (mlir::failed(takeOutParts(fusion, gone))) return failure();
         if (gone) continue;
+        if (mlir::failed(takeOutOffsets(fusion))) return failure();
       }
       LogicalResult lowered = llvm::TypeSwitch<mlir::Operation *, LogicalResult>(&op)
                                   .Case<ir::FusionOp, ir::ProviderCallOp, ir::ReshapeOp, ir::ConstantOp, mlir::func::ReturnOp>(
@@ -185,6 +187,30 @@ private:
       for (mlir::Operation *slice : slices) {
         slice->getResult(0).replaceAllUsesWith(argument);
         slice->erase();
+      }
+    }
+    return success();
+  }
+
+  // Makes the place in its stream from which a fusion draws random numbers an operand, {0, offset} that it adds to the state, so that the
+  // steps of a sampler and the layers of a network with dropout are launches of one kernel. Several draws of one state keep their distances.
+  LogicalResult takeOutOffsets(ir::FusionOp fusion) {
+    mlir::Block &body = fusion.getBody().front();
+    llvm::MapVector<mlir::BlockArgument, llvm::SmallVector<ir::RandomUniformOp, 4>> draws;
+    for (mlir::Operation &op : body)
+      if (auto draw = mlir::dyn_cast<ir::RandomUniformOp>(op))
+        if (auto state = mlir::dyn_cast<mlir::BlockArgument>(draw.getState())) draws[state].push_back(draw);
+    for (auto &[state, of] : draws) {
+      uint64_t first = of.front().getOffset();
+      mlir::OpBuilder before(fusion), inside(&body, body.begin());
+      auto type = mlir::cast<mlir::RankedTensorType>(state.getType());
+      auto offset = ir::ConstantOp::create(before, fusion.getLoc(), mlir::DenseElementsAttr::get(type, llvm::ArrayRef<int64_t>{0, int64_t(first)}));
+      if (mlir::failed(lower(offset))) return failure();
+      fusion.getInputsMutable().append(offset.getResult());
+      mlir::Value there = ir::AddOp::create(inside, fusion.getLoc(), state, body.addArgument(type, fusion.getLoc()));
+      for (ir::RandomUniformOp draw : of) {
+        draw.getStateMutable().assign(there);
+        draw.setOffset(draw.getOffset() - first); // wraps, both being unsigned
       }
     }
     return success();

@@ -132,3 +132,32 @@ func.func @main(%x: tensor<3x16xf32>, %y: tensor<3x5xf32>) -> (tensor<3x1xf32>, 
   }
   return %0, %1 : tensor<3x1xf32>, tensor<1x5xf32>
 }
+
+// -----
+
+// Draws from two places of a stream are one kernel: the first place is an operand, later draws keep their distance from it.
+// CHECK: plan.kernel @k0_{{.*}}random_uniform
+// CHECK: %[[THERE:.*]] = weft.add %{{.*}}, %{{.*}} : tensor<2xi64>
+// CHECK: weft.random_uniform %[[THERE]] : tensor<70xf32>
+// CHECK: weft.random_uniform %[[THERE]] {offset = 32 : i64} : tensor<70xf32>
+// CHECK-NOT: plan.kernel
+// CHECK: plan.program @main(%[[S:[^:]*]]:
+func.func @main(%s: tensor<2xi64>) -> (tensor<70xf32>, tensor<70xf32>) {
+  // CHECK: %[[A:.*]] = plan.constant dense<[0, 64]>
+  // CHECK: plan.launch @k0_{{.*}} ins(%[[S]], %[[A]] : !plan.buffer<16>, !plan.buffer<16>)
+  %0 = weft.fusion(%a = %s : tensor<2xi64>) -> (tensor<70xf32>) {
+    %u = weft.random_uniform %a {offset = 64 : i64} : tensor<70xf32>
+    %v = weft.random_uniform %a {offset = 96 : i64} : tensor<70xf32>
+    %w = weft.add %u, %v : tensor<70xf32>
+    weft.yield %w : tensor<70xf32>
+  }
+  // CHECK: %[[B:.*]] = plan.constant dense<[0, 128]>
+  // CHECK: plan.launch @k0_{{.*}} ins(%[[S]], %[[B]] : !plan.buffer<16>, !plan.buffer<16>)
+  %1 = weft.fusion(%a = %s : tensor<2xi64>) -> (tensor<70xf32>) {
+    %u = weft.random_uniform %a {offset = 128 : i64} : tensor<70xf32>
+    %v = weft.random_uniform %a {offset = 160 : i64} : tensor<70xf32>
+    %w = weft.add %u, %v : tensor<70xf32>
+    weft.yield %w : tensor<70xf32>
+  }
+  return %0, %1 : tensor<70xf32>, tensor<70xf32>
+}
