@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "dialects/weft/ir/OpTable.h"
+#include "tests/fuzz/calls.h"
 #include "tests/fuzz/check.h"
 #include "tests/fuzz/checked_backend.h"
 #include "tests/fuzz/machine.h"
@@ -36,6 +37,17 @@ TEST_P(RandomPrograms, AgreeHoweverTheyAreRun) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Batches, RandomPrograms, testing::Range<uint64_t>(0, kBatches));
+
+// What a row is off by its operands is judged by moving them; where there are two, most rows must see them move apart.
+TEST(Budgets, RowsOfTwoNearlyEqualElements) {
+  std::vector<int64_t> near_zero = {static_cast<int64_t>(float32), 7, -10, 10, 0, 0};
+  for (Step last : {Step{"layer_norm", {1}, {{2}}}, Step{"layer_norm", {1}, {{2, 1}}}}) {
+    Shape shape = {400, 2};
+    if (last.numbers[0].size() == 2) shape.push_back(1);
+    Program program{1, {{"input", {}, {near_zero, shape}}, {"add scalar", {0}, {{100 * kScalarUnit}}}, last}, {2}};
+    EXPECT_EQ(check(program), "");
+  }
+}
 
 // Ops without a row in calls.cpp would go untested unnoticed.
 TEST(Calls, ReachEveryOpOfTheRecords) {

@@ -174,7 +174,8 @@ LogicalResult CrossEntropyOp::evaluate(EvalContext &ctx) {
   for (int64_t r = 0, rows = targets.size(); r < rows; ++r) {
     std::vector<double> row = rowOf(logits, split, r, 0);
     LogSumExp total = logSumExp(row);
-    ctx.result(1).set(r, total.total());
+    // A row without a finite element that counts has no loss, since x - max is NaN.
+    ctx.result(1).set(r, std::isinf(total.largest) ? std::numeric_limits<double>::quiet_NaN() : total.total());
     int64_t target = targets.getInt(r);
     if (target == static_cast<int64_t>(getIgnoreIndex())) continue; // the loss stays 0
     if (target < 0 || target >= split.size)

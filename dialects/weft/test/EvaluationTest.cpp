@@ -258,6 +258,13 @@ TEST_F(EvaluationTest, CrossEntropy) {
       evaluateOp("weft.cross_entropy %0, %1 : tensor<2x2xf32>, tensor<2xi64>", {logits, longs({2}, {0, 2})}, "tensor<2xf32>, tensor<2xf32>")
           .empty());
   EXPECT_NE(messages.find("target 2 at position 1 is out of range for 2 classes"), std::string::npos) << messages;
+  // Rows that have no loss, as PyTorch has it: all classes impossible, one certain. A row that is ignored has one.
+  y = evaluateOp("weft.cross_entropy %0, %1 : tensor<3x2xf32>, tensor<3xi64>",
+                 {floats({3, 2}, {-kInf, -kInf, kInf, 0, -kInf, -kInf}), longs({3}, {0, 0, -100})}, "tensor<3xf32>, tensor<3xf32>");
+  ASSERT_EQ(y.size(), 2u) << messages;
+  EXPECT_TRUE(std::isnan(numbers(y[0])[0]) && std::isnan(numbers(y[0])[1]));
+  EXPECT_EQ(numbers(y[0])[2], 0);
+  for (double logSumExp : numbers(y[1])) EXPECT_TRUE(std::isnan(logSumExp));
 }
 
 TEST_F(EvaluationTest, Dropout) {
