@@ -1,5 +1,6 @@
 #include "tools/ModuleFile.h"
 
+#include "dialects/weft/ir/BytecodeFile.h"
 #include "dialects/weft/ir/DiagnosticCollector.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
@@ -12,12 +13,14 @@ absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> readModule(const std::string &
   std::string message;
   std::unique_ptr<llvm::MemoryBuffer> buffer = mlir::openInputFile(path, &message);
   if (!buffer) return absl::NotFoundError(message);
+  std::string name = path == "-" ? "stdin" : path;
+  if (ir::inspectBytecode(buffer->getBuffer()) == ir::BytecodeState::Damaged)
+    return absl::InvalidArgumentError(name + " " + ir::kDamagedBytecode);
   auto sources = std::make_shared<llvm::SourceMgr>();
   sources->AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
   ir::DiagnosticCollector diagnostics(&context);
   mlir::OwningOpRef<mlir::ModuleOp> module = mlir::parseSourceFile<mlir::ModuleOp>(sources, &context);
   if (module) return module;
-  std::string name = path == "-" ? "stdin" : path;
   return absl::InvalidArgumentError(diagnostics.failure(name + " is no valid program"));
 }
 

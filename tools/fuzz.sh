@@ -32,5 +32,7 @@ for target in "${targets[@]}"; do
   mkdir -p "$folder/$name"
   echo "$name: $seconds s, corpus in $folder/$name"
   "$target" --write_seeds="$folder/$name"
-  "$target" -max_total_time="$seconds" -rss_limit_mb=1024 -malloc_limit_mb=256 -artifact_prefix="$folder/$name-" -print_final_stats=1 "$folder/$name"
+  kept=tests/fuzz/parsers/corpus/${name%_fuzzer}
+  [[ -d $kept ]] || kept=""
+  "$target" -max_total_time="$seconds" -rss_limit_mb=1024 -malloc_limit_mb=256 -artifact_prefix="$folder/$name-" -print_final_stats=1 "$folder/$name" ${kept:+"$kept"}
 done

@@ -7,14 +7,17 @@
 
 #include "compiler/backend/Backend.h"
 #include "compiler/plugin/Plugin.h"
+#include "dialects/weft/ir/BytecodeFile.h"
 #include "dialects/weft/ir/TypeAdvice.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/Parser/Parser.h"
+#include "mlir/Support/FileUtilities.h"
 #include "runtime/executor/device.h"
 #include "runtime/io/array_text.h"
 #include "runtime/io/npy.h"
 #include "runtime/io/safetensors.h"
 #include "runtime/memory/buffer.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 
 namespace {
@@ -134,9 +137,14 @@ absl::Status run(const Options &options) {
     if (std::string advice = ir::typeAdvice(diagnostic); !advice.empty()) stream << " (" << advice << ")";
     return mlir::success();
   });
-  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::parseSourceFile<mlir::ModuleOp>(options.program, &context);
-  if (!module)
-    return invalid(options.program + " is not a program that weft-run can read: " + (diagnostics.empty() ? "no such file" : diagnostics));
+  std::string message;
+  std::unique_ptr<llvm::MemoryBuffer> file = mlir::openInputFile(options.program, &message);
+  if (!file) return invalid(options.program + " is not a program that weft-run can read: " + message);
+  if (ir::inspectBytecode(file->getBuffer()) == ir::BytecodeState::Damaged) return invalid(options.program + " " + ir::kDamagedBytecode);
+  auto sources = std::make_shared<llvm::SourceMgr>();
+  sources->AddNewSourceBuffer(std::move(file), llvm::SMLoc());
+  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::parseSourceFile<mlir::ModuleOp>(sources, &context);
+  if (!module) return invalid(options.program + " is not a program that weft-run can read: " + diagnostics);
 
   compiler::CompileReport report;
   auto executable = (*backend)->compile(*module, options.compile, &report);

@@ -1,11 +1,11 @@
 // weft::Program as text and as bytecode: printing, saving, loading.
 #include <iostream>
 
+#include "dialects/weft/ir/BytecodeFile.h"
 #include "dialects/weft/ir/DiagnosticCollector.h"
 #include "dialects/weft/ir/Weft.h"
 #include "frontend/recorder/program_impl.h"
 #include "frontend/recorder/recorder.h"
-#include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/Parser/Parser.h"
 #include "runtime/io/files.h"
 #include "llvm/Support/raw_ostream.h"
@@ -52,6 +52,7 @@ std::shared_ptr<ProgramImpl> parse_program(llvm::StringRef source, const std::st
   std::shared_ptr<ProgramImpl> program = make_program();
   ir::DiagnosticCollector diagnostics(program->context.get());
   if (source.trim().empty()) throw Error(ErrorKind::kFile, name + " is empty", location);
+  if (ir::inspectBytecode(source) == ir::BytecodeState::Damaged) throw Error(ErrorKind::kFile, name + " " + ir::kDamagedBytecode, location);
   program->module = mlir::parseSourceString<mlir::ModuleOp>(source, mlir::ParserConfig(program->context.get()), name);
   if (!program->module) throw Error(ErrorKind::kFile, diagnostics.failure(name + " is not a program of weft ops"), location);
   describe_types(*program, name, location);
@@ -82,10 +83,8 @@ std::string text_of(ProgramImpl &program, bool locations, bool whole) {
 
 std::string bytecode_of(ProgramImpl &program) {
   std::lock_guard<std::mutex> lock(program.mutex);
-  std::string bytes;
-  llvm::raw_string_ostream stream(bytes);
-  if (mlir::failed(mlir::writeBytecodeToFile(*program.module, stream)))
-    throw Error(ErrorKind::kCompile, "the program cannot be written as bytecode");
+  std::string bytes = ir::writeBytecode(*program.module);
+  if (bytes.empty()) throw Error(ErrorKind::kCompile, "the program cannot be written as bytecode");
   return bytes;
 }
 

@@ -183,5 +183,18 @@ TEST(Program, BytecodeThatIsCutOffIsRefused) {
   }
 }
 
+TEST(Program, BytecodeThatIsDamagedIsRefused) {
+  std::string path = path_of("damaged");
+  cube().save(path, ProgramFormat::bytecode);
+  const std::string whole = content_of(path);
+  // Behind the checksum, which is as good as at the start.
+  for (size_t at = 64; at < whole.size(); at += 7) {
+    std::string changed = whole;
+    changed[at] = static_cast<char>(changed[at] ^ 1 << at % 8);
+    write(path, changed);
+    EXPECT_MESSAGE(Program::load(path), "damaged is damaged: its checksum is not that of its bytes");
+  }
+}
+
 } // namespace
 } // namespace weft

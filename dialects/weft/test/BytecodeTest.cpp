@@ -1,5 +1,6 @@
 #include "dialects/weft/ir/Bytecode.h"
 
+#include "dialects/weft/ir/BytecodeFile.h"
 #include "dialects/weft/test/DialectFixture.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
 
@@ -54,6 +55,28 @@ TEST_F(BytecodeTest, CutFilesAreRefused) {
   std::string bytes = write();
   for (size_t length = 8; length < bytes.size(); length += 7)
     EXPECT_FALSE(mlir::parseSourceString<mlir::ModuleOp>(llvm::StringRef(bytes).take_front(length), &context)) << length;
+}
+
+TEST_F(BytecodeTest, AnyDamageToAFileIsSeen) {
+  std::string old = write(), bytes = writeBytecode(*module), before = print(*module);
+  auto read = mlir::parseSourceString<mlir::ModuleOp>(bytes, &context);
+  ASSERT_TRUE(read) << messages;
+  EXPECT_EQ(print(*read), before);
+  EXPECT_EQ(inspectBytecode(bytes), BytecodeState::Intact);
+  EXPECT_EQ(inspectBytecode(old), BytecodeState::Foreign);
+  EXPECT_EQ(inspectBytecode(before), BytecodeState::None);
+  EXPECT_EQ(inspectBytecode(""), BytecodeState::None);
+  EXPECT_EQ(inspectBytecode(llvm::StringRef(bytes).take_front(20)), BytecodeState::Foreign);
+
+  size_t sections = bytes.find("Weft, checksum ");
+  ASSERT_NE(sections, std::string::npos);
+  sections += llvm::StringRef("Weft, checksum ").size();
+  for (size_t at = sections; at < bytes.size(); ++at) {
+    std::string changed = bytes;
+    changed[at] = static_cast<char>(changed[at] ^ 1 << at % 8);
+    EXPECT_EQ(inspectBytecode(changed), BytecodeState::Damaged) << at;
+    if (at > sections + 16) EXPECT_EQ(inspectBytecode(llvm::StringRef(bytes).take_front(at)), BytecodeState::Damaged) << at;
+  }
 }
 
 } // namespace

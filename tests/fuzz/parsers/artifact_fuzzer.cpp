@@ -23,7 +23,7 @@ std::vector<std::string> seeds() {
   return all;
 }
 
-void parse(const uint8_t *data, size_t size) {
+bool parse(const uint8_t *data, size_t size) {
   std::vector<char> bytes(data, data + size);
   if (size >= kHeaderBytes) {
     uint64_t sum = runtime::checksum(std::as_bytes(std::span(bytes).subspan(kHeaderBytes)));
@@ -31,6 +31,7 @@ void parse(const uint8_t *data, size_t size) {
   }
   auto artifact = compiler::readArtifact(bytes);
   if (artifact.ok() && compiler::writeArtifact(*artifact).size() > size) std::abort();
+  return artifact.ok();
 }
 
 // An object of no bytes takes 8 in the file, and some 100 as a shared string.

@@ -42,8 +42,9 @@ std::vector<std::string> seeds() {
   return all;
 }
 
-void parse(const uint8_t *data, size_t size) {
+bool parse(const uint8_t *data, size_t size) {
   MemoryFile file(data, size);
+  bool accepted = false;
   try {
     data::HostArray array = data::read_idx(file.path());
     // Whatever is accepted can be read to its end.
@@ -51,11 +52,13 @@ void parse(const uint8_t *data, size_t size) {
     volatile int sum = 0;
     for (auto byte : array.bytes) sum = sum + static_cast<int>(byte);
     if (static_cast<int64_t>(array.bytes.size()) != elements * byte_size(array.dtype)) std::abort();
+    accepted = true;
     // As both halves of a data set, which mostly do not fit each other.
     data::IdxDataset set(file.path(), file.path());
   } catch (const Error &error) {
     if (error.kind() != ErrorKind::kFile) std::abort();
   }
+  return accepted;
 }
 
 // The bytes three times (the array, and the data set's two), the streams' buffers, and messages.

@@ -1,11 +1,17 @@
-// Programs as text and as bytecode: weft's types, attributes, op assembly, verifiers and folders behind MLIR's parser.
+// Programs as text and as bytecode: weft's types, attributes, op assembly and verifiers behind MLIR's parser.
+#include <cstring>
+#include <map>
+#include <set>
+
+#include "dialects/weft/ir/BytecodeFile.h"
 #include "dialects/weft/ir/Weft.h"
-#include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
+#include "tests/fuzz/parsers/ModuleMutator.h"
 #include "tests/fuzz/parsers/parser_fuzzer.h"
+#include "tests/support/OpModule.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace weft::fuzz {
@@ -62,36 +68,72 @@ mlir::MLIRContext &context() {
 }
 } // namespace
 
+static std::string written(mlir::ModuleOp module) {
+  std::string bytes;
+  if (kBytecode) bytes = ir::writeBytecode(module);
+  else llvm::raw_string_ostream(bytes) << module;
+  if (bytes.empty()) std::abort();
+  return bytes;
+}
+
+// Some programs, and a call of every op with each kind of attributes it is tested with.
 std::vector<std::string> seeds() {
   std::vector<std::string> all;
   for (const char *text : kPrograms) {
-    if (!kBytecode) {
-      all.push_back(text);
-      continue;
-    }
     auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context());
-    std::string bytes;
-    llvm::raw_string_ostream stream(bytes);
-    if (!module || failed(mlir::writeBytecodeToFile(*module, stream))) std::abort();
-    all.push_back(bytes);
+    if (!module) std::abort();
+    all.push_back(kBytecode ? written(*module) : text);
+  }
+  std::map<std::string, int> of_op;
+  std::set<std::string> known;
+  for (const tests::OpCase &c : tests::allCases(context())) {
+    constexpr int kMostOfAnOp = 3;
+    if (c.large || of_op[c.op] == kMostOfAnOp || !known.insert(c.op + c.attributes).second) continue;
+    for (DType dtype : {DType::kFloat32, DType::kInt64, DType::kBool})
+      if (tests::OpModule made = tests::buildModule(context(), c, dtype)) {
+        ++of_op[c.op];
+        all.push_back(written(*made.module));
+        break;
+      }
   }
   return all;
 }
 
-void parse(const uint8_t *data, size_t size) {
+bool parse(const uint8_t *data, size_t size) {
   std::string source(reinterpret_cast<const char *>(data), size);
-  // The magic number says which of the two readers gets the bytes.
-  bool bytecode = source.starts_with("ML\xefR");
-  if (bytecode != kBytecode) return;
-  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::parseSourceString<mlir::ModuleOp>(source, &context());
-  if (!module) return;
-  // What is accepted prints, and reads back.
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  module->print(stream);
+  // MLIR's reader gets bytecode that its checksum says is as it was written, and nothing of others': it does not stand up to any bytes.
+  ir::BytecodeState state = ir::inspectBytecode(source);
+  if (state != (kBytecode ? ir::BytecodeState::Intact : ir::BytecodeState::None)) return false;
+  mlir::MLIRContext *current = &context();
+  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::parseSourceString<mlir::ModuleOp>(source, current);
+  if (!module) return false;
+  // What is accepted can be written, and read again.
+  if (!mlir::parseSourceString<mlir::ModuleOp>(written(*module), current)) std::abort();
+  return true;
 }
 
 // MLIR's own structures; a constant's elements are splats or stand in the file.
 int64_t allowed_bytes(size_t size) { return 4096 * static_cast<int64_t>(size) + (64 << 20); }
 
 } // namespace weft::fuzz
+
+#ifdef WEFT_FUZZ_BYTECODE
+extern "C" size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t most);
+
+// Bytecode is changed as the module that it holds, and now and then as bytes, too.
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed) {
+  using namespace weft::fuzz;
+  Generator random(seed);
+  std::string source(reinterpret_cast<const char *>(data), size);
+  if (random() % 8 == 0 || weft::ir::inspectBytecode(source) != weft::ir::BytecodeState::Intact) return LLVMFuzzerMutate(data, size, most);
+  // Unverified: what was changed before may be changed again.
+  mlir::ParserConfig config(&context(), /*verifyAfterParse=*/false);
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(source, config);
+  if (!module) return LLVMFuzzerMutate(data, size, most);
+  mutate(*module, random);
+  std::string bytes = written(*module);
+  if (bytes.size() > most) return LLVMFuzzerMutate(data, size, most);
+  std::memcpy(data, bytes.data(), bytes.size());
+  return random() % 8 == 0 ? LLVMFuzzerMutate(data, bytes.size(), most) : bytes.size();
+}
+#endif

@@ -26,7 +26,7 @@ std::vector<std::string> seeds() {
   return all;
 }
 
-void parse(const uint8_t *data, size_t size) {
+bool parse(const uint8_t *data, size_t size) {
   const auto *bytes = reinterpret_cast<const std::byte *>(data);
   auto file = runtime::parse_npy(std::vector<std::byte>(bytes, bytes + size));
   // Whatever is accepted can be read to its end.
@@ -35,6 +35,7 @@ void parse(const uint8_t *data, size_t size) {
     for (std::byte byte : file->array.bytes) sum = sum + static_cast<int>(byte);
     if (static_cast<int64_t>(file->array.bytes.size()) != runtime::array_bytes(file->array.dtype, file->array.dims)) std::abort();
   }
+  return file.ok();
 }
 
 // The bytes, once more in row-major order, and messages.

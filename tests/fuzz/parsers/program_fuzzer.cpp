@@ -23,7 +23,7 @@ std::vector<std::string> seeds() {
   return all;
 }
 
-void parse(const uint8_t *data, size_t size) {
+bool parse(const uint8_t *data, size_t size) {
   std::vector<std::byte> bytes(size);
   if (size > 0) std::memcpy(bytes.data(), data, size);
   if (size >= kHeaderBytes) {
@@ -33,9 +33,10 @@ void parse(const uint8_t *data, size_t size) {
   }
   auto program = runtime::deserialize(bytes);
   // What is accepted is a valid program, and comes back from its own bytes.
-  if (!program.ok()) return;
+  if (!program.ok()) return false;
   auto again = runtime::serialize(*program);
   if (!again.ok() || !runtime::deserialize(std::as_bytes(std::span(*again))).ok()) std::abort();
+  return true;
 }
 
 // A field of some bytes becomes a struct of some ten times as many; twice, as the program is written and read again.

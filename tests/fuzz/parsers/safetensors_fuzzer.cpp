@@ -29,15 +29,16 @@ std::vector<std::string> seeds() {
   return all;
 }
 
-void parse(const uint8_t *data, size_t size) {
+bool parse(const uint8_t *data, size_t size) {
   const auto *bytes = reinterpret_cast<const std::byte *>(data);
   auto file = runtime::parse_safetensors(std::vector<std::byte>(bytes, bytes + size));
-  if (!file.ok()) return;
+  if (!file.ok()) return false;
   for (const runtime::ArrayView &tensor : file->tensors) {
     volatile int sum = 0;
     for (std::byte byte : tensor.bytes) sum = sum + static_cast<int>(byte);
     if (static_cast<int64_t>(tensor.bytes.size()) != runtime::array_bytes(tensor.dtype, tensor.dims)) std::abort();
   }
+  return true;
 }
 
 // A tensor takes some 100 bytes of header and some 200 as a row.
