@@ -9,6 +9,7 @@
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/Parser/Parser.h"
 #include "runtime/executable/executable.h"
+#include "runtime/executable/kept_inputs.h"
 #include "runtime/memory/buffer.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -65,7 +66,8 @@ public:
     }
     diagnostics_.clear();
     auto results = interpret(main_, std::move(arguments));
-    if (mlir::failed(results)) return absl::InternalError(diagnostics_.empty() ? "reference evaluation failed" : diagnostics_);
+    if (mlir::failed(results)) // outputs are written below
+      return runtime::with_kept_inputs(absl::InternalError(diagnostics_.empty() ? "reference evaluation failed" : diagnostics_));
     for (size_t i = 0; i < outputs.size(); ++i)
       if (outputs_[i].bytes > 0) std::memcpy(outputs[i]->data(), (*results)[i].bytes.data(), static_cast<size_t>(outputs_[i].bytes));
     return absl::OkStatus();
@@ -124,7 +126,9 @@ public:
   }
 
   // Bytecode runs on every machine; another version of the dialect refuses it when it is read.
-  std::string targetKey(const compiler::CompileOptions &) const override { return "reference, bytecode " + std::to_string(ir::kBytecodeVersion); }
+  std::string targetKey(const compiler::CompileOptions &) const override {
+    return "reference, bytecode " + std::to_string(ir::kBytecodeVersion);
+  }
 
   std::optional<std::string> serialize(const runtime::Executable &executable) const override {
     auto *own = dynamic_cast<const ReferenceExecutable *>(&executable);

@@ -1,5 +1,6 @@
 #include "compiler/plan/Extract.h"
 
+#include "compiler/plan/IndexChecks.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -52,10 +53,14 @@ ExtractedProblem extractProblem(plan::ProgramOp program, bool inPlace) {
     return it->second;
   };
   Extents extents;
-  for (mlir::BlockArgument argument : program.getArguments())
-    result.problem.values[number(argument)].extent = extents.of(program.getArgAttr(argument.getArgNumber(), plan::kTypeAttr));
+  for (mlir::BlockArgument argument : program.getArguments()) {
+    PlanProblem::Value &value = result.problem.values[number(argument)];
+    value.extent = extents.of(program.getArgAttr(argument.getArgNumber(), plan::kTypeAttr));
+    value.kept = value.kind == Kind::Donated && program.getArgAttr(argument.getArgNumber(), kKeptAttr);
+  }
 
   mlir::SymbolTable kernels(program->getParentOp());
+  IndexChecks checks;
   for (mlir::Operation &op : program.getBody().front()) {
     if (auto exit = mlir::dyn_cast<plan::ReturnOp>(op)) {
       for (auto [i, returned] : llvm::enumerate(exit.getValues())) {
@@ -74,6 +79,7 @@ ExtractedProblem extractProblem(plan::ProgramOp program, bool inPlace) {
     auto launch = mlir::dyn_cast<plan::LaunchOp>(op);
     if (launch && inPlace)
       if (auto kernel = kernels.lookup<plan::KernelOp>(launch.getKernel())) {
+        step.checks = checks.of(launch, kernel);
         llvm::ArrayRef<int64_t> pairs = kernel.getInPlace();
         for (size_t i = 0; i + 1 < pairs.size(); i += 2) step.inPlace.emplace_back(int32_t(pairs[i]), int32_t(pairs[i + 1]));
       }

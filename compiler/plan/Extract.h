@@ -10,14 +10,17 @@ namespace weft::compiler {
 // Of a plan.view: its bytes are a part of its source's value and not a place for a value of their own, so that it stays a view of that.
 inline constexpr llvm::StringLiteral kPartAttr = "plan.part";
 
+// Of a program's donated argument: whoever gave it takes it back when a run ends at an index check, so that it is written after all checks.
+inline constexpr llvm::StringLiteral kKeptAttr = "plan.kept";
+
 struct ExtractedProblem {
   PlanProblem problem;
   std::vector<mlir::Value> buffers;            // of each value
   std::vector<mlir::Operation *> instructions; // of each step
 };
 
-// Values are buffers that are not views; a view counts as the buffer that it is a view of. inPlace: whether the steps' pairs are taken from
-// the kernels of launches.
+// Values are buffers that are not views; a view counts as the buffer that it is a view of. inPlace: whether the steps' pairs and
+// checks are taken from the kernels of launches.
 ExtractedProblem extractProblem(plan::ProgramOp program, bool inPlace);
 
 // The first program of a module; null for none.

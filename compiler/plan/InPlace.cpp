@@ -5,6 +5,8 @@
 #include <map>
 #include <numeric>
 
+#include "compiler/plan/Order.h"
+
 namespace weft::compiler {
 namespace {
 
@@ -22,7 +24,7 @@ struct AliasSet {
 class Aliases {
 public:
   Aliases(const PlanProblem &problem, const StepOrder &order)
-      : problem_(problem), parent_(problem.values.size()), sets_(problem.values.size()) {
+      : problem_(problem), lastCheck_(lastCheck(problem, order)), parent_(problem.values.size()), sets_(problem.values.size()) {
     std::iota(parent_.begin(), parent_.end(), 0);
     for (size_t v = 0; v < sets_.size(); ++v) {
       sets_[v].buffer = int32_t(v);
@@ -46,6 +48,9 @@ public:
   const AliasSet &set(int32_t v) { return sets_[find(v)]; }
   Kind kind(int32_t v) { return problem_.values[set(v).buffer].kind; }
   int64_t bytes(int32_t v) { return problem_.values[set(v).buffer].bytes; }
+  // The last position at which the set's buffer may not be written by others: a donated input that is kept waits for the checks.
+  int32_t heldUntil(int32_t v) { return problem_.values[set(v).buffer].kept ? std::max(set(v).end, lastCheck_) : set(v).end; }
+  bool waitsForChecks(int32_t v, int32_t position) { return problem_.values[set(v).buffer].kept && position <= lastCheck_; }
 
   // The set of `later` continues in the set of `earlier`. Whose buffer it is: the input's, else the output's, else the earlier value's.
   void merge(int32_t earlier, int32_t later) {
@@ -58,6 +63,7 @@ public:
 
 private:
   const PlanProblem &problem_;
+  int32_t lastCheck_;
   std::vector<int32_t> parent_;
   std::vector<AliasSet> sets_;
 };
@@ -75,6 +81,7 @@ void reuseOperands(const PlanProblem &problem, const StepOrder &order, Aliases &
         int32_t from = step.reads[input], to = step.writes[output];
         if (taken[to] || aliases.find(from) == aliases.find(to) || aliases.bytes(from) != aliases.bytes(to)) continue;
         if (!mayBeOverwritten(aliases.kind(from)) || aliases.set(from).end != int32_t(position)) continue;
+        if (aliases.waitsForChecks(from, int32_t(position))) continue;
         if ((aliases.kind(from) == Kind::Donated && problem.values[to].kind == Kind::Output) != donations) continue;
         // Another operand of the step that reads the same bytes may come to them after they were overwritten.
         int64_t readers = llvm::count_if(step.reads, [&](int32_t v) { return aliases.find(v) == aliases.find(from); });
@@ -100,14 +107,14 @@ void donateInputs(const PlanProblem &problem, Aliases &aliases, InPlaceResult &r
   }
   for (auto &[size, candidates] : bySize) {
     llvm::sort(candidates.inputs,
-               [&](int32_t a, int32_t b) { return std::pair(aliases.set(a).end, a) < std::pair(aliases.set(b).end, b); });
+               [&](int32_t a, int32_t b) { return std::pair(aliases.heldUntil(a), a) < std::pair(aliases.heldUntil(b), b); });
     llvm::sort(candidates.outputs,
                [&](int32_t a, int32_t b) { return std::pair(aliases.set(a).begin, a) < std::pair(aliases.set(b).begin, b); });
     size_t next = 0;
     for (int32_t output : candidates.outputs) {
       if (next == candidates.inputs.size()) break;
       int32_t input = candidates.inputs[next];
-      if (aliases.set(input).end >= aliases.set(output).begin) continue;
+      if (aliases.heldUntil(input) >= aliases.set(output).begin) continue;
       aliases.merge(input, output);
       ++result.donations;
       ++next;

@@ -13,7 +13,8 @@ struct InPlaceResult {
 };
 
 // An output takes over the buffer of a dead operand of its step where the step allows it; an output of the program that is left takes over
-// a donated input of its size which died before. Sizes must be equal. Linear but for sorting the outputs.
+// a donated input of its size which died before. An input that is kept is not written before the last check (`lastCheck`). Sizes must be
+// equal. Linear but for sorting the outputs.
 InPlaceResult assignInPlace(const PlanProblem &problem, const StepOrder &order);
 
 // The problem with every value replaced by its root, in which an alias set is one value.

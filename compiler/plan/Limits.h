@@ -1,6 +1,7 @@
 // Limits and heuristics of planning, with their reasons.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace weft::compiler {
@@ -12,6 +13,9 @@ inline constexpr int64_t kMaxPackingConflicts = 20'000'000;
 // The local search that follows ends after this many rounds, or pairs visited in all of them (some 20 ms): what it gains it gains early.
 inline constexpr int64_t kPackingRefinementRounds = 1'000;
 inline constexpr int64_t kPackingRefinementPairs = 2'000'000;
+
+// Two checks of indices count as one where the same few ops compute both; of longer chains each check counts for itself.
+inline constexpr size_t kMaxIndexValues = 64;
 
 // A launch that takes less than this stays on one thread: a fork and join of the team takes 0.5 us when its threads are awake, and ten
 // times that when they sleep.

@@ -1,6 +1,7 @@
 #include "compiler/plan/Order.h"
 #include "runtime/core/alignment.h"
 
+#include <algorithm>
 #include <numeric>
 #include <queue>
 #include <tuple>
@@ -122,6 +123,39 @@ StepOrder greedyOrder(const PlanProblem &problem) {
         if (--waitsFor[reader] == 0) makeReady(reader);
   }
   return order;
+}
+
+StepOrder checksFirst(const PlanProblem &problem, const StepOrder &order) {
+  std::vector<int32_t> writer = writers(problem);
+  std::vector<bool> needed(problem.steps.size()), known;
+  for (int32_t s : order.steps)
+    for (int32_t check : problem.steps[s].checks) {
+      if (size_t(check) >= known.size()) known.resize(check + 1);
+      if (!known[check]) known[check] = needed[s] = true;
+    }
+  for (size_t i = order.steps.size(); i-- > 0;) {
+    if (!needed[order.steps[i]]) continue;
+    for (int32_t v : problem.steps[order.steps[i]].reads)
+      if (writer[v] >= 0) needed[writer[v]] = true;
+  }
+  StepOrder result{order.name + ", checks first", {}};
+  for (bool first : {true, false})
+    for (int32_t s : order.steps)
+      if (needed[s] == first) result.steps.push_back(s);
+  return result;
+}
+
+int32_t lastCheck(const PlanProblem &problem, const StepOrder &order) {
+  std::vector<bool> known;
+  int32_t last = -1;
+  for (size_t position = 0; position < order.steps.size(); ++position)
+    for (int32_t check : problem.steps[order.steps[position]].checks) {
+      if (size_t(check) >= known.size()) known.resize(check + 1);
+      if (known[check]) continue;
+      known[check] = true;
+      last = int32_t(position);
+    }
+  return last;
 }
 
 } // namespace weft::compiler

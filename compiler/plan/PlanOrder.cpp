@@ -6,6 +6,7 @@
 #include "compiler/plan/Packing.h"
 #include "compiler/plan/Passes.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "runtime/core/alignment.h"
 
 namespace weft::compiler {
 namespace {
@@ -20,24 +21,55 @@ struct PlanOrder : mlir::PassWrapper<PlanOrder, mlir::OperationPass<mlir::Module
     plan::ProgramOp program = findProgram(getOperation());
     if (!program) return;
     ExtractedProblem extracted = extractProblem(program, inPlace_);
-    StepOrder best;
-    int64_t bestArena = -1, bestBound = -1;
-    for (StepOrder &order : candidates(extracted.problem)) {
-      std::vector<Lifetime> lives = lifetimes(applyInPlace(extracted.problem, assignInPlace(extracted.problem, order)), order);
-      int64_t bound = liveBound(lives), arena = pack(lives).arenaBytes;
-      if (bestBound < 0 || bound < bestBound) bestBound = bound;
-      // Program order comes first and wins ties: it keeps values warm in the cache as their author wrote them.
-      if (bestArena >= 0 && arena >= bestArena) continue;
-      best = std::move(order);
-      bestArena = arena;
+    std::vector<StepOrder> orders = candidates(extracted.problem);
+    Choice best = choose(extracted.problem, orders, /*outputs=*/false);
+    if (waits(extracted.problem, orders[best.order])) {
+      // An output that cannot become a kept input, because of a check to come, takes memory of its own.
+      for (size_t i = 0, n = orders.size(); i < n; ++i) orders.push_back(checksFirst(extracted.problem, orders[i]));
+      best = choose(extracted.problem, orders, /*outputs=*/true);
     }
-    apply(program, extracted, best);
+    apply(program, extracted, orders[best.order]);
     if (!report_) return;
-    report_->order = best.name;
-    report_->bestLiveBound = bestBound;
+    report_->order = orders[best.order].name;
+    report_->bestLiveBound = best.bound;
   }
 
 private:
+  struct Choice {
+    size_t order = 0;
+    int64_t bytes = -1; // that are smallest in this order
+    int64_t bound = -1; // the best of all orders
+  };
+
+  // outputs: whether the outputs that take no input's memory count, beside the arena.
+  static Choice choose(const PlanProblem &problem, const std::vector<StepOrder> &orders, bool outputs) {
+    Choice best;
+    for (size_t i = 0; i < orders.size(); ++i) {
+      InPlaceResult inPlace = assignInPlace(problem, orders[i]);
+      std::vector<Lifetime> lives = lifetimes(applyInPlace(problem, inPlace), orders[i]);
+      int64_t bound = liveBound(lives), bytes = pack(lives).arenaBytes;
+      if (best.bound < 0 || bound < best.bound) best.bound = bound;
+      for (size_t v = 0; outputs && v < problem.values.size(); ++v)
+        if (problem.values[v].kind == PlanProblem::Kind::Output && inPlace.root[v] == int32_t(v))
+          bytes += runtime::align(problem.values[v].bytes);
+      // Program order comes first and wins ties: it keeps values warm in the cache as their author wrote them.
+      if (best.bytes >= 0 && bytes >= best.bytes) continue;
+      best.order = i;
+      best.bytes = bytes;
+    }
+    return best;
+  }
+
+  // Whether inputs that are kept give less memory away in this order than they would if nothing were checked.
+  static bool waits(const PlanProblem &problem, const StepOrder &order) {
+    if (llvm::none_of(problem.values, [](const PlanProblem::Value &value) { return value.kept; }) || lastCheck(problem, order) < 0)
+      return false;
+    PlanProblem unchecked = problem;
+    for (PlanProblem::Value &value : unchecked.values) value.kept = false;
+    InPlaceResult ours = assignInPlace(problem, order), theirs = assignInPlace(unchecked, order);
+    return ours.donations + ours.reuses < theirs.donations + theirs.reuses;
+  }
+
   static std::vector<StepOrder> candidates(const PlanProblem &problem) {
     return {programOrder(problem), depthFirstOrder(problem), greedyOrder(problem)};
   }

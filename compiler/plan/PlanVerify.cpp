@@ -3,6 +3,7 @@
 #include <map>
 
 #include "compiler/plan/Extract.h"
+#include "compiler/plan/IndexChecks.h"
 #include "compiler/plan/Passes.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -22,6 +23,7 @@ public:
   LogicalResult run() {
     mlir::Block &block = program_.getBody().front();
     findLastReads(block);
+    findLastCheck(block);
     for (mlir::BlockArgument argument : program_.getArguments())
       if (mlir::failed(hold(argument, nullptr))) return failure();
     for (mlir::Operation &op : block) {
@@ -111,6 +113,21 @@ private:
     return success();
   }
 
+  // Of the checks that are not equal to earlier ones. Counts as run() does.
+  void findLastCheck(mlir::Block &block) {
+    IndexChecks checks;
+    llvm::DenseSet<int32_t> known;
+    int64_t time = 0;
+    for (mlir::Operation &op : block) {
+      ++time;
+      auto launch = mlir::dyn_cast<plan::LaunchOp>(op);
+      auto kernel = launch ? kernels_.lookup<plan::KernelOp>(launch.getKernel()) : plan::KernelOp();
+      if (!kernel) continue;
+      for (int32_t check : checks.of(launch, kernel))
+        if (known.insert(check).second) lastCheck_ = time;
+    }
+  }
+
   bool allowsInPlace(mlir::Operation *writer, mlir::Value output, mlir::Value input) {
     auto launch = mlir::dyn_cast_or_null<plan::LaunchOp>(writer);
     // A copy onto itself moves nothing.
@@ -134,6 +151,9 @@ private:
       auto argument = mlir::dyn_cast<mlir::BlockArgument>(root);
       if (argument && !program_.getArgAttr(argument.getArgNumber(), plan::kDonatableAttr))
         return op.emitOpError() << "writes input " << argument.getArgNumber() << ", which is not donatable";
+      if (argument && program_.getArgAttr(argument.getArgNumber(), kKeptAttr) && time_ <= lastCheck_)
+        return op.emitOpError() << "writes input " << argument.getArgNumber()
+                                << ", which is kept, before an index that may be out of range is checked";
       if (root.getDefiningOp<plan::ConstantOp>()) return op.emitOpError("writes a constant");
       if (!written_.insert(value).second)
         return op.emitOpError("writes a buffer value that another instruction writes; each has one writer");
@@ -148,6 +168,7 @@ private:
   plan::ProgramOp program_;
   mlir::SymbolTable kernels_;
   int64_t time_ = 0;
+  int64_t lastCheck_ = kNever;
   llvm::DenseMap<mlir::Value, int64_t> lastRead_;
   llvm::DenseSet<mlir::Value> written_;
   llvm::DenseMap<mlir::Value, std::map<int64_t, Range>> held_; // by root, by begin; ranges do not overlap

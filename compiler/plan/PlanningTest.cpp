@@ -169,6 +169,53 @@ TEST(Planning, ADonatedInputBecomesAnOutputThatItsLastReaderPrecedes) {
   EXPECT_EQ(assignInPlace(problem, programOrder(problem)).donations, 0);
 }
 
+// What kept inputs hold, nobody writes before the last check of which no equal one came earlier.
+TEST(Planning, KeptInputsAreWrittenAfterTheChecks) {
+  std::mt19937 random(20261121);
+  int kept = 0, waited = 0;
+  for (int round = 0; round < 200; ++round) {
+    PlanProblem problem = randomProblem(random, 1 + int(random() % 40));
+    for (PlanProblem::Value &value : problem.values) value.kept = value.kind == Kind::Donated && random() % 3;
+    for (PlanProblem::Step &step : problem.steps)
+      if (random() % 8 == 0) step.checks = {int32_t(random() % 3), int32_t(3 + random() % 3)};
+    for (StepOrder order : {programOrder(problem), greedyOrder(problem)}) {
+      StepOrder first = checksFirst(problem, order);
+      ASSERT_TRUE(isLegal(problem, first)) << "round " << round;
+      ASSERT_LE(lastCheck(problem, first), lastCheck(problem, order)) << "round " << round;
+      for (const StepOrder &each : {order, first}) {
+        InPlaceResult inPlace = assignInPlace(problem, each);
+        std::vector<Lifetime> lives = lifetimes(applyInPlace(problem, inPlace), each);
+        ASSERT_TRUE(runs(problem, each, inPlace, lives, pack(lives))) << "round " << round << ", " << each.name;
+        int last = lastCheck(problem, each);
+        for (int position = 0; position < int(each.steps.size()); ++position)
+          for (int32_t v : problem.steps[each.steps[position]].writes) {
+            if (!problem.values[inPlace.root[v]].kept) continue;
+            ++kept;
+            waited += last >= 0;
+            ASSERT_GT(position, last) << "round " << round << ", " << each.name;
+          }
+      }
+    }
+  }
+  EXPECT_GT(kept, 100);
+  EXPECT_GT(waited, 10);
+}
+
+TEST(Planning, OfEqualChecksTheFirstDecides) {
+  PlanProblem problem;
+  problem.values = {{256, Kind::Donated, false}, {256, Kind::Arena, false}, {256, Kind::Output, true}, {64, Kind::Output, true}};
+  problem.values[0].kept = true;
+  problem.steps = {{{0}, {1}, {}, {0}}, {{1}, {2}, {}}, {{1}, {3}, {}, {0}}};
+  EXPECT_EQ(lastCheck(problem, programOrder(problem)), 0);
+  EXPECT_EQ(assignInPlace(problem, programOrder(problem)).root[2], 0);
+  problem.steps[2].checks = {1};
+  EXPECT_EQ(lastCheck(problem, programOrder(problem)), 2);
+  EXPECT_EQ(assignInPlace(problem, programOrder(problem)).donations, 0);
+  // The second check does not need the update.
+  EXPECT_EQ(checksFirst(problem, programOrder(problem)).steps, (std::vector<int32_t>{0, 2, 1}));
+  EXPECT_EQ(assignInPlace(problem, checksFirst(problem, programOrder(problem))).root[2], 0);
+}
+
 TEST(Planning, ADonatedInputThatIsAsLargeOnlyAtTheLargestSizesIsNotTaken) {
   PlanProblem problem;
   problem.values = {{256, Kind::Donated, false, 1}, {256, Kind::Arena, false}, {256, Kind::Output, true}};

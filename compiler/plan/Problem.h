@@ -27,10 +27,12 @@ struct PlanProblem {
     Kind kind = Kind::Arena;
     bool returned = false; // live to the end
     int32_t extent = 0;    // inputs and outputs: of which sizes that vary `bytes` is the largest product; 0: of none
+    bool kept = false;     // a donated input that must hold what it held when a run ends at an index check: it is written after them all
   };
   struct Step {
     llvm::SmallVector<int32_t, 4> reads, writes;            // values
     llvm::SmallVector<std::pair<int32_t, int32_t>> inPlace; // (index into writes, index into reads) that may share a buffer
+    llvm::SmallVector<int32_t, 0> checks;                   // of indices that may end the run; of equal ones the first decides
   };
 
   std::vector<Value> values;

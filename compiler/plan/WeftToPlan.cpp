@@ -63,6 +63,7 @@ private:
     llvm::SmallVector<mlir::NamedAttribute> list{builder_.getNamedAttr(plan::kTypeAttr, mlir::TypeAttr::get(type))};
     for (auto [source, target] : {std::pair<llvm::StringRef, llvm::StringRef>{ir::kNameAttr, plan::kNameAttr},
                                   {ir::kDonatableAttr, plan::kDonatableAttr},
+                                  {ir::kKeptAttr, kKeptAttr},
                                   {ir::kStableAttr, plan::kStableAttr},
                                   {ir::kParameterAttr, plan::kParameterAttr},
                                   {ir::kPreparedAttr, plan::kPreparedAttr},

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/executable/index_check.h"
+#include "runtime/executable/kept_inputs.h"
 #include "runtime/executable/program_resources.h"
 #include "runtime/memory/arena_pool.h"
 #include "runtime/memory/buffer.h"
@@ -262,7 +263,9 @@ absl::Status ProgramExecutable::failure(const Step &step, int32_t code, void *co
   if (code != WEFT_KERNEL_INDEX_OUT_OF_RANGE) return at(step, absl::InternalError(absl::StrCat("a kernel failed with code ", code)));
   BadIndex bad = find_bad_index(program_, *step.launch, buffers);
   absl::Status status = absl::OutOfRangeError(bad.message);
-  return bad.location == -1 ? at(step, status) : absl::OutOfRangeError(absl::StrCat(program_.locations[bad.location], ": ", bad.message));
+  if (bad.location == -1) status = at(step, status);
+  else status = absl::OutOfRangeError(absl::StrCat(program_.locations[bad.location], ": ", bad.message));
+  return with_kept_inputs(std::move(status));
 }
 
 std::span<const std::byte> ProgramExecutable::constants() const {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/executable/index_check.h"
+#include "runtime/executable/kept_inputs.h"
 #include "runtime/memory/buffer.h"
 
 namespace weft::backends::cuda {
@@ -32,8 +33,7 @@ absl::StatusOr<std::shared_ptr<CudaExecutable>> CudaExecutable::create(runtime::
                                                                        std::shared_ptr<CudaDevice> device,
                                                                        const runtime::LibraryResolver &libraries) {
   if (absl::Status status = runtime::validate(program); !status.ok()) return status;
-  if (!program.prepare.empty())
-    return absl::InvalidArgumentError("a program for a GPU computes nothing ahead of its runs; this one does");
+  if (!program.prepare.empty()) return absl::InvalidArgumentError("a program for a GPU computes nothing ahead of its runs; this one does");
   std::shared_ptr<CudaExecutable> executable(new CudaExecutable());
   executable->program_ = std::move(program);
   executable->modules_ = std::move(modules);
@@ -71,8 +71,8 @@ absl::Status CudaExecutable::load(const runtime::LibraryResolver &libraries) {
     Module loaded = nullptr;
     absl::Status status = driver.check(driver.module_load(&loaded, module.ptx.c_str(), 2, options, values), "loading kernels");
     if (!status.ok())
-      return absl::Status(status.code(), absl::StrCat(status.message(), "; the GPU is an sm_", device_->capability(), ", the program was compiled for ",
-                                                      program_.target, log[0] ? ": " : "", log));
+      return absl::Status(status.code(), absl::StrCat(status.message(), "; the GPU is an sm_", device_->capability(),
+                                                      ", the program was compiled for ", program_.target, log[0] ? ": " : "", log));
     loaded_.push_back(loaded);
     for (const KernelEntry &entry : module.entries) {
       Kernel kernel{nullptr, static_cast<unsigned>(entry.blocks), static_cast<unsigned>(entry.threads)};
@@ -101,8 +101,7 @@ absl::Status CudaExecutable::load(const runtime::LibraryResolver &libraries) {
   }
   if (!program_.constants.empty())
     if (absl::Status status = upload(program_.constants, "constants", constants_); !status.ok()) return status;
-  if (program_.state_bytes > 0)
-    return upload(std::vector<std::byte>(static_cast<size_t>(program_.state_bytes)), "state", state_);
+  if (program_.state_bytes > 0) return upload(std::vector<std::byte>(static_cast<size_t>(program_.state_bytes)), "state", state_);
   return absl::OkStatus();
 }
 
@@ -241,7 +240,8 @@ absl::Status CudaExecutable::run(const runtime::RunContext &, runtime::RunResour
   auto enqueue = [&]() -> absl::Status {
     size_t notes = resources.seen_notes.size();
     if (notes > 0)
-      if (absl::Status status = driver.check(driver.fill_32(resources.notes, 0, notes, stream), "clearing notes"); !status.ok()) return status;
+      if (absl::Status status = driver.check(driver.fill_32(resources.notes, 0, notes, stream), "clearing notes"); !status.ok())
+        return status;
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (program_.inputs[i].bytes == 0) continue;
       int error = driver.copy_to_device(resources.inputs[i], inputs[i]->data(), static_cast<size_t>(program_.inputs[i].bytes), stream);
@@ -249,6 +249,12 @@ absl::Status CudaExecutable::run(const runtime::RunContext &, runtime::RunResour
     }
     for (size_t i = 0; i < program_.instructions.size(); ++i)
       if (absl::Status status = execute(resources, i); !status.ok()) return status;
+    if (notes > 0)
+      return driver.check(driver.copy_to_host(resources.seen_notes.data(), resources.notes, notes * sizeof(int32_t), stream),
+                          "reading notes");
+    return absl::OkStatus();
+  };
+  auto fetch = [&]() -> absl::Status {
     for (size_t i = 0; i < outputs.size(); ++i) {
       const runtime::OutputSpec &spec = program_.outputs[i];
       // What is another buffer is either unchanged or copied with that one.
@@ -256,19 +262,26 @@ absl::Status CudaExecutable::run(const runtime::RunContext &, runtime::RunResour
       int error = driver.copy_to_host(outputs[i]->data(), resources.outputs[i], static_cast<size_t>(spec.bytes), stream);
       if (absl::Status status = driver.check(error, "copying an output from the GPU"); !status.ok()) return status;
     }
-    if (notes > 0)
-      return driver.check(driver.copy_to_host(resources.seen_notes.data(), resources.notes, notes * sizeof(int32_t), stream), "reading notes");
     return absl::OkStatus();
   };
+  // Whatever was put on the stream uses these buffers until the device has come to its end.
+  auto finish = [&](absl::Status status) {
+    absl::Status done = device_->synchronize();
+    return status.ok() ? done : status;
+  };
+  // Outputs may lie in donated inputs, which are to hold what they held when an index was out of range: such a program is looked at first.
+  bool checks = std::any_of(program_.instructions.begin(), program_.instructions.end(), [](const runtime::Instruction &instruction) {
+    const auto *launch = std::get_if<runtime::Launch>(&instruction);
+    return launch && !launch->checks.empty();
+  });
   absl::Status status = enqueue();
-  // Whatever was put on the stream uses these buffers until here.
-  absl::Status done = device_->synchronize();
-  if (!status.ok()) return status;
-  if (!done.ok()) return done;
-  for (size_t i = 0; i < resources.seen_notes.size(); ++i)
+  if (checks) status = finish(std::move(status));
+  for (size_t i = 0; checks && status.ok() && i < resources.seen_notes.size(); ++i)
     if (resources.seen_notes[i] != 0)
-      if (const auto *launch = std::get_if<runtime::Launch>(&program_.instructions[i])) return bad_index(*launch, resources);
-  return absl::OkStatus();
+      if (const auto *launch = std::get_if<runtime::Launch>(&program_.instructions[i]))
+        return runtime::with_kept_inputs(bad_index(*launch, resources));
+  if (status.ok()) status = fetch();
+  return finish(std::move(status));
 }
 
 absl::Status CudaExecutable::bad_index(const runtime::Launch &launch, const Resources &resources) const {
@@ -284,8 +297,8 @@ absl::Status CudaExecutable::bad_index(const runtime::Launch &launch, const Reso
                  (entry.kind == runtime::BufferKind::kInput && !program_.inputs[static_cast<size_t>(entry.index)].donatable);
     if (stays && copies[operand].empty()) {
       copies[operand].resize(static_cast<size_t>(entry.bytes));
-      int error = device_->driver().copy_to_host(copies[operand].data(), address(resources, launch.operands[operand]), copies[operand].size(),
-                                                 device_->stream());
+      int error = device_->driver().copy_to_host(copies[operand].data(), address(resources, launch.operands[operand]),
+                                                 copies[operand].size(), device_->stream());
       stays = device_->driver().check(error, "reading indices").ok() && device_->synchronize().ok();
       buffers[operand] = copies[operand].data();
     }

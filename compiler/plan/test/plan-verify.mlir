@@ -78,3 +78,24 @@ plan.program @main(%x: !plan.buffer<128> {plan.type = tensor<32xf32>}, %z: !plan
   plan.copy %p to %y : !plan.buffer<64> to !plan.buffer<64>
   plan.return %y : !plan.buffer<64>
 }
+
+// -----
+
+// A kept input must hold its value while an index may still be out of range.
+plan.kernel @lookup(%table: tensor<16xf32>, %i: tensor<8xi64>) -> tensor<8xf32> {
+  %0 = weft.fusion(%t = %table : tensor<16xf32>, %j = %i : tensor<8xi64>) -> (tensor<8xf32>) {
+    %1 = weft.index_select %t, %j, dim = 0 : tensor<16xf32>, tensor<8xi64>
+    weft.yield %1 : tensor<8xf32>
+  }
+  plan.return %0 : tensor<8xf32>
+}
+plan.program @main(%p: !plan.buffer<64> {plan.type = tensor<16xf32>, plan.donatable, plan.kept}, %g: !plan.buffer<64> {plan.type = tensor<16xf32>},
+                   %i: !plan.buffer<64> {plan.type = tensor<8xi64>})
+    -> (!plan.buffer<64> {plan.type = tensor<16xf32>}, !plan.buffer<32> {plan.type = tensor<8xf32>}) {
+  %new = plan.view %p[0] : !plan.buffer<64> to !plan.buffer<64>
+  %y = plan.output : !plan.buffer<32>
+  // expected-error @below {{writes input 0, which is kept, before an index that may be out of range is checked}}
+  plan.copy %g to %new : !plan.buffer<64> to !plan.buffer<64>
+  plan.launch @lookup ins(%g, %i : !plan.buffer<64>, !plan.buffer<64>) outs(%y : !plan.buffer<32>)
+  plan.return %new, %y : !plan.buffer<64>, !plan.buffer<32>
+}

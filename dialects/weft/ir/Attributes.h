@@ -8,6 +8,7 @@ namespace weft::ir {
 // Of an argument of a module's @main:
 inline constexpr llvm::StringLiteral kNameAttr = "weft.name";           // string: what users call it
 inline constexpr llvm::StringLiteral kDonatableAttr = "weft.donatable"; // unit: a result may take its buffer
+inline constexpr llvm::StringLiteral kKeptAttr = "weft.kept";           // unit: written after all checks of indices only, if donated
 inline constexpr llvm::StringLiteral kStableAttr = "weft.stable";       // unit: has not changed for some runs
 inline constexpr llvm::StringLiteral kParameterAttr = "weft.parameter"; // string, also of a constant: the parameter that it is
 // What compiler/prepare moved. Of @main's last arguments: the number of the result of @prepare; of @prepare's arguments: that of @main's.

@@ -1,0 +1,99 @@
+#include "compiler/plan/IndexChecks.h"
+
+#include "compiler/plan/Extract.h"
+#include "compiler/plan/Limits.h"
+#include "dialects/weft/ir/IndexBounds.h"
+
+namespace weft::compiler {
+namespace {
+
+uintptr_t address(const void *pointer) { return reinterpret_cast<uintptr_t>(pointer); }
+
+// Where the same numbers come from, in another order or number or in a narrower type.
+mlir::Value source(mlir::Value value) {
+  while (mlir::Operation *op = value.getDefiningOp()) {
+    if (auto cast = mlir::dyn_cast<ir::CastOp>(op)) {
+      auto width = [](mlir::Value x) {
+        mlir::Type element = mlir::cast<mlir::RankedTensorType>(x.getType()).getElementType();
+        return element.isInteger() ? element.getIntOrFloatBitWidth() : 0;
+      };
+      bool wider = width(cast.getInput()) > 0 && width(cast.getInput()) < width(cast);
+      if (!wider) break;
+    } else if (!mlir::isa<ir::ReshapeOp, ir::BroadcastOp, ir::TransposeOp>(op)) {
+      break;
+    }
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+} // namespace
+
+IndexChecks::Check IndexChecks::describe(mlir::Operation *op) {
+  ir::IndexBounds bounds = *ir::indexBounds(op);
+  Check check;
+  check.text = {uintptr_t(bounds.lower), uintptr_t(bounds.upper), uintptr_t(bounds.ignored.has_value()),
+                uintptr_t(bounds.ignored.value_or(0))};
+  llvm::SmallVector<mlir::Value> values{source(bounds.indices)};
+  llvm::DenseMap<mlir::Value, uintptr_t> numbers{{values[0], 0}};
+  for (size_t i = 0; i < values.size(); ++i) {
+    mlir::Operation *definition = values[i].getDefiningOp();
+    if (!definition) {
+      auto argument = mlir::cast<mlir::BlockArgument>(values[i]);
+      check.known = check.known && mlir::isa<ir::FusionOp>(argument.getOwner()->getParentOp());
+      check.text.push_back(0);
+      check.operands.push_back(argument.getArgNumber());
+      continue;
+    }
+    check.text.push_back(address(definition->getName().getAsOpaquePointer()));
+    check.text.push_back(address(definition->getAttrDictionary().getAsOpaquePointer()));
+    check.text.push_back(mlir::cast<mlir::OpResult>(values[i]).getResultNumber());
+    check.text.push_back(address(values[i].getType().getAsOpaquePointer()));
+    check.text.push_back(definition->getNumOperands());
+    for (mlir::Value operand : definition->getOperands()) {
+      auto [it, fresh] = numbers.try_emplace(operand, values.size());
+      if (fresh) values.push_back(operand);
+      check.text.push_back(it->second);
+    }
+    if (values.size() > kMaxIndexValues) {
+      check.known = false;
+      break;
+    }
+  }
+  return check;
+}
+
+llvm::SmallVector<int32_t, 0> IndexChecks::of(plan::LaunchOp launch, plan::KernelOp kernel) {
+  auto [it, fresh] = kernels_.try_emplace(kernel);
+  if (fresh)
+    kernel.walk([&](mlir::Operation *op) {
+      if (ir::indexBounds(op)) it->second.push_back(describe(op));
+    });
+  llvm::SmallVector<int32_t, 0> checks;
+  for (const Check &check : it->second) {
+    if (!check.known) {
+      checks.push_back(next_++);
+      continue;
+    }
+    Text text = check.text;
+    for (unsigned operand : check.operands) {
+      mlir::Value buffer = launch.getInputs()[operand];
+      text.push_back(address(buffer.getType().getAsOpaquePointer()));
+      // Parts of one value at one offset are equal; other views share bytes at other times.
+      int64_t offset = 0;
+      for (auto view = buffer.getDefiningOp<plan::ViewOp>(); view && view->hasAttr(kPartAttr);
+           view = buffer.getDefiningOp<plan::ViewOp>()) {
+        offset += view.getOffset();
+        buffer = view.getSource();
+      }
+      text.push_back(uintptr_t(offset));
+      text.push_back(address(buffer.getAsOpaquePointer()));
+    }
+    auto [number, added] = numbers_.try_emplace(std::move(text), next_);
+    next_ += added;
+    checks.push_back(number->second);
+  }
+  return checks;
+}
+
+} // namespace weft::compiler

@@ -1,0 +1,32 @@
+// Which launches may end a run because an index from data is out of range.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "dialects/plan/ir/Plan.h"
+
+namespace weft::compiler {
+
+// Numbers the checks of a program's launches. Two that ask the same of the same indices have one number: the one that runs first decides
+// for both, such as the lookup in an embedding for its gradient.
+class IndexChecks {
+public:
+  llvm::SmallVector<int32_t, 0> of(plan::LaunchOp launch, plan::KernelOp kernel);
+
+private:
+  // What a check asks and how its indices are computed, as addresses of names, attributes and types, and as positions.
+  using Text = std::vector<uintptr_t>;
+  struct Check {
+    Text text;
+    llvm::SmallVector<unsigned, 2> operands; // of the launch, that the indices are computed from
+    bool known = true;                       // false where they are computed by more ops than are looked at
+  };
+  static Check describe(mlir::Operation *op);
+
+  llvm::DenseMap<mlir::Operation *, std::vector<Check>> kernels_;
+  std::map<Text, int32_t> numbers_;
+  int32_t next_ = 0;
+};
+
+} // namespace weft::compiler
