@@ -83,7 +83,7 @@ void RowSchedule::planScratch() {
         int64_t bytes = rowBytes * memoryBytes(elementOf(value));
         if (bytes <= kLargestScratchRow) {
           if (!kept.count(value)) {
-            kept[value] = {kernel.claimScratch(bytes), first->second};
+            kept[value] = {kernel.claimScratch(hasRowGroups() ? kLanes * bytes : bytes), first->second};
             sweeps[first->second].keep.push_back(value);
           }
           continue;

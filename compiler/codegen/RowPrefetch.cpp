@@ -32,7 +32,7 @@ void RowSchedule::planPrefetch() {
   for (auto [i, output] : llvm::enumerate(kernel.outputs))
     if (isRow(output) && level(output) > 0) add(output, i, level(output) - 1, true);
   if (bytes > kLargestRowBytes) ahead.clear();
-  if (!ahead.empty()) rowsAhead = std::min<int64_t>(rows - 1, llvm::divideCeil(kAheadBytes, n * widest));
+  if (!ahead.empty()) rowsAhead = std::min<int64_t>(rows - 1, hasRowGroups() ? kLanes : llvm::divideCeil(kAheadBytes, n * widest));
 }
 
 void RowSchedule::prefetch(KernelFunction &f, int64_t l, const Index &row, const KernelFunction::Unit &unit) {

@@ -88,9 +88,12 @@ void RowSchedule::storeRows(KernelFunction &f, const Sweep &sweep, const Index &
 }
 
 // The values in scratch at a vector of a row: what this sweep keeps is computed and stored, what an earlier one kept is known.
-void RowSchedule::keepOrKnow(KernelFunction &f, int64_t l, const KernelFunction::Unit &unit, llvm::ArrayRef<Index> atoms) {
+void RowSchedule::keepOrKnow(KernelFunction &f, int64_t l, const KernelFunction::Unit &unit, llvm::ArrayRef<Index> atoms,
+                             const Grouped *grouped) {
+  int64_t scratchRows = hasRowGroups() ? kLanes : 1;
+  Index scratchRow = grouped ? f.e.space.scale(grouped->number, paddedRow()) : Index::of(0);
   for (auto &[value, where] : kept) {
-    Value buffer = f.scratch(where.offset, paddedRow(), elementOf(value));
+    Value buffer = f.scratch(where.offset, scratchRows * paddedRow(), elementOf(value));
     auto here = f.position(value, atoms);
     if (where.level == l) {
       Value element = f.e.at(kernel.lowered.lookup(value), here, unit.mask);
@@ -99,10 +102,11 @@ void RowSchedule::keepOrKnow(KernelFunction &f, int64_t l, const KernelFunction:
       for (auto &term : whole.terms)
         if (f.e.space.symbol(term.first).kind == IndexSpace::Kind::Lane) term = f.e.space.lane(kLanes).terms[0];
       llvm::sort(whole.terms);
-      f.e.store(buffer, f.e.broadcast(element), whole, nullptr);
+      f.e.store(buffer, f.e.broadcast(element), f.e.space.add(whole, scratchRow), nullptr);
     } else if (where.level < l) {
       f.e.setKnown(kernel.lowered.lookup(value),
-                   [&f, buffer, here, element = elementOf(value), at = unit.position](llvm::ArrayRef<Index> position, Value mask) {
+                   [&f, buffer, here, element = elementOf(value),
+                    at = f.e.space.add(unit.position, scratchRow)](llvm::ArrayRef<Index> position, Value mask) {
                      return position == llvm::ArrayRef(here) ? f.e.load(buffer, element, at, mask) : Value();
                    });
     }
@@ -114,9 +118,9 @@ void RowSchedule::forgetKept(KernelFunction &f) {
 }
 
 // One sweep over one row. `chunk`: the number of the chunk whose partial results Col reductions add to.
-void RowSchedule::sweepRow(KernelFunction &f, int64_t l, const Index &row, const Index *chunk) {
+void RowSchedule::sweepRow(KernelFunction &f, int64_t l, const Index &row, const Index *chunk, const Grouped *grouped) {
   const Sweep &sweep = sweeps[l];
-  storeRows(f, sweep, row);
+  if (!grouped) storeRows(f, sweep, row);
   if (!sweep.parts.empty()) return sweepParts(f, l, row);
   if (sweep.reductions.empty() && sweep.columns.empty() && sweep.stores.empty() && sweep.keep.empty()) return;
   llvm::SmallVector<linalg::GenericOp> reductions;
@@ -129,7 +133,7 @@ void RowSchedule::sweepRow(KernelFunction &f, int64_t l, const Index &row, const
     for (const KernelFunction::Unit &unit : units) {
       auto atoms = atomPositions(f, row, unit.position);
       trackReads(f, &sweep, l, atoms);
-      keepOrKnow(f, l, unit, atoms);
+      keepOrKnow(f, l, unit, atoms, grouped);
       for (auto [i, op] : llvm::enumerate(sweep.reductions)) {
         auto position = f.position(op->getOperand(0), atoms);
         Value &slot = slots[i * kSlots + unit.slot];
@@ -155,6 +159,17 @@ void RowSchedule::sweepRow(KernelFunction &f, int64_t l, const Index &row, const
     for (auto [i, slot] : llvm::enumerate(slots))
       if (groups[i]) slot = f.combine(reductions[i / kSlots], slot, groups[i]);
   };
+  if (grouped) {
+    KernelFunction::State slots;
+    for (linalg::GenericOp reduction : reductions) slots.append(kSlots, f.identity(reduction, true));
+    slots = f.run(n, group, Index::of(0), slots, elements);
+    Index at = f.e.space.add(f.e.space.scale(grouped->number, kLanes), f.e.space.lane(kLanes));
+    static_assert(kSlots == 2);
+    for (auto [i, reduction] : llvm::enumerate(reductions))
+      f.e.store(grouped->unfolded[i], f.combine(reduction, slots[2 * i], slots[2 * i + 1]), at, nullptr);
+    forgetKept(f);
+    return;
+  }
   // The range of a sized kernel of one row ends where the row does. Runs that lie apart are folded one by one and added up, as NestSchedule
   // does it for reductions alone.
   int64_t length = domain.runSize();
@@ -482,7 +497,7 @@ mlir::LogicalResult RowSchedule::run() {
   else if (int32_t along = transposedAtom(kernel); along >= 0) result = emitTiles(along);
   else if (domain.shape() == Shape::Elementwise && !kernel.sizes) result = emitRowBlocks();
   else if (hasColumns && !hasRows) result = emitColumns();
-  else if (hasShortRows()) result = emitShortRows();
+  else if (hasShortRows() || hasRowGroups()) result = emitGroups();
   else result = emitRows();
   if (mlir::failed(result)) return result;
   if (!partials.empty() && mlir::failed(emitFinish())) return mlir::failure();

@@ -64,9 +64,15 @@ struct RowSchedule {
   void storeFull(KernelFunction &f, const Sweep &sweep, int64_t level, llvm::ArrayRef<KernelFunction::Unit> units, const Index &row);
   // One row, all sweeps.
   void oneRow(KernelFunction &f, const Index &row, const Index *chunk);
-  void sweepRow(KernelFunction &f, int64_t level, const Index &row, const Index *chunk);
+  // A row of kLanes that are swept one after another, level by level, and whose sums are folded together.
+  struct Grouped {
+    Index number;                               // of the row in its group
+    llvm::SmallVector<mlir::Value, 4> unfolded; // for each reduction of the sweep a buffer of kLanes x kLanes
+  };
+  void sweepRow(KernelFunction &f, int64_t level, const Index &row, const Index *chunk, const Grouped *grouped = nullptr);
   void storeRows(KernelFunction &f, const Sweep &sweep, const Index &row);
-  void keepOrKnow(KernelFunction &f, int64_t level, const KernelFunction::Unit &unit, llvm::ArrayRef<Index> atoms);
+  void keepOrKnow(KernelFunction &f, int64_t level, const KernelFunction::Unit &unit, llvm::ArrayRef<Index> atoms,
+                  const Grouped *grouped = nullptr);
   void forgetKept(KernelFunction &f);
   // Runs of a row that Part reductions fold.
   int64_t partsOfRow() const { return domain.rowSize() / domain.partRun(); }
@@ -79,9 +85,13 @@ struct RowSchedule {
   mlir::LogicalResult emitRowBlocks();
   mlir::LogicalResult emitTiles(int32_t along);
   mlir::LogicalResult emitRows();
+  bool hasGroups() const;
   bool hasShortRows() const;
+  bool hasRowGroups() const;
   void rowGroup(KernelFunction &f, const Index &first);
-  mlir::LogicalResult emitShortRows();
+  mlir::Value foldTogether(KernelFunction &f, mlir::linalg::GenericOp reduction, llvm::SmallVector<mlir::Value> lanes);
+  void sweepGroup(KernelFunction &f, const Index &first);
+  mlir::LogicalResult emitGroups();
   mlir::LogicalResult emitColumns();
   mlir::LogicalResult emitTotals();
   mlir::LogicalResult emitFinish();
