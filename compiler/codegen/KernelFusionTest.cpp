@@ -600,6 +600,40 @@ TEST(Fusions, Indexing) {
         "%0: tensor<7x130xf32>");
 }
 
+// Elements with a target each, more than one batch of them: along a dim of its own, beside columns that are all covered, or in part.
+TEST(Fusions, ScattersInBatches) {
+  auto add = [](const std::string &base, const std::string &source, int64_t dim) {
+    auto of = [&](const std::string &text) { return replaced(replaced(text, "BASE", base), "SOURCE", source); };
+    check(of("%z: tensor<BASExf32>, %i: tensor<SOURCExi64>, %s: tensor<SOURCExf32>"),
+          of("%n = weft.neg %s : tensor<SOURCExf32>\n%0 = weft.scatter_add %z, %i, %n, dim = " + std::to_string(dim) +
+             " : tensor<BASExf32>, tensor<SOURCExi64>, tensor<SOURCExf32>"),
+          of("%0: tensor<BASExf32>"), 1e-3);
+  };
+  add("11", "1000", 0);
+  add("11x130", "40x130", 0);
+  add("11x300", "5x290", 0);
+  add("6x11", "6x700", 1);
+  add("3x11x4", "2x20x3", 1);
+  // The last one wins.
+  check("%z: tensor<11xi32>, %i: tensor<600xi64>, %s: tensor<600xi32>", R"(
+    %0 = weft.index_put %z, %i, %s, dim = 0 : tensor<11xi32>, tensor<600xi64>, tensor<600xi32>)",
+        "%0: tensor<11xi32>", 0);
+}
+
+// Rows of a scan sixteen together, and those that are left.
+TEST(Fusions, ScansOfRows) {
+  for (const char *shape : {"40x37", "16x16", "33x100", "3x40", "2x16x5"})
+    for (const char *reverse : {"false", "true"})
+      for (const char *element : {"f32", "i64"}) {
+        auto of = [&](const std::string &text) { return replaced(replaced(text, "SHAPE", shape), "ELEMENT", element); };
+        std::string dim = std::string(shape) == "2x16x5" ? "2" : "1";
+        check(of("%x: tensor<SHAPExELEMENT>"),
+              of("%n = weft.neg %x : tensor<SHAPExELEMENT>\n%0 = weft.cumsum %n, dim = " + dim + " {reverse = " + reverse +
+                 "} : tensor<SHAPExELEMENT>"),
+              of("%0: tensor<SHAPExELEMENT>"), 1e-4);
+      }
+}
+
 TEST(Fusions, IndexOutOfRange) {
   auto parsed = parseFusion("%t: tensor<4x40xf32>, %i: tensor<20xi64>",
                             "%0 = weft.index_select %t, %i, dim = 0 : tensor<4x40xf32>, tensor<20xi64>", "%0: tensor<20x40xf32>");
