@@ -35,6 +35,7 @@ if [[ -n ${WEFT_SANITIZER-} ]]; then
     --test_env=UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
     --test_env=TSAN_OPTIONS=suppressions="$PWD/tools/sanitizers/tsan.supp":halt_on_error=1
     --test_env=WEFT_FUZZ_PROGRAMS=200
+    --test_env=WEFT_SANITIZER="$WEFT_SANITIZER"
     --test_timeout=900,1800,3600,7200)
 fi
 

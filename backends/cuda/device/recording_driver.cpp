@@ -10,6 +10,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -28,6 +29,8 @@ struct Kernel {
   int parameters = 0;
 };
 
+using Kernels = std::vector<std::unique_ptr<Kernel>>; // of a module
+
 struct Matrix {
   uint64_t rows = 0, columns = 0;
   int64_t distance = 0, stride = 0;
@@ -44,7 +47,7 @@ struct State {
   std::map<uint64_t, Block> live;
   uint64_t next = kBase;
   std::vector<std::function<void()>> stream;
-  std::vector<std::vector<Kernel *>> modules; // never freed: handles stay distinct
+  std::vector<std::unique_ptr<Kernels>> modules; // never freed: handles stay distinct, and what is on the stream keeps its kernels
   std::string failing;
   int fail_at = -1, fail_with = 0;
   weft_recording_kernel kernel = nullptr;
@@ -108,15 +111,15 @@ void flush() {
 }
 
 // Names and numbers of parameters of the entries in a PTX text.
-std::vector<Kernel *> entries(const char *text) {
-  std::vector<Kernel *> result;
+Kernels entries(const char *text) {
+  Kernels result;
   for (const char *at = text; (at = std::strstr(at, ".entry ")) != nullptr;) {
     at += 7;
     const char *open = std::strchr(at, '('), *close = std::strchr(at, ')');
     if (open == nullptr || close == nullptr) break;
-    auto *kernel = new Kernel{std::string(at, open), 0};
+    auto kernel = std::make_unique<Kernel>(Kernel{std::string(at, open), 0});
     for (const char *p = open; (p = std::strstr(p, ".param")) != nullptr && p < close; ++p) ++kernel->parameters;
-    result.push_back(kernel);
+    result.push_back(std::move(kernel));
     at = close;
   }
   return result;
@@ -173,28 +176,28 @@ int cuDevicePrimaryCtxRetain(void **context, int) {
 int cuCtxSetCurrent(void *context) { return context == nullptr ? kInvalid : 0; }
 int cuModuleLoadDataEx(void **module, const void *image, unsigned, int *, void **) {
   WEFT_RECORDED("cuModuleLoadDataEx")
-  auto *made = new std::vector<Kernel *>(entries(static_cast<const char *>(image)));
-  for (const Kernel *kernel : *made) say(state().log, "load %s", kernel->name.c_str());
-  *module = made;
-  return made->empty() ? 218 : 0; // CUDA_ERROR_INVALID_PTX
+  Kernels &made = *state().modules.emplace_back(std::make_unique<Kernels>(entries(static_cast<const char *>(image))));
+  for (const auto &kernel : made) say(state().log, "load %s", kernel->name.c_str());
+  *module = &made;
+  return made.empty() ? 218 : 0; // CUDA_ERROR_INVALID_PTX
 }
 int cuModuleUnload(void *module) {
   WEFT_RECORDED("cuModuleUnload")
-  for (const Kernel *kernel : *static_cast<std::vector<Kernel *> *>(module)) say(state().log, "unload %s", kernel->name.c_str());
+  for (const auto &kernel : *static_cast<Kernels *>(module)) say(state().log, "unload %s", kernel->name.c_str());
   if (!state().stream.empty()) say(state().errors, "a module goes while the stream needs it");
   return 0;
 }
 int cuModuleGetFunction(void **function, void *module, const char *name) {
   WEFT_RECORDED("cuModuleGetFunction")
-  for (Kernel *kernel : *static_cast<std::vector<Kernel *> *>(module))
+  for (const auto &kernel : *static_cast<Kernels *>(module))
     if (kernel->name == name) {
-      *function = kernel;
+      *function = kernel.get();
       return 0;
     }
   return 500; // CUDA_ERROR_NOT_FOUND
 }
-int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned, void *, void **arguments,
-                   void **) {
+int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned, void *,
+                   void **arguments, void **) {
   WEFT_RECORDED("cuLaunchKernel")
   auto *kernel = static_cast<Kernel *>(function);
   say(state().log, "launch %s <<<%u, %u>>>", kernel->name.c_str(), gx, bx);
@@ -333,7 +336,9 @@ int cublasLtMatmulPreferenceCreate(void **preference) {
   *preference = new int;
   return 0;
 }
-int cublasLtMatmulPreferenceSetAttribute(void *, int attribute, const void *, size_t bytes) { return attribute == 1 && bytes == 8 ? 0 : kInvalid; }
+int cublasLtMatmulPreferenceSetAttribute(void *, int attribute, const void *, size_t bytes) {
+  return attribute == 1 && bytes == 8 ? 0 : kInvalid;
+}
 int cublasLtMatmulPreferenceDestroy(void *preference) {
   delete static_cast<int *>(preference);
   return 0;
@@ -365,7 +370,8 @@ int cublasLtMatmul(void *, void *desc, const void *alpha, const void *a, void *a
     (void)find(address(workspace), workspace_bytes, "workspace");
     for (int32_t batch = 0; batch < md.batch; ++batch) {
       auto matrix = [&](const void *pointer, const Matrix &of) {
-        return reinterpret_cast<float *>(find(address(pointer) + 4 * static_cast<uint64_t>(batch * of.stride), 4 * of.rows * of.columns, "matmul"));
+        return reinterpret_cast<float *>(
+            find(address(pointer) + 4 * static_cast<uint64_t>(batch * of.stride), 4 * of.rows * of.columns, "matmul"));
       };
       const float *pa = matrix(a, ma), *pb = matrix(b, mb);
       float *pd = matrix(d, md);
@@ -374,7 +380,8 @@ int cublasLtMatmul(void *, void *desc, const void *alpha, const void *a, void *a
         for (uint64_t i = 0; i < m; ++i) {
           double sum = 0;
           for (uint64_t l = 0; l < k; ++l)
-            sum += double(pa[product.transpose_a ? l + i * ma.rows : i + l * ma.rows]) * pb[product.transpose_b ? j + l * mb.rows : l + j * mb.rows];
+            sum += double(pa[product.transpose_a ? l + i * ma.rows : i + l * ma.rows]) *
+                   pb[product.transpose_b ? j + l * mb.rows : l + j * mb.rows];
           pd[i + j * md.rows] = static_cast<float>(sum);
         }
     }

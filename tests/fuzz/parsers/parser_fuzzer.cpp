@@ -16,11 +16,12 @@ namespace {
 std::atomic<int64_t> live{0}, most{0};
 int64_t inputs = 0, accepted = 0;
 
-// Mutated files that are refused at their first bytes test nothing more: it is a failure if next to none get through.
+// Mutated files that are refused at their first bytes test nothing more: it is a failure of a test if next to none get through. (Where
+// coverage steers, most are meant to go wrong somewhere.)
 void check_depth() {
   constexpr int64_t kEnough = 5000, kOneIn = 500;
   std::fprintf(stderr, "%lld of %lld inputs were accepted\n", static_cast<long long>(accepted), static_cast<long long>(inputs));
-  if (inputs < kEnough || accepted * kOneIn >= inputs) return;
+  if (!std::getenv("TEST_TMPDIR") || inputs < kEnough || accepted * kOneIn >= inputs) return;
   std::fprintf(stderr, "that is too few to show what lies behind the first checks\n");
   std::_Exit(1);
 }

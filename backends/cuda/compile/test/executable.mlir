@@ -1,5 +1,6 @@
 // An executable needs neither driver nor library to be linked, and no LLVM; on the recording driver it loads its kernels, copies, launches and
 // multiplies. Empty files in a library's place make the dynamic linker find none, GPU or not.
+// UNSUPPORTED: sanitizer
 // RUN: weft-compile %s --target=cuda:sm_90 --emit=exe -o %t
 // RUN: llvm-readelf -d %t | FileCheck %s --check-prefix=NEEDED
 // RUN: %t --help | FileCheck %s --check-prefix=HELP
