@@ -11,6 +11,10 @@ namespace weft::compiler {
 
 namespace {
 
+// A provider's name for: the library takes this problem at some sizes of the range only. There is no program for all of them then, since
+// which of the two computes it decides bits; whoever asked narrows the range, or compiles for one size.
+constexpr llvm::StringLiteral kSometimes = "sometimes-too-small";
+
 class ClaimPass : public impl::ClaimPassBase<ClaimPass> {
 public:
   using ClaimPassBase::ClaimPassBase;
@@ -32,7 +36,13 @@ public:
       if (!weftOp || (weftOp.kind() == ir::Kind::Composite) != composites || op->use_empty()) continue;
       for (const std::unique_ptr<Provider> &provider : providers_->providers()) {
         ClaimAnswer answer = provider->match(op, fastMath);
-        if (auto *refusal = std::get_if<ClaimRefusal>(&answer)) refusals.add(refusal->reason, op, refusal->explanation);
+        if (auto *refusal = std::get_if<ClaimRefusal>(&answer)) {
+          if (refusal->reason == kSometimes) {
+            op->emitOpError(refusal->explanation);
+            return signalPassFailure();
+          }
+          refusals.add(refusal->reason, op, refusal->explanation);
+        }
         auto *claim = std::get_if<Claim>(&answer);
         if (!claim) continue;
         for (const auto &[neighbour, refusal] : claim->left) refusals.add(refusal.reason, neighbour, refusal.explanation);

@@ -283,7 +283,9 @@ static mlir::LogicalResult scheduleMatmul(KernelBuilder &kernel, Operation *op) 
   linalg::GenericOp generic = kernel.generic(op);
   llvm::SmallVector<int64_t> loops = generic.getStaticLoopRanges();
   int64_t k = loops.pop_back_val(), n = loops.pop_back_val(), m = loops.pop_back_val();
-  int64_t batches = product(loops), rowBlocks = llvm::divideCeil(m, kMatmulRows);
+  // Of a product of rows whose number varies, pieces are rows, so that the end of the range says how many there are.
+  int64_t blockRows = kernel.sizes && loops.empty() ? 1 : kMatmulRows;
+  int64_t batches = product(loops), rowBlocks = llvm::divideCeil(m, blockRows);
   kernel.info.count = n == 0 ? 0 : batches * rowBlocks;
   auto block = [&](const Index &batch, const Index &first, int64_t rows) {
     auto batchAt = space.delinearize(batch, loops);
@@ -313,7 +315,7 @@ static mlir::LogicalResult scheduleMatmul(KernelBuilder &kernel, Operation *op) 
   f.loop(f.begin, f.end, std::max<int64_t>(kernel.info.count, 1), {}, [&](Index piece, KernelFunction::State &) {
     if (kernel.info.count == 0) return;
     auto [batch, rowBlock] = space.divide(piece, rowBlocks);
-    f.block(rowBlock, m, kMatmulRows, [&](const Index &first, int64_t n) { block(batch, first, n); });
+    f.block(rowBlock, m, blockRows, [&](const Index &first, int64_t n) { block(batch, first, n); });
   });
   return f.finish();
 }

@@ -1,6 +1,8 @@
 // From the llvm dialect to an object file: translation, a short LLVM pipeline, instruction selection.
 #include "compiler/codegen/Codegen.h"
 
+#include <mutex>
+
 #include "compiler/codegen/LlvmPasses.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/MC/MCSubtargetInfo.h"
@@ -21,13 +23,19 @@ static void initializeTargets() {
   (void)once;
 }
 
-TargetInfo TargetInfo::host() {
+// Asked once: each question for a feature leaves a virtual machine, which takes as long as a small phase of a compilation.
+static TargetInfo askHost() {
   initializeTargets();
   TargetInfo target;
   target.triple = llvm::sys::getProcessTriple();
   target.cpu = llvm::sys::getHostCPUName().str();
   for (const auto &feature : llvm::sys::getHostCPUFeatures())
     target.features += (target.features.empty() ? "" : ",") + std::string(feature.second ? "+" : "-") + feature.first().str();
+  return target;
+}
+
+TargetInfo TargetInfo::host() {
+  static const TargetInfo target = askHost();
   return target;
 }
 
@@ -73,9 +81,50 @@ absl::Status TargetInfo::checkUsable() const {
   return absl::OkStatus();
 }
 
+// Machines that wait for the next kernel. Each keeps the subtargets that it made: to parse a CPU's list of features takes a tenth of the time
+// of a small kernel. One machine serves one kernel at a time.
+namespace {
+
+class Machines {
+public:
+  absl::StatusOr<std::unique_ptr<llvm::TargetMachine>> take(const TargetInfo &target) {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      for (auto it = idle_.begin(); it != idle_.end(); ++it)
+        if (it->first == target.key()) {
+          std::unique_ptr<llvm::TargetMachine> machine = std::move(it->second);
+          idle_.erase(it);
+          return machine;
+        }
+    }
+    return makeMachine(target.triple, target.cpu, target.features, llvm::Reloc::PIC_);
+  }
+
+  void giveBack(const TargetInfo &target, std::unique_ptr<llvm::TargetMachine> machine) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    idle_.emplace_back(target.key(), std::move(machine));
+    if (idle_.size() > kMostIdle) idle_.erase(idle_.begin());
+  }
+
+private:
+  // As many as threads compile at a time on a large machine; each takes some 100 kB.
+  static constexpr size_t kMostIdle = 64;
+
+  std::mutex mutex_;
+  std::vector<std::pair<std::string, std::unique_ptr<llvm::TargetMachine>>> idle_; // the least recently used first
+};
+
+// Lives as long as the process: threads may compile while statics are destroyed.
+Machines &machines() {
+  static Machines *all = new Machines;
+  return *all;
+}
+
+} // namespace
+
 absl::StatusOr<std::string> emitObject(mlir::ModuleOp module, const TargetInfo &target, const CodegenOptions &options) {
   initializeTargets();
-  auto machine = makeMachine(target.triple, target.cpu, target.features, llvm::Reloc::PIC_);
+  auto machine = machines().take(target);
   if (!machine.ok()) return machine.status();
   llvm::LLVMContext context;
   auto ir = translateToLlvm(module, context, **machine, options);
@@ -89,7 +138,10 @@ absl::StatusOr<std::string> emitObject(mlir::ModuleOp module, const TargetInfo &
     if (!assembly.ok()) return assembly.status();
     options.dump("s", *assembly);
   }
-  return emitCode(**ir, **machine, llvm::CodeGenFileType::ObjectFile);
+  auto object = emitCode(**ir, **machine, llvm::CodeGenFileType::ObjectFile);
+  // What failed on the way here leaves its machine behind: nobody knows in which state.
+  machines().giveBack(target, *std::move(machine));
+  return object;
 }
 
 } // namespace weft::compiler

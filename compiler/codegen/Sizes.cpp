@@ -41,6 +41,11 @@ static llvm::StringRef whyNot(Operation *op) {
     return named(gather.getInput()) == static_cast<int64_t>(gather.getDim()) ? "it takes elements of a dimension whose size varies"
                                                                              : llvm::StringRef();
   if (weft.kind() == ir::Kind::Reduction) return {};
+  // Its rows, or its batches, not what it sums over; no other op is in its kernel.
+  if (auto matmul = mlir::dyn_cast<ir::MatmulOp>(op))
+    return named(matmul.getResult()) == 0 && (matmul.getType().getRank() > 2 || named(matmul.getLhs()) == 0)
+               ? llvm::StringRef()
+               : "it sums over a size that varies";
   return "it has no kernel for sizes that vary";
 }
 
@@ -74,14 +79,15 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
   FusionRefusal why;
   auto domain = FusionDomain::analyze(ops, outputs, why);
   if (!domain) return fusion.emitError("codegen: ") << refusalText(why.reason), none;
-  if (domain->shape() == Shape::Alone || domain->shape() == Shape::Empty)
+  bool isProduct = domain->shape() == Shape::Alone && outputs.front().getDefiningOp<ir::MatmulOp>();
+  if ((domain->shape() == Shape::Alone && !isProduct) || domain->shape() == Shape::Empty)
     return fusion.emitError("codegen: a kernel of this kind has no form for sizes that vary"), none;
   auto noDomain = [&] { return fusion.emitError("codegen: a size that varies is not the slowest of the kernel's loops"), none; };
   int32_t atom = domain->outer().empty() ? (domain->inner().empty() ? -1 : domain->inner().front()) : domain->outer().front();
   // A single row has the size that varies inside; else it is the slowest of the rows' dims.
   bool singleRow = domain->shape() == Shape::Rows && domain->outer().empty();
   bool isNest = domain->shape() == Shape::Nest;
-  if (atom < 0 || (isNest && domain->outer().empty())) return noDomain();
+  if ((atom < 0 && !isProduct) || (isNest && domain->outer().empty())) return noDomain();
   if (((domain->shape() == Shape::Rows && !singleRow) || isNest) && llvm::is_contained(domain->inner(), atom)) return noDomain();
   ir::SizeProduct product;
   llvm::SmallVector<Value> all(body.getArguments());

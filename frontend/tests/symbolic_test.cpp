@@ -137,6 +137,14 @@ TEST_F(Symbolic, Matmul) {
   if (has_sizes()) EXPECT_NE(notes_.find("symbolic: s0 in [16, 32] (dim 0 of input 0)"), std::string::npos) << notes_;
 }
 
+// Our own kernel has them at every size.
+TEST_F(Symbolic, MatmulsTooSmallForTheLibrary) {
+  Tensor weight = input(5, {7}, 33), batched = input(1, {5, 6}, 34);
+  compare(kSizes, 2, [&](int64_t n) {
+    return std::vector<Tensor>{matmul(input(n, {5}, 35), weight), matmul(input(n, {3, 5}, 36), batched) * 2.0};
+  });
+}
+
 TEST_F(Symbolic, MatmulInSequences) {
   Tensor w = input(32, {32}, 15);
   compare(kSizes, 2, [&](int64_t n) {

@@ -75,16 +75,16 @@ private:
     if (!weight.getElementType().isF32()) return ClaimRefusal{"dtype", "oneDNN's convolutions are claimed for float32 only"};
     if (result.getNumElements() == 0 || weight.getNumElements() == 0) return ClaimRefusal{"empty", "there is nothing to multiply"};
     int64_t depth = weight.getNumElements() / weight.getDimSize(0);
-    if (ir::Dim batch = ir::dimsOf(result)[0]; !batch.isStatic()) {
-      int64_t ofImage = result.getNumElements() / batch.size, smallest = smallestSize(conv, batch);
-      if (smallest < 0 || ofImage * smallest < (kMinMultiplications + depth - 1) / depth)
-        return ClaimRefusal{"sometimes-too-small", kSometimesTooSmall};
-    }
     if (result.getNumElements() < (kMinMultiplications + depth - 1) / depth)
       return ClaimRefusal{"too-small", "a call of the library takes longer than a convolution of this size"};
     for (int i = 0; i < 2; ++i)
       if (conv.getPadding()[i] > conv.getDilation()[i] * (weight.getDimSize(2 + i) - 1))
         return ClaimRefusal{"padding-beyond-kernel", "oneDNN has no fast convolution with windows that lie in the padding alone"};
+    if (ir::Dim batch = ir::dimsOf(result)[0]; !batch.isStatic()) {
+      int64_t ofImage = result.getNumElements() / batch.size, smallest = smallestSize(conv, batch);
+      if (smallest < 0 || ofImage * smallest < (kMinMultiplications + depth - 1) / depth)
+        return ClaimRefusal{kSometimes, kSometimesTooSmall};
+    }
     Claim claim;
     mlir::Builder builder(conv.getContext());
     auto config = [&](llvm::StringRef name, mlir::Attribute value) { claim.config.emplace_back(builder.getStringAttr(name), value); };

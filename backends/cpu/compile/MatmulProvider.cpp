@@ -54,11 +54,11 @@ public:
     if (!lhsType.getElementType().isF32()) return ClaimRefusal{"dtype", "oneDNN's matmul is claimed for float32 only"};
     int64_t depth = matmul.getTransposeLhs() ? lhsType.getShape().end()[-2] : lhsType.getShape().back();
     if (resultType.getNumElements() == 0 || depth == 0) return ClaimRefusal{"empty", "there is nothing to multiply"};
-    // The library at every size or at none: which of the two it is decides the bits of the result.
-    if (ir::hasNamedDims(resultType) || ir::hasNamedDims(lhsType))
-      if (smallestProduct(matmul) < kMinMultiplications) return ClaimRefusal{"sometimes-too-small", kSometimesTooSmall};
     if (resultType.getNumElements() < (kMinMultiplications + depth - 1) / depth)
       return ClaimRefusal{"too-small", "a call of the library takes longer than a product of this size"};
+    // The library at every size or at none: which of the two it is decides the bits of the result.
+    if (ir::hasNamedDims(resultType) || ir::hasNamedDims(lhsType))
+      if (smallestProduct(matmul) < kMinMultiplications) return ClaimRefusal{kSometimes, kSometimesTooSmall};
 
     Claim claim;
     mlir::Builder builder(op->getContext());

@@ -39,18 +39,3 @@ func.func @main(%x: tensor<2x8x9x9xf64>, %w: tensor<16x8x3x3xf64>, %s: tensor<1x
   return %0, %1, %2 : tensor<2x16x7x7xf64>, tensor<1x1x2x2xf32>, tensor<1x1x2x2xf32>
 }
 }
-
-// -----
-// A batch whose size varies: claimed where the smallest one is large enough (two images of 8 x 8 take 73,728 multiplications, of 4 x 4 18,432).
-// CHECK-LABEL: @varying
-// CHECK: weft.provider_call "onednn.convolution"({{.*}} = %arg0
-// CHECK-NOT: weft.provider_call
-// REPORT-DAG: sometimes-too-small
-module @varying attributes {weft.sizes = {s0 = array<i64: 2, 8>}} {
-func.func @main(%x: tensor<8x8x8x8xf32, #weft.dims<s0, _, _, _>>, %w: tensor<8x8x3x3xf32>, %y: tensor<8x8x4x4xf32, #weft.dims<s0, _, _, _>>)
-    -> (tensor<8x8x8x8xf32, #weft.dims<s0, _, _, _>>, tensor<8x8x4x4xf32, #weft.dims<s0, _, _, _>>) {
-  %0 = weft.conv2d %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64} : tensor<8x8x8x8xf32, #weft.dims<s0, _, _, _>>, tensor<8x8x3x3xf32>
-  %1 = weft.conv2d %y, %w {strides = array<i64: 1, 1>, padding = array<i64: 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64} : tensor<8x8x4x4xf32, #weft.dims<s0, _, _, _>>, tensor<8x8x3x3xf32>
-  return %0, %1 : tensor<8x8x8x8xf32, #weft.dims<s0, _, _, _>>, tensor<8x8x4x4xf32, #weft.dims<s0, _, _, _>>
-}
-}

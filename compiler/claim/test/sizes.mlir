@@ -1,0 +1,33 @@
+// RUN: not weft-opt %s --weft-claim="composites report" --split-input-file 2>%t | FileCheck %s
+// RUN: FileCheck %s --check-prefix=ERROR < %t
+
+// A batch whose size varies: claimed where the smallest one is large enough (two images of 8 x 8 take 73,728 multiplications).
+// CHECK-LABEL: @always
+// CHECK: weft.provider_call "onednn.convolution"({{.*}} = %arg0
+// CHECK-LABEL: @never
+// CHECK-NOT: weft.provider_call
+module @always attributes {weft.sizes = {s0 = array<i64: 2, 8>}} {
+func.func @main(%x: tensor<8x8x8x8xf32, #weft.dims<s0, _, _, _>>, %w: tensor<8x8x3x3xf32>) -> tensor<8x8x8x8xf32, #weft.dims<s0, _, _, _>> {
+  %0 = weft.conv2d %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64} : tensor<8x8x8x8xf32, #weft.dims<s0, _, _, _>>, tensor<8x8x3x3xf32>
+  return %0 : tensor<8x8x8x8xf32, #weft.dims<s0, _, _, _>>
+}
+}
+
+// -----
+// One that is too small at the largest size stays, as in static programs.
+module @never attributes {weft.sizes = {s0 = array<i64: 2, 8>}} {
+func.func @main(%x: tensor<8x1x4x4xf32, #weft.dims<s0, _, _, _>>, %w: tensor<1x1x3x3xf32>) -> tensor<8x1x4x4xf32, #weft.dims<s0, _, _, _>> {
+  %0 = weft.conv2d %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64} : tensor<8x1x4x4xf32, #weft.dims<s0, _, _, _>>, tensor<1x1x3x3xf32>
+  return %0 : tensor<8x1x4x4xf32, #weft.dims<s0, _, _, _>>
+}
+}
+
+// -----
+// One that the library would take at 8 images (73,728), and not at 2 (18,432), has no program for both: its bits would depend on the size.
+// ERROR: 'weft.conv2d' op the library takes problems of larger sizes only, and the smallest of the range is none
+module @sometimes attributes {weft.sizes = {s0 = array<i64: 2, 8>}} {
+func.func @main(%x: tensor<8x8x4x4xf32, #weft.dims<s0, _, _, _>>, %w: tensor<8x8x3x3xf32>) -> tensor<8x8x4x4xf32, #weft.dims<s0, _, _, _>> {
+  %0 = weft.conv2d %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64} : tensor<8x8x4x4xf32, #weft.dims<s0, _, _, _>>, tensor<8x8x3x3xf32>
+  return %0 : tensor<8x8x4x4xf32, #weft.dims<s0, _, _, _>>
+}
+}
