@@ -213,6 +213,37 @@ TEST(Fusions, ShortRows) {
   }
 }
 
+// 63 rows are done one by one, of 64 sixteen together: a row's bits do not depend on how many there are.
+TEST(Fusions, RowsTogetherHaveTheBitsOfRowsByThemselves) {
+  for (int n : {2, 3, 4, 7, 10, 16, 17, 50, 128}) {
+    std::vector<HostTensor> results[2];
+    HostTensor many;
+    for (int rows : {64, 63}) {
+      auto of = [&](const std::string &text) { return replaced(replaced(text, "R", std::to_string(rows)), "N", std::to_string(n)); };
+      auto parsed = parseFusion(of("%x: tensor<RxNxf32>"), of(R"(
+        %m = weft.reduce_max %x, dims = [1] : tensor<RxNxf32>
+        %m1 = weft.reshape %m : tensor<Rxf32> to tensor<Rx1xf32>
+        %m2 = weft.broadcast %m1 : tensor<Rx1xf32> to tensor<RxNxf32>
+        %d = weft.sub %x, %m2 : tensor<RxNxf32>
+        %e = weft.exp %d : tensor<RxNxf32>
+        %s = weft.reduce_sum %e, dims = [1] : tensor<RxNxf32>
+        %g = weft.log %s : tensor<Rxf32>)"),
+                                of("%e: tensor<RxNxf32>, %g: tensor<Rxf32>"));
+      std::string error;
+      auto kernel = TestKernel::build(parsed->fusion, error);
+      ASSERT_TRUE(kernel) << error;
+      EXPECT_EQ(kernel->info.count, rows == 64 ? 4 : 63);
+      HostTensor input = sample(parsed->fusion.getInputs()[0].getType(), 1);
+      if (rows == 64) many = input;
+      for (int64_t i = 0; i < input.size(); ++i) input.set(i, many.getDouble(i));
+      EXPECT_EQ(kernel->run({input}, results[64 - rows]), WEFT_KERNEL_OK);
+    }
+    for (size_t r = 0; r < 2; ++r)
+      for (int64_t i = 0; i < results[1][r].size(); ++i)
+        ASSERT_EQ(results[0][r].getDouble(i), results[1][r].getDouble(i)) << "rows of " << n << ", result " << r << ", element " << i;
+  }
+}
+
 TEST(Fusions, LayerNormBackward) {
   for (auto [rows, n] : {std::pair{"100", "64"}, {"7", "33"}, {"300", "128"}}) {
     auto of = [&](const std::string &text) { return replaced(replaced(text, "R", rows), "N", n); };
