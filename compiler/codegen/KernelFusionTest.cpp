@@ -471,6 +471,29 @@ TEST(Fusions, WindowsOfNormalizedRows) {
   }
 }
 
+// A rotation of what a row's reduction has normalised: its halves change places within the row.
+TEST(Fusions, RotationsOfNormalizedRows) {
+  for (auto [half, whole] : {std::pair{"16", "32"}, {"5", "10"}, {"64", "128"}}) {
+    auto of = [half = std::string(half), whole = std::string(whole)](const char *text) { return replaced(replaced(text, "HALF", half), "WHOLE", whole); };
+    check(of("%x: tensor<6x3xWHOLExf32>, %c: tensor<6x1xWHOLExf32>"), of(R"(
+      %sq = weft.mul %x, %x : tensor<6x3xWHOLExf32>
+      %s = weft.reduce_sum %sq, dims = [2] : tensor<6x3xWHOLExf32>
+      %r = weft.rsqrt %s : tensor<6x3xf32>
+      %r1 = weft.reshape %r : tensor<6x3xf32> to tensor<6x3x1xf32>
+      %r2 = weft.broadcast %r1 : tensor<6x3x1xf32> to tensor<6x3xWHOLExf32>
+      %n = weft.mul %x, %r2 : tensor<6x3xWHOLExf32>
+      %a = weft.slice %n[[0, 0, 0] : [6, 3, HALF] : [1, 1, 1]] : tensor<6x3xWHOLExf32>
+      %b = weft.slice %n[[0, 0, HALF] : [6, 3, WHOLE] : [1, 1, 1]] : tensor<6x3xWHOLExf32>
+      %m = weft.neg %b : tensor<6x3xHALFxf32>
+      %t = weft.concat %m, %a dim = 2 : tensor<6x3xHALFxf32>, tensor<6x3xHALFxf32>
+      %c2 = weft.broadcast %c : tensor<6x1xWHOLExf32> to tensor<6x3xWHOLExf32>
+      %p = weft.mul %n, %c2 : tensor<6x3xWHOLExf32>
+      %y = weft.add %p, %t : tensor<6x3xWHOLExf32>
+      %total = weft.reduce_sum %y, dims = [2] : tensor<6x3xWHOLExf32>)"),
+          of("%y: tensor<6x3xWHOLExf32>, %total: tensor<6x3xf32>, %a: tensor<6x3xHALFxf32>"), 1e-4);
+  }
+}
+
 TEST(Fusions, Movement) {
   check("%x: tensor<6x5x19xf32>, %y: tensor<19x6x5xf32>", R"(
     %0 = weft.transpose %x, [2, 0, 1] : tensor<6x5x19xf32>

@@ -34,6 +34,9 @@ bool isExpensive(mlir::Operation *op) {
              ir::RandomUniformOp>(op);
 }
 
+// Ops of a group that is still looked at: FusionDomain takes more than kMaxFusionOps where windows of rows are read, and never more than this.
+constexpr int64_t kMaxAnalyzedOps = 128;
+
 // Greedy contraction of the graph, the largest savings first.
 class Fuser {
 public:
@@ -147,17 +150,19 @@ private:
       return false;
     };
     mlir::Operation *at = graph_.node(to);
-    if (static_cast<int64_t>(graph_.members(a).size() + graph_.members(b).size()) > kMaxFusionOps)
+    if (static_cast<int64_t>(graph_.members(a).size() + graph_.members(b).size()) > kMaxAnalyzedOps)
       return refuse("too-many-ops", at, refusalText(Refusal::TooLarge));
     llvm::SmallVector<int> members(graph_.members(a));
     members.append(graph_.members(b).begin(), graph_.members(b).end());
     llvm::SmallVector<mlir::Operation *> ops;
     llvm::SmallVector<mlir::Value> outputs;
     graph_.collect(members, ops, outputs);
-    if (static_cast<int64_t>(ops.size()) > kMaxFusionOps) return refuse("too-many-ops", at, refusalText(Refusal::TooLarge));
+    bool plain = isPlain(ops);
+    if (static_cast<int64_t>(ops.size()) > (plain ? kMaxFusionOps : kMaxAnalyzedOps))
+      return refuse("too-many-ops", at, refusalText(Refusal::TooLarge));
     if (countInputs(ops) + static_cast<int64_t>(outputs.size()) > limits::kMaxBuffers)
       return refuse("too-many-buffers", at, "the kernel would read and write more buffers than registers can address");
-    if (!isPlain(ops)) {
+    if (!plain) {
       FusionRefusal why;
       std::optional<FusionDomain> domain = FusionDomain::analyze(ops, outputs, why);
       if (!domain) return refuse(refusalName(why.reason), why.op ? why.op : at, refusalText(why.reason));
@@ -269,7 +274,7 @@ private:
   // An op that the kernel would run more often than it has elements, and that is not cheap.
   mlir::Operation *recomputed(const FusionDomain &domain, llvm::ArrayRef<mlir::Operation *> ops) const {
     if (domain.shape() == FusionDomain::Shape::Alone) return nullptr;
-    if (mlir::Operation *op = recomputedInWindows(domain, ops)) return op;
+    if (mlir::Operation *op = recomputedInRow(domain, ops)) return op;
     int64_t cheap = 0;
     for (mlir::Operation *op : ops) {
       if (graph_.isFree(op) || domain.role(op->getResult(0)) != FusionDomain::Role::Inline || isOncePerRow(domain, op)) continue;
@@ -280,21 +285,22 @@ private:
     return nullptr;
   }
 
-  // The same of what windows of a row read: all that lies along the row and comes before the slices.
-  mlir::Operation *recomputedInWindows(const FusionDomain &domain, llvm::ArrayRef<mlir::Operation *> ops) const {
+  // The same of what is read at other positions of a row after its reductions (the windows of a norm, the other half of a rotation): all that
+  // lies along the row.
+  mlir::Operation *recomputedInRow(const FusionDomain &domain, llvm::ArrayRef<mlir::Operation *> ops) const {
     using Role = FusionDomain::Role;
-    if (domain.near().empty()) return nullptr;
-    llvm::DenseSet<mlir::Value> read;
+    if (domain.shape() != FusionDomain::Shape::Rows) return nullptr;
+    llvm::DenseSet<mlir::Value> dependent, read;
+    for (mlir::Operation *op : ops) {
+      bool depends = llvm::any_of(op->getOperands(), [&](mlir::Value operand) { return dependent.contains(operand); });
+      if (depends || isReduction(op)) dependent.insert(op->getResult(0));
+      if (depends && isa<ir::SliceOp, ir::InsertSliceOp, ir::ConcatOp>(op)) read.insert(op->operand_begin(), op->operand_end());
+    }
     int64_t cheap = 0;
     for (mlir::Operation *op : llvm::reverse(ops)) {
-      mlir::Value result = op->getResult(0);
-      Role role = domain.role(result);
-      if (role != Role::Near && !read.contains(result)) continue;
-      if (isReduction(op) || role == Role::Row) continue;
+      if (!read.contains(op->getResult(0)) || isReduction(op) || domain.role(op->getResult(0)) == Role::Row) continue;
       read.insert(op->operand_begin(), op->operand_end());
-      if (role == Role::Near || graph_.isFree(op) || isOncePerRow(domain, op) ||
-          mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Movement)
-        continue;
+      if (graph_.isFree(op) || isOncePerRow(domain, op) || mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Movement) continue;
       if (isExpensive(op) || ++cheap > limits::kMaxWindowOps) return op;
     }
     return nullptr;

@@ -5,32 +5,56 @@
 
 namespace weft::compiler {
 
+using ir::Kind;
 using mlir::Operation;
 using mlir::RankedTensorType;
 using mlir::Value;
-using ir::Kind;
 
 llvm::StringRef refusalText(Refusal refusal) {
   switch (refusal) {
-  case Refusal::None: return "";
-  case Refusal::NotFusible: return "the op has no lowering to a kernel";
-  case Refusal::Alone: return "the op has a schedule of its own";
-  case Refusal::DynamicShape: return "a dimension has no static size";
-  case Refusal::DifferentRows: return "the reductions are over different dimensions";
-  case Refusal::DifferentShapes: return "an output does not have the elements of the others, row by row";
-  case Refusal::ReshapeMixesDims: return "a reshape moves elements across the border between rows";
-  case Refusal::ReadsAcrossRows: return "the result of a reduction across rows is needed before all rows are done";
-  case Refusal::ReadsReducedElsewhere: return "a value that depends on a reduction is read at another position";
-  case Refusal::PartialReduction: return "a reduction over middle dimensions shares its kernel with other outputs";
-  case Refusal::TooLarge: return "more ops than one kernel holds";
-  case Refusal::NarrowSum: return "bf16, f16 and uint8 accumulate in wider dtypes; run weft-widen first";
-  case Refusal::ComputedTooOften: return "a value would be computed again at too many positions";
+  case Refusal::None:
+    return "";
+  case Refusal::NotFusible:
+    return "the op has no lowering to a kernel";
+  case Refusal::Alone:
+    return "the op has a schedule of its own";
+  case Refusal::DynamicShape:
+    return "a dimension has no static size";
+  case Refusal::DifferentRows:
+    return "the reductions are over different dimensions";
+  case Refusal::DifferentShapes:
+    return "an output does not have the elements of the others, row by row";
+  case Refusal::ReshapeMixesDims:
+    return "a reshape moves elements across the border between rows";
+  case Refusal::ReadsAcrossRows:
+    return "the result of a reduction across rows is needed before all rows are done";
+  case Refusal::ReadsReducedElsewhere:
+    return "a value that depends on a reduction is read at another position";
+  case Refusal::PartialReduction:
+    return "a reduction over middle dimensions shares its kernel with other outputs";
+  case Refusal::TooLarge:
+    return "more ops than one kernel holds";
+  case Refusal::NarrowSum:
+    return "bf16, f16 and uint8 accumulate in wider dtypes; run weft-widen first";
+  case Refusal::ComputedTooOften:
+    return "a value would be computed again at too many positions";
   }
   return "";
 }
 
 bool isReduction(Operation *op) {
   return isReduce(op) && llvm::any_of(reducedDims(op), [&](int64_t dim) { return shapeOf(op->getOperand(0))[dim] != 1; });
+}
+// As many ops as this where a kernel reads windows of its rows, elsewhere kMaxFusionOps: a pooling of 3 x 3 that says where its maxima are
+// takes 77, some eight for each window, and a batch_norm in training that feeds it 31.
+static constexpr int64_t kMaxWindowedOps = 128;
+
+// What planning adds to a full kernel, where it draws random numbers from, does not count.
+static int64_t countedOps(llvm::ArrayRef<Operation *> ops) {
+  return llvm::count_if(ops, [](Operation *op) { return !mlir::isa<ir::AddOp>(op) || !ir::isRandomState(op->getResult(0).getType()); });
+}
+static bool isTooLarge(llvm::ArrayRef<Operation *> ops, const FusionDomain &domain) {
+  return countedOps(ops) > (domain.near().empty() ? kMaxFusionOps : kMaxWindowedOps);
 }
 static bool isAlone(Operation *op) { return mlir::isa<ir::MatmulOp, ir::IndexAddOp, ir::IndexPutOp, ir::ScatterAddOp, ir::CumsumOp>(op); }
 
@@ -66,9 +90,9 @@ bool DomainAnalysis::checkPositions() {
   return true;
 }
 
-// Whether a slice, or what something is placed in, has only elements of the same row of the operand.
+// Whether a slice, or what a value becomes a part of, has its elements in the row that they have in the operand.
 bool DomainAnalysis::staysInRow(Operation *op, Value operand) {
-  if (!mlir::isa<ir::SliceOp, ir::InsertSliceOp>(op) || domain.shape_ != FusionDomain::Shape::Rows) return false;
+  if (!mlir::isa<ir::SliceOp, ir::InsertSliceOp, ir::ConcatOp>(op) || domain.shape_ != FusionDomain::Shape::Rows) return false;
   auto from = layouts.find(operand), to = layouts.find(op->getResult(0));
   if (from == layouts.end() || to == layouts.end()) return false;
   Atoms kept;
@@ -95,6 +119,7 @@ bool DomainAnalysis::isNear(Value output) {
 // What depends on a reduction is read where it was computed, and nothing waits for all rows but what comes after them.
 bool DomainAnalysis::checkUses() {
   using Shape = FusionDomain::Shape;
+  bool moved = false; // whether a row is read at other positions
   for (Operation *op : ops) {
     if (op->getNumResults() != 1) return refuse(Refusal::NotFusible, op);
     Depends result = Depends::Nothing;
@@ -105,7 +130,10 @@ bool DomainAnalysis::checkUses() {
       anyPost |= on == Depends::Post;
       if (on == Depends::Nothing) continue;
       bool moves = mlir::isa<ir::ReshapeOp, ir::TransposeOp, ir::BroadcastOp>(op) || isReduce(op);
-      if (on == Depends::Row && staysInRow(op, operand)) continue;
+      if (on == Depends::Row && staysInRow(op, operand)) {
+        moved = true;
+        continue;
+      }
       if (mlir::cast<ir::WeftOp>(op).kind() != Kind::Elementwise && !moves && !isReduction(op))
         return refuse(on == Depends::Post ? Refusal::ReadsAcrossRows : Refusal::ReadsReducedElsewhere, op);
       if (on == Depends::Post) {
@@ -114,7 +142,8 @@ bool DomainAnalysis::checkUses() {
         continue;
       }
       if (isReduction(op)) continue;
-      if (!layouts.contains(op->getResult(0)) || !layouts.contains(operand)) return refuse(mixed ? Refusal::ReshapeMixesDims : Refusal::ReadsReducedElsewhere, op);
+      if (!layouts.contains(op->getResult(0)) || !layouts.contains(operand))
+        return refuse(mixed ? Refusal::ReshapeMixesDims : Refusal::ReadsReducedElsewhere, op);
       auto expected = operandFromResult(op, k);
       if (!expected || !(*expected == layouts[operand])) return refuse(Refusal::ReadsReducedElsewhere, op);
     }
@@ -130,6 +159,17 @@ bool DomainAnalysis::checkUses() {
     }
     depends[op->getResult(0)] = result;
   }
+  // That another position is in the same row shows where dims stay apart: a reshape between would take it apart by divisions, which say
+  // nothing where the position may lie outside of the image.
+  auto wideDims = [](Value value) {
+    llvm::SmallVector<int64_t> dims;
+    llvm::copy_if(shapeOf(value), std::back_inserter(dims), [](int64_t size) { return size != 1; });
+    return dims;
+  };
+  for (Operation *op : ops)
+    if (moved && mlir::isa<ir::ReshapeOp>(op) && depends.lookup(op->getOperand(0)) == Depends::Row &&
+        wideDims(op->getOperand(0)) != wideDims(op->getResult(0)))
+      return refuse(Refusal::ReadsReducedElsewhere, op);
   return true;
 }
 
@@ -183,7 +223,6 @@ bool DomainAnalysis::checkOutputs() {
   return true;
 }
 
-
 // One op with a schedule of its own: its operands may be computed on the way, if each element is used about once.
 bool DomainAnalysis::alone() {
   Operation *op = *llvm::find_if(ops, isAlone);
@@ -197,11 +236,20 @@ bool DomainAnalysis::alone() {
   return true;
 }
 
+// Whether it matters where slices lie: an output has no layout, or what a reduction gave is sliced.
+static bool needsSlices(const DomainAnalysis &analysis) {
+  if (llvm::any_of(analysis.outputs, [&](Value output) { return !analysis.layouts.contains(output); })) return true;
+  llvm::DenseSet<Value> dependent;
+  for (Operation *op : analysis.ops) {
+    bool depends = llvm::any_of(op->getOperands(), [&](Value operand) { return dependent.contains(operand); });
+    if (depends && mlir::isa<ir::SliceOp, ir::InsertSliceOp>(op)) return true;
+    if (depends || isReduction(op)) dependent.insert(op->getResult(0));
+  }
+  return false;
+}
+
 bool DomainAnalysis::run() {
-  // What planning adds to a full kernel, where it draws random numbers from, does not count.
-  auto isPlace = [](Operation *op) { return mlir::isa<ir::AddOp>(op) && ir::isRandomState(op->getResult(0).getType()); };
-  if (static_cast<int64_t>(ops.size()) > kMaxFusionOps && ops.size() - llvm::count_if(ops, isPlace) > kMaxFusionOps)
-    return refuse(Refusal::TooLarge, ops.back());
+  if (countedOps(ops) > kMaxWindowedOps) return refuse(Refusal::TooLarge, ops.back());
   llvm::DenseSet<Operation *> members(ops.begin(), ops.end());
   Value hero;
   bool empty = false;
@@ -216,7 +264,7 @@ bool DomainAnalysis::run() {
       empty |= sizeOf(op->getOperand(0)) == 0;
     }
   }
-  if (llvm::any_of(ops, isAlone)) return alone();
+  if (llvm::any_of(ops, isAlone)) return isTooLarge(ops, domain) ? refuse(Refusal::TooLarge, ops.back()) : alone();
   for (Value output : outputs) {
     consider(output);
     empty |= sizeOf(output) == 0;
@@ -228,7 +276,7 @@ bool DomainAnalysis::run() {
     for (Operation *op : ops)
       if (isReduction(op) && sizeOf(op->getOperand(0)) != 0) return refuse(Refusal::DifferentShapes, op);
     domain.shape_ = FusionDomain::Shape::Empty;
-    return true;
+    return !isTooLarge(ops, domain) || refuse(Refusal::TooLarge, ops.back());
   }
   DimLayout layout;
   for (int64_t size : shapeOf(hero)) {
@@ -248,10 +296,11 @@ bool DomainAnalysis::run() {
     else if (sizeOf(output) == 1 && sizeOf(hero) == 1) assign(output, DimLayout(type.getRank()));
     propagate(members);
   }
-  if (llvm::any_of(outputs, [&](Value output) { return !layouts.contains(output); })) followSlices(members);
+  if (needsSlices(*this)) followSlices(members);
   if (!classifyReductions()) return false;
   if (domain.shape_ == FusionDomain::Shape::Elementwise) domain.inner_ = flat(layouts[hero]);
   if (!checkUses() || !checkOutputs()) return false;
+  if (isTooLarge(ops, domain)) return refuse(Refusal::TooLarge, ops.back());
   mergeAtoms();
   findRuns();
   return true;
