@@ -49,14 +49,23 @@ Tensor cosine_similarity(const Tensor &x, const Tensor &y, int64_t dim = 1, doub
 Tensor cdist(const Tensor &x, const Tensor &y, Location location = Location::current());
 
 // --- Order. NaN is the largest; equal elements keep their order. ---
-// The elements along dim in order, and where each came from (int64). Each element is compared with each other along dim, n^2 comparisons in
-// one kernel: for some thousand elements, not for millions.
+// The elements along dim in order, and where each came from (int64). On the CPU a radix sort; a device without a sort of its own compares
+// each element with each other along dim (explain says so).
 std::pair<Tensor, Tensor> sort(const Tensor &x, int64_t dim = -1, bool descending = false, Location location = Location::current());
 Tensor argsort(const Tensor &x, int64_t dim = -1, bool descending = false, Location location = Location::current());
-// The k largest (smallest) along dim, in order, and where each came from. Long dims are searched in blocks: some hundred comparisons an
-// element while k is small.
+// sort(x, 0).first.
+Tensor msort(const Tensor &x, Location location = Location::current());
+// The k largest (smallest) along dim, in order, and where each came from; of equal ones the first. A few are found without sorting the
+// rest.
 std::pair<Tensor, Tensor> topk(const Tensor &x, int64_t k, int64_t dim = -1, bool largest = true, Location location = Location::current());
-// 0, ..., n-1 in a random order: int64 [n]. As sort().
+// The k-th smallest along dim (k from 1), and where it came from.
+std::pair<Tensor, Tensor> kthvalue(const Tensor &x, int64_t k, int64_t dim = -1, bool keepdim = false,
+                                   Location location = Location::current());
+// The median along dim, of an even number the lower one of the middle two, and where it came from; the first NaN where there is one. Of all
+// elements without dim.
+std::pair<Tensor, Tensor> median(const Tensor &x, int64_t dim, bool keepdim = false, Location location = Location::current());
+Tensor median(const Tensor &x, Location location = Location::current());
+// 0, ..., n-1 in a random order: int64 [n].
 Tensor randperm(int64_t n, Generator &generator = default_generator(), Location location = Location::current());
 
 // --- Arrangement ---

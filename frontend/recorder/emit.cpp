@@ -245,6 +245,14 @@ Var emit_arg(const Var &x, int64_t dim, bool largest) {
   return emit_one<ir::ArgMinOp>({&x}, nullptr, with(ir::ArgMinOp::Properties()));
 }
 
+Var emit_arg_sort(const Var &x, int64_t dim, bool descending, std::optional<int64_t> count) {
+  ir::ArgSortOp::Properties p;
+  p.dim = integer(dim);
+  p.descending = boolean_attr(descending);
+  if (count && *count != x.dims()[static_cast<size_t>(dim)]) p.count = integer(*count);
+  return emit_one<ir::ArgSortOp>({&x}, nullptr, p);
+}
+
 Var emit_cumsum(const Var &x, int64_t dim) {
   ir::CumsumOp::Properties p;
   p.dim = integer(dim);

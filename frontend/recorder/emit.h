@@ -51,6 +51,8 @@ Var emit_concat(std::span<const Var> inputs, int64_t dim);
 Var emit_reduce(ReduceKind kind, const Var &x, std::span<const int64_t> dims);
 // largest: arg_max, else arg_min.
 Var emit_arg(const Var &x, int64_t dim, bool largest);
+// The first `count` indices of the order along dim, or all.
+Var emit_arg_sort(const Var &x, int64_t dim, bool descending, std::optional<int64_t> count);
 Var emit_cumsum(const Var &x, int64_t dim);
 Var emit_matmul(const Var &x, const Var &y, bool transpose_x, bool transpose_y);
 Var emit_index_select(const Var &x, const Var &indices, int64_t dim);

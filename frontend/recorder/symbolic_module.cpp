@@ -166,9 +166,9 @@ private:
     case ir::Kind::Random:
       return mlir::isa<ir::RandomUniformOp, ir::RandomAdvanceOp>(op);
     case ir::Kind::Composite:
-      return mlir::isa<ir::SoftmaxOp, ir::LogSoftmaxOp, ir::LayerNormOp, ir::CrossEntropyOp, ir::DropoutOp, ir::AttentionOp,
-                       ir::Conv2dOp, ir::Conv2dInputGradientOp, ir::Conv2dWeightGradientOp, ir::MaxPool2dOp,
-                       ir::MaxPool2dGradientOp, ir::AvgPool2dOp, ir::AvgPool2dGradientOp>(op);
+      return mlir::isa<ir::SoftmaxOp, ir::LogSoftmaxOp, ir::LayerNormOp, ir::CrossEntropyOp, ir::DropoutOp, ir::AttentionOp, ir::Conv2dOp,
+                       ir::Conv2dInputGradientOp, ir::Conv2dWeightGradientOp, ir::MaxPool2dOp, ir::MaxPool2dGradientOp, ir::AvgPool2dOp,
+                       ir::AvgPool2dGradientOp, ir::ArgSortOp>(op);
     default:
       return false;
     }

@@ -87,6 +87,13 @@ TEST(Composites, TheBestOfALongDim) {
   // What stands in for missing elements is never chosen.
   EXPECT_EQ(topk(full({300}, -kInf), 2).second.to_vector<int64_t>(), (Ints{0, 1}));
   EXPECT_EQ(topk(full({300}, kNan), 2, 0, false).second.to_vector<int64_t>(), (Ints{0, 1}));
+  EXPECT_EQ(topk(x, 0).second.shape(), (Shape{0}));
+  EXPECT_EQ(topk(zeros({0, 3}), 2).second.shape(), (Shape{0, 2}));
+  EXPECT_EQ(kthvalue(tensor({3.f, 1.f, 2.f}), 2).second.item<int64_t>(), 2);
+  EXPECT_EQ(kthvalue(zeros({2, 3}), 3, 1, true).first.shape(), (Shape{2, 1}));
+  EXPECT_EQ(median(tensor({3.f, 1.f, 4.f, 2.f})).item<float>(), 2);
+  EXPECT_EQ(median(tensor({3.f, kNan, 4.f}), 0).second.item<int64_t>(), 1);
+  EXPECT_EQ(msort(tensor<int32_t>({3, 1, 2})).to_vector<int64_t>(), (Ints{1, 2, 3}));
   manual_seed(5);
   Ints shuffled = randperm(50).to_vector<int64_t>(), sorted = shuffled;
   std::sort(sorted.begin(), sorted.end());

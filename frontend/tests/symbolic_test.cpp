@@ -118,6 +118,16 @@ TEST_F(Symbolic, RowsOfEachKind) {
   });
 }
 
+TEST_F(Symbolic, SortsOfRows) {
+  compare(kSizes, 2, [&](int64_t n) {
+    Tensor x = input(n, {3, 100}, 31);
+    auto [values, indices] = sort(x);
+    return std::vector<Tensor>{values, indices, sort(x, 1, true).first * 2.0, topk(x, 2).second, argsort(x, 1)};
+  });
+  // Along the size itself.
+  compare({100, 128, 33, 3, 31, 20000}, 3, [&](int64_t n) { return std::vector<Tensor>{argsort(input(n, {}, 32))}; });
+}
+
 TEST_F(Symbolic, ReshapesJoinTheSizeWithOthers) {
   Tensor bias = input(10, {}, 9);
   compare(kSizes, 2, [&](int64_t n) {

@@ -2,6 +2,7 @@
 
 #include "backends/cpu/compile/ConvolutionProvider.h"
 #include "backends/cpu/compile/MatmulProvider.h"
+#include "backends/cpu/compile/SortProvider.h"
 #include "backends/cpu/device/library_registry.h"
 #include "backends/cpu/device/onednn_matmul.h"
 
@@ -14,6 +15,7 @@ const compiler::ProviderSet *providers() {
     auto *made = new compiler::ProviderSet;
     made->add(makeMatmulProvider());
     made->add(makeConvolutionProvider());
+    made->add(makeSortProvider());
     return made;
   }();
   return set;
