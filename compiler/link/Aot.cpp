@@ -218,8 +218,10 @@ private:
     }
     code.parameters = parameters_;
     code.isMain = options_.emit == Emit::Executable;
-    oneDnn_ = callsOneDnn(program_) || llvm::any_of(program_.prepare, callsOneDnn);
+    oneDnn_ = calls("onednn.");
+    sort_ = calls("weft.arg_sort");
     if (oneDnn_) code.libraryFinders.push_back("weft_onednn_find");
+    if (sort_) code.libraryFinders.push_back("weft_sort_find");
     addModelCode(*code_, code);
 
     CodegenOptions options;
@@ -232,11 +234,15 @@ private:
     return absl::OkStatus();
   }
 
-  static bool callsOneDnn(const runtime::Program &program) {
-    return llvm::any_of(program.instructions, [](const runtime::Instruction &instruction) {
-      auto *call = std::get_if<runtime::LibraryCall>(&instruction);
-      return call && llvm::StringRef(call->entry).starts_with("onednn.");
-    });
+  // Whether the program, or what prepares it, calls an entry whose name starts so.
+  bool calls(llvm::StringRef prefix) const {
+    auto does = [&](const runtime::Program &program) {
+      return llvm::any_of(program.instructions, [&](const runtime::Instruction &instruction) {
+        auto *call = std::get_if<runtime::LibraryCall>(&instruction);
+        return call && llvm::StringRef(call->entry).starts_with(prefix);
+      });
+    };
+    return does(program_) || llvm::any_of(program_.prepare, does);
   }
 
   static std::string printed(mlir::ModuleOp module) {
@@ -271,6 +277,7 @@ private:
     std::string header = beside("h");
     if (header == options_.output) header += ".h";
     std::string archives = options_.device ? options_.device->archives.front() : oneDnn_ ? "libweft_onednn.a, oneDNN (-ldnnl)" : "";
+    if (sort_) archives += archives.empty() ? "libweft_sort.a" : ", libweft_sort.a";
     return write(header, modelHeader(name_, program_, parameters_, archives));
   }
 
@@ -304,7 +311,7 @@ private:
       llvm::raw_fd_ostream stream(descriptor, /*shouldClose=*/true);
       stream << object_;
     }
-    LinkRequest request{{std::string(object.str())}, options_.output, options_.emit == Emit::SharedLibrary, oneDnn_, {}};
+    LinkRequest request{{std::string(object.str())}, options_.output, options_.emit == Emit::SharedLibrary, oneDnn_, sort_, {}};
     if (options_.device) request.archives = options_.device->archives;
     if (absl::Status status = linkModel(request, *folder); !status.ok()) return status;
     result_.files.push_back(options_.output);
@@ -327,7 +334,7 @@ private:
   int kernelSets_ = 0;
   runtime::Program program_;
   std::vector<int32_t> parameters_;
-  bool oneDnn_ = false;
+  bool oneDnn_ = false, sort_ = false; // what the program calls
   std::vector<CompiledKernel> deviceKernels_;
   std::string object_, llvm_, assembly_;
   AotResult result_;

@@ -3,11 +3,13 @@
 
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <sstream>
 
 #include "backends/cpu/compile/Libraries.h"
@@ -193,6 +195,36 @@ TEST_F(AotTest, TextOfEveryStage) {
   // What was fused can be compiled again.
   auto again = compile(options(Emit::Plan, "e.mlir"), readText(folder + "/a.mlir"));
   EXPECT_TRUE(again.ok()) << again.status();
+}
+
+TEST_F(AotTest, ASortIsLinkedWhereAPlanCallsIt) {
+  constexpr llvm::StringLiteral model = R"(
+func.func @main(%x: tensor<4x8xf32> {weft.name = "x"}) -> (tensor<4x8xf32> {weft.name = "y"}) {
+  %0 = weft.arg_sort %x, dim = 1 {descending = true} : tensor<4x8xf32>
+  %1 = weft.gather %x, %0, dim = 1 : tensor<4x8xf32>, tensor<4x8xi64>
+  return %1 : tensor<4x8xf32>
+})";
+  AotOptions sorting = options(Emit::Executable, "sorting");
+  sorting.weights.clear();
+  auto result = compile(sorting, model);
+  ASSERT_TRUE(result.ok()) << result.status();
+  Command run = shell(folder + "/sorting --input " + folder + "/x.npy --output " + folder + "/y.npy");
+  ASSERT_EQ(run.code, 0) << run.text;
+  expected = x;
+  for (int row = 0; row < 4; ++row) std::sort(expected.begin() + row * 8, expected.begin() + (row + 1) * 8, std::greater<>());
+  expectRight(folder + "/y.npy");
+  Command libraries = shell("ldd " + folder + "/sorting");
+  for (const char *name : {"LLVM", "MLIR", "weft", "absl", "dnnl"})
+    EXPECT_EQ(libraries.text.find(name), std::string::npos) << libraries.text;
+
+  ASSERT_TRUE(compile(options(Emit::Executable, "model")).ok());
+  EXPECT_NE(readText(folder + "/sorting").find("weft.arg_sort"), std::string::npos);
+  EXPECT_EQ(readText(folder + "/model").find("weft.arg_sort"), std::string::npos);
+
+  sorting.emit = Emit::Object;
+  sorting.output = folder + "/sorting.o";
+  ASSERT_TRUE(compile(sorting, model).ok());
+  EXPECT_NE(readText(folder + "/sorting.h").find("libweft_sort.a"), std::string::npos);
 }
 
 TEST_F(AotTest, AMatrixProductRunsWithAndWithoutItsLibrary) {

@@ -128,6 +128,7 @@ absl::Status linkModel(const LinkRequest &request, const std::string &runtimeFol
   // Only what is used stays: no library appears in the result that its plan does not call.
   arguments.insert(arguments.end(), {"-Wl,--gc-sections", "-Wl,--as-needed", "-Wl,-s"});
   if (request.oneDnn) arguments.insert(arguments.end(), {runtimeFolder + "/libweft_onednn.a"});
+  if (request.sort) arguments.push_back(runtimeFolder + "/libweft_sort.a");
   if (!request.archives.empty()) {
     auto existing = llvm::find_if(request.archives, [&](const std::string &path) { return llvm::sys::fs::exists(runtimeFolder + "/" + path); });
     if (existing == request.archives.end())

@@ -16,7 +16,7 @@ struct LinkRequest {
   std::vector<std::string> objects;
   std::string output;
   bool shared = false;
-  bool oneDnn = false;
+  bool oneDnn = false, sort = false; // whether they call these
   std::vector<std::string> archives; // of other devices: the first that exists, relative to the runtime's folder
 };
 

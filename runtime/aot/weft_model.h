@@ -22,7 +22,7 @@ extern "C" {
 
 #define WEFT_MODEL_VERSION 2
 
-// Finds the entries of a vendor library; defined by the archive that brings the library (libweft_onednn.a). What it gives is the runtime's
+// Finds the entries of a library; defined by the archive that brings the library (libweft_onednn.a, libweft_sort.a). What it gives is the runtime's
 // own affair.
 typedef const void* (*weft_library_finder)(const char* name);
 
