@@ -5,6 +5,7 @@
 //   weft-opt --weft-plugin=./my_pass.so --weft-insert=after:graph:my-pass --weft-phase=graph model.mlir
 #include "backends/cpu/compile/ConvolutionProvider.h"
 #include "backends/cpu/compile/MatmulProvider.h"
+#include "backends/cpu/compile/SortProvider.h"
 #include "compiler/claim/Passes.h"
 #include "compiler/fusion/Passes.h"
 #include "compiler/graph/Passes.h"
@@ -48,6 +49,7 @@ const weft::compiler::ProviderSet *cpuProviders() {
     auto *made = new weft::compiler::ProviderSet;
     made->add(weft::backends::cpu::makeMatmulProvider());
     made->add(weft::backends::cpu::makeConvolutionProvider());
+    made->add(weft::backends::cpu::makeSortProvider());
     return made;
   }();
   return set;

@@ -37,6 +37,8 @@ func.func @main(%x: tensor<3x5xf32>) -> tensor<3x0xi64> {
 
 // -----
 // A few of many are looked for in blocks: 1000 elements in 8 blocks of 128, of which 24 are left.
+// CHECK-LABEL: @blocks
+// CHECK: weft.provider_call "weft.arg_sort"({{.*}} = %arg0 : tensor<1000xi32>) -> {{\(?}}tensor<3xi64>{{\)?}} config {dim = 0 : i64}
 // PLAIN-LABEL: @blocks
 // PLAIN: weft.concat
 // PLAIN: weft.reduce_sum {{.*}} : tensor<8x128x128xf32>
