@@ -1,6 +1,7 @@
 // Locks, sessions, leaves, and the deaths of values and ops.
 #include <bit>
 
+#include "dialects/weft/ir/HostTensor.h"
 #include "frontend/recorder/config_env.h"
 #include "frontend/recorder/emit.h"
 #include "frontend/recorder/families.h"
@@ -168,7 +169,7 @@ uint16_t narrow(double value, const llvm::fltSemantics &semantics) {
 // The scalar's bytes in dtype; numpy's conversions.
 uint64_t scalar_bits(const Scalar &scalar, DType dtype) {
   double d = scalar.as_double();
-  int64_t i = scalar.dtype == DType::kFloat64 ? static_cast<int64_t>(std::clamp(d, -9.2e18, 9.2e18)) : scalar.i;
+  int64_t i = scalar.dtype == DType::kFloat64 ? ir::saturating_int64(d) : scalar.i; // as weft.cast
   switch (dtype) {
   case DType::kFloat32:
     return bits_of(static_cast<float>(d));

@@ -62,7 +62,10 @@ static void addSelectAndCasts(std::vector<OpCase> &cases) {
     cases.push_back({"weft.gelu",
                      std::string("tail, tanh ") + tanh + " [1031]",
                      {{{1031}, {}, Values::Numbers, -21.6, -1}},
-                     std::string("{tanh_approximation = ") + tanh + "}"});
+                     std::string("{tanh_approximation = ") + tanh + "}",
+                     {},
+                     {},
+                     true});
   for (int direction = 0; direction < 6; ++direction)
     for (const Shape &shape : {Shape{}, Shape{3, 7}, Shape{0}, Shape{130, 513}})
       cases.push_back({"weft.compare",
