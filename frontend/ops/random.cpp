@@ -4,6 +4,7 @@
 
 #include "frontend/ops/promotion.h"
 #include "frontend/recorder/emit.h"
+#include "frontend/recorder/state_api.h"
 #include "frontend/tensor/impl.h"
 #include "runtime/memory/buffer.h"
 #include "weft/autograd.h"
@@ -26,12 +27,12 @@ struct Stream : Tensor {
 // Each time the state is lost the counter goes on here, far from all samples before.
 constexpr int64_t kBlocksToALoss = int64_t(1) << 40;
 
-// The state to draw with. A program that failed, over an index say, has lost what it would have written; the generator, which all of a
-// process may share, is not to end with it.
+// The state to draw with. After a program that failed over an index it is again what it was. One that failed otherwise has lost what it
+// would have written; the generator, which all of a process may share, is not to end with it.
 Var state_of(Generator &generator) {
   const auto &stream = static_cast<const Stream &>(generator.state_storage());
   Var state = read(stream, "generator");
-  if (!state.value->cell || !state.value->cell->buffer || state.value->cell->buffer->error().ok()) return state;
+  if (state.value->node || !is_lost(state.value.get())) return state;
   std::vector<int64_t> start = stream.start.to_vector<int64_t>();
   start[1] += ++stream.losses * kBlocksToALoss;
   write(stream, read(Tensor::from(start), "generator"));

@@ -35,7 +35,7 @@ void cut(CutReason reason) {
   Recorder &r = recorder();
   std::vector<Node *> nodes;
   for (Node *node = r.first; node; node = node->next)
-    if (!node->claimed) nodes.push_back(node);
+    if (!node->claimed && !node->lost) nodes.push_back(node);
   if (nodes.empty()) return;
   uint64_t last = cut_point(nodes, r.last_mark);
   // Whatever is alive, or used later, up to there.

@@ -398,6 +398,14 @@ Var emit_attention(const Var &query, const Var &key, const Var &value, const Var
   return emit_one<ir::AttentionOp>(operands, nullptr, p);
 }
 
+Var emit_check_index(const Var &indices, int64_t size, std::optional<int64_t> ignore_index, const char *user) {
+  ir::CheckIndexOp::Properties p;
+  p.size = integer(size);
+  if (ignore_index) p.ignore_index = integer(*ignore_index);
+  p.user = builder().getStringAttr(user);
+  return emit_one<ir::CheckIndexOp>({&indices}, indices.value->type, p);
+}
+
 Var emit_cross_entropy(const Var &logits, const Var &targets, int64_t ignore_index) {
   ir::CrossEntropyOp::Properties p;
   p.ignore_index = integer(ignore_index);

@@ -82,6 +82,8 @@ struct BatchNormResults {
 };
 BatchNormResults emit_batch_norm(const Var &x, const Var &weight, const Var &bias, double eps);
 Var emit_attention(const Var &query, const Var &key, const Var &value, const Var &mask, bool causal, double scale);
+// The indices; the run ends with an error that names `user` ("weft.one_hot") unless each is in [0, size) or ignore_index.
+Var emit_check_index(const Var &indices, int64_t size, std::optional<int64_t> ignore_index, const char *user);
 Var emit_cross_entropy(const Var &logits, const Var &targets, int64_t ignore_index);
 Var emit_dropout(const Var &x, const Var &state, double rate);
 // A scalar that is part of the program.

@@ -9,6 +9,7 @@
 #include "frontend/recorder/slice.h"
 #include "frontend/recorder/stability.h"
 #include "frontend/recorder/trace.h"
+#include "frontend/recorder/undo.h"
 #include "weft/autograd.h"
 
 namespace weft::recorder {
@@ -46,11 +47,12 @@ void wait_for_a_claim() {
 }
 
 // An error of a run stands where the op was recorded, if the message starts with that line: "train.cpp:31: ...".
-[[noreturn]] void raise_run(absl::Status status, Location location) {
+[[noreturn]] void raise_run(absl::Status status, const Value *leaf, Location location) {
   std::string message(status.message());
   size_t end = message.find(": ");
   size_t colon = end == std::string::npos ? end : message.rfind(':', end - 1);
-  std::string what = "the value was lost when the program that computes it failed: ";
+  std::string what = is_lost(leaf) ? "the value was lost when the program that computes it failed: "
+                                   : "a program failed, and what it writes in place is again what it was before: ";
   ErrorKind kind = status.code() == absl::StatusCode::kResourceExhausted ? ErrorKind::kMemory : ErrorKind::kRun;
   if (colon != std::string::npos && colon + 1 < end && message.find_first_not_of("0123456789", colon + 1) == end) {
     location = CallerScope::resolve(location);
@@ -295,6 +297,14 @@ void submit(std::span<Value *const> roots, const EvaluateRequest &request) {
       }
     }
     if (slice.nodes.empty()) return;
+    for (Value *leaf : slice.leaves) {
+      bool known = is_lost(leaf);
+      absl::Status status = loss_of(leaf);
+      if (status.ok()) continue;
+      ValueRef held(leaf);
+      drop_writes(slice, /*all=*/!known);
+      raise_run(status, leaf, request.location);
+    }
     mark_stable(slice);
     if (being_compiled(slice)) {
       wait_for_a_claim();
@@ -314,10 +324,13 @@ void submit(std::span<Value *const> roots, const EvaluateRequest &request) {
     ++r.statistics.cuts[static_cast<int>(request.reason)];
     record->print = r.config.explain;
     record->report = program->report;
+    prepare_undo(slice, *record);
     if (absl::Status status = run(launched, record); !status.ok())
       raise(kind_of(status, ErrorKind::kRun), "nothing was computed, and every tensor keeps its value", status, request.location);
     note_use(slice);
     assign(slice, *program, launched, record);
+    settle_writes(slice, roots, record);
+    keep_unsettled(record);
     keep(record);
     claimed.succeed();
     // Few ops are live after a cut: the time to move them to a new context.
@@ -326,18 +339,19 @@ void submit(std::span<Value *const> roots, const EvaluateRequest &request) {
   }
 }
 
+void check_leaf(Value *leaf, Location location) {
+  if (absl::Status status = loss_of(leaf); !status.ok()) raise_run(status, leaf, location);
+}
+
 const void *wait_for(Value *leaf, Location location) {
   if (leaf->is_scalar) return &leaf->bits;
   ValueRef held(leaf);
-  std::shared_ptr<runtime::Buffer> buffer = leaf->cell->buffer;
-  absl::Status status;
-  if (buffer->is_written()) status = buffer->error();
-  else {
+  if (std::shared_ptr<runtime::Buffer> buffer = leaf->cell->buffer; !buffer->is_written()) {
     RecorderMutex::Pause pause(recorder().mutex);
-    status = buffer->wait();
+    buffer->wait().IgnoreError();
   }
-  if (!status.ok()) raise_run(status, location);
-  return buffer->data();
+  check_leaf(leaf, location);
+  return leaf->is_scalar ? static_cast<const void *>(&leaf->bits) : leaf->cell->buffer->data();
 }
 
 void *make_writable(Value *leaf, Location location) {
@@ -351,7 +365,7 @@ void *make_writable(Value *leaf, Location location) {
       RecorderMutex::Pause pause(recorder().mutex);
       status = buffer->wait_idle();
     }
-    if (!status.ok()) raise_run(status, location);
+    if (!status.ok()) raise_run(status, leaf, location);
     buffer->changed();
     return buffer->data();
   }

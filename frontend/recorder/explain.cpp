@@ -7,6 +7,7 @@
 #include "frontend/recorder/program_cache.h"
 #include "frontend/recorder/state.h"
 #include "frontend/tensor/impl.h"
+#include "runtime/executable/kept_inputs.h"
 #include "runtime/memory/prepared_store.h"
 
 namespace weft {
@@ -77,17 +78,32 @@ namespace recorder {
 // Enough to look back over a few steps.
 constexpr size_t kKeptEvaluations = 256;
 
-void EvaluationRecord::finish(double run_ms, std::string failure, const runtime::PreparedUse &prepared) {
+void EvaluationRecord::finish(double run_ms, const absl::Status &status, const runtime::PreparedUse &prepared) {
+  std::vector<std::shared_ptr<runtime::Buffer>> freed; // after the lock
   std::lock_guard<std::mutex> lock(mutex_);
+  RunState ended = status.ok() ? RunState::kDone : runtime::has_kept_inputs(status) ? RunState::kFailed : RunState::kFailedLate;
+  if (status.ok())
+    for (Undo &each : undo) freed.push_back(std::move(each.memory));
+  state_.store(ended, std::memory_order_release);
   data.prepared_results = prepared.results;
   data.prepared_bytes = prepared.bytes;
   data.prepared_computed = prepared.computed;
   data.prepared_waiting = prepared.waiting;
   data.prepared_refused = prepared.refused;
   data.run_ms = run_ms;
-  data.failure = std::move(failure);
+  data.failure = std::string(status.message());
   // One write, so that lines of several threads do not mix.
   if (print) std::cerr << data.to_string() + "\n";
+}
+
+void EvaluationRecord::end() {
+  RunState under_way = RunState::kUnderWay;
+  state_.compare_exchange_strong(under_way, RunState::kSkipped, std::memory_order_acq_rel);
+}
+
+std::string EvaluationRecord::failure() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return data.failure;
 }
 
 Evaluation EvaluationRecord::snapshot() const {

@@ -1,6 +1,8 @@
 #include "frontend/recorder/ir_state.h"
 
+#include "dialects/weft/ir/IndexBounds.h"
 #include "frontend/recorder/state.h"
+#include "frontend/recorder/state_api.h"
 #include "frontend/recorder/structure.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/Diagnostics.h"
@@ -99,6 +101,9 @@ void IrState::fill(Signature *signature, mlir::Operation *op) {
   signature->rules = signature->name.getInterface<ir::WeftOp>();
 }
 
+// cross_entropy becomes ops with a check where it is decomposed.
+static bool checks_indices(mlir::Operation *op) { return ir::indexBounds(op) || mlir::isa<ir::CrossEntropyOp>(op); }
+
 Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<Value *> operands) {
   mlir::OperationName name = op->getName();
   llvm::hash_code hash = llvm::hash_combine(name.getAsOpaquePointer(), name.hashOpProperties(op->getPropertiesStorage()));
@@ -122,6 +127,7 @@ Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<Value *> operands
     s->result_bytes += s->results.back()->bytes;
   }
   fill(s, op);
+  s->checks = checks_indices(op);
   s->differentiable = s->rules && s->rules->missingRule(ir::RuleKind::Derivative).empty();
   if (s->rules) {
     s->saved_operands = s->rules->savedOperands();
@@ -158,8 +164,11 @@ Node *IrState::enter(mlir::Operation *op, llvm::ArrayRef<Value *> operands, Sour
   ++node->signature->refs;
   node->line = line;
   node->number = r.next_number++;
+  node->may_fail = node->signature->checks;
   node->operands.reserve(operands.size());
   for (Value *operand : operands) {
+    node->may_fail = node->may_fail || (operand->node && operand->node->may_fail);
+    node->lost = node->lost || (operand->node ? operand->node->lost : is_lost(operand));
     ++operand->uses;
     node->operands.push_back(operand);
   }

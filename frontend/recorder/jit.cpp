@@ -5,6 +5,7 @@
 #include "frontend/recorder/launcher.h"
 #include "frontend/recorder/stability.h"
 #include "frontend/recorder/trace.h"
+#include "frontend/recorder/undo.h"
 #include "weft/autograd.h"
 #include "weft/explain.h"
 
@@ -40,6 +41,7 @@ struct Replay {
   uint32_t outputs = 0;
   std::vector<uint32_t> key;
   Evaluation figures;
+  bool checks = false; // indices from data
 };
 
 Source source_of(Value *leaf, const TraceResult &trace) {
@@ -63,8 +65,14 @@ Source source_of(Value *leaf, const TraceResult &trace) {
 
 // The leaf that a source stands for in this call.
 Value *leaf_of(const Source &source, const std::vector<Var> &inputs, Location location) {
-  Value *value = source.kind == Source::Kind::kInput ? inputs[source.input].value.get() : source.storage.impl()->storage()->var.value.get();
-  if (value->node) submit({&value, 1}, {CutReason::kJit, location});
+  const Var &from = source.kind == Source::Kind::kInput ? inputs[source.input] : source.storage.impl()->storage()->var;
+  Value *value = from.value.get();
+  if (value->node) {
+    ValueRef held(value);
+    submit({&value, 1}, {CutReason::kJit, location});
+    value = from.value.get(); // a storage may have a value of its own now
+  }
+  check_leaf(value, location);
   return value;
 }
 
@@ -120,6 +128,7 @@ private:
     replay->outputs = static_cast<uint32_t>(trace.outputs.size());
     replay->key = trace.slice.key;
     Slice &slice = trace.slice;
+    replay->checks = slice.checks;
     for (Value *leaf : slice.leaves) replay->sources.push_back(source_of(leaf, trace));
     // A storage that is written gives up its old buffer, unless the old value is itself a result.
     size_t table = slice.key.size() - 3 - slice.outputs.size() - 2 * slice.leaves.size();
@@ -131,7 +140,8 @@ private:
       for (const Var &output : trace.outputs) donated = donated && output.value.get() != slice.leaves[i];
       source.donated = donated;
       slice.donatable[i] = donated;
-      slice.key[table + 2 * i + 1] = donated ? kDonatableBit : 0;
+      slice.kept[i] = donated && slice.checks;
+      slice.key[table + 2 * i + 1] = (donated ? kDonatableBit : 0) | (slice.kept[i] ? kKeptBit : 0);
     }
     std::vector<bool> same;
     for (const Source &source : replay->sources) same.push_back(source.kind == Source::Kind::kStorage && !source.donated);
@@ -175,12 +185,15 @@ private:
       Launch launch;
       launch.executable = replay.program->executable;
       launch.inputs.reserve(replay.sources.size());
+      auto record = std::make_shared<EvaluationRecord>();
+      record->may_fail = replay.checks;
       for (const Source &source : replay.sources) {
         if (source.kind == Source::Kind::kConstant) {
           launch.inputs.push_back(source.constant);
           continue;
         }
         Value *leaf = leaf_of(source, inputs, location);
+        record->may_fail = record->may_fail || is_unsettled(leaf);
         bool sole = !leaf->is_scalar && leaf->handles == 1 && leaf->uses == 0 && leaf->cell->owners == 1 && !leaf->cell->borrowed;
         if (source.donated && !sole) {
           // Somebody else still refers to the old value: the program writes a copy.
@@ -192,18 +205,20 @@ private:
           launch.inputs.push_back(leaf_buffer(leaf));
         }
       }
-      auto record = std::make_shared<EvaluationRecord>();
       record->data = replay.figures;
       record->data.number = ++r.statistics.evaluations;
       ++r.statistics.cuts[static_cast<int>(CutReason::kJit)];
       record->print = r.config.explain;
       record->report = replay.program->report;
+      if (record->may_fail)
+        for (const Target &target : replay.targets)
+          for (const Tensor &storage : target.storages) prepare_undo(*storage.impl(), *record);
       if (absl::Status status = recorder::run(launch, record); !status.ok())
         fail(status.code() == absl::StatusCode::kResourceExhausted ? ErrorKind::kMemory : ErrorKind::kRun,
              "nothing was computed, and every tensor keeps its value: " + std::string(status.message()));
-      keep(record);
       auto specs = replay.program->executable->output_specs();
       std::vector<Cell *> cells(specs.size());
+      auto undone = record->undo.begin();
       for (size_t i = 0; i < specs.size(); ++i) {
         const Target &target = replay.targets[i];
         Var value = make_leaf(target.type, launch.outputs[i]);
@@ -217,11 +232,22 @@ private:
         value.value->evaluation = record;
         for (uint32_t output : target.outputs) results[output] = wrap_quietly(value);
         for (const Tensor &storage : target.storages) {
-          storage.impl()->var.value = value.value;
+          Var mine = value;
+          if (record->may_fail) { // a value of its own: it goes back, results do not
+            mine = make_leaf(target.type, launch.outputs[i]);
+            share(*mine.value.get(), cells[i]);
+            mine.value->evaluation = record;
+            undone->now = mine.value.get();
+            ++undone++->now->weak;
+          }
+          forget_write(*storage.impl());
+          storage.impl()->var.value = mine.value;
           ++storage.impl()->version;
         }
         for (const GradRef &leaf : target.gradients) leaf->grad = wrap_quietly(value);
       }
+      keep_unsettled(record);
+      keep(record);
     }
     for (const auto &[output, source] : replay.passed)
       results[output] = source.kind == Source::Kind::kConstant ? wrap_quietly(make_leaf(source.type, source.constant, true))

@@ -15,12 +15,14 @@ public:
   Observed(std::shared_ptr<runtime::Executable> executable, std::shared_ptr<EvaluationRecord> record)
       : ForwardingExecutable(std::move(executable)), record_(std::move(record)) {}
 
+  ~Observed() override { record_->end(); }
+
   absl::Status run(const runtime::RunContext &context, runtime::RunResources &resources, std::span<runtime::Buffer *const> inputs,
                    std::span<runtime::Buffer *const> outputs) override {
     auto start = std::chrono::steady_clock::now();
     absl::Status status = target().run(context, resources, inputs, outputs);
     double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-    record_->finish(ms, status.ok() ? std::string() : std::string(status.message()), resources.prepared);
+    record_->finish(ms, status, resources.prepared);
     return status;
   }
 

@@ -222,7 +222,9 @@ Var make_specialized_scalar(Scalar scalar, DType dtype, int operand) {
 //===-- Deaths --------------------------------------------------------------------------------===//
 
 void release_cell(Cell *cell) {
-  if (--cell->owners == 0) delete cell;
+  if (--cell->owners > 0) return;
+  if (cell->kept == 0) delete cell;
+  else if (cell->held == 0) cell->buffer.reset();
 }
 
 void erase_node(Node *node) {

@@ -36,6 +36,7 @@ bool collect(std::span<Value *const> roots, Slice &slice) {
   key.reserve(nodes.size() * 4 + 16);
   uint32_t next = 0;
   for (Node *node : nodes) {
+    slice.checks = slice.checks || node->signature->checks;
     key.push_back(node->signature->id);
     for (Value *operand : node->operands) {
       if (operand->epoch != epoch) { // a leaf that was not met before: results of the slice's own nodes were numbered below
@@ -61,9 +62,11 @@ bool collect(std::span<Value *const> roots, Slice &slice) {
     // from cannot be given, the buffer that its first iteration leaves could.
     bool donatable = !leaf->is_scalar && leaf->type->bytes > kScalarBytes && leaf->handles == 0 && leaf->uses == leaf->slice_uses &&
                      leaf->cell->owners == 1 && !leaf->cell->borrowed;
+    bool kept = donatable && slice.checks && leaf->cell->wanted > 0;
     slice.donatable.push_back(donatable);
+    slice.kept.push_back(kept);
     key.push_back(leaf->type->id);
-    key.push_back(donatable ? kDonatableBit : 0);
+    key.push_back((donatable ? kDonatableBit : 0) | (kept ? kKeptBit : 0));
   }
   for (Node *node : nodes)
     for (Value *result : node->results)
@@ -145,6 +148,7 @@ std::string write_module(const Slice &slice) {
   for (size_t i = 0; i < slice.leaves.size(); ++i) {
     mapping.map(ir.value(slice.leaves[i]), body->getArgument(i));
     if (slice.donatable[i]) function.setArgAttr(i, ir::kDonatableAttr, builder.getUnitAttr());
+    if (slice.kept[i]) function.setArgAttr(i, ir::kKeptAttr, builder.getUnitAttr());
     if (!slice.stable.empty() && slice.stable[i]) function.setArgAttr(i, ir::kStableAttr, builder.getUnitAttr());
   }
   builder.setInsertionPointToEnd(body);

@@ -14,12 +14,15 @@ namespace weft::recorder {
 inline constexpr uint32_t kLeafBit = 0x80000000u;
 inline constexpr uint32_t kDonatableBit = 1;
 inline constexpr uint32_t kStableBit = 2;
+inline constexpr uint32_t kKeptBit = 4;
 
 struct Slice {
   std::vector<Node *> nodes;    // in the order of recording
   std::vector<Value *> leaves;  // in the order of their first use
   std::vector<bool> donatable;  // by leaf
   std::vector<bool> stable;     // by leaf; empty for none (stability.h)
+  std::vector<bool> kept;       // by leaf: a storage goes back to it when an index is out of range (undo.h)
+  bool checks = false;          // whether indices from data are checked
   std::vector<Value *> outputs; // in the order of recording
   // All that decides what is compiled: for each node its signature's id and its operands' numbers; for each leaf its type's id and its
   // flags; the outputs' numbers; the counts. Values of scalars are not in it.

@@ -49,6 +49,7 @@ struct Recorder {
   std::unordered_map<uint64_t, std::vector<std::vector<bool>>> stable_variants;
   Statistics statistics;
   std::deque<std::shared_ptr<EvaluationRecord>> evaluations;
+  std::deque<std::shared_ptr<EvaluationRecord>> unsettled; // in order of submission: what can be undone (undo.h)
 };
 
 Recorder &recorder();

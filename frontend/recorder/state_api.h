@@ -9,6 +9,12 @@ namespace weft::recorder {
 
 // A view's cache lets go of a value; frees it when it was the last that knew it.
 void release_weak(Value *value);
+// The storage is about to be given the recorded or computed value in place: what it held is what it goes back to (undo.h).
+void note_write(TensorImpl &storage, Value *value);
+// It never goes back.
+void forget_write(TensorImpl &storage);
+// Whether a failed run has lost the value of the leaf, and somebody was told.
+bool is_lost(const Value *leaf);
 // How many results the call that the node stands for has.
 uint32_t result_count(const GradNode &node);
 // What a slice in steps of 1 takes of its operand: [start, limit) of one dim, all of the others. Nothing for any other call.

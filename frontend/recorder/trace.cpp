@@ -1,5 +1,7 @@
 #include "frontend/recorder/trace.h"
 
+#include "frontend/recorder/state_api.h"
+
 namespace weft::recorder {
 
 // Sees every storage that the function touches, and puts back what it wrote.
@@ -29,7 +31,8 @@ struct Trace : TraceHooks {
     if (fresh) {
       // What was recorded before is not part of the function.
       if (storage->var.value->node) {
-        Value *value = storage->var.value.get();
+        ValueRef held = storage->var.value;
+        Value *value = held.get();
         evaluating = true;
         submit({&value, 1}, {CutReason::kJit, location});
         evaluating = false;
@@ -72,6 +75,7 @@ public:
     std::lock_guard<RecorderMutex> lock(recorder_mutex());
     for (auto &[storage, touched] : trace_.storages)
       if (touched.written) {
+        forget_write(*storage);
         storage->var = touched.before;
         ++storage->version; // caches of views that saw the traced value must not come back
       }

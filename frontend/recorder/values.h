@@ -18,6 +18,7 @@ namespace weft::recorder {
 
 struct Node;
 struct GradNode;
+class TensorImpl;
 class EvaluationRecord;
 
 // A dtype with a static shape; one object for each in use.
@@ -44,6 +45,9 @@ struct Cell {
   std::shared_ptr<runtime::Buffer> buffer;
   uint32_t owners = 0;
   uint64_t used_contents = 0; // what the buffer held when a slice last read it
+  uint32_t kept = 0;          // by Before: keeps the cell, but not its buffer
+  uint32_t held = 0;          // of these, how many keep the buffer as well
+  uint32_t wanted = 0;        // of these, how many are storages'
   bool borrowed = false;      // the user's own memory, or memory that a pointer from data() may still read: never donated
 };
 
@@ -52,17 +56,18 @@ struct Value {
   explicit Value(const TypeInfo *type) : type(type) {}
 
   const TypeInfo *type;
-  uint32_t handles = 0;      // by tensors and saved values: they make it an output of the slice that computes it
-  uint32_t uses = 0;         // operands of recorded ops
-  uint32_t weak = 0;         // caches of views, which compute it again when it is gone
-  uint32_t index = 0;        // which result of `node`
-  Node *node = nullptr;      // the op that defines it; null for a leaf, and when it is gone
-  Cell *cell = nullptr;      // of a leaf
-  void *ir = nullptr;        // the mlir::Value, once something in the IR refers to it
-  bool is_scalar = false;    // a leaf whose value is `bits`
-  bool was_constant = false; // such a leaf, at the first call where a literal stopped being a constant of the program
-  bool withdrawn = false;    // inside a claimed slice, or being donated: views must not pick it up again
-  uint64_t bits = 0;         // a scalar's bytes, in its dtype
+  uint32_t handles = 0;          // by tensors and saved values: they make it an output of the slice that computes it
+  uint32_t uses = 0;             // operands of recorded ops
+  uint32_t weak = 0;             // caches of views, which compute it again when it is gone
+  uint32_t index = 0;            // which result of `node`
+  Node *node = nullptr;          // the op that defines it; null for a leaf, and when it is gone
+  Cell *cell = nullptr;          // of a leaf
+  void *ir = nullptr;            // the mlir::Value, once something in the IR refers to it
+  bool is_scalar = false;        // a leaf whose value is `bits`
+  bool was_constant = false;     // such a leaf, at the first call where a literal stopped being a constant of the program
+  bool withdrawn = false;        // inside a claimed slice, or being donated: views must not pick it up again
+  uint64_t bits = 0;             // a scalar's bytes, in its dtype
+  TensorImpl *writers = nullptr; // of a recorded value: the storages that were given it in place and can go back (undo.h), as a list
   // Scratch of slicing.
   uint32_t slice_uses = 0;
   uint32_t number = 0;
@@ -97,6 +102,42 @@ public:
 private:
   void release();
   Value *value_ = nullptr;
+};
+
+// What a storage held before writes in place that are yet to be computed. It does not keep the memory from becoming a result's: a run that
+// ends at a check of an index leaves what is in it (undo.h).
+class Before {
+public:
+  Before() = default;
+  // hold: keep the memory where nobody else does, since what is written may fail before it is read.
+  Before(Value *leaf, bool hold);
+  Before(Before &&other) noexcept { swap(other); }
+  Before &operator=(Before other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~Before();
+  void hold();
+  // It is no longer a storage's, but a run's.
+  void hand_over();
+
+  explicit operator bool() const { return value_ != nullptr; }
+  Value *value() const { return value_; } // may be gone
+  Cell *cell() const { return cell_; }    // null for a scalar
+  uint64_t bits() const;                  // of a scalar
+
+private:
+  void swap(Before &other) noexcept {
+    std::swap(value_, other.value_);
+    std::swap(cell_, other.cell_);
+    std::swap(held_, other.held_);
+    std::swap(wanted_, other.wanted_);
+  }
+
+  Value *value_ = nullptr;
+  Cell *cell_ = nullptr;
+  bool held_ = false;
+  bool wanted_ = false;
 };
 
 class GradRef {
@@ -148,6 +189,8 @@ struct Node {
   uint64_t epoch = 0;  // of the last walk that saw it
   uint32_t live_results = 0;
   bool claimed = false;
+  bool may_fail = false;                     // it checks indices, or reads what recorded ops that do compute
+  bool lost = false;                         // it reads, maybe through others, what a failed run has lost
   InlineVector<Value *, 3> operands;         // each counts as a use
   InlineVector<Value *, 1> results;          // null once nobody refers to it
   Node *previous = nullptr, *next = nullptr; // all live ops, in order

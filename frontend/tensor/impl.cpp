@@ -88,7 +88,10 @@ void add_step(std::vector<ViewStep> &steps, ViewStep step, const Shape &before) 
 
 } // namespace
 
-TensorImpl::~TensorImpl() { cache(*this, nullptr); }
+TensorImpl::~TensorImpl() {
+  cache(*this, nullptr);
+  forget_write(*this);
+}
 
 TensorImpl *checked(const Tensor &tensor, const char *argument) {
   if (!tensor.defined()) fail(ErrorKind::kState, std::string("'") + argument + "' is an undefined tensor: it was never given a value");
@@ -118,7 +121,7 @@ Var read(const Tensor &tensor, const char *argument) {
   }
   bool same_base = impl->cached_base.node.get() == from.grad.get() && impl->cached_base.index == from.grad_index;
   if (wants_history && !same_base) impl->cached_history = GradEdge();
-  bool alive = impl->cached && !impl->cached->gone() && !impl->cached->withdrawn;
+  bool alive = impl->cached && !impl->cached->gone() && !impl->cached->withdrawn && !is_lost(impl->cached);
   Var x;
   if (alive && (!wants_history || impl->cached_history.node)) {
     x.value = ValueRef(impl->cached);
@@ -161,6 +164,7 @@ void write(const Tensor &tensor, Var value) {
            "a view of a leaf tensor that requires grad cannot be written in place while history is kept; do it under weft::NoGrad");
   }
   if (TraceHooks *hooks = trace_hooks()) hooks->on_write(impl);
+  note_write(*impl, value.value.get());
   // Outside of history the edge to what computed the storage stays, as in PyTorch.
   if (keep_history) impl->var = std::move(value);
   else impl->var.value = std::move(value.value);
@@ -260,7 +264,7 @@ Tensor &Tensor::operator=(const Tensor &other) & {
   return *this;
 }
 
-Tensor &Tensor::operator=(Tensor &&other) & noexcept {
+Tensor &Tensor::operator=(Tensor &&other) &noexcept {
   Tensor taken(std::move(other));
   std::swap(impl_, taken.impl_);
   return *this;

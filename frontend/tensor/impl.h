@@ -32,6 +32,9 @@ public:
   // A storage: its current value. It changes with every write.
   Var var;
   uint64_t version = 0;
+  // What it held when it was last computed, while `var` is recorded (undo.h); then it is one of the value's writers.
+  Before before;
+  TensorImpl *previous_writer = nullptr, *next_writer = nullptr;
 
   // A view (base is defined): `steps` away from the base. `detached`: without the base's history.
   Tensor base;

@@ -1,0 +1,263 @@
+// A program that ends at an index out of range: what it would have written in place is what it was before, bit for bit, and the program
+// goes on as if the bad step had never been.
+#include "weft/weft.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <functional>
+
+#include "absl/status/statusor.h"
+#include "runtime/memory/allocator.h"
+#include "tests/support/compiles.h"
+#include "tests/support/errors.h"
+
+namespace weft {
+namespace {
+
+using testing_support::error_of;
+constexpr int64_t kVocabulary = 11, kWidth = 8, kBatch = 4, kLength = 6;
+
+// Embedding, a running state, dropout, a hidden layer, classes: what a language model's step has.
+struct Model : nn::Module {
+  nn::Embedding table = child("table", nn::Embedding(kVocabulary, kWidth));
+  nn::Linear up = child("up", nn::Linear(kWidth, 3 * kWidth));
+  nn::Linear down = child("down", nn::Linear(3 * kWidth, kVocabulary));
+  Tensor operator()(const Tensor &tokens) const { return down(dropout(relu(up(table(tokens))), 0.1)); }
+};
+
+// Tokens and labels of step i; `bad` is put among one of them.
+Tensor batch(int step, int64_t bad = -1) {
+  std::vector<int64_t> values;
+  for (int64_t i = 0; i < kBatch * kLength; ++i) values.push_back((i * 7 + step * 5) % kVocabulary);
+  if (bad >= 0) values[9] = bad;
+  return Tensor::from(values, {kBatch, kLength});
+}
+
+class Training {
+public:
+  explicit Training(bool jitted = false) {
+    manual_seed(5);
+    model_ = std::make_unique<Model>();
+    optimizer_ = std::make_unique<optim::AdamW>(model_->parameters(), optim::AdamWOptions{.lr = 1e-2});
+    record_ = [this](const Tensor &tokens, const Tensor &labels) {
+      line_ = __LINE__ + 1;
+      Tensor loss = cross_entropy((*model_)(tokens), labels);
+      optimizer_->zero_grad();
+      loss.backward();
+      optimizer_->step();
+      return loss;
+    };
+    // An optimizer keeps tensors of a step beside its state; a function that is replayed must not.
+    if (jitted)
+      record_ = jit([this](const Tensor &tokens, const Tensor &labels) {
+        Tensor loss = cross_entropy((*model_)(tokens), labels);
+        std::vector<Tensor> parameters = model_->parameters(), gradients = grad({loss}, parameters);
+        NoGrad no_grad;
+        for (size_t i = 0; i < parameters.size(); ++i) parameters[i].sub_(gradients[i] * 0.1);
+        return loss;
+      });
+  }
+  // Where the loss is recorded; a function that is replayed has the line of its call.
+  int line() const { return line_; }
+  // The loss, which nobody has read.
+  Tensor step(const Tensor &tokens, const Tensor &labels) { return record_(tokens, labels); }
+  Tensor step(int i) { return step(batch(i), batch(i + 1)); }
+
+  std::vector<std::vector<double>> state() const {
+    std::vector<std::vector<double>> all;
+    for (const Tensor &x : model_->parameters()) all.push_back(x.to_vector<double>());
+    for (const auto &[name, x] : optimizer_->state()) all.push_back(x.to_vector<double>());
+    all.push_back(default_generator().state().to_vector<double>());
+    return all;
+  }
+  optim::AdamW &optimizer() { return *optimizer_; }
+
+private:
+  int line_ = 0;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<optim::AdamW> optimizer_;
+  std::function<Tensor(const Tensor &, const Tensor &)> record_;
+};
+
+// Two good steps, bad ones, two good steps: against a run without the bad ones.
+void expect_as_if_never(bool jitted, const std::function<void(Training &)> &bad) {
+  Training clean(jitted);
+  std::vector<double> expected;
+  for (int i = 0; i < 4; ++i) expected.push_back(clean.step(i).item<double>());
+  auto end = clean.state();
+
+  Training training(jitted);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(training.step(i).item<double>(), expected[i]);
+  auto before = training.state();
+  bad(training);
+  EXPECT_EQ(training.state(), before);
+  for (int i = 2; i < 4; ++i) EXPECT_EQ(training.step(i).item<double>(), expected[i]) << "step " << i;
+  EXPECT_EQ(training.state(), end);
+}
+
+TEST(Undo, ABadTokenOrLabelOfATrainingStep) {
+  for (bool jitted : {false, true}) {
+    SCOPED_TRACE(jitted ? "jit" : "recorded");
+    expect_as_if_never(jitted, [](Training &training) {
+      Tensor loss = training.step(batch(2, kVocabulary), batch(3));
+      Error token = error_of([&] { loss.item<float>(); });
+      EXPECT_EQ(token.kind(), ErrorKind::kRun);
+      EXPECT_NE(token.message().find("weft.index_select"), std::string::npos) << token.what();
+      EXPECT_NE(token.message().find("index 11 at position 9"), std::string::npos) << token.what();
+      // The loss itself stays lost, and says why.
+      EXPECT_NE(error_of([&] { loss.item<float>(); }).message().find("index 11 at position 9"), std::string::npos);
+
+      Error label = error_of([&] { training.step(batch(2), batch(3, 99)).item<float>(); });
+      EXPECT_NE(label.message().find(" 99 at position 9 is out of range"), std::string::npos) << label.what();
+      if (training.line() > 0) {
+        EXPECT_EQ(token.file(), std::string(__FILE__));
+        EXPECT_EQ(label.line(), training.line()) << label.what();
+      }
+    });
+  }
+}
+
+// The error is told once, at the first call that meets it; what was submitted in between did not run.
+TEST(Undo, NobodyReadsTheBadStepsLoss) {
+  for (bool jitted : {false, true}) {
+    SCOPED_TRACE(jitted ? "jit" : "recorded");
+    expect_as_if_never(jitted, [](Training &training) {
+      int errors = 0;
+      std::string message;
+      training.step(batch(2, 11), batch(3));
+      synchronize();
+      try {
+        training.step(2);
+        training.state();
+      } catch (const Error &error) {
+        ++errors;
+        message = error.what();
+      }
+      EXPECT_EQ(errors, 1);
+      EXPECT_NE(message.find("again what it was before"), std::string::npos) << message;
+      EXPECT_NE(message.find("index 11 at position 9"), std::string::npos) << message;
+    });
+  }
+}
+
+// Many steps are on their way when the first of them ends.
+TEST(Undo, StepsBehindABadOneAreUndoneWithIt) {
+  expect_as_if_never(false, [](Training &training) {
+    EXPECT_THROW(
+        {
+          training.step(batch(2, 11), batch(3));
+          for (int i = 0; i < 40; ++i) training.step(i);
+          training.state();
+        },
+        Error);
+  });
+}
+
+TEST(Undo, IndicesThatAreComputed) {
+  Tensor table = ones({4, 3}).eval(), state = arange(4, float32).eval();
+  Tensor scores = tensor({0.f, 0.f, 0.f, 0.f, 1.f});
+  for (int time = 0; time < 2; ++time) {
+    state += 1;
+    Tensor picked = index_select(table, 0, (argmax(scores, 0, true) + time).to(int64));
+    state.copy_(state * picked.sum() + state);
+    EXPECT_THROW(state.eval(), Error);
+    EXPECT_EQ(state.to_vector<float>(), (std::vector<float>{0, 1, 2, 3}));
+  }
+  state.copy_(state * index_select(table, 0, argmax(scores, 0, true) - 1).sum());
+  EXPECT_EQ(state.to_vector<float>(), (std::vector<float>{0, 3, 6, 9}));
+}
+
+// A value that another tensor holds too is lost for that one only.
+TEST(Undo, OfASharedValueOnlyTheStorageGoesBack) {
+  Tensor total = tensor({5.f}).eval(), other = tensor({6.f}).eval();
+  Tensor fresh = index_select(tensor({1.f}), 0, tensor<int64_t>({3}));
+  total.copy_(fresh);
+  other.copy_(fresh);
+  EXPECT_THROW(fresh.item<float>(), Error);
+  EXPECT_EQ(total.item<float>(), 5);
+  EXPECT_EQ(other.item<float>(), 6);
+  EXPECT_THROW(fresh.item<float>(), Error);
+  total += 1;
+  EXPECT_EQ(total.item<float>(), 6);
+  EXPECT_EQ(other.item<float>(), 6);
+}
+
+// What was recorded from a result that was lost goes back too, and does not take the next program with it.
+TEST(Undo, AMetricOfABadStep) {
+  Tensor correct = zeros({}).eval(), x = tensor({1.f, 2.f}), weight = tensor({2.f, 2.f}).eval();
+  auto forward = [&](int64_t i) { return index_select(x, 0, tensor<int64_t>({i})) * weight; };
+  Tensor y = forward(7);
+  weight.copy_(weight * 0.5 + y.sum() * 0.0);
+  EXPECT_THROW(y.eval(), Error);
+  correct += y.sum();
+  EXPECT_THROW(correct.item<float>(), Error);
+  EXPECT_EQ(correct.item<float>(), 0);
+  EXPECT_EQ(weight.to_vector<float>(), (std::vector<float>{2, 2}));
+  y = forward(1);
+  correct += y.sum();
+  EXPECT_EQ(correct.item<float>(), 8);
+}
+
+// Overwritten without being read: nobody but the storage itself holds the old value.
+TEST(Undo, AValueThatIsReplaced) {
+  Tensor large = full({100'000}, 3.f).eval(), scale = tensor({2.f}).eval();
+  large.copy_(index_select(tensor({1.f}), 0, tensor<int64_t>({1})).expand({100'000}));
+  EXPECT_THROW(large.eval(), Error);
+  EXPECT_EQ(large.sum().item<float>(), 300'000);
+  // The small one does not depend on the index; it is part of the program that fails.
+  scale.copy_(scale * 0 + 1);
+  Tensor bad = index_select(scale, 0, tensor<int64_t>({1}));
+  EXPECT_THROW(bad.eval(), Error);
+  EXPECT_EQ(scale.item<float>(), 2);
+}
+
+// The learning rate that a schedule has set is no part of the step.
+TEST(Undo, ALearningRateThatWasSet) {
+  Training training;
+  training.step(0).item<float>();
+  training.optimizer().set_lr(0.25);
+  EXPECT_THROW(training.step(batch(2, 11), batch(3)).item<float>(), Error);
+  EXPECT_EQ(training.optimizer().lr(), 0.25);
+}
+
+// Counts what lives.
+class CountingAllocator : public runtime::Allocator {
+public:
+  absl::StatusOr<void *> allocate(int64_t bytes, int64_t alignment) override {
+    live += bytes;
+    return std::aligned_alloc(static_cast<size_t>(alignment), static_cast<size_t>((bytes + alignment) / alignment * alignment));
+  }
+  void free(void *pointer, int64_t bytes) override {
+    live -= bytes;
+    std::free(pointer);
+  }
+  runtime::AllocatorStats stats() const override { return {}; }
+  std::atomic<int64_t> live{0};
+};
+
+// Good programs pay nothing: parameters and moments are updated where they lie (all that kernels allow), nothing of an earlier step lives
+// on, and steps share one program.
+TEST(Undo, GoodStepsTakeNoMemoryForIt) {
+  auto allocator = std::make_shared<CountingAllocator>();
+  set_allocator(allocator);
+  {
+    Training training;
+    std::vector<int64_t> live;
+    tests::Compiles compiles;
+    for (int i = 0; i < 6; ++i) {
+      Evaluation step = explain(training.step(i));
+      synchronize();
+      live.push_back(allocator->live);
+      if (step.backend == "cpu") EXPECT_GE(step.donated, 8);
+    }
+    EXPECT_EQ(live, std::vector<int64_t>(live.size(), live[1]));
+    EXPECT_LE(compiles.count(), 3u);
+  }
+  synchronize();
+  set_allocator(nullptr);
+}
+
+} // namespace
+} // namespace weft
