@@ -128,7 +128,8 @@ Tensor index_put(const Tensor &x, std::initializer_list<Index> indices, TensorAr
                  Location location = Location::current());
 // The positions of the elements that are not 0, in row-major order: int64 [count, ndim]. Evaluates x now (cut reason `mask`).
 Tensor nonzero(const Tensor &x, Location location = Location::current());
-// 1 where classes are counted along the new last dim: indices [..] -> int64 [.., classes].
+// 1 where classes are counted along the new last dim: indices [..] -> int64 [.., classes]. An index outside [0, classes) is an error of
+// the run.
 Tensor one_hot(const Tensor &indices, int64_t classes, Location location = Location::current());
 
 // --- Composites ---
@@ -153,7 +154,7 @@ enum class Reduction { kMean, kSum, kNone };
 Tensor cross_entropy(const Tensor &logits, const Tensor &targets, Reduction reduction = Reduction::kMean, int64_t ignore_index = -100,
                      Location location = Location::current());
 // Negative log likelihood: log_probs [.., C], targets [..] of class indices. kMean divides by the number of targets that are not
-// ignore_index; a target outside [0, C) makes its loss NaN.
+// ignore_index; a target outside [0, C) is an error of the run.
 Tensor nll_loss(const Tensor &log_probs, const Tensor &targets, Reduction reduction = Reduction::kMean, int64_t ignore_index = -100,
                 Location location = Location::current());
 // The losses below take input and target of one shape, elementwise, and reduce them.

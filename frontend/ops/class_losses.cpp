@@ -40,7 +40,7 @@ Tensor cross_entropy(const Tensor &logits, const Tensor &targets, const ClassLos
   double smoothing = options.label_smoothing;
   if (!(smoothing >= 0 && smoothing <= 1))
     fail(ErrorKind::kValue, "label_smoothing is " + std::to_string(smoothing) + "; it must be in [0, 1]");
-  Var x = floating_operand(logits, "logits"), t = read(targets, "targets");
+  Var x = floating_only(logits, "logits"), t = read(targets, "targets");
   Tensor weight = checked_weight(options.weight, x, "logits");
   if (is_floating(t.dtype())) {
     if (t.dims() != x.dims() || t.dtype() != x.dtype() || x.ndim() == 0)
@@ -68,7 +68,7 @@ Tensor cross_entropy(const Tensor &logits, const Tensor &targets, const ClassLos
 Tensor nll_loss(const Tensor &log_probs, const Tensor &targets, const ClassLossOptions &options, Location location) {
   Session session("nll_loss", location);
   if (options.label_smoothing != 0) fail(ErrorKind::kValue, "label_smoothing is an option of cross_entropy");
-  Tensor weight = checked_weight(options.weight, floating_operand(log_probs, "log_probs"), "log_probs");
+  Tensor weight = checked_weight(options.weight, floating_only(log_probs, "log_probs"), "log_probs");
   if (!weight.defined()) return nll_loss(log_probs, targets, options.reduction, options.ignore_index, location);
   Tensor loss = nll_loss(log_probs, targets, Reduction::kNone, options.ignore_index, location);
   Tensor weights = target_weights(targets, weight, options.ignore_index, loss.dtype());

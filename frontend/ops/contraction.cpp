@@ -125,6 +125,7 @@ Tensor one_hot(const Tensor &indices, int64_t classes, Location location) {
   Var at = read_indices(indices);
   if (classes < 1) fail(ErrorKind::kValue, "classes is " + std::to_string(classes) + "; it must be positive");
   Shape dims = at.dims(), raised = at.dims();
+  at = emit_check_index(at, classes, std::nullopt, "weft.one_hot");
   dims.push_back(classes);
   raised.push_back(1);
   Var column = emit_iota(at.dtype(), dims, static_cast<int64_t>(dims.size()) - 1);
@@ -135,21 +136,21 @@ Tensor one_hot(const Tensor &indices, int64_t classes, Location location) {
 
 Tensor softmax(const Tensor &x, int64_t dim, Location location) {
   Session session("softmax", location);
-  Var var = floating_operand(x);
+  Var var = floating_only(x);
   if (var.ndim() == 0) return wrap(emit_reshape(emit_softmax(emit_reshape(var, {1}), 0), {}));
   return wrap(emit_softmax(var, normalize_dim(dim, var.ndim(), "dim")));
 }
 
 Tensor log_softmax(const Tensor &x, int64_t dim, Location location) {
   Session session("log_softmax", location);
-  Var var = floating_operand(x);
+  Var var = floating_only(x);
   if (var.ndim() == 0) return wrap(emit_reshape(emit_log_softmax(emit_reshape(var, {1}), 0), {}));
   return wrap(emit_log_softmax(var, normalize_dim(dim, var.ndim(), "dim")));
 }
 
 Tensor layer_norm(const Tensor &x, const Shape &normalized_shape, const Tensor &weight, const Tensor &bias, double eps, Location location) {
   Session session("layer_norm", location);
-  Var var = floating_operand(x);
+  Var var = floating_only(x);
   size_t rank = normalized_shape.size();
   if (rank == 0 || rank > var.dims().size() ||
       !std::equal(normalized_shape.begin(), normalized_shape.end(), var.dims().end() - static_cast<std::ptrdiff_t>(rank)))
@@ -200,7 +201,7 @@ Tensor scaled_dot_product_attention(const Tensor &query, const Tensor &key, cons
 
 Tensor cross_entropy(const Tensor &logits, const Tensor &targets, Reduction reduction, int64_t ignore_index, Location location) {
   Session session("cross_entropy", location);
-  Var x = floating_operand(logits, "logits"), t = read_indices(targets, "targets");
+  Var x = floating_only(logits, "logits"), t = read_indices(targets, "targets");
   if (x.ndim() == 0 || Shape(x.dims().begin(), x.dims().end() - 1) != t.dims())
     fail(ErrorKind::kShape, "logits have shape " + to_string(x.dims()) + ", targets have shape " + to_string(t.dims()) +
                                 ": logits must be [.., classes] and targets [..], with equal leading dimensions");

@@ -180,7 +180,7 @@ Tensor masked_fill(const Tensor &x, const Tensor &mask, TensorArg value, Locatio
   Session session("masked_fill", location);
   Var var = read(x, "x"), m = read(mask, "mask");
   if (m.dtype() != DType::kBool) fail(ErrorKind::kDType, "mask is " + describe(m) + "; it must be bool");
-  Var fill = operand(value, var.dtype(), "value");
+  Var fill = value.tensor() ? operand(value, var.dtype(), "value") : make_fitting_scalar(value.scalar(), var.dtype());
   if (broadcast_shape(var.dims(), m.dims(), "x", "mask") != var.dims())
     fail(ErrorKind::kShape, "mask has shape " + to_string(m.dims()) + ", which does not fit into x of shape " + to_string(var.dims()));
   return wrap(emit_select(broadcast(m, var.dims()), broadcast(fill, var.dims()), var));

@@ -219,7 +219,7 @@ Tensor group_norm(const Tensor &x, int64_t groups, const Tensor &weight, const T
 
 Tensor rms_norm(const Tensor &x, const Shape &normalized_shape, const Tensor &weight, double eps, Location location) {
   Session session("rms_norm", location);
-  Var given = floating_operand(x), var = widened(given);
+  Var given = floating_only(x), var = widened(given);
   size_t rank = normalized_shape.size();
   if (rank == 0 || rank > var.dims().size() ||
       !std::equal(normalized_shape.begin(), normalized_shape.end(), var.dims().end() - static_cast<std::ptrdiff_t>(rank)))

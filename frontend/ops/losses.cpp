@@ -1,6 +1,4 @@
 // Losses that are compositions: forward and backward fuse with what feeds them. cross_entropy, a composite op, stands with the others.
-#include <limits>
-
 #include "frontend/ops/promotion.h"
 #include "frontend/recorder/emit.h"
 #include "frontend/tensor/impl.h"
@@ -49,24 +47,20 @@ Var mul(const Var &x, double y) { return mul(x, number(y, x)); }
 
 Tensor nll_loss(const Tensor &log_probs, const Tensor &targets, Reduction reduction, int64_t ignore_index, Location location) {
   Session session("nll_loss", location);
-  Var given = floating_operand(log_probs, "log_probs"), x = widened(given), t = read(targets, "targets");
+  Var given = floating_only(log_probs, "log_probs"), x = widened(given), t = read(targets, "targets");
   if (t.dtype() != DType::kInt32 && t.dtype() != DType::kInt64)
     fail(ErrorKind::kDType, "targets is " + describe(t) + "; class indices must be int32 or int64");
   if (x.ndim() == 0 || Shape(x.dims().begin(), x.dims().end() - 1) != t.dims())
     fail(ErrorKind::kShape, "log_probs have shape " + to_string(x.dims()) + ", targets have shape " + to_string(t.dims()) +
                                 ": log_probs must be [.., classes] and targets [..], with equal leading dimensions");
+  t = emit_check_index(t, x.dims().back(), ignore_index, "weft.nll_loss");
   // The chosen element as a masked sum over the row, whose derivative is a mask as well: a gather's would be a scatter.
   Shape raised = t.dims();
   raised.push_back(1);
   int64_t last = x.ndim() - 1;
   Var is_target = emit_compare(Comparison::kEq, emit_iota(t.dtype(), x.dims(), last), emit_broadcast(emit_reshape(t, raised), x.dims()));
   Var loss = emit_unary(Unary::kNeg, emit_reduce(ReduceKind::kSum, emit_select(is_target, x, number(0, x)), Shape{last}));
-  auto against = [&](Comparison comparison, int64_t value) {
-    return emit_compare(comparison, t, broadcast(emit_constant(value, t.dtype()), t.dims()));
-  };
-  Var outside = emit_binary(Binary::kOr, against(Comparison::kLt, 0), against(Comparison::kGe, x.dims()[last]));
-  loss = emit_select(outside, number(std::numeric_limits<double>::quiet_NaN(), loss), loss);
-  Var counts = against(Comparison::kNe, ignore_index);
+  Var counts = emit_compare(Comparison::kNe, t, broadcast(emit_constant(ignore_index, t.dtype()), t.dims()));
   loss = emit_select(counts, loss, number(0, loss));
   if (reduction == Reduction::kNone) return wrap(rounded(loss, given.dtype()));
   Var counted = emit_cast(counts, loss.dtype());

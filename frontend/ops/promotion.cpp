@@ -1,6 +1,9 @@
 #include "frontend/ops/promotion.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <sstream>
 
 #include "frontend/recorder/emit.h"
 #include "frontend/tensor/impl.h"
@@ -58,6 +61,40 @@ Var operand(const TensorArg &arg, DType dtype, const char *name) {
   return x.dtype() == dtype ? x : emit_cast(x, dtype);
 }
 
+Var make_fitting_scalar(const Scalar &scalar, DType dtype) {
+  auto most = [](DType dtype) -> double { // the largest finite number
+    switch (dtype) {
+    case DType::kFloat16:
+      return 65504;
+    case DType::kBFloat16:
+      return 0x1.fep127;
+    case DType::kFloat32:
+      return std::numeric_limits<float>::max();
+    case DType::kFloat64:
+      return std::numeric_limits<double>::max();
+    case DType::kUInt8:
+      return 255;
+    case DType::kBool:
+      return std::numeric_limits<double>::infinity();
+    default:
+      return std::ldexp(1.0, static_cast<int>(8 * byte_size(dtype) - 1)) - (byte_size(dtype) < 8);
+    }
+  };
+  double value = scalar.as_double(), limit = most(dtype);
+  bool fits = is_floating(dtype) ? !std::isfinite(value) || std::fabs(value) <= limit
+              : dtype == DType::kInt64
+                  ? scalar.dtype != DType::kFloat64 || (value >= -limit && value < limit)
+                  : dtype == DType::kBool || (value >= (dtype == DType::kUInt8 ? -limit : -limit - 1) && value < limit + 1);
+  if (!fits) {
+    std::ostringstream text;
+    if (scalar.dtype == DType::kFloat64) text << value;
+    else text << scalar.i;
+    fail(ErrorKind::kValue,
+         "value is " + text.str() + ", which does not fit into " + name(dtype) + " without overflow; choose a wider dtype");
+  }
+  return make_scalar(scalar, dtype);
+}
+
 Shape broadcast_shape(const Shape &x, const Shape &y, const char *x_name, const char *y_name) {
   if (x == y) return x;
   const Shape &longer = x.size() >= y.size() ? x : y;
@@ -111,6 +148,13 @@ Var widened(const Var &x) {
 }
 
 Var rounded(const Var &y, DType dtype) { return y.dtype() == dtype ? y : emit_cast(y, dtype); }
+
+Var floating_only(const Tensor &x, const char *name) {
+  Var var = read(x, name);
+  if (!is_floating(var.dtype()))
+    fail(ErrorKind::kDType, std::string(name) + " is " + describe(var) + "; it must be floating: convert with to(float32)");
+  return var;
+}
 
 Var floating_operand(const Tensor &x, const char *name) {
   Var var = read(x, name);

@@ -10,6 +10,9 @@ namespace weft::recorder {
 DType result_type(std::span<const TensorArg> args);
 // The argument in this dtype: a scalar becomes a leaf, a tensor is cast where it must be.
 Var operand(const TensorArg &arg, DType dtype, const char *name);
+// A scalar that fills a tensor of this dtype. Fails where the dtype cannot hold it, as PyTorch does: 300 in uint8, 1e5 in float16, NaN in
+// an integer. A fraction is cut off; a negative number of uint8's size wraps.
+Var make_fitting_scalar(const Scalar &scalar, DType dtype);
 // numpy's rule. Fails with both names and shapes.
 Shape broadcast_shape(const Shape &x, const Shape &y, const char *x_name, const char *y_name);
 Var broadcast(Var x, const Shape &shape);
@@ -26,6 +29,9 @@ Operands promote(const TensorArg &x, const TensorArg &y, bool floating = false, 
 
 // x, in float32 where it is an integer or bool.
 Var floating_operand(const Tensor &x, const char *name = "x");
+
+// x, which must be floating: what PyTorch refuses for integers is refused here too, before a loss or a norm is silently of rounded data.
+Var floating_only(const Tensor &x, const char *name = "x");
 
 // What a function that is one to its caller computes in, so that it rounds once although it records several ops: float32 for 16-bit floats,
 // else the dtype itself. widened(x) is x in that dtype, rounded(y, dtype) the result back in the caller's.

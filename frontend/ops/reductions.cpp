@@ -36,12 +36,6 @@ Tensor reduced(ReduceKind kind, const Var &x, const Dims &dims, bool keepdim) {
   return wrap(reduce(kind, x, normalize_dims(dims, x.ndim(), "dims"), keepdim));
 }
 
-Var want_floating(const Tensor &x) {
-  Var var = read(x, "x");
-  if (!is_floating(var.dtype())) fail(ErrorKind::kDType, "x is " + describe(var) + "; it must be floating: convert with to(float32)");
-  return var;
-}
-
 // bool and integers add up and multiply as int64.
 Var summand(const Tensor &x) {
   Var var = read(x, "x");
@@ -96,7 +90,7 @@ Tensor sum(const Tensor &x, Dims dims, bool keepdim, Location location) {
 
 Tensor mean(const Tensor &x, Dims dims, bool keepdim, Location location) {
   Session session("mean", location);
-  return reduced(ReduceKind::kMean, want_floating(x), dims, keepdim);
+  return reduced(ReduceKind::kMean, floating_only(x), dims, keepdim);
 }
 
 Tensor max(const Tensor &x, Dims dims, bool keepdim, Location location) {
@@ -126,7 +120,7 @@ Tensor all(const Tensor &x, Dims dims, bool keepdim, Location location) {
 
 Tensor var(const Tensor &x, Dims dims, int64_t correction, bool keepdim, Location location) {
   Session session("var", location);
-  Var given = want_floating(x), input = widened(given);
+  Var given = floating_only(x), input = widened(given);
   Shape which = normalize_dims(dims, input.ndim(), "dims");
   Var mean = reduce(ReduceKind::kMean, input, which, true);
   Var centered = emit_binary(Binary::kSub, input, broadcast(mean, input.dims()));
@@ -139,7 +133,7 @@ Tensor var(const Tensor &x, Dims dims, int64_t correction, bool keepdim, Locatio
 
 Tensor norm(const Tensor &x, Dims dims, bool keepdim, Location location) {
   Session session("norm", location);
-  Var given = want_floating(x), input = widened(given);
+  Var given = floating_only(x), input = widened(given);
   Shape which = normalize_dims(dims, input.ndim(), "dims");
   Var squares = reduce(ReduceKind::kSum, emit_binary(Binary::kMul, input, input), which, keepdim);
   return wrap(rounded(emit_unary(Unary::kSqrt, squares), given.dtype()));

@@ -50,7 +50,7 @@ template <ElementType T> Tensor Tensor::from(const std::vector<T> &values, Locat
   return from<T>(values, Shape{static_cast<int64_t>(values.size())}, location);
 }
 
-#define WEFT_INSTANTIATE(T, dtype)                                                                                                                \
+#define WEFT_INSTANTIATE(T, dtype)                                                                                                         \
   template Tensor Tensor::from<T>(std::span<const T>, Shape, Location);                                                                    \
   template Tensor Tensor::from<T>(const std::vector<T> &, Shape, Location);                                                                \
   template Tensor Tensor::from<T>(const std::vector<T> &, Location);
@@ -60,7 +60,7 @@ WEFT_ELEMENT_TYPES(WEFT_INSTANTIATE)
 Tensor full(const Shape &shape, Scalar value, std::optional<DType> dtype, Location location) {
   Session session("full", location);
   DType chosen = dtype.value_or(value.dtype == DType::kFloat64 ? DType::kFloat32 : value.dtype);
-  return wrap(broadcast(make_scalar(value, chosen), shape));
+  return wrap(broadcast(make_fitting_scalar(value, chosen), shape));
 }
 
 // 0 and 1 are part of the program: they never change, and folding knows them.
