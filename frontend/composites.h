@@ -90,6 +90,9 @@ Tensor scatter(const Tensor &x, int64_t dim, const Tensor &indices, TensorArg so
 // x with the slices of source added to its own at the indices (a vector) along dim.
 Tensor index_add(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source, Location location = Location::current());
 
+// x with the slices at the indices (a vector) along dim replaced by those of source; of several for one index the last one.
+Tensor index_copy(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source, Location location = Location::current());
+
 // --- Products ---
 Tensor dot(const Tensor &x, const Tensor &y, Location location = Location::current());   // of vectors
 Tensor outer(const Tensor &x, const Tensor &y, Location location = Location::current()); // [n], [m] -> [n, m]

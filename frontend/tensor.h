@@ -228,7 +228,7 @@ public:
   Tensor &operator*=(TensorArg other) { return mul_(other, other.location()); }
   Tensor &operator/=(TensorArg other) { return div_(other, other.location()); }
 
-  // --- The functions of weft/ops.h that have this tensor first. ---
+  // --- The functions of weft/ops.h and weft/composites.h that have this tensor first (methods_test.cpp). ---
 #define WEFT_UNARY(function, record, operands, doc) Tensor function(Location location = Location::current()) const;
 #define WEFT_BINARY(function, record, operands, doc) Tensor function(TensorArg other, Location location = Location::current()) const;
 #include "weft/ops/elementwise.inc"
@@ -258,6 +258,63 @@ public:
   Tensor log_softmax(int64_t dim, Location location = Location::current()) const;
   std::vector<Tensor> split(int64_t size, int64_t dim = 0, Location location = Location::current()) const;
   std::vector<Tensor> chunk(int64_t chunks, int64_t dim = 0, Location location = Location::current()) const;
+  Tensor is_nan(Location location = Location::current()) const;
+  Tensor is_inf(Location location = Location::current()) const;
+  Tensor is_finite(Location location = Location::current()) const;
+  Tensor reciprocal(Location location = Location::current()) const;
+  Tensor log2(Location location = Location::current()) const;
+  Tensor log10(Location location = Location::current()) const;
+  Tensor tan(Location location = Location::current()) const;
+  Tensor sinh(Location location = Location::current()) const;
+  Tensor cosh(Location location = Location::current()) const;
+  Tensor trunc(Location location = Location::current()) const;
+  Tensor logical_not(Location location = Location::current()) const;
+  Tensor bitwise_not(Location location = Location::current()) const;
+  Tensor logical_and(TensorArg other, Location location = Location::current()) const;
+  Tensor logical_or(TensorArg other, Location location = Location::current()) const;
+  Tensor logical_xor(TensorArg other, Location location = Location::current()) const;
+  Tensor bitwise_and(TensorArg other, Location location = Location::current()) const;
+  Tensor bitwise_or(TensorArg other, Location location = Location::current()) const;
+  Tensor bitwise_xor(TensorArg other, Location location = Location::current()) const;
+  Tensor eq(TensorArg other, Location location = Location::current()) const;
+  Tensor ne(TensorArg other, Location location = Location::current()) const;
+  Tensor lt(TensorArg other, Location location = Location::current()) const;
+  Tensor le(TensorArg other, Location location = Location::current()) const;
+  Tensor gt(TensorArg other, Location location = Location::current()) const;
+  Tensor ge(TensorArg other, Location location = Location::current()) const;
+  Tensor floor_divide(TensorArg other, Location location = Location::current()) const;
+  Tensor lerp(const Tensor &other, TensorArg weight, Location location = Location::current()) const;
+  Tensor logaddexp(const Tensor &other, Location location = Location::current()) const;
+  Tensor is_close(const Tensor &other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false, Location location = Location::current()) const;
+  bool all_close(const Tensor &other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false, Location location = Location::current()) const;
+  bool equal(const Tensor &other, Location location = Location::current()) const;
+  Tensor norm(Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;
+  Tensor std(Dims dims = {}, int64_t correction = 1, bool keepdim = false, Location location = Location::current()) const;
+  Tensor logsumexp(Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;
+  Tensor cumprod(int64_t dim, Location location = Location::current()) const;
+  std::pair<Tensor, Tensor> sort(int64_t dim = -1, bool descending = false, Location location = Location::current()) const;
+  Tensor argsort(int64_t dim = -1, bool descending = false, Location location = Location::current()) const;
+  std::pair<Tensor, Tensor> topk(int64_t k, int64_t dim = -1, bool largest = true, Location location = Location::current()) const;
+  Tensor repeat_interleave(int64_t repeats, std::optional<int64_t> dim = {}, Location location = Location::current()) const;
+  Tensor repeat(const Shape &repeats, Location location = Location::current()) const;
+  Tensor roll(int64_t shift, int64_t dim, Location location = Location::current()) const;
+  Tensor roll(const Shape &shifts, Dims dims = {}, Location location = Location::current()) const;
+  std::vector<Tensor> unbind(int64_t dim = 0, Location location = Location::current()) const;
+  Tensor movedim(int64_t source, int64_t destination, Location location = Location::current()) const;
+  Tensor diagonal(int64_t offset = 0, int64_t dim0 = 0, int64_t dim1 = 1, Location location = Location::current()) const;
+  Tensor diag(int64_t offset = 0, Location location = Location::current()) const;
+  Tensor trace(Location location = Location::current()) const;
+  Tensor tril(int64_t diagonal = 0, Location location = Location::current()) const;
+  Tensor triu(int64_t diagonal = 0, Location location = Location::current()) const;
+  Tensor index_select(int64_t dim, const Tensor &indices, Location location = Location::current()) const;
+  Tensor gather(int64_t dim, const Tensor &indices, Location location = Location::current()) const;
+  Tensor scatter(int64_t dim, const Tensor &indices, TensorArg source, Location location = Location::current()) const;
+  Tensor scatter_add(int64_t dim, const Tensor &indices, const Tensor &source, Location location = Location::current()) const;
+  Tensor index_add(int64_t dim, const Tensor &indices, const Tensor &source, Location location = Location::current()) const;
+  Tensor index_copy(int64_t dim, const Tensor &indices, const Tensor &source, Location location = Location::current()) const;
+  Tensor nonzero(Location location = Location::current()) const;
+  Tensor dot(const Tensor &other, Location location = Location::current()) const;
+  Tensor outer(const Tensor &other, Location location = Location::current()) const;
 
   // For the library's own use.
   explicit Tensor(recorder::TensorImpl *impl) : impl_(impl) {} // takes over one reference

@@ -18,4 +18,5 @@
 #include "weft/ops.h"
 #include "weft/optim/optim.h"
 #include "weft/random.h"
+#include "weft/signals.h"
 #include "weft/tensor.h"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
@@ -233,6 +234,48 @@ std::string idx(int type, const std::vector<uint32_t> &dims, const std::string &
   for (uint32_t dim : dims)
     for (int shift : {24, 16, 8, 0}) text += static_cast<char>(dim >> shift & 255);
   return text + elements;
+}
+
+TEST(DataLoader, DrawsItemsByTheirWeights) {
+  std::vector<float> numbers = {0, 1, 2, 3};
+  DatasetPtr data = std::make_shared<TensorDataset>(Tensor::from(numbers), Tensor::from(numbers));
+  auto counts = [&](uint64_t seed) {
+    DataLoader loader(data, {.batch_size = 4, .weights = {0, 1, 3, 0}, .seed = seed});
+    std::vector<int> drawn(4);
+    for (int i = 0; i < 1000; ++i)
+      for (float x : loader.next().input.to_vector<float>()) ++drawn[static_cast<size_t>(x)];
+    return drawn;
+  };
+  std::vector<int> drawn = counts(1);
+  EXPECT_EQ(drawn[0] + drawn[3], 0);
+  EXPECT_NEAR(drawn[2], 3000, 120); // four standard deviations
+  EXPECT_EQ(counts(1), drawn);
+  EXPECT_NE(counts(2), drawn);
+  auto refused = [&](std::vector<double> weights) {
+    return message_of([&] { DataLoader(data, {.weights = std::move(weights)}); });
+  };
+  EXPECT_NE(refused({1, 2}).find("2 weights for 4 items"), std::string::npos);
+  EXPECT_NE(refused({0, 0, 0, 0}).find("one must be above 0"), std::string::npos);
+  EXPECT_NE(refused({1, NAN, 1, 1}).find("weight 1 is nan"), std::string::npos);
+}
+
+TEST(RandomSplit, EachItemIsInOnePart) {
+  std::vector<float> numbers(10);
+  std::iota(numbers.begin(), numbers.end(), 0.f);
+  DatasetPtr data = std::make_shared<TensorDataset>(Tensor::from(numbers), Tensor::from(numbers));
+  std::vector<Subset> parts = random_split(data, {7, 0, 3}, 5);
+  std::vector<int64_t> all = parts[0].items();
+  EXPECT_EQ(parts[1].size(), 0);
+  all.insert(all.end(), parts[2].items().begin(), parts[2].items().end());
+  EXPECT_FALSE(std::is_sorted(all.begin(), all.end()));
+  EXPECT_EQ(random_split(data, {7, 0, 3}, 5)[2].items(), parts[2].items());
+  EXPECT_NE(random_split(data, {7, 0, 3}, 6)[0].items(), parts[0].items());
+  DataLoader loader(parts[2], {.batch_size = 3});
+  std::vector<float> batch = loader.next().input.to_vector<float>();
+  EXPECT_EQ(std::vector<int64_t>(batch.begin(), batch.end()), parts[2].items());
+  std::sort(all.begin(), all.end());
+  for (int64_t i = 0; i < 10; ++i) EXPECT_EQ(all[static_cast<size_t>(i)], i);
+  EXPECT_NE(message_of([&] { Subset(data, {3, 10}); }).find("no item 10 in a data set of 10"), std::string::npos);
 }
 
 TEST(Idx, ReadsArraysOfAllTypes) {

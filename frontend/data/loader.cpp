@@ -1,6 +1,7 @@
 #include "weft/data/loader.h"
 
 #include <algorithm>
+#include <cmath>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -17,7 +18,13 @@ namespace {
 // The items of any batch, from seed and position alone. Keeps the order of the epoch it was last asked about.
 class Sampler {
 public:
-  Sampler(int64_t size, const LoaderOptions &options) : size_(size), options_(options) {}
+  Sampler(int64_t size, const LoaderOptions &options) : size_(size), options_(options) {
+    double sum = 0;
+    for (double weight : options_.weights) {
+      if (weight > 0) last_ = static_cast<int64_t>(sums_.size());
+      sums_.push_back(sum += weight);
+    }
+  }
 
   int64_t batches() const {
     return options_.drop_last ? size_ / options_.batch_size : (size_ + options_.batch_size - 1) / options_.batch_size;
@@ -26,7 +33,12 @@ public:
   std::vector<int64_t> items(const LoaderState &at) {
     int64_t first = at.batch * options_.batch_size;
     std::vector<int64_t> items(static_cast<size_t>(std::min(options_.batch_size, size_ - first)));
-    if (options_.replacement) {
+    if (!sums_.empty()) {
+      SplitMix64 generator(derived_seed(derived_seed(at.seed, at.epoch), at.batch));
+      // The first sum above a point of [0, sum of all): an item of weight 0 is never drawn.
+      for (int64_t &item : items)
+        item = std::min<int64_t>(std::upper_bound(sums_.begin(), sums_.end(), generator.uniform() * sums_.back()) - sums_.begin(), last_);
+    } else if (options_.replacement) {
       SplitMix64 generator(derived_seed(derived_seed(at.seed, at.epoch), at.batch));
       for (int64_t &item : items) item = static_cast<int64_t>(generator.below(size_));
     } else if (options_.shuffle) {
@@ -50,6 +62,8 @@ private:
 
   int64_t size_;
   LoaderOptions options_;
+  std::vector<double> sums_; // of the weights up to each item
+  int64_t last_ = 0;         // item with a weight: what rounding up to the sum of all means
   std::vector<int64_t> order_;
   uint64_t seed_ = 0;
   int64_t epoch_ = -1;
@@ -143,6 +157,23 @@ DataLoader::DataLoader(DatasetPtr dataset, LoaderOptions options, Location locat
     throw Error(ErrorKind::kValue, "DataLoader: batch_size must be at least 1, not " + std::to_string(options.batch_size), location);
   if (options.prefetch < 0)
     throw Error(ErrorKind::kValue, "DataLoader: prefetch must not be negative, it is " + std::to_string(options.prefetch), location);
+  if (const std::vector<double> &weights = options.weights; !weights.empty()) {
+    if (static_cast<int64_t>(weights.size()) != dataset->size())
+      throw Error(ErrorKind::kValue,
+                  "DataLoader: there are " + std::to_string(weights.size()) + " weights for " + std::to_string(dataset->size()) + " items",
+                  location);
+    double sum = 0;
+    for (size_t i = 0; i < weights.size(); ++i) {
+      if (!(weights[i] >= 0) || !std::isfinite(weights[i]))
+        throw Error(ErrorKind::kValue,
+                    "DataLoader: weight " + std::to_string(i) + " is " + std::to_string(weights[i]) +
+                        "; it must be finite and not negative",
+                    location);
+      sum += weights[i];
+    }
+    if (!(sum > 0) || !std::isfinite(sum))
+      throw Error(ErrorKind::kValue, "DataLoader: the weights add up to " + std::to_string(sum) + "; one must be above 0", location);
+  }
   impl_ = std::make_unique<Impl>(std::move(dataset), options);
   if (impl_->sampler.batches() == 0)
     throw Error(ErrorKind::kValue,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
+#include <vector>
 
 #include "weft/data/dataset.h"
 #include "weft/tensor.h"
@@ -15,9 +16,11 @@ struct LoaderOptions {
   int64_t batch_size = 1;
   bool shuffle = false;     // a new order every epoch, each item once
   bool replacement = false; // every item drawn independently and uniformly; takes precedence over `shuffle`
-  bool drop_last = false;   // leave out the last batch of an epoch when it is not full
-  uint64_t seed = 0;        // of shuffling and drawing; nothing else in the process influences them
-  int64_t prefetch = 2;     // batches prepared ahead by one thread; 0: no thread, a batch is made when asked for
+  // As `replacement`, each item as often as its weight says; one for each item, not all 0. Empty: all alike.
+  std::vector<double> weights = {};
+  bool drop_last = false; // leave out the last batch of an epoch when it is not full
+  uint64_t seed = 0;      // of shuffling and drawing; nothing else in the process influences them
+  int64_t prefetch = 2;   // batches prepared ahead by one thread; 0: no thread, a batch is made when asked for
 };
 
 // Where a loader stands. The order of an epoch depends on seed and epoch alone, so this is all there is to store.
@@ -35,12 +38,11 @@ struct Batch {
 // Not safe for use by several threads at once. Its own thread ends with it, whatever batches are still under way.
 class DataLoader {
 public:
-  // Throws Error when batch_size or prefetch is out of range, or an epoch would hold no batch.
+  // Throws Error when batch_size, prefetch or a weight is out of range, or an epoch would hold no batch.
   DataLoader(DatasetPtr dataset, LoaderOptions options, Location location = Location::current());
   // Takes a data set by value: DataLoader(TextDataset(ids, 128), {...}).
   template <typename D>
-    requires std::derived_from<D, Dataset>
-  DataLoader(D dataset, LoaderOptions options, Location location = Location::current())
+  requires std::derived_from<D, Dataset> DataLoader(D dataset, LoaderOptions options, Location location = Location::current())
       : DataLoader(std::make_shared<const D>(std::move(dataset)), options, location) {}
   ~DataLoader();
   DataLoader(DataLoader &&) noexcept;

@@ -4,10 +4,10 @@
 
 namespace weft::nn {
 
-BatchNorm2d::BatchNorm2d(int64_t channels, BatchNormOptions options, Location location) : options_(options) {
+BatchNorm::BatchNorm(const char *name, int64_t channels, BatchNormOptions options, Location location) : options_(options) {
   CallerScope scope(location);
   if (channels < 1)
-    throw Error(ErrorKind::kValue, "BatchNorm2d: there must be at least 1 channel, there are " + std::to_string(channels),
+    throw Error(ErrorKind::kValue, std::string(name) + ": there must be at least 1 channel, there are " + std::to_string(channels),
                 CallerScope::resolve(location));
   if (options.affine) {
     weight = parameter("weight", init::constant({channels}, 1));
@@ -19,14 +19,33 @@ BatchNorm2d::BatchNorm2d(int64_t channels, BatchNormOptions options, Location lo
   }
 }
 
+Tensor BatchNorm::normalize(const Tensor &x) const {
+  bool batch = training() || !options_.track_running_stats;
+  return weft::batch_norm(x, running_mean, running_var, weight, bias,
+                          {.training = batch, .momentum = options_.momentum, .eps = options_.eps});
+}
+
+BatchNorm2d::BatchNorm2d(int64_t channels, BatchNormOptions options, Location location)
+    : BatchNorm("BatchNorm2d", channels, options, location) {}
+
 Tensor BatchNorm2d::operator()(const Tensor &x, Location location) const {
   CallerScope scope(location);
   if (x.ndim() != 4)
     throw Error(ErrorKind::kShape, "BatchNorm2d: x has shape " + to_string(x.shape()) + "; it must be [batch, channels, height, width]",
                 CallerScope::resolve(location));
-  bool batch = training() || !options_.track_running_stats;
-  return weft::batch_norm(x, running_mean, running_var, weight, bias,
-                          {.training = batch, .momentum = options_.momentum, .eps = options_.eps});
+  return normalize(x);
+}
+
+BatchNorm1d::BatchNorm1d(int64_t channels, BatchNormOptions options, Location location)
+    : BatchNorm("BatchNorm1d", channels, options, location) {}
+
+Tensor BatchNorm1d::operator()(const Tensor &x, Location location) const {
+  CallerScope scope(location);
+  if (x.ndim() != 2 && x.ndim() != 3)
+    throw Error(ErrorKind::kShape,
+                "BatchNorm1d: x has shape " + to_string(x.shape()) + "; it must be [batch, channels] or [batch, channels, length]",
+                CallerScope::resolve(location));
+  return normalize(x);
 }
 
 } // namespace weft::nn

@@ -13,20 +13,35 @@ struct BatchNormOptions {
   bool track_running_stats = true; // without: the batch's statistics in evaluation, too
 };
 
-// x: [N, channels, H, W] -> the same, each channel with mean 0 and variance 1, times weight plus bias. In training with the statistics of
-// the batch, which move the running ones; in evaluation with these.
-class BatchNorm2d : public Module {
+// What the two below share: each channel, dim 1, with mean 0 and variance 1, times weight plus bias. In training with the statistics of the
+// batch, which move the running ones; in evaluation with these.
+class BatchNorm : public Module {
 public:
-  // Throws Error when channels is below 1.
-  explicit BatchNorm2d(int64_t channels, BatchNormOptions options = {}, Location location = Location::current());
-
-  Tensor operator()(const Tensor &x, Location location = Location::current()) const;
-
   Parameter weight, bias;              // [channels]; undefined without affine
   Parameter running_mean, running_var; // [channels], buffers: 0 and 1 at the start
 
+protected:
+  BatchNorm(const char *name, int64_t channels, BatchNormOptions options, Location location);
+  Tensor normalize(const Tensor &x) const;
+
 private:
   BatchNormOptions options_;
+};
+
+// x: [N, channels, H, W] -> the same.
+class BatchNorm2d : public BatchNorm {
+public:
+  // Throws Error when channels is below 1.
+  explicit BatchNorm2d(int64_t channels, BatchNormOptions options = {}, Location location = Location::current());
+  Tensor operator()(const Tensor &x, Location location = Location::current()) const;
+};
+
+// x: [N, channels] or [N, channels, L] -> the same.
+class BatchNorm1d : public BatchNorm {
+public:
+  // Throws Error when channels is below 1.
+  explicit BatchNorm1d(int64_t channels, BatchNormOptions options = {}, Location location = Location::current());
+  Tensor operator()(const Tensor &x, Location location = Location::current()) const;
 };
 
 } // namespace weft::nn

@@ -27,6 +27,27 @@ private:
   double eps_;
 };
 
+struct InstanceNormOptions {
+  double eps = 1e-5;
+  bool affine = false; // with weight (1 at the start) and bias (0)
+};
+
+// x: [N, channels, H, W] -> the same, each image's channels with mean 0 and variance 1 (Ulyanov et al. 2016): a group for each channel.
+// Running statistics, which PyTorch has as an option, are left out: without them training and evaluation are one.
+class InstanceNorm2d : public Module {
+public:
+  // Throws Error when channels is below 1.
+  explicit InstanceNorm2d(int64_t channels, InstanceNormOptions options = {}, Location location = Location::current());
+
+  Tensor operator()(const Tensor &x, Location location = Location::current()) const;
+
+  Parameter weight, bias; // [channels]; undefined without affine
+
+private:
+  int64_t channels_;
+  double eps_;
+};
+
 struct RMSNormOptions {
   double eps = 1e-6;
   bool affine = true; // with weight (1 at the start)

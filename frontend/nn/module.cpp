@@ -6,6 +6,7 @@
 
 #include "weft/autograd.h"
 #include "weft/nn/init.h"
+#include "weft/ops.h"
 
 namespace weft::nn {
 
@@ -170,13 +171,18 @@ void Module::zero_grad() const {
 struct CloneScope::Map {
   std::unordered_map<const Module::State *, std::shared_ptr<Module::State>> states;
   std::unordered_map<const void *, Tensor> tensors;
+  std::optional<DType> dtype;
 };
 
 namespace {
 thread_local CloneScope *active_scope = nullptr;
 }
 
-CloneScope::CloneScope() : map_(std::make_unique<Map>()) {
+CloneScope::CloneScope(std::optional<DType> dtype, Location location) : map_(std::make_unique<Map>()) {
+  if (dtype && !is_floating(*dtype))
+    throw Error(ErrorKind::kDType, std::string("to: parameters are floating-point numbers, not ") + weft::name(*dtype),
+                CallerScope::resolve(location));
+  map_->dtype = dtype;
   if (active_scope) throw Error(ErrorKind::kState, "clone: a module is being cloned on this thread already");
   active_scope = this;
 }
@@ -192,6 +198,7 @@ Tensor CloneScope::copy_of(const Tensor &tensor) {
   if (is_new) {
     NoGrad no_grad;
     Tensor copy = tensor.detach().clone();
+    if (active_scope->map_->dtype && is_floating(copy.dtype())) copy = copy.to(*active_scope->map_->dtype);
     submit_init({&copy, 1});
     copy.set_requires_grad(tensor.requires_grad());
     it->second = copy;

@@ -23,7 +23,7 @@ public:
   Parameter(const Parameter &other);
   Parameter(Parameter &&other) noexcept = default;
   Parameter &operator=(const Parameter &other) & = default;
-  Parameter &operator=(Parameter &&other) & noexcept = default;
+  Parameter &operator=(Parameter &&other) &noexcept = default;
   // Would part the member from the registered tensor; copy_() changes the value.
   Parameter &operator=(const Tensor &) = delete;
 };
@@ -87,7 +87,8 @@ private:
 // While one lives on a thread, copies of Modules and Parameters are copies of their state; the same source gives the same copy.
 class CloneScope {
 public:
-  CloneScope();
+  // dtype: what floating-point tensors become.
+  explicit CloneScope(std::optional<DType> dtype = {}, Location location = Location::current());
   ~CloneScope();
   CloneScope(const CloneScope &) = delete;
   CloneScope &operator=(const CloneScope &) = delete;
@@ -107,6 +108,13 @@ private:
 // are copied; other members as C++ copies them (a plain Tensor or a shared_ptr member is shared).
 template <typename M> M clone(const M &module) {
   CloneScope scope;
+  return M(module);
+}
+
+// Such a clone with its floating-point parameters and buffers converted: PyTorch's module.to(dtype), for tensors, whose dtype never
+// changes. An optimizer takes the parameters of the result. Throws Error for a dtype that is not floating point.
+template <typename M> M to(const M &module, DType dtype, Location location = Location::current()) {
+  CloneScope scope(dtype, location);
   return M(module);
 }
 

@@ -4,6 +4,7 @@
 #include "weft/nn/activation.h"
 #include "weft/nn/attention.h"
 #include "weft/nn/batch_norm.h"
+#include "weft/nn/conv1d.h"
 #include "weft/nn/conv2d.h"
 #include "weft/nn/dropout.h"
 #include "weft/nn/embedding.h"

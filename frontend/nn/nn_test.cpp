@@ -100,6 +100,24 @@ TEST(Module, TrainingReachesAllBelow) {
   EXPECT_EQ(std::count(values.begin(), values.end(), 0.f) + std::count(values.begin(), values.end(), 2.f), 64);
 }
 
+TEST(Module, ConvertedItHasTheSameValuesInAnotherDtype) {
+  struct Net : Module {
+    Mlp mlp = child("mlp", Mlp());
+    Parameter steps = buffer("steps", zeros({}, int64));
+  };
+  Net net;
+  Net half = to(net, bfloat16), exact = to(net, float64);
+  EXPECT_EQ(net.mlp.up.weight.dtype(), float32);
+  for (const auto &[name, tensor] : half.state()) EXPECT_EQ(tensor.dtype(), name == "steps" ? int64 : bfloat16) << name;
+  EXPECT_EQ(floats(exact.mlp.up.weight), floats(net.mlp.up.weight));
+  EXPECT_TRUE(half.mlp.up.weight.requires_grad());
+  EXPECT_TRUE(half.named_parameters()[1].second.is_same(half.mlp.up.weight));
+  Tensor x = tensor({{1.f, -2.f, 3.f}});
+  EXPECT_EQ(half.mlp(x.to(bfloat16)).dtype(), bfloat16);
+  expect_near(exact.mlp(x.to(float64)), net.mlp(x).to(float64));
+  expect_near(half.mlp(x.to(bfloat16)).to(float32), net.mlp(x), 0.1);
+}
+
 TEST(Module, LoadsItsOwnState) {
   Mlp a, b;
   b.load_state(a.state());

@@ -1,8 +1,9 @@
-// Pooling and resizing of images, [batch, channels, height, width].
+// Pooling and resizing of images, [batch, channels, height, width], and pooling of signals, [batch, channels, length].
 #pragma once
 
 #include "weft/images.h"
 #include "weft/nn/module.h"
+#include "weft/signals.h"
 
 namespace weft::nn {
 
@@ -43,6 +44,45 @@ public:
 
 private:
   Pair size_;
+};
+
+class MaxPool1d : public Module {
+public:
+  explicit MaxPool1d(int64_t kernel_size, MaxPool1dOptions options = {}) : kernel_(kernel_size), options_(options) {}
+  Tensor operator()(const Tensor &x, Location location = Location::current()) const {
+    CallerScope scope(location);
+    return weft::max_pool1d(x, kernel_, options_);
+  }
+
+private:
+  int64_t kernel_;
+  MaxPool1dOptions options_;
+};
+
+class AvgPool1d : public Module {
+public:
+  explicit AvgPool1d(int64_t kernel_size, AvgPool1dOptions options = {}) : kernel_(kernel_size), options_(options) {}
+  Tensor operator()(const Tensor &x, Location location = Location::current()) const {
+    CallerScope scope(location);
+    return weft::avg_pool1d(x, kernel_, options_);
+  }
+
+private:
+  int64_t kernel_;
+  AvgPool1dOptions options_;
+};
+
+// The result has this length, whatever the signal's.
+class AdaptiveAvgPool1d : public Module {
+public:
+  explicit AdaptiveAvgPool1d(int64_t output_size) : size_(output_size) {}
+  Tensor operator()(const Tensor &x, Location location = Location::current()) const {
+    CallerScope scope(location);
+    return weft::adaptive_avg_pool1d(x, size_);
+  }
+
+private:
+  int64_t size_;
 };
 
 // Images `scale` times as large.

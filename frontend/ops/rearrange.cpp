@@ -142,8 +142,10 @@ Tensor scatter(const Tensor &x, int64_t dim, const Tensor &indices, TensorArg so
   return result;
 }
 
-Tensor index_add(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source, Location location) {
-  Session session("index_add", location);
+namespace {
+
+// x with the slices of source written, or added, at the indices along dim.
+Tensor put_slices(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source, bool accumulate) {
   const TypeInfo &type = *checked(x, "x")->type, &at = *checked(indices, "indices")->type;
   if (type.ndim() == 0 || at.ndim() != 1)
     fail(ErrorKind::kShape, "x has shape " + to_string(type.dims) + ", indices have shape " + to_string(at.dims) +
@@ -155,7 +157,19 @@ Tensor index_add(const Tensor &x, int64_t dim, const Tensor &indices, const Tens
     fail(ErrorKind::kShape, "source has shape " + to_string(given) + "; with x of shape " + to_string(type.dims) + " and " +
                                 std::to_string(at.dims[0]) + " indices along dimension " + std::to_string(axis) + " it must be " +
                                 to_string(expected));
-  return index_put(x.transpose(0, axis), {indices}, source.transpose(0, axis), true).transpose(0, axis);
+  return index_put(x.transpose(0, axis), {indices}, source.transpose(0, axis), accumulate).transpose(0, axis);
+}
+
+} // namespace
+
+Tensor index_add(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source, Location location) {
+  Session session("index_add", location);
+  return put_slices(x, dim, indices, source, /*accumulate=*/true);
+}
+
+Tensor index_copy(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source, Location location) {
+  Session session("index_copy", location);
+  return put_slices(x, dim, indices, source, /*accumulate=*/false);
 }
 
 } // namespace weft

@@ -219,5 +219,40 @@ TEST(Schedule, WarmUpThenHalfACosine) {
   EXPECT_NEAR(cosine_lr(99, options), 0.2, 1e-12);
 }
 
+// Numbers of PyTorch 2's torch.optim.lr_scheduler.
+TEST(Schedule, ArePyTorchs) {
+  auto expect = [](const std::vector<double> &rates, auto rate) {
+    for (size_t i = 0; i < rates.size(); ++i) EXPECT_NEAR(rate(static_cast<int64_t>(i)), rates[i], 1e-12) << "step " << i;
+  };
+  expect({0.02, 0.26, 0.5, 0.47524231600673683, 0.40587282697488153, 0.30563101096814466, 0.19437098903185537, 0.09412917302511849,
+          0.024759683993263143, 2e-06},
+         [](int64_t step) { return one_cycle_lr(step, {.lr = 0.5, .total = 10}); });
+  expect({0.5, 0.5, 0.5, 0.05, 0.05, 0.005, 0.005}, [](int64_t step) { return multi_step_lr(step, 0.5, {5, 3}); });
+  expect({0.5, 0.4, 0.2, 0.5, 0.47320508075688783, 0.4, 0.3, 0.2, 0.12679491924311226, 0.5, 0.49318516525781364, 0.47320508075688783},
+         [](int64_t step) { return warm_restarts_lr(step, {.lr = 0.5, .lowest = 0.1, .period = 3, .growth = 2}); });
+  expect({0.5, 0.42677669529663687, 0.25, 0.07322330470336313, 0.5, 0.42677669529663687, 0.25, 0.07322330470336313, 0.5},
+         [](int64_t step) { return warm_restarts_lr(step, {.lr = 0.5, .period = 4}); });
+  EXPECT_NEAR(one_cycle_lr(99, {.lr = 0.5, .total = 10}), 2e-6, 1e-12) << "after the end";
+}
+
+TEST(Schedule, PlateauIsPyTorchs) {
+  Plateau plateau({.lr = 0.5, .factor = 0.5, .patience = 1, .cooldown = 1, .lowest = 0.1});
+  const double measured[] = {1, 0.9, 0.9, 0.91, 0.92, 0.93, 0.94, 0.5, 0.6, 0.6, 0.6, 0.6, 0.6, NAN, 0.6};
+  const double rates[] = {0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.125, 0.125, 0.125, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1};
+  for (size_t i = 0; i < std::size(rates); ++i) EXPECT_DOUBLE_EQ(plateau(measured[i]), rates[i]) << "measurement " << i;
+  Plateau score({.lr = 1, .patience = 0, .maximize = true});
+  EXPECT_EQ(score(0.5), 1);
+  EXPECT_EQ(score(0.6), 1);
+  EXPECT_NEAR(score(0.6), 0.1, 1e-15);
+}
+
+TEST(ClipGradValue, ClampsEachElement) {
+  Tensor a = parameter_of({0, 0, 0}), b = parameter_of({0});
+  a.set_grad(tensor({3.f, -0.25f, -7.f}));
+  clip_grad_value({a, b}, 0.5);
+  EXPECT_EQ(a.grad().to_vector<float>(), (std::vector<float>{0.5, -0.25, -0.5}));
+  EXPECT_FALSE(b.grad().defined());
+}
+
 } // namespace
 } // namespace weft::optim

@@ -136,4 +136,13 @@ Tensor clip_grad_norm(const std::vector<Tensor> &parameters, double max_norm, Lo
   return norm;
 }
 
+void clip_grad_value(const std::vector<Tensor> &parameters, double max, Location location) {
+  CallerScope scope(location);
+  if (!(max > 0))
+    throw Error(ErrorKind::kValue, "clip_grad_value: max must be positive, it is " + std::to_string(max), CallerScope::resolve(location));
+  NoGrad no_grad;
+  for (Tensor parameter : parameters)
+    if (Tensor gradient = parameter.grad(); gradient.defined()) parameter.set_grad(clamp(gradient, -max, max));
+}
+
 } // namespace weft::optim

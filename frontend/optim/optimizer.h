@@ -72,5 +72,7 @@ private:
 // Scales the gradients by max_norm / (norm + 1e-6) where their common Euclidean norm exceeds max_norm, as PyTorch does.
 // Returns the norm before. Parameters without a gradient are left out. Throws Error unless max_norm > 0.
 Tensor clip_grad_norm(const std::vector<Tensor> &parameters, double max_norm, Location location = Location::current());
+// Clamps each element of the gradients to [-max, max]. Throws Error unless max > 0.
+void clip_grad_value(const std::vector<Tensor> &parameters, double max, Location location = Location::current());
 
 } // namespace weft::optim

@@ -1,4 +1,4 @@
-// What a tensor is, views, writes in place, and the members that call the functions of weft/ops.h.
+// What a tensor is, views, and writes in place.
 #include "weft/tensor.h"
 
 #include <algorithm>
@@ -260,7 +260,7 @@ Tensor &Tensor::div_(TensorArg other, Location location) { return update(*this, 
 Tensor &Tensor::copy_(TensorArg source, Location location) {
   Session session("copy_", location);
   TensorImpl *impl = checked(*this, "self");
-  Var value = operand(source, impl->type->dtype, "source");
+  Var value = source.tensor() ? operand(source, impl->type->dtype, "source") : make_fitting_scalar(source.scalar(), impl->type->dtype);
   if (value.dims() != impl->type->dims) {
     if (broadcast_shape(value.dims(), impl->type->dims, "source", "self") != impl->type->dims)
       fail(ErrorKind::kShape, "source is " + describe(value) + ", self is " + describe(*impl->type) + ": it does not fit into it");
@@ -272,51 +272,5 @@ Tensor &Tensor::copy_(TensorArg source, Location location) {
 }
 
 Tensor &Tensor::zero_(Location location) { return copy_(0, location); }
-
-//===-- Members that are functions ------------------------------------------------------------===//
-
-#define WEFT_UNARY(function, record, operands, doc)                                                                                        \
-  Tensor Tensor::function(Location location) const { return weft::function(*this, location); }
-#define WEFT_BINARY(function, record, operands, doc)                                                                                       \
-  Tensor Tensor::function(TensorArg other, Location location) const { return weft::function(TensorArg(*this, location), other, location); }
-#include "weft/ops/elementwise.inc"
-#undef WEFT_UNARY
-#undef WEFT_BINARY
-Tensor Tensor::div(TensorArg other, Location location) const { return weft::div(TensorArg(*this, location), other, location); }
-Tensor Tensor::remainder(TensorArg other, Location location) const { return weft::remainder(*this, other, location); }
-Tensor Tensor::prod(Dims dims, bool keepdim, Location location) const { return weft::prod(*this, std::move(dims), keepdim, location); }
-Tensor Tensor::any(Dims dims, bool keepdim, Location location) const { return weft::any(*this, std::move(dims), keepdim, location); }
-Tensor Tensor::all(Dims dims, bool keepdim, Location location) const { return weft::all(*this, std::move(dims), keepdim, location); }
-Tensor Tensor::argmax(std::optional<int64_t> dim, bool keepdim, Location location) const {
-  return weft::argmax(*this, dim, keepdim, location);
-}
-Tensor Tensor::argmin(std::optional<int64_t> dim, bool keepdim, Location location) const {
-  return weft::argmin(*this, dim, keepdim, location);
-}
-Tensor Tensor::cumsum(int64_t dim, Location location) const { return weft::cumsum(*this, dim, location); }
-Tensor Tensor::clamp(std::optional<Scalar> min, std::optional<Scalar> max, Location location) const {
-  return weft::clamp(*this, min, max, location);
-}
-Tensor Tensor::masked_fill(const Tensor &mask, TensorArg value, Location location) const {
-  return weft::masked_fill(*this, mask, value, location);
-}
-Tensor Tensor::flip(Dims dims, Location location) const { return weft::flip(*this, std::move(dims), location); }
-Tensor Tensor::square(Location location) const { return weft::square(*this, location); }
-Tensor Tensor::gelu(std::string_view approximate, Location location) const { return weft::gelu(*this, approximate, location); }
-Tensor Tensor::to(DType dtype, Location location) const { return weft::cast(*this, dtype, location); }
-Tensor Tensor::sum(Dims dims, bool keepdim, Location location) const { return weft::sum(*this, std::move(dims), keepdim, location); }
-Tensor Tensor::mean(Dims dims, bool keepdim, Location location) const { return weft::mean(*this, std::move(dims), keepdim, location); }
-Tensor Tensor::max(Dims dims, bool keepdim, Location location) const { return weft::max(*this, std::move(dims), keepdim, location); }
-Tensor Tensor::min(Dims dims, bool keepdim, Location location) const { return weft::min(*this, std::move(dims), keepdim, location); }
-Tensor Tensor::var(Dims dims, int64_t correction, bool keepdim, Location location) const {
-  return weft::var(*this, std::move(dims), correction, keepdim, location);
-}
-Tensor Tensor::matmul(const Tensor &other, Location location) const { return weft::matmul(*this, other, location); }
-Tensor Tensor::softmax(int64_t dim, Location location) const { return weft::softmax(*this, dim, location); }
-Tensor Tensor::log_softmax(int64_t dim, Location location) const { return weft::log_softmax(*this, dim, location); }
-std::vector<Tensor> Tensor::split(int64_t size, int64_t dim, Location location) const { return weft::split(*this, size, dim, location); }
-std::vector<Tensor> Tensor::chunk(int64_t chunks, int64_t dim, Location location) const {
-  return weft::chunk(*this, chunks, dim, location);
-}
 
 } // namespace weft
