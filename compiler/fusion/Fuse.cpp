@@ -34,9 +34,6 @@ bool isExpensive(mlir::Operation *op) {
              ir::RandomUniformOp>(op);
 }
 
-// Ops of a group that is still looked at: FusionDomain takes more than kMaxFusionOps where windows of rows are read, and never more than this.
-constexpr int64_t kMaxAnalyzedOps = 128;
-
 // Greedy contraction of the graph, the largest savings first.
 class Fuser {
 public:
@@ -150,7 +147,7 @@ private:
       return false;
     };
     mlir::Operation *at = graph_.node(to);
-    if (static_cast<int64_t>(graph_.members(a).size() + graph_.members(b).size()) > kMaxAnalyzedOps)
+    if (static_cast<int64_t>(graph_.members(a).size() + graph_.members(b).size()) > limits::kMaxAnalyzedOps)
       return refuse("too-many-ops", at, refusalText(Refusal::TooLarge));
     llvm::SmallVector<int> members(graph_.members(a));
     members.append(graph_.members(b).begin(), graph_.members(b).end());
@@ -158,7 +155,7 @@ private:
     llvm::SmallVector<mlir::Value> outputs;
     graph_.collect(members, ops, outputs);
     bool plain = isPlain(ops);
-    if (static_cast<int64_t>(ops.size()) > (plain ? kMaxFusionOps : kMaxAnalyzedOps))
+    if (static_cast<int64_t>(ops.size()) > (plain ? kMaxFusionOps : limits::kMaxAnalyzedOps))
       return refuse("too-many-ops", at, refusalText(Refusal::TooLarge));
     if (countInputs(ops) + static_cast<int64_t>(outputs.size()) > limits::kMaxBuffers)
       return refuse("too-many-buffers", at, "the kernel would read and write more buffers than registers can address");
