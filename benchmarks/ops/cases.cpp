@@ -294,6 +294,39 @@ const std::vector<Row> &table() {
          return forward({floats({1024, 128}), indices({1024, 256}, 128), floats({1024, 256})},
                         [](const Tensors &x) { return Tensors{scatter_add(x[0], 1, x[1], x[2])}; });
        }},
+      {"sort_1M", "order",
+       [] {
+         return forward({floats({1 << 20})}, [](const Tensors &x) {
+           auto [values, indices] = sort(x[0]);
+           return Tensors{values, indices};
+         });
+       }},
+      {"sort_4096x256", "order",
+       [] {
+         return forward({floats({4096, 256})}, [](const Tensors &x) {
+           auto [values, indices] = sort(x[0]);
+           return Tensors{values, indices};
+         });
+       }},
+      {"sort_dim0_1024x1024", "order",
+       [] {
+         return forward({floats({1024, 1024})}, [](const Tensors &x) {
+           auto [values, indices] = sort(x[0], 0);
+           return Tensors{values, indices};
+         });
+       }},
+      // What sampling from a language model starts with.
+      {"topk50_32x50257", "order",
+       [] {
+         return forward({floats({32, 50257})}, [](const Tensors &x) {
+           auto [values, indices] = topk(x[0], 50);
+           return Tensors{values, indices};
+         });
+       }},
+      {"argsort_int64_256K", "order",
+       [] { return forward({indices({1 << 18}, int64_t(1) << 62)}, [](const Tensors &x) { return Tensors{argsort(x[0])}; }); }},
+      {"argsort_int64_64x16384", "order",
+       [] { return forward({indices({64, 16384}, 50257)}, [](const Tensors &x) { return Tensors{argsort(x[0])}; }); }},
       {"cross_entropy_2048x86", "reduction",
        [] {
          return forward({floats({2048, 86}), indices({2048}, 86)}, [](const Tensors &x) { return Tensors{cross_entropy(x[0], x[1])}; });

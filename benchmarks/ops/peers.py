@@ -174,6 +174,12 @@ CASES = {
         lambda x, i, s: torch.scatter_add(x, 0, i, s), floats(512, 256), torch.randint(512, (1024, 256)), floats(1024, 256)),
     "scatter_add_dim1_1024x256": lambda: forward(
         lambda x, i, s: torch.scatter_add(x, 1, i, s), floats(1024, 128), torch.randint(128, (1024, 256)), floats(1024, 256)),
+    "sort_1M": lambda: forward(lambda x: torch.sort(x), floats(1 << 20)),
+    "sort_4096x256": lambda: forward(lambda x: torch.sort(x), floats(4096, 256)),
+    "sort_dim0_1024x1024": lambda: forward(lambda x: torch.sort(x, 0), floats(1024, 1024)),
+    "topk50_32x50257": lambda: forward(lambda x: torch.topk(x, 50), floats(32, 50257)),
+    "argsort_int64_256K": lambda: forward(lambda x: torch.argsort(x), torch.randint(1 << 62, (1 << 18,))),
+    "argsort_int64_64x16384": lambda: forward(lambda x: torch.argsort(x), torch.randint(50257, (64, 16384))),
     "cross_entropy_2048x86": lambda: forward(lambda x, t: F.cross_entropy(x, t), floats(2048, 86), torch.randint(86, (2048,))),
     "cross_entropy_backward_2048x1024": lambda: backward(
         lambda x, t: F.cross_entropy(x, t), 1, floats(2048, 1024), torch.randint(1024, (2048,)), torch.ones(())),
