@@ -249,9 +249,6 @@ absl::Status CudaExecutable::run(const runtime::RunContext &, runtime::RunResour
     }
     for (size_t i = 0; i < program_.instructions.size(); ++i)
       if (absl::Status status = execute(resources, i); !status.ok()) return status;
-    if (notes > 0)
-      return driver.check(driver.copy_to_host(resources.seen_notes.data(), resources.notes, notes * sizeof(int32_t), stream),
-                          "reading notes");
     return absl::OkStatus();
   };
   auto fetch = [&]() -> absl::Status {
@@ -262,6 +259,18 @@ absl::Status CudaExecutable::run(const runtime::RunContext &, runtime::RunResour
       int error = driver.copy_to_host(outputs[i]->data(), resources.outputs[i], static_cast<size_t>(spec.bytes), stream);
       if (absl::Status status = driver.check(error, "copying an output from the GPU"); !status.ok()) return status;
     }
+    return absl::OkStatus();
+  };
+  auto read_notes = [&]() -> absl::Status {
+    if (resources.seen_notes.empty()) return absl::OkStatus();
+    return driver.check(
+        driver.copy_to_host(resources.seen_notes.data(), resources.notes, resources.seen_notes.size() * sizeof(int32_t), stream),
+        "reading notes");
+  };
+  auto noted = [&]() -> absl::Status {
+    for (size_t i = 0; i < resources.seen_notes.size(); ++i)
+      if (resources.seen_notes[i] != 0)
+        if (const auto *launch = std::get_if<runtime::Launch>(&program_.instructions[i])) return bad_index(*launch, resources);
     return absl::OkStatus();
   };
   // Whatever was put on the stream uses these buffers until the device has come to its end.
@@ -275,13 +284,16 @@ absl::Status CudaExecutable::run(const runtime::RunContext &, runtime::RunResour
     return launch && !launch->checks.empty();
   });
   absl::Status status = enqueue();
-  if (checks) status = finish(std::move(status));
-  for (size_t i = 0; checks && status.ok() && i < resources.seen_notes.size(); ++i)
-    if (resources.seen_notes[i] != 0)
-      if (const auto *launch = std::get_if<runtime::Launch>(&program_.instructions[i]))
-        return runtime::with_kept_inputs(bad_index(*launch, resources));
+  if (checks) {
+    if (status.ok()) status = read_notes();
+    status = finish(std::move(status));
+    if (status.ok())
+      if (absl::Status bad = noted(); !bad.ok()) return runtime::with_kept_inputs(std::move(bad));
+  }
   if (status.ok()) status = fetch();
-  return finish(std::move(status));
+  if (status.ok() && !checks) status = read_notes();
+  status = finish(std::move(status));
+  return status.ok() && !checks ? noted() : status;
 }
 
 absl::Status CudaExecutable::bad_index(const runtime::Launch &launch, const Resources &resources) const {
