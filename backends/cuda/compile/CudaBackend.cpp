@@ -3,6 +3,7 @@
 #include "backends/cuda/compile/CudaCompile.h"
 #include "backends/cuda/compile/GpuCodegen.h"
 #include "backends/cuda/compile/MatmulProvider.h"
+#include "backends/cuda/compile/SortProvider.h"
 #include "backends/cuda/device/cuda_executable.h"
 #include "backends/cuda/device/cuda_libraries.h"
 #include "compiler/claim/Provider.h"
@@ -25,6 +26,7 @@ const compiler::ProviderSet *providers() {
   static const compiler::ProviderSet *set = [] {
     auto *made = new compiler::ProviderSet;
     made->add(makeMatmulProvider());
+    made->add(makeSortProvider());
     return made;
   }();
   return set;

@@ -57,6 +57,27 @@ protected:
   mlir::MLIRContext context{mlir::MLIRContext::Threading::DISABLED};
 };
 
+// The device has no sort of its own: the op is refused by name, and counted by kernels.
+TEST_F(CudaBackendTest, SortsByComparisonsAndSaysWhy) {
+  compiler::CompileReport report;
+  auto executable = simulated().compile(*parse(R"(
+func.func @main(%x: tensor<3x5xf32>) -> tensor<3x2xi64> {
+  %0 = weft.arg_sort %x, dim = 1 {descending = true, count = 2 : i64} : tensor<3x5xf32>
+  return %0 : tensor<3x2xi64>
+})"),
+                                        {}, &report);
+  ASSERT_TRUE(executable.ok()) << executable.status();
+  EXPECT_TRUE(llvm::any_of(report.remarks, [](const std::string &line) { return line.find("no-sort") != std::string::npos; }));
+  HostTensor x(DType::kFloat32, {3, 5});
+  for (int64_t i = 0; i < x.size(); ++i) x.set(i, double(i * 7 % 4));
+  auto results = tests::run(*executable, {x}, 1);
+  ASSERT_TRUE(results.ok()) << results.status();
+  // 0 3 2 1 0 / 3 2 1 0 3 / 2 1 0 3 2
+  std::vector<int64_t> indices;
+  for (int64_t i = 0; i < 6; ++i) indices.push_back((*results)[0].getInt(i));
+  EXPECT_EQ(indices, (std::vector<int64_t>{1, 2, 0, 4, 3, 0}));
+}
+
 TEST_F(CudaBackendTest, SaysWhatIsMissing) {
   auto nowhere = []() -> absl::StatusOr<std::shared_ptr<CudaDevice>> { return open_driver("libnowhere.so.1").status(); };
   CudaBackend backend({.name = "cuda", .device = nowhere, .kernels = {}, .libraries = {}});
