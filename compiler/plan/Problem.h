@@ -32,7 +32,7 @@ struct PlanProblem {
   struct Step {
     llvm::SmallVector<int32_t, 4> reads, writes;            // values
     llvm::SmallVector<std::pair<int32_t, int32_t>> inPlace; // (index into writes, index into reads) that may share a buffer
-    llvm::SmallVector<int32_t, 0> checks;                   // of indices that may end the run; of equal ones the first decides
+    llvm::SmallVector<int32_t, 0> checks = {};              // of indices that may end the run; of equal ones the first decides
   };
 
   std::vector<Value> values;
