@@ -2,6 +2,7 @@
 #include "compiler/claim/Passes.h"
 #include "compiler/graph/Slice.h"
 #include "compiler/pipeline/Report.h"
+#include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
 
 namespace weft::compiler {
@@ -11,9 +12,9 @@ namespace weft::compiler {
 
 namespace {
 
-// A provider's name for: the library takes this problem at some sizes of the range only. There is no program for all of them then, since
-// which of the two computes it decides bits; whoever asked narrows the range, or compiles for one size.
-constexpr llvm::StringLiteral kSometimes = "sometimes-too-small";
+bool hasVaryingSizes(mlir::Operation *op) {
+  return llvm::any_of(op->getOperandTypes(), ir::hasNamedDims) || llvm::any_of(op->getResultTypes(), ir::hasNamedDims);
+}
 
 class ClaimPass : public impl::ClaimPassBase<ClaimPass> {
 public:
@@ -34,17 +35,20 @@ public:
       next = op->getNextNode();
       auto weftOp = mlir::dyn_cast<ir::WeftOp>(op);
       if (!weftOp || (weftOp.kind() == ir::Kind::Composite) != composites || op->use_empty()) continue;
+      bool varies = hasVaryingSizes(op);
       for (const std::unique_ptr<Provider> &provider : providers_->providers()) {
         ClaimAnswer answer = provider->match(op, fastMath);
-        if (auto *refusal = std::get_if<ClaimRefusal>(&answer)) {
-          if (refusal->reason == kSometimes) {
-            op->emitOpError(refusal->explanation);
-            return signalPassFailure();
-          }
-          refusals.add(refusal->reason, op, refusal->explanation);
+        if (auto *sometimes = std::get_if<SometimesMine>(&answer)) {
+          op->emitOpError(sometimes->explanation);
+          return signalPassFailure();
         }
+        if (auto *refusal = std::get_if<ClaimRefusal>(&answer)) refusals.add(refusal->reason, op, refusal->explanation);
         auto *claim = std::get_if<Claim>(&answer);
         if (!claim) continue;
+        if (varies && !provider->takesVaryingSizes()) {
+          refusals.add("varying-sizes", op, "calls of the library have one size, and this op's vary");
+          continue;
+        }
         for (const auto &[neighbour, refusal] : claim->left) refusals.add(refusal.reason, neighbour, refusal.explanation);
         makeCall(provider->name(), *claim);
         ++numClaims;

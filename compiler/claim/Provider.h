@@ -35,7 +35,13 @@ struct Claim {
 // Nothing to say about ops of other kinds.
 struct NotMine {};
 
-using ClaimAnswer = std::variant<NotMine, ClaimRefusal, Claim>;
+// Of an op whose sizes vary: the library takes it at some sizes of the range and not at others. There is no program for all of them then,
+// since which of the two computes it decides bits; whoever asked narrows the range, or compiles for one size.
+struct SometimesMine {
+  llvm::StringRef explanation;
+};
+
+using ClaimAnswer = std::variant<NotMine, ClaimRefusal, SometimesMine, Claim>;
 
 // Stateless and thread-safe: compilations in other threads ask the same object.
 class Provider {
@@ -46,6 +52,9 @@ public:
   // May claim the op together with ops around it. Looks at a bounded number of neighbours; changes nothing. fastMath: whether claims that
   // conformance forbids (NaN dropped, sums in another order) are allowed.
   virtual ClaimAnswer match(mlir::Operation *op, bool fastMath) const = 0;
+  // Whether calls of the entry may have operands whose sizes are known at run time only (ir::hasNamedDims). Where not, its claims of such
+  // ops do not count.
+  virtual bool takesVaryingSizes() const { return false; }
   // Whether it would claim this convolution, and rather with images that have channels last: the layout phase then puts transposes around
   // the op, which match() takes in.
   virtual bool prefersChannelsLast(mlir::Operation *) const { return false; }

@@ -17,6 +17,7 @@
 #include "runtime/executable/library_call.h"
 #include "runtime/io/files.h"
 #include "runtime/io/safetensors.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FileSystem.h"
@@ -218,10 +219,11 @@ private:
     }
     code.parameters = parameters_;
     code.isMain = options_.emit == Emit::Executable;
-    oneDnn_ = calls("onednn.");
-    sort_ = calls("weft.arg_sort");
-    if (oneDnn_) code.libraryFinders.push_back("weft_onednn_find");
-    if (sort_) code.libraryFinders.push_back("weft_sort_find");
+    for (const RuntimeLibrary &library : kRuntimeLibraries) {
+      if (!calls(library.entries)) continue;
+      libraries_.push_back(&library);
+      code.libraryFinders.push_back(library.finder.str());
+    }
     addModelCode(*code_, code);
 
     CodegenOptions options;
@@ -276,9 +278,13 @@ private:
   absl::Status writeHeader() {
     std::string header = beside("h");
     if (header == options_.output) header += ".h";
-    std::string archives = options_.device ? options_.device->archives.front() : oneDnn_ ? "libweft_onednn.a, oneDNN (-ldnnl)" : "";
-    if (sort_) archives += archives.empty() ? "libweft_sort.a" : ", libweft_sort.a";
-    return write(header, modelHeader(name_, program_, parameters_, archives));
+    llvm::SmallVector<std::string> archives;
+    if (options_.device) archives.push_back(options_.device->archives.front());
+    for (const RuntimeLibrary *library : libraries_) {
+      archives.push_back(library->archive.str());
+      if (!library->flag.empty()) archives.push_back(library->flag.str());
+    }
+    return write(header, modelHeader(name_, program_, parameters_, llvm::join(archives, ", ")));
   }
 
   absl::Status writeWeights() {
@@ -311,7 +317,7 @@ private:
       llvm::raw_fd_ostream stream(descriptor, /*shouldClose=*/true);
       stream << object_;
     }
-    LinkRequest request{{std::string(object.str())}, options_.output, options_.emit == Emit::SharedLibrary, oneDnn_, sort_, {}};
+    LinkRequest request{{std::string(object.str())}, options_.output, options_.emit == Emit::SharedLibrary, libraries_, {}};
     if (options_.device) request.archives = options_.device->archives;
     if (absl::Status status = linkModel(request, *folder); !status.ok()) return status;
     result_.files.push_back(options_.output);
@@ -334,7 +340,7 @@ private:
   int kernelSets_ = 0;
   runtime::Program program_;
   std::vector<int32_t> parameters_;
-  bool oneDnn_ = false, sort_ = false; // what the program calls
+  llvm::SmallVector<const RuntimeLibrary *, 2> libraries_; // that the program calls
   std::vector<CompiledKernel> deviceKernels_;
   std::string object_, llvm_, assembly_;
   AotResult result_;

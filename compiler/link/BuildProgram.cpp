@@ -234,10 +234,6 @@ private:
   absl::Status add(plan::LibraryCallOp op) {
     runtime::LibraryCall call;
     call.entry = op.getCallee().str();
-    // Its operands' dims are all that says how large it is; what other entries' configurations hold is theirs.
-    if (call.entry != "onednn.matmul" && call.entry != "onednn.convolution" && call.entry != "weft.arg_sort")
-      for (mlir::Attribute type : op.getTypes())
-        if (ir::hasNamedDims(mlir::cast<mlir::TypeAttr>(type).getValue())) return invalid(op, "has no form for sizes that vary");
     call.inputs = int32_t(op.getInputs().size());
     call.location = location(op);
     for (auto [value, attribute] : llvm::zip(op.getOperands(), op.getTypes())) {

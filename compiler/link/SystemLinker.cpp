@@ -127,17 +127,18 @@ absl::Status linkModel(const LinkRequest &request, const std::string &runtimeFol
   }
   // Only what is used stays: no library appears in the result that its plan does not call.
   arguments.insert(arguments.end(), {"-Wl,--gc-sections", "-Wl,--as-needed", "-Wl,-s"});
-  if (request.oneDnn) arguments.insert(arguments.end(), {runtimeFolder + "/libweft_onednn.a"});
-  if (request.sort) arguments.push_back(runtimeFolder + "/libweft_sort.a");
+  for (const RuntimeLibrary *library : request.libraries) arguments.push_back(runtimeFolder + "/" + library->archive.str());
   if (!request.archives.empty()) {
-    auto existing = llvm::find_if(request.archives, [&](const std::string &path) { return llvm::sys::fs::exists(runtimeFolder + "/" + path); });
+    auto existing =
+        llvm::find_if(request.archives, [&](const std::string &path) { return llvm::sys::fs::exists(runtimeFolder + "/" + path); });
     if (existing == request.archives.end())
       return absl::NotFoundError("the device's archive " + request.archives.front() + " was not found in " + runtimeFolder + ", beside " +
                                  kArchive + "; it comes with Weft as that one does");
     arguments.push_back(runtimeFolder + "/" + *existing);
   }
   arguments.push_back(runtimeFolder + "/" + kArchive);
-  if (request.oneDnn) arguments.push_back("-ldnnl");
+  for (const RuntimeLibrary *library : request.libraries)
+    if (!library->flag.empty()) arguments.push_back(library->flag.str());
   arguments.insert(arguments.end(), {"-lstdc++", "-l:libgomp.so.1", "-lm", "-lpthread"});
 
   std::vector<llvm::StringRef> views(arguments.begin(), arguments.end());

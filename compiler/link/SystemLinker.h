@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compiler/link/RuntimeLibraries.h"
+#include "llvm/ADT/SmallVector.h"
 
 namespace weft::compiler {
 
@@ -16,8 +18,8 @@ struct LinkRequest {
   std::vector<std::string> objects;
   std::string output;
   bool shared = false;
-  bool oneDnn = false, sort = false; // whether they call these
-  std::vector<std::string> archives; // of other devices: the first that exists, relative to the runtime's folder
+  llvm::SmallVector<const RuntimeLibrary *, 2> libraries; // that they call
+  std::vector<std::string> archives;                      // of other devices: the first that exists, relative to the runtime's folder
 };
 
 // Links objects of models with the archives of the runtime: through CXX, clang-22, clang, g++ or cc, whichever is found first. NotFound

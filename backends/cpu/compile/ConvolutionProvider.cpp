@@ -32,6 +32,7 @@ mlir::RankedTensorType typeOf(mlir::Value value) { return mlir::cast<mlir::Ranke
 class ConvolutionProvider : public compiler::Provider {
 public:
   llvm::StringRef name() const override { return "onednn.convolution"; }
+  bool takesVaryingSizes() const override { return true; }
 
   ClaimAnswer match(mlir::Operation *op, bool fastMath) const override {
     ClaimAnswer answer = matchConvolution(op);
@@ -83,7 +84,7 @@ private:
     if (ir::Dim batch = ir::dimsOf(result)[0]; !batch.isStatic()) {
       int64_t ofImage = result.getNumElements() / batch.size, smallest = smallestSize(conv, batch);
       if (smallest < 0 || ofImage * smallest < (kMinMultiplications + depth - 1) / depth)
-        return ClaimRefusal{kSometimes, kSometimesTooSmall};
+        return compiler::SometimesMine{kSometimesTooSmall};
     }
     Claim claim;
     mlir::Builder builder(conv.getContext());

@@ -46,6 +46,7 @@ int64_t smallestProduct(ir::MatmulOp matmul) {
 class MatmulProvider : public compiler::Provider {
 public:
   llvm::StringRef name() const override { return "onednn.matmul"; }
+  bool takesVaryingSizes() const override { return true; }
 
   ClaimAnswer match(mlir::Operation *op, bool fastMath) const override {
     auto matmul = mlir::dyn_cast<ir::MatmulOp>(op);
@@ -58,7 +59,7 @@ public:
       return ClaimRefusal{"too-small", "a call of the library takes longer than a product of this size"};
     // The library at every size or at none: which of the two it is decides the bits of the result.
     if (ir::hasNamedDims(resultType) || ir::hasNamedDims(lhsType))
-      if (smallestProduct(matmul) < kMinMultiplications) return ClaimRefusal{kSometimes, kSometimesTooSmall};
+      if (smallestProduct(matmul) < kMinMultiplications) return compiler::SometimesMine{kSometimesTooSmall};
 
     Claim claim;
     mlir::Builder builder(op->getContext());

@@ -14,6 +14,7 @@ using compiler::NotMine;
 class SortProvider : public compiler::Provider {
 public:
   llvm::StringRef name() const override { return "weft.arg_sort"; }
+  bool takesVaryingSizes() const override { return true; }
 
   ClaimAnswer match(mlir::Operation *op, bool) const override {
     auto sort = mlir::dyn_cast<ir::ArgSortOp>(op);
