@@ -126,6 +126,23 @@ void add_indexing(Calls &all) {
                         },
                         [](const Tensors &a, const Step &s) { return scatter_add(a[0], s.numbers[0][0], a[1], a[2]); },
                         "weft::scatter_add($0, #0, $1, $2)"};
+  auto along = [=](Draw &d, bool counted) -> Drawn {
+    int x = d.value(not_scalar);
+    if (x < 0) return {};
+    int64_t dim = d.random.below(d[x].ndim()), n = d[x].shape()[static_cast<size_t>(dim)];
+    std::vector<std::vector<int64_t>> numbers = {{dim}, {d.random.below(2)}};
+    if (counted) numbers.push_back({d.random.chance(0.5) ? std::min<int64_t>(n, d.random.below(4)) : d.random.between(0, n)});
+    return step({x}, numbers);
+  };
+  all["argsort"] = {[=](Draw &d) { return along(d, false); },
+                    [](const Tensors &a, const Step &s) { return argsort(a[0], s.numbers[0][0], s.numbers[1][0] != 0); },
+                    "weft::argsort($0, #0, #1)", 0.7};
+  all["sort"] = {[=](Draw &d) { return along(d, false); },
+                 [](const Tensors &a, const Step &s) { return sort(a[0], s.numbers[0][0], s.numbers[1][0] != 0).first; },
+                 "weft::sort($0, #0, #1).first", 0.7};
+  all["topk"] = {[=](Draw &d) { return along(d, true); },
+                 [](const Tensors &a, const Step &s) { return topk(a[0], s.numbers[2][0], s.numbers[0][0], s.numbers[1][0] != 0).first; },
+                 "weft::topk($0, #2, #0, #1).first", 0.7};
   all["one_hot"] = {[=](Draw &d) -> Drawn {
                       static const std::vector<Shape> shapes = {{}, {1}, {5}, {2, 3}};
                       return step({d.indices(d.random.of(shapes), 4)}, {{4}});
