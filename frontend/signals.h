@@ -26,13 +26,13 @@ Tensor conv_transpose1d(const Tensor &x, const Tensor &weight, const Tensor &bia
                         Location location = Location::current());
 
 struct MaxPool1dOptions {
-  std::optional<int64_t> stride; // default: the window's size
+  std::optional<int64_t> stride = {}; // default: the window's size
   int64_t padding = 0, dilation = 1;
   bool ceil_mode = false; // a last window may reach over the end
 };
 Tensor max_pool1d(const Tensor &x, int64_t kernel_size, MaxPool1dOptions options = {}, Location location = Location::current());
 struct AvgPool1dOptions {
-  std::optional<int64_t> stride; // default: the window's size
+  std::optional<int64_t> stride = {}; // default: the window's size
   int64_t padding = 0;
   bool ceil_mode = false;
   bool count_include_pad = true; // the zeros of the padding count as elements

@@ -285,8 +285,10 @@ public:
   Tensor floor_divide(TensorArg other, Location location = Location::current()) const;
   Tensor lerp(const Tensor &other, TensorArg weight, Location location = Location::current()) const;
   Tensor logaddexp(const Tensor &other, Location location = Location::current()) const;
-  Tensor is_close(const Tensor &other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false, Location location = Location::current()) const;
-  bool all_close(const Tensor &other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false, Location location = Location::current()) const;
+  Tensor is_close(const Tensor &other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false,
+                  Location location = Location::current()) const;
+  bool all_close(const Tensor &other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false,
+                 Location location = Location::current()) const;
   bool equal(const Tensor &other, Location location = Location::current()) const;
   Tensor norm(Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;
   Tensor std(Dims dims = {}, int64_t correction = 1, bool keepdim = false, Location location = Location::current()) const;
@@ -294,7 +296,11 @@ public:
   Tensor cumprod(int64_t dim, Location location = Location::current()) const;
   std::pair<Tensor, Tensor> sort(int64_t dim = -1, bool descending = false, Location location = Location::current()) const;
   Tensor argsort(int64_t dim = -1, bool descending = false, Location location = Location::current()) const;
+  Tensor msort(Location location = Location::current()) const;
   std::pair<Tensor, Tensor> topk(int64_t k, int64_t dim = -1, bool largest = true, Location location = Location::current()) const;
+  std::pair<Tensor, Tensor> kthvalue(int64_t k, int64_t dim = -1, bool keepdim = false, Location location = Location::current()) const;
+  std::pair<Tensor, Tensor> median(int64_t dim, bool keepdim = false, Location location = Location::current()) const;
+  Tensor median(Location location = Location::current()) const;
   Tensor repeat_interleave(int64_t repeats, std::optional<int64_t> dim = {}, Location location = Location::current()) const;
   Tensor repeat(const Shape &repeats, Location location = Location::current()) const;
   Tensor roll(int64_t shift, int64_t dim, Location location = Location::current()) const;

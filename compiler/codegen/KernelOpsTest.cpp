@@ -4,43 +4,17 @@
 #include "compiler/codegen/KernelTester.h"
 
 #include "compiler/fusion/FusionDomain.h"
-#include "dialects/weft/ir/OpTable.h"
 
-#include "gtest/gtest.h"
 #include "tests/support/Compare.h"
+#include "tests/support/ErrorBudget.h"
 #include "tests/support/OpCases.h"
 #include "tests/support/OpModule.h"
+#include "gtest/gtest.h"
 
 namespace weft::compiler {
 namespace {
 
 using ir::HostTensor;
-
-// ULP of the result's dtype: the op's record says for f32. In f64 reference evaluation is not exact either: its own formulas
-// (1 / (1 + exp(-x)), x * erfc(..)) and libm's errors are in the difference.
-double ulps(llvm::StringRef op, DType dtype) {
-  for (const ir::OpRow &row : ir::opTable()) {
-    if (op.drop_front(5) != row.mnemonic || row.ulp <= 0) continue;
-    if (byte_size(dtype) < 4) return 1; // an error of the f32 that it is computed in may round the other way
-    return dtype == DType::kFloat64 ? (row.ulp >= 4 ? 128 : 8) : row.ulp;
-  }
-  return 0;
-}
-
-// Bound of a sum or a matrix product against exact arithmetic: n rounded terms of at most 2 * 2 each.
-double boundOf(mlir::Operation *op, DType dtype) {
-  if (!is_floating(dtype)) return 0;
-  int64_t terms = 0;
-  auto size = [](mlir::Type type) { return mlir::cast<mlir::RankedTensorType>(type).getNumElements(); };
-  if (mlir::isa<ir::ReduceSumOp, ir::ReduceProdOp>(op))
-    terms = size(op->getOperand(0).getType()) / std::max<int64_t>(1, size(op->getResult(0).getType()));
-  else if (auto matmul = mlir::dyn_cast<ir::MatmulOp>(op)) terms = matmul.getLhs().getType().getShape()[matmul.getLhs().getType().getRank() - (matmul.getTransposeLhs() ? 2 : 1)];
-  else if (mlir::isa<ir::CumsumOp>(op))
-    terms = mlir::cast<mlir::RankedTensorType>(op->getOperand(0).getType()).getShape()[mlir::cast<ir::CumsumOp>(op).getDim()];
-  else if (mlir::isa<ir::IndexAddOp, ir::ScatterAddOp>(op)) terms = size(op->getOperand(2).getType());
-  double eps = dtype == DType::kFloat64 ? 0x1p-53 : 0x1p-24;
-  return terms * 4.0 * terms * eps;
-}
 
 class KernelOps : public testing::TestWithParam<DType> {};
 
@@ -55,16 +29,15 @@ TEST_P(KernelOps, AgreesWithReference) {
     std::string error;
     std::vector<HostTensor> expected = tests::evaluate(made.main, made.inputs, error);
     ASSERT_EQ(error, "") << c.name();
-    double bound = boundOf(made.op, GetParam()), allowed = ulps(c.op, GetParam());
+    std::vector<tests::Budget> budgets;
+    for (const HostTensor &result : expected) budgets.push_back(tests::budgetOf(made, GetParam(), result));
     auto kernel = TestKernel::build(fusionAround(made.op), error);
     ASSERT_TRUE(kernel) << c.name() << ": " << error;
     std::vector<HostTensor> one, several;
     EXPECT_EQ(kernel->run(made.inputs, one, 1), WEFT_KERNEL_OK) << c.name();
     EXPECT_EQ(kernel->run(made.inputs, several, 3), WEFT_KERNEL_OK) << c.name();
     for (size_t i = 0; i < expected.size(); ++i) {
-      std::vector<double> bounds;
-      if (bound > 0) bounds.push_back(bound);
-      EXPECT_EQ(tests::compareWithin(one[i], expected[i], allowed, bounds), "") << c.name() << " " << name(GetParam());
+      EXPECT_EQ(tests::compareWithin(one[i], expected[i], budgets[i].ulps, budgets[i].bound), "") << c.name() << " " << name(GetParam());
       EXPECT_EQ(tests::compareExact(several[i], one[i]), "") << c.name() << " " << name(GetParam()) << ", several ranges of pieces";
     }
     for (auto pair : kernel->info.inPlace) {

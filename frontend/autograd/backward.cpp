@@ -1,6 +1,7 @@
 // Records the derivative of recorded calls: from the outputs down their history, each node once, after all that used its results.
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <queue>
 #include <tuple>
 #include <unordered_map>
@@ -254,25 +255,21 @@ private:
 
   // The sum over steps of x^T g is one product, of all steps' x and g below each other.
   void add_products(Pending &pending) {
-    std::vector<Product> &products = pending.products;
-    if (products.empty()) return;
-    std::reverse(products.begin(), products.end());
-    auto alike = [](const Product &product) {
-      return std::make_tuple(product.index, product.transpose_y, product.x.value->type->dims[1], product.cotangent.value->type->dims[1]);
-    };
-    std::stable_sort(products.begin(), products.end(), [&](const Product &a, const Product &b) { return alike(a) < alike(b); });
-    ModeScope mode(create_graph_);
-    for (size_t first = 0, last; first < products.size(); first = last) {
-      std::vector<Var> xs, gs;
-      for (last = first; last < products.size() && alike(products[last]) == alike(products[first]); ++last) {
-        xs.push_back(products[last].x);
-        gs.push_back(products[last].cotangent);
-      }
-      Var x = xs.size() == 1 ? xs[0] : emit_concat(xs, 0), g = gs.size() == 1 ? gs[0] : emit_concat(gs, 0);
-      add_to(pending.cotangents[products[first].index],
-             products[first].transpose_y ? emit_matmul(g, x, true, false) : emit_matmul(x, g, true, false));
+    // By what they are gradients of and their shapes: x and g of each step, the first step first.
+    std::map<std::tuple<uint32_t, bool, int64_t, int64_t>, std::pair<std::vector<Var>, std::vector<Var>>> alike;
+    for (auto product = pending.products.rbegin(); product != pending.products.rend(); ++product) {
+      auto &[xs, gs] = alike[{product->index, product->transpose_y, product->x.dims()[1], product->cotangent.dims()[1]}];
+      xs.push_back(product->x);
+      gs.push_back(product->cotangent);
     }
-    products.clear();
+    ModeScope mode(create_graph_);
+    for (const auto &[of, steps] : alike) {
+      auto [index, transpose_y, depth, columns] = of;
+      const auto &[xs, gs] = steps;
+      Var x = xs.size() == 1 ? xs[0] : emit_concat(xs, 0), g = gs.size() == 1 ? gs[0] : emit_concat(gs, 0);
+      add_to(pending.cotangents[index], transpose_y ? emit_matmul(g, x, true, false) : emit_matmul(x, g, true, false));
+    }
+    pending.products.clear();
   }
 
   void add_to_leaf(GradNode &leaf, const Var &g) {

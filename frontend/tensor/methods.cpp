@@ -106,6 +106,14 @@ std::pair<Tensor, Tensor> Tensor::sort(int64_t dim, bool descending, Location lo
   return weft::sort(*this, dim, descending, location);
 }
 Tensor Tensor::argsort(int64_t dim, bool descending, Location location) const { return weft::argsort(*this, dim, descending, location); }
+Tensor Tensor::msort(Location location) const { return weft::msort(*this, location); }
+std::pair<Tensor, Tensor> Tensor::kthvalue(int64_t k, int64_t dim, bool keepdim, Location location) const {
+  return weft::kthvalue(*this, k, dim, keepdim, location);
+}
+std::pair<Tensor, Tensor> Tensor::median(int64_t dim, bool keepdim, Location location) const {
+  return weft::median(*this, dim, keepdim, location);
+}
+Tensor Tensor::median(Location location) const { return weft::median(*this, location); }
 std::pair<Tensor, Tensor> Tensor::topk(int64_t k, int64_t dim, bool largest, Location location) const {
   return weft::topk(*this, k, dim, largest, location);
 }

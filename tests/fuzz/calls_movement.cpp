@@ -100,6 +100,17 @@ void add_indexing(Calls &all) {
                          },
                          [](const Tensors &a, const Step &s) { return index_select(a[0], s.numbers[0][0], a[1]); },
                          "weft::index_select($0, #0, $1)"};
+  all["index_add"] = {[=](Draw &d) -> Drawn {
+                        int x = d.value(both(numeric, with_rows));
+                        if (x < 0) return {};
+                        int64_t dim = d.random.below(d[x].ndim());
+                        Shape shape = d[x].shape();
+                        int64_t n = d.random.of(std::vector<int64_t>{0, 1, 3, 8});
+                        int64_t rows = std::exchange(shape[static_cast<size_t>(dim)], n);
+                        return step({x, d.indices({n}, rows), d.numbers(d[x].dtype(), shape, -2, 2)}, {{dim}});
+                      },
+                      [](const Tensors &a, const Step &s) { return index_add(a[0], s.numbers[0][0], a[1], a[2]); },
+                      "weft::index_add($0, #0, $1, $2)", 0.5};
   all["embedding"] = {[=](Draw &d) -> Drawn {
                         int x = d.value([](const Tensor &t) { return floating(t) && t.ndim() == 2 && t.size() > 0; });
                         if (x < 0) return {};
