@@ -37,6 +37,8 @@ struct CompileReport {
   int64_t preparedValues = 0; // computed ahead of runs, and their bytes; operands that a library packs are not among them
   int64_t preparedBytes = 0;
   double milliseconds = 0; // the whole compilation
+  // It failed because a library takes some sizes of a range and not others: a narrower range may do.
+  bool takesSomeSizes = false;
   PlanReport plan;
 };
 

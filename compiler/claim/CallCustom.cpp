@@ -3,7 +3,6 @@
 #include "compiler/claim/Passes.h"
 #include "compiler/graph/Slice.h"
 #include "dialects/weft/ir/Custom.h"
-#include "dialects/weft/ir/SizeNames.h"
 
 namespace weft::compiler {
 
@@ -22,7 +21,7 @@ public:
     for (mlir::Operation &op : llvm::make_early_inc_range(main.getBody().front())) {
       auto custom = mlir::dyn_cast<ir::CustomOp>(op);
       if (!custom) continue;
-      if (llvm::any_of(custom->getOperandTypes(), ir::hasNamedDims) || llvm::any_of(custom->getResultTypes(), ir::hasNamedDims)) {
+      if (hasVaryingSizes(custom)) {
         custom.emitOpError("has no form for sizes that vary");
         return signalPassFailure();
       }

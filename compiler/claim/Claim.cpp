@@ -2,7 +2,6 @@
 #include "compiler/claim/Passes.h"
 #include "compiler/graph/Slice.h"
 #include "compiler/pipeline/Report.h"
-#include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
 
 namespace weft::compiler {
@@ -11,10 +10,6 @@ namespace weft::compiler {
 #include "compiler/claim/Passes.h.inc"
 
 namespace {
-
-bool hasVaryingSizes(mlir::Operation *op) {
-  return llvm::any_of(op->getOperandTypes(), ir::hasNamedDims) || llvm::any_of(op->getResultTypes(), ir::hasNamedDims);
-}
 
 class ClaimPass : public impl::ClaimPassBase<ClaimPass> {
 public:
@@ -39,6 +34,7 @@ public:
       for (const std::unique_ptr<Provider> &provider : providers_->providers()) {
         ClaimAnswer answer = provider->match(op, fastMath);
         if (auto *sometimes = std::get_if<SometimesMine>(&answer)) {
+          if (report_) report_->takesSomeSizes = true;
           op->emitOpError(sometimes->explanation);
           return signalPassFailure();
         }

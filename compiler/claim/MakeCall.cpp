@@ -1,9 +1,14 @@
 #include "compiler/claim/MakeCall.h"
 
+#include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/IR/IRMapping.h"
 
 namespace weft::compiler {
+
+bool hasVaryingSizes(mlir::Operation *op) {
+  return llvm::any_of(op->getOperandTypes(), ir::hasNamedDims) || llvm::any_of(op->getResultTypes(), ir::hasNamedDims);
+}
 
 void makeCall(llvm::StringRef entry, const Claim &claim) {
   mlir::Operation *last = claim.ops.back();

@@ -9,4 +9,7 @@ namespace weft::compiler {
 // dead where nobody else reads them.
 void makeCall(llvm::StringRef entry, const Claim &claim);
 
+// Whether an operand or a result of the op has a size that is known at run time only.
+bool hasVaryingSizes(mlir::Operation *op);
+
 } // namespace weft::compiler

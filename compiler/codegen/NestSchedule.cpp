@@ -40,17 +40,8 @@ struct NestSchedule {
   llvm::SmallVector<Operation *> ops;
   llvm::SmallVector<linalg::GenericOp> reductions;
 
-  int64_t extent(int32_t atom) const { return kernel.domain.atoms()[atom]; }
-  int64_t product(llvm::ArrayRef<int32_t> atoms) const {
-    int64_t n = 1;
-    for (int32_t atom : atoms) n *= extent(atom);
-    return n;
-  }
-  // Positions of some atoms, from their common linear position.
   void place(llvm::MutableArrayRef<Index> atoms, llvm::ArrayRef<int32_t> some, const Index &linear) {
-    llvm::SmallVector<int64_t> extents;
-    for (int32_t atom : some) extents.push_back(extent(atom));
-    for (auto [atom, at] : llvm::zip(some, f.e.space.delinearize(linear, extents))) atoms[atom] = at;
+    placeAtoms(f.e.space, kernel.domain, atoms, some, linear);
   }
   // The kernel's outputs where the kept atoms are at `atoms`, whose reductions gave `sums`.
   void store(llvm::ArrayRef<Index> atoms, llvm::ArrayRef<Value> sums, Value mask) {
@@ -74,8 +65,9 @@ struct NestSchedule {
     for (int32_t atom : kernel.domain.outer())
       if (atom != lanes) others.push_back(atom);
     llvm::ArrayRef<int32_t> reduced = kernel.domain.inner();
-    int64_t n = extent(lanes), whole = n / kColumns, blocks = llvm::divideCeil(n, kColumns), rows = product(reduced);
-    kernel.info.count = product(others) * blocks;
+    int64_t n = kernel.domain.atoms()[lanes], whole = n / kColumns, blocks = llvm::divideCeil(n, kColumns),
+            rows = kernel.domain.positions(reduced);
+    kernel.info.count = kernel.domain.positions(others) * blocks;
     bool isWindow = rows <= kWindow && rows * static_cast<int64_t>(kernel.ops.size()) <= kWindowOps;
     auto columns = [&](const Index &other, int64_t size, const Index &base) {
       f.run(size, kColumnVectors, base, {}, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
@@ -146,7 +138,8 @@ struct NestSchedule {
       if (!llvm::is_contained(inner, atom)) outer.push_back(atom);
     kernel.info.count = kernel.domain.rows();
     int64_t bytes = memoryBytes(mlir::cast<mlir::RankedTensorType>(ops.front()->getOperand(0).getType()).getElementType());
-    int64_t rows = product(outer), rowsAhead = std::min<int64_t>(rows - 1, kAheadBytes / (product(inner) * bytes));
+    int64_t rows = kernel.domain.positions(outer),
+            rowsAhead = std::min<int64_t>(rows - 1, kAheadBytes / (kernel.domain.positions(inner) * bytes));
     f.loop(f.begin, f.end, kernel.info.count, {}, [&](Index kept, KernelFunction::State &) {
       llvm::SmallVector<Index> atoms(kernel.domain.atoms().size());
       place(atoms, kernel.domain.outer(), kept);
@@ -155,7 +148,7 @@ struct NestSchedule {
         place(atoms, outer, row);
         llvm::SmallVector<Index> ahead(atoms);
         if (rowsAhead > 0) place(ahead, outer, f.ahead(row, rowsAhead, rows));
-        auto parts = f.reduceRun(product(inner), kSlots, Index::of(0), reductions,
+        auto parts = f.reduceRun(kernel.domain.positions(inner), kSlots, Index::of(0), reductions,
                                  [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
                                    for (const KernelFunction::Unit &unit : units) {
                                      place(atoms, inner, unit.position);

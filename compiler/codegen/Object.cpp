@@ -81,17 +81,18 @@ absl::Status TargetInfo::checkUsable() const {
   return absl::OkStatus();
 }
 
-// Machines that wait for the next kernel. Each keeps the subtargets that it made: to parse a CPU's list of features takes a tenth of the time
-// of a small kernel. One machine serves one kernel at a time.
+// Machines that wait for the next kernel. Each keeps the subtargets that it made: to parse a CPU's list of features takes a tenth of the
+// time of a small kernel. One machine serves one kernel at a time.
 namespace {
 
 class Machines {
 public:
   absl::StatusOr<std::unique_ptr<llvm::TargetMachine>> take(const TargetInfo &target) {
     {
+      const std::string key = target.key();
       std::lock_guard<std::mutex> lock(mutex_);
       for (auto it = idle_.begin(); it != idle_.end(); ++it)
-        if (it->first == target.key()) {
+        if (it->first == key) {
           std::unique_ptr<llvm::TargetMachine> machine = std::move(it->second);
           idle_.erase(it);
           return machine;

@@ -59,42 +59,25 @@ void RowSchedule::finishParts(KernelFunction &f) {
     ops.push_back(op);
     reductions.push_back(kernel.generic(op));
   }
-  auto isKept = [&](int32_t atom) { return llvm::is_contained(domain.kept(), atom); };
-  // The partial results lie as the outer dims do, and the kept ones of the row.
-  llvm::SmallVector<int32_t> layout(domain.outer()), added;
-  llvm::copy_if(domain.inner(), std::back_inserter(layout), isKept);
-  llvm::copy_if(domain.outer(), std::back_inserter(added), [&](int32_t atom) { return !isKept(atom); });
-  auto extents = [&](llvm::ArrayRef<int32_t> some) {
-    llvm::SmallVector<int64_t> result;
-    for (int32_t atom : some) result.push_back(domain.atoms()[atom]);
-    return result;
-  };
-  auto place = [&](llvm::MutableArrayRef<Index> atoms, llvm::ArrayRef<int32_t> some, const Index &linear) {
-    for (auto [atom, at] : llvm::zip(some, f.e.space.delinearize(linear, extents(some)))) atoms[atom] = at;
-  };
-  auto product = [&](llvm::ArrayRef<int32_t> some) {
-    int64_t n = 1;
-    for (int64_t extent : extents(some)) n *= extent;
-    return n;
-  };
-  int64_t count = product(added);
-  f.run(product(domain.kept()), 1, Index::of(0), {}, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+  FusionDomain::Layout layout = domain.partialLayout(), added = domain.addedRows();
+  int64_t count = domain.positions(added);
+  f.run(domain.positions(domain.kept()), 1, Index::of(0), {}, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
     for (const KernelFunction::Unit &unit : units) {
       llvm::SmallVector<Index> atoms(domain.atoms().size());
-      place(atoms, domain.kept(), unit.position);
+      placeAtoms(f.e.space, domain, atoms, domain.kept(), unit.position);
       auto part = [&](Operation *op) {
         llvm::SmallVector<Index> digits;
         for (int32_t atom : layout) digits.push_back(atoms[atom]);
         const Partial &partial = partials[op];
         Value buffer = f.partials(partial.offset, domain.rows() * partsOfRow(), partial.element);
-        return f.e.broadcast(f.e.load(buffer, partial.element, f.e.space.linearize(digits, extents(layout)), unit.mask));
+        return f.e.broadcast(f.e.load(buffer, partial.element, f.e.space.linearize(digits, domain.extents(layout)), unit.mask));
       };
       KernelFunction::State sums;
       if (count == 1) {
         for (Operation *op : ops) sums.push_back(part(op));
       } else {
         sums = f.reduceRows(count, reductions, 1, true, [&](Index number, KernelFunction::State &totals) {
-          place(atoms, added, number);
+          placeAtoms(f.e.space, domain, atoms, added, number);
           for (auto [i, op] : llvm::enumerate(ops)) totals[i] = f.combine(reductions[i], totals[i], part(op));
         });
       }

@@ -47,9 +47,10 @@ void RowSchedule::plan() {
   for (auto [i, output] : llvm::enumerate(kernel.outputs)) {
     if (domain.role(output) == Role::Full) sweeps[level(output)].stores.push_back(i);
     else if (domain.role(output) == Role::Row) sweeps[level(output)].rowStores.push_back(i), hasRows = true;
-    else if (domain.role(output) == Role::Near) nearStores.push_back(i), hasRows = true;
+    else if (domain.role(output) == Role::Near) hasNear = hasRows = true;
   }
   unroll = random ? 4 : (domain.shape() == Shape::Elementwise ? 1 : kSlots);
+  if (hasRowGroups()) scratchRows = kLanes;
   planScratch();
   planPartials();
   planPrefetch();
@@ -83,7 +84,7 @@ void RowSchedule::planScratch() {
         int64_t bytes = rowBytes * memoryBytes(elementOf(value));
         if (bytes <= kLargestScratchRow) {
           if (!kept.count(value)) {
-            kept[value] = {kernel.claimScratch(hasRowGroups() ? kLanes * bytes : bytes), first->second};
+            kept[value] = {kernel.claimScratch(scratchRows * bytes), first->second};
             sweeps[first->second].keep.push_back(value);
           }
           continue;

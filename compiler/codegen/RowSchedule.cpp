@@ -90,7 +90,6 @@ void RowSchedule::storeRows(KernelFunction &f, const Sweep &sweep, const Index &
 // The values in scratch at a vector of a row: what this sweep keeps is computed and stored, what an earlier one kept is known.
 void RowSchedule::keepOrKnow(KernelFunction &f, int64_t l, const KernelFunction::Unit &unit, llvm::ArrayRef<Index> atoms,
                              const Grouped *grouped) {
-  int64_t scratchRows = hasRowGroups() ? kLanes : 1;
   Index scratchRow = grouped ? f.e.space.scale(grouped->number, paddedRow()) : Index::of(0);
   for (auto &[value, where] : kept) {
     Value buffer = f.scratch(where.offset, scratchRows * paddedRow(), elementOf(value));
@@ -115,6 +114,14 @@ void RowSchedule::keepOrKnow(KernelFunction &f, int64_t l, const KernelFunction:
 
 void RowSchedule::forgetKept(KernelFunction &f) {
   for (auto &entry : kept) f.e.dropKnown(kernel.lowered.lookup(entry.first));
+}
+
+void RowSchedule::knowSum(KernelFunction &f, Operation *op, const Index &row, std::function<Value()> sum) {
+  auto here = f.position(op->getResult(0), atomPositions(f, row, Index::of(0)));
+  f.e.setKnown(kernel.lowered.lookup(op->getResult(0)), [&f, here, sum](llvm::ArrayRef<Index> position, Value) {
+    if (position != llvm::ArrayRef(here)) f.e.fail("a row's sum is read from another row");
+    return sum();
+  });
 }
 
 // One sweep over one row. `chunk`: the number of the chunk whose partial results Col reductions add to.
@@ -183,14 +190,7 @@ void RowSchedule::sweepRow(KernelFunction &f, int64_t l, const Index &row, const
               : length == n ? f.reduceRun(n, group, Index::of(0), reductions, elements)
                             : runByRun();
   forgetKept(f);
-  for (auto [op, sum] : llvm::zip(sweep.reductions, sums)) {
-    auto here = f.position(op->getResult(0), atomPositions(f, row, Index::of(0)));
-    f.e.setKnown(kernel.lowered.lookup(op->getResult(0)), [&f, here, sum = sum](llvm::ArrayRef<Index> position, Value) -> Value {
-      if (position == llvm::ArrayRef(here)) return sum;
-      f.e.fail("a row's sum is read from another row");
-      return sum;
-    });
-  }
+  for (auto [op, sum] : llvm::zip(sweep.reductions, sums)) knowSum(f, op, row, [sum = sum] { return sum; });
 }
 
 void RowSchedule::oneRow(KernelFunction &f, const Index &row, const Index *chunk) {

@@ -35,8 +35,8 @@ struct RowSchedule {
     mlir::Type element;
   };
   llvm::MapVector<mlir::Operation *, Partial> partials;
-  llvm::SmallVector<int64_t> nearStores; // outputs: Near
-  bool hasColumns = false, hasRows = false, hasParts = false;
+  bool hasColumns = false, hasRows = false, hasParts = false, hasNear = false;
+  int64_t scratchRows = 1; // whose kept values wait in scratch at a time
   int64_t chunkRows = 1, chunks = 1, unroll = 1;
 
   // What sweeps ask for ahead of its use.
@@ -74,6 +74,8 @@ struct RowSchedule {
   void keepOrKnow(KernelFunction &f, int64_t level, const KernelFunction::Unit &unit, llvm::ArrayRef<Index> atoms,
                   const Grouped *grouped = nullptr);
   void forgetKept(KernelFunction &f);
+  // The result of a Row reduction at a row, or at one in each lane.
+  void knowSum(KernelFunction &f, mlir::Operation *op, const Index &row, std::function<mlir::Value()> sum);
   // Runs of a row that Part reductions fold.
   int64_t partsOfRow() const { return domain.rowSize() / domain.partRun(); }
   void sweepParts(KernelFunction &f, int64_t level, const Index &row);

@@ -276,16 +276,16 @@ llvm::SmallVector<Index> KernelFunction::position(Value value, llvm::ArrayRef<In
   return e.space.delinearize(e.space.linearize(digits, extents), shape);
 }
 
+void placeAtoms(IndexSpace &space, const FusionDomain &domain, llvm::MutableArrayRef<Index> atoms, llvm::ArrayRef<int32_t> some,
+                const Index &linear) {
+  for (auto [atom, at] : llvm::zip(some, space.delinearize(linear, domain.extents(some)))) atoms[atom] = at;
+}
+
 llvm::SmallVector<Index> atomPositions(KernelFunction &f, const Index &row, const Index &inner) {
   const FusionDomain &domain = f.kernel.domain;
   llvm::SmallVector<Index> atoms(domain.atoms().size());
-  auto place = [&](llvm::ArrayRef<int32_t> side, const Index &linear) {
-    llvm::SmallVector<int64_t> extents;
-    for (int32_t atom : side) extents.push_back(domain.atoms()[atom]);
-    for (auto [atom, at] : llvm::zip(side, f.e.space.delinearize(linear, extents))) atoms[atom] = at;
-  };
-  place(domain.outer(), row);
-  place(domain.inner(), inner);
+  placeAtoms(f.e.space, domain, atoms, domain.outer(), row);
+  placeAtoms(f.e.space, domain, atoms, domain.inner(), inner);
   return atoms;
 }
 

@@ -145,6 +145,9 @@ protected:
 // w[r][c] = v[c][r], for kLanes vectors of kLanes lanes.
 void transposeTile(ElementEmitter &e, llvm::MutableArrayRef<mlir::Value> v);
 
+// Sets the positions of some atoms of the domain, given their common linear position.
+void placeAtoms(IndexSpace &space, const FusionDomain &domain, llvm::MutableArrayRef<Index> atoms, llvm::ArrayRef<int32_t> some,
+                const Index &linear);
 // Positions of all atoms, given those of a row and inside it.
 llvm::SmallVector<Index> atomPositions(KernelFunction &f, const Index &row, const Index &inner);
 

@@ -26,7 +26,7 @@ static constexpr int64_t kLargestGroupBytes = 16 << 10;
 
 bool RowSchedule::hasGroups() const {
   if (domain.shape() != Shape::Rows || kernel.sizes || random || domain.outer().size() != 1) return false;
-  if (hasColumns || hasParts || !nearStores.empty()) return false;
+  if (hasColumns || hasParts || hasNear) return false;
   return domain.runSize() == domain.rowSize() && domain.rows() >= kLeastGroups * kLanes;
 }
 
@@ -127,12 +127,7 @@ void RowSchedule::rowGroup(KernelFunction &f, const Index &first) {
       for (int64_t row = 0; row < kLanes; ++row) f.e.store(f.output(i), tile[row], linear(kernel.outputs[i], row), mask);
     for (auto [op, sum] : llvm::zip(sweep.reductions, sums)) {
       known.push_back(kernel.lowered.lookup(op->getResult(0)));
-      auto here = f.position(op->getResult(0), columns.front());
-      f.e.setKnown(known.back(), [&f, here, sum = sum](llvm::ArrayRef<Index> position, Value) -> Value {
-        if (position == llvm::ArrayRef(here)) return sum;
-        f.e.fail("a row's sum is read from another row");
-        return sum;
-      });
+      knowSum(f, op, rows, [sum = sum] { return sum; });
     }
   }
   for (Value value : known) f.e.dropKnown(value);
@@ -149,14 +144,7 @@ void RowSchedule::sweepGroup(KernelFunction &f, const Index &first) {
   llvm::SmallVector<Folded> folded;
   // What `at(entry)` gives is the result of each reduction so far for the row, or rows, at `row`.
   auto setKnown = [&](const Index &row, const std::function<Value(const Folded &)> &at) {
-    for (const Folded &entry : folded) {
-      auto here = f.position(entry.op->getResult(0), atomPositions(f, row, Index::of(0)));
-      f.e.setKnown(kernel.lowered.lookup(entry.op->getResult(0)), [&f, entry, here, at](llvm::ArrayRef<Index> position, Value) -> Value {
-        if (position == llvm::ArrayRef(here)) return at(entry);
-        f.e.fail("a row's sum is read from another row");
-        return entry.sums;
-      });
-    }
+    for (const Folded &entry : folded) knowSum(f, entry.op, row, [entry, at] { return at(entry); });
   };
   for (auto [l, sweep] : llvm::enumerate(sweeps)) {
     setKnown(rows, [](const Folded &entry) { return entry.sums; });

@@ -42,8 +42,8 @@ public:
   void run() {
     findCandidates();
     // Rows of several runs come second: a channel's sums must not take what a sample's rows need (the gradients of group_norm). Sums of
-    // parts of rows come last: in a kernel of other rows nothing can read them, and batch_norm's result reads its channels' sums. So do slices
-    // of rows, which their kernel computes again, and which must not keep a whole row from being there.
+    // parts of rows come last: in a kernel of other rows nothing can read them, and batch_norm's result reads its channels' sums. So do
+    // slices of rows, which their kernel computes again, and which must not keep a whole row from being there.
     for (Late late : {Late::None, Late::SeveralRuns, Late::PartsAndSlices}) {
       if (late > Late::None && !saw_[static_cast<int>(late)]) continue;
       allowed_ = late;
@@ -147,7 +147,7 @@ private:
       return false;
     };
     mlir::Operation *at = graph_.node(to);
-    if (static_cast<int64_t>(graph_.members(a).size() + graph_.members(b).size()) > limits::kMaxAnalyzedOps)
+    if (static_cast<int64_t>(graph_.members(a).size() + graph_.members(b).size()) > kMaxWindowedOps)
       return refuse("too-many-ops", at, refusalText(Refusal::TooLarge));
     llvm::SmallVector<int> members(graph_.members(a));
     members.append(graph_.members(b).begin(), graph_.members(b).end());
@@ -155,7 +155,7 @@ private:
     llvm::SmallVector<mlir::Value> outputs;
     graph_.collect(members, ops, outputs);
     bool plain = isPlain(ops);
-    if (static_cast<int64_t>(ops.size()) > (plain ? kMaxFusionOps : limits::kMaxAnalyzedOps))
+    if (static_cast<int64_t>(ops.size()) > (plain ? kMaxFusionOps : kMaxWindowedOps))
       return refuse("too-many-ops", at, refusalText(Refusal::TooLarge));
     if (countInputs(ops) + static_cast<int64_t>(outputs.size()) > limits::kMaxBuffers)
       return refuse("too-many-buffers", at, "the kernel would read and write more buffers than registers can address");
@@ -282,8 +282,8 @@ private:
     return nullptr;
   }
 
-  // The same of what is read at other positions of a row after its reductions (the windows of a norm, the other half of a rotation): all that
-  // lies along the row.
+  // The same of what is read at other positions of a row after its reductions (the windows of a norm, the other half of a rotation): all
+  // that lies along the row.
   mlir::Operation *recomputedInRow(const FusionDomain &domain, llvm::ArrayRef<mlir::Operation *> ops) const {
     using Role = FusionDomain::Role;
     if (domain.shape() != FusionDomain::Shape::Rows) return nullptr;
@@ -351,8 +351,8 @@ private:
   FusionGraph graph_;
   RefusalCollector refusals_;
   std::vector<Candidate> candidates_;
-  Late allowed_ = Late::None;        // what kernels may have so far
-  std::array<bool, 3> saw_ = {};     // which of these some would have
+  Late allowed_ = Late::None;    // what kernels may have so far
+  std::array<bool, 3> saw_ = {}; // which of these some would have
   int64_t numRematerialized_ = 0;
   llvm::DenseSet<std::pair<int, int>> refused_; // pairs of groups, looked at in this round
 };

@@ -45,9 +45,6 @@ llvm::StringRef refusalText(Refusal refusal) {
 bool isReduction(Operation *op) {
   return isReduce(op) && llvm::any_of(reducedDims(op), [&](int64_t dim) { return shapeOf(op->getOperand(0))[dim] != 1; });
 }
-// As many ops as this where a kernel reads windows of its rows, elsewhere kMaxFusionOps: a pooling of 3 x 3 that says where its maxima are
-// takes 77, some eight for each window, and a batch_norm in training that feeds it 31.
-static constexpr int64_t kMaxWindowedOps = 128;
 
 // What planning adds to a full kernel, where it draws random numbers from, does not count.
 static int64_t countedOps(llvm::ArrayRef<Operation *> ops) {
@@ -318,6 +315,18 @@ int64_t FusionDomain::partRun() const {
   for (int32_t atom : inner_)
     if (llvm::is_contained(kept_, atom)) run /= atoms_[atom];
   return run;
+}
+
+FusionDomain::Layout FusionDomain::partialLayout() const {
+  Layout atoms(outer_.begin(), outer_.end());
+  llvm::copy_if(inner_, std::back_inserter(atoms), [&](int32_t atom) { return llvm::is_contained(kept_, atom); });
+  return atoms;
+}
+
+FusionDomain::Layout FusionDomain::addedRows() const {
+  Layout atoms;
+  llvm::copy_if(outer_, std::back_inserter(atoms), [&](int32_t atom) { return !llvm::is_contained(kept_, atom); });
+  return atoms;
 }
 
 int32_t FusionDomain::cut(int32_t atom, int64_t inner) {

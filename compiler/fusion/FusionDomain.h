@@ -44,7 +44,7 @@ llvm::StringRef refusalText(Refusal refusal);
 
 struct FusionRefusal {
   Refusal reason = Refusal::None;
-  mlir::Operation *op = nullptr;  // the op at which it shows; may be null
+  mlir::Operation *op = nullptr; // the op at which it shows; may be null
 };
 
 // Whether the op folds several elements into one: a reduction over dims of size 1 is a reshape to fusion and codegen.
@@ -52,6 +52,9 @@ bool isReduction(mlir::Operation *op);
 
 // The most ops in one kernel: compile time grows with them faster than what fusing saves.
 inline constexpr int64_t kMaxFusionOps = 96;
+// As many where it reads windows of its rows: a pooling of 3 x 3 that says where its maxima are takes 77, some eight for each window, and a
+// batch_norm in training that feeds it 31.
+inline constexpr int64_t kMaxWindowedOps = 128;
 // The most positions at which a kernel computes one Inline value for each element: each is computed anew, and through several such ops the
 // numbers multiply. A pooling of 3 x 3 takes in what feeds it.
 inline constexpr int64_t kMaxPositions = 9;
@@ -84,8 +87,19 @@ public:
   // The atoms of O and of I, outermost first.
   llvm::ArrayRef<int32_t> outer() const { return outer_; }
   llvm::ArrayRef<int32_t> inner() const { return inner_; }
-  int64_t rows() const { return product(outer_); }
-  int64_t rowSize() const { return product(inner_); }
+  // The extents of some atoms, and how many positions they have together.
+  llvm::SmallVector<int64_t, 6> extents(llvm::ArrayRef<int32_t> some) const {
+    llvm::SmallVector<int64_t, 6> result;
+    for (int32_t atom : some) result.push_back(atoms_[atom]);
+    return result;
+  }
+  int64_t positions(llvm::ArrayRef<int32_t> some) const {
+    int64_t n = 1;
+    for (int32_t atom : some) n *= atoms_[atom];
+    return n;
+  }
+  int64_t rows() const { return positions(outer_); }
+  int64_t rowSize() const { return positions(inner_); }
   // Elements of a row that lie together in what Row reductions read: they are folded run by run. A divisor of rowSize(), which it is but
   // where Rows are those of a Nest.
   int64_t runSize() const { return run_; }
@@ -93,6 +107,10 @@ public:
   // partRun() elements.
   llvm::ArrayRef<int32_t> kept() const { return kept_; }
   int64_t partRun() const;
+  // The atoms of their partial results, of which each row leaves its own: those of O, and the kept ones of I. And those of O that are added
+  // up.
+  Layout partialLayout() const;
+  Layout addedRows() const;
   // Cuts an atom of extent n * inner in two, in every layout; the outer part keeps the number, the inner part's is returned. Without
   // reductions the inner part of the row is the row then.
   int32_t cut(int32_t atom, int64_t inner);
@@ -104,11 +122,6 @@ public:
 
 private:
   friend struct DomainAnalysis;
-  int64_t product(llvm::ArrayRef<int32_t> atoms) const {
-    int64_t n = 1;
-    for (int32_t a : atoms) n *= atoms_[a];
-    return n;
-  }
   Shape shape_ = Shape::Elementwise;
   llvm::SmallVector<int64_t, 6> atoms_;
   llvm::SmallVector<int32_t, 6> outer_, inner_, kept_, near_;

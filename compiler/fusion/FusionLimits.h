@@ -12,9 +12,6 @@ inline constexpr int64_t kMaxBuffers = 48;
 // Inputs of one weft.concat; wider ones become a tree. Below kMaxBuffers, so that something may fuse with a concat of so many.
 inline constexpr int64_t kMaxConcatInputs = 32;
 
-// Ops of a group that is still looked at: FusionDomain takes more than kMaxFusionOps where windows of rows are read, and never more than this.
-inline constexpr int64_t kMaxAnalyzedOps = 128;
-
 // Ops that are computed again in each kernel that reads them instead of once in memory (broadcasts, iotas, widening casts, comparisons
 // of indices): at most so many in a row. A mask of positions takes 5, with room for a shift and a cast.
 inline constexpr int64_t kMaxFreeOps = 8;
@@ -31,8 +28,8 @@ inline constexpr int64_t kMaxSearch = 4096;
 // Ops that a kernel may compute again for each element that a broadcast, slice or gather inside of it reads, if they are cheap.
 inline constexpr int64_t kMaxRecomputedOps = 4;
 
-// The same for what is read at other positions of a row whose reductions have normalised it. To keep the row instead means to write all of it
-// and to read it: a norm takes five and its activation one, each of them on 9 / 4 as many elements in a pooling of 3 x 3 by twos.
+// The same for what is read at other positions of a row whose reductions have normalised it. To keep the row instead means to write all of
+// it and to read it: a norm takes five and its activation one, each of them on 9 / 4 as many elements in a pooling of 3 x 3 by twos.
 inline constexpr int64_t kMaxWindowOps = 6;
 
 // What depends on no element of a row (a channel's factor, in the kernel of an inference's batch_norm) is computed once a row: whatever it

@@ -88,8 +88,10 @@ absl::Status compileToPlan(mlir::ModuleOp module, const CompileOptions &options,
   absl::Status kernelFailure;
   double kernelMilliseconds = 0;
   setPlanPhase(pipeline, options, request.makeKernels, {&filled.plan, &kernelFailure, &kernelMilliseconds});
-  auto failure = [&] {
-    return kernelFailure.ok() ? absl::Status(absl::InternalError(diagnostics.failure("compilation failed"))) : kernelFailure;
+  auto failure = [&]() -> absl::Status {
+    if (!kernelFailure.ok()) return kernelFailure;
+    std::string message = diagnostics.failure("compilation failed");
+    return filled.takesSomeSizes ? absl::OutOfRangeError(message) : absl::InternalError(message);
   };
   if (mlir::failed(pipeline.run(module, Phase::Import, Phase::Claim))) return failure();
   prepare = takePrepare(module);

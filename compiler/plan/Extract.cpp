@@ -56,7 +56,7 @@ ExtractedProblem extractProblem(plan::ProgramOp program, bool inPlace) {
   for (mlir::BlockArgument argument : program.getArguments()) {
     PlanProblem::Value &value = result.problem.values[number(argument)];
     value.extent = extents.of(program.getArgAttr(argument.getArgNumber(), plan::kTypeAttr));
-    value.kept = value.kind == Kind::Donated && program.getArgAttr(argument.getArgNumber(), kKeptAttr);
+    value.kept = value.kind == Kind::Donated && program.getArgAttr(argument.getArgNumber(), plan::kKeptAttr);
   }
 
   mlir::SymbolTable kernels(program->getParentOp());

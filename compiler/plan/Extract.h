@@ -7,12 +7,6 @@
 
 namespace weft::compiler {
 
-// Of a plan.view: its bytes are a part of its source's value and not a place for a value of their own, so that it stays a view of that.
-inline constexpr llvm::StringLiteral kPartAttr = "plan.part";
-
-// Of a program's donated argument: whoever gave it takes it back when a run ends at an index check, so that it is written after all checks.
-inline constexpr llvm::StringLiteral kKeptAttr = "plan.kept";
-
 struct ExtractedProblem {
   PlanProblem problem;
   std::vector<mlir::Value> buffers;            // of each value

@@ -81,7 +81,7 @@ llvm::SmallVector<int32_t, 0> IndexChecks::of(plan::LaunchOp launch, plan::Kerne
       text.push_back(address(buffer.getType().getAsOpaquePointer()));
       // Parts of one value at one offset are equal; other views share bytes at other times.
       int64_t offset = 0;
-      for (auto view = buffer.getDefiningOp<plan::ViewOp>(); view && view->hasAttr(kPartAttr);
+      for (auto view = buffer.getDefiningOp<plan::ViewOp>(); view && view->hasAttr(plan::kPartAttr);
            view = buffer.getDefiningOp<plan::ViewOp>()) {
         offset += view.getOffset();
         buffer = view.getSource();

@@ -42,7 +42,7 @@ private:
   // A view of a view becomes one of its root, but for a part of a value; buffers that nothing touches go.
   static void flattenViews(mlir::Block &block) {
     for (auto view : llvm::make_early_inc_range(block.getOps<plan::ViewOp>())) {
-      if (view->hasAttr(kPartAttr)) continue;
+      if (view->hasAttr(plan::kPartAttr)) continue;
       int64_t offset;
       mlir::Value root = plan::viewRoot(view, offset);
       view.getSourceMutable().assign(root);

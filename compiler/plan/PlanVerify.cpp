@@ -58,7 +58,8 @@ private:
 
   // What a part is a part of: whoever reads it reads that value.
   static mlir::Value wholeOf(mlir::Value value) {
-    for (auto view = value.getDefiningOp<plan::ViewOp>(); view && view->hasAttr(kPartAttr); view = value.getDefiningOp<plan::ViewOp>())
+    for (auto view = value.getDefiningOp<plan::ViewOp>(); view && view->hasAttr(plan::kPartAttr);
+         view = value.getDefiningOp<plan::ViewOp>())
       value = view.getSource();
     return value;
   }
@@ -151,7 +152,7 @@ private:
       auto argument = mlir::dyn_cast<mlir::BlockArgument>(root);
       if (argument && !program_.getArgAttr(argument.getArgNumber(), plan::kDonatableAttr))
         return op.emitOpError() << "writes input " << argument.getArgNumber() << ", which is not donatable";
-      if (argument && program_.getArgAttr(argument.getArgNumber(), kKeptAttr) && time_ <= lastCheck_)
+      if (argument && program_.getArgAttr(argument.getArgNumber(), plan::kKeptAttr) && time_ <= lastCheck_)
         return op.emitOpError() << "writes input " << argument.getArgNumber()
                                 << ", which is kept, before an index that may be out of range is checked";
       if (root.getDefiningOp<plan::ConstantOp>()) return op.emitOpError("writes a constant");

@@ -63,7 +63,7 @@ private:
     llvm::SmallVector<mlir::NamedAttribute> list{builder_.getNamedAttr(plan::kTypeAttr, mlir::TypeAttr::get(type))};
     for (auto [source, target] : {std::pair<llvm::StringRef, llvm::StringRef>{ir::kNameAttr, plan::kNameAttr},
                                   {ir::kDonatableAttr, plan::kDonatableAttr},
-                                  {ir::kKeptAttr, kKeptAttr},
+                                  {ir::kKeptAttr, plan::kKeptAttr},
                                   {ir::kStableAttr, plan::kStableAttr},
                                   {ir::kParameterAttr, plan::kParameterAttr},
                                   {ir::kPreparedAttr, plan::kPreparedAttr},
@@ -143,7 +143,7 @@ private:
     auto type = bufferType(slice.getLoc(), slice.getType());
     if (mlir::failed(type)) return failure();
     auto view = plan::ViewOp::create(builder_, slice.getLoc(), *type, buffers_.lookup(whole), *offsetOf(slice));
-    view->setAttr(kPartAttr, builder_.getUnitAttr());
+    view->setAttr(plan::kPartAttr, builder_.getUnitAttr());
     mlir::OpBuilder before(fusion);
     mlir::Value part = ir::SliceOp::create(before, slice.getLoc(), whole, slice.getStarts(), slice.getLimits(), slice.getSteps());
     buffers_[part] = view;

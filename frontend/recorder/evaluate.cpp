@@ -215,9 +215,8 @@ FoundProgram program_for(const Slice &slice, const EvaluateRequest &request, Eva
   {
     RecorderMutex::Pause pause(r.mutex);
     outcome = compile_slice(compile);
-    // The library takes products and convolutions of larger sizes only: a narrower range may do.
-    auto is_about = [&](const char *op) { return outcome.status().message().find(op) != absl::string_view::npos; };
-    if (!outcome.ok() && compile.symbolic && (is_about("weft.matmul") || is_about("weft.conv2d"))) {
+    // A library takes larger sizes only: a narrower range may do.
+    if (absl::IsOutOfRange(outcome.status()) && compile.symbolic) {
       auto narrower = std::make_shared<SymbolicRequest>(*compile.symbolic);
       if (narrower->general.raise_ranges()) {
         compile.symbolic = std::move(narrower);

@@ -47,3 +47,24 @@ weft_source_digest = rule(
         "srcs": attr.label_list(allow_files = True),
     },
 )
+
+def weft_compiler_library(name, srcs, hdrs, deps, **kwargs):
+    """A cc_library that can include its own digest, "CompilerDigest.inc" with kCompilerDigest, beside it.
+
+    A backend's cache keys hold it: whoever changes the compiler leaves the programs behind that it compiled before.
+    """
+    weft_source_digest(
+        name = name + "_digest",
+        srcs = srcs + hdrs,
+        out = "CompilerDigest.inc",
+        constant = "kCompilerDigest",
+        deps = deps,
+    )
+    native.cc_library(
+        name = name,
+        srcs = srcs,
+        hdrs = hdrs,
+        textual_hdrs = ["CompilerDigest.inc"],
+        deps = deps,
+        **kwargs
+    )

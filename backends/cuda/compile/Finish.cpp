@@ -31,8 +31,7 @@ static void finishScalars(KernelPlan &plan, GpuFunction &f, llvm::ArrayRef<int64
     if (Role role = plan.domain.role(op->getResult(0)); role == Role::Col || role == Role::Part) continue;
     f.e.setKnown(plan.kernel.lowered.lookup(op->getResult(0)), [sum = fold(op, partial)](llvm::ArrayRef<Index>, Value) { return sum; });
   }
-  f.when(f.isZero(f.thread),
-         [&] { plan.store(f, plan.compute(f, outputs, compiler::atomPositions(f, Index::of(0), Index::of(0)))); });
+  f.when(f.isZero(f.thread), [&] { plan.store(f, plan.compute(f, outputs, compiler::atomPositions(f, Index::of(0), Index::of(0)))); });
 }
 
 static void finishColumns(KernelPlan &plan, GpuFunction &f, llvm::ArrayRef<int64_t> outputs, const Index &position) {
@@ -55,22 +54,11 @@ static void finishColumns(KernelPlan &plan, GpuFunction &f, llvm::ArrayRef<int64
 // The sums of parts of rows, over the outer dims that they reduce: one thread for each.
 static void finishParts(KernelPlan &plan, GpuFunction &f, llvm::ArrayRef<int64_t> outputs, const Index &position) {
   const FusionDomain &domain = plan.domain;
-  auto isKept = [&](int32_t atom) { return llvm::is_contained(domain.kept(), atom); };
-  llvm::SmallVector<int32_t> layout(domain.outer()), added;
-  llvm::copy_if(domain.inner(), std::back_inserter(layout), isKept);
-  llvm::copy_if(domain.outer(), std::back_inserter(added), [&](int32_t atom) { return !isKept(atom); });
-  auto extents = [&](llvm::ArrayRef<int32_t> some) {
-    llvm::SmallVector<int64_t> result;
-    for (int32_t atom : some) result.push_back(domain.atoms()[atom]);
-    return result;
-  };
+  FusionDomain::Layout layout = domain.partialLayout(), added = domain.addedRows();
   llvm::SmallVector<Index> atoms(domain.atoms().size());
-  auto place = [&](llvm::ArrayRef<int32_t> some, const Index &linear) {
-    for (auto [atom, at] : llvm::zip(some, f.e.space.delinearize(linear, extents(some)))) atoms[atom] = at;
-  };
+  auto place = [&](llvm::ArrayRef<int32_t> some, const Index &linear) { compiler::placeAtoms(f.e.space, domain, atoms, some, linear); };
   place(domain.kept(), position);
-  int64_t count = 1;
-  for (int64_t extent : extents(added)) count *= extent;
+  int64_t count = domain.positions(added);
   for (auto &[op, partial] : plan.partials) {
     if (domain.role(op->getResult(0)) != Role::Part) continue;
     auto reduction = plan.kernel.generic(op);
@@ -79,12 +67,11 @@ static void finishParts(KernelPlan &plan, GpuFunction &f, llvm::ArrayRef<int64_t
       place(added, number);
       llvm::SmallVector<Index> digits;
       for (int32_t atom : layout) digits.push_back(atoms[atom]);
-      return f.e.load(buffer, partial.element, f.e.space.linearize(digits, extents(layout)), nullptr);
+      return f.e.load(buffer, partial.element, f.e.space.linearize(digits, domain.extents(layout)), nullptr);
     };
-    Value sum = count == 1 ? part(Index::of(0))
-                           : f.loop(count, {f.identityOf(reduction)}, [&](Index number, GpuFunction::State &total) {
-                               total[0] = f.combine(reduction, total[0], part(number));
-                             })[0];
+    Value sum = count == 1 ? part(Index::of(0)) : f.loop(count, {f.identityOf(reduction)}, [&](Index number, GpuFunction::State &total) {
+      total[0] = f.combine(reduction, total[0], part(number));
+    })[0];
     f.e.setKnown(plan.kernel.lowered.lookup(op->getResult(0)), [sum](llvm::ArrayRef<Index>, Value) { return sum; });
   }
   place(added, Index::of(0));
@@ -101,8 +88,7 @@ mlir::LogicalResult scheduleFinish(KernelPlan &plan, Geometry &geometry) {
   }
   int64_t n = plan.domain.rowSize(), width = plan.hasColumns ? plan.widthOf(n) : 1, vectors = plan.hasColumns ? n / width : 0;
   if (plan.hasParts) {
-    vectors = 1;
-    for (int32_t atom : plan.domain.kept()) vectors *= plan.domain.atoms()[atom];
+    vectors = plan.domain.positions(plan.domain.kept());
   }
   geometry = {std::max<int64_t>(1, ceilDivide(vectors, kThreads)), kThreads};
   GpuFunction f(kernel, kernel.info.finish, geometry, width);

@@ -1,8 +1,8 @@
 // Kernels with reductions over rows' elements (softmax, layer_norm, their gradients), with or without reductions over the rows beside them.
 //
 // A group of threads, part of a block or a whole one, takes a row; its threads take every group-size-th vector. Up to kMostUnits vectors a
-// thread stay in registers through all sweeps; longer rows are read again by each sweep. Reductions over the rows go chunk by chunk: a group
-// walks the rows of its chunk and adds them up, and leaves a partial result. Reductions of parts of rows leave one for each part.
+// thread stay in registers through all sweeps; longer rows are read again by each sweep. Reductions over the rows go chunk by chunk: a
+// group walks the rows of its chunk and adds them up, and leaves a partial result. Reductions of parts of rows leave one for each part.
 #include "backends/cuda/compile/KernelPlan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -26,7 +26,8 @@ namespace {
 
 struct RowSchedule {
   RowSchedule(KernelPlan &plan, Geometry &geometry)
-      : plan(plan), rows(plan.domain.rows()), n(plan.domain.rowSize()), width(plan.widthOf(plan.hasParts ? plan.domain.partRun() : plan.domain.runSize())), vectors(n / width) {
+      : plan(plan), rows(plan.domain.rows()), n(plan.domain.rowSize()),
+        width(plan.widthOf(plan.hasParts ? plan.domain.partRun() : plan.domain.runSize())), vectors(n / width) {
     while (threads < kMostThreads && threads * kMostUnits < vectors) threads *= 2;
     units = ceilDivide(vectors, threads);
     groups = threads == kWarp ? kWarpsPerBlock : 1;
@@ -186,12 +187,7 @@ struct RowSchedule {
   void storeNear(GpuFunction &f, const Index &row) {
     if (plan.nearStores.empty()) return;
     llvm::ArrayRef<int32_t> near = plan.domain.near();
-    llvm::SmallVector<int64_t> extents;
-    int64_t count = 1;
-    for (int32_t atom : near) {
-      extents.push_back(plan.domain.atoms()[atom]);
-      count *= extents.back();
-    }
+    int64_t count = plan.domain.positions(near);
     plan.trackReads(f, 0, nullptr);
     int64_t width = std::exchange(f.e.width, 1);
     f.loop(ceilDivide(count, threads), {}, [&](Index round, State &) {
@@ -199,7 +195,7 @@ struct RowSchedule {
       Value number = f.e.make<arith::AddIOp>(first, member);
       f.when(count % threads ? f.lessThan(number, count) : Value(), [&] {
         auto atoms = compiler::atomPositions(f, row, Index::of(0));
-        for (auto [atom, at] : llvm::zip(near, f.e.space.delinearize(f.e.space.scalar(number, count), extents))) atoms[atom] = at;
+        compiler::placeAtoms(f.e.space, plan.domain, atoms, near, f.e.space.scalar(number, count));
         plan.store(f, plan.compute(f, plan.nearStores, atoms));
       });
     });
@@ -228,7 +224,8 @@ struct RowSchedule {
       for (auto [i, op] : llvm::enumerate(columns))
         for (auto [u, unit] : llvm::enumerate(all))
           f.when(unit.guard, [&, i = i, op = op, u = u, &unit = unit] {
-            f.e.store(plan.buffer(f, plan.partials[op]), sums[i * units + u], columnAt(f, worker, plan.partials[op], unit.position), nullptr);
+            f.e.store(plan.buffer(f, plan.partials[op]), sums[i * units + u], columnAt(f, worker, plan.partials[op], unit.position),
+                      nullptr);
           });
     });
   }

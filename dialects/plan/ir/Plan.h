@@ -40,5 +40,10 @@ inline constexpr llvm::StringLiteral kParameterAttr = "plan.parameter";
 // Of the last arguments: the number of the result of the program that prepares; of that one's arguments: the number of the other's.
 inline constexpr llvm::StringLiteral kPreparedAttr = "plan.prepared";
 inline constexpr llvm::StringLiteral kSourceAttr = "plan.source";
+// Of a program's donated argument: whoever gave it takes it back when a run ends at an index check, so that it is written after all checks.
+inline constexpr llvm::StringLiteral kKeptAttr = "plan.kept";
+
+// Of a plan.view: its bytes are a part of its source's value and not a place for a value of their own, so that it stays a view of that.
+inline constexpr llvm::StringLiteral kPartAttr = "plan.part";
 
 } // namespace weft::plan
