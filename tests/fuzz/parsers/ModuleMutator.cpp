@@ -1,7 +1,6 @@
 #include "tests/fuzz/parsers/ModuleMutator.h"
 
 #include <cmath>
-#include <limits>
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinAttributes.h"
@@ -43,9 +42,11 @@ private:
   bool chance(int percent) { return below(100) < static_cast<size_t>(percent); }
 
   int64_t integer(int64_t now) {
-    constexpr int64_t kLeast = std::numeric_limits<int64_t>::min(), kMost = std::numeric_limits<int64_t>::max();
-    const int64_t choices[] = {0, 1, -1, 2, 3, 7, now + 1, now - 1, -now, int64_t{1} << 31, int64_t{1} << 40, kMost, kLeast};
-    return choices[below(std::size(choices))];
+    constexpr uint64_t kLeast = uint64_t{1} << 63, kMost = kLeast - 1;
+    uint64_t bits = static_cast<uint64_t>(now); // wraps around
+    const uint64_t choices[] = {0,     1,     uint64_t(-1), 2, 3, 7, bits + 1, bits - 1, -bits, uint64_t{1} << 31, uint64_t{1} << 40,
+                                kMost, kLeast};
+    return static_cast<int64_t>(choices[below(std::size(choices))]);
   }
   double number(double now) {
     const double choices[] = {0, -0., 1, -1, now * 2, -now, 1e300, 1e-300, INFINITY, -INFINITY, NAN};
