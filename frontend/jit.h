@@ -84,8 +84,6 @@ template <typename F> TensorNames state_names(const F &function) {
 std::shared_ptr<JitImpl> make_jit(ErasedFunction function);
 std::vector<Tensor> call_jit(JitImpl &jit, const std::vector<Tensor> &inputs, Location location);
 
-inline void append(std::vector<Tensor> &to, const Tensor &tensor) { to.push_back(tensor); }
-inline void append(std::vector<Tensor> &to, const std::vector<Tensor> &tensors) { to.insert(to.end(), tensors.begin(), tensors.end()); }
 inline std::vector<Tensor> flatten_result(Tensor result) { return {std::move(result)}; }
 inline std::vector<Tensor> flatten_result(std::vector<Tensor> result) { return result; }
 inline std::vector<Tensor> flatten_result(std::pair<Tensor, Tensor> result) { return {std::move(result.first), std::move(result.second)}; }
@@ -104,8 +102,8 @@ template <typename F, size_t N = 0> constexpr size_t arity() {
 } // namespace recorder
 
 // Records fn(inputs...) and returns its program. fn takes Tensors (or one const std::vector<Tensor>&) and returns a Tensor, a pair or a
-// vector of them. Tensors that fn captures become constants of the program; where fn is an nn::Module, its parameters and buffers keep their
-// names ("up.weight"), by which compile() stores and --weights finds them. Nothing is run and no storage changes.
+// vector of them. Tensors that fn captures become constants of the program; where fn is an nn::Module, its parameters and buffers keep
+// their names ("up.weight"), by which compile() stores and --weights finds them. Nothing is run and no storage changes.
 template <typename F> Program trace(F &&fn, const std::vector<Tensor> &inputs, Location location = Location::current()) {
   using Fn = std::remove_reference_t<F>;
   if constexpr (std::is_invocable_v<Fn &, const std::vector<Tensor> &> && !std::is_invocable_v<Fn &, const Tensor &>) {
@@ -126,31 +124,55 @@ template <typename F> Program trace(F &&fn, const std::vector<Tensor> &inputs, L
   }
 }
 
+namespace recorder {
+// An argument of a function of tensors, written out for each, so that the caller's line can follow them.
+template <size_t> using TensorArgument = const Tensor &;
+template <typename F> consteval auto jit_arguments() {
+  if constexpr (std::is_invocable_v<F &, const std::vector<Tensor> &> && !std::is_invocable_v<F &, const Tensor &>) return;
+  else {
+    static_assert(arity<F>() <= 8, "weft::jit: the function must take up to 8 tensors, or one std::vector<Tensor>");
+    return std::make_index_sequence<arity<F>()>();
+  }
+}
+template <typename Result> Result unflatten(std::vector<Tensor> results) {
+  if constexpr (std::is_same_v<Result, std::vector<Tensor>>) return results;
+  else if constexpr (std::is_same_v<Result, std::pair<Tensor, Tensor>>) return Result(std::move(results[0]), std::move(results[1]));
+  else return std::move(results[0]);
+}
+} // namespace recorder
+
 // A function that is recorded at its first call for each combination of input shapes and dtypes, and replayed after. Storages that existed
 // before the call and are read are inputs, read again at each call; those that are written are outputs. Other C++ values are frozen;
 // WEFT_JIT_CHECK=1 records again and compares. Assigning to a handle that was born before the recording throws.
-template <typename F> class Jit {
+template <typename F, typename Arguments = decltype(recorder::jit_arguments<F>())> class Jit;
+
+// Of up to eight tensors.
+template <typename F, size_t... I> class Jit<F, std::index_sequence<I...>> {
 public:
-  explicit Jit(F fn) : fn_(std::make_shared<F>(std::move(fn))) {
-    impl_ = recorder::make_jit([fn = fn_](const std::vector<Tensor> &args) {
-      if constexpr (kTakesVector) return recorder::flatten_result((*fn)(args));
-      else return recorder::flatten_result(recorder::call_with(*fn, args, std::make_index_sequence<recorder::arity<F>()>()));
-    });
-  }
-  template <typename... Args> auto operator()(const Args &...args) const {
-    std::vector<Tensor> inputs;
-    inputs.reserve(sizeof...(Args));
-    (recorder::append(inputs, args), ...);
-    std::vector<Tensor> results = recorder::call_jit(*impl_, inputs, Location::current());
-    using Result = std::invoke_result_t<F &, const Args &...>;
-    if constexpr (std::is_same_v<Result, std::vector<Tensor>>) return results;
-    else if constexpr (std::is_same_v<Result, std::pair<Tensor, Tensor>>) return Result(std::move(results[0]), std::move(results[1]));
-    else return std::move(results[0]);
+  explicit Jit(F fn)
+      : impl_(recorder::make_jit([fn = std::make_shared<F>(std::move(fn))]([[maybe_unused]] const std::vector<Tensor> &args) {
+          return recorder::flatten_result((*fn)(args[I]...));
+        })) {}
+  auto operator()(recorder::TensorArgument<I>... args, Location location = Location::current()) const {
+    return recorder::unflatten<std::invoke_result_t<F &, recorder::TensorArgument<I>...>>(recorder::call_jit(*impl_, {args...}, location));
   }
 
 private:
-  static constexpr bool kTakesVector = std::is_invocable_v<F &, const std::vector<Tensor> &> && !std::is_invocable_v<F &, const Tensor &>;
-  std::shared_ptr<F> fn_;
+  std::shared_ptr<recorder::JitImpl> impl_;
+};
+
+// Of a vector of them.
+template <typename F> class Jit<F, void> {
+public:
+  explicit Jit(F fn)
+      : impl_(recorder::make_jit([fn = std::make_shared<F>(std::move(fn))](const std::vector<Tensor> &args) {
+          return recorder::flatten_result((*fn)(args));
+        })) {}
+  auto operator()(const std::vector<Tensor> &args, Location location = Location::current()) const {
+    return recorder::unflatten<std::invoke_result_t<F &, const std::vector<Tensor> &>>(recorder::call_jit(*impl_, args, location));
+  }
+
+private:
   std::shared_ptr<recorder::JitImpl> impl_;
 };
 template <typename F> Jit<std::decay_t<F>> jit(F &&fn) { return Jit<std::decay_t<F>>(std::forward<F>(fn)); }

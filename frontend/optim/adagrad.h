@@ -21,6 +21,7 @@ public:
 
 protected:
   void begin_step() override;
+  void end_step() override { rate_ = StepScalar(); }
   void update(size_t i, const Tensor &gradient) override;
 
 private:

@@ -23,6 +23,7 @@ protected:
   // decoupled: weight_decay shrinks the parameter instead, p *= 1 - lr * weight_decay.
   Adam(const char *name, std::vector<Tensor> parameters, AdamOptions options, bool decoupled, Location location);
   void begin_step() override;
+  void end_step() override { keep_ = rate_ = scale_ = StepScalar(); }
   void update(size_t i, const Tensor &gradient) override;
 
 private:

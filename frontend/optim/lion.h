@@ -19,6 +19,7 @@ public:
 
 protected:
   void begin_step() override;
+  void end_step() override { rate_ = keep_ = StepScalar(); }
   void update(size_t i, const Tensor &gradient) override;
 
 private:

@@ -66,6 +66,7 @@ void Optimizer::step(Location location) {
     update(i, gradient);
     written.push_back(parameters_[i]);
   }
+  end_step();
   for (auto &[name, tensor] : state_) written.push_back(tensor);
   submit_step(written);
 }

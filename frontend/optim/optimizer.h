@@ -61,6 +61,8 @@ protected:
   virtual void update(size_t i, const Tensor &gradient) = 0;
   // Records what all parameters share, before the updates.
   virtual void begin_step() {}
+  // Drops that again: a step that weft::jit records must leave nothing behind but state.
+  virtual void end_step() {}
 
   std::vector<Tensor> parameters_;
   Tensor lr_; // float64 []

@@ -23,6 +23,7 @@ public:
 
 protected:
   void begin_step() override { rate_ = StepScalar(lr_); }
+  void end_step() override { rate_ = StepScalar(); }
   void update(size_t i, const Tensor &gradient) override;
 
 private:

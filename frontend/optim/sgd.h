@@ -22,6 +22,7 @@ public:
 
 protected:
   void begin_step() override;
+  void end_step() override { rate_ = blend_ = StepScalar(); }
   void update(size_t i, const Tensor &gradient) override;
 
 private:

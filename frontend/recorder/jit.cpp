@@ -86,13 +86,18 @@ public:
     // The replayed program has no history: where some is wanted, the function itself is called. Inside another trace it is a plain function
     // too.
     bool direct = active_trace() != nullptr;
-    for (const Tensor &argument : arguments) direct = direct || (grad_mode() && argument.requires_grad());
+    std::vector<const TypeInfo *> types;
+    types.reserve(arguments.size());
+    {
+      Session session("jit", location);
+      for (const Tensor &argument : arguments) {
+        types.push_back(checked(argument, "argument")->type);
+        direct = direct || (grad_mode() && argument.requires_grad());
+      }
+    }
     if (direct) return function_(arguments);
     std::unique_lock<RecorderMutex> lock(recorder_mutex());
     Session session("jit", location);
-    std::vector<const TypeInfo *> types;
-    types.reserve(arguments.size());
-    for (const Tensor &argument : arguments) types.push_back(checked(argument, "argument")->type);
     std::shared_ptr<Replay> replay;
     auto known = std::find_if(replays_.begin(), replays_.end(), [&](const auto &each) { return each->types == types; });
     if (known == replays_.end()) {

@@ -82,6 +82,9 @@ Session::~Session() {
   recorder().mutex.unlock();
 }
 
+Session::Outside::Outside() : op_(current.op), location_(current.location), line_(current.line) { current.op = nullptr; }
+Session::Outside::~Outside() { current = {op_, location_, line_}; }
+
 const char *Session::op() { return current.op ? current.op : "weft"; }
 Location Session::location() { return current.location; }
 SourceLine *Session::line() {

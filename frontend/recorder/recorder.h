@@ -57,6 +57,20 @@ public:
   static Location location();
   static SourceLine *line();
 
+  // While it lives, this thread is in no session: a function of the user records, whose ops have names and lines of their own.
+  class Outside {
+  public:
+    Outside();
+    ~Outside();
+    Outside(const Outside &) = delete;
+    Outside &operator=(const Outside &) = delete;
+
+  private:
+    const char *op_;
+    Location location_;
+    SourceLine *line_;
+  };
+
 private:
   bool outermost_;
 };

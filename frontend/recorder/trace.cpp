@@ -120,7 +120,11 @@ TraceResult record_trace(const char *what, const ErasedFunction &function, const
   }
   {
     Tracing tracing(trace);
-    std::vector<Tensor> outputs = function(arguments);
+    std::vector<Tensor> outputs;
+    {
+      Session::Outside outside;
+      outputs = function(arguments);
+    }
     std::lock_guard<RecorderMutex> lock(recorder_mutex());
     for (const Tensor &output : outputs) {
       Session session(what, location);

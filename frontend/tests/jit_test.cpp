@@ -85,6 +85,63 @@ TEST(Jit, RunsAWholeTrainingStep) {
   EXPECT_EQ(statistics().compiles + statistics().disk_hits - before, 1u);
 }
 
+// Twin models, one trained by calls of a jit function, for two sizes of batches.
+template <typename Optimizer, typename Options> void train_twins(Options options) {
+  auto loss_of = [](const nn::Linear &model, const Tensor &x) { return nn::mse(model(x), (x * x).sum(1, true)); };
+  auto train = [&](bool replayed) {
+    manual_seed(5);
+    nn::Linear model(3, 1);
+    Optimizer optimizer(model.parameters(), options);
+    auto step = [&](const Tensor &x) {
+      Tensor loss = loss_of(model, x);
+      optimizer.zero_grad();
+      loss.backward();
+      optimizer.step();
+      return loss;
+    };
+    auto fast = jit(step);
+    Floats numbers;
+    for (int i = 0; i < 8; ++i) {
+      Tensor x = rand({i % 3 == 2 ? 4 : 8, 3});
+      numbers.push_back((replayed ? fast(x) : step(x)).template item<float>());
+    }
+    for (const Tensor &parameter : model.parameters())
+      for (float value : parameter.template to_vector<float>()) numbers.push_back(value);
+    return numbers;
+  };
+  EXPECT_EQ(train(true), train(false));
+}
+
+TEST(Jit, RunsStepsOfEveryOptimizer) {
+  train_twins<optim::SGD>(optim::SGDOptions{.lr = 0.05, .momentum = 0.9, .dampening = 0.1});
+  train_twins<optim::Adam>(optim::AdamOptions{.lr = 0.05, .weight_decay = 0.01});
+  train_twins<optim::AdamW>(optim::AdamWOptions{.lr = 0.05});
+  train_twins<optim::RMSprop>(optim::RMSpropOptions{.lr = 0.05});
+  train_twins<optim::Adagrad>(optim::AdagradOptions{.lr = 0.05, .lr_decay = 0.1});
+  train_twins<optim::Lion>(optim::LionOptions{.lr = 0.05});
+}
+
+TEST(Jit, TellsTheLinesOfTheUser) {
+  auto error_of = [](auto &&call) {
+    try {
+      call();
+    } catch (const Error &error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  auto place = [](int line) { return "jit_test.cpp:" + std::to_string(line) + ": "; };
+  int inside = __LINE__ + 1;
+  auto product = jit([](const Tensor &x, const Tensor &y) { return matmul(x, y); });
+  EXPECT_NE(error_of([&] { product(ones({2, 3}), ones({2, 3})); }).find(place(inside) + "matmul: "), std::string::npos);
+  // What is wrong with the call itself is told at the call's line.
+  int outside = __LINE__ + 1;
+  EXPECT_NE(error_of([&] { product(ones({2, 3}), Tensor()); }).find(place(outside) + "jit: "), std::string::npos);
+  auto whole = jit([](const std::vector<Tensor> &x) { return x[0]; });
+  outside = __LINE__ + 1;
+  EXPECT_NE(error_of([&] { whole({ones({1}), Tensor()}); }).find(place(outside) + "jit: "), std::string::npos);
+}
+
 TEST(Jit, DrawsNewRandomNumbers) {
   manual_seed(3);
   auto f = jit([](const Tensor &x) { return x + rand({4}); });
