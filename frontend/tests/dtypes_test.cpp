@@ -224,6 +224,19 @@ TEST(DTypes, IntegersFromScalars) {
   EXPECT_EQ(full({}, 255.9, uint8).item<uint8_t>(), 255);
 }
 
+// The count of a mean is no number of the tensor's dtype: 65536 is an infinity in float16, 257 is 256 in bfloat16.
+TEST(DTypes, GradientsOfMeans) {
+  auto gradient = [](int64_t n, DType dtype) {
+    Tensor x = ones({n}, dtype).set_requires_grad();
+    Tensor y = (x * 256).mean();
+    y.backward();
+    return x.grad().select(0, n - 1).item<float>();
+  };
+  EXPECT_EQ(gradient(65536, float16), 0x1p-8f);
+  EXPECT_EQ(gradient(1 << 20, float16), 0x1p-12f);
+  EXPECT_EQ(gradient(257, bfloat16), static_cast<float>(static_cast<BFloat16>(256 / 257.f)));
+}
+
 // Samples of 16-bit floats stay below 1.
 TEST(DTypes, Samples) {
   for (DType dtype : {bfloat16, float16}) {

@@ -24,13 +24,27 @@ Val unreduce(Val x, ArrayRef<Dim> full, ArrayRef<int64_t> reduced) {
   return broadcastTo(reshapeTo(x, kept), full);
 }
 
+// f16 and bf16 are computed in f32 and rounded once.
+static Val widen(Val x) {
+  mlir::Type element = x.type().getElementType();
+  bool narrow = mlir::isa<mlir::FloatType>(element) && element.getIntOrFloatBitWidth() < 32;
+  return narrow ? cast(x, x.builder().getF32Type()) : x;
+}
+
+static Value narrowTo(Val x, Value like) {
+  mlir::Type element = mlir::cast<mlir::RankedTensorType>(like.getType()).getElementType();
+  return x.type().getElementType() == element ? x : cast(x, element);
+}
+
 Val divideByCount(Val x, ArrayRef<Dim> full, ArrayRef<int64_t> reduced) {
+  // A count beyond 65504 is an infinity in f16, one beyond 256 is rounded in bf16.
+  Val wide = widen(x);
   if (llvm::all_of(reduced, [&](int64_t dim) { return full[dim].isStatic(); })) {
-    double count = 1;
-    for (int64_t dim : reduced) count *= static_cast<double>(full[dim].size);
-    return x / count;
+    double elements = 1;
+    for (int64_t dim : reduced) elements *= static_cast<double>(full[dim].size);
+    return Val(x.builder(), x.loc(), narrowTo(wide / elements, x));
   }
-  return x / sum(broadcastTo(x.constant(1, {}), full), reduced);
+  return Val(x.builder(), x.loc(), narrowTo(wide / sum(broadcastTo(wide.constant(1, {}), full), reduced), x));
 }
 
 Val zerosOf(Val x, ArrayRef<Dim> dims) {
@@ -77,20 +91,6 @@ Val isTarget(Val targets, ArrayRef<Dim> dims) {
   int64_t last = dims.size() - 1;
   Val position = positions(targets, dims, last);
   return compare("eq", position, unreduce(cast(targets, position.type().getElementType()), dims, {last}));
-}
-
-//===-- The accumulating type -----------------------------------------------------------------===//
-
-// f16 and bf16 are computed in f32 and rounded once.
-static Val widen(Val x) {
-  mlir::Type element = x.type().getElementType();
-  bool narrow = mlir::isa<mlir::FloatType>(element) && element.getIntOrFloatBitWidth() < 32;
-  return narrow ? cast(x, x.builder().getF32Type()) : x;
-}
-
-static Value narrowTo(Val x, Value like) {
-  mlir::Type element = mlir::cast<mlir::RankedTensorType>(like.getType()).getElementType();
-  return x.type().getElementType() == element ? x : cast(x, element);
 }
 
 //===-- Reductions and normalizations ---------------------------------------------------------===//
