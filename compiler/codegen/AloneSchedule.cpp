@@ -56,6 +56,13 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
   int64_t blocks = byColumns ? std::max<int64_t>(1, llvm::divideCeil(trail, kScatterColumns)) : 1;
   int64_t columns = byColumns ? std::min(trail, kScatterColumns) : trail;
   kernel.info.count = product(to) == 0 ? 0 : lead * blocks;
+  // Where the source's length is known at run time only, the range is its steps, and one thread takes them all.
+  bool isSized = kernel.sizes && dim == 0;
+  if (isSized) kernel.rangeUnit = kernel.info.count = product(middle);
+  auto steps = [&](llvm::function_ref<void(const Index &)> emit) {
+    f.loop(f.e.constantIndex(0), isSized ? f.end : f.e.constantIndex(product(middle)), product(middle), {},
+           [&](Index step, KernelFunction::State &) { emit(step); });
+  };
   Value out = f.output(0);
   int64_t placeScratch = kernel.claimScratch(kScatterBatch * 8), updateScratch = kernel.claimScratch(kScatterBatch * 8);
   // Where an element comes from, and in which column of the result it goes.
@@ -88,10 +95,10 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
     };
     // A step's columns are a small part of a row, which ends before a machine's own prefetchers have begun.
     auto prefetch = [&](const Index &s) {
-      int64_t steps = product(middle);
-      if (steps <= kScatterAhead) return;
+      int64_t most = product(middle);
+      if (most <= kScatterAhead) return;
       llvm::SmallVector<Index> at(leadAt);
-      at.append(space.delinearize(f.ahead(s, kScatterAhead, steps), middle));
+      at.append(space.delinearize(f.ahead(s, kScatterAhead, most), middle));
       at.append(space.delinearize(first, trailFrom));
       for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments())) {
         Value tensor = kernel.lowered.lookup(argument);
@@ -134,18 +141,25 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
       if (count % kScatterBatch) batch(count % kScatterBatch, space.add(base, count / kScatterBatch * kScatterBatch));
     };
     auto add = [&] {
-      if (trail == 1 && product(trailFrom) == 1)
+      if (trail == 1 && product(trailFrom) == 1 && !isSized)
         return oneByOne(product(middle), Index::of(0), [&](const Index &step) -> Source {
           llvm::SmallVector<Index> at(leadAt);
           at.append(space.delinearize(step, middle));
           at.resize(from.size());
           return {at, Index::of(0)};
         });
-      f.loop(product(middle), {}, [&](Index s, KernelFunction::State &) {
+      steps([&](const Index &s) {
         if (byColumns && !wholeSlices) prefetch(s);
         llvm::SmallVector<Index> at(leadAt);
         at.append(space.delinearize(s, middle));
         at.resize(from.size());
+        if (trail == 1 && product(trailFrom) == 1) {
+          Index place = element(l, target(at), Index::of(0));
+          Value update = f.e.at(source, at);
+          if (!puts) update = sumOf(f, f.e.load(out, update.getType(), place, nullptr), update);
+          f.e.store(out, update, place, nullptr);
+          return;
+        }
         if (byColumns && wholeSlices) {
           // One target a step.
           Index t = target(at);
@@ -183,7 +197,8 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
     add();
     f.e.popScope();
   };
-  f.loop(f.begin, f.end, std::max<int64_t>(kernel.info.count, 1), {}, [&](Index i, KernelFunction::State &) {
+  Value firstPiece = isSized ? f.e.constantIndex(0) : f.begin, lastPiece = isSized ? f.e.constantIndex(blocks) : f.end;
+  f.loop(firstPiece, lastPiece, isSized ? blocks : std::max<int64_t>(kernel.info.count, 1), {}, [&](Index i, KernelFunction::State &) {
     if (trail == 0) return;
     auto [l, block] = space.divide(i, blocks);
     f.block(block, trail, columns, [&](const Index &first, int64_t n) { piece(l, first, n); });

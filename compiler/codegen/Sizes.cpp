@@ -46,6 +46,15 @@ static llvm::StringRef whyNot(Operation *op) {
     return named(matmul.getResult()) == 0 && (matmul.getType().getRank() > 2 || named(matmul.getLhs()) == 0)
                ? llvm::StringRef()
                : "it sums over a size that varies";
+  // What is added to has the size in front of the dim that is indexed, or not at all: then it is the source's length.
+  if (mlir::isa<ir::IndexAddOp, ir::IndexPutOp, ir::ScatterAddOp>(op)) {
+    int64_t base = named(op->getOperand(0)), indices = named(op->getOperand(1)), source = named(op->getOperand(2));
+    int64_t dim = mlir::cast<mlir::IntegerAttr>(op->getAttr("dim")).getInt();
+    if (base < 0 && dim == 0 && indices == 0 && source == 0) return {};
+    return mlir::isa<ir::ScatterAddOp>(op) && base == 0 && dim > 0 && indices == 0 && source == 0
+               ? llvm::StringRef()
+               : "it adds to elements of a dimension whose size varies";
+  }
   return "it has no kernel for sizes that vary";
 }
 
@@ -79,15 +88,17 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
   FusionRefusal why;
   auto domain = FusionDomain::analyze(ops, outputs, why);
   if (!domain) return fusion.emitError("codegen: ") << refusalText(why.reason), none;
-  bool isProduct = domain->shape() == Shape::Alone && outputs.front().getDefiningOp<ir::MatmulOp>();
-  if ((domain->shape() == Shape::Alone && !isProduct) || domain->shape() == Shape::Empty)
+  bool hasOwnSchedule =
+      domain->shape() == Shape::Alone &&
+      mlir::isa_and_nonnull<ir::MatmulOp, ir::IndexAddOp, ir::IndexPutOp, ir::ScatterAddOp>(outputs.front().getDefiningOp());
+  if ((domain->shape() == Shape::Alone && !hasOwnSchedule) || domain->shape() == Shape::Empty)
     return fusion.emitError("codegen: a kernel of this kind has no form for sizes that vary"), none;
   auto noDomain = [&] { return fusion.emitError("codegen: a size that varies is not the slowest of the kernel's loops"), none; };
   int32_t atom = domain->outer().empty() ? (domain->inner().empty() ? -1 : domain->inner().front()) : domain->outer().front();
   // A single row has the size that varies inside; else it is the slowest of the rows' dims.
   bool singleRow = domain->shape() == Shape::Rows && domain->outer().empty();
   bool isNest = domain->shape() == Shape::Nest;
-  if ((atom < 0 && !isProduct) || (isNest && domain->outer().empty())) return noDomain();
+  if ((atom < 0 && !hasOwnSchedule) || (isNest && domain->outer().empty())) return noDomain();
   if (((domain->shape() == Shape::Rows && !singleRow) || isNest) && llvm::is_contained(domain->inner(), atom)) return noDomain();
   ir::SizeProduct product;
   llvm::SmallVector<Value> all(body.getArguments());

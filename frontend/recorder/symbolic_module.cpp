@@ -162,7 +162,7 @@ private:
     case ir::Kind::Contraction:
       return mlir::isa<ir::MatmulOp>(op);
     case ir::Kind::Indexing:
-      return mlir::isa<ir::IndexSelectOp, ir::GatherOp>(op);
+      return mlir::isa<ir::IndexSelectOp, ir::GatherOp, ir::IndexAddOp, ir::IndexPutOp, ir::ScatterAddOp>(op);
     case ir::Kind::Random:
       return mlir::isa<ir::RandomUniformOp, ir::RandomAdvanceOp>(op);
     case ir::Kind::Composite:

@@ -216,6 +216,28 @@ TEST_F(Symbolic, TheRangeGrowsByPowersOfTwo) {
   EXPECT_LE(compiles() - before, 8u);
 }
 
+// What lookups and gathers have as gradients: as many rows are added as there are, in their order.
+TEST_F(Symbolic, AddsAsManyRowsAsThereAre) {
+  Tensor base = input(13, {70}, 33), counts = input(13, {}, 34);
+  auto places = [](int64_t n) { return (arange(n) * 7 + 3) % 13; };
+  compare(kSizes, 2, [&](int64_t n) {
+    Tensor source = input(n, {70}, 35);
+    return std::vector<Tensor>{index_add(base, 0, places(n), source), index_add(counts, 0, places(n), sum(source, 1)),
+                               index_put(base, {places(n)}, source), index_select(base, 0, places(n)) * 2.0};
+  });
+  compare(kSizes, 2, [&](int64_t n) {
+    Tensor source = input(n, {5}, 36), columns = (arange(n * 5).reshape({n, 5}) * 3) % 7;
+    return std::vector<Tensor>{scatter_add(zeros({13}), 0, places(n), sum(source, 1)), scatter_add(input(n, {7}, 37), 1, columns, source),
+                               scatter_add(input(13, {9}, 38), 0, columns, source)};
+  });
+  Tensor words = input(13, {12}, 39);
+  words.set_requires_grad();
+  compare(kSizes, 2, [&](int64_t n) {
+    Tensor found = embedding((arange(n * 3).reshape({n, 3}) * 5) % 13, words);
+    return grad({sum(found * found * input(n, {3, 12}, 40))}, {words});
+  });
+}
+
 TEST_F(Symbolic, OneIsNoSymbolicSize) {
   Tensor row = input(1, {9}, 18);
   uint64_t before = compiles();
