@@ -83,6 +83,23 @@ TEST(Rows, ShortRows) {
   }
 }
 
+// Points against points: the rows that are done together lie along two dims, the inner of which may end within a group.
+TEST(Rows, ShortRowsOfTwoDims) {
+  for (auto [n, m] : {std::pair{"6", "32"}, {"5", "33"}, {"70", "1"}, {"40", "3"}}) {
+    auto of = [&](const std::string &text) { return replaced(replaced(text, "R", n), "M", m); };
+    checkFusion(of("%x: tensor<Mx3xf32>, %c: tensor<Rx1x3xf32>, %w: tensor<Mxf32>"), of(R"(
+      %a = weft.broadcast %x : tensor<Mx3xf32> to tensor<RxMx3xf32>
+      %b = weft.broadcast %c : tensor<Rx1x3xf32> to tensor<RxMx3xf32>
+      %d = weft.sub %a, %b : tensor<RxMx3xf32>
+      %q = weft.mul %d, %d : tensor<RxMx3xf32>
+      %s = weft.reduce_sum %q, dims = [2] : tensor<RxMx3xf32>
+      %r = weft.sqrt %s : tensor<RxMxf32>
+      %f = weft.broadcast %w : tensor<Mxf32> to tensor<RxMxf32>
+      %y = weft.mul %r, %f : tensor<RxMxf32>)"),
+                of("%y: tensor<RxMxf32>, %s: tensor<RxMxf32>, %d: tensor<RxMx3xf32>"), 1e-5);
+  }
+}
+
 // 63 rows are done one by one, of 64 sixteen together: a row's bits do not depend on how many there are.
 TEST(Rows, RowsTogetherHaveTheBitsOfRowsByThemselves) {
   for (int n : {2, 3, 4, 7, 10, 16, 17, 50, 128}) {

@@ -25,13 +25,13 @@ static constexpr size_t kLeastReductions = 2;
 static constexpr int64_t kLargestGroupBytes = 16 << 10;
 
 bool RowSchedule::hasGroups() const {
-  if (domain.shape() != Shape::Rows || kernel.sizes || random || domain.outer().size() != 1) return false;
+  if (domain.shape() != Shape::Rows || kernel.sizes || random || domain.outer().empty()) return false;
   if (hasColumns || hasParts || hasNear) return false;
   return domain.runSize() == domain.rowSize() && domain.rows() >= kLeastGroups * kLanes;
 }
 
 bool RowSchedule::hasRowGroups() const {
-  if (!hasGroups() || domain.rowSize() <= kLanes) return false;
+  if (!hasGroups() || domain.outer().size() != 1 || domain.rowSize() <= kLanes) return false;
   int64_t bytes = 0;
   size_t reductions = 0;
   for (const Sweep &sweep : sweeps) reductions += sweep.reductions.size();
