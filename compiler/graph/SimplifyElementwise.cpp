@@ -1,5 +1,7 @@
-// Algebra of elementwise ops: only what holds bit for bit, NaN, infinities and signed zeros included.
+// Algebra of elementwise ops: only what holds bit for bit (powers: within their budget), NaN, infinities and signed zeros included.
 #include "compiler/graph/Simplify.h"
+
+#include <limits>
 
 namespace weft::compiler {
 
@@ -48,17 +50,37 @@ LogicalResult simplifyArithmetic(mlir::Operation *op, mlir::RewriterBase &rewrit
   return failure();
 }
 
+// Powers that a few exact or correctly rounded operations give within pow's budget of 4 ULP, at a small part of its time: what people write
+// for squares, cubes, roots and inverse distances. NaN, infinities and zeros are pow's.
 LogicalResult simplifyPow(ir::PowOp op, mlir::RewriterBase &rewriter) {
-  Splat exponent = splatOf(op.getRhs());
+  auto broadcast = op.getRhs().getDefiningOp<ir::BroadcastOp>(); // of a size that varies
+  Splat exponent = splatOf(broadcast ? broadcast.getInput() : op.getRhs());
   if (!exponent) return failure();
-  mlir::Value x = op.getLhs();
-  if (exponent.is(1)) return replace(op, x, rewriter);
-  // x * x is correctly rounded, which pow's budget of 4 ULP does not even ask.
-  if (exponent.is(2)) {
-    rewriter.replaceOpWithNewOp<ir::MulOp>(op, x, x);
-    return success();
-  }
-  return failure();
+  if (exponent.is(1)) return replace(op, op.getLhs(), rewriter);
+  ir::Val x(rewriter, op.getLoc(), op.getLhs()), result;
+  mlir::Type element = x.type().getElementType();
+  bool isWide = element.isF32() || element.isF64(); // narrower ones would round, and overflow, in between
+  auto number = [&](double value) { return ir::broadcastTo(x.constant(value, {}), ir::dimsOf(x.type())); };
+  // The root of -0 is -0, its power 0; the power of -infinity is no NaN.
+  auto root = [&] { return ir::sqrt(x + number(0)); };
+  auto unlessMinusInfinity = [&](ir::Val value, double there) {
+    return ir::select(ir::compare("eq", x, number(-std::numeric_limits<double>::infinity())), number(there), value);
+  };
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (exponent.is(2)) result = x * x;
+  else if (exponent.is(-1) && isFloat(x)) result = number(1) / x;
+  else if (exponent.is(3) && (isWide || !isFloat(x))) result = x * x * x;
+  else if (!isWide) return failure();
+  else if (exponent.is(-2)) {
+    ir::Val inverse = number(1) / x;
+    result = inverse * inverse;
+  } else if (exponent.is(0.5)) result = unlessMinusInfinity(root(), kInfinity);
+  else if (exponent.is(1.5)) result = unlessMinusInfinity(x * root(), kInfinity);
+  else if (exponent.is(-0.5)) result = unlessMinusInfinity(number(1) / root(), 0);
+  else if (exponent.is(-1.5)) result = unlessMinusInfinity(number(1) / x / root(), 0);
+  else return failure();
+  rewriter.replaceOp(op, result.value());
+  return success();
 }
 
 // Whether every value of `from` is one of `to`, so that the conversion loses nothing.

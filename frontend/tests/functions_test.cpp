@@ -45,6 +45,29 @@ TEST(Elementwise, RemainderHasTheSignOfTheDivisor) {
   EXPECT_TRUE(std::isnan(remainder(tensor({1.f}), 0.f).item<float>()));
 }
 
+// Exponents that products, quotients and roots stand in for: values and derivatives are those of pow.
+TEST(Elementwise, SmallPowers) {
+  const double inf = INFINITY;
+  std::vector<double> values = {-inf, -3, -1, -0.0, 0.0, 1e-25, 1e-18, 0.3, 1, 2.7, 1e9, 1e25, inf, NAN};
+  for (DType dtype : {float32, float64})
+    for (double exponent : {-2.0, -1.5, -1.0, -0.5, 0.5, 1.5, 2.0, 3.0}) {
+      Tensor x = Tensor::from(values).to(dtype).requires_grad_();
+      Tensor y = pow(x, exponent);
+      std::vector<double> got = y.to_vector<double>(), slope = grad({y.sum()}, {x})[0].to_vector<double>();
+      auto expect = [&](double is, double at, double factor, double power) {
+        auto in = [&](auto x) -> double { return static_cast<decltype(x)>(factor) * std::pow(x, static_cast<decltype(x)>(power)); };
+        double should = dtype == float32 ? in(static_cast<float>(at)) : in(at);
+        if (std::isnan(should)) EXPECT_TRUE(std::isnan(is)) << at << "^" << power;
+        else if (std::isinf(should) || should == 0) EXPECT_EQ(is, should) << at << "^" << power;
+        else EXPECT_NEAR(is, should, std::fabs(should) * (dtype == float32 ? 5e-7 : 1e-15)) << at << "^" << power;
+      };
+      for (size_t i = 0; i < values.size(); ++i) {
+        expect(got[i], values[i], 1, exponent);
+        expect(slope[i], values[i], exponent, exponent - 1);
+      }
+    }
+}
+
 TEST(Elementwise, Bits) {
   Tensor a = tensor<int64_t>({12, -1}), b = tensor<int64_t>({10, 5});
   EXPECT_EQ((a & b).to_vector<int64_t>(), (Ints{8, 5}));

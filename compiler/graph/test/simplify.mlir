@@ -52,6 +52,25 @@ func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
 }
 
 // -----
+// Powers of small whole and half exponents are products, quotients and roots; in 16 bits a cube would round twice.
+// CHECK-LABEL: @powers
+// CHECK-NOT: weft.pow %arg0
+// CHECK: weft.mul %arg0, %arg0
+// CHECK: weft.sqrt
+// CHECK: weft.pow %arg1
+module @powers {
+func.func @main(%x: tensor<8xf32>, %h: tensor<8xf16>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf16>) {
+  %three = weft.constant dense<3.0> : tensor<8xf32>
+  %half = weft.constant dense<-1.5> : tensor<8xf32>
+  %narrow = weft.constant dense<3.0> : tensor<8xf16>
+  %0 = weft.pow %x, %three : tensor<8xf32>
+  %1 = weft.pow %x, %half : tensor<8xf32>
+  %2 = weft.pow %h, %narrow : tensor<8xf16>
+  return %0, %1, %2 : tensor<8xf32>, tensor<8xf32>, tensor<8xf16>
+}
+}
+
+// -----
 // x + 0 makes 0 of -0 and stays; x + -0, x - 0 and x * 1 are x.
 // CHECK-LABEL: @neutral_elements
 // CHECK: %[[ZERO:.*]] = weft.constant dense<0.000000e+00>
