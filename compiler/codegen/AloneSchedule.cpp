@@ -36,6 +36,21 @@ static Value sumOf(KernelFunction &f, Value a, Value b) {
 
 //===-- Scatters ------------------------------------------------------------------------------===//
 
+Value combineScattered(ElementEmitter &e, Operation *scatter, Value there, Value update) {
+  bool isFloat = mlir::isa<mlir::FloatType>(mlir::getElementTypeOrSelf(there.getType()));
+  auto reduce = mlir::dyn_cast<ir::ScatterReduceOp>(scatter);
+  if (!reduce) return isFloat ? e.make<arith::AddFOp>(there, update) : e.make<arith::AddIOp>(there, update);
+  switch (reduce.getCombiner()) {
+  case ir::Combiner::prod:
+    return isFloat ? e.make<arith::MulFOp>(there, update) : e.make<arith::MulIOp>(there, update);
+  case ir::Combiner::max:
+    return isFloat ? e.make<arith::MaximumFOp>(there, update) : e.make<arith::MaxSIOp>(there, update);
+  case ir::Combiner::min:
+    return isFloat ? e.make<arith::MinimumFOp>(there, update) : e.make<arith::MinSIOp>(there, update);
+  }
+  llvm_unreachable("all combiners are above");
+}
+
 // One loop over the source. Pieces hold different parts of the result: the dims before the scattered one, and columns after it, so that
 // whoever adds to an element does so alone and in the source's order. The lanes of a vector are columns of a slice, and so never meet in an
 // element.
@@ -108,7 +123,7 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
         for (int64_t c = 0; c < n; c += perLine) f.e.prefetchLine(f.function.getArgument(i), space.add(line, c), false);
       }
     };
-    // `count` elements with a target each: vectors find these and what is added, which wait in scratch; the sums are made one by one, since
+    // `count` elements with a target each: vectors find these and what is added, which wait in scratch; they are combined one by one, since
     // lanes may meet in an element, and a gather and a scatter take twice the time of 16 elements. A batch goes first, so that no load
     // waits for the store of the vector that it is a part of.
     auto oneByOne = [&](int64_t count, const Index &base, llvm::function_ref<Source(const Index &)> sourceAt) {
@@ -128,7 +143,7 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
           Value at = f.e.make<arith::IndexCastOp>(f.builder.getIndexType(), f.e.load(places, i64, number, nullptr));
           Index place = space.scalar(at, std::max<int64_t>(product(to), 1));
           Value update = f.e.load(updates, type, number, nullptr);
-          if (!puts) update = sumOf(f, f.e.load(out, type, place, nullptr), update);
+          if (!puts) update = combineScattered(f.e, op, f.e.load(out, type, place, nullptr), update);
           f.e.store(out, update, place, nullptr);
         };
         f.loop(n / kScatterUnroll, {}, [&](Index round, KernelFunction::State &) {
@@ -169,7 +184,8 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
               Value update = f.e.broadcast(f.e.at(source, at, unit.mask));
               Index place = element(l, t, unit.position);
               if (!puts)
-                update = sumOf(f, f.e.broadcast(f.e.load(out, mlir::getElementTypeOrSelf(update.getType()), place, unit.mask)), update);
+                update = combineScattered(
+                    f.e, op, f.e.broadcast(f.e.load(out, mlir::getElementTypeOrSelf(update.getType()), place, unit.mask)), update);
               f.e.store(out, update, place, unit.mask);
             }
           });

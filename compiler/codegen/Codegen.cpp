@@ -177,7 +177,7 @@ double estimate(KernelBuilder &kernel) {
     else if (auto matmul = mlir::dyn_cast<ir::MatmulOp>(op)) {
       auto lhs = matmul.getLhs().getType();
       cost = 2.0 * lhs.getDimSize(lhs.getRank() - (matmul.getTransposeLhs() ? 2 : 1));
-    } else if (mlir::isa<ir::ExpOp, ir::LogOp, ir::TanhOp, ir::ErfOp, ir::SigmoidOp, ir::GeluOp, ir::PowOp>(op)) cost = 16;
+    } else if (mlir::isa<ir::ExpOp, ir::LogOp, ir::TanhOp, ir::ErfOp, ir::SigmoidOp, ir::GeluOp, ir::PowOp, ir::Atan2Op>(op)) cost = 16;
     flops += size * cost;
   }
   // A core moves about 10 bytes and does about 8 operations a nanosecond.

@@ -233,6 +233,15 @@ TEST(Fusions, ScattersInBatches) {
   add("11x300", "5x290", 0);
   add("6x11", "6x700", 1);
   add("3x11x4", "2x20x3", 1);
+  // What meets in an element may be combined otherwise, with what is computed beside it.
+  for (const char *combiner : {"max", "min", "prod"})
+    for (const char *element : {"f32", "i64"}) {
+      auto of = [&](const std::string &text) { return replaced(replaced(text, "COMBINER", combiner), "ELEMENT", element); };
+      check(of("%z: tensor<11x30xELEMENT>, %i: tensor<20x30xi64>, %s: tensor<20x30xELEMENT>"),
+            of("%n = weft.neg %s : tensor<20x30xELEMENT>\n%0 = weft.scatter_reduce COMBINER %z, %i, %n, dim = 0 : tensor<11x30xELEMENT>, "
+               "tensor<20x30xi64>, tensor<20x30xELEMENT>"),
+            of("%0: tensor<11x30xELEMENT>"), 1e-3);
+    }
   // The last one wins.
   checkFusion("%z: tensor<11xi32>, %i: tensor<600xi64>, %s: tensor<600xi32>", R"(
     %0 = weft.index_put %z, %i, %s, dim = 0 : tensor<11xi32>, tensor<600xi64>, tensor<600xi32>)",

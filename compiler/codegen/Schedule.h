@@ -142,6 +142,9 @@ protected:
   mlir::Value view(mlir::Value bytes, int64_t offset, int64_t count, mlir::Type element);
 };
 
+// What a scatter makes of the element that is there and one that meets it.
+mlir::Value combineScattered(ElementEmitter &e, mlir::Operation *scatter, mlir::Value there, mlir::Value update);
+
 // w[r][c] = v[c][r], for kLanes vectors of kLanes lanes.
 void transposeTile(ElementEmitter &e, llvm::MutableArrayRef<mlir::Value> v);
 

@@ -30,7 +30,7 @@ int64_t bytesOf(mlir::Value value) {
 
 // What takes more than a few cycles an element.
 bool isExpensive(mlir::Operation *op) {
-  return isa<ir::ExpOp, ir::LogOp, ir::SqrtOp, ir::RsqrtOp, ir::TanhOp, ir::ErfOp, ir::SigmoidOp, ir::GeluOp, ir::PowOp, ir::DivOp,
+  return isa<ir::ExpOp, ir::LogOp, ir::SqrtOp, ir::RsqrtOp, ir::TanhOp, ir::ErfOp, ir::SigmoidOp, ir::GeluOp, ir::PowOp, ir::Atan2Op, ir::DivOp,
              ir::RandomUniformOp>(op);
 }
 

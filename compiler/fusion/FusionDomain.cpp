@@ -53,7 +53,7 @@ static int64_t countedOps(llvm::ArrayRef<Operation *> ops) {
 static bool isTooLarge(llvm::ArrayRef<Operation *> ops, const FusionDomain &domain) {
   return countedOps(ops) > (domain.near().empty() ? kMaxFusionOps : kMaxWindowedOps);
 }
-static bool isAlone(Operation *op) { return mlir::isa<ir::MatmulOp, ir::IndexAddOp, ir::IndexPutOp, ir::ScatterAddOp, ir::CumsumOp>(op); }
+static bool isAlone(Operation *op) { return mlir::isa<ir::MatmulOp, ir::IndexAddOp, ir::IndexPutOp, ir::ScatterAddOp, ir::ScatterReduceOp, ir::CumsumOp>(op); }
 
 Refusal FusionDomain::fusible(Operation *op) {
   auto weft = mlir::dyn_cast<ir::WeftOp>(op);

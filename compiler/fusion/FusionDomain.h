@@ -28,7 +28,7 @@ namespace weft::compiler {
 enum class Refusal {
   None,
   NotFusible,            // a composite, a structure op, or one whose record has no lowering
-  Alone,                 // an op that codegen only builds as a kernel of its own (matmul, scatter_add, index_add, index_put, cumsum)
+  Alone,                 // an op that codegen only builds as a kernel of its own (matmul, scatter_add, scatter_reduce, index_add, index_put, cumsum)
   DynamicShape,          // a dim has no size
   DifferentRows,         // two reductions are over different dimensions
   DifferentShapes,       // an output has neither the rows nor the elements of the others
@@ -67,7 +67,7 @@ public:
     Total,       // reductions of whole values to scalars that nothing else in the kernel reads; O is empty
     Nest,        // reductions over other dims (I: middle ones, or several groups), read by nothing but their elementwise consumers;
                  // where more reads them, and the innermost dim is one of I, they are Rows whose elements lie in several runs
-    Alone,       // one op with a schedule of its own (matmul, scatter_add, index_add, index_put, cumsum), and what computes its operands
+    Alone,       // one op with a schedule of its own (matmul, scatter_add, scatter_reduce, index_add, index_put, cumsum), and what computes its operands
     Empty,       // no element anywhere but in results of empty reductions
   };
   enum class Role { Inline, Full, Row, Col, Part, Near, Scalar };

@@ -202,6 +202,7 @@ template <int kWidth> Value expand(mlir::Operation *op, Place at) {
       .Case([&](mlir::math::RsqrtOp) { return math::rsqrt(operand(0)).value; })
       .Case([&](mlir::math::SinOp) { return sinQuarter(0); })
       .Case([&](mlir::math::CosOp) { return sinQuarter(1); })
+      .Case([&](mlir::math::Atan2Op) { return math::atan2(operand(0), operand(1)).value; })
       .Case([&](mlir::math::PowFOp) -> Value {
         // Singles through doubles, whose own functions are simpler than an exact single.
         if constexpr (kWidth == 32) return narrow(math::pow(widen(operand(0)), widen(operand(1)))).value;
@@ -219,7 +220,8 @@ template <int kWidth> Value expand(mlir::Operation *op, Place at) {
 bool isExpanded(mlir::Operation *op) {
   if (mlir::isa<mlir::math::FmaOp>(op)) return op->hasAttr(ir::kGeluAttr) && mlir::getElementTypeOrSelf(op->getResult(0).getType()).isF32();
   return mlir::isa<mlir::math::ExpOp, mlir::math::ExpM1Op, mlir::math::LogOp, mlir::math::Log1pOp, mlir::math::TanhOp, mlir::math::ErfOp,
-                   mlir::math::ErfcOp, mlir::math::RsqrtOp, mlir::math::SinOp, mlir::math::CosOp, mlir::math::PowFOp, arith::RemFOp>(op);
+                   mlir::math::ErfcOp, mlir::math::RsqrtOp, mlir::math::SinOp, mlir::math::CosOp, mlir::math::Atan2Op, mlir::math::PowFOp,
+                   arith::RemFOp>(op);
 }
 
 void expandMath(mlir::Operation *root) {

@@ -25,7 +25,6 @@ template <typename V, size_t N> V polynomial(V x, const double (&coefficients)[N
   return sum;
 }
 
-
 struct Limits32 {
   static constexpr int kMantissaBits = 23, kBias = 127;
   // 1.5 * 2^23: adding it leaves the nearest integer in the low bits.
@@ -426,6 +425,36 @@ template <typename V> V sinQuarterOfSingle(V x, int quarter) {
   return ifAny(large, std::array<V, 1>{value}, [&](const std::array<V, 1> &small) {
     return std::array<V, 1>{select(large, narrow(sinQuarter(widen(x), quarter)), small[0])};
   })[0];
+}
+
+//===-- atan2 ---------------------------------------------------------------------------------===//
+
+// With 0 <= a <= b the smaller and the larger of |x| and |y|, atan(a / b) is atan(t) for t = a / b up to 1/2, and pi/4 + atan(t) for
+// t = (a - b) / (a + b) beyond, where the difference is exact: |t| <= 1/2 with one division. The quadrant then adds multiples of pi/4.
+template <typename V> V atan2(V y, V x) {
+  V zero = x.constant(0.0), one = x.constant(1.0), absX = abs(x), absY = abs(y);
+  auto steep = lt(absX, absY);
+  V a = select(steep, absX, absY), b = select(steep, absY, absX);
+  // The sum of two large numbers is to stay finite.
+  V fit = select(lt(x.constant(1e30), b), x.constant(0.5), one);
+  a = a * fit;
+  b = b * fit;
+  auto none = eq(b, zero), near = negate(either(lt(a + a, b), none));
+  // Two infinities count as equal; 0 / 0 as 0.
+  V numerator = select(near, select(eq(a, b), zero, a - b), a), denominator = select(near, a + b, select(none, one, b));
+  V t = numerator / denominator, z = t * t;
+  V angle = fma(t * z, V::kBits == 32 ? polynomial(z, kAtan32) : polynomial(z, kAtan64), t);
+  // quarters pi/4 + sign angle.
+  V quarters = select(near, one, zero);
+  quarters = select(steep, x.constant(2.0) - quarters, quarters);
+  angle = select(steep, -angle, angle);
+  auto behind = signBit(x);
+  quarters = select(behind, x.constant(4.0) - quarters, quarters);
+  angle = select(behind, -angle, angle);
+  // The high part leaves room for its multiples to be exact.
+  V high = x.constant(V::kBits == 32 ? 0.78539800643920898438 : 0.78539816339744827900);
+  V low = x.constant(V::kBits == 32 ? 1.5695823932524066e-07 : 3.0616169978683829e-17);
+  return copySign(fma(quarters, high, fma(quarters, low, angle)), y);
 }
 
 //===-- fmod ----------------------------------------------------------------------------------===//

@@ -216,6 +216,57 @@ TEST(Functions64, SinCosOfLargeNumbers) {
   EXPECT_TRUE(std::isnan(sinQuarter(F64{INFINITY}, 0).value));
   EXPECT_TRUE(std::signbit(sinQuarter(F64{-0.0}, 0).value));
 }
+// The smaller coordinate over the larger one takes all values, in all octants, at any size.
+template <typename F, typename T> double worstAtan2() {
+  double worst = 0;
+  for (int i = 0; i <= 40000; ++i)
+    for (T size : {T(1), T(1e-20), T(3e37), T(0.7)})
+      for (int octant = 0; octant < 8; ++octant) {
+        // Half of the quotients are evenly spread, the others are small.
+        T quotient = i % 2 ? T(i / 40000.0) : T(std::exp2(-i / 800.0));
+        T y = quotient * size, x = size;
+        if (octant & 1) std::swap(x, y);
+        if (octant & 2) x = -x;
+        if (octant & 4) y = -y;
+        long double exact = std::atan2(static_cast<long double>(y), static_cast<long double>(x));
+        worst = std::max(worst, ulps(atan2(F{y}, F{x}).value, exact));
+      }
+  std::printf("worst %.3f ULP\n", worst);
+  return worst;
+}
+TEST(Atan2, Accuracy) {
+  EXPECT_LE((worstAtan2<F32, float>()), 2);
+  EXPECT_LE((worstAtan2<F64, double>()), 2);
+}
+template <typename F, typename T> void expectAtan2Specials() {
+  using Limits = std::numeric_limits<T>;
+  const T values[] = {0,
+                      T(-0.0),
+                      1,
+                      -1,
+                      Limits::infinity(),
+                      -Limits::infinity(),
+                      Limits::quiet_NaN(),
+                      Limits::max(),
+                      -Limits::max(),
+                      Limits::denorm_min(),
+                      -Limits::denorm_min(),
+                      Limits::min(),
+                      T(0.5),
+                      T(-0.5)};
+  for (T y : values)
+    for (T x : values) {
+      T got = atan2(F{y}, F{x}).value;
+      long double exact = std::atan2(static_cast<long double>(y), static_cast<long double>(x));
+      EXPECT_LE(ulps(got, exact), 2) << "the angle of (" << y << ", " << x << ") is " << exact << ", got " << got;
+      if (exact == 0) EXPECT_EQ(std::signbit(exact), std::signbit(got)) << y << ", " << x;
+    }
+}
+TEST(Atan2, Specials) {
+  expectAtan2Specials<F32, float>();
+  expectAtan2Specials<F64, double>();
+}
+
 TEST(Functions64, FmodIsExact) {
   const double values[] = {
       0.0,     -0.0,     1,         -1, 3, -2.5, 0.1, -0.7, 1e300, -1e300, 1e-300, 5e-324, 4503599627370497.0, 1.7976931348623157e308,

@@ -5,7 +5,7 @@ Usage: fit.py > Coefficients.h. Each row: what is approximated, over which inter
 the interval goes to standard error; it must lie well below half a unit in the last place of the type (6e-8 or 1.1e-16) times what the polynomial adds.
 """
 import sys
-from mpmath import mp, mpf, chebyt, cos, pi, exp, log, erf, erfc, sqrt, tanh, sin, matrix, lu_solve, diff, taylor
+from mpmath import mp, mpf, chebyt, cos, pi, exp, log, erf, erfc, sqrt, tanh, sin, atan, matrix, lu_solve, diff, taylor
 
 mp.dps = 60
 
@@ -102,6 +102,7 @@ rows = [
     ("ErfTail", "log(erfc(a)) / a + 1", lambda a: log(erfc(a)) / a + 1, mpf("0.92"), 4, 7, None),
     ("ErfcxNear", "(1 + 2a) exp(a^2) erfc(a) - 1, over q = (a - 4) / (a + 4)", lambda q: scaled_erfcx(4)(q) - 1, -1, mpf("0.46"), 11, None),
     ("Erfcx", "(1 + 2a) exp(a^2) erfc(a) - 1, over q = (a - 4) / (a + 4)", lambda q: scaled_erfcx(4)(q) - 1, -1, mpf("0.82"), None, 29),
+    ("Atan", "(atan(t) - t) / t^3, over z = t^2", at0(lambda z: (atan(sqrt(z)) - sqrt(z)) / (sqrt(z) * z), -mpf(1) / 3), 0, mpf("0.2501"), 5, 12),
     ("Sin", "(sin(x) - x) / x^3, over z = x^2", at0(lambda z: (sin(sqrt(z)) - sqrt(z)) / (sqrt(z) * z), -mpf(1) / 6), 0, mpf("0.62"), 2, 6),
     ("Cos", "(cos(x) - 1 + z/2) / z^2, over z = x^2", at0(lambda z: (cos(sqrt(z)) - 1 + z / 2) / z**2, mpf(1) / 24), 0, mpf("0.62"), 2, 6),
 ]

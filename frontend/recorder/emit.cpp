@@ -136,6 +136,7 @@ uint32_t specialized_operands(Binary op) {
 #undef WEFT_BINARY
   case Binary::kDiv:
   case Binary::kRem:
+  case Binary::kAtan2:
   case Binary::kAnd:
   case Binary::kOr:
   case Binary::kXor:
@@ -157,6 +158,8 @@ Var emit_binary(Binary op, const Var &x, const Var &y) {
     return emit_one<ir::DivOp>({&x, &y}, x.value->type);
   case Binary::kRem:
     return emit_one<ir::RemOp>({&x, &y}, x.value->type);
+  case Binary::kAtan2:
+    return emit_one<ir::Atan2Op>({&x, &y}, x.value->type);
   case Binary::kAnd:
     return emit_one<ir::AndOp>({&x, &y}, x.value->type);
   case Binary::kOr:
@@ -292,6 +295,13 @@ Var emit_scatter_add(const Var &base, const Var &indices, const Var &source, int
   ir::ScatterAddOp::Properties p;
   p.dim = integer(dim);
   return emit_one<ir::ScatterAddOp>({&base, &indices, &source}, base.value->type, p);
+}
+
+Var emit_scatter_reduce(Combiner combiner, const Var &base, const Var &indices, const Var &source, int64_t dim) {
+  ir::ScatterReduceOp::Properties p;
+  p.combiner = ir::CombinerAttr::get(&recorder().ir->context(), static_cast<ir::Combiner>(combiner));
+  p.dim = integer(dim);
+  return emit_one<ir::ScatterReduceOp>({&base, &indices, &source}, base.value->type, p);
 }
 
 Var emit_random_uniform(const Var &state, DType dtype, const Shape &shape) {

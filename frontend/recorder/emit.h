@@ -25,6 +25,7 @@ enum class Binary : uint8_t {
 #undef WEFT_BINARY
   kDiv,
   kRem,
+  kAtan2,
   kAnd,
   kOr,
   kXor,
@@ -60,6 +61,8 @@ Var emit_index_select(const Var &x, const Var &indices, int64_t dim);
 Var emit_index_write(const Var &base, const Var &indices, const Var &source, int64_t dim, bool accumulate);
 Var emit_gather(const Var &x, const Var &indices, int64_t dim);
 Var emit_scatter_add(const Var &base, const Var &indices, const Var &source, int64_t dim);
+enum class Combiner : uint8_t { kProd, kMax, kMin }; // as the record weft.scatter_reduce has them
+Var emit_scatter_reduce(Combiner combiner, const Var &base, const Var &indices, const Var &source, int64_t dim);
 Var emit_random_uniform(const Var &state, DType dtype, const Shape &shape);
 Var emit_random_normal(const Var &state, DType dtype, const Shape &shape);
 Var emit_random_advance(const Var &state, int64_t blocks);

@@ -64,7 +64,7 @@ static double termsOf(OpModule &made) {
   auto shape = [&](int64_t i) { return mlir::cast<mlir::RankedTensorType>(made.op->getOperand(i).getType()).getShape(); };
   if (name == "weft.matmul") return shape(0)[shape(0).size() - (mlir::cast<ir::MatmulOp>(made.op).getTransposeLhs() ? 2 : 1)];
   if (name == "weft.attention") return shape(0).back() + shape(1)[shape(1).size() - 2];
-  if (name == "weft.index_add" || name == "weft.scatter_add") return 1 + product(shape(1));
+  if (name == "weft.index_add" || name == "weft.scatter_add" || name == "weft.scatter_reduce") return 1 + product(shape(1));
   if (mlir::isa<ir::Conv2dOp>(made.op)) return product(shape(1).drop_front());
   if (mlir::isa<ir::Conv2dInputGradientOp>(made.op)) return shape(1)[0] * product(shape(1).drop_front(2));
   if (mlir::isa<ir::Conv2dWeightGradientOp>(made.op)) return shape(1)[0] * product(shape(1).drop_front(2));
@@ -97,8 +97,8 @@ static std::vector<double> sumBound(OpModule &made, DType dtype, const HostTenso
   double least = dtype == DType::kFloat64 ? std::ldexp(1, -1074) : std::ldexp(1, -149);
   // A product's error is relative: its absolute value is that of the factors' absolute values, too.
   if (mlir::isa<ir::ReduceSumOp, ir::ReduceMeanOp, ir::ReduceProdOp, ir::CumsumOp, ir::MatmulOp, ir::IndexAddOp, ir::ScatterAddOp,
-                ir::Conv2dOp, ir::Conv2dInputGradientOp, ir::Conv2dWeightGradientOp, ir::AvgPool2dOp, ir::AvgPool2dGradientOp,
-                ir::MaxPool2dGradientOp>(made.op)) {
+                ir::ScatterReduceOp, ir::Conv2dOp, ir::Conv2dInputGradientOp, ir::Conv2dWeightGradientOp, ir::AvgPool2dOp,
+                ir::AvgPool2dGradientOp, ir::MaxPool2dGradientOp>(made.op)) {
     std::vector<HostTensor> absolute = made.inputs;
     for (HostTensor &input : absolute)
       for (int64_t i = 0; is_floating(input.dtype) && i < input.size(); ++i) input.set(i, std::abs(input.getDouble(i)));

@@ -339,9 +339,26 @@ static void addIndexing(std::vector<OpCase> &cases) {
   cases.push_back({"weft.scatter_add", "dim 0", {data({4, 3}), indices({2, 3}, 4), data({2, 3})}, dim(0)});
   cases.push_back({"weft.scatter_add", "dim 1", {data({4, 3}), indices({4, 5}, 3), data({4, 5})}, dim(1)});
   cases.push_back({"weft.scatter_add", "large", {data({130, 113}), indices({130, 513}, 113), data({130, 513})}, dim(1), {}, {}, true});
-  cases.push_back({"weft.scatter_add", "columns", {data({40, 150}), indices({90, 150}, 40), data({90, 150})}, dim(0)});
-  cases.push_back({"weft.scatter_add", "some columns", {data({40, 70}), indices({9, 50}, 40), data({9, 50})}, dim(0)});
-  cases.push_back({"weft.scatter_add", "middle", {data({3, 7, 20}), indices({3, 11, 20}, 7), data({3, 11, 20})}, dim(1)});
+  cases.push_back({"weft.scatter_add", "columns", {data({40, 150}), indices({90, 150}, 40), data({90, 150})}, dim(0), {}, {}, true});
+  cases.push_back({"weft.scatter_add", "some columns", {data({40, 70}), indices({9, 50}, 40), data({9, 50})}, dim(0), {}, {}, true});
+  cases.push_back({"weft.scatter_add", "middle", {data({3, 7, 20}), indices({3, 11, 20}, 7), data({3, 11, 20})}, dim(1), {}, {}, true});
+  for (int combiner = 0; combiner < 3; ++combiner) {
+    auto add = [&](const char *label, Shape base, Shape source, int64_t d, bool large = false) {
+      OpCase c{"weft.scatter_reduce",
+               std::string(label) + ", combiner " + std::to_string(combiner),
+               {data(base), indices(source, base[static_cast<size_t>(d)]), data(source)},
+               "{combiner = " + std::to_string(combiner) + " : i32, " + field("dim", d) + "}"};
+      c.large = large;
+      cases.push_back(c);
+    };
+    add("dim 0", {4, 3}, {2, 3}, 0);
+    add("dim 1", {4, 3}, {4, 5}, 1);
+    add("large", {130, 113}, {130, 513}, 1, true);
+    add("columns", {40, 150}, {90, 150}, 0, true);
+    add("some columns", {40, 70}, {9, 50}, 0, true);
+    add("middle", {3, 7, 20}, {3, 11, 20}, 1, true);
+    add("few columns", {3, 4, 5}, {2, 3, 4}, 1);
+  }
 }
 
 static void addRandom(std::vector<OpCase> &cases) {

@@ -85,7 +85,7 @@ mlir::LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
                                              f.e.make<arith::CmpIOp>(arith::CmpIPredicate::slt, t, end));
         f.when(mine, [&] {
           Value update = f.e.at(source, at);
-          if (!puts) update = sumOf(f, f.e.load(out, update.getType(), element(target), nullptr), update);
+          if (!puts) update = compiler::combineScattered(f.e, op, f.e.load(out, update.getType(), element(target), nullptr), update);
           f.e.store(out, update, element(target), nullptr);
         });
       });

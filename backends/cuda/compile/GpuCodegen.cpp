@@ -68,7 +68,7 @@ using Schedule = mlir::LogicalResult (*)(KernelPlan &, Geometry &);
 // Of an op that is a kernel of its own; null for none.
 static Schedule scheduleOf(mlir::Operation *op) {
   if (mlir::isa<ir::MatmulOp>(op)) return scheduleMatmul;
-  if (mlir::isa<ir::IndexAddOp, ir::IndexPutOp, ir::ScatterAddOp>(op)) return scheduleScatter;
+  if (mlir::isa<ir::IndexAddOp, ir::IndexPutOp, ir::ScatterAddOp, ir::ScatterReduceOp>(op)) return scheduleScatter;
   return mlir::isa<ir::CumsumOp>(op) ? scheduleScan : nullptr;
 }
 

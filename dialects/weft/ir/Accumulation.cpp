@@ -5,8 +5,8 @@
 namespace weft::ir {
 
 mlir::Type accumulationType(mlir::Operation *op) {
-  if (!mlir::isa<ReduceSumOp, ReduceProdOp, ReduceMaxOp, ReduceMinOp, CumsumOp, MatmulOp, IndexAddOp, ScatterAddOp, Conv2dOp,
-                 Conv2dInputGradientOp, Conv2dWeightGradientOp>(op))
+  if (!mlir::isa<ReduceSumOp, ReduceProdOp, ReduceMaxOp, ReduceMinOp, CumsumOp, MatmulOp, IndexAddOp, ScatterAddOp, ScatterReduceOp,
+                 Conv2dOp, Conv2dInputGradientOp, Conv2dWeightGradientOp>(op))
     return nullptr;
   mlir::Type element = mlir::cast<mlir::RankedTensorType>(op->getResult(0).getType()).getElementType();
   if (element.isBF16() || element.isF16()) return mlir::Float32Type::get(op->getContext());

@@ -108,6 +108,13 @@ LogicalResult PowOp::differentiate(GradContext &ctx) {
   return success();
 }
 
+LogicalResult Atan2Op::differentiate(GradContext &ctx) {
+  Val y = ctx.operand(0), x = ctx.operand(1), scale = ctx.g() / (x * x + y * y);
+  if (ctx.needs(0)) ctx.grad(0, scale * x);
+  if (ctx.needs(1)) ctx.grad(1, -(scale * y));
+  return success();
+}
+
 // The cotangent where `mine` wins, half of it at a tie, 0 where it loses; to both where one is NaN, as in PyTorch.
 static Val winnersShare(Val g, Val mine, Val other, llvm::StringRef loses) {
   return select(compare(loses, mine, other), zeroLike(g), select(compare("eq", mine, other), g * 0.5, g));

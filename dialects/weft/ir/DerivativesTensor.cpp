@@ -216,4 +216,40 @@ LogicalResult ScatterAddOp::differentiate(GradContext &ctx) {
   return success();
 }
 
+LogicalResult ScatterReduceOp::differentiate(GradContext &ctx) {
+  const auto &p = ctx.properties<ScatterReduceOp>();
+  Combiner combiner = p.combiner.getValue();
+  int64_t dim = p.dim.getInt();
+  Val base = ctx.operand(0), indices = ctx.operand(1), source = ctx.operand(2), result = ctx.result(0), g = ctx.g();
+  mlir::Type element = base.type().getElementType();
+  auto gathered = [&](Val x) { return ctx.at(GatherOp::create(ctx.builder(), ctx.loc(), x, indices, dim)); };
+  auto added = [&](Val to, Val from) { return ctx.at(ScatterAddOp::create(ctx.builder(), ctx.loc(), to.type(), to, indices, from, dim)); };
+  if (combiner != Combiner::prod) {
+    Val mine = cast(compare("eq", base, result), element), theirs = cast(compare("eq", source, gathered(result)), element);
+    // Products, not selects: where the extreme is NaN nothing ties with it, and the gradient must be NaN (0 * g / 0), not 0.
+    Val share = g / added(mine, theirs);
+    ctx.grad(0, mine * share);
+    ctx.grad(2, theirs * gathered(share));
+    return success();
+  }
+  auto product = [&](Val to, Val from) {
+    return ctx.at(ScatterReduceOp::create(ctx.builder(), ctx.loc(), to.type(), combiner, to, indices, from, dim));
+  };
+  Val one = base.constant(1), sourceOne = source.constant(1);
+  if (ctx.needs(0)) {
+    Val nonzero = select(compare("eq", base, base.constant(0)), one, base);
+    ctx.grad(0, g * (product(nonzero, source) / nonzero));
+  }
+  if (ctx.needs(2)) {
+    // A factor that is not 0 has the product over the factor; the only 0 among an element's has the product of the others, where it counts
+    // as a 1; of several zeros none has a gradient.
+    Val isZero = compare("eq", source, source.constant(0)),
+        zeros = gathered(added(zerosOf(base, dimsOf(base.type())), cast(isZero, element)));
+    Val onlyZero = ctx.at(AndOp::create(ctx.builder(), ctx.loc(), isZero.value(), compare("eq", zeros, sourceOne).value()));
+    Val others = gathered(g * product(base, select(onlyZero, sourceOne, source)));
+    ctx.grad(2, select(onlyZero, others, gathered(g * result) / select(isZero, sourceOne, source)));
+  }
+  return success();
+}
+
 } // namespace weft::ir

@@ -257,6 +257,15 @@ def Weft_PowOp : Weft_BinaryOp<"pow", Weft_NumericTensor, InFile> {
   let savesOperands = [0, 1];
   let specialize = [1];
 }
+def Weft_Atan2Op : Weft_BinaryOp<"atan2", Weft_FloatTensor, InFile> {
+  let tests = Tests<[AnyDomain], 2>;
+  let summary = "the angle of the point (y, x), lhs and rhs, from the positive x-axis, in [-pi, pi]: C's atan2";
+  let description = [{Infinities and signed zeros as in C: atan2(0, -0) is pi, atan2(-0, 0) is -0. The derivative at (0, 0) is NaN, as PyTorch's.}];
+  let reference = "return T(std::atan2(double(x), double(y)));";
+  let scalar = "return s.atan2(x, y);";
+  let savesOperands = [0, 1];
+  let frontend = Handwritten;
+}
 def Weft_MinimumOp : Weft_BinaryOp<"minimum", Weft_NumericTensor, InFile> {
   let tests = ExactTests;
   let summary = "the smaller element, NaN if one is NaN, -0 < 0; ties share the derivative equally";

@@ -279,18 +279,21 @@ LogicalResult CheckIndexOp::evaluate(EvalContext &ctx) {
   return success();
 }
 
-// The result as operand 0 plus elements of operand 2: floats add up in float64 and are rounded once, integers wrap.
-class Additions {
+// The result as operand 0 combined with elements of operand 2, by addition if nothing else: floats in float64, rounded once; integers wrap.
+struct Sum {
+  template <typename T> T operator()(T x, T y) const { return wrapping_add(x, y); }
+};
+template <typename Combine = Sum> class Combinations {
 public:
-  explicit Additions(EvalContext &ctx) : to_(ctx.result()), from_(ctx.operand(2)) {
+  explicit Combinations(EvalContext &ctx, Combine combine = {}) : to_(ctx.result()), from_(ctx.operand(2)), combine_(combine) {
     to_.bytes = ctx.operand(0).bytes;
     if (!is_floating(to_.dtype)) return;
     sums_.resize(to_.size());
     for (int64_t i = 0, n = to_.size(); i < n; ++i) sums_[i] = to_.getDouble(i);
   }
   void add(int64_t to, int64_t from) {
-    if (sums_.empty()) to_.setInt(to, wrapping_add(to_.getInt(to), from_.getInt(from)));
-    else sums_[to] += from_.getDouble(from);
+    if (sums_.empty()) to_.setInt(to, combine_(to_.getInt(to), from_.getInt(from)));
+    else sums_[to] = combine_(sums_[to], from_.getDouble(from));
   }
   void store() {
     for (size_t i = 0; i < sums_.size(); ++i) to_.set(static_cast<int64_t>(i), sums_[i]);
@@ -299,6 +302,7 @@ public:
 private:
   HostTensor &to_;
   const HostTensor &from_;
+  Combine combine_;
   std::vector<double> sums_;
 };
 
@@ -333,7 +337,7 @@ LogicalResult IndexSelectOp::evaluate(EvalContext &ctx) {
                        [&](int64_t from, int64_t to) { copyElement(ctx.result(), to, ctx.operand(0), from); });
 }
 LogicalResult IndexAddOp::evaluate(EvalContext &ctx) {
-  Additions sums(ctx);
+  Combinations sums(ctx);
   if (failed(visitSelected(ctx, ctx.operand(0).shape, getDim(), [&](int64_t to, int64_t from) { sums.add(to, from); }))) return failure();
   sums.store();
   return success();
@@ -348,10 +352,28 @@ LogicalResult GatherOp::evaluate(EvalContext &ctx) {
                        [&](int64_t from, int64_t to) { copyElement(ctx.result(), to, ctx.operand(0), from); });
 }
 LogicalResult ScatterAddOp::evaluate(EvalContext &ctx) {
-  Additions sums(ctx);
+  Combinations sums(ctx);
   if (failed(visitGathered(ctx, ctx.operand(0).shape, getDim(), [&](int64_t to, int64_t from) { sums.add(to, from); }))) return failure();
   sums.store();
   return success();
+}
+LogicalResult ScatterReduceOp::evaluate(EvalContext &ctx) {
+  auto combined = [&](auto combine) -> LogicalResult {
+    Combinations results(ctx, combine);
+    if (failed(visitGathered(ctx, ctx.operand(0).shape, getDim(), [&](int64_t to, int64_t from) { results.add(to, from); })))
+      return failure();
+    results.store();
+    return success();
+  };
+  switch (getCombiner()) {
+  case Combiner::prod:
+    return combined([](auto x, auto y) { return wrapping_mul(x, y); });
+  case Combiner::max:
+    return combined([](auto x, auto y) { return maximum_of(x, y); });
+  case Combiner::min:
+    return combined([](auto x, auto y) { return minimum_of(x, y); });
+  }
+  return failure();
 }
 
 //===-- Random --------------------------------------------------------------------------------===//

@@ -1,6 +1,6 @@
 // Ops whose positions come from data. Gathers are parallel generics that extract from their input; scatters are reductions over all
-// source elements, each of which adds where its target is the result's position. Read as written, a scatter is quadratic: its generic is
-// marked with kScatterDim, by which codegen knows that one loop over the source does it.
+// source elements, each of which is combined where its target is the result's position. Read as written, a scatter is quadratic: its
+// generic is marked with kScatterDim, by which codegen knows that one loop over the source does it.
 #include "dialects/weft/ir/IndexBounds.h"
 #include "dialects/weft/ir/LowerToLinalg.h"
 
@@ -46,10 +46,15 @@ FailureOr<Values> GatherOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
   })};
 }
 
-// result[t] = base[t] + the sum of source[s] over all s, in row-major order, whose target is t (or, unless it `adds`, the last of them):
+// What is there and what meets it, as one.
+using Combine = Value (*)(ScalarEmitter &, Value there, Value update);
+static Value addUp(ScalarEmitter &s, Value there, Value update) { return s.add(there, update); }
+static Value keepLast(ScalarEmitter &, Value, Value update) { return update; }
+
+// result[t] = base[t] combined with source[s] for all s, in row-major order, whose target is t:
 // t[i] = s[sourceDim(i)] for i != dim and t[dim] = indices[s]. Loops: the dims of t, then those of s.
 static Value scatter(OpBuilder &b, mlir::Location loc, Value base, Value indices, AffineMap indexMap, Value source, int64_t dim,
-                     llvm::function_ref<int64_t(int64_t)> sourceDim, bool adds = true) {
+                     llvm::function_ref<int64_t(int64_t)> sourceDim, Combine combine) {
   auto type = mlir::cast<RankedTensorType>(base.getType()), from = mlir::cast<RankedTensorType>(source.getType());
   int64_t rank = type.getRank(), loops = rank + from.getRank();
   llvm::SmallVector<AffineExpr> sourceExprs, targetExprs;
@@ -69,28 +74,49 @@ static Value scatter(OpBuilder &b, mlir::Location loc, Value base, Value indices
           Value equal = arith::CmpIOp::create(inner, at, arith::CmpIPredicate::eq, from, mlir::linalg::IndexOp::create(inner, at, i));
           hit = hit ? Value(arith::AndIOp::create(inner, at, hit, equal)) : equal;
         }
-        Value here = adds ? ScalarEmitter(inner, at).add(args[2], args[1]) : args[1];
+        ScalarEmitter emitter(inner, at);
+        Value here = combine(emitter, args[2], args[1]);
         mlir::linalg::YieldOp::create(inner, at, Value(arith::SelectOp::create(inner, at, hit, here, args[2])));
       });
   generic->setAttr(kScatterDim, b.getI64IntegerAttr(dim));
   return generic.getResult(0);
 }
 
-template <typename Op> static Values scatterSlices(OpBuilder &b, Op op, ValueRange operands, bool adds) {
+template <typename Op> static Values scatterSlices(OpBuilder &b, Op op, ValueRange operands, Combine combine) {
   int64_t dim = op.getDim(), width = op.getIndices().getType().getRank(), sourceRank = op.getSource().getType().getRank();
   llvm::SmallVector<AffineExpr> position;
   for (int64_t i = 0; i < width; ++i) position.push_back(b.getAffineDimExpr(dim + i));
   AffineMap indexMap = AffineMap::get(sourceRank, 0, position, b.getContext());
   return Values{scatter(
-      b, op.getLoc(), operands[0], operands[1], indexMap, operands[2], dim, [&](int64_t i) { return i < dim ? i : i + width - 1; }, adds)};
+      b, op.getLoc(), operands[0], operands[1], indexMap, operands[2], dim, [&](int64_t i) { return i < dim ? i : i + width - 1; },
+      combine)};
 }
-FailureOr<Values> IndexAddOp::lowerToLinalg(OpBuilder &b, ValueRange operands) { return scatterSlices(b, *this, operands, /*adds=*/true); }
-FailureOr<Values> IndexPutOp::lowerToLinalg(OpBuilder &b, ValueRange operands) { return scatterSlices(b, *this, operands, /*adds=*/false); }
+FailureOr<Values> IndexAddOp::lowerToLinalg(OpBuilder &b, ValueRange operands) { return scatterSlices(b, *this, operands, addUp); }
+FailureOr<Values> IndexPutOp::lowerToLinalg(OpBuilder &b, ValueRange operands) { return scatterSlices(b, *this, operands, keepLast); }
 
+static Values scatterElements(OpBuilder &b, mlir::Location loc, ValueRange operands, int64_t dim, Combine combine) {
+  int64_t rank = mlir::cast<RankedTensorType>(operands[2].getType()).getRank();
+  return Values{scatter(
+      b, loc, operands[0], operands[1], AffineMap::getMultiDimIdentityMap(rank, b.getContext()), operands[2], dim,
+      [](int64_t i) { return i; }, combine)};
+}
 FailureOr<Values> ScatterAddOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
-  int64_t rank = mlir::cast<RankedTensorType>(getSource().getType()).getRank();
-  return Values{scatter(b, getLoc(), operands[0], operands[1], AffineMap::getMultiDimIdentityMap(rank, b.getContext()), operands[2],
-                        getDim(), [](int64_t i) { return i; })};
+  return scatterElements(b, getLoc(), operands, getDim(), addUp);
+}
+FailureOr<Values> ScatterReduceOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
+  Combine combine = nullptr;
+  switch (getCombiner()) {
+  case Combiner::prod:
+    combine = [](ScalarEmitter &s, Value there, Value update) { return s.mul(there, update); };
+    break;
+  case Combiner::max:
+    combine = [](ScalarEmitter &s, Value there, Value update) { return s.maximum(there, update); };
+    break;
+  case Combiner::min:
+    combine = [](ScalarEmitter &s, Value there, Value update) { return s.minimum(there, update); };
+    break;
+  }
+  return scatterElements(b, getLoc(), operands, getDim(), combine);
 }
 
 std::optional<IndexBounds> indexBounds(mlir::Operation *op) {
@@ -103,6 +129,7 @@ std::optional<IndexBounds> indexBounds(mlir::Operation *op) {
   if (auto add = mlir::dyn_cast<IndexAddOp>(op)) return of(add.getBase(), add.getIndices(), add.getDim());
   if (auto gather = mlir::dyn_cast<GatherOp>(op)) return of(gather.getInput(), gather.getIndices(), gather.getDim());
   if (auto scatter = mlir::dyn_cast<ScatterAddOp>(op)) return of(scatter.getBase(), scatter.getIndices(), scatter.getDim());
+  if (auto scatter = mlir::dyn_cast<ScatterReduceOp>(op)) return of(scatter.getBase(), scatter.getIndices(), scatter.getDim());
   if (auto check = mlir::dyn_cast<CheckIndexOp>(op)) {
     std::optional<int64_t> ignored;
     if (check.getIgnoreIndex()) ignored = static_cast<int64_t>(*check.getIgnoreIndex());

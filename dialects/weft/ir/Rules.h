@@ -166,6 +166,7 @@ public:
   mlir::Value div(mlir::Value x, mlir::Value y);
   mlir::Value rem(mlir::Value x, mlir::Value y);
   mlir::Value pow(mlir::Value x, mlir::Value y);
+  mlir::Value atan2(mlir::Value y, mlir::Value x);
   mlir::Value minimum(mlir::Value x, mlir::Value y);
   mlir::Value maximum(mlir::Value x, mlir::Value y);
   mlir::Value bitAnd(mlir::Value x, mlir::Value y);

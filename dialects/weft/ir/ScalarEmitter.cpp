@@ -246,6 +246,10 @@ Value ScalarEmitter::pow(Value x, Value y) {
   return emitWidened(b_, loc_, {x, y}, [&](mlir::ValueRange args) -> Value { return math::PowFOp::create(b_, loc_, args[0], args[1]); });
 }
 
+Value ScalarEmitter::atan2(Value y, Value x) {
+  return emitWidened(b_, loc_, {y, x}, [&](mlir::ValueRange args) -> Value { return math::Atan2Op::create(b_, loc_, args[0], args[1]); });
+}
+
 // Of bools, where true is the larger one, they are `and` and `or`: as a signed number, true is -1.
 Value ScalarEmitter::minimum(Value x, Value y) {
   if (x.getType().isInteger(1)) return bitAnd(x, y);

@@ -284,13 +284,15 @@ LogicalResult GatherOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adapt
   return success();
 }
 
-LogicalResult ScatterAddOp::verify() {
-  RankedTensorType base = getBase().getType(), source = getSource().getType(), indices = getIndices().getType();
-  RuleChecks check(*this);
-  if (failed(checkGather(check, base, "base", indices, getDim())) || failed(check.sameElement(base, "base", source, "source")))
+template <typename Op> static LogicalResult verifyScatter(Op op) {
+  RankedTensorType base = op.getBase().getType(), source = op.getSource().getType(), indices = op.getIndices().getType();
+  RuleChecks check(op);
+  if (failed(checkGather(check, base, "base", indices, op.getDim())) || failed(check.sameElement(base, "base", source, "source")))
     return failure();
   if (dimsOf(source) == dimsOf(indices)) return success();
   return check.error("source is " + spell(source) + " but indices is " + spell(indices) + "; they must have one shape");
 }
+LogicalResult ScatterAddOp::verify() { return verifyScatter(*this); }
+LogicalResult ScatterReduceOp::verify() { return verifyScatter(*this); }
 
 } // namespace weft::ir

@@ -191,6 +191,25 @@ def Weft_ScatterAddOp : Weft_Op<"scatter_add", IndexingKind, InFile, InFile, Pri
   let hasVerifier = 1;
   let savesOperands = [1];
 }
+def Weft_Combiner : I32EnumAttr<"Combiner", "how elements that meet become one", [
+    I32EnumAttrCase<"prod", 0>, I32EnumAttrCase<"max", 1>, I32EnumAttrCase<"min", 2>]> {
+  let cppNamespace = "::weft::ir";
+}
+def Weft_ScatterReduceOp : Weft_Op<"scatter_reduce", IndexingKind, InFile, InFile, Primitive, InFile, NoBatching,
+                                   [Pure, AllTypesMatch<["base", "result"]>]> {
+  let tests = BoundTests;
+  let summary = "as scatter_add, but what meets in an element is multiplied, or the largest or smallest of it stays: PyTorch's scatter_reduce";
+  let description = [{
+    NaN if one is NaN, -0 < 0. Of the largest (smallest), all that are equal to it, base's element included, share the derivative equally. That of
+    a product holds with zeros among the factors, too. Sums stay an op of their own, whose derivative reads neither base nor source.
+  }];
+  let arguments = (ins Weft_Combiner:$combiner, Weft_NumericTensor:$base, Weft_IndexTensor:$indices, Weft_NumericTensor:$source, I64Attr:$dim);
+  let results = (outs Weft_NumericTensor:$result);
+  let assemblyFormat = "$combiner $base `,` $indices `,` $source `,` `dim` `=` $dim attr-dict `:` type($base) `,` type($indices) `,` type($source)";
+  let hasVerifier = 1;
+  let savesOperands = [0, 1, 2];
+  let savesResults = [0];
+}
 
 //===-- Random --------------------------------------------------------------------------------===//
 // Philox 4x32-10 (Salmon et al. 2011). state is {key, counter}. Element i of the row-major result comes from block

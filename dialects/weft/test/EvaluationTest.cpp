@@ -158,6 +158,14 @@ TEST_F(EvaluationTest, Indexing) {
   EXPECT_EQ(one("weft.scatter_add %0, %1, %2, dim = 0 : tensor<3x2xf32>, tensor<2x2xi64>, tensor<2x2xf32>",
                 {x, longs({2, 2}, {0, -1, 0, 2}), floats({2, 2}, {10, 20, 30, 40})}, "tensor<3x2xf32>"),
             (Numbers{41, 2, 3, 4, 5, 66}));
+  HostTensor places = longs({2, 2}, {0, -1, 0, 2}), updates = floats({2, 2}, {10, 2, 0.5, 4});
+  auto reduced = [&](const std::string &combiner) {
+    return one("weft.scatter_reduce " + combiner + " %0, %1, %2, dim = 0 : tensor<3x2xf32>, tensor<2x2xi64>, tensor<2x2xf32>",
+               {x, places, updates}, "tensor<3x2xf32>");
+  };
+  EXPECT_EQ(reduced("prod"), (Numbers{5, 2, 3, 4, 5, 48}));
+  EXPECT_EQ(reduced("max"), (Numbers{10, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(reduced("min"), (Numbers{0.5, 2, 3, 4, 5, 2}));
   EXPECT_TRUE(
       evaluateOp("weft.gather %0, %1, dim = 0 : tensor<3x2xf32>, tensor<1x2xi64>", {x, longs({1, 2}, {0, 3})}, "tensor<1x2xf32>").empty());
   EXPECT_NE(messages.find("index 3 at position 1 of indices is out of range for a dimension of size 3; it must lie in [-3, 3)"),

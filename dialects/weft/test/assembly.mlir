@@ -94,6 +94,8 @@ func.func @others(%x: tensor<4x3xf32>, %w: tensor<3xf32>, %i: tensor<2xi64>, %j:
   %4 = weft.gather %x, %j, dim = 0 : tensor<4x3xf32>, tensor<1x3xi64>
   // CHECK: weft.scatter_add %{{.*}}, %{{.*}}, %{{.*}}, dim = 0 : tensor<4x3xf32>, tensor<1x3xi64>, tensor<1x3xf32>
   %5 = weft.scatter_add %x, %j, %4, dim = 0 : tensor<4x3xf32>, tensor<1x3xi64>, tensor<1x3xf32>
+  // CHECK: weft.scatter_reduce max %{{.*}}, %{{.*}}, %{{.*}}, dim = 0 : tensor<4x3xf32>, tensor<1x3xi64>, tensor<1x3xf32>
+  %extreme = weft.scatter_reduce max %x, %j, %4, dim = 0 : tensor<4x3xf32>, tensor<1x3xi64>, tensor<1x3xf32>
   // CHECK: weft.random_uniform %{{.*}} {offset = 16 : i64} : tensor<8xf32>
   %6 = weft.random_uniform %s {offset = 16 : i64} : tensor<8xf32>
   // CHECK: weft.random_normal %{{.*}} : tensor<8xf64>
