@@ -79,4 +79,27 @@ struct ResizeOptions {
 // rows and columns; or from floor(i H / H') (kNearest).
 Tensor resize(const Tensor &x, Pair size, ResizeOptions options = {}, Location location = Location::current());
 
+// --- Patches ---
+struct PatchOptions {
+  Pair stride = 1, padding = 0, dilation = 1;
+};
+// The windows of images as columns: x [N, C, H, W] -> [N, C kh kw, L], where L counts the windows, rows first.
+Tensor unfold(const Tensor &x, Pair kernel_size, PatchOptions options = {}, Location location = Location::current());
+// The images of this size whose pixels are the sums of what the windows [N, C kh kw, L] have there: [N, C, H, W].
+Tensor fold(const Tensor &x, Pair output_size, Pair kernel_size, PatchOptions options = {}, Location location = Location::current());
+// Each block of factor^2 channels as a block of pixels: [.., C factor^2, H, W] -> [.., C, H factor, W factor] (Shi et al. 2016), and back.
+Tensor pixel_shuffle(const Tensor &x, int64_t factor, Location location = Location::current());
+Tensor pixel_unshuffle(const Tensor &x, int64_t factor, Location location = Location::current());
+enum class GridPadding { kZeros, kBorder };
+struct GridSampleOptions {
+  Resize mode = Resize::kBilinear;
+  GridPadding padding = GridPadding::kZeros; // what lies outside: 0, or the nearest pixel of the border
+  bool align_corners = false;                // -1 and 1 are the centres of the outermost pixels, not their edges
+};
+// x [N, C, H, W] at the places of grid [N, H', W', 2], each {column, row} in [-1, 1] over the image: [N, C, H', W'] (Jaderberg et al.
+// 2015). A place that is NaN is that of -1.
+Tensor grid_sample(const Tensor &x, const Tensor &grid, GridSampleOptions options = {}, Location location = Location::current());
+// The grid [N, H, W, 2] of places that the maps theta [N, 2, 3] give for the centres of an output's pixels; size is {N, C, H, W}.
+Tensor affine_grid(const Tensor &theta, const Shape &size, bool align_corners = false, Location location = Location::current());
+
 } // namespace weft

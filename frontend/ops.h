@@ -16,6 +16,9 @@ namespace weft {
 Tensor div(TensorArg x, TensorArg y, Location location = Location::current());
 // x - y * floor(x / y), as PyTorch's and Python's %: it has the sign of y. An integer's by zero is 0.
 Tensor remainder(TensorArg x, TensorArg y, Location location = Location::current());
+// The angle of the point (y, x) from the positive x-axis, in [-pi, pi], as C's atan2. Integers give float32. Its derivative at (0, 0) is
+// NaN.
+Tensor atan2(TensorArg y, TensorArg x, Location location = Location::current());
 Tensor square(const Tensor &x, Location location = Location::current());
 // approximate: "none" (erf) or "tanh" (Hendrycks and Gimpel 2016).
 Tensor gelu(const Tensor &x, std::string_view approximate = "none", Location location = Location::current());
@@ -56,6 +59,22 @@ Tensor leaky_relu(const Tensor &x, Scalar slope = 0.01, Location location = Loca
 Tensor log_sigmoid(const Tensor &x, Location location = Location::current());
 // x tanh(softplus(x)) (Misra 2019).
 Tensor mish(const Tensor &x, Location location = Location::current());
+// clamp(x, low, high), whose derivative at the bounds is 0; clamp(x, 0, 6).
+Tensor hardtanh(const Tensor &x, Scalar low = -1.0, Scalar high = 1.0, Location location = Location::current());
+Tensor relu6(const Tensor &x, Location location = Location::current());
+// x / (1 + |x|).
+Tensor softsign(const Tensor &x, Location location = Location::current());
+// x - tanh(x).
+Tensor tanhshrink(const Tensor &x, Location location = Location::current());
+// x where |x| > lambda, else 0; and moved towards 0 by lambda.
+Tensor hardshrink(const Tensor &x, Scalar lambda = 0.5, Location location = Location::current());
+Tensor softshrink(const Tensor &x, Scalar lambda = 0.5, Location location = Location::current());
+// x above 0, else alpha (exp(x / alpha) - 1) (Barron 2017).
+Tensor celu(const Tensor &x, Scalar alpha = 1.0, Location location = Location::current());
+// x above 0, else weight x: weight has one element, or one a channel (dim 1 of x) (He et al. 2015).
+Tensor prelu(const Tensor &x, const Tensor &weight, Location location = Location::current());
+// The first half of x along dim times the sigmoid of the second (Dauphin et al. 2017).
+Tensor glu(const Tensor &x, int64_t dim = -1, Location location = Location::current());
 // clamp(x + 3, 0, 6) / 6, and that times x (Howard et al. 2019).
 Tensor hardsigmoid(const Tensor &x, Location location = Location::current());
 Tensor hardswish(const Tensor &x, Location location = Location::current());
@@ -123,6 +142,15 @@ Tensor embedding(const Tensor &indices, const Tensor &weight, Location location 
 // PyTorch's gather and scatter_add: indices has x's rank; result[i][j] = x[indices[i][j]][j] for dim 0.
 Tensor gather(const Tensor &x, int64_t dim, const Tensor &indices, Location location = Location::current());
 Tensor scatter_add(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source, Location location = Location::current());
+// PyTorch's scatter_reduce: as scatter_add, where what meets in an element becomes one by `reduce`: "sum", "prod", "mean", "amax" or
+// "amin"; without include_self x's own element is left out, where others meet. Of the largest (smallest), all that are equal share the
+// derivative (in PyTorch an element of x that is left out still counts); a mean of integers is rounded down. x and source: numbers of one
+// dtype.
+Tensor scatter_reduce(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source, std::string_view reduce,
+                      bool include_self = true, Location location = Location::current());
+// The same for slices: source's slice i along dim goes to x's slice indices[i]; indices is a vector.
+Tensor index_reduce(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source, std::string_view reduce,
+                    bool include_self = true, Location location = Location::current());
 // x after x.index_put_(indices, value, accumulate), as a new tensor.
 Tensor index_put(const Tensor &x, std::initializer_list<Index> indices, TensorArg value, bool accumulate = false,
                  Location location = Location::current());

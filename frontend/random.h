@@ -45,6 +45,12 @@ Tensor randint(int64_t low, int64_t high, const Shape &shape, Generator &generat
 // 1 with probability p, else 0.
 Tensor bernoulli(const Shape &shape, double p, DType dtype = float32, Generator &generator = default_generator(),
                  Location location = Location::current());
+// The numbers of categories, int64 [samples] or [rows, samples], drawn with these probabilities, floating [n] or [rows, n], which need not
+// add up to 1; without replacement no category twice. A run fails where a row has a negative number, no finite positive sum, or without
+// replacement fewer positive numbers than samples: "index n is out of range". Probabilities below 2^-48 of a row's sum do
+// not count.
+Tensor multinomial(const Tensor &probabilities, int64_t samples, bool replacement = false, Generator &generator = default_generator(),
+                   Location location = Location::current());
 // 0 with probability p, else x / (1 - p); x itself unless training (Srivastava et al. 2014).
 Tensor dropout(const Tensor &x, double p, bool training = true, Generator &generator = default_generator(),
                Location location = Location::current());

@@ -284,6 +284,58 @@ public:
   Tensor ge(TensorArg other, Location location = Location::current()) const;
   Tensor floor_divide(TensorArg other, Location location = Location::current()) const;
   Tensor lerp(const Tensor &other, TensorArg weight, Location location = Location::current()) const;
+  Tensor atan2(TensorArg other, Location location = Location::current()) const;
+  Tensor asin(Location location = Location::current()) const;
+  Tensor acos(Location location = Location::current()) const;
+  Tensor atan(Location location = Location::current()) const;
+  Tensor asinh(Location location = Location::current()) const;
+  Tensor acosh(Location location = Location::current()) const;
+  Tensor atanh(Location location = Location::current()) const;
+  Tensor exp2(Location location = Location::current()) const;
+  Tensor logit(std::optional<double> eps = {}, Location location = Location::current()) const;
+  Tensor rad2deg(Location location = Location::current()) const;
+  Tensor deg2rad(Location location = Location::current()) const;
+  Tensor frac(Location location = Location::current()) const;
+  Tensor hypot(TensorArg other, Location location = Location::current()) const;
+  Tensor fmod(TensorArg other, Location location = Location::current()) const;
+  Tensor copysign(TensorArg other, Location location = Location::current()) const;
+  Tensor xlogy(TensorArg other, Location location = Location::current()) const;
+  Tensor nan_to_num(double nan = 0, std::optional<double> posinf = {}, std::optional<double> neginf = {},
+                    Location location = Location::current()) const;
+  Tensor addcmul(const Tensor &a, const Tensor &b, Scalar value = 1.0, Location location = Location::current()) const;
+  Tensor addcdiv(const Tensor &a, const Tensor &b, Scalar value = 1.0, Location location = Location::current()) const;
+  Tensor count_nonzero(Dims dims = {}, Location location = Location::current()) const;
+  Tensor nansum(Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;
+  Tensor nanmean(Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;
+  Tensor vector_norm(double p = 2, Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;
+  Tensor diff(int64_t n = 1, int64_t dim = -1, Location location = Location::current()) const;
+  Tensor logcumsumexp(int64_t dim, Location location = Location::current()) const;
+  std::pair<Tensor, Tensor> max_with_indices(int64_t dim, bool keepdim = false, Location location = Location::current()) const;
+  std::pair<Tensor, Tensor> min_with_indices(int64_t dim, bool keepdim = false, Location location = Location::current()) const;
+  std::pair<Tensor, Tensor> cummax(int64_t dim, Location location = Location::current()) const;
+  std::pair<Tensor, Tensor> cummin(int64_t dim, Location location = Location::current()) const;
+  std::pair<Tensor, Tensor> mode(int64_t dim = -1, bool keepdim = false, Location location = Location::current()) const;
+  Tensor quantile(double q, std::optional<int64_t> dim = {}, bool keepdim = false, Location location = Location::current()) const;
+  Tensor quantile(const std::vector<double> &q, std::optional<int64_t> dim = {}, bool keepdim = false,
+                  Location location = Location::current()) const;
+  Tensor bincount(const Tensor &weights = Tensor(), int64_t minlength = 0, Location location = Location::current()) const;
+  Tensor histc(int64_t bins = 100, double low = 0, double high = 0, Location location = Location::current()) const;
+  Tensor bucketize(const Tensor &boundaries, bool right = false, Location location = Location::current()) const;
+  Tensor isin(const Tensor &elements, Location location = Location::current()) const;
+  Tensor diag_embed(int64_t offset = 0, int64_t dim1 = -2, int64_t dim2 = -1, Location location = Location::current()) const;
+  Tensor rot90(int64_t k = 1, Dims dims = {0, 1}, Location location = Location::current()) const;
+  Tensor unflatten(int64_t dim, const Shape &sizes, Location location = Location::current()) const;
+  Tensor take_along_dim(const Tensor &indices, int64_t dim, Location location = Location::current()) const;
+  Tensor scatter_reduce(int64_t dim, const Tensor &indices, const Tensor &source, std::string_view reduce, bool include_self = true,
+                        Location location = Location::current()) const;
+  Tensor index_reduce(int64_t dim, const Tensor &indices, const Tensor &source, std::string_view reduce, bool include_self = true,
+                      Location location = Location::current()) const;
+  Tensor index_fill(int64_t dim, const Tensor &indices, Scalar value, Location location = Location::current()) const;
+  Tensor addmm(const Tensor &a, const Tensor &b, Scalar beta = 1.0, Scalar alpha = 1.0, Location location = Location::current()) const;
+  Tensor cross(const Tensor &other, int64_t dim = -1, Location location = Location::current()) const;
+  Tensor kron(const Tensor &other, Location location = Location::current()) const;
+  Tensor tensordot(const Tensor &other, int64_t dims = 2, Location location = Location::current()) const;
+  Tensor tensordot(const Tensor &other, const Shape &x_dims, const Shape &y_dims, Location location = Location::current()) const;
   Tensor logaddexp(const Tensor &other, Location location = Location::current()) const;
   Tensor is_close(const Tensor &other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false,
                   Location location = Location::current()) const;

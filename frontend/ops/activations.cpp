@@ -42,6 +42,17 @@ Tensor elu(const Tensor &x, Scalar alpha, Location location) {
   return computed(x, [&](const Var &var) { return exponential_unit(var, make_scalar(alpha, var.dtype())); });
 }
 
+Tensor celu(const Tensor &x, Scalar alpha, Location location) {
+  Session session("celu", location);
+  if (alpha.as_double() == 0) fail(ErrorKind::kValue, "alpha is 0; x / alpha has no value");
+  return computed(x, [&](const Var &var) {
+    Var scale = broadcast(make_scalar(alpha, var.dtype()), var.dims()), zero = broadcast(emit_constant(0.0, var.dtype()), var.dims());
+    Var above = emit_compare(Comparison::kGt, var, zero);
+    Var curve = emit_unary(Unary::kExpm1, emit_binary(Binary::kDiv, emit_select(above, zero, var), scale));
+    return emit_select(above, var, emit_binary(Binary::kMul, scale, curve));
+  });
+}
+
 Tensor selu(const Tensor &x, Location location) {
   Session session("selu", location);
   return computed(x, [](const Var &var) {
@@ -88,6 +99,80 @@ Tensor hardswish(const Tensor &x, Location location) {
   Var given = floating_operand(x);
   Tensor wide = wrap(widened(given));
   return wrap(rounded(read(wide * hard_gate(wide, location), "x"), given.dtype()));
+}
+
+Tensor hardtanh(const Tensor &x, Scalar low, Scalar high, Location location) {
+  Session session("hardtanh", location);
+  if (!(low.as_double() <= high.as_double()))
+    fail(ErrorKind::kValue, "low " + std::to_string(low.as_double()) + " must not be above high " + std::to_string(high.as_double()));
+  return clamp(x, low, high).to(x.dtype());
+}
+
+Tensor relu6(const Tensor &x, Location location) {
+  Session session("relu6", location);
+  return clamp(x, 0, 6);
+}
+
+Tensor softsign(const Tensor &x, Location location) {
+  Session session("softsign", location);
+  return computed(x, [](const Var &var) {
+    Var one = broadcast(emit_constant(1.0, var.dtype()), var.dims());
+    return emit_binary(Binary::kDiv, var, emit_binary(Binary::kAdd, one, emit_unary(Unary::kAbs, var)));
+  });
+}
+
+Tensor tanhshrink(const Tensor &x, Location location) {
+  Session session("tanhshrink", location);
+  return computed(x, [](const Var &var) { return emit_binary(Binary::kSub, var, emit_unary(Unary::kTanh, var)); });
+}
+
+namespace {
+
+// x where |x| > lambda, else 0; soft: less lambda times its sign. NaN stays.
+Tensor shrunk(const Tensor &x, const Scalar &lambda, bool soft) {
+  if (!(lambda.as_double() >= 0)) fail(ErrorKind::kValue, "lambda is " + std::to_string(lambda.as_double()) + "; it must not be negative");
+  return computed(x, [&](const Var &var) {
+    Var bound = broadcast(make_scalar(lambda, var.dtype()), var.dims()), zero = broadcast(emit_constant(0.0, var.dtype()), var.dims());
+    Var inside = emit_compare(Comparison::kLe, emit_unary(Unary::kAbs, var), bound);
+    Var kept = soft ? emit_binary(Binary::kSub, var, emit_binary(Binary::kMul, emit_unary(Unary::kSign, var), bound)) : var;
+    return emit_select(inside, zero, kept);
+  });
+}
+
+} // namespace
+
+Tensor hardshrink(const Tensor &x, Scalar lambda, Location location) {
+  Session session("hardshrink", location);
+  return shrunk(x, lambda, false);
+}
+
+Tensor softshrink(const Tensor &x, Scalar lambda, Location location) {
+  Session session("softshrink", location);
+  return shrunk(x, lambda, true);
+}
+
+Tensor prelu(const Tensor &x, const Tensor &weight, Location location) {
+  Session session("prelu", location);
+  const TypeInfo &type = *checked(x, "x")->type, &given = *checked(weight, "weight")->type;
+  int64_t channels = type.ndim() > 1 ? type.dims[1] : 1;
+  if (given.ndim() > 1 || (given.elements != 1 && given.elements != channels))
+    fail(ErrorKind::kShape, "weight has shape " + to_string(given.dims) + ", x has shape " + to_string(type.dims) +
+                                ": weight must have one element, or one for each channel (dimension 1)");
+  Shape along(static_cast<size_t>(type.ndim()), 1);
+  if (given.elements != 1) along[1] = channels;
+  return where(x > 0, x, weight.reshape(along) * x);
+}
+
+Tensor glu(const Tensor &x, int64_t dim, Location location) {
+  Session session("glu", location);
+  const TypeInfo &type = *checked(x, "x")->type;
+  int64_t axis = normalize_dim(dim, type.ndim(), "dim");
+  if (type.ndim() == 0 || type.dims[axis] % 2 != 0)
+    fail(ErrorKind::kShape, "x has shape " + to_string(type.dims) + ", whose dimension " + std::to_string(axis) + " cannot be halved");
+  int64_t half = type.dims[axis] / 2;
+  Tensor value = wrap(widened(floating_operand(x.narrow(axis, 0, half)))),
+         gate = wrap(widened(floating_operand(x.narrow(axis, half, half))));
+  return wrap(rounded(read(value * sigmoid(gate), "x"), floating_operand(x).dtype()));
 }
 
 } // namespace weft

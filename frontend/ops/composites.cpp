@@ -2,6 +2,7 @@
 #include "weft/composites.h"
 
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "frontend/ops/promotion.h"
@@ -122,18 +123,6 @@ Tensor std(const Tensor &x, Dims dims, int64_t correction, bool keepdim, Locatio
   return in_dtype_of(sqrt(var(computed(x), std::move(dims), correction, keepdim)), x);
 }
 
-Tensor cumprod(const Tensor &x, int64_t dim, Location location) {
-  Session session("cumprod", location);
-  const TypeInfo &type = *checked(x, "x")->type;
-  Tensor result = is_floating(type.dtype) ? computed(x) : x.to(int64);
-  if (type.ndim() == 0) return in_dtype_of(result, x);
-  int64_t axis = normalize_dim(dim, type.ndim(), "dim"), n = type.dims[axis];
-  // After each pass an element has the product of twice as many (Hillis and Steele 1986).
-  for (int64_t reach = 1; reach < n; reach *= 2)
-    result = cat({result.narrow(axis, 0, reach), result.narrow(axis, reach, n - reach) * result.narrow(axis, 0, n - reach)}, axis);
-  return in_dtype_of(result, x);
-}
-
 Tensor normalize(const Tensor &x, int64_t dim, double eps, Location location) {
   Session session("normalize", location);
   Tensor input = computed(x);
@@ -157,6 +146,53 @@ Tensor cdist(const Tensor &x, const Tensor &y, Location location) {
   // The root has no derivative at 0: there it is that of a constant.
   Tensor zero = squares == 0;
   Tensor result = where(zero, 0.0, sqrt(where(zero, 1.0, squares)));
+  return x.dtype() == y.dtype() ? in_dtype_of(result, x) : result;
+}
+
+Tensor count_nonzero(const Tensor &x, Dims dims, Location location) {
+  Session session("count_nonzero", location);
+  return sum(checked(x, "x")->type->dtype == boolean ? x : x != 0, std::move(dims));
+}
+
+Tensor nansum(const Tensor &x, Dims dims, bool keepdim, Location location) {
+  Session session("nansum", location);
+  return sum(is_floating(checked(x, "x")->type->dtype) ? where(is_nan(x), 0, x) : x, std::move(dims), keepdim);
+}
+
+Tensor nanmean(const Tensor &x, Dims dims, bool keepdim, Location location) {
+  Session session("nanmean", location);
+  Tensor input = wrap(widened(floating_only(x))), none = is_nan(input);
+  return in_dtype_of(sum(where(none, 0, input), dims, keepdim) / sum(where(none, 0, ones_like(input)), dims, keepdim), x);
+}
+
+namespace {
+
+// The p-norm of floating x over dims. Roots and fractional powers have no derivative at 0: there it is that of a constant.
+Tensor p_norm(const Tensor &x, double p, const Dims &dims, bool keepdim) {
+  Tensor size = abs(x);
+  if (std::isinf(p)) return p > 0 ? max(size, dims, keepdim) : min(size, dims, keepdim);
+  if (p == 0) return sum((x != 0).to(x.dtype()), dims, keepdim);
+  if (p == 1) return sum(size, dims, keepdim);
+  Tensor terms = p == 2 ? square(x) : pow(where(size == 0, 1.0, size), p);
+  if (p != 2) terms = where(size == 0, p > 0 ? 0.0 : std::numeric_limits<double>::infinity(), terms);
+  Tensor total = sum(terms, dims, keepdim), none = total == 0, taken = where(none, 1.0, total);
+  return where(none, 0.0, p == 2 ? sqrt(taken) : pow(taken, 1 / p));
+}
+
+} // namespace
+
+Tensor vector_norm(const Tensor &x, double p, Dims dims, bool keepdim, Location location) {
+  Session session("vector_norm", location);
+  if (std::isnan(p)) fail(ErrorKind::kValue, "p is NaN");
+  return in_dtype_of(p_norm(wrap(widened(floating_only(x))), p, dims, keepdim), x);
+}
+
+Tensor pairwise_distance(const Tensor &x, const Tensor &y, double p, double eps, bool keepdim, Location location) {
+  Session session("pairwise_distance", location);
+  if (std::isnan(p)) fail(ErrorKind::kValue, "p is NaN");
+  if (checked(x, "x")->type->ndim() == 0 || checked(y, "y")->type->ndim() == 0)
+    fail(ErrorKind::kShape, "x and y must have a dimension to measure along");
+  Tensor result = p_norm(computed(x) - computed(y) + eps, p, -1, keepdim);
   return x.dtype() == y.dtype() ? in_dtype_of(result, x) : result;
 }
 

@@ -68,34 +68,23 @@ Tensor linear(const Tensor &x, const Tensor &weight, const Tensor &bias, Locatio
 
 //===-- Indexing by tensors -------------------------------------------------------------------===//
 
-namespace {
-
-Var read_indices(const Tensor &indices, const char *argument = "indices") {
-  Var var = read(indices, argument);
-  if (var.dtype() != DType::kInt32 && var.dtype() != DType::kInt64)
-    fail(ErrorKind::kDType, std::string(argument) + " is " + describe(var) + "; indices must be int32 or int64");
-  return var;
-}
-
-} // namespace
-
 Tensor index_select(const Tensor &x, int64_t dim, const Tensor &indices, Location location) {
   Session session("index_select", location);
-  Var var = read(x, "x"), at = read_indices(indices);
+  Var var = read(x, "x"), at = index_operand(indices);
   if (var.ndim() == 0) fail(ErrorKind::kShape, "x has no dimensions to select from");
   return wrap(emit_index_select(var, at, normalize_dim(dim, var.ndim(), "dim")));
 }
 
 Tensor embedding(const Tensor &indices, const Tensor &weight, Location location) {
   Session session("embedding", location);
-  Var table = read(weight, "weight"), at = read_indices(indices);
+  Var table = read(weight, "weight"), at = index_operand(indices);
   if (table.ndim() != 2) fail(ErrorKind::kShape, "weight has shape " + to_string(table.dims()) + "; it must be [rows, features]");
   return wrap(emit_index_select(table, at, 0));
 }
 
 Tensor gather(const Tensor &x, int64_t dim, const Tensor &indices, Location location) {
   Session session("gather", location);
-  Var var = read(x, "x"), at = read_indices(indices);
+  Var var = read(x, "x"), at = index_operand(indices);
   if (var.ndim() != at.ndim())
     fail(ErrorKind::kShape,
          "x has shape " + to_string(var.dims()) + ", indices have shape " + to_string(at.dims()) + ": both must have as many dimensions");
@@ -103,26 +92,9 @@ Tensor gather(const Tensor &x, int64_t dim, const Tensor &indices, Location loca
   return wrap(emit_gather(var, at, normalize_dim(dim, var.ndim(), "dim")));
 }
 
-Tensor scatter_add(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source, Location location) {
-  Session session("scatter_add", location);
-  Var var = read(x, "x"), at = read_indices(indices), from = read(source, "source");
-  if (var.dtype() != from.dtype())
-    fail(ErrorKind::kDType, "x is " + describe(var) + ", source is " + describe(from) + ": they must have one dtype; convert with to()");
-  if (var.dtype() == DType::kBool) fail(ErrorKind::kDType, "x and source are bool, which do not add up; convert them with to() first");
-  if (var.ndim() != at.ndim() || at.dims() != from.dims() || var.ndim() == 0)
-    fail(ErrorKind::kShape, "x has shape " + to_string(var.dims()) + ", indices " + to_string(at.dims()) + ", source " +
-                                to_string(from.dims()) + ": all must have as many dimensions, and indices and source one shape");
-  int64_t axis = normalize_dim(dim, var.ndim(), "dim");
-  for (int64_t i = 0; i < var.ndim(); ++i)
-    if (i != axis && at.dims()[i] > var.dims()[i])
-      fail(ErrorKind::kShape, "indices of shape " + to_string(at.dims()) + " do not fit into x of shape " + to_string(var.dims()) +
-                                  " in dimension " + std::to_string(i));
-  return wrap(emit_scatter_add(var, at, from, axis));
-}
-
 Tensor one_hot(const Tensor &indices, int64_t classes, Location location) {
   Session session("one_hot", location);
-  Var at = read_indices(indices);
+  Var at = index_operand(indices);
   if (classes < 1) fail(ErrorKind::kValue, "classes is " + std::to_string(classes) + "; it must be positive");
   Shape dims = at.dims(), raised = at.dims();
   at = emit_check_index(at, classes, std::nullopt, "weft.one_hot");
@@ -201,7 +173,7 @@ Tensor scaled_dot_product_attention(const Tensor &query, const Tensor &key, cons
 
 Tensor cross_entropy(const Tensor &logits, const Tensor &targets, Reduction reduction, int64_t ignore_index, Location location) {
   Session session("cross_entropy", location);
-  Var x = floating_only(logits, "logits"), t = read_indices(targets, "targets");
+  Var x = floating_only(logits, "logits"), t = index_operand(targets, "targets");
   if (x.ndim() == 0 || Shape(x.dims().begin(), x.dims().end() - 1) != t.dims())
     fail(ErrorKind::kShape, "logits have shape " + to_string(x.dims()) + ", targets have shape " + to_string(t.dims()) +
                                 ": logits must be [.., classes] and targets [..], with equal leading dimensions");

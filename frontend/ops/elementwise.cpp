@@ -111,6 +111,8 @@ Tensor div(TensorArg x, TensorArg y, Location location) { return binary(Binary::
 
 Tensor remainder(TensorArg x, TensorArg y, Location location) { return binary(Binary::kRem, "remainder", x, y, location); }
 
+Tensor atan2(TensorArg y, TensorArg x, Location location) { return binary(Binary::kAtan2, "atan2", y, x, location, true); }
+
 Tensor square(const Tensor &x, Location location) {
   Session session("square", location);
   Var var = read(x, "x");

@@ -156,6 +156,13 @@ Var floating_only(const Tensor &x, const char *name) {
   return var;
 }
 
+Var index_operand(const Tensor &indices, const char *name) {
+  Var var = read(indices, name);
+  if (var.dtype() != DType::kInt32 && var.dtype() != DType::kInt64)
+    fail(ErrorKind::kDType, std::string(name) + " is " + describe(var) + "; indices must be int32 or int64");
+  return var;
+}
+
 Var floating_operand(const Tensor &x, const char *name) {
   Var var = read(x, name);
   return is_floating(var.dtype()) ? var : emit_cast(var, DType::kFloat32);

@@ -30,6 +30,9 @@ Operands promote(const TensorArg &x, const TensorArg &y, bool floating = false, 
 // x, in float32 where it is an integer or bool.
 Var floating_operand(const Tensor &x, const char *name = "x");
 
+// indices, which must be int32 or int64.
+Var index_operand(const Tensor &indices, const char *name = "indices");
+
 // x, which must be floating: what PyTorch refuses for integers is refused here too, before a loss or a norm is silently of rounded data.
 Var floating_only(const Tensor &x, const char *name = "x");
 

@@ -8,7 +8,7 @@
 #include "frontend/tensor/impl.h"
 #include "runtime/memory/buffer.h"
 #include "weft/autograd.h"
-#include "weft/ops.h"
+#include "weft/composites.h"
 
 namespace weft {
 
@@ -147,6 +147,39 @@ Tensor dropout(const Tensor &x, double p, bool training, Generator &generator, L
   NoGrad no_grad;
   write(generator.state_storage(), emit_random_advance(state, blocks_of(input.type())));
   return wrap(result);
+}
+
+Tensor multinomial(const Tensor &probabilities, int64_t samples, bool replacement, Generator &generator, Location location) {
+  Session session("multinomial", location);
+  NoGrad no_grad;
+  Var given = floating_only(probabilities, "probabilities");
+  const Shape &dims = given.dims();
+  if (given.ndim() < 1 || given.ndim() > 2 || dims.back() == 0)
+    fail(ErrorKind::kShape, "probabilities have shape " + to_string(dims) + "; they must be [n] or [rows, n], for at least one category");
+  int64_t n = dims.back();
+  if (samples < 1 || (!replacement && samples > n))
+    fail(ErrorKind::kValue, "samples is " + std::to_string(samples) + "; it must be positive" +
+                                (replacement ? "" : ", and without replacement at most the " + std::to_string(n) + " categories"));
+  // Two samples of 24 bits make one of 48: a category of a large vocabulary may be as rare as that.
+  auto uniform48 = [&](const Shape &shape) {
+    Tensor coarse = wrap(draw(generator, DType::kFloat64, shape, false)), fine = wrap(draw(generator, DType::kFloat64, shape, false));
+    return coarse + fine * 0x1p-24;
+  };
+  Tensor p = wrap(given).to(float64), total = sum(p, -1, true);
+  Tensor valid = all(p >= 0, -1, true) & is_finite(total) & (total > 0), chosen;
+  if (replacement) {
+    Shape shape = dims;
+    shape.back() = samples;
+    // Below the total, so that there is a category whose end lies beyond; one without extent has none.
+    chosen = searchsorted(cumsum(p, -1), uniform48(shape) * total, /*right=*/true);
+  } else {
+    // Exponential clocks with rates p: the order in which they ring is that of draws without replacement (Efraimidis and Spirakis 2006).
+    Tensor rates = where(p > 0, p / -log1p(-uniform48(dims)), 0.0);
+    chosen = topk(rates, samples, -1).second;
+    valid = valid & (sum(p > 0, -1, true) >= samples);
+  }
+  chosen = where(valid, chosen, n);
+  return wrap(emit_check_index(read(chosen, "probabilities"), n, std::nullopt, "weft.multinomial"));
 }
 
 } // namespace weft

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "frontend/ops/promotion.h"
 #include "frontend/recorder/recorder.h"
 #include "frontend/tensor/impl.h"
 #include "frontend/tensor/tensor_indexing.h"
@@ -109,6 +110,95 @@ Tensor diag(const Tensor &x, int64_t offset, Location location) {
   return result;
 }
 
+Tensor diag_embed(const Tensor &x, int64_t offset, int64_t dim1, int64_t dim2, Location location) {
+  Session session("diag_embed", location);
+  const TypeInfo &type = *checked(x, "x")->type;
+  if (type.ndim() == 0) fail(ErrorKind::kShape, "x has no dimensions; its last one is to become a diagonal");
+  int64_t rank = type.ndim() + 1, row = normalize_dim(dim1, rank, "dim1"), column = normalize_dim(dim2, rank, "dim2");
+  if (row == column) fail(ErrorKind::kValue, "dim1 and dim2 are both dimension " + std::to_string(row));
+  Shape shape = type.dims;
+  shape.back() += std::abs(offset);
+  shape.push_back(shape.back());
+  Tensor matrices = zeros(shape, type.dtype);
+  diagonal(matrices, offset, rank - 2, rank - 1).copy_(x);
+  Shape order;
+  for (int64_t d = 0, batch = 0; d < rank; ++d) order.push_back(d == row ? rank - 2 : d == column ? rank - 1 : batch++);
+  return matrices.permute(order);
+}
+
+Tensor rot90(const Tensor &x, int64_t k, Dims dims, Location location) {
+  Session session("rot90", location);
+  int64_t rank = checked(x, "x")->type->ndim();
+  if (dims.all() || dims.values().size() != 2)
+    fail(ErrorKind::kValue, "dims " + to_string(dims.values()) + " must be two: those of the plane to turn in");
+  int64_t from = normalize_dim(dims.values()[0], rank, "dims"), to = normalize_dim(dims.values()[1], rank, "dims");
+  if (from == to) fail(ErrorKind::kValue, "dims " + to_string(dims.values()) + " are the same dimension");
+  switch ((k % 4 + 4) % 4) {
+  case 1:
+    return x.flip(to).transpose(from, to);
+  case 2:
+    return x.flip({from, to});
+  case 3:
+    return x.flip(from).transpose(from, to);
+  default:
+    return x;
+  }
+}
+
+Tensor unflatten(const Tensor &x, int64_t dim, const Shape &sizes, Location location) {
+  Session session("unflatten", location);
+  const TypeInfo &type = *checked(x, "x")->type;
+  int64_t axis = normalize_dim(dim, type.ndim(), "dim"), known = 1, unknown = 0;
+  if (type.ndim() == 0 || sizes.empty())
+    fail(ErrorKind::kShape,
+         "x has shape " + to_string(type.dims) + ", sizes are " + to_string(sizes) + ": there must be a dimension to split");
+  for (int64_t size : sizes) {
+    if (size == -1) ++unknown;
+    else known *= size;
+  }
+  int64_t whole = type.dims[axis];
+  bool fits = unknown == 0 ? known == whole : unknown == 1 && known > 0 && whole % known == 0;
+  if (!fits)
+    fail(ErrorKind::kShape, "sizes " + to_string(sizes) + " do not make up dimension " + std::to_string(axis) + " of shape " +
+                                to_string(type.dims) + ", which is " + std::to_string(whole));
+  Shape shape(type.dims.begin(), type.dims.begin() + axis);
+  for (int64_t size : sizes) shape.push_back(size == -1 ? whole / known : size);
+  shape.insert(shape.end(), type.dims.begin() + axis + 1, type.dims.end());
+  return x.reshape(shape);
+}
+
+Tensor take_along_dim(const Tensor &x, const Tensor &indices, int64_t dim, Location location) {
+  Session session("take_along_dim", location);
+  const TypeInfo &type = *checked(x, "x")->type, &at = *checked(indices, "indices")->type;
+  if (type.ndim() != at.ndim() || type.ndim() == 0)
+    fail(ErrorKind::kShape, "x has shape " + to_string(type.dims) + ", indices have shape " + to_string(at.dims) +
+                                ": both must have as many dimensions, at least one");
+  int64_t axis = normalize_dim(dim, type.ndim(), "dim");
+  Shape from = type.dims, to = at.dims;
+  from[axis] = to[axis] = 1;
+  Shape common = broadcast_shape(from, to, "x", "indices");
+  from = to = common;
+  from[axis] = type.dims[axis];
+  to[axis] = at.dims[axis];
+  return gather(x.expand(from), axis, indices.expand(to));
+}
+
+Tensor diff(const Tensor &x, int64_t n, int64_t dim, Location location) {
+  Session session("diff", location);
+  const TypeInfo &type = *checked(x, "x")->type;
+  if (type.ndim() == 0) fail(ErrorKind::kShape, "x has no dimensions to take differences along");
+  if (n < 0) fail(ErrorKind::kValue, "n is " + std::to_string(n) + "; it must not be negative");
+  int64_t axis = normalize_dim(dim, type.ndim(), "dim");
+  Tensor result = x;
+  for (int64_t size = type.dims[axis]; n > 0; --n) {
+    if (size == 0) return result;
+    --size;
+    Tensor after = result.narrow(axis, 1, size), before = result.narrow(axis, 0, size);
+    result = type.dtype == boolean ? after != before : after - before;
+  }
+  return result;
+}
+
 Tensor trace(const Tensor &x, Location location) {
   Session session("trace", location);
   if (const TypeInfo &type = *checked(x, "x")->type; type.ndim() != 2)
@@ -161,6 +251,16 @@ Tensor put_slices(const Tensor &x, int64_t dim, const Tensor &indices, const Ten
 }
 
 } // namespace
+
+Tensor index_fill(const Tensor &x, int64_t dim, const Tensor &indices, Scalar value, Location location) {
+  Session session("index_fill", location);
+  const TypeInfo &type = *checked(x, "x")->type, &at = *checked(indices, "indices")->type;
+  if (type.ndim() == 0) fail(ErrorKind::kShape, "x has no dimensions to index");
+  int64_t axis = normalize_dim(dim, type.ndim(), "dim");
+  Shape shape = type.dims;
+  if (at.ndim() == 1) shape[axis] = at.dims[0];
+  return put_slices(x, axis, indices, wrap(broadcast(make_fitting_scalar(value, type.dtype), shape)), /*accumulate=*/false);
+}
 
 Tensor index_add(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source, Location location) {
   Session session("index_add", location);

@@ -1,4 +1,8 @@
 // Order along a dim: weft.arg_sort says where the elements stand, and a gather takes their values, which gives them their derivative.
+#include <cmath>
+#include <limits>
+
+#include "frontend/ops/promotion.h"
 #include "frontend/recorder/emit.h"
 #include "frontend/recorder/recorder.h"
 #include "frontend/tensor/impl.h"
@@ -86,6 +90,69 @@ Tensor median(const Tensor &x, Location location) {
   Session session("median", location);
   if (checked(x, "x")->type->elements == 0) fail(ErrorKind::kShape, "x has no elements to choose from");
   return median(x.reshape({-1}), 0, false, location).first;
+}
+
+std::pair<Tensor, Tensor> mode(const Tensor &x, int64_t dim, bool keepdim, Location location) {
+  Session session("mode", location);
+  int64_t axis = dim_to_choose_from(x, dim), size = x.shape()[static_cast<size_t>(axis)];
+  auto [values, indices] = sort(x, axis);
+  // Where the run of equal elements begins that each one stands in; the longest ends first of the smallest value.
+  Shape along(x.shape().size(), 1), one = x.shape();
+  along[static_cast<size_t>(axis)] = size;
+  one[static_cast<size_t>(axis)] = 1;
+  Tensor place = arange(size).reshape(along).expand(x.shape());
+  Tensor begins = cat({ones(one, boolean), values.narrow(axis, 1, size - 1) != values.narrow(axis, 0, size - 1)}, axis);
+  Tensor start = cummax(where(begins, place, 0), axis).first;
+  return picked(x, axis, gather(indices, axis, argmax(place - start, axis, true)), keepdim);
+}
+
+namespace {
+
+// The q-th quantile of what is in order along axis, a NaN last.
+Tensor quantile_of(const Tensor &ordered, const Tensor &has_nan, double q, int64_t axis) {
+  double at = q * static_cast<double>(ordered.shape()[static_cast<size_t>(axis)] - 1), low = std::floor(at), weight = at - low;
+  Tensor below = ordered.narrow(axis, static_cast<int64_t>(low), 1);
+  Tensor result = below;
+  if (weight > 0) {
+    Tensor above = ordered.narrow(axis, static_cast<int64_t>(low) + 1, 1), between = above - below;
+    result = weight < 0.5 ? below + weight * between : above - (1 - weight) * between; // exact at both ends
+  }
+  return where(has_nan, std::numeric_limits<double>::quiet_NaN(), result);
+}
+
+std::vector<Tensor> quantiles(const Tensor &x, const std::vector<double> &q, std::optional<int64_t> dim, bool keepdim) {
+  DType dtype = floating_only(x).dtype();
+  for (double one : q)
+    if (!(one >= 0 && one <= 1)) fail(ErrorKind::kValue, "q is " + std::to_string(one) + "; it must be in [0, 1]");
+  Shape kept = x.shape();
+  Tensor rows = x;
+  if (!dim) {
+    kept.assign(kept.size(), 1);
+    rows = x.reshape({-1});
+  }
+  int64_t axis = dim_to_choose_from(rows, dim.value_or(0));
+  if (dim) kept[static_cast<size_t>(axis)] = 1;
+  rows = rows.to(computing_dtype(dtype));
+  Tensor in_order = sort(rows, axis).first, has_nan = any(is_nan(rows), axis, true);
+  std::vector<Tensor> results;
+  for (double one : q) {
+    Tensor result = quantile_of(in_order, has_nan, one, axis).to(dtype);
+    results.push_back(keepdim ? result.reshape(kept) : result.squeeze(axis));
+  }
+  return results;
+}
+
+} // namespace
+
+Tensor quantile(const Tensor &x, double q, std::optional<int64_t> dim, bool keepdim, Location location) {
+  Session session("quantile", location);
+  return quantiles(x, {q}, dim, keepdim)[0];
+}
+
+Tensor quantile(const Tensor &x, const std::vector<double> &q, std::optional<int64_t> dim, bool keepdim, Location location) {
+  Session session("quantile", location);
+  if (q.empty()) fail(ErrorKind::kValue, "q is empty; give at least one number in [0, 1]");
+  return stack(quantiles(x, q, dim, keepdim));
 }
 
 Tensor randperm(int64_t n, Generator &generator, Location location) {

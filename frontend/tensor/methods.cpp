@@ -156,4 +156,97 @@ Tensor Tensor::nonzero(Location location) const { return weft::nonzero(*this, lo
 Tensor Tensor::dot(const Tensor &other, Location location) const { return weft::dot(*this, other, location); }
 Tensor Tensor::outer(const Tensor &other, Location location) const { return weft::outer(*this, other, location); }
 
+Tensor Tensor::atan2(TensorArg other, Location location) const { return weft::atan2(TensorArg(*this, location), other, location); }
+Tensor Tensor::asin(Location location) const { return weft::asin(*this, location); }
+Tensor Tensor::acos(Location location) const { return weft::acos(*this, location); }
+Tensor Tensor::atan(Location location) const { return weft::atan(*this, location); }
+Tensor Tensor::asinh(Location location) const { return weft::asinh(*this, location); }
+Tensor Tensor::acosh(Location location) const { return weft::acosh(*this, location); }
+Tensor Tensor::atanh(Location location) const { return weft::atanh(*this, location); }
+Tensor Tensor::exp2(Location location) const { return weft::exp2(*this, location); }
+Tensor Tensor::logit(std::optional<double> eps, Location location) const { return weft::logit(*this, eps, location); }
+Tensor Tensor::rad2deg(Location location) const { return weft::rad2deg(*this, location); }
+Tensor Tensor::deg2rad(Location location) const { return weft::deg2rad(*this, location); }
+Tensor Tensor::frac(Location location) const { return weft::frac(*this, location); }
+Tensor Tensor::hypot(TensorArg other, Location location) const { return weft::hypot(TensorArg(*this, location), other, location); }
+Tensor Tensor::fmod(TensorArg other, Location location) const { return weft::fmod(TensorArg(*this, location), other, location); }
+Tensor Tensor::copysign(TensorArg other, Location location) const { return weft::copysign(TensorArg(*this, location), other, location); }
+Tensor Tensor::xlogy(TensorArg other, Location location) const { return weft::xlogy(TensorArg(*this, location), other, location); }
+Tensor Tensor::nan_to_num(double nan, std::optional<double> posinf, std::optional<double> neginf, Location location) const {
+  return weft::nan_to_num(*this, nan, posinf, neginf, location);
+}
+Tensor Tensor::addcmul(const Tensor &a, const Tensor &b, Scalar value, Location location) const {
+  return weft::addcmul(*this, a, b, value, location);
+}
+Tensor Tensor::addcdiv(const Tensor &a, const Tensor &b, Scalar value, Location location) const {
+  return weft::addcdiv(*this, a, b, value, location);
+}
+Tensor Tensor::count_nonzero(Dims dims, Location location) const { return weft::count_nonzero(*this, std::move(dims), location); }
+Tensor Tensor::nansum(Dims dims, bool keepdim, Location location) const { return weft::nansum(*this, std::move(dims), keepdim, location); }
+Tensor Tensor::nanmean(Dims dims, bool keepdim, Location location) const {
+  return weft::nanmean(*this, std::move(dims), keepdim, location);
+}
+Tensor Tensor::vector_norm(double p, Dims dims, bool keepdim, Location location) const {
+  return weft::vector_norm(*this, p, std::move(dims), keepdim, location);
+}
+Tensor Tensor::diff(int64_t n, int64_t dim, Location location) const { return weft::diff(*this, n, dim, location); }
+Tensor Tensor::logcumsumexp(int64_t dim, Location location) const { return weft::logcumsumexp(*this, dim, location); }
+std::pair<Tensor, Tensor> Tensor::max_with_indices(int64_t dim, bool keepdim, Location location) const {
+  return weft::max_with_indices(*this, dim, keepdim, location);
+}
+std::pair<Tensor, Tensor> Tensor::min_with_indices(int64_t dim, bool keepdim, Location location) const {
+  return weft::min_with_indices(*this, dim, keepdim, location);
+}
+std::pair<Tensor, Tensor> Tensor::cummax(int64_t dim, Location location) const { return weft::cummax(*this, dim, location); }
+std::pair<Tensor, Tensor> Tensor::cummin(int64_t dim, Location location) const { return weft::cummin(*this, dim, location); }
+std::pair<Tensor, Tensor> Tensor::mode(int64_t dim, bool keepdim, Location location) const {
+  return weft::mode(*this, dim, keepdim, location);
+}
+Tensor Tensor::quantile(double q, std::optional<int64_t> dim, bool keepdim, Location location) const {
+  return weft::quantile(*this, q, dim, keepdim, location);
+}
+Tensor Tensor::quantile(const std::vector<double> &q, std::optional<int64_t> dim, bool keepdim, Location location) const {
+  return weft::quantile(*this, q, dim, keepdim, location);
+}
+Tensor Tensor::bincount(const Tensor &weights, int64_t minlength, Location location) const {
+  return weft::bincount(*this, weights, minlength, location);
+}
+Tensor Tensor::histc(int64_t bins, double low, double high, Location location) const {
+  return weft::histc(*this, bins, low, high, location);
+}
+Tensor Tensor::bucketize(const Tensor &boundaries, bool right, Location location) const {
+  return weft::bucketize(*this, boundaries, right, location);
+}
+Tensor Tensor::isin(const Tensor &elements, Location location) const { return weft::isin(*this, elements, location); }
+Tensor Tensor::diag_embed(int64_t offset, int64_t dim1, int64_t dim2, Location location) const {
+  return weft::diag_embed(*this, offset, dim1, dim2, location);
+}
+Tensor Tensor::rot90(int64_t k, Dims dims, Location location) const { return weft::rot90(*this, k, std::move(dims), location); }
+Tensor Tensor::unflatten(int64_t dim, const Shape &sizes, Location location) const { return weft::unflatten(*this, dim, sizes, location); }
+Tensor Tensor::take_along_dim(const Tensor &indices, int64_t dim, Location location) const {
+  return weft::take_along_dim(*this, indices, dim, location);
+}
+Tensor Tensor::scatter_reduce(int64_t dim, const Tensor &indices, const Tensor &source, std::string_view reduce, bool include_self,
+                              Location location) const {
+  return weft::scatter_reduce(*this, dim, indices, source, reduce, include_self, location);
+}
+Tensor Tensor::index_reduce(int64_t dim, const Tensor &indices, const Tensor &source, std::string_view reduce, bool include_self,
+                            Location location) const {
+  return weft::index_reduce(*this, dim, indices, source, reduce, include_self, location);
+}
+Tensor Tensor::index_fill(int64_t dim, const Tensor &indices, Scalar value, Location location) const {
+  return weft::index_fill(*this, dim, indices, value, location);
+}
+Tensor Tensor::addmm(const Tensor &a, const Tensor &b, Scalar beta, Scalar alpha, Location location) const {
+  return weft::addmm(*this, a, b, beta, alpha, location);
+}
+Tensor Tensor::cross(const Tensor &other, int64_t dim, Location location) const { return weft::cross(*this, other, dim, location); }
+Tensor Tensor::kron(const Tensor &other, Location location) const { return weft::kron(*this, other, location); }
+Tensor Tensor::tensordot(const Tensor &other, int64_t dims, Location location) const {
+  return weft::tensordot(*this, other, dims, location);
+}
+Tensor Tensor::tensordot(const Tensor &other, const Shape &x_dims, const Shape &y_dims, Location location) const {
+  return weft::tensordot(*this, other, x_dims, y_dims, location);
+}
+
 } // namespace weft

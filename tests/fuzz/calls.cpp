@@ -21,6 +21,8 @@ void add_elementwise(Calls &all) {
                 "$0 / $1"};
   all["remainder"] = {[](Draw &d) { return draw_binary(d, tests::rowOf("rem")); },
                       [](const Tensors &a, const Step &) { return remainder(a[0], a[1]); }, "weft::remainder($0, $1)"};
+  all["atan2"] = {[](Draw &d) { return draw_binary(d, tests::rowOf("atan2")); },
+                  [](const Tensors &a, const Step &) { return atan2(a[0], a[1]); }, "weft::atan2($0, $1)", 0.5};
   all["square"] = {[](Draw &d) -> Drawn {
                      int x = d.value(numeric);
                      return x < 0 ? Drawn() : step({tame(d, x, -4, 4)});

@@ -137,6 +137,9 @@ void add_indexing(Calls &all) {
                         },
                         [](const Tensors &a, const Step &s) { return scatter_add(a[0], s.numbers[0][0], a[1], a[2]); },
                         "weft::scatter_add($0, #0, $1, $2)"};
+  all["scatter_reduce"] = {all["scatter_add"].draw,
+                           [](const Tensors &a, const Step &s) { return scatter_reduce(a[0], s.numbers[0][0], a[1], a[2], "amax"); },
+                           "weft::scatter_reduce($0, #0, $1, $2, \"amax\")", 0.5};
   auto along = [=](Draw &d, bool counted) -> Drawn {
     int x = d.value(not_scalar);
     if (x < 0) return {};

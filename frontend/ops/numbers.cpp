@@ -1,0 +1,152 @@
+// Elementwise functions of one, two and three numbers that are made of others.
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "frontend/ops/promotion.h"
+#include "frontend/tensor/impl.h"
+#include "weft/autograd.h"
+#include "weft/composites.h"
+
+namespace weft {
+
+using namespace recorder;
+
+namespace {
+
+// f(x), in the dtype in which functions are computed.
+template <typename F> Tensor computed(const Tensor &x, F f) {
+  Var given = floating_operand(x);
+  return wrap(rounded(read(f(wrap(widened(given))), "x"), given.dtype()));
+}
+
+// The same of two operands. floating: integers become float32.
+template <typename F> Tensor computed(const TensorArg &x, const TensorArg &y, bool floating, F f) {
+  Operands both = promote(x, y, floating, 0, /*wide=*/true);
+  if (both.x.dtype() == DType::kBool) fail(ErrorKind::kDType, "x and y are bool; convert one with to() first");
+  return wrap(rounded(read(f(wrap(widened(both.x)), wrap(widened(both.y))), "x"), both.result));
+}
+
+// Whether the sign bit is set, also of a zero.
+Tensor is_negative(const Tensor &x) {
+  if (!is_floating(x.dtype())) return x < 0;
+  return (x < 0) | ((x == 0) & (1.0 / x < 0));
+}
+
+// The largest number of the dtype.
+double most(DType dtype) {
+  switch (dtype) {
+  case DType::kFloat16:
+    return 65504;
+  case DType::kBFloat16:
+    return 0x1.fep127;
+  case DType::kFloat32:
+    return std::numeric_limits<float>::max();
+  default:
+    return std::numeric_limits<double>::max();
+  }
+}
+
+} // namespace
+
+Tensor exp2(const Tensor &x, Location location) {
+  Session session("exp2", location);
+  return pow(2.0, wrap(floating_operand(x)));
+}
+
+Tensor logit(const Tensor &x, std::optional<double> eps, Location location) {
+  Session session("logit", location);
+  return computed(x, [&](const Tensor &y) {
+    Tensor p = eps ? clamp(y, *eps, 1 - *eps) : y;
+    return log(p) - log1p(-p);
+  });
+}
+
+Tensor rad2deg(const Tensor &x, Location location) {
+  Session session("rad2deg", location);
+  return computed(x, [](const Tensor &y) { return y * (180 / std::numbers::pi); });
+}
+
+Tensor deg2rad(const Tensor &x, Location location) {
+  Session session("deg2rad", location);
+  return computed(x, [](const Tensor &y) { return y * (std::numbers::pi / 180); });
+}
+
+Tensor frac(const Tensor &x, Location location) {
+  Session session("frac", location);
+  return x - trunc(x);
+}
+
+Tensor hypot(TensorArg x, TensorArg y, Location location) {
+  Session session("hypot", location);
+  return computed(x, y, /*floating=*/true, [](const Tensor &a, const Tensor &b) {
+    // The larger one, by which both are divided; no part of the derivative.
+    Tensor size = maximum(abs(a), abs(b)).detach();
+    size = where((size == 0) | is_inf(size), 1.0, size);
+    return size * sqrt(square(a / size) + square(b / size));
+  });
+}
+
+Tensor fmod(TensorArg x, TensorArg y, Location location) {
+  Session session("fmod", location);
+  return computed(x, y, /*floating=*/false, [](const Tensor &a, const Tensor &b) {
+    if (!is_floating(a.dtype())) {
+      Tensor floored = remainder(a, b);
+      return where((floored != 0) & ((floored < 0) != (a < 0)), floored - b, floored);
+    }
+    // Of sizes, whose remainder is exact.
+    Tensor negative = is_negative(a), rest = remainder(where(negative, -a, a), abs(b));
+    return where(negative, -rest, rest);
+  });
+}
+
+Tensor copysign(TensorArg x, TensorArg y, Location location) {
+  Session session("copysign", location);
+  return computed(x, y, /*floating=*/true, [](const Tensor &a, const Tensor &b) {
+    Tensor size = abs(a);
+    return where(is_negative(b), -size, size);
+  });
+}
+
+Tensor xlogy(TensorArg x, TensorArg y, Location location) {
+  Session session("xlogy", location);
+  return computed(x, y, /*floating=*/true, [](const Tensor &a, const Tensor &b) {
+    // Where log(y) is an infinity or NaN, 0 times it is to be 0.
+    return a * log(where((a == 0) & ((b <= 0) | is_inf(b)), 1.0, b));
+  });
+}
+
+Tensor nan_to_num(const Tensor &x, double nan, std::optional<double> posinf, std::optional<double> neginf, Location location) {
+  Session session("nan_to_num", location);
+  DType dtype = checked(x, "x")->type->dtype;
+  if (!is_floating(dtype)) return x;
+  double infinity = std::numeric_limits<double>::infinity();
+  Tensor result = where(is_nan(x), nan, x);
+  result = where(result == infinity, posinf.value_or(most(dtype)), result);
+  return where(result == -infinity, neginf.value_or(-most(dtype)), result).to(dtype);
+}
+
+namespace {
+
+// x + value * f(a, b).
+template <typename F> Tensor added(const Tensor &x, const Tensor &a, const Tensor &b, const Scalar &value, F f) {
+  const TensorArg args[] = {x, a, b};
+  DType dtype = result_type(args), wide = computing_dtype(dtype);
+  if (dtype == DType::kBool) fail(ErrorKind::kDType, "x, a and b are bool; convert them with to() first");
+  return (x.to(wide) + value * f(a.to(wide), b.to(wide))).to(dtype);
+}
+
+} // namespace
+
+Tensor addcmul(const Tensor &x, const Tensor &a, const Tensor &b, Scalar value, Location location) {
+  Session session("addcmul", location);
+  return added(x, a, b, value, [](const Tensor &p, const Tensor &q) { return p * q; });
+}
+
+Tensor addcdiv(const Tensor &x, const Tensor &a, const Tensor &b, Scalar value, Location location) {
+  Session session("addcdiv", location);
+  for (const auto &[tensor, name] : {std::pair{&x, "x"}, std::pair{&a, "a"}, std::pair{&b, "b"}}) floating_only(*tensor, name);
+  return added(x, a, b, value, [](const Tensor &p, const Tensor &q) { return p / q; });
+}
+
+} // namespace weft
