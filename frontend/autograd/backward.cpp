@@ -48,7 +48,8 @@ public:
     if (!output.grad)
       fail(ErrorKind::kState,
            std::string(what) +
-               " does not depend on a tensor that requires grad, or history was switched off (NoGrad) when it was computed");
+               " does not depend on a tensor that requires grad, or history was switched off (NoGrad) when it was computed; the derivative "
+               "of a gradient needs create_graph = true where the gradient is computed");
     Var g;
     if (weight.defined()) {
       g = read(weight, "gradient");

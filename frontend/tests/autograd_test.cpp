@@ -143,6 +143,17 @@ TEST(Backward, TwiceNeedsRetainGraph) {
   EXPECT_THROW(y.backward(), Error);
 }
 
+TEST(Backward, OfAGradientWithoutHistorySaysHowToKeepIt) {
+  Tensor x = tensor({2.f}).set_requires_grad();
+  Tensor g = grad({sum(x * x * x)}, {x})[0];
+  try {
+    grad({g.sum()}, {x});
+    FAIL();
+  } catch (const Error &error) {
+    EXPECT_NE(error.message().find("create_graph = true where the gradient is computed"), std::string::npos) << error.what();
+  }
+}
+
 TEST(Backward, NeedsAScalarAndHistory) {
   Tensor x = tensor({2.f, 3.f}).set_requires_grad();
   EXPECT_THROW((x * 2).backward(), Error);
