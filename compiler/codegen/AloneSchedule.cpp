@@ -75,6 +75,7 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
   bool isSized = kernel.sizes && dim == 0;
   if (isSized) kernel.rangeUnit = kernel.info.count = product(middle);
   auto steps = [&](llvm::function_ref<void(const Index &)> emit) {
+    if (product(middle) == 0) return;
     f.loop(f.e.constantIndex(0), isSized ? f.end : f.e.constantIndex(product(middle)), product(middle), {},
            [&](Index step, KernelFunction::State &) { emit(step); });
   };
