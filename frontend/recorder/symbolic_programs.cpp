@@ -7,7 +7,8 @@
 namespace weft::recorder {
 namespace {
 
-// After so many programs that could not be made symbolic no further attempt is made in a family: each costs up to a compilation.
+// After so many programs in a row that could not be made symbolic no further attempt is made in a family: each costs up to a compilation.
+// The first one takes all observations together, the second one those that are nearest.
 constexpr int kAttempts = 2;
 // Named in explain's line; the others are counted.
 constexpr size_t kDescribed = 8;
@@ -105,6 +106,26 @@ std::optional<FoundProgram> find_in(Family &family, const StructureKey &structur
   return std::nullopt;
 }
 
+// Leaves those observations that differ from `ints` in the fewest sizes that may not vary (other than leading ones), and of these in the
+// fewest at all: networks of one structure but of several widths, each of which meets batches of many sizes, are programs of their own.
+void keep_nearest(std::vector<const std::vector<int64_t> *> &observations, const std::vector<int64_t> &ints,
+                  const std::vector<IntPosition> &positions) {
+  std::vector<std::pair<size_t, size_t>> distances;
+  for (const std::vector<int64_t> *other : observations) {
+    auto &[inner, all] = distances.emplace_back(0, 0);
+    for (size_t p = 0; p < ints.size(); ++p) {
+      bool differs = positions[p].kind == IntPosition::Kind::kSize && (*other)[p] != ints[p];
+      all += differs;
+      inner += differs && positions[p].at > 0;
+    }
+  }
+  auto least = *std::min_element(distances.begin(), distances.end());
+  size_t kept = 0;
+  for (size_t i = 0; i < observations.size(); ++i)
+    if (distances[i] == least) observations[kept++] = observations[i];
+  observations.resize(kept);
+}
+
 } // namespace
 
 std::optional<FoundProgram> find_symbolic(const StructureKey &structure, uint64_t salt, Evaluation &data) {
@@ -129,6 +150,7 @@ std::shared_ptr<SymbolicRequest> symbolic_request(const Slice &slice, const Stru
   request->positions = int_positions(slice);
   std::vector<const std::vector<int64_t> *> observations;
   for (const std::vector<int64_t> &ints : family->observations) observations.push_back(&ints);
+  if (family->refusals > 0) keep_nearest(observations, structure.ints, request->positions);
   observations.push_back(&structure.ints);
   bool counts = std::any_of(slice.nodes.begin(), slice.nodes.end(),
                             [](const Node *node) { return node->signature->name.getStringRef() == ir::ReduceMeanOp::getOperationName(); });
@@ -145,6 +167,7 @@ FoundProgram insert_symbolic(const Slice &slice, const StructureKey &structure, 
   observe(structure, context.salt());
   if (keep) {
     Family &family = *r.families->of(structure, context.salt());
+    family.refusals = 0; // what was refused lay in the observations that were taken together
     family.programs.push_front({request.general, r.families->next_key(), {}});
     if (sized) family.programs.front().sized.emplace_front(request.sizes, sized);
     r.cache->insert(family.programs.front().key, context, program, r.config, /*symbolic=*/true);

@@ -238,6 +238,20 @@ TEST_F(Symbolic, AddsAsManyRowsAsThereAre) {
   });
 }
 
+// A search over widths: each width has its program for all sizes, although the others have the same ops.
+TEST_F(Symbolic, SeveralWidthsOfOneStructure) {
+  for (int64_t width : {23, 41, 59}) {
+    uint64_t before = compiles();
+    for (int64_t n : kSizes) {
+      Tensor x = input(n, {width}, 41);
+      Tensor y = (x * 3.0 - 1.0) * sum(x, 1, true);
+      y.eval();
+      EXPECT_EQ(y.shape(), (Shape{n, width}));
+    }
+    if (has_sizes()) EXPECT_LE(compiles() - before, 3u) << width << ": " << last().to_string();
+  }
+}
+
 TEST_F(Symbolic, OneIsNoSymbolicSize) {
   Tensor row = input(1, {9}, 18);
   uint64_t before = compiles();
