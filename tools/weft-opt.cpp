@@ -43,11 +43,11 @@ namespace {
 using weft::compiler::PhaseRange;
 using weft::compiler::Pipeline;
 
-// Those of the CPU backend: what weft-opt's claims are tried with.
+// Those of the CPU backend, as on a machine where oneDNN has packed forms: what weft-opt's claims are tried with.
 const weft::compiler::ProviderSet *cpuProviders() {
   static const weft::compiler::ProviderSet *set = [] {
     auto *made = new weft::compiler::ProviderSet;
-    made->add(weft::backends::cpu::makeMatmulProvider());
+    made->add(weft::backends::cpu::makeMatmulProvider(/*packs=*/true));
     made->add(weft::backends::cpu::makeConvolutionProvider());
     made->add(weft::backends::cpu::makeSortProvider());
     return made;
@@ -146,6 +146,7 @@ int main(int argc, char **argv) {
   weft::compiler::registerFusionPasses();
   mlir::registerPass([] { return weft::compiler::createAssignLayoutsPass(cpuProviders(), nullptr); });
   mlir::registerPass([] { return weft::compiler::createClaimPass({}, cpuProviders(), nullptr); });
+  mlir::registerPass([] { return weft::compiler::createPackSharedPass({}, cpuProviders(), nullptr); });
   mlir::registerPass([] { return weft::compiler::createCallCustomPass(); });
   weft::compiler::registerPreparePasses();
   weft::compiler::registerPlanPasses();

@@ -20,4 +20,7 @@ inline constexpr llvm::StringLiteral kCustomEntry = "weft.custom";
 // The pass with those who may claim (null for nobody), and a report that gets the refusals (null is allowed).
 std::unique_ptr<mlir::Pass> createClaimPass(ClaimPassOptions options, const ProviderSet *providers, CompileReport *report);
 
+// As above: those who are asked what to pack, and a report.
+std::unique_ptr<mlir::Pass> createPackSharedPass(PackSharedPassOptions options, const ProviderSet *providers, CompileReport *report);
+
 } // namespace weft::compiler

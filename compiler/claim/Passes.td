@@ -44,4 +44,31 @@ def CallCustomPass : Pass<"weft-call-custom", "::mlir::ModuleOp"> {
   }];
 }
 
+def PackSharedPass : Pass<"weft-pack-shared", "::mlir::ModuleOp"> {
+  let summary = "packs an operand that many library calls read once for all of them";
+  let description = [{
+    The recurrent weight of an unrolled network is the right side of a product a step, and so is it in the derivative; a library that wants it
+    in a form of its own makes that at each call. Providers say which operands, and what the form depends on. Operands that
+    are the same in many runs are left alone: the executable keeps their packed forms from run to run.
+
+    ```mlir
+    %1 = weft.provider_call "onednn.matmul"(%a = %h0 : tensor<16x128xf32>, %b = %w : tensor<128x512xf32>) -> (tensor<16x512xf32>) config {} { ... }
+    ...
+    %9 = weft.provider_call "onednn.matmul"(%a = %h8 : tensor<16x128xf32>, %b = %w : tensor<128x512xf32>) -> (tensor<16x512xf32>) config {} { ... }
+    ```
+    becomes
+    ```mlir
+    %p = weft.provider_call "onednn.pack"(%a = %w : tensor<128x512xf32>) -> (tensor<128x512xf32>) config {lhs = array<i64: 16, 128>, ...} {
+      weft.yield %a : tensor<128x512xf32>
+    }
+    %1 = weft.provider_call "onednn.matmul"(%a = %h0 : tensor<16x128xf32>, %b = %p : tensor<128x512xf32>) -> (tensor<16x512xf32>)
+        config {packed_rhs = 1 : i64} { ... }
+    ```
+  }];
+  let options = [
+    Option<"printReport", "report", "bool", "false", "prints what was refused, and why, as comments on stderr">,
+  ];
+  let statistics = [Statistic<"numPacked", "packed", "operands that calls share packed">];
+}
+
 #endif

@@ -43,6 +43,18 @@ struct SometimesMine {
 
 using ClaimAnswer = std::variant<NotMine, ClaimRefusal, SometimesMine, Claim>;
 
+// An operand that calls copy into a form of the library's own before they compute: many calls with one such operand rather share a copy.
+struct Packing {
+  unsigned operand;            // of the call
+  mlir::StringAttr entry;      // the library's entry that makes the copy: one input, one output of its type, with the same value
+  mlir::DictionaryAttr config; // of that call. Operands that agree in it and in the entry agree in the form
+  mlir::NamedAttribute packed; // what the config of the call gets, so that its entry expects the form
+  int64_t minCalls;            // fewer would not earn the copy back
+};
+
+// NotMine where the call would gain nothing, ClaimRefusal where it would, but cannot.
+using PackingAnswer = std::variant<NotMine, ClaimRefusal, Packing>;
+
 // Stateless and thread-safe: compilations in other threads ask the same object.
 class Provider {
 public:
@@ -58,6 +70,8 @@ public:
   // Whether it would claim this convolution, and rather with images that have channels last: the layout phase then puts transposes around
   // the op, which match() takes in.
   virtual bool prefersChannelsLast(mlir::Operation *) const { return false; }
+  // What a weft.provider_call of its entry would have packed.
+  virtual PackingAnswer packing(mlir::Operation *) const { return NotMine{}; }
 };
 
 // The providers of a backend, first come first served.

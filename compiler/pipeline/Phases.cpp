@@ -35,8 +35,9 @@ void addPhasePasses(mlir::OpPassManager &passes, Phase phase, const CompileOptio
     passes.addPass(createCsePass());
     passes.addPass(createClaimPass(ClaimPassOptions{/*composites=*/false, options.fastMath, /*printReport=*/false}, providers, report));
     passes.addPass(createCallCustomPass());
-    // Last: only now it is known what libraries read, and what is left for kernels.
+    // Last: only now it is known what libraries read, and what is left for kernels; and, of what libraries read, what outlasts a run.
     if (options.prepare) passes.addPass(createSplitPreparePass(report));
+    passes.addPass(createPackSharedPass(PackSharedPassOptions{/*printReport=*/false}, providers, report));
     break;
   case Phase::Fuse:
     passes.addPass(createFusePass(FusePassOptions{options.fuse, false}, report));

@@ -13,7 +13,7 @@ runtime::LibraryResolver libraryResolver() { return find_library_entry; }
 const compiler::ProviderSet *providers() {
   static const compiler::ProviderSet *set = [] {
     auto *made = new compiler::ProviderSet;
-    made->add(makeMatmulProvider());
+    made->add(makeMatmulProvider(packsWeights()));
     made->add(makeConvolutionProvider());
     made->add(makeSortProvider());
     return made;

@@ -1,6 +1,7 @@
 #include "backends/cpu/compile/MatmulProvider.h"
 
 #include "backends/cpu/compile/SizeRange.h"
+#include "backends/cpu/device/matmul_packing.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/IR/Builders.h"
@@ -30,6 +31,28 @@ bool keepsContiguousDim(llvm::ArrayRef<int64_t> permutation, llvm::ArrayRef<int6
   return false;
 }
 
+// Elements of a product up to which a term is added by the call. A kernel for the sum reads both again, from the cache; what it costs
+// beyond that, a launch, is more than that up to here (5 us of 15 for 16 x 512). Kernels that read larger sums take the term in as they go.
+constexpr int64_t kMaxTermElements = 16 * 1024;
+
+// Whether the value has memory whoever reads it: an argument, what a library writes, or a part of such in which bytes are in a row. Others
+// may be computed by the kernel that reads them.
+bool liesInMemory(mlir::Value value) {
+  constexpr int kMaxAliases = 4; // slices and reshapes on the way
+  for (int i = 0; i < kMaxAliases; ++i) {
+    mlir::Operation *op = value.getDefiningOp();
+    if (!op || mlir::isa<ir::ProviderCallOp>(op)) return true;
+    if (auto slice = mlir::dyn_cast<ir::SliceOp>(op)) {
+      llvm::ArrayRef<int64_t> from = typeOf(slice.getInput()).getShape(), to = typeOf(slice).getShape();
+      if (from.drop_front() != to.drop_front() || slice.getSteps().front() != 1) return false;
+    } else if (!mlir::isa<ir::ReshapeOp>(op)) {
+      return false;
+    }
+    value = op->getOperand(0);
+  }
+  return false;
+}
+
 // The multiplications of the smallest product that the op stands for, -1 where that is not known.
 int64_t smallestProduct(ir::MatmulOp matmul) {
   int64_t product = 1;
@@ -45,6 +68,7 @@ int64_t smallestProduct(ir::MatmulOp matmul) {
 
 class MatmulProvider : public compiler::Provider {
 public:
+  explicit MatmulProvider(bool packs) : packs_(packs) {}
   llvm::StringRef name() const override { return "onednn.matmul"; }
   bool takesVaryingSizes() const override { return true; }
 
@@ -84,6 +108,7 @@ public:
     if (matmul.getTransposeRhs()) config("transpose_rhs", builder.getI64IntegerAttr(1));
     claim.ops.push_back(matmul);
     takeBias(claim, config, builder);
+    takeTerm(claim, config, builder);
     if (fastMath) takeRelu(claim, config, builder);
     takeTranspose(claim, config);
     noteActivation(claim);
@@ -91,7 +116,33 @@ public:
     return claim;
   }
 
+  // The right side of products of few rows. Everything of the product stands in the config, since its entry decides by that whether there
+  // is a form, and which (backends/cpu/device/pack_entry.h).
+  compiler::PackingAnswer packing(mlir::Operation *op) const override {
+    auto call = mlir::cast<ir::ProviderCallOp>(op);
+    mlir::DictionaryAttr config = call.getConfig();
+    for (llvm::StringRef key : {llvm::StringRef("lhs_permutation"), llvm::StringRef("rhs_permutation"), llvm::StringRef("out_permutation"),
+                                llvm::StringRef(kPackedRhs)})
+      if (config.contains(key)) return NotMine{};
+    auto lhs = typeOf(call->getOperand(0)), rhs = typeOf(call->getOperand(1)), out = typeOf(call->getResult(0));
+    if (!packs_ || lhs.getRank() != 2 || rhs.getRank() != 2 || ir::hasNamedDims(lhs) || ir::hasNamedDims(rhs)) return NotMine{};
+    int64_t bytes = rhs.getNumElements() * 4;
+    if (!packing_pays(out.getDimSize(0), bytes)) return NotMine{};
+    bool transposed = config.contains("transpose_rhs");
+    if (!packing_keeps_size(rhs.getDimSize(transposed), rhs.getDimSize(!transposed)))
+      return ClaimRefusal{"padded-form", "the library's form of this matrix takes more memory than the matrix; each product makes its own"};
+    mlir::Builder builder(op->getContext());
+    llvm::SmallVector<mlir::NamedAttribute> ours(config.getValue());
+    ours.push_back(builder.getNamedAttr("lhs", builder.getDenseI64ArrayAttr(lhs.getShape())));
+    ours.push_back(builder.getNamedAttr("out", builder.getDenseI64ArrayAttr(out.getShape())));
+    return compiler::Packing{1, builder.getStringAttr("onednn.pack"), builder.getDictionaryAttr(ours),
+                             builder.getNamedAttr(kPackedRhs, builder.getI64IntegerAttr(1)),
+                             transposed ? kMinPackedTransposedProducts : kMinPackedProducts};
+  }
+
 private:
+  static constexpr llvm::StringLiteral kPackedRhs = "packed_rhs";
+
   static mlir::Operation *onlyUser(const Claim &claim) {
     mlir::Value value = claim.ops.back()->getResult(0);
     return value.hasOneUse() ? *value.user_begin() : nullptr;
@@ -112,11 +163,24 @@ private:
     config("bias", builder.getI64IntegerAttr(1));
   }
 
+  // Another term of the result's shape, such as the input's share of a recurrent network's gates.
+  template <typename Config> static void takeTerm(Claim &claim, const Config &config, mlir::Builder &builder) {
+    auto add = mlir::dyn_cast_or_null<ir::AddOp>(onlyUser(claim));
+    if (!add) return;
+    mlir::Value product = claim.ops.back()->getResult(0), other = add.getLhs() == product ? add.getRhs() : add.getLhs();
+    if (other == product || typeOf(product).getNumElements() > kMaxTermElements || !liesInMemory(other)) return;
+    claim.ops.push_back(add);
+    claim.inputs.push_back(other);
+    config("post_ops", builder.getStringAttr("add"));
+  }
+
   // Drops NaN, so that it takes fast_math.
   template <typename Config> static void takeRelu(Claim &claim, const Config &config, mlir::Builder &builder) {
     auto relu = mlir::dyn_cast_or_null<ir::ReluOp>(onlyUser(claim));
     if (!relu) return;
     claim.ops.push_back(relu);
+    for (mlir::NamedAttribute &entry : claim.config)
+      if (entry.getName() == "post_ops") return entry.setValue(builder.getStringAttr("add,relu"));
     config("post_ops", builder.getStringAttr("relu"));
   }
 
@@ -143,10 +207,12 @@ private:
       claim.left.push_back(
           {user, ClaimRefusal{"gelu-inexact", "oneDNN's GELU misses its error bound for negative arguments; it stays a kernel of ours"}});
   }
+
+  bool packs_;
 };
 
 } // namespace
 
-std::unique_ptr<compiler::Provider> makeMatmulProvider() { return std::make_unique<MatmulProvider>(); }
+std::unique_ptr<compiler::Provider> makeMatmulProvider(bool packs) { return std::make_unique<MatmulProvider>(packs); }
 
 } // namespace weft::backends::cpu

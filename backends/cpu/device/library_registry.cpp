@@ -4,12 +4,14 @@
 #include "backends/cpu/device/custom_entry.h"
 #include "backends/cpu/device/matmul_entry.h"
 #include "backends/cpu/device/onednn_matmul.h"
+#include "backends/cpu/device/pack_entry.h"
 #include "backends/cpu/device/sort_entry.h"
 
 namespace weft::backends::cpu {
 
 std::span<const runtime::LibraryEntry *const> library_entries() {
-  static const runtime::LibraryEntry *const entries[] = {&matmul_entry(), &convolution_entry(), &custom_entry(), &sort_entry()};
+  static const runtime::LibraryEntry *const entries[] = {&matmul_entry(), &pack_entry(), &convolution_entry(), &custom_entry(),
+                                                         &sort_entry()};
   return entries;
 }
 

@@ -342,6 +342,8 @@ private:
   MatmulState &state_;
 };
 
+int64_t plain_bytes(const StridedShape &b) { return b.dims[0] * b.dims[1] * byte_size(DType::kFloat32); }
+
 // Null where packing does not pay (matmul_packing.h) or would change the result: only the implementations named brg compute the same
 // bits from both forms.
 absl::StatusOr<std::unique_ptr<runtime::PackedCallState>> make_packed(const LibraryCall &call, const std::vector<bool> &stable,
@@ -351,12 +353,12 @@ absl::StatusOr<std::unique_ptr<runtime::PackedCallState>> make_packed(const Libr
   if (!owner.ok()) return owner.status();
   if (state == nullptr || !stable[state->swapped_ ? 0 : 1]) return nullptr;
   const StridedShape &b = state->problem_.b;
-  if (b.dims.size() != 2 || !packing_pays(state->problem_.c.dims[0], b.dims[0] * b.dims[1] * byte_size(DType::kFloat32))) return nullptr;
+  if (b.dims.size() != 2 || !packing_pays(state->problem_.c.dims[0], plain_bytes(b))) return nullptr;
   std::string_view implementation = state->matmul_->implementation();
   if (implementation.substr(0, 4) != "brg:") return nullptr;
   absl::StatusOr<std::unique_ptr<OnednnMatmul>> packed = OnednnMatmul::create(state->problem_, threads, /*packed=*/true);
   if (!packed.ok() || (*packed)->implementation() != implementation || (*packed)->packed_bytes() == 0) return nullptr;
-  if ((*packed)->packed_bytes() > kMaxPackedGrowth * b.dims[0] * b.dims[1] * byte_size(DType::kFloat32)) return nullptr;
+  if ((*packed)->packed_bytes() > kMaxPackedGrowth * plain_bytes(b)) return nullptr;
   state->matmul_ = *std::move(packed);
   return std::make_unique<PackedMatmulState>(*std::move(owner), *state);
 }
@@ -365,15 +367,34 @@ class MatmulEntry : public runtime::LibraryEntry {
 public:
   std::string_view name() const override { return "onednn.matmul"; }
   absl::StatusOr<std::unique_ptr<LibraryCallState>> init(const LibraryCall &call, int threads) const override {
+    absl::StatusOr<int64_t> packed_rhs = runtime::config_int(call.config, "packed_rhs", 0);
+    if (!packed_rhs.ok()) return packed_rhs.status();
+    if (*packed_rhs != 0) {
+      absl::StatusOr<std::unique_ptr<runtime::PackedCallState>> packed = matmul_with_packed_rhs(call, threads);
+      if (!packed.ok()) return packed.status();
+      if (*packed) return *std::move(packed);
+    }
     return make(call, threads, nullptr);
   }
   absl::StatusOr<std::unique_ptr<runtime::PackedCallState>> init_packed(const LibraryCall &call, const std::vector<bool> &stable,
                                                                         int threads) const override {
+    if (runtime::find_config(call.config, "packed_rhs") != nullptr) return nullptr; // "onednn.pack" has made it
     return make_packed(call, stable, threads);
   }
 };
 
 } // namespace
+
+absl::StatusOr<std::unique_ptr<runtime::PackedCallState>> matmul_with_packed_rhs(const LibraryCall &call, int threads) {
+  std::vector<bool> stable(call.operands.size());
+  if (stable.size() > 1) stable[1] = true;
+  auto packed = make_packed(call, stable, threads);
+  if (!packed.ok() || !*packed) return packed;
+  int64_t bytes = byte_size(DType::kFloat32);
+  for (int64_t dim : call.operands[1].dims) bytes *= dim;
+  if ((*packed)->packed_bytes() > bytes) return nullptr;
+  return packed;
+}
 
 const runtime::LibraryEntry &matmul_entry() {
   static const MatmulEntry entry;

@@ -7,6 +7,7 @@
 //   lhs_permutation, rhs_permutation  [int]: a = transpose(lhs, lhs_permutation), as weft.transpose has it: a.dims[i] = lhs.dims[p[i]]
 //   out_permutation               [int]: out = transpose(c, out_permutation), where c = a b has the dims [batch..., M, N]
 //   bias                          1: there is a bias; it broadcasts to c as in numpy, most often [N]
+//   packed_rhs                    1: rhs is what "onednn.pack" made for this call (pack_entry.h)
 //   post_ops                      "add,relu": in order, of add sub mul max min (each takes one operand, which broadcasts to c) and relu
 //
 // Batch dims broadcast as in numpy. A sum of no terms (K = 0) is 0. post_ops relu, max and min drop NaNs (oneDNN 2.6.3), so they
@@ -55,5 +56,9 @@ const runtime::LibraryEntry &matmul_entry();
 // The implementation that oneDNN takes for the call, "none" when there is nothing to compute. For the claim pass and for tests: a call
 // on "ref:any" should not be made.
 absl::StatusOr<std::string> matmul_implementation(const runtime::LibraryCall &call, int threads);
+
+// The call with its rhs packed into at most the bytes of the plain one; null where the library has no such form, or one that would change
+// the result: both "onednn.pack" and the products that read what it makes use the plain operand then.
+absl::StatusOr<std::unique_ptr<runtime::PackedCallState>> matmul_with_packed_rhs(const runtime::LibraryCall &call, int threads);
 
 } // namespace weft::backends::cpu

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -11,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "backends/cpu/device/library_registry.h"
 #include "backends/cpu/device/onednn_matmul.h"
+#include "backends/cpu/device/pack_entry.h"
 #include "runtime/executable/program_executable.h"
 #include "runtime/memory/buffer.h"
 #include "runtime/memory/memory.h"
@@ -336,6 +338,7 @@ TEST(Matmul, ScratchComesFromTheProgramsAllocator) {
 
 TEST(LibraryRegistry, FindsEntriesByName) {
   EXPECT_EQ(find_library_entry("onednn.matmul"), &matmul_entry());
+  EXPECT_EQ(find_library_entry("onednn.pack"), &pack_entry());
   EXPECT_EQ(find_library_entry("onednn.nothing"), nullptr);
 }
 
@@ -383,6 +386,92 @@ TEST(MatmulEntry, APackedMatrixGivesTheSameBits) {
     }
   }
   EXPECT_EQ(packed_calls, onednn_packs() ? 12 : 0);
+}
+
+std::unique_ptr<runtime::LibraryCallState> init(const runtime::LibraryEntry &entry, const LibraryCall &call, int threads) {
+  auto state = entry.init(call, threads);
+  EXPECT_TRUE(state.ok()) << state.status();
+  return state.ok() ? *std::move(state) : nullptr;
+}
+
+// A matrix that one call packs for many products: the same bits as from the plain one, whether the library has a form for it (the first
+// rows, on AVX-512) or the copy is a plain one (the last rows: small, many rows, padding). Never more memory than the plain one takes.
+TEST(PackEntry, ProductsThatShareAPackedMatrixGiveTheSameBits) {
+  struct Case {
+    int64_t m, k, n;
+    bool transposed, bias, term;
+  };
+  for (const Case &test :
+       {Case{16, 128, 512, true, false, true}, Case{16, 512, 128, false, false, false}, Case{1, 256, 256, false, true, false},
+        Case{3, 1024, 128, true, true, true}, Case{64, 512, 64, false, false, true}, Case{16, 64, 64, false, false, false},
+        Case{65, 256, 256, true, false, false}, Case{7, 129, 300, false, true, false}}) {
+    TensorRef a = tensor({test.m, test.k}), b = test.transposed ? tensor({test.n, test.k}) : tensor({test.k, test.n});
+    std::vector<TensorRef> operands = {a, b};
+    if (test.bias) operands.push_back(tensor({test.n}));
+    if (test.term) operands.push_back(tensor({test.m, test.n}));
+    operands.push_back(tensor({test.m, test.n}));
+    runtime::Config config;
+    if (test.bias) config.emplace_back("bias", int64_t{1});
+    if (test.term) config.emplace_back("post_ops", std::string("add"));
+    if (test.transposed) config.emplace_back("transpose_rhs", int64_t{1});
+    LibraryCall plain_call = call_of(operands, config), packed_call = plain_call;
+    packed_call.config.emplace_back("packed_rhs", int64_t{1});
+    LibraryCall pack_call = call_of({b, b}, config);
+    pack_call.config.emplace_back("lhs", Ints{test.m, test.k});
+    pack_call.config.emplace_back("out", Ints{test.m, test.n});
+    for (int threads : {1, 2}) {
+      Data plain(plain_call), packed(plain_call);
+      ASSERT_TRUE(plain.run(plain_call, threads).ok());
+      auto pack = init(pack_entry(), pack_call, threads), product = init(matmul_entry(), packed_call, threads);
+      ASSERT_TRUE(pack && product);
+      auto aligned = [](std::vector<char> &memory) { return memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64); };
+      constexpr char kGuard = 0x5a;
+      size_t bytes = static_cast<size_t>(test.k * test.n) * sizeof(float);
+      std::vector<char> form(bytes + 128, kGuard), scratch(static_cast<size_t>(product->scratch_bytes() + 64));
+      EXPECT_EQ(pack->scratch_bytes(), 0);
+      void *pack_operands[] = {packed.values[1].data(), aligned(form)};
+      ASSERT_TRUE(pack->run(pack_operands, nullptr).ok());
+      EXPECT_TRUE(std::all_of(aligned(form) + bytes, form.data() + form.size(), [](char c) { return c == kGuard; }));
+      std::vector<void *> pointers;
+      for (std::vector<float> &value : packed.values) pointers.push_back(value.data());
+      pointers[1] = aligned(form);
+      ASSERT_TRUE(product->run(pointers, aligned(scratch)).ok());
+      EXPECT_EQ(packed.values.back(), plain.values.back()) << test.m << " " << test.k << " " << test.n << " on " << threads;
+    }
+    EXPECT_EQ(*matmul_entry().init_packed(packed_call, std::vector<bool>(operands.size(), true), 1), nullptr) << "it is packed already";
+  }
+  auto form = matmul_with_packed_rhs(call_of({tensor({16, 128}), tensor({128, 512}), tensor({16, 512})}), 1);
+  ASSERT_TRUE(form.ok());
+  EXPECT_EQ(*form != nullptr, onednn_packs());
+  EXPECT_EQ(*matmul_with_packed_rhs(call_of({tensor({16, 129}), tensor({129, 500}), tensor({16, 500})}), 1), nullptr) << "padding";
+}
+
+TEST(PackEntry, ErrorsSayWhatDoesNotFit) {
+  auto message = [](const LibraryCall &call) { return std::string(pack_entry().init(call, 1).status().message()); };
+  TensorRef b = tensor({128, 512});
+  EXPECT_EQ(message(call_of({b, b})), "config key 'lhs' is missing");
+  EXPECT_EQ(message(call_of({b, b}, {{"lhs", Ints{16}}, {"out", Ints{16, 512}}})), "config keys 'lhs' and 'out' are the dims of matrices");
+  EXPECT_EQ(message(call_of({b, tensor({512, 128})})), "rhs and out must be row-major, with the same dims and dtype");
+  EXPECT_EQ(message(call_of({b, b, b})), "there are 3 operands; there must be rhs and out");
+  EXPECT_NE(message(call_of({b, b}, {{"lhs", Ints{16, 99}}, {"out", Ints{16, 512}}})).find("shapes do not fit"), std::string::npos);
+}
+
+// A term that the call adds is one rounding after the product, as in a kernel of its own.
+TEST(MatmulEntry, ATermGivesTheBitsOfASumAfterTheProduct) {
+  for (auto [m, k, n] : {std::array<int64_t, 3>{16, 128, 512}, std::array<int64_t, 3>{1, 1000, 70}, std::array<int64_t, 3>{33, 2048, 48}}) {
+    LibraryCall bare = call_of({tensor({m, k}), tensor({k, n}), tensor({m, n})});
+    LibraryCall both = call_of({tensor({m, k}), tensor({k, n}), tensor({m, n}), tensor({m, n})}, {{"post_ops", std::string("add")}});
+    for (int threads : {1, 2}) {
+      Data sum(both), product(bare);
+      product.values[0] = sum.values[0];
+      product.values[1] = sum.values[1];
+      ASSERT_TRUE(product.run(bare, threads).ok());
+      ASSERT_TRUE(sum.run(both, threads).ok());
+      std::vector<float> expected = product.values.back();
+      for (size_t i = 0; i < expected.size(); ++i) expected[i] += sum.values[2][i];
+      EXPECT_EQ(sum.values.back(), expected) << m << " " << k << " " << n << " on " << threads;
+    }
+  }
 }
 
 TEST(MatmulEntry, WhatDoesNotPayIsNotPacked) {

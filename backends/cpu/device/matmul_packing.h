@@ -27,6 +27,15 @@ inline constexpr int64_t kMinPackedBytes = 32 << 10;
 // Narrow matrices are padded to whole blocks; more than twice their bytes is no longer a copy.
 inline constexpr int64_t kMaxPackedGrowth = 2;
 
+// Products with one right side in a program that earn the copy back, which each run makes. Figures (us, 2 threads; 16 rows; the copy / a
+// product with the plain matrix / with the packed one):
+//
+//   [N, K] read transposed: 128 x 512    15 / 14.7 / 9.8    256 x 1024    57 / 55.0 / 33.4     so 3 products
+//   [K, N]:                 512 x 128    11 /  9.6 / 8.8    1024 x 256    45 / 33.8 / 31.7     so 14 to 21
+inline constexpr int64_t kMinPackedTransposedProducts = 4, kMinPackedProducts = 24;
+// The form of a [K, N] matrix has whole blocks of 16 x 64, or of 16 x N for an N of 16, 32 or 48.
+inline bool packing_keeps_size(int64_t k, int64_t n) { return k % 16 == 0 && (n < 64 ? n % 16 == 0 : n % 64 == 0); }
+
 inline bool packing_pays(int64_t rows, int64_t bytes) { return rows <= kMaxPackedRows && bytes >= kMinPackedBytes; }
 
 } // namespace weft::backends::cpu

@@ -2,9 +2,11 @@
 // oneDNN is linked only where a plan calls it, and nothing else with it.
 #include "backends/cpu/device/convolution_entry.h"
 #include "backends/cpu/device/matmul_entry.h"
+#include "backends/cpu/device/pack_entry.h"
 
 extern "C" const void *weft_onednn_find(const char *name) {
-  for (const weft::runtime::LibraryEntry *entry : {&weft::backends::cpu::matmul_entry(), &weft::backends::cpu::convolution_entry()})
+  using namespace weft::backends::cpu;
+  for (const weft::runtime::LibraryEntry *entry : {&matmul_entry(), &pack_entry(), &convolution_entry()})
     if (entry->name() == name) return entry;
   return nullptr;
 }

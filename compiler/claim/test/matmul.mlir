@@ -59,3 +59,27 @@ func.func @main(%a: tensor<64x64xf64>, %b: tensor<4x4xf32>, %c: tensor<64x64xf32
   return %0, %1, %3, %5 : tensor<64x64xf64>, tensor<4x4xf32>, tensor<64x64xf32>, tensor<8x32x32xf32>
 }
 }
+
+// -----
+// A term of a small product's shape that lies in memory, as steps of a sequence do, is added by the call; one that a kernel computes is
+// added by that kernel, and so is any term of a large product.
+// CHECK-LABEL: @term
+// CHECK: weft.provider_call "onednn.matmul"({{.*}} = %arg0 : tensor<16x64xf32>, {{.*}} = %arg1 : tensor<64x128xf32>, {{.*}} = %{{.*}} : tensor<16x128xf32>)
+// CHECK-SAME: config {post_ops = "add"}
+// CHECK: weft.provider_call "onednn.matmul"({{.*}} = %arg0 : tensor<16x64xf32>, {{.*}} = %arg1 : tensor<64x128xf32>) -> {{\(?}}tensor<16x128xf32>{{\)?}} config {}
+// CHECK: weft.provider_call "onednn.matmul"({{.*}} = %arg4 : tensor<256x64xf32>, {{.*}} = %arg1 : tensor<64x128xf32>) -> {{\(?}}tensor<256x128xf32>{{\)?}} config {}
+module @term {
+func.func @main(%h: tensor<16x64xf32>, %w: tensor<64x128xf32>, %xs: tensor<8x16x128xf32>, %y: tensor<16x128xf32>, %big: tensor<256x64xf32>,
+                %z: tensor<256x128xf32>) -> (tensor<16x128xf32>, tensor<16x128xf32>, tensor<256x128xf32>) {
+  %0 = weft.slice %xs[[3, 0, 0] : [4, 16, 128] : [1, 1, 1]] : tensor<8x16x128xf32>
+  %1 = weft.reshape %0 : tensor<1x16x128xf32> to tensor<16x128xf32>
+  %2 = weft.matmul %h, %w : tensor<16x64xf32>, tensor<64x128xf32>
+  %3 = weft.add %1, %2 : tensor<16x128xf32>
+  %4 = weft.exp %y : tensor<16x128xf32>
+  %5 = weft.matmul %h, %w : tensor<16x64xf32>, tensor<64x128xf32>
+  %6 = weft.add %5, %4 : tensor<16x128xf32>
+  %7 = weft.matmul %big, %w : tensor<256x64xf32>, tensor<64x128xf32>
+  %8 = weft.add %7, %z : tensor<256x128xf32>
+  return %3, %6, %8 : tensor<16x128xf32>, tensor<16x128xf32>, tensor<256x128xf32>
+}
+}

@@ -1,0 +1,104 @@
+// weft-pack-shared: one walk collects the calls whose provider would have an operand packed, by operand and by what the packed form
+// depends on; each group that is large enough gets one call that packs, before its first user. The packed operand is a value like others:
+// the plan gives it a buffer for as long as it is read.
+#include "compiler/claim/Passes.h"
+#include "compiler/graph/Slice.h"
+#include "compiler/pipeline/Report.h"
+#include "dialects/weft/ir/Attributes.h"
+#include "dialects/weft/ir/Weft.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace weft::compiler {
+
+#define GEN_PASS_DEF_PACKSHAREDPASS
+#include "compiler/claim/Passes.h.inc"
+
+namespace {
+
+// Calls that can share one packed form.
+struct Sharers {
+  std::optional<Packing> packing; // of the first; they differ in nothing that the form depends on
+  llvm::SmallVector<ir::ProviderCallOp> calls;
+};
+
+using Key = std::tuple<mlir::Value, mlir::Attribute, mlir::Attribute>;
+
+// Values that are the same in many runs: the executable has them packed for all of those (runtime/executable/program_prepare.cpp).
+bool outlastsRun(mlir::Value value, mlir::func::FuncOp main) {
+  auto argument = mlir::dyn_cast<mlir::BlockArgument>(value);
+  if (!argument) return mlir::isa_and_present<ir::ConstantOp>(value.getDefiningOp());
+  unsigned number = argument.getArgNumber();
+  if (main.getArgAttr(number, ir::kPreparedAttr)) return true;
+  return (main.getArgAttr(number, ir::kStableAttr) || main.getArgAttr(number, ir::kParameterAttr)) &&
+         !main.getArgAttr(number, ir::kDonatableAttr);
+}
+
+void share(const Sharers &sharers, mlir::Value plain) {
+  const Packing &packing = *sharers.packing;
+  mlir::OpBuilder builder(sharers.calls.front());
+  auto pack = ir::ProviderCallOp::create(builder, plain.getLoc(), mlir::TypeRange{plain.getType()}, mlir::ValueRange{plain}, packing.entry,
+                                         packing.config);
+  // The form is the library's affair, not the IR's: the value is the same.
+  pack.getBody().getBlocks().clear();
+  mlir::Block &body = pack.getBody().emplaceBlock();
+  mlir::Value argument = body.addArgument(plain.getType(), plain.getLoc());
+  builder.setInsertionPointToEnd(&body);
+  ir::YieldOp::create(builder, plain.getLoc(), argument);
+  for (ir::ProviderCallOp call : sharers.calls) {
+    call->setOperand(packing.operand, pack.getResult(0));
+    llvm::SmallVector<mlir::NamedAttribute> config(call.getConfig().getValue());
+    config.push_back(packing.packed);
+    call.setConfigAttr(builder.getDictionaryAttr(config));
+  }
+}
+
+class PackSharedPass : public impl::PackSharedPassBase<PackSharedPass> {
+public:
+  using PackSharedPassBase::PackSharedPassBase;
+  PackSharedPass(PackSharedPassOptions options, const ProviderSet *providers, CompileReport *report)
+      : PackSharedPassBase(options), providers_(providers), report_(report) {}
+  PackSharedPass(const PackSharedPass &other) : PackSharedPassBase(other), providers_(other.providers_), report_(other.report_) {}
+
+  void runOnOperation() override {
+    mlir::func::FuncOp main = sliceMain(getOperation());
+    if (!main) return signalPassFailure();
+    if (!providers_) return;
+    llvm::StringMap<const Provider *> byEntry;
+    for (const std::unique_ptr<Provider> &provider : providers_->providers()) byEntry.try_emplace(provider->name(), provider.get());
+    RefusalCollector refusals("claim");
+    llvm::MapVector<Key, Sharers> groups;
+    for (auto call : main.getBody().front().getOps<ir::ProviderCallOp>()) {
+      const Provider *provider = byEntry.lookup(call.getCallee());
+      if (!provider) continue;
+      PackingAnswer answer = provider->packing(call);
+      if (auto *refusal = std::get_if<ClaimRefusal>(&answer)) refusals.add(refusal->reason, call, refusal->explanation);
+      auto *packing = std::get_if<Packing>(&answer);
+      if (!packing) continue;
+      Sharers &sharers = groups[{call->getOperand(packing->operand), packing->entry, packing->config}];
+      if (!sharers.packing) sharers.packing = *packing;
+      sharers.calls.push_back(call);
+    }
+    for (auto &[key, sharers] : groups) {
+      mlir::Value plain = std::get<0>(key);
+      if (static_cast<int64_t>(sharers.calls.size()) < sharers.packing->minCalls || outlastsRun(plain, main)) continue;
+      share(sharers, plain);
+      ++numPacked;
+    }
+    refusals.flush(report_);
+    if (printReport)
+      for (const std::string &line : refusals.lines()) llvm::errs() << "// " << line << "\n";
+  }
+
+private:
+  const ProviderSet *providers_ = nullptr;
+  CompileReport *report_ = nullptr;
+};
+
+} // namespace
+
+std::unique_ptr<mlir::Pass> createPackSharedPass(PackSharedPassOptions options, const ProviderSet *providers, CompileReport *report) {
+  return std::make_unique<PackSharedPass>(std::move(options), providers, report);
+}
+
+} // namespace weft::compiler
