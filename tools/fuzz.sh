@@ -28,6 +28,7 @@ targets=(bazel-bin/tests/fuzz/parsers/*_fuzzer)
 # LLVM's arenas mark what they have not given out, where our objects instantiate them; Debian's libMLIR takes from the same ones and does not.
 export ASAN_OPTIONS=allow_user_poisoning=0
 seconds=$(awk "BEGIN { print int(${minutes:-10} * 60 / ${#targets[@]}) + 1 }")
+status=0
 folder=${XDG_CACHE_HOME:-$HOME/.cache}/weft-fuzz
 for target in "${targets[@]}"; do
   name=$(basename "$target")
@@ -36,5 +37,6 @@ for target in "${targets[@]}"; do
   "$target" --write_seeds="$folder/$name"
   kept=tests/fuzz/parsers/corpus/${name%_fuzzer}
   [[ -d $kept ]] || kept=""
-  "$target" -max_total_time="$seconds" -rss_limit_mb=1024 -malloc_limit_mb=256 -artifact_prefix="$folder/$name-" -print_final_stats=1 "$folder/$name" ${kept:+"$kept"}
+  "$target" -max_total_time="$seconds" -rss_limit_mb=1024 -malloc_limit_mb=256 -artifact_prefix="$folder/$name-" -print_final_stats=1 "$folder/$name" ${kept:+"$kept"} || status=1
 done
+exit $status

@@ -53,19 +53,35 @@ bool hasNamedDims(mlir::Type type) {
   return names && llvm::any_of(names.getNames(), [](mlir::StringAttr name) { return bool(name); });
 }
 
+// What is wrong with names of dims of these sizes; empty: nothing.
+static std::string nameError(llvm::ArrayRef<mlir::StringAttr> names, llvm::ArrayRef<int64_t> shape) {
+  if (names.size() != shape.size())
+    return "names " + std::to_string(names.size()) + " dimensions, but the tensor has " + std::to_string(shape.size());
+  for (auto [i, size] : llvm::enumerate(shape)) {
+    bool dynamic = mlir::ShapedType::isDynamic(size);
+    if (dynamic && !names[i]) return "gives dimension " + std::to_string(i) + " no name, but its size is `?`; name it";
+    // A size beside a name is the largest that it stands for. 0 and 1 are never named: they mean no elements, and broadcasting.
+    if (!dynamic && names[i] && size < 2)
+      return "names dimension " + std::to_string(i) + " '" + names[i].str() + "', but its largest size is " + std::to_string(size) +
+             "; write `_`";
+  }
+  return "";
+}
+
 bool dimsAreNamed(mlir::Type type) {
   auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
   if (!tensor) return false;
   if (!tensor.getEncoding()) return tensor.hasStaticShape();
-  // The attribute's own verifier has checked that the names stand where the sizes are dynamic.
-  return mlir::isa<DimsAttr>(tensor.getEncoding());
+  auto names = mlir::dyn_cast<DimsAttr>(tensor.getEncoding());
+  return names && nameError(names.getNames(), tensor.getShape()).empty();
 }
 
 Dims dimsOf(mlir::RankedTensorType type) {
   Dims dims;
   auto names = mlir::dyn_cast_if_present<DimsAttr>(type.getEncoding());
   for (auto [i, size] : llvm::enumerate(type.getShape())) {
-    if (names && names.getNames()[i]) dims.push_back(namedDim(names.getNames()[i], size));
+    // Of a type that was read from bytecode, whose verifier nobody has asked, the names may be fewer.
+    if (names && i < names.getNames().size() && names.getNames()[i]) dims.push_back(namedDim(names.getNames()[i], size));
     else dims.push_back(size);
   }
   return dims;
@@ -163,17 +179,9 @@ void DimsAttr::print(mlir::AsmPrinter &printer) const {
 
 mlir::LogicalResult DimsAttr::verifyEncoding(llvm::ArrayRef<int64_t> shape, mlir::Type,
                                              llvm::function_ref<mlir::InFlightDiagnostic()> emitError) const {
-  if (getNames().size() != shape.size())
-    return emitError() << "#weft.dims names " << getNames().size() << " dimensions, but the tensor has " << shape.size();
-  for (auto [i, size] : llvm::enumerate(shape)) {
-    bool dynamic = mlir::ShapedType::isDynamic(size);
-    if (dynamic && !getNames()[i]) return emitError() << "#weft.dims gives dimension " << i << " no name, but its size is `?`; name it";
-    // A size beside a name is the largest that it stands for. 0 and 1 are never named: they mean no elements, and broadcasting.
-    if (!dynamic && getNames()[i] && size < 2)
-      return emitError() << "#weft.dims names dimension " << i << " '" << getNames()[i].getValue() << "', but its largest size is " << size
-                         << "; write `_`";
-  }
-  return mlir::success();
+  std::string error = nameError(getNames(), shape);
+  if (error.empty()) return mlir::success();
+  return emitError() << "#weft.dims " << error;
 }
 
 } // namespace weft::ir
