@@ -106,6 +106,16 @@ TEST(Numbers, IntegersAndDTypes) {
   EXPECT_EQ(addmm(scalar(1), ones({2, 2}, int64), ones({2, 2}, int64)).to_vector<int64_t>(), (Ints{3, 3, 3, 3}));
 }
 
+TEST(Numbers, PReLULearnsItsSlope) {
+  nn::PReLU layer(2);
+  Tensor x = tensor({{-2.f, 3.f}, {1.f, -4.f}});
+  EXPECT_EQ(layer(x).to_vector<float>(), (Floats{-0.5f, 3, 1, -1}));
+  layer(x).sum().backward();
+  EXPECT_EQ(layer.weight.grad().to_vector<float>(), (Floats{-2, -4}));
+  EXPECT_EQ(layer.parameter_count(), 2);
+  EXPECT_MESSAGE(layer(zeros({2, 3})), "weight must have one element, or one for each channel");
+}
+
 TEST(Numbers, Errors) {
   EXPECT_MESSAGE(cross(zeros({2}), zeros({2})), "cross: x has shape [2], y has shape [2]: dimension 0 must be of size 3");
   EXPECT_MESSAGE(tensordot(zeros({2, 3}), zeros({2, 3}), 1), "tensordot: x has shape [2, 3], y has shape [2, 3]");

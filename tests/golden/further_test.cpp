@@ -106,15 +106,15 @@ const CaseFunctions kFunctions = {
        return grid_sample(in[0], in[1], options);
      }},
     {"affine_grid", [](auto &name, auto &in) { return affine_grid(in[0], {2, 3, 4, 5}, name.ends_with("corners")); }},
-    {"hardtanh", [](auto &, auto &in) { return hardtanh(in[0], -1.5, 0.5); }},
-    {"relu6", [](auto &, auto &in) { return relu6(in[0]); }},
-    {"softsign", [](auto &, auto &in) { return softsign(in[0]); }},
-    {"tanhshrink", [](auto &, auto &in) { return tanhshrink(in[0]); }},
-    {"hardshrink", [](auto &, auto &in) { return hardshrink(in[0], 0.7); }},
-    {"softshrink", [](auto &, auto &in) { return softshrink(in[0], 0.7); }},
-    {"celu", [](auto &, auto &in) { return celu(in[0], 0.7); }},
+    {"hardtanh", [](auto &, auto &in) { return nn::Hardtanh(-1.5, 0.5)(in[0]); }},
+    {"relu6", [](auto &, auto &in) { return nn::ReLU6()(in[0]); }},
+    {"softsign", [](auto &, auto &in) { return nn::Softsign()(in[0]); }},
+    {"tanhshrink", [](auto &, auto &in) { return nn::Tanhshrink()(in[0]); }},
+    {"hardshrink", [](auto &, auto &in) { return nn::Hardshrink(0.7)(in[0]); }},
+    {"softshrink", [](auto &, auto &in) { return nn::Softshrink(0.7)(in[0]); }},
+    {"celu", [](auto &, auto &in) { return nn::CELU(0.7)(in[0]); }},
     {"prelu", [](auto &, auto &in) { return prelu(in[0], in[1]); }},
-    {"glu", [](auto &, auto &in) { return glu(in[0], 1); }},
+    {"glu", [](auto &, auto &in) { return nn::GLU(1)(in[0]); }},
 };
 
 const GoldenFile &file() {
