@@ -60,20 +60,20 @@ HostArray read_idx(const std::string &path, Location location) {
   std::optional<DType> dtype = dtype_of(magic[2]);
   if (!dtype) fail("has the IDX type " + std::to_string(magic[2]) + ", which does not exist");
   HostArray array{*dtype, {}, {}};
-  uint64_t bytes = static_cast<uint64_t>(byte_size(*dtype));
+  int64_t bytes = byte_size(*dtype); // as tensors count them
   for (unsigned i = 0; i < magic[3]; ++i) {
     std::array<unsigned char, 4> big{};
     if (!file.read(reinterpret_cast<char *>(big.data()), big.size())) fail("ends within its header");
     uint32_t dim = uint32_t{big[0]} << 24 | uint32_t{big[1]} << 16 | uint32_t{big[2]} << 8 | big[3];
     array.shape.push_back(dim);
-    if (__builtin_mul_overflow(bytes, uint64_t{dim}, &bytes)) fail("has a header that asks for more than there can be");
+    if (__builtin_mul_overflow(bytes, int64_t{dim}, &bytes)) fail("has a header that asks for more than there can be");
   }
   uint64_t header = 4 + 4 * uint64_t{magic[3]};
-  if (size - header != bytes)
+  if (size - header != static_cast<uint64_t>(bytes))
     fail("has " + std::to_string(size) + " bytes, its header asks for " + std::to_string(bytes) + " and the header's own " +
          std::to_string(header));
-  array.bytes.resize(bytes);
-  if (!file.read(reinterpret_cast<char *>(array.bytes.data()), static_cast<std::streamsize>(bytes))) fail("cannot be read to its end");
+  array.bytes.resize(static_cast<size_t>(bytes));
+  if (!file.read(reinterpret_cast<char *>(array.bytes.data()), bytes)) fail("cannot be read to its end");
   // Elements are big-endian.
   size_t width = static_cast<size_t>(byte_size(*dtype));
   for (size_t i = 0; width > 1 && i < array.bytes.size(); i += width)
