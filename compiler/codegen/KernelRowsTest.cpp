@@ -100,6 +100,20 @@ TEST(Rows, ShortRowsOfTwoDims) {
   }
 }
 
+// What is stored with its dims in another order reads the sums of the same rows.
+TEST(Rows, ShortRowsStoredTransposed) {
+  for (auto [a, b] : {std::pair{"17", "4"}, {"16", "4"}, {"5", "13"}}) {
+    auto of = [&](const std::string &text) { return replaced(replaced(text, "A", a), "B", b); };
+    checkFusion(of("%x: tensor<AxBx1x2xf32>"), of(R"(
+      %s = weft.reduce_sum %x, dims = [3] : tensor<AxBx1x2xf32>
+      %r = weft.reshape %s : tensor<AxBx1xf32> to tensor<AxBx1x1xf32>
+      %f = weft.broadcast %r : tensor<AxBx1x1xf32> to tensor<AxBx1x2xf32>
+      %d = weft.sub %x, %f : tensor<AxBx1x2xf32>
+      %t = weft.transpose %d, [3, 2, 0, 1] : tensor<AxBx1x2xf32>)"),
+                of("%d: tensor<AxBx1x2xf32>, %t: tensor<2x1xAxBxf32>"), 1e-5);
+  }
+}
+
 // 63 rows are done one by one, of 64 sixteen together: a row's bits do not depend on how many there are.
 TEST(Rows, RowsTogetherHaveTheBitsOfRowsByThemselves) {
   for (int n : {2, 3, 4, 7, 10, 16, 17, 50, 128}) {

@@ -151,8 +151,13 @@ void KernelFunction::block(const Index &number, int64_t extent, int64_t size, ll
     mlir::OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(last ? branch.thenBlock() : branch.elseBlock());
     e.pushScope();
-    if (last) emit(Index::of((blocks - 1) * size), rest);
-    else emit(e.space.scale(number, size), size);
+    if (last) {
+      emit(Index::of((blocks - 1) * size), rest);
+    } else {
+      // Bounded as it is here: were the last block whole, its end would lie beyond the extent, and positions would not simplify.
+      Value whole = e.make<arith::MinUIOp>(e.scalarIndex(number), e.constantIndex(blocks - 2));
+      emit(e.space.scale(e.space.scalar(whole, blocks - 1), size), size);
+    }
     e.popScope();
   }
 }

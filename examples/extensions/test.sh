@@ -52,11 +52,11 @@ op)
   expect "1 kernel(s)" "$(./program ./mine.so)"
   cat >model.mlir <<'END'
 func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
-  %0 = mine.softsign %x : tensor<2xf32>
+  %0 = mine.squash %x : tensor<2xf32>
   return %0 : tensor<2xf32>
 }
 END
-  expect "mine.softsign" "$(prefix/bin/weft-opt --weft-plugin=./mine.so --weft-phase=..fuse model.mlir)"
+  expect "mine.squash" "$(prefix/bin/weft-opt --weft-plugin=./mine.so --weft-phase=..fuse model.mlir)"
   # Compiled ahead of time, it is code like any other.
   WEFT_PLUGINS=./mine.so prefix/bin/weft-compile model.mlir --emit=exe -o model
   ./model --help >/dev/null

@@ -6,7 +6,7 @@ def Mine_Dialect : Dialect {
   let cppNamespace = "::mine";
 }
 
-def Mine_SoftsignOp : Weft_UnaryOp<"softsign", Weft_FloatTensor, Inline<[{
+def Mine_SquashOp : Weft_UnaryOp<"squash", Weft_FloatTensor, Inline<[{
     // 1 / (1 + |x|)^2, as formulas of the graph: derivatives have derivatives.
     weft::ir::Val x = ctx.operand(0);
     weft::ir::Val magnitude = select(compare("lt", x, x.constant(0)), -x, x) + 1.0;

@@ -4,13 +4,13 @@
 
 #include "weft/weft.h"
 
-weft::Tensor softsign(const weft::Tensor &x) { return weft::call_op("mine.softsign", {x})[0]; }
+weft::Tensor squash(const weft::Tensor &x) { return weft::call_op("mine.squash", {x})[0]; }
 
 int main(int argc, char **argv) {
   weft::load_plugin(argc > 1 ? argv[1] : "./mine.so");
   weft::Tensor x = weft::tensor({-3.f, 0.5f, 1.f});
   x.set_requires_grad(true);
-  weft::Tensor y = weft::sum(softsign(x * 2) * 3);
+  weft::Tensor y = weft::sum(squash(x * 2) * 3);
   weft::Tensor first = weft::grad({y}, {x}, /*create_graph=*/true)[0];
   weft::Tensor second = weft::grad({weft::sum(first)}, {x})[0];
   weft::eval({y, first, second});
