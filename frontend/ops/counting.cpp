@@ -1,5 +1,6 @@
 // Counting and search: histograms are scatters, a search is log2(n) gathers, and the values of a tensor once each come from its order.
 #include <cmath>
+#include <limits>
 
 #include "frontend/ops/promotion.h"
 #include "frontend/recorder/recorder.h"
@@ -29,6 +30,8 @@ Tensor bincount(const Tensor &x, const Tensor &weights, int64_t minlength, Locat
     NoGrad no_grad;
     std::vector<int64_t> range = stack({min(x), max(x)}).to_vector<int64_t>(location);
     if (range[0] < 0) fail(ErrorKind::kValue, "x has the element " + std::to_string(range[0]) + "; none may be negative");
+    if (range[1] == std::numeric_limits<int64_t>::max())
+      fail(ErrorKind::kValue, "x has the largest int64, which needs one bin more than an int64 counts");
     bins = std::max(bins, range[1] + 1);
   }
   Tensor terms = weights.defined() ? weights.to(dtype) : ones(type.dims, dtype);

@@ -248,6 +248,16 @@ TEST(DTypes, GradientsOfMeans) {
   EXPECT_EQ(gradient(257, bfloat16), static_cast<float>(static_cast<BFloat16>(256 / 257.f)));
 }
 
+// As many as share a largest element are no number of the tensor's dtype, either.
+TEST(DTypes, GradientsOfTies) {
+  for (DType dtype : {float16, bfloat16}) {
+    Tensor x = zeros({70000}, dtype).set_requires_grad(), y = zeros({70000}, dtype).set_requires_grad();
+    Tensor empty = zeros({1}, dtype), places = zeros({70000}, int64);
+    (max(x) * 60000 + scatter_reduce(empty, 0, places, y, "amax", false).sum() * 60000).backward();
+    for (const Tensor &leaf : {x, y}) EXPECT_NEAR(leaf.grad().select(0, 5).item<float>(), 6. / 7, 0.005);
+  }
+}
+
 // Samples of 16-bit floats stay below 1.
 TEST(DTypes, Samples) {
   for (DType dtype : {bfloat16, float16}) {

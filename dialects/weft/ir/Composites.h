@@ -16,6 +16,9 @@ llvm::SmallVector<int64_t> allButChannels(int64_t rank);
 Val unreduce(Val x, llvm::ArrayRef<Dim> full, llvm::ArrayRef<int64_t> reduced);
 // Divides x, a reduction of a tensor of dims `full` over some of them, by the number of elements that went into each of its own.
 Val divideByCount(Val x, llvm::ArrayRef<Dim> full, llvm::ArrayRef<int64_t> reduced);
+// f16 and bf16 as f32, in which they are computed, counted and rounded once; others as they are. And back, to the element type of `like`.
+Val widen(Val x);
+mlir::Value narrowTo(Val x, mlir::Value like);
 // Zeros of another shape, of x's element type.
 Val zerosOf(Val x, llvm::ArrayRef<Dim> dims);
 // 0 where x is -inf, else x: what a row that sees nothing subtracts instead of its maximum, lest -inf - -inf gives NaN.

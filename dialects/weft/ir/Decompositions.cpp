@@ -24,14 +24,13 @@ Val unreduce(Val x, ArrayRef<Dim> full, ArrayRef<int64_t> reduced) {
   return broadcastTo(reshapeTo(x, kept), full);
 }
 
-// f16 and bf16 are computed in f32 and rounded once.
-static Val widen(Val x) {
+Val widen(Val x) {
   mlir::Type element = x.type().getElementType();
   bool narrow = mlir::isa<mlir::FloatType>(element) && element.getIntOrFloatBitWidth() < 32;
   return narrow ? cast(x, x.builder().getF32Type()) : x;
 }
 
-static Value narrowTo(Val x, Value like) {
+Value narrowTo(Val x, Value like) {
   mlir::Type element = mlir::cast<mlir::RankedTensorType>(like.getType()).getElementType();
   return x.type().getElementType() == element ? x : cast(x, element);
 }

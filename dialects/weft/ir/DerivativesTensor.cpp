@@ -87,7 +87,9 @@ template <typename Op> static LogicalResult differentiateExtreme(GradContext &ct
   Dims extents = dimsOf(x.type());
   Val ties = cast(compare("eq", x, unreduce(ctx.result(0), extents, dims)), x.type().getElementType());
   // A product, not a select: where the extreme is NaN nothing ties with it, and the gradient must be NaN (0 * g / 0), not 0.
-  ctx.grad(0, ties * unreduce(ctx.g() / sum(ties, dims), extents, dims));
+  // Ties are counted in f32 at least: f16 ends at 65504.
+  Val share = ctx.at(narrowTo(widen(ctx.g()) / sum(widen(ties), dims), ctx.g()));
+  ctx.grad(0, ties * unreduce(share, extents, dims));
   return success();
 }
 LogicalResult ReduceMaxOp::differentiate(GradContext &ctx) { return differentiateExtreme<ReduceMaxOp>(ctx); }
@@ -227,7 +229,7 @@ LogicalResult ScatterReduceOp::differentiate(GradContext &ctx) {
   if (combiner != Combiner::prod) {
     Val mine = cast(compare("eq", base, result), element), theirs = cast(compare("eq", source, gathered(result)), element);
     // Products, not selects: where the extreme is NaN nothing ties with it, and the gradient must be NaN (0 * g / 0), not 0.
-    Val share = g / added(mine, theirs);
+    Val share = ctx.at(narrowTo(widen(g) / added(widen(mine), widen(theirs)), g)); // counted in f32 at least
     ctx.grad(0, mine * share);
     ctx.grad(2, theirs * gathered(share));
     return success();
