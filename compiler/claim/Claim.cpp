@@ -58,9 +58,7 @@ public:
         if (mlir::isOpTriviallyDead(op)) op->erase();
         op = previous;
       }
-    refusals.flush(report_);
-    if (printReport)
-      for (const std::string &line : refusals.lines()) llvm::errs() << "// " << line << "\n";
+    refusals.flush(report_, printReport);
   }
 
 private:

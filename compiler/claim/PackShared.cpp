@@ -29,9 +29,7 @@ bool outlastsRun(mlir::Value value, mlir::func::FuncOp main) {
   auto argument = mlir::dyn_cast<mlir::BlockArgument>(value);
   if (!argument) return mlir::isa_and_present<ir::ConstantOp>(value.getDefiningOp());
   unsigned number = argument.getArgNumber();
-  if (main.getArgAttr(number, ir::kPreparedAttr)) return true;
-  return (main.getArgAttr(number, ir::kStableAttr) || main.getArgAttr(number, ir::kParameterAttr)) &&
-         !main.getArgAttr(number, ir::kDonatableAttr);
+  return main.getArgAttr(number, ir::kPreparedAttr) || isStable(main, number);
 }
 
 void share(const Sharers &sharers, mlir::Value plain) {
@@ -85,9 +83,7 @@ public:
       share(sharers, plain);
       ++numPacked;
     }
-    refusals.flush(report_);
-    if (printReport)
-      for (const std::string &line : refusals.lines()) llvm::errs() << "// " << line << "\n";
+    refusals.flush(report_, printReport);
   }
 
 private:

@@ -172,7 +172,7 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
         if (trail == 1 && product(trailFrom) == 1) {
           Index place = element(l, target(at), Index::of(0));
           Value update = f.e.at(source, at);
-          if (!puts) update = sumOf(f, f.e.load(out, update.getType(), place, nullptr), update);
+          if (!puts) update = combineScattered(f.e, op, f.e.load(out, update.getType(), place, nullptr), update);
           f.e.store(out, update, place, nullptr);
           return;
         }

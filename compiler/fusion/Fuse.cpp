@@ -395,9 +395,7 @@ public:
       fuser.rematerialize();
       numRematerialized += fuser.numRematerialized();
       groups = fuser.groups();
-      fuser.refusals().flush(report_);
-      if (printReport)
-        for (const std::string &line : fuser.refusals().lines()) llvm::errs() << "// " << line << "\n";
+      fuser.refusals().flush(report_, printReport);
     } else {
       groups = singleOps(block);
     }

@@ -1,5 +1,6 @@
 #include "compiler/graph/Passes.h"
 #include "compiler/graph/Slice.h"
+#include "dialects/weft/ir/Attributes.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/Analysis/TopologicalSortUtils.h"
 
@@ -70,4 +71,9 @@ private:
 };
 
 } // namespace
+bool isStable(mlir::func::FuncOp main, unsigned argument) {
+  return (main.getArgAttr(argument, ir::kStableAttr) || main.getArgAttr(argument, ir::kParameterAttr)) &&
+         !main.getArgAttr(argument, ir::kDonatableAttr);
+}
+
 } // namespace weft::compiler

@@ -3,6 +3,7 @@
 #include "mlir/IR/Location.h"
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/Twine.h"
+#include "llvm/Support/raw_ostream.h"
 
 namespace weft::compiler {
 
@@ -38,9 +39,12 @@ std::vector<std::string> RefusalCollector::lines() const {
   return lines;
 }
 
-void RefusalCollector::flush(CompileReport *report) const {
-  if (!report) return;
-  for (std::string &line : lines()) report->remarks.push_back(std::move(line));
+void RefusalCollector::flush(CompileReport *report, bool print) const {
+  if (!report && !print) return;
+  for (std::string &line : lines()) {
+    if (print) llvm::errs() << "// " << line << "\n";
+    if (report) report->remarks.push_back(std::move(line));
+  }
 }
 
 } // namespace weft::compiler

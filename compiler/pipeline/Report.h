@@ -24,8 +24,8 @@ public:
   int64_t count(llvm::StringRef reason) const;
   // One line a reason: "fuse: refused 3 x reason: explanation (first: weft.exp at model.cpp:12)".
   std::vector<std::string> lines() const;
-  // Appends the lines to the report's remarks; null is allowed.
-  void flush(CompileReport *report) const;
+  // Appends the lines to the report's remarks; null is allowed. print: and to stderr, as comments.
+  void flush(CompileReport *report, bool print) const;
 
 private:
   struct Entry {

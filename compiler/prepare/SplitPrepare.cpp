@@ -49,11 +49,6 @@ public:
   }
 
 private:
-  static bool isStable(mlir::func::FuncOp main, unsigned argument) {
-    return (main.getArgAttr(argument, ir::kStableAttr) || main.getArgAttr(argument, ir::kParameterAttr)) &&
-           !main.getArgAttr(argument, ir::kDonatableAttr);
-  }
-
   // Ops of constants alone, such as an iota, are neutral: they go along with what needs them.
   void findConstant() {
     bool any = false;
