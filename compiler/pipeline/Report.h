@@ -25,7 +25,7 @@ public:
   // One line a reason: "fuse: refused 3 x reason: explanation (first: weft.exp at model.cpp:12)".
   std::vector<std::string> lines() const;
   // Appends the lines to the report's remarks; null is allowed. print: and to stderr, as comments.
-  void flush(CompileReport *report, bool print) const;
+  void flush(CompileReport *report, bool print = false) const;
 
 private:
   struct Entry {
