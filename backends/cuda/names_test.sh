@@ -7,7 +7,7 @@ root=$(dirname "$(readlink -f "$1")")
 cd "$root"
 found=$(grep -rniE 'cuda|nvidia|nvptx|cublas|\bptx' --include='*.h' --include='*.cpp' --include='*.c' --include='*.td' --include='*.bzl' \
   --include='*.py' --include='*.sh' --include='*.mlir' --include=BUILD --include=WORKSPACE \
-  --exclude-dir=.git --exclude-dir='bazel-*' . | grep -v -e '^\./backends/cuda/' -e '^\./backends/BUILD:' || true)
+  --exclude-dir='.?*' --exclude-dir='bazel-*' . | grep -v -e '^\./backends/cuda/' -e '^\./backends/BUILD:' || true)
 if [ -n "$found" ]; then
   echo "CUDA is named outside of backends/cuda:"
   echo "$found"
