@@ -83,6 +83,16 @@ Row linear_row(const std::string &name, int64_t m, int64_t k, int64_t n, bool di
   return {name, "matmul", make, MatmulProblem{1, m, k, n, /*transposed=*/true, /*is_weight=*/true, /*bias=*/!differentiate, differentiate}};
 }
 
+// x [m, k] or [batch, m, k] times y [.., k, n] of float64, either stored transposed.
+Row product64_row(const std::string &name, Shape x, Shape y, bool transpose_x = false, bool transpose_y = false) {
+  auto make = [=] {
+    return forward({floats(x).to(float64), floats(y).to(float64)}, [=](const Tensors &given) {
+      return Tensors{matmul(transpose_x ? given[0].transpose(-2, -1) : given[0], transpose_y ? given[1].transpose(-2, -1) : given[1])};
+    });
+  };
+  return {name, "float64", make};
+}
+
 // Products of attention, [batch, m, k] times [batch, k, n]; the second one stored as [batch, n, k] if transposed.
 Row products_row(const std::string &name, int64_t batch, int64_t m, int64_t k, int64_t n, bool transposed, bool differentiate = false) {
   auto multiply = [=](const Tensors &x) { return matmul(x[0], transposed ? x[1].transpose(1, 2) : x[1]); };
@@ -370,6 +380,28 @@ const std::vector<Row> &table() {
       products_row("attention_values_gpt2_12x1x64", 12, 1, 512, 64, false),
       products_row("attention_scores_gpt2_backward_12x512x64", 12, 512, 64, 512, true, true),
       products_row("attention_values_gpt2_backward_12x512x64", 12, 512, 512, 64, false, true),
+      // float64, which oneDNN has not: solvers' products.
+      product64_row("matmul64_32", {32, 32}, {32, 32}),
+      product64_row("matmul64_64", {64, 64}, {64, 64}),
+      product64_row("matmul64_100", {100, 100}, {100, 100}),
+      product64_row("matmul64_128", {128, 128}, {128, 128}),
+      product64_row("matmul64_256", {256, 256}, {256, 256}),
+      product64_row("matmul64_512", {512, 512}, {512, 512}),
+      product64_row("matmul64_1024", {1024, 1024}, {1024, 1024}),
+      product64_row("matmul64_left_transposed_512", {512, 512}, {512, 512}, true),
+      product64_row("matmul64_right_transposed_512", {512, 512}, {512, 512}, false, true),
+      product64_row("matmul64_batch_8x64", {8, 64, 64}, {8, 64, 64}),
+      product64_row("matmul64_batch_8x128", {8, 128, 128}, {8, 128, 128}),
+      product64_row("matmul64_batch_8x256", {8, 256, 256}, {8, 256, 256}),
+      product64_row("matmul64_4096x64x64", {4096, 64}, {64, 64}),
+      product64_row("matmul64_gram_4096x64", {4096, 64}, {4096, 64}, true),
+      product64_row("matmul64_64x784x128", {64, 784}, {128, 784}, false, true),
+      product64_row("matmul64_scores_12x512x64", {12, 512, 64}, {12, 512, 64}, false, true),
+      product64_row("matmul64_values_12x512x64", {12, 512, 512}, {12, 512, 64}),
+      product64_row("matvec64_256", {256, 256}, {256}),
+      product64_row("matvec64_1024", {1024, 1024}, {1024}),
+      product64_row("matvec64_4096", {4096, 4096}, {4096}),
+      product64_row("matvec64_transposed_1024", {1024, 1024}, {1024}, true),
       // ResNet-50: batch, channels, outputs, image, kernel, stride, padding, groups.
       convolution_row("conv7x7_s2_3_64_224_b1", {1, 3, 64, 224, 7, 2, 3, 1}),
       convolution_row("conv7x7_s2_3_64_224_b16", {16, 3, 64, 224, 7, 2, 3, 1}),

@@ -41,6 +41,11 @@ def products(batch, m, k, n, transposed):
         floats(batch, n, k) if transposed else floats(batch, k, n))
 
 
+def product64(x, y, transpose_x=False, transpose_y=False):
+    return forward(lambda a, b: (a.transpose(-2, -1) if transpose_x else a) @ (b.transpose(-2, -1) if transpose_y else b),
+                   floats(*x).double(), floats(*y).double())
+
+
 def attention(*sizes):
     return forward(*products(*sizes))
 
@@ -199,6 +204,27 @@ CASES = {
     "linear_char_gpt_2048x128x512": lambda: linear(2048, 128, 512),
     "linear_char_gpt_backward_2048x128x512": lambda: linear_backward(2048, 128, 512),
     # GPT-2's 12 heads of 64 numbers, 512 tokens.
+    "matmul64_32": lambda: product64((32, 32), (32, 32)),
+    "matmul64_64": lambda: product64((64, 64), (64, 64)),
+    "matmul64_100": lambda: product64((100, 100), (100, 100)),
+    "matmul64_128": lambda: product64((128, 128), (128, 128)),
+    "matmul64_256": lambda: product64((256, 256), (256, 256)),
+    "matmul64_512": lambda: product64((512, 512), (512, 512)),
+    "matmul64_1024": lambda: product64((1024, 1024), (1024, 1024)),
+    "matmul64_left_transposed_512": lambda: product64((512, 512), (512, 512), True),
+    "matmul64_right_transposed_512": lambda: product64((512, 512), (512, 512), False, True),
+    "matmul64_batch_8x64": lambda: product64((8, 64, 64), (8, 64, 64)),
+    "matmul64_batch_8x128": lambda: product64((8, 128, 128), (8, 128, 128)),
+    "matmul64_batch_8x256": lambda: product64((8, 256, 256), (8, 256, 256)),
+    "matmul64_4096x64x64": lambda: product64((4096, 64), (64, 64)),
+    "matmul64_gram_4096x64": lambda: product64((4096, 64), (4096, 64), True),
+    "matmul64_64x784x128": lambda: product64((64, 784), (128, 784), False, True),
+    "matmul64_scores_12x512x64": lambda: product64((12, 512, 64), (12, 512, 64), False, True),
+    "matmul64_values_12x512x64": lambda: product64((12, 512, 512), (12, 512, 64)),
+    "matvec64_256": lambda: product64((256, 256), (256,)),
+    "matvec64_1024": lambda: product64((1024, 1024), (1024,)),
+    "matvec64_4096": lambda: product64((4096, 4096), (4096,)),
+    "matvec64_transposed_1024": lambda: product64((1024, 1024), (1024,), True),
     "attention_scores_gpt2_12x512x64": lambda: attention(12, 512, 64, 512, True),
     "attention_values_gpt2_12x512x64": lambda: attention(12, 512, 512, 64, False),
     "attention_scores_gpt2_12x1x64": lambda: attention(12, 1, 64, 512, True),

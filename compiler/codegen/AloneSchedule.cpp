@@ -1,4 +1,4 @@
-// Ops with schedules of their own: scatters, scans, matmul (where no library takes it), and kernels without elements.
+// Ops with schedules of their own: scatters, scans, and kernels without elements.
 #include "compiler/codegen/Schedule.h"
 
 #include "dialects/weft/ir/LowerToLinalg.h"
@@ -13,8 +13,6 @@ namespace scf = mlir::scf;
 using mlir::Operation;
 using mlir::Value;
 
-static constexpr int64_t kMatmulRows = 4;       // of a register block
-static constexpr int64_t kMatmulVectors = 2;    // its columns, in vectors
 static constexpr int64_t kScatterColumns = 64;  // of a piece of a scatter
 static constexpr int64_t kScatterUnroll = 4;    // elements, where each has its own target
 static constexpr int64_t kScatterBatch = 256;   // such elements whose targets are found before the first of them is added
@@ -306,52 +304,6 @@ static mlir::LogicalResult scheduleScan(KernelBuilder &kernel, Operation *op) {
   return f.finish();
 }
 
-//===-- Matmul --------------------------------------------------------------------------------===//
-
-// A block of kMatmulRows rows times kMatmulVectors vectors of columns, whose sums stay in registers; each sum adds its products in order.
-static mlir::LogicalResult scheduleMatmul(KernelBuilder &kernel, Operation *op) {
-  KernelFunction f(kernel, kernel.info.symbol);
-  IndexSpace &space = f.e.space;
-  linalg::GenericOp generic = kernel.generic(op);
-  llvm::SmallVector<int64_t> loops = generic.getStaticLoopRanges();
-  int64_t k = loops.pop_back_val(), n = loops.pop_back_val(), m = loops.pop_back_val();
-  // Of a product of rows whose number varies, pieces are rows, so that the end of the range says how many there are.
-  int64_t blockRows = kernel.sizes && loops.empty() ? 1 : kMatmulRows;
-  int64_t batches = product(loops), rowBlocks = llvm::divideCeil(m, blockRows);
-  kernel.info.count = n == 0 ? 0 : batches * rowBlocks;
-  auto block = [&](const Index &batch, const Index &first, int64_t rows) {
-    auto batchAt = space.delinearize(batch, loops);
-    f.run(n, kMatmulVectors, Index::of(0), {}, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-      KernelFunction::State sums(rows * units.size(), f.identity(generic, true));
-      auto at = [&](int64_t row, const KernelFunction::Unit &unit, const Index &depth) {
-        llvm::SmallVector<Index> position(batchAt);
-        position.append({space.add(first, row), unit.position, depth});
-        return position;
-      };
-      auto step = [&](Index depth, KernelFunction::State &inside) {
-        for (int64_t row = 0; row < rows; ++row)
-          for (auto [u, unit] : llvm::enumerate(units)) {
-            Value &sum = inside[row * units.size() + u];
-            sum = f.accumulate(generic, at(row, unit, depth), sum, unit.mask);
-          }
-      };
-      sums = f.loop(k, sums, step);
-      for (int64_t row = 0; row < rows; ++row)
-        for (auto [u, unit] : llvm::enumerate(units)) {
-          llvm::SmallVector<Index> position(at(row, unit, Index::of(0)));
-          position.pop_back();
-          f.e.store(f.output(0), sums[row * units.size() + u], space.linearize(position, shapeOf(op->getResult(0))), unit.mask);
-        }
-    });
-  };
-  f.loop(f.begin, f.end, std::max<int64_t>(kernel.info.count, 1), {}, [&](Index piece, KernelFunction::State &) {
-    if (kernel.info.count == 0) return;
-    auto [batch, rowBlock] = space.divide(piece, rowBlocks);
-    f.block(rowBlock, m, blockRows, [&](const Index &first, int64_t n) { block(batch, first, n); });
-  });
-  return f.finish();
-}
-
 //===-- Without elements ----------------------------------------------------------------------===//
 
 // Reductions of nothing give their identity; whatever outputs have elements are computed from that, one after another.
@@ -376,7 +328,6 @@ static mlir::LogicalResult scheduleEmpty(KernelBuilder &kernel) {
 mlir::LogicalResult scheduleAlone(KernelBuilder &kernel) {
   if (kernel.domain.shape() == FusionDomain::Shape::Empty) return scheduleEmpty(kernel);
   Operation *op = kernel.outputs.front().getDefiningOp();
-  if (mlir::isa<ir::MatmulOp>(op)) return scheduleMatmul(kernel, op);
   return mlir::isa<ir::CumsumOp>(op) ? scheduleScan(kernel, op) : scheduleScatter(kernel, op);
 }
 

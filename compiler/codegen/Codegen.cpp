@@ -1,6 +1,7 @@
 // The stages of buildKernel: fusion -> linalg on tensors -> loops over vectors -> math expanded -> llvm dialect.
 #include "compiler/codegen/Codegen.h"
 
+#include "compiler/codegen/MatmulSchedule.h"
 #include "compiler/codegen/Schedule.h"
 #include "compiler/codegen/StorageTypes.h"
 #include "compiler/math/Expand.h"
@@ -161,7 +162,9 @@ static void wrap(KernelBuilder &kernel, llvm::StringRef symbol, llvm::ArrayRef<i
 
 // Time per element and the traffic, from which the size of the pieces follows. Rough: it only has to tell tiny from large.
 double estimate(KernelBuilder &kernel) {
-  double bytes = 0, flops = 0, nanoseconds = 0;
+  // A product keeps its sums in registers, and adds by vectors of fused multiply-adds.
+  constexpr double kMatmulPace = 5;
+  double bytes = 0, flops = 0, work = 0;
   auto sizeOf = [](Value value) { return static_cast<double>(mlir::cast<mlir::RankedTensorType>(value.getType()).getNumElements()); };
   auto bytesOf = [&](Value value) {
     return sizeOf(value) * memoryBytes(mlir::cast<mlir::RankedTensorType>(value.getType()).getElementType());
@@ -169,7 +172,7 @@ double estimate(KernelBuilder &kernel) {
   for (Value input : kernel.fusion.getInputs()) bytes += bytesOf(input);
   for (Value output : kernel.outputs) bytes += bytesOf(output);
   for (mlir::Operation *op : kernel.ops) {
-    double size = sizeOf(op->getResult(0)), cost = 1;
+    double size = sizeOf(op->getResult(0)), cost = 1, pace = 1;
     ir::Kind kind = mlir::cast<ir::WeftOp>(op).kind();
     if (kind == ir::Kind::Reduction) size = sizeOf(op->getOperand(0));
     else if (kind == ir::Kind::Movement || kind == ir::Kind::Creation) cost = 0;
@@ -177,14 +180,15 @@ double estimate(KernelBuilder &kernel) {
     else if (auto matmul = mlir::dyn_cast<ir::MatmulOp>(op)) {
       auto lhs = matmul.getLhs().getType();
       cost = 2.0 * lhs.getDimSize(lhs.getRank() - (matmul.getTransposeLhs() ? 2 : 1));
+      if (mlir::isa<mlir::FloatType>(lhs.getElementType())) pace = kMatmulPace;
     } else if (mlir::isa<ir::ExpOp, ir::LogOp, ir::TanhOp, ir::ErfOp, ir::SigmoidOp, ir::GeluOp, ir::PowOp, ir::Atan2Op>(op)) cost = 16;
     flops += size * cost;
+    work += size * cost / pace;
   }
-  // A core moves about 10 bytes and does about 8 operations a nanosecond.
-  nanoseconds = std::max(bytes / 10, flops / 8) + 1;
   kernel.info.bytes = bytes;
   kernel.info.flops = flops;
-  return nanoseconds;
+  // A core moves about 10 bytes and does about 8 operations a nanosecond.
+  return std::max(bytes / 10, work / 8) + 1;
 }
 
 mlir::FailureOr<KernelBuilder> startKernel(ir::FusionOp fusion, llvm::StringRef symbol, mlir::ModuleOp module,
@@ -214,7 +218,10 @@ mlir::FailureOr<KernelBuilder> startKernel(ir::FusionOp fusion, llvm::StringRef 
   return std::move(kernel);
 }
 
-static mlir::LogicalResult schedule(KernelBuilder &kernel) {
+// Bytes of the vectors that code for the machine is made of.
+static int64_t vectorBytes(const TargetInfo &target) { return llvm::is_contained(llvm::split(target.features, ','), "+avx512f") ? 64 : 32; }
+
+static mlir::LogicalResult schedule(KernelBuilder &kernel, const TargetInfo &target) {
   switch (kernel.domain.shape()) {
   case FusionDomain::Shape::Elementwise:
   case FusionDomain::Shape::Rows:
@@ -223,6 +230,8 @@ static mlir::LogicalResult schedule(KernelBuilder &kernel) {
   case FusionDomain::Shape::Nest:
     return scheduleNest(kernel);
   case FusionDomain::Shape::Alone:
+    if (auto matmul = kernel.outputs.front().getDefiningOp<ir::MatmulOp>()) return scheduleMatmul(kernel, matmul, vectorBytes(target));
+    [[fallthrough]];
   case FusionDomain::Shape::Empty:
     return scheduleAlone(kernel);
   }
@@ -255,16 +264,16 @@ static std::pair<int32_t, int64_t> whereVectorsEnd(KernelBuilder &kernel) {
 }
 
 // Schedules the kernel; once more, with vectors that end elsewhere, where what that shows is worth it.
-static mlir::LogicalResult scheduleTwice(KernelBuilder &kernel) {
+static mlir::LogicalResult scheduleTwice(KernelBuilder &kernel, const TargetInfo &target) {
   KernelBuilder before = kernel;
-  if (mlir::failed(schedule(kernel))) return mlir::failure();
+  if (mlir::failed(schedule(kernel, target))) return mlir::failure();
   auto [along, period] = whereVectorsEnd(kernel);
   if (period == 0) return mlir::success();
   for (mlir::Operation &op : llvm::make_early_inc_range(*kernel.module.getBody()))
     if (&op != kernel.tensors) op.erase();
   kernel = std::move(before);
   kernel.domain.cut(along, period);
-  return schedule(kernel);
+  return schedule(kernel, target);
 }
 
 mlir::FailureOr<KernelInfo> buildKernel(ir::FusionOp fusion, llvm::StringRef symbol, mlir::ModuleOp into, const TargetInfo &target,
@@ -273,7 +282,7 @@ mlir::FailureOr<KernelInfo> buildKernel(ir::FusionOp fusion, llvm::StringRef sym
   mlir::FailureOr<KernelBuilder> started = startKernel(fusion, symbol, *module, options);
   if (mlir::failed(started)) return mlir::failure();
   KernelBuilder &kernel = *started;
-  if (mlir::failed(scheduleTwice(kernel))) return mlir::failure();
+  if (mlir::failed(scheduleTwice(kernel, target))) return mlir::failure();
   kernel.tensors.erase();
   if (mlir::failed(stageDone(*module, options, "loops"))) return mlir::failure();
   expandMath(*module);

@@ -1,6 +1,6 @@
 // Kernels against a memcpy of the same bytes (read + written): softmax and layer_norm of 1024 x 1024, a chain of elementwise ops over 16 M
 // elements, a transpose, a reduction over each axis. One thread. The counter `memcpy_ratio` is the kernel's best time over memcpy's best,
-// both measured in one run, alternating.
+// both measured in one run, alternating. Products of matrices, whose name says [batch x] rows x depth x columns, count operations a second.
 #include <chrono>
 #include <cstring>
 #include <vector>
@@ -176,6 +176,41 @@ void run(benchmark::State &state, const char *text) {
   state.counters["memcpy_ratio"] = best / bestCopy;
 }
 
+// [batch, m, k] times [batch, k, n] of float64, each as it is or transposed ("n" or "t") before it is read.
+void runMatmul(benchmark::State &state, int64_t batch, int64_t m, int64_t k, int64_t n, bool transposeLeft, bool transposeRight) {
+  mlir::MLIRContext context;
+  registerCodegenDialects(context);
+  auto tensor = [&](int64_t rows, int64_t columns) {
+    return "tensor<" + (batch > 1 ? std::to_string(batch) + "x" : "") + std::to_string(rows) + "x" + std::to_string(columns) + "xf64>";
+  };
+  std::string left = transposeLeft ? tensor(k, m) : tensor(m, k), right = transposeRight ? tensor(n, k) : tensor(k, n);
+  std::string text = "func.func @main(%a: " + left + ", %b: " + right + ") { %r = weft.fusion(%x = %a : " + left + ", %y = %b : " + right +
+                     ") -> (" + tensor(m, n) + ") { %z = weft.matmul %x, %y {transpose_lhs = " + (transposeLeft ? "true" : "false") +
+                     ", transpose_rhs = " + (transposeRight ? "true" : "false") + "} : " + left + ", " + right +
+                     "\n weft.yield %z : " + tensor(m, n) + " } return }";
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+  ir::FusionOp fusion;
+  if (module) module->walk([&](ir::FusionOp op) { fusion = op; });
+  std::string error = "does not parse: " + text;
+  auto kernel = fusion ? TestKernel::build(fusion, error) : nullptr;
+  if (!kernel) return state.SkipWithError(error.c_str());
+  std::vector<std::vector<double>> memory;
+  std::vector<void *> buffers;
+  for (int64_t size : {m * k, k * n, m * n}) {
+    memory.emplace_back(batch * size + 8);
+    for (size_t i = 0; i < memory.back().size(); ++i) memory.back()[i] = static_cast<double>(i % 1000) * 1e-3 + 0.1;
+  }
+  for (auto &one : memory) buffers.push_back(reinterpret_cast<void *>((reinterpret_cast<uintptr_t>(one.data()) + 63) / 64 * 64));
+  double best = 1e9;
+  for (auto _ : state) {
+    double time = seconds([&] { benchmark::DoNotOptimize(kernel->call(buffers)); });
+    state.SetIterationTime(time);
+    best = std::min(best, time);
+  }
+  state.counters["best_us"] = best * 1e6;
+  state.counters["gflops"] = 2e-9 * static_cast<double>(batch * m * n * k) / best;
+}
+
 BENCHMARK_CAPTURE(run, softmax_1024x1024, kSoftmax)->UseManualTime();
 BENCHMARK_CAPTURE(run, layer_norm_1024x1024, kLayerNorm)->UseManualTime();
 BENCHMARK_CAPTURE(run, tanh_sigmoid_chain_16M, kChain)->UseManualTime();
@@ -186,6 +221,40 @@ BENCHMARK_CAPTURE(run, total_1024x1024, kTotal)->UseManualTime();
 BENCHMARK_CAPTURE(run, transpose_1000x1000, kOddTranspose)->UseManualTime();
 BENCHMARK_CAPTURE(run, transpose_add_1024x1024, kTransposeAdd)->UseManualTime();
 BENCHMARK_CAPTURE(run, dropout_1024x1024, kDropout)->UseManualTime();
+BENCHMARK_CAPTURE(runMatmul, 16x16x16_nn, 1, 16, 16, 16, false, false)->UseManualTime();
+BENCHMARK_CAPTURE(runMatmul, 32x32x32_nn, 1, 32, 32, 32, false, false)->UseManualTime();
+BENCHMARK_CAPTURE(runMatmul, 64x64x64_nn, 1, 64, 64, 64, false, false)->UseManualTime();
+BENCHMARK_CAPTURE(runMatmul, 96x96x96_nn, 1, 96, 96, 96, false, false)->UseManualTime();
+BENCHMARK_CAPTURE(runMatmul, 100x100x100_nn, 1, 100, 100, 100, false, false)->UseManualTime();
+BENCHMARK_CAPTURE(runMatmul, 128x128x128_nn, 1, 128, 128, 128, false, false)->UseManualTime();
+BENCHMARK_CAPTURE(runMatmul, 192x192x192_nn, 1, 192, 192, 192, false, false)->UseManualTime();
+BENCHMARK_CAPTURE(runMatmul, 256x256x256_nn, 1, 256, 256, 256, false, false)->UseManualTime();
+BENCHMARK_CAPTURE(runMatmul, 384x384x384_nn, 1, 384, 384, 384, false, false)->UseManualTime();
+BENCHMARK_CAPTURE(runMatmul, 512x512x512_nn, 1, 512, 512, 512, false, false)->UseManualTime();
+BENCHMARK_CAPTURE(runMatmul, 768x768x768_nn, 1, 768, 768, 768, false, false)->UseManualTime();
+BENCHMARK_CAPTURE(runMatmul, 1024x1024x1024_nn, 1, 1024, 1024, 1024, false, false)->UseManualTime();
+BENCHMARK_CAPTURE(runMatmul, 64x64x64_nt, 1, 64, 64, 64, false, true)->UseManualTime();
+BENCHMARK_CAPTURE(runMatmul, 64x64x64_tn, 1, 64, 64, 64, true, false)->UseManualTime();
+BENCHMARK_CAPTURE(runMatmul, 128x128x128_nt, 1, 128, 128, 128, false, true)->UseManualTime();
+BENCHMARK_CAPTURE(runMatmul, 128x128x128_tn, 1, 128, 128, 128, true, false)->UseManualTime();
+BENCHMARK_CAPTURE(runMatmul, 256x256x256_nt, 1, 256, 256, 256, false, true)->UseManualTime();
+BENCHMARK_CAPTURE(runMatmul, 256x256x256_tn, 1, 256, 256, 256, true, false)->UseManualTime();
+BENCHMARK_CAPTURE(runMatmul, 512x512x512_nt, 1, 512, 512, 512, false, true)->UseManualTime();
+BENCHMARK_CAPTURE(runMatmul, 512x512x512_tn, 1, 512, 512, 512, true, false)->UseManualTime();
+BENCHMARK_CAPTURE(runMatmul, 1024x1024x1024_nt, 1, 1024, 1024, 1024, false, true)->UseManualTime();
+BENCHMARK_CAPTURE(runMatmul, 1024x1024x1024_tn, 1, 1024, 1024, 1024, true, false)->UseManualTime();
+BENCHMARK_CAPTURE(runMatmul, 8x64x64x64_nn, 8, 64, 64, 64, false, false)->UseManualTime();
+BENCHMARK_CAPTURE(runMatmul, 8x128x128x128_nn, 8, 128, 128, 128, false, false)->UseManualTime();
+BENCHMARK_CAPTURE(runMatmul, 8x256x256x256_nn, 8, 256, 256, 256, false, false)->UseManualTime();
+BENCHMARK_CAPTURE(runMatmul, 8x64x64x64_nt, 8, 64, 64, 64, false, true)->UseManualTime();
+BENCHMARK_CAPTURE(runMatmul, 4096x64x64_nn, 1, 4096, 64, 64, false, false)->UseManualTime();
+BENCHMARK_CAPTURE(runMatmul, 64x4096x64_tn, 1, 64, 4096, 64, true, false)->UseManualTime();
+BENCHMARK_CAPTURE(runMatmul, 2048x512x8_nn, 1, 2048, 512, 8, false, false)->UseManualTime();
+BENCHMARK_CAPTURE(runMatmul, 8x512x2048_nn, 1, 8, 512, 2048, false, false)->UseManualTime();
+BENCHMARK_CAPTURE(runMatmul, 333x777x555_nn, 1, 333, 777, 555, false, false)->UseManualTime();
+BENCHMARK_CAPTURE(runMatmul, 64x784x128_nn, 1, 64, 784, 128, false, false)->UseManualTime();
+BENCHMARK_CAPTURE(runMatmul, 12x512x64x512_nt, 12, 512, 64, 512, false, true)->UseManualTime();
+BENCHMARK_CAPTURE(runMatmul, 12x512x512x64_nn, 12, 512, 512, 64, false, false)->UseManualTime();
 
 } // namespace
 } // namespace weft::compiler

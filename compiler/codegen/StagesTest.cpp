@@ -1,9 +1,9 @@
 // What the stages of a kernel must look like: vectors where data is contiguous, masks in tails, no calls, no contraction.
 #include "compiler/codegen/KernelTester.h"
 
+#include "mlir/Parser/Parser.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "mlir/Parser/Parser.h"
 
 namespace weft::compiler {
 namespace {
@@ -159,6 +159,37 @@ TEST(Stages, SlicesOfMiddleDimsAreContiguous) {
   ASSERT_TRUE(stages->kernel);
   EXPECT_THAT(stages->kernel->dump("loops"), Not(HasSubstr("vector.gather")));
   EXPECT_EQ(stages->kernel->info.count, 62);
+}
+
+// As many rows and vectors as a machine has registers for: none of the sums goes through memory while the depth goes by.
+TEST(Stages, SumsOfProductsStayInRegisters) {
+  const char *text = R"(
+  func.func @main(%p: tensor<96x520xf64>, %q: tensor<520x96xf64>) {
+    %r = weft.fusion(%x = %p : tensor<96x520xf64>, %y = %q : tensor<520x96xf64>) -> (tensor<96x96xf64>) {
+      %z = weft.matmul %x, %y : tensor<96x520xf64>, tensor<520x96xf64>
+      weft.yield %z : tensor<96x96xf64>
+    }
+    return
+  })";
+  struct Machine {
+    const char *cpu, *registers;
+    unsigned sums;
+  };
+  for (Machine machine : {Machine{"x86-64-v3", "ymm", 12}, {"x86-64-v4", "zmm", 24}}) {
+    auto stages = build(text, machine.cpu);
+    ASSERT_TRUE(stages->kernel);
+    std::string assembly = stages->kernel->dump("s");
+    llvm::SmallVector<llvm::StringRef> lines;
+    llvm::StringRef(assembly).split(lines, '\n');
+    unsigned multiplyAdds = 0, spilled = 0;
+    for (llvm::StringRef line : lines) {
+      if (!line.contains(machine.registers)) continue;
+      multiplyAdds += line.contains("vfmadd");
+      spilled += line.contains("(%rsp)");
+    }
+    EXPECT_GE(multiplyAdds, machine.sums) << machine.cpu;
+    EXPECT_EQ(spilled, 0u) << machine.cpu;
+  }
 }
 
 } // namespace

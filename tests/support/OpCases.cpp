@@ -313,6 +313,9 @@ static void addMatmul(std::vector<OpCase> &cases) {
   add({65, 129}, {131, 65}, true, true, true);
   add({8, 33, 40}, {8, 40, 17}, false, false, true);
   add({8, 33, 40}, {40, 17}, false, false, true);
+  // More terms than our own kernel takes at a time.
+  add({19, 530}, {530, 27}, false, false, true);
+  add({530, 19}, {27, 530}, true, true, true);
 }
 
 static void addIndexing(std::vector<OpCase> &cases) {
