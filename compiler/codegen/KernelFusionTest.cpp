@@ -199,6 +199,15 @@ TEST(Fusions, ChainsOfWrites) {
   EXPECT_NE(error.find("computed again at too many positions"), std::string::npos) << error;
 }
 
+// A derivative of stack(): most columns are one and the same constant.
+TEST(Fusions, AConstantAtManyPlaces) {
+  std::string operands = "%x", types = "tensor<3x2xf32>";
+  for (int i = 0; i < 23; ++i) operands += i == 11 ? ", %y" : ", %z", types += ", tensor<3x2xf32>";
+  checkFusion("%x: tensor<3x2xf32>, %y: tensor<3x2xf32>",
+              "%z = weft.constant dense<0.5> : tensor<3x2xf32>\n%0 = weft.concat " + operands + " dim = 1 : " + types + "\n",
+              "%0: tensor<3x48xf32>", 0);
+}
+
 TEST(Fusions, Indexing) {
   checkFusion("%t: tensor<11x40xf32>, %i: tensor<2x3xi64>, %p: tensor<3x40xf32>", R"(
     %e = weft.exp %t : tensor<11x40xf32>

@@ -70,10 +70,11 @@ Refusal FusionDomain::fusible(Operation *op) {
 }
 
 // Counts at how many positions each value is computed: users in step with it share one, each slice, gather, concat or insert_slice brings
-// those of its result.
+// those of its result. A constant costs nothing at any of them: a concat may have one for each of its columns.
 bool DomainAnalysis::checkPositions() {
   llvm::DenseMap<Value, int64_t> positions;
   for (Operation *op : llvm::reverse(ops)) {
+    if (mlir::isa<ir::ConstantOp>(op)) continue;
     auto kind = mlir::cast<ir::WeftOp>(op).kind();
     bool moves = mlir::isa<ir::SliceOp, ir::InsertSliceOp, ir::ConcatOp, ir::WindowsOp>(op) || kind == Kind::Indexing;
     int64_t own = 1;
