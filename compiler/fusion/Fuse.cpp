@@ -2,6 +2,7 @@
 #include <array>
 #include <tuple>
 
+#include "compiler/fusion/FillResults.h"
 #include "compiler/fusion/FusionBuilder.h"
 #include "compiler/fusion/FusionDomain.h"
 #include "compiler/fusion/FusionGraph.h"
@@ -388,6 +389,7 @@ public:
     if (!main) return signalPassFailure();
     mlir::Block &block = main.getBody().front();
     splitWideConcats(block);
+    fillResults(block);
     FusionGroups groups;
     if (fuse) {
       Fuser fuser(block);

@@ -16,6 +16,10 @@ inline constexpr int64_t kMaxConcatInputs = 32;
 // of indices): at most so many in a row. A mask of positions takes 5, with room for a shift and a cast.
 inline constexpr int64_t kMaxFreeOps = 8;
 
+// Results that are one value everywhere and have at least so many bytes are written by a kernel. Smaller ones are constants of the program:
+// a kernel takes some ten milliseconds to compile, and these bytes in a program and its file cost less.
+inline constexpr int64_t kMinFilledBytes = 256 << 10;
+
 // A value with more readers than this stays in memory whatever reads it: to look at all of them for each candidate would not be linear.
 // kMaxReads counts the free ops between as well: each of the 9 slices of a pooling's 3 x 3 windows has some.
 inline constexpr int64_t kMaxReaders = 64;

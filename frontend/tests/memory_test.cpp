@@ -89,6 +89,19 @@ TEST_F(Memory, AFailureNamesWhatItIsAndARetryWorks) {
   EXPECT_EQ(w.to_vector<float>(), (std::vector<float>{2, 2, 2}));
 }
 
+// Large results of one value are written when the program runs: it does not hold their bytes.
+TEST_F(Memory, ProgramsDoNotHoldZeros) {
+  constexpr int64_t kSize = 3 << 20;
+  uint64_t before = statistics().cache_bytes;
+  Tensor a = zeros({kSize}), b = zeros({kSize}), c = full({kSize / 4}, 2.5, float64);
+  eval({a, b, c});
+  EXPECT_LT(statistics().cache_bytes - before, uint64_t(kSize));
+  a[1] = 1.0;
+  EXPECT_EQ(a.sum().item<float>(), 1.f);
+  EXPECT_EQ(b.abs().max().item<float>(), 0.f);
+  EXPECT_EQ(c.min().item<double>() + c.max().item<double>(), 5.0);
+}
+
 TEST_F(Memory, NoneForATensorOfValues) {
   allocator_->fail_after(0);
   try {
