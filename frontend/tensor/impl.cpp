@@ -5,10 +5,22 @@
 
 #include "frontend/recorder/emit.h"
 #include "frontend/recorder/state_api.h"
+#include "frontend/tensor/tensor_indexing.h"
 #include "weft/autograd.h"
 
 namespace weft {
 namespace recorder {
+
+namespace {
+// What this thread's last index made, and the caller's line of it.
+struct Assignable {
+  const TensorImpl *impl = nullptr;
+  Location location = {};
+};
+thread_local Assignable last_assignable;
+} // namespace
+
+void note_assignable(const Tensor &made) { last_assignable = {made.impl(), Session::location()}; }
 
 TraceHooks *&trace_hooks() {
   thread_local TraceHooks *hooks = nullptr;
@@ -199,6 +211,7 @@ Tensor make_view(const Tensor &tensor, ViewStep step) {
   // Born while no history was kept: it has none, whatever its base has.
   impl->detached = impl->detached || !grad_mode();
   add_step(impl->steps, std::move(step), from->type->dims);
+  note_assignable(view);
   return view;
 }
 
@@ -270,6 +283,11 @@ Tensor &Tensor::operator=(Tensor &&other) &noexcept {
   return *this;
 }
 
+// x[i] = y: C++ makes the view on the left last, and gives the assignment no parameter for its line, which is the view's.
+static Location line_of(const Tensor &target, Location fallback) {
+  return target.impl() && target.impl() == recorder::last_assignable.impl ? recorder::last_assignable.location : fallback;
+}
+
 // x.index({i}) = y with a tensor i: what it would write is a copy that nobody sees again.
 static void want_view(const Tensor &target, Location location) {
   if (!target.impl() || !target.impl()->picked) return;
@@ -278,12 +296,14 @@ static void want_view(const Tensor &target, Location location) {
                  "index() with tensors gives a copy, so that the assignment would be lost; use index_put_(indices, value)");
 }
 Tensor &Tensor::operator=(const Tensor &other) && {
-  want_view(*this, Location::current());
-  return copy_(other);
+  Location location = line_of(*this, Location::current());
+  want_view(*this, location);
+  return copy_(other, location);
 }
 Tensor &Tensor::operator=(Tensor &&other) && {
-  want_view(*this, Location::current());
-  return copy_(other);
+  Location location = line_of(*this, Location::current());
+  want_view(*this, location);
+  return copy_(other, location);
 }
 Tensor &Tensor::operator=(TensorArg value) && {
   want_view(*this, value.location());

@@ -198,6 +198,7 @@ Tensor index_by_tensors(const Tensor &x, std::span<const Index> indices, Locatio
   Plan plan = plan_of(picked, location);
   Tensor result = wrap(emit_index_select(plan.join(read(picked.view, "self")), plan.positions, plan.dim));
   result.impl()->picked = true;
+  note_assignable(result);
   return result;
 }
 

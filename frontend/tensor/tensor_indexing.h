@@ -7,6 +7,9 @@
 
 namespace weft::recorder {
 
+// What an index has made: an assignment to it, x[i] = y, stands at the caller's line.
+void note_assignable(const Tensor &made);
+
 bool has_tensors(std::span<const Index> indices);
 // Tensor::index and Tensor::index_put_ where has_tensors(indices).
 Tensor index_by_tensors(const Tensor &x, std::span<const Index> indices, Location location);

@@ -176,6 +176,18 @@ TEST(Errors, DimensionsAndShapes) {
   });
 }
 
+// The line is that of the assignment, which C++ gives no parameter for it.
+TEST(Errors, Assignments) {
+  Tensor x = ones({2, 3}), row = ones({4});
+  expect_refused({
+      {"a view", ErrorKind::kShape, {"copy_: source has shape [4], self has shape [3]"}, [&] { x[0] = row; }},
+      {"a temporary", ErrorKind::kShape, {"copy_: source has shape [4], self has shape [2]"}, [&] { x.select(1, 2) = row * 2.0; }},
+      {"a copy", ErrorKind::kState, {"index() with tensors gives a copy", "index_put_"}, [&] { x.index({tensor<int64_t>({0})}) = row; }},
+  });
+  x[1] = tensor<float>({5, 6, 7}), x[0] = x[1];
+  EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{5, 6, 7, 5, 6, 7}));
+}
+
 TEST(Errors, Windows) {
   expect_refused({
       {"kernel",
