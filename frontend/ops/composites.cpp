@@ -109,6 +109,7 @@ bool equal(const Tensor &x, const Tensor &y, Location location) {
 Tensor logsumexp(const Tensor &x, Dims dims, bool keepdim, Location location) {
   Session session("logsumexp", location);
   Tensor input = computed(x);
+  if (input.size() == 0) return in_dtype_of(log(sum(exp(input), dims, keepdim)), x); // no element is the largest; the sum of none is 0
   Tensor most = max(input, dims, true).detach();
   most = where(is_finite(most), most, 0.0); // exp(inf - 0) is what it should be, exp(inf - inf) is not
   Tensor result = log(sum(exp(input - most), dims, true)) + most;

@@ -37,6 +37,8 @@ TEST(Composites, SumsOfExponentials) {
   EXPECT_EQ(logsumexp(tensor({kInf, 1.f})).item<float>(), kInf);
   EXPECT_EQ(logaddexp(tensor({-kInf, kInf}), tensor({-kInf, kInf})).to_vector<float>(), (Floats{-kInf, kInf}));
   EXPECT_EQ(logsumexp(zeros({3, 4}), {}, true).shape(), (Shape{1, 1}));
+  EXPECT_EQ(logsumexp(zeros({2, 0}), 1).to_vector<float>(), (Floats{-kInf, -kInf}));
+  EXPECT_EQ(logsumexp(zeros({0, 2}), 1, true).shape(), (Shape{0, 1}));
   EXPECT_EQ(logsumexp(zeros({3, 4}, bfloat16), 0).dtype(), bfloat16);
   Tensor x = tensor({-kInf, 0.f}).requires_grad_();
   EXPECT_EQ(grad({logsumexp(x)}, {x})[0].to_vector<float>(), (Floats{0, 1}));
