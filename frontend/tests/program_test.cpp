@@ -103,6 +103,7 @@ TEST(Program, DifferentiatesByTheInputsThatAreAskedFor) {
     return error.message();
   };
   EXPECT_NE(message({.arguments = {7}}).find("argument 7: there are 3"), std::string::npos);
+  EXPECT_EQ(message({.arguments = {7}}).find('\n'), std::string::npos) << "the whole program is no part of a message";
   EXPECT_NE(message({.arguments = {1}}).find("only floating-point tensors have derivatives"), std::string::npos);
   EXPECT_NE(message({.result = 1}).find("result 1: there are 1"), std::string::npos);
   Program uniform = Program::parse(R"(func.func @main(%s: tensor<2xi64>) -> tensor<3xf32> {

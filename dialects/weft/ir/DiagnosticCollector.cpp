@@ -18,6 +18,8 @@ DiagnosticCollector::DiagnosticCollector(mlir::MLIRContext *context)
         if (!text_.empty()) text_ += "; ";
         append(diagnostic);
         for (mlir::Diagnostic &note : diagnostic.getNotes()) {
+          // MLIR shows the op that an error is about. A function would be all of the program.
+          if (llvm::StringRef(note.str()).contains('\n')) continue;
           text_ += " (";
           append(note);
           text_ += ")";
