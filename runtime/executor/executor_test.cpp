@@ -292,6 +292,24 @@ TEST_F(ExecutorTest, WhoWaitsSpinsOnlyWhereTheTeamLeavesAProcessor) {
   EXPECT_TRUE(spin_until([&] { return ++looks > 1; }));
 }
 
+TEST(SpinHistory, VainSpinsBecomeRare) {
+  SpinHistory history;
+  uint32_t spins = 0;
+  constexpr uint32_t kWaits = 10 * SpinHistory::kRetry;
+  for (uint32_t i = 0; i < kWaits; ++i) {
+    spins += history.pays();
+    history.ended(false);
+  }
+  EXPECT_EQ(spins, SpinHistory::kVain + kWaits / SpinHistory::kRetry - 1);
+  // One that ends in time is enough.
+  history.ended(true);
+  for (uint32_t i = 0; i < SpinHistory::kVain; ++i) {
+    EXPECT_TRUE(history.pays());
+    history.ended(false);
+  }
+  EXPECT_FALSE(history.pays());
+}
+
 TEST_F(ExecutorTest, AliasedOutputsAreTheBuffersThemselves) {
   Program program;
   program.inputs = {{"x", DType::kInt64, {64}, 512, false, false}};
