@@ -273,14 +273,28 @@ private:
   mlir::Operation *recomputed(const FusionDomain &domain, llvm::ArrayRef<mlir::Operation *> ops) const {
     if (domain.shape() == FusionDomain::Shape::Alone) return nullptr;
     if (mlir::Operation *op = recomputedInRow(domain, ops)) return op;
+    llvm::DenseSet<mlir::Value> elsewhere = readElsewhere(domain, ops);
     int64_t cheap = 0;
     for (mlir::Operation *op : ops) {
-      if (graph_.isFree(op) || domain.role(op->getResult(0)) != FusionDomain::Role::Inline || isOncePerRow(domain, op)) continue;
+      bool again = domain.role(op->getResult(0)) == FusionDomain::Role::Inline || elsewhere.contains(op->getResult(0));
+      if (graph_.isFree(op) || !again || isOncePerRow(domain, op)) continue;
       // What only moves elements computes nothing.
       if (mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Movement) continue;
       if (isExpensive(op) || ++cheap > limits::kMaxRecomputedOps) return op;
     }
     return nullptr;
+  }
+
+  // In a kernel without reductions, what is read at its own position and at others, which compute it again: a step of a simulation that reads
+  // its neighbours' last one.
+  static llvm::DenseSet<mlir::Value> readElsewhere(const FusionDomain &domain, llvm::ArrayRef<mlir::Operation *> ops) {
+    llvm::DenseSet<mlir::Value> read;
+    if (llvm::any_of(ops, [](mlir::Operation *op) { return isReduction(op); })) return read;
+    for (mlir::Operation *op : llvm::reverse(ops)) {
+      if (isa<ir::SliceOp>(op)) read.insert(op->getOperand(0));
+      else if (read.contains(op->getResult(0))) read.insert(op->operand_begin(), op->operand_end());
+    }
+    return read;
   }
 
   // The same of what is read at other positions of a row after its reductions (the windows of a norm, the other half of a rotation): all
