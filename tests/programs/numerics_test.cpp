@@ -143,6 +143,31 @@ TEST(Numerics, GmresWithRestarts) {
   EXPECT_LE(compiles.count(), 8u) << "for all steps together";
 }
 
+// Elimination with pivots that are read: whole rows and masks, so that steps differ in numbers only.
+TEST(Numerics, EliminationWithPivots) {
+  constexpr int64_t kSize = 20;
+  Tensor a = numbers({kSize, kSize}, 6), upper = a.clone(), right = numbers({kSize}, 9), y = right.clone(), rows = arange(kSize);
+  eval({a, upper, right, y, rows});
+  Compiles compiles;
+  auto exchange = [](Tensor &x, int64_t i, int64_t j) {
+    Tensor row = x[i].clone();
+    x[i] = x[j];
+    x[j] = row;
+  };
+  for (int64_t k = 0; k < kSize; ++k) {
+    int64_t pivot = where(rows >= k, upper.select(1, k).abs(), -1.0).argmax().item<int64_t>();
+    if (pivot != k) exchange(upper, k, pivot), exchange(y, k, pivot);
+    Tensor factors = where(rows > k, upper.select(1, k) / upper[k][k], 0.0);
+    upper -= outer(factors, where(rows >= k, upper[k], 0.0));
+    y -= factors * y[k];
+  }
+  EXPECT_LE(compiles.count(), 10u) << "with and without an exchange, for all columns";
+  EXPECT_LT(upper.tril(-1).abs().max().item<double>(), 1e-14);
+  Tensor x = zeros({kSize}, float64);
+  for (int64_t k = kSize - 1; k >= 0; --k) x[k] = (y[k] - dot(upper[k], x)) / upper[k][k];
+  EXPECT_LT((matmul(a, x) - right).abs().max().item<double>(), 1e-11);
+}
+
 struct Graph {
   Ints from, to;
   Doubles length;
