@@ -273,7 +273,7 @@ private:
   mlir::Operation *recomputed(const FusionDomain &domain, llvm::ArrayRef<mlir::Operation *> ops) const {
     if (domain.shape() == FusionDomain::Shape::Alone) return nullptr;
     if (mlir::Operation *op = recomputedInRow(domain, ops)) return op;
-    llvm::DenseSet<mlir::Value> elsewhere = readElsewhere(domain, ops);
+    llvm::DenseSet<mlir::Value> elsewhere = readElsewhere(ops);
     int64_t cheap = 0;
     for (mlir::Operation *op : ops) {
       bool again = domain.role(op->getResult(0)) == FusionDomain::Role::Inline || elsewhere.contains(op->getResult(0));
@@ -285,9 +285,9 @@ private:
     return nullptr;
   }
 
-  // In a kernel without reductions, what is read at its own position and at others, which compute it again: a step of a simulation that reads
-  // its neighbours' last one.
-  static llvm::DenseSet<mlir::Value> readElsewhere(const FusionDomain &domain, llvm::ArrayRef<mlir::Operation *> ops) {
+  // In a kernel without reductions, what is read at its own position and at others, which compute it again: a step of a simulation that
+  // reads its neighbours' last one.
+  static llvm::DenseSet<mlir::Value> readElsewhere(llvm::ArrayRef<mlir::Operation *> ops) {
     llvm::DenseSet<mlir::Value> read;
     if (llvm::any_of(ops, [](mlir::Operation *op) { return isReduction(op); })) return read;
     for (mlir::Operation *op : llvm::reverse(ops)) {
