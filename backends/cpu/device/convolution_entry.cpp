@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "backends/cpu/device/convolution_packing.h"
+#include "backends/cpu/device/convolution_parts.h"
 #include "backends/cpu/device/onednn_convolution.h"
 #include "runtime/threading/parallel_for.h"
 
@@ -239,6 +240,7 @@ public:
     if (problem->kind == ConvolutionKind::kWeightGradient) return PartedState::create(*problem, parts_of(*problem), threads);
     absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution = OnednnConvolution::create(*problem, threads, threads);
     if (!convolution.ok()) return convolution.status();
+    if ((*convolution)->depends_on_threads()) return convolution_in_parts(*problem, threads);
     return std::make_unique<ConvolutionState>(*std::move(convolution));
   }
   absl::StatusOr<std::unique_ptr<runtime::PackedCallState>> init_packed(const LibraryCall &call, const std::vector<bool> &stable,
@@ -253,7 +255,7 @@ public:
     absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution = OnednnConvolution::create(*problem, threads, threads);
     if (!convolution.ok()) return convolution.status();
     int64_t packed = (*convolution)->weight_bytes();
-    if (packed == 0 || packed > kMaxPackedGrowth * bytes) return nullptr;
+    if (packed == 0 || packed > kMaxPackedGrowth * bytes || (*convolution)->depends_on_threads()) return nullptr;
     return std::make_unique<PackedConvolutionState>(*std::move(convolution));
   }
 };

@@ -15,7 +15,8 @@
 // weight that stays the same is reordered once (convolution_packing.h).
 //
 // oneDNN's weight gradient adds up what its threads computed, so that its bits would depend on their number. This entry cuts the batch into
-// parts whose number depends on the shapes alone, has each computed by one thread, and adds them in order.
+// parts whose number depends on the shapes alone, has each computed by one thread, and adds them in order. What the library does by products
+// of matrices goes in such parts as well (convolution_parts.h).
 #pragma once
 
 #include "runtime/executable/library_call.h"

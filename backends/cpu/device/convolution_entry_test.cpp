@@ -141,6 +141,34 @@ TEST(Convolution, ComputesTheSumsOfItsProducts) {
     }
 }
 
+// Also where the library takes an implementation by products of matrices, whose sums may depend on how their threads share the work.
+TEST(Convolution, BitsDoNotDependOnTheNumberOfThreads) {
+  const Problem problems[] = {
+      {{1, 12, 9, 9}, {20, 12, 1, 1}},
+      {{3, 64, 14, 14}, {256, 64, 1, 1}},
+      {{1, 512, 7, 7}, {128, 512, 1, 1}},
+      {{5, 30, 9, 11}, {17, 30, 1, 1}, 2},
+      {{1, 1024, 3, 3}, {40, 1024, 1, 1}},
+      {{2, 10, 15, 13}, {14, 5, 3, 3}, 1, 1, 1, 2},
+      {{1, 6, 17, 19}, {10, 3, 5, 5}, 1, 2, 1, 2},
+      {{7, 24, 5, 5}, {36, 12, 1, 1}, 1, 0, 1, 2},
+  };
+  for (Problem p : problems)
+    for (bool last : {false, true})
+      for (const char *kind : {"forward", "input_gradient"}) {
+        p.channels_last = last;
+        LibraryCall call = p.call(kind);
+        Values one = random_operands(call);
+        ASSERT_TRUE(run(call, one, 1).ok()) << kind;
+        for (int threads : {2, 3, 4, 8, 16}) {
+          Values several = random_operands(call);
+          ASSERT_TRUE(run(call, several, threads).ok()) << kind;
+          EXPECT_TRUE(several[2] == one[2]) << kind << (last ? ", channels last, " : ", row-major, ") << threads
+                                            << " threads: " << convolution_implementation(call, threads).value();
+        }
+      }
+}
+
 // Elements of [N, C, H, W] as [N, H, W, C].
 std::vector<float> with_channels_last(const std::vector<float> &values, const Ints &dims) {
   std::vector<float> result(values.size());

@@ -8,6 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "backends/cpu/device/matmul_epilogue.h"
 #include "backends/cpu/device/matmul_packing.h"
+#include "backends/cpu/device/matmul_parts.h"
 #include "backends/cpu/device/onednn_matmul.h"
 
 namespace weft::backends::cpu {
@@ -305,13 +306,13 @@ absl::StatusOr<std::unique_ptr<LibraryCallState>> make(const LibraryCall &call, 
     else problem.post_ops.emplace_back(op, operands->addends[next++]);
   }
   bool plain = !problem.bias && problem.post_ops.empty();
-  absl::StatusOr<std::unique_ptr<OnednnMatmul>> matmul = OnednnMatmul::create(problem, threads);
+  absl::StatusOr<std::unique_ptr<OnednnMatmul>> matmul = create_matmul(problem, threads);
   if (!matmul.ok())
     return absl::Status(matmul.status().code(),
                         absl::StrCat(show(problem.a), " x ", show(problem.b), " -> ", show(problem.c), ": ", matmul.status().message()));
   if (!plain && (*matmul)->implementation() == kReference) {
     // Without bias and post-ops oneDNN may have a fast one; they follow in a pass over the result.
-    absl::StatusOr<std::unique_ptr<OnednnMatmul>> bare = OnednnMatmul::create({problem.a, problem.b, problem.c, std::nullopt, {}}, threads);
+    absl::StatusOr<std::unique_ptr<OnednnMatmul>> bare = create_matmul({problem.a, problem.b, problem.c, std::nullopt, {}}, threads);
     if (bare.ok() && (*bare)->implementation() != kReference) {
       matmul = std::move(bare);
       state->epilogue_ = problem;
@@ -356,7 +357,7 @@ absl::StatusOr<std::unique_ptr<runtime::PackedCallState>> make_packed(const Libr
   if (b.dims.size() != 2 || !packing_pays(state->problem_.c.dims[0], plain_bytes(b))) return nullptr;
   std::string_view implementation = state->matmul_->implementation();
   if (implementation.substr(0, 4) != "brg:") return nullptr;
-  absl::StatusOr<std::unique_ptr<OnednnMatmul>> packed = OnednnMatmul::create(state->problem_, threads, /*packed=*/true);
+  absl::StatusOr<std::unique_ptr<OnednnMatmul>> packed = create_matmul(state->problem_, threads, /*packed=*/true);
   if (!packed.ok() || (*packed)->implementation() != implementation || (*packed)->packed_bytes() == 0) return nullptr;
   if ((*packed)->packed_bytes() > kMaxPackedGrowth * plain_bytes(b)) return nullptr;
   state->matmul_ = *std::move(packed);

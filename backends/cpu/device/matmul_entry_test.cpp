@@ -487,5 +487,71 @@ TEST(MatmulEntry, WhatDoesNotPayIsNotPacked) {
   EXPECT_EQ(*matmul_entry().init_packed(batch, {true, true, false}, 1), nullptr);
 }
 
+// Large enough to be computed in parts, of rows, columns, a batch dim or terms, with all that follows a sum.
+TEST(Matmul, WhatFollowsASumInParts) {
+  struct Case {
+    TensorRef a, b, c, bias, factor, term;
+  };
+  TensorRef one_a_row = tensor({260, 1}), one_a_column = tensor({130});
+  const Case cases[] = {
+      {tensor({260, 70}), tensor({70, 130}), tensor({260, 130}), one_a_column, one_a_row, tensor({260, 130})},
+      {tensor({40, 70}), tensor({70, 430}), tensor({40, 430}), tensor({430}), tensor({430}), tensor({40, 430})},
+      {tensor({6, 40, 70}), tensor({6, 70, 50}), tensor({6, 40, 50}), tensor({50}), tensor({6, 1, 1}), tensor({6, 40, 50})},
+      {permuted({4100, 24}, kSwap2), tensor({4100, 20}), tensor({24, 20}), tensor({20}), tensor({24, 1}), tensor({24, 20})},
+      {permuted({4100, 24}, kSwap2), tensor({4100, 20}), permuted({20, 24}, kSwap2), tensor({20}), tensor({24, 1}), tensor({24, 20})},
+  };
+  for (const Case &test : cases) {
+    LibraryCall call = call_of({test.a, test.b, test.bias, test.factor, test.term, test.c},
+                               {{"bias", int64_t{1}}, {"post_ops", std::string("mul,add,relu")}});
+    Data before(call), one(call);
+    ASSERT_TRUE(one.run(call, 1).ok());
+    expect_product(call, test.a, test.b, test.c, before, one, true, {"mul", "add", "relu"});
+    for (int threads : {2, 5}) {
+      Data several(call);
+      ASSERT_TRUE(several.run(call, threads).ok());
+      EXPECT_EQ(several.values.back(), one.values.back()) << threads << " threads";
+    }
+  }
+}
+
+// Sums are the same ones however many threads share the work: few results of many terms, rows and columns that are no multiple of a
+// vector, batches, operands read transposed, and slices, which the library takes to another implementation.
+TEST(Matmul, BitsDoNotDependOnTheNumberOfThreads) {
+  std::vector<LibraryCall> calls;
+  for (auto [m, k, n] : std::vector<std::array<int64_t, 3>>{{16, 8192, 16},
+                                                            {64, 4096, 48},
+                                                            {33, 700, 129},
+                                                            {1, 2048, 3000},
+                                                            {3000, 2048, 1},
+                                                            {7, 1024, 1000},
+                                                            {1000, 1024, 7},
+                                                            {300, 300, 300},
+                                                            {2048, 128, 17},
+                                                            {129, 33, 1027},
+                                                            {32, 2047, 24},
+                                                            {48, 2048, 128},
+                                                            {512, 4096, 64}}) {
+    calls.push_back(call_of({tensor({m, k}), tensor({k, n}), tensor({m, n})}));
+    calls.push_back(call_of({permuted({k, m}, {1, 0}), tensor({k, n}), tensor({m, n})}));
+    calls.push_back(call_of({tensor({m, k}), permuted({n, k}, {1, 0}), tensor({m, n})}));
+  }
+  calls.push_back(call_of({tensor({5, 60, 70}), tensor({5, 70, 90}), tensor({5, 60, 90})}));
+  TensorRef q = tensor({6, 4, 64, 32}), k = q;
+  q.strides = k.strides = {64 * 3 * 4 * 32, 32, 3 * 4 * 32, 1};
+  calls.push_back(call_of({q, k, tensor({6, 4, 64, 64})}, {{"transpose_rhs", int64_t{1}}}));
+  for (const LibraryCall &call : calls) {
+    Data one(call);
+    ASSERT_TRUE(one.run(call, 1).ok());
+    for (int threads : {2, 3, 4, 8, 16}) {
+      Data several(call);
+      ASSERT_TRUE(several.run(call, threads).ok());
+      EXPECT_TRUE(several.values.back() == one.values.back())
+          << absl::StrJoin(call.operands[0].dims, " ") << " by " << absl::StrJoin(call.operands[1].dims, " ") << " (strides "
+          << absl::StrJoin(call.operands[0].strides, " ") << ", " << absl::StrJoin(call.operands[1].strides, " ") << ") on " << threads
+          << " threads: " << matmul_implementation(call, threads).value();
+    }
+  }
+}
+
 } // namespace
 } // namespace weft::backends::cpu

@@ -36,6 +36,8 @@ public:
   // Creates the primitives for a team of `threads`; pack() and unpack() are for one of `copy_threads`.
   static absl::StatusOr<std::unique_ptr<OnednnConvolution>> create(const ConvolutionProblem &problem, int threads, int copy_threads);
   virtual std::string_view implementation() const = 0;
+  // Whether the bits of a result depend on the number of threads; kWeightGradient's always do.
+  virtual bool depends_on_threads() const = 0;
   // Operands that are reordered in each call.
   virtual int reorders() const = 0;
   // With packed_weight: the bytes of the weight, 0 where the library wants it plain; its form, as PackedCallState::form(); the ways there

@@ -30,20 +30,24 @@ struct MatmulProblem {
   std::optional<StridedShape> bias; // [1, ..., 1, N]
   // The shape is the second operand's; none for kRelu.
   std::vector<std::pair<PostOp, std::optional<StridedShape>>> post_ops;
+  bool accumulate = false; // a b + bias is added to what c holds, before the post-ops
 };
 
-// A product of fewer operations stays on one thread: it takes that some 8 us, a fork and join of the team 0.5 us where its threads are
-// awake, ten times that where they sleep, and the time slice of whoever has their processors where those are busy.
-inline constexpr int64_t kSerialMatmulFlops = 1'000'000;
+// What the order in which the terms of an element are added up depends on beside the shapes: nothing; with kSharedTerms terms and more, the
+// size of the team; the size of the team.
+enum class SumOrder { kFixed, kByTerms, kByTeam };
+inline constexpr int64_t kSharedTerms = 2048;
 
 class OnednnMatmul {
 public:
   virtual ~OnednnMatmul() = default;
-  // Creates the primitive for a team of at most that many threads. Unimplemented where oneDNN has none, Internal where it fails. packed: b
-  // comes in the form that oneDNN likes best; the problem's b says how it lies before pack().
+  // Creates the primitive for a team of that many threads, on which its bits may depend (create_matmul() in matmul_parts.h: on which they
+  // do not). Unimplemented where oneDNN has none, Internal where it fails. packed: b comes in the form that oneDNN likes best; the
+  // problem's b says how it lies before pack().
   static absl::StatusOr<std::unique_ptr<OnednnMatmul>> create(const MatmulProblem &problem, int threads, bool packed = false);
   // What oneDNN calls the implementation: "brg:avx512_core", "gemm:jit"; "ref:any" is hundreds of times slower.
   virtual std::string_view implementation() const = 0;
+  virtual SumOrder sum_order() const = 0;
   virtual int64_t scratch_bytes() const = 0;
   // Of a primitive that was created packed: the bytes of b's form; 0 where the form is a plain one, which is no packing.
   virtual int64_t packed_bytes() const = 0;

@@ -63,6 +63,8 @@ public:
 
   absl::Status build(const ConvolutionProblem &problem, Attempt attempt);
   std::string_view implementation() const override { return implementation_; }
+  // oneDNN 2.6.3's own kernels give each element one order (BitsDoNotDependOnTheNumberOfThreads).
+  bool depends_on_threads() const override { return implementation_.find("gemm") != std::string::npos; }
   int reorders() const override { return reorders_; }
   int64_t scratch_bytes() const override { return scratch_bytes_; }
   int64_t weight_bytes() const override { return weight_bytes_; }

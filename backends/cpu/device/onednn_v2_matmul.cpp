@@ -42,6 +42,7 @@ public:
 
   absl::Status build(const MatmulProblem &problem, bool packed);
   std::string_view implementation() const override { return implementation_; }
+  SumOrder sum_order() const override { return sum_order_; }
   int64_t scratch_bytes() const override { return scratch_bytes_; }
   int64_t packed_bytes() const override { return packed_bytes_; }
   std::string packed_form() const override { return packed_form_; }
@@ -63,6 +64,7 @@ private:
   dnnl_stream_t stream_ = nullptr;
   Owned<dnnl_primitive_t, dnnl_primitive_destroy> primitive_;
   std::string implementation_;
+  SumOrder sum_order_ = SumOrder::kFixed;
   int64_t scratch_bytes_ = 0;
   std::vector<dnnl_exec_arg_t> arguments_; // in the order of run()'s operands, then scratch
   int64_t packed_bytes_ = 0;
@@ -94,14 +96,18 @@ absl::Status OnednnV2Matmul::build(const MatmulProblem &problem, bool packed) {
 
   Owned<dnnl_post_ops_t, dnnl_post_ops_destroy> post_ops;
   WEFT_ONEDNN(dnnl_post_ops_create, post_ops.out());
-  for (size_t i = 0; i < problem.post_ops.size(); ++i) {
-    const auto &[op, shape] = problem.post_ops[i];
+  int position = 0;
+  if (problem.accumulate) {
+    WEFT_ONEDNN(dnnl_post_ops_append_sum, post_ops.get(), 1.0f);
+    ++position;
+  }
+  for (const auto &[op, shape] : problem.post_ops) {
+    int index = position++;
     if (op == PostOp::kRelu) {
       WEFT_ONEDNN(dnnl_post_ops_append_eltwise, post_ops.get(), 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
       continue;
     }
-    if (absl::Status status = add(DNNL_ARG_ATTR_MULTIPLE_POST_OP(static_cast<int>(i)) | DNNL_ARG_SRC_1, *shape); !status.ok())
-      return status;
+    if (absl::Status status = add(DNNL_ARG_ATTR_MULTIPLE_POST_OP(index) | DNNL_ARG_SRC_1, *shape); !status.ok()) return status;
     WEFT_ONEDNN(dnnl_post_ops_append_binary, post_ops.get(), binary_kind(op), &operands.back().second);
   }
   Owned<dnnl_primitive_attr_t, dnnl_primitive_attr_destroy> attributes;
@@ -119,6 +125,9 @@ absl::Status OnednnV2Matmul::build(const MatmulProblem &problem, bool packed) {
   const char *name = "";
   WEFT_ONEDNN(dnnl_primitive_desc_query, primitive_desc.get(), dnnl_query_impl_info_str, 0, &name);
   implementation_ = name;
+  bool transposed = problem.a.strides.back() != 1 && problem.a.dims.back() > 1;
+  if (implementation_.starts_with("gemm")) sum_order_ = SumOrder::kByTeam;
+  else if (implementation_.starts_with("brg") && transposed && problem.a.dims.back() >= kSharedTerms) sum_order_ = SumOrder::kByTerms;
   if (packed) {
     const dnnl_memory_desc_t *chosen = dnnl_primitive_desc_query_md(primitive_desc.get(), dnnl_query_weights_md, 0);
     if (chosen == nullptr) return absl::InternalError("oneDNN does not say which form of the weights it takes");
@@ -157,9 +166,6 @@ absl::Status OnednnV2Matmul::run(std::span<void *const> operands, void *scratch)
 } // namespace
 
 absl::StatusOr<std::unique_ptr<OnednnMatmul>> OnednnMatmul::create(const MatmulProblem &problem, int threads, bool packed) {
-  int64_t flops = 2 * std::min(problem.a.dims.back(), kSerialMatmulFlops);
-  for (int64_t dim : problem.c.dims) flops = std::min<int64_t>(flops * std::min(dim, kSerialMatmulFlops), kSerialMatmulFlops);
-  if (flops < kSerialMatmulFlops) threads = 1;
   auto matmul = std::make_unique<OnednnV2Matmul>(threads);
   if (absl::Status status = matmul->build(problem, packed); !status.ok()) return status;
   return matmul;

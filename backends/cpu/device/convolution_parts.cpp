@@ -1,0 +1,104 @@
+#include "backends/cpu/device/convolution_parts.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "runtime/core/alignment.h"
+#include "runtime/core/dtype.h"
+#include "runtime/threading/parallel_for.h"
+
+namespace weft::backends::cpu {
+namespace {
+
+// As for products (matmul_parts.cpp): at most so many parts, and what one is worth.
+constexpr int64_t kMostParts = 16, kPartChannels = 16, kPartFlops = 1'000'000;
+
+int64_t elements(const std::array<int64_t, 4> &dims) { return dims[0] * dims[1] * dims[2] * dims[3]; }
+
+class PartsState : public runtime::LibraryCallState {
+public:
+  absl::Status build(const ConvolutionProblem &problem, int threads) {
+    threads_ = threads;
+    bool forward = problem.kind == ConvolutionKind::kForward;
+    int64_t images = problem.image[0], channels = problem.result[1];
+    double flops = 2.0 * static_cast<double>(elements(problem.result)) * static_cast<double>(elements(problem.weight) / channels);
+    int64_t most = static_cast<int64_t>(std::clamp(flops / double(kPartFlops), 1.0, double(kMostParts)));
+    int64_t ranges = std::min(images, most), blocks = 1;
+    if (forward && problem.groups == 1 && !problem.channels_last && ranges == images)
+      blocks = std::clamp<int64_t>(channels / kPartChannels, 1, most / ranges);
+    int64_t image_bytes = elements(problem.image) / images * byte_size(DType::kFloat32),
+            result_bytes = elements(problem.result) / images * byte_size(DType::kFloat32);
+    for (int64_t i = 0, first = 0; i < ranges; ++i) {
+      int64_t count = images / ranges + (i < images % ranges);
+      for (int64_t j = 0, channel = 0; j < blocks; ++j) {
+        ConvolutionProblem part = problem;
+        part.image[0] = part.result[0] = count;
+        int64_t some = channels / blocks + (j < channels % blocks);
+        if (blocks > 1) part.weight[0] = part.result[1] = some;
+        absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution = OnednnConvolution::create(part, 1, 1);
+        if (!convolution.ok()) return convolution.status();
+        Part &made = parts_.emplace_back();
+        int64_t at_image = first * image_bytes, at_result = first * result_bytes + result_bytes / channels * channel;
+        made.offsets = {forward ? at_image : at_result, elements(problem.weight) / channels * channel * byte_size(DType::kFloat32)};
+        if (problem.bias) made.offsets.push_back(channel * byte_size(DType::kFloat32));
+        made.offsets.push_back(forward ? at_result : at_image);
+        made.operands.resize(made.offsets.size());
+        made.scratch = scratch_bytes_;
+        scratch_bytes_ += runtime::align((*convolution)->scratch_bytes());
+        made.convolution = *std::move(convolution);
+        channel += some;
+      }
+      first += count;
+    }
+    return absl::OkStatus();
+  }
+
+  int64_t scratch_bytes() const override { return scratch_bytes_; }
+
+  absl::Status run(std::span<void *const> operands, void *scratch) override {
+    Call call{this, operands, static_cast<char *>(scratch), {}};
+    call.statuses.resize(parts_.size());
+    runtime::parallel_for(static_cast<int64_t>(parts_.size()), 1, threads_, run_parts, &call);
+    for (const absl::Status &status : call.statuses)
+      if (!status.ok()) return status;
+    return absl::OkStatus();
+  }
+
+private:
+  struct Part {
+    std::unique_ptr<OnednnConvolution> convolution;
+    std::vector<int64_t> offsets; // of its operands, in bytes
+    int64_t scratch = 0;
+    std::vector<void *> operands;
+  };
+  struct Call {
+    PartsState *state;
+    std::span<void *const> operands;
+    char *scratch;
+    std::vector<absl::Status> statuses;
+  };
+
+  static int32_t run_parts(void *data, int, int64_t begin, int64_t end) {
+    Call &call = *static_cast<Call *>(data);
+    for (int64_t i = begin; i < end; ++i) {
+      Part &part = call.state->parts_[static_cast<size_t>(i)];
+      for (size_t k = 0; k < part.operands.size(); ++k) part.operands[k] = static_cast<char *>(call.operands[k]) + part.offsets[k];
+      call.statuses[static_cast<size_t>(i)] = part.convolution->run(part.operands, call.scratch + part.scratch);
+    }
+    return 0;
+  }
+
+  std::vector<Part> parts_;
+  int64_t scratch_bytes_ = 0;
+  int threads_ = 1;
+};
+
+} // namespace
+
+absl::StatusOr<std::unique_ptr<runtime::LibraryCallState>> convolution_in_parts(const ConvolutionProblem &problem, int threads) {
+  auto state = std::make_unique<PartsState>();
+  if (absl::Status status = state->build(problem, threads); !status.ok()) return status;
+  return state;
+}
+
+} // namespace weft::backends::cpu
