@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <thread>
 
 #include "runtime/memory/limit_allocator.h"
@@ -89,9 +90,10 @@ TEST(Prepare, OneEvaluationCompilesOnce) {
 
 TEST(Prepare, AWriteInBetweenCounts) {
   Mlp mlp;
-  Tensor x = matrix(kRows, kWidth, 5);
+  int64_t seed = 0;
   auto check = [&] {
-    ASSERT_EQ(mlp(x).to_vector<float>(), expected(numbers(kRows * kWidth, 5), mlp.up.to_vector<float>(), mlp.down.to_vector<float>()));
+    Tensor x = matrix(kRows, kWidth, ++seed);
+    ASSERT_EQ(mlp(x).to_vector<float>(), expected(x.to_vector<float>(), mlp.up.to_vector<float>(), mlp.down.to_vector<float>()));
   };
   for (int i = 0; i < 6; ++i) check();
   uint64_t written = statistics().prepared_written;
@@ -99,9 +101,11 @@ TEST(Prepare, AWriteInBetweenCounts) {
   for (int i = 0; i < 3; ++i) check();
   mlp.up.copy_(matrix(kWidth, kWidth, 8));
   for (int i = 0; i < 6; ++i) check();
-  // In the memory itself.
+  // In the memory itself: of the weight that a library may pack, and of the one that every machine converts ahead.
   float *values = mlp.up.mutable_data<float>();
   for (int64_t i = 0; i < kWidth; ++i) values[i] = 3;
+  for (int i = 0; i < 6; ++i) check();
+  std::memset(mlp.down.mutable_data_bytes(), 0, kWidth * byte_size(DType::kBFloat16));
   for (int i = 0; i < 6; ++i) check();
   if (on_cpu()) EXPECT_GT(statistics().prepared_written, written);
 }
@@ -141,8 +145,8 @@ TEST(Prepare, NothingVariesInABenchmarkLoop) {
   Mlp mlp;
   Tensor x = matrix(32, kWidth, 1), bias = matrix(1, kWidth, 3);
   for (int i = 0; i < 6; ++i) relu(mlp(x) + bias).eval();
-  // The converted weight, and no product of the data.
-  if (on_cpu()) EXPECT_EQ(last().prepared_values, 1) << last().to_string();
+  // The converted weight, and no product of the data. Where the library packs no weights (oneDNN without AVX-512), nothing is marked.
+  if (on_cpu()) EXPECT_LE(last().prepared_values, 1) << last().to_string();
 }
 
 TEST(Prepare, WeightsThatDieTakeTheirResultsAlong) {

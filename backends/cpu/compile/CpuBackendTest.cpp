@@ -160,7 +160,8 @@ func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
   return %x : tensor<2xf32>
 })"},
     // The layout phase gives images channels last, through batch norm, pooling and their gradients. A weight's gradient is a sum of 2,048
-    // products of up to 50.
+    // products of up to 50, most often some hundreds, in the order of the machine's kernels: 2,048 roundings of half a unit, 3e-5, add up to
+    // 1.4e-3 by chance alone.
     {"ChannelsLast", R"(
 func.func @main(%x: tensor<2x8x32x32xf32>, %v: tensor<16x8x3x3xf32>, %w: tensor<16x16x3x3xf32>, %s: tensor<16xf32>, %g: tensor<2x16xf32>)
     -> (tensor<2x16xf32>, tensor<16x16x3x3xf32>, tensor<16x8x3x3xf32>) {
@@ -181,7 +182,7 @@ func.func @main(%x: tensor<2x8x32x32xf32>, %v: tensor<16x8x3x3xf32>, %w: tensor<
   %dv = weft.conv2d_weight_gradient %x, %gp {strides = array<i64: 1, 1>, padding = array<i64: 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64} : (tensor<2x8x32x32xf32>, tensor<2x16x32x32xf32>) -> tensor<16x8x3x3xf32>
   return %5, %dw, %dv : tensor<2x16xf32>, tensor<16x16x3x3xf32>, tensor<16x8x3x3xf32>
 })",
-     1e-3},
+     5e-3},
 };
 
 class Programs : public ::testing::TestWithParam<Case> {};
