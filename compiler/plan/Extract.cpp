@@ -83,6 +83,7 @@ ExtractedProblem extractProblem(plan::ProgramOp program, bool inPlace) {
         llvm::ArrayRef<int64_t> pairs = kernel.getInPlace();
         for (size_t i = 0; i + 1 < pairs.size(); i += 2) step.inPlace.emplace_back(int32_t(pairs[i]), int32_t(pairs[i + 1]));
       }
+    if (auto call = mlir::dyn_cast<plan::LibraryCallOp>(op); call && inPlace) step.checks = checks.of(call);
     result.problem.steps.push_back(std::move(step));
     result.instructions.push_back(&op);
   }

@@ -2,6 +2,7 @@
 
 #include "compiler/plan/Extract.h"
 #include "compiler/plan/Limits.h"
+#include "dialects/weft/ir/Custom.h"
 #include "dialects/weft/ir/IndexBounds.h"
 
 namespace weft::compiler {
@@ -94,6 +95,11 @@ llvm::SmallVector<int32_t, 0> IndexChecks::of(plan::LaunchOp launch, plan::Kerne
     checks.push_back(number->second);
   }
   return checks;
+}
+
+llvm::SmallVector<int32_t, 0> IndexChecks::of(plan::LibraryCallOp call) {
+  if (call.getCallee() != ir::CustomOp::getOperationName()) return {}; // the entry has the op's name
+  return {next_++};
 }
 
 } // namespace weft::compiler

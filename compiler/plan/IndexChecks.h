@@ -1,4 +1,4 @@
-// Which launches may end a run because an index from data is out of range.
+// Which instructions may end a run: launches that look at indices from data, one of which may be out of range, and kernels of users, which may fail.
 #pragma once
 
 #include <map>
@@ -8,11 +8,13 @@
 
 namespace weft::compiler {
 
-// Numbers the checks of a program's launches. Two that ask the same of the same indices have one number: the one that runs first decides
+// Numbers the checks of a program's instructions. Two that ask the same of the same indices have one number: the one that runs first decides
 // for both, such as the lookup in an embedding for its gradient.
 class IndexChecks {
 public:
   llvm::SmallVector<int32_t, 0> of(plan::LaunchOp launch, plan::KernelOp kernel);
+  // That a kernel does not fail says nothing of another call of it: each counts for itself.
+  llvm::SmallVector<int32_t, 0> of(plan::LibraryCallOp call);
 
 private:
   // What a check asks and how its indices are computed, as addresses of names, attributes and types, and as positions.

@@ -121,10 +121,11 @@ private:
     int64_t time = 0;
     for (mlir::Operation &op : block) {
       ++time;
+      llvm::SmallVector<int32_t, 0> found;
+      if (auto call = mlir::dyn_cast<plan::LibraryCallOp>(op)) found = checks.of(call);
       auto launch = mlir::dyn_cast<plan::LaunchOp>(op);
-      auto kernel = launch ? kernels_.lookup<plan::KernelOp>(launch.getKernel()) : plan::KernelOp();
-      if (!kernel) continue;
-      for (int32_t check : checks.of(launch, kernel))
+      if (auto kernel = launch ? kernels_.lookup<plan::KernelOp>(launch.getKernel()) : plan::KernelOp()) found = checks.of(launch, kernel);
+      for (int32_t check : found)
         if (known.insert(check).second) lastCheck_ = time;
     }
   }
@@ -154,7 +155,7 @@ private:
         return op.emitOpError() << "writes input " << argument.getArgNumber() << ", which is not donatable";
       if (argument && program_.getArgAttr(argument.getArgNumber(), plan::kKeptAttr) && time_ <= lastCheck_)
         return op.emitOpError() << "writes input " << argument.getArgNumber()
-                                << ", which is kept, before an index that may be out of range is checked";
+                                << ", which is kept, before the last instruction that may end the run";
       if (root.getDefiningOp<plan::ConstantOp>()) return op.emitOpError("writes a constant");
       if (!written_.insert(value).second)
         return op.emitOpError("writes a buffer value that another instruction writes; each has one writer");

@@ -145,8 +145,8 @@ private:
     for (uint32_t i = 0; i < mine_.leaves; ++i) {
       if (((mine_.leaf_flags(i) ^ theirs_.leaf_flags(i)) & kKeptBit) != 0)
         return add(kLight, "input " + std::to_string(i) + reader(i) +
-                               (mine_.leaf_flags(i) & kKeptBit ? ", is now what a tensor goes back to when an index is out of range"
-                                                               : ", is no longer what a tensor goes back to when an index is out of range"));
+                               (mine_.leaf_flags(i) & kKeptBit ? ", is now what a tensor goes back to when its run ends at a check"
+                                                               : ", is no longer what a tensor goes back to when its run ends at a check"));
       if (((mine_.leaf_flags(i) ^ theirs_.leaf_flags(i)) & kStableBit) == 0) continue;
       return add(kLight, "stability: leaf " + std::to_string(i) + reader(i) +
                              (mine_.leaf_flags(i) & kStableBit ? ", is now stable: it has not changed since its last use"

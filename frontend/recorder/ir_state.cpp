@@ -1,5 +1,6 @@
 #include "frontend/recorder/ir_state.h"
 
+#include "dialects/weft/ir/Custom.h"
 #include "dialects/weft/ir/IndexBounds.h"
 #include "frontend/recorder/state.h"
 #include "frontend/recorder/state_api.h"
@@ -101,8 +102,8 @@ void IrState::fill(Signature *signature, mlir::Operation *op) {
   signature->rules = signature->name.getInterface<ir::WeftOp>();
 }
 
-// cross_entropy becomes ops with a check where it is decomposed.
-static bool checks_indices(mlir::Operation *op) { return ir::indexBounds(op) || mlir::isa<ir::CrossEntropyOp>(op); }
+// cross_entropy becomes ops with a check where it is decomposed; kernels of users say whether they failed.
+static bool may_end_run(mlir::Operation *op) { return ir::indexBounds(op) || mlir::isa<ir::CrossEntropyOp, ir::CustomOp>(op); }
 
 Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<Value *> operands) {
   mlir::OperationName name = op->getName();
@@ -127,7 +128,7 @@ Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<Value *> operands
     s->result_bytes += s->results.back()->bytes;
   }
   fill(s, op);
-  s->checks = checks_indices(op);
+  s->checks = may_end_run(op);
   s->differentiable = s->rules && s->rules->missingRule(ir::RuleKind::Derivative).empty();
   if (s->rules) {
     s->saved_operands = s->rules->savedOperands();

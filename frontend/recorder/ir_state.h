@@ -27,7 +27,7 @@ struct Signature {
   uint32_t refs = 0; // nodes and gradient nodes
   const ir::WeftOp::Concept *rules = nullptr;
   bool differentiable = false;
-  bool checks = false; // indices from data
+  bool checks = false; // may end a run: it looks at indices from data, or is a user's kernel
   llvm::ArrayRef<int64_t> saved_operands, saved_results;
   int64_t result_bytes = 0;
   std::string properties_text; // to make them anew in another context

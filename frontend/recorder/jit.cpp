@@ -41,7 +41,7 @@ struct Replay {
   uint32_t outputs = 0;
   std::vector<uint32_t> key;
   Evaluation figures;
-  bool checks = false; // indices from data
+  bool checks = false; // as of a slice
 };
 
 Source source_of(Value *leaf, const TraceResult &trace) {

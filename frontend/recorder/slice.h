@@ -21,8 +21,8 @@ struct Slice {
   std::vector<Value *> leaves;  // in the order of their first use
   std::vector<bool> donatable;  // by leaf
   std::vector<bool> stable;     // by leaf; empty for none (stability.h)
-  std::vector<bool> kept;       // by leaf: a storage goes back to it when an index is out of range (undo.h)
-  bool checks = false;          // whether indices from data are checked
+  std::vector<bool> kept;       // by leaf: a storage goes back to it when the run ends at a check (undo.h)
+  bool checks = false;          // whether one of its ops may end a run (Signature::checks)
   std::vector<Value *> outputs; // in the order of recording
   // All that decides what is compiled: for each node its signature's id and its operands' numbers; for each leaf its type's id and its
   // flags; the outputs' numbers; the counts. Values of scalars are not in it.

@@ -1,5 +1,6 @@
 // Kernels of users behind weft::custom, and ops by name.
 #include <cmath>
+#include <functional>
 
 #include "weft/weft.h"
 #include "gtest/gtest.h"
@@ -63,6 +64,24 @@ void register_power() {
     register_kernel(kernel);
     kernel.name = "test.fails";
     kernel.run = [](const weft_custom_call *, int64_t, int64_t) -> const char * { return "out of luck"; };
+    register_kernel(kernel);
+    // Its input, but a failure where an element is negative: by then it has written others.
+    kernel.name = "test.no_negative";
+    kernel.derivative = "test.no_negative_grad";
+    kernel.run = [](const weft_custom_call *call, int64_t begin, int64_t end) -> const char * {
+      for (int64_t i = begin; i < end; ++i) {
+        out(call, 0)[i] = in(call, 0)[i];
+        if (in(call, 0)[i] < 0) return "an element is negative";
+      }
+      return nullptr;
+    };
+    register_kernel(kernel);
+    kernel.name = "test.no_negative_grad";
+    kernel.derivative = nullptr;
+    kernel.run = [](const weft_custom_call *call, int64_t begin, int64_t end) -> const char * {
+      for (int64_t i = begin; i < end; ++i) out(call, 0)[i] = in(call, 2)[i];
+      return nullptr;
+    };
     register_kernel(kernel);
     kernel.name = "test.min_max";
     kernel.num_outputs = 2;
@@ -187,6 +206,80 @@ TEST_F(Custom, ErrorsNameTheKernelAndTheCall) {
       },
       ErrorKind::kFile);
   EXPECT_NE(message.find("no kernel named 'test.nobody'"), std::string::npos) << message;
+}
+
+Tensor checked(const Tensor &x) { return custom("test.no_negative", {x})[0]; }
+
+// What the failing program would have written is what it was, also where it was recorded, and can be computed, before the kernel.
+TEST_F(Custom, AKernelThatFailsCostsNothing) {
+  Tensor weight = full({1000}, 2.0).eval(), count = zeros({2}).eval(), mean = zeros({1000}).eval();
+  auto step = [&](float first) {
+    Tensor x = ones({1000}).eval();
+    x[0] = first;
+    mean.copy_(mean * 0.5 + x * 0.5);
+    count += x[1];
+    Tensor y = checked(x * weight);
+    weight.copy_(checked(y) * 0.5 + 1);
+    return y.sum();
+  };
+  auto state = [&] { return std::vector<Floats>{weight.to_vector<float>(), count.to_vector<float>(), mean.to_vector<float>()}; };
+  EXPECT_EQ(step(1).item<float>(), 2000);
+  std::vector<Floats> before = state();
+  Tensor lost = step(-1);
+  for (int time = 0; time < 2; ++time) { // told again: the sum stays lost
+    std::string message = message_of([&] { lost.item<float>(); }, ErrorKind::kRun);
+    EXPECT_NE(message.find("the kernel test.no_negative failed: an element is negative"), std::string::npos) << message;
+    EXPECT_NE(message.find("custom_test.cpp"), std::string::npos) << message;
+  }
+  EXPECT_EQ(state(), before);
+  // Nobody reads the bad one's sum; the next program meets its failure.
+  step(-1);
+  synchronize();
+  EXPECT_THROW(
+      {
+        step(1);
+        state();
+      },
+      Error);
+  EXPECT_EQ(state(), before);
+  EXPECT_EQ(step(1).item<float>(), 2000);
+  EXPECT_EQ(count.to_vector<float>(), (Floats{2, 2}));
+}
+
+TEST_F(Custom, ATrainingStepWhoseKernelFailsIsAsIfNever) {
+  for (bool replayed : {false, true}) {
+    SCOPED_TRACE(replayed ? "jit" : "recorded");
+    auto train = [&](const std::vector<float> &firsts, std::vector<double> *losses) {
+      manual_seed(3);
+      nn::Linear layer(8, 8);
+      std::vector<Tensor> parameters = layer.parameters();
+      std::function<Tensor(const Tensor &)> step = [&](const Tensor &x) {
+        Tensor loss = mean(square(layer(dropout(checked(x), 0.2))));
+        std::vector<Tensor> gradients = grad({loss}, parameters);
+        NoGrad no_grad;
+        for (size_t i = 0; i < parameters.size(); ++i) parameters[i].sub_(gradients[i] * 0.1);
+        return loss;
+      };
+      if (replayed) step = jit(step);
+      for (float first : firsts) {
+        Tensor x = ones({4, 8}).eval();
+        x[0][0] = first;
+        Tensor loss = step(x);
+        try {
+          losses->push_back(loss.item<double>());
+        } catch (const Error &error) {
+          EXPECT_NE(std::string(error.what()).find("an element is negative"), std::string::npos) << error.what();
+        }
+      }
+      std::vector<std::vector<double>> all;
+      for (const Tensor &parameter : parameters) all.push_back(parameter.to_vector<double>());
+      return all;
+    };
+    std::vector<double> clean, disturbed;
+    auto expected = train({1, 2, 3}, &clean), found = train({1, -1, 2, -5, 3}, &disturbed);
+    EXPECT_EQ(disturbed, clean);
+    EXPECT_EQ(found, expected);
+  }
 }
 
 TEST(CallOp, RecordsOpsByName) {

@@ -256,7 +256,8 @@ absl::Status ProgramExecutable::run(const RunContext &context, RunResources &run
 
 absl::Status ProgramExecutable::at(const Step &step, const absl::Status &status) const {
   if (step.location == -1) return status;
-  return absl::Status(status.code(), absl::StrCat(program_.locations[step.location], ": ", status.message()));
+  absl::Status located(status.code(), absl::StrCat(program_.locations[step.location], ": ", status.message()));
+  return has_kept_inputs(status) ? with_kept_inputs(std::move(located)) : located;
 }
 
 absl::Status ProgramExecutable::failure(const Step &step, int32_t code, void *const *buffers) const {

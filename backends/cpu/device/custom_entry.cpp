@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/custom/custom_kernels.h"
+#include "runtime/executable/kept_inputs.h"
 
 namespace weft::backends::cpu {
 namespace {
@@ -18,7 +19,9 @@ public:
 
   absl::Status run(std::span<void *const> operands, void *) override {
     for (size_t i = 0; i < operands.size(); ++i) (i < inputs_.size() ? inputs_[i] : outputs_[i - inputs_.size()]).data = operands[i];
-    return kernel_.run(inputs_, outputs_, {ints_, scalars_}, threads_);
+    absl::Status status = kernel_.run(inputs_, outputs_, {ints_, scalars_}, threads_);
+    // Plans write what is kept after the last call of a user's kernel (compiler/plan/IndexChecks.h).
+    return status.ok() ? status : runtime::with_kept_inputs(std::move(status));
   }
 
   std::vector<CustomTensor> inputs_, outputs_;

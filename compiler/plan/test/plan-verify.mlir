@@ -94,8 +94,22 @@ plan.program @main(%p: !plan.buffer<64> {plan.type = tensor<16xf32>, plan.donata
     -> (!plan.buffer<64> {plan.type = tensor<16xf32>}, !plan.buffer<32> {plan.type = tensor<8xf32>}) {
   %new = plan.view %p[0] : !plan.buffer<64> to !plan.buffer<64>
   %y = plan.output : !plan.buffer<32>
-  // expected-error @below {{writes input 0, which is kept, before an index that may be out of range is checked}}
+  // expected-error @below {{writes input 0, which is kept, before the last instruction that may end the run}}
   plan.copy %g to %new : !plan.buffer<64> to !plan.buffer<64>
   plan.launch @lookup ins(%g, %i : !plan.buffer<64>, !plan.buffer<64>) outs(%y : !plan.buffer<32>)
   plan.return %new, %y : !plan.buffer<64>, !plan.buffer<32>
+}
+
+// -----
+
+// Or while a kernel of a user may still fail; another library's call does not.
+plan.program @main(%p: !plan.buffer<64> {plan.type = tensor<16xf32>, plan.donatable, plan.kept}, %g: !plan.buffer<64> {plan.type = tensor<16xf32>})
+    -> (!plan.buffer<64> {plan.type = tensor<16xf32>}, !plan.buffer<64> {plan.type = tensor<16xf32>}, !plan.buffer<64> {plan.type = tensor<16xf32>}) {
+  %new = plan.view %p[0] : !plan.buffer<64> to !plan.buffer<64>
+  %y = plan.output : !plan.buffer<64>
+  %z = plan.output : !plan.buffer<64>
+  // expected-error @below {{writes input 0, which is kept, before the last instruction that may end the run}}
+  plan.copy %g to %new : !plan.buffer<64> to !plan.buffer<64>
+  plan.library_call "weft.custom" ins(%g : !plan.buffer<64>) outs(%y : !plan.buffer<64>) as [tensor<16xf32>, tensor<16xf32>] config {kernel = "test.any"}
+  plan.return %new, %y, %z : !plan.buffer<64>, !plan.buffer<64>, !plan.buffer<64>
 }
