@@ -18,6 +18,7 @@
 #include "compiler/plugin/Plugin.h"
 #include "compiler/prepare/Passes.h"
 #include "dialects/plan/ir/Plan.h"
+#include "dialects/weft/ir/BytecodeFile.h"
 #include "dialects/weft/ir/Extensions.h"
 #include "dialects/weft/ir/TypeAdvice.h"
 #include "dialects/weft/ir/Weft.h"
@@ -36,6 +37,7 @@
 #include "mlir/Transforms/Passes.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/ToolOutputFile.h"
 
 namespace {
@@ -133,9 +135,29 @@ bool takeFlags(int &argc, char **argv, weft::compiler::CompileOptions &options, 
   return ok;
 }
 
+// What MlirOptMain does with its input, but that damaged bytecode never gets to MLIR's reader, which crashes on it.
+llvm::LogicalResult process(const std::string &input, const std::string &output, mlir::DialectRegistry &registry,
+                            const mlir::MlirOptMainConfig &config) {
+  auto fail = [](const llvm::Twine &message) {
+    llvm::errs() << "weft-opt: " << message << "\n";
+    return llvm::failure();
+  };
+  std::string message;
+  std::unique_ptr<llvm::MemoryBuffer> file = mlir::openInputFile(input, &message);
+  if (!file) return fail(message);
+  if (weft::ir::inspectBytecode(file->getBuffer()) == weft::ir::BytecodeState::Damaged)
+    return fail((input == "-" ? "stdin" : input) + " " + weft::ir::kDamagedBytecode);
+  std::unique_ptr<llvm::ToolOutputFile> result = mlir::openOutputFile(output, &message);
+  if (!result) return fail(message);
+  if (failed(mlir::MlirOptMain(result->os(), std::move(file), registry, config))) return llvm::failure();
+  result->keep();
+  return llvm::success();
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
   mlir::DialectRegistry registry;
   registry.insert<weft::ir::WeftDialect, weft::plan::PlanDialect, mlir::func::FuncDialect, mlir::arith::ArithDialect,
                   mlir::math::MathDialect, mlir::linalg::LinalgDialect, mlir::memref::MemRefDialect, mlir::scf::SCFDialect,
@@ -181,11 +203,15 @@ int main(int argc, char **argv) {
       },
       [](llvm::function_ref<void(const mlir::detail::PassOptions &)>) {});
 
-  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv,
-                                                  "weft-opt: passes and phases of Weft\n"
-                                                  "  --weft-plugin=FILE.so         loads a plugin, as WEFT_PLUGINS does\n"
-                                                  "  --weft-insert=after:graph:P   runs the passes P after (or before) a phase\n"
-                                                  "  --weft-dump-dir=FOLDER        one file a phase, as WEFT_DUMP_DIR does\n"
-                                                  "  --weft-no-fuse, --weft-no-claim\n",
-                                                  registry));
+  auto [input, output] = mlir::registerAndParseCLIOptions(argc, argv,
+                                                          "weft-opt: passes and phases of Weft\n"
+                                                          "  --weft-plugin=FILE.so         loads a plugin, as WEFT_PLUGINS does\n"
+                                                          "  --weft-insert=after:graph:P   runs the passes P after (or before) a phase\n"
+                                                          "  --weft-dump-dir=FOLDER        one file a phase, as WEFT_DUMP_DIR does\n"
+                                                          "  --weft-no-fuse, --weft-no-claim\n",
+                                                          registry);
+  mlir::MlirOptMainConfig config = mlir::MlirOptMainConfig::createFromCLOptions();
+  if (config.shouldShowDialects() || config.shouldListPasses())
+    return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, input, output, registry));
+  return mlir::asMainReturnCode(process(input, output, registry, config));
 }
