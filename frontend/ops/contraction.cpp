@@ -12,10 +12,10 @@ using namespace recorder;
 
 Tensor matmul(const Tensor &x, const Tensor &y, Location location) {
   Session session("matmul", location);
-  const TensorArg args[] = {TensorArg(x, location), TensorArg(y, location)};
-  DType dtype = result_type(args);
-  if (dtype == DType::kBool) fail(ErrorKind::kDType, "both operands are bool; convert them with to() first");
-  Var a = operand(args[0], dtype, "x"), b = operand(args[1], dtype, "y");
+  Var a = read(x, "x"), b = read(y, "y");
+  if (a.dtype() != b.dtype())
+    fail(ErrorKind::kDType, "x is " + describe(a) + ", y is " + describe(b) + ": they must have one dtype; convert with to()");
+  if (a.dtype() == DType::kBool) fail(ErrorKind::kDType, "both operands are bool; convert them with to() first");
   bool row = a.ndim() == 1, column = b.ndim() == 1;
   if (a.ndim() == 0 || b.ndim() == 0)
     fail(ErrorKind::kShape,

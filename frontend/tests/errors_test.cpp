@@ -55,6 +55,18 @@ TEST(Errors, FunctionsOfFloatsOnly) {
   });
 }
 
+TEST(Errors, ProductsOfTwoDtypes) {
+  Tensor x = ones({2, 3});
+  std::vector<std::string> both = {"matmul: x is float32 [2, 3], y is bfloat16 [3, 4]", "one dtype", "to()"};
+  expect_refused({
+      {"matmul", ErrorKind::kDType, both, [&] { matmul(x, ones({3, 4}, bfloat16)); }},
+      {"method", ErrorKind::kDType, both, [&] { x.matmul(ones({3, 4}, bfloat16)); }},
+      {"integers", ErrorKind::kDType, {"matmul: x is int64 [3], y is float32 [3]"}, [&] { matmul(ints(), ones({3})); }},
+      {"bools", ErrorKind::kDType, {"both operands are bool"}, [&] { matmul(x > 0, (x > 0).t()); }},
+  });
+  EXPECT_EQ(matmul(x, ones({3, 4}, bfloat16).to(float32)).dtype(), float32);
+}
+
 TEST(Errors, ValuesThatDoNotFit) {
   auto fits = [](const char *value, const char *type) {
     return std::vector<std::string>{"full: value is " + std::string(value), type, "without overflow"};
