@@ -1,6 +1,8 @@
 // Adagrad (Duchi, Hazan and Singer 2011).
 #pragma once
 
+#include <unordered_map>
+
 #include "weft/optim/optimizer.h"
 
 namespace weft::optim {
@@ -13,22 +15,21 @@ struct AdagradOptions {
   double eps = 1e-10;
 };
 
-// PyTorch's Adagrad: g += weight_decay * p; s += g * g; p -= lr / (1 + (t - 1) * lr_decay) * g / (sqrt(s) + eps).
+// PyTorch's Adagrad: g += weight_decay * p; s += g * g; p -= lr / (1 + (t - 1) * lr_decay) * g / (sqrt(s) + eps), where t counts
+// the parameter's steps, this one included.
 class Adagrad : public Optimizer {
 public:
   // Throws Error for a negative option.
   Adagrad(std::vector<Tensor> parameters, AdagradOptions options = {}, Location location = Location::current());
 
 protected:
-  void begin_step() override;
-  void end_step() override { rate_ = StepScalar(); }
+  void end_step() override { rate_.clear(); }
   void update(size_t i, const Tensor &gradient) override;
 
 private:
   AdagradOptions options_;
-  Tensor step_; // with lr_decay only
   std::vector<Tensor> sum_;
-  StepScalar rate_;
+  std::unordered_map<size_t, StepScalar> rate_; // of the step under way, by count where there is an lr_decay
 };
 
 } // namespace weft::optim

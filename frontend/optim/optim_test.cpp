@@ -1,4 +1,5 @@
 #include <cmath>
+#include <memory>
 
 #include <gtest/gtest.h>
 
@@ -28,6 +29,10 @@ struct Reference {
     m += (1 - o.beta1) * (g - m);
     v = o.beta2 * v + (1 - o.beta2) * g * g;
     p -= o.lr / (1 - std::pow(o.beta1, t)) * m / (std::sqrt(v) / std::sqrt(1 - std::pow(o.beta2, t)) + o.eps);
+  }
+  void adagrad(double g, const AdagradOptions &o) {
+    v += g * g;
+    p -= o.lr / (1 + t++ * o.lr_decay) * g / (std::sqrt(v) + o.eps);
   }
   void sgd(double g, const SGDOptions &o) {
     g += o.weight_decay * p;
@@ -82,6 +87,127 @@ TEST(Optimizer, AParameterWithoutGradientStays) {
   EXPECT_TRUE(a.grad().defined());
   optimizer.zero_grad();
   EXPECT_FALSE(a.grad().defined());
+}
+
+// Three parameters that begin, pause and go on at different steps, as layers do that are frozen and thawed: each counts its own steps, also
+// over a checkpoint in between.
+template <typename Opt, typename Options>
+void compare_histories(const Options &options, void (Reference::*update)(double, const Options &), bool reload) {
+  auto takes = [](int parameter, int step) {
+    return parameter == 0 ? step < 4 || step >= 7 : parameter == 1 ? step >= 3 : step >= 5 && step != 9;
+  };
+  std::vector<Tensor> parameters;
+  std::vector<Reference> reference;
+  for (float start : {1.f, -2.f, 0.5f}) {
+    parameters.push_back(parameter_of({start}));
+    reference.push_back({start});
+  }
+  auto optimizer = std::make_unique<Opt>(parameters, options);
+  for (int step = 0; step < 14; ++step) {
+    optimizer->zero_grad();
+    for (int i = 0; i < 3; ++i) {
+      if (!takes(i, step)) continue;
+      float gradient = static_cast<float>(std::sin(1.7 * step + 2.3 * i));
+      parameters[i].set_grad(Tensor::from(std::vector<float>{gradient}));
+      (reference[i].*update)(gradient, options);
+    }
+    optimizer->step();
+    if (reload) {
+      nn::NamedTensors state = optimizer->state();
+      optimizer = std::make_unique<Opt>(parameters, options);
+      optimizer->load_state(state);
+    }
+    for (int i = 0; i < 3; ++i) ASSERT_NEAR(parameters[i].item<float>(), reference[i].p, 2e-6) << "step " << step << " parameter " << i;
+  }
+}
+
+TEST(Optimizer, AParameterCountsItsOwnSteps) {
+  for (bool reload : {false, true}) {
+    compare_histories<AdamW, AdamWOptions>({.lr = 0.1}, &Reference::adamw, reload);
+    compare_histories<SGD, SGDOptions>({.lr = 0.1, .momentum = 0.9, .dampening = 0.3}, &Reference::sgd, reload);
+    compare_histories<Adagrad, AdagradOptions>({.lr = 0.1, .lr_decay = 0.2}, &Reference::adagrad, reload);
+  }
+}
+
+TEST(Optimizer, StateHasTheCountsThatDiffer) {
+  Tensor a = parameter_of({1.f}), b = parameter_of({2.f});
+  auto names = [](const Optimizer &optimizer) {
+    std::string all;
+    for (const auto &[name, tensor] : optimizer.state())
+      if (name.starts_with("step")) all += name + "=" + std::to_string(tensor.item<int>()) + " ";
+    return all;
+  };
+  Adam optimizer({a, b});
+  auto step = [&](bool both) {
+    optimizer.zero_grad();
+    a.set_grad(ones({1}));
+    if (both) b.set_grad(ones({1}));
+    optimizer.step();
+  };
+  step(true);
+  EXPECT_EQ(names(optimizer), "step=1 ") << "a checkpoint of before there were such counts loads";
+  step(false);
+  EXPECT_EQ(names(optimizer), "step=2 step.1=1 ");
+  step(true);
+  EXPECT_EQ(names(optimizer), "step=3 step.1=2 ");
+  nn::NamedTensors state = optimizer.state();
+  state.back().second = ones({2}, float64);
+  EXPECT_NE(message_of([&] { optimizer.load_state(state); }).find("'step.1' is float64 []"), std::string::npos);
+  state.back().first = "step.2";
+  EXPECT_NE(message_of([&] { optimizer.load_state(state); }).find("state tensors"), std::string::npos);
+  state.pop_back();
+  optimizer.load_state(state);
+  EXPECT_EQ(names(optimizer), "step=3 ");
+}
+
+// A step that fails is taken back as if it had never been, also where it is the first that a parameter has no part in.
+TEST(Optimizer, AStepThatFailsCountsForNone) {
+  Tensor a = parameter_of({1.f}), b = parameter_of({2.f});
+  Adam optimizer({a, b}, {.lr = 0.1});
+  auto step = [&](bool both, int64_t row) {
+    optimizer.zero_grad();
+    Tensor picked = a.index_select(0, tensor<int64_t>({row}));
+    Tensor loss = (both ? picked * b : picked).sum();
+    loss.backward();
+    optimizer.step();
+    return loss.item<float>();
+  };
+  step(true, 0);
+  step(true, 0);
+  float before = a.item<float>();
+  EXPECT_NE(message_of([&] { step(false, 5); }).find("out of range"), std::string::npos);
+  EXPECT_EQ(a.item<float>(), before);
+  step(true, 0);
+  for (const auto &[name, tensor] : optimizer.state())
+    if (name.starts_with("step")) EXPECT_EQ(tensor.item<int>(), 3) << name;
+}
+
+// Each phase of a training that thaws layer after layer is a function that jit records, with parameters that have not begun.
+TEST(Optimizer, CountsItsStepsInJit) {
+  auto train = [](bool replayed) {
+    Tensor a = parameter_of({1.f}), b = parameter_of({2.f});
+    Adam optimizer({a, b}, {.lr = 0.1});
+    auto phase = [&](bool both) {
+      b.set_requires_grad(both);
+      auto step = [&](const Tensor &x) {
+        optimizer.zero_grad();
+        Tensor loss = ((a * x - b) * (a * x - b)).sum();
+        loss.backward();
+        optimizer.step();
+        return loss;
+      };
+      auto recorded = jit(step);
+      for (int i = 0; i < 4; ++i) {
+        Tensor x = Tensor::from(std::vector<float>{1.f + 0.5f * static_cast<float>(i)});
+        Tensor loss = replayed ? recorded(x) : step(x);
+        loss.eval();
+      }
+    };
+    phase(false);
+    phase(true);
+    return std::vector<float>{a.item<float>(), b.item<float>()};
+  };
+  EXPECT_EQ(train(true), train(false));
 }
 
 TEST(Optimizer, AChangingRateIsOneProgram) {

@@ -1,5 +1,6 @@
 #include "weft/optim/optimizer.h"
 
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -7,8 +8,12 @@
 #include "weft/eval.h"
 #include "weft/nn/init.h"
 #include "weft/ops.h"
+#include "weft/optim/step_counts.h"
 
 namespace weft::optim {
+
+// The name of the count of a parameter that has one of its own.
+static std::string own_count(size_t i) { return "step." + std::to_string(i); }
 
 const Tensor &StepScalar::as(DType dtype) const {
   Tensor &converted = converted_[static_cast<size_t>(dtype)];
@@ -49,6 +54,12 @@ Tensor Optimizer::make_scalar(const std::string &name, double value) {
   return tensor;
 }
 
+void Optimizer::make_counts() { counts_ = std::make_shared<StepCounts>(parameters_.size(), make_scalar("step", 0)); }
+
+size_t Optimizer::count_slot(size_t i) const { return counts_->slot(i); }
+
+const Tensor &Optimizer::count(size_t slot) const { return counts_->count(slot); }
+
 void Optimizer::finish_init(Location location) {
   std::vector<Tensor> tensors;
   for (auto &[name, tensor] : state_) tensors.push_back(tensor);
@@ -58,16 +69,23 @@ void Optimizer::finish_init(Location location) {
 void Optimizer::step(Location location) {
   CallerScope scope(location);
   NoGrad no_grad;
+  std::vector<Tensor> gradients, written;
+  std::vector<bool> taking;
+  for (const Tensor &parameter : parameters_) {
+    gradients.push_back(parameter.grad());
+    taking.push_back(gradients.back().defined());
+  }
+  if (counts_) counts_->advance(taking);
   begin_step();
-  std::vector<Tensor> written;
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    Tensor gradient = parameters_[i].grad();
-    if (!gradient.defined()) continue;
-    update(i, gradient);
+    if (!taking[i]) continue;
+    update(i, gradients[i]);
     written.push_back(parameters_[i]);
   }
   end_step();
   for (auto &[name, tensor] : state_) written.push_back(tensor);
+  if (counts_)
+    for (const Tensor &count : counts_->tensors()) written.push_back(count);
   submit_step(written);
 }
 
@@ -83,18 +101,28 @@ void Optimizer::set_lr(double lr, Location location) {
 
 double Optimizer::lr() const { return lr_.item<double>(); }
 
-nn::NamedTensors Optimizer::state() const { return state_; }
+nn::NamedTensors Optimizer::state() const {
+  nn::NamedTensors state = state_;
+  for (size_t i = 0; counts_ && i < parameters_.size(); ++i)
+    if (size_t slot = counts_->slot(i)) state.emplace_back(own_count(i), counts_->count(slot));
+  return state;
+}
 
 void Optimizer::load_state(const nn::NamedTensors &tensors, Location location) {
   location = CallerScope::resolve(location);
   std::unordered_map<std::string, const Tensor *> given;
   for (const auto &[name, tensor] : tensors) given.emplace(name, &tensor);
-  if (given.size() != state_.size() || tensors.size() != state_.size())
+  // A count of its own is there for some.
+  nn::NamedTensors expected = state_;
+  std::vector<std::optional<double>> own(parameters_.size());
+  for (size_t i = 0; counts_ && i < parameters_.size(); ++i)
+    if (given.count(own_count(i))) expected.emplace_back(own_count(i), counts_->count(0));
+  if (given.size() != expected.size() || tensors.size() != expected.size())
     throw Error(ErrorKind::kValue,
-                "load_state: the optimizer has " + std::to_string(state_.size()) + " state tensors, " + std::to_string(tensors.size()) +
+                "load_state: the optimizer has " + std::to_string(expected.size()) + " state tensors, " + std::to_string(tensors.size()) +
                     " are given",
                 location);
-  for (const auto &[name, tensor] : state_) {
+  for (const auto &[name, tensor] : expected) {
     auto found = given.find(name);
     if (found == given.end()) throw Error(ErrorKind::kValue, "load_state: there is no tensor for '" + name + "'", location);
     const Tensor &source = *found->second;
@@ -109,6 +137,11 @@ void Optimizer::load_state(const nn::NamedTensors &tensors, Location location) {
   for (auto &[name, tensor] : state_) {
     tensor.copy_(nn::init::copy_of(*given.at(name), location), location);
     written.push_back(tensor);
+  }
+  if (counts_) {
+    for (size_t i = 0; i < parameters_.size(); ++i)
+      if (auto found = given.find(own_count(i)); found != given.end()) own[i] = found->second->item<double>(location);
+    for (const Tensor &count : counts_->load(given.at("step")->item<double>(location), own, location)) written.push_back(count);
   }
   submit_init(written, location);
 }

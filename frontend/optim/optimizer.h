@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,8 @@ private:
   mutable std::array<Tensor, std::size(kDTypes)> converted_;
 };
 
+class StepCounts;
+
 // Everything that a step changes is a tensor (moments, step count, learning rate), so that all steps are one program.
 // Handles are cheap to copy; copies share the state.
 class Optimizer {
@@ -42,7 +45,9 @@ public:
 
   const std::vector<Tensor> &parameters() const { return parameters_; }
 
-  // Everything but the parameters themselves, as a checkpoint holds it: "lr", "step", "exp_avg.0", ... numbered like parameters().
+  // Everything but the parameters themselves, as a checkpoint holds it: "lr", "step", "exp_avg.0", ... numbered like parameters();
+  // "step.0",
+  // ... of those that had no gradient in some step and so took fewer.
   nn::NamedTensors state() const;
   // Copies the values. Throws Error, before anything is written, when a name is missing or unknown, or a shape or dtype differs.
   void load_state(const nn::NamedTensors &tensors, Location location = Location::current());
@@ -54,6 +59,8 @@ protected:
   // A state tensor beside each parameter, of its shape and dtype, filled with `value`. A rank-0 one for all.
   std::vector<Tensor> make_moments(const std::string &name, double value = 0);
   Tensor make_scalar(const std::string &name, double value);
+  // The counts of steps, which step() then keeps: "step".
+  void make_counts();
   // Computes the state now (reason `init`); the last call of a derived constructor.
   void finish_init(Location location);
 
@@ -64,11 +71,16 @@ protected:
   // Drops that again: a step that weft::jit records must leave nothing behind but state.
   virtual void end_step() {}
 
+  // Which count of steps is parameter i's (step_counts.h), and that count, which includes the step under way: float64 [].
+  size_t count_slot(size_t i) const;
+  const Tensor &count(size_t slot) const;
+
   std::vector<Tensor> parameters_;
   Tensor lr_; // float64 []
 
 private:
   nn::NamedTensors state_;
+  std::shared_ptr<StepCounts> counts_; // null in optimizers that have no use for them
 };
 
 // Scales the gradients by max_norm / (norm + 1e-6) where their common Euclidean norm exceeds max_norm, as PyTorch does.

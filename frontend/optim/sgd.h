@@ -1,6 +1,8 @@
 // Stochastic gradient descent.
 #pragma once
 
+#include <unordered_map>
+
 #include "weft/optim/optimizer.h"
 
 namespace weft::optim {
@@ -13,8 +15,8 @@ struct SGDOptions {
   bool nesterov = false;
 };
 
-// PyTorch's SGD: g += weight_decay * p; b = momentum * b + (1 - dampening) * g (b = g in the first step); p -= lr * (g + momentum * b with
-// nesterov, else b, else g without momentum).
+// PyTorch's SGD: g += weight_decay * p; b = momentum * b + (1 - dampening) * g (b = g in the parameter's first step); p -= lr * (g +
+// momentum * b with nesterov, else b, else g without momentum).
 class SGD : public Optimizer {
 public:
   // Throws Error for a negative option, and for nesterov without momentum or with dampening.
@@ -22,14 +24,18 @@ public:
 
 protected:
   void begin_step() override;
-  void end_step() override { rate_ = blend_ = StepScalar(); }
+  void end_step() override {
+    rate_ = StepScalar();
+    blend_.clear();
+  }
   void update(size_t i, const Tensor &gradient) override;
 
 private:
   SGDOptions options_;
-  Tensor step_; // with dampening only
   std::vector<Tensor> momentum_;
-  StepScalar rate_, blend_; // lr, and the share of a gradient that enters the momentum, of the step under way
+  // Of the step under way: lr, and with dampening, by count, the share of a gradient that enters the momentum.
+  StepScalar rate_;
+  std::unordered_map<size_t, StepScalar> blend_;
 };
 
 } // namespace weft::optim
