@@ -213,6 +213,7 @@ public:
   Tensor mT(Location location = Location::current()) const; // the last two dimensions exchanged
   // Repeats dimensions of size 1; -1 keeps a size.
   Tensor expand(const Shape &shape, Location location = Location::current()) const;
+  Tensor expand_as(const Tensor &other, Location location = Location::current()) const { return expand(other.shape(), location); }
   Tensor broadcast_to(const Shape &shape, Location location = Location::current()) const { return expand(shape, location); }
 
   // --- In place: the storage gets a new value, every handle to it sees it. The dtype and shape stay. ---
@@ -223,6 +224,25 @@ public:
   Tensor &copy_(TensorArg source, Location location = Location::current()); // broadcasts and converts
   Tensor &fill_(TensorArg value, Location location = Location::current()) { return copy_(value, location); }
   Tensor &zero_(Location location = Location::current());
+  // The functions of these names without the underscore. Throws Error where the result's dtype or shape does not fit.
+#define WEFT_UNARY(function, record, operands, doc) Tensor &function##_(Location location = Location::current());
+#define WEFT_BINARY(function, record, operands, doc)
+#include "weft/ops/elementwise.inc"
+#undef WEFT_UNARY
+#undef WEFT_BINARY
+  Tensor &pow_(TensorArg exponent, Location location = Location::current());
+  Tensor &clamp_(std::optional<Scalar> min, std::optional<Scalar> max = {}, Location location = Location::current());
+  Tensor &lerp_(const Tensor &other, TensorArg weight, Location location = Location::current());
+  Tensor &addcmul_(const Tensor &a, const Tensor &b, Scalar value = 1.0, Location location = Location::current());
+  Tensor &addcdiv_(const Tensor &a, const Tensor &b, Scalar value = 1.0, Location location = Location::current());
+  Tensor &masked_fill_(const Tensor &mask, TensorArg value, Location location = Location::current());
+  Tensor &scatter_(int64_t dim, const Tensor &indices, TensorArg source, Location location = Location::current());
+  Tensor &scatter_add_(int64_t dim, const Tensor &indices, const Tensor &source, Location location = Location::current());
+  Tensor &scatter_reduce_(int64_t dim, const Tensor &indices, const Tensor &source, std::string_view reduce, bool include_self = true,
+                          Location location = Location::current());
+  Tensor &index_add_(int64_t dim, const Tensor &indices, const Tensor &source, Location location = Location::current());
+  Tensor &index_copy_(int64_t dim, const Tensor &indices, const Tensor &source, Location location = Location::current());
+  Tensor &index_fill_(int64_t dim, const Tensor &indices, Scalar value, Location location = Location::current());
   Tensor &operator+=(TensorArg other) { return add_(other, other.location()); }
   Tensor &operator-=(TensorArg other) { return sub_(other, other.location()); }
   Tensor &operator*=(TensorArg other) { return mul_(other, other.location()); }
@@ -257,6 +277,7 @@ public:
   Tensor softmax(int64_t dim, Location location = Location::current()) const;
   Tensor log_softmax(int64_t dim, Location location = Location::current()) const;
   std::vector<Tensor> split(int64_t size, int64_t dim = 0, Location location = Location::current()) const;
+  std::vector<Tensor> split(const Shape &sizes, int64_t dim = 0, Location location = Location::current()) const;
   std::vector<Tensor> chunk(int64_t chunks, int64_t dim = 0, Location location = Location::current()) const;
   Tensor is_nan(Location location = Location::current()) const;
   Tensor is_inf(Location location = Location::current()) const;

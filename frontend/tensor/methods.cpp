@@ -43,6 +43,9 @@ Tensor Tensor::matmul(const Tensor &other, Location location) const { return wef
 Tensor Tensor::softmax(int64_t dim, Location location) const { return weft::softmax(*this, dim, location); }
 Tensor Tensor::log_softmax(int64_t dim, Location location) const { return weft::log_softmax(*this, dim, location); }
 std::vector<Tensor> Tensor::split(int64_t size, int64_t dim, Location location) const { return weft::split(*this, size, dim, location); }
+std::vector<Tensor> Tensor::split(const Shape &sizes, int64_t dim, Location location) const {
+  return weft::split(*this, sizes, dim, location);
+}
 std::vector<Tensor> Tensor::chunk(int64_t chunks, int64_t dim, Location location) const {
   return weft::chunk(*this, chunks, dim, location);
 }

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/errors.h"
 #include "weft/weft.h"
 
 namespace weft {
@@ -96,6 +97,63 @@ TEST(Methods, DoWhatTheFunctionsDo) {
   EXPECT_EQ(x.repeat({1, 2}).shape(), (Shape{2, 6}));
   EXPECT_EQ(x.unbind(0).size(), 2u);
   EXPECT_EQ(x.index_copy(0, tensor<int64_t>({1}), tensor({{7.f, 8.f, 9.f}})).to_vector<float>(), (std::vector<float>{3, 1, 2, 7, 8, 9}));
+}
+
+TEST(Methods, InPlaceWriteWhatTheFunctionsGive) {
+  Tensor start = tensor({{0.5f, -1.f, 2.f}, {4.f, -0.25f, 1.f}}), other = tensor({{1.f, 2.f, 4.f}, {8.f, -3.f, 5.f}});
+  Tensor rows = tensor<int64_t>({1, 1}), at = tensor<int64_t>({{0, 2, 2}, {1, 1, 0}});
+  auto check = [&](const char *name, auto in_place, auto function) {
+    Tensor x = start.clone(), seen = x, row = x[1];
+    Tensor expected = function(start);
+    EXPECT_TRUE(in_place(x).is_same(seen)) << name;
+    EXPECT_EQ(seen.to_vector<float>(), expected.to_vector<float>()) << name;
+    EXPECT_EQ(row.to_vector<float>(), expected[1].to_vector<float>()) << name << " shows in a view";
+  };
+#define WEFT_CHECK(name, ...)                                                                                                              \
+  check(#name, [&](Tensor &x) -> Tensor & { return x.name##_(__VA_ARGS__); }, [&](const Tensor &x) { return x.name(__VA_ARGS__); })
+#define WEFT_UNARY(function, record, operands, doc)                                                                                        \
+  if (std::string(#function).find("log") == std::string::npos && std::string(#function).find("sqrt") == std::string::npos)                 \
+    WEFT_CHECK(function);
+#define WEFT_BINARY(function, record, operands, doc)
+#include "weft/ops/elementwise.inc"
+#undef WEFT_UNARY
+#undef WEFT_BINARY
+  WEFT_CHECK(pow, 2);
+  WEFT_CHECK(clamp, 0.0, 1.5);
+  WEFT_CHECK(lerp, other, 0.25);
+  WEFT_CHECK(addcmul, other, other, 0.5);
+  WEFT_CHECK(addcdiv, other, other, 0.5);
+  WEFT_CHECK(masked_fill, other > 3, -7.0);
+  WEFT_CHECK(scatter, 1, at, other);
+  WEFT_CHECK(scatter, 1, at, 9.0);
+  WEFT_CHECK(scatter_add, 1, at, other);
+  WEFT_CHECK(scatter_reduce, 1, at, other, "amax", false);
+  WEFT_CHECK(index_add, 0, rows, other);
+  WEFT_CHECK(index_copy, 0, tensor<int64_t>({1, 0}), other);
+  WEFT_CHECK(index_fill, 0, rows, 3.0);
+#undef WEFT_CHECK
+}
+
+TEST(Methods, InPlaceKeepsDtypeShapeAndHistory) {
+  Tensor number = tensor<int64_t>({1, 2});
+  EXPECT_NE(testing_support::message_of([&] { number.exp_(); }).find("exp_: the result is float32"), std::string::npos);
+  EXPECT_NE(testing_support::message_of([&] { number.pow_(ones({3, 2}, int64)); }).find("does not fit"), std::string::npos);
+  Tensor x = tensor({0.5f, -2.f}).set_requires_grad();
+  EXPECT_NE(testing_support::message_of([&] { x.relu_(); }), "") << "a leaf that wants a gradient";
+  Tensor sums = zeros({3}), messages = x * 2;
+  sums.index_add_(0, tensor<int64_t>({2, 0}), messages);
+  sums.relu_().mul_(3);
+  sums.sum().backward();
+  EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{6, 0}));
+}
+
+TEST(Methods, SplitsIntoSizes) {
+  Tensor x = arange(10).reshape({2, 5});
+  std::vector<Tensor> parts = x.split({1, 4}, 1);
+  EXPECT_EQ(parts[1].to_vector<int64_t>(), (std::vector<int64_t>{1, 2, 3, 4, 6, 7, 8, 9}));
+  EXPECT_EQ(x.split(Shape{1, 1}).size(), 2u);
+  EXPECT_EQ(x.split(2, 1)[2].shape(), (Shape{2, 1}));
+  EXPECT_EQ(x[0].expand_as(x).to_vector<int64_t>(), (std::vector<int64_t>{0, 1, 2, 3, 4, 0, 1, 2, 3, 4}));
 }
 
 } // namespace
