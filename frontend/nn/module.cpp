@@ -73,6 +73,9 @@ Parameter Module::parameter(const std::string &name, Tensor value, Location loca
     throw Error(ErrorKind::kDType,
                 std::string("parameter: '") + name + "' is " + weft::name(value.dtype()) + "; only floating-point tensors can be trained",
                 location);
+  if (!value.is_leaf())
+    throw Error(ErrorKind::kState,
+                "parameter: '" + name + "' was computed from tensors that require grad; detach() it to begin with its value", location);
   init::submit({value}, location);
   value.set_requires_grad(true, location);
   state_->parameters.emplace_back(name, value);

@@ -63,16 +63,17 @@ bool Tensor::is_leaf() const { return !requires_grad() || impl_->leaf; }
 Tensor &Tensor::set_requires_grad(bool value, Location location) {
   Session session("set_requires_grad", location);
   TensorImpl *impl = checked(*this, "self");
-  if (value == static_cast<bool>(impl->leaf)) return *this;
+  // Of what was computed from tensors that require grad it is true already, and stays so.
+  if (value == requires_grad()) return *this;
   if (!value) {
+    if (!impl->leaf)
+      fail(ErrorKind::kState,
+           "the tensor was computed from tensors that require grad, or is a view of one; detach() gives it without history");
     impl->leaf = GradRef();
     return *this;
   }
   if (!is_floating(impl->type->dtype))
     fail(ErrorKind::kDType, std::string("only floating tensors can require grad, this one is ") + name(impl->type->dtype));
-  if (requires_grad())
-    fail(ErrorKind::kState,
-         "the tensor was computed from tensors that require grad, so it does already; detach() it first to make it a leaf");
   impl->leaf = make_grad_leaf(impl->type);
   // It is a parameter now: what a loop's first step finds must not differ from what the others find.
   submit_init({this, 1}, location);

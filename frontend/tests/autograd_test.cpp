@@ -1,4 +1,5 @@
 // Derivatives: values, history, writes in place, gradients of gradients.
+#include "tests/support/errors.h"
 #include "weft/weft.h"
 
 #include <gtest/gtest.h>
@@ -9,6 +10,7 @@ namespace weft {
 namespace {
 
 using Floats = std::vector<float>;
+using testing_support::message_of;
 
 TEST(Backward, AddsUpAtLeaves) {
   Tensor x = tensor({1.f, 2.f}).set_requires_grad(), y = tensor({3.f, 4.f}).set_requires_grad();
@@ -195,6 +197,25 @@ TEST(InPlace, LeavesAreProtected) {
   EXPECT_TRUE(x.requires_grad() && x.is_leaf());
   sum(x * x).backward();
   EXPECT_EQ(x.grad().to_vector<float>(), (Floats{10, 6}));
+}
+
+TEST(Backward, WhatIsComputedRequiresGradAlready) {
+  Tensor w = tensor({2.f, 3.f}).set_requires_grad();
+  Tensor x = (w * w).requires_grad_(); // as PyTorch: stays what it is
+  EXPECT_FALSE(x.is_leaf());
+  EXPECT_EQ(grad({(x * x).sum()}, {x}, {.retain_graph = true})[0].to_vector<float>(), (std::vector<float>{8, 18}));
+  x.sum().backward();
+  EXPECT_EQ(w.grad().to_vector<float>(), (std::vector<float>{4, 6}));
+  EXPECT_NE(message_of([&] { (w * 2).requires_grad_(false); }).find("detach()"), std::string::npos);
+  EXPECT_NE(message_of([&] { w[0].requires_grad_(false); }).find("a view of one"), std::string::npos);
+  EXPECT_FALSE((w * 2).detach().requires_grad_(false).requires_grad());
+  w.requires_grad_(false);
+  EXPECT_FALSE(w.requires_grad());
+  struct Holder : nn::Module {
+    explicit Holder(const Tensor &value) { parameter("w", value); }
+  };
+  w.requires_grad_();
+  EXPECT_NE(message_of([&] { Holder(w * 2); }).find("'w' was computed"), std::string::npos);
 }
 
 TEST(InPlace, CopyCarriesHistoryIntoAStorage) {
