@@ -1,5 +1,5 @@
-// Runs a record's derivative rule, and takes the ops that it builds into the record.
-#include <unordered_map>
+// The ops of a call's derivative: what its rule builds the first time, repeated from then on.
+#include "llvm/ADT/DenseSet.h"
 
 #include "frontend/recorder/state.h"
 #include "frontend/recorder/state_api.h"
@@ -9,57 +9,88 @@ namespace {
 
 using llvm::SmallVector;
 
-// Enters each op as the rule builds it.
-class Scribe : public mlir::OpBuilder::Listener {
+// Variants of one signature that are kept: which operands want a gradient differs from call to call, but seldom in more ways.
+constexpr size_t kDerivatives = 8;
+
+// A slice's derivative is recorded after backward released the node, which then has no saved results.
+ValueRef saved_result(const GradNode &node, uint32_t i) { return i < node.results.size() ? node.results[i] : ValueRef(); }
+
+// The ops of a rule in the order in which it builds them.
+class Listener : public mlir::OpBuilder::Listener {
 public:
-  explicit Scribe(SourceLine *line) : line_(line) {}
-
-  // The value that stands for x in the rule. One IR value may stand for two histories (x and x.detach()): the second gets a stand-in.
-  mlir::Value introduce(const Var &x) {
-    IrState &ir = *recorder().ir;
-    mlir::Value value = ir.value(x.value.get());
-    auto [it, fresh] = known_.try_emplace(value, x);
-    if (fresh || (it->second.grad.get() == x.grad.get() && it->second.grad_index == x.grad_index)) return value;
-    mlir::OperationState state(value.getLoc(), ir::LeafOp::getOperationName());
-    state.addTypes(value.getType());
-    mlir::Operation *stand_in = mlir::Operation::create(state);
-    stand_ins_.push_back(stand_in);
-    known_.try_emplace(stand_in->getResult(0), x);
-    return stand_in->getResult(0);
-  }
-
-  const Var &var(mlir::Value value) const { return known_.find(value)->second; }
-
-  void notifyOperationInserted(mlir::Operation *op, mlir::OpBuilder::InsertPoint) override {
-    SmallVector<const Var *, 4> operands;
-    SmallVector<Value *, 4> values;
-    for (mlir::OpOperand &operand : op->getOpOperands()) {
-      const Var &x = var(operand.get());
-      operands.push_back(&x);
-      values.push_back(x.value.get());
-    }
-    for (size_t i = 0; i < values.size(); ++i)
-      if (op->getOperand(i).getAsOpaquePointer() != values[i]->ir) op->setOperand(i, to_value(values[i]->ir));
-    Node *node = recorder().ir->enter(op, values, line_);
-    SmallVector<Var, 2> results;
-    results_of(node, operands, results);
-    for (size_t i = 0; i < results.size(); ++i) known_.try_emplace(op->getResult(i), std::move(results[i]));
-  }
-
-  ~Scribe() override {
-    known_.clear();
-    for (mlir::Operation *op : stand_ins_) op->destroy();
-  }
-
-private:
-  SourceLine *line_;
-  // Handles to everything that the rule made, until it is known what is used. Node-based: references stay valid while it grows.
-  struct Hash {
-    size_t operator()(mlir::Value value) const { return mlir::hash_value(value); }
-  };
-  std::unordered_map<mlir::Value, Var, Hash> known_;
-  SmallVector<mlir::Operation *> stand_ins_;
+  void notifyOperationInserted(mlir::Operation *op, mlir::OpBuilder::InsertPoint) override { ops.push_back(op); }
+  SmallVector<mlir::Operation *> ops;
 };
+
+// Runs the rule on stand-ins.
+std::shared_ptr<const Derivative> run_rule(const GradNode &node, SmallVector<bool, 8> asked) {
+  IrState &ir = *recorder().ir;
+  Signature *s = node.signature;
+  size_t operand_count = s->operands.size(), result_count = s->results.size();
+  StandIns stand_ins(ir);
+  SmallVector<mlir::Type, 4> operand_types, result_types;
+  for (const TypeInfo *type : s->operands) operand_types.push_back(ir.type(type));
+  for (const TypeInfo *type : s->results) result_types.push_back(ir.type(type));
+  llvm::DenseMap<mlir::Value, uint32_t> numbers;
+  uint32_t number = 0;
+  auto stand_in = [&](const TypeInfo *type, bool given) {
+    mlir::Value value = given ? stand_ins.add(type) : mlir::Value();
+    if (given) numbers[value] = number;
+    ++number;
+    return value;
+  };
+  SmallVector<mlir::Value, 4> operands, results, cotangents;
+  for (uint32_t i = 0; i < operand_count; ++i) operands.push_back(stand_in(s->operands[i], static_cast<bool>(node.operands[i])));
+  for (uint32_t i = 0; i < result_count; ++i) results.push_back(stand_in(s->results[i], static_cast<bool>(saved_result(node, i))));
+  for (uint32_t i = 0; i < result_count; ++i) cotangents.push_back(stand_in(s->results[i], asked[operand_count + i]));
+
+  mlir::Block block;
+  Listener built;
+  mlir::OpBuilder builder(&ir.context(), &built);
+  builder.setInsertionPointToEnd(&block);
+  ir::GradContext context(builder, ir.location(node.line), s->name, s->opaque(), operand_types, result_types, operands, results, cotangents,
+                          llvm::ArrayRef(asked).take_front(operand_count));
+  if (mlir::failed(s->rules->differentiate(context)))
+    fail(ErrorKind::kState, "the derivative of " + s->name.getStringRef().str() + " cannot be recorded: " + ir.take_diagnostic());
+
+  // Ops that no gradient needs are left out.
+  llvm::DenseSet<mlir::Operation *> needed;
+  auto need = [&](mlir::Value value) {
+    if (value && !numbers.count(value)) needed.insert(value.getDefiningOp());
+  };
+  for (mlir::Value gradient : context.gradients()) need(gradient);
+  for (mlir::Operation *op : llvm::reverse(built.ops))
+    if (needed.count(op))
+      for (mlir::Value operand : op->getOperands()) need(operand);
+  auto derivative = std::make_shared<Derivative>();
+  derivative->asked = std::move(asked);
+  for (mlir::Operation *op : built.ops) {
+    if (!needed.count(op)) continue;
+    SmallVector<const TypeInfo *, 4> types;
+    for (mlir::Type type : op->getOperandTypes()) types.push_back(ir.info(type));
+    Derivative::Step &step = derivative->steps.emplace_back();
+    step.signature = ir.intern(op, types);
+    for (mlir::Value operand : op->getOperands()) step.operands.push_back(numbers.find(operand)->second);
+    for (mlir::Value result : op->getResults()) numbers[result] = number++;
+    derivative->made += op->getNumResults();
+  }
+  for (mlir::Value gradient : context.gradients())
+    derivative->gradients.push_back(gradient ? std::optional(numbers.find(gradient)->second) : std::nullopt);
+  if (s->derivatives.size() < kDerivatives) {
+    for (const Derivative::Step &step : derivative->steps) ++step.signature->refs;
+    s->derivatives.push_back(derivative);
+  }
+  return derivative;
+}
+
+std::shared_ptr<const Derivative> derivative_of(const GradNode &node, std::span<const Var> cotangents, std::optional<uint32_t> except) {
+  SmallVector<bool, 8> asked;
+  for (uint32_t i = 0; i < node.edges.size(); ++i) asked.push_back(node.edges[i].node && except != i);
+  for (const Var &cotangent : cotangents) asked.push_back(static_cast<bool>(cotangent));
+  for (const auto &known : node.signature->derivatives)
+    if (known->asked == asked) return known;
+  return run_rule(node, std::move(asked));
+}
 
 } // namespace
 
@@ -90,8 +121,6 @@ std::optional<RowProduct> row_product_of(const GradNode &node, int64_t rows) {
 }
 
 std::vector<Var> differentiate(GradNode &node, std::span<const Var> cotangents, bool with_history, std::optional<uint32_t> except) {
-  IrState &ir = *recorder().ir;
-  Signature *s = node.signature;
   bool before = grad_mode();
   set_grad_mode(with_history);
   struct Restore {
@@ -99,29 +128,34 @@ std::vector<Var> differentiate(GradNode &node, std::span<const Var> cotangents, 
     ~Restore() { set_grad_mode(mode); }
   } restore{before};
 
-  Scribe scribe(node.line);
-  mlir::OpBuilder builder(&ir.context(), &scribe);
-  builder.setInsertionPointToEnd(&ir.block());
-  SmallVector<mlir::Type, 4> operand_types, result_types;
-  for (const TypeInfo *type : s->operands) operand_types.push_back(ir.type(type));
-  for (const TypeInfo *type : s->results) result_types.push_back(ir.type(type));
-  SmallVector<mlir::Value, 4> operands, results, gs;
-  SmallVector<bool, 4> needs;
-  for (uint32_t i = 0; i < node.operands.size(); ++i) {
-    const GradEdge &edge = node.edges[i];
-    needs.push_back(edge.node && except != i);
-    operands.push_back(node.operands[i] ? scribe.introduce(Var{node.operands[i], edge.node, edge.index}) : mlir::Value());
+  std::shared_ptr<const Derivative> derivative = derivative_of(node, cotangents, except);
+  // By number; reserved, so that they stay where they are.
+  SmallVector<const Var *, 16> values;
+  SmallVector<Var, 8> saved, made;
+  saved.reserve(node.operands.size() + result_count(node));
+  made.reserve(derivative->made);
+  auto save = [&](Var x) {
+    saved.push_back(std::move(x));
+    values.push_back(&saved.back());
+  };
+  for (uint32_t i = 0; i < node.operands.size(); ++i) save(Var{node.operands[i], node.edges[i].node, node.edges[i].index});
+  for (uint32_t i = 0; i < result_count(node); ++i) save(Var{saved_result(node, i), GradRef(&node), i});
+  for (const Var &cotangent : cotangents) values.push_back(&cotangent);
+  for (const Derivative::Step &step : derivative->steps) {
+    SmallVector<const Var *, 4> operands;
+    SmallVector<Value *, 4> operand_values;
+    for (uint32_t number : step.operands) {
+      operands.push_back(values[number]);
+      operand_values.push_back(values[number]->value.get());
+    }
+    Node *entered = recorder().ir->enter(step.signature, operand_values, node.line);
+    size_t first = made.size();
+    results_of(entered, operands, made);
+    for (size_t i = first; i < made.size(); ++i) values.push_back(&made[i]);
   }
-  for (uint32_t i = 0; i < node.results.size(); ++i)
-    results.push_back(node.results[i] ? scribe.introduce(Var{node.results[i], GradRef(&node), i}) : mlir::Value());
-  for (const Var &g : cotangents) gs.push_back(g ? scribe.introduce(g) : mlir::Value());
-
-  ir::GradContext context(builder, ir.location(node.line), s->name, s->opaque(), operand_types, result_types, operands, results, gs, needs);
-  if (mlir::failed(s->rules->differentiate(context)))
-    fail(ErrorKind::kState, "the derivative of " + s->name.getStringRef().str() + " cannot be recorded: " + ir.take_diagnostic());
   std::vector<Var> gradients(node.operands.size());
   for (uint32_t i = 0; i < gradients.size(); ++i)
-    if (mlir::Value g = context.gradients()[i]) gradients[i] = scribe.var(g);
+    if (std::optional<uint32_t> number = derivative->gradients[i]) gradients[i] = *values[*number];
   return gradients;
 }
 

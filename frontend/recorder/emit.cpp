@@ -44,19 +44,16 @@ void results_of(Node *node, ArrayRef<const Var *> operands, llvm::SmallVectorImp
 
 namespace {
 
-// Builds `Op` on the operands with these properties. result: its type, or null to ask the op's own rule.
+// The signature of an op that was not met before. Fails where the op's own rule refuses the operands.
 template <typename Op>
-SmallVector<Var, 1> emit(ArrayRef<const Var *> operands, const typename Op::Properties &properties, const TypeInfo *result) {
+Signature *make_signature(ArrayRef<const Var *> operands, ArrayRef<const TypeInfo *> types, const typename Op::Properties &properties,
+                          const TypeInfo *result, SourceLine *line) {
   IrState &ir = *recorder().ir;
-  SourceLine *line = Session::line();
   mlir::Location location = ir.location(line);
-  mlir::RegisteredOperationName name = *mlir::RegisteredOperationName::lookup(mlir::TypeID::get<Op>(), &ir.context());
-  mlir::OperationState state(location, name);
-  SmallVector<Value *, 4> values;
-  for (const Var *operand : operands) {
-    values.push_back(operand->value.get());
-    state.operands.push_back(ir.value(operand->value.get()));
-  }
+  StandIns stand_ins(ir);
+  for (const TypeInfo *type : types) stand_ins.add(type);
+  mlir::OperationState state(location, Op::getOperationName());
+  state.addOperands(stand_ins.values());
   if constexpr (!std::is_same_v<typename Op::Properties, mlir::EmptyProperties>)
     state.getOrAddProperties<typename Op::Properties>() = properties;
   if (result) {
@@ -73,8 +70,28 @@ SmallVector<Var, 1> emit(ArrayRef<const Var *> operands, const typename Op::Prop
            message + " (given " + given + ")");
     }
   }
-  mlir::Operation *op = ir.create(state);
-  Node *node = ir.enter(op, values, line);
+  mlir::Operation *op = mlir::Operation::create(state);
+  Signature *signature = ir.intern(op, types);
+  op->destroy();
+  return signature;
+}
+
+// Records `Op` on the operands with these properties. result: its type, or null to ask the op's own rule.
+template <typename Op>
+SmallVector<Var, 1> emit(ArrayRef<const Var *> operands, const typename Op::Properties &properties, const TypeInfo *result) {
+  IrState &ir = *recorder().ir;
+  SourceLine *line = Session::line();
+  SmallVector<Value *, 4> values;
+  SmallVector<const TypeInfo *, 4> types;
+  for (const Var *operand : operands) {
+    values.push_back(operand->value.get());
+    types.push_back(operand->value->type);
+  }
+  mlir::RegisteredOperationName name = *mlir::RegisteredOperationName::lookup(mlir::TypeID::get<Op>(), &ir.context());
+  typename Op::Properties copy = properties;
+  Signature *signature = ir.find(name, mlir::OpaqueProperties(&copy), types, result);
+  if (!signature) signature = make_signature<Op>(operands, types, properties, result, line);
+  Node *node = ir.enter(signature, values, line);
   SmallVector<Var, 1> results;
   results_of(node, operands, results);
   return results;

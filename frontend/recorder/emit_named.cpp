@@ -98,12 +98,15 @@ llvm::SmallVector<Var, 1> emit_named(const std::string &name, std::span<const Va
   mlir::Location location = ir.location(line);
   llvm::SmallVector<Value *, 4> values;
   llvm::SmallVector<const Var *, 4> vars;
-  llvm::SmallVector<mlir::Value, 4> ir_operands;
+  llvm::SmallVector<const TypeInfo *, 4> operand_types;
+  StandIns stand_ins(ir);
   for (const Var &operand : operands) {
     values.push_back(operand.value.get());
     vars.push_back(&operand);
-    ir_operands.push_back(ir.value(operand.value.get()));
+    operand_types.push_back(operand.value->type);
+    stand_ins.add(operand.value->type);
   }
+  llvm::ArrayRef<mlir::Value> ir_operands = stand_ins.values();
   auto refuse = [&](const std::string &otherwise) {
     std::string why = ir.take_diagnostic();
     fail(ErrorKind::kShape, (why.empty() ? name + ": " + otherwise : why) + " (given " + list_of(operands) + ")");
@@ -119,12 +122,11 @@ llvm::SmallVector<Var, 1> emit_named(const std::string &name, std::span<const Va
     fail(ErrorKind::kValue, name + " does not say what its results are: it needs InferTypeOpInterface or SameOperandsAndResultType");
   }
   mlir::Operation *op = mlir::Operation::create(location, op_name, types, ir_operands, mlir::NamedAttrList(), properties.get());
-  ir.block().push_back(op);
-  if (mlir::failed(op_name.verifyInvariants(op))) {
-    op->erase();
-    refuse("the op does not verify");
-  }
-  Node *node = ir.enter(op, values, line);
+  bool verifies = mlir::succeeded(op_name.verifyInvariants(op));
+  Signature *signature = verifies ? ir.intern(op, operand_types) : nullptr;
+  op->destroy();
+  if (!signature) refuse("the op does not verify");
+  Node *node = ir.enter(signature, values, line);
   llvm::SmallVector<Var, 1> results;
   results_of(node, vars, results);
   return results;

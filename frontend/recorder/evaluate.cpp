@@ -248,8 +248,9 @@ FoundProgram program_for(const Slice &slice, const EvaluateRequest &request, Eva
 // Whether somebody compiles this program, or one that differs in ints only and may serve this slice as well.
 bool being_compiled(const Slice &slice) {
   Recorder &r = recorder();
+  if (!r.cache->is_compiling()) return false;
   uint64_t salt = context_of(r.config).salt();
-  return r.cache->is_compiling() && (r.cache->is_compiling(slice.key, salt) || r.cache->is_compiling(structure_key(slice).key, salt));
+  return r.cache->is_compiling(slice.key, salt) || r.cache->is_compiling(structure_key(slice).key, salt);
 }
 
 } // namespace

@@ -25,6 +25,17 @@ std::string print(const TypeInfo &type) {
   return text + info(type.dtype).ir_name;
 }
 
+// What the op's own rule finds is left out: it is looked for by whoever does not know it yet.
+uint64_t hash_of(mlir::OperationName name, mlir::OpaqueProperties properties, llvm::ArrayRef<const TypeInfo *> operands,
+                 llvm::ArrayRef<const TypeInfo *> results, bool inferred) {
+  llvm::hash_code hash = llvm::hash_combine(name.getAsOpaquePointer(), name.hashOpProperties(properties),
+                                            llvm::hash_combine_range(operands.begin(), operands.end()));
+  if (!inferred) hash = llvm::hash_combine(hash, llvm::hash_combine_range(results.begin(), results.end()));
+  return static_cast<size_t>(hash) >> 2; // DenseMap keeps two keys for itself
+}
+
+bool infers(mlir::OperationName name) { return name.hasInterface<mlir::InferTypeOpInterface>(); }
+
 } // namespace
 
 Signature::~Signature() {
@@ -47,7 +58,6 @@ void IrState::open() {
     if (diagnostic_.empty()) diagnostic_ = diagnostic.str();
     return mlir::success();
   });
-  block_ = std::make_unique<mlir::Block>();
 }
 
 std::string IrState::take_diagnostic() { return std::exchange(diagnostic_, std::string()); }
@@ -79,19 +89,15 @@ const TypeInfo *IrState::info(mlir::Type type) {
   return found;
 }
 
-mlir::Value IrState::value(Value *value) {
-  if (!value->ir) {
-    mlir::OperationState state(mlir::UnknownLoc::get(context_.get()), ir::LeafOp::getOperationName());
-    state.addTypes(type(value->type));
-    value->ir = create(state)->getResult(0).getAsOpaquePointer();
-  }
-  return to_value(value->ir);
+mlir::Value StandIns::add(const TypeInfo *type) {
+  mlir::OperationState state(mlir::UnknownLoc::get(&ir_.context()), ir::LeafOp::getOperationName());
+  state.addTypes(ir_.type(type));
+  values_.push_back(mlir::Operation::create(state)->getResult(0));
+  return values_.back();
 }
 
-mlir::Operation *IrState::create(mlir::OperationState &state) {
-  mlir::Operation *op = mlir::Operation::create(state);
-  block_->push_back(op);
-  return op;
+StandIns::~StandIns() {
+  for (mlir::Value value : values_) value.getDefiningOp()->destroy();
 }
 
 void IrState::fill(Signature *signature, mlir::Operation *op) {
@@ -105,28 +111,34 @@ void IrState::fill(Signature *signature, mlir::Operation *op) {
 // cross_entropy becomes ops with a check where it is decomposed; kernels of users say whether they failed.
 static bool may_end_run(mlir::Operation *op) { return ir::indexBounds(op) || mlir::isa<ir::CrossEntropyOp, ir::CustomOp>(op); }
 
-Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<Value *> operands) {
+Signature *IrState::find(mlir::OperationName name, mlir::OpaqueProperties properties, llvm::ArrayRef<const TypeInfo *> operands,
+                         const TypeInfo *result) const {
+  bool inferred = infers(name);
+  auto it =
+      signatures_.find(hash_of(name, properties, operands, result ? llvm::ArrayRef(result) : llvm::ArrayRef<const TypeInfo *>(), inferred));
+  if (it == signatures_.end()) return nullptr;
+  for (Signature *s = it->second; s; s = s->next)
+    if (s->name == name && llvm::ArrayRef(s->operands) == operands && (!result || (s->results.size() == 1 && s->results[0] == result)) &&
+        (!s->properties || name.compareOpProperties(s->opaque(), properties)))
+      return s;
+  return nullptr;
+}
+
+Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *> operands) {
   mlir::OperationName name = op->getName();
-  llvm::hash_code hash = llvm::hash_combine(name.getAsOpaquePointer(), name.hashOpProperties(op->getPropertiesStorage()));
-  for (Value *operand : operands) hash = llvm::hash_combine(hash, operand->type);
-  for (mlir::Type type : op->getResultTypes()) hash = llvm::hash_combine(hash, type.getAsOpaquePointer());
-  // DenseMap keeps two keys for itself.
-  uint64_t key = static_cast<size_t>(hash) >> 2;
+  llvm::SmallVector<const TypeInfo *, 2> results;
+  for (mlir::Type type : op->getResultTypes()) results.push_back(info(type));
+  uint64_t key = hash_of(name, op->getPropertiesStorage(), operands, results, infers(name));
   Signature *&head = signatures_[key];
-  for (Signature *s = head; s; s = s->next) {
-    if (s->name != name || s->operands.size() != operands.size() || s->results.size() != op->getNumResults()) continue;
-    bool same = !s->properties || name.compareOpProperties(s->opaque(), op->getPropertiesStorage());
-    for (size_t i = 0; same && i < operands.size(); ++i) same = s->operands[i] == operands[i]->type;
-    for (size_t i = 0; same && i < s->results.size(); ++i) same = s->results[i]->ir == op->getResult(i).getType().getAsOpaquePointer();
-    if (same) return s;
-  }
+  for (Signature *s = head; s; s = s->next)
+    if (s->name == name && llvm::ArrayRef(s->operands) == operands && llvm::ArrayRef(s->results) == llvm::ArrayRef(results) &&
+        (!s->properties || name.compareOpProperties(s->opaque(), op->getPropertiesStorage())))
+      return s;
   auto *s = new Signature(name);
   s->hash = key;
-  for (Value *operand : operands) s->operands.push_back(operand->type);
-  for (mlir::Type type : op->getResultTypes()) {
-    s->results.push_back(info(type));
-    s->result_bytes += s->results.back()->bytes;
-  }
+  s->operands.assign(operands.begin(), operands.end());
+  s->results.assign(results.begin(), results.end());
+  for (const TypeInfo *type : results) s->result_bytes += type->bytes;
   fill(s, op);
   s->checks = may_end_run(op);
   s->differentiable = s->rules && s->rules->missingRule(ir::RuleKind::Derivative).empty();
@@ -151,17 +163,15 @@ Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<Value *> operands
   }
   s->id = it->second;
   s->next = head;
-  // `head` may have moved: info() above interns types only, not signatures.
   head = s;
   ++uniqued_;
   return s;
 }
 
-Node *IrState::enter(mlir::Operation *op, llvm::ArrayRef<Value *> operands, SourceLine *line) {
+Node *IrState::enter(Signature *signature, llvm::ArrayRef<Value *> operands, SourceLine *line) {
   Recorder &r = recorder();
   auto *node = new Node;
-  node->op = op;
-  node->signature = intern(op, operands);
+  node->signature = signature;
   ++node->signature->refs;
   node->line = line;
   node->number = r.next_number++;
@@ -179,7 +189,6 @@ Node *IrState::enter(mlir::Operation *op, llvm::ArrayRef<Value *> operands, Sour
     auto *value = new Value(types[i]);
     value->index = i;
     value->node = node;
-    value->ir = op->getResult(i).getAsOpaquePointer();
     node->results.push_back(value);
   }
   node->live_results = types.size();
@@ -194,8 +203,13 @@ Node *IrState::enter(mlir::Operation *op, llvm::ArrayRef<Value *> operands, Sour
 
 void IrState::renew() {
   Recorder &r = recorder();
-  // Signatures that nobody uses go; the others, the types and the live ops are made anew. Ids stay, so that cached programs are still
-  // found.
+  // Signatures that nobody uses go; the others and the types are made anew. Ids stay, so that cached programs are still found.
+  for (auto &entry : signatures_)
+    for (Signature *s = entry.second; s; s = s->next) {
+      for (const auto &derivative : s->derivatives)
+        for (const Derivative::Step &step : derivative->steps) release(step.signature);
+      s->derivatives.clear();
+    }
   llvm::DenseMap<uint64_t, Signature *> old_signatures;
   std::swap(old_signatures, signatures_);
   llvm::DenseMap<const void *, const TypeInfo *> old_types;
@@ -206,68 +220,37 @@ void IrState::renew() {
   uniqued_ = 0;
 
   std::unique_ptr<mlir::MLIRContext> old_context = std::move(context_);
-  std::unique_ptr<mlir::Block> old_block = std::move(block_);
   open();
 
-  llvm::SmallVector<Signature *> kept;
   for (auto &entry : old_signatures)
-    for (Signature *s = entry.second; s;) {
-      Signature *signature = std::exchange(s, s->next);
-      if (signature->refs == 0) {
-        delete signature;
+    for (Signature *next = entry.second; next;) {
+      Signature *s = std::exchange(next, next->next);
+      if (s->refs == 0) {
+        delete s;
         continue;
       }
-      kept.push_back(signature);
+      if (s->properties) {
+        s->name.destroyOpProperties(s->opaque());
+        ::operator delete(s->properties, std::align_val_t(8));
+        s->properties = nullptr;
+      }
+      // An op gives it its new properties.
+      StandIns operands(*this);
+      for (const TypeInfo *type : s->operands) operands.add(type);
+      mlir::OperationState state(mlir::UnknownLoc::get(context_.get()), s->name.getStringRef());
+      state.addOperands(operands.values());
+      for (const TypeInfo *type : s->results) state.addTypes(this->type(type));
+      if (!s->properties_text.empty()) state.propertiesAttr = mlir::parseAttribute(s->properties_text, context_.get());
+      mlir::Operation *op = mlir::Operation::create(state);
+      s->name = op->getName();
+      fill(s, op);
+      s->hash = hash_of(s->name, s->opaque(), s->operands, s->results, infers(s->name));
+      op->destroy();
+      Signature *&head = signatures_[s->hash];
+      s->next = head;
+      head = s;
+      ++uniqued_;
     }
-  // Leaves get their op again when something refers to them.
-  for (Node *node = r.first; node; node = node->next)
-    for (Value *operand : node->operands)
-      if (!operand->node) operand->ir = nullptr;
-  // One op for each signature gives it its new properties; live ops are made from those.
-  for (Signature *s : kept) {
-    if (s->properties) {
-      s->name.destroyOpProperties(s->opaque());
-      ::operator delete(s->properties, std::align_val_t(8));
-      s->properties = nullptr;
-    }
-    mlir::OperationState state(mlir::UnknownLoc::get(context_.get()), s->name.getStringRef());
-    for (const TypeInfo *type : s->results) state.addTypes(this->type(type));
-    llvm::SmallVector<mlir::Operation *> leaves;
-    for (const TypeInfo *type : s->operands) {
-      mlir::OperationState leaf(mlir::UnknownLoc::get(context_.get()), ir::LeafOp::getOperationName());
-      leaf.addTypes(this->type(type));
-      leaves.push_back(mlir::Operation::create(leaf));
-      state.addOperands(leaves.back()->getResult(0));
-    }
-    if (!s->properties_text.empty()) state.propertiesAttr = mlir::parseAttribute(s->properties_text, context_.get());
-    mlir::Operation *op = mlir::Operation::create(state);
-    s->name = op->getName();
-    fill(s, op);
-    llvm::hash_code hash = llvm::hash_combine(s->name.getAsOpaquePointer(), s->name.hashOpProperties(op->getPropertiesStorage()));
-    for (const TypeInfo *type : s->operands) hash = llvm::hash_combine(hash, type);
-    for (const TypeInfo *type : s->results) hash = llvm::hash_combine(hash, type->ir);
-    s->hash = static_cast<size_t>(hash) >> 2;
-    Signature *&head = signatures_[s->hash];
-    s->next = head;
-    head = s;
-    ++uniqued_;
-    op->destroy();
-    for (mlir::Operation *leaf : leaves) leaf->destroy();
-  }
-  for (Node *node = r.first; node; node = node->next) {
-    mlir::OperationState state(location(node->line), node->signature->name);
-    for (Value *operand : node->operands) state.addOperands(value(operand));
-    for (const TypeInfo *type : node->signature->results) state.addTypes(this->type(type));
-    mlir::Operation *op = mlir::Operation::create(state);
-    if (node->signature->properties) op->copyProperties(node->signature->opaque());
-    block_->push_back(op);
-    node->op = op;
-    for (Value *result : node->results)
-      if (result) result->ir = op->getResult(result->index).getAsOpaquePointer();
-  }
-  old_block->dropAllDefinedValueUses();
-  for (mlir::Operation &op : *old_block) op.dropAllReferences();
-  old_block->clear();
   ++r.statistics.context_rebuilds;
 }
 

@@ -1,8 +1,11 @@
-// The recorder's IR: one block of weft ops in a context of its own, and the tables that make appending to it cheap. Private to this folder.
+// What the record knows of MLIR: the types, locations and signatures of its ops in a context of its own. An op in the record is its
+// signature and its operands; it becomes an MLIR op where a slice is compiled, and where a signature or a derivative is met for the first
+// time. Private to this folder.
 #pragma once
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -15,6 +18,22 @@
 #include "llvm/ADT/StringMap.h"
 
 namespace weft::recorder {
+
+struct Signature;
+
+// What the derivative rule of a signature records for cotangents of these results where gradients of these operands are wanted. The rule is
+// run once and gives this; from then on the ops are recorded from here. Values have numbers: first the op's operands, its results and their
+// cotangents, then the results of the steps.
+struct Derivative {
+  struct Step {
+    Signature *signature; // counts among its refs
+    llvm::SmallVector<uint32_t, 3> operands;
+  };
+  llvm::SmallVector<bool, 8> asked; // which operands want a gradient, then which results have a cotangent
+  std::vector<Step> steps;
+  uint32_t made = 0;                                       // results of all steps
+  llvm::SmallVector<std::optional<uint32_t>, 3> gradients; // by operand
+};
 
 // An op but for its operands. Two ops with one signature do the same to operands of the same types.
 struct Signature {
@@ -31,7 +50,8 @@ struct Signature {
   llvm::ArrayRef<int64_t> saved_operands, saved_results;
   int64_t result_bytes = 0;
   std::string properties_text; // to make them anew in another context
-  Signature *next = nullptr;   // with the same hash
+  std::vector<std::shared_ptr<const Derivative>> derivatives;
+  Signature *next = nullptr; // with the same hash
 
   explicit Signature(mlir::OperationName name) : name(name) {}
   ~Signature();
@@ -47,8 +67,26 @@ struct SignatureText {
   std::vector<int64_t> ints; // in the structure's order
 };
 
-inline mlir::Value to_value(void *ir) { return mlir::Value::getFromOpaquePointer(ir); }
-inline mlir::Operation *to_op(void *op) { return static_cast<mlir::Operation *>(op); }
+template <typename... Ops> bool is(const Node *node) {
+  mlir::TypeID id = node->signature->name.getTypeID();
+  return ((id == mlir::TypeID::get<Ops>()) || ...);
+}
+
+// Values of given types that stand for operands, while an op on them tells what its signature is, or a derivative rule what it records.
+class IrState;
+class StandIns {
+public:
+  explicit StandIns(IrState &ir) : ir_(ir) {}
+  ~StandIns();
+  StandIns(const StandIns &) = delete;
+  StandIns &operator=(const StandIns &) = delete;
+  mlir::Value add(const TypeInfo *type);
+  llvm::ArrayRef<mlir::Value> values() const { return values_; }
+
+private:
+  IrState &ir_;
+  llvm::SmallVector<mlir::Value, 4> values_;
+};
 
 class IrState {
 public:
@@ -56,18 +94,19 @@ public:
   ~IrState();
 
   mlir::MLIRContext &context() { return *context_; }
-  mlir::Block &block() { return *block_; }
   mlir::Location location(SourceLine *line);
   mlir::RankedTensorType type(const TypeInfo *type);
   // Of a type that ops in this context have.
   const TypeInfo *info(mlir::Type type);
-  // The value in the IR; a leaf gets its weft.leaf op here.
-  mlir::Value value(Value *value);
 
-  // A new op at the end of the block.
-  mlir::Operation *create(mlir::OperationState &state);
-  // Takes an op of the block into the record. The operands are its operands' values.
-  Node *enter(mlir::Operation *op, llvm::ArrayRef<Value *> operands, SourceLine *line);
+  // The signature of an op on operands of these types that was met before, else null. result: its only result's type; null where the op's
+  // own rule says what its results are.
+  Signature *find(mlir::OperationName name, mlir::OpaqueProperties properties, llvm::ArrayRef<const TypeInfo *> operands,
+                  const TypeInfo *result) const;
+  // The signature of an op on stand-ins of these types.
+  Signature *intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *> operands);
+  // A new op at the end of the record.
+  Node *enter(Signature *signature, llvm::ArrayRef<Value *> operands, SourceLine *line);
   void release(Signature *signature) { --signature->refs; }
 
   // How many distinct types and signatures this context has made: it never frees them.
@@ -85,11 +124,9 @@ public:
 
 private:
   void open();
-  Signature *intern(mlir::Operation *op, llvm::ArrayRef<Value *> operands);
   void fill(Signature *signature, mlir::Operation *op);
 
   std::unique_ptr<mlir::MLIRContext> context_;
-  std::unique_ptr<mlir::Block> block_;
   llvm::DenseMap<const void *, const TypeInfo *> types_;
   llvm::DenseMap<uint64_t, Signature *> signatures_;
   std::unordered_map<std::string, uint32_t> ids_;

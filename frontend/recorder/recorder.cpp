@@ -10,6 +10,7 @@
 #include "frontend/recorder/state_api.h"
 #include "runtime/memory/buffer.h"
 #include "llvm/ADT/APFloat.h"
+#include "llvm/ADT/Hashing.h"
 
 namespace weft::recorder {
 
@@ -125,6 +126,9 @@ void set_grad_mode(bool on) { grad_mode_on = on; }
 
 const TypeInfo *type_info(DType dtype, const Shape &dims) {
   Recorder &r = recorder();
+  const TypeInfo *&known =
+      r.known_types[static_cast<size_t>(llvm::hash_combine(dtype, llvm::hash_combine_range(dims.begin(), dims.end())))];
+  if (known && known->dtype == dtype && known->dims == dims) return known;
   auto &slot = r.types[{static_cast<int>(dtype), dims}];
   if (!slot) {
     int64_t elements = 1;
@@ -145,7 +149,7 @@ const TypeInfo *type_info(DType dtype, const Shape &dims) {
     }
     slot = std::make_unique<TypeInfo>(TypeInfo{dtype, dims, elements, bytes, r.next_type_id++});
   }
-  return slot.get();
+  return known = slot.get();
 }
 
 Var make_leaf(const TypeInfo *type, std::shared_ptr<runtime::Buffer> buffer, bool borrowed) {
@@ -236,7 +240,6 @@ void erase_node(Node *node) {
   (node->next ? node->next->previous : r.last) = node->previous;
   --r.live_ops;
   r.live_bytes -= node->signature->result_bytes;
-  to_op(node->op)->erase();
   r.ir->release(node->signature);
   for (Value *operand : node->operands)
     if (--operand->uses == 0 && operand->handles == 0) r.dying.push_back(operand);
@@ -252,12 +255,9 @@ void bury(Value *value) {
     Value *dead = r.dying.back();
     r.dying.pop_back();
     if (Node *node = std::exchange(dead->node, nullptr)) {
-      dead->ir = nullptr;
       node->results[dead->index] = nullptr;
       if (--node->live_results == 0 && !node->claimed) erase_node(node);
     } else {
-      if (dead->ir) to_value(dead->ir).getDefiningOp()->erase();
-      dead->ir = nullptr;
       if (dead->cell) release_cell(std::exchange(dead->cell, nullptr));
       dead->is_scalar = false;
     }

@@ -5,12 +5,12 @@
 #include "dialects/weft/ir/Attributes.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/IRMapping.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace weft::recorder {
 
 static constexpr int64_t kScalarBytes = 8; // the widest dtype
+static constexpr size_t kSortedOps = 8;    // so many ops of the record are passed in the time in which one is sorted
 
 bool collect(std::span<Value *const> roots, Slice &slice) {
   Recorder &r = recorder();
@@ -29,8 +29,15 @@ bool collect(std::span<Value *const> roots, Slice &slice) {
   for (size_t i = 0; i < nodes.size(); ++i)
     for (Value *operand : nodes[i]->operands)
       if (!visit(operand)) return false;
-  // Recorded order is topological, and the same whenever a program is recorded again.
-  std::sort(nodes.begin(), nodes.end(), [](const Node *a, const Node *b) { return a->number < b->number; });
+  // Recorded order is topological, and the same whenever a program is recorded again. The record is in this order: where the slice is most
+  // of it, reading it again is cheaper than sorting.
+  if (r.live_ops <= static_cast<int64_t>(kSortedOps * nodes.size())) {
+    nodes.clear();
+    for (Node *node = r.first; node; node = node->next)
+      if (node->epoch == epoch) nodes.push_back(node);
+  } else {
+    std::sort(nodes.begin(), nodes.end(), [](const Node *a, const Node *b) { return a->number < b->number; });
+  }
 
   std::vector<uint32_t> &key = slice.key;
   key.reserve(nodes.size() * 4 + 16);
@@ -108,17 +115,11 @@ void retire(Slice &slice) {
     output->node->results[output->index] = nullptr;
     output->node = nullptr;
     output->withdrawn = false;
-    mlir::Value old = to_value(std::exchange(output->ir, nullptr));
-    // Ops outside of the slice now read a leaf.
-    if (output->uses > output->slice_uses) old.replaceAllUsesWith(r.ir->value(output));
   }
   bool outermost = !std::exchange(r.burying, true);
   for (Node *node : slice.nodes)
     for (Value *result : node->results)
-      if (result) {
-        result->node = nullptr;
-        result->ir = nullptr;
-      }
+      if (result) result->node = nullptr;
   for (size_t i = slice.nodes.size(); i-- > 0;) erase_node(slice.nodes[i]);
   if (outermost) {
     r.burying = false;
@@ -144,17 +145,27 @@ std::string write_module(const Slice &slice) {
   builder.setInsertionPointToEnd(module->getBody());
   auto function = mlir::func::FuncOp::create(builder, unknown, "main", builder.getFunctionType(inputs, outputs));
   mlir::Block *body = function.addEntryBlock();
-  mlir::IRMapping mapping;
+  llvm::DenseMap<Value *, mlir::Value> values;
   for (size_t i = 0; i < slice.leaves.size(); ++i) {
-    mapping.map(ir.value(slice.leaves[i]), body->getArgument(i));
+    values[slice.leaves[i]] = body->getArgument(i);
     if (slice.donatable[i]) function.setArgAttr(i, ir::kDonatableAttr, builder.getUnitAttr());
     if (slice.kept[i]) function.setArgAttr(i, ir::kKeptAttr, builder.getUnitAttr());
     if (!slice.stable.empty() && slice.stable[i]) function.setArgAttr(i, ir::kStableAttr, builder.getUnitAttr());
   }
   builder.setInsertionPointToEnd(body);
-  for (Node *node : slice.nodes) builder.clone(*to_op(node->op), mapping);
+  for (Node *node : slice.nodes) {
+    const Signature &signature = *node->signature;
+    mlir::OperationState state(ir.location(node->line), signature.name);
+    for (Value *operand : node->operands) state.operands.push_back(values.find(operand)->second);
+    for (const TypeInfo *type : signature.results) state.types.push_back(ir.type(type));
+    mlir::Operation *op = mlir::Operation::create(state);
+    if (signature.properties) op->copyProperties(signature.opaque());
+    builder.insert(op);
+    for (Value *result : node->results)
+      if (result) values[result] = op->getResult(result->index);
+  }
   llvm::SmallVector<mlir::Value> results;
-  for (Value *output : slice.outputs) results.push_back(mapping.lookup(to_value(output->ir)));
+  for (Value *output : slice.outputs) results.push_back(values.find(output)->second);
   mlir::func::ReturnOp::create(builder, unknown, results);
   std::string bytes;
   llvm::raw_string_ostream stream(bytes);

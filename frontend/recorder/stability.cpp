@@ -22,34 +22,31 @@ constexpr int kMaxChain = 8;
 // Slices whose variants are remembered: those of a loop are few; beyond it all are forgotten, and at worst a program is compiled again.
 constexpr size_t kMaxStructures = 4096;
 
-bool is_free(mlir::Operation *op) { return mlir::isa<ir::ReshapeOp, ir::BroadcastOp, ir::SliceOp, ir::ConstantOp, ir::IotaOp>(op); }
-bool is_cheap(mlir::Operation *op) { return mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Elementwise || mlir::isa<ir::TransposeOp>(op); }
+bool is_free(const Node *node) { return is<ir::ReshapeOp, ir::BroadcastOp, ir::SliceOp, ir::ConstantOp, ir::IotaOp>(node); }
+bool is_cheap(const Node *node) { return node->signature->rules->kind() == ir::Kind::Elementwise || is<ir::TransposeOp>(node); }
 
 // A product reads a transposed matrix as it lies.
-bool is_read_through(mlir::Operation *producer, mlir::Operation *user) {
-  return mlir::isa<ir::TransposeOp>(producer) && mlir::isa<ir::MatmulOp>(user);
-}
+bool is_read_through(const Node *producer, const Node *user) { return is<ir::TransposeOp>(producer) && is<ir::MatmulOp>(user); }
 
 // The matrix that a library could pack, if the op is a product with few enough rows; the weight, if it is a convolution that gives few
 // enough pixels.
 Value *packable(Node *node, const compiler::StableUse &use) {
-  mlir::Operation *op = to_op(node->op);
-  bool product = mlir::isa<ir::MatmulOp>(op);
-  if (!product && !mlir::isa<ir::Conv2dOp>(op)) return nullptr;
+  bool product = is<ir::MatmulOp>(node);
+  if (!product && !is<ir::Conv2dOp>(node)) return nullptr;
   Value *weight = node->operands[1];
   if (weight->type->dtype != DType::kFloat32 || weight->type->bytes < use.packedBytes) return nullptr;
-  auto result = mlir::cast<mlir::RankedTensorType>(op->getResult(0).getType());
+  const TypeInfo &result = *node->signature->results[0];
   if (product && weight->type->ndim() != 2) return nullptr;
-  int64_t others = product ? result.getShape().back() : result.getDimSize(1); // columns, or channels
+  int64_t others = product ? result.dims.back() : result.dims[1]; // columns, or channels
   // One row, or one column: a kernel that reads the matrix as it is (compiler/graph, products with a vector).
-  if (product && (result.getNumElements() == others || others == 1)) return nullptr;
-  return others > 0 && result.getNumElements() / others <= (product ? use.packedRows : use.packedPixels) ? weight : nullptr;
+  if (product && (result.elements == others || others == 1)) return nullptr;
+  return others > 0 && result.elements / others <= (product ? use.packedRows : use.packedPixels) ? weight : nullptr;
 }
 
 // Follows a matrix through ops that only move or convert it, to the leaf that it is.
 Value *leaf_of(Value *value) {
   for (int i = 0; i < kMaxChain && value->node; ++i) {
-    if (!mlir::isa<ir::TransposeOp, ir::ReshapeOp, ir::CastOp>(to_op(value->node->op))) return nullptr;
+    if (!is<ir::TransposeOp, ir::ReshapeOp, ir::CastOp>(value->node)) return nullptr;
     value = value->node->operands[0];
   }
   return value->node ? nullptr : value;
@@ -98,8 +95,7 @@ private:
         constant = constant && (operand->stability & kConstant);
         derived = derived || (operand->stability & kDerived);
       }
-      mlir::Operation *op = to_op(node->op);
-      bool heavy = !is_free(op) && !is_cheap(op);
+      bool heavy = !is_free(node) && !is_cheap(node);
       uint8_t mark = constant ? kConstant | (derived ? kDerived : 0) | (derived && heavy ? kProfits : 0) : 0;
       for (Value *result : node->results)
         if (result) result->stability = mark;
@@ -108,7 +104,7 @@ private:
       // Work on weights that a kernel would not do in passing.
       if (use_.values && heavy)
         for (Value *operand : node->operands)
-          if (operand->node && !is_free(to_op(operand->node->op)) && !is_read_through(to_op(operand->node->op), op)) profit(operand);
+          if (operand->node && !is_free(operand->node) && !is_read_through(operand->node, node)) profit(operand);
     }
   }
 

@@ -1,5 +1,5 @@
 // What the recorder keeps beside the IR: values, the ops that define them, and the history that derivatives need. Everything here is
-// touched under the recorder's lock only, and nothing here knows MLIR: IR objects are opaque pointers into the current context.
+// touched under the recorder's lock only, and nothing here knows MLIR: types and locations are opaque pointers into the current context.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "frontend/recorder/inline_vector.h"
+#include "frontend/recorder/pool.h"
 #include "weft/tensor.h"
 
 namespace weft::runtime {
@@ -52,7 +53,7 @@ struct Cell {
 };
 
 // One SSA value: the result of a recorded op, or a leaf (a buffer in memory or in flight, or a scalar).
-struct Value {
+struct Value : Pooled<Value> {
   explicit Value(const TypeInfo *type) : type(type) {}
 
   const TypeInfo *type;
@@ -62,7 +63,6 @@ struct Value {
   uint32_t index = 0;            // which result of `node`
   Node *node = nullptr;          // the op that defines it; null for a leaf, and when it is gone
   Cell *cell = nullptr;          // of a leaf
-  void *ir = nullptr;            // the mlir::Value, once something in the IR refers to it
   bool is_scalar = false;        // a leaf whose value is `bits`
   bool was_constant = false;     // such a leaf, at the first call where a literal stopped being a constant of the program
   bool withdrawn = false;        // inside a claimed slice, or being donated: views must not pick it up again
@@ -181,8 +181,7 @@ struct Var {
 struct Signature;
 
 // One recorded op.
-struct Node {
-  void *op = nullptr; // mlir::Operation
+struct Node : Pooled<Node> {
   Signature *signature = nullptr;
   SourceLine *line = nullptr;
   uint64_t number = 0; // in the order of recording
@@ -202,7 +201,7 @@ struct GradEdge {
 };
 
 // A call whose derivative can be recorded, or (signature null) a leaf where gradients add up.
-struct GradNode {
+struct GradNode : Pooled<GradNode> {
   uint32_t refs = 0;
   uint64_t number = 0; // higher than that of all its edges
   Signature *signature = nullptr;

@@ -23,7 +23,7 @@ struct ViewStep {
 uint64_t next_birth();
 
 // Handles are copied by any thread: refs is atomic. Everything else is touched under the recorder's lock.
-class TensorImpl {
+class TensorImpl : public Pooled<TensorImpl> {
 public:
   std::atomic<uint32_t> refs{1};
   const TypeInfo *type = nullptr;

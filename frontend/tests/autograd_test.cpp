@@ -102,6 +102,48 @@ TEST(Backward, OfAValueTimesItselfDetached) {
   EXPECT_THROW(grad({first}, {x}), Error);
 }
 
+// What a rule records is kept and recorded again for calls alike: which gradients are wanted, which arrive and whether they keep a history
+// differ from call to call.
+TEST(Backward, OfOneCallInManyWays) {
+  for (int round = 0; round < 2; ++round) {
+    for (bool of_x : {true, false})
+      for (bool of_y : {true, false}) {
+        Tensor x = tensor({2.f, 3.f}), y = tensor({5.f, 7.f});
+        x.set_requires_grad(of_x);
+        y.set_requires_grad(of_y);
+        if (of_x || of_y) (x * y).sum().backward();
+        if (of_x) EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{5, 7}));
+        if (of_y) EXPECT_EQ(y.grad().to_vector<float>(), (std::vector<float>{2, 3}));
+        EXPECT_EQ(x.grad().defined(), of_x);
+        EXPECT_EQ(y.grad().defined(), of_y);
+      }
+    Tensor x = tensor({2.f, 3.f}).set_requires_grad();
+    (x * x).sum().backward();
+    EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{4, 6}));
+    Tensor first = grad({(x * x * x).sum()}, {x}, {.create_graph = true})[0];
+    EXPECT_EQ(grad({first.sum()}, {x})[0].to_vector<float>(), (std::vector<float>{12, 18}));
+    // Of two results, one is used.
+    Tensor image = tensor({1.f, 4.f, 3.f, 2.f}).reshape({1, 1, 2, 2}).set_requires_grad();
+    max_pool2d(image, 2).sum().backward();
+    EXPECT_EQ(image.grad().to_vector<float>(), (std::vector<float>{0, 1, 0, 0}));
+  }
+}
+
+TEST(Backward, RecordsTheSameAgain) {
+  auto recorded = [] {
+    Tensor x = tensor({0.5f, -0.5f}).set_requires_grad();
+    uint64_t before = statistics().recorded_ops;
+    Tensor y = (sigmoid(x) * tanh(x) + x.cumsum(0)).sum();
+    y.backward();
+    uint64_t ops = statistics().recorded_ops - before;
+    return std::pair(ops, x.grad().to_vector<float>());
+  };
+  auto first = recorded();
+  uint64_t compiled = statistics().compiles + statistics().disk_hits;
+  EXPECT_EQ(recorded(), first);
+  EXPECT_EQ(statistics().compiles + statistics().disk_hits, compiled);
+}
+
 TEST(Backward, InnerInputsAndUnusedOnes) {
   Tensor x = tensor({2.f}).set_requires_grad(), unused = tensor({1.f}).set_requires_grad();
   Tensor h = x * 3;
