@@ -1,5 +1,6 @@
 // weft::jit: one compiled program for each combination of input types, replayed on storages.
 #include <algorithm>
+#include <optional>
 
 #include "frontend/recorder/find_program.h"
 #include "frontend/recorder/launcher.h"
@@ -88,16 +89,15 @@ public:
     bool direct = active_trace() != nullptr;
     std::vector<const TypeInfo *> types;
     types.reserve(arguments.size());
-    {
-      Session session("jit", location);
-      for (const Tensor &argument : arguments) {
-        types.push_back(checked(argument, "argument")->type);
-        direct = direct || (grad_mode() && argument.requires_grad());
-      }
+    std::optional<Session> session(std::in_place, "jit", location);
+    for (const Tensor &argument : arguments) {
+      types.push_back(checked(argument, "argument")->type);
+      direct = direct || (grad_mode() && argument.requires_grad());
     }
-    if (direct) return function_(arguments);
-    std::unique_lock<RecorderMutex> lock(recorder_mutex());
-    Session session("jit", location);
+    if (direct) {
+      session.reset(); // the function's ops have names and lines of their own
+      return function_(arguments);
+    }
     std::shared_ptr<Replay> replay;
     auto known = std::find_if(replays_.begin(), replays_.end(), [&](const auto &each) { return each->types == types; });
     if (known == replays_.end()) {
