@@ -12,6 +12,7 @@
 #include "benchmarks/overhead/executables.h"
 #include "benchmarks/overhead/inference.h"
 #include "benchmarks/overhead/instructions.h"
+#include "benchmarks/overhead/recurrent.h"
 #include "benchmarks/train/char_gpt_step.h"
 #include "weft/weft.h"
 
@@ -168,6 +169,7 @@ int main(int argc, char **argv) {
     record_and_hit(report, threads);
     record_with_history(report, threads);
     jit_replay(report, threads);
+    recurrent(report, kRounds, threads);
     add(report, "plan_instruction", "time", "ns", 1e9 * seconds_per_instruction(kRounds), threads);
     add(report, "compile_context", "time", "us", 1e6 * seconds_per_context(kRounds), threads);
     inference(report, kRounds, threads);
