@@ -73,7 +73,6 @@ template <typename... Ops> bool is(const Node *node) {
 }
 
 // Values of given types that stand for operands, while an op on them tells what its signature is, or a derivative rule what it records.
-class IrState;
 class StandIns {
 public:
   explicit StandIns(IrState &ir) : ir_(ir) {}

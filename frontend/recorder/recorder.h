@@ -1,4 +1,4 @@
-// The place where calls become ops: one block of weft ops per process, guarded by one lock. This header is what the rest of the frontend
+// The place where calls become ops: one record of weft ops per process, guarded by one lock. This header is what the rest of the frontend
 // sees of it; MLIR stays behind it.
 #pragma once
 
