@@ -91,6 +91,9 @@ inline std::vector<Tensor> flatten_result(std::pair<Tensor, Tensor> result) { re
 template <typename F, size_t... I> decltype(auto) call_with(F &function, const std::vector<Tensor> &args, std::index_sequence<I...>) {
   return function(args[I]...);
 }
+// Whether F takes its tensors as one vector; else each is an argument.
+template <typename F>
+inline constexpr bool takes_vector = std::is_invocable_v<F &, const std::vector<Tensor> &> && !std::is_invocable_v<F &, const Tensor &>;
 template <typename F, size_t N = 0> constexpr size_t arity() {
   if constexpr (N > 8) return N;
   else if constexpr ([]<size_t... I>(std::index_sequence<I...>) {
@@ -106,7 +109,7 @@ template <typename F, size_t N = 0> constexpr size_t arity() {
 // their names ("up.weight"), by which compile() stores and --weights finds them. Nothing is run and no storage changes.
 template <typename F> Program trace(F &&fn, const std::vector<Tensor> &inputs, Location location = Location::current()) {
   using Fn = std::remove_reference_t<F>;
-  if constexpr (std::is_invocable_v<Fn &, const std::vector<Tensor> &> && !std::is_invocable_v<Fn &, const Tensor &>) {
+  if constexpr (recorder::takes_vector<Fn>) {
     return recorder::trace([&fn](const std::vector<Tensor> &args) { return recorder::flatten_result(fn(args)); }, inputs,
                            recorder::state_names(fn), location);
   } else {
@@ -128,7 +131,7 @@ namespace recorder {
 // An argument of a function of tensors, written out for each, so that the caller's line can follow them.
 template <size_t> using TensorArgument = const Tensor &;
 template <typename F> consteval auto jit_arguments() {
-  if constexpr (std::is_invocable_v<F &, const std::vector<Tensor> &> && !std::is_invocable_v<F &, const Tensor &>) return;
+  if constexpr (takes_vector<F>) return;
   else {
     static_assert(arity<F>() <= 8, "weft::jit: the function must take up to 8 tensors, or one std::vector<Tensor>");
     return std::make_index_sequence<arity<F>()>();
