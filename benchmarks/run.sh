@@ -1,7 +1,8 @@
 #!/bin/bash
 # benchmarks/run.sh SUITE [--peers] [--json FILE] [--threads N] [--filter TEXT]
-# Runs a suite and writes one JSON object a line (to stdout, or appended to FILE); a table for people goes to stderr. With --peers,
-# other frameworks are measured beside Weft in the same run, taking turns; they live in a Python environment that this script makes.
+# Runs a suite and writes one JSON object a line (to stdout, or appended to FILE); a table for
+# people goes to stderr. With --peers, other frameworks are measured beside Weft in the same run,
+# taking turns; they live in a Python environment that this script makes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -18,20 +18,23 @@ struct Config {
   std::string dump_dir;        // WEFT_DUMP_DIR: one file per compiler phase and kernel
   std::string backend = "cpu"; // WEFT_BACKEND: the name of a registered one: cpu, reference, ...
   int num_threads = 0;         // WEFT_NUM_THREADS: 0 for all cores
-  bool symbolic = true;        // WEFT_SYMBOLIC=0: a program of its own for each size and slice start
-  // WEFT_PREPARE=0: weights that do not change are like any other input; nothing is computed ahead or packed.
+  bool symbolic = true; // WEFT_SYMBOLIC=0: a program of its own for each size and slice start
+  // WEFT_PREPARE=0: weights that do not change are like any other input; nothing is computed ahead
+  // or packed.
   bool prepare = true;
   bool jit_check = false; // WEFT_JIT_CHECK=1: record jit functions again at each call and compare
 
-  std::string cache_dir; // WEFT_CACHE_DIR: folder of the disk cache; "off" for none; default $XDG_CACHE_HOME/weft
+  std::string cache_dir; // WEFT_CACHE_DIR: folder of the disk cache; "off" for none; default
+                         // $XDG_CACHE_HOME/weft
   // Bounds. A program over one is dropped, least recently used first.
   int64_t cache_entries = 512; // programs in memory
   int64_t cache_bytes = int64_t(512) << 20;
   int64_t disk_cache_bytes = int64_t(1) << 30;
-  // Input signatures (dtypes and shapes) that one jitted function holds programs for. A function called with more shapes records again,
-  // which finds its program in the memory cache.
+  // Input signatures (dtypes and shapes) that one jitted function holds programs for. A function
+  // called with more shapes records again, which finds its program in the memory cache.
   int64_t jit_signatures = 64;
-  // A record longer or holding more bytes than this is submitted (WEFT_BUDGET_OPS, WEFT_BUDGET_BYTES).
+  // A record longer or holding more bytes than this is submitted (WEFT_BUDGET_OPS,
+  // WEFT_BUDGET_BYTES).
   int64_t budget_ops = 400000;
   // Bytes as if every value had a buffer of its own: fusion and reuse usually leave a tenth of it.
   int64_t budget_bytes = int64_t(32) << 30;
@@ -43,7 +46,8 @@ Config config();
 // Takes effect for what is recorded and evaluated from now on. Errors: an unknown backend.
 void set_config(const Config &config);
 
-// Memory for all tensors and programs that are made from now on; null for the default caching allocator.
+// Memory for all tensors and programs that are made from now on; null for the default caching
+// allocator.
 void set_allocator(std::shared_ptr<runtime::Allocator> allocator);
 
 } // namespace weft

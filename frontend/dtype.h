@@ -19,42 +19,47 @@ inline constexpr DType int8 = DType::kInt8;
 inline constexpr DType int16 = DType::kInt16;
 inline constexpr DType uint8 = DType::kUInt8;
 
-// Elements of bfloat16 and float16 tensors in C++: storage that converts to and from float, rounding to nearest even. Arithmetic goes
-// through float.
+// Elements of bfloat16 and float16 tensors in C++: storage that converts to and from float,
+// rounding to nearest even. Arithmetic goes through float.
 struct BFloat16 {
   uint16_t bits = 0;
   BFloat16() = default;
   constexpr BFloat16(float value) : bits(float_to_bfloat16(value)) {}
-  constexpr operator float() const { return bfloat16_to_float(bits); }
+  constexpr operator float() const {
+    return bfloat16_to_float(bits);
+  }
 };
 struct Float16 {
   uint16_t bits = 0;
   Float16() = default;
   constexpr Float16(float value) : bits(float_to_float16(value)) {}
-  constexpr operator float() const { return float16_to_float(bits); }
+  constexpr operator float() const {
+    return float16_to_float(bits);
+  }
 };
 static_assert(sizeof(BFloat16) == 2 && sizeof(Float16) == 2);
 
-// The C++ types whose arrays can be read as tensors and back, with their dtypes: the one list of them.
-#define WEFT_ELEMENT_TYPES(X)                                                                                                              \
-  X(float, kFloat32)                                                                                                                       \
-  X(double, kFloat64)                                                                                                                      \
-  X(int32_t, kInt32)                                                                                                                       \
-  X(int64_t, kInt64)                                                                                                                       \
-  X(bool, kBool)                                                                                                                           \
-  X(BFloat16, kBFloat16)                                                                                                                   \
-  X(Float16, kFloat16)                                                                                                                     \
-  X(int8_t, kInt8)                                                                                                                         \
-  X(int16_t, kInt16)                                                                                                                       \
+// The C++ types whose arrays can be read as tensors and back, with their dtypes: the one list of
+// them.
+#define WEFT_ELEMENT_TYPES(X)                                                                      \
+  X(float, kFloat32)                                                                               \
+  X(double, kFloat64)                                                                              \
+  X(int32_t, kInt32)                                                                               \
+  X(int64_t, kInt64)                                                                               \
+  X(bool, kBool)                                                                                   \
+  X(BFloat16, kBFloat16)                                                                           \
+  X(Float16, kFloat16)                                                                             \
+  X(int8_t, kInt8)                                                                                 \
+  X(int16_t, kInt16)                                                                               \
   X(uint8_t, kUInt8)
 
 template <typename T> struct ElementDType {
   static constexpr bool known = false;
 };
-#define WEFT_ELEMENT_DTYPE(T, dtype)                                                                                                       \
-  template <> struct ElementDType<T> {                                                                                                     \
-    static constexpr bool known = true;                                                                                                    \
-    static constexpr DType value = DType::dtype;                                                                                           \
+#define WEFT_ELEMENT_DTYPE(T, dtype)                                                               \
+  template <> struct ElementDType<T> {                                                             \
+    static constexpr bool known = true;                                                            \
+    static constexpr DType value = DType::dtype;                                                   \
   };
 WEFT_ELEMENT_TYPES(WEFT_ELEMENT_DTYPE)
 #undef WEFT_ELEMENT_DTYPE
@@ -63,15 +68,19 @@ template <typename T>
 concept ElementType = ElementDType<T>::known;
 
 // The dtype of a C++ element type: dtype_of<float>() is float32.
-template <ElementType T> constexpr DType dtype_of() { return ElementDType<T>::value; }
+template <ElementType T> constexpr DType dtype_of() {
+  return ElementDType<T>::value;
+}
 
-// The dtype of an operation between tensors of these dtypes and of one category of rank: the smallest that holds both,
-// as in PyTorch's table (bool < integers < floats; uint8 with a signed type of its width goes one up; float16 with
-// bfloat16 gives float32).
+// The dtype of an operation between tensors of these dtypes and of one category of rank: the
+// smallest that holds both, as in PyTorch's table (bool < integers < floats; uint8 with a signed
+// type of its width goes one up; float16 with bfloat16 gives float32).
 DType promote_types(DType a, DType b);
 
-// Whether two dtypes are of one kind (bool, integer, floating): a scalar or 0-dim tensor changes the other operand's
-// dtype only when its kind is higher.
-constexpr int dtype_category(DType dtype) { return is_floating(dtype) ? 2 : is_integer(dtype) ? 1 : 0; }
+// Whether two dtypes are of one kind (bool, integer, floating): a scalar or 0-dim tensor changes
+// the other operand's dtype only when its kind is higher.
+constexpr int dtype_category(DType dtype) {
+  return is_floating(dtype) ? 2 : is_integer(dtype) ? 1 : 0;
+}
 
 } // namespace weft

@@ -15,7 +15,8 @@ enum class ErrorKind {
   kDType,   // dtypes do not fit
   kValue,   // an argument's value is out of its range
   kIndex,   // an index lies outside its dimension
-  kState,   // the call is not legal now: an undefined tensor, a released graph, an assignment while tracing, ...
+  kState,   // the call is not legal now: an undefined tensor, a released graph, an assignment while
+            // tracing, ...
   kMemory,  // an allocation failed; every tensor keeps its value
   kCompile, // a program did not compile: an error of Weft or of a registered pass
   kRun,     // a program failed while it ran; what it would have written is poisoned
@@ -24,17 +25,26 @@ enum class ErrorKind {
 
 const char *name(ErrorKind kind);
 
-// what() is "FILE:LINE: message"; the message names the op, the argument, the shapes and dtypes, and what to do.
+// what() is "FILE:LINE: message"; the message names the op, the argument, the shapes and dtypes,
+// and what to do.
 class Error : public std::runtime_error {
 public:
   Error(ErrorKind kind, std::string message, Location location = Location::current());
 
-  ErrorKind kind() const { return kind_; }
+  ErrorKind kind() const {
+    return kind_;
+  }
   // Without the location.
-  const std::string &message() const { return message_; }
+  const std::string &message() const {
+    return message_;
+  }
   // The line whose call is at fault: for an error of a run, where the op was recorded.
-  const std::string &file() const { return file_; }
-  int line() const { return line_; }
+  const std::string &file() const {
+    return file_;
+  }
+  int line() const {
+    return line_;
+  }
 
   // For locations that are not of this process's source (files, recorded ops).
   Error(ErrorKind kind, std::string message, std::string file, int line);
@@ -46,8 +56,9 @@ private:
   int line_;
 };
 
-// While one lives, calls on this thread are recorded at `caller`, the line of the user who called a module or another
-// library function. The outermost scope wins, so that an error deep inside a library points to the user.
+// While one lives, calls on this thread are recorded at `caller`, the line of the user who called a
+// module or another library function. The outermost scope wins, so that an error deep inside a
+// library points to the user.
 class CallerScope {
 public:
   explicit CallerScope(Location caller);

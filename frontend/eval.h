@@ -13,16 +13,21 @@ void eval(std::span<const Tensor> tensors, Location location = Location::current
 inline void eval(const std::vector<Tensor> &tensors, Location location = Location::current()) {
   eval(std::span<const Tensor>(tensors), location);
 }
-inline void eval(const Tensor &tensor, Location location = Location::current()) { eval(std::span<const Tensor>(&tensor, 1), location); }
+inline void eval(const Tensor &tensor, Location location = Location::current()) {
+  eval(std::span<const Tensor>(&tensor, 1), location);
+}
 
-// For optimizers: marks the end of a step and submits the program that computes these tensors (parameters, state), without
-// waiting for it (cut reason `step`). Forward, backward and update, if nothing was asked for in between, are one program.
+// For optimizers: marks the end of a step and submits the program that computes these tensors
+// (parameters, state), without waiting for it (cut reason `step`). Forward, backward and update, if
+// nothing was asked for in between, are one program.
 void submit_step(std::span<const Tensor> tensors, Location location = Location::current());
 
-// For modules and optimizers: computes parameters and state when they are made (cut reason `init`), so that step 1 is step 2.
+// For modules and optimizers: computes parameters and state when they are made (cut reason `init`),
+// so that step 1 is step 2.
 void submit_init(std::span<const Tensor> tensors, Location location = Location::current());
 
-// Waits until everything that was submitted has run. Errors of runs are raised where their values are read, not here.
+// Waits until everything that was submitted has run. Errors of runs are raised where their values
+// are read, not here.
 void synchronize();
 
 } // namespace weft

@@ -37,10 +37,11 @@ struct Evaluation {
   CacheOutcome outcome = CacheOutcome::kCompiled;
   std::string difference; // of a miss: what differs from the most similar known program
   std::string disk_cache; // "off: REASON" where there is none
-  // Of a symbolic program, which serves many sizes and slice starts. When it was compiled: what it leaves open, "s0 in [2, 64] (dim 0 of
-  // input 1)". On a hit: the values, "s0=24".
+  // Of a symbolic program, which serves many sizes and slice starts. When it was compiled: what it
+  // leaves open, "s0 in [2, 64] (dim 0 of input 1)". On a hit: the values, "s0=24".
   std::string symbolic;
-  std::string not_symbolic; // of a static one after a miss that differs in ints only: why it was not made symbolic
+  std::string not_symbolic; // of a static one after a miss that differs in ints only: why it was
+                            // not made symbolic
   std::string backend;
   int64_t kernels = 0, library_calls = 0;
   int64_t planned_peak_bytes = 0, lower_bound_bytes = 0;
@@ -48,10 +49,12 @@ struct Evaluation {
   double compile_ms = 0;
   double run_ms = -1; // -1 while it is still running
   int64_t output_bytes = 0;
-  // Packed weights, and work on weights alone that was done ahead of the run: how many such results it used (known when it has ended),
-  // their bytes, and how many of them it made itself; the others were found. Waiting: weights that are packed after a few more runs with
-  // them; refused: those that there was no memory to pack.
-  int64_t prepared_results = 0, prepared_bytes = 0, prepared_computed = 0, prepared_waiting = 0, prepared_refused = 0;
+  // Packed weights, and work on weights alone that was done ahead of the run: how many such results
+  // it used (known when it has ended), their bytes, and how many of them it made itself; the others
+  // were found. Waiting: weights that are packed after a few more runs with them; refused: those
+  // that there was no memory to pack.
+  int64_t prepared_results = 0, prepared_bytes = 0, prepared_computed = 0, prepared_waiting = 0,
+          prepared_refused = 0;
   int64_t prepared_values = 0;    // of the program: values that it takes from work done ahead
   std::string failure;            // empty, or why it failed
   std::vector<std::string> notes; // refusals to fuse, claims, ... with their reasons
@@ -59,8 +62,8 @@ struct Evaluation {
   std::string to_string() const; // one line
 };
 
-// The evaluation that computes (or computed) this tensor; makes it happen where it did not. A tensor that was made from values gives number
-// 0.
+// The evaluation that computes (or computed) this tensor; makes it happen where it did not. A
+// tensor that was made from values gives number 0.
 Evaluation explain(const Tensor &tensor, Location location = Location::current());
 // The last evaluations, oldest first (at most 256 are kept).
 std::vector<Evaluation> recent_evaluations();
@@ -71,16 +74,18 @@ struct Statistics {
   uint64_t memory_hits = 0;
   uint64_t symbolic_hits = 0; // those of memory_hits that found a symbolic program
   uint64_t disk_hits = 0;
-  uint64_t replays = 0;         // a jitted function or a Program ran again: it holds its program, nothing is looked up
+  uint64_t replays =
+      0; // a jitted function or a Program ran again: it holds its program, nothing is looked up
   uint64_t corrupt_entries = 0; // disk cache entries that were damaged, recompiled and replaced
   uint64_t cuts[static_cast<int>(CutReason::kMask) + 1] = {}; // by CutReason; kMask is the last
-  uint64_t recorded_ops = 0;    // since the start
-  uint64_t live_ops = 0;        // in the record now
+  uint64_t recorded_ops = 0;                                  // since the start
+  uint64_t live_ops = 0;                                      // in the record now
   uint64_t context_rebuilds = 0;
   uint64_t cache_entries = 0, cache_bytes = 0;
-  // Results kept because the weights that they were made of did not change; made since the start; dropped because a weight was written or
-  // died; dropped for want of memory.
-  uint64_t prepared_results = 0, prepared_bytes = 0, prepared_made = 0, prepared_written = 0, prepared_reclaimed = 0;
+  // Results kept because the weights that they were made of did not change; made since the start;
+  // dropped because a weight was written or died; dropped for want of memory.
+  uint64_t prepared_results = 0, prepared_bytes = 0, prepared_made = 0, prepared_written = 0,
+           prepared_reclaimed = 0;
 };
 Statistics statistics();
 

@@ -1,4 +1,5 @@
-// What users add from outside: kernels of their own, ops of their own dialects, and plugins that bring both, passes and backends.
+// What users add from outside: kernels of their own, ops of their own dialects, and plugins that
+// bring both, passes and backends.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +13,11 @@
 
 namespace weft {
 
-// Loads a plugin for good: a library that exports weft_plugin (passes, dialects, backends; compiler/plugin/Plugin.h), weft_pass_plugin, or
-// weft_kernel_plugin (kernels; runtime/abi/weft_custom.h). Loading one twice does nothing. WEFT_PLUGINS=a.so:b.so does the same at the
-// start. Errors (kValue): a file that is missing, that is no plugin, or that was built for another version; the message names it.
+// Loads a plugin for good: a library that exports weft_plugin (passes, dialects, backends;
+// compiler/plugin/Plugin.h), weft_pass_plugin, or weft_kernel_plugin (kernels;
+// runtime/abi/weft_custom.h). Loading one twice does nothing. WEFT_PLUGINS=a.so:b.so does the same
+// at the start. Errors (kValue): a file that is missing, that is no plugin, or that was built for
+// another version; the message names it.
 void load_plugin(const std::string &path, Location location = Location::current());
 
 // Registers a kernel for weft::custom. Errors (kValue): a name that is taken, a missing function.
@@ -26,19 +29,23 @@ struct CustomOptions {
   std::vector<double> scalars = {};
 };
 
-// Calls a registered kernel as an op, weft.custom: recorded, compiled, evaluated by the reference backend and differentiated like any
-// other, where the kernel names a derivative. Shapes and dtypes of the results are what its shape rule says. Errors: kValue where no such
-// kernel is registered, kShape with what the shape rule says. A program that calls one does not compile ahead of time: the kernel is a
-// function of this process.
-std::vector<Tensor> custom(const std::string &kernel, const std::vector<Tensor> &inputs, const CustomOptions &options = {},
+// Calls a registered kernel as an op, weft.custom: recorded, compiled, evaluated by the reference
+// backend and differentiated like any other, where the kernel names a derivative. Shapes and dtypes
+// of the results are what its shape rule says. Errors: kValue where no such kernel is registered,
+// kShape with what the shape rule says. A program that calls one does not compile ahead of time:
+// the kernel is a function of this process.
+std::vector<Tensor> custom(const std::string &kernel, const std::vector<Tensor> &inputs,
+                           const CustomOptions &options = {},
                            Location location = Location::current());
 
-using OpAttribute = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>>;
+using OpAttribute =
+    std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>>;
 
-// Records an op by its name, of weft or of a dialect that a plugin registered: call_op("mine.softsign", {x}, {{"dim", int64_t(1)}}). The op
-// says itself what its results are (MLIR's InferTypeOpInterface or SameOperandsAndResultType) and implements weft's op interface. Operands
-// are taken as they are: nothing broadcasts or converts. Errors: kValue for an op or an attribute that does not exist, kShape with what the
-// op's verifier says.
+// Records an op by its name, of weft or of a dialect that a plugin registered:
+// call_op("mine.softsign", {x}, {{"dim", int64_t(1)}}). The op says itself what its results are
+// (MLIR's InferTypeOpInterface or SameOperandsAndResultType) and implements weft's op interface.
+// Operands are taken as they are: nothing broadcasts or converts. Errors: kValue for an op or an
+// attribute that does not exist, kShape with what the op's verifier says.
 std::vector<Tensor> call_op(const std::string &name, const std::vector<Tensor> &operands,
                             const std::vector<std::pair<std::string, OpAttribute>> &attributes = {},
                             Location location = Location::current());

@@ -1,5 +1,6 @@
-// The functions on tensors, named as in numpy and PyTorch. Operands of different shapes broadcast by numpy's rule, of different
-// dtypes promote by PyTorch's. Every error names the op, the arguments, their shapes and dtypes, and stands at the caller's line.
+// The functions on tensors, named as in numpy and PyTorch. Operands of different shapes broadcast
+// by numpy's rule, of different dtypes promote by PyTorch's. Every error names the op, the
+// arguments, their shapes and dtypes, and stands at the caller's line.
 #pragma once
 
 #include "weft/tensor.h"
@@ -7,30 +8,36 @@
 namespace weft {
 
 // --- Elementwise ---
-#define WEFT_UNARY(function, record, operands, doc) Tensor function(const Tensor &x, Location location = Location::current());
-#define WEFT_BINARY(function, record, operands, doc) Tensor function(TensorArg x, TensorArg y, Location location = Location::current());
+#define WEFT_UNARY(function, record, operands, doc)                                                \
+  Tensor function(const Tensor &x, Location location = Location::current());
+#define WEFT_BINARY(function, record, operands, doc)                                               \
+  Tensor function(TensorArg x, TensorArg y, Location location = Location::current());
 #include "weft/ops/elementwise.inc"
 #undef WEFT_UNARY
 #undef WEFT_BINARY
 // True division, as in PyTorch: integers give float32.
 Tensor div(TensorArg x, TensorArg y, Location location = Location::current());
-// x - y * floor(x / y), as PyTorch's and Python's %: it has the sign of y. An integer's by zero is 0.
+// x - y * floor(x / y), as PyTorch's and Python's %: it has the sign of y. An integer's by zero is
+// 0.
 Tensor remainder(TensorArg x, TensorArg y, Location location = Location::current());
-// The angle of the point (y, x) from the positive x-axis, in [-pi, pi], as C's atan2. Integers give float32. Its derivative at (0, 0) is
-// NaN.
+// The angle of the point (y, x) from the positive x-axis, in [-pi, pi], as C's atan2. Integers give
+// float32. Its derivative at (0, 0) is NaN.
 Tensor atan2(TensorArg y, TensorArg x, Location location = Location::current());
 Tensor square(const Tensor &x, Location location = Location::current());
 // approximate: "none" (erf) or "tanh" (Hendrycks and Gimpel 2016).
-Tensor gelu(const Tensor &x, std::string_view approximate = "none", Location location = Location::current());
+Tensor gelu(const Tensor &x, std::string_view approximate = "none",
+            Location location = Location::current());
 // Bool. Integers are finite.
 Tensor is_nan(const Tensor &x, Location location = Location::current());
 Tensor is_inf(const Tensor &x, Location location = Location::current());
 Tensor is_finite(const Tensor &x, Location location = Location::current());
 Tensor logical_not(const Tensor &x, Location location = Location::current());
-Tensor logical_and(TensorArg x, TensorArg y, Location location = Location::current()); // operands other than bool: x != 0
+Tensor logical_and(TensorArg x, TensorArg y,
+                   Location location = Location::current()); // operands other than bool: x != 0
 Tensor logical_or(TensorArg x, TensorArg y, Location location = Location::current());
 Tensor logical_xor(TensorArg x, TensorArg y, Location location = Location::current());
-Tensor bitwise_not(const Tensor &x, Location location = Location::current()); // bool and integers, as the next three
+Tensor bitwise_not(const Tensor &x,
+                   Location location = Location::current()); // bool and integers, as the next three
 Tensor bitwise_and(TensorArg x, TensorArg y, Location location = Location::current());
 Tensor bitwise_or(TensorArg x, TensorArg y, Location location = Location::current());
 Tensor bitwise_xor(TensorArg x, TensorArg y, Location location = Location::current());
@@ -41,13 +48,18 @@ Tensor le(TensorArg x, TensorArg y, Location location = Location::current());
 Tensor gt(TensorArg x, TensorArg y, Location location = Location::current());
 Tensor ge(TensorArg x, TensorArg y, Location location = Location::current());
 // x where the condition (bool) holds, else y.
-Tensor where(const Tensor &condition, TensorArg x, TensorArg y, Location location = Location::current());
-Tensor masked_fill(const Tensor &x, const Tensor &mask, TensorArg value, Location location = Location::current());
-// min where x is at most min, max where it is at least max; a bound may be left out, NaN stays. The derivative at a bound is 0, as
-// PyTorch's. Scalar bounds are constants of the program until a second value is seen at the same line.
-Tensor clamp(const Tensor &x, std::optional<Scalar> min, std::optional<Scalar> max = {}, Location location = Location::current());
+Tensor where(const Tensor &condition, TensorArg x, TensorArg y,
+             Location location = Location::current());
+Tensor masked_fill(const Tensor &x, const Tensor &mask, TensorArg value,
+                   Location location = Location::current());
+// min where x is at most min, max where it is at least max; a bound may be left out, NaN stays. The
+// derivative at a bound is 0, as PyTorch's. Scalar bounds are constants of the program until a
+// second value is seen at the same line.
+Tensor clamp(const Tensor &x, std::optional<Scalar> min, std::optional<Scalar> max = {},
+             Location location = Location::current());
 // Bounds that broadcast with x; an undefined one bounds nothing.
-Tensor clamp(const Tensor &x, const Tensor &min, const Tensor &max, Location location = Location::current());
+Tensor clamp(const Tensor &x, const Tensor &min, const Tensor &max,
+             Location location = Location::current());
 // x sigmoid(x) (Elfwing et al. 2017).
 Tensor silu(const Tensor &x, Location location = Location::current());
 // x above 0, else alpha (exp(x) - 1) (Clevert et al. 2015).
@@ -60,7 +72,8 @@ Tensor log_sigmoid(const Tensor &x, Location location = Location::current());
 // x tanh(softplus(x)) (Misra 2019).
 Tensor mish(const Tensor &x, Location location = Location::current());
 // clamp(x, low, high), whose derivative at the bounds is 0; clamp(x, 0, 6).
-Tensor hardtanh(const Tensor &x, Scalar low = -1.0, Scalar high = 1.0, Location location = Location::current());
+Tensor hardtanh(const Tensor &x, Scalar low = -1.0, Scalar high = 1.0,
+                Location location = Location::current());
 Tensor relu6(const Tensor &x, Location location = Location::current());
 // x / (1 + |x|).
 Tensor softsign(const Tensor &x, Location location = Location::current());
@@ -80,127 +93,178 @@ Tensor hardsigmoid(const Tensor &x, Location location = Location::current());
 Tensor hardswish(const Tensor &x, Location location = Location::current());
 Tensor cast(const Tensor &x, DType dtype, Location location = Location::current());
 
-// --- Reductions over dims (default: all). The sum and product of bool and integers is int64; mean and var want floating point. ---
-Tensor sum(const Tensor &x, Dims dims = {}, bool keepdim = false, Location location = Location::current());
-Tensor mean(const Tensor &x, Dims dims = {}, bool keepdim = false, Location location = Location::current());
-Tensor max(const Tensor &x, Dims dims = {}, bool keepdim = false, Location location = Location::current());
-Tensor min(const Tensor &x, Dims dims = {}, bool keepdim = false, Location location = Location::current());
-Tensor prod(const Tensor &x, Dims dims = {}, bool keepdim = false, Location location = Location::current());
+// --- Reductions over dims (default: all). The sum and product of bool and integers is int64; mean
+// and var want floating point. ---
+Tensor sum(const Tensor &x, Dims dims = {}, bool keepdim = false,
+           Location location = Location::current());
+Tensor mean(const Tensor &x, Dims dims = {}, bool keepdim = false,
+            Location location = Location::current());
+Tensor max(const Tensor &x, Dims dims = {}, bool keepdim = false,
+           Location location = Location::current());
+Tensor min(const Tensor &x, Dims dims = {}, bool keepdim = false,
+           Location location = Location::current());
+Tensor prod(const Tensor &x, Dims dims = {}, bool keepdim = false,
+            Location location = Location::current());
 // Whether x != 0 for any, or all, elements. Bool.
-Tensor any(const Tensor &x, Dims dims = {}, bool keepdim = false, Location location = Location::current());
-Tensor all(const Tensor &x, Dims dims = {}, bool keepdim = false, Location location = Location::current());
+Tensor any(const Tensor &x, Dims dims = {}, bool keepdim = false,
+           Location location = Location::current());
+Tensor all(const Tensor &x, Dims dims = {}, bool keepdim = false,
+           Location location = Location::current());
 // The variance with divisor n - correction.
-Tensor var(const Tensor &x, Dims dims = {}, int64_t correction = 1, bool keepdim = false, Location location = Location::current());
+Tensor var(const Tensor &x, Dims dims = {}, int64_t correction = 1, bool keepdim = false,
+           Location location = Location::current());
 // The Euclidean norm over dims.
-Tensor norm(const Tensor &x, Dims dims = {}, bool keepdim = false, Location location = Location::current());
-// The index (int64) of the first largest (smallest) element along dim, or of the first NaN; without dim, of the flattened tensor.
-Tensor argmax(const Tensor &x, std::optional<int64_t> dim = {}, bool keepdim = false, Location location = Location::current());
-Tensor argmin(const Tensor &x, std::optional<int64_t> dim = {}, bool keepdim = false, Location location = Location::current());
+Tensor norm(const Tensor &x, Dims dims = {}, bool keepdim = false,
+            Location location = Location::current());
+// The index (int64) of the first largest (smallest) element along dim, or of the first NaN; without
+// dim, of the flattened tensor.
+Tensor argmax(const Tensor &x, std::optional<int64_t> dim = {}, bool keepdim = false,
+              Location location = Location::current());
+Tensor argmin(const Tensor &x, std::optional<int64_t> dim = {}, bool keepdim = false,
+              Location location = Location::current());
 // The sums of the elements up to each one along dim. bool and integers give int64.
 Tensor cumsum(const Tensor &x, int64_t dim, Location location = Location::current());
 
 // --- Linear algebra ---
-// numpy's matmul: [.., m, k] x [.., k, n] -> [.., m, n], leading dims broadcast; one-dimensional operands are rows and columns.
+// numpy's matmul: [.., m, k] x [.., k, n] -> [.., m, n], leading dims broadcast; one-dimensional
+// operands are rows and columns.
 Tensor matmul(const Tensor &x, const Tensor &y, Location location = Location::current());
 // x [.., in] times weight [out, in] transposed, plus bias [out] if defined.
-Tensor linear(const Tensor &x, const Tensor &weight, const Tensor &bias = Tensor(), Location location = Location::current());
+Tensor linear(const Tensor &x, const Tensor &weight, const Tensor &bias = Tensor(),
+              Location location = Location::current());
 
 // --- Shape. The first group are views: they share the storage. ---
 Tensor reshape(const Tensor &x, const Shape &shape, Location location = Location::current());
-Tensor flatten(const Tensor &x, int64_t start_dim = 0, int64_t end_dim = -1, Location location = Location::current());
+Tensor flatten(const Tensor &x, int64_t start_dim = 0, int64_t end_dim = -1,
+               Location location = Location::current());
 Tensor squeeze(const Tensor &x, Dims dims = {}, Location location = Location::current());
 Tensor unsqueeze(const Tensor &x, int64_t dim, Location location = Location::current());
 Tensor permute(const Tensor &x, const Shape &permutation, Location location = Location::current());
-Tensor transpose(const Tensor &x, int64_t dim0, int64_t dim1, Location location = Location::current());
+Tensor transpose(const Tensor &x, int64_t dim0, int64_t dim1,
+                 Location location = Location::current());
 Tensor broadcast_to(const Tensor &x, const Shape &shape, Location location = Location::current());
-std::vector<Tensor> split(const Tensor &x, int64_t size, int64_t dim = 0, Location location = Location::current());
-std::vector<Tensor> split(const Tensor &x, const Shape &sizes, int64_t dim = 0, Location location = Location::current());
-std::vector<Tensor> chunk(const Tensor &x, int64_t chunks, int64_t dim = 0, Location location = Location::current());
+std::vector<Tensor> split(const Tensor &x, int64_t size, int64_t dim = 0,
+                          Location location = Location::current());
+std::vector<Tensor> split(const Tensor &x, const Shape &sizes, int64_t dim = 0,
+                          Location location = Location::current());
+std::vector<Tensor> chunk(const Tensor &x, int64_t chunks, int64_t dim = 0,
+                          Location location = Location::current());
 // Copies.
-Tensor cat(const std::vector<Tensor> &tensors, int64_t dim = 0, Location location = Location::current());
-Tensor stack(const std::vector<Tensor> &tensors, int64_t dim = 0, Location location = Location::current());
+Tensor cat(const std::vector<Tensor> &tensors, int64_t dim = 0,
+           Location location = Location::current());
+Tensor stack(const std::vector<Tensor> &tensors, int64_t dim = 0,
+             Location location = Location::current());
 // x with its elements along dims in reverse order.
 Tensor flip(const Tensor &x, Dims dims, Location location = Location::current());
 // Each element (row, ...) along dim `repeats` times in a row; without dim, of the flattened tensor.
-Tensor repeat_interleave(const Tensor &x, int64_t repeats, std::optional<int64_t> dim = {}, Location location = Location::current());
-// The whole of x, repeats[i] times along dim i; repeats may have more entries than x has dims, which then get ones in front.
+Tensor repeat_interleave(const Tensor &x, int64_t repeats, std::optional<int64_t> dim = {},
+                         Location location = Location::current());
+// The whole of x, repeats[i] times along dim i; repeats may have more entries than x has dims,
+// which then get ones in front.
 Tensor repeat(const Tensor &x, const Shape &repeats, Location location = Location::current());
-// kConstant: `value` around x; kReflect: x mirrored without its border; kReplicate: the border again.
+// kConstant: `value` around x; kReflect: x mirrored without its border; kReplicate: the border
+// again.
 enum class PadMode { kConstant, kReflect, kReplicate };
-// padding: {before, after} of the last dim, then of the one before it, ..., as PyTorch's. Negative numbers cut, with kConstant.
-Tensor pad(const Tensor &x, const Shape &padding, PadMode mode = PadMode::kConstant, Scalar value = 0.0,
-           Location location = Location::current());
-// Elements on and below (tril) or above (triu) the given diagonal of the last two dims, 0 elsewhere.
+// padding: {before, after} of the last dim, then of the one before it, ..., as PyTorch's. Negative
+// numbers cut, with kConstant.
+Tensor pad(const Tensor &x, const Shape &padding, PadMode mode = PadMode::kConstant,
+           Scalar value = 0.0, Location location = Location::current());
+// Elements on and below (tril) or above (triu) the given diagonal of the last two dims, 0
+// elsewhere.
 Tensor tril(const Tensor &x, int64_t diagonal = 0, Location location = Location::current());
 Tensor triu(const Tensor &x, int64_t diagonal = 0, Location location = Location::current());
 
-// --- Indexing by tensors: int32 or int64; negative indices count from the end; one outside its dimension is an error of the run. ---
-// x's slices at the indices along dim. indices: any shape; its dims stand in dim's place.
-Tensor index_select(const Tensor &x, int64_t dim, const Tensor &indices, Location location = Location::current());
+// --- Indexing by tensors: int32 or int64; negative indices count from the end; one outside its
+// dimension is an error of the run. --- x's slices at the indices along dim. indices: any shape;
+// its dims stand in dim's place.
+Tensor index_select(const Tensor &x, int64_t dim, const Tensor &indices,
+                    Location location = Location::current());
 // Rows of weight [n, d]: result [..indices, d].
-Tensor embedding(const Tensor &indices, const Tensor &weight, Location location = Location::current());
-// PyTorch's gather and scatter_add: indices has x's rank; result[i][j] = x[indices[i][j]][j] for dim 0.
-Tensor gather(const Tensor &x, int64_t dim, const Tensor &indices, Location location = Location::current());
-Tensor scatter_add(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source, Location location = Location::current());
-// PyTorch's scatter_reduce: as scatter_add, where what meets in an element becomes one by `reduce`: "sum", "prod", "mean", "amax" or
-// "amin"; without include_self x's own element is left out, where others meet. Of the largest (smallest), all that are equal share the
-// derivative (in PyTorch an element of x that is left out still counts); a mean of integers is rounded down. x and source: numbers of one
-// dtype.
-Tensor scatter_reduce(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source, std::string_view reduce,
-                      bool include_self = true, Location location = Location::current());
-// The same for slices: source's slice i along dim goes to x's slice indices[i]; indices is a vector.
-Tensor index_reduce(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source, std::string_view reduce,
-                    bool include_self = true, Location location = Location::current());
-// x after x.index_put_(indices, value, accumulate), as a new tensor.
-Tensor index_put(const Tensor &x, std::initializer_list<Index> indices, TensorArg value, bool accumulate = false,
+Tensor embedding(const Tensor &indices, const Tensor &weight,
                  Location location = Location::current());
-// The positions of the elements that are not 0, in row-major order: int64 [count, ndim]. Evaluates x now (cut reason `mask`).
+// PyTorch's gather and scatter_add: indices has x's rank; result[i][j] = x[indices[i][j]][j] for
+// dim 0.
+Tensor gather(const Tensor &x, int64_t dim, const Tensor &indices,
+              Location location = Location::current());
+Tensor scatter_add(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source,
+                   Location location = Location::current());
+// PyTorch's scatter_reduce: as scatter_add, where what meets in an element becomes one by `reduce`:
+// "sum", "prod", "mean", "amax" or "amin"; without include_self x's own element is left out, where
+// others meet. Of the largest (smallest), all that are equal share the derivative (in PyTorch an
+// element of x that is left out still counts); a mean of integers is rounded down. x and source:
+// numbers of one dtype.
+Tensor scatter_reduce(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source,
+                      std::string_view reduce, bool include_self = true,
+                      Location location = Location::current());
+// The same for slices: source's slice i along dim goes to x's slice indices[i]; indices is a
+// vector.
+Tensor index_reduce(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source,
+                    std::string_view reduce, bool include_self = true,
+                    Location location = Location::current());
+// x after x.index_put_(indices, value, accumulate), as a new tensor.
+Tensor index_put(const Tensor &x, std::initializer_list<Index> indices, TensorArg value,
+                 bool accumulate = false, Location location = Location::current());
+// The positions of the elements that are not 0, in row-major order: int64 [count, ndim]. Evaluates
+// x now (cut reason `mask`).
 Tensor nonzero(const Tensor &x, Location location = Location::current());
-// 1 where classes are counted along the new last dim: indices [..] -> int64 [.., classes]. An index outside [0, classes) is an error of
-// the run.
+// 1 where classes are counted along the new last dim: indices [..] -> int64 [.., classes]. An index
+// outside [0, classes) is an error of the run.
 Tensor one_hot(const Tensor &indices, int64_t classes, Location location = Location::current());
 
 // --- Composites ---
 Tensor softmax(const Tensor &x, int64_t dim, Location location = Location::current());
 Tensor log_softmax(const Tensor &x, int64_t dim, Location location = Location::current());
-// Over the last normalized_shape.size() dims; weight and bias of that shape, or undefined (Ba et al. 2016).
-Tensor layer_norm(const Tensor &x, const Shape &normalized_shape, const Tensor &weight = Tensor(), const Tensor &bias = Tensor(),
-                  double eps = 1e-5, Location location = Location::current());
+// Over the last normalized_shape.size() dims; weight and bias of that shape, or undefined (Ba et
+// al. 2016).
+Tensor layer_norm(const Tensor &x, const Shape &normalized_shape, const Tensor &weight = Tensor(),
+                  const Tensor &bias = Tensor(), double eps = 1e-5,
+                  Location location = Location::current());
 // Convolutions, pooling, normalization and resizing of images stand in weft/images.h.
 struct AttentionOptions {
   bool causal = false;         // query i sees keys up to i + Tk - Tq
   std::optional<double> scale; // default 1 / sqrt(D)
 };
-// softmax(scale * query key^T + mask) value (Vaswani et al. 2017). query [.., Tq, D], key [.., Tk, D], value [.., Tk, Dv] with equal
-// leading dims; mask, if defined, broadcasts to [.., Tq, Tk]: bool (false leaves out) or floating (added).
-Tensor attention(const Tensor &query, const Tensor &key, const Tensor &value, const Tensor &mask = Tensor(), AttentionOptions options = {},
+// softmax(scale * query key^T + mask) value (Vaswani et al. 2017). query [.., Tq, D], key [.., Tk,
+// D], value [.., Tk, Dv] with equal leading dims; mask, if defined, broadcasts to [.., Tq, Tk]:
+// bool (false leaves out) or floating (added).
+Tensor attention(const Tensor &query, const Tensor &key, const Tensor &value,
+                 const Tensor &mask = Tensor(), AttentionOptions options = {},
                  Location location = Location::current());
-Tensor scaled_dot_product_attention(const Tensor &query, const Tensor &key, const Tensor &value, const Tensor &mask = Tensor(),
-                                    AttentionOptions options = {}, Location location = Location::current());
+Tensor scaled_dot_product_attention(const Tensor &query, const Tensor &key, const Tensor &value,
+                                    const Tensor &mask = Tensor(), AttentionOptions options = {},
+                                    Location location = Location::current());
 enum class Reduction { kMean, kSum, kNone };
-// logits [.., C], targets [..] of class indices. kMean divides by the number of targets that are not ignore_index.
-Tensor cross_entropy(const Tensor &logits, const Tensor &targets, Reduction reduction = Reduction::kMean, int64_t ignore_index = -100,
+// logits [.., C], targets [..] of class indices. kMean divides by the number of targets that are
+// not ignore_index.
+Tensor cross_entropy(const Tensor &logits, const Tensor &targets,
+                     Reduction reduction = Reduction::kMean, int64_t ignore_index = -100,
                      Location location = Location::current());
-// Negative log likelihood: log_probs [.., C], targets [..] of class indices. kMean divides by the number of targets that are not
-// ignore_index; a target outside [0, C) is an error of the run.
-Tensor nll_loss(const Tensor &log_probs, const Tensor &targets, Reduction reduction = Reduction::kMean, int64_t ignore_index = -100,
+// Negative log likelihood: log_probs [.., C], targets [..] of class indices. kMean divides by the
+// number of targets that are not ignore_index; a target outside [0, C) is an error of the run.
+Tensor nll_loss(const Tensor &log_probs, const Tensor &targets,
+                Reduction reduction = Reduction::kMean, int64_t ignore_index = -100,
                 Location location = Location::current());
 // The losses below take input and target of one shape, elementwise, and reduce them.
-// Binary cross entropy of sigmoid(input): (1 - y) x + w softplus(-x), where w = 1 + (pos_weight - 1) y; pos_weight broadcasts, 1 if
-// undefined.
-Tensor binary_cross_entropy_with_logits(const Tensor &input, const Tensor &target, Reduction reduction = Reduction::kMean,
-                                        const Tensor &pos_weight = Tensor(), Location location = Location::current());
-Tensor l1_loss(const Tensor &input, const Tensor &target, Reduction reduction = Reduction::kMean, Location location = Location::current());
+// Binary cross entropy of sigmoid(input): (1 - y) x + w softplus(-x), where w = 1 + (pos_weight -
+// 1) y; pos_weight broadcasts, 1 if undefined.
+Tensor binary_cross_entropy_with_logits(const Tensor &input, const Tensor &target,
+                                        Reduction reduction = Reduction::kMean,
+                                        const Tensor &pos_weight = Tensor(),
+                                        Location location = Location::current());
+Tensor l1_loss(const Tensor &input, const Tensor &target, Reduction reduction = Reduction::kMean,
+               Location location = Location::current());
 // d^2 / 2 where |d| < delta, else delta (|d| - delta / 2), for d = input - target (Huber 1964).
-Tensor huber_loss(const Tensor &input, const Tensor &target, double delta = 1, Reduction reduction = Reduction::kMean,
-                  Location location = Location::current());
+Tensor huber_loss(const Tensor &input, const Tensor &target, double delta = 1,
+                  Reduction reduction = Reduction::kMean, Location location = Location::current());
 // The Huber loss over beta; for beta = 0, |d|.
-Tensor smooth_l1_loss(const Tensor &input, const Tensor &target, double beta = 1, Reduction reduction = Reduction::kMean,
+Tensor smooth_l1_loss(const Tensor &input, const Tensor &target, double beta = 1,
+                      Reduction reduction = Reduction::kMean,
                       Location location = Location::current());
-// The divergence target (log(target) - input), where input, and with log_target target too, is in log space. PyTorch's `batchmean` is kSum
-// over the batch size.
-Tensor kl_div(const Tensor &input, const Tensor &target, Reduction reduction = Reduction::kMean, bool log_target = false,
-              Location location = Location::current());
-Tensor mse_loss(const Tensor &input, const Tensor &target, Reduction reduction = Reduction::kMean, Location location = Location::current());
+// The divergence target (log(target) - input), where input, and with log_target target too, is in
+// log space. PyTorch's `batchmean` is kSum over the batch size.
+Tensor kl_div(const Tensor &input, const Tensor &target, Reduction reduction = Reduction::kMean,
+              bool log_target = false, Location location = Location::current());
+Tensor mse_loss(const Tensor &input, const Tensor &target, Reduction reduction = Reduction::kMean,
+                Location location = Location::current());
 
 } // namespace weft

@@ -1,4 +1,5 @@
-// Random tensors from a counter-based generator (Philox 4x32-10): one stream on every backend and thread count.
+// Random tensors from a counter-based generator (Philox 4x32-10): one stream on every backend and
+// thread count.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,8 @@
 
 namespace weft {
 
-// A handle to a stream of random numbers. Its state is a tensor, so that a step that draws from it is pure and repeatable.
+// A handle to a stream of random numbers. Its state is a tensor, so that a step that draws from it
+// is pure and repeatable.
 class Generator {
 public:
   explicit Generator(uint64_t seed);
@@ -18,7 +20,9 @@ public:
   // Errors: not int64 [2].
   void set_state(const Tensor &state, Location location = Location::current());
   // The storage itself, which every draw writes.
-  const Tensor &state_storage() const { return *state_; }
+  const Tensor &state_storage() const {
+    return *state_;
+  }
 
 private:
   std::shared_ptr<Tensor> state_;
@@ -29,30 +33,36 @@ Generator &default_generator();
 // Seeds the default generator.
 void manual_seed(uint64_t seed);
 
-// Uniform over [0, 1); standard normal. Of any floating dtype; bfloat16 and float16 samples of rand have 8 and 11 random bits.
+// Uniform over [0, 1); standard normal. Of any floating dtype; bfloat16 and float16 samples of rand
+// have 8 and 11 random bits.
 Tensor rand(const Shape &shape, DType dtype = float32, Location location = Location::current());
-Tensor rand(const Shape &shape, Generator &generator, DType dtype = float32, Location location = Location::current());
+Tensor rand(const Shape &shape, Generator &generator, DType dtype = float32,
+            Location location = Location::current());
 Tensor randn(const Shape &shape, DType dtype = float32, Location location = Location::current());
-Tensor randn(const Shape &shape, Generator &generator, DType dtype = float32, Location location = Location::current());
+Tensor randn(const Shape &shape, Generator &generator, DType dtype = float32,
+             Location location = Location::current());
 // Uniform over [low, high).
-Tensor uniform(const Shape &shape, double low, double high, DType dtype = float32, Generator &generator = default_generator(),
-               Location location = Location::current());
-Tensor normal(const Shape &shape, double mean, double deviation, DType dtype = float32, Generator &generator = default_generator(),
-              Location location = Location::current());
+Tensor uniform(const Shape &shape, double low, double high, DType dtype = float32,
+               Generator &generator = default_generator(), Location location = Location::current());
+Tensor normal(const Shape &shape, double mean, double deviation, DType dtype = float32,
+              Generator &generator = default_generator(), Location location = Location::current());
 // Integers of [low, high), int64; high - low at most 2^24.
-Tensor randint(int64_t low, int64_t high, const Shape &shape, Generator &generator = default_generator(),
-               Location location = Location::current());
+Tensor randint(int64_t low, int64_t high, const Shape &shape,
+               Generator &generator = default_generator(), Location location = Location::current());
 // 1 with probability p, else 0.
-Tensor bernoulli(const Shape &shape, double p, DType dtype = float32, Generator &generator = default_generator(),
+Tensor bernoulli(const Shape &shape, double p, DType dtype = float32,
+                 Generator &generator = default_generator(),
                  Location location = Location::current());
-// The numbers of categories, int64 [samples] or [rows, samples], drawn with these probabilities, floating [n] or [rows, n], which need not
-// add up to 1; without replacement no category twice. A run fails where a row has a negative number, no finite positive sum, or without
-// replacement fewer positive numbers than samples: "index n is out of range". Probabilities below 2^-48 of a row's sum do
-// not count.
-Tensor multinomial(const Tensor &probabilities, int64_t samples, bool replacement = false, Generator &generator = default_generator(),
+// The numbers of categories, int64 [samples] or [rows, samples], drawn with these probabilities,
+// floating [n] or [rows, n], which need not add up to 1; without replacement no category twice. A
+// run fails where a row has a negative number, no finite positive sum, or without replacement fewer
+// positive numbers than samples: "index n is out of range". Probabilities below 2^-48 of a row's
+// sum do not count.
+Tensor multinomial(const Tensor &probabilities, int64_t samples, bool replacement = false,
+                   Generator &generator = default_generator(),
                    Location location = Location::current());
 // 0 with probability p, else x / (1 - p); x itself unless training (Srivastava et al. 2014).
-Tensor dropout(const Tensor &x, double p, bool training = true, Generator &generator = default_generator(),
-               Location location = Location::current());
+Tensor dropout(const Tensor &x, double p, bool training = true,
+               Generator &generator = default_generator(), Location location = Location::current());
 
 } // namespace weft

@@ -1,5 +1,5 @@
-// Convolutions and pooling of signals, [batch, channels, length], with PyTorch's names and rules: those of images of height 1
-// (weft/images.h), differentiable to any order.
+// Convolutions and pooling of signals, [batch, channels, length], with PyTorch's names and rules:
+// those of images of height 1 (weft/images.h), differentiable to any order.
 #pragma once
 
 #include "weft/ops.h"
@@ -12,17 +12,19 @@ struct Conv1dOptions {
 };
 // x: [N, C, L], weight: [O, C / groups, K], bias: [O] or undefined; the result is [N, O, L'] with
 // L' = (L + 2 padding - dilation (K - 1) - 1) / stride + 1. One floating dtype.
-Tensor conv1d(const Tensor &x, const Tensor &weight, const Tensor &bias = Tensor(), Conv1dOptions options = {},
-              Location location = Location::current());
+Tensor conv1d(const Tensor &x, const Tensor &weight, const Tensor &bias = Tensor(),
+              Conv1dOptions options = {}, Location location = Location::current());
 
 struct ConvTranspose1dOptions {
   int64_t stride = 1, padding = 0, output_padding = 0;
   int64_t groups = 1;
   int64_t dilation = 1;
 };
-// The derivative of conv1d by its input, as an op. x: [N, C, L], weight: [C, O / groups, K], bias: [O] or undefined; the result is
-// [N, O, (L - 1) stride - 2 padding + dilation (K - 1) + output_padding + 1].
-Tensor conv_transpose1d(const Tensor &x, const Tensor &weight, const Tensor &bias = Tensor(), ConvTranspose1dOptions options = {},
+// The derivative of conv1d by its input, as an op. x: [N, C, L], weight: [C, O / groups, K], bias:
+// [O] or undefined; the result is [N, O, (L - 1) stride - 2 padding + dilation (K - 1) +
+// output_padding + 1].
+Tensor conv_transpose1d(const Tensor &x, const Tensor &weight, const Tensor &bias = Tensor(),
+                        ConvTranspose1dOptions options = {},
                         Location location = Location::current());
 
 struct MaxPool1dOptions {
@@ -30,15 +32,19 @@ struct MaxPool1dOptions {
   int64_t padding = 0, dilation = 1;
   bool ceil_mode = false; // a last window may reach over the end
 };
-Tensor max_pool1d(const Tensor &x, int64_t kernel_size, MaxPool1dOptions options = {}, Location location = Location::current());
+Tensor max_pool1d(const Tensor &x, int64_t kernel_size, MaxPool1dOptions options = {},
+                  Location location = Location::current());
 struct AvgPool1dOptions {
   std::optional<int64_t> stride = {}; // default: the window's size
   int64_t padding = 0;
   bool ceil_mode = false;
   bool count_include_pad = true; // the zeros of the padding count as elements
 };
-Tensor avg_pool1d(const Tensor &x, int64_t kernel_size, AvgPool1dOptions options = {}, Location location = Location::current());
-// The means of windows chosen so that the result has this length: elements floor(i L / L') to ceil((i + 1) L / L').
-Tensor adaptive_avg_pool1d(const Tensor &x, int64_t output_size, Location location = Location::current());
+Tensor avg_pool1d(const Tensor &x, int64_t kernel_size, AvgPool1dOptions options = {},
+                  Location location = Location::current());
+// The means of windows chosen so that the result has this length: elements floor(i L / L') to
+// ceil((i + 1) L / L').
+Tensor adaptive_avg_pool1d(const Tensor &x, int64_t output_size,
+                           Location location = Location::current());
 
 } // namespace weft

@@ -1,5 +1,5 @@
-// weft::Tensor: a handle to a storage, directly or through views. Calls on tensors are recorded, not run; a value is
-// computed when somebody asks for it (item, to_vector, data, printing, eval).
+// weft::Tensor: a handle to a storage, directly or through views. Calls on tensors are recorded,
+// not run; a value is computed when somebody asks for it (item, to_vector, data, printing, eval).
 #pragma once
 
 #include <concepts>
@@ -26,46 +26,68 @@ class TensorImpl;
 
 using Shape = std::vector<int64_t>;
 
-// Dimensions to reduce or permute: one, several, or (as a default) all. Negative ones count from the end.
+// Dimensions to reduce or permute: one, several, or (as a default) all. Negative ones count from
+// the end.
 class Dims {
 public:
   Dims() = default; // all
   template <std::integral T> Dims(T dim) : dims_{static_cast<int64_t>(dim)}, all_(false) {}
   Dims(std::initializer_list<int64_t> dims) : dims_(dims), all_(dims.size() == 0) {}
   Dims(Shape dims) : dims_(std::move(dims)), all_(dims_.empty()) {}
-  bool all() const { return all_; }
-  const std::vector<int64_t> &values() const { return dims_; }
+  bool all() const {
+    return all_;
+  }
+  const std::vector<int64_t> &values() const {
+    return dims_;
+  }
 
 private:
   std::vector<int64_t> dims_;
   bool all_ = true;
 };
 
-// A scalar that a caller passes. It is a parameter of the recorded program, not a part of it: a changing value never recompiles.
+// A scalar that a caller passes. It is a parameter of the recorded program, not a part of it: a
+// changing value never recompiles.
 struct Scalar {
-  DType dtype; // float64, int64 or boolean: its category takes part in promotion, its width does not
+  DType
+      dtype; // float64, int64 or boolean: its category takes part in promotion, its width does not
   union {
     double d;
     int64_t i;
   };
-  template <std::floating_point T> Scalar(T value) : dtype(DType::kFloat64), d(static_cast<double>(value)) {}
+  template <std::floating_point T>
+  Scalar(T value) : dtype(DType::kFloat64), d(static_cast<double>(value)) {}
   template <std::integral T>
-  Scalar(T value) : dtype(std::is_same_v<T, bool> ? DType::kBool : DType::kInt64), i(static_cast<int64_t>(value)) {}
-  double as_double() const { return dtype == DType::kFloat64 ? d : static_cast<double>(i); }
+  Scalar(T value)
+      : dtype(std::is_same_v<T, bool> ? DType::kBool : DType::kInt64),
+        i(static_cast<int64_t>(value)) {}
+  double as_double() const {
+    return dtype == DType::kFloat64 ? d : static_cast<double>(i);
+  }
 };
 
-// An operand of an operator or a function: a tensor or a scalar, with the place where it was passed. Lives as long as the call.
+// An operand of an operator or a function: a tensor or a scalar, with the place where it was
+// passed. Lives as long as the call.
 class TensorArg {
 public:
-  TensorArg(const Tensor &tensor, Location location = Location::current()) : tensor_(&tensor), location_(location) {}
+  TensorArg(const Tensor &tensor, Location location = Location::current())
+      : tensor_(&tensor), location_(location) {}
   template <typename T>
     requires std::is_arithmetic_v<T>
-  TensorArg(T value, Location location = Location::current()) : scalar_(value), location_(location) {}
-  TensorArg(Scalar value, Location location = Location::current()) : scalar_(value), location_(location) {}
+  TensorArg(T value, Location location = Location::current())
+      : scalar_(value), location_(location) {}
+  TensorArg(Scalar value, Location location = Location::current())
+      : scalar_(value), location_(location) {}
 
-  const Tensor *tensor() const { return tensor_; } // null for a scalar
-  const Scalar &scalar() const { return scalar_; }
-  Location location() const { return location_; }
+  const Tensor *tensor() const {
+    return tensor_;
+  } // null for a scalar
+  const Scalar &scalar() const {
+    return scalar_;
+  }
+  Location location() const {
+    return location_;
+  }
 
 private:
   const Tensor *tensor_ = nullptr;
@@ -75,7 +97,8 @@ private:
 
 // x.index({Slice(1, 5), Ellipsis, None, 2}) is numpy's x[1:5, ..., None, 2].
 struct Slice {
-  Slice(std::optional<int64_t> start = {}, std::optional<int64_t> stop = {}, int64_t step = 1) : start(start), stop(stop), step(step) {}
+  Slice(std::optional<int64_t> start = {}, std::optional<int64_t> stop = {}, int64_t step = 1)
+      : start(start), stop(stop), step(step) {}
   std::optional<int64_t> start, stop;
   int64_t step;
 };
@@ -85,20 +108,29 @@ struct NewAxisType {};
 inline constexpr NewAxisType NewAxis{};
 inline constexpr NewAxisType None{};
 
-// One entry of an index. A tensor (int32 or int64 positions, or a bool mask of as many dims as it has) is referred to, not held: an Index
-// lives as long as the call.
+// One entry of an index. A tensor (int32 or int64 positions, or a bool mask of as many dims as it
+// has) is referred to, not held: an Index lives as long as the call.
 class Index {
 public:
   enum class Kind { kInteger, kSlice, kEllipsis, kNewAxis, kTensor };
-  template <std::integral T> Index(T i) : kind_(Kind::kInteger), integer_(static_cast<int64_t>(i)) {}
+  template <std::integral T>
+  Index(T i) : kind_(Kind::kInteger), integer_(static_cast<int64_t>(i)) {}
   Index(Slice slice) : kind_(Kind::kSlice), slice_(slice) {}
   Index(EllipsisType) : kind_(Kind::kEllipsis) {}
   Index(NewAxisType) : kind_(Kind::kNewAxis) {}
   Index(const Tensor &tensor) : kind_(Kind::kTensor), tensor_(&tensor) {}
-  Kind kind() const { return kind_; }
-  int64_t integer() const { return integer_; }
-  const Slice &slice() const { return slice_; }
-  const Tensor &tensor() const { return *tensor_; }
+  Kind kind() const {
+    return kind_;
+  }
+  int64_t integer() const {
+    return integer_;
+  }
+  const Slice &slice() const {
+    return slice_;
+  }
+  const Tensor &tensor() const {
+    return *tensor_;
+  }
 
 private:
   Kind kind_;
@@ -114,7 +146,8 @@ public:
   Tensor(const Tensor &other);
   Tensor(Tensor &&other) noexcept : impl_(std::exchange(other.impl_, nullptr)) {}
   ~Tensor();
-  // Makes this handle refer to other's storage. On a temporary, such as x[1] = y, it writes the value instead (copy_).
+  // Makes this handle refer to other's storage. On a temporary, such as x[1] = y, it writes the
+  // value instead (copy_).
   Tensor &operator=(const Tensor &other) &;
   Tensor &operator=(Tensor &&other) & noexcept;
   Tensor &operator=(const Tensor &other) &&;
@@ -122,38 +155,56 @@ public:
   Tensor &operator=(TensorArg value) &&;
 
   // A new tensor that holds a copy of `values`, of the given shape (default: one dimension).
-  template <ElementType T> static Tensor from(std::span<const T> values, Shape shape, Location location = Location::current());
-  template <ElementType T> static Tensor from(const std::vector<T> &values, Shape shape, Location location = Location::current());
-  template <ElementType T> static Tensor from(const std::vector<T> &values, Location location = Location::current());
+  template <ElementType T>
+  static Tensor from(std::span<const T> values, Shape shape,
+                     Location location = Location::current());
+  template <ElementType T>
+  static Tensor from(const std::vector<T> &values, Shape shape,
+                     Location location = Location::current());
+  template <ElementType T>
+  static Tensor from(const std::vector<T> &values, Location location = Location::current());
   // A new tensor that holds a copy of `bytes`: row-major elements of any dtype.
-  static Tensor from_bytes(const void *bytes, DType dtype, Shape shape, Location location = Location::current());
+  static Tensor from_bytes(const void *bytes, DType dtype, Shape shape,
+                           Location location = Location::current());
 
   // --- What it is. Nothing here computes. ---
-  bool defined() const { return impl_ != nullptr; }
+  bool defined() const {
+    return impl_ != nullptr;
+  }
   DType dtype() const;
   const Shape &shape() const;
-  int64_t ndim() const { return static_cast<int64_t>(shape().size()); }
-  int64_t dim() const { return ndim(); }
+  int64_t ndim() const {
+    return static_cast<int64_t>(shape().size());
+  }
+  int64_t dim() const {
+    return ndim();
+  }
   // The number of elements; of one dimension (negative: from the end).
   int64_t size() const;
-  int64_t numel() const { return size(); }
+  int64_t numel() const {
+    return size();
+  }
   int64_t size(int64_t dim, Location location = Location::current()) const;
   int64_t nbytes() const;
-  // Whether both handles refer to the same elements of one storage: a write to one shows in the other.
-  bool is_same(const Tensor &other) const { return impl_ == other.impl_; }
+  // Whether both handles refer to the same elements of one storage: a write to one shows in the
+  // other.
+  bool is_same(const Tensor &other) const {
+    return impl_ == other.impl_;
+  }
   // Counts the writes to the storage.
   uint64_t version() const;
 
-  // --- Its values: computed if they are not yet. Errors of the run are raised here, with the line that recorded the op. ---
-  // The value of a tensor of one element, converted to T.
+  // --- Its values: computed if they are not yet. Errors of the run are raised here, with the line
+  // that recorded the op. --- The value of a tensor of one element, converted to T.
   template <ElementType T> T item(Location location = Location::current()) const;
   // A copy of all elements in row-major order, converted to T.
   template <ElementType T> std::vector<T> to_vector(Location location = Location::current()) const;
-  // The elements in row-major order, of exactly T's dtype; valid until the storage is written or dies.
+  // The elements in row-major order, of exactly T's dtype; valid until the storage is written or
+  // dies.
   template <ElementType T> const T *data(Location location = Location::current()) const;
   const void *data_bytes(Location location = Location::current()) const;
-  // As data(), to write: counts as a write to the storage, and nothing else shares the memory. Writes after the next call that
-  // writes this storage or evaluates it are lost: ask again.
+  // As data(), to write: counts as a write to the storage, and nothing else shares the memory.
+  // Writes after the next call that writes this storage or evaluates it are lost: ask again.
   template <ElementType T> T *mutable_data(Location location = Location::current());
   void *mutable_data_bytes(Location location = Location::current());
   // Computes the value now.
@@ -164,17 +215,22 @@ public:
   // --- Autograd (weft/autograd.h) ---
   bool requires_grad() const;
   Tensor &set_requires_grad(bool value = true, Location location = Location::current());
-  Tensor &requires_grad_(bool value = true, Location location = Location::current()) { return set_requires_grad(value, location); }
+  Tensor &requires_grad_(bool value = true, Location location = Location::current()) {
+    return set_requires_grad(value, location);
+  }
   // True for tensors that no recorded call with a derivative made: parameters and inputs.
   bool is_leaf() const;
   // What backward() added up here; undefined before.
   Tensor grad() const;
   void set_grad(const Tensor &grad, Location location = Location::current());
-  void zero_grad() { set_grad(Tensor()); }
-  // Adds the derivative of this tensor (weighted by `gradient`, which a tensor of one element may leave out) to grad() of every
-  // leaf that it was computed from. Without retain_graph the saved values are released: a second backward is an error.
-  void backward(const Tensor &gradient = Tensor(), bool retain_graph = false, bool create_graph = false,
-                Location location = Location::current()) const;
+  void zero_grad() {
+    set_grad(Tensor());
+  }
+  // Adds the derivative of this tensor (weighted by `gradient`, which a tensor of one element may
+  // leave out) to grad() of every leaf that it was computed from. Without retain_graph the saved
+  // values are released: a second backward is an error.
+  void backward(const Tensor &gradient = Tensor(), bool retain_graph = false,
+                bool create_graph = false, Location location = Location::current()) const;
   // The same storage without history.
   Tensor detach(Location location = Location::current()) const;
   // A new storage with the same value; clone() keeps the history.
@@ -183,28 +239,39 @@ public:
   // --- Views: they share the storage; writes show through. ---
   // x[i]; the index knows the caller's line.
   struct At {
-    template <std::integral T> At(T i, Location location = Location::current()) : index(static_cast<int64_t>(i)), location(location) {}
+    template <std::integral T>
+    At(T i, Location location = Location::current())
+        : index(static_cast<int64_t>(i)), location(location) {}
     int64_t index;
     Location location;
   };
-  Tensor operator[](At i) const { return select(0, i.index, i.location); }
-  // A view; with tensors among the indices a copy, as in PyTorch: they broadcast to one shape, which stands in place of the indexed dims
-  // where those are next to each other, else in front. An index outside its dim is an error of the run. A bool mask is the positions where
-  // it holds: their number is found now (cut reason `mask`).
+  Tensor operator[](At i) const {
+    return select(0, i.index, i.location);
+  }
+  // A view; with tensors among the indices a copy, as in PyTorch: they broadcast to one shape,
+  // which stands in place of the indexed dims where those are next to each other, else in front. An
+  // index outside its dim is an error of the run. A bool mask is the positions where it holds:
+  // their number is found now (cut reason `mask`).
   Tensor index(std::initializer_list<Index> indices, Location location = Location::current()) const;
   Tensor index(std::span<const Index> indices, Location location = Location::current()) const;
-  // Writes value, broadcast, where index(indices) would read; with tensors, of several values for one element the last one, or with
-  // accumulate their sum with what was there. Writing one value through a mask computes nothing now.
-  void index_put_(std::initializer_list<Index> indices, TensorArg value, bool accumulate = false, Location location = Location::current());
+  // Writes value, broadcast, where index(indices) would read; with tensors, of several values for
+  // one element the last one, or with accumulate their sum with what was there. Writing one value
+  // through a mask computes nothing now.
+  void index_put_(std::initializer_list<Index> indices, TensorArg value, bool accumulate = false,
+                  Location location = Location::current());
   Tensor select(int64_t dim, int64_t i, Location location = Location::current()) const;
   // Elements start, start+1, ... of `dim`.
-  Tensor narrow(int64_t dim, int64_t start, int64_t length, Location location = Location::current()) const;
-  Tensor slice(int64_t dim, std::optional<int64_t> start = {}, std::optional<int64_t> stop = {}, int64_t step = 1,
-               Location location = Location::current()) const;
+  Tensor narrow(int64_t dim, int64_t start, int64_t length,
+                Location location = Location::current()) const;
+  Tensor slice(int64_t dim, std::optional<int64_t> start = {}, std::optional<int64_t> stop = {},
+               int64_t step = 1, Location location = Location::current()) const;
   // One size may be -1: it is what the others leave.
   Tensor reshape(const Shape &shape, Location location = Location::current()) const;
-  Tensor view(const Shape &shape, Location location = Location::current()) const { return reshape(shape, location); }
-  Tensor flatten(int64_t start_dim = 0, int64_t end_dim = -1, Location location = Location::current()) const;
+  Tensor view(const Shape &shape, Location location = Location::current()) const {
+    return reshape(shape, location);
+  }
+  Tensor flatten(int64_t start_dim = 0, int64_t end_dim = -1,
+                 Location location = Location::current()) const;
   Tensor squeeze(Dims dims = {}, Location location = Location::current()) const;
   Tensor unsqueeze(int64_t dim, Location location = Location::current()) const;
   Tensor permute(const Shape &permutation, Location location = Location::current()) const;
@@ -213,44 +280,75 @@ public:
   Tensor mT(Location location = Location::current()) const; // the last two dimensions exchanged
   // Repeats dimensions of size 1; -1 keeps a size.
   Tensor expand(const Shape &shape, Location location = Location::current()) const;
-  Tensor expand_as(const Tensor &other, Location location = Location::current()) const { return expand(other.shape(), location); }
-  Tensor broadcast_to(const Shape &shape, Location location = Location::current()) const { return expand(shape, location); }
+  Tensor expand_as(const Tensor &other, Location location = Location::current()) const {
+    return expand(other.shape(), location);
+  }
+  Tensor broadcast_to(const Shape &shape, Location location = Location::current()) const {
+    return expand(shape, location);
+  }
 
-  // --- In place: the storage gets a new value, every handle to it sees it. The dtype and shape stay. ---
+  // --- In place: the storage gets a new value, every handle to it sees it. The dtype and shape
+  // stay. ---
   Tensor &add_(TensorArg other, Location location = Location::current());
   Tensor &sub_(TensorArg other, Location location = Location::current());
   Tensor &mul_(TensorArg other, Location location = Location::current());
   Tensor &div_(TensorArg other, Location location = Location::current());
-  Tensor &copy_(TensorArg source, Location location = Location::current()); // broadcasts and converts
-  Tensor &fill_(TensorArg value, Location location = Location::current()) { return copy_(value, location); }
+  Tensor &copy_(TensorArg source,
+                Location location = Location::current()); // broadcasts and converts
+  Tensor &fill_(TensorArg value, Location location = Location::current()) {
+    return copy_(value, location);
+  }
   Tensor &zero_(Location location = Location::current());
-  // The functions of these names without the underscore. Throws Error where the result's dtype or shape does not fit.
-#define WEFT_UNARY(function, record, operands, doc) Tensor &function##_(Location location = Location::current());
+  // The functions of these names without the underscore. Throws Error where the result's dtype or
+  // shape does not fit.
+#define WEFT_UNARY(function, record, operands, doc)                                                \
+  Tensor &function##_(Location location = Location::current());
 #define WEFT_BINARY(function, record, operands, doc)
 #include "weft/ops/elementwise.inc"
 #undef WEFT_UNARY
 #undef WEFT_BINARY
   Tensor &pow_(TensorArg exponent, Location location = Location::current());
-  Tensor &clamp_(std::optional<Scalar> min, std::optional<Scalar> max = {}, Location location = Location::current());
+  Tensor &clamp_(std::optional<Scalar> min, std::optional<Scalar> max = {},
+                 Location location = Location::current());
   Tensor &lerp_(const Tensor &other, TensorArg weight, Location location = Location::current());
-  Tensor &addcmul_(const Tensor &a, const Tensor &b, Scalar value = 1.0, Location location = Location::current());
-  Tensor &addcdiv_(const Tensor &a, const Tensor &b, Scalar value = 1.0, Location location = Location::current());
-  Tensor &masked_fill_(const Tensor &mask, TensorArg value, Location location = Location::current());
-  Tensor &scatter_(int64_t dim, const Tensor &indices, TensorArg source, Location location = Location::current());
-  Tensor &scatter_add_(int64_t dim, const Tensor &indices, const Tensor &source, Location location = Location::current());
-  Tensor &scatter_reduce_(int64_t dim, const Tensor &indices, const Tensor &source, std::string_view reduce, bool include_self = true,
+  Tensor &addcmul_(const Tensor &a, const Tensor &b, Scalar value = 1.0,
+                   Location location = Location::current());
+  Tensor &addcdiv_(const Tensor &a, const Tensor &b, Scalar value = 1.0,
+                   Location location = Location::current());
+  Tensor &masked_fill_(const Tensor &mask, TensorArg value,
+                       Location location = Location::current());
+  Tensor &scatter_(int64_t dim, const Tensor &indices, TensorArg source,
+                   Location location = Location::current());
+  Tensor &scatter_add_(int64_t dim, const Tensor &indices, const Tensor &source,
+                       Location location = Location::current());
+  Tensor &scatter_reduce_(int64_t dim, const Tensor &indices, const Tensor &source,
+                          std::string_view reduce, bool include_self = true,
                           Location location = Location::current());
-  Tensor &index_add_(int64_t dim, const Tensor &indices, const Tensor &source, Location location = Location::current());
-  Tensor &index_copy_(int64_t dim, const Tensor &indices, const Tensor &source, Location location = Location::current());
-  Tensor &index_fill_(int64_t dim, const Tensor &indices, Scalar value, Location location = Location::current());
-  Tensor &operator+=(TensorArg other) { return add_(other, other.location()); }
-  Tensor &operator-=(TensorArg other) { return sub_(other, other.location()); }
-  Tensor &operator*=(TensorArg other) { return mul_(other, other.location()); }
-  Tensor &operator/=(TensorArg other) { return div_(other, other.location()); }
+  Tensor &index_add_(int64_t dim, const Tensor &indices, const Tensor &source,
+                     Location location = Location::current());
+  Tensor &index_copy_(int64_t dim, const Tensor &indices, const Tensor &source,
+                      Location location = Location::current());
+  Tensor &index_fill_(int64_t dim, const Tensor &indices, Scalar value,
+                      Location location = Location::current());
+  Tensor &operator+=(TensorArg other) {
+    return add_(other, other.location());
+  }
+  Tensor &operator-=(TensorArg other) {
+    return sub_(other, other.location());
+  }
+  Tensor &operator*=(TensorArg other) {
+    return mul_(other, other.location());
+  }
+  Tensor &operator/=(TensorArg other) {
+    return div_(other, other.location());
+  }
 
-  // --- The functions of weft/ops.h and weft/composites.h that have this tensor first (methods_test.cpp). ---
-#define WEFT_UNARY(function, record, operands, doc) Tensor function(Location location = Location::current()) const;
-#define WEFT_BINARY(function, record, operands, doc) Tensor function(TensorArg other, Location location = Location::current()) const;
+  // --- The functions of weft/ops.h and weft/composites.h that have this tensor first
+  // (methods_test.cpp). ---
+#define WEFT_UNARY(function, record, operands, doc)                                                \
+  Tensor function(Location location = Location::current()) const;
+#define WEFT_BINARY(function, record, operands, doc)                                               \
+  Tensor function(TensorArg other, Location location = Location::current()) const;
 #include "weft/ops/elementwise.inc"
 #undef WEFT_UNARY
 #undef WEFT_BINARY
@@ -266,19 +364,27 @@ public:
   Tensor prod(Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;
   Tensor any(Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;
   Tensor all(Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;
-  Tensor var(Dims dims = {}, int64_t correction = 1, bool keepdim = false, Location location = Location::current()) const;
-  Tensor argmax(std::optional<int64_t> dim = {}, bool keepdim = false, Location location = Location::current()) const;
-  Tensor argmin(std::optional<int64_t> dim = {}, bool keepdim = false, Location location = Location::current()) const;
+  Tensor var(Dims dims = {}, int64_t correction = 1, bool keepdim = false,
+             Location location = Location::current()) const;
+  Tensor argmax(std::optional<int64_t> dim = {}, bool keepdim = false,
+                Location location = Location::current()) const;
+  Tensor argmin(std::optional<int64_t> dim = {}, bool keepdim = false,
+                Location location = Location::current()) const;
   Tensor cumsum(int64_t dim, Location location = Location::current()) const;
-  Tensor clamp(std::optional<Scalar> min, std::optional<Scalar> max = {}, Location location = Location::current()) const;
-  Tensor masked_fill(const Tensor &mask, TensorArg value, Location location = Location::current()) const;
+  Tensor clamp(std::optional<Scalar> min, std::optional<Scalar> max = {},
+               Location location = Location::current()) const;
+  Tensor masked_fill(const Tensor &mask, TensorArg value,
+                     Location location = Location::current()) const;
   Tensor flip(Dims dims, Location location = Location::current()) const;
   Tensor matmul(const Tensor &other, Location location = Location::current()) const;
   Tensor softmax(int64_t dim, Location location = Location::current()) const;
   Tensor log_softmax(int64_t dim, Location location = Location::current()) const;
-  std::vector<Tensor> split(int64_t size, int64_t dim = 0, Location location = Location::current()) const;
-  std::vector<Tensor> split(const Shape &sizes, int64_t dim = 0, Location location = Location::current()) const;
-  std::vector<Tensor> chunk(int64_t chunks, int64_t dim = 0, Location location = Location::current()) const;
+  std::vector<Tensor> split(int64_t size, int64_t dim = 0,
+                            Location location = Location::current()) const;
+  std::vector<Tensor> split(const Shape &sizes, int64_t dim = 0,
+                            Location location = Location::current()) const;
+  std::vector<Tensor> chunk(int64_t chunks, int64_t dim = 0,
+                            Location location = Location::current()) const;
   Tensor is_nan(Location location = Location::current()) const;
   Tensor is_inf(Location location = Location::current()) const;
   Tensor is_finite(Location location = Location::current()) const;
@@ -321,83 +427,122 @@ public:
   Tensor fmod(TensorArg other, Location location = Location::current()) const;
   Tensor copysign(TensorArg other, Location location = Location::current()) const;
   Tensor xlogy(TensorArg other, Location location = Location::current()) const;
-  Tensor nan_to_num(double nan = 0, std::optional<double> posinf = {}, std::optional<double> neginf = {},
+  Tensor nan_to_num(double nan = 0, std::optional<double> posinf = {},
+                    std::optional<double> neginf = {},
                     Location location = Location::current()) const;
-  Tensor addcmul(const Tensor &a, const Tensor &b, Scalar value = 1.0, Location location = Location::current()) const;
-  Tensor addcdiv(const Tensor &a, const Tensor &b, Scalar value = 1.0, Location location = Location::current()) const;
+  Tensor addcmul(const Tensor &a, const Tensor &b, Scalar value = 1.0,
+                 Location location = Location::current()) const;
+  Tensor addcdiv(const Tensor &a, const Tensor &b, Scalar value = 1.0,
+                 Location location = Location::current()) const;
   Tensor count_nonzero(Dims dims = {}, Location location = Location::current()) const;
-  Tensor nansum(Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;
-  Tensor nanmean(Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;
-  Tensor vector_norm(double p = 2, Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;
+  Tensor nansum(Dims dims = {}, bool keepdim = false,
+                Location location = Location::current()) const;
+  Tensor nanmean(Dims dims = {}, bool keepdim = false,
+                 Location location = Location::current()) const;
+  Tensor vector_norm(double p = 2, Dims dims = {}, bool keepdim = false,
+                     Location location = Location::current()) const;
   Tensor diff(int64_t n = 1, int64_t dim = -1, Location location = Location::current()) const;
   Tensor logcumsumexp(int64_t dim, Location location = Location::current()) const;
-  std::pair<Tensor, Tensor> max_with_indices(int64_t dim, bool keepdim = false, Location location = Location::current()) const;
-  std::pair<Tensor, Tensor> min_with_indices(int64_t dim, bool keepdim = false, Location location = Location::current()) const;
+  std::pair<Tensor, Tensor> max_with_indices(int64_t dim, bool keepdim = false,
+                                             Location location = Location::current()) const;
+  std::pair<Tensor, Tensor> min_with_indices(int64_t dim, bool keepdim = false,
+                                             Location location = Location::current()) const;
   std::pair<Tensor, Tensor> cummax(int64_t dim, Location location = Location::current()) const;
   std::pair<Tensor, Tensor> cummin(int64_t dim, Location location = Location::current()) const;
-  std::pair<Tensor, Tensor> mode(int64_t dim = -1, bool keepdim = false, Location location = Location::current()) const;
-  Tensor quantile(double q, std::optional<int64_t> dim = {}, bool keepdim = false, Location location = Location::current()) const;
-  Tensor quantile(const std::vector<double> &q, std::optional<int64_t> dim = {}, bool keepdim = false,
+  std::pair<Tensor, Tensor> mode(int64_t dim = -1, bool keepdim = false,
+                                 Location location = Location::current()) const;
+  Tensor quantile(double q, std::optional<int64_t> dim = {}, bool keepdim = false,
                   Location location = Location::current()) const;
-  Tensor bincount(const Tensor &weights = Tensor(), int64_t minlength = 0, Location location = Location::current()) const;
-  Tensor histc(int64_t bins = 100, double low = 0, double high = 0, Location location = Location::current()) const;
-  Tensor bucketize(const Tensor &boundaries, bool right = false, Location location = Location::current()) const;
+  Tensor quantile(const std::vector<double> &q, std::optional<int64_t> dim = {},
+                  bool keepdim = false, Location location = Location::current()) const;
+  Tensor bincount(const Tensor &weights = Tensor(), int64_t minlength = 0,
+                  Location location = Location::current()) const;
+  Tensor histc(int64_t bins = 100, double low = 0, double high = 0,
+               Location location = Location::current()) const;
+  Tensor bucketize(const Tensor &boundaries, bool right = false,
+                   Location location = Location::current()) const;
   Tensor isin(const Tensor &elements, Location location = Location::current()) const;
-  Tensor diag_embed(int64_t offset = 0, int64_t dim1 = -2, int64_t dim2 = -1, Location location = Location::current()) const;
+  Tensor diag_embed(int64_t offset = 0, int64_t dim1 = -2, int64_t dim2 = -1,
+                    Location location = Location::current()) const;
   Tensor rot90(int64_t k = 1, Dims dims = {0, 1}, Location location = Location::current()) const;
   Tensor unflatten(int64_t dim, const Shape &sizes, Location location = Location::current()) const;
-  Tensor take_along_dim(const Tensor &indices, int64_t dim, Location location = Location::current()) const;
-  Tensor scatter_reduce(int64_t dim, const Tensor &indices, const Tensor &source, std::string_view reduce, bool include_self = true,
+  Tensor take_along_dim(const Tensor &indices, int64_t dim,
                         Location location = Location::current()) const;
-  Tensor index_reduce(int64_t dim, const Tensor &indices, const Tensor &source, std::string_view reduce, bool include_self = true,
+  Tensor scatter_reduce(int64_t dim, const Tensor &indices, const Tensor &source,
+                        std::string_view reduce, bool include_self = true,
+                        Location location = Location::current()) const;
+  Tensor index_reduce(int64_t dim, const Tensor &indices, const Tensor &source,
+                      std::string_view reduce, bool include_self = true,
                       Location location = Location::current()) const;
-  Tensor index_fill(int64_t dim, const Tensor &indices, Scalar value, Location location = Location::current()) const;
-  Tensor addmm(const Tensor &a, const Tensor &b, Scalar beta = 1.0, Scalar alpha = 1.0, Location location = Location::current()) const;
-  Tensor cross(const Tensor &other, int64_t dim = -1, Location location = Location::current()) const;
+  Tensor index_fill(int64_t dim, const Tensor &indices, Scalar value,
+                    Location location = Location::current()) const;
+  Tensor addmm(const Tensor &a, const Tensor &b, Scalar beta = 1.0, Scalar alpha = 1.0,
+               Location location = Location::current()) const;
+  Tensor cross(const Tensor &other, int64_t dim = -1,
+               Location location = Location::current()) const;
   Tensor kron(const Tensor &other, Location location = Location::current()) const;
-  Tensor tensordot(const Tensor &other, int64_t dims = 2, Location location = Location::current()) const;
-  Tensor tensordot(const Tensor &other, const Shape &x_dims, const Shape &y_dims, Location location = Location::current()) const;
+  Tensor tensordot(const Tensor &other, int64_t dims = 2,
+                   Location location = Location::current()) const;
+  Tensor tensordot(const Tensor &other, const Shape &x_dims, const Shape &y_dims,
+                   Location location = Location::current()) const;
   Tensor logaddexp(const Tensor &other, Location location = Location::current()) const;
-  Tensor is_close(const Tensor &other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false,
-                  Location location = Location::current()) const;
-  bool all_close(const Tensor &other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false,
-                 Location location = Location::current()) const;
+  Tensor is_close(const Tensor &other, double rtol = 1e-5, double atol = 1e-8,
+                  bool equal_nan = false, Location location = Location::current()) const;
+  bool all_close(const Tensor &other, double rtol = 1e-5, double atol = 1e-8,
+                 bool equal_nan = false, Location location = Location::current()) const;
   bool equal(const Tensor &other, Location location = Location::current()) const;
   Tensor norm(Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;
-  Tensor std(Dims dims = {}, int64_t correction = 1, bool keepdim = false, Location location = Location::current()) const;
-  Tensor logsumexp(Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;
+  Tensor std(Dims dims = {}, int64_t correction = 1, bool keepdim = false,
+             Location location = Location::current()) const;
+  Tensor logsumexp(Dims dims = {}, bool keepdim = false,
+                   Location location = Location::current()) const;
   Tensor cumprod(int64_t dim, Location location = Location::current()) const;
-  std::pair<Tensor, Tensor> sort(int64_t dim = -1, bool descending = false, Location location = Location::current()) const;
-  Tensor argsort(int64_t dim = -1, bool descending = false, Location location = Location::current()) const;
+  std::pair<Tensor, Tensor> sort(int64_t dim = -1, bool descending = false,
+                                 Location location = Location::current()) const;
+  Tensor argsort(int64_t dim = -1, bool descending = false,
+                 Location location = Location::current()) const;
   Tensor msort(Location location = Location::current()) const;
-  std::pair<Tensor, Tensor> topk(int64_t k, int64_t dim = -1, bool largest = true, Location location = Location::current()) const;
-  std::pair<Tensor, Tensor> kthvalue(int64_t k, int64_t dim = -1, bool keepdim = false, Location location = Location::current()) const;
-  std::pair<Tensor, Tensor> median(int64_t dim, bool keepdim = false, Location location = Location::current()) const;
+  std::pair<Tensor, Tensor> topk(int64_t k, int64_t dim = -1, bool largest = true,
+                                 Location location = Location::current()) const;
+  std::pair<Tensor, Tensor> kthvalue(int64_t k, int64_t dim = -1, bool keepdim = false,
+                                     Location location = Location::current()) const;
+  std::pair<Tensor, Tensor> median(int64_t dim, bool keepdim = false,
+                                   Location location = Location::current()) const;
   Tensor median(Location location = Location::current()) const;
-  Tensor repeat_interleave(int64_t repeats, std::optional<int64_t> dim = {}, Location location = Location::current()) const;
+  Tensor repeat_interleave(int64_t repeats, std::optional<int64_t> dim = {},
+                           Location location = Location::current()) const;
   Tensor repeat(const Shape &repeats, Location location = Location::current()) const;
   Tensor roll(int64_t shift, int64_t dim, Location location = Location::current()) const;
   Tensor roll(const Shape &shifts, Dims dims = {}, Location location = Location::current()) const;
   std::vector<Tensor> unbind(int64_t dim = 0, Location location = Location::current()) const;
-  Tensor movedim(int64_t source, int64_t destination, Location location = Location::current()) const;
-  Tensor diagonal(int64_t offset = 0, int64_t dim0 = 0, int64_t dim1 = 1, Location location = Location::current()) const;
+  Tensor movedim(int64_t source, int64_t destination,
+                 Location location = Location::current()) const;
+  Tensor diagonal(int64_t offset = 0, int64_t dim0 = 0, int64_t dim1 = 1,
+                  Location location = Location::current()) const;
   Tensor diag(int64_t offset = 0, Location location = Location::current()) const;
   Tensor trace(Location location = Location::current()) const;
   Tensor tril(int64_t diagonal = 0, Location location = Location::current()) const;
   Tensor triu(int64_t diagonal = 0, Location location = Location::current()) const;
-  Tensor index_select(int64_t dim, const Tensor &indices, Location location = Location::current()) const;
+  Tensor index_select(int64_t dim, const Tensor &indices,
+                      Location location = Location::current()) const;
   Tensor gather(int64_t dim, const Tensor &indices, Location location = Location::current()) const;
-  Tensor scatter(int64_t dim, const Tensor &indices, TensorArg source, Location location = Location::current()) const;
-  Tensor scatter_add(int64_t dim, const Tensor &indices, const Tensor &source, Location location = Location::current()) const;
-  Tensor index_add(int64_t dim, const Tensor &indices, const Tensor &source, Location location = Location::current()) const;
-  Tensor index_copy(int64_t dim, const Tensor &indices, const Tensor &source, Location location = Location::current()) const;
+  Tensor scatter(int64_t dim, const Tensor &indices, TensorArg source,
+                 Location location = Location::current()) const;
+  Tensor scatter_add(int64_t dim, const Tensor &indices, const Tensor &source,
+                     Location location = Location::current()) const;
+  Tensor index_add(int64_t dim, const Tensor &indices, const Tensor &source,
+                   Location location = Location::current()) const;
+  Tensor index_copy(int64_t dim, const Tensor &indices, const Tensor &source,
+                    Location location = Location::current()) const;
   Tensor nonzero(Location location = Location::current()) const;
   Tensor dot(const Tensor &other, Location location = Location::current()) const;
   Tensor outer(const Tensor &other, Location location = Location::current()) const;
 
   // For the library's own use.
   explicit Tensor(recorder::TensorImpl *impl) : impl_(impl) {} // takes over one reference
-  recorder::TensorImpl *impl() const { return impl_; }
+  recorder::TensorImpl *impl() const {
+    return impl_;
+  }
 
 private:
   recorder::TensorImpl *impl_;
@@ -409,27 +554,39 @@ std::ostream &operator<<(std::ostream &stream, const Tensor &tensor);
 Tensor zeros(const Shape &shape, DType dtype = float32, Location location = Location::current());
 Tensor ones(const Shape &shape, DType dtype = float32, Location location = Location::current());
 // The dtype of a bool, integer or floating value is boolean, int64 or float32.
-Tensor full(const Shape &shape, Scalar value, std::optional<DType> dtype = {}, Location location = Location::current());
-Tensor scalar(Scalar value, std::optional<DType> dtype = {}, Location location = Location::current());
+Tensor full(const Shape &shape, Scalar value, std::optional<DType> dtype = {},
+            Location location = Location::current());
+Tensor scalar(Scalar value, std::optional<DType> dtype = {},
+              Location location = Location::current());
 Tensor zeros_like(const Tensor &x, Location location = Location::current());
 Tensor ones_like(const Tensor &x, Location location = Location::current());
 Tensor full_like(const Tensor &x, Scalar value, Location location = Location::current());
 // 0, 1, ..., n-1; start, start+step, ... below stop. Integers give int64, others float32.
-Tensor arange(Scalar stop, std::optional<DType> dtype = {}, Location location = Location::current());
-Tensor arange(Scalar start, Scalar stop, Scalar step = 1, std::optional<DType> dtype = {}, Location location = Location::current());
-Tensor linspace(double start, double stop, int64_t steps, DType dtype = float32, Location location = Location::current());
-Tensor eye(int64_t n, std::optional<int64_t> m = {}, DType dtype = float32, Location location = Location::current());
+Tensor arange(Scalar stop, std::optional<DType> dtype = {},
+              Location location = Location::current());
+Tensor arange(Scalar start, Scalar stop, Scalar step = 1, std::optional<DType> dtype = {},
+              Location location = Location::current());
+Tensor linspace(double start, double stop, int64_t steps, DType dtype = float32,
+                Location location = Location::current());
+Tensor eye(int64_t n, std::optional<int64_t> m = {}, DType dtype = float32,
+           Location location = Location::current());
 // Values in braces, for short constants: tensor({1.f, 2.f, 3.f}), tensor({{1.f, 2.f}, {3.f, 4.f}}).
-template <ElementType T> Tensor tensor(std::initializer_list<T> values, Location location = Location::current()) {
+template <ElementType T>
+Tensor tensor(std::initializer_list<T> values, Location location = Location::current()) {
   std::vector<T> v(values);
   return Tensor::from<T>(v, Shape{static_cast<int64_t>(v.size())}, location);
 }
-template <ElementType T> Tensor tensor(std::initializer_list<std::initializer_list<T>> rows, Location location = Location::current()) {
+template <ElementType T>
+Tensor tensor(std::initializer_list<std::initializer_list<T>> rows,
+              Location location = Location::current()) {
   std::vector<T> v;
   int64_t columns = rows.size() == 0 ? 0 : static_cast<int64_t>(rows.begin()->size());
   for (const auto &row : rows) {
     if (static_cast<int64_t>(row.size()) != columns)
-      throw Error(ErrorKind::kShape, "tensor: all rows must have as many elements as the first, " + std::to_string(columns), location);
+      throw Error(ErrorKind::kShape,
+                  "tensor: all rows must have as many elements as the first, " +
+                      std::to_string(columns),
+                  location);
     v.insert(v.end(), row.begin(), row.end());
   }
   return Tensor::from<T>(v, Shape{static_cast<int64_t>(rows.size()), columns}, location);

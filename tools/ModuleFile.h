@@ -9,8 +9,9 @@
 
 namespace weft::tools {
 
-// Reads a module, text or bytecode, from a file or, for "-", from stdin, and verifies it. InvalidArgument with "file:line: message" for
-// what is no valid module.
-absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> readModule(const std::string &path, mlir::MLIRContext &context);
+// Reads a module, text or bytecode, from a file or, for "-", from stdin, and verifies it.
+// InvalidArgument with "file:line: message" for what is no valid module.
+absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> readModule(const std::string &path,
+                                                             mlir::MLIRContext &context);
 
 } // namespace weft::tools

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# The main job, from nothing: sets up the machine where needed, builds, trains a small character GPT on a real text, dumps the IR of
-# each phase, compiles the model ahead of time, runs the executable, and prints a summary.
-# Usage: tools/demo.sh [--text FILE] [--steps N] [--out DIR] [--resume] ...     (all options: tools/demo.sh --help)
+# The main job, from nothing: sets up the machine where needed, builds, trains a small character GPT
+# on a real text, dumps the IR of each phase, compiles the model ahead of time, runs the executable,
+# and prints a summary.
+# Usage: tools/demo.sh [--text FILE] [--steps N] [--out DIR] [--resume] ... (all options:
+# tools/demo.sh --help)
 set -euo pipefail
 caller=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Looks for programs and files that Weft gets wrong: random programs (tests/fuzz), then mutated files for each parser.
-# Usage: tools/fuzz.sh [--minutes N] [--seed S] [--programs N] [--parsers]     default: 10 minutes of programs from a seed that it prints
-# A failing program is reduced and printed as C++; the same seed finds it again. --parsers: all the time goes to the files' parsers.
+# Looks for programs and files that Weft gets wrong: random programs (tests/fuzz), then mutated
+# files for each parser.
+# Usage: tools/fuzz.sh [--minutes N] [--seed S] [--programs N] [--parsers] default: 10 minutes of
+# programs from a seed that it prints A failing program is reduced and printed as C++; the same seed
+# finds it again. --parsers: all the time goes to the files' parsers.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -22,10 +24,12 @@ if ((!parsers)); then
   exec bazel-bin/tests/fuzz/fuzz ${minutes:+--minutes "$minutes"} "${programs[@]}"
 fi
 
-# With coverage of the parsers' own code, which steers the mutations. The corpus stays between runs, crashing inputs lie beside it.
+# With coverage of the parsers' own code, which steers the mutations. The corpus stays between runs,
+# crashing inputs lie beside it.
 bazel build --config=fuzzer $(bazel query --noshow_progress 'kind(cc_test, //tests/fuzz/parsers:all)')
 targets=(bazel-bin/tests/fuzz/parsers/*_fuzzer)
-# LLVM's arenas mark what they have not given out, where our objects instantiate them; Debian's libMLIR takes from the same ones and does not.
+# LLVM's arenas mark what they have not given out, where our objects instantiate them; Debian's
+# libMLIR takes from the same ones and does not.
 export ASAN_OPTIONS=allow_user_poisoning=0
 seconds=$(awk "BEGIN { print int(${minutes:-10} * 60 / ${#targets[@]}) + 1 }")
 status=0

@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
 # Builds Weft and installs what programs and extensions outside this tree are built against.
 # Usage: tools/install.sh [--sealed] PREFIX
-#   PREFIX/include/weft   headers: weft/weft.h for programs; compiler/, dialects/, runtime/ (generated files and op records included) for extensions
-#   PREFIX/lib            libweft.so; weft/: what models compiled ahead of time are linked with; pkgconfig/: weft.pc, weft-plugin.pc
+#   PREFIX/include/weft   headers: weft/weft.h for programs; compiler/, dialects/, runtime/
+#                         (generated files and op records included) for extensions
+#   PREFIX/lib            libweft.so; weft/: what models compiled ahead of time are linked with;
+#                         pkgconfig/: weft.pc, weft-plugin.pc
 #   PREFIX/bin            weft-opt, weft-run, weft-compile, which load plugins
-# --sealed: libweft.so has LLVM inside and hidden: for programs that embed Weft beside another LLVM. It takes plugins of C kernels only, and there are
+# --sealed: libweft.so has LLVM inside and hidden: for programs that embed Weft beside another LLVM.
+# It takes plugins of C kernels only, and there are
 #           no tools and no headers of the compiler beside it.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

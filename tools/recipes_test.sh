@@ -1,5 +1,6 @@
 #!/bin/sh
-# The code blocks of CONTRIBUTING.md that name a file stand in it, line by line, and the unary op's record has at most 40 lines.
+# The code blocks of CONTRIBUTING.md that name a file stand in it, line by line, and the unary op's
+# record has at most 40 lines.
 # Usage: recipes_test.sh CONTRIBUTING.md FILE...
 set -eu
 recipes=$1

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs the Debian 12 packages that Weft is built with, where they are missing. Says what it installs; returns at once when nothing is missing.
+# Installs the Debian 12 packages that Weft is built with, where they are missing. Says what it
+# installs; returns at once when nothing is missing.
 set -euo pipefail
 
 packages=(
@@ -9,11 +10,13 @@ packages=(
   bazel-bootstrap bazel-platforms bazel-rules-java bazel-rules-proto bazel-skylib git
   # libraries
   libabsl-dev libbenchmark-dev libcli11-dev libdnnl-dev libgmock-dev libgtest-dev libjpeg62-turbo-dev libpng-dev nlohmann-json3-dev zlib1g-dev
-  # what extensions are built with (tools/install.sh), and what the sealed flavour links beside LLVM's archives
+  # what extensions are built with (tools/install.sh), and what the sealed flavour links beside
+  # LLVM's archives
   pkg-config libzstd-dev
 )
 
-# One query for all: dpkg-query prints a line for each installed package and fails for unknown names, which we expect.
+# One query for all: dpkg-query prints a line for each installed package and fails for unknown
+# names, which we expect.
 installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${packages[@]}" 2>/dev/null || true)
 missing=()
 for package in "${packages[@]}"; do

@@ -1,8 +1,12 @@
 #!/usr/bin/env bash
-# Sets up the machine where needed, builds Weft, runs every test, and counts test cases (not Bazel targets) from the runners' reports.
+# Sets up the machine where needed, builds Weft, runs every test, and counts test cases (not Bazel
+# targets) from the runners' reports.
 # Usage: tools/test.sh [BAZEL TARGET PATTERN ...]                  default: everything
-#        tools/test.sh --sanitizers[=LIST] [BAZEL TARGET PATTERN ...]   LIST: asan (AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer
-#                                                                  in one build), tsan (ThreadSanitizer); default: asan,tsan and what runs our code
+#        tools/test.sh --sanitizers[=LIST] [BAZEL TARGET PATTERN ...] LIST: asan (AddressSanitizer,
+#        LeakSanitizer and UndefinedBehaviorSanitizer
+#                                                                  in one build), tsan
+#                                                                  (ThreadSanitizer); default:
+#                                                                  asan,tsan and what runs our code
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -10,7 +14,8 @@ if [[ ${1-} == --sanitizers* ]]; then
   list=asan,tsan
   [[ $1 == *=* ]] && list=${1#*=}
   shift
-  # Not the compiler's own tests, which spend their time in LLVM (.bazelrc says what is instrumented).
+  # Not the compiler's own tests, which spend their time in LLVM (.bazelrc says what is
+  # instrumented).
   targets=("$@")
   ((${#targets[@]})) ||
     targets=(//runtime/... //backends/... //frontend/... //tests/programs:faults_test //tests/programs:training_test //tests/fuzz/...)
@@ -28,7 +33,8 @@ tools/setup.sh || exit 1
 
 options=()
 if [[ -n ${WEFT_SANITIZER-} ]]; then
-  # A report ends the test, also where the test would go on. WEFT_FUZZ_PROGRAMS: a tenth of the random programs, which take ten times as long.
+  # A report ends the test, also where the test would go on. WEFT_FUZZ_PROGRAMS: a tenth of the
+  # random programs, which take ten times as long.
   options=(--config="$WEFT_SANITIZER"
     --test_env=ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1
     --test_env=LSAN_OPTIONS=suppressions="$PWD/tools/sanitizers/lsan.supp":print_suppressions=0
@@ -68,7 +74,8 @@ for label in $tests; do
     failed=$((failed + 1))
     continue
   fi
-  # A case is a <testcase>; a report without any (a test that writes none of its own gets one from Bazel) counts as one.
+  # A case is a <testcase>; a report without any (a test that writes none of its own gets one from
+  # Bazel) counts as one.
   read -r cases bad left < <(cat "${reports[@]}" | awk '
     { text = text $0 "\n" }
     END {

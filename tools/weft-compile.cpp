@@ -1,7 +1,8 @@
 // weft-compile: compiles a program ahead of time.
 //
 //   weft-compile model.mlir --emit=exe -o model && ./model --input x.npy --output y.npy
-//   weft-compile model.mlir --emit=obj --mcpu=x86-64-v3 --weights model.safetensors -o model.o     # and model.h
+//   weft-compile model.mlir --emit=obj --mcpu=x86-64-v3 --weights model.safetensors -o model.o #
+//   and model.h
 #include <iostream>
 
 #include "CLI/CLI.hpp"
@@ -24,7 +25,8 @@ struct Flags {
 // model.mlir, obj -> model.o
 std::string defaultOutput(const std::string &program, compiler::Emit emit) {
   size_t slash = program.find_last_of('/');
-  std::string stem = program == "-" ? "model" : program.substr(slash == std::string::npos ? 0 : slash + 1);
+  std::string stem =
+      program == "-" ? "model" : program.substr(slash == std::string::npos ? 0 : slash + 1);
   stem = stem.substr(0, stem.find_last_of('.'));
   switch (emit) {
   case compiler::Emit::Object:
@@ -43,30 +45,43 @@ absl::Status run(Flags &flags) {
   std::string name = flags.target.substr(0, flags.target.find(':'));
   if (name.size() < flags.target.size()) {
     if (!flags.options.compile.cpu.empty())
-      return absl::InvalidArgumentError("--target=" + flags.target + " names a processor, and so does --mcpu=" + flags.options.compile.cpu);
+      return absl::InvalidArgumentError(
+          "--target=" + flags.target +
+          " names a processor, and so does --mcpu=" + flags.options.compile.cpu);
     flags.options.compile.cpu = flags.target.substr(name.size() + 1);
   }
   absl::StatusOr<compiler::Backend *> backend = compiler::findBackend(name);
-  if (!backend.ok()) return absl::InvalidArgumentError("there is no target '" + name + "': " + std::string(backend.status().message()));
+  if (!backend.ok())
+    return absl::InvalidArgumentError("there is no target '" + name +
+                                      "': " + std::string(backend.status().message()));
   std::optional<compiler::Emit> emit = compiler::parseEmit(flags.emit);
-  if (!emit) return absl::InvalidArgumentError("--emit=" + flags.emit + " is unknown; it is one of weft, plan, llvm, asm, obj, so and exe");
+  if (!emit)
+    return absl::InvalidArgumentError(
+        "--emit=" + flags.emit +
+        " is unknown; it is one of weft, plan, llvm, asm, obj, so and exe");
   compiler::AotOptions &options = flags.options;
   options.emit = *emit;
-  if (options.output.empty()) options.output = defaultOutput(flags.program, *emit);
+  if (options.output.empty())
+    options.output = defaultOutput(flags.program, *emit);
   options.compile.fuse = !flags.noFuse;
   options.compile.claim = !flags.noClaim;
   if (flags.weightsMode != "embed" && flags.weightsMode != "beside")
-    return absl::InvalidArgumentError("--weights-mode=" + flags.weightsMode + " is unknown; it is embed or beside");
+    return absl::InvalidArgumentError("--weights-mode=" + flags.weightsMode +
+                                      " is unknown; it is embed or beside");
   options.embedWeights = flags.weightsMode == "embed";
 
   runtime::SafetensorsFile file;
   if (!flags.weights.empty()) {
     absl::StatusOr<runtime::SafetensorsFile> read = runtime::read_safetensors(flags.weights);
-    if (!read.ok()) return read.status();
+    if (!read.ok())
+      return read.status();
     file = *std::move(read);
     for (const runtime::ArrayView &tensor : file.tensors)
       options.weights.push_back(
-          {tensor.name, tensor.dtype, tensor.dims, {reinterpret_cast<const char *>(tensor.bytes.data()), tensor.bytes.size()}});
+          {tensor.name,
+           tensor.dtype,
+           tensor.dims,
+           {reinterpret_cast<const char *>(tensor.bytes.data()), tensor.bytes.size()}});
   }
 
   mlir::DialectRegistry registry;
@@ -75,10 +90,14 @@ absl::Status run(Flags &flags) {
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
   auto module = tools::readModule(flags.program, context);
-  if (!module.ok()) return module.status();
-  absl::StatusOr<std::vector<std::string>> files = (*backend)->compileAheadOfTime(**module, options);
-  if (!files.ok()) return files.status();
-  for (const std::string &written : *files) std::cerr << "wrote " << written << "\n";
+  if (!module.ok())
+    return module.status();
+  absl::StatusOr<std::vector<std::string>> files =
+      (*backend)->compileAheadOfTime(**module, options);
+  if (!files.ok())
+    return files.status();
+  for (const std::string &written : *files)
+    std::cerr << "wrote " << written << "\n";
   return absl::OkStatus();
 }
 
@@ -91,22 +110,36 @@ int main(int argc, char **argv) {
   }
   Flags flags;
   CLI::App app("Compiles a program of weft ops ahead of time.", "weft-compile");
-  app.add_option("program", flags.program, "a .mlir file, text or bytecode; - for stdin")->required();
-  app.add_option("--emit", flags.emit, "weft, plan, llvm, asm, obj (with a C header), so (with a C header) or exe")->capture_default_str();
-  app.add_option("-o,--output", flags.options.output, "the file to write; - for stdout where it is text");
-  app.add_option("--target", flags.target, "the backend that it is compiled for, with :PROCESSOR after it where it is not --mcpu's")->capture_default_str();
-  app.add_option("--mcpu", flags.options.compile.cpu, "the processor, as LLVM names it (x86-64-v3, znver3, ...); this one by default");
-  app.add_option("--mattr", flags.options.compile.features, "processor features beside it, such as +avx512f,-fma4");
+  app.add_option("program", flags.program, "a .mlir file, text or bytecode; - for stdin")
+      ->required();
+  app.add_option("--emit", flags.emit,
+                 "weft, plan, llvm, asm, obj (with a C header), so (with a C header) or exe")
+      ->capture_default_str();
+  app.add_option("-o,--output", flags.options.output,
+                 "the file to write; - for stdout where it is text");
+  app.add_option(
+         "--target", flags.target,
+         "the backend that it is compiled for, with :PROCESSOR after it where it is not --mcpu's")
+      ->capture_default_str();
+  app.add_option("--mcpu", flags.options.compile.cpu,
+                 "the processor, as LLVM names it (x86-64-v3, znver3, ...); this one by default");
+  app.add_option("--mattr", flags.options.compile.features,
+                 "processor features beside it, such as +avx512f,-fma4");
   app.add_option("--name", flags.options.name, "the model's name in C; by default the output's");
-  app.add_option("--weights", flags.weights, "safetensors file with the values of arguments marked weft.parameter");
-  app.add_option("--weights-mode", flags.weightsMode, "embed the weights, or put them beside the output")->capture_default_str();
-  app.add_option("--dump-dir", flags.options.compile.dumpDir, "folder for the IR of each phase")->envname("WEFT_DUMP_DIR");
+  app.add_option("--weights", flags.weights,
+                 "safetensors file with the values of arguments marked weft.parameter");
+  app.add_option("--weights-mode", flags.weightsMode,
+                 "embed the weights, or put them beside the output")
+      ->capture_default_str();
+  app.add_option("--dump-dir", flags.options.compile.dumpDir, "folder for the IR of each phase")
+      ->envname("WEFT_DUMP_DIR");
   app.add_option("--runtime-dir", flags.options.runtimeFolder, "folder of libweft_aot.a");
   app.add_flag("--no-fuse", flags.noFuse, "make each op a kernel of its own");
   app.add_flag("--no-claim", flags.noClaim, "call no vendor library");
   CLI11_PARSE(app, argc, argv);
   absl::Status status = run(flags);
-  if (status.ok()) return 0;
+  if (status.ok())
+    return 0;
   std::cerr << "weft-compile: " << std::string(status.message()) << "\n";
   return 1;
 }

@@ -2,7 +2,8 @@
 //
 //   weft-opt --weft-phase=import..fuse model.mlir
 //   weft-opt --weft-canonicalize --weft-cse model.mlir
-//   weft-opt --weft-plugin=./my_pass.so --weft-insert=after:graph:my-pass --weft-phase=graph model.mlir
+//   weft-opt --weft-plugin=./my_pass.so --weft-insert=after:graph:my-pass --weft-phase=graph
+//   model.mlir
 #include "backends/cpu/compile/ConvolutionProvider.h"
 #include "backends/cpu/compile/MatmulProvider.h"
 #include "backends/cpu/compile/SortProvider.h"
@@ -45,7 +46,8 @@ namespace {
 using weft::compiler::PhaseRange;
 using weft::compiler::Pipeline;
 
-// Those of the CPU backend, as on a machine where oneDNN has packed forms: what weft-opt's claims are tried with.
+// Those of the CPU backend, as on a machine where oneDNN has packed forms: what weft-opt's claims
+// are tried with.
 const weft::compiler::ProviderSet *cpuProviders() {
   static const weft::compiler::ProviderSet *set = [] {
     auto *made = new weft::compiler::ProviderSet;
@@ -58,15 +60,18 @@ const weft::compiler::ProviderSet *cpuProviders() {
 }
 
 // Kernels for this machine: the plan needs what codegen says of them.
-absl::StatusOr<std::vector<weft::compiler::KernelInfo>> makeKernels(llvm::ArrayRef<weft::plan::KernelOp> kernels,
-                                                                    llvm::StringRef dumpFolder) {
+absl::StatusOr<std::vector<weft::compiler::KernelInfo>>
+makeKernels(llvm::ArrayRef<weft::plan::KernelOp> kernels, llvm::StringRef dumpFolder) {
   weft::compiler::CompileOptions options;
   options.verifyEachPhase = true;
   auto compiled = weft::compiler::KernelCompiler::instance().compile(
-      kernels, weft::compiler::hostKernelMaker(weft::compiler::TargetInfo::host()), options, dumpFolder);
-  if (!compiled.ok()) return compiled.status();
+      kernels, weft::compiler::hostKernelMaker(weft::compiler::TargetInfo::host()), options,
+      dumpFolder);
+  if (!compiled.ok())
+    return compiled.status();
   std::vector<weft::compiler::KernelInfo> infos;
-  for (const auto &kernel : *compiled) infos.push_back(kernel->info);
+  for (const auto &kernel : *compiled)
+    infos.push_back(kernel->info);
   return infos;
 }
 
@@ -75,15 +80,19 @@ class PhasePass : public mlir::PassWrapper<PhasePass, mlir::OperationPass<mlir::
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PhasePass)
 
-  PhasePass(PhaseRange range, weft::compiler::CompileOptions options) : range_(range), options_(std::move(options)) {}
-  llvm::StringRef getName() const override { return "weft-phase"; }
+  PhasePass(PhaseRange range, weft::compiler::CompileOptions options)
+      : range_(range), options_(std::move(options)) {}
+  llvm::StringRef getName() const override {
+    return "weft-phase";
+  }
   void getDependentDialects(mlir::DialectRegistry &registry) const override {
     registry.insert<weft::ir::WeftDialect, weft::plan::PlanDialect, mlir::func::FuncDialect>();
   }
   void runOnOperation() override {
     Pipeline pipeline(options_, options_.claim ? cpuProviders() : nullptr, nullptr);
     setPlanPhase(pipeline, options_, makeKernels, {});
-    if (failed(pipeline.run(getOperation(), range_.from, range_.to))) signalPassFailure();
+    if (failed(pipeline.run(getOperation(), range_.from, range_.to)))
+      signalPassFailure();
   }
 
 private:
@@ -94,25 +103,34 @@ private:
 // "after:graph:canonicalize,cse"
 llvm::Error insertPasses(llvm::StringRef text) {
   auto fail = [&](const char *why) {
-    return llvm::createStringError(llvm::inconvertibleErrorCode(), "--weft-insert=%s: %s; write before:PHASE:PASSES or after:PHASE:PASSES",
-                                   text.str().c_str(), why);
+    return llvm::createStringError(
+        llvm::inconvertibleErrorCode(),
+        "--weft-insert=%s: %s; write before:PHASE:PASSES or after:PHASE:PASSES", text.str().c_str(),
+        why);
   };
   auto [position, rest] = text.split(':');
   auto [phaseName, passes] = rest.split(':');
-  if (position != "before" && position != "after") return fail("no position");
+  if (position != "before" && position != "after")
+    return fail("no position");
   auto phase = weft::compiler::findPhase(phaseName);
-  if (!phase) return fail("no such phase");
+  if (!phase)
+    return fail("no such phase");
   return weft::compiler::registerPassPipeline(
-      *phase, position == "before" ? weft::compiler::Position::Before : weft::compiler::Position::After, passes, "");
+      *phase,
+      position == "before" ? weft::compiler::Position::Before : weft::compiler::Position::After,
+      passes, "");
 }
 
-// Flags of ours that must act before MLIR parses the pass names that they bring: they are taken out of argv.
-bool takeFlags(int &argc, char **argv, weft::compiler::CompileOptions &options, std::vector<std::string> &inserts) {
+// Flags of ours that must act before MLIR parses the pass names that they bring: they are taken out
+// of argv.
+bool takeFlags(int &argc, char **argv, weft::compiler::CompileOptions &options,
+               std::vector<std::string> &inserts) {
   int kept = 1;
   bool ok = true;
   for (int i = 1; i < argc; ++i) {
     llvm::StringRef argument = argv[i];
-    if (argument.starts_with("--")) argument = argument.drop_front();
+    if (argument.starts_with("--"))
+      argument = argument.drop_front();
     if (argument.consume_front("-weft-plugin=")) {
       if (absl::Status status = weft::compiler::loadPlugin(argument.str()); !status.ok()) {
         llvm::errs() << "weft-opt: " << std::string(status.message()) << "\n";
@@ -135,8 +153,10 @@ bool takeFlags(int &argc, char **argv, weft::compiler::CompileOptions &options, 
   return ok;
 }
 
-// What MlirOptMain does with its input, but that damaged bytecode never gets to MLIR's reader, which crashes on it.
-llvm::LogicalResult process(const std::string &input, const std::string &output, mlir::DialectRegistry &registry,
+// What MlirOptMain does with its input, but that damaged bytecode never gets to MLIR's reader,
+// which crashes on it.
+llvm::LogicalResult process(const std::string &input, const std::string &output,
+                            mlir::DialectRegistry &registry,
                             const mlir::MlirOptMainConfig &config) {
   auto fail = [](const llvm::Twine &message) {
     llvm::errs() << "weft-opt: " << message << "\n";
@@ -144,12 +164,15 @@ llvm::LogicalResult process(const std::string &input, const std::string &output,
   };
   std::string message;
   std::unique_ptr<llvm::MemoryBuffer> file = mlir::openInputFile(input, &message);
-  if (!file) return fail(message);
+  if (!file)
+    return fail(message);
   if (weft::ir::inspectBytecode(file->getBuffer()) == weft::ir::BytecodeState::Damaged)
     return fail((input == "-" ? "stdin" : input) + " " + weft::ir::kDamagedBytecode);
   std::unique_ptr<llvm::ToolOutputFile> result = mlir::openOutputFile(output, &message);
-  if (!result) return fail(message);
-  if (failed(mlir::MlirOptMain(result->os(), std::move(file), registry, config))) return llvm::failure();
+  if (!result)
+    return fail(message);
+  if (failed(mlir::MlirOptMain(result->os(), std::move(file), registry, config)))
+    return llvm::failure();
   result->keep();
   return llvm::success();
 }
@@ -159,29 +182,34 @@ llvm::LogicalResult process(const std::string &input, const std::string &output,
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   mlir::DialectRegistry registry;
-  registry.insert<weft::ir::WeftDialect, weft::plan::PlanDialect, mlir::func::FuncDialect, mlir::arith::ArithDialect,
-                  mlir::math::MathDialect, mlir::linalg::LinalgDialect, mlir::memref::MemRefDialect, mlir::scf::SCFDialect,
-                  mlir::tensor::TensorDialect, mlir::vector::VectorDialect>();
+  registry.insert<weft::ir::WeftDialect, weft::plan::PlanDialect, mlir::func::FuncDialect,
+                  mlir::arith::ArithDialect, mlir::math::MathDialect, mlir::linalg::LinalgDialect,
+                  mlir::memref::MemRefDialect, mlir::scf::SCFDialect, mlir::tensor::TensorDialect,
+                  mlir::vector::VectorDialect>();
   weft::ir::addTypeAdvice(registry);
   mlir::registerTransformsPasses();
   weft::compiler::registerGraphPasses();
   weft::compiler::registerFusionPasses();
-  mlir::registerPass([] { return weft::compiler::createAssignLayoutsPass(cpuProviders(), nullptr); });
+  mlir::registerPass(
+      [] { return weft::compiler::createAssignLayoutsPass(cpuProviders(), nullptr); });
   mlir::registerPass([] { return weft::compiler::createClaimPass({}, cpuProviders(), nullptr); });
-  mlir::registerPass([] { return weft::compiler::createPackSharedPass({}, cpuProviders(), nullptr); });
+  mlir::registerPass(
+      [] { return weft::compiler::createPackSharedPass({}, cpuProviders(), nullptr); });
   mlir::registerPass([] { return weft::compiler::createCallCustomPass(); });
   weft::compiler::registerPreparePasses();
   weft::compiler::registerPlanPasses();
 
   weft::compiler::CompileOptions options;
   options.verifyEachPhase = true;
-  if (const char *folder = std::getenv("WEFT_DUMP_DIR")) options.dumpDir = folder;
+  if (const char *folder = std::getenv("WEFT_DUMP_DIR"))
+    options.dumpDir = folder;
   std::vector<std::string> inserts;
   if (absl::Status status = weft::compiler::loadPluginsFromEnvironment(); !status.ok()) {
     llvm::errs() << "weft-opt: " << std::string(status.message()) << "\n";
     return 1;
   }
-  if (!takeFlags(argc, argv, options, inserts)) return 1;
+  if (!takeFlags(argc, argv, options, inserts))
+    return 1;
   weft::ir::insertExtensions(registry);
   for (const std::string &text : inserts)
     if (llvm::Error error = insertPasses(text)) {
@@ -190,12 +218,15 @@ int main(int argc, char **argv) {
     }
 
   mlir::registerPassPipeline(
-      "weft-phase", "runs phases with the passes registered around them: NAME, FIRST..LAST, ..LAST or FIRST..",
-      [&options](mlir::OpPassManager &passes, llvm::StringRef text, llvm::function_ref<llvm::LogicalResult(const llvm::Twine &)> error) {
+      "weft-phase",
+      "runs phases with the passes registered around them: NAME, FIRST..LAST, ..LAST or FIRST..",
+      [&options](mlir::OpPassManager &passes, llvm::StringRef text,
+                 llvm::function_ref<llvm::LogicalResult(const llvm::Twine &)> error) {
         std::optional<PhaseRange> range = weft::compiler::parsePhaseRange(text);
         if (!range) {
           std::string names;
-          for (const auto &info : weft::compiler::allPhases()) names += " " + info.name.str();
+          for (const auto &info : weft::compiler::allPhases())
+            names += " " + info.name.str();
           return error("'" + text + "' is no range of phases; the phases are" + names);
         }
         passes.addPass(std::make_unique<PhasePass>(*range, options));
@@ -203,13 +234,14 @@ int main(int argc, char **argv) {
       },
       [](llvm::function_ref<void(const mlir::detail::PassOptions &)>) {});
 
-  auto [input, output] = mlir::registerAndParseCLIOptions(argc, argv,
-                                                          "weft-opt: passes and phases of Weft\n"
-                                                          "  --weft-plugin=FILE.so         loads a plugin, as WEFT_PLUGINS does\n"
-                                                          "  --weft-insert=after:graph:P   runs the passes P after (or before) a phase\n"
-                                                          "  --weft-dump-dir=FOLDER        one file a phase, as WEFT_DUMP_DIR does\n"
-                                                          "  --weft-no-fuse, --weft-no-claim\n",
-                                                          registry);
+  auto [input, output] = mlir::registerAndParseCLIOptions(
+      argc, argv,
+      "weft-opt: passes and phases of Weft\n"
+      "  --weft-plugin=FILE.so         loads a plugin, as WEFT_PLUGINS does\n"
+      "  --weft-insert=after:graph:P   runs the passes P after (or before) a phase\n"
+      "  --weft-dump-dir=FOLDER        one file a phase, as WEFT_DUMP_DIR does\n"
+      "  --weft-no-fuse, --weft-no-claim\n",
+      registry);
   mlir::MlirOptMainConfig config = mlir::MlirOptMainConfig::createFromCLOptions();
   if (config.shouldShowDialects() || config.shouldListPasses())
     return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, input, output, registry));

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# names_test.sh FILE_OF_THE_ROOT: nothing outside of this folder names CUDA, so that a backend comes and goes with its folder. Documents
-# and the list of backends (backends/BUILD) may.
+# names_test.sh FILE_OF_THE_ROOT: nothing outside of this folder names CUDA, so that a backend comes
+# and goes with its folder. Documents and the list of backends (backends/BUILD) may.
 set -euo pipefail
 root=$(dirname "$(readlink -f "$1")")
 [ -d "$root/backends/cuda" ] || { echo "$root is no source tree"; exit 1; }

@@ -12,25 +12,31 @@ using ir::HostTensor;
 
 class InterpreterTest : public testing::Test {
 protected:
-  InterpreterTest() : diagnostics(&context, [this](mlir::Diagnostic &diagnostic) { messages += diagnostic.str() + "\n"; }) {
+  InterpreterTest()
+      : diagnostics(&context,
+                    [this](mlir::Diagnostic &diagnostic) { messages += diagnostic.str() + "\n"; }) {
     context.loadDialect<ir::WeftDialect>();
   }
 
   static HostTensor floats(std::vector<int64_t> shape, std::vector<float> values) {
     HostTensor tensor(DType::kFloat32, std::move(shape));
-    for (size_t i = 0; i < values.size(); ++i) tensor.set(i, values[i]);
+    for (size_t i = 0; i < values.size(); ++i)
+      tensor.set(i, values[i]);
     return tensor;
   }
   static std::vector<double> numbers(const HostTensor &tensor) {
     std::vector<double> values;
-    for (int64_t i = 0; i < tensor.size(); ++i) values.push_back(tensor.getDouble(i));
+    for (int64_t i = 0; i < tensor.size(); ++i)
+      values.push_back(tensor.getDouble(i));
     return values;
   }
   // Runs @main of the program text.
-  mlir::FailureOr<llvm::SmallVector<HostTensor>> run(llvm::StringRef text, llvm::SmallVector<HostTensor> inputs) {
+  mlir::FailureOr<llvm::SmallVector<HostTensor>> run(llvm::StringRef text,
+                                                     llvm::SmallVector<HostTensor> inputs) {
     module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
     EXPECT_TRUE(module) << messages;
-    if (!module) return mlir::failure();
+    if (!module)
+      return mlir::failure();
     return interpret(module->lookupSymbol<mlir::func::FuncOp>("main"), std::move(inputs));
   }
 
@@ -41,12 +47,13 @@ protected:
 };
 
 TEST_F(InterpreterTest, RunsOpsInOrderAndReturnsAValueTwice) {
-  auto results = run(R"(func.func @main(%x: tensor<2x2xf32>) -> (tensor<2x2xf32>, tensor<2xf32>, tensor<2x2xf32>) {
+  auto results = run(
+      R"(func.func @main(%x: tensor<2x2xf32>) -> (tensor<2x2xf32>, tensor<2xf32>, tensor<2x2xf32>) {
     %0 = weft.add %x, %x : tensor<2x2xf32>
     %1 = weft.reduce_sum %0, dims = [1] : tensor<2x2xf32>
     return %0, %1, %0 : tensor<2x2xf32>, tensor<2xf32>, tensor<2x2xf32>
   })",
-                     {floats({2, 2}, {1, 2, 3, 4})});
+      {floats({2, 2}, {1, 2, 3, 4})});
   ASSERT_TRUE(mlir::succeeded(results)) << messages;
   EXPECT_EQ(numbers((*results)[0]), (std::vector<double>{2, 4, 6, 8}));
   EXPECT_EQ(numbers((*results)[1]), (std::vector<double>{6, 14}));
@@ -91,18 +98,25 @@ TEST_F(InterpreterTest, SymbolicDimsTakeTheSizesOfTheInputs) {
 TEST_F(InterpreterTest, ReportsWhatAProgramHitsWhenItRuns) {
   HostTensor indices(DType::kInt64, {2});
   indices.setInt(1, -4);
-  EXPECT_TRUE(mlir::failed(run(R"(func.func @main(%x: tensor<3xf32>, %i: tensor<2xi64>) -> tensor<2xf32> {
+  EXPECT_TRUE(
+      mlir::failed(run(R"(func.func @main(%x: tensor<3xf32>, %i: tensor<2xi64>) -> tensor<2xf32> {
     %0 = weft.index_select %x, %i, dim = 0 : tensor<3xf32>, tensor<2xi64>
     return %0 : tensor<2xf32>
   })",
-                               {floats({3}, {1, 2, 3}), indices})));
-  EXPECT_NE(messages.find("index -4 at position 1 of indices is out of range for a dimension of size 3"), std::string::npos) << messages;
+                       {floats({3}, {1, 2, 3}), indices})));
+  EXPECT_NE(
+      messages.find("index -4 at position 1 of indices is out of range for a dimension of size 3"),
+      std::string::npos)
+      << messages;
 }
 
 TEST_F(InterpreterTest, RefusesInputsOfAnotherTypeOrNumber) {
-  constexpr const char *program = "func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> { return %x : tensor<3xf32> }";
+  constexpr const char *program =
+      "func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> { return %x : tensor<3xf32> }";
   EXPECT_TRUE(mlir::failed(run(program, {floats({2}, {1, 2})})));
-  EXPECT_NE(messages.find("argument 0 is float32[3] but the given tensor is float32[2]"), std::string::npos) << messages;
+  EXPECT_NE(messages.find("argument 0 is float32[3] but the given tensor is float32[2]"),
+            std::string::npos)
+      << messages;
   EXPECT_TRUE(mlir::failed(run(program, {})));
   EXPECT_NE(messages.find("takes 1 arguments but is given 0"), std::string::npos) << messages;
 }
@@ -118,7 +132,8 @@ TEST_F(InterpreterTest, RunsALongChain) {
   auto function = mlir::func::FuncOp::create(b, loc, "main", b.getFunctionType({type}, {type}));
   b.setInsertionPointToEnd(function.addEntryBlock());
   mlir::Value value = function.getArgument(0);
-  for (int i = 0; i < count; ++i) value = ir::NegOp::create(b, loc, value);
+  for (int i = 0; i < count; ++i)
+    value = ir::NegOp::create(b, loc, value);
   mlir::func::ReturnOp::create(b, loc, value);
   auto results = interpret(function, {floats({}, {3})});
   ASSERT_TRUE(mlir::succeeded(results)) << messages;

@@ -24,59 +24,85 @@ public:
     executable->bytecode_ = std::move(bytecode);
     mlir::DialectRegistry registry;
     registry.insert<ir::WeftDialect, mlir::func::FuncDialect>();
-    executable->context_ = std::make_unique<mlir::MLIRContext>(registry, mlir::MLIRContext::Threading::DISABLED);
+    executable->context_ =
+        std::make_unique<mlir::MLIRContext>(registry, mlir::MLIRContext::Threading::DISABLED);
     executable->context_->loadAllAvailableDialects();
-    executable->context_->getDiagEngine().registerHandler([raw = executable.get()](mlir::Diagnostic &diagnostic) {
-      if (diagnostic.getSeverity() != mlir::DiagnosticSeverity::Error) return mlir::success();
-      llvm::raw_string_ostream stream(raw->diagnostics_);
-      if (!raw->diagnostics_.empty()) stream << "; ";
-      // The user's line as compilers print it.
-      if (auto line = mlir::dyn_cast<mlir::FileLineColLoc>(diagnostic.getLocation()))
-        stream << line.getFilename().getValue() << ":" << line.getLine() << ": ";
-      stream << diagnostic.str();
-      return mlir::success();
-    });
-    executable->module_ = mlir::parseSourceString<mlir::ModuleOp>(executable->bytecode_, mlir::ParserConfig(executable->context_.get()));
-    if (!executable->module_) return absl::DataLossError("not a module of weft ops: " + executable->diagnostics_);
+    executable->context_->getDiagEngine().registerHandler(
+        [raw = executable.get()](mlir::Diagnostic &diagnostic) {
+          if (diagnostic.getSeverity() != mlir::DiagnosticSeverity::Error)
+            return mlir::success();
+          llvm::raw_string_ostream stream(raw->diagnostics_);
+          if (!raw->diagnostics_.empty())
+            stream << "; ";
+          // The user's line as compilers print it.
+          if (auto line = mlir::dyn_cast<mlir::FileLineColLoc>(diagnostic.getLocation()))
+            stream << line.getFilename().getValue() << ":" << line.getLine() << ": ";
+          stream << diagnostic.str();
+          return mlir::success();
+        });
+    executable->module_ = mlir::parseSourceString<mlir::ModuleOp>(
+        executable->bytecode_, mlir::ParserConfig(executable->context_.get()));
+    if (!executable->module_)
+      return absl::DataLossError("not a module of weft ops: " + executable->diagnostics_);
     executable->main_ = executable->module_->lookupSymbol<mlir::func::FuncOp>("main");
-    if (!executable->main_) return absl::InvalidArgumentError("the module has no function @main");
-    if (absl::Status status = executable->describe(); !status.ok()) return status;
+    if (!executable->main_)
+      return absl::InvalidArgumentError("the module has no function @main");
+    if (absl::Status status = executable->describe(); !status.ok())
+      return status;
     return executable;
   }
 
-  const std::string &bytecode() const { return bytecode_; }
-  std::span<const runtime::InputSpec> input_specs() const override { return inputs_; }
-  std::span<const runtime::OutputSpec> output_specs() const override { return outputs_; }
-  int64_t arena_bytes() const override { return 0; }
-  bool is_serial() const override { return true; }
-  absl::StatusOr<std::unique_ptr<runtime::RunResources>> acquire(const runtime::RunContext &) override {
+  const std::string &bytecode() const {
+    return bytecode_;
+  }
+  std::span<const runtime::InputSpec> input_specs() const override {
+    return inputs_;
+  }
+  std::span<const runtime::OutputSpec> output_specs() const override {
+    return outputs_;
+  }
+  int64_t arena_bytes() const override {
+    return 0;
+  }
+  bool is_serial() const override {
+    return true;
+  }
+  absl::StatusOr<std::unique_ptr<runtime::RunResources>>
+  acquire(const runtime::RunContext &) override {
     return std::make_unique<runtime::RunResources>();
   }
 
-  absl::Status run(const runtime::RunContext &, runtime::RunResources &, std::span<runtime::Buffer *const> inputs,
+  absl::Status run(const runtime::RunContext &, runtime::RunResources &,
+                   std::span<runtime::Buffer *const> inputs,
                    std::span<runtime::Buffer *const> outputs) override {
-    if (absl::Status status = runtime::check_bindings(*this, inputs, outputs); !status.ok()) return status;
+    if (absl::Status status = runtime::check_bindings(*this, inputs, outputs); !status.ok())
+      return status;
     // One run at a time: the context and the diagnostics are shared.
     std::lock_guard<std::mutex> lock(mutex_);
     llvm::SmallVector<ir::HostTensor> arguments;
     for (size_t i = 0; i < inputs.size(); ++i) {
       ir::HostTensor tensor(inputs_[i].dtype, inputs_[i].dims);
-      if (inputs_[i].bytes > 0) std::memcpy(tensor.bytes.data(), inputs[i]->data(), static_cast<size_t>(inputs_[i].bytes));
+      if (inputs_[i].bytes > 0)
+        std::memcpy(tensor.bytes.data(), inputs[i]->data(), static_cast<size_t>(inputs_[i].bytes));
       arguments.push_back(std::move(tensor));
     }
     diagnostics_.clear();
     auto results = interpret(main_, std::move(arguments));
     if (mlir::failed(results)) // outputs are written below
-      return runtime::with_kept_inputs(absl::InternalError(diagnostics_.empty() ? "reference evaluation failed" : diagnostics_));
+      return runtime::with_kept_inputs(
+          absl::InternalError(diagnostics_.empty() ? "reference evaluation failed" : diagnostics_));
     for (size_t i = 0; i < outputs.size(); ++i)
-      if (outputs_[i].bytes > 0) std::memcpy(outputs[i]->data(), (*results)[i].bytes.data(), static_cast<size_t>(outputs_[i].bytes));
+      if (outputs_[i].bytes > 0)
+        std::memcpy(outputs[i]->data(), (*results)[i].bytes.data(),
+                    static_cast<size_t>(outputs_[i].bytes));
     return absl::OkStatus();
   }
 
 private:
   template <typename Spec> static absl::StatusOr<Spec> spec_of(mlir::Type type) {
     auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
-    if (!tensor || !tensor.hasStaticShape()) return absl::InvalidArgumentError("@main's types must be tensors of static shape");
+    if (!tensor || !tensor.hasStaticShape())
+      return absl::InvalidArgumentError("@main's types must be tensors of static shape");
     Spec spec;
     spec.dtype = ir::dtypeOf(tensor.getElementType());
     spec.dims.assign(tensor.getShape().begin(), tensor.getShape().end());
@@ -87,12 +113,14 @@ private:
   absl::Status describe() {
     for (mlir::Type type : main_.getArgumentTypes()) {
       auto spec = spec_of<runtime::InputSpec>(type);
-      if (!spec.ok()) return spec.status();
+      if (!spec.ok())
+        return spec.status();
       inputs_.push_back(*spec);
     }
     for (mlir::Type type : main_.getResultTypes()) {
       auto spec = spec_of<runtime::OutputSpec>(type);
-      if (!spec.ok()) return spec.status();
+      if (!spec.ok())
+        return spec.status();
       outputs_.push_back(*spec);
     }
     return absl::OkStatus();
@@ -110,18 +138,28 @@ private:
 
 class ReferenceBackend : public compiler::Backend {
 public:
-  llvm::StringRef name() const override { return "reference"; }
-  llvm::StringRef device() const override { return "cpu"; }
-  void registerDialects(mlir::DialectRegistry &registry) const override { registry.insert<ir::WeftDialect, mlir::func::FuncDialect>(); }
+  llvm::StringRef name() const override {
+    return "reference";
+  }
+  llvm::StringRef device() const override {
+    return "cpu";
+  }
+  void registerDialects(mlir::DialectRegistry &registry) const override {
+    registry.insert<ir::WeftDialect, mlir::func::FuncDialect>();
+  }
 
-  absl::StatusOr<std::shared_ptr<runtime::Executable>> compile(mlir::ModuleOp module, const compiler::CompileOptions &,
-                                                               compiler::CompileReport *report) override {
+  absl::StatusOr<std::shared_ptr<runtime::Executable>>
+  compile(mlir::ModuleOp module, const compiler::CompileOptions &,
+          compiler::CompileReport *report) override {
     std::string bytecode;
     llvm::raw_string_ostream stream(bytecode);
-    if (mlir::failed(mlir::writeBytecodeToFile(module, stream))) return absl::InternalError("the module cannot be written as bytecode");
+    if (mlir::failed(mlir::writeBytecodeToFile(module, stream)))
+      return absl::InternalError("the module cannot be written as bytecode");
     auto executable = ReferenceExecutable::create(std::move(bytecode));
-    if (!executable.ok()) return executable.status();
-    if (report) report->codeBytes = static_cast<int64_t>((*executable)->bytecode().size());
+    if (!executable.ok())
+      return executable.status();
+    if (report)
+      report->codeBytes = static_cast<int64_t>((*executable)->bytecode().size());
     return std::shared_ptr<runtime::Executable>(*std::move(executable));
   }
 
@@ -135,14 +173,18 @@ public:
     return own ? std::optional<std::string>(own->bytecode()) : std::nullopt;
   }
 
-  absl::StatusOr<std::shared_ptr<runtime::Executable>> load(llvm::ArrayRef<char> blob) const override {
+  absl::StatusOr<std::shared_ptr<runtime::Executable>>
+  load(llvm::ArrayRef<char> blob) const override {
     auto executable = ReferenceExecutable::create(std::string(blob.data(), blob.size()));
-    if (!executable.ok()) return executable.status();
+    if (!executable.ok())
+      return executable.status();
     return std::shared_ptr<runtime::Executable>(*std::move(executable));
   }
 };
 
-const compiler::BackendRegistration registration("reference", [] { return std::make_unique<ReferenceBackend>(); });
+const compiler::BackendRegistration registration("reference", [] {
+  return std::make_unique<ReferenceBackend>();
+});
 
 } // namespace
 } // namespace weft::backends::reference

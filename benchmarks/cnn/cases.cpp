@@ -15,8 +15,8 @@ constexpr int64_t kClasses = 1000, kImage = 224; // ImageNet's
 
 struct Training {
   explicit Training(nn::Sequential net, int64_t batch)
-      : net(net), optimizer(net.parameters(), {.lr = 1e-3, .momentum = 0.9}), images(rand({batch, 3, kImage, kImage})),
-        classes(randint(0, kClasses, {batch})) {
+      : net(net), optimizer(net.parameters(), {.lr = 1e-3, .momentum = 0.9}),
+        images(rand({batch, 3, kImage, kImage})), classes(randint(0, kClasses, {batch})) {
     eval({images, classes});
   }
   void step() {
@@ -34,22 +34,27 @@ struct Training {
 } // namespace
 
 const std::vector<std::string> &cnn_case_names() {
-  static const std::vector<std::string> names = {"resnet18_inference_1", "mobilenet_inference_1", "resnet18_training_16",
-                                                 "mobilenet_training_16"};
+  static const std::vector<std::string> names = {"resnet18_inference_1", "mobilenet_inference_1",
+                                                 "resnet18_training_16", "mobilenet_training_16"};
   return names;
 }
 
-int64_t cnn_case_batch(const std::string &name) { return std::atoll(name.c_str() + name.rfind('_') + 1); }
+int64_t cnn_case_batch(const std::string &name) {
+  return std::atoll(name.c_str() + name.rfind('_') + 1);
+}
 
 std::function<void()> make_cnn_case(const std::string &name) {
   const std::vector<std::string> &names = cnn_case_names();
-  if (std::find(names.begin(), names.end(), name) == names.end()) throw std::runtime_error("no case '" + name + "'");
+  if (std::find(names.begin(), names.end(), name) == names.end())
+    throw std::runtime_error("no case '" + name + "'");
   manual_seed(1);
   nn::Sequential net = name.starts_with("resnet18") ? resnet18(kClasses) : mobilenet(kClasses);
   int64_t batch = cnn_case_batch(name);
   if (name.find("training") != std::string::npos) {
     auto training = std::make_shared<Training>(net, batch);
-    return [training] { training->step(); };
+    return [training] {
+      training->step();
+    };
   }
   net.eval();
   // Other images each time, as in use.

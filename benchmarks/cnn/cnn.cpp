@@ -4,5 +4,6 @@
 
 int main(int argc, char **argv) {
   using namespace weft::benchmarks;
-  return run_suite({"cnn", cnn_case_names(), /*seconds_per_turn=*/1, /*rounds=*/5, cnn_case_batch}, argc, argv);
+  return run_suite({"cnn", cnn_case_names(), /*seconds_per_turn=*/1, /*rounds=*/5, cnn_case_batch},
+                   argc, argv);
 }

@@ -9,13 +9,18 @@ namespace {
 enum class Activation { kNone, kRelu, kRelu6 };
 
 struct ConvNorm : nn::Module {
-  ConvNorm(int64_t in, int64_t out, int64_t kernel, int64_t stride, Activation activation, int64_t groups = 1)
+  ConvNorm(int64_t in, int64_t out, int64_t kernel, int64_t stride, Activation activation,
+           int64_t groups = 1)
       : convolution(
-            child("convolution", nn::Conv2d(in, out, kernel, {.stride = stride, .padding = kernel / 2, .groups = groups, .bias = false}))),
+            child("convolution",
+                  nn::Conv2d(
+                      in, out, kernel,
+                      {.stride = stride, .padding = kernel / 2, .groups = groups, .bias = false}))),
         norm(child("norm", nn::BatchNorm2d(out))), activation(activation) {}
   Tensor operator()(const Tensor &x) const {
     Tensor y = norm(convolution(x));
-    if (activation == Activation::kRelu) return relu(y);
+    if (activation == Activation::kRelu)
+      return relu(y);
     return activation == Activation::kRelu6 ? clamp(y, 0, 6) : y;
   }
   nn::Conv2d convolution;
@@ -27,18 +32,24 @@ struct Residual : nn::Module {
   Residual(int64_t in, int64_t out, int64_t stride)
       : first(child("first", ConvNorm(in, out, 3, stride, Activation::kRelu))),
         second(child("second", ConvNorm(out, out, 3, 1, Activation::kNone))) {
-    if (in != out || stride != 1) skip = child("skip", ConvNorm(in, out, 1, stride, Activation::kNone));
+    if (in != out || stride != 1)
+      skip = child("skip", ConvNorm(in, out, 1, stride, Activation::kNone));
   }
-  Tensor operator()(const Tensor &x) const { return relu(second(first(x)) + (skip ? (*skip)(x) : x)); }
+  Tensor operator()(const Tensor &x) const {
+    return relu(second(first(x)) + (skip ? (*skip)(x) : x));
+  }
   ConvNorm first, second;
   std::optional<ConvNorm> skip; // where the other side of the sum has another shape
 };
 
 struct InvertedResidual : nn::Module {
   InvertedResidual(int64_t in, int64_t out, int64_t stride, int64_t expansion)
-      : depthwise(child("depthwise", ConvNorm(in * expansion, in * expansion, 3, stride, Activation::kRelu6, in * expansion))),
-        project(child("project", ConvNorm(in * expansion, out, 1, 1, Activation::kNone))), adds(in == out && stride == 1) {
-    if (expansion != 1) expand = child("expand", ConvNorm(in, in * expansion, 1, 1, Activation::kRelu6));
+      : depthwise(child("depthwise", ConvNorm(in * expansion, in * expansion, 3, stride,
+                                              Activation::kRelu6, in * expansion))),
+        project(child("project", ConvNorm(in * expansion, out, 1, 1, Activation::kNone))),
+        adds(in == out && stride == 1) {
+    if (expansion != 1)
+      expand = child("expand", ConvNorm(in, in * expansion, 1, 1, Activation::kRelu6));
   }
   Tensor operator()(const Tensor &x) const {
     Tensor y = project(depthwise(expand ? (*expand)(x) : x));
@@ -49,12 +60,15 @@ struct InvertedResidual : nn::Module {
   bool adds;
 };
 
-Tensor mean_of_pixels(const Tensor &x) { return mean(x, {2, 3}); }
+Tensor mean_of_pixels(const Tensor &x) {
+  return mean(x, {2, 3});
+}
 
 } // namespace
 
 nn::Sequential resnet18(int64_t classes) {
-  nn::Sequential net(ConvNorm(3, 64, 7, 2, Activation::kRelu), nn::MaxPool2d(3, {.stride = 2, .padding = 1}));
+  nn::Sequential net(ConvNorm(3, 64, 7, 2, Activation::kRelu),
+                     nn::MaxPool2d(3, {.stride = 2, .padding = 1}));
   int64_t in = 64;
   for (int64_t out : {64, 128, 256, 512}) {
     net.append(Residual(in, out, in == out ? 1 : 2));
@@ -72,7 +86,13 @@ nn::Sequential mobilenet(int64_t classes) {
   };
   nn::Sequential net(ConvNorm(3, 32, 3, 2, Activation::kRelu6));
   int64_t in = 32;
-  for (Stage stage : {Stage{1, 16, 1, 1}, {6, 24, 2, 2}, {6, 32, 3, 2}, {6, 64, 4, 2}, {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}})
+  for (Stage stage : {Stage{1, 16, 1, 1},
+                      {6, 24, 2, 2},
+                      {6, 32, 3, 2},
+                      {6, 64, 4, 2},
+                      {6, 96, 3, 1},
+                      {6, 160, 3, 2},
+                      {6, 320, 1, 1}})
     for (int64_t i = 0; i < stage.blocks; ++i, in = stage.out)
       net.append(InvertedResidual(in, stage.out, i == 0 ? stage.stride : 1, stage.expansion));
   net.append(ConvNorm(in, 1280, 1, 1, Activation::kRelu6));

@@ -2,4 +2,6 @@
 #include "benchmarks/cnn/cases.h"
 #include "benchmarks/common/suite.h"
 
-int main() { return weft::benchmarks::serve_cases(weft::benchmarks::make_cnn_case); }
+int main() {
+  return weft::benchmarks::serve_cases(weft::benchmarks::make_cnn_case);
+}

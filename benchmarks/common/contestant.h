@@ -1,4 +1,5 @@
-// A process that is measured: it gets ready, then works when it is told to, so that several can take turns.
+// A process that is measured: it gets ready, then works when it is told to, so that several can
+// take turns.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +10,11 @@
 
 namespace weft::benchmarks {
 
-// The process speaks lines: it writes "ready SECONDS" (what its preparation took, compilation included) when it is warm; for each
-// "run N" it reads, it works N times and writes the seconds that this took; it ends at the end of its input. One that has several cases
-// gets ready for another one at "case NAME", and then writes "ready SECONDS" again, or "none" where it has no such case.
+// The process speaks lines: it writes "ready SECONDS" (what its preparation took, compilation
+// included) when it is warm; for each "run N" it reads, it works N times and writes the seconds
+// that this took; it ends at the end of its input. One that has several cases gets ready for
+// another one at "case NAME", and then writes "ready SECONDS" again, or "none" where it has no such
+// case.
 class Contestant {
 public:
   // Throws std::runtime_error when it cannot be started.
@@ -20,8 +23,11 @@ public:
   Contestant(const Contestant &) = delete;
   Contestant &operator=(const Contestant &) = delete;
 
-  const std::string &impl() const { return impl_; }
-  // Waits until it is warm; seconds of its preparation. Throws std::runtime_error when it ends instead.
+  const std::string &impl() const {
+    return impl_;
+  }
+  // Waits until it is warm; seconds of its preparation. Throws std::runtime_error when it ends
+  // instead.
   double wait_ready();
   // Has it get ready for a case, as wait_ready(); nullopt where it has no such case.
   std::optional<double> choose(const std::string &name);
@@ -37,8 +43,10 @@ private:
   std::string buffer_;
 };
 
-// Starts what a suite's program is told to: "IMPL=PROGRAM ARGUMENT ..." (words without quotes), with `more` arguments behind these. Does
-// not wait until it is warm. Throws std::runtime_error for another text, or when it cannot be started.
-std::unique_ptr<Contestant> start_contestant(const std::string &command, const std::vector<std::string> &more = {});
+// Starts what a suite's program is told to: "IMPL=PROGRAM ARGUMENT ..." (words without quotes),
+// with `more` arguments behind these. Does not wait until it is warm. Throws std::runtime_error for
+// another text, or when it cannot be started.
+std::unique_ptr<Contestant> start_contestant(const std::string &command,
+                                             const std::vector<std::string> &more = {});
 
 } // namespace weft::benchmarks

@@ -9,8 +9,9 @@
 namespace weft::benchmarks {
 
 struct Measurement {
-  std::string suite, name, impl; // name: the `case`; impl: "weft", "torch-eager", ..., "limit" for a bound
-  std::string metric;            // "time", "peak" (bytes), "size" or "count"
+  std::string suite, name,
+      impl;           // name: the `case`; impl: "weft", "torch-eager", ..., "limit" for a bound
+  std::string metric; // "time", "peak" (bytes), "size" or "count"
   std::string unit;
   double value = 0;
   int threads = 1;
@@ -19,7 +20,8 @@ struct Measurement {
 
 class Report {
 public:
-  // Appends to the file, or writes to stdout when `path` is empty. Throws std::runtime_error when it cannot be opened.
+  // Appends to the file, or writes to stdout when `path` is empty. Throws std::runtime_error when
+  // it cannot be opened.
   explicit Report(const std::string &path);
   ~Report();
   Report(const Report &) = delete;

@@ -26,7 +26,8 @@ struct Options {
 // What is printed at the end: the judged contestant's time divided by each other's.
 class Ratios {
 public:
-  Ratios(const Suite &suite, const std::vector<std::string> &impls) : suite_(suite), impls_(impls) {}
+  Ratios(const Suite &suite, const std::vector<std::string> &impls)
+      : suite_(suite), impls_(impls) {}
 
   // Times of all contestants; NaN for those that have no such case.
   void add(const std::string &name, const std::vector<double> &times) {
@@ -35,13 +36,15 @@ public:
     for (size_t i = 1; i < times.size(); ++i) {
       double ratio = times[0] / times[i];
       line += "  " + impls_[i] + (std::isnan(ratio) ? " -" : " " + rounded(ratio));
-      if (std::isnan(ratio)) continue;
+      if (std::isnan(ratio))
+        continue;
       lost = lost || (impls_[i] == suite_.judge && ratio > 1.0);
       for (const std::string &group : {suite_.group(name), std::string("all")}) {
         Mean &mean = means_[{group, i}];
         mean.logs += std::log(ratio);
         ++mean.cases;
-        if (suite_.group(name) == "all") break;
+        if (suite_.group(name) == "all")
+          break;
       }
     }
     lost_ += lost;
@@ -49,18 +52,24 @@ public:
   }
 
   void print(int threads) const {
-    std::fprintf(stderr, "\n  %s / others, %d thread%s:\n", impls_[0].c_str(), threads, threads == 1 ? "" : "s");
-    for (const std::string &line : lines_) std::fprintf(stderr, "  %s\n", line.c_str());
-    if (impls_.size() > 1) std::fprintf(stderr, "\n  geometric means:\n");
+    std::fprintf(stderr, "\n  %s / others, %d thread%s:\n", impls_[0].c_str(), threads,
+                 threads == 1 ? "" : "s");
+    for (const std::string &line : lines_)
+      std::fprintf(stderr, "  %s\n", line.c_str());
+    if (impls_.size() > 1)
+      std::fprintf(stderr, "\n  geometric means:\n");
     std::map<std::string, std::string> groups;
     for (const auto &[key, mean] : means_) {
       std::string &line = groups[key.first];
-      line += (line.empty() ? "  " + key.first + ":  " : "  ") + impls_[key.second] + " " + rounded(std::exp(mean.logs / mean.cases)) +
-              " (" + std::to_string(mean.cases) + ")";
+      line += (line.empty() ? "  " + key.first + ":  " : "  ") + impls_[key.second] + " " +
+              rounded(std::exp(mean.logs / mean.cases)) + " (" + std::to_string(mean.cases) + ")";
     }
-    for (const auto &[group, line] : groups) std::fprintf(stderr, "%s\n", line.c_str());
-    if (!suite_.judge.empty() && std::find(impls_.begin(), impls_.end(), suite_.judge) != impls_.end())
-      std::fprintf(stderr, "  behind %s: %d of %zu cases\n", suite_.judge.c_str(), lost_, lines_.size());
+    for (const auto &[group, line] : groups)
+      std::fprintf(stderr, "%s\n", line.c_str());
+    if (!suite_.judge.empty() &&
+        std::find(impls_.begin(), impls_.end(), suite_.judge) != impls_.end())
+      std::fprintf(stderr, "  behind %s: %d of %zu cases\n", suite_.judge.c_str(), lost_,
+                   lines_.size());
   }
 
 private:
@@ -80,7 +89,8 @@ private:
   int lost_ = 0;
 };
 
-// The threads of the contestant whose turn has ended go on spinning for some 15 ms (libgomp), on the processors of the next one.
+// The threads of the contestant whose turn has ended go on spinning for some 15 ms (libgomp), on
+// the processors of the next one.
 constexpr std::chrono::milliseconds kBetweenTurns{20};
 
 void run(const Suite &suite, const Options &options) {
@@ -95,33 +105,42 @@ void run(const Suite &suite, const Options &options) {
   Ratios ratios(suite, impls);
   int cases = 0;
   for (const std::string &name : suite.cases) {
-    if ((suite.group(name) + "/" + name).find(options.filter) == std::string::npos) continue;
+    if ((suite.group(name) + "/" + name).find(options.filter) == std::string::npos)
+      continue;
     ++cases;
     std::vector<int64_t> runs; // 0: has no such case
     for (auto &contestant : contestants) {
       runs.push_back(0);
-      if (!contestant->choose(name)) continue;
+      if (!contestant->choose(name))
+        continue;
       // A first guess from single runs, which are cold; then from as many as that.
       double one = std::min(contestant->run(1), contestant->run(1));
       for (int guess = 0; guess < 2; ++guess) {
-        runs.back() = std::clamp<int64_t>(static_cast<int64_t>(suite.seconds_per_turn / one), 1, 2000);
-        if (guess == 0) one = contestant->run(runs.back()) / static_cast<double>(runs.back());
+        runs.back() =
+            std::clamp<int64_t>(static_cast<int64_t>(suite.seconds_per_turn / one), 1, 2000);
+        if (guess == 0)
+          one = contestant->run(runs.back()) / static_cast<double>(runs.back());
       }
     }
-    if (runs[0] == 0) throw std::runtime_error(impls[0] + " has no case '" + name + "'");
+    if (runs[0] == 0)
+      throw std::runtime_error(impls[0] + " has no case '" + name + "'");
     // The least of all turns: what disturbs a case only adds to its time.
     std::vector<double> best(contestants.size(), std::numeric_limits<double>::quiet_NaN());
     for (int round = 0; round < suite.rounds; ++round)
       for (size_t i = 0; i < contestants.size(); ++i) {
-        if (runs[i] == 0) continue;
+        if (runs[i] == 0)
+          continue;
         std::this_thread::sleep_for(kBetweenTurns);
         best[i] = std::fmin(best[i], contestants[i]->run(runs[i]) / static_cast<double>(runs[i]));
       }
     for (size_t i = 0; i < contestants.size(); ++i)
-      if (runs[i] > 0) report.add({suite.name, name, impls[i], "time", "ms", 1e3 * best[i], options.threads, suite.batch(name)});
+      if (runs[i] > 0)
+        report.add({suite.name, name, impls[i], "time", "ms", 1e3 * best[i], options.threads,
+                    suite.batch(name)});
     ratios.add(name, best);
   }
-  if (cases == 0) throw std::runtime_error("no GROUP/CASE has '" + options.filter + "' in its name");
+  if (cases == 0)
+    throw std::runtime_error("no GROUP/CASE has '" + options.filter + "' in its name");
   ratios.print(options.threads);
 }
 
@@ -132,9 +151,12 @@ int run_suite(Suite suite, int argc, char **argv) {
   CLI::App app("Times the cases of a suite; the contestants take turns.");
   app.add_option("--json", options.json, "file to append the measurements to");
   app.add_option("--threads", options.threads, "that the contestants were told to use");
-  app.add_option("--rounds", suite.rounds, "turns of each contestant a case")->check(CLI::PositiveNumber);
+  app.add_option("--rounds", suite.rounds, "turns of each contestant a case")
+      ->check(CLI::PositiveNumber);
   app.add_option("--filter", options.filter, "only cases with this in GROUP/CASE");
-  app.add_option("--contestant", options.contestants, "IMPL=COMMAND, as often as there are; the first is the one to judge")->required();
+  app.add_option("--contestant", options.contestants,
+                 "IMPL=COMMAND, as often as there are; the first is the one to judge")
+      ->required();
   CLI11_PARSE(app, argc, argv);
   try {
     run(suite, options);
@@ -159,10 +181,12 @@ int serve_cases(const std::function<std::function<void()>(const std::string &)> 
           std::cout << "none" << std::endl;
           continue;
         }
-        for (int i = 0; i < kWarmUps; ++i) work();
+        for (int i = 0; i < kWarmUps; ++i)
+          work();
         std::cout << "ready ";
       } else if (work) {
-        for (int64_t i = 0, n = std::atoll(argument.c_str()); i < n; ++i) work();
+        for (int64_t i = 0, n = std::atoll(argument.c_str()); i < n; ++i)
+          work();
       }
     } catch (const std::exception &error) {
       std::cerr << "worker: " << error.what() << "\n";

@@ -16,43 +16,53 @@ using Values = std::vector<float>;
 Tensor floats(const Shape &shape) {
   data::SplitMix64 random(1);
   int64_t n = 1;
-  for (int64_t extent : shape) n *= extent;
+  for (int64_t extent : shape)
+    n *= extent;
   std::vector<float> values(n);
-  for (float &value : values) value = static_cast<float>(random.below(1 << 24)) * 0x1p-23f - 1.0f;
+  for (float &value : values)
+    value = static_cast<float>(random.below(1 << 24)) * 0x1p-23f - 1.0f;
   return Tensor::from(values, shape);
 }
 
 Tensor indices(const Shape &shape, int64_t below) {
   data::SplitMix64 random(2);
   int64_t n = 1;
-  for (int64_t extent : shape) n *= extent;
+  for (int64_t extent : shape)
+    n *= extent;
   std::vector<int64_t> values(n);
-  for (int64_t &value : values) value = static_cast<int64_t>(random.below(static_cast<uint64_t>(below)));
+  for (int64_t &value : values)
+    value = static_cast<int64_t>(random.below(static_cast<uint64_t>(below)));
   return Tensor::from(values, shape);
 }
 
 int64_t bytes_of(const Tensors &tensors) {
   int64_t bytes = 0;
-  for (const Tensor &tensor : tensors) bytes += tensor.nbytes();
+  for (const Tensor &tensor : tensors)
+    bytes += tensor.nbytes();
   return bytes;
 }
 
 OpCase forward(Tensors inputs, std::function<Tensors(const Tensors &)> function) {
-  for (const Tensor &input : inputs) input.eval();
+  for (const Tensor &input : inputs)
+    input.eval();
   OpCase made{inputs, [inputs, function] { return function(inputs); }, 0};
   made.bytes = bytes_of(inputs) + bytes_of(made.run());
   return made;
 }
 
-// The derivative by the first `differentiated` inputs, with the last input as the results' weight; the results themselves are not asked
-// for.
-OpCase backward(Tensors inputs, size_t differentiated, std::function<Tensor(const Tensors &)> function) {
+// The derivative by the first `differentiated` inputs, with the last input as the results' weight;
+// the results themselves are not asked for.
+OpCase backward(Tensors inputs, size_t differentiated,
+                std::function<Tensor(const Tensors &)> function) {
   return forward(std::move(inputs), [=](const Tensors &given) {
     Tensors leaves(given.begin(), given.end());
-    for (size_t i = 0; i < differentiated; ++i) leaves[i] = leaves[i].detach().set_requires_grad();
+    for (size_t i = 0; i < differentiated; ++i)
+      leaves[i] = leaves[i].detach().set_requires_grad();
     GradOptions options;
     options.grad_outputs = {given.back()};
-    return grad({function(leaves)}, {leaves.begin(), leaves.begin() + static_cast<std::ptrdiff_t>(differentiated)}, options);
+    return grad({function(leaves)},
+                {leaves.begin(), leaves.begin() + static_cast<std::ptrdiff_t>(differentiated)},
+                options);
   });
 }
 
@@ -64,56 +74,81 @@ struct Row {
 };
 
 // A function of one tensor, and its derivative.
-Row unary_row(const std::string &name, const std::string &group, const Shape &shape, std::function<Tensor(const Tensor &)> function) {
-  return {name, group, [=] { return forward({floats(shape)}, [=](const Tensors &x) { return Tensors{function(x[0])}; }); }};
+Row unary_row(const std::string &name, const std::string &group, const Shape &shape,
+              std::function<Tensor(const Tensor &)> function) {
+  return {name, group, [=] {
+            return forward({floats(shape)},
+                           [=](const Tensors &x) { return Tensors{function(x[0])}; });
+          }};
 }
 // `result`: the shape of the function's value.
-Row unary_backward_row(const std::string &name, const std::string &group, const Shape &shape, const Shape &result,
-                       std::function<Tensor(const Tensor &)> function) {
-  return {name, group, [=] { return backward({floats(shape), floats(result)}, 1, [=](const Tensors &x) { return function(x[0]); }); }};
+Row unary_backward_row(const std::string &name, const std::string &group, const Shape &shape,
+                       const Shape &result, std::function<Tensor(const Tensor &)> function) {
+  return {name, group, [=] {
+            return backward({floats(shape), floats(result)}, 1,
+                            [=](const Tensors &x) { return function(x[0]); });
+          }};
 }
 
 // x [m, k] times weight [n, k], as nn::Linear has it.
-Row linear_row(const std::string &name, int64_t m, int64_t k, int64_t n, bool differentiate = false) {
+Row linear_row(const std::string &name, int64_t m, int64_t k, int64_t n,
+               bool differentiate = false) {
   auto make = [=] {
     if (differentiate)
-      return backward({floats({m, k}), floats({n, k}), floats({m, n})}, 2, [](const Tensors &x) { return linear(x[0], x[1]); });
-    return forward({floats({m, k}), floats({n, k}), floats({n})}, [](const Tensors &x) { return Tensors{linear(x[0], x[1], x[2])}; });
+      return backward({floats({m, k}), floats({n, k}), floats({m, n})}, 2,
+                      [](const Tensors &x) { return linear(x[0], x[1]); });
+    return forward({floats({m, k}), floats({n, k}), floats({n})},
+                   [](const Tensors &x) { return Tensors{linear(x[0], x[1], x[2])}; });
   };
-  return {name, "matmul", make, MatmulProblem{1, m, k, n, /*transposed=*/true, /*is_weight=*/true, /*bias=*/!differentiate, differentiate}};
+  return {name, "matmul", make,
+          MatmulProblem{1, m, k, n, /*transposed=*/true, /*is_weight=*/true,
+                        /*bias=*/!differentiate, differentiate}};
 }
 
 // x [m, k] or [batch, m, k] times y [.., k, n] of float64, either stored transposed.
-Row product64_row(const std::string &name, Shape x, Shape y, bool transpose_x = false, bool transpose_y = false) {
+Row product64_row(const std::string &name, Shape x, Shape y, bool transpose_x = false,
+                  bool transpose_y = false) {
   auto make = [=] {
     return forward({floats(x).to(float64), floats(y).to(float64)}, [=](const Tensors &given) {
-      return Tensors{matmul(transpose_x ? given[0].transpose(-2, -1) : given[0], transpose_y ? given[1].transpose(-2, -1) : given[1])};
+      return Tensors{matmul(transpose_x ? given[0].transpose(-2, -1) : given[0],
+                            transpose_y ? given[1].transpose(-2, -1) : given[1])};
     });
   };
   return {name, "float64", make};
 }
 
-// Products of attention, [batch, m, k] times [batch, k, n]; the second one stored as [batch, n, k] if transposed.
-Row products_row(const std::string &name, int64_t batch, int64_t m, int64_t k, int64_t n, bool transposed, bool differentiate = false) {
-  auto multiply = [=](const Tensors &x) { return matmul(x[0], transposed ? x[1].transpose(1, 2) : x[1]); };
+// Products of attention, [batch, m, k] times [batch, k, n]; the second one stored as [batch, n, k]
+// if transposed.
+Row products_row(const std::string &name, int64_t batch, int64_t m, int64_t k, int64_t n,
+                 bool transposed, bool differentiate = false) {
+  auto multiply = [=](const Tensors &x) {
+    return matmul(x[0], transposed ? x[1].transpose(1, 2) : x[1]);
+  };
   auto make = [=] {
-    Tensors inputs = {floats({batch, m, k}), transposed ? floats({batch, n, k}) : floats({batch, k, n})};
-    if (!differentiate) return forward(inputs, [=](const Tensors &x) { return Tensors{multiply(x)}; });
+    Tensors inputs = {floats({batch, m, k}),
+                      transposed ? floats({batch, n, k}) : floats({batch, k, n})};
+    if (!differentiate)
+      return forward(inputs, [=](const Tensors &x) { return Tensors{multiply(x)}; });
     inputs.push_back(floats({batch, m, n}));
     return backward(inputs, 2, multiply);
   };
-  return {name, "matmul", make, MatmulProblem{batch, m, k, n, transposed, /*is_weight=*/false, /*bias=*/false, differentiate}};
+  return {name, "matmul", make,
+          MatmulProblem{batch, m, k, n, transposed, /*is_weight=*/false, /*bias=*/false,
+                        differentiate}};
 }
 
 // Without bias, as in front of a batch_norm.
 Row convolution_row(const std::string &name, ConvolutionProblem p, bool differentiate = false) {
   p.backward = differentiate;
   auto convolve = [=](const Tensors &x) {
-    return conv2d(x[0], x[1], Tensor(), {.stride = p.stride, .padding = p.padding, .groups = p.groups});
+    return conv2d(x[0], x[1], Tensor(),
+                  {.stride = p.stride, .padding = p.padding, .groups = p.groups});
   };
   auto make = [=] {
-    Tensors inputs = {floats({p.batch, p.channels, p.image, p.image}), floats({p.outputs, p.channels / p.groups, p.kernel, p.kernel})};
-    if (!differentiate) return forward(inputs, [=](const Tensors &x) { return Tensors{convolve(x)}; });
+    Tensors inputs = {floats({p.batch, p.channels, p.image, p.image}),
+                      floats({p.outputs, p.channels / p.groups, p.kernel, p.kernel})};
+    if (!differentiate)
+      return forward(inputs, [=](const Tensors &x) { return Tensors{convolve(x)}; });
     inputs.push_back(floats({p.batch, p.outputs, p.result(), p.result()}));
     return backward(inputs, 2, convolve);
   };
@@ -124,7 +159,8 @@ Row convolution_row(const std::string &name, ConvolutionProblem p, bool differen
 Row batch_norm_row(const std::string &name, const Shape &shape, bool training) {
   Shape channels = {shape[1]};
   auto make = [=] {
-    return forward({floats(shape), floats(channels), floats(channels), floats(channels), Tensor::from(Values(shape[1], 1.0f), channels)},
+    return forward({floats(shape), floats(channels), floats(channels), floats(channels),
+                    Tensor::from(Values(shape[1], 1.0f), channels)},
                    [=](const Tensors &x) {
                      Tensor y = batch_norm(x[0], x[3], x[4], x[1], x[2], {.training = training});
                      return training ? Tensors{y, x[3], x[4]} : Tensors{y};
@@ -136,7 +172,9 @@ Row batch_norm_backward_row(const std::string &name, const Shape &shape) {
   Shape channels = {shape[1]};
   auto make = [=] {
     return backward({floats(shape), floats(channels), floats(channels), floats(shape)}, 3,
-                    [](const Tensors &x) { return batch_norm(x[0], Tensor(), Tensor(), x[1], x[2], {.training = true}); });
+                    [](const Tensors &x) {
+                      return batch_norm(x[0], Tensor(), Tensor(), x[1], x[2], {.training = true});
+                    });
   };
   return {name, "norm", make};
 }
@@ -432,7 +470,8 @@ const std::vector<Row> &table() {
 
 const Row &row_of(const std::string &name) {
   for (const Row &row : table())
-    if (row.name == name) return row;
+    if (row.name == name)
+      return row;
   throw std::runtime_error("no case '" + name + "' in the suite ops");
 }
 
@@ -441,14 +480,21 @@ const Row &row_of(const std::string &name) {
 const std::vector<std::string> &op_case_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> result;
-    for (const Row &row : table()) result.push_back(row.name);
+    for (const Row &row : table())
+      result.push_back(row.name);
     return result;
   }();
   return names;
 }
 
-OpCase make_op_case(const std::string &name) { return row_of(name).make(); }
-std::string op_case_group(const std::string &name) { return row_of(name).group; }
-LibraryProblem op_case_problem(const std::string &name) { return row_of(name).problem; }
+OpCase make_op_case(const std::string &name) {
+  return row_of(name).make();
+}
+std::string op_case_group(const std::string &name) {
+  return row_of(name).group;
+}
+LibraryProblem op_case_problem(const std::string &name) {
+  return row_of(name).problem;
+}
 
 } // namespace weft::benchmarks

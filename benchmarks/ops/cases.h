@@ -1,4 +1,5 @@
-// The cases of the suite `ops`: single operators and short chains through the public API. peers.py has the same, by name.
+// The cases of the suite `ops`: single operators and short chains through the public API. peers.py
+// has the same, by name.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,8 @@ const std::vector<std::string> &op_case_names();
 
 // These throw std::runtime_error for a name that is not among them.
 OpCase make_op_case(const std::string &name);
-// elementwise, reduction (with pooling), order (sort, topk), norm, movement, matmul, float64 or convolution.
+// elementwise, reduction (with pooling), order (sort, topk), norm, movement, matmul, float64 or
+// convolution.
 std::string op_case_group(const std::string &name);
 LibraryProblem op_case_problem(const std::string &name);
 

@@ -261,7 +261,8 @@ CASES = {
 def prepare(name, mode):
     function, inputs, differentiated, weight = CASES[name]()
     if mode == "compile":
-        # A case's guards are not the next one's. Of a derivative, torch.compile compiles the forward, and with it its backward.
+        # A case's guards are not the next one's. Of a derivative, torch.compile compiles the
+        # forward, and with it its backward.
         torch._dynamo.reset()
         function = torch.compile(function)
     if differentiated == 0:

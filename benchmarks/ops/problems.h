@@ -1,4 +1,5 @@
-// What a vendor library is asked for in the cases of the suite `ops` that it has: the same op by direct calls (onednn.h).
+// What a vendor library is asked for in the cases of the suite `ops` that it has: the same op by
+// direct calls (onednn.h).
 #pragma once
 
 #include <cstdint>
@@ -15,12 +16,15 @@ struct MatmulProblem {
   bool backward = false;
 };
 
-// Square images and kernels. A result has (image + 2 padding - kernel) / stride + 1 rows and columns.
+// Square images and kernels. A result has (image + 2 padding - kernel) / stride + 1 rows and
+// columns.
 struct ConvolutionProblem {
   int64_t batch, channels, outputs, image, kernel, stride, padding, groups;
   bool backward = false; // the derivative by image and weight
 
-  int64_t result() const { return (image + 2 * padding - kernel) / stride + 1; }
+  int64_t result() const {
+    return (image + 2 * padding - kernel) / stride + 1;
+  }
 };
 
 // Nothing: the library has no such op, or is not asked.

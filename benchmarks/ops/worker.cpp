@@ -1,5 +1,6 @@
-// The contestants of the suite `ops` that are programs (benchmarks/common/contestant.h): Weft; `limit`, a memcpy of the bytes that a case
-// reads and writes; and oneDNN, called directly, for the cases that it has. Usage: worker weft|limit|onednn.
+// The contestants of the suite `ops` that are programs (benchmarks/common/contestant.h): Weft;
+// `limit`, a memcpy of the bytes that a case reads and writes; and oneDNN, called directly, for the
+// cases that it has. Usage: worker weft|limit|onednn.
 #include <algorithm>
 #include <cstring>
 #include <iostream>
@@ -28,12 +29,15 @@ int32_t copy_part(void *data, int, int64_t begin, int64_t end) {
 
 std::function<void()> copy_of(int64_t bytes) {
   auto half = static_cast<size_t>(bytes / 2);
-  auto from = std::make_shared<std::vector<char>>(half, 1), to = std::make_shared<std::vector<char>>(half, 2);
+  auto from = std::make_shared<std::vector<char>>(half, 1),
+       to = std::make_shared<std::vector<char>>(half, 2);
   int threads = weft::runtime::default_threads();
   return [=] {
     Copy copy{from->data(), to->data()};
     auto count = static_cast<int64_t>(half);
-    weft::runtime::parallel_for(count, std::max<int64_t>((count / threads + 4095) / 4096 * 4096, 64 << 10), threads, copy_part, &copy);
+    weft::runtime::parallel_for(count,
+                                std::max<int64_t>((count / threads + 4095) / 4096 * 4096, 64 << 10),
+                                threads, copy_part, &copy);
   };
 }
 
@@ -41,12 +45,16 @@ std::function<void()> copy_of(int64_t bytes) {
 
 int main(int argc, char **argv) {
   std::string mode = argc > 1 ? argv[1] : "";
-  if (mode == "onednn") return serve_cases([](const std::string &name) { return onednn_best(op_case_problem(name)); });
-  if (mode == "limit") return serve_cases([](const std::string &name) { return copy_of(make_op_case(name).bytes); });
+  if (mode == "onednn")
+    return serve_cases([](const std::string &name) { return onednn_best(op_case_problem(name)); });
+  if (mode == "limit")
+    return serve_cases([](const std::string &name) { return copy_of(make_op_case(name).bytes); });
   if (mode == "weft")
     return serve_cases([](const std::string &name) -> std::function<void()> {
       OpCase current = make_op_case(name);
-      return [current] { weft::eval(current.run()); };
+      return [current] {
+        weft::eval(current.run());
+      };
     });
   std::cerr << "usage: worker weft|limit|onednn\n";
   return 2;

@@ -9,7 +9,8 @@ namespace weft::benchmarks {
 
 double seconds_per_context(int rounds) {
   auto backend = compiler::findBackend("cpu");
-  if (!backend.ok()) throw std::runtime_error(std::string(backend.status().message()));
+  if (!backend.ok())
+    throw std::runtime_error(std::string(backend.status().message()));
   std::vector<double> times;
   for (int round = 0; round <= rounds; ++round) {
     double start = now();
@@ -20,7 +21,8 @@ double seconds_per_context(int rounds) {
       mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
       context.loadAllAvailableDialects();
     }
-    if (round > 0) times.push_back(now() - start);
+    if (round > 0)
+      times.push_back(now() - start);
   }
   return median(times);
 }

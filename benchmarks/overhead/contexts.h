@@ -3,7 +3,8 @@
 
 namespace weft::benchmarks {
 
-// Seconds to make an MLIR context with the dialects of the CPU backend loaded, and to destroy it; the median of that many rounds.
+// Seconds to make an MLIR context with the dialects of the CPU backend loaded, and to destroy it;
+// the median of that many rounds.
 double seconds_per_context(int rounds);
 
 } // namespace weft::benchmarks

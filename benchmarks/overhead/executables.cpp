@@ -20,13 +20,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kRuns = 50; // of each executable, after one that brings the files into memory; the median counts
+constexpr int kRuns =
+    50; // of each executable, after one that brings the files into memory; the median counts
 
 struct Mlp : nn::Module {
   nn::Linear up, down;
   Mlp(int64_t inputs, int64_t inner, int64_t outputs)
-      : up(child("up", nn::Linear(inputs, inner))), down(child("down", nn::Linear(inner, outputs))) {}
-  Tensor operator()(const Tensor &x) { return down(relu(up(x))); }
+      : up(child("up", nn::Linear(inputs, inner))),
+        down(child("down", nn::Linear(inner, outputs))) {}
+  Tensor operator()(const Tensor &x) {
+    return down(relu(up(x)));
+  }
 };
 
 // From before the process is made until it is gone; its output goes nowhere.
@@ -35,33 +39,41 @@ double seconds_of(const std::vector<std::string> &command) {
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
   std::vector<char *> arguments;
-  for (const std::string &argument : command) arguments.push_back(const_cast<char *>(argument.c_str()));
+  for (const std::string &argument : command)
+    arguments.push_back(const_cast<char *>(argument.c_str()));
   arguments.push_back(nullptr);
   pid_t process;
   int status = -1;
   double start = now();
   int error = posix_spawn(&process, arguments[0], &actions, nullptr, arguments.data(), environ);
-  if (error == 0) waitpid(process, &status, 0);
+  if (error == 0)
+    waitpid(process, &status, 0);
   double seconds = now() - start;
   posix_spawn_file_actions_destroy(&actions);
-  if (status != 0) throw std::runtime_error("the executable " + command[0] + " failed");
+  if (status != 0)
+    throw std::runtime_error("the executable " + command[0] + " failed");
   return seconds;
 }
 
-void measure(Report &report, const fs::path &folder, const std::string &name, Mlp &&mlp, int64_t inputs, int threads) {
+void measure(Report &report, const fs::path &folder, const std::string &name, Mlp &&mlp,
+             int64_t inputs, int threads) {
   NoGrad no_grad;
   std::string model = folder / name, x = folder / "x.npy";
   Tensor given = rand({1, inputs});
   io::save_npy(x, given);
   trace(mlp, {given}).compile({.emit = Emit::executable, .output = model, .embed_weights = false});
-  report.add({"overhead", name + "_size", "weft", "size", "bytes", static_cast<double>(fs::file_size(model)), threads, 1});
+  report.add({"overhead", name + "_size", "weft", "size", "bytes",
+              static_cast<double>(fs::file_size(model)), threads, 1});
   std::vector<double> times;
-  std::vector<std::string> command = {model, "--weights", model + ".safetensors", "--input", x, "--threads", std::to_string(threads)};
+  std::vector<std::string> command = {model, "--weights", model + ".safetensors", "--input",
+                                      x,     "--threads", std::to_string(threads)};
   for (int run = 0; run <= kRuns; ++run) {
     double seconds = seconds_of(command);
-    if (run > 0) times.push_back(seconds);
+    if (run > 0)
+      times.push_back(seconds);
   }
-  report.add({"overhead", name + "_start_to_output", "weft", "time", "ms", 1e3 * median(times), threads, 1});
+  report.add({"overhead", name + "_start_to_output", "weft", "time", "ms", 1e3 * median(times),
+              threads, 1});
 }
 
 } // namespace

@@ -12,7 +12,9 @@ constexpr int kWarmUp = 12; // until both programs are compiled and weights are 
 struct Mlp : nn::Module {
   nn::Linear up = child("up", nn::Linear(1024, 4096));
   nn::Linear down = child("down", nn::Linear(4096, 1024));
-  Tensor operator()(const Tensor &x) { return down(relu(up(x))); }
+  Tensor operator()(const Tensor &x) {
+    return down(relu(up(x)));
+  }
 };
 
 } // namespace
@@ -32,15 +34,19 @@ void inference(Report &report, int rounds, int threads) {
         Tensor x = randn({batch, 1024}).eval();
         int runs = round < 0 ? kWarmUp : kRuns;
         double start = now();
-        for (int i = 0; i < runs; ++i) sink = *mlp(x).data<float>();
-        if (round >= 0) times[prepare].push_back((now() - start) / runs);
+        for (int i = 0; i < runs; ++i)
+          sink = *mlp(x).data<float>();
+        if (round >= 0)
+          times[prepare].push_back((now() - start) / runs);
       }
     (void)sink;
     set_config(before);
-    report.add({"overhead", "mlp_1024_4096_1024_plain_weights", "weft", "time", "us", 1e6 * median(times[0]), threads, batch});
-    report.add({"overhead", "mlp_1024_4096_1024_prepared", "weft", "time", "us", 1e6 * median(times[1]), threads, batch});
-    std::fprintf(stderr, "  batch %lld: plain weights / prepared: %.2f\n", static_cast<long long>(batch),
-                 median(times[0]) / median(times[1]));
+    report.add({"overhead", "mlp_1024_4096_1024_plain_weights", "weft", "time", "us",
+                1e6 * median(times[0]), threads, batch});
+    report.add({"overhead", "mlp_1024_4096_1024_prepared", "weft", "time", "us",
+                1e6 * median(times[1]), threads, batch});
+    std::fprintf(stderr, "  batch %lld: plain weights / prepared: %.2f\n",
+                 static_cast<long long>(batch), median(times[0]) / median(times[1]));
   }
 }
 

@@ -15,13 +15,15 @@ namespace {
 
 constexpr int kInstructions = 10000; // enough that what a run costs once does not count
 
-int32_t add_one(const weft_kernel_env *, void *const *buffers, const int64_t *, const double *, int64_t, int64_t) {
+int32_t add_one(const weft_kernel_env *, void *const *buffers, const int64_t *, const double *,
+                int64_t, int64_t) {
   *static_cast<float *>(buffers[1]) = *static_cast<const float *>(buffers[0]) + 1;
   return WEFT_KERNEL_OK;
 }
 
 void check(const absl::Status &status) {
-  if (!status.ok()) throw std::runtime_error(std::string(status.message()));
+  if (!status.ok())
+    throw std::runtime_error(std::string(status.message()));
 }
 
 } // namespace
@@ -42,9 +44,11 @@ double seconds_per_instruction(int rounds) {
     launch.serial = true;
     program.instructions.push_back(launch);
   }
-  std::shared_ptr<runtime::Memory> memory = runtime::Memory::create(std::make_shared<runtime::SystemAllocator>());
+  std::shared_ptr<runtime::Memory> memory =
+      runtime::Memory::create(std::make_shared<runtime::SystemAllocator>());
   auto executable = runtime::ProgramExecutable::create(
-      std::move(program), [](std::string_view) { return &add_one; }, [](std::string_view) { return nullptr; }, memory);
+      std::move(program), [](std::string_view) { return &add_one; },
+      [](std::string_view) { return nullptr; }, memory);
   check(executable.status());
   auto input = memory->allocate(4, "input"), output = memory->allocate(4, "output");
   check(input.status());
@@ -58,9 +62,11 @@ double seconds_per_instruction(int rounds) {
   for (int round = 0; round <= rounds; ++round) {
     double start = now();
     check((*executable)->run(context, **resources, inputs, outputs));
-    if (round > 0) times.push_back((now() - start) / kInstructions);
+    if (round > 0)
+      times.push_back((now() - start) / kInstructions);
   }
-  if (*static_cast<const float *>((*output)->data()) != kInstructions) throw std::runtime_error("the program computed something else");
+  if (*static_cast<const float *>((*output)->data()) != kInstructions)
+    throw std::runtime_error("the program computed something else");
   return median(times);
 }
 

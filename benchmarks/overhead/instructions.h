@@ -3,7 +3,8 @@
 
 namespace weft::benchmarks {
 
-// The median over the rounds, for a program of many launches of a kernel that does nearly nothing. Throws std::runtime_error.
+// The median over the rounds, for a program of many launches of a kernel that does nearly nothing.
+// Throws std::runtime_error.
 double seconds_per_instruction(int rounds);
 
 } // namespace weft::benchmarks

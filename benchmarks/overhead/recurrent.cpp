@@ -16,7 +16,8 @@ struct Net : nn::Module {
   nn::LSTM lstm = child("lstm", nn::LSTM(kHidden, kHidden, {.batch_first = true}));
   nn::Linear head = child("head", nn::Linear(kHidden, kClasses));
   Tensor loss(const Tensor &inputs, const Tensor &targets) const {
-    return cross_entropy(head(lstm(embedding(inputs)).output).reshape({-1, kClasses}), targets.reshape({-1}));
+    return cross_entropy(head(lstm(embedding(inputs)).output).reshape({-1, kClasses}),
+                         targets.reshape({-1}));
   }
 };
 
@@ -25,7 +26,8 @@ struct Net : nn::Module {
 void recurrent(Report &report, int rounds, int threads) {
   Net net;
   optim::AdamW optimizer(net.parameters());
-  Tensor inputs = randint(0, kClasses, {kBatch, kLength}), targets = randint(0, kClasses, {kBatch, kLength});
+  Tensor inputs = randint(0, kClasses, {kBatch, kLength}),
+         targets = randint(0, kClasses, {kBatch, kLength});
   eval({inputs, targets});
   auto step = [&](const Tensor &x, const Tensor &y) {
     Tensor loss = net.loss(x, y);
@@ -45,13 +47,18 @@ void recurrent(Report &report, int rounds, int threads) {
         before += now() - begin;
         loss.item<float>();
       }
-      if (round == 0) continue; // compiles
+      if (round == 0)
+        continue; // compiles
       whole[replay].push_back((now() - start) / kSteps);
-      if (!replay) recorded.push_back(before / kSteps);
+      if (!replay)
+        recorded.push_back(before / kSteps);
     }
-  report.add({"overhead", "lstm_step", "weft", "time", "ms", 1e3 * median(whole[0]), threads, kBatch});
-  report.add({"overhead", "lstm_step_before_it_runs", "weft", "time", "ms", 1e3 * median(recorded), threads, kBatch});
-  report.add({"overhead", "lstm_step_jit", "weft", "time", "ms", 1e3 * median(whole[1]), threads, kBatch});
+  report.add(
+      {"overhead", "lstm_step", "weft", "time", "ms", 1e3 * median(whole[0]), threads, kBatch});
+  report.add({"overhead", "lstm_step_before_it_runs", "weft", "time", "ms", 1e3 * median(recorded),
+              threads, kBatch});
+  report.add(
+      {"overhead", "lstm_step_jit", "weft", "time", "ms", 1e3 * median(whole[1]), threads, kBatch});
 }
 
 } // namespace weft::benchmarks

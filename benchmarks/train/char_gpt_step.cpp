@@ -9,7 +9,8 @@ namespace {
 Tensor random_tokens(int64_t batch, int64_t context, uint64_t seed) {
   data::SplitMix64 random(seed);
   std::vector<int64_t> ids(batch * context);
-  for (int64_t &id : ids) id = static_cast<int64_t>(random.below(kVocabulary));
+  for (int64_t &id : ids)
+    id = static_cast<int64_t>(random.below(kVocabulary));
   return Tensor::from(ids, {batch, context});
 }
 
@@ -18,7 +19,8 @@ Tensor random_tokens(int64_t batch, int64_t context, uint64_t seed) {
 CharGptStep::CharGptStep(int64_t batch)
     : model_(char_gpt::ModelSizes{.vocabulary = kVocabulary}),
       optimizer_(model_.parameters(), {.lr = 1e-3, .beta2 = 0.99, .weight_decay = 0.1}),
-      input_(random_tokens(batch, model_.sizes().context, 1)), target_(random_tokens(batch, model_.sizes().context, 2)) {}
+      input_(random_tokens(batch, model_.sizes().context, 1)),
+      target_(random_tokens(batch, model_.sizes().context, 2)) {}
 
 Tensor CharGptStep::run() {
   optimizer_.set_lr(1e-3);

@@ -1,4 +1,5 @@
-// The training step of examples/char_gpt as benchmarks run it: the example's model and optimizer on random tokens.
+// The training step of examples/char_gpt as benchmarks run it: the example's model and optimizer on
+// random tokens.
 #pragma once
 
 #include "examples/char_gpt/model.h"

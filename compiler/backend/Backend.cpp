@@ -28,18 +28,24 @@ Registry &registry() {
 
 } // namespace
 
-absl::StatusOr<std::shared_ptr<runtime::Executable>> Backend::load(llvm::ArrayRef<char> blob) const {
-  return absl::UnimplementedError(("backend '" + name() + "' does not load compiled programs").str());
+absl::StatusOr<std::shared_ptr<runtime::Executable>>
+Backend::load(llvm::ArrayRef<char> blob) const {
+  return absl::UnimplementedError(
+      ("backend '" + name() + "' does not load compiled programs").str());
 }
 
-absl::StatusOr<std::vector<std::string>> Backend::compileAheadOfTime(mlir::ModuleOp module, const AotOptions &options) {
-  return absl::UnimplementedError(("backend '" + name() + "' does not compile ahead of time").str());
+absl::StatusOr<std::vector<std::string>> Backend::compileAheadOfTime(mlir::ModuleOp module,
+                                                                     const AotOptions &options) {
+  return absl::UnimplementedError(
+      ("backend '" + name() + "' does not compile ahead of time").str());
 }
 
 absl::Status registerBackend(llvm::StringRef name, BackendFactory factory) {
   std::lock_guard<std::mutex> lock(registry().mutex);
-  auto [it, inserted] = registry().entries.try_emplace(name.str(), Entry{std::move(factory), nullptr});
-  if (!inserted) return absl::AlreadyExistsError(("a backend named '" + name + "' is already registered").str());
+  auto [it, inserted] =
+      registry().entries.try_emplace(name.str(), Entry{std::move(factory), nullptr});
+  if (!inserted)
+    return absl::AlreadyExistsError(("a backend named '" + name + "' is already registered").str());
   return absl::OkStatus();
 }
 
@@ -48,24 +54,29 @@ absl::StatusOr<Backend *> findBackend(llvm::StringRef name) {
   auto it = registry().entries.find(name.str());
   if (it == registry().entries.end()) {
     std::string known;
-    for (auto &[other, entry] : registry().entries) known += (known.empty() ? "" : ", ") + other;
-    return absl::NotFoundError(("no backend named '" + name + "'; known: " + (known.empty() ? "none" : known)).str());
+    for (auto &[other, entry] : registry().entries)
+      known += (known.empty() ? "" : ", ") + other;
+    return absl::NotFoundError(
+        ("no backend named '" + name + "'; known: " + (known.empty() ? "none" : known)).str());
   }
-  if (!it->second.backend) it->second.backend = it->second.factory();
+  if (!it->second.backend)
+    it->second.backend = it->second.factory();
   return it->second.backend.get();
 }
 
 std::vector<std::string> backendNames() {
   std::lock_guard<std::mutex> lock(registry().mutex);
   std::vector<std::string> names;
-  for (auto &[name, entry] : registry().entries) names.push_back(name);
+  for (auto &[name, entry] : registry().entries)
+    names.push_back(name);
   return names;
 }
 
 BackendRegistration::BackendRegistration(const char *name, BackendFactory factory) {
   absl::Status status = registerBackend(name, std::move(factory));
   // Two libraries under one name is a mistake in how the program was linked; the first one stays.
-  if (!status.ok()) llvm::errs() << "weft: " << status.ToString() << "\n";
+  if (!status.ok())
+    llvm::errs() << "weft: " << status.ToString() << "\n";
 }
 
 } // namespace weft::compiler

@@ -29,12 +29,16 @@ struct AotOptions; // compiler/link/Aot.h
 
 // What a backend makes of arguments that carry weft.stable.
 struct StableUse {
-  bool values = false;      // computes what depends on them alone once, ahead of runs
-  int64_t packedRows = 0;   // packs a stable matrix that float32 products of at most so many rows read; 0: none
-  int64_t packedPixels = 0; // packs a stable weight of float32 convolutions that give at most so many pixels, in all images; 0: none
+  bool values = false; // computes what depends on them alone once, ahead of runs
+  int64_t packedRows =
+      0; // packs a stable matrix that float32 products of at most so many rows read; 0: none
+  int64_t packedPixels = 0; // packs a stable weight of float32 convolutions that give at most so
+                            // many pixels, in all images; 0: none
   int64_t packedBytes = 0;  // both: if it has at least so many bytes
 
-  bool any() const { return values || packedRows > 0 || packedPixels > 0; }
+  bool any() const {
+    return values || packedRows > 0 || packedPixels > 0;
+  }
 };
 
 // Thread-safe: several threads may compile at once, each with a module in a context of its own.
@@ -46,35 +50,49 @@ public:
   virtual llvm::StringRef name() const = 0;
   // The device whose memory its executables read and write: "cpu".
   virtual llvm::StringRef device() const = 0;
-  // The dialects that compile() makes ops of; to be loaded into a context before it is given to compile().
+  // The dialects that compile() makes ops of; to be loaded into a context before it is given to
+  // compile().
   virtual void registerDialects(mlir::DialectRegistry &registry) const = 0;
 
-  // Compiles a slice module: a func.func @main of weft ops on static shapes; args may carry weft.donatable and weft.stable. The module is
-  // consumed: what is left of it is unspecified. report may be null. Errors: InvalidArgument for a module that breaks these rules,
-  // Unimplemented for an op that the backend cannot run, with the op and its location named, Internal for a failed phase.
-  virtual absl::StatusOr<std::shared_ptr<runtime::Executable>> compile(mlir::ModuleOp module, const CompileOptions &options,
-                                                                       CompileReport *report) = 0;
+  // Compiles a slice module: a func.func @main of weft ops on static shapes; args may carry
+  // weft.donatable and weft.stable. The module is consumed: what is left of it is unspecified.
+  // report may be null. Errors: InvalidArgument for a module that breaks these rules, Unimplemented
+  // for an op that the backend cannot run, with the op and its location named, Internal for a
+  // failed phase.
+  virtual absl::StatusOr<std::shared_ptr<runtime::Executable>>
+  compile(mlir::ModuleOp module, const CompileOptions &options, CompileReport *report) = 0;
 
-  // Callers mark arguments as stable only where the backend makes something of it: for the others a second program would be compiled in
-  // vain.
-  virtual StableUse stableUse() const { return {}; }
+  // Callers mark arguments as stable only where the backend makes something of it: for the others a
+  // second program would be compiled in vain.
+  virtual StableUse stableUse() const {
+    return {};
+  }
 
-  // All that decides, beside the module, what compile() yields: CPU and features, versions of Weft, LLVM and libraries, the options,
-  // registered passes. Part of the key of caches. Empty: executables must not be cached on disk; whyNotCachable says why.
+  // All that decides, beside the module, what compile() yields: CPU and features, versions of Weft,
+  // LLVM and libraries, the options, registered passes. Part of the key of caches. Empty:
+  // executables must not be cached on disk; whyNotCachable says why.
   virtual std::string targetKey(const CompileOptions &options) const = 0;
-  virtual std::string whyNotCachable(const CompileOptions &options) const { return {}; }
+  virtual std::string whyNotCachable(const CompileOptions &options) const {
+    return {};
+  }
 
-  // An executable as bytes that load() takes back, in this process or in another one with the same targetKey; nullopt when the backend
-  // cannot. load() checks whatever it is given (version, checksum, bounds) and returns DataLoss for a blob that it cannot trust.
-  virtual std::optional<std::string> serialize(const runtime::Executable &executable) const { return std::nullopt; }
-  virtual absl::StatusOr<std::shared_ptr<runtime::Executable>> load(llvm::ArrayRef<char> blob) const;
+  // An executable as bytes that load() takes back, in this process or in another one with the same
+  // targetKey; nullopt when the backend cannot. load() checks whatever it is given (version,
+  // checksum, bounds) and returns DataLoss for a blob that it cannot trust.
+  virtual std::optional<std::string> serialize(const runtime::Executable &executable) const {
+    return std::nullopt;
+  }
+  virtual absl::StatusOr<std::shared_ptr<runtime::Executable>>
+  load(llvm::ArrayRef<char> blob) const;
 
-  // Compiles ahead of time with the backend's own providers, which options.providers need not name; returns the files that were written,
-  // the output first. Unimplemented when the backend cannot.
-  virtual absl::StatusOr<std::vector<std::string>> compileAheadOfTime(mlir::ModuleOp module, const AotOptions &options);
+  // Compiles ahead of time with the backend's own providers, which options.providers need not name;
+  // returns the files that were written, the output first. Unimplemented when the backend cannot.
+  virtual absl::StatusOr<std::vector<std::string>> compileAheadOfTime(mlir::ModuleOp module,
+                                                                      const AotOptions &options);
 };
 
-// The registry. All functions may be called from any thread. A backend is made at its first use and lives until the process ends.
+// The registry. All functions may be called from any thread. A backend is made at its first use and
+// lives until the process ends.
 using BackendFactory = std::function<std::unique_ptr<Backend>()>;
 // AlreadyExists when the name is taken.
 absl::Status registerBackend(llvm::StringRef name, BackendFactory factory);
@@ -82,7 +100,8 @@ absl::Status registerBackend(llvm::StringRef name, BackendFactory factory);
 absl::StatusOr<Backend *> findBackend(llvm::StringRef name);
 std::vector<std::string> backendNames();
 
-// Registers when the program or a plugin is loaded: one static variable of it in a backend's library (which needs alwayslink).
+// Registers when the program or a plugin is loaded: one static variable of it in a backend's
+// library (which needs alwayslink).
 struct BackendRegistration {
   BackendRegistration(const char *name, BackendFactory factory);
 };

@@ -11,13 +11,20 @@ namespace {
 
 class NullBackend : public Backend {
 public:
-  llvm::StringRef name() const override { return "null"; }
-  llvm::StringRef device() const override { return "cpu"; }
+  llvm::StringRef name() const override {
+    return "null";
+  }
+  llvm::StringRef device() const override {
+    return "cpu";
+  }
   void registerDialects(mlir::DialectRegistry &) const override {}
-  absl::StatusOr<std::shared_ptr<runtime::Executable>> compile(mlir::ModuleOp, const CompileOptions &, CompileReport *) override {
+  absl::StatusOr<std::shared_ptr<runtime::Executable>>
+  compile(mlir::ModuleOp, const CompileOptions &, CompileReport *) override {
     return absl::UnimplementedError("null");
   }
-  std::string targetKey(const CompileOptions &) const override { return ""; }
+  std::string targetKey(const CompileOptions &) const override {
+    return "";
+  }
 };
 
 TEST(BackendRegistry, UnknownNameListsTheKnownOnes) {
@@ -29,7 +36,8 @@ TEST(BackendRegistry, UnknownNameListsTheKnownOnes) {
 
 TEST(BackendRegistry, ANameIsTakenOnce) {
   ASSERT_TRUE(registerBackend("once", [] { return std::make_unique<NullBackend>(); }).ok());
-  EXPECT_EQ(registerBackend("once", [] { return std::make_unique<NullBackend>(); }).code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(registerBackend("once", [] { return std::make_unique<NullBackend>(); }).code(),
+            absl::StatusCode::kAlreadyExists);
 }
 
 TEST(BackendRegistry, MakesABackendOnceForAllThreads) {
@@ -46,9 +54,11 @@ TEST(BackendRegistry, MakesABackendOnceForAllThreads) {
     threads.emplace_back([&] {
       Backend *backend = *findBackend("counted");
       Backend *expected = nullptr;
-      if (!seen.compare_exchange_strong(expected, backend) && expected != backend) same = false;
+      if (!seen.compare_exchange_strong(expected, backend) && expected != backend)
+        same = false;
     });
-  for (std::thread &thread : threads) thread.join();
+  for (std::thread &thread : threads)
+    thread.join();
   EXPECT_EQ(made, 1);
   EXPECT_TRUE(same);
 }

@@ -1,4 +1,5 @@
-// What a caller asks of a compilation. A plain struct: tools bind flags to it, libraries read no global state.
+// What a caller asks of a compilation. A plain struct: tools bind flags to it, libraries read no
+// global state.
 #pragma once
 
 #include <string>
@@ -12,20 +13,23 @@ struct CompileOptions {
   bool claim = true;
   // false: the planner never gives two values one buffer in place (aliases of reshapes stay).
   bool inPlace = true;
-  // false: arguments marked stable are like any others; nothing is computed ahead of runs or packed.
+  // false: arguments marked stable are like any others; nothing is computed ahead of runs or
+  // packed.
   bool prepare = true;
   // Lets providers and codegen trade exactness (NaN handling, reassociation) for speed.
   bool fastMath = false;
   // Threads that compile kernels; 0 for one a core.
   int compileThreads = 0;
-  // Runs the verifier after each phase and the planner's own proof that no two live values share bytes. The proof always runs once at the
-  // end of the plan phase; this asks for the IR verifier in between as well.
+  // Runs the verifier after each phase and the planner's own proof that no two live values share
+  // bytes. The proof always runs once at the end of the plan phase; this asks for the IR verifier
+  // in between as well.
   bool verifyEachPhase = false;
   // Folder for one file a phase and one a kernel; empty for none.
   std::string dumpDir;
   // CPU to compile for, as LLVM names it; empty for this machine.
   std::string cpu;
-  // LLVM feature string (+avx2,-avx512f ...) on top of the CPU's own; empty for none. With an empty `cpu`, the machine's features are used.
+  // LLVM feature string (+avx2,-avx512f ...) on top of the CPU's own; empty for none. With an empty
+  // `cpu`, the machine's features are used.
   std::string features;
 };
 

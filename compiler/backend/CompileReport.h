@@ -8,7 +8,8 @@
 
 namespace weft::compiler {
 
-// Sizes in bytes. A lower bound is the largest sum of the sizes of values that are live at one time.
+// Sizes in bytes. A lower bound is the largest sum of the sizes of values that are live at one
+// time.
 struct PlanReport {
   std::string order;         // the name of the order that was chosen
   std::string packing;       // the name of the packing that was chosen
@@ -21,7 +22,9 @@ struct PlanReport {
   int64_t inPlaceReuses = 0; // results that took the buffer of a dead operand
   int64_t donationsUsed = 0; // donated inputs that became outputs
   // arenaBytes / liveBound; 1 when nothing is live.
-  double ratio() const { return liveBound == 0 ? 1.0 : double(arenaBytes) / double(liveBound); }
+  double ratio() const {
+    return liveBound == 0 ? 1.0 : double(arenaBytes) / double(liveBound);
+  }
 };
 
 struct CompileReport {
@@ -34,10 +37,12 @@ struct CompileReport {
   int64_t libraryCalls = 0;
   int64_t copies = 0;
   int64_t codeBytes = 0;
-  int64_t preparedValues = 0; // computed ahead of runs, and their bytes; operands that a library packs are not among them
+  int64_t preparedValues = 0; // computed ahead of runs, and their bytes; operands that a library
+                              // packs are not among them
   int64_t preparedBytes = 0;
   double milliseconds = 0; // the whole compilation
-  // It failed because a library takes some sizes of a range and not others: a narrower range may do.
+  // It failed because a library takes some sizes of a range and not others: a narrower range may
+  // do.
   bool takesSomeSizes = false;
   PlanReport plan;
 };

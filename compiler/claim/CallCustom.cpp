@@ -1,4 +1,5 @@
-// weft-call-custom: kernels of users become library calls, so that fusing, planning and running treat them as such.
+// weft-call-custom: kernels of users become library calls, so that fusing, planning and running
+// treat them as such.
 #include "compiler/claim/MakeCall.h"
 #include "compiler/claim/Passes.h"
 #include "compiler/graph/Slice.h"
@@ -17,10 +18,12 @@ public:
 
   void runOnOperation() override {
     mlir::func::FuncOp main = sliceMain(getOperation());
-    if (!main) return signalPassFailure();
+    if (!main)
+      return signalPassFailure();
     for (mlir::Operation &op : llvm::make_early_inc_range(main.getBody().front())) {
       auto custom = mlir::dyn_cast<ir::CustomOp>(op);
-      if (!custom) continue;
+      if (!custom)
+        continue;
       if (hasVaryingSizes(custom)) {
         custom.emitOpError("has no form for sizes that vary");
         return signalPassFailure();
@@ -32,7 +35,8 @@ public:
       llvm::append_range(claim.outputs, custom.getOutputs());
       // Configurations hold no lists of floats: the bits of each.
       llvm::SmallVector<int64_t> scalars;
-      for (double scalar : custom.getScalars()) scalars.push_back(llvm::bit_cast<int64_t>(scalar));
+      for (double scalar : custom.getScalars())
+        scalars.push_back(llvm::bit_cast<int64_t>(scalar));
       claim.config = {builder.getNamedAttr("kernel", custom.getKernelAttr()),
                       builder.getNamedAttr("ints", builder.getDenseI64ArrayAttr(custom.getInts())),
                       builder.getNamedAttr("scalar_bits", builder.getDenseI64ArrayAttr(scalars))};

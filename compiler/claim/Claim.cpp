@@ -16,36 +16,46 @@ public:
   using ClaimPassBase::ClaimPassBase;
   ClaimPass(ClaimPassOptions options, const ProviderSet *providers, CompileReport *report)
       : ClaimPassBase(options), providers_(providers), report_(report) {}
-  ClaimPass(const ClaimPass &other) : ClaimPassBase(other), providers_(other.providers_), report_(other.report_) {}
+  ClaimPass(const ClaimPass &other)
+      : ClaimPassBase(other), providers_(other.providers_), report_(other.report_) {}
 
   void runOnOperation() override {
     mlir::func::FuncOp main = sliceMain(getOperation());
-    if (!main) return signalPassFailure();
-    if (!providers_) return;
+    if (!main)
+      return signalPassFailure();
+    if (!providers_)
+      return;
     mlir::Block &block = main.getBody().front();
     RefusalCollector refusals("claim");
     bool changed = false;
-    // A claim may take in ops after the one that was offered, so that the walk goes by the op before.
+    // A claim may take in ops after the one that was offered, so that the walk goes by the op
+    // before.
     for (mlir::Operation *op = &block.front(), *next; op; op = next) {
       next = op->getNextNode();
       auto weftOp = mlir::dyn_cast<ir::WeftOp>(op);
-      if (!weftOp || (weftOp.kind() == ir::Kind::Composite) != composites || op->use_empty()) continue;
+      if (!weftOp || (weftOp.kind() == ir::Kind::Composite) != composites || op->use_empty())
+        continue;
       bool varies = hasVaryingSizes(op);
       for (const std::unique_ptr<Provider> &provider : providers_->providers()) {
         ClaimAnswer answer = provider->match(op, fastMath);
         if (auto *sometimes = std::get_if<SometimesMine>(&answer)) {
-          if (report_) report_->takesSomeSizes = true;
+          if (report_)
+            report_->takesSomeSizes = true;
           op->emitOpError(sometimes->explanation);
           return signalPassFailure();
         }
-        if (auto *refusal = std::get_if<ClaimRefusal>(&answer)) refusals.add(refusal->reason, op, refusal->explanation);
+        if (auto *refusal = std::get_if<ClaimRefusal>(&answer))
+          refusals.add(refusal->reason, op, refusal->explanation);
         auto *claim = std::get_if<Claim>(&answer);
-        if (!claim) continue;
+        if (!claim)
+          continue;
         if (varies && !provider->takesVaryingSizes()) {
-          refusals.add("varying-sizes", op, "calls of the library have one size, and this op's vary");
+          refusals.add("varying-sizes", op,
+                       "calls of the library have one size, and this op's vary");
           continue;
         }
-        for (const auto &[neighbour, refusal] : claim->left) refusals.add(refusal.reason, neighbour, refusal.explanation);
+        for (const auto &[neighbour, refusal] : claim->left)
+          refusals.add(refusal.reason, neighbour, refusal.explanation);
         makeCall(provider->name(), *claim);
         ++numClaims;
         changed = true;
@@ -55,7 +65,8 @@ public:
     if (changed)
       for (mlir::Operation *op = &block.back(); op;) {
         mlir::Operation *previous = op->getPrevNode();
-        if (mlir::isOpTriviallyDead(op)) op->erase();
+        if (mlir::isOpTriviallyDead(op))
+          op->erase();
         op = previous;
       }
     refusals.flush(report_, printReport);
@@ -68,7 +79,8 @@ private:
 
 } // namespace
 
-std::unique_ptr<mlir::Pass> createClaimPass(ClaimPassOptions options, const ProviderSet *providers, CompileReport *report) {
+std::unique_ptr<mlir::Pass> createClaimPass(ClaimPassOptions options, const ProviderSet *providers,
+                                            CompileReport *report) {
   return std::make_unique<ClaimPass>(std::move(options), providers, report);
 }
 

@@ -7,7 +7,8 @@
 namespace weft::compiler {
 
 bool hasVaryingSizes(mlir::Operation *op) {
-  return llvm::any_of(op->getOperandTypes(), ir::hasNamedDims) || llvm::any_of(op->getResultTypes(), ir::hasNamedDims);
+  return llvm::any_of(op->getOperandTypes(), ir::hasNamedDims) ||
+         llvm::any_of(op->getResultTypes(), ir::hasNamedDims);
 }
 
 void makeCall(llvm::StringRef entry, const Claim &claim) {
@@ -15,23 +16,31 @@ void makeCall(llvm::StringRef entry, const Claim &claim) {
   mlir::OpBuilder builder(last);
   mlir::MLIRContext *context = builder.getContext();
   llvm::SmallVector<mlir::Type> types;
-  for (mlir::Value output : claim.outputs) types.push_back(output.getType());
+  for (mlir::Value output : claim.outputs)
+    types.push_back(output.getType());
   llvm::SmallVector<mlir::Location> locations;
   for (mlir::Operation *op : claim.ops)
-    if (!llvm::is_contained(locations, op->getLoc())) locations.push_back(op->getLoc());
-  mlir::Location loc = locations.size() == 1 ? locations.front() : mlir::FusedLoc::get(context, locations);
+    if (!llvm::is_contained(locations, op->getLoc()))
+      locations.push_back(op->getLoc());
+  mlir::Location loc =
+      locations.size() == 1 ? locations.front() : mlir::FusedLoc::get(context, locations);
   auto call =
-      ir::ProviderCallOp::create(builder, loc, types, claim.inputs, builder.getStringAttr(entry), builder.getDictionaryAttr(claim.config));
+      ir::ProviderCallOp::create(builder, loc, types, claim.inputs, builder.getStringAttr(entry),
+                                 builder.getDictionaryAttr(claim.config));
   call.getBody().getBlocks().clear();
   mlir::Block &body = call.getBody().emplaceBlock();
   mlir::IRMapping mapping;
-  for (mlir::Value input : claim.inputs) mapping.map(input, body.addArgument(input.getType(), input.getLoc()));
+  for (mlir::Value input : claim.inputs)
+    mapping.map(input, body.addArgument(input.getType(), input.getLoc()));
   builder.setInsertionPointToEnd(&body);
-  for (mlir::Operation *op : claim.ops) builder.clone(*op, mapping);
+  for (mlir::Operation *op : claim.ops)
+    builder.clone(*op, mapping);
   llvm::SmallVector<mlir::Value> yielded;
-  for (mlir::Value output : claim.outputs) yielded.push_back(mapping.lookup(output));
+  for (mlir::Value output : claim.outputs)
+    yielded.push_back(mapping.lookup(output));
   ir::YieldOp::create(builder, loc, yielded);
-  for (auto [i, output] : llvm::enumerate(claim.outputs)) mlir::Value(output).replaceAllUsesWith(call.getResult(i));
+  for (auto [i, output] : llvm::enumerate(claim.outputs))
+    mlir::Value(output).replaceAllUsesWith(call.getResult(i));
 }
 
 } // namespace weft::compiler

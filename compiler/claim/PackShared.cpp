@@ -1,6 +1,7 @@
-// weft-pack-shared: one walk collects the calls whose provider would have an operand packed, by operand and by what the packed form
-// depends on; each group that is large enough gets one call that packs, before its first user. The packed operand is a value like others:
-// the plan gives it a buffer for as long as it is read.
+// weft-pack-shared: one walk collects the calls whose provider would have an operand packed, by
+// operand and by what the packed form depends on; each group that is large enough gets one call
+// that packs, before its first user. The packed operand is a value like others: the plan gives it a
+// buffer for as long as it is read.
 #include "compiler/claim/Passes.h"
 #include "compiler/graph/Slice.h"
 #include "compiler/pipeline/Report.h"
@@ -24,10 +25,12 @@ struct Sharers {
 
 using Key = std::tuple<mlir::Value, mlir::Attribute, mlir::Attribute>;
 
-// Values that are the same in many runs: the executable has them packed for all of those (runtime/executable/program_prepare.cpp).
+// Values that are the same in many runs: the executable has them packed for all of those
+// (runtime/executable/program_prepare.cpp).
 bool outlastsRun(mlir::Value value, mlir::func::FuncOp main) {
   auto argument = mlir::dyn_cast<mlir::BlockArgument>(value);
-  if (!argument) return mlir::isa_and_present<ir::ConstantOp>(value.getDefiningOp());
+  if (!argument)
+    return mlir::isa_and_present<ir::ConstantOp>(value.getDefiningOp());
   unsigned number = argument.getArgNumber();
   return main.getArgAttr(number, ir::kPreparedAttr) || isStable(main, number);
 }
@@ -35,8 +38,8 @@ bool outlastsRun(mlir::Value value, mlir::func::FuncOp main) {
 void share(const Sharers &sharers, mlir::Value plain) {
   const Packing &packing = *sharers.packing;
   mlir::OpBuilder builder(sharers.calls.front());
-  auto pack = ir::ProviderCallOp::create(builder, plain.getLoc(), mlir::TypeRange{plain.getType()}, mlir::ValueRange{plain}, packing.entry,
-                                         packing.config);
+  auto pack = ir::ProviderCallOp::create(builder, plain.getLoc(), mlir::TypeRange{plain.getType()},
+                                         mlir::ValueRange{plain}, packing.entry, packing.config);
   // The form is the library's affair, not the IR's: the value is the same.
   pack.getBody().getBlocks().clear();
   mlir::Block &body = pack.getBody().emplaceBlock();
@@ -56,30 +59,41 @@ public:
   using PackSharedPassBase::PackSharedPassBase;
   PackSharedPass(PackSharedPassOptions options, const ProviderSet *providers, CompileReport *report)
       : PackSharedPassBase(options), providers_(providers), report_(report) {}
-  PackSharedPass(const PackSharedPass &other) : PackSharedPassBase(other), providers_(other.providers_), report_(other.report_) {}
+  PackSharedPass(const PackSharedPass &other)
+      : PackSharedPassBase(other), providers_(other.providers_), report_(other.report_) {}
 
   void runOnOperation() override {
     mlir::func::FuncOp main = sliceMain(getOperation());
-    if (!main) return signalPassFailure();
-    if (!providers_) return;
+    if (!main)
+      return signalPassFailure();
+    if (!providers_)
+      return;
     llvm::StringMap<const Provider *> byEntry;
-    for (const std::unique_ptr<Provider> &provider : providers_->providers()) byEntry.try_emplace(provider->name(), provider.get());
+    for (const std::unique_ptr<Provider> &provider : providers_->providers())
+      byEntry.try_emplace(provider->name(), provider.get());
     RefusalCollector refusals("claim");
     llvm::MapVector<Key, Sharers> groups;
     for (auto call : main.getBody().front().getOps<ir::ProviderCallOp>()) {
       const Provider *provider = byEntry.lookup(call.getCallee());
-      if (!provider) continue;
+      if (!provider)
+        continue;
       PackingAnswer answer = provider->packing(call);
-      if (auto *refusal = std::get_if<ClaimRefusal>(&answer)) refusals.add(refusal->reason, call, refusal->explanation);
+      if (auto *refusal = std::get_if<ClaimRefusal>(&answer))
+        refusals.add(refusal->reason, call, refusal->explanation);
       auto *packing = std::get_if<Packing>(&answer);
-      if (!packing) continue;
-      Sharers &sharers = groups[{call->getOperand(packing->operand), packing->entry, packing->config}];
-      if (!sharers.packing) sharers.packing = *packing;
+      if (!packing)
+        continue;
+      Sharers &sharers =
+          groups[{call->getOperand(packing->operand), packing->entry, packing->config}];
+      if (!sharers.packing)
+        sharers.packing = *packing;
       sharers.calls.push_back(call);
     }
     for (auto &[key, sharers] : groups) {
       mlir::Value plain = std::get<0>(key);
-      if (static_cast<int64_t>(sharers.calls.size()) < sharers.packing->minCalls || outlastsRun(plain, main)) continue;
+      if (static_cast<int64_t>(sharers.calls.size()) < sharers.packing->minCalls ||
+          outlastsRun(plain, main))
+        continue;
       share(sharers, plain);
       ++numPacked;
     }
@@ -93,7 +107,9 @@ private:
 
 } // namespace
 
-std::unique_ptr<mlir::Pass> createPackSharedPass(PackSharedPassOptions options, const ProviderSet *providers, CompileReport *report) {
+std::unique_ptr<mlir::Pass> createPackSharedPass(PackSharedPassOptions options,
+                                                 const ProviderSet *providers,
+                                                 CompileReport *report) {
   return std::make_unique<PackSharedPass>(std::move(options), providers, report);
 }
 

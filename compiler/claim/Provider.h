@@ -21,9 +21,11 @@ struct ClaimRefusal {
 
 // What one call of a library's entry computes.
 struct Claim {
-  // In block order. Those whose results others read as well are copied into the call, and stay for the others.
+  // In block order. Those whose results others read as well are copied into the call, and stay for
+  // the others.
   llvm::SmallVector<mlir::Operation *, 4> ops;
-  // The call's operands and results, in the entry's order. Results are results of the last op; operands are defined outside of `ops`.
+  // The call's operands and results, in the entry's order. Results are results of the last op;
+  // operands are defined outside of `ops`.
   llvm::SmallVector<mlir::Value, 4> inputs;
   llvm::SmallVector<mlir::Value, 1> outputs;
   // Values: integers, floats, strings, arrays of i64.
@@ -35,21 +37,26 @@ struct Claim {
 // Nothing to say about ops of other kinds.
 struct NotMine {};
 
-// Of an op whose sizes vary: the library takes it at some sizes of the range and not at others. There is no program for all of them then,
-// since which of the two computes it decides bits; whoever asked narrows the range, or compiles for one size.
+// Of an op whose sizes vary: the library takes it at some sizes of the range and not at others.
+// There is no program for all of them then, since which of the two computes it decides bits;
+// whoever asked narrows the range, or compiles for one size.
 struct SometimesMine {
   llvm::StringRef explanation;
 };
 
 using ClaimAnswer = std::variant<NotMine, ClaimRefusal, SometimesMine, Claim>;
 
-// An operand that calls copy into a form of the library's own before they compute: many calls with one such operand rather share a copy.
+// An operand that calls copy into a form of the library's own before they compute: many calls with
+// one such operand rather share a copy.
 struct Packing {
-  unsigned operand;            // of the call
-  mlir::StringAttr entry;      // the library's entry that makes the copy: one input, one output of its type, with the same value
-  mlir::DictionaryAttr config; // of that call. Operands that agree in it and in the entry agree in the form
-  mlir::NamedAttribute packed; // what the config of the call gets, so that its entry expects the form
-  int64_t minCalls;            // fewer would not earn the copy back
+  unsigned operand;       // of the call
+  mlir::StringAttr entry; // the library's entry that makes the copy: one input, one output of its
+                          // type, with the same value
+  mlir::DictionaryAttr
+      config; // of that call. Operands that agree in it and in the entry agree in the form
+  mlir::NamedAttribute
+      packed;       // what the config of the call gets, so that its entry expects the form
+  int64_t minCalls; // fewer would not earn the copy back
 };
 
 // NotMine where the call would gain nothing, ClaimRefusal where it would, but cannot.
@@ -61,24 +68,35 @@ public:
   virtual ~Provider() = default;
   // The entry that its calls name: "onednn.matmul".
   virtual llvm::StringRef name() const = 0;
-  // May claim the op together with ops around it. Looks at a bounded number of neighbours; changes nothing. fastMath: whether claims that
-  // conformance forbids (NaN dropped, sums in another order) are allowed.
+  // May claim the op together with ops around it. Looks at a bounded number of neighbours; changes
+  // nothing. fastMath: whether claims that conformance forbids (NaN dropped, sums in another order)
+  // are allowed.
   virtual ClaimAnswer match(mlir::Operation *op, bool fastMath) const = 0;
-  // Whether calls of the entry may have operands whose sizes are known at run time only (ir::hasNamedDims). Where not, its claims of such
-  // ops do not count.
-  virtual bool takesVaryingSizes() const { return false; }
-  // Whether it would claim this convolution, and rather with images that have channels last: the layout phase then puts transposes around
-  // the op, which match() takes in.
-  virtual bool prefersChannelsLast(mlir::Operation *) const { return false; }
+  // Whether calls of the entry may have operands whose sizes are known at run time only
+  // (ir::hasNamedDims). Where not, its claims of such ops do not count.
+  virtual bool takesVaryingSizes() const {
+    return false;
+  }
+  // Whether it would claim this convolution, and rather with images that have channels last: the
+  // layout phase then puts transposes around the op, which match() takes in.
+  virtual bool prefersChannelsLast(mlir::Operation *) const {
+    return false;
+  }
   // What a weft.provider_call of its entry would have packed.
-  virtual PackingAnswer packing(mlir::Operation *) const { return NotMine{}; }
+  virtual PackingAnswer packing(mlir::Operation *) const {
+    return NotMine{};
+  }
 };
 
 // The providers of a backend, first come first served.
 class ProviderSet {
 public:
-  void add(std::unique_ptr<Provider> provider) { providers_.push_back(std::move(provider)); }
-  llvm::ArrayRef<std::unique_ptr<Provider>> providers() const { return providers_; }
+  void add(std::unique_ptr<Provider> provider) {
+    providers_.push_back(std::move(provider));
+  }
+  llvm::ArrayRef<std::unique_ptr<Provider>> providers() const {
+    return providers_;
+  }
 
 private:
   std::vector<std::unique_ptr<Provider>> providers_;

@@ -13,22 +13,27 @@ namespace scf = mlir::scf;
 using mlir::Operation;
 using mlir::Value;
 
-static constexpr int64_t kScatterColumns = 64;  // of a piece of a scatter
-static constexpr int64_t kScatterUnroll = 4;    // elements, where each has its own target
-static constexpr int64_t kScatterBatch = 256;   // such elements whose targets are found before the first of them is added
-static constexpr int64_t kScatterAhead = 8;     // steps that indices and sources are asked for ahead
+static constexpr int64_t kScatterColumns = 64; // of a piece of a scatter
+static constexpr int64_t kScatterUnroll = 4;   // elements, where each has its own target
+static constexpr int64_t kScatterBatch =
+    256; // such elements whose targets are found before the first of them is added
+static constexpr int64_t kScatterAhead = 8; // steps that indices and sources are asked for ahead
 static constexpr int64_t kScanColumns = kLanes; // of a piece of a scan
 static constexpr int64_t kScanAhead = 8;        // tiles that the rows of a scan are asked for ahead
 
-static llvm::ArrayRef<int64_t> shapeOf(Value value) { return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape(); }
+static llvm::ArrayRef<int64_t> shapeOf(Value value) {
+  return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape();
+}
 static int64_t product(llvm::ArrayRef<int64_t> sizes) {
   int64_t n = 1;
-  for (int64_t size : sizes) n *= size;
+  for (int64_t size : sizes)
+    n *= size;
   return n;
 }
 
 static Value sumOf(KernelFunction &f, Value a, Value b) {
-  if (mlir::isa<mlir::FloatType>(mlir::getElementTypeOrSelf(a.getType()))) return f.e.make<arith::AddFOp>(a, b);
+  if (mlir::isa<mlir::FloatType>(mlir::getElementTypeOrSelf(a.getType())))
+    return f.e.make<arith::AddFOp>(a, b);
   return f.e.make<arith::AddIOp>(a, b);
 }
 
@@ -37,31 +42,36 @@ static Value sumOf(KernelFunction &f, Value a, Value b) {
 Value combineScattered(ElementEmitter &e, Operation *scatter, Value there, Value update) {
   bool isFloat = mlir::isa<mlir::FloatType>(mlir::getElementTypeOrSelf(there.getType()));
   auto reduce = mlir::dyn_cast<ir::ScatterReduceOp>(scatter);
-  if (!reduce) return isFloat ? e.make<arith::AddFOp>(there, update) : e.make<arith::AddIOp>(there, update);
+  if (!reduce)
+    return isFloat ? e.make<arith::AddFOp>(there, update) : e.make<arith::AddIOp>(there, update);
   switch (reduce.getCombiner()) {
   case ir::Combiner::prod:
     return isFloat ? e.make<arith::MulFOp>(there, update) : e.make<arith::MulIOp>(there, update);
   case ir::Combiner::max:
-    return isFloat ? e.make<arith::MaximumFOp>(there, update) : e.make<arith::MaxSIOp>(there, update);
+    return isFloat ? e.make<arith::MaximumFOp>(there, update)
+                   : e.make<arith::MaxSIOp>(there, update);
   case ir::Combiner::min:
-    return isFloat ? e.make<arith::MinimumFOp>(there, update) : e.make<arith::MinSIOp>(there, update);
+    return isFloat ? e.make<arith::MinimumFOp>(there, update)
+                   : e.make<arith::MinSIOp>(there, update);
   }
   llvm_unreachable("all combiners are above");
 }
 
-// One loop over the source. Pieces hold different parts of the result: the dims before the scattered one, and columns after it, so that
-// whoever adds to an element does so alone and in the source's order. The lanes of a vector are columns of a slice, and so never meet in an
-// element.
+// One loop over the source. Pieces hold different parts of the result: the dims before the
+// scattered one, and columns after it, so that whoever adds to an element does so alone and in the
+// source's order. The lanes of a vector are columns of a slice, and so never meet in an element.
 static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op) {
   KernelFunction f(kernel, kernel.info.symbol);
   IndexSpace &space = f.e.space;
   linalg::GenericOp generic = kernel.generic(op);
   int64_t dim = generic->getAttrOfType<mlir::IntegerAttr>(ir::kScatterDim).getInt();
-  Value base = generic.getDpsInits()[0], indices = generic.getDpsInputs()[0], source = generic.getDpsInputs()[1];
+  Value base = generic.getDpsInits()[0], indices = generic.getDpsInputs()[0],
+        source = generic.getDpsInputs()[1];
   llvm::ArrayRef<int64_t> to = shapeOf(base), from = shapeOf(source), index = shapeOf(indices);
   bool puts = mlir::isa<ir::IndexPutOp>(op), wholeSlices = puts || mlir::isa<ir::IndexAddOp>(op);
   int64_t width = wholeSlices ? index.size() : 1; // source dims in place of the scattered one
-  llvm::ArrayRef<int64_t> leadTo = to.take_front(dim), leadFrom = from.take_front(dim), trailTo = to.drop_front(dim + 1),
+  llvm::ArrayRef<int64_t> leadTo = to.take_front(dim), leadFrom = from.take_front(dim),
+                          trailTo = to.drop_front(dim + 1),
                           trailFrom = from.drop_front(dim + width), middle = from.slice(dim, width);
   int64_t lead = product(leadTo), size = to[dim], trail = product(trailTo);
   // PyTorch's scatter_add takes a source that covers a part of the result's columns only.
@@ -69,90 +79,119 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
   int64_t blocks = byColumns ? std::max<int64_t>(1, llvm::divideCeil(trail, kScatterColumns)) : 1;
   int64_t columns = byColumns ? std::min(trail, kScatterColumns) : trail;
   kernel.info.count = product(to) == 0 ? 0 : lead * blocks;
-  // Where the source's length is known at run time only, the range is its steps, and one thread takes them all.
+  // Where the source's length is known at run time only, the range is its steps, and one thread
+  // takes them all.
   bool isSized = kernel.sizes && dim == 0;
-  if (isSized) kernel.rangeUnit = kernel.info.count = product(middle);
+  if (isSized)
+    kernel.rangeUnit = kernel.info.count = product(middle);
   auto steps = [&](llvm::function_ref<void(const Index &)> emit) {
-    if (product(middle) == 0) return;
-    f.loop(f.e.constantIndex(0), isSized ? f.end : f.e.constantIndex(product(middle)), product(middle), {},
-           [&](Index step, KernelFunction::State &) { emit(step); });
+    if (product(middle) == 0)
+      return;
+    f.loop(f.e.constantIndex(0), isSized ? f.end : f.e.constantIndex(product(middle)),
+           product(middle), {}, [&](Index step, KernelFunction::State &) { emit(step); });
   };
   Value out = f.output(0);
-  int64_t placeScratch = kernel.claimScratch(kScatterBatch * 8), updateScratch = kernel.claimScratch(kScatterBatch * 8);
+  int64_t placeScratch = kernel.claimScratch(kScatterBatch * 8),
+          updateScratch = kernel.claimScratch(kScatterBatch * 8);
   // Where an element comes from, and in which column of the result it goes.
   using Source = std::pair<llvm::SmallVector<Index>, Index>;
 
-  auto element = [&](const Index &l, const Index &t, const Index &c) { // linear position in the result
+  auto element = [&](const Index &l, const Index &t,
+                     const Index &c) { // linear position in the result
     return space.add(space.add(space.scale(l, size * trail), space.scale(t, trail)), c);
   };
   auto piece = [&](const Index &l, const Index &first, int64_t n) {
     // The base first: one run, where the piece has all columns.
     if (blocks == 1)
-      f.run(size * trail, 1, space.scale(l, size * trail), {}, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-        for (const KernelFunction::Unit &unit : units)
-          f.e.store(out, f.e.at(base, space.delinearize(unit.position, to), unit.mask), unit.position, unit.mask);
-      });
+      f.run(size * trail, 1, space.scale(l, size * trail), {},
+            [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+              for (const KernelFunction::Unit &unit : units)
+                f.e.store(out, f.e.at(base, space.delinearize(unit.position, to), unit.mask),
+                          unit.position, unit.mask);
+            });
     else
       f.loop(size, {}, [&](Index t, KernelFunction::State &) {
-        f.run(n, 1, first, {}, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-          for (const KernelFunction::Unit &unit : units) {
-            Index at = element(l, t, unit.position);
-            f.e.store(out, f.e.at(base, space.delinearize(at, to), unit.mask), at, unit.mask);
-          }
-        });
+        f.run(n, 1, first, {},
+              [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+                for (const KernelFunction::Unit &unit : units) {
+                  Index at = element(l, t, unit.position);
+                  f.e.store(out, f.e.at(base, space.delinearize(at, to), unit.mask), at, unit.mask);
+                }
+              });
       });
     auto leadAt = space.delinearize(l, leadTo);
     auto target = [&](llvm::ArrayRef<Index> at, Value mask = nullptr) -> Index {
       llvm::SmallVector<Index> position;
-      for (int64_t i = 0; i < static_cast<int64_t>(index.size()); ++i) position.push_back(at[wholeSlices ? dim + i : i]);
+      for (int64_t i = 0; i < static_cast<int64_t>(index.size()); ++i)
+        position.push_back(at[wholeSlices ? dim + i : i]);
       return f.e.checkedIndex(f.e.at(indices, position, mask), size, mask);
     };
-    // A step's columns are a small part of a row, which ends before a machine's own prefetchers have begun.
+    // A step's columns are a small part of a row, which ends before a machine's own prefetchers
+    // have begun.
     auto prefetch = [&](const Index &s) {
       int64_t most = product(middle);
-      if (most <= kScatterAhead) return;
+      if (most <= kScatterAhead)
+        return;
       llvm::SmallVector<Index> at(leadAt);
       at.append(space.delinearize(f.ahead(s, kScatterAhead, most), middle));
       at.append(space.delinearize(first, trailFrom));
       for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments())) {
         Value tensor = kernel.lowered.lookup(argument);
-        if (tensor != indices && tensor != source) continue;
+        if (tensor != indices && tensor != source)
+          continue;
         Index line = space.linearize(at, shapeOf(tensor));
-        int64_t perLine = kLineBytes / memoryBytes(mlir::cast<mlir::RankedTensorType>(tensor.getType()).getElementType());
-        for (int64_t c = 0; c < n; c += perLine) f.e.prefetchLine(f.function.getArgument(i), space.add(line, c), false);
+        int64_t perLine =
+            kLineBytes /
+            memoryBytes(mlir::cast<mlir::RankedTensorType>(tensor.getType()).getElementType());
+        for (int64_t c = 0; c < n; c += perLine)
+          f.e.prefetchLine(f.function.getArgument(i), space.add(line, c), false);
       }
     };
-    // `count` elements with a target each: vectors find these and what is added, which wait in scratch; they are combined one by one, since
-    // lanes may meet in an element, and a gather and a scatter take twice the time of 16 elements. A batch goes first, so that no load
-    // waits for the store of the vector that it is a part of.
-    auto oneByOne = [&](int64_t count, const Index &base, llvm::function_ref<Source(const Index &)> sourceAt) {
-      mlir::Type type = mlir::cast<mlir::RankedTensorType>(source.getType()).getElementType(), i64 = f.builder.getI64Type();
-      Value places = f.scratch(placeScratch, kScatterBatch, i64), updates = f.scratch(updateScratch, kScatterBatch, type);
+    // `count` elements with a target each: vectors find these and what is added, which wait in
+    // scratch; they are combined one by one, since lanes may meet in an element, and a gather and a
+    // scatter take twice the time of 16 elements. A batch goes first, so that no load waits for the
+    // store of the vector that it is a part of.
+    auto oneByOne = [&](int64_t count, const Index &base,
+                        llvm::function_ref<Source(const Index &)> sourceAt) {
+      mlir::Type type = mlir::cast<mlir::RankedTensorType>(source.getType()).getElementType(),
+                 i64 = f.builder.getI64Type();
+      Value places = f.scratch(placeScratch, kScatterBatch, i64),
+            updates = f.scratch(updateScratch, kScatterBatch, type);
       auto batch = [&](int64_t n, const Index &from) {
-        f.run(n, 1, from, {}, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-          for (const KernelFunction::Unit &unit : units) {
-            auto [at, column] = sourceAt(unit.position);
-            Index waiting = space.add(unit.position, space.scale(from, -1));
-            Value place = f.e.broadcast(f.e.vectorIndex(element(l, target(at, unit.mask), column)));
-            f.e.store(places, f.e.make<arith::IndexCastOp>(f.e.vectorOf(i64), place), waiting, nullptr);
-            f.e.store(updates, f.e.broadcast(f.e.at(source, at, unit.mask)), waiting, nullptr);
-          }
-        });
+        f.run(n, 1, from, {},
+              [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+                for (const KernelFunction::Unit &unit : units) {
+                  auto [at, column] = sourceAt(unit.position);
+                  Index waiting = space.add(unit.position, space.scale(from, -1));
+                  Value place =
+                      f.e.broadcast(f.e.vectorIndex(element(l, target(at, unit.mask), column)));
+                  f.e.store(places, f.e.make<arith::IndexCastOp>(f.e.vectorOf(i64), place), waiting,
+                            nullptr);
+                  f.e.store(updates, f.e.broadcast(f.e.at(source, at, unit.mask)), waiting,
+                            nullptr);
+                }
+              });
         auto one = [&](const Index &number) {
-          Value at = f.e.make<arith::IndexCastOp>(f.builder.getIndexType(), f.e.load(places, i64, number, nullptr));
+          Value at = f.e.make<arith::IndexCastOp>(f.builder.getIndexType(),
+                                                  f.e.load(places, i64, number, nullptr));
           Index place = space.scalar(at, std::max<int64_t>(product(to), 1));
           Value update = f.e.load(updates, type, number, nullptr);
-          if (!puts) update = combineScattered(f.e, op, f.e.load(out, type, place, nullptr), update);
+          if (!puts)
+            update = combineScattered(f.e, op, f.e.load(out, type, place, nullptr), update);
           f.e.store(out, update, place, nullptr);
         };
         f.loop(n / kScatterUnroll, {}, [&](Index round, KernelFunction::State &) {
-          for (int64_t u = 0; u < kScatterUnroll; ++u) one(space.add(space.scale(round, kScatterUnroll), u));
+          for (int64_t u = 0; u < kScatterUnroll; ++u)
+            one(space.add(space.scale(round, kScatterUnroll), u));
         });
-        for (int64_t i = n / kScatterUnroll * kScatterUnroll; i < n; ++i) one(Index::of(i));
+        for (int64_t i = n / kScatterUnroll * kScatterUnroll; i < n; ++i)
+          one(Index::of(i));
       };
-      f.loop(count / kScatterBatch, {},
-             [&](Index number, KernelFunction::State &) { batch(kScatterBatch, space.add(base, space.scale(number, kScatterBatch))); });
-      if (count % kScatterBatch) batch(count % kScatterBatch, space.add(base, count / kScatterBatch * kScatterBatch));
+      f.loop(count / kScatterBatch, {}, [&](Index number, KernelFunction::State &) {
+        batch(kScatterBatch, space.add(base, space.scale(number, kScatterBatch)));
+      });
+      if (count % kScatterBatch)
+        batch(count % kScatterBatch, space.add(base, count / kScatterBatch * kScatterBatch));
     };
     auto add = [&] {
       if (trail == 1 && product(trailFrom) == 1 && !isSized)
@@ -163,31 +202,38 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
           return {at, Index::of(0)};
         });
       steps([&](const Index &s) {
-        if (byColumns && !wholeSlices) prefetch(s);
+        if (byColumns && !wholeSlices)
+          prefetch(s);
         llvm::SmallVector<Index> at(leadAt);
         at.append(space.delinearize(s, middle));
         at.resize(from.size());
         if (trail == 1 && product(trailFrom) == 1) {
           Index place = element(l, target(at), Index::of(0));
           Value update = f.e.at(source, at);
-          if (!puts) update = combineScattered(f.e, op, f.e.load(out, update.getType(), place, nullptr), update);
+          if (!puts)
+            update =
+                combineScattered(f.e, op, f.e.load(out, update.getType(), place, nullptr), update);
           f.e.store(out, update, place, nullptr);
           return;
         }
         if (byColumns && wholeSlices) {
           // One target a step.
           Index t = target(at);
-          f.run(n, 1, first, {}, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-            for (const KernelFunction::Unit &unit : units) {
-              llvm::copy(space.delinearize(unit.position, trailTo), at.begin() + dim + width);
-              Value update = f.e.broadcast(f.e.at(source, at, unit.mask));
-              Index place = element(l, t, unit.position);
-              if (!puts)
-                update = combineScattered(
-                    f.e, op, f.e.broadcast(f.e.load(out, mlir::getElementTypeOrSelf(update.getType()), place, unit.mask)), update);
-              f.e.store(out, update, place, unit.mask);
-            }
-          });
+          f.run(n, 1, first, {},
+                [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+                  for (const KernelFunction::Unit &unit : units) {
+                    llvm::copy(space.delinearize(unit.position, trailTo), at.begin() + dim + width);
+                    Value update = f.e.broadcast(f.e.at(source, at, unit.mask));
+                    Index place = element(l, t, unit.position);
+                    if (!puts)
+                      update = combineScattered(
+                          f.e, op,
+                          f.e.broadcast(f.e.load(out, mlir::getElementTypeOrSelf(update.getType()),
+                                                 place, unit.mask)),
+                          update);
+                    f.e.store(out, update, place, unit.mask);
+                  }
+                });
           return;
         }
         oneByOne(byColumns ? n : product(trailFrom), first, [&](const Index &column) -> Source {
@@ -200,11 +246,14 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
     // In PyTorch's scatter_add the indices may cover a part of the leading dims only.
     Value covered;
     for (auto [at, have, all] : llvm::zip(leadAt, leadFrom, leadTo)) {
-      if (have == all) continue;
-      Value inside = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::slt, f.e.scalarIndex(at), f.e.constantIndex(have));
+      if (have == all)
+        continue;
+      Value inside = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::slt, f.e.scalarIndex(at),
+                                             f.e.constantIndex(have));
       covered = covered ? f.e.make<arith::AndIOp>(covered, inside) : inside;
     }
-    if (!covered) return add();
+    if (!covered)
+      return add();
     auto branch = scf::IfOp::create(f.builder, f.e.loc, covered, /*withElseRegion=*/false);
     mlir::OpBuilder::InsertionGuard guard(f.builder);
     f.builder.setInsertionPointToStart(branch.thenBlock());
@@ -212,25 +261,31 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
     add();
     f.e.popScope();
   };
-  Value firstPiece = isSized ? f.e.constantIndex(0) : f.begin, lastPiece = isSized ? f.e.constantIndex(blocks) : f.end;
-  f.loop(firstPiece, lastPiece, isSized ? blocks : std::max<int64_t>(kernel.info.count, 1), {}, [&](Index i, KernelFunction::State &) {
-    if (trail == 0) return;
-    auto [l, block] = space.divide(i, blocks);
-    f.block(block, trail, columns, [&](const Index &first, int64_t n) { piece(l, first, n); });
-  });
+  Value firstPiece = isSized ? f.e.constantIndex(0) : f.begin,
+        lastPiece = isSized ? f.e.constantIndex(blocks) : f.end;
+  f.loop(firstPiece, lastPiece, isSized ? blocks : std::max<int64_t>(kernel.info.count, 1), {},
+         [&](Index i, KernelFunction::State &) {
+           if (trail == 0)
+             return;
+           auto [l, block] = space.divide(i, blocks);
+           f.block(block, trail, columns,
+                   [&](const Index &first, int64_t n) { piece(l, first, n); });
+         });
   // The base is read where it is written, before anything is added there.
   for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments())) {
     Value tensor = kernel.lowered.lookup(argument);
-    if (tensor == base && llvm::hasSingleElement(argument.getUses())) kernel.info.inPlace.push_back({0, static_cast<int64_t>(i)});
+    if (tensor == base && llvm::hasSingleElement(argument.getUses()))
+      kernel.info.inPlace.push_back({0, static_cast<int64_t>(i)});
   }
   return f.finish();
 }
 
 //===-- Scans ---------------------------------------------------------------------------------===//
 
-// One loop along the scanned dim, each step of which stores what the sums are then. Pieces hold different parts of the other dims: where
-// the scanned dim is not the innermost, a vector's worth of columns each, else as many rows, whose tiles are transposed so that each lane
-// has a row's sum: one row by itself would wait for each addition.
+// One loop along the scanned dim, each step of which stores what the sums are then. Pieces hold
+// different parts of the other dims: where the scanned dim is not the innermost, a vector's worth
+// of columns each, else as many rows, whose tiles are transposed so that each lane has a row's sum:
+// one row by itself would wait for each addition.
 static mlir::LogicalResult scheduleScan(KernelBuilder &kernel, Operation *op) {
   KernelFunction f(kernel, kernel.info.symbol);
   IndexSpace &space = f.e.space;
@@ -239,94 +294,122 @@ static mlir::LogicalResult scheduleScan(KernelBuilder &kernel, Operation *op) {
   bool reverse = mlir::cast<ir::CumsumOp>(op).getReverse();
   Value source = generic.getDpsInputs()[0];
   llvm::ArrayRef<int64_t> shape = shapeOf(op->getResult(0));
-  int64_t size = shape[dim], lead = product(shape.take_front(dim)), trail = product(shape.drop_front(dim + 1));
-  int64_t blocks = std::max<int64_t>(1, llvm::divideCeil(trail, kScanColumns)), columns = std::min(trail, kScanColumns);
+  int64_t size = shape[dim], lead = product(shape.take_front(dim)),
+          trail = product(shape.drop_front(dim + 1));
+  int64_t blocks = std::max<int64_t>(1, llvm::divideCeil(trail, kScanColumns)),
+          columns = std::min(trail, kScanColumns);
   kernel.info.count = product(shape) == 0 ? 0 : lead * blocks;
   bool vector = trail > 1, rowsTogether = trail == 1 && lead >= kLanes;
-  if (rowsTogether) kernel.info.count = size == 0 ? 0 : llvm::divideCeil(lead, kLanes);
+  if (rowsTogether)
+    kernel.info.count = size == 0 ? 0 : llvm::divideCeil(lead, kLanes);
   // kLanes rows from `first` on.
   auto rows = [&](const Index &first) {
     auto tile = [&](const Index &column, int64_t width, Value sum) {
       Value mask = f.e.tailMask(width);
-      auto at = [&](int64_t row) { return space.add(space.scale(space.add(first, row), size), space.add(column, space.lane(width))); };
+      auto at = [&](int64_t row) {
+        return space.add(space.scale(space.add(first, row), size),
+                         space.add(column, space.lane(width)));
+      };
       llvm::SmallVector<Value> tile;
-      for (int64_t row = 0; row < kLanes; ++row) tile.push_back(f.e.broadcast(f.e.at(source, space.delinearize(at(row), shape), mask)));
+      for (int64_t row = 0; row < kLanes; ++row)
+        tile.push_back(f.e.broadcast(f.e.at(source, space.delinearize(at(row), shape), mask)));
       for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments()))
         if (kernel.lowered.lookup(argument) == source && !mask)
           for (int64_t row = 0; row < kLanes; ++row)
-            f.e.prefetchLine(
-                f.function.getArgument(i),
-                space.add(space.add(space.scale(space.add(first, row), size), column), (reverse ? -1 : 1) * kScanAhead * kLanes),
-                /*write=*/false, /*nearest=*/false);
+            f.e.prefetchLine(f.function.getArgument(i),
+                             space.add(space.add(space.scale(space.add(first, row), size), column),
+                                       (reverse ? -1 : 1) * kScanAhead * kLanes),
+                             /*write=*/false, /*nearest=*/false);
       transposeTile(f.e, tile);
       for (int64_t c = 0; c < width; ++c) {
         Value &element = tile[reverse ? width - 1 - c : c];
         element = sum = sumOf(f, sum, element);
       }
       transposeTile(f.e, tile);
-      for (int64_t row = 0; row < kLanes; ++row) f.e.store(f.output(0), tile[row], at(row), mask);
+      for (int64_t row = 0; row < kLanes; ++row)
+        f.e.store(f.output(0), tile[row], at(row), mask);
       return sum;
     };
     int64_t tiles = size / kLanes, rest = size % kLanes;
     KernelFunction::State sum = {f.identity(generic, true)};
-    if (rest && reverse) sum[0] = tile(Index::of(tiles * kLanes), rest, sum[0]);
+    if (rest && reverse)
+      sum[0] = tile(Index::of(tiles * kLanes), rest, sum[0]);
     sum = f.loop(tiles, sum, [&](Index step, KernelFunction::State &inside) {
       Index number = reverse ? space.add(space.scale(step, -1), tiles - 1) : step;
       inside[0] = tile(space.scale(number, kLanes), kLanes, inside[0]);
     });
-    if (rest && !reverse) tile(Index::of(tiles * kLanes), rest, sum[0]);
+    if (rest && !reverse)
+      tile(Index::of(tiles * kLanes), rest, sum[0]);
   };
   auto piece = [&](const Index &l, const Index &first, int64_t n) {
     auto scan = [&](const Index &column, Value mask) {
       f.loop(size, {f.identity(generic, vector)}, [&](Index step, KernelFunction::State &sum) {
         Index k = reverse ? space.add(space.scale(step, -1), size - 1) : step;
-        Index at = space.add(space.add(space.scale(l, size * trail), space.scale(k, trail)), column);
+        Index at =
+            space.add(space.add(space.scale(l, size * trail), space.scale(k, trail)), column);
         Value element = f.e.at(source, space.delinearize(at, shape), mask);
         sum[0] = sumOf(f, sum[0], vector ? f.e.broadcast(element) : element);
         f.e.store(f.output(0), sum[0], at, mask);
       });
     };
-    if (!vector) return scan(Index::of(0), nullptr);
-    f.run(n, 1, first, {}, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-      for (const KernelFunction::Unit &unit : units) scan(unit.position, unit.mask);
-    });
+    if (!vector)
+      return scan(Index::of(0), nullptr);
+    f.run(n, 1, first, {},
+          [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+            for (const KernelFunction::Unit &unit : units)
+              scan(unit.position, unit.mask);
+          });
   };
-  f.loop(f.begin, f.end, std::max<int64_t>(kernel.info.count, 1), {}, [&](Index i, KernelFunction::State &) {
-    if (kernel.info.count == 0) return;
-    if (rowsTogether)
-      return f.block(i, lead, kLanes, [&](const Index &first, int64_t n) {
-        if (n == kLanes) return rows(first);
-        f.loop(n, {}, [&](Index row, KernelFunction::State &) { piece(space.add(first, row), Index::of(0), 1); });
-      });
-    auto [l, block] = space.divide(i, blocks);
-    f.block(block, trail, columns, [&](const Index &first, int64_t n) { piece(l, first, n); });
-  });
+  f.loop(f.begin, f.end, std::max<int64_t>(kernel.info.count, 1), {},
+         [&](Index i, KernelFunction::State &) {
+           if (kernel.info.count == 0)
+             return;
+           if (rowsTogether)
+             return f.block(i, lead, kLanes, [&](const Index &first, int64_t n) {
+               if (n == kLanes)
+                 return rows(first);
+               f.loop(n, {}, [&](Index row, KernelFunction::State &) {
+                 piece(space.add(first, row), Index::of(0), 1);
+               });
+             });
+           auto [l, block] = space.divide(i, blocks);
+           f.block(block, trail, columns,
+                   [&](const Index &first, int64_t n) { piece(l, first, n); });
+         });
   return f.finish();
 }
 
 //===-- Without elements ----------------------------------------------------------------------===//
 
-// Reductions of nothing give their identity; whatever outputs have elements are computed from that, one after another.
+// Reductions of nothing give their identity; whatever outputs have elements are computed from that,
+// one after another.
 static mlir::LogicalResult scheduleEmpty(KernelBuilder &kernel) {
   KernelFunction f(kernel, kernel.info.symbol);
   for (Operation *op : kernel.ops)
     if (isReduction(op)) {
       linalg::GenericOp generic = kernel.generic(op);
-      if (product(shapeOf(op->getResult(0))) == 0) continue;
-      f.e.setKnown(generic.getResult(0), [&f, generic](llvm::ArrayRef<Index>, Value) { return f.identity(generic, false); });
+      if (product(shapeOf(op->getResult(0))) == 0)
+        continue;
+      f.e.setKnown(generic.getResult(0), [&f, generic](llvm::ArrayRef<Index>, Value) {
+        return f.identity(generic, false);
+      });
     }
   for (auto [i, output] : llvm::enumerate(kernel.outputs)) {
-    f.run(product(shapeOf(output)), 1, Index::of(0), {}, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-      for (const KernelFunction::Unit &unit : units)
-        f.e.store(f.output(i), f.e.at(kernel.lowered.lookup(output), f.e.space.delinearize(unit.position, shapeOf(output)), unit.mask),
-                  unit.position, unit.mask);
-    });
+    f.run(product(shapeOf(output)), 1, Index::of(0), {},
+          [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+            for (const KernelFunction::Unit &unit : units)
+              f.e.store(f.output(i),
+                        f.e.at(kernel.lowered.lookup(output),
+                               f.e.space.delinearize(unit.position, shapeOf(output)), unit.mask),
+                        unit.position, unit.mask);
+          });
   }
   return f.finish();
 }
 
 mlir::LogicalResult scheduleAlone(KernelBuilder &kernel) {
-  if (kernel.domain.shape() == FusionDomain::Shape::Empty) return scheduleEmpty(kernel);
+  if (kernel.domain.shape() == FusionDomain::Shape::Empty)
+    return scheduleEmpty(kernel);
   Operation *op = kernel.outputs.front().getDefiningOp();
   return mlir::isa<ir::CumsumOp>(op) ? scheduleScan(kernel, op) : scheduleScatter(kernel, op);
 }

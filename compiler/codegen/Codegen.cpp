@@ -1,4 +1,5 @@
-// The stages of buildKernel: fusion -> linalg on tensors -> loops over vectors -> math expanded -> llvm dialect.
+// The stages of buildKernel: fusion -> linalg on tensors -> loops over vectors -> math expanded ->
+// llvm dialect.
 #include "compiler/codegen/Codegen.h"
 
 #include "compiler/codegen/MatmulSchedule.h"
@@ -42,34 +43,41 @@ void registerCodegenDialects(mlir::MLIRContext &context) {
   mlir::registerBuiltinDialectTranslation(registry);
   mlir::registerLLVMDialectTranslation(registry);
   context.appendDialectRegistry(registry);
-  context.loadDialect<ir::WeftDialect, mlir::arith::ArithDialect, mlir::cf::ControlFlowDialect, mlir::func::FuncDialect,
-                      mlir::linalg::LinalgDialect, mlir::LLVM::LLVMDialect, mlir::math::MathDialect, mlir::memref::MemRefDialect,
-                      mlir::scf::SCFDialect, mlir::tensor::TensorDialect, mlir::vector::VectorDialect>();
+  context.loadDialect<ir::WeftDialect, mlir::arith::ArithDialect, mlir::cf::ControlFlowDialect,
+                      mlir::func::FuncDialect, mlir::linalg::LinalgDialect, mlir::LLVM::LLVMDialect,
+                      mlir::math::MathDialect, mlir::memref::MemRefDialect, mlir::scf::SCFDialect,
+                      mlir::tensor::TensorDialect, mlir::vector::VectorDialect>();
 }
 
-mlir::LogicalResult stageDone(mlir::ModuleOp module, const CodegenOptions &options, llvm::StringRef stage) {
+mlir::LogicalResult stageDone(mlir::ModuleOp module, const CodegenOptions &options,
+                              llvm::StringRef stage) {
   if (options.dump) {
     std::string text;
     llvm::raw_string_ostream stream(text);
     module.print(stream);
     options.dump(stage, text);
   }
-  if (options.verify && mlir::failed(mlir::verify(module))) return module.emitError("codegen: the verifier fails after ") << stage;
+  if (options.verify && mlir::failed(mlir::verify(module)))
+    return module.emitError("codegen: the verifier fails after ") << stage;
   return mlir::success();
 }
 
 // Whether `op` is x minus the largest of x over some dims, as softmax has it: at most 0, or NaN.
 static bool isBelowMaximum(mlir::Operation *op) {
   auto difference = mlir::dyn_cast_or_null<ir::SubOp>(op);
-  auto full = difference ? difference->getOperand(1).getDefiningOp<ir::BroadcastOp>() : ir::BroadcastOp();
+  auto full =
+      difference ? difference->getOperand(1).getDefiningOp<ir::BroadcastOp>() : ir::BroadcastOp();
   auto kept = full ? full->getOperand(0).getDefiningOp<ir::ReshapeOp>() : ir::ReshapeOp();
   auto largest = kept ? kept->getOperand(0).getDefiningOp<ir::ReduceMaxOp>() : ir::ReduceMaxOp();
-  if (!largest || largest->getOperand(0) != difference->getOperand(0)) return false;
+  if (!largest || largest->getOperand(0) != difference->getOperand(0))
+    return false;
   // The reduced dims have come back as dims of size 1, each at its own place.
   auto from = mlir::cast<mlir::RankedTensorType>(largest->getOperand(0).getType());
   llvm::SmallVector<int64_t> expected(from.getShape());
-  for (int64_t dim : largest.getDims()) expected[dim] = 1;
-  return llvm::ArrayRef<int64_t>(expected) == mlir::cast<mlir::RankedTensorType>(kept->getResult(0).getType()).getShape();
+  for (int64_t dim : largest.getDims())
+    expected[dim] = 1;
+  return llvm::ArrayRef<int64_t>(expected) ==
+         mlir::cast<mlir::RankedTensorType>(kept->getResult(0).getType()).getShape();
 }
 
 // The fusion as a function on tensors. `lowered` gets the tensor of each value of the body.
@@ -78,38 +86,51 @@ static mlir::LogicalResult lowerToLinalg(KernelBuilder &kernel) {
   b.setInsertionPointToEnd(kernel.module.getBody());
   mlir::Block &body = kernel.fusion.getBody().front();
   llvm::SmallVector<mlir::Type> results;
-  for (Value output : kernel.outputs) results.push_back(output.getType());
-  auto function = kernel.tensors = mlir::func::FuncOp::create(b, kernel.fusion.getLoc(), kernel.info.symbol + "_tensors",
-                                                              b.getFunctionType(body.getArgumentTypes(), results));
+  for (Value output : kernel.outputs)
+    results.push_back(output.getType());
+  auto function = kernel.tensors =
+      mlir::func::FuncOp::create(b, kernel.fusion.getLoc(), kernel.info.symbol + "_tensors",
+                                 b.getFunctionType(body.getArgumentTypes(), results));
   b.setInsertionPointToStart(function.addEntryBlock());
-  for (auto [from, to] : llvm::zip(body.getArguments(), function.getArguments())) kernel.lowered[from] = to;
+  for (auto [from, to] : llvm::zip(body.getArguments(), function.getArguments()))
+    kernel.lowered[from] = to;
   for (mlir::Operation &op : body.without_terminator()) {
     auto weft = mlir::dyn_cast<ir::WeftOp>(op);
-    if (!weft) return op.emitOpError("has no lowering to linalg; a weft.fusion holds weft ops only");
+    if (!weft)
+      return op.emitOpError("has no lowering to linalg; a weft.fusion holds weft ops only");
     llvm::SmallVector<Value> operands;
-    for (Value operand : op.getOperands()) operands.push_back(kernel.lowered.lookup(operand));
+    for (Value operand : op.getOperands())
+      operands.push_back(kernel.lowered.lookup(operand));
     auto values = weft.lowerToLinalg(b, operands);
-    if (mlir::failed(values)) return op.emitOpError("has no lowering to linalg: ") << weft.missingRule(ir::RuleKind::Lowering);
-    for (auto [result, value] : llvm::zip(op.getResults(), *values)) kernel.lowered[result] = value;
+    if (mlir::failed(values))
+      return op.emitOpError("has no lowering to linalg: ")
+             << weft.missingRule(ir::RuleKind::Lowering);
+    for (auto [result, value] : llvm::zip(op.getResults(), *values))
+      kernel.lowered[result] = value;
     if (mlir::isa<ir::ExpOp>(op) && isBelowMaximum(op.getOperand(0).getDefiningOp()))
-      kernel.generic(&op).walk([&](mlir::math::ExpOp exp) { exp->setAttr(ir::kNonPositiveAttr, b.getUnitAttr()); });
+      kernel.generic(&op).walk(
+          [&](mlir::math::ExpOp exp) { exp->setAttr(ir::kNonPositiveAttr, b.getUnitAttr()); });
   }
   llvm::SmallVector<Value> returned;
-  for (Value output : kernel.outputs) returned.push_back(kernel.lowered.lookup(output));
+  for (Value output : kernel.outputs)
+    returned.push_back(kernel.lowered.lookup(output));
   mlir::func::ReturnOp::create(b, kernel.fusion.getLoc(), returned);
   return mlir::success();
 }
 
-mlir::LogicalResult convertToLlvm(mlir::ModuleOp module, llvm::StringRef machineDialect, bool halfConversions) {
+mlir::LogicalResult convertToLlvm(mlir::ModuleOp module, llvm::StringRef machineDialect,
+                                  bool halfConversions) {
   mlir::MLIRContext *context = module.getContext();
-  if (mlir::failed(lowerStorageTypes(module, halfConversions))) return mlir::failure();
+  if (mlir::failed(lowerStorageTypes(module, halfConversions)))
+    return mlir::failure();
   {
     mlir::RewritePatternSet patterns(context);
     mlir::populateSCFToControlFlowConversionPatterns(patterns);
     mlir::ConversionTarget target(*context);
     target.addIllegalDialect<mlir::scf::SCFDialect>();
     target.markUnknownOpDynamicallyLegal([](mlir::Operation *) { return true; });
-    if (mlir::failed(mlir::applyPartialConversion(module, target, std::move(patterns)))) return mlir::failure();
+    if (mlir::failed(mlir::applyPartialConversion(module, target, std::move(patterns))))
+      return mlir::failure();
   }
   mlir::LowerToLLVMOptions options(context);
   options.useBarePtrCallConv = true;
@@ -123,7 +144,8 @@ mlir::LogicalResult convertToLlvm(mlir::ModuleOp module, llvm::StringRef machine
   mlir::populateFuncToLLVMConversionPatterns(types, patterns);
   mlir::LLVMConversionTarget target(*context);
   target.addLegalOp<mlir::ModuleOp>();
-  if (!machineDialect.empty()) target.addLegalDialect(machineDialect);
+  if (!machineDialect.empty())
+    target.addLegalDialect(machineDialect);
   return mlir::applyFullConversion(module, target, std::move(patterns));
 }
 
@@ -137,7 +159,8 @@ static void wrap(KernelBuilder &kernel, llvm::StringRef symbol, llvm::ArrayRef<i
   mlir::Location loc = inner.getLoc();
   auto pointer = LLVM::LLVMPointerType::get(b.getContext());
   mlir::Type i64 = b.getI64Type();
-  auto type = LLVM::LLVMFunctionType::get(b.getI32Type(), {pointer, pointer, pointer, pointer, i64, i64});
+  auto type =
+      LLVM::LLVMFunctionType::get(b.getI32Type(), {pointer, pointer, pointer, pointer, i64, i64});
   b.setInsertionPointToEnd(kernel.module.getBody());
   auto outer = LLVM::LLVMFuncOp::create(b, loc, symbol, type);
   mlir::Block *entry = outer.addEntryBlock(b);
@@ -145,43 +168,61 @@ static void wrap(KernelBuilder &kernel, llvm::StringRef symbol, llvm::ArrayRef<i
   int64_t buffers = inner.getNumArguments() - 4;
   llvm::SmallVector<Value> args;
   auto loadPointer = [&](Value base, int64_t bytes) -> Value {
-    Value at = LLVM::GEPOp::create(b, loc, pointer, b.getI8Type(), base, llvm::ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(bytes)});
+    Value at = LLVM::GEPOp::create(b, loc, pointer, b.getI8Type(), base,
+                                   llvm::ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(bytes)});
     return LLVM::LoadOp::create(b, loc, pointer, at);
   };
-  for (int64_t i = 0; i < buffers; ++i) args.push_back(loadPointer(entry->getArgument(1), i * 8));
+  for (int64_t i = 0; i < buffers; ++i)
+    args.push_back(loadPointer(entry->getArgument(1), i * 8));
   Value none = LLVM::ZeroOp::create(b, loc, pointer);
-  args.push_back(kernel.info.partialsBytes ? loadPointer(entry->getArgument(1), buffers * 8) : none);
+  args.push_back(kernel.info.partialsBytes ? loadPointer(entry->getArgument(1), buffers * 8)
+                                           : none);
   // env->scratch stands after two 32-bit fields.
   args.push_back(kernel.info.threadScratchBytes ? loadPointer(entry->getArgument(0), 8) : none);
   args.append({entry->getArgument(4), entry->getArgument(5)});
   Value result = LLVM::CallOp::create(b, loc, inner, args).getResult();
   LLVM::ReturnOp::create(b, loc, result);
-  for (int64_t i : readOnly) inner.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
-  for (int64_t i = buffers; i < buffers + 2; ++i) inner.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
+  for (int64_t i : readOnly)
+    inner.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
+  for (int64_t i = buffers; i < buffers + 2; ++i)
+    inner.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
 }
 
-// Time per element and the traffic, from which the size of the pieces follows. Rough: it only has to tell tiny from large.
+// Time per element and the traffic, from which the size of the pieces follows. Rough: it only has
+// to tell tiny from large.
 double estimate(KernelBuilder &kernel) {
   // A product keeps its sums in registers, and adds by vectors of fused multiply-adds.
   constexpr double kMatmulPace = 5;
   double bytes = 0, flops = 0, work = 0;
-  auto sizeOf = [](Value value) { return static_cast<double>(mlir::cast<mlir::RankedTensorType>(value.getType()).getNumElements()); };
-  auto bytesOf = [&](Value value) {
-    return sizeOf(value) * memoryBytes(mlir::cast<mlir::RankedTensorType>(value.getType()).getElementType());
+  auto sizeOf = [](Value value) {
+    return static_cast<double>(
+        mlir::cast<mlir::RankedTensorType>(value.getType()).getNumElements());
   };
-  for (Value input : kernel.fusion.getInputs()) bytes += bytesOf(input);
-  for (Value output : kernel.outputs) bytes += bytesOf(output);
+  auto bytesOf = [&](Value value) {
+    return sizeOf(value) *
+           memoryBytes(mlir::cast<mlir::RankedTensorType>(value.getType()).getElementType());
+  };
+  for (Value input : kernel.fusion.getInputs())
+    bytes += bytesOf(input);
+  for (Value output : kernel.outputs)
+    bytes += bytesOf(output);
   for (mlir::Operation *op : kernel.ops) {
     double size = sizeOf(op->getResult(0)), cost = 1, pace = 1;
     ir::Kind kind = mlir::cast<ir::WeftOp>(op).kind();
-    if (kind == ir::Kind::Reduction) size = sizeOf(op->getOperand(0));
-    else if (kind == ir::Kind::Movement || kind == ir::Kind::Creation) cost = 0;
-    else if (kind == ir::Kind::Random) cost = 12;
+    if (kind == ir::Kind::Reduction)
+      size = sizeOf(op->getOperand(0));
+    else if (kind == ir::Kind::Movement || kind == ir::Kind::Creation)
+      cost = 0;
+    else if (kind == ir::Kind::Random)
+      cost = 12;
     else if (auto matmul = mlir::dyn_cast<ir::MatmulOp>(op)) {
       auto lhs = matmul.getLhs().getType();
       cost = 2.0 * lhs.getDimSize(lhs.getRank() - (matmul.getTransposeLhs() ? 2 : 1));
-      if (mlir::isa<mlir::FloatType>(lhs.getElementType())) pace = kMatmulPace;
-    } else if (mlir::isa<ir::ExpOp, ir::LogOp, ir::TanhOp, ir::ErfOp, ir::SigmoidOp, ir::GeluOp, ir::PowOp, ir::Atan2Op>(op)) cost = 16;
+      if (mlir::isa<mlir::FloatType>(lhs.getElementType()))
+        pace = kMatmulPace;
+    } else if (mlir::isa<ir::ExpOp, ir::LogOp, ir::TanhOp, ir::ErfOp, ir::SigmoidOp, ir::GeluOp,
+                         ir::PowOp, ir::Atan2Op>(op))
+      cost = 16;
     flops += size * cost;
     work += size * cost / pace;
   }
@@ -191,35 +232,43 @@ double estimate(KernelBuilder &kernel) {
   return std::max(bytes / 10, work / 8) + 1;
 }
 
-mlir::FailureOr<KernelBuilder> startKernel(ir::FusionOp fusion, llvm::StringRef symbol, mlir::ModuleOp module,
-                                           const CodegenOptions &options) {
+mlir::FailureOr<KernelBuilder> startKernel(ir::FusionOp fusion, llvm::StringRef symbol,
+                                           mlir::ModuleOp module, const CodegenOptions &options) {
   KernelBuilder kernel;
   kernel.fusion = fusion;
   kernel.module = module;
   kernel.info.symbol = symbol.str();
   mlir::FailureOr<KernelSizes> sizes = kernelSizes(fusion);
-  if (mlir::failed(sizes)) return mlir::failure();
+  if (mlir::failed(sizes))
+    return mlir::failure();
   kernel.sizes = std::move(*sizes);
-  if (kernel.sizes) forgetNames(fusion);
-  for (mlir::Operation &op : fusion.getBody().front().without_terminator()) kernel.ops.push_back(&op);
-  for (Value output : fusion.getBody().front().getTerminator()->getOperands()) kernel.outputs.push_back(output);
+  if (kernel.sizes)
+    forgetNames(fusion);
+  for (mlir::Operation &op : fusion.getBody().front().without_terminator())
+    kernel.ops.push_back(&op);
+  for (Value output : fusion.getBody().front().getTerminator()->getOperands())
+    kernel.outputs.push_back(output);
   for (mlir::Operation *op : kernel.ops)
     if (Refusal refusal = FusionDomain::fusible(op); refusal != Refusal::None)
       return op->emitOpError("cannot be in a kernel: ") << refusalText(refusal);
 
-  if (mlir::failed(lowerToLinalg(kernel)) || mlir::failed(stageDone(module, options, "linalg"))) return mlir::failure();
+  if (mlir::failed(lowerToLinalg(kernel)) || mlir::failed(stageDone(module, options, "linalg")))
+    return mlir::failure();
 
   FusionRefusal why;
   auto domain = FusionDomain::analyze(kernel.ops, kernel.outputs, why);
   if (!domain)
-    return (why.op ? why.op->emitOpError("does not belong in this fusion: ") : fusion.emitOpError("is no kernel: "))
+    return (why.op ? why.op->emitOpError("does not belong in this fusion: ")
+                   : fusion.emitOpError("is no kernel: "))
            << refusalText(why.reason);
   kernel.domain = std::move(*domain);
   return std::move(kernel);
 }
 
 // Bytes of the vectors that code for the machine is made of.
-static int64_t vectorBytes(const TargetInfo &target) { return llvm::is_contained(llvm::split(target.features, ','), "+avx512f") ? 64 : 32; }
+static int64_t vectorBytes(const TargetInfo &target) {
+  return llvm::is_contained(llvm::split(target.features, ','), "+avx512f") ? 64 : 32;
+}
 
 static mlir::LogicalResult schedule(KernelBuilder &kernel, const TargetInfo &target) {
   switch (kernel.domain.shape()) {
@@ -230,7 +279,8 @@ static mlir::LogicalResult schedule(KernelBuilder &kernel, const TargetInfo &tar
   case FusionDomain::Shape::Nest:
     return scheduleNest(kernel);
   case FusionDomain::Shape::Alone:
-    if (auto matmul = kernel.outputs.front().getDefiningOp<ir::MatmulOp>()) return scheduleMatmul(kernel, matmul, vectorBytes(target));
+    if (auto matmul = kernel.outputs.front().getDefiningOp<ir::MatmulOp>())
+      return scheduleMatmul(kernel, matmul, vectorBytes(target));
     [[fallthrough]];
   case FusionDomain::Shape::Empty:
     return scheduleAlone(kernel);
@@ -238,70 +288,97 @@ static mlir::LogicalResult schedule(KernelBuilder &kernel, const TargetInfo &tar
   llvm_unreachable("all shapes have a schedule");
 }
 
-// Where vectors of `kernel`, as it was scheduled, should end instead of running on: a pooling's, a slice's or a padded image's at the end
-// of each row, so that what they read is contiguous or strided and no lane computes its position by a division. The atom that lanes lie
-// along, and its inner part; 0 for none. Lanes that are folded into a sum stay where they are, or its bits would depend on what feeds it.
+// Where vectors of `kernel`, as it was scheduled, should end instead of running on: a pooling's, a
+// slice's or a padded image's at the end of each row, so that what they read is contiguous or
+// strided and no lane computes its position by a division. The atom that lanes lie along, and its
+// inner part; 0 for none. Lanes that are folded into a sum stay where they are, or its bits would
+// depend on what feeds it.
 static std::pair<int32_t, int64_t> whereVectorsEnd(KernelBuilder &kernel) {
   const FusionDomain &domain = kernel.domain;
-  if (kernel.periods.empty() || kernel.sizes) return {0, 0};
+  if (kernel.periods.empty() || kernel.sizes)
+    return {0, 0};
   // Random numbers come in blocks that several vectors share.
-  if (llvm::any_of(kernel.ops, [](mlir::Operation *op) { return mlir::isa<ir::RandomUniformOp>(op); })) return {0, 0};
+  if (llvm::any_of(kernel.ops,
+                   [](mlir::Operation *op) { return mlir::isa<ir::RandomUniformOp>(op); }))
+    return {0, 0};
   int32_t along = -1;
-  if (domain.shape() == FusionDomain::Shape::Elementwise && !domain.inner().empty() && transposedAtom(kernel) < 0)
+  if (domain.shape() == FusionDomain::Shape::Elementwise && !domain.inner().empty() &&
+      transposedAtom(kernel) < 0)
     along = domain.inner().back();
-  if (domain.shape() == FusionDomain::Shape::Nest) along = keptInnermost(kernel);
-  if (along < 0) return {0, 0};
+  if (domain.shape() == FusionDomain::Shape::Nest)
+    along = keptInnermost(kernel);
+  if (along < 0)
+    return {0, 0};
   // Where elements are expensive, lanes without one cost more than the division.
   bool expensive =
-      kernel.tensors.walk([](mlir::Operation *op) { return isExpanded(op) ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance(); })
+      kernel.tensors
+          .walk([](mlir::Operation *op) {
+            return isExpanded(op) ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
+          })
           .wasInterrupted();
   int64_t extent = domain.atoms()[along], period = extent;
   for (int64_t candidate : kernel.periods) {
     bool fills = 4 * candidate >= 3 * roundUp(candidate, kLanes);
-    if (candidate >= kLeastPeriod && (fills || !expensive) && extent % candidate == 0) period = std::min(period, candidate);
+    if (candidate >= kLeastPeriod && (fills || !expensive) && extent % candidate == 0)
+      period = std::min(period, candidate);
   }
   return {along, period < extent ? period : 0};
 }
 
-// Schedules the kernel; once more, with vectors that end elsewhere, where what that shows is worth it.
+// Schedules the kernel; once more, with vectors that end elsewhere, where what that shows is worth
+// it.
 static mlir::LogicalResult scheduleTwice(KernelBuilder &kernel, const TargetInfo &target) {
   KernelBuilder before = kernel;
-  if (mlir::failed(schedule(kernel, target))) return mlir::failure();
+  if (mlir::failed(schedule(kernel, target)))
+    return mlir::failure();
   auto [along, period] = whereVectorsEnd(kernel);
-  if (period == 0) return mlir::success();
+  if (period == 0)
+    return mlir::success();
   for (mlir::Operation &op : llvm::make_early_inc_range(*kernel.module.getBody()))
-    if (&op != kernel.tensors) op.erase();
+    if (&op != kernel.tensors)
+      op.erase();
   kernel = std::move(before);
   kernel.domain.cut(along, period);
   return schedule(kernel, target);
 }
 
-mlir::FailureOr<KernelInfo> buildKernel(ir::FusionOp fusion, llvm::StringRef symbol, mlir::ModuleOp into, const TargetInfo &target,
+mlir::FailureOr<KernelInfo> buildKernel(ir::FusionOp fusion, llvm::StringRef symbol,
+                                        mlir::ModuleOp into, const TargetInfo &target,
                                         const CodegenOptions &options) {
   mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(fusion.getLoc());
   mlir::FailureOr<KernelBuilder> started = startKernel(fusion, symbol, *module, options);
-  if (mlir::failed(started)) return mlir::failure();
+  if (mlir::failed(started))
+    return mlir::failure();
   KernelBuilder &kernel = *started;
-  if (mlir::failed(scheduleTwice(kernel, target))) return mlir::failure();
+  if (mlir::failed(scheduleTwice(kernel, target)))
+    return mlir::failure();
   kernel.tensors.erase();
-  if (mlir::failed(stageDone(*module, options, "loops"))) return mlir::failure();
+  if (mlir::failed(stageDone(*module, options, "loops")))
+    return mlir::failure();
   expandMath(*module);
-  if (mlir::failed(stageDone(*module, options, "math"))) return mlir::failure();
+  if (mlir::failed(stageDone(*module, options, "math")))
+    return mlir::failure();
   bool halfConversions = llvm::is_contained(llvm::split(target.features, ','), "+f16c");
-  if (mlir::failed(convertToLlvm(*module, {}, halfConversions))) return fusion.emitError("codegen: conversion to the llvm dialect fails");
+  if (mlir::failed(convertToLlvm(*module, {}, halfConversions)))
+    return fusion.emitError("codegen: conversion to the llvm dialect fails");
 
   // Inputs that no output may share a buffer with are read only, as far as the kernel can tell.
   llvm::SmallVector<int64_t> readOnly;
   for (int64_t i = 0; i < kernel.numInputs(); ++i)
-    if (llvm::none_of(kernel.info.inPlace, [&](auto pair) { return pair.second == i; })) readOnly.push_back(i);
+    if (llvm::none_of(kernel.info.inPlace, [&](auto pair) { return pair.second == i; }))
+      readOnly.push_back(i);
   wrap(kernel, kernel.info.symbol, readOnly);
-  if (!kernel.info.finish.empty()) wrap(kernel, kernel.info.finish, readOnly);
-  if (mlir::failed(stageDone(*module, options, "llvm"))) return mlir::failure();
+  if (!kernel.info.finish.empty())
+    wrap(kernel, kernel.info.finish, readOnly);
+  if (mlir::failed(stageDone(*module, options, "llvm")))
+    return mlir::failure();
   double total = estimate(kernel);
-  // One with sizes runs with fewer pieces, too: the grain says from which size on it is worth another thread.
+  // One with sizes runs with fewer pieces, too: the grain says from which size on it is worth
+  // another thread.
   bool isFine = !kernel.sizes && total > kGrainNanoseconds;
-  kernel.info.grain =
-      std::max<int64_t>(1, static_cast<int64_t>((isFine ? kFineGrainNanoseconds : kGrainNanoseconds) / total * kernel.info.count));
+  kernel.info.grain = std::max<int64_t>(
+      1, static_cast<int64_t>((isFine ? kFineGrainNanoseconds : kGrainNanoseconds) / total *
+                              kernel.info.count));
   if (kernel.sizes) {
     kernel.info.grain = roundUp(kernel.info.grain, kernel.rangeUnit);
     kernel.info.sizedOperand = kernel.sizes.operand;

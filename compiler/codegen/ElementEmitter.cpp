@@ -21,38 +21,50 @@ using mlir::Type;
 using mlir::Value;
 using mlir::ValueRange;
 
-static bool isVector(Value value) { return mlir::isa<mlir::VectorType>(value.getType()); }
+static bool isVector(Value value) {
+  return mlir::isa<mlir::VectorType>(value.getType());
+}
 
 //===-- Ops, each once a scope ----------------------------------------------------------------===//
 
 unsigned ElementEmitter::SameOp::getHashValue(const mlir::Operation *op) {
-  return mlir::OperationEquivalence::computeHash(const_cast<mlir::Operation *>(op), mlir::OperationEquivalence::directHashValue,
-                                                 mlir::OperationEquivalence::ignoreHashValue, mlir::OperationEquivalence::IgnoreLocations);
+  return mlir::OperationEquivalence::computeHash(
+      const_cast<mlir::Operation *>(op), mlir::OperationEquivalence::directHashValue,
+      mlir::OperationEquivalence::ignoreHashValue, mlir::OperationEquivalence::IgnoreLocations);
 }
 
 bool ElementEmitter::SameOp::isEqual(const mlir::Operation *a, const mlir::Operation *b) {
-  if (a == b) return true;
-  if (a == getEmptyKey() || a == getTombstoneKey() || b == getEmptyKey() || b == getTombstoneKey()) return false;
-  return mlir::OperationEquivalence::isEquivalentTo(const_cast<mlir::Operation *>(a), const_cast<mlir::Operation *>(b),
+  if (a == b)
+    return true;
+  if (a == getEmptyKey() || a == getTombstoneKey() || b == getEmptyKey() || b == getTombstoneKey())
+    return false;
+  return mlir::OperationEquivalence::isEquivalentTo(const_cast<mlir::Operation *>(a),
+                                                    const_cast<mlir::Operation *>(b),
                                                     mlir::OperationEquivalence::IgnoreLocations);
 }
 
 Value ElementEmitter::unique(mlir::Operation *op) {
-  if (!mlir::isPure(op)) return op->getResult(0);
+  if (!mlir::isPure(op))
+    return op->getResult(0);
   llvm::SmallVector<Value, 1> folded;
-  // Functions fold to what the C library of this machine says, which is not what our own code computes: a fused constant would differ
-  // from one that went through memory.
-  bool foldable = !op->hasTrait<mlir::OpTrait::ConstantLike>() && op->getName().getDialectNamespace() != "math";
+  // Functions fold to what the C library of this machine says, which is not what our own code
+  // computes: a fused constant would differ from one that went through memory.
+  bool foldable =
+      !op->hasTrait<mlir::OpTrait::ConstantLike>() && op->getName().getDialectNamespace() != "math";
   if (foldable && mlir::succeeded(b.tryFold(op, folded)) && !folded.empty()) {
     op->erase();
     mlir::Operation *producer = folded[0].getDefiningOp();
-    if (!producer || !producer->hasTrait<mlir::OpTrait::ConstantLike>() || producer->getBlock() != b.getInsertionBlock()) return folded[0];
+    if (!producer || !producer->hasTrait<mlir::OpTrait::ConstantLike>() ||
+        producer->getBlock() != b.getInsertionBlock())
+      return folded[0];
     op = producer;
   }
   for (const Scope &scope : scopes_) {
     auto found = scope.ops.find(op);
-    if (found == scope.ops.end()) continue;
-    if (*found != op) op->erase();
+    if (found == scope.ops.end())
+      continue;
+    if (*found != op)
+      op->erase();
     return (*found)->getResult(0);
   }
   scopes_.back().ops.insert(op);
@@ -61,25 +73,32 @@ Value ElementEmitter::unique(mlir::Operation *op) {
 
 Value ElementEmitter::constant(mlir::TypedAttr value) {
   Type type = value.getType();
-  if (!type.isUnsignedInteger()) return make<arith::ConstantOp>(value);
+  if (!type.isUnsignedInteger())
+    return make<arith::ConstantOp>(value);
   // arith.constant takes signless integers only.
-  auto plain = b.getIntegerAttr(b.getIntegerType(type.getIntOrFloatBitWidth()), mlir::cast<mlir::IntegerAttr>(value).getValue());
+  auto plain = b.getIntegerAttr(b.getIntegerType(type.getIntOrFloatBitWidth()),
+                                mlir::cast<mlir::IntegerAttr>(value).getValue());
   Value number = make<arith::ConstantOp>(plain);
   return unique(mlir::UnrealizedConversionCastOp::create(b, loc, type, number));
 }
 
-Value ElementEmitter::constantIndex(int64_t value) { return make<arith::ConstantIndexOp>(value); }
+Value ElementEmitter::constantIndex(int64_t value) {
+  return make<arith::ConstantIndexOp>(value);
+}
 
 Value ElementEmitter::broadcast(Value value, int64_t lanes) {
-  if (isVector(value)) return value;
+  if (isVector(value))
+    return value;
   return make<vector::BroadcastOp>(mlir::VectorType::get({lanes}, value.getType()), value);
 }
 
 Value ElementEmitter::tailMask(int64_t lanes) {
-  if (lanes >= width) return nullptr;
+  if (lanes >= width)
+    return nullptr;
   llvm::SmallVector<bool> bits(width, false);
   std::fill_n(bits.begin(), lanes, true);
-  return make<arith::ConstantOp>(mlir::DenseElementsAttr::get(vectorOf(b.getI1Type()), llvm::ArrayRef<bool>(bits)));
+  return make<arith::ConstantOp>(
+      mlir::DenseElementsAttr::get(vectorOf(b.getI1Type()), llvm::ArrayRef<bool>(bits)));
 }
 
 //===-- Positions -----------------------------------------------------------------------------===//
@@ -90,24 +109,34 @@ Value ElementEmitter::scalarIndex(const Index &index) {
     IndexSpace::Symbol symbol = space.symbol(id);
     Value value = symbol.value;
     if (symbol.kind == IndexSpace::Kind::Quotient || symbol.kind == IndexSpace::Kind::Remainder) {
-      // Divided unsigned, after a shift that makes negative positions (of lanes that do not exist) positive.
-      int64_t low = space.range(symbol.of).first, shift = low < 0 ? llvm::divideCeil(-low, symbol.by) : 0;
-      Value of = scalarIndex(space.add(symbol.of, shift * symbol.by)), by = constantIndex(symbol.by);
-      if (symbol.kind == IndexSpace::Kind::Remainder) value = make<arith::RemUIOp>(of, by);
-      else value = make<arith::DivUIOp>(of, by);
-      if (symbol.kind == IndexSpace::Kind::Quotient && shift) value = make<arith::SubIOp>(value, constantIndex(shift));
+      // Divided unsigned, after a shift that makes negative positions (of lanes that do not exist)
+      // positive.
+      int64_t low = space.range(symbol.of).first,
+              shift = low < 0 ? llvm::divideCeil(-low, symbol.by) : 0;
+      Value of = scalarIndex(space.add(symbol.of, shift * symbol.by)),
+            by = constantIndex(symbol.by);
+      if (symbol.kind == IndexSpace::Kind::Remainder)
+        value = make<arith::RemUIOp>(of, by);
+      else
+        value = make<arith::DivUIOp>(of, by);
+      if (symbol.kind == IndexSpace::Kind::Quotient && shift)
+        value = make<arith::SubIOp>(value, constantIndex(shift));
     }
-    if (coefficient != 1) value = make<arith::MulIOp>(value, constantIndex(coefficient));
+    if (coefficient != 1)
+      value = make<arith::MulIOp>(value, constantIndex(coefficient));
     sum = sum ? make<arith::AddIOp>(sum, value) : value;
   }
-  if (!sum) return constantIndex(index.constant);
+  if (!sum)
+    return constantIndex(index.constant);
   return index.constant ? make<arith::AddIOp>(sum, constantIndex(index.constant)) : sum;
 }
 
 Value ElementEmitter::vectorIndex(const Index &index) {
   Index uniform = Index::of(index.constant);
   Value sum;
-  auto add = [&](Value value) { sum = sum ? make<arith::AddIOp>(sum, value) : value; };
+  auto add = [&](Value value) {
+    sum = sum ? make<arith::AddIOp>(sum, value) : value;
+  };
   for (auto [id, coefficient] : index.terms) {
     IndexSpace::Symbol symbol = space.symbol(id);
     if (symbol.uniform) {
@@ -117,28 +146,39 @@ Value ElementEmitter::vectorIndex(const Index &index) {
     Value value = symbol.value;
     if (symbol.kind == IndexSpace::Kind::Lane) {
       llvm::SmallVector<mlir::Attribute> steps;
-      for (int64_t i = 0; i < width; ++i) steps.push_back(b.getIndexAttr(i));
-      value = make<arith::ConstantOp>(mlir::DenseElementsAttr::get(vectorOf(b.getIndexType()), steps));
+      for (int64_t i = 0; i < width; ++i)
+        steps.push_back(b.getIndexAttr(i));
+      value =
+          make<arith::ConstantOp>(mlir::DenseElementsAttr::get(vectorOf(b.getIndexType()), steps));
     } else if (symbol.kind != IndexSpace::Kind::Vector) {
       for (auto [inside, step] : symbol.of.terms)
-        if (space.symbol(inside).kind == IndexSpace::Kind::Lane && symbol.by % step == 0) periods.insert(std::abs(symbol.by / step));
-      int64_t low = space.range(symbol.of).first, shift = low < 0 ? llvm::divideCeil(-low, symbol.by) : 0;
-      Value of = vectorIndex(space.add(symbol.of, shift * symbol.by)), by = broadcast(constantIndex(symbol.by));
-      if (symbol.kind == IndexSpace::Kind::Remainder) value = make<arith::RemUIOp>(of, by);
-      else value = make<arith::DivUIOp>(of, by);
-      if (symbol.kind == IndexSpace::Kind::Quotient && shift) value = make<arith::SubIOp>(value, broadcast(constantIndex(shift)));
+        if (space.symbol(inside).kind == IndexSpace::Kind::Lane && symbol.by % step == 0)
+          periods.insert(std::abs(symbol.by / step));
+      int64_t low = space.range(symbol.of).first,
+              shift = low < 0 ? llvm::divideCeil(-low, symbol.by) : 0;
+      Value of = vectorIndex(space.add(symbol.of, shift * symbol.by)),
+            by = broadcast(constantIndex(symbol.by));
+      if (symbol.kind == IndexSpace::Kind::Remainder)
+        value = make<arith::RemUIOp>(of, by);
+      else
+        value = make<arith::DivUIOp>(of, by);
+      if (symbol.kind == IndexSpace::Kind::Quotient && shift)
+        value = make<arith::SubIOp>(value, broadcast(constantIndex(shift)));
     }
-    if (coefficient != 1) value = make<arith::MulIOp>(value, broadcast(constantIndex(coefficient)));
+    if (coefficient != 1)
+      value = make<arith::MulIOp>(value, broadcast(constantIndex(coefficient)));
     add(value);
   }
-  if (!sum || !uniform.terms.empty() || uniform.constant) add(broadcast(scalarIndex(uniform)));
+  if (!sum || !uniform.terms.empty() || uniform.constant)
+    add(broadcast(scalarIndex(uniform)));
   return sum;
 }
 
 Index ElementEmitter::dynamicIndex(Value value, int64_t size) {
   // What is out of range has been noted; it must still not be read.
   Value bound = constantIndex(size), zero = constantIndex(0);
-  if (isVector(value)) bound = broadcast(bound), zero = broadcast(zero);
+  if (isVector(value))
+    bound = broadcast(bound), zero = broadcast(zero);
   Value inside = make<arith::CmpIOp>(arith::CmpIPredicate::ult, value, bound);
   Value safe = make<arith::SelectOp>(inside, value, zero);
   return isVector(safe) ? space.vector(safe, size) : space.scalar(safe, size);
@@ -146,17 +186,21 @@ Index ElementEmitter::dynamicIndex(Value value, int64_t size) {
 
 Index ElementEmitter::checkedIndex(Value raw, int64_t size, Value mask) {
   Type type = isVector(raw) ? Type(vectorOf(b.getIndexType())) : b.getIndexType();
-  Value value = make<arith::IndexCastOp>(type, raw), bound = constantIndex(size), zero = constantIndex(0);
-  if (isVector(raw)) bound = broadcast(bound), zero = broadcast(zero);
+  Value value = make<arith::IndexCastOp>(type, raw), bound = constantIndex(size),
+        zero = constantIndex(0);
+  if (isVector(raw))
+    bound = broadcast(bound), zero = broadcast(zero);
   Value negative = make<arith::CmpIOp>(arith::CmpIPredicate::slt, value, zero);
   value = make<arith::SelectOp>(negative, make<arith::AddIOp>(value, bound), value);
-  noteFailure(make<arith::CmpIOp>(arith::CmpIPredicate::ult, value, bound), isVector(raw) ? mask : Value());
+  noteFailure(make<arith::CmpIOp>(arith::CmpIPredicate::ult, value, bound),
+              isVector(raw) ? mask : Value());
   return dynamicIndex(value, size);
 }
 
 Value ElementEmitter::compareIndex(const Index &index, int64_t bound) {
   Value value = indexValue(index), limit = constantIndex(bound);
-  return make<arith::CmpIOp>(arith::CmpIPredicate::slt, value, isVector(value) ? broadcast(limit) : limit);
+  return make<arith::CmpIOp>(arith::CmpIPredicate::slt, value,
+                             isVector(value) ? broadcast(limit) : limit);
 }
 
 void ElementEmitter::noteFailure(Value condition, Value mask) {
@@ -164,12 +208,14 @@ void ElementEmitter::noteFailure(Value condition, Value mask) {
   if (isVector(condition) || mask) {
     // A lane that does not exist cannot fail.
     Value bad = make<arith::XOrIOp>(broadcast(condition), broadcast(truth));
-    if (mask) bad = make<arith::AndIOp>(bad, mask);
+    if (mask)
+      bad = make<arith::AndIOp>(bad, mask);
     condition = make<vector::ReductionOp>(vector::CombiningKind::OR, bad);
   } else {
     condition = make<arith::XOrIOp>(condition, truth);
   }
-  if (onFailure) return onFailure(condition);
+  if (onFailure)
+    return onFailure(condition);
   Value zero = constantIndex(0), seen = memref::LoadOp::create(b, loc, errorFlag, ValueRange{zero});
   Value now = arith::OrIOp::create(b, loc, seen, make<arith::ExtUIOp>(b.getI32Type(), condition));
   memref::StoreOp::create(b, loc, now, errorFlag, ValueRange{zero});
@@ -181,7 +227,8 @@ Value ElementEmitter::at(Value tensor, llvm::ArrayRef<Index> position, Value mas
   for (Scope &scope : scopes_)
     if (auto found = scope.elements.find(tensor); found != scope.elements.end())
       for (const Element &element : found->second)
-        if (element.mask == mask && llvm::ArrayRef(element.position) == position) return element.value;
+        if (element.mask == mask && llvm::ArrayRef(element.position) == position)
+          return element.value;
   Value value = compute(tensor, position, mask);
   scopes_.back().elements[tensor].push_back({llvm::SmallVector<Index>(position), mask, value});
   return value;
@@ -190,10 +237,12 @@ Value ElementEmitter::at(Value tensor, llvm::ArrayRef<Index> position, Value mas
 Value ElementEmitter::compute(Value tensorValue, llvm::ArrayRef<Index> position, Value mask) {
   auto type = mlir::cast<mlir::RankedTensorType>(tensorValue.getType());
   if (auto known = known_.find(tensorValue); known != known_.end())
-    if (Value value = known->second(position, mask)) return value;
+    if (Value value = known->second(position, mask))
+      return value;
   if (auto buffer = buffers_.find(tensorValue); buffer != buffers_.end()) {
     Index linear = space.linearize(position, type.getShape());
-    if (onRead && buffer->second.argument >= 0) onRead(buffer->second.argument, linear);
+    if (onRead && buffer->second.argument >= 0)
+      onRead(buffer->second.argument, linear);
     return load(buffer->second.memref, type.getElementType(), linear, mask);
   }
   mlir::Operation *op = tensorValue.getDefiningOp();
@@ -221,29 +270,39 @@ Value ElementEmitter::compute(Value tensorValue, llvm::ArrayRef<Index> position,
   }
   if (mlir::isa_and_nonnull<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(op)) {
     auto from = mlir::cast<mlir::RankedTensorType>(op->getOperand(0).getType());
-    return at(op->getOperand(0), space.delinearize(space.linearize(position, type.getShape()), from.getShape()), mask);
+    return at(op->getOperand(0),
+              space.delinearize(space.linearize(position, type.getShape()), from.getShape()), mask);
   }
   if (auto slice = mlir::dyn_cast_or_null<tensor::ExtractSliceOp>(op)) {
     llvm::SmallVector<Index> inside;
     for (auto [i, from] : llvm::enumerate(position))
-      inside.push_back(space.add(space.scale(from, slice.getStaticStride(i)), slice.getStaticOffset(i)));
+      inside.push_back(
+          space.add(space.scale(from, slice.getStaticStride(i)), slice.getStaticOffset(i)));
     return at(slice.getSource(), inside, mask);
   }
-  if (mlir::isa_and_nonnull<tensor::ConcatOp>(op)) return concatElement(op, position, mask);
-  if (mlir::isa_and_nonnull<tensor::InsertSliceOp>(op)) return insertElement(op, position, mask);
+  if (mlir::isa_and_nonnull<tensor::ConcatOp>(op))
+    return concatElement(op, position, mask);
+  if (mlir::isa_and_nonnull<tensor::InsertSliceOp>(op))
+    return insertElement(op, position, mask);
   if (auto constant = mlir::dyn_cast_or_null<arith::ConstantOp>(op))
-    return constantElement(tensorValue, mlir::cast<mlir::ElementsAttr>(constant.getValue()), position, mask);
-  fail(op ? "no code for " + op->getName().getStringRef().str() : "a value from outside has no buffer");
+    return constantElement(tensorValue, mlir::cast<mlir::ElementsAttr>(constant.getValue()),
+                           position, mask);
+  fail(op ? "no code for " + op->getName().getStringRef().str()
+          : "a value from outside has no buffer");
   return constant(mlir::cast<mlir::TypedAttr>(b.getZeroAttr(type.getElementType())));
 }
 
-Value ElementEmitter::constantElement(Value tensorValue, mlir::ElementsAttr value, llvm::ArrayRef<Index> position, Value mask) {
+Value ElementEmitter::constantElement(Value tensorValue, mlir::ElementsAttr value,
+                                      llvm::ArrayRef<Index> position, Value mask) {
   auto type = mlir::cast<mlir::RankedTensorType>(tensorValue.getType());
-  if (type.getNumElements() == 0) return constant(mlir::cast<mlir::TypedAttr>(b.getZeroAttr(type.getElementType())));
-  if (value.isSplat()) return constant(mlir::cast<mlir::TypedAttr>(value.getSplatValue<mlir::Attribute>()));
+  if (type.getNumElements() == 0)
+    return constant(mlir::cast<mlir::TypedAttr>(b.getZeroAttr(type.getElementType())));
+  if (value.isSplat())
+    return constant(mlir::cast<mlir::TypedAttr>(value.getSplatValue<mlir::Attribute>()));
   // The elements become a global of the kernel's object.
   mlir::Operation *function = b.getInsertionBlock()->getParentOp();
-  while (!mlir::isa<mlir::ModuleOp>(function->getParentOp())) function = function->getParentOp();
+  while (!mlir::isa<mlir::ModuleOp>(function->getParentOp()))
+    function = function->getParentOp();
   auto module = mlir::cast<mlir::ModuleOp>(function->getParentOp());
   std::string name = (mlir::SymbolTable::getSymbolName(function).getValue() + "_constant").str();
   Type stored = memoryType(type.getElementType());
@@ -253,7 +312,8 @@ Value ElementEmitter::constantElement(Value tensorValue, mlir::ElementsAttr valu
     data = mlir::cast<mlir::DenseElementsAttr>(value).reshape(flat);
   } else {
     llvm::SmallVector<int8_t> bytes;
-    for (bool bit : value.getValues<bool>()) bytes.push_back(bit);
+    for (bool bit : value.getValues<bool>())
+      bytes.push_back(bit);
     data = mlir::DenseElementsAttr::get(flat, llvm::ArrayRef<int8_t>(bytes));
   }
   auto memrefType = mlir::MemRefType::get(flat.getShape(), stored);
@@ -262,9 +322,11 @@ Value ElementEmitter::constantElement(Value tensorValue, mlir::ElementsAttr valu
     b.setInsertionPoint(function);
     int64_t number = 0;
     std::string base = name;
-    while (module.lookupSymbol(name)) name = base + std::to_string(number++);
-    memref::GlobalOp::create(b, loc, name, b.getStringAttr("private"), memrefType, data, /*constant=*/true,
-                             bufferAlignment ? b.getI64IntegerAttr(bufferAlignment) : mlir::IntegerAttr());
+    while (module.lookupSymbol(name))
+      name = base + std::to_string(number++);
+    memref::GlobalOp::create(
+        b, loc, name, b.getStringAttr("private"), memrefType, data, /*constant=*/true,
+        bufferAlignment ? b.getI64IntegerAttr(bufferAlignment) : mlir::IntegerAttr());
   }
   {
     // At the start of the function, where all later uses see it.
@@ -273,10 +335,12 @@ Value ElementEmitter::constantElement(Value tensorValue, mlir::ElementsAttr valu
     Value memrefValue = memref::GetGlobalOp::create(b, loc, memrefType, name);
     setBuffer(tensorValue, {memrefValue, -1});
   }
-  return load(buffers_[tensorValue].memref, type.getElementType(), space.linearize(position, type.getShape()), mask);
+  return load(buffers_[tensorValue].memref, type.getElementType(),
+              space.linearize(position, type.getShape()), mask);
 }
 
-Value ElementEmitter::choose(Value condition, Value mask, Type element, llvm::function_ref<Value(Value)> onTrue,
+Value ElementEmitter::choose(Value condition, Value mask, Type element,
+                             llvm::function_ref<Value(Value)> onTrue,
                              llvm::function_ref<Value(Value)> onFalse, bool vector) {
   if (!isVector(condition)) {
     Type type = vector ? Type(vectorOf(element)) : element;
@@ -286,7 +350,8 @@ Value ElementEmitter::choose(Value condition, Value mask, Type element, llvm::fu
       b.setInsertionPointToStart(block);
       pushScope();
       Value value = emit(mask);
-      if (vector) value = broadcast(value);
+      if (vector)
+        value = broadcast(value);
       scf::YieldOp::create(b, loc, value);
       popScope();
     };
@@ -302,7 +367,8 @@ Value ElementEmitter::choose(Value condition, Value mask, Type element, llvm::fu
   return make<arith::SelectOp>(condition, yes, no);
 }
 
-Value ElementEmitter::concatElement(mlir::Operation *op, llvm::ArrayRef<Index> position, Value mask) {
+Value ElementEmitter::concatElement(mlir::Operation *op, llvm::ArrayRef<Index> position,
+                                    Value mask) {
   auto concat = mlir::cast<tensor::ConcatOp>(op);
   int64_t dim = concat.getDim();
   Type element = concat.getResultType().getElementType();
@@ -312,13 +378,17 @@ Value ElementEmitter::concatElement(mlir::Operation *op, llvm::ArrayRef<Index> p
   int64_t begin = 0;
   for (Value input : concat.getInputs()) {
     int64_t extent = mlir::cast<mlir::RankedTensorType>(input.getType()).getDimSize(dim);
-    if (extent != 0) pieces.emplace_back(input, begin);
+    if (extent != 0)
+      pieces.emplace_back(input, begin);
     begin += extent;
   }
-  if (pieces.empty()) pieces.emplace_back(concat.getInputs()[0], 0);
+  if (pieces.empty())
+    pieces.emplace_back(concat.getInputs()[0], 0);
   auto [low, high] = space.range(position[dim]);
-  // Halves the inputs [first, last): a stack of many steps costs few comparisons, and the recursion stays shallow.
-  std::function<Value(size_t, size_t, Value)> piece = [&](size_t first, size_t last, Value lanes) -> Value {
+  // Halves the inputs [first, last): a stack of many steps costs few comparisons, and the recursion
+  // stays shallow.
+  std::function<Value(size_t, size_t, Value)> piece = [&](size_t first, size_t last,
+                                                          Value lanes) -> Value {
     if (last - first == 1) {
       llvm::SmallVector<Index> inside(position);
       inside[dim] = space.add(inside[dim], -pieces[first].second);
@@ -326,23 +396,28 @@ Value ElementEmitter::concatElement(mlir::Operation *op, llvm::ArrayRef<Index> p
     }
     size_t middle = first + (last - first) / 2;
     int64_t bound = pieces[middle].second;
-    if (high < bound) return piece(first, middle, lanes);
-    if (low >= bound) return piece(middle, last, lanes);
+    if (high < bound)
+      return piece(first, middle, lanes);
+    if (low >= bound)
+      return piece(middle, last, lanes);
     return choose(
-        compareIndex(position[dim], bound), lanes, element, [&](Value m) { return piece(first, middle, m); },
+        compareIndex(position[dim], bound), lanes, element,
+        [&](Value m) { return piece(first, middle, m); },
         [&](Value m) { return piece(middle, last, m); }, vector);
   };
   return piece(0, pieces.size(), mask);
 }
 
-Value ElementEmitter::insertElement(mlir::Operation *op, llvm::ArrayRef<Index> position, Value mask) {
+Value ElementEmitter::insertElement(mlir::Operation *op, llvm::ArrayRef<Index> position,
+                                    Value mask) {
   auto insert = mlir::cast<tensor::InsertSliceOp>(op);
   auto source = insert.getSourceType();
   llvm::SmallVector<Index> inside;
   Value uniformTest, laneTest;
   bool never = false;
   for (int64_t i = 0; i < source.getRank(); ++i) {
-    int64_t start = insert.getStaticOffset(i), step = insert.getStaticStride(i), size = source.getDimSize(i);
+    int64_t start = insert.getStaticOffset(i), step = insert.getStaticStride(i),
+            size = source.getDimSize(i);
     auto [quotient, remainder] = space.divide(space.add(position[i], -start), step);
     inside.push_back(quotient);
     auto test = [&](Value condition) {
@@ -350,26 +425,37 @@ Value ElementEmitter::insertElement(mlir::Operation *op, llvm::ArrayRef<Index> p
       all = all ? make<arith::AndIOp>(all, condition) : condition;
     };
     auto [low, high] = space.range(quotient);
-    if (high < 0 || low >= size) never = true;
+    if (high < 0 || low >= size)
+      never = true;
     if (low < 0 || high >= size) {
       // One unsigned comparison: below the start wraps to a large number.
       Value value = indexValue(quotient), bound = constantIndex(size);
-      test(make<arith::CmpIOp>(arith::CmpIPredicate::ult, value, isVector(value) ? broadcast(bound) : bound));
+      test(make<arith::CmpIOp>(arith::CmpIPredicate::ult, value,
+                               isVector(value) ? broadcast(bound) : bound));
     }
     if (remainder.isConstant()) {
-      if (remainder.constant != 0) never = true;
+      if (remainder.constant != 0)
+        never = true;
     } else {
       Value value = indexValue(remainder), zero = constantIndex(0);
-      test(make<arith::CmpIOp>(arith::CmpIPredicate::eq, value, isVector(value) ? broadcast(zero) : zero));
+      test(make<arith::CmpIOp>(arith::CmpIPredicate::eq, value,
+                               isVector(value) ? broadcast(zero) : zero));
     }
   }
-  auto base = [&](Value m) { return at(insert.getDest(), position, m); };
-  if (never) return base(mask);
+  auto base = [&](Value m) {
+    return at(insert.getDest(), position, m);
+  };
+  if (never)
+    return base(mask);
   Type element = source.getElementType();
   bool vector = llvm::any_of(position, [&](const Index &i) { return !space.uniform(i); });
-  auto update = [&](Value m) { return at(insert.getSource(), inside, m); };
-  if (!laneTest) return uniformTest ? choose(uniformTest, mask, element, update, base, vector) : update(mask);
-  if (!uniformTest) return choose(laneTest, mask, element, update, base, vector);
+  auto update = [&](Value m) {
+    return at(insert.getSource(), inside, m);
+  };
+  if (!laneTest)
+    return uniformTest ? choose(uniformTest, mask, element, update, base, vector) : update(mask);
+  if (!uniformTest)
+    return choose(laneTest, mask, element, update, base, vector);
   // Both: the base is emitted once, or a chain of writes would double with each of them.
   Value zero = constant(mlir::cast<mlir::TypedAttr>(b.getZeroAttr(element)));
   Value lanes = mask ? make<arith::AndIOp>(mask, laneTest) : laneTest;
@@ -381,38 +467,50 @@ Value ElementEmitter::insertElement(mlir::Operation *op, llvm::ArrayRef<Index> p
 //===-- Scalar bodies -------------------------------------------------------------------------===//
 
 static Index evaluate(IndexSpace &space, mlir::AffineExpr expr, llvm::ArrayRef<Index> loops) {
-  if (auto dim = mlir::dyn_cast<mlir::AffineDimExpr>(expr)) return loops[dim.getPosition()];
-  if (auto constant = mlir::dyn_cast<mlir::AffineConstantExpr>(expr)) return Index::of(constant.getValue());
+  if (auto dim = mlir::dyn_cast<mlir::AffineDimExpr>(expr))
+    return loops[dim.getPosition()];
+  if (auto constant = mlir::dyn_cast<mlir::AffineConstantExpr>(expr))
+    return Index::of(constant.getValue());
   auto binary = mlir::cast<mlir::AffineBinaryOpExpr>(expr);
-  Index lhs = evaluate(space, binary.getLHS(), loops), rhs = evaluate(space, binary.getRHS(), loops);
-  if (expr.getKind() == mlir::AffineExprKind::Add) return space.add(lhs, rhs);
-  return rhs.isConstant() ? space.scale(lhs, rhs.constant) : space.scale(rhs, lhs.constant); // Mul: one side is a constant
+  Index lhs = evaluate(space, binary.getLHS(), loops),
+        rhs = evaluate(space, binary.getRHS(), loops);
+  if (expr.getKind() == mlir::AffineExprKind::Add)
+    return space.add(lhs, rhs);
+  return rhs.isConstant() ? space.scale(lhs, rhs.constant)
+                          : space.scale(rhs, lhs.constant); // Mul: one side is a constant
 }
 
-llvm::SmallVector<Value> ElementEmitter::inputsAt(linalg::GenericOp generic, llvm::ArrayRef<Index> loops, Value mask) {
+llvm::SmallVector<Value> ElementEmitter::inputsAt(linalg::GenericOp generic,
+                                                  llvm::ArrayRef<Index> loops, Value mask) {
   llvm::SmallVector<Value> values;
   for (mlir::OpOperand *input : generic.getDpsInputOperands()) {
     llvm::SmallVector<Index> position;
-    for (mlir::AffineExpr expr : generic.getMatchingIndexingMap(input).getResults()) position.push_back(evaluate(space, expr, loops));
+    for (mlir::AffineExpr expr : generic.getMatchingIndexingMap(input).getResults())
+      position.push_back(evaluate(space, expr, loops));
     values.push_back(at(input->get(), position, mask));
   }
   return values;
 }
 
-Value ElementEmitter::body(linalg::GenericOp generic, llvm::ArrayRef<Index> loops, ValueRange args, Value mask) {
+Value ElementEmitter::body(linalg::GenericOp generic, llvm::ArrayRef<Index> loops, ValueRange args,
+                           Value mask) {
   mlir::Block &block = generic.getRegion().front();
   llvm::DenseMap<Value, Value> values;
-  for (auto [argument, value] : llvm::zip(block.getArguments(), args)) values[argument] = value;
+  for (auto [argument, value] : llvm::zip(block.getArguments(), args))
+    values[argument] = value;
   for (mlir::Operation &op : block.without_terminator()) {
     Value value = bodyOp(op, loops, values, mask);
-    if (op.getNumResults() == 1) values[op.getResult(0)] = value;
+    if (op.getNumResults() == 1)
+      values[op.getResult(0)] = value;
   }
   Value yielded = block.getTerminator()->getOperand(0);
   return values.lookup(yielded) ? values.lookup(yielded) : yielded;
 }
 
-Value ElementEmitter::bodyOp(mlir::Operation &op, llvm::ArrayRef<Index> loops, llvm::DenseMap<Value, Value> &values, Value mask) {
-  if (auto index = mlir::dyn_cast<linalg::IndexOp>(op)) return indexValue(loops[index.getDim()]);
+Value ElementEmitter::bodyOp(mlir::Operation &op, llvm::ArrayRef<Index> loops,
+                             llvm::DenseMap<Value, Value> &values, Value mask) {
+  if (auto index = mlir::dyn_cast<linalg::IndexOp>(op))
+    return indexValue(loops[index.getDim()]);
   if (auto assertion = mlir::dyn_cast<mlir::cf::AssertOp>(op)) {
     noteFailure(values.lookup(assertion.getArg()), mask);
     return nullptr;
@@ -420,8 +518,11 @@ Value ElementEmitter::bodyOp(mlir::Operation &op, llvm::ArrayRef<Index> loops, l
   if (auto extract = mlir::dyn_cast<tensor::ExtractOp>(op)) {
     llvm::SmallVector<Index> position;
     for (auto [i, operand] : llvm::enumerate(extract.getIndices())) {
-      if (auto index = operand.getDefiningOp<linalg::IndexOp>()) position.push_back(loops[index.getDim()]);
-      else position.push_back(dynamicIndex(values.lookup(operand), extract.getTensor().getType().getDimSize(i)));
+      if (auto index = operand.getDefiningOp<linalg::IndexOp>())
+        position.push_back(loops[index.getDim()]);
+      else
+        position.push_back(
+            dynamicIndex(values.lookup(operand), extract.getTensor().getType().getDimSize(i)));
     }
     return at(extract.getTensor(), position, mask);
   }
@@ -430,14 +531,17 @@ Value ElementEmitter::bodyOp(mlir::Operation &op, llvm::ArrayRef<Index> loops, l
   for (Value operand : op.getOperands()) {
     Value value = values.lookup(operand);
     operands.push_back(value);
-    if (auto type = mlir::dyn_cast<mlir::VectorType>(value.getType())) lanes = type.getDimSize(0);
+    if (auto type = mlir::dyn_cast<mlir::VectorType>(value.getType()))
+      lanes = type.getDimSize(0);
   }
   if (lanes)
-    for (Value &operand : operands) operand = broadcast(operand, lanes);
+    for (Value &operand : operands)
+      operand = broadcast(operand, lanes);
   mlir::Operation *clone = b.clone(op);
   clone->setLoc(loc);
   clone->setOperands(operands);
-  if (lanes) clone->getResult(0).setType(mlir::VectorType::get({lanes}, op.getResult(0).getType()));
+  if (lanes)
+    clone->getResult(0).setType(mlir::VectorType::get({lanes}, op.getResult(0).getType()));
   return unique(clone);
 }
 

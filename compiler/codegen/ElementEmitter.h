@@ -1,9 +1,11 @@
-// Emits the element of a tensor at a position, with all that it is computed from, as scalar or vector code.
+// Emits the element of a tensor at a position, with all that it is computed from, as scalar or
+// vector code.
 //
-// It reads linalg on tensors (indexing maps, scalar bodies, reshapes, concat, insert_slice) from the result back to the buffers: every
-// producer is recomputed where it is needed, unless its element is known already (a reduction's result, a row kept in scratch). One
-// vector covers `width` neighbours of one loop; what all lanes share stays scalar. Recursion goes as deep as the fusion is long, which
-// kMaxFusionOps bounds.
+// It reads linalg on tensors (indexing maps, scalar bodies, reshapes, concat, insert_slice) from
+// the result back to the buffers: every producer is recomputed where it is needed, unless its
+// element is known already (a reduction's result, a row kept in scratch). One vector covers `width`
+// neighbours of one loop; what all lanes share stays scalar. Recursion goes as deep as the fusion
+// is long, which kMaxFusionOps bounds.
 #pragma once
 
 #include <functional>
@@ -22,7 +24,8 @@ namespace weft::compiler {
 
 // Elements in a vector, for every type and CPU: lanes are part of what a sum's value is.
 inline constexpr int64_t kLanes = 16;
-// Bytes of a cache line, for what is asked for ahead of its use; where lines are longer, some are asked for twice.
+// Bytes of a cache line, for what is asked for ahead of its use; where lines are longer, some are
+// asked for twice.
 inline constexpr int64_t kLineBytes = 64;
 
 // The type that elements have in memory: i1 takes a byte.
@@ -32,67 +35,90 @@ int64_t memoryBytes(mlir::Type element);
 
 class ElementEmitter {
 public:
-  ElementEmitter(mlir::OpBuilder &builder, mlir::Location loc) : b(builder), loc(loc) { scopes_.emplace_back(); }
+  ElementEmitter(mlir::OpBuilder &builder, mlir::Location loc) : b(builder), loc(loc) {
+    scopes_.emplace_back();
+  }
 
   mlir::OpBuilder &b;
   mlir::Location loc;
   IndexSpace space;
   // Elements in a vector of the code being emitted.
   int64_t width = kLanes;
-  // Elements between lanes up to which loads read whole vectors and pick lanes from them by shuffles; beyond it, or where nothing better is
-  // known of a stride, they gather.
+  // Elements between lanes up to which loads read whole vectors and pick lanes from them by
+  // shuffles; beyond it, or where nothing better is known of a stride, they gather.
   int64_t mostStride = 1;
-  // Whether buffers hold as many elements as their types say, so that a load may read what lies between others' elements.
+  // Whether buffers hold as many elements as their types say, so that a load may read what lies
+  // between others' elements.
   bool wholeBuffers = false;
   // What the first element of every buffer of a kernel is aligned to, in bytes; 0: to its element.
   int64_t bufferAlignment = 0;
 
-  // The element of `tensor` at `position`: a scalar where the position is uniform and its producers are, else a vector. `mask` says
-  // which lanes exist (null: all); nothing is read for the others.
+  // The element of `tensor` at `position`: a scalar where the position is uniform and its producers
+  // are, else a vector. `mask` says which lanes exist (null: all); nothing is read for the others.
   mlir::Value at(mlir::Value tensor, llvm::ArrayRef<Index> position, mlir::Value mask = nullptr);
   // The value of the body of `generic` for the loops at `loops` with region arguments `args`.
-  mlir::Value body(mlir::linalg::GenericOp generic, llvm::ArrayRef<Index> loops, mlir::ValueRange args, mlir::Value mask);
+  mlir::Value body(mlir::linalg::GenericOp generic, llvm::ArrayRef<Index> loops,
+                   mlir::ValueRange args, mlir::Value mask);
   // The elements of the generic's inputs at `loops`.
-  llvm::SmallVector<mlir::Value> inputsAt(mlir::linalg::GenericOp generic, llvm::ArrayRef<Index> loops, mlir::Value mask);
+  llvm::SmallVector<mlir::Value> inputsAt(mlir::linalg::GenericOp generic,
+                                          llvm::ArrayRef<Index> loops, mlir::Value mask);
 
   // `tensor` lives in `buffer` (memref<N x memoryType>), row-major.
   struct Buffer {
     mlir::Value memref;
-    int64_t argument = -1;  // of the kernel
+    int64_t argument = -1; // of the kernel
   };
-  void setBuffer(mlir::Value tensor, Buffer buffer) { buffers_[tensor] = buffer; }
-  // Called for the element of `tensor` at a position: the value where it is known there, null where it must be computed.
+  void setBuffer(mlir::Value tensor, Buffer buffer) {
+    buffers_[tensor] = buffer;
+  }
+  // Called for the element of `tensor` at a position: the value where it is known there, null where
+  // it must be computed.
   using Known = std::function<mlir::Value(llvm::ArrayRef<Index> position, mlir::Value mask)>;
-  void setKnown(mlir::Value tensor, Known known) { known_[tensor] = std::move(known); }
-  void dropKnown(mlir::Value tensor) { known_.erase(tensor); }
+  void setKnown(mlir::Value tensor, Known known) {
+    known_[tensor] = std::move(known);
+  }
+  void dropKnown(mlir::Value tensor) {
+    known_.erase(tensor);
+  }
 
   // memref[linear] as element type `element`, and the store of a scalar or vector there.
   mlir::Value load(mlir::Value memref, mlir::Type element, const Index &linear, mlir::Value mask);
   void store(mlir::Value memref, mlir::Value value, const Index &linear, mlir::Value mask);
 
-  // Asks for the cache lines of a vector at `linear`, to be read or written soon; nothing where lanes are not neighbours.
+  // Asks for the cache lines of a vector at `linear`, to be read or written soon; nothing where
+  // lanes are not neighbours.
   void prefetch(mlir::Value memref, const Index &linear, bool write);
-  // The same for the line of one element, into the L1 cache or only the L2; `linear` may lie outside the buffer.
+  // The same for the line of one element, into the L1 cache or only the L2; `linear` may lie
+  // outside the buffer.
   void prefetchLine(mlir::Value memref, const Index &linear, bool write, bool nearest = true);
 
-  // The position in [0, size) that an index from data means (negative ones count from the end); notes one that is out of range.
+  // The position in [0, size) that an index from data means (negative ones count from the end);
+  // notes one that is out of range.
   Index checkedIndex(mlir::Value raw, int64_t size, mlir::Value mask = nullptr);
 
   // Values of an Index.
   mlir::Value scalarIndex(const Index &index);
   mlir::Value vectorIndex(const Index &index);
   // A vector of `lanes` equal values, if it is none yet.
-  mlir::Value broadcast(mlir::Value value) { return broadcast(value, width); }
+  mlir::Value broadcast(mlir::Value value) {
+    return broadcast(value, width);
+  }
   mlir::Value broadcast(mlir::Value value, int64_t lanes);
   mlir::Value constantIndex(int64_t value);
-  mlir::Value constant(mlir::TypedAttr value);  // a scalar of any element type
+  mlir::Value constant(mlir::TypedAttr value); // a scalar of any element type
   // The mask of the first `lanes` lanes; null for all.
   mlir::Value tailMask(int64_t lanes);
-  mlir::VectorType vectorOf(mlir::Type element) const { return mlir::VectorType::get({width}, element); }
+  mlir::VectorType vectorOf(mlir::Type element) const {
+    return mlir::VectorType::get({width}, element);
+  }
 
   // Values emitted inside a scope (the body of a loop or branch) are not used after it.
-  void pushScope() { scopes_.emplace_back(); }
-  void popScope() { scopes_.pop_back(); }
+  void pushScope() {
+    scopes_.emplace_back();
+  }
+  void popScope() {
+    scopes_.pop_back();
+  }
   // Creates an op, folded, or finds the same one.
   template <typename Op, typename... Args> mlir::Value make(Args &&...args) {
     return unique(Op::create(b, loc, std::forward<Args>(args)...));
@@ -104,16 +130,23 @@ public:
   // Called instead with whether one was (an i1), where many threads share the flag.
   std::function<void(mlir::Value bad)> onFailure;
 
-  // Lanes after which positions that vectors computed by a division begin anew: had vectors ended there, there would be none.
+  // Lanes after which positions that vectors computed by a division begin anew: had vectors ended
+  // there, there would be none.
   llvm::SmallSetVector<int64_t, 4> periods;
 
-  // Reads of kernel arguments, for in-place decisions: called with the argument and the linear position (none: irregular).
+  // Reads of kernel arguments, for in-place decisions: called with the argument and the linear
+  // position (none: irregular).
   std::function<void(int64_t argument, const Index &linear)> onRead;
 
-  bool failed() const { return !error_.empty(); }
-  const std::string &error() const { return error_; }
+  bool failed() const {
+    return !error_.empty();
+  }
+  const std::string &error() const {
+    return error_;
+  }
   void fail(std::string message) {
-    if (error_.empty()) error_ = std::move(message);
+    if (error_.empty())
+      error_ = std::move(message);
   }
 
 private:
@@ -131,21 +164,29 @@ private:
   };
 
   mlir::Value compute(mlir::Value tensor, llvm::ArrayRef<Index> position, mlir::Value mask);
-  mlir::Value constantElement(mlir::Value tensor, mlir::ElementsAttr value, llvm::ArrayRef<Index> position, mlir::Value mask);
+  mlir::Value constantElement(mlir::Value tensor, mlir::ElementsAttr value,
+                              llvm::ArrayRef<Index> position, mlir::Value mask);
   mlir::Value concatElement(mlir::Operation *op, llvm::ArrayRef<Index> position, mlir::Value mask);
   mlir::Value insertElement(mlir::Operation *op, llvm::ArrayRef<Index> position, mlir::Value mask);
-  mlir::Value bodyOp(mlir::Operation &op, llvm::ArrayRef<Index> loops, llvm::DenseMap<mlir::Value, mlir::Value> &values, mlir::Value mask);
+  mlir::Value bodyOp(mlir::Operation &op, llvm::ArrayRef<Index> loops,
+                     llvm::DenseMap<mlir::Value, mlir::Value> &values, mlir::Value mask);
   // memref[base + stride * lane] for the first `lanes` lanes, by whole vectors.
-  mlir::Value loadStrided(mlir::Value memref, mlir::Type stored, const Index &base, int64_t stride, int64_t lanes);
+  mlir::Value loadStrided(mlir::Value memref, mlir::Type stored, const Index &base, int64_t stride,
+                          int64_t lanes);
   void storeFirst(mlir::Value memref, mlir::Value value, const Index &base, int64_t lanes);
-  // The alignment in bytes of an access to a buffer at `base`; null: not known to exceed the element's.
+  // The alignment in bytes of an access to a buffer at `base`; null: not known to exceed the
+  // element's.
   mlir::IntegerAttr alignmentOf(const Index &base, mlir::Type stored);
-  mlir::Value indexValue(const Index &index) { return space.uniform(index) ? scalarIndex(index) : vectorIndex(index); }
+  mlir::Value indexValue(const Index &index) {
+    return space.uniform(index) ? scalarIndex(index) : vectorIndex(index);
+  }
   Index dynamicIndex(mlir::Value value, int64_t size);
-  // onTrue() where `condition` (i1 or a vector of it) holds, else onFalse(); each is emitted for the lanes that take it.
-  mlir::Value choose(mlir::Value condition, mlir::Value mask, mlir::Type element, llvm::function_ref<mlir::Value(mlir::Value)> onTrue,
+  // onTrue() where `condition` (i1 or a vector of it) holds, else onFalse(); each is emitted for
+  // the lanes that take it.
+  mlir::Value choose(mlir::Value condition, mlir::Value mask, mlir::Type element,
+                     llvm::function_ref<mlir::Value(mlir::Value)> onTrue,
                      llvm::function_ref<mlir::Value(mlir::Value)> onFalse, bool vector);
-  mlir::Value compareIndex(const Index &index, int64_t bound);  // index < bound
+  mlir::Value compareIndex(const Index &index, int64_t bound); // index < bound
   void noteFailure(mlir::Value condition, mlir::Value mask);
 
   std::vector<Scope> scopes_;

@@ -1,4 +1,5 @@
-// Loads, stores and prefetches of ElementEmitter: what the lanes of a position are to one another decides which kind of access it is.
+// Loads, stores and prefetches of ElementEmitter: what the lanes of a position are to one another
+// decides which kind of access it is.
 #include "compiler/codegen/ElementEmitter.h"
 
 #include <numeric>
@@ -16,28 +17,40 @@ using mlir::Type;
 using mlir::Value;
 using mlir::ValueRange;
 
-Type memoryType(Type element) { return element.isInteger(1) ? mlir::IntegerType::get(element.getContext(), 8) : element; }
-int64_t memoryBytes(Type element) { return llvm::divideCeil(element.getIntOrFloatBitWidth(), 8); }
+Type memoryType(Type element) {
+  return element.isInteger(1) ? mlir::IntegerType::get(element.getContext(), 8) : element;
+}
+int64_t memoryBytes(Type element) {
+  return llvm::divideCeil(element.getIntOrFloatBitWidth(), 8);
+}
 
-static bool isVector(Value value) { return mlir::isa<mlir::VectorType>(value.getType()); }
+static bool isVector(Value value) {
+  return mlir::isa<mlir::VectorType>(value.getType());
+}
 
 // A position as base + stride * lane; no stride where lanes are irregular.
-static std::pair<Index, std::optional<int64_t>> splitLanes(const IndexSpace &space, const Index &linear) {
+static std::pair<Index, std::optional<int64_t>> splitLanes(const IndexSpace &space,
+                                                           const Index &linear) {
   Index base = Index::of(linear.constant);
   std::optional<int64_t> stride = 0;
   for (auto term : linear.terms) {
     const IndexSpace::Symbol &symbol = space.symbol(term.first);
-    if (symbol.uniform) base.terms.push_back(term);
-    else if (symbol.kind == IndexSpace::Kind::Lane && stride == 0) stride = term.second;
-    else stride = std::nullopt;
+    if (symbol.uniform)
+      base.terms.push_back(term);
+    else if (symbol.kind == IndexSpace::Kind::Lane && stride == 0)
+      stride = term.second;
+    else
+      stride = std::nullopt;
   }
   return {base, stride};
 }
 
 mlir::IntegerAttr ElementEmitter::alignmentOf(const Index &base, Type stored) {
-  if (bufferAlignment == 0) return nullptr;
+  if (bufferAlignment == 0)
+    return nullptr;
   int64_t bytes = memoryBytes(stored), steps = base.constant;
-  for (auto [symbol, coefficient] : base.terms) steps = std::gcd(steps, coefficient);
+  for (auto [symbol, coefficient] : base.terms)
+    steps = std::gcd(steps, coefficient);
   int64_t alignment = steps == 0 ? bufferAlignment : std::gcd(bufferAlignment, steps * bytes);
   return alignment > bytes ? b.getI64IntegerAttr(alignment) : mlir::IntegerAttr();
 }
@@ -45,24 +58,29 @@ mlir::IntegerAttr ElementEmitter::alignmentOf(const Index &base, Type stored) {
 // How many lanes a constant mask of the first ones has; 0 for any other mask.
 static int64_t firstLanes(Value mask) {
   auto constant = mask.getDefiningOp<arith::ConstantOp>();
-  auto bits = constant ? mlir::dyn_cast<mlir::DenseElementsAttr>(constant.getValue()) : mlir::DenseElementsAttr();
-  if (!bits) return 0;
+  auto bits = constant ? mlir::dyn_cast<mlir::DenseElementsAttr>(constant.getValue())
+                       : mlir::DenseElementsAttr();
+  if (!bits)
+    return 0;
   int64_t lanes = 0, set = 0;
   for (auto [i, bit] : llvm::enumerate(bits.getValues<bool>()))
-    if (bit) ++set, lanes = i + 1;
+    if (bit)
+      ++set, lanes = i + 1;
   return lanes == set ? lanes : 0;
 }
 
-// Vectors that cover all elements, and a shuffle for each but the first. Where the buffer goes on far enough they begin at a multiple of
-// the stride, so that the loads of neighbouring positions (the columns of a pooling window) are the same ones; else they end with the last
-// element.
-Value ElementEmitter::loadStrided(Value memref, Type stored, const Index &base, int64_t stride, int64_t lanes) {
+// Vectors that cover all elements, and a shuffle for each but the first. Where the buffer goes on
+// far enough they begin at a multiple of the stride, so that the loads of neighbouring positions
+// (the columns of a pooling window) are the same ones; else they end with the last element.
+Value ElementEmitter::loadStrided(Value memref, Type stored, const Index &base, int64_t stride,
+                                  int64_t lanes) {
   int64_t step = std::abs(stride), covered = step * (lanes - 1) + 1;
   Index lowest = stride > 0 ? base : space.add(base, stride * (lanes - 1)), start = lowest;
   int64_t shift = lowest.constant - llvm::divideFloorSigned(lowest.constant, step) * step;
   Index aligned = space.add(lowest, -shift);
   int64_t elements = mlir::cast<mlir::MemRefType>(memref.getType()).getDimSize(0);
-  if (auto [low, high] = space.range(aligned); wholeBuffers && low >= 0 && high + step * lanes <= elements) {
+  if (auto [low, high] = space.range(aligned);
+      wholeBuffers && low >= 0 && high + step * lanes <= elements) {
     start = aligned;
     covered = step * lanes;
   } else {
@@ -76,27 +94,36 @@ Value ElementEmitter::loadStrided(Value memref, Type stored, const Index &base, 
     Index first = space.add(start, at);
     Value vector;
     if (Value mask = tailMask(covered)) {
-      Value none = make<arith::ConstantOp>(mlir::DenseElementsAttr::get(type, b.getZeroAttr(stored)));
+      Value none =
+          make<arith::ConstantOp>(mlir::DenseElementsAttr::get(type, b.getZeroAttr(stored)));
       vector = make<vector::MaskedLoadOp>(type, memref, ValueRange{scalarIndex(first)}, mask, none);
     } else {
-      vector = make<vector::LoadOp>(type, memref, ValueRange{scalarIndex(first)}, /*nontemporal=*/nullptr, alignmentOf(first, stored));
+      vector = make<vector::LoadOp>(type, memref, ValueRange{scalarIndex(first)},
+                                    /*nontemporal=*/nullptr, alignmentOf(first, stored));
     }
     for (int64_t i = 0; i < lanes; ++i) {
       int64_t element = shift + step * (stride > 0 ? i : lanes - 1 - i);
-      if (element >= from && element < from + width) lane[i] = element - at + (picked ? width : 0);
-      else if (picked && element < from) lane[i] = from == width ? element : i;
+      if (element >= from && element < from + width)
+        lane[i] = element - at + (picked ? width : 0);
+      else if (picked && element < from)
+        lane[i] = from == width ? element : i;
     }
-    picked = picked || covered <= width ? make<vector::ShuffleOp>(picked ? picked : vector, vector, lane) : vector;
+    picked = picked || covered <= width
+                 ? make<vector::ShuffleOp>(picked ? picked : vector, vector, lane)
+                 : vector;
   }
   return picked;
 }
 
-// The same where a mask says which lanes exist (those of a window that lie in the image): it is taken apart like the vectors.
-static Value loadStridedMasked(ElementEmitter &e, Value memref, Type stored, const Index &base, int64_t stride, Value mask) {
+// The same where a mask says which lanes exist (those of a window that lie in the image): it is
+// taken apart like the vectors.
+static Value loadStridedMasked(ElementEmitter &e, Value memref, Type stored, const Index &base,
+                               int64_t stride, Value mask) {
   int64_t step = std::abs(stride), width = e.width, covered = step * (width - 1) + 1;
   Index lowest = stride > 0 ? base : e.space.add(base, stride * (width - 1));
   mlir::VectorType type = e.vectorOf(stored);
-  Value none = e.make<arith::ConstantOp>(mlir::DenseElementsAttr::get(type, e.b.getZeroAttr(stored)));
+  Value none =
+      e.make<arith::ConstantOp>(mlir::DenseElementsAttr::get(type, e.b.getZeroAttr(stored)));
   Value no = e.broadcast(e.make<arith::ConstantOp>(e.b.getBoolAttr(false)));
   llvm::SmallVector<int64_t> lane(width, 0);
   Value picked;
@@ -105,12 +132,18 @@ static Value loadStridedMasked(ElementEmitter &e, Value memref, Type stored, con
     for (int64_t i = 0; i < width; ++i) {
       int64_t element = step * (stride > 0 ? i : width - 1 - i);
       bool here = element >= from && element < from + width;
-      if (here) asked[element - from] = i;
-      lane[i] = here ? element - from + (picked ? width : 0) : from == width && element < from ? element : i;
+      if (here)
+        asked[element - from] = i;
+      lane[i] = here                              ? element - from + (picked ? width : 0)
+                : from == width && element < from ? element
+                                                  : i;
     }
     Value wanted = e.make<vector::ShuffleOp>(mask, no, asked);
-    Value loaded = e.make<vector::MaskedLoadOp>(type, memref, ValueRange{e.scalarIndex(e.space.add(lowest, from))}, wanted, none);
-    picked = picked || covered <= width ? e.make<vector::ShuffleOp>(picked ? picked : loaded, loaded, lane) : loaded;
+    Value loaded = e.make<vector::MaskedLoadOp>(
+        type, memref, ValueRange{e.scalarIndex(e.space.add(lowest, from))}, wanted, none);
+    picked = picked || covered <= width
+                 ? e.make<vector::ShuffleOp>(picked ? picked : loaded, loaded, lane)
+                 : loaded;
   }
   return picked;
 }
@@ -123,37 +156,50 @@ Value ElementEmitter::load(Value memref, Type element, const Index &linear, Valu
     value = make<memref::LoadOp>(memref, ValueRange{scalarIndex(base)});
   } else {
     mlir::VectorType type = vectorOf(stored);
-    Value none = mask || stride != 1 ? make<arith::ConstantOp>(mlir::DenseElementsAttr::get(type, b.getZeroAttr(stored))) : nullptr;
+    Value none =
+        mask || stride != 1
+            ? make<arith::ConstantOp>(mlir::DenseElementsAttr::get(type, b.getZeroAttr(stored)))
+            : nullptr;
     if (stride == 1) {
       Value at = scalarIndex(base);
-      if (mask) value = make<vector::MaskedLoadOp>(type, memref, ValueRange{at}, mask, none);
-      else value = make<vector::LoadOp>(type, memref, ValueRange{at}, /*nontemporal=*/nullptr, alignmentOf(base, stored));
+      if (mask)
+        value = make<vector::MaskedLoadOp>(type, memref, ValueRange{at}, mask, none);
+      else
+        value = make<vector::LoadOp>(type, memref, ValueRange{at}, /*nontemporal=*/nullptr,
+                                     alignmentOf(base, stored));
     } else if (stride && mostStride > 1 && std::abs(*stride) <= mostStride) {
       int64_t lanes = mask ? firstLanes(mask) : width;
-      value = lanes ? loadStrided(memref, stored, base, *stride, lanes) : loadStridedMasked(*this, memref, stored, base, *stride, mask);
+      value = lanes ? loadStrided(memref, stored, base, *stride, lanes)
+                    : loadStridedMasked(*this, memref, stored, base, *stride, mask);
     } else {
       Value all = mask ? mask : broadcast(make<arith::ConstantOp>(b.getBoolAttr(true)));
-      value = make<vector::GatherOp>(type, memref, ValueRange{constantIndex(0)}, vectorIndex(linear), all, none);
+      value = make<vector::GatherOp>(type, memref, ValueRange{constantIndex(0)},
+                                     vectorIndex(linear), all, none);
     }
   }
-  if (stored == element) return value;
+  if (stored == element)
+    return value;
   Value zero = make<arith::ConstantOp>(mlir::cast<mlir::TypedAttr>(b.getZeroAttr(value.getType())));
   return make<arith::CmpIOp>(arith::CmpIPredicate::ne, value, zero);
 }
 
-// The first lanes of a vector as vectors of 8, 4, 2 and 1 lanes. LLVM 22 stores more than one element where a mask with a single lane meets
-// a truncation to 8 or 16 bits, on machines with AVX-512: the bytes behind belong to others. Without it, it stores lane by lane.
+// The first lanes of a vector as vectors of 8, 4, 2 and 1 lanes. LLVM 22 stores more than one
+// element where a mask with a single lane meets a truncation to 8 or 16 bits, on machines with
+// AVX-512: the bytes behind belong to others. Without it, it stores lane by lane.
 void ElementEmitter::storeFirst(Value memref, Value value, const Index &base, int64_t lanes) {
   Type element = mlir::getElementTypeOrSelf(value.getType());
   int64_t from = 0;
   for (int64_t piece = width; piece >= 1; piece /= 2) {
-    if (!(lanes & piece)) continue;
+    if (!(lanes & piece))
+      continue;
     Value at = scalarIndex(space.add(base, from));
     if (piece == 1) {
       memref::StoreOp::create(b, loc, make<vector::ExtractOp>(value, from), memref, ValueRange{at});
     } else {
-      Value part = make<vector::ShuffleOp>(value, value, llvm::to_vector(llvm::seq<int64_t>(from, from + piece)));
-      vector::StoreOp::create(b, loc, part, memref, ValueRange{at}, /*nontemporal=*/nullptr, alignmentOf(space.add(base, from), element));
+      Value part = make<vector::ShuffleOp>(value, value,
+                                           llvm::to_vector(llvm::seq<int64_t>(from, from + piece)));
+      vector::StoreOp::create(b, loc, part, memref, ValueRange{at}, /*nontemporal=*/nullptr,
+                              alignmentOf(space.add(base, from), element));
     }
     from += piece;
   }
@@ -161,35 +207,46 @@ void ElementEmitter::storeFirst(Value memref, Value value, const Index &base, in
 
 void ElementEmitter::store(Value memref, Value value, const Index &linear, Value mask) {
   auto [base, stride] = splitLanes(space, linear);
-  if (stride != 0) value = broadcast(value);
-  else if (isVector(value)) value = make<vector::ExtractOp>(value, 0); // one place: a dim of size 1 lies along the lanes
+  if (stride != 0)
+    value = broadcast(value);
+  else if (isVector(value))
+    value = make<vector::ExtractOp>(value, 0); // one place: a dim of size 1 lies along the lanes
   if (mlir::getElementTypeOrSelf(value.getType()).isInteger(1))
-    value = make<arith::ExtUIOp>(isVector(value) ? Type(vectorOf(b.getI8Type())) : b.getI8Type(), value);
+    value = make<arith::ExtUIOp>(isVector(value) ? Type(vectorOf(b.getI8Type())) : b.getI8Type(),
+                                 value);
   if (stride == 0) {
     memref::StoreOp::create(b, loc, value, memref, ValueRange{scalarIndex(base)});
   } else if (stride == 1) {
-    int64_t first = mask && memoryBytes(mlir::getElementTypeOrSelf(value.getType())) <= 2 ? firstLanes(mask) : 0;
-    if (first) return storeFirst(memref, value, base, first);
+    int64_t first = mask && memoryBytes(mlir::getElementTypeOrSelf(value.getType())) <= 2
+                        ? firstLanes(mask)
+                        : 0;
+    if (first)
+      return storeFirst(memref, value, base, first);
     Value at = scalarIndex(base);
-    if (mask) vector::MaskedStoreOp::create(b, loc, memref, ValueRange{at}, mask, value);
+    if (mask)
+      vector::MaskedStoreOp::create(b, loc, memref, ValueRange{at}, mask, value);
     else
       vector::StoreOp::create(b, loc, value, memref, ValueRange{at}, /*nontemporal=*/nullptr,
                               alignmentOf(base, mlir::getElementTypeOrSelf(value.getType())));
   } else {
     Value all = mask ? mask : broadcast(make<arith::ConstantOp>(b.getBoolAttr(true)));
-    vector::ScatterOp::create(b, loc, Type(), memref, ValueRange{constantIndex(0)}, vectorIndex(linear), all, value, mlir::IntegerAttr());
+    vector::ScatterOp::create(b, loc, Type(), memref, ValueRange{constantIndex(0)},
+                              vectorIndex(linear), all, value, mlir::IntegerAttr());
   }
 }
 
 void ElementEmitter::prefetch(Value memref, const Index &linear, bool write) {
   auto [base, stride] = splitLanes(space, linear);
-  if (stride != 1) return;
+  if (stride != 1)
+    return;
   int64_t bytes = memoryBytes(mlir::cast<mlir::MemRefType>(memref.getType()).getElementType());
-  for (int64_t at = 0; at < width * bytes; at += kLineBytes) prefetchLine(memref, space.add(base, at / bytes), write);
+  for (int64_t at = 0; at < width * bytes; at += kLineBytes)
+    prefetchLine(memref, space.add(base, at / bytes), write);
 }
 
 void ElementEmitter::prefetchLine(Value memref, const Index &linear, bool write, bool nearest) {
-  memref::PrefetchOp::create(b, loc, memref, ValueRange{scalarIndex(linear)}, write, /*localityHint=*/nearest ? 3 : 2,
+  memref::PrefetchOp::create(b, loc, memref, ValueRange{scalarIndex(linear)}, write,
+                             /*localityHint=*/nearest ? 3 : 2,
                              /*isDataCache=*/true);
 }
 

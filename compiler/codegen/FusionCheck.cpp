@@ -17,58 +17,71 @@ using ir::HostTensor;
 static std::vector<HostTensor> runOneByOne(ir::FusionOp fusion, llvm::ArrayRef<HostTensor> inputs) {
   llvm::DenseMap<mlir::Value, HostTensor> values;
   mlir::Block &body = fusion.getBody().front();
-  for (auto [argument, input] : llvm::zip(body.getArguments(), inputs)) values[argument] = input;
+  for (auto [argument, input] : llvm::zip(body.getArguments(), inputs))
+    values[argument] = input;
   for (mlir::Operation &op : body.without_terminator()) {
     mlir::OpBuilder b(fusion);
     b.setInsertionPointAfter(fusion);
     // Operands are stand-ins of the right types: a kernel reads the fusion's body only.
-    auto single = mlir::func::FuncOp::create(b, op.getLoc(), "single", b.getFunctionType(op.getOperandTypes(), {}));
+    auto single = mlir::func::FuncOp::create(b, op.getLoc(), "single",
+                                             b.getFunctionType(op.getOperandTypes(), {}));
     mlir::Block *entry = single.addEntryBlock();
     b.setInsertionPointToStart(entry);
     auto alone = ir::FusionOp::create(b, op.getLoc(), op.getResultTypes(), entry->getArguments());
     mlir::Block *inside =
-        b.createBlock(&alone.getBody(), {}, op.getOperandTypes(), llvm::SmallVector<mlir::Location>(op.getNumOperands(), op.getLoc()));
+        b.createBlock(&alone.getBody(), {}, op.getOperandTypes(),
+                      llvm::SmallVector<mlir::Location>(op.getNumOperands(), op.getLoc()));
     mlir::Operation *clone = b.clone(op);
     clone->setOperands(inside->getArguments());
     ir::YieldOp::create(b, op.getLoc(), clone->getResults());
     llvm::SmallVector<HostTensor> operands;
-    for (mlir::Value operand : op.getOperands()) operands.push_back(values[operand]);
+    for (mlir::Value operand : op.getOperands())
+      operands.push_back(values[operand]);
     std::string error;
     auto kernel = TestKernel::build(alone, error);
     EXPECT_TRUE(kernel) << error;
-    if (!kernel) return {};
+    if (!kernel)
+      return {};
     std::vector<HostTensor> results;
     EXPECT_EQ(kernel->run(operands, results, 2), WEFT_KERNEL_OK);
-    for (auto [result, value] : llvm::zip(op.getResults(), results)) values[result] = value;
+    for (auto [result, value] : llvm::zip(op.getResults(), results))
+      values[result] = value;
     single.erase();
   }
   std::vector<HostTensor> yielded;
-  for (mlir::Value value : body.getTerminator()->getOperands()) yielded.push_back(values[value]);
+  for (mlir::Value value : body.getTerminator()->getOperands())
+    yielded.push_back(values[value]);
   return yielded;
 }
 
-void checkFusion(const std::string &signature, const std::string &body, const std::string &results, double error,
-                 const std::vector<std::pair<int64_t, double>> &special) {
+void checkFusion(const std::string &signature, const std::string &body, const std::string &results,
+                 double error, const std::vector<std::pair<int64_t, double>> &special) {
   SCOPED_TRACE(body);
   auto parsed = parseFusion(signature, body, results);
-  if (!parsed->fusion) return;
+  if (!parsed->fusion)
+    return;
   std::string message;
   auto kernel = TestKernel::build(parsed->fusion, message);
   ASSERT_TRUE(kernel) << message;
   llvm::SmallVector<HostTensor> inputs, expected;
-  for (mlir::Type type : parsed->fusion.getInputs().getTypes()) inputs.push_back(sample(type, inputs.size() + 1));
-  for (auto [at, value] : special) inputs[0].set(at, value);
+  for (mlir::Type type : parsed->fusion.getInputs().getTypes())
+    inputs.push_back(sample(type, inputs.size() + 1));
+  for (auto [at, value] : special)
+    inputs[0].set(at, value);
   auto consumed = inputs;
-  ASSERT_TRUE(mlir::succeeded(ir::evaluateBlock(parsed->fusion.getBody().front(), consumed, expected)));
+  ASSERT_TRUE(
+      mlir::succeeded(ir::evaluateBlock(parsed->fusion.getBody().front(), consumed, expected)));
   std::vector<HostTensor> one, several, apart = runOneByOne(parsed->fusion, inputs);
   ASSERT_EQ(apart.size(), expected.size());
   EXPECT_EQ(kernel->run(inputs, one, 1), WEFT_KERNEL_OK);
   EXPECT_EQ(kernel->run(inputs, several, 5), WEFT_KERNEL_OK);
   for (size_t i = 0; i < expected.size(); ++i) {
     std::vector<double> bounds;
-    for (int64_t k = 0; k < expected[i].size(); ++k) bounds.push_back(error * (1 + std::abs(expected[i].getDouble(k))));
+    for (int64_t k = 0; k < expected[i].size(); ++k)
+      bounds.push_back(error * (1 + std::abs(expected[i].getDouble(k))));
     EXPECT_EQ(tests::compareWithin(one[i], expected[i], 0, bounds), "") << "result " << i;
-    EXPECT_EQ(tests::compareExact(several[i], one[i]), "") << "result " << i << ", several ranges of pieces";
+    EXPECT_EQ(tests::compareExact(several[i], one[i]), "")
+        << "result " << i << ", several ranges of pieces";
     EXPECT_EQ(tests::compareExact(one[i], apart[i]), "") << "result " << i << ", op by op";
   }
   for (auto pair : kernel->info.inPlace) {

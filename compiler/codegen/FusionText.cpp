@@ -21,7 +21,8 @@ static std::vector<std::pair<std::string, std::string>> split(llvm::StringRef te
   return pairs;
 }
 
-std::unique_ptr<ParsedFusion> parseFusion(const std::string &signature, const std::string &body, const std::string &results) {
+std::unique_ptr<ParsedFusion> parseFusion(const std::string &signature, const std::string &body,
+                                          const std::string &results) {
   auto parsed = std::make_unique<ParsedFusion>();
   registerCodegenDialects(parsed->context);
   std::string arguments, operands, types, names;
@@ -35,11 +36,15 @@ std::unique_ptr<ParsedFusion> parseFusion(const std::string &signature, const st
     names += (names.empty() ? "" : ", ") + name;
     types += (types.empty() ? "" : ", ") + type;
   }
-  std::string text = "func.func @main(" + arguments + ") {\n  %results:" + std::to_string(split(results).size()) + " = weft.fusion(" +
-                     operands + ") -> (" + types + ") {\n" + body + "\n  weft.yield " + names + " : " + types + "\n  }\n  return\n}";
+  std::string text = "func.func @main(" + arguments +
+                     ") {\n  %results:" + std::to_string(split(results).size()) +
+                     " = weft.fusion(" + operands + ") -> (" + types + ") {\n" + body +
+                     "\n  weft.yield " + names + " : " + types + "\n  }\n  return\n}";
   parsed->module = mlir::parseSourceString<mlir::ModuleOp>(text, &parsed->context);
-  if (parsed->module) parsed->module->walk([&](ir::FusionOp op) { parsed->fusion = op; });
-  if (!parsed->fusion) ADD_FAILURE() << "does not parse:\n" << text;
+  if (parsed->module)
+    parsed->module->walk([&](ir::FusionOp op) { parsed->fusion = op; });
+  if (!parsed->fusion)
+    ADD_FAILURE() << "does not parse:\n" << text;
   return parsed;
 }
 
@@ -47,7 +52,8 @@ ir::FusionOp fusionAround(mlir::Operation *op) {
   mlir::OpBuilder b(op);
   auto fusion = ir::FusionOp::create(b, op->getLoc(), op->getResultTypes(), op->getOperands());
   mlir::Block *body = b.createBlock(&fusion.getBody());
-  for (mlir::Value operand : op->getOperands()) body->addArgument(operand.getType(), op->getLoc());
+  for (mlir::Value operand : op->getOperands())
+    body->addArgument(operand.getType(), op->getLoc());
   mlir::Operation *clone = op->clone();
   clone->setOperands(body->getArguments());
   body->push_back(clone);
@@ -63,14 +69,17 @@ ir::HostTensor sample(mlir::Type type, int64_t seed) {
   ir::HostTensor tensor = ir::HostTensor::of(mlir::cast<mlir::RankedTensorType>(type));
   std::normal_distribution<double> normal;
   for (int64_t i = 0; i < tensor.size(); ++i) {
-    if (is_floating(tensor.dtype)) tensor.set(i, normal(random));
-    else tensor.setInt(i, random() % (tensor.dtype == DType::kBool ? 2 : 3));
+    if (is_floating(tensor.dtype))
+      tensor.set(i, normal(random));
+    else
+      tensor.setInt(i, random() % (tensor.dtype == DType::kBool ? 2 : 3));
   }
   return tensor;
 }
 
 std::string replaced(std::string text, const std::string &what, const std::string &by) {
-  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size())) text.replace(at, what.size(), by);
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size()))
+    text.replace(at, what.size(), by);
   return text;
 }
 

@@ -18,10 +18,13 @@ struct ParsedFusion {
   ir::FusionOp fusion; // null, and a failure of the test, where the text does not parse
 };
 
-// `signature`: "%x: tensor<2xf32>, ..."; `body`: ops; `results`: what it yields, "%r: tensor<2xf32>, ...".
-std::unique_ptr<ParsedFusion> parseFusion(const std::string &signature, const std::string &body, const std::string &results);
+// `signature`: "%x: tensor<2xf32>, ..."; `body`: ops; `results`: what it yields, "%r:
+// tensor<2xf32>, ...".
+std::unique_ptr<ParsedFusion> parseFusion(const std::string &signature, const std::string &body,
+                                          const std::string &results);
 
-// In place of `op`, a fusion that holds only it; each operand has an argument of its own, even where it is given twice.
+// In place of `op`, a fusion that holds only it; each operand has an argument of its own, even
+// where it is given twice.
 ir::FusionOp fusionAround(mlir::Operation *op);
 
 // Normal numbers, small indices, mixed bools.

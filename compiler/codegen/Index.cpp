@@ -15,30 +15,37 @@ Index IndexSpace::intern(Symbol symbol) {
 }
 
 Index IndexSpace::scalar(mlir::Value value, int64_t extent) {
-  if (extent <= 1) return Index::of(0);
+  if (extent <= 1)
+    return Index::of(0);
   auto [it, isNew] = byValue_.try_emplace(value, symbols_.size());
-  if (isNew) return intern({Kind::Scalar, extent, true, value, {}, 1});
+  if (isNew)
+    return intern({Kind::Scalar, extent, true, value, {}, 1});
   return Index{0, {{it->second, 1}}};
 }
 
 Index IndexSpace::vector(mlir::Value value, int64_t extent) {
-  if (extent <= 1) return Index::of(0);
+  if (extent <= 1)
+    return Index::of(0);
   auto [it, isNew] = byValue_.try_emplace(value, symbols_.size());
-  if (isNew) return intern({Kind::Vector, extent, false, value, {}, 1});
+  if (isNew)
+    return intern({Kind::Vector, extent, false, value, {}, 1});
   return Index{0, {{it->second, 1}}};
 }
 
 Index IndexSpace::lane(int64_t lanes) {
   for (auto [id, symbol] : llvm::enumerate(symbols_))
-    if (symbol.kind == Kind::Lane && symbol.extent == lanes) return Index{0, {{static_cast<int32_t>(id), 1}}};
+    if (symbol.kind == Kind::Lane && symbol.extent == lanes)
+      return Index{0, {{static_cast<int32_t>(id), 1}}};
   return intern({Kind::Lane, lanes, false, nullptr, {}, 1});
 }
 
 Index IndexSpace::opaque(Kind kind, const Index &of, int64_t by) {
   for (auto [id, symbol] : llvm::enumerate(symbols_))
-    if (symbol.kind == kind && symbol.by == by && symbol.of == of) return Index{0, {{static_cast<int32_t>(id), 1}}};
+    if (symbol.kind == kind && symbol.by == by && symbol.of == of)
+      return Index{0, {{static_cast<int32_t>(id), 1}}};
   int64_t largest = range(of).second;
-  int64_t extent = kind == Kind::Remainder ? by : std::max<int64_t>(1, llvm::divideFloorSigned(largest, by) + 1);
+  int64_t extent =
+      kind == Kind::Remainder ? by : std::max<int64_t>(1, llvm::divideFloorSigned(largest, by) + 1);
   return intern({kind, extent, uniform(of), nullptr, of, by});
 }
 
@@ -49,10 +56,12 @@ Index IndexSpace::add(const Index &a, int64_t b) const {
 }
 
 Index IndexSpace::scale(const Index &a, int64_t factor) const {
-  if (factor == 0) return Index::of(0);
+  if (factor == 0)
+    return Index::of(0);
   Index product = a;
   product.constant *= factor;
-  for (auto &[symbol, coefficient] : product.terms) coefficient *= factor;
+  for (auto &[symbol, coefficient] : product.terms)
+    coefficient *= factor;
   return product;
 }
 
@@ -61,23 +70,30 @@ Index IndexSpace::add(const Index &a, const Index &b) {
   sum.constant = a.constant + b.constant;
   auto i = a.terms.begin(), j = b.terms.begin();
   while (i != a.terms.end() || j != b.terms.end()) {
-    if (j == b.terms.end() || (i != a.terms.end() && i->first < j->first)) sum.terms.push_back(*i++);
-    else if (i == a.terms.end() || j->first < i->first) sum.terms.push_back(*j++);
+    if (j == b.terms.end() || (i != a.terms.end() && i->first < j->first))
+      sum.terms.push_back(*i++);
+    else if (i == a.terms.end() || j->first < i->first)
+      sum.terms.push_back(*j++);
     else {
-      if (i->second + j->second != 0) sum.terms.push_back({i->first, i->second + j->second});
+      if (i->second + j->second != 0)
+        sum.terms.push_back({i->first, i->second + j->second});
       ++i, ++j;
     }
   }
   // A quotient and its remainder that meet again are what was divided: by * q + r.
   for (auto &[q, qc] : sum.terms) {
-    if (symbols_[q].kind != Kind::Quotient) continue;
+    if (symbols_[q].kind != Kind::Quotient)
+      continue;
     for (auto &[r, rc] : sum.terms) {
       const Symbol &quotient = symbols_[q], &remainder = symbols_[r];
-      if (remainder.kind != Kind::Remainder || remainder.by != quotient.by || qc != rc * quotient.by || !(remainder.of == quotient.of)) continue;
+      if (remainder.kind != Kind::Remainder || remainder.by != quotient.by ||
+          qc != rc * quotient.by || !(remainder.of == quotient.of))
+        continue;
       Index whole = scale(quotient.of, rc), rest;
       rest.constant = sum.constant;
       for (auto &term : sum.terms)
-        if (term.first != q && term.first != r) rest.terms.push_back(term);
+        if (term.first != q && term.first != r)
+          rest.terms.push_back(term);
       return add(rest, whole);
     }
   }
@@ -98,38 +114,52 @@ bool IndexSpace::uniform(const Index &a) const {
 }
 
 std::pair<Index, Index> IndexSpace::divide(const Index &a, int64_t by) {
-  if (by == 1) return {a, Index::of(0)};
+  if (by == 1)
+    return {a, Index::of(0)};
   Index quotient, rest;
   quotient.constant = llvm::divideFloorSigned(a.constant, by);
   rest.constant = a.constant - quotient.constant * by;
   for (auto [symbol, coefficient] : a.terms) {
-    if (coefficient % by == 0) quotient.terms.push_back({symbol, coefficient / by});
-    else rest.terms.push_back({symbol, coefficient});
+    if (coefficient % by == 0)
+      quotient.terms.push_back({symbol, coefficient / by});
+    else
+      rest.terms.push_back({symbol, coefficient});
   }
   auto fits = [&](const Index &x, int64_t bound) {
     auto [low, high] = range(x);
     return low >= 0 && high < bound;
   };
-  if (fits(rest, by)) return {quotient, rest};
+  if (fits(rest, by))
+    return {quotient, rest};
 
-  // Split rest = coarse + fine, where g divides coarse and `by`, and fine stays below g: then only coarse needs dividing.
+  // Split rest = coarse + fine, where g divides coarse and `by`, and fine stays below g: then only
+  // coarse needs dividing.
   llvm::SmallVector<std::pair<int32_t, int64_t>, 3> order(rest.terms);
-  llvm::sort(order, [](auto x, auto y) { return std::make_pair(std::abs(x.second), x.first) < std::make_pair(std::abs(y.second), y.first); });
+  llvm::sort(order, [](auto x, auto y) {
+    return std::make_pair(std::abs(x.second), x.first) <
+           std::make_pair(std::abs(y.second), y.first);
+  });
   for (size_t fineTerms = order.size() + 1; fineTerms-- > 0;) {
     int64_t g = by;
-    for (auto [symbol, coefficient] : llvm::ArrayRef(order).drop_front(fineTerms)) g = std::gcd(g, coefficient);
+    for (auto [symbol, coefficient] : llvm::ArrayRef(order).drop_front(fineTerms))
+      g = std::gcd(g, coefficient);
     Index fine, coarse;
     fine.constant = rest.constant % g;
     coarse.constant = (rest.constant - fine.constant) / g;
     for (auto [i, term] : llvm::enumerate(order)) {
-      if (i < fineTerms) fine.terms.push_back(term);
-      else coarse.terms.push_back({term.first, term.second / g});
+      if (i < fineTerms)
+        fine.terms.push_back(term);
+      else
+        coarse.terms.push_back({term.first, term.second / g});
     }
-    if (!fits(fine, g) || (coarse.terms.empty() && fineTerms)) continue;
+    if (!fits(fine, g) || (coarse.terms.empty() && fineTerms))
+      continue;
     llvm::sort(fine.terms);
     llvm::sort(coarse.terms);
-    if (g == by) return {add(quotient, coarse), fine};
-    return {add(quotient, opaque(Kind::Quotient, coarse, by / g)), add(scale(opaque(Kind::Remainder, coarse, by / g), g), fine)};
+    if (g == by)
+      return {add(quotient, coarse), fine};
+    return {add(quotient, opaque(Kind::Quotient, coarse, by / g)),
+            add(scale(opaque(Kind::Remainder, coarse, by / g), g), fine)};
   }
   return {add(quotient, opaque(Kind::Quotient, rest, by)), opaque(Kind::Remainder, rest, by)};
 }
@@ -138,25 +168,30 @@ Index IndexSpace::linearize(llvm::ArrayRef<Index> position, llvm::ArrayRef<int64
   Index linear;
   int64_t stride = 1;
   for (size_t i = shape.size(); i-- > 0;) {
-    if (shape[i] != 1) linear = add(linear, scale(position[i], stride));
+    if (shape[i] != 1)
+      linear = add(linear, scale(position[i], stride));
     stride *= shape[i];
   }
   return linear;
 }
 
-llvm::SmallVector<Index> IndexSpace::delinearize(const Index &linear, llvm::ArrayRef<int64_t> shape) {
+llvm::SmallVector<Index> IndexSpace::delinearize(const Index &linear,
+                                                 llvm::ArrayRef<int64_t> shape) {
   llvm::SmallVector<Index> position(shape.size());
   Index rest = linear;
   // The outermost dim larger than 1 takes what is left: no remainder.
   size_t first = 0;
-  while (first < shape.size() && shape[first] == 1) ++first;
+  while (first < shape.size() && shape[first] == 1)
+    ++first;
   for (size_t i = shape.size(); i-- > 0;) {
-    if (shape[i] == 1) continue;
+    if (shape[i] == 1)
+      continue;
     if (i == first) {
       position[i] = rest;
       break;
     }
-    if (shape[i] == 0) continue;  // an empty tensor has no positions
+    if (shape[i] == 0)
+      continue; // an empty tensor has no positions
     std::tie(rest, position[i]) = divide(rest, shape[i]);
   }
   return position;

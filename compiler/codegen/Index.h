@@ -1,7 +1,9 @@
-// Positions as linear forms, so that codegen sees which loads are contiguous, which are uniform, and which need a gather.
+// Positions as linear forms, so that codegen sees which loads are contiguous, which are uniform,
+// and which need a gather.
 //
-// An Index is constant + sum(coefficient * symbol). A symbol is a loop variable (one value for all lanes), the lane number, a value that
-// comes from data, or the quotient or remainder of another Index. Every symbol lies in [0, extent), from which divisions simplify.
+// An Index is constant + sum(coefficient * symbol). A symbol is a loop variable (one value for all
+// lanes), the lane number, a value that comes from data, or the quotient or remainder of another
+// Index. Every symbol lies in [0, extent), from which divisions simplify.
 #pragma once
 
 #include <cstdint>
@@ -16,26 +18,33 @@ namespace weft::compiler {
 
 struct Index {
   int64_t constant = 0;
-  llvm::SmallVector<std::pair<int32_t, int64_t>, 3> terms;  // (symbol, coefficient), by symbol, no zero coefficient
+  llvm::SmallVector<std::pair<int32_t, int64_t>, 3>
+      terms; // (symbol, coefficient), by symbol, no zero coefficient
 
-  static Index of(int64_t constant) { return Index{constant, {}}; }
-  bool isConstant() const { return terms.empty(); }
-  bool operator==(const Index &other) const { return constant == other.constant && terms == other.terms; }
+  static Index of(int64_t constant) {
+    return Index{constant, {}};
+  }
+  bool isConstant() const {
+    return terms.empty();
+  }
+  bool operator==(const Index &other) const {
+    return constant == other.constant && terms == other.terms;
+  }
 };
 
 class IndexSpace {
 public:
   enum class Kind {
-    Scalar,     // `value`, of index type
-    Lane,       // 0, 1, ... of the vector
-    Vector,     // `value`, a vector of index type
-    Quotient,   // of / by, rounded down
-    Remainder,  // of - by * quotient
+    Scalar,    // `value`, of index type
+    Lane,      // 0, 1, ... of the vector
+    Vector,    // `value`, a vector of index type
+    Quotient,  // of / by, rounded down
+    Remainder, // of - by * quotient
   };
   struct Symbol {
     Kind kind;
     int64_t extent;
-    bool uniform;  // the same in all lanes
+    bool uniform; // the same in all lanes
     mlir::Value value;
     Index of;
     int64_t by = 1;
@@ -59,7 +68,9 @@ public:
   // The smallest and the largest value, over valid lanes.
   std::pair<int64_t, int64_t> range(const Index &a) const;
   bool uniform(const Index &a) const;
-  const Symbol &symbol(int32_t id) const { return symbols_[id]; }
+  const Symbol &symbol(int32_t id) const {
+    return symbols_[id];
+  }
 
 private:
   Index intern(Symbol symbol);

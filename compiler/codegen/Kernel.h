@@ -15,20 +15,24 @@ inline constexpr const char *kSizedAttr = "plan.sized";
 struct KernelInfo {
   // Symbol of the body: called over ranges of [0, count), by several threads at once.
   std::string symbol;
-  // Symbol of the finish, empty for none: called once with [0, count) after the whole body, on one thread; combines partial results in a fixed
-  // order, so that results do not depend on the number of threads.
+  // Symbol of the finish, empty for none: called once with [0, count) after the whole body, on one
+  // thread; combines partial results in a fixed order, so that results do not depend on the number
+  // of threads.
   std::string finish;
   int64_t count = 1;
   // The smallest range worth handing to another thread, in pieces.
   int64_t grain = 1;
   // Bytes of scratch that each thread needs.
   int64_t threadScratchBytes = 0;
-  // Bytes of the buffer of partial results, shared by all threads, the last entry of `buffers`; 0 for none.
+  // Bytes of the buffer of partial results, shared by all threads, the last entry of `buffers`; 0
+  // for none.
   int64_t partialsBytes = 0;
-  // (output, input) pairs that may share one buffer: each element of the input is read before the output's is written.
+  // (output, input) pairs that may share one buffer: each element of the input is read before the
+  // output's is written.
   llvm::SmallVector<std::pair<int64_t, int64_t>> inPlace;
-  // Of a kernel that serves many sizes: the operand (inputs, then outputs) and its dim that `count` is proportional to; `count` and all
-  // sizes of memory are those of the largest size. -1: one size.
+  // Of a kernel that serves many sizes: the operand (inputs, then outputs) and its dim that `count`
+  // is proportional to; `count` and all sizes of memory are those of the largest size. -1: one
+  // size.
   int64_t sizedOperand = -1, sizedDim = 0;
   // Estimates for reports and the cost model.
   double flops = 0;

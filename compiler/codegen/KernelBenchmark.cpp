@@ -1,6 +1,8 @@
-// Kernels against a memcpy of the same bytes (read + written): softmax and layer_norm of 1024 x 1024, a chain of elementwise ops over 16 M
-// elements, a transpose, a reduction over each axis. One thread. The counter `memcpy_ratio` is the kernel's best time over memcpy's best,
-// both measured in one run, alternating. Products of matrices, whose name says [batch x] rows x depth x columns, count operations a second.
+// Kernels against a memcpy of the same bytes (read + written): softmax and layer_norm of 1024 x
+// 1024, a chain of elementwise ops over 16 M elements, a transpose, a reduction over each axis. One
+// thread. The counter `memcpy_ratio` is the kernel's best time over memcpy's best, both measured in
+// one run, alternating. Products of matrices, whose name says [batch x] rows x depth x columns,
+// count operations a second.
 #include <chrono>
 #include <cstring>
 #include <vector>
@@ -144,22 +146,29 @@ void run(benchmark::State &state, const char *text) {
   registerCodegenDialects(context);
   auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
   ir::FusionOp fusion;
-  if (module) module->walk([&](ir::FusionOp op) { fusion = op; });
+  if (module)
+    module->walk([&](ir::FusionOp op) { fusion = op; });
   std::string error = "does not parse";
   auto kernel = fusion ? TestKernel::build(fusion, error) : nullptr;
-  if (!kernel) return state.SkipWithError(error.c_str());
+  if (!kernel)
+    return state.SkipWithError(error.c_str());
   std::vector<std::vector<float>> memory;
   std::vector<void *> buffers;
   int64_t bytes = 0;
   auto add = [&](mlir::Type type) {
     int64_t size = ir::HostTensor::of(mlir::cast<mlir::RankedTensorType>(type)).bytes.size();
     memory.emplace_back(size / 4 + 16);
-    for (size_t i = 0; i < memory.back().size(); ++i) memory.back()[i] = static_cast<float>(i % 1000) * 1e-3f;
+    for (size_t i = 0; i < memory.back().size(); ++i)
+      memory.back()[i] = static_cast<float>(i % 1000) * 1e-3f;
     bytes += size;
   };
-  for (mlir::Type type : fusion.getInputs().getTypes()) add(type);
-  for (mlir::Type type : fusion.getResultTypes()) add(type);
-  for (auto &m : memory) buffers.push_back(reinterpret_cast<void *>((reinterpret_cast<uintptr_t>(m.data()) + 63) / 64 * 64));
+  for (mlir::Type type : fusion.getInputs().getTypes())
+    add(type);
+  for (mlir::Type type : fusion.getResultTypes())
+    add(type);
+  for (auto &m : memory)
+    buffers.push_back(
+        reinterpret_cast<void *>((reinterpret_cast<uintptr_t>(m.data()) + 63) / 64 * 64));
   std::vector<char> from(bytes / 2, 1), to(bytes / 2, 2);
   double best = 1e9, bestCopy = 1e9;
   for (auto _ : state) {
@@ -176,31 +185,42 @@ void run(benchmark::State &state, const char *text) {
   state.counters["memcpy_ratio"] = best / bestCopy;
 }
 
-// [batch, m, k] times [batch, k, n] of float64, each as it is or transposed ("n" or "t") before it is read.
-void runMatmul(benchmark::State &state, int64_t batch, int64_t m, int64_t k, int64_t n, bool transposeLeft, bool transposeRight) {
+// [batch, m, k] times [batch, k, n] of float64, each as it is or transposed ("n" or "t") before it
+// is read.
+void runMatmul(benchmark::State &state, int64_t batch, int64_t m, int64_t k, int64_t n,
+               bool transposeLeft, bool transposeRight) {
   mlir::MLIRContext context;
   registerCodegenDialects(context);
   auto tensor = [&](int64_t rows, int64_t columns) {
-    return "tensor<" + (batch > 1 ? std::to_string(batch) + "x" : "") + std::to_string(rows) + "x" + std::to_string(columns) + "xf64>";
+    return "tensor<" + (batch > 1 ? std::to_string(batch) + "x" : "") + std::to_string(rows) + "x" +
+           std::to_string(columns) + "xf64>";
   };
-  std::string left = transposeLeft ? tensor(k, m) : tensor(m, k), right = transposeRight ? tensor(n, k) : tensor(k, n);
-  std::string text = "func.func @main(%a: " + left + ", %b: " + right + ") { %r = weft.fusion(%x = %a : " + left + ", %y = %b : " + right +
-                     ") -> (" + tensor(m, n) + ") { %z = weft.matmul %x, %y {transpose_lhs = " + (transposeLeft ? "true" : "false") +
-                     ", transpose_rhs = " + (transposeRight ? "true" : "false") + "} : " + left + ", " + right +
-                     "\n weft.yield %z : " + tensor(m, n) + " } return }";
+  std::string left = transposeLeft ? tensor(k, m) : tensor(m, k),
+              right = transposeRight ? tensor(n, k) : tensor(k, n);
+  std::string text =
+      "func.func @main(%a: " + left + ", %b: " + right + ") { %r = weft.fusion(%x = %a : " + left +
+      ", %y = %b : " + right + ") -> (" + tensor(m, n) +
+      ") { %z = weft.matmul %x, %y {transpose_lhs = " + (transposeLeft ? "true" : "false") +
+      ", transpose_rhs = " + (transposeRight ? "true" : "false") + "} : " + left + ", " + right +
+      "\n weft.yield %z : " + tensor(m, n) + " } return }";
   auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
   ir::FusionOp fusion;
-  if (module) module->walk([&](ir::FusionOp op) { fusion = op; });
+  if (module)
+    module->walk([&](ir::FusionOp op) { fusion = op; });
   std::string error = "does not parse: " + text;
   auto kernel = fusion ? TestKernel::build(fusion, error) : nullptr;
-  if (!kernel) return state.SkipWithError(error.c_str());
+  if (!kernel)
+    return state.SkipWithError(error.c_str());
   std::vector<std::vector<double>> memory;
   std::vector<void *> buffers;
   for (int64_t size : {m * k, k * n, m * n}) {
     memory.emplace_back(batch * size + 8);
-    for (size_t i = 0; i < memory.back().size(); ++i) memory.back()[i] = static_cast<double>(i % 1000) * 1e-3 + 0.1;
+    for (size_t i = 0; i < memory.back().size(); ++i)
+      memory.back()[i] = static_cast<double>(i % 1000) * 1e-3 + 0.1;
   }
-  for (auto &one : memory) buffers.push_back(reinterpret_cast<void *>((reinterpret_cast<uintptr_t>(one.data()) + 63) / 64 * 64));
+  for (auto &one : memory)
+    buffers.push_back(
+        reinterpret_cast<void *>((reinterpret_cast<uintptr_t>(one.data()) + 63) / 64 * 64));
   double best = 1e9;
   for (auto _ : state) {
     double time = seconds([&] { benchmark::DoNotOptimize(kernel->call(buffers)); });

@@ -15,7 +15,9 @@ using ir::HostTensor;
 
 TEST(Fusions, Elementwise) {
   for (const char *n : {"1", "15", "16", "17", "100", "1024", "1025", "5000"}) {
-    auto of = [&](const std::string &text) { return replaced(text, "N", n); };
+    auto of = [&](const std::string &text) {
+      return replaced(text, "N", n);
+    };
     checkFusion(of("%a: tensor<Nxf32>, %b: tensor<Nxf32>, %s: tensor<f32>"), of(R"(
       %one = weft.constant dense<1.0> : tensor<Nxf32>
       %c = weft.broadcast %s : tensor<f32> to tensor<Nxf32>
@@ -34,10 +36,12 @@ TEST(Fusions, Elementwise) {
 TEST(Fusions, FunctionsOfConstants) {
   for (const char *type : {"f32", "f64"})
     for (const char *first : {"exp", "log", "tanh", "erf", "sigmoid", "rsqrt", "gelu"}) {
-      std::string body = std::string("%c = weft.constant dense<0.7153> : tensor<5xT>\n %0 = weft.") + first +
-                         " %c : tensor<5xT>\n %1 = weft.tanh %0 : tensor<5xT>\n %2 = weft.erf %1 : tensor<5xT>\n"
-                         "%3 = weft.exp %2 : tensor<5xT>\n %4 = weft.log %3 : tensor<5xT>\n %5 = weft.gelu %4 : tensor<5xT>\n"
-                         "%6 = weft.add %5, %x : tensor<5xT>";
+      std::string body =
+          std::string("%c = weft.constant dense<0.7153> : tensor<5xT>\n %0 = weft.") + first +
+          " %c : tensor<5xT>\n %1 = weft.tanh %0 : tensor<5xT>\n %2 = weft.erf %1 : tensor<5xT>\n"
+          "%3 = weft.exp %2 : tensor<5xT>\n %4 = weft.log %3 : tensor<5xT>\n %5 = weft.gelu %4 : "
+          "tensor<5xT>\n"
+          "%6 = weft.add %5, %x : tensor<5xT>";
       checkFusion(replaced("%x: tensor<5xT>", "T", type), replaced(body, "T", type),
                   replaced("%6: tensor<5xT>, %5: tensor<5xT>", "T", type));
     }
@@ -61,7 +65,8 @@ TEST(Fusions, Broadcasts) {
 
 // Their domain does not depend on which of them comes first.
 TEST(Fusions, SingleElementsOfSeveralRanks) {
-  for (const char *outputs : {"%2: tensor<i32>, %4: tensor<1xf32>", "%4: tensor<1xf32>, %2: tensor<i32>"})
+  for (const char *outputs :
+       {"%2: tensor<i32>, %4: tensor<1xf32>", "%4: tensor<1xf32>, %2: tensor<i32>"})
     checkFusion("%x: tensor<1x1x1xf32>, %i: tensor<i32>", R"(
       %0 = weft.index_select %x, %i, dim = 2 : tensor<1x1x1xf32>, tensor<i32>
       %1 = weft.sigmoid %0 : tensor<1x1xf32>
@@ -102,20 +107,23 @@ TEST(Fusions, Movement) {
               "%1: tensor<9x40xf32>");
 }
 
-// Vectors end where the rows of what they read do, and lanes a few elements apart are picked from whole vectors: for elements of each
-// width, forwards and backwards, up to the last element of a buffer, in rows with and without a tail.
+// Vectors end where the rows of what they read do, and lanes a few elements apart are picked from
+// whole vectors: for elements of each width, forwards and backwards, up to the last element of a
+// buffer, in rows with and without a tail.
 TEST(Fusions, StridedReads) {
   for (const char *element : {"f32", "f64", "bf16", "i8", "i1"})
     for (int width : {2, 35, 97})
       for (int step : {2, 3, 4, 5, -1, -2}) {
-        int start = step > 0 ? 0 : width - 1, limit = step > 0 ? width : -1, taken = (width + std::abs(step) - 1) / std::abs(step);
+        int start = step > 0 ? 0 : width - 1, limit = step > 0 ? width : -1,
+            taken = (width + std::abs(step) - 1) / std::abs(step);
         auto type = [&](int rows, int columns) {
-          return "tensor<" + std::to_string(rows) + "x" + std::to_string(columns) + "x" + element + ">";
+          return "tensor<" + std::to_string(rows) + "x" + std::to_string(columns) + "x" + element +
+                 ">";
         };
         std::string from = type(7, width), to = type(6, taken);
         checkFusion("%x: " + from,
-                    "%0 = weft.slice %x[[1, " + std::to_string(start) + "] : [7, " + std::to_string(limit) + "] : [1, " +
-                        std::to_string(step) + "]] : " + from,
+                    "%0 = weft.slice %x[[1, " + std::to_string(start) + "] : [7, " +
+                        std::to_string(limit) + "] : [1, " + std::to_string(step) + "]] : " + from,
                     "%0: " + to, 0);
       }
 }
@@ -125,20 +133,26 @@ TEST(Fusions, WindowsOfImages) {
   struct Sizes {
     int size, kernel, stride;
   };
-  for (Sizes sizes : {Sizes{56, 2, 2}, {14, 2, 2}, {9, 3, 2}, {35, 3, 3}, {33, 3, 1}, {40, 4, 4}, {23, 5, 5}}) {
-    auto text = [](int n) { return std::to_string(n); };
+  for (Sizes sizes :
+       {Sizes{56, 2, 2}, {14, 2, 2}, {9, 3, 2}, {35, 3, 3}, {33, 3, 1}, {40, 4, 4}, {23, 5, 5}}) {
+    auto text = [](int n) {
+      return std::to_string(n);
+    };
     int pooled = (sizes.size - sizes.kernel) / sizes.stride + 1;
     auto of = [&](const std::string &code) {
       std::string image = "tensor<2x3x" + text(sizes.size) + "x" + text(sizes.size) + "xf32>";
       std::string small = "tensor<2x3x" + text(pooled) + "x" + text(pooled) + "xf32>";
-      std::string windows =
-          "tensor<2x3x" + text(sizes.kernel) + "x" + text(sizes.kernel) + "x" + text(pooled) + "x" + text(pooled) + "xf32>";
-      return replaced(replaced(replaced(replaced(replaced(code, "IMAGE", image), "SMALL", small), "WINDOWS", windows), "KERNEL",
-                               "array<i64: " + text(sizes.kernel) + ", " + text(sizes.kernel) + ">"),
-                      "STRIDE", "array<i64: " + text(sizes.stride) + ", " + text(sizes.stride) + ">");
+      std::string windows = "tensor<2x3x" + text(sizes.kernel) + "x" + text(sizes.kernel) + "x" +
+                            text(pooled) + "x" + text(pooled) + "xf32>";
+      return replaced(
+          replaced(replaced(replaced(replaced(code, "IMAGE", image), "SMALL", small), "WINDOWS",
+                            windows),
+                   "KERNEL", "array<i64: " + text(sizes.kernel) + ", " + text(sizes.kernel) + ">"),
+          "STRIDE", "array<i64: " + text(sizes.stride) + ", " + text(sizes.stride) + ">");
     };
     // What many windows share is no part of the kernel.
-    std::string source = sizes.kernel <= 3 ? "%n = weft.neg %x : IMAGE" : "%n = weft.reshape %x : IMAGE to IMAGE";
+    std::string source =
+        sizes.kernel <= 3 ? "%n = weft.neg %x : IMAGE" : "%n = weft.reshape %x : IMAGE to IMAGE";
     checkFusion(of("%x: IMAGE"), of(source + R"(
       %w = weft.windows %n {kernel = KERNEL, strides = STRIDE, dilation = array<i64: 1, 1>} : IMAGE
       %s = weft.reduce_sum %w, dims = [2, 3] : WINDOWS
@@ -148,13 +162,16 @@ TEST(Fusions, WindowsOfImages) {
   }
 }
 
-// Windows that reach into a border of their own, whose lanes are masked: strided, backwards, and both.
+// Windows that reach into a border of their own, whose lanes are masked: strided, backwards, and
+// both.
 TEST(Fusions, StridedReadsOfPaddedImages) {
   for (const char *step : {"1", "2", "3", "-1", "-2"}) {
-    int taken = step[0] == '-' ? (step[1] == '1' ? 70 : 35) : (69 + (step[0] - '0')) / (step[0] - '0');
+    int taken =
+        step[0] == '-' ? (step[1] == '1' ? 70 : 35) : (69 + (step[0] - '0')) / (step[0] - '0');
     auto of = [&](const std::string &text) {
       std::string ends = step[0] == '-' ? "[0, 69] : [9, -1]" : "[0, 0] : [9, 70]";
-      return replaced(replaced(replaced(text, "ENDS", ends), "STEP", step), "TAKEN", std::to_string(taken));
+      return replaced(replaced(replaced(text, "ENDS", ends), "STEP", step), "TAKEN",
+                      std::to_string(taken));
     };
     checkFusion("%x: tensor<7x67xf32>", of(R"(
       %b = weft.constant dense<-3.5> : tensor<9x70xf32>
@@ -168,10 +185,14 @@ TEST(Fusions, StridedReadsOfPaddedImages) {
 // Blocks of tiles, whole and cut in both dims, for elements of 4 and 8 bytes, and for bools.
 TEST(Fusions, TransposesInBlocks) {
   for (const char *element : {"f32", "i64"})
-    for (auto [rows, columns] : {std::pair{64, 128}, {80, 64}, {150, 70}, {3, 200}, {200, 3}, {17, 31}}) {
-      auto type = [&](int a, int b) { return "tensor<" + std::to_string(a) + "x" + std::to_string(b) + "x" + element + ">"; };
+    for (auto [rows, columns] :
+         {std::pair{64, 128}, {80, 64}, {150, 70}, {3, 200}, {200, 3}, {17, 31}}) {
+      auto type = [&](int a, int b) {
+        return "tensor<" + std::to_string(a) + "x" + std::to_string(b) + "x" + element + ">";
+      };
       std::string from = type(rows, columns), to = type(columns, rows);
-      checkFusion("%x: " + from + ", %y: " + to, "%0 = weft.transpose %x, [1, 0] : " + from + "\n%1 = weft.maximum %0, %y : " + to,
+      checkFusion("%x: " + from + ", %y: " + to,
+                  "%0 = weft.transpose %x, [1, 0] : " + from + "\n%1 = weft.maximum %0, %y : " + to,
                   "%1: " + to, 0);
     }
   checkFusion("%x: tensor<70x90xi1>, %y: tensor<90x70xi1>", R"(
@@ -180,19 +201,23 @@ TEST(Fusions, TransposesInBlocks) {
               "%1: tensor<90x70xi1>", 0);
 }
 
-// A chain of writes is code of its length, not of its power of two; one that reads what it wrote is refused by name.
+// A chain of writes is code of its length, not of its power of two; one that reads what it wrote is
+// refused by name.
 TEST(Fusions, ChainsOfWrites) {
   std::string independent, dependent;
   for (int i = 0; i < 20; ++i) {
     auto line = [&](const char *source) {
-      return "%w" + std::to_string(i + 1) + " = weft.insert_slice " + source + " into %w" + std::to_string(i) + "[[" +
-             std::to_string(i % 5) + ", " + std::to_string(i) + "] : [1, 1]] : tensor<2x9xf32> into tensor<7x40xf32>\n";
+      return "%w" + std::to_string(i + 1) + " = weft.insert_slice " + source + " into %w" +
+             std::to_string(i) + "[[" + std::to_string(i % 5) + ", " + std::to_string(i) +
+             "] : [1, 1]] : tensor<2x9xf32> into tensor<7x40xf32>\n";
     };
     independent += line("%y");
     std::string slice = "%s" + std::to_string(i);
-    dependent += slice + " = weft.slice %w" + std::to_string(i) + "[[0, 0] : [2, 9] : [1, 1]] : tensor<7x40xf32>\n" + line(slice.c_str());
+    dependent += slice + " = weft.slice %w" + std::to_string(i) +
+                 "[[0, 0] : [2, 9] : [1, 1]] : tensor<7x40xf32>\n" + line(slice.c_str());
   }
-  checkFusion("%w0: tensor<7x40xf32>, %y: tensor<2x9xf32>", independent, "%w20: tensor<7x40xf32>", 0);
+  checkFusion("%w0: tensor<7x40xf32>, %y: tensor<2x9xf32>", independent, "%w20: tensor<7x40xf32>",
+              0);
   auto parsed = parseFusion("%w0: tensor<7x40xf32>", dependent, "%w20: tensor<7x40xf32>");
   std::string error;
   EXPECT_FALSE(TestKernel::build(parsed->fusion, error));
@@ -202,9 +227,11 @@ TEST(Fusions, ChainsOfWrites) {
 // A derivative of stack(): most columns are one and the same constant.
 TEST(Fusions, AConstantAtManyPlaces) {
   std::string operands = "%x", types = "tensor<3x2xf32>";
-  for (int i = 0; i < 23; ++i) operands += i == 11 ? ", %y" : ", %z", types += ", tensor<3x2xf32>";
+  for (int i = 0; i < 23; ++i)
+    operands += i == 11 ? ", %y" : ", %z", types += ", tensor<3x2xf32>";
   checkFusion("%x: tensor<3x2xf32>, %y: tensor<3x2xf32>",
-              "%z = weft.constant dense<0.5> : tensor<3x2xf32>\n%0 = weft.concat " + operands + " dim = 1 : " + types + "\n",
+              "%z = weft.constant dense<0.5> : tensor<3x2xf32>\n%0 = weft.concat " + operands +
+                  " dim = 1 : " + types + "\n",
               "%0: tensor<3x48xf32>", 0);
 }
 
@@ -228,14 +255,18 @@ TEST(Fusions, Indexing) {
               "%0: tensor<7x130xf32>");
 }
 
-// Elements with a target each, more than one batch of them: along a dim of its own, beside columns that are all covered, or in part.
+// Elements with a target each, more than one batch of them: along a dim of its own, beside columns
+// that are all covered, or in part.
 TEST(Fusions, ScattersInBatches) {
   auto add = [](const std::string &base, const std::string &source, int64_t dim) {
-    auto of = [&](const std::string &text) { return replaced(replaced(text, "BASE", base), "SOURCE", source); };
-    checkFusion(of("%z: tensor<BASExf32>, %i: tensor<SOURCExi64>, %s: tensor<SOURCExf32>"),
-                of("%n = weft.neg %s : tensor<SOURCExf32>\n%0 = weft.scatter_add %z, %i, %n, dim = " + std::to_string(dim) +
-                   " : tensor<BASExf32>, tensor<SOURCExi64>, tensor<SOURCExf32>"),
-                of("%0: tensor<BASExf32>"), 1e-3);
+    auto of = [&](const std::string &text) {
+      return replaced(replaced(text, "BASE", base), "SOURCE", source);
+    };
+    checkFusion(
+        of("%z: tensor<BASExf32>, %i: tensor<SOURCExi64>, %s: tensor<SOURCExf32>"),
+        of("%n = weft.neg %s : tensor<SOURCExf32>\n%0 = weft.scatter_add %z, %i, %n, dim = " +
+           std::to_string(dim) + " : tensor<BASExf32>, tensor<SOURCExi64>, tensor<SOURCExf32>"),
+        of("%0: tensor<BASExf32>"), 1e-3);
   };
   add("11", "1000", 0);
   add("11x130", "40x130", 0);
@@ -245,12 +276,14 @@ TEST(Fusions, ScattersInBatches) {
   // What meets in an element may be combined otherwise, with what is computed beside it.
   for (const char *combiner : {"max", "min", "prod"})
     for (const char *element : {"f32", "i64"}) {
-      auto of = [&](const std::string &text) { return replaced(replaced(text, "COMBINER", combiner), "ELEMENT", element); };
-      checkFusion(
-          of("%z: tensor<11x30xELEMENT>, %i: tensor<20x30xi64>, %s: tensor<20x30xELEMENT>"),
-          of("%n = weft.neg %s : tensor<20x30xELEMENT>\n%0 = weft.scatter_reduce COMBINER %z, %i, %n, dim = 0 : tensor<11x30xELEMENT>, "
-             "tensor<20x30xi64>, tensor<20x30xELEMENT>"),
-          of("%0: tensor<11x30xELEMENT>"), 1e-3);
+      auto of = [&](const std::string &text) {
+        return replaced(replaced(text, "COMBINER", combiner), "ELEMENT", element);
+      };
+      checkFusion(of("%z: tensor<11x30xELEMENT>, %i: tensor<20x30xi64>, %s: tensor<20x30xELEMENT>"),
+                  of("%n = weft.neg %s : tensor<20x30xELEMENT>\n%0 = weft.scatter_reduce COMBINER "
+                     "%z, %i, %n, dim = 0 : tensor<11x30xELEMENT>, "
+                     "tensor<20x30xi64>, tensor<20x30xELEMENT>"),
+                  of("%0: tensor<11x30xELEMENT>"), 1e-3);
     }
   // The last one wins.
   checkFusion("%z: tensor<11xi32>, %i: tensor<600xi64>, %s: tensor<600xi32>", R"(
@@ -259,17 +292,21 @@ TEST(Fusions, ScattersInBatches) {
 }
 
 TEST(Fusions, IndexOutOfRange) {
-  auto parsed = parseFusion("%t: tensor<4x40xf32>, %i: tensor<20xi64>",
-                            "%0 = weft.index_select %t, %i, dim = 0 : tensor<4x40xf32>, tensor<20xi64>", "%0: tensor<20x40xf32>");
+  auto parsed =
+      parseFusion("%t: tensor<4x40xf32>, %i: tensor<20xi64>",
+                  "%0 = weft.index_select %t, %i, dim = 0 : tensor<4x40xf32>, tensor<20xi64>",
+                  "%0: tensor<20x40xf32>");
   std::string error;
   auto kernel = TestKernel::build(parsed->fusion, error);
   ASSERT_TRUE(kernel) << error;
   llvm::SmallVector<HostTensor> inputs;
-  for (mlir::Type type : parsed->fusion.getInputs().getTypes()) inputs.push_back(sample(type, 1));
+  for (mlir::Type type : parsed->fusion.getInputs().getTypes())
+    inputs.push_back(sample(type, 1));
   std::vector<HostTensor> results;
   inputs[1].setInt(19, -4);
   EXPECT_EQ(kernel->run(inputs, results), WEFT_KERNEL_OK);
-  for (int64_t bad : {int64_t(4), int64_t(-5), std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()}) {
+  for (int64_t bad : {int64_t(4), int64_t(-5), std::numeric_limits<int64_t>::max(),
+                      std::numeric_limits<int64_t>::min()}) {
     inputs[1].setInt(19, bad);
     EXPECT_EQ(kernel->run(inputs, results), WEFT_KERNEL_INDEX_OUT_OF_RANGE) << bad;
   }
@@ -277,7 +314,9 @@ TEST(Fusions, IndexOutOfRange) {
 
 TEST(Fusions, RandomMasks) {
   for (const char *shape : {"4x64", "10x130", "3x7x5", "100000"}) {
-    auto of = [&](const std::string &text) { return replaced(text, "S", shape); };
+    auto of = [&](const std::string &text) {
+      return replaced(text, "S", shape);
+    };
     checkFusion(of("%x: tensor<Sxf32>, %s: tensor<2xi64>"), of(R"(
       %r = weft.constant dense<0.1> : tensor<Sxf32>
       %z = weft.constant dense<0.0> : tensor<Sxf32>

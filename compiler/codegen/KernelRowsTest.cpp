@@ -34,20 +34,28 @@ TEST(Rows, Softmax) {
       %s1 = weft.reshape %s : tensor<Rxf32> to tensor<Rx1xf32>
       %s2 = weft.broadcast %s1 : tensor<Rx1xf32> to tensor<RxNxf32>
       %q = weft.div %e, %s2 : tensor<RxNxf32>)";
-    auto of = [&](const std::string &text) { return replaced(replaced(text, "R", rows), "N", n); };
+    auto of = [&](const std::string &text) {
+      return replaced(replaced(text, "R", rows), "N", n);
+    };
     checkFusion(of("%x: tensor<RxNxf32>"), of(body), of("%q: tensor<RxNxf32>, %s: tensor<Rxf32>"));
     // A NaN or an infinity stays in its row.
     checkFusion(of("%x: tensor<RxNxf32>"), of(body), of("%q: tensor<RxNxf32>"), 2e-5, {{0, NAN}});
-    checkFusion(of("%x: tensor<RxNxf32>"), of(body), of("%q: tensor<RxNxf32>"), 2e-5, {{0, -INFINITY}});
+    checkFusion(of("%x: tensor<RxNxf32>"), of(body), of("%q: tensor<RxNxf32>"), 2e-5,
+                {{0, -INFINITY}});
   }
 }
 
-// Rows of which several are done together: what is read at a place of its own in each row, a sum over all rows, integers, 16-bit floats.
+// Rows of which several are done together: what is read at a place of its own in each row, a sum
+// over all rows, integers, 16-bit floats.
 TEST(Rows, ShortRows) {
   for (const char *rows : {"64", "75", "200"}) {
-    auto of = [&](const std::string &text) { return replaced(text, "R", rows); };
+    auto of = [&](const std::string &text) {
+      return replaced(text, "R", rows);
+    };
     for (const char *n : {"10", "50"}) {
-      auto of = [&](const std::string &text) { return replaced(replaced(text, "R", rows), "N", n); };
+      auto of = [&](const std::string &text) {
+        return replaced(replaced(text, "R", rows), "N", n);
+      };
       checkFusion(of("%x: tensor<RxNxf32>, %l: tensor<Rxi64>"), of(R"(
       %m = weft.reduce_max %x, dims = [1] : tensor<RxNxf32>
       %m1 = weft.reshape %m : tensor<Rxf32> to tensor<Rx1xf32>
@@ -83,10 +91,13 @@ TEST(Rows, ShortRows) {
   }
 }
 
-// Points against points: the rows that are done together lie along two dims, the inner of which may end within a group.
+// Points against points: the rows that are done together lie along two dims, the inner of which may
+// end within a group.
 TEST(Rows, ShortRowsOfTwoDims) {
   for (auto [n, m] : {std::pair{"6", "32"}, {"5", "33"}, {"70", "1"}, {"40", "3"}}) {
-    auto of = [&](const std::string &text) { return replaced(replaced(text, "R", n), "M", m); };
+    auto of = [&](const std::string &text) {
+      return replaced(replaced(text, "R", n), "M", m);
+    };
     checkFusion(of("%x: tensor<Mx3xf32>, %c: tensor<Rx1x3xf32>, %w: tensor<Mxf32>"), of(R"(
       %a = weft.broadcast %x : tensor<Mx3xf32> to tensor<RxMx3xf32>
       %b = weft.broadcast %c : tensor<Rx1x3xf32> to tensor<RxMx3xf32>
@@ -103,7 +114,9 @@ TEST(Rows, ShortRowsOfTwoDims) {
 // What is stored with its dims in another order reads the sums of the same rows.
 TEST(Rows, ShortRowsStoredTransposed) {
   for (auto [a, b] : {std::pair{"17", "4"}, {"16", "4"}, {"5", "13"}}) {
-    auto of = [&](const std::string &text) { return replaced(replaced(text, "A", a), "B", b); };
+    auto of = [&](const std::string &text) {
+      return replaced(replaced(text, "A", a), "B", b);
+    };
     checkFusion(of("%x: tensor<AxBx1x2xf32>"), of(R"(
       %s = weft.reduce_sum %x, dims = [3] : tensor<AxBx1x2xf32>
       %r = weft.reshape %s : tensor<AxBx1xf32> to tensor<AxBx1x1xf32>
@@ -114,13 +127,16 @@ TEST(Rows, ShortRowsStoredTransposed) {
   }
 }
 
-// 63 rows are done one by one, of 64 sixteen together: a row's bits do not depend on how many there are.
+// 63 rows are done one by one, of 64 sixteen together: a row's bits do not depend on how many there
+// are.
 TEST(Rows, RowsTogetherHaveTheBitsOfRowsByThemselves) {
   for (int n : {2, 3, 4, 7, 10, 16, 17, 50, 128}) {
     std::vector<HostTensor> results[2];
     HostTensor many;
     for (int rows : {64, 63}) {
-      auto of = [&](const std::string &text) { return replaced(replaced(text, "R", std::to_string(rows)), "N", std::to_string(n)); };
+      auto of = [&](const std::string &text) {
+        return replaced(replaced(text, "R", std::to_string(rows)), "N", std::to_string(n));
+      };
       auto parsed = parseFusion(of("%x: tensor<RxNxf32>"), of(R"(
         %m = weft.reduce_max %x, dims = [1] : tensor<RxNxf32>
         %m1 = weft.reshape %m : tensor<Rxf32> to tensor<Rx1xf32>
@@ -135,20 +151,26 @@ TEST(Rows, RowsTogetherHaveTheBitsOfRowsByThemselves) {
       ASSERT_TRUE(kernel) << error;
       EXPECT_EQ(kernel->info.count, rows == 64 ? 4 : 63);
       HostTensor input = sample(parsed->fusion.getInputs()[0].getType(), 1);
-      if (rows == 64) many = input;
-      for (int64_t i = 0; i < input.size(); ++i) input.set(i, many.getDouble(i));
+      if (rows == 64)
+        many = input;
+      for (int64_t i = 0; i < input.size(); ++i)
+        input.set(i, many.getDouble(i));
       EXPECT_EQ(kernel->run({input}, results[64 - rows]), WEFT_KERNEL_OK);
     }
     for (size_t r = 0; r < 2; ++r)
       for (int64_t i = 0; i < results[1][r].size(); ++i)
-        ASSERT_EQ(results[0][r].getDouble(i), results[1][r].getDouble(i)) << "rows of " << n << ", result " << r << ", element " << i;
+        ASSERT_EQ(results[0][r].getDouble(i), results[1][r].getDouble(i))
+            << "rows of " << n << ", result " << r << ", element " << i;
   }
 }
 
 TEST(Rows, LayerNormBackward) {
   for (auto [rows, n] : {std::pair{"100", "64"}, {"7", "33"}, {"300", "128"}}) {
-    auto of = [&](const std::string &text) { return replaced(replaced(text, "R", rows), "N", n); };
-    checkFusion(of("%x: tensor<RxNxf32>, %g: tensor<RxNxf32>, %w: tensor<Nxf32>"), of(R"(
+    auto of = [&](const std::string &text) {
+      return replaced(replaced(text, "R", rows), "N", n);
+    };
+    checkFusion(
+        of("%x: tensor<RxNxf32>, %g: tensor<RxNxf32>, %w: tensor<Nxf32>"), of(R"(
       %inv = weft.constant dense<0.015625> : tensor<Rxf32>
       %sum = weft.reduce_sum %x, dims = [1] : tensor<RxNxf32>
       %mean = weft.mul %sum, %inv : tensor<Rxf32>
@@ -174,13 +196,16 @@ TEST(Rows, LayerNormBackward) {
       %t = weft.mul %xhat, %sd2 : tensor<RxNxf32>
       %u = weft.sub %gw, %t : tensor<RxNxf32>
       %dx = weft.mul %u, %rstd2 : tensor<RxNxf32>)"),
-                of("%dx: tensor<RxNxf32>, %dw: tensor<Nxf32>, %db: tensor<Nxf32>, %rstd: tensor<Rxf32>"), 1e-3);
+        of("%dx: tensor<RxNxf32>, %dw: tensor<Nxf32>, %db: tensor<Nxf32>, %rstd: tensor<Rxf32>"),
+        1e-3);
   }
 }
 
 TEST(Rows, ReductionsOverRowsAndEverything) {
   for (auto [rows, n] : {std::pair{"200", "37"}, {"5", "100"}, {"3000", "16"}, {"64", "130"}}) {
-    auto of = [&](const std::string &text) { return replaced(replaced(text, "R", rows), "N", n); };
+    auto of = [&](const std::string &text) {
+      return replaced(replaced(text, "R", rows), "N", n);
+    };
     checkFusion(of("%x: tensor<RxNxf32>"), of(R"(
       %e = weft.mul %x, %x : tensor<RxNxf32>
       %s = weft.reduce_sum %e, dims = [0] : tensor<RxNxf32>
@@ -199,21 +224,26 @@ TEST(Rows, ReductionsOverRowsAndEverything) {
       %t = weft.reduce_sum %e, dims = [0] : tensor<Rxf32>)"),
                 of("%t: tensor<f32>, %e: tensor<Rxf32>"), 1e-3);
   }
-  checkFusion("%x: tensor<100000xf32>", "%s = weft.reduce_sum %x, dims = [0] : tensor<100000xf32>", "%s: tensor<f32>", 1e-3);
-  checkFusion("%x: tensor<100000xi64>", "%s = weft.reduce_sum %x, dims = [0] : tensor<100000xi64>", "%s: tensor<i64>", 0);
+  checkFusion("%x: tensor<100000xf32>", "%s = weft.reduce_sum %x, dims = [0] : tensor<100000xf32>",
+              "%s: tensor<f32>", 1e-3);
+  checkFusion("%x: tensor<100000xi64>", "%s = weft.reduce_sum %x, dims = [0] : tensor<100000xi64>",
+              "%s: tensor<i64>", 0);
 }
 
 TEST(Rows, ReductionsOverMiddleDims) {
   for (const char *dims : {"[1]", "[0, 2]", "[1, 3]", "[0, 2, 3]", "[2]", "[1, 2]"}) {
     for (const char *shape : {"3x4x5x70", "2x40x3x16", "5x6x7x8"}) {
-      auto parsed = parseFusion(replaced("%x: tensor<Sxf32>", "S", shape), replaced("%y = weft.neg %x : tensor<Sxf32>", "S", shape),
+      auto parsed = parseFusion(replaced("%x: tensor<Sxf32>", "S", shape),
+                                replaced("%y = weft.neg %x : tensor<Sxf32>", "S", shape),
                                 replaced("%y: tensor<Sxf32>", "S", shape));
       llvm::SmallVector<int64_t> kept;
       auto type = mlir::cast<mlir::RankedTensorType>(parsed->fusion.getInputs()[0].getType());
       for (int64_t i = 0; i < 4; ++i)
-        if (!llvm::StringRef(dims).contains(std::to_string(i))) kept.push_back(type.getDimSize(i));
+        if (!llvm::StringRef(dims).contains(std::to_string(i)))
+          kept.push_back(type.getDimSize(i));
       std::string result = "tensor<";
-      for (int64_t size : kept) result += std::to_string(size) + "x";
+      for (int64_t size : kept)
+        result += std::to_string(size) + "x";
       result += "f32>";
       std::string body = R"(
         %e = weft.mul %x, %x : tensor<Sxf32>
@@ -221,23 +251,30 @@ TEST(Rows, ReductionsOverMiddleDims) {
         %m = weft.reduce_max %e, dims = D : tensor<Sxf32>
         %t = weft.sub %s, %m : T)";
       checkFusion(replaced("%x: tensor<Sxf32>", "S", shape),
-                  replaced(replaced(replaced(body, "S", shape), "D", dims), ": T", ": " + result), "%t: " + result, 1e-4);
+                  replaced(replaced(replaced(body, "S", shape), "D", dims), ": T", ": " + result),
+                  "%t: " + result, 1e-4);
     }
   }
 }
 
-// batch_norm: rows that lie in several runs, which vectors fill, or not, or more than one block of a sum; what is expensive waits in
-// scratch.
+// batch_norm: rows that lie in several runs, which vectors fill, or not, or more than one block of
+// a sum; what is expensive waits in scratch.
 TEST(Rows, RowsOfSeveralRuns) {
   struct Sizes {
     const char *n, *c, *h, *w;
     double inverse;
   };
-  for (Sizes sizes : {Sizes{"3", "5", "4", "8", 96}, {"5", "3", "7", "7", 245}, {"2", "2", "3", "1", 6}, {"2", "3", "90", "100", 18000}}) {
+  for (Sizes sizes : {Sizes{"3", "5", "4", "8", 96},
+                      {"5", "3", "7", "7", 245},
+                      {"2", "2", "3", "1", 6},
+                      {"2", "3", "90", "100", 18000}}) {
     auto of = [&](const char *text) {
-      std::string full = std::string(sizes.n) + "x" + sizes.c + "x" + sizes.h + "x" + sizes.w + "xf32";
-      std::string with = replaced(replaced(text, "FULL", full), "ROW", std::string(sizes.c) + "xf32");
-      return replaced(replaced(with, "ONES", std::string(sizes.c) + "x1x1xf32"), "INV", std::to_string(1 / sizes.inverse));
+      std::string full =
+          std::string(sizes.n) + "x" + sizes.c + "x" + sizes.h + "x" + sizes.w + "xf32";
+      std::string with =
+          replaced(replaced(text, "FULL", full), "ROW", std::string(sizes.c) + "xf32");
+      return replaced(replaced(with, "ONES", std::string(sizes.c) + "x1x1xf32"), "INV",
+                      std::to_string(1 / sizes.inverse));
     };
     const char *centered = R"(
       %inv = weft.constant dense<INV> : tensor<ROW>
@@ -254,7 +291,8 @@ TEST(Rows, RowsOfSeveralRuns) {
       %rstd2 = weft.broadcast %rstd1 : tensor<ONES> to tensor<FULL>
       %xh = weft.mul %c, %rstd2 : tensor<FULL>)";
     std::string forward = std::string("%e = weft.neg %x : tensor<FULL>") + centered;
-    checkFusion(of("%x: tensor<FULL>"), of(forward.c_str()), of("%xh: tensor<FULL>, %mean: tensor<ROW>, %var: tensor<ROW>"), 2e-4);
+    checkFusion(of("%x: tensor<FULL>"), of(forward.c_str()),
+                of("%xh: tensor<FULL>, %mean: tensor<ROW>, %var: tensor<ROW>"), 2e-4);
     std::string expensive = std::string("%e = weft.exp %x : tensor<FULL>") + centered;
     checkFusion(of("%x: tensor<FULL>"), of(expensive.c_str()), of("%xh: tensor<FULL>"), 5e-4);
     std::string backward = std::string("%e = weft.neg %x : tensor<FULL>") + centered + R"(
@@ -265,26 +303,36 @@ TEST(Rows, RowsOfSeveralRuns) {
       %dw2 = weft.broadcast %dw1 : tensor<ONES> to tensor<FULL>
       %p = weft.mul %xh, %dw2 : tensor<FULL>
       %dx = weft.sub %g, %p : tensor<FULL>)";
-    checkFusion(of("%x: tensor<FULL>, %g: tensor<FULL>"), of(backward.c_str()), of("%dx: tensor<FULL>, %dw: tensor<ROW>, %db: tensor<ROW>"),
-                2e-3);
+    checkFusion(of("%x: tensor<FULL>, %g: tensor<FULL>"), of(backward.c_str()),
+                of("%dx: tensor<FULL>, %dw: tensor<ROW>, %db: tensor<ROW>"), 2e-3);
   }
 }
 
-// group_norm: rows are a sample's groups; what weight and bias get are sums over samples and pixels, channel by channel, whose runs fill
-// vectors or not, or are more than one block of a sum. The last ones are instance_norm (rows are channels), one group (rows are samples),
-// one sample (nothing of the outer dims is reduced).
+// group_norm: rows are a sample's groups; what weight and bias get are sums over samples and
+// pixels, channel by channel, whose runs fill vectors or not, or are more than one block of a sum.
+// The last ones are instance_norm (rows are channels), one group (rows are samples), one sample
+// (nothing of the outer dims is reduced).
 TEST(Rows, SumsOfPartsOfRows) {
   struct Sizes {
     int n, groups, channels, pixels;
   };
-  for (Sizes sizes : {Sizes{3, 2, 4, 49}, {3, 2, 3, 5}, {70, 3, 2, 16}, {2, 2, 2, 9000}, {3, 5, 1, 33}, {5, 1, 6, 20}, {1, 3, 4, 40}}) {
+  for (Sizes sizes : {Sizes{3, 2, 4, 49},
+                      {3, 2, 3, 5},
+                      {70, 3, 2, 16},
+                      {2, 2, 2, 9000},
+                      {3, 5, 1, 33},
+                      {5, 1, 6, 20},
+                      {1, 3, 4, 40}}) {
     auto of = [&](const char *text) {
       std::string n = std::to_string(sizes.n), groups = std::to_string(sizes.groups),
                   channels = std::to_string(sizes.groups * sizes.channels);
-      std::string row = std::to_string(sizes.channels * sizes.pixels), pixels = std::to_string(sizes.pixels);
+      std::string row = std::to_string(sizes.channels * sizes.pixels),
+                  pixels = std::to_string(sizes.pixels);
       std::string with = replaced(text, "FULL", n + "x" + channels + "x" + pixels + "xf32");
-      with = replaced(replaced(with, "ROWS", n + "x" + groups + "x" + row + "xf32"), "ROW", n + "x" + groups + "xf32");
-      with = replaced(replaced(with, "ONES", n + "x" + groups + "x1xf32"), "CHANNELS", channels + "xf32");
+      with = replaced(replaced(with, "ROWS", n + "x" + groups + "x" + row + "xf32"), "ROW",
+                      n + "x" + groups + "xf32");
+      with = replaced(replaced(with, "ONES", n + "x" + groups + "x1xf32"), "CHANNELS",
+                      channels + "xf32");
       with = replaced(with, "COLUMN", channels + "x1xf32");
       return replaced(with, "INV", std::to_string(1.0 / (sizes.channels * sizes.pixels)));
     };
@@ -306,32 +354,42 @@ TEST(Rows, SumsOfPartsOfRows) {
       %dx = weft.mul %gx, %w2 : tensor<FULL>
       %step = weft.sub %w, %dw : tensor<CHANNELS>)";
     checkFusion(of("%x: tensor<FULL>, %g: tensor<FULL>, %w: tensor<CHANNELS>"), of(body),
-                of("%dx: tensor<FULL>, %step: tensor<CHANNELS>, %most: tensor<CHANNELS>, %mean: tensor<ROW>"), 2e-3);
+                of("%dx: tensor<FULL>, %step: tensor<CHANNELS>, %most: tensor<CHANNELS>, %mean: "
+                   "tensor<ROW>"),
+                2e-3);
   }
 }
 
-// The maxima over the windows of a normalised image, whose rows are channels (of several runs) or groups of them; with the image beside it,
-// or a slice of it in another dim.
+// The maxima over the windows of a normalised image, whose rows are channels (of several runs) or
+// groups of them; with the image beside it, or a slice of it in another dim.
 TEST(Rows, WindowsOfNormalizedRows) {
   struct Sizes {
     int n, groups, channels, height, width, kernel, padding;
     bool batch; // statistics over samples as well
   };
-  for (Sizes sizes :
-       {Sizes{3, 5, 1, 12, 40, 3, 1, true}, {2, 3, 1, 6, 6, 2, 0, true}, {3, 2, 3, 7, 9, 3, 1, false}, {2, 1, 2, 8, 34, 2, 0, false}}) {
+  for (Sizes sizes : {Sizes{3, 5, 1, 12, 40, 3, 1, true},
+                      {2, 3, 1, 6, 6, 2, 0, true},
+                      {3, 2, 3, 7, 9, 3, 1, false},
+                      {2, 1, 2, 8, 34, 2, 0, false}}) {
     int channels = sizes.groups * sizes.channels;
     auto images = [&](int height, int width, const char *element = "f32") {
-      return "tensor<" + std::to_string(sizes.n) + "x" + std::to_string(sizes.groups) + "x" + std::to_string(sizes.channels) + "x" +
-             std::to_string(height) + "x" + std::to_string(width) + "x" + element + ">";
+      return "tensor<" + std::to_string(sizes.n) + "x" + std::to_string(sizes.groups) + "x" +
+             std::to_string(sizes.channels) + "x" + std::to_string(height) + "x" +
+             std::to_string(width) + "x" + element + ">";
     };
     int padded = 2 * sizes.padding, rows = (sizes.height + padded - sizes.kernel) / 2 + 1,
         columns = (sizes.width + padded - sizes.kernel) / 2 + 1;
-    std::string image = images(sizes.height, sizes.width), pad = images(sizes.height + padded, sizes.width + padded),
+    std::string image = images(sizes.height, sizes.width),
+                pad = images(sizes.height + padded, sizes.width + padded),
                 pooled = images(rows, columns);
-    std::string n = sizes.batch ? "1" : std::to_string(sizes.n), groups = std::to_string(sizes.groups);
-    std::string row = sizes.batch ? "tensor<" + groups + "xf32>" : "tensor<" + n + "x" + groups + "xf32>";
-    std::string ones = "tensor<" + n + "x" + groups + "x1x1x1xf32>", dims = sizes.batch ? "[0, 2, 3, 4]" : "[2, 3, 4]";
-    double count = static_cast<double>(sizes.channels * sizes.height * sizes.width) * (sizes.batch ? sizes.n : 1);
+    std::string n = sizes.batch ? "1" : std::to_string(sizes.n),
+                groups = std::to_string(sizes.groups);
+    std::string row =
+        sizes.batch ? "tensor<" + groups + "xf32>" : "tensor<" + n + "x" + groups + "xf32>";
+    std::string ones = "tensor<" + n + "x" + groups + "x1x1x1xf32>",
+                dims = sizes.batch ? "[0, 2, 3, 4]" : "[2, 3, 4]";
+    double count = static_cast<double>(sizes.channels * sizes.height * sizes.width) *
+                   (sizes.batch ? sizes.n : 1);
     std::string body = R"(
       %inv = weft.constant dense<INV> : ROW
       %sum = weft.reduce_sum %x, dims = DIMS : IMAGE
@@ -350,18 +408,22 @@ TEST(Rows, WindowsOfNormalizedRows) {
     std::string from = "%r";
     if (sizes.padding) {
       std::string one = std::to_string(sizes.padding);
-      body += "%base = weft.constant dense<-1.0> : PAD\n%pad = weft.insert_slice %r into %base[[0, 0, 0, " + one + ", " + one +
-              "] : [1, 1, 1, 1, 1]] : IMAGE into PAD\n";
+      body += "%base = weft.constant dense<-1.0> : PAD\n%pad = weft.insert_slice %r into %base[[0, "
+              "0, 0, " +
+              one + ", " + one + "] : [1, 1, 1, 1, 1]] : IMAGE into PAD\n";
       from = "%pad";
     }
     std::string last;
     for (int y = 0; y < sizes.kernel; ++y)
       for (int x = 0; x < sizes.kernel; ++x) {
         std::string number = std::to_string(y * sizes.kernel + x), tap = "%t" + number;
-        body += tap + " = weft.slice " + from + "[[0, 0, 0, " + std::to_string(y) + ", " + std::to_string(x) + "] : [" +
-                std::to_string(sizes.n) + ", " + groups + ", " + std::to_string(sizes.channels) + ", " + std::to_string(y + 2 * rows - 1) +
-                ", " + std::to_string(x + 2 * columns - 1) + "] : [1, 1, 1, 2, 2]] : " + (sizes.padding ? "PAD" : "IMAGE") + "\n";
-        if (!last.empty()) body += "%m" + number + " = weft.maximum " + last + ", " + tap + " : POOLED\n";
+        body += tap + " = weft.slice " + from + "[[0, 0, 0, " + std::to_string(y) + ", " +
+                std::to_string(x) + "] : [" + std::to_string(sizes.n) + ", " + groups + ", " +
+                std::to_string(sizes.channels) + ", " + std::to_string(y + 2 * rows - 1) + ", " +
+                std::to_string(x + 2 * columns - 1) +
+                "] : [1, 1, 1, 2, 2]] : " + (sizes.padding ? "PAD" : "IMAGE") + "\n";
+        if (!last.empty())
+          body += "%m" + number + " = weft.maximum " + last + ", " + tap + " : POOLED\n";
         last = last.empty() ? tap : "%m" + number;
       }
     auto of = [&](std::string text) {
@@ -402,20 +464,24 @@ TEST(Rows, RotationsOfNormalizedRows) {
       %p = weft.mul %n, %c2 : tensor<6x3xWHOLExf32>
       %y = weft.add %p, %t : tensor<6x3xWHOLExf32>
       %total = weft.reduce_sum %y, dims = [2] : tensor<6x3xWHOLExf32>)"),
-                of("%y: tensor<6x3xWHOLExf32>, %total: tensor<6x3xf32>, %a: tensor<6x3xHALFxf32>"), 1e-4);
+                of("%y: tensor<6x3xWHOLExf32>, %total: tensor<6x3xf32>, %a: tensor<6x3xHALFxf32>"),
+                1e-4);
   }
 }
 
 // Few long rows: the columns are cut into blocks, the last one shorter.
 TEST(Rows, SumsOverFewLongRows) {
   for (int n : {2047, 2048, 3000, 5 * 1024}) {
-    std::string rows = "tensor<3x" + std::to_string(n) + "xf32>", row = "tensor<" + std::to_string(n) + "xf32>";
+    std::string rows = "tensor<3x" + std::to_string(n) + "xf32>",
+                row = "tensor<" + std::to_string(n) + "xf32>";
     checkFusion("%x: " + rows + ", %y: " + row,
-                "%b = weft.broadcast %y : " + row + " to " + rows + "\n%0 = weft.mul %x, %b : " + rows +
-                    "\n%1 = weft.reduce_sum %0, dims = [0] : " + rows,
+                "%b = weft.broadcast %y : " + row + " to " + rows + "\n%0 = weft.mul %x, %b : " +
+                    rows + "\n%1 = weft.reduce_sum %0, dims = [0] : " + rows,
                 "%0: " + rows + ", %1: " + row);
   }
-  checkFusion("%x: tensor<40x50x60xf32>", "%0 = weft.reduce_sum %x, dims = [0] : tensor<40x50x60xf32>", "%0: tensor<50x60xf32>");
+  checkFusion("%x: tensor<40x50x60xf32>",
+              "%0 = weft.reduce_sum %x, dims = [0] : tensor<40x50x60xf32>",
+              "%0: tensor<50x60xf32>");
 }
 
 // Rows of a scan sixteen together, and those that are left.
@@ -423,11 +489,13 @@ TEST(Rows, ScansOfRows) {
   for (const char *shape : {"40x37", "16x16", "33x100", "3x40", "2x16x5"})
     for (const char *reverse : {"false", "true"})
       for (const char *element : {"f32", "i64"}) {
-        auto of = [&](const std::string &text) { return replaced(replaced(text, "SHAPE", shape), "ELEMENT", element); };
+        auto of = [&](const std::string &text) {
+          return replaced(replaced(text, "SHAPE", shape), "ELEMENT", element);
+        };
         std::string dim = std::string(shape) == "2x16x5" ? "2" : "1";
         checkFusion(of("%x: tensor<SHAPExELEMENT>"),
-                    of("%n = weft.neg %x : tensor<SHAPExELEMENT>\n%0 = weft.cumsum %n, dim = " + dim + " {reverse = " + reverse +
-                       "} : tensor<SHAPExELEMENT>"),
+                    of("%n = weft.neg %x : tensor<SHAPExELEMENT>\n%0 = weft.cumsum %n, dim = " +
+                       dim + " {reverse = " + reverse + "} : tensor<SHAPExELEMENT>"),
                     of("%0: tensor<SHAPExELEMENT>"), 1e-4);
       }
 }

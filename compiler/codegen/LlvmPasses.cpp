@@ -10,37 +10,48 @@
 
 namespace weft::compiler {
 
-// Loops of kernels are vectorised and their arithmetic is in order. -O3 takes 2 to 4 times as long and gains under 4% on such code; what
-// becomes of a GPU's is optimised again by its driver.
+// Loops of kernels are vectorised and their arithmetic is in order. -O3 takes 2 to 4 times as long
+// and gains under 4% on such code; what becomes of a GPU's is optimised again by its driver.
 static constexpr const char *kPipeline =
-    "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),early-cse<memssa>,simplifycfg)";
+    "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),"
+    "early-cse<memssa>,simplifycfg)";
 
-static absl::Status failed(const llvm::Twine &message) { return absl::InternalError(message.str()); }
+static absl::Status failed(const llvm::Twine &message) {
+  return absl::InternalError(message.str());
+}
 
-absl::StatusOr<std::unique_ptr<llvm::TargetMachine>> makeMachine(llvm::StringRef triple, llvm::StringRef cpu, llvm::StringRef features,
-                                                                 std::optional<llvm::Reloc::Model> relocation) {
+absl::StatusOr<std::unique_ptr<llvm::TargetMachine>>
+makeMachine(llvm::StringRef triple, llvm::StringRef cpu, llvm::StringRef features,
+            std::optional<llvm::Reloc::Model> relocation) {
   std::string error;
   llvm::Triple parsed(triple);
   const llvm::Target *target = llvm::TargetRegistry::lookupTarget(parsed, error);
-  if (!target) return failed("this LLVM has no code generator for " + triple + ": " + error);
+  if (!target)
+    return failed("this LLVM has no code generator for " + triple + ": " + error);
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
-  std::unique_ptr<llvm::TargetMachine> machine(
-      target->createTargetMachine(parsed, cpu, features, options, relocation, std::nullopt, llvm::CodeGenOptLevel::Default));
-  if (!machine) return failed("LLVM has no target machine for " + triple + " " + cpu);
+  std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
+      parsed, cpu, features, options, relocation, std::nullopt, llvm::CodeGenOptLevel::Default));
+  if (!machine)
+    return failed("LLVM has no target machine for " + triple + " " + cpu);
   return machine;
 }
 
-absl::StatusOr<std::unique_ptr<llvm::Module>> translateToLlvm(mlir::ModuleOp module, llvm::LLVMContext &context,
-                                                              llvm::TargetMachine &machine, const CodegenOptions &options) {
-  std::unique_ptr<llvm::Module> ir = mlir::translateModuleToLLVMIR(module, context, "weft", /*disableVerification=*/!options.verify);
-  if (!ir) return failed("translation of the kernels to LLVM IR fails");
+absl::StatusOr<std::unique_ptr<llvm::Module>> translateToLlvm(mlir::ModuleOp module,
+                                                              llvm::LLVMContext &context,
+                                                              llvm::TargetMachine &machine,
+                                                              const CodegenOptions &options) {
+  std::unique_ptr<llvm::Module> ir = mlir::translateModuleToLLVMIR(
+      module, context, "weft", /*disableVerification=*/!options.verify);
+  if (!ir)
+    return failed("translation of the kernels to LLVM IR fails");
   ir->setTargetTriple(machine.getTargetTriple());
   ir->setDataLayout(machine.createDataLayout());
   return ir;
 }
 
-absl::Status optimize(llvm::Module &ir, llvm::TargetMachine &machine, const CodegenOptions &options) {
+absl::Status optimize(llvm::Module &ir, llvm::TargetMachine &machine,
+                      const CodegenOptions &options) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager components;
@@ -52,9 +63,11 @@ absl::Status optimize(llvm::Module &ir, llvm::TargetMachine &machine, const Code
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
   llvm::ModulePassManager passes;
-  if (llvm::Error error = builder.parsePassPipeline(passes, kPipeline)) return failed("LLVM pipeline: " + llvm::toString(std::move(error)));
+  if (llvm::Error error = builder.parsePassPipeline(passes, kPipeline))
+    return failed("LLVM pipeline: " + llvm::toString(std::move(error)));
   passes.run(ir, modules);
-  if (options.verify && llvm::verifyModule(ir, &llvm::errs())) return failed("LLVM's verifier rejects the optimised kernels");
+  if (options.verify && llvm::verifyModule(ir, &llvm::errs()))
+    return failed("LLVM's verifier rejects the optimised kernels");
   if (options.dump) {
     std::string text;
     llvm::raw_string_ostream stream(text);
@@ -64,7 +77,8 @@ absl::Status optimize(llvm::Module &ir, llvm::TargetMachine &machine, const Code
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> emitCode(llvm::Module &ir, llvm::TargetMachine &machine, llvm::CodeGenFileType type) {
+absl::StatusOr<std::string> emitCode(llvm::Module &ir, llvm::TargetMachine &machine,
+                                     llvm::CodeGenFileType type) {
   llvm::SmallString<0> code;
   llvm::raw_svector_ostream out(code);
   llvm::legacy::PassManager passes;

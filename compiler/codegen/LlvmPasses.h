@@ -1,4 +1,5 @@
-// From the llvm dialect to text or bytes of a machine: what code generation for every target shares. Includes LLVM; for .cpp files only.
+// From the llvm dialect to text or bytes of a machine: what code generation for every target
+// shares. Includes LLVM; for .cpp files only.
 #pragma once
 
 #include <memory>
@@ -15,18 +16,23 @@
 namespace weft::compiler {
 
 // The module as LLVM IR for the machine. Internal when it cannot be translated.
-absl::StatusOr<std::unique_ptr<llvm::Module>> translateToLlvm(mlir::ModuleOp module, llvm::LLVMContext &context,
-                                                              llvm::TargetMachine &machine, const CodegenOptions &options);
+absl::StatusOr<std::unique_ptr<llvm::Module>> translateToLlvm(mlir::ModuleOp module,
+                                                              llvm::LLVMContext &context,
+                                                              llvm::TargetMachine &machine,
+                                                              const CodegenOptions &options);
 
-// A target of this LLVM, with multiplications and additions that stay two roundings: results must not depend on what was fused. Internal
-// when there is none. The target must have been initialised.
-absl::StatusOr<std::unique_ptr<llvm::TargetMachine>> makeMachine(llvm::StringRef triple, llvm::StringRef cpu, llvm::StringRef features,
-                                                                 std::optional<llvm::Reloc::Model> relocation);
+// A target of this LLVM, with multiplications and additions that stay two roundings: results must
+// not depend on what was fused. Internal when there is none. The target must have been initialised.
+absl::StatusOr<std::unique_ptr<llvm::TargetMachine>>
+makeMachine(llvm::StringRef triple, llvm::StringRef cpu, llvm::StringRef features,
+            std::optional<llvm::Reloc::Model> relocation);
 
 // What kernels need of LLVM's optimiser, and the dump "ll" of what it gives.
-absl::Status optimize(llvm::Module &ir, llvm::TargetMachine &machine, const CodegenOptions &options);
+absl::Status optimize(llvm::Module &ir, llvm::TargetMachine &machine,
+                      const CodegenOptions &options);
 
 // Instruction selection; consumes the module.
-absl::StatusOr<std::string> emitCode(llvm::Module &ir, llvm::TargetMachine &machine, llvm::CodeGenFileType type);
+absl::StatusOr<std::string> emitCode(llvm::Module &ir, llvm::TargetMachine &machine,
+                                     llvm::CodeGenFileType type);
 
 } // namespace weft::compiler

@@ -1,12 +1,15 @@
 // Products of matrices that no library takes: float64, and small ones.
 //
-// A tile of the result stays in registers while the depth goes by: some rows, each times a few vectors of columns (Tiling). The right
-// side's columns lie in panels as wide as a tile. A block of panels is copied to scratch, depth by depth, so that the tile's loads are in a
-// row whatever its strides are (K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication", 2008); the depth is cut
-// so that the block stays in the L2 cache. Products that are small enough read the right side where it lies.
+// A tile of the result stays in registers while the depth goes by: some rows, each times a few
+// vectors of columns (Tiling). The right side's columns lie in panels as wide as a tile. A block of
+// panels is copied to scratch, depth by depth, so that the tile's loads are in a row whatever its
+// strides are (K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication",
+// 2008); the depth is cut so that the block stays in the L2 cache. Products that are small enough
+// read the right side where it lies.
 //
-// Each sum starts at 0 and adds its products in order, by fused multiply-adds; where the depth is cut, it waits in the result. So its bits
-// depend neither on tiles, which differ between machines, nor on threads, nor on transposes.
+// Each sum starts at 0 and adds its products in order, by fused multiply-adds; where the depth is
+// cut, it waits in the result. So its bits depend neither on tiles, which differ between machines,
+// nor on threads, nor on transposes.
 #include "compiler/codegen/MatmulSchedule.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -23,17 +26,18 @@ namespace vector = mlir::vector;
 using mlir::Operation;
 using mlir::Value;
 
-// Of a tile, on a machine whose vectors have 64 bytes (32 registers) and on others (32 bytes, 16 registers): the sums, beside which there
-// must be registers for the vectors of one row of the right side and for an element of the left one; the rows, which share such a row.
+// Of a tile, on a machine whose vectors have 64 bytes (32 registers) and on others (32 bytes, 16
+// registers): the sums, beside which there must be registers for the vectors of one row of the
+// right side and for an element of the left one; the rows, which share such a row.
 static constexpr int64_t kWideSums = 24, kWideRows = 8, kNarrowSums = 12, kNarrowRows = 4;
 // Its vectors where it has all its rows; with fewer rows it has more.
 static constexpr int64_t kTileVectors = 3;
-// Of what is copied at a time: the depth (a tile's rows of the left side take a third of an L1 cache), a multiple of every vector; the
-// bytes, which are less than most L2 caches have.
+// Of what is copied at a time: the depth (a tile's rows of the left side take a third of an L1
+// cache), a multiple of every vector; the bytes, which are less than most L2 caches have.
 static constexpr int64_t kMostDepth = 256;
 static constexpr int64_t kBlockBytes = 384 << 10;
-// Bytes of the right side, a part of the depth, that are read where they lie: their pages and lines are few. Beyond it, a copy takes so
-// many rows to be earned back.
+// Bytes of the right side, a part of the depth, that are read where they lie: their pages and lines
+// are few. Beyond it, a copy takes so many rows to be earned back.
 static constexpr int64_t kPlainBytes = 256 << 10;
 static constexpr int64_t kPlainRows = 16;
 // Steps of the depth that lines are asked for ahead.
@@ -63,17 +67,28 @@ private:
   void block(const Index &batch, const Index &columns, Value from, Value to);
   // Some rows of all columns of a block.
   void rowsOf(int64_t rows, const Index &first);
-  void tile(int64_t rows, int64_t vectors, int64_t lastLanes, const Index &first, const Index &panel);
+  void tile(int64_t rows, int64_t vectors, int64_t lastLanes, const Index &first,
+            const Index &panel);
   void packRight();
-  // v[j] lane i = read(i) lane j for `count` rows, over the depth of the chunk: store(depth, vector).
-  void packAcross(int64_t count, llvm::function_ref<Value(int64_t row, const Index &depth, Value mask)> read,
+  // v[j] lane i = read(i) lane j for `count` rows, over the depth of the chunk: store(depth,
+  // vector).
+  void packAcross(int64_t count,
+                  llvm::function_ref<Value(int64_t row, const Index &depth, Value mask)> read,
                   llvm::function_ref<void(const Index &depth, Value value)> store);
-  void panelsOf(llvm::function_ref<void(const Index &panel, int64_t vectors, int64_t lastLanes)> emit);
+  void
+  panelsOf(llvm::function_ref<void(const Index &panel, int64_t vectors, int64_t lastLanes)> emit);
   void when(Value condition, llvm::function_ref<void()> emit);
-  KernelFunction::State overDepth(KernelFunction::State state, llvm::function_ref<void(Index, KernelFunction::State &)> emit);
-  Index bounded(Value value, int64_t extent) { return f_.e.space.scalar(value, std::max<int64_t>(extent, 1)); }
-  Value minimum(Value a, Value b) { return f_.e.make<arith::MinUIOp>(a, b); }
-  Value constant(int64_t value) { return f_.e.constantIndex(value); }
+  KernelFunction::State overDepth(KernelFunction::State state,
+                                  llvm::function_ref<void(Index, KernelFunction::State &)> emit);
+  Index bounded(Value value, int64_t extent) {
+    return f_.e.space.scalar(value, std::max<int64_t>(extent, 1));
+  }
+  Value minimum(Value a, Value b) {
+    return f_.e.make<arith::MinUIOp>(a, b);
+  }
+  Value constant(int64_t value) {
+    return f_.e.constantIndex(value);
+  }
   Value multiplyAdd(Value a, Value b, Value sum);
   Value leftAt(const Index &row, const Index &depth, Value mask = nullptr) {
     return f_.e.at(left_, positionIn(left_, transposeLeft_, row, depth), mask);
@@ -81,7 +96,8 @@ private:
   Value rightAt(const Index &depth, const Index &column, Value mask) {
     return f_.e.at(right_, positionIn(right_, transposeRight_, depth, column), mask);
   }
-  llvm::SmallVector<Index> positionIn(Value side, bool transposed, const Index &row, const Index &column);
+  llvm::SmallVector<Index> positionIn(Value side, bool transposed, const Index &row,
+                                      const Index &column);
   // Asks for the line of an element, which may lie outside of the side.
   void prefetch(Value side, llvm::ArrayRef<Index> position);
 
@@ -93,7 +109,8 @@ private:
   mlir::Type element_;
   llvm::SmallVector<int64_t> batches_, result_;
   int64_t m_, n_, k_;
-  // Pieces are rows, of a product of rows whose number varies: the end of the range says how many there are.
+  // Pieces are rows, of a product of rows whose number varies: the end of the range says how many
+  // there are.
   bool piecesAreRows_;
   Tiling t_;
   Value scratch_;
@@ -106,8 +123,8 @@ private:
 } // namespace
 
 MatmulSchedule::MatmulSchedule(KernelBuilder &kernel, ir::MatmulOp op, int64_t vectorBytes)
-    : kernel_(kernel), f_(kernel, kernel.info.symbol), generic_(kernel.generic(op)), transposeLeft_(op.getTransposeLhs()),
-      transposeRight_(op.getTransposeRhs()) {
+    : kernel_(kernel), f_(kernel, kernel.info.symbol), generic_(kernel.generic(op)),
+      transposeLeft_(op.getTransposeLhs()), transposeRight_(op.getTransposeRhs()) {
   left_ = generic_.getDpsInputs()[0];
   right_ = generic_.getDpsInputs()[1];
   auto type = mlir::cast<mlir::RankedTensorType>(op.getResult().getType());
@@ -128,7 +145,8 @@ void MatmulSchedule::choose(int64_t vectorBytes) {
   // Blocks of equal height, so that the last one is no sliver.
   int64_t mostRows = wide ? kWideRows : kNarrowRows, sums = wide ? kWideSums : kNarrowSums;
   t_.rowBlocks = llvm::divideCeil(std::max<int64_t>(m_, 1), mostRows);
-  t_.rows = piecesAreRows_ ? std::clamp<int64_t>(m_, 1, mostRows) : llvm::divideCeil(std::max<int64_t>(m_, 1), t_.rowBlocks);
+  t_.rows = piecesAreRows_ ? std::clamp<int64_t>(m_, 1, mostRows)
+                           : llvm::divideCeil(std::max<int64_t>(m_, 1), t_.rowBlocks);
   t_.rowBlocks = llvm::divideCeil(m_, t_.rows);
   int64_t vectors = llvm::divideCeil(std::max<int64_t>(n_, 1), t_.lanes);
   t_.panels = llvm::divideCeil(vectors, std::max(kTileVectors, sums / t_.rows));
@@ -138,20 +156,26 @@ void MatmulSchedule::choose(int64_t vectorBytes) {
   t_.depth = t_.chunks == 1 ? k_ : roundUp(llvm::divideCeil(k_, t_.chunks), kLanes);
   t_.chunks = std::max<int64_t>(1, llvm::divideCeil(k_, std::max<int64_t>(t_.depth, 1)));
   int64_t panelBytes = std::max<int64_t>(1, t_.depth * t_.vectors * t_.lanes * bytes), batches = 1;
-  for (int64_t size : batches_) batches *= size;
+  for (int64_t size : batches_)
+    batches *= size;
   t_.panelsPerBlock = std::clamp<int64_t>(kBlockBytes / panelBytes, 1, t_.panels);
   int64_t cuts = llvm::divideCeil(kLeastPieces, std::max<int64_t>(1, batches * t_.rowBlocks));
-  if (!piecesAreRows_) t_.panelsPerBlock = std::min(t_.panelsPerBlock, static_cast<int64_t>(llvm::divideCeil(t_.panels, cuts)));
+  if (!piecesAreRows_)
+    t_.panelsPerBlock =
+        std::min(t_.panelsPerBlock, static_cast<int64_t>(llvm::divideCeil(t_.panels, cuts)));
   t_.columnBlocks = llvm::divideCeil(t_.panels, t_.panelsPerBlock);
   t_.panelsPerBlock = llvm::divideCeil(t_.panels, t_.columnBlocks);
   t_.packsRight = transposeRight_ || (m_ > kPlainRows && t_.depth * n_ * bytes > kPlainBytes);
   kernel_.info.count = piecesAreRows_ ? m_ : batches * t_.columnBlocks * t_.rowBlocks;
-  if (n_ == 0) kernel_.info.count = 0;
-  if (piecesAreRows_) kernel_.rangeUnit = t_.rows;
+  if (n_ == 0)
+    kernel_.info.count = 0;
+  if (piecesAreRows_)
+    kernel_.rangeUnit = t_.rows;
 }
 
 void MatmulSchedule::when(Value condition, llvm::function_ref<void()> emit) {
-  if (!condition) return emit();
+  if (!condition)
+    return emit();
   auto branch = scf::IfOp::create(f_.builder, f_.e.loc, condition, /*withElseRegion=*/false);
   mlir::OpBuilder::InsertionGuard guard(f_.builder);
   f_.builder.setInsertionPointToStart(branch.thenBlock());
@@ -160,46 +184,59 @@ void MatmulSchedule::when(Value condition, llvm::function_ref<void()> emit) {
   f_.e.popScope();
 }
 
-llvm::SmallVector<Index> MatmulSchedule::positionIn(Value side, bool transposed, const Index &row, const Index &column) {
+llvm::SmallVector<Index> MatmulSchedule::positionIn(Value side, bool transposed, const Index &row,
+                                                    const Index &column) {
   llvm::ArrayRef<int64_t> shape = mlir::cast<mlir::RankedTensorType>(side.getType()).getShape();
   int64_t rank = shape.size() - 2, missing = batch_.size() - rank;
   llvm::SmallVector<Index> position;
-  for (int64_t i = 0; i < rank; ++i) position.push_back(shape[i] == 1 ? Index::of(0) : batch_[missing + i]);
+  for (int64_t i = 0; i < rank; ++i)
+    position.push_back(shape[i] == 1 ? Index::of(0) : batch_[missing + i]);
   position.push_back(transposed ? column : row);
   position.push_back(transposed ? row : column);
   return position;
 }
 
 void MatmulSchedule::prefetch(Value side, llvm::ArrayRef<Index> position) {
-  Index at = f_.e.space.linearize(position, mlir::cast<mlir::RankedTensorType>(side.getType()).getShape());
+  Index at =
+      f_.e.space.linearize(position, mlir::cast<mlir::RankedTensorType>(side.getType()).getShape());
   for (auto [i, argument] : llvm::enumerate(kernel_.fusion.getBody().front().getArguments()))
-    if (kernel_.lowered.lookup(argument) == side) return f_.e.prefetchLine(f_.function.getArgument(i), at, /*write=*/false);
+    if (kernel_.lowered.lookup(argument) == side)
+      return f_.e.prefetchLine(f_.function.getArgument(i), at, /*write=*/false);
 }
 
 Value MatmulSchedule::multiplyAdd(Value a, Value b, Value sum) {
-  if (element_.isF64() || element_.isF32()) return f_.e.make<mlir::math::FmaOp>(f_.e.broadcast(a), b, sum);
+  if (element_.isF64() || element_.isF32())
+    return f_.e.make<mlir::math::FmaOp>(f_.e.broadcast(a), b, sum);
   return f_.e.body(generic_, {}, {a, b, sum}, nullptr);
 }
 
-KernelFunction::State MatmulSchedule::overDepth(KernelFunction::State state,
-                                                llvm::function_ref<void(Index, KernelFunction::State &)> emit) {
-  if (t_.chunks == 1) return f_.loop(k_, std::move(state), emit);
+KernelFunction::State
+MatmulSchedule::overDepth(KernelFunction::State state,
+                          llvm::function_ref<void(Index, KernelFunction::State &)> emit) {
+  if (t_.chunks == 1)
+    return f_.loop(k_, std::move(state), emit);
   return f_.loop(constant(0), depthHere_, t_.depth, std::move(state), emit);
 }
 
-// The panels of a block of columns: those that are whole in a loop, then the last one where it is not.
+// The panels of a block of columns: those that are whole in a loop, then the last one where it is
+// not.
 void MatmulSchedule::panelsOf(llvm::function_ref<void(const Index &, int64_t, int64_t)> emit) {
   int64_t width = t_.vectors * t_.lanes, whole = n_ / width;
-  if (t_.columnBlocks == 1) f_.loop(whole, {}, [&](Index panel, KernelFunction::State &) { emit(panel, t_.vectors, t_.lanes); });
+  if (t_.columnBlocks == 1)
+    f_.loop(whole, {},
+            [&](Index panel, KernelFunction::State &) { emit(panel, t_.vectors, t_.lanes); });
   else
     f_.loop(f_.e.scalarIndex(firstPanel_), panelsEnd_, t_.panels, {},
             [&](Index panel, KernelFunction::State &) { emit(panel, t_.vectors, t_.lanes); });
-  if (n_ % width == 0) return;
+  if (n_ % width == 0)
+    return;
   int64_t vectors = llvm::divideCeil(n_ % width, t_.lanes);
-  when(isLastBlock_, [&] { emit(Index::of(whole), vectors, n_ % t_.lanes ? n_ % t_.lanes : t_.lanes); });
+  when(isLastBlock_,
+       [&] { emit(Index::of(whole), vectors, n_ % t_.lanes ? n_ % t_.lanes : t_.lanes); });
 }
 
-void MatmulSchedule::packAcross(int64_t count, llvm::function_ref<Value(int64_t, const Index &, Value)> read,
+void MatmulSchedule::packAcross(int64_t count,
+                                llvm::function_ref<Value(int64_t, const Index &, Value)> read,
                                 llvm::function_ref<void(const Index &, Value)> store) {
   ElementEmitter &e = f_.e;
   int64_t lanes = t_.lanes;
@@ -208,10 +245,12 @@ void MatmulSchedule::packAcross(int64_t count, llvm::function_ref<Value(int64_t,
     Value none = e.broadcast(e.constant(mlir::cast<mlir::TypedAttr>(e.b.getZeroAttr(element_))));
     Value mask = e.tailMask(deep);
     llvm::SmallVector<Value> v(lanes, none);
-    for (int64_t i = 0; i < count; ++i) v[i] = e.broadcast(read(i, e.space.add(depth, e.space.lane(deep)), mask));
+    for (int64_t i = 0; i < count; ++i)
+      v[i] = e.broadcast(read(i, e.space.add(depth, e.space.lane(deep)), mask));
     for (int64_t distance = 1; distance < lanes; distance *= 2)
       for (int64_t i = 0; i < lanes; ++i) {
-        if (i & distance) continue;
+        if (i & distance)
+          continue;
         Value a = v[i], b = v[i + distance];
         llvm::SmallVector<int64_t> low(lanes), high(lanes);
         for (int64_t lane = 0; lane < lanes; ++lane) {
@@ -221,18 +260,24 @@ void MatmulSchedule::packAcross(int64_t count, llvm::function_ref<Value(int64_t,
         v[i] = e.make<vector::ShuffleOp>(type, a, b, low);
         v[i + distance] = e.make<vector::ShuffleOp>(type, a, b, high);
       }
-    for (int64_t j = 0; j < deep; ++j) store(e.space.add(depth, j), v[j]);
+    for (int64_t j = 0; j < deep; ++j)
+      store(e.space.add(depth, j), v[j]);
   };
   // Chunks but the last are whole squares deep.
   int64_t rest = k_ % lanes;
-  auto each = [&](Index number, KernelFunction::State &) { square(e.space.scale(number, lanes), lanes); };
+  auto each = [&](Index number, KernelFunction::State &) {
+    square(e.space.scale(number, lanes), lanes);
+  };
   if (t_.chunks == 1) {
     f_.loop(k_ / lanes, {}, each);
-    if (rest) square(Index::of(k_ - rest), rest);
+    if (rest)
+      square(Index::of(k_ - rest), rest);
     return;
   }
-  f_.loop(constant(0), e.make<arith::DivUIOp>(depthHere_, constant(lanes)), t_.depth / lanes, {}, each);
-  if (rest) when(isLastChunk_, [&] { square(Index::of(k_ - rest - (t_.chunks - 1) * t_.depth), rest); });
+  f_.loop(constant(0), e.make<arith::DivUIOp>(depthHere_, constant(lanes)), t_.depth / lanes, {},
+          each);
+  if (rest)
+    when(isLastChunk_, [&] { square(Index::of(k_ - rest - (t_.chunks - 1) * t_.depth), rest); });
 }
 
 void MatmulSchedule::packRight() {
@@ -254,7 +299,9 @@ void MatmulSchedule::packRight() {
         for (int64_t v = 0; v < vectors; ++v) {
           int64_t lanes = v + 1 < vectors ? t_.lanes : last;
           Index vector = Index::of(v);
-          Value value = rightAt(space.add(firstDepth_, depth), space.add(columnOf(panel, vector), space.lane(lanes)), e.tailMask(lanes));
+          Value value =
+              rightAt(space.add(firstDepth_, depth),
+                      space.add(columnOf(panel, vector), space.lane(lanes)), e.tailMask(lanes));
           e.store(scratch_, e.broadcast(value), placeOf(panel, depth, vector), nullptr);
         }
       });
@@ -266,22 +313,31 @@ void MatmulSchedule::packRight() {
       packAcross(
           lanes,
           [&](int64_t column, const Index &depth, Value mask) {
-            return rightAt(space.add(firstDepth_, depth), space.add(columnOf(panel, vector), column), mask);
+            return rightAt(space.add(firstDepth_, depth),
+                           space.add(columnOf(panel, vector), column), mask);
           },
-          [&](const Index &depth, Value value) { e.store(scratch_, value, placeOf(panel, depth, vector), nullptr); });
+          [&](const Index &depth, Value value) {
+            e.store(scratch_, value, placeOf(panel, depth, vector), nullptr);
+          });
     };
     int64_t whole = last == t_.lanes ? vectors : vectors - 1;
     f_.loop(whole, {}, [&](Index vector, KernelFunction::State &) { one(vector, t_.lanes); });
-    if (whole < vectors) one(Index::of(whole), last);
+    if (whole < vectors)
+      one(Index::of(whole), last);
   });
 }
 
-void MatmulSchedule::tile(int64_t rows, int64_t vectors, int64_t last, const Index &first, const Index &panel) {
+void MatmulSchedule::tile(int64_t rows, int64_t vectors, int64_t last, const Index &first,
+                          const Index &panel) {
   ElementEmitter &e = f_.e;
   IndexSpace &space = e.space;
   int64_t width = t_.vectors * t_.lanes;
-  auto lanesOf = [&](int64_t v) { return v + 1 < vectors ? t_.lanes : last; };
-  auto columnAt = [&](int64_t v) { return space.add(space.scale(panel, width), space.add(space.lane(lanesOf(v)), v * t_.lanes)); };
+  auto lanesOf = [&](int64_t v) {
+    return v + 1 < vectors ? t_.lanes : last;
+  };
+  auto columnAt = [&](int64_t v) {
+    return space.add(space.scale(panel, width), space.add(space.lane(lanesOf(v)), v * t_.lanes));
+  };
   auto placeOf = [&](int64_t row, int64_t v) {
     llvm::SmallVector<Index> position(batch_);
     position.push_back(space.add(first, row));
@@ -302,16 +358,20 @@ void MatmulSchedule::tile(int64_t rows, int64_t vectors, int64_t last, const Ind
   Index local = space.add(panel, space.scale(firstPanel_, -1));
   sums = overDepth(sums, [&](Index depth, KernelFunction::State &inside) {
     Index at = space.add(firstDepth_, depth);
-    // Lines that lie apart from those of the step before, so that no machine's prefetcher foresees them.
+    // Lines that lie apart from those of the step before, so that no machine's prefetcher foresees
+    // them.
     Index later = space.add(at, kStepsAhead);
-    if (transposeLeft_) prefetch(left_, positionIn(left_, true, first, later));
+    if (transposeLeft_)
+      prefetch(left_, positionIn(left_, true, first, later));
     for (int64_t v = 0; v < vectors && !t_.packsRight; ++v)
-      prefetch(right_, positionIn(right_, false, later, space.add(space.scale(panel, width), v * t_.lanes)));
+      prefetch(right_, positionIn(right_, false, later,
+                                  space.add(space.scale(panel, width), v * t_.lanes)));
     llvm::SmallVector<Value> right;
     for (int64_t v = 0; v < vectors; ++v) {
       if (t_.packsRight) {
-        Index place = space.add(space.add(space.scale(local, t_.depth * width), space.scale(depth, width)),
-                                space.add(space.lane(t_.lanes), v * t_.lanes));
+        Index place =
+            space.add(space.add(space.scale(local, t_.depth * width), space.scale(depth, width)),
+                      space.add(space.lane(t_.lanes), v * t_.lanes));
         right.push_back(e.load(scratch_, element_, place, nullptr));
       } else {
         right.push_back(e.broadcast(rightAt(at, columnAt(v), e.tailMask(lanesOf(v)))));
@@ -319,15 +379,19 @@ void MatmulSchedule::tile(int64_t rows, int64_t vectors, int64_t last, const Ind
     }
     for (int64_t row = 0; row < rows; ++row) {
       Value a = leftAt(space.add(first, row), at);
-      for (int64_t v = 0; v < vectors; ++v) inside[row * vectors + v] = multiplyAdd(a, right[v], inside[row * vectors + v]);
+      for (int64_t v = 0; v < vectors; ++v)
+        inside[row * vectors + v] = multiplyAdd(a, right[v], inside[row * vectors + v]);
     }
   });
   for (int64_t row = 0; row < rows; ++row)
-    for (int64_t v = 0; v < vectors; ++v) e.store(f_.output(0), sums[row * vectors + v], placeOf(row, v), e.tailMask(lanesOf(v)));
+    for (int64_t v = 0; v < vectors; ++v)
+      e.store(f_.output(0), sums[row * vectors + v], placeOf(row, v), e.tailMask(lanesOf(v)));
 }
 
 void MatmulSchedule::rowsOf(int64_t rows, const Index &first) {
-  panelsOf([&](const Index &panel, int64_t vectors, int64_t last) { tile(rows, vectors, last, first, panel); });
+  panelsOf([&](const Index &panel, int64_t vectors, int64_t last) {
+    tile(rows, vectors, last, first, panel);
+  });
 }
 
 void MatmulSchedule::block(const Index &batch, const Index &columns, Value from, Value to) {
@@ -340,33 +404,44 @@ void MatmulSchedule::block(const Index &batch, const Index &columns, Value from,
   if (t_.columnBlocks > 1) {
     // As many as others have, or one less: shares of threads are numbers of blocks.
     auto begin = [&](const Index &number) {
-      return e.make<arith::DivUIOp>(e.scalarIndex(space.scale(number, t_.panels)), constant(t_.columnBlocks));
+      return e.make<arith::DivUIOp>(e.scalarIndex(space.scale(number, t_.panels)),
+                                    constant(t_.columnBlocks));
     };
     firstPanel_ = bounded(begin(columns), t_.panels);
     panelsEnd_ = minimum(begin(space.add(columns, 1)), constant(wholePanels));
-    isLastBlock_ = e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, e.scalarIndex(columns), constant(t_.columnBlocks - 1));
+    isLastBlock_ = e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, e.scalarIndex(columns),
+                                         constant(t_.columnBlocks - 1));
   }
   f_.loop(t_.chunks, {}, [&](Index chunk, KernelFunction::State &) {
     firstDepth_ = space.scale(chunk, t_.depth);
     if (t_.chunks > 1) {
-      depthHere_ = minimum(constant(t_.depth), e.make<arith::SubIOp>(constant(k_), e.scalarIndex(firstDepth_)));
-      isFirstChunk_ = e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, e.scalarIndex(chunk), constant(0));
-      isLastChunk_ = e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, e.scalarIndex(chunk), constant(t_.chunks - 1));
+      depthHere_ = minimum(constant(t_.depth),
+                           e.make<arith::SubIOp>(constant(k_), e.scalarIndex(firstDepth_)));
+      isFirstChunk_ =
+          e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, e.scalarIndex(chunk), constant(0));
+      isLastChunk_ = e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, e.scalarIndex(chunk),
+                                           constant(t_.chunks - 1));
     }
-    if (t_.packsRight) packRight();
+    if (t_.packsRight)
+      packRight();
     int64_t rest = m_ % t_.rows, whole = m_ / t_.rows;
-    Value wholeEnd = piecesAreRows_ ? e.make<arith::DivUIOp>(to, constant(t_.rows)) : rest ? minimum(to, constant(whole)) : to;
+    Value wholeEnd = piecesAreRows_ ? e.make<arith::DivUIOp>(to, constant(t_.rows))
+                     : rest         ? minimum(to, constant(whole))
+                                    : to;
     Value blocksFrom = piecesAreRows_ ? e.make<arith::DivUIOp>(from, constant(t_.rows)) : from;
-    f_.loop(blocksFrom, wholeEnd, t_.rowBlocks, {},
-            [&](Index number, KernelFunction::State &) { rowsOf(t_.rows, space.scale(number, t_.rows)); });
+    f_.loop(blocksFrom, wholeEnd, t_.rowBlocks, {}, [&](Index number, KernelFunction::State &) {
+      rowsOf(t_.rows, space.scale(number, t_.rows));
+    });
     if (!piecesAreRows_) {
       if (rest)
-        when(e.make<arith::CmpIOp>(arith::CmpIPredicate::ugt, to, constant(whole)), [&] { rowsOf(rest, Index::of(whole * t_.rows)); });
+        when(e.make<arith::CmpIOp>(arith::CmpIPredicate::ugt, to, constant(whole)),
+             [&] { rowsOf(rest, Index::of(whole * t_.rows)); });
       return;
     }
     // Rows behind the last whole block: some of 4, 2 and 1 together.
     Value next = e.make<arith::MulIOp>(wholeEnd, constant(t_.rows));
-    for (int64_t rows = llvm::bit_floor(static_cast<uint64_t>(std::max<int64_t>(t_.rows - 1, 0))); rows > 0; rows /= 2) {
+    for (int64_t rows = llvm::bit_floor(static_cast<uint64_t>(std::max<int64_t>(t_.rows - 1, 0)));
+         rows > 0; rows /= 2) {
       Value left = e.make<arith::SubIOp>(to, next), one = constant(rows);
       Value fits = e.make<arith::CmpIOp>(arith::CmpIPredicate::uge, left, one);
       when(fits, [&] { rowsOf(rows, bounded(next, m_)); });
@@ -379,27 +454,32 @@ mlir::LogicalResult MatmulSchedule::run() {
   ElementEmitter &e = f_.e;
   IndexSpace &space = e.space;
   int64_t bytes = memoryBytes(element_);
-  if (kernel_.info.count == 0) return f_.finish();
+  if (kernel_.info.count == 0)
+    return f_.finish();
   e.width = t_.lanes;
   if (t_.packsRight) {
     int64_t count = std::max<int64_t>(t_.depth, 1) * t_.panelsPerBlock * t_.vectors * t_.lanes;
     scratch_ = f_.scratch(kernel_.claimScratch(count * bytes), count, element_);
   }
   if (piecesAreRows_) {
-    f_.loop(t_.columnBlocks, {}, [&](Index columns, KernelFunction::State &) { block(Index::of(0), columns, f_.begin, f_.end); });
+    f_.loop(t_.columnBlocks, {}, [&](Index columns, KernelFunction::State &) {
+      block(Index::of(0), columns, f_.begin, f_.end);
+    });
     return f_.finish();
   }
   // A range has parts of blocks: rows of the first and of the last, all rows of those between.
   Value height = constant(t_.rowBlocks);
   Value first = e.make<arith::DivUIOp>(f_.begin, height);
-  Value end = e.make<arith::DivUIOp>(e.make<arith::AddIOp>(f_.end, constant(t_.rowBlocks - 1)), height);
-  f_.loop(first, end, kernel_.info.count / t_.rowBlocks, {}, [&](Index number, KernelFunction::State &) {
-    Value start = e.make<arith::MulIOp>(e.scalarIndex(number), height);
-    Value from = e.make<arith::SubIOp>(e.make<arith::MaxUIOp>(f_.begin, start), start);
-    Value to = minimum(e.make<arith::SubIOp>(f_.end, start), height);
-    auto [batch, columns] = space.divide(number, t_.columnBlocks);
-    block(batch, columns, from, to);
-  });
+  Value end =
+      e.make<arith::DivUIOp>(e.make<arith::AddIOp>(f_.end, constant(t_.rowBlocks - 1)), height);
+  f_.loop(first, end, kernel_.info.count / t_.rowBlocks, {},
+          [&](Index number, KernelFunction::State &) {
+            Value start = e.make<arith::MulIOp>(e.scalarIndex(number), height);
+            Value from = e.make<arith::SubIOp>(e.make<arith::MaxUIOp>(f_.begin, start), start);
+            Value to = minimum(e.make<arith::SubIOp>(f_.end, start), height);
+            auto [batch, columns] = space.divide(number, t_.columnBlocks);
+            block(batch, columns, from, to);
+          });
   return f_.finish();
 }
 

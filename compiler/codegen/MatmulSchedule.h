@@ -5,7 +5,8 @@
 
 namespace weft::compiler {
 
-// vectorBytes: of the machine's widest vectors. Which elements are computed together depends on it, their bits do not.
+// vectorBytes: of the machine's widest vectors. Which elements are computed together depends on it,
+// their bits do not.
 mlir::LogicalResult scheduleMatmul(KernelBuilder &kernel, ir::MatmulOp op, int64_t vectorBytes);
 
 } // namespace weft::compiler

@@ -1,4 +1,5 @@
-// Products of matrices: every element is the sum of its products in order, each added by a fused multiply-add, on every machine.
+// Products of matrices: every element is the sum of its products in order, each added by a fused
+// multiply-add, on every machine.
 #include <cmath>
 
 #include "compiler/codegen/FusionText.h"
@@ -17,9 +18,10 @@ struct Product {
   bool transposeLeft = false, transposeRight = false;
 };
 
-std::string typeText(int64_t batch, int64_t rows, int64_t columns, const std::string &element, const std::string &names = "") {
-  return "tensor<" + (batch > 0 ? std::to_string(batch) + "x" : "") + std::to_string(rows) + "x" + std::to_string(columns) + "x" + element +
-         names + ">";
+std::string typeText(int64_t batch, int64_t rows, int64_t columns, const std::string &element,
+                     const std::string &names = "") {
+  return "tensor<" + (batch > 0 ? std::to_string(batch) + "x" : "") + std::to_string(rows) + "x" +
+         std::to_string(columns) + "x" + element + names + ">";
 }
 
 struct Parsed {
@@ -29,34 +31,45 @@ struct Parsed {
 };
 
 // names: of the dims of the left side and of the result ("" or ", #weft.dims<s0, _>").
-std::unique_ptr<Parsed> parse(const Product &p, const std::string &element, const std::string &names = "") {
+std::unique_ptr<Parsed> parse(const Product &p, const std::string &element,
+                              const std::string &names = "") {
   auto parsed = std::make_unique<Parsed>();
   registerCodegenDialects(parsed->context);
-  std::string left = p.transposeLeft ? typeText(p.batch, p.k, p.m, element, names) : typeText(p.batch, p.m, p.k, element, names),
-              right = p.transposeRight ? typeText(p.batch, p.n, p.k, element) : typeText(p.batch, p.k, p.n, element),
+  std::string left = p.transposeLeft ? typeText(p.batch, p.k, p.m, element, names)
+                                     : typeText(p.batch, p.m, p.k, element, names),
+              right = p.transposeRight ? typeText(p.batch, p.n, p.k, element)
+                                       : typeText(p.batch, p.k, p.n, element),
               result = typeText(p.batch, p.m, p.n, element, names);
-  std::string text = "func.func @main(%a: " + left + ", %b: " + right + ") {\n %r = weft.fusion(%x = %a : " + left +
-                     ", %y = %b : " + right + ") -> (" + result +
-                     ") {\n %z = weft.matmul %x, %y {transpose_lhs = " + (p.transposeLeft ? "true" : "false") +
-                     ", transpose_rhs = " + (p.transposeRight ? "true" : "false") + "} : " + left + ", " + right +
-                     "\n weft.yield %z : " + result + "\n }\n return\n}";
+  std::string text =
+      "func.func @main(%a: " + left + ", %b: " + right +
+      ") {\n %r = weft.fusion(%x = %a : " + left + ", %y = %b : " + right + ") -> (" + result +
+      ") {\n %z = weft.matmul %x, %y {transpose_lhs = " + (p.transposeLeft ? "true" : "false") +
+      ", transpose_rhs = " + (p.transposeRight ? "true" : "false") + "} : " + left + ", " + right +
+      "\n weft.yield %z : " + result + "\n }\n return\n}";
   parsed->module = mlir::parseSourceString<mlir::ModuleOp>(text, &parsed->context);
-  if (parsed->module) parsed->module->walk([&](ir::FusionOp op) { parsed->fusion = op; });
+  if (parsed->module)
+    parsed->module->walk([&](ir::FusionOp op) { parsed->fusion = op; });
   EXPECT_TRUE(parsed->fusion) << "does not parse:\n" << text;
   return parsed;
 }
 
-template <typename T> HostTensor expectedOf(const Product &p, const HostTensor &left, const HostTensor &right, HostTensor result) {
+template <typename T>
+HostTensor expectedOf(const Product &p, const HostTensor &left, const HostTensor &right,
+                      HostTensor result) {
   const T *a = left.as<T>(), *b = right.as<T>();
   T *c = result.as<T>();
-  for (int64_t batch = 0; batch < std::max<int64_t>(p.batch, 1); ++batch, a += p.m * p.k, b += p.k * p.n, c += p.m * p.n)
+  for (int64_t batch = 0; batch < std::max<int64_t>(p.batch, 1);
+       ++batch, a += p.m * p.k, b += p.k * p.n, c += p.m * p.n)
     for (int64_t i = 0; i < p.m; ++i)
       for (int64_t j = 0; j < p.n; ++j) {
         T sum = 0;
         for (int64_t d = 0; d < p.k; ++d) {
-          T x = p.transposeLeft ? a[d * p.m + i] : a[i * p.k + d], y = p.transposeRight ? b[j * p.k + d] : b[d * p.n + j];
-          if constexpr (std::is_floating_point_v<T>) sum = std::fma(x, y, sum);
-          else sum = static_cast<T>(sum + x * y);
+          T x = p.transposeLeft ? a[d * p.m + i] : a[i * p.k + d],
+            y = p.transposeRight ? b[j * p.k + d] : b[d * p.n + j];
+          if constexpr (std::is_floating_point_v<T>)
+            sum = std::fma(x, y, sum);
+          else
+            sum = static_cast<T>(sum + x * y);
         }
         c[i * p.n + j] = sum;
       }
@@ -72,13 +85,17 @@ std::vector<TargetInfo> targets() {
 
 template <typename T> void check(const Product &p, const std::string &element) {
   for (const TargetInfo &target : targets()) {
-    SCOPED_TRACE(std::to_string(p.batch) + " x " + std::to_string(p.m) + " x " + std::to_string(p.k) + " x " + std::to_string(p.n) +
-                 (p.transposeLeft ? " t" : " n") + (p.transposeRight ? "t " : "n ") + element + " for " + target.cpu);
+    SCOPED_TRACE(std::to_string(p.batch) + " x " + std::to_string(p.m) + " x " +
+                 std::to_string(p.k) + " x " + std::to_string(p.n) +
+                 (p.transposeLeft ? " t" : " n") + (p.transposeRight ? "t " : "n ") + element +
+                 " for " + target.cpu);
     auto parsed = parse(p, element);
     ASSERT_TRUE(parsed->fusion);
     std::vector<HostTensor> inputs;
-    for (mlir::Type type : parsed->fusion.getInputs().getTypes()) inputs.push_back(sample(type, static_cast<int64_t>(inputs.size()) + 1));
-    HostTensor empty = HostTensor::of(mlir::cast<mlir::RankedTensorType>(parsed->fusion.getResult(0).getType()));
+    for (mlir::Type type : parsed->fusion.getInputs().getTypes())
+      inputs.push_back(sample(type, static_cast<int64_t>(inputs.size()) + 1));
+    HostTensor empty =
+        HostTensor::of(mlir::cast<mlir::RankedTensorType>(parsed->fusion.getResult(0).getType()));
     HostTensor expected = expectedOf<T>(p, inputs[0], inputs[1], empty);
     std::string error;
     auto kernel = TestKernel::build(parsed->fusion, error, /*dump=*/false, target);
@@ -93,14 +110,21 @@ template <typename T> void check(const Product &p, const std::string &element) {
 
 TEST(MatmulSchedule, AddsInOrder) {
   // Parts of tiles in either direction, whole ones, several panels.
-  for (const Product &p :
-       {Product{0, 1, 5, 7}, {0, 2, 3, 2}, {0, 8, 8, 24}, {0, 9, 17, 25}, {0, 13, 1, 70}, {0, 31, 40, 3}, {3, 10, 6, 50}})
+  for (const Product &p : {Product{0, 1, 5, 7},
+                           {0, 2, 3, 2},
+                           {0, 8, 8, 24},
+                           {0, 9, 17, 25},
+                           {0, 13, 1, 70},
+                           {0, 31, 40, 3},
+                           {3, 10, 6, 50}})
     for (bool left : {false, true})
-      for (bool right : {false, true}) check<double>({p.batch, p.m, p.k, p.n, left, right}, "f64");
+      for (bool right : {false, true})
+        check<double>({p.batch, p.m, p.k, p.n, left, right}, "f64");
 }
 
 TEST(MatmulSchedule, CutsWhatIsLarge) {
-  // A right side that is copied, depth by depth (and a depth that ends within a vector), more columns than a block has, few rows.
+  // A right side that is copied, depth by depth (and a depth that ends within a vector), more
+  // columns than a block has, few rows.
   for (bool left : {false, true})
     for (bool right : {false, true}) {
       check<double>({0, 33, 523, 75, left, right}, "f64");
@@ -141,16 +165,20 @@ TEST(MatmulSchedule, RowsWhoseNumberVaries) {
       ASSERT_EQ(kernel->info.count, p.m);
       Product whole = p;
       auto plain = parse(whole, "f64");
-      HostTensor left = sample(plain->fusion.getInputs()[0].getType(), 1), rightSide = sample(plain->fusion.getInputs()[1].getType(), 2);
-      HostTensor result = HostTensor::of(mlir::cast<mlir::RankedTensorType>(plain->fusion.getResult(0).getType()));
+      HostTensor left = sample(plain->fusion.getInputs()[0].getType(), 1),
+                 rightSide = sample(plain->fusion.getInputs()[1].getType(), 2);
+      HostTensor result =
+          HostTensor::of(mlir::cast<mlir::RankedTensorType>(plain->fusion.getResult(0).getType()));
       HostTensor expected = expectedOf<double>(p, left, rightSide, result);
       std::vector<std::byte> scratch(static_cast<size_t>(kernel->info.threadScratchBytes) + 64);
       auto address = (reinterpret_cast<uintptr_t>(scratch.data()) + 63) / 64 * 64;
       weft_kernel_env env{sizeof(weft_kernel_env), 0, reinterpret_cast<void *>(address)};
       for (int64_t rows : {2, 7, 8, 13, 63, 64}) {
         HostTensor some = result, first = expected;
-        std::fill(first.bytes.begin() + rows * p.n * 8, first.bytes.end(), std::byte(0)); // the others are not written
-        std::vector<void *> buffers = {left.bytes.data(), rightSide.bytes.data(), some.bytes.data()};
+        std::fill(first.bytes.begin() + rows * p.n * 8, first.bytes.end(),
+                  std::byte(0)); // the others are not written
+        std::vector<void *> buffers = {left.bytes.data(), rightSide.bytes.data(),
+                                       some.bytes.data()};
         ASSERT_EQ(kernel->body(&env, buffers.data(), nullptr, nullptr, 0, rows), WEFT_KERNEL_OK);
         EXPECT_EQ(tests::compareExact(some, first), "") << rows << " rows for " << target.cpu;
       }

@@ -1,8 +1,10 @@
-// Reductions over dims that are neither the inner nor the outer ones: over middle dims ([B, T, C] -> [B, C]) or over several groups
-// ([N, C, H, W] -> [C]), with the elementwise ops that feed them and that follow on their results.
+// Reductions over dims that are neither the inner nor the outer ones: over middle dims ([B, T, C]
+// -> [B, C]) or over several groups ([N, C, H, W] -> [C]), with the elementwise ops that feed them
+// and that follow on their results.
 //
-// Kept dims run in parallel. Where the innermost dim is kept, vectors lie along it and the reduced dims are walked one by one; where it is
-// reduced, its run is folded as a row is, and the outer reduced dims add up such rows.
+// Kept dims run in parallel. Where the innermost dim is kept, vectors lie along it and the reduced
+// dims are walked one by one; where it is reduced, its run is folded as a row is, and the outer
+// reduced dims add up such rows.
 #include "compiler/codegen/Schedule.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -40,71 +42,87 @@ struct NestSchedule {
   llvm::SmallVector<Operation *> ops;
   llvm::SmallVector<linalg::GenericOp> reductions;
 
-  void place(llvm::MutableArrayRef<Index> atoms, llvm::ArrayRef<int32_t> some, const Index &linear) {
+  void place(llvm::MutableArrayRef<Index> atoms, llvm::ArrayRef<int32_t> some,
+             const Index &linear) {
     placeAtoms(f.e.space, kernel.domain, atoms, some, linear);
   }
   // The kernel's outputs where the kept atoms are at `atoms`, whose reductions gave `sums`.
   void store(llvm::ArrayRef<Index> atoms, llvm::ArrayRef<Value> sums, Value mask) {
     for (auto [op, sum] : llvm::zip(ops, sums)) {
       auto here = f.position(op->getResult(0), atoms);
-      f.e.setKnown(kernel.lowered.lookup(op->getResult(0)), [this, here, sum = sum](llvm::ArrayRef<Index> position, Value) -> Value {
-        if (position == llvm::ArrayRef(here)) return sum;
-        f.e.fail("a sum is read at another position");
-        return sum;
-      });
+      f.e.setKnown(kernel.lowered.lookup(op->getResult(0)),
+                   [this, here, sum = sum](llvm::ArrayRef<Index> position, Value) -> Value {
+                     if (position == llvm::ArrayRef(here))
+                       return sum;
+                     f.e.fail("a sum is read at another position");
+                     return sum;
+                   });
     }
     for (auto [i, output] : llvm::enumerate(kernel.outputs)) {
       auto position = f.position(output, atoms);
       Value value = f.e.at(kernel.lowered.lookup(output), position, mask);
-      f.e.store(f.output(i), value, f.e.space.linearize(position, mlir::cast<mlir::RankedTensorType>(output.getType()).getShape()), mask);
+      f.e.store(f.output(i), value,
+                f.e.space.linearize(
+                    position, mlir::cast<mlir::RankedTensorType>(output.getType()).getShape()),
+                mask);
     }
   }
 
   void keptInnermost(int32_t lanes) {
     llvm::SmallVector<int32_t> others;
     for (int32_t atom : kernel.domain.outer())
-      if (atom != lanes) others.push_back(atom);
+      if (atom != lanes)
+        others.push_back(atom);
     llvm::ArrayRef<int32_t> reduced = kernel.domain.inner();
-    int64_t n = kernel.domain.atoms()[lanes], whole = n / kColumns, blocks = llvm::divideCeil(n, kColumns),
-            rows = kernel.domain.positions(reduced);
+    int64_t n = kernel.domain.atoms()[lanes], whole = n / kColumns,
+            blocks = llvm::divideCeil(n, kColumns), rows = kernel.domain.positions(reduced);
     kernel.info.count = kernel.domain.positions(others) * blocks;
     bool isWindow = rows <= kWindow && rows * static_cast<int64_t>(kernel.ops.size()) <= kWindowOps;
     auto columns = [&](const Index &other, int64_t size, const Index &base) {
-      f.run(size, kColumnVectors, base, {}, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-        llvm::SmallVector<Index> atoms(kernel.domain.atoms().size());
-        place(atoms, others, other);
-        int64_t copies = units.size();
-        auto step = [&](Index row, KernelFunction::State &inside) {
-          place(atoms, reduced, row);
-          for (int64_t u = 0; u < copies; ++u) {
-            atoms[lanes] = units[u].position;
-            for (auto [i, op] : llvm::enumerate(ops)) {
-              Value &sum = inside[i * copies + u];
-              sum = f.accumulate(reductions[i], f.position(op->getOperand(0), atoms), sum, units[u].mask);
-            }
-          }
-        };
-        KernelFunction::State sums;
-        if (isWindow) {
-          // In the order of a loop, but its loads are seen together: neighbouring columns of a window come from the same ones.
-          for (linalg::GenericOp reduction : reductions) sums.append(copies, f.identity(reduction, true));
-          for (int64_t row = 0; row < rows; ++row) step(Index::of(row), sums);
-        } else {
-          sums = f.reduceRows(rows, reductions, copies, true, step);
-        }
-        for (int64_t u = 0; u < copies; ++u) {
-          atoms[lanes] = units[u].position;
-          llvm::SmallVector<Value> mine;
-          for (size_t i = 0; i < ops.size(); ++i) mine.push_back(sums[i * copies + u]);
-          store(atoms, mine, units[u].mask);
-        }
-      });
+      f.run(size, kColumnVectors, base, {},
+            [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+              llvm::SmallVector<Index> atoms(kernel.domain.atoms().size());
+              place(atoms, others, other);
+              int64_t copies = units.size();
+              auto step = [&](Index row, KernelFunction::State &inside) {
+                place(atoms, reduced, row);
+                for (int64_t u = 0; u < copies; ++u) {
+                  atoms[lanes] = units[u].position;
+                  for (auto [i, op] : llvm::enumerate(ops)) {
+                    Value &sum = inside[i * copies + u];
+                    sum = f.accumulate(reductions[i], f.position(op->getOperand(0), atoms), sum,
+                                       units[u].mask);
+                  }
+                }
+              };
+              KernelFunction::State sums;
+              if (isWindow) {
+                // In the order of a loop, but its loads are seen together: neighbouring columns of
+                // a window come from the same ones.
+                for (linalg::GenericOp reduction : reductions)
+                  sums.append(copies, f.identity(reduction, true));
+                for (int64_t row = 0; row < rows; ++row)
+                  step(Index::of(row), sums);
+              } else {
+                sums = f.reduceRows(rows, reductions, copies, true, step);
+              }
+              for (int64_t u = 0; u < copies; ++u) {
+                atoms[lanes] = units[u].position;
+                llvm::SmallVector<Value> mine;
+                for (size_t i = 0; i < ops.size(); ++i)
+                  mine.push_back(sums[i * copies + u]);
+                store(atoms, mine, units[u].mask);
+              }
+            });
     };
     f.loop(f.begin, f.end, kernel.info.count, {}, [&](Index piece, KernelFunction::State &) {
       auto [other, block] = f.e.space.divide(piece, blocks);
-      if (n % kColumns == 0) return columns(other, kColumns, f.e.space.scale(block, kColumns));
-      if (!whole) return columns(other, n, Index::of(0));
-      Value isLast = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, f.e.scalarIndex(block), f.e.constantIndex(whole));
+      if (n % kColumns == 0)
+        return columns(other, kColumns, f.e.space.scale(block, kColumns));
+      if (!whole)
+        return columns(other, n, Index::of(0));
+      Value isLast = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, f.e.scalarIndex(block),
+                                             f.e.constantIndex(whole));
       auto branch = scf::IfOp::create(f.builder, f.e.loc, isLast, /*withElseRegion=*/true);
       auto fill = [&](mlir::Block *body, int64_t size, const Index &base) {
         mlir::OpBuilder::InsertionGuard guard(f.builder);
@@ -122,47 +140,60 @@ struct NestSchedule {
   void prefetch(llvm::ArrayRef<Index> atoms, int32_t lanes) {
     for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments())) {
       const FusionDomain::Layout *layout = kernel.domain.layout(argument);
-      if (!layout || layout->empty() || layout->back() != lanes) continue;
+      if (!layout || layout->empty() || layout->back() != lanes)
+        continue;
       auto shape = mlir::cast<mlir::RankedTensorType>(argument.getType()).getShape();
-      f.e.prefetch(f.function.getArgument(i), f.e.space.linearize(f.position(argument, atoms), shape), false);
+      f.e.prefetch(f.function.getArgument(i),
+                   f.e.space.linearize(f.position(argument, atoms), shape), false);
     }
   }
 
   void reducedInnermost(llvm::ArrayRef<int32_t> layout) {
     llvm::ArrayRef<int32_t> reduced = kernel.domain.inner();
     size_t run = 0;
-    while (run < layout.size() && llvm::is_contained(reduced, layout[layout.size() - 1 - run])) ++run;
+    while (run < layout.size() && llvm::is_contained(reduced, layout[layout.size() - 1 - run]))
+      ++run;
     llvm::ArrayRef<int32_t> inner = layout.take_back(run);
     llvm::SmallVector<int32_t> outer;
     for (int32_t atom : reduced)
-      if (!llvm::is_contained(inner, atom)) outer.push_back(atom);
+      if (!llvm::is_contained(inner, atom))
+        outer.push_back(atom);
     kernel.info.count = kernel.domain.rows();
-    int64_t bytes = memoryBytes(mlir::cast<mlir::RankedTensorType>(ops.front()->getOperand(0).getType()).getElementType());
+    int64_t bytes = memoryBytes(
+        mlir::cast<mlir::RankedTensorType>(ops.front()->getOperand(0).getType()).getElementType());
     int64_t rows = kernel.domain.positions(outer),
-            rowsAhead = std::min<int64_t>(rows - 1, kAheadBytes / (kernel.domain.positions(inner) * bytes));
+            rowsAhead =
+                std::min<int64_t>(rows - 1, kAheadBytes / (kernel.domain.positions(inner) * bytes));
     f.loop(f.begin, f.end, kernel.info.count, {}, [&](Index kept, KernelFunction::State &) {
       llvm::SmallVector<Index> atoms(kernel.domain.atoms().size());
       place(atoms, kernel.domain.outer(), kept);
-      for (const Index &atom : atoms) (void)f.e.scalarIndex(atom);
-      auto sums = f.reduceRows(rows, reductions, 1, false, [&](Index row, KernelFunction::State &totals) {
-        place(atoms, outer, row);
-        llvm::SmallVector<Index> ahead(atoms);
-        if (rowsAhead > 0) place(ahead, outer, f.ahead(row, rowsAhead, rows));
-        auto parts = f.reduceRun(kernel.domain.positions(inner), kSlots, Index::of(0), reductions,
-                                 [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
-                                   for (const KernelFunction::Unit &unit : units) {
-                                     place(atoms, inner, unit.position);
-                                     for (auto [i, op] : llvm::enumerate(ops)) {
-                                       Value &slot = slots[i * kSlots + unit.slot];
-                                       slot = f.accumulate(reductions[i], f.position(op->getOperand(0), atoms), slot, unit.mask);
-                                     }
-                                     if (rowsAhead <= 0) continue;
-                                     place(ahead, inner, unit.position);
-                                     prefetch(ahead, inner.back());
-                                   }
-                                 });
-        for (size_t i = 0; i < ops.size(); ++i) totals[i] = f.combine(reductions[i], totals[i], parts[i]);
-      });
+      for (const Index &atom : atoms)
+        (void)f.e.scalarIndex(atom);
+      auto sums =
+          f.reduceRows(rows, reductions, 1, false, [&](Index row, KernelFunction::State &totals) {
+            place(atoms, outer, row);
+            llvm::SmallVector<Index> ahead(atoms);
+            if (rowsAhead > 0)
+              place(ahead, outer, f.ahead(row, rowsAhead, rows));
+            auto parts = f.reduceRun(
+                kernel.domain.positions(inner), kSlots, Index::of(0), reductions,
+                [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
+                  for (const KernelFunction::Unit &unit : units) {
+                    place(atoms, inner, unit.position);
+                    for (auto [i, op] : llvm::enumerate(ops)) {
+                      Value &slot = slots[i * kSlots + unit.slot];
+                      slot = f.accumulate(reductions[i], f.position(op->getOperand(0), atoms), slot,
+                                          unit.mask);
+                    }
+                    if (rowsAhead <= 0)
+                      continue;
+                    place(ahead, inner, unit.position);
+                    prefetch(ahead, inner.back());
+                  }
+                });
+            for (size_t i = 0; i < ops.size(); ++i)
+              totals[i] = f.combine(reductions[i], totals[i], parts[i]);
+          });
       store(atoms, sums, nullptr);
     });
   }
@@ -179,8 +210,10 @@ int32_t keptInnermost(KernelBuilder &kernel) {
 mlir::LogicalResult scheduleNest(KernelBuilder &kernel) {
   KernelFunction f(kernel, kernel.info.symbol);
   NestSchedule nest(kernel, f);
-  if (int32_t lanes = keptInnermost(kernel); lanes >= 0) nest.keptInnermost(lanes);
-  else nest.reducedInnermost(*kernel.domain.layout(nest.ops.front()->getOperand(0)));
+  if (int32_t lanes = keptInnermost(kernel); lanes >= 0)
+    nest.keptInnermost(lanes);
+  else
+    nest.reducedInnermost(*kernel.domain.layout(nest.ops.front()->getOperand(0)));
   return f.finish();
 }
 

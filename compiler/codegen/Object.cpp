@@ -1,4 +1,5 @@
-// From the llvm dialect to an object file: translation, a short LLVM pipeline, instruction selection.
+// From the llvm dialect to an object file: translation, a short LLVM pipeline, instruction
+// selection.
 #include "compiler/codegen/Codegen.h"
 
 #include <mutex>
@@ -23,14 +24,16 @@ static void initializeTargets() {
   (void)once;
 }
 
-// Asked once: each question for a feature leaves a virtual machine, which takes as long as a small phase of a compilation.
+// Asked once: each question for a feature leaves a virtual machine, which takes as long as a small
+// phase of a compilation.
 static TargetInfo askHost() {
   initializeTargets();
   TargetInfo target;
   target.triple = llvm::sys::getProcessTriple();
   target.cpu = llvm::sys::getHostCPUName().str();
   for (const auto &feature : llvm::sys::getHostCPUFeatures())
-    target.features += (target.features.empty() ? "" : ",") + std::string(feature.second ? "+" : "-") + feature.first().str();
+    target.features += (target.features.empty() ? "" : ",") +
+                       std::string(feature.second ? "+" : "-") + feature.first().str();
   return target;
 }
 
@@ -39,7 +42,9 @@ TargetInfo TargetInfo::host() {
   return target;
 }
 
-static absl::Status failed(const llvm::Twine &message) { return absl::InternalError(message.str()); }
+static absl::Status failed(const llvm::Twine &message) {
+  return absl::InternalError(message.str());
+}
 
 absl::StatusOr<TargetInfo> TargetInfo::named(llvm::StringRef cpu) {
   initializeTargets();
@@ -49,17 +54,22 @@ absl::StatusOr<TargetInfo> TargetInfo::named(llvm::StringRef cpu) {
   std::string error;
   llvm::Triple triple(target.triple);
   const llvm::Target *registered = llvm::TargetRegistry::lookupTarget(triple, error);
-  if (!registered) return failed("no code generator for " + target.triple + ": " + error);
-  std::unique_ptr<llvm::MCSubtargetInfo> subtarget(registered->createMCSubtargetInfo(triple, "", ""));
+  if (!registered)
+    return failed("no code generator for " + target.triple + ": " + error);
+  std::unique_ptr<llvm::MCSubtargetInfo> subtarget(
+      registered->createMCSubtargetInfo(triple, "", ""));
   if (!subtarget || !subtarget->isCPUStringValid(cpu))
     return absl::InvalidArgumentError(
-        ("unknown CPU '" + cpu + "' for " + target.triple + "; `clang --print-supported-cpus` lists the names, such as x86-64-v3 or znver3")
+        ("unknown CPU '" + cpu + "' for " + target.triple +
+         "; `clang --print-supported-cpus` lists the names, such as x86-64-v3 or znver3")
             .str());
-  // Spelled out: what runs the code checks them one by one, and knows no CPU by name. The host's list has every feature that there is.
+  // Spelled out: what runs the code checks them one by one, and knows no CPU by name. The host's
+  // list has every feature that there is.
   subtarget.reset(registered->createMCSubtargetInfo(triple, cpu, ""));
   std::vector<std::string> features;
   for (const auto &feature : llvm::sys::getHostCPUFeatures())
-    if (std::string has = "+" + feature.first().str(); subtarget->checkFeatures(has)) features.push_back(std::move(has));
+    if (std::string has = "+" + feature.first().str(); subtarget->checkFeatures(has))
+      features.push_back(std::move(has));
   llvm::sort(features);
   target.features = llvm::join(features, ",");
   return target;
@@ -70,19 +80,23 @@ absl::Status TargetInfo::checkUsable() const {
   std::string error;
   llvm::Triple parsed(triple);
   const llvm::Target *registered = llvm::TargetRegistry::lookupTarget(parsed, error);
-  if (!registered) return failed("no code generator for " + triple + ": " + error);
-  if (!parsed.isX86()) return absl::OkStatus();
-  std::unique_ptr<llvm::MCSubtargetInfo> subtarget(registered->createMCSubtargetInfo(parsed, cpu, features));
+  if (!registered)
+    return failed("no code generator for " + triple + ": " + error);
+  if (!parsed.isX86())
+    return absl::OkStatus();
+  std::unique_ptr<llvm::MCSubtargetInfo> subtarget(
+      registered->createMCSubtargetInfo(parsed, cpu, features));
   for (const char *needed : {"avx2", "fma"})
     if (!subtarget->checkFeatures(std::string("+") + needed))
-      return absl::InvalidArgumentError(
-          "the CPU '" + cpu + "' has no " + needed +
-          ", which kernels need (their roundings are those of fused multiply-adds); choose x86-64-v3 or a later one");
+      return absl::InvalidArgumentError("the CPU '" + cpu + "' has no " + needed +
+                                        ", which kernels need (their roundings are those of fused "
+                                        "multiply-adds); choose x86-64-v3 or a later one");
   return absl::OkStatus();
 }
 
-// Machines that wait for the next kernel. Each keeps the subtargets that it made: to parse a CPU's list of features takes a tenth of the
-// time of a small kernel. One machine serves one kernel at a time.
+// Machines that wait for the next kernel. Each keeps the subtargets that it made: to parse a CPU's
+// list of features takes a tenth of the time of a small kernel. One machine serves one kernel at a
+// time.
 namespace {
 
 class Machines {
@@ -104,7 +118,8 @@ public:
   void giveBack(const TargetInfo &target, std::unique_ptr<llvm::TargetMachine> machine) {
     std::lock_guard<std::mutex> lock(mutex_);
     idle_.emplace_back(target.key(), std::move(machine));
-    if (idle_.size() > kMostIdle) idle_.erase(idle_.begin());
+    if (idle_.size() > kMostIdle)
+      idle_.erase(idle_.begin());
   }
 
 private:
@@ -112,7 +127,8 @@ private:
   static constexpr size_t kMostIdle = 64;
 
   std::mutex mutex_;
-  std::vector<std::pair<std::string, std::unique_ptr<llvm::TargetMachine>>> idle_; // the least recently used first
+  std::vector<std::pair<std::string, std::unique_ptr<llvm::TargetMachine>>>
+      idle_; // the least recently used first
 };
 
 // Lives as long as the process: threads may compile while statics are destroyed.
@@ -123,20 +139,27 @@ Machines &machines() {
 
 } // namespace
 
-absl::StatusOr<std::string> emitObject(mlir::ModuleOp module, const TargetInfo &target, const CodegenOptions &options) {
+absl::StatusOr<std::string> emitObject(mlir::ModuleOp module, const TargetInfo &target,
+                                       const CodegenOptions &options) {
   initializeTargets();
   auto machine = machines().take(target);
-  if (!machine.ok()) return machine.status();
+  if (!machine.ok())
+    return machine.status();
   llvm::LLVMContext context;
   auto ir = translateToLlvm(module, context, **machine, options);
-  if (!ir.ok()) return ir.status();
+  if (!ir.ok())
+    return ir.status();
   // 512-bit registers where the machine has them: kernels are written in 16-lane vectors.
   for (llvm::Function &function : **ir)
-    if (!function.isDeclaration()) function.addFnAttr("prefer-vector-width", "512");
-  if (absl::Status status = optimize(**ir, **machine, options); !status.ok()) return status;
+    if (!function.isDeclaration())
+      function.addFnAttr("prefer-vector-width", "512");
+  if (absl::Status status = optimize(**ir, **machine, options); !status.ok())
+    return status;
   if (options.dump) {
-    auto assembly = emitCode(*llvm::CloneModule(**ir), **machine, llvm::CodeGenFileType::AssemblyFile);
-    if (!assembly.ok()) return assembly.status();
+    auto assembly =
+        emitCode(*llvm::CloneModule(**ir), **machine, llvm::CodeGenFileType::AssemblyFile);
+    if (!assembly.ok())
+      return assembly.status();
     options.dump("s", *assembly);
   }
   auto object = emitCode(**ir, **machine, llvm::CodeGenFileType::ObjectFile);

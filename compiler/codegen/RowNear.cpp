@@ -1,26 +1,29 @@
-// What a kernel over rows computes of slices of a row, once the row's reductions are known: the maxima over the windows of a normalised
-// image.
+// What a kernel over rows computes of slices of a row, once the row's reductions are known: the
+// maxima over the windows of a normalised image.
 #include "compiler/codegen/RowSchedule.h"
 
 namespace weft::compiler {
 
-// After the sweeps of a row. Its elements are computed again for each window that reads them: they are rarely all in a near cache, and the
-// fuse phase sees to it that they are cheap. Vectors lie along the innermost dim, whose neighbours are a fixed step apart in the row.
+// After the sweeps of a row. Its elements are computed again for each window that reads them: they
+// are rarely all in a near cache, and the fuse phase sees to it that they are cheap. Vectors lie
+// along the innermost dim, whose neighbours are a fixed step apart in the row.
 void RowSchedule::storeNear(KernelFunction &f, const Index &row) {
-  if (!hasNear) return;
+  if (!hasNear)
+    return;
   llvm::ArrayRef<int32_t> lines = domain.near().drop_back();
   int32_t lanes = domain.near().back();
   // Windows of other elements read what an element's store would overwrite.
   trackReads(f, nullptr, 0, {});
   f.loop(domain.positions(lines), {}, [&](Index line, KernelFunction::State &) {
-    f.run(domain.atoms()[lanes], 1, Index::of(0), {}, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-      for (const KernelFunction::Unit &unit : units) {
-        auto atoms = atomPositions(f, row, Index::of(0));
-        placeAtoms(f.e.space, domain, atoms, lines, line);
-        atoms[lanes] = unit.position;
-        storeOutputs(f, Role::Near, atoms, unit.mask);
-      }
-    });
+    f.run(domain.atoms()[lanes], 1, Index::of(0), {},
+          [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+            for (const KernelFunction::Unit &unit : units) {
+              auto atoms = atomPositions(f, row, Index::of(0));
+              placeAtoms(f.e.space, domain, atoms, lines, line);
+              atoms[lanes] = unit.position;
+              storeOutputs(f, Role::Near, atoms, unit.mask);
+            }
+          });
   });
 }
 

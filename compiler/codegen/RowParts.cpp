@@ -1,8 +1,10 @@
-// Reductions of parts of rows: over the runs that the leading dims of a row leave, and over some of the outer dims. group_norm's rows are
-// the groups of a sample, and its weight and bias get sums over pixels and samples, a number a channel.
+// Reductions of parts of rows: over the runs that the leading dims of a row leave, and over some of
+// the outer dims. group_norm's rows are the groups of a sample, and its weight and bias get sums
+// over pixels and samples, a number a channel.
 //
-// The last sweep folds each run of a row to a partial result, one for each reduction, row and run; `finish` adds up those of the outer
-// dims. That is the order in which NestSchedule sweeps such a reduction in a kernel of its own, so that fusing does not change a bit.
+// The last sweep folds each run of a row to a partial result, one for each reduction, row and run;
+// `finish` adds up those of the outer dims. That is the order in which NestSchedule sweeps such a
+// reduction in a kernel of its own, so that fusing does not change a bit.
 #include "compiler/codegen/RowSchedule.h"
 
 namespace weft::compiler {
@@ -11,42 +13,50 @@ namespace linalg = mlir::linalg;
 using mlir::Operation;
 using mlir::Value;
 
-// The last sweep over a row: it has no Row reductions. Its stores are done in the same loop where runs fill vectors.
+// The last sweep over a row: it has no Row reductions. Its stores are done in the same loop where
+// runs fill vectors.
 void RowSchedule::sweepParts(KernelFunction &f, int64_t l, const Index &row) {
   const Sweep &sweep = sweeps[l];
   int64_t run = domain.partRun(), parts = partsOfRow();
   bool together = run >= kLanes;
   llvm::SmallVector<linalg::GenericOp> reductions;
-  for (Operation *op : sweep.parts) reductions.push_back(kernel.generic(op));
+  for (Operation *op : sweep.parts)
+    reductions.push_back(kernel.generic(op));
   f.loop(parts, {}, [&](Index number, KernelFunction::State &) {
-    auto sums = f.reduceRun(run, unroll, f.e.space.scale(number, run), reductions,
-                            [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
-                              for (const KernelFunction::Unit &unit : units) {
-                                auto atoms = atomPositions(f, row, unit.position);
-                                trackReads(f, &sweep, l, atoms);
-                                keepOrKnow(f, l, unit, atoms);
-                                for (auto [i, op] : llvm::enumerate(sweep.parts)) {
-                                  Value &slot = slots[i * kSlots + unit.slot];
-                                  slot = f.accumulate(reductions[i], f.position(op->getOperand(0), atoms), slot, unit.mask);
-                                }
-                                prefetch(f, l, row, unit);
-                                if (together) storeFull(f, sweep, l, unit, row);
-                              }
-                            });
+    auto sums =
+        f.reduceRun(run, unroll, f.e.space.scale(number, run), reductions,
+                    [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
+                      for (const KernelFunction::Unit &unit : units) {
+                        auto atoms = atomPositions(f, row, unit.position);
+                        trackReads(f, &sweep, l, atoms);
+                        keepOrKnow(f, l, unit, atoms);
+                        for (auto [i, op] : llvm::enumerate(sweep.parts)) {
+                          Value &slot = slots[i * kSlots + unit.slot];
+                          slot = f.accumulate(reductions[i], f.position(op->getOperand(0), atoms),
+                                              slot, unit.mask);
+                        }
+                        prefetch(f, l, row, unit);
+                        if (together)
+                          storeFull(f, sweep, l, unit, row);
+                      }
+                    });
     Index at = f.e.space.add(f.e.space.scale(row, parts), number);
     for (auto [op, sum] : llvm::zip(sweep.parts, sums)) {
       const Partial &partial = partials[op];
-      f.e.store(f.partials(partial.offset, domain.rows() * parts, partial.element), sum, at, nullptr);
+      f.e.store(f.partials(partial.offset, domain.rows() * parts, partial.element), sum, at,
+                nullptr);
     }
     forgetKept(f);
   });
-  if (together || sweep.stores.empty()) return;
-  f.run(domain.rowSize(), unroll, Index::of(0), {}, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-    for (const KernelFunction::Unit &unit : units) {
-      keepOrKnow(f, l, unit, atomPositions(f, row, unit.position));
-      storeFull(f, sweep, l, unit, row);
-    }
-  });
+  if (together || sweep.stores.empty())
+    return;
+  f.run(domain.rowSize(), unroll, Index::of(0), {},
+        [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+          for (const KernelFunction::Unit &unit : units) {
+            keepOrKnow(f, l, unit, atomPositions(f, row, unit.position));
+            storeFull(f, sweep, l, unit, row);
+          }
+        });
   forgetKept(f);
 }
 
@@ -55,37 +65,47 @@ void RowSchedule::finishParts(KernelFunction &f) {
   llvm::SmallVector<Operation *> ops;
   llvm::SmallVector<linalg::GenericOp> reductions;
   for (auto &[op, partial] : partials) {
-    if (domain.role(op->getResult(0)) != Role::Part) continue;
+    if (domain.role(op->getResult(0)) != Role::Part)
+      continue;
     ops.push_back(op);
     reductions.push_back(kernel.generic(op));
   }
   FusionDomain::Layout layout = domain.partialLayout(), added = domain.addedRows();
   int64_t count = domain.positions(added);
-  f.run(domain.positions(domain.kept()), 1, Index::of(0), {}, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-    for (const KernelFunction::Unit &unit : units) {
-      llvm::SmallVector<Index> atoms(domain.atoms().size());
-      placeAtoms(f.e.space, domain, atoms, domain.kept(), unit.position);
-      auto part = [&](Operation *op) {
-        llvm::SmallVector<Index> digits;
-        for (int32_t atom : layout) digits.push_back(atoms[atom]);
-        const Partial &partial = partials[op];
-        Value buffer = f.partials(partial.offset, domain.rows() * partsOfRow(), partial.element);
-        return f.e.broadcast(f.e.load(buffer, partial.element, f.e.space.linearize(digits, domain.extents(layout)), unit.mask));
-      };
-      KernelFunction::State sums;
-      if (count == 1) {
-        for (Operation *op : ops) sums.push_back(part(op));
-      } else {
-        sums = f.reduceRows(count, reductions, 1, true, [&](Index number, KernelFunction::State &totals) {
-          placeAtoms(f.e.space, domain, atoms, added, number);
-          for (auto [i, op] : llvm::enumerate(ops)) totals[i] = f.combine(reductions[i], totals[i], part(op));
+  f.run(domain.positions(domain.kept()), 1, Index::of(0), {},
+        [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+          for (const KernelFunction::Unit &unit : units) {
+            llvm::SmallVector<Index> atoms(domain.atoms().size());
+            placeAtoms(f.e.space, domain, atoms, domain.kept(), unit.position);
+            auto part = [&](Operation *op) {
+              llvm::SmallVector<Index> digits;
+              for (int32_t atom : layout)
+                digits.push_back(atoms[atom]);
+              const Partial &partial = partials[op];
+              Value buffer =
+                  f.partials(partial.offset, domain.rows() * partsOfRow(), partial.element);
+              return f.e.broadcast(f.e.load(buffer, partial.element,
+                                            f.e.space.linearize(digits, domain.extents(layout)),
+                                            unit.mask));
+            };
+            KernelFunction::State sums;
+            if (count == 1) {
+              for (Operation *op : ops)
+                sums.push_back(part(op));
+            } else {
+              sums = f.reduceRows(count, reductions, 1, true,
+                                  [&](Index number, KernelFunction::State &totals) {
+                                    placeAtoms(f.e.space, domain, atoms, added, number);
+                                    for (auto [i, op] : llvm::enumerate(ops))
+                                      totals[i] = f.combine(reductions[i], totals[i], part(op));
+                                  });
+            }
+            for (auto [op, sum] : llvm::zip(ops, sums))
+              f.e.setKnown(kernel.lowered.lookup(op->getResult(0)),
+                           [sum = sum](llvm::ArrayRef<Index>, Value) { return sum; });
+            storeOutputs(f, Role::Part, atoms, unit.mask);
+          }
         });
-      }
-      for (auto [op, sum] : llvm::zip(ops, sums))
-        f.e.setKnown(kernel.lowered.lookup(op->getResult(0)), [sum = sum](llvm::ArrayRef<Index>, Value) { return sum; });
-      storeOutputs(f, Role::Part, atoms, unit.mask);
-    }
-  });
 }
 
 } // namespace weft::compiler

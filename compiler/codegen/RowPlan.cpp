@@ -1,4 +1,5 @@
-// What each sweep over a row does, and which memory the sweeps share: scratch for a row's expensive values, partial results.
+// What each sweep over a row does, and which memory the sweeps share: scratch for a row's expensive
+// values, partial results.
 #include "compiler/codegen/RowSchedule.h"
 
 #include "compiler/math/Expand.h"
@@ -15,11 +16,15 @@ using Shape = FusionDomain::Shape;
 // Rows of scratch beyond this do not stay in the L2 cache; then computing twice is no worse.
 static constexpr int64_t kLargestScratchRow = 256 << 10;
 
-// Whether a value is cheaper to keep than to compute again: its scalar function has what compiler/math expands.
+// Whether a value is cheaper to keep than to compute again: its scalar function has what
+// compiler/math expands.
 static bool isExpensive(KernelBuilder &kernel, Operation *op) {
-  if (mlir::isa<ir::RandomUniformOp>(op)) return true;
-  linalg::GenericOp generic = mlir::isa<ir::ElementwiseOp>(op) ? kernel.generic(op) : linalg::GenericOp();
-  return generic && llvm::any_of(generic.getRegion().front(), [](Operation &scalar) { return isExpanded(&scalar); });
+  if (mlir::isa<ir::RandomUniformOp>(op))
+    return true;
+  linalg::GenericOp generic =
+      mlir::isa<ir::ElementwiseOp>(op) ? kernel.generic(op) : linalg::GenericOp();
+  return generic && llvm::any_of(generic.getRegion().front(),
+                                 [](Operation &scalar) { return isExpanded(&scalar); });
 }
 
 // What each sweep does.
@@ -27,17 +32,23 @@ void RowSchedule::plan() {
   llvm::SmallVector<Operation *> parts;
   for (Operation *op : kernel.ops) {
     int64_t l = 0;
-    for (Value operand : op->getOperands()) l = std::max(l, level(operand));
+    for (Value operand : op->getOperands())
+      l = std::max(l, level(operand));
     Value result = op->getResult(0);
     random |= mlir::isa<ir::RandomUniformOp>(op);
     if (isReduction(op)) {
       Role role = domain.role(result);
       sweeps.resize(std::max<size_t>(sweeps.size(), l + 2));
-      if (domain.shape() == Shape::Total) sweeps[l].totals.push_back(op);
-      else if (role == Role::Row) sweeps[l].reductions.push_back(op), hasRows = true, l += 1;
-      else if (role == Role::Col) sweeps[l].columns.push_back(op), hasColumns = true;
-      else if (role == Role::Part) parts.push_back(op), hasParts = hasRows = true;
-      else sweeps[l].rowTotals.push_back(op), hasRows = true;
+      if (domain.shape() == Shape::Total)
+        sweeps[l].totals.push_back(op);
+      else if (role == Role::Row)
+        sweeps[l].reductions.push_back(op), hasRows = true, l += 1;
+      else if (role == Role::Col)
+        sweeps[l].columns.push_back(op), hasColumns = true;
+      else if (role == Role::Part)
+        parts.push_back(op), hasParts = hasRows = true;
+      else
+        sweeps[l].rowTotals.push_back(op), hasRows = true;
     }
     levels[result] = l;
     lastLevel = std::max(lastLevel, l);
@@ -45,19 +56,23 @@ void RowSchedule::plan() {
   sweeps.resize(lastLevel + 1);
   sweeps.back().parts = parts;
   for (auto [i, output] : llvm::enumerate(kernel.outputs)) {
-    if (domain.role(output) == Role::Full) sweeps[level(output)].stores.push_back(i);
-    else if (domain.role(output) == Role::Row) sweeps[level(output)].rowStores.push_back(i), hasRows = true;
-    else if (domain.role(output) == Role::Near) hasNear = hasRows = true;
+    if (domain.role(output) == Role::Full)
+      sweeps[level(output)].stores.push_back(i);
+    else if (domain.role(output) == Role::Row)
+      sweeps[level(output)].rowStores.push_back(i), hasRows = true;
+    else if (domain.role(output) == Role::Near)
+      hasNear = hasRows = true;
   }
   unroll = random ? 4 : (domain.shape() == Shape::Elementwise ? 1 : kSlots);
-  if (hasRowGroups()) scratchRows = kLanes;
+  if (hasRowGroups())
+    scratchRows = kLanes;
   planScratch();
   planPartials();
   planPrefetch();
 }
 
-// Elements that a row takes in scratch: the last vector of a run is stored whole. Where a row has several runs, the next one overwrites
-// what is not its own.
+// Elements that a row takes in scratch: the last vector of a run is stored whole. Where a row has
+// several runs, the next one overwrites what is not its own.
 int64_t RowSchedule::paddedRow() const {
   bool oneRun = domain.runSize() == domain.rowSize();
   return roundUp(oneRun ? domain.rowSize() : domain.rowSize() + kLanes, kLanes);
@@ -69,18 +84,25 @@ void RowSchedule::planScratch() {
   for (int64_t l = 0; l <= lastLevel; ++l) {
     Sweep &sweep = sweeps[l];
     llvm::SmallVector<Value> work;
-    for (Operation *op : sweep.reductions) work.push_back(op->getOperand(0));
-    for (Operation *op : sweep.columns) work.push_back(op->getOperand(0));
-    for (Operation *op : sweep.parts) work.push_back(op->getOperand(0));
-    for (int64_t i : sweep.stores) work.push_back(kernel.outputs[i]);
+    for (Operation *op : sweep.reductions)
+      work.push_back(op->getOperand(0));
+    for (Operation *op : sweep.columns)
+      work.push_back(op->getOperand(0));
+    for (Operation *op : sweep.parts)
+      work.push_back(op->getOperand(0));
+    for (int64_t i : sweep.stores)
+      work.push_back(kernel.outputs[i]);
     llvm::DenseSet<Value> seen;
     while (!work.empty()) {
       Value value = work.pop_back_val();
       Operation *op = value.getDefiningOp();
-      if (!op || !seen.insert(value).second) continue;
-      if (isReduction(op)) continue;
+      if (!op || !seen.insert(value).second)
+        continue;
+      if (isReduction(op))
+        continue;
       auto [first, isNew] = neededFirst.try_emplace(value, l);
-      if (!isNew && first->second < l && isExpensive(kernel, op) && domain.role(value) == Role::Full) {
+      if (!isNew && first->second < l && isExpensive(kernel, op) &&
+          domain.role(value) == Role::Full) {
         int64_t bytes = rowBytes * memoryBytes(elementOf(value));
         if (bytes <= kLargestScratchRow) {
           if (!kept.count(value)) {
@@ -97,12 +119,14 @@ void RowSchedule::planScratch() {
 
 void RowSchedule::planPartials() {
   int64_t rows = domain.rows(), n = domain.rowSize();
-  if (hasColumns) chunkRows = std::min(rows, rowsPerChunk(rows));
+  if (hasColumns)
+    chunkRows = std::min(rows, rowsPerChunk(rows));
   chunks = llvm::divideCeil(rows, chunkRows);
   for (Sweep &sweep : sweeps) {
     for (Operation *op : sweep.columns) {
       mlir::Type element = elementOf(op->getResult(0));
-      partials[op] = {kernel.claimPartials(chunks * roundUp(n, kLanes) * memoryBytes(element)), element};
+      partials[op] = {kernel.claimPartials(chunks * roundUp(n, kLanes) * memoryBytes(element)),
+                      element};
     }
     for (Operation *op : sweep.parts) {
       mlir::Type element = elementOf(op->getResult(0));
@@ -114,7 +138,9 @@ void RowSchedule::planPartials() {
     }
     for (Operation *op : sweep.totals) {
       mlir::Type element = elementOf(op->getResult(0));
-      partials[op] = {kernel.claimPartials(llvm::divideCeil(n, kReductionBlock) * memoryBytes(element)), element};
+      partials[op] = {
+          kernel.claimPartials(llvm::divideCeil(n, kReductionBlock) * memoryBytes(element)),
+          element};
     }
   }
 }

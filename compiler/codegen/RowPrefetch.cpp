@@ -1,23 +1,28 @@
 // Asks for the lines of a row before they are needed, in kernels that sweep each row several times.
 //
-// The first sweep of a row waits for memory, the others find the row in the L1 cache and only compute: without help the two take turns,
-// since the machine's own prefetchers begin anew with each page and each row's first sweep. So a later sweep asks for inputs of rows to
-// come, and the sweep before the one that stores asks for the lines of the output, which must be read before they can be written in part.
+// The first sweep of a row waits for memory, the others find the row in the L1 cache and only
+// compute: without help the two take turns, since the machine's own prefetchers begin anew with
+// each page and each row's first sweep. So a later sweep asks for inputs of rows to come, and the
+// sweep before the one that stores asks for the lines of the output, which must be read before they
+// can be written in part.
 #include "compiler/codegen/RowSchedule.h"
 
 namespace weft::compiler {
 
 using mlir::Value;
 
-// Of all inputs and outputs of a row; with two rows of that many, what is asked for would leave the L1 cache before it is used.
+// Of all inputs and outputs of a row; with two rows of that many, what is asked for would leave the
+// L1 cache before it is used.
 static constexpr int64_t kLargestRowBytes = 16 << 10;
 
 void RowSchedule::planPrefetch() {
   int64_t rows = domain.rows(), n = domain.rowSize(), bytes = 0, widest = 0;
-  if (lastLevel == 0 || rows == 1 || kernel.sizes) return;
+  if (lastLevel == 0 || rows == 1 || kernel.sizes)
+    return;
   auto isRow = [&](Value value) {
     const FusionDomain::Layout *layout = domain.layout(value);
-    return layout && !layout->empty() && domain.role(value) == Role::Full && layout->back() == domain.inner().back();
+    return layout && !layout->empty() && domain.role(value) == Role::Full &&
+           layout->back() == domain.inner().back();
   };
   auto add = [&](Value value, int64_t number, int64_t level, bool isOutput) {
     ahead.push_back({value, number, level, isOutput});
@@ -26,22 +31,31 @@ void RowSchedule::planPrefetch() {
   };
   int64_t busy = lastLevel;
   for (int64_t l = lastLevel; l > 0; --l)
-    if (!sweeps[l].keep.empty()) busy = l;
+    if (!sweeps[l].keep.empty())
+      busy = l;
   for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments()))
-    if (isRow(argument)) add(argument, i, busy, false);
+    if (isRow(argument))
+      add(argument, i, busy, false);
   for (auto [i, output] : llvm::enumerate(kernel.outputs))
-    if (isRow(output) && level(output) > 0) add(output, i, level(output) - 1, true);
-  if (bytes > kLargestRowBytes) ahead.clear();
-  if (!ahead.empty()) rowsAhead = std::min<int64_t>(rows - 1, hasRowGroups() ? kLanes : llvm::divideCeil(kAheadBytes, n * widest));
+    if (isRow(output) && level(output) > 0)
+      add(output, i, level(output) - 1, true);
+  if (bytes > kLargestRowBytes)
+    ahead.clear();
+  if (!ahead.empty())
+    rowsAhead = std::min<int64_t>(
+        rows - 1, hasRowGroups() ? kLanes : llvm::divideCeil(kAheadBytes, n * widest));
 }
 
-void RowSchedule::prefetch(KernelFunction &f, int64_t l, const Index &row, const KernelFunction::Unit &unit) {
+void RowSchedule::prefetch(KernelFunction &f, int64_t l, const Index &row,
+                           const KernelFunction::Unit &unit) {
   for (const Ahead &what : ahead) {
-    if (what.level != l) continue;
+    if (what.level != l)
+      continue;
     Index at = what.isOutput ? row : f.ahead(row, rowsAhead, domain.rows());
     auto position = f.position(what.value, atomPositions(f, at, unit.position));
     auto shape = mlir::cast<mlir::RankedTensorType>(what.value.getType()).getShape();
-    Value memory = what.isOutput ? f.output(what.number) : Value(f.function.getArgument(what.number));
+    Value memory =
+        what.isOutput ? f.output(what.number) : Value(f.function.getArgument(what.number));
     f.e.prefetch(memory, f.e.space.linearize(position, shape), what.isOutput);
   }
 }

@@ -1,10 +1,11 @@
-// Kernels over rows: elementwise ones, reductions over the inner dims (Row), over the rows (Col), over everything (Total), and all of
-// these in one kernel.
+// Kernels over rows: elementwise ones, reductions over the inner dims (Row), over the rows (Col),
+// over everything (Total), and all of these in one kernel.
 //
-// A row is swept once for each level: level 0 depends on no reduction, level n + 1 on the Row reductions of level n. A sweep does all
-// reductions, stores and accumulations of its level (those of parts of rows are all in the last one). What is cheap is computed again in
-// later sweeps; what is not (exp, tanh, random numbers, ...) is kept in a row of scratch. Reductions over rows go chunk by chunk into
-// partial results, which `finish` adds in order.
+// A row is swept once for each level: level 0 depends on no reduction, level n + 1 on the Row
+// reductions of level n. A sweep does all reductions, stores and accumulations of its level (those
+// of parts of rows are all in the last one). What is cheap is computed again in later sweeps; what
+// is not (exp, tanh, random numbers, ...) is kept in a row of scratch. Reductions over rows go
+// chunk by chunk into partial results, which `finish` adds in order.
 #include "compiler/codegen/RowSchedule.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -20,7 +21,8 @@ using mlir::Value;
 using Role = FusionDomain::Role;
 using Shape = FusionDomain::Shape;
 
-// Vectors of a group where a sweep does maxima only. IEEE's maximum takes six instructions in a chain, some 15 cycles.
+// Vectors of a group where a sweep does maxima only. IEEE's maximum takes six instructions in a
+// chain, some 15 cycles.
 static constexpr int64_t kExactVectors = 4;
 // Vectors whose sums over rows stay in registers.
 static constexpr int64_t kColumnVectors = 4;
@@ -30,13 +32,18 @@ static constexpr int64_t kRowBlock = 4096;
 static constexpr int64_t kColumnBlock = 1024;
 
 // Whether a reduction gives the same bits in any order.
-static bool isExact(Operation *op) { return mlir::isa<ir::ReduceMaxOp>(op); }
+static bool isExact(Operation *op) {
+  return mlir::isa<ir::ReduceMaxOp>(op);
+}
 
-// Watches the reads of inputs while a sweep is emitted, to know which outputs may share their buffers.
-void RowSchedule::trackReads(KernelFunction &f, const Sweep *sweep, int64_t l, llvm::ArrayRef<Index> atoms) {
+// Watches the reads of inputs while a sweep is emitted, to know which outputs may share their
+// buffers.
+void RowSchedule::trackReads(KernelFunction &f, const Sweep *sweep, int64_t l,
+                             llvm::ArrayRef<Index> atoms) {
   if (!sweep) {
     f.e.onRead = [this](int64_t argument, const Index &) {
-      for (size_t i = 0; i < kernel.outputs.size(); ++i) inPlace[{i, argument}] = false;
+      for (size_t i = 0; i < kernel.outputs.size(); ++i)
+        inPlace[{i, argument}] = false;
     };
     return;
   }
@@ -44,7 +51,9 @@ void RowSchedule::trackReads(KernelFunction &f, const Sweep *sweep, int64_t l, l
   for (Value output : kernel.outputs) {
     at.emplace_back();
     if (domain.role(output) == Role::Full && level(output) >= l)
-      at.back() = f.e.space.linearize(f.position(output, atoms), mlir::cast<mlir::RankedTensorType>(output.getType()).getShape());
+      at.back() =
+          f.e.space.linearize(f.position(output, atoms),
+                              mlir::cast<mlir::RankedTensorType>(output.getType()).getShape());
   }
   f.e.onRead = [this, at](int64_t argument, const Index &linear) {
     for (size_t i = 0; i < at.size(); ++i) {
@@ -55,8 +64,8 @@ void RowSchedule::trackReads(KernelFunction &f, const Sweep *sweep, int64_t l, l
 }
 
 // All values of a sweep's stores first, then the stores: an input's buffer may be an output's.
-void RowSchedule::storeFull(KernelFunction &f, const Sweep &sweep, int64_t l, llvm::ArrayRef<KernelFunction::Unit> units,
-                            const Index &row) {
+void RowSchedule::storeFull(KernelFunction &f, const Sweep &sweep, int64_t l,
+                            llvm::ArrayRef<KernelFunction::Unit> units, const Index &row) {
   for (const KernelFunction::Unit &unit : units) {
     auto atoms = atomPositions(f, row, unit.position);
     trackReads(f, &sweep, l, atoms);
@@ -65,9 +74,12 @@ void RowSchedule::storeFull(KernelFunction &f, const Sweep &sweep, int64_t l, ll
       Value output = kernel.outputs[i];
       auto position = f.position(output, atoms);
       Value value = f.e.at(kernel.lowered.lookup(output), position, unit.mask);
-      values.push_back({value, f.e.space.linearize(position, mlir::cast<mlir::RankedTensorType>(output.getType()).getShape())});
+      values.push_back(
+          {value, f.e.space.linearize(
+                      position, mlir::cast<mlir::RankedTensorType>(output.getType()).getShape())});
     }
-    for (auto [i, value] : llvm::zip(sweep.stores, values)) f.e.store(f.output(i), value.first, value.second, unit.mask);
+    for (auto [i, value] : llvm::zip(sweep.stores, values))
+      f.e.store(f.output(i), value.first, value.second, unit.mask);
   }
 }
 
@@ -78,18 +90,23 @@ void RowSchedule::storeRows(KernelFunction &f, const Sweep &sweep, const Index &
     Value output = kernel.outputs[i];
     auto position = f.position(output, atoms);
     Value value = f.e.at(kernel.lowered.lookup(output), position);
-    f.e.store(f.output(i), value, f.e.space.linearize(position, mlir::cast<mlir::RankedTensorType>(output.getType()).getShape()), nullptr);
+    f.e.store(f.output(i), value,
+              f.e.space.linearize(position,
+                                  mlir::cast<mlir::RankedTensorType>(output.getType()).getShape()),
+              nullptr);
   }
   for (Operation *op : sweep.rowTotals) {
-    Value value = f.e.at(kernel.lowered.lookup(op->getOperand(0)), f.position(op->getOperand(0), atoms));
+    Value value =
+        f.e.at(kernel.lowered.lookup(op->getOperand(0)), f.position(op->getOperand(0), atoms));
     Value buffer = f.partials(partials[op].offset, domain.rows(), partials[op].element);
     f.e.store(buffer, value, row, nullptr);
   }
 }
 
-// The values in scratch at a vector of a row: what this sweep keeps is computed and stored, what an earlier one kept is known.
-void RowSchedule::keepOrKnow(KernelFunction &f, int64_t l, const KernelFunction::Unit &unit, llvm::ArrayRef<Index> atoms,
-                             const Grouped *grouped) {
+// The values in scratch at a vector of a row: what this sweep keeps is computed and stored, what an
+// earlier one kept is known.
+void RowSchedule::keepOrKnow(KernelFunction &f, int64_t l, const KernelFunction::Unit &unit,
+                             llvm::ArrayRef<Index> atoms, const Grouped *grouped) {
   Index scratchRow = grouped ? f.e.space.scale(grouped->number, paddedRow()) : Index::of(0);
   for (auto &[value, where] : kept) {
     Value buffer = f.scratch(where.offset, scratchRows * paddedRow(), elementOf(value));
@@ -99,41 +116,54 @@ void RowSchedule::keepOrKnow(KernelFunction &f, int64_t l, const KernelFunction:
       // The padding takes the lanes that do not exist.
       Index whole = f.e.space.add(unit.position, 0);
       for (auto &term : whole.terms)
-        if (f.e.space.symbol(term.first).kind == IndexSpace::Kind::Lane) term = f.e.space.lane(kLanes).terms[0];
+        if (f.e.space.symbol(term.first).kind == IndexSpace::Kind::Lane)
+          term = f.e.space.lane(kLanes).terms[0];
       llvm::sort(whole.terms);
       f.e.store(buffer, f.e.broadcast(element), f.e.space.add(whole, scratchRow), nullptr);
     } else if (where.level < l) {
-      f.e.setKnown(kernel.lowered.lookup(value),
-                   [&f, buffer, here, element = elementOf(value),
-                    at = f.e.space.add(unit.position, scratchRow)](llvm::ArrayRef<Index> position, Value mask) {
-                     return position == llvm::ArrayRef(here) ? f.e.load(buffer, element, at, mask) : Value();
-                   });
+      f.e.setKnown(kernel.lowered.lookup(value), [&f, buffer, here, element = elementOf(value),
+                                                  at = f.e.space.add(unit.position, scratchRow)](
+                                                     llvm::ArrayRef<Index> position, Value mask) {
+        return position == llvm::ArrayRef(here) ? f.e.load(buffer, element, at, mask) : Value();
+      });
     }
   }
 }
 
 void RowSchedule::forgetKept(KernelFunction &f) {
-  for (auto &entry : kept) f.e.dropKnown(kernel.lowered.lookup(entry.first));
+  for (auto &entry : kept)
+    f.e.dropKnown(kernel.lowered.lookup(entry.first));
 }
 
-void RowSchedule::knowSum(KernelFunction &f, Operation *op, const Index &row, std::function<Value()> sum) {
+void RowSchedule::knowSum(KernelFunction &f, Operation *op, const Index &row,
+                          std::function<Value()> sum) {
   auto here = f.position(op->getResult(0), atomPositions(f, row, Index::of(0)));
-  f.e.setKnown(kernel.lowered.lookup(op->getResult(0)), [&f, here, sum](llvm::ArrayRef<Index> position, Value) {
-    if (position != llvm::ArrayRef(here)) f.e.fail("a row's sum is read from another row");
-    return sum();
-  });
+  f.e.setKnown(kernel.lowered.lookup(op->getResult(0)),
+               [&f, here, sum](llvm::ArrayRef<Index> position, Value) {
+                 if (position != llvm::ArrayRef(here))
+                   f.e.fail("a row's sum is read from another row");
+                 return sum();
+               });
 }
 
-// One sweep over one row. `chunk`: the number of the chunk whose partial results Col reductions add to.
-void RowSchedule::sweepRow(KernelFunction &f, int64_t l, const Index &row, const Index *chunk, const Grouped *grouped) {
+// One sweep over one row. `chunk`: the number of the chunk whose partial results Col reductions add
+// to.
+void RowSchedule::sweepRow(KernelFunction &f, int64_t l, const Index &row, const Index *chunk,
+                           const Grouped *grouped) {
   const Sweep &sweep = sweeps[l];
-  if (!grouped) storeRows(f, sweep, row);
-  if (!sweep.parts.empty()) return sweepParts(f, l, row);
-  if (sweep.reductions.empty() && sweep.columns.empty() && sweep.stores.empty() && sweep.keep.empty()) return;
+  if (!grouped)
+    storeRows(f, sweep, row);
+  if (!sweep.parts.empty())
+    return sweepParts(f, l, row);
+  if (sweep.reductions.empty() && sweep.columns.empty() && sweep.stores.empty() &&
+      sweep.keep.empty())
+    return;
   llvm::SmallVector<linalg::GenericOp> reductions;
-  for (Operation *op : sweep.reductions) reductions.push_back(kernel.generic(op));
+  for (Operation *op : sweep.reductions)
+    reductions.push_back(kernel.generic(op));
   int64_t n = domain.rowSize(), padded = roundUp(n, kLanes);
-  bool onlyExact = llvm::all_of(sweep.reductions, isExact) && sweep.columns.empty() && sweep.stores.empty() && sweep.keep.empty();
+  bool onlyExact = llvm::all_of(sweep.reductions, isExact) && sweep.columns.empty() &&
+                   sweep.stores.empty() && sweep.keep.empty();
   int64_t group = onlyExact ? std::max(unroll, kExactVectors) : unroll;
   auto elements = [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
     KernelFunction::State groups(slots.size());
@@ -145,8 +175,10 @@ void RowSchedule::sweepRow(KernelFunction &f, int64_t l, const Index &row, const
         auto position = f.position(op->getOperand(0), atoms);
         Value &slot = slots[i * kSlots + unit.slot];
         if (isExact(op) && !unit.mask) {
-          // In any order the same: the vectors of a group meet first, so that a group costs the accumulator one step.
-          Value &group = groups[i * kSlots + unit.slot], element = f.e.broadcast(f.e.inputsAt(reductions[i], position, nullptr)[0]);
+          // In any order the same: the vectors of a group meet first, so that a group costs the
+          // accumulator one step.
+          Value &group = groups[i * kSlots + unit.slot],
+                element = f.e.broadcast(f.e.inputsAt(reductions[i], position, nullptr)[0]);
           group = group ? f.combine(reductions[i], group, element) : element;
         } else {
           slot = f.accumulate(reductions[i], position, slot, unit.mask);
@@ -157,46 +189,56 @@ void RowSchedule::sweepRow(KernelFunction &f, int64_t l, const Index &row, const
         Index at = f.e.space.add(f.e.space.scale(*chunk, padded), unit.position);
         // The padding is never read.
         Value sum = f.e.load(buffer, partials[op].element, at, unit.mask);
-        sum = f.accumulate(kernel.generic(op), f.position(op->getOperand(0), atoms), f.e.broadcast(sum), unit.mask);
+        sum = f.accumulate(kernel.generic(op), f.position(op->getOperand(0), atoms),
+                           f.e.broadcast(sum), unit.mask);
         f.e.store(buffer, sum, at, unit.mask);
       }
       prefetch(f, l, row, unit);
       storeFull(f, sweep, l, unit, row);
     }
     for (auto [i, slot] : llvm::enumerate(slots))
-      if (groups[i]) slot = f.combine(reductions[i / kSlots], slot, groups[i]);
+      if (groups[i])
+        slot = f.combine(reductions[i / kSlots], slot, groups[i]);
   };
   if (grouped) {
     KernelFunction::State slots;
-    for (linalg::GenericOp reduction : reductions) slots.append(kSlots, f.identity(reduction, true));
+    for (linalg::GenericOp reduction : reductions)
+      slots.append(kSlots, f.identity(reduction, true));
     slots = f.run(n, group, Index::of(0), slots, elements);
     Index at = f.e.space.add(f.e.space.scale(grouped->number, kLanes), f.e.space.lane(kLanes));
     static_assert(kSlots == 2);
     for (auto [i, reduction] : llvm::enumerate(reductions))
-      f.e.store(grouped->unfolded[i], f.combine(reduction, slots[2 * i], slots[2 * i + 1]), at, nullptr);
+      f.e.store(grouped->unfolded[i], f.combine(reduction, slots[2 * i], slots[2 * i + 1]), at,
+                nullptr);
     forgetKept(f);
     return;
   }
-  // The range of a sized kernel of one row ends where the row does. Runs that lie apart are folded one by one and added up, as NestSchedule
-  // does it for reductions alone.
+  // The range of a sized kernel of one row ends where the row does. Runs that lie apart are folded
+  // one by one and added up, as NestSchedule does it for reductions alone.
   int64_t length = domain.runSize();
   auto runByRun = [&] {
-    return f.reduceRows(n / length, reductions, 1, false, [&](Index number, KernelFunction::State &totals) {
-      auto parts = f.reduceRun(length, group, f.e.space.scale(number, length), reductions, elements);
-      for (size_t i = 0; i < parts.size(); ++i) totals[i] = f.combine(reductions[i], totals[i], parts[i]);
-    });
+    return f.reduceRows(
+        n / length, reductions, 1, false, [&](Index number, KernelFunction::State &totals) {
+          auto parts =
+              f.reduceRun(length, group, f.e.space.scale(number, length), reductions, elements);
+          for (size_t i = 0; i < parts.size(); ++i)
+            totals[i] = f.combine(reductions[i], totals[i], parts[i]);
+        });
   };
   auto sums = isSizedRow()  ? f.reduceRunUpTo(f.end, n, Index::of(0), reductions, elements)
               : length == n ? f.reduceRun(n, group, Index::of(0), reductions, elements)
                             : runByRun();
   forgetKept(f);
-  for (auto [op, sum] : llvm::zip(sweep.reductions, sums)) knowSum(f, op, row, [sum = sum] { return sum; });
+  for (auto [op, sum] : llvm::zip(sweep.reductions, sums))
+    knowSum(f, op, row, [sum = sum] { return sum; });
 }
 
 void RowSchedule::oneRow(KernelFunction &f, const Index &row, const Index *chunk) {
   // The row's dims, computed where all sweeps see them.
-  for (const Index &atom : atomPositions(f, row, Index::of(0))) (void)f.e.scalarIndex(atom);
-  for (int64_t l = 0; l <= lastLevel; ++l) sweepRow(f, l, row, chunk);
+  for (const Index &atom : atomPositions(f, row, Index::of(0)))
+    (void)f.e.scalarIndex(atom);
+  for (int64_t l = 0; l <= lastLevel; ++l)
+    sweepRow(f, l, row, chunk);
   storeNear(f, row);
 }
 
@@ -208,47 +250,57 @@ mlir::LogicalResult RowSchedule::emitLinear() {
   int64_t n = domain.rowSize(), step = unroll * kLanes, whole = n / step;
   kernel.info.count = llvm::divideCeil(n, kPieceElements);
   int64_t perPiece = kPieceElements / step;
-  auto scale = [&](Value pieces) { return f.e.make<arith::MulIOp>(pieces, f.e.constantIndex(perPiece)); };
+  auto scale = [&](Value pieces) {
+    return f.e.make<arith::MulIOp>(pieces, f.e.constantIndex(perPiece));
+  };
   Value last = f.e.constantIndex(whole);
   if (whole) {
-    f.loop(scale(f.begin), f.e.make<arith::MinSIOp>(scale(f.end), last), whole, {}, [&](Index round, KernelFunction::State &) {
-      llvm::SmallVector<KernelFunction::Unit, 4> units;
-      for (int64_t u = 0; u < unroll; ++u) {
-        Index at = f.e.space.add(f.e.space.add(f.e.space.scale(round, step), u * kLanes), f.e.space.lane(kLanes));
-        units.push_back({at, nullptr, kLanes, 0});
-      }
-      storeFull(f, sweeps[0], 0, units, Index::of(0));
-    });
+    f.loop(scale(f.begin), f.e.make<arith::MinSIOp>(scale(f.end), last), whole, {},
+           [&](Index round, KernelFunction::State &) {
+             llvm::SmallVector<KernelFunction::Unit, 4> units;
+             for (int64_t u = 0; u < unroll; ++u) {
+               Index at = f.e.space.add(f.e.space.add(f.e.space.scale(round, step), u * kLanes),
+                                        f.e.space.lane(kLanes));
+               units.push_back({at, nullptr, kLanes, 0});
+             }
+             storeFull(f, sweeps[0], 0, units, Index::of(0));
+           });
   }
   if (n % step) {
     // Whoever has the last piece does what is left.
-    Value isLast = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, f.end, f.e.constantIndex(kernel.info.count));
+    Value isLast = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, f.end,
+                                           f.e.constantIndex(kernel.info.count));
     auto branch = scf::IfOp::create(f.builder, f.e.loc, isLast, /*withElseRegion=*/false);
     mlir::OpBuilder::InsertionGuard guard(f.builder);
     f.builder.setInsertionPointToStart(branch.thenBlock());
     f.e.pushScope();
     f.run(n % step, unroll, Index::of(whole * step), {},
-          [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) { storeFull(f, sweeps[0], 0, units, Index::of(0)); });
+          [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+            storeFull(f, sweeps[0], 0, units, Index::of(0));
+          });
     f.e.popScope();
   }
   f.builder.setInsertionPointToEnd(&f.function.getBody().front());
   return f.finish();
 }
 
-// The same where the number of elements is known at run time only: the range is one of elements, and the vector that the last one ends in
-// is masked by what is left.
+// The same where the number of elements is known at run time only: the range is one of elements,
+// and the vector that the last one ends in is masked by what is left.
 mlir::LogicalResult RowSchedule::emitSizedLinear() {
   KernelFunction f(kernel, kernel.info.symbol);
   int64_t n = domain.rowSize(), step = unroll * kLanes;
   kernel.info.count = n;
   kernel.rangeUnit = kPieceElements;
-  auto divided = [&](Value value, int64_t by) { return f.e.make<arith::DivUIOp>(value, f.e.constantIndex(by)); };
+  auto divided = [&](Value value, int64_t by) {
+    return f.e.make<arith::DivUIOp>(value, f.e.constantIndex(by));
+  };
   // Ranges begin at multiples of kPieceElements.
   Value first = divided(f.begin, step), whole = divided(f.end, step);
   f.loop(first, whole, n / step + 1, {}, [&](Index round, KernelFunction::State &) {
     llvm::SmallVector<KernelFunction::Unit, 4> units;
     for (int64_t u = 0; u < unroll; ++u) {
-      Index at = f.e.space.add(f.e.space.add(f.e.space.scale(round, step), u * kLanes), f.e.space.lane(kLanes));
+      Index at = f.e.space.add(f.e.space.add(f.e.space.scale(round, step), u * kLanes),
+                               f.e.space.lane(kLanes));
       units.push_back({at, nullptr, kLanes, 0});
     }
     storeFull(f, sweeps[0], 0, units, Index::of(0));
@@ -274,26 +326,33 @@ mlir::LogicalResult RowSchedule::emitRowBlocks() {
   f.loop(f.begin, f.end, kernel.info.count, {}, [&](Index piece, KernelFunction::State &) {
     auto [row, block] = f.e.space.divide(piece, blocks);
     // The row's dims, computed once for all of its vectors.
-    for (const Index &atom : atomPositions(f, row, Index::of(0))) (void)f.e.scalarIndex(atom);
-    f.block(block, n, blocks == 1 ? n : kRowBlock, [&, row = row](const Index &first, int64_t size) {
-      f.run(size, unroll, first, {},
-            [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) { storeFull(f, sweeps[0], 0, units, row); });
-    });
+    for (const Index &atom : atomPositions(f, row, Index::of(0)))
+      (void)f.e.scalarIndex(atom);
+    f.block(block, n, blocks == 1 ? n : kRowBlock,
+            [&, row = row](const Index &first, int64_t size) {
+              f.run(size, unroll, first, {},
+                    [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+                      storeFull(f, sweeps[0], 0, units, row);
+                    });
+            });
   });
   return f.finish();
 }
 
-// The chunks of the range. That of a sized kernel is one of rows: chunks are whole, but for the last of all.
+// The chunks of the range. That of a sized kernel is one of rows: chunks are whole, but for the
+// last of all.
 std::pair<Value, Value> RowSchedule::pieces(KernelFunction &f) {
   if (isSizedRow()) {
     kernel.rangeUnit = roundUp(domain.rowSize(), kLanes);
     return {f.e.constantIndex(0), f.e.constantIndex(1)};
   }
-  if (!kernel.sizes || !hasColumns) return {f.begin, f.end};
+  if (!kernel.sizes || !hasColumns)
+    return {f.begin, f.end};
   kernel.rangeUnit = chunkRows;
   Value size = f.e.constantIndex(chunkRows);
   return {f.e.make<arith::DivUIOp>(f.begin, size),
-          f.e.make<arith::DivUIOp>(f.e.make<arith::AddIOp>(f.end, f.e.constantIndex(chunkRows - 1)), size)};
+          f.e.make<arith::DivUIOp>(f.e.make<arith::AddIOp>(f.end, f.e.constantIndex(chunkRows - 1)),
+                                   size)};
 }
 
 mlir::LogicalResult RowSchedule::emitRows() {
@@ -302,26 +361,33 @@ mlir::LogicalResult RowSchedule::emitRows() {
   kernel.info.count = isSizedRow() ? n : kernel.sizes ? rows : chunks;
   auto [firstPiece, lastPiece] = pieces(f);
   f.loop(firstPiece, lastPiece, chunks, {}, [&](Index piece, KernelFunction::State &) {
-    if (!hasColumns) return oneRow(f, piece, nullptr);
+    if (!hasColumns)
+      return oneRow(f, piece, nullptr);
     for (auto &[op, partial] : partials) {
-      if (domain.role(op->getResult(0)) != Role::Col) continue;
-      Value buffer = f.partials(partial.offset, chunks * padded, partial.element), zero = f.identity(kernel.generic(op), true);
+      if (domain.role(op->getResult(0)) != Role::Col)
+        continue;
+      Value buffer = f.partials(partial.offset, chunks * padded, partial.element),
+            zero = f.identity(kernel.generic(op), true);
       Index base = f.e.space.scale(piece, padded);
-      f.run(padded, 1, base, {}, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-        for (const KernelFunction::Unit &unit : units) f.e.store(buffer, zero, unit.position, nullptr);
-      });
+      f.run(padded, 1, base, {},
+            [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+              for (const KernelFunction::Unit &unit : units)
+                f.e.store(buffer, zero, unit.position, nullptr);
+            });
     }
     Value first = f.e.scalarIndex(f.e.space.scale(piece, chunkRows));
-    Value bound = f.e.make<arith::MinSIOp>(f.e.make<arith::AddIOp>(first, f.e.constantIndex(chunkRows)),
-                                           kernel.sizes ? f.end : f.e.constantIndex(rows));
-    f.loop(first, bound, rows, {}, [&](Index row, KernelFunction::State &) { oneRow(f, row, &piece); });
+    Value bound =
+        f.e.make<arith::MinSIOp>(f.e.make<arith::AddIOp>(first, f.e.constantIndex(chunkRows)),
+                                 kernel.sizes ? f.end : f.e.constantIndex(rows));
+    f.loop(first, bound, rows, {},
+           [&](Index row, KernelFunction::State &) { oneRow(f, row, &piece); });
   });
   return f.finish();
 }
 
-// Only reductions over rows (and stores beside them): a few columns at a time, whose sums stay in registers. A piece is a chunk of rows and
-// a block of columns; few long rows would else be a single piece. Where rows are counted at run time the range is theirs, and columns are
-// one block.
+// Only reductions over rows (and stores beside them): a few columns at a time, whose sums stay in
+// registers. A piece is a chunk of rows and a block of columns; few long rows would else be a
+// single piece. Where rows are counted at run time the range is theirs, and columns are one block.
 mlir::LogicalResult RowSchedule::emitColumns() {
   KernelFunction f(kernel, kernel.info.symbol);
   int64_t rows = domain.rows(), n = domain.rowSize(), padded = roundUp(n, kLanes);
@@ -329,36 +395,43 @@ mlir::LogicalResult RowSchedule::emitColumns() {
   kernel.info.count = kernel.sizes ? rows : chunks * blocks;
   const Sweep &sweep = sweeps[0];
   llvm::SmallVector<linalg::GenericOp> reductions;
-  for (Operation *op : sweep.columns) reductions.push_back(kernel.generic(op));
+  for (Operation *op : sweep.columns)
+    reductions.push_back(kernel.generic(op));
   auto columns = [&](const Index &chunk, int64_t size, const Index &base) {
     Value first = f.e.scalarIndex(f.e.space.scale(chunk, chunkRows));
-    Value bound = f.e.make<arith::MinSIOp>(f.e.make<arith::AddIOp>(first, f.e.constantIndex(chunkRows)),
-                                           kernel.sizes ? f.end : f.e.constantIndex(rows));
-    f.run(size, kColumnVectors, base, {}, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-      KernelFunction::State sums;
-      for (linalg::GenericOp reduction : reductions) sums.append(units.size(), f.identity(reduction, true));
-      sums = f.loop(first, bound, rows, sums, [&](Index row, KernelFunction::State &inside) {
-        for (auto [u, unit] : llvm::enumerate(units)) {
-          auto atoms = atomPositions(f, row, unit.position);
-          trackReads(f, &sweep, 0, atoms);
-          for (auto [i, op] : llvm::enumerate(sweep.columns)) {
-            Value &sum = inside[i * units.size() + u];
-            sum = f.accumulate(reductions[i], f.position(op->getOperand(0), atoms), sum, unit.mask);
-          }
-          storeFull(f, sweep, 0, unit, row);
-        }
-      });
-      for (auto [i, op] : llvm::enumerate(sweep.columns)) {
-        Value buffer = f.partials(partials[op].offset, chunks * padded, partials[op].element);
-        for (auto [u, unit] : llvm::enumerate(units))
-          f.e.store(buffer, sums[i * units.size() + u], f.e.space.add(f.e.space.scale(chunk, padded), unit.position), unit.mask);
-      }
-    });
+    Value bound =
+        f.e.make<arith::MinSIOp>(f.e.make<arith::AddIOp>(first, f.e.constantIndex(chunkRows)),
+                                 kernel.sizes ? f.end : f.e.constantIndex(rows));
+    f.run(size, kColumnVectors, base, {},
+          [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+            KernelFunction::State sums;
+            for (linalg::GenericOp reduction : reductions)
+              sums.append(units.size(), f.identity(reduction, true));
+            sums = f.loop(first, bound, rows, sums, [&](Index row, KernelFunction::State &inside) {
+              for (auto [u, unit] : llvm::enumerate(units)) {
+                auto atoms = atomPositions(f, row, unit.position);
+                trackReads(f, &sweep, 0, atoms);
+                for (auto [i, op] : llvm::enumerate(sweep.columns)) {
+                  Value &sum = inside[i * units.size() + u];
+                  sum = f.accumulate(reductions[i], f.position(op->getOperand(0), atoms), sum,
+                                     unit.mask);
+                }
+                storeFull(f, sweep, 0, unit, row);
+              }
+            });
+            for (auto [i, op] : llvm::enumerate(sweep.columns)) {
+              Value buffer = f.partials(partials[op].offset, chunks * padded, partials[op].element);
+              for (auto [u, unit] : llvm::enumerate(units))
+                f.e.store(buffer, sums[i * units.size() + u],
+                          f.e.space.add(f.e.space.scale(chunk, padded), unit.position), unit.mask);
+            }
+          });
   };
   auto [firstPiece, lastPiece] = pieces(f);
   f.loop(firstPiece, lastPiece, chunks * blocks, {}, [&](Index piece, KernelFunction::State &) {
     auto [chunk, block] = f.e.space.divide(piece, blocks);
-    f.block(block, n, blocks == 1 ? n : kColumnBlock, [&](const Index &first, int64_t size) { columns(chunk, size, first); });
+    f.block(block, n, blocks == 1 ? n : kColumnBlock,
+            [&](const Index &first, int64_t size) { columns(chunk, size, first); });
   });
   return f.finish();
 }
@@ -370,7 +443,8 @@ mlir::LogicalResult RowSchedule::emitTotals() {
   kernel.info.count = llvm::divideCeil(n, kReductionBlock);
   const Sweep &sweep = sweeps[0];
   llvm::SmallVector<linalg::GenericOp> reductions;
-  for (Operation *op : sweep.totals) reductions.push_back(kernel.generic(op));
+  for (Operation *op : sweep.totals)
+    reductions.push_back(kernel.generic(op));
   auto block = [&](int64_t size, const Index &number) {
     auto elements = [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
       for (const KernelFunction::Unit &unit : units) {
@@ -384,9 +458,12 @@ mlir::LogicalResult RowSchedule::emitTotals() {
       }
     };
     auto sums = kernel.sizes ? f.reduceRunUpTo(f.end, n, Index::of(0), reductions, elements)
-                             : f.reduceRun(size, unroll, f.e.space.scale(number, kReductionBlock), reductions, elements);
+                             : f.reduceRun(size, unroll, f.e.space.scale(number, kReductionBlock),
+                                           reductions, elements);
     for (auto [op, sum] : llvm::zip(sweep.totals, sums))
-      f.e.store(f.partials(partials[op].offset, llvm::divideCeil(n, kReductionBlock), partials[op].element), sum, number, nullptr);
+      f.e.store(f.partials(partials[op].offset, llvm::divideCeil(n, kReductionBlock),
+                           partials[op].element),
+                sum, number, nullptr);
   };
   if (kernel.sizes) {
     // One block at every size: one range, that ends where the elements do.
@@ -399,7 +476,8 @@ mlir::LogicalResult RowSchedule::emitTotals() {
     f.loop(f.begin, f.e.make<arith::MinSIOp>(f.end, f.e.constantIndex(whole)), whole, {},
            [&](Index number, KernelFunction::State &) { block(kReductionBlock, number); });
   if (n % kReductionBlock) {
-    Value isLast = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, f.end, f.e.constantIndex(kernel.info.count));
+    Value isLast = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, f.end,
+                                           f.e.constantIndex(kernel.info.count));
     auto branch = scf::IfOp::create(f.builder, f.e.loc, isLast, /*withElseRegion=*/false);
     mlir::OpBuilder::InsertionGuard guard(f.builder);
     f.builder.setInsertionPointToStart(branch.thenBlock());
@@ -413,12 +491,17 @@ mlir::LogicalResult RowSchedule::emitTotals() {
 
 //===-- Finish --------------------------------------------------------------------------------===//
 
-void RowSchedule::storeOutputs(KernelFunction &f, Role role, llvm::ArrayRef<Index> atoms, Value mask) {
+void RowSchedule::storeOutputs(KernelFunction &f, Role role, llvm::ArrayRef<Index> atoms,
+                               Value mask) {
   for (auto [i, output] : llvm::enumerate(kernel.outputs)) {
-    if (domain.role(output) != role) continue;
+    if (domain.role(output) != role)
+      continue;
     auto position = f.position(output, atoms);
     Value value = f.e.at(kernel.lowered.lookup(output), position, mask);
-    f.e.store(f.output(i), value, f.e.space.linearize(position, mlir::cast<mlir::RankedTensorType>(output.getType()).getShape()), mask);
+    f.e.store(f.output(i), value,
+              f.e.space.linearize(position,
+                                  mlir::cast<mlir::RankedTensorType>(output.getType()).getShape()),
+              mask);
   }
 }
 
@@ -429,62 +512,80 @@ mlir::LogicalResult RowSchedule::emitFinish() {
   trackReads(f, nullptr, 0, {});
   int64_t rows = domain.rows(), n = domain.rowSize(), padded = roundUp(n, kLanes);
   for (auto &[op, partial] : partials) {
-    if (Role role = domain.role(op->getResult(0)); role == Role::Col || role == Role::Part) continue;
+    if (Role role = domain.role(op->getResult(0)); role == Role::Col || role == Role::Part)
+      continue;
     linalg::GenericOp reduction = kernel.generic(op);
     Value sum;
     if (domain.shape() == Shape::Total) {
       int64_t blocks = llvm::divideCeil(n, kReductionBlock);
       Value buffer = f.partials(partial.offset, blocks, partial.element);
-      auto value = [&](const Index &i) { return f.e.load(buffer, partial.element, i, nullptr); };
-      if (blocks == 1) sum = value(Index::of(0));
+      auto value = [&](const Index &i) {
+        return f.e.load(buffer, partial.element, i, nullptr);
+      };
+      if (blocks == 1)
+        sum = value(Index::of(0));
       else
         sum = f.loop(blocks, {f.identity(reduction, false)},
-                     [&](Index i, KernelFunction::State &total) { total[0] = f.combine(reduction, total[0], value(i)); })[0];
+                     [&](Index i, KernelFunction::State &total) {
+                       total[0] = f.combine(reduction, total[0], value(i));
+                     })[0];
     } else {
       Value buffer = f.partials(partial.offset, rows, partial.element);
       auto add = [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
         for (const KernelFunction::Unit &unit : units) {
-          Value next = f.combine(reduction, slots[unit.slot], f.e.broadcast(f.e.load(buffer, partial.element, unit.position, unit.mask)));
-          slots[unit.slot] = unit.mask ? f.e.make<arith::SelectOp>(unit.mask, next, slots[unit.slot]) : next;
+          Value next =
+              f.combine(reduction, slots[unit.slot],
+                        f.e.broadcast(f.e.load(buffer, partial.element, unit.position, unit.mask)));
+          slots[unit.slot] =
+              unit.mask ? f.e.make<arith::SelectOp>(unit.mask, next, slots[unit.slot]) : next;
         }
       };
       sum = kernel.sizes ? f.reduceRunUpTo(f.end, rows, Index::of(0), reduction, add)[0]
                          : f.reduceRun(rows, kSlots, Index::of(0), reduction, add)[0];
     }
-    f.e.setKnown(kernel.lowered.lookup(op->getResult(0)), [sum](llvm::ArrayRef<Index>, Value) { return sum; });
+    f.e.setKnown(kernel.lowered.lookup(op->getResult(0)),
+                 [sum](llvm::ArrayRef<Index>, Value) { return sum; });
   }
   storeOutputs(f, Role::Scalar, atomPositions(f, Index::of(0), Index::of(0)), nullptr);
-  if (hasParts) finishParts(f);
+  if (hasParts)
+    finishParts(f);
   if (hasColumns) {
-    f.run(n, kSlots, Index::of(0), {}, [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-      for (const KernelFunction::Unit &unit : units) {
-        auto atoms = atomPositions(f, Index::of(0), unit.position);
-        for (auto &[op, partial] : partials) {
-          if (domain.role(op->getResult(0)) != Role::Col) continue;
-          linalg::GenericOp reduction = kernel.generic(op);
-          Value buffer = f.partials(partial.offset, chunks * padded, partial.element);
-          auto value = [&](const Index &chunk) {
-            Index at = f.e.space.add(f.e.space.scale(chunk, padded), unit.position);
-            return f.e.broadcast(f.e.load(buffer, partial.element, at, unit.mask));
-          };
-          auto more = [&](Index chunk, KernelFunction::State &total) { total[0] = f.combine(reduction, total[0], value(chunk)); };
-          Value sum;
-          if (chunks == 1) {
-            sum = value(Index::of(0));
-          } else if (kernel.sizes) {
-            // One chunk is the sum; of several, each is added to the identity in turn.
-            Value head = value(Index::of(0));
-            Value one = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::ule, f.end, f.e.constantIndex(chunkRows));
-            head = f.e.make<arith::SelectOp>(one, head, f.combine(reduction, f.identity(reduction, true), head));
-            sum = f.loop(f.e.constantIndex(1), pieces(f).second, chunks, {head}, more)[0];
-          } else {
-            sum = f.loop(chunks, {f.identity(reduction, true)}, more)[0];
-          }
-          f.e.setKnown(kernel.lowered.lookup(op->getResult(0)), [sum](llvm::ArrayRef<Index>, Value) { return sum; });
-        }
-        storeOutputs(f, Role::Col, atoms, unit.mask);
-      }
-    });
+    f.run(n, kSlots, Index::of(0), {},
+          [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+            for (const KernelFunction::Unit &unit : units) {
+              auto atoms = atomPositions(f, Index::of(0), unit.position);
+              for (auto &[op, partial] : partials) {
+                if (domain.role(op->getResult(0)) != Role::Col)
+                  continue;
+                linalg::GenericOp reduction = kernel.generic(op);
+                Value buffer = f.partials(partial.offset, chunks * padded, partial.element);
+                auto value = [&](const Index &chunk) {
+                  Index at = f.e.space.add(f.e.space.scale(chunk, padded), unit.position);
+                  return f.e.broadcast(f.e.load(buffer, partial.element, at, unit.mask));
+                };
+                auto more = [&](Index chunk, KernelFunction::State &total) {
+                  total[0] = f.combine(reduction, total[0], value(chunk));
+                };
+                Value sum;
+                if (chunks == 1) {
+                  sum = value(Index::of(0));
+                } else if (kernel.sizes) {
+                  // One chunk is the sum; of several, each is added to the identity in turn.
+                  Value head = value(Index::of(0));
+                  Value one = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::ule, f.end,
+                                                      f.e.constantIndex(chunkRows));
+                  head = f.e.make<arith::SelectOp>(
+                      one, head, f.combine(reduction, f.identity(reduction, true), head));
+                  sum = f.loop(f.e.constantIndex(1), pieces(f).second, chunks, {head}, more)[0];
+                } else {
+                  sum = f.loop(chunks, {f.identity(reduction, true)}, more)[0];
+                }
+                f.e.setKnown(kernel.lowered.lookup(op->getResult(0)),
+                             [sum](llvm::ArrayRef<Index>, Value) { return sum; });
+              }
+              storeOutputs(f, Role::Col, atoms, unit.mask);
+            }
+          });
   }
   return f.finish();
 }
@@ -492,22 +593,34 @@ mlir::LogicalResult RowSchedule::emitFinish() {
 mlir::LogicalResult RowSchedule::run() {
   plan();
   mlir::LogicalResult result = mlir::failure();
-  if (domain.shape() == Shape::Total) result = emitTotals();
-  else if (domain.shape() == Shape::Elementwise && domain.outer().empty()) result = kernel.sizes ? emitSizedLinear() : emitLinear();
-  else if (int32_t along = transposedAtom(kernel); along >= 0) result = emitTiles(along);
-  else if (domain.shape() == Shape::Elementwise && !kernel.sizes) result = emitRowBlocks();
-  else if (hasColumns && !hasRows) result = emitColumns();
-  else if (hasShortRows() || hasRowGroups()) result = emitGroups();
-  else result = emitRows();
-  if (mlir::failed(result)) return result;
-  if (!partials.empty() && mlir::failed(emitFinish())) return mlir::failure();
+  if (domain.shape() == Shape::Total)
+    result = emitTotals();
+  else if (domain.shape() == Shape::Elementwise && domain.outer().empty())
+    result = kernel.sizes ? emitSizedLinear() : emitLinear();
+  else if (int32_t along = transposedAtom(kernel); along >= 0)
+    result = emitTiles(along);
+  else if (domain.shape() == Shape::Elementwise && !kernel.sizes)
+    result = emitRowBlocks();
+  else if (hasColumns && !hasRows)
+    result = emitColumns();
+  else if (hasShortRows() || hasRowGroups())
+    result = emitGroups();
+  else
+    result = emitRows();
+  if (mlir::failed(result))
+    return result;
+  if (!partials.empty() && mlir::failed(emitFinish()))
+    return mlir::failure();
   // Pairs whose every read was in step with the output's write, and whose elements are as wide.
   for (auto [i, output] : llvm::enumerate(kernel.outputs)) {
     for (auto [k, input] : llvm::enumerate(kernel.fusion.getInputs())) {
       auto found = inPlace.find({i, k});
-      auto from = mlir::cast<mlir::RankedTensorType>(input.getType()), to = mlir::cast<mlir::RankedTensorType>(output.getType());
+      auto from = mlir::cast<mlir::RankedTensorType>(input.getType()),
+           to = mlir::cast<mlir::RankedTensorType>(output.getType());
       // Equal at the largest size is not equal at each.
-      if (kernel.sizes.named.contains(kernel.fusion.getBody().front().getArgument(k)) != kernel.sizes.named.contains(output)) continue;
+      if (kernel.sizes.named.contains(kernel.fusion.getBody().front().getArgument(k)) !=
+          kernel.sizes.named.contains(output))
+        continue;
       if (found != inPlace.end() && found->second && from.getNumElements() == to.getNumElements() &&
           memoryBytes(from.getElementType()) == memoryBytes(to.getElementType()))
         kernel.info.inPlace.push_back({i, k});
@@ -516,6 +629,8 @@ mlir::LogicalResult RowSchedule::run() {
   return mlir::success();
 }
 
-mlir::LogicalResult scheduleRows(KernelBuilder &kernel) { return RowSchedule(kernel).run(); }
+mlir::LogicalResult scheduleRows(KernelBuilder &kernel) {
+  return RowSchedule(kernel).run();
+}
 
 } // namespace weft::compiler

@@ -1,6 +1,8 @@
-// The schedule of a kernel over rows, shared by the files that emit its parts: RowSchedule.cpp (what each sweep does; bodies and finish),
-// RowNear.cpp (slices of rows), RowParts.cpp (reductions of parts of rows), RowPlan.cpp (which sweep does what), RowPrefetch.cpp (what
-// sweeps ask for ahead), RowTiles.cpp (bodies with transposed inputs) and ShortRows.cpp (bodies with rows of up to a vector).
+// The schedule of a kernel over rows, shared by the files that emit its parts: RowSchedule.cpp
+// (what each sweep does; bodies and finish), RowNear.cpp (slices of rows), RowParts.cpp (reductions
+// of parts of rows), RowPlan.cpp (which sweep does what), RowPrefetch.cpp (what sweeps ask for
+// ahead), RowTiles.cpp (bodies with transposed inputs) and ShortRows.cpp (bodies with rows of up to
+// a vector).
 #pragma once
 
 #include "compiler/codegen/Schedule.h"
@@ -19,11 +21,12 @@ struct RowSchedule {
   bool random = false;
 
   struct Sweep {
-    llvm::SmallVector<mlir::Operation *> reductions, columns, totals; // Row, Col, and Total over Full values
-    llvm::SmallVector<mlir::Operation *> rowTotals;                   // Scalar over Row values
-    llvm::SmallVector<mlir::Operation *> parts;                       // Part over Full values: all in the last sweep
-    llvm::SmallVector<mlir::Value> keep;                              // into scratch
-    llvm::SmallVector<int64_t> stores, rowStores;                     // outputs: Full, Row
+    llvm::SmallVector<mlir::Operation *> reductions, columns,
+        totals;                                     // Row, Col, and Total over Full values
+    llvm::SmallVector<mlir::Operation *> rowTotals; // Scalar over Row values
+    llvm::SmallVector<mlir::Operation *> parts;     // Part over Full values: all in the last sweep
+    llvm::SmallVector<mlir::Value> keep;            // into scratch
+    llvm::SmallVector<int64_t> stores, rowStores;   // outputs: Full, Row
   };
   std::vector<Sweep> sweeps;
   struct Kept {
@@ -48,36 +51,50 @@ struct RowSchedule {
   llvm::SmallVector<Ahead> ahead;
   int64_t rowsAhead = 0; // of inputs
 
-  // In-place: for each (output, input), whether all reads so far were at the output's position, no later than its store.
+  // In-place: for each (output, input), whether all reads so far were at the output's position, no
+  // later than its store.
   llvm::DenseMap<std::pair<int64_t, int64_t>, bool> inPlace;
 
-  int64_t level(mlir::Value value) const { return levels.lookup(value); }
-  mlir::Type elementOf(mlir::Value value) const { return mlir::cast<mlir::RankedTensorType>(value.getType()).getElementType(); }
+  int64_t level(mlir::Value value) const {
+    return levels.lookup(value);
+  }
+  mlir::Type elementOf(mlir::Value value) const {
+    return mlir::cast<mlir::RankedTensorType>(value.getType()).getElementType();
+  }
 
   void plan();
   void planScratch();
   int64_t paddedRow() const;
   void planPartials();
   void planPrefetch();
-  void prefetch(KernelFunction &f, int64_t level, const Index &row, const KernelFunction::Unit &unit);
-  void trackReads(KernelFunction &f, const Sweep *sweep, int64_t level, llvm::ArrayRef<Index> atoms);
-  void storeFull(KernelFunction &f, const Sweep &sweep, int64_t level, llvm::ArrayRef<KernelFunction::Unit> units, const Index &row);
+  void prefetch(KernelFunction &f, int64_t level, const Index &row,
+                const KernelFunction::Unit &unit);
+  void trackReads(KernelFunction &f, const Sweep *sweep, int64_t level,
+                  llvm::ArrayRef<Index> atoms);
+  void storeFull(KernelFunction &f, const Sweep &sweep, int64_t level,
+                 llvm::ArrayRef<KernelFunction::Unit> units, const Index &row);
   // One row, all sweeps.
   void oneRow(KernelFunction &f, const Index &row, const Index *chunk);
-  // A row of kLanes that are swept one after another, level by level, and whose sums are folded together.
+  // A row of kLanes that are swept one after another, level by level, and whose sums are folded
+  // together.
   struct Grouped {
-    Index number;                               // of the row in its group
-    llvm::SmallVector<mlir::Value, 4> unfolded; // for each reduction of the sweep a buffer of kLanes x kLanes
+    Index number; // of the row in its group
+    llvm::SmallVector<mlir::Value, 4>
+        unfolded; // for each reduction of the sweep a buffer of kLanes x kLanes
   };
-  void sweepRow(KernelFunction &f, int64_t level, const Index &row, const Index *chunk, const Grouped *grouped = nullptr);
+  void sweepRow(KernelFunction &f, int64_t level, const Index &row, const Index *chunk,
+                const Grouped *grouped = nullptr);
   void storeRows(KernelFunction &f, const Sweep &sweep, const Index &row);
-  void keepOrKnow(KernelFunction &f, int64_t level, const KernelFunction::Unit &unit, llvm::ArrayRef<Index> atoms,
-                  const Grouped *grouped = nullptr);
+  void keepOrKnow(KernelFunction &f, int64_t level, const KernelFunction::Unit &unit,
+                  llvm::ArrayRef<Index> atoms, const Grouped *grouped = nullptr);
   void forgetKept(KernelFunction &f);
   // The result of a Row reduction at a row, or at one in each lane.
-  void knowSum(KernelFunction &f, mlir::Operation *op, const Index &row, std::function<mlir::Value()> sum);
+  void knowSum(KernelFunction &f, mlir::Operation *op, const Index &row,
+               std::function<mlir::Value()> sum);
   // Runs of a row that Part reductions fold.
-  int64_t partsOfRow() const { return domain.rowSize() / domain.partRun(); }
+  int64_t partsOfRow() const {
+    return domain.rowSize() / domain.partRun();
+  }
   void sweepParts(KernelFunction &f, int64_t level, const Index &row);
   void storeOutputs(KernelFunction &f, Role role, llvm::ArrayRef<Index> atoms, mlir::Value mask);
   void finishParts(KernelFunction &f);
@@ -91,14 +108,17 @@ struct RowSchedule {
   bool hasShortRows() const;
   bool hasRowGroups() const;
   void rowGroup(KernelFunction &f, const Index &first);
-  mlir::Value foldTogether(KernelFunction &f, mlir::linalg::GenericOp reduction, llvm::SmallVector<mlir::Value> lanes);
+  mlir::Value foldTogether(KernelFunction &f, mlir::linalg::GenericOp reduction,
+                           llvm::SmallVector<mlir::Value> lanes);
   void sweepGroup(KernelFunction &f, const Index &first);
   mlir::LogicalResult emitGroups();
   mlir::LogicalResult emitColumns();
   mlir::LogicalResult emitTotals();
   mlir::LogicalResult emitFinish();
   // Whether the kernel has one row, whose length is a size that varies.
-  bool isSizedRow() const { return kernel.sizes && domain.shape() == FusionDomain::Shape::Rows && domain.outer().empty(); }
+  bool isSizedRow() const {
+    return kernel.sizes && domain.shape() == FusionDomain::Shape::Rows && domain.outer().empty();
+  }
   std::pair<mlir::Value, mlir::Value> pieces(KernelFunction &f);
   mlir::LogicalResult run();
 };

@@ -15,26 +15,30 @@ using Shape = FusionDomain::Shape;
 
 // Rows and columns of a tile.
 static constexpr int64_t kTile = kLanes;
-// Tiles side by side and one above the other that are done together: with a single tile, each line of a page is read or written alone, and
-// no hardware prefetcher sees a stream.
+// Tiles side by side and one above the other that are done together: with a single tile, each line
+// of a page is read or written alone, and no hardware prefetcher sees a stream.
 static constexpr int64_t kBlockTiles = 4;
-// Lines that are a multiple of so many bytes apart share one or two sets of the L1 cache (64 sets of lines of 64 bytes): those of a tile
-// that is to come would drive out each other there, and are asked for into the L2 cache.
+// Lines that are a multiple of so many bytes apart share one or two sets of the L1 cache (64 sets
+// of lines of 64 bytes): those of a tile that is to come would drive out each other there, and are
+// asked for into the L2 cache.
 static constexpr int64_t kCrowdedStride = 2048;
-// Ops of a fusion up to which the rows of a tile are emitted one by one, each from the register that it is in; others loop over a scratch
-// tile, or their code would grow sixteenfold.
+// Ops of a fusion up to which the rows of a tile are emitted one by one, each from the register
+// that it is in; others loop over a scratch tile, or their code would grow sixteenfold.
 static constexpr size_t kUnrolledOps = 4;
 
-// First in blocks of 4 x 4, each in 128 bits of a register where elements have 32: there x86 interleaves two registers
-// in one instruction. Then pairs of registers exchange blocks.
+// First in blocks of 4 x 4, each in 128 bits of a register where elements have 32: there x86
+// interleaves two registers in one instruction. Then pairs of registers exchange blocks.
 void transposeTile(ElementEmitter &e, llvm::MutableArrayRef<Value> v) {
   auto shuffle = [&](Value a, Value b, llvm::function_ref<int64_t(int64_t)> from) -> Value {
     llvm::SmallVector<int64_t> lanes;
-    for (int64_t lane = 0; lane < kTile; ++lane) lanes.push_back(from(lane));
+    for (int64_t lane = 0; lane < kTile; ++lane)
+      lanes.push_back(from(lane));
     return e.make<vector::ShuffleOp>(a, b, lanes);
   };
   auto interleave = [&](Value a, Value b, int64_t half) {
-    return shuffle(a, b, [&](int64_t lane) { return lane / 4 * 4 + 2 * half + lane % 4 / 2 + (lane % 2) * kTile; });
+    return shuffle(a, b, [&](int64_t lane) {
+      return lane / 4 * 4 + 2 * half + lane % 4 / 2 + (lane % 2) * kTile;
+    });
   };
   for (int64_t i = 0; i < kTile; i += 4) {
     Value even[2], odd[2];
@@ -42,32 +46,39 @@ void transposeTile(ElementEmitter &e, llvm::MutableArrayRef<Value> v) {
       even[half] = interleave(v[i], v[i + 2], half);
       odd[half] = interleave(v[i + 1], v[i + 3], half);
     }
-    for (int64_t k = 0; k < 4; ++k) v[i + k] = interleave(even[k / 2], odd[k / 2], k % 2);
+    for (int64_t k = 0; k < 4; ++k)
+      v[i + k] = interleave(even[k / 2], odd[k / 2], k % 2);
   }
   for (int64_t distance : {8, 4})
     for (int64_t i = 0; i < kTile; ++i) {
-      if (i & distance) continue;
+      if (i & distance)
+        continue;
       Value a = v[i], b = v[i + distance];
-      v[i] = shuffle(a, b, [&](int64_t lane) { return lane & distance ? lane - distance + kTile : lane; });
-      v[i + distance] = shuffle(a, b, [&](int64_t lane) { return lane & distance ? lane + kTile : lane + distance; });
+      v[i] = shuffle(
+          a, b, [&](int64_t lane) { return lane & distance ? lane - distance + kTile : lane; });
+      v[i + distance] = shuffle(
+          a, b, [&](int64_t lane) { return lane & distance ? lane + kTile : lane + distance; });
     }
 }
 
 int32_t transposedAtom(KernelBuilder &kernel) {
   const FusionDomain &domain = kernel.domain;
-  if (domain.shape() != Shape::Elementwise || domain.outer().empty()) return -1;
+  if (domain.shape() != Shape::Elementwise || domain.outer().empty())
+    return -1;
   for (Value argument : kernel.fusion.getBody().front().getArguments()) {
     const FusionDomain::Layout *layout = domain.layout(argument);
-    if (layout && domain.role(argument) == FusionDomain::Role::Full && layout->back() != domain.inner().back())
+    if (layout && domain.role(argument) == FusionDomain::Role::Full &&
+        layout->back() != domain.inner().back())
       // A tile's rows are not counted at run time.
       return kernel.sizes && layout->back() == domain.outer().front() ? -1 : layout->back();
   }
   return -1;
 }
 
-// Elementwise with transposed inputs: tiles of kTile x kTile, in which those inputs are read along `along`, where they are contiguous,
-// are transposed in registers and wait in a scratch tile. Read in the output's order, each vector would touch kLanes cache lines, often of
-// one cache set, and be gathered lane by lane.
+// Elementwise with transposed inputs: tiles of kTile x kTile, in which those inputs are read along
+// `along`, where they are contiguous, are transposed in registers and wait in a scratch tile. Read
+// in the output's order, each vector would touch kLanes cache lines, often of one cache set, and be
+// gathered lane by lane.
 mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
   int64_t rows = domain.atoms()[along], columns = domain.rowSize();
   llvm::SmallVector<int32_t> others;
@@ -84,24 +95,30 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
   llvm::SmallVector<Input> inputs;
   for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments())) {
     const FusionDomain::Layout *layout = domain.layout(argument);
-    if (layout && domain.role(argument) == Role::Full && layout->back() == along) inputs.push_back({argument, static_cast<int64_t>(i), 0});
+    if (layout && domain.role(argument) == Role::Full && layout->back() == along)
+      inputs.push_back({argument, static_cast<int64_t>(i), 0});
   }
   KernelFunction f(kernel, kernel.info.symbol);
   IndexSpace &space = f.e.space;
-  int64_t wholeRows = rows / kTile, wholeColumns = columns / kTile, blocks = llvm::divideCeil(rows, kTile * kBlockTiles);
+  int64_t wholeRows = rows / kTile, wholeColumns = columns / kTile,
+          blocks = llvm::divideCeil(rows, kTile * kBlockTiles);
   kernel.info.count = batches * blocks;
   const Sweep &sweep = sweeps[0];
 
-  bool unrolled = kernel.ops.size() <= kUnrolledOps && llvm::all_of(inputs, [&](const Input &input) {
-                    return memoryType(elementOf(input.argument)) == elementOf(input.argument);
-                  });
+  bool unrolled =
+      kernel.ops.size() <= kUnrolledOps && llvm::all_of(inputs, [&](const Input &input) {
+        return memoryType(elementOf(input.argument)) == elementOf(input.argument);
+      });
 
   if (!unrolled)
-    for (Input &input : inputs) input.offset = kernel.claimScratch(kTile * kTile * memoryBytes(elementOf(input.argument)));
+    for (Input &input : inputs)
+      input.offset = kernel.claimScratch(kTile * kTile * memoryBytes(elementOf(input.argument)));
 
-  // Asks for the lines of the tile to the right of this one, which comes kBlockTiles tiles later: no machine's own prefetcher follows lines
-  // that are a row apart. The last element of each line of the tile, since tiles need not begin where cache lines do.
-  auto prefetchNext = [&](llvm::ArrayRef<Index> base, const Index &firstRow, const Index &firstColumn) {
+  // Asks for the lines of the tile to the right of this one, which comes kBlockTiles tiles later:
+  // no machine's own prefetcher follows lines that are a row apart. The last element of each line
+  // of the tile, since tiles need not begin where cache lines do.
+  auto prefetchNext = [&](llvm::ArrayRef<Index> base, const Index &firstRow,
+                          const Index &firstColumn) {
     auto lines = [&](Value tensor, Value memory, bool isTransposed, bool write) {
       auto shape = mlir::cast<mlir::RankedTensorType>(tensor.getType()).getShape();
       int32_t across = isTransposed ? domain.inner().back() : along;
@@ -110,24 +127,31 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
       Index first = space.linearize(f.position(tensor, atoms), shape);
       atoms[across] = space.add(atoms[across], 1);
       Index second = space.linearize(f.position(tensor, atoms), shape);
-      if (first.terms != second.terms) return;
-      int64_t stride = second.constant - first.constant, next = (isTransposed ? kTile * stride : kTile) + kTile - 1;
+      if (first.terms != second.terms)
+        return;
+      int64_t stride = second.constant - first.constant,
+              next = (isTransposed ? kTile * stride : kTile) + kTile - 1;
       bool crowded = stride * memoryBytes(elementOf(tensor)) % kCrowdedStride == 0;
       for (int64_t line = 0; line < kTile; ++line)
-        f.e.prefetchLine(memory, space.add(first, next + line * stride), write && !crowded, !crowded);
+        f.e.prefetchLine(memory, space.add(first, next + line * stride), write && !crowded,
+                         !crowded);
     };
     for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments())) {
       const FusionDomain::Layout *layout = domain.layout(argument);
-      if (layout && domain.role(argument) == Role::Full && (layout->back() == along || layout->back() == domain.inner().back()))
+      if (layout && domain.role(argument) == Role::Full &&
+          (layout->back() == along || layout->back() == domain.inner().back()))
         lines(argument, f.function.getArgument(i), layout->back() == along, false);
     }
-    for (int64_t i : sweep.stores) lines(kernel.outputs[i], f.output(i), false, true);
+    for (int64_t i : sweep.stores)
+      lines(kernel.outputs[i], f.output(i), false, true);
   };
 
-  auto tile = [&](llvm::ArrayRef<Index> base, const Index &firstRow, int64_t height, const Index &firstColumn, int64_t width) {
+  auto tile = [&](llvm::ArrayRef<Index> base, const Index &firstRow, int64_t height,
+                  const Index &firstColumn, int64_t width) {
     llvm::SmallVector<Index> atoms(base);
     llvm::SmallVector<llvm::SmallVector<Value>> transposed;
-    if (height == kTile && width == kTile) prefetchNext(base, firstRow, firstColumn);
+    if (height == kTile && width == kTile)
+      prefetchNext(base, firstRow, firstColumn);
     for (const Input &input : inputs) {
       // As they lie in memory: a bool is a byte.
       mlir::Type element = memoryType(elementOf(input.argument));
@@ -138,13 +162,15 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
       for (int64_t column = 0; column < width; ++column) {
         atoms[domain.inner().back()] = space.add(firstColumn, column);
         lines.push_back(f.e.broadcast(
-            f.e.load(f.function.getArgument(input.number), element, space.linearize(f.position(input.argument, atoms), shape), mask)));
+            f.e.load(f.function.getArgument(input.number), element,
+                     space.linearize(f.position(input.argument, atoms), shape), mask)));
       }
       // Lanes of columns that do not exist hold what is never read.
       lines.resize(kTile, lines.front());
       transposeTile(f.e, lines);
       for (int64_t row = 0; row < height && !unrolled; ++row)
-        f.e.store(f.scratch(input.offset, kTile * kTile, element), lines[row], space.add(space.lane(kTile), row * kTile), nullptr);
+        f.e.store(f.scratch(input.offset, kTile * kTile, element), lines[row],
+                  space.add(space.lane(kTile), row * kTile), nullptr);
       transposed.push_back(std::move(lines));
     }
     auto emitRow = [&](const Index &row) {
@@ -154,14 +180,18 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
       trackReads(f, &sweep, 0, atoms);
       for (auto [number, input] : llvm::enumerate(inputs)) {
         // Read out of step with the output's stores.
-        for (size_t i = 0; i < kernel.outputs.size(); ++i) inPlace[{i, input.number}] = false;
-        Value scratch = unrolled ? Value() : f.scratch(input.offset, kTile * kTile, elementOf(input.argument));
+        for (size_t i = 0; i < kernel.outputs.size(); ++i)
+          inPlace[{i, input.number}] = false;
+        Value scratch =
+            unrolled ? Value() : f.scratch(input.offset, kTile * kTile, elementOf(input.argument));
         Value line = unrolled ? transposed[number][row.constant] : Value();
         auto here = f.position(input.argument, atoms);
         Index at = space.add(space.scale(row, kTile), space.lane(width));
         f.e.setKnown(kernel.lowered.lookup(input.argument),
-                     [&f, scratch, line, here, at, element = elementOf(input.argument)](llvm::ArrayRef<Index> position, Value lanes) {
-                       if (position != llvm::ArrayRef(here)) return Value();
+                     [&f, scratch, line, here, at, element = elementOf(input.argument)](
+                         llvm::ArrayRef<Index> position, Value lanes) {
+                       if (position != llvm::ArrayRef(here))
+                         return Value();
                        return line ? line : f.e.load(scratch, element, at, lanes);
                      });
       }
@@ -170,48 +200,74 @@ mlir::LogicalResult RowSchedule::emitTiles(int32_t along) {
         Value output = kernel.outputs[i];
         auto position = f.position(output, atoms);
         Value value = f.e.at(kernel.lowered.lookup(output), position, mask);
-        values.push_back({value, space.linearize(position, mlir::cast<mlir::RankedTensorType>(output.getType()).getShape())});
+        values.push_back(
+            {value,
+             space.linearize(position,
+                             mlir::cast<mlir::RankedTensorType>(output.getType()).getShape())});
       }
-      for (auto [i, value] : llvm::zip(sweep.stores, values)) f.e.store(f.output(i), value.first, value.second, mask);
+      for (auto [i, value] : llvm::zip(sweep.stores, values))
+        f.e.store(f.output(i), value.first, value.second, mask);
     };
     if (unrolled)
-      for (int64_t row = 0; row < height; ++row) emitRow(Index::of(row));
-    else f.loop(height, {}, [&](Index row, KernelFunction::State &) { emitRow(row); });
-    for (const Input &input : inputs) f.e.dropKnown(kernel.lowered.lookup(input.argument));
+      for (int64_t row = 0; row < height; ++row)
+        emitRow(Index::of(row));
+    else
+      f.loop(height, {}, [&](Index row, KernelFunction::State &) { emitRow(row); });
+    for (const Input &input : inputs)
+      f.e.dropKnown(kernel.lowered.lookup(input.argument));
   };
-  f.loop(f.begin, f.end, std::max<int64_t>(kernel.info.count, 1), {}, [&](Index piece, KernelFunction::State &) {
-    auto [batch, block] = space.divide(piece, blocks);
-    llvm::SmallVector<int64_t> extents;
-    for (int32_t atom : others) extents.push_back(domain.atoms()[atom]);
-    llvm::SmallVector<Index> base(domain.atoms().size());
-    for (auto [atom, at] : llvm::zip(others, space.delinearize(batch, extents))) base[atom] = at;
-    // Tiles [4 n, 4 n + 4) of `whole`, one loop variable for all of them, so that positions stay linear.
-    auto tilesOf = [&](const Index &number, int64_t whole, llvm::function_ref<void(const Index &)> emit) {
-      if (whole == 0) return;
-      Value first = f.e.scalarIndex(space.scale(number, kBlockTiles));
-      Value end = f.e.make<arith::MinSIOp>(f.e.make<arith::AddIOp>(first, f.e.constantIndex(kBlockTiles)), f.e.constantIndex(whole));
-      f.loop(first, end, whole, {}, [&](Index number, KernelFunction::State &) { emit(space.scale(number, kTile)); });
-    };
-    if (wholeRows)
-      f.loop(llvm::divideCeil(wholeColumns, kBlockTiles), {}, [&](Index columnBlock, KernelFunction::State &) {
-        tilesOf(columnBlock, wholeColumns,
-                [&](const Index &column) { tilesOf(block, wholeRows, [&](const Index &row) { tile(base, row, kTile, column, kTile); }); });
-      });
-    if (columns % kTile)
-      tilesOf(block, wholeRows, [&](const Index &row) { tile(base, row, kTile, Index::of(wholeColumns * kTile), columns % kTile); });
-    if (rows % kTile == 0) return;
-    // Whoever has the last block does the rows that are left.
-    Value isLast = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, f.e.scalarIndex(block), f.e.constantIndex(blocks - 1));
-    auto branch = scf::IfOp::create(f.builder, f.e.loc, isLast, /*withElseRegion=*/false);
-    mlir::OpBuilder::InsertionGuard guard(f.builder);
-    f.builder.setInsertionPointToStart(branch.thenBlock());
-    f.e.pushScope();
-    Index row = Index::of(wholeRows * kTile);
-    f.loop(wholeColumns, {},
-           [&](Index column, KernelFunction::State &) { tile(base, row, rows % kTile, space.scale(column, kTile), kTile); });
-    if (columns % kTile) tile(base, row, rows % kTile, Index::of(wholeColumns * kTile), columns % kTile);
-    f.e.popScope();
-  });
+  f.loop(f.begin, f.end, std::max<int64_t>(kernel.info.count, 1), {},
+         [&](Index piece, KernelFunction::State &) {
+           auto [batch, block] = space.divide(piece, blocks);
+           llvm::SmallVector<int64_t> extents;
+           for (int32_t atom : others)
+             extents.push_back(domain.atoms()[atom]);
+           llvm::SmallVector<Index> base(domain.atoms().size());
+           for (auto [atom, at] : llvm::zip(others, space.delinearize(batch, extents)))
+             base[atom] = at;
+           // Tiles [4 n, 4 n + 4) of `whole`, one loop variable for all of them, so that positions
+           // stay linear.
+           auto tilesOf = [&](const Index &number, int64_t whole,
+                              llvm::function_ref<void(const Index &)> emit) {
+             if (whole == 0)
+               return;
+             Value first = f.e.scalarIndex(space.scale(number, kBlockTiles));
+             Value end = f.e.make<arith::MinSIOp>(
+                 f.e.make<arith::AddIOp>(first, f.e.constantIndex(kBlockTiles)),
+                 f.e.constantIndex(whole));
+             f.loop(first, end, whole, {}, [&](Index number, KernelFunction::State &) {
+               emit(space.scale(number, kTile));
+             });
+           };
+           if (wholeRows)
+             f.loop(llvm::divideCeil(wholeColumns, kBlockTiles), {},
+                    [&](Index columnBlock, KernelFunction::State &) {
+                      tilesOf(columnBlock, wholeColumns, [&](const Index &column) {
+                        tilesOf(block, wholeRows,
+                                [&](const Index &row) { tile(base, row, kTile, column, kTile); });
+                      });
+                    });
+           if (columns % kTile)
+             tilesOf(block, wholeRows, [&](const Index &row) {
+               tile(base, row, kTile, Index::of(wholeColumns * kTile), columns % kTile);
+             });
+           if (rows % kTile == 0)
+             return;
+           // Whoever has the last block does the rows that are left.
+           Value isLast = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, f.e.scalarIndex(block),
+                                                  f.e.constantIndex(blocks - 1));
+           auto branch = scf::IfOp::create(f.builder, f.e.loc, isLast, /*withElseRegion=*/false);
+           mlir::OpBuilder::InsertionGuard guard(f.builder);
+           f.builder.setInsertionPointToStart(branch.thenBlock());
+           f.e.pushScope();
+           Index row = Index::of(wholeRows * kTile);
+           f.loop(wholeColumns, {}, [&](Index column, KernelFunction::State &) {
+             tile(base, row, rows % kTile, space.scale(column, kTile), kTile);
+           });
+           if (columns % kTile)
+             tile(base, row, rows % kTile, Index::of(wholeColumns * kTile), columns % kTile);
+           f.e.popScope();
+         });
   return f.finish();
 }
 

@@ -1,5 +1,5 @@
-// What the schedules of kernels share: the fusion as linalg, the functions that they emit, loops over vectors, and reductions whose order
-// depends on extents alone.
+// What the schedules of kernels share: the fusion as linalg, the functions that they emit, loops
+// over vectors, and reductions whose order depends on extents alone.
 #pragma once
 
 #include "compiler/codegen/Codegen.h"
@@ -12,48 +12,64 @@
 
 namespace weft::compiler {
 
-// The order of reductions is fixed by these and by the reduced extents, so that neither fusion nor threads nor the machine change a sum.
-inline constexpr int64_t kSlots = 2;             // accumulators of kLanes lanes: hides the latency of an addition
-inline constexpr int64_t kReductionBlock = 8192; // elements of a run whose lanes are folded together; blocks are added one by one
-inline constexpr int64_t kMostChunks = 64;       // of rows, in a reduction over rows; bounds the partial results
-inline constexpr int64_t kPieceElements = 1024;  // of a piece where the domain is one run; a multiple of every unrolling
-inline constexpr int64_t kLeastChunk = 32;       // rows in a chunk
-// Elements between lanes up to which whole vectors are loaded and shuffled: with 4, four loads and three shuffles, where a gather takes two
-// dozen steps of a machine that has one.
+// The order of reductions is fixed by these and by the reduced extents, so that neither fusion nor
+// threads nor the machine change a sum.
+inline constexpr int64_t kSlots =
+    2; // accumulators of kLanes lanes: hides the latency of an addition
+inline constexpr int64_t kReductionBlock =
+    8192; // elements of a run whose lanes are folded together; blocks are added one by one
+inline constexpr int64_t kMostChunks =
+    64; // of rows, in a reduction over rows; bounds the partial results
+inline constexpr int64_t kPieceElements =
+    1024; // of a piece where the domain is one run; a multiple of every unrolling
+inline constexpr int64_t kLeastChunk = 32; // rows in a chunk
+// Elements between lanes up to which whole vectors are loaded and shuffled: with 4, four loads and
+// three shuffles, where a gather takes two dozen steps of a machine that has one.
 inline constexpr int64_t kMostStride = 4;
-// Lanes of a period below which vectors run across its end all the same: they would be a quarter full.
+// Lanes of a period below which vectors run across its end all the same: they would be a quarter
+// full.
 inline constexpr int64_t kLeastPeriod = 5;
-// How far ahead loops ask for what they will read, in bytes of an input: some 1000 cycles, several times the latency of an L3 cache. It is
-// some rows or runs, each of which may lie on a page of its own, where no machine's own prefetcher follows.
+// How far ahead loops ask for what they will read, in bytes of an input: some 1000 cycles, several
+// times the latency of an L3 cache. It is some rows or runs, each of which may lie on a page of its
+// own, where no machine's own prefetcher follows.
 inline constexpr int64_t kAheadBytes = 4096;
-// Work that is worth another thread (mlir_codegen: a fork and join costs under 1 us, and caches must follow).
+// Work that is worth another thread (mlir_codegen: a fork and join costs under 1 us, and caches
+// must follow).
 inline constexpr double kGrainNanoseconds = 15000;
-// The grain of a kernel with more work than that: shares differ by one grain at most, and a kernel of two and a half of the above would
-// give one of two threads four fifths of it.
+// The grain of a kernel with more work than that: shares differ by one grain at most, and a kernel
+// of two and a half of the above would give one of two threads four fifths of it.
 inline constexpr double kFineGrainNanoseconds = 1500;
 
-inline int64_t rowsPerChunk(int64_t rows) { return std::max(kLeastChunk, (rows + kMostChunks - 1) / kMostChunks); }
-inline int64_t roundUp(int64_t value, int64_t to) { return (value + to - 1) / to * to; }
+inline int64_t rowsPerChunk(int64_t rows) {
+  return std::max(kLeastChunk, (rows + kMostChunks - 1) / kMostChunks);
+}
+inline int64_t roundUp(int64_t value, int64_t to) {
+  return (value + to - 1) / to * to;
+}
 
 // A fusion on its way to a kernel.
 struct KernelBuilder {
   ir::FusionOp fusion;
   FusionDomain domain;
-  mlir::ModuleOp module;                            // where functions are emitted
-  llvm::SmallVector<mlir::Operation *> ops;         // of the body
-  llvm::SmallVector<mlir::Value> outputs;           // what it yields
-  llvm::DenseMap<mlir::Value, mlir::Value> lowered; // values of the body -> tensors of the linalg function
+  mlir::ModuleOp module;                    // where functions are emitted
+  llvm::SmallVector<mlir::Operation *> ops; // of the body
+  llvm::SmallVector<mlir::Value> outputs;   // what it yields
+  llvm::DenseMap<mlir::Value, mlir::Value>
+      lowered; // values of the body -> tensors of the linalg function
   KernelInfo info;
   KernelSizes sizes; // of the fusion before its names were dropped
-  // Lanes after which positions begin anew that vectors had to compute by a division (ElementEmitter::periods).
+  // Lanes after which positions begin anew that vectors had to compute by a division
+  // (ElementEmitter::periods).
   llvm::SmallSetVector<int64_t, 4> periods;
-  // Of a sized kernel whose pieces are rows or elements, so that the end of the last range says how many there are: ranges begin at
-  // multiples of it.
+  // Of a sized kernel whose pieces are rows or elements, so that the end of the last range says how
+  // many there are: ranges begin at multiples of it.
   int64_t rangeUnit = 1;
 
   mlir::func::FuncOp tensors; // the linalg function; gone once the kernel is scheduled
 
-  int64_t numInputs() { return fusion.getInputs().size(); }
+  int64_t numInputs() {
+    return fusion.getInputs().size();
+  }
   // Bytes of partials and of scratch that the schedule claims; returns the offset.
   int64_t claimPartials(int64_t bytes);
   int64_t claimScratch(int64_t bytes);
@@ -63,13 +79,16 @@ struct KernelBuilder {
 };
 
 // Prints and verifies what the stages of a kernel make.
-mlir::LogicalResult stageDone(mlir::ModuleOp module, const CodegenOptions &options, llvm::StringRef stage);
-// The front of code generation for every target: the ops of the fusion, lowered to linalg on tensors in `module`, and their domain.
-mlir::FailureOr<KernelBuilder> startKernel(ir::FusionOp fusion, llvm::StringRef symbol, mlir::ModuleOp module,
-                                           const CodegenOptions &options);
-// To the llvm dialect; functions take bare pointers. Ops of `machineDialect` (intrinsics of one kind of machine) stay. halfConversions:
-// as of lowerStorageTypes, which comes first.
-mlir::LogicalResult convertToLlvm(mlir::ModuleOp module, llvm::StringRef machineDialect = {}, bool halfConversions = true);
+mlir::LogicalResult stageDone(mlir::ModuleOp module, const CodegenOptions &options,
+                              llvm::StringRef stage);
+// The front of code generation for every target: the ops of the fusion, lowered to linalg on
+// tensors in `module`, and their domain.
+mlir::FailureOr<KernelBuilder> startKernel(ir::FusionOp fusion, llvm::StringRef symbol,
+                                           mlir::ModuleOp module, const CodegenOptions &options);
+// To the llvm dialect; functions take bare pointers. Ops of `machineDialect` (intrinsics of one
+// kind of machine) stay. halfConversions: as of lowerStorageTypes, which comes first.
+mlir::LogicalResult convertToLlvm(mlir::ModuleOp module, llvm::StringRef machineDialect = {},
+                                  bool halfConversions = true);
 // Fills the kernel's estimates of flops and bytes; returns nanoseconds of one core.
 double estimate(KernelBuilder &kernel);
 
@@ -84,7 +103,9 @@ public:
   ElementEmitter e;
   mlir::Value begin, end;
 
-  mlir::Value output(int64_t i) { return function.getArgument(kernel.numInputs() + i); }
+  mlir::Value output(int64_t i) {
+    return function.getArgument(kernel.numInputs() + i);
+  }
   // `count` elements at `offset` bytes of the partials or the scratch.
   mlir::Value partials(int64_t offset, int64_t count, mlir::Type element);
   mlir::Value scratch(int64_t offset, int64_t count, mlir::Type element);
@@ -100,17 +121,22 @@ public:
     int64_t slot; // number of the vector modulo kSlots
   };
   // emit(i, state) for i in [begin, end); returns the final state. `extent` bounds i.
-  State loop(mlir::Value begin, mlir::Value end, int64_t extent, State state, llvm::function_ref<void(Index, State &)> emit);
+  State loop(mlir::Value begin, mlir::Value end, int64_t extent, State state,
+             llvm::function_ref<void(Index, State &)> emit);
   State loop(int64_t count, State state, llvm::function_ref<void(Index, State &)> emit);
-  // All vectors of a run of n elements from `base` on, `unroll` (1 or even) at a time. Vectors go to emit in groups, so that a group can
-  // do all its reads before its writes.
-  State run(int64_t n, int64_t unroll, const Index &base, State state, llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit);
+  // All vectors of a run of n elements from `base` on, `unroll` (1 or even) at a time. Vectors go
+  // to emit in groups, so that a group can do all its reads before its writes.
+  State run(int64_t n, int64_t unroll, const Index &base, State state,
+            llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit);
   // `steps` after `at`, but at most the last of `count`: where a loop asks for what it will read.
   Index ahead(const Index &at, int64_t steps, int64_t count);
-  // Code for one block of `extent` elements cut into blocks of `size`: emit(its first element, how many it has). The last may have fewer.
-  void block(const Index &number, int64_t extent, int64_t size, llvm::function_ref<void(const Index &, int64_t)> emit);
+  // Code for one block of `extent` elements cut into blocks of `size`: emit(its first element, how
+  // many it has). The last may have fewer.
+  void block(const Index &number, int64_t extent, int64_t size,
+             llvm::function_ref<void(const Index &, int64_t)> emit);
 
-  // The same for n elements, known when the kernel runs, of at most `largest`: every vector is masked by what is left.
+  // The same for n elements, known when the kernel runs, of at most `largest`: every vector is
+  // masked by what is left.
   State runUpTo(mlir::Value n, int64_t largest, int64_t unroll, const Index &base, State state,
                 llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit);
 
@@ -118,39 +144,48 @@ public:
   mlir::Value combine(mlir::linalg::GenericOp reduction, mlir::Value a, mlir::Value b);
   mlir::Value identity(mlir::linalg::GenericOp reduction, bool vector);
   // One more element a lane.
-  mlir::Value accumulate(mlir::linalg::GenericOp reduction, llvm::ArrayRef<Index> position, mlir::Value accumulator, mlir::Value mask);
+  mlir::Value accumulate(mlir::linalg::GenericOp reduction, llvm::ArrayRef<Index> position,
+                         mlir::Value accumulator, mlir::Value mask);
   // kSlots accumulators of kLanes lanes as one scalar, in a fixed tree.
   mlir::Value foldLanes(mlir::linalg::GenericOp reduction, llvm::ArrayRef<mlir::Value> slots);
-  // Several reductions over a run of n elements in one sweep: emit gets accumulators (kSlots a reduction) in its state.
-  llvm::SmallVector<mlir::Value> reduceRun(int64_t n, int64_t unroll, const Index &base, llvm::ArrayRef<mlir::linalg::GenericOp> reductions,
-                                           llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit);
-  // The same for n of at most `largest` elements, which is at most kReductionBlock: the same bits as for n known.
-  llvm::SmallVector<mlir::Value> reduceRunUpTo(mlir::Value n, int64_t largest, const Index &base,
-                                               llvm::ArrayRef<mlir::linalg::GenericOp> reductions,
-                                               llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit);
-  // The sum of `count` values that value(i, mask-less) gives, in chunks of rowsPerChunk: a reduction over rows. `vector`: many at once.
-  State reduceRows(int64_t count, llvm::ArrayRef<mlir::linalg::GenericOp> reductions, int64_t copies, bool vector,
-                   llvm::function_ref<void(Index, State &)> emit);
+  // Several reductions over a run of n elements in one sweep: emit gets accumulators (kSlots a
+  // reduction) in its state.
+  llvm::SmallVector<mlir::Value>
+  reduceRun(int64_t n, int64_t unroll, const Index &base,
+            llvm::ArrayRef<mlir::linalg::GenericOp> reductions,
+            llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit);
+  // The same for n of at most `largest` elements, which is at most kReductionBlock: the same bits
+  // as for n known.
+  llvm::SmallVector<mlir::Value>
+  reduceRunUpTo(mlir::Value n, int64_t largest, const Index &base,
+                llvm::ArrayRef<mlir::linalg::GenericOp> reductions,
+                llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit);
+  // The sum of `count` values that value(i, mask-less) gives, in chunks of rowsPerChunk: a
+  // reduction over rows. `vector`: many at once.
+  State reduceRows(int64_t count, llvm::ArrayRef<mlir::linalg::GenericOp> reductions,
+                   int64_t copies, bool vector, llvm::function_ref<void(Index, State &)> emit);
 
   // The position in `value`'s shape of the element that `atoms` (one Index an atom) choose.
   llvm::SmallVector<Index> position(mlir::Value value, llvm::ArrayRef<Index> atoms);
 
 protected:
-  // For functions of other signatures, which derived classes make: fusion arguments first, outputs after them.
+  // For functions of other signatures, which derived classes make: fusion arguments first, outputs
+  // after them.
   explicit KernelFunction(KernelBuilder &kernel)
       : kernel(kernel), builder(kernel.module.getContext()), e(builder, kernel.fusion.getLoc()) {}
   mlir::Value view(mlir::Value bytes, int64_t offset, int64_t count, mlir::Type element);
 };
 
 // What a scatter makes of the element that is there and one that meets it.
-mlir::Value combineScattered(ElementEmitter &e, mlir::Operation *scatter, mlir::Value there, mlir::Value update);
+mlir::Value combineScattered(ElementEmitter &e, mlir::Operation *scatter, mlir::Value there,
+                             mlir::Value update);
 
 // w[r][c] = v[c][r], for kLanes vectors of kLanes lanes.
 void transposeTile(ElementEmitter &e, llvm::MutableArrayRef<mlir::Value> v);
 
 // Sets the positions of some atoms of the domain, given their common linear position.
-void placeAtoms(IndexSpace &space, const FusionDomain &domain, llvm::MutableArrayRef<Index> atoms, llvm::ArrayRef<int32_t> some,
-                const Index &linear);
+void placeAtoms(IndexSpace &space, const FusionDomain &domain, llvm::MutableArrayRef<Index> atoms,
+                llvm::ArrayRef<int32_t> some, const Index &linear);
 // Positions of all atoms, given those of a row and inside it.
 llvm::SmallVector<Index> atomPositions(KernelFunction &f, const Index &row, const Index &inner);
 
@@ -159,8 +194,8 @@ mlir::LogicalResult scheduleRows(KernelBuilder &kernel); // Elementwise, Rows, T
 mlir::LogicalResult scheduleNest(KernelBuilder &kernel);
 // The atom along which lanes of a nest lie that are not folded into a sum; -1 where they are.
 int32_t keptInnermost(KernelBuilder &kernel);
-// The atom along which inputs of an elementwise kernel lie whose elements are not neighbours in the row, for which it goes by tiles; -1
-// where there is none.
+// The atom along which inputs of an elementwise kernel lie whose elements are not neighbours in the
+// row, for which it goes by tiles; -1 where there is none.
 int32_t transposedAtom(KernelBuilder &kernel);
 mlir::LogicalResult scheduleAlone(KernelBuilder &kernel); // Alone, Empty
 

@@ -1,9 +1,10 @@
 // Bodies of kernels over short rows, kLanes of which are done together.
 //
-// A row by itself folds its vector in steps that wait for one another, and computes what depends on its sums with one lane. Together, the
-// vectors of kLanes rows are transposed, the tree of a sum is one of vectors, and all lanes are busy with what follows. Rows that are no
-// longer than a vector, which they would fill in part, are transposed whole: each of their columns is a vector. The operations on an
-// element, and their order, are those of a row by itself, and so are the bits.
+// A row by itself folds its vector in steps that wait for one another, and computes what depends on
+// its sums with one lane. Together, the vectors of kLanes rows are transposed, the tree of a sum is
+// one of vectors, and all lanes are busy with what follows. Rows that are no longer than a vector,
+// which they would fill in part, are transposed whole: each of their columns is a vector. The
+// operations on an element, and their order, are those of a row by itself, and so are the bits.
 #include "compiler/codegen/RowSchedule.h"
 
 namespace weft::compiler {
@@ -18,45 +19,62 @@ using Shape = FusionDomain::Shape;
 static constexpr int64_t kLeastGroups = 4;
 // Ops of a group's code: each op of the fusion once a column.
 static constexpr int64_t kGroupOps = 512;
-// Reductions of a row from which on folding together pays where rows are longer than a vector. One is hidden behind the next row's reads
-// (measured: a sum of rows of 256, an rms_norm of 128, 5 and 20 percent slower together; layer_norm of 128 a third faster).
+// Reductions of a row from which on folding together pays where rows are longer than a vector. One
+// is hidden behind the next row's reads (measured: a sum of rows of 256, an rms_norm of 128, 5 and
+// 20 percent slower together; layer_norm of 128 a third faster).
 static constexpr size_t kLeastReductions = 2;
-// Of a group's inputs and outputs: with as much that is asked for ahead they are in the L1 cache in every sweep.
+// Of a group's inputs and outputs: with as much that is asked for ahead they are in the L1 cache in
+// every sweep.
 static constexpr int64_t kLargestGroupBytes = 16 << 10;
 
 bool RowSchedule::hasGroups() const {
-  if (domain.shape() != Shape::Rows || kernel.sizes || random || domain.outer().empty()) return false;
-  if (hasColumns || hasParts || hasNear) return false;
+  if (domain.shape() != Shape::Rows || kernel.sizes || random || domain.outer().empty())
+    return false;
+  if (hasColumns || hasParts || hasNear)
+    return false;
   return domain.runSize() == domain.rowSize() && domain.rows() >= kLeastGroups * kLanes;
 }
 
 bool RowSchedule::hasRowGroups() const {
-  if (!hasGroups() || domain.outer().size() != 1 || domain.rowSize() <= kLanes) return false;
+  if (!hasGroups() || domain.outer().size() != 1 || domain.rowSize() <= kLanes)
+    return false;
   int64_t bytes = 0;
   size_t reductions = 0;
-  for (const Sweep &sweep : sweeps) reductions += sweep.reductions.size();
-  if (reductions < kLeastReductions) return false;
+  for (const Sweep &sweep : sweeps)
+    reductions += sweep.reductions.size();
+  if (reductions < kLeastReductions)
+    return false;
   auto add = [&](Value value) {
-    if (domain.role(value) == Role::Full) bytes += kLanes * domain.rowSize() * memoryBytes(elementOf(value));
+    if (domain.role(value) == Role::Full)
+      bytes += kLanes * domain.rowSize() * memoryBytes(elementOf(value));
   };
-  for (Value argument : kernel.fusion.getBody().front().getArguments()) add(argument);
-  for (Value output : kernel.outputs) add(output);
+  for (Value argument : kernel.fusion.getBody().front().getArguments())
+    add(argument);
+  for (Value output : kernel.outputs)
+    add(output);
   return bytes <= kLargestGroupBytes;
 }
 
 bool RowSchedule::hasShortRows() const {
   int64_t n = domain.rowSize();
-  if (!hasGroups() || n < 2 || n > kLanes) return false;
-  if (n * static_cast<int64_t>(kernel.ops.size()) > kGroupOps) return false;
+  if (!hasGroups() || n < 2 || n > kLanes)
+    return false;
+  if (n * static_cast<int64_t>(kernel.ops.size()) > kGroupOps)
+    return false;
   // Bools are bytes in memory, and masks in registers.
-  auto isBool = [&](Value value) { return domain.role(value) == Role::Full && elementOf(value).isInteger(1); };
-  return llvm::none_of(kernel.fusion.getBody().front().getArguments(), isBool) && llvm::none_of(kernel.outputs, isBool);
+  auto isBool = [&](Value value) {
+    return domain.role(value) == Role::Full && elementOf(value).isInteger(1);
+  };
+  return llvm::none_of(kernel.fusion.getBody().front().getArguments(), isBool) &&
+         llvm::none_of(kernel.outputs, isBool);
 }
 
 // The tree of foldLanes for kLanes rows: `lanes` are what it folds of each.
-Value RowSchedule::foldTogether(KernelFunction &f, linalg::GenericOp reduction, llvm::SmallVector<Value> lanes) {
+Value RowSchedule::foldTogether(KernelFunction &f, linalg::GenericOp reduction,
+                                llvm::SmallVector<Value> lanes) {
   for (int64_t half = kLanes / 2; half >= 1; half /= 2)
-    for (int64_t i = 0; i < half; ++i) lanes[i] = f.combine(reduction, lanes[i], lanes[i + half]);
+    for (int64_t i = 0; i < half; ++i)
+      lanes[i] = f.combine(reduction, lanes[i], lanes[i + half]);
   return lanes[0];
 }
 
@@ -67,19 +85,25 @@ void RowSchedule::rowGroup(KernelFunction &f, const Index &first) {
   Value mask = f.e.tailMask(n);
   Index rows = space.add(first, space.lane(kLanes));
   llvm::SmallVector<llvm::SmallVector<Index>> columns; // atoms of each
-  for (int64_t c = 0; c < n; ++c) columns.push_back(atomPositions(f, rows, Index::of(c)));
+  for (int64_t c = 0; c < n; ++c)
+    columns.push_back(atomPositions(f, rows, Index::of(c)));
   auto linear = [&](Value value, int64_t row) {
     auto shape = mlir::cast<mlir::RankedTensorType>(value.getType()).getShape();
-    return space.linearize(f.position(value, atomPositions(f, space.add(first, row), space.lane(n))), shape);
+    return space.linearize(
+        f.position(value, atomPositions(f, space.add(first, row), space.lane(n))), shape);
   };
   llvm::SmallVector<Value> known;
-  // Whatever is not read as a tile is read at positions that are not compared with those of the stores.
+  // Whatever is not read as a tile is read at positions that are not compared with those of the
+  // stores.
   trackReads(f, nullptr, 0, {});
   for (auto [number, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments())) {
-    if (domain.role(argument) != Role::Full || !domain.layout(argument)) continue;
+    if (domain.role(argument) != Role::Full || !domain.layout(argument))
+      continue;
     for (auto [i, output] : llvm::enumerate(kernel.outputs)) {
-      bool inStep = domain.role(output) == Role::Full && *domain.layout(output) == *domain.layout(argument);
-      auto [entry, isNew] = inPlace.try_emplace({static_cast<int64_t>(i), static_cast<int64_t>(number)}, true);
+      bool inStep =
+          domain.role(output) == Role::Full && *domain.layout(output) == *domain.layout(argument);
+      auto [entry, isNew] =
+          inPlace.try_emplace({static_cast<int64_t>(i), static_cast<int64_t>(number)}, true);
       entry->second &= inStep;
     }
     llvm::SmallVector<Value> tile;
@@ -87,19 +111,23 @@ void RowSchedule::rowGroup(KernelFunction &f, const Index &first) {
     if (n <= kMostStride) {
       auto shape = mlir::cast<mlir::RankedTensorType>(argument.getType()).getShape();
       for (int64_t c = 0; c < n; ++c)
-        tile.push_back(
-            f.e.broadcast(f.e.load(memory, elementOf(argument), space.linearize(f.position(argument, columns[c]), shape), nullptr)));
+        tile.push_back(f.e.broadcast(
+            f.e.load(memory, elementOf(argument),
+                     space.linearize(f.position(argument, columns[c]), shape), nullptr)));
     } else {
       for (int64_t row = 0; row < kLanes; ++row)
-        tile.push_back(f.e.broadcast(f.e.load(memory, elementOf(argument), linear(argument, row), mask)));
+        tile.push_back(
+            f.e.broadcast(f.e.load(memory, elementOf(argument), linear(argument, row), mask)));
       transposeTile(f.e, tile);
     }
     llvm::SmallVector<llvm::SmallVector<Index>> places;
-    for (int64_t c = 0; c < n; ++c) places.push_back(f.position(argument, columns[c]));
+    for (int64_t c = 0; c < n; ++c)
+      places.push_back(f.position(argument, columns[c]));
     known.push_back(kernel.lowered.lookup(argument));
     f.e.setKnown(known.back(), [tile, places](llvm::ArrayRef<Index> position, Value) {
       for (auto [place, column] : llvm::zip(places, tile))
-        if (position == llvm::ArrayRef(place)) return column;
+        if (position == llvm::ArrayRef(place))
+          return column;
       return Value();
     });
   }
@@ -111,29 +139,37 @@ void RowSchedule::rowGroup(KernelFunction &f, const Index &first) {
       Value identity = f.identity(reduction, true);
       // Lanes of a row's first accumulator, and of the second one, which has none of its elements.
       llvm::SmallVector<Value> lanes(kLanes, identity);
-      for (int64_t c = 0; c < n; ++c) lanes[c] = f.accumulate(reduction, f.position(op->getOperand(0), columns[c]), identity, nullptr);
-      for (Value &lane : lanes) lane = f.combine(reduction, lane, identity);
+      for (int64_t c = 0; c < n; ++c)
+        lanes[c] =
+            f.accumulate(reduction, f.position(op->getOperand(0), columns[c]), identity, nullptr);
+      for (Value &lane : lanes)
+        lane = f.combine(reduction, lane, identity);
       sums.push_back(foldTogether(f, reduction, lanes));
     }
     llvm::SmallVector<llvm::SmallVector<Value>> tiles;
     for (int64_t i : sweep.stores) {
       Value output = kernel.outputs[i];
       llvm::SmallVector<Value> &tile = tiles.emplace_back();
-      for (int64_t c = 0; c < n; ++c) tile.push_back(f.e.broadcast(f.e.at(kernel.lowered.lookup(output), f.position(output, columns[c]))));
+      for (int64_t c = 0; c < n; ++c)
+        tile.push_back(
+            f.e.broadcast(f.e.at(kernel.lowered.lookup(output), f.position(output, columns[c]))));
       tile.resize(kLanes, tile.front()); // columns that do not exist are never stored
       transposeTile(f.e, tile);
     }
     for (auto [i, tile] : llvm::zip(sweep.stores, tiles))
-      for (int64_t row = 0; row < kLanes; ++row) f.e.store(f.output(i), tile[row], linear(kernel.outputs[i], row), mask);
+      for (int64_t row = 0; row < kLanes; ++row)
+        f.e.store(f.output(i), tile[row], linear(kernel.outputs[i], row), mask);
     for (auto [op, sum] : llvm::zip(sweep.reductions, sums)) {
       known.push_back(kernel.lowered.lookup(op->getResult(0)));
       knowSum(f, op, rows, [sum = sum] { return sum; });
     }
   }
-  for (Value value : known) f.e.dropKnown(value);
+  for (Value value : known)
+    f.e.dropKnown(value);
 }
 
-// kLanes rows from `first` on. Each sweep goes over all of them, and leaves vectors that are folded together.
+// kLanes rows from `first` on. Each sweep goes over all of them, and leaves vectors that are folded
+// together.
 void RowSchedule::sweepGroup(KernelFunction &f, const Index &first) {
   IndexSpace &space = f.e.space;
   Index rows = space.add(first, space.lane(kLanes));
@@ -144,22 +180,27 @@ void RowSchedule::sweepGroup(KernelFunction &f, const Index &first) {
   llvm::SmallVector<Folded> folded;
   // What `at(entry)` gives is the result of each reduction so far for the row, or rows, at `row`.
   auto setKnown = [&](const Index &row, const std::function<Value(const Folded &)> &at) {
-    for (const Folded &entry : folded) knowSum(f, entry.op, row, [entry, at] { return at(entry); });
+    for (const Folded &entry : folded)
+      knowSum(f, entry.op, row, [entry, at] { return at(entry); });
   };
   for (auto [l, sweep] : llvm::enumerate(sweeps)) {
     setKnown(rows, [](const Folded &entry) { return entry.sums; });
     storeRows(f, sweep, rows);
-    if (sweep.reductions.empty() && sweep.stores.empty() && sweep.keep.empty()) continue;
+    if (sweep.reductions.empty() && sweep.stores.empty() && sweep.keep.empty())
+      continue;
     llvm::SmallVector<Value, 4> unfolded;
     for (Operation *op : sweep.reductions) {
       mlir::Type element = elementOf(op->getResult(0));
-      unfolded.push_back(f.scratch(kernel.claimScratch(kLanes * kLanes * memoryBytes(element)), kLanes * kLanes, element));
+      unfolded.push_back(f.scratch(kernel.claimScratch(kLanes * kLanes * memoryBytes(element)),
+                                   kLanes * kLanes, element));
     }
     f.loop(kLanes, {}, [&](Index number, KernelFunction::State &) {
       Index row = space.add(first, number);
-      for (const Index &atom : atomPositions(f, row, Index::of(0))) (void)f.e.scalarIndex(atom);
+      for (const Index &atom : atomPositions(f, row, Index::of(0)))
+        (void)f.e.scalarIndex(atom);
       setKnown(row, [&f, number](const Folded &entry) {
-        return f.e.load(entry.memory, mlir::getElementTypeOrSelf(entry.sums.getType()), number, nullptr);
+        return f.e.load(entry.memory, mlir::getElementTypeOrSelf(entry.sums.getType()), number,
+                        nullptr);
       });
       // Here, not where a loop over the row first needs it.
       for (const Folded &entry : folded)
@@ -172,7 +213,8 @@ void RowSchedule::sweepGroup(KernelFunction &f, const Index &first) {
       mlir::Type element = elementOf(op->getResult(0));
       llvm::SmallVector<Value> lanes;
       for (int64_t row = 0; row < kLanes; ++row)
-        lanes.push_back(f.e.load(buffer, element, space.add(space.lane(kLanes), row * kLanes), nullptr));
+        lanes.push_back(
+            f.e.load(buffer, element, space.add(space.lane(kLanes), row * kLanes), nullptr));
       transposeTile(f.e, lanes);
       Value sums = foldTogether(f, kernel.generic(op), lanes);
       Value memory = f.scratch(kernel.claimScratch(kLanes * memoryBytes(element)), kLanes, element);
@@ -180,7 +222,8 @@ void RowSchedule::sweepGroup(KernelFunction &f, const Index &first) {
       folded.push_back({op, sums, memory});
     }
   }
-  for (const Folded &entry : folded) f.e.dropKnown(kernel.lowered.lookup(entry.op->getResult(0)));
+  for (const Folded &entry : folded)
+    f.e.dropKnown(kernel.lowered.lookup(entry.op->getResult(0)));
 }
 
 mlir::LogicalResult RowSchedule::emitGroups() {
@@ -188,8 +231,11 @@ mlir::LogicalResult RowSchedule::emitGroups() {
   kernel.info.count = llvm::divideCeil(domain.rows(), kLanes);
   f.loop(f.begin, f.end, kernel.info.count, {}, [&](Index group, KernelFunction::State &) {
     f.block(group, domain.rows(), kLanes, [&](const Index &first, int64_t count) {
-      if (count == kLanes) return hasShortRows() ? rowGroup(f, first) : sweepGroup(f, first);
-      f.loop(count, {}, [&](Index row, KernelFunction::State &) { oneRow(f, f.e.space.add(first, row), nullptr); });
+      if (count == kLanes)
+        return hasShortRows() ? rowGroup(f, first) : sweepGroup(f, first);
+      f.loop(count, {}, [&](Index row, KernelFunction::State &) {
+        oneRow(f, f.e.space.add(first, row), nullptr);
+      });
     });
   });
   return f.finish();

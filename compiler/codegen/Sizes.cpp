@@ -17,7 +17,8 @@ int64_t namedDimOf(mlir::Type type) {
   bool leading = true;
   for (auto [i, dim] : llvm::enumerate(ir::dimsOf(mlir::cast<RankedTensorType>(type)))) {
     if (!dim.isStatic()) {
-      if (!leading || found >= 0) return -2;
+      if (!leading || found >= 0)
+        return -2;
       found = static_cast<int64_t>(i);
     }
     leading &= dim.isOne();
@@ -25,32 +26,43 @@ int64_t namedDimOf(mlir::Type type) {
   return found;
 }
 
-// Whether the op reads its operands, and writes its result, at positions that do not depend on the named size. Ops that take a symbolic
-// dim apart (a part of it, one dim after another) are refused by their shape rules already.
+// Whether the op reads its operands, and writes its result, at positions that do not depend on the
+// named size. Ops that take a symbolic dim apart (a part of it, one dim after another) are refused
+// by their shape rules already.
 static llvm::StringRef whyNot(Operation *op) {
-  auto named = [](Value value) { return namedDimOf(value.getType()); };
+  auto named = [](Value value) {
+    return namedDimOf(value.getType());
+  };
   auto weft = mlir::cast<ir::WeftOp>(op);
-  if (weft.kind() == ir::Kind::Elementwise || weft.kind() == ir::Kind::Creation) return {};
-  if (mlir::isa<ir::ReshapeOp, ir::TransposeOp, ir::BroadcastOp, ir::SliceOp, ir::InsertSliceOp, ir::ConcatOp, ir::WindowsOp,
-                ir::RandomUniformOp>(op))
+  if (weft.kind() == ir::Kind::Elementwise || weft.kind() == ir::Kind::Creation)
+    return {};
+  if (mlir::isa<ir::ReshapeOp, ir::TransposeOp, ir::BroadcastOp, ir::SliceOp, ir::InsertSliceOp,
+                ir::ConcatOp, ir::WindowsOp, ir::RandomUniformOp>(op))
     return {};
   if (auto select = mlir::dyn_cast<ir::IndexSelectOp>(op))
-    return named(select.getInput()) == static_cast<int64_t>(select.getDim()) ? "it takes elements of a dimension whose size varies"
-                                                                             : llvm::StringRef();
+    return named(select.getInput()) == static_cast<int64_t>(select.getDim())
+               ? "it takes elements of a dimension whose size varies"
+               : llvm::StringRef();
   if (auto gather = mlir::dyn_cast<ir::GatherOp>(op))
-    return named(gather.getInput()) == static_cast<int64_t>(gather.getDim()) ? "it takes elements of a dimension whose size varies"
-                                                                             : llvm::StringRef();
-  if (weft.kind() == ir::Kind::Reduction) return {};
+    return named(gather.getInput()) == static_cast<int64_t>(gather.getDim())
+               ? "it takes elements of a dimension whose size varies"
+               : llvm::StringRef();
+  if (weft.kind() == ir::Kind::Reduction)
+    return {};
   // Its rows, or its batches, not what it sums over; no other op is in its kernel.
   if (auto matmul = mlir::dyn_cast<ir::MatmulOp>(op))
-    return named(matmul.getResult()) == 0 && (matmul.getType().getRank() > 2 || named(matmul.getLhs()) == 0)
+    return named(matmul.getResult()) == 0 &&
+                   (matmul.getType().getRank() > 2 || named(matmul.getLhs()) == 0)
                ? llvm::StringRef()
                : "it sums over a size that varies";
-  // What is added to has the size in front of the dim that is indexed, or not at all: then it is the source's length.
+  // What is added to has the size in front of the dim that is indexed, or not at all: then it is
+  // the source's length.
   if (mlir::isa<ir::IndexAddOp, ir::IndexPutOp, ir::ScatterAddOp>(op)) {
-    int64_t base = named(op->getOperand(0)), indices = named(op->getOperand(1)), source = named(op->getOperand(2));
+    int64_t base = named(op->getOperand(0)), indices = named(op->getOperand(1)),
+            source = named(op->getOperand(2));
     int64_t dim = mlir::cast<mlir::IntegerAttr>(op->getAttr("dim")).getInt();
-    if (base < 0 && dim == 0 && indices == 0 && source == 0) return {};
+    if (base < 0 && dim == 0 && indices == 0 && source == 0)
+      return {};
     return mlir::isa<ir::ScatterAddOp>(op) && base == 0 && dim > 0 && indices == 0 && source == 0
                ? llvm::StringRef()
                : "it adds to elements of a dimension whose size varies";
@@ -63,101 +75,140 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
   mlir::Block &body = fusion.getBody().front();
   llvm::SmallVector<Operation *> ops;
   llvm::SmallVector<Value> outputs(body.getTerminator()->getOperands());
-  for (Operation &op : body.without_terminator()) ops.push_back(&op);
+  for (Operation &op : body.without_terminator())
+    ops.push_back(&op);
   mlir::FailureOr<KernelSizes> none = failure();
   auto consider = [&](Value value) {
     int64_t dim = namedDimOf(value.getType());
-    if (dim >= 0) sizes.named.insert(value);
+    if (dim >= 0)
+      sizes.named.insert(value);
     return dim != -2;
   };
-  auto leadingOnly = [&] { return fusion.emitError("codegen: a size that varies is not that of the leading dimension"); };
+  auto leadingOnly = [&] {
+    return fusion.emitError("codegen: a size that varies is not that of the leading dimension");
+  };
   for (Value argument : body.getArguments())
-    if (!consider(argument)) return leadingOnly(), none;
+    if (!consider(argument))
+      return leadingOnly(), none;
   for (Operation *op : ops)
     for (Value result : op->getResults())
-      if (!consider(result)) return leadingOnly(), none;
-  if (sizes.named.empty()) return sizes;
+      if (!consider(result))
+        return leadingOnly(), none;
+  if (sizes.named.empty())
+    return sizes;
   for (Operation *op : ops) {
-    if (llvm::none_of(op->getOperands(), [&](Value value) { return sizes.named.contains(value); }) &&
+    if (llvm::none_of(op->getOperands(),
+                      [&](Value value) { return sizes.named.contains(value); }) &&
         llvm::none_of(op->getResults(), [&](Value value) { return sizes.named.contains(value); }))
       continue;
-    if (!mlir::isa<ir::WeftOp>(op)) return op->emitError("codegen: no op of weft"), none;
-    if (llvm::StringRef reason = whyNot(op); !reason.empty()) return op->emitOpError() << reason, none;
+    if (!mlir::isa<ir::WeftOp>(op))
+      return op->emitError("codegen: no op of weft"), none;
+    if (llvm::StringRef reason = whyNot(op); !reason.empty())
+      return op->emitOpError() << reason, none;
   }
 
   FusionRefusal why;
   auto domain = FusionDomain::analyze(ops, outputs, why);
-  if (!domain) return fusion.emitError("codegen: ") << refusalText(why.reason), none;
+  if (!domain)
+    return fusion.emitError("codegen: ") << refusalText(why.reason), none;
   bool hasOwnSchedule =
       domain->shape() == Shape::Alone &&
-      mlir::isa_and_nonnull<ir::MatmulOp, ir::IndexAddOp, ir::IndexPutOp, ir::ScatterAddOp>(outputs.front().getDefiningOp());
+      mlir::isa_and_nonnull<ir::MatmulOp, ir::IndexAddOp, ir::IndexPutOp, ir::ScatterAddOp>(
+          outputs.front().getDefiningOp());
   if ((domain->shape() == Shape::Alone && !hasOwnSchedule) || domain->shape() == Shape::Empty)
     return fusion.emitError("codegen: a kernel of this kind has no form for sizes that vary"), none;
-  auto noDomain = [&] { return fusion.emitError("codegen: a size that varies is not the slowest of the kernel's loops"), none; };
-  int32_t atom = domain->outer().empty() ? (domain->inner().empty() ? -1 : domain->inner().front()) : domain->outer().front();
+  auto noDomain = [&] {
+    return fusion.emitError("codegen: a size that varies is not the slowest of the kernel's loops"),
+           none;
+  };
+  int32_t atom = domain->outer().empty() ? (domain->inner().empty() ? -1 : domain->inner().front())
+                                         : domain->outer().front();
   // A single row has the size that varies inside; else it is the slowest of the rows' dims.
   bool singleRow = domain->shape() == Shape::Rows && domain->outer().empty();
   bool isNest = domain->shape() == Shape::Nest;
-  if ((atom < 0 && !hasOwnSchedule) || (isNest && domain->outer().empty())) return noDomain();
-  if (((domain->shape() == Shape::Rows && !singleRow) || isNest) && llvm::is_contained(domain->inner(), atom)) return noDomain();
+  if ((atom < 0 && !hasOwnSchedule) || (isNest && domain->outer().empty()))
+    return noDomain();
+  if (((domain->shape() == Shape::Rows && !singleRow) || isNest) &&
+      llvm::is_contained(domain->inner(), atom))
+    return noDomain();
   ir::SizeProduct product;
   llvm::SmallVector<Value> all(body.getArguments());
-  for (Operation *op : ops) llvm::append_range(all, op->getResults());
+  for (Operation *op : ops)
+    llvm::append_range(all, op->getResults());
   for (Value value : all) {
     Role role = domain->role(value);
-    // What a sum's order depends on must not change within the range: chunks of kLeastChunk rows, one block of a run.
+    // What a sum's order depends on must not change within the range: chunks of kLeastChunk rows,
+    // one block of a run.
     bool isColumn = role == Role::Col && domain->shape() == Shape::Rows;
     if (singleRow && domain->rowSize() > kReductionBlock)
-      return fusion.emitError("codegen: a sum over a size that varies is too long: its order would depend on the size"), none;
+      return fusion.emitError("codegen: a sum over a size that varies is too long: its order would "
+                              "depend on the size"),
+             none;
     int64_t summed = isColumn                          ? domain->rows()
                      : domain->shape() == Shape::Total ? domain->rowSize()
                      : role == Role::Scalar            ? domain->rows()
                                                        : 0;
     if (summed > (isColumn ? kMostChunks * kLeastChunk : kReductionBlock))
-      return fusion.emitError("codegen: a sum over a size that varies is too long: its order would depend on the size"), none;
+      return fusion.emitError("codegen: a sum over a size that varies is too long: its order would "
+                              "depend on the size"),
+             none;
     bool isNamed = sizes.named.contains(value);
     if (isNamed) {
       // One size for the whole kernel, whatever it is multiplied by.
       auto type = mlir::cast<RankedTensorType>(value.getType());
       ir::SizeProduct mine = ir::productOf(ir::dimsOf(type)[namedDimOf(type)].symbol.getValue());
-      if (product.symbols.empty()) product = mine;
-      if (mine.symbols != product.symbols) return fusion.emitError("codegen: two sizes vary in one kernel"), none;
+      if (product.symbols.empty())
+        product = mine;
+      if (mine.symbols != product.symbols)
+        return fusion.emitError("codegen: two sizes vary in one kernel"), none;
     }
     if (const FusionDomain::Layout *layout = domain->layout(value)) {
       bool has = llvm::is_contained(*layout, atom);
-      if (has != isNamed || (isNamed && layout->front() != atom)) return noDomain();
+      if (has != isNamed || (isNamed && layout->front() != atom))
+        return noDomain();
     }
   }
-  for (auto [i, value] : llvm::enumerate(llvm::concat<Value>(llvm::SmallVector<Value>(body.getArguments()), outputs)))
+  for (auto [i, value] :
+       llvm::enumerate(llvm::concat<Value>(llvm::SmallVector<Value>(body.getArguments()), outputs)))
     if (sizes.named.contains(value) && !sizes) {
       auto type = mlir::cast<RankedTensorType>(value.getType());
       sizes.operand = static_cast<int64_t>(i);
       sizes.dim = namedDimOf(type);
       sizes.largest = type.getDimSize(sizes.dim);
     }
-  if (!sizes) return fusion.emitError("codegen: no operand has the size that varies"), none;
+  if (!sizes)
+    return fusion.emitError("codegen: no operand has the size that varies"), none;
   return sizes;
 }
 
 void forgetNames(ir::FusionOp fusion) {
   auto forget = [](Value value) {
     auto type = mlir::dyn_cast<RankedTensorType>(value.getType());
-    if (type && type.getEncoding()) value.setType(RankedTensorType::get(type.getShape(), type.getElementType()));
+    if (type && type.getEncoding())
+      value.setType(RankedTensorType::get(type.getShape(), type.getElementType()));
   };
   fusion->walk([&](Operation *op) {
-    for (Value operand : op->getOperands()) forget(operand);
-    for (Value result : op->getResults()) forget(result);
+    for (Value operand : op->getOperands())
+      forget(operand);
+    for (Value result : op->getResults())
+      forget(result);
     for (mlir::Region &region : op->getRegions())
-      for (mlir::BlockArgument argument : region.getArguments()) forget(argument);
+      for (mlir::BlockArgument argument : region.getArguments())
+        forget(argument);
     if (auto constant = mlir::dyn_cast<ir::ConstantOp>(op))
       if (auto dense = mlir::dyn_cast<mlir::DenseElementsAttr>(constant.getValue()))
-        constant.setValueAttr(dense.isSplat() ? mlir::ElementsAttr(dense.resizeSplat(mlir::cast<mlir::ShapedType>(constant.getType())))
-                                              : mlir::ElementsAttr(dense.reshape(mlir::cast<mlir::ShapedType>(constant.getType()))));
+        constant.setValueAttr(dense.isSplat()
+                                  ? mlir::ElementsAttr(dense.resizeSplat(
+                                        mlir::cast<mlir::ShapedType>(constant.getType())))
+                                  : mlir::ElementsAttr(dense.reshape(
+                                        mlir::cast<mlir::ShapedType>(constant.getType()))));
     if (auto slice = mlir::dyn_cast<ir::SliceOp>(op)) {
       // The whole of a symbolic dim has no limit.
       llvm::SmallVector<int64_t> limits(slice.getLimits());
-      for (auto [limit, size] : llvm::zip(limits, mlir::cast<RankedTensorType>(slice.getInput().getType()).getShape()))
-        if (mlir::ShapedType::isDynamic(limit)) limit = size;
+      for (auto [limit, size] :
+           llvm::zip(limits, mlir::cast<RankedTensorType>(slice.getInput().getType()).getShape()))
+        if (mlir::ShapedType::isDynamic(limit))
+          limit = size;
       slice.setLimits(limits);
     }
   });

@@ -1,8 +1,9 @@
 // Fusions whose tensors have named dims: what a kernel that serves all their sizes may look like.
 //
-// Kernels work on the largest sizes. A named dim is the leading one of each value that has it, so that strides do not depend on it, and it
-// is the slowest of the domain: fewer rows, or fewer elements of the one run, are a shorter range of pieces of the same code. Whatever does
-// not fit that is refused, with its reason.
+// Kernels work on the largest sizes. A named dim is the leading one of each value that has it, so
+// that strides do not depend on it, and it is the slowest of the domain: fewer rows, or fewer
+// elements of the one run, are a shorter range of pieces of the same code. Whatever does not fit
+// that is refused, with its reason.
 #pragma once
 
 #include "dialects/weft/ir/SizeNames.h"
@@ -11,21 +12,25 @@
 namespace weft::compiler {
 
 struct KernelSizes {
-  // The operand of the kernel (an input, or behind those an output) whose leading dim says how many pieces there are: at the largest size
-  // it has `largest` rows. Nothing in the fusion has a name: -1.
+  // The operand of the kernel (an input, or behind those an output) whose leading dim says how many
+  // pieces there are: at the largest size it has `largest` rows. Nothing in the fusion has a name:
+  // -1.
   int64_t operand = -1;
   int64_t largest = 0;
   int64_t dim = 0; // the leading dim: those before it have size 1
   // The fusion's values, arguments included, that have a named dim.
   llvm::DenseSet<mlir::Value> named;
-  explicit operator bool() const { return operand >= 0; }
+  explicit operator bool() const {
+    return operand >= 0;
+  }
 };
 
 // Failure, with an error at the op, where no kernel serves all sizes.
 mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion);
 // Leaves the fusion with the largest sizes and no names, as codegen wants it.
 void forgetNames(ir::FusionOp fusion);
-// The dim of the type that has a name; -1 for none, -2 where it is not the leading one (but for dims of size 1) or there are several.
+// The dim of the type that has a name; -1 for none, -2 where it is not the leading one (but for
+// dims of size 1) or there are several.
 int64_t namedDimOf(mlir::Type type);
 
 } // namespace weft::compiler

@@ -1,4 +1,5 @@
-// What the stages of a kernel must look like: vectors where data is contiguous, masks in tails, no calls, no contraction.
+// What the stages of a kernel must look like: vectors where data is contiguous, masks in tails, no
+// calls, no contraction.
 #include "compiler/codegen/KernelTester.h"
 
 #include "mlir/Parser/Parser.h"
@@ -22,7 +23,8 @@ std::unique_ptr<Stages> build(const std::string &text, const std::string &cpu = 
   registerCodegenDialects(stages->context);
   stages->module = mlir::parseSourceString<mlir::ModuleOp>(text, &stages->context);
   ir::FusionOp fusion;
-  if (stages->module) stages->module->walk([&](ir::FusionOp op) { fusion = op; });
+  if (stages->module)
+    stages->module->walk([&](ir::FusionOp op) { fusion = op; });
   std::string error;
   TargetInfo target = TargetInfo::host();
   if (!cpu.empty()) {
@@ -30,7 +32,8 @@ std::unique_ptr<Stages> build(const std::string &text, const std::string &cpu = 
     EXPECT_TRUE(named.ok());
     target = *named;
   }
-  if (fusion) stages->kernel = TestKernel::build(fusion, error, /*dump=*/true, target);
+  if (fusion)
+    stages->kernel = TestKernel::build(fusion, error, /*dump=*/true, target);
   EXPECT_TRUE(stages->kernel) << error;
   return stages;
 }
@@ -69,7 +72,8 @@ TEST(Stages, NoCallsAndNoImplicitContraction) {
   // a * b + b stays a multiplication and an addition.
   EXPECT_THAT(ll, HasSubstr("fmul <16 x float>"));
   EXPECT_THAT(ll, HasSubstr("fadd <16 x float>"));
-  for (const char *flag : {"fast ", "contract", "reassoc", "nnan"}) EXPECT_THAT(ll, Not(HasSubstr(flag))) << flag;
+  for (const char *flag : {"fast ", "contract", "reassoc", "nnan"})
+    EXPECT_THAT(ll, Not(HasSubstr(flag))) << flag;
 }
 
 TEST(Stages, TargetsChooseRegistersOnly) {
@@ -161,7 +165,8 @@ TEST(Stages, SlicesOfMiddleDimsAreContiguous) {
   EXPECT_EQ(stages->kernel->info.count, 62);
 }
 
-// As many rows and vectors as a machine has registers for: none of the sums goes through memory while the depth goes by.
+// As many rows and vectors as a machine has registers for: none of the sums goes through memory
+// while the depth goes by.
 TEST(Stages, SumsOfProductsStayInRegisters) {
   const char *text = R"(
   func.func @main(%p: tensor<96x520xf64>, %q: tensor<520x96xf64>) {
@@ -183,7 +188,8 @@ TEST(Stages, SumsOfProductsStayInRegisters) {
     llvm::StringRef(assembly).split(lines, '\n');
     unsigned multiplyAdds = 0, spilled = 0;
     for (llvm::StringRef line : lines) {
-      if (!line.contains(machine.registers)) continue;
+      if (!line.contains(machine.registers))
+        continue;
       multiplyAdds += line.contains("vfmadd");
       spilled += line.contains("(%rsp)");
     }

@@ -1,5 +1,6 @@
-// Conversions to and from the 16-bit floats, in kernels with the machine's instructions and without them and in host code: every value,
-// and every border between two of them, against LLVM's APFloat. And that a kernel writes no more than its elements.
+// Conversions to and from the 16-bit floats, in kernels with the machine's instructions and without
+// them and in host code: every value, and every border between two of them, against LLVM's APFloat.
+// And that a kernel writes no more than its elements.
 #include "compiler/codegen/KernelTester.h"
 
 #include <cmath>
@@ -14,12 +15,13 @@ namespace {
 using ir::HostTensor;
 
 // A kernel that casts `n` elements.
-std::unique_ptr<TestKernel> castKernel(mlir::MLIRContext &context, DType from, DType to, int64_t n, const TargetInfo &target,
-                                       std::string &error) {
+std::unique_ptr<TestKernel> castKernel(mlir::MLIRContext &context, DType from, DType to, int64_t n,
+                                       const TargetInfo &target, std::string &error) {
   mlir::OpBuilder b(&context);
   mlir::Location loc = b.getUnknownLoc();
   mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(loc);
-  auto input = mlir::RankedTensorType::get({n}, ir::elementType(from, &context)), output = input.clone(ir::elementType(to, &context));
+  auto input = mlir::RankedTensorType::get({n}, ir::elementType(from, &context)),
+       output = input.clone(ir::elementType(to, &context));
   b.setInsertionPointToEnd(module->getBody());
   auto main = mlir::func::FuncOp::create(b, loc, "main", b.getFunctionType({input}, {output}));
   b.setInsertionPointToStart(main.addEntryBlock());
@@ -34,46 +36,57 @@ std::unique_ptr<TestKernel> castKernel(mlir::MLIRContext &context, DType from, D
 
 TargetInfo withoutF16C() {
   TargetInfo target = TargetInfo::host();
-  for (size_t at = target.features.find("+f16c"); at != std::string::npos; at = target.features.find("+f16c")) target.features[at] = '-';
+  for (size_t at = target.features.find("+f16c"); at != std::string::npos;
+       at = target.features.find("+f16c"))
+    target.features[at] = '-';
   return target;
 }
 
 class StorageTypesTest : public testing::TestWithParam<DType> {
 protected:
-  void SetUp() override { registerCodegenDialects(context); }
+  void SetUp() override {
+    registerCodegenDialects(context);
+  }
 
-  // The kernel's casts of x, on this machine and on one that does not convert f16 itself, against APFloat's.
+  // The kernel's casts of x, on this machine and on one that does not convert f16 itself, against
+  // APFloat's.
   void check(const HostTensor &x, DType to) {
     HostTensor expected(to, x.shape);
-    for (int64_t i = 0; i < x.size(); ++i) expected.set(i, x.getDouble(i));
+    for (int64_t i = 0; i < x.size(); ++i)
+      expected.set(i, x.getDouble(i));
     for (const TargetInfo &target : {TargetInfo::host(), withoutF16C()}) {
       std::string error;
       auto kernel = castKernel(context, x.dtype, to, x.size(), target, error);
       ASSERT_TRUE(kernel) << error;
       std::vector<HostTensor> results;
       ASSERT_EQ(kernel->run({x}, results), WEFT_KERNEL_OK);
-      EXPECT_EQ(tests::compareExact(results[0], expected), "") << name(x.dtype) << " to " << name(to) << " on " << target.features;
+      EXPECT_EQ(tests::compareExact(results[0], expected), "")
+          << name(x.dtype) << " to " << name(to) << " on " << target.features;
     }
   }
 
   // All values of the dtype, by their bits.
   static HostTensor everyValue(DType dtype) {
     HostTensor x(dtype, {65536});
-    for (int64_t i = 0; i < 65536; ++i) x.as<uint16_t>()[i] = static_cast<uint16_t>(i);
+    for (int64_t i = 0; i < 65536; ++i)
+      x.as<uint16_t>()[i] = static_cast<uint16_t>(i);
     return x;
   }
 
-  // What lies around the borders between neighbours: each value, the middle to the next one, and what is a little above and below.
+  // What lies around the borders between neighbours: each value, the middle to the next one, and
+  // what is a little above and below.
   static std::vector<double> borders(DType dtype, double little) {
     HostTensor all = everyValue(dtype);
     std::vector<double> values = {0.0, -0.0, INFINITY, -INFINITY, std::nan("")};
     for (int64_t i = 0; i < 65535; ++i) {
       double x = all.getDouble(i), next = all.getDouble(i + 1);
-      if (!std::isfinite(x)) continue;
+      if (!std::isfinite(x))
+        continue;
       // Beyond the largest one, the middle to what would come next.
       double middle = std::isfinite(next) ? x + (next - x) / 2 : x + (x - all.getDouble(i - 1)) / 2;
       for (double y : {x, middle})
-        for (double factor : {1 - little, 1., 1 + little}) values.push_back(y * factor);
+        for (double factor : {1 - little, 1., 1 + little})
+          values.push_back(y * factor);
     }
     return values;
   }
@@ -82,13 +95,15 @@ protected:
 };
 
 TEST_P(StorageTypesTest, EveryValueWidens) {
-  for (DType to : {DType::kFloat32, DType::kFloat64}) check(everyValue(GetParam()), to);
+  for (DType to : {DType::kFloat32, DType::kFloat64})
+    check(everyValue(GetParam()), to);
 }
 
 TEST_P(StorageTypesTest, RoundsFloat32ToNearestEven) {
   std::vector<double> values = borders(GetParam(), 0x1p-23);
   HostTensor x(DType::kFloat32, {static_cast<int64_t>(values.size())});
-  for (size_t i = 0; i < values.size(); ++i) x.set(static_cast<int64_t>(i), values[i]);
+  for (size_t i = 0; i < values.size(); ++i)
+    x.set(static_cast<int64_t>(i), values[i]);
   check(x, GetParam());
 }
 
@@ -96,7 +111,8 @@ TEST_P(StorageTypesTest, RoundsFloat32ToNearestEven) {
 TEST_P(StorageTypesTest, RoundsFloat64Once) {
   std::vector<double> values = borders(GetParam(), 0x1p-40);
   HostTensor x(DType::kFloat64, {static_cast<int64_t>(values.size())});
-  for (size_t i = 0; i < values.size(); ++i) x.set(static_cast<int64_t>(i), values[i]);
+  for (size_t i = 0; i < values.size(); ++i)
+    x.set(static_cast<int64_t>(i), values[i]);
   check(x, GetParam());
 }
 
@@ -106,33 +122,41 @@ TEST_P(StorageTypesTest, HostCodeConvertsAlike) {
   for (int64_t i = 0; i < 65536; ++i) {
     auto bits = static_cast<uint16_t>(i);
     double wide = brain ? bfloat16_to_float(bits) : float16_to_float(bits);
-    EXPECT_TRUE(wide == all.getDouble(i) || (std::isnan(wide) && std::isnan(all.getDouble(i)))) << i;
+    EXPECT_TRUE(wide == all.getDouble(i) || (std::isnan(wide) && std::isnan(all.getDouble(i))))
+        << i;
   }
   for (double value : borders(GetParam(), 0x1p-23)) {
     auto x = static_cast<float>(value);
     one.set(0, x);
-    if (!std::isnan(x)) EXPECT_EQ(brain ? float_to_bfloat16(x) : float_to_float16(x), *one.as<uint16_t>()) << x;
+    if (!std::isnan(x))
+      EXPECT_EQ(brain ? float_to_bfloat16(x) : float_to_float16(x), *one.as<uint16_t>()) << x;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Dtypes, StorageTypesTest, testing::Values(DType::kBFloat16, DType::kFloat16),
+INSTANTIATE_TEST_SUITE_P(Dtypes, StorageTypesTest,
+                         testing::Values(DType::kBFloat16, DType::kFloat16),
                          [](const auto &info) { return std::string(name(info.param)); });
 
-// TestKernel checks the bytes around each buffer. LLVM 22 stores four bytes for a last single lane that was truncated.
+// TestKernel checks the bytes around each buffer. LLVM 22 stores four bytes for a last single lane
+// that was truncated.
 TEST(NarrowStores, EndWithTheirElements) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   registerCodegenDialects(context);
-  for (DType to : {DType::kBFloat16, DType::kFloat16, DType::kInt8, DType::kUInt8, DType::kInt16, DType::kBool})
+  for (DType to : {DType::kBFloat16, DType::kFloat16, DType::kInt8, DType::kUInt8, DType::kInt16,
+                   DType::kBool})
     for (int64_t n : {1, 2, 3, 9, 15, 17, 31, 33}) {
       HostTensor x(DType::kFloat32, {n});
-      for (int64_t i = 0; i < n; ++i) x.set(i, static_cast<double>(i - 3));
+      for (int64_t i = 0; i < n; ++i)
+        x.set(i, static_cast<double>(i - 3));
       std::string error;
       auto kernel = castKernel(context, DType::kFloat32, to, n, TargetInfo::host(), error);
       ASSERT_TRUE(kernel) << error;
       std::vector<HostTensor> results;
       ASSERT_EQ(kernel->run({x}, results), WEFT_KERNEL_OK);
       for (int64_t i = 0; i < n; ++i) {
-        double expected = to == DType::kBool ? i != 3 : to == DType::kUInt8 ? std::max<double>(0, i - 3) : i - 3;
+        double expected = to == DType::kBool    ? i != 3
+                          : to == DType::kUInt8 ? std::max<double>(0, i - 3)
+                                                : i - 3;
         EXPECT_EQ(results[0].getDouble(i), expected) << name(to) << " " << n;
       }
     }

@@ -1,5 +1,6 @@
-// The analysis behind FusionDomain::analyze, shared by the files that hold its parts: DomainLayouts.cpp (where the elements of each value
-// lie), DomainReductions.cpp (what a row is) and FusionDomain.cpp (the rest, in the order of `run`).
+// The analysis behind FusionDomain::analyze, shared by the files that hold its parts:
+// DomainLayouts.cpp (where the elements of each value lie), DomainReductions.cpp (what a row is)
+// and FusionDomain.cpp (the rest, in the order of `run`).
 #pragma once
 
 #include <optional>
@@ -19,17 +20,24 @@ inline constexpr int64_t kShortRun = 16;
 using DimLayout = llvm::SmallVector<llvm::SmallVector<int32_t, 2>, 4>;
 using Atoms = llvm::SmallVector<int32_t, 6>;
 
-inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) { return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape(); }
-inline int64_t sizeOf(mlir::Value value) { return mlir::cast<mlir::RankedTensorType>(value.getType()).getNumElements(); }
+inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) {
+  return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape();
+}
+inline int64_t sizeOf(mlir::Value value) {
+  return mlir::cast<mlir::RankedTensorType>(value.getType()).getNumElements();
+}
 Atoms flat(const DimLayout &layout);
-inline bool isReduce(mlir::Operation *op) { return mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Reduction; }
+inline bool isReduce(mlir::Operation *op) {
+  return mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Reduction;
+}
 // Of any op of that kind: they share one class of records.
 inline llvm::ArrayRef<int64_t> reducedDims(mlir::Operation *op) {
   return mlir::cast<mlir::DenseI64ArrayAttr>(*op->getInherentAttr("dims")).asArrayRef();
 }
 
 struct DomainAnalysis {
-  DomainAnalysis(llvm::ArrayRef<mlir::Operation *> ops, llvm::ArrayRef<mlir::Value> outputs, FusionRefusal &why)
+  DomainAnalysis(llvm::ArrayRef<mlir::Operation *> ops, llvm::ArrayRef<mlir::Value> outputs,
+                 FusionRefusal &why)
       : ops(ops), outputs(outputs), why(why) {}
 
   llvm::ArrayRef<mlir::Operation *> ops;
@@ -49,7 +57,8 @@ struct DomainAnalysis {
 
   // DomainLayouts.cpp
   void assign(mlir::Value value, const DimLayout &layout) {
-    if (layouts.try_emplace(value, layout).second) order.push_back(value);
+    if (layouts.try_emplace(value, layout).second)
+      order.push_back(value);
   }
   void split(int32_t atom, int64_t outer);
   std::optional<DimLayout> reflow(mlir::Value from, llvm::ArrayRef<int64_t> shape);
@@ -65,7 +74,8 @@ struct DomainAnalysis {
   void findRuns();
   struct Fold;
   bool fold(mlir::Operation *op, Fold &result);
-  bool makesPart(const Fold &fold, llvm::ArrayRef<int32_t> outer, llvm::ArrayRef<int32_t> inner, mlir::Operation *op);
+  bool makesPart(const Fold &fold, llvm::ArrayRef<int32_t> outer, llvm::ArrayRef<int32_t> inner,
+                 mlir::Operation *op);
   bool findRows(Atoms &outer, Atoms &inner, bool &found);
   bool classifyReductions();
   bool nestRows = false; // rows of a nest, whose elements lie in several runs

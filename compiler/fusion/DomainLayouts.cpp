@@ -1,4 +1,5 @@
-// Where the elements of each value lie: layouts as atoms, carried from value to value through the ops between them.
+// Where the elements of each value lie: layouts as atoms, carried from value to value through the
+// ops between them.
 #include "compiler/fusion/DomainAnalysis.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -10,7 +11,8 @@ using mlir::Value;
 
 Atoms flat(const DimLayout &layout) {
   Atoms atoms;
-  for (auto &dim : layout) atoms.append(dim.begin(), dim.end());
+  for (auto &dim : layout)
+    atoms.append(dim.begin(), dim.end());
   return atoms;
 }
 
@@ -22,10 +24,12 @@ void DomainAnalysis::split(int32_t atom, int64_t outer) {
   for (auto &[value, layout] : layouts)
     for (auto &dim : layout)
       for (size_t i = 0; i < dim.size(); ++i)
-        if (dim[i] == atom) dim.insert(dim.begin() + ++i, inner);
+        if (dim[i] == atom)
+          dim.insert(dim.begin() + ++i, inner);
 }
 
-// The same atoms, in order, for another shape of as many elements. Atoms that lie across its dims are cut.
+// The same atoms, in order, for another shape of as many elements. Atoms that lie across its dims
+// are cut.
 std::optional<DimLayout> DomainAnalysis::reflow(Value from, llvm::ArrayRef<int64_t> shape) {
   DimLayout result;
   size_t next = 0;
@@ -34,10 +38,12 @@ std::optional<DimLayout> DomainAnalysis::reflow(Value from, llvm::ArrayRef<int64
     int64_t left = size;
     while (left > 1) {
       Atoms atoms = flat(layouts[from]); // again, since a split changes it
-      if (next >= atoms.size()) return std::nullopt;
+      if (next >= atoms.size())
+        return std::nullopt;
       int64_t extent = domain.atoms_[atoms[next]];
       if (extent > left) {
-        if (extent % left) return std::nullopt;
+        if (extent % left)
+          return std::nullopt;
         // What came before in this result must see the cut, too: it does not hold this atom yet.
         split(atoms[next], left);
         extent = left;
@@ -55,17 +61,21 @@ std::optional<DimLayout> DomainAnalysis::resultFromOperand(Operation *op, unsign
   Value from = op->getOperand(operand);
   const DimLayout &layout = layouts[from];
   auto kind = mlir::cast<ir::WeftOp>(op).kind();
-  if (kind == Kind::Elementwise) return layout;
-  if (mlir::isa<ir::ReshapeOp>(op)) return reflow(from, shapeOf(op->getResult(0)));
+  if (kind == Kind::Elementwise)
+    return layout;
+  if (mlir::isa<ir::ReshapeOp>(op))
+    return reflow(from, shapeOf(op->getResult(0)));
   if (auto transpose = mlir::dyn_cast<ir::TransposeOp>(op)) {
     DimLayout result;
-    for (int64_t dim : transpose.getPermutation()) result.push_back(layout[dim]);
+    for (int64_t dim : transpose.getPermutation())
+      result.push_back(layout[dim]);
     return result;
   }
   if (isReduce(op)) {
     DimLayout result;
     for (auto [i, dim] : llvm::enumerate(layout))
-      if (!llvm::is_contained(reducedDims(op), static_cast<int64_t>(i))) result.push_back(dim);
+      if (!llvm::is_contained(reducedDims(op), static_cast<int64_t>(i)))
+        result.push_back(dim);
     return result;
   }
   if (mlir::isa<ir::BroadcastOp>(op) && sizeOf(from) == sizeOf(op->getResult(0))) {
@@ -79,11 +89,14 @@ std::optional<DimLayout> DomainAnalysis::resultFromOperand(Operation *op, unsign
 std::optional<DimLayout> DomainAnalysis::operandFromResult(Operation *op, unsigned operand) {
   Value result = op->getResult(0), to = op->getOperand(operand);
   const DimLayout &layout = layouts[result];
-  if (mlir::cast<ir::WeftOp>(op).kind() == Kind::Elementwise) return layout;
-  if (mlir::isa<ir::ReshapeOp>(op)) return reflow(result, shapeOf(to));
+  if (mlir::cast<ir::WeftOp>(op).kind() == Kind::Elementwise)
+    return layout;
+  if (mlir::isa<ir::ReshapeOp>(op))
+    return reflow(result, shapeOf(to));
   if (auto transpose = mlir::dyn_cast<ir::TransposeOp>(op)) {
     DimLayout from(layout.size());
-    for (auto [i, dim] : llvm::enumerate(transpose.getPermutation())) from[dim] = layout[i];
+    for (auto [i, dim] : llvm::enumerate(transpose.getPermutation()))
+      from[dim] = layout[i];
     return from;
   }
   if (mlir::isa<ir::BroadcastOp>(op)) {
@@ -91,7 +104,8 @@ std::optional<DimLayout> DomainAnalysis::operandFromResult(Operation *op, unsign
     size_t lead = layout.size() - shapeOf(to).size();
     for (auto [i, size] : llvm::enumerate(shapeOf(to))) {
       from.emplace_back();
-      if (size != 1) from.back() = layout[lead + i];
+      if (size != 1)
+        from.back() = layout[lead + i];
     }
     return from;
   }
@@ -100,13 +114,16 @@ std::optional<DimLayout> DomainAnalysis::operandFromResult(Operation *op, unsign
     size_t next = 0;
     for (int64_t i = 0, rank = shapeOf(to).size(); i < rank; ++i) {
       from.emplace_back();
-      if (!llvm::is_contained(reducedDims(op), i)) from.back() = layout[next++];
+      if (!llvm::is_contained(reducedDims(op), i))
+        from.back() = layout[next++];
     }
     return from;
   }
-  if (mlir::isa<ir::GatherOp>(op) && operand == 1) return layout;
+  if (mlir::isa<ir::GatherOp>(op) && operand == 1)
+    return layout;
   if (auto select = mlir::dyn_cast<ir::IndexSelectOp>(op); select && operand == 1)
-    return DimLayout(layout.begin() + select.getDim(), layout.begin() + select.getDim() + shapeOf(to).size());
+    return DimLayout(layout.begin() + select.getDim(),
+                     layout.begin() + select.getDim() + shapeOf(to).size());
   return std::nullopt;
 }
 
@@ -116,40 +133,50 @@ void DomainAnalysis::propagate(const llvm::DenseSet<Operation *> &members) {
     Operation *producer = value.getDefiningOp();
     if (producer && members.contains(producer)) {
       for (unsigned k = 0; k < producer->getNumOperands(); ++k) {
-        if (layouts.contains(producer->getOperand(k))) continue;
-        if (auto layout = operandFromResult(producer, k)) assign(producer->getOperand(k), *layout);
-        else mixed |= mlir::isa<ir::ReshapeOp>(producer);
+        if (layouts.contains(producer->getOperand(k)))
+          continue;
+        if (auto layout = operandFromResult(producer, k))
+          assign(producer->getOperand(k), *layout);
+        else
+          mixed |= mlir::isa<ir::ReshapeOp>(producer);
       }
     }
     // Only uses inside: a value may have very many others.
     for (auto [user, operand] : uses.lookup(value)) {
-      if (user->getNumResults() != 1 || layouts.contains(user->getResult(0))) continue;
-      if (auto layout = resultFromOperand(user, operand)) assign(user->getResult(0), *layout);
-      else mixed |= mlir::isa<ir::ReshapeOp>(user);
+      if (user->getNumResults() != 1 || layouts.contains(user->getResult(0)))
+        continue;
+      if (auto layout = resultFromOperand(user, operand))
+        assign(user->getResult(0), *layout);
+      else
+        mixed |= mlir::isa<ir::ReshapeOp>(user);
     }
   }
 }
 
-// Gives layouts to slices of values that have one, and to what they are placed in: dims that are taken whole keep their atoms, others get
-// one of their own.
+// Gives layouts to slices of values that have one, and to what they are placed in: dims that are
+// taken whole keep their atoms, others get one of their own.
 void DomainAnalysis::followSlices(const llvm::DenseSet<Operation *> &members) {
   for (Operation *op : ops) {
     auto slice = mlir::dyn_cast<ir::SliceOp>(op);
     auto insert = mlir::dyn_cast<ir::InsertSliceOp>(op);
-    if ((!slice && !insert) || layouts.contains(op->getResult(0))) continue;
+    if ((!slice && !insert) || layouts.contains(op->getResult(0)))
+      continue;
     Value from = slice ? slice.getInput() : insert.getUpdate();
     auto found = layouts.find(from);
-    if (found == layouts.end()) continue;
+    if (found == layouts.end())
+      continue;
     llvm::ArrayRef<int64_t> steps = slice ? slice.getSteps() : insert.getSteps();
     DimLayout layout;
-    for (auto [dim, size, before, step] : llvm::zip(found->second, shapeOf(op->getResult(0)), shapeOf(from), steps)) {
+    for (auto [dim, size, before, step] :
+         llvm::zip(found->second, shapeOf(op->getResult(0)), shapeOf(from), steps)) {
       // As many elements, one after the other, are all of them.
       if (size == before && step > 0) {
         layout.push_back(dim);
         continue;
       }
       layout.emplace_back();
-      if (size == 1) continue;
+      if (size == 1)
+        continue;
       layout.back().push_back(domain.atoms_.size());
       domain.atoms_.push_back(size);
     }
@@ -161,16 +188,22 @@ void DomainAnalysis::followSlices(const llvm::DenseSet<Operation *> &members) {
 // Joins atoms that no value sees apart, so that loops are as long as they can be.
 void DomainAnalysis::mergeAtoms() {
   llvm::SmallVector<Atoms, 16> lists;
-  for (Value value : order) lists.push_back(flat(layouts[value]));
+  for (Value value : order)
+    lists.push_back(flat(layouts[value]));
   Atoms kept(domain.kept_.begin(), domain.kept_.end());
   auto adjacent = [&](int32_t x, int32_t y) {
-    if (llvm::is_contained(kept, x) != llvm::is_contained(kept, y)) return false;
+    if (llvm::is_contained(kept, x) != llvm::is_contained(kept, y))
+      return false;
     for (const Atoms &atoms : lists) {
       auto i = llvm::find(atoms, x), j = llvm::find(atoms, y);
-      if (i == atoms.end() && j == atoms.end()) continue;
-      if (i == atoms.end() || (j != atoms.end() && j != i + 1)) return false;
-      // A value that is the same along y: it is loaded once a run, but runs of a few elements do not fill vectors.
-      if (j == atoms.end() && domain.atoms_[y] >= kShortRun) return false;
+      if (i == atoms.end() && j == atoms.end())
+        continue;
+      if (i == atoms.end() || (j != atoms.end() && j != i + 1))
+        return false;
+      // A value that is the same along y: it is loaded once a run, but runs of a few elements do
+      // not fill vectors.
+      if (j == atoms.end() && domain.atoms_[y] >= kShortRun)
+        return false;
     }
     return true;
   };
@@ -178,9 +211,11 @@ void DomainAnalysis::mergeAtoms() {
     // Innermost first, so that y is as long as it gets.
     for (size_t i = side.size(); i-- > 1;) {
       int32_t x = side[i - 1], y = side[i];
-      if (!adjacent(x, y)) continue;
+      if (!adjacent(x, y))
+        continue;
       domain.atoms_[x] *= domain.atoms_[y];
-      for (Atoms &atoms : lists) atoms.erase(std::remove(atoms.begin(), atoms.end(), y), atoms.end());
+      for (Atoms &atoms : lists)
+        atoms.erase(std::remove(atoms.begin(), atoms.end(), y), atoms.end());
       side.erase(side.begin() + i);
     }
   };
@@ -189,16 +224,20 @@ void DomainAnalysis::mergeAtoms() {
     Atoms all = flat(layouts[outputs.front()]);
     merge(all);
     domain.inner_.clear();
-    if (!all.empty()) domain.inner_.push_back(all.pop_back_val());
+    if (!all.empty())
+      domain.inner_.push_back(all.pop_back_val());
     domain.outer_ = all;
   } else {
     merge(domain.outer_);
     merge(domain.inner_);
   }
   domain.kept_.clear();
-  for (llvm::ArrayRef<int32_t> side : {llvm::ArrayRef(domain.outer_), llvm::ArrayRef(domain.inner_)})
-    llvm::copy_if(side, std::back_inserter(domain.kept_), [&](int32_t atom) { return llvm::is_contained(kept, atom); });
-  for (auto [value, atoms] : llvm::zip(order, lists)) domain.layouts_[value] = FusionDomain::Layout(atoms.begin(), atoms.end());
+  for (llvm::ArrayRef<int32_t> side :
+       {llvm::ArrayRef(domain.outer_), llvm::ArrayRef(domain.inner_)})
+    llvm::copy_if(side, std::back_inserter(domain.kept_),
+                  [&](int32_t atom) { return llvm::is_contained(kept, atom); });
+  for (auto [value, atoms] : llvm::zip(order, lists))
+    domain.layouts_[value] = FusionDomain::Layout(atoms.begin(), atoms.end());
 }
 
 } // namespace weft::compiler

@@ -8,33 +8,42 @@ using mlir::Operation;
 using mlir::RankedTensorType;
 using mlir::Value;
 
-// A single row is one piece of work for one thread; beyond this a whole-tensor reduction is better a kernel of its own, whose blocks
-// run in parallel.
+// A single row is one piece of work for one thread; beyond this a whole-tensor reduction is better
+// a kernel of its own, whose blocks run in parallel.
 static constexpr int64_t kLargestSingleRow = 1 << 15;
 
-// Whether more than elementwise ops on O reads a reduction of a nest: another reduction, or an output of all elements.
+// Whether more than elementwise ops on O reads a reduction of a nest: another reduction, or an
+// output of all elements.
 bool DomainAnalysis::nestNeedsRows() {
   llvm::DenseSet<Value> dependent;
   for (Operation *op : ops) {
-    bool depends = llvm::any_of(op->getOperands(), [&](Value operand) { return dependent.contains(operand); });
-    if (isReduction(op) && depends) return true;
-    if (isReduction(op) || depends) dependent.insert(op->getResult(0));
+    bool depends =
+        llvm::any_of(op->getOperands(), [&](Value operand) { return dependent.contains(operand); });
+    if (isReduction(op) && depends)
+      return true;
+    if (isReduction(op) || depends)
+      dependent.insert(op->getResult(0));
   }
   return llvm::any_of(outputs, [&](Value output) {
     auto found = layouts.find(output);
-    return found != layouts.end() && flat(found->second).size() == domain.outer_.size() + domain.inner_.size();
+    return found != layouts.end() &&
+           flat(found->second).size() == domain.outer_.size() + domain.inner_.size();
   });
 }
 
-// Whether the rows of a nest can be swept as others are: its reductions read one order of atoms, which ends with reduced ones, so that
-// vectors lie along them. (Sizes that vary are leading ones, which such rows have inside.)
+// Whether the rows of a nest can be swept as others are: its reductions read one order of atoms,
+// which ends with reduced ones, so that vectors lie along them. (Sizes that vary are leading ones,
+// which such rows have inside.)
 bool DomainAnalysis::nestMakesRows() {
   std::optional<Atoms> common;
   for (Operation *op : ops) {
-    if (mlir::cast<RankedTensorType>(op->getResult(0).getType()).getEncoding()) return false;
-    if (!isReduction(op)) continue;
+    if (mlir::cast<RankedTensorType>(op->getResult(0).getType()).getEncoding())
+      return false;
+    if (!isReduction(op))
+      continue;
     Atoms atoms = flat(layouts[op->getOperand(0)]);
-    if (common && *common != atoms) return false;
+    if (common && *common != atoms)
+      return false;
     common = atoms;
   }
   return llvm::is_contained(domain.inner_, common->back());
@@ -43,25 +52,30 @@ bool DomainAnalysis::nestMakesRows() {
 // After mergeAtoms: the run is what the reductions' operands end with.
 void DomainAnalysis::findRuns() {
   domain.run_ = domain.rowSize();
-  if (!nestRows) return;
+  if (!nestRows)
+    return;
   Operation *op = *llvm::find_if(ops, isReduction);
   llvm::ArrayRef<int32_t> layout = domain.layouts_[op->getOperand(0)];
   domain.run_ = 1;
   for (int32_t atom : llvm::reverse(layout)) {
-    if (!llvm::is_contained(domain.inner_, atom)) break;
+    if (!llvm::is_contained(domain.inner_, atom))
+      break;
     domain.run_ *= domain.atoms_[atom];
   }
 }
 
-// A reduction in the terms of the domain: the atoms of its operand, in order, and which of them it folds.
+// A reduction in the terms of the domain: the atoms of its operand, in order, and which of them it
+// folds.
 struct DomainAnalysis::Fold {
   Atoms all, kept, reduced;
-  bool leading = false, trailing = false; // whether the folded ones are the outermost, the innermost
+  bool leading = false,
+       trailing = false; // whether the folded ones are the outermost, the innermost
 };
 
 bool DomainAnalysis::fold(Operation *op, Fold &result) {
   auto found = layouts.find(op->getOperand(0));
-  if (found == layouts.end()) return refuse(mixed ? Refusal::ReshapeMixesDims : Refusal::DifferentShapes, op);
+  if (found == layouts.end())
+    return refuse(mixed ? Refusal::ReshapeMixesDims : Refusal::DifferentShapes, op);
   result.all = flat(found->second);
   llvm::SmallVector<bool> isReduced;
   for (auto [i, dim] : llvm::enumerate(found->second)) {
@@ -74,31 +88,47 @@ bool DomainAnalysis::fold(Operation *op, Fold &result) {
   return true;
 }
 
-// Whether a reduction folds runs that end each row's prefixes, and over some of the outer dims, as the one over [N, C, H, W] to [C] beside
-// rows of a sample's groups. Its order is that of the same reduction in a kernel of its own, which NestSchedule sweeps run by run, or,
-// where it folds no outer dim, in rows that are the runs. (A row's leading size must not vary: the partial results have one place each.)
-bool DomainAnalysis::makesPart(const Fold &fold, llvm::ArrayRef<int32_t> outer, llvm::ArrayRef<int32_t> inner, Operation *op) {
+// Whether a reduction folds runs that end each row's prefixes, and over some of the outer dims, as
+// the one over [N, C, H, W] to [C] beside rows of a sample's groups. Its order is that of the same
+// reduction in a kernel of its own, which NestSchedule sweeps run by run, or, where it folds no
+// outer dim, in rows that are the runs. (A row's leading size must not vary: the partial results
+// have one place each.)
+bool DomainAnalysis::makesPart(const Fold &fold, llvm::ArrayRef<int32_t> outer,
+                               llvm::ArrayRef<int32_t> inner, Operation *op) {
   Atoms full(outer.begin(), outer.end());
   full.append(inner.begin(), inner.end());
-  if (fold.all != full || mlir::cast<RankedTensorType>(op->getOperand(0).getType()).getEncoding()) return false;
-  auto isKept = [&](int32_t atom) { return llvm::is_contained(fold.kept, atom); };
+  if (fold.all != full || mlir::cast<RankedTensorType>(op->getOperand(0).getType()).getEncoding())
+    return false;
+  auto isKept = [&](int32_t atom) {
+    return llvm::is_contained(fold.kept, atom);
+  };
   size_t prefix = 0;
-  while (prefix < inner.size() && isKept(inner[prefix])) ++prefix;
-  if (prefix == inner.size() || llvm::any_of(inner.drop_front(prefix), isKept)) return false;
+  while (prefix < inner.size() && isKept(inner[prefix]))
+    ++prefix;
+  if (prefix == inner.size() || llvm::any_of(inner.drop_front(prefix), isKept))
+    return false;
   // Rows that are folded whole, and with them the next ones: alone they would be one longer run.
-  if (prefix == 0 && (outer.empty() || !isKept(outer.back()))) return false;
-  return domain.kept_.empty() || llvm::ArrayRef<int32_t>(domain.kept_) == llvm::ArrayRef<int32_t>(fold.kept);
+  if (prefix == 0 && (outer.empty() || !isKept(outer.back())))
+    return false;
+  return domain.kept_.empty() ||
+         llvm::ArrayRef<int32_t>(domain.kept_) == llvm::ArrayRef<int32_t>(fold.kept);
 }
 
-// The rows: what the widest reduction over inner dims folds. False with a reason where some reduction has no layout.
+// The rows: what the widest reduction over inner dims folds. False with a reason where some
+// reduction has no layout.
 bool DomainAnalysis::findRows(Atoms &outer, Atoms &inner, bool &found) {
   size_t widest = 0;
   for (Operation *op : ops) {
-    if (!isReduction(op)) continue;
+    if (!isReduction(op))
+      continue;
     Fold f;
-    if (!fold(op, f)) return false;
-    if (f.kept.empty() || !f.trailing) continue;
-    if (found && std::make_pair(widest, inner.size()) >= std::make_pair(f.all.size(), f.reduced.size())) continue;
+    if (!fold(op, f))
+      return false;
+    if (f.kept.empty() || !f.trailing)
+      continue;
+    if (found &&
+        std::make_pair(widest, inner.size()) >= std::make_pair(f.all.size(), f.reduced.size()))
+      continue;
     found = true;
     widest = f.all.size();
     outer = f.kept;
@@ -112,25 +142,36 @@ bool DomainAnalysis::classifyReductions() {
   Atoms outer, inner;
   bool haveRows = false, haveCols = false, haveTotal = false, haveNest = false;
   Operation *totalOp = nullptr;
-  auto readInside = [&](Operation *op) { return !uses.lookup(op->getResult(0)).empty(); };
+  auto readInside = [&](Operation *op) {
+    return !uses.lookup(op->getResult(0)).empty();
+  };
   // Row reductions say what a row is; then everything else must fit.
-  if (!findRows(outer, inner, haveRows)) return false;
+  if (!findRows(outer, inner, haveRows))
+    return false;
   for (Operation *op : ops) {
-    if (!isReduction(op)) continue;
+    if (!isReduction(op))
+      continue;
     Fold f;
-    if (!fold(op, f)) return false;
-    // Of the same elements in another order it is no row: by itself it would be a nest, which adds them up in that order.
-    if (haveRows && f.trailing && f.kept == outer && f.reduced == inner) continue;
+    if (!fold(op, f))
+      return false;
+    // Of the same elements in another order it is no row: by itself it would be a nest, which adds
+    // them up in that order.
+    if (haveRows && f.trailing && f.kept == outer && f.reduced == inner)
+      continue;
     if (f.kept.empty()) {
       if (haveRows) {
-        if (f.all != outer) return refuse(Refusal::DifferentRows, op);
+        if (f.all != outer)
+          return refuse(Refusal::DifferentRows, op);
         continue; // of a Row value
       }
-      if (haveCols || haveNest) return refuse(Refusal::DifferentRows, op);
-      if (haveTotal && f.all != inner) return refuse(Refusal::DifferentRows, op);
+      if (haveCols || haveNest)
+        return refuse(Refusal::DifferentRows, op);
+      if (haveTotal && f.all != inner)
+        return refuse(Refusal::DifferentRows, op);
       haveTotal = true;
       inner = f.all;
-      if (readInside(op)) totalOp = op;
+      if (readInside(op))
+        totalOp = op;
       continue;
     }
     if (haveRows && !haveCols && makesPart(f, outer, inner, op)) {
@@ -138,17 +179,22 @@ bool DomainAnalysis::classifyReductions() {
       continue;
     }
     // Of a Row value: over rows.
-    if (f.trailing && haveRows && f.all.size() != outer.size()) return refuse(Refusal::DifferentRows, op);
+    if (f.trailing && haveRows && f.all.size() != outer.size())
+      return refuse(Refusal::DifferentRows, op);
     if (f.leading && !haveNest && !haveTotal) {
-      if ((haveRows || haveCols) && (f.reduced != outer || f.kept != inner)) return refuse(Refusal::DifferentRows, op);
-      if (!domain.kept_.empty()) return refuse(Refusal::PartialReduction, op);
+      if ((haveRows || haveCols) && (f.reduced != outer || f.kept != inner))
+        return refuse(Refusal::DifferentRows, op);
+      if (!domain.kept_.empty())
+        return refuse(Refusal::PartialReduction, op);
       haveCols = true;
       outer = f.reduced;
       inner = f.kept;
       continue;
     }
-    if (haveRows || haveCols || haveTotal) return refuse(Refusal::PartialReduction, op);
-    if (haveNest && (outer != f.kept || inner != f.reduced)) return refuse(Refusal::DifferentRows, op);
+    if (haveRows || haveCols || haveTotal)
+      return refuse(Refusal::PartialReduction, op);
+    if (haveNest && (outer != f.kept || inner != f.reduced))
+      return refuse(Refusal::DifferentRows, op);
     haveNest = true;
     outer = f.kept;
     inner = f.reduced;
@@ -161,9 +207,12 @@ bool DomainAnalysis::classifyReductions() {
     domain.shape_ = nestRows ? Shape::Rows : Shape::Nest;
   } else if (haveTotal) {
     // Small enough for one thread: one row, whose scalars may be read again.
-    if (totalOp && domain.rowSize() <= kLargestSingleRow) domain.shape_ = Shape::Rows;
-    else domain.shape_ = Shape::Total;
-  } else domain.shape_ = haveRows || haveCols ? Shape::Rows : Shape::Elementwise;
+    if (totalOp && domain.rowSize() <= kLargestSingleRow)
+      domain.shape_ = Shape::Rows;
+    else
+      domain.shape_ = Shape::Total;
+  } else
+    domain.shape_ = haveRows || haveCols ? Shape::Rows : Shape::Elementwise;
   return true;
 }
 

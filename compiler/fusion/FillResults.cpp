@@ -13,20 +13,27 @@ void fillResults(mlir::Block &block) {
   llvm::DenseMap<mlir::Value, mlir::Value> filled;
   for (mlir::OpOperand &result : end->getOpOperands()) {
     auto constant = result.get().getDefiningOp<ir::ConstantOp>();
-    if (!constant) continue;
+    if (!constant)
+      continue;
     auto splat = mlir::dyn_cast<mlir::SplatElementsAttr>(constant.getValue());
     auto type = mlir::cast<mlir::RankedTensorType>(constant.getType());
-    if (!splat || !type.hasStaticShape()) continue;
-    // In floating point, since the bytes of a shape that no machine has memory for may not fit into an integer.
-    if (double(type.getNumElements()) * ((type.getElementTypeBitWidth() + 7) / 8) < limits::kMinFilledBytes) continue;
+    if (!splat || !type.hasStaticShape())
+      continue;
+    // In floating point, since the bytes of a shape that no machine has memory for may not fit into
+    // an integer.
+    if (double(type.getNumElements()) * ((type.getElementTypeBitWidth() + 7) / 8) <
+        limits::kMinFilledBytes)
+      continue;
     mlir::Value &value = filled[constant.getResult()];
     if (!value) {
       auto scalar = mlir::RankedTensorType::get({}, type.getElementType());
-      auto one = ir::ConstantOp::create(builder, constant.getLoc(), mlir::cast<mlir::ElementsAttr>(splat.resizeSplat(scalar)));
+      auto one = ir::ConstantOp::create(builder, constant.getLoc(),
+                                        mlir::cast<mlir::ElementsAttr>(splat.resizeSplat(scalar)));
       value = ir::BroadcastOp::create(builder, constant.getLoc(), type, one.getResult());
     }
     result.set(value);
-    if (constant->use_empty()) constant->erase();
+    if (constant->use_empty())
+      constant->erase();
   }
 }
 

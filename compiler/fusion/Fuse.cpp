@@ -23,7 +23,9 @@ namespace {
 
 using mlir::isa;
 
-int64_t elementsOf(mlir::Value value) { return mlir::cast<mlir::RankedTensorType>(value.getType()).getNumElements(); }
+int64_t elementsOf(mlir::Value value) {
+  return mlir::cast<mlir::RankedTensorType>(value.getType()).getNumElements();
+}
 int64_t bytesOf(mlir::Value value) {
   auto type = mlir::cast<mlir::RankedTensorType>(value.getType());
   return type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
@@ -31,8 +33,8 @@ int64_t bytesOf(mlir::Value value) {
 
 // What takes more than a few cycles an element.
 bool isExpensive(mlir::Operation *op) {
-  return isa<ir::ExpOp, ir::LogOp, ir::SqrtOp, ir::RsqrtOp, ir::TanhOp, ir::ErfOp, ir::SigmoidOp, ir::GeluOp, ir::PowOp, ir::Atan2Op, ir::DivOp,
-             ir::RandomUniformOp>(op);
+  return isa<ir::ExpOp, ir::LogOp, ir::SqrtOp, ir::RsqrtOp, ir::TanhOp, ir::ErfOp, ir::SigmoidOp,
+             ir::GeluOp, ir::PowOp, ir::Atan2Op, ir::DivOp, ir::RandomUniformOp>(op);
 }
 
 // Greedy contraction of the graph, the largest savings first.
@@ -42,45 +44,60 @@ public:
 
   void run() {
     findCandidates();
-    // Rows of several runs come second: a channel's sums must not take what a sample's rows need (the gradients of group_norm). Sums of
-    // parts of rows come last: in a kernel of other rows nothing can read them, and batch_norm's result reads its channels' sums. So do
-    // slices of rows, which their kernel computes again, and which must not keep a whole row from being there.
+    // Rows of several runs come second: a channel's sums must not take what a sample's rows need
+    // (the gradients of group_norm). Sums of parts of rows come last: in a kernel of other rows
+    // nothing can read them, and batch_norm's result reads its channels' sums. So do slices of
+    // rows, which their kernel computes again, and which must not keep a whole row from being
+    // there.
     for (Late late : {Late::None, Late::SeveralRuns, Late::PartsAndSlices}) {
-      if (late > Late::None && !saw_[static_cast<int>(late)]) continue;
+      if (late > Late::None && !saw_[static_cast<int>(late)])
+        continue;
       allowed_ = late;
       for (int round = 0; round < limits::kMaxRounds; ++round) {
         refusals_ = RefusalCollector("fuse");
         refused_.clear();
         bool changed = false;
-        for (const Candidate &candidate : candidates_) changed |= tryMerge(candidate.from, candidate.to);
-        if (!changed) break;
+        for (const Candidate &candidate : candidates_)
+          changed |= tryMerge(candidate.from, candidate.to);
+        if (!changed)
+          break;
       }
     }
   }
 
-  // Values that cross from one kernel to others, but that these could compute from what is in memory anyway: a mask and a scale applied to
-  // the result of a matmul, a row less its mean. Elementwise ops give the same bits wherever they run.
+  // Values that cross from one kernel to others, but that these could compute from what is in
+  // memory anyway: a mask and a scale applied to the result of a matmul, a row less its mean.
+  // Elementwise ops give the same bits wherever they run.
   void rematerialize() {
     for (int v = 0; v < graph_.numNodes(); ++v) {
-      if (graph_.isBarrier(v) || graph_.isAlwaysOutput(v) || !isCheap(graph_.node(v))) continue;
-      if (bytesOf(graph_.node(v)->getResult(0)) < limits::kMinRematerializedBytes || !graph_.isReadByOtherGroup(v)) continue;
+      if (graph_.isBarrier(v) || graph_.isAlwaysOutput(v) || !isCheap(graph_.node(v)))
+        continue;
+      if (bytesOf(graph_.node(v)->getResult(0)) < limits::kMinRematerializedBytes ||
+          !graph_.isReadByOtherGroup(v))
+        continue;
       numRematerialized_ += tryRematerialize(v);
     }
   }
-  int64_t numRematerialized() const { return numRematerialized_; }
+  int64_t numRematerialized() const {
+    return numRematerialized_;
+  }
 
   FusionGroups groups() const {
     FusionGroups groups;
     for (int i = 0; i < graph_.numNodes(); ++i) {
-      if (graph_.isBarrier(i) || graph_.groupOf(i) != i || graph_.members(i).empty()) continue;
+      if (graph_.isBarrier(i) || graph_.groupOf(i) != i || graph_.members(i).empty())
+        continue;
       llvm::SmallVector<mlir::Value> outputs;
       FusionGroup &group = groups.emplace_back();
       graph_.collect(graph_.members(i), group.ops, outputs);
-      for (mlir::Operation *op : group.ops) group.clone.push_back(graph_.isFree(op));
+      for (mlir::Operation *op : group.ops)
+        group.clone.push_back(graph_.isFree(op));
     }
     return groups;
   }
-  const RefusalCollector &refusals() const { return refusals_; }
+  const RefusalCollector &refusals() const {
+    return refusals_;
+  }
 
 private:
   // What kernels may have only after all others are made.
@@ -98,28 +115,38 @@ private:
 
   void findCandidates() {
     for (int i = 0; i < graph_.numNodes(); ++i) {
-      if (graph_.isBarrier(i)) continue;
+      if (graph_.isBarrier(i))
+        continue;
       for (int p : graph_.producers(i)) {
-        if (graph_.isBarrier(p) || graph_.consumers(p).size() > limits::kMaxReaders) continue;
+        if (graph_.isBarrier(p) || graph_.consumers(p).size() > limits::kMaxReaders)
+          continue;
         mlir::Value value = graph_.node(p)->getResult(0);
-        // A scalar that several kernels read is computed once, beside the other scalars; one of its readers would make the others wait.
-        bool scalar = elementsOf(value) == 1 && elementsOf(graph_.node(i)->getResult(0)) > 1 && graph_.consumers(p).size() > 1;
-        if (!scalar) addCandidate(bytesOf(value), p, i, false);
+        // A scalar that several kernels read is computed once, beside the other scalars; one of its
+        // readers would make the others wait.
+        bool scalar = elementsOf(value) == 1 && elementsOf(graph_.node(i)->getResult(0)) > 1 &&
+                      graph_.consumers(p).size() > 1;
+        if (!scalar)
+          addCandidate(bytesOf(value), p, i, false);
       }
     }
     auto addSiblings = [&](mlir::Value value, llvm::ArrayRef<int> readers) {
-      if (bytesOf(value) < limits::kMinSharedBytes || readers.size() > limits::kMaxReaders) return;
+      if (bytesOf(value) < limits::kMinSharedBytes || readers.size() > limits::kMaxReaders)
+        return;
       int last = -1;
       for (int reader : readers) {
-        if (graph_.isBarrier(reader)) continue;
-        if (last >= 0 && last != reader) addCandidate(bytesOf(value), last, reader, true);
+        if (graph_.isBarrier(reader))
+          continue;
+        if (last >= 0 && last != reader)
+          addCandidate(bytesOf(value), last, reader, true);
         last = reader;
       }
     };
     for (int i = 0; i < graph_.numNodes(); ++i)
-      for (mlir::Value result : graph_.node(i)->getResults()) addSiblings(result, graph_.consumers(i));
+      for (mlir::Value result : graph_.node(i)->getResults())
+        addSiblings(result, graph_.consumers(i));
     for (mlir::BlockArgument argument : block_.getArguments()) {
-      if (bytesOf(argument) < limits::kMinSharedBytes) continue;
+      if (bytesOf(argument) < limits::kMinSharedBytes)
+        continue;
       llvm::SmallVector<int> readers;
       graph_.readersOf(argument, readers);
       addSiblings(argument, readers);
@@ -127,22 +154,28 @@ private:
     // Scalars: one kernel for as many as can be, since a launch costs more than they do.
     int last = -1;
     for (int i = 0; i < graph_.numNodes(); ++i) {
-      if (graph_.isBarrier(i) || !isScalarOp(graph_.node(i))) continue;
-      if (last >= 0) addCandidate(0, last, i, true);
+      if (graph_.isBarrier(i) || !isScalarOp(graph_.node(i)))
+        continue;
+      if (last >= 0)
+        addCandidate(0, last, i, true);
       last = i;
     }
-    // Producers before siblings of the same size: they save a write as well. Equal ones as they were found. (No stable_sort: its temporary
-    // buffer is deprecated.)
+    // Producers before siblings of the same size: they save a write as well. Equal ones as they
+    // were found. (No stable_sort: its temporary buffer is deprecated.)
     std::sort(candidates_.begin(), candidates_.end(), [](const Candidate &a, const Candidate &b) {
-      return std::make_tuple(-a.saved, a.sibling, a.number) < std::make_tuple(-b.saved, b.sibling, b.number);
+      return std::make_tuple(-a.saved, a.sibling, a.number) <
+             std::make_tuple(-b.saved, b.sibling, b.number);
     });
   }
 
-  static bool isScalarOp(mlir::Operation *op) { return isa<ir::ElementwiseOp>(op) && elementsOf(op->getResult(0)) == 1; }
+  static bool isScalarOp(mlir::Operation *op) {
+    return isa<ir::ElementwiseOp>(op) && elementsOf(op->getResult(0)) == 1;
+  }
 
   bool tryMerge(int from, int to) {
     int a = graph_.groupOf(from), b = graph_.groupOf(to);
-    if (a == b || !refused_.insert({std::min(a, b), std::max(a, b)}).second) return false;
+    if (a == b || !refused_.insert({std::min(a, b), std::max(a, b)}).second)
+      return false;
     auto refuse = [&](llvm::StringRef reason, mlir::Operation *op, llvm::StringRef why) {
       refusals_.add(reason, op, why);
       return false;
@@ -159,17 +192,21 @@ private:
     if (static_cast<int64_t>(ops.size()) > (plain ? kMaxFusionOps : kMaxWindowedOps))
       return refuse("too-many-ops", at, refusalText(Refusal::TooLarge));
     if (countInputs(ops) + static_cast<int64_t>(outputs.size()) > limits::kMaxBuffers)
-      return refuse("too-many-buffers", at, "the kernel would read and write more buffers than registers can address");
+      return refuse("too-many-buffers", at,
+                    "the kernel would read and write more buffers than registers can address");
     if (!plain) {
       FusionRefusal why;
       std::optional<FusionDomain> domain = FusionDomain::analyze(ops, outputs, why);
-      if (!domain) return refuse(refusalName(why.reason), why.op ? why.op : at, refusalText(why.reason));
+      if (!domain)
+        return refuse(refusalName(why.reason), why.op ? why.op : at, refusalText(why.reason));
       if (Late late = lateness(*domain); late > allowed_) {
         saw_[static_cast<int>(late)] = true;
         return false;
       }
       if (mlir::Operation *op = recomputed(*domain, ops))
-        return refuse("recomputed", op, "the kernel would compute an expensive value again for each element that reads it");
+        return refuse(
+            "recomputed", op,
+            "the kernel would compute an expensive value again for each element that reads it");
     }
     switch (graph_.canMerge(a, b)) {
     case FusionGraph::Order::Fine:
@@ -183,18 +220,22 @@ private:
     return true;
   }
 
-  // Elementwise ops of one shape share a domain without further questions: long chains of them are what must be quick.
+  // Elementwise ops of one shape share a domain without further questions: long chains of them are
+  // what must be quick.
   static bool isPlain(llvm::ArrayRef<mlir::Operation *> ops) {
     // Names of dims are in the encoding: one size at most is not one size.
     auto first = mlir::cast<mlir::RankedTensorType>(ops.front()->getResult(0).getType());
     return llvm::all_of(ops, [&](mlir::Operation *op) {
-      if (!isa<ir::ElementwiseOp, ir::ConstantOp>(op)) return false;
+      if (!isa<ir::ElementwiseOp, ir::ConstantOp>(op))
+        return false;
       auto type = mlir::cast<mlir::RankedTensorType>(op->getResult(0).getType());
       return type.getShape() == first.getShape() && type.getEncoding() == first.getEncoding();
     });
   }
 
-  static bool isCheap(mlir::Operation *op) { return isa<ir::ElementwiseOp>(op) && !isExpensive(op); }
+  static bool isCheap(mlir::Operation *op) {
+    return isa<ir::ElementwiseOp>(op) && !isExpensive(op);
+  }
 
   bool tryRematerialize(int v) {
     int home = graph_.groupOf(v);
@@ -206,20 +247,23 @@ private:
     int64_t added = 0;
     while (!pending.empty()) {
       mlir::Value operand = pending.pop_back_val();
-      if (!seen.insert(operand).second) continue;
+      if (!seen.insert(operand).second)
+        continue;
       mlir::Operation *def = operand.getDefiningOp();
       if (def && graph_.isFree(def)) {
         pending.append(def->operand_begin(), def->operand_end());
         continue;
       }
       int p = def ? graph_.nodeOf(def) : -1;
-      bool inMemory = p < 0 || graph_.isBarrier(p) || graph_.groupOf(p) != home || graph_.isAlwaysOutput(p);
+      bool inMemory =
+          p < 0 || graph_.isBarrier(p) || graph_.groupOf(p) != home || graph_.isAlwaysOutput(p);
       if (!inMemory && bytesOf(operand) * limits::kSmallOperandPart <= bytesOf(value)) {
         added += bytesOf(operand);
         continue;
       }
       if (!inMemory && !graph_.isReadByOtherGroup(p)) {
-        if (!isCheap(def) || chain.size() == limits::kMaxRematerializedOps) return false;
+        if (!isCheap(def) || chain.size() == limits::kMaxRematerializedOps)
+          return false;
         chain.push_back(p);
         pending.append(def->operand_begin(), def->operand_end());
         continue;
@@ -227,17 +271,23 @@ private:
       large.push_back(operand);
     }
     llvm::SmallVector<int> readers, groups;
-    for (int node : chain) graph_.readersOf(graph_.node(node)->getResult(0), readers);
+    for (int node : chain)
+      graph_.readersOf(graph_.node(node)->getResult(0), readers);
     for (int reader : readers)
-      if (int group = graph_.groupOf(reader); group != home && !llvm::is_contained(groups, group)) groups.push_back(group);
+      if (int group = graph_.groupOf(reader); group != home && !llvm::is_contained(groups, group))
+        groups.push_back(group);
     int64_t saved = bytesOf(value) * static_cast<int64_t>(1 + groups.size());
     for (int group : groups)
       for (mlir::Value operand : large)
-        if (!reads(group, operand)) added += bytesOf(operand);
-    if (saved <= added) return false;
+        if (!reads(group, operand))
+          added += bytesOf(operand);
+    if (saved <= added)
+      return false;
     graph_.setFree(chain);
-    if (!graph_.members(home).empty()) groups.push_back(home);
-    if (llvm::all_of(groups, [&](int group) { return isKernel(group); })) return true;
+    if (!graph_.members(home).empty())
+      groups.push_back(home);
+    if (llvm::all_of(groups, [&](int group) { return isKernel(group); }))
+      return true;
     graph_.unsetFree(chain, home);
     return false;
   }
@@ -253,7 +303,8 @@ private:
     llvm::SmallVector<mlir::Operation *> ops;
     llvm::SmallVector<mlir::Value> outputs;
     graph_.collect(graph_.members(group), ops, outputs);
-    if (static_cast<int64_t>(ops.size()) > kMaxFusionOps || countInputs(ops) + static_cast<int64_t>(outputs.size()) > limits::kMaxBuffers)
+    if (static_cast<int64_t>(ops.size()) > kMaxFusionOps ||
+        countInputs(ops) + static_cast<int64_t>(outputs.size()) > limits::kMaxBuffers)
       return false;
     FusionRefusal why;
     std::optional<FusionDomain> domain = FusionDomain::analyze(ops, outputs, why);
@@ -265,69 +316,94 @@ private:
     llvm::DenseSet<mlir::Value> inputs;
     for (mlir::Operation *op : ops)
       for (mlir::Value operand : op->getOperands())
-        if (mlir::Operation *def = operand.getDefiningOp(); !def || !inside.contains(def)) inputs.insert(operand);
+        if (mlir::Operation *def = operand.getDefiningOp(); !def || !inside.contains(def))
+          inputs.insert(operand);
     return inputs.size();
   }
 
   // An op that the kernel would run more often than it has elements, and that is not cheap.
-  mlir::Operation *recomputed(const FusionDomain &domain, llvm::ArrayRef<mlir::Operation *> ops) const {
-    if (domain.shape() == FusionDomain::Shape::Alone) return nullptr;
-    if (mlir::Operation *op = recomputedInRow(domain, ops)) return op;
+  mlir::Operation *recomputed(const FusionDomain &domain,
+                              llvm::ArrayRef<mlir::Operation *> ops) const {
+    if (domain.shape() == FusionDomain::Shape::Alone)
+      return nullptr;
+    if (mlir::Operation *op = recomputedInRow(domain, ops))
+      return op;
     llvm::DenseSet<mlir::Value> elsewhere = readElsewhere(ops);
     int64_t cheap = 0;
     for (mlir::Operation *op : ops) {
-      bool again = domain.role(op->getResult(0)) == FusionDomain::Role::Inline || elsewhere.contains(op->getResult(0));
-      if (graph_.isFree(op) || !again || isOncePerRow(domain, op)) continue;
+      bool again = domain.role(op->getResult(0)) == FusionDomain::Role::Inline ||
+                   elsewhere.contains(op->getResult(0));
+      if (graph_.isFree(op) || !again || isOncePerRow(domain, op))
+        continue;
       // What only moves elements computes nothing.
-      if (mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Movement) continue;
-      if (isExpensive(op) || ++cheap > limits::kMaxRecomputedOps) return op;
+      if (mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Movement)
+        continue;
+      if (isExpensive(op) || ++cheap > limits::kMaxRecomputedOps)
+        return op;
     }
     return nullptr;
   }
 
-  // In a kernel without reductions, what is read at its own position and at others, which compute it again: a step of a simulation that
-  // reads its neighbours' last one.
+  // In a kernel without reductions, what is read at its own position and at others, which compute
+  // it again: a step of a simulation that reads its neighbours' last one.
   static llvm::DenseSet<mlir::Value> readElsewhere(llvm::ArrayRef<mlir::Operation *> ops) {
     llvm::DenseSet<mlir::Value> read;
-    if (llvm::any_of(ops, [](mlir::Operation *op) { return isReduction(op); })) return read;
+    if (llvm::any_of(ops, [](mlir::Operation *op) { return isReduction(op); }))
+      return read;
     for (mlir::Operation *op : llvm::reverse(ops)) {
-      if (isa<ir::SliceOp>(op)) read.insert(op->getOperand(0));
-      else if (read.contains(op->getResult(0))) read.insert(op->operand_begin(), op->operand_end());
+      if (isa<ir::SliceOp>(op))
+        read.insert(op->getOperand(0));
+      else if (read.contains(op->getResult(0)))
+        read.insert(op->operand_begin(), op->operand_end());
     }
     return read;
   }
 
-  // The same of what is read at other positions of a row after its reductions (the windows of a norm, the other half of a rotation): all
-  // that lies along the row.
-  mlir::Operation *recomputedInRow(const FusionDomain &domain, llvm::ArrayRef<mlir::Operation *> ops) const {
+  // The same of what is read at other positions of a row after its reductions (the windows of a
+  // norm, the other half of a rotation): all that lies along the row.
+  mlir::Operation *recomputedInRow(const FusionDomain &domain,
+                                   llvm::ArrayRef<mlir::Operation *> ops) const {
     using Role = FusionDomain::Role;
-    if (domain.shape() != FusionDomain::Shape::Rows) return nullptr;
+    if (domain.shape() != FusionDomain::Shape::Rows)
+      return nullptr;
     llvm::DenseSet<mlir::Value> dependent, read;
     for (mlir::Operation *op : ops) {
-      bool depends = llvm::any_of(op->getOperands(), [&](mlir::Value operand) { return dependent.contains(operand); });
-      if (depends || isReduction(op)) dependent.insert(op->getResult(0));
-      if (depends && isa<ir::SliceOp, ir::InsertSliceOp, ir::ConcatOp>(op)) read.insert(op->operand_begin(), op->operand_end());
+      bool depends = llvm::any_of(op->getOperands(),
+                                  [&](mlir::Value operand) { return dependent.contains(operand); });
+      if (depends || isReduction(op))
+        dependent.insert(op->getResult(0));
+      if (depends && isa<ir::SliceOp, ir::InsertSliceOp, ir::ConcatOp>(op))
+        read.insert(op->operand_begin(), op->operand_end());
     }
     int64_t cheap = 0;
     for (mlir::Operation *op : llvm::reverse(ops)) {
-      if (!read.contains(op->getResult(0)) || isReduction(op) || domain.role(op->getResult(0)) == Role::Row) continue;
+      if (!read.contains(op->getResult(0)) || isReduction(op) ||
+          domain.role(op->getResult(0)) == Role::Row)
+        continue;
       read.insert(op->operand_begin(), op->operand_end());
-      if (graph_.isFree(op) || isOncePerRow(domain, op) || mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Movement) continue;
-      if (isExpensive(op) || ++cheap > limits::kMaxWindowOps) return op;
+      if (graph_.isFree(op) || isOncePerRow(domain, op) ||
+          mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Movement)
+        continue;
+      if (isExpensive(op) || ++cheap > limits::kMaxWindowOps)
+        return op;
     }
     return nullptr;
   }
 
   static Late lateness(const FusionDomain &domain) {
-    if (!domain.kept().empty() || !domain.near().empty()) return Late::PartsAndSlices;
-    return domain.shape() == FusionDomain::Shape::Rows && domain.runSize() != domain.rowSize() ? Late::SeveralRuns : Late::None;
+    if (!domain.kept().empty() || !domain.near().empty())
+      return Late::PartsAndSlices;
+    return domain.shape() == FusionDomain::Shape::Rows && domain.runSize() != domain.rowSize()
+               ? Late::SeveralRuns
+               : Late::None;
   }
 
   // Whether loops over rows hoist the op out of the row: it reads nothing that lies along it.
   static bool isOncePerRow(const FusionDomain &domain, mlir::Operation *op) {
     const FusionDomain::Layout *layout = domain.layout(op->getResult(0));
     return layout && domain.rowSize() >= limits::kMinHoistedRow &&
-           llvm::none_of(*layout, [&](int32_t atom) { return llvm::is_contained(domain.inner(), atom); });
+           llvm::none_of(*layout,
+                         [&](int32_t atom) { return llvm::is_contained(domain.inner(), atom); });
   }
 
   static llvm::StringRef refusalName(Refusal reason) {
@@ -373,18 +449,23 @@ private:
 };
 
 // What stays outside of fusions: it costs no kernel.
-bool staysOutside(mlir::Operation &op) { return isa<ir::ReshapeOp, ir::ConstantOp, ir::ProviderCallOp, ir::FusionOp>(op); }
+bool staysOutside(mlir::Operation &op) {
+  return isa<ir::ReshapeOp, ir::ConstantOp, ir::ProviderCallOp, ir::FusionOp>(op);
+}
 
 // Each op a kernel of its own, with the splat constants that it reads.
 FusionGroups singleOps(mlir::Block &block) {
   FusionGroups groups;
   for (mlir::Operation &op : block.without_terminator()) {
-    if (staysOutside(op)) continue;
+    if (staysOutside(op))
+      continue;
     FusionGroup &group = groups.emplace_back();
     for (mlir::Value operand : op.getOperands())
       if (auto constant = operand.getDefiningOp<ir::ConstantOp>())
-        if (auto elements = mlir::dyn_cast<mlir::DenseElementsAttr>(constant.getValue()); elements && elements.isSplat())
-          if (!llvm::is_contained(group.ops, constant.getOperation())) group.ops.push_back(constant);
+        if (auto elements = mlir::dyn_cast<mlir::DenseElementsAttr>(constant.getValue());
+            elements && elements.isSplat())
+          if (!llvm::is_contained(group.ops, constant.getOperation()))
+            group.ops.push_back(constant);
     group.clone.assign(group.ops.size(), true);
     group.ops.push_back(&op);
     group.clone.push_back(false);
@@ -395,12 +476,14 @@ FusionGroups singleOps(mlir::Block &block) {
 class FusePass : public impl::FusePassBase<FusePass> {
 public:
   using FusePassBase::FusePassBase;
-  FusePass(FusePassOptions options, CompileReport *report) : FusePassBase(options), report_(report) {}
+  FusePass(FusePassOptions options, CompileReport *report)
+      : FusePassBase(options), report_(report) {}
   FusePass(const FusePass &other) : FusePassBase(other), report_(other.report_) {}
 
   void runOnOperation() override {
     mlir::func::FuncOp main = sliceMain(getOperation());
-    if (!main) return signalPassFailure();
+    if (!main)
+      return signalPassFailure();
     mlir::Block &block = main.getBody().front();
     splitWideConcats(block);
     fillResults(block);
@@ -416,7 +499,8 @@ public:
       groups = singleOps(block);
     }
     numFusions += groups.size();
-    if (failed(buildFusions(block, groups))) return signalPassFailure();
+    if (failed(buildFusions(block, groups)))
+      return signalPassFailure();
   }
 
 private:

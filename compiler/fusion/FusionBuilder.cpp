@@ -12,25 +12,30 @@ namespace weft::compiler {
 
 namespace {
 
-// A kernel keeps the places of at most so many of its ops: further ones say nothing new to a reader of an error.
+// A kernel keeps the places of at most so many of its ops: further ones say nothing new to a reader
+// of an error.
 constexpr size_t kMaxLocations = 8;
 
 mlir::Location locationOf(mlir::MLIRContext *context, const FusionGroup &group) {
   llvm::SmallVector<mlir::Location> locations;
   for (auto [op, clone] : llvm::zip(group.ops, group.clone))
-    if (!clone && locations.size() < kMaxLocations && !llvm::is_contained(locations, op->getLoc())) locations.push_back(op->getLoc());
+    if (!clone && locations.size() < kMaxLocations && !llvm::is_contained(locations, op->getLoc()))
+      locations.push_back(op->getLoc());
   return locations.size() == 1 ? locations.front() : mlir::FusedLoc::get(context, locations);
 }
 
-// Builds the kernel where the group's ops stand, and erases the originals of its clones that nobody reads any more.
+// Builds the kernel where the group's ops stand, and erases the originals of its clones that nobody
+// reads any more.
 void buildFusion(mlir::OpBuilder &builder, const FusionGroup &group) {
   llvm::DenseSet<mlir::Operation *> inside(group.ops.begin(), group.ops.end());
   llvm::MapVector<mlir::Value, unsigned> inputs;
   mlir::Operation *next = nullptr;
   for (auto [op, clone] : llvm::zip(group.ops, group.clone)) {
     for (mlir::Value operand : op->getOperands())
-      if (mlir::Operation *def = operand.getDefiningOp(); !def || !inside.contains(def)) inputs.insert({operand, inputs.size()});
-    if (!clone) next = op->getNextNode();
+      if (mlir::Operation *def = operand.getDefiningOp(); !def || !inside.contains(def))
+        inputs.insert({operand, inputs.size()});
+    if (!clone)
+      next = op->getNextNode();
   }
   mlir::Location loc = locationOf(builder.getContext(), group);
   auto body = std::make_unique<mlir::Block>();
@@ -47,18 +52,24 @@ void buildFusion(mlir::OpBuilder &builder, const FusionGroup &group) {
       continue;
     }
     op->moveBefore(body.get(), body->end());
-    for (mlir::OpOperand &operand : op->getOpOperands()) operand.set(mapping.lookupOrDefault(operand.get()));
+    for (mlir::OpOperand &operand : op->getOpOperands())
+      operand.set(mapping.lookupOrDefault(operand.get()));
   }
   llvm::SmallVector<mlir::Operation *> dead;
   for (auto [op, clone] : llvm::reverse(llvm::zip(group.ops, group.clone)))
-    if (clone && llvm::all_of(op->getUsers(), [&](mlir::Operation *user) { return llvm::is_contained(dead, user); })) dead.push_back(op);
+    if (clone && llvm::all_of(op->getUsers(), [&](mlir::Operation *user) {
+          return llvm::is_contained(dead, user);
+        }))
+      dead.push_back(op);
   llvm::SmallVector<mlir::Value> outputs;
   llvm::SmallVector<mlir::Type> types;
   for (auto [op, clone] : llvm::zip(group.ops, group.clone)) {
-    if (clone) continue;
+    if (clone)
+      continue;
     for (mlir::Value result : op->getResults())
-      if (llvm::any_of(result.getUsers(),
-                       [&](mlir::Operation *user) { return user->getBlock() != body.get() && !llvm::is_contained(dead, user); })) {
+      if (llvm::any_of(result.getUsers(), [&](mlir::Operation *user) {
+            return user->getBlock() != body.get() && !llvm::is_contained(dead, user);
+          })) {
         outputs.push_back(result);
         types.push_back(result.getType());
       }
@@ -69,10 +80,13 @@ void buildFusion(mlir::OpBuilder &builder, const FusionGroup &group) {
   mlir::Block *block = body.release();
   fusion.getBody().push_back(block);
   for (auto [i, value] : llvm::enumerate(outputs))
-    value.replaceUsesWithIf(fusion.getResult(i), [&](mlir::OpOperand &use) { return use.getOwner()->getBlock() != block; });
+    value.replaceUsesWithIf(fusion.getResult(i), [&](mlir::OpOperand &use) {
+      return use.getOwner()->getBlock() != block;
+    });
   builder.setInsertionPointToEnd(block);
   ir::YieldOp::create(builder, loc, outputs);
-  for (mlir::Operation *op : dead) op->erase();
+  for (mlir::Operation *op : dead)
+    op->erase();
 }
 
 } // namespace
@@ -83,7 +97,8 @@ llvm::LogicalResult buildFusions(mlir::Block &block, const FusionGroups &groups)
   std::vector<mlir::Operation *> singles;
   for (auto [i, group] : llvm::enumerate(groups))
     for (auto [op, clone] : llvm::zip(group.ops, group.clone))
-      if (!clone) nodeOf[op] = i;
+      if (!clone)
+        nodeOf[op] = i;
   // A node's place in the old order is that of its last op, where all of its operands were there.
   std::vector<unsigned> rank(groups.size(), 0);
   unsigned index = 0;
@@ -98,45 +113,60 @@ llvm::LogicalResult buildFusions(mlir::Block &block, const FusionGroups &groups)
   size_t count = groups.size() + singles.size();
   std::vector<llvm::SmallVector<unsigned, 4>> successors(count);
   std::vector<unsigned> pending(count, 0);
-  auto addEdges = [&](unsigned node, mlir::Operation *op, const llvm::DenseMap<mlir::Operation *, bool> *inside) {
+  auto addEdges = [&](unsigned node, mlir::Operation *op,
+                      const llvm::DenseMap<mlir::Operation *, bool> *inside) {
     for (mlir::Value operand : op->getOperands()) {
       mlir::Operation *def = operand.getDefiningOp();
-      if (!def || (inside && inside->count(def))) continue;
+      if (!def || (inside && inside->count(def)))
+        continue;
       successors[nodeOf.lookup(def)].push_back(node);
       ++pending[node];
     }
   };
   for (auto [i, group] : llvm::enumerate(groups)) {
     llvm::DenseMap<mlir::Operation *, bool> inside;
-    for (mlir::Operation *op : group.ops) inside[op] = true;
-    for (mlir::Operation *op : group.ops) addEdges(i, op, &inside);
+    for (mlir::Operation *op : group.ops)
+      inside[op] = true;
+    for (mlir::Operation *op : group.ops)
+      addEdges(i, op, &inside);
   }
-  for (auto [i, op] : llvm::enumerate(singles)) addEdges(groups.size() + i, op, nullptr);
+  for (auto [i, op] : llvm::enumerate(singles))
+    addEdges(groups.size() + i, op, nullptr);
   // Kahn's algorithm, earlier nodes first.
-  auto later = [&](unsigned a, unsigned b) { return rank[a] > rank[b]; };
+  auto later = [&](unsigned a, unsigned b) {
+    return rank[a] > rank[b];
+  };
   std::priority_queue<unsigned, std::vector<unsigned>, decltype(later)> ready(later);
   for (unsigned i = 0; i < count; ++i)
-    if (pending[i] == 0) ready.push(i);
+    if (pending[i] == 0)
+      ready.push(i);
   std::vector<unsigned> order;
   while (!ready.empty()) {
     unsigned i = ready.top();
     ready.pop();
     order.push_back(i);
     for (unsigned next : successors[i])
-      if (--pending[next] == 0) ready.push(next);
+      if (--pending[next] == 0)
+        ready.push(next);
   }
-  if (order.size() != count) return block.getParentOp()->emitError() << "fusion groups need each other's results in a circle";
+  if (order.size() != count)
+    return block.getParentOp()->emitError()
+           << "fusion groups need each other's results in a circle";
 
   mlir::Operation *terminator = block.getTerminator();
   for (unsigned i : order)
-    if (i >= groups.size()) singles[i - groups.size()]->moveBefore(terminator);
+    if (i >= groups.size())
+      singles[i - groups.size()]->moveBefore(terminator);
     else
       for (auto [op, clone] : llvm::zip(groups[i].ops, groups[i].clone))
-        if (!clone) op->moveBefore(terminator);
-  // From the last kernel to the first: the readers of each are kernels already, and hold copies of the clones between.
+        if (!clone)
+          op->moveBefore(terminator);
+  // From the last kernel to the first: the readers of each are kernels already, and hold copies of
+  // the clones between.
   mlir::OpBuilder builder(terminator);
   for (unsigned i : llvm::reverse(order))
-    if (i < groups.size()) buildFusion(builder, groups[i]);
+    if (i < groups.size())
+      buildFusion(builder, groups[i]);
   return llvm::success();
 }
 

@@ -43,43 +43,61 @@ llvm::StringRef refusalText(Refusal refusal) {
 }
 
 bool isReduction(Operation *op) {
-  return isReduce(op) && llvm::any_of(reducedDims(op), [&](int64_t dim) { return shapeOf(op->getOperand(0))[dim] != 1; });
+  return isReduce(op) && llvm::any_of(reducedDims(op), [&](int64_t dim) {
+           return shapeOf(op->getOperand(0))[dim] != 1;
+         });
 }
 
 // What planning adds to a full kernel, where it draws random numbers from, does not count.
 static int64_t countedOps(llvm::ArrayRef<Operation *> ops) {
-  return llvm::count_if(ops, [](Operation *op) { return !mlir::isa<ir::AddOp>(op) || !ir::isRandomState(op->getResult(0).getType()); });
+  return llvm::count_if(ops, [](Operation *op) {
+    return !mlir::isa<ir::AddOp>(op) || !ir::isRandomState(op->getResult(0).getType());
+  });
 }
 static bool isTooLarge(llvm::ArrayRef<Operation *> ops, const FusionDomain &domain) {
   return countedOps(ops) > (domain.near().empty() ? kMaxFusionOps : kMaxWindowedOps);
 }
-static bool isAlone(Operation *op) { return mlir::isa<ir::MatmulOp, ir::IndexAddOp, ir::IndexPutOp, ir::ScatterAddOp, ir::ScatterReduceOp, ir::CumsumOp>(op); }
+static bool isAlone(Operation *op) {
+  return mlir::isa<ir::MatmulOp, ir::IndexAddOp, ir::IndexPutOp, ir::ScatterAddOp,
+                   ir::ScatterReduceOp, ir::CumsumOp>(op);
+}
 
 Refusal FusionDomain::fusible(Operation *op) {
   auto weft = mlir::dyn_cast<ir::WeftOp>(op);
-  if (!weft) return Refusal::NotFusible;
-  if (weft.kind() == Kind::Structure || weft.kind() == Kind::Composite) return Refusal::NotFusible;
-  if (!weft.missingRule(ir::RuleKind::Lowering).empty()) return Refusal::NotFusible;
+  if (!weft)
+    return Refusal::NotFusible;
+  if (weft.kind() == Kind::Structure || weft.kind() == Kind::Composite)
+    return Refusal::NotFusible;
+  if (!weft.missingRule(ir::RuleKind::Lowering).empty())
+    return Refusal::NotFusible;
   auto isStatic = [](mlir::Type type) {
     auto tensor = mlir::dyn_cast<RankedTensorType>(type);
     return tensor && tensor.hasStaticShape();
   };
-  if (!llvm::all_of(op->getOperandTypes(), isStatic) || !llvm::all_of(op->getResultTypes(), isStatic)) return Refusal::DynamicShape;
-  if (ir::accumulationType(op)) return Refusal::NarrowSum;
+  if (!llvm::all_of(op->getOperandTypes(), isStatic) ||
+      !llvm::all_of(op->getResultTypes(), isStatic))
+    return Refusal::DynamicShape;
+  if (ir::accumulationType(op))
+    return Refusal::NarrowSum;
   return Refusal::None;
 }
 
-// Counts at how many positions each value is computed: users in step with it share one, each slice, gather, concat or insert_slice brings
-// those of its result. A constant costs nothing at any of them: a concat may have one for each of its columns.
+// Counts at how many positions each value is computed: users in step with it share one, each slice,
+// gather, concat or insert_slice brings those of its result. A constant costs nothing at any of
+// them: a concat may have one for each of its columns.
 bool DomainAnalysis::checkPositions() {
   llvm::DenseMap<Value, int64_t> positions;
   for (Operation *op : llvm::reverse(ops)) {
-    if (mlir::isa<ir::ConstantOp>(op)) continue;
+    if (mlir::isa<ir::ConstantOp>(op))
+      continue;
     auto kind = mlir::cast<ir::WeftOp>(op).kind();
-    bool moves = mlir::isa<ir::SliceOp, ir::InsertSliceOp, ir::ConcatOp, ir::WindowsOp>(op) || kind == Kind::Indexing;
+    bool moves = mlir::isa<ir::SliceOp, ir::InsertSliceOp, ir::ConcatOp, ir::WindowsOp>(op) ||
+                 kind == Kind::Indexing;
     int64_t own = 1;
-    if (op->getNumResults() == 1) own = std::max<int64_t>(1, positions.lookup(op->getResult(0)));
-    if (own > kMaxPositions) return refuse(Refusal::ComputedTooOften, op);
+    if (op->getNumResults() == 1)
+      own = std::max<int64_t>(1, positions.lookup(op->getResult(0)));
+    if (own > kMaxPositions)
+      return refuse(Refusal::ComputedTooOften, op);
     for (Value operand : op->getOperands()) {
       int64_t &at = positions[operand];
       at = moves ? at + own : std::max(at, own);
@@ -88,16 +106,23 @@ bool DomainAnalysis::checkPositions() {
   return true;
 }
 
-// Whether a slice, or what a value becomes a part of, has its elements in the row that they have in the operand.
+// Whether a slice, or what a value becomes a part of, has its elements in the row that they have in
+// the operand.
 bool DomainAnalysis::staysInRow(Operation *op, Value operand) {
-  if (!mlir::isa<ir::SliceOp, ir::InsertSliceOp, ir::ConcatOp>(op) || domain.shape_ != FusionDomain::Shape::Rows) return false;
+  if (!mlir::isa<ir::SliceOp, ir::InsertSliceOp, ir::ConcatOp>(op) ||
+      domain.shape_ != FusionDomain::Shape::Rows)
+    return false;
   auto from = layouts.find(operand), to = layouts.find(op->getResult(0));
-  if (from == layouts.end() || to == layouts.end()) return false;
+  if (from == layouts.end() || to == layouts.end())
+    return false;
   Atoms kept;
   for (auto [before, after] : llvm::zip(from->second, to->second)) {
-    bool isOuter = llvm::any_of(before, [&](int32_t atom) { return llvm::is_contained(domain.outer_, atom); });
-    if (isOuter && before != after) return false;
-    if (isOuter) kept.append(after.begin(), after.end());
+    bool isOuter =
+        llvm::any_of(before, [&](int32_t atom) { return llvm::is_contained(domain.outer_, atom); });
+    if (isOuter && before != after)
+      return false;
+    if (isOuter)
+      kept.append(after.begin(), after.end());
   }
   return llvm::all_of(domain.outer_, [&](int32_t atom) { return llvm::is_contained(kept, atom); });
 }
@@ -105,67 +130,86 @@ bool DomainAnalysis::staysInRow(Operation *op, Value operand) {
 // Whether an output is elementwise on slices of rows, of the same dims as others that are.
 bool DomainAnalysis::isNear(Value output) {
   auto found = layouts.find(output);
-  if (domain.shape_ != FusionDomain::Shape::Rows || depends.lookup(output) != Depends::Row || found == layouts.end()) return false;
+  if (domain.shape_ != FusionDomain::Shape::Rows || depends.lookup(output) != Depends::Row ||
+      found == layouts.end())
+    return false;
   Atoms atoms = flat(found->second), own;
-  llvm::copy_if(atoms, std::back_inserter(own), [&](int32_t atom) { return !llvm::is_contained(domain.outer_, atom); });
-  if (own.empty() || own.size() + domain.outer_.size() != atoms.size()) return false;
-  if (!domain.near_.empty() && Atoms(domain.near_) != own) return false;
+  llvm::copy_if(atoms, std::back_inserter(own),
+                [&](int32_t atom) { return !llvm::is_contained(domain.outer_, atom); });
+  if (own.empty() || own.size() + domain.outer_.size() != atoms.size())
+    return false;
+  if (!domain.near_.empty() && Atoms(domain.near_) != own)
+    return false;
   domain.near_.assign(own.begin(), own.end());
   return true;
 }
 
-// What depends on a reduction is read where it was computed, and nothing waits for all rows but what comes after them.
+// What depends on a reduction is read where it was computed, and nothing waits for all rows but
+// what comes after them.
 bool DomainAnalysis::checkUses() {
   using Shape = FusionDomain::Shape;
   bool moved = false; // whether a row is read at other positions
   for (Operation *op : ops) {
-    if (op->getNumResults() != 1) return refuse(Refusal::NotFusible, op);
+    if (op->getNumResults() != 1)
+      return refuse(Refusal::NotFusible, op);
     Depends result = Depends::Nothing;
     bool anyRow = false, anyPost = false;
     for (auto [k, operand] : llvm::enumerate(op->getOperands())) {
       Depends on = depends.lookup(operand);
       anyRow |= on == Depends::Row;
       anyPost |= on == Depends::Post;
-      if (on == Depends::Nothing) continue;
+      if (on == Depends::Nothing)
+        continue;
       bool moves = mlir::isa<ir::ReshapeOp, ir::TransposeOp, ir::BroadcastOp>(op) || isReduce(op);
       if (on == Depends::Row && staysInRow(op, operand)) {
         moved = true;
         continue;
       }
       if (mlir::cast<ir::WeftOp>(op).kind() != Kind::Elementwise && !moves && !isReduction(op))
-        return refuse(on == Depends::Post ? Refusal::ReadsAcrossRows : Refusal::ReadsReducedElsewhere, op);
+        return refuse(
+            on == Depends::Post ? Refusal::ReadsAcrossRows : Refusal::ReadsReducedElsewhere, op);
       if (on == Depends::Post) {
-        if (moves && !mlir::isa<ir::ReshapeOp>(op)) return refuse(Refusal::ReadsAcrossRows, op);
-        if (isReduction(op)) return refuse(Refusal::ReadsAcrossRows, op);
+        if (moves && !mlir::isa<ir::ReshapeOp>(op))
+          return refuse(Refusal::ReadsAcrossRows, op);
+        if (isReduction(op))
+          return refuse(Refusal::ReadsAcrossRows, op);
         continue;
       }
-      if (isReduction(op)) continue;
+      if (isReduction(op))
+        continue;
       if (!layouts.contains(op->getResult(0)) || !layouts.contains(operand))
         return refuse(mixed ? Refusal::ReshapeMixesDims : Refusal::ReadsReducedElsewhere, op);
       auto expected = operandFromResult(op, k);
-      if (!expected || !(*expected == layouts[operand])) return refuse(Refusal::ReadsReducedElsewhere, op);
+      if (!expected || !(*expected == layouts[operand]))
+        return refuse(Refusal::ReadsReducedElsewhere, op);
     }
-    if (anyRow && anyPost) return refuse(Refusal::ReadsAcrossRows, op);
-    if (anyRow) result = Depends::Row;
-    if (anyPost) result = Depends::Post;
+    if (anyRow && anyPost)
+      return refuse(Refusal::ReadsAcrossRows, op);
+    if (anyRow)
+      result = Depends::Row;
+    if (anyPost)
+      result = Depends::Post;
     if (isReduction(op)) {
       Atoms kept = flat(layouts[op->getResult(0)]);
-      bool isRow = domain.shape_ == Shape::Nest || (domain.shape_ == Shape::Rows && kept == Atoms(domain.outer_) &&
-                                                    Atoms(flat(layouts[op->getOperand(0)])) != Atoms(domain.outer_));
+      bool isRow = domain.shape_ == Shape::Nest ||
+                   (domain.shape_ == Shape::Rows && kept == Atoms(domain.outer_) &&
+                    Atoms(flat(layouts[op->getOperand(0)])) != Atoms(domain.outer_));
       result = isRow ? Depends::Row : Depends::Post;
-      if (anyRow && domain.shape_ == Shape::Nest) return refuse(Refusal::PartialReduction, op);
+      if (anyRow && domain.shape_ == Shape::Nest)
+        return refuse(Refusal::PartialReduction, op);
     }
     depends[op->getResult(0)] = result;
   }
-  // That another position is in the same row shows where dims stay apart: a reshape between would take it apart by divisions, which say
-  // nothing where the position may lie outside of the image.
+  // That another position is in the same row shows where dims stay apart: a reshape between would
+  // take it apart by divisions, which say nothing where the position may lie outside of the image.
   auto wideDims = [](Value value) {
     llvm::SmallVector<int64_t> dims;
     llvm::copy_if(shapeOf(value), std::back_inserter(dims), [](int64_t size) { return size != 1; });
     return dims;
   };
   for (Operation *op : ops)
-    if (moved && mlir::isa<ir::ReshapeOp>(op) && depends.lookup(op->getOperand(0)) == Depends::Row &&
+    if (moved && mlir::isa<ir::ReshapeOp>(op) &&
+        depends.lookup(op->getOperand(0)) == Depends::Row &&
         wideDims(op->getOperand(0)) != wideDims(op->getResult(0)))
       return refuse(Refusal::ReadsReducedElsewhere, op);
   return true;
@@ -185,148 +229,192 @@ bool DomainAnalysis::checkOutputs() {
   for (auto &[value, layout] : layouts) {
     Atoms atoms = sorted(flat(layout));
     Depends on = depends.lookup(value);
-    if (on == Depends::Post) continue;
-    if (atoms == full) domain.roles_[value] = Role::Full;
-    else if (atoms == outer) domain.roles_[value] = Role::Row;
+    if (on == Depends::Post)
+      continue;
+    if (atoms == full)
+      domain.roles_[value] = Role::Full;
+    else if (atoms == outer)
+      domain.roles_[value] = Role::Row;
   }
   for (Operation *op : ops)
     if (depends.lookup(op->getResult(0)) == Depends::Post) {
       Value value = op->getResult(0);
       auto found = layouts.find(value);
-      if (found == layouts.end()) return refuse(Refusal::ReadsAcrossRows, op);
+      if (found == layouts.end())
+        return refuse(Refusal::ReadsAcrossRows, op);
       Atoms atoms = flat(found->second);
       bool isPart = !domain.kept_.empty() && !atoms.empty();
-      if (isPart && atoms != Atoms(domain.kept_)) return refuse(Refusal::ReadsAcrossRows, op);
+      if (isPart && atoms != Atoms(domain.kept_))
+        return refuse(Refusal::ReadsAcrossRows, op);
       domain.roles_[value] = atoms.empty() ? Role::Scalar : isPart ? Role::Part : Role::Col;
     }
   for (Value output : outputs)
     if (domain.role(output) == Role::Inline && !isNear(output))
-      return refuse(mixed ? Refusal::ReshapeMixesDims : Refusal::DifferentShapes, output.getDefiningOp());
+      return refuse(mixed ? Refusal::ReshapeMixesDims : Refusal::DifferentShapes,
+                    output.getDefiningOp());
   if (!domain.near_.empty()) {
     Atoms near = outer;
     near.append(domain.near_.begin(), domain.near_.end());
     near = sorted(near);
     for (auto &[value, layout] : layouts)
-      if (domain.role(value) == Role::Inline && sorted(flat(layout)) == near) domain.roles_[value] = Role::Near;
+      if (domain.role(value) == Role::Inline && sorted(flat(layout)) == near)
+        domain.roles_[value] = Role::Near;
   }
   for (Value output : outputs) {
     Operation *op = output.getDefiningOp();
     Role role = domain.role(output);
-    if (role == Role::Inline) return refuse(mixed ? Refusal::ReshapeMixesDims : Refusal::DifferentShapes, op);
-    if (domain.shape_ == Shape::Nest && role != Role::Row) return refuse(Refusal::PartialReduction, op);
+    if (role == Role::Inline)
+      return refuse(mixed ? Refusal::ReshapeMixesDims : Refusal::DifferentShapes, op);
+    if (domain.shape_ == Shape::Nest && role != Role::Row)
+      return refuse(Refusal::PartialReduction, op);
     // Without reductions, or with one over everything, nothing of a kernel runs once a row.
     bool hasRows = domain.shape_ != Shape::Total && domain.shape_ != Shape::Elementwise;
-    if (!hasRows && role == Role::Row) return refuse(Refusal::DifferentShapes, op);
+    if (!hasRows && role == Role::Row)
+      return refuse(Refusal::DifferentShapes, op);
   }
   return true;
 }
 
-// One op with a schedule of its own: its operands may be computed on the way, if each element is used about once.
+// One op with a schedule of its own: its operands may be computed on the way, if each element is
+// used about once.
 bool DomainAnalysis::alone() {
   Operation *op = *llvm::find_if(ops, isAlone);
   for (Operation *other : ops) {
-    if (other == op) continue;
-    if (isAlone(other) || isReduction(other)) return refuse(Refusal::Alone, other);
-    if (mlir::isa<ir::MatmulOp>(op) && !mlir::isa<ir::ConstantOp>(other)) return refuse(Refusal::Alone, op);
+    if (other == op)
+      continue;
+    if (isAlone(other) || isReduction(other))
+      return refuse(Refusal::Alone, other);
+    if (mlir::isa<ir::MatmulOp>(op) && !mlir::isa<ir::ConstantOp>(other))
+      return refuse(Refusal::Alone, op);
   }
-  if (outputs.size() != 1 || outputs[0] != op->getResult(0)) return refuse(Refusal::Alone, op);
+  if (outputs.size() != 1 || outputs[0] != op->getResult(0))
+    return refuse(Refusal::Alone, op);
   domain.shape_ = FusionDomain::Shape::Alone;
   return true;
 }
 
 // Whether it matters where slices lie: an output has no layout, or what a reduction gave is sliced.
 static bool needsSlices(const DomainAnalysis &analysis) {
-  if (llvm::any_of(analysis.outputs, [&](Value output) { return !analysis.layouts.contains(output); })) return true;
+  if (llvm::any_of(analysis.outputs,
+                   [&](Value output) { return !analysis.layouts.contains(output); }))
+    return true;
   llvm::DenseSet<Value> dependent;
   for (Operation *op : analysis.ops) {
-    bool depends = llvm::any_of(op->getOperands(), [&](Value operand) { return dependent.contains(operand); });
-    if (depends && mlir::isa<ir::SliceOp, ir::InsertSliceOp>(op)) return true;
-    if (depends || isReduction(op)) dependent.insert(op->getResult(0));
+    bool depends =
+        llvm::any_of(op->getOperands(), [&](Value operand) { return dependent.contains(operand); });
+    if (depends && mlir::isa<ir::SliceOp, ir::InsertSliceOp>(op))
+      return true;
+    if (depends || isReduction(op))
+      dependent.insert(op->getResult(0));
   }
   return false;
 }
 
 bool DomainAnalysis::run() {
-  if (countedOps(ops) > kMaxWindowedOps) return refuse(Refusal::TooLarge, ops.back());
+  if (countedOps(ops) > kMaxWindowedOps)
+    return refuse(Refusal::TooLarge, ops.back());
   llvm::DenseSet<Operation *> members(ops.begin(), ops.end());
   Value hero;
   bool empty = false;
   auto consider = [&](Value value) {
-    if (!hero || sizeOf(value) > sizeOf(hero)) hero = value;
+    if (!hero || sizeOf(value) > sizeOf(hero))
+      hero = value;
   };
   for (Operation *op : ops) {
-    if (Refusal refusal = FusionDomain::fusible(op); refusal != Refusal::None) return refuse(refusal, op);
-    for (auto [k, operand] : llvm::enumerate(op->getOperands())) uses[operand].push_back({op, k});
+    if (Refusal refusal = FusionDomain::fusible(op); refusal != Refusal::None)
+      return refuse(refusal, op);
+    for (auto [k, operand] : llvm::enumerate(op->getOperands()))
+      uses[operand].push_back({op, k});
     if (isReduction(op)) {
       consider(op->getOperand(0));
       empty |= sizeOf(op->getOperand(0)) == 0;
     }
   }
-  if (llvm::any_of(ops, isAlone)) return isTooLarge(ops, domain) ? refuse(Refusal::TooLarge, ops.back()) : alone();
+  if (llvm::any_of(ops, isAlone))
+    return isTooLarge(ops, domain) ? refuse(Refusal::TooLarge, ops.back()) : alone();
   for (Value output : outputs) {
     consider(output);
     empty |= sizeOf(output) == 0;
   }
-  if (!checkPositions()) return false;
-  if (!hero) return refuse(Refusal::NotFusible, ops.empty() ? nullptr : ops.back());
+  if (!checkPositions())
+    return false;
+  if (!hero)
+    return refuse(Refusal::NotFusible, ops.empty() ? nullptr : ops.back());
   if (empty) {
     // The schedule of nothing knows reductions of nothing only.
     for (Operation *op : ops)
-      if (isReduction(op) && sizeOf(op->getOperand(0)) != 0) return refuse(Refusal::DifferentShapes, op);
+      if (isReduction(op) && sizeOf(op->getOperand(0)) != 0)
+        return refuse(Refusal::DifferentShapes, op);
     domain.shape_ = FusionDomain::Shape::Empty;
     return !isTooLarge(ops, domain) || refuse(Refusal::TooLarge, ops.back());
   }
   DimLayout layout;
   for (int64_t size : shapeOf(hero)) {
     layout.emplace_back();
-    if (size == 1) continue;
+    if (size == 1)
+      continue;
     layout.back().push_back(domain.atoms_.size());
     domain.atoms_.push_back(size);
   }
   assign(hero, layout);
   propagate(members);
-  // Ops that share nothing with the hero but its shape: the same elements at the same places. Single elements are at one place, whatever
-  // their ranks.
+  // Ops that share nothing with the hero but its shape: the same elements at the same places.
+  // Single elements are at one place, whatever their ranks.
   for (Value output : outputs) {
-    if (layouts.contains(output)) continue;
-    auto type = mlir::cast<RankedTensorType>(output.getType()), like = mlir::cast<RankedTensorType>(hero.getType());
-    if (ir::dimsOf(type) == ir::dimsOf(like)) assign(output, DimLayout(layouts[hero]));
-    else if (sizeOf(output) == 1 && sizeOf(hero) == 1) assign(output, DimLayout(type.getRank()));
+    if (layouts.contains(output))
+      continue;
+    auto type = mlir::cast<RankedTensorType>(output.getType()),
+         like = mlir::cast<RankedTensorType>(hero.getType());
+    if (ir::dimsOf(type) == ir::dimsOf(like))
+      assign(output, DimLayout(layouts[hero]));
+    else if (sizeOf(output) == 1 && sizeOf(hero) == 1)
+      assign(output, DimLayout(type.getRank()));
     propagate(members);
   }
-  if (needsSlices(*this)) followSlices(members);
-  if (!classifyReductions()) return false;
-  if (domain.shape_ == FusionDomain::Shape::Elementwise) domain.inner_ = flat(layouts[hero]);
-  if (!checkUses() || !checkOutputs()) return false;
-  if (isTooLarge(ops, domain)) return refuse(Refusal::TooLarge, ops.back());
+  if (needsSlices(*this))
+    followSlices(members);
+  if (!classifyReductions())
+    return false;
+  if (domain.shape_ == FusionDomain::Shape::Elementwise)
+    domain.inner_ = flat(layouts[hero]);
+  if (!checkUses() || !checkOutputs())
+    return false;
+  if (isTooLarge(ops, domain))
+    return refuse(Refusal::TooLarge, ops.back());
   mergeAtoms();
   findRuns();
   return true;
 }
 
-std::optional<FusionDomain> FusionDomain::analyze(llvm::ArrayRef<Operation *> ops, llvm::ArrayRef<Value> outputs, FusionRefusal &why) {
+std::optional<FusionDomain> FusionDomain::analyze(llvm::ArrayRef<Operation *> ops,
+                                                  llvm::ArrayRef<Value> outputs,
+                                                  FusionRefusal &why) {
   why = {};
   DomainAnalysis analysis(ops, outputs, why);
-  if (!analysis.run()) return std::nullopt;
+  if (!analysis.run())
+    return std::nullopt;
   return std::move(analysis.domain);
 }
 
 int64_t FusionDomain::partRun() const {
   int64_t run = rowSize();
   for (int32_t atom : inner_)
-    if (llvm::is_contained(kept_, atom)) run /= atoms_[atom];
+    if (llvm::is_contained(kept_, atom))
+      run /= atoms_[atom];
   return run;
 }
 
 FusionDomain::Layout FusionDomain::partialLayout() const {
   Layout atoms(outer_.begin(), outer_.end());
-  llvm::copy_if(inner_, std::back_inserter(atoms), [&](int32_t atom) { return llvm::is_contained(kept_, atom); });
+  llvm::copy_if(inner_, std::back_inserter(atoms),
+                [&](int32_t atom) { return llvm::is_contained(kept_, atom); });
   return atoms;
 }
 
 FusionDomain::Layout FusionDomain::addedRows() const {
   Layout atoms;
-  llvm::copy_if(outer_, std::back_inserter(atoms), [&](int32_t atom) { return !llvm::is_contained(kept_, atom); });
+  llvm::copy_if(outer_, std::back_inserter(atoms),
+                [&](int32_t atom) { return !llvm::is_contained(kept_, atom); });
   return atoms;
 }
 
@@ -335,9 +423,11 @@ int32_t FusionDomain::cut(int32_t atom, int64_t inner) {
   atoms_.push_back(inner);
   atoms_[atom] /= inner;
   auto insertIn = [&](auto &list) {
-    if (auto found = llvm::find(list, atom); found != list.end()) list.insert(found + 1, added);
+    if (auto found = llvm::find(list, atom); found != list.end())
+      list.insert(found + 1, added);
   };
-  for (auto &[value, layout] : layouts_) insertIn(layout);
+  for (auto &[value, layout] : layouts_)
+    insertIn(layout);
   insertIn(outer_);
   insertIn(inner_);
   if (shape_ == Shape::Elementwise && inner_.size() > 1) {

@@ -1,16 +1,24 @@
 // The domain that the ops of one kernel share, or the named reason why they have none.
 //
-// A kernel runs over rows: the domain is O x I, outer (parallel) dimensions and the inner ones that make one row. Dimensions are
-// `atoms`: the coarsest pieces into which the reshapes and transposes between the ops cut them. Every value of the fusion is one of
-//   Full    O x I, in some order of the atoms        Row     O: a reduction over I, and what is computed from such
-// A row need not lie together: batch_norm's, of [N, C, H, W], are the channels, each of N runs of H * W elements.
-//   Col     I: a reduction over O (cross-row)        Scalar  a reduction over everything (cross-row)
-//   Part    some of O and the leading dims of I: a reduction over the rest (cross-row). Rows of a sample's groups have such: the sums over
-//           samples and pixels that group_norm's weight and bias get, a number a channel
-//   Near    O and dims of its own: elementwise on slices of a row's Full values, as the maxima over windows of what a row's reductions
-//           normalise. An output, or what only such are computed from; no reduction reads it
-//   Inline  computed wherever it is needed (the operand of a slice or a gather, a broadcast row): must not depend on a reduction
-// Col, Part and Scalar values, and what is computed from them, exist only after all rows are done: nothing Full or Row may read them.
+// A kernel runs over rows: the domain is O x I, outer (parallel) dimensions and the inner ones that
+// make one row. Dimensions are `atoms`: the coarsest pieces into which the reshapes and transposes
+// between the ops cut them. Every value of the fusion is one of
+//   Full    O x I, in some order of the atoms        Row     O: a reduction over I, and what is
+//                                                            computed from such
+// A row need not lie together: batch_norm's, of [N, C, H, W], are the channels, each of N runs of H
+// * W elements.
+//   Col     I: a reduction over O (cross-row)        Scalar  a reduction over everything
+//                                                            (cross-row)
+//   Part    some of O and the leading dims of I: a reduction over the rest (cross-row). Rows of a
+//           sample's groups have such: the sums over samples and pixels that group_norm's weight
+//           and bias get, a number a channel
+//   Near    O and dims of its own: elementwise on slices of a row's Full values, as the maxima over
+//           windows of what a row's reductions normalise. An output, or what only such are computed
+//           from; no reduction reads it
+//   Inline  computed wherever it is needed (the operand of a slice or a gather, a broadcast row):
+//           must not depend on a reduction
+// Col, Part and Scalar values, and what is computed from them, exist only after all rows are done:
+// nothing Full or Row may read them.
 #pragma once
 
 #include <cstdint>
@@ -27,18 +35,23 @@ namespace weft::compiler {
 // Why ops do not become one kernel. refusalText gives the sentence that reports print.
 enum class Refusal {
   None,
-  NotFusible,            // a composite, a structure op, or one whose record has no lowering
-  Alone,                 // an op that codegen only builds as a kernel of its own (matmul, scatter_add, scatter_reduce, index_add, index_put, cumsum)
-  DynamicShape,          // a dim has no size
-  DifferentRows,         // two reductions are over different dimensions
-  DifferentShapes,       // an output has neither the rows nor the elements of the others
-  ReshapeMixesDims,      // a reshape moves elements across the border between rows
-  ReadsAcrossRows,       // the result of a cross-row reduction is needed before all rows are done
-  ReadsReducedElsewhere, // a value that depends on a reduction is read at another position (through a slice, gather, transpose, ...)
-  PartialReduction,      // a reduction over some of the dims, neither the inner nor the outer ones, beside other outputs
+  NotFusible,       // a composite, a structure op, or one whose record has no lowering
+  Alone,            // an op that codegen only builds as a kernel of its own (matmul, scatter_add,
+                    // scatter_reduce, index_add, index_put, cumsum)
+  DynamicShape,     // a dim has no size
+  DifferentRows,    // two reductions are over different dimensions
+  DifferentShapes,  // an output has neither the rows nor the elements of the others
+  ReshapeMixesDims, // a reshape moves elements across the border between rows
+  ReadsAcrossRows,  // the result of a cross-row reduction is needed before all rows are done
+  ReadsReducedElsewhere, // a value that depends on a reduction is read at another position (through
+                         // a slice, gather, transpose, ...)
+  PartialReduction,      // a reduction over some of the dims, neither the inner nor the outer ones,
+                         // beside other outputs
   TooLarge,              // more ops than one kernel should hold
-  NarrowSum,             // it folds elements of a dtype that is too narrow to do so; weft-widen comes before fusing
-  ComputedTooOften,      // a value would be computed again at too many positions (slices of slices, writes into what was read)
+  NarrowSum, // it folds elements of a dtype that is too narrow to do so; weft-widen comes before
+             // fusing
+  ComputedTooOften, // a value would be computed again at too many positions (slices of slices,
+                    // writes into what was read)
 };
 llvm::StringRef refusalText(Refusal refusal);
 
@@ -47,16 +60,18 @@ struct FusionRefusal {
   mlir::Operation *op = nullptr; // the op at which it shows; may be null
 };
 
-// Whether the op folds several elements into one: a reduction over dims of size 1 is a reshape to fusion and codegen.
+// Whether the op folds several elements into one: a reduction over dims of size 1 is a reshape to
+// fusion and codegen.
 bool isReduction(mlir::Operation *op);
 
 // The most ops in one kernel: compile time grows with them faster than what fusing saves.
 inline constexpr int64_t kMaxFusionOps = 96;
-// As many where it reads windows of its rows: a pooling of 3 x 3 that says where its maxima are takes 77, some eight for each window, and a
-// batch_norm in training that feeds it 31.
+// As many where it reads windows of its rows: a pooling of 3 x 3 that says where its maxima are
+// takes 77, some eight for each window, and a batch_norm in training that feeds it 31.
 inline constexpr int64_t kMaxWindowedOps = 128;
-// The most positions at which a kernel computes one Inline value for each element: each is computed anew, and through several such ops the
-// numbers multiply. A pooling of 3 x 3 takes in what feeds it.
+// The most positions at which a kernel computes one Inline value for each element: each is computed
+// anew, and through several such ops the numbers multiply. A pooling of 3 x 3 takes in what feeds
+// it.
 inline constexpr int64_t kMaxPositions = 9;
 
 class FusionDomain {
@@ -64,58 +79,85 @@ public:
   enum class Shape {
     Elementwise, // no reduction; I is the innermost run of the first output
     Rows,        // reductions over I (Row), over O (Col), or both
-    Total,       // reductions of whole values to scalars that nothing else in the kernel reads; O is empty
-    Nest,        // reductions over other dims (I: middle ones, or several groups), read by nothing but their elementwise consumers;
-                 // where more reads them, and the innermost dim is one of I, they are Rows whose elements lie in several runs
-    Alone,       // one op with a schedule of its own (matmul, scatter_add, scatter_reduce, index_add, index_put, cumsum), and what computes its operands
-    Empty,       // no element anywhere but in results of empty reductions
+    Total, // reductions of whole values to scalars that nothing else in the kernel reads; O is
+           // empty
+    Nest,  // reductions over other dims (I: middle ones, or several groups), read by nothing but
+           // their elementwise consumers;
+    // where more reads them, and the innermost dim is one of I, they are Rows whose elements lie in
+    // several runs
+    Alone, // one op with a schedule of its own (matmul, scatter_add, scatter_reduce, index_add,
+           // index_put, cumsum), and what computes its operands
+    Empty, // no element anywhere but in results of empty reductions
   };
   enum class Role { Inline, Full, Row, Col, Part, Near, Scalar };
-  // The atoms of a value, outermost first: its row-major position is the mixed-radix number of their positions.
+  // The atoms of a value, outermost first: its row-major position is the mixed-radix number of
+  // their positions.
   using Layout = llvm::SmallVector<int32_t, 4>;
 
-  // The domain of `ops` (of one block, in block order), whose results `outputs` are read by others. Operands that `ops` do not define
-  // are the kernel's inputs. Linear in the number of ops. nullopt: not one kernel; `why` says the reason.
-  static std::optional<FusionDomain> analyze(llvm::ArrayRef<mlir::Operation *> ops, llvm::ArrayRef<mlir::Value> outputs,
+  // The domain of `ops` (of one block, in block order), whose results `outputs` are read by others.
+  // Operands that `ops` do not define are the kernel's inputs. Linear in the number of ops.
+  // nullopt: not one kernel; `why` says the reason.
+  static std::optional<FusionDomain> analyze(llvm::ArrayRef<mlir::Operation *> ops,
+                                             llvm::ArrayRef<mlir::Value> outputs,
                                              FusionRefusal &why);
   // Whether the op may stand in any kernel at all.
   static Refusal fusible(mlir::Operation *op);
 
-  Shape shape() const { return shape_; }
+  Shape shape() const {
+    return shape_;
+  }
   // Extents of all atoms, by number.
-  llvm::ArrayRef<int64_t> atoms() const { return atoms_; }
+  llvm::ArrayRef<int64_t> atoms() const {
+    return atoms_;
+  }
   // The atoms of O and of I, outermost first.
-  llvm::ArrayRef<int32_t> outer() const { return outer_; }
-  llvm::ArrayRef<int32_t> inner() const { return inner_; }
+  llvm::ArrayRef<int32_t> outer() const {
+    return outer_;
+  }
+  llvm::ArrayRef<int32_t> inner() const {
+    return inner_;
+  }
   // The extents of some atoms, and how many positions they have together.
   llvm::SmallVector<int64_t, 6> extents(llvm::ArrayRef<int32_t> some) const {
     llvm::SmallVector<int64_t, 6> result;
-    for (int32_t atom : some) result.push_back(atoms_[atom]);
+    for (int32_t atom : some)
+      result.push_back(atoms_[atom]);
     return result;
   }
   int64_t positions(llvm::ArrayRef<int32_t> some) const {
     int64_t n = 1;
-    for (int32_t atom : some) n *= atoms_[atom];
+    for (int32_t atom : some)
+      n *= atoms_[atom];
     return n;
   }
-  int64_t rows() const { return positions(outer_); }
-  int64_t rowSize() const { return positions(inner_); }
-  // Elements of a row that lie together in what Row reductions read: they are folded run by run. A divisor of rowSize(), which it is but
-  // where Rows are those of a Nest.
-  int64_t runSize() const { return run_; }
-  // The atoms of Part values, outermost first; empty where there are none. Those of I lead it; what they leave of a row is a run of
-  // partRun() elements.
-  llvm::ArrayRef<int32_t> kept() const { return kept_; }
+  int64_t rows() const {
+    return positions(outer_);
+  }
+  int64_t rowSize() const {
+    return positions(inner_);
+  }
+  // Elements of a row that lie together in what Row reductions read: they are folded run by run. A
+  // divisor of rowSize(), which it is but where Rows are those of a Nest.
+  int64_t runSize() const {
+    return run_;
+  }
+  // The atoms of Part values, outermost first; empty where there are none. Those of I lead it; what
+  // they leave of a row is a run of partRun() elements.
+  llvm::ArrayRef<int32_t> kept() const {
+    return kept_;
+  }
   int64_t partRun() const;
-  // The atoms of their partial results, of which each row leaves its own: those of O, and the kept ones of I. And those of O that are added
-  // up.
+  // The atoms of their partial results, of which each row leaves its own: those of O, and the kept
+  // ones of I. And those of O that are added up.
   Layout partialLayout() const;
   Layout addedRows() const;
-  // Cuts an atom of extent n * inner in two, in every layout; the outer part keeps the number, the inner part's is returned. Without
-  // reductions the inner part of the row is the row then.
+  // Cuts an atom of extent n * inner in two, in every layout; the outer part keeps the number, the
+  // inner part's is returned. Without reductions the inner part of the row is the row then.
   int32_t cut(int32_t atom, int64_t inner);
   // The atoms of Near values beside those of O, outermost first; empty where there are none.
-  llvm::ArrayRef<int32_t> near() const { return near_; }
+  llvm::ArrayRef<int32_t> near() const {
+    return near_;
+  }
   Role role(mlir::Value value) const;
   // Null where the value has no position in the domain (Inline).
   const Layout *layout(mlir::Value value) const;

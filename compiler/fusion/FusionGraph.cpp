@@ -12,40 +12,50 @@ using mlir::isa;
 
 static bool isSplat(mlir::Operation *op) {
   auto constant = mlir::dyn_cast<ir::ConstantOp>(op);
-  if (!constant) return false;
+  if (!constant)
+    return false;
   auto elements = mlir::dyn_cast<mlir::DenseElementsAttr>(constant.getValue());
   return elements && elements.isSplat();
 }
 
 static int64_t elementBits(mlir::Value value) {
-  return mlir::cast<mlir::RankedTensorType>(value.getType()).getElementType().getIntOrFloatBitWidth();
+  return mlir::cast<mlir::RankedTensorType>(value.getType())
+      .getElementType()
+      .getIntOrFloatBitWidth();
 }
 
-// What must be in memory: the results of the program and the operands of library calls. A reshape of it is an alias.
+// What must be in memory: the results of the program and the operands of library calls. A reshape
+// of it is an alias.
 static bool readsMemory(mlir::Operation *user) {
-  return isa<ir::ProviderCallOp, ir::FusionOp>(user) || user->hasTrait<mlir::OpTrait::IsTerminator>();
+  return isa<ir::ProviderCallOp, ir::FusionOp>(user) ||
+         user->hasTrait<mlir::OpTrait::IsTerminator>();
 }
 
 FusionGraph::FusionGraph(mlir::Block &block) {
   int count = 0;
-  for (mlir::Operation &op : block) index_[&op] = count++;
+  for (mlir::Operation &op : block)
+    index_[&op] = count++;
   findFreeOps(block);
   for (mlir::Operation &op : block.without_terminator()) {
-    if (free_.count(&op)) continue;
+    if (free_.count(&op))
+      continue;
     Node node;
     node.op = &op;
-    node.barrier = isa<ir::ProviderCallOp, ir::FusionOp, ir::ConstantOp>(op) || FusionDomain::fusible(&op) != Refusal::None;
+    node.barrier = isa<ir::ProviderCallOp, ir::FusionOp, ir::ConstantOp>(op) ||
+                   FusionDomain::fusible(&op) != Refusal::None;
     nodeOf_[&op] = nodes_.size();
     nodes_.push_back(std::move(node));
   }
   llvm::SmallVector<int> producers;
   for (int i = 0; i < numNodes(); ++i) {
     producers.clear();
-    for (mlir::Value operand : nodes_[i].op->getOperands()) roots(operand, producers);
+    for (mlir::Value operand : nodes_[i].op->getOperands())
+      roots(operand, producers);
     llvm::sort(producers);
     producers.erase(std::unique(producers.begin(), producers.end()), producers.end());
     nodes_[i].producers.assign(producers.begin(), producers.end());
-    for (int p : producers) nodes_[p].consumers.push_back(i);
+    for (int p : producers)
+      nodes_[p].consumers.push_back(i);
   }
   // Who is read by memory readers, through aliases; by very many; or by nobody.
   for (Node &node : nodes_) {
@@ -60,8 +70,10 @@ FusionGraph::FusionGraph(mlir::Block &block) {
           node.alwaysOutput = true;
           break;
         }
-        if (it == nodeOf_.end()) pending.append(user->result_begin(), user->result_end());
-        else if (nodes_[it->second].barrier) node.alwaysOutput = true;
+        if (it == nodeOf_.end())
+          pending.append(user->result_begin(), user->result_end());
+        else if (nodes_[it->second].barrier)
+          node.alwaysOutput = true;
       }
     }
   }
@@ -80,13 +92,20 @@ bool FusionGraph::canBeFree(mlir::Operation *op, int64_t &size) const {
   for (mlir::Value operand : op->getOperands()) {
     mlir::Operation *def = operand.getDefiningOp();
     auto it = def ? free_.find(def) : free_.end();
-    if (it != free_.end()) size += it->second;
-    else allFree = false;
+    if (it != free_.end())
+      size += it->second;
+    else
+      allFree = false;
   }
-  if (size > limits::kMaxFreeOps) return false;
-  if (isa<ir::ReshapeOp, ir::BroadcastOp, ir::IotaOp>(op)) return true;
-  if (auto slice = mlir::dyn_cast<ir::SliceOp>(op)) return true;
-  if (auto cast = mlir::dyn_cast<ir::CastOp>(op); cast && elementBits(cast.getInput()) < elementBits(cast.getResult())) return true;
+  if (size > limits::kMaxFreeOps)
+    return false;
+  if (isa<ir::ReshapeOp, ir::BroadcastOp, ir::IotaOp>(op))
+    return true;
+  if (auto slice = mlir::dyn_cast<ir::SliceOp>(op))
+    return true;
+  if (auto cast = mlir::dyn_cast<ir::CastOp>(op);
+      cast && elementBits(cast.getInput()) < elementBits(cast.getResult()))
+    return true;
   auto weftOp = mlir::dyn_cast<ir::WeftOp>(op);
   return weftOp && weftOp.kind() == ir::Kind::Elementwise && allFree;
 }
@@ -98,24 +117,31 @@ void FusionGraph::findFreeOps(mlir::Block &block) {
       continue;
     }
     int64_t size;
-    if (!canBeFree(&op, size)) continue;
-    // Somebody reads it from memory: then it is made there once, and the others read it, too. A reshape is there as an alias.
+    if (!canBeFree(&op, size))
+      continue;
+    // Somebody reads it from memory: then it is made there once, and the others read it, too. A
+    // reshape is there as an alias.
     if (!isa<ir::ReshapeOp>(op) && llvm::any_of(op.getUsers(), [](mlir::Operation *user) {
           return readsMemory(user) || isa<ir::MatmulOp>(user) || isa<ir::ReshapeOp>(user);
         }))
       continue;
     free_[&op] = size;
   }
-  // An op that stands alone must still fit into one kernel with all the free ops that it reads, each with a constant of its own: what it
-  // reads of too many is computed once.
+  // An op that stands alone must still fit into one kernel with all the free ops that it reads,
+  // each with a constant of its own: what it reads of too many is computed once.
   for (mlir::Operation &op : block.without_terminator()) {
-    if (free_.count(&op)) continue;
+    if (free_.count(&op))
+      continue;
     int64_t ops = 1;
     for (mlir::Value operand : op.getOperands())
-      if (mlir::Operation *def = operand.getDefiningOp()) ops += 2 * free_.lookup(def);
-    if (ops <= kMaxFusionOps) continue;
+      if (mlir::Operation *def = operand.getDefiningOp())
+        ops += 2 * free_.lookup(def);
+    if (ops <= kMaxFusionOps)
+      continue;
     for (mlir::Value operand : op.getOperands())
-      if (mlir::Operation *def = operand.getDefiningOp(); def && !isSplat(def) && !isa<ir::ReshapeOp>(def)) free_.erase(def);
+      if (mlir::Operation *def = operand.getDefiningOp();
+          def && !isSplat(def) && !isa<ir::ReshapeOp>(def))
+        free_.erase(def);
   }
 }
 
@@ -124,9 +150,12 @@ void FusionGraph::roots(mlir::Value value, llvm::SmallVectorImpl<int> &result) c
   llvm::SmallVector<mlir::Value> pending{value};
   while (!pending.empty()) {
     mlir::Operation *def = pending.pop_back_val().getDefiningOp();
-    if (!def) continue;
-    if (free_.count(def)) pending.append(def->operand_begin(), def->operand_end());
-    else result.push_back(nodeOf_.lookup(def));
+    if (!def)
+      continue;
+    if (free_.count(def))
+      pending.append(def->operand_begin(), def->operand_end());
+    else
+      result.push_back(nodeOf_.lookup(def));
   }
 }
 
@@ -135,9 +164,13 @@ void FusionGraph::readersOf(mlir::Value value, llvm::SmallVectorImpl<int> &reade
   int64_t reads = 0;
   while (!pending.empty())
     for (mlir::Operation *user : pending.pop_back_val().getUsers()) {
-      if (static_cast<int64_t>(readers.size()) >= limits::kMaxReaders || ++reads > limits::kMaxReads) return readers.clear();
-      if (auto it = nodeOf_.find(user); it != nodeOf_.end()) readers.push_back(it->second);
-      else if (free_.count(user)) pending.append(user->result_begin(), user->result_end());
+      if (static_cast<int64_t>(readers.size()) >= limits::kMaxReaders ||
+          ++reads > limits::kMaxReads)
+        return readers.clear();
+      if (auto it = nodeOf_.find(user); it != nodeOf_.end())
+        readers.push_back(it->second);
+      else if (free_.count(user))
+        pending.append(user->result_begin(), user->result_end());
     }
   llvm::sort(readers);
   readers.erase(std::unique(readers.begin(), readers.end()), readers.end());
@@ -145,7 +178,8 @@ void FusionGraph::readersOf(mlir::Value value, llvm::SmallVectorImpl<int> &reade
 
 int FusionGraph::groupOf(int node) const {
   int root = node;
-  while (parent_[root] != root) root = parent_[root];
+  while (parent_[root] != root)
+    root = parent_[root];
   while (parent_[node] != root) {
     int next = parent_[node];
     parent_[node] = root;
@@ -156,9 +190,11 @@ int FusionGraph::groupOf(int node) const {
 
 //===-- Contents ------------------------------------------------------------------------------===//
 
-void FusionGraph::collect(llvm::ArrayRef<int> members, llvm::SmallVectorImpl<mlir::Operation *> &ops,
+void FusionGraph::collect(llvm::ArrayRef<int> members,
+                          llvm::SmallVectorImpl<mlir::Operation *> &ops,
                           llvm::SmallVectorImpl<mlir::Value> &outputs) const {
-  llvm::DenseMap<mlir::Operation *, bool> inside; // whether a free op reads a member, directly or not; true for members
+  llvm::DenseMap<mlir::Operation *, bool>
+      inside; // whether a free op reads a member, directly or not; true for members
   for (int member : members) {
     inside[nodes_[member].op] = true;
     ops.push_back(nodes_[member].op);
@@ -168,7 +204,9 @@ void FusionGraph::collect(llvm::ArrayRef<int> members, llvm::SmallVectorImpl<mli
     llvm::SmallVector<mlir::Operation *> pending;
     auto visit = [&](mlir::Operation *op) {
       for (mlir::Value operand : op->getOperands())
-        if (mlir::Operation *def = operand.getDefiningOp(); def && free_.count(def) && !inside.count(def)) pending.push_back(def);
+        if (mlir::Operation *def = operand.getDefiningOp();
+            def && free_.count(def) && !inside.count(def))
+          pending.push_back(def);
     };
     visit(nodes_[member].op);
     while (!pending.empty()) {
@@ -179,42 +217,53 @@ void FusionGraph::collect(llvm::ArrayRef<int> members, llvm::SmallVectorImpl<mli
       }
       size_t before = pending.size();
       visit(op);
-      if (pending.size() != before) continue;
+      if (pending.size() != before)
+        continue;
       pending.pop_back();
       bool reads = llvm::any_of(op->getOperands(), [&](mlir::Value operand) {
         mlir::Operation *def = operand.getDefiningOp();
         return def && inside.lookup(def);
       });
-      // A reshape of something that is in memory is an alias: an input. Inside it would only hide whose input it is. What a kernel computes
-      // again is not in memory, even where all that it reads is.
+      // A reshape of something that is in memory is an alias: an input. Inside it would only hide
+      // whose input it is. What a kernel computes again is not in memory, even where all that it
+      // reads is.
       bool alias = isa<ir::ReshapeOp>(op) && !reads;
       inside[op] = reads || !isa<ir::ReshapeOp, ir::ConstantOp>(op);
-      if (!alias) ops.push_back(op);
+      if (!alias)
+        ops.push_back(op);
     }
   }
   // An alias may read free ops that only it needs; they stay outside with it.
   llvm::SmallPtrSet<mlir::Operation *, 16> needed;
-  llvm::sort(ops, [&](mlir::Operation *a, mlir::Operation *b) { return index_.lookup(a) < index_.lookup(b); });
+  llvm::sort(ops, [&](mlir::Operation *a, mlir::Operation *b) {
+    return index_.lookup(a) < index_.lookup(b);
+  });
   llvm::SmallVector<mlir::Operation *> kept;
   for (mlir::Operation *op : llvm::reverse(ops)) {
-    if (free_.count(op) && !needed.count(op)) continue;
+    if (free_.count(op) && !needed.count(op))
+      continue;
     kept.push_back(op);
     for (mlir::Value operand : op->getOperands())
-      if (mlir::Operation *def = operand.getDefiningOp()) needed.insert(def);
+      if (mlir::Operation *def = operand.getDefiningOp())
+        needed.insert(def);
   }
   ops.assign(kept.rbegin(), kept.rend());
   for (int member : members)
     for (mlir::Value result : nodes_[member].op->getResults())
-      if (nodes_[member].alwaysOutput || isReadOutside(result, inside)) outputs.push_back(result);
+      if (nodes_[member].alwaysOutput || isReadOutside(result, inside))
+        outputs.push_back(result);
 }
 
-bool FusionGraph::isReadOutside(mlir::Value value, const llvm::DenseMap<mlir::Operation *, bool> &inside) const {
-  if (value.use_empty()) return true;
+bool FusionGraph::isReadOutside(mlir::Value value,
+                                const llvm::DenseMap<mlir::Operation *, bool> &inside) const {
+  if (value.use_empty())
+    return true;
   llvm::SmallVector<mlir::Value> pending{value};
   while (!pending.empty())
     for (mlir::Operation *user : pending.pop_back_val().getUsers()) {
       if (nodeOf_.count(user)) {
-        if (!inside.count(user)) return true;
+        if (!inside.count(user))
+          return true;
       } else if (free_.count(user)) {
         pending.append(user->result_begin(), user->result_end());
       } else {
@@ -226,7 +275,8 @@ bool FusionGraph::isReadOutside(mlir::Value value, const llvm::DenseMap<mlir::Op
 
 bool FusionGraph::isReadByOtherGroup(int i) const {
   llvm::SmallVector<int> readers;
-  for (mlir::Value result : nodes_[i].op->getResults()) readersOf(result, readers);
+  for (mlir::Value result : nodes_[i].op->getResults())
+    readersOf(result, readers);
   return llvm::any_of(readers, [&](int reader) { return groupOf(reader) != groupOf(i); });
 }
 
@@ -249,26 +299,31 @@ void FusionGraph::unsetFree(llvm::ArrayRef<int> nodes, int group) {
 }
 
 //===-- Merging -------------------------------------------------------------------------------===//
-// Pearce and Kelly's dynamic topological order: two groups may merge unless a third lies on a path between them, and then only the groups
-// between their positions change places.
+// Pearce and Kelly's dynamic topological order: two groups may merge unless a third lies on a path
+// between them, and then only the groups between their positions change places.
 
-bool FusionGraph::search(int from, int limitPosition, int target, int skip, bool forward, int mark, llvm::SmallVectorImpl<int> &seen,
-                         int64_t &budget) {
+bool FusionGraph::search(int from, int limitPosition, int target, int skip, bool forward, int mark,
+                         llvm::SmallVectorImpl<int> &seen, int64_t &budget) {
   llvm::SmallVector<int> pending{from};
   while (!pending.empty()) {
     int group = pending.pop_back_val();
     for (int member : groups_[group].members)
       for (int next : forward ? nodes_[member].consumers : nodes_[member].producers) {
-        if (--budget < 0) return true;
+        if (--budget < 0)
+          return true;
         int other = groupOf(next);
-        if (other == group || groups_[other].mark == mark) continue;
+        if (other == group || groups_[other].mark == mark)
+          continue;
         if (other == target) {
-          // Straight from the one to the other is what merging makes internal; through a third one it is a circle.
-          if (group == skip) continue;
+          // Straight from the one to the other is what merging makes internal; through a third one
+          // it is a circle.
+          if (group == skip)
+            continue;
           return true;
         }
         int position = groups_[other].position;
-        if (forward ? position > limitPosition : position < limitPosition) continue;
+        if (forward ? position > limitPosition : position < limitPosition)
+          continue;
         groups_[other].mark = mark;
         seen.push_back(other);
         pending.push_back(other);
@@ -278,31 +333,42 @@ bool FusionGraph::search(int from, int limitPosition, int target, int skip, bool
 }
 
 FusionGraph::Order FusionGraph::canMerge(int a, int b) {
-  if (groups_[a].position > groups_[b].position) std::swap(a, b);
+  if (groups_[a].position > groups_[b].position)
+    std::swap(a, b);
   before_.clear();
   after_.clear();
   int64_t budget = limits::kMaxSearch;
-  if (search(a, groups_[b].position, b, a, true, ++marks_, after_, budget)) return budget < 0 ? Order::TooFar : Order::Circle;
-  if (search(b, groups_[a].position, a, b, false, ++marks_, before_, budget)) return budget < 0 ? Order::TooFar : Order::Circle;
+  if (search(a, groups_[b].position, b, a, true, ++marks_, after_, budget))
+    return budget < 0 ? Order::TooFar : Order::Circle;
+  if (search(b, groups_[a].position, a, b, false, ++marks_, before_, budget))
+    return budget < 0 ? Order::TooFar : Order::Circle;
   return Order::Fine;
 }
 
 int FusionGraph::merge(int a, int b) {
-  if (groups_[a].position > groups_[b].position) std::swap(a, b);
+  if (groups_[a].position > groups_[b].position)
+    std::swap(a, b);
   llvm::SmallVector<int> places{groups_[a].position, groups_[b].position};
-  auto byPosition = [&](int x, int y) { return groups_[x].position < groups_[y].position; };
+  auto byPosition = [&](int x, int y) {
+    return groups_[x].position < groups_[y].position;
+  };
   llvm::sort(before_, byPosition);
   llvm::sort(after_, byPosition);
-  for (int group : before_) places.push_back(groups_[group].position);
-  for (int group : after_) places.push_back(groups_[group].position);
+  for (int group : before_)
+    places.push_back(groups_[group].position);
+  for (int group : after_)
+    places.push_back(groups_[group].position);
   llvm::sort(places);
-  int root = groups_[a].members.size() >= groups_[b].members.size() ? a : b, other = root == a ? b : a;
+  int root = groups_[a].members.size() >= groups_[b].members.size() ? a : b,
+      other = root == a ? b : a;
   size_t next = 0;
-  for (int group : before_) groups_[group].position = places[next++];
+  for (int group : before_)
+    groups_[group].position = places[next++];
   groups_[root].position = places[next++];
   // One place falls free: the first one after the merged group, so that later groups keep theirs.
   ++next;
-  for (int group : after_) groups_[group].position = places[next++];
+  for (int group : after_)
+    groups_[group].position = places[next++];
   parent_[other] = root;
   groups_[root].members.append(groups_[other].members);
   llvm::sort(groups_[root].members);

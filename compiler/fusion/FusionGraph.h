@@ -1,4 +1,5 @@
-// The graph that the fuse phase contracts: groups of ops in a topological order that is kept while groups merge.
+// The graph that the fuse phase contracts: groups of ops in a topological order that is kept while
+// groups merge.
 #pragma once
 
 #include <string>
@@ -11,35 +12,57 @@
 
 namespace weft::compiler {
 
-// Nodes are the ops that become part of exactly one kernel (or that stay as they are: barriers). Free ops are no nodes: every kernel that
-// reads one computes it again, and edges run through them. Free are splat constants, iotas, reshapes, broadcasts, widening casts and
-// slices, and elementwise ops on such that read no tensor.
+// Nodes are the ops that become part of exactly one kernel (or that stay as they are: barriers).
+// Free ops are no nodes: every kernel that reads one computes it again, and edges run through them.
+// Free are splat constants, iotas, reshapes, broadcasts, widening casts and slices, and elementwise
+// ops on such that read no tensor.
 class FusionGraph {
 public:
   explicit FusionGraph(mlir::Block &block);
 
-  int numNodes() const { return static_cast<int>(nodes_.size()); }
-  mlir::Operation *node(int i) const { return nodes_[i].op; }
+  int numNodes() const {
+    return static_cast<int>(nodes_.size());
+  }
+  mlir::Operation *node(int i) const {
+    return nodes_[i].op;
+  }
   // Not to be fused: provider calls, constants and reshapes that stand alone, the terminator.
-  bool isBarrier(int i) const { return nodes_[i].barrier; }
-  bool isFree(mlir::Operation *op) const { return free_.count(op); }
-  llvm::ArrayRef<int> producers(int i) const { return nodes_[i].producers; }
-  llvm::ArrayRef<int> consumers(int i) const { return nodes_[i].consumers; }
+  bool isBarrier(int i) const {
+    return nodes_[i].barrier;
+  }
+  bool isFree(mlir::Operation *op) const {
+    return free_.count(op);
+  }
+  llvm::ArrayRef<int> producers(int i) const {
+    return nodes_[i].producers;
+  }
+  llvm::ArrayRef<int> consumers(int i) const {
+    return nodes_[i].consumers;
+  }
 
-  // The nodes that read a value, through free ops; none where there are more than limits::kMaxReaders.
+  // The nodes that read a value, through free ops; none where there are more than
+  // limits::kMaxReaders.
   void readersOf(mlir::Value value, llvm::SmallVectorImpl<int> &readers) const;
 
   int groupOf(int node) const;
-  llvm::ArrayRef<int> members(int group) const { return groups_[group].members; }
+  llvm::ArrayRef<int> members(int group) const {
+    return groups_[group].members;
+  }
   // A number that is smaller for a group than for each group that needs its results.
-  int position(int group) const { return groups_[group].position; }
+  int position(int group) const {
+    return groups_[group].position;
+  }
 
-  // The ops of a kernel of these nodes, with the free ops that they read, in block order; and its results that others read.
+  // The ops of a kernel of these nodes, with the free ops that they read, in block order; and its
+  // results that others read.
   void collect(llvm::ArrayRef<int> members, llvm::SmallVectorImpl<mlir::Operation *> &ops,
                llvm::SmallVectorImpl<mlir::Value> &outputs) const;
 
-  // Whether the result of a node is in memory whatever reads it: a library call or the caller reads it, or very many do.
-  bool isAlwaysOutput(int i) const { return nodes_[i].alwaysOutput; }
+  // Whether the result of a node is in memory whatever reads it: a library call or the caller reads
+  // it, or very many do.
+  bool isAlwaysOutput(int i) const {
+    return nodes_[i].alwaysOutput;
+  }
   // Whether a node of another group reads the node.
   bool isReadByOtherGroup(int i) const;
   // The node of an op, or -1.
@@ -48,13 +71,15 @@ public:
     return it == nodeOf_.end() ? -1 : it->second;
   }
 
-  // Makes nodes of one group free: each kernel that reads one computes it again. No merging afterwards.
+  // Makes nodes of one group free: each kernel that reads one computes it again. No merging
+  // afterwards.
   void setFree(llvm::ArrayRef<int> nodes);
   // Takes the last setFree back.
   void unsetFree(llvm::ArrayRef<int> nodes, int group);
 
   enum class Order { Fine, Circle, TooFar };
-  // Whether two groups can be one: not where a third one lies between them. Does not change the graph.
+  // Whether two groups can be one: not where a third one lies between them. Does not change the
+  // graph.
   Order canMerge(int a, int b);
   // Merges the groups of the last canMerge, which said Fine. Returns the group of both.
   int merge(int a, int b);
@@ -76,14 +101,17 @@ private:
   bool canBeFree(mlir::Operation *op, int64_t &size) const;
   // The nodes that an operand reads, through free ops.
   void roots(mlir::Value value, llvm::SmallVectorImpl<int> &result) const;
-  bool isReadOutside(mlir::Value value, const llvm::DenseMap<mlir::Operation *, bool> &inside) const;
-  bool search(int from, int limitPosition, int target, int skip, bool forward, int mark, llvm::SmallVectorImpl<int> &seen, int64_t &budget);
+  bool isReadOutside(mlir::Value value,
+                     const llvm::DenseMap<mlir::Operation *, bool> &inside) const;
+  bool search(int from, int limitPosition, int target, int skip, bool forward, int mark,
+              llvm::SmallVectorImpl<int> &seen, int64_t &budget);
 
   std::vector<Node> nodes_;
   llvm::DenseMap<mlir::Operation *, int> nodeOf_;
-  llvm::DenseMap<mlir::Operation *, int64_t> free_; // with the number of free ops that it stands for
-  llvm::DenseMap<mlir::Operation *, int> index_;    // position in the block
-  mutable std::vector<int> parent_;                 // union-find: node -> group
+  llvm::DenseMap<mlir::Operation *, int64_t>
+      free_;                                     // with the number of free ops that it stands for
+  llvm::DenseMap<mlir::Operation *, int> index_; // position in the block
+  mutable std::vector<int> parent_;              // union-find: node -> group
   std::vector<Group> groups_;
   int marks_ = 0;
   llvm::SmallVector<int> before_, after_; // of the last canMerge

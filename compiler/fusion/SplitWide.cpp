@@ -1,6 +1,7 @@
-// A concat of n inputs is a kernel with n operands, whose code looks for the input of each element: compile time grows with the square of
-// n, registers with n, and inputs that are free to compute again (slices of one matrix) are more ops than a kernel holds. The tree's inner
-// nodes are written and read once more, where they do not fuse.
+// A concat of n inputs is a kernel with n operands, whose code looks for the input of each element:
+// compile time grows with the square of n, registers with n, and inputs that are free to compute
+// again (slices of one matrix) are more ops than a kernel holds. The tree's inner nodes are written
+// and read once more, where they do not fuse.
 #include "compiler/fusion/SplitWide.h"
 
 #include "compiler/fusion/FusionLimits.h"
@@ -12,7 +13,8 @@ namespace weft::compiler {
 void splitWideConcats(mlir::Block &block) {
   llvm::SmallVector<ir::ConcatOp> wide;
   for (auto concat : block.getOps<ir::ConcatOp>())
-    if (static_cast<int64_t>(concat.getInputs().size()) > limits::kMaxConcatInputs) wide.push_back(concat);
+    if (static_cast<int64_t>(concat.getInputs().size()) > limits::kMaxConcatInputs)
+      wide.push_back(concat);
   for (ir::ConcatOp concat : wide) {
     mlir::OpBuilder builder(concat);
     llvm::SmallVector<mlir::Value> parts(concat.getInputs());
@@ -22,7 +24,10 @@ void splitWideConcats(mlir::Block &block) {
       while (!left.empty()) {
         llvm::ArrayRef<mlir::Value> some = left.take_front(limits::kMaxConcatInputs);
         left = left.drop_front(some.size());
-        next.push_back(some.size() == 1 ? some.front() : ir::ConcatOp::create(builder, concat.getLoc(), some, concat.getDim()).getResult());
+        next.push_back(some.size() == 1
+                           ? some.front()
+                           : ir::ConcatOp::create(builder, concat.getLoc(), some, concat.getDim())
+                                 .getResult());
       }
       parts = std::move(next);
     }

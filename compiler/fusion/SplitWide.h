@@ -5,7 +5,8 @@
 
 namespace weft::compiler {
 
-// Cuts each weft.concat of more than limits::kMaxConcatInputs inputs into a tree of narrower ones. Linear in inputs.
+// Cuts each weft.concat of more than limits::kMaxConcatInputs inputs into a tree of narrower ones.
+// Linear in inputs.
 void splitWideConcats(mlir::Block &block);
 
 } // namespace weft::compiler

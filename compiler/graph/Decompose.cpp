@@ -11,10 +11,13 @@ namespace weft::compiler {
 llvm::LogicalResult decomposeOp(ir::WeftOp op) {
   mlir::OpBuilder builder(op);
   mlir::FailureOr<llvm::SmallVector<mlir::Value>> values = op.decompose(builder);
-  if (failed(values)) return op->emitError() << "has no decomposition for these operands, and no provider claimed it";
+  if (failed(values))
+    return op->emitError() << "has no decomposition for these operands, and no provider claimed it";
   for (auto [result, value] : llvm::zip_equal(op->getResults(), *values))
-    if (value) result.replaceAllUsesWith(value);
-  if (!op->use_empty()) return op->emitError() << "its decomposition gives no value for a result that is used";
+    if (value)
+      result.replaceAllUsesWith(value);
+  if (!op->use_empty())
+    return op->emitError() << "its decomposition gives no value for a result that is used";
   op->erase();
   return llvm::success();
 }
@@ -23,7 +26,8 @@ namespace {
 
 // Whether codegen knows the op only through its decomposition.
 bool needsDecomposition(ir::WeftOp op) {
-  return !op.missingRule(ir::RuleKind::Lowering).empty() && op.missingRule(ir::RuleKind::Decomposition).empty();
+  return !op.missingRule(ir::RuleKind::Lowering).empty() &&
+         op.missingRule(ir::RuleKind::Decomposition).empty();
 }
 
 class DecomposePass : public impl::DecomposePassBase<DecomposePass> {
@@ -32,7 +36,8 @@ public:
 
   void runOnOperation() override {
     mlir::func::FuncOp main = sliceMain(getOperation());
-    if (!main) return signalPassFailure();
+    if (!main)
+      return signalPassFailure();
     mlir::Block &block = main.getBody().front();
     for (auto it = block.begin(); it != block.end();) {
       mlir::Operation *op = &*it;
@@ -43,7 +48,8 @@ public:
       }
       bool first = it == block.begin();
       auto previous = first ? block.begin() : std::prev(it);
-      if (failed(decomposeOp(weftOp))) return signalPassFailure();
+      if (failed(decomposeOp(weftOp)))
+        return signalPassFailure();
       ++numDecomposed;
       // What the decomposition made stands from here on.
       it = first ? block.begin() : std::next(previous);

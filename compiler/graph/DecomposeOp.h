@@ -5,7 +5,8 @@
 
 namespace weft::compiler {
 
-// Replaces the op by ops that stand where it stood. Fails with an error at the op where its decomposition does not give what is used.
+// Replaces the op by ops that stand where it stood. Fails with an error at the op where its
+// decomposition does not give what is used.
 llvm::LogicalResult decomposeOp(ir::WeftOp op);
 
 } // namespace weft::compiler

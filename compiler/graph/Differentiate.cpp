@@ -34,51 +34,69 @@ namespace {
 // One reverse sweep over a block.
 class ReverseSweep {
 public:
-  ReverseSweep(mlir::OpBuilder &builder, ArrayRef<Value> inputs) : builder_(builder) { active_.insert(inputs.begin(), inputs.end()); }
+  ReverseSweep(mlir::OpBuilder &builder, ArrayRef<Value> inputs) : builder_(builder) {
+    active_.insert(inputs.begin(), inputs.end());
+  }
 
   mlir::LogicalResult run(Value output, Value cotangent) {
     // The floating-point values that depend on an input: only they take part.
     SmallVector<Operation *> path;
     Operation *last = output.getDefiningOp();
     for (Operation &op : *output.getParentBlock()) {
-      if (!last) break;
-      if (llvm::any_of(op.getOperands(), [&](Value operand) { return active_.contains(operand); })) {
+      if (!last)
+        break;
+      if (llvm::any_of(op.getOperands(),
+                       [&](Value operand) { return active_.contains(operand); })) {
         path.push_back(&op);
         for (Value result : op.getResults())
-          if (isFloat(result.getType())) active_.insert(result);
+          if (isFloat(result.getType()))
+            active_.insert(result);
       }
-      if (&op == last) break;
+      if (&op == last)
+        break;
     }
     cotangents_[output] = cotangent;
     for (Operation *op : llvm::reverse(path))
-      if (failed(differentiate(op))) return failure();
+      if (failed(differentiate(op)))
+        return failure();
     return mlir::success();
   }
 
   // Null where nothing arrived.
-  Value cotangent(Value value) const { return cotangents_.lookup(value); }
+  Value cotangent(Value value) const {
+    return cotangents_.lookup(value);
+  }
 
 private:
   mlir::LogicalResult differentiate(Operation *op) {
     SmallVector<Value, 4> cotangents;
-    for (Value result : op->getResults()) cotangents.push_back(cotangents_.lookup(result));
-    if (llvm::none_of(cotangents, [](Value value) { return static_cast<bool>(value); })) return mlir::success();
+    for (Value result : op->getResults())
+      cotangents.push_back(cotangents_.lookup(result));
+    if (llvm::none_of(cotangents, [](Value value) { return static_cast<bool>(value); }))
+      return mlir::success();
     auto rules = mlir::dyn_cast<ir::WeftOp>(op);
-    if (!rules) return op->emitOpError() << "has no derivative: only ops of weft have one";
+    if (!rules)
+      return op->emitOpError() << "has no derivative: only ops of weft have one";
 
     SmallVector<bool, 4> needs;
-    for (Value operand : op->getOperands()) needs.push_back(active_.contains(operand) && isFloat(operand.getType()));
+    for (Value operand : op->getOperands())
+      needs.push_back(active_.contains(operand) && isFloat(operand.getType()));
     // The rule sees what its record saves and nothing else, as in backward().
     SmallVector<Value, 4> operands(op->getNumOperands()), results(op->getNumResults());
     for (int64_t i : rules.savedOperands())
-      if (i < static_cast<int64_t>(operands.size())) operands[i] = op->getOperand(i);
+      if (i < static_cast<int64_t>(operands.size()))
+        operands[i] = op->getOperand(i);
     for (int64_t i : rules.savedResults())
-      if (i < static_cast<int64_t>(results.size())) results[i] = op->getResult(i);
-    ir::GradContext context(builder_, op->getLoc(), op->getName(), op->getPropertiesStorage(), op->getOperandTypes(), op->getResultTypes(),
-                            operands, results, cotangents, needs);
-    if (failed(rules.differentiate(context))) return failure();
+      if (i < static_cast<int64_t>(results.size()))
+        results[i] = op->getResult(i);
+    ir::GradContext context(builder_, op->getLoc(), op->getName(), op->getPropertiesStorage(),
+                            op->getOperandTypes(), op->getResultTypes(), operands, results,
+                            cotangents, needs);
+    if (failed(rules.differentiate(context)))
+      return failure();
     for (auto [operand, gradient] : llvm::zip_equal(op->getOperands(), context.gradients())) {
-      if (!gradient) continue;
+      if (!gradient)
+        continue;
       Value &sum = cotangents_[operand];
       sum = sum ? ir::AddOp::create(builder_, op->getLoc(), sum, gradient) : gradient;
     }
@@ -92,9 +110,11 @@ private:
 
 } // namespace
 
-FailureOr<SmallVector<Value>> buildGradients(mlir::OpBuilder &builder, Value output, Value cotangent, ArrayRef<Value> inputs) {
+FailureOr<SmallVector<Value>> buildGradients(mlir::OpBuilder &builder, Value output,
+                                             Value cotangent, ArrayRef<Value> inputs) {
   ReverseSweep sweep(builder, inputs);
-  if (failed(sweep.run(output, cotangent))) return failure();
+  if (failed(sweep.run(output, cotangent)))
+    return failure();
   SmallVector<Value> gradients;
   for (Value input : inputs) {
     Value gradient = sweep.cotangent(input);
@@ -104,33 +124,41 @@ FailureOr<SmallVector<Value>> buildGradients(mlir::OpBuilder &builder, Value out
 }
 
 // The arguments to differentiate by, checked.
-static FailureOr<SmallVector<int64_t>> argumentsOf(mlir::func::FuncOp function, const DifferentiateOptions &options) {
+static FailureOr<SmallVector<int64_t>> argumentsOf(mlir::func::FuncOp function,
+                                                   const DifferentiateOptions &options) {
   int64_t count = function.getNumArguments();
   SmallVector<int64_t> arguments(options.arguments);
   if (arguments.empty())
     for (int64_t i = 0; i < count; ++i)
-      if (isFloat(function.getArgument(i).getType())) arguments.push_back(i);
+      if (isFloat(function.getArgument(i).getType()))
+        arguments.push_back(i);
   for (int64_t i : arguments) {
-    if (i < 0 || i >= count) return function.emitError() << "cannot differentiate by argument " << i << ": there are " << count;
+    if (i < 0 || i >= count)
+      return function.emitError() << "cannot differentiate by argument " << i << ": there are "
+                                  << count;
     if (!isFloat(function.getArgument(i).getType()))
-      return function.emitError() << "cannot differentiate by argument " << i << " of type " << function.getArgument(i).getType()
+      return function.emitError() << "cannot differentiate by argument " << i << " of type "
+                                  << function.getArgument(i).getType()
                                   << ": only floating-point tensors have derivatives";
   }
   return arguments;
 }
 
-FailureOr<mlir::func::FuncOp> differentiate(mlir::func::FuncOp function, const DifferentiateOptions &options) {
+FailureOr<mlir::func::FuncOp> differentiate(mlir::func::FuncOp function,
+                                            const DifferentiateOptions &options) {
   if (function.isDeclaration() || !llvm::hasSingleElement(function.getBody()))
     return function.emitError() << "cannot be differentiated: its body must be one block";
   FailureOr<SmallVector<int64_t>> arguments = argumentsOf(function, options);
-  if (failed(arguments)) return failure();
+  if (failed(arguments))
+    return failure();
   int64_t resultCount = function.getNumResults();
   if (options.result < 0 || options.result >= resultCount)
-    return function.emitError() << "cannot differentiate result " << options.result << ": there are " << resultCount;
+    return function.emitError() << "cannot differentiate result " << options.result
+                                << ": there are " << resultCount;
   mlir::Type resultType = function.getResultTypes()[options.result];
   if (!isFloat(resultType))
-    return function.emitError() << "cannot differentiate result " << options.result << " of type " << resultType
-                                << ": only floating-point tensors have derivatives";
+    return function.emitError() << "cannot differentiate result " << options.result << " of type "
+                                << resultType << ": only floating-point tensors have derivatives";
 
   mlir::func::FuncOp derivative = function.clone();
   derivative.setName((function.getName() + "_grad").str());
@@ -145,12 +173,15 @@ FailureOr<mlir::func::FuncOp> differentiate(mlir::func::FuncOp function, const D
     cotangent = splat(builder, exit.getOperand(options.result), 1);
   } else {
     unsigned last = derivative.getNumArguments();
-    if (failed(derivative.insertArgument(last, resultType, {}, function.getLoc()))) return failure();
+    if (failed(derivative.insertArgument(last, resultType, {}, function.getLoc())))
+      return failure();
     cotangent = derivative.getArgument(last);
   }
   SmallVector<Value> inputs;
-  for (int64_t i : *arguments) inputs.push_back(derivative.getArgument(i));
-  FailureOr<SmallVector<Value>> gradients = buildGradients(builder, exit.getOperand(options.result), cotangent, inputs);
+  for (int64_t i : *arguments)
+    inputs.push_back(derivative.getArgument(i));
+  FailureOr<SmallVector<Value>> gradients =
+      buildGradients(builder, exit.getOperand(options.result), cotangent, inputs);
   if (failed(gradients)) {
     derivative.erase();
     return failure();
@@ -183,34 +214,48 @@ public:
         getOperation().emitError() << "weft-differentiate: there is no function @" << function;
         return signalPassFailure();
       }
-      work.emplace_back(found, DifferentiateOptions{SmallVector<int64_t>(arguments.begin(), arguments.end()), result});
+      work.emplace_back(
+          found,
+          DifferentiateOptions{SmallVector<int64_t>(arguments.begin(), arguments.end()), result});
     } else {
       for (auto found : getOperation().getOps<mlir::func::FuncOp>())
         if (mlir::Attribute attribute = found->getAttr(ir::kDifferentiateAttr)) {
           FailureOr<DifferentiateOptions> options = read(found, attribute);
-          if (failed(options)) return signalPassFailure();
+          if (failed(options))
+            return signalPassFailure();
           work.emplace_back(found, *options);
         }
     }
     for (auto &[target, options] : work) {
-      if (failed(differentiate(target, options))) return signalPassFailure();
+      if (failed(differentiate(target, options)))
+        return signalPassFailure();
       target->removeAttr(ir::kDifferentiateAttr);
     }
   }
 
 private:
-  // {arguments = array<i64: 0, 2>, result = 1 : i64}, both optional; a unit attribute asks for the defaults.
-  static FailureOr<DifferentiateOptions> read(mlir::func::FuncOp target, mlir::Attribute attribute) {
+  // {arguments = array<i64: 0, 2>, result = 1 : i64}, both optional; a unit attribute asks for the
+  // defaults.
+  static FailureOr<DifferentiateOptions> read(mlir::func::FuncOp target,
+                                              mlir::Attribute attribute) {
     DifferentiateOptions options;
-    if (mlir::isa<mlir::UnitAttr>(attribute)) return options;
+    if (mlir::isa<mlir::UnitAttr>(attribute))
+      return options;
     auto fields = mlir::dyn_cast<mlir::DictionaryAttr>(attribute);
-    if (!fields) return target.emitError() << "weft.differentiate must be a unit attribute or {arguments = array<i64>, result = i64}";
+    if (!fields)
+      return target.emitError() << "weft.differentiate must be a unit attribute or {arguments = "
+                                   "array<i64>, result = i64}";
     for (mlir::NamedAttribute field : fields) {
       auto list = mlir::dyn_cast<mlir::DenseI64ArrayAttr>(field.getValue());
       auto number = mlir::dyn_cast<mlir::IntegerAttr>(field.getValue());
-      if (field.getName() == "arguments" && list) options.arguments.assign(list.asArrayRef().begin(), list.asArrayRef().end());
-      else if (field.getName() == "result" && number) options.result = number.getInt();
-      else return target.emitError() << "weft.differentiate takes arguments = array<i64> and result = i64, not " << field.getName();
+      if (field.getName() == "arguments" && list)
+        options.arguments.assign(list.asArrayRef().begin(), list.asArrayRef().end());
+      else if (field.getName() == "result" && number)
+        options.result = number.getInt();
+      else
+        return target.emitError()
+               << "weft.differentiate takes arguments = array<i64> and result = i64, not "
+               << field.getName();
     }
     return options;
   }

@@ -12,11 +12,13 @@ namespace weft::compiler {
 mlir::func::FuncOp sliceMain(mlir::ModuleOp module) {
   auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
   if (!main) {
-    mlir::emitError(module.getLoc()) << "a slice needs a function @main; rename the function to compile, or add one that calls it";
+    mlir::emitError(module.getLoc()) << "a slice needs a function @main; rename the function to "
+                                        "compile, or add one that calls it";
     return nullptr;
   }
   if (!main.getBody().hasOneBlock()) {
-    main.emitError() << "@main needs exactly one block, but has " << main.getBody().getBlocks().size();
+    main.emitError() << "@main needs exactly one block, but has "
+                     << main.getBody().getBlocks().size();
     return nullptr;
   }
   return main;
@@ -35,7 +37,8 @@ public:
 
   void runOnOperation() override {
     mlir::func::FuncOp main = sliceMain(getOperation());
-    if (!main) return signalPassFailure();
+    if (!main)
+      return signalPassFailure();
     for (auto [i, argument] : llvm::enumerate(main.getArguments()))
       if (!isStaticTensor(argument.getType())) {
         main.emitError() << "argument " << i << " of @main has the type " << argument.getType()
@@ -44,7 +47,8 @@ public:
       }
     mlir::Block &block = main.getBody().front();
     for (mlir::Operation &op : block)
-      if (failed(check(op))) return signalPassFailure();
+      if (failed(check(op)))
+        return signalPassFailure();
     if (!isSorted(block) && !mlir::sortTopologically(&block)) {
       main.emitError() << "@main has ops that need each other's results";
       return signalPassFailure();
@@ -53,11 +57,16 @@ public:
 
 private:
   mlir::LogicalResult check(mlir::Operation &op) {
-    if (mlir::isa<mlir::func::ReturnOp>(op)) return mlir::success();
-    if (mlir::isa<ir::LeafOp>(op)) return op.emitError() << "a leaf belongs to the recorder; in a slice it is an argument of @main";
-    if (!mlir::isa<ir::WeftOp>(op)) return op.emitError() << "a slice holds weft ops only, and '" << op.getName() << "' is none";
+    if (mlir::isa<mlir::func::ReturnOp>(op))
+      return mlir::success();
+    if (mlir::isa<ir::LeafOp>(op))
+      return op.emitError()
+             << "a leaf belongs to the recorder; in a slice it is an argument of @main";
+    if (!mlir::isa<ir::WeftOp>(op))
+      return op.emitError() << "a slice holds weft ops only, and '" << op.getName() << "' is none";
     for (mlir::Type type : op.getResultTypes())
-      if (!isStaticTensor(type)) return op.emitError() << "gives " << type << "; slices hold tensors with static shapes";
+      if (!isStaticTensor(type))
+        return op.emitError() << "gives " << type << "; slices hold tensors with static shapes";
     return mlir::success();
   }
 
@@ -65,14 +74,16 @@ private:
   static bool isSorted(mlir::Block &block) {
     for (mlir::Operation &op : block)
       for (mlir::Value operand : op.getOperands())
-        if (mlir::Operation *def = operand.getDefiningOp(); def && !def->isBeforeInBlock(&op)) return false;
+        if (mlir::Operation *def = operand.getDefiningOp(); def && !def->isBeforeInBlock(&op))
+          return false;
     return true;
   }
 };
 
 } // namespace
 bool isStable(mlir::func::FuncOp main, unsigned argument) {
-  return (main.getArgAttr(argument, ir::kStableAttr) || main.getArgAttr(argument, ir::kParameterAttr)) &&
+  return (main.getArgAttr(argument, ir::kStableAttr) ||
+          main.getArgAttr(argument, ir::kParameterAttr)) &&
          !main.getArgAttr(argument, ir::kDonatableAttr);
 }
 

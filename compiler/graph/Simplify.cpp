@@ -11,35 +11,45 @@ namespace weft::compiler {
 
 namespace {
 
-// Each op may be looked at this often on average before the driver stops: rules that undo each other must not loop for ever, and what
-// real programs need is below 3.
+// Each op may be looked at this often on average before the driver stops: rules that undo each
+// other must not loop for ever, and what real programs need is below 3.
 constexpr int64_t kVisitsPerOp = 16;
 
-// Ops to look at, each at most once at a time. A vector and an index, as in MLIR's greedy driver; but the driver here never walks
-// the block again, never hashes constants and never recurses, so that it stays linear on chains and on values with many users.
+// Ops to look at, each at most once at a time. A vector and an index, as in MLIR's greedy driver;
+// but the driver here never walks the block again, never hashes constants and never recurses, so
+// that it stays linear on chains and on values with many users.
 class Worklist : public mlir::RewriterBase::Listener {
 public:
   void push(mlir::Operation *op) {
     auto [it, isNew] = index_.insert({op, ops_.size()});
-    if (isNew) ops_.push_back(op);
+    if (isNew)
+      ops_.push_back(op);
   }
   mlir::Operation *pop() {
     while (!ops_.empty()) {
       mlir::Operation *op = ops_.pop_back_val();
-      if (!op) continue;
+      if (!op)
+        continue;
       index_.erase(op);
       return op;
     }
     return nullptr;
   }
-  // A new or changed op: its rules and those of its users may now apply. Users are looked at once each.
-  void notifyOperationInserted(mlir::Operation *op, mlir::OpBuilder::InsertPoint) override { push(op); }
-  void notifyOperationModified(mlir::Operation *op) override { push(op); }
+  // A new or changed op: its rules and those of its users may now apply. Users are looked at once
+  // each.
+  void notifyOperationInserted(mlir::Operation *op, mlir::OpBuilder::InsertPoint) override {
+    push(op);
+  }
+  void notifyOperationModified(mlir::Operation *op) override {
+    push(op);
+  }
   void notifyOperationErased(mlir::Operation *op) override {
     for (mlir::Value operand : op->getOperands())
-      if (mlir::Operation *def = operand.getDefiningOp()) push(def);
+      if (mlir::Operation *def = operand.getDefiningOp())
+        push(def);
     auto it = index_.find(op);
-    if (it == index_.end()) return;
+    if (it == index_.end())
+      return;
     ops_[it->second] = nullptr;
     index_.erase(it);
   }
@@ -55,7 +65,8 @@ public:
 
   void runOnOperation() override {
     mlir::func::FuncOp main = sliceMain(getOperation());
-    if (!main) return signalPassFailure();
+    if (!main)
+      return signalPassFailure();
     mlir::Block &block = main.getBody().front();
     Worklist worklist;
     int64_t budget = 4096;
@@ -70,21 +81,25 @@ public:
         op->emitRemark() << "weft-simplify stops here: its rules keep changing this program";
         break;
       }
-      if (op == block.getTerminator()) continue;
+      if (op == block.getTerminator())
+        continue;
       if (mlir::isOpTriviallyDead(op)) {
         rewriter.eraseOp(op);
         continue;
       }
       rewriter.setInsertionPoint(op);
-      if (succeeded(simplify(op, rewriter))) ++numRewrites;
+      if (succeeded(simplify(op, rewriter)))
+        ++numRewrites;
     }
   }
 
 private:
   static llvm::LogicalResult simplify(mlir::Operation *op, mlir::RewriterBase &rewriter) {
     auto weftOp = mlir::dyn_cast<ir::WeftOp>(op);
-    if (!weftOp) return llvm::failure();
-    if (succeeded(fold(op, rewriter))) return llvm::success();
+    if (!weftOp)
+      return llvm::failure();
+    if (succeeded(fold(op, rewriter)))
+      return llvm::success();
     switch (weftOp.kind()) {
     case ir::Kind::Elementwise:
       return simplifyElementwise(op, rewriter);

@@ -1,5 +1,6 @@
-// The rules of weft-simplify, by group. Each rewrites the op and returns success, or changes nothing and returns failure. Rules look at
-// an op, its operands and at most a fixed number of their neighbours, so that one application costs a constant.
+// The rules of weft-simplify, by group. Each rewrites the op and returns success, or changes
+// nothing and returns failure. Rules look at an op, its operands and at most a fixed number of
+// their neighbours, so that one application costs a constant.
 #pragma once
 
 #include "dialects/weft/ir/Weft.h"
@@ -7,23 +8,30 @@
 
 namespace weft::compiler {
 
-// The op's own folder (dialects/weft/ir/Folding.cpp): identities, chains of movements, constants. The other rules need not repeat these.
+// The op's own folder (dialects/weft/ir/Folding.cpp): identities, chains of movements, constants.
+// The other rules need not repeat these.
 llvm::LogicalResult fold(mlir::Operation *op, mlir::RewriterBase &rewriter);
 llvm::LogicalResult simplifyElementwise(mlir::Operation *op, mlir::RewriterBase &rewriter);
 llvm::LogicalResult simplifyMovement(mlir::Operation *op, mlir::RewriterBase &rewriter);
 llvm::LogicalResult simplifyContraction(mlir::Operation *op, mlir::RewriterBase &rewriter);
 llvm::LogicalResult simplifyReduction(mlir::Operation *op, mlir::RewriterBase &rewriter);
 
-// The one element of a splat constant, as a double (integers up to 2^53 exactly) and as an int64; null attribute: not a splat.
+// The one element of a splat constant, as a double (integers up to 2^53 exactly) and as an int64;
+// null attribute: not a splat.
 struct Splat {
   mlir::TypedAttr value;
-  explicit operator bool() const { return static_cast<bool>(value); }
+  explicit operator bool() const {
+    return static_cast<bool>(value);
+  }
   // Whether it is this number; for floats bit for bit, so that 0 is not -0.
   bool is(double number) const;
   std::optional<double> number() const;
 };
 Splat splatOf(mlir::Value value);
-mlir::Value splatConstant(mlir::RewriterBase &rewriter, mlir::Location loc, mlir::Type type, mlir::TypedAttr element);
-inline mlir::RankedTensorType tensorType(mlir::Value value) { return mlir::cast<mlir::RankedTensorType>(value.getType()); }
+mlir::Value splatConstant(mlir::RewriterBase &rewriter, mlir::Location loc, mlir::Type type,
+                          mlir::TypedAttr element);
+inline mlir::RankedTensorType tensorType(mlir::Value value) {
+  return mlir::cast<mlir::RankedTensorType>(value.getType());
+}
 
 } // namespace weft::compiler

@@ -17,35 +17,42 @@ namespace {
 // The operand without a transpose that swaps the last two dims and leaves the others.
 mlir::Value withoutTranspose(mlir::Value value) {
   auto transpose = value.getDefiningOp<ir::TransposeOp>();
-  if (!transpose) return nullptr;
+  if (!transpose)
+    return nullptr;
   llvm::ArrayRef<int64_t> permutation = transpose.getPermutation();
   int64_t rank = permutation.size();
-  if (rank < 2 || permutation[rank - 1] != rank - 2 || permutation[rank - 2] != rank - 1) return nullptr;
+  if (rank < 2 || permutation[rank - 1] != rank - 2 || permutation[rank - 2] != rank - 1)
+    return nullptr;
   for (int64_t i = 0; i < rank - 2; ++i)
-    if (permutation[i] != i) return nullptr;
+    if (permutation[i] != i)
+      return nullptr;
   return transpose.getInput();
 }
 
-// A product with a vector is no work for a library, which packs the matrix first: its time is that of reading the matrix once. As a sum of
-// products of elements it is one kernel of ours with what stands around it. float32 and wider only: the terms of narrower types would
-// round.
+// A product with a vector is no work for a library, which packs the matrix first: its time is that
+// of reading the matrix once. As a sum of products of elements it is one kernel of ours with what
+// stands around it. float32 and wider only: the terms of narrower types would round.
 LogicalResult simplifyVectorProduct(ir::MatmulOp op, mlir::RewriterBase &rewriter) {
   auto lhsType = tensorType(op.getLhs()), rhsType = tensorType(op.getRhs()), type = tensorType(op);
   mlir::Type element = type.getElementType();
-  if (mlir::isa<mlir::FloatType>(element) && element.getIntOrFloatBitWidth() < 32) return failure();
+  if (mlir::isa<mlir::FloatType>(element) && element.getIntOrFloatBitWidth() < 32)
+    return failure();
   int64_t rank = type.getRank();
   ir::Dims dims = ir::dimsOf(type), lhsDims = ir::dimsOf(lhsType), rhsDims = ir::dimsOf(rhsType);
   ir::Dim depth = lhsDims[lhsDims.size() - (op.getTransposeLhs() ? 2 : 1)];
   bool isRow = dims[rank - 2].isOne(), isColumn = dims[rank - 1].isOne();
   mlir::Location loc = op.getLoc();
-  auto asMatrix = [&](mlir::Value value, ir::Dims shape, ir::Dim rows, ir::Dim columns) -> mlir::Value {
+  auto asMatrix = [&](mlir::Value value, ir::Dims shape, ir::Dim rows,
+                      ir::Dim columns) -> mlir::Value {
     shape[shape.size() - 2] = rows;
     shape[shape.size() - 1] = columns;
     auto to = ir::tensorOf(shape, element);
-    return to == value.getType() ? value : ir::ReshapeOp::create(rewriter, loc, to, value).getResult();
+    return to == value.getType() ? value
+                                 : ir::ReshapeOp::create(rewriter, loc, to, value).getResult();
   };
   auto spread = [&](mlir::Value value, mlir::RankedTensorType to) -> mlir::Value {
-    return to == value.getType() ? value : ir::BroadcastOp::create(rewriter, loc, to, value).getResult();
+    return to == value.getType() ? value
+                                 : ir::BroadcastOp::create(rewriter, loc, to, value).getResult();
   };
   if (depth.isOne()) {
     mlir::Value left = spread(asMatrix(op.getLhs(), lhsDims, dims[rank - 2], 1), type);
@@ -53,32 +60,45 @@ LogicalResult simplifyVectorProduct(ir::MatmulOp op, mlir::RewriterBase &rewrite
     mlir::Value product = ir::MulOp::create(rewriter, loc, left, right);
     // A sum starts at 0, and 0 + -0 is 0.
     if (mlir::isa<mlir::FloatType>(element))
-      product = ir::AddOp::create(rewriter, loc, product, splatConstant(rewriter, loc, type, rewriter.getFloatAttr(element, 0)));
+      product =
+          ir::AddOp::create(rewriter, loc, product,
+                            splatConstant(rewriter, loc, type, rewriter.getFloatAttr(element, 0)));
     rewriter.replaceOp(op, product);
     return success();
   }
-  if (!isRow && !isColumn) return failure();
-  // The matrix as it lies, [.., rows, depth] or [.., depth, rows]; of two vectors, the left one is a matrix of one row.
+  if (!isRow && !isColumn)
+    return failure();
+  // The matrix as it lies, [.., rows, depth] or [.., depth, rows]; of two vectors, the left one is
+  // a matrix of one row.
   bool matrixIsLeft = isColumn;
-  mlir::Value matrix = matrixIsLeft ? op.getLhs() : op.getRhs(), vector = matrixIsLeft ? op.getRhs() : op.getLhs();
-  ir::Dims matrixDims = matrixIsLeft ? lhsDims : rhsDims, vectorDims = matrixIsLeft ? rhsDims : lhsDims;
+  mlir::Value matrix = matrixIsLeft ? op.getLhs() : op.getRhs(),
+              vector = matrixIsLeft ? op.getRhs() : op.getLhs();
+  ir::Dims matrixDims = matrixIsLeft ? lhsDims : rhsDims,
+           vectorDims = matrixIsLeft ? rhsDims : lhsDims;
   ir::Dim rows = dims[matrixIsLeft ? rank - 2 : rank - 1];
-  bool depthIsLast = rows.isOne() || (matrixIsLeft ? !op.getTransposeLhs() : static_cast<bool>(op.getTransposeRhs()));
-  // A matrix that serves many vectors is read once by a product with all of them, which is the library's.
+  bool depthIsLast = rows.isOne() || (matrixIsLeft ? !op.getTransposeLhs()
+                                                   : static_cast<bool>(op.getTransposeRhs()));
+  // A matrix that serves many vectors is read once by a product with all of them, which is the
+  // library's.
   auto batchOf = [](llvm::ArrayRef<ir::Dim> of) {
     of = of.drop_back(2);
-    while (!of.empty() && of.front().isOne()) of = of.drop_front();
+    while (!of.empty() && of.front().isOne())
+      of = of.drop_front();
     return of;
   };
-  if (batchOf(matrixDims) != batchOf(dims)) return failure();
+  if (batchOf(matrixDims) != batchOf(dims))
+    return failure();
   ir::Dims full = dims;
   full[rank - 2] = depthIsLast ? rows : depth;
   full[rank - 1] = depthIsLast ? depth : rows;
   auto fullType = ir::tensorOf(full, element);
-  mlir::Value terms =
-      ir::MulOp::create(rewriter, loc, spread(asMatrix(matrix, matrixDims, full[rank - 2], full[rank - 1]), fullType),
-                        spread(asMatrix(vector, vectorDims, depthIsLast ? ir::Dim(1) : depth, depthIsLast ? depth : ir::Dim(1)), fullType));
-  mlir::Value sum = ir::ReduceSumOp::create(rewriter, loc, terms, llvm::ArrayRef<int64_t>{depthIsLast ? rank - 1 : rank - 2});
+  mlir::Value terms = ir::MulOp::create(
+      rewriter, loc, spread(asMatrix(matrix, matrixDims, full[rank - 2], full[rank - 1]), fullType),
+      spread(asMatrix(vector, vectorDims, depthIsLast ? ir::Dim(1) : depth,
+                      depthIsLast ? depth : ir::Dim(1)),
+             fullType));
+  mlir::Value sum = ir::ReduceSumOp::create(
+      rewriter, loc, terms, llvm::ArrayRef<int64_t>{depthIsLast ? rank - 1 : rank - 2});
   rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, type, sum);
   return success();
 }
@@ -87,7 +107,8 @@ LogicalResult simplifyVectorProduct(ir::MatmulOp op, mlir::RewriterBase &rewrite
 
 LogicalResult simplifyContraction(mlir::Operation *operation, mlir::RewriterBase &rewriter) {
   auto op = dyn_cast<ir::MatmulOp>(operation);
-  if (!op) return failure();
+  if (!op)
+    return failure();
   mlir::Value lhs = op.getLhs(), rhs = op.getRhs();
   auto lhsType = tensorType(lhs), rhsType = tensorType(rhs);
   bool transposeLhs = op.getTransposeLhs(), transposeRhs = op.getTransposeRhs();
@@ -99,13 +120,15 @@ LogicalResult simplifyContraction(mlir::Operation *operation, mlir::RewriterBase
     rewriter.replaceOpWithNewOp<ir::MatmulOp>(op, lhs, input, transposeLhs, !transposeRhs);
     return success();
   }
-  // One right side for the whole batch (a weight): the batch becomes rows of one product. The reshapes are aliases.
+  // One right side for the whole batch (a weight): the batch becomes rows of one product. The
+  // reshapes are aliases.
   if (lhsType.getRank() > 2 && rhsType.getRank() == 2 && !transposeLhs) {
     ir::Dims dims = ir::dimsOf(lhsType);
     ir::Dim depth = dims.pop_back_val();
     auto flat = ir::tensorOf({ir::productDim(dims), depth}, lhsType.getElementType());
     mlir::Value flatLhs = ir::ReshapeOp::create(rewriter, op.getLoc(), flat, lhs);
-    mlir::Value product = ir::MatmulOp::create(rewriter, op.getLoc(), flatLhs, rhs, false, transposeRhs);
+    mlir::Value product =
+        ir::MatmulOp::create(rewriter, op.getLoc(), flatLhs, rhs, false, transposeRhs);
     rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op.getType(), product);
     return success();
   }
@@ -113,7 +136,8 @@ LogicalResult simplifyContraction(mlir::Operation *operation, mlir::RewriterBase
   if (lhsType.getRank() > 2 && rhsType.getRank() > 2 &&
       llvm::all_of(rhsType.getShape().drop_back(2), [](int64_t extent) { return extent == 1; }) &&
       tensorType(op).getRank() == lhsType.getRank()) {
-    auto flat = ir::tensorOf(llvm::ArrayRef<ir::Dim>(ir::dimsOf(rhsType)).take_back(2), rhsType.getElementType());
+    auto flat = ir::tensorOf(llvm::ArrayRef<ir::Dim>(ir::dimsOf(rhsType)).take_back(2),
+                             rhsType.getElementType());
     mlir::Value flatRhs = ir::ReshapeOp::create(rewriter, op.getLoc(), flat, rhs);
     rewriter.replaceOpWithNewOp<ir::MatmulOp>(op, lhs, flatRhs, transposeLhs, transposeRhs);
     return success();
@@ -129,10 +153,14 @@ LogicalResult simplifyReduction(mlir::Operation *op, mlir::RewriterBase &rewrite
   mlir::Type element = type.getElementType();
   // No terms at all: the number that the reduction starts from, and 0 / 0 for a mean.
   if (llvm::is_contained(type.getShape(), 0) && !isa<ir::ReduceMaxOp, ir::ReduceMinOp>(op)) {
-    double start = isa<ir::ReduceProdOp>(op) ? 1 : isa<ir::ReduceMeanOp>(op) ? std::numeric_limits<double>::quiet_NaN() : 0;
+    double start = isa<ir::ReduceProdOp>(op)   ? 1
+                   : isa<ir::ReduceMeanOp>(op) ? std::numeric_limits<double>::quiet_NaN()
+                                               : 0;
     mlir::TypedAttr value = rewriter.getZeroAttr(element);
-    if (mlir::isa<mlir::FloatType>(element)) value = rewriter.getFloatAttr(element, start);
-    else if (start == 1) value = rewriter.getIntegerAttr(element, 1);
+    if (mlir::isa<mlir::FloatType>(element))
+      value = rewriter.getFloatAttr(element, start);
+    else if (start == 1)
+      value = rewriter.getIntegerAttr(element, 1);
     rewriter.replaceOp(op, splatConstant(rewriter, loc, op->getResult(0).getType(), value));
     return success();
   }
@@ -140,48 +168,66 @@ LogicalResult simplifyReduction(mlir::Operation *op, mlir::RewriterBase &rewrite
   // Over dims of size 1 only: nothing to add up. But a sum starts at 0, and 0 + -0 is 0.
   if (llvm::all_of(dims, [&](int64_t dim) { return type.getShape()[dim] == 1; })) {
     mlir::Value value = input;
-    if (value.getType() != op->getResult(0).getType()) value = ir::ReshapeOp::create(rewriter, loc, op->getResult(0).getType(), value);
+    if (value.getType() != op->getResult(0).getType())
+      value = ir::ReshapeOp::create(rewriter, loc, op->getResult(0).getType(), value);
     if (rounds && !isa<ir::ReduceProdOp>(op))
-      value = ir::AddOp::create(rewriter, loc, value, splatConstant(rewriter, loc, value.getType(), rewriter.getFloatAttr(element, 0)));
+      value = ir::AddOp::create(
+          rewriter, loc, value,
+          splatConstant(rewriter, loc, value.getType(), rewriter.getFloatAttr(element, 0)));
     rewriter.replaceOp(op, value);
     return success();
   }
-  // Over dims along which the input repeats: n equal terms are n times one (for a sum of integers), or one of them (for a maximum). A sum
-  // of floats rounds after each term, which a product does not.
+  // Over dims along which the input repeats: n equal terms are n times one (for a sum of integers),
+  // or one of them (for a maximum). A sum of floats rounds after each term, which a product does
+  // not.
   auto broadcast = input.getDefiningOp<ir::BroadcastOp>();
   // The product of n equal factors would be a power.
-  if (!broadcast || rounds || isa<ir::ReduceProdOp>(op)) return failure();
+  if (!broadcast || rounds || isa<ir::ReduceProdOp>(op))
+    return failure();
   auto from = tensorType(broadcast.getInput());
   int64_t offset = type.getRank() - from.getRank(), count = 1;
   llvm::SmallVector<int64_t> rest;
   ir::Dims typeDims = ir::dimsOf(type), fromDims = ir::dimsOf(from);
   for (int64_t dim : dims) {
-    bool repeats = dim < offset || (from.getShape()[dim - offset] == 1 && type.getShape()[dim] != 1);
+    bool repeats =
+        dim < offset || (from.getShape()[dim - offset] == 1 && type.getShape()[dim] != 1);
     // How many equal terms there are is known at run time only.
-    if (repeats && !typeDims[dim].isStatic()) return failure();
-    if (repeats) count *= type.getShape()[dim];
-    else rest.push_back(dim);
+    if (repeats && !typeDims[dim].isStatic())
+      return failure();
+    if (repeats)
+      count *= type.getShape()[dim];
+    else
+      rest.push_back(dim);
   }
-  if (count <= 1) return failure();
-  // The input, still broadcast along the dims that stay, without those that went: reduced over the rest.
+  if (count <= 1)
+    return failure();
+  // The input, still broadcast along the dims that stay, without those that went: reduced over the
+  // rest.
   ir::Dims keptShape, smallShape;
   llvm::SmallVector<int64_t> newDims;
   for (int64_t dim = 0; dim < type.getRank(); ++dim) {
     bool reduced = llvm::is_contained(dims, dim);
-    if (reduced && !llvm::is_contained(rest, dim)) continue;
-    if (reduced) newDims.push_back(keptShape.size());
+    if (reduced && !llvm::is_contained(rest, dim))
+      continue;
+    if (reduced)
+      newDims.push_back(keptShape.size());
     keptShape.push_back(typeDims[dim]);
     smallShape.push_back(dim < offset ? ir::Dim(1) : fromDims[dim - offset]);
   }
-  mlir::Value value = ir::ReshapeOp::create(rewriter, loc, ir::tensorOf(smallShape, element), broadcast.getInput());
+  mlir::Value value =
+      ir::ReshapeOp::create(rewriter, loc, ir::tensorOf(smallShape, element), broadcast.getInput());
   value = ir::BroadcastOp::create(rewriter, loc, ir::tensorOf(keptShape, element), value);
   if (!newDims.empty())
-    value = isa<ir::ReduceSumOp>(op)   ? ir::ReduceSumOp::create(rewriter, loc, value, newDims).getResult()
-            : isa<ir::ReduceMaxOp>(op) ? ir::ReduceMaxOp::create(rewriter, loc, value, newDims).getResult()
-                                       : ir::ReduceMinOp::create(rewriter, loc, value, newDims).getResult();
+    value = isa<ir::ReduceSumOp>(op)
+                ? ir::ReduceSumOp::create(rewriter, loc, value, newDims).getResult()
+            : isa<ir::ReduceMaxOp>(op)
+                ? ir::ReduceMaxOp::create(rewriter, loc, value, newDims).getResult()
+                : ir::ReduceMinOp::create(rewriter, loc, value, newDims).getResult();
   if (isa<ir::ReduceSumOp>(op)) {
-    auto factor = mlir::IntegerAttr::get(element, llvm::APInt(64, count).zextOrTrunc(element.getIntOrFloatBitWidth()));
-    value = ir::MulOp::create(rewriter, loc, value, splatConstant(rewriter, loc, value.getType(), factor));
+    auto factor = mlir::IntegerAttr::get(
+        element, llvm::APInt(64, count).zextOrTrunc(element.getIntOrFloatBitWidth()));
+    value = ir::MulOp::create(rewriter, loc, value,
+                              splatConstant(rewriter, loc, value.getType(), factor));
   }
   rewriter.replaceOp(op, value);
   return success();

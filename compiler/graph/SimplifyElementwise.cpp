@@ -1,4 +1,5 @@
-// Algebra of elementwise ops: only what holds bit for bit (powers: within their budget), NaN, infinities and signed zeros included.
+// Algebra of elementwise ops: only what holds bit for bit (powers: within their budget), NaN,
+// infinities and signed zeros included.
 #include "compiler/graph/Simplify.h"
 
 #include <limits>
@@ -13,10 +14,13 @@ using mlir::isa;
 
 namespace {
 
-bool isFloat(mlir::Value value) { return isa<mlir::FloatType>(tensorType(value).getElementType()); }
+bool isFloat(mlir::Value value) {
+  return isa<mlir::FloatType>(tensorType(value).getElementType());
+}
 
 LogicalResult replace(mlir::Operation *op, mlir::Value value, mlir::RewriterBase &rewriter) {
-  if (value.getType() != op->getResult(0).getType()) return failure();
+  if (value.getType() != op->getResult(0).getType())
+    return failure();
   rewriter.replaceOp(op, value);
   return success();
 }
@@ -30,7 +34,8 @@ LogicalResult simplifyArithmetic(mlir::Operation *op, mlir::RewriterBase &rewrit
       rewriter.modifyOpInPlace(op, [&] { op->setOperands({y, x}); });
       return success();
     }
-    if (isa<ir::MulOp>(op) && !isFloat(x) && splatOf(y).is(0)) return replace(op, y, rewriter);
+    if (isa<ir::MulOp>(op) && !isFloat(x) && splatOf(y).is(0))
+      return replace(op, y, rewriter);
     if (isa<ir::MulOp>(op) && splatOf(y).is(-1)) {
       rewriter.replaceOpWithNewOp<ir::NegOp>(op, x);
       return success();
@@ -41,7 +46,8 @@ LogicalResult simplifyArithmetic(mlir::Operation *op, mlir::RewriterBase &rewrit
     if (auto floating = mlir::dyn_cast_or_null<mlir::FloatAttr>(splatOf(y).value)) {
       llvm::APFloat inverse(floating.getValue().getSemantics());
       if (floating.getValue().getExactInverse(&inverse)) {
-        mlir::Value factor = splatConstant(rewriter, op->getLoc(), y.getType(), mlir::FloatAttr::get(floating.getType(), inverse));
+        mlir::Value factor = splatConstant(rewriter, op->getLoc(), y.getType(),
+                                           mlir::FloatAttr::get(floating.getType(), inverse));
         rewriter.replaceOpWithNewOp<ir::MulOp>(op, x, factor);
         return success();
       }
@@ -50,117 +56,164 @@ LogicalResult simplifyArithmetic(mlir::Operation *op, mlir::RewriterBase &rewrit
   return failure();
 }
 
-// Powers that a few exact or correctly rounded operations give within pow's budget of 4 ULP, at a small part of its time: what people write
-// for squares, cubes, roots and inverse distances. NaN, infinities and zeros are pow's.
+// Powers that a few exact or correctly rounded operations give within pow's budget of 4 ULP, at a
+// small part of its time: what people write for squares, cubes, roots and inverse distances. NaN,
+// infinities and zeros are pow's.
 LogicalResult simplifyPow(ir::PowOp op, mlir::RewriterBase &rewriter) {
   auto broadcast = op.getRhs().getDefiningOp<ir::BroadcastOp>(); // of a size that varies
   Splat exponent = splatOf(broadcast ? broadcast.getInput() : op.getRhs());
-  if (!exponent) return failure();
-  if (exponent.is(1)) return replace(op, op.getLhs(), rewriter);
+  if (!exponent)
+    return failure();
+  if (exponent.is(1))
+    return replace(op, op.getLhs(), rewriter);
   ir::Val x(rewriter, op.getLoc(), op.getLhs()), result;
   mlir::Type element = x.type().getElementType();
-  bool isWide = element.isF32() || element.isF64(); // narrower ones would round, and overflow, in between
-  auto number = [&](double value) { return ir::broadcastTo(x.constant(value, {}), ir::dimsOf(x.type())); };
+  bool isWide =
+      element.isF32() || element.isF64(); // narrower ones would round, and overflow, in between
+  auto number = [&](double value) {
+    return ir::broadcastTo(x.constant(value, {}), ir::dimsOf(x.type()));
+  };
   // The root of -0 is -0, its power 0; the power of -infinity is no NaN.
-  auto root = [&] { return ir::sqrt(x + number(0)); };
+  auto root = [&] {
+    return ir::sqrt(x + number(0));
+  };
   auto unlessMinusInfinity = [&](ir::Val value, double there) {
-    return ir::select(ir::compare("eq", x, number(-std::numeric_limits<double>::infinity())), number(there), value);
+    return ir::select(ir::compare("eq", x, number(-std::numeric_limits<double>::infinity())),
+                      number(there), value);
   };
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  if (exponent.is(2)) result = x * x;
-  else if (exponent.is(-1) && isFloat(x)) result = number(1) / x;
-  else if (exponent.is(3) && (isWide || !isFloat(x))) result = x * x * x;
-  else if (!isWide) return failure();
+  if (exponent.is(2))
+    result = x * x;
+  else if (exponent.is(-1) && isFloat(x))
+    result = number(1) / x;
+  else if (exponent.is(3) && (isWide || !isFloat(x)))
+    result = x * x * x;
+  else if (!isWide)
+    return failure();
   else if (exponent.is(-2)) {
     ir::Val inverse = number(1) / x;
     result = inverse * inverse;
-  } else if (exponent.is(0.5)) result = unlessMinusInfinity(root(), kInfinity);
-  else if (exponent.is(1.5)) result = unlessMinusInfinity(x * root(), kInfinity);
-  else if (exponent.is(-0.5)) result = unlessMinusInfinity(number(1) / root(), 0);
-  else if (exponent.is(-1.5)) result = unlessMinusInfinity(number(1) / x / root(), 0);
-  else return failure();
+  } else if (exponent.is(0.5))
+    result = unlessMinusInfinity(root(), kInfinity);
+  else if (exponent.is(1.5))
+    result = unlessMinusInfinity(x * root(), kInfinity);
+  else if (exponent.is(-0.5))
+    result = unlessMinusInfinity(number(1) / root(), 0);
+  else if (exponent.is(-1.5))
+    result = unlessMinusInfinity(number(1) / x / root(), 0);
+  else
+    return failure();
   rewriter.replaceOp(op, result.value());
   return success();
 }
 
 // Whether every value of `from` is one of `to`, so that the conversion loses nothing.
 bool isExact(mlir::Type from, mlir::Type to) {
-  if (from == to) return true;
-  if (from.isInteger(1)) return true;
+  if (from == to)
+    return true;
+  if (from.isInteger(1))
+    return true;
   auto mantissa = [](mlir::Type type) -> unsigned {
-    if (auto floating = dyn_cast<mlir::FloatType>(type)) return floating.getFPMantissaWidth();
-    return type.isUnsignedInteger() ? type.getIntOrFloatBitWidth() : type.getIntOrFloatBitWidth() - 1;
+    if (auto floating = dyn_cast<mlir::FloatType>(type))
+      return floating.getFPMantissaWidth();
+    return type.isUnsignedInteger() ? type.getIntOrFloatBitWidth()
+                                    : type.getIntOrFloatBitWidth() - 1;
   };
   bool toFloat = isa<mlir::FloatType>(to);
   if (auto floating = dyn_cast<mlir::FloatType>(from)) {
-    if (!toFloat) return false;
-    if (from.isF16() && to.isBF16()) return false;
+    if (!toFloat)
+      return false;
+    if (from.isF16() && to.isBF16())
+      return false;
     return floating.getWidth() < mlir::cast<mlir::FloatType>(to).getWidth();
   }
-  if (to.isInteger(1)) return false;
-  if (to.isF16()) return mantissa(from) <= 11; // larger integers overflow or round
-  if (toFloat) return mantissa(from) <= mantissa(to);
-  if (!from.isUnsignedInteger() && to.isUnsignedInteger()) return false;
+  if (to.isInteger(1))
+    return false;
+  if (to.isF16())
+    return mantissa(from) <= 11; // larger integers overflow or round
+  if (toFloat)
+    return mantissa(from) <= mantissa(to);
+  if (!from.isUnsignedInteger() && to.isUnsignedInteger())
+    return false;
   return mantissa(from) <= mantissa(to);
 }
 
 LogicalResult simplifyCast(ir::CastOp op, mlir::RewriterBase &rewriter) {
   auto inner = op.getInput().getDefiningOp<ir::CastOp>();
-  if (!inner) return failure();
-  mlir::Type from = tensorType(inner.getInput()).getElementType(), through = tensorType(inner).getElementType();
-  // cast(cast(x)) is one cast where the first one loses nothing. Through i1 every value but 0 becomes 1: not that. A float that goes
-  // through a wider integer never arises as exact above.
-  if (!isExact(from, through)) return failure();
+  if (!inner)
+    return failure();
+  mlir::Type from = tensorType(inner.getInput()).getElementType(),
+             through = tensorType(inner).getElementType();
+  // cast(cast(x)) is one cast where the first one loses nothing. Through i1 every value but 0
+  // becomes 1: not that. A float that goes through a wider integer never arises as exact above.
+  if (!isExact(from, through))
+    return failure();
   rewriter.replaceOpWithNewOp<ir::CastOp>(op, op.getType(), inner.getInput());
   return success();
 }
 
 LogicalResult simplifySelect(ir::SelectOp op, mlir::RewriterBase &rewriter) {
   if (auto inverted = op.getCondition().getDefiningOp<ir::NotOp>()) {
-    rewriter.replaceOpWithNewOp<ir::SelectOp>(op, op.getType(), inverted.getInput(), op.getOnFalse(), op.getOnTrue());
+    rewriter.replaceOpWithNewOp<ir::SelectOp>(op, op.getType(), inverted.getInput(),
+                                              op.getOnFalse(), op.getOnTrue());
     return success();
   }
   return failure();
 }
 
-// f(broadcast(a), broadcast(b), splat) with one source shape is broadcast(f(a, b, splat)): less to compute, and scalars stay scalars.
+// f(broadcast(a), broadcast(b), splat) with one source shape is broadcast(f(a, b, splat)): less to
+// compute, and scalars stay scalars.
 LogicalResult sinkBroadcast(mlir::Operation *op, mlir::RewriterBase &rewriter) {
-  if (op->getNumOperands() == 0 || op->getNumResults() != 1) return failure();
+  if (op->getNumOperands() == 0 || op->getNumResults() != 1)
+    return failure();
   mlir::RankedTensorType small;
   for (mlir::Value operand : op->getOperands()) {
-    if (splatOf(operand)) continue;
+    if (splatOf(operand))
+      continue;
     auto broadcast = operand.getDefiningOp<ir::BroadcastOp>();
-    if (!broadcast) return failure();
+    if (!broadcast)
+      return failure();
     auto type = tensorType(broadcast.getInput());
-    if (small && ir::dimsOf(small) != ir::dimsOf(type)) return failure();
+    if (small && ir::dimsOf(small) != ir::dimsOf(type))
+      return failure();
     small = type;
   }
-  if (!small || small.getNumElements() >= tensorType(op->getResult(0)).getNumElements()) return failure();
+  if (!small || small.getNumElements() >= tensorType(op->getResult(0)).getNumElements())
+    return failure();
   llvm::SmallVector<mlir::Value> operands;
   for (mlir::Value operand : op->getOperands()) {
     auto type = small.clone(tensorType(operand).getElementType());
-    if (Splat splat = splatOf(operand)) operands.push_back(splatConstant(rewriter, op->getLoc(), type, splat.value));
-    else operands.push_back(operand.getDefiningOp<ir::BroadcastOp>().getInput());
+    if (Splat splat = splatOf(operand))
+      operands.push_back(splatConstant(rewriter, op->getLoc(), type, splat.value));
+    else
+      operands.push_back(operand.getDefiningOp<ir::BroadcastOp>().getInput());
   }
   auto resultType = small.clone(tensorType(op->getResult(0)).getElementType());
-  mlir::Operation *scalar =
-      rewriter.create(op->getLoc(), op->getName().getIdentifier(), operands, {resultType}, op->getAttrDictionary().getValue());
-  rewriter.replaceOpWithNewOp<ir::BroadcastOp>(op, op->getResult(0).getType(), scalar->getResult(0));
+  mlir::Operation *scalar = rewriter.create(op->getLoc(), op->getName().getIdentifier(), operands,
+                                            {resultType}, op->getAttrDictionary().getValue());
+  rewriter.replaceOpWithNewOp<ir::BroadcastOp>(op, op->getResult(0).getType(),
+                                               scalar->getResult(0));
   return success();
 }
 
-// A bias on the rows of a matmul that was reshaped: added before the reshape, where a library call can take it in.
+// A bias on the rows of a matmul that was reshaped: added before the reshape, where a library call
+// can take it in.
 LogicalResult biasBeforeReshape(ir::AddOp op, mlir::RewriterBase &rewriter) {
   for (int side : {0, 1}) {
     auto reshape = op->getOperand(side).getDefiningOp<ir::ReshapeOp>();
     auto broadcast = op->getOperand(1 - side).getDefiningOp<ir::BroadcastOp>();
-    if (!reshape || !broadcast || !reshape->hasOneUse()) continue;
+    if (!reshape || !broadcast || !reshape->hasOneUse())
+      continue;
     auto matmul = reshape.getInput().getDefiningOp<ir::MatmulOp>();
     auto biasType = tensorType(broadcast.getInput());
-    if (!matmul || !matmul->hasOneUse() || biasType.getRank() != 1) continue;
+    if (!matmul || !matmul->hasOneUse() || biasType.getRank() != 1)
+      continue;
     auto rows = tensorType(matmul);
-    if (rows.getShape().back() != tensorType(op).getShape().back() || rows.getShape().back() != biasType.getShape()[0]) continue;
-    mlir::Value bias = ir::BroadcastOp::create(rewriter, broadcast.getLoc(), rows, broadcast.getInput());
+    if (rows.getShape().back() != tensorType(op).getShape().back() ||
+        rows.getShape().back() != biasType.getShape()[0])
+      continue;
+    mlir::Value bias =
+        ir::BroadcastOp::create(rewriter, broadcast.getLoc(), rows, broadcast.getInput());
     mlir::Value sum = ir::AddOp::create(rewriter, op.getLoc(), matmul, bias);
     rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op.getType(), sum);
     return success();
@@ -172,14 +225,19 @@ LogicalResult biasBeforeReshape(ir::AddOp op, mlir::RewriterBase &rewriter) {
 
 LogicalResult simplifyElementwise(mlir::Operation *op, mlir::RewriterBase &rewriter) {
   if (isa<ir::AddOp, ir::MulOp, ir::DivOp>(op)) {
-    if (succeeded(simplifyArithmetic(op, rewriter))) return success();
-    if (auto add = dyn_cast<ir::AddOp>(op); add && succeeded(biasBeforeReshape(add, rewriter))) return success();
+    if (succeeded(simplifyArithmetic(op, rewriter)))
+      return success();
+    if (auto add = dyn_cast<ir::AddOp>(op); add && succeeded(biasBeforeReshape(add, rewriter)))
+      return success();
   } else if (auto pow = dyn_cast<ir::PowOp>(op)) {
-    if (succeeded(simplifyPow(pow, rewriter))) return success();
+    if (succeeded(simplifyPow(pow, rewriter)))
+      return success();
   } else if (auto cast = dyn_cast<ir::CastOp>(op)) {
-    if (succeeded(simplifyCast(cast, rewriter))) return success();
+    if (succeeded(simplifyCast(cast, rewriter)))
+      return success();
   } else if (auto select = dyn_cast<ir::SelectOp>(op)) {
-    if (succeeded(simplifySelect(select, rewriter))) return success();
+    if (succeeded(simplifySelect(select, rewriter)))
+      return success();
   }
   return sinkBroadcast(op, rewriter);
 }

@@ -12,12 +12,15 @@ using mlir::isa;
 
 namespace {
 
-// A transpose that leaves the order of all dims larger than 1 alone is a reshape: an alias instead of a copy.
+// A transpose that leaves the order of all dims larger than 1 alone is a reshape: an alias instead
+// of a copy.
 bool keepsOrder(llvm::ArrayRef<int64_t> permutation, llvm::ArrayRef<int64_t> shape) {
   int64_t last = -1;
   for (int64_t from : permutation) {
-    if (shape[from] == 1) continue;
-    if (from < last) return false;
+    if (shape[from] == 1)
+      continue;
+    if (from < last)
+      return false;
     last = from;
   }
   return true;
@@ -34,7 +37,8 @@ LogicalResult simplifyTranspose(ir::TransposeOp op, mlir::RewriterBase &rewriter
   int64_t rank = permutation.size();
   if (matmul && matmul->hasOneUse() && rank == 2 && tensorType(matmul.getLhs()).getRank() == 2 &&
       tensorType(matmul.getRhs()).getRank() == 2) {
-    rewriter.replaceOpWithNewOp<ir::MatmulOp>(op, matmul.getRhs(), matmul.getLhs(), !matmul.getTransposeRhs(), !matmul.getTransposeLhs());
+    rewriter.replaceOpWithNewOp<ir::MatmulOp>(op, matmul.getRhs(), matmul.getLhs(),
+                                              !matmul.getTransposeRhs(), !matmul.getTransposeLhs());
     return success();
   }
   return failure();
@@ -48,7 +52,9 @@ LogicalResult simplifyBroadcast(ir::BroadcastOp op, mlir::RewriterBase &rewriter
   }
   // Dims align at the end: a reshape that only adds or removes leading ones changes nothing.
   if (auto reshape = input.getDefiningOp<ir::ReshapeOp>()) {
-    auto withoutLeadingOnes = [](llvm::ArrayRef<int64_t> shape) { return shape.drop_while([](int64_t extent) { return extent == 1; }); };
+    auto withoutLeadingOnes = [](llvm::ArrayRef<int64_t> shape) {
+      return shape.drop_while([](int64_t extent) { return extent == 1; });
+    };
     auto from = tensorType(reshape.getInput());
     if (withoutLeadingOnes(from.getShape()) == withoutLeadingOnes(tensorType(input).getShape()) &&
         from.getRank() <= tensorType(op).getRank()) {
@@ -64,7 +70,8 @@ LogicalResult simplifySlice(ir::SliceOp op, mlir::RewriterBase &rewriter) {
   llvm::ArrayRef<int64_t> starts = op.getStarts(), limits = op.getLimits(), steps = op.getSteps();
   bool forward = llvm::all_of(steps, [](int64_t step) { return step > 0; });
   // The whole of a symbolic dim has no limit to compute with.
-  if (!forward || ir::hasNamedDims(from)) return failure();
+  if (!forward || ir::hasNamedDims(from))
+    return failure();
   if (auto inner = op.getInput().getDefiningOp<ir::SliceOp>();
       inner && llvm::all_of(inner.getSteps(), [](int64_t step) { return step > 0; })) {
     llvm::SmallVector<int64_t> newStarts, newLimits, newSteps;
@@ -72,15 +79,18 @@ LogicalResult simplifySlice(ir::SliceOp op, mlir::RewriterBase &rewriter) {
       int64_t extent = tensorType(op).getShape()[i];
       newSteps.push_back(inner.getSteps()[i] * steps[i]);
       newStarts.push_back(inner.getStarts()[i] + starts[i] * inner.getSteps()[i]);
-      newLimits.push_back(extent == 0 ? newStarts[i] : newStarts[i] + (extent - 1) * newSteps[i] + 1);
+      newLimits.push_back(extent == 0 ? newStarts[i]
+                                      : newStarts[i] + (extent - 1) * newSteps[i] + 1);
     }
     rewriter.replaceOpWithNewOp<ir::SliceOp>(op, inner.getInput(), newStarts, newLimits, newSteps);
     return success();
   }
   // A slice that lies in one input of a concat is a slice of that input.
   if (auto concat = op.getInput().getDefiningOp<ir::ConcatOp>()) {
-    int64_t dim = concat.getDim() < 0 ? concat.getDim() + from.getRank() : concat.getDim(), begin = 0;
-    if (tensorType(op).getShape()[dim] == 0) return failure();
+    int64_t dim = concat.getDim() < 0 ? concat.getDim() + from.getRank() : concat.getDim(),
+            begin = 0;
+    if (tensorType(op).getShape()[dim] == 0)
+      return failure();
     int64_t last = starts[dim] + (tensorType(op).getShape()[dim] - 1) * steps[dim];
     for (mlir::Value input : concat.getInputs()) {
       int64_t extent = tensorType(input).getShape()[dim];
@@ -100,9 +110,12 @@ LogicalResult simplifySlice(ir::SliceOp op, mlir::RewriterBase &rewriter) {
 } // namespace
 
 LogicalResult simplifyMovement(mlir::Operation *op, mlir::RewriterBase &rewriter) {
-  if (auto transpose = dyn_cast<ir::TransposeOp>(op)) return simplifyTranspose(transpose, rewriter);
-  if (auto broadcast = dyn_cast<ir::BroadcastOp>(op)) return simplifyBroadcast(broadcast, rewriter);
-  if (auto slice = dyn_cast<ir::SliceOp>(op)) return simplifySlice(slice, rewriter);
+  if (auto transpose = dyn_cast<ir::TransposeOp>(op))
+    return simplifyTranspose(transpose, rewriter);
+  if (auto broadcast = dyn_cast<ir::BroadcastOp>(op))
+    return simplifyBroadcast(broadcast, rewriter);
+  if (auto slice = dyn_cast<ir::SliceOp>(op))
+    return simplifySlice(slice, rewriter);
   return failure();
 }
 

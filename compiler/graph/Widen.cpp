@@ -10,11 +10,16 @@ namespace weft::compiler {
 
 namespace {
 
-mlir::Value converted(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, mlir::Type element) {
-  return ir::CastOp::create(builder, loc, mlir::cast<mlir::RankedTensorType>(ir::withElementType(value.getType(), element)), value);
+mlir::Value converted(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value,
+                      mlir::Type element) {
+  return ir::CastOp::create(
+      builder, loc,
+      mlir::cast<mlir::RankedTensorType>(ir::withElementType(value.getType(), element)), value);
 }
 
-mlir::Type elementOf(mlir::Value value) { return mlir::cast<mlir::RankedTensorType>(value.getType()).getElementType(); }
+mlir::Type elementOf(mlir::Value value) {
+  return mlir::cast<mlir::RankedTensorType>(value.getType()).getElementType();
+}
 
 class WidenPass : public impl::WidenPassBase<WidenPass> {
 public:
@@ -22,19 +27,23 @@ public:
 
   void runOnOperation() override {
     mlir::func::FuncOp main = sliceMain(getOperation());
-    if (!main) return signalPassFailure();
+    if (!main)
+      return signalPassFailure();
     for (mlir::Operation &op : llvm::make_early_inc_range(main.getBody().front())) {
       mlir::Type wide = ir::accumulationType(&op);
-      if (!wide) continue;
+      if (!wide)
+        continue;
       mlir::Type narrow = elementOf(op.getResult(0));
       mlir::OpBuilder builder(&op);
       mlir::Operation *inner = builder.clone(op);
       builder.setInsertionPoint(inner);
       for (mlir::OpOperand &operand : inner->getOpOperands())
-        if (elementOf(operand.get()) == narrow) operand.set(converted(builder, op.getLoc(), operand.get(), wide));
+        if (elementOf(operand.get()) == narrow)
+          operand.set(converted(builder, op.getLoc(), operand.get(), wide));
       inner->getResult(0).setType(ir::withElementType(op.getResult(0).getType(), wide));
       builder.setInsertionPointAfter(inner);
-      op.getResult(0).replaceAllUsesWith(converted(builder, op.getLoc(), inner->getResult(0), narrow));
+      op.getResult(0).replaceAllUsesWith(
+          converted(builder, op.getLoc(), inner->getResult(0), narrow));
       op.erase();
       ++numWidened;
     }

@@ -14,24 +14,31 @@ namespace {
 class AssignLayoutsPass : public impl::AssignLayoutsPassBase<AssignLayoutsPass> {
 public:
   using AssignLayoutsPassBase::AssignLayoutsPassBase;
-  AssignLayoutsPass(const ProviderSet *providers, CompileReport *report) : providers_(providers), report_(report) {}
-  AssignLayoutsPass(const AssignLayoutsPass &other) : AssignLayoutsPassBase(other), providers_(other.providers_), report_(other.report_) {}
+  AssignLayoutsPass(const ProviderSet *providers, CompileReport *report)
+      : providers_(providers), report_(report) {}
+  AssignLayoutsPass(const AssignLayoutsPass &other)
+      : AssignLayoutsPassBase(other), providers_(other.providers_), report_(other.report_) {}
 
   void runOnOperation() override {
     mlir::func::FuncOp main = sliceMain(getOperation());
-    if (!main || failed(checkArguments(main))) return signalPassFailure();
-    if (providers_ && failed(assign(main))) signalPassFailure();
+    if (!main || failed(checkArguments(main)))
+      return signalPassFailure();
+    if (providers_ && failed(assign(main)))
+      signalPassFailure();
   }
 
 private:
   llvm::LogicalResult checkArguments(mlir::func::FuncOp main) {
     llvm::FailureOr<LayoutTable> table = LayoutTable::of(main);
-    if (failed(table)) return llvm::failure();
-    if (table->numOthers() == 0) return llvm::success();
+    if (failed(table))
+      return llvm::failure();
+    if (table->numOthers() == 0)
+      return llvm::success();
     for (auto [i, argument] : llvm::enumerate(main.getArguments()))
       if (!isRowMajor(table->orderOf(argument)))
         main.emitError() << "argument " << i
-                         << " of @main is not row-major; backends read and write row-major tensors only: pass a tensor of "
+                         << " of @main is not row-major; backends read and write row-major tensors "
+                            "only: pass a tensor of "
                          << "the permuted shape and put a weft.transpose in front of its uses";
     return llvm::failure();
   }
@@ -39,30 +46,37 @@ private:
   llvm::LogicalResult assign(mlir::func::FuncOp main) {
     ChannelsLast layouts(main.getBody().front(), *providers_);
     layouts.analyze();
-    if (layouts.numConvolutions() == 0) return llvm::success();
+    if (layouts.numConvolutions() == 0)
+      return llvm::success();
     if (!layouts.pays()) {
-      remark(llvm::Twine(layouts.numConvolutions()) + " convolutions stay row-major, which copy " + llvm::Twine(layouts.copiedBytes()) +
-             " bytes of images inside their calls: channels-last-saves-nothing: it would take " + llvm::Twine(layouts.numTransposes()) +
-             " reorders of " + llvm::Twine(layouts.transposedBytes()) + " bytes");
+      remark(llvm::Twine(layouts.numConvolutions()) + " convolutions stay row-major, which copy " +
+             llvm::Twine(layouts.copiedBytes()) +
+             " bytes of images inside their calls: channels-last-saves-nothing: it would take " +
+             llvm::Twine(layouts.numTransposes()) + " reorders of " +
+             llvm::Twine(layouts.transposedBytes()) + " bytes");
       return llvm::success();
     }
     llvm::SmallVector<mlir::Operation *> composites(layouts.composites());
     for (mlir::Operation *op : composites)
-      if (failed(decomposeOp(mlir::cast<ir::WeftOp>(op)))) return llvm::failure();
+      if (failed(decomposeOp(mlir::cast<ir::WeftOp>(op))))
+        return llvm::failure();
     layouts.analyze();
     layouts.apply();
     numConvolutions += layouts.numConvolutions();
     numReorders += layouts.numTransposes();
-    remark(llvm::Twine(layouts.numConvolutions()) + " convolutions have channels last; " + llvm::Twine(layouts.numTransposes()) +
-           " reorders of " + llvm::Twine(layouts.transposedBytes()) + " bytes stay in the program, in place of " +
+    remark(llvm::Twine(layouts.numConvolutions()) + " convolutions have channels last; " +
+           llvm::Twine(layouts.numTransposes()) + " reorders of " +
+           llvm::Twine(layouts.transposedBytes()) + " bytes stay in the program, in place of " +
            llvm::Twine(layouts.copiedBytes()) + " bytes copied inside calls");
     return llvm::success();
   }
 
   void remark(const llvm::Twine &text) {
     std::string line = ("layout: " + text).str();
-    if (report_) report_->remarks.push_back(line);
-    if (printReport) llvm::errs() << "// " << line << "\n";
+    if (report_)
+      report_->remarks.push_back(line);
+    if (printReport)
+      llvm::errs() << "// " << line << "\n";
   }
 
   const ProviderSet *providers_ = nullptr;
@@ -71,7 +85,8 @@ private:
 
 } // namespace
 
-std::unique_ptr<mlir::Pass> createAssignLayoutsPass(const ProviderSet *providers, CompileReport *report) {
+std::unique_ptr<mlir::Pass> createAssignLayoutsPass(const ProviderSet *providers,
+                                                    CompileReport *report) {
   return std::make_unique<AssignLayoutsPass>(providers, report);
 }
 

@@ -7,11 +7,16 @@
 
 namespace weft::compiler {
 
-DimOrder rowMajor(int64_t rank) { return llvm::to_vector<6>(llvm::seq<int64_t>(0, rank)); }
+DimOrder rowMajor(int64_t rank) {
+  return llvm::to_vector<6>(llvm::seq<int64_t>(0, rank));
+}
 
-bool isRowMajor(llvm::ArrayRef<int64_t> order) { return order == llvm::ArrayRef<int64_t>(rowMajor(order.size())); }
+bool isRowMajor(llvm::ArrayRef<int64_t> order) {
+  return order == llvm::ArrayRef<int64_t>(rowMajor(order.size()));
+}
 
-llvm::SmallVector<int64_t> denseStrides(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> order) {
+llvm::SmallVector<int64_t> denseStrides(llvm::ArrayRef<int64_t> shape,
+                                        llvm::ArrayRef<int64_t> order) {
   llvm::SmallVector<int64_t> strides(shape.size());
   int64_t stride = 1;
   for (int64_t dim : llvm::reverse(order)) {
@@ -31,26 +36,31 @@ llvm::FailureOr<LayoutTable> LayoutTable::of(mlir::func::FuncOp main) {
   LayoutTable table;
   for (auto [i, argument] : llvm::enumerate(main.getArguments())) {
     mlir::Attribute attribute = main.getArgAttr(i, kAttribute);
-    if (!attribute) continue;
+    if (!attribute)
+      continue;
     auto type = mlir::dyn_cast<mlir::RankedTensorType>(argument.getType());
     auto order = mlir::dyn_cast<mlir::DenseI64ArrayAttr>(attribute);
     if (!type || !order || !isPermutation(order, type.getRank()))
-      return main.emitError() << "argument " << i << " has " << kAttribute << " = " << attribute << ", which is no order of the dims of "
-                              << argument.getType();
-    if (!isRowMajor(order)) table.set(argument, DimOrder(order.asArrayRef()));
+      return main.emitError() << "argument " << i << " has " << kAttribute << " = " << attribute
+                              << ", which is no order of the dims of " << argument.getType();
+    if (!isRowMajor(order))
+      table.set(argument, DimOrder(order.asArrayRef()));
   }
   return table;
 }
 
 DimOrder LayoutTable::orderOf(mlir::Value value) const {
   auto found = orders_.find(value);
-  if (found != orders_.end()) return found->second;
+  if (found != orders_.end())
+    return found->second;
   return rowMajor(mlir::cast<mlir::RankedTensorType>(value.getType()).getRank());
 }
 
 void LayoutTable::set(mlir::Value value, DimOrder order) {
-  if (isRowMajor(order)) orders_.erase(value);
-  else orders_[value] = std::move(order);
+  if (isRowMajor(order))
+    orders_.erase(value);
+  else
+    orders_[value] = std::move(order);
 }
 
 } // namespace weft::compiler

@@ -14,7 +14,9 @@ namespace weft::compiler {
 #define GEN_PASS_REGISTRATION
 #include "compiler/layout/Passes.h.inc"
 
-// The pass with those who may claim, whose layouts count (null for nobody: everything stays row-major), and a report (null is allowed).
-std::unique_ptr<mlir::Pass> createAssignLayoutsPass(const ProviderSet *providers, CompileReport *report);
+// The pass with those who may claim, whose layouts count (null for nobody: everything stays
+// row-major), and a report (null is allowed).
+std::unique_ptr<mlir::Pass> createAssignLayoutsPass(const ProviderSet *providers,
+                                                    CompileReport *report);
 
 } // namespace weft::compiler

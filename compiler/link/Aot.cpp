@@ -30,15 +30,22 @@ namespace {
 
 class AotCompilation {
 public:
-  AotCompilation(mlir::ModuleOp module, const AotOptions &options) : module_(module), options_(options) {}
+  AotCompilation(mlir::ModuleOp module, const AotOptions &options)
+      : module_(module), options_(options) {}
 
   absl::StatusOr<AotResult> run() {
-    if (absl::Status status = prepare(); !status.ok()) return status;
-    if (options_.emit == Emit::Weft) return emitWeft();
-    if (absl::Status status = compile(); !status.ok()) return status;
-    if (options_.emit == Emit::Plan) return finish(writeText(printed(module_) + (prepare_ ? printed(*prepare_) : "")));
-    if (absl::Status status = bindWeights(); !status.ok()) return status;
-    if (absl::Status status = makeObject(); !status.ok()) return status;
+    if (absl::Status status = prepare(); !status.ok())
+      return status;
+    if (options_.emit == Emit::Weft)
+      return emitWeft();
+    if (absl::Status status = compile(); !status.ok())
+      return status;
+    if (options_.emit == Emit::Plan)
+      return finish(writeText(printed(module_) + (prepare_ ? printed(*prepare_) : "")));
+    if (absl::Status status = bindWeights(); !status.ok())
+      return status;
+    if (absl::Status status = makeObject(); !status.ok())
+      return status;
     switch (options_.emit) {
     case Emit::Llvm:
       return finish(writeText(llvm_));
@@ -54,34 +61,45 @@ public:
 private:
   absl::Status prepare() {
     auto main = module_.lookupSymbol<mlir::func::FuncOp>("main");
-    if (!main) return absl::InvalidArgumentError("the module has no func.func @main to compile");
-    name_ = cIdentifier(options_.name.empty() ? llvm::sys::path::stem(options_.output) : llvm::StringRef(options_.name));
-    if (name_.empty()) name_ = "model";
-    if (options_.output.empty()) return absl::InvalidArgumentError("no output file was named");
-    if (options_.output == "-" && options_.emit != Emit::Weft && options_.emit != Emit::Plan && !isCode(options_.emit))
-      return absl::InvalidArgumentError("objects, libraries and executables cannot go to stdout; name an output file");
+    if (!main)
+      return absl::InvalidArgumentError("the module has no func.func @main to compile");
+    name_ = cIdentifier(options_.name.empty() ? llvm::sys::path::stem(options_.output)
+                                              : llvm::StringRef(options_.name));
+    if (name_.empty())
+      name_ = "model";
+    if (options_.output.empty())
+      return absl::InvalidArgumentError("no output file was named");
+    if (options_.output == "-" && options_.emit != Emit::Weft && options_.emit != Emit::Plan &&
+        !isCode(options_.emit))
+      return absl::InvalidArgumentError(
+          "objects, libraries and executables cannot go to stdout; name an output file");
     llvm::StringSet<> known;
     for (unsigned i = 0; i < main.getNumArguments(); ++i) {
       // Inputs belong to whoever runs the model.
       main.removeArgAttr(i, ir::kDonatableAttr);
-      if (auto parameter = main.getArgAttrOfType<mlir::StringAttr>(i, ir::kParameterAttr)) known.insert(parameter.getValue());
+      if (auto parameter = main.getArgAttrOfType<mlir::StringAttr>(i, ir::kParameterAttr))
+        known.insert(parameter.getValue());
     }
     for (const AotWeight &weight : options_.weights)
       if (!known.contains(weight.name))
-        return absl::InvalidArgumentError("there is a weight '" + weight.name + "', but @main has no argument with weft.parameter = \"" +
+        return absl::InvalidArgumentError("there is a weight '" + weight.name +
+                                          "', but @main has no argument with weft.parameter = \"" +
                                           weight.name + "\"");
     target_ = TargetInfo::host();
     if (options_.device) {
-      // The host's processor only starts the device: its object, which holds no code, is for any of its kind.
+      // The host's processor only starts the device: its object, which holds no code, is for any of
+      // its kind.
       target_.cpu = target_.features = "";
       return absl::OkStatus();
     }
     if (!options_.compile.cpu.empty()) {
       absl::StatusOr<TargetInfo> named = TargetInfo::named(options_.compile.cpu);
-      if (!named.ok()) return named.status();
+      if (!named.ok())
+        return named.status();
       target_ = *std::move(named);
     }
-    if (!options_.compile.features.empty()) target_.features += (target_.features.empty() ? "" : ",") + options_.compile.features;
+    if (!options_.compile.features.empty())
+      target_.features += (target_.features.empty() ? "" : ",") + options_.compile.features;
     return target_.checkUsable();
   }
 
@@ -99,16 +117,23 @@ private:
     CompileRequest request;
     request.providers = options_.compile.claim ? options_.providers : nullptr;
     request.target = options_.device ? options_.device->maker.key : target_.key();
-    request.makeKernels = [this](llvm::ArrayRef<plan::KernelOp> kernels, llvm::StringRef) { return buildKernels(kernels); };
-    absl::Status status = compileToPlan(module_, options_.compile, request, &result_.report, prepare_);
-    if (!status.ok() || options_.emit == Emit::Plan) return status;
-    absl::StatusOr<runtime::Program> program =
-        linkProgram(module_, prepare_ ? *prepare_ : mlir::ModuleOp(), request.target, result_.report.plan);
-    if (!program.ok()) return program.status();
+    request.makeKernels = [this](llvm::ArrayRef<plan::KernelOp> kernels, llvm::StringRef) {
+      return buildKernels(kernels);
+    };
+    absl::Status status =
+        compileToPlan(module_, options_.compile, request, &result_.report, prepare_);
+    if (!status.ok() || options_.emit == Emit::Plan)
+      return status;
+    absl::StatusOr<runtime::Program> program = linkProgram(
+        module_, prepare_ ? *prepare_ : mlir::ModuleOp(), request.target, result_.report.plan);
+    if (!program.ok())
+      return program.status();
     program_ = *std::move(program);
-    if (absl::Status status = refuseCustomKernels(program_); !status.ok()) return status;
+    if (absl::Status status = refuseCustomKernels(program_); !status.ok())
+      return status;
     for (const runtime::Program &prepare : program_.prepare)
-      if (absl::Status status = refuseCustomKernels(prepare); !status.ok()) return status;
+      if (absl::Status status = refuseCustomKernels(prepare); !status.ok())
+        return status;
     return absl::OkStatus();
   }
 
@@ -116,12 +141,14 @@ private:
   static absl::Status refuseCustomKernels(const runtime::Program &program) {
     for (const runtime::Instruction &instruction : program.instructions) {
       auto *call = std::get_if<runtime::LibraryCall>(&instruction);
-      if (!call || call->entry != kCustomEntry) continue;
+      if (!call || call->entry != kCustomEntry)
+        continue;
       absl::StatusOr<std::string> kernel = runtime::config_string(call->config, "kernel", "");
       return absl::UnimplementedError(
-          (call->location >= 0 ? program.locations[call->location] + ": " : "") + "weft.custom calls the kernel '" +
-          (kernel.ok() ? *kernel : "") +
-          "', which is registered in this process only: a program that calls kernels of users does not compile ahead of time");
+          (call->location >= 0 ? program.locations[call->location] + ": " : "") +
+          "weft.custom calls the kernel '" + (kernel.ok() ? *kernel : "") +
+          "', which is registered in this process only: a program that calls kernels of users does "
+          "not compile ahead of time");
     }
     return absl::OkStatus();
   }
@@ -134,25 +161,35 @@ private:
     CodegenOptions options;
     options.verify = options_.compile.verifyEachPhase;
     if (options_.device) {
-      if (isCode(options_.emit)) options.dump = [this](llvm::StringRef stage, llvm::StringRef text) { keepText(stage, text); };
-      if (options_.device->maker.prepare) options_.device->maker.prepare(*module_.getContext());
+      if (isCode(options_.emit))
+        options.dump = [this](llvm::StringRef stage, llvm::StringRef text) {
+          keepText(stage, text);
+        };
+      if (options_.device->maker.prepare)
+        options_.device->maker.prepare(*module_.getContext());
     }
     ir::DiagnosticCollector diagnostics(module_.getContext());
     for (plan::KernelOp kernel : kernels) {
       auto fusions = kernel.getBody().front().getOps<ir::FusionOp>();
-      if (fusions.empty()) return absl::InternalError(("kernel " + kernel.getSymName() + " has no fusion").str());
+      if (fusions.empty())
+        return absl::InternalError(("kernel " + kernel.getSymName() + " has no fusion").str());
       std::string symbol = prefix + kernel.getSymName().str();
       if (options_.device) {
-        absl::StatusOr<CompiledKernel> made = options_.device->maker.make(*fusions.begin(), symbol, options);
+        absl::StatusOr<CompiledKernel> made =
+            options_.device->maker.make(*fusions.begin(), symbol, options);
         if (!made.ok())
           return absl::Status(made.status().code(),
-                              diagnostics.failure("kernel " + kernel.getSymName().str() + ": " + std::string(made.status().message())));
+                              diagnostics.failure("kernel " + kernel.getSymName().str() + ": " +
+                                                  std::string(made.status().message())));
         infos.push_back(made->info);
         deviceKernels_.push_back(*std::move(made));
         continue;
       }
-      mlir::FailureOr<KernelInfo> info = buildKernel(*fusions.begin(), symbol, *code_, target_, options);
-      if (mlir::failed(info)) return absl::InternalError(diagnostics.failure("codegen of kernel " + kernel.getSymName().str() + " failed"));
+      mlir::FailureOr<KernelInfo> info =
+          buildKernel(*fusions.begin(), symbol, *code_, target_, options);
+      if (mlir::failed(info))
+        return absl::InternalError(
+            diagnostics.failure("codegen of kernel " + kernel.getSymName().str() + " failed"));
       infos.push_back(*info);
     }
     return infos;
@@ -160,29 +197,38 @@ private:
 
   absl::Status bindWeights() {
     std::map<std::string, const AotWeight *> byName;
-    for (const AotWeight &weight : options_.weights) byName[weight.name] = &weight;
+    for (const AotWeight &weight : options_.weights)
+      byName[weight.name] = &weight;
     plan::ProgramOp source = findProgram(module_);
     std::vector<std::pair<int32_t, llvm::ArrayRef<char>>> bound;
     std::vector<std::string> unbound;
     for (unsigned i = 0; i < source.getNumArguments(); ++i) {
-      auto parameter = mlir::dyn_cast_or_null<mlir::StringAttr>(source.getArgAttr(i, plan::kParameterAttr));
-      if (!parameter) continue;
+      auto parameter =
+          mlir::dyn_cast_or_null<mlir::StringAttr>(source.getArgAttr(i, plan::kParameterAttr));
+      if (!parameter)
+        continue;
       auto it = byName.find(parameter.str());
       if (it == byName.end() || !options_.embedWeights) {
         unbound.push_back(parameter.str());
-        if (it == byName.end()) continue;
+        if (it == byName.end())
+          continue;
       }
       const runtime::InputSpec &spec = program_.inputs[i];
       if (it->second->dtype != spec.dtype || it->second->dims != spec.dims)
-        return absl::InvalidArgumentError("the weight '" + parameter.str() + "' is " + shapeText(it->second->dtype, it->second->dims) +
-                                          ", but the model takes " + shapeText(spec.dtype, spec.dims));
-      if (options_.embedWeights) bound.emplace_back(int32_t(i), it->second->bytes);
+        return absl::InvalidArgumentError("the weight '" + parameter.str() + "' is " +
+                                          shapeText(it->second->dtype, it->second->dims) +
+                                          ", but the model takes " +
+                                          shapeText(spec.dtype, spec.dims));
+      if (options_.embedWeights)
+        bound.emplace_back(int32_t(i), it->second->bytes);
     }
     absl::StatusOr<runtime::Program> program = bindConstants(program_, bound);
-    if (!program.ok()) return program.status();
+    if (!program.ok())
+      return program.status();
     program_ = *std::move(program);
     for (size_t i = 0; i < program_.inputs.size(); ++i)
-      if (llvm::is_contained(unbound, program_.inputs[i].name)) parameters_.push_back(int32_t(i));
+      if (llvm::is_contained(unbound, program_.inputs[i].name))
+        parameters_.push_back(int32_t(i));
     return absl::OkStatus();
   }
 
@@ -193,34 +239,43 @@ private:
     return text + "]";
   }
 
-  static bool isCode(Emit emit) { return emit == Emit::Llvm || emit == Emit::Assembly; }
+  static bool isCode(Emit emit) {
+    return emit == Emit::Llvm || emit == Emit::Assembly;
+  }
 
   void keepText(llvm::StringRef stage, llvm::StringRef text) {
-    if (stage == "ll") llvm_ += text;
-    if (stage == (options_.device ? llvm::StringRef(options_.device->maker.assembly) : "s")) assembly_ += text;
+    if (stage == "ll")
+      llvm_ += text;
+    if (stage == (options_.device ? llvm::StringRef(options_.device->maker.assembly) : "s"))
+      assembly_ += text;
   }
 
   absl::Status makeObject() {
     // Of a device's kernels both forms were kept when they were made.
-    if (options_.device && isCode(options_.emit)) return absl::OkStatus();
+    if (options_.device && isCode(options_.emit))
+      return absl::OkStatus();
     absl::StatusOr<std::string> program = runtime::serialize(program_);
-    if (!program.ok()) return program.status();
+    if (!program.ok())
+      return program.status();
     ModelCode code;
     code.name = name_;
     code.program = *std::move(program);
     if (options_.device) {
       code.executableMaker = options_.device->executableMaker;
       absl::StatusOr<std::string> packed = options_.device->pack(deviceKernels_);
-      if (!packed.ok()) return packed.status();
+      if (!packed.ok())
+        return packed.status();
       code.deviceCode = *std::move(packed);
     } else {
       code.kernels = program_.symbols;
-      for (const runtime::Program &prepare : program_.prepare) llvm::append_range(code.kernels, prepare.symbols);
+      for (const runtime::Program &prepare : program_.prepare)
+        llvm::append_range(code.kernels, prepare.symbols);
     }
     code.parameters = parameters_;
     code.isMain = options_.emit == Emit::Executable;
     for (const RuntimeLibrary &library : kRuntimeLibraries) {
-      if (!calls(library.entries)) continue;
+      if (!calls(library.entries))
+        continue;
       libraries_.push_back(&library);
       code.libraryFinders.push_back(library.finder.str());
     }
@@ -228,9 +283,13 @@ private:
 
     CodegenOptions options;
     options.verify = options_.compile.verifyEachPhase;
-    if (isCode(options_.emit)) options.dump = [this](llvm::StringRef stage, llvm::StringRef text) { keepText(stage, text); };
+    if (isCode(options_.emit))
+      options.dump = [this](llvm::StringRef stage, llvm::StringRef text) {
+        keepText(stage, text);
+      };
     absl::StatusOr<std::string> object = emitObject(*code_, target_, options);
-    if (!object.ok()) return object.status();
+    if (!object.ok())
+      return object.status();
     object_ = *std::move(object);
     result_.report.codeBytes = int64_t(object_.size());
     return absl::OkStatus();
@@ -256,16 +315,19 @@ private:
   }
 
   absl::Status writeText(const std::string &text) {
-    if (options_.output != "-") return write(options_.output, text);
+    if (options_.output != "-")
+      return write(options_.output, text);
     llvm::outs() << text;
     llvm::outs().flush();
     return absl::OkStatus();
   }
 
   absl::Status write(const std::string &path, llvm::StringRef bytes) {
-    std::span<const std::byte> data(reinterpret_cast<const std::byte *>(bytes.data()), bytes.size());
+    std::span<const std::byte> data(reinterpret_cast<const std::byte *>(bytes.data()),
+                                    bytes.size());
     absl::Status status = runtime::write_file_atomically(path, {&data, 1});
-    if (status.ok()) result_.files.push_back(path);
+    if (status.ok())
+      result_.files.push_back(path);
     return status;
   }
 
@@ -277,57 +339,77 @@ private:
 
   absl::Status writeHeader() {
     std::string header = beside("h");
-    if (header == options_.output) header += ".h";
+    if (header == options_.output)
+      header += ".h";
     llvm::SmallVector<std::string> archives;
-    if (options_.device) archives.push_back(options_.device->archives.front());
+    if (options_.device)
+      archives.push_back(options_.device->archives.front());
     for (const RuntimeLibrary *library : libraries_) {
       archives.push_back(library->archive.str());
-      if (!library->flag.empty()) archives.push_back(library->flag.str());
+      if (!library->flag.empty())
+        archives.push_back(library->flag.str());
     }
     return write(header, modelHeader(name_, program_, parameters_, llvm::join(archives, ", ")));
   }
 
   absl::Status writeWeights() {
-    if (options_.embedWeights || options_.weights.empty()) return absl::OkStatus();
+    if (options_.embedWeights || options_.weights.empty())
+      return absl::OkStatus();
     std::vector<runtime::ArrayView> views;
     for (const AotWeight &weight : options_.weights)
       views.push_back(
-          {weight.name, weight.dtype, weight.dims, {reinterpret_cast<const std::byte *>(weight.bytes.data()), weight.bytes.size()}});
+          {weight.name,
+           weight.dtype,
+           weight.dims,
+           {reinterpret_cast<const std::byte *>(weight.bytes.data()), weight.bytes.size()}});
     std::string path = beside("safetensors");
     absl::Status status = runtime::write_safetensors(path, views);
-    if (status.ok()) result_.files.push_back(path);
+    if (status.ok())
+      result_.files.push_back(path);
     return status;
   }
 
   absl::Status emitObjectFile() {
-    if (absl::Status status = write(options_.output, object_); !status.ok()) return status;
-    if (absl::Status status = writeHeader(); !status.ok()) return status;
+    if (absl::Status status = write(options_.output, object_); !status.ok())
+      return status;
+    if (absl::Status status = writeHeader(); !status.ok())
+      return status;
     return writeWeights();
   }
 
   absl::Status emitLinked() {
     absl::StatusOr<std::string> folder = findRuntimeFolder(options_.runtimeFolder);
-    if (!folder.ok()) return folder.status();
+    if (!folder.ok())
+      return folder.status();
     llvm::SmallString<128> object;
     int descriptor;
-    if (std::error_code error = llvm::sys::fs::createTemporaryFile("weft-model", "o", descriptor, object))
+    if (std::error_code error =
+            llvm::sys::fs::createTemporaryFile("weft-model", "o", descriptor, object))
       return absl::InternalError("cannot make a temporary file: " + error.message());
     llvm::FileRemover remove(object);
     {
       llvm::raw_fd_ostream stream(descriptor, /*shouldClose=*/true);
       stream << object_;
     }
-    LinkRequest request{{std::string(object.str())}, options_.output, options_.emit == Emit::SharedLibrary, libraries_, {}};
-    if (options_.device) request.archives = options_.device->archives;
-    if (absl::Status status = linkModel(request, *folder); !status.ok()) return status;
+    LinkRequest request{{std::string(object.str())},
+                        options_.output,
+                        options_.emit == Emit::SharedLibrary,
+                        libraries_,
+                        {}};
+    if (options_.device)
+      request.archives = options_.device->archives;
+    if (absl::Status status = linkModel(request, *folder); !status.ok())
+      return status;
     result_.files.push_back(options_.output);
     if (options_.emit == Emit::SharedLibrary)
-      if (absl::Status status = writeHeader(); !status.ok()) return status;
+      if (absl::Status status = writeHeader(); !status.ok())
+        return status;
     return writeWeights();
   }
 
   absl::StatusOr<AotResult> finish(absl::Status status) {
-    if (!status.ok()) return status;
+    if (!status.ok())
+      return status;
     return std::move(result_);
   }
 

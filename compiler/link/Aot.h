@@ -29,7 +29,8 @@ enum class Emit {
 // "weft", "plan", "llvm", "asm", "obj", "so", "exe"; nullopt for another name.
 std::optional<Emit> parseEmit(llvm::StringRef name);
 
-// The value of a parameter: an argument of @main with the attribute weft.parameter = "name". Row-major bytes that the caller keeps.
+// The value of a parameter: an argument of @main with the attribute weft.parameter = "name".
+// Row-major bytes that the caller keeps.
 struct AotWeight {
   std::string name;
   DType dtype = DType::kFloat32;
@@ -37,13 +38,15 @@ struct AotWeight {
   llvm::ArrayRef<char> bytes;
 };
 
-// Kernels that run on another device than the host: what a backend gives to have them compiled ahead of time.
+// Kernels that run on another device than the host: what a backend gives to have them compiled
+// ahead of time.
 struct DeviceKernels {
   KernelMaker maker;
   // The kernels, in order, as the bytes that executableMaker takes.
   std::function<absl::StatusOr<std::string>(llvm::ArrayRef<CompiledKernel>)> pack;
-  std::string executableMaker;       // a weft_executable_maker (runtime/aot/weft_model.h)
-  std::vector<std::string> archives; // what defines it: the first that exists, relative to the runtime's folder
+  std::string executableMaker; // a weft_executable_maker (runtime/aot/weft_model.h)
+  std::vector<std::string>
+      archives; // what defines it: the first that exists, relative to the runtime's folder
 };
 
 struct AotOptions {
@@ -52,14 +55,16 @@ struct AotOptions {
   std::string output; // the file to write; "-" writes text to stdout
   std::string name;   // of the model in C; empty: the output's name without folder and extension
   std::vector<AotWeight> weights;
-  // true: weights go into the program. false: they go into OUTPUT.safetensors, which weft_model_open() or --weights is given. Parameters
-  // without a value are always read when the model is opened.
+  // true: weights go into the program. false: they go into OUTPUT.safetensors, which
+  // weft_model_open() or --weights is given. Parameters without a value are always read when the
+  // model is opened.
   bool embedWeights = true;
   // Who may claim ops; null for nobody.
   const ProviderSet *providers = nullptr;
   // Null: kernels are the host's.
   const DeviceKernels *device = nullptr;
-  // The folder of libweft_aot.a; empty: WEFT_RUNTIME_DIR, or what is found from the folder of this program upwards.
+  // The folder of libweft_aot.a; empty: WEFT_RUNTIME_DIR, or what is found from the folder of this
+  // program upwards.
   std::string runtimeFolder;
 };
 
@@ -68,8 +73,9 @@ struct AotResult {
   CompileReport report;
 };
 
-// The module is consumed. InvalidArgument for a module, name or weight that does not fit (the message says which), NotFound for a missing
-// runtime archive or linker, Internal for a failed phase or link, with its messages.
+// The module is consumed. InvalidArgument for a module, name or weight that does not fit (the
+// message says which), NotFound for a missing runtime archive or linker, Internal for a failed
+// phase or link, with its messages.
 absl::StatusOr<AotResult> compileAheadOfTime(mlir::ModuleOp module, const AotOptions &options);
 
 } // namespace weft::compiler

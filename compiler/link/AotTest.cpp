@@ -42,7 +42,8 @@ Command shell(const std::string &command) {
   FILE *pipe = popen((command + " 2>&1").c_str(), "r");
   Command result;
   std::array<char, 4096> piece;
-  while (size_t size = std::fread(piece.data(), 1, piece.size(), pipe)) result.text.append(piece.data(), size);
+  while (size_t size = std::fread(piece.data(), 1, piece.size(), pipe))
+    result.text.append(piece.data(), size);
   int status = pclose(pipe);
   result.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   return result;
@@ -54,23 +55,32 @@ std::string readText(const std::string &path) {
 }
 
 struct AotTest : ::testing::Test {
-  std::string folder = ::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
+  std::string folder =
+      ::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
   std::vector<float> x = std::vector<float>(32), w = std::vector<float>(8);
   std::vector<float> expected;
 
   void SetUp() override {
     shell("mkdir -p " + folder);
-    for (size_t i = 0; i < x.size(); ++i) x[i] = 0.25f * float(i % 7) - 0.5f;
-    for (size_t i = 0; i < w.size(); ++i) w[i] = float(i) * 0.5f;
-    ASSERT_TRUE(runtime::write_npy(folder + "/x.npy", {"", DType::kFloat32, {4, 8}, std::as_bytes(std::span(x))}).ok());
+    for (size_t i = 0; i < x.size(); ++i)
+      x[i] = 0.25f * float(i % 7) - 0.5f;
+    for (size_t i = 0; i < w.size(); ++i)
+      w[i] = float(i) * 0.5f;
+    ASSERT_TRUE(runtime::write_npy(folder + "/x.npy",
+                                   {"", DType::kFloat32, {4, 8}, std::as_bytes(std::span(x))})
+                    .ok());
     for (int row = 0; row < 4; ++row) {
       double sum = 0;
-      for (int i = 0; i < 8; ++i) sum += std::exp(double(x[row * 8 + i]) * w[i]);
-      for (int i = 0; i < 8; ++i) expected.push_back(float(std::exp(double(x[row * 8 + i]) * w[i]) / sum));
+      for (int i = 0; i < 8; ++i)
+        sum += std::exp(double(x[row * 8 + i]) * w[i]);
+      for (int i = 0; i < 8; ++i)
+        expected.push_back(float(std::exp(double(x[row * 8 + i]) * w[i]) / sum));
     }
   }
 
-  AotWeight weight() { return {"layer.w", DType::kFloat32, {8}, {reinterpret_cast<const char *>(w.data()), 32}}; }
+  AotWeight weight() {
+    return {"layer.w", DType::kFloat32, {8}, {reinterpret_cast<const char *>(w.data()), 32}};
+  }
 
   absl::StatusOr<AotResult> compile(AotOptions options, llvm::StringRef text = kModel) {
     mlir::DialectRegistry registry;
@@ -78,7 +88,8 @@ struct AotTest : ::testing::Test {
     mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
     context.loadAllAvailableDialects();
     auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
-    if (!module) return absl::InvalidArgumentError("the test's program does not parse");
+    if (!module)
+      return absl::InvalidArgumentError("the test's program does not parse");
     options.providers = backends::cpu::providers();
     options.compile.verifyEachPhase = true;
     return compileAheadOfTime(*module, options);
@@ -96,7 +107,8 @@ struct AotTest : ::testing::Test {
     ASSERT_TRUE(file.ok()) << file.status();
     ASSERT_EQ(file->array.dims, (std::vector<int64_t>{4, 8}));
     const float *y = reinterpret_cast<const float *>(file->array.bytes.data());
-    for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(y[i], expected[i], 1e-6) << "element " << i;
+    for (size_t i = 0; i < expected.size(); ++i)
+      EXPECT_NEAR(y[i], expected[i], 1e-6) << "element " << i;
   }
 };
 
@@ -110,7 +122,8 @@ TEST_F(AotTest, AnExecutableNeedsNoCompilerAndNoLibraryThatItDoesNotCall) {
   Command help = shell(folder + "/model --help");
   EXPECT_EQ(help.code, 0);
   EXPECT_NE(help.text.find("float32[4, 8]"), std::string::npos) << help.text;
-  EXPECT_EQ(help.text.find("layer.w"), std::string::npos) << "an embedded weight is no input: " << help.text;
+  EXPECT_EQ(help.text.find("layer.w"), std::string::npos)
+      << "an embedded weight is no input: " << help.text;
 
   Command libraries = shell("ldd " + folder + "/model");
   ASSERT_EQ(libraries.code, 0);
@@ -123,8 +136,10 @@ TEST_F(AotTest, WeightsMayStandBesideIt) {
   beside.embedWeights = false;
   auto result = compile(beside);
   ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_EQ(result->files, (std::vector<std::string>{folder + "/model", folder + "/model.safetensors"}));
-  std::string command = folder + "/model --input " + folder + "/x.npy --output " + folder + "/y.npy";
+  EXPECT_EQ(result->files,
+            (std::vector<std::string>{folder + "/model", folder + "/model.safetensors"}));
+  std::string command =
+      folder + "/model --input " + folder + "/x.npy --output " + folder + "/y.npy";
   Command without = shell(command);
   EXPECT_NE(without.code, 0);
   EXPECT_NE(without.text.find("--weights"), std::string::npos) << without.text;
@@ -154,8 +169,9 @@ int main(void) {
   printf("%.5f %.5f", y[3], sum);
   weft_model_close(model);
 })";
-  Command build = shell("clang-22 -I . -I " + folder + " " + folder + "/main.c " + folder +
-                        "/net.o runtime/aot/libweft_aot.a -lstdc++ -l:libgomp.so.1 -lm -o " + folder + "/main");
+  Command build =
+      shell("clang-22 -I . -I " + folder + " " + folder + "/main.c " + folder +
+            "/net.o runtime/aot/libweft_aot.a -lstdc++ -l:libgomp.so.1 -lm -o " + folder + "/main");
   ASSERT_EQ(build.code, 0) << build.text;
   Command run = shell(folder + "/main");
   EXPECT_EQ(run.code, 0) << run.text;
@@ -178,9 +194,11 @@ TEST_F(AotTest, ALibraryShowsTheCInterfaceOnly) {
   EXPECT_NE(symbols.text.find("weft_model_libnet"), std::string::npos) << symbols.text;
   EXPECT_NE(symbols.text.find("weft_model_open"), std::string::npos) << symbols.text;
   Command libraries = shell("ldd " + folder + "/libnet.so");
-  for (const char *name : {"LLVM", "MLIR", "dnnl"}) EXPECT_EQ(libraries.text.find(name), std::string::npos) << libraries.text;
+  for (const char *name : {"LLVM", "MLIR", "dnnl"})
+    EXPECT_EQ(libraries.text.find(name), std::string::npos) << libraries.text;
   std::istringstream lines(symbols.text);
-  for (std::string line; std::getline(lines, line);) EXPECT_NE(line.find("weft_model_"), std::string::npos) << line;
+  for (std::string line; std::getline(lines, line);)
+    EXPECT_NE(line.find("weft_model_"), std::string::npos) << line;
 }
 
 TEST_F(AotTest, TextOfEveryStage) {
@@ -208,10 +226,12 @@ func.func @main(%x: tensor<4x8xf32> {weft.name = "x"}) -> (tensor<4x8xf32> {weft
   sorting.weights.clear();
   auto result = compile(sorting, model);
   ASSERT_TRUE(result.ok()) << result.status();
-  Command run = shell(folder + "/sorting --input " + folder + "/x.npy --output " + folder + "/y.npy");
+  Command run =
+      shell(folder + "/sorting --input " + folder + "/x.npy --output " + folder + "/y.npy");
   ASSERT_EQ(run.code, 0) << run.text;
   expected = x;
-  for (int row = 0; row < 4; ++row) std::sort(expected.begin() + row * 8, expected.begin() + (row + 1) * 8, std::greater<>());
+  for (int row = 0; row < 4; ++row)
+    std::sort(expected.begin() + row * 8, expected.begin() + (row + 1) * 8, std::greater<>());
   expectRight(folder + "/y.npy");
   Command libraries = shell("ldd " + folder + "/sorting");
   for (const char *name : {"LLVM", "MLIR", "weft", "absl", "dnnl"})
@@ -234,8 +254,11 @@ func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> tensor<4x8xf32> {
   return %0 : tensor<4x8xf32>
 })";
   std::vector<float> identity(64);
-  for (int i = 0; i < 8; ++i) identity[9 * i] = 1;
-  ASSERT_TRUE(runtime::write_npy(folder + "/i.npy", {"", DType::kFloat32, {8, 8}, std::as_bytes(std::span(identity))}).ok());
+  for (int i = 0; i < 8; ++i)
+    identity[9 * i] = 1;
+  ASSERT_TRUE(runtime::write_npy(folder + "/i.npy",
+                                 {"", DType::kFloat32, {8, 8}, std::as_bytes(std::span(identity))})
+                  .ok());
   expected = x;
   for (bool claim : {false, true}) {
     AotOptions matmul = options(Emit::Executable, "matmul");
@@ -243,20 +266,25 @@ func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> tensor<4x8xf32> {
     matmul.compile.claim = claim;
     auto result = compile(matmul, model);
     ASSERT_TRUE(result.ok()) << result.status();
-    Command run = shell(folder + "/matmul --input " + folder + "/x.npy --input " + folder + "/i.npy --output " + folder + "/y.npy");
+    Command run = shell(folder + "/matmul --input " + folder + "/x.npy --input " + folder +
+                        "/i.npy --output " + folder + "/y.npy");
     ASSERT_EQ(run.code, 0) << run.text;
     expectRight(folder + "/y.npy");
-    EXPECT_EQ(shell("ldd " + folder + "/matmul").text.find("dnnl") != std::string::npos, result->report.libraryCalls > 0);
+    EXPECT_EQ(shell("ldd " + folder + "/matmul").text.find("dnnl") != std::string::npos,
+              result->report.libraryCalls > 0);
     // The inputs have no names.
     Command one = shell(folder + "/matmul --input " + folder + "/x.npy");
     EXPECT_EQ(one.code, 2);
     EXPECT_NE(one.text.find("input 1 float32[8, 8] is missing"), std::string::npos) << one.text;
     Command wrong = shell(folder + "/matmul --input " + folder + "/i.npy");
-    EXPECT_NE(wrong.text.find("input 0 is float32[4, 8]; the file holds float32[8, 8]"), std::string::npos) << wrong.text;
+    EXPECT_NE(wrong.text.find("input 0 is float32[4, 8]; the file holds float32[8, 8]"),
+              std::string::npos)
+        << wrong.text;
   }
 }
 
-// What is shipped: without weights and libraries at most 2 MB. That it is linked with -s and --gc-sections decides.
+// What is shipped: without weights and libraries at most 2 MB. That it is linked with -s and
+// --gc-sections decides.
 TEST_F(AotTest, APerceptronIsSmall) {
   constexpr llvm::StringLiteral model = R"(
 func.func @main(%x: tensor<4x784xf32>, %w1: tensor<128x784xf32> {weft.parameter = "up.weight"}, %b1: tensor<128xf32> {weft.parameter = "up.bias"},
@@ -280,12 +308,14 @@ func.func @main(%x: tensor<4x784xf32>, %w1: tensor<128x784xf32> {weft.parameter 
     auto result = compile(mlp, model);
     ASSERT_TRUE(result.ok()) << result.status();
     EXPECT_EQ(result->report.libraryCalls > 0, claim);
-    EXPECT_LE(std::filesystem::file_size(folder + "/mlp"), kMostBytes) << (claim ? "with oneDNN" : "without a library");
+    EXPECT_LE(std::filesystem::file_size(folder + "/mlp"), kMostBytes)
+        << (claim ? "with oneDNN" : "without a library");
     EXPECT_EQ(shell("ldd " + folder + "/mlp").text.find("dnnl") != std::string::npos, claim);
   }
 }
 
-// Work on weights alone is done when the model is loaded, from weights that stay as they are in the file.
+// Work on weights alone is done when the model is loaded, from weights that stay as they are in the
+// file.
 TEST_F(AotTest, WeightsArePreparedAtLoad) {
   llvm::StringRef model = R"(
 func.func @main(%x: tensor<4x8xf32> {weft.name = "x"}, %w: tensor<8x2048xf32> {weft.parameter = "m.w"}) -> (tensor<4x2048xf32> {weft.name = "y"}) {
@@ -294,17 +324,23 @@ func.func @main(%x: tensor<4x8xf32> {weft.name = "x"}, %w: tensor<8x2048xf32> {w
   return %1 : tensor<4x2048xf32>
 })";
   std::vector<float> weights(8 * 2048);
-  for (size_t i = 0; i < weights.size(); ++i) weights[i] = 0.5f * float(i % 9) - 1.5f;
+  for (size_t i = 0; i < weights.size(); ++i)
+    weights[i] = 0.5f * float(i % 9) - 1.5f;
   for (bool embed : {true, false}) {
     AotOptions prepared = options(Emit::Executable, embed ? "embedded" : "beside");
-    prepared.weights = {{"m.w", DType::kFloat32, {8, 2048}, {reinterpret_cast<const char *>(weights.data()), weights.size() * 4}}};
+    prepared.weights = {{"m.w",
+                         DType::kFloat32,
+                         {8, 2048},
+                         {reinterpret_cast<const char *>(weights.data()), weights.size() * 4}}};
     prepared.embedWeights = embed;
     auto result = compile(prepared, model);
     ASSERT_TRUE(result.ok()) << result.status();
     EXPECT_EQ(result->report.preparedValues, 1);
     EXPECT_EQ(result->report.preparedBytes, int64_t(weights.size() * 4));
-    std::string command = prepared.output + " --input " + folder + "/x.npy --output " + folder + "/y.npy";
-    Command run = shell(embed ? command : command + " --weights " + prepared.output + ".safetensors");
+    std::string command =
+        prepared.output + " --input " + folder + "/x.npy --output " + folder + "/y.npy";
+    Command run =
+        shell(embed ? command : command + " --weights " + prepared.output + ".safetensors");
     ASSERT_EQ(run.code, 0) << run.text;
     auto file = runtime::read_npy(folder + "/y.npy");
     ASSERT_TRUE(file.ok()) << file.status();
@@ -312,7 +348,8 @@ func.func @main(%x: tensor<4x8xf32> {weft.name = "x"}, %w: tensor<8x2048xf32> {w
     for (size_t row = 0; row < 4; ++row)
       for (size_t column = 0; column < 2048; ++column) {
         double sum = 0;
-        for (size_t k = 0; k < 8; ++k) sum += double(x[row * 8 + k]) * std::max(weights[k * 2048 + column], 0.0f);
+        for (size_t k = 0; k < 8; ++k)
+          sum += double(x[row * 8 + k]) * std::max(weights[k * 2048 + column], 0.0f);
         ASSERT_NEAR(y[row * 2048 + column], sum, 1e-5) << row << ", " << column;
       }
   }

@@ -14,15 +14,15 @@ namespace weft::compiler {
 inline constexpr uint32_t kArtifactVersion = 2;
 
 struct Artifact {
-  std::string program;                                     // runtime::serialize()
-  std::string sizes;                                       // the same of its table of sizes; empty where it has none
+  std::string program; // runtime::serialize()
+  std::string sizes;   // the same of its table of sizes; empty where it has none
   std::vector<std::shared_ptr<const std::string>> objects; // relocatable ELF objects
 };
 
 std::string writeArtifact(const Artifact &artifact);
 
-// DataLoss for bytes that are cut off, altered or no artifact; FailedPrecondition for one of another version. Allocates no more than the
-// bytes justify.
+// DataLoss for bytes that are cut off, altered or no artifact; FailedPrecondition for one of
+// another version. Allocates no more than the bytes justify.
 absl::StatusOr<Artifact> readArtifact(llvm::ArrayRef<char> bytes);
 
 } // namespace weft::compiler

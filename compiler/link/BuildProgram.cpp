@@ -16,14 +16,17 @@
 namespace weft::compiler {
 namespace {
 
-int64_t bytesOf(mlir::Value buffer) { return mlir::cast<plan::BufferType>(buffer.getType()).getBytes(); }
+int64_t bytesOf(mlir::Value buffer) {
+  return mlir::cast<plan::BufferType>(buffer.getType()).getBytes();
+}
 
 // "file:line" of the innermost file in a location; empty for none.
 std::string locationOf(mlir::Location location) {
   std::string text;
   location->walk([&](mlir::Location inner) {
     auto file = mlir::dyn_cast<mlir::FileLineColLoc>(inner);
-    if (!file) return mlir::WalkResult::advance();
+    if (!file)
+      return mlir::WalkResult::advance();
     text = (file.getFilename().getValue() + ":" + llvm::Twine(file.getLine())).str();
     return mlir::WalkResult::interrupt();
   });
@@ -36,7 +39,8 @@ absl::Status invalid(mlir::Operation *op, llvm::StringRef what) {
 
 class Builder {
 public:
-  Builder(plan::ProgramOp source, llvm::StringRef target, const PlanReport &report, runtime::SizeTable *table)
+  Builder(plan::ProgramOp source, llvm::StringRef target, const PlanReport &report,
+          runtime::SizeTable *table)
       : source_(source), kernels_(source->getParentOp()), table_(table) {
     program_.target = target.str();
     program_.arena_bytes = report.arenaBytes;
@@ -46,48 +50,67 @@ public:
   }
 
   absl::StatusOr<runtime::Program> build(plan::ProgramOp prepare) {
-    if (absl::Status status = addPrepare(prepare); !status.ok()) return status;
+    if (absl::Status status = addPrepare(prepare); !status.ok())
+      return status;
     addInputs();
     for (mlir::Operation &op : source_.getBody().front()) {
-      absl::Status status = llvm::TypeSwitch<mlir::Operation *, absl::Status>(&op)
-                                .Case<plan::LaunchOp, plan::LibraryCallOp, plan::CopyOp, plan::FillOp, plan::ReturnOp, plan::ArenaOp>(
-                                    [&](auto concrete) { return add(concrete); })
-                                .Case<plan::ViewOp, plan::ConstantOp, plan::OutputOp>([](auto) { return absl::OkStatus(); })
-                                .Default([](mlir::Operation *other) { return invalid(other, "is no part of a packed program"); });
-      if (!status.ok()) return status;
+      absl::Status status =
+          llvm::TypeSwitch<mlir::Operation *, absl::Status>(&op)
+              .Case<plan::LaunchOp, plan::LibraryCallOp, plan::CopyOp, plan::FillOp, plan::ReturnOp,
+                    plan::ArenaOp>([&](auto concrete) { return add(concrete); })
+              .Case<plan::ViewOp, plan::ConstantOp, plan::OutputOp>(
+                  [](auto) { return absl::OkStatus(); })
+              .Default([](mlir::Operation *other) {
+                return invalid(other, "is no part of a packed program");
+              });
+      if (!status.ok())
+        return status;
     }
-    if (absl::Status status = bindOutputs(); !status.ok()) return status;
+    if (absl::Status status = bindOutputs(); !status.ok())
+      return status;
     if (!sizes_.entries.empty()) {
       for (mlir::Operation &op : source_.getBody().front())
-        if (mlir::isa<plan::CopyOp, plan::FillOp>(op)) return invalid(&op, "has no form for sizes that vary");
-      if (!table_) return invalid(source_, "has sizes that vary; give each its number");
+        if (mlir::isa<plan::CopyOp, plan::FillOp>(op))
+          return invalid(&op, "has no form for sizes that vary");
+      if (!table_)
+        return invalid(source_, "has sizes that vary; give each its number");
       *table_ = std::move(sizes_);
     }
-    if (absl::Status status = runtime::validate(program_); !status.ok()) return status;
+    if (absl::Status status = runtime::validate(program_); !status.ok())
+      return status;
     return std::move(program_);
   }
 
 private:
-  static std::string nameOf(mlir::Attribute name) { return name ? mlir::cast<mlir::StringAttr>(name).str() : std::string(); }
+  static std::string nameOf(mlir::Attribute name) {
+    return name ? mlir::cast<mlir::StringAttr>(name).str() : std::string();
+  }
 
   // Prepared values are the last arguments, in the order of the results of what computes them.
   absl::Status addPrepare(plan::ProgramOp prepare) {
     numInputs_ = source_.getNumArguments();
-    while (numInputs_ > 0 && source_.getArgAttr(numInputs_ - 1, plan::kPreparedAttr)) --numInputs_;
+    while (numInputs_ > 0 && source_.getArgAttr(numInputs_ - 1, plan::kPreparedAttr))
+      --numInputs_;
     if (!prepare)
-      return numInputs_ == source_.getNumArguments() ? absl::OkStatus()
-                                                     : invalid(source_, "has prepared arguments, but nothing computes them");
+      return numInputs_ == source_.getNumArguments()
+                 ? absl::OkStatus()
+                 : invalid(source_, "has prepared arguments, but nothing computes them");
     PlanReport report;
     auto arena = prepare.getBody().front().getOps<plan::ArenaOp>();
     report.arenaBytes = arena.empty() ? 0 : bytesOf(*arena.begin());
-    absl::StatusOr<runtime::Program> program = Builder(prepare, program_.target, report, nullptr).build(nullptr);
-    if (!program.ok()) return program.status();
+    absl::StatusOr<runtime::Program> program =
+        Builder(prepare, program_.target, report, nullptr).build(nullptr);
+    if (!program.ok())
+      return program.status();
     if (program->outputs.size() != source_.getNumArguments() - numInputs_)
-      return invalid(source_, "has another number of prepared arguments than what computes them has results");
+      return invalid(
+          source_, "has another number of prepared arguments than what computes them has results");
     program_.prepare.push_back(*std::move(program));
     for (unsigned i = 0; i < prepare.getNumArguments(); ++i) {
-      auto from = mlir::dyn_cast_or_null<mlir::IntegerAttr>(prepare.getArgAttr(i, plan::kSourceAttr));
-      if (!from || from.getInt() < 0 || from.getInt() >= numInputs_) return invalid(prepare, "has an argument without a plan.source");
+      auto from =
+          mlir::dyn_cast_or_null<mlir::IntegerAttr>(prepare.getArgAttr(i, plan::kSourceAttr));
+      if (!from || from.getInt() < 0 || from.getInt() >= numInputs_)
+        return invalid(prepare, "has an argument without a plan.source");
       program_.prepare_inputs.push_back(buffer(source_.getArgument(from.getInt())));
     }
     return absl::OkStatus();
@@ -95,16 +118,19 @@ private:
 
   void addInputs() {
     for (unsigned i = 0; i < numInputs_; ++i) {
-      auto type = mlir::cast<mlir::RankedTensorType>(mlir::cast<mlir::TypeAttr>(source_.getArgAttr(i, plan::kTypeAttr)).getValue());
+      auto type = mlir::cast<mlir::RankedTensorType>(
+          mlir::cast<mlir::TypeAttr>(source_.getArgAttr(i, plan::kTypeAttr)).getValue());
       runtime::InputSpec spec;
       spec.name = nameOf(source_.getArgAttr(i, plan::kParameterAttr));
-      if (spec.name.empty()) spec.name = nameOf(source_.getArgAttr(i, plan::kNameAttr));
+      if (spec.name.empty())
+        spec.name = nameOf(source_.getArgAttr(i, plan::kNameAttr));
       spec.dtype = ir::dtypeOf(type.getElementType());
       spec.dims.assign(type.getShape().begin(), type.getShape().end());
       addSizes(type, {runtime::SizeTable::Place::kInputDim, int32_t(i)});
       spec.bytes = bytesOf(source_.getArgument(i));
       spec.donatable = bool(source_.getArgAttr(i, plan::kDonatableAttr));
-      spec.stable = source_.getArgAttr(i, plan::kStableAttr) || source_.getArgAttr(i, plan::kParameterAttr);
+      spec.stable =
+          source_.getArgAttr(i, plan::kStableAttr) || source_.getArgAttr(i, plan::kParameterAttr);
       program_.inputs.push_back(std::move(spec));
     }
   }
@@ -112,7 +138,8 @@ private:
   // Where a dim of the type is a number of the program's, if it has a name.
   void addSize(mlir::RankedTensorType type, int64_t dim, runtime::SizeTable::Entry entry) {
     ir::Dim size = ir::dimsOf(type)[dim];
-    if (size.isStatic()) return;
+    if (size.isStatic())
+      return;
     ir::SizeProduct product = ir::productOf(size.symbol.getValue());
     entry.dim = int32_t(dim);
     entry.largest = size.size;
@@ -120,33 +147,39 @@ private:
     for (llvm::StringRef name : product.symbols) {
       auto known = llvm::find(sizes_.names, name);
       entry.value.names.push_back(int32_t(known - sizes_.names.begin()));
-      if (known == sizes_.names.end()) sizes_.names.push_back(name.str());
+      if (known == sizes_.names.end())
+        sizes_.names.push_back(name.str());
     }
     sizes_.entries.push_back(std::move(entry));
   }
 
   void addSizes(mlir::RankedTensorType type, runtime::SizeTable::Entry entry) {
-    for (int64_t dim = 0; dim < type.getRank(); ++dim) addSize(type, dim, entry);
+    for (int64_t dim = 0; dim < type.getRank(); ++dim)
+      addSize(type, dim, entry);
   }
 
   int32_t location(mlir::Operation *op) {
     std::string text = locationOf(op->getLoc());
-    if (text.empty()) return -1;
+    if (text.empty())
+      return -1;
     auto [it, inserted] = locations_.try_emplace(text, int32_t(program_.locations.size()));
-    if (inserted) program_.locations.push_back(text);
+    if (inserted)
+      program_.locations.push_back(text);
     return it->second;
   }
 
   int32_t symbol(llvm::StringRef name) {
     auto [it, inserted] = symbols_.try_emplace(name, int32_t(program_.symbols.size()));
-    if (inserted) program_.symbols.push_back(name.str());
+    if (inserted)
+      program_.symbols.push_back(name.str());
     return it->second;
   }
 
   // The row of a buffer; outputs get their index when the return is seen.
   int32_t buffer(mlir::Value value) {
     auto [it, inserted] = buffers_.try_emplace(value, int32_t(program_.buffers.size()));
-    if (!inserted) return it->second;
+    if (!inserted)
+      return it->second;
     int64_t offset;
     mlir::Value root = plan::viewRoot(value, offset);
     runtime::BufferEntry entry;
@@ -155,7 +188,8 @@ private:
     if (auto argument = mlir::dyn_cast<mlir::BlockArgument>(root)) {
       bool prepared = argument.getArgNumber() >= numInputs_;
       entry.kind = prepared ? runtime::BufferKind::kPrepared : runtime::BufferKind::kInput;
-      entry.index = int32_t(prepared ? argument.getArgNumber() - numInputs_ : argument.getArgNumber());
+      entry.index =
+          int32_t(prepared ? argument.getArgNumber() - numInputs_ : argument.getArgNumber());
     } else if (auto constant = root.getDefiningOp<plan::ConstantOp>()) {
       entry.kind = runtime::BufferKind::kConstant;
       entry.offset += constantOffset(constant);
@@ -168,11 +202,13 @@ private:
   }
 
   int64_t constantOffset(plan::ConstantOp constant) {
-    auto [it, inserted] = constants_.try_emplace(constant.getValue(), int64_t(program_.constants.size()));
+    auto [it, inserted] =
+        constants_.try_emplace(constant.getValue(), int64_t(program_.constants.size()));
     if (inserted) {
       ir::HostTensor tensor = ir::HostTensor::from(constant.getValue());
       program_.constants.insert(program_.constants.end(), tensor.bytes.begin(), tensor.bytes.end());
-      program_.constants.resize(size_t(llvm::alignTo(program_.constants.size(), runtime::kBufferAlignment)));
+      program_.constants.resize(
+          size_t(llvm::alignTo(program_.constants.size(), runtime::kBufferAlignment)));
     }
     return it->second;
   }
@@ -182,11 +218,13 @@ private:
     return absl::OkStatus();
   }
 
-  // What the kernel's indices must be within. Those that come from a buffer are found through what leaves their values alone.
+  // What the kernel's indices must be within. Those that come from a buffer are found through what
+  // leaves their values alone.
   void addChecks(plan::KernelOp kernel, runtime::Launch &launch) {
     kernel.walk([&](mlir::Operation *op) {
       std::optional<ir::IndexBounds> bounds = ir::indexBounds(op);
-      if (!bounds) return;
+      if (!bounds)
+        return;
       runtime::IndexCheck check;
       check.op = bounds->user.str();
       check.lower = bounds->lower;
@@ -194,26 +232,35 @@ private:
       check.ignores = bounds->ignored.has_value();
       check.ignored = bounds->ignored.value_or(0);
       check.location = location(op);
-      check.dtype = ir::dtypeOf(mlir::cast<mlir::RankedTensorType>(bounds->indices.getType()).getElementType());
+      check.dtype = ir::dtypeOf(
+          mlir::cast<mlir::RankedTensorType>(bounds->indices.getType()).getElementType());
       mlir::Value source = bounds->indices;
-      while (mlir::isa_and_present<ir::ReshapeOp, ir::BroadcastOp, ir::TransposeOp>(source.getDefiningOp()))
+      while (mlir::isa_and_present<ir::ReshapeOp, ir::BroadcastOp, ir::TransposeOp>(
+          source.getDefiningOp()))
         source = source.getDefiningOp()->getOperand(0);
       auto argument = mlir::dyn_cast<mlir::BlockArgument>(source);
-      if (argument && mlir::isa<ir::FusionOp>(argument.getOwner()->getParentOp())) check.operand = argument.getArgNumber();
+      if (argument && mlir::isa<ir::FusionOp>(argument.getOwner()->getParentOp()))
+        check.operand = argument.getArgNumber();
       launch.checks.push_back(std::move(check));
     });
   }
 
   absl::Status add(plan::LaunchOp op) {
     auto kernel = kernels_.lookup<plan::KernelOp>(op.getKernel());
-    if (!kernel || !kernel.getSymbol()) return invalid(op, ("the kernel @" + op.getKernel() + " has not been compiled").str());
-    if (kernel.getPartials() > 0 && !op.getPartials()) return invalid(op, "has no buffer for partial results; run plan-launches");
+    if (!kernel || !kernel.getSymbol())
+      return invalid(op, ("the kernel @" + op.getKernel() + " has not been compiled").str());
+    if (kernel.getPartials() > 0 && !op.getPartials())
+      return invalid(op, "has no buffer for partial results; run plan-launches");
     runtime::Launch launch;
     launch.kernel = symbol(*kernel.getSymbol());
-    if (kernel.getFinish()) launch.finish = symbol(*kernel.getFinish());
-    for (mlir::Value value : op.getInputs()) launch.operands.push_back(buffer(value));
-    for (mlir::Value value : op.getOutputs()) launch.operands.push_back(buffer(value));
-    if (op.getPartials()) launch.partials = buffer(op.getPartials());
+    if (kernel.getFinish())
+      launch.finish = symbol(*kernel.getFinish());
+    for (mlir::Value value : op.getInputs())
+      launch.operands.push_back(buffer(value));
+    for (mlir::Value value : op.getOutputs())
+      launch.operands.push_back(buffer(value));
+    if (op.getPartials())
+      launch.partials = buffer(op.getPartials());
     launch.count = kernel.getCount();
     launch.grain = kernel.getGrain();
     launch.serial = op.getSerial();
@@ -221,12 +268,13 @@ private:
     addChecks(kernel, launch);
     if (auto sized = kernel->getAttrOfType<mlir::DenseI64ArrayAttr>(kSizedAttr)) {
       int64_t operand = sized[0], inputs = kernel.getFunctionType().getNumInputs();
-      mlir::Type type =
-          operand < inputs ? kernel.getFunctionType().getInput(operand) : kernel.getFunctionType().getResult(operand - inputs);
+      mlir::Type type = operand < inputs ? kernel.getFunctionType().getInput(operand)
+                                         : kernel.getFunctionType().getResult(operand - inputs);
       addSize(mlir::cast<mlir::RankedTensorType>(type), sized[1],
               {runtime::SizeTable::Place::kCount, int32_t(program_.instructions.size())});
     }
-    program_.thread_scratch_bytes = std::max<int64_t>(program_.thread_scratch_bytes, kernel.getScratch());
+    program_.thread_scratch_bytes =
+        std::max<int64_t>(program_.thread_scratch_bytes, kernel.getScratch());
     program_.instructions.emplace_back(std::move(launch));
     return absl::OkStatus();
   }
@@ -237,26 +285,31 @@ private:
     call.inputs = int32_t(op.getInputs().size());
     call.location = location(op);
     for (auto [value, attribute] : llvm::zip(op.getOperands(), op.getTypes())) {
-      auto type = mlir::cast<mlir::RankedTensorType>(mlir::cast<mlir::TypeAttr>(attribute).getValue());
+      auto type =
+          mlir::cast<mlir::RankedTensorType>(mlir::cast<mlir::TypeAttr>(attribute).getValue());
       runtime::TensorRef ref;
       ref.buffer = buffer(value);
       ref.dtype = ir::dtypeOf(type.getElementType());
       ref.dims.assign(type.getShape().begin(), type.getShape().end());
       ref.strides.resize(ref.dims.size());
       int64_t stride = 1;
-      for (size_t i = ref.dims.size(); i-- > 0; stride *= ref.dims[i]) ref.strides[i] = stride;
-      addSizes(type, {runtime::SizeTable::Place::kOperandDim, int32_t(program_.instructions.size()), int32_t(call.operands.size())});
+      for (size_t i = ref.dims.size(); i-- > 0; stride *= ref.dims[i])
+        ref.strides[i] = stride;
+      addSizes(type, {runtime::SizeTable::Place::kOperandDim, int32_t(program_.instructions.size()),
+                      int32_t(call.operands.size())});
       call.operands.push_back(std::move(ref));
     }
     for (mlir::NamedAttribute entry : op.getConfig()) {
       std::optional<runtime::ConfigValue> value = configValue(entry.getValue());
       if (!value)
-        return invalid(op, ("config entry '" + entry.getName().getValue() +
-                            "' is neither an integer, a float, a string, a bool nor a list of integers")
-                               .str());
+        return invalid(op,
+                       ("config entry '" + entry.getName().getValue() +
+                        "' is neither an integer, a float, a string, a bool nor a list of integers")
+                           .str());
       call.config.emplace_back(entry.getName().str(), *std::move(value));
     }
-    std::sort(call.config.begin(), call.config.end(), [](const auto &a, const auto &b) { return a.first < b.first; });
+    std::sort(call.config.begin(), call.config.end(),
+              [](const auto &a, const auto &b) { return a.first < b.first; });
     program_.instructions.emplace_back(std::move(call));
     return absl::OkStatus();
   }
@@ -265,17 +318,21 @@ private:
     return llvm::TypeSwitch<mlir::Attribute, std::optional<runtime::ConfigValue>>(attribute)
         .Case([](mlir::BoolAttr value) { return runtime::ConfigValue(int64_t(value.getValue())); })
         .Case([](mlir::UnitAttr) { return runtime::ConfigValue(int64_t(1)); })
-        .Case([](mlir::IntegerAttr value) { return runtime::ConfigValue(value.getValue().getSExtValue()); })
+        .Case([](mlir::IntegerAttr value) {
+          return runtime::ConfigValue(value.getValue().getSExtValue());
+        })
         .Case([](mlir::FloatAttr value) { return runtime::ConfigValue(value.getValueAsDouble()); })
         .Case([](mlir::StringAttr value) { return runtime::ConfigValue(value.str()); })
         .Case([](mlir::DenseI64ArrayAttr value) {
-          return runtime::ConfigValue(std::vector<int64_t>(value.asArrayRef().begin(), value.asArrayRef().end()));
+          return runtime::ConfigValue(
+              std::vector<int64_t>(value.asArrayRef().begin(), value.asArrayRef().end()));
         })
         .Case([](mlir::ArrayAttr value) -> std::optional<runtime::ConfigValue> {
           std::vector<int64_t> list;
           for (mlir::Attribute element : value) {
             auto integer = mlir::dyn_cast<mlir::IntegerAttr>(element);
-            if (!integer) return std::nullopt;
+            if (!integer)
+              return std::nullopt;
             list.push_back(integer.getInt());
           }
           return runtime::ConfigValue(std::move(list));
@@ -284,16 +341,19 @@ private:
   }
 
   absl::Status add(plan::CopyOp op) {
-    if (bytesOf(op.getSource()) == 0) return absl::OkStatus();
-    program_.instructions.emplace_back(
-        runtime::Copy{buffer(op.getSource()), buffer(op.getTarget()), bytesOf(op.getSource()), location(op)});
+    if (bytesOf(op.getSource()) == 0)
+      return absl::OkStatus();
+    program_.instructions.emplace_back(runtime::Copy{buffer(op.getSource()), buffer(op.getTarget()),
+                                                     bytesOf(op.getSource()), location(op)});
     return absl::OkStatus();
   }
 
   absl::Status add(plan::FillOp op) {
-    if (bytesOf(op.getTarget()) == 0) return absl::OkStatus();
+    if (bytesOf(op.getTarget()) == 0)
+      return absl::OkStatus();
     program_.instructions.emplace_back(
-        runtime::Fill{buffer(op.getTarget()), uint64_t(op.getPattern()), int32_t(op.getWidth()), bytesOf(op.getTarget()), location(op)});
+        runtime::Fill{buffer(op.getTarget()), uint64_t(op.getPattern()), int32_t(op.getWidth()),
+                      bytesOf(op.getTarget()), location(op)});
     return absl::OkStatus();
   }
 
@@ -307,7 +367,8 @@ private:
     llvm::DenseMap<mlir::Value, int32_t> firstOutput;
     std::vector<bool> written = writtenInputs();
     for (auto [i, value] : llvm::enumerate(return_.getValues())) {
-      auto type = mlir::cast<mlir::RankedTensorType>(mlir::cast<mlir::TypeAttr>(source_.getResultAttr(i, plan::kTypeAttr)).getValue());
+      auto type = mlir::cast<mlir::RankedTensorType>(
+          mlir::cast<mlir::TypeAttr>(source_.getResultAttr(i, plan::kTypeAttr)).getValue());
       runtime::OutputSpec spec;
       spec.name = nameOf(source_.getResultAttr(i, plan::kNameAttr));
       spec.dtype = ir::dtypeOf(type.getElementType());
@@ -318,11 +379,15 @@ private:
       mlir::Value root = plan::viewRoot(value, offset);
       auto [it, inserted] = firstOutput.try_emplace(root, int32_t(i));
       auto argument = mlir::dyn_cast<mlir::BlockArgument>(root);
-      if (argument && !written[argument.getArgNumber()]) spec.alias_input = int32_t(argument.getArgNumber());
-      else if (!inserted) spec.alias_output = it->second;
-      else if (argument) spec.donated_input = int32_t(argument.getArgNumber());
+      if (argument && !written[argument.getArgNumber()])
+        spec.alias_input = int32_t(argument.getArgNumber());
+      else if (!inserted)
+        spec.alias_output = it->second;
+      else if (argument)
+        spec.donated_input = int32_t(argument.getArgNumber());
       else
-        for (int32_t row : outputRows_[root]) program_.buffers[row].index = int32_t(i);
+        for (int32_t row : outputRows_[root])
+          program_.buffers[row].index = int32_t(i);
       program_.outputs.push_back(std::move(spec));
     }
     for (runtime::BufferEntry &entry : program_.buffers)
@@ -337,7 +402,8 @@ private:
       mlir::MutableOperandRange writes = op.getWritesMutable();
       for (mlir::OpOperand &operand : writes) {
         int64_t offset;
-        if (auto argument = mlir::dyn_cast<mlir::BlockArgument>(plan::viewRoot(operand.get(), offset)))
+        if (auto argument =
+                mlir::dyn_cast<mlir::BlockArgument>(plan::viewRoot(operand.get(), offset)))
           written[argument.getArgNumber()] = true;
       }
     }
@@ -359,37 +425,44 @@ private:
 
 } // namespace
 
-absl::StatusOr<runtime::Program> buildProgram(plan::ProgramOp program, llvm::StringRef target, const PlanReport &report,
-                                              plan::ProgramOp prepare, runtime::SizeTable *sizes) {
+absl::StatusOr<runtime::Program> buildProgram(plan::ProgramOp program, llvm::StringRef target,
+                                              const PlanReport &report, plan::ProgramOp prepare,
+                                              runtime::SizeTable *sizes) {
   return Builder(program, target, report, sizes).build(prepare);
 }
 
-absl::StatusOr<runtime::Program> bindConstants(const runtime::Program &program,
-                                               llvm::ArrayRef<std::pair<int32_t, llvm::ArrayRef<char>>> inputs) {
+absl::StatusOr<runtime::Program>
+bindConstants(const runtime::Program &program,
+              llvm::ArrayRef<std::pair<int32_t, llvm::ArrayRef<char>>> inputs) {
   runtime::Program bound = program;
   constexpr int32_t kUnchanged = -1;
-  std::vector<int64_t> constant(program.inputs.size(), kUnchanged); // the offset of each bound input
+  std::vector<int64_t> constant(program.inputs.size(),
+                                kUnchanged); // the offset of each bound input
   for (auto [index, bytes] : inputs) {
     if (index < 0 || size_t(index) >= program.inputs.size())
       return absl::InvalidArgumentError("there is no input " + std::to_string(index));
     const runtime::InputSpec &spec = program.inputs[index];
     if (int64_t(bytes.size()) != spec.bytes)
-      return absl::InvalidArgumentError("input '" + spec.name + "' takes " + std::to_string(spec.bytes) + " bytes, but its value has " +
+      return absl::InvalidArgumentError("input '" + spec.name + "' takes " +
+                                        std::to_string(spec.bytes) + " bytes, but its value has " +
                                         std::to_string(bytes.size()));
     constant[index] = int64_t(bound.constants.size());
     const std::byte *data = reinterpret_cast<const std::byte *>(bytes.data());
     bound.constants.insert(bound.constants.end(), data, data + bytes.size());
-    bound.constants.resize(size_t(llvm::alignTo(bound.constants.size(), runtime::kBufferAlignment)));
+    bound.constants.resize(
+        size_t(llvm::alignTo(bound.constants.size(), runtime::kBufferAlignment)));
   }
 
   std::vector<int32_t> moved(program.inputs.size());
   bound.inputs.clear();
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     moved[i] = int32_t(bound.inputs.size());
-    if (constant[i] == kUnchanged) bound.inputs.push_back(program.inputs[i]);
+    if (constant[i] == kUnchanged)
+      bound.inputs.push_back(program.inputs[i]);
   }
   for (runtime::BufferEntry &entry : bound.buffers) {
-    if (entry.kind != runtime::BufferKind::kInput) continue;
+    if (entry.kind != runtime::BufferKind::kInput)
+      continue;
     if (constant[entry.index] == kUnchanged) {
       entry.index = moved[entry.index];
     } else {
@@ -406,7 +479,8 @@ absl::StatusOr<runtime::Program> bindConstants(const runtime::Program &program,
                                           "' is written by the program and cannot be a constant");
       output.donated_input = moved[output.donated_input];
     }
-    if (output.alias_input < 0) continue;
+    if (output.alias_input < 0)
+      continue;
     int32_t input = output.alias_input;
     if (constant[input] == kUnchanged) {
       output.alias_input = moved[input];
@@ -414,13 +488,15 @@ absl::StatusOr<runtime::Program> bindConstants(const runtime::Program &program,
     }
     // What was the caller's buffer has to be copied to one of its own.
     output.alias_input = -1;
-    if (output.bytes == 0) continue;
+    if (output.bytes == 0)
+      continue;
     bound.buffers.push_back({runtime::BufferKind::kConstant, -1, constant[input], output.bytes});
     bound.buffers.push_back({runtime::BufferKind::kOutput, int32_t(o), 0, output.bytes});
     int32_t target = int32_t(bound.buffers.size() - 1);
     bound.instructions.emplace_back(runtime::Copy{target - 1, target, output.bytes, -1});
   }
-  if (absl::Status status = runtime::validate(bound); !status.ok()) return status;
+  if (absl::Status status = runtime::validate(bound); !status.ok())
+    return status;
   return bound;
 }
 

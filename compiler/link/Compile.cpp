@@ -18,10 +18,12 @@ namespace weft::compiler {
 namespace {
 
 double millisecondsSince(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+      .count();
 }
 
-mlir::LogicalResult runPasses(mlir::ModuleOp module, bool verify, llvm::function_ref<void(mlir::OpPassManager &)> add) {
+mlir::LogicalResult runPasses(mlir::ModuleOp module, bool verify,
+                              llvm::function_ref<void(mlir::OpPassManager &)> add) {
   mlir::PassManager passes(module.getContext(), mlir::ModuleOp::getOperationName());
   passes.enableVerifier(verify);
   add(passes);
@@ -29,9 +31,11 @@ mlir::LogicalResult runPasses(mlir::ModuleOp module, bool verify, llvm::function
 }
 
 void countInstructions(mlir::ModuleOp module, CompileReport &report) {
-  for (mlir::Operation &op : *module.getBody()) report.kernels += mlir::isa<plan::KernelOp>(op);
+  for (mlir::Operation &op : *module.getBody())
+    report.kernels += mlir::isa<plan::KernelOp>(op);
   plan::ProgramOp program = findProgram(module);
-  if (!program) return;
+  if (!program)
+    return;
   for (mlir::Operation &op : program.getBody().front()) {
     report.launches += mlir::isa<plan::LaunchOp>(op);
     report.libraryCalls += mlir::isa<plan::LibraryCallOp>(op);
@@ -41,34 +45,47 @@ void countInstructions(mlir::ModuleOp module, CompileReport &report) {
 
 } // namespace
 
-void setPlanPhase(Pipeline &pipeline, const CompileOptions &options, MakeKernels makeKernels, PlanPhaseResult result) {
-  pipeline.setPhaseBody(Phase::Plan, [&pipeline, options, makeKernels, result](mlir::ModuleOp module) -> mlir::LogicalResult {
-    if (mlir::failed(
-            runPasses(module, options.verifyEachPhase, [](mlir::OpPassManager &passes) { passes.addPass(createWeftToPlanPass()); })))
-      return mlir::failure();
-    // Kernels come before memory: only codegen knows which operands a kernel may overwrite, and how much room its partial results take.
-    auto start = std::chrono::steady_clock::now();
-    llvm::SmallVector<plan::KernelOp> kernels(module.getOps<plan::KernelOp>());
-    // Before anything is compiled: sizes that vary are given up for one kernel that cannot have them.
-    for (plan::KernelOp kernel : kernels)
-      for (auto fusion : kernel.getBody().front().getOps<ir::FusionOp>())
-        if (mlir::failed(kernelSizes(fusion))) return mlir::failure();
-    auto infos = makeKernels(kernels, pipeline.dumpFolder());
-    if (result.kernelMilliseconds) *result.kernelMilliseconds = millisecondsSince(start);
-    if (!infos.ok()) {
-      if (result.kernelFailure) *result.kernelFailure = infos.status();
-      return mlir::emitError(module.getLoc()) << std::string(infos.status().message());
-    }
-    for (auto [kernel, info] : llvm::zip(kernels, *infos)) attachKernelInfo(kernel, info);
-    return runPasses(module, options.verifyEachPhase,
-                     [&](mlir::OpPassManager &passes) { addPlanMemoryPasses(passes, result.report, options.inPlace); });
-  });
+void setPlanPhase(Pipeline &pipeline, const CompileOptions &options, MakeKernels makeKernels,
+                  PlanPhaseResult result) {
+  pipeline.setPhaseBody(
+      Phase::Plan,
+      [&pipeline, options, makeKernels, result](mlir::ModuleOp module) -> mlir::LogicalResult {
+        if (mlir::failed(
+                runPasses(module, options.verifyEachPhase, [](mlir::OpPassManager &passes) {
+                  passes.addPass(createWeftToPlanPass());
+                })))
+          return mlir::failure();
+        // Kernels come before memory: only codegen knows which operands a kernel may overwrite, and
+        // how much room its partial results take.
+        auto start = std::chrono::steady_clock::now();
+        llvm::SmallVector<plan::KernelOp> kernels(module.getOps<plan::KernelOp>());
+        // Before anything is compiled: sizes that vary are given up for one kernel that cannot have
+        // them.
+        for (plan::KernelOp kernel : kernels)
+          for (auto fusion : kernel.getBody().front().getOps<ir::FusionOp>())
+            if (mlir::failed(kernelSizes(fusion)))
+              return mlir::failure();
+        auto infos = makeKernels(kernels, pipeline.dumpFolder());
+        if (result.kernelMilliseconds)
+          *result.kernelMilliseconds = millisecondsSince(start);
+        if (!infos.ok()) {
+          if (result.kernelFailure)
+            *result.kernelFailure = infos.status();
+          return mlir::emitError(module.getLoc()) << std::string(infos.status().message());
+        }
+        for (auto [kernel, info] : llvm::zip(kernels, *infos))
+          attachKernelInfo(kernel, info);
+        return runPasses(module, options.verifyEachPhase, [&](mlir::OpPassManager &passes) {
+          addPlanMemoryPasses(passes, result.report, options.inPlace);
+        });
+      });
 }
 
 namespace {
 
 // The phases that are left for what runs ahead: it was split off after claiming.
-mlir::LogicalResult planPrepare(mlir::ModuleOp prepare, CompileOptions options, const CompileRequest &request, llvm::StringRef dumpFolder,
+mlir::LogicalResult planPrepare(mlir::ModuleOp prepare, CompileOptions options,
+                                const CompileRequest &request, llvm::StringRef dumpFolder,
                                 CompileReport &report, absl::Status &kernelFailure) {
   options.dumpDir = dumpFolder.empty() ? "" : (dumpFolder + "/prepare").str();
   Pipeline pipeline(options, request.providers, &report);
@@ -78,7 +95,8 @@ mlir::LogicalResult planPrepare(mlir::ModuleOp prepare, CompileOptions options, 
 
 } // namespace
 
-absl::Status compileToPlan(mlir::ModuleOp module, const CompileOptions &options, const CompileRequest &request, CompileReport *report,
+absl::Status compileToPlan(mlir::ModuleOp module, const CompileOptions &options,
+                           const CompileRequest &request, CompileReport *report,
                            mlir::OwningOpRef<mlir::ModuleOp> &prepare) {
   CompileReport scratch;
   CompileReport &filled = report ? *report : scratch;
@@ -87,24 +105,31 @@ absl::Status compileToPlan(mlir::ModuleOp module, const CompileOptions &options,
   Pipeline pipeline(options, request.providers, &filled);
   absl::Status kernelFailure;
   double kernelMilliseconds = 0;
-  setPlanPhase(pipeline, options, request.makeKernels, {&filled.plan, &kernelFailure, &kernelMilliseconds});
+  setPlanPhase(pipeline, options, request.makeKernels,
+               {&filled.plan, &kernelFailure, &kernelMilliseconds});
   auto failure = [&]() -> absl::Status {
-    if (!kernelFailure.ok()) return kernelFailure;
+    if (!kernelFailure.ok())
+      return kernelFailure;
     std::string message = diagnostics.failure("compilation failed");
     return filled.takesSomeSizes ? absl::OutOfRangeError(message) : absl::InternalError(message);
   };
-  if (mlir::failed(pipeline.run(module, Phase::Import, Phase::Claim))) return failure();
+  if (mlir::failed(pipeline.run(module, Phase::Import, Phase::Claim)))
+    return failure();
   prepare = takePrepare(module);
-  if (mlir::failed(pipeline.run(module, Phase::Fuse, Phase::Plan))) return failure();
+  if (mlir::failed(pipeline.run(module, Phase::Fuse, Phase::Plan)))
+    return failure();
   for (auto &[name, milliseconds] : filled.phases)
-    if (name == phaseInfo(Phase::Plan).name) milliseconds -= kernelMilliseconds;
+    if (name == phaseInfo(Phase::Plan).name)
+      milliseconds -= kernelMilliseconds;
   filled.phases.emplace_back(phaseInfo(Phase::Codegen).name.str(), kernelMilliseconds);
   filled.kernels = filled.launches = filled.libraryCalls = filled.copies = 0;
   countInstructions(module, filled);
   if (prepare) {
     auto startOfPrepare = std::chrono::steady_clock::now();
     CompileReport own;
-    if (mlir::failed(planPrepare(*prepare, options, request, pipeline.dumpFolder(), own, kernelFailure))) return failure();
+    if (mlir::failed(
+            planPrepare(*prepare, options, request, pipeline.dumpFolder(), own, kernelFailure)))
+      return failure();
     countInstructions(*prepare, filled);
     filled.plan.constantBytes += own.plan.constantBytes;
     filled.phases.emplace_back("prepare", millisecondsSince(startOfPrepare));
@@ -113,19 +138,25 @@ absl::Status compileToPlan(mlir::ModuleOp module, const CompileOptions &options,
   return absl::OkStatus();
 }
 
-absl::StatusOr<runtime::Program> compileToProgram(mlir::ModuleOp module, const CompileOptions &options, const CompileRequest &request,
-                                                  CompileReport *report, runtime::SizeTable *sizes) {
+absl::StatusOr<runtime::Program>
+compileToProgram(mlir::ModuleOp module, const CompileOptions &options,
+                 const CompileRequest &request, CompileReport *report, runtime::SizeTable *sizes) {
   CompileReport scratch;
   CompileReport &filled = report ? *report : scratch;
   mlir::OwningOpRef<mlir::ModuleOp> prepare;
-  if (absl::Status status = compileToPlan(module, options, request, &filled, prepare); !status.ok()) return status;
-  return linkProgram(module, prepare ? *prepare : mlir::ModuleOp(), request.target, filled.plan, sizes);
+  if (absl::Status status = compileToPlan(module, options, request, &filled, prepare); !status.ok())
+    return status;
+  return linkProgram(module, prepare ? *prepare : mlir::ModuleOp(), request.target, filled.plan,
+                     sizes);
 }
 
-absl::StatusOr<runtime::Program> linkProgram(mlir::ModuleOp module, mlir::ModuleOp prepare, llvm::StringRef target,
-                                             const PlanReport &report, runtime::SizeTable *sizes) {
-  plan::ProgramOp program = findProgram(module), ahead = prepare ? findProgram(prepare) : plan::ProgramOp();
-  if (!program || (prepare && !ahead)) return absl::InternalError("compilation left no plan.program");
+absl::StatusOr<runtime::Program> linkProgram(mlir::ModuleOp module, mlir::ModuleOp prepare,
+                                             llvm::StringRef target, const PlanReport &report,
+                                             runtime::SizeTable *sizes) {
+  plan::ProgramOp program = findProgram(module),
+                  ahead = prepare ? findProgram(prepare) : plan::ProgramOp();
+  if (!program || (prepare && !ahead))
+    return absl::InternalError("compilation left no plan.program");
   return buildProgram(program, target, report, ahead, sizes);
 }
 

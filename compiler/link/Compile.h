@@ -1,4 +1,5 @@
-// From a slice to a runtime program: all phases up to plan, with a backend's providers and its way to make kernels.
+// From a slice to a runtime program: all phases up to plan, with a backend's providers and its way
+// to make kernels.
 #pragma once
 
 #include <functional>
@@ -18,19 +19,20 @@ namespace weft::compiler {
 class Pipeline;
 class ProviderSet;
 
-// Makes the kernels of a program; the results stand in their order. dumpFolder is empty for no dumps.
-// Called once for a program and once more for what prepares it.
-using MakeKernels =
-    std::function<absl::StatusOr<std::vector<KernelInfo>>(llvm::ArrayRef<plan::KernelOp> kernels, llvm::StringRef dumpFolder)>;
+// Makes the kernels of a program; the results stand in their order. dumpFolder is empty for no
+// dumps. Called once for a program and once more for what prepares it.
+using MakeKernels = std::function<absl::StatusOr<std::vector<KernelInfo>>(
+    llvm::ArrayRef<plan::KernelOp> kernels, llvm::StringRef dumpFolder)>;
 
-// Makes the phase plan of a pipeline lower, have kernels made, and plan memory. What it fills must outlive the pipeline's run; null: not
-// wanted.
+// Makes the phase plan of a pipeline lower, have kernels made, and plan memory. What it fills must
+// outlive the pipeline's run; null: not wanted.
 struct PlanPhaseResult {
   PlanReport *report = nullptr;
   absl::Status *kernelFailure = nullptr;
   double *kernelMilliseconds = nullptr;
 };
-void setPlanPhase(Pipeline &pipeline, const CompileOptions &options, MakeKernels makeKernels, PlanPhaseResult result);
+void setPlanPhase(Pipeline &pipeline, const CompileOptions &options, MakeKernels makeKernels,
+                  PlanPhaseResult result);
 
 struct CompileRequest {
   const ProviderSet *providers = nullptr; // null: nothing is claimed
@@ -38,18 +40,25 @@ struct CompileRequest {
   MakeKernels makeKernels;
 };
 
-// Runs the phases import to plan on `module`, which then holds a plan.program and its kernels. What is computed ahead of runs becomes
-// `prepare`, a module of the same kind, or stays null; its kernels are asked for after the module's own. report is filled; it may be null.
-absl::Status compileToPlan(mlir::ModuleOp module, const CompileOptions &options, const CompileRequest &request, CompileReport *report,
+// Runs the phases import to plan on `module`, which then holds a plan.program and its kernels. What
+// is computed ahead of runs becomes `prepare`, a module of the same kind, or stays null; its
+// kernels are asked for after the module's own. report is filled; it may be null.
+absl::Status compileToPlan(mlir::ModuleOp module, const CompileOptions &options,
+                           const CompileRequest &request, CompileReport *report,
                            mlir::OwningOpRef<mlir::ModuleOp> &prepare);
 
-// The runtime's program of the two modules that compileToPlan leaves; `prepare` may be null. A module with named dims needs a size table,
-// which is filled; the program is that of the largest sizes.
-absl::StatusOr<runtime::Program> linkProgram(mlir::ModuleOp module, mlir::ModuleOp prepare, llvm::StringRef target,
-                                             const PlanReport &report, runtime::SizeTable *sizes = nullptr);
+// The runtime's program of the two modules that compileToPlan leaves; `prepare` may be null. A
+// module with named dims needs a size table, which is filled; the program is that of the largest
+// sizes.
+absl::StatusOr<runtime::Program> linkProgram(mlir::ModuleOp module, mlir::ModuleOp prepare,
+                                             llvm::StringRef target, const PlanReport &report,
+                                             runtime::SizeTable *sizes = nullptr);
 
 // Both.
-absl::StatusOr<runtime::Program> compileToProgram(mlir::ModuleOp module, const CompileOptions &options, const CompileRequest &request,
-                                                  CompileReport *report, runtime::SizeTable *sizes = nullptr);
+absl::StatusOr<runtime::Program> compileToProgram(mlir::ModuleOp module,
+                                                  const CompileOptions &options,
+                                                  const CompileRequest &request,
+                                                  CompileReport *report,
+                                                  runtime::SizeTable *sizes = nullptr);
 
 } // namespace weft::compiler

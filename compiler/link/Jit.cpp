@@ -15,7 +15,8 @@ namespace {
 
 namespace orc = llvm::orc;
 
-// One session for all programs of the process. It is never destroyed: executables may outlive main().
+// One session for all programs of the process. It is never destroyed: executables may outlive
+// main().
 class Session {
 public:
   static absl::StatusOr<Session *> get() {
@@ -23,9 +24,14 @@ public:
     return session;
   }
 
-  orc::ExecutionSession &execution() { return *execution_; }
-  orc::ObjectLinkingLayer &linker() { return *linker_; }
-  // Errors that ORC reports outside of the call that failed: the last ones say which symbol was missing.
+  orc::ExecutionSession &execution() {
+    return *execution_;
+  }
+  orc::ObjectLinkingLayer &linker() {
+    return *linker_;
+  }
+  // Errors that ORC reports outside of the call that failed: the last ones say which symbol was
+  // missing.
   std::string takeErrors() {
     std::lock_guard<std::mutex> lock(mutex_);
     return std::exchange(errors_, std::string());
@@ -34,13 +40,17 @@ public:
 private:
   static absl::StatusOr<Session *> make() {
     auto control = orc::SelfExecutorProcessControl::Create();
-    if (!control) return absl::InternalError("cannot set up the linker for compiled code: " + llvm::toString(control.takeError()));
+    if (!control)
+      return absl::InternalError("cannot set up the linker for compiled code: " +
+                                 llvm::toString(control.takeError()));
     auto *session = new Session();
     session->execution_ = std::make_unique<orc::ExecutionSession>(std::move(*control));
     session->execution_->setErrorReporter([session](llvm::Error error) {
       std::lock_guard<std::mutex> lock(session->mutex_);
-      if (session->errors_.size() < 4096) session->errors_ += "\n" + llvm::toString(std::move(error));
-      else llvm::consumeError(std::move(error));
+      if (session->errors_.size() < 4096)
+        session->errors_ += "\n" + llvm::toString(std::move(error));
+      else
+        llvm::consumeError(std::move(error));
     });
     session->linker_ = std::make_unique<orc::ObjectLinkingLayer>(*session->execution_);
     return session;
@@ -54,46 +64,63 @@ private:
 
 // What LLVM may call for plain memory operations.
 llvm::Error defineMemoryFunctions(orc::ExecutionSession &session, orc::JITDylib &dylib) {
-  auto symbol = [](auto *function) { return orc::ExecutorSymbolDef(orc::ExecutorAddr::fromPtr(function), llvm::JITSymbolFlags::Exported); };
+  auto symbol = [](auto *function) {
+    return orc::ExecutorSymbolDef(orc::ExecutorAddr::fromPtr(function),
+                                  llvm::JITSymbolFlags::Exported);
+  };
   orc::SymbolMap symbols;
-  symbols[session.intern("memcpy")] = symbol(static_cast<void *(*)(void *, const void *, size_t)>(&std::memcpy));
-  symbols[session.intern("memmove")] = symbol(static_cast<void *(*)(void *, const void *, size_t)>(&std::memmove));
-  symbols[session.intern("memset")] = symbol(static_cast<void *(*)(void *, int, size_t)>(&std::memset));
+  symbols[session.intern("memcpy")] =
+      symbol(static_cast<void *(*)(void *, const void *, size_t)>(&std::memcpy));
+  symbols[session.intern("memmove")] =
+      symbol(static_cast<void *(*)(void *, const void *, size_t)>(&std::memmove));
+  symbols[session.intern("memset")] =
+      symbol(static_cast<void *(*)(void *, int, size_t)>(&std::memset));
   return dylib.define(orc::absoluteSymbols(std::move(symbols)));
 }
 
 } // namespace
 
 JitCode::~JitCode() {
-  if (!dylib_) return;
+  if (!dylib_)
+    return;
   // Codes are made with a session, so that there is one.
-  if (llvm::Error error = (*Session::get())->execution().removeJITDylib(*dylib_)) llvm::consumeError(std::move(error));
+  if (llvm::Error error = (*Session::get())->execution().removeJITDylib(*dylib_))
+    llvm::consumeError(std::move(error));
 }
 
-absl::StatusOr<std::shared_ptr<JitCode>> JitCode::link(llvm::ArrayRef<std::shared_ptr<const std::string>> objects,
-                                                       llvm::ArrayRef<std::string> symbols) {
+absl::StatusOr<std::shared_ptr<JitCode>>
+JitCode::link(llvm::ArrayRef<std::shared_ptr<const std::string>> objects,
+              llvm::ArrayRef<std::string> symbols) {
   absl::StatusOr<Session *> session = Session::get();
-  if (!session.ok()) return session.status();
+  if (!session.ok())
+    return session.status();
   orc::ExecutionSession &execution = (*session)->execution();
   auto fail = [&](llvm::Error error) {
-    return absl::InternalError("cannot link compiled kernels: " + llvm::toString(std::move(error)) + (*session)->takeErrors());
+    return absl::InternalError("cannot link compiled kernels: " + llvm::toString(std::move(error)) +
+                               (*session)->takeErrors());
   };
-  if (symbols.empty()) return std::shared_ptr<JitCode>(new JitCode());
+  if (symbols.empty())
+    return std::shared_ptr<JitCode>(new JitCode());
 
   static std::atomic<uint64_t> number{0};
   std::shared_ptr<JitCode> code(new JitCode());
   code->dylib_ = &execution.createBareJITDylib("weft.program." + std::to_string(number++));
-  if (llvm::Error error = defineMemoryFunctions(execution, *code->dylib_)) return fail(std::move(error));
+  if (llvm::Error error = defineMemoryFunctions(execution, *code->dylib_))
+    return fail(std::move(error));
   for (const auto &object : objects)
-    if (llvm::Error error = (*session)->linker().add(*code->dylib_, llvm::MemoryBuffer::getMemBufferCopy(*object, "kernel")))
+    if (llvm::Error error = (*session)->linker().add(
+            *code->dylib_, llvm::MemoryBuffer::getMemBufferCopy(*object, "kernel")))
       return fail(std::move(error));
 
   orc::SymbolLookupSet wanted;
-  for (const std::string &symbol : symbols) wanted.add(execution.intern(symbol));
+  for (const std::string &symbol : symbols)
+    wanted.add(execution.intern(symbol));
   wanted.removeDuplicates();
   auto found = execution.lookup(orc::makeJITDylibSearchOrder(code->dylib_), std::move(wanted));
-  if (!found) return fail(found.takeError());
-  for (auto &[name, definition] : *found) code->addresses_[*name] = definition.getAddress().toPtr<void *>();
+  if (!found)
+    return fail(found.takeError());
+  for (auto &[name, definition] : *found)
+    code->addresses_[*name] = definition.getAddress().toPtr<void *>();
   return code;
 }
 

@@ -23,13 +23,17 @@ public:
   JitCode(const JitCode &) = delete;
   JitCode &operator=(const JitCode &) = delete;
 
-  // Links relocatable ELF objects for this machine and looks `symbols` up in them. The code may call memcpy, memmove and memset and nothing
-  // else: any other undefined symbol (libm's functions above all) is an Internal error that names it.
-  static absl::StatusOr<std::shared_ptr<JitCode>> link(llvm::ArrayRef<std::shared_ptr<const std::string>> objects,
-                                                       llvm::ArrayRef<std::string> symbols);
+  // Links relocatable ELF objects for this machine and looks `symbols` up in them. The code may
+  // call memcpy, memmove and memset and nothing else: any other undefined symbol (libm's functions
+  // above all) is an Internal error that names it.
+  static absl::StatusOr<std::shared_ptr<JitCode>>
+  link(llvm::ArrayRef<std::shared_ptr<const std::string>> objects,
+       llvm::ArrayRef<std::string> symbols);
 
   // The address of one of the symbols, or null.
-  void *lookup(llvm::StringRef symbol) const { return addresses_.lookup(symbol); }
+  void *lookup(llvm::StringRef symbol) const {
+    return addresses_.lookup(symbol);
+  }
 
 private:
   JitCode() = default;

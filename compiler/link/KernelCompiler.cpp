@@ -24,8 +24,8 @@
 namespace weft::compiler {
 namespace {
 
-// One kernel on its way from the caller's context to a worker's: its name and the bytes of a module that holds the fusion, without
-// locations, so that equal fusions have equal bytes.
+// One kernel on its way from the caller's context to a worker's: its name and the bytes of a module
+// that holds the fusion, without locations, so that equal fusions have equal bytes.
 struct Job {
   std::string name;
   std::string suffix;
@@ -43,41 +43,50 @@ Job makeJob(plan::KernelOp kernel) {
   module->walk([&](mlir::Operation *op) {
     op->setLoc(unknown);
     for (mlir::Region &region : op->getRegions())
-      for (mlir::BlockArgument argument : region.getArguments()) argument.setLoc(unknown);
+      for (mlir::BlockArgument argument : region.getArguments())
+        argument.setLoc(unknown);
   });
   Job job{kernel.getSymName().str(), "kernel", "", kernel};
-  for (auto fusion : copy.getBody().front().getOps<ir::FusionOp>()) job.suffix = kernelNameSuffix(fusion);
+  for (auto fusion : copy.getBody().front().getOps<ir::FusionOp>())
+    job.suffix = kernelNameSuffix(fusion);
   llvm::raw_string_ostream stream(job.bytecode);
   (void)mlir::writeBytecodeToFile(*module, stream);
   return job;
 }
 
-// Files of one kernel: NAME.mlir is the fusion, NAME.STAGE.mlir what codegen made of it, NAME.ll and NAME.s (or what the assembly is
-// called) the code.
+// Files of one kernel: NAME.mlir is the fusion, NAME.STAGE.mlir what codegen made of it, NAME.ll
+// and NAME.s (or what the assembly is called) the code.
 class KernelDump {
 public:
-  KernelDump(llvm::StringRef folder, llvm::StringRef name, llvm::StringRef assembly) : folder_(folder), name_(name), assembly_(assembly) {}
-  explicit operator bool() const { return !folder_.empty(); }
+  KernelDump(llvm::StringRef folder, llvm::StringRef name, llvm::StringRef assembly)
+      : folder_(folder), name_(name), assembly_(assembly) {}
+  explicit operator bool() const {
+    return !folder_.empty();
+  }
 
   void write(llvm::StringRef stage, llvm::StringRef text) const {
     std::string file = name_ + (stage.empty() ? "" : "." + stage.str());
-    if (stage != "ll" && stage != assembly_) file += ".mlir";
+    if (stage != "ll" && stage != assembly_)
+      file += ".mlir";
     llvm::SmallString<128> path(folder_);
     llvm::sys::path::append(path, "kernels");
     std::error_code error = llvm::sys::fs::create_directories(path);
     llvm::sys::path::append(path, file);
     if (!error) {
       llvm::raw_fd_ostream stream(path, error);
-      if (!error) stream << text;
+      if (!error)
+        stream << text;
     }
-    if (error) llvm::errs() << "weft: cannot write " << path << ": " << error.message() << "\n";
+    if (error)
+      llvm::errs() << "weft: cannot write " << path << ": " << error.message() << "\n";
   }
 
 private:
   std::string folder_, name_, assembly_;
 };
 
-// An MLIR context that compiles kernels; contexts never forget a type or an attribute, so that one is given up after a while.
+// An MLIR context that compiles kernels; contexts never forget a type or an attribute, so that one
+// is given up after a while.
 struct Worker {
   Worker() : context(mlir::MLIRContext::Threading::DISABLED) {
     context.loadDialect<ir::WeftDialect, plan::PlanDialect>();
@@ -87,27 +96,38 @@ struct Worker {
   int kernels = 0;
 };
 
-absl::StatusOr<std::shared_ptr<const CompiledKernel>> compileJob(const Job &job, Worker &worker, const KernelMaker &maker, bool verify,
+absl::StatusOr<std::shared_ptr<const CompiledKernel>> compileJob(const Job &job, Worker &worker,
+                                                                 const KernelMaker &maker,
+                                                                 bool verify,
                                                                  const KernelDump &dump) {
   ir::DiagnosticCollector diagnostics(&worker.context);
   auto fail = [&](const absl::Status &status) {
-    return absl::Status(status.code(), diagnostics.failure("kernel " + job.name + ": " + std::string(status.message())));
+    return absl::Status(status.code(), diagnostics.failure("kernel " + job.name + ": " +
+                                                           std::string(status.message())));
   };
 
   mlir::ParserConfig config(&worker.context, /*verifyAfterParse=*/false);
   auto module = mlir::parseSourceString<mlir::ModuleOp>(job.bytecode, config);
   ir::FusionOp fusion;
-  if (module) module->walk([&](ir::FusionOp op) { fusion = op; });
-  if (!fusion) return fail(absl::InternalError("its fusion was lost on the way to codegen"));
+  if (module)
+    module->walk([&](ir::FusionOp op) { fusion = op; });
+  if (!fusion)
+    return fail(absl::InternalError("its fusion was lost on the way to codegen"));
 
   CodegenOptions options;
   options.verify = verify;
-  if (dump) options.dump = [&](llvm::StringRef stage, llvm::StringRef text) { dump.write(stage, text); };
-  // The symbol follows from what the kernel computes, so that the same code has the same name in every program and profile.
+  if (dump)
+    options.dump = [&](llvm::StringRef stage, llvm::StringRef text) {
+      dump.write(stage, text);
+    };
+  // The symbol follows from what the kernel computes, so that the same code has the same name in
+  // every program and profile.
   llvm::XXH128_hash_t hash = llvm::xxh3_128bits(llvm::arrayRefFromStringRef(job.bytecode));
-  std::string symbol = "weft" + job.suffix + "_" + llvm::utohexstr(hash.low64, /*LowerCase=*/true, 16);
+  std::string symbol =
+      "weft" + job.suffix + "_" + llvm::utohexstr(hash.low64, /*LowerCase=*/true, 16);
   absl::StatusOr<CompiledKernel> made = maker.make(fusion, symbol, options);
-  if (!made.ok()) return fail(made.status());
+  if (!made.ok())
+    return fail(made.status());
   return std::make_shared<CompiledKernel>(*std::move(made));
 }
 
@@ -134,7 +154,8 @@ struct KernelCompiler::Impl {
       cache.clear();
       cachedBytes = 0;
     }
-    if (cache.emplace(key, std::move(kernel)).second) cachedBytes += bytes;
+    if (cache.emplace(key, std::move(kernel)).second)
+      cachedBytes += bytes;
   }
 
   std::unique_ptr<Worker> takeWorker() {
@@ -150,19 +171,25 @@ struct KernelCompiler::Impl {
   }
 
   void giveBack(std::unique_ptr<Worker> worker) {
-    if (worker->kernels >= kMaxKernelsPerContext) return;
+    if (worker->kernels >= kMaxKernelsPerContext)
+      return;
     std::lock_guard<std::mutex> lock(mutex);
-    if (idle.size() < kMaxIdleContexts) idle.push_back(std::move(worker));
+    if (idle.size() < kMaxIdleContexts)
+      idle.push_back(std::move(worker));
   }
 };
 
 KernelMaker hostKernelMaker(const TargetInfo &target) {
-  auto make = [target](ir::FusionOp fusion, llvm::StringRef symbol, const CodegenOptions &options) -> absl::StatusOr<CompiledKernel> {
-    mlir::OwningOpRef<mlir::ModuleOp> code = mlir::ModuleOp::create(mlir::UnknownLoc::get(fusion.getContext()));
+  auto make = [target](ir::FusionOp fusion, llvm::StringRef symbol,
+                       const CodegenOptions &options) -> absl::StatusOr<CompiledKernel> {
+    mlir::OwningOpRef<mlir::ModuleOp> code =
+        mlir::ModuleOp::create(mlir::UnknownLoc::get(fusion.getContext()));
     mlir::FailureOr<KernelInfo> info = buildKernel(fusion, symbol, *code, target, options);
-    if (mlir::failed(info)) return absl::InternalError("codegen failed");
+    if (mlir::failed(info))
+      return absl::InternalError("codegen failed");
     absl::StatusOr<std::string> object = emitObject(*code, target, options);
-    if (!object.ok()) return object.status();
+    if (!object.ok())
+      return object.status();
     return CompiledKernel{*info, *std::move(object)};
   };
   return {.key = target.key(), .prepare = nullptr, .make = make};
@@ -176,10 +203,9 @@ KernelCompiler &KernelCompiler::instance() {
   return *compiler;
 }
 
-absl::StatusOr<std::vector<std::shared_ptr<const CompiledKernel>>> KernelCompiler::compile(llvm::ArrayRef<plan::KernelOp> kernels,
-                                                                                           const KernelMaker &maker,
-                                                                                           const CompileOptions &options,
-                                                                                           llvm::StringRef dumpFolder) {
+absl::StatusOr<std::vector<std::shared_ptr<const CompiledKernel>>>
+KernelCompiler::compile(llvm::ArrayRef<plan::KernelOp> kernels, const KernelMaker &maker,
+                        const CompileOptions &options, llvm::StringRef dumpFolder) {
   std::vector<Job> jobs;
   std::vector<std::string> keys;
   std::vector<Impl::Result> results(kernels.size());
@@ -188,8 +214,10 @@ absl::StatusOr<std::vector<std::shared_ptr<const CompiledKernel>>> KernelCompile
     jobs.push_back(makeJob(kernel));
     keys.push_back(maker.key + (options.fastMath ? "|fast|" : "||") + jobs.back().bytecode);
     // Dumps are made by compiling: what is cached has no stages left.
-    if (dumpFolder.empty()) results[jobs.size() - 1] = impl_->find(keys.back());
-    if (!results[jobs.size() - 1]) missing.push_back(jobs.size() - 1);
+    if (dumpFolder.empty())
+      results[jobs.size() - 1] = impl_->find(keys.back());
+    if (!results[jobs.size() - 1])
+      missing.push_back(jobs.size() - 1);
   }
   if (!dumpFolder.empty())
     for (const Job &job : jobs) {
@@ -206,40 +234,53 @@ absl::StatusOr<std::vector<std::shared_ptr<const CompiledKernel>>> KernelCompile
     for (size_t i = next++; i < missing.size(); i = next++) {
       if (!worker) {
         worker = impl_->takeWorker();
-        if (maker.prepare) maker.prepare(worker->context);
+        if (maker.prepare)
+          maker.prepare(worker->context);
       }
       size_t k = missing[i];
-      auto compiled = compileJob(jobs[k], *worker, maker, options.verifyEachPhase, KernelDump(dumpFolder, jobs[k].name, maker.assembly));
+      auto compiled = compileJob(jobs[k], *worker, maker, options.verifyEachPhase,
+                                 KernelDump(dumpFolder, jobs[k].name, maker.assembly));
       ++worker->kernels;
-      if (compiled.ok()) impl_->keep(keys[k], results[k] = *compiled);
-      else failures[k] = compiled.status();
-      if (worker->kernels >= kMaxKernelsPerContext) worker.reset();
+      if (compiled.ok())
+        impl_->keep(keys[k], results[k] = *compiled);
+      else
+        failures[k] = compiled.status();
+      if (worker->kernels >= kMaxKernelsPerContext)
+        worker.reset();
     }
-    if (worker) impl_->giveBack(std::move(worker));
+    if (worker)
+      impl_->giveBack(std::move(worker));
   };
-  size_t threads = options.compileThreads > 0 ? options.compileThreads : std::max(1u, std::thread::hardware_concurrency());
+  size_t threads = options.compileThreads > 0 ? options.compileThreads
+                                              : std::max(1u, std::thread::hardware_concurrency());
   threads = std::min(threads, missing.size());
   std::vector<std::thread> others;
-  for (size_t t = 1; t < threads; ++t) others.emplace_back(work);
+  for (size_t t = 1; t < threads; ++t)
+    others.emplace_back(work);
   work();
-  for (std::thread &thread : others) thread.join();
+  for (std::thread &thread : others)
+    thread.join();
 
   for (absl::Status &failure : failures)
-    if (!failure.ok()) return failure;
+    if (!failure.ok())
+      return failure;
   return results;
 }
 
 void attachKernelInfo(plan::KernelOp kernel, const KernelInfo &info) {
   mlir::Builder builder(kernel.getContext());
   kernel.setSymbol(info.symbol);
-  if (!info.finish.empty()) kernel.setFinish(info.finish);
+  if (!info.finish.empty())
+    kernel.setFinish(info.finish);
   kernel.setCount(info.count);
   kernel.setGrain(std::max<int64_t>(1, info.grain));
   kernel.setScratch(info.threadScratchBytes);
   kernel.setPartials(info.partialsBytes);
-  if (info.sizedOperand >= 0) kernel->setAttr(kSizedAttr, builder.getDenseI64ArrayAttr({info.sizedOperand, info.sizedDim}));
+  if (info.sizedOperand >= 0)
+    kernel->setAttr(kSizedAttr, builder.getDenseI64ArrayAttr({info.sizedOperand, info.sizedDim}));
   llvm::SmallVector<int64_t> pairs;
-  for (auto [output, input] : info.inPlace) pairs.append({output, input});
+  for (auto [output, input] : info.inPlace)
+    pairs.append({output, input});
   kernel.setInPlace(pairs);
   kernel.setFlopsAttr(builder.getF64FloatAttr(info.flops));
   kernel.setBytesAttr(builder.getF64FloatAttr(info.bytes));

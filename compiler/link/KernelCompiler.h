@@ -15,31 +15,38 @@ namespace weft::compiler {
 
 struct CompiledKernel {
   KernelInfo info;
-  std::string object; // a relocatable ELF object that exports info.symbol and info.finish; of other backends what they run
+  std::string object; // a relocatable ELF object that exports info.symbol and info.finish; of other
+                      // backends what they run
 };
 
 // How kernels are made.
 struct KernelMaker {
-  std::string key;            // all that decides, beside the fusion, what `make` gives: what a program of them says it needs
+  std::string key; // all that decides, beside the fusion, what `make` gives: what a program of them
+                   // says it needs
   std::string assembly = "s"; // the stage that dumps assembly
   // Loads what `make` needs into a context, which may have it already.
   std::function<void(mlir::MLIRContext &context)> prepare;
   // The kernel under that symbol. Diagnostics are added to the failure by the caller.
-  std::function<absl::StatusOr<CompiledKernel>(ir::FusionOp fusion, llvm::StringRef symbol, const CodegenOptions &options)> make;
+  std::function<absl::StatusOr<CompiledKernel>(ir::FusionOp fusion, llvm::StringRef symbol,
+                                               const CodegenOptions &options)>
+      make;
 };
 // buildKernel and emitObject.
 KernelMaker hostKernelMaker(const TargetInfo &target);
 
-// Reads what was made for the same fusion and key before from a cache of the process, bounded in bytes. Thread-safe.
+// Reads what was made for the same fusion and key before from a cache of the process, bounded in
+// bytes. Thread-safe.
 class KernelCompiler {
 public:
   // One for the process.
   static KernelCompiler &instance();
 
-  // Compiles all of the kernels, on up to options.compileThreads threads, each in MLIR contexts of its own. The results stand in the order
-  // of `kernels`. The first failure in that order is the error: with codegen's diagnostics and the kernel's name.
+  // Compiles all of the kernels, on up to options.compileThreads threads, each in MLIR contexts of
+  // its own. The results stand in the order of `kernels`. The first failure in that order is the
+  // error: with codegen's diagnostics and the kernel's name.
   absl::StatusOr<std::vector<std::shared_ptr<const CompiledKernel>>>
-  compile(llvm::ArrayRef<plan::KernelOp> kernels, const KernelMaker &maker, const CompileOptions &options, llvm::StringRef dumpFolder);
+  compile(llvm::ArrayRef<plan::KernelOp> kernels, const KernelMaker &maker,
+          const CompileOptions &options, llvm::StringRef dumpFolder);
 
 private:
   KernelCompiler();

@@ -8,7 +8,8 @@ namespace weft::compiler {
 
 // The cache of compiled kernels is emptied when it passes this: some 10,000 kernels of 6 KB.
 inline constexpr int64_t kMaxKernelCacheBytes = 64 << 20;
-// An MLIR context keeps every type and attribute that it has seen (0.2 MB in 256 kernels), and takes 2 ms to make.
+// An MLIR context keeps every type and attribute that it has seen (0.2 MB in 256 kernels), and
+// takes 2 ms to make.
 inline constexpr int kMaxKernelsPerContext = 256;
 // Contexts that wait for the next compilation: as many as compile at once on large machines.
 inline constexpr size_t kMaxIdleContexts = 64;

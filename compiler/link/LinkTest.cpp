@@ -23,7 +23,8 @@ namespace {
 
 // An object of the LLVM IR `text`, for this machine.
 std::shared_ptr<const std::string> assemble(llvm::StringRef text) {
-  static bool once = (llvm::InitializeNativeTarget(), llvm::InitializeNativeTargetAsmPrinter(), true);
+  static bool once =
+      (llvm::InitializeNativeTarget(), llvm::InitializeNativeTargetAsmPrinter(), true);
   (void)once;
   llvm::LLVMContext context;
   llvm::SMDiagnostic error;
@@ -32,13 +33,15 @@ std::shared_ptr<const std::string> assemble(llvm::StringRef text) {
   llvm::Triple triple(llvm::sys::getProcessTriple());
   std::string message;
   const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, message);
-  std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(triple, "", "", {}, llvm::Reloc::PIC_));
+  std::unique_ptr<llvm::TargetMachine> machine(
+      target->createTargetMachine(triple, "", "", {}, llvm::Reloc::PIC_));
   module->setTargetTriple(triple);
   module->setDataLayout(machine->createDataLayout());
   llvm::SmallString<0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager passes;
-  EXPECT_FALSE(machine->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile));
+  EXPECT_FALSE(
+      machine->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile));
   passes.run(*module);
   return std::make_shared<const std::string>(bytes.str());
 }
@@ -63,24 +66,31 @@ TEST(Jit, TheSameSymbolInTwoProgramsIsTwoFunctions) {
 
 TEST(Jit, MayCopyMemoryButNotCallLibm) {
   auto copies = assemble("declare ptr @memcpy(ptr, ptr, i64)\n"
-                         "define void @copy(ptr %to, ptr %from) { %r = call ptr @memcpy(ptr %to, ptr %from, i64 4)\n ret void }");
+                         "define void @copy(ptr %to, ptr %from) { %r = call ptr @memcpy(ptr %to, "
+                         "ptr %from, i64 4)\n ret void }");
   auto code = JitCode::link({copies}, {"copy"});
   ASSERT_TRUE(code.ok()) << code.status();
   int from = 7, to = 0;
   reinterpret_cast<void (*)(int *, int *)>((*code)->lookup("copy"))(&to, &from);
   EXPECT_EQ(to, 7);
 
-  auto libm = assemble("declare float @expf(float)\ndefine float @f(float %x) { %y = call float @expf(float %x)\n ret float %y }");
+  auto libm = assemble("declare float @expf(float)\ndefine float @f(float %x) { %y = call float "
+                       "@expf(float %x)\n ret float %y }");
   auto refused = JitCode::link({libm}, {"f"});
   ASSERT_FALSE(refused.ok());
-  EXPECT_NE(std::string(refused.status().message()).find("expf"), std::string::npos) << refused.status();
+  EXPECT_NE(std::string(refused.status().message()).find("expf"), std::string::npos)
+      << refused.status();
 }
 
-TEST(Jit, RefusesWhatIsNoObject) { EXPECT_FALSE(JitCode::link({std::make_shared<const std::string>("no object")}, {"f"}).ok()); }
+TEST(Jit, RefusesWhatIsNoObject) {
+  EXPECT_FALSE(JitCode::link({std::make_shared<const std::string>("no object")}, {"f"}).ok());
+}
 
 TEST(Artifact, SurvivesTheWayThroughBytes) {
-  Artifact artifact{"the program", "its sizes",
-                    {std::make_shared<const std::string>("one"), std::make_shared<const std::string>(std::string(1000, '\0'))}};
+  Artifact artifact{"the program",
+                    "its sizes",
+                    {std::make_shared<const std::string>("one"),
+                     std::make_shared<const std::string>(std::string(1000, '\0'))}};
   std::string bytes = writeArtifact(artifact);
   auto read = readArtifact(bytes);
   ASSERT_TRUE(read.ok()) << read.status();
@@ -171,8 +181,10 @@ TEST(BuildProgram, ParametersBecomeConstants) {
   EXPECT_EQ(bound->instructions.size(), 4u); // the returned weight is copied
   EXPECT_EQ(bound->constants.size(), 64u);
 
-  EXPECT_EQ(bindConstants(*program, {{1, {weights.data(), 60}}}).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(bindConstants(*program, {{2, weights}}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(bindConstants(*program, {{1, {weights.data(), 60}}}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(bindConstants(*program, {{2, weights}}).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST(BuildProgram, RefusesAPlanThatIsNotReady) {

@@ -25,10 +25,13 @@ bool holdsArchive(llvm::StringRef folder) {
 
 absl::StatusOr<std::string> findDriver() {
   if (const char *chosen = std::getenv("CXX"); chosen && *chosen)
-    if (auto found = llvm::sys::findProgramByName(chosen)) return *found;
+    if (auto found = llvm::sys::findProgramByName(chosen))
+      return *found;
   for (const char *name : {"clang++-22", "clang-22", "clang++", "g++", "cc", "clang", "gcc"})
-    if (auto found = llvm::sys::findProgramByName(name)) return *found;
-  return absl::NotFoundError("no program that links was found (clang++, g++ or cc; CXX may name one); --emit=obj needs none");
+    if (auto found = llvm::sys::findProgramByName(name))
+      return *found;
+  return absl::NotFoundError("no program that links was found (clang++, g++ or cc; CXX may name "
+                             "one); --emit=obj needs none");
 }
 
 // What the runtime uses of abseil.
@@ -70,37 +73,46 @@ constexpr const char *kExports = "{ global: weft_model_*; local: *; };\n";
 
 absl::StatusOr<std::string> findRuntimeFolder(const std::string &given) {
   if (!given.empty()) {
-    if (holdsArchive(given)) return given;
+    if (holdsArchive(given))
+      return given;
     return absl::NotFoundError("there is no " + std::string(kArchive) + " in " + given);
   }
   if (const char *chosen = std::getenv("WEFT_RUNTIME_DIR"); chosen && *chosen) {
-    if (holdsArchive(chosen)) return std::string(chosen);
-    return absl::NotFoundError("WEFT_RUNTIME_DIR is " + std::string(chosen) + ", where there is no " + kArchive);
+    if (holdsArchive(chosen))
+      return std::string(chosen);
+    return absl::NotFoundError("WEFT_RUNTIME_DIR is " + std::string(chosen) +
+                               ", where there is no " + kArchive);
   }
   // Beside the program, or beside libweft.so where Weft is one.
   static const char anchor = 0;
-  std::string self = llvm::sys::fs::getMainExecutable(nullptr, nullptr), start = llvm::sys::path::parent_path(self).str();
+  std::string self = llvm::sys::fs::getMainExecutable(nullptr, nullptr),
+              start = llvm::sys::path::parent_path(self).str();
   Dl_info library;
   std::string own = dladdr(&anchor, &library) && library.dli_fname ? library.dli_fname : "";
   for (const std::string &file : {self, own}) {
     llvm::SmallString<128> real;
-    llvm::StringRef folder = llvm::sys::path::parent_path(llvm::sys::fs::real_path(file, real) ? llvm::StringRef(file) : real.str());
+    llvm::StringRef folder = llvm::sys::path::parent_path(
+        llvm::sys::fs::real_path(file, real) ? llvm::StringRef(file) : real.str());
     for (; !folder.empty(); folder = llvm::sys::path::parent_path(folder)) {
       for (const char *below : {"runtime/aot", "lib/weft"}) {
         llvm::SmallString<128> candidate(folder);
         llvm::sys::path::append(candidate, below);
-        if (holdsArchive(candidate)) return std::string(candidate.str());
+        if (holdsArchive(candidate))
+          return std::string(candidate.str());
       }
-      if (folder == llvm::sys::path::root_path(folder)) break;
+      if (folder == llvm::sys::path::root_path(folder))
+        break;
     }
   }
-  return absl::NotFoundError("the runtime's archive " + std::string(kArchive) + " was not found in runtime/aot or lib/weft of " + start +
+  return absl::NotFoundError("the runtime's archive " + std::string(kArchive) +
+                             " was not found in runtime/aot or lib/weft of " + start +
                              " or a folder above; build //runtime/aot or set WEFT_RUNTIME_DIR");
 }
 
 absl::Status linkModel(const LinkRequest &request, const std::string &runtimeFolder) {
   absl::StatusOr<std::string> driver = findDriver();
-  if (!driver.ok()) return driver.status();
+  if (!driver.ok())
+    return driver.status();
   std::vector<std::string> arguments{*driver, "-o", request.output};
   arguments.insert(arguments.end(), request.objects.begin(), request.objects.end());
 
@@ -116,39 +128,49 @@ absl::Status linkModel(const LinkRequest &request, const std::string &runtimeFol
     llvm::raw_fd_ostream(descriptor, /*shouldClose=*/true) << kExports;
     arguments.push_back("-shared");
     arguments.push_back("-Wl,--version-script=" + std::string(exports.str()));
-    for (const char *function : {"open", "close", "input_count", "output_count", "input", "output", "run", "error"})
+    for (const char *function :
+         {"open", "close", "input_count", "output_count", "input", "output", "run", "error"})
       arguments.push_back("-Wl,-u,weft_model_" + std::string(function));
-    // Debian's static abseil is not made for shared libraries (thread-local variables of the executable's kind), so that the shared one
-    // comes first.
+    // Debian's static abseil is not made for shared libraries (thread-local variables of the
+    // executable's kind), so that the shared one comes first.
     arguments.push_back("-Wl,--no-as-needed");
-    for (const char *library : kSharedAbseil) arguments.push_back("-labsl_" + std::string(library));
+    for (const char *library : kSharedAbseil)
+      arguments.push_back("-labsl_" + std::string(library));
   } else {
     arguments.push_back(runtimeFolder + "/libweft_aot_main.a");
   }
   // Only what is used stays: no library appears in the result that its plan does not call.
   arguments.insert(arguments.end(), {"-Wl,--gc-sections", "-Wl,--as-needed", "-Wl,-s"});
-  for (const RuntimeLibrary *library : request.libraries) arguments.push_back(runtimeFolder + "/" + library->archive.str());
+  for (const RuntimeLibrary *library : request.libraries)
+    arguments.push_back(runtimeFolder + "/" + library->archive.str());
   if (!request.archives.empty()) {
-    auto existing =
-        llvm::find_if(request.archives, [&](const std::string &path) { return llvm::sys::fs::exists(runtimeFolder + "/" + path); });
+    auto existing = llvm::find_if(request.archives, [&](const std::string &path) {
+      return llvm::sys::fs::exists(runtimeFolder + "/" + path);
+    });
     if (existing == request.archives.end())
-      return absl::NotFoundError("the device's archive " + request.archives.front() + " was not found in " + runtimeFolder + ", beside " +
-                                 kArchive + "; it comes with Weft as that one does");
+      return absl::NotFoundError("the device's archive " + request.archives.front() +
+                                 " was not found in " + runtimeFolder + ", beside " + kArchive +
+                                 "; it comes with Weft as that one does");
     arguments.push_back(runtimeFolder + "/" + *existing);
   }
   arguments.push_back(runtimeFolder + "/" + kArchive);
   for (const RuntimeLibrary *library : request.libraries)
-    if (!library->flag.empty()) arguments.push_back(library->flag.str());
+    if (!library->flag.empty())
+      arguments.push_back(library->flag.str());
   arguments.insert(arguments.end(), {"-lstdc++", "-l:libgomp.so.1", "-lm", "-lpthread"});
 
   std::vector<llvm::StringRef> views(arguments.begin(), arguments.end());
   std::string error;
-  std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(""), llvm::StringRef(messages), llvm::StringRef(messages)};
+  std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(""), llvm::StringRef(messages),
+                                                llvm::StringRef(messages)};
   int code = llvm::sys::ExecuteAndWait(*driver, views, std::nullopt, redirects, 0, 0, &error);
-  if (code == 0) return absl::OkStatus();
+  if (code == 0)
+    return absl::OkStatus();
   auto text = llvm::MemoryBuffer::getFile(messages);
-  return absl::InternalError("linking " + request.output + " with " + *driver + " failed" + (error.empty() ? "" : ": " + error) +
-                             (text && (*text)->getBufferSize() ? ":\n" + (*text)->getBuffer().str() : ""));
+  return absl::InternalError(
+      "linking " + request.output + " with " + *driver + " failed" +
+      (error.empty() ? "" : ": " + error) +
+      (text && (*text)->getBufferSize() ? ":\n" + (*text)->getBuffer().str() : ""));
 }
 
 } // namespace weft::compiler

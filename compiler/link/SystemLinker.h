@@ -10,8 +10,9 @@
 
 namespace weft::compiler {
 
-// The folder that holds libweft_aot.a: `given` where it is not empty, WEFT_RUNTIME_DIR, or the first of DIR/runtime/aot and DIR/lib/weft
-// with DIR the folder of this program or one above it. NotFound says where it was looked for.
+// The folder that holds libweft_aot.a: `given` where it is not empty, WEFT_RUNTIME_DIR, or the
+// first of DIR/runtime/aot and DIR/lib/weft with DIR the folder of this program or one above it.
+// NotFound says where it was looked for.
 absl::StatusOr<std::string> findRuntimeFolder(const std::string &given);
 
 struct LinkRequest {
@@ -19,11 +20,13 @@ struct LinkRequest {
   std::string output;
   bool shared = false;
   llvm::SmallVector<const RuntimeLibrary *, 2> libraries; // that they call
-  std::vector<std::string> archives;                      // of other devices: the first that exists, relative to the runtime's folder
+  std::vector<std::string>
+      archives; // of other devices: the first that exists, relative to the runtime's folder
 };
 
-// Links objects of models with the archives of the runtime: through CXX, clang-22, clang, g++ or cc, whichever is found first. NotFound
-// where there is none, Internal with the linker's messages when it fails.
+// Links objects of models with the archives of the runtime: through CXX, clang-22, clang, g++ or
+// cc, whichever is found first. NotFound where there is none, Internal with the linker's messages
+// when it fails.
 absl::Status linkModel(const LinkRequest &request, const std::string &runtimeFolder);
 
 } // namespace weft::compiler

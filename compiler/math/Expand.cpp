@@ -27,16 +27,20 @@ namespace arith = mlir::arith;
 
 // `type` with another element type.
 Type withElement(Type type, Type element) {
-  if (auto vector = mlir::dyn_cast<mlir::VectorType>(type)) return vector.cloneWith(std::nullopt, element);
+  if (auto vector = mlir::dyn_cast<mlir::VectorType>(type))
+    return vector.cloneWith(std::nullopt, element);
   return element;
 }
 
 struct Place {
   mlir::OpBuilder *b;
   mlir::Location loc;
-  template <typename Op, typename... Args> Value make(Args &&...args) const { return Op::create(*b, loc, std::forward<Args>(args)...); }
+  template <typename Op, typename... Args> Value make(Args &&...args) const {
+    return Op::create(*b, loc, std::forward<Args>(args)...);
+  }
   Value constant(Type type, mlir::TypedAttr element) const {
-    if (auto vector = mlir::dyn_cast<mlir::VectorType>(type)) element = mlir::SplatElementsAttr::get(vector, mlir::Attribute(element));
+    if (auto vector = mlir::dyn_cast<mlir::VectorType>(type))
+      element = mlir::SplatElementsAttr::get(vector, mlir::Attribute(element));
     return make<arith::ConstantOp>(type, element);
   }
 };
@@ -45,30 +49,51 @@ struct Mask {
   Place at;
   Value value;
 };
-Mask both(Mask a, Mask b) { return {a.at, a.at.make<arith::AndIOp>(a.value, b.value)}; }
-Mask either(Mask a, Mask b) { return {a.at, a.at.make<arith::OrIOp>(a.value, b.value)}; }
+Mask both(Mask a, Mask b) {
+  return {a.at, a.at.make<arith::AndIOp>(a.value, b.value)};
+}
+Mask either(Mask a, Mask b) {
+  return {a.at, a.at.make<arith::OrIOp>(a.value, b.value)};
+}
 Mask negate(Mask a) {
   mlir::Type type = a.value.getType();
-  return {a.at, a.at.make<arith::XOrIOp>(a.value, a.at.constant(type, a.at.b->getIntegerAttr(mlir::getElementTypeOrSelf(type), 1)))};
+  return {a.at,
+          a.at.make<arith::XOrIOp>(
+              a.value,
+              a.at.constant(type, a.at.b->getIntegerAttr(mlir::getElementTypeOrSelf(type), 1)))};
 }
 
 struct Int {
   Place at;
   Value value;
   Int constant(int64_t number) const {
-    return {at, at.constant(value.getType(), at.b->getIntegerAttr(mlir::getElementTypeOrSelf(value.getType()), number))};
+    return {at,
+            at.constant(value.getType(),
+                        at.b->getIntegerAttr(mlir::getElementTypeOrSelf(value.getType()), number))};
   }
-  Int shiftLeft(int64_t by) const { return {at, at.make<arith::ShLIOp>(value, constant(by).value)}; }
-  Int shiftRight(int64_t by) const { return {at, at.make<arith::ShRSIOp>(value, constant(by).value)}; }
+  Int shiftLeft(int64_t by) const {
+    return {at, at.make<arith::ShLIOp>(value, constant(by).value)};
+  }
+  Int shiftRight(int64_t by) const {
+    return {at, at.make<arith::ShRSIOp>(value, constant(by).value)};
+  }
   Mask testBit(int bit) const {
     Value masked = at.make<arith::AndIOp>(value, constant(int64_t{1} << bit).value);
     return {at, at.make<arith::CmpIOp>(arith::CmpIPredicate::ne, masked, constant(0).value)};
   }
 };
-Int operator+(Int a, Int b) { return {a.at, a.at.make<arith::AddIOp>(a.value, b.value)}; }
-Int operator-(Int a, Int b) { return {a.at, a.at.make<arith::SubIOp>(a.value, b.value)}; }
-Int operator+(Int a, int64_t b) { return a + a.constant(b); }
-Int operator-(Int a, int64_t b) { return a - a.constant(b); }
+Int operator+(Int a, Int b) {
+  return {a.at, a.at.make<arith::AddIOp>(a.value, b.value)};
+}
+Int operator-(Int a, Int b) {
+  return {a.at, a.at.make<arith::SubIOp>(a.value, b.value)};
+}
+Int operator+(Int a, int64_t b) {
+  return a + a.constant(b);
+}
+Int operator-(Int a, int64_t b) {
+  return a - a.constant(b);
+}
 
 // Lanes of f32 or f64 as Functions.h wants them.
 template <int kWidth> struct Float {
@@ -78,33 +103,73 @@ template <int kWidth> struct Float {
   Value value;
 
   Float constant(double number) const {
-    return {at, at.constant(value.getType(), at.b->getFloatAttr(mlir::getElementTypeOrSelf(value.getType()), number))};
+    return {at,
+            at.constant(value.getType(),
+                        at.b->getFloatAttr(mlir::getElementTypeOrSelf(value.getType()), number))};
   }
-  Float fromBits(Int i) const { return {at, at.make<arith::BitcastOp>(value.getType(), i.value)}; }
-  Float fromInt(Int i) const { return {at, at.make<arith::SIToFPOp>(value.getType(), i.value)}; }
-  Float infinity() const { return constant(INFINITY); }
-  Float nan() const { return constant(NAN); }
+  Float fromBits(Int i) const {
+    return {at, at.make<arith::BitcastOp>(value.getType(), i.value)};
+  }
+  Float fromInt(Int i) const {
+    return {at, at.make<arith::SIToFPOp>(value.getType(), i.value)};
+  }
+  Float infinity() const {
+    return constant(INFINITY);
+  }
+  Float nan() const {
+    return constant(NAN);
+  }
 
-  friend Float operator+(Float a, Float b) { return {a.at, a.at.make<arith::AddFOp>(a.value, b.value)}; }
-  friend Float operator-(Float a, Float b) { return {a.at, a.at.make<arith::SubFOp>(a.value, b.value)}; }
-  friend Float operator*(Float a, Float b) { return {a.at, a.at.make<arith::MulFOp>(a.value, b.value)}; }
-  friend Float operator/(Float a, Float b) { return {a.at, a.at.make<arith::DivFOp>(a.value, b.value)}; }
-  friend Float operator-(Float a) { return {a.at, a.at.make<arith::NegFOp>(a.value)}; }
-  friend Float fma(Float a, Float b, Float c) { return {a.at, a.at.make<mlir::math::FmaOp>(a.value, b.value, c.value)}; }
-  friend Float abs(Float a) { return {a.at, a.at.make<mlir::math::AbsFOp>(a.value)}; }
-  friend Float sqrt(Float a) { return {a.at, a.at.make<mlir::math::SqrtOp>(a.value)}; }
-  friend Float floor(Float a) { return {a.at, a.at.make<mlir::math::FloorOp>(a.value)}; }
-  friend Float copySign(Float a, Float sign) { return {a.at, a.at.make<mlir::math::CopySignOp>(a.value, sign.value)}; }
-  friend Mask lt(Float a, Float b) { return {a.at, a.at.make<arith::CmpFOp>(arith::CmpFPredicate::OLT, a.value, b.value)}; }
-  friend Mask eq(Float a, Float b) { return {a.at, a.at.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, a.value, b.value)}; }
-  friend Mask unordered(Float a) { return {a.at, a.at.make<arith::CmpFOp>(arith::CmpFPredicate::UNO, a.value, a.value)}; }
+  friend Float operator+(Float a, Float b) {
+    return {a.at, a.at.make<arith::AddFOp>(a.value, b.value)};
+  }
+  friend Float operator-(Float a, Float b) {
+    return {a.at, a.at.make<arith::SubFOp>(a.value, b.value)};
+  }
+  friend Float operator*(Float a, Float b) {
+    return {a.at, a.at.make<arith::MulFOp>(a.value, b.value)};
+  }
+  friend Float operator/(Float a, Float b) {
+    return {a.at, a.at.make<arith::DivFOp>(a.value, b.value)};
+  }
+  friend Float operator-(Float a) {
+    return {a.at, a.at.make<arith::NegFOp>(a.value)};
+  }
+  friend Float fma(Float a, Float b, Float c) {
+    return {a.at, a.at.make<mlir::math::FmaOp>(a.value, b.value, c.value)};
+  }
+  friend Float abs(Float a) {
+    return {a.at, a.at.make<mlir::math::AbsFOp>(a.value)};
+  }
+  friend Float sqrt(Float a) {
+    return {a.at, a.at.make<mlir::math::SqrtOp>(a.value)};
+  }
+  friend Float floor(Float a) {
+    return {a.at, a.at.make<mlir::math::FloorOp>(a.value)};
+  }
+  friend Float copySign(Float a, Float sign) {
+    return {a.at, a.at.make<mlir::math::CopySignOp>(a.value, sign.value)};
+  }
+  friend Mask lt(Float a, Float b) {
+    return {a.at, a.at.make<arith::CmpFOp>(arith::CmpFPredicate::OLT, a.value, b.value)};
+  }
+  friend Mask eq(Float a, Float b) {
+    return {a.at, a.at.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, a.value, b.value)};
+  }
+  friend Mask unordered(Float a) {
+    return {a.at, a.at.make<arith::CmpFOp>(arith::CmpFPredicate::UNO, a.value, a.value)};
+  }
   friend Mask signBit(Float a) {
     Int i = bits(a);
-    return {a.at, a.at.make<arith::CmpIOp>(arith::CmpIPredicate::slt, i.value, i.constant(0).value)};
+    return {a.at,
+            a.at.make<arith::CmpIOp>(arith::CmpIPredicate::slt, i.value, i.constant(0).value)};
   }
-  friend Float select(Mask m, Float a, Float b) { return {a.at, a.at.make<arith::SelectOp>(m.value, a.value, b.value)}; }
+  friend Float select(Mask m, Float a, Float b) {
+    return {a.at, a.at.make<arith::SelectOp>(m.value, a.value, b.value)};
+  }
   friend Int bits(Float a) {
-    return {a.at, a.at.make<arith::BitcastOp>(withElement(a.value.getType(), a.at.b->getIntegerType(kWidth)), a.value)};
+    return {a.at, a.at.make<arith::BitcastOp>(
+                      withElement(a.value.getType(), a.at.b->getIntegerType(kWidth)), a.value)};
   }
 };
 
@@ -112,86 +177,120 @@ template <int kWidth> struct Float {
 
 // Whether any lane of the mask is set.
 Value anyOf(Mask mask) {
-  if (!mlir::isa<mlir::VectorType>(mask.value.getType())) return mask.value;
+  if (!mlir::isa<mlir::VectorType>(mask.value.getType()))
+    return mask.value;
   return mask.at.make<mlir::vector::ReductionOp>(mlir::vector::CombiningKind::OR, mask.value);
 }
 
 template <int kWidth, size_t N, typename Body>
-std::array<Float<kWidth>, N> ifAny(Mask mask, const std::array<Float<kWidth>, N> &values, Body body) {
+std::array<Float<kWidth>, N> ifAny(Mask mask, const std::array<Float<kWidth>, N> &values,
+                                   Body body) {
   Place at = mask.at;
   llvm::SmallVector<Type> types;
-  for (const auto &value : values) types.push_back(value.value.getType());
+  for (const auto &value : values)
+    types.push_back(value.value.getType());
   auto branch = mlir::scf::IfOp::create(*at.b, at.loc, types, anyOf(mask), /*withElseRegion=*/true);
   auto yield = [&](mlir::Block *block, auto make) {
     mlir::OpBuilder::InsertionGuard guard(*at.b);
     at.b->setInsertionPointToStart(block);
     llvm::SmallVector<Value> results;
-    for (const auto &value : make()) results.push_back(value.value);
+    for (const auto &value : make())
+      results.push_back(value.value);
     mlir::scf::YieldOp::create(*at.b, at.loc, results);
   };
   yield(branch.thenBlock(), [&] { return body(values); });
   yield(branch.elseBlock(), [&] { return values; });
   std::array<Float<kWidth>, N> results = values;
-  for (size_t i = 0; i < N; ++i) results[i].value = branch.getResult(i);
+  for (size_t i = 0; i < N; ++i)
+    results[i].value = branch.getResult(i);
   return results;
 }
 
-template <int kWidth, typename Condition, typename Body> Float<kWidth> whileAny(Condition condition, Float<kWidth> start, Body body) {
+template <int kWidth, typename Condition, typename Body>
+Float<kWidth> whileAny(Condition condition, Float<kWidth> start, Body body) {
   Place at = start.at;
-  auto inside = [&](mlir::OpBuilder &builder, mlir::Location loc, mlir::ValueRange arguments, bool isTest) {
+  auto inside = [&](mlir::OpBuilder &builder, mlir::Location loc, mlir::ValueRange arguments,
+                    bool isTest) {
     mlir::OpBuilder::InsertionGuard guard(*at.b);
     at.b->setInsertionPoint(builder.getInsertionBlock(), builder.getInsertionPoint());
     Float<kWidth> value{at, arguments[0]};
-    if (isTest) mlir::scf::ConditionOp::create(*at.b, loc, anyOf(condition(value)), arguments);
-    else mlir::scf::YieldOp::create(*at.b, loc, body(value).value);
+    if (isTest)
+      mlir::scf::ConditionOp::create(*at.b, loc, anyOf(condition(value)), arguments);
+    else
+      mlir::scf::YieldOp::create(*at.b, loc, body(value).value);
   };
   auto loop = mlir::scf::WhileOp::create(
       *at.b, at.loc, mlir::TypeRange{start.value.getType()}, mlir::ValueRange{start.value},
-      [&](mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange arguments) { inside(b, loc, arguments, true); },
-      [&](mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange arguments) { inside(b, loc, arguments, false); });
+      [&](mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange arguments) {
+        inside(b, loc, arguments, true);
+      },
+      [&](mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange arguments) {
+        inside(b, loc, arguments, false);
+      });
   return {at, loop.getResult(0)};
 }
 
 // table[index], where the table is a global of the kernel's object.
-template <int kWidth, size_t N> Float<kWidth> lookup(Float<kWidth> like, const double (&table)[N], Int index) {
+template <int kWidth, size_t N>
+Float<kWidth> lookup(Float<kWidth> like, const double (&table)[N], Int index) {
   const Place &at = like.at;
   Type element = mlir::getElementTypeOrSelf(like.value.getType());
-  auto module = at.b->getInsertionBlock()->getParentOp()->template getParentOfType<mlir::ModuleOp>();
+  auto module =
+      at.b->getInsertionBlock()->getParentOp()->template getParentOfType<mlir::ModuleOp>();
   auto type = mlir::MemRefType::get({static_cast<int64_t>(N)}, element);
   const char *name = "weft_two_over_pi";
   if (!module.lookupSymbol(name)) {
     mlir::OpBuilder::InsertionGuard guard(*at.b);
     at.b->setInsertionPointToStart(module.getBody());
-    auto data =
-        mlir::DenseElementsAttr::get(mlir::RankedTensorType::get({static_cast<int64_t>(N)}, element), llvm::ArrayRef<double>(table));
-    mlir::memref::GlobalOp::create(*at.b, at.loc, name, at.b->getStringAttr("private"), type, data, /*constant=*/true, mlir::IntegerAttr());
+    auto data = mlir::DenseElementsAttr::get(
+        mlir::RankedTensorType::get({static_cast<int64_t>(N)}, element),
+        llvm::ArrayRef<double>(table));
+    mlir::memref::GlobalOp::create(*at.b, at.loc, name, at.b->getStringAttr("private"), type, data,
+                                   /*constant=*/true, mlir::IntegerAttr());
   }
   Value memory = at.make<mlir::memref::GetGlobalOp>(type, name);
-  Value position = at.make<arith::IndexCastOp>(withElement(index.value.getType(), at.b->getIndexType()), index.value);
+  Value position = at.make<arith::IndexCastOp>(
+      withElement(index.value.getType(), at.b->getIndexType()), index.value);
   auto vector = mlir::dyn_cast<mlir::VectorType>(like.value.getType());
-  if (!vector) return {at, at.make<mlir::memref::LoadOp>(memory, mlir::ValueRange{position})};
+  if (!vector)
+    return {at, at.make<mlir::memref::LoadOp>(memory, mlir::ValueRange{position})};
   Value zero = at.make<arith::ConstantIndexOp>(0);
-  Value all = at.constant(vector.cloneWith(std::nullopt, at.b->getI1Type()), at.b->getBoolAttr(true));
-  return {at, at.make<mlir::vector::GatherOp>(vector, memory, mlir::ValueRange{zero}, position, all, like.constant(0).value)};
+  Value all =
+      at.constant(vector.cloneWith(std::nullopt, at.b->getI1Type()), at.b->getBoolAttr(true));
+  return {at, at.make<mlir::vector::GatherOp>(vector, memory, mlir::ValueRange{zero}, position, all,
+                                              like.constant(0).value)};
 }
 
-Float<64> widen(Float<32> x) { return {x.at, x.at.make<arith::ExtFOp>(withElement(x.value.getType(), x.at.b->getF64Type()), x.value)}; }
-Float<32> narrow(Float<64> x) { return {x.at, x.at.make<arith::TruncFOp>(withElement(x.value.getType(), x.at.b->getF32Type()), x.value)}; }
+Float<64> widen(Float<32> x) {
+  return {x.at,
+          x.at.make<arith::ExtFOp>(withElement(x.value.getType(), x.at.b->getF64Type()), x.value)};
+}
+Float<32> narrow(Float<64> x) {
+  return {x.at, x.at.make<arith::TruncFOp>(withElement(x.value.getType(), x.at.b->getF32Type()),
+                                           x.value)};
+}
 
 template <int kWidth> Value expand(mlir::Operation *op, Place at) {
   using F = Float<kWidth>;
-  auto operand = [&](unsigned i) { return F{at, op->getOperand(i)}; };
+  auto operand = [&](unsigned i) {
+    return F{at, op->getOperand(i)};
+  };
   auto sinQuarter = [&](int quarter) -> Value {
-    if constexpr (kWidth == 32) return math::sinQuarterOfSingle(operand(0), quarter).value;
-    else return math::sinQuarter(operand(0), quarter).value;
+    if constexpr (kWidth == 32)
+      return math::sinQuarterOfSingle(operand(0), quarter).value;
+    else
+      return math::sinQuarter(operand(0), quarter).value;
   };
   return llvm::TypeSwitch<mlir::Operation *, Value>(op)
       .Case([&](mlir::math::ExpOp) {
-        return op->hasAttr(ir::kNonPositiveAttr) ? math::expOfNonPositive(operand(0)).value : math::exp(operand(0)).value;
+        return op->hasAttr(ir::kNonPositiveAttr) ? math::expOfNonPositive(operand(0)).value
+                                                 : math::exp(operand(0)).value;
       })
       .Case([&](mlir::math::FmaOp) -> Value {
-        if constexpr (kWidth == 32) return math::gelu(operand(0)).value;
-        else return Value();
+        if constexpr (kWidth == 32)
+          return math::gelu(operand(0)).value;
+        else
+          return Value();
       })
       .Case([&](mlir::math::ExpM1Op) { return math::expm1(operand(0)).value; })
       .Case([&](mlir::math::Log1pOp) { return math::log1p(operand(0)).value; })
@@ -205,12 +304,16 @@ template <int kWidth> Value expand(mlir::Operation *op, Place at) {
       .Case([&](mlir::math::Atan2Op) { return math::atan2(operand(0), operand(1)).value; })
       .Case([&](mlir::math::PowFOp) -> Value {
         // Singles through doubles, whose own functions are simpler than an exact single.
-        if constexpr (kWidth == 32) return narrow(math::pow(widen(operand(0)), widen(operand(1)))).value;
-        else return math::pow(operand(0), operand(1)).value;
+        if constexpr (kWidth == 32)
+          return narrow(math::pow(widen(operand(0)), widen(operand(1)))).value;
+        else
+          return math::pow(operand(0), operand(1)).value;
       })
       .Case([&](arith::RemFOp) -> Value {
-        if constexpr (kWidth == 32) return narrow(math::fmod(widen(operand(0)), widen(operand(1)))).value;
-        else return math::fmod(operand(0), operand(1)).value;
+        if constexpr (kWidth == 32)
+          return narrow(math::fmod(widen(operand(0)), widen(operand(1)))).value;
+        else
+          return math::fmod(operand(0), operand(1)).value;
       })
       .Default([](mlir::Operation *) { return Value(); });
 }
@@ -218,16 +321,20 @@ template <int kWidth> Value expand(mlir::Operation *op, Place at) {
 } // namespace
 
 bool isExpanded(mlir::Operation *op) {
-  if (mlir::isa<mlir::math::FmaOp>(op)) return op->hasAttr(ir::kGeluAttr) && mlir::getElementTypeOrSelf(op->getResult(0).getType()).isF32();
-  return mlir::isa<mlir::math::ExpOp, mlir::math::ExpM1Op, mlir::math::LogOp, mlir::math::Log1pOp, mlir::math::TanhOp, mlir::math::ErfOp,
-                   mlir::math::ErfcOp, mlir::math::RsqrtOp, mlir::math::SinOp, mlir::math::CosOp, mlir::math::Atan2Op, mlir::math::PowFOp,
+  if (mlir::isa<mlir::math::FmaOp>(op))
+    return op->hasAttr(ir::kGeluAttr) &&
+           mlir::getElementTypeOrSelf(op->getResult(0).getType()).isF32();
+  return mlir::isa<mlir::math::ExpOp, mlir::math::ExpM1Op, mlir::math::LogOp, mlir::math::Log1pOp,
+                   mlir::math::TanhOp, mlir::math::ErfOp, mlir::math::ErfcOp, mlir::math::RsqrtOp,
+                   mlir::math::SinOp, mlir::math::CosOp, mlir::math::Atan2Op, mlir::math::PowFOp,
                    arith::RemFOp>(op);
 }
 
 void expandMath(mlir::Operation *root) {
   llvm::SmallVector<mlir::Operation *> found;
   root->walk([&](mlir::Operation *op) {
-    if (isExpanded(op)) found.push_back(op);
+    if (isExpanded(op))
+      found.push_back(op);
   });
   // Users first: what only a marked op needed goes without being expanded.
   for (mlir::Operation *op : llvm::reverse(found)) {
@@ -238,12 +345,16 @@ void expandMath(mlir::Operation *root) {
     mlir::OpBuilder builder(op);
     Place at{&builder, op->getLoc()};
     Type element = mlir::getElementTypeOrSelf(op->getResult(0).getType());
-    Value value = element.isF32() ? expand<32>(op, at) : element.isF64() ? expand<64>(op, at) : Value();
-    if (!value) continue;
+    Value value = element.isF32()   ? expand<32>(op, at)
+                  : element.isF64() ? expand<64>(op, at)
+                                    : Value();
+    if (!value)
+      continue;
     op->getResult(0).replaceAllUsesWith(value);
     mlir::Operation *phi = op->hasAttr(ir::kGeluAttr) ? op->getOperand(1).getDefiningOp() : nullptr;
     op->erase();
-    if (phi && phi->use_empty() && !isExpanded(phi)) phi->erase();
+    if (phi && phi->use_empty() && !isExpanded(phi))
+      phi->erase();
   }
 }
 

@@ -1,13 +1,17 @@
-// The expansions of elementary functions, each written once for any kind of number: V is a lane type of floats. Expand.cpp
-// instantiates them with MLIR values, the tests with plain floats and doubles: the same operations in the same order, so what the tests
-// measure is what kernels compute. Every fma is explicit; no other contraction may happen.
+// The expansions of elementary functions, each written once for any kind of number: V is a lane
+// type of floats. Expand.cpp instantiates them with MLIR values, the tests with plain floats and
+// doubles: the same operations in the same order, so what the tests measure is what kernels
+// compute. Every fma is explicit; no other contraction may happen.
 //
-// V::kBits is 32 or 64. V supplies constants of its type, + - * /, fma, abs, sqrt, floor, copySign, comparisons that give masks (lt, eq,
-// unordered, signBit; both, either, negate), select, its bits as integers of the same width, which add, subtract, shift, and convert back;
-// entries of a table (lookup); and what only few lanes need: ifAny and whileAny run their body for all lanes if one of them asks for it.
+// V::kBits is 32 or 64. V supplies constants of its type, + - * /, fma, abs, sqrt, floor, copySign,
+// comparisons that give masks (lt, eq, unordered, signBit; both, either, negate), select, its bits
+// as integers of the same width, which add, subtract, shift, and convert back; entries of a table
+// (lookup); and what only few lanes need: ifAny and whileAny run their body for all lanes if one of
+// them asks for it.
 //
-// Techniques are the classic ones: Cody and Waite's two-constant argument reduction; Tang's and fdlibm's log in s = f / (2 + f); erfc
-// through the scaled function as in Shepherd and Laframboise (Math. Comp. 36, 1981). The coefficients are our own (fit.py).
+// Techniques are the classic ones: Cody and Waite's two-constant argument reduction; Tang's and
+// fdlibm's log in s = f / (2 + f); erfc through the scaled function as in Shepherd and Laframboise
+// (Math. Comp. 36, 1981). The coefficients are our own (fit.py).
 #pragma once
 
 #include <array>
@@ -21,7 +25,8 @@ namespace weft::compiler::math {
 // Horner's rule with fma.
 template <typename V, size_t N> V polynomial(V x, const double (&coefficients)[N]) {
   V sum = x.constant(coefficients[N - 1]);
-  for (size_t i = N - 1; i-- > 0;) sum = fma(sum, x, x.constant(coefficients[i]));
+  for (size_t i = N - 1; i-- > 0;)
+    sum = fma(sum, x, x.constant(coefficients[i]));
   return sum;
 }
 
@@ -41,7 +46,8 @@ struct Limits64 {
   static constexpr double kRound = 6755399441055744.0;
   static constexpr double kExpHigh = 710.0, kExpLow = -746.0;
   static constexpr double kLn2High = 0.693147180369123816490, kLn2Low = 1.90821492927058770002e-10;
-  static constexpr double kSmallestNormal = 2.2250738585072014e-308, kDenormalScale = 4503599627370496.0;
+  static constexpr double kSmallestNormal = 2.2250738585072014e-308,
+                          kDenormalScale = 4503599627370496.0;
   static constexpr int kDenormalExponent = 52;
   static constexpr long long kHalfSqrt2Bits = 0x3fe6a09e667f3bcd;
 };
@@ -73,7 +79,8 @@ template <typename V> Pair<V> exactSum(V a, V b) {
 
 //===-- exp and expm1 -------------------------------------------------------------------------===//
 
-// x = n ln 2 + r, |r| <= ln 2 / 2; `exponent` is n + s, where `round` is L<V>::kRound + s with a small integer s.
+// x = n ln 2 + r, |r| <= ln 2 / 2; `exponent` is n + s, where `round` is L<V>::kRound + s with a
+// small integer s.
 template <typename V> struct Reduced {
   V r;
   typename V::Int exponent;
@@ -88,20 +95,27 @@ template <typename V> Reduced<V> reduceByLn2(V x, V round) {
 // The same for x + low; |low| is far below |x|, or null for 0.
 template <typename V> Reduced<V> reduceByLn2(V x, const V *low) {
   Reduced<V> reduced = reduceByLn2(x, x.constant(L<V>::kRound));
-  if (low) reduced.r = reduced.r + *low;
+  if (low)
+    reduced.r = reduced.r + *low;
   return reduced;
 }
 // (exp(r) - 1 - r) / r^2
-template <typename V> V expTail(V r) { return V::kBits == 32 ? polynomial(r, kExp32) : polynomial(r, kExp64); }
+template <typename V> V expTail(V r) {
+  return V::kBits == 32 ? polynomial(r, kExp32) : polynomial(r, kExp64);
+}
 // 2^e, for exponents of normal numbers.
-template <typename V> V powerOfTwo(V like, typename V::Int e) { return like.fromBits((e + L<V>::kBias).shiftLeft(L<V>::kMantissaBits)); }
+template <typename V> V powerOfTwo(V like, typename V::Int e) {
+  return like.fromBits((e + L<V>::kBias).shiftLeft(L<V>::kMantissaBits));
+}
 
-// mantissa * 2^exponent, not yet multiplied: a result below the normal range is to be rounded once, at the very end.
+// mantissa * 2^exponent, not yet multiplied: a result below the normal range is to be rounded once,
+// at the very end.
 template <typename V> struct Scaled {
   V mantissa;
   typename V::Int exponent;
 };
-// exp(x + low) for x in [kExpLow, kExpHigh], or NaN, which stays in the mantissa; |low| is far below |x|, or null for 0.
+// exp(x + low) for x in [kExpLow, kExpHigh], or NaN, which stays in the mantissa; |low| is far
+// below |x|, or null for 0.
 template <typename V> Scaled<V> boundedExp(V x, const V *low) {
   auto [r, exponent] = reduceByLn2(x, low);
   return {fma(r * r, expTail(r), r) + x.constant(1.0), exponent};
@@ -109,7 +123,8 @@ template <typename V> Scaled<V> boundedExp(V x, const V *low) {
 // exp(x + low); infinities and values out of range are clamped.
 template <typename V> Scaled<V> scaledExp(V x, V low) {
   V least = x.constant(L<V>::kExpLow), most = x.constant(L<V>::kExpHigh);
-  // Each select hands on what its comparison looked at, so that it is one machine instruction, and NaN passes.
+  // Each select hands on what its comparison looked at, so that it is one machine instruction, and
+  // NaN passes.
   V bounded = select(lt(x, least), least, x);
   bounded = select(lt(most, bounded), most, bounded);
   low = select(either(lt(most, x), lt(x, least)), x.constant(0.0), low);
@@ -120,9 +135,10 @@ template <typename V> V scale(Scaled<V> s) {
   auto half = s.exponent.shiftRight(1);
   return s.mantissa * powerOfTwo(s.mantissa, half) * powerOfTwo(s.mantissa, s.exponent - half);
 }
-// 2^n exp(r) comes as a product with 2^(n + kExpShift) or, from 0 on, 2^(n - kExpShift), exact and in the normal range, times a constant
-// that rounds it, once, into what range it belongs to. Where the result is 0 nothing is multiplied down to it: a product that underflows
-// takes Intel's processors some 150 cycles, and half of a causal mask is exp(-infinity).
+// 2^n exp(r) comes as a product with 2^(n + kExpShift) or, from 0 on, 2^(n - kExpShift), exact and
+// in the normal range, times a constant that rounds it, once, into what range it belongs to. Where
+// the result is 0 nothing is multiplied down to it: a product that underflows takes Intel's
+// processors some 150 cycles, and half of a causal mask is exp(-infinity).
 inline constexpr double kExpShift = 64, kExpScale = 18446744073709551616.0; // 2^64
 
 // `round` is L<V>::kRound plus the shift, `unscale` two to the power of minus the shift.
@@ -136,13 +152,18 @@ template <typename V> V exp(V x) {
   V most = x.constant(L<V>::kExpHigh);
   V bounded = select(lt(most, x), most, x);
   auto small = lt(bounded, x.constant(0.0));
-  V round = select(small, x.constant(L<V>::kRound + kExpShift), x.constant(L<V>::kRound - kExpShift));
-  return shiftedExp(bounded, round, select(small, x.constant(1 / kExpScale), x.constant(kExpScale)));
+  V round =
+      select(small, x.constant(L<V>::kRound + kExpShift), x.constant(L<V>::kRound - kExpShift));
+  return shiftedExp(bounded, round,
+                    select(small, x.constant(1 / kExpScale), x.constant(kExpScale)));
 }
 // exp(x) for x that are at most 0, or NaN: the same bits with fewer instructions.
-template <typename V> V expOfNonPositive(V x) { return shiftedExp(x, x.constant(L<V>::kRound + kExpShift), x.constant(1 / kExpScale)); }
+template <typename V> V expOfNonPositive(V x) {
+  return shiftedExp(x, x.constant(L<V>::kRound + kExpShift), x.constant(1 / kExpScale));
+}
 
-// 2^n ((1 - 2^-n) + r + r^2 q(r)): for n = 0 the sum starts with r, which is x. Below -40 it is -1 in any precision.
+// 2^n ((1 - 2^-n) + r + r^2 q(r)): for n = 0 the sum starts with r, which is x. Below -40 it is -1
+// in any precision.
 template <typename V> V expm1(V x) {
   V least = x.constant(-40.0), most = x.constant(L<V>::kExpHigh), one = x.constant(1.0);
   V bounded = select(lt(x, least), least, select(lt(most, x), most, x));
@@ -251,11 +272,13 @@ template <typename V> V erfcOfMagnitude(V x) {
   Pair<V> square = exactProduct(a, a);
   Scaled<V> e = scaledExp(-square.high, -square.low);
   // Two quotients of one division, the slowest instruction of all: by a + 4 and by 2 a + 1.
-  V four = x.constant(4.0), one = x.constant(1.0), first = a + four, second = fma(a, x.constant(2.0), one);
+  V four = x.constant(4.0), one = x.constant(1.0), first = a + four,
+    second = fma(a, x.constant(2.0), one);
   V both = one / (first * second);
   V inverse = both * second, inverseSecond = both * first;
   inverseSecond = fma(fma(-second, inverseSecond, one), inverseSecond, inverseSecond);
-  // q = (a - 4) / (a + 4), once refined: the plain quotient's error would show at a = 0, where q is -1.
+  // q = (a - 4) / (a + 4), once refined: the plain quotient's error would show at a = 0, where q is
+  // -1.
   V q = (a - four) * inverse;
   V residual = fma(-q, a, fma(q + one, -four, a));
   q = fma(residual, inverse, q);
@@ -276,10 +299,12 @@ template <typename V> V erfc(V x) {
 template <typename V> V erf(V x) {
   V a = abs(x), one = x.constant(1.0);
   if constexpr (V::kBits == 32) {
-    // 1 - exp(log(erfc(a))), where the logarithm is a polynomial in a: up to 4, from where on erf is 1. No division and no scaled function.
+    // 1 - exp(log(erfc(a))), where the logarithm is a polynomial in a: up to 4, from where on erf
+    // is 1. No division and no scaled function.
     a = select(lt(x.constant(4.0), a), x.constant(4.0), a);
     V nearZero = fma(a, polynomial(a * a, kErfNear32), a);
-    auto [r, exponent] = reduceByLn2(fma(polynomial(a, kErfTail32), a, -a), x.constant(L<V>::kRound));
+    auto [r, exponent] =
+        reduceByLn2(fma(polynomial(a, kErfTail32), a, -a), x.constant(L<V>::kRound));
     V mantissa = fma(fma(expTail(r), r, one), r, one);
     V far = fma(-mantissa, powerOfTwo(x, exponent), one);
     return copySign(select(lt(a, x.constant(0.9275)), nearZero, far), x);
@@ -290,15 +315,18 @@ template <typename V> V erf(V x) {
 
 //===-- gelu ----------------------------------------------------------------------------------===//
 
-// The Gaussian error linear unit x Phi(x) of singles: max(x, 0) - a Phi(-a) with a = |x| and Phi(-a) = exp(-a^2 / 2) P(a) / Q(a). All terms
-// of P and Q are positive, so that nothing cancels; even and odd powers apart round less often than Horner's rule.
+// The Gaussian error linear unit x Phi(x) of singles: max(x, 0) - a Phi(-a) with a = |x| and
+// Phi(-a) = exp(-a^2 / 2) P(a) / Q(a). All terms of P and Q are positive, so that nothing cancels;
+// even and odd powers apart round less often than Horner's rule.
 template <typename V> V gelu(V x) {
   static_assert(V::kBits == 32);
   auto evenOdd = [](V square, const auto &coefficients, size_t first) {
     size_t last = std::size(coefficients) - 1;
-    if ((last - first) % 2) --last;
+    if ((last - first) % 2)
+      --last;
     V sum = square.constant(coefficients[last]);
-    for (; last > first; last -= 2) sum = fma(sum, square, square.constant(coefficients[last - 2]));
+    for (; last > first; last -= 2)
+      sum = fma(sum, square, square.constant(coefficients[last - 2]));
     return sum;
   };
   // From 14.5 on a Phi(-a) rounds to 0; as in exp, nothing is multiplied down to it.
@@ -339,7 +367,9 @@ template <typename V> V sineOf(V high, V low) {
 }
 template <typename V> V cosineOf(V high, V low) {
   V z = high * high, one = high.constant(1.0), half = z * high.constant(0.5), most = one - half;
-  return most + (((one - most) - half) + fma(z * z, V::kBits == 32 ? polynomial(z, kCos32) : polynomial(z, kCos64), -(high * low)));
+  return most + (((one - most) - half) +
+                 fma(z * z, V::kBits == 32 ? polynomial(z, kCos32) : polynomial(z, kCos64),
+                     -(high * low)));
 }
 
 // x = n pi/2 + high + low, |high| <= pi/4; n is an integer, exact up to multiples of 4.
@@ -355,9 +385,9 @@ template <typename V> Angle<V> angleOf(V x) {
   Pair<V> reduced = exactSum(r, middle.high);
   return {reduced.high, reduced.low + fma(n, x.constant(1.49738490485916983e-33), middle.low), n};
 }
-// For doubles of any larger size (Payne and Hanek 1983): x 2/pi modulo 4, from those 24-bit digits of 2/pi whose products with x are not
-// multiples of 4. Seven of them leave an error of 2^-90: within budget unless x is closer than 2^-36 to a multiple of pi/2, which no
-// float is.
+// For doubles of any larger size (Payne and Hanek 1983): x 2/pi modulo 4, from those 24-bit digits
+// of 2/pi whose products with x are not multiples of 4. Seven of them leave an error of 2^-90:
+// within budget unless x is closer than 2^-36 to a multiple of pi/2, which no float is.
 template <typename V> Angle<V> angleOfLarge(V x) {
   V round = x.constant(L<V>::kRound), zero = x.constant(0.0);
   auto exponent = bits(abs(x)).shiftRight(L<V>::kMantissaBits) - L<V>::kBias;
@@ -394,10 +424,13 @@ template <typename V> Angle<V> angleOfLarge(V x) {
 template <typename V> V sinQuarter(V x, int quarter) {
   Angle<V> angle = angleOf(x);
   auto large = negate(lt(abs(x), x.constant(1073741824.0)));
-  auto [t, low, n] = ifAny(large, std::array<V, 3>{angle.high, angle.low, angle.n}, [&](const std::array<V, 3> &small) {
-    Angle<V> exact = angleOfLarge(x);
-    return std::array<V, 3>{select(large, exact.high, small[0]), select(large, exact.low, small[1]), select(large, exact.n, small[2])};
-  });
+  auto [t, low, n] = ifAny(large, std::array<V, 3>{angle.high, angle.low, angle.n},
+                           [&](const std::array<V, 3> &small) {
+                             Angle<V> exact = angleOfLarge(x);
+                             return std::array<V, 3>{select(large, exact.high, small[0]),
+                                                     select(large, exact.low, small[1]),
+                                                     select(large, exact.n, small[2])};
+                           });
   V sine = sineOf(t, low), cosine = cosineOf(t, low), round = x.constant(L<V>::kRound);
   auto octant = (bits(n + round) - bits(round)) + quarter;
   V value = select(octant.testBit(0), cosine, sine);
@@ -406,12 +439,14 @@ template <typename V> V sinQuarter(V x, int quarter) {
   return quarter == 0 ? select(eq(x, x.constant(0.0)), x, value) : value;
 }
 
-// For singles. x - n pi/2 as a pair: the first constant has 24 bits like x, so that their difference, which is below 1, is exact up to
-// |x| = kLargestSingleAngle; from there on, for infinity and NaN, doubles do it.
+// For singles. x - n pi/2 as a pair: the first constant has 24 bits like x, so that their
+// difference, which is below 1, is exact up to |x| = kLargestSingleAngle; from there on, for
+// infinity and NaN, doubles do it.
 inline constexpr double kLargestSingleAngle = 32768.0;
 template <typename V> V sinQuarterOfSingle(V x, int quarter) {
   static_assert(V::kBits == 32);
-  V round = x.constant(L<V>::kRound), shifted = fma(x, x.constant(0.636619772367581343), round), n = shifted - round;
+  V round = x.constant(L<V>::kRound), shifted = fma(x, x.constant(0.636619772367581343), round),
+    n = shifted - round;
   V r = fma(n, x.constant(-1.5707963705062866), x);
   Pair<V> middle = exactProduct(n, x.constant(4.371138828673793e-08));
   Pair<V> t = exactSum(r, middle.high);
@@ -420,7 +455,8 @@ template <typename V> V sinQuarterOfSingle(V x, int quarter) {
   auto octant = bits(shifted) + quarter; // what kRound adds is a multiple of 4
   V value = select(octant.testBit(0), cosine, sine);
   value = select(octant.testBit(1), -value, value);
-  if (quarter == 0) value = select(eq(x, x.constant(0.0)), x, value);
+  if (quarter == 0)
+    value = select(eq(x, x.constant(0.0)), x, value);
   auto large = negate(lt(abs(x), x.constant(kLargestSingleAngle)));
   return ifAny(large, std::array<V, 1>{value}, [&](const std::array<V, 1> &small) {
     return std::array<V, 1>{select(large, narrow(sinQuarter(widen(x), quarter)), small[0])};
@@ -429,8 +465,9 @@ template <typename V> V sinQuarterOfSingle(V x, int quarter) {
 
 //===-- atan2 ---------------------------------------------------------------------------------===//
 
-// With 0 <= a <= b the smaller and the larger of |x| and |y|, atan(a / b) is atan(t) for t = a / b up to 1/2, and pi/4 + atan(t) for
-// t = (a - b) / (a + b) beyond, where the difference is exact: |t| <= 1/2 with one division. The quadrant then adds multiples of pi/4.
+// With 0 <= a <= b the smaller and the larger of |x| and |y|, atan(a / b) is atan(t) for t = a / b
+// up to 1/2, and pi/4 + atan(t) for t = (a - b) / (a + b) beyond, where the difference is exact:
+// |t| <= 1/2 with one division. The quadrant then adds multiples of pi/4.
 template <typename V> V atan2(V y, V x) {
   V zero = x.constant(0.0), one = x.constant(1.0), absX = abs(x), absY = abs(y);
   auto steep = lt(absX, absY);
@@ -441,7 +478,8 @@ template <typename V> V atan2(V y, V x) {
   b = b * fit;
   auto none = eq(b, zero), near = negate(either(lt(a + a, b), none));
   // Two infinities count as equal; 0 / 0 as 0.
-  V numerator = select(near, select(eq(a, b), zero, a - b), a), denominator = select(near, a + b, select(none, one, b));
+  V numerator = select(near, select(eq(a, b), zero, a - b), a),
+    denominator = select(near, a + b, select(none, one, b));
   V t = numerator / denominator, z = t * t;
   V angle = fma(t * z, V::kBits == 32 ? polynomial(z, kAtan32) : polynomial(z, kAtan64), t);
   // quarters pi/4 + sign angle.
@@ -465,10 +503,13 @@ template <typename V> V fmod(V x, V y) {
   // Plus 64 and the bias: that of what may be denormal is read off a larger number.
   auto exponentOf = [&](V a) {
     V grown = select(lt(a, x.constant(1.0)), a * x.constant(18446744073709551616.0), a);
-    return x.fromInt(bits(grown).shiftRight(L<V>::kMantissaBits)) + select(lt(a, x.constant(1.0)), zero, x.constant(64.0));
+    return x.fromInt(bits(grown).shiftRight(L<V>::kMantissaBits)) +
+           select(lt(a, x.constant(1.0)), zero, x.constant(64.0));
   };
   V bExponent = exponentOf(b);
-  auto left = [&](V a) { return either(lt(b, a), eq(b, a)); };
+  auto left = [&](V a) {
+    return either(lt(b, a), eq(b, a));
+  };
   V rest = whileAny(left, abs(x), [&](V a) {
     V excess = exponentOf(a) - bExponent - x.constant(50.0);
     V most = x.constant(2.0 * L<V>::kBias); // two factors of scale
@@ -484,7 +525,8 @@ template <typename V> V fmod(V x, V y) {
 
 //===-- pow -----------------------------------------------------------------------------------===//
 
-// exp(y * log|x|) as `magnitude`, turned into what C's pow says for signs, zeros, ones, infinities and NaN.
+// exp(y * log|x|) as `magnitude`, turned into what C's pow says for signs, zeros, ones, infinities
+// and NaN.
 template <typename V> V powSpecials(V x, V y, V magnitude) {
   V zero = x.constant(0.0), one = x.constant(1.0), infinity = x.infinity(), a = abs(x);
   auto yInteger = eq(floor(y), y);
@@ -497,17 +539,21 @@ template <typename V> V powSpecials(V x, V y, V magnitude) {
   auto isOne = either(eq(y, zero), either(eq(x, one), both(eq(a, one), eq(abs(y), infinity))));
   return select(isOne, one, result);
 }
-// |x|^y for doubles; finite positive |x| through the precise logarithm, 0 and infinity through the plain one.
+// |x|^y for doubles; finite positive |x| through the precise logarithm, 0 and infinity through the
+// plain one.
 template <typename V> V powMagnitude(V x, V y) {
   V a = abs(x);
   Pair<V> l = preciseLog(a);
   V high = y * l.high;
   V low = fma(y, l.high, -high) + y * l.low;
   V plain = y * log(a);
-  auto special = either(either(eq(a, x.constant(0.0)), eq(a, x.infinity())), either(unordered(high), unordered(low)));
+  auto special = either(either(eq(a, x.constant(0.0)), eq(a, x.infinity())),
+                        either(unordered(high), unordered(low)));
   V argument = select(special, plain, high);
   return scale(scaledExp(argument, select(special, x.constant(0.0), low)));
 }
-template <typename V> V pow(V x, V y) { return powSpecials(x, y, powMagnitude(x, y)); }
+template <typename V> V pow(V x, V y) {
+  return powSpecials(x, y, powMagnitude(x, y));
+}
 
 } // namespace weft::compiler::math

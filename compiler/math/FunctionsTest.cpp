@@ -1,4 +1,5 @@
-// Measures the expansions in ULP against higher precision, on the very code that kernels get, with plain numbers for lanes.
+// Measures the expansions in ULP against higher precision, on the very code that kernels get, with
+// plain numbers for lanes.
 #include "compiler/math/Functions.h"
 
 #include <array>
@@ -15,52 +16,117 @@ namespace {
 struct Mask {
   bool value;
 };
-Mask both(Mask a, Mask b) { return {a.value && b.value}; }
-Mask either(Mask a, Mask b) { return {a.value || b.value}; }
-Mask negate(Mask a) { return {!a.value}; }
+Mask both(Mask a, Mask b) {
+  return {a.value && b.value};
+}
+Mask either(Mask a, Mask b) {
+  return {a.value || b.value};
+}
+Mask negate(Mask a) {
+  return {!a.value};
+}
 
 template <typename I, typename U> struct PlainInt {
   I value;
-  PlainInt shiftLeft(int by) const { return {I(U(value) << by)}; }
-  PlainInt shiftRight(int by) const { return {I(value >> by)}; }
-  Mask testBit(int bit) const { return {((value >> bit) & 1) != 0}; }
-  friend PlainInt operator+(PlainInt a, PlainInt b) { return {I(U(a.value) + U(b.value))}; }
-  friend PlainInt operator-(PlainInt a, PlainInt b) { return {I(U(a.value) - U(b.value))}; }
-  friend PlainInt operator+(PlainInt a, long long b) { return {I(U(a.value) + U(b))}; }
-  friend PlainInt operator-(PlainInt a, long long b) { return {I(U(a.value) - U(b))}; }
+  PlainInt shiftLeft(int by) const {
+    return {I(U(value) << by)};
+  }
+  PlainInt shiftRight(int by) const {
+    return {I(value >> by)};
+  }
+  Mask testBit(int bit) const {
+    return {((value >> bit) & 1) != 0};
+  }
+  friend PlainInt operator+(PlainInt a, PlainInt b) {
+    return {I(U(a.value) + U(b.value))};
+  }
+  friend PlainInt operator-(PlainInt a, PlainInt b) {
+    return {I(U(a.value) - U(b.value))};
+  }
+  friend PlainInt operator+(PlainInt a, long long b) {
+    return {I(U(a.value) + U(b))};
+  }
+  friend PlainInt operator-(PlainInt a, long long b) {
+    return {I(U(a.value) - U(b))};
+  }
 };
 
 template <typename T, typename I, typename U> struct Plain {
   static constexpr int kBits = sizeof(T) * 8;
   using Int = PlainInt<I, U>;
   T value;
-  Plain constant(double number) const { return {T(number)}; }
-  Plain infinity() const { return {std::numeric_limits<T>::infinity()}; }
-  Plain nan() const { return {std::numeric_limits<T>::quiet_NaN()}; }
-  Plain fromBits(Int i) const { return {std::bit_cast<T>(i.value)}; }
-  Plain fromInt(Int i) const { return {T(i.value)}; }
-  friend Plain operator+(Plain a, Plain b) { return {a.value + b.value}; }
-  friend Plain operator-(Plain a, Plain b) { return {a.value - b.value}; }
-  friend Plain operator*(Plain a, Plain b) { return {a.value * b.value}; }
-  friend Plain operator/(Plain a, Plain b) { return {a.value / b.value}; }
-  friend Plain operator-(Plain a) { return {-a.value}; }
-  friend Plain fma(Plain a, Plain b, Plain c) { return {std::fma(a.value, b.value, c.value)}; }
-  friend Plain abs(Plain a) { return {std::abs(a.value)}; }
-  friend Plain sqrt(Plain a) { return {std::sqrt(a.value)}; }
-  friend Plain floor(Plain a) { return {std::floor(a.value)}; }
-  friend Plain copySign(Plain a, Plain b) { return {std::copysign(a.value, b.value)}; }
-  friend Mask lt(Plain a, Plain b) { return {a.value < b.value}; }
-  friend Mask eq(Plain a, Plain b) { return {a.value == b.value}; }
-  friend Mask unordered(Plain a) { return {std::isnan(a.value)}; }
-  friend Mask signBit(Plain a) { return {std::signbit(a.value)}; }
-  friend Plain select(Mask m, Plain a, Plain b) { return m.value ? a : b; }
-  friend Int bits(Plain a) { return {std::bit_cast<I>(a.value)}; }
+  Plain constant(double number) const {
+    return {T(number)};
+  }
+  Plain infinity() const {
+    return {std::numeric_limits<T>::infinity()};
+  }
+  Plain nan() const {
+    return {std::numeric_limits<T>::quiet_NaN()};
+  }
+  Plain fromBits(Int i) const {
+    return {std::bit_cast<T>(i.value)};
+  }
+  Plain fromInt(Int i) const {
+    return {T(i.value)};
+  }
+  friend Plain operator+(Plain a, Plain b) {
+    return {a.value + b.value};
+  }
+  friend Plain operator-(Plain a, Plain b) {
+    return {a.value - b.value};
+  }
+  friend Plain operator*(Plain a, Plain b) {
+    return {a.value * b.value};
+  }
+  friend Plain operator/(Plain a, Plain b) {
+    return {a.value / b.value};
+  }
+  friend Plain operator-(Plain a) {
+    return {-a.value};
+  }
+  friend Plain fma(Plain a, Plain b, Plain c) {
+    return {std::fma(a.value, b.value, c.value)};
+  }
+  friend Plain abs(Plain a) {
+    return {std::abs(a.value)};
+  }
+  friend Plain sqrt(Plain a) {
+    return {std::sqrt(a.value)};
+  }
+  friend Plain floor(Plain a) {
+    return {std::floor(a.value)};
+  }
+  friend Plain copySign(Plain a, Plain b) {
+    return {std::copysign(a.value, b.value)};
+  }
+  friend Mask lt(Plain a, Plain b) {
+    return {a.value < b.value};
+  }
+  friend Mask eq(Plain a, Plain b) {
+    return {a.value == b.value};
+  }
+  friend Mask unordered(Plain a) {
+    return {std::isnan(a.value)};
+  }
+  friend Mask signBit(Plain a) {
+    return {std::signbit(a.value)};
+  }
+  friend Plain select(Mask m, Plain a, Plain b) {
+    return m.value ? a : b;
+  }
+  friend Int bits(Plain a) {
+    return {std::bit_cast<I>(a.value)};
+  }
 };
-template <typename V, size_t N, typename Body> std::array<V, N> ifAny(Mask mask, std::array<V, N> values, Body body) {
+template <typename V, size_t N, typename Body>
+std::array<V, N> ifAny(Mask mask, std::array<V, N> values, Body body) {
   return mask.value ? body(values) : values;
 }
-template <typename V, typename Condition, typename Body> V whileAny(Condition condition, V value, Body body) {
-  while (condition(value).value) value = body(value);
+template <typename V, typename Condition, typename Body>
+V whileAny(Condition condition, V value, Body body) {
+  while (condition(value).value)
+    value = body(value);
   return value;
 }
 template <typename V, size_t N> V lookup(V like, const double (&table)[N], typename V::Int index) {
@@ -68,42 +134,54 @@ template <typename V, size_t N> V lookup(V like, const double (&table)[N], typen
 }
 using F32 = Plain<float, int32_t, uint32_t>;
 using F64 = Plain<double, int64_t, uint64_t>;
-F64 widen(F32 x) { return {x.value}; }
-F32 narrow(F64 x) { return {static_cast<float>(x.value)}; }
+F64 widen(F32 x) {
+  return {x.value};
+}
+F32 narrow(F64 x) {
+  return {static_cast<float>(x.value)};
+}
 
 // The distance of `got` from the exact value in units of the last place of T there.
 template <typename T, typename Exact> double ulps(T got, Exact exact) {
   T rounded = static_cast<T>(exact);
-  if (std::isnan(rounded) || std::isnan(got)) return std::isnan(rounded) && std::isnan(got) ? 0 : INFINITY;
-  if (std::isinf(rounded) || std::isinf(got)) return rounded == got ? 0 : INFINITY;
+  if (std::isnan(rounded) || std::isnan(got))
+    return std::isnan(rounded) && std::isnan(got) ? 0 : INFINITY;
+  if (std::isinf(rounded) || std::isinf(got))
+    return rounded == got ? 0 : INFINITY;
   int exponent = rounded == 0 ? -2000 : std::ilogb(rounded);
-  int last =
-      std::max(exponent - (std::numeric_limits<T>::digits - 1), std::numeric_limits<T>::min_exponent - std::numeric_limits<T>::digits);
-  return static_cast<double>(std::abs(static_cast<Exact>(got) - exact) / std::ldexp(Exact(1), last));
+  int last = std::max(exponent - (std::numeric_limits<T>::digits - 1),
+                      std::numeric_limits<T>::min_exponent - std::numeric_limits<T>::digits);
+  return static_cast<double>(std::abs(static_cast<Exact>(got) - exact) /
+                             std::ldexp(Exact(1), last));
 }
 
-// Every kStride-th float, which meets all exponents, signs, denormals and NaNs; 1 to test all of them.
+// Every kStride-th float, which meets all exponents, signs, denormals and NaNs; 1 to test all of
+// them.
 constexpr uint32_t kStride = 1021;
 
-template <typename Function, typename Exact> void expectUlps32(double budget, Function function, Exact exact) {
+template <typename Function, typename Exact>
+void expectUlps32(double budget, Function function, Exact exact) {
   double worst = 0;
   float where = 0;
   for (uint64_t i = 0; i <= 0xffffffffu; i += kStride) {
     float x = std::bit_cast<float>(static_cast<uint32_t>(i));
     double error = ulps(function(F32{x}).value, exact(static_cast<double>(x)));
-    if (error > worst) worst = error, where = x;
+    if (error > worst)
+      worst = error, where = x;
   }
   EXPECT_LE(worst, budget) << "at " << where;
   std::printf("worst %.3f ULP at %g\n", worst, where);
 }
 
-template <typename Function, typename Exact> void expectUlps64(double budget, double low, double high, Function function, Exact exact) {
+template <typename Function, typename Exact>
+void expectUlps64(double budget, double low, double high, Function function, Exact exact) {
   double worst = 0, where = 0;
   constexpr int kSamples = 200000;
   for (int i = 0; i <= kSamples; ++i) {
     double x = low + (high - low) * (i / double(kSamples));
     double error = ulps(function(F64{x}).value, exact(static_cast<long double>(x)));
-    if (error > worst) worst = error, where = x;
+    if (error > worst)
+      worst = error, where = x;
   }
   EXPECT_LE(worst, budget) << "at " << where;
   std::printf("worst %.3f ULP at %g\n", worst, where);
@@ -115,9 +193,11 @@ TEST(Functions32, Exp) {
 TEST(Functions32, ExpOfNonPositive) {
   for (uint64_t i = 0; i <= 0xffffffffu; i += kStride) {
     float x = std::bit_cast<float>(static_cast<uint32_t>(i));
-    if (x > 0) continue;
+    if (x > 0)
+      continue;
     float expected = exp(F32{x}).value, got = expOfNonPositive(F32{x}).value;
-    ASSERT_TRUE(std::isnan(x) ? std::isnan(got) && std::isnan(expected) : std::bit_cast<uint32_t>(got) == std::bit_cast<uint32_t>(expected))
+    ASSERT_TRUE(std::isnan(x) ? std::isnan(got) && std::isnan(expected)
+                              : std::bit_cast<uint32_t>(got) == std::bit_cast<uint32_t>(expected))
         << x << ": " << got << ", not " << expected;
   }
 }
@@ -131,8 +211,10 @@ TEST(Functions32, Log1p) {
   expectUlps32(1, [](F32 x) { return log1p(x); }, [](double x) { return std::log1p(x); });
 }
 TEST(Functions32, SinCos) {
-  expectUlps32(1, [](F32 x) { return sinQuarterOfSingle(x, 0); }, [](double x) { return std::sin(x); });
-  expectUlps32(1, [](F32 x) { return sinQuarterOfSingle(x, 1); }, [](double x) { return std::cos(x); });
+  expectUlps32(
+      1, [](F32 x) { return sinQuarterOfSingle(x, 0); }, [](double x) { return std::sin(x); });
+  expectUlps32(
+      1, [](F32 x) { return sinQuarterOfSingle(x, 1); }, [](double x) { return std::cos(x); });
   EXPECT_TRUE(std::signbit(sinQuarterOfSingle(F32{-0.0f}, 0).value));
 }
 // Where the reduced argument cancels most: the floats beside each multiple of pi/2.
@@ -141,8 +223,10 @@ TEST(Functions32, SinCosBesideMultiplesOfHalfPi) {
   for (int n = 1; n < 24000; ++n) {
     float x = static_cast<float>(n * 1.57079632679489661923);
     for (float y : {x, std::nextafter(x, 0.0f), std::nextafter(x, 1e9f), -x}) {
-      worst = std::max(worst, ulps(sinQuarterOfSingle(F32{y}, 0).value, std::sin(static_cast<double>(y))));
-      worst = std::max(worst, ulps(sinQuarterOfSingle(F32{y}, 1).value, std::cos(static_cast<double>(y))));
+      worst = std::max(worst,
+                       ulps(sinQuarterOfSingle(F32{y}, 0).value, std::sin(static_cast<double>(y))));
+      worst = std::max(worst,
+                       ulps(sinQuarterOfSingle(F32{y}, 1).value, std::cos(static_cast<double>(y))));
     }
   }
   EXPECT_LE(worst, 1);
@@ -157,7 +241,9 @@ TEST(Functions32, Erfc) {
   expectUlps32(3, [](F32 x) { return erfc(x); }, [](double x) { return std::erfc(x); });
 }
 TEST(Functions32, Gelu) {
-  expectUlps32(4, [](F32 x) { return gelu(x); }, [](double x) { return 0.5 * x * std::erfc(-x * 0.70710678118654752440); });
+  expectUlps32(
+      4, [](F32 x) { return gelu(x); },
+      [](double x) { return 0.5 * x * std::erfc(-x * 0.70710678118654752440); });
   EXPECT_TRUE(std::signbit(gelu(F32{-0.0f}).value));
   EXPECT_FALSE(std::signbit(gelu(F32{0.0f}).value));
   EXPECT_TRUE(std::isnan(gelu(F32{-INFINITY}).value));
@@ -167,45 +253,63 @@ TEST(Functions32, Rsqrt) {
 }
 
 TEST(Functions64, Exp) {
-  expectUlps64(2, -750, 712, [](F64 x) { return exp(x); }, [](long double x) { return std::exp(x); });
+  expectUlps64(
+      2, -750, 712, [](F64 x) { return exp(x); }, [](long double x) { return std::exp(x); });
   expectUlps64(2, -1, 1, [](F64 x) { return exp(x); }, [](long double x) { return std::exp(x); });
 }
 TEST(Functions64, ExpOfNonPositive) {
-  for (double x = -760; x <= 0; x += 0.0037) ASSERT_EQ(expOfNonPositive(F64{x}).value, exp(F64{x}).value) << x;
+  for (double x = -760; x <= 0; x += 0.0037)
+    ASSERT_EQ(expOfNonPositive(F64{x}).value, exp(F64{x}).value) << x;
   EXPECT_EQ(expOfNonPositive(F64{-INFINITY}).value, 0);
   EXPECT_TRUE(std::isnan(expOfNonPositive(F64{NAN}).value));
 }
 TEST(Functions64, Log) {
   expectUlps64(1, 0, 3, [](F64 x) { return log(x); }, [](long double x) { return std::log(x); });
-  expectUlps64(1, 1e-308, 1e300, [](F64 x) { return log(x); }, [](long double x) { return std::log(x); });
-  expectUlps64(1, 0, 1e-310, [](F64 x) { return log(x); }, [](long double x) { return std::log(x); });
+  expectUlps64(
+      1, 1e-308, 1e300, [](F64 x) { return log(x); }, [](long double x) { return std::log(x); });
+  expectUlps64(
+      1, 0, 1e-310, [](F64 x) { return log(x); }, [](long double x) { return std::log(x); });
 }
 TEST(Functions64, Tanh) {
-  expectUlps64(2, -25, 25, [](F64 x) { return tanh(x); }, [](long double x) { return std::tanh(x); });
+  expectUlps64(
+      2, -25, 25, [](F64 x) { return tanh(x); }, [](long double x) { return std::tanh(x); });
 }
 TEST(Functions64, Erf) {
   expectUlps64(2, -7, 7, [](F64 x) { return erf(x); }, [](long double x) { return std::erf(x); });
 }
 TEST(Functions64, Erfc) {
-  expectUlps64(3, -7, 27.5, [](F64 x) { return erfc(x); }, [](long double x) { return std::erfc(x); });
+  expectUlps64(
+      3, -7, 27.5, [](F64 x) { return erfc(x); }, [](long double x) { return std::erfc(x); });
 }
 TEST(Functions64, Rsqrt) {
-  expectUlps64(1, 1e-3, 1e3, [](F64 x) { return rsqrt(x); }, [](long double x) { return 1 / std::sqrt(x); });
+  expectUlps64(
+      1, 1e-3, 1e3, [](F64 x) { return rsqrt(x); }, [](long double x) { return 1 / std::sqrt(x); });
 }
 TEST(Functions64, SinCos) {
-  expectUlps64(1, -20, 20, [](F64 x) { return sinQuarter(x, 0); }, [](long double x) { return std::sin(x); });
-  expectUlps64(1, -20, 20, [](F64 x) { return sinQuarter(x, 1); }, [](long double x) { return std::cos(x); });
-  expectUlps64(1, -1e9, 1e9, [](F64 x) { return sinQuarter(x, 0); }, [](long double x) { return std::sin(x); });
+  expectUlps64(
+      1, -20, 20, [](F64 x) { return sinQuarter(x, 0); },
+      [](long double x) { return std::sin(x); });
+  expectUlps64(
+      1, -20, 20, [](F64 x) { return sinQuarter(x, 1); },
+      [](long double x) { return std::cos(x); });
+  expectUlps64(
+      1, -1e9, 1e9, [](F64 x) { return sinQuarter(x, 0); },
+      [](long double x) { return std::sin(x); });
 }
 
 TEST(Functions64, Expm1) {
-  expectUlps64(2, -45, 712, [](F64 x) { return expm1(x); }, [](long double x) { return std::expm1(x); });
-  expectUlps64(2, -1, 1, [](F64 x) { return expm1(x); }, [](long double x) { return std::expm1(x); });
+  expectUlps64(
+      2, -45, 712, [](F64 x) { return expm1(x); }, [](long double x) { return std::expm1(x); });
+  expectUlps64(
+      2, -1, 1, [](F64 x) { return expm1(x); }, [](long double x) { return std::expm1(x); });
 }
 TEST(Functions64, Log1p) {
-  expectUlps64(1, -1, 3, [](F64 x) { return log1p(x); }, [](long double x) { return std::log1p(x); });
-  expectUlps64(1, -1e-8, 1e-8, [](F64 x) { return log1p(x); }, [](long double x) { return std::log1p(x); });
-  expectUlps64(1, 1, 1e300, [](F64 x) { return log1p(x); }, [](long double x) { return std::log1p(x); });
+  expectUlps64(
+      1, -1, 3, [](F64 x) { return log1p(x); }, [](long double x) { return std::log1p(x); });
+  expectUlps64(
+      1, -1e-8, 1e-8, [](F64 x) { return log1p(x); }, [](long double x) { return std::log1p(x); });
+  expectUlps64(
+      1, 1, 1e300, [](F64 x) { return log1p(x); }, [](long double x) { return std::log1p(x); });
 }
 TEST(Functions64, SinCosOfLargeNumbers) {
   // All exponents from where the other reduction takes over.
@@ -225,9 +329,12 @@ template <typename F, typename T> double worstAtan2() {
         // Half of the quotients are evenly spread, the others are small.
         T quotient = i % 2 ? T(i / 40000.0) : T(std::exp2(-i / 800.0));
         T y = quotient * size, x = size;
-        if (octant & 1) std::swap(x, y);
-        if (octant & 2) x = -x;
-        if (octant & 4) y = -y;
+        if (octant & 1)
+          std::swap(x, y);
+        if (octant & 2)
+          x = -x;
+        if (octant & 4)
+          y = -y;
         long double exact = std::atan2(static_cast<long double>(y), static_cast<long double>(x));
         worst = std::max(worst, ulps(atan2(F{y}, F{x}).value, exact));
       }
@@ -258,8 +365,10 @@ template <typename F, typename T> void expectAtan2Specials() {
     for (T x : values) {
       T got = atan2(F{y}, F{x}).value;
       long double exact = std::atan2(static_cast<long double>(y), static_cast<long double>(x));
-      EXPECT_LE(ulps(got, exact), 2) << "the angle of (" << y << ", " << x << ") is " << exact << ", got " << got;
-      if (exact == 0) EXPECT_EQ(std::signbit(exact), std::signbit(got)) << y << ", " << x;
+      EXPECT_LE(ulps(got, exact), 2)
+          << "the angle of (" << y << ", " << x << ") is " << exact << ", got " << got;
+      if (exact == 0)
+        EXPECT_EQ(std::signbit(exact), std::signbit(got)) << y << ", " << x;
     }
 }
 TEST(Atan2, Specials) {
@@ -268,29 +377,64 @@ TEST(Atan2, Specials) {
 }
 
 TEST(Functions64, FmodIsExact) {
-  const double values[] = {
-      0.0,     -0.0,     1,         -1, 3, -2.5, 0.1, -0.7, 1e300, -1e300, 1e-300, 5e-324, 4503599627370497.0, 1.7976931348623157e308,
-      6.02e23, INFINITY, -INFINITY, NAN};
+  const double values[] = {0.0,
+                           -0.0,
+                           1,
+                           -1,
+                           3,
+                           -2.5,
+                           0.1,
+                           -0.7,
+                           1e300,
+                           -1e300,
+                           1e-300,
+                           5e-324,
+                           4503599627370497.0,
+                           1.7976931348623157e308,
+                           6.02e23,
+                           INFINITY,
+                           -INFINITY,
+                           NAN};
   for (double x : values)
     for (double y : values) {
       double exact = std::fmod(x, y), got = fmod(F64{x}, F64{y}).value;
-      EXPECT_TRUE((std::isnan(exact) && std::isnan(got)) || (exact == got && std::signbit(exact) == std::signbit(got)))
+      EXPECT_TRUE((std::isnan(exact) && std::isnan(got)) ||
+                  (exact == got && std::signbit(exact) == std::signbit(got)))
           << x << " modulo " << y << " is " << exact << ", got " << got;
     }
   for (int i = 1; i < 100000; ++i) {
-    double x = std::exp(i * 0.007 - 350) * (i % 2 ? 1 : -1), y = std::sin(i) * std::exp(i * 0.003 - 200);
+    double x = std::exp(i * 0.007 - 350) * (i % 2 ? 1 : -1),
+           y = std::sin(i) * std::exp(i * 0.003 - 200);
     ASSERT_EQ(fmod(F64{x}, F64{y}).value, std::fmod(x, y)) << x << " modulo " << y;
   }
 }
 
 TEST(Pow, Specials) {
-  const double values[] = {0.0,   -0.0, 1, -1, 2, -2, 3, -3, 0.5, -0.5, 1e300, -1e300, 1e-300, INFINITY, -INFINITY, NAN, 9007199254740993.0,
+  const double values[] = {0.0,
+                           -0.0,
+                           1,
+                           -1,
+                           2,
+                           -2,
+                           3,
+                           -3,
+                           0.5,
+                           -0.5,
+                           1e300,
+                           -1e300,
+                           1e-300,
+                           INFINITY,
+                           -INFINITY,
+                           NAN,
+                           9007199254740993.0,
                            5e-324};
   for (double x : values)
     for (double y : values) {
       double exact = std::pow(x, y), got = pow(F64{x}, F64{y}).value;
-      EXPECT_LE(ulps(got, static_cast<long double>(exact)), 4) << x << " to the power of " << y << " is " << exact << ", got " << got;
-      if (exact == 0) EXPECT_EQ(std::signbit(exact), std::signbit(got)) << x << " to the power of " << y;
+      EXPECT_LE(ulps(got, static_cast<long double>(exact)), 4)
+          << x << " to the power of " << y << " is " << exact << ", got " << got;
+      if (exact == 0)
+        EXPECT_EQ(std::signbit(exact), std::signbit(got)) << x << " to the power of " << y;
     }
 }
 TEST(Pow, Accuracy) {
@@ -298,9 +442,13 @@ TEST(Pow, Accuracy) {
   for (int i = 1; i < 700; ++i)
     for (int j = -300; j < 300; ++j) {
       double x = std::exp(i * 0.02 - 7), y = j * 0.37;
-      worst = std::max(worst, ulps(pow(F64{x}, F64{y}).value, std::pow(static_cast<long double>(x), static_cast<long double>(y))));
+      worst =
+          std::max(worst, ulps(pow(F64{x}, F64{y}).value,
+                               std::pow(static_cast<long double>(x), static_cast<long double>(y))));
       double z = std::pow(1.0000001, i), big = j * 1e5;
-      worst = std::max(worst, ulps(pow(F64{z}, F64{big}).value, std::pow(static_cast<long double>(z), static_cast<long double>(big))));
+      worst = std::max(worst,
+                       ulps(pow(F64{z}, F64{big}).value,
+                            std::pow(static_cast<long double>(z), static_cast<long double>(big))));
     }
   std::printf("worst %.3f ULP\n", worst);
   EXPECT_LE(worst, 4);

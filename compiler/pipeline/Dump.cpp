@@ -44,7 +44,8 @@ void dumpModule(mlir::ModuleOp module, llvm::StringRef folder, int number, llvm:
     error = stream.error();
     stream.clear_error();
   }
-  if (error) llvm::errs() << "weft: cannot write " << path << ": " << error.message() << "\n";
+  if (error)
+    llvm::errs() << "weft: cannot write " << path << ": " << error.message() << "\n";
 }
 
 } // namespace weft::compiler

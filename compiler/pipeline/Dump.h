@@ -8,11 +8,13 @@
 
 namespace weft::compiler {
 
-// The folder for the next compilation of this process that dumps into `base`: base itself for the first one, base/002, base/003, ... for
-// those that follow. Created; empty, with a warning on stderr, where that fails.
+// The folder for the next compilation of this process that dumps into `base`: base itself for the
+// first one, base/002, base/003, ... for those that follow. Created; empty, with a warning on
+// stderr, where that fails.
 std::string claimDumpFolder(llvm::StringRef base);
 
-// Writes folder/NN-name.mlir with locations, complete enough to be read back. A failure is a warning: a dump never fails a compilation.
+// Writes folder/NN-name.mlir with locations, complete enough to be read back. A failure is a
+// warning: a dump never fails a compilation.
 void dumpModule(mlir::ModuleOp module, llvm::StringRef folder, int number, llvm::StringRef name);
 
 } // namespace weft::compiler

@@ -21,10 +21,15 @@ public:
 
   explicit PipelinePass(const mlir::OpPassManager &passes) : passes_(passes) {}
   PipelinePass(const PipelinePass &other) : PassWrapper(other), passes_(other.passes_) {}
-  llvm::StringRef getName() const override { return "weft-inserted-pipeline"; }
-  void getDependentDialects(mlir::DialectRegistry &registry) const override { passes_.getDependentDialects(registry); }
+  llvm::StringRef getName() const override {
+    return "weft-inserted-pipeline";
+  }
+  void getDependentDialects(mlir::DialectRegistry &registry) const override {
+    passes_.getDependentDialects(registry);
+  }
   void runOnOperation() override {
-    if (failed(runPipeline(passes_, getOperation()))) signalPassFailure();
+    if (failed(runPipeline(passes_, getOperation())))
+      signalPassFailure();
   }
 
 private:
@@ -46,7 +51,8 @@ Registry &registry() {
 
 class GlobalRegistrar : public PassRegistrar {
 public:
-  void registerPass(Phase phase, Position position, PassFactory factory, llvm::StringRef name, llvm::StringRef version) override {
+  void registerPass(Phase phase, Position position, PassFactory factory, llvm::StringRef name,
+                    llvm::StringRef version) override {
     compiler::registerPass(phase, position, std::move(factory), name, version);
   }
 };
@@ -57,19 +63,24 @@ template <typename... Args> llvm::Error error(const char *format, const Args &..
 
 } // namespace
 
-void registerPass(Phase phase, Position position, PassFactory factory, llvm::StringRef name, llvm::StringRef version) {
+void registerPass(Phase phase, Position position, PassFactory factory, llvm::StringRef name,
+                  llvm::StringRef version) {
   std::lock_guard lock(registry().mutex);
   registry().passes.push_back({phase, position, std::move(factory), name.str(), version.str()});
   registry().generation = ++registry().registrations;
 }
 
-llvm::Error registerPassPipeline(Phase phase, Position position, llvm::StringRef pipeline, llvm::StringRef version) {
+llvm::Error registerPassPipeline(Phase phase, Position position, llvm::StringRef pipeline,
+                                 llvm::StringRef version) {
   std::string message;
   llvm::raw_string_ostream stream(message);
   auto passes = std::make_shared<mlir::OpPassManager>(mlir::ModuleOp::getOperationName());
   if (failed(mlir::parsePassPipeline(pipeline, *passes, stream)))
-    return error("cannot parse the pass pipeline '%s': %s", pipeline.str().c_str(), message.c_str());
-  registerPass(phase, position, [passes] { return std::make_unique<PipelinePass>(*passes); }, pipeline, version);
+    return error("cannot parse the pass pipeline '%s': %s", pipeline.str().c_str(),
+                 message.c_str());
+  registerPass(
+      phase, position, [passes] { return std::make_unique<PipelinePass>(*passes); }, pipeline,
+      version);
   return llvm::Error::success();
 }
 
@@ -77,24 +88,32 @@ llvm::Error loadPassPlugin(llvm::StringRef path) {
   std::string file = path.str(), message;
   {
     std::lock_guard lock(registry().mutex);
-    if (llvm::is_contained(registry().plugins, file)) return error("the pass plugin %s is loaded already", file.c_str());
+    if (llvm::is_contained(registry().plugins, file))
+      return error("the pass plugin %s is loaded already", file.c_str());
   }
-  llvm::sys::DynamicLibrary library = llvm::sys::DynamicLibrary::getPermanentLibrary(file.c_str(), &message);
-  if (!library.isValid()) return error("cannot load the pass plugin %s: %s", file.c_str(), message.c_str());
+  llvm::sys::DynamicLibrary library =
+      llvm::sys::DynamicLibrary::getPermanentLibrary(file.c_str(), &message);
+  if (!library.isValid())
+    return error("cannot load the pass plugin %s: %s", file.c_str(), message.c_str());
   if (void *entry = library.getAddressOfSymbol("weft_pass_plugin")) {
     PassPluginInfo info = reinterpret_cast<PassPluginInfo (*)()>(entry)();
     if (info.apiVersion != kPassPluginApiVersion)
-      return error("the pass plugin %s has API version %u; this program needs %u: rebuild the plugin", file.c_str(), info.apiVersion,
-                   kPassPluginApiVersion);
-    if (!info.registerPasses) return error("the pass plugin %s registers nothing: registerPasses is null", file.c_str());
+      return error(
+          "the pass plugin %s has API version %u; this program needs %u: rebuild the plugin",
+          file.c_str(), info.apiVersion, kPassPluginApiVersion);
+    if (!info.registerPasses)
+      return error("the pass plugin %s registers nothing: registerPasses is null", file.c_str());
     GlobalRegistrar registrar;
     info.registerPasses(registrar);
   } else if (library.getAddressOfSymbol("mlirGetPassPluginInfo")) {
     llvm::Expected<mlir::PassPlugin> plugin = mlir::PassPlugin::load(file);
-    if (!plugin) return plugin.takeError();
+    if (!plugin)
+      return plugin.takeError();
     plugin->registerPassRegistryCallbacks();
   } else {
-    return error("%s is no pass plugin: it exports neither weft_pass_plugin nor mlirGetPassPluginInfo", file.c_str());
+    return error(
+        "%s is no pass plugin: it exports neither weft_pass_plugin nor mlirGetPassPluginInfo",
+        file.c_str());
   }
   std::lock_guard lock(registry().mutex);
   registry().plugins.push_back(std::move(file));
@@ -112,20 +131,23 @@ std::vector<RegisteredPass> registeredPasses() {
   return registry().passes;
 }
 
-uint64_t registeredPassesGeneration() { return registry().generation.load(std::memory_order_acquire); }
+uint64_t registeredPassesGeneration() {
+  return registry().generation.load(std::memory_order_acquire);
+}
 
 std::string registeredPassesKey() {
   std::string key;
   for (const RegisteredPass &pass : registeredPasses())
-    key += (llvm::Twine(pass.position == Position::Before ? "before " : "after ") + phaseInfo(pass.phase).name + " " + pass.name + " " +
-            pass.version + "\n")
+    key += (llvm::Twine(pass.position == Position::Before ? "before " : "after ") +
+            phaseInfo(pass.phase).name + " " + pass.name + " " + pass.version + "\n")
                .str();
   return key;
 }
 
 std::string whyPassesAreNotCachable() {
   for (const RegisteredPass &pass : registeredPasses())
-    if (pass.version.empty()) return "the registered pass '" + pass.name + "' has no version";
+    if (pass.version.empty())
+      return "the registered pass '" + pass.name + "' has no version";
   return "";
 }
 

@@ -17,15 +17,19 @@ namespace weft::compiler {
 // Makes a pass on builtin.module.
 using PassFactory = std::function<std::unique_ptr<mlir::Pass>()>;
 
-// What a plugin registers its passes with. It is virtual so that a plugin needs no symbol of the program that loads it.
+// What a plugin registers its passes with. It is virtual so that a plugin needs no symbol of the
+// program that loads it.
 class PassRegistrar {
 public:
   virtual ~PassRegistrar() = default;
-  // name and version go into the keys of caches. An empty version switches the disk cache off, with a reason that names the pass.
-  virtual void registerPass(Phase phase, Position position, PassFactory factory, llvm::StringRef name, llvm::StringRef version) = 0;
+  // name and version go into the keys of caches. An empty version switches the disk cache off, with
+  // a reason that names the pass.
+  virtual void registerPass(Phase phase, Position position, PassFactory factory,
+                            llvm::StringRef name, llvm::StringRef version) = 0;
 };
 
-// A plugin exports `extern "C" weft::compiler::PassPluginInfo weft_pass_plugin()`. It is built against the same MLIR, shared.
+// A plugin exports `extern "C" weft::compiler::PassPluginInfo weft_pass_plugin()`. It is built
+// against the same MLIR, shared.
 inline constexpr uint32_t kPassPluginApiVersion = 1;
 struct PassPluginInfo {
   uint32_t apiVersion;
@@ -34,12 +38,16 @@ struct PassPluginInfo {
   void (*registerPasses)(PassRegistrar &registrar);
 };
 
-// All functions may be called from any thread; a compilation that has begun keeps the passes that it began with.
-void registerPass(Phase phase, Position position, PassFactory factory, llvm::StringRef name, llvm::StringRef version);
+// All functions may be called from any thread; a compilation that has begun keeps the passes that
+// it began with.
+void registerPass(Phase phase, Position position, PassFactory factory, llvm::StringRef name,
+                  llvm::StringRef version);
 // The same for a textual pipeline over builtin.module, such as "canonicalize,cse".
-llvm::Error registerPassPipeline(Phase phase, Position position, llvm::StringRef pipeline, llvm::StringRef version);
-// Loads a plugin. Takes weft_pass_plugin where the library exports it, else MLIR's own mlirGetPassPluginInfo, whose passes can then be
-// placed by registerPassPipeline. Loading the same file twice is an error, as is a wrong API version; each names the file.
+llvm::Error registerPassPipeline(Phase phase, Position position, llvm::StringRef pipeline,
+                                 llvm::StringRef version);
+// Loads a plugin. Takes weft_pass_plugin where the library exports it, else MLIR's own
+// mlirGetPassPluginInfo, whose passes can then be placed by registerPassPipeline. Loading the same
+// file twice is an error, as is a wrong API version; each names the file.
 llvm::Error loadPassPlugin(llvm::StringRef path);
 // Forgets every registered pass. For tests and tools; code of plugins stays loaded.
 void clearRegisteredPasses();
@@ -52,11 +60,13 @@ struct RegisteredPass {
   std::string name, version;
 };
 std::vector<RegisteredPass> registeredPasses();
-// 0 while no pass is registered; another number after each registration. For keys of caches in memory.
+// 0 while no pass is registered; another number after each registration. For keys of caches in
+// memory.
 uint64_t registeredPassesGeneration();
 // For keys of caches: one "position phase name version" a line.
 std::string registeredPassesKey();
-// Empty when compilations may be cached on disk, else the reason: a registered pass without a version.
+// Empty when compilations may be cached on disk, else the reason: a registered pass without a
+// version.
 std::string whyPassesAreNotCachable();
 
 } // namespace weft::compiler

@@ -9,8 +9,8 @@
 
 namespace weft::compiler {
 
-void addPhasePasses(mlir::OpPassManager &passes, Phase phase, const CompileOptions &options, const ProviderSet *providers,
-                    CompileReport *report) {
+void addPhasePasses(mlir::OpPassManager &passes, Phase phase, const CompileOptions &options,
+                    const ProviderSet *providers, CompileReport *report) {
   switch (phase) {
   case Phase::Import:
     passes.addPass(createImportPass());
@@ -18,8 +18,10 @@ void addPhasePasses(mlir::OpPassManager &passes, Phase phase, const CompileOptio
   case Phase::Graph:
     passes.addPass(createSimplifyPass());
     passes.addPass(createCsePass());
-    if (options.prepare) passes.addPass(createFoldBatchNormPass());
-    // Last, so that the algebra above sees ops as they were recorded; what comes after sees what libraries and kernels compute.
+    if (options.prepare)
+      passes.addPass(createFoldBatchNormPass());
+    // Last, so that the algebra above sees ops as they were recorded; what comes after sees what
+    // libraries and kernels compute.
     passes.addPass(createWidenPass());
     break;
   case Phase::Layout:
@@ -27,17 +29,25 @@ void addPhasePasses(mlir::OpPassManager &passes, Phase phase, const CompileOptio
     break;
   case Phase::Claim:
     // Composites first, whole; then what is left of them as simpler ops, beside the others.
-    passes.addPass(createClaimPass(ClaimPassOptions{/*composites=*/true, options.fastMath, /*printReport=*/false}, providers, report));
+    passes.addPass(createClaimPass(
+        ClaimPassOptions{/*composites=*/true, options.fastMath, /*printReport=*/false}, providers,
+        report));
     passes.addPass(createDecomposePass());
     passes.addPass(createWidenPass());
-    // What decompositions made joins what stood there: transposes meet matmuls, derivatives recompute what forward ops have.
+    // What decompositions made joins what stood there: transposes meet matmuls, derivatives
+    // recompute what forward ops have.
     passes.addPass(createSimplifyPass());
     passes.addPass(createCsePass());
-    passes.addPass(createClaimPass(ClaimPassOptions{/*composites=*/false, options.fastMath, /*printReport=*/false}, providers, report));
+    passes.addPass(createClaimPass(
+        ClaimPassOptions{/*composites=*/false, options.fastMath, /*printReport=*/false}, providers,
+        report));
     passes.addPass(createCallCustomPass());
-    // Last: only now it is known what libraries read, and what is left for kernels; and, of what libraries read, what outlasts a run.
-    if (options.prepare) passes.addPass(createSplitPreparePass(report));
-    passes.addPass(createPackSharedPass(PackSharedPassOptions{/*printReport=*/false}, providers, report));
+    // Last: only now it is known what libraries read, and what is left for kernels; and, of what
+    // libraries read, what outlasts a run.
+    if (options.prepare)
+      passes.addPass(createSplitPreparePass(report));
+    passes.addPass(
+        createPackSharedPass(PackSharedPassOptions{/*printReport=*/false}, providers, report));
     break;
   case Phase::Fuse:
     passes.addPass(createFusePass(FusePassOptions{options.fuse, false}, report));

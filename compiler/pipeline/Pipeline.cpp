@@ -8,52 +8,71 @@
 
 namespace weft::compiler {
 
-Pipeline::Pipeline(const CompileOptions &options, const ProviderSet *providers, CompileReport *report)
+Pipeline::Pipeline(const CompileOptions &options, const ProviderSet *providers,
+                   CompileReport *report)
     : options_(options), providers_(providers), report_(report), hooks_(registeredPasses()) {
-  if (!options_.dumpDir.empty()) dumpFolder_ = claimDumpFolder(options_.dumpDir);
+  if (!options_.dumpDir.empty())
+    dumpFolder_ = claimDumpFolder(options_.dumpDir);
 }
 
 llvm::LogicalResult Pipeline::run(mlir::ModuleOp module, Phase from, Phase to) {
   for (const PhaseInfo &info : allPhases()) {
-    if (info.phase < from || info.phase > to) continue;
+    if (info.phase < from || info.phase > to)
+      continue;
     auto start = std::chrono::steady_clock::now();
-    if (failed(runPhase(module, info))) return mlir::emitError(module.getLoc()) << "compilation failed in the phase '" << info.name << "'";
+    if (failed(runPhase(module, info)))
+      return mlir::emitError(module.getLoc())
+             << "compilation failed in the phase '" << info.name << "'";
     std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
-    if (report_) report_->phases.emplace_back(info.name.str(), elapsed.count());
-    if (!dumpFolder_.empty()) dumpModule(module, dumpFolder_, info.number, info.name);
+    if (report_)
+      report_->phases.emplace_back(info.name.str(), elapsed.count());
+    if (!dumpFolder_.empty())
+      dumpModule(module, dumpFolder_, info.number, info.name);
   }
   return llvm::success();
 }
 
 llvm::LogicalResult Pipeline::runPhase(mlir::ModuleOp module, const PhaseInfo &info) {
-  if (failed(runHooks(module, info.phase, Position::Before))) return llvm::failure();
+  if (failed(runHooks(module, info.phase, Position::Before)))
+    return llvm::failure();
   auto body = bodies_.find(info.phase);
   if (body != bodies_.end()) {
-    if (failed(body->second(module))) return llvm::failure();
+    if (failed(body->second(module)))
+      return llvm::failure();
   } else {
     mlir::PassManager passes(module.getContext(), mlir::ModuleOp::getOperationName());
     passes.enableVerifier(options_.verifyEachPhase);
     auto add = addPasses_.find(info.phase);
-    if (add != addPasses_.end()) add->second(passes);
-    else addPhasePasses(passes, info.phase, options_, providers_, report_);
-    if (failed(passes.run(module))) return llvm::failure();
+    if (add != addPasses_.end())
+      add->second(passes);
+    else
+      addPhasePasses(passes, info.phase, options_, providers_, report_);
+    if (failed(passes.run(module)))
+      return llvm::failure();
   }
-  if (failed(runHooks(module, info.phase, Position::After))) return llvm::failure();
+  if (failed(runHooks(module, info.phase, Position::After)))
+    return llvm::failure();
   // The passes of users are checked always: what they break is found here and not in a kernel.
-  bool hooked = llvm::any_of(hooks_, [&](const RegisteredPass &hook) { return hook.phase == info.phase; });
-  if ((options_.verifyEachPhase || hooked) && failed(mlir::verify(module))) return llvm::failure();
+  bool hooked =
+      llvm::any_of(hooks_, [&](const RegisteredPass &hook) { return hook.phase == info.phase; });
+  if ((options_.verifyEachPhase || hooked) && failed(mlir::verify(module)))
+    return llvm::failure();
   return llvm::success();
 }
 
 llvm::LogicalResult Pipeline::runHooks(mlir::ModuleOp module, Phase phase, Position position) {
   for (const RegisteredPass &hook : hooks_) {
-    if (hook.phase != phase || hook.position != position) continue;
+    if (hook.phase != phase || hook.position != position)
+      continue;
     std::unique_ptr<mlir::Pass> pass = hook.factory ? hook.factory() : nullptr;
-    if (!pass) return mlir::emitError(module.getLoc()) << "the registered pass '" << hook.name << "' has no factory, or it made nothing";
+    if (!pass)
+      return mlir::emitError(module.getLoc())
+             << "the registered pass '" << hook.name << "' has no factory, or it made nothing";
     mlir::PassManager passes(module.getContext(), mlir::ModuleOp::getOperationName());
     passes.enableVerifier(false);
     passes.addPass(std::move(pass));
-    if (failed(passes.run(module))) return mlir::emitError(module.getLoc()) << "the registered pass '" << hook.name << "' failed";
+    if (failed(passes.run(module)))
+      return mlir::emitError(module.getLoc()) << "the registered pass '" << hook.name << "' failed";
   }
   return llvm::success();
 }

@@ -1,4 +1,5 @@
-// Runs the phases on a module: registered passes around each, the verifier and a dump after each, times in the report.
+// Runs the phases on a module: registered passes around each, the verifier and a dump after each,
+// times in the report.
 #pragma once
 
 #include <functional>
@@ -20,11 +21,13 @@ namespace weft::compiler {
 
 class ProviderSet;
 
-// Adds the passes of a phase up to and including fuse. providers: who may claim ops, null for nobody. report: may be null.
-void addPhasePasses(mlir::OpPassManager &passes, Phase phase, const CompileOptions &options, const ProviderSet *providers,
-                    CompileReport *report);
+// Adds the passes of a phase up to and including fuse. providers: who may claim ops, null for
+// nobody. report: may be null.
+void addPhasePasses(mlir::OpPassManager &passes, Phase phase, const CompileOptions &options,
+                    const ProviderSet *providers, CompileReport *report);
 
-// The driver of one compilation. Phases up to fuse are known; a backend gives plan, codegen and link.
+// The driver of one compilation. Phases up to fuse are known; a backend gives plan, codegen and
+// link.
 class Pipeline {
 public:
   using AddPasses = std::function<void(mlir::OpPassManager &)>;
@@ -33,14 +36,22 @@ public:
   Pipeline(const CompileOptions &options, const ProviderSet *providers, CompileReport *report);
 
   // What a phase does, instead of the passes that it has by default.
-  void setPhase(Phase phase, AddPasses addPasses) { addPasses_[phase] = std::move(addPasses); }
-  void setPhaseBody(Phase phase, Body body) { bodies_[phase] = std::move(body); }
+  void setPhase(Phase phase, AddPasses addPasses) {
+    addPasses_[phase] = std::move(addPasses);
+  }
+  void setPhaseBody(Phase phase, Body body) {
+    bodies_[phase] = std::move(body);
+  }
 
-  // Runs the phases from `from` to `to`, both included. On failure the diagnostics say why, and a last one names the phase.
-  llvm::LogicalResult run(mlir::ModuleOp module, Phase from = Phase::Import, Phase to = Phase::Link);
+  // Runs the phases from `from` to `to`, both included. On failure the diagnostics say why, and a
+  // last one names the phase.
+  llvm::LogicalResult run(mlir::ModuleOp module, Phase from = Phase::Import,
+                          Phase to = Phase::Link);
 
   // The folder that gets this compilation's dumps; empty for none. Kernels' files go there too.
-  const std::string &dumpFolder() const { return dumpFolder_; }
+  const std::string &dumpFolder() const {
+    return dumpFolder_;
+  }
 
 private:
   llvm::LogicalResult runPhase(mlir::ModuleOp module, const PhaseInfo &info);

@@ -17,20 +17,28 @@ namespace {
 
 class PipelineTest : public testing::Test {
 protected:
-  PipelineTest() { context_.loadDialect<ir::WeftDialect, mlir::func::FuncDialect>(); }
-  ~PipelineTest() override { clearRegisteredPasses(); }
+  PipelineTest() {
+    context_.loadDialect<ir::WeftDialect, mlir::func::FuncDialect>();
+  }
+  ~PipelineTest() override {
+    clearRegisteredPasses();
+  }
 
-  mlir::OwningOpRef<mlir::ModuleOp> parse(llvm::StringRef text) { return mlir::parseSourceString<mlir::ModuleOp>(text, &context_); }
+  mlir::OwningOpRef<mlir::ModuleOp> parse(llvm::StringRef text) {
+    return mlir::parseSourceString<mlir::ModuleOp>(text, &context_);
+  }
 
   // A module with @main(tensor<n x f32>, ...) whose body `build` makes; it returns the results.
-  template <typename Build> mlir::OwningOpRef<mlir::ModuleOp> make(int arguments, const Build &build) {
+  template <typename Build>
+  mlir::OwningOpRef<mlir::ModuleOp> make(int arguments, const Build &build) {
     mlir::OpBuilder builder(&context_);
     mlir::Location loc = builder.getUnknownLoc();
     mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(loc);
     auto type = mlir::RankedTensorType::get({16}, builder.getF32Type());
     llvm::SmallVector<mlir::Type> inputs(arguments, type);
     builder.setInsertionPointToEnd(module->getBody());
-    auto main = mlir::func::FuncOp::create(builder, loc, "main", builder.getFunctionType(inputs, {}));
+    auto main =
+        mlir::func::FuncOp::create(builder, loc, "main", builder.getFunctionType(inputs, {}));
     mlir::Block *block = main.addEntryBlock();
     builder.setInsertionPointToEnd(block);
     llvm::SmallVector<mlir::Value> results = build(builder, block);
@@ -41,7 +49,8 @@ protected:
 
   static int64_t count(mlir::ModuleOp module, llvm::StringRef name) {
     int64_t n = 0;
-    for (mlir::Operation &op : module.lookupSymbol<mlir::func::FuncOp>("main").getBody().front()) n += op.getName().getStringRef() == name;
+    for (mlir::Operation &op : module.lookupSymbol<mlir::func::FuncOp>("main").getBody().front())
+      n += op.getName().getStringRef() == name;
     return n;
   }
 
@@ -73,7 +82,9 @@ private:
 class FailPass : public mlir::PassWrapper<FailPass, mlir::OperationPass<mlir::ModuleOp>> {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FailPass)
-  void runOnOperation() override { signalPassFailure(); }
+  void runOnOperation() override {
+    signalPassFailure();
+  }
 };
 
 TEST(PhaseTest, NamesAndRanges) {
@@ -111,14 +122,19 @@ TEST_F(PipelineTest, UnfusedGivesOneOpAKernel) {
   EXPECT_GT(count(*module, "weft.fusion"), 5);
   module->walk([](ir::FusionOp fusion) {
     int64_t ops = 0;
-    for (mlir::Operation &op : fusion.getBody().front()) ops += !mlir::isa<ir::ConstantOp, ir::YieldOp>(op);
+    for (mlir::Operation &op : fusion.getBody().front())
+      ops += !mlir::isa<ir::ConstantOp, ir::YieldOp>(op);
     EXPECT_EQ(ops, 1);
   });
 }
 
 TEST_F(PipelineTest, RegisteredPassesRunBeforeAndAfterTheirPhase) {
-  registerPass(Phase::Fuse, Position::Before, [] { return std::make_unique<MarkPass>("test.before"); }, "mark-before", "1");
-  registerPass(Phase::Fuse, Position::After, [] { return std::make_unique<MarkPass>("test.after"); }, "mark-after", "2");
+  registerPass(
+      Phase::Fuse, Position::Before, [] { return std::make_unique<MarkPass>("test.before"); },
+      "mark-before", "1");
+  registerPass(
+      Phase::Fuse, Position::After, [] { return std::make_unique<MarkPass>("test.after"); },
+      "mark-after", "2");
   EXPECT_EQ(registeredPassesKey(), "before fuse mark-before 1\nafter fuse mark-after 2\n");
   EXPECT_EQ(whyPassesAreNotCachable(), "");
   auto module = parse(kProgram);
@@ -128,14 +144,18 @@ TEST_F(PipelineTest, RegisteredPassesRunBeforeAndAfterTheirPhase) {
 }
 
 TEST_F(PipelineTest, PassesWithoutVersionSwitchTheDiskCacheOff) {
-  registerPass(Phase::Graph, Position::After, [] { return std::make_unique<MarkPass>("test.x"); }, "mark", "");
+  registerPass(
+      Phase::Graph, Position::After, [] { return std::make_unique<MarkPass>("test.x"); }, "mark",
+      "");
   EXPECT_EQ(whyPassesAreNotCachable(), "the registered pass 'mark' has no version");
 }
 
 TEST_F(PipelineTest, FailuresNameThePassAndThePhase) {
-  registerPass(Phase::Graph, Position::After, [] { return std::make_unique<FailPass>(); }, "fails", "1");
+  registerPass(
+      Phase::Graph, Position::After, [] { return std::make_unique<FailPass>(); }, "fails", "1");
   std::string errors;
-  mlir::ScopedDiagnosticHandler handler(&context_, [&](mlir::Diagnostic &diagnostic) { errors += diagnostic.str() + "\n"; });
+  mlir::ScopedDiagnosticHandler handler(
+      &context_, [&](mlir::Diagnostic &diagnostic) { errors += diagnostic.str() + "\n"; });
   auto module = parse(kProgram);
   EXPECT_TRUE(failed(Pipeline({}, nullptr, nullptr).run(*module, Phase::Import, Phase::Fuse)));
   EXPECT_NE(errors.find("the registered pass 'fails' failed"), std::string::npos) << errors;
@@ -146,9 +166,12 @@ TEST_F(PipelineTest, BackendsGiveTheLaterPhases) {
   auto module = parse(kProgram);
   std::vector<std::string> ran;
   Pipeline pipeline({}, nullptr, nullptr);
-  pipeline.setPhaseBody(Phase::Plan, [&](mlir::ModuleOp) { return ran.push_back("plan"), mlir::success(); });
-  pipeline.setPhaseBody(Phase::Codegen, [&](mlir::ModuleOp) { return ran.push_back("codegen"), mlir::failure(); });
-  pipeline.setPhaseBody(Phase::Link, [&](mlir::ModuleOp) { return ran.push_back("link"), mlir::success(); });
+  pipeline.setPhaseBody(Phase::Plan,
+                        [&](mlir::ModuleOp) { return ran.push_back("plan"), mlir::success(); });
+  pipeline.setPhaseBody(Phase::Codegen,
+                        [&](mlir::ModuleOp) { return ran.push_back("codegen"), mlir::failure(); });
+  pipeline.setPhaseBody(Phase::Link,
+                        [&](mlir::ModuleOp) { return ran.push_back("link"), mlir::success(); });
   mlir::ScopedDiagnosticHandler quiet(&context_, [](mlir::Diagnostic &) {});
   EXPECT_TRUE(failed(pipeline.run(*module)));
   EXPECT_EQ(ran, (std::vector<std::string>{"plan", "codegen"}));
@@ -161,9 +184,11 @@ TEST_F(PipelineTest, DumpsReadBack) {
   options.dumpDir = folder.str().str();
   for (int i = 0; i < 2; ++i) {
     auto module = parse(kProgram);
-    ASSERT_TRUE(succeeded(Pipeline(options, nullptr, nullptr).run(*module, Phase::Import, Phase::Fuse)));
+    ASSERT_TRUE(
+        succeeded(Pipeline(options, nullptr, nullptr).run(*module, Phase::Import, Phase::Fuse)));
   }
-  for (const char *name : {"00-import.mlir", "10-graph.mlir", "20-layout.mlir", "30-claim.mlir", "40-fuse.mlir", "002/40-fuse.mlir"}) {
+  for (const char *name : {"00-import.mlir", "10-graph.mlir", "20-layout.mlir", "30-claim.mlir",
+                           "40-fuse.mlir", "002/40-fuse.mlir"}) {
     llvm::SmallString<128> path(folder);
     llvm::sys::path::append(path, name);
     EXPECT_TRUE(mlir::parseSourceFile<mlir::ModuleOp>(path.str(), &context_)) << name;
@@ -193,9 +218,13 @@ TEST_F(PipelineTest, PluginsAddPassesAndAreCheckedWhenLoaded) {
   ASSERT_TRUE(counted);
   EXPECT_EQ(counted.getInt(), 2);
 
-  auto message = [](llvm::Error error) { return llvm::toString(std::move(error)); };
-  EXPECT_NE(message(loadPassPlugin(base + "test_plugin.so")).find("is loaded already"), std::string::npos);
-  EXPECT_NE(message(loadPassPlugin(base + "nowhere.so")).find("cannot load the pass plugin"), std::string::npos);
+  auto message = [](llvm::Error error) {
+    return llvm::toString(std::move(error));
+  };
+  EXPECT_NE(message(loadPassPlugin(base + "test_plugin.so")).find("is loaded already"),
+            std::string::npos);
+  EXPECT_NE(message(loadPassPlugin(base + "nowhere.so")).find("cannot load the pass plugin"),
+            std::string::npos);
   EXPECT_NE(message(loadPassPlugin("libm.so.6")).find("is no pass plugin"), std::string::npos);
 }
 
@@ -206,10 +235,12 @@ TEST_F(PipelineTest, PluginsOfMlirNamePasses) {
   llvm::Error before = registerPassPipeline(Phase::Graph, Position::After, "test-mark-module", "1");
   ASSERT_TRUE(static_cast<bool>(before));
   llvm::consumeError(std::move(before));
-  llvm::Error error = loadPassPlugin(std::string(folder) + "/" + workspace + "/compiler/pipeline/test_mlir_plugin.so");
+  llvm::Error error = loadPassPlugin(std::string(folder) + "/" + workspace +
+                                     "/compiler/pipeline/test_mlir_plugin.so");
   ASSERT_FALSE(static_cast<bool>(error)) << llvm::toString(std::move(error));
   EXPECT_EQ(registeredPassesKey(), "");
-  ASSERT_FALSE(static_cast<bool>(registerPassPipeline(Phase::Graph, Position::After, "test-mark-module", "1")));
+  ASSERT_FALSE(static_cast<bool>(
+      registerPassPipeline(Phase::Graph, Position::After, "test-mark-module", "1")));
   auto module = parse(kProgram);
   ASSERT_TRUE(succeeded(Pipeline({}, nullptr, nullptr).run(*module, Phase::Import, Phase::Fuse)));
   EXPECT_TRUE((*module)->hasAttr("test.marked"));
@@ -223,7 +254,8 @@ TEST_F(PipelineTest, PipelinesOfPassesByName) {
 }
 
 //===-- Extreme programs ----------------------------------------------------------------------===//
-// Each takes a few seconds where every phase is linear, minutes or a stack overflow where one is not.
+// Each takes a few seconds where every phase is linear, minutes or a stack overflow where one is
+// not.
 
 constexpr int kChain = 300'000, kUsers = 40'000;
 
@@ -231,21 +263,25 @@ TEST_F(PipelineTest, AChainOf300000Ops) {
   auto module = make(1, [&](mlir::OpBuilder &builder, mlir::Block *block) {
     mlir::Value value = block->getArgument(0);
     for (int i = 0; i < kChain; ++i) {
-      if (i % 2) value = ir::TanhOp::create(builder, builder.getUnknownLoc(), value);
-      else value = ir::AddOp::create(builder, builder.getUnknownLoc(), value, block->getArgument(0));
+      if (i % 2)
+        value = ir::TanhOp::create(builder, builder.getUnknownLoc(), value);
+      else
+        value = ir::AddOp::create(builder, builder.getUnknownLoc(), value, block->getArgument(0));
     }
     return llvm::SmallVector<mlir::Value>{value};
   });
   CompileReport report;
   ASSERT_TRUE(succeeded(Pipeline({}, nullptr, &report).run(*module, Phase::Import, Phase::Fuse)));
-  for (auto &[phase, ms] : report.phases) RecordProperty(phase + "_ms", static_cast<int>(ms));
+  for (auto &[phase, ms] : report.phases)
+    RecordProperty(phase + "_ms", static_cast<int>(ms));
   EXPECT_LT(count(*module, "weft.fusion"), kChain / 50);
 }
 
 TEST_F(PipelineTest, AChainThatFoldsAway) {
   auto module = make(1, [&](mlir::OpBuilder &builder, mlir::Block *block) {
     mlir::Value value = block->getArgument(0);
-    for (int i = 0; i < kChain; ++i) value = ir::NegOp::create(builder, builder.getUnknownLoc(), value);
+    for (int i = 0; i < kChain; ++i)
+      value = ir::NegOp::create(builder, builder.getUnknownLoc(), value);
     return llvm::SmallVector<mlir::Value>{value};
   });
   ASSERT_TRUE(succeeded(Pipeline({}, nullptr, nullptr).run(*module, Phase::Import, Phase::Fuse)));
@@ -272,7 +308,9 @@ TEST_F(PipelineTest, FortyThousandEqualOps) {
   auto module = make(1, [&](mlir::OpBuilder &builder, mlir::Block *block) {
     mlir::Location loc = builder.getUnknownLoc();
     mlir::Value sum = block->getArgument(0);
-    for (int i = 0; i < kUsers; ++i) sum = ir::AddOp::create(builder, loc, sum, ir::ExpOp::create(builder, loc, block->getArgument(0)));
+    for (int i = 0; i < kUsers; ++i)
+      sum = ir::AddOp::create(builder, loc, sum,
+                              ir::ExpOp::create(builder, loc, block->getArgument(0)));
     return llvm::SmallVector<mlir::Value>{sum};
   });
   ASSERT_TRUE(succeeded(Pipeline({}, nullptr, nullptr).run(*module, Phase::Import, Phase::Graph)));

@@ -11,19 +11,23 @@ std::string locationText(mlir::Operation *op) {
   std::string text;
   op->getLoc()->walk([&](mlir::Location loc) {
     auto line = mlir::dyn_cast<mlir::FileLineColLoc>(loc);
-    if (!line) return mlir::WalkResult::advance();
+    if (!line)
+      return mlir::WalkResult::advance();
     text = (line.getFilename().getValue() + ":" + llvm::Twine(line.getLine())).str();
     return mlir::WalkResult::interrupt();
   });
   return text;
 }
 
-void RefusalCollector::add(llvm::StringRef reason, mlir::Operation *op, llvm::StringRef explanation) {
+void RefusalCollector::add(llvm::StringRef reason, mlir::Operation *op,
+                           llvm::StringRef explanation) {
   Entry &entry = entries_[reason.str()];
-  if (entry.count++ > 0) return;
+  if (entry.count++ > 0)
+    return;
   entry.explanation = explanation.str();
   entry.example = op->getName().getStringRef().str();
-  if (std::string where = locationText(op); !where.empty()) entry.example += " at " + where;
+  if (std::string where = locationText(op); !where.empty())
+    entry.example += " at " + where;
 }
 
 int64_t RefusalCollector::count(llvm::StringRef reason) const {
@@ -34,16 +38,19 @@ int64_t RefusalCollector::count(llvm::StringRef reason) const {
 std::vector<std::string> RefusalCollector::lines() const {
   std::vector<std::string> lines;
   for (const auto &[reason, entry] : entries_)
-    lines.push_back(phase_ + ": refused " + std::to_string(entry.count) + " x " + reason + ": " + entry.explanation +
-                    " (first: " + entry.example + ")");
+    lines.push_back(phase_ + ": refused " + std::to_string(entry.count) + " x " + reason + ": " +
+                    entry.explanation + " (first: " + entry.example + ")");
   return lines;
 }
 
 void RefusalCollector::flush(CompileReport *report, bool print) const {
-  if (!report && !print) return;
+  if (!report && !print)
+    return;
   for (std::string &line : lines()) {
-    if (print) llvm::errs() << "// " << line << "\n";
-    if (report) report->remarks.push_back(std::move(line));
+    if (print)
+      llvm::errs() << "// " << line << "\n";
+    if (report)
+      report->remarks.push_back(std::move(line));
   }
 }
 

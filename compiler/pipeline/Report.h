@@ -14,8 +14,8 @@ class Operation;
 
 namespace weft::compiler {
 
-// One a pass. A refusal has a short fixed name ("shared-with-reduction"); the first of each name is kept with its op, its place and an
-// explanation, further ones are counted.
+// One a pass. A refusal has a short fixed name ("shared-with-reduction"); the first of each name is
+// kept with its op, its place and an explanation, further ones are counted.
 class RefusalCollector {
 public:
   explicit RefusalCollector(llvm::StringRef phase) : phase_(phase) {}

@@ -11,12 +11,17 @@ namespace {
 class MarkPass : public mlir::PassWrapper<MarkPass, mlir::OperationPass<mlir::ModuleOp>> {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(MarkPass)
-  llvm::StringRef getArgument() const override { return "test-mark-module"; }
-  void runOnOperation() override { getOperation()->setAttr("test.marked", mlir::UnitAttr::get(&getContext())); }
+  llvm::StringRef getArgument() const override {
+    return "test-mark-module";
+  }
+  void runOnOperation() override {
+    getOperation()->setAttr("test.marked", mlir::UnitAttr::get(&getContext()));
+  }
 };
 
 } // namespace
 
 extern "C" mlir::PassPluginLibraryInfo mlirGetPassPluginInfo() {
-  return {MLIR_PLUGIN_API_VERSION, "mark", LLVM_VERSION_STRING, [] { mlir::PassRegistration<MarkPass>(); }};
+  return {MLIR_PLUGIN_API_VERSION, "mark", LLVM_VERSION_STRING,
+          [] { mlir::PassRegistration<MarkPass>(); }};
 }

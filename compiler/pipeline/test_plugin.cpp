@@ -1,4 +1,5 @@
-// A pass plugin as a user writes one: sees MLIR and PassHooks.h, needs no symbol of the program that loads it.
+// A pass plugin as a user writes one: sees MLIR and PassHooks.h, needs no symbol of the program
+// that loads it.
 #include "compiler/pipeline/PassHooks.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -12,15 +13,17 @@ public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(CountOpsPass)
   void runOnOperation() override {
     int64_t count = 0;
-    getOperation().walk([&](mlir::Operation *op) { count += op->getName().getDialectNamespace() == "weft"; });
-    getOperation()->setAttr("test.weft_ops", mlir::IntegerAttr::get(mlir::IntegerType::get(&getContext(), 64), count));
+    getOperation().walk(
+        [&](mlir::Operation *op) { count += op->getName().getDialectNamespace() == "weft"; });
+    getOperation()->setAttr(
+        "test.weft_ops", mlir::IntegerAttr::get(mlir::IntegerType::get(&getContext(), 64), count));
   }
 };
 
 void registerPasses(weft::compiler::PassRegistrar &registrar) {
   registrar.registerPass(
-      weft::compiler::Phase::Graph, weft::compiler::Position::After, [] { return std::make_unique<CountOpsPass>(); }, "count-weft-ops",
-      "1.0");
+      weft::compiler::Phase::Graph, weft::compiler::Position::After,
+      [] { return std::make_unique<CountOpsPass>(); }, "count-weft-ops", "1.0");
 }
 
 } // namespace

@@ -12,9 +12,12 @@ using Kind = PlanProblem::Kind;
 
 Kind kindOf(plan::ProgramOp program, mlir::Value root) {
   if (auto argument = mlir::dyn_cast<mlir::BlockArgument>(root))
-    return program.getArgAttr(argument.getArgNumber(), plan::kDonatableAttr) ? Kind::Donated : Kind::Input;
-  if (root.getDefiningOp<plan::OutputOp>()) return Kind::Output;
-  if (root.getDefiningOp<plan::ConstantOp>()) return Kind::Constant;
+    return program.getArgAttr(argument.getArgNumber(), plan::kDonatableAttr) ? Kind::Donated
+                                                                             : Kind::Input;
+  if (root.getDefiningOp<plan::OutputOp>())
+    return Kind::Output;
+  if (root.getDefiningOp<plan::ConstantOp>())
+    return Kind::Constant;
   return Kind::Arena;
 }
 
@@ -23,12 +26,15 @@ class Extents {
 public:
   int32_t of(mlir::Attribute attribute) {
     auto holder = mlir::dyn_cast_or_null<mlir::TypeAttr>(attribute);
-    auto type = holder ? mlir::dyn_cast<mlir::RankedTensorType>(holder.getValue()) : mlir::RankedTensorType();
-    if (!type || !ir::hasNamedDims(type)) return 0;
+    auto type = holder ? mlir::dyn_cast<mlir::RankedTensorType>(holder.getValue())
+                       : mlir::RankedTensorType();
+    if (!type || !ir::hasNamedDims(type))
+      return 0;
     llvm::SmallVector<llvm::StringRef> names;
     ir::Dims dims = ir::dimsOf(type);
     for (const ir::Dim &dim : dims)
-      if (!dim.isStatic()) llvm::append_range(names, ir::productOf(dim.symbol.getValue()).symbols);
+      if (!dim.isStatic())
+        llvm::append_range(names, ir::productOf(dim.symbol.getValue()).symbols);
     llvm::sort(names);
     return numbers_.try_emplace(llvm::join(names, "."), int32_t(numbers_.size()) + 1).first->second;
   }
@@ -48,7 +54,8 @@ ExtractedProblem extractProblem(plan::ProgramOp program, bool inPlace) {
     auto [it, inserted] = numbers.try_emplace(root, int32_t(result.buffers.size()));
     if (inserted) {
       result.buffers.push_back(root);
-      result.problem.values.push_back({mlir::cast<plan::BufferType>(root.getType()).getBytes(), kindOf(program, root), false});
+      result.problem.values.push_back(
+          {mlir::cast<plan::BufferType>(root.getType()).getBytes(), kindOf(program, root), false});
     }
     return it->second;
   };
@@ -56,7 +63,8 @@ ExtractedProblem extractProblem(plan::ProgramOp program, bool inPlace) {
   for (mlir::BlockArgument argument : program.getArguments()) {
     PlanProblem::Value &value = result.problem.values[number(argument)];
     value.extent = extents.of(program.getArgAttr(argument.getArgNumber(), plan::kTypeAttr));
-    value.kept = value.kind == Kind::Donated && program.getArgAttr(argument.getArgNumber(), plan::kKeptAttr);
+    value.kept =
+        value.kind == Kind::Donated && program.getArgAttr(argument.getArgNumber(), plan::kKeptAttr);
   }
 
   mlir::SymbolTable kernels(program->getParentOp());
@@ -66,24 +74,30 @@ ExtractedProblem extractProblem(plan::ProgramOp program, bool inPlace) {
       for (auto [i, returned] : llvm::enumerate(exit.getValues())) {
         PlanProblem::Value &value = result.problem.values[number(returned)];
         value.returned = true;
-        if (value.kind == Kind::Output) value.extent = extents.of(program.getResultAttr(i, plan::kTypeAttr));
+        if (value.kind == Kind::Output)
+          value.extent = extents.of(program.getResultAttr(i, plan::kTypeAttr));
       }
       continue;
     }
     auto instruction = mlir::dyn_cast<plan::InstructionOp>(op);
-    if (!instruction) continue;
+    if (!instruction)
+      continue;
     PlanProblem::Step step;
-    for (mlir::Value buffer : instruction.getReads()) step.reads.push_back(number(buffer));
+    for (mlir::Value buffer : instruction.getReads())
+      step.reads.push_back(number(buffer));
     mlir::MutableOperandRange writes = instruction.getWritesMutable();
-    for (mlir::OpOperand &operand : writes) step.writes.push_back(number(operand.get()));
+    for (mlir::OpOperand &operand : writes)
+      step.writes.push_back(number(operand.get()));
     auto launch = mlir::dyn_cast<plan::LaunchOp>(op);
     if (launch && inPlace)
       if (auto kernel = kernels.lookup<plan::KernelOp>(launch.getKernel())) {
         step.checks = checks.of(launch, kernel);
         llvm::ArrayRef<int64_t> pairs = kernel.getInPlace();
-        for (size_t i = 0; i + 1 < pairs.size(); i += 2) step.inPlace.emplace_back(int32_t(pairs[i]), int32_t(pairs[i + 1]));
+        for (size_t i = 0; i + 1 < pairs.size(); i += 2)
+          step.inPlace.emplace_back(int32_t(pairs[i]), int32_t(pairs[i + 1]));
       }
-    if (auto call = mlir::dyn_cast<plan::LibraryCallOp>(op); call && inPlace) step.checks = checks.of(call);
+    if (auto call = mlir::dyn_cast<plan::LibraryCallOp>(op); call && inPlace)
+      step.checks = checks.of(call);
     result.problem.steps.push_back(std::move(step));
     result.instructions.push_back(&op);
   }

@@ -13,8 +13,8 @@ struct ExtractedProblem {
   std::vector<mlir::Operation *> instructions; // of each step
 };
 
-// Values are buffers that are not views; a view counts as the buffer that it is a view of. inPlace: whether the steps' pairs and
-// checks are taken from the kernels of launches.
+// Values are buffers that are not views; a view counts as the buffer that it is a view of. inPlace:
+// whether the steps' pairs and checks are taken from the kernels of launches.
 ExtractedProblem extractProblem(plan::ProgramOp program, bool inPlace);
 
 // The first program of a module; null for none.

@@ -8,7 +8,9 @@
 namespace weft::compiler {
 namespace {
 
-uintptr_t address(const void *pointer) { return reinterpret_cast<uintptr_t>(pointer); }
+uintptr_t address(const void *pointer) {
+  return reinterpret_cast<uintptr_t>(pointer);
+}
 
 // Where the same numbers come from, in another order or number or in a narrower type.
 mlir::Value source(mlir::Value value) {
@@ -19,7 +21,8 @@ mlir::Value source(mlir::Value value) {
         return element.isInteger() ? element.getIntOrFloatBitWidth() : 0;
       };
       bool wider = width(cast.getInput()) > 0 && width(cast.getInput()) < width(cast);
-      if (!wider) break;
+      if (!wider)
+        break;
     } else if (!mlir::isa<ir::ReshapeOp, ir::BroadcastOp, ir::TransposeOp>(op)) {
       break;
     }
@@ -33,8 +36,8 @@ mlir::Value source(mlir::Value value) {
 IndexChecks::Check IndexChecks::describe(mlir::Operation *op) {
   ir::IndexBounds bounds = *ir::indexBounds(op);
   Check check;
-  check.text = {uintptr_t(bounds.lower), uintptr_t(bounds.upper), uintptr_t(bounds.ignored.has_value()),
-                uintptr_t(bounds.ignored.value_or(0))};
+  check.text = {uintptr_t(bounds.lower), uintptr_t(bounds.upper),
+                uintptr_t(bounds.ignored.has_value()), uintptr_t(bounds.ignored.value_or(0))};
   llvm::SmallVector<mlir::Value> values{source(bounds.indices)};
   llvm::DenseMap<mlir::Value, uintptr_t> numbers{{values[0], 0}};
   for (size_t i = 0; i < values.size(); ++i) {
@@ -53,7 +56,8 @@ IndexChecks::Check IndexChecks::describe(mlir::Operation *op) {
     check.text.push_back(definition->getNumOperands());
     for (mlir::Value operand : definition->getOperands()) {
       auto [it, fresh] = numbers.try_emplace(operand, values.size());
-      if (fresh) values.push_back(operand);
+      if (fresh)
+        values.push_back(operand);
       check.text.push_back(it->second);
     }
     if (values.size() > kMaxIndexValues) {
@@ -68,7 +72,8 @@ llvm::SmallVector<int32_t, 0> IndexChecks::of(plan::LaunchOp launch, plan::Kerne
   auto [it, fresh] = kernels_.try_emplace(kernel);
   if (fresh)
     kernel.walk([&](mlir::Operation *op) {
-      if (ir::indexBounds(op)) it->second.push_back(describe(op));
+      if (ir::indexBounds(op))
+        it->second.push_back(describe(op));
     });
   llvm::SmallVector<int32_t, 0> checks;
   for (const Check &check : it->second) {
@@ -98,7 +103,8 @@ llvm::SmallVector<int32_t, 0> IndexChecks::of(plan::LaunchOp launch, plan::Kerne
 }
 
 llvm::SmallVector<int32_t, 0> IndexChecks::of(plan::LibraryCallOp call) {
-  if (call.getCallee() != ir::CustomOp::getOperationName()) return {}; // the entry has the op's name
+  if (call.getCallee() != ir::CustomOp::getOperationName())
+    return {}; // the entry has the op's name
   return {next_++};
 }
 

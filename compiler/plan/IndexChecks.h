@@ -1,4 +1,5 @@
-// Which instructions may end a run: launches that look at indices from data, one of which may be out of range, and kernels of users, which may fail.
+// Which instructions may end a run: launches that look at indices from data, one of which may be
+// out of range, and kernels of users, which may fail.
 #pragma once
 
 #include <map>
@@ -8,8 +9,9 @@
 
 namespace weft::compiler {
 
-// Numbers the checks of a program's instructions. Two that ask the same of the same indices have one number: the one that runs first decides
-// for both, such as the lookup in an embedding for its gradient.
+// Numbers the checks of a program's instructions. Two that ask the same of the same indices have
+// one number: the one that runs first decides for both, such as the lookup in an embedding for its
+// gradient.
 class IndexChecks {
 public:
   llvm::SmallVector<int32_t, 0> of(plan::LaunchOp launch, plan::KernelOp kernel);
@@ -17,12 +19,13 @@ public:
   llvm::SmallVector<int32_t, 0> of(plan::LibraryCallOp call);
 
 private:
-  // What a check asks and how its indices are computed, as addresses of names, attributes and types, and as positions.
+  // What a check asks and how its indices are computed, as addresses of names, attributes and
+  // types, and as positions.
   using Text = std::vector<uintptr_t>;
   struct Check {
     Text text;
     llvm::SmallVector<unsigned, 2> operands; // of the launch, that the indices are computed from
-    bool known = true;                       // false where they are computed by more ops than are looked at
+    bool known = true; // false where they are computed by more ops than are looked at
   };
   static Check describe(mlir::Operation *op);
 

@@ -13,8 +13,12 @@ constexpr int kNamedOps = 4;
 std::string structureOf(ir::FusionOp fusion) {
   std::string key;
   llvm::DenseMap<mlir::Value, int32_t> numbers;
-  auto write = [&](const void *pointer) { key.append(reinterpret_cast<const char *>(&pointer), sizeof pointer); };
-  auto writeInt = [&](int32_t number) { key.append(reinterpret_cast<const char *>(&number), sizeof number); };
+  auto write = [&](const void *pointer) {
+    key.append(reinterpret_cast<const char *>(&pointer), sizeof pointer);
+  };
+  auto writeInt = [&](int32_t number) {
+    key.append(reinterpret_cast<const char *>(&number), sizeof number);
+  };
   auto define = [&](mlir::ValueRange values) {
     writeInt(int32_t(values.size()));
     for (mlir::Value value : values) {
@@ -22,16 +26,19 @@ std::string structureOf(ir::FusionOp fusion) {
       write(value.getType().getAsOpaquePointer());
     }
   };
-  // Attributes, types and op names are unique in their context, so that their addresses are what they say.
+  // Attributes, types and op names are unique in their context, so that their addresses are what
+  // they say.
   fusion->walk<mlir::WalkOrder::PreOrder>([&](mlir::Operation *op) {
     write(op->getName().getAsOpaquePointer());
     write(op->getAttrDictionary().getAsOpaquePointer());
     writeInt(int32_t(op->getNumOperands()));
     if (op != fusion)
-      for (mlir::Value operand : op->getOperands()) writeInt(numbers.lookup(operand));
+      for (mlir::Value operand : op->getOperands())
+        writeInt(numbers.lookup(operand));
     define(op->getResults());
     for (mlir::Region &region : op->getRegions())
-      for (mlir::Block &block : region) define(block.getArguments());
+      for (mlir::Block &block : region)
+        define(block.getArguments());
   });
   return key;
 }
@@ -41,10 +48,13 @@ std::string kernelNameSuffix(ir::FusionOp fusion) {
   int named = 0;
   llvm::StringRef last;
   for (mlir::Operation &op : fusion.getBody().front().without_terminator()) {
-    if (mlir::isa<ir::ConstantOp, ir::BroadcastOp, ir::ReshapeOp, ir::CastOp>(op)) continue;
+    if (mlir::isa<ir::ConstantOp, ir::BroadcastOp, ir::ReshapeOp, ir::CastOp>(op))
+      continue;
     llvm::StringRef name = op.getName().stripDialect();
-    if (name == last) continue;
-    if (named++ == kNamedOps) break;
+    if (name == last)
+      continue;
+    if (named++ == kNamedOps)
+      break;
     suffix += "_" + name.str();
     last = name;
   }

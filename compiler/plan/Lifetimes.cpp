@@ -12,10 +12,12 @@ std::vector<Lifetime> lifetimes(const PlanProblem &problem, const StepOrder &ord
     const PlanProblem::Step &step = problem.steps[order.steps[position]];
     for (const auto *list : {&step.reads, &step.writes})
       for (int32_t v : *list) {
-        if (problem.values[v].kind != PlanProblem::Kind::Arena) continue;
+        if (problem.values[v].kind != PlanProblem::Kind::Arena)
+          continue;
         if (row[v] < 0) {
           row[v] = int32_t(result.size());
-          result.push_back({v, int32_t(position), int32_t(position), runtime::align(problem.values[v].bytes)});
+          result.push_back(
+              {v, int32_t(position), int32_t(position), runtime::align(problem.values[v].bytes)});
         }
         result[row[v]].end = int32_t(position);
       }
@@ -31,9 +33,11 @@ int64_t liveBound(llvm::ArrayRef<Lifetime> lifetimes) {
     changes.emplace_back(life.begin, life.bytes);
     changes.emplace_back(life.end + 1, -life.bytes);
   }
-  std::sort(changes.begin(), changes.end()); // what ends before a position goes first: negative numbers sort first
+  std::sort(changes.begin(),
+            changes.end()); // what ends before a position goes first: negative numbers sort first
   int64_t live = 0, bound = 0;
-  for (auto [position, bytes] : changes) bound = std::max(bound, live += bytes);
+  for (auto [position, bytes] : changes)
+    bound = std::max(bound, live += bytes);
   return bound;
 }
 

@@ -13,7 +13,8 @@ namespace {
 std::vector<int32_t> writers(const PlanProblem &problem) {
   std::vector<int32_t> writer(problem.values.size(), -1);
   for (size_t s = 0; s < problem.steps.size(); ++s)
-    for (int32_t v : problem.steps[s].writes) writer[v] = int32_t(s);
+    for (int32_t v : problem.steps[s].writes)
+      writer[v] = int32_t(s);
   return writer;
 }
 
@@ -37,14 +38,16 @@ StepOrder depthFirstOrder(const PlanProblem &problem) {
   std::vector<int32_t> writer = writers(problem);
   std::vector<bool> read(problem.values.size());
   for (const PlanProblem::Step &step : problem.steps)
-    for (int32_t v : step.reads) read[v] = true;
+    for (int32_t v : step.reads)
+      read[v] = true;
 
   StepOrder order{"depth-first", {}};
   order.steps.reserve(problem.steps.size());
   std::vector<bool> entered(problem.steps.size());
   std::vector<std::pair<int32_t, uint32_t>> stack; // (step, next of its reads)
   auto visit = [&](int32_t root) {
-    if (entered[root]) return;
+    if (entered[root])
+      return;
     entered[root] = true;
     stack.emplace_back(root, 0);
     while (!stack.empty()) {
@@ -56,21 +59,24 @@ StepOrder depthFirstOrder(const PlanProblem &problem) {
         continue;
       }
       int32_t source = writer[reads[next++]];
-      if (source < 0 || entered[source]) continue;
+      if (source < 0 || entered[source])
+        continue;
       entered[source] = true;
       stack.emplace_back(source, 0);
     }
   };
   // Roots: steps that nobody waits for.
   for (size_t s = 0; s < problem.steps.size(); ++s)
-    if (llvm::none_of(problem.steps[s].writes, [&](int32_t v) { return read[v]; })) visit(int32_t(s));
+    if (llvm::none_of(problem.steps[s].writes, [&](int32_t v) { return read[v]; }))
+      visit(int32_t(s));
   return order;
 }
 
 StepOrder greedyOrder(const PlanProblem &problem) {
   size_t count = problem.steps.size();
   std::vector<int32_t> writer = writers(problem);
-  // Of each value: the readers that have not run, as a number and as the xor of their indices, which is the last one's when one is left.
+  // Of each value: the readers that have not run, as a number and as the xor of their indices,
+  // which is the last one's when one is left.
   std::vector<int32_t> readersLeft(problem.values.size()), readersXor(problem.values.size());
   std::vector<int32_t> waitsFor(count);
   std::vector<llvm::SmallVector<int32_t, 2>> readers(problem.values.size());
@@ -78,22 +84,28 @@ StepOrder greedyOrder(const PlanProblem &problem) {
     for (int32_t v : distinctReads(problem.steps[s])) {
       ++readersLeft[v];
       readersXor[v] ^= int32_t(s);
-      if (writer[v] < 0) continue;
+      if (writer[v] < 0)
+        continue;
       readers[v].push_back(int32_t(s));
       ++waitsFor[s];
     }
 
-  auto inArena = [&](int32_t v) { return problem.values[v].kind == PlanProblem::Kind::Arena && !problem.values[v].returned; };
+  auto inArena = [&](int32_t v) {
+    return problem.values[v].kind == PlanProblem::Kind::Arena && !problem.values[v].returned;
+  };
   auto growth = [&](int32_t s) {
     int64_t bytes = 0;
     for (int32_t v : problem.steps[s].writes)
-      if (inArena(v) && readersLeft[v] > 0) bytes += runtime::align(problem.values[v].bytes);
+      if (inArena(v) && readersLeft[v] > 0)
+        bytes += runtime::align(problem.values[v].bytes);
     for (int32_t v : distinctReads(problem.steps[s]))
-      if (inArena(v) && readersLeft[v] == 1) bytes -= runtime::align(problem.values[v].bytes);
+      if (inArena(v) && readersLeft[v] == 1)
+        bytes -= runtime::align(problem.values[v].bytes);
     return bytes;
   };
 
-  // (growth, step), smallest first. A growth can only fall while a step waits, so that a stale entry is met after the newer one.
+  // (growth, step), smallest first. A growth can only fall while a step waits, so that a stale
+  // entry is met after the newer one.
   using Entry = std::pair<int64_t, int32_t>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> ready;
   std::vector<bool> isReady(count), done(count);
@@ -102,25 +114,30 @@ StepOrder greedyOrder(const PlanProblem &problem) {
     ready.emplace(growth(s), s);
   };
   for (size_t s = 0; s < count; ++s)
-    if (waitsFor[s] == 0) makeReady(int32_t(s));
+    if (waitsFor[s] == 0)
+      makeReady(int32_t(s));
 
   StepOrder order{"greedy", {}};
   order.steps.reserve(count);
   while (!ready.empty()) {
     int32_t s = ready.top().second;
     ready.pop();
-    if (done[s]) continue;
+    if (done[s])
+      continue;
     done[s] = true;
     order.steps.push_back(s);
     for (int32_t v : distinctReads(problem.steps[s])) {
       readersXor[v] ^= s;
-      if (--readersLeft[v] != 1) continue;
+      if (--readersLeft[v] != 1)
+        continue;
       int32_t last = readersXor[v];
-      if (isReady[last] && !done[last]) ready.emplace(growth(last), last);
+      if (isReady[last] && !done[last])
+        ready.emplace(growth(last), last);
     }
     for (int32_t v : problem.steps[s].writes)
       for (int32_t reader : readers[v])
-        if (--waitsFor[reader] == 0) makeReady(reader);
+        if (--waitsFor[reader] == 0)
+          makeReady(reader);
   }
   return order;
 }
@@ -130,18 +147,23 @@ StepOrder checksFirst(const PlanProblem &problem, const StepOrder &order) {
   std::vector<bool> needed(problem.steps.size()), known;
   for (int32_t s : order.steps)
     for (int32_t check : problem.steps[s].checks) {
-      if (size_t(check) >= known.size()) known.resize(check + 1);
-      if (!known[check]) known[check] = needed[s] = true;
+      if (size_t(check) >= known.size())
+        known.resize(check + 1);
+      if (!known[check])
+        known[check] = needed[s] = true;
     }
   for (size_t i = order.steps.size(); i-- > 0;) {
-    if (!needed[order.steps[i]]) continue;
+    if (!needed[order.steps[i]])
+      continue;
     for (int32_t v : problem.steps[order.steps[i]].reads)
-      if (writer[v] >= 0) needed[writer[v]] = true;
+      if (writer[v] >= 0)
+        needed[writer[v]] = true;
   }
   StepOrder result{order.name + ", checks first", {}};
   for (bool first : {true, false})
     for (int32_t s : order.steps)
-      if (needed[s] == first) result.steps.push_back(s);
+      if (needed[s] == first)
+        result.steps.push_back(s);
   return result;
 }
 
@@ -150,8 +172,10 @@ int32_t lastCheck(const PlanProblem &problem, const StepOrder &order) {
   int32_t last = -1;
   for (size_t position = 0; position < order.steps.size(); ++position)
     for (int32_t check : problem.steps[order.steps[position]].checks) {
-      if (size_t(check) >= known.size()) known.resize(check + 1);
-      if (known[check]) continue;
+      if (size_t(check) >= known.size())
+        known.resize(check + 1);
+      if (known[check])
+        continue;
       known[check] = true;
       last = int32_t(position);
     }

@@ -22,7 +22,8 @@ public:
       auto [size, start] = *fit;
       offset = start;
       remove(start, size);
-      if (size > bytes) insert(start + bytes, size - bytes);
+      if (size > bytes)
+        insert(start + bytes, size - bytes);
       return offset;
     }
     // Grow, from the last free part where it ends the arena.
@@ -37,7 +38,8 @@ public:
   }
 
   void free(int64_t offset, int64_t bytes) {
-    if (bytes == 0) return;
+    if (bytes == 0)
+      return;
     auto after = byStart_.lower_bound(offset);
     if (after != byStart_.end() && offset + bytes == after->first) {
       int64_t size = after->second;
@@ -54,7 +56,9 @@ public:
     insert(offset, bytes);
   }
 
-  int64_t end() const { return end_; }
+  int64_t end() const {
+    return end_;
+  }
 
 private:
   void insert(int64_t start, int64_t size) {
@@ -71,33 +75,43 @@ private:
   int64_t end_ = 0;
 };
 
-// Placed values by lifetime: finds all that meet a given one. A segment tree over positions, in which each lifetime stands at the
-// O(log n) nodes that cover it, and above them a mark that says that something stands below.
+// Placed values by lifetime: finds all that meet a given one. A segment tree over positions, in
+// which each lifetime stands at the O(log n) nodes that cover it, and above them a mark that says
+// that something stands below.
 class PlacedValues {
 public:
   explicit PlacedValues(int32_t positions) {
-    while (leaves_ < positions) leaves_ *= 2;
+    while (leaves_ < positions)
+      leaves_ *= 2;
     covering_.resize(2 * leaves_);
     starting_.resize(2 * leaves_);
   }
 
   // A lifetime meets [begin, end] if it covers begin, or begins inside (begin, end].
   void insert(const Lifetime &life, int32_t item) {
-    for (int32_t lo = life.begin + leaves_, hi = life.end + leaves_ + 1; lo < hi; lo /= 2, hi /= 2) {
-      if (lo & 1) covering_[lo++].push_back(item);
-      if (hi & 1) covering_[--hi].push_back(item);
+    for (int32_t lo = life.begin + leaves_, hi = life.end + leaves_ + 1; lo < hi;
+         lo /= 2, hi /= 2) {
+      if (lo & 1)
+        covering_[lo++].push_back(item);
+      if (hi & 1)
+        covering_[--hi].push_back(item);
     }
-    for (int32_t node = life.begin + leaves_; node > 0; node /= 2) starting_[node].push_back(item);
+    for (int32_t node = life.begin + leaves_; node > 0; node /= 2)
+      starting_[node].push_back(item);
   }
 
   template <typename F> void forEachMeeting(const Lifetime &life, F f) const {
     for (int32_t node = life.begin + leaves_; node > 0; node /= 2)
-      for (int32_t item : covering_[node]) f(item);
-    for (int32_t lo = life.begin + 1 + leaves_, hi = life.end + leaves_ + 1; lo < hi; lo /= 2, hi /= 2) {
+      for (int32_t item : covering_[node])
+        f(item);
+    for (int32_t lo = life.begin + 1 + leaves_, hi = life.end + leaves_ + 1; lo < hi;
+         lo /= 2, hi /= 2) {
       if (lo & 1)
-        for (int32_t item : starting_[lo++]) f(item);
+        for (int32_t item : starting_[lo++])
+          f(item);
       if (hi & 1)
-        for (int32_t item : starting_[--hi]) f(item);
+        for (int32_t item : starting_[--hi])
+          f(item);
     }
   }
 
@@ -107,9 +121,11 @@ private:
 };
 
 // Where in the sequence the value stands that ends the arena.
-size_t topIndex(llvm::ArrayRef<Lifetime> lifetimes, const Packing &packing, llvm::ArrayRef<int32_t> sequence) {
+size_t topIndex(llvm::ArrayRef<Lifetime> lifetimes, const Packing &packing,
+                llvm::ArrayRef<int32_t> sequence) {
   for (size_t k = 0; k < sequence.size(); ++k)
-    if (packing.offsets[sequence[k]] + lifetimes[sequence[k]].bytes == packing.arenaBytes) return k;
+    if (packing.offsets[sequence[k]] + lifetimes[sequence[k]].bytes == packing.arenaBytes)
+      return k;
   return 0;
 }
 
@@ -120,8 +136,12 @@ Packing packInOrder(llvm::ArrayRef<Lifetime> lifetimes) {
   std::vector<int32_t> byBegin(lifetimes.size()), byEnd(lifetimes.size());
   std::iota(byBegin.begin(), byBegin.end(), 0);
   byEnd = byBegin;
-  llvm::sort(byBegin, [&](int32_t a, int32_t b) { return std::pair(lifetimes[a].begin, a) < std::pair(lifetimes[b].begin, b); });
-  llvm::sort(byEnd, [&](int32_t a, int32_t b) { return std::pair(lifetimes[a].end, a) < std::pair(lifetimes[b].end, b); });
+  llvm::sort(byBegin, [&](int32_t a, int32_t b) {
+    return std::pair(lifetimes[a].begin, a) < std::pair(lifetimes[b].begin, b);
+  });
+  llvm::sort(byEnd, [&](int32_t a, int32_t b) {
+    return std::pair(lifetimes[a].end, a) < std::pair(lifetimes[b].end, b);
+  });
   FreeList arena;
   size_t dead = 0;
   for (int32_t i : byBegin) {
@@ -133,23 +153,29 @@ Packing packInOrder(llvm::ArrayRef<Lifetime> lifetimes) {
   return packing;
 }
 
-Packing packBestFit(llvm::StringRef name, llvm::ArrayRef<Lifetime> lifetimes, llvm::ArrayRef<int32_t> sequence) {
+Packing packBestFit(llvm::StringRef name, llvm::ArrayRef<Lifetime> lifetimes,
+                    llvm::ArrayRef<int32_t> sequence) {
   Packing packing{name.str(), std::vector<int64_t>(lifetimes.size()), 0};
   int32_t positions = 1;
-  for (const Lifetime &life : lifetimes) positions = std::max(positions, life.end + 1);
+  for (const Lifetime &life : lifetimes)
+    positions = std::max(positions, life.end + 1);
   PlacedValues placed(positions);
-  std::vector<std::pair<int64_t, int64_t>> taken; // (offset, end) of those that live at the same time
+  std::vector<std::pair<int64_t, int64_t>>
+      taken; // (offset, end) of those that live at the same time
   for (int32_t i : sequence) {
     const Lifetime &life = lifetimes[i];
-    if (life.bytes == 0) continue;
+    if (life.bytes == 0)
+      continue;
     taken.clear();
-    placed.forEachMeeting(
-        life, [&](int32_t other) { taken.emplace_back(packing.offsets[other], packing.offsets[other] + lifetimes[other].bytes); });
+    placed.forEachMeeting(life, [&](int32_t other) {
+      taken.emplace_back(packing.offsets[other], packing.offsets[other] + lifetimes[other].bytes);
+    });
     std::sort(taken.begin(), taken.end());
     int64_t best = -1, bestGap = 0, end = 0;
     for (auto [start, stop] : taken) {
       int64_t gap = start - end;
-      if (gap >= life.bytes && (best < 0 || gap < bestGap)) best = end, bestGap = gap;
+      if (gap >= life.bytes && (best < 0 || gap < bestGap))
+        best = end, bestGap = gap;
       end = std::max(end, stop);
     }
     packing.offsets[i] = best >= 0 ? best : end;
@@ -174,7 +200,8 @@ int64_t countConflicts(llvm::ArrayRef<Lifetime> lifetimes, int64_t limit) {
       continue;
     }
     pairs += live++;
-    if (pairs >= limit) return limit;
+    if (pairs >= limit)
+      return limit;
   }
   return pairs;
 }
@@ -182,41 +209,56 @@ int64_t countConflicts(llvm::ArrayRef<Lifetime> lifetimes, int64_t limit) {
 Packing pack(llvm::ArrayRef<Lifetime> lifetimes) {
   Packing best = packInOrder(lifetimes);
   int64_t bound = liveBound(lifetimes);
-  if (best.arenaBytes == bound) return best;
+  if (best.arenaBytes == bound)
+    return best;
   int64_t conflicts = countConflicts(lifetimes, kMaxPackingConflicts);
-  if (conflicts >= kMaxPackingConflicts) return best;
+  if (conflicts >= kMaxPackingConflicts)
+    return best;
 
   std::vector<int32_t> bestSequence;
   auto attempt = [&](llvm::StringRef name, const std::vector<int32_t> &sequence) {
-    if (best.arenaBytes == bound) return;
+    if (best.arenaBytes == bound)
+      return;
     Packing packing = packBestFit(name, lifetimes, sequence);
-    if (bestSequence.empty() || packing.arenaBytes < best.arenaBytes) bestSequence = sequence;
-    if (packing.arenaBytes < best.arenaBytes) best = std::move(packing);
+    if (bestSequence.empty() || packing.arenaBytes < best.arenaBytes)
+      bestSequence = sequence;
+    if (packing.arenaBytes < best.arenaBytes)
+      best = std::move(packing);
   };
   auto attemptBy = [&](llvm::StringRef name, auto key) {
     std::vector<int32_t> sequence(lifetimes.size());
     std::iota(sequence.begin(), sequence.end(), 0);
-    llvm::sort(sequence, [&](int32_t a, int32_t b) { return std::pair(key(lifetimes[b]), a) < std::pair(key(lifetimes[a]), b); });
+    llvm::sort(sequence, [&](int32_t a, int32_t b) {
+      return std::pair(key(lifetimes[b]), a) < std::pair(key(lifetimes[a]), b);
+    });
     attempt(name, sequence);
   };
-  attemptBy("by size", [](const Lifetime &life) { return std::pair(life.bytes, life.end - life.begin); });
-  attemptBy("by lifetime", [](const Lifetime &life) { return std::pair(life.end - life.begin, life.bytes); });
-  attemptBy("by area", [](const Lifetime &life) { return double(life.bytes) * double(life.end - life.begin + 1); });
+  attemptBy("by size",
+            [](const Lifetime &life) { return std::pair(life.bytes, life.end - life.begin); });
+  attemptBy("by lifetime",
+            [](const Lifetime &life) { return std::pair(life.end - life.begin, life.bytes); });
+  attemptBy("by area", [](const Lifetime &life) {
+    return double(life.bytes) * double(life.end - life.begin + 1);
+  });
 
-  // Local search: place a value that sticks out before one that is placed earlier, and keep what is not worse. The generator's values are
-  // fixed by the standard, so that the same program has the same plan everywhere.
+  // Local search: place a value that sticks out before one that is placed earlier, and keep what is
+  // not worse. The generator's values are fixed by the standard, so that the same program has the
+  // same plan everywhere.
   std::vector<int32_t> sequence = bestSequence;
   Packing current = packBestFit("refined", lifetimes, sequence);
   std::minstd_rand random(1);
-  int64_t rounds = std::min<int64_t>(kPackingRefinementRounds, kPackingRefinementPairs / std::max<int64_t>(1, conflicts));
+  int64_t rounds = std::min<int64_t>(kPackingRefinementRounds,
+                                     kPackingRefinementPairs / std::max<int64_t>(1, conflicts));
   for (int64_t round = 0; round < rounds && best.arenaBytes > bound; ++round) {
     std::vector<int32_t> changed = sequence;
     size_t from = round % 2 ? random() % changed.size() : topIndex(lifetimes, current, changed);
     size_t to = random() % (from + 1);
     std::rotate(changed.begin() + to, changed.begin() + from, changed.begin() + from + 1);
     Packing packing = packBestFit("refined", lifetimes, changed);
-    if (packing.arenaBytes < best.arenaBytes) best = packing;
-    if (packing.arenaBytes > current.arenaBytes) continue;
+    if (packing.arenaBytes < best.arenaBytes)
+      best = packing;
+    if (packing.arenaBytes > current.arenaBytes)
+      continue;
     current = std::move(packing);
     sequence = std::move(changed);
   }

@@ -11,11 +11,13 @@ struct Packing {
   int64_t arenaBytes = 0;
 };
 
-// In the order of their begins, each into the smallest gap that fits, as an allocator would that sees one step after another. n log n.
+// In the order of their begins, each into the smallest gap that fits, as an allocator would that
+// sees one step after another. n log n.
 Packing packInOrder(llvm::ArrayRef<Lifetime> lifetimes);
-// One after another in the order of `sequence` (indices into lifetimes), each into the smallest gap between those placed before that
-// live at the same time. Takes as long as there are such pairs.
-Packing packBestFit(llvm::StringRef name, llvm::ArrayRef<Lifetime> lifetimes, llvm::ArrayRef<int32_t> sequence);
+// One after another in the order of `sequence` (indices into lifetimes), each into the smallest gap
+// between those placed before that live at the same time. Takes as long as there are such pairs.
+Packing packBestFit(llvm::StringRef name, llvm::ArrayRef<Lifetime> lifetimes,
+                    llvm::ArrayRef<int32_t> sequence);
 
 // The smallest of several packings.
 Packing pack(llvm::ArrayRef<Lifetime> lifetimes);

@@ -8,7 +8,8 @@ namespace weft::compiler {
 void addPlanMemoryPasses(mlir::OpPassManager &passes, PlanReport *report, bool inPlace) {
   passes.addPass(createPlanLaunchesPass());
   passes.addPass(createPlanOrderPass(report, inPlace));
-  if (inPlace) passes.addPass(createPlanInPlacePass(report));
+  if (inPlace)
+    passes.addPass(createPlanInPlacePass(report));
   passes.addPass(createPlanPackPass(report));
   passes.addPass(createPlanVerifyPass());
 }

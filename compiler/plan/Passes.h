@@ -1,4 +1,5 @@
-// The passes that make a plan: from a slice of fusions and provider calls to a program with one arena.
+// The passes that make a plan: from a slice of fusions and provider calls to a program with one
+// arena.
 #pragma once
 
 #include <memory>
@@ -12,18 +13,21 @@ class OpPassManager;
 
 namespace weft::compiler {
 
-// func.func @main of weft.fusion, weft.provider_call, weft.reshape and weft.constant -> plan.program @main and one plan.kernel for each
-// distinct fusion. On builtin.module.
+// func.func @main of weft.fusion, weft.provider_call, weft.reshape and weft.constant ->
+// plan.program @main and one plan.kernel for each distinct fusion. On builtin.module.
 std::unique_ptr<mlir::Pass> createWeftToPlanPass();
-// Gives launches the buffer of partial results that their kernel asks for, and marks those too small for several threads as serial.
+// Gives launches the buffer of partial results that their kernel asks for, and marks those too
+// small for several threads as serial.
 std::unique_ptr<mlir::Pass> createPlanLaunchesPass();
-// Chooses the order of instructions that needs the smallest arena. On builtin.module, as all that follow; report may be null.
+// Chooses the order of instructions that needs the smallest arena. On builtin.module, as all that
+// follow; report may be null.
 std::unique_ptr<mlir::Pass> createPlanOrderPass(PlanReport *report = nullptr, bool inPlace = true);
 // Lets results take over buffers of dead operands and of donated inputs: they become views of them.
 std::unique_ptr<mlir::Pass> createPlanInPlacePass(PlanReport *report = nullptr);
 // Replaces every alloc by a view into one arena.
 std::unique_ptr<mlir::Pass> createPlanPackPass(PlanReport *report = nullptr);
-// Proves, from the IR alone, that every instruction reads what was written for it: no two live values share bytes.
+// Proves, from the IR alone, that every instruction reads what was written for it: no two live
+// values share bytes.
 std::unique_ptr<mlir::Pass> createPlanVerifyPass();
 
 // weft-to-plan is one step; the rest, which needs what codegen says of the kernels, is another.

@@ -1,5 +1,5 @@
-// plan-in-place: what takes over another value's buffer becomes a view of it. Each value keeps a name of its own, so that plan-verify can
-// tell them apart.
+// plan-in-place: what takes over another value's buffer becomes a view of it. Each value keeps a
+// name of its own, so that plan-verify can tell them apart.
 #include "compiler/plan/Extract.h"
 #include "compiler/plan/InPlace.h"
 #include "compiler/plan/Order.h"
@@ -13,12 +13,17 @@ namespace {
 struct PlanInPlace : mlir::PassWrapper<PlanInPlace, mlir::OperationPass<mlir::ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PlanInPlace)
   explicit PlanInPlace(PlanReport *report = nullptr) : report_(report) {}
-  llvm::StringRef getArgument() const override { return "plan-in-place"; }
-  llvm::StringRef getDescription() const override { return "Lets results take over the buffers of dead operands and donated inputs"; }
+  llvm::StringRef getArgument() const override {
+    return "plan-in-place";
+  }
+  llvm::StringRef getDescription() const override {
+    return "Lets results take over the buffers of dead operands and donated inputs";
+  }
 
   void runOnOperation() override {
     plan::ProgramOp program = findProgram(getOperation());
-    if (!program) return;
+    if (!program)
+      return;
     ExtractedProblem extracted = extractProblem(program, /*inPlace=*/true);
     InPlaceResult result = assignInPlace(extracted.problem, programOrder(extracted.problem));
     // Roots go to the front, where they precede every use, then the views of them.
@@ -26,19 +31,24 @@ struct PlanInPlace : mlir::PassWrapper<PlanInPlace, mlir::OperationPass<mlir::Mo
     mlir::OpBuilder builder = mlir::OpBuilder::atBlockBegin(&block);
     for (size_t v = 0; v < result.root.size(); ++v) {
       mlir::Operation *op = extracted.buffers[v].getDefiningOp();
-      if (result.root[v] != int32_t(v) || !mlir::isa_and_nonnull<plan::AllocOp, plan::OutputOp>(op)) continue;
+      if (result.root[v] != int32_t(v) || !mlir::isa_and_nonnull<plan::AllocOp, plan::OutputOp>(op))
+        continue;
       op->moveBefore(&block, builder.getInsertionPoint());
       builder.setInsertionPointAfter(op);
     }
     for (size_t v = 0; v < result.root.size(); ++v) {
-      if (result.root[v] == int32_t(v)) continue;
+      if (result.root[v] == int32_t(v))
+        continue;
       mlir::Value buffer = extracted.buffers[v];
-      auto view = plan::ViewOp::create(builder, buffer.getLoc(), buffer.getType(), extracted.buffers[result.root[v]], 0);
+      auto view = plan::ViewOp::create(builder, buffer.getLoc(), buffer.getType(),
+                                       extracted.buffers[result.root[v]], 0);
       buffer.replaceAllUsesWith(view);
     }
     for (size_t v = 0; v < result.root.size(); ++v)
-      if (result.root[v] != int32_t(v)) extracted.buffers[v].getDefiningOp()->erase();
-    if (!report_) return;
+      if (result.root[v] != int32_t(v))
+        extracted.buffers[v].getDefiningOp()->erase();
+    if (!report_)
+      return;
     report_->inPlaceReuses = result.reuses;
     report_->donationsUsed = result.donations;
   }
@@ -49,6 +59,8 @@ private:
 
 } // namespace
 
-std::unique_ptr<mlir::Pass> createPlanInPlacePass(PlanReport *report) { return std::make_unique<PlanInPlace>(report); }
+std::unique_ptr<mlir::Pass> createPlanInPlacePass(PlanReport *report) {
+  return std::make_unique<PlanInPlace>(report);
+}
 
 } // namespace weft::compiler

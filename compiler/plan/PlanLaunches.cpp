@@ -11,35 +11,45 @@ namespace {
 bool isSmall(plan::KernelOp kernel) {
   double bytes = kernel.getBytes() ? kernel.getBytes()->convertToDouble() : 0;
   double flops = kernel.getFlops() ? kernel.getFlops()->convertToDouble() : 0;
-  return bytes / kBytesPerMicrosecond < kSerialMicroseconds && flops / kFlopsPerMicrosecond < kSerialMicroseconds;
+  return bytes / kBytesPerMicrosecond < kSerialMicroseconds &&
+         flops / kFlopsPerMicrosecond < kSerialMicroseconds;
 }
 
 struct PlanLaunches : mlir::PassWrapper<PlanLaunches, mlir::OperationPass<mlir::ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PlanLaunches)
-  llvm::StringRef getArgument() const override { return "plan-launches"; }
+  llvm::StringRef getArgument() const override {
+    return "plan-launches";
+  }
   llvm::StringRef getDescription() const override {
     return "Gives launches their buffers of partial results; keeps small ones on one thread";
   }
 
   void runOnOperation() override {
     plan::ProgramOp program = findProgram(getOperation());
-    if (!program) return;
+    if (!program)
+      return;
     mlir::SymbolTable kernels(getOperation());
-    for (auto launch : llvm::make_early_inc_range(program.getBody().front().getOps<plan::LaunchOp>())) {
+    for (auto launch :
+         llvm::make_early_inc_range(program.getBody().front().getOps<plan::LaunchOp>())) {
       auto kernel = kernels.lookup<plan::KernelOp>(launch.getKernel());
-      if (!kernel) continue;
+      if (!kernel)
+        continue;
       if (kernel.getPartials() > 0 && !launch.getPartials()) {
         mlir::OpBuilder builder(launch);
         auto type = plan::BufferType::get(&getContext(), kernel.getPartials());
-        launch.getPartialsMutable().assign(plan::AllocOp::create(builder, launch.getLoc(), type).getResult());
+        launch.getPartialsMutable().assign(
+            plan::AllocOp::create(builder, launch.getLoc(), type).getResult());
       }
-      if (int64_t(kernel.getCount()) <= int64_t(kernel.getGrain()) || isSmall(kernel)) launch.setSerial(true);
+      if (int64_t(kernel.getCount()) <= int64_t(kernel.getGrain()) || isSmall(kernel))
+        launch.setSerial(true);
     }
   }
 };
 
 } // namespace
 
-std::unique_ptr<mlir::Pass> createPlanLaunchesPass() { return std::make_unique<PlanLaunches>(); }
+std::unique_ptr<mlir::Pass> createPlanLaunchesPass() {
+  return std::make_unique<PlanLaunches>();
+}
 
 } // namespace weft::compiler

@@ -13,12 +13,17 @@ namespace {
 struct PlanPack : mlir::PassWrapper<PlanPack, mlir::OperationPass<mlir::ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PlanPack)
   explicit PlanPack(PlanReport *report = nullptr) : report_(report) {}
-  llvm::StringRef getArgument() const override { return "plan-pack"; }
-  llvm::StringRef getDescription() const override { return "Places all allocs in one arena"; }
+  llvm::StringRef getArgument() const override {
+    return "plan-pack";
+  }
+  llvm::StringRef getDescription() const override {
+    return "Places all allocs in one arena";
+  }
 
   void runOnOperation() override {
     plan::ProgramOp program = findProgram(getOperation());
-    if (!program) return;
+    if (!program)
+      return;
     ExtractedProblem extracted = extractProblem(program, /*inPlace=*/false);
     std::vector<Lifetime> lives = lifetimes(extracted.problem, programOrder(extracted.problem));
     Packing packing = pack(lives);
@@ -26,43 +31,55 @@ struct PlanPack : mlir::PassWrapper<PlanPack, mlir::OperationPass<mlir::ModuleOp
     mlir::Block &block = program.getBody().front();
     mlir::OpBuilder builder = mlir::OpBuilder::atBlockBegin(&block);
     if (!lives.empty()) {
-      auto arena = plan::ArenaOp::create(builder, program.getLoc(), plan::BufferType::get(&getContext(), packing.arenaBytes));
+      auto arena = plan::ArenaOp::create(builder, program.getLoc(),
+                                         plan::BufferType::get(&getContext(), packing.arenaBytes));
       for (auto [life, offset] : llvm::zip(lives, packing.offsets)) {
         mlir::Value buffer = extracted.buffers[life.value];
         auto view = plan::ViewOp::create(builder, buffer.getLoc(), buffer.getType(), arena, offset);
         buffer.replaceAllUsesWith(view);
       }
-      for (const Lifetime &life : lives) extracted.buffers[life.value].getDefiningOp()->erase();
+      for (const Lifetime &life : lives)
+        extracted.buffers[life.value].getDefiningOp()->erase();
     }
     flattenViews(block);
-    if (report_) report(program, extracted, lives, packing);
+    if (report_)
+      report(program, extracted, lives, packing);
   }
 
 private:
-  // A view of a view becomes one of its root, but for a part of a value; buffers that nothing touches go.
+  // A view of a view becomes one of its root, but for a part of a value; buffers that nothing
+  // touches go.
   static void flattenViews(mlir::Block &block) {
     for (auto view : llvm::make_early_inc_range(block.getOps<plan::ViewOp>())) {
-      if (view->hasAttr(plan::kPartAttr)) continue;
+      if (view->hasAttr(plan::kPartAttr))
+        continue;
       int64_t offset;
       mlir::Value root = plan::viewRoot(view, offset);
       view.getSourceMutable().assign(root);
       view.setOffset(offset);
     }
     for (mlir::Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-      if (mlir::isa<plan::ViewOp, plan::AllocOp, plan::ConstantOp>(op) && op.use_empty()) op.erase();
+      if (mlir::isa<plan::ViewOp, plan::AllocOp, plan::ConstantOp>(op) && op.use_empty())
+        op.erase();
   }
 
-  void report(plan::ProgramOp program, const ExtractedProblem &extracted, llvm::ArrayRef<Lifetime> lives, const Packing &packing) {
+  void report(plan::ProgramOp program, const ExtractedProblem &extracted,
+              llvm::ArrayRef<Lifetime> lives, const Packing &packing) {
     report_->packing = packing.name;
     report_->arenaBytes = packing.arenaBytes;
     report_->liveBound = liveBound(lives);
-    if (report_->order.empty()) report_->order = "program";
-    if (report_->bestLiveBound == 0) report_->bestLiveBound = report_->liveBound;
+    if (report_->order.empty())
+      report_->order = "program";
+    if (report_->bestLiveBound == 0)
+      report_->bestLiveBound = report_->liveBound;
     report_->inputBytes = report_->outputBytes = report_->constantBytes = 0;
     for (const PlanProblem::Value &value : extracted.problem.values) {
-      if (value.kind == PlanProblem::Kind::Input || value.kind == PlanProblem::Kind::Donated) report_->inputBytes += value.bytes;
-      if (value.kind == PlanProblem::Kind::Output) report_->outputBytes += value.bytes;
-      if (value.kind == PlanProblem::Kind::Constant) report_->constantBytes += value.bytes;
+      if (value.kind == PlanProblem::Kind::Input || value.kind == PlanProblem::Kind::Donated)
+        report_->inputBytes += value.bytes;
+      if (value.kind == PlanProblem::Kind::Output)
+        report_->outputBytes += value.bytes;
+      if (value.kind == PlanProblem::Kind::Constant)
+        report_->constantBytes += value.bytes;
     }
   }
 
@@ -71,6 +88,8 @@ private:
 
 } // namespace
 
-std::unique_ptr<mlir::Pass> createPlanPackPass(PlanReport *report) { return std::make_unique<PlanPack>(report); }
+std::unique_ptr<mlir::Pass> createPlanPackPass(PlanReport *report) {
+  return std::make_unique<PlanPack>(report);
+}
 
 } // namespace weft::compiler

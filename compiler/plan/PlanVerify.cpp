@@ -1,5 +1,6 @@
-// plan-verify: proves that every instruction reads what was written for it. It knows nothing of lifetimes or packings: it follows the
-// instructions and remembers, for each byte range, which value it holds.
+// plan-verify: proves that every instruction reads what was written for it. It knows nothing of
+// lifetimes or packings: it follows the instructions and remembers, for each byte range, which
+// value it holds.
 #include <map>
 
 #include "compiler/plan/Extract.h"
@@ -25,16 +26,20 @@ public:
     findLastReads(block);
     findLastCheck(block);
     for (mlir::BlockArgument argument : program_.getArguments())
-      if (mlir::failed(hold(argument, nullptr))) return failure();
+      if (mlir::failed(hold(argument, nullptr)))
+        return failure();
     for (mlir::Operation &op : block) {
       ++time_;
       if (mlir::isa<plan::ConstantOp>(op)) {
-        if (mlir::failed(hold(op.getResult(0), nullptr))) return failure();
+        if (mlir::failed(hold(op.getResult(0), nullptr)))
+          return failure();
       } else if (auto exit = mlir::dyn_cast<plan::ReturnOp>(op)) {
         for (mlir::Value value : exit.getValues())
-          if (mlir::failed(expectHeld(value, exit))) return failure();
+          if (mlir::failed(expectHeld(value, exit)))
+            return failure();
       } else if (auto instruction = mlir::dyn_cast<plan::InstructionOp>(op)) {
-        if (mlir::failed(check(instruction))) return failure();
+        if (mlir::failed(check(instruction)))
+          return failure();
       }
     }
     return success();
@@ -69,9 +74,11 @@ private:
     for (mlir::Operation &op : block) {
       ++time;
       if (auto instruction = mlir::dyn_cast<plan::InstructionOp>(op))
-        for (mlir::Value value : instruction.getReads()) lastRead_[wholeOf(value)] = time;
+        for (mlir::Value value : instruction.getReads())
+          lastRead_[wholeOf(value)] = time;
       if (auto exit = mlir::dyn_cast<plan::ReturnOp>(op))
-        for (mlir::Value value : exit.getValues()) lastRead_[value] = time;
+        for (mlir::Value value : exit.getValues())
+          lastRead_[value] = time;
     }
   }
   int64_t lastRead(mlir::Value value) const {
@@ -82,12 +89,15 @@ private:
   LogicalResult expectHeld(mlir::Value read, mlir::Operation *op) {
     mlir::Value value = wholeOf(read);
     Place place = placeOf(value);
-    if (place.begin == place.end) return success();
+    if (place.begin == place.end)
+      return success();
     auto &ranges = held_[place.root];
     auto it = ranges.find(place.begin);
-    if (it != ranges.end() && it->second.value == value && it->second.end == place.end) return success();
-    mlir::InFlightDiagnostic error = op->emitOpError() << "reads bytes " << place.begin << " to " << place.end
-                                                       << " of a buffer which do not hold the value meant";
+    if (it != ranges.end() && it->second.value == value && it->second.end == place.end)
+      return success();
+    mlir::InFlightDiagnostic error = op->emitOpError()
+                                     << "reads bytes " << place.begin << " to " << place.end
+                                     << " of a buffer which do not hold the value meant";
     error.attachNote(value.getLoc()) << "this value; it was never written, or overwritten since";
     return error;
   }
@@ -95,16 +105,20 @@ private:
   // From now on the bytes of `value` hold it. `writer` is null for inputs and constants.
   LogicalResult hold(mlir::Value value, mlir::Operation *writer) {
     Place place = placeOf(value);
-    if (place.begin == place.end) return success();
+    if (place.begin == place.end)
+      return success();
     auto &ranges = held_[place.root];
     auto it = ranges.lower_bound(place.begin);
-    if (it != ranges.begin() && std::prev(it)->second.end > place.begin) --it;
+    if (it != ranges.begin() && std::prev(it)->second.end > place.begin)
+      --it;
     while (it != ranges.end() && it->first < place.end) {
       mlir::Value old = it->second.value;
-      bool inPlace = lastRead(old) == time_ && it->first == place.begin && it->second.end == place.end && allowsInPlace(writer, value, old);
+      bool inPlace = lastRead(old) == time_ && it->first == place.begin &&
+                     it->second.end == place.end && allowsInPlace(writer, value, old);
       if (lastRead(old) >= time_ && !inPlace) {
-        mlir::InFlightDiagnostic error = writer->emitOpError() << "writes bytes " << place.begin << " to " << place.end
-                                                               << " of a buffer, which hold a value that is still needed";
+        mlir::InFlightDiagnostic error = writer->emitOpError()
+                                         << "writes bytes " << place.begin << " to " << place.end
+                                         << " of a buffer, which hold a value that is still needed";
         error.attachNote(old.getLoc()) << "this value";
         return error;
       }
@@ -122,48 +136,63 @@ private:
     for (mlir::Operation &op : block) {
       ++time;
       llvm::SmallVector<int32_t, 0> found;
-      if (auto call = mlir::dyn_cast<plan::LibraryCallOp>(op)) found = checks.of(call);
+      if (auto call = mlir::dyn_cast<plan::LibraryCallOp>(op))
+        found = checks.of(call);
       auto launch = mlir::dyn_cast<plan::LaunchOp>(op);
-      if (auto kernel = launch ? kernels_.lookup<plan::KernelOp>(launch.getKernel()) : plan::KernelOp()) found = checks.of(launch, kernel);
+      if (auto kernel =
+              launch ? kernels_.lookup<plan::KernelOp>(launch.getKernel()) : plan::KernelOp())
+        found = checks.of(launch, kernel);
       for (int32_t check : found)
-        if (known.insert(check).second) lastCheck_ = time;
+        if (known.insert(check).second)
+          lastCheck_ = time;
     }
   }
 
   bool allowsInPlace(mlir::Operation *writer, mlir::Value output, mlir::Value input) {
     auto launch = mlir::dyn_cast_or_null<plan::LaunchOp>(writer);
     // A copy onto itself moves nothing.
-    if (!launch) return mlir::isa_and_nonnull<plan::CopyOp>(writer);
+    if (!launch)
+      return mlir::isa_and_nonnull<plan::CopyOp>(writer);
     auto kernel = kernels_.lookup<plan::KernelOp>(launch.getKernel());
-    if (!kernel || llvm::count(launch.getInputs(), input) != 1) return false;
+    if (!kernel || llvm::count(launch.getInputs(), input) != 1)
+      return false;
     int64_t o = std::distance(launch.getOutputs().begin(), llvm::find(launch.getOutputs(), output));
     int64_t i = std::distance(launch.getInputs().begin(), llvm::find(launch.getInputs(), input));
     llvm::ArrayRef<int64_t> pairs = kernel.getInPlace();
     for (size_t k = 0; k + 1 < pairs.size(); k += 2)
-      if (pairs[k] == o && pairs[k + 1] == i) return true;
+      if (pairs[k] == o && pairs[k + 1] == i)
+        return true;
     return false;
   }
 
   LogicalResult check(plan::InstructionOp op) {
     for (mlir::Value value : op.getReads())
-      if (mlir::failed(expectHeld(value, op))) return failure();
+      if (mlir::failed(expectHeld(value, op)))
+        return failure();
     mlir::MutableOperandRange writes = op.getWritesMutable();
     for (mlir::OpOperand &operand : writes) {
       mlir::Value value = operand.get(), root = placeOf(value).root;
       auto argument = mlir::dyn_cast<mlir::BlockArgument>(root);
       if (argument && !program_.getArgAttr(argument.getArgNumber(), plan::kDonatableAttr))
-        return op.emitOpError() << "writes input " << argument.getArgNumber() << ", which is not donatable";
-      if (argument && program_.getArgAttr(argument.getArgNumber(), plan::kKeptAttr) && time_ <= lastCheck_)
         return op.emitOpError() << "writes input " << argument.getArgNumber()
-                                << ", which is kept, before the last instruction that may end the run";
-      if (root.getDefiningOp<plan::ConstantOp>()) return op.emitOpError("writes a constant");
+                                << ", which is not donatable";
+      if (argument && program_.getArgAttr(argument.getArgNumber(), plan::kKeptAttr) &&
+          time_ <= lastCheck_)
+        return op.emitOpError()
+               << "writes input " << argument.getArgNumber()
+               << ", which is kept, before the last instruction that may end the run";
+      if (root.getDefiningOp<plan::ConstantOp>())
+        return op.emitOpError("writes a constant");
       if (!written_.insert(value).second)
-        return op.emitOpError("writes a buffer value that another instruction writes; each has one writer");
-      if (mlir::failed(hold(value, op))) return failure();
+        return op.emitOpError(
+            "writes a buffer value that another instruction writes; each has one writer");
+      if (mlir::failed(hold(value, op)))
+        return failure();
     }
     // Two results of one instruction that overlap: the first is no longer held.
     for (mlir::OpOperand &operand : writes)
-      if (mlir::failed(expectHeld(operand.get(), op))) return failure();
+      if (mlir::failed(expectHeld(operand.get(), op)))
+        return failure();
     return success();
   }
 
@@ -173,22 +202,30 @@ private:
   int64_t lastCheck_ = kNever;
   llvm::DenseMap<mlir::Value, int64_t> lastRead_;
   llvm::DenseSet<mlir::Value> written_;
-  llvm::DenseMap<mlir::Value, std::map<int64_t, Range>> held_; // by root, by begin; ranges do not overlap
+  llvm::DenseMap<mlir::Value, std::map<int64_t, Range>>
+      held_; // by root, by begin; ranges do not overlap
 };
 
 struct PlanVerify : mlir::PassWrapper<PlanVerify, mlir::OperationPass<mlir::ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PlanVerify)
-  llvm::StringRef getArgument() const override { return "plan-verify"; }
-  llvm::StringRef getDescription() const override { return "Proves that no two live values share bytes"; }
+  llvm::StringRef getArgument() const override {
+    return "plan-verify";
+  }
+  llvm::StringRef getDescription() const override {
+    return "Proves that no two live values share bytes";
+  }
 
   void runOnOperation() override {
     for (plan::ProgramOp program : getOperation().getOps<plan::ProgramOp>())
-      if (mlir::failed(Checker(program).run())) return signalPassFailure();
+      if (mlir::failed(Checker(program).run()))
+        return signalPassFailure();
   }
 };
 
 } // namespace
 
-std::unique_ptr<mlir::Pass> createPlanVerifyPass() { return std::make_unique<PlanVerify>(); }
+std::unique_ptr<mlir::Pass> createPlanVerifyPass() {
+  return std::make_unique<PlanVerify>();
+}
 
 } // namespace weft::compiler

@@ -13,16 +13,20 @@ namespace {
 
 using Kind = PlanProblem::Kind;
 
-// A program of `steps` steps that reads recent values with preference, some of them long afterwards.
+// A program of `steps` steps that reads recent values with preference, some of them long
+// afterwards.
 PlanProblem randomProblem(std::mt19937 &random, int steps) {
-  auto below = [&](int n) { return int(random() % n); };
+  auto below = [&](int n) {
+    return int(random() % n);
+  };
   PlanProblem problem;
   auto add = [&](int64_t bytes, Kind kind) {
     problem.values.push_back({bytes, kind, kind == Kind::Output});
     return int32_t(problem.values.size() - 1);
   };
   std::vector<int32_t> readable;
-  for (int i = 0; i < 4; ++i) readable.push_back(add(64 << below(6), below(2) ? Kind::Donated : Kind::Input));
+  for (int i = 0; i < 4; ++i)
+    readable.push_back(add(64 << below(6), below(2) ? Kind::Donated : Kind::Input));
   for (int s = 0; s < steps; ++s) {
     PlanProblem::Step step;
     for (int r = 0, n = below(4); r < n; ++r) {
@@ -35,7 +39,8 @@ PlanProblem randomProblem(std::mt19937 &random, int steps) {
     }
     for (int w = 0; w < int(step.writes.size()); ++w)
       for (int r = 0; r < int(step.reads.size()); ++r)
-        if (below(2)) step.inPlace.emplace_back(w, r);
+        if (below(2))
+          step.inPlace.emplace_back(w, r);
     readable.insert(readable.end(), step.writes.begin(), step.writes.end());
     problem.steps.push_back(std::move(step));
   }
@@ -44,27 +49,34 @@ PlanProblem randomProblem(std::mt19937 &random, int steps) {
 
 // Whether the order holds each step once, after the steps that write what it reads.
 ::testing::AssertionResult isLegal(const PlanProblem &problem, const StepOrder &order) {
-  if (order.steps.size() != problem.steps.size()) return ::testing::AssertionFailure() << order.name << " loses steps";
+  if (order.steps.size() != problem.steps.size())
+    return ::testing::AssertionFailure() << order.name << " loses steps";
   std::vector<int> at(problem.steps.size(), -1);
   for (size_t p = 0; p < order.steps.size(); ++p) {
-    if (at[order.steps[p]] >= 0) return ::testing::AssertionFailure() << order.name << " repeats a step";
+    if (at[order.steps[p]] >= 0)
+      return ::testing::AssertionFailure() << order.name << " repeats a step";
     at[order.steps[p]] = int(p);
   }
   std::vector<int> written(problem.values.size(), -1);
   for (size_t s = 0; s < problem.steps.size(); ++s)
-    for (int32_t v : problem.steps[s].writes) written[v] = at[s];
+    for (int32_t v : problem.steps[s].writes)
+      written[v] = at[s];
   for (size_t s = 0; s < problem.steps.size(); ++s)
     for (int32_t v : problem.steps[s].reads)
-      if (written[v] >= at[s]) return ::testing::AssertionFailure() << order.name << " reads before it writes";
+      if (written[v] >= at[s])
+        return ::testing::AssertionFailure() << order.name << " reads before it writes";
   return ::testing::AssertionSuccess();
 }
 
-// Runs the steps on real memory: every write stamps its bytes, every read must find the stamp of the value that it means.
-::testing::AssertionResult runs(const PlanProblem &problem, const StepOrder &order, const InPlaceResult &inPlace,
-                                const std::vector<Lifetime> &lives, const Packing &packing) {
+// Runs the steps on real memory: every write stamps its bytes, every read must find the stamp of
+// the value that it means.
+::testing::AssertionResult runs(const PlanProblem &problem, const StepOrder &order,
+                                const InPlaceResult &inPlace, const std::vector<Lifetime> &lives,
+                                const Packing &packing) {
   std::vector<int64_t> offset(problem.values.size(), -1);
   for (size_t i = 0; i < lives.size(); ++i) {
-    if (packing.offsets[i] % runtime::kBufferAlignment) return ::testing::AssertionFailure() << "an offset is not aligned";
+    if (packing.offsets[i] % runtime::kBufferAlignment)
+      return ::testing::AssertionFailure() << "an offset is not aligned";
     offset[lives[i].value] = packing.offsets[i];
   }
   // Each buffer beside the arena is an array of its own.
@@ -72,37 +84,47 @@ PlanProblem randomProblem(std::mt19937 &random, int steps) {
   std::vector<std::vector<int32_t>> own(problem.values.size());
   for (size_t v = 0; v < problem.values.size(); ++v)
     if (problem.values[v].kind != Kind::Arena)
-      own[v].assign(problem.values[v].bytes, problem.values[v].kind == Kind::Output ? -1 : int32_t(v));
+      own[v].assign(problem.values[v].bytes,
+                    problem.values[v].kind == Kind::Output ? -1 : int32_t(v));
   auto memory = [&](int32_t v) {
-    return offset[inPlace.root[v]] >= 0 ? arena.data() + offset[inPlace.root[v]] : own[inPlace.root[v]].data();
+    return offset[inPlace.root[v]] >= 0 ? arena.data() + offset[inPlace.root[v]]
+                                        : own[inPlace.root[v]].data();
   };
   auto holds = [&](int32_t v) {
     const int32_t *data = memory(v);
     for (int64_t b = 0; b < problem.values[v].bytes; ++b)
-      if (data[b] != v) return false;
+      if (data[b] != v)
+        return false;
     return true;
   };
   for (int32_t s : order.steps) {
     const PlanProblem::Step &step = problem.steps[s];
     for (int32_t v : step.reads)
-      if (!holds(v)) return ::testing::AssertionFailure() << "step " << s << " finds value " << v << " overwritten";
+      if (!holds(v))
+        return ::testing::AssertionFailure()
+               << "step " << s << " finds value " << v << " overwritten";
     for (int32_t w : step.writes) {
       // Beside the pairs that the step allows, what it writes must not overlap what it reads.
       for (size_t r = 0; r < step.reads.size(); ++r) {
         const int32_t *a = memory(w), *b = memory(step.reads[r]);
-        bool overlap = problem.values[w].bytes && problem.values[step.reads[r]].bytes && a < b + problem.values[step.reads[r]].bytes &&
+        bool overlap = problem.values[w].bytes && problem.values[step.reads[r]].bytes &&
+                       a < b + problem.values[step.reads[r]].bytes &&
                        b < a + problem.values[w].bytes;
-        bool allowed =
-            a == b && llvm::any_of(step.inPlace, [&](auto pair) { return step.writes[pair.first] == w && pair.second == int(r); });
-        if (overlap && !allowed) return ::testing::AssertionFailure() << "step " << s << " overwrites what it reads";
+        bool allowed = a == b && llvm::any_of(step.inPlace, [&](auto pair) {
+                         return step.writes[pair.first] == w && pair.second == int(r);
+                       });
+        if (overlap && !allowed)
+          return ::testing::AssertionFailure() << "step " << s << " overwrites what it reads";
       }
       std::fill_n(memory(w), problem.values[w].bytes, w);
     }
     for (int32_t w : step.writes)
-      if (!holds(w)) return ::testing::AssertionFailure() << "two results of step " << s << " overlap";
+      if (!holds(w))
+        return ::testing::AssertionFailure() << "two results of step " << s << " overlap";
   }
   for (size_t v = 0; v < problem.values.size(); ++v) {
-    if (problem.values[v].returned && !holds(int32_t(v))) return ::testing::AssertionFailure() << "output " << v << " was overwritten";
+    if (problem.values[v].returned && !holds(int32_t(v)))
+      return ::testing::AssertionFailure() << "output " << v << " was overwritten";
     if (problem.values[v].kind == Kind::Input && !holds(int32_t(v)))
       return ::testing::AssertionFailure() << "input " << v << " was written";
   }
@@ -114,7 +136,8 @@ int64_t bruteForceBound(const std::vector<Lifetime> &lives, size_t steps) {
   for (size_t p = 0; p < steps; ++p) {
     int64_t live = 0;
     for (const Lifetime &life : lives)
-      if (life.begin <= int(p) && int(p) <= life.end) live += life.bytes;
+      if (life.begin <= int(p) && int(p) <= life.end)
+        live += life.bytes;
     bound = std::max(bound, live);
   }
   return bound;
@@ -124,7 +147,8 @@ TEST(Planning, RandomProgramsKeepEveryValueWhileItIsNeeded) {
   std::mt19937 random(20260721);
   for (int round = 0; round < 150; ++round) {
     PlanProblem problem = randomProblem(random, 1 + int(random() % 60));
-    for (const StepOrder &order : {programOrder(problem), depthFirstOrder(problem), greedyOrder(problem)}) {
+    for (const StepOrder &order :
+         {programOrder(problem), depthFirstOrder(problem), greedyOrder(problem)}) {
       ASSERT_TRUE(isLegal(problem, order)) << "round " << round;
       InPlaceResult inPlace = assignInPlace(problem, order);
       PlanProblem merged = applyInPlace(problem, inPlace);
@@ -132,10 +156,13 @@ TEST(Planning, RandomProgramsKeepEveryValueWhileItIsNeeded) {
       int64_t bound = liveBound(lives);
       ASSERT_EQ(bound, bruteForceBound(lives, order.steps.size()));
       std::vector<int32_t> sequence(lives.size());
-      for (size_t i = 0; i < sequence.size(); ++i) sequence[i] = int32_t(i);
+      for (size_t i = 0; i < sequence.size(); ++i)
+        sequence[i] = int32_t(i);
       std::shuffle(sequence.begin(), sequence.end(), random);
-      for (const Packing &packing : {pack(lives), packInOrder(lives), packBestFit("random", lives, sequence)}) {
-        ASSERT_TRUE(runs(problem, order, inPlace, lives, packing)) << "round " << round << ", " << order.name << ", " << packing.name;
+      for (const Packing &packing :
+           {pack(lives), packInOrder(lives), packBestFit("random", lives, sequence)}) {
+        ASSERT_TRUE(runs(problem, order, inPlace, lives, packing))
+            << "round " << round << ", " << order.name << ", " << packing.name;
         ASSERT_GE(packing.arenaBytes, bound);
       }
       ASSERT_LE(pack(lives).arenaBytes, packInOrder(lives).arenaBytes);
@@ -159,7 +186,8 @@ TEST(Planning, AChainInPlaceNeedsNoArena) {
 
 TEST(Planning, ADonatedInputBecomesAnOutputThatItsLastReaderPrecedes) {
   PlanProblem problem;
-  problem.values = {{256, Kind::Donated, false}, {256, Kind::Arena, false}, {256, Kind::Output, true}};
+  problem.values = {
+      {256, Kind::Donated, false}, {256, Kind::Arena, false}, {256, Kind::Output, true}};
   problem.steps = {{{0}, {1}, {}}, {{1}, {2}, {}}};
   InPlaceResult inPlace = assignInPlace(problem, programOrder(problem));
   EXPECT_EQ(inPlace.donations, 1);
@@ -175,9 +203,11 @@ TEST(Planning, KeptInputsAreWrittenAfterTheChecks) {
   int kept = 0, waited = 0;
   for (int round = 0; round < 200; ++round) {
     PlanProblem problem = randomProblem(random, 1 + int(random() % 40));
-    for (PlanProblem::Value &value : problem.values) value.kept = value.kind == Kind::Donated && random() % 3;
+    for (PlanProblem::Value &value : problem.values)
+      value.kept = value.kind == Kind::Donated && random() % 3;
     for (PlanProblem::Step &step : problem.steps)
-      if (random() % 8 == 0) step.checks = {int32_t(random() % 3), int32_t(3 + random() % 3)};
+      if (random() % 8 == 0)
+        step.checks = {int32_t(random() % 3), int32_t(3 + random() % 3)};
     for (StepOrder order : {programOrder(problem), greedyOrder(problem)}) {
       StepOrder first = checksFirst(problem, order);
       ASSERT_TRUE(isLegal(problem, first)) << "round " << round;
@@ -185,11 +215,13 @@ TEST(Planning, KeptInputsAreWrittenAfterTheChecks) {
       for (const StepOrder &each : {order, first}) {
         InPlaceResult inPlace = assignInPlace(problem, each);
         std::vector<Lifetime> lives = lifetimes(applyInPlace(problem, inPlace), each);
-        ASSERT_TRUE(runs(problem, each, inPlace, lives, pack(lives))) << "round " << round << ", " << each.name;
+        ASSERT_TRUE(runs(problem, each, inPlace, lives, pack(lives)))
+            << "round " << round << ", " << each.name;
         int last = lastCheck(problem, each);
         for (int position = 0; position < int(each.steps.size()); ++position)
           for (int32_t v : problem.steps[each.steps[position]].writes) {
-            if (!problem.values[inPlace.root[v]].kept) continue;
+            if (!problem.values[inPlace.root[v]].kept)
+              continue;
             ++kept;
             waited += last >= 0;
             ASSERT_GT(position, last) << "round " << round << ", " << each.name;
@@ -203,7 +235,10 @@ TEST(Planning, KeptInputsAreWrittenAfterTheChecks) {
 
 TEST(Planning, OfEqualChecksTheFirstDecides) {
   PlanProblem problem;
-  problem.values = {{256, Kind::Donated, false}, {256, Kind::Arena, false}, {256, Kind::Output, true}, {64, Kind::Output, true}};
+  problem.values = {{256, Kind::Donated, false},
+                    {256, Kind::Arena, false},
+                    {256, Kind::Output, true},
+                    {64, Kind::Output, true}};
   problem.values[0].kept = true;
   problem.steps = {{{0}, {1}, {}, {0}}, {{1}, {2}, {}}, {{1}, {3}, {}, {0}}};
   EXPECT_EQ(lastCheck(problem, programOrder(problem)), 0);
@@ -218,7 +253,8 @@ TEST(Planning, OfEqualChecksTheFirstDecides) {
 
 TEST(Planning, ADonatedInputThatIsAsLargeOnlyAtTheLargestSizesIsNotTaken) {
   PlanProblem problem;
-  problem.values = {{256, Kind::Donated, false, 1}, {256, Kind::Arena, false}, {256, Kind::Output, true}};
+  problem.values = {
+      {256, Kind::Donated, false, 1}, {256, Kind::Arena, false}, {256, Kind::Output, true}};
   problem.steps = {{{0}, {1}, {}}, {{1}, {2}, {}}};
   EXPECT_EQ(assignInPlace(problem, programOrder(problem)).donations, 0);
   problem.values[2].extent = 1;
@@ -227,7 +263,8 @@ TEST(Planning, ADonatedInputThatIsAsLargeOnlyAtTheLargestSizesIsNotTaken) {
 
 TEST(Planning, AnOutputPrefersADonatedInputToAnIntermediateValue) {
   PlanProblem problem;
-  problem.values = {{256, Kind::Donated, false}, {256, Kind::Arena, false}, {256, Kind::Output, true}};
+  problem.values = {
+      {256, Kind::Donated, false}, {256, Kind::Arena, false}, {256, Kind::Output, true}};
   problem.steps = {{{0}, {1}, {}}, {{1, 0}, {2}, {{0, 0}, {0, 1}}}};
   InPlaceResult inPlace = assignInPlace(problem, programOrder(problem));
   EXPECT_EQ(inPlace.root[2], 0);
@@ -257,7 +294,8 @@ PlanProblem trainingLike(int layers, std::mt19937 &random) {
     last = b;
   }
   for (int i = layers; i-- > 0;) {
-    problem.values.push_back({problem.values[saved[i]].bytes, i ? Kind::Arena : Kind::Output, i == 0});
+    problem.values.push_back(
+        {problem.values[saved[i]].bytes, i ? Kind::Arena : Kind::Output, i == 0});
     int32_t g = int32_t(problem.values.size() - 1);
     problem.steps.push_back({{saved[i], last}, {g}, {}});
     last = g;
@@ -272,12 +310,14 @@ TEST(Planning, StaysNearTheBoundOnTrainingLikePrograms) {
     StepOrder order = programOrder(problem);
     std::vector<Lifetime> lives = lifetimes(problem, order);
     Packing packing = pack(lives);
-    EXPECT_LE(double(packing.arenaBytes), 1.05 * double(liveBound(lives))) << layers << " layers, packed " << packing.name;
+    EXPECT_LE(double(packing.arenaBytes), 1.05 * double(liveBound(lives)))
+        << layers << " layers, packed " << packing.name;
   }
 }
 
 TEST(Planning, ABranchIsFinishedBeforeTheNextOneStarts) {
-  // 64 branches from one value, each 100 times as large inside, listed level by level, as broad graphs are recorded.
+  // 64 branches from one value, each 100 times as large inside, listed level by level, as broad
+  // graphs are recorded.
   PlanProblem problem;
   problem.values.push_back({64, Kind::Input, false});
   std::vector<int32_t> wide, narrow;
@@ -290,7 +330,9 @@ TEST(Planning, ABranchIsFinishedBeforeTheNextOneStarts) {
     problem.values.push_back({64, Kind::Output, true});
     problem.steps.push_back({{wide[i]}, {int32_t(problem.values.size() - 1)}, {}});
   }
-  auto bound = [&](const StepOrder &order) { return liveBound(lifetimes(problem, order)); };
+  auto bound = [&](const StepOrder &order) {
+    return liveBound(lifetimes(problem, order));
+  };
   EXPECT_EQ(bound(programOrder(problem)), 64 * 6400);
   EXPECT_EQ(bound(depthFirstOrder(problem)), 6400);
   EXPECT_EQ(bound(greedyOrder(problem)), 6400);
@@ -311,14 +353,17 @@ TEST(Planning, LongChainsAndManyUsersTakeNearlyLinearTime) {
     users.steps.push_back({{1}, {int32_t(users.values.size() - 1)}, {}});
   }
   PlanProblem::Step all;
-  for (int i = 0; i < 40'000; ++i) all.reads.push_back(2 + i);
+  for (int i = 0; i < 40'000; ++i)
+    all.reads.push_back(2 + i);
   users.values.push_back({128, Kind::Output, true});
   all.writes = {int32_t(users.values.size() - 1)};
   users.steps.push_back(all);
   for (const PlanProblem &problem : {chain, users})
-    for (const StepOrder &order : {programOrder(problem), depthFirstOrder(problem), greedyOrder(problem)}) {
+    for (const StepOrder &order :
+         {programOrder(problem), depthFirstOrder(problem), greedyOrder(problem)}) {
       ASSERT_TRUE(isLegal(problem, order));
-      std::vector<Lifetime> lives = lifetimes(applyInPlace(problem, assignInPlace(problem, order)), order);
+      std::vector<Lifetime> lives =
+          lifetimes(applyInPlace(problem, assignInPlace(problem, order)), order);
       EXPECT_EQ(pack(lives).arenaBytes, liveBound(lives));
     }
 }

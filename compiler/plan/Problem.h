@@ -1,5 +1,5 @@
-// Memory planning as plain data, without MLIR: steps that read and write values. The algorithms of this folder work on it; Extract.h makes
-// one from a plan.program.
+// Memory planning as plain data, without MLIR: steps that read and write values. The algorithms of
+// this folder work on it; Extract.h makes one from a plan.program.
 #pragma once
 
 #include <cstdint>
@@ -26,17 +26,22 @@ struct PlanProblem {
     int64_t bytes = 0;
     Kind kind = Kind::Arena;
     bool returned = false; // live to the end
-    int32_t extent = 0;    // inputs and outputs: of which sizes that vary `bytes` is the largest product; 0: of none
-    bool kept = false;     // a donated input that must hold what it held when a run ends at an index check: it is written after them all
+    int32_t extent = 0;    // inputs and outputs: of which sizes that vary `bytes` is the largest
+                           // product; 0: of none
+    bool kept = false; // a donated input that must hold what it held when a run ends at an index
+                       // check: it is written after them all
   };
   struct Step {
-    llvm::SmallVector<int32_t, 4> reads, writes;            // values
-    llvm::SmallVector<std::pair<int32_t, int32_t>> inPlace; // (index into writes, index into reads) that may share a buffer
-    llvm::SmallVector<int32_t, 0> checks = {};              // of indices that may end the run; of equal ones the first decides
+    llvm::SmallVector<int32_t, 4> reads, writes; // values
+    llvm::SmallVector<std::pair<int32_t, int32_t>>
+        inPlace; // (index into writes, index into reads) that may share a buffer
+    llvm::SmallVector<int32_t, 0> checks =
+        {}; // of indices that may end the run; of equal ones the first decides
   };
 
   std::vector<Value> values;
-  std::vector<Step> steps; // a legal order; each value is written by at most one step, before its readers
+  std::vector<Step>
+      steps; // a legal order; each value is written by at most one step, before its readers
 };
 
 // A permutation of the steps.

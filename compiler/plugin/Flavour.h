@@ -1,4 +1,5 @@
-// Which flavour of Weft this is: a constant that is chosen when libweft.so is linked (tools/install).
+// Which flavour of Weft this is: a constant that is chosen when libweft.so is linked
+// (tools/install).
 #pragma once
 
 namespace weft::compiler {

@@ -17,19 +17,27 @@ namespace {
 // Collects errors: the plugin's function returns nothing.
 class Registrar : public PluginRegistrar {
 public:
-  void registerPass(Phase phase, Position position, PassFactory factory, llvm::StringRef name, llvm::StringRef version) override {
+  void registerPass(Phase phase, Position position, PassFactory factory, llvm::StringRef name,
+                    llvm::StringRef version) override {
     compiler::registerPass(phase, position, std::move(factory), name, version);
   }
-  void registerBackend(llvm::StringRef name, BackendFactory factory) override { keep(compiler::registerBackend(name, std::move(factory))); }
-  void registerDialects(llvm::StringRef name, llvm::StringRef version, std::function<void(mlir::DialectRegistry &)> insert) override {
-    if (!ir::registerExtension(name.str(), version.str(), std::move(insert)))
-      keep(absl::AlreadyExistsError(("dialects named '" + name + "' are already registered").str()));
+  void registerBackend(llvm::StringRef name, BackendFactory factory) override {
+    keep(compiler::registerBackend(name, std::move(factory)));
   }
-  const absl::Status &status() const { return status_; }
+  void registerDialects(llvm::StringRef name, llvm::StringRef version,
+                        std::function<void(mlir::DialectRegistry &)> insert) override {
+    if (!ir::registerExtension(name.str(), version.str(), std::move(insert)))
+      keep(
+          absl::AlreadyExistsError(("dialects named '" + name + "' are already registered").str()));
+  }
+  const absl::Status &status() const {
+    return status_;
+  }
 
 private:
   void keep(absl::Status status) {
-    if (status_.ok()) status_ = std::move(status);
+    if (status_.ok())
+      status_ = std::move(status);
   }
   absl::Status status_;
 };
@@ -46,7 +54,8 @@ Loaded &loaded() {
 
 constexpr const char *kCxxEntries[] = {"weft_plugin", "weft_pass_plugin", "mlirGetPassPluginInfo"};
 
-// The entry of a library that is built on MLIR's C++ API, found without loading it: that would bring another LLVM into the process.
+// The entry of a library that is built on MLIR's C++ API, found without loading it: that would
+// bring another LLVM into the process.
 std::string cxxEntryOf(const std::string &path) {
   auto file = llvm::object::ObjectFile::createObjectFile(path);
   if (!file) {
@@ -54,14 +63,18 @@ std::string cxxEntryOf(const std::string &path) {
     return "";
   }
   auto *elf = llvm::dyn_cast<llvm::object::ELFObjectFileBase>(file->getBinary());
-  if (!elf) return "";
+  if (!elf)
+    return "";
   for (llvm::object::ELFSymbolRef symbol : elf->getDynamicSymbolIterators()) {
     llvm::Expected<llvm::StringRef> name = symbol.getName();
     llvm::Expected<uint32_t> flags = symbol.getFlags();
     bool defined = name && flags && !(*flags & llvm::object::SymbolRef::SF_Undefined);
-    if (defined && llvm::is_contained(kCxxEntries, *name)) return name->str();
-    if (!name) llvm::consumeError(name.takeError());
-    if (!flags) llvm::consumeError(flags.takeError());
+    if (defined && llvm::is_contained(kCxxEntries, *name))
+      return name->str();
+    if (!name)
+      llvm::consumeError(name.takeError());
+    if (!flags)
+      llvm::consumeError(flags.takeError());
   }
   return "";
 }
@@ -69,47 +82,63 @@ std::string cxxEntryOf(const std::string &path) {
 absl::Status load(const std::string &path) {
   if (isSealed())
     if (std::string entry = cxxEntryOf(path); !entry.empty())
-      return absl::FailedPreconditionError("the plugin " + path + " exports " + entry +
-                                           ": it uses MLIR's C++ API, which this sealed Weft hides; it takes plugins of C kernels "
-                                           "(weft_kernel_plugin). Load it in the shared flavour of Weft");
+      return absl::FailedPreconditionError(
+          "the plugin " + path + " exports " + entry +
+          ": it uses MLIR's C++ API, which this sealed Weft hides; it takes plugins of C kernels "
+          "(weft_kernel_plugin). Load it in the shared flavour of Weft");
   std::string message;
-  llvm::sys::DynamicLibrary library = llvm::sys::DynamicLibrary::getPermanentLibrary(path.c_str(), &message);
-  if (!library.isValid()) return absl::NotFoundError("cannot load the plugin " + path + ": " + message);
+  llvm::sys::DynamicLibrary library =
+      llvm::sys::DynamicLibrary::getPermanentLibrary(path.c_str(), &message);
+  if (!library.isValid())
+    return absl::NotFoundError("cannot load the plugin " + path + ": " + message);
   void *kernels = library.getAddressOfSymbol("weft_kernel_plugin");
   void *entry = library.getAddressOfSymbol("weft_plugin");
   if (entry) {
     PluginInfo info = reinterpret_cast<PluginInfo (*)()>(entry)();
     if (info.apiVersion != kPluginApiVersion)
-      return absl::FailedPreconditionError("the plugin " + path + " has API version " + std::to_string(info.apiVersion) +
-                                           "; this program needs " + std::to_string(kPluginApiVersion) + ": rebuild the plugin");
-    if (!info.registerAll) return absl::InvalidArgumentError("the plugin " + path + " registers nothing: registerAll is null");
+      return absl::FailedPreconditionError(
+          "the plugin " + path + " has API version " + std::to_string(info.apiVersion) +
+          "; this program needs " + std::to_string(kPluginApiVersion) + ": rebuild the plugin");
+    if (!info.registerAll)
+      return absl::InvalidArgumentError("the plugin " + path +
+                                        " registers nothing: registerAll is null");
     Registrar registrar;
     info.registerAll(registrar);
     if (!registrar.status().ok())
-      return absl::FailedPreconditionError("the plugin " + path + ": " + std::string(registrar.status().message()));
-  } else if (library.getAddressOfSymbol("weft_pass_plugin") || library.getAddressOfSymbol("mlirGetPassPluginInfo")) {
-    if (llvm::Error error = loadPassPlugin(path)) return absl::FailedPreconditionError(llvm::toString(std::move(error)));
+      return absl::FailedPreconditionError("the plugin " + path + ": " +
+                                           std::string(registrar.status().message()));
+  } else if (library.getAddressOfSymbol("weft_pass_plugin") ||
+             library.getAddressOfSymbol("mlirGetPassPluginInfo")) {
+    if (llvm::Error error = loadPassPlugin(path))
+      return absl::FailedPreconditionError(llvm::toString(std::move(error)));
   } else if (!kernels) {
-    return absl::InvalidArgumentError(path + " is no plugin: it exports none of weft_plugin, weft_pass_plugin, mlirGetPassPluginInfo and "
+    return absl::InvalidArgumentError(path + " is no plugin: it exports none of weft_plugin, "
+                                             "weft_pass_plugin, mlirGetPassPluginInfo and "
                                              "weft_kernel_plugin");
   }
   if (kernels)
-    if (const char *wrong = reinterpret_cast<decltype(&weft_kernel_plugin)>(kernels)(weft_register_kernel))
+    if (const char *wrong =
+            reinterpret_cast<decltype(&weft_kernel_plugin)>(kernels)(weft_register_kernel))
       return absl::FailedPreconditionError("the plugin " + path + ": " + wrong);
   return absl::OkStatus();
 }
 
 } // namespace
 
-bool isSealed() { return kSealedFlavour; }
+bool isSealed() {
+  return kSealedFlavour;
+}
 
 absl::Status loadPlugin(const std::string &path) {
   llvm::SmallString<256> real;
   std::string file = llvm::sys::fs::real_path(path, real) ? path : std::string(real.str());
   std::lock_guard lock(loaded().mutex);
-  if (loaded().files.contains(file)) return absl::OkStatus();
-  absl::Status status = load(path.find('/') == std::string::npos && llvm::sys::fs::exists(path) ? "./" + path : path);
-  if (status.ok()) loaded().files.insert(file);
+  if (loaded().files.contains(file))
+    return absl::OkStatus();
+  absl::Status status =
+      load(path.find('/') == std::string::npos && llvm::sys::fs::exists(path) ? "./" + path : path);
+  if (status.ok())
+    loaded().files.insert(file);
   return status;
 }
 
@@ -121,7 +150,8 @@ absl::Status loadPluginsFromEnvironment() {
     llvm::SmallVector<llvm::StringRef> paths;
     llvm::StringRef(text ? text : "").split(paths, ':', -1, /*KeepEmpty=*/false);
     for (llvm::StringRef path : paths)
-      if (absl::Status status = loadPlugin(path.str()); !status.ok() && result.ok()) result = status;
+      if (absl::Status status = loadPlugin(path.str()); !status.ok() && result.ok())
+        result = status;
   });
   return result;
 }

@@ -1,4 +1,5 @@
-// Extensions of users in libraries of their own: passes, dialects and backends (through MLIR's C++ API), and kernels (plain C).
+// Extensions of users in libraries of their own: passes, dialects and backends (through MLIR's C++
+// API), and kernels (plain C).
 #pragma once
 
 #include <cstdint>
@@ -11,17 +12,19 @@
 
 namespace weft::compiler {
 
-// What a plugin registers its parts with. Virtual, so that a plugin that only registers needs no symbol of the program that loads it.
+// What a plugin registers its parts with. Virtual, so that a plugin that only registers needs no
+// symbol of the program that loads it.
 class PluginRegistrar : public PassRegistrar {
 public:
   // As compiler::registerBackend.
   virtual void registerBackend(llvm::StringRef name, BackendFactory factory) = 0;
   // Inserts dialects that every context gets beside weft's own (dialects/weft/ir/Extensions.h).
-  virtual void registerDialects(llvm::StringRef name, llvm::StringRef version, std::function<void(mlir::DialectRegistry &)> insert) = 0;
+  virtual void registerDialects(llvm::StringRef name, llvm::StringRef version,
+                                std::function<void(mlir::DialectRegistry &)> insert) = 0;
 };
 
-// A plugin exports `extern "C" weft::compiler::PluginInfo weft_plugin()`. It is built against the same Weft headers and the same MLIR,
-// shared.
+// A plugin exports `extern "C" weft::compiler::PluginInfo weft_plugin()`. It is built against the
+// same Weft headers and the same MLIR, shared.
 inline constexpr uint32_t kPluginApiVersion = 1;
 struct PluginInfo {
   uint32_t apiVersion;
@@ -30,12 +33,15 @@ struct PluginInfo {
   void (*registerAll)(PluginRegistrar &registrar);
 };
 
-// Loads a library for good, and registers what it brings: weft_plugin, else weft_pass_plugin or mlirGetPassPluginInfo (PassHooks.h);
-// weft_kernel_plugin (runtime/abi/weft_custom.h), alone or beside one of those. Loading one file twice does nothing. Errors name the file:
-// NotFound where there is none or it does not load, InvalidArgument for no plugin, FailedPrecondition for another version, for a name that
-// is taken, and, in the sealed flavour of Weft, for plugins that use MLIR's C++ API.
+// Loads a library for good, and registers what it brings: weft_plugin, else weft_pass_plugin or
+// mlirGetPassPluginInfo (PassHooks.h); weft_kernel_plugin (runtime/abi/weft_custom.h), alone or
+// beside one of those. Loading one file twice does nothing. Errors name the file: NotFound where
+// there is none or it does not load, InvalidArgument for no plugin, FailedPrecondition for another
+// version, for a name that is taken, and, in the sealed flavour of Weft, for plugins that use
+// MLIR's C++ API.
 absl::Status loadPlugin(const std::string &path);
-// Those that WEFT_PLUGINS names, separated by colons; the first call only. The first error, after the others were tried.
+// Those that WEFT_PLUGINS names, separated by colons; the first call only. The first error, after
+// the others were tried.
 absl::Status loadPluginsFromEnvironment();
 
 // Whether LLVM and MLIR are hidden inside this library.

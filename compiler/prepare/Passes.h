@@ -18,7 +18,8 @@ struct CompileReport;
 // report: gets the numbers of values and bytes; may be null.
 std::unique_ptr<mlir::Pass> createSplitPreparePass(CompileReport *report);
 
-// Moves @prepare out of the module, into one of its own where it is called @main. Null when there is none.
+// Moves @prepare out of the module, into one of its own where it is called @main. Null when there
+// is none.
 mlir::OwningOpRef<mlir::ModuleOp> takePrepare(mlir::ModuleOp module);
 
 } // namespace weft::compiler

@@ -1,6 +1,7 @@
-// weft-split-prepare: one walk forward marks values that depend on stable arguments and constants only, one backward decides which of them
-// @main still computes. A value that others than such ops read is computed ahead if that pays; else the question goes to its operands.
-// Weak: each value is judged by itself, so that two values that pay only together stay.
+// weft-split-prepare: one walk forward marks values that depend on stable arguments and constants
+// only, one backward decides which of them @main still computes. A value that others than such ops
+// read is computed ahead if that pays; else the question goes to its operands. Weak: each value is
+// judged by itself, so that two values that pay only together stay.
 #include "compiler/backend/CompileReport.h"
 #include "compiler/graph/Slice.h"
 #include "compiler/prepare/Passes.h"
@@ -21,17 +22,25 @@ constexpr llvm::StringLiteral kPrepareName = "prepare";
 
 int64_t bytesOf(mlir::Value value) {
   auto type = mlir::cast<mlir::RankedTensorType>(value.getType());
-  if (!type.hasStaticShape()) return -1;
+  if (!type.hasStaticShape())
+    return -1;
   return type.getNumElements() * byte_size(ir::dtypeOf(type.getElementType()));
 }
 
-ir::Kind kindOf(mlir::Operation *op) { return mlir::cast<ir::WeftOp>(op).kind(); }
+ir::Kind kindOf(mlir::Operation *op) {
+  return mlir::cast<ir::WeftOp>(op).kind();
+}
 
-// Ops that cost nothing beside what reads them: they move no data, or are folded into the reads of any kernel.
-bool isFree(mlir::Operation *op) { return mlir::isa<ir::ReshapeOp, ir::BroadcastOp, ir::SliceOp, ir::ConstantOp, ir::IotaOp>(op); }
+// Ops that cost nothing beside what reads them: they move no data, or are folded into the reads of
+// any kernel.
+bool isFree(mlir::Operation *op) {
+  return mlir::isa<ir::ReshapeOp, ir::BroadcastOp, ir::SliceOp, ir::ConstantOp, ir::IotaOp>(op);
+}
 
 // Ops that a kernel computes in passing, while it reads their operands.
-bool isCheap(mlir::Operation *op) { return kindOf(op) == ir::Kind::Elementwise || mlir::isa<ir::TransposeOp>(op); }
+bool isCheap(mlir::Operation *op) {
+  return kindOf(op) == ir::Kind::Elementwise || mlir::isa<ir::TransposeOp>(op);
+}
 
 class Split {
 public:
@@ -40,9 +49,11 @@ public:
   // How many values are computed ahead; 0 when nothing is split off.
   size_t run() {
     findConstant();
-    if (constant_.empty()) return 0;
+    if (constant_.empty())
+      return 0;
     choose();
-    if (exported_.empty()) return 0;
+    if (exported_.empty())
+      return 0;
     makePrepare();
     rewriteMain();
     return exported_.size();
@@ -53,7 +64,8 @@ private:
   void findConstant() {
     bool any = false;
     for (unsigned i = 0; i < main_.getNumArguments(); ++i) {
-      if (!isStable(main_, i)) continue;
+      if (!isStable(main_, i))
+        continue;
       known_.insert(main_.getArgument(i));
       constant_.insert(main_.getArgument(i));
       any = true;
@@ -63,27 +75,39 @@ private:
       return;
     }
     for (mlir::Operation &op : block_.without_terminator()) {
-      if (!mlir::isa<ir::WeftOp>(op) || !mlir::isMemoryEffectFree(&op)) continue;
-      if (!llvm::all_of(op.getOperands(), [&](mlir::Value operand) { return known_.contains(operand); })) continue;
-      bool stable = llvm::any_of(op.getOperands(), [&](mlir::Value operand) { return constant_.contains(operand); });
+      if (!mlir::isa<ir::WeftOp>(op) || !mlir::isMemoryEffectFree(&op))
+        continue;
+      if (!llvm::all_of(op.getOperands(),
+                        [&](mlir::Value operand) { return known_.contains(operand); }))
+        continue;
+      bool stable = llvm::any_of(op.getOperands(),
+                                 [&](mlir::Value operand) { return constant_.contains(operand); });
       for (mlir::Value result : op.getResults()) {
         known_.insert(result);
-        if (stable) constant_.insert(result);
+        if (stable)
+          constant_.insert(result);
       }
     }
   }
 
   // Whether computing the value ahead saves more than reading it costs.
   bool pays(mlir::Operation *op, mlir::Value value) const {
-    if (isFree(op)) return false;
+    if (isFree(op))
+      return false;
     int64_t bytes = bytesOf(value), operands = 0;
-    if (bytes <= 0) return false;
-    for (mlir::Value operand : op->getOperands()) operands += bytesOf(operand);
-    if (bytes > kPrepareLimits.growth * operands + kPrepareLimits.freeBytes) return false;
-    if (!isCheap(op)) return true;
-    // Where a kernel reads it, it costs next to nothing; where a library or a reduction does, it would be a kernel of its own.
+    if (bytes <= 0)
+      return false;
+    for (mlir::Value operand : op->getOperands())
+      operands += bytesOf(operand);
+    if (bytes > kPrepareLimits.growth * operands + kPrepareLimits.freeBytes)
+      return false;
+    if (!isCheap(op))
+      return true;
+    // Where a kernel reads it, it costs next to nothing; where a library or a reduction does, it
+    // would be a kernel of its own.
     return llvm::any_of(value.getUsers(), [&](mlir::Operation *user) {
-      return live_.contains(user) && !mlir::isa<mlir::func::ReturnOp>(user) && !isFree(user) && !isCheap(user);
+      return live_.contains(user) && !mlir::isa<mlir::func::ReturnOp>(user) && !isFree(user) &&
+             !isCheap(user);
     });
   }
 
@@ -91,20 +115,30 @@ private:
     llvm::DenseSet<mlir::Value> returned; // by @main, maybe as another shape
     mlir::Operation *exit = block_.getTerminator();
     live_.insert(exit);
-    for (mlir::Value value : exit->getOperands()) returned.insert(value);
+    for (mlir::Value value : exit->getOperands())
+      returned.insert(value);
     for (mlir::Operation &op : llvm::reverse(block_.without_terminator())) {
-      if (auto reshape = mlir::dyn_cast<ir::ReshapeOp>(op); reshape && returned.contains(reshape.getResult()))
+      if (auto reshape = mlir::dyn_cast<ir::ReshapeOp>(op);
+          reshape && returned.contains(reshape.getResult()))
         returned.insert(reshape.getInput());
-      bool live = false, constant = llvm::any_of(op.getResults(), [&](mlir::Value result) { return constant_.contains(result); });
+      bool live = false, constant = llvm::any_of(op.getResults(), [&](mlir::Value result) {
+                           return constant_.contains(result);
+                         });
       llvm::SmallVector<mlir::Value, 1> ahead;
       for (mlir::Value result : op.getResults()) {
-        if (!llvm::any_of(result.getUsers(), [&](mlir::Operation *user) { return live_.contains(user); })) continue;
-        if (constant && !returned.contains(result) && pays(&op, result)) ahead.push_back(result);
-        else live = true;
+        if (!llvm::any_of(result.getUsers(),
+                          [&](mlir::Operation *user) { return live_.contains(user); }))
+          continue;
+        if (constant && !returned.contains(result) && pays(&op, result))
+          ahead.push_back(result);
+        else
+          live = true;
       }
       // An op that @main computes anyway gives all its results there.
-      if (live) live_.insert(&op);
-      else exported_.append(ahead.begin(), ahead.end());
+      if (live)
+        live_.insert(&op);
+      else
+        exported_.append(ahead.begin(), ahead.end());
     }
     std::reverse(exported_.begin(), exported_.end());
   }
@@ -126,9 +160,12 @@ private:
     llvm::SmallVector<unsigned> sources(arguments.begin(), arguments.end());
     llvm::sort(sources);
     llvm::SmallVector<mlir::Type> inputs, outputs;
-    for (unsigned source : sources) inputs.push_back(main_.getArgument(source).getType());
-    for (mlir::Value value : exported_) outputs.push_back(value.getType());
-    auto prepare = mlir::func::FuncOp::create(builder, main_.getLoc(), kPrepareName, builder.getFunctionType(inputs, outputs));
+    for (unsigned source : sources)
+      inputs.push_back(main_.getArgument(source).getType());
+    for (mlir::Value value : exported_)
+      outputs.push_back(value.getType());
+    auto prepare = mlir::func::FuncOp::create(builder, main_.getLoc(), kPrepareName,
+                                              builder.getFunctionType(inputs, outputs));
     mlir::Block *body = prepare.addEntryBlock();
     mlir::IRMapping mapping;
     for (auto [i, source] : llvm::enumerate(sources)) {
@@ -137,9 +174,11 @@ private:
     }
     builder.setInsertionPointToEnd(body);
     for (mlir::Operation &op : block_.without_terminator())
-      if (needed.contains(&op)) builder.clone(op, mapping);
+      if (needed.contains(&op))
+        builder.clone(op, mapping);
     llvm::SmallVector<mlir::Value> results;
-    for (mlir::Value value : exported_) results.push_back(mapping.lookup(value));
+    for (mlir::Value value : exported_)
+      results.push_back(mapping.lookup(value));
     mlir::func::ReturnOp::create(builder, main_.getLoc(), results);
   }
 
@@ -152,14 +191,17 @@ private:
     llvm::SmallVector<mlir::Location> locations;
     for (auto [i, value] : llvm::enumerate(exported_)) {
       types.push_back(value.getType());
-      attributes.push_back(builder.getDictionaryAttr(builder.getNamedAttr(ir::kPreparedAttr, builder.getI64IntegerAttr(i))));
+      attributes.push_back(builder.getDictionaryAttr(
+          builder.getNamedAttr(ir::kPreparedAttr, builder.getI64IntegerAttr(i))));
       locations.push_back(value.getLoc());
     }
     (void)main_.insertArguments(positions, types, attributes, locations);
-    for (auto [i, value] : llvm::enumerate(exported_)) value.replaceAllUsesWith(main_.getArgument(first + i));
+    for (auto [i, value] : llvm::enumerate(exported_))
+      value.replaceAllUsesWith(main_.getArgument(first + i));
     for (mlir::Operation *op = &block_.back(); op;) {
       mlir::Operation *previous = op->getPrevNode();
-      if (mlir::isOpTriviallyDead(op)) op->erase();
+      if (mlir::isOpTriviallyDead(op))
+        op->erase();
       op = previous;
     }
   }
@@ -176,12 +218,15 @@ class SplitPreparePass : public impl::SplitPreparePassBase<SplitPreparePass> {
 public:
   SplitPreparePass() = default;
   explicit SplitPreparePass(CompileReport *report) : report_(report) {}
-  SplitPreparePass(const SplitPreparePass &other) : SplitPreparePassBase(other), report_(other.report_) {}
+  SplitPreparePass(const SplitPreparePass &other)
+      : SplitPreparePassBase(other), report_(other.report_) {}
 
   void runOnOperation() override {
     mlir::func::FuncOp main = sliceMain(getOperation());
-    if (!main) return signalPassFailure();
-    if (getOperation().lookupSymbol(kPrepareName)) return;
+    if (!main)
+      return signalPassFailure();
+    if (getOperation().lookupSymbol(kPrepareName))
+      return;
     Split split(main);
     size_t values = split.run();
     numValues += values;
@@ -195,7 +240,8 @@ private:
   // The last arguments of @main.
   static int64_t bytes(mlir::func::FuncOp main, size_t values) {
     int64_t total = 0;
-    for (mlir::BlockArgument argument : main.getArguments().take_back(values)) total += bytesOf(argument);
+    for (mlir::BlockArgument argument : main.getArguments().take_back(values))
+      total += bytesOf(argument);
     return total;
   }
 
@@ -204,11 +250,14 @@ private:
 
 } // namespace
 
-std::unique_ptr<mlir::Pass> createSplitPreparePass(CompileReport *report) { return std::make_unique<SplitPreparePass>(report); }
+std::unique_ptr<mlir::Pass> createSplitPreparePass(CompileReport *report) {
+  return std::make_unique<SplitPreparePass>(report);
+}
 
 mlir::OwningOpRef<mlir::ModuleOp> takePrepare(mlir::ModuleOp module) {
   auto prepare = module.lookupSymbol<mlir::func::FuncOp>(kPrepareName);
-  if (!prepare) return nullptr;
+  if (!prepare)
+    return nullptr;
   mlir::OwningOpRef<mlir::ModuleOp> own = mlir::ModuleOp::create(module.getLoc());
   prepare->remove();
   own->push_back(prepare);

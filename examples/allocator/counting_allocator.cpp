@@ -11,15 +11,19 @@
 class CountingAllocator : public weft::runtime::Allocator {
 public:
   absl::StatusOr<void *> allocate(int64_t bytes, int64_t alignment) override {
-    int64_t rounded = (bytes + alignment) / alignment * alignment; // aligned_alloc wants a multiple, and 0 bytes are something, too
-    void *pointer = std::aligned_alloc(static_cast<size_t>(alignment), static_cast<size_t>(rounded));
-    if (!pointer) return absl::ResourceExhaustedError("the C library has no more memory");
+    int64_t rounded = (bytes + alignment) / alignment *
+                      alignment; // aligned_alloc wants a multiple, and 0 bytes are something, too
+    void *pointer =
+        std::aligned_alloc(static_cast<size_t>(alignment), static_cast<size_t>(rounded));
+    if (!pointer)
+      return absl::ResourceExhaustedError("the C library has no more memory");
     live_bytes_ += bytes;
     ++allocations_;
     return pointer;
   }
   void free(void *pointer, int64_t bytes) override {
-    if (!pointer) return;
+    if (!pointer)
+      return;
     live_bytes_ -= bytes;
     std::free(pointer);
   }
@@ -46,11 +50,14 @@ int main() {
       optimizer.zero_grad();
       loss.backward();
       optimizer.step();
-      std::cout << "step " << step << ": loss " << loss.item<float>() << ", " << allocator->stats().live_bytes << " bytes live\n";
+      std::cout << "step " << step << ": loss " << loss.item<float>() << ", "
+                << allocator->stats().live_bytes << " bytes live\n";
     }
-    if (allocator->stats().live_bytes < 4 * (64 * 8 + 8 + 32 * 64)) return 1; // the model and x alone
+    if (allocator->stats().live_bytes < 4 * (64 * 8 + 8 + 32 * 64))
+      return 1; // the model and x alone
   }
   weft::synchronize();
-  std::cout << allocator->stats().allocations << " allocations, " << allocator->stats().live_bytes << " bytes live at the end\n";
+  std::cout << allocator->stats().allocations << " allocations, " << allocator->stats().live_bytes
+            << " bytes live at the end\n";
   return 0;
 }

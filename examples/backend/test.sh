@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the toy backend against an installed Weft, with clang++ alone; runs a program and Weft's conformance suite on it.
+# Builds the toy backend against an installed Weft, with clang++ alone; runs a program and Weft's
+# conformance suite on it.
 # Usage: test.sh TREE FOLDER_OF_SOURCES WRITE_FLAGS CONFORMANCE
 set -euo pipefail
 tree=$(realpath "$1") sources=$(realpath "$2") write_flags=$(realpath "$3") conformance=$(realpath -s "$4")

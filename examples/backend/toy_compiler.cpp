@@ -18,22 +18,32 @@ using mlir::Value;
 using weft::compiler::CompileOptions;
 using weft::compiler::CompileReport;
 
-mlir::RankedTensorType type_of(Value value) { return mlir::cast<mlir::RankedTensorType>(value.getType()); }
-llvm::ArrayRef<int64_t> dims_of(Value value) { return type_of(value).getShape(); }
-bool is_float(Value value) { return type_of(value).getElementType().isF32() || type_of(value).getElementType().isF64(); }
-bool is_double(Value value) { return type_of(value).getElementType().isF64(); }
+mlir::RankedTensorType type_of(Value value) {
+  return mlir::cast<mlir::RankedTensorType>(value.getType());
+}
+llvm::ArrayRef<int64_t> dims_of(Value value) {
+  return type_of(value).getShape();
+}
+bool is_float(Value value) {
+  return type_of(value).getElementType().isF32() || type_of(value).getElementType().isF64();
+}
+bool is_double(Value value) {
+  return type_of(value).getElementType().isF64();
+}
 
 // Row-major, in elements.
 std::vector<int64_t> strides_of(llvm::ArrayRef<int64_t> dims) {
   std::vector<int64_t> strides(dims.size());
   int64_t stride = 1;
-  for (size_t d = dims.size(); d-- > 0; stride *= dims[d]) strides[d] = stride;
+  for (size_t d = dims.size(); d-- > 0; stride *= dims[d])
+    strides[d] = stride;
   return strides;
 }
 // For reading a tensor as if it had more and larger dims, as numpy broadcasts.
 std::vector<int64_t> broadcast_strides(llvm::ArrayRef<int64_t> from, size_t rank) {
   std::vector<int64_t> strides = strides_of(from), result(rank);
-  for (size_t d = 0; d < from.size(); ++d) result[rank - from.size() + d] = from[d] == 1 ? 0 : strides[d];
+  for (size_t d = 0; d < from.size(); ++d)
+    result[rank - from.size() + d] = from[d] == 1 ? 0 : strides[d];
   return result;
 }
 
@@ -51,19 +61,22 @@ std::optional<std::pair<Function, int>> function_of(Operation *op) {
 
 class Compiler {
 public:
-  Compiler(const CompileOptions &options, CompileReport &report) : options_(options), report_(report), refusals_("toy") {}
+  Compiler(const CompileOptions &options, CompileReport &report)
+      : options_(options), report_(report), refusals_("toy") {}
 
   absl::StatusOr<std::shared_ptr<ToyExecutable>> run(mlir::func::FuncOp main) {
     mlir::Block &block = main.getBody().front();
     mlir::OwningOpRef<mlir::ModuleOp> host = mlir::ModuleOp::create(main.getLoc());
     host_ = *host;
     for (mlir::BlockArgument argument : block.getArguments()) {
-      if (absl::Status status = add_slot(argument, -1); !status.ok()) return status;
+      if (absl::Status status = add_slot(argument, -1); !status.ok())
+        return status;
       program_.inputs.push_back(spec<weft::runtime::InputSpec>(slots_[argument]));
       program_.input_slots.push_back(slots_[argument]);
     }
     for (Operation &op : block.without_terminator())
-      if (absl::Status status = add(&op); !status.ok()) return status;
+      if (absl::Status status = add(&op); !status.ok())
+        return status;
     close_chain();
     for (Value value : block.getTerminator()->getOperands()) {
       program_.outputs.push_back(spec<weft::runtime::OutputSpec>(slots_[value]));
@@ -74,7 +87,8 @@ public:
     report_.plan.arenaBytes = program_.arena_bytes;
     report_.plan.constantBytes = static_cast<int64_t>(program_.constants.size());
     auto ops = std::make_unique<Host>();
-    if (absl::Status status = ops->load(*host); !status.ok()) return status;
+    if (absl::Status status = ops->load(*host); !status.ok())
+      return status;
     return ToyExecutable::create(std::move(program_), std::move(steps_), std::move(ops));
   }
 
@@ -92,7 +106,8 @@ private:
   // step: what writes the value; -1 for inputs.
   absl::Status add_slot(Value value, int32_t step) {
     auto type = mlir::dyn_cast<mlir::RankedTensorType>(value.getType());
-    if (!type || !type.hasStaticShape()) return absl::InvalidArgumentError("the toy backend takes tensors of static shape");
+    if (!type || !type.hasStaticShape())
+      return absl::InvalidArgumentError("the toy backend takes tensors of static shape");
     Slot slot;
     slot.dtype = ir::dtypeOf(type.getElementType());
     slot.dims = type.getShape().vec();
@@ -117,7 +132,8 @@ private:
   template <typename F> absl::Status step(Operation *op, F make) {
     std::vector<int32_t> inputs = read(op->getOperands()), outputs;
     for (Value result : op->getResults()) {
-      if (absl::Status status = add_slot(result, static_cast<int32_t>(steps_.size())); !status.ok()) return status;
+      if (absl::Status status = add_slot(result, static_cast<int32_t>(steps_.size())); !status.ok())
+        return status;
       outputs.push_back(slots_[result]);
     }
     steps_.push_back(make(inputs, outputs));
@@ -126,18 +142,23 @@ private:
 
   // Values whose lives do not meet share memory.
   void plan_memory() {
-    for (int32_t slot : program_.output_slots) lives_[slot].second = static_cast<int32_t>(steps_.size());
+    for (int32_t slot : program_.output_slots)
+      lives_[slot].second = static_cast<int32_t>(steps_.size());
     std::vector<std::vector<int32_t>> born(steps_.size() + 1), dying(steps_.size() + 1);
     for (size_t i = 0; i < lives_.size(); ++i) {
-      if (program_.slots[i].constant) continue;
+      if (program_.slots[i].constant)
+        continue;
       born[lives_[i].first + 1].push_back(static_cast<int32_t>(i));
-      if (lives_[i].second < static_cast<int32_t>(steps_.size())) dying[std::max(lives_[i].second, 0)].push_back(static_cast<int32_t>(i));
+      if (lives_[i].second < static_cast<int32_t>(steps_.size()))
+        dying[std::max(lives_[i].second, 0)].push_back(static_cast<int32_t>(i));
     }
     FirstFit arena(int64_t(1) << 60);
     for (size_t step = 0; step < born.size(); ++step) {
-      for (int32_t slot : born[step]) program_.slots[slot].offset = arena.take(program_.slots[slot].bytes);
+      for (int32_t slot : born[step])
+        program_.slots[slot].offset = arena.take(program_.slots[slot].bytes);
       if (step > 0)
-        for (int32_t slot : dying[step - 1]) arena.give(program_.slots[slot].offset, program_.slots[slot].bytes);
+        for (int32_t slot : dying[step - 1])
+          arena.give(program_.slots[slot].offset, program_.slots[slot].bytes);
     }
     program_.arena_bytes = arena.highest();
   }
@@ -145,24 +166,30 @@ private:
   //===-- Ops ---------------------------------------------------------------------------------===//
 
   absl::Status add(Operation *op) {
-    if (auto constant = mlir::dyn_cast<ir::ConstantOp>(op)) return add_constant(constant);
-    if (auto reshape = mlir::dyn_cast<ir::ReshapeOp>(op)) return add_alias(reshape);
+    if (auto constant = mlir::dyn_cast<ir::ConstantOp>(op))
+      return add_constant(constant);
+    if (auto reshape = mlir::dyn_cast<ir::ReshapeOp>(op))
+      return add_alias(reshape);
     llvm::StringRef reason = why_not(op);
     if (!reason.empty()) {
       close_chain();
       return add_host(op, reason);
     }
-    if (function_of(op)) return add_to_chain(op);
+    if (function_of(op))
+      return add_to_chain(op);
     close_chain();
     ++report_.launches;
     return llvm::TypeSwitch<Operation *, absl::Status>(op)
         .Case([&](ir::MatmulOp matmul) { return add_matmul(matmul); })
         .Case([&](ir::BroadcastOp broadcast) {
-          return add_gather(op, broadcast_strides(dims_of(op->getOperand(0)), dims_of(op->getResult(0)).size()), 0);
+          return add_gather(
+              op, broadcast_strides(dims_of(op->getOperand(0)), dims_of(op->getResult(0)).size()),
+              0);
         })
         .Case([&](ir::TransposeOp transpose) {
           std::vector<int64_t> from = strides_of(dims_of(op->getOperand(0))), strides;
-          for (int64_t dim : transpose.getPermutation()) strides.push_back(from[dim]);
+          for (int64_t dim : transpose.getPermutation())
+            strides.push_back(from[dim]);
           return add_gather(op, strides, 0);
         })
         .Case([&](ir::SliceOp slice) {
@@ -179,16 +206,20 @@ private:
 
   // The named reason why the device has no kernel for the op; empty where it has one.
   llvm::StringRef why_not(Operation *op) const {
-    if (!options_.claim) return "claims-off";
-    if (mlir::isa<ir::BroadcastOp, ir::TransposeOp, ir::SliceOp>(op)) return "";
+    if (!options_.claim)
+      return "claims-off";
+    if (mlir::isa<ir::BroadcastOp, ir::TransposeOp, ir::SliceOp>(op))
+      return "";
     bool known = function_of(op) || mlir::isa<ir::MatmulOp, ir::ReduceSumOp, ir::ReduceMaxOp>(op);
-    if (!known) return "no-kernel";
+    if (!known)
+      return "no-kernel";
     return is_float(op->getOperand(0)) ? "" : "dtype";
   }
 
   absl::Status add_constant(ir::ConstantOp op) {
     ir::HostTensor tensor = ir::HostTensor::from(op.getValue());
-    if (absl::Status status = add_slot(op.getResult(), 0); !status.ok()) return status;
+    if (absl::Status status = add_slot(op.getResult(), 0); !status.ok())
+      return status;
     Slot &slot = program_.slots[slots_[op.getResult()]];
     slot.constant = true;
     slot.offset = static_cast<int64_t>((program_.constants.size() + 63) / 64 * 64);
@@ -201,9 +232,13 @@ private:
   absl::Status add_alias(ir::ReshapeOp op) {
     close_chain(); // its input must be in memory
     slots_[op.getResult()] = slots_[op.getInput()];
-    // Readers of outputs see the new dims: a slot of its own would be a copy, and outputs are described by types.
-    if (llvm::any_of(op->getUsers(), [](Operation *user) { return user->hasTrait<mlir::OpTrait::IsTerminator>(); }))
-      return step(op, [this](auto &in, auto &out) { return copy_of(in[0], out[0], program_.slots[in[0]].bytes); });
+    // Readers of outputs see the new dims: a slot of its own would be a copy, and outputs are
+    // described by types.
+    if (llvm::any_of(op->getUsers(),
+                     [](Operation *user) { return user->hasTrait<mlir::OpTrait::IsTerminator>(); }))
+      return step(op, [this](auto &in, auto &out) {
+        return copy_of(in[0], out[0], program_.slots[in[0]].bytes);
+      });
     return absl::OkStatus();
   }
   static Step copy_of(int32_t from, int32_t to, int64_t bytes) {
@@ -225,12 +260,15 @@ private:
   }
 
   absl::Status add_matmul(ir::MatmulOp op) {
-    llvm::ArrayRef<int64_t> lhs = dims_of(op.getLhs()), rhs = dims_of(op.getRhs()), result = dims_of(op.getResult());
+    llvm::ArrayRef<int64_t> lhs = dims_of(op.getLhs()), rhs = dims_of(op.getRhs()),
+                            result = dims_of(op.getResult());
     Matmul matmul;
     matmul.m = result[result.size() - 2], matmul.n = result.back();
     matmul.k = lhs[lhs.size() - (op.getTransposeLhs() ? 2 : 1)];
-    matmul.lhs_row = op.getTransposeLhs() ? 1 : lhs.back(), matmul.lhs_column = op.getTransposeLhs() ? lhs.back() : 1;
-    matmul.rhs_row = op.getTransposeRhs() ? 1 : rhs.back(), matmul.rhs_column = op.getTransposeRhs() ? rhs.back() : 1;
+    matmul.lhs_row = op.getTransposeLhs() ? 1 : lhs.back(),
+    matmul.lhs_column = op.getTransposeLhs() ? lhs.back() : 1;
+    matmul.rhs_row = op.getTransposeRhs() ? 1 : rhs.back(),
+    matmul.rhs_column = op.getTransposeRhs() ? rhs.back() : 1;
     // Where the matrices of each product start.
     llvm::ArrayRef<int64_t> batch = result.drop_back(2);
     auto starts = [&](llvm::ArrayRef<int64_t> dims) {
@@ -238,7 +276,8 @@ private:
       for (size_t d = 0; d < batch.size(); ++d) {
         std::vector<int64_t> next;
         for (int64_t start : all)
-          for (int64_t i = 0; i < batch[d]; ++i) next.push_back(start + i * strides[d] * dims[dims.size() - 2] * dims.back());
+          for (int64_t i = 0; i < batch[d]; ++i)
+            next.push_back(start + i * strides[d] * dims[dims.size() - 2] * dims.back());
         all = std::move(next);
       }
       return all;
@@ -247,7 +286,8 @@ private:
     bool wide = is_double(op.getLhs());
     return step(op, [&](auto &in, auto &out) -> Step {
       return [matmul, wide, in, out = out[0]](const Run &run) {
-        (wide ? run_matmul<double> : run_matmul<float>)(run.device(), matmul, run.address(in[0]), run.address(in[1]), run.address(out));
+        (wide ? run_matmul<double> : run_matmul<float>)(run.device(), matmul, run.address(in[0]),
+                                                        run.address(in[1]), run.address(out));
         return absl::OkStatus();
       };
     });
@@ -261,14 +301,16 @@ private:
     reduce.dims = dims.vec();
     reduce.strides.resize(dims.size());
     for (size_t d = dims.size(); d-- > 0;) {
-      if (llvm::is_contained(reduced, static_cast<int64_t>(d))) continue;
+      if (llvm::is_contained(reduced, static_cast<int64_t>(d)))
+        continue;
       reduce.strides[d] = reduce.results;
       reduce.results *= dims[d];
     }
     bool wide = is_double(op->getOperand(0));
     return step(op, [&](auto &in, auto &out) -> Step {
       return [reduce, wide, in = in[0], out = out[0]](const Run &run) {
-        (wide ? run_reduce<double> : run_reduce<float>)(run.device(), reduce, run.address(in), run.address(out));
+        (wide ? run_reduce<double> : run_reduce<float>)(run.device(), reduce, run.address(in),
+                                                        run.address(out));
         return absl::OkStatus();
       };
     });
@@ -276,25 +318,30 @@ private:
 
   // Evaluates the op on the host, by the rule that specifies it: slow, and always right.
   absl::Status add_host(Operation *op, llvm::StringRef reason) {
-    llvm::StringRef explanation = reason == "no-kernel" ? "the device has no kernel for the op, which the host evaluates"
-                                  : reason == "dtype"   ? "the device computes float32 and float64; the host evaluates the op"
-                                                        : "nothing may be claimed; the host evaluates the op";
+    llvm::StringRef explanation =
+        reason == "no-kernel" ? "the device has no kernel for the op, which the host evaluates"
+        : reason == "dtype"   ? "the device computes float32 and float64; the host evaluates the op"
+                              : "nothing may be claimed; the host evaluates the op";
     // A reason for each op, so that none hides another.
     refusals_.add((reason + "(" + op->getName().getStringRef() + ")").str(), op, explanation);
     mlir::OpBuilder builder = mlir::OpBuilder::atBlockEnd(host_.getBody());
     std::string name = "host" + std::to_string(steps_.size());
-    auto function = mlir::func::FuncOp::create(builder, op->getLoc(), name, builder.getFunctionType(op->getOperandTypes(), op->getResultTypes()));
+    auto function = mlir::func::FuncOp::create(
+        builder, op->getLoc(), name,
+        builder.getFunctionType(op->getOperandTypes(), op->getResultTypes()));
     mlir::Block *block = function.addEntryBlock();
     builder.setInsertionPointToEnd(block);
     mlir::IRMapping mapping;
-    for (auto [operand, argument] : llvm::zip(op->getOperands(), block->getArguments())) mapping.map(operand, argument);
+    for (auto [operand, argument] : llvm::zip(op->getOperands(), block->getArguments()))
+      mapping.map(operand, argument);
     // One value may be several operands: each is the argument at its place.
     Operation *copy = builder.clone(*op, mapping);
     copy->setOperands(block->getArguments());
     mlir::func::ReturnOp::create(builder, op->getLoc(), copy->getResults());
     // A slot that a reshape shares has other dims than the operand.
     std::vector<std::vector<int64_t>> dims;
-    for (Value operand : op->getOperands()) dims.push_back(dims_of(operand).vec());
+    for (Value operand : op->getOperands())
+      dims.push_back(dims_of(operand).vec());
     return step(op, [&](auto &in, auto &out) -> Step {
       return [name, in, out, dims](const Run &run) {
         std::vector<ir::HostTensor> arguments;
@@ -304,8 +351,11 @@ private:
           arguments.push_back(std::move(tensor));
         }
         llvm::SmallVector<ir::HostTensor> results;
-        if (absl::Status status = run.host().run(name, std::move(arguments), results); !status.ok()) return status;
-        for (size_t i = 0; i < out.size(); ++i) run.device().copy_in(run.address(out[i]), results[i].bytes.data(), run.slot(out[i]).bytes);
+        if (absl::Status status = run.host().run(name, std::move(arguments), results); !status.ok())
+          return status;
+        for (size_t i = 0; i < out.size(); ++i)
+          run.device().copy_in(run.address(out[i]), results[i].bytes.data(),
+                               run.slot(out[i]).bytes);
         return absl::OkStatus();
       };
     });
@@ -315,14 +365,17 @@ private:
 
   // Elementwise ops of one type, one after another, are one kernel.
   absl::Status add_to_chain(Operation *op) {
-    bool fits = !chain_.empty() && options_.fuse && chain_.front()->getResultTypes() == op->getResultTypes();
-    if (!fits) close_chain();
+    bool fits = !chain_.empty() && options_.fuse &&
+                chain_.front()->getResultTypes() == op->getResultTypes();
+    if (!fits)
+      close_chain();
     chain_.push_back(op);
     return absl::OkStatus();
   }
 
   void close_chain() {
-    if (chain_.empty()) return;
+    if (chain_.empty())
+      return;
     Chain chain;
     chain.count = type_of(chain_.front()->getResult(0)).getNumElements();
     llvm::DenseMap<Value, int32_t> registers;
@@ -330,7 +383,9 @@ private:
     llvm::DenseSet<Operation *> inside(chain_.begin(), chain_.end());
     for (Operation *op : chain_)
       for (Value operand : op->getOperands())
-        if (!inside.contains(operand.getDefiningOp()) && registers.try_emplace(operand, inputs.size()).second) inputs.push_back(operand);
+        if (!inside.contains(operand.getDefiningOp()) &&
+            registers.try_emplace(operand, inputs.size()).second)
+          inputs.push_back(operand);
     chain.inputs = static_cast<int32_t>(inputs.size());
     for (Operation *op : chain_) {
       auto [function, operands] = *function_of(op);
@@ -338,7 +393,8 @@ private:
       chain.ops.push_back({function, x, operands == 2 ? registers[op->getOperand(1)] : x});
       int32_t result = chain.inputs + static_cast<int32_t>(chain.ops.size()) - 1;
       registers[op->getResult(0)] = result;
-      if (llvm::all_of(op->getUsers(), [&](Operation *user) { return inside.contains(user); })) continue;
+      if (llvm::all_of(op->getUsers(), [&](Operation *user) { return inside.contains(user); }))
+        continue;
       outputs.push_back(op->getResult(0));
       chain.outputs.push_back(result);
     }
@@ -353,7 +409,8 @@ private:
     ++report_.launches;
     ++report_.kernels;
     steps_.push_back([chain, wide, in, out](const Run &run) {
-      (wide ? run_chain<double> : run_chain<float>)(run.device(), chain, run.addresses(in), run.addresses(out));
+      (wide ? run_chain<double> : run_chain<float>)(run.device(), chain, run.addresses(in),
+                                                    run.addresses(out));
       return absl::OkStatus();
     });
   }
@@ -365,15 +422,18 @@ private:
   std::vector<Step> steps_;
   mlir::ModuleOp host_;
   llvm::DenseMap<Value, int32_t> slots_;
-  std::vector<std::pair<int32_t, int32_t>> lives_; // of each slot: the step that writes it, the last that reads it
-  llvm::SmallVector<Operation *> chain_;           // elementwise ops that wait to become a step
+  std::vector<std::pair<int32_t, int32_t>>
+      lives_; // of each slot: the step that writes it, the last that reads it
+  llvm::SmallVector<Operation *> chain_; // elementwise ops that wait to become a step
 };
 
 } // namespace
 
-absl::StatusOr<std::shared_ptr<ToyExecutable>> compile(mlir::ModuleOp module, const CompileOptions &options, CompileReport &report) {
+absl::StatusOr<std::shared_ptr<ToyExecutable>>
+compile(mlir::ModuleOp module, const CompileOptions &options, CompileReport &report) {
   auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
-  if (!main || !llvm::hasSingleElement(main.getBody())) return absl::InvalidArgumentError("the module has no function @main with one block");
+  if (!main || !llvm::hasSingleElement(main.getBody()))
+    return absl::InvalidArgumentError("the module has no function @main with one block");
   return Compiler(options, report).run(main);
 }
 

@@ -8,8 +8,10 @@
 
 namespace toy {
 
-// Compiles @main. Ops that the device has no kernel for are run on the host, each for a reason that the report names.
-absl::StatusOr<std::shared_ptr<ToyExecutable>> compile(mlir::ModuleOp module, const weft::compiler::CompileOptions &options,
-                                                       weft::compiler::CompileReport &report);
+// Compiles @main. Ops that the device has no kernel for are run on the host, each for a reason that
+// the report names.
+absl::StatusOr<std::shared_ptr<ToyExecutable>>
+compile(mlir::ModuleOp module, const weft::compiler::CompileOptions &options,
+        weft::compiler::CompileReport &report);
 
 } // namespace toy

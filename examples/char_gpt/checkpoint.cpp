@@ -12,8 +12,12 @@ namespace {
 
 constexpr const char *kFormat = "weft char_gpt checkpoint 1";
 
-std::string shown(int64_t value) { return std::to_string(value); }
-std::string shown(uint64_t value) { return std::to_string(value); }
+std::string shown(int64_t value) {
+  return std::to_string(value);
+}
+std::string shown(uint64_t value) {
+  return std::to_string(value);
+}
 // Hexadecimal, so that a value comes back with all its bits.
 std::string shown(double value) {
   char text[40];
@@ -59,26 +63,34 @@ template <typename C, typename Visit> void visit_fields(C &checkpoint, const Vis
 void save_checkpoint(const std::string &path, const Checkpoint &checkpoint) {
   examples::TrainingState state{checkpoint.model, checkpoint.optimizer, checkpoint.random, {}};
   state.metadata["characters"] = weft::data::encode_utf8(checkpoint.characters);
-  visit_fields(checkpoint, [&](const char *name, const auto &value) { state.metadata[name] = shown(value); });
+  visit_fields(checkpoint,
+               [&](const char *name, const auto &value) { state.metadata[name] = shown(value); });
   examples::save_training_state(path, kFormat, state);
 }
 
 Checkpoint load_checkpoint(const std::string &path) {
-  auto fail = [&](const std::string &why) { throw weft::Error(weft::ErrorKind::kFile, "'" + path + "' " + why); };
+  auto fail = [&](const std::string &why) {
+    throw weft::Error(weft::ErrorKind::kFile, "'" + path + "' " + why);
+  };
   examples::TrainingState state = examples::load_training_state(path, kFormat);
   Checkpoint checkpoint;
   visit_fields(checkpoint, [&](const char *name, auto &value) {
     auto found = state.metadata.find(name);
     bool ok = found != state.metadata.end();
-    if (ok) parse(found->second, value, ok);
-    if (!ok) fail(std::string("is a damaged checkpoint: its '") + name + "' is missing or not a number");
+    if (ok)
+      parse(found->second, value, ok);
+    if (!ok)
+      fail(std::string("is a damaged checkpoint: its '") + name + "' is missing or not a number");
   });
   auto characters = state.metadata.find("characters");
-  if (characters == state.metadata.end()) fail("is a damaged checkpoint: it has no vocabulary");
-  checkpoint.characters = weft::data::decode_utf8(characters->second, "the vocabulary of '" + path + "'");
+  if (characters == state.metadata.end())
+    fail("is a damaged checkpoint: it has no vocabulary");
+  checkpoint.characters =
+      weft::data::decode_utf8(characters->second, "the vocabulary of '" + path + "'");
   const ModelSizes &sizes = checkpoint.options.sizes;
-  if (static_cast<int64_t>(checkpoint.characters.size()) != sizes.vocabulary || checkpoint.step < 0 || checkpoint.options.steps < 1 ||
-      checkpoint.options.batch < 1 || sizes.context < 1 || sizes.layers < 1 || sizes.heads < 1 || sizes.width < 1)
+  if (static_cast<int64_t>(checkpoint.characters.size()) != sizes.vocabulary ||
+      checkpoint.step < 0 || checkpoint.options.steps < 1 || checkpoint.options.batch < 1 ||
+      sizes.context < 1 || sizes.layers < 1 || sizes.heads < 1 || sizes.width < 1)
     fail("is a damaged checkpoint: its numbers contradict each other");
   checkpoint.model = std::move(state.model);
   checkpoint.optimizer = std::move(state.optimizer);

@@ -29,8 +29,9 @@ struct Checkpoint {
   weft::Tensor random; // state of the default generator
 };
 
-// A safetensors file: tensors "model.*", "optimizer.*" and "random", the rest as metadata. Replaces `path` in one step, so that a process
-// killed at any moment leaves the old or the new file. Throws weft::Error when it cannot be written.
+// A safetensors file: tensors "model.*", "optimizer.*" and "random", the rest as metadata. Replaces
+// `path` in one step, so that a process killed at any moment leaves the old or the new file. Throws
+// weft::Error when it cannot be written.
 void save_checkpoint(const std::string &path, const Checkpoint &checkpoint);
 
 // Throws weft::Error when the file is missing, damaged, or not a checkpoint of this program.

@@ -7,7 +7,8 @@ constexpr int64_t kValidationShare = 10; // one character of so many
 
 // FNV-1a over 64-bit words (Fowler, Noll and Vo): tells texts apart, needs to withstand nobody.
 uint64_t digest_of(const std::vector<int64_t> &ids, uint64_t digest) {
-  for (int64_t id : ids) digest = (digest ^ static_cast<uint64_t>(id)) * 0x100000001B3ull;
+  for (int64_t id : ids)
+    digest = (digest ^ static_cast<uint64_t>(id)) * 0x100000001B3ull;
   return (digest ^ ids.size()) * 0x100000001B3ull;
 }
 
@@ -29,12 +30,15 @@ Corpus read_corpus(const std::string &path, int64_t context) {
     corpus.training.insert(corpus.training.end(), ids.begin(), cut);
     corpus.validation.insert(corpus.validation.end(), cut, ids.end());
   }
-  if (static_cast<int64_t>(corpus.validation.size()) < context + 1 || static_cast<int64_t>(corpus.training.size()) < context + 1)
-    throw weft::Error(weft::ErrorKind::kFile, "'" + path + "' is too short: it has " + std::to_string(all.size()) +
-                                                  " characters, a context of " + std::to_string(context) + " needs at least " +
-                                                  std::to_string((context + 1) * kValidationShare));
+  if (static_cast<int64_t>(corpus.validation.size()) < context + 1 ||
+      static_cast<int64_t>(corpus.training.size()) < context + 1)
+    throw weft::Error(weft::ErrorKind::kFile,
+                      "'" + path + "' is too short: it has " + std::to_string(all.size()) +
+                          " characters, a context of " + std::to_string(context) +
+                          " needs at least " + std::to_string((context + 1) * kValidationShare));
   corpus.digest = digest_of(corpus.validation, digest_of(corpus.training, 0xCBF29CE484222325ull));
-  for (char32_t character : corpus.vocabulary.characters()) corpus.digest = (corpus.digest ^ character) * 0x100000001B3ull;
+  for (char32_t character : corpus.vocabulary.characters())
+    corpus.digest = (corpus.digest ^ character) * 0x100000001B3ull;
   return corpus;
 }
 

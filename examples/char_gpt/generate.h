@@ -18,9 +18,11 @@ struct GenerateOptions {
   uint64_t seed = 1;
 };
 
-// The prompt's continuation. Each character is predicted from the last `context` ones; a shorter beginning is filled up behind with
-// id 0, which a causal model does not see. Throws weft::Error when the prompt is empty or has a character that the vocabulary lacks.
-std::string generate(const Predict &predict, int64_t context, const weft::data::Vocabulary &vocabulary, const std::string &prompt,
+// The prompt's continuation. Each character is predicted from the last `context` ones; a shorter
+// beginning is filled up behind with id 0, which a causal model does not see. Throws weft::Error
+// when the prompt is empty or has a character that the vocabulary lacks.
+std::string generate(const Predict &predict, int64_t context,
+                     const weft::data::Vocabulary &vocabulary, const std::string &prompt,
                      const GenerateOptions &options);
 
 } // namespace char_gpt

@@ -11,7 +11,8 @@ struct ModelSizes {
   int64_t width = 128;
   int64_t heads = 4;
   int64_t layers = 4;
-  double dropout = 0.1; // on the embeddings and on what each branch of a block adds; not on attention weights
+  double dropout =
+      0.1; // on the embeddings and on what each branch of a block adds; not on attention weights
   bool operator==(const ModelSizes &) const = default;
 };
 
@@ -22,7 +23,9 @@ public:
 
   weft::Tensor operator()(const weft::Tensor &ids) const;
 
-  const ModelSizes &sizes() const { return sizes_; }
+  const ModelSizes &sizes() const {
+    return sizes_;
+  }
 
 private:
   ModelSizes sizes_;

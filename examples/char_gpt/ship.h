@@ -1,4 +1,5 @@
-// The trained model without Weft around it: an object, its C header, and an executable that needs no compiler.
+// The trained model without Weft around it: an object, its C header, and an executable that needs
+// no compiler.
 #pragma once
 
 #include <string>
@@ -12,20 +13,25 @@ struct Shipped {
   std::string object, header, executable;
 };
 
-// Compiles the model (in evaluation) ahead of time to folder/char_gpt.o and folder/char_gpt.h, writes folder/vocabulary.h and
-// folder/generate.c, and links them to folder/generate with the machine's C compiler. Throws weft::Error when one of these fails.
-Shipped ship(const CharGpt &model, const weft::data::Vocabulary &vocabulary, const std::string &folder);
+// Compiles the model (in evaluation) ahead of time to folder/char_gpt.o and folder/char_gpt.h,
+// writes folder/vocabulary.h and folder/generate.c, and links them to folder/generate with the
+// machine's C compiler. Throws weft::Error when one of these fails.
+Shipped ship(const CharGpt &model, const weft::data::Vocabulary &vocabulary,
+             const std::string &folder);
 
 // What `generate PROMPT LENGTH` prints. Throws weft::Error when it cannot be run or fails.
-std::string run_executable(const std::string &executable, const std::string &prompt, int64_t length);
+std::string run_executable(const std::string &executable, const std::string &prompt,
+                           int64_t length);
 
-// From its construction to end(), what is compiled leaves the IR of each phase and kernel in the folder. What an earlier run left there
-// goes.
+// From its construction to end(), what is compiled leaves the IR of each phase and kernel in the
+// folder. What an earlier run left there goes.
 class DumpScope {
 public:
   explicit DumpScope(const std::string &folder);
   void end();
-  ~DumpScope() { end(); }
+  ~DumpScope() {
+    end();
+  }
 
 private:
   std::string previous_;

@@ -18,23 +18,31 @@ namespace {
 namespace nn = weft::nn;
 using Clock = std::chrono::steady_clock;
 
-// Found by trying on the licence texts: 3e-3 with these reaches 1.5 nats a character in 1,000 steps, 1e-3 needs twice as long.
-constexpr double kBeta2 = 0.99;        // 1,000 steps are few: a second moment averaged over 100 of them follows the gradients better
+// Found by trying on the licence texts: 3e-3 with these reaches 1.5 nats a character in 1,000
+// steps, 1e-3 needs twice as long.
+constexpr double kBeta2 = 0.99; // 1,000 steps are few: a second moment averaged over 100 of them
+                                // follows the gradients better
 constexpr double kWeightDecay = 0.1;   // the text is small, four passes over it are one run
 constexpr double kMaxGradientNorm = 1; // what a first step at a full learning rate could break
 constexpr double kFinalShare = 0.1;    // of the learning rate, at the end of the cosine
 constexpr int64_t kWarmupSteps = 100;  // at most a tenth of the run
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 } // namespace
 
-Trainer::Trainer(const RunOptions &options, const Cadence &cadence, const Corpus &corpus, const std::optional<Checkpoint> &checkpoint)
-    : options_(options), cadence_(cadence), corpus_(corpus), model_((weft::manual_seed(options.seed), options.sizes)),
-      optimizer_(model_.parameters(), {.lr = options.lr, .beta2 = kBeta2, .weight_decay = kWeightDecay}),
+Trainer::Trainer(const RunOptions &options, const Cadence &cadence, const Corpus &corpus,
+                 const std::optional<Checkpoint> &checkpoint)
+    : options_(options), cadence_(cadence), corpus_(corpus),
+      model_((weft::manual_seed(options.seed), options.sizes)),
+      optimizer_(model_.parameters(),
+                 {.lr = options.lr, .beta2 = kBeta2, .weight_decay = kWeightDecay}),
       loader_(weft::data::TextDataset(corpus.training, options.sizes.context),
               {.batch_size = options.batch, .replacement = true, .seed = options.seed}) {
-  if (!checkpoint) return;
+  if (!checkpoint)
+    return;
   model_.load_state(checkpoint->model);
   optimizer_.load_state(checkpoint->optimizer);
   weft::default_generator().set_state(checkpoint->random);
@@ -54,7 +62,8 @@ double Trainer::validate() {
   int64_t batch = std::min(options_.batch, windows.size());
   weft::data::DataLoader loader(std::move(windows), {.batch_size = batch, .drop_last = true});
   double sum = 0;
-  for (auto [input, target] : loader) sum += nn::cross_entropy(model_(input), target).item<float>();
+  for (auto [input, target] : loader)
+    sum += nn::cross_entropy(model_(input), target).item<float>();
   model_.train();
   return sum / static_cast<double>(loader.batches());
 }
@@ -73,34 +82,43 @@ void Trainer::save(const std::string &path) {
                          .random = weft::default_generator().state()});
 }
 
-TrainingReport Trainer::run(const std::string &folder, const std::function<void()> &before_first_step,
+TrainingReport Trainer::run(const std::string &folder,
+                            const std::function<void()> &before_first_step,
                             const std::function<void()> &after_first_step) {
   examples::Curve curve(folder + "/curve.csv", "validation", step_);
-  if (step_ == 0) report_.first_validation = report_.validation = validate();
+  if (step_ == 0)
+    report_.first_validation = report_.validation = validate();
   weft::io::ProgressBar bar({.total = options_.steps, .start = step_});
-  weft::optim::CosineOptions schedule{
-      .lr = options_.lr, .warmup = std::min(kWarmupSteps, options_.steps / 10), .total = options_.steps, .final_share = kFinalShare};
+  weft::optim::CosineOptions schedule{.lr = options_.lr,
+                                      .warmup = std::min(kWarmupSteps, options_.steps / 10),
+                                      .total = options_.steps,
+                                      .final_share = kFinalShare};
   double tokens_per_step = static_cast<double>(options_.batch * options_.sizes.context);
-  // Steps run behind the loop: the time of one is that of a span between two points where all is done, over its steps. The first step,
-  // which compiles, is in none.
+  // Steps run behind the loop: the time of one is that of a span between two points where all is
+  // done, over its steps. The first step, which compiles, is in none.
   std::vector<double> step_seconds;
   Clock::time_point span_start = Clock::now();
   int64_t span_steps = 0;
   std::deque<float> last_losses;
   Clock::time_point start = Clock::now();
-  weft::Tensor unread; // the loss of the step before: reading it while the next one runs keeps the processor busy
+  weft::Tensor unread; // the loss of the step before: reading it while the next one runs keeps the
+                       // processor busy
   auto read = [&](int64_t of_step, const weft::Tensor &loss, std::optional<double> validation) {
     float value = loss.item<float>();
     if (!std::isfinite(value))
-      throw weft::Error(weft::ErrorKind::kRun,
-                        "the loss is " + std::to_string(value) + " after step " + std::to_string(of_step) + "; a lower --lr may help");
-    if (of_step == 1) report_.first_loss = value;
+      throw weft::Error(weft::ErrorKind::kRun, "the loss is " + std::to_string(value) +
+                                                   " after step " + std::to_string(of_step) +
+                                                   "; a lower --lr may help");
+    if (of_step == 1)
+      report_.first_loss = value;
     last_losses.push_back(value);
-    if (last_losses.size() > 10) last_losses.pop_front();
+    if (last_losses.size() > 10)
+      last_losses.pop_front();
     curve.add(of_step, value, validation);
   };
   for (bool first = true; step_ < options_.steps; first = false) {
-    if (first) before_first_step();
+    if (first)
+      before_first_step();
     auto [input, target] = loader_.next();
     optimizer_.set_lr(weft::optim::cosine_lr(step_, schedule));
     weft::Tensor loss = nn::cross_entropy(model_(input), target);
@@ -109,7 +127,8 @@ TrainingReport Trainer::run(const std::string &folder, const std::function<void(
     weft::optim::clip_grad_norm(optimizer_.parameters(), kMaxGradientNorm);
     optimizer_.step();
     ++step_;
-    if (unread.defined()) read(step_ - 1, unread, {});
+    if (unread.defined())
+      read(step_ - 1, unread, {});
     unread = loss;
     if (first) {
       loss.item<float>();
@@ -120,11 +139,14 @@ TrainingReport Trainer::run(const std::string &folder, const std::function<void(
     }
 
     bool last = step_ == options_.steps;
-    bool validates = last || step_ % cadence_.validate == 0, saves = last || step_ % cadence_.checkpoint == 0;
+    bool validates = last || step_ % cadence_.validate == 0,
+         saves = last || step_ % cadence_.checkpoint == 0;
     if (validates || saves) {
       unread.item<float>();
-      if (span_steps > 0) step_seconds.push_back(seconds_since(span_start) / static_cast<double>(span_steps));
-      if (validates) report_.validation = validate();
+      if (span_steps > 0)
+        step_seconds.push_back(seconds_since(span_start) / static_cast<double>(span_steps));
+      if (validates)
+        report_.validation = validate();
       read(step_, unread, validates ? std::optional(report_.validation) : std::nullopt);
       unread = weft::Tensor();
     }
@@ -136,16 +158,19 @@ TrainingReport Trainer::run(const std::string &folder, const std::function<void(
     double pace = tokens_per_step * static_cast<double>(++report_.steps) / seconds_since(start);
     // The first loss is known once the second step is under way.
     char loss_text[16] = "-";
-    if (!last_losses.empty()) std::snprintf(loss_text, sizeof loss_text, "%.3f", last_losses.back());
-    std::snprintf(status, sizeof status, "loss %s  validation %.3f  %s tokens/s", loss_text, report_.validation,
-                  weft::io::format_count(pace).c_str());
+    if (!last_losses.empty())
+      std::snprintf(loss_text, sizeof loss_text, "%.3f", last_losses.back());
+    std::snprintf(status, sizeof status, "loss %s  validation %.3f  %s tokens/s", loss_text,
+                  report_.validation, weft::io::format_count(pace).c_str());
     bar.update(step_, status);
   }
   report_.seconds = seconds_since(start);
   if (!last_losses.empty())
-    report_.last_loss = std::accumulate(last_losses.begin(), last_losses.end(), 0.0) / static_cast<double>(last_losses.size());
+    report_.last_loss = std::accumulate(last_losses.begin(), last_losses.end(), 0.0) /
+                        static_cast<double>(last_losses.size());
   if (!step_seconds.empty()) {
-    std::nth_element(step_seconds.begin(), step_seconds.begin() + step_seconds.size() / 2, step_seconds.end());
+    std::nth_element(step_seconds.begin(), step_seconds.begin() + step_seconds.size() / 2,
+                     step_seconds.end());
     report_.ms_per_step = 1e3 * step_seconds[step_seconds.size() / 2];
   }
   return report_;

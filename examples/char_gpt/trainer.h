@@ -12,7 +12,8 @@
 namespace char_gpt {
 
 struct TrainingReport {
-  double first_loss = 0, last_loss = 0; // of a batch: the first step's, and the mean over the last ten steps
+  double first_loss = 0,
+         last_loss = 0; // of a batch: the first step's, and the mean over the last ten steps
   double first_validation = 0, validation = 0;
   int64_t steps = 0;      // done in this process
   double seconds = 0;     // of all of them
@@ -28,15 +29,19 @@ struct Cadence {
 class Trainer {
 public:
   // A new run, or the rest of the one that `checkpoint` was taken of.
-  Trainer(const RunOptions &options, const Cadence &cadence, const Corpus &corpus, const std::optional<Checkpoint> &checkpoint);
+  Trainer(const RunOptions &options, const Cadence &cadence, const Corpus &corpus,
+          const std::optional<Checkpoint> &checkpoint);
 
-  // Runs the steps that are left. `folder`/checkpoint.safetensors and `folder`/curve.csv are kept up to date; what a killed run wrote to
-  // the curve after its checkpoint is taken back first. after_first_step is called once. Throws weft::Error when a file cannot be written,
-  // or the loss is not finite.
+  // Runs the steps that are left. `folder`/checkpoint.safetensors and `folder`/curve.csv are kept
+  // up to date; what a killed run wrote to the curve after its checkpoint is taken back first.
+  // after_first_step is called once. Throws weft::Error when a file cannot be written, or the loss
+  // is not finite.
   TrainingReport run(const std::string &folder, const std::function<void()> &before_first_step,
                      const std::function<void()> &after_first_step);
 
-  CharGpt &model() { return model_; }
+  CharGpt &model() {
+    return model_;
+  }
 
 private:
   double validate();

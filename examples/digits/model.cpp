@@ -11,10 +11,13 @@ static nn::Conv2d convolution(int64_t in, int64_t out, int64_t kernel, int64_t s
 }
 
 Block::Block(int64_t in, int64_t out, int64_t stride)
-    : first_(child("first", convolution(in, out, 3, stride))), second_(child("second", convolution(out, out, 3, 1))),
-      first_norm_(child("first_norm", nn::BatchNorm2d(out))), second_norm_(child("second_norm", nn::BatchNorm2d(out))),
+    : first_(child("first", convolution(in, out, 3, stride))),
+      second_(child("second", convolution(out, out, 3, 1))),
+      first_norm_(child("first_norm", nn::BatchNorm2d(out))),
+      second_norm_(child("second_norm", nn::BatchNorm2d(out))),
       reshapes_(in != out || stride != 1) {
-  if (reshapes_) skip_ = child("skip", convolution(in, out, 1, stride));
+  if (reshapes_)
+    skip_ = child("skip", convolution(in, out, 1, stride));
 }
 
 Tensor Block::operator()(const Tensor &x) const {
@@ -23,8 +26,10 @@ Tensor Block::operator()(const Tensor &x) const {
 }
 
 DigitsNet::DigitsNet(const ModelSizes &sizes)
-    : stem_(child("stem", convolution(1, sizes.width, 3, 1))), stem_norm_(child("stem_norm", nn::BatchNorm2d(sizes.width))),
-      same_(child("same", Block(sizes.width, sizes.width, 1))), half_(child("half", Block(sizes.width, 2 * sizes.width, 2))), pool_(1),
+    : stem_(child("stem", convolution(1, sizes.width, 3, 1))),
+      stem_norm_(child("stem_norm", nn::BatchNorm2d(sizes.width))),
+      same_(child("same", Block(sizes.width, sizes.width, 1))),
+      half_(child("half", Block(sizes.width, 2 * sizes.width, 2))), pool_(1),
       head_(child("head", nn::Linear(2 * sizes.width, sizes.classes))) {}
 
 Tensor DigitsNet::operator()(const Tensor &images) const {

@@ -7,7 +7,8 @@
 
 namespace digits {
 
-// Two 3x3 convolutions beside what they are added to (He et al. 2016); `stride` 2 halves height and width.
+// Two 3x3 convolutions beside what they are added to (He et al. 2016); `stride` 2 halves height and
+// width.
 class Block : public weft::nn::Module {
 public:
   Block(int64_t in, int64_t out, int64_t stride);

@@ -26,7 +26,9 @@ struct Confusion {
   int64_t classes = 0;
   std::vector<int64_t> counts;
 
-  int64_t at(int64_t is, int64_t taken) const { return counts[static_cast<size_t>(is * classes + taken)]; }
+  int64_t at(int64_t is, int64_t taken) const {
+    return counts[static_cast<size_t>(is * classes + taken)];
+  }
   int64_t total() const;
   double accuracy() const; // 0 to 1
 };
@@ -35,17 +37,23 @@ class Trainer {
 public:
   Trainer(RunOptions options, weft::data::IdxDataset train, weft::data::IdxDataset test);
 
-  // Takes up the run that the file holds. Throws weft::Error when it is missing, damaged, or of another model or other options.
+  // Takes up the run that the file holds. Throws weft::Error when it is missing, damaged, or of
+  // another model or other options.
   void resume(const std::string &path);
-  // Runs the epochs that are left, with a progress bar; after each, folder/checkpoint.safetensors is replaced in one step. folder/curve.csv
-  // has the loss of every step and the test accuracy after each epoch. A run that is killed at any moment and resumed leaves the same two
-  // files as if it had not been. Throws weft::Error when a file cannot be written or the loss is not finite.
+  // Runs the epochs that are left, with a progress bar; after each, folder/checkpoint.safetensors
+  // is replaced in one step. folder/curve.csv has the loss of every step and the test accuracy
+  // after each epoch. A run that is killed at any moment and resumed leaves the same two files as
+  // if it had not been. Throws weft::Error when a file cannot be written or the loss is not finite.
   void run(const std::string &folder);
   // Of the test images, in evaluation.
   Confusion test();
 
-  DigitsNet &model() { return model_; }
-  int64_t epochs_done() const { return epoch_; }
+  DigitsNet &model() {
+    return model_;
+  }
+  int64_t epochs_done() const {
+    return epoch_;
+  }
 
 private:
   void save(const std::string &path);

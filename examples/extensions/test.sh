@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds an extension against an installed Weft, with clang++ alone, and runs it. Also: how to build them by hand.
+# Builds an extension against an installed Weft, with clang++ alone, and runs it. Also: how to build
+# them by hand.
 # Usage: test.sh pass|op|kernel|twice|allocator TREE FOLDER_OF_SOURCES WRITE_FLAGS
 #   TREE: what tools/install.sh installs, as //tools/install:tree makes it
 set -euo pipefail

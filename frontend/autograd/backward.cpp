@@ -1,4 +1,5 @@
-// Records the derivative of recorded calls: from the outputs down their history, each node once, after all that used its results.
+// Records the derivative of recorded calls: from the outputs down their history, each node once,
+// after all that used its results.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -17,75 +18,104 @@ namespace weft {
 
 using namespace recorder;
 
-NoGrad::NoGrad() : previous_(grad_mode()) { set_grad_mode(false); }
-NoGrad::~NoGrad() { set_grad_mode(previous_); }
-EnableGrad::EnableGrad() : previous_(grad_mode()) { set_grad_mode(true); }
-EnableGrad::~EnableGrad() { set_grad_mode(previous_); }
-bool grad_enabled() { return grad_mode(); }
+NoGrad::NoGrad() : previous_(grad_mode()) {
+  set_grad_mode(false);
+}
+NoGrad::~NoGrad() {
+  set_grad_mode(previous_);
+}
+EnableGrad::EnableGrad() : previous_(grad_mode()) {
+  set_grad_mode(true);
+}
+EnableGrad::~EnableGrad() {
+  set_grad_mode(previous_);
+}
+bool grad_enabled() {
+  return grad_mode();
+}
 
 namespace {
 
-// Slices with gaps between them that are set side by side are at least so many: below it the sum of as many padded tensors is no loss.
+// Slices with gaps between them that are set side by side are at least so many: below it the sum of
+// as many padded tensors is no loss.
 constexpr size_t kManySlices = 8;
 
-// The weight of an unrolled network is a factor at each step. Of its gradients by so many steps each is added by itself, as they come,
-// which keeps ordinary networks in their order; those of further steps are left and become one product.
+// The weight of an unrolled network is a factor at each step. Of its gradients by so many steps
+// each is added by itself, as they come, which keeps ordinary networks in their order; those of
+// further steps are left and become one product.
 constexpr uint32_t kFewProducts = 4;
-// Products of more rows than this are no cheaper together: below it, adding up whole weights costs more than the arithmetic.
+// Products of more rows than this are no cheaper together: below it, adding up whole weights costs
+// more than the arithmetic.
 constexpr int64_t kFewRows = 128;
 
 struct ModeScope {
-  explicit ModeScope(bool on) : previous(grad_mode()) { set_grad_mode(on); }
-  ~ModeScope() { set_grad_mode(previous); }
+  explicit ModeScope(bool on) : previous(grad_mode()) {
+    set_grad_mode(on);
+  }
+  ~ModeScope() {
+    set_grad_mode(previous);
+  }
   bool previous;
 };
 
 class Backward {
 public:
-  Backward(bool retain, bool create_graph) : retain_(retain || create_graph), create_graph_(create_graph) {}
+  Backward(bool retain, bool create_graph)
+      : retain_(retain || create_graph), create_graph_(create_graph) {}
 
   void add_output(const Var &output, const Tensor &weight, const char *what) {
     if (!output.grad)
       fail(ErrorKind::kState,
            std::string(what) +
-               " does not depend on a tensor that requires grad, or history was switched off (NoGrad) when it was computed; the derivative "
+               " does not depend on a tensor that requires grad, or history was switched off "
+               "(NoGrad) when it was computed; the derivative "
                "of a gradient needs create_graph = true where the gradient is computed");
     Var g;
     if (weight.defined()) {
       g = read(weight, "gradient");
       if (g.value->type != output.value->type)
-        fail(ErrorKind::kShape,
-             "the gradient is " + describe(g) + ", " + what + " is " + describe(output) + ": they must have one dtype and shape");
-      if (!create_graph_) g = g.without_history();
+        fail(ErrorKind::kShape, "the gradient is " + describe(g) + ", " + what + " is " +
+                                    describe(output) + ": they must have one dtype and shape");
+      if (!create_graph_)
+        g = g.without_history();
     } else {
       if (output.type().elements != 1)
         fail(ErrorKind::kShape, std::string(what) + " has shape " + to_string(output.dims()) +
-                                    ": only a tensor of one element has a derivative without a gradient to weigh it by");
+                                    ": only a tensor of one element has a derivative without a "
+                                    "gradient to weigh it by");
       ModeScope mode(create_graph_);
       g = broadcast(emit_constant(1, output.dtype()), output.dims());
     }
     accumulate(output.grad, output.grad_index, std::move(g));
   }
 
-  // Restricts the walk to what leads to the inputs, and collects their gradients instead of adding to leaves.
+  // Restricts the walk to what leads to the inputs, and collects their gradients instead of adding
+  // to leaves.
   void restrict_to(std::span<const Var> inputs) {
     restricted_ = true;
     for (const Var &input : inputs)
-      if (input.grad) wanted_.insert(input.grad.get());
-    // Everything reachable, lowest number first: a node matters if it is wanted or one of its edges matters.
+      if (input.grad)
+        wanted_.insert(input.grad.get());
+    // Everything reachable, lowest number first: a node matters if it is wanted or one of its edges
+    // matters.
     std::vector<GradNode *> reachable;
     std::unordered_set<GradNode *> seen;
     for (auto &[node, pending] : pending_)
-      if (seen.insert(node).second) reachable.push_back(node);
+      if (seen.insert(node).second)
+        reachable.push_back(node);
     for (size_t i = 0; i < reachable.size(); ++i)
       for (const GradEdge &edge : reachable[i]->edges)
-        if (edge.node && seen.insert(edge.node.get()).second) reachable.push_back(edge.node.get());
-    std::sort(reachable.begin(), reachable.end(), [](GradNode *a, GradNode *b) { return a->number < b->number; });
+        if (edge.node && seen.insert(edge.node.get()).second)
+          reachable.push_back(edge.node.get());
+    std::sort(reachable.begin(), reachable.end(),
+              [](GradNode *a, GradNode *b) { return a->number < b->number; });
     for (GradNode *node : reachable) {
       bool leads = false;
       for (const GradEdge &edge : node->edges)
-        leads = leads || (edge.node && (wanted_.count(edge.node.get()) || leading_.count(edge.node.get())));
-      if (leads) leading_.insert(node);
+        leads = leads ||
+                (edge.node && (wanted_.count(edge.node.get()) || leading_.count(edge.node.get())));
+      if (leads)
+        leading_.insert(node);
     }
   }
 
@@ -98,26 +128,32 @@ public:
       pending_.erase(it);
       add_bands(pending);
       add_products(pending);
-      if (restricted_ && wanted_.count(node)) found_[node] = pending.cotangents;
+      if (restricted_ && wanted_.count(node))
+        found_[node] = pending.cotangents;
       if (node->is_leaf()) {
-        if (!restricted_) add_to_leaf(*node, pending.cotangents[0]);
+        if (!restricted_)
+          add_to_leaf(*node, pending.cotangents[0]);
         continue;
       }
-      if (restricted_ && !leading_.count(node)) continue;
+      if (restricted_ && !leading_.count(node))
+        continue;
       if (node->released)
-        fail(ErrorKind::kState,
-             "the values that this derivative needs were released by an earlier backward; pass retain_graph = true to that one");
+        fail(ErrorKind::kState, "the values that this derivative needs were released by an earlier "
+                                "backward; pass retain_graph = true to that one");
       if (std::optional<Band> band = band_of(*node); band && node->edges[0].node) {
         // Left until all slices of the same value are there.
         const GradEdge &edge = node->edges[0];
-        pending_of(edge.node).pieces.push_back({*band, edge.index, GradRef(node), std::move(pending.cotangents[0])});
+        pending_of(edge.node).pieces.push_back(
+            {*band, edge.index, GradRef(node), std::move(pending.cotangents[0])});
       } else {
         std::optional<uint32_t> later;
-        if (leave_product(*node, pending.cotangents)) later = 1;
+        if (leave_product(*node, pending.cotangents))
+          later = 1;
         std::vector<Var> gradients = differentiate(*node, pending.cotangents, create_graph_, later);
         for (uint32_t i = 0; i < node->edges.size(); ++i) {
           const GradEdge &edge = node->edges[i];
-          if (edge.node && gradients[i]) accumulate(edge.node, edge.index, std::move(gradients[i]));
+          if (edge.node && gradients[i])
+            accumulate(edge.node, edge.index, std::move(gradients[i]));
         }
       }
       if (!retain_) {
@@ -133,7 +169,8 @@ public:
   // The gradient of an input of restrict_to; null if no output depends on it.
   Var found(const Var &input) const {
     auto it = found_.find(input.grad.get());
-    if (it == found_.end() || input.grad_index >= it->second.size()) return Var();
+    if (it == found_.end() || input.grad_index >= it->second.size())
+      return Var();
     return it->second[input.grad_index];
   }
 
@@ -169,7 +206,9 @@ private:
     return it->second;
   }
 
-  void accumulate(const GradRef &node, uint32_t index, Var g) { add_to(pending_of(node).cotangents[index], std::move(g)); }
+  void accumulate(const GradRef &node, uint32_t index, Var g) {
+    add_to(pending_of(node).cotangents[index], std::move(g));
+  }
 
   void add_to(Var &sum, Var g) {
     if (!sum) {
@@ -180,21 +219,29 @@ private:
     sum = emit_binary(Binary::kAdd, sum, g);
   }
 
-  // Adds the cotangents of slices. By the rule each would be a tensor of zeros with the slice's cotangent in it, and their sum quadratic in
-  // the steps of an unrolled network; those that do not overlap are instead set side by side. Not so a few slices with gaps between them,
-  // such as three rows of a table: where they lie may change from step to step, which is a matter of numbers by the rule, but of another
-  // program for what is set side by side.
+  // Adds the cotangents of slices. By the rule each would be a tensor of zeros with the slice's
+  // cotangent in it, and their sum quadratic in the steps of an unrolled network; those that do not
+  // overlap are instead set side by side. Not so a few slices with gaps between them, such as three
+  // rows of a table: where they lie may change from step to step, which is a matter of numbers by
+  // the rule, but of another program for what is set side by side.
   void add_bands(Pending &pending) {
     std::vector<Piece> &pieces = pending.pieces;
     std::sort(pieces.begin(), pieces.end(), [](const Piece &a, const Piece &b) {
-      return std::tie(a.index, a.band.dim, a.band.start, a.slice->number) < std::tie(b.index, b.band.dim, b.band.start, b.slice->number);
+      return std::tie(a.index, a.band.dim, a.band.start, a.slice->number) <
+             std::tie(b.index, b.band.dim, b.band.start, b.slice->number);
     });
     for (size_t first = 0, last; first < pieces.size(); first = last) {
-      auto of_first = [&](const Piece &piece) { return piece.index == pieces[first].index && piece.band.dim == pieces[first].band.dim; };
-      for (last = first + 1; last < pieces.size() && of_first(pieces[last]);) ++last;
-      // Rows of pieces that do not overlap, as few as there can be: each piece joins the row that ends first, if that is before it.
+      auto of_first = [&](const Piece &piece) {
+        return piece.index == pieces[first].index && piece.band.dim == pieces[first].band.dim;
+      };
+      for (last = first + 1; last < pieces.size() && of_first(pieces[last]);)
+        ++last;
+      // Rows of pieces that do not overlap, as few as there can be: each piece joins the row that
+      // ends first, if that is before it.
       std::vector<std::vector<const Piece *>> rows;
-      std::priority_queue<std::pair<int64_t, size_t>, std::vector<std::pair<int64_t, size_t>>, std::greater<>> ends;
+      std::priority_queue<std::pair<int64_t, size_t>, std::vector<std::pair<int64_t, size_t>>,
+                          std::greater<>>
+          ends;
       for (size_t i = first; i < last; ++i) {
         size_t row = rows.size();
         if (!ends.empty() && ends.top().first <= pieces[i].band.start) {
@@ -210,13 +257,18 @@ private:
       std::vector<const Piece *> apart;
       for (const auto &row : rows) {
         int64_t covered = 0, all = pieces[first].band.from->dims[pieces[first].band.dim];
-        for (const Piece *piece : row) covered += piece->band.limit - piece->band.start;
-        if (row.size() > 1 && (covered == all || (row.size() >= kManySlices && 2 * covered >= all))) add_to(sum, side_by_side(row));
-        else apart.insert(apart.end(), row.begin(), row.end());
+        for (const Piece *piece : row)
+          covered += piece->band.limit - piece->band.start;
+        if (row.size() > 1 && (covered == all || (row.size() >= kManySlices && 2 * covered >= all)))
+          add_to(sum, side_by_side(row));
+        else
+          apart.insert(apart.end(), row.begin(), row.end());
       }
       // In an order that does not depend on where they lie: the last slice first, as they came.
-      std::sort(apart.begin(), apart.end(), [](const Piece *a, const Piece *b) { return a->slice->number > b->slice->number; });
-      for (const Piece *piece : apart) add_to(sum, differentiate(*piece->slice, {&piece->cotangent, 1}, create_graph_)[0]);
+      std::sort(apart.begin(), apart.end(),
+                [](const Piece *a, const Piece *b) { return a->slice->number > b->slice->number; });
+      for (const Piece *piece : apart)
+        add_to(sum, differentiate(*piece->slice, {&piece->cotangent, 1}, create_graph_)[0]);
     }
     pieces.clear();
   }
@@ -228,38 +280,48 @@ private:
     std::vector<Var> parts;
     int64_t at = 0, dim = row[0]->band.dim;
     auto zeros_to = [&](int64_t limit) {
-      if (limit == at) return;
+      if (limit == at)
+        return;
       Shape dims = whole.dims;
       dims[dim] = limit - at;
       parts.push_back(broadcast(emit_constant(0, whole.dtype), dims));
     };
     for (const Piece *piece : row) {
       zeros_to(piece->band.start);
-      if (piece->band.limit > piece->band.start) parts.push_back(piece->cotangent);
+      if (piece->band.limit > piece->band.start)
+        parts.push_back(piece->cotangent);
       at = piece->band.limit;
     }
     zeros_to(whole.dims[dim]);
     return parts.size() == 1 ? parts[0] : emit_concat(parts, dim);
   }
 
-  // True where the node is one of many products by the same y, whose gradient waits for all of them.
+  // True where the node is one of many products by the same y, whose gradient waits for all of
+  // them.
   bool leave_product(const GradNode &node, const std::vector<Var> &cotangents) {
-    if (node.edges.size() != 2 || !node.edges[1].node || !node.operands[0]) return false;
+    if (node.edges.size() != 2 || !node.edges[1].node || !node.operands[0])
+      return false;
     std::optional<RowProduct> product = row_product_of(node, kFewRows);
-    if (!product) return false;
+    if (!product)
+      return false;
     Pending &of_y = pending_of(node.edges[1].node);
-    if (of_y.product_count++ < kFewProducts) return false;
+    if (of_y.product_count++ < kFewProducts)
+      return false;
     Var x{node.operands[0], node.edges[0].node, node.edges[0].index};
-    of_y.products.push_back({node.edges[1].index, product->transpose_y, create_graph_ ? x : x.without_history(), cotangents[0]});
+    of_y.products.push_back({node.edges[1].index, product->transpose_y,
+                             create_graph_ ? x : x.without_history(), cotangents[0]});
     return true;
   }
 
   // The sum over steps of x^T g is one product, of all steps' x and g below each other.
   void add_products(Pending &pending) {
     // By what they are gradients of and their shapes: x and g of each step, the first step first.
-    std::map<std::tuple<uint32_t, bool, int64_t, int64_t>, std::pair<std::vector<Var>, std::vector<Var>>> alike;
+    std::map<std::tuple<uint32_t, bool, int64_t, int64_t>,
+             std::pair<std::vector<Var>, std::vector<Var>>>
+        alike;
     for (auto product = pending.products.rbegin(); product != pending.products.rend(); ++product) {
-      auto &[xs, gs] = alike[{product->index, product->transpose_y, product->x.dims()[1], product->cotangent.dims()[1]}];
+      auto &[xs, gs] = alike[{product->index, product->transpose_y, product->x.dims()[1],
+                              product->cotangent.dims()[1]}];
       xs.push_back(product->x);
       gs.push_back(product->cotangent);
     }
@@ -267,22 +329,27 @@ private:
     for (const auto &[of, steps] : alike) {
       auto [index, transpose_y, depth, columns] = of;
       const auto &[xs, gs] = steps;
-      Var x = xs.size() == 1 ? xs[0] : emit_concat(xs, 0), g = gs.size() == 1 ? gs[0] : emit_concat(gs, 0);
-      add_to(pending.cotangents[index], transpose_y ? emit_matmul(g, x, true, false) : emit_matmul(x, g, true, false));
+      Var x = xs.size() == 1 ? xs[0] : emit_concat(xs, 0),
+          g = gs.size() == 1 ? gs[0] : emit_concat(gs, 0);
+      add_to(pending.cotangents[index],
+             transpose_y ? emit_matmul(g, x, true, false) : emit_matmul(x, g, true, false));
     }
     pending.products.clear();
   }
 
   void add_to_leaf(GradNode &leaf, const Var &g) {
-    if (TraceHooks *hooks = trace_hooks()) hooks->on_grad(&leaf);
+    if (TraceHooks *hooks = trace_hooks())
+      hooks->on_grad(&leaf);
     if (!leaf.grad.defined()) {
       leaf.grad = wrap_quietly(create_graph_ ? g : g.without_history());
       return;
     }
     ModeScope mode(create_graph_);
     Var sum = emit_binary(Binary::kAdd, read(leaf.grad, "grad"), g);
-    if (create_graph_) leaf.grad = wrap_quietly(sum);
-    else write(leaf.grad, sum.without_history());
+    if (create_graph_)
+      leaf.grad = wrap_quietly(sum);
+    else
+      write(leaf.grad, sum.without_history());
   }
 
   bool retain_, create_graph_, restricted_ = false;
@@ -295,35 +362,40 @@ private:
 
 } // namespace
 
-void Tensor::backward(const Tensor &gradient, bool retain_graph, bool create_graph, Location location) const {
+void Tensor::backward(const Tensor &gradient, bool retain_graph, bool create_graph,
+                      Location location) const {
   Session session("backward", location);
   Backward backward(retain_graph, create_graph);
   backward.add_output(read(*this, "self"), gradient, "the tensor");
   backward.run();
 }
 
-std::vector<Tensor> grad(const std::vector<Tensor> &outputs, const std::vector<Tensor> &inputs, const GradOptions &options,
-                         Location location) {
+std::vector<Tensor> grad(const std::vector<Tensor> &outputs, const std::vector<Tensor> &inputs,
+                         const GradOptions &options, Location location) {
   Session session("grad", location);
   if (!options.grad_outputs.empty() && options.grad_outputs.size() != outputs.size())
-    fail(ErrorKind::kValue,
-         std::to_string(options.grad_outputs.size()) + " grad_outputs for " + std::to_string(outputs.size()) + " outputs");
+    fail(ErrorKind::kValue, std::to_string(options.grad_outputs.size()) + " grad_outputs for " +
+                                std::to_string(outputs.size()) + " outputs");
   std::vector<Var> wanted;
   for (const Tensor &input : inputs) {
     wanted.push_back(read(input, "inputs"));
-    if (!wanted.back().grad) fail(ErrorKind::kState, "input " + std::to_string(wanted.size() - 1) + " does not require grad");
+    if (!wanted.back().grad)
+      fail(ErrorKind::kState,
+           "input " + std::to_string(wanted.size() - 1) + " does not require grad");
   }
   Backward backward(options.retain_graph, options.create_graph);
   for (size_t i = 0; i < outputs.size(); ++i)
-    backward.add_output(read(outputs[i], "outputs"), options.grad_outputs.empty() ? Tensor() : options.grad_outputs[i], "an output");
+    backward.add_output(read(outputs[i], "outputs"),
+                        options.grad_outputs.empty() ? Tensor() : options.grad_outputs[i],
+                        "an output");
   backward.restrict_to(wanted);
   backward.run();
   std::vector<Tensor> result;
   for (size_t i = 0; i < wanted.size(); ++i) {
     Var g = backward.found(wanted[i]);
     if (!g && !options.allow_unused)
-      fail(ErrorKind::kState,
-           "no output depends on input " + std::to_string(i) + "; pass allow_unused = true to get an undefined tensor for it");
+      fail(ErrorKind::kState, "no output depends on input " + std::to_string(i) +
+                                  "; pass allow_unused = true to get an undefined tensor for it");
     result.push_back(g ? wrap_quietly(options.create_graph ? g : g.without_history()) : Tensor());
   }
   return result;

@@ -23,22 +23,28 @@ namespace fs = std::filesystem;
 
 std::string scratch_folder() {
   const char *base = std::getenv("TEST_TMPDIR");
-  std::string folder = std::string(base ? base : "/tmp") + "/data_test." + std::to_string(getpid()) + "." +
+  std::string folder = std::string(base ? base : "/tmp") + "/data_test." +
+                       std::to_string(getpid()) + "." +
                        ::testing::UnitTest::GetInstance()->current_test_info()->name();
   fs::create_directories(folder);
   return folder;
 }
-void write(const std::string &path, const std::string &content) { std::ofstream(path, std::ios::binary) << content; }
+void write(const std::string &path, const std::string &content) {
+  std::ofstream(path, std::ios::binary) << content;
+}
 
 // Item i is i; counts calls, and fails where it is told to.
 class Numbers : public Dataset {
 public:
   explicit Numbers(int64_t size) : size_(size) {}
-  int64_t size() const override { return size_; }
+  int64_t size() const override {
+    return size_;
+  }
   HostBatch fetch(std::span<const int64_t> items) const override {
     ++fetched;
     for (int64_t item : items)
-      if (item == failing.load()) throw std::runtime_error("item " + std::to_string(item) + " is broken");
+      if (item == failing.load())
+        throw std::runtime_error("item " + std::to_string(item) + " is broken");
     HostArray array = HostArray::empty(DType::kInt64, {static_cast<int64_t>(items.size())});
     std::copy(items.begin(), items.end(), array.as<int64_t>().begin());
     return {array, array};
@@ -50,18 +56,26 @@ private:
   int64_t size_;
 };
 
-DatasetPtr numbers_to(int64_t size) { return std::make_shared<Numbers>(size); }
+DatasetPtr numbers_to(int64_t size) {
+  return std::make_shared<Numbers>(size);
+}
 
-std::vector<int64_t> values(const Tensor &tensor) { return tensor.to_vector<int64_t>(); }
+std::vector<int64_t> values(const Tensor &tensor) {
+  return tensor.to_vector<int64_t>();
+}
 
 TEST(Utf8, RoundTripAndRefusals) {
   const std::string text = "a\xC3\xA9\xE2\x82\xAC\xF0\x9F\xA7\xB5\n";
   std::u32string characters = decode_utf8(text, "it");
   EXPECT_EQ(characters, U"a\u00e9\u20ac\U0001F9F5\n");
   EXPECT_EQ(encode_utf8(characters), text);
-  for (const char *bad : {"\x80", "ab\xC0\x80", "\xC3", "\xE0\x80\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xFF"})
-    EXPECT_NE(message_of([&] { decode_utf8(bad, "it"); }).find("it is not UTF-8 text: byte "), std::string::npos) << bad;
-  EXPECT_NE(message_of([&] { decode_utf8(std::string("a\0b", 3), "it"); }).find("byte 1 of 3"), std::string::npos);
+  for (const char *bad :
+       {"\x80", "ab\xC0\x80", "\xC3", "\xE0\x80\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xFF"})
+    EXPECT_NE(message_of([&] { decode_utf8(bad, "it"); }).find("it is not UTF-8 text: byte "),
+              std::string::npos)
+        << bad;
+  EXPECT_NE(message_of([&] { decode_utf8(std::string("a\0b", 3), "it"); }).find("byte 1 of 3"),
+            std::string::npos);
   EXPECT_EQ(message_of([&] { decode_utf8("", "it"); }), "it is empty");
 }
 
@@ -74,10 +88,13 @@ TEST(TextFiles, AFolderInOrderEachFileOnce) {
   fs::create_symlink("b", folder + "/c");
   EXPECT_EQ(text_files(folder), (std::vector<std::string>{folder + "/a", folder + "/b"}));
   EXPECT_EQ(text_files(folder + "/c"), std::vector<std::string>{folder + "/c"});
-  EXPECT_NE(message_of([&] { text_files(folder + "/none"); }).find("no such file or folder"), std::string::npos);
-  EXPECT_NE(message_of([&] { text_files(folder + "/below"); }).find("holds no files"), std::string::npos);
+  EXPECT_NE(message_of([&] { text_files(folder + "/none"); }).find("no such file or folder"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { text_files(folder + "/below"); }).find("holds no files"),
+            std::string::npos);
   EXPECT_NE(message_of([&] { read_text(folder); }).find("not a regular file"), std::string::npos);
-  EXPECT_NE(message_of([&] { read_text(folder + "/none"); }).find("no such file"), std::string::npos);
+  EXPECT_NE(message_of([&] { read_text(folder + "/none"); }).find("no such file"),
+            std::string::npos);
   EXPECT_EQ(read_text(folder + "/a"), U"a");
 }
 
@@ -87,7 +104,8 @@ TEST(Vocabulary, NumbersByCodePoint) {
   EXPECT_EQ(vocabulary.encode(U"nab"), (std::vector<int64_t>{2, 0, 1}));
   EXPECT_EQ(vocabulary.decode(std::vector<int64_t>{3, 0}), U"\u20aca");
   EXPECT_NE(message_of([&] { vocabulary.encode(U"ax"); }).find("'x' (U+0078)"), std::string::npos);
-  EXPECT_NE(message_of([&] { vocabulary.decode(std::vector<int64_t>{4}); }).find("the id 4"), std::string::npos);
+  EXPECT_NE(message_of([&] { vocabulary.decode(std::vector<int64_t>{4}); }).find("the id 4"),
+            std::string::npos);
 }
 
 TEST(TextDataset, WindowsAndTheirSuccessors) {
@@ -95,22 +113,27 @@ TEST(TextDataset, WindowsAndTheirSuccessors) {
   ASSERT_EQ(data.size(), 2);
   HostBatch batch = data.fetch(std::vector<int64_t>{1, 0});
   EXPECT_EQ(batch.input.shape, (std::vector<int64_t>{2, 3}));
-  std::span<const int64_t> input = std::as_const(batch.input).as<int64_t>(), target = std::as_const(batch.target).as<int64_t>();
-  EXPECT_EQ(std::vector<int64_t>(input.begin(), input.end()), (std::vector<int64_t>{12, 13, 14, 10, 11, 12}));
-  EXPECT_EQ(std::vector<int64_t>(target.begin(), target.end()), (std::vector<int64_t>{13, 14, 15, 11, 12, 13}));
+  std::span<const int64_t> input = std::as_const(batch.input).as<int64_t>(),
+                           target = std::as_const(batch.target).as<int64_t>();
+  EXPECT_EQ(std::vector<int64_t>(input.begin(), input.end()),
+            (std::vector<int64_t>{12, 13, 14, 10, 11, 12}));
+  EXPECT_EQ(std::vector<int64_t>(target.begin(), target.end()),
+            (std::vector<int64_t>{13, 14, 15, 11, 12, 13}));
   EXPECT_EQ(TextDataset({1, 2, 3, 4}, 3).size(), 1);
   EXPECT_NE(message_of([] { TextDataset({1, 2, 3}, 3); }).find("too short"), std::string::npos);
   EXPECT_NE(message_of([] { TextDataset({1, 2, 3}, 0); }).find("at least 1"), std::string::npos);
 }
 
 TEST(TensorDataset, RowsOfBoth) {
-  TensorDataset data(Tensor::from(std::vector<float>{1, 2, 3, 4, 5, 6}, {3, 2}), Tensor::from(std::vector<int64_t>{7, 8, 9}));
+  TensorDataset data(Tensor::from(std::vector<float>{1, 2, 3, 4, 5, 6}, {3, 2}),
+                     Tensor::from(std::vector<int64_t>{7, 8, 9}));
   HostBatch batch = data.fetch(std::vector<int64_t>{2, 2, 0});
   EXPECT_EQ(batch.input.shape, (std::vector<int64_t>{3, 2}));
   EXPECT_EQ(batch.input.as<float>()[0], 5);
   EXPECT_EQ(batch.input.as<float>()[5], 2);
   EXPECT_EQ(batch.target.as<int64_t>()[1], 9);
-  EXPECT_NE(message_of([] { TensorDataset(zeros({3, 2}), zeros({2})); }).find("[3, 2] and [2]"), std::string::npos);
+  EXPECT_NE(message_of([] { TensorDataset(zeros({3, 2}), zeros({2})); }).find("[3, 2] and [2]"),
+            std::string::npos);
 }
 
 TEST(SplitMix64, IsThePublishedGeneratorAndUnbiased) {
@@ -119,8 +142,10 @@ TEST(SplitMix64, IsThePublishedGeneratorAndUnbiased) {
   EXPECT_EQ(random.next(), 3203168211198807973ull);
   EXPECT_EQ(random.next(), 9817491932198370423ull);
   std::vector<int> counts(7);
-  for (int i = 0; i < 70000; ++i) ++counts[random.below(7)];
-  for (int count : counts) EXPECT_NEAR(count, 10000, 500);
+  for (int i = 0; i < 70000; ++i)
+    ++counts[random.below(7)];
+  for (int count : counts)
+    EXPECT_NEAR(count, 10000, 500);
 }
 
 class Loader : public ::testing::TestWithParam<int> {}; // batches ahead
@@ -130,34 +155,45 @@ TEST_P(Loader, InOrderWithARaggedEnd) {
   EXPECT_EQ(loader.batches(), 3);
   std::vector<std::vector<int64_t>> seen;
   for (int epoch = 0; epoch < 2; ++epoch)
-    for (auto [input, target] : loader) seen.push_back(values(input));
-  EXPECT_EQ(seen, (std::vector<std::vector<int64_t>>{{0, 1, 2}, {3, 4, 5}, {6}, {0, 1, 2}, {3, 4, 5}, {6}}));
+    for (auto [input, target] : loader)
+      seen.push_back(values(input));
+  EXPECT_EQ(seen, (std::vector<std::vector<int64_t>>{
+                      {0, 1, 2}, {3, 4, 5}, {6}, {0, 1, 2}, {3, 4, 5}, {6}}));
   DataLoader whole(numbers_to(7), {.batch_size = 3, .drop_last = true, .prefetch = GetParam()});
   EXPECT_EQ(whole.batches(), 2);
 }
 
 TEST_P(Loader, ShufflesEachEpochAnew) {
   std::vector<std::vector<int64_t>> epochs;
-  DataLoader loader(numbers_to(50), {.batch_size = 8, .shuffle = true, .seed = 3, .prefetch = GetParam()});
+  DataLoader loader(numbers_to(50),
+                    {.batch_size = 8, .shuffle = true, .seed = 3, .prefetch = GetParam()});
   for (int epoch = 0; epoch < 3; ++epoch) {
     epochs.emplace_back();
     for (auto [input, target] : loader)
-      for (int64_t value : values(input)) epochs.back().push_back(value);
+      for (int64_t value : values(input))
+        epochs.back().push_back(value);
     std::vector<int64_t> sorted = epochs.back();
     std::sort(sorted.begin(), sorted.end());
-    for (int64_t i = 0; i < 50; ++i) EXPECT_EQ(sorted[i], i) << "each item once";
+    for (int64_t i = 0; i < 50; ++i)
+      EXPECT_EQ(sorted[i], i) << "each item once";
   }
   EXPECT_NE(epochs[0], epochs[1]);
   EXPECT_NE(epochs[1], epochs[2]);
-  DataLoader same(numbers_to(50), {.batch_size = 50, .shuffle = true, .seed = 3, .prefetch = GetParam()});
+  DataLoader same(numbers_to(50),
+                  {.batch_size = 50, .shuffle = true, .seed = 3, .prefetch = GetParam()});
   EXPECT_EQ(values(same.next().input), epochs[0]) << "the order does not depend on the batch size";
-  DataLoader other(numbers_to(50), {.batch_size = 50, .shuffle = true, .seed = 4, .prefetch = GetParam()});
+  DataLoader other(numbers_to(50),
+                   {.batch_size = 50, .shuffle = true, .seed = 4, .prefetch = GetParam()});
   EXPECT_NE(values(other.next().input), epochs[0]);
 }
 
 TEST_P(Loader, ResumesAtAnyBatch) {
   for (bool replacement : {false, true}) {
-    LoaderOptions options{.batch_size = 4, .shuffle = true, .replacement = replacement, .seed = 9, .prefetch = GetParam()};
+    LoaderOptions options{.batch_size = 4,
+                          .shuffle = true,
+                          .replacement = replacement,
+                          .seed = 9,
+                          .prefetch = GetParam()};
     DataLoader first(numbers_to(10), options);
     std::vector<LoaderState> states;
     std::vector<std::vector<int64_t>> batches;
@@ -170,24 +206,30 @@ TEST_P(Loader, ResumesAtAnyBatch) {
       DataLoader second(numbers_to(10), options);
       second.next();
       second.restore(states[i]);
-      for (int k = i; k < 8; ++k) EXPECT_EQ(values(second.next().input), batches[k]) << i << " " << k;
+      for (int k = i; k < 8; ++k)
+        EXPECT_EQ(values(second.next().input), batches[k]) << i << " " << k;
     }
   }
   DataLoader loader(numbers_to(10), {.batch_size = 4, .prefetch = GetParam()});
-  EXPECT_NE(message_of([&] { loader.restore({.seed = 0, .epoch = 0, .batch = 3}); }).find("no batch 3"), std::string::npos);
+  EXPECT_NE(
+      message_of([&] { loader.restore({.seed = 0, .epoch = 0, .batch = 3}); }).find("no batch 3"),
+      std::string::npos);
 }
 
 TEST_P(Loader, ALoopLeftEarlyStartsANewEpochARestoredOneGoesOn) {
   DataLoader loader(numbers_to(6), {.batch_size = 2, .prefetch = GetParam()});
-  for (auto [input, target] : loader) break;
+  for (auto [input, target] : loader)
+    break;
   EXPECT_EQ(loader.state(), (LoaderState{.seed = 0, .epoch = 0, .batch = 1}));
   std::vector<int64_t> seen;
-  for (auto [input, target] : loader) seen.push_back(values(input)[0]);
+  for (auto [input, target] : loader)
+    seen.push_back(values(input)[0]);
   EXPECT_EQ(seen, (std::vector<int64_t>{0, 2, 4}));
   EXPECT_EQ(loader.state(), (LoaderState{.seed = 0, .epoch = 2, .batch = 0}));
   loader.restore({.seed = 0, .epoch = 5, .batch = 2});
   seen.clear();
-  for (auto [input, target] : loader) seen.push_back(values(input)[0]);
+  for (auto [input, target] : loader)
+    seen.push_back(values(input)[0]);
   EXPECT_EQ(seen, std::vector<int64_t>{4});
 }
 
@@ -196,7 +238,8 @@ TEST_P(Loader, AnErrorReachesTheCallerAndTheBatchIsTriedAgain) {
   numbers->failing = 3;
   DataLoader loader(numbers, {.batch_size = 2, .prefetch = GetParam()});
   EXPECT_EQ(values(loader.next().input), (std::vector<int64_t>{0, 1}));
-  for (int i = 0; i < 2; ++i) EXPECT_THROW(loader.next(), std::runtime_error);
+  for (int i = 0; i < 2; ++i)
+    EXPECT_THROW(loader.next(), std::runtime_error);
   numbers->failing = -1;
   EXPECT_EQ(values(loader.next().input), (std::vector<int64_t>{2, 3}));
   EXPECT_EQ(values(loader.next().input), (std::vector<int64_t>{4, 5}));
@@ -207,7 +250,8 @@ TEST_P(Loader, EndsWithBatchesUnderWay) {
     auto numbers = std::make_shared<Numbers>(1000);
     {
       DataLoader loader(numbers, {.batch_size = 1, .prefetch = GetParam()});
-      for (int k = 0; k < i % 5; ++k) loader.next();
+      for (int k = 0; k < i % 5; ++k)
+        loader.next();
       DataLoader moved = std::move(loader);
       moved.next();
     }
@@ -219,20 +263,30 @@ TEST_P(Loader, EndsWithBatchesUnderWay) {
 INSTANTIATE_TEST_SUITE_P(Prefetch, Loader, ::testing::Values(0, 1, 3));
 
 TEST(DataLoader, RefusesBadOptions) {
-  EXPECT_NE(message_of([] { DataLoader(numbers_to(3), {.batch_size = 0}); }).find("batch_size"), std::string::npos);
-  EXPECT_NE(message_of([] { DataLoader(numbers_to(3), {.batch_size = 1, .prefetch = -1}); }).find("prefetch"), std::string::npos);
-  EXPECT_NE(message_of([] { DataLoader(numbers_to(3), {.batch_size = 4, .drop_last = true}); }).find("no batch of 4"), std::string::npos);
-  EXPECT_NE(message_of([] { DataLoader(numbers_to(0), {.batch_size = 4}); }).find("0 items"), std::string::npos);
+  EXPECT_NE(message_of([] { DataLoader(numbers_to(3), {.batch_size = 0}); }).find("batch_size"),
+            std::string::npos);
+  EXPECT_NE(message_of([] {
+              DataLoader(numbers_to(3), {.batch_size = 1, .prefetch = -1});
+            }).find("prefetch"),
+            std::string::npos);
+  EXPECT_NE(message_of([] {
+              DataLoader(numbers_to(3), {.batch_size = 4, .drop_last = true});
+            }).find("no batch of 4"),
+            std::string::npos);
+  EXPECT_NE(message_of([] { DataLoader(numbers_to(0), {.batch_size = 4}); }).find("0 items"),
+            std::string::npos);
   EXPECT_NE(message_of([] { DataLoader(DatasetPtr(), {}); }).find("null"), std::string::npos);
 }
 
-//===-- IDX -------------------------------------------------------------------------------------------===//
+//===-- IDX
+//-------------------------------------------------------------------------------------------===//
 
 // An IDX file of this type and these dims; sizes are big-endian.
 std::string idx(int type, const std::vector<uint32_t> &dims, const std::string &elements) {
   std::string text{'\0', '\0', static_cast<char>(type), static_cast<char>(dims.size())};
   for (uint32_t dim : dims)
-    for (int shift : {24, 16, 8, 0}) text += static_cast<char>(dim >> shift & 255);
+    for (int shift : {24, 16, 8, 0})
+      text += static_cast<char>(dim >> shift & 255);
   return text + elements;
 }
 
@@ -243,7 +297,8 @@ TEST(DataLoader, DrawsItemsByTheirWeights) {
     DataLoader loader(data, {.batch_size = 4, .weights = {0, 1, 3, 0}, .seed = seed});
     std::vector<int> drawn(4);
     for (int i = 0; i < 1000; ++i)
-      for (float x : loader.next().input.to_vector<float>()) ++drawn[static_cast<size_t>(x)];
+      for (float x : loader.next().input.to_vector<float>())
+        ++drawn[static_cast<size_t>(x)];
     return drawn;
   };
   std::vector<int> drawn = counts(1);
@@ -274,8 +329,10 @@ TEST(RandomSplit, EachItemIsInOnePart) {
   std::vector<float> batch = loader.next().input.to_vector<float>();
   EXPECT_EQ(std::vector<int64_t>(batch.begin(), batch.end()), parts[2].items());
   std::sort(all.begin(), all.end());
-  for (int64_t i = 0; i < 10; ++i) EXPECT_EQ(all[static_cast<size_t>(i)], i);
-  EXPECT_NE(message_of([&] { Subset(data, {3, 10}); }).find("no item 10 in a data set of 10"), std::string::npos);
+  for (int64_t i = 0; i < 10; ++i)
+    EXPECT_EQ(all[static_cast<size_t>(i)], i);
+  EXPECT_NE(message_of([&] { Subset(data, {3, 10}); }).find("no item 10 in a data set of 10"),
+            std::string::npos);
 }
 
 TEST(Idx, ReadsArraysOfAllTypes) {
@@ -302,14 +359,17 @@ TEST(Idx, RefusesOtherFiles) {
   EXPECT_NE(message(idx(7, {1}, "a")).find("type 7"), std::string::npos);
   EXPECT_NE(message(idx(8, {4}, "abc")).find("asks for 4"), std::string::npos);
   EXPECT_NE(message(idx(8, {2}, "abc")).find("asks for 2"), std::string::npos);
-  EXPECT_NE(message(idx(8, {1000000000, 1000000000, 1000000000, 1000000000}, "")).find("more than there can be"), std::string::npos);
+  EXPECT_NE(message(idx(8, {1000000000, 1000000000, 1000000000, 1000000000}, ""))
+                .find("more than there can be"),
+            std::string::npos);
   EXPECT_NE(message(idx(8, {9, 9}, "").substr(0, 7)).find("within its header"), std::string::npos);
   EXPECT_NE(message_of([&] { read_idx(path + ".no"); }).find("does not exist"), std::string::npos);
   EXPECT_NE(message_of([&] { read_idx(scratch_folder()); }).find("not a file"), std::string::npos);
 }
 
 TEST(Idx, ImagesAndLabels) {
-  std::string folder = scratch_folder(), images = folder + "/train-images-idx3-ubyte", labels = folder + "/train-labels-idx1-ubyte";
+  std::string folder = scratch_folder(), images = folder + "/train-images-idx3-ubyte",
+              labels = folder + "/train-labels-idx1-ubyte";
   write(images, idx(8, {3, 1, 2}, {'\0', '\xff', '\x33', '\0', '\1', '\2'}));
   write(labels, idx(8, {3}, {'\4', '\0', '\1'}));
   IdxDataset set = mnist(folder, true, {.mean = 0.5, .deviation = 0.5});

@@ -12,8 +12,8 @@
 
 namespace weft::data {
 
-// A row-major array in ordinary memory. Data sets yield these and not tensors: they run on the loader's thread,
-// and a tensor is made where the batch is used.
+// A row-major array in ordinary memory. Data sets yield these and not tensors: they run on the
+// loader's thread, and a tensor is made where the batch is used.
 struct HostArray {
   DType dtype = DType::kFloat32;
   std::vector<int64_t> shape;
@@ -22,12 +22,17 @@ struct HostArray {
   static HostArray empty(DType dtype, std::vector<int64_t> shape) {
     HostArray array{dtype, std::move(shape), {}};
     int64_t size = byte_size(dtype);
-    for (int64_t dim : array.shape) size *= dim;
+    for (int64_t dim : array.shape)
+      size *= dim;
     array.bytes.resize(static_cast<size_t>(size));
     return array;
   }
-  template <typename T> std::span<T> as() { return {reinterpret_cast<T *>(bytes.data()), bytes.size() / sizeof(T)}; }
-  template <typename T> std::span<const T> as() const { return {reinterpret_cast<const T *>(bytes.data()), bytes.size() / sizeof(T)}; }
+  template <typename T> std::span<T> as() {
+    return {reinterpret_cast<T *>(bytes.data()), bytes.size() / sizeof(T)};
+  }
+  template <typename T> std::span<const T> as() const {
+    return {reinterpret_cast<const T *>(bytes.data()), bytes.size() / sizeof(T)};
+  }
 };
 
 struct HostBatch {
@@ -41,13 +46,16 @@ public:
   // How many items there are; constant.
   virtual int64_t size() const = 0;
 
-  // The items, stacked along a new dim 0, in the order asked for. Every item is in [0, size()). Called by the loader's
-  // thread; an exception reaches whoever asks the loader for the batch.
+  // The items, stacked along a new dim 0, in the order asked for. Every item is in [0, size()).
+  // Called by the loader's thread; an exception reaches whoever asks the loader for the batch.
   virtual HostBatch fetch(std::span<const int64_t> items) const = 0;
 
-  // What the loader calls: fetch() with a seed for what is random in a data set (image/transforms.h). It is the same for the same loader
-  // seed, epoch and batch, and differs between batches and epochs.
-  virtual HostBatch fetch_seeded(std::span<const int64_t> items, uint64_t seed) const { return fetch(items); }
+  // What the loader calls: fetch() with a seed for what is random in a data set
+  // (image/transforms.h). It is the same for the same loader seed, epoch and batch, and differs
+  // between batches and epochs.
+  virtual HostBatch fetch_seeded(std::span<const int64_t> items, uint64_t seed) const {
+    return fetch(items);
+  }
 };
 
 using DatasetPtr = std::shared_ptr<const Dataset>;

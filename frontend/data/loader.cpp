@@ -15,19 +15,22 @@
 namespace weft::data {
 namespace {
 
-// The items of any batch, from seed and position alone. Keeps the order of the epoch it was last asked about.
+// The items of any batch, from seed and position alone. Keeps the order of the epoch it was last
+// asked about.
 class Sampler {
 public:
   Sampler(int64_t size, const LoaderOptions &options) : size_(size), options_(options) {
     double sum = 0;
     for (double weight : options_.weights) {
-      if (weight > 0) last_ = static_cast<int64_t>(sums_.size());
+      if (weight > 0)
+        last_ = static_cast<int64_t>(sums_.size());
       sums_.push_back(sum += weight);
     }
   }
 
   int64_t batches() const {
-    return options_.drop_last ? size_ / options_.batch_size : (size_ + options_.batch_size - 1) / options_.batch_size;
+    return options_.drop_last ? size_ / options_.batch_size
+                              : (size_ + options_.batch_size - 1) / options_.batch_size;
   }
 
   std::vector<int64_t> items(const LoaderState &at) {
@@ -37,10 +40,14 @@ public:
       SplitMix64 generator(derived_seed(derived_seed(at.seed, at.epoch), at.batch));
       // The first sum above a point of [0, sum of all): an item of weight 0 is never drawn.
       for (int64_t &item : items)
-        item = std::min<int64_t>(std::upper_bound(sums_.begin(), sums_.end(), generator.uniform() * sums_.back()) - sums_.begin(), last_);
+        item = std::min<int64_t>(
+            std::upper_bound(sums_.begin(), sums_.end(), generator.uniform() * sums_.back()) -
+                sums_.begin(),
+            last_);
     } else if (options_.replacement) {
       SplitMix64 generator(derived_seed(derived_seed(at.seed, at.epoch), at.batch));
-      for (int64_t &item : items) item = static_cast<int64_t>(generator.below(size_));
+      for (int64_t &item : items)
+        item = static_cast<int64_t>(generator.below(size_));
     } else if (options_.shuffle) {
       shuffle_for(at);
       std::copy_n(order_.begin() + first, items.size(), items.begin());
@@ -52,11 +59,13 @@ public:
 
 private:
   void shuffle_for(const LoaderState &at) {
-    if (!order_.empty() && seed_ == at.seed && epoch_ == at.epoch) return;
+    if (!order_.empty() && seed_ == at.seed && epoch_ == at.epoch)
+      return;
     order_.resize(size_);
     std::iota(order_.begin(), order_.end(), 0);
     SplitMix64 generator(derived_seed(at.seed, at.epoch));
-    for (int64_t i = size_ - 1; i > 0; --i) std::swap(order_[i], order_[generator.below(i + 1)]);
+    for (int64_t i = size_ - 1; i > 0; --i)
+      std::swap(order_[i], order_[generator.below(i + 1)]);
     seed_ = at.seed, epoch_ = at.epoch;
   }
 
@@ -69,7 +78,9 @@ private:
   int64_t epoch_ = -1;
 };
 
-Tensor to_tensor(const HostArray &array) { return Tensor::from_bytes(array.bytes.data(), array.dtype, array.shape); }
+Tensor to_tensor(const HostArray &array) {
+  return Tensor::from_bytes(array.bytes.data(), array.dtype, array.shape);
+}
 
 } // namespace
 
@@ -79,13 +90,17 @@ struct DataLoader::Impl {
     std::exception_ptr error;
   };
 
-  Impl(DatasetPtr data, const LoaderOptions &opts) : dataset(std::move(data)), options(opts), sampler(dataset->size(), opts) {
+  Impl(DatasetPtr data, const LoaderOptions &opts)
+      : dataset(std::move(data)), options(opts), sampler(dataset->size(), opts) {
     position.seed = opts.seed;
   }
-  ~Impl() { stop(); }
+  ~Impl() {
+    stop();
+  }
 
   LoaderState after(LoaderState at) const {
-    if (++at.batch == sampler.batches()) ++at.epoch, at.batch = 0;
+    if (++at.batch == sampler.batches())
+      ++at.epoch, at.batch = 0;
     return at;
   }
 
@@ -107,9 +122,12 @@ struct DataLoader::Impl {
       std::unique_lock lock(mutex);
       queue.push_back(std::move(prepared));
       changed.notify_all();
-      if (failed) return;
-      changed.wait(lock, [&] { return stopping || static_cast<int64_t>(queue.size()) < options.prefetch; });
-      if (stopping) return;
+      if (failed)
+        return;
+      changed.wait(
+          lock, [&] { return stopping || static_cast<int64_t>(queue.size()) < options.prefetch; });
+      if (stopping)
+        return;
     }
   }
 
@@ -128,8 +146,10 @@ struct DataLoader::Impl {
   }
 
   Prepared take() {
-    if (options.prefetch == 0) return prepare(position);
-    if (!thread.joinable()) thread = std::thread([this, at = position] { work(at); });
+    if (options.prefetch == 0)
+      return prepare(position);
+    if (!thread.joinable())
+      thread = std::thread([this, at = position] { work(at); });
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return !queue.empty(); });
     Prepared prepared = std::move(queue.front());
@@ -142,7 +162,8 @@ struct DataLoader::Impl {
   LoaderOptions options;
   Sampler sampler;      // the thread's, while it runs
   LoaderState position; // of the next batch that is handed out
-  bool fresh = true;    // the position is the construction's or a restored one: the next epoch loop starts at it
+  bool fresh = true;    // the position is the construction's or a restored one: the next epoch loop
+                        // starts at it
 
   std::thread thread;
   std::mutex mutex;
@@ -152,33 +173,44 @@ struct DataLoader::Impl {
 };
 
 DataLoader::DataLoader(DatasetPtr dataset, LoaderOptions options, Location location) {
-  if (!dataset) throw Error(ErrorKind::kValue, "DataLoader: the data set is null", location);
+  if (!dataset)
+    throw Error(ErrorKind::kValue, "DataLoader: the data set is null", location);
   if (options.batch_size < 1)
-    throw Error(ErrorKind::kValue, "DataLoader: batch_size must be at least 1, not " + std::to_string(options.batch_size), location);
+    throw Error(ErrorKind::kValue,
+                "DataLoader: batch_size must be at least 1, not " +
+                    std::to_string(options.batch_size),
+                location);
   if (options.prefetch < 0)
-    throw Error(ErrorKind::kValue, "DataLoader: prefetch must not be negative, it is " + std::to_string(options.prefetch), location);
+    throw Error(ErrorKind::kValue,
+                "DataLoader: prefetch must not be negative, it is " +
+                    std::to_string(options.prefetch),
+                location);
   if (const std::vector<double> &weights = options.weights; !weights.empty()) {
     if (static_cast<int64_t>(weights.size()) != dataset->size())
       throw Error(ErrorKind::kValue,
-                  "DataLoader: there are " + std::to_string(weights.size()) + " weights for " + std::to_string(dataset->size()) + " items",
+                  "DataLoader: there are " + std::to_string(weights.size()) + " weights for " +
+                      std::to_string(dataset->size()) + " items",
                   location);
     double sum = 0;
     for (size_t i = 0; i < weights.size(); ++i) {
       if (!(weights[i] >= 0) || !std::isfinite(weights[i]))
         throw Error(ErrorKind::kValue,
-                    "DataLoader: weight " + std::to_string(i) + " is " + std::to_string(weights[i]) +
-                        "; it must be finite and not negative",
+                    "DataLoader: weight " + std::to_string(i) + " is " +
+                        std::to_string(weights[i]) + "; it must be finite and not negative",
                     location);
       sum += weights[i];
     }
     if (!(sum > 0) || !std::isfinite(sum))
-      throw Error(ErrorKind::kValue, "DataLoader: the weights add up to " + std::to_string(sum) + "; one must be above 0", location);
+      throw Error(ErrorKind::kValue,
+                  "DataLoader: the weights add up to " + std::to_string(sum) +
+                      "; one must be above 0",
+                  location);
   }
   impl_ = std::make_unique<Impl>(std::move(dataset), options);
   if (impl_->sampler.batches() == 0)
     throw Error(ErrorKind::kValue,
-                "DataLoader: no batch of " + std::to_string(options.batch_size) + " in a data set of " +
-                    std::to_string(impl_->dataset->size()) + " items" +
+                "DataLoader: no batch of " + std::to_string(options.batch_size) +
+                    " in a data set of " + std::to_string(impl_->dataset->size()) + " items" +
                     (options.drop_last ? "; pass a smaller batch_size or drop_last = false" : ""),
                 location);
 }
@@ -186,7 +218,9 @@ DataLoader::~DataLoader() = default;
 DataLoader::DataLoader(DataLoader &&) noexcept = default;
 DataLoader &DataLoader::operator=(DataLoader &&) noexcept = default;
 
-int64_t DataLoader::batches() const { return impl_->sampler.batches(); }
+int64_t DataLoader::batches() const {
+  return impl_->sampler.batches();
+}
 
 Batch DataLoader::next() {
   Impl::Prepared prepared = impl_->take();
@@ -200,13 +234,16 @@ Batch DataLoader::next() {
   return batch;
 }
 
-LoaderState DataLoader::state() const { return impl_->position; }
+LoaderState DataLoader::state() const {
+  return impl_->position;
+}
 
 void DataLoader::restore(const LoaderState &state, Location location) {
   if (state.epoch < 0 || state.batch < 0 || state.batch >= batches())
     throw Error(ErrorKind::kValue,
-                "DataLoader::restore: there is no batch " + std::to_string(state.batch) + " of epoch " + std::to_string(state.epoch) +
-                    "; an epoch has " + std::to_string(batches()) + " batches",
+                "DataLoader::restore: there is no batch " + std::to_string(state.batch) +
+                    " of epoch " + std::to_string(state.epoch) + "; an epoch has " +
+                    std::to_string(batches()) + " batches",
                 location);
   impl_->stop();
   impl_->position = state;
@@ -228,11 +265,14 @@ Batch DataLoader::Iterator::operator*() {
 }
 
 DataLoader::Iterator &DataLoader::Iterator::operator++() {
-  if (!taken_) loader_->next(); // an element that was skipped is still consumed
+  if (!taken_)
+    loader_->next(); // an element that was skipped is still consumed
   taken_ = false;
   return *this;
 }
 
-bool DataLoader::Iterator::operator==(std::default_sentinel_t) const { return loader_->impl_->position.epoch != epoch_; }
+bool DataLoader::Iterator::operator==(std::default_sentinel_t) const {
+  return loader_->impl_->position.epoch != epoch_;
+}
 
 } // namespace weft::data

@@ -1,4 +1,5 @@
-// Batches of a data set: in order, shuffled or drawn at random, prepared ahead on a thread, and resumable at any batch.
+// Batches of a data set: in order, shuffled or drawn at random, prepared ahead on a thread, and
+// resumable at any batch.
 #pragma once
 
 #include <concepts>
@@ -14,16 +15,20 @@ namespace weft::data {
 
 struct LoaderOptions {
   int64_t batch_size = 1;
-  bool shuffle = false;     // a new order every epoch, each item once
-  bool replacement = false; // every item drawn independently and uniformly; takes precedence over `shuffle`
-  // As `replacement`, each item as often as its weight says; one for each item, not all 0. Empty: all alike.
+  bool shuffle = false; // a new order every epoch, each item once
+  bool replacement =
+      false; // every item drawn independently and uniformly; takes precedence over `shuffle`
+  // As `replacement`, each item as often as its weight says; one for each item, not all 0. Empty:
+  // all alike.
   std::vector<double> weights = {};
   bool drop_last = false; // leave out the last batch of an epoch when it is not full
   uint64_t seed = 0;      // of shuffling and drawing; nothing else in the process influences them
-  int64_t prefetch = 2;   // batches prepared ahead by one thread; 0: no thread, a batch is made when asked for
+  int64_t prefetch =
+      2; // batches prepared ahead by one thread; 0: no thread, a batch is made when asked for
 };
 
-// Where a loader stands. The order of an epoch depends on seed and epoch alone, so this is all there is to store.
+// Where a loader stands. The order of an epoch depends on seed and epoch alone, so this is all
+// there is to store.
 struct LoaderState {
   uint64_t seed = 0;
   int64_t epoch = 0;
@@ -32,17 +37,21 @@ struct LoaderState {
 };
 
 struct Batch {
-  Tensor input, target; // dim 0 is the batch; the last batch of an epoch may be smaller (without drop_last)
+  Tensor input,
+      target; // dim 0 is the batch; the last batch of an epoch may be smaller (without drop_last)
 };
 
-// Not safe for use by several threads at once. Its own thread ends with it, whatever batches are still under way.
+// Not safe for use by several threads at once. Its own thread ends with it, whatever batches are
+// still under way.
 class DataLoader {
 public:
-  // Throws Error when batch_size, prefetch or a weight is out of range, or an epoch would hold no batch.
+  // Throws Error when batch_size, prefetch or a weight is out of range, or an epoch would hold no
+  // batch.
   DataLoader(DatasetPtr dataset, LoaderOptions options, Location location = Location::current());
   // Takes a data set by value: DataLoader(TextDataset(ids, 128), {...}).
   template <typename D>
-  requires std::derived_from<D, Dataset> DataLoader(D dataset, LoaderOptions options, Location location = Location::current())
+    requires std::derived_from<D, Dataset>
+  DataLoader(D dataset, LoaderOptions options, Location location = Location::current())
       : DataLoader(std::make_shared<const D>(std::move(dataset)), options, location) {}
   ~DataLoader();
   DataLoader(DataLoader &&) noexcept;
@@ -51,24 +60,28 @@ public:
   // How many batches an epoch has.
   int64_t batches() const;
 
-  // The next batch of an endless sequence of epochs. Rethrows what Dataset::fetch threw; the same batch is tried again next time.
+  // The next batch of an endless sequence of epochs. Rethrows what Dataset::fetch threw; the same
+  // batch is tried again next time.
   Batch next();
 
   // The position after the batches that were handed out so far, however many are prepared.
   LoaderState state() const;
 
-  // Continues where another loader over the same data with the same options stood. Throws Error when the position does not exist.
+  // Continues where another loader over the same data with the same options stood. Throws Error
+  // when the position does not exist.
   void restore(const LoaderState &state, Location location = Location::current());
 
-  // One epoch: `for (auto [input, target] : loader)`. A loop that was left early starts a new epoch the next time; after restore()
-  // the first loop runs the rest of the restored epoch.
+  // One epoch: `for (auto [input, target] : loader)`. A loop that was left early starts a new epoch
+  // the next time; after restore() the first loop runs the rest of the restored epoch.
   class Iterator {
   public:
     using value_type = Batch;
     using difference_type = std::ptrdiff_t;
     Batch operator*();
     Iterator &operator++();
-    void operator++(int) { ++*this; }
+    void operator++(int) {
+      ++*this;
+    }
     bool operator==(std::default_sentinel_t) const;
 
   private:
@@ -79,7 +92,9 @@ public:
     bool taken_ = false; // the current batch was handed out
   };
   Iterator begin();
-  std::default_sentinel_t end() const { return {}; }
+  std::default_sentinel_t end() const {
+    return {};
+  }
 
 private:
   struct Impl;

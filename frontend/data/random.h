@@ -5,8 +5,9 @@
 
 namespace weft::data {
 
-// SplitMix64 (Steele, Lea and Flood 2014): one 64-bit word of state, so that a position can be stored and set again.
-// std::shuffle and std::uniform_int_distribution differ between standard libraries; a resumed run must not.
+// SplitMix64 (Steele, Lea and Flood 2014): one 64-bit word of state, so that a position can be
+// stored and set again. std::shuffle and std::uniform_int_distribution differ between standard
+// libraries; a resumed run must not.
 class SplitMix64 {
 public:
   explicit SplitMix64(uint64_t seed) : state_(seed) {}
@@ -32,13 +33,16 @@ public:
   }
 
   // Uniform over [0, 1) with 53 bits.
-  double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
+  double uniform() {
+    return static_cast<double>(next() >> 11) * 0x1p-53;
+  }
 
 private:
   uint64_t state_;
 };
 
-// A seed for item `index` of the stream that `seed` names; neighbouring seeds and indices give unrelated streams.
+// A seed for item `index` of the stream that `seed` names; neighbouring seeds and indices give
+// unrelated streams.
 inline uint64_t derived_seed(uint64_t seed, uint64_t index) {
   SplitMix64 first(seed);
   return SplitMix64(first.next() + index).next();

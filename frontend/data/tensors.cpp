@@ -5,7 +5,8 @@ namespace {
 
 HostArray copy_of(const Tensor &tensor, Location location) {
   HostArray array = HostArray::empty(tensor.dtype(), tensor.shape());
-  if (!array.bytes.empty()) std::memcpy(array.bytes.data(), tensor.data_bytes(location), array.bytes.size());
+  if (!array.bytes.empty())
+    std::memcpy(array.bytes.data(), tensor.data_bytes(location), array.bytes.size());
   return array;
 }
 
@@ -15,7 +16,8 @@ HostArray rows(const HostArray &from, std::span<const int64_t> items) {
   shape[0] = static_cast<int64_t>(items.size());
   HostArray array = HostArray::empty(from.dtype, shape);
   for (size_t i = 0; i < items.size() && row > 0; ++i)
-    std::memcpy(array.bytes.data() + i * row, from.bytes.data() + static_cast<size_t>(items[i]) * row, row);
+    std::memcpy(array.bytes.data() + i * row,
+                from.bytes.data() + static_cast<size_t>(items[i]) * row, row);
   return array;
 }
 
@@ -24,14 +26,16 @@ HostArray rows(const HostArray &from, std::span<const int64_t> items) {
 TensorDataset::TensorDataset(const Tensor &inputs, const Tensor &targets, Location location) {
   if (inputs.ndim() == 0 || targets.ndim() == 0 || inputs.size(0) != targets.size(0))
     throw Error(ErrorKind::kShape,
-                "TensorDataset: inputs and targets must have equal first dimensions, they are " + to_string(inputs.shape()) + " and " +
-                    to_string(targets.shape()),
+                "TensorDataset: inputs and targets must have equal first dimensions, they are " +
+                    to_string(inputs.shape()) + " and " + to_string(targets.shape()),
                 location);
   size_ = inputs.size(0);
   inputs_ = copy_of(inputs, location);
   targets_ = copy_of(targets, location);
 }
 
-HostBatch TensorDataset::fetch(std::span<const int64_t> items) const { return {rows(inputs_, items), rows(targets_, items)}; }
+HostBatch TensorDataset::fetch(std::span<const int64_t> items) const {
+  return {rows(inputs_, items), rows(targets_, items)};
+}
 
 } // namespace weft::data

@@ -8,10 +8,14 @@ namespace weft::data {
 
 class TensorDataset : public Dataset {
 public:
-  // Copies the values (computed now). Throws Error when one has no dimension, or their first dimensions differ.
-  TensorDataset(const Tensor &inputs, const Tensor &targets, Location location = Location::current());
+  // Copies the values (computed now). Throws Error when one has no dimension, or their first
+  // dimensions differ.
+  TensorDataset(const Tensor &inputs, const Tensor &targets,
+                Location location = Location::current());
 
-  int64_t size() const override { return size_; }
+  int64_t size() const override {
+    return size_;
+  }
   HostBatch fetch(std::span<const int64_t> items) const override;
 
 private:

@@ -11,40 +11,56 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_hidden(const fs::path &path) { return path.filename().string().starts_with('.'); }
+bool is_hidden(const fs::path &path) {
+  return path.filename().string().starts_with('.');
+}
 
 bool is_picture(const fs::path &path) {
   std::string ending = path.extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(ending.begin(), ending.end(), ending.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return ending == ".png" || ending == ".jpg" || ending == ".jpeg";
 }
 
 } // namespace
 
-ImageFolder::ImageFolder(const std::string &folder, FolderOptions options, Location location) : options_(std::move(options)) {
-  auto fail = [&](const std::string &why) { throw Error(ErrorKind::kFile, "'" + folder + "' " + why, location); };
+ImageFolder::ImageFolder(const std::string &folder, FolderOptions options, Location location)
+    : options_(std::move(options)) {
+  auto fail = [&](const std::string &why) {
+    throw Error(ErrorKind::kFile, "'" + folder + "' " + why, location);
+  };
   check_channels(options_.channels, location);
   std::error_code error;
-  if (!fs::exists(folder, error)) fail("does not exist");
-  if (!fs::is_directory(folder, error)) fail("is not a folder");
+  if (!fs::exists(folder, error))
+    fail("does not exist");
+  if (!fs::is_directory(folder, error))
+    fail("is not a folder");
   try {
     for (const fs::directory_entry &entry : fs::directory_iterator(folder))
-      if (entry.is_directory() && !is_hidden(entry.path())) classes_.push_back(entry.path().filename().string());
+      if (entry.is_directory() && !is_hidden(entry.path()))
+        classes_.push_back(entry.path().filename().string());
     std::sort(classes_.begin(), classes_.end());
-    if (classes_.empty()) fail("has no subfolders; there must be one for each class");
+    if (classes_.empty())
+      fail("has no subfolders; there must be one for each class");
     for (size_t label = 0; label < classes_.size(); ++label) {
       size_t first = items_.size();
-      for (const fs::directory_entry &entry : fs::recursive_directory_iterator(fs::path(folder) / classes_[label]))
+      for (const fs::directory_entry &entry :
+           fs::recursive_directory_iterator(fs::path(folder) / classes_[label]))
         if (entry.is_regular_file() && !is_hidden(entry.path()) && is_picture(entry.path()))
           items_.push_back({entry.path().string(), static_cast<int64_t>(label)});
-      if (items_.size() == first) fail("has no pictures (.png, .jpg, .jpeg) in its subfolder '" + classes_[label] + "'");
+      if (items_.size() == first)
+        fail("has no pictures (.png, .jpg, .jpeg) in its subfolder '" + classes_[label] + "'");
       std::sort(items_.begin() + static_cast<std::ptrdiff_t>(first), items_.end(),
                 [](const Item &a, const Item &b) { return a.path < b.path; });
     }
   } catch (const fs::filesystem_error &unreadable) {
-    throw Error(ErrorKind::kFile, "'" + unreadable.path1().string() + "' cannot be read: " + unreadable.code().message(), location);
+    throw Error(ErrorKind::kFile,
+                "'" + unreadable.path1().string() +
+                    "' cannot be read: " + unreadable.code().message(),
+                location);
   }
-  if (!options_.transform) options_.transform = ToFloat();
+  if (!options_.transform)
+    options_.transform = ToFloat();
 }
 
 data::HostBatch ImageFolder::fetch_seeded(std::span<const int64_t> items, uint64_t seed) const {

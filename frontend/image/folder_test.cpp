@@ -19,16 +19,20 @@ class Folder : public ::testing::Test {
 protected:
   void SetUp() override {
     const char *base = std::getenv("TEST_TMPDIR");
-    root_ = std::string(base ? base : "/tmp") + "/folder." + ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    root_ = std::string(base ? base : "/tmp") + "/folder." +
+            ::testing::UnitTest::GetInstance()->current_test_info()->name();
     fs::remove_all(root_);
     fs::create_directories(root_);
   }
   // A picture of one color.
   void picture(const std::string &path, uint8_t value, int64_t height = 2, int64_t width = 3) {
     fs::create_directories(fs::path(root_ + "/" + path).parent_path());
-    write_png(root_ + "/" + path, {height, width, 1, std::vector<uint8_t>(static_cast<size_t>(height * width), value)});
+    write_png(root_ + "/" + path,
+              {height, width, 1, std::vector<uint8_t>(static_cast<size_t>(height * width), value)});
   }
-  void text(const std::string &path, const std::string &content) { std::ofstream(root_ + "/" + path) << content; }
+  void text(const std::string &path, const std::string &content) {
+    std::ofstream(root_ + "/" + path) << content;
+  }
 
   std::string root_;
 };
@@ -67,7 +71,8 @@ TEST_F(Folder, NamesTheFileThatIsDamaged) {
   ImageFolder folder(root_, {.channels = 1});
   data::DataLoader loader(folder, {.batch_size = 2});
   EXPECT_MESSAGE(loader.next(), root_ + "/a/nopicture.png' is neither a PNG nor a JPEG");
-  EXPECT_MESSAGE(folder.fetch(std::vector<int64_t>{2}), root_ + "/a/zcut.png' cannot be read as PNG");
+  EXPECT_MESSAGE(folder.fetch(std::vector<int64_t>{2}),
+                 root_ + "/a/zcut.png' cannot be read as PNG");
   fs::remove(root_ + "/a/good.png");
   EXPECT_MESSAGE(folder.fetch(std::vector<int64_t>{0}), "/a/good.png' does not exist");
 }
@@ -76,12 +81,16 @@ TEST_F(Folder, NamesWhatDoesNotFit) {
   picture("a/large.png", 1, 5, 5);
   picture("a/small.png", 1, 2, 2);
   ImageFolder plain(root_);
-  EXPECT_MESSAGE(plain.fetch(std::vector<int64_t>{0, 1}),
-                 "a/small.png' is 3 x 2 x 2 after its transformations, the first of its batch 3 x 5 x 5");
+  EXPECT_MESSAGE(
+      plain.fetch(std::vector<int64_t>{0, 1}),
+      "a/small.png' is 3 x 2 x 2 after its transformations, the first of its batch 3 x 5 x 5");
   ImageFolder cropped(root_, {.transform = CenterCrop(4, 4)});
-  EXPECT_MESSAGE(cropped.fetch(std::vector<int64_t>{0, 1}), "a/small.png': CenterCrop: the picture of 2 x 2");
-  ImageFolder resized(root_, {.transform = Compose({Resize(3, 3), ToFloat(), Normalize({0.5}, {0.5})})});
-  EXPECT_EQ(resized.fetch(std::vector<int64_t>{0, 1}).input.shape, (std::vector<int64_t>{2, 3, 3, 3}));
+  EXPECT_MESSAGE(cropped.fetch(std::vector<int64_t>{0, 1}),
+                 "a/small.png': CenterCrop: the picture of 2 x 2");
+  ImageFolder resized(root_,
+                      {.transform = Compose({Resize(3, 3), ToFloat(), Normalize({0.5}, {0.5})})});
+  EXPECT_EQ(resized.fetch(std::vector<int64_t>{0, 1}).input.shape,
+            (std::vector<int64_t>{2, 3, 3, 3}));
 }
 
 TEST_F(Folder, NamesTheFolderThatIsNone) {

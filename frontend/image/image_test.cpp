@@ -23,7 +23,9 @@ std::string content_of(const std::string &path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
-void write(const std::string &path, const std::string &content) { std::ofstream(path, std::ios::binary) << content; }
+void write(const std::string &path, const std::string &content) {
+  std::ofstream(path, std::ios::binary) << content;
+}
 
 // A smooth picture, which JPEG keeps well.
 Image smooth(int64_t height, int64_t width, int64_t channels) {
@@ -31,7 +33,8 @@ Image smooth(int64_t height, int64_t width, int64_t channels) {
   for (int64_t y = 0; y < height; ++y)
     for (int64_t x = 0; x < width; ++x)
       for (int64_t c = 0; c < channels; ++c)
-        image.pixels.push_back(static_cast<uint8_t>(30 + 100 * y / height + (40 + 20 * c) * x / width));
+        image.pixels.push_back(
+            static_cast<uint8_t>(30 + 100 * y / height + (40 + 20 * c) * x / width));
   return image;
 }
 
@@ -39,15 +42,18 @@ void expect_close(const Image &image, const Image &expected, int tolerance) {
   ASSERT_EQ(image.height, expected.height);
   ASSERT_EQ(image.width, expected.width);
   ASSERT_EQ(image.pixels.size(), expected.pixels.size());
-  for (size_t i = 0; i < image.pixels.size(); ++i) ASSERT_NEAR(image.pixels[i], expected.pixels[i], tolerance) << i;
+  for (size_t i = 0; i < image.pixels.size(); ++i)
+    ASSERT_NEAR(image.pixels[i], expected.pixels[i], tolerance) << i;
 }
 
 TEST(Png, ComesBackAsWritten) {
   for (int64_t channels : {1, 3, 4}) {
     Image image{3, 5, channels, std::vector<uint8_t>(static_cast<size_t>(15 * channels))};
-    for (size_t i = 0; i < image.pixels.size(); ++i) image.pixels[i] = static_cast<uint8_t>(i * 37);
+    for (size_t i = 0; i < image.pixels.size(); ++i)
+      image.pixels[i] = static_cast<uint8_t>(i * 37);
     write_png(scratch("image.png"), image);
-    for (const Image &back : {read_png(scratch("image.png"), channels), read_image(scratch("image.png"), channels)}) {
+    for (const Image &back :
+         {read_png(scratch("image.png"), channels), read_image(scratch("image.png"), channels)}) {
       EXPECT_EQ(back.height, 3);
       EXPECT_EQ(back.width, 5);
       EXPECT_EQ(back.pixels, image.pixels) << channels << " channels";
@@ -57,7 +63,8 @@ TEST(Png, ComesBackAsWritten) {
 
 TEST(Png, ConvertsChannels) {
   write_png(scratch("gray.png"), {1, 2, 1, {0, 200}});
-  EXPECT_EQ(read_png(scratch("gray.png"), 3).pixels, (std::vector<uint8_t>{0, 0, 0, 200, 200, 200}));
+  EXPECT_EQ(read_png(scratch("gray.png"), 3).pixels,
+            (std::vector<uint8_t>{0, 0, 0, 200, 200, 200}));
 }
 
 TEST(Png, RefusesWhatIsNone) {
@@ -75,7 +82,8 @@ TEST(Jpeg, ReadsGrayColorAndInks) {
     write(scratch("gray.jpg"), jpeg_of(gray, progressive));
     write(scratch("color.jpg"), jpeg_of(color, progressive));
     expect_close(read_image(scratch("gray.jpg"), 1), gray, 3);
-    expect_close(read_image(scratch("color.jpg"), 3), color, 8); // the chroma has half the resolution
+    expect_close(read_image(scratch("color.jpg"), 3), color,
+                 8); // the chroma has half the resolution
     // Converted: gray to color and back, and an opaque alpha.
     Image wide = read_image(scratch("gray.jpg"), 4);
     for (size_t i = 0; i < wide.pixels.size(); i += 4) {
@@ -84,34 +92,47 @@ TEST(Jpeg, ReadsGrayColorAndInks) {
     }
     Image luminance = read_image(scratch("color.jpg"), 1);
     for (size_t i = 0; i < luminance.pixels.size(); ++i)
-      ASSERT_NEAR(luminance.pixels[i], 0.299 * color.pixels[3 * i] + 0.587 * color.pixels[3 * i + 1] + 0.114 * color.pixels[3 * i + 2], 8);
+      ASSERT_NEAR(luminance.pixels[i],
+                  0.299 * color.pixels[3 * i] + 0.587 * color.pixels[3 * i + 1] +
+                      0.114 * color.pixels[3 * i + 2],
+                  8);
   }
   // No ink is white, black ink alone is gray: 255 is none.
   Image inks{8, 8, 4, {}};
-  for (int i = 0; i < 64; ++i) inks.pixels.insert(inks.pixels.end(), {255, 255, 255, 100});
+  for (int i = 0; i < 64; ++i)
+    inks.pixels.insert(inks.pixels.end(), {255, 255, 255, 100});
   write(scratch("inks.jpg"), jpeg_of(inks));
-  for (uint8_t value : read_image(scratch("inks.jpg"), 3).pixels) EXPECT_NEAR(value, 100, 3);
+  for (uint8_t value : read_image(scratch("inks.jpg"), 3).pixels)
+    EXPECT_NEAR(value, 100, 3);
 }
 
 TEST(Image, NamesTheFileThatIsNone) {
   write(scratch("text.jpg"), "no picture at all");
   EXPECT_MESSAGE(read_image(scratch("text.jpg"), 3), "text.jpg' is neither a PNG nor a JPEG file");
   write(scratch("empty.png"), "");
-  EXPECT_MESSAGE(read_image(scratch("empty.png"), 3), "empty.png' is neither a PNG nor a JPEG file: it is empty");
+  EXPECT_MESSAGE(read_image(scratch("empty.png"), 3),
+                 "empty.png' is neither a PNG nor a JPEG file: it is empty");
   EXPECT_MESSAGE(read_image(scratch("nowhere.png"), 3), "nowhere.png' does not exist");
   EXPECT_MESSAGE(read_image(scratch("."), 3), "is not a file");
   EXPECT_MESSAGE(read_image(scratch("text.jpg"), 2), "1, 3 or 4 channels, not 2");
 }
 
-// Every cut of a file and damage to its middle is an error that names it, or leaves a picture of the same size; nothing else.
+// Every cut of a file and damage to its middle is an error that names it, or leaves a picture of
+// the same size; nothing else.
 TEST(Image, RefusesDamagedFiles) {
   Image image = smooth(24, 24, 3);
-  for (size_t i = 0; i < image.pixels.size(); ++i) image.pixels[i] ^= static_cast<uint8_t>(i * 2654435761u >> 27);
+  for (size_t i = 0; i < image.pixels.size(); ++i)
+    image.pixels[i] ^= static_cast<uint8_t>(i * 2654435761u >> 27);
   write_png(scratch("whole.png"), image);
   const std::pair<std::string, std::string> files[] = {
-      {"cut.png", content_of(scratch("whole.png"))}, {"cut.jpg", jpeg_of(image)}, {"cut2.jpg", jpeg_of(image, true)}};
+      {"cut.png", content_of(scratch("whole.png"))},
+      {"cut.jpg", jpeg_of(image)},
+      {"cut2.jpg", jpeg_of(image, true)}};
   for (const auto &[name, content] : files) {
-    size_t end = content.size() - (name.ends_with("png") ? 12 : 2); // the mark of the end may be missing: the picture is whole
+    size_t end =
+        content.size() - (name.ends_with("png")
+                              ? 12
+                              : 2); // the mark of the end may be missing: the picture is whole
     for (size_t size = 0; size < end; size += 1 + size / 8) {
       write(scratch(name), content.substr(0, size));
       EXPECT_MESSAGE(read_image(scratch(name), 3), name + "'");

@@ -17,7 +17,9 @@ struct Png {
     std::memset(&image, 0, sizeof image);
     image.version = PNG_IMAGE_VERSION;
   }
-  ~Png() { png_image_free(&image); }
+  ~Png() {
+    png_image_free(&image);
+  }
 };
 
 png_uint_32 format_of(int64_t channels, Location location) {
@@ -26,11 +28,13 @@ png_uint_32 format_of(int64_t channels, Location location) {
 }
 
 // The rest of reading, once the header is known. bytes: of the file.
-Image finish(Png &png, int64_t channels, size_t bytes, const std::string &name, int64_t most_pixels, Location location) {
+Image finish(Png &png, int64_t channels, size_t bytes, const std::string &name, int64_t most_pixels,
+             Location location) {
   int64_t height = png.image.height, width = png.image.width;
   check_size(height, width, bytes, most_pixels, name, "PNG", location);
   png.image.format = format_of(channels, location);
-  Image image{height, width, channels, std::vector<uint8_t>(static_cast<size_t>(height * width * channels))};
+  Image image{height, width, channels,
+              std::vector<uint8_t>(static_cast<size_t>(height * width * channels))};
   png_color black = {0, 0, 0};
   if (png_image_finish_read(&png.image, &black, image.pixels.data(), 0, nullptr) == 0)
     fail_to_read(name, "PNG", png.image.message, location);
@@ -39,16 +43,19 @@ Image finish(Png &png, int64_t channels, size_t bytes, const std::string &name, 
 
 } // namespace
 
-Image decode_png(std::span<const uint8_t> bytes, int64_t channels, const std::string &name, int64_t most_pixels, Location location) {
+Image decode_png(std::span<const uint8_t> bytes, int64_t channels, const std::string &name,
+                 int64_t most_pixels, Location location) {
   Png png;
-  if (png_image_begin_read_from_memory(&png.image, bytes.data(), bytes.size()) == 0) fail_to_read(name, "PNG", png.image.message, location);
+  if (png_image_begin_read_from_memory(&png.image, bytes.data(), bytes.size()) == 0)
+    fail_to_read(name, "PNG", png.image.message, location);
   return finish(png, channels, bytes.size(), name, most_pixels, location);
 }
 
 Image read_png(const std::string &path, int64_t channels, Location location) {
   check_channels(channels, location);
   Png png;
-  if (png_image_begin_read_from_file(&png.image, path.c_str()) == 0) fail_to_read(path, "PNG", png.image.message, location);
+  if (png_image_begin_read_from_file(&png.image, path.c_str()) == 0)
+    fail_to_read(path, "PNG", png.image.message, location);
   return finish(png, channels, size_t{1} << 40, path, kMostPixels, location);
 }
 
@@ -57,14 +64,22 @@ void write_png(const std::string &path, const Image &image, Location location) {
   png.image.format = format_of(image.channels, location);
   if (image.height < 1 || image.width < 1 || image.height * image.width > kMostPixels ||
       static_cast<int64_t>(image.pixels.size()) != image.height * image.width * image.channels)
-    throw Error(ErrorKind::kValue, "png: an image must have height x width x channels bytes of pixels", location);
+    throw Error(ErrorKind::kValue,
+                "png: an image must have height x width x channels bytes of pixels", location);
   png.image.height = static_cast<png_uint_32>(image.height);
   png.image.width = static_cast<png_uint_32>(image.width);
-  auto fail = [&] { throw Error(ErrorKind::kFile, "'" + path + "' cannot be written as PNG: " + png.image.message, location); };
+  auto fail = [&] {
+    throw Error(ErrorKind::kFile, "'" + path + "' cannot be written as PNG: " + png.image.message,
+                location);
+  };
   png_alloc_size_t bytes = 0;
-  if (png_image_write_to_memory(&png.image, nullptr, &bytes, 0, image.pixels.data(), 0, nullptr) == 0) fail();
+  if (png_image_write_to_memory(&png.image, nullptr, &bytes, 0, image.pixels.data(), 0, nullptr) ==
+      0)
+    fail();
   std::string content(bytes, '\0');
-  if (png_image_write_to_memory(&png.image, content.data(), &bytes, 0, image.pixels.data(), 0, nullptr) == 0) fail();
+  if (png_image_write_to_memory(&png.image, content.data(), &bytes, 0, image.pixels.data(), 0,
+                                nullptr) == 0)
+    fail();
   content.resize(bytes);
   io::write_file(path, content, location);
 }

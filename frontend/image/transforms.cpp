@@ -8,11 +8,13 @@ namespace {
 
 void want_sizes(const char *what, int64_t height, int64_t width) {
   if (height < 1 || width < 1)
-    throw Error(ErrorKind::kValue,
-                std::string(what) + ": sizes must be at least 1, they are " + std::to_string(height) + " and " + std::to_string(width));
+    throw Error(ErrorKind::kValue, std::string(what) + ": sizes must be at least 1, they are " +
+                                       std::to_string(height) + " and " + std::to_string(width));
 }
 
-std::string size_of(const Planes &planes) { return std::to_string(planes.height) + " x " + std::to_string(planes.width); }
+std::string size_of(const Planes &planes) {
+  return std::to_string(planes.height) + " x " + std::to_string(planes.width);
+}
 
 float *row_of(Planes &planes, int64_t channel, int64_t row) {
   return planes.values.data() + (channel * planes.height + row) * planes.width;
@@ -22,7 +24,8 @@ const float *row_of(const Planes &planes, int64_t channel, int64_t row) {
 }
 
 Planes blank(int64_t channels, int64_t height, int64_t width) {
-  return {channels, height, width, std::vector<float>(static_cast<size_t>(channels * height * width))};
+  return {channels, height, width,
+          std::vector<float>(static_cast<size_t>(channels * height * width))};
 }
 
 // The part of the picture that begins at (top, left), which may lie outside of it: zeros there.
@@ -32,7 +35,8 @@ Planes part(const Planes &from, int64_t top, int64_t left, int64_t height, int64
   for (int64_t c = 0; c < from.channels; ++c)
     for (int64_t y = 0; y < height; ++y) {
       int64_t row = top + y;
-      if (row < 0 || row >= from.height || first >= last) continue;
+      if (row < 0 || row >= from.height || first >= last)
+        continue;
       const float *source = row_of(from, c, row);
       std::copy(source + left + first, source + left + last, row_of(to, c, y) + first);
     }
@@ -56,7 +60,8 @@ std::vector<Sample> samples(int64_t from, int64_t to) {
 }
 
 Planes resized(const Planes &from, int64_t height, int64_t width) {
-  if (from.height == height && from.width == width) return from;
+  if (from.height == height && from.width == width)
+    return from;
   Planes to = blank(from.channels, height, width);
   std::vector<Sample> rows = samples(from.height, height), columns = samples(from.width, width);
   for (int64_t c = 0; c < from.channels; ++c)
@@ -75,7 +80,9 @@ Planes resized(const Planes &from, int64_t height, int64_t width) {
 }
 
 // Half of what is left over, rounded to even.
-int64_t margin(int64_t all, int64_t wanted) { return static_cast<int64_t>(std::nearbyint(static_cast<double>(all - wanted) / 2)); }
+int64_t margin(int64_t all, int64_t wanted) {
+  return static_cast<int64_t>(std::nearbyint(static_cast<double>(all - wanted) / 2));
+}
 
 } // namespace
 
@@ -84,42 +91,60 @@ Planes to_planes(const Image &image) {
   int64_t count = image.height * image.width;
   for (int64_t c = 0; c < image.channels; ++c)
     for (int64_t i = 0; i < count; ++i)
-      planes.values[static_cast<size_t>(c * count + i)] = image.pixels[static_cast<size_t>(i * image.channels + c)];
+      planes.values[static_cast<size_t>(c * count + i)] =
+          image.pixels[static_cast<size_t>(i * image.channels + c)];
   return planes;
 }
 
 Planes Compose::operator()(Planes planes, data::SplitMix64 &random) const {
-  for (const Transform &step : steps_) planes = step(std::move(planes), random);
+  for (const Transform &step : steps_)
+    planes = step(std::move(planes), random);
   return planes;
 }
 
-Resize::Resize(int64_t height, int64_t width) : height_(height), width_(width) { want_sizes("Resize", height, width); }
-Planes Resize::operator()(Planes planes, data::SplitMix64 &) const { return resized(planes, height_, width_); }
+Resize::Resize(int64_t height, int64_t width) : height_(height), width_(width) {
+  want_sizes("Resize", height, width);
+}
+Planes Resize::operator()(Planes planes, data::SplitMix64 &) const {
+  return resized(planes, height_, width_);
+}
 
-ResizeShorterSide::ResizeShorterSide(int64_t size) : size_(size) { want_sizes("ResizeShorterSide", size, size); }
+ResizeShorterSide::ResizeShorterSide(int64_t size) : size_(size) {
+  want_sizes("ResizeShorterSide", size, size);
+}
 Planes ResizeShorterSide::operator()(Planes planes, data::SplitMix64 &) const {
   bool upright = planes.width < planes.height;
-  int64_t longer = size_ * std::max(planes.height, planes.width) / std::min(planes.height, planes.width);
+  int64_t longer =
+      size_ * std::max(planes.height, planes.width) / std::min(planes.height, planes.width);
   return resized(planes, upright ? longer : size_, upright ? size_ : longer);
 }
 
-CenterCrop::CenterCrop(int64_t height, int64_t width) : height_(height), width_(width) { want_sizes("CenterCrop", height, width); }
+CenterCrop::CenterCrop(int64_t height, int64_t width) : height_(height), width_(width) {
+  want_sizes("CenterCrop", height, width);
+}
 Planes CenterCrop::operator()(Planes planes, data::SplitMix64 &) const {
   if (planes.height < height_ || planes.width < width_)
-    throw Error(ErrorKind::kShape, "CenterCrop: the picture of " + size_of(planes) + " pixels has no middle of " + std::to_string(height_) +
+    throw Error(ErrorKind::kShape, "CenterCrop: the picture of " + size_of(planes) +
+                                       " pixels has no middle of " + std::to_string(height_) +
                                        " x " + std::to_string(width_) + "; resize it first");
-  return part(planes, margin(planes.height, height_), margin(planes.width, width_), height_, width_);
+  return part(planes, margin(planes.height, height_), margin(planes.width, width_), height_,
+              width_);
 }
 
-RandomCrop::RandomCrop(int64_t height, int64_t width, int64_t padding) : height_(height), width_(width), padding_(padding) {
+RandomCrop::RandomCrop(int64_t height, int64_t width, int64_t padding)
+    : height_(height), width_(width), padding_(padding) {
   want_sizes("RandomCrop", height, width);
-  if (padding < 0) throw Error(ErrorKind::kValue, "RandomCrop: padding must not be negative, it is " + std::to_string(padding));
+  if (padding < 0)
+    throw Error(ErrorKind::kValue,
+                "RandomCrop: padding must not be negative, it is " + std::to_string(padding));
 }
 Planes RandomCrop::operator()(Planes planes, data::SplitMix64 &random) const {
-  int64_t down = planes.height + 2 * padding_ - height_, right = planes.width + 2 * padding_ - width_;
+  int64_t down = planes.height + 2 * padding_ - height_,
+          right = planes.width + 2 * padding_ - width_;
   if (down < 0 || right < 0)
-    throw Error(ErrorKind::kShape, "RandomCrop: the picture of " + size_of(planes) + " pixels, with a padding of " +
-                                       std::to_string(padding_) + ", has no part of " + std::to_string(height_) + " x " +
+    throw Error(ErrorKind::kShape, "RandomCrop: the picture of " + size_of(planes) +
+                                       " pixels, with a padding of " + std::to_string(padding_) +
+                                       ", has no part of " + std::to_string(height_) + " x " +
                                        std::to_string(width_) + "; resize it first, or pad more");
   int64_t top = static_cast<int64_t>(random.below(static_cast<uint64_t>(down) + 1)) - padding_;
   int64_t left = static_cast<int64_t>(random.below(static_cast<uint64_t>(right) + 1)) - padding_;
@@ -128,64 +153,86 @@ Planes RandomCrop::operator()(Planes planes, data::SplitMix64 &random) const {
 
 RandomHorizontalFlip::RandomHorizontalFlip(double probability) : probability_(probability) {
   if (!(probability >= 0 && probability <= 1))
-    throw Error(ErrorKind::kValue, "RandomHorizontalFlip: the probability must be in [0, 1], it is " + std::to_string(probability));
+    throw Error(ErrorKind::kValue,
+                "RandomHorizontalFlip: the probability must be in [0, 1], it is " +
+                    std::to_string(probability));
 }
 Planes RandomHorizontalFlip::operator()(Planes planes, data::SplitMix64 &random) const {
-  if (random.uniform() >= probability_) return planes;
+  if (random.uniform() >= probability_)
+    return planes;
   for (int64_t c = 0; c < planes.channels; ++c)
-    for (int64_t y = 0; y < planes.height; ++y) std::reverse(row_of(planes, c, y), row_of(planes, c, y) + planes.width);
+    for (int64_t y = 0; y < planes.height; ++y)
+      std::reverse(row_of(planes, c, y), row_of(planes, c, y) + planes.width);
   return planes;
 }
 
 Planes ToFloat::operator()(Planes planes, data::SplitMix64 &) const {
-  for (float &value : planes.values) value /= 255.0f;
+  for (float &value : planes.values)
+    value /= 255.0f;
   return planes;
 }
 
-Normalize::Normalize(std::vector<double> mean, std::vector<double> deviation) : mean_(std::move(mean)), deviation_(std::move(deviation)) {
+Normalize::Normalize(std::vector<double> mean, std::vector<double> deviation)
+    : mean_(std::move(mean)), deviation_(std::move(deviation)) {
   if (mean_.empty() || mean_.size() != deviation_.size())
-    throw Error(ErrorKind::kValue, "Normalize: " + std::to_string(mean_.size()) + " means and " + std::to_string(deviation_.size()) +
-                                       " deviations; there must be one of each for a channel, or one for all");
+    throw Error(ErrorKind::kValue,
+                "Normalize: " + std::to_string(mean_.size()) + " means and " +
+                    std::to_string(deviation_.size()) +
+                    " deviations; there must be one of each for a channel, or one for all");
   for (double deviation : deviation_)
-    if (!(deviation > 0)) throw Error(ErrorKind::kValue, "Normalize: deviations must be positive");
+    if (!(deviation > 0))
+      throw Error(ErrorKind::kValue, "Normalize: deviations must be positive");
 }
 Planes Normalize::operator()(Planes planes, data::SplitMix64 &) const {
   if (mean_.size() > 1 && static_cast<int64_t>(mean_.size()) != planes.channels)
-    throw Error(ErrorKind::kShape,
-                "Normalize: " + std::to_string(mean_.size()) + " means for a picture of " + std::to_string(planes.channels) + " channels");
+    throw Error(ErrorKind::kShape, "Normalize: " + std::to_string(mean_.size()) +
+                                       " means for a picture of " +
+                                       std::to_string(planes.channels) + " channels");
   size_t count = static_cast<size_t>(planes.height * planes.width);
   for (size_t i = 0; i < planes.values.size(); ++i) {
     size_t channel = mean_.size() > 1 ? i / count : 0;
-    planes.values[i] = static_cast<float>((planes.values[i] - mean_[channel]) / deviation_[channel]);
+    planes.values[i] =
+        static_cast<float>((planes.values[i] - mean_[channel]) / deviation_[channel]);
   }
   return planes;
 }
 
 void BatchOfPlanes::add(const Planes &planes, const std::string &name) {
-  if (next_ == 0) array_ = data::HostArray::empty(DType::kFloat32, {count_, planes.channels, planes.height, planes.width});
-  if (array_.shape[1] != planes.channels || array_.shape[2] != planes.height || array_.shape[3] != planes.width)
-    throw Error(ErrorKind::kShape, name + " is " + std::to_string(planes.channels) + " x " + size_of(planes) +
-                                       " after its transformations, the first of its batch " + std::to_string(array_.shape[1]) + " x " +
-                                       std::to_string(array_.shape[2]) + " x " + std::to_string(array_.shape[3]) +
-                                       "; let Resize or a crop make them equal");
+  if (next_ == 0)
+    array_ = data::HostArray::empty(DType::kFloat32,
+                                    {count_, planes.channels, planes.height, planes.width});
+  if (array_.shape[1] != planes.channels || array_.shape[2] != planes.height ||
+      array_.shape[3] != planes.width)
+    throw Error(ErrorKind::kShape,
+                name + " is " + std::to_string(planes.channels) + " x " + size_of(planes) +
+                    " after its transformations, the first of its batch " +
+                    std::to_string(array_.shape[1]) + " x " + std::to_string(array_.shape[2]) +
+                    " x " + std::to_string(array_.shape[3]) +
+                    "; let Resize or a crop make them equal");
   std::copy(planes.values.begin(), planes.values.end(),
             array_.as<float>().begin() + next_ * static_cast<std::ptrdiff_t>(planes.values.size()));
   ++next_;
 }
 
-data::HostBatch TransformedDataset::fetch_seeded(std::span<const int64_t> items, uint64_t seed) const {
+data::HostBatch TransformedDataset::fetch_seeded(std::span<const int64_t> items,
+                                                 uint64_t seed) const {
   data::HostBatch batch = dataset_->fetch_seeded(items, data::derived_seed(seed, 0));
   const data::HostArray &input = batch.input;
   bool bytes = input.dtype == DType::kUInt8;
   if (input.shape.size() != 4 || (!bytes && input.dtype != DType::kFloat32))
-    throw Error(ErrorKind::kShape, "TransformedDataset: the data set's inputs must be float32 or uint8 [channels, height, width]");
+    throw Error(ErrorKind::kShape, "TransformedDataset: the data set's inputs must be float32 or "
+                                   "uint8 [channels, height, width]");
   Planes planes{input.shape[1], input.shape[2], input.shape[3], {}};
   size_t count = static_cast<size_t>(planes.channels * planes.height * planes.width);
   BatchOfPlanes result(items.size());
   for (size_t i = 0; i < items.size(); ++i) {
     Planes one{planes.channels, planes.height, planes.width, std::vector<float>(count)};
-    if (bytes) std::copy_n(input.as<uint8_t>().begin() + static_cast<std::ptrdiff_t>(i * count), count, one.values.begin());
-    else std::copy_n(input.as<float>().begin() + static_cast<std::ptrdiff_t>(i * count), count, one.values.begin());
+    if (bytes)
+      std::copy_n(input.as<uint8_t>().begin() + static_cast<std::ptrdiff_t>(i * count), count,
+                  one.values.begin());
+    else
+      std::copy_n(input.as<float>().begin() + static_cast<std::ptrdiff_t>(i * count), count,
+                  one.values.begin());
     data::SplitMix64 random(data::derived_seed(seed, i + 1));
     result.add(transform_(std::move(one), random), "item " + std::to_string(items[i]));
   }

@@ -1,5 +1,6 @@
-// Transformations of pictures on their way into a batch. They run on the loader's thread, on plain floats; what is random in them comes
-// from a seed (data::Dataset::fetch_seeded), so that a resumed run sees the same pictures.
+// Transformations of pictures on their way into a batch. They run on the loader's thread, on plain
+// floats; what is random in them comes from a seed (data::Dataset::fetch_seeded), so that a resumed
+// run sees the same pictures.
 #pragma once
 
 #include <functional>
@@ -21,7 +22,8 @@ Planes to_planes(const Image &image);
 // One step. Throws Error when the picture does not suit it; a data set adds the file's name.
 using Transform = std::function<Planes(Planes, data::SplitMix64 &)>;
 
-// One after another: Compose({Resize(40, 40), RandomCrop(32, 32), RandomHorizontalFlip(), ToFloat(), Normalize({0.5}, {0.25})}).
+// One after another: Compose({Resize(40, 40), RandomCrop(32, 32), RandomHorizontalFlip(),
+// ToFloat(), Normalize({0.5}, {0.25})}).
 class Compose {
 public:
   explicit Compose(std::vector<Transform> steps) : steps_(std::move(steps)) {}
@@ -31,8 +33,9 @@ private:
   std::vector<Transform> steps_;
 };
 
-// Bilinear, as PyTorch's interpolate(mode="bilinear", align_corners=False, antialias=False): a pixel reads between the two rows and columns
-// around (i + 0.5) H / H' - 0.5. Shrinking to less than half skips pixels.
+// Bilinear, as PyTorch's interpolate(mode="bilinear", align_corners=False, antialias=False): a
+// pixel reads between the two rows and columns around (i + 0.5) H / H' - 0.5. Shrinking to less
+// than half skips pixels.
 class Resize {
 public:
   // Throws Error when a size is below 1.
@@ -52,7 +55,8 @@ private:
   int64_t size_;
 };
 
-// The middle of a picture, which must be at least as large. Of an odd rest the half rounds to even, as in torchvision.
+// The middle of a picture, which must be at least as large. Of an odd rest the half rounds to even,
+// as in torchvision.
 class CenterCrop {
 public:
   CenterCrop(int64_t height, int64_t width);
@@ -62,7 +66,8 @@ private:
   int64_t height_, width_;
 };
 
-// A part at a uniformly random place of a picture with `padding` rows and columns of zeros on each side, which must be at least as large.
+// A part at a uniformly random place of a picture with `padding` rows and columns of zeros on each
+// side, which must be at least as large.
 class RandomCrop {
 public:
   RandomCrop(int64_t height, int64_t width, int64_t padding = 0);
@@ -99,13 +104,19 @@ private:
   std::vector<double> mean_, deviation_;
 };
 
-// Another data set's inputs, float32 or uint8 [C, H, W], transformed: say, digits of an IdxDataset, shifted at random.
+// Another data set's inputs, float32 or uint8 [C, H, W], transformed: say, digits of an IdxDataset,
+// shifted at random.
 class TransformedDataset : public data::Dataset {
 public:
-  TransformedDataset(data::DatasetPtr dataset, Transform transform) : dataset_(std::move(dataset)), transform_(std::move(transform)) {}
+  TransformedDataset(data::DatasetPtr dataset, Transform transform)
+      : dataset_(std::move(dataset)), transform_(std::move(transform)) {}
 
-  int64_t size() const override { return dataset_->size(); }
-  data::HostBatch fetch(std::span<const int64_t> items) const override { return fetch_seeded(items, 0); }
+  int64_t size() const override {
+    return dataset_->size();
+  }
+  data::HostBatch fetch(std::span<const int64_t> items) const override {
+    return fetch_seeded(items, 0);
+  }
   data::HostBatch fetch_seeded(std::span<const int64_t> items, uint64_t seed) const override;
 
 private:
@@ -119,7 +130,9 @@ public:
   explicit BatchOfPlanes(size_t count) : count_(static_cast<int64_t>(count)) {}
   // Throws Error when this one has another size than the first. `name` stands in the error.
   void add(const Planes &planes, const std::string &name);
-  data::HostArray take() { return std::move(array_); }
+  data::HostArray take() {
+    return std::move(array_);
+  }
 
 private:
   int64_t count_, next_ = 0;

@@ -14,7 +14,8 @@ using data::SplitMix64;
 
 // 0, 1, 2, ... in two channels.
 Planes counting(int64_t height, int64_t width, int64_t channels = 2) {
-  Planes planes{channels, height, width, std::vector<float>(static_cast<size_t>(channels * height * width))};
+  Planes planes{channels, height, width,
+                std::vector<float>(static_cast<size_t>(channels * height * width))};
   std::iota(planes.values.begin(), planes.values.end(), 0.0f);
   return planes;
 }
@@ -32,15 +33,18 @@ TEST(Transforms, PlanesOfAnImage) {
 TEST(Transforms, ResizeIsPyTorchsBilinear) {
   SplitMix64 random(3);
   Planes planes{3, 7, 5, {}};
-  for (int i = 0; i < 105; ++i) planes.values.push_back(static_cast<float>(random.uniform() * 255));
+  for (int i = 0; i < 105; ++i)
+    planes.values.push_back(static_cast<float>(random.uniform() * 255));
   Tensor x = Tensor::from(planes.values, {1, 3, 7, 5});
   for (auto [height, width] : {std::pair{14, 10}, {3, 4}, {7, 5}, {1, 1}, {20, 2}}) {
     Planes resized = apply(Resize(height, width), planes);
     EXPECT_EQ(resized.height, height);
     EXPECT_EQ(resized.width, width);
-    std::vector<float> expected = resize(x, {height, width}, {.mode = weft::Resize::kBilinear}).to_vector<float>();
+    std::vector<float> expected =
+        resize(x, {height, width}, {.mode = weft::Resize::kBilinear}).to_vector<float>();
     ASSERT_EQ(resized.values.size(), expected.size());
-    for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(resized.values[i], expected[i], 1e-3) << height << " x " << width;
+    for (size_t i = 0; i < expected.size(); ++i)
+      EXPECT_NEAR(resized.values[i], expected[i], 1e-3) << height << " x " << width;
   }
   EXPECT_EQ(apply(ResizeShorterSide(10), planes).height, 14);
   EXPECT_EQ(apply(ResizeShorterSide(10), planes).width, 10);
@@ -50,8 +54,10 @@ TEST(Transforms, ResizeIsPyTorchsBilinear) {
 
 TEST(Transforms, Crops) {
   EXPECT_EQ(apply(CenterCrop(1, 2), counting(3, 4, 1)).values, (std::vector<float>{5, 6}));
-  EXPECT_EQ(apply(CenterCrop(2, 2), counting(3, 3, 1)).values, (std::vector<float>{0, 1, 3, 4})); // 0.5 rounds to 0
-  EXPECT_MESSAGE(apply(CenterCrop(4, 4), counting(3, 5)), "the picture of 3 x 5 pixels has no middle of 4 x 4");
+  EXPECT_EQ(apply(CenterCrop(2, 2), counting(3, 3, 1)).values,
+            (std::vector<float>{0, 1, 3, 4})); // 0.5 rounds to 0
+  EXPECT_MESSAGE(apply(CenterCrop(4, 4), counting(3, 5)),
+                 "the picture of 3 x 5 pixels has no middle of 4 x 4");
   // Each place comes up, and what lies outside is 0.
   std::set<float> corners;
   for (uint64_t seed = 0; seed < 200; ++seed) {
@@ -61,7 +67,8 @@ TEST(Transforms, Crops) {
   }
   EXPECT_EQ(corners, (std::set<float>{0, 1, 3, 4}));
   bool outside = false;
-  for (uint64_t seed = 0; seed < 50; ++seed) outside |= apply(RandomCrop(2, 2, 1), {1, 2, 2, {5, 5, 5, 5}}, seed).values[0] == 0;
+  for (uint64_t seed = 0; seed < 50; ++seed)
+    outside |= apply(RandomCrop(2, 2, 1), {1, 2, 2, {5, 5, 5, 5}}, seed).values[0] == 0;
   EXPECT_TRUE(outside);
   EXPECT_MESSAGE(apply(RandomCrop(4, 4), counting(3, 3)), "has no part of 4 x 4");
   EXPECT_MESSAGE(RandomCrop(4, 4, -1), "negative");
@@ -83,35 +90,44 @@ TEST(Transforms, FlipsHalf) {
 }
 
 TEST(Transforms, NormalizeByChannel) {
-  Planes planes = apply(Compose({ToFloat(), Normalize({0.5, 0}, {0.5, 0.1})}), {2, 1, 1, {255, 51}});
+  Planes planes =
+      apply(Compose({ToFloat(), Normalize({0.5, 0}, {0.5, 0.1})}), {2, 1, 1, {255, 51}});
   EXPECT_FLOAT_EQ(planes.values[0], 1);
   EXPECT_FLOAT_EQ(planes.values[1], 2);
   EXPECT_FLOAT_EQ(apply(Normalize({1}, {2}), {3, 1, 1, {1, 3, 5}}).values[2], 2);
-  EXPECT_MESSAGE(apply(Normalize({1, 2, 3}, {1, 1, 1}), counting(2, 2)), "3 means for a picture of 2 channels");
+  EXPECT_MESSAGE(apply(Normalize({1, 2, 3}, {1, 1, 1}), counting(2, 2)),
+                 "3 means for a picture of 2 channels");
   EXPECT_MESSAGE(Normalize({1}, {0}), "positive");
   EXPECT_MESSAGE(Normalize({1, 2}, {1}), "2 means and 1 deviations");
 }
 
-// The same seed gives the same pictures, whatever the loader's thread does; epochs differ; a restored loader goes on with the same ones.
+// The same seed gives the same pictures, whatever the loader's thread does; epochs differ; a
+// restored loader goes on with the same ones.
 TEST(Transforms, InALoaderAreDeterministic) {
   std::vector<float> pixels(8 * 16);
   std::iota(pixels.begin(), pixels.end(), 0.0f);
-  auto tensors = std::make_shared<data::TensorDataset>(Tensor::from(pixels, {8, 1, 4, 4}), arange(8));
-  auto dataset = std::make_shared<TransformedDataset>(tensors, Compose({RandomCrop(3, 3, 1), RandomHorizontalFlip()}));
+  auto tensors =
+      std::make_shared<data::TensorDataset>(Tensor::from(pixels, {8, 1, 4, 4}), arange(8));
+  auto dataset = std::make_shared<TransformedDataset>(
+      tensors, Compose({RandomCrop(3, 3, 1), RandomHorizontalFlip()}));
   auto batches = [&](uint64_t seed, int64_t prefetch, int64_t epoch, int64_t batch) {
-    data::DataLoader loader(dataset, {.batch_size = 3, .shuffle = true, .seed = seed, .prefetch = prefetch});
+    data::DataLoader loader(dataset,
+                            {.batch_size = 3, .shuffle = true, .seed = seed, .prefetch = prefetch});
     loader.restore({.seed = seed, .epoch = epoch, .batch = batch});
     std::vector<std::vector<float>> all;
-    for (int i = 0; i < 6; ++i) all.push_back(loader.next().input.to_vector<float>());
+    for (int i = 0; i < 6; ++i)
+      all.push_back(loader.next().input.to_vector<float>());
     return all;
   };
   auto whole = batches(5, 2, 0, 0);
   EXPECT_EQ(whole, batches(5, 0, 0, 0));
   EXPECT_NE(whole, batches(6, 2, 0, 0));
   auto later = batches(5, 1, 1, 1);
-  EXPECT_EQ(std::vector(whole.begin() + 4, whole.end()), std::vector(later.begin(), later.begin() + 2));
+  EXPECT_EQ(std::vector(whole.begin() + 4, whole.end()),
+            std::vector(later.begin(), later.begin() + 2));
   EXPECT_NE(whole[0], whole[3]);
-  EXPECT_EQ(dataset->fetch(std::vector<int64_t>{2}).input.shape, (std::vector<int64_t>{1, 1, 3, 3}));
+  EXPECT_EQ(dataset->fetch(std::vector<int64_t>{2}).input.shape,
+            (std::vector<int64_t>{1, 1, 3, 3}));
 }
 
 } // namespace

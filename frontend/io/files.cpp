@@ -24,12 +24,17 @@ void make_writable_folder(const std::string &path, Location location) {
   if (fs::exists(path, error) && !fs::is_directory(path, error))
     throw Error(ErrorKind::kFile, "'" + path + "' is not a folder", location);
   fs::create_directories(path, error);
-  if (error) throw Error(ErrorKind::kFile, "cannot make the folder '" + path + "': " + error.message(), location);
+  if (error)
+    throw Error(ErrorKind::kFile, "cannot make the folder '" + path + "': " + error.message(),
+                location);
   // Permissions alone do not tell: a file system may be mounted read-only, or full.
   std::string probe = path + "/.writable.XXXXXX";
   int file = mkstemp(probe.data());
   if (file < 0)
-    throw Error(ErrorKind::kFile, "cannot write into the folder '" + path + "': " + std::generic_category().message(errno), location);
+    throw Error(ErrorKind::kFile,
+                "cannot write into the folder '" + path +
+                    "': " + std::generic_category().message(errno),
+                location);
   close(file);
   unlink(probe.c_str());
 }

@@ -8,10 +8,13 @@
 
 namespace weft::io {
 
-// Replaces the file in one step: whoever reads it finds the old content or the new one. Throws Error when it cannot be written.
-void write_file(const std::string &path, std::string_view content, Location location = Location::current());
+// Replaces the file in one step: whoever reads it finds the old content or the new one. Throws
+// Error when it cannot be written.
+void write_file(const std::string &path, std::string_view content,
+                Location location = Location::current());
 
-// Makes the folder where it is missing (and those above it), and tries that a file can be made in it. Throws Error otherwise.
+// Makes the folder where it is missing (and those above it), and tries that a file can be made in
+// it. Throws Error otherwise.
 void make_writable_folder(const std::string &path, Location location = Location::current());
 
 } // namespace weft::io

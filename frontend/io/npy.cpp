@@ -7,7 +7,8 @@ namespace weft::io {
 
 void save_npy(const std::string &path, const Tensor &tensor, Location location) {
   CallerScope scope(location);
-  std::span bytes(static_cast<const std::byte *>(tensor.data_bytes()), static_cast<size_t>(tensor.nbytes()));
+  std::span bytes(static_cast<const std::byte *>(tensor.data_bytes()),
+                  static_cast<size_t>(tensor.nbytes()));
   check(runtime::write_npy(path, {"", tensor.dtype(), tensor.shape(), bytes}), location);
 }
 

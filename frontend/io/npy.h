@@ -7,11 +7,13 @@
 
 namespace weft::io {
 
-// Computes the tensor where it is not, and replaces the file in one step. Throws Error when the file cannot be written, and for bfloat16,
-// which the format lacks.
-void save_npy(const std::string &path, const Tensor &tensor, Location location = Location::current());
+// Computes the tensor where it is not, and replaces the file in one step. Throws Error when the
+// file cannot be written, and for bfloat16, which the format lacks.
+void save_npy(const std::string &path, const Tensor &tensor,
+              Location location = Location::current());
 
-// Throws Error when the file is missing, unreadable, cut off, damaged, no .npy file, or has an element type that Weft lacks.
+// Throws Error when the file is missing, unreadable, cut off, damaged, no .npy file, or has an
+// element type that Weft lacks.
 Tensor load_npy(const std::string &path, Location location = Location::current());
 
 } // namespace weft::io

@@ -1,4 +1,5 @@
-// A progress bar for loops that take minutes: one line rewritten in place on a terminal, plain lines elsewhere.
+// A progress bar for loops that take minutes: one line rewritten in place on a terminal, plain
+// lines elsewhere.
 #pragma once
 
 #include <chrono>
@@ -10,9 +11,10 @@
 namespace weft::io {
 
 struct ProgressOptions {
-  int64_t total = 0;       // steps of the whole job
-  int64_t start = 0;       // steps done before this process; the ETA does not count them
-  int64_t plain_every = 0; // off a terminal: a line every so many steps; 0 takes a twentieth of the total
+  int64_t total = 0; // steps of the whole job
+  int64_t start = 0; // steps done before this process; the ETA does not count them
+  int64_t plain_every =
+      0; // off a terminal: a line every so many steps; 0 takes a twentieth of the total
   std::FILE *stream = stdout;
   int width = 0; // columns; 0 asks the terminal, and without one plain lines are written
 };
@@ -24,8 +26,8 @@ public:
   ProgressBar(const ProgressBar &) = delete;
   ProgressBar &operator=(const ProgressBar &) = delete;
 
-  // `step` steps are done; `status` (loss, speed, ...) stands between the bar and the ETA. On a terminal the line is redrawn at most
-  // ten times a second, and always at the last step.
+  // `step` steps are done; `status` (loss, speed, ...) stands between the bar and the ETA. On a
+  // terminal the line is redrawn at most ten times a second, and always at the last step.
   void update(int64_t step, std::string_view status);
 
   // Writes a line of its own, above the bar.

@@ -6,16 +6,19 @@
 
 namespace weft::io {
 
-void save_safetensors(const std::string &path, const std::vector<std::pair<std::string, Tensor>> &tensors,
+void save_safetensors(const std::string &path,
+                      const std::vector<std::pair<std::string, Tensor>> &tensors,
                       const std::map<std::string, std::string> &metadata, Location location) {
   CallerScope scope(location);
   std::vector<Tensor> values;
-  for (const auto &[name, tensor] : tensors) values.push_back(tensor);
+  for (const auto &[name, tensor] : tensors)
+    values.push_back(tensor);
   weft::eval(values); // one program for all
   std::vector<runtime::ArrayView> views;
   for (const auto &[name, tensor] : tensors)
     views.push_back({name, tensor.dtype(), tensor.shape(),
-                     std::span(static_cast<const std::byte *>(tensor.data_bytes()), static_cast<size_t>(tensor.nbytes()))});
+                     std::span(static_cast<const std::byte *>(tensor.data_bytes()),
+                               static_cast<size_t>(tensor.nbytes()))});
   check(runtime::write_safetensors(path, views, metadata), location);
 }
 
@@ -25,7 +28,8 @@ SafeTensors load_safetensors(const std::string &path, Location location) {
   check(file.status(), location);
   SafeTensors result;
   for (const runtime::ArrayView &view : file->tensors)
-    result.tensors.emplace_back(view.name, Tensor::from_bytes(view.bytes.data(), view.dtype, view.dims));
+    result.tensors.emplace_back(view.name,
+                                Tensor::from_bytes(view.bytes.data(), view.dtype, view.dims));
   result.metadata = std::move(file->metadata);
   return result;
 }

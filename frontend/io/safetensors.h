@@ -1,4 +1,5 @@
-// Named tensors in safetensors files (https://huggingface.co/docs/safetensors), which PyTorch, JAX and others read and write as well.
+// Named tensors in safetensors files (https://huggingface.co/docs/safetensors), which PyTorch, JAX
+// and others read and write as well.
 #pragma once
 
 #include <map>
@@ -15,12 +16,15 @@ struct SafeTensors {
   std::map<std::string, std::string> metadata;
 };
 
-// Computes the tensors where they are not, and replaces the file in one step. Throws Error when the file cannot be written, two tensors
-// have one name, or a text is not UTF-8.
-void save_safetensors(const std::string &path, const std::vector<std::pair<std::string, Tensor>> &tensors,
-                      const std::map<std::string, std::string> &metadata = {}, Location location = Location::current());
+// Computes the tensors where they are not, and replaces the file in one step. Throws Error when the
+// file cannot be written, two tensors have one name, or a text is not UTF-8.
+void save_safetensors(const std::string &path,
+                      const std::vector<std::pair<std::string, Tensor>> &tensors,
+                      const std::map<std::string, std::string> &metadata = {},
+                      Location location = Location::current());
 
-// Throws Error when the file is missing, unreadable, cut off, damaged, no safetensors file, or has an element type that Weft lacks.
+// Throws Error when the file is missing, unreadable, cut off, damaged, no safetensors file, or has
+// an element type that Weft lacks.
 SafeTensors load_safetensors(const std::string &path, Location location = Location::current());
 
 } // namespace weft::io

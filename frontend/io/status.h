@@ -7,7 +7,8 @@
 namespace weft::io {
 
 inline void check(const absl::Status &status, Location location) {
-  if (!status.ok()) throw Error(ErrorKind::kFile, std::string(status.message()), CallerScope::resolve(location));
+  if (!status.ok())
+    throw Error(ErrorKind::kFile, std::string(status.message()), CallerScope::resolve(location));
 }
 
 } // namespace weft::io

@@ -21,7 +21,8 @@ namespace fs = std::filesystem;
 
 std::string scratch_folder() {
   const char *base = std::getenv("TEST_TMPDIR");
-  std::string folder = std::string(base ? base : "/tmp") + "/tensor_io_test." + std::to_string(getpid()) + "." +
+  std::string folder = std::string(base ? base : "/tmp") + "/tensor_io_test." +
+                       std::to_string(getpid()) + "." +
                        ::testing::UnitTest::GetInstance()->current_test_info()->name();
   fs::create_directories(folder);
   return folder;
@@ -52,14 +53,18 @@ TEST(Safetensors, TensorsComeBackBitForBit) {
     EXPECT_EQ(name, tensors[i].first);
     EXPECT_EQ(tensor.dtype(), tensors[i].second.dtype());
     ASSERT_EQ(tensor.shape(), tensors[i].second.shape());
-    if (tensor.nbytes() > 0) EXPECT_EQ(std::memcmp(tensor.data_bytes(), tensors[i].second.data_bytes(), tensor.nbytes()), 0) << name;
+    if (tensor.nbytes() > 0)
+      EXPECT_EQ(std::memcmp(tensor.data_bytes(), tensors[i].second.data_bytes(), tensor.nbytes()),
+                0)
+          << name;
   }
   EXPECT_EQ(loaded.tensors[1].second.to_vector<float>()[1], 3.f);
 }
 
 TEST(Npy, TensorsComeBackBitForBit) {
   std::string path = scratch_folder() + "/x.npy";
-  for (const Tensor &x : {tensor({{1.f, 2.f}, {3.f, 4.f}}).t(), scalar(7), zeros({3, 0, 2}, float64), tensor<int32_t>({1, 2})}) {
+  for (const Tensor &x : {tensor({{1.f, 2.f}, {3.f, 4.f}}).t(), scalar(7),
+                          zeros({3, 0, 2}, float64), tensor<int32_t>({1, 2})}) {
     save_npy(path, x);
     Tensor y = load_npy(path);
     EXPECT_EQ(y.dtype(), x.dtype());
@@ -78,8 +83,12 @@ TEST(Files, ErrorsNameTheFileAndTheCaller) {
   EXPECT_NE(error.message().find(folder + "/text"), std::string::npos);
   EXPECT_EQ(error_of([&] { load_npy(folder + "/text"); }).kind(), ErrorKind::kFile);
   EXPECT_EQ(error_of([&] { load_npy(folder + "/none"); }).kind(), ErrorKind::kFile);
-  EXPECT_EQ(error_of([&] { save_npy(folder + "/none/x.npy", zeros({1})); }).kind(), ErrorKind::kFile);
-  EXPECT_EQ(error_of([&] { save_safetensors(folder + "/x", {{"a", zeros({1})}, {"a", zeros({1})}}); }).kind(), ErrorKind::kFile);
+  EXPECT_EQ(error_of([&] { save_npy(folder + "/none/x.npy", zeros({1})); }).kind(),
+            ErrorKind::kFile);
+  EXPECT_EQ(error_of([&] {
+              save_safetensors(folder + "/x", {{"a", zeros({1})}, {"a", zeros({1})}});
+            }).kind(),
+            ErrorKind::kFile);
   EXPECT_FALSE(fs::exists(folder + "/x"));
 }
 
@@ -91,7 +100,8 @@ TEST(Files, WritableFolders) {
   write_file(folder + "/a/file", "two");
   EXPECT_EQ(content(folder + "/a/file"), "two");
   EXPECT_EQ(error_of([&] { make_writable_folder(folder + "/a/file"); }).kind(), ErrorKind::kFile);
-  EXPECT_EQ(error_of([&] { make_writable_folder(folder + "/a/file/below"); }).kind(), ErrorKind::kFile);
+  EXPECT_EQ(error_of([&] { make_writable_folder(folder + "/a/file/below"); }).kind(),
+            ErrorKind::kFile);
   EXPECT_EQ(error_of([&] { make_writable_folder("/proc/none"); }).kind(), ErrorKind::kFile);
 }
 
@@ -100,13 +110,15 @@ TEST(Progress, PlainLinesOffATerminal) {
   std::FILE *file = std::fopen(path.c_str(), "w");
   {
     ProgressBar bar({.total = 10, .plain_every = 4, .stream = file});
-    for (int i = 1; i <= 10; ++i) bar.update(i, "loss " + std::to_string(i));
+    for (int i = 1; i <= 10; ++i)
+      bar.update(i, "loss " + std::to_string(i));
   }
   std::fclose(file);
   std::string text = content(path);
   EXPECT_NE(text.find("step 4/10  loss 4  ETA "), std::string::npos) << text;
   EXPECT_NE(text.find("step 8/10"), std::string::npos);
-  EXPECT_NE(text.find("step 10/10  loss 10  ETA 0:00\n"), std::string::npos) << "the last step always";
+  EXPECT_NE(text.find("step 10/10  loss 10  ETA 0:00\n"), std::string::npos)
+      << "the last step always";
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);
   EXPECT_EQ(text.find_first_of("\r\x1b"), std::string::npos);
 }

@@ -10,29 +10,37 @@ namespace {
 
 int64_t checked_size(int64_t size, int64_t heads, Location location) {
   if (size < 1 || heads < 1 || size % heads != 0)
-    throw Error(ErrorKind::kValue,
-                "MultiHeadAttention: the size must be a multiple of the number of heads, they are " + std::to_string(size) + " and " +
-                    std::to_string(heads),
-                CallerScope::resolve(location));
+    throw Error(
+        ErrorKind::kValue,
+        "MultiHeadAttention: the size must be a multiple of the number of heads, they are " +
+            std::to_string(size) + " and " + std::to_string(heads),
+        CallerScope::resolve(location));
   return size;
 }
 
 Linear projection(const Tensor &weight, bool bias, Location location) {
-  return Linear(weight, bias ? init::constant({weight.size(0)}, 0, float32, location) : Tensor(), location);
+  return Linear(weight, bias ? init::constant({weight.size(0)}, 0, float32, location) : Tensor(),
+                location);
 }
 
-// PyTorch draws the three input projections as one Xavier-uniform matrix [3 size, size]: fan-in size, fan-out 3 size.
+// PyTorch draws the three input projections as one Xavier-uniform matrix [3 size, size]: fan-in
+// size, fan-out 3 size.
 Linear input_projection(int64_t size, bool bias, Location location) {
-  return projection(init::uniform({size, size}, std::sqrt(6.0 / static_cast<double>(4 * size)), location), bias, location);
+  return projection(
+      init::uniform({size, size}, std::sqrt(6.0 / static_cast<double>(4 * size)), location), bias,
+      location);
 }
 
 } // namespace
 
-MultiHeadAttention::MultiHeadAttention(int64_t size, int64_t heads, MultiHeadAttentionOptions options, Location location)
+MultiHeadAttention::MultiHeadAttention(int64_t size, int64_t heads,
+                                       MultiHeadAttentionOptions options, Location location)
     : q_proj(input_projection(checked_size(size, heads, location), options.bias, location)),
-      k_proj(input_projection(size, options.bias, location)), v_proj(input_projection(size, options.bias, location)),
-      out_proj(projection(init::kaiming_uniform({size, size}, std::sqrt(5.0), location), options.bias, location)), size_(size),
-      heads_(heads), causal_(options.causal) {
+      k_proj(input_projection(size, options.bias, location)),
+      v_proj(input_projection(size, options.bias, location)),
+      out_proj(projection(init::kaiming_uniform({size, size}, std::sqrt(5.0), location),
+                          options.bias, location)),
+      size_(size), heads_(heads), causal_(options.causal) {
   CallerScope scope(location);
   child("q_proj", q_proj);
   child("k_proj", k_proj);
@@ -47,21 +55,23 @@ Tensor MultiHeadAttention::split_heads(const Tensor &x) const {
   return x.reshape(shape).transpose(-3, -2); // [.., heads, T, size / heads]
 }
 
-Tensor MultiHeadAttention::operator()(const Tensor &x, const Tensor &mask, Location location) const {
+Tensor MultiHeadAttention::operator()(const Tensor &x, const Tensor &mask,
+                                      Location location) const {
   return attend(x, x, x, mask, location);
 }
 
-Tensor MultiHeadAttention::attend(const Tensor &query, const Tensor &key, const Tensor &value, const Tensor &mask,
-                                  Location location) const {
+Tensor MultiHeadAttention::attend(const Tensor &query, const Tensor &key, const Tensor &value,
+                                  const Tensor &mask, Location location) const {
   CallerScope scope(location);
   for (const Tensor *x : {&query, &key, &value})
     if (x->ndim() < 2 || x->shape().back() != size_)
       throw Error(ErrorKind::kShape,
-                  "MultiHeadAttention: query, key and value must be [.., T, " + std::to_string(size_) + "], one is " +
-                      to_string(x->shape()),
+                  "MultiHeadAttention: query, key and value must be [.., T, " +
+                      std::to_string(size_) + "], one is " + to_string(x->shape()),
                   CallerScope::resolve(location));
-  Tensor attended = weft::attention(split_heads(q_proj(query)), split_heads(k_proj(key)), split_heads(v_proj(value)), mask,
-                                    {.causal = causal_, .scale = {}});
+  Tensor attended =
+      weft::attention(split_heads(q_proj(query)), split_heads(k_proj(key)),
+                      split_heads(v_proj(value)), mask, {.causal = causal_, .scale = {}});
   return out_proj(attended.transpose(-3, -2).reshape(query.shape()));
 }
 

@@ -11,19 +11,22 @@ struct MultiHeadAttentionOptions {
   bool bias = true;
 };
 
-// Projects query, key and value to `heads` heads of size / heads, attends in each, and projects the result back. Initial values as
-// PyTorch's MultiheadAttention: the three input projections together are Xavier-uniform, biases 0.
+// Projects query, key and value to `heads` heads of size / heads, attends in each, and projects the
+// result back. Initial values as PyTorch's MultiheadAttention: the three input projections together
+// are Xavier-uniform, biases 0.
 class MultiHeadAttention : public Module {
 public:
   // Throws Error when size is no multiple of heads.
-  MultiHeadAttention(int64_t size, int64_t heads, MultiHeadAttentionOptions options = {}, Location location = Location::current());
+  MultiHeadAttention(int64_t size, int64_t heads, MultiHeadAttentionOptions options = {},
+                     Location location = Location::current());
 
   // Self-attention: x [.., T, size] -> [.., T, size].
-  Tensor operator()(const Tensor &x, const Tensor &mask = Tensor(), Location location = Location::current()) const;
-  // query [.., Tq, size], key and value [.., Tk, size] -> [.., Tq, size]. mask, if defined, broadcasts to [.., heads, Tq, Tk]:
-  // bool (false leaves out) or floating (added).
-  Tensor attend(const Tensor &query, const Tensor &key, const Tensor &value, const Tensor &mask = Tensor(),
-                Location location = Location::current()) const;
+  Tensor operator()(const Tensor &x, const Tensor &mask = Tensor(),
+                    Location location = Location::current()) const;
+  // query [.., Tq, size], key and value [.., Tk, size] -> [.., Tq, size]. mask, if defined,
+  // broadcasts to [.., heads, Tq, Tk]: bool (false leaves out) or floating (added).
+  Tensor attend(const Tensor &query, const Tensor &key, const Tensor &value,
+                const Tensor &mask = Tensor(), Location location = Location::current()) const;
 
   Linear q_proj, k_proj, v_proj, out_proj;
 

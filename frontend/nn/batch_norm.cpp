@@ -4,10 +4,14 @@
 
 namespace weft::nn {
 
-BatchNorm::BatchNorm(const char *name, int64_t channels, BatchNormOptions options, Location location) : options_(options) {
+BatchNorm::BatchNorm(const char *name, int64_t channels, BatchNormOptions options,
+                     Location location)
+    : options_(options) {
   CallerScope scope(location);
   if (channels < 1)
-    throw Error(ErrorKind::kValue, std::string(name) + ": there must be at least 1 channel, there are " + std::to_string(channels),
+    throw Error(ErrorKind::kValue,
+                std::string(name) + ": there must be at least 1 channel, there are " +
+                    std::to_string(channels),
                 CallerScope::resolve(location));
   if (options.affine) {
     weight = parameter("weight", init::constant({channels}, 1));
@@ -31,7 +35,9 @@ BatchNorm2d::BatchNorm2d(int64_t channels, BatchNormOptions options, Location lo
 Tensor BatchNorm2d::operator()(const Tensor &x, Location location) const {
   CallerScope scope(location);
   if (x.ndim() != 4)
-    throw Error(ErrorKind::kShape, "BatchNorm2d: x has shape " + to_string(x.shape()) + "; it must be [batch, channels, height, width]",
+    throw Error(ErrorKind::kShape,
+                "BatchNorm2d: x has shape " + to_string(x.shape()) +
+                    "; it must be [batch, channels, height, width]",
                 CallerScope::resolve(location));
   return normalize(x);
 }
@@ -43,7 +49,8 @@ Tensor BatchNorm1d::operator()(const Tensor &x, Location location) const {
   CallerScope scope(location);
   if (x.ndim() != 2 && x.ndim() != 3)
     throw Error(ErrorKind::kShape,
-                "BatchNorm1d: x has shape " + to_string(x.shape()) + "; it must be [batch, channels] or [batch, channels, length]",
+                "BatchNorm1d: x has shape " + to_string(x.shape()) +
+                    "; it must be [batch, channels] or [batch, channels, length]",
                 CallerScope::resolve(location));
   return normalize(x);
 }

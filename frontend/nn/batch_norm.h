@@ -13,8 +13,9 @@ struct BatchNormOptions {
   bool track_running_stats = true; // without: the batch's statistics in evaluation, too
 };
 
-// What the two below share: each channel, dim 1, with mean 0 and variance 1, times weight plus bias. In training with the statistics of the
-// batch, which move the running ones; in evaluation with these.
+// What the two below share: each channel, dim 1, with mean 0 and variance 1, times weight plus
+// bias. In training with the statistics of the batch, which move the running ones; in evaluation
+// with these.
 class BatchNorm : public Module {
 public:
   Parameter weight, bias;              // [channels]; undefined without affine
@@ -32,7 +33,8 @@ private:
 class BatchNorm2d : public BatchNorm {
 public:
   // Throws Error when channels is below 1.
-  explicit BatchNorm2d(int64_t channels, BatchNormOptions options = {}, Location location = Location::current());
+  explicit BatchNorm2d(int64_t channels, BatchNormOptions options = {},
+                       Location location = Location::current());
   Tensor operator()(const Tensor &x, Location location = Location::current()) const;
 };
 
@@ -40,7 +42,8 @@ public:
 class BatchNorm1d : public BatchNorm {
 public:
   // Throws Error when channels is below 1.
-  explicit BatchNorm1d(int64_t channels, BatchNormOptions options = {}, Location location = Location::current());
+  explicit BatchNorm1d(int64_t channels, BatchNormOptions options = {},
+                       Location location = Location::current());
   Tensor operator()(const Tensor &x, Location location = Location::current()) const;
 };
 

@@ -12,12 +12,13 @@ struct Conv1dOptions {
   bool bias = true;
 };
 
-// weft::conv1d with a weight [out, in / groups, kernel] and a bias [out], both uniform over +-1 / sqrt(in / groups * kernel) at the start,
-// as in PyTorch.
+// weft::conv1d with a weight [out, in / groups, kernel] and a bias [out], both uniform over +-1 /
+// sqrt(in / groups * kernel) at the start, as in PyTorch.
 class Conv1d : public Module {
 public:
   // Throws Error when a size is below 1, or groups does not divide both channel counts.
-  Conv1d(int64_t in, int64_t out, int64_t kernel_size, Conv1dOptions options = {}, Location location = Location::current());
+  Conv1d(int64_t in, int64_t out, int64_t kernel_size, Conv1dOptions options = {},
+         Location location = Location::current());
 
   // x: [N, in, L] -> [N, out, L'].
   Tensor operator()(const Tensor &x, Location location = Location::current()) const;
@@ -35,8 +36,8 @@ struct ConvTranspose1dOptions {
   int64_t dilation = 1;
 };
 
-// weft::conv_transpose1d with a weight [in, out / groups, kernel] and a bias [out], both uniform over +-1 / sqrt(out / groups * kernel) at
-// the start, as in PyTorch.
+// weft::conv_transpose1d with a weight [in, out / groups, kernel] and a bias [out], both uniform
+// over +-1 / sqrt(out / groups * kernel) at the start, as in PyTorch.
 class ConvTranspose1d : public Module {
 public:
   // Throws Error when a size is below 1, or groups does not divide both channel counts.

@@ -4,27 +4,38 @@
 
 namespace weft::nn {
 
-Conv2d::Conv2d(int64_t in, int64_t out, Pair kernel_size, Conv2dOptions options, Location location) : options_(options) {
+Conv2d::Conv2d(int64_t in, int64_t out, Pair kernel_size, Conv2dOptions options, Location location)
+    : options_(options) {
   CallerScope scope(location);
-  check_convolution("Conv2d", in, out, {kernel_size.height, kernel_size.width}, options.groups, location);
-  auto [w, b] = draw_convolution({out, in / options.groups, kernel_size.height, kernel_size.width}, out, options.bias);
+  check_convolution("Conv2d", in, out, {kernel_size.height, kernel_size.width}, options.groups,
+                    location);
+  auto [w, b] = draw_convolution({out, in / options.groups, kernel_size.height, kernel_size.width},
+                                 out, options.bias);
   weight = parameter("weight", std::move(w));
-  if (options.bias) bias = parameter("bias", std::move(b));
+  if (options.bias)
+    bias = parameter("bias", std::move(b));
 }
 
 Tensor Conv2d::operator()(const Tensor &x, Location location) const {
   CallerScope scope(location);
   return weft::conv2d(x, weight, bias,
-                      {.stride = options_.stride, .padding = options_.padding, .dilation = options_.dilation, .groups = options_.groups});
+                      {.stride = options_.stride,
+                       .padding = options_.padding,
+                       .dilation = options_.dilation,
+                       .groups = options_.groups});
 }
 
-ConvTranspose2d::ConvTranspose2d(int64_t in, int64_t out, Pair kernel_size, ConvTranspose2dOptions options, Location location)
+ConvTranspose2d::ConvTranspose2d(int64_t in, int64_t out, Pair kernel_size,
+                                 ConvTranspose2dOptions options, Location location)
     : options_(options) {
   CallerScope scope(location);
-  check_convolution("ConvTranspose2d", in, out, {kernel_size.height, kernel_size.width}, options.groups, location);
-  auto [w, b] = draw_convolution({in, out / options.groups, kernel_size.height, kernel_size.width}, out, options.bias);
+  check_convolution("ConvTranspose2d", in, out, {kernel_size.height, kernel_size.width},
+                    options.groups, location);
+  auto [w, b] = draw_convolution({in, out / options.groups, kernel_size.height, kernel_size.width},
+                                 out, options.bias);
   weight = parameter("weight", std::move(w));
-  if (options.bias) bias = parameter("bias", std::move(b));
+  if (options.bias)
+    bias = parameter("bias", std::move(b));
 }
 
 Tensor ConvTranspose2d::operator()(const Tensor &x, Location location) const {

@@ -12,12 +12,13 @@ struct Conv2dOptions {
   bool bias = true;
 };
 
-// weft::conv2d with a weight [out, in / groups, kernel..] and a bias [out], both uniform over +-1 / sqrt(in / groups * kernel's size) at
-// the start, as in PyTorch.
+// weft::conv2d with a weight [out, in / groups, kernel..] and a bias [out], both uniform over +-1 /
+// sqrt(in / groups * kernel's size) at the start, as in PyTorch.
 class Conv2d : public Module {
 public:
   // Throws Error when a size is below 1, or groups does not divide both channel counts.
-  Conv2d(int64_t in, int64_t out, Pair kernel_size, Conv2dOptions options = {}, Location location = Location::current());
+  Conv2d(int64_t in, int64_t out, Pair kernel_size, Conv2dOptions options = {},
+         Location location = Location::current());
 
   // x: [N, in, H, W] -> [N, out, H', W'].
   Tensor operator()(const Tensor &x, Location location = Location::current()) const;
@@ -35,12 +36,13 @@ struct ConvTranspose2dOptions {
   Pair dilation = 1;
 };
 
-// weft::conv_transpose2d with a weight [in, out / groups, kernel..] and a bias [out], both uniform over +-1 / sqrt(out / groups * kernel's
-// size) at the start, as in PyTorch.
+// weft::conv_transpose2d with a weight [in, out / groups, kernel..] and a bias [out], both uniform
+// over +-1 / sqrt(out / groups * kernel's size) at the start, as in PyTorch.
 class ConvTranspose2d : public Module {
 public:
   // Throws Error when a size is below 1, or groups does not divide both channel counts.
-  ConvTranspose2d(int64_t in, int64_t out, Pair kernel_size, ConvTranspose2dOptions options = {}, Location location = Location::current());
+  ConvTranspose2d(int64_t in, int64_t out, Pair kernel_size, ConvTranspose2dOptions options = {},
+                  Location location = Location::current());
 
   // x: [N, in, H, W] -> [N, out, H', W'].
   Tensor operator()(const Tensor &x, Location location = Location::current()) const;

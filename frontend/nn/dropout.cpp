@@ -4,12 +4,14 @@ namespace weft::nn {
 
 Dropout::Dropout(double rate, Location location) : rate_(rate) {
   if (!(rate >= 0 && rate < 1))
-    throw Error(ErrorKind::kValue, "Dropout: the rate must be at least 0 and below 1, it is " + std::to_string(rate),
+    throw Error(ErrorKind::kValue,
+                "Dropout: the rate must be at least 0 and below 1, it is " + std::to_string(rate),
                 CallerScope::resolve(location));
 }
 
 Tensor Dropout::operator()(const Tensor &x, Location location) const {
-  if (!training() || rate_ == 0) return x;
+  if (!training() || rate_ == 0)
+    return x;
   CallerScope scope(location);
   return weft::dropout(x, rate_, true, default_generator());
 }

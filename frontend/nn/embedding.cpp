@@ -10,14 +10,16 @@ Embedding::Embedding(int64_t count, int64_t size, EmbeddingOptions options, Loca
   CallerScope scope(location);
   if (count < 1 || size < 1)
     throw Error(ErrorKind::kValue,
-                "Embedding: count and size must be at least 1, they are " + std::to_string(count) + " and " + std::to_string(size),
+                "Embedding: count and size must be at least 1, they are " + std::to_string(count) +
+                    " and " + std::to_string(size),
                 CallerScope::resolve(location));
   Tensor drawn = init::normal({count, size}, 0, options.deviation);
   if (std::optional<int64_t> row = options.padding_idx) {
     if (*row < -count || *row >= count)
       throw Error(ErrorKind::kValue,
-                  "Embedding: padding_idx is " + std::to_string(*row) + "; it must be in [" + std::to_string(-count) + ", " +
-                      std::to_string(count) + "), a row of the weight",
+                  "Embedding: padding_idx is " + std::to_string(*row) + "; it must be in [" +
+                      std::to_string(-count) + ", " + std::to_string(count) +
+                      "), a row of the weight",
                   CallerScope::resolve(location));
     padding_ = *row < 0 ? *row + count : *row;
     NoGrad no_grad;
@@ -29,7 +31,8 @@ Embedding::Embedding(int64_t count, int64_t size, EmbeddingOptions options, Loca
 Tensor Embedding::operator()(const Tensor &indices, Location location) const {
   CallerScope scope(location);
   Tensor rows = weft::embedding(indices, weight);
-  if (!padding_) return rows;
+  if (!padding_)
+    return rows;
   Tensor at = where(indices < 0, indices + weight.shape()[0], indices);
   return where((at == *padding_).unsqueeze(-1), rows.detach(), rows);
 }

@@ -15,7 +15,8 @@ struct EmbeddingOptions {
 class Embedding : public Module {
 public:
   // Throws Error when a size is below 1, or padding_idx is no row.
-  Embedding(int64_t count, int64_t size, EmbeddingOptions options = {}, Location location = Location::current());
+  Embedding(int64_t count, int64_t size, EmbeddingOptions options = {},
+            Location location = Location::current());
 
   Tensor operator()(const Tensor &indices, Location location = Location::current()) const;
 

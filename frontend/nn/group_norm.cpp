@@ -4,13 +4,16 @@
 
 namespace weft::nn {
 
-GroupNorm::GroupNorm(int64_t groups, int64_t channels, GroupNormOptions options, Location location) : groups_(groups), eps_(options.eps) {
+GroupNorm::GroupNorm(int64_t groups, int64_t channels, GroupNormOptions options, Location location)
+    : groups_(groups), eps_(options.eps) {
   CallerScope scope(location);
   if (groups < 1 || channels < 1 || channels % groups)
     throw Error(ErrorKind::kValue,
-                "GroupNorm: groups, " + std::to_string(groups) + ", must divide the " + std::to_string(channels) + " channels",
+                "GroupNorm: groups, " + std::to_string(groups) + ", must divide the " +
+                    std::to_string(channels) + " channels",
                 CallerScope::resolve(location));
-  if (!options.affine) return;
+  if (!options.affine)
+    return;
   weight = parameter("weight", init::constant({channels}, 1));
   bias = parameter("bias", init::constant({channels}, 0));
 }
@@ -20,12 +23,16 @@ Tensor GroupNorm::operator()(const Tensor &x, Location location) const {
   return weft::group_norm(x, groups_, weight, bias, eps_);
 }
 
-InstanceNorm2d::InstanceNorm2d(int64_t channels, InstanceNormOptions options, Location location) : channels_(channels), eps_(options.eps) {
+InstanceNorm2d::InstanceNorm2d(int64_t channels, InstanceNormOptions options, Location location)
+    : channels_(channels), eps_(options.eps) {
   CallerScope scope(location);
   if (channels < 1)
-    throw Error(ErrorKind::kValue, "InstanceNorm2d: there must be at least 1 channel, there are " + std::to_string(channels),
+    throw Error(ErrorKind::kValue,
+                "InstanceNorm2d: there must be at least 1 channel, there are " +
+                    std::to_string(channels),
                 CallerScope::resolve(location));
-  if (!options.affine) return;
+  if (!options.affine)
+    return;
   weight = parameter("weight", init::constant({channels}, 1));
   bias = parameter("bias", init::constant({channels}, 0));
 }
@@ -34,16 +41,20 @@ Tensor InstanceNorm2d::operator()(const Tensor &x, Location location) const {
   CallerScope scope(location);
   if (x.ndim() != 4 || x.shape()[1] != channels_)
     throw Error(ErrorKind::kShape,
-                "InstanceNorm2d: x has shape " + to_string(x.shape()) + "; it must be [batch, " + std::to_string(channels_) +
-                    ", height, width]",
+                "InstanceNorm2d: x has shape " + to_string(x.shape()) + "; it must be [batch, " +
+                    std::to_string(channels_) + ", height, width]",
                 CallerScope::resolve(location));
   return weft::group_norm(x, channels_, weight, bias, eps_);
 }
 
-RMSNorm::RMSNorm(Shape shape, RMSNormOptions options, Location location) : shape_(std::move(shape)), eps_(options.eps) {
+RMSNorm::RMSNorm(Shape shape, RMSNormOptions options, Location location)
+    : shape_(std::move(shape)), eps_(options.eps) {
   CallerScope scope(location);
-  if (shape_.empty()) throw Error(ErrorKind::kShape, "RMSNorm: at least one dimension is normalized", CallerScope::resolve(location));
-  if (options.affine) weight = parameter("weight", init::constant(shape_, 1));
+  if (shape_.empty())
+    throw Error(ErrorKind::kShape, "RMSNorm: at least one dimension is normalized",
+                CallerScope::resolve(location));
+  if (options.affine)
+    weight = parameter("weight", init::constant(shape_, 1));
 }
 
 Tensor RMSNorm::operator()(const Tensor &x, Location location) const {

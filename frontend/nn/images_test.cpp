@@ -1,5 +1,5 @@
-// Modules on images: what they register, what they refuse, and that training and evaluation differ where they must. Their values are
-// compared with PyTorch's in tests/golden.
+// Modules on images: what they register, what they refuse, and that training and evaluation differ
+// where they must. Their values are compared with PyTorch's in tests/golden.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -14,7 +14,8 @@ namespace {
 void expect_near(const Tensor &a, const Tensor &b, double tolerance = 1e-5) {
   ASSERT_EQ(a.shape(), b.shape());
   std::vector<double> x = a.to_vector<double>(), y = b.to_vector<double>();
-  for (size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(x[i], y[i], tolerance) << "element " << i;
+  for (size_t i = 0; i < x.size(); ++i)
+    ASSERT_NEAR(x[i], y[i], tolerance) << "element " << i;
 }
 
 TEST(Conv2d, RegistersWeightAndBias) {
@@ -23,7 +24,8 @@ TEST(Conv2d, RegistersWeightAndBias) {
   EXPECT_EQ(conv.weight.shape(), (Shape{6, 2, 3, 2}));
   EXPECT_EQ(conv.bias.shape(), (Shape{6}));
   EXPECT_EQ(conv(randn({2, 4, 8, 8})).shape(), (Shape{2, 6, 4, 4}));
-  for (float value : conv.weight.to_vector<float>()) EXPECT_LE(std::abs(value), 1 / std::sqrt(12.0) + 1e-6);
+  for (float value : conv.weight.to_vector<float>())
+    EXPECT_LE(std::abs(value), 1 / std::sqrt(12.0) + 1e-6);
   EXPECT_FALSE(Conv2d(1, 2, 3, {.bias = false}).bias.defined());
 }
 
@@ -36,8 +38,10 @@ TEST(Conv2d, NamesWhatIsWrong) {
   EXPECT_MESSAGE(conv(ones({1, 3, 8, 8}, float64)), "one dtype");
   EXPECT_MESSAGE(Conv2d(3, 4, 0), "at least 1");
   EXPECT_MESSAGE(Conv2d(3, 4, 3, {.groups = 2}), "groups must divide");
-  EXPECT_MESSAGE(conv2d(randn({1, 3, 8, 8}), randn({4, 3, 3, 3}), randn({3})), "bias is float32 [3]; it must be float32 [4]");
-  EXPECT_MESSAGE(conv2d(randn({1, 3, 8, 8}), randn({4, 3, 3, 3}), Tensor(), {.stride = 0}), "stride is 0");
+  EXPECT_MESSAGE(conv2d(randn({1, 3, 8, 8}), randn({4, 3, 3, 3}), randn({3})),
+                 "bias is float32 [3]; it must be float32 [4]");
+  EXPECT_MESSAGE(conv2d(randn({1, 3, 8, 8}), randn({4, 3, 3, 3}), Tensor(), {.stride = 0}),
+                 "stride is 0");
 }
 
 TEST(ConvTranspose2d, IsTheDerivativeOfConv2d) {
@@ -46,10 +50,14 @@ TEST(ConvTranspose2d, IsTheDerivativeOfConv2d) {
   x.requires_grad_();
   weft::Conv2dOptions options{.stride = 2, .padding = 1};
   Tensor by_input = grad({(conv2d(x, w, Tensor(), options) * g).sum()}, {x})[0];
-  expect_near(conv_transpose2d(g, w, Tensor(), {.stride = 2, .padding = 1, .output_padding = {0, 1}}), by_input);
-  EXPECT_EQ(ConvTranspose2d(4, 6, 2, {.stride = 2, .groups = 2})(randn({1, 4, 3, 3})).shape(), (Shape{1, 6, 6, 6}));
+  expect_near(
+      conv_transpose2d(g, w, Tensor(), {.stride = 2, .padding = 1, .output_padding = {0, 1}}),
+      by_input);
+  EXPECT_EQ(ConvTranspose2d(4, 6, 2, {.stride = 2, .groups = 2})(randn({1, 4, 3, 3})).shape(),
+            (Shape{1, 6, 6, 6}));
   EXPECT_MESSAGE(conv_transpose2d(g, randn({3, 4, 3, 3})), "dimension 0 of weight must be 4");
-  EXPECT_MESSAGE(conv_transpose2d(g, w, Tensor(), {.output_padding = 1}), "output_padding must be less");
+  EXPECT_MESSAGE(conv_transpose2d(g, w, Tensor(), {.output_padding = 1}),
+                 "output_padding must be less");
   EXPECT_MESSAGE(conv_transpose2d(g, w, Tensor(), {.padding = 5}), "would have size");
 }
 
@@ -58,7 +66,8 @@ TEST(Conv2d, HasSecondDerivatives) {
   Tensor x = randn({1, 2, 4, 4}, float64), w = randn({2, 2, 3, 3}, float64);
   x.requires_grad_();
   w.requires_grad_();
-  // The sum of squares of conv(x, w): its Hessian by x, applied to v, is twice the transposed convolution of conv(v, w).
+  // The sum of squares of conv(x, w): its Hessian by x, applied to v, is twice the transposed
+  // convolution of conv(v, w).
   Tensor v = randn({1, 2, 4, 4}, float64);
   Tensor first = grad({conv2d(x, w).square().sum()}, {x}, {.create_graph = true})[0];
   Tensor second = grad({(first * v).sum()}, {x}, {.retain_graph = true})[0];
@@ -91,7 +100,8 @@ TEST(BatchNorm2d, AStepOfTrainingIsOneProgram) {
   Conv2d conv(1, 4, 3);
   BatchNorm2d norm(4);
   std::vector<Tensor> parameters = conv.parameters();
-  for (const Tensor &parameter : norm.parameters()) parameters.push_back(parameter);
+  for (const Tensor &parameter : norm.parameters())
+    parameters.push_back(parameter);
   optim::AdamW optimizer(parameters, {.lr = 1e-3});
   Statistics before = statistics();
   for (int i = 0; i < 4; ++i) {

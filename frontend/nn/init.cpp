@@ -11,19 +11,25 @@ namespace weft::nn::init {
 
 Fans fans(const Shape &shape, Location location) {
   if (shape.size() < 2)
-    throw Error(ErrorKind::kShape, "init: fan-in and fan-out need a shape of at least 2 dimensions, it is " + to_string(shape),
+    throw Error(ErrorKind::kShape,
+                "init: fan-in and fan-out need a shape of at least 2 dimensions, it is " +
+                    to_string(shape),
                 CallerScope::resolve(location));
   double field = 1;
-  for (size_t i = 2; i < shape.size(); ++i) field *= static_cast<double>(shape[i]);
+  for (size_t i = 2; i < shape.size(); ++i)
+    field *= static_cast<double>(shape[i]);
   return {static_cast<double>(shape[1]) * field, static_cast<double>(shape[0]) * field};
 }
 
 Tensor constant(const Shape &shape, double value, DType dtype, Location location) {
   location = CallerScope::resolve(location);
   int64_t count = 1;
-  for (int64_t dim : shape) count *= dim;
-  if (dtype == float64) return Tensor::from(std::vector<double>(count, value), shape, location);
-  if (dtype == float32) return Tensor::from(std::vector<float>(count, static_cast<float>(value)), shape, location);
+  for (int64_t dim : shape)
+    count *= dim;
+  if (dtype == float64)
+    return Tensor::from(std::vector<double>(count, value), shape, location);
+  if (dtype == float32)
+    return Tensor::from(std::vector<float>(count, static_cast<float>(value)), shape, location);
   return full(shape, value, dtype, location);
 }
 
@@ -39,10 +45,11 @@ Tensor uniform(const Shape &shape, double low, double high, Location location) {
   return weft::uniform(shape, low, high, float32, default_generator(), location);
 }
 
-// The inverse of the standard normal's distribution function, for p in (0, 1): by Newton's method on erfc, which keeps its digits in the
-// tails, from the logistic approximation.
+// The inverse of the standard normal's distribution function, for p in (0, 1): by Newton's method
+// on erfc, which keeps its digits in the tails, from the logistic approximation.
 static double normal_quantile(double p) {
-  if (p > 0.5) return -normal_quantile(1 - p);
+  if (p > 0.5)
+    return -normal_quantile(1 - p);
   double x = std::log(p / (1 - p)) / 1.702;
   for (int i = 0; i < 60; ++i) {
     double density = std::exp(-0.5 * x * x) / std::sqrt(2 * std::numbers::pi);
@@ -50,24 +57,34 @@ static double normal_quantile(double p) {
     // Far out the tangent overshoots: steps of at most 1.
     double step = std::clamp(error / std::max(density, 1e-300), -1.0, 1.0);
     x -= step;
-    if (std::abs(step) < 1e-14 * (1 + std::abs(x))) break;
+    if (std::abs(step) < 1e-14 * (1 + std::abs(x)))
+      break;
   }
   return x;
 }
 
-Tensor truncated_normal(const Shape &shape, double mean, double deviation, double low, double high, Location location) {
+Tensor truncated_normal(const Shape &shape, double mean, double deviation, double low, double high,
+                        Location location) {
   location = CallerScope::resolve(location);
   if (!(deviation > 0) || !(low < high))
-    throw Error(ErrorKind::kValue, "truncated_normal: the deviation must be positive and low below high", location);
-  auto share = [&](double x) { return 0.5 * std::erfc(-(x - mean) / (deviation * std::numbers::sqrt2)); };
+    throw Error(ErrorKind::kValue,
+                "truncated_normal: the deviation must be positive and low below high", location);
+  auto share = [&](double x) {
+    return 0.5 * std::erfc(-(x - mean) / (deviation * std::numbers::sqrt2));
+  };
   double from = share(low), to = share(high);
-  if (!(from < to)) throw Error(ErrorKind::kValue, "truncated_normal: [low, high] is too far from the mean to hold any sample", location);
+  if (!(from < to))
+    throw Error(ErrorKind::kValue,
+                "truncated_normal: [low, high] is too far from the mean to hold any sample",
+                location);
   // On the host: parameters are computed when they are made anyway.
-  std::vector<double> samples = weft::uniform(shape, 0, 1, float64, default_generator(), location).to_vector<double>(location);
+  std::vector<double> samples = weft::uniform(shape, 0, 1, float64, default_generator(), location)
+                                    .to_vector<double>(location);
   std::vector<float> values;
   for (double u : samples) {
     double p = std::clamp(from + (to - from) * u, 1e-300, 1 - 0x1p-53);
-    values.push_back(static_cast<float>(std::clamp(mean + deviation * normal_quantile(p), low, high)));
+    values.push_back(
+        static_cast<float>(std::clamp(mean + deviation * normal_quantile(p), low, high)));
   }
   return Tensor::from(values, shape, location);
 }
@@ -87,9 +104,13 @@ static double kaiming_variance(const Shape &shape, double slope, Fan fan, Locati
   return 2.0 / ((1 + slope * slope) * (fan == Fan::kIn ? f.in : f.out));
 }
 
-Tensor kaiming_uniform(const Shape &shape, double slope, Location location) { return kaiming_uniform(shape, slope, Fan::kIn, location); }
+Tensor kaiming_uniform(const Shape &shape, double slope, Location location) {
+  return kaiming_uniform(shape, slope, Fan::kIn, location);
+}
 
-Tensor kaiming_normal(const Shape &shape, double slope, Location location) { return kaiming_normal(shape, slope, Fan::kIn, location); }
+Tensor kaiming_normal(const Shape &shape, double slope, Location location) {
+  return kaiming_normal(shape, slope, Fan::kIn, location);
+}
 
 Tensor kaiming_uniform(const Shape &shape, double slope, Fan fan, Location location) {
   return uniform(shape, std::sqrt(3 * kaiming_variance(shape, slope, fan, location)), location);
@@ -102,30 +123,41 @@ Tensor kaiming_normal(const Shape &shape, double slope, Fan fan, Location locati
 Tensor orthogonal(const Shape &shape, double gain, Location location) {
   location = CallerScope::resolve(location);
   if (shape.size() < 2)
-    throw Error(ErrorKind::kShape, "orthogonal: the shape must have at least 2 dimensions, it is " + to_string(shape), location);
+    throw Error(ErrorKind::kShape,
+                "orthogonal: the shape must have at least 2 dimensions, it is " + to_string(shape),
+                location);
   int64_t rows = shape[0], columns = 1;
-  for (size_t i = 1; i < shape.size(); ++i) columns *= shape[i];
-  // Vectors of the longer side's length, made orthonormal one by one (Gram and Schmidt, twice, which is enough: Giraud et al. 2005). What a
-  // normal sample is orthogonalised to has no preferred direction.
+  for (size_t i = 1; i < shape.size(); ++i)
+    columns *= shape[i];
+  // Vectors of the longer side's length, made orthonormal one by one (Gram and Schmidt, twice,
+  // which is enough: Giraud et al. 2005). What a normal sample is orthogonalised to has no
+  // preferred direction.
   bool wide = rows < columns;
   int64_t count = wide ? rows : columns, length = wide ? columns : rows;
-  std::vector<double> vectors = weft::normal({count, length}, 0, 1, float64, default_generator(), location).to_vector<double>(location);
+  std::vector<double> vectors =
+      weft::normal({count, length}, 0, 1, float64, default_generator(), location)
+          .to_vector<double>(location);
   for (int64_t i = 0; i < count; ++i) {
     double *v = vectors.data() + i * length;
-    auto dot = [&](const double *u) { return std::inner_product(v, v + length, u, 0.0); };
+    auto dot = [&](const double *u) {
+      return std::inner_product(v, v + length, u, 0.0);
+    };
     for (int pass = 0; pass < 2; ++pass)
       for (int64_t j = 0; j < i; ++j) {
         const double *u = vectors.data() + j * length;
         double along = dot(u);
-        for (int64_t k = 0; k < length; ++k) v[k] -= along * u[k];
+        for (int64_t k = 0; k < length; ++k)
+          v[k] -= along * u[k];
       }
     double norm = std::sqrt(dot(v));
-    for (int64_t k = 0; k < length; ++k) v[k] *= 1 / norm;
+    for (int64_t k = 0; k < length; ++k)
+      v[k] *= 1 / norm;
   }
   std::vector<float> values(rows * columns);
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t c = 0; c < columns; ++c)
-      values[r * columns + c] = static_cast<float>(gain * (wide ? vectors[r * length + c] : vectors[c * length + r]));
+      values[r * columns + c] =
+          static_cast<float>(gain * (wide ? vectors[r * length + c] : vectors[c * length + r]));
   return Tensor::from(values, shape, location);
 }
 

@@ -1,4 +1,5 @@
-// Values that parameters start from: new tensors, where random drawn from the default generator (weft::manual_seed).
+// Values that parameters start from: new tensors, where random drawn from the default generator
+// (weft::manual_seed).
 #pragma once
 
 #include "weft/random.h"
@@ -6,45 +7,57 @@
 
 namespace weft::nn::init {
 
-// What a weight [out, in, ...] reads and writes a unit: in and out, each times the product of the further dims.
+// What a weight [out, in, ...] reads and writes a unit: in and out, each times the product of the
+// further dims.
 struct Fans {
   double in, out;
 };
 // Throws Error for fewer than 2 dimensions.
 Fans fans(const Shape &shape, Location location = Location::current());
 
-// All elements `value`, in memory of its own: recorded constants of one shape would share theirs, and the first step that writes them would
-// not be the program of the others.
-Tensor constant(const Shape &shape, double value, DType dtype = float32, Location location = Location::current());
+// All elements `value`, in memory of its own: recorded constants of one shape would share theirs,
+// and the first step that writes them would not be the program of the others.
+Tensor constant(const Shape &shape, double value, DType dtype = float32,
+                Location location = Location::current());
 // Uniform over [-bound, bound).
 Tensor uniform(const Shape &shape, double bound, Location location = Location::current());
-Tensor normal(const Shape &shape, double mean = 0, double deviation = 1, Location location = Location::current());
+Tensor normal(const Shape &shape, double mean = 0, double deviation = 1,
+              Location location = Location::current());
 // Uniform over [low, high).
-Tensor uniform(const Shape &shape, double low, double high, Location location = Location::current());
-// Normal, restricted to [low, high]: each sample is what the inverse of the distribution function gives for a uniform one.
-Tensor truncated_normal(const Shape &shape, double mean = 0, double deviation = 1, double low = -2, double high = 2,
-                        Location location = Location::current());
-// Uniform with bound gain * sqrt(6 / (in + out)), and normal with deviation gain * sqrt(2 / (in + out)) (Glorot and Bengio 2010).
+Tensor uniform(const Shape &shape, double low, double high,
+               Location location = Location::current());
+// Normal, restricted to [low, high]: each sample is what the inverse of the distribution function
+// gives for a uniform one.
+Tensor truncated_normal(const Shape &shape, double mean = 0, double deviation = 1, double low = -2,
+                        double high = 2, Location location = Location::current());
+// Uniform with bound gain * sqrt(6 / (in + out)), and normal with deviation gain * sqrt(2 / (in +
+// out)) (Glorot and Bengio 2010).
 Tensor xavier_uniform(const Shape &shape, double gain = 1, Location location = Location::current());
 Tensor xavier_normal(const Shape &shape, double gain = 1, Location location = Location::current());
 // Which of the fans keeps its variance: forward, or backward.
 enum class Fan { kIn, kOut };
-// Uniform with bound sqrt(6 / ((1 + slope^2) * fan)), and normal with deviation sqrt(2 / ((1 + slope^2) * fan)) (He et al. 2015).
-// PyTorch's layers take slope = sqrt(5), which is a bound of 1 / sqrt(in).
-Tensor kaiming_uniform(const Shape &shape, double slope = 0, Location location = Location::current());
-Tensor kaiming_uniform(const Shape &shape, double slope, Fan fan, Location location = Location::current());
-Tensor kaiming_normal(const Shape &shape, double slope = 0, Location location = Location::current());
-Tensor kaiming_normal(const Shape &shape, double slope, Fan fan, Location location = Location::current());
-// gain times a matrix with orthonormal rows or columns, whichever are fewer, uniform among such (Saxe et al. 2014): [out, in, ...] is read
-// as [out, the rest].
+// Uniform with bound sqrt(6 / ((1 + slope^2) * fan)), and normal with deviation sqrt(2 / ((1 +
+// slope^2) * fan)) (He et al. 2015). PyTorch's layers take slope = sqrt(5), which is a bound of 1 /
+// sqrt(in).
+Tensor kaiming_uniform(const Shape &shape, double slope = 0,
+                       Location location = Location::current());
+Tensor kaiming_uniform(const Shape &shape, double slope, Fan fan,
+                       Location location = Location::current());
+Tensor kaiming_normal(const Shape &shape, double slope = 0,
+                      Location location = Location::current());
+Tensor kaiming_normal(const Shape &shape, double slope, Fan fan,
+                      Location location = Location::current());
+// gain times a matrix with orthonormal rows or columns, whichever are fewer, uniform among such
+// (Saxe et al. 2014): [out, in, ...] is read as [out, the rest].
 Tensor orthogonal(const Shape &shape, double gain = 1, Location location = Location::current());
 
-// The value, computed now, in memory of its own, for a parameter to take over (copy_): it would share the source's, and as long as
-// that lives a step could not write in place and would be another program than later ones.
+// The value, computed now, in memory of its own, for a parameter to take over (copy_): it would
+// share the source's, and as long as that lives a step could not write in place and would be
+// another program than later ones.
 Tensor copy_of(const Tensor &source, Location location = Location::current());
 
-// Computes new parameters now (reason `init`), and the default generator's state after them: left to the first step, its advance would make
-// that step a program of its own.
+// Computes new parameters now (reason `init`), and the default generator's state after them: left
+// to the first step, its advance would make that step a program of its own.
 void submit(std::vector<Tensor> tensors, Location location = Location::current());
 
 } // namespace weft::nn::init

@@ -5,10 +5,14 @@
 
 namespace weft::nn {
 
-LayerNorm::LayerNorm(Shape shape, LayerNormOptions options, Location location) : shape_(std::move(shape)), eps_(options.eps) {
+LayerNorm::LayerNorm(Shape shape, LayerNormOptions options, Location location)
+    : shape_(std::move(shape)), eps_(options.eps) {
   CallerScope scope(location);
-  if (shape_.empty()) throw Error(ErrorKind::kShape, "LayerNorm: at least one dimension is normalized", CallerScope::resolve(location));
-  if (!options.affine) return;
+  if (shape_.empty())
+    throw Error(ErrorKind::kShape, "LayerNorm: at least one dimension is normalized",
+                CallerScope::resolve(location));
+  if (!options.affine)
+    return;
   weight = parameter("weight", init::constant(shape_, 1));
   bias = parameter("bias", init::constant(shape_, 0));
 }

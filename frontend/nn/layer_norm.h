@@ -10,7 +10,8 @@ struct LayerNormOptions {
   bool affine = true; // with weight (1 at the start) and bias (0)
 };
 
-// x: [.., shape..] -> the same, with mean 0 and variance 1 over the last dims, times weight plus bias.
+// x: [.., shape..] -> the same, with mean 0 and variance 1 over the last dims, times weight plus
+// bias.
 class LayerNorm : public Module {
 public:
   LayerNorm(Shape shape, LayerNormOptions options = {}, Location location = Location::current());

@@ -16,18 +16,26 @@ struct Module::State {
   bool training = true;
 
   bool has(const std::string &name) const {
-    auto is_it = [&](const auto &entry) { return entry.first == name; };
-    return std::any_of(parameters.begin(), parameters.end(), is_it) || std::any_of(buffers.begin(), buffers.end(), is_it) ||
+    auto is_it = [&](const auto &entry) {
+      return entry.first == name;
+    };
+    return std::any_of(parameters.begin(), parameters.end(), is_it) ||
+           std::any_of(buffers.begin(), buffers.end(), is_it) ||
            std::any_of(children.begin(), children.end(), is_it);
   }
   void check_name(const std::string &name, const char *what, Location location) const {
     if (name.empty() || name.find('.') != std::string::npos)
-      throw Error(ErrorKind::kValue, std::string(what) + ": a name must not be empty nor contain a dot, it is '" + name + "'", location);
-    if (has(name)) throw Error(ErrorKind::kValue, std::string(what) + ": the module has a '" + name + "' already", location);
+      throw Error(ErrorKind::kValue,
+                  std::string(what) + ": a name must not be empty nor contain a dot, it is '" +
+                      name + "'",
+                  location);
+    if (has(name))
+      throw Error(ErrorKind::kValue,
+                  std::string(what) + ": the module has a '" + name + "' already", location);
   }
 
-  // Calls visit(state, "prefix.") for this state and all below, parents first, children in order. A state that is a child of several is
-  // visited under each of its names.
+  // Calls visit(state, "prefix.") for this state and all below, parents first, children in order. A
+  // state that is a child of several is visited under each of its names.
   template <typename S, typename Visit> static void walk(S &root, const Visit &visit) {
     std::vector<std::pair<S *, std::string>> stack = {{&root, ""}};
     while (!stack.empty()) {
@@ -51,18 +59,23 @@ NamedTensors distinct(NamedTensors named) {
 
 } // namespace
 
-//===-- Registration ----------------------------------------------------------------------------------===//
+//===-- Registration
+//----------------------------------------------------------------------------------===//
 
 Module::Module() : state_(std::make_shared<State>()) {}
 
-Module::Module(const Module &other) : state_(CloneScope::active() ? CloneScope::copy_of(other.state_) : other.state_) {}
+Module::Module(const Module &other)
+    : state_(CloneScope::active() ? CloneScope::copy_of(other.state_) : other.state_) {}
 
 void Module::register_child(const std::string &name, const Module &module, Location location) {
   location = CallerScope::resolve(location);
   state_->check_name(name, "child", location);
   bool contains_this = false;
-  State::walk(*module.state_, [&](const State &state, const std::string &) { contains_this |= &state == state_.get(); });
-  if (contains_this) throw Error(ErrorKind::kValue, "child: '" + name + "' contains this module", location);
+  State::walk(*module.state_, [&](const State &state, const std::string &) {
+    contains_this |= &state == state_.get();
+  });
+  if (contains_this)
+    throw Error(ErrorKind::kValue, "child: '" + name + "' contains this module", location);
   state_->children.emplace_back(name, module.state_);
 }
 
@@ -71,11 +84,15 @@ Parameter Module::parameter(const std::string &name, Tensor value, Location loca
   state_->check_name(name, "parameter", location);
   if (!is_floating(value.dtype()))
     throw Error(ErrorKind::kDType,
-                std::string("parameter: '") + name + "' is " + weft::name(value.dtype()) + "; only floating-point tensors can be trained",
+                std::string("parameter: '") + name + "' is " + weft::name(value.dtype()) +
+                    "; only floating-point tensors can be trained",
                 location);
   if (!value.is_leaf())
-    throw Error(ErrorKind::kState,
-                "parameter: '" + name + "' was computed from tensors that require grad; detach() it to begin with its value", location);
+    throw Error(
+        ErrorKind::kState,
+        "parameter: '" + name +
+            "' was computed from tensors that require grad; detach() it to begin with its value",
+        location);
   init::submit({value}, location);
   value.set_requires_grad(true, location);
   state_->parameters.emplace_back(name, value);
@@ -90,12 +107,14 @@ Parameter Module::buffer(const std::string &name, Tensor value, Location locatio
   return Parameter(std::move(value));
 }
 
-//===-- Reading and writing the state -------------------------------------------------------------------===//
+//===-- Reading and writing the state
+//-------------------------------------------------------------------===//
 
 NamedTensors Module::named_parameters() const {
   NamedTensors named;
   State::walk(*state_, [&](const State &state, const std::string &prefix) {
-    for (const auto &[name, tensor] : state.parameters) named.emplace_back(prefix + name, tensor);
+    for (const auto &[name, tensor] : state.parameters)
+      named.emplace_back(prefix + name, tensor);
   });
   return distinct(std::move(named));
 }
@@ -103,22 +122,26 @@ NamedTensors Module::named_parameters() const {
 NamedTensors Module::named_buffers() const {
   NamedTensors named;
   State::walk(*state_, [&](const State &state, const std::string &prefix) {
-    for (const auto &[name, tensor] : state.buffers) named.emplace_back(prefix + name, tensor);
+    for (const auto &[name, tensor] : state.buffers)
+      named.emplace_back(prefix + name, tensor);
   });
   return distinct(std::move(named));
 }
 
 std::vector<Tensor> Module::parameters() const {
   std::vector<Tensor> tensors;
-  for (auto &[name, tensor] : named_parameters()) tensors.push_back(tensor);
+  for (auto &[name, tensor] : named_parameters())
+    tensors.push_back(tensor);
   return tensors;
 }
 
 NamedTensors Module::state() const {
   NamedTensors named;
   State::walk(*state_, [&](const State &state, const std::string &prefix) {
-    for (const auto &[name, tensor] : state.parameters) named.emplace_back(prefix + name, tensor);
-    for (const auto &[name, tensor] : state.buffers) named.emplace_back(prefix + name, tensor);
+    for (const auto &[name, tensor] : state.parameters)
+      named.emplace_back(prefix + name, tensor);
+    for (const auto &[name, tensor] : state.buffers)
+      named.emplace_back(prefix + name, tensor);
   });
   return named;
 }
@@ -127,23 +150,28 @@ void Module::load_state(const NamedTensors &tensors, bool strict, Location locat
   location = CallerScope::resolve(location);
   std::unordered_map<std::string, const Tensor *> given;
   for (const auto &[name, tensor] : tensors)
-    if (!given.emplace(name, &tensor).second) throw Error(ErrorKind::kValue, "load_state: '" + name + "' is given twice", location);
+    if (!given.emplace(name, &tensor).second)
+      throw Error(ErrorKind::kValue, "load_state: '" + name + "' is given twice", location);
   NamedTensors own = state();
   for (const auto &[name, tensor] : own) {
     auto found = given.find(name);
-    if (found == given.end()) throw Error(ErrorKind::kValue, "load_state: there is no tensor for '" + name + "'", location);
+    if (found == given.end())
+      throw Error(ErrorKind::kValue, "load_state: there is no tensor for '" + name + "'", location);
     const Tensor &source = *found->second;
     if (source.shape() != tensor.shape() || source.dtype() != tensor.dtype())
       throw Error(source.shape() != tensor.shape() ? ErrorKind::kShape : ErrorKind::kDType,
-                  "load_state: '" + name + "' is " + weft::name(tensor.dtype()) + " " + to_string(tensor.shape()) +
-                      " in the module, the given tensor is " + weft::name(source.dtype()) + " " + to_string(source.shape()),
+                  "load_state: '" + name + "' is " + weft::name(tensor.dtype()) + " " +
+                      to_string(tensor.shape()) + " in the module, the given tensor is " +
+                      weft::name(source.dtype()) + " " + to_string(source.shape()),
                   location);
   }
   if (strict) {
     std::unordered_set<std::string> known;
-    for (const auto &[name, tensor] : own) known.insert(name);
+    for (const auto &[name, tensor] : own)
+      known.insert(name);
     for (const auto &[name, tensor] : tensors)
-      if (!known.contains(name)) throw Error(ErrorKind::kValue, "load_state: the module has no '" + name + "'", location);
+      if (!known.contains(name))
+        throw Error(ErrorKind::kValue, "load_state: the module has no '" + name + "'", location);
   }
   NoGrad no_grad;
   std::vector<Tensor> written;
@@ -156,20 +184,25 @@ void Module::load_state(const NamedTensors &tensors, bool strict, Location locat
 
 int64_t Module::parameter_count() const {
   int64_t count = 0;
-  for (const Tensor &tensor : parameters()) count += tensor.numel();
+  for (const Tensor &tensor : parameters())
+    count += tensor.numel();
   return count;
 }
 
 void Module::train(bool on) {
   State::walk(*state_, [&](State &state, const std::string &) { state.training = on; });
 }
-bool Module::training() const { return state_->training; }
-
-void Module::zero_grad() const {
-  for (Tensor &tensor : parameters()) tensor.zero_grad();
+bool Module::training() const {
+  return state_->training;
 }
 
-//===-- Copies ------------------------------------------------------------------------------------------===//
+void Module::zero_grad() const {
+  for (Tensor &tensor : parameters())
+    tensor.zero_grad();
+}
+
+//===-- Copies
+//------------------------------------------------------------------------------------------===//
 
 struct CloneScope::Map {
   std::unordered_map<const Module::State *, std::shared_ptr<Module::State>> states;
@@ -181,27 +214,37 @@ namespace {
 thread_local CloneScope *active_scope = nullptr;
 }
 
-CloneScope::CloneScope(std::optional<DType> dtype, Location location) : map_(std::make_unique<Map>()) {
+CloneScope::CloneScope(std::optional<DType> dtype, Location location)
+    : map_(std::make_unique<Map>()) {
   if (dtype && !is_floating(*dtype))
-    throw Error(ErrorKind::kDType, std::string("to: parameters are floating-point numbers, not ") + weft::name(*dtype),
+    throw Error(ErrorKind::kDType,
+                std::string("to: parameters are floating-point numbers, not ") + weft::name(*dtype),
                 CallerScope::resolve(location));
   map_->dtype = dtype;
-  if (active_scope) throw Error(ErrorKind::kState, "clone: a module is being cloned on this thread already");
+  if (active_scope)
+    throw Error(ErrorKind::kState, "clone: a module is being cloned on this thread already");
   active_scope = this;
 }
-CloneScope::~CloneScope() { active_scope = nullptr; }
+CloneScope::~CloneScope() {
+  active_scope = nullptr;
+}
 
-bool CloneScope::active() { return active_scope != nullptr; }
+bool CloneScope::active() {
+  return active_scope != nullptr;
+}
 
-Parameter::Parameter(const Parameter &other) : Tensor(CloneScope::active() ? CloneScope::copy_of(other) : Tensor(other)) {}
+Parameter::Parameter(const Parameter &other)
+    : Tensor(CloneScope::active() ? CloneScope::copy_of(other) : Tensor(other)) {}
 
 Tensor CloneScope::copy_of(const Tensor &tensor) {
-  if (!tensor.defined()) return tensor;
+  if (!tensor.defined())
+    return tensor;
   auto [it, is_new] = active_scope->map_->tensors.try_emplace(tensor.impl());
   if (is_new) {
     NoGrad no_grad;
     Tensor copy = tensor.detach().clone();
-    if (active_scope->map_->dtype && is_floating(copy.dtype())) copy = copy.to(*active_scope->map_->dtype);
+    if (active_scope->map_->dtype && is_floating(copy.dtype()))
+      copy = copy.to(*active_scope->map_->dtype);
     submit_init({&copy, 1});
     copy.set_requires_grad(tensor.requires_grad());
     it->second = copy;
@@ -227,9 +270,12 @@ std::shared_ptr<Module::State> CloneScope::copy_of(const std::shared_ptr<Module:
     stack.pop_back();
     Module::State &to = *states.at(from);
     to.training = from->training;
-    for (const auto &[name, tensor] : from->parameters) to.parameters.emplace_back(name, copy_of(tensor));
-    for (const auto &[name, tensor] : from->buffers) to.buffers.emplace_back(name, copy_of(tensor));
-    for (const auto &[name, state] : from->children) to.children.emplace_back(name, copied(state.get()));
+    for (const auto &[name, tensor] : from->parameters)
+      to.parameters.emplace_back(name, copy_of(tensor));
+    for (const auto &[name, tensor] : from->buffers)
+      to.buffers.emplace_back(name, copy_of(tensor));
+    for (const auto &[name, state] : from->children)
+      to.children.emplace_back(name, copied(state.get()));
   }
   return result;
 }

@@ -1,4 +1,5 @@
-// The base of everything with parameters: a handle to named parameters, buffers, children and the training flag.
+// The base of everything with parameters: a handle to named parameters, buffers, children and the
+// training flag.
 #pragma once
 
 #include <memory>
@@ -14,8 +15,9 @@ namespace weft::nn {
 // Names and tensors, in the order of registration: "up.weight", "up.bias", "down.weight", ...
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
-// A tensor that a module registered. It reads as a tensor and is written in place (copy_, mutable_data), so that the module and
-// everybody who holds it see one storage. Keep it as a member of this type: nn::clone() gives the copy of a module its own.
+// A tensor that a module registered. It reads as a tensor and is written in place (copy_,
+// mutable_data), so that the module and everybody who holds it see one storage. Keep it as a member
+// of this type: nn::clone() gives the copy of a module its own.
 class Parameter : public Tensor {
 public:
   Parameter() = default;
@@ -23,12 +25,13 @@ public:
   Parameter(const Parameter &other);
   Parameter(Parameter &&other) noexcept = default;
   Parameter &operator=(const Parameter &other) & = default;
-  Parameter &operator=(Parameter &&other) &noexcept = default;
+  Parameter &operator=(Parameter &&other) & noexcept = default;
   // Would part the member from the registered tensor; copy_() changes the value.
   Parameter &operator=(const Tensor &) = delete;
 };
 
-// A module is a handle: copies share parameters and the training flag; nn::clone(module) makes an independent one.
+// A module is a handle: copies share parameters and the training flag; nn::clone(module) makes an
+// independent one.
 //
 //   struct Mlp : nn::Module {
 //     nn::Linear up = child("up", nn::Linear(784, 128));
@@ -43,39 +46,48 @@ public:
   Module &operator=(const Module &other) = default;
   Module &operator=(Module &&other) noexcept = default;
 
-  // All parameters (with those of the children, each tensor once however often it is registered), depth first.
+  // All parameters (with those of the children, each tensor once however often it is registered),
+  // depth first.
   std::vector<Tensor> parameters() const;
   NamedTensors named_parameters() const;
   // Tensors that are part of the state and not trained.
   NamedTensors named_buffers() const;
-  // Parameters and buffers, as a checkpoint holds them; a tensor registered under two names stands under both.
+  // Parameters and buffers, as a checkpoint holds them; a tensor registered under two names stands
+  // under both.
   NamedTensors state() const;
-  // Copies the values of tensors of these names. Throws Error, before anything is written, when a name is missing, unknown (unless
-  // strict is false) or given twice, or a shape or dtype differs.
-  void load_state(const NamedTensors &tensors, bool strict = true, Location location = Location::current());
+  // Copies the values of tensors of these names. Throws Error, before anything is written, when a
+  // name is missing, unknown (unless strict is false) or given twice, or a shape or dtype differs.
+  void load_state(const NamedTensors &tensors, bool strict = true,
+                  Location location = Location::current());
   // How many elements the parameters have.
   int64_t parameter_count() const;
 
   // Sets the flag of this module and all below: Dropout acts in training only.
   void train(bool on = true);
-  void eval() { train(false); }
+  void eval() {
+    train(false);
+  }
   bool training() const;
   // Drops the gradients of all parameters.
   void zero_grad() const;
 
   // Whether both handles lead to the same parameters.
-  bool is_same(const Module &other) const { return state_ == other.state_; }
+  bool is_same(const Module &other) const {
+    return state_ == other.state_;
+  }
 
 protected:
   // Registers a child and returns it. Throws Error for a name that is empty, taken, or has a dot.
-  template <typename M> M child(const std::string &name, M module, Location location = Location::current()) {
+  template <typename M>
+  M child(const std::string &name, M module, Location location = Location::current()) {
     register_child(name, module, location);
     return module;
   }
   void register_child(const std::string &name, const Module &module, Location location);
-  // Registers a tensor, computed now (reason `init`); a parameter requires a gradient. Throws Error as child() does, and for a parameter
-  // that is not floating point.
-  Parameter parameter(const std::string &name, Tensor value, Location location = Location::current());
+  // Registers a tensor, computed now (reason `init`); a parameter requires a gradient. Throws Error
+  // as child() does, and for a parameter that is not floating point.
+  Parameter parameter(const std::string &name, Tensor value,
+                      Location location = Location::current());
   Parameter buffer(const std::string &name, Tensor value, Location location = Location::current());
 
 private:
@@ -84,7 +96,8 @@ private:
   std::shared_ptr<State> state_;
 };
 
-// While one lives on a thread, copies of Modules and Parameters are copies of their state; the same source gives the same copy.
+// While one lives on a thread, copies of Modules and Parameters are copies of their state; the same
+// source gives the same copy.
 class CloneScope {
 public:
   // dtype: what floating-point tensors become.
@@ -104,15 +117,17 @@ private:
   std::unique_ptr<Map> map_;
 };
 
-// A module of its own with the same values, gradients left out. Members of M that are modules, Parameters or containers of them
-// are copied; other members as C++ copies them (a plain Tensor or a shared_ptr member is shared).
+// A module of its own with the same values, gradients left out. Members of M that are modules,
+// Parameters or containers of them are copied; other members as C++ copies them (a plain Tensor or
+// a shared_ptr member is shared).
 template <typename M> M clone(const M &module) {
   CloneScope scope;
   return M(module);
 }
 
-// Such a clone with its floating-point parameters and buffers converted: PyTorch's module.to(dtype), for tensors, whose dtype never
-// changes. An optimizer takes the parameters of the result. Throws Error for a dtype that is not floating point.
+// Such a clone with its floating-point parameters and buffers converted: PyTorch's
+// module.to(dtype), for tensors, whose dtype never changes. An optimizer takes the parameters of
+// the result. Throws Error for a dtype that is not floating point.
 template <typename M> M to(const M &module, DType dtype, Location location = Location::current()) {
   CloneScope scope(dtype, location);
   return M(module);

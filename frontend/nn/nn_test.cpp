@@ -11,12 +11,15 @@ namespace {
 
 using testing_support::error_of;
 
-std::vector<float> floats(const Tensor &tensor) { return tensor.to_vector<float>(); }
+std::vector<float> floats(const Tensor &tensor) {
+  return tensor.to_vector<float>();
+}
 
 void expect_near(const Tensor &a, const Tensor &b, double tolerance = 1e-5) {
   ASSERT_EQ(a.shape(), b.shape());
   std::vector<double> x = a.to_vector<double>(), y = b.to_vector<double>();
-  for (size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(x[i], y[i], tolerance) << "element " << i;
+  for (size_t i = 0; i < x.size(); ++i)
+    ASSERT_NEAR(x[i], y[i], tolerance) << "element " << i;
 }
 
 struct Mlp : Module {
@@ -24,22 +27,28 @@ struct Mlp : Module {
   Linear down = child("down", Linear(4, 2));
   Parameter scale = parameter("scale", ones({2}));
   Parameter seen = buffer("seen", zeros({}));
-  Tensor operator()(const Tensor &x) const { return down(relu(up(x))) * scale; }
+  Tensor operator()(const Tensor &x) const {
+    return down(relu(up(x))) * scale;
+  }
 };
 
-//===-- Module ----------------------------------------------------------------------------------------===//
+//===-- Module
+//----------------------------------------------------------------------------------------===//
 
 TEST(Module, NamesInOrder) {
   Mlp mlp;
   std::vector<std::string> names;
-  for (const auto &[name, tensor] : mlp.named_parameters()) names.push_back(name);
-  EXPECT_EQ(names, (std::vector<std::string>{"scale", "up.weight", "up.bias", "down.weight", "down.bias"}));
+  for (const auto &[name, tensor] : mlp.named_parameters())
+    names.push_back(name);
+  EXPECT_EQ(names, (std::vector<std::string>{"scale", "up.weight", "up.bias", "down.weight",
+                                             "down.bias"}));
   EXPECT_EQ(mlp.parameters().size(), 5u);
   EXPECT_EQ(mlp.parameter_count(), 2 + 12 + 4 + 8 + 2);
   ASSERT_EQ(mlp.named_buffers().size(), 1u);
   EXPECT_EQ(mlp.named_buffers()[0].first, "seen");
   EXPECT_EQ(mlp.state().size(), 6u);
-  for (const Tensor &parameter : mlp.parameters()) EXPECT_TRUE(parameter.requires_grad() && parameter.is_leaf());
+  for (const Tensor &parameter : mlp.parameters())
+    EXPECT_TRUE(parameter.requires_grad() && parameter.is_leaf());
   EXPECT_FALSE(mlp.seen.requires_grad());
 }
 
@@ -97,7 +106,9 @@ TEST(Module, TrainingReachesAllBelow) {
   dropout.train();
   std::vector<float> values = floats(dropout(x));
   EXPECT_GT(std::count(values.begin(), values.end(), 0.f), 0);
-  EXPECT_EQ(std::count(values.begin(), values.end(), 0.f) + std::count(values.begin(), values.end(), 2.f), 64);
+  EXPECT_EQ(std::count(values.begin(), values.end(), 0.f) +
+                std::count(values.begin(), values.end(), 2.f),
+            64);
 }
 
 TEST(Module, ConvertedItHasTheSameValuesInAnotherDtype) {
@@ -108,7 +119,8 @@ TEST(Module, ConvertedItHasTheSameValuesInAnotherDtype) {
   Net net;
   Net half = to(net, bfloat16), exact = to(net, float64);
   EXPECT_EQ(net.mlp.up.weight.dtype(), float32);
-  for (const auto &[name, tensor] : half.state()) EXPECT_EQ(tensor.dtype(), name == "steps" ? int64 : bfloat16) << name;
+  for (const auto &[name, tensor] : half.state())
+    EXPECT_EQ(tensor.dtype(), name == "steps" ? int64 : bfloat16) << name;
   EXPECT_EQ(floats(exact.mlp.up.weight), floats(net.mlp.up.weight));
   EXPECT_TRUE(half.mlp.up.weight.requires_grad());
   EXPECT_TRUE(half.named_parameters()[1].second.is_same(half.mlp.up.weight));
@@ -132,10 +144,12 @@ TEST(Module, RefusesAForeignStateAndStaysAsItWas) {
   auto state = mlp.state();
   auto without = state;
   without.erase(without.begin() + 2);
-  EXPECT_NE(error_of([&] { mlp.load_state(without); }).message().find("no tensor for 'up.weight'"), std::string::npos);
+  EXPECT_NE(error_of([&] { mlp.load_state(without); }).message().find("no tensor for 'up.weight'"),
+            std::string::npos);
   auto more = state;
   more.emplace_back("extra", zeros({}));
-  EXPECT_NE(error_of([&] { mlp.load_state(more); }).message().find("no 'extra'"), std::string::npos);
+  EXPECT_NE(error_of([&] { mlp.load_state(more); }).message().find("no 'extra'"),
+            std::string::npos);
   mlp.load_state(more, false);
   auto shape = state;
   shape.back().second = zeros({7});
@@ -148,7 +162,8 @@ TEST(Module, RefusesAForeignStateAndStaysAsItWas) {
   EXPECT_EQ(error_of([&] { mlp.load_state(dtype); }).kind(), ErrorKind::kDType);
   auto twice = state;
   twice.push_back(state[0]);
-  EXPECT_NE(error_of([&] { mlp.load_state(twice); }).message().find("given twice"), std::string::npos);
+  EXPECT_NE(error_of([&] { mlp.load_state(twice); }).message().find("given twice"),
+            std::string::npos);
   EXPECT_EQ(floats(mlp.up.weight), before);
 }
 
@@ -161,7 +176,8 @@ TEST(Module, RefusesBadNames) {
   };
   EXPECT_NE(error_of([] { Bad(""); }).message().find("must not be empty"), std::string::npos);
   EXPECT_NE(error_of([] { Bad("a.b"); }).message().find("nor contain a dot"), std::string::npos);
-  EXPECT_NE(error_of([] { Bad("taken"); }).message().find("has a 'taken' already"), std::string::npos);
+  EXPECT_NE(error_of([] { Bad("taken"); }).message().find("has a 'taken' already"),
+            std::string::npos);
   struct Integer : Module {
     Parameter p = parameter("p", zeros({1}, int64));
   };
@@ -170,13 +186,15 @@ TEST(Module, RefusesBadNames) {
 
 TEST(Module, ADeepTreeNeedsNoStack) {
   Sequential module(Linear(1, 1));
-  for (int i = 0; i < 2000; ++i) module = Sequential(module);
+  for (int i = 0; i < 2000; ++i)
+    module = Sequential(module);
   EXPECT_EQ(module.parameters().size(), 2u);
   module.eval();
   EXPECT_FALSE(module.training());
 }
 
-//===-- Layers ----------------------------------------------------------------------------------------===//
+//===-- Layers
+//----------------------------------------------------------------------------------------===//
 
 TEST(Linear, ValuesAndInitialRange) {
   Linear linear(2, 3);
@@ -196,7 +214,8 @@ TEST(Linear, ValuesAndInitialRange) {
     squares += value * value;
   }
   EXPECT_NEAR(squares / (64 * 200), bound * bound / 3, 0.05 * bound * bound / 3) << "uniform";
-  for (float value : floats(large.bias)) EXPECT_LE(std::abs(value), bound);
+  for (float value : floats(large.bias))
+    EXPECT_LE(std::abs(value), bound);
   manual_seed(1);
   EXPECT_EQ(floats(Linear(64, 200).weight), floats(large.weight)) << "the seed decides";
 }
@@ -225,7 +244,8 @@ TEST(Embedding, RowsOfTheTable) {
   Embedding embedding(50, 40, {.deviation = 0.5});
   std::vector<float> table = floats(embedding.weight);
   double squares = 0;
-  for (float value : table) squares += value * value;
+  for (float value : table)
+    squares += value * value;
   EXPECT_NEAR(squares / 2000, 0.25, 0.03);
   Tensor rows = embedding(tensor<int64_t>({{3, 3}, {49, 0}}));
   EXPECT_EQ(rows.shape(), (Shape{2, 2, 40}));
@@ -249,18 +269,22 @@ TEST(Dropout, RefusesABadRate) {
 }
 
 // The definition, head by head, in float64 on the host.
-std::vector<double> attention_by_hand(MultiHeadAttention &m, const Tensor &x, int64_t heads, bool causal) {
+std::vector<double> attention_by_hand(MultiHeadAttention &m, const Tensor &x, int64_t heads,
+                                      bool causal) {
   int64_t t = x.size(0), d = x.size(1), h = d / heads;
   auto project = [&](const Linear &linear, const std::vector<double> &in) {
-    std::vector<double> w = linear.weight.to_vector<double>(), b = linear.bias.to_vector<double>(), out(t * d);
+    std::vector<double> w = linear.weight.to_vector<double>(), b = linear.bias.to_vector<double>(),
+                        out(t * d);
     for (int64_t i = 0; i < t; ++i)
       for (int64_t o = 0; o < d; ++o) {
         out[i * d + o] = b[o];
-        for (int64_t k = 0; k < d; ++k) out[i * d + o] += in[i * d + k] * w[o * d + k];
+        for (int64_t k = 0; k < d; ++k)
+          out[i * d + o] += in[i * d + k] * w[o * d + k];
       }
     return out;
   };
-  std::vector<double> in = x.to_vector<double>(), q = project(m.q_proj, in), k = project(m.k_proj, in), v = project(m.v_proj, in);
+  std::vector<double> in = x.to_vector<double>(), q = project(m.q_proj, in),
+                      k = project(m.k_proj, in), v = project(m.v_proj, in);
   std::vector<double> attended(t * d, 0.0);
   for (int64_t head = 0; head < heads; ++head)
     for (int64_t i = 0; i < t; ++i) {
@@ -269,11 +293,13 @@ std::vector<double> attention_by_hand(MultiHeadAttention &m, const Tensor &x, in
       double sum = 0;
       for (int64_t j = 0; j < seen; ++j) {
         double dot = 0;
-        for (int64_t c = head * h; c < (head + 1) * h; ++c) dot += q[i * d + c] * k[j * d + c];
+        for (int64_t c = head * h; c < (head + 1) * h; ++c)
+          dot += q[i * d + c] * k[j * d + c];
         sum += weights[j] = std::exp(dot / std::sqrt(static_cast<double>(h)));
       }
       for (int64_t j = 0; j < seen; ++j)
-        for (int64_t c = head * h; c < (head + 1) * h; ++c) attended[i * d + c] += weights[j] / sum * v[j * d + c];
+        for (int64_t c = head * h; c < (head + 1) * h; ++c)
+          attended[i * d + c] += weights[j] / sum * v[j * d + c];
     }
   return project(m.out_proj, attended);
 }
@@ -286,7 +312,8 @@ TEST(MultiHeadAttention, IsItsDefinition) {
     std::vector<double> expected = attention_by_hand(attention, x, 2, causal);
     std::vector<double> actual = attention(x).to_vector<double>();
     ASSERT_EQ(actual.size(), expected.size());
-    for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 1e-5) << causal << " " << i;
+    for (size_t i = 0; i < expected.size(); ++i)
+      EXPECT_NEAR(actual[i], expected[i], 1e-5) << causal << " " << i;
     // A batch is its members.
     Tensor batch = attention(stack({x, x * 2}));
     expect_near(batch.select(0, 0), attention(x), 1e-5);
@@ -294,7 +321,8 @@ TEST(MultiHeadAttention, IsItsDefinition) {
     // A mask that hides what causality hides.
     MultiHeadAttention masked = attention;
     Tensor mask = tril(ones({5, 5})) > 0.5;
-    if (causal) expect_near(masked(x, mask), attention(x), 1e-6);
+    if (causal)
+      expect_near(masked(x, mask), attention(x), 1e-6);
   }
 }
 
@@ -303,14 +331,17 @@ TEST(MultiHeadAttention, StartsAsPyTorchsAndRefusesBadSizes) {
   MultiHeadAttention attention(32, 4);
   double bound = std::sqrt(6.0 / (4 * 32)), largest = 0;
   for (const Linear &linear : {attention.q_proj, attention.k_proj, attention.v_proj})
-    for (float value : floats(linear.weight)) largest = std::max<double>(largest, std::abs(value));
+    for (float value : floats(linear.weight))
+      largest = std::max<double>(largest, std::abs(value));
   EXPECT_LE(largest, bound);
   EXPECT_GT(largest, 0.98 * bound);
   for (const Linear &linear : {attention.q_proj, attention.out_proj})
-    for (float value : floats(linear.bias)) EXPECT_EQ(value, 0);
+    for (float value : floats(linear.bias))
+      EXPECT_EQ(value, 0);
   EXPECT_EQ(attention.parameters().size(), 8u);
   EXPECT_EQ(MultiHeadAttention(32, 4, {.bias = false}).parameters().size(), 4u);
-  EXPECT_NE(error_of([] { MultiHeadAttention(10, 3); }).message().find("10 and 3"), std::string::npos);
+  EXPECT_NE(error_of([] { MultiHeadAttention(10, 3); }).message().find("10 and 3"),
+            std::string::npos);
   EXPECT_EQ(error_of([&] { attention(zeros({2, 31})); }).kind(), ErrorKind::kShape);
 }
 
@@ -326,14 +357,17 @@ TEST(TransformerBlock, IsCausalAndCloneIsIndependent) {
   TransformerBlock other = clone(block);
   {
     NoGrad no_grad;
-    for (Tensor &parameter : other.parameters()) parameter.zero_();
+    for (Tensor &parameter : other.parameters())
+      parameter.zero_();
   }
   expect_near(block(x), a, 0);
   expect_near(other(x), x, 0); // all branches are 0
   EXPECT_EQ(block.parameters().size(), 2u + 8 + 2 + 2 + 2);
 }
 
-static Tensor twice(const Tensor &x) { return x * 2; }
+static Tensor twice(const Tensor &x) {
+  return x * 2;
+}
 
 TEST(Sequential, TakesPlainFunctions) {
   Sequential model(twice);
@@ -349,20 +383,23 @@ TEST(Sequential, ModulesAndFunctions) {
   Tensor x = randn({5, 2});
   expect_near(model(x), last(relu(tanh(first(x)))), 1e-6);
   std::vector<std::string> names;
-  for (const auto &[name, tensor] : model.named_parameters()) names.push_back(name);
+  for (const auto &[name, tensor] : model.named_parameters())
+    names.push_back(name);
   EXPECT_EQ(names, (std::vector<std::string>{"0.weight", "0.bias", "3.weight", "3.bias"}));
   Sequential other = clone(model);
   expect_near(other(x), model(x), 0);
   {
     NoGrad no_grad;
-    for (Tensor &parameter : other.parameters()) parameter.zero_();
+    for (Tensor &parameter : other.parameters())
+      parameter.zero_();
   }
   expect_near(other(x), zeros({5, 1}), 0);
   EXPECT_NE(floats(model(x)), floats(other(x)));
 }
 
 TEST(Losses, ByHand) {
-  Tensor logits = tensor({{0.f, 0.f}, {2.f, 0.f}, {1.f, 1.f}}), targets = tensor<int64_t>({0, 1, -100});
+  Tensor logits = tensor({{0.f, 0.f}, {2.f, 0.f}, {1.f, 1.f}}),
+         targets = tensor<int64_t>({0, 1, -100});
   double a = std::log(2.0), b = std::log(1 + std::exp(2.0));
   EXPECT_NEAR(cross_entropy(logits, targets).item<float>(), (a + b) / 2, 1e-6);
   EXPECT_NEAR(cross_entropy(logits, targets, Reduction::kSum).item<float>(), a + b, 1e-6);
@@ -377,18 +414,24 @@ TEST(Init, FansAndBounds) {
   EXPECT_EQ(init::fans({3, 4, 5, 5}).in, 100);
   EXPECT_EQ(init::fans({3, 4, 5, 5}).out, 75);
   EXPECT_EQ(error_of([] { init::fans({3}); }).kind(), ErrorKind::kShape);
-  for (float value : floats(init::xavier_uniform({10, 20}))) EXPECT_LE(std::abs(value), std::sqrt(6.0 / 30));
-  for (float value : floats(init::kaiming_uniform({10, 20}))) EXPECT_LE(std::abs(value), std::sqrt(6.0 / 20));
-  for (float value : floats(init::kaiming_uniform({10, 20}, 0, init::Fan::kOut))) EXPECT_LE(std::abs(value), std::sqrt(6.0 / 10));
-  for (float value : floats(init::uniform({10, 20}, 0.5, 0.75))) EXPECT_TRUE(value >= 0.5f && value <= 0.75f);
+  for (float value : floats(init::xavier_uniform({10, 20})))
+    EXPECT_LE(std::abs(value), std::sqrt(6.0 / 30));
+  for (float value : floats(init::kaiming_uniform({10, 20})))
+    EXPECT_LE(std::abs(value), std::sqrt(6.0 / 20));
+  for (float value : floats(init::kaiming_uniform({10, 20}, 0, init::Fan::kOut)))
+    EXPECT_LE(std::abs(value), std::sqrt(6.0 / 10));
+  for (float value : floats(init::uniform({10, 20}, 0.5, 0.75)))
+    EXPECT_TRUE(value >= 0.5f && value <= 0.75f);
 }
 
 TEST(Init, Distributions) {
-  // Sums over 20,000 samples: five deviations of the mean and of the variance are below 4 % and 5 %.
+  // Sums over 20,000 samples: five deviations of the mean and of the variance are below 4 % and 5
+  // %.
   auto check = [](const Tensor &x, double mean, double deviation, const char *what) {
     double sum = 0, squares = 0;
     std::vector<float> values = floats(x);
-    for (float value : values) sum += value, squares += (value - mean) * (value - mean);
+    for (float value : values)
+      sum += value, squares += (value - mean) * (value - mean);
     double n = static_cast<double>(values.size());
     EXPECT_NEAR(sum / n, mean, 0.04 * deviation) << what;
     EXPECT_NEAR(squares / n, deviation * deviation, 0.05 * deviation * deviation) << what;
@@ -397,22 +440,28 @@ TEST(Init, Distributions) {
   check(init::normal({100, 200}, 1, 0.5), 1, 0.5, "normal");
   check(init::xavier_normal({100, 200}), 0, std::sqrt(2.0 / 300), "xavier_normal");
   check(init::kaiming_normal({100, 200}), 0, std::sqrt(2.0 / 200), "kaiming_normal");
-  check(init::kaiming_normal({100, 200}, 0, init::Fan::kOut), 0, std::sqrt(2.0 / 100), "kaiming_normal, backward");
+  check(init::kaiming_normal({100, 200}, 0, init::Fan::kOut), 0, std::sqrt(2.0 / 100),
+        "kaiming_normal, backward");
   // A normal cut at two deviations has the variance 1 - 4 phi(2) / (2 Phi(2) - 1).
   Tensor truncated = init::truncated_normal({100, 200}, 3, 0.5, 2, 4);
-  check(truncated, 3, 0.5 * std::sqrt(1 - 4 * 0.05399096651318806 / 0.9544997361036416), "truncated_normal");
-  for (float value : floats(truncated)) EXPECT_TRUE(value >= 2 && value <= 4);
+  check(truncated, 3, 0.5 * std::sqrt(1 - 4 * 0.05399096651318806 / 0.9544997361036416),
+        "truncated_normal");
+  for (float value : floats(truncated))
+    EXPECT_TRUE(value >= 2 && value <= 4);
   // Far in the tail, where only the tail is left.
-  for (float value : floats(init::truncated_normal({100}, 0, 1, 6, 7))) EXPECT_TRUE(value >= 6 && value <= 7) << value;
+  for (float value : floats(init::truncated_normal({100}, 0, 1, 6, 7)))
+    EXPECT_TRUE(value >= 6 && value <= 7) << value;
   EXPECT_EQ(error_of([] { init::truncated_normal({2}, 0, 1, 2, 1); }).kind(), ErrorKind::kValue);
 }
 
 TEST(Init, OrthogonalRowsOrColumns) {
   for (const Shape &shape : {Shape{6, 4}, Shape{4, 6}, Shape{4, 3, 2}}) {
     Tensor x = init::orthogonal(shape, 2).reshape({shape[0], -1});
-    Tensor square = shape[0] >= x.size(1) ? matmul(x.transpose(0, 1), x) : matmul(x, x.transpose(0, 1));
+    Tensor square =
+        shape[0] >= x.size(1) ? matmul(x.transpose(0, 1), x) : matmul(x, x.transpose(0, 1));
     std::vector<float> values = floats(square), expected = floats(eye(square.size(0)) * 4.0);
-    for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], expected[i], 1e-5);
+    for (size_t i = 0; i < values.size(); ++i)
+      EXPECT_NEAR(values[i], expected[i], 1e-5);
   }
   EXPECT_EQ(error_of([] { init::orthogonal({3}); }).kind(), ErrorKind::kShape);
 }

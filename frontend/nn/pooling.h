@@ -1,4 +1,5 @@
-// Pooling and resizing of images, [batch, channels, height, width], and pooling of signals, [batch, channels, length].
+// Pooling and resizing of images, [batch, channels, height, width], and pooling of signals, [batch,
+// channels, length].
 #pragma once
 
 #include "weft/images.h"
@@ -9,7 +10,8 @@ namespace weft::nn {
 
 class MaxPool2d : public Module {
 public:
-  explicit MaxPool2d(Pair kernel_size, MaxPool2dOptions options = {}) : kernel_(kernel_size), options_(options) {}
+  explicit MaxPool2d(Pair kernel_size, MaxPool2dOptions options = {})
+      : kernel_(kernel_size), options_(options) {}
   Tensor operator()(const Tensor &x, Location location = Location::current()) const {
     CallerScope scope(location);
     return weft::max_pool2d(x, kernel_, options_);
@@ -22,7 +24,8 @@ private:
 
 class AvgPool2d : public Module {
 public:
-  explicit AvgPool2d(Pair kernel_size, AvgPool2dOptions options = {}) : kernel_(kernel_size), options_(options) {}
+  explicit AvgPool2d(Pair kernel_size, AvgPool2dOptions options = {})
+      : kernel_(kernel_size), options_(options) {}
   Tensor operator()(const Tensor &x, Location location = Location::current()) const {
     CallerScope scope(location);
     return weft::avg_pool2d(x, kernel_, options_);
@@ -48,7 +51,8 @@ private:
 
 class MaxPool1d : public Module {
 public:
-  explicit MaxPool1d(int64_t kernel_size, MaxPool1dOptions options = {}) : kernel_(kernel_size), options_(options) {}
+  explicit MaxPool1d(int64_t kernel_size, MaxPool1dOptions options = {})
+      : kernel_(kernel_size), options_(options) {}
   Tensor operator()(const Tensor &x, Location location = Location::current()) const {
     CallerScope scope(location);
     return weft::max_pool1d(x, kernel_, options_);
@@ -61,7 +65,8 @@ private:
 
 class AvgPool1d : public Module {
 public:
-  explicit AvgPool1d(int64_t kernel_size, AvgPool1dOptions options = {}) : kernel_(kernel_size), options_(options) {}
+  explicit AvgPool1d(int64_t kernel_size, AvgPool1dOptions options = {})
+      : kernel_(kernel_size), options_(options) {}
   Tensor operator()(const Tensor &x, Location location = Location::current()) const {
     CallerScope scope(location);
     return weft::avg_pool1d(x, kernel_, options_);
@@ -89,7 +94,8 @@ private:
 class Upsample : public Module {
 public:
   // Throws Error when a scale is below 1.
-  explicit Upsample(Pair scale, ResizeOptions options = {}, Location location = Location::current());
+  explicit Upsample(Pair scale, ResizeOptions options = {},
+                    Location location = Location::current());
   Tensor operator()(const Tensor &x, Location location = Location::current()) const;
 
 private:

@@ -7,17 +7,21 @@
 
 namespace weft::nn {
 
-//===-- What they share ---------------------------------------------------------------------------------===//
+//===-- What they share
+//---------------------------------------------------------------------------------===//
 
-Recurrent::Recurrent(const char *name, int64_t gates, int64_t input, int64_t hidden, LSTMOptions options, Location location)
+Recurrent::Recurrent(const char *name, int64_t gates, int64_t input, int64_t hidden,
+                     LSTMOptions options, Location location)
     : name_(name), input_(input), hidden_(hidden), options_(options) {
   CallerScope scope(location);
   auto fail = [&](const std::string &why) {
     throw Error(ErrorKind::kValue, std::string(name) + ": " + why, CallerScope::resolve(location));
   };
   if (input < 1 || hidden < 1)
-    fail("the sizes of input and state must be at least 1, they are " + std::to_string(input) + " and " + std::to_string(hidden));
-  if (options.num_layers < 1) fail("num_layers must be at least 1, it is " + std::to_string(options.num_layers));
+    fail("the sizes of input and state must be at least 1, they are " + std::to_string(input) +
+         " and " + std::to_string(hidden));
+  if (options.num_layers < 1)
+    fail("num_layers must be at least 1, it is " + std::to_string(options.num_layers));
   if (!(options.dropout >= 0 && options.dropout < 1))
     fail("dropout must be at least 0 and below 1, it is " + std::to_string(options.dropout));
   int64_t directions = options.bidirectional ? 2 : 1;
@@ -29,12 +33,14 @@ Recurrent::Recurrent(const char *name, int64_t gates, int64_t input, int64_t hid
       int64_t reads = layer == 0 ? input : hidden * directions;
       drawn.emplace_back("weight_ih" + suffix, init::uniform({gates * hidden, reads}, bound));
       drawn.emplace_back("weight_hh" + suffix, init::uniform({gates * hidden, hidden}, bound));
-      if (!options.bias) continue;
+      if (!options.bias)
+        continue;
       drawn.emplace_back("bias_ih" + suffix, init::uniform({gates * hidden}, bound));
       drawn.emplace_back("bias_hh" + suffix, init::uniform({gates * hidden}, bound));
     }
   std::vector<Tensor> tensors;
-  for (const auto &[key, tensor] : drawn) tensors.push_back(tensor);
+  for (const auto &[key, tensor] : drawn)
+    tensors.push_back(tensor);
   init::submit(tensors); // one program for all
   for (size_t i = 0; i < drawn.size();) {
     auto next = [&] {
@@ -54,7 +60,8 @@ Recurrent::Recurrent(const char *name, int64_t gates, int64_t input, int64_t hid
 }
 
 // [halves, B, hidden] each, checked against the batch.
-Recurrent::States Recurrent::initial_states(const States &initial, bool batched, int64_t batch) const {
+Recurrent::States Recurrent::initial_states(const States &initial, bool batched,
+                                            int64_t batch) const {
   int64_t halves = static_cast<int64_t>(halves_.size());
   DType dtype = halves_[0].weight_hh.dtype();
   Shape wanted = batched ? Shape{halves, batch, hidden_} : Shape{halves, hidden_};
@@ -66,52 +73,63 @@ Recurrent::States Recurrent::initial_states(const States &initial, bool batched,
     }
     if (state.shape() != wanted || state.dtype() != dtype)
       throw Error(state.shape() != wanted ? ErrorKind::kShape : ErrorKind::kDType,
-                  std::string(name_) + ": " + (&state == &initial[0] ? "hidden" : "cell") + " is " + weft::name(state.dtype()) + " " +
-                      to_string(state.shape()) + "; it must be " + weft::name(dtype) + " " + to_string(wanted),
+                  std::string(name_) + ": " + (&state == &initial[0] ? "hidden" : "cell") + " is " +
+                      weft::name(state.dtype()) + " " + to_string(state.shape()) + "; it must be " +
+                      weft::name(dtype) + " " + to_string(wanted),
                   CallerScope::resolve(Location::current()));
     states.push_back(batched ? state : state.unsqueeze(1));
   }
   return states;
 }
 
-Recurrent::States Recurrent::run(const Tensor &given, const States &initial, Bias bias, const Step &step) const {
+Recurrent::States Recurrent::run(const Tensor &given, const States &initial, Bias bias,
+                                 const Step &step) const {
   auto fail = [&](ErrorKind kind, const std::string &why) {
-    throw Error(kind, std::string(name_) + ": x is " + weft::name(given.dtype()) + " " + to_string(given.shape()) + why,
+    throw Error(kind,
+                std::string(name_) + ": x is " + weft::name(given.dtype()) + " " +
+                    to_string(given.shape()) + why,
                 CallerScope::resolve(Location::current()));
   };
   bool batched = given.ndim() == 3;
   const char *form = options_.batch_first ? "[B, T, " : "[T, B, ";
   if ((given.ndim() != 2 && !batched) || given.shape().back() != input_)
-    fail(ErrorKind::kShape,
-         "; it must be " + std::string(form) + std::to_string(input_) + "], or [T, " + std::to_string(input_) + "] without a batch");
+    fail(ErrorKind::kShape, "; it must be " + std::string(form) + std::to_string(input_) +
+                                "], or [T, " + std::to_string(input_) + "] without a batch");
   DType dtype = halves_[0].weight_ih.dtype();
-  if (given.dtype() != dtype) fail(ErrorKind::kDType, std::string(", the parameters are ") + weft::name(dtype) + "; convert with to()");
+  if (given.dtype() != dtype)
+    fail(ErrorKind::kDType,
+         std::string(", the parameters are ") + weft::name(dtype) + "; convert with to()");
   // Inside, time comes first: a step is a part of memory then.
   Tensor x = !batched ? given.unsqueeze(1) : options_.batch_first ? given.transpose(0, 1) : given;
   int64_t length = x.size(0), batch = x.size(1);
-  if (length == 0) fail(ErrorKind::kShape, "; a sequence needs at least one step");
+  if (length == 0)
+    fail(ErrorKind::kShape, "; a sequence needs at least one step");
   States start = initial_states(initial, batched, batch);
 
   size_t directions = options_.bidirectional ? 2 : 1;
   std::vector<States> last(initial.size()); // by state, then half
   for (size_t first = 0; first < halves_.size(); first += directions) {
-    if (first > 0 && options_.dropout > 0 && training()) x = weft::dropout(x, options_.dropout, true, default_generator());
+    if (first > 0 && options_.dropout > 0 && training())
+      x = weft::dropout(x, options_.dropout, true, default_generator());
     std::vector<Tensor> sides;
     for (size_t direction = 0; direction < directions; ++direction) {
       const Half &half = halves_[first + direction];
       // The input's share of all steps is one product.
       Tensor offset = half.bias_ih;
-      if (offset.defined() && bias == Bias::kJoined) offset = half.bias_ih + half.bias_hh;
+      if (offset.defined() && bias == Bias::kJoined)
+        offset = half.bias_ih + half.bias_hh;
       Tensor from_input = weft::linear(x, half.weight_ih, offset);
       States states;
-      for (const Tensor &state : start) states.push_back(state.select(0, static_cast<int64_t>(first + direction)));
+      for (const Tensor &state : start)
+        states.push_back(state.select(0, static_cast<int64_t>(first + direction)));
       std::vector<Tensor> outputs(static_cast<size_t>(length));
       for (int64_t i = 0; i < length; ++i) {
         int64_t t = direction == 0 ? i : length - 1 - i;
         states = step(half, from_input.select(0, t), states);
         outputs[static_cast<size_t>(t)] = states[0];
       }
-      for (size_t s = 0; s < states.size(); ++s) last[s].push_back(states[s]);
+      for (size_t s = 0; s < states.size(); ++s)
+        last[s].push_back(states[s]);
       sides.push_back(stack(outputs, 0));
     }
     x = directions == 1 ? sides[0] : cat(sides, 2);
@@ -124,51 +142,68 @@ Recurrent::States Recurrent::run(const Tensor &given, const States &initial, Bia
   return results;
 }
 
-//===-- RNN ---------------------------------------------------------------------------------------------===//
+//===-- RNN
+//---------------------------------------------------------------------------------------------===//
 
 RNN::RNN(int64_t input, int64_t hidden, RNNOptions options, Location location)
-    : Recurrent("RNN", 1, input, hidden, {options.num_layers, options.bias, options.batch_first, options.dropout, options.bidirectional},
+    : Recurrent("RNN", 1, input, hidden,
+                {options.num_layers, options.bias, options.batch_first, options.dropout,
+                 options.bidirectional},
                 location),
       nonlinearity_(options.nonlinearity) {}
 
 RecurrentResult RNN::operator()(const Tensor &x, const Tensor &hidden, Location location) const {
   CallerScope scope(location);
-  States results = run(x, {hidden}, Bias::kJoined, [&](const Half &half, const Tensor &from_input, const States &states) -> States {
-    Tensor sum = from_input + weft::linear(states[0], half.weight_hh);
-    return {nonlinearity_ == Nonlinearity::kTanh ? tanh(sum) : relu(sum)};
-  });
+  States results =
+      run(x, {hidden}, Bias::kJoined,
+          [&](const Half &half, const Tensor &from_input, const States &states) -> States {
+            Tensor sum = from_input + weft::linear(states[0], half.weight_hh);
+            return {nonlinearity_ == Nonlinearity::kTanh ? tanh(sum) : relu(sum)};
+          });
   return {results[0], results[1]};
 }
 
-//===-- LSTM --------------------------------------------------------------------------------------------===//
+//===-- LSTM
+//--------------------------------------------------------------------------------------------===//
 
 LSTM::LSTM(int64_t input, int64_t hidden, LSTMOptions options, Location location)
     : Recurrent("LSTM", 4, input, hidden, options, location) {}
 
-LSTMResult LSTM::operator()(const Tensor &x, const Tensor &hidden, const Tensor &cell, Location location) const {
+LSTMResult LSTM::operator()(const Tensor &x, const Tensor &hidden, const Tensor &cell,
+                            Location location) const {
   CallerScope scope(location);
   if (hidden.defined() != cell.defined())
-    throw Error(ErrorKind::kValue, "LSTM: hidden and cell must both be given, or none", CallerScope::resolve(location));
-  States results = run(x, {hidden, cell}, Bias::kJoined, [](const Half &half, const Tensor &from_input, const States &states) -> States {
-    std::vector<Tensor> gates = (from_input + weft::linear(states[0], half.weight_hh)).chunk(4, 1);
-    Tensor next = sigmoid(gates[1]) * states[1] + sigmoid(gates[0]) * tanh(gates[2]);
-    return {sigmoid(gates[3]) * tanh(next), next};
-  });
+    throw Error(ErrorKind::kValue, "LSTM: hidden and cell must both be given, or none",
+                CallerScope::resolve(location));
+  States results =
+      run(x, {hidden, cell}, Bias::kJoined,
+          [](const Half &half, const Tensor &from_input, const States &states) -> States {
+            std::vector<Tensor> gates =
+                (from_input + weft::linear(states[0], half.weight_hh)).chunk(4, 1);
+            Tensor next = sigmoid(gates[1]) * states[1] + sigmoid(gates[0]) * tanh(gates[2]);
+            return {sigmoid(gates[3]) * tanh(next), next};
+          });
   return {results[0], results[1], results[2]};
 }
 
-//===-- GRU ---------------------------------------------------------------------------------------------===//
+//===-- GRU
+//---------------------------------------------------------------------------------------------===//
 
-GRU::GRU(int64_t input, int64_t hidden, GRUOptions options, Location location) : Recurrent("GRU", 3, input, hidden, options, location) {}
+GRU::GRU(int64_t input, int64_t hidden, GRUOptions options, Location location)
+    : Recurrent("GRU", 3, input, hidden, options, location) {}
 
 RecurrentResult GRU::operator()(const Tensor &x, const Tensor &hidden, Location location) const {
   CallerScope scope(location);
   // The state's bias of n' is weighed by R, so that it cannot join the input's.
-  States results = run(x, {hidden}, Bias::kApart, [](const Half &half, const Tensor &from_input, const States &states) -> States {
-    std::vector<Tensor> xs = from_input.chunk(3, 1), hs = weft::linear(states[0], half.weight_hh, half.bias_hh).chunk(3, 1);
-    Tensor reset = sigmoid(xs[0] + hs[0]), update = sigmoid(xs[1] + hs[1]), fresh = tanh(xs[2] + reset * hs[2]);
-    return {fresh + update * (states[0] - fresh)};
-  });
+  States results = run(
+      x, {hidden}, Bias::kApart,
+      [](const Half &half, const Tensor &from_input, const States &states) -> States {
+        std::vector<Tensor> xs = from_input.chunk(3, 1),
+                            hs = weft::linear(states[0], half.weight_hh, half.bias_hh).chunk(3, 1);
+        Tensor reset = sigmoid(xs[0] + hs[0]), update = sigmoid(xs[1] + hs[1]),
+               fresh = tanh(xs[2] + reset * hs[2]);
+        return {fresh + update * (states[0] - fresh)};
+      });
   return {results[0], results[1]};
 }
 

@@ -1,5 +1,5 @@
-// Recurrent layers: what they register and refuse, dropout between layers, copies, and how a loop over them compiles. Their values are
-// compared with PyTorch's in tests/golden.
+// Recurrent layers: what they register and refuse, dropout between layers, copies, and how a loop
+// over them compiles. Their values are compared with PyTorch's in tests/golden.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -11,7 +11,9 @@
 namespace weft::nn {
 namespace {
 
-std::vector<float> floats(const Tensor &tensor) { return tensor.to_vector<float>(); }
+std::vector<float> floats(const Tensor &tensor) {
+  return tensor.to_vector<float>();
+}
 
 TEST(Recurrent, RegistersPyTorchsNames) {
   manual_seed(1);
@@ -19,12 +21,15 @@ TEST(Recurrent, RegistersPyTorchsNames) {
   std::vector<std::string> names;
   for (const auto &[name, tensor] : lstm.named_parameters()) {
     names.push_back(name);
-    for (float value : floats(tensor)) EXPECT_LE(std::abs(value), 0.5f);
+    for (float value : floats(tensor))
+      EXPECT_LE(std::abs(value), 0.5f);
   }
-  EXPECT_EQ(names, (std::vector<std::string>{"weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0", "weight_ih_l0_reverse",
-                                             "weight_hh_l0_reverse", "bias_ih_l0_reverse", "bias_hh_l0_reverse", "weight_ih_l1",
-                                             "weight_hh_l1", "bias_ih_l1", "bias_hh_l1", "weight_ih_l1_reverse", "weight_hh_l1_reverse",
-                                             "bias_ih_l1_reverse", "bias_hh_l1_reverse"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{
+                "weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0", "weight_ih_l0_reverse",
+                "weight_hh_l0_reverse", "bias_ih_l0_reverse", "bias_hh_l0_reverse", "weight_ih_l1",
+                "weight_hh_l1", "bias_ih_l1", "bias_hh_l1", "weight_ih_l1_reverse",
+                "weight_hh_l1_reverse", "bias_ih_l1_reverse", "bias_hh_l1_reverse"}));
   NamedTensors parameters = lstm.named_parameters();
   EXPECT_EQ(parameters[0].second.shape(), (Shape{16, 3}));
   EXPECT_EQ(parameters[8].second.shape(), (Shape{16, 8}));
@@ -37,16 +42,19 @@ TEST(Recurrent, RegistersPyTorchsNames) {
 
 TEST(Recurrent, NamesWhatIsWrong) {
   GRU gru(3, 4);
-  EXPECT_MESSAGE(gru(randn({5, 2, 2})), "GRU: x is float32 [5, 2, 2]; it must be [T, B, 3], or [T, 3] without a batch");
+  EXPECT_MESSAGE(gru(randn({5, 2, 2})),
+                 "GRU: x is float32 [5, 2, 2]; it must be [T, B, 3], or [T, 3] without a batch");
   EXPECT_MESSAGE(gru(randn({3})), "it must be [T, B, 3]");
   EXPECT_MESSAGE(gru(ones({5, 2, 3}, float64)), "the parameters are float32; convert with to()");
   EXPECT_MESSAGE(gru(zeros({0, 2, 3})), "at least one step");
-  EXPECT_MESSAGE(gru(randn({5, 2, 3}), zeros({2, 4})), "hidden is float32 [2, 4]; it must be float32 [1, 2, 4]");
+  EXPECT_MESSAGE(gru(randn({5, 2, 3}), zeros({2, 4})),
+                 "hidden is float32 [2, 4]; it must be float32 [1, 2, 4]");
   EXPECT_MESSAGE(gru(randn({5, 3}), zeros({1, 2, 4})), "it must be float32 [1, 4]");
   LSTM lstm(3, 4, {.batch_first = true});
   EXPECT_MESSAGE(lstm(randn({5, 2, 2})), "[B, T, 3]");
   EXPECT_MESSAGE(lstm(randn({5, 2, 3}), zeros({1, 5, 4})), "both be given");
-  EXPECT_MESSAGE(lstm(randn({5, 2, 3}), zeros({1, 5, 4}), zeros({1, 2, 4})), "cell is float32 [1, 2, 4]; it must be float32 [1, 5, 4]");
+  EXPECT_MESSAGE(lstm(randn({5, 2, 3}), zeros({1, 5, 4}), zeros({1, 2, 4})),
+                 "cell is float32 [1, 2, 4]; it must be float32 [1, 5, 4]");
   EXPECT_MESSAGE(RNN(0, 4), "must be at least 1, they are 0 and 4");
   EXPECT_MESSAGE(RNN(3, 4, {.num_layers = 0}), "num_layers");
   EXPECT_MESSAGE(RNN(3, 4, {.dropout = 1}), "dropout");
@@ -72,10 +80,12 @@ TEST(Recurrent, StepByStepIsTheWholeSequence) {
     auto [one, h, c] = lstm(x.narrow(0, t, 1), hidden, cell);
     hidden = h, cell = c;
     std::vector<float> a = floats(one.flatten()), b = floats(output[t].flatten());
-    for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-6);
+    for (size_t i = 0; i < a.size(); ++i)
+      EXPECT_NEAR(a[i], b[i], 1e-6);
   }
   std::vector<float> a = floats(cell), b = floats(last_cell);
-  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-6);
+  for (size_t i = 0; i < a.size(); ++i)
+    EXPECT_NEAR(a[i], b[i], 1e-6);
 }
 
 TEST(Recurrent, ACloneIsItsOwn) {
@@ -91,7 +101,8 @@ TEST(Recurrent, ACloneIsItsOwn) {
   EXPECT_NE(floats(rnn(x).output), floats(copy(x).output));
 }
 
-// The steps' gradients by the input meet side by side, not as sums of tensors that are mostly zeros.
+// The steps' gradients by the input meet side by side, not as sums of tensors that are mostly
+// zeros.
 TEST(Recurrent, GradientsOfStepsAreLinear) {
   manual_seed(5);
   RNN rnn(4, 4);
@@ -127,7 +138,9 @@ TEST(Recurrent, TrainingIsOneProgram) {
   struct Net : Module {
     LSTM lstm = child("lstm", LSTM(1, 16));
     Linear head = child("head", Linear(16, 1));
-    Tensor operator()(const Tensor &x) const { return head(lstm(x).output); }
+    Tensor operator()(const Tensor &x) const {
+      return head(lstm(x).output);
+    }
   } net;
   optim::Adam optimizer(net.parameters(), {.lr = 1e-2});
   Statistics before = statistics();
@@ -136,14 +149,17 @@ TEST(Recurrent, TrainingIsOneProgram) {
     // Sines of changing phase: the next value from those before.
     std::vector<float> wave;
     for (int t = 0; t < 13; ++t)
-      for (int b = 0; b < 4; ++b) wave.push_back(std::sin(0.6f * static_cast<float>(t) + 0.7f * static_cast<float>(b + step)));
+      for (int b = 0; b < 4; ++b)
+        wave.push_back(
+            std::sin(0.6f * static_cast<float>(t) + 0.7f * static_cast<float>(b + step)));
     Tensor x = Tensor::from(wave, {13, 4, 1});
     Tensor loss = mse(net(x.narrow(0, 0, 12)), x.narrow(0, 1, 12));
     optimizer.zero_grad();
     loss.backward();
     optimizer.step();
     last = loss.item<float>();
-    if (step == 0) first = last;
+    if (step == 0)
+      first = last;
   }
   Statistics after = statistics();
   EXPECT_EQ(after.compiles - before.compiles, 1u);

@@ -3,14 +3,16 @@
 namespace weft::nn {
 
 void Sequential::append(AnyLayer layer, Location location) {
-  if (const Module *module = layer.module()) register_child(std::to_string(layers_.size()), *module, location);
+  if (const Module *module = layer.module())
+    register_child(std::to_string(layers_.size()), *module, location);
   layers_.push_back(std::move(layer));
 }
 
 Tensor Sequential::operator()(const Tensor &x, Location location) const {
   CallerScope scope(location);
   Tensor y = x;
-  for (const AnyLayer &layer : layers_) y = layer(y);
+  for (const AnyLayer &layer : layers_)
+    y = layer(y);
   return y;
 }
 

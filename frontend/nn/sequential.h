@@ -17,14 +17,19 @@ public:
     requires(!std::same_as<std::remove_cvref_t<F>, AnyLayer> &&
              std::is_invocable_r_v<Tensor, const std::decay_t<F> &, const Tensor &>)
   AnyLayer(F &&layer) : held_(std::make_shared<Held<std::decay_t<F>>>(std::forward<F>(layer))) {}
-  AnyLayer(const AnyLayer &other) : held_(CloneScope::active() ? other.held_->copy() : other.held_) {}
+  AnyLayer(const AnyLayer &other)
+      : held_(CloneScope::active() ? other.held_->copy() : other.held_) {}
   AnyLayer(AnyLayer &&) noexcept = default;
   AnyLayer &operator=(const AnyLayer &) = default;
   AnyLayer &operator=(AnyLayer &&) noexcept = default;
 
-  Tensor operator()(const Tensor &x) const { return held_->call(x); }
+  Tensor operator()(const Tensor &x) const {
+    return held_->call(x);
+  }
   // Null for a function.
-  const Module *module() const { return held_->module(); }
+  const Module *module() const {
+    return held_->module();
+  }
 
 private:
   struct Base {
@@ -35,19 +40,25 @@ private:
   };
   template <typename F> struct Held : Base {
     explicit Held(F f) : layer(std::move(f)) {}
-    Tensor call(const Tensor &x) const override { return layer(x); }
-    const Module *module() const override {
-      if constexpr (std::derived_from<F, Module>) return &layer;
-      else return nullptr;
+    Tensor call(const Tensor &x) const override {
+      return layer(x);
     }
-    std::shared_ptr<const Base> copy() const override { return std::make_shared<Held>(*this); }
+    const Module *module() const override {
+      if constexpr (std::derived_from<F, Module>)
+        return &layer;
+      else
+        return nullptr;
+    }
+    std::shared_ptr<const Base> copy() const override {
+      return std::make_shared<Held>(*this);
+    }
     F layer;
   };
   std::shared_ptr<const Base> held_;
 };
 
-// Sequential(Linear(2, 8), weft::tanh-like functions, Linear(8, 1)): children are named "0", "1", ... by position. A function or a module
-// needs `Tensor operator()(const Tensor &) const`.
+// Sequential(Linear(2, 8), weft::tanh-like functions, Linear(8, 1)): children are named "0", "1",
+// ... by position. A function or a module needs `Tensor operator()(const Tensor &) const`.
 class Sequential : public Module {
 public:
   Sequential() = default;
@@ -59,7 +70,9 @@ public:
   }
 
   void append(AnyLayer layer, Location location = Location::current());
-  size_t size() const { return layers_.size(); }
+  size_t size() const {
+    return layers_.size();
+  }
 
   Tensor operator()(const Tensor &x, Location location = Location::current()) const;
 

@@ -4,11 +4,13 @@
 
 namespace weft::nn {
 
-TransformerBlock::TransformerBlock(int64_t size, int64_t heads, TransformerBlockOptions options, Location location)
-    : norm1(size, {}, location), norm2(size, {}, location), self_attn(size, heads, {.causal = options.causal}, location),
+TransformerBlock::TransformerBlock(int64_t size, int64_t heads, TransformerBlockOptions options,
+                                   Location location)
+    : norm1(size, {}, location), norm2(size, {}, location),
+      self_attn(size, heads, {.causal = options.causal}, location),
       linear1(size, options.hidden > 0 ? options.hidden : 4 * size, {}, location),
-      linear2(options.hidden > 0 ? options.hidden : 4 * size, size, {}, location), dropout(options.dropout, location),
-      norm_first_(options.norm_first), relu_(options.relu) {
+      linear2(options.hidden > 0 ? options.hidden : 4 * size, size, {}, location),
+      dropout(options.dropout, location), norm_first_(options.norm_first), relu_(options.relu) {
   CallerScope scope(location);
   child("norm1", norm1);
   child("self_attn", self_attn);
@@ -20,7 +22,9 @@ TransformerBlock::TransformerBlock(int64_t size, int64_t heads, TransformerBlock
 
 Tensor TransformerBlock::operator()(const Tensor &x, const Tensor &mask, Location location) const {
   CallerScope scope(location);
-  auto feed_forward = [&](const Tensor &y) { return dropout(linear2(relu_ ? relu(linear1(y)) : gelu(linear1(y)))); };
+  auto feed_forward = [&](const Tensor &y) {
+    return dropout(linear2(relu_ ? relu(linear1(y)) : gelu(linear1(y))));
+  };
   if (norm_first_) {
     Tensor y = x + dropout(self_attn(norm1(x), mask));
     return y + feed_forward(norm2(y));

@@ -1,4 +1,5 @@
-// A transformer block, normalized before each branch (Xiong et al. 2020) or after it (Vaswani et al. 2017).
+// A transformer block, normalized before each branch (Xiong et al. 2020) or after it (Vaswani et
+// al. 2017).
 #pragma once
 
 #include "weft/nn/attention.h"
@@ -12,19 +13,23 @@ struct TransformerBlockOptions {
   int64_t hidden = 0;  // of the feed-forward branch; 0: four times the size
   double dropout = 0;  // on what each branch adds
   bool causal = false; // no position sees a later one
-  // As PyTorch's TransformerEncoderLayer is by default: x = norm1(x + ..), x = norm2(x + ..); a relu for the gelu.
+  // As PyTorch's TransformerEncoderLayer is by default: x = norm1(x + ..), x = norm2(x + ..); a
+  // relu for the gelu.
   bool norm_first = true;
   bool relu = false;
 };
 
-// x [.., T, size] -> [.., T, size]: x += dropout(self_attn(norm1(x))), x += dropout(linear2(gelu(linear1(norm2(x))))). Dropout lies on what
-// is added, not inside of attention and feed-forward branch, where PyTorch's layer has it too.
+// x [.., T, size] -> [.., T, size]: x += dropout(self_attn(norm1(x))), x +=
+// dropout(linear2(gelu(linear1(norm2(x))))). Dropout lies on what is added, not inside of attention
+// and feed-forward branch, where PyTorch's layer has it too.
 class TransformerBlock : public Module {
 public:
-  TransformerBlock(int64_t size, int64_t heads, TransformerBlockOptions options = {}, Location location = Location::current());
+  TransformerBlock(int64_t size, int64_t heads, TransformerBlockOptions options = {},
+                   Location location = Location::current());
 
   // mask: as MultiHeadAttention's.
-  Tensor operator()(const Tensor &x, const Tensor &mask = Tensor(), Location location = Location::current()) const;
+  Tensor operator()(const Tensor &x, const Tensor &mask = Tensor(),
+                    Location location = Location::current()) const;
 
   LayerNorm norm1, norm2;
   MultiHeadAttention self_attn;

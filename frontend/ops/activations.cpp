@@ -1,5 +1,5 @@
-// Activations that are compositions: they fuse into one kernel, forward and backward. 16-bit floats are computed in float32 and rounded
-// once.
+// Activations that are compositions: they fuse into one kernel, forward and backward. 16-bit floats
+// are computed in float32 and rounded once.
 #include "frontend/ops/promotion.h"
 #include "frontend/recorder/emit.h"
 #include "frontend/tensor/impl.h"
@@ -21,13 +21,15 @@ template <typename F> Tensor computed(const Tensor &x, F f) {
 
 Tensor silu(const Tensor &x, Location location) {
   Session session("silu", location);
-  return computed(x, [](const Var &var) { return emit_binary(Binary::kMul, var, emit_unary(Unary::kSigmoid, var)); });
+  return computed(x, [](const Var &var) {
+    return emit_binary(Binary::kMul, var, emit_unary(Unary::kSigmoid, var));
+  });
 }
 
 namespace {
 
-// x above 0, else alpha * (exp(x) - 1), times scale. What is not taken is computed from 0: its overflow would come back as NaN from the
-// derivative's product of infinity and 0.
+// x above 0, else alpha * (exp(x) - 1), times scale. What is not taken is computed from 0: its
+// overflow would come back as NaN from the derivative's product of infinity and 0.
 Var exponential_unit(const Var &x, const Var &alpha) {
   Var zero = broadcast(emit_constant(0.0, x.dtype()), x.dims());
   Var above = emit_compare(Comparison::kGt, x, zero);
@@ -39,16 +41,20 @@ Var exponential_unit(const Var &x, const Var &alpha) {
 
 Tensor elu(const Tensor &x, Scalar alpha, Location location) {
   Session session("elu", location);
-  return computed(x, [&](const Var &var) { return exponential_unit(var, make_scalar(alpha, var.dtype())); });
+  return computed(
+      x, [&](const Var &var) { return exponential_unit(var, make_scalar(alpha, var.dtype())); });
 }
 
 Tensor celu(const Tensor &x, Scalar alpha, Location location) {
   Session session("celu", location);
-  if (alpha.as_double() == 0) fail(ErrorKind::kValue, "alpha is 0; x / alpha has no value");
+  if (alpha.as_double() == 0)
+    fail(ErrorKind::kValue, "alpha is 0; x / alpha has no value");
   return computed(x, [&](const Var &var) {
-    Var scale = broadcast(make_scalar(alpha, var.dtype()), var.dims()), zero = broadcast(emit_constant(0.0, var.dtype()), var.dims());
+    Var scale = broadcast(make_scalar(alpha, var.dtype()), var.dims()),
+        zero = broadcast(emit_constant(0.0, var.dtype()), var.dims());
     Var above = emit_compare(Comparison::kGt, var, zero);
-    Var curve = emit_unary(Unary::kExpm1, emit_binary(Binary::kDiv, emit_select(above, zero, var), scale));
+    Var curve =
+        emit_unary(Unary::kExpm1, emit_binary(Binary::kDiv, emit_select(above, zero, var), scale));
     return emit_select(above, var, emit_binary(Binary::kMul, scale, curve));
   });
 }
@@ -56,35 +62,46 @@ Tensor celu(const Tensor &x, Scalar alpha, Location location) {
 Tensor selu(const Tensor &x, Location location) {
   Session session("selu", location);
   return computed(x, [](const Var &var) {
-    Var scale = broadcast(emit_constant(1.0507009873554804934193349852946, var.dtype()), var.dims());
-    return emit_binary(Binary::kMul, scale, exponential_unit(var, emit_constant(1.6732632423543772848170429916717, var.dtype())));
+    Var scale =
+        broadcast(emit_constant(1.0507009873554804934193349852946, var.dtype()), var.dims());
+    return emit_binary(
+        Binary::kMul, scale,
+        exponential_unit(var, emit_constant(1.6732632423543772848170429916717, var.dtype())));
   });
 }
 
 Tensor leaky_relu(const Tensor &x, Scalar slope, Location location) {
   Session session("leaky_relu", location);
   return computed(x, [&](const Var &var) {
-    Var above = emit_compare(Comparison::kGt, var, broadcast(emit_constant(0.0, var.dtype()), var.dims()));
-    Var below = emit_binary(Binary::kMul, var, broadcast(make_scalar(slope, var.dtype()), var.dims()));
+    Var above =
+        emit_compare(Comparison::kGt, var, broadcast(emit_constant(0.0, var.dtype()), var.dims()));
+    Var below =
+        emit_binary(Binary::kMul, var, broadcast(make_scalar(slope, var.dtype()), var.dims()));
     return emit_select(above, var, below);
   });
 }
 
 Tensor log_sigmoid(const Tensor &x, Location location) {
   Session session("log_sigmoid", location);
-  return computed(x, [](const Var &var) { return emit_unary(Unary::kNeg, emit_unary(Unary::kSoftplus, emit_unary(Unary::kNeg, var))); });
+  return computed(x, [](const Var &var) {
+    return emit_unary(Unary::kNeg, emit_unary(Unary::kSoftplus, emit_unary(Unary::kNeg, var)));
+  });
 }
 
 Tensor mish(const Tensor &x, Location location) {
   Session session("mish", location);
-  return computed(
-      x, [](const Var &var) { return emit_binary(Binary::kMul, var, emit_unary(Unary::kTanh, emit_unary(Unary::kSoftplus, var))); });
+  return computed(x, [](const Var &var) {
+    return emit_binary(Binary::kMul, var,
+                       emit_unary(Unary::kTanh, emit_unary(Unary::kSoftplus, var)));
+  });
 }
 
 namespace {
 
 // clamp(x + 3, 0, 6) / 6 of an x in the dtype in which functions are computed.
-Tensor hard_gate(const Tensor &x, Location location) { return clamp(x + 3.0, 0.0, 6.0, location) / 6.0; }
+Tensor hard_gate(const Tensor &x, Location location) {
+  return clamp(x + 3.0, 0.0, 6.0, location) / 6.0;
+}
 
 } // namespace
 
@@ -104,7 +121,8 @@ Tensor hardswish(const Tensor &x, Location location) {
 Tensor hardtanh(const Tensor &x, Scalar low, Scalar high, Location location) {
   Session session("hardtanh", location);
   if (!(low.as_double() <= high.as_double()))
-    fail(ErrorKind::kValue, "low " + std::to_string(low.as_double()) + " must not be above high " + std::to_string(high.as_double()));
+    fail(ErrorKind::kValue, "low " + std::to_string(low.as_double()) + " must not be above high " +
+                                std::to_string(high.as_double()));
   return clamp(x, low, high).to(x.dtype());
 }
 
@@ -117,24 +135,32 @@ Tensor softsign(const Tensor &x, Location location) {
   Session session("softsign", location);
   return computed(x, [](const Var &var) {
     Var one = broadcast(emit_constant(1.0, var.dtype()), var.dims());
-    return emit_binary(Binary::kDiv, var, emit_binary(Binary::kAdd, one, emit_unary(Unary::kAbs, var)));
+    return emit_binary(Binary::kDiv, var,
+                       emit_binary(Binary::kAdd, one, emit_unary(Unary::kAbs, var)));
   });
 }
 
 Tensor tanhshrink(const Tensor &x, Location location) {
   Session session("tanhshrink", location);
-  return computed(x, [](const Var &var) { return emit_binary(Binary::kSub, var, emit_unary(Unary::kTanh, var)); });
+  return computed(x, [](const Var &var) {
+    return emit_binary(Binary::kSub, var, emit_unary(Unary::kTanh, var));
+  });
 }
 
 namespace {
 
 // x where |x| > lambda, else 0; soft: less lambda times its sign. NaN stays.
 Tensor shrunk(const Tensor &x, const Scalar &lambda, bool soft) {
-  if (!(lambda.as_double() >= 0)) fail(ErrorKind::kValue, "lambda is " + std::to_string(lambda.as_double()) + "; it must not be negative");
+  if (!(lambda.as_double() >= 0))
+    fail(ErrorKind::kValue,
+         "lambda is " + std::to_string(lambda.as_double()) + "; it must not be negative");
   return computed(x, [&](const Var &var) {
-    Var bound = broadcast(make_scalar(lambda, var.dtype()), var.dims()), zero = broadcast(emit_constant(0.0, var.dtype()), var.dims());
+    Var bound = broadcast(make_scalar(lambda, var.dtype()), var.dims()),
+        zero = broadcast(emit_constant(0.0, var.dtype()), var.dims());
     Var inside = emit_compare(Comparison::kLe, emit_unary(Unary::kAbs, var), bound);
-    Var kept = soft ? emit_binary(Binary::kSub, var, emit_binary(Binary::kMul, emit_unary(Unary::kSign, var), bound)) : var;
+    Var kept = soft ? emit_binary(Binary::kSub, var,
+                                  emit_binary(Binary::kMul, emit_unary(Unary::kSign, var), bound))
+                    : var;
     return emit_select(inside, zero, kept);
   });
 }
@@ -156,10 +182,12 @@ Tensor prelu(const Tensor &x, const Tensor &weight, Location location) {
   const TypeInfo &type = *checked(x, "x")->type, &given = *checked(weight, "weight")->type;
   int64_t channels = type.ndim() > 1 ? type.dims[1] : 1;
   if (given.ndim() > 1 || (given.elements != 1 && given.elements != channels))
-    fail(ErrorKind::kShape, "weight has shape " + to_string(given.dims) + ", x has shape " + to_string(type.dims) +
-                                ": weight must have one element, or one for each channel (dimension 1)");
+    fail(ErrorKind::kShape,
+         "weight has shape " + to_string(given.dims) + ", x has shape " + to_string(type.dims) +
+             ": weight must have one element, or one for each channel (dimension 1)");
   Shape along(static_cast<size_t>(type.ndim()), 1);
-  if (given.elements != 1) along[1] = channels;
+  if (given.elements != 1)
+    along[1] = channels;
   return where(x > 0, x, weight.reshape(along) * x);
 }
 
@@ -168,7 +196,8 @@ Tensor glu(const Tensor &x, int64_t dim, Location location) {
   const TypeInfo &type = *checked(x, "x")->type;
   int64_t axis = normalize_dim(dim, type.ndim(), "dim");
   if (type.ndim() == 0 || type.dims[axis] % 2 != 0)
-    fail(ErrorKind::kShape, "x has shape " + to_string(type.dims) + ", whose dimension " + std::to_string(axis) + " cannot be halved");
+    fail(ErrorKind::kShape, "x has shape " + to_string(type.dims) + ", whose dimension " +
+                                std::to_string(axis) + " cannot be halved");
   int64_t half = type.dims[axis] / 2;
   Tensor value = wrap(widened(floating_operand(x.narrow(axis, 0, half)))),
          gate = wrap(widened(floating_operand(x.narrow(axis, half, half))));

@@ -12,14 +12,19 @@ using namespace recorder;
 
 namespace {
 
-Var everywhere(bool value, const Shape &shape) { return broadcast(emit_constant(value, DType::kBool), shape); }
+Var everywhere(bool value, const Shape &shape) {
+  return broadcast(emit_constant(value, DType::kBool), shape);
+}
 
 // |x| `comparison` infinity; for integers, what that is for every number.
-Tensor against_infinity(const char *name, const Tensor &x, Comparison comparison, bool of_integers, Location location) {
+Tensor against_infinity(const char *name, const Tensor &x, Comparison comparison, bool of_integers,
+                        Location location) {
   Session session(name, location);
   Var var = read(x, "x");
-  if (!is_floating(var.dtype())) return wrap(everywhere(of_integers, var.dims()));
-  Var infinity = broadcast(emit_constant(std::numeric_limits<double>::infinity(), var.dtype()), var.dims());
+  if (!is_floating(var.dtype()))
+    return wrap(everywhere(of_integers, var.dims()));
+  Var infinity =
+      broadcast(emit_constant(std::numeric_limits<double>::infinity(), var.dtype()), var.dims());
   return wrap(emit_compare(comparison, emit_unary(Unary::kAbs, var), infinity));
 }
 
@@ -28,11 +33,16 @@ Tensor against_infinity(const char *name, const Tensor &x, Comparison comparison
 Tensor is_nan(const Tensor &x, Location location) {
   Session session("is_nan", location);
   Var var = read(x, "x");
-  if (!is_floating(var.dtype())) return wrap(everywhere(false, var.dims()));
+  if (!is_floating(var.dtype()))
+    return wrap(everywhere(false, var.dims()));
   return wrap(emit_compare(Comparison::kNe, var, var));
 }
 
-Tensor is_inf(const Tensor &x, Location location) { return against_infinity("is_inf", x, Comparison::kEq, false, location); }
-Tensor is_finite(const Tensor &x, Location location) { return against_infinity("is_finite", x, Comparison::kLt, true, location); }
+Tensor is_inf(const Tensor &x, Location location) {
+  return against_infinity("is_inf", x, Comparison::kEq, false, location);
+}
+Tensor is_finite(const Tensor &x, Location location) {
+  return against_infinity("is_finite", x, Comparison::kLt, true, location);
+}
 
 } // namespace weft

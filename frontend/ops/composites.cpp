@@ -17,12 +17,18 @@ using namespace recorder;
 namespace {
 
 // x in the dtype that a function of several ops computes in, and back.
-Tensor computed(const Tensor &x) { return wrap(widened(floating_operand(x))); }
-Tensor in_dtype_of(const Tensor &y, const Tensor &x) { return is_floating(x.dtype()) ? y.to(x.dtype()) : y; }
+Tensor computed(const Tensor &x) {
+  return wrap(widened(floating_operand(x)));
+}
+Tensor in_dtype_of(const Tensor &y, const Tensor &x) {
+  return is_floating(x.dtype()) ? y.to(x.dtype()) : y;
+}
 
 } // namespace
 
-Tensor reciprocal(const Tensor &x, Location location) { return div(1, x, location); }
+Tensor reciprocal(const Tensor &x, Location location) {
+  return div(1, x, location);
+}
 
 Tensor log2(const Tensor &x, Location location) {
   Session session("log2", location);
@@ -43,7 +49,8 @@ Tensor tan(const Tensor &x, Location location) {
 Tensor sinh(const Tensor &x, Location location) {
   Session session("sinh", location);
   Tensor y = computed(x);
-  return in_dtype_of(0.5 * (expm1(y) - expm1(-y)), x); // exact near 0, where the difference of exponentials is not
+  return in_dtype_of(0.5 * (expm1(y) - expm1(-y)),
+                     x); // exact near 0, where the difference of exponentials is not
 }
 
 Tensor cosh(const Tensor &x, Location location) {
@@ -60,12 +67,16 @@ Tensor trunc(const Tensor &x, Location location) {
 Tensor floor_divide(TensorArg x, TensorArg y, Location location) {
   Session session("floor_divide", location);
   Operands both = promote(x, y);
-  if (both.x.dtype() == DType::kBool) fail(ErrorKind::kDType, "x and y are bool; convert one with to() first");
+  if (both.x.dtype() == DType::kBool)
+    fail(ErrorKind::kDType, "x and y are bool; convert one with to() first");
   Var rest = emit_binary(Binary::kRem, both.x, both.y);
   Var quotient = emit_binary(Binary::kDiv, emit_binary(Binary::kSub, both.x, rest), both.y);
-  if (!is_floating(both.result)) return wrap(quotient);
+  if (!is_floating(both.result))
+    return wrap(quotient);
   // The difference is a multiple of y up to rounding; by 0 the quotient is an infinity or NaN.
-  return where(wrap(both.y) == 0, wrap(emit_binary(Binary::kDiv, both.x, both.y)), round(wrap(quotient))).to(both.result);
+  return where(wrap(both.y) == 0, wrap(emit_binary(Binary::kDiv, both.x, both.y)),
+               round(wrap(quotient)))
+      .to(both.result);
 }
 
 Tensor lerp(const Tensor &x, const Tensor &y, TensorArg weight, Location location) {
@@ -83,18 +94,21 @@ Tensor logaddexp(const Tensor &x, const Tensor &y, Location location) {
   return x.dtype() == y.dtype() ? in_dtype_of(result, x) : result;
 }
 
-Tensor is_close(const Tensor &x, const Tensor &y, double rtol, double atol, bool equal_nan, Location location) {
+Tensor is_close(const Tensor &x, const Tensor &y, double rtol, double atol, bool equal_nan,
+                Location location) {
   Session session("is_close", location);
   checked(x, "x");
   checked(y, "y");
   Tensor close = x == y;
-  if (!is_floating(x.dtype()) && !is_floating(y.dtype()) && rtol == 0 && atol == 0) return close;
+  if (!is_floating(x.dtype()) && !is_floating(y.dtype()) && rtol == 0 && atol == 0)
+    return close;
   Tensor a = computed(x), b = computed(y);
   close = close | (is_finite(b) & (abs(a - b) <= atol + rtol * abs(b)));
   return equal_nan ? close | (is_nan(a) & is_nan(b)) : close;
 }
 
-bool all_close(const Tensor &x, const Tensor &y, double rtol, double atol, bool equal_nan, Location location) {
+bool all_close(const Tensor &x, const Tensor &y, double rtol, double atol, bool equal_nan,
+               Location location) {
   CallerScope scope(location);
   NoGrad no_grad;
   return all(is_close(x, y, rtol, atol, equal_nan, location)).item<bool>(location);
@@ -109,18 +123,23 @@ bool equal(const Tensor &x, const Tensor &y, Location location) {
 Tensor logsumexp(const Tensor &x, Dims dims, bool keepdim, Location location) {
   Session session("logsumexp", location);
   Tensor input = computed(x);
-  if (input.size() == 0) return in_dtype_of(log(sum(exp(input), dims, keepdim)), x); // no element is the largest; the sum of none is 0
+  if (input.size() == 0)
+    return in_dtype_of(log(sum(exp(input), dims, keepdim)),
+                       x); // no element is the largest; the sum of none is 0
   Tensor most = max(input, dims, true).detach();
-  most = where(is_finite(most), most, 0.0); // exp(inf - 0) is what it should be, exp(inf - inf) is not
+  most =
+      where(is_finite(most), most, 0.0); // exp(inf - 0) is what it should be, exp(inf - inf) is not
   Tensor result = log(sum(exp(input - most), dims, true)) + most;
-  if (!keepdim) result = result.reshape(sum(input, dims).shape());
+  if (!keepdim)
+    result = result.reshape(sum(input, dims).shape());
   return in_dtype_of(result, x);
 }
 
 Tensor std(const Tensor &x, Dims dims, int64_t correction, bool keepdim, Location location) {
   Session session("std", location);
   if (DType dtype = checked(x, "x")->type->dtype; !is_floating(dtype))
-    fail(ErrorKind::kDType, std::string("x is ") + name(dtype) + "; it must be floating: convert with to(float32)");
+    fail(ErrorKind::kDType,
+         std::string("x is ") + name(dtype) + "; it must be floating: convert with to(float32)");
   return in_dtype_of(sqrt(var(computed(x), std::move(dims), correction, keepdim)), x);
 }
 
@@ -130,7 +149,8 @@ Tensor normalize(const Tensor &x, int64_t dim, double eps, Location location) {
   return in_dtype_of(input / clamp(norm(input, dim, true), eps), x);
 }
 
-Tensor cosine_similarity(const Tensor &x, const Tensor &y, int64_t dim, double eps, Location location) {
+Tensor cosine_similarity(const Tensor &x, const Tensor &y, int64_t dim, double eps,
+                         Location location) {
   Session session("cosine_similarity", location);
   Tensor a = computed(x), b = computed(y);
   Tensor result = sum(a * b, dim) / clamp(norm(a, dim) * norm(b, dim), eps);
@@ -141,8 +161,8 @@ Tensor cdist(const Tensor &x, const Tensor &y, Location location) {
   Session session("cdist", location);
   const TypeInfo &left = *checked(x, "x")->type, &right = *checked(y, "y")->type;
   if (left.ndim() < 2 || right.ndim() < 2 || left.dims.back() != right.dims.back())
-    fail(ErrorKind::kShape,
-         "x has shape " + to_string(left.dims) + ", y has shape " + to_string(right.dims) + ": they must be [.., n, d] and [.., m, d]");
+    fail(ErrorKind::kShape, "x has shape " + to_string(left.dims) + ", y has shape " +
+                                to_string(right.dims) + ": they must be [.., n, d] and [.., m, d]");
   Tensor squares = square(computed(x).unsqueeze(-2) - computed(y).unsqueeze(-3)).sum(-1);
   // The root has no derivative at 0: there it is that of a constant.
   Tensor zero = squares == 0;
@@ -157,25 +177,33 @@ Tensor count_nonzero(const Tensor &x, Dims dims, Location location) {
 
 Tensor nansum(const Tensor &x, Dims dims, bool keepdim, Location location) {
   Session session("nansum", location);
-  return sum(is_floating(checked(x, "x")->type->dtype) ? where(is_nan(x), 0, x) : x, std::move(dims), keepdim);
+  return sum(is_floating(checked(x, "x")->type->dtype) ? where(is_nan(x), 0, x) : x,
+             std::move(dims), keepdim);
 }
 
 Tensor nanmean(const Tensor &x, Dims dims, bool keepdim, Location location) {
   Session session("nanmean", location);
   Tensor input = wrap(widened(floating_only(x))), none = is_nan(input);
-  return in_dtype_of(sum(where(none, 0, input), dims, keepdim) / sum(where(none, 0, ones_like(input)), dims, keepdim), x);
+  return in_dtype_of(sum(where(none, 0, input), dims, keepdim) /
+                         sum(where(none, 0, ones_like(input)), dims, keepdim),
+                     x);
 }
 
 namespace {
 
-// The p-norm of floating x over dims. Roots and fractional powers have no derivative at 0: there it is that of a constant.
+// The p-norm of floating x over dims. Roots and fractional powers have no derivative at 0: there it
+// is that of a constant.
 Tensor p_norm(const Tensor &x, double p, const Dims &dims, bool keepdim) {
   Tensor size = abs(x);
-  if (std::isinf(p)) return p > 0 ? max(size, dims, keepdim) : min(size, dims, keepdim);
-  if (p == 0) return sum((x != 0).to(x.dtype()), dims, keepdim);
-  if (p == 1) return sum(size, dims, keepdim);
+  if (std::isinf(p))
+    return p > 0 ? max(size, dims, keepdim) : min(size, dims, keepdim);
+  if (p == 0)
+    return sum((x != 0).to(x.dtype()), dims, keepdim);
+  if (p == 1)
+    return sum(size, dims, keepdim);
   Tensor terms = p == 2 ? square(x) : pow(where(size == 0, 1.0, size), p);
-  if (p != 2) terms = where(size == 0, p > 0 ? 0.0 : std::numeric_limits<double>::infinity(), terms);
+  if (p != 2)
+    terms = where(size == 0, p > 0 ? 0.0 : std::numeric_limits<double>::infinity(), terms);
   Tensor total = sum(terms, dims, keepdim), none = total == 0, taken = where(none, 1.0, total);
   return where(none, 0.0, p == 2 ? sqrt(taken) : pow(taken, 1 / p));
 }
@@ -184,13 +212,16 @@ Tensor p_norm(const Tensor &x, double p, const Dims &dims, bool keepdim) {
 
 Tensor vector_norm(const Tensor &x, double p, Dims dims, bool keepdim, Location location) {
   Session session("vector_norm", location);
-  if (std::isnan(p)) fail(ErrorKind::kValue, "p is NaN");
+  if (std::isnan(p))
+    fail(ErrorKind::kValue, "p is NaN");
   return in_dtype_of(p_norm(wrap(widened(floating_only(x))), p, dims, keepdim), x);
 }
 
-Tensor pairwise_distance(const Tensor &x, const Tensor &y, double p, double eps, bool keepdim, Location location) {
+Tensor pairwise_distance(const Tensor &x, const Tensor &y, double p, double eps, bool keepdim,
+                         Location location) {
   Session session("pairwise_distance", location);
-  if (std::isnan(p)) fail(ErrorKind::kValue, "p is NaN");
+  if (std::isnan(p))
+    fail(ErrorKind::kValue, "p is NaN");
   if (checked(x, "x")->type->ndim() == 0 || checked(y, "y")->type->ndim() == 0)
     fail(ErrorKind::kShape, "x and y must have a dimension to measure along");
   Tensor result = p_norm(computed(x) - computed(y) + eps, p, -1, keepdim);

@@ -14,24 +14,32 @@ Tensor matmul(const Tensor &x, const Tensor &y, Location location) {
   Session session("matmul", location);
   Var a = read(x, "x"), b = read(y, "y");
   if (a.dtype() != b.dtype())
-    fail(ErrorKind::kDType, "x is " + describe(a) + ", y is " + describe(b) + ": they must have one dtype; convert with to()");
-  if (a.dtype() == DType::kBool) fail(ErrorKind::kDType, "both operands are bool; convert them with to() first");
+    fail(ErrorKind::kDType, "x is " + describe(a) + ", y is " + describe(b) +
+                                ": they must have one dtype; convert with to()");
+  if (a.dtype() == DType::kBool)
+    fail(ErrorKind::kDType, "both operands are bool; convert them with to() first");
   bool row = a.ndim() == 1, column = b.ndim() == 1;
   if (a.ndim() == 0 || b.ndim() == 0)
     fail(ErrorKind::kShape,
-         "x is " + describe(a) + ", y is " + describe(b) + ": both need at least one dimension; use * for a product with a scalar");
+         "x is " + describe(a) + ", y is " + describe(b) +
+             ": both need at least one dimension; use * for a product with a scalar");
   int64_t k = a.dims().back(), other = b.dims()[column ? 0 : b.ndim() - 2];
   if (k != other)
-    fail(ErrorKind::kShape, "x has shape " + to_string(a.dims()) + ", y has shape " + to_string(b.dims()) + ": the last dimension of x, " +
-                                std::to_string(k) + ", must equal the " + (column ? "dimension" : "last but one dimension") + " of y, " +
-                                std::to_string(other));
-  if (row) a = emit_reshape(a, {1, k});
-  if (column) b = emit_reshape(b, {k, 1});
+    fail(ErrorKind::kShape,
+         "x has shape " + to_string(a.dims()) + ", y has shape " + to_string(b.dims()) +
+             ": the last dimension of x, " + std::to_string(k) + ", must equal the " +
+             (column ? "dimension" : "last but one dimension") + " of y, " + std::to_string(other));
+  if (row)
+    a = emit_reshape(a, {1, k});
+  if (column)
+    b = emit_reshape(b, {k, 1});
   Var result = emit_matmul(a, b, false, false);
   if (row || column) {
     Shape dims = result.dims();
-    if (column) dims.pop_back();
-    if (row) dims.erase(dims.end() - (column ? 1 : 2));
+    if (column)
+      dims.pop_back();
+    if (row)
+      dims.erase(dims.end() - (column ? 1 : 2));
     result = emit_reshape(result, dims);
   }
   return wrap(result);
@@ -40,23 +48,29 @@ Tensor matmul(const Tensor &x, const Tensor &y, Location location) {
 Tensor linear(const Tensor &x, const Tensor &weight, const Tensor &bias, Location location) {
   Session session("linear", location);
   Var input = read(x, "x"), w = read(weight, "weight");
-  if (w.ndim() != 2) fail(ErrorKind::kShape, "weight has shape " + to_string(w.dims()) + "; it must be [out, in]");
+  if (w.ndim() != 2)
+    fail(ErrorKind::kShape, "weight has shape " + to_string(w.dims()) + "; it must be [out, in]");
   if (input.ndim() == 0 || input.dims().back() != w.dims()[1])
-    fail(ErrorKind::kShape, "x has shape " + to_string(input.dims()) + ", weight has shape " + to_string(w.dims()) +
-                                ": the last dimension of x must be " + std::to_string(w.dims()[1]));
+    fail(ErrorKind::kShape, "x has shape " + to_string(input.dims()) + ", weight has shape " +
+                                to_string(w.dims()) + ": the last dimension of x must be " +
+                                std::to_string(w.dims()[1]));
   if (input.dtype() != w.dtype())
-    fail(ErrorKind::kDType, "x is " + describe(input) + ", weight is " + describe(w) + ": they must have one dtype; convert with to()");
-  if (w.dtype() == DType::kBool) fail(ErrorKind::kDType, "x and weight are bool; convert them with to() first");
+    fail(ErrorKind::kDType, "x is " + describe(input) + ", weight is " + describe(w) +
+                                ": they must have one dtype; convert with to()");
+  if (w.dtype() == DType::kBool)
+    fail(ErrorKind::kDType, "x and weight are bool; convert them with to() first");
   // One matrix product whatever the leading dimensions: its rows are x's.
   Shape dims = input.dims();
   int64_t rows = 1;
-  for (size_t i = 0; i + 1 < dims.size(); ++i) rows *= dims[i];
+  for (size_t i = 0; i + 1 < dims.size(); ++i)
+    rows *= dims[i];
   Var flat = input.ndim() == 2 ? input : emit_reshape(input, {rows, w.dims()[1]});
   Var y;
   if (bias.defined()) {
     Var b = read(bias, "bias");
     if (b.dims() != Shape{w.dims()[0]} || b.dtype() != w.dtype())
-      fail(ErrorKind::kShape, "bias is " + describe(b) + "; it must be " + name(w.dtype()) + " [" + std::to_string(w.dims()[0]) + "]");
+      fail(ErrorKind::kShape, "bias is " + describe(b) + "; it must be " + name(w.dtype()) + " [" +
+                                  std::to_string(w.dims()[0]) + "]");
     y = emit_matmul(widened(flat), widened(w), false, true);
     y = rounded(emit_binary(Binary::kAdd, y, emit_broadcast(widened(b), y.dims())), w.dtype());
   } else {
@@ -71,14 +85,17 @@ Tensor linear(const Tensor &x, const Tensor &weight, const Tensor &bias, Locatio
 Tensor index_select(const Tensor &x, int64_t dim, const Tensor &indices, Location location) {
   Session session("index_select", location);
   Var var = read(x, "x"), at = index_operand(indices);
-  if (var.ndim() == 0) fail(ErrorKind::kShape, "x has no dimensions to select from");
+  if (var.ndim() == 0)
+    fail(ErrorKind::kShape, "x has no dimensions to select from");
   return wrap(emit_index_select(var, at, normalize_dim(dim, var.ndim(), "dim")));
 }
 
 Tensor embedding(const Tensor &indices, const Tensor &weight, Location location) {
   Session session("embedding", location);
   Var table = read(weight, "weight"), at = index_operand(indices);
-  if (table.ndim() != 2) fail(ErrorKind::kShape, "weight has shape " + to_string(table.dims()) + "; it must be [rows, features]");
+  if (table.ndim() != 2)
+    fail(ErrorKind::kShape,
+         "weight has shape " + to_string(table.dims()) + "; it must be [rows, features]");
   return wrap(emit_index_select(table, at, 0));
 }
 
@@ -86,22 +103,26 @@ Tensor gather(const Tensor &x, int64_t dim, const Tensor &indices, Location loca
   Session session("gather", location);
   Var var = read(x, "x"), at = index_operand(indices);
   if (var.ndim() != at.ndim())
-    fail(ErrorKind::kShape,
-         "x has shape " + to_string(var.dims()) + ", indices have shape " + to_string(at.dims()) + ": both must have as many dimensions");
-  if (var.ndim() == 0) fail(ErrorKind::kShape, "x has no dimensions to gather from");
+    fail(ErrorKind::kShape, "x has shape " + to_string(var.dims()) + ", indices have shape " +
+                                to_string(at.dims()) + ": both must have as many dimensions");
+  if (var.ndim() == 0)
+    fail(ErrorKind::kShape, "x has no dimensions to gather from");
   return wrap(emit_gather(var, at, normalize_dim(dim, var.ndim(), "dim")));
 }
 
 Tensor one_hot(const Tensor &indices, int64_t classes, Location location) {
   Session session("one_hot", location);
   Var at = index_operand(indices);
-  if (classes < 1) fail(ErrorKind::kValue, "classes is " + std::to_string(classes) + "; it must be positive");
+  if (classes < 1)
+    fail(ErrorKind::kValue, "classes is " + std::to_string(classes) + "; it must be positive");
   Shape dims = at.dims(), raised = at.dims();
   at = emit_check_index(at, classes, std::nullopt, "weft.one_hot");
   dims.push_back(classes);
   raised.push_back(1);
   Var column = emit_iota(at.dtype(), dims, static_cast<int64_t>(dims.size()) - 1);
-  return wrap(emit_cast(emit_compare(Comparison::kEq, column, emit_broadcast(emit_reshape(at, raised), dims)), DType::kInt64));
+  return wrap(emit_cast(
+      emit_compare(Comparison::kEq, column, emit_broadcast(emit_reshape(at, raised), dims)),
+      DType::kInt64));
 }
 
 //===-- Composites ----------------------------------------------------------------------------===//
@@ -109,80 +130,102 @@ Tensor one_hot(const Tensor &indices, int64_t classes, Location location) {
 Tensor softmax(const Tensor &x, int64_t dim, Location location) {
   Session session("softmax", location);
   Var var = floating_only(x);
-  if (var.ndim() == 0) return wrap(emit_reshape(emit_softmax(emit_reshape(var, {1}), 0), {}));
+  if (var.ndim() == 0)
+    return wrap(emit_reshape(emit_softmax(emit_reshape(var, {1}), 0), {}));
   return wrap(emit_softmax(var, normalize_dim(dim, var.ndim(), "dim")));
 }
 
 Tensor log_softmax(const Tensor &x, int64_t dim, Location location) {
   Session session("log_softmax", location);
   Var var = floating_only(x);
-  if (var.ndim() == 0) return wrap(emit_reshape(emit_log_softmax(emit_reshape(var, {1}), 0), {}));
+  if (var.ndim() == 0)
+    return wrap(emit_reshape(emit_log_softmax(emit_reshape(var, {1}), 0), {}));
   return wrap(emit_log_softmax(var, normalize_dim(dim, var.ndim(), "dim")));
 }
 
-Tensor layer_norm(const Tensor &x, const Shape &normalized_shape, const Tensor &weight, const Tensor &bias, double eps, Location location) {
+Tensor layer_norm(const Tensor &x, const Shape &normalized_shape, const Tensor &weight,
+                  const Tensor &bias, double eps, Location location) {
   Session session("layer_norm", location);
   Var var = floating_only(x);
   size_t rank = normalized_shape.size();
   if (rank == 0 || rank > var.dims().size() ||
-      !std::equal(normalized_shape.begin(), normalized_shape.end(), var.dims().end() - static_cast<std::ptrdiff_t>(rank)))
-    fail(ErrorKind::kShape,
-         "x has shape " + to_string(var.dims()) + ", which does not end with normalized_shape " + to_string(normalized_shape));
+      !std::equal(normalized_shape.begin(), normalized_shape.end(),
+                  var.dims().end() - static_cast<std::ptrdiff_t>(rank)))
+    fail(ErrorKind::kShape, "x has shape " + to_string(var.dims()) +
+                                ", which does not end with normalized_shape " +
+                                to_string(normalized_shape));
   Var w, b;
   auto parameter = [&](const Tensor &tensor, const char *argument) {
     Var p = read(tensor, argument);
     if (p.dims() != normalized_shape || p.dtype() != var.dtype())
-      fail(ErrorKind::kShape,
-           std::string(argument) + " is " + describe(p) + "; it must be " + name(var.dtype()) + " " + to_string(normalized_shape));
+      fail(ErrorKind::kShape, std::string(argument) + " is " + describe(p) + "; it must be " +
+                                  name(var.dtype()) + " " + to_string(normalized_shape));
     return p;
   };
-  if (weight.defined()) w = parameter(weight, "weight");
-  if (bias.defined()) b = parameter(bias, "bias");
+  if (weight.defined())
+    w = parameter(weight, "weight");
+  if (bias.defined())
+    b = parameter(bias, "bias");
   return wrap(emit_layer_norm(var, w, b, static_cast<int64_t>(rank), eps));
 }
 
-Tensor attention(const Tensor &query, const Tensor &key, const Tensor &value, const Tensor &mask, AttentionOptions options,
-                 Location location) {
+Tensor attention(const Tensor &query, const Tensor &key, const Tensor &value, const Tensor &mask,
+                 AttentionOptions options, Location location) {
   Session session("attention", location);
   Var q = read(query, "query"), k = read(key, "key"), v = read(value, "value"), m;
-  auto leading = [](const Var &x) { return Shape(x.dims().begin(), x.dims().end() - 2); };
-  if (q.ndim() < 2 || k.ndim() != q.ndim() || v.ndim() != q.ndim() || leading(q) != leading(k) || leading(q) != leading(v) ||
-      q.dims().back() != k.dims().back() || k.dims()[k.ndim() - 2] != v.dims()[v.ndim() - 2])
-    fail(ErrorKind::kShape, "query " + to_string(q.dims()) + ", key " + to_string(k.dims()) + " and value " + to_string(v.dims()) +
-                                " must be [.., Tq, D], [.., Tk, D] and [.., Tk, Dv] with equal leading dimensions");
+  auto leading = [](const Var &x) {
+    return Shape(x.dims().begin(), x.dims().end() - 2);
+  };
+  if (q.ndim() < 2 || k.ndim() != q.ndim() || v.ndim() != q.ndim() || leading(q) != leading(k) ||
+      leading(q) != leading(v) || q.dims().back() != k.dims().back() ||
+      k.dims()[k.ndim() - 2] != v.dims()[v.ndim() - 2])
+    fail(ErrorKind::kShape,
+         "query " + to_string(q.dims()) + ", key " + to_string(k.dims()) + " and value " +
+             to_string(v.dims()) +
+             " must be [.., Tq, D], [.., Tk, D] and [.., Tk, Dv] with equal leading dimensions");
   if (!is_floating(q.dtype()) || k.dtype() != q.dtype() || v.dtype() != q.dtype())
-    fail(ErrorKind::kDType,
-         "query is " + describe(q) + ", key " + describe(k) + ", value " + describe(v) + ": they must be of one floating dtype");
+    fail(ErrorKind::kDType, "query is " + describe(q) + ", key " + describe(k) + ", value " +
+                                describe(v) + ": they must be of one floating dtype");
   if (mask.defined()) {
     m = read(mask, "mask");
     Shape scores = q.dims();
     scores.back() = k.dims()[k.ndim() - 2];
     if (m.dtype() != DType::kBool && m.dtype() != q.dtype())
-      fail(ErrorKind::kDType, "mask is " + describe(m) + "; it must be bool, or " + name(q.dtype()) + " to be added");
+      fail(ErrorKind::kDType,
+           "mask is " + describe(m) + "; it must be bool, or " + name(q.dtype()) + " to be added");
     if (broadcast_shape(scores, m.dims(), "the scores", "mask") != scores)
-      fail(ErrorKind::kShape, "mask has shape " + to_string(m.dims()) + ", which does not broadcast to the scores' " + to_string(scores));
+      fail(ErrorKind::kShape, "mask has shape " + to_string(m.dims()) +
+                                  ", which does not broadcast to the scores' " + to_string(scores));
   }
-  double scale = options.scale.value_or(q.dims().back() > 0 ? 1.0 / std::sqrt(static_cast<double>(q.dims().back())) : 1.0);
+  double scale = options.scale.value_or(
+      q.dims().back() > 0 ? 1.0 / std::sqrt(static_cast<double>(q.dims().back())) : 1.0);
   return wrap(emit_attention(q, k, v, m, options.causal, scale));
 }
 
-Tensor scaled_dot_product_attention(const Tensor &query, const Tensor &key, const Tensor &value, const Tensor &mask,
-                                    AttentionOptions options, Location location) {
+Tensor scaled_dot_product_attention(const Tensor &query, const Tensor &key, const Tensor &value,
+                                    const Tensor &mask, AttentionOptions options,
+                                    Location location) {
   return attention(query, key, value, mask, options, location);
 }
 
-Tensor cross_entropy(const Tensor &logits, const Tensor &targets, Reduction reduction, int64_t ignore_index, Location location) {
+Tensor cross_entropy(const Tensor &logits, const Tensor &targets, Reduction reduction,
+                     int64_t ignore_index, Location location) {
   Session session("cross_entropy", location);
   Var x = floating_only(logits, "logits"), t = index_operand(targets, "targets");
   if (x.ndim() == 0 || Shape(x.dims().begin(), x.dims().end() - 1) != t.dims())
-    fail(ErrorKind::kShape, "logits have shape " + to_string(x.dims()) + ", targets have shape " + to_string(t.dims()) +
-                                ": logits must be [.., classes] and targets [..], with equal leading dimensions");
+    fail(ErrorKind::kShape,
+         "logits have shape " + to_string(x.dims()) + ", targets have shape " +
+             to_string(t.dims()) +
+             ": logits must be [.., classes] and targets [..], with equal leading dimensions");
   Var loss = emit_cross_entropy(x, t, ignore_index);
-  if (reduction == Reduction::kNone) return wrap(loss);
+  if (reduction == Reduction::kNone)
+    return wrap(loss);
   Shape all;
-  for (int64_t i = 0; i < loss.ndim(); ++i) all.push_back(i);
+  for (int64_t i = 0; i < loss.ndim(); ++i)
+    all.push_back(i);
   Var wide = widened(loss), total = all.empty() ? wide : emit_reduce(ReduceKind::kSum, wide, all);
-  if (reduction == Reduction::kSum) return wrap(rounded(total, x.dtype()));
+  if (reduction == Reduction::kSum)
+    return wrap(rounded(total, x.dtype()));
   Var ignored = broadcast(emit_constant(ignore_index, t.dtype()), t.dims());
   Var counted = emit_cast(emit_compare(Comparison::kNe, t, ignored), wide.dtype());
   Var n = all.empty() ? counted : emit_reduce(ReduceKind::kSum, counted, all);

@@ -1,4 +1,5 @@
-// Counting and search: histograms are scatters, a search is log2(n) gathers, and the values of a tensor once each come from its order.
+// Counting and search: histograms are scatters, a search is log2(n) gathers, and the values of a
+// tensor once each come from its order.
 #include <cmath>
 #include <limits>
 
@@ -15,23 +16,29 @@ using namespace recorder;
 Tensor bincount(const Tensor &x, const Tensor &weights, int64_t minlength, Location location) {
   Session session("bincount", location);
   const TypeInfo &type = *checked(x, "x")->type;
-  if (type.ndim() != 1 || !is_integer(type.dtype)) fail(ErrorKind::kShape, "x is " + describe(type) + "; it must be a vector of integers");
-  if (minlength < 0) fail(ErrorKind::kValue, "minlength is " + std::to_string(minlength) + "; it must not be negative");
+  if (type.ndim() != 1 || !is_integer(type.dtype))
+    fail(ErrorKind::kShape, "x is " + describe(type) + "; it must be a vector of integers");
+  if (minlength < 0)
+    fail(ErrorKind::kValue,
+         "minlength is " + std::to_string(minlength) + "; it must not be negative");
   DType dtype = int64;
   if (weights.defined()) {
     const TypeInfo &given = *checked(weights, "weights")->type;
     if (given.dims != type.dims)
-      fail(ErrorKind::kShape,
-           "weights have shape " + to_string(given.dims) + ", x has shape " + to_string(type.dims) + ": they must be equal");
+      fail(ErrorKind::kShape, "weights have shape " + to_string(given.dims) + ", x has shape " +
+                                  to_string(type.dims) + ": they must be equal");
     dtype = is_floating(given.dtype) ? given.dtype : float64;
   }
   int64_t bins = minlength;
   if (type.elements > 0) {
     NoGrad no_grad;
     std::vector<int64_t> range = stack({min(x), max(x)}).to_vector<int64_t>(location);
-    if (range[0] < 0) fail(ErrorKind::kValue, "x has the element " + std::to_string(range[0]) + "; none may be negative");
+    if (range[0] < 0)
+      fail(ErrorKind::kValue,
+           "x has the element " + std::to_string(range[0]) + "; none may be negative");
     if (range[1] == std::numeric_limits<int64_t>::max())
-      fail(ErrorKind::kValue, "x has the largest int64, which needs one bin more than an int64 counts");
+      fail(ErrorKind::kValue,
+           "x has the largest int64, which needs one bin more than an int64 counts");
     bins = std::max(bins, range[1] + 1);
   }
   Tensor terms = weights.defined() ? weights.to(dtype) : ones(type.dims, dtype);
@@ -41,19 +48,25 @@ Tensor bincount(const Tensor &x, const Tensor &weights, int64_t minlength, Locat
 Tensor histc(const Tensor &x, int64_t bins, double low, double high, Location location) {
   Session session("histc", location);
   Var given = floating_only(x);
-  if (bins < 1) fail(ErrorKind::kValue, "bins is " + std::to_string(bins) + "; it must be positive");
+  if (bins < 1)
+    fail(ErrorKind::kValue, "bins is " + std::to_string(bins) + "; it must be positive");
   if (!(low <= high) || std::isinf(low) || std::isinf(high))
-    fail(ErrorKind::kValue, "low " + std::to_string(low) + " must be finite and not above high " + std::to_string(high));
+    fail(ErrorKind::kValue, "low " + std::to_string(low) + " must be finite and not above high " +
+                                std::to_string(high));
   DType wide = computing_dtype(given.dtype());
-  Tensor values = x.detach().to(wide).reshape({-1}), first = scalar(low, wide), last = scalar(high, wide);
+  Tensor values = x.detach().to(wide).reshape({-1}), first = scalar(low, wide),
+         last = scalar(high, wide);
   if (low == high && given.type().elements > 0) {
     first = min(values);
     last = max(values);
   }
   // A range without extent is widened by 1 on both sides.
-  Tensor empty = first == last, start = where(empty, first - 1, first), end = where(empty, last + 1, last);
+  Tensor empty = first == last, start = where(empty, first - 1, first),
+         end = where(empty, last + 1, last);
   Tensor inside = (values >= start) & (values <= end);
-  Tensor bin = floor((where(inside, values, start) - start) / (end - start) * bins).to(int64).clamp(0, bins - 1);
+  Tensor bin = floor((where(inside, values, start) - start) / (end - start) * bins)
+                   .to(int64)
+                   .clamp(0, bins - 1);
   return scatter_add(zeros({bins}, wide), 0, bin, inside.to(wide)).to(given.dtype());
 }
 
@@ -64,10 +77,13 @@ Tensor searched(const Tensor &sorted, const Tensor &values, bool right) {
   const Shape &rows = sorted.shape();
   int64_t n = rows.back();
   Tensor found = zeros(values.shape(), int64);
-  if (n == 0) return found;
+  if (n == 0)
+    return found;
   int64_t step = 1;
-  while (step <= n / 2) step *= 2;
-  // `found` elements are known to stand before the value; each round asks the one that is `step` further.
+  while (step <= n / 2)
+    step *= 2;
+  // `found` elements are known to stand before the value; each round asks the one that is `step`
+  // further.
   for (; step > 0; step /= 2) {
     Tensor next = found + step, at = minimum(next, n) - 1;
     Tensor element = rows.size() == 1 ? index_select(sorted, 0, at) : gather(sorted, -1, at);
@@ -81,20 +97,25 @@ Tensor searched(const Tensor &sorted, const Tensor &values, bool right) {
 
 Tensor searchsorted(const Tensor &sorted, const Tensor &values, bool right, Location location) {
   Session session("searchsorted", location);
-  const TypeInfo &type = *checked(sorted, "sorted")->type, &asked = *checked(values, "values")->type;
+  const TypeInfo &type = *checked(sorted, "sorted")->type,
+                 &asked = *checked(values, "values")->type;
   bool fits = type.ndim() == 1;
   if (type.ndim() > 1 && type.ndim() == asked.ndim())
-    fits = Shape(type.dims.begin(), type.dims.end() - 1) == Shape(asked.dims.begin(), asked.dims.end() - 1);
+    fits = Shape(type.dims.begin(), type.dims.end() - 1) ==
+           Shape(asked.dims.begin(), asked.dims.end() - 1);
   if (!fits)
-    fail(ErrorKind::kShape, "sorted has shape " + to_string(type.dims) + ", values have shape " + to_string(asked.dims) +
-                                ": sorted must be a vector, or have the leading dimensions of values");
+    fail(ErrorKind::kShape,
+         "sorted has shape " + to_string(type.dims) + ", values have shape " +
+             to_string(asked.dims) +
+             ": sorted must be a vector, or have the leading dimensions of values");
   return searched(sorted, values, right);
 }
 
 Tensor bucketize(const Tensor &x, const Tensor &boundaries, bool right, Location location) {
   Session session("bucketize", location);
   if (const TypeInfo &type = *checked(boundaries, "boundaries")->type; type.ndim() != 1)
-    fail(ErrorKind::kShape, "boundaries have shape " + to_string(type.dims) + "; they must be a vector");
+    fail(ErrorKind::kShape,
+         "boundaries have shape " + to_string(type.dims) + "; they must be a vector");
   checked(x, "x");
   return searched(boundaries, x, right);
 }
@@ -103,7 +124,8 @@ Tensor isin(const Tensor &x, const Tensor &elements, Location location) {
   Session session("isin", location);
   checked(x, "x");
   int64_t n = checked(elements, "elements")->type->elements;
-  if (n == 0) return zeros(x.shape(), boolean);
+  if (n == 0)
+    return zeros(x.shape(), boolean);
   Tensor sorted = sort(elements.detach().reshape({-1})).first;
   Tensor at = minimum(searched(sorted, x, false), n - 1);
   return index_select(sorted, 0, at) == x;
@@ -111,10 +133,12 @@ Tensor isin(const Tensor &x, const Tensor &elements, Location location) {
 
 namespace {
 
-// The first of each run of equal elements in x, a vector; the number of each element's run; and how long the runs are.
+// The first of each run of equal elements in x, a vector; the number of each element's run; and how
+// long the runs are.
 UniqueResult runs_of(const Tensor &x, Location location) {
   int64_t n = x.shape()[0];
-  if (n == 0) return {x, zeros({0}, int64), zeros({0}, int64)};
+  if (n == 0)
+    return {x, zeros({0}, int64), zeros({0}, int64)};
   Tensor begins = cat({ones({1}, boolean), x.narrow(0, 1, n - 1) != x.narrow(0, 0, n - 1)});
   Tensor starts = nonzero(begins, location).reshape({-1});
   Tensor ends = cat({starts.narrow(0, 1, starts.shape()[0] - 1), full({1}, n)});

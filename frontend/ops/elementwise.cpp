@@ -13,11 +13,12 @@ using namespace recorder;
 
 namespace {
 
-// Whether the op takes integers as they are, as its record says; the others compute in floating point.
+// Whether the op takes integers as they are, as its record says; the others compute in floating
+// point.
 constexpr bool takes_integers(Unary op) {
   switch (op) {
-#define WEFT_UNARY(function, record, operands, doc)                                                                                        \
-  case Unary::k##record:                                                                                                                   \
+#define WEFT_UNARY(function, record, operands, doc)                                                \
+  case Unary::k##record:                                                                           \
     return std::string_view(#operands) == "numeric";
 #define WEFT_BINARY(function, record, operands, doc)
 #include "weft/ops/elementwise.inc"
@@ -32,8 +33,10 @@ constexpr bool takes_integers(Unary op) {
 Tensor unary(Unary op, const char *name, const Tensor &x, Location location) {
   Session session(name, location);
   Var var = read(x, "x");
-  if (!is_floating(var.dtype()) && !takes_integers(op)) var = emit_cast(var, DType::kFloat32);
-  if (var.dtype() == DType::kBool) fail(ErrorKind::kDType, "x is bool " + to_string(var.dims()) + "; convert it with to() first");
+  if (!is_floating(var.dtype()) && !takes_integers(op))
+    var = emit_cast(var, DType::kFloat32);
+  if (var.dtype() == DType::kBool)
+    fail(ErrorKind::kDType, "x is bool " + to_string(var.dims()) + "; convert it with to() first");
   return wrap(emit_unary(op, var));
 }
 
@@ -53,22 +56,28 @@ std::optional<Binary> on_bools(Binary op) {
   }
 }
 
-Tensor binary(Binary op, const char *name, const TensorArg &x, const TensorArg &y, Location location, bool floating = false) {
+Tensor binary(Binary op, const char *name, const TensorArg &x, const TensorArg &y,
+              Location location, bool floating = false) {
   Session session(name, location);
-  bool arithmetic = op != Binary::kMinimum && op != Binary::kMaximum; // those give one of their operands
+  bool arithmetic =
+      op != Binary::kMinimum && op != Binary::kMaximum; // those give one of their operands
   Operands operands = promote(x, y, floating, specialized_operands(op), arithmetic);
   if (op == Binary::kPow && is_integer(operands.x.dtype()) && !y.tensor() && y.scalar().i < 0)
     fail(ErrorKind::kValue, "integers to the power of " + std::to_string(y.scalar().i) +
-                                " would almost all be 0; convert x with to(float32), or give the exponent as a floating-point number");
+                                " would almost all be 0; convert x with to(float32), or give the "
+                                "exponent as a floating-point number");
   if (operands.x.dtype() == DType::kBool) {
     std::optional<Binary> logic = on_bools(op);
-    if (!logic) fail(ErrorKind::kDType, std::string("both operands are bool, which has no ") + name + "; convert with to() first");
+    if (!logic)
+      fail(ErrorKind::kDType, std::string("both operands are bool, which has no ") + name +
+                                  "; convert with to() first");
     op = *logic;
   }
   return wrap(rounded(emit_binary(op, operands.x, operands.y), operands.result));
 }
 
-Tensor compare(Comparison comparison, const char *name, const TensorArg &x, const TensorArg &y, Location location) {
+Tensor compare(Comparison comparison, const char *name, const TensorArg &x, const TensorArg &y,
+               Location location) {
   Session session(name, location);
   Operands operands = promote(x, y);
   return wrap(emit_compare(comparison, operands.x, operands.y));
@@ -81,49 +90,64 @@ Var truth(const TensorArg &x, const char *name) {
   return dtype == DType::kBool ? var : emit_cast(var, DType::kBool);
 }
 
-Tensor logical(Binary op, const char *name, const TensorArg &x, const TensorArg &y, Location location) {
+Tensor logical(Binary op, const char *name, const TensorArg &x, const TensorArg &y,
+               Location location) {
   Session session(name, location);
   Var a = truth(x, "x"), b = truth(y, "y");
   Shape shape = broadcast_shape(a.dims(), b.dims(), "x", "y");
   return wrap(emit_binary(op, broadcast(a, shape), broadcast(b, shape)));
 }
 
-Tensor bitwise(Binary op, const char *name, const TensorArg &x, const TensorArg &y, Location location) {
+Tensor bitwise(Binary op, const char *name, const TensorArg &x, const TensorArg &y,
+               Location location) {
   Session session(name, location);
   Operands operands = promote(x, y);
   if (is_floating(operands.x.dtype()))
-    fail(ErrorKind::kDType, std::string("the operands are ") + weft::name(operands.x.dtype()) + "; bits are for bool and integers");
+    fail(ErrorKind::kDType, std::string("the operands are ") + weft::name(operands.x.dtype()) +
+                                "; bits are for bool and integers");
   return wrap(emit_binary(op, operands.x, operands.y));
 }
 
 } // namespace
 
-#define WEFT_UNARY(function, record, operands, doc)                                                                                        \
-  Tensor function(const Tensor &x, Location location) { return unary(Unary::k##record, #function, x, location); }
-#define WEFT_BINARY(function, record, operands, doc)                                                                                       \
-  Tensor function(TensorArg x, TensorArg y, Location location) { return binary(Binary::k##record, #function, x, y, location); }
+#define WEFT_UNARY(function, record, operands, doc)                                                \
+  Tensor function(const Tensor &x, Location location) {                                            \
+    return unary(Unary::k##record, #function, x, location);                                        \
+  }
+#define WEFT_BINARY(function, record, operands, doc)                                               \
+  Tensor function(TensorArg x, TensorArg y, Location location) {                                   \
+    return binary(Binary::k##record, #function, x, y, location);                                   \
+  }
 
 #include "weft/ops/elementwise.inc"
 #undef WEFT_UNARY
 #undef WEFT_BINARY
 
-Tensor div(TensorArg x, TensorArg y, Location location) { return binary(Binary::kDiv, "div", x, y, location, true); }
+Tensor div(TensorArg x, TensorArg y, Location location) {
+  return binary(Binary::kDiv, "div", x, y, location, true);
+}
 
-Tensor remainder(TensorArg x, TensorArg y, Location location) { return binary(Binary::kRem, "remainder", x, y, location); }
+Tensor remainder(TensorArg x, TensorArg y, Location location) {
+  return binary(Binary::kRem, "remainder", x, y, location);
+}
 
-Tensor atan2(TensorArg y, TensorArg x, Location location) { return binary(Binary::kAtan2, "atan2", y, x, location, true); }
+Tensor atan2(TensorArg y, TensorArg x, Location location) {
+  return binary(Binary::kAtan2, "atan2", y, x, location, true);
+}
 
 Tensor square(const Tensor &x, Location location) {
   Session session("square", location);
   Var var = read(x, "x");
-  if (var.dtype() == DType::kBool) fail(ErrorKind::kDType, "x is bool; convert it with to() first");
+  if (var.dtype() == DType::kBool)
+    fail(ErrorKind::kDType, "x is bool; convert it with to() first");
   return wrap(emit_binary(Binary::kMul, var, var));
 }
 
 Tensor gelu(const Tensor &x, std::string_view approximate, Location location) {
   Session session("gelu", location);
   if (approximate != "none" && approximate != "tanh")
-    fail(ErrorKind::kValue, "approximate is \"" + std::string(approximate) + "\"; it must be \"none\" or \"tanh\"");
+    fail(ErrorKind::kValue,
+         "approximate is \"" + std::string(approximate) + "\"; it must be \"none\" or \"tanh\"");
   return wrap(emit_gelu(floating_operand(x), approximate == "tanh"));
 }
 
@@ -131,60 +155,124 @@ Tensor logical_not(const Tensor &x, Location location) {
   Session session("logical_not", location);
   return wrap(emit_unary(Unary::kNot, truth(x, "x")));
 }
-Tensor logical_xor(TensorArg x, TensorArg y, Location location) { return logical(Binary::kXor, "logical_xor", x, y, location); }
-Tensor logical_and(TensorArg x, TensorArg y, Location location) { return logical(Binary::kAnd, "logical_and", x, y, location); }
-Tensor logical_or(TensorArg x, TensorArg y, Location location) { return logical(Binary::kOr, "logical_or", x, y, location); }
+Tensor logical_xor(TensorArg x, TensorArg y, Location location) {
+  return logical(Binary::kXor, "logical_xor", x, y, location);
+}
+Tensor logical_and(TensorArg x, TensorArg y, Location location) {
+  return logical(Binary::kAnd, "logical_and", x, y, location);
+}
+Tensor logical_or(TensorArg x, TensorArg y, Location location) {
+  return logical(Binary::kOr, "logical_or", x, y, location);
+}
 Tensor bitwise_not(const Tensor &x, Location location) {
   Session session("bitwise_not", location);
   Var var = read(x, "x");
-  if (is_floating(var.dtype())) fail(ErrorKind::kDType, "x is " + describe(var) + "; bits are for bool and integers");
+  if (is_floating(var.dtype()))
+    fail(ErrorKind::kDType, "x is " + describe(var) + "; bits are for bool and integers");
   return wrap(emit_unary(Unary::kNot, var));
 }
-Tensor bitwise_xor(TensorArg x, TensorArg y, Location location) { return bitwise(Binary::kXor, "bitwise_xor", x, y, location); }
-Tensor bitwise_and(TensorArg x, TensorArg y, Location location) { return bitwise(Binary::kAnd, "bitwise_and", x, y, location); }
-Tensor bitwise_or(TensorArg x, TensorArg y, Location location) { return bitwise(Binary::kOr, "bitwise_or", x, y, location); }
+Tensor bitwise_xor(TensorArg x, TensorArg y, Location location) {
+  return bitwise(Binary::kXor, "bitwise_xor", x, y, location);
+}
+Tensor bitwise_and(TensorArg x, TensorArg y, Location location) {
+  return bitwise(Binary::kAnd, "bitwise_and", x, y, location);
+}
+Tensor bitwise_or(TensorArg x, TensorArg y, Location location) {
+  return bitwise(Binary::kOr, "bitwise_or", x, y, location);
+}
 
-Tensor eq(TensorArg x, TensorArg y, Location location) { return compare(Comparison::kEq, "eq", x, y, location); }
-Tensor ne(TensorArg x, TensorArg y, Location location) { return compare(Comparison::kNe, "ne", x, y, location); }
-Tensor lt(TensorArg x, TensorArg y, Location location) { return compare(Comparison::kLt, "lt", x, y, location); }
-Tensor le(TensorArg x, TensorArg y, Location location) { return compare(Comparison::kLe, "le", x, y, location); }
-Tensor gt(TensorArg x, TensorArg y, Location location) { return compare(Comparison::kGt, "gt", x, y, location); }
-Tensor ge(TensorArg x, TensorArg y, Location location) { return compare(Comparison::kGe, "ge", x, y, location); }
+Tensor eq(TensorArg x, TensorArg y, Location location) {
+  return compare(Comparison::kEq, "eq", x, y, location);
+}
+Tensor ne(TensorArg x, TensorArg y, Location location) {
+  return compare(Comparison::kNe, "ne", x, y, location);
+}
+Tensor lt(TensorArg x, TensorArg y, Location location) {
+  return compare(Comparison::kLt, "lt", x, y, location);
+}
+Tensor le(TensorArg x, TensorArg y, Location location) {
+  return compare(Comparison::kLe, "le", x, y, location);
+}
+Tensor gt(TensorArg x, TensorArg y, Location location) {
+  return compare(Comparison::kGt, "gt", x, y, location);
+}
+Tensor ge(TensorArg x, TensorArg y, Location location) {
+  return compare(Comparison::kGe, "ge", x, y, location);
+}
 
-Tensor operator+(TensorArg a, TensorArg b) { return add(a, b, a.location()); }
-Tensor operator-(TensorArg a, TensorArg b) { return sub(a, b, a.location()); }
-Tensor operator*(TensorArg a, TensorArg b) { return mul(a, b, a.location()); }
-Tensor operator/(TensorArg a, TensorArg b) { return div(a, b, a.location()); }
-Tensor operator-(TensorArg a) { return neg(*a.tensor(), a.location()); }
-Tensor operator!(TensorArg a) { return logical_not(*a.tensor(), a.location()); }
-Tensor operator&(TensorArg a, TensorArg b) { return bitwise_and(a, b, a.location()); }
-Tensor operator|(TensorArg a, TensorArg b) { return bitwise_or(a, b, a.location()); }
-Tensor operator^(TensorArg a, TensorArg b) { return bitwise_xor(a, b, a.location()); }
-Tensor operator~(TensorArg a) { return bitwise_not(*a.tensor(), a.location()); }
-Tensor operator%(TensorArg a, TensorArg b) { return remainder(a, b, a.location()); }
-Tensor operator==(TensorArg a, TensorArg b) { return eq(a, b, a.location()); }
-Tensor operator!=(TensorArg a, TensorArg b) { return ne(a, b, a.location()); }
-Tensor operator<(TensorArg a, TensorArg b) { return lt(a, b, a.location()); }
-Tensor operator<=(TensorArg a, TensorArg b) { return le(a, b, a.location()); }
-Tensor operator>(TensorArg a, TensorArg b) { return gt(a, b, a.location()); }
-Tensor operator>=(TensorArg a, TensorArg b) { return ge(a, b, a.location()); }
+Tensor operator+(TensorArg a, TensorArg b) {
+  return add(a, b, a.location());
+}
+Tensor operator-(TensorArg a, TensorArg b) {
+  return sub(a, b, a.location());
+}
+Tensor operator*(TensorArg a, TensorArg b) {
+  return mul(a, b, a.location());
+}
+Tensor operator/(TensorArg a, TensorArg b) {
+  return div(a, b, a.location());
+}
+Tensor operator-(TensorArg a) {
+  return neg(*a.tensor(), a.location());
+}
+Tensor operator!(TensorArg a) {
+  return logical_not(*a.tensor(), a.location());
+}
+Tensor operator&(TensorArg a, TensorArg b) {
+  return bitwise_and(a, b, a.location());
+}
+Tensor operator|(TensorArg a, TensorArg b) {
+  return bitwise_or(a, b, a.location());
+}
+Tensor operator^(TensorArg a, TensorArg b) {
+  return bitwise_xor(a, b, a.location());
+}
+Tensor operator~(TensorArg a) {
+  return bitwise_not(*a.tensor(), a.location());
+}
+Tensor operator%(TensorArg a, TensorArg b) {
+  return remainder(a, b, a.location());
+}
+Tensor operator==(TensorArg a, TensorArg b) {
+  return eq(a, b, a.location());
+}
+Tensor operator!=(TensorArg a, TensorArg b) {
+  return ne(a, b, a.location());
+}
+Tensor operator<(TensorArg a, TensorArg b) {
+  return lt(a, b, a.location());
+}
+Tensor operator<=(TensorArg a, TensorArg b) {
+  return le(a, b, a.location());
+}
+Tensor operator>(TensorArg a, TensorArg b) {
+  return gt(a, b, a.location());
+}
+Tensor operator>=(TensorArg a, TensorArg b) {
+  return ge(a, b, a.location());
+}
 
 Tensor where(const Tensor &condition, TensorArg x, TensorArg y, Location location) {
   Session session("where", location);
   Var c = read(condition, "condition");
-  if (c.dtype() != DType::kBool) fail(ErrorKind::kDType, "condition is " + describe(c) + "; it must be bool");
+  if (c.dtype() != DType::kBool)
+    fail(ErrorKind::kDType, "condition is " + describe(c) + "; it must be bool");
   Operands operands = promote(x, y);
   Shape shape = broadcast_shape(c.dims(), operands.x.dims(), "condition", "x and y");
-  return wrap(emit_select(broadcast(c, shape), broadcast(operands.x, shape), broadcast(operands.y, shape)));
+  return wrap(
+      emit_select(broadcast(c, shape), broadcast(operands.x, shape), broadcast(operands.y, shape)));
 }
 
 Tensor masked_fill(const Tensor &x, const Tensor &mask, TensorArg value, Location location) {
   Session session("masked_fill", location);
   Var var = read(x, "x"), m = read(mask, "mask");
-  if (m.dtype() != DType::kBool) fail(ErrorKind::kDType, "mask is " + describe(m) + "; it must be bool");
-  Var fill = value.tensor() ? operand(value, var.dtype(), "value") : make_fitting_scalar(value.scalar(), var.dtype());
+  if (m.dtype() != DType::kBool)
+    fail(ErrorKind::kDType, "mask is " + describe(m) + "; it must be bool");
+  Var fill = value.tensor() ? operand(value, var.dtype(), "value")
+                            : make_fitting_scalar(value.scalar(), var.dtype());
   if (broadcast_shape(var.dims(), m.dims(), "x", "mask") != var.dims())
-    fail(ErrorKind::kShape, "mask has shape " + to_string(m.dims()) + ", which does not fit into x of shape " + to_string(var.dims()));
+    fail(ErrorKind::kShape, "mask has shape " + to_string(m.dims()) +
+                                ", which does not fit into x of shape " + to_string(var.dims()));
   return wrap(emit_select(broadcast(m, var.dims()), broadcast(fill, var.dims()), var));
 }
 
@@ -192,46 +280,62 @@ namespace {
 
 // low where x <= low, high where x >= high, both of x's shape; a null Var bounds nothing.
 Var clamped(Var x, const Var &low, const Var &high) {
-  if (low) x = emit_select(emit_compare(Comparison::kLe, x, low), low, x);
-  if (high) x = emit_select(emit_compare(Comparison::kGe, x, high), high, x);
+  if (low)
+    x = emit_select(emit_compare(Comparison::kLe, x, low), low, x);
+  if (high)
+    x = emit_select(emit_compare(Comparison::kGe, x, high), high, x);
   return x;
 }
 
 } // namespace
 
-Tensor clamp(const Tensor &x, std::optional<Scalar> min, std::optional<Scalar> max, Location location) {
+Tensor clamp(const Tensor &x, std::optional<Scalar> min, std::optional<Scalar> max,
+             Location location) {
   Session session("clamp", location);
-  if (!min && !max) fail(ErrorKind::kValue, "give min, max or both");
+  if (!min && !max)
+    fail(ErrorKind::kValue, "give min, max or both");
   std::vector<TensorArg> args = {x};
-  if (min) args.emplace_back(*min, location);
-  if (max) args.emplace_back(*max, location);
+  if (min)
+    args.emplace_back(*min, location);
+  if (max)
+    args.emplace_back(*max, location);
   DType dtype = result_type(args);
   Var input = operand(args[0], dtype, "x");
   auto bound = [&](const std::optional<Scalar> &scalar, int position) {
-    return scalar ? broadcast(make_specialized_scalar(*scalar, dtype, position), input.dims()) : Var();
+    return scalar ? broadcast(make_specialized_scalar(*scalar, dtype, position), input.dims())
+                  : Var();
   };
   return wrap(clamped(input, bound(min, 1), bound(max, 2)));
 }
 
 Tensor clamp(const Tensor &x, const Tensor &min, const Tensor &max, Location location) {
   Session session("clamp", location);
-  if (!min.defined() && !max.defined()) fail(ErrorKind::kValue, "give min, max or both");
+  if (!min.defined() && !max.defined())
+    fail(ErrorKind::kValue, "give min, max or both");
   std::vector<TensorArg> args = {x};
-  if (min.defined()) args.emplace_back(min, location);
-  if (max.defined()) args.emplace_back(max, location);
+  if (min.defined())
+    args.emplace_back(min, location);
+  if (max.defined())
+    args.emplace_back(max, location);
   DType dtype = result_type(args);
   Var input = operand(args[0], dtype, "x"), low, high;
-  if (min.defined()) low = operand(TensorArg(min, location), dtype, "min");
-  if (max.defined()) high = operand(TensorArg(max, location), dtype, "max");
+  if (min.defined())
+    low = operand(TensorArg(min, location), dtype, "min");
+  if (max.defined())
+    high = operand(TensorArg(max, location), dtype, "max");
   Shape shape = input.dims();
-  if (low) shape = broadcast_shape(shape, low.dims(), "x", "min");
-  if (high) shape = broadcast_shape(shape, high.dims(), "x", "max");
-  return wrap(clamped(broadcast(input, shape), low ? broadcast(low, shape) : low, high ? broadcast(high, shape) : high));
+  if (low)
+    shape = broadcast_shape(shape, low.dims(), "x", "min");
+  if (high)
+    shape = broadcast_shape(shape, high.dims(), "x", "max");
+  return wrap(clamped(broadcast(input, shape), low ? broadcast(low, shape) : low,
+                      high ? broadcast(high, shape) : high));
 }
 
 Tensor cast(const Tensor &x, DType dtype, Location location) {
   Session session("to", location);
-  if (checked(x, "x")->type->dtype == dtype) return x;
+  if (checked(x, "x")->type->dtype == dtype)
+    return x;
   return wrap(emit_cast(read(x, "x"), dtype));
 }
 

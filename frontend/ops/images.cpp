@@ -14,15 +14,22 @@ using namespace recorder;
 
 namespace {
 
-IntPair ints(Pair pair) { return {pair.height, pair.width}; }
+IntPair ints(Pair pair) {
+  return {pair.height, pair.width};
+}
 
-std::string show(Pair pair) { return "(" + std::to_string(pair.height) + ", " + std::to_string(pair.width) + ")"; }
+std::string show(Pair pair) {
+  return "(" + std::to_string(pair.height) + ", " + std::to_string(pair.width) + ")";
+}
 
 // x, which must be four-dimensional and floating.
 Var image(const Tensor &x) {
   Var var = read(x, "x");
-  if (var.ndim() != 4) fail(ErrorKind::kShape, "x has shape " + to_string(var.dims()) + "; it must be [batch, channels, height, width]");
-  if (!is_floating(var.dtype())) fail(ErrorKind::kDType, "x is " + describe(var) + "; it must be floating, convert with to()");
+  if (var.ndim() != 4)
+    fail(ErrorKind::kShape,
+         "x has shape " + to_string(var.dims()) + "; it must be [batch, channels, height, width]");
+  if (!is_floating(var.dtype()))
+    fail(ErrorKind::kDType, "x is " + describe(var) + "; it must be floating, convert with to()");
   return var;
 }
 
@@ -37,17 +44,20 @@ Var by_channel(const Var &vector, const Shape &dims) {
 Var channel_vector(const Tensor &tensor, const char *argument, int64_t channels, DType dtype) {
   Var var = read(tensor, argument);
   if (var.dims() != Shape{channels} || var.dtype() != dtype)
-    fail(ErrorKind::kShape,
-         std::string(argument) + " is " + describe(var) + "; it must be " + name(dtype) + " [" + std::to_string(channels) + "]");
+    fail(ErrorKind::kShape, std::string(argument) + " is " + describe(var) + "; it must be " +
+                                name(dtype) + " [" + std::to_string(channels) + "]");
   return var;
 }
 
 // convolve(x, weight) plus the bias, if there is one, rounded once.
-template <typename Convolve> Var with_bias(const Var &x, const Var &weight, const Tensor &bias, Convolve convolve) {
-  if (!bias.defined()) return convolve(x, weight);
+template <typename Convolve>
+Var with_bias(const Var &x, const Var &weight, const Tensor &bias, Convolve convolve) {
+  if (!bias.defined())
+    return convolve(x, weight);
   Var result = convolve(widened(x), widened(weight));
   Var b = channel_vector(bias, "bias", result.dims()[1], x.dtype());
-  return rounded(emit_binary(Binary::kAdd, result, by_channel(widened(b), result.dims())), x.dtype());
+  return rounded(emit_binary(Binary::kAdd, result, by_channel(widened(b), result.dims())),
+                 x.dtype());
 }
 
 struct ImageAndWeight {
@@ -55,9 +65,11 @@ struct ImageAndWeight {
 };
 ImageAndWeight image_and_weight(const Tensor &x, const Tensor &weight, const char *layout) {
   Var input = image(x), w = read(weight, "weight");
-  if (w.ndim() != 4) fail(ErrorKind::kShape, "weight has shape " + to_string(w.dims()) + "; it must be " + layout);
+  if (w.ndim() != 4)
+    fail(ErrorKind::kShape, "weight has shape " + to_string(w.dims()) + "; it must be " + layout);
   if (w.dtype() != input.dtype())
-    fail(ErrorKind::kDType, "x is " + describe(input) + ", weight is " + describe(w) + ": they must have one dtype; convert with to()");
+    fail(ErrorKind::kDType, "x is " + describe(input) + ", weight is " + describe(w) +
+                                ": they must have one dtype; convert with to()");
   return {std::move(input), std::move(w)};
 }
 
@@ -65,67 +77,88 @@ ImageAndWeight image_and_weight(const Tensor &x, const Tensor &weight, const cha
 
 //===-- Convolution ---------------------------------------------------------------------------===//
 
-Tensor conv2d(const Tensor &x, const Tensor &weight, const Tensor &bias, Conv2dOptions options, Location location) {
+Tensor conv2d(const Tensor &x, const Tensor &weight, const Tensor &bias, Conv2dOptions options,
+              Location location) {
   Session session("conv2d", location);
-  auto [input, w] = image_and_weight(x, weight, "[out channels, in channels / groups, height, width]");
+  auto [input, w] =
+      image_and_weight(x, weight, "[out channels, in channels / groups, height, width]");
   // The op's own rule checks the rest.
-  ConvolutionGeometry geometry{ints(options.stride), ints(options.padding), ints(options.dilation), options.groups};
-  return wrap(with_bias(input, w, bias, [&](const Var &image, const Var &kernel) { return emit_conv2d(image, kernel, geometry); }));
+  ConvolutionGeometry geometry{ints(options.stride), ints(options.padding), ints(options.dilation),
+                               options.groups};
+  return wrap(with_bias(input, w, bias, [&](const Var &image, const Var &kernel) {
+    return emit_conv2d(image, kernel, geometry);
+  }));
 }
 
-Tensor conv_transpose2d(const Tensor &x, const Tensor &weight, const Tensor &bias, ConvTranspose2dOptions options, Location location) {
+Tensor conv_transpose2d(const Tensor &x, const Tensor &weight, const Tensor &bias,
+                        ConvTranspose2dOptions options, Location location) {
   Session session("conv_transpose2d", location);
-  auto [input, w] = image_and_weight(x, weight, "[in channels, out channels / groups, height, width]");
-  std::string both = "x has shape " + to_string(input.dims()) + ", weight has shape " + to_string(w.dims());
+  auto [input, w] =
+      image_and_weight(x, weight, "[in channels, out channels / groups, height, width]");
+  std::string both =
+      "x has shape " + to_string(input.dims()) + ", weight has shape " + to_string(w.dims());
   constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
   for (auto [pair, argument, least] :
        {std::tuple(options.stride, "stride", 1), std::tuple(options.padding, "padding", 0),
-        std::tuple(options.output_padding, "output_padding", 0), std::tuple(options.dilation, "dilation", 1)})
+        std::tuple(options.output_padding, "output_padding", 0),
+        std::tuple(options.dilation, "dilation", 1)})
     if (std::min(pair.height, pair.width) < least || std::max(pair.height, pair.width) > kLargest)
-      fail(ErrorKind::kValue, std::string(argument) + " is " + show(pair) + "; it must be at least " + std::to_string(least));
+      fail(ErrorKind::kValue, std::string(argument) + " is " + show(pair) +
+                                  "; it must be at least " + std::to_string(least));
   int64_t channels = input.dims()[1];
   if (options.groups < 1 || channels % options.groups)
-    fail(ErrorKind::kShape,
-         both + ": groups, " + std::to_string(options.groups) + ", must divide x's " + std::to_string(channels) + " channels");
+    fail(ErrorKind::kShape, both + ": groups, " + std::to_string(options.groups) +
+                                ", must divide x's " + std::to_string(channels) + " channels");
   if (w.dims()[0] != channels)
-    fail(ErrorKind::kShape, both + ": dimension 0 of weight must be " + std::to_string(channels) + ", the channels of x");
+    fail(ErrorKind::kShape, both + ": dimension 0 of weight must be " + std::to_string(channels) +
+                                ", the channels of x");
   Shape result{input.dims()[0], w.dims()[1] * options.groups};
   auto extend = [&](int64_t dim, int64_t stride, int64_t padding, int64_t more, int64_t dilation) {
     if (more >= stride && more >= dilation)
-      fail(ErrorKind::kValue, "output_padding is " + show(options.output_padding) + ", stride " + show(options.stride) + ", dilation " +
-                                  show(options.dilation) + ": output_padding must be less than one of the others");
+      fail(ErrorKind::kValue, "output_padding is " + show(options.output_padding) + ", stride " +
+                                  show(options.stride) + ", dilation " + show(options.dilation) +
+                                  ": output_padding must be less than one of the others");
     int64_t taps = w.dims()[dim], size = input.dims()[dim];
     int64_t extended = (size - 1) * stride - 2 * padding + dilation * (taps - 1) + more + 1;
     if (taps < 1 || size < 1 || extended < 1)
-      fail(ErrorKind::kShape, both + ": dimension " + std::to_string(dim) + " of the result would have size " + std::to_string(extended));
+      fail(ErrorKind::kShape, both + ": dimension " + std::to_string(dim) +
+                                  " of the result would have size " + std::to_string(extended));
     result.push_back(extended);
   };
-  extend(2, options.stride.height, options.padding.height, options.output_padding.height, options.dilation.height);
-  extend(3, options.stride.width, options.padding.width, options.output_padding.width, options.dilation.width);
-  ConvolutionGeometry geometry{ints(options.stride), ints(options.padding), ints(options.dilation), options.groups};
-  return wrap(with_bias(input, w, bias,
-                        [&](const Var &image, const Var &kernel) { return emit_conv2d_input_gradient(image, kernel, result, geometry); }));
+  extend(2, options.stride.height, options.padding.height, options.output_padding.height,
+         options.dilation.height);
+  extend(3, options.stride.width, options.padding.width, options.output_padding.width,
+         options.dilation.width);
+  ConvolutionGeometry geometry{ints(options.stride), ints(options.padding), ints(options.dilation),
+                               options.groups};
+  return wrap(with_bias(input, w, bias, [&](const Var &image, const Var &kernel) {
+    return emit_conv2d_input_gradient(image, kernel, result, geometry);
+  }));
 }
 
 //===-- Pooling -------------------------------------------------------------------------------===//
 
-std::pair<Tensor, Tensor> max_pool2d_with_indices(const Tensor &x, Pair kernel_size, MaxPool2dOptions options, Location location) {
+std::pair<Tensor, Tensor> max_pool2d_with_indices(const Tensor &x, Pair kernel_size,
+                                                  MaxPool2dOptions options, Location location) {
   Session session("max_pool2d", location);
-  auto [largest, indices] = emit_max_pool2d(image(x), ints(kernel_size), ints(options.stride.value_or(kernel_size)), ints(options.padding),
-                                            ints(options.dilation), options.ceil_mode);
+  auto [largest, indices] =
+      emit_max_pool2d(image(x), ints(kernel_size), ints(options.stride.value_or(kernel_size)),
+                      ints(options.padding), ints(options.dilation), options.ceil_mode);
   return {wrap(std::move(largest)), wrap(std::move(indices))};
 }
 
 Tensor max_pool2d(const Tensor &x, Pair kernel_size, MaxPool2dOptions options, Location location) {
   Session session("max_pool2d", location);
-  return wrap(emit_max_pool2d(image(x), ints(kernel_size), ints(options.stride.value_or(kernel_size)), ints(options.padding),
+  return wrap(emit_max_pool2d(image(x), ints(kernel_size),
+                              ints(options.stride.value_or(kernel_size)), ints(options.padding),
                               ints(options.dilation), options.ceil_mode)
                   .first);
 }
 
 Tensor avg_pool2d(const Tensor &x, Pair kernel_size, AvgPool2dOptions options, Location location) {
   Session session("avg_pool2d", location);
-  return wrap(emit_avg_pool2d(image(x), ints(kernel_size), ints(options.stride.value_or(kernel_size)), ints(options.padding),
+  return wrap(emit_avg_pool2d(image(x), ints(kernel_size),
+                              ints(options.stride.value_or(kernel_size)), ints(options.padding),
                               options.ceil_mode, options.count_include_pad));
 }
 
@@ -136,7 +169,8 @@ Tensor averages(int64_t from, int64_t to, DType dtype, Location location) {
   std::vector<double> weights(static_cast<size_t>(from * to), 0);
   for (int64_t i = 0; i < to; ++i) {
     int64_t first = i * from / to, end = ((i + 1) * from + to - 1) / to;
-    for (int64_t k = first; k < end; ++k) weights[static_cast<size_t>(i * from + k)] = 1.0 / static_cast<double>(end - first);
+    for (int64_t k = first; k < end; ++k)
+      weights[static_cast<size_t>(i * from + k)] = 1.0 / static_cast<double>(end - first);
   }
   return Tensor::from(weights, {to, from}, location).to(dtype, location);
 }
@@ -148,95 +182,136 @@ Tensor adaptive_avg_pool2d(const Tensor &x, Pair output_size, Location location)
   Var var = image(x);
   int64_t height = var.dims()[2], width = var.dims()[3];
   if (output_size.height < 1 || output_size.width < 1 || height < 1 || width < 1)
-    fail(ErrorKind::kValue, "x has shape " + to_string(var.dims()) + ", output_size is " + show(output_size) + "; both must have pixels");
+    fail(ErrorKind::kValue, "x has shape " + to_string(var.dims()) + ", output_size is " +
+                                show(output_size) + "; both must have pixels");
   if (height % output_size.height == 0 && width % output_size.width == 0) {
     IntPair window = {height / output_size.height, width / output_size.width};
     return wrap(emit_avg_pool2d(var, window, window, {0, 0}, false, true));
   }
   // Windows of several sizes: a product with the matrix of their weights, along each dim.
   DType wide = computing_dtype(var.dtype());
-  Tensor rows = averages(height, output_size.height, wide, location), columns = averages(width, output_size.width, wide, location);
-  return matmul(matmul(rows, x.to(wide, location), location), columns.mT(location), location).to(var.dtype(), location);
+  Tensor rows = averages(height, output_size.height, wide, location),
+         columns = averages(width, output_size.width, wide, location);
+  return matmul(matmul(rows, x.to(wide, location), location), columns.mT(location), location)
+      .to(var.dtype(), location);
 }
 
 //===-- Normalization -------------------------------------------------------------------------===//
 
-Tensor batch_norm(const Tensor &x, Tensor running_mean, Tensor running_variance, const Tensor &weight, const Tensor &bias,
-                  BatchNormOptions options, Location location) {
+Tensor batch_norm(const Tensor &x, Tensor running_mean, Tensor running_variance,
+                  const Tensor &weight, const Tensor &bias, BatchNormOptions options,
+                  Location location) {
   Session session("batch_norm", location);
   Var var = read(x, "x");
-  if (var.ndim() < 2) fail(ErrorKind::kShape, "x has shape " + to_string(var.dims()) + "; it must be [batch, channels, ...]");
-  if (!is_floating(var.dtype())) fail(ErrorKind::kDType, "x is " + describe(var) + "; it must be floating, convert with to()");
+  if (var.ndim() < 2)
+    fail(ErrorKind::kShape,
+         "x has shape " + to_string(var.dims()) + "; it must be [batch, channels, ...]");
+  if (!is_floating(var.dtype()))
+    fail(ErrorKind::kDType, "x is " + describe(var) + "; it must be floating, convert with to()");
   int64_t channels = var.dims()[1], count = 1;
-  for (int64_t i = 0; i < var.ndim(); ++i) count *= i == 1 ? 1 : var.dims()[i];
+  for (int64_t i = 0; i < var.ndim(); ++i)
+    count *= i == 1 ? 1 : var.dims()[i];
   Var w, b, mean, variance;
-  if (weight.defined()) w = channel_vector(weight, "weight", channels, var.dtype());
-  if (bias.defined()) b = channel_vector(bias, "bias", channels, var.dtype());
-  if (running_mean.defined()) mean = channel_vector(running_mean, "running_mean", channels, var.dtype());
-  if (running_variance.defined()) variance = channel_vector(running_variance, "running_variance", channels, var.dtype());
+  if (weight.defined())
+    w = channel_vector(weight, "weight", channels, var.dtype());
+  if (bias.defined())
+    b = channel_vector(bias, "bias", channels, var.dtype());
+  if (running_mean.defined())
+    mean = channel_vector(running_mean, "running_mean", channels, var.dtype());
+  if (running_variance.defined())
+    variance = channel_vector(running_variance, "running_variance", channels, var.dtype());
   if (!options.training) {
     if (!mean || !variance)
-      fail(ErrorKind::kValue, "running_mean or running_variance is undefined; without training they are what x is normalized with");
+      fail(ErrorKind::kValue, "running_mean or running_variance is undefined; without training "
+                              "they are what x is normalized with");
     // One product and one sum an element.
     variance = widened(variance);
-    Var shifted = emit_binary(Binary::kAdd, variance, broadcast(emit_constant(options.eps, variance.dtype()), variance.dims()));
+    Var shifted =
+        emit_binary(Binary::kAdd, variance,
+                    broadcast(emit_constant(options.eps, variance.dtype()), variance.dims()));
     Var scale = emit_unary(Unary::kRsqrt, shifted);
-    if (w) scale = emit_binary(Binary::kMul, scale, widened(w));
+    if (w)
+      scale = emit_binary(Binary::kMul, scale, widened(w));
     Var y = emit_binary(Binary::kSub, widened(var), by_channel(widened(mean), var.dims()));
     y = emit_binary(Binary::kMul, y, by_channel(scale, var.dims()));
-    return wrap(rounded(b ? emit_binary(Binary::kAdd, y, by_channel(widened(b), var.dims())) : y, var.dtype()));
+    return wrap(rounded(b ? emit_binary(Binary::kAdd, y, by_channel(widened(b), var.dims())) : y,
+                        var.dtype()));
   }
-  if (count < 2) fail(ErrorKind::kShape, "x has shape " + to_string(var.dims()) + ": training needs more than one element a channel");
+  if (count < 2)
+    fail(ErrorKind::kShape, "x has shape " + to_string(var.dims()) +
+                                ": training needs more than one element a channel");
   BatchNormResults results = emit_batch_norm(var, w, b, options.eps);
   auto move = [&](const Tensor &running, const Var &current, double factor) {
     NoGrad no_grad;
     Tensor moved = wrap_quietly(Var{current.value, GradRef(), 0});
-    Tensor(running).mul_(1 - options.momentum, location).add_(mul(moved, options.momentum * factor, location), location);
+    Tensor(running)
+        .mul_(1 - options.momentum, location)
+        .add_(mul(moved, options.momentum * factor, location), location);
   };
-  if (mean) move(running_mean, results.mean, 1);
-  if (variance) move(running_variance, results.variance, static_cast<double>(count) / static_cast<double>(count - 1));
+  if (mean)
+    move(running_mean, results.mean, 1);
+  if (variance)
+    move(running_variance, results.variance,
+         static_cast<double>(count) / static_cast<double>(count - 1));
   return wrap(results.result);
 }
 
-Tensor group_norm(const Tensor &x, int64_t groups, const Tensor &weight, const Tensor &bias, double eps, Location location) {
+Tensor group_norm(const Tensor &x, int64_t groups, const Tensor &weight, const Tensor &bias,
+                  double eps, Location location) {
   Session session("group_norm", location);
   Var var = read(x, "x");
-  if (var.ndim() < 2) fail(ErrorKind::kShape, "x has shape " + to_string(var.dims()) + "; it must be [batch, channels, ...]");
-  if (!is_floating(var.dtype())) fail(ErrorKind::kDType, "x is " + describe(var) + "; it must be floating, convert with to()");
+  if (var.ndim() < 2)
+    fail(ErrorKind::kShape,
+         "x has shape " + to_string(var.dims()) + "; it must be [batch, channels, ...]");
+  if (!is_floating(var.dtype()))
+    fail(ErrorKind::kDType, "x is " + describe(var) + "; it must be floating, convert with to()");
   int64_t channels = var.dims()[1], pixels = 1;
-  for (int64_t i = 2; i < var.ndim(); ++i) pixels *= var.dims()[i];
+  for (int64_t i = 2; i < var.ndim(); ++i)
+    pixels *= var.dims()[i];
   if (groups < 1 || channels % groups)
-    fail(ErrorKind::kValue, "groups is " + std::to_string(groups) + "; it must divide the " + std::to_string(channels) +
-                                " channels of x, " + to_string(var.dims()));
+    fail(ErrorKind::kValue, "groups is " + std::to_string(groups) + "; it must divide the " +
+                                std::to_string(channels) + " channels of x, " +
+                                to_string(var.dims()));
   Var rows = emit_reshape(widened(var), {var.dims()[0], groups, channels / groups * pixels});
   Var y = emit_reshape(emit_layer_norm(rows, Var(), Var(), 1, eps), var.dims());
   if (weight.defined())
-    y = emit_binary(Binary::kMul, y, by_channel(widened(channel_vector(weight, "weight", channels, var.dtype())), var.dims()));
+    y = emit_binary(
+        Binary::kMul, y,
+        by_channel(widened(channel_vector(weight, "weight", channels, var.dtype())), var.dims()));
   if (bias.defined())
-    y = emit_binary(Binary::kAdd, y, by_channel(widened(channel_vector(bias, "bias", channels, var.dtype())), var.dims()));
+    y = emit_binary(
+        Binary::kAdd, y,
+        by_channel(widened(channel_vector(bias, "bias", channels, var.dtype())), var.dims()));
   return wrap(rounded(y, var.dtype()));
 }
 
-Tensor rms_norm(const Tensor &x, const Shape &normalized_shape, const Tensor &weight, double eps, Location location) {
+Tensor rms_norm(const Tensor &x, const Shape &normalized_shape, const Tensor &weight, double eps,
+                Location location) {
   Session session("rms_norm", location);
   Var given = floating_only(x), var = widened(given);
   size_t rank = normalized_shape.size();
   if (rank == 0 || rank > var.dims().size() ||
-      !std::equal(normalized_shape.begin(), normalized_shape.end(), var.dims().end() - static_cast<std::ptrdiff_t>(rank)))
-    fail(ErrorKind::kShape,
-         "x has shape " + to_string(var.dims()) + ", which does not end with normalized_shape " + to_string(normalized_shape));
+      !std::equal(normalized_shape.begin(), normalized_shape.end(),
+                  var.dims().end() - static_cast<std::ptrdiff_t>(rank)))
+    fail(ErrorKind::kShape, "x has shape " + to_string(var.dims()) +
+                                ", which does not end with normalized_shape " +
+                                to_string(normalized_shape));
   Shape dims, kept = var.dims();
   for (size_t i = kept.size() - rank; i < kept.size(); ++i) {
     dims.push_back(static_cast<int64_t>(i));
     kept[i] = 1;
   }
-  Var squares = emit_reshape(emit_reduce(ReduceKind::kMean, emit_binary(Binary::kMul, var, var), dims), kept);
-  Var scale = emit_unary(Unary::kRsqrt, emit_binary(Binary::kAdd, squares, broadcast(emit_constant(eps, var.dtype()), kept)));
+  Var squares =
+      emit_reshape(emit_reduce(ReduceKind::kMean, emit_binary(Binary::kMul, var, var), dims), kept);
+  Var scale =
+      emit_unary(Unary::kRsqrt, emit_binary(Binary::kAdd, squares,
+                                            broadcast(emit_constant(eps, var.dtype()), kept)));
   Var y = emit_binary(Binary::kMul, var, emit_broadcast(scale, var.dims()));
   if (weight.defined()) {
     Var w = read(weight, "weight");
     if (w.dims() != normalized_shape || w.dtype() != given.dtype())
-      fail(ErrorKind::kShape, "weight is " + describe(w) + "; it must be " + name(given.dtype()) + " " + to_string(normalized_shape));
+      fail(ErrorKind::kShape, "weight is " + describe(w) + "; it must be " + name(given.dtype()) +
+                                  " " + to_string(normalized_shape));
     y = emit_binary(Binary::kMul, y, emit_broadcast(widened(w), var.dims()));
   }
   return wrap(rounded(y, given.dtype()));
@@ -247,9 +322,11 @@ Tensor rms_norm(const Tensor &x, const Shape &normalized_shape, const Tensor &we
 namespace {
 
 // x resized along one dim of its last two.
-Tensor resize_dim(const Tensor &x, int64_t dim, int64_t to, ResizeOptions options, Location location) {
+Tensor resize_dim(const Tensor &x, int64_t dim, int64_t to, ResizeOptions options,
+                  Location location) {
   int64_t from = x.shape()[static_cast<size_t>(dim)];
-  if (from == to) return x;
+  if (from == to)
+    return x;
   std::vector<int32_t> low, high;
   std::vector<double> weights;
   for (int64_t i = 0; i < to; ++i) {
@@ -257,18 +334,22 @@ Tensor resize_dim(const Tensor &x, int64_t dim, int64_t to, ResizeOptions option
       low.push_back(static_cast<int32_t>(std::min(from - 1, i * from / to)));
       continue;
     }
-    double scale = options.align_corners ? (to > 1 ? static_cast<double>(from - 1) / static_cast<double>(to - 1) : 0)
-                                         : static_cast<double>(from) / static_cast<double>(to);
-    double at = options.align_corners ? static_cast<double>(i) * scale : std::max(0.0, (static_cast<double>(i) + 0.5) * scale - 0.5);
+    double scale = options.align_corners
+                       ? (to > 1 ? static_cast<double>(from - 1) / static_cast<double>(to - 1) : 0)
+                       : static_cast<double>(from) / static_cast<double>(to);
+    double at = options.align_corners ? static_cast<double>(i) * scale
+                                      : std::max(0.0, (static_cast<double>(i) + 0.5) * scale - 0.5);
     int64_t first = std::min(from - 1, static_cast<int64_t>(at));
     low.push_back(static_cast<int32_t>(first));
     high.push_back(static_cast<int32_t>(std::min(from - 1, first + 1)));
     weights.push_back(at - static_cast<double>(first));
   }
   Tensor first = index_select(x, dim, Tensor::from(low, location), location);
-  if (options.mode == Resize::kNearest) return first;
+  if (options.mode == Resize::kNearest)
+    return first;
   Tensor second = index_select(x, dim, Tensor::from(high, location), location);
-  Tensor weight = Tensor::from(weights, dim == 2 ? Shape{to, 1} : Shape{to}, location).to(x.dtype(), location);
+  Tensor weight =
+      Tensor::from(weights, dim == 2 ? Shape{to, 1} : Shape{to}, location).to(x.dtype(), location);
   return first * (1 - weight) + second * weight;
 }
 
@@ -278,14 +359,19 @@ Tensor resize(const Tensor &x, Pair size, ResizeOptions options, Location locati
   Session session("resize", location);
   Var var = image(x);
   if (size.height < 1 || size.width < 1 || var.dims()[2] < 1 || var.dims()[3] < 1)
-    fail(ErrorKind::kValue, "x has shape " + to_string(var.dims()) + ", size is " + show(size) + "; both must have pixels");
+    fail(ErrorKind::kValue, "x has shape " + to_string(var.dims()) + ", size is " + show(size) +
+                                "; both must have pixels");
   if (std::max(var.dims()[2], var.dims()[3]) > std::numeric_limits<int32_t>::max())
-    fail(ErrorKind::kShape, "x has shape " + to_string(var.dims()) + ", whose positions int32 does not hold");
+    fail(ErrorKind::kShape,
+         "x has shape " + to_string(var.dims()) + ", whose positions int32 does not hold");
   if (options.align_corners && options.mode != Resize::kBilinear)
-    fail(ErrorKind::kValue, "align_corners is for bilinear resizing; nearest has no corners to align");
+    fail(ErrorKind::kValue,
+         "align_corners is for bilinear resizing; nearest has no corners to align");
   // Interpolation is several ops and rounds once; nearest copies elements.
   Tensor wide = options.mode == Resize::kNearest ? x : x.to(computing_dtype(var.dtype()), location);
-  return resize_dim(resize_dim(wide, 2, size.height, options, location), 3, size.width, options, location).to(var.dtype(), location);
+  return resize_dim(resize_dim(wide, 2, size.height, options, location), 3, size.width, options,
+                    location)
+      .to(var.dtype(), location);
 }
 
 } // namespace weft

@@ -1,4 +1,5 @@
-// Losses that are compositions: forward and backward fuse with what feeds them. cross_entropy, a composite op, stands with the others.
+// Losses that are compositions: forward and backward fuse with what feeds them. cross_entropy, a
+// composite op, stands with the others.
 #include "frontend/ops/promotion.h"
 #include "frontend/recorder/emit.h"
 #include "frontend/tensor/impl.h"
@@ -18,60 +19,86 @@ struct Pair {
 // input and target promoted to one floating dtype; they must have one shape.
 Pair pair(const Tensor &input, const Tensor &target) {
   if (checked(input, "input")->type->dims != checked(target, "target")->type->dims)
-    fail(ErrorKind::kShape,
-         "input has shape " + to_string(input.shape()) + ", target has shape " + to_string(target.shape()) + ": they must be equal");
+    fail(ErrorKind::kShape, "input has shape " + to_string(input.shape()) + ", target has shape " +
+                                to_string(target.shape()) + ": they must be equal");
   Operands operands = promote(input, target, true);
   return {widened(operands.x), widened(operands.y), operands.result};
 }
 
 Shape all_dims(const Var &x) {
   Shape dims(x.ndim());
-  for (int64_t i = 0; i < x.ndim(); ++i) dims[i] = i;
+  for (int64_t i = 0; i < x.ndim(); ++i)
+    dims[i] = i;
   return dims;
 }
 
 Tensor reduced(const Var &loss, Reduction reduction, DType dtype) {
-  if (reduction == Reduction::kNone || loss.ndim() == 0) return wrap(rounded(loss, dtype));
-  Var result = emit_reduce(reduction == Reduction::kSum ? ReduceKind::kSum : ReduceKind::kMean, loss, all_dims(loss));
+  if (reduction == Reduction::kNone || loss.ndim() == 0)
+    return wrap(rounded(loss, dtype));
+  Var result = emit_reduce(reduction == Reduction::kSum ? ReduceKind::kSum : ReduceKind::kMean,
+                           loss, all_dims(loss));
   return wrap(rounded(result, dtype));
 }
 
 // Formulas on values of one shape.
-Var number(double value, const Var &like) { return broadcast(emit_constant(value, like.dtype()), like.dims()); }
-Var add(const Var &x, const Var &y) { return emit_binary(Binary::kAdd, x, y); }
-Var sub(const Var &x, const Var &y) { return emit_binary(Binary::kSub, x, y); }
-Var mul(const Var &x, const Var &y) { return emit_binary(Binary::kMul, x, y); }
-Var mul(const Var &x, double y) { return mul(x, number(y, x)); }
+Var number(double value, const Var &like) {
+  return broadcast(emit_constant(value, like.dtype()), like.dims());
+}
+Var add(const Var &x, const Var &y) {
+  return emit_binary(Binary::kAdd, x, y);
+}
+Var sub(const Var &x, const Var &y) {
+  return emit_binary(Binary::kSub, x, y);
+}
+Var mul(const Var &x, const Var &y) {
+  return emit_binary(Binary::kMul, x, y);
+}
+Var mul(const Var &x, double y) {
+  return mul(x, number(y, x));
+}
 
 } // namespace
 
-Tensor nll_loss(const Tensor &log_probs, const Tensor &targets, Reduction reduction, int64_t ignore_index, Location location) {
+Tensor nll_loss(const Tensor &log_probs, const Tensor &targets, Reduction reduction,
+                int64_t ignore_index, Location location) {
   Session session("nll_loss", location);
-  Var given = floating_only(log_probs, "log_probs"), x = widened(given), t = read(targets, "targets");
+  Var given = floating_only(log_probs, "log_probs"), x = widened(given),
+      t = read(targets, "targets");
   if (t.dtype() != DType::kInt32 && t.dtype() != DType::kInt64)
     fail(ErrorKind::kDType, "targets is " + describe(t) + "; class indices must be int32 or int64");
   if (x.ndim() == 0 || Shape(x.dims().begin(), x.dims().end() - 1) != t.dims())
-    fail(ErrorKind::kShape, "log_probs have shape " + to_string(x.dims()) + ", targets have shape " + to_string(t.dims()) +
-                                ": log_probs must be [.., classes] and targets [..], with equal leading dimensions");
+    fail(ErrorKind::kShape,
+         "log_probs have shape " + to_string(x.dims()) + ", targets have shape " +
+             to_string(t.dims()) +
+             ": log_probs must be [.., classes] and targets [..], with equal leading dimensions");
   t = emit_check_index(t, x.dims().back(), ignore_index, "weft.nll_loss");
-  // The chosen element as a masked sum over the row, whose derivative is a mask as well: a gather's would be a scatter.
+  // The chosen element as a masked sum over the row, whose derivative is a mask as well: a gather's
+  // would be a scatter.
   Shape raised = t.dims();
   raised.push_back(1);
   int64_t last = x.ndim() - 1;
-  Var is_target = emit_compare(Comparison::kEq, emit_iota(t.dtype(), x.dims(), last), emit_broadcast(emit_reshape(t, raised), x.dims()));
-  Var loss = emit_unary(Unary::kNeg, emit_reduce(ReduceKind::kSum, emit_select(is_target, x, number(0, x)), Shape{last}));
-  Var counts = emit_compare(Comparison::kNe, t, broadcast(emit_constant(ignore_index, t.dtype()), t.dims()));
+  Var is_target = emit_compare(Comparison::kEq, emit_iota(t.dtype(), x.dims(), last),
+                               emit_broadcast(emit_reshape(t, raised), x.dims()));
+  Var loss =
+      emit_unary(Unary::kNeg, emit_reduce(ReduceKind::kSum, emit_select(is_target, x, number(0, x)),
+                                          Shape{last}));
+  Var counts =
+      emit_compare(Comparison::kNe, t, broadcast(emit_constant(ignore_index, t.dtype()), t.dims()));
   loss = emit_select(counts, loss, number(0, loss));
-  if (reduction == Reduction::kNone) return wrap(rounded(loss, given.dtype()));
+  if (reduction == Reduction::kNone)
+    return wrap(rounded(loss, given.dtype()));
   Var counted = emit_cast(counts, loss.dtype());
   if (loss.ndim() > 0) {
     counted = emit_reduce(ReduceKind::kSum, counted, all_dims(counted));
     loss = emit_reduce(ReduceKind::kSum, loss, all_dims(loss));
   }
-  return wrap(rounded(reduction == Reduction::kSum ? loss : emit_binary(Binary::kDiv, loss, counted), given.dtype()));
+  return wrap(
+      rounded(reduction == Reduction::kSum ? loss : emit_binary(Binary::kDiv, loss, counted),
+              given.dtype()));
 }
 
-Tensor binary_cross_entropy_with_logits(const Tensor &input, const Tensor &target, Reduction reduction, const Tensor &pos_weight,
+Tensor binary_cross_entropy_with_logits(const Tensor &input, const Tensor &target,
+                                        Reduction reduction, const Tensor &pos_weight,
                                         Location location) {
   Session session("binary_cross_entropy_with_logits", location);
   auto [x, y, dtype] = pair(input, target);
@@ -79,8 +106,8 @@ Tensor binary_cross_entropy_with_logits(const Tensor &input, const Tensor &targe
   if (pos_weight.defined()) {
     Var weight = operand(TensorArg(pos_weight, location), x.dtype(), "pos_weight");
     if (broadcast_shape(x.dims(), weight.dims(), "input", "pos_weight") != x.dims())
-      fail(ErrorKind::kShape,
-           "pos_weight has shape " + to_string(weight.dims()) + ", which does not broadcast to input's " + to_string(x.dims()));
+      fail(ErrorKind::kShape, "pos_weight has shape " + to_string(weight.dims()) +
+                                  ", which does not broadcast to input's " + to_string(x.dims()));
     weight = broadcast(weight, x.dims());
     tail = mul(add(mul(sub(weight, number(1, x)), y), number(1, x)), tail);
   }
@@ -98,31 +125,39 @@ namespace {
 // d^2 / 2 where |d| < bound, else bound (|d| - bound / 2), times scale.
 Var huber(const Var &x, const Var &y, double bound, double scale) {
   Var d = sub(x, y), size = emit_unary(Unary::kAbs, d);
-  Var inside = mul(mul(d, d), 0.5 * scale), outside = mul(sub(size, number(0.5 * bound, size)), bound * scale);
+  Var inside = mul(mul(d, d), 0.5 * scale),
+      outside = mul(sub(size, number(0.5 * bound, size)), bound * scale);
   return emit_select(emit_compare(Comparison::kLt, size, number(bound, size)), inside, outside);
 }
 
 } // namespace
 
-Tensor huber_loss(const Tensor &input, const Tensor &target, double delta, Reduction reduction, Location location) {
+Tensor huber_loss(const Tensor &input, const Tensor &target, double delta, Reduction reduction,
+                  Location location) {
   Session session("huber_loss", location);
-  if (!(delta > 0)) fail(ErrorKind::kValue, "delta is " + std::to_string(delta) + "; it must be positive");
+  if (!(delta > 0))
+    fail(ErrorKind::kValue, "delta is " + std::to_string(delta) + "; it must be positive");
   auto [x, y, dtype] = pair(input, target);
   return reduced(huber(x, y, delta, 1), reduction, dtype);
 }
 
-Tensor smooth_l1_loss(const Tensor &input, const Tensor &target, double beta, Reduction reduction, Location location) {
+Tensor smooth_l1_loss(const Tensor &input, const Tensor &target, double beta, Reduction reduction,
+                      Location location) {
   Session session("smooth_l1_loss", location);
-  if (!(beta >= 0)) fail(ErrorKind::kValue, "beta is " + std::to_string(beta) + "; it must not be negative");
-  if (beta == 0) return l1_loss(input, target, reduction, location);
+  if (!(beta >= 0))
+    fail(ErrorKind::kValue, "beta is " + std::to_string(beta) + "; it must not be negative");
+  if (beta == 0)
+    return l1_loss(input, target, reduction, location);
   auto [x, y, dtype] = pair(input, target);
   return reduced(huber(x, y, beta, 1 / beta), reduction, dtype);
 }
 
-Tensor kl_div(const Tensor &input, const Tensor &target, Reduction reduction, bool log_target, Location location) {
+Tensor kl_div(const Tensor &input, const Tensor &target, Reduction reduction, bool log_target,
+              Location location) {
   Session session("kl_div", location);
   auto [x, y, dtype] = pair(input, target);
-  if (log_target) return reduced(mul(emit_unary(Unary::kExp, y), sub(y, x)), reduction, dtype);
+  if (log_target)
+    return reduced(mul(emit_unary(Unary::kExp, y), sub(y, x)), reduction, dtype);
   // 0 log(0) is 0, and has no derivative that is NaN: log(1) stands in for it.
   Var zero = emit_compare(Comparison::kEq, y, number(0, y));
   Var logarithm = emit_unary(Unary::kLog, emit_select(zero, number(1, y), y));

@@ -8,25 +8,41 @@ namespace weft {
 
 using namespace recorder;
 
-Tensor reshape(const Tensor &x, const Shape &shape, Location location) { return x.reshape(shape, location); }
-Tensor flatten(const Tensor &x, int64_t start_dim, int64_t end_dim, Location location) { return x.flatten(start_dim, end_dim, location); }
-Tensor squeeze(const Tensor &x, Dims dims, Location location) { return x.squeeze(std::move(dims), location); }
-Tensor unsqueeze(const Tensor &x, int64_t dim, Location location) { return x.unsqueeze(dim, location); }
-Tensor permute(const Tensor &x, const Shape &permutation, Location location) { return x.permute(permutation, location); }
-Tensor transpose(const Tensor &x, int64_t dim0, int64_t dim1, Location location) { return x.transpose(dim0, dim1, location); }
-Tensor broadcast_to(const Tensor &x, const Shape &shape, Location location) { return x.expand(shape, location); }
+Tensor reshape(const Tensor &x, const Shape &shape, Location location) {
+  return x.reshape(shape, location);
+}
+Tensor flatten(const Tensor &x, int64_t start_dim, int64_t end_dim, Location location) {
+  return x.flatten(start_dim, end_dim, location);
+}
+Tensor squeeze(const Tensor &x, Dims dims, Location location) {
+  return x.squeeze(std::move(dims), location);
+}
+Tensor unsqueeze(const Tensor &x, int64_t dim, Location location) {
+  return x.unsqueeze(dim, location);
+}
+Tensor permute(const Tensor &x, const Shape &permutation, Location location) {
+  return x.permute(permutation, location);
+}
+Tensor transpose(const Tensor &x, int64_t dim0, int64_t dim1, Location location) {
+  return x.transpose(dim0, dim1, location);
+}
+Tensor broadcast_to(const Tensor &x, const Shape &shape, Location location) {
+  return x.expand(shape, location);
+}
 
 std::vector<Tensor> split(const Tensor &x, const Shape &sizes, int64_t dim, Location location) {
   Session session("split", location);
   const TypeInfo &type = *checked(x, "x")->type;
   int64_t axis = normalize_dim(dim, type.ndim(), "dim"), total = 0;
   for (int64_t size : sizes) {
-    if (size < 0) fail(ErrorKind::kValue, "sizes " + to_string(sizes) + " must not be negative");
+    if (size < 0)
+      fail(ErrorKind::kValue, "sizes " + to_string(sizes) + " must not be negative");
     total += size;
   }
   if (type.ndim() == 0 || total != type.dims[axis])
-    fail(ErrorKind::kShape, "sizes " + to_string(sizes) + " sum to " + std::to_string(total) + ", dimension " + std::to_string(dim) +
-                                " of shape " + to_string(type.dims) + " does not");
+    fail(ErrorKind::kShape, "sizes " + to_string(sizes) + " sum to " + std::to_string(total) +
+                                ", dimension " + std::to_string(dim) + " of shape " +
+                                to_string(type.dims) + " does not");
   std::vector<Tensor> pieces;
   int64_t start = 0;
   for (int64_t size : sizes) {
@@ -40,11 +56,15 @@ std::vector<Tensor> split(const Tensor &x, int64_t size, int64_t dim, Location l
   Session session("split", location);
   const TypeInfo &type = *checked(x, "x")->type;
   int64_t axis = normalize_dim(dim, type.ndim(), "dim");
-  if (size <= 0) fail(ErrorKind::kValue, "size is " + std::to_string(size) + "; it must be positive");
-  if (type.ndim() == 0) fail(ErrorKind::kShape, "a tensor without dimensions cannot be split");
+  if (size <= 0)
+    fail(ErrorKind::kValue, "size is " + std::to_string(size) + "; it must be positive");
+  if (type.ndim() == 0)
+    fail(ErrorKind::kShape, "a tensor without dimensions cannot be split");
   Shape sizes;
-  for (int64_t left = type.dims[axis]; left > 0; left -= size) sizes.push_back(std::min(size, left));
-  if (sizes.empty()) sizes.push_back(0);
+  for (int64_t left = type.dims[axis]; left > 0; left -= size)
+    sizes.push_back(std::min(size, left));
+  if (sizes.empty())
+    sizes.push_back(0);
   return split(x, sizes, dim, location);
 }
 
@@ -52,39 +72,49 @@ std::vector<Tensor> chunk(const Tensor &x, int64_t chunks, int64_t dim, Location
   Session session("chunk", location);
   const TypeInfo &type = *checked(x, "x")->type;
   int64_t axis = normalize_dim(dim, type.ndim(), "dim");
-  if (chunks <= 0) fail(ErrorKind::kValue, "chunks is " + std::to_string(chunks) + "; it must be positive");
-  if (type.ndim() == 0) fail(ErrorKind::kShape, "a tensor without dimensions cannot be split");
+  if (chunks <= 0)
+    fail(ErrorKind::kValue, "chunks is " + std::to_string(chunks) + "; it must be positive");
+  if (type.ndim() == 0)
+    fail(ErrorKind::kShape, "a tensor without dimensions cannot be split");
   return split(x, std::max<int64_t>(1, (type.dims[axis] + chunks - 1) / chunks), dim, location);
 }
 
 Tensor cat(const std::vector<Tensor> &tensors, int64_t dim, Location location) {
   Session session("cat", location);
-  if (tensors.empty()) fail(ErrorKind::kValue, "there are no tensors to join");
+  if (tensors.empty())
+    fail(ErrorKind::kValue, "there are no tensors to join");
   std::vector<TensorArg> args(tensors.begin(), tensors.end());
   DType dtype = result_type(args);
   std::vector<Var> inputs;
-  for (const TensorArg &arg : args) inputs.push_back(operand(arg, dtype, "tensors"));
+  for (const TensorArg &arg : args)
+    inputs.push_back(operand(arg, dtype, "tensors"));
   int64_t rank = inputs[0].ndim();
-  if (rank == 0) fail(ErrorKind::kShape, "tensors without dimensions cannot be joined; use stack");
+  if (rank == 0)
+    fail(ErrorKind::kShape, "tensors without dimensions cannot be joined; use stack");
   int64_t axis = normalize_dim(dim, rank, "dim");
   for (size_t i = 1; i < inputs.size(); ++i) {
     bool fits = inputs[i].ndim() == rank;
-    for (int64_t d = 0; fits && d < rank; ++d) fits = d == axis || inputs[i].dims()[d] == inputs[0].dims()[d];
+    for (int64_t d = 0; fits && d < rank; ++d)
+      fits = d == axis || inputs[i].dims()[d] == inputs[0].dims()[d];
     if (!fits)
-      fail(ErrorKind::kShape, "tensor 0 has shape " + to_string(inputs[0].dims()) + ", tensor " + std::to_string(i) + " has shape " +
-                                  to_string(inputs[i].dims()) + ": all dimensions but " + std::to_string(axis) + " must be equal");
+      fail(ErrorKind::kShape, "tensor 0 has shape " + to_string(inputs[0].dims()) + ", tensor " +
+                                  std::to_string(i) + " has shape " + to_string(inputs[i].dims()) +
+                                  ": all dimensions but " + std::to_string(axis) +
+                                  " must be equal");
   }
   return wrap(inputs.size() == 1 ? inputs[0] : emit_concat(inputs, axis));
 }
 
 Tensor stack(const std::vector<Tensor> &tensors, int64_t dim, Location location) {
   Session session("stack", location);
-  if (tensors.empty()) fail(ErrorKind::kValue, "there are no tensors to stack");
+  if (tensors.empty())
+    fail(ErrorKind::kValue, "there are no tensors to stack");
   const Shape &shape = checked(tensors[0], "tensors")->type->dims;
   std::vector<Tensor> raised;
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (checked(tensors[i], "tensors")->type->dims != shape)
-      fail(ErrorKind::kShape, "tensor 0 has shape " + to_string(shape) + ", tensor " + std::to_string(i) + " has shape " +
+      fail(ErrorKind::kShape, "tensor 0 has shape " + to_string(shape) + ", tensor " +
+                                  std::to_string(i) + " has shape " +
                                   to_string(tensors[i].shape()) + ": all must be equal");
     raised.push_back(tensors[i].unsqueeze(dim, location));
   }
@@ -105,12 +135,14 @@ Var section(const Var &x, int64_t dim, int64_t start, int64_t count, int64_t ste
 Var pad_constant(Var x, const Shape &before, const Shape &after, Scalar value) {
   Shape shape = x.dims(), starts(shape.size(), 0);
   for (size_t d = 0; d < shape.size(); ++d) {
-    int64_t cut_front = std::max<int64_t>(-before[d], 0), cut_back = std::max<int64_t>(-after[d], 0);
+    int64_t cut_front = std::max<int64_t>(-before[d], 0),
+            cut_back = std::max<int64_t>(-after[d], 0);
     if (cut_front + cut_back > shape[d])
-      fail(ErrorKind::kShape,
-           "padding takes more from dimension " + std::to_string(d) + " of shape " + to_string(x.dims()) + " than it has");
+      fail(ErrorKind::kShape, "padding takes more from dimension " + std::to_string(d) +
+                                  " of shape " + to_string(x.dims()) + " than it has");
     shape[d] -= cut_front + cut_back;
-    if (cut_front || cut_back) x = section(x, static_cast<int64_t>(d), cut_front, shape[d]);
+    if (cut_front || cut_back)
+      x = section(x, static_cast<int64_t>(d), cut_front, shape[d]);
   }
   bool grows = false;
   for (size_t d = 0; d < shape.size(); ++d) {
@@ -119,29 +151,36 @@ Var pad_constant(Var x, const Shape &before, const Shape &after, Scalar value) {
     grows = grows || more > 0;
     shape[d] += more;
   }
-  if (!grows) return x;
-  return emit_insert_slice(broadcast(make_scalar(value, x.dtype()), shape), x, starts, Shape(shape.size(), 1));
+  if (!grows)
+    return x;
+  return emit_insert_slice(broadcast(make_scalar(value, x.dtype()), shape), x, starts,
+                           Shape(shape.size(), 1));
 }
 
 // One dim with its mirrored or repeated borders.
 Var pad_border(const Var &x, int64_t dim, int64_t before, int64_t after, PadMode mode) {
   int64_t size = x.dims()[dim];
-  if (before == 0 && after == 0) return x;
+  if (before == 0 && after == 0)
+    return x;
   bool reflect = mode == PadMode::kReflect;
   if (before < 0 || after < 0 || (reflect ? std::max(before, after) >= size : size == 0))
-    fail(ErrorKind::kShape, "padding " + to_string(Shape{before, after}) + " of dimension " + std::to_string(dim) + " of shape " +
-                                to_string(x.dims()) +
-                                (reflect ? ": a reflection needs 0 or more, and less than the dimension has"
-                                         : ": the border of a dimension with elements can be repeated 0 or more times"));
+    fail(ErrorKind::kShape,
+         "padding " + to_string(Shape{before, after}) + " of dimension " + std::to_string(dim) +
+             " of shape " + to_string(x.dims()) +
+             (reflect
+                  ? ": a reflection needs 0 or more, and less than the dimension has"
+                  : ": the border of a dimension with elements can be repeated 0 or more times"));
   std::vector<Var> parts;
   auto border = [&](int64_t at, int64_t count) {
     Shape shape = x.dims();
     shape[dim] = count;
     return emit_broadcast(section(x, dim, at, 1), shape);
   };
-  if (before) parts.push_back(reflect ? section(x, dim, before, before, -1) : border(0, before));
+  if (before)
+    parts.push_back(reflect ? section(x, dim, before, before, -1) : border(0, before));
   parts.push_back(x);
-  if (after) parts.push_back(reflect ? section(x, dim, size - 2, after, -1) : border(size - 1, after));
+  if (after)
+    parts.push_back(reflect ? section(x, dim, size - 2, after, -1) : border(size - 1, after));
   return emit_concat(parts, dim);
 }
 
@@ -151,32 +190,41 @@ Tensor pad(const Tensor &x, const Shape &padding, PadMode mode, Scalar value, Lo
   Session session("pad", location);
   Var var = read(x, "x");
   if (padding.size() % 2 != 0 || static_cast<int64_t>(padding.size()) > 2 * var.ndim())
-    fail(ErrorKind::kValue, "padding " + to_string(padding) +
-                                " must have two numbers for each of the last dimensions of x, whose shape is " + to_string(var.dims()));
+    fail(ErrorKind::kValue,
+         "padding " + to_string(padding) +
+             " must have two numbers for each of the last dimensions of x, whose shape is " +
+             to_string(var.dims()));
   Shape before(var.ndim(), 0), after(var.ndim(), 0);
   for (size_t i = 0; i < padding.size() / 2; ++i) {
     before[var.ndim() - 1 - i] = padding[2 * i];
     after[var.ndim() - 1 - i] = padding[2 * i + 1];
   }
-  if (mode == PadMode::kConstant) return wrap(pad_constant(var, before, after, value));
-  for (int64_t d = 0; d < x.ndim(); ++d) var = pad_border(var, d, before[d], after[d], mode);
+  if (mode == PadMode::kConstant)
+    return wrap(pad_constant(var, before, after, value));
+  for (int64_t d = 0; d < x.ndim(); ++d)
+    var = pad_border(var, d, before[d], after[d], mode);
   return wrap(var);
 }
 
 Tensor flip(const Tensor &x, Dims dims, Location location) {
   Session session("flip", location);
   Var var = read(x, "x");
-  for (int64_t dim : normalize_dims(dims, var.ndim(), "dims")) var = section(var, dim, var.dims()[dim] - 1, var.dims()[dim], -1);
+  for (int64_t dim : normalize_dims(dims, var.ndim(), "dims"))
+    var = section(var, dim, var.dims()[dim] - 1, var.dims()[dim], -1);
   return wrap(var);
 }
 
-Tensor repeat_interleave(const Tensor &x, int64_t repeats, std::optional<int64_t> dim, Location location) {
+Tensor repeat_interleave(const Tensor &x, int64_t repeats, std::optional<int64_t> dim,
+                         Location location) {
   Session session("repeat_interleave", location);
-  if (repeats < 0) fail(ErrorKind::kValue, "repeats is " + std::to_string(repeats) + "; it must not be negative");
+  if (repeats < 0)
+    fail(ErrorKind::kValue, "repeats is " + std::to_string(repeats) + "; it must not be negative");
   Var var = read(x, "x");
-  if (!dim) var = emit_reshape(var, {var.type().elements});
+  if (!dim)
+    var = emit_reshape(var, {var.type().elements});
   int64_t axis = dim ? normalize_dim(*dim, var.ndim(), "dim") : 0;
-  if (var.ndim() == 0) var = emit_reshape(var, {1});
+  if (var.ndim() == 0)
+    var = emit_reshape(var, {1});
   Shape raised = var.dims(), wide, shape = var.dims();
   raised.insert(raised.begin() + axis + 1, 1);
   wide = raised;
@@ -189,12 +237,14 @@ Tensor repeat(const Tensor &x, const Shape &repeats, Location location) {
   Session session("repeat", location);
   Var var = read(x, "x");
   if (static_cast<int64_t>(repeats.size()) < var.ndim())
-    fail(ErrorKind::kValue,
-         "repeats " + to_string(repeats) + " has fewer entries than x, whose shape is " + to_string(var.dims()) + ", has dimensions");
+    fail(ErrorKind::kValue, "repeats " + to_string(repeats) +
+                                " has fewer entries than x, whose shape is " +
+                                to_string(var.dims()) + ", has dimensions");
   Shape raised, wide, shape, dims = var.dims();
   dims.insert(dims.begin(), repeats.size() - dims.size(), 1);
   for (size_t d = 0; d < dims.size(); ++d) {
-    if (repeats[d] < 0) fail(ErrorKind::kValue, "repeats " + to_string(repeats) + " must not be negative");
+    if (repeats[d] < 0)
+      fail(ErrorKind::kValue, "repeats " + to_string(repeats) + " must not be negative");
     raised.insert(raised.end(), {1, dims[d]});
     wide.insert(wide.end(), {repeats[d], dims[d]});
     shape.push_back(repeats[d] * dims[d]);
@@ -208,11 +258,15 @@ namespace {
 Tensor triangle(const Tensor &x, int64_t diagonal, bool lower) {
   Var var = read(x, "x");
   int64_t rank = var.ndim();
-  if (rank < 2) fail(ErrorKind::kShape, "x has shape " + to_string(var.dims()) + "; it must have at least two dimensions");
+  if (rank < 2)
+    fail(ErrorKind::kShape,
+         "x has shape " + to_string(var.dims()) + "; it must have at least two dimensions");
   Shape matrix = {var.dims()[rank - 2], var.dims()[rank - 1]};
   Var row = emit_iota(DType::kInt64, matrix, 0), column = emit_iota(DType::kInt64, matrix, 1);
-  Var limit = emit_binary(Binary::kAdd, row, broadcast(emit_constant(diagonal, DType::kInt64), matrix));
-  Var kept = broadcast(emit_compare(lower ? Comparison::kLe : Comparison::kGe, column, limit), var.dims());
+  Var limit =
+      emit_binary(Binary::kAdd, row, broadcast(emit_constant(diagonal, DType::kInt64), matrix));
+  Var kept =
+      broadcast(emit_compare(lower ? Comparison::kLe : Comparison::kGe, column, limit), var.dims());
   return wrap(emit_select(kept, var, broadcast(emit_constant(0, var.dtype()), var.dims())));
 }
 

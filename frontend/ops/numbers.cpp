@@ -23,13 +23,15 @@ template <typename F> Tensor computed(const Tensor &x, F f) {
 // The same of two operands. floating: integers become float32.
 template <typename F> Tensor computed(const TensorArg &x, const TensorArg &y, bool floating, F f) {
   Operands both = promote(x, y, floating, 0, /*wide=*/true);
-  if (both.x.dtype() == DType::kBool) fail(ErrorKind::kDType, "x and y are bool; convert one with to() first");
+  if (both.x.dtype() == DType::kBool)
+    fail(ErrorKind::kDType, "x and y are bool; convert one with to() first");
   return wrap(rounded(read(f(wrap(widened(both.x)), wrap(widened(both.y))), "x"), both.result));
 }
 
 // Whether the sign bit is set, also of a zero.
 Tensor is_negative(const Tensor &x) {
-  if (!is_floating(x.dtype())) return x < 0;
+  if (!is_floating(x.dtype()))
+    return x < 0;
   return (x < 0) | ((x == 0) & (1.0 / x < 0));
 }
 
@@ -116,10 +118,12 @@ Tensor xlogy(TensorArg x, TensorArg y, Location location) {
   });
 }
 
-Tensor nan_to_num(const Tensor &x, double nan, std::optional<double> posinf, std::optional<double> neginf, Location location) {
+Tensor nan_to_num(const Tensor &x, double nan, std::optional<double> posinf,
+                  std::optional<double> neginf, Location location) {
   Session session("nan_to_num", location);
   DType dtype = checked(x, "x")->type->dtype;
-  if (!is_floating(dtype)) return x;
+  if (!is_floating(dtype))
+    return x;
   double infinity = std::numeric_limits<double>::infinity();
   Tensor result = where(is_nan(x), nan, x);
   result = where(result == infinity, posinf.value_or(most(dtype)), result);
@@ -129,10 +133,12 @@ Tensor nan_to_num(const Tensor &x, double nan, std::optional<double> posinf, std
 namespace {
 
 // x + value * f(a, b).
-template <typename F> Tensor added(const Tensor &x, const Tensor &a, const Tensor &b, const Scalar &value, F f) {
+template <typename F>
+Tensor added(const Tensor &x, const Tensor &a, const Tensor &b, const Scalar &value, F f) {
   const TensorArg args[] = {x, a, b};
   DType dtype = result_type(args), wide = computing_dtype(dtype);
-  if (dtype == DType::kBool) fail(ErrorKind::kDType, "x, a and b are bool; convert them with to() first");
+  if (dtype == DType::kBool)
+    fail(ErrorKind::kDType, "x, a and b are bool; convert them with to() first");
   return (x.to(wide) + value * f(a.to(wide), b.to(wide))).to(dtype);
 }
 
@@ -145,7 +151,8 @@ Tensor addcmul(const Tensor &x, const Tensor &a, const Tensor &b, Scalar value, 
 
 Tensor addcdiv(const Tensor &x, const Tensor &a, const Tensor &b, Scalar value, Location location) {
   Session session("addcdiv", location);
-  for (const auto &[tensor, name] : {std::pair{&x, "x"}, std::pair{&a, "a"}, std::pair{&b, "b"}}) floating_only(*tensor, name);
+  for (const auto &[tensor, name] : {std::pair{&x, "x"}, std::pair{&a, "a"}, std::pair{&b, "b"}})
+    floating_only(*tensor, name);
   return added(x, a, b, value, [](const Tensor &p, const Tensor &q) { return p / q; });
 }
 

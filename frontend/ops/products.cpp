@@ -10,20 +10,25 @@ namespace weft {
 
 using namespace recorder;
 
-Tensor addmm(const Tensor &x, const Tensor &a, const Tensor &b, Scalar beta, Scalar alpha, Location location) {
+Tensor addmm(const Tensor &x, const Tensor &a, const Tensor &b, Scalar beta, Scalar alpha,
+             Location location) {
   Session session("addmm", location);
   checked(x, "x");
   const TypeInfo &left = *checked(a, "a")->type, &right = *checked(b, "b")->type;
   if (left.ndim() != 2 || right.ndim() != 2 || left.dims[1] != right.dims[0])
-    fail(ErrorKind::kShape,
-         "a has shape " + to_string(left.dims) + ", b has shape " + to_string(right.dims) + ": they must be [n, k] and [k, m]");
+    fail(ErrorKind::kShape, "a has shape " + to_string(left.dims) + ", b has shape " +
+                                to_string(right.dims) + ": they must be [n, k] and [k, m]");
   Shape shape = {left.dims[0], right.dims[1]};
   if (broadcast_shape(x.shape(), shape, "x", "the product") != shape)
-    fail(ErrorKind::kShape, "x has shape " + to_string(x.shape()) + ", which does not broadcast to the product's " + to_string(shape));
+    fail(ErrorKind::kShape, "x has shape " + to_string(x.shape()) +
+                                ", which does not broadcast to the product's " + to_string(shape));
   const TensorArg args[] = {x, a, b};
   DType dtype = result_type(args), wide = computing_dtype(dtype);
-  auto times = [](const Tensor &tensor, const Scalar &factor) { return factor.as_double() == 1.0 ? tensor : tensor * factor; };
-  return (times(x.to(wide), beta) + times(matmul(a.to(dtype), b.to(dtype)).to(wide), alpha)).to(dtype);
+  auto times = [](const Tensor &tensor, const Scalar &factor) {
+    return factor.as_double() == 1.0 ? tensor : tensor * factor;
+  };
+  return (times(x.to(wide), beta) + times(matmul(a.to(dtype), b.to(dtype)).to(wide), alpha))
+      .to(dtype);
 }
 
 Tensor cross(const Tensor &x, const Tensor &y, int64_t dim, Location location) {
@@ -31,8 +36,9 @@ Tensor cross(const Tensor &x, const Tensor &y, int64_t dim, Location location) {
   Shape shape = broadcast_shape(checked(x, "x")->type->dims, checked(y, "y")->type->dims, "x", "y");
   int64_t axis = normalize_dim(dim, static_cast<int64_t>(shape.size()), "dim");
   if (shape.empty() || shape[static_cast<size_t>(axis)] != 3)
-    fail(ErrorKind::kShape, "x has shape " + to_string(x.shape()) + ", y has shape " + to_string(y.shape()) + ": dimension " +
-                                std::to_string(axis) + " must be of size 3");
+    fail(ErrorKind::kShape, "x has shape " + to_string(x.shape()) + ", y has shape " +
+                                to_string(y.shape()) + ": dimension " + std::to_string(axis) +
+                                " must be of size 3");
   Tensor a = x.expand(shape), b = y.expand(shape);
   return roll(a, -1, axis) * roll(b, 1, axis) - roll(a, 1, axis) * roll(b, -1, axis);
 }
@@ -56,26 +62,32 @@ namespace {
 
 int64_t product_of(const Shape &shape, const Shape &dims) {
   int64_t n = 1;
-  for (int64_t d : dims) n *= shape[static_cast<size_t>(d)];
+  for (int64_t d : dims)
+    n *= shape[static_cast<size_t>(d)];
   return n;
 }
 
 } // namespace
 
-Tensor tensordot(const Tensor &x, const Tensor &y, const Shape &x_dims, const Shape &y_dims, Location location) {
+Tensor tensordot(const Tensor &x, const Tensor &y, const Shape &x_dims, const Shape &y_dims,
+                 Location location) {
   Session session("tensordot", location);
   const Shape &left = checked(x, "x")->type->dims, &right = checked(y, "y")->type->dims;
   if (x_dims.size() != y_dims.size())
-    fail(ErrorKind::kValue, "x_dims " + to_string(x_dims) + " and y_dims " + to_string(y_dims) + " must be equally many");
+    fail(ErrorKind::kValue, "x_dims " + to_string(x_dims) + " and y_dims " + to_string(y_dims) +
+                                " must be equally many");
   Shape of_x, of_y, kept_x, kept_y;
   for (size_t i = 0; i < x_dims.size(); ++i) {
     of_x.push_back(normalize_dim(x_dims[i], static_cast<int64_t>(left.size()), "x_dims"));
     of_y.push_back(normalize_dim(y_dims[i], static_cast<int64_t>(right.size()), "y_dims"));
-    if (std::count(of_x.begin(), of_x.end(), of_x.back()) > 1 || std::count(of_y.begin(), of_y.end(), of_y.back()) > 1)
-      fail(ErrorKind::kValue, "x_dims " + to_string(x_dims) + " or y_dims " + to_string(y_dims) + " name a dimension twice");
+    if (std::count(of_x.begin(), of_x.end(), of_x.back()) > 1 ||
+        std::count(of_y.begin(), of_y.end(), of_y.back()) > 1)
+      fail(ErrorKind::kValue, "x_dims " + to_string(x_dims) + " or y_dims " + to_string(y_dims) +
+                                  " name a dimension twice");
     if (left[of_x[i]] != right[of_y[i]])
-      fail(ErrorKind::kShape, "x has shape " + to_string(left) + ", y has shape " + to_string(right) + ": dimensions " +
-                                  std::to_string(of_x[i]) + " and " + std::to_string(of_y[i]) + " must be of one size");
+      fail(ErrorKind::kShape, "x has shape " + to_string(left) + ", y has shape " +
+                                  to_string(right) + ": dimensions " + std::to_string(of_x[i]) +
+                                  " and " + std::to_string(of_y[i]) + " must be of one size");
   }
   Shape shape;
   for (size_t d = 0; d < left.size(); ++d)
@@ -88,19 +100,23 @@ Tensor tensordot(const Tensor &x, const Tensor &y, const Shape &x_dims, const Sh
       kept_y.push_back(static_cast<int64_t>(d));
       shape.push_back(right[d]);
     }
-  int64_t rows = product_of(left, kept_x), columns = product_of(right, kept_y), inner = product_of(left, of_x);
+  int64_t rows = product_of(left, kept_x), columns = product_of(right, kept_y),
+          inner = product_of(left, of_x);
   Shape order_x = kept_x, order_y = of_y;
   order_x.insert(order_x.end(), of_x.begin(), of_x.end());
   order_y.insert(order_y.end(), kept_y.begin(), kept_y.end());
-  return matmul(x.permute(order_x).reshape({rows, inner}), y.permute(order_y).reshape({inner, columns})).reshape(shape);
+  return matmul(x.permute(order_x).reshape({rows, inner}),
+                y.permute(order_y).reshape({inner, columns}))
+      .reshape(shape);
 }
 
 Tensor tensordot(const Tensor &x, const Tensor &y, int64_t dims, Location location) {
   Session session("tensordot", location);
   int64_t left = checked(x, "x")->type->ndim(), right = checked(y, "y")->type->ndim();
   if (dims < 0 || dims > left || dims > right)
-    fail(ErrorKind::kValue, "dims is " + std::to_string(dims) + "; x has shape " + to_string(x.shape()) + ", y has shape " +
-                                to_string(y.shape()) + ": both must have as many dimensions");
+    fail(ErrorKind::kValue, "dims is " + std::to_string(dims) + "; x has shape " +
+                                to_string(x.shape()) + ", y has shape " + to_string(y.shape()) +
+                                ": both must have as many dimensions");
   Shape of_x(static_cast<size_t>(dims)), of_y(static_cast<size_t>(dims));
   std::iota(of_x.begin(), of_x.end(), left - dims);
   std::iota(of_y.begin(), of_y.end(), 0);

@@ -11,16 +11,24 @@
 namespace weft {
 
 DType promote_types(DType a, DType b) {
-  if (a == b) return a;
-  if (dtype_category(a) != dtype_category(b)) return dtype_category(a) > dtype_category(b) ? a : b;
+  if (a == b)
+    return a;
+  if (dtype_category(a) != dtype_category(b))
+    return dtype_category(a) > dtype_category(b) ? a : b;
   if (is_floating(a)) {
-    auto rank = [](DType t) { return t == DType::kFloat64 ? 2 : t == DType::kFloat32 ? 1 : 0; };
-    if (rank(a) == rank(b)) return DType::kFloat32; // float16 with bfloat16
+    auto rank = [](DType t) {
+      return t == DType::kFloat64 ? 2 : t == DType::kFloat32 ? 1 : 0;
+    };
+    if (rank(a) == rank(b))
+      return DType::kFloat32; // float16 with bfloat16
     return rank(a) > rank(b) ? a : b;
   }
   // Integers: uint8 fits into every signed type but int8.
-  if ((a == DType::kUInt8 && b == DType::kInt8) || (a == DType::kInt8 && b == DType::kUInt8)) return DType::kInt16;
-  auto width = [](DType t) { return t == DType::kUInt8 ? 0 : byte_size(t); };
+  if ((a == DType::kUInt8 && b == DType::kInt8) || (a == DType::kInt8 && b == DType::kUInt8))
+    return DType::kInt16;
+  auto width = [](DType t) {
+    return t == DType::kUInt8 ? 0 : byte_size(t);
+  };
   return width(a) > width(b) ? a : b;
 }
 
@@ -29,24 +37,32 @@ namespace {
 
 // The dtypes of one rank class taken together; none if it is empty.
 using MaybeDType = std::optional<DType>;
-void merge(MaybeDType &into, DType dtype) { into = into ? promote_types(*into, dtype) : dtype; }
+void merge(MaybeDType &into, DType dtype) {
+  into = into ? promote_types(*into, dtype) : dtype;
+}
 
 // c10's combine_categories.
 MaybeDType combine(MaybeDType higher, MaybeDType lower) {
-  if (!higher) return lower;
-  if (is_floating(*higher)) return higher;
-  if (*higher == DType::kBool || (lower && is_floating(*lower))) return lower ? promote_types(*higher, *lower) : *higher;
+  if (!higher)
+    return lower;
+  if (is_floating(*higher))
+    return higher;
+  if (*higher == DType::kBool || (lower && is_floating(*lower)))
+    return lower ? promote_types(*higher, *lower) : *higher;
   return higher;
 }
 
-DType default_dtype(const Scalar &scalar) { return scalar.dtype == DType::kFloat64 ? DType::kFloat32 : scalar.dtype; }
+DType default_dtype(const Scalar &scalar) {
+  return scalar.dtype == DType::kFloat64 ? DType::kFloat32 : scalar.dtype;
+}
 
 } // namespace
 
 DType result_type(std::span<const TensorArg> args) {
   MaybeDType dimensioned, zero_dim, scalars;
   for (const TensorArg &arg : args) {
-    if (!arg.tensor()) merge(scalars, default_dtype(arg.scalar()));
+    if (!arg.tensor())
+      merge(scalars, default_dtype(arg.scalar()));
     else {
       const TypeInfo &type = *checked(*arg.tensor(), "an operand")->type;
       merge(type.ndim() > 0 ? dimensioned : zero_dim, type.dtype);
@@ -56,7 +72,8 @@ DType result_type(std::span<const TensorArg> args) {
 }
 
 Var operand(const TensorArg &arg, DType dtype, const char *name) {
-  if (!arg.tensor()) return make_scalar(arg.scalar(), dtype);
+  if (!arg.tensor())
+    return make_scalar(arg.scalar(), dtype);
   Var x = read(*arg.tensor(), name);
   return x.dtype() == dtype ? x : emit_cast(x, dtype);
 }
@@ -81,22 +98,27 @@ Var make_fitting_scalar(const Scalar &scalar, DType dtype) {
     }
   };
   double value = scalar.as_double(), limit = most(dtype);
-  bool fits = is_floating(dtype) ? !std::isfinite(value) || std::fabs(value) <= limit
-              : dtype == DType::kInt64
-                  ? scalar.dtype != DType::kFloat64 || (value >= -limit && value < limit)
-                  : dtype == DType::kBool || (value >= (dtype == DType::kUInt8 ? -limit : -limit - 1) && value < limit + 1);
+  bool fits =
+      is_floating(dtype) ? !std::isfinite(value) || std::fabs(value) <= limit
+      : dtype == DType::kInt64
+          ? scalar.dtype != DType::kFloat64 || (value >= -limit && value < limit)
+          : dtype == DType::kBool ||
+                (value >= (dtype == DType::kUInt8 ? -limit : -limit - 1) && value < limit + 1);
   if (!fits) {
     std::ostringstream text;
-    if (scalar.dtype == DType::kFloat64) text << value;
-    else text << scalar.i;
-    fail(ErrorKind::kValue,
-         "value is " + text.str() + ", which does not fit into " + name(dtype) + " without overflow; choose a wider dtype");
+    if (scalar.dtype == DType::kFloat64)
+      text << value;
+    else
+      text << scalar.i;
+    fail(ErrorKind::kValue, "value is " + text.str() + ", which does not fit into " + name(dtype) +
+                                " without overflow; choose a wider dtype");
   }
   return make_scalar(scalar, dtype);
 }
 
 Shape broadcast_shape(const Shape &x, const Shape &y, const char *x_name, const char *y_name) {
-  if (x == y) return x;
+  if (x == y)
+    return x;
   const Shape &longer = x.size() >= y.size() ? x : y;
   const Shape &shorter = x.size() >= y.size() ? y : x;
   Shape result = longer;
@@ -105,61 +127,78 @@ Shape broadcast_shape(const Shape &x, const Shape &y, const char *x_name, const 
     int64_t a = longer[offset + i], b = shorter[i];
     if (a != b && a != 1 && b != 1) {
       int64_t dim = static_cast<int64_t>(i) - static_cast<int64_t>(shorter.size());
-      fail(ErrorKind::kShape, std::string(x_name) + " has shape " + to_string(x) + ", " + y_name + " has shape " + to_string(y) +
-                                  ": dimension " + std::to_string(dim) + " is " + std::to_string(x[x.size() + dim]) + " in one and " +
-                                  std::to_string(y[y.size() + dim]) + " in the other, and neither is 1; reshape or unsqueeze one of them");
+      fail(ErrorKind::kShape,
+           std::string(x_name) + " has shape " + to_string(x) + ", " + y_name + " has shape " +
+               to_string(y) + ": dimension " + std::to_string(dim) + " is " +
+               std::to_string(x[x.size() + dim]) + " in one and " +
+               std::to_string(y[y.size() + dim]) +
+               " in the other, and neither is 1; reshape or unsqueeze one of them");
     }
     result[offset + i] = a == 1 ? b : a;
   }
   return result;
 }
 
-Var broadcast(Var x, const Shape &shape) { return x.dims() == shape ? std::move(x) : emit_broadcast(x, shape); }
+Var broadcast(Var x, const Shape &shape) {
+  return x.dims() == shape ? std::move(x) : emit_broadcast(x, shape);
+}
 
-Operands promote(const TensorArg &x, const TensorArg &y, bool floating, uint32_t specialized, bool wide) {
+Operands promote(const TensorArg &x, const TensorArg &y, bool floating, uint32_t specialized,
+                 bool wide) {
   DType dtype, result;
-  if (x.tensor() && y.tensor() && x.tensor()->defined() && y.tensor()->defined() && x.tensor()->impl()->type == y.tensor()->impl()->type)
+  if (x.tensor() && y.tensor() && x.tensor()->defined() && y.tensor()->defined() &&
+      x.tensor()->impl()->type == y.tensor()->impl()->type)
     dtype = x.tensor()->impl()->type->dtype; // the usual case
   else {
     const TensorArg args[] = {x, y};
     dtype = result_type(args);
   }
-  if (floating && !is_floating(dtype)) dtype = DType::kFloat32;
+  if (floating && !is_floating(dtype))
+    dtype = DType::kFloat32;
   result = dtype;
   auto gives_way = [&](const TensorArg &arg) {
-    return !arg.tensor() || (arg.tensor()->impl()->type->ndim() == 0 && arg.tensor()->impl()->type->dtype != dtype);
+    return !arg.tensor() ||
+           (arg.tensor()->impl()->type->ndim() == 0 && arg.tensor()->impl()->type->dtype != dtype);
   };
-  if (wide && computing_dtype(dtype) != dtype && (gives_way(x) || gives_way(y))) dtype = computing_dtype(dtype);
+  if (wide && computing_dtype(dtype) != dtype && (gives_way(x) || gives_way(y)))
+    dtype = computing_dtype(dtype);
   auto one = [&](int i, const TensorArg &arg, const char *name) {
     bool constant = (specialized >> i & 1) && !arg.tensor();
     return constant ? make_specialized_scalar(arg.scalar(), dtype, i) : operand(arg, dtype, name);
   };
   Var a = one(0, x, "x"), b = one(1, y, "y");
-  if (a.value->type == b.value->type) return {std::move(a), std::move(b), result};
+  if (a.value->type == b.value->type)
+    return {std::move(a), std::move(b), result};
   Shape shape = broadcast_shape(a.dims(), b.dims(), "x", "y");
   return {broadcast(std::move(a), shape), broadcast(std::move(b), shape), result};
 }
 
-DType computing_dtype(DType dtype) { return is_floating(dtype) && byte_size(dtype) < 4 ? DType::kFloat32 : dtype; }
+DType computing_dtype(DType dtype) {
+  return is_floating(dtype) && byte_size(dtype) < 4 ? DType::kFloat32 : dtype;
+}
 
 Var widened(const Var &x) {
   DType wide = computing_dtype(x.dtype());
   return wide == x.dtype() ? x : emit_cast(x, wide);
 }
 
-Var rounded(const Var &y, DType dtype) { return y.dtype() == dtype ? y : emit_cast(y, dtype); }
+Var rounded(const Var &y, DType dtype) {
+  return y.dtype() == dtype ? y : emit_cast(y, dtype);
+}
 
 Var floating_only(const Tensor &x, const char *name) {
   Var var = read(x, name);
   if (!is_floating(var.dtype()))
-    fail(ErrorKind::kDType, std::string(name) + " is " + describe(var) + "; it must be floating: convert with to(float32)");
+    fail(ErrorKind::kDType, std::string(name) + " is " + describe(var) +
+                                "; it must be floating: convert with to(float32)");
   return var;
 }
 
 Var index_operand(const Tensor &indices, const char *name) {
   Var var = read(indices, name);
   if (var.dtype() != DType::kInt32 && var.dtype() != DType::kInt64)
-    fail(ErrorKind::kDType, std::string(name) + " is " + describe(var) + "; indices must be int32 or int64");
+    fail(ErrorKind::kDType,
+         std::string(name) + " is " + describe(var) + "; indices must be int32 or int64");
   return var;
 }
 

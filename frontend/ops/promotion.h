@@ -5,13 +5,14 @@
 
 namespace weft::recorder {
 
-// PyTorch's rule: tensors with dimensions decide, then 0-dim tensors, then scalars; a lower rank changes the dtype only by a higher
-// category.
+// PyTorch's rule: tensors with dimensions decide, then 0-dim tensors, then scalars; a lower rank
+// changes the dtype only by a higher category.
 DType result_type(std::span<const TensorArg> args);
 // The argument in this dtype: a scalar becomes a leaf, a tensor is cast where it must be.
 Var operand(const TensorArg &arg, DType dtype, const char *name);
-// A scalar that fills a tensor of this dtype. Fails where the dtype cannot hold it, as PyTorch does: 300 in uint8, 1e5 in float16, NaN in
-// an integer. A fraction is cut off; a negative number of uint8's size wraps.
+// A scalar that fills a tensor of this dtype. Fails where the dtype cannot hold it, as PyTorch
+// does: 300 in uint8, 1e5 in float16, NaN in an integer. A fraction is cut off; a negative number
+// of uint8's size wraps.
 Var make_fitting_scalar(const Scalar &scalar, DType dtype);
 // numpy's rule. Fails with both names and shapes.
 Shape broadcast_shape(const Shape &x, const Shape &y, const char *x_name, const char *y_name);
@@ -21,11 +22,13 @@ struct Operands {
   Var x, y;
   DType result; // the promoted dtype: that of x and y, unless they are wide
 };
-// Both operands in one dtype and one shape. floating: integers and bools become float32. specialized: a bit for each operand that is a
-// constant of the program while it is a scalar (make_specialized_scalar). wide: where a scalar or a 0-dim tensor meets bfloat16 or float16,
-// both are float32, so that the number is not rounded before the result is (PyTorch does so in
-// products and quotients).
-Operands promote(const TensorArg &x, const TensorArg &y, bool floating = false, uint32_t specialized = 0, bool wide = false);
+// Both operands in one dtype and one shape. floating: integers and bools become float32.
+// specialized: a bit for each operand that is a constant of the program while it is a scalar
+// (make_specialized_scalar). wide: where a scalar or a 0-dim tensor meets bfloat16 or float16, both
+// are float32, so that the number is not rounded before the result is (PyTorch does so in products
+// and quotients).
+Operands promote(const TensorArg &x, const TensorArg &y, bool floating = false,
+                 uint32_t specialized = 0, bool wide = false);
 
 // x, in float32 where it is an integer or bool.
 Var floating_operand(const Tensor &x, const char *name = "x");
@@ -33,11 +36,13 @@ Var floating_operand(const Tensor &x, const char *name = "x");
 // indices, which must be int32 or int64.
 Var index_operand(const Tensor &indices, const char *name = "indices");
 
-// x, which must be floating: what PyTorch refuses for integers is refused here too, before a loss or a norm is silently of rounded data.
+// x, which must be floating: what PyTorch refuses for integers is refused here too, before a loss
+// or a norm is silently of rounded data.
 Var floating_only(const Tensor &x, const char *name = "x");
 
-// What a function that is one to its caller computes in, so that it rounds once although it records several ops: float32 for 16-bit floats,
-// else the dtype itself. widened(x) is x in that dtype, rounded(y, dtype) the result back in the caller's.
+// What a function that is one to its caller computes in, so that it rounds once although it records
+// several ops: float32 for 16-bit floats, else the dtype itself. widened(x) is x in that dtype,
+// rounded(y, dtype) the result back in the caller's.
 DType computing_dtype(DType dtype);
 Var widened(const Var &x);
 Var rounded(const Var &y, DType dtype);

@@ -16,23 +16,28 @@ using namespace recorder;
 
 namespace {
 
-// The state, which every program that draws writes, and what it takes to go on when one of them fails.
+// The state, which every program that draws writes, and what it takes to go on when one of them
+// fails.
 struct Stream : Tensor {
   Tensor start; // the state that was set last
   mutable int64_t losses = 0;
 
-  void set(const Tensor &state) & { Tensor::operator=(state); }
+  void set(const Tensor &state) & {
+    Tensor::operator=(state);
+  }
 };
 
 // Each time the state is lost the counter goes on here, far from all samples before.
 constexpr int64_t kBlocksToALoss = int64_t(1) << 40;
 
-// The state to draw with. After a program that failed over an index it is again what it was. One that failed otherwise has lost what it
-// would have written; the generator, which all of a process may share, is not to end with it.
+// The state to draw with. After a program that failed over an index it is again what it was. One
+// that failed otherwise has lost what it would have written; the generator, which all of a process
+// may share, is not to end with it.
 Var state_of(Generator &generator) {
   const auto &stream = static_cast<const Stream &>(generator.state_storage());
   Var state = read(stream, "generator");
-  if (state.value->node || !is_lost(state.value.get())) return state;
+  if (state.value->node || !is_lost(state.value.get()))
+    return state;
   std::vector<int64_t> start = stream.start.to_vector<int64_t>();
   start[1] += ++stream.losses * kBlocksToALoss;
   write(stream, read(Tensor::from(start), "generator"));
@@ -41,7 +46,9 @@ Var state_of(Generator &generator) {
 
 } // namespace
 
-Generator::Generator(uint64_t seed) : state_(std::make_shared<Stream>()) { manual_seed(seed); }
+Generator::Generator(uint64_t seed) : state_(std::make_shared<Stream>()) {
+  manual_seed(seed);
+}
 
 void Generator::manual_seed(uint64_t seed) {
   std::vector<int64_t> state = {static_cast<int64_t>(seed), 0};
@@ -51,11 +58,14 @@ void Generator::manual_seed(uint64_t seed) {
   stream.losses = 0;
 }
 
-Tensor Generator::state() const { return state_->detach().clone(); }
+Tensor Generator::state() const {
+  return state_->detach().clone();
+}
 
 void Generator::set_state(const Tensor &state, Location location) {
   Session session("set_state", location);
-  if (const TypeInfo &type = *checked(state, "state")->type; type.dtype != DType::kInt64 || type.dims != Shape{2})
+  if (const TypeInfo &type = *checked(state, "state")->type;
+      type.dtype != DType::kInt64 || type.dims != Shape{2})
     fail(ErrorKind::kShape, "state is " + describe(type) + "; a generator's state is int64 [2]");
   NoGrad no_grad;
   state_->copy_(state, location);
@@ -67,28 +77,40 @@ Generator &default_generator() {
   return *generator;
 }
 
-void manual_seed(uint64_t seed) { default_generator().manual_seed(seed); }
+void manual_seed(uint64_t seed) {
+  default_generator().manual_seed(seed);
+}
 
 namespace {
 
-// The blocks that a sample of this shape takes from the stream (dialects/weft/ir/TensorOps.td, "Random").
-int64_t blocks_of(const TypeInfo &type) { return (type.elements + 63) / 64 * 16; }
+// The blocks that a sample of this shape takes from the stream (dialects/weft/ir/TensorOps.td,
+// "Random").
+int64_t blocks_of(const TypeInfo &type) {
+  return (type.elements + 63) / 64 * 16;
+}
 
 // Samples, and moves the generator on by as much as they take.
 Var draw(Generator &generator, DType dtype, const Shape &shape, bool normal) {
   if (!is_floating(dtype))
-    fail(ErrorKind::kDType, std::string("samples are floating-point numbers, not ") + name(dtype) + "; randint draws integers");
+    fail(ErrorKind::kDType, std::string("samples are floating-point numbers, not ") + name(dtype) +
+                                "; randint draws integers");
   NoGrad no_grad;
   Var state = state_of(generator);
-  Var samples = normal ? emit_random_normal(state, dtype, shape) : emit_random_uniform(state, dtype, shape);
-  write(generator.state_storage(), emit_random_advance(state, blocks_of(samples.type()) * (normal ? 2 : 1)));
+  Var samples =
+      normal ? emit_random_normal(state, dtype, shape) : emit_random_uniform(state, dtype, shape);
+  write(generator.state_storage(),
+        emit_random_advance(state, blocks_of(samples.type()) * (normal ? 2 : 1)));
   return samples;
 }
 
 // x * scale + shift, with parameters that do not recompile.
 Var affine(const Var &x, double scale, double shift) {
-  Var y = scale == 1 ? x : emit_binary(Binary::kMul, x, broadcast(make_scalar(scale, x.dtype()), x.dims()));
-  return shift == 0 ? y : emit_binary(Binary::kAdd, y, broadcast(make_scalar(shift, x.dtype()), x.dims()));
+  Var y = scale == 1
+              ? x
+              : emit_binary(Binary::kMul, x, broadcast(make_scalar(scale, x.dtype()), x.dims()));
+  return shift == 0
+             ? y
+             : emit_binary(Binary::kAdd, y, broadcast(make_scalar(shift, x.dtype()), x.dims()));
 }
 
 } // namespace
@@ -97,50 +119,71 @@ Tensor rand(const Shape &shape, Generator &generator, DType dtype, Location loca
   Session session("rand", location);
   return wrap(draw(generator, dtype, shape, false));
 }
-Tensor rand(const Shape &shape, DType dtype, Location location) { return rand(shape, default_generator(), dtype, location); }
+Tensor rand(const Shape &shape, DType dtype, Location location) {
+  return rand(shape, default_generator(), dtype, location);
+}
 
 Tensor randn(const Shape &shape, Generator &generator, DType dtype, Location location) {
   Session session("randn", location);
   return wrap(draw(generator, dtype, shape, true));
 }
-Tensor randn(const Shape &shape, DType dtype, Location location) { return randn(shape, default_generator(), dtype, location); }
+Tensor randn(const Shape &shape, DType dtype, Location location) {
+  return randn(shape, default_generator(), dtype, location);
+}
 
-Tensor uniform(const Shape &shape, double low, double high, DType dtype, Generator &generator, Location location) {
+Tensor uniform(const Shape &shape, double low, double high, DType dtype, Generator &generator,
+               Location location) {
   Session session("uniform", location);
-  if (!(low <= high)) fail(ErrorKind::kValue, "low " + std::to_string(low) + " must not be above high " + std::to_string(high));
-  return wrap(rounded(affine(draw(generator, computing_dtype(dtype), shape, false), high - low, low), dtype));
+  if (!(low <= high))
+    fail(ErrorKind::kValue,
+         "low " + std::to_string(low) + " must not be above high " + std::to_string(high));
+  return wrap(rounded(
+      affine(draw(generator, computing_dtype(dtype), shape, false), high - low, low), dtype));
 }
 
-Tensor normal(const Shape &shape, double mean, double deviation, DType dtype, Generator &generator, Location location) {
+Tensor normal(const Shape &shape, double mean, double deviation, DType dtype, Generator &generator,
+              Location location) {
   Session session("normal", location);
-  if (!(deviation >= 0)) fail(ErrorKind::kValue, "deviation is " + std::to_string(deviation) + "; it must not be negative");
-  return wrap(rounded(affine(draw(generator, computing_dtype(dtype), shape, true), deviation, mean), dtype));
+  if (!(deviation >= 0))
+    fail(ErrorKind::kValue,
+         "deviation is " + std::to_string(deviation) + "; it must not be negative");
+  return wrap(rounded(affine(draw(generator, computing_dtype(dtype), shape, true), deviation, mean),
+                      dtype));
 }
 
-Tensor randint(int64_t low, int64_t high, const Shape &shape, Generator &generator, Location location) {
+Tensor randint(int64_t low, int64_t high, const Shape &shape, Generator &generator,
+               Location location) {
   Session session("randint", location);
   // A sample has 24 random bits: more values than that could not all occur.
   constexpr int64_t kMost = int64_t(1) << 24;
   if (low >= high || high - low > kMost)
-    fail(ErrorKind::kValue, "the range [" + std::to_string(low) + ", " + std::to_string(high) + ") must hold between 1 and 2^24 integers");
+    fail(ErrorKind::kValue, "the range [" + std::to_string(low) + ", " + std::to_string(high) +
+                                ") must hold between 1 and 2^24 integers");
   // In float64 the product is exact, so that truncation is the floor.
-  Var samples = affine(draw(generator, DType::kFloat64, shape, false), static_cast<double>(high - low), 0);
+  Var samples =
+      affine(draw(generator, DType::kFloat64, shape, false), static_cast<double>(high - low), 0);
   Var offsets = emit_cast(samples, DType::kInt64);
-  return wrap(emit_binary(Binary::kAdd, offsets, broadcast(make_scalar(low, DType::kInt64), offsets.dims())));
+  return wrap(emit_binary(Binary::kAdd, offsets,
+                          broadcast(make_scalar(low, DType::kInt64), offsets.dims())));
 }
 
-Tensor bernoulli(const Shape &shape, double p, DType dtype, Generator &generator, Location location) {
+Tensor bernoulli(const Shape &shape, double p, DType dtype, Generator &generator,
+                 Location location) {
   Session session("bernoulli", location);
-  if (!(p >= 0 && p <= 1)) fail(ErrorKind::kValue, "p is " + std::to_string(p) + "; it must be in [0, 1]");
+  if (!(p >= 0 && p <= 1))
+    fail(ErrorKind::kValue, "p is " + std::to_string(p) + "; it must be in [0, 1]");
   Var samples = draw(generator, DType::kFloat32, shape, false);
-  Var below = emit_compare(Comparison::kLt, samples, broadcast(make_scalar(p, DType::kFloat32), shape));
+  Var below =
+      emit_compare(Comparison::kLt, samples, broadcast(make_scalar(p, DType::kFloat32), shape));
   return wrap(dtype == DType::kBool ? below : emit_cast(below, dtype));
 }
 
 Tensor dropout(const Tensor &x, double p, bool training, Generator &generator, Location location) {
   Session session("dropout", location);
-  if (!(p >= 0 && p <= 1)) fail(ErrorKind::kValue, "p is " + std::to_string(p) + "; it must be in [0, 1]");
-  if (!training || p == 0) return x;
+  if (!(p >= 0 && p <= 1))
+    fail(ErrorKind::kValue, "p is " + std::to_string(p) + "; it must be in [0, 1]");
+  if (!training || p == 0)
+    return x;
   Var input = floating_operand(x);
   Var state = state_of(generator);
   Var result = emit_dropout(input, state, p);
@@ -149,20 +192,25 @@ Tensor dropout(const Tensor &x, double p, bool training, Generator &generator, L
   return wrap(result);
 }
 
-Tensor multinomial(const Tensor &probabilities, int64_t samples, bool replacement, Generator &generator, Location location) {
+Tensor multinomial(const Tensor &probabilities, int64_t samples, bool replacement,
+                   Generator &generator, Location location) {
   Session session("multinomial", location);
   NoGrad no_grad;
   Var given = floating_only(probabilities, "probabilities");
   const Shape &dims = given.dims();
   if (given.ndim() < 1 || given.ndim() > 2 || dims.back() == 0)
-    fail(ErrorKind::kShape, "probabilities have shape " + to_string(dims) + "; they must be [n] or [rows, n], for at least one category");
+    fail(ErrorKind::kShape, "probabilities have shape " + to_string(dims) +
+                                "; they must be [n] or [rows, n], for at least one category");
   int64_t n = dims.back();
   if (samples < 1 || (!replacement && samples > n))
     fail(ErrorKind::kValue, "samples is " + std::to_string(samples) + "; it must be positive" +
-                                (replacement ? "" : ", and without replacement at most the " + std::to_string(n) + " categories"));
+                                (replacement ? ""
+                                             : ", and without replacement at most the " +
+                                                   std::to_string(n) + " categories"));
   // Two samples of 24 bits make one of 48: a category of a large vocabulary may be as rare as that.
   auto uniform48 = [&](const Shape &shape) {
-    Tensor coarse = wrap(draw(generator, DType::kFloat64, shape, false)), fine = wrap(draw(generator, DType::kFloat64, shape, false));
+    Tensor coarse = wrap(draw(generator, DType::kFloat64, shape, false)),
+           fine = wrap(draw(generator, DType::kFloat64, shape, false));
     return coarse + fine * 0x1p-24;
   };
   Tensor p = wrap(given).to(float64), total = sum(p, -1, true);
@@ -170,10 +218,12 @@ Tensor multinomial(const Tensor &probabilities, int64_t samples, bool replacemen
   if (replacement) {
     Shape shape = dims;
     shape.back() = samples;
-    // Below the total, so that there is a category whose end lies beyond; one without extent has none.
+    // Below the total, so that there is a category whose end lies beyond; one without extent has
+    // none.
     chosen = searchsorted(cumsum(p, -1), uniform48(shape) * total, /*right=*/true);
   } else {
-    // Exponential clocks with rates p: the order in which they ring is that of draws without replacement (Efraimidis and Spirakis 2006).
+    // Exponential clocks with rates p: the order in which they ring is that of draws without
+    // replacement (Efraimidis and Spirakis 2006).
     Tensor rates = where(p > 0, p / -log1p(-uniform48(dims)), 0.0);
     chosen = topk(rates, samples, -1).second;
     valid = valid & (sum(p > 0, -1, true) >= samples);

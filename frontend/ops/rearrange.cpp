@@ -14,10 +14,12 @@ using namespace recorder;
 
 namespace {
 
-// The place where the dim of x begins does not decide the op's shapes, so that a shift that changes is no program of its own.
+// The place where the dim of x begins does not decide the op's shapes, so that a shift that changes
+// is no program of its own.
 Tensor roll_one(const Tensor &x, int64_t shift, int64_t axis) {
   int64_t n = x.shape()[axis];
-  if (n == 0) return x;
+  if (n == 0)
+    return x;
   return cat({x, x}, axis).narrow(axis, ((-shift) % n + n) % n, n);
 }
 
@@ -28,32 +30,40 @@ Tensor roll(const Tensor &x, const Shape &shifts, Dims dims, Location location) 
   const TypeInfo &type = *checked(x, "x")->type;
   if (dims.all()) {
     if (shifts.size() != 1)
-      fail(ErrorKind::kValue, "shifts " + to_string(shifts) + ": without dims there must be one, of the flattened tensor");
+      fail(ErrorKind::kValue, "shifts " + to_string(shifts) +
+                                  ": without dims there must be one, of the flattened tensor");
     return roll_one(x.flatten(), shifts[0], 0).reshape(type.dims);
   }
   if (shifts.size() != dims.values().size())
-    fail(ErrorKind::kValue, "shifts " + to_string(shifts) + " and dims " + to_string(dims.values()) + " must be equally many");
+    fail(ErrorKind::kValue, "shifts " + to_string(shifts) + " and dims " +
+                                to_string(dims.values()) + " must be equally many");
   Tensor result = x;
-  for (size_t i = 0; i < shifts.size(); ++i) result = roll_one(result, shifts[i], normalize_dim(dims.values()[i], type.ndim(), "dims"));
+  for (size_t i = 0; i < shifts.size(); ++i)
+    result = roll_one(result, shifts[i], normalize_dim(dims.values()[i], type.ndim(), "dims"));
   return result;
 }
 
-Tensor roll(const Tensor &x, int64_t shift, int64_t dim, Location location) { return roll(x, Shape{shift}, Dims{dim}, location); }
+Tensor roll(const Tensor &x, int64_t shift, int64_t dim, Location location) {
+  return roll(x, Shape{shift}, Dims{dim}, location);
+}
 
 std::vector<Tensor> unbind(const Tensor &x, int64_t dim, Location location) {
   Session session("unbind", location);
   const TypeInfo &type = *checked(x, "x")->type;
-  if (type.ndim() == 0) fail(ErrorKind::kShape, "a tensor without dimensions has no parts");
+  if (type.ndim() == 0)
+    fail(ErrorKind::kShape, "a tensor without dimensions has no parts");
   int64_t axis = normalize_dim(dim, type.ndim(), "dim");
   std::vector<Tensor> parts;
-  for (int64_t i = 0; i < type.dims[axis]; ++i) parts.push_back(x.select(axis, i));
+  for (int64_t i = 0; i < type.dims[axis]; ++i)
+    parts.push_back(x.select(axis, i));
   return parts;
 }
 
 Tensor movedim(const Tensor &x, int64_t source, int64_t destination, Location location) {
   Session session("movedim", location);
   int64_t rank = checked(x, "x")->type->ndim();
-  int64_t from = normalize_dim(source, rank, "source"), to = normalize_dim(destination, rank, "destination");
+  int64_t from = normalize_dim(source, rank, "source"),
+          to = normalize_dim(destination, rank, "destination");
   Shape order(static_cast<size_t>(rank));
   std::iota(order.begin(), order.end(), 0);
   order.erase(order.begin() + from);
@@ -67,7 +77,8 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor> &axes, Location location)
   for (const Tensor &axis : axes) {
     const TypeInfo &type = *checked(axis, "axes")->type;
     if (type.ndim() != 1)
-      fail(ErrorKind::kShape, "axis " + std::to_string(shape.size()) + " has shape " + to_string(type.dims) + "; each must be a vector");
+      fail(ErrorKind::kShape, "axis " + std::to_string(shape.size()) + " has shape " +
+                                  to_string(type.dims) + "; each must be a vector");
     shape.push_back(type.dims[0]);
   }
   std::vector<Tensor> grids;
@@ -83,18 +94,24 @@ Tensor diagonal(const Tensor &x, int64_t offset, int64_t dim0, int64_t dim1, Loc
   Session session("diagonal", location);
   const TypeInfo &type = *checked(x, "x")->type;
   int64_t rank = type.ndim();
-  if (rank < 2) fail(ErrorKind::kShape, "x has shape " + to_string(type.dims) + "; a diagonal needs two dimensions");
+  if (rank < 2)
+    fail(ErrorKind::kShape,
+         "x has shape " + to_string(type.dims) + "; a diagonal needs two dimensions");
   int64_t row = normalize_dim(dim0, rank, "dim0"), column = normalize_dim(dim1, rank, "dim1");
-  if (row == column) fail(ErrorKind::kValue, "dim0 and dim1 are both dimension " + std::to_string(row));
+  if (row == column)
+    fail(ErrorKind::kValue, "dim0 and dim1 are both dimension " + std::to_string(row));
   Shape order;
   for (int64_t d = 0; d < rank; ++d)
-    if (d != row && d != column) order.push_back(d);
+    if (d != row && d != column)
+      order.push_back(d);
   order.push_back(row);
   order.push_back(column);
   int64_t n = type.dims[row], m = type.dims[column];
-  int64_t count = std::max<int64_t>(offset >= 0 ? std::min(n, m - offset) : std::min(n + offset, m), 0);
+  int64_t count =
+      std::max<int64_t>(offset >= 0 ? std::min(n, m - offset) : std::min(n + offset, m), 0);
   Tensor flat = x.permute(order).flatten(-2);
-  if (count == 0) return flat.narrow(-1, 0, 0);
+  if (count == 0)
+    return flat.narrow(-1, 0, 0);
   int64_t start = offset >= 0 ? offset : -offset * m;
   return flat.slice(-1, start, start + (count - 1) * (m + 1) + 1, m + 1);
 }
@@ -102,8 +119,11 @@ Tensor diagonal(const Tensor &x, int64_t offset, int64_t dim0, int64_t dim1, Loc
 Tensor diag(const Tensor &x, int64_t offset, Location location) {
   Session session("diag", location);
   const TypeInfo &type = *checked(x, "x")->type;
-  if (type.ndim() == 2) return diagonal(x, offset);
-  if (type.ndim() != 1) fail(ErrorKind::kShape, "x has shape " + to_string(type.dims) + "; it must be a vector or a matrix");
+  if (type.ndim() == 2)
+    return diagonal(x, offset);
+  if (type.ndim() != 1)
+    fail(ErrorKind::kShape,
+         "x has shape " + to_string(type.dims) + "; it must be a vector or a matrix");
   int64_t n = type.dims[0] + std::abs(offset);
   Tensor result = zeros({n, n}, type.dtype);
   diagonal(result, offset).copy_(x);
@@ -113,16 +133,20 @@ Tensor diag(const Tensor &x, int64_t offset, Location location) {
 Tensor diag_embed(const Tensor &x, int64_t offset, int64_t dim1, int64_t dim2, Location location) {
   Session session("diag_embed", location);
   const TypeInfo &type = *checked(x, "x")->type;
-  if (type.ndim() == 0) fail(ErrorKind::kShape, "x has no dimensions; its last one is to become a diagonal");
-  int64_t rank = type.ndim() + 1, row = normalize_dim(dim1, rank, "dim1"), column = normalize_dim(dim2, rank, "dim2");
-  if (row == column) fail(ErrorKind::kValue, "dim1 and dim2 are both dimension " + std::to_string(row));
+  if (type.ndim() == 0)
+    fail(ErrorKind::kShape, "x has no dimensions; its last one is to become a diagonal");
+  int64_t rank = type.ndim() + 1, row = normalize_dim(dim1, rank, "dim1"),
+          column = normalize_dim(dim2, rank, "dim2");
+  if (row == column)
+    fail(ErrorKind::kValue, "dim1 and dim2 are both dimension " + std::to_string(row));
   Shape shape = type.dims;
   shape.back() += std::abs(offset);
   shape.push_back(shape.back());
   Tensor matrices = zeros(shape, type.dtype);
   diagonal(matrices, offset, rank - 2, rank - 1).copy_(x);
   Shape order;
-  for (int64_t d = 0, batch = 0; d < rank; ++d) order.push_back(d == row ? rank - 2 : d == column ? rank - 1 : batch++);
+  for (int64_t d = 0, batch = 0; d < rank; ++d)
+    order.push_back(d == row ? rank - 2 : d == column ? rank - 1 : batch++);
   return matrices.permute(order);
 }
 
@@ -130,9 +154,12 @@ Tensor rot90(const Tensor &x, int64_t k, Dims dims, Location location) {
   Session session("rot90", location);
   int64_t rank = checked(x, "x")->type->ndim();
   if (dims.all() || dims.values().size() != 2)
-    fail(ErrorKind::kValue, "dims " + to_string(dims.values()) + " must be two: those of the plane to turn in");
-  int64_t from = normalize_dim(dims.values()[0], rank, "dims"), to = normalize_dim(dims.values()[1], rank, "dims");
-  if (from == to) fail(ErrorKind::kValue, "dims " + to_string(dims.values()) + " are the same dimension");
+    fail(ErrorKind::kValue,
+         "dims " + to_string(dims.values()) + " must be two: those of the plane to turn in");
+  int64_t from = normalize_dim(dims.values()[0], rank, "dims"),
+          to = normalize_dim(dims.values()[1], rank, "dims");
+  if (from == to)
+    fail(ErrorKind::kValue, "dims " + to_string(dims.values()) + " are the same dimension");
   switch ((k % 4 + 4) % 4) {
   case 1:
     return x.flip(to).transpose(from, to);
@@ -150,19 +177,23 @@ Tensor unflatten(const Tensor &x, int64_t dim, const Shape &sizes, Location loca
   const TypeInfo &type = *checked(x, "x")->type;
   int64_t axis = normalize_dim(dim, type.ndim(), "dim"), known = 1, unknown = 0;
   if (type.ndim() == 0 || sizes.empty())
-    fail(ErrorKind::kShape,
-         "x has shape " + to_string(type.dims) + ", sizes are " + to_string(sizes) + ": there must be a dimension to split");
+    fail(ErrorKind::kShape, "x has shape " + to_string(type.dims) + ", sizes are " +
+                                to_string(sizes) + ": there must be a dimension to split");
   for (int64_t size : sizes) {
-    if (size == -1) ++unknown;
-    else known *= size;
+    if (size == -1)
+      ++unknown;
+    else
+      known *= size;
   }
   int64_t whole = type.dims[axis];
   bool fits = unknown == 0 ? known == whole : unknown == 1 && known > 0 && whole % known == 0;
   if (!fits)
-    fail(ErrorKind::kShape, "sizes " + to_string(sizes) + " do not make up dimension " + std::to_string(axis) + " of shape " +
-                                to_string(type.dims) + ", which is " + std::to_string(whole));
+    fail(ErrorKind::kShape, "sizes " + to_string(sizes) + " do not make up dimension " +
+                                std::to_string(axis) + " of shape " + to_string(type.dims) +
+                                ", which is " + std::to_string(whole));
   Shape shape(type.dims.begin(), type.dims.begin() + axis);
-  for (int64_t size : sizes) shape.push_back(size == -1 ? whole / known : size);
+  for (int64_t size : sizes)
+    shape.push_back(size == -1 ? whole / known : size);
   shape.insert(shape.end(), type.dims.begin() + axis + 1, type.dims.end());
   return x.reshape(shape);
 }
@@ -171,7 +202,8 @@ Tensor take_along_dim(const Tensor &x, const Tensor &indices, int64_t dim, Locat
   Session session("take_along_dim", location);
   const TypeInfo &type = *checked(x, "x")->type, &at = *checked(indices, "indices")->type;
   if (type.ndim() != at.ndim() || type.ndim() == 0)
-    fail(ErrorKind::kShape, "x has shape " + to_string(type.dims) + ", indices have shape " + to_string(at.dims) +
+    fail(ErrorKind::kShape, "x has shape " + to_string(type.dims) + ", indices have shape " +
+                                to_string(at.dims) +
                                 ": both must have as many dimensions, at least one");
   int64_t axis = normalize_dim(dim, type.ndim(), "dim");
   Shape from = type.dims, to = at.dims;
@@ -186,12 +218,15 @@ Tensor take_along_dim(const Tensor &x, const Tensor &indices, int64_t dim, Locat
 Tensor diff(const Tensor &x, int64_t n, int64_t dim, Location location) {
   Session session("diff", location);
   const TypeInfo &type = *checked(x, "x")->type;
-  if (type.ndim() == 0) fail(ErrorKind::kShape, "x has no dimensions to take differences along");
-  if (n < 0) fail(ErrorKind::kValue, "n is " + std::to_string(n) + "; it must not be negative");
+  if (type.ndim() == 0)
+    fail(ErrorKind::kShape, "x has no dimensions to take differences along");
+  if (n < 0)
+    fail(ErrorKind::kValue, "n is " + std::to_string(n) + "; it must not be negative");
   int64_t axis = normalize_dim(dim, type.ndim(), "dim");
   Tensor result = x;
   for (int64_t size = type.dims[axis]; n > 0; --n) {
-    if (size == 0) return result;
+    if (size == 0)
+      return result;
     --size;
     Tensor after = result.narrow(axis, 1, size), before = result.narrow(axis, 0, size);
     result = type.dtype == boolean ? after != before : after - before;
@@ -206,11 +241,13 @@ Tensor trace(const Tensor &x, Location location) {
   return diagonal(x).sum();
 }
 
-Tensor scatter(const Tensor &x, int64_t dim, const Tensor &indices, TensorArg source, Location location) {
+Tensor scatter(const Tensor &x, int64_t dim, const Tensor &indices, TensorArg source,
+               Location location) {
   Session session("scatter", location);
   const TypeInfo &type = *checked(x, "x")->type, &at = *checked(indices, "indices")->type;
   if (at.ndim() != type.ndim() || type.ndim() == 0)
-    fail(ErrorKind::kShape, "x has shape " + to_string(type.dims) + ", indices have shape " + to_string(at.dims) +
+    fail(ErrorKind::kShape, "x has shape " + to_string(type.dims) + ", indices have shape " +
+                                to_string(at.dims) +
                                 ": both must have as many dimensions, at least one");
   int64_t axis = normalize_dim(dim, type.ndim(), "dim");
   std::vector<Tensor> places;
@@ -220,7 +257,8 @@ Tensor scatter(const Tensor &x, int64_t dim, const Tensor &indices, TensorArg so
       continue;
     }
     if (at.dims[d] > type.dims[d])
-      fail(ErrorKind::kShape, "indices have shape " + to_string(at.dims) + ", which reaches beyond x, of shape " + to_string(type.dims) +
+      fail(ErrorKind::kShape, "indices have shape " + to_string(at.dims) +
+                                  ", which reaches beyond x, of shape " + to_string(type.dims) +
                                   ", in dimension " + std::to_string(d));
     Shape one(static_cast<size_t>(type.ndim()), 1);
     one[static_cast<size_t>(d)] = at.dims[d];
@@ -235,39 +273,49 @@ Tensor scatter(const Tensor &x, int64_t dim, const Tensor &indices, TensorArg so
 namespace {
 
 // x with the slices of source written, or added, at the indices along dim.
-Tensor put_slices(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source, bool accumulate) {
+Tensor put_slices(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source,
+                  bool accumulate) {
   const TypeInfo &type = *checked(x, "x")->type, &at = *checked(indices, "indices")->type;
   if (type.ndim() == 0 || at.ndim() != 1)
-    fail(ErrorKind::kShape, "x has shape " + to_string(type.dims) + ", indices have shape " + to_string(at.dims) +
-                                ": x must have dimensions, and indices one");
+    fail(ErrorKind::kShape, "x has shape " + to_string(type.dims) + ", indices have shape " +
+                                to_string(at.dims) + ": x must have dimensions, and indices one");
   int64_t axis = normalize_dim(dim, type.ndim(), "dim");
   Shape expected = type.dims;
   expected[axis] = at.dims[0];
   if (const Shape &given = checked(source, "source")->type->dims; given != expected)
-    fail(ErrorKind::kShape, "source has shape " + to_string(given) + "; with x of shape " + to_string(type.dims) + " and " +
-                                std::to_string(at.dims[0]) + " indices along dimension " + std::to_string(axis) + " it must be " +
-                                to_string(expected));
-  return index_put(x.transpose(0, axis), {indices}, source.transpose(0, axis), accumulate).transpose(0, axis);
+    fail(ErrorKind::kShape, "source has shape " + to_string(given) + "; with x of shape " +
+                                to_string(type.dims) + " and " + std::to_string(at.dims[0]) +
+                                " indices along dimension " + std::to_string(axis) +
+                                " it must be " + to_string(expected));
+  return index_put(x.transpose(0, axis), {indices}, source.transpose(0, axis), accumulate)
+      .transpose(0, axis);
 }
 
 } // namespace
 
-Tensor index_fill(const Tensor &x, int64_t dim, const Tensor &indices, Scalar value, Location location) {
+Tensor index_fill(const Tensor &x, int64_t dim, const Tensor &indices, Scalar value,
+                  Location location) {
   Session session("index_fill", location);
   const TypeInfo &type = *checked(x, "x")->type, &at = *checked(indices, "indices")->type;
-  if (type.ndim() == 0) fail(ErrorKind::kShape, "x has no dimensions to index");
+  if (type.ndim() == 0)
+    fail(ErrorKind::kShape, "x has no dimensions to index");
   int64_t axis = normalize_dim(dim, type.ndim(), "dim");
   Shape shape = type.dims;
-  if (at.ndim() == 1) shape[axis] = at.dims[0];
-  return put_slices(x, axis, indices, wrap(broadcast(make_fitting_scalar(value, type.dtype), shape)), /*accumulate=*/false);
+  if (at.ndim() == 1)
+    shape[axis] = at.dims[0];
+  return put_slices(x, axis, indices,
+                    wrap(broadcast(make_fitting_scalar(value, type.dtype), shape)),
+                    /*accumulate=*/false);
 }
 
-Tensor index_add(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source, Location location) {
+Tensor index_add(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source,
+                 Location location) {
   Session session("index_add", location);
   return put_slices(x, dim, indices, source, /*accumulate=*/true);
 }
 
-Tensor index_copy(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source, Location location) {
+Tensor index_copy(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source,
+                  Location location) {
   Session session("index_copy", location);
   return put_slices(x, dim, indices, source, /*accumulate=*/false);
 }

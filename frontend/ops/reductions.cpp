@@ -16,13 +16,15 @@ namespace {
 // x's shape with 1 for each of dims.
 Shape keep(const Shape &shape, const Shape &dims) {
   Shape result = shape;
-  for (int64_t dim : dims) result[dim] = 1;
+  for (int64_t dim : dims)
+    result[dim] = 1;
   return result;
 }
 
 int64_t count(const Shape &shape, const Shape &dims) {
   int64_t n = 1;
-  for (int64_t dim : dims) n *= shape[dim];
+  for (int64_t dim : dims)
+    n *= shape[dim];
   return n;
 }
 
@@ -39,7 +41,8 @@ Tensor reduced(ReduceKind kind, const Var &x, const Dims &dims, bool keepdim) {
 // bool and integers add up and multiply as int64.
 Var summand(const Tensor &x) {
   Var var = read(x, "x");
-  return is_floating(var.dtype()) || var.dtype() == DType::kInt64 ? var : emit_cast(var, DType::kInt64);
+  return is_floating(var.dtype()) || var.dtype() == DType::kInt64 ? var
+                                                                  : emit_cast(var, DType::kInt64);
 }
 
 Var truth(const Tensor &x) {
@@ -49,7 +52,8 @@ Var truth(const Tensor &x) {
 
 void want_elements(const Var &x, const Shape &dims) {
   if (count(x.dims(), dims) == 0)
-    fail(ErrorKind::kShape, "x has shape " + to_string(x.dims()) + ": an empty set of elements has no largest or smallest one");
+    fail(ErrorKind::kShape, "x has shape " + to_string(x.dims()) +
+                                ": an empty set of elements has no largest or smallest one");
 }
 
 Var extreme(ReduceKind kind, const Tensor &x, const Dims &dims, bool keepdim) {
@@ -62,13 +66,16 @@ Var extreme(ReduceKind kind, const Tensor &x, const Dims &dims, bool keepdim) {
 // Along dim, or over all elements.
 Var arg(const Tensor &x, std::optional<int64_t> dim, bool keepdim, bool largest) {
   Var var = read(x, "x");
-  if (var.dtype() == DType::kBool) fail(ErrorKind::kDType, "x is bool; convert it with to() first");
+  if (var.dtype() == DType::kBool)
+    fail(ErrorKind::kDType, "x is bool; convert it with to() first");
   Shape shape = var.dims();
   int64_t axis = 0;
   if (!dim || shape.empty()) {
-    if (dim) normalize_dim(*dim, 0, "dim");
+    if (dim)
+      normalize_dim(*dim, 0, "dim");
     Shape all(shape.size());
-    for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
+    for (size_t i = 0; i < all.size(); ++i)
+      all[i] = static_cast<int64_t>(i);
     want_elements(var, all);
     var = emit_reshape(var, {count(shape, all)});
   } else {
@@ -76,8 +83,10 @@ Var arg(const Tensor &x, std::optional<int64_t> dim, bool keepdim, bool largest)
     want_elements(var, {axis});
   }
   Var index = emit_arg(var, axis, largest);
-  if (!keepdim || shape.empty()) return index;
-  if (!dim) return emit_reshape(index, Shape(shape.size(), 1));
+  if (!keepdim || shape.empty())
+    return index;
+  if (!dim)
+    return emit_reshape(index, Shape(shape.size(), 1));
   return emit_reshape(index, keep(shape, {axis}));
 }
 
@@ -124,10 +133,13 @@ Tensor var(const Tensor &x, Dims dims, int64_t correction, bool keepdim, Locatio
   Shape which = normalize_dims(dims, input.ndim(), "dims");
   Var mean = reduce(ReduceKind::kMean, input, which, true);
   Var centered = emit_binary(Binary::kSub, input, broadcast(mean, input.dims()));
-  Var squares = reduce(ReduceKind::kSum, emit_binary(Binary::kMul, centered, centered), which, keepdim);
+  Var squares =
+      reduce(ReduceKind::kSum, emit_binary(Binary::kMul, centered, centered), which, keepdim);
   // A divisor of 0 or less gives infinity or NaN, as in PyTorch.
-  double divisor = static_cast<double>(std::max<int64_t>(count(input.dims(), which) - correction, 0));
-  Var result = emit_binary(Binary::kDiv, squares, broadcast(emit_constant(divisor, input.dtype()), squares.dims()));
+  double divisor =
+      static_cast<double>(std::max<int64_t>(count(input.dims(), which) - correction, 0));
+  Var result = emit_binary(Binary::kDiv, squares,
+                           broadcast(emit_constant(divisor, input.dtype()), squares.dims()));
   return wrap(rounded(result, given.dtype()));
 }
 

@@ -1,4 +1,5 @@
-// What indices gather in one element becomes one: sums, products, means, the largest and the smallest.
+// What indices gather in one element becomes one: sums, products, means, the largest and the
+// smallest.
 #include <limits>
 #include <string_view>
 
@@ -18,53 +19,74 @@ struct Scatter {
   Var base, indices, source;
   int64_t axis;
 };
-Scatter scatter_operands(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source) {
+Scatter scatter_operands(const Tensor &x, int64_t dim, const Tensor &indices,
+                         const Tensor &source) {
   Scatter s{read(x, "x"), index_operand(indices), read(source, "source"), 0};
   const Var &var = s.base, &at = s.indices, &from = s.source;
   if (var.dtype() != from.dtype())
-    fail(ErrorKind::kDType, "x is " + describe(var) + ", source is " + describe(from) + ": they must have one dtype; convert with to()");
-  if (var.dtype() == DType::kBool) fail(ErrorKind::kDType, "x and source are bool, which do not add up; convert them with to() first");
+    fail(ErrorKind::kDType, "x is " + describe(var) + ", source is " + describe(from) +
+                                ": they must have one dtype; convert with to()");
+  if (var.dtype() == DType::kBool)
+    fail(ErrorKind::kDType,
+         "x and source are bool, which do not add up; convert them with to() first");
   if (var.ndim() != at.ndim() || at.dims() != from.dims() || var.ndim() == 0)
-    fail(ErrorKind::kShape, "x has shape " + to_string(var.dims()) + ", indices " + to_string(at.dims()) + ", source " +
-                                to_string(from.dims()) + ": all must have as many dimensions, and indices and source one shape");
+    fail(ErrorKind::kShape,
+         "x has shape " + to_string(var.dims()) + ", indices " + to_string(at.dims()) +
+             ", source " + to_string(from.dims()) +
+             ": all must have as many dimensions, and indices and source one shape");
   s.axis = normalize_dim(dim, var.ndim(), "dim");
   for (int64_t i = 0; i < var.ndim(); ++i)
     if (i != s.axis && at.dims()[i] > var.dims()[i])
-      fail(ErrorKind::kShape, "indices of shape " + to_string(at.dims()) + " do not fit into x of shape " + to_string(var.dims()) +
+      fail(ErrorKind::kShape, "indices of shape " + to_string(at.dims()) +
+                                  " do not fit into x of shape " + to_string(var.dims()) +
                                   " in dimension " + std::to_string(i));
   return s;
 }
 
-Var filled(Scalar value, DType dtype, const Shape &shape) { return broadcast(emit_constant(value, dtype), shape); }
+Var filled(Scalar value, DType dtype, const Shape &shape) {
+  return broadcast(emit_constant(value, dtype), shape);
+}
 
 // What changes nothing in a product (sum), and in the largest and the smallest of numbers.
 Scalar lowest(DType dtype) {
-  if (is_floating(dtype)) return -std::numeric_limits<double>::infinity();
-  if (dtype == DType::kUInt8) return int64_t(0);
+  if (is_floating(dtype))
+    return -std::numeric_limits<double>::infinity();
+  if (dtype == DType::kUInt8)
+    return int64_t(0);
   return std::numeric_limits<int64_t>::min() >> (64 - 8 * byte_size(dtype));
 }
 Scalar highest(DType dtype) {
-  if (is_floating(dtype)) return std::numeric_limits<double>::infinity();
-  if (dtype == DType::kUInt8) return int64_t(255);
+  if (is_floating(dtype))
+    return std::numeric_limits<double>::infinity();
+  if (dtype == DType::kUInt8)
+    return int64_t(255);
   return std::numeric_limits<int64_t>::max() >> (64 - 8 * byte_size(dtype));
 }
 
 Tensor scatter_reduced(Scatter s, std::string_view reduce, bool include_self) {
   DType dtype = s.base.dtype();
-  bool sums = reduce == "sum", means = reduce == "mean", multiplies = reduce == "prod", largest = reduce == "amax";
+  bool sums = reduce == "sum", means = reduce == "mean", multiplies = reduce == "prod",
+       largest = reduce == "amax";
   if (!sums && !means && !multiplies && !largest && reduce != "amin")
-    fail(ErrorKind::kValue, "reduce is \"" + std::string(reduce) + "\"; it must be \"sum\", \"prod\", \"mean\", \"amax\" or \"amin\"");
-  // How many elements meet in each; of float32, exact up to 2^24 and in the lanes of most elements, where only none or some matters.
+    fail(ErrorKind::kValue, "reduce is \"" + std::string(reduce) +
+                                "\"; it must be \"sum\", \"prod\", \"mean\", \"amax\" or \"amin\"");
+  // How many elements meet in each; of float32, exact up to 2^24 and in the lanes of most elements,
+  // where only none or some matters.
   auto counted = [&](DType counting, double start) {
-    return emit_scatter_add(filled(start, counting, s.base.dims()), s.indices, filled(1.0, counting, s.indices.dims()), s.axis);
+    return emit_scatter_add(filled(start, counting, s.base.dims()), s.indices,
+                            filled(1.0, counting, s.indices.dims()), s.axis);
   };
   if (means) {
     s.base = widened(s.base);
     s.source = widened(s.source);
   }
   if (!include_self) {
-    Var touched = emit_compare(Comparison::kGt, counted(DType::kFloat32, 0), filled(0.0, DType::kFloat32, s.base.dims()));
-    Scalar neutral = sums || means ? Scalar(0.0) : multiplies ? Scalar(1.0) : largest ? lowest(dtype) : highest(dtype);
+    Var touched = emit_compare(Comparison::kGt, counted(DType::kFloat32, 0),
+                               filled(0.0, DType::kFloat32, s.base.dims()));
+    Scalar neutral = sums || means ? Scalar(0.0)
+                     : multiplies  ? Scalar(1.0)
+                     : largest     ? lowest(dtype)
+                                   : highest(dtype);
     s.base = emit_select(touched, filled(neutral, s.base.dtype(), s.base.dims()), s.base);
   }
   if (!sums && !means)
@@ -73,43 +95,50 @@ Tensor scatter_reduced(Scatter s, std::string_view reduce, bool include_self) {
                                                : Combiner::kMin,
                                     s.base, s.indices, s.source, s.axis));
   Var total = emit_scatter_add(s.base, s.indices, s.source, s.axis);
-  if (sums) return wrap(total);
+  if (sums)
+    return wrap(total);
   DType counting = is_floating(dtype) ? total.dtype() : DType::kInt64;
   Var count = counted(counting, include_self ? 1 : 0);
-  if (!include_self) count = emit_binary(Binary::kMaximum, count, filled(1.0, counting, s.base.dims()));
-  if (is_floating(dtype)) return wrap(rounded(emit_binary(Binary::kDiv, total, count), dtype));
+  if (!include_self)
+    count = emit_binary(Binary::kMaximum, count, filled(1.0, counting, s.base.dims()));
+  if (is_floating(dtype))
+    return wrap(rounded(emit_binary(Binary::kDiv, total, count), dtype));
   return floor_divide(wrap(total), wrap(count)).to(dtype);
 }
 
 } // namespace
 
-Tensor scatter_add(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source, Location location) {
+Tensor scatter_add(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source,
+                   Location location) {
   Session session("scatter_add", location);
   Scatter s = scatter_operands(x, dim, indices, source);
   return wrap(emit_scatter_add(s.base, s.indices, s.source, s.axis));
 }
 
-Tensor scatter_reduce(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source, std::string_view reduce, bool include_self,
-                      Location location) {
+Tensor scatter_reduce(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source,
+                      std::string_view reduce, bool include_self, Location location) {
   Session session("scatter_reduce", location);
   return scatter_reduced(scatter_operands(x, dim, indices, source), reduce, include_self);
 }
 
-Tensor index_reduce(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source, std::string_view reduce, bool include_self,
-                    Location location) {
+Tensor index_reduce(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source,
+                    std::string_view reduce, bool include_self, Location location) {
   Session session("index_reduce", location);
-  const TypeInfo &type = *checked(x, "x")->type, &at = *checked(indices, "indices")->type, &from = *checked(source, "source")->type;
+  const TypeInfo &type = *checked(x, "x")->type, &at = *checked(indices, "indices")->type,
+                 &from = *checked(source, "source")->type;
   if (type.ndim() == 0 || at.ndim() != 1)
-    fail(ErrorKind::kShape, "x has shape " + to_string(type.dims) + ", indices have shape " + to_string(at.dims) +
-                                ": x must have dimensions, and indices one");
+    fail(ErrorKind::kShape, "x has shape " + to_string(type.dims) + ", indices have shape " +
+                                to_string(at.dims) + ": x must have dimensions, and indices one");
   int64_t axis = normalize_dim(dim, type.ndim(), "dim");
   Shape expected = type.dims, one(static_cast<size_t>(type.ndim()), 1);
   expected[axis] = one[axis] = at.dims[0];
   if (from.dims != expected)
-    fail(ErrorKind::kShape, "source has shape " + to_string(from.dims) + "; with x of shape " + to_string(type.dims) + " and " +
-                                std::to_string(at.dims[0]) + " indices along dimension " + std::to_string(axis) + " it must be " +
-                                to_string(expected));
-  return scatter_reduced(scatter_operands(x, axis, indices.reshape(one).expand(expected), source), reduce, include_self);
+    fail(ErrorKind::kShape, "source has shape " + to_string(from.dims) + "; with x of shape " +
+                                to_string(type.dims) + " and " + std::to_string(at.dims[0]) +
+                                " indices along dimension " + std::to_string(axis) +
+                                " it must be " + to_string(expected));
+  return scatter_reduced(scatter_operands(x, axis, indices.reshape(one).expand(expected), source),
+                         reduce, include_self);
 }
 
 } // namespace weft

@@ -1,4 +1,5 @@
-// Order along a dim: weft.arg_sort says where the elements stand, and a gather takes their values, which gives them their derivative.
+// Order along a dim: weft.arg_sort says where the elements stand, and a gather takes their values,
+// which gives them their derivative.
 #include <cmath>
 #include <limits>
 
@@ -14,24 +15,30 @@ using namespace recorder;
 
 namespace {
 
-Tensor ordered(const Tensor &x, int64_t axis, bool descending, std::optional<int64_t> count = std::nullopt) {
+Tensor ordered(const Tensor &x, int64_t axis, bool descending,
+               std::optional<int64_t> count = std::nullopt) {
   return wrap(emit_arg_sort(read(x, "x"), axis, descending, count));
 }
 
-// The element that `indices` names in each row, and its index, with or without the dim of size 1 that they stand in.
-std::pair<Tensor, Tensor> picked(const Tensor &x, int64_t axis, const Tensor &indices, bool keepdim) {
+// The element that `indices` names in each row, and its index, with or without the dim of size 1
+// that they stand in.
+std::pair<Tensor, Tensor> picked(const Tensor &x, int64_t axis, const Tensor &indices,
+                                 bool keepdim) {
   Tensor values = gather(x, axis, indices);
-  if (keepdim) return {values, indices};
+  if (keepdim)
+    return {values, indices};
   return {values.squeeze(axis), indices.squeeze(axis)};
 }
 
 // The dim, which must have elements to choose from.
 int64_t dim_to_choose_from(const Tensor &x, int64_t dim) {
   const TypeInfo &type = *checked(x, "x")->type;
-  if (type.ndim() == 0) fail(ErrorKind::kShape, "x has no dimensions to choose from");
+  if (type.ndim() == 0)
+    fail(ErrorKind::kShape, "x has no dimensions to choose from");
   int64_t axis = normalize_dim(dim, type.ndim(), "dim");
   if (type.dims[axis] == 0)
-    fail(ErrorKind::kShape, "dimension " + std::to_string(axis) + " of shape " + to_string(type.dims) + " has no elements to choose from");
+    fail(ErrorKind::kShape, "dimension " + std::to_string(axis) + " of shape " +
+                                to_string(type.dims) + " has no elements to choose from");
   return axis;
 }
 
@@ -40,7 +47,8 @@ int64_t dim_to_choose_from(const Tensor &x, int64_t dim) {
 Tensor argsort(const Tensor &x, int64_t dim, bool descending, Location location) {
   Session session("argsort", location);
   const TypeInfo &type = *checked(x, "x")->type;
-  if (type.ndim() == 0) return zeros({}, int64);
+  if (type.ndim() == 0)
+    return zeros({}, int64);
   return ordered(x, normalize_dim(dim, type.ndim(), "dim"), descending);
 }
 
@@ -55,24 +63,29 @@ Tensor msort(const Tensor &x, Location location) {
   return sort(x, 0, false, location).first;
 }
 
-std::pair<Tensor, Tensor> topk(const Tensor &x, int64_t k, int64_t dim, bool largest, Location location) {
+std::pair<Tensor, Tensor> topk(const Tensor &x, int64_t k, int64_t dim, bool largest,
+                               Location location) {
   Session session("topk", location);
   const TypeInfo &type = *checked(x, "x")->type;
-  if (type.ndim() == 0) fail(ErrorKind::kShape, "x has no dimensions to choose from");
+  if (type.ndim() == 0)
+    fail(ErrorKind::kShape, "x has no dimensions to choose from");
   int64_t axis = normalize_dim(dim, type.ndim(), "dim");
   if (k < 0 || k > type.dims[axis])
-    fail(ErrorKind::kValue, "k is " + std::to_string(k) + "; dimension " + std::to_string(axis) + " of shape " + to_string(type.dims) +
-                                " has from 0 to " + std::to_string(type.dims[axis]) + " to choose");
+    fail(ErrorKind::kValue, "k is " + std::to_string(k) + "; dimension " + std::to_string(axis) +
+                                " of shape " + to_string(type.dims) + " has from 0 to " +
+                                std::to_string(type.dims[axis]) + " to choose");
   Tensor indices = ordered(x, axis, largest, k);
   return {gather(x, axis, indices), indices};
 }
 
-std::pair<Tensor, Tensor> kthvalue(const Tensor &x, int64_t k, int64_t dim, bool keepdim, Location location) {
+std::pair<Tensor, Tensor> kthvalue(const Tensor &x, int64_t k, int64_t dim, bool keepdim,
+                                   Location location) {
   Session session("kthvalue", location);
   int64_t axis = dim_to_choose_from(x, dim), size = x.shape()[static_cast<size_t>(axis)];
   if (k < 1 || k > size)
-    fail(ErrorKind::kValue, "k is " + std::to_string(k) + "; dimension " + std::to_string(axis) + " of shape " + to_string(x.shape()) +
-                                " has a first to a " + std::to_string(size) + "th element");
+    fail(ErrorKind::kValue, "k is " + std::to_string(k) + "; dimension " + std::to_string(axis) +
+                                " of shape " + to_string(x.shape()) + " has a first to a " +
+                                std::to_string(size) + "th element");
   return picked(x, axis, ordered(x, axis, false, k).narrow(axis, k - 1, 1), keepdim);
 }
 
@@ -82,13 +95,15 @@ std::pair<Tensor, Tensor> median(const Tensor &x, int64_t dim, bool keepdim, Loc
   int64_t middle = (size - 1) / 2;
   Tensor indices = ordered(x, axis, false, middle + 1).narrow(axis, middle, 1);
   // NaN is the largest: the first one is argmax's.
-  if (is_floating(x.dtype())) indices = where(any(is_nan(x), axis, true), argmax(x, axis, true), indices);
+  if (is_floating(x.dtype()))
+    indices = where(any(is_nan(x), axis, true), argmax(x, axis, true), indices);
   return picked(x, axis, indices, keepdim);
 }
 
 Tensor median(const Tensor &x, Location location) {
   Session session("median", location);
-  if (checked(x, "x")->type->elements == 0) fail(ErrorKind::kShape, "x has no elements to choose from");
+  if (checked(x, "x")->type->elements == 0)
+    fail(ErrorKind::kShape, "x has no elements to choose from");
   return median(x.reshape({-1}), 0, false, location).first;
 }
 
@@ -96,12 +111,15 @@ std::pair<Tensor, Tensor> mode(const Tensor &x, int64_t dim, bool keepdim, Locat
   Session session("mode", location);
   int64_t axis = dim_to_choose_from(x, dim), size = x.shape()[static_cast<size_t>(axis)];
   auto [values, indices] = sort(x, axis);
-  // Where the run of equal elements begins that each one stands in; the longest ends first of the smallest value.
+  // Where the run of equal elements begins that each one stands in; the longest ends first of the
+  // smallest value.
   Shape along(x.shape().size(), 1), one = x.shape();
   along[static_cast<size_t>(axis)] = size;
   one[static_cast<size_t>(axis)] = 1;
   Tensor place = arange(size).reshape(along).expand(x.shape());
-  Tensor begins = cat({ones(one, boolean), values.narrow(axis, 1, size - 1) != values.narrow(axis, 0, size - 1)}, axis);
+  Tensor begins = cat(
+      {ones(one, boolean), values.narrow(axis, 1, size - 1) != values.narrow(axis, 0, size - 1)},
+      axis);
   Tensor start = cummax(where(begins, place, 0), axis).first;
   return picked(x, axis, gather(indices, axis, argmax(place - start, axis, true)), keepdim);
 }
@@ -110,20 +128,24 @@ namespace {
 
 // The q-th quantile of what is in order along axis, a NaN last.
 Tensor quantile_of(const Tensor &ordered, const Tensor &has_nan, double q, int64_t axis) {
-  double at = q * static_cast<double>(ordered.shape()[static_cast<size_t>(axis)] - 1), low = std::floor(at), weight = at - low;
+  double at = q * static_cast<double>(ordered.shape()[static_cast<size_t>(axis)] - 1),
+         low = std::floor(at), weight = at - low;
   Tensor below = ordered.narrow(axis, static_cast<int64_t>(low), 1);
   Tensor result = below;
   if (weight > 0) {
     Tensor above = ordered.narrow(axis, static_cast<int64_t>(low) + 1, 1), between = above - below;
-    result = weight < 0.5 ? below + weight * between : above - (1 - weight) * between; // exact at both ends
+    result = weight < 0.5 ? below + weight * between
+                          : above - (1 - weight) * between; // exact at both ends
   }
   return where(has_nan, std::numeric_limits<double>::quiet_NaN(), result);
 }
 
-std::vector<Tensor> quantiles(const Tensor &x, const std::vector<double> &q, std::optional<int64_t> dim, bool keepdim) {
+std::vector<Tensor> quantiles(const Tensor &x, const std::vector<double> &q,
+                              std::optional<int64_t> dim, bool keepdim) {
   DType dtype = floating_only(x).dtype();
   for (double one : q)
-    if (!(one >= 0 && one <= 1)) fail(ErrorKind::kValue, "q is " + std::to_string(one) + "; it must be in [0, 1]");
+    if (!(one >= 0 && one <= 1))
+      fail(ErrorKind::kValue, "q is " + std::to_string(one) + "; it must be in [0, 1]");
   Shape kept = x.shape();
   Tensor rows = x;
   if (!dim) {
@@ -131,7 +153,8 @@ std::vector<Tensor> quantiles(const Tensor &x, const std::vector<double> &q, std
     rows = x.reshape({-1});
   }
   int64_t axis = dim_to_choose_from(rows, dim.value_or(0));
-  if (dim) kept[static_cast<size_t>(axis)] = 1;
+  if (dim)
+    kept[static_cast<size_t>(axis)] = 1;
   rows = rows.to(computing_dtype(dtype));
   Tensor in_order = sort(rows, axis).first, has_nan = any(is_nan(rows), axis, true);
   std::vector<Tensor> results;
@@ -144,20 +167,24 @@ std::vector<Tensor> quantiles(const Tensor &x, const std::vector<double> &q, std
 
 } // namespace
 
-Tensor quantile(const Tensor &x, double q, std::optional<int64_t> dim, bool keepdim, Location location) {
+Tensor quantile(const Tensor &x, double q, std::optional<int64_t> dim, bool keepdim,
+                Location location) {
   Session session("quantile", location);
   return quantiles(x, {q}, dim, keepdim)[0];
 }
 
-Tensor quantile(const Tensor &x, const std::vector<double> &q, std::optional<int64_t> dim, bool keepdim, Location location) {
+Tensor quantile(const Tensor &x, const std::vector<double> &q, std::optional<int64_t> dim,
+                bool keepdim, Location location) {
   Session session("quantile", location);
-  if (q.empty()) fail(ErrorKind::kValue, "q is empty; give at least one number in [0, 1]");
+  if (q.empty())
+    fail(ErrorKind::kValue, "q is empty; give at least one number in [0, 1]");
   return stack(quantiles(x, q, dim, keepdim));
 }
 
 Tensor randperm(int64_t n, Generator &generator, Location location) {
   Session session("randperm", location);
-  if (n < 0) fail(ErrorKind::kValue, "n is " + std::to_string(n) + "; it must not be negative");
+  if (n < 0)
+    fail(ErrorKind::kValue, "n is " + std::to_string(n) + "; it must not be negative");
   return argsort(rand({n}, generator, float64));
 }
 

@@ -1,5 +1,6 @@
-// Inverse trigonometric and hyperbolic functions, of atan2, log1p and roots, which keep them accurate where a plain formula cancels. Where
-// a formula has a pole that is not taken, it is computed from another number: a masked infinity would come back as NaN from the derivative.
+// Inverse trigonometric and hyperbolic functions, of atan2, log1p and roots, which keep them
+// accurate where a plain formula cancels. Where a formula has a pole that is not taken, it is
+// computed from another number: a masked infinity would come back as NaN from the derivative.
 #include <numbers>
 
 #include "frontend/ops/promotion.h"
@@ -19,15 +20,19 @@ template <typename F> Tensor computed(const Tensor &x, F f) {
 }
 
 // Beyond it, 1 is nothing beside the square, to a quarter of a unit in the last place.
-double large(DType dtype) { return dtype == DType::kFloat64 ? 0x1p28 : 0x1p13; }
+double large(DType dtype) {
+  return dtype == DType::kFloat64 ? 0x1p28 : 0x1p13;
+}
 
 } // namespace
 
 namespace {
 
-// sqrt(1 - x^2). The factors are exact near the ends of [-1, 1], where 1 - x^2 is not; roots of each, as a product under the root would
-// have infinity times 0 in its derivative at the ends.
-Tensor opposite(const Tensor &x) { return sqrt(1.0 - x) * sqrt(1.0 + x); }
+// sqrt(1 - x^2). The factors are exact near the ends of [-1, 1], where 1 - x^2 is not; roots of
+// each, as a product under the root would have infinity times 0 in its derivative at the ends.
+Tensor opposite(const Tensor &x) {
+  return sqrt(1.0 - x) * sqrt(1.0 + x);
+}
 
 } // namespace
 
@@ -52,7 +57,8 @@ Tensor asinh(const Tensor &x, Location location) {
   return computed(x, [](const Tensor &y) {
     Tensor negative = y<0, a = where(negative, -y, y), far = a> large(y.dtype());
     Tensor near = where(far, 1.0, a), square = near * near;
-    Tensor result = where(far, log(where(far, a, 1.0)) + std::numbers::ln2, log1p(near + square / (1.0 + sqrt(square + 1.0))));
+    Tensor result = where(far, log(where(far, a, 1.0)) + std::numbers::ln2,
+                          log1p(near + square / (1.0 + sqrt(square + 1.0))));
     return where(negative, -result, result);
   });
 }

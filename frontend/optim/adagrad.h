@@ -15,21 +15,25 @@ struct AdagradOptions {
   double eps = 1e-10;
 };
 
-// PyTorch's Adagrad: g += weight_decay * p; s += g * g; p -= lr / (1 + (t - 1) * lr_decay) * g / (sqrt(s) + eps), where t counts
-// the parameter's steps, this one included.
+// PyTorch's Adagrad: g += weight_decay * p; s += g * g; p -= lr / (1 + (t - 1) * lr_decay) * g /
+// (sqrt(s) + eps), where t counts the parameter's steps, this one included.
 class Adagrad : public Optimizer {
 public:
   // Throws Error for a negative option.
-  Adagrad(std::vector<Tensor> parameters, AdagradOptions options = {}, Location location = Location::current());
+  Adagrad(std::vector<Tensor> parameters, AdagradOptions options = {},
+          Location location = Location::current());
 
 protected:
-  void end_step() override { rate_.clear(); }
+  void end_step() override {
+    rate_.clear();
+  }
   void update(size_t i, const Tensor &gradient) override;
 
 private:
   AdagradOptions options_;
   std::vector<Tensor> sum_;
-  std::unordered_map<size_t, StepScalar> rate_; // of the step under way, by count where there is an lr_decay
+  std::unordered_map<size_t, StepScalar>
+      rate_; // of the step under way, by count where there is an lr_decay
 };
 
 } // namespace weft::optim

@@ -14,16 +14,19 @@ struct AdamOptions {
   double weight_decay = 0; // added to the gradient, times the parameter
 };
 
-// PyTorch's Adam: g += weight_decay * p; m += (1 - beta1) * (g - m); v = beta2 * v + (1 - beta2) * g * g;
-// p -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps), where t counts the parameter's steps, this one included.
+// PyTorch's Adam: g += weight_decay * p; m += (1 - beta1) * (g - m); v = beta2 * v + (1 - beta2) *
+// g * g; p -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps), where t counts the
+// parameter's steps, this one included.
 class Adam : public Optimizer {
 public:
   // Throws Error for a negative option, and unless 0 <= beta < 1.
-  Adam(std::vector<Tensor> parameters, AdamOptions options = {}, Location location = Location::current());
+  Adam(std::vector<Tensor> parameters, AdamOptions options = {},
+       Location location = Location::current());
 
 protected:
   // decoupled: weight_decay shrinks the parameter instead, p *= 1 - lr * weight_decay.
-  Adam(const char *name, std::vector<Tensor> parameters, AdamOptions options, bool decoupled, Location location);
+  Adam(const char *name, std::vector<Tensor> parameters, AdamOptions options, bool decoupled,
+       Location location);
   void begin_step() override;
   void end_step() override {
     keep_ = StepScalar();
@@ -35,7 +38,8 @@ private:
   AdamOptions options_;
   bool decoupled_;
   std::vector<Tensor> exp_avg_, exp_avg_sq_;
-  // Of the step under way: 1 - lr * weight_decay; and, by count t, lr / (1 - beta1^t) and 1 / sqrt(1 - beta2^t).
+  // Of the step under way: 1 - lr * weight_decay; and, by count t, lr / (1 - beta1^t) and 1 /
+  // sqrt(1 - beta2^t).
   struct Corrected {
     StepScalar rate, scale;
   };

@@ -16,8 +16,10 @@ struct AdamWOptions {
 class AdamW : public Adam {
 public:
   // Throws Error for a negative option, and unless 0 <= beta < 1.
-  AdamW(std::vector<Tensor> parameters, AdamWOptions options = {}, Location location = Location::current())
-      : Adam("AdamW", std::move(parameters), {options.lr, options.beta1, options.beta2, options.eps, options.weight_decay}, true,
+  AdamW(std::vector<Tensor> parameters, AdamWOptions options = {},
+        Location location = Location::current())
+      : Adam("AdamW", std::move(parameters),
+             {options.lr, options.beta1, options.beta2, options.eps, options.weight_decay}, true,
              location) {}
 };
 

@@ -7,18 +7,25 @@
 
 namespace weft::optim {
 
-ExponentialMovingAverage::ExponentialMovingAverage(std::vector<Tensor> parameters, double decay, Location location)
+ExponentialMovingAverage::ExponentialMovingAverage(std::vector<Tensor> parameters, double decay,
+                                                   Location location)
     : parameters_(std::move(parameters)), decay_(decay) {
   CallerScope scope(location);
-  auto refuse = [&](ErrorKind kind, const std::string &what) { throw Error(kind, "ExponentialMovingAverage: " + what, location); };
-  if (parameters_.empty()) refuse(ErrorKind::kValue, "there are no parameters to average");
-  if (!(decay >= 0 && decay <= 1)) refuse(ErrorKind::kValue, "decay must lie in [0, 1], it is " + std::to_string(decay));
+  auto refuse = [&](ErrorKind kind, const std::string &what) {
+    throw Error(kind, "ExponentialMovingAverage: " + what, location);
+  };
+  if (parameters_.empty())
+    refuse(ErrorKind::kValue, "there are no parameters to average");
+  if (!(decay >= 0 && decay <= 1))
+    refuse(ErrorKind::kValue, "decay must lie in [0, 1], it is " + std::to_string(decay));
   NoGrad no_grad;
   for (size_t i = 0; i < parameters_.size(); ++i) {
     std::string which = "parameter " + std::to_string(i);
-    if (!parameters_[i].defined()) refuse(ErrorKind::kState, which + " is undefined");
+    if (!parameters_[i].defined())
+      refuse(ErrorKind::kState, which + " is undefined");
     if (!is_floating(parameters_[i].dtype()))
-      refuse(ErrorKind::kDType, which + " is " + name(parameters_[i].dtype()) + ", not floating-point");
+      refuse(ErrorKind::kDType,
+             which + " is " + name(parameters_[i].dtype()) + ", not floating-point");
     averages_.push_back(nn::init::copy_of(parameters_[i], location));
   }
   submit_init(averages_, location);
@@ -27,7 +34,8 @@ ExponentialMovingAverage::ExponentialMovingAverage(std::vector<Tensor> parameter
 void ExponentialMovingAverage::update(Location location) {
   CallerScope scope(location);
   NoGrad no_grad;
-  for (size_t i = 0; i < averages_.size(); ++i) averages_[i].copy_(averages_[i] + (parameters_[i] - averages_[i]) * (1 - decay_));
+  for (size_t i = 0; i < averages_.size(); ++i)
+    averages_[i].copy_(averages_[i] + (parameters_[i] - averages_[i]) * (1 - decay_));
   submit_step(averages_, location);
 }
 
@@ -46,7 +54,8 @@ void ExponentialMovingAverage::swap(Location location) {
 
 nn::NamedTensors ExponentialMovingAverage::state() const {
   nn::NamedTensors state;
-  for (size_t i = 0; i < averages_.size(); ++i) state.emplace_back("average." + std::to_string(i), averages_[i]);
+  for (size_t i = 0; i < averages_.size(); ++i)
+    state.emplace_back("average." + std::to_string(i), averages_[i]);
   return state;
 }
 
@@ -56,20 +65,25 @@ void ExponentialMovingAverage::load_state(const nn::NamedTensors &tensors, Locat
   for (size_t i = 0; i < averages_.size(); ++i) {
     std::string wanted = "average." + std::to_string(i);
     for (const auto &[key, tensor] : tensors)
-      if (key == wanted) found[i] = &tensor;
+      if (key == wanted)
+        found[i] = &tensor;
     if (!found[i] || tensors.size() != averages_.size())
-      throw Error(ErrorKind::kValue,
-                  "load_state: there must be " + std::to_string(averages_.size()) + " tensors, average.0 and so on; '" + wanted + "' is " +
-                      (found[i] ? "one of " + std::to_string(tensors.size()) : std::string("missing")),
-                  location);
+      throw Error(
+          ErrorKind::kValue,
+          "load_state: there must be " + std::to_string(averages_.size()) +
+              " tensors, average.0 and so on; '" + wanted + "' is " +
+              (found[i] ? "one of " + std::to_string(tensors.size()) : std::string("missing")),
+          location);
     if (found[i]->shape() != averages_[i].shape() || found[i]->dtype() != averages_[i].dtype())
       throw Error(ErrorKind::kShape,
-                  "load_state: '" + wanted + "' is " + name(averages_[i].dtype()) + " " + to_string(averages_[i].shape()) +
-                      ", the given tensor is " + name(found[i]->dtype()) + " " + to_string(found[i]->shape()),
+                  "load_state: '" + wanted + "' is " + name(averages_[i].dtype()) + " " +
+                      to_string(averages_[i].shape()) + ", the given tensor is " +
+                      name(found[i]->dtype()) + " " + to_string(found[i]->shape()),
                   location);
   }
   NoGrad no_grad;
-  for (size_t i = 0; i < averages_.size(); ++i) averages_[i].copy_(nn::init::copy_of(*found[i], location), location);
+  for (size_t i = 0; i < averages_.size(); ++i)
+    averages_[i].copy_(nn::init::copy_of(*found[i], location), location);
   submit_init(averages_, location);
 }
 

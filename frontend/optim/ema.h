@@ -6,15 +6,20 @@
 
 namespace weft::optim {
 
-// Averages that start as the parameters are and follow them: a = decay * a + (1 - decay) * p at each update().
+// Averages that start as the parameters are and follow them: a = decay * a + (1 - decay) * p at
+// each update().
 class ExponentialMovingAverage {
 public:
-  // Throws Error when there are no parameters, one is undefined or not floating point, and unless 0 <= decay <= 1.
-  ExponentialMovingAverage(std::vector<Tensor> parameters, double decay = 0.999, Location location = Location::current());
+  // Throws Error when there are no parameters, one is undefined or not floating point, and unless 0
+  // <= decay <= 1.
+  ExponentialMovingAverage(std::vector<Tensor> parameters, double decay = 0.999,
+                           Location location = Location::current());
   // After an optimizer's step(). Submits its program without waiting for it (reason `step`).
   void update(Location location = Location::current());
   // In the order of the parameters.
-  const std::vector<Tensor> &averages() const { return averages_; }
+  const std::vector<Tensor> &averages() const {
+    return averages_;
+  }
   // Exchanges the values of parameters and averages: before evaluation and once more after it.
   void swap(Location location = Location::current());
   // "average.0", ... for a checkpoint.

@@ -11,15 +11,19 @@ struct LionOptions {
   double weight_decay = 0; // decoupled
 };
 
-// p *= 1 - lr * weight_decay; p -= lr * sign(beta1 * m + (1 - beta1) * g); m = beta2 * m + (1 - beta2) * g.
+// p *= 1 - lr * weight_decay; p -= lr * sign(beta1 * m + (1 - beta1) * g); m = beta2 * m + (1 -
+// beta2) * g.
 class Lion : public Optimizer {
 public:
   // Throws Error for a negative option, and unless 0 <= beta < 1.
-  Lion(std::vector<Tensor> parameters, LionOptions options = {}, Location location = Location::current());
+  Lion(std::vector<Tensor> parameters, LionOptions options = {},
+       Location location = Location::current());
 
 protected:
   void begin_step() override;
-  void end_step() override { rate_ = keep_ = StepScalar(); }
+  void end_step() override {
+    rate_ = keep_ = StepScalar();
+  }
   void update(size_t i, const Tensor &gradient) override;
 
 private:

@@ -28,7 +28,8 @@ struct Reference {
     p *= 1 - o.lr * o.weight_decay;
     m += (1 - o.beta1) * (g - m);
     v = o.beta2 * v + (1 - o.beta2) * g * g;
-    p -= o.lr / (1 - std::pow(o.beta1, t)) * m / (std::sqrt(v) / std::sqrt(1 - std::pow(o.beta2, t)) + o.eps);
+    p -= o.lr / (1 - std::pow(o.beta1, t)) * m /
+         (std::sqrt(v) / std::sqrt(1 - std::pow(o.beta2, t)) + o.eps);
   }
   void adagrad(double g, const AdagradOptions &o) {
     v += g * g;
@@ -45,15 +46,18 @@ struct Reference {
   }
 };
 
-template <typename Opt, typename Options> void compare(const Options &options, void (Reference::*update)(double, const Options &)) {
+template <typename Opt, typename Options>
+void compare(const Options &options, void (Reference::*update)(double, const Options &)) {
   std::vector<float> start = {1.f, -2.f, 0.5f};
   Tensor parameter = parameter_of(start);
   Opt optimizer({parameter}, options);
   std::vector<Reference> reference;
-  for (float value : start) reference.push_back({value});
+  for (float value : start)
+    reference.push_back({value});
   for (int step = 0; step < 12; ++step) {
     std::vector<float> gradient;
-    for (size_t i = 0; i < start.size(); ++i) gradient.push_back(static_cast<float>(std::sin(1.7 * step + 2.3 * static_cast<double>(i))));
+    for (size_t i = 0; i < start.size(); ++i)
+      gradient.push_back(static_cast<float>(std::sin(1.7 * step + 2.3 * static_cast<double>(i))));
     parameter.set_grad(Tensor::from(gradient));
     optimizer.step();
     std::vector<float> values = parameter.to_vector<float>();
@@ -66,15 +70,19 @@ template <typename Opt, typename Options> void compare(const Options &options, v
 
 TEST(AdamW, IsPyTorchs) {
   compare<AdamW, AdamWOptions>({.lr = 0.1}, &Reference::adamw);
-  compare<AdamW, AdamWOptions>({.lr = 0.03, .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-3, .weight_decay = 0.2}, &Reference::adamw);
+  compare<AdamW, AdamWOptions>(
+      {.lr = 0.03, .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-3, .weight_decay = 0.2},
+      &Reference::adamw);
   compare<AdamW, AdamWOptions>({.lr = 0.03, .beta1 = 0, .beta2 = 0.5}, &Reference::adamw);
 }
 
 TEST(Sgd, IsPyTorchs) {
   compare<SGD, SGDOptions>({.lr = 0.1}, &Reference::sgd);
   compare<SGD, SGDOptions>({.lr = 0.1, .momentum = 0.9}, &Reference::sgd);
-  compare<SGD, SGDOptions>({.lr = 0.1, .momentum = 0.9, .dampening = 0.4, .weight_decay = 0.1}, &Reference::sgd);
-  compare<SGD, SGDOptions>({.lr = 0.1, .momentum = 0.9, .weight_decay = 0.1, .nesterov = true}, &Reference::sgd);
+  compare<SGD, SGDOptions>({.lr = 0.1, .momentum = 0.9, .dampening = 0.4, .weight_decay = 0.1},
+                           &Reference::sgd);
+  compare<SGD, SGDOptions>({.lr = 0.1, .momentum = 0.9, .weight_decay = 0.1, .nesterov = true},
+                           &Reference::sgd);
 }
 
 TEST(Optimizer, AParameterWithoutGradientStays) {
@@ -89,12 +97,15 @@ TEST(Optimizer, AParameterWithoutGradientStays) {
   EXPECT_FALSE(a.grad().defined());
 }
 
-// Three parameters that begin, pause and go on at different steps, as layers do that are frozen and thawed: each counts its own steps, also
-// over a checkpoint in between.
+// Three parameters that begin, pause and go on at different steps, as layers do that are frozen and
+// thawed: each counts its own steps, also over a checkpoint in between.
 template <typename Opt, typename Options>
-void compare_histories(const Options &options, void (Reference::*update)(double, const Options &), bool reload) {
+void compare_histories(const Options &options, void (Reference::*update)(double, const Options &),
+                       bool reload) {
   auto takes = [](int parameter, int step) {
-    return parameter == 0 ? step < 4 || step >= 7 : parameter == 1 ? step >= 3 : step >= 5 && step != 9;
+    return parameter == 0   ? step < 4 || step >= 7
+           : parameter == 1 ? step >= 3
+                            : step >= 5 && step != 9;
   };
   std::vector<Tensor> parameters;
   std::vector<Reference> reference;
@@ -106,7 +117,8 @@ void compare_histories(const Options &options, void (Reference::*update)(double,
   for (int step = 0; step < 14; ++step) {
     optimizer->zero_grad();
     for (int i = 0; i < 3; ++i) {
-      if (!takes(i, step)) continue;
+      if (!takes(i, step))
+        continue;
       float gradient = static_cast<float>(std::sin(1.7 * step + 2.3 * i));
       parameters[i].set_grad(Tensor::from(std::vector<float>{gradient}));
       (reference[i].*update)(gradient, options);
@@ -117,15 +129,19 @@ void compare_histories(const Options &options, void (Reference::*update)(double,
       optimizer = std::make_unique<Opt>(parameters, options);
       optimizer->load_state(state);
     }
-    for (int i = 0; i < 3; ++i) ASSERT_NEAR(parameters[i].item<float>(), reference[i].p, 2e-6) << "step " << step << " parameter " << i;
+    for (int i = 0; i < 3; ++i)
+      ASSERT_NEAR(parameters[i].item<float>(), reference[i].p, 2e-6)
+          << "step " << step << " parameter " << i;
   }
 }
 
 TEST(Optimizer, AParameterCountsItsOwnSteps) {
   for (bool reload : {false, true}) {
     compare_histories<AdamW, AdamWOptions>({.lr = 0.1}, &Reference::adamw, reload);
-    compare_histories<SGD, SGDOptions>({.lr = 0.1, .momentum = 0.9, .dampening = 0.3}, &Reference::sgd, reload);
-    compare_histories<Adagrad, AdagradOptions>({.lr = 0.1, .lr_decay = 0.2}, &Reference::adagrad, reload);
+    compare_histories<SGD, SGDOptions>({.lr = 0.1, .momentum = 0.9, .dampening = 0.3},
+                                       &Reference::sgd, reload);
+    compare_histories<Adagrad, AdagradOptions>({.lr = 0.1, .lr_decay = 0.2}, &Reference::adagrad,
+                                               reload);
   }
 }
 
@@ -134,14 +150,16 @@ TEST(Optimizer, StateHasTheCountsThatDiffer) {
   auto names = [](const Optimizer &optimizer) {
     std::string all;
     for (const auto &[name, tensor] : optimizer.state())
-      if (name.starts_with("step")) all += name + "=" + std::to_string(tensor.item<int>()) + " ";
+      if (name.starts_with("step"))
+        all += name + "=" + std::to_string(tensor.item<int>()) + " ";
     return all;
   };
   Adam optimizer({a, b});
   auto step = [&](bool both) {
     optimizer.zero_grad();
     a.set_grad(ones({1}));
-    if (both) b.set_grad(ones({1}));
+    if (both)
+      b.set_grad(ones({1}));
     optimizer.step();
   };
   step(true);
@@ -152,15 +170,18 @@ TEST(Optimizer, StateHasTheCountsThatDiffer) {
   EXPECT_EQ(names(optimizer), "step=3 step.1=2 ");
   nn::NamedTensors state = optimizer.state();
   state.back().second = ones({2}, float64);
-  EXPECT_NE(message_of([&] { optimizer.load_state(state); }).find("'step.1' is float64 []"), std::string::npos);
+  EXPECT_NE(message_of([&] { optimizer.load_state(state); }).find("'step.1' is float64 []"),
+            std::string::npos);
   state.back().first = "step.2";
-  EXPECT_NE(message_of([&] { optimizer.load_state(state); }).find("state tensors"), std::string::npos);
+  EXPECT_NE(message_of([&] { optimizer.load_state(state); }).find("state tensors"),
+            std::string::npos);
   state.pop_back();
   optimizer.load_state(state);
   EXPECT_EQ(names(optimizer), "step=3 ");
 }
 
-// A step that fails is taken back as if it had never been, also where it is the first that a parameter has no part in.
+// A step that fails is taken back as if it had never been, also where it is the first that a
+// parameter has no part in.
 TEST(Optimizer, AStepThatFailsCountsForNone) {
   Tensor a = parameter_of({1.f}), b = parameter_of({2.f});
   Adam optimizer({a, b}, {.lr = 0.1});
@@ -179,10 +200,12 @@ TEST(Optimizer, AStepThatFailsCountsForNone) {
   EXPECT_EQ(a.item<float>(), before);
   step(true, 0);
   for (const auto &[name, tensor] : optimizer.state())
-    if (name.starts_with("step")) EXPECT_EQ(tensor.item<int>(), 3) << name;
+    if (name.starts_with("step"))
+      EXPECT_EQ(tensor.item<int>(), 3) << name;
 }
 
-// Each phase of a training that thaws layer after layer is a function that jit records, with parameters that have not begun.
+// Each phase of a training that thaws layer after layer is a function that jit records, with
+// parameters that have not begun.
 TEST(Optimizer, CountsItsStepsInJit) {
   auto train = [](bool replayed) {
     Tensor a = parameter_of({1.f}), b = parameter_of({2.f});
@@ -224,9 +247,11 @@ TEST(Optimizer, AChangingRateIsOneProgram) {
     return loss;
   };
   float first = step(1e-2).item<float>();
-  uint64_t compiled = statistics().compiles, steps = statistics().cuts[static_cast<int>(CutReason::kStep)];
+  uint64_t compiled = statistics().compiles,
+           steps = statistics().cuts[static_cast<int>(CutReason::kStep)];
   float last = 0;
-  for (int i = 0; i < 100; ++i) last = step(1e-2 + 1e-4 * i).item<float>();
+  for (int i = 0; i < 100; ++i)
+    last = step(1e-2 + 1e-4 * i).item<float>();
   EXPECT_EQ(statistics().compiles, compiled);
   EXPECT_EQ(statistics().cuts[static_cast<int>(CutReason::kStep)], steps + 100);
   EXPECT_LT(last, 0.5f * first);
@@ -258,15 +283,19 @@ TEST(Optimizer, StateContinuesTheRun) {
 TEST(Optimizer, RefusesBadArguments) {
   Tensor parameter = parameter_of({1.f});
   EXPECT_NE(message_of([] { SGD({}); }).find("no parameters"), std::string::npos);
-  EXPECT_NE(message_of([&] { SGD({parameter, parameter}); }).find("given twice"), std::string::npos);
+  EXPECT_NE(message_of([&] { SGD({parameter, parameter}); }).find("given twice"),
+            std::string::npos);
   EXPECT_NE(message_of([&] { SGD({Tensor()}); }).find("undefined"), std::string::npos);
-  EXPECT_NE(message_of([&] { SGD({zeros({1}, int64)}); }).find("floating-point"), std::string::npos);
+  EXPECT_NE(message_of([&] { SGD({zeros({1}, int64)}); }).find("floating-point"),
+            std::string::npos);
   EXPECT_NE(message_of([&] { SGD({parameter}, {.lr = -1}); }).find("lr"), std::string::npos);
-  EXPECT_NE(message_of([&] { SGD({parameter}, {.nesterov = true}); }).find("nesterov"), std::string::npos);
+  EXPECT_NE(message_of([&] { SGD({parameter}, {.nesterov = true}); }).find("nesterov"),
+            std::string::npos);
   EXPECT_NE(message_of([&] { AdamW({parameter}, {.beta1 = 1}); }).find("betas"), std::string::npos);
   AdamW optimizer({parameter});
   EXPECT_NE(message_of([&] { optimizer.set_lr(NAN); }).find("lr"), std::string::npos);
-  EXPECT_NE(message_of([&] { optimizer.load_state({}); }).find("4 state tensors, 0 are given"), std::string::npos);
+  EXPECT_NE(message_of([&] { optimizer.load_state({}); }).find("4 state tensors, 0 are given"),
+            std::string::npos);
   auto state = optimizer.state();
   state.back().second = zeros({3});
   EXPECT_NE(message_of([&] { optimizer.load_state(state); }).find("[3]"), std::string::npos);
@@ -274,12 +303,18 @@ TEST(Optimizer, RefusesBadArguments) {
 
 TEST(Optimizer, OthersRefuseBadArguments) {
   Tensor parameter = parameter_of({1.f});
-  EXPECT_NE(message_of([&] { Adam({parameter}, {.beta2 = 1}); }).find("Adam: betas"), std::string::npos);
-  EXPECT_NE(message_of([&] { RMSprop({parameter}, {.alpha = 1}); }).find("alpha"), std::string::npos);
-  EXPECT_NE(message_of([&] { Adagrad({parameter}, {.lr_decay = -1}); }).find("lr_decay"), std::string::npos);
-  EXPECT_NE(message_of([&] { Lion({parameter}, {.weight_decay = -1}); }).find("weight_decay"), std::string::npos);
-  EXPECT_NE(message_of([&] { ExponentialMovingAverage({parameter}, 2); }).find("decay"), std::string::npos);
-  EXPECT_NE(message_of([&] { ExponentialMovingAverage({}); }).find("no parameters"), std::string::npos);
+  EXPECT_NE(message_of([&] { Adam({parameter}, {.beta2 = 1}); }).find("Adam: betas"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { RMSprop({parameter}, {.alpha = 1}); }).find("alpha"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { Adagrad({parameter}, {.lr_decay = -1}); }).find("lr_decay"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { Lion({parameter}, {.weight_decay = -1}); }).find("weight_decay"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { ExponentialMovingAverage({parameter}, 2); }).find("decay"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { ExponentialMovingAverage({}); }).find("no parameters"),
+            std::string::npos);
 }
 
 TEST(Optimizer, EveryStepOfEachIsOneProgram) {
@@ -297,7 +332,8 @@ TEST(Optimizer, EveryStepOfEachIsOneProgram) {
     };
     step();
     uint64_t compiled = statistics().compiles;
-    for (int i = 0; i < 3; ++i) step();
+    for (int i = 0; i < 3; ++i)
+      step();
     EXPECT_EQ(statistics().compiles, compiled);
   };
   check([](auto parameters) { return Adam(parameters, {.weight_decay = 0.1}); });
@@ -315,7 +351,8 @@ TEST(ExponentialMovingAverage, StateContinues) {
   second.load_state(first.state());
   EXPECT_EQ(second.averages()[0].to_vector<float>(), (std::vector<float>{2.f, 2.5f}));
   EXPECT_NE(message_of([&] { second.load_state({}); }).find("average.0"), std::string::npos);
-  EXPECT_NE(message_of([&] { second.load_state({{"average.0", zeros({3})}}); }).find("[3]"), std::string::npos);
+  EXPECT_NE(message_of([&] { second.load_state({{"average.0", zeros({3})}}); }).find("[3]"),
+            std::string::npos);
 }
 
 TEST(ClipGradNorm, ScalesOnlyWhatIsTooLong) {
@@ -348,24 +385,33 @@ TEST(Schedule, WarmUpThenHalfACosine) {
 // Numbers of PyTorch 2's torch.optim.lr_scheduler.
 TEST(Schedule, ArePyTorchs) {
   auto expect = [](const std::vector<double> &rates, auto rate) {
-    for (size_t i = 0; i < rates.size(); ++i) EXPECT_NEAR(rate(static_cast<int64_t>(i)), rates[i], 1e-12) << "step " << i;
+    for (size_t i = 0; i < rates.size(); ++i)
+      EXPECT_NEAR(rate(static_cast<int64_t>(i)), rates[i], 1e-12) << "step " << i;
   };
-  expect({0.02, 0.26, 0.5, 0.47524231600673683, 0.40587282697488153, 0.30563101096814466, 0.19437098903185537, 0.09412917302511849,
-          0.024759683993263143, 2e-06},
+  expect({0.02, 0.26, 0.5, 0.47524231600673683, 0.40587282697488153, 0.30563101096814466,
+          0.19437098903185537, 0.09412917302511849, 0.024759683993263143, 2e-06},
          [](int64_t step) { return one_cycle_lr(step, {.lr = 0.5, .total = 10}); });
-  expect({0.5, 0.5, 0.5, 0.05, 0.05, 0.005, 0.005}, [](int64_t step) { return multi_step_lr(step, 0.5, {5, 3}); });
-  expect({0.5, 0.4, 0.2, 0.5, 0.47320508075688783, 0.4, 0.3, 0.2, 0.12679491924311226, 0.5, 0.49318516525781364, 0.47320508075688783},
-         [](int64_t step) { return warm_restarts_lr(step, {.lr = 0.5, .lowest = 0.1, .period = 3, .growth = 2}); });
-  expect({0.5, 0.42677669529663687, 0.25, 0.07322330470336313, 0.5, 0.42677669529663687, 0.25, 0.07322330470336313, 0.5},
+  expect({0.5, 0.5, 0.5, 0.05, 0.05, 0.005, 0.005},
+         [](int64_t step) { return multi_step_lr(step, 0.5, {5, 3}); });
+  expect({0.5, 0.4, 0.2, 0.5, 0.47320508075688783, 0.4, 0.3, 0.2, 0.12679491924311226, 0.5,
+          0.49318516525781364, 0.47320508075688783},
+         [](int64_t step) {
+           return warm_restarts_lr(step, {.lr = 0.5, .lowest = 0.1, .period = 3, .growth = 2});
+         });
+  expect({0.5, 0.42677669529663687, 0.25, 0.07322330470336313, 0.5, 0.42677669529663687, 0.25,
+          0.07322330470336313, 0.5},
          [](int64_t step) { return warm_restarts_lr(step, {.lr = 0.5, .period = 4}); });
   EXPECT_NEAR(one_cycle_lr(99, {.lr = 0.5, .total = 10}), 2e-6, 1e-12) << "after the end";
 }
 
 TEST(Schedule, PlateauIsPyTorchs) {
   Plateau plateau({.lr = 0.5, .factor = 0.5, .patience = 1, .cooldown = 1, .lowest = 0.1});
-  const double measured[] = {1, 0.9, 0.9, 0.91, 0.92, 0.93, 0.94, 0.5, 0.6, 0.6, 0.6, 0.6, 0.6, NAN, 0.6};
-  const double rates[] = {0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.125, 0.125, 0.125, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1};
-  for (size_t i = 0; i < std::size(rates); ++i) EXPECT_DOUBLE_EQ(plateau(measured[i]), rates[i]) << "measurement " << i;
+  const double measured[] = {1,   0.9, 0.9, 0.91, 0.92, 0.93, 0.94, 0.5,
+                             0.6, 0.6, 0.6, 0.6,  0.6,  NAN,  0.6};
+  const double rates[] = {0.5,   0.5, 0.5, 0.25, 0.25, 0.25, 0.125, 0.125,
+                          0.125, 0.1, 0.1, 0.1,  0.1,  0.1,  0.1};
+  for (size_t i = 0; i < std::size(rates); ++i)
+    EXPECT_DOUBLE_EQ(plateau(measured[i]), rates[i]) << "measurement " << i;
   Plateau score({.lr = 1, .patience = 0, .maximize = true});
   EXPECT_EQ(score(0.5), 1);
   EXPECT_EQ(score(0.6), 1);

@@ -13,28 +13,40 @@
 namespace weft::optim {
 
 // The name of the count of a parameter that has one of its own.
-static std::string own_count(size_t i) { return "step." + std::to_string(i); }
+static std::string own_count(size_t i) {
+  return "step." + std::to_string(i);
+}
 
 const Tensor &StepScalar::as(DType dtype) const {
   Tensor &converted = converted_[static_cast<size_t>(dtype)];
-  // In arithmetic with 16-bit floats the number takes part as float32: its own rounding would come first.
-  if (!converted.defined()) converted = value_.to(byte_size(dtype) < 4 ? float32 : dtype);
+  // In arithmetic with 16-bit floats the number takes part as float32: its own rounding would come
+  // first.
+  if (!converted.defined())
+    converted = value_.to(byte_size(dtype) < 4 ? float32 : dtype);
   return converted;
 }
 
-Optimizer::Optimizer(const char *name, std::vector<Tensor> parameters, double lr, Location location) : parameters_(std::move(parameters)) {
+Optimizer::Optimizer(const char *name, std::vector<Tensor> parameters, double lr, Location location)
+    : parameters_(std::move(parameters)) {
   std::string who = name;
-  if (parameters_.empty()) throw Error(ErrorKind::kValue, who + ": there are no parameters to train", location);
-  if (!(lr >= 0)) throw Error(ErrorKind::kValue, who + ": lr must not be negative, it is " + std::to_string(lr), location);
+  if (parameters_.empty())
+    throw Error(ErrorKind::kValue, who + ": there are no parameters to train", location);
+  if (!(lr >= 0))
+    throw Error(ErrorKind::kValue, who + ": lr must not be negative, it is " + std::to_string(lr),
+                location);
   std::unordered_set<const void *> seen;
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor &parameter = parameters_[i];
     std::string which = who + ": parameter " + std::to_string(i);
-    if (!parameter.defined()) throw Error(ErrorKind::kState, which + " is undefined", location);
+    if (!parameter.defined())
+      throw Error(ErrorKind::kState, which + " is undefined", location);
     if (!is_floating(parameter.dtype()))
-      throw Error(ErrorKind::kDType, which + " is " + weft::name(parameter.dtype()) + "; only floating-point tensors can be trained",
+      throw Error(ErrorKind::kDType,
+                  which + " is " + weft::name(parameter.dtype()) +
+                      "; only floating-point tensors can be trained",
                   location);
-    if (!seen.insert(parameter.impl()).second) throw Error(ErrorKind::kValue, which + " is given twice", location);
+    if (!seen.insert(parameter.impl()).second)
+      throw Error(ErrorKind::kValue, which + " is given twice", location);
   }
   lr_ = make_scalar("lr", lr);
 }
@@ -54,15 +66,22 @@ Tensor Optimizer::make_scalar(const std::string &name, double value) {
   return tensor;
 }
 
-void Optimizer::make_counts() { counts_ = std::make_shared<StepCounts>(parameters_.size(), make_scalar("step", 0)); }
+void Optimizer::make_counts() {
+  counts_ = std::make_shared<StepCounts>(parameters_.size(), make_scalar("step", 0));
+}
 
-size_t Optimizer::count_slot(size_t i) const { return counts_->slot(i); }
+size_t Optimizer::count_slot(size_t i) const {
+  return counts_->slot(i);
+}
 
-const Tensor &Optimizer::count(size_t slot) const { return counts_->count(slot); }
+const Tensor &Optimizer::count(size_t slot) const {
+  return counts_->count(slot);
+}
 
 void Optimizer::finish_init(Location location) {
   std::vector<Tensor> tensors;
-  for (auto &[name, tensor] : state_) tensors.push_back(tensor);
+  for (auto &[name, tensor] : state_)
+    tensors.push_back(tensor);
   submit_init(tensors, location);
 }
 
@@ -75,61 +94,75 @@ void Optimizer::step(Location location) {
     gradients.push_back(parameter.grad());
     taking.push_back(gradients.back().defined());
   }
-  if (counts_) counts_->advance(taking);
+  if (counts_)
+    counts_->advance(taking);
   begin_step();
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    if (!taking[i]) continue;
+    if (!taking[i])
+      continue;
     update(i, gradients[i]);
     written.push_back(parameters_[i]);
   }
   end_step();
-  for (auto &[name, tensor] : state_) written.push_back(tensor);
+  for (auto &[name, tensor] : state_)
+    written.push_back(tensor);
   if (counts_)
-    for (const Tensor &count : counts_->tensors()) written.push_back(count);
+    for (const Tensor &count : counts_->tensors())
+      written.push_back(count);
   submit_step(written);
 }
 
 void Optimizer::zero_grad() {
-  for (Tensor &parameter : parameters_) parameter.zero_grad();
+  for (Tensor &parameter : parameters_)
+    parameter.zero_grad();
 }
 
 void Optimizer::set_lr(double lr, Location location) {
-  if (!(lr >= 0)) throw Error(ErrorKind::kValue, "set_lr: lr must not be negative, it is " + std::to_string(lr), location);
+  if (!(lr >= 0))
+    throw Error(ErrorKind::kValue, "set_lr: lr must not be negative, it is " + std::to_string(lr),
+                location);
   NoGrad no_grad;
   lr_.fill_(lr, location);
 }
 
-double Optimizer::lr() const { return lr_.item<double>(); }
+double Optimizer::lr() const {
+  return lr_.item<double>();
+}
 
 nn::NamedTensors Optimizer::state() const {
   nn::NamedTensors state = state_;
   for (size_t i = 0; counts_ && i < parameters_.size(); ++i)
-    if (size_t slot = counts_->slot(i)) state.emplace_back(own_count(i), counts_->count(slot));
+    if (size_t slot = counts_->slot(i))
+      state.emplace_back(own_count(i), counts_->count(slot));
   return state;
 }
 
 void Optimizer::load_state(const nn::NamedTensors &tensors, Location location) {
   location = CallerScope::resolve(location);
   std::unordered_map<std::string, const Tensor *> given;
-  for (const auto &[name, tensor] : tensors) given.emplace(name, &tensor);
+  for (const auto &[name, tensor] : tensors)
+    given.emplace(name, &tensor);
   // A count of its own is there for some.
   nn::NamedTensors expected = state_;
   std::vector<std::optional<double>> own(parameters_.size());
   for (size_t i = 0; counts_ && i < parameters_.size(); ++i)
-    if (given.count(own_count(i))) expected.emplace_back(own_count(i), counts_->count(0));
+    if (given.count(own_count(i)))
+      expected.emplace_back(own_count(i), counts_->count(0));
   if (given.size() != expected.size() || tensors.size() != expected.size())
     throw Error(ErrorKind::kValue,
-                "load_state: the optimizer has " + std::to_string(expected.size()) + " state tensors, " + std::to_string(tensors.size()) +
-                    " are given",
+                "load_state: the optimizer has " + std::to_string(expected.size()) +
+                    " state tensors, " + std::to_string(tensors.size()) + " are given",
                 location);
   for (const auto &[name, tensor] : expected) {
     auto found = given.find(name);
-    if (found == given.end()) throw Error(ErrorKind::kValue, "load_state: there is no tensor for '" + name + "'", location);
+    if (found == given.end())
+      throw Error(ErrorKind::kValue, "load_state: there is no tensor for '" + name + "'", location);
     const Tensor &source = *found->second;
     if (source.shape() != tensor.shape() || source.dtype() != tensor.dtype())
       throw Error(ErrorKind::kShape,
-                  "load_state: '" + name + "' is " + weft::name(tensor.dtype()) + " " + to_string(tensor.shape()) +
-                      " in the optimizer, the given tensor is " + weft::name(source.dtype()) + " " + to_string(source.shape()),
+                  "load_state: '" + name + "' is " + weft::name(tensor.dtype()) + " " +
+                      to_string(tensor.shape()) + " in the optimizer, the given tensor is " +
+                      weft::name(source.dtype()) + " " + to_string(source.shape()),
                   location);
   }
   NoGrad no_grad;
@@ -140,8 +173,11 @@ void Optimizer::load_state(const nn::NamedTensors &tensors, Location location) {
   }
   if (counts_) {
     for (size_t i = 0; i < parameters_.size(); ++i)
-      if (auto found = given.find(own_count(i)); found != given.end()) own[i] = found->second->item<double>(location);
-    for (const Tensor &count : counts_->load(given.at("step")->item<double>(location), own, location)) written.push_back(count);
+      if (auto found = given.find(own_count(i)); found != given.end())
+        own[i] = found->second->item<double>(location);
+    for (const Tensor &count :
+         counts_->load(given.at("step")->item<double>(location), own, location))
+      written.push_back(count);
   }
   submit_init(written, location);
 }
@@ -149,34 +185,42 @@ void Optimizer::load_state(const nn::NamedTensors &tensors, Location location) {
 Tensor clip_grad_norm(const std::vector<Tensor> &parameters, double max_norm, Location location) {
   CallerScope scope(location);
   if (!(max_norm > 0))
-    throw Error(ErrorKind::kValue, "clip_grad_norm: max_norm must be positive, it is " + std::to_string(max_norm),
+    throw Error(ErrorKind::kValue,
+                "clip_grad_norm: max_norm must be positive, it is " + std::to_string(max_norm),
                 CallerScope::resolve(location));
   NoGrad no_grad;
   std::vector<Tensor> gradients, squares;
   for (const Tensor &parameter : parameters) {
     Tensor gradient = parameter.grad();
-    if (!gradient.defined()) continue;
+    if (!gradient.defined())
+      continue;
     gradients.push_back(gradient);
     squares.push_back(square(gradient).sum());
   }
-  if (gradients.empty()) return zeros({});
+  if (gradients.empty())
+    return zeros({});
   Tensor total = squares[0];
-  for (size_t i = 1; i < squares.size(); ++i) total = total + squares[i];
+  for (size_t i = 1; i < squares.size(); ++i)
+    total = total + squares[i];
   Tensor norm = sqrt(total);
   Tensor factor = minimum(div(max_norm, norm + 1e-6), 1.0);
   size_t next = 0;
   for (Tensor parameter : parameters)
-    if (parameter.grad().defined()) parameter.set_grad(gradients[next++] * factor);
+    if (parameter.grad().defined())
+      parameter.set_grad(gradients[next++] * factor);
   return norm;
 }
 
 void clip_grad_value(const std::vector<Tensor> &parameters, double max, Location location) {
   CallerScope scope(location);
   if (!(max > 0))
-    throw Error(ErrorKind::kValue, "clip_grad_value: max must be positive, it is " + std::to_string(max), CallerScope::resolve(location));
+    throw Error(ErrorKind::kValue,
+                "clip_grad_value: max must be positive, it is " + std::to_string(max),
+                CallerScope::resolve(location));
   NoGrad no_grad;
   for (Tensor parameter : parameters)
-    if (Tensor gradient = parameter.grad(); gradient.defined()) parameter.set_grad(clamp(gradient, -max, max));
+    if (Tensor gradient = parameter.grad(); gradient.defined())
+      parameter.set_grad(clamp(gradient, -max, max));
 }
 
 } // namespace weft::optim

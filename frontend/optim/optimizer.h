@@ -11,8 +11,8 @@
 
 namespace weft::optim {
 
-// A value that all updates of a step share: computed once in float64, from the learning rate and the step count, and converted once for
-// each dtype of parameters.
+// A value that all updates of a step share: computed once in float64, from the learning rate and
+// the step count, and converted once for each dtype of parameters.
 class StepScalar {
 public:
   StepScalar() = default;
@@ -26,14 +26,14 @@ private:
 
 class StepCounts;
 
-// Everything that a step changes is a tensor (moments, step count, learning rate), so that all steps are one program.
-// Handles are cheap to copy; copies share the state.
+// Everything that a step changes is a tensor (moments, step count, learning rate), so that all
+// steps are one program. Handles are cheap to copy; copies share the state.
 class Optimizer {
 public:
   virtual ~Optimizer() = default;
 
-  // Updates the parameters that have a gradient, in place, and submits forward, backward and update as one program without waiting for it
-  // (reason `step`).
+  // Updates the parameters that have a gradient, in place, and submits forward, backward and update
+  // as one program without waiting for it (reason `step`).
   void step(Location location = Location::current());
   // Drops the gradients.
   void zero_grad();
@@ -43,20 +43,25 @@ public:
   // Reads the tensor: waits for the steps that were submitted.
   double lr() const;
 
-  const std::vector<Tensor> &parameters() const { return parameters_; }
+  const std::vector<Tensor> &parameters() const {
+    return parameters_;
+  }
 
-  // Everything but the parameters themselves, as a checkpoint holds it: "lr", "step", "exp_avg.0", ... numbered like parameters();
-  // "step.0",
+  // Everything but the parameters themselves, as a checkpoint holds it: "lr", "step", "exp_avg.0",
+  // ... numbered like parameters(); "step.0",
   // ... of those that had no gradient in some step and so took fewer.
   nn::NamedTensors state() const;
-  // Copies the values. Throws Error, before anything is written, when a name is missing or unknown, or a shape or dtype differs.
+  // Copies the values. Throws Error, before anything is written, when a name is missing or unknown,
+  // or a shape or dtype differs.
   void load_state(const nn::NamedTensors &tensors, Location location = Location::current());
 
 protected:
-  // Throws Error when there are no parameters, one is undefined or not floating point, one is given twice, or lr is negative.
+  // Throws Error when there are no parameters, one is undefined or not floating point, one is given
+  // twice, or lr is negative.
   Optimizer(const char *name, std::vector<Tensor> parameters, double lr, Location location);
 
-  // A state tensor beside each parameter, of its shape and dtype, filled with `value`. A rank-0 one for all.
+  // A state tensor beside each parameter, of its shape and dtype, filled with `value`. A rank-0 one
+  // for all.
   std::vector<Tensor> make_moments(const std::string &name, double value = 0);
   Tensor make_scalar(const std::string &name, double value);
   // The counts of steps, which step() then keeps: "step".
@@ -71,7 +76,8 @@ protected:
   // Drops that again: a step that weft::jit records must leave nothing behind but state.
   virtual void end_step() {}
 
-  // Which count of steps is parameter i's (step_counts.h), and that count, which includes the step under way: float64 [].
+  // Which count of steps is parameter i's (step_counts.h), and that count, which includes the step
+  // under way: float64 [].
   size_t count_slot(size_t i) const;
   const Tensor &count(size_t slot) const;
 
@@ -83,10 +89,13 @@ private:
   std::shared_ptr<StepCounts> counts_; // null in optimizers that have no use for them
 };
 
-// Scales the gradients by max_norm / (norm + 1e-6) where their common Euclidean norm exceeds max_norm, as PyTorch does.
-// Returns the norm before. Parameters without a gradient are left out. Throws Error unless max_norm > 0.
-Tensor clip_grad_norm(const std::vector<Tensor> &parameters, double max_norm, Location location = Location::current());
+// Scales the gradients by max_norm / (norm + 1e-6) where their common Euclidean norm exceeds
+// max_norm, as PyTorch does. Returns the norm before. Parameters without a gradient are left out.
+// Throws Error unless max_norm > 0.
+Tensor clip_grad_norm(const std::vector<Tensor> &parameters, double max_norm,
+                      Location location = Location::current());
 // Clamps each element of the gradients to [-max, max]. Throws Error unless max > 0.
-void clip_grad_value(const std::vector<Tensor> &parameters, double max, Location location = Location::current());
+void clip_grad_value(const std::vector<Tensor> &parameters, double max,
+                     Location location = Location::current());
 
 } // namespace weft::optim

@@ -14,16 +14,22 @@ struct RMSpropOptions {
   bool centered = false; // divides by the standard deviation, not the root of the mean square
 };
 
-// PyTorch's RMSprop: g += weight_decay * p; v = alpha * v + (1 - alpha) * g * g; centered: a += (1 - alpha) * (g - a), s = sqrt(v - a * a),
-// else s = sqrt(v); d = g / (s + eps); with momentum b = momentum * b + d, p -= lr * b, else p -= lr * d.
+// PyTorch's RMSprop: g += weight_decay * p; v = alpha * v + (1 - alpha) * g * g; centered: a += (1
+// - alpha) * (g - a), s = sqrt(v - a * a), else s = sqrt(v); d = g / (s + eps); with momentum b =
+// momentum * b + d, p -= lr * b, else p -= lr * d.
 class RMSprop : public Optimizer {
 public:
   // Throws Error for a negative option, and unless alpha < 1.
-  RMSprop(std::vector<Tensor> parameters, RMSpropOptions options = {}, Location location = Location::current());
+  RMSprop(std::vector<Tensor> parameters, RMSpropOptions options = {},
+          Location location = Location::current());
 
 protected:
-  void begin_step() override { rate_ = StepScalar(lr_); }
-  void end_step() override { rate_ = StepScalar(); }
+  void begin_step() override {
+    rate_ = StepScalar(lr_);
+  }
+  void end_step() override {
+    rate_ = StepScalar();
+  }
   void update(size_t i, const Tensor &gradient) override;
 
 private:

@@ -15,12 +15,14 @@ struct SGDOptions {
   bool nesterov = false;
 };
 
-// PyTorch's SGD: g += weight_decay * p; b = momentum * b + (1 - dampening) * g (b = g in the parameter's first step); p -= lr * (g +
-// momentum * b with nesterov, else b, else g without momentum).
+// PyTorch's SGD: g += weight_decay * p; b = momentum * b + (1 - dampening) * g (b = g in the
+// parameter's first step); p -= lr * (g + momentum * b with nesterov, else b, else g without
+// momentum).
 class SGD : public Optimizer {
 public:
   // Throws Error for a negative option, and for nesterov without momentum or with dampening.
-  SGD(std::vector<Tensor> parameters, SGDOptions options = {}, Location location = Location::current());
+  SGD(std::vector<Tensor> parameters, SGDOptions options = {},
+      Location location = Location::current());
 
 protected:
   void begin_step() override;
@@ -33,7 +35,8 @@ protected:
 private:
   SGDOptions options_;
   std::vector<Tensor> momentum_;
-  // Of the step under way: lr, and with dampening, by count, the share of a gradient that enters the momentum.
+  // Of the step under way: lr, and with dampening, by count, the share of a gradient that enters
+  // the momentum.
   StepScalar rate_;
   std::unordered_map<size_t, StepScalar> blend_;
 };

@@ -7,29 +7,36 @@
 
 namespace weft::optim {
 
-StepCounts::StepCounts(size_t parameters, const Tensor &shared) : slots_(parameters, 0), counts_{shared}, stepped_(parameters + 1, false) {
+StepCounts::StepCounts(size_t parameters, const Tensor &shared)
+    : slots_(parameters, 0), counts_{shared}, stepped_(parameters + 1, false) {
   // Made now: a tensor that is made while weft::jit records would be a constant of that program.
-  for (size_t i = 0; i < parameters; ++i) counts_.push_back(nn::init::constant({}, 0, float64));
+  for (size_t i = 0; i < parameters; ++i)
+    counts_.push_back(nn::init::constant({}, 0, float64));
 }
 
 void StepCounts::advance(const std::vector<bool> &taking) {
   std::vector<size_t> takers(counts_.size()), absent(counts_.size());
-  for (size_t i = 0; i < slots_.size(); ++i) ++(taking[i] ? takers : absent)[slots_[i]];
+  for (size_t i = 0; i < slots_.size(); ++i)
+    ++(taking[i] ? takers : absent)[slots_[i]];
 
   size_t free = 0;
   std::vector<size_t> target(counts_.size());
   for (size_t slot = 0; slot < counts_.size(); ++slot) {
     target[slot] = slot;
-    if (takers[slot] == 0 || absent[slot] == 0) continue;
-    while (takers[free] + absent[free] != 0) ++free;
+    if (takers[slot] == 0 || absent[slot] == 0)
+      continue;
+    while (takers[free] + absent[free] != 0)
+      ++free;
     target[slot] = free;
     // Two counts of 0 need no copy: a model part of which is frozen from the start records none.
-    if (stepped_[slot] || stepped_[free]) counts_[free].copy_(counts_[slot]);
+    if (stepped_[slot] || stepped_[free])
+      counts_[free].copy_(counts_[slot]);
     stepped_[free] = stepped_[free] || stepped_[slot];
     ++free;
   }
   for (size_t i = 0; i < slots_.size(); ++i)
-    if (!taking[i]) slots_[i] = target[slots_[i]];
+    if (!taking[i])
+      slots_[i] = target[slots_[i]];
   for (size_t slot = 0; slot < counts_.size(); ++slot)
     if (takers[slot] != 0) {
       counts_[slot] += 1.0;
@@ -39,20 +46,25 @@ void StepCounts::advance(const std::vector<bool> &taking) {
 
 std::vector<Tensor> StepCounts::tensors() const {
   std::vector<bool> used(counts_.size());
-  for (size_t slot : slots_) used[slot] = true;
+  for (size_t slot : slots_)
+    used[slot] = true;
   std::vector<Tensor> tensors;
   for (size_t slot = 0; slot < counts_.size(); ++slot)
-    if (used[slot]) tensors.push_back(counts_[slot]);
+    if (used[slot])
+      tensors.push_back(counts_[slot]);
   return tensors;
 }
 
-std::vector<Tensor> StepCounts::load(double shared, const std::vector<std::optional<double>> &own, Location location) {
+std::vector<Tensor> StepCounts::load(double shared, const std::vector<std::optional<double>> &own,
+                                     Location location) {
   std::map<double, size_t> slot_of{{shared, 0}};
-  for (size_t i = 0; i < slots_.size(); ++i) slots_[i] = own[i] ? slot_of.emplace(*own[i], slot_of.size()).first->second : 0;
+  for (size_t i = 0; i < slots_.size(); ++i)
+    slots_[i] = own[i] ? slot_of.emplace(*own[i], slot_of.size()).first->second : 0;
   std::vector<Tensor> written;
   for (auto [value, slot] : slot_of) {
     stepped_[slot] = value != 0;
-    if (slot == 0) continue;
+    if (slot == 0)
+      continue;
     counts_[slot].copy_(nn::init::constant({}, value, float64, location), location);
     written.push_back(counts_[slot]);
   }

@@ -8,27 +8,36 @@
 
 namespace weft::optim {
 
-// As PyTorch counts: a parameter without a gradient (frozen, or not reached by the loss) is no older after the step, so that moments that
-// begin later are corrected as those of a first step. Parameters of one history share a count, a float64 [], so that a model all of which
-// is trained has one, and what depends on it is computed once a step.
+// As PyTorch counts: a parameter without a gradient (frozen, or not reached by the loss) is no
+// older after the step, so that moments that begin later are corrected as those of a first step.
+// Parameters of one history share a count, a float64 [], so that a model all of which is trained
+// has one, and what depends on it is computed once a step.
 //
-// Which parameters share is decided where a step is recorded. In a step that weft::jit replays, those that part from others after having
-// taken steps with them keep pace with them, one step behind.
+// Which parameters share is decided where a step is recorded. In a step that weft::jit replays,
+// those that part from others after having taken steps with them keep pace with them, one step
+// behind.
 class StepCounts {
 public:
   // `shared` is the count of all at the start, 0.
   StepCounts(size_t parameters, const Tensor &shared);
 
-  // Records a step of the parameters i with taking[i]. The others part from those that they shared a count with.
+  // Records a step of the parameters i with taking[i]. The others part from those that they shared
+  // a count with.
   void advance(const std::vector<bool> &taking);
   // Which count is parameter i's: parameters of one slot share it. `shared` is slot 0's.
-  size_t slot(size_t i) const { return slots_[i]; }
-  const Tensor &count(size_t slot) const { return counts_[slot]; }
+  size_t slot(size_t i) const {
+    return slots_[i];
+  }
+  const Tensor &count(size_t slot) const {
+    return counts_[slot];
+  }
   // The counts that parameters have, and those that they parted from in the last advance().
   std::vector<Tensor> tensors() const;
 
-  // Takes values over, by parameter where one has a count of its own; `shared` is what slot 0 has. Returns what was written.
-  std::vector<Tensor> load(double shared, const std::vector<std::optional<double>> &own, Location location);
+  // Takes values over, by parameter where one has a count of its own; `shared` is what slot 0 has.
+  // Returns what was written.
+  std::vector<Tensor> load(double shared, const std::vector<std::optional<double>> &own,
+                           Location location);
 
 private:
   std::vector<size_t> slots_;  // by parameter

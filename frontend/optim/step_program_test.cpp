@@ -1,4 +1,5 @@
-// A training loop, written in any usual way, is one program, compiled in its first step and run once in each.
+// A training loop, written in any usual way, is one program, compiled in its first step and run
+// once in each.
 #include <cmath>
 #include <functional>
 #include <string>
@@ -18,14 +19,18 @@ struct Net : nn::Module {
   nn::Linear up = child("up", nn::Linear(2, 8));
   nn::Dropout dropout = child("dropout", nn::Dropout(0.1));
   nn::Linear down = child("down", nn::Linear(8, 1));
-  Tensor operator()(const Tensor &x) { return down(dropout(tanh(up(x)))); }
+  Tensor operator()(const Tensor &x) {
+    return down(dropout(tanh(up(x))));
+  }
 };
 
-// Runs the loop's body; afterwards: one evaluation a step, all for `reason`, the first one compiled, the others hits.
+// Runs the loop's body; afterwards: one evaluation a step, all for `reason`, the first one
+// compiled, the others hits.
 void expect_one_program(CutReason reason, const std::function<void(int step)> &body) {
   std::vector<Evaluation> seen;
   Statistics before = statistics();
-  for (int step = 0; step < kSteps; ++step) body(step);
+  for (int step = 0; step < kSteps; ++step)
+    body(step);
   Statistics after = statistics();
   std::string lines;
   for (const Evaluation &evaluation : recent_evaluations())
@@ -104,7 +109,8 @@ TEST(StepProgram, BatchesFromMemoryAndAMetric) {
   AdamW optimizer(model.parameters());
   optimizer.set_lr(3e-3);
   expect_one_program(CutReason::kStep, [&](int step) {
-    Tensor x = Tensor::from(std::vector<float>(8, 0.1f * static_cast<float>(step)), Shape{4, 2}), y = tensor({{1.f}, {0.f}, {1.f}, {0.f}});
+    Tensor x = Tensor::from(std::vector<float>(8, 0.1f * static_cast<float>(step)), Shape{4, 2}),
+           y = tensor({{1.f}, {0.f}, {1.f}, {0.f}});
     Tensor predicted = model(x);
     Tensor loss = nn::mse(predicted, y);
     Tensor right = ((predicted > 0.5).to(float32) == y).to(float32).mean();
@@ -138,7 +144,8 @@ TEST(StepProgram, AnUpdateByHand) {
 // The iterate is not needed for the residual that is asked for, and must not pile up.
 TEST(StepProgram, ASolverThatReadsItsResidual) {
   Tensor a = tensor({{4.f, 1.f}, {1.f, 3.f}}), b = tensor({1.f, 2.f});
-  Tensor x = tensor({0.f, 0.f}), r = tensor({1.f, 2.f}), p = tensor({1.f, 2.f}), rr = tensor({5.f}).reshape({});
+  Tensor x = tensor({0.f, 0.f}), r = tensor({1.f, 2.f}), p = tensor({1.f, 2.f}),
+         rr = tensor({5.f}).reshape({});
   uint64_t live = statistics().live_ops;
   rr = (r * r).sum();
   eval({rr});

@@ -1,4 +1,5 @@
-// What follows every call: eager evaluation, and cuts when the record grows too long or holds too much.
+// What follows every call: eager evaluation, and cuts when the record grows too long or holds too
+// much.
 #include "frontend/recorder/state.h"
 #include "frontend/recorder/trace.h"
 #include "frontend/tensor/impl.h"
@@ -6,25 +7,35 @@
 namespace weft::recorder {
 namespace {
 
-// Where to cut a record that reads nothing: after the op with this number. A loop must be cut at the same place of its body each time, or
-// each cut compiles a program of its own. So: at the last mark, else after as many whole periods of the signatures as there are.
+// Where to cut a record that reads nothing: after the op with this number. A loop must be cut at
+// the same place of its body each time, or each cut compiles a program of its own. So: at the last
+// mark, else after as many whole periods of the signatures as there are.
 uint64_t cut_point(const std::vector<Node *> &nodes, uint64_t mark) {
   // A mark that leaves most of the record behind it is no use.
-  if (mark > nodes.front()->number && mark <= nodes.back()->number) return mark - 1;
-  if (mark > nodes.back()->number) return nodes.back()->number;
-  // The longest suffix that repeats, by the prefix function of the reversed sequence (Knuth, Morris and Pratt).
+  if (mark > nodes.front()->number && mark <= nodes.back()->number)
+    return mark - 1;
+  if (mark > nodes.back()->number)
+    return nodes.back()->number;
+  // The longest suffix that repeats, by the prefix function of the reversed sequence (Knuth, Morris
+  // and Pratt).
   size_t n = nodes.size();
-  auto at = [&](size_t i) { return nodes[n - 1 - i]->signature->id; };
+  auto at = [&](size_t i) {
+    return nodes[n - 1 - i]->signature->id;
+  };
   std::vector<uint32_t> border(n, 0);
   size_t best_length = 0, best_period = 0;
   for (size_t i = 1, k = 0; i < n; ++i) {
-    while (k > 0 && at(i) != at(k)) k = border[k - 1];
-    if (at(i) == at(k)) ++k;
+    while (k > 0 && at(i) != at(k))
+      k = border[k - 1];
+    if (at(i) == at(k))
+      ++k;
     border[i] = static_cast<uint32_t>(k);
     size_t length = i + 1, period = length - k;
-    if (2 * period <= length) best_length = length, best_period = period;
+    if (2 * period <= length)
+      best_length = length, best_period = period;
   }
-  if (best_period == 0) return nodes.back()->number; // no period: everything
+  if (best_period == 0)
+    return nodes.back()->number; // no period: everything
   // Whole periods from where the repetition starts; what is left over starts the next one.
   size_t start = n - best_length;
   size_t end = start + best_length / best_period * best_period;
@@ -35,18 +46,22 @@ void cut(CutReason reason) {
   Recorder &r = recorder();
   std::vector<Node *> nodes;
   for (Node *node = r.first; node; node = node->next)
-    if (!node->claimed && !node->lost) nodes.push_back(node);
-  if (nodes.empty()) return;
+    if (!node->claimed && !node->lost)
+      nodes.push_back(node);
+  if (nodes.empty())
+    return;
   uint64_t last = cut_point(nodes, r.last_mark);
   // Whatever is alive, or used later, up to there.
   uint64_t epoch = ++r.epoch;
   for (Node *node : nodes)
     if (node->number > last)
-      for (Value *operand : node->operands) operand->epoch = epoch;
+      for (Value *operand : node->operands)
+        operand->epoch = epoch;
   std::vector<ValueRef> kept;
   std::vector<Value *> roots;
   for (Node *node : nodes) {
-    if (node->number > last) break;
+    if (node->number > last)
+      break;
     for (Value *result : node->results)
       if (result && (result->handles > 0 || result->epoch == epoch)) {
         kept.emplace_back(result);
@@ -60,7 +75,8 @@ void cut(CutReason reason) {
 
 void after_call(Tensor &x) {
   Recorder &r = recorder();
-  if (active_trace()) return;
+  if (active_trace())
+    return;
   if (r.config.eager) {
     Var var = read(x, "result");
     Value *value = var.value.get();
@@ -68,15 +84,23 @@ void after_call(Tensor &x) {
     wait_for(value, Session::location());
     return;
   }
-  if (r.cutting) return;
+  if (r.cutting)
+    return;
   CutReason reason;
-  if (r.live_ops >= r.config.budget_ops) reason = CutReason::kOps;
-  else if (r.live_bytes >= r.config.budget_bytes) reason = CutReason::kBytes;
-  else return;
+  if (r.live_ops >= r.config.budget_ops)
+    reason = CutReason::kOps;
+  else if (r.live_bytes >= r.config.budget_bytes)
+    reason = CutReason::kBytes;
+  else
+    return;
   struct Cutting {
     bool &flag;
-    explicit Cutting(bool &flag) : flag(flag) { flag = true; }
-    ~Cutting() { flag = false; }
+    explicit Cutting(bool &flag) : flag(flag) {
+      flag = true;
+    }
+    ~Cutting() {
+      flag = false;
+    }
   } cutting(r.cutting);
   cut(reason);
 }

@@ -1,15 +1,19 @@
-// Which values a cut computes beside those that are asked for, so that a loop's iteration is one program and the same one each time.
+// Which values a cut computes beside those that are asked for, so that a loop's iteration is one
+// program and the same one each time.
 #include "frontend/recorder/slice.h"
 
 namespace weft::recorder {
 namespace {
 
-// How far behind the slice's first op the search goes: a loop's iteration is well below the first; the second keeps a search in proportion
-// to a slice that is compiled anyway. A cut of a few ops in a record of 400,000 must not read all of it.
+// How far behind the slice's first op the search goes: a loop's iteration is well below the first;
+// the second keeps a search in proportion to a slice that is compiled anyway. A cut of a few ops in
+// a record of 400,000 must not read all of it.
 constexpr size_t kSearchedOps = 4096;
 constexpr size_t kSearchedOpsPerSliceOp = 4;
 
-bool advances_generator(const Node &node) { return node.signature->name.getTypeID() == mlir::TypeID::get<ir::RandomAdvanceOp>(); }
+bool advances_generator(const Node &node) {
+  return node.signature->name.getTypeID() == mlir::TypeID::get<ir::RandomAdvanceOp>();
+}
 
 } // namespace
 
@@ -18,26 +22,34 @@ std::vector<Value *> companions(const Slice &slice, CutReason reason) {
   Recorder &r = recorder();
   if (reason == CutReason::kInit) {
     for (Node *node = r.first; node; node = node->next) {
-      if (node->claimed || node->lost || node->epoch == r.epoch) continue;
+      if (node->claimed || node->lost || node->epoch == r.epoch)
+        continue;
       for (Value *result : node->results)
-        if (result && result->handles > 0) found.push_back(result);
+        if (result && result->handles > 0)
+          found.push_back(result);
     }
     return found;
   }
-  if (slice.nodes.empty()) return found;
+  if (slice.nodes.empty())
+    return found;
   bool consumers = reason == CutReason::kStep || reason == CutReason::kValue;
   size_t left = kSearchedOps + kSearchedOpsPerSliceOp * slice.nodes.size();
   for (Node *node = slice.nodes.front()->next; node && left > 0; node = node->next, --left) {
-    if (node->claimed || node->lost || node->epoch == r.epoch) continue;
+    if (node->claimed || node->lost || node->epoch == r.epoch)
+      continue;
     bool advances = advances_generator(*node);
-    if (!consumers && !advances) continue;
+    if (!consumers && !advances)
+      continue;
     bool reads = false;
     for (Value *operand : node->operands)
-      reads = reads || (operand->epoch == r.epoch && (operand->node || advances)) || (operand->node && operand->node->epoch == r.epoch);
-    if (!reads) continue;
+      reads = reads || (operand->epoch == r.epoch && (operand->node || advances)) ||
+              (operand->node && operand->node->epoch == r.epoch);
+    if (!reads)
+      continue;
     node->epoch = r.epoch;
     for (Value *result : node->results)
-      if (result && (result->handles > 0 || advances)) found.push_back(result);
+      if (result && (result->handles > 0 || advances))
+        found.push_back(result);
   }
   return found;
 }

@@ -15,7 +15,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-absl::StatusOr<std::shared_ptr<CompiledProgram>> compile(const CompileRequest &request, compiler::Backend &backend) {
+absl::StatusOr<std::shared_ptr<CompiledProgram>> compile(const CompileRequest &request,
+                                                         compiler::Backend &backend) {
   // A context for this slice alone: whatever the phases unique in it goes with it.
   mlir::DialectRegistry registry;
   registry.insert<ir::WeftDialect>();
@@ -23,16 +24,24 @@ absl::StatusOr<std::shared_ptr<CompiledProgram>> compile(const CompileRequest &r
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
   // Why sizes cannot vary is a sentence for explain, not an op.
-  if (request.symbolic) context.printOpOnDiagnostic(false);
-  ir::DiagnosticCollector diagnostics(&context);
-  mlir::OwningOpRef<mlir::ModuleOp> module =
-      mlir::parseSourceString<mlir::ModuleOp>(request.bytecode, mlir::ParserConfig(&context, /*verifyAfterParse=*/false));
-  if (!module) return absl::InternalError(diagnostics.failure("the slice cannot be read back"));
   if (request.symbolic)
-    if (absl::Status status = make_symbolic(*module, request.symbolic->general, request.symbolic->positions); !status.ok()) return status;
+    context.printOpOnDiagnostic(false);
+  ir::DiagnosticCollector diagnostics(&context);
+  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::parseSourceString<mlir::ModuleOp>(
+      request.bytecode, mlir::ParserConfig(&context, /*verifyAfterParse=*/false));
+  if (!module)
+    return absl::InternalError(diagnostics.failure("the slice cannot be read back"));
+  if (request.symbolic)
+    if (absl::Status status =
+            make_symbolic(*module, request.symbolic->general, request.symbolic->positions);
+        !status.ok())
+      return status;
   auto program = std::make_shared<CompiledProgram>();
-  auto executable = backend.compile(*module, compile_options(request.config), program->report.get());
-  if (!executable.ok()) return absl::Status(executable.status().code(), diagnostics.added(std::string(executable.status().message())));
+  auto executable =
+      backend.compile(*module, compile_options(request.config), program->report.get());
+  if (!executable.ok())
+    return absl::Status(executable.status().code(),
+                        diagnostics.added(std::string(executable.status().message())));
   program->executable = *std::move(executable);
   return program;
 }
@@ -46,13 +55,16 @@ compiler::CompileOptions compile_options(const Config &config) {
   return options;
 }
 
-absl::StatusOr<std::shared_ptr<CompiledProgram>> at_sizes(const CompiledProgram &program, const Generalization &general,
+absl::StatusOr<std::shared_ptr<CompiledProgram>> at_sizes(const CompiledProgram &program,
+                                                          const Generalization &general,
                                                           const std::vector<int64_t> &sizes) {
   runtime::Sizes named;
   for (size_t i = 0; i < sizes.size(); ++i)
-    if (general.sizes[i].factors.empty()) named.emplace_back(general.sizes[i].name, sizes[i]);
+    if (general.sizes[i].factors.empty())
+      named.emplace_back(general.sizes[i].name, sizes[i]);
   auto executable = program.executable->at_sizes(named);
-  if (!executable.ok()) return executable.status();
+  if (!executable.ok())
+    return executable.status();
   auto sized = std::make_shared<CompiledProgram>();
   sized->executable = *std::move(executable);
   sized->report = program.report;
@@ -63,7 +75,8 @@ absl::StatusOr<std::shared_ptr<CompiledProgram>> at_sizes(const CompiledProgram 
 absl::StatusOr<CompileOutcome> compile_slice(const CompileRequest &request) {
   auto start = Clock::now();
   auto found = compiler::findBackend(request.config.backend);
-  if (!found.ok()) return found.status();
+  if (!found.ok())
+    return found.status();
   compiler::Backend &backend = **found;
   CompileOutcome outcome;
   auto finish = [&] {
@@ -72,12 +85,16 @@ absl::StatusOr<CompileOutcome> compile_slice(const CompileRequest &request) {
   };
   DiskCache disk(request.config, backend);
   outcome.disk_cache = disk.why_off();
-  std::string key = disk.key(request.symbolic ? request.symbolic->content + request.symbolic->general.text() : request.content);
+  std::string key =
+      disk.key(request.symbolic ? request.symbolic->content + request.symbolic->general.text()
+                                : request.content);
   // Code and constants, with what loading them costs beside.
   auto at_slice = [&]() -> absl::Status {
-    if (!request.symbolic || request.symbolic->general.sizes.empty()) return absl::OkStatus();
+    if (!request.symbolic || request.symbolic->general.sizes.empty())
+      return absl::OkStatus();
     auto sized = at_sizes(*outcome.program, request.symbolic->general, request.symbolic->sizes);
-    if (sized.ok()) outcome.sized = *std::move(sized);
+    if (sized.ok())
+      outcome.sized = *std::move(sized);
     return sized.status();
   };
   if (outcome.disk_cache.empty()) {
@@ -86,19 +103,24 @@ absl::StatusOr<CompileOutcome> compile_slice(const CompileRequest &request) {
     if (lookup.program) {
       outcome.program = std::move(lookup.program);
       outcome.from = CacheOutcome::kDiskHit;
-      if (absl::Status status = at_slice(); !status.ok()) return status;
+      if (absl::Status status = at_slice(); !status.ok())
+        return status;
       return finish();
     }
   }
   auto program = compile(request, backend);
-  if (!program.ok()) return program.status();
+  if (!program.ok())
+    return program.status();
   outcome.program = *std::move(program);
-  if (absl::Status status = at_slice(); !status.ok()) return status;
+  if (absl::Status status = at_slice(); !status.ok())
+    return status;
   constexpr int64_t kOverheadBytes = 16 << 10;
-  outcome.program->bytes = kOverheadBytes + outcome.program->report->codeBytes + outcome.program->report->plan.constantBytes;
+  outcome.program->bytes = kOverheadBytes + outcome.program->report->codeBytes +
+                           outcome.program->report->plan.constantBytes;
   if (outcome.disk_cache.empty()) {
     absl::Status stored = disk.store(key, *outcome.program);
-    if (!stored.ok()) outcome.disk_cache = "off: " + std::string(stored.message());
+    if (!stored.ok())
+      outcome.disk_cache = "off: " + std::string(stored.message());
   }
   return finish();
 }

@@ -1,4 +1,5 @@
-// From a slice's bytecode to an executable: from the disk cache, or by the backend. Holds no lock. Private to this folder.
+// From a slice's bytecode to an executable: from the disk cache, or by the backend. Holds no lock.
+// Private to this folder.
 #pragma once
 
 #include <string>
@@ -22,9 +23,11 @@ struct SymbolicRequest {
 
 struct CompileRequest {
   std::string bytecode;
-  std::string content; // what the disk cache's key is made of, next to the backend's own: the same in every process
+  std::string content; // what the disk cache's key is made of, next to the backend's own: the same
+                       // in every process
   Config config;
-  std::shared_ptr<const SymbolicRequest> symbolic = nullptr; // null: all ints are as they were recorded
+  std::shared_ptr<const SymbolicRequest> symbolic =
+      nullptr; // null: all ints are as they were recorded
 };
 
 struct CompileOutcome {
@@ -40,7 +43,8 @@ struct CompileOutcome {
 absl::StatusOr<CompileOutcome> compile_slice(const CompileRequest &request);
 
 // The program at these sizes, in the order of the generalization's.
-absl::StatusOr<std::shared_ptr<CompiledProgram>> at_sizes(const CompiledProgram &program, const Generalization &general,
+absl::StatusOr<std::shared_ptr<CompiledProgram>> at_sizes(const CompiledProgram &program,
+                                                          const Generalization &general,
                                                           const std::vector<int64_t> &sizes);
 
 compiler::CompileOptions compile_options(const Config &config);

@@ -16,24 +16,33 @@ namespace {
 
 void read_bool(const char *name, bool &value) {
   const char *text = std::getenv(name);
-  if (!text || !*text) return;
+  if (!text || !*text)
+    return;
   std::string_view given(text);
-  if (given == "1" || given == "true" || given == "on") value = true;
-  else if (given == "0" || given == "false" || given == "off") value = false;
-  else std::cerr << "weft: " << name << "=" << given << " is ignored: it must be 0 or 1\n";
+  if (given == "1" || given == "true" || given == "on")
+    value = true;
+  else if (given == "0" || given == "false" || given == "off")
+    value = false;
+  else
+    std::cerr << "weft: " << name << "=" << given << " is ignored: it must be 0 or 1\n";
 }
 
 template <typename T> void read_number(const char *name, T &value) {
   const char *text = std::getenv(name);
-  if (!text || !*text) return;
+  if (!text || !*text)
+    return;
   char *end = nullptr;
   long long number = std::strtoll(text, &end, 10);
-  if (*end != '\0' || number < 0) std::cerr << "weft: " << name << "=" << text << " is ignored: it must be a number that is not negative\n";
-  else value = static_cast<T>(number);
+  if (*end != '\0' || number < 0)
+    std::cerr << "weft: " << name << "=" << text
+              << " is ignored: it must be a number that is not negative\n";
+  else
+    value = static_cast<T>(number);
 }
 
 void read_text(const char *name, std::string &value) {
-  if (const char *text = std::getenv(name); text && *text) value = text;
+  if (const char *text = std::getenv(name); text && *text)
+    value = text;
 }
 
 } // namespace
@@ -68,13 +77,17 @@ void set_config(const Config &config) {
   recorder::Session session("set_config", Location::current());
   if (auto backend = compiler::findBackend(config.backend); !backend.ok())
     recorder::fail(ErrorKind::kValue, std::string(backend.status().message()));
-  if (config.budget_ops < 1 || config.budget_bytes < 1 || config.cache_entries < 1 || config.context_bound < 1 || config.num_threads < 0)
-    recorder::fail(ErrorKind::kValue, "bounds must be positive, and num_threads must not be negative");
+  if (config.budget_ops < 1 || config.budget_bytes < 1 || config.cache_entries < 1 ||
+      config.context_bound < 1 || config.num_threads < 0)
+    recorder::fail(ErrorKind::kValue,
+                   "bounds must be positive, and num_threads must not be negative");
   recorder::use_threads(config.num_threads);
   recorder::recorder().config = config;
   recorder::recorder().cache->trim(config);
 }
 
-void set_allocator(std::shared_ptr<runtime::Allocator> allocator) { recorder::use_allocator(std::move(allocator)); }
+void set_allocator(std::shared_ptr<runtime::Allocator> allocator) {
+  recorder::use_allocator(std::move(allocator));
+}
 
 } // namespace weft

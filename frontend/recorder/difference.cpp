@@ -1,4 +1,5 @@
-// Why a slice missed the cache: in which parts of its key it differs from the most similar of the recent programs.
+// Why a slice missed the cache: in which parts of its key it differs from the most similar of the
+// recent programs.
 #include <algorithm>
 
 #include "frontend/recorder/program_cache.h"
@@ -10,7 +11,8 @@ namespace {
 // Enough to see a loop's alternation; more would only cost time on a miss.
 constexpr int kCandidates = 16;
 
-// How far a part is from "the same program": the recent program with the least sum is the one to name.
+// How far a part is from "the same program": the recent program with the least sum is the one to
+// name.
 enum Weight : int { kLight = 1, kTypes = 4, kProperties = 16, kDataflow = 64, kOps = 4096 };
 
 // A key taken apart (slice.h says how it is built).
@@ -28,9 +30,15 @@ struct Parts {
     leaf_at = at;
     output_at = at + 2 * static_cast<size_t>(leaves);
   }
-  const SignatureText &text(size_t node) const { return recorder().ir->text(key[node_at[node]]); }
-  uint32_t leaf_type(size_t leaf) const { return key[leaf_at + 2 * leaf]; }
-  uint32_t leaf_flags(size_t leaf) const { return key[leaf_at + 2 * leaf + 1]; }
+  const SignatureText &text(size_t node) const {
+    return recorder().ir->text(key[node_at[node]]);
+  }
+  uint32_t leaf_type(size_t leaf) const {
+    return key[leaf_at + 2 * leaf];
+  }
+  uint32_t leaf_flags(size_t leaf) const {
+    return key[leaf_at + 2 * leaf + 1];
+  }
 
   const ProgramCache::Key &key;
   std::vector<size_t> node_at;
@@ -40,21 +48,26 @@ struct Parts {
 
 const TypeInfo *type_of(uint32_t id) {
   for (auto &[shape, type] : recorder().types)
-    if (type && type->id == id) return type.get();
+    if (type && type->id == id)
+      return type.get();
   return nullptr;
 }
 
 // "dtype", "rank" or "dims".
 const char *part_of(const TypeInfo &mine, const TypeInfo &theirs) {
-  if (mine.dtype != theirs.dtype) return "dtype";
+  if (mine.dtype != theirs.dtype)
+    return "dtype";
   return mine.ndim() != theirs.ndim() ? "rank" : "dims";
 }
 
-std::string properties(const SignatureText &text) { return text.text.substr(0, text.text.find(" (")); }
+std::string properties(const SignatureText &text) {
+  return text.text.substr(0, text.text.find(" ("));
+}
 
 class Comparison {
 public:
-  Comparison(const Slice &slice, const Parts &mine, const Parts &theirs) : slice_(slice), mine_(mine), theirs_(theirs) {
+  Comparison(const Slice &slice, const Parts &mine, const Parts &theirs)
+      : slice_(slice), mine_(mine), theirs_(theirs) {
     if (compare_ops()) {
       compare_dataflow();
       compare_types();
@@ -75,18 +88,28 @@ public:
 private:
   std::string op(size_t node) const {
     const SourceLine &line = *slice_.nodes[node]->line;
-    return "op " + std::to_string(node) + " " + mine_.text(node).name + " (" + line.file + ":" + std::to_string(line.line) + ")";
+    return "op " + std::to_string(node) + " " + mine_.text(node).name + " (" + line.file + ":" +
+           std::to_string(line.line) + ")";
   }
 
   // Whether they are the same ops, whatever these work on.
   bool compare_ops() {
-    size_t mine = mine_.node_at.size(), theirs = theirs_.node_at.size(), both = std::min(mine, theirs), i = 0;
-    while (i < both && mine_.text(i).name == theirs_.text(i).name) ++i;
-    if (i == both && mine == theirs) return true;
-    std::string counts = mine == theirs ? "" : std::to_string(mine) + " instead of " + std::to_string(theirs) + ", ";
-    if (i < both) add(kOps, "ops: " + counts + op(i) + " instead of " + theirs_.text(i).name);
-    else add(kOps, "ops: " + counts + (i < mine ? "with " + op(i) + " and what follows it" : "the last ones are missing"));
-    weight -= static_cast<int>(std::min<size_t>(i, kOps / 2)); // the longer they agree, the closer they are
+    size_t mine = mine_.node_at.size(), theirs = theirs_.node_at.size(),
+           both = std::min(mine, theirs), i = 0;
+    while (i < both && mine_.text(i).name == theirs_.text(i).name)
+      ++i;
+    if (i == both && mine == theirs)
+      return true;
+    std::string counts =
+        mine == theirs ? "" : std::to_string(mine) + " instead of " + std::to_string(theirs) + ", ";
+    if (i < both)
+      add(kOps, "ops: " + counts + op(i) + " instead of " + theirs_.text(i).name);
+    else
+      add(kOps,
+          "ops: " + counts +
+              (i < mine ? "with " + op(i) + " and what follows it" : "the last ones are missing"));
+    weight -= static_cast<int>(
+        std::min<size_t>(i, kOps / 2)); // the longer they agree, the closer they are
     return false;
   }
 
@@ -94,7 +117,9 @@ private:
     for (size_t i = 0; i < mine_.node_at.size(); ++i) {
       size_t a = mine_.node_at[i], b = theirs_.node_at[i];
       uint32_t count = mine_.text(i).operands, other = theirs_.text(i).operands;
-      if (count == other && std::equal(mine_.key.begin() + a + 1, mine_.key.begin() + a + 1 + count, theirs_.key.begin() + b + 1)) continue;
+      if (count == other && std::equal(mine_.key.begin() + a + 1, mine_.key.begin() + a + 1 + count,
+                                       theirs_.key.begin() + b + 1))
+        continue;
       return add(kDataflow, "dataflow: " + op(i) + " has other operands");
     }
   }
@@ -102,23 +127,29 @@ private:
   void compare_types() {
     bool named = false;
     for (uint32_t i = 0; i < std::min(mine_.leaves, theirs_.leaves) && !named; ++i) {
-      if (mine_.leaf_type(i) == theirs_.leaf_type(i)) continue;
+      if (mine_.leaf_type(i) == theirs_.leaf_type(i))
+        continue;
       const TypeInfo *mine = type_of(mine_.leaf_type(i)), *theirs = type_of(theirs_.leaf_type(i));
-      if (!mine || !theirs) continue;
+      if (!mine || !theirs)
+        continue;
       named = true;
-      int parts = (mine->dtype != theirs->dtype) + (mine->dims != theirs->dims) + (mine->ndim() != theirs->ndim());
-      add(kTypes * parts, std::string(part_of(*mine, *theirs)) + ": input " + std::to_string(i) + " is " + describe(*mine) +
-                              " instead of " + describe(*theirs) + reader(i));
+      int parts = (mine->dtype != theirs->dtype) + (mine->dims != theirs->dims) +
+                  (mine->ndim() != theirs->ndim());
+      add(kTypes * parts, std::string(part_of(*mine, *theirs)) + ": input " + std::to_string(i) +
+                              " is " + describe(*mine) + " instead of " + describe(*theirs) +
+                              reader(i));
     }
     for (size_t i = 0; i < mine_.node_at.size(); ++i) {
       const SignatureText &mine = mine_.text(i), &theirs = theirs_.text(i);
-      if (mine.text == theirs.text) continue;
+      if (mine.text == theirs.text)
+        continue;
       if (std::string a = properties(mine), b = properties(theirs); a != b)
         return add(kProperties, "attributes: " + op(i) + " has " + a + " instead of " + b);
-      if (named) continue; // the inputs say it
+      if (named)
+        continue; // the inputs say it
       named = true;
-      add(kTypes, "types: " + op(i) + " is" + mine.text.substr(properties(mine).size()) + " instead of" +
-                      theirs.text.substr(properties(theirs).size()));
+      add(kTypes, "types: " + op(i) + " is" + mine.text.substr(properties(mine).size()) +
+                      " instead of" + theirs.text.substr(properties(theirs).size()));
     }
   }
 
@@ -126,31 +157,41 @@ private:
   std::string reader(uint32_t leaf) const {
     for (size_t i = 0; i < mine_.node_at.size(); ++i)
       for (uint32_t k = 0; k < mine_.text(i).operands; ++k)
-        if (mine_.key[mine_.node_at[i] + 1 + k] == (kLeafBit | leaf)) return ", read by " + op(i);
+        if (mine_.key[mine_.node_at[i] + 1 + k] == (kLeafBit | leaf))
+          return ", read by " + op(i);
     return "";
   }
 
   void compare_donation() {
-    if (mine_.leaves != theirs_.leaves) return;
+    if (mine_.leaves != theirs_.leaves)
+      return;
     for (uint32_t i = 0; i < mine_.leaves; ++i) {
-      if (((mine_.leaf_flags(i) ^ theirs_.leaf_flags(i)) & kDonatableBit) == 0) continue;
+      if (((mine_.leaf_flags(i) ^ theirs_.leaf_flags(i)) & kDonatableBit) == 0)
+        continue;
       return add(kLight, "donation: input " + std::to_string(i) + reader(i) +
-                             (mine_.leaf_flags(i) & kDonatableBit ? ", may be overwritten now: nothing else refers to it"
-                                                                  : ", must not be overwritten now: something else refers to it"));
+                             (mine_.leaf_flags(i) & kDonatableBit
+                                  ? ", may be overwritten now: nothing else refers to it"
+                                  : ", must not be overwritten now: something else refers to it"));
     }
   }
 
   void compare_stability() {
-    if (mine_.leaves != theirs_.leaves) return;
+    if (mine_.leaves != theirs_.leaves)
+      return;
     for (uint32_t i = 0; i < mine_.leaves; ++i) {
       if (((mine_.leaf_flags(i) ^ theirs_.leaf_flags(i)) & kKeptBit) != 0)
-        return add(kLight, "input " + std::to_string(i) + reader(i) +
-                               (mine_.leaf_flags(i) & kKeptBit ? ", is now what a tensor goes back to when its run ends at a check"
-                                                               : ", is no longer what a tensor goes back to when its run ends at a check"));
-      if (((mine_.leaf_flags(i) ^ theirs_.leaf_flags(i)) & kStableBit) == 0) continue;
+        return add(
+            kLight,
+            "input " + std::to_string(i) + reader(i) +
+                (mine_.leaf_flags(i) & kKeptBit
+                     ? ", is now what a tensor goes back to when its run ends at a check"
+                     : ", is no longer what a tensor goes back to when its run ends at a check"));
+      if (((mine_.leaf_flags(i) ^ theirs_.leaf_flags(i)) & kStableBit) == 0)
+        continue;
       return add(kLight, "stability: leaf " + std::to_string(i) + reader(i) +
-                             (mine_.leaf_flags(i) & kStableBit ? ", is now stable: it has not changed since its last use"
-                                                               : ", is no longer stable: it has changed since its last use"));
+                             (mine_.leaf_flags(i) & kStableBit
+                                  ? ", is now stable: it has not changed since its last use"
+                                  : ", is no longer stable: it has changed since its last use"));
     }
   }
 
@@ -158,10 +199,16 @@ private:
     std::vector<uint32_t> mine(mine_.key.begin() + mine_.output_at, mine_.key.end() - 3);
     std::vector<uint32_t> theirs(theirs_.key.begin() + theirs_.output_at, theirs_.key.end() - 3);
     std::vector<uint32_t> more, less;
-    std::set_difference(mine.begin(), mine.end(), theirs.begin(), theirs.end(), std::back_inserter(more));
-    std::set_difference(theirs.begin(), theirs.end(), mine.begin(), mine.end(), std::back_inserter(less));
-    if (!more.empty()) add(kLight, "outputs: the result of " + op(node_of(more[0])) + others(more) + " is alive now");
-    if (!less.empty()) add(kLight, "outputs: the result of " + op(node_of(less[0])) + others(less) + " is not wanted any more");
+    std::set_difference(mine.begin(), mine.end(), theirs.begin(), theirs.end(),
+                        std::back_inserter(more));
+    std::set_difference(theirs.begin(), theirs.end(), mine.begin(), mine.end(),
+                        std::back_inserter(less));
+    if (!more.empty())
+      add(kLight,
+          "outputs: the result of " + op(node_of(more[0])) + others(more) + " is alive now");
+    if (!less.empty())
+      add(kLight, "outputs: the result of " + op(node_of(less[0])) + others(less) +
+                      " is not wanted any more");
   }
 
   static std::string others(const std::vector<uint32_t> &outputs) {
@@ -171,7 +218,8 @@ private:
   size_t node_of(uint32_t result) const {
     for (size_t i = 0; i < slice_.nodes.size(); ++i) {
       uint32_t count = slice_.nodes[i]->results.size();
-      if (result < count) return i;
+      if (result < count)
+        return i;
       result -= count;
     }
     return 0;
@@ -184,22 +232,30 @@ private:
 } // namespace
 
 std::string ProgramCache::difference(const Slice &slice, const ProgramContext &context) const {
-  if (order_.empty()) return "the first program";
+  if (order_.empty())
+    return "the first program";
   Parts mine(slice.key);
   int least = 0, seen = 0;
   std::string text;
   for (const Entry &entry : order_) {
-    if (entry.symbolic) continue;
-    if (++seen > kCandidates) break;
+    if (entry.symbolic)
+      continue;
+    if (++seen > kCandidates)
+      break;
     Comparison comparison(slice, mine, Parts(entry.key));
     const ProgramContext &other = entry.context;
-    if (other.backend != context.backend) comparison.add(kLight, "backend: " + context.backend + " instead of " + other.backend);
+    if (other.backend != context.backend)
+      comparison.add(kLight, "backend: " + context.backend + " instead of " + other.backend);
     if (other.dump_dir != context.dump_dir)
-      comparison.add(kLight, "options: dump_dir is \"" + context.dump_dir + "\" instead of \"" + other.dump_dir + "\"");
+      comparison.add(kLight, "options: dump_dir is \"" + context.dump_dir + "\" instead of \"" +
+                                 other.dump_dir + "\"");
     if (other.prepare != context.prepare)
-      comparison.add(kLight, std::string("options: prepare is ") + (context.prepare ? "on" : "off") + " now");
-    if (other.passes != context.passes) comparison.add(kLight, "passes: others are registered");
-    if (comparison.text.empty() || (!text.empty() && comparison.weight >= least)) continue;
+      comparison.add(kLight, std::string("options: prepare is ") +
+                                 (context.prepare ? "on" : "off") + " now");
+    if (other.passes != context.passes)
+      comparison.add(kLight, "passes: others are registered");
+    if (comparison.text.empty() || (!text.empty() && comparison.weight >= least))
+      continue;
     least = comparison.weight;
     text = comparison.text;
   }

@@ -9,16 +9,22 @@ namespace {
 
 using llvm::SmallVector;
 
-// Variants of one signature that are kept: which operands want a gradient differs from call to call, but seldom in more ways.
+// Variants of one signature that are kept: which operands want a gradient differs from call to
+// call, but seldom in more ways.
 constexpr size_t kDerivatives = 8;
 
-// A slice's derivative is recorded after backward released the node, which then has no saved results.
-ValueRef saved_result(const GradNode &node, uint32_t i) { return i < node.results.size() ? node.results[i] : ValueRef(); }
+// A slice's derivative is recorded after backward released the node, which then has no saved
+// results.
+ValueRef saved_result(const GradNode &node, uint32_t i) {
+  return i < node.results.size() ? node.results[i] : ValueRef();
+}
 
 // The ops of a rule in the order in which it builds them.
 class Listener : public mlir::OpBuilder::Listener {
 public:
-  void notifyOperationInserted(mlir::Operation *op, mlir::OpBuilder::InsertPoint) override { ops.push_back(op); }
+  void notifyOperationInserted(mlir::Operation *op, mlir::OpBuilder::InsertPoint) override {
+    ops.push_back(op);
+  }
   SmallVector<mlir::Operation *> ops;
 };
 
@@ -29,83 +35,111 @@ std::shared_ptr<const Derivative> run_rule(const GradNode &node, SmallVector<boo
   size_t operand_count = s->operands.size(), result_count = s->results.size();
   StandIns stand_ins(ir);
   SmallVector<mlir::Type, 4> operand_types, result_types;
-  for (const TypeInfo *type : s->operands) operand_types.push_back(ir.type(type));
-  for (const TypeInfo *type : s->results) result_types.push_back(ir.type(type));
+  for (const TypeInfo *type : s->operands)
+    operand_types.push_back(ir.type(type));
+  for (const TypeInfo *type : s->results)
+    result_types.push_back(ir.type(type));
   llvm::DenseMap<mlir::Value, uint32_t> numbers;
   uint32_t number = 0;
   auto stand_in = [&](const TypeInfo *type, bool given) {
     mlir::Value value = given ? stand_ins.add(type) : mlir::Value();
-    if (given) numbers[value] = number;
+    if (given)
+      numbers[value] = number;
     ++number;
     return value;
   };
   SmallVector<mlir::Value, 4> operands, results, cotangents;
-  for (uint32_t i = 0; i < operand_count; ++i) operands.push_back(stand_in(s->operands[i], static_cast<bool>(node.operands[i])));
-  for (uint32_t i = 0; i < result_count; ++i) results.push_back(stand_in(s->results[i], static_cast<bool>(saved_result(node, i))));
-  for (uint32_t i = 0; i < result_count; ++i) cotangents.push_back(stand_in(s->results[i], asked[operand_count + i]));
+  for (uint32_t i = 0; i < operand_count; ++i)
+    operands.push_back(stand_in(s->operands[i], static_cast<bool>(node.operands[i])));
+  for (uint32_t i = 0; i < result_count; ++i)
+    results.push_back(stand_in(s->results[i], static_cast<bool>(saved_result(node, i))));
+  for (uint32_t i = 0; i < result_count; ++i)
+    cotangents.push_back(stand_in(s->results[i], asked[operand_count + i]));
 
   mlir::Block block;
   Listener built;
   mlir::OpBuilder builder(&ir.context(), &built);
   builder.setInsertionPointToEnd(&block);
-  ir::GradContext context(builder, ir.location(node.line), s->name, s->opaque(), operand_types, result_types, operands, results, cotangents,
+  ir::GradContext context(builder, ir.location(node.line), s->name, s->opaque(), operand_types,
+                          result_types, operands, results, cotangents,
                           llvm::ArrayRef(asked).take_front(operand_count));
   if (mlir::failed(s->rules->differentiate(context)))
-    fail(ErrorKind::kState, "the derivative of " + s->name.getStringRef().str() + " cannot be recorded: " + ir.take_diagnostic());
+    fail(ErrorKind::kState, "the derivative of " + s->name.getStringRef().str() +
+                                " cannot be recorded: " + ir.take_diagnostic());
 
   // Ops that no gradient needs are left out.
   llvm::DenseSet<mlir::Operation *> needed;
   auto need = [&](mlir::Value value) {
-    if (value && !numbers.count(value)) needed.insert(value.getDefiningOp());
+    if (value && !numbers.count(value))
+      needed.insert(value.getDefiningOp());
   };
-  for (mlir::Value gradient : context.gradients()) need(gradient);
+  for (mlir::Value gradient : context.gradients())
+    need(gradient);
   for (mlir::Operation *op : llvm::reverse(built.ops))
     if (needed.count(op))
-      for (mlir::Value operand : op->getOperands()) need(operand);
+      for (mlir::Value operand : op->getOperands())
+        need(operand);
   auto derivative = std::make_shared<Derivative>();
   derivative->asked = std::move(asked);
   for (mlir::Operation *op : built.ops) {
-    if (!needed.count(op)) continue;
+    if (!needed.count(op))
+      continue;
     SmallVector<const TypeInfo *, 4> types;
-    for (mlir::Type type : op->getOperandTypes()) types.push_back(ir.info(type));
+    for (mlir::Type type : op->getOperandTypes())
+      types.push_back(ir.info(type));
     Derivative::Step &step = derivative->steps.emplace_back();
     step.signature = ir.intern(op, types);
-    for (mlir::Value operand : op->getOperands()) step.operands.push_back(numbers.find(operand)->second);
-    for (mlir::Value result : op->getResults()) numbers[result] = number++;
+    for (mlir::Value operand : op->getOperands())
+      step.operands.push_back(numbers.find(operand)->second);
+    for (mlir::Value result : op->getResults())
+      numbers[result] = number++;
     derivative->made += op->getNumResults();
   }
   for (mlir::Value gradient : context.gradients())
-    derivative->gradients.push_back(gradient ? std::optional(numbers.find(gradient)->second) : std::nullopt);
+    derivative->gradients.push_back(gradient ? std::optional(numbers.find(gradient)->second)
+                                             : std::nullopt);
   if (s->derivatives.size() < kDerivatives) {
-    for (const Derivative::Step &step : derivative->steps) ++step.signature->refs;
+    for (const Derivative::Step &step : derivative->steps)
+      ++step.signature->refs;
     s->derivatives.push_back(derivative);
   }
   return derivative;
 }
 
-std::shared_ptr<const Derivative> derivative_of(const GradNode &node, std::span<const Var> cotangents, std::optional<uint32_t> except) {
+std::shared_ptr<const Derivative> derivative_of(const GradNode &node,
+                                                std::span<const Var> cotangents,
+                                                std::optional<uint32_t> except) {
   SmallVector<bool, 8> asked;
-  for (uint32_t i = 0; i < node.edges.size(); ++i) asked.push_back(node.edges[i].node && except != i);
-  for (const Var &cotangent : cotangents) asked.push_back(static_cast<bool>(cotangent));
+  for (uint32_t i = 0; i < node.edges.size(); ++i)
+    asked.push_back(node.edges[i].node && except != i);
+  for (const Var &cotangent : cotangents)
+    asked.push_back(static_cast<bool>(cotangent));
   for (const auto &known : node.signature->derivatives)
-    if (known->asked == asked) return known;
+    if (known->asked == asked)
+      return known;
   return run_rule(node, std::move(asked));
 }
 
 } // namespace
 
-uint32_t result_count(const GradNode &node) { return static_cast<uint32_t>(node.signature->results.size()); }
+uint32_t result_count(const GradNode &node) {
+  return static_cast<uint32_t>(node.signature->results.size());
+}
 
 std::optional<Band> band_of(const GradNode &node) {
   Signature *s = node.signature;
-  if (!s || s->name.getStringRef() != ir::SliceOp::getOperationName()) return std::nullopt;
+  if (!s || s->name.getStringRef() != ir::SliceOp::getOperationName())
+    return std::nullopt;
   const auto &properties = *s->opaque().as<const ir::SliceOp::Properties *>();
-  llvm::ArrayRef<int64_t> starts = properties.starts.asArrayRef(), steps = properties.steps.asArrayRef();
+  llvm::ArrayRef<int64_t> starts = properties.starts.asArrayRef(),
+                          steps = properties.steps.asArrayRef();
   const Shape &from = s->operands[0]->dims, &to = s->results[0]->dims;
   std::optional<Band> band;
   for (size_t i = 0; i < from.size(); ++i) {
-    if (from[i] == to[i] && starts[i] == 0 && steps[i] == 1) continue;
-    if (band || (steps[i] != 1 && to[i] > 1)) return std::nullopt;
+    if (from[i] == to[i] && starts[i] == 0 && steps[i] == 1)
+      continue;
+    if (band || (steps[i] != 1 && to[i] > 1))
+      return std::nullopt;
     band = Band{static_cast<int64_t>(i), starts[i], starts[i] + to[i], s->operands[0]};
   }
   return band;
@@ -113,19 +147,25 @@ std::optional<Band> band_of(const GradNode &node) {
 
 std::optional<RowProduct> row_product_of(const GradNode &node, int64_t rows) {
   Signature *s = node.signature;
-  if (!s || s->name.getStringRef() != ir::MatmulOp::getOperationName()) return std::nullopt;
+  if (!s || s->name.getStringRef() != ir::MatmulOp::getOperationName())
+    return std::nullopt;
   const auto &properties = *s->opaque().as<const ir::MatmulOp::Properties *>();
   bool transpose_x = properties.transpose_lhs && properties.transpose_lhs.getValue();
-  if (transpose_x || s->operands[0]->ndim() != 2 || s->operands[1]->ndim() != 2 || s->operands[0]->dims[0] > rows) return std::nullopt;
+  if (transpose_x || s->operands[0]->ndim() != 2 || s->operands[1]->ndim() != 2 ||
+      s->operands[0]->dims[0] > rows)
+    return std::nullopt;
   return RowProduct{properties.transpose_rhs && properties.transpose_rhs.getValue()};
 }
 
-std::vector<Var> differentiate(GradNode &node, std::span<const Var> cotangents, bool with_history, std::optional<uint32_t> except) {
+std::vector<Var> differentiate(GradNode &node, std::span<const Var> cotangents, bool with_history,
+                               std::optional<uint32_t> except) {
   bool before = grad_mode();
   set_grad_mode(with_history);
   struct Restore {
     bool mode;
-    ~Restore() { set_grad_mode(mode); }
+    ~Restore() {
+      set_grad_mode(mode);
+    }
   } restore{before};
 
   std::shared_ptr<const Derivative> derivative = derivative_of(node, cotangents, except);
@@ -138,9 +178,12 @@ std::vector<Var> differentiate(GradNode &node, std::span<const Var> cotangents, 
     saved.push_back(std::move(x));
     values.push_back(&saved.back());
   };
-  for (uint32_t i = 0; i < node.operands.size(); ++i) save(Var{node.operands[i], node.edges[i].node, node.edges[i].index});
-  for (uint32_t i = 0; i < result_count(node); ++i) save(Var{saved_result(node, i), GradRef(&node), i});
-  for (const Var &cotangent : cotangents) values.push_back(&cotangent);
+  for (uint32_t i = 0; i < node.operands.size(); ++i)
+    save(Var{node.operands[i], node.edges[i].node, node.edges[i].index});
+  for (uint32_t i = 0; i < result_count(node); ++i)
+    save(Var{saved_result(node, i), GradRef(&node), i});
+  for (const Var &cotangent : cotangents)
+    values.push_back(&cotangent);
   for (const Derivative::Step &step : derivative->steps) {
     SmallVector<const Var *, 4> operands;
     SmallVector<Value *, 4> operand_values;
@@ -151,11 +194,13 @@ std::vector<Var> differentiate(GradNode &node, std::span<const Var> cotangents, 
     Node *entered = recorder().ir->enter(step.signature, operand_values, node.line);
     size_t first = made.size();
     results_of(entered, operands, made);
-    for (size_t i = first; i < made.size(); ++i) values.push_back(&made[i]);
+    for (size_t i = first; i < made.size(); ++i)
+      values.push_back(&made[i]);
   }
   std::vector<Var> gradients(node.operands.size());
   for (uint32_t i = 0; i < gradients.size(); ++i)
-    if (std::optional<uint32_t> number = derivative->gradients[i]) gradients[i] = *values[*number];
+    if (std::optional<uint32_t> number = derivative->gradients[i])
+      gradients[i] = *values[*number];
   return gradients;
 }
 

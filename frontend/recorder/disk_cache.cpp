@@ -20,18 +20,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// An entry: this header, the report, the backend's blob. Raise the version with every change to what is written.
+// An entry: this header, the report, the backend's blob. Raise the version with every change to
+// what is written.
 constexpr char kMagic[8] = {'w', 'e', 'f', 't', 'c', 'a', 'c', '2'};
 struct Header {
   char magic[8];
   uint64_t blob_bytes;
-  int64_t report[7];    // kernels, launches, library calls, copies, code bytes, arena bytes, live bound
+  int64_t
+      report[7]; // kernels, launches, library calls, copies, code bytes, arena bytes, live bound
   uint8_t checksum[32]; // SHA-256 of everything else
 };
 
 std::array<uint8_t, 32> sha256(llvm::ArrayRef<llvm::StringRef> pieces) {
   llvm::SHA256 hash;
-  for (llvm::StringRef piece : pieces) hash.update(piece);
+  for (llvm::StringRef piece : pieces)
+    hash.update(piece);
   return hash.final();
 }
 
@@ -42,29 +45,40 @@ std::array<uint8_t, 32> checksum(Header header, llvm::StringRef blob) {
 
 // $XDG_CACHE_HOME/weft, else $HOME/.cache/weft, else nothing.
 std::string default_folder() {
-  if (const char *xdg = std::getenv("XDG_CACHE_HOME"); xdg && *xdg) return std::string(xdg) + "/weft";
-  if (const char *home = std::getenv("HOME"); home && *home) return std::string(home) + "/.cache/weft";
+  if (const char *xdg = std::getenv("XDG_CACHE_HOME"); xdg && *xdg)
+    return std::string(xdg) + "/weft";
+  if (const char *home = std::getenv("HOME"); home && *home)
+    return std::string(home) + "/.cache/weft";
   return "";
 }
 
-// Makes the folder if it is missing. Empty when it is ours and closed to others, else why it cannot be used.
+// Makes the folder if it is missing. Empty when it is ours and closed to others, else why it cannot
+// be used.
 std::string prepare(const std::string &folder) {
   std::error_code error;
-  if (fs::path parent = fs::path(folder).parent_path(); !parent.empty()) fs::create_directories(parent, error);
-  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return "cannot make " + folder + ": " + std::strerror(errno);
+  if (fs::path parent = fs::path(folder).parent_path(); !parent.empty())
+    fs::create_directories(parent, error);
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+    return "cannot make " + folder + ": " + std::strerror(errno);
   struct stat info;
-  if (::stat(folder.c_str(), &info) != 0) return "cannot read " + folder + ": " + std::strerror(errno);
-  if (!S_ISDIR(info.st_mode)) return folder + " is not a folder";
-  if (info.st_uid != ::geteuid()) return folder + " belongs to another user";
-  if ((info.st_mode & 0077) != 0) return folder + " is open to other users (its entries are code): chmod 700 it";
+  if (::stat(folder.c_str(), &info) != 0)
+    return "cannot read " + folder + ": " + std::strerror(errno);
+  if (!S_ISDIR(info.st_mode))
+    return folder + " is not a folder";
+  if (info.st_uid != ::geteuid())
+    return folder + " belongs to another user";
+  if ((info.st_mode & 0077) != 0)
+    return folder + " is open to other users (its entries are code): chmod 700 it";
   return "";
 }
 
 bool write_all(int file, llvm::StringRef bytes) {
   while (!bytes.empty()) {
     ssize_t n = ::write(file, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n <= 0)
+      return false;
     bytes = bytes.drop_front(static_cast<size_t>(n));
   }
   return true;
@@ -72,18 +86,25 @@ bool write_all(int file, llvm::StringRef bytes) {
 
 } // namespace
 
-DiskCache::DiskCache(const Config &config, compiler::Backend &backend) : backend_(backend), bound_(config.disk_cache_bytes) {
+DiskCache::DiskCache(const Config &config, compiler::Backend &backend)
+    : backend_(backend), bound_(config.disk_cache_bytes) {
   compiler::CompileOptions options = compile_options(config);
   target_key_ = backend.targetKey(options);
   folder_ = config.cache_dir.empty() ? default_folder() : config.cache_dir;
-  if (config.cache_dir == "off") why_off_ = "switched off";
-  else if (folder_.empty()) why_off_ = "neither WEFT_CACHE_DIR, XDG_CACHE_HOME nor HOME is set";
-  else if (!config.dump_dir.empty()) why_off_ = "every program is compiled while phases are dumped";
+  if (config.cache_dir == "off")
+    why_off_ = "switched off";
+  else if (folder_.empty())
+    why_off_ = "neither WEFT_CACHE_DIR, XDG_CACHE_HOME nor HOME is set";
+  else if (!config.dump_dir.empty())
+    why_off_ = "every program is compiled while phases are dumped";
   else if (target_key_.empty()) {
     why_off_ = backend.whyNotCachable(options);
-    if (why_off_.empty()) why_off_ = "backend " + backend.name().str() + " has nothing to store";
-  } else why_off_ = prepare(folder_);
-  if (!why_off_.empty()) why_off_ = "off: " + why_off_;
+    if (why_off_.empty())
+      why_off_ = "backend " + backend.name().str() + " has nothing to store";
+  } else
+    why_off_ = prepare(folder_);
+  if (!why_off_.empty())
+    why_off_ = "off: " + why_off_;
 }
 
 std::string DiskCache::key(const std::string &content) const {
@@ -96,18 +117,22 @@ DiskCache::Lookup DiskCache::load(const std::string &key) {
   Lookup lookup;
   std::string path = folder_ + "/" + key + ".weft";
   int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (file < 0) return lookup;
+  if (file < 0)
+    return lookup;
   struct stat info;
   std::string bytes;
   bool read = ::fstat(file, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == ::geteuid() &&
-              info.st_size >= static_cast<off_t>(sizeof(Header)) && info.st_size <= std::max<int64_t>(bound_, 0);
+              info.st_size >= static_cast<off_t>(sizeof(Header)) &&
+              info.st_size <= std::max<int64_t>(bound_, 0);
   if (read) {
     bytes.resize(static_cast<size_t>(info.st_size));
     size_t have = 0;
     while (have < bytes.size()) {
       ssize_t n = ::read(file, bytes.data() + have, bytes.size() - have);
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) break;
+      if (n < 0 && errno == EINTR)
+        continue;
+      if (n <= 0)
+        break;
       have += static_cast<size_t>(n);
     }
     read = have == bytes.size();
@@ -145,14 +170,17 @@ DiskCache::Lookup DiskCache::load(const std::string &key) {
 
 absl::Status DiskCache::store(const std::string &key, const CompiledProgram &program) {
   std::optional<std::string> blob = backend_.serialize(*program.executable);
-  if (!blob) return absl::UnimplementedError("backend " + backend_.name().str() + " cannot write this program");
+  if (!blob)
+    return absl::UnimplementedError("backend " + backend_.name().str() +
+                                    " cannot write this program");
   const compiler::CompileReport &report = *program.report;
   Header header;
   std::memset(&header, 0, sizeof header);
   std::memcpy(header.magic, kMagic, sizeof kMagic);
   header.blob_bytes = blob->size();
-  int64_t figures[7] = {report.kernels,   report.launches,        report.libraryCalls,  report.copies,
-                        report.codeBytes, report.plan.arenaBytes, report.plan.liveBound};
+  int64_t figures[7] = {report.kernels,       report.launches,  report.libraryCalls,
+                        report.copies,        report.codeBytes, report.plan.arenaBytes,
+                        report.plan.liveBound};
   std::memcpy(header.report, figures, sizeof figures);
   auto digest = checksum(header, *blob);
   std::memcpy(header.checksum, digest.data(), digest.size());
@@ -160,12 +188,17 @@ absl::Status DiskCache::store(const std::string &key, const CompiledProgram &pro
   std::string path = folder_ + "/" + key + ".weft";
   std::string temporary = folder_ + "/tmp.XXXXXX";
   int file = ::mkostemp(temporary.data(), O_CLOEXEC);
-  if (file < 0) return absl::UnavailableError("cannot write in " + folder_ + ": " + std::strerror(errno));
-  bool written = write_all(file, llvm::StringRef(reinterpret_cast<const char *>(&header), sizeof header)) && write_all(file, *blob);
+  if (file < 0)
+    return absl::UnavailableError("cannot write in " + folder_ + ": " + std::strerror(errno));
+  bool written =
+      write_all(file, llvm::StringRef(reinterpret_cast<const char *>(&header), sizeof header)) &&
+      write_all(file, *blob);
   int error = errno;
-  if (::close(file) != 0) written = false;
+  if (::close(file) != 0)
+    written = false;
   if (!written || ::rename(temporary.c_str(), path.c_str()) != 0) {
-    if (written) error = errno;
+    if (written)
+      error = errno;
     ::unlink(temporary.c_str());
     return absl::UnavailableError("cannot write " + path + ": " + std::strerror(error));
   }
@@ -185,19 +218,25 @@ void DiskCache::trim() {
   auto now = fs::file_time_type::clock::now();
   for (const fs::directory_entry &file : fs::directory_iterator(folder_, error)) {
     std::error_code gone;
-    Entry entry{file.path(), static_cast<int64_t>(file.file_size(gone)), file.last_write_time(gone)};
-    if (gone) continue; // another process was faster
+    Entry entry{file.path(), static_cast<int64_t>(file.file_size(gone)),
+                file.last_write_time(gone)};
+    if (gone)
+      continue; // another process was faster
     if (entry.path.extension() == ".weft") {
       total += entry.bytes;
       entries.push_back(std::move(entry));
-    } else if (entry.path.filename().string().rfind("tmp.", 0) == 0 && now - entry.used > std::chrono::hours(1)) {
+    } else if (entry.path.filename().string().rfind("tmp.", 0) == 0 &&
+               now - entry.used > std::chrono::hours(1)) {
       fs::remove(entry.path, gone); // left by a process that died
     }
   }
-  if (total <= bound_) return;
-  std::sort(entries.begin(), entries.end(), [](const Entry &a, const Entry &b) { return a.used < b.used; });
+  if (total <= bound_)
+    return;
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry &a, const Entry &b) { return a.used < b.used; });
   for (const Entry &entry : entries) {
-    if (total <= bound_) break;
+    if (total <= bound_)
+      break;
     std::error_code gone;
     fs::remove(entry.path, gone);
     total -= entry.bytes;

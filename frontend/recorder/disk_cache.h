@@ -1,4 +1,5 @@
-// Compiled programs on disk. Entries are code, so the folder must be the user's own, closed to others. Private to this folder.
+// Compiled programs on disk. Entries are code, so the folder must be the user's own, closed to
+// others. Private to this folder.
 #pragma once
 
 #include <string>
@@ -15,16 +16,19 @@ public:
   DiskCache(const Config &config, compiler::Backend &backend);
 
   // Empty when there is a cache, else "off: REASON".
-  const std::string &why_off() const { return why_off_; }
+  const std::string &why_off() const {
+    return why_off_;
+  }
   // SHA-256 of the content and of all that the backend says decides the code.
   std::string key(const std::string &content) const;
 
   struct Lookup {
     std::shared_ptr<CompiledProgram> program; // null on a miss
-    bool corrupt = false;                     // there was an entry, damaged or of another make; it is gone now
+    bool corrupt = false; // there was an entry, damaged or of another make; it is gone now
   };
   Lookup load(const std::string &key);
-  // Writes a file beside it and renames it: readers see all of it or nothing. Old entries go when the folder is over its bound.
+  // Writes a file beside it and renames it: readers see all of it or nothing. Old entries go when
+  // the folder is over its bound.
   absl::Status store(const std::string &key, const CompiledProgram &program);
 
 private:

@@ -14,7 +14,8 @@ void results_of(Node *node, ArrayRef<const Var *> operands, llvm::SmallVectorImp
   GradRef history;
   if (grad_mode() && s->differentiable) {
     bool wanted = false;
-    for (const Var *operand : operands) wanted |= operand && operand->grad;
+    for (const Var *operand : operands)
+      wanted |= operand && operand->grad;
     if (wanted) {
       auto *grad = new GradNode;
       history = GradRef(grad);
@@ -23,13 +24,16 @@ void results_of(Node *node, ArrayRef<const Var *> operands, llvm::SmallVectorImp
       ++s->refs;
       grad->line = node->line;
       grad->edges.reserve(operands.size());
-      for (const Var *operand : operands) grad->edges.push_back(GradEdge{operand->grad, operand->grad_index});
+      for (const Var *operand : operands)
+        grad->edges.push_back(GradEdge{operand->grad, operand->grad_index});
       grad->operands.resize(operands.size());
       grad->results.resize(s->results.size());
       for (int64_t i : s->saved_operands)
-        if (i < static_cast<int64_t>(operands.size())) grad->operands[i] = operands[i]->value;
+        if (i < static_cast<int64_t>(operands.size()))
+          grad->operands[i] = operands[i]->value;
       for (int64_t i : s->saved_results)
-        if (i < static_cast<int64_t>(s->results.size())) grad->results[i] = ValueRef(node->results[i]);
+        if (i < static_cast<int64_t>(s->results.size()))
+          grad->results[i] = ValueRef(node->results[i]);
     }
   }
   for (uint32_t i = 0; i < node->results.size(); ++i) {
@@ -44,14 +48,17 @@ void results_of(Node *node, ArrayRef<const Var *> operands, llvm::SmallVectorImp
 
 namespace {
 
-// The signature of an op that was not met before. Fails where the op's own rule refuses the operands.
+// The signature of an op that was not met before. Fails where the op's own rule refuses the
+// operands.
 template <typename Op>
-Signature *make_signature(ArrayRef<const Var *> operands, ArrayRef<const TypeInfo *> types, const typename Op::Properties &properties,
-                          const TypeInfo *result, SourceLine *line) {
+Signature *make_signature(ArrayRef<const Var *> operands, ArrayRef<const TypeInfo *> types,
+                          const typename Op::Properties &properties, const TypeInfo *result,
+                          SourceLine *line) {
   IrState &ir = *recorder().ir;
   mlir::Location location = ir.location(line);
   StandIns stand_ins(ir);
-  for (const TypeInfo *type : types) stand_ins.add(type);
+  for (const TypeInfo *type : types)
+    stand_ins.add(type);
   mlir::OperationState state(location, Op::getOperationName());
   state.addOperands(stand_ins.values());
   if constexpr (!std::is_same_v<typename Op::Properties, mlir::EmptyProperties>)
@@ -60,13 +67,18 @@ Signature *make_signature(ArrayRef<const Var *> operands, ArrayRef<const TypeInf
     state.types.push_back(ir.type(result));
   } else if constexpr (Op::template hasTrait<mlir::InferTypeOpInterface::Trait>()) {
     typename Op::Properties copy = properties;
-    if (mlir::failed(Op::inferReturnTypes(&ir.context(), location, state.operands, mlir::DictionaryAttr::get(&ir.context()),
+    if (mlir::failed(Op::inferReturnTypes(&ir.context(), location, state.operands,
+                                          mlir::DictionaryAttr::get(&ir.context()),
                                           mlir::OpaqueProperties(&copy), {}, state.types))) {
       std::string message = ir.take_diagnostic();
       std::string given;
-      for (const Var *operand : operands) given += (given.empty() ? "" : ", ") + describe(*operand);
-      if (message.empty()) message = "the operands do not fit";
-      fail(message.find("type") != std::string::npos && message.find("shape") == std::string::npos ? ErrorKind::kDType : ErrorKind::kShape,
+      for (const Var *operand : operands)
+        given += (given.empty() ? "" : ", ") + describe(*operand);
+      if (message.empty())
+        message = "the operands do not fit";
+      fail(message.find("type") != std::string::npos && message.find("shape") == std::string::npos
+               ? ErrorKind::kDType
+               : ErrorKind::kShape,
            message + " (given " + given + ")");
     }
   }
@@ -76,9 +88,11 @@ Signature *make_signature(ArrayRef<const Var *> operands, ArrayRef<const TypeInf
   return signature;
 }
 
-// Records `Op` on the operands with these properties. result: its type, or null to ask the op's own rule.
+// Records `Op` on the operands with these properties. result: its type, or null to ask the op's own
+// rule.
 template <typename Op>
-SmallVector<Var, 1> emit(ArrayRef<const Var *> operands, const typename Op::Properties &properties, const TypeInfo *result) {
+SmallVector<Var, 1> emit(ArrayRef<const Var *> operands, const typename Op::Properties &properties,
+                         const TypeInfo *result) {
   IrState &ir = *recorder().ir;
   SourceLine *line = Session::line();
   SmallVector<Value *, 4> values;
@@ -87,10 +101,12 @@ SmallVector<Var, 1> emit(ArrayRef<const Var *> operands, const typename Op::Prop
     values.push_back(operand->value.get());
     types.push_back(operand->value->type);
   }
-  mlir::RegisteredOperationName name = *mlir::RegisteredOperationName::lookup(mlir::TypeID::get<Op>(), &ir.context());
+  mlir::RegisteredOperationName name =
+      *mlir::RegisteredOperationName::lookup(mlir::TypeID::get<Op>(), &ir.context());
   typename Op::Properties copy = properties;
   Signature *signature = ir.find(name, mlir::OpaqueProperties(&copy), types, result);
-  if (!signature) signature = make_signature<Op>(operands, types, properties, result, line);
+  if (!signature)
+    signature = make_signature<Op>(operands, types, properties, result, line);
   Node *node = ir.enter(signature, values, line);
   SmallVector<Var, 1> results;
   results_of(node, operands, results);
@@ -98,26 +114,37 @@ SmallVector<Var, 1> emit(ArrayRef<const Var *> operands, const typename Op::Prop
 }
 
 template <typename Op>
-Var emit_one(ArrayRef<const Var *> operands, const TypeInfo *result, const typename Op::Properties &properties = {}) {
+Var emit_one(ArrayRef<const Var *> operands, const TypeInfo *result,
+             const typename Op::Properties &properties = {}) {
   return std::move(emit<Op>(operands, properties, result)[0]);
 }
 
-mlir::Builder builder() { return mlir::Builder(&recorder().ir->context()); }
+mlir::Builder builder() {
+  return mlir::Builder(&recorder().ir->context());
+}
 mlir::DenseI64ArrayAttr ints(std::span<const int64_t> values) {
   return builder().getDenseI64ArrayAttr(ArrayRef(values.data(), values.size()));
 }
-mlir::IntegerAttr integer(int64_t value) { return builder().getI64IntegerAttr(value); }
-mlir::FloatAttr real(double value) { return builder().getF64FloatAttr(value); }
-mlir::BoolAttr boolean_attr(bool value) { return builder().getBoolAttr(value); }
+mlir::IntegerAttr integer(int64_t value) {
+  return builder().getI64IntegerAttr(value);
+}
+mlir::FloatAttr real(double value) {
+  return builder().getF64FloatAttr(value);
+}
+mlir::BoolAttr boolean_attr(bool value) {
+  return builder().getBoolAttr(value);
+}
 
-const TypeInfo *with_dtype(const TypeInfo &type, DType dtype) { return type_info(dtype, type.dims); }
+const TypeInfo *with_dtype(const TypeInfo &type, DType dtype) {
+  return type_info(dtype, type.dims);
+}
 
 } // namespace
 
 Var emit_unary(Unary op, const Var &x) {
   switch (op) {
-#define WEFT_UNARY(function, record, operands, doc)                                                                                        \
-  case Unary::k##record:                                                                                                                   \
+#define WEFT_UNARY(function, record, operands, doc)                                                \
+  case Unary::k##record:                                                                           \
     return emit_one<ir::record##Op>({&x}, x.value->type);
 #define WEFT_BINARY(function, record, operands, doc)
 #include "weft/ops/elementwise.inc"
@@ -138,15 +165,16 @@ Var emit_gelu(const Var &x, bool tanh_approximation) {
 uint32_t specialized_operands(Binary op) {
   auto bits = [](ArrayRef<int64_t> operands) {
     uint32_t mask = 0;
-    for (int64_t i : operands) mask |= uint32_t(1) << i;
+    for (int64_t i : operands)
+      mask |= uint32_t(1) << i;
     return mask;
   };
   switch (op) {
 #define WEFT_UNARY(function, record, operands, doc)
-#define WEFT_BINARY(function, record, operands, doc)                                                                                       \
-  case Binary::k##record: {                                                                                                                \
-    static const uint32_t mask = bits(ir::record##Op::specializedOperands());                                                              \
-    return mask;                                                                                                                           \
+#define WEFT_BINARY(function, record, operands, doc)                                               \
+  case Binary::k##record: {                                                                        \
+    static const uint32_t mask = bits(ir::record##Op::specializedOperands());                      \
+    return mask;                                                                                   \
   }
 #include "weft/ops/elementwise.inc"
 #undef WEFT_UNARY
@@ -165,8 +193,8 @@ uint32_t specialized_operands(Binary op) {
 Var emit_binary(Binary op, const Var &x, const Var &y) {
   switch (op) {
 #define WEFT_UNARY(function, record, operands, doc)
-#define WEFT_BINARY(function, record, operands, doc)                                                                                       \
-  case Binary::k##record:                                                                                                                  \
+#define WEFT_BINARY(function, record, operands, doc)                                               \
+  case Binary::k##record:                                                                          \
     return emit_one<ir::record##Op>({&x, &y}, x.value->type);
 #include "weft/ops/elementwise.inc"
 #undef WEFT_UNARY
@@ -189,13 +217,18 @@ Var emit_binary(Binary op, const Var &x, const Var &y) {
 
 Var emit_compare(Comparison comparison, const Var &x, const Var &y) {
   ir::CompareOp::Properties p;
-  p.direction = ir::DirectionAttr::get(&recorder().ir->context(), static_cast<ir::Direction>(comparison));
+  p.direction =
+      ir::DirectionAttr::get(&recorder().ir->context(), static_cast<ir::Direction>(comparison));
   return emit_one<ir::CompareOp>({&x, &y}, with_dtype(x.type(), DType::kBool), p);
 }
 
-Var emit_select(const Var &condition, const Var &x, const Var &y) { return emit_one<ir::SelectOp>({&condition, &x, &y}, x.value->type); }
+Var emit_select(const Var &condition, const Var &x, const Var &y) {
+  return emit_one<ir::SelectOp>({&condition, &x, &y}, x.value->type);
+}
 
-Var emit_cast(const Var &x, DType dtype) { return emit_one<ir::CastOp>({&x}, with_dtype(x.type(), dtype)); }
+Var emit_cast(const Var &x, DType dtype) {
+  return emit_one<ir::CastOp>({&x}, with_dtype(x.type(), dtype));
+}
 
 Var emit_iota(DType dtype, const Shape &shape, int64_t dim) {
   ir::IotaOp::Properties p;
@@ -203,7 +236,9 @@ Var emit_iota(DType dtype, const Shape &shape, int64_t dim) {
   return emit_one<ir::IotaOp>({}, type_info(dtype, shape), p);
 }
 
-Var emit_reshape(const Var &x, const Shape &shape) { return emit_one<ir::ReshapeOp>({&x}, type_info(x.dtype(), shape)); }
+Var emit_reshape(const Var &x, const Shape &shape) {
+  return emit_one<ir::ReshapeOp>({&x}, type_info(x.dtype(), shape));
+}
 
 Var emit_transpose(const Var &x, std::span<const int64_t> permutation) {
   ir::TransposeOp::Properties p;
@@ -211,9 +246,12 @@ Var emit_transpose(const Var &x, std::span<const int64_t> permutation) {
   return emit_one<ir::TransposeOp>({&x}, nullptr, p);
 }
 
-Var emit_broadcast(const Var &x, const Shape &shape) { return emit_one<ir::BroadcastOp>({&x}, type_info(x.dtype(), shape)); }
+Var emit_broadcast(const Var &x, const Shape &shape) {
+  return emit_one<ir::BroadcastOp>({&x}, type_info(x.dtype(), shape));
+}
 
-Var emit_slice(const Var &x, std::span<const int64_t> starts, std::span<const int64_t> limits, std::span<const int64_t> steps) {
+Var emit_slice(const Var &x, std::span<const int64_t> starts, std::span<const int64_t> limits,
+               std::span<const int64_t> steps) {
   ir::SliceOp::Properties p;
   p.starts = ints(starts);
   p.limits = ints(limits);
@@ -221,7 +259,8 @@ Var emit_slice(const Var &x, std::span<const int64_t> starts, std::span<const in
   return emit_one<ir::SliceOp>({&x}, nullptr, p);
 }
 
-Var emit_insert_slice(const Var &base, const Var &update, std::span<const int64_t> starts, std::span<const int64_t> steps) {
+Var emit_insert_slice(const Var &base, const Var &update, std::span<const int64_t> starts,
+                      std::span<const int64_t> steps) {
   ir::InsertSliceOp::Properties p;
   p.starts = ints(starts);
   p.steps = ints(steps);
@@ -230,7 +269,8 @@ Var emit_insert_slice(const Var &base, const Var &update, std::span<const int64_
 
 Var emit_concat(std::span<const Var> inputs, int64_t dim) {
   SmallVector<const Var *, 8> operands;
-  for (const Var &input : inputs) operands.push_back(&input);
+  for (const Var &input : inputs)
+    operands.push_back(&input);
   ir::ConcatOp::Properties p;
   p.dim = integer(dim);
   return emit_one<ir::ConcatOp>(operands, nullptr, p);
@@ -261,7 +301,8 @@ Var emit_arg(const Var &x, int64_t dim, bool largest) {
     properties.dim = integer(dim);
     return properties;
   };
-  if (largest) return emit_one<ir::ArgMaxOp>({&x}, nullptr, with(ir::ArgMaxOp::Properties()));
+  if (largest)
+    return emit_one<ir::ArgMaxOp>({&x}, nullptr, with(ir::ArgMaxOp::Properties()));
   return emit_one<ir::ArgMinOp>({&x}, nullptr, with(ir::ArgMinOp::Properties()));
 }
 
@@ -269,7 +310,8 @@ Var emit_arg_sort(const Var &x, int64_t dim, bool descending, std::optional<int6
   ir::ArgSortOp::Properties p;
   p.dim = integer(dim);
   p.descending = boolean_attr(descending);
-  if (count && *count != x.dims()[static_cast<size_t>(dim)]) p.count = integer(*count);
+  if (count && *count != x.dims()[static_cast<size_t>(dim)])
+    p.count = integer(*count);
   return emit_one<ir::ArgSortOp>({&x}, nullptr, p);
 }
 
@@ -293,13 +335,17 @@ Var emit_index_select(const Var &x, const Var &indices, int64_t dim) {
   return emit_one<ir::IndexSelectOp>({&x, &indices}, nullptr, p);
 }
 
-Var emit_index_write(const Var &base, const Var &indices, const Var &source, int64_t dim, bool accumulate) {
+Var emit_index_write(const Var &base, const Var &indices, const Var &source, int64_t dim,
+                     bool accumulate) {
   auto with = [&](auto properties) {
     properties.dim = integer(dim);
     return properties;
   };
-  if (accumulate) return emit_one<ir::IndexAddOp>({&base, &indices, &source}, base.value->type, with(ir::IndexAddOp::Properties()));
-  return emit_one<ir::IndexPutOp>({&base, &indices, &source}, base.value->type, with(ir::IndexPutOp::Properties()));
+  if (accumulate)
+    return emit_one<ir::IndexAddOp>({&base, &indices, &source}, base.value->type,
+                                    with(ir::IndexAddOp::Properties()));
+  return emit_one<ir::IndexPutOp>({&base, &indices, &source}, base.value->type,
+                                  with(ir::IndexPutOp::Properties()));
 }
 
 Var emit_gather(const Var &x, const Var &indices, int64_t dim) {
@@ -314,9 +360,11 @@ Var emit_scatter_add(const Var &base, const Var &indices, const Var &source, int
   return emit_one<ir::ScatterAddOp>({&base, &indices, &source}, base.value->type, p);
 }
 
-Var emit_scatter_reduce(Combiner combiner, const Var &base, const Var &indices, const Var &source, int64_t dim) {
+Var emit_scatter_reduce(Combiner combiner, const Var &base, const Var &indices, const Var &source,
+                        int64_t dim) {
   ir::ScatterReduceOp::Properties p;
-  p.combiner = ir::CombinerAttr::get(&recorder().ir->context(), static_cast<ir::Combiner>(combiner));
+  p.combiner =
+      ir::CombinerAttr::get(&recorder().ir->context(), static_cast<ir::Combiner>(combiner));
   p.dim = integer(dim);
   return emit_one<ir::ScatterReduceOp>({&base, &indices, &source}, base.value->type, p);
 }
@@ -351,10 +399,13 @@ Var emit_log_softmax(const Var &x, int64_t dim) {
   return emit_one<ir::LogSoftmaxOp>({&x}, x.value->type, p);
 }
 
-Var emit_layer_norm(const Var &x, const Var &weight, const Var &bias, int64_t normalized_rank, double eps) {
+Var emit_layer_norm(const Var &x, const Var &weight, const Var &bias, int64_t normalized_rank,
+                    double eps) {
   SmallVector<const Var *, 3> operands = {&x};
-  if (weight) operands.push_back(&weight);
-  if (bias) operands.push_back(&bias);
+  if (weight)
+    operands.push_back(&weight);
+  if (bias)
+    operands.push_back(&bias);
   ir::LayerNormOp::Properties p;
   p.normalized_rank = integer(normalized_rank);
   p.eps = real(eps);
@@ -364,7 +415,8 @@ Var emit_layer_norm(const Var &x, const Var &weight, const Var &bias, int64_t no
 
 namespace {
 
-template <typename Op> typename Op::Properties convolution_properties(const ConvolutionGeometry &geometry) {
+template <typename Op>
+typename Op::Properties convolution_properties(const ConvolutionGeometry &geometry) {
   typename Op::Properties p;
   p.strides = ints(geometry.strides);
   p.padding = ints(geometry.padding);
@@ -376,15 +428,19 @@ template <typename Op> typename Op::Properties convolution_properties(const Conv
 } // namespace
 
 Var emit_conv2d(const Var &x, const Var &weight, const ConvolutionGeometry &geometry) {
-  return emit_one<ir::Conv2dOp>({&x, &weight}, nullptr, convolution_properties<ir::Conv2dOp>(geometry));
+  return emit_one<ir::Conv2dOp>({&x, &weight}, nullptr,
+                                convolution_properties<ir::Conv2dOp>(geometry));
 }
 
-Var emit_conv2d_input_gradient(const Var &gradient, const Var &weight, const Shape &result, const ConvolutionGeometry &geometry) {
-  return emit_one<ir::Conv2dInputGradientOp>({&gradient, &weight}, type_info(gradient.dtype(), result),
-                                             convolution_properties<ir::Conv2dInputGradientOp>(geometry));
+Var emit_conv2d_input_gradient(const Var &gradient, const Var &weight, const Shape &result,
+                               const ConvolutionGeometry &geometry) {
+  return emit_one<ir::Conv2dInputGradientOp>(
+      {&gradient, &weight}, type_info(gradient.dtype(), result),
+      convolution_properties<ir::Conv2dInputGradientOp>(geometry));
 }
 
-std::pair<Var, Var> emit_max_pool2d(const Var &x, IntPair kernel, IntPair strides, IntPair padding, IntPair dilation, bool ceil_mode) {
+std::pair<Var, Var> emit_max_pool2d(const Var &x, IntPair kernel, IntPair strides, IntPair padding,
+                                    IntPair dilation, bool ceil_mode) {
   ir::MaxPool2dOp::Properties p;
   p.kernel = ints(kernel);
   p.strides = ints(strides);
@@ -395,7 +451,8 @@ std::pair<Var, Var> emit_max_pool2d(const Var &x, IntPair kernel, IntPair stride
   return {std::move(results[0]), std::move(results[1])};
 }
 
-Var emit_avg_pool2d(const Var &x, IntPair kernel, IntPair strides, IntPair padding, bool ceil_mode, bool count_include_pad) {
+Var emit_avg_pool2d(const Var &x, IntPair kernel, IntPair strides, IntPair padding, bool ceil_mode,
+                    bool count_include_pad) {
   ir::AvgPool2dOp::Properties p;
   p.kernel = ints(kernel);
   p.strides = ints(strides);
@@ -407,8 +464,10 @@ Var emit_avg_pool2d(const Var &x, IntPair kernel, IntPair strides, IntPair paddi
 
 BatchNormResults emit_batch_norm(const Var &x, const Var &weight, const Var &bias, double eps) {
   SmallVector<const Var *, 3> operands = {&x};
-  if (weight) operands.push_back(&weight);
-  if (bias) operands.push_back(&bias);
+  if (weight)
+    operands.push_back(&weight);
+  if (bias)
+    operands.push_back(&bias);
   ir::BatchNormOp::Properties p;
   p.eps = real(eps);
   p.operandSegmentSizes = {1, weight ? 1 : 0, bias ? 1 : 0};
@@ -416,19 +475,23 @@ BatchNormResults emit_batch_norm(const Var &x, const Var &weight, const Var &bia
   return {std::move(results[0]), std::move(results[1]), std::move(results[2])};
 }
 
-Var emit_attention(const Var &query, const Var &key, const Var &value, const Var &mask, bool causal, double scale) {
+Var emit_attention(const Var &query, const Var &key, const Var &value, const Var &mask, bool causal,
+                   double scale) {
   SmallVector<const Var *, 4> operands = {&query, &key, &value};
-  if (mask) operands.push_back(&mask);
+  if (mask)
+    operands.push_back(&mask);
   ir::AttentionOp::Properties p;
   p.causal = boolean_attr(causal);
   p.scale = real(scale);
   return emit_one<ir::AttentionOp>(operands, nullptr, p);
 }
 
-Var emit_check_index(const Var &indices, int64_t size, std::optional<int64_t> ignore_index, const char *user) {
+Var emit_check_index(const Var &indices, int64_t size, std::optional<int64_t> ignore_index,
+                     const char *user) {
   ir::CheckIndexOp::Properties p;
   p.size = integer(size);
-  if (ignore_index) p.ignore_index = integer(*ignore_index);
+  if (ignore_index)
+    p.ignore_index = integer(*ignore_index);
   p.user = builder().getStringAttr(user);
   return emit_one<ir::CheckIndexOp>({&indices}, indices.value->type, p);
 }
@@ -449,8 +512,10 @@ Var emit_dropout(const Var &x, const Var &state, double rate) {
 Var emit_constant(Scalar scalar, DType dtype) {
   IrState &ir = *recorder().ir;
   ir::HostTensor host(dtype, {});
-  if (scalar.dtype == DType::kFloat64) host.set(0, scalar.d);
-  else host.setInt(0, scalar.i);
+  if (scalar.dtype == DType::kFloat64)
+    host.set(0, scalar.d);
+  else
+    host.setInt(0, scalar.i);
   ir::ConstantOp::Properties p;
   p.value = host.toAttribute(&ir.context());
   return emit_one<ir::ConstantOp>({}, type_info(dtype, {}), p);

@@ -1,5 +1,6 @@
-// Records one weft op each. Operands are already of fitting dtypes and shapes where the dialect asks for it (elementwise ops: equal types);
-// what the op's own shape rule refuses is raised as weft::Error at the session's line.
+// Records one weft op each. Operands are already of fitting dtypes and shapes where the dialect
+// asks for it (elementwise ops: equal types); what the op's own shape rule refuses is raised as
+// weft::Error at the session's line.
 #pragma once
 
 #include <array>
@@ -46,8 +47,10 @@ Var emit_iota(DType dtype, const Shape &shape, int64_t dim);
 Var emit_reshape(const Var &x, const Shape &shape);
 Var emit_transpose(const Var &x, std::span<const int64_t> permutation);
 Var emit_broadcast(const Var &x, const Shape &shape);
-Var emit_slice(const Var &x, std::span<const int64_t> starts, std::span<const int64_t> limits, std::span<const int64_t> steps);
-Var emit_insert_slice(const Var &base, const Var &update, std::span<const int64_t> starts, std::span<const int64_t> steps);
+Var emit_slice(const Var &x, std::span<const int64_t> starts, std::span<const int64_t> limits,
+               std::span<const int64_t> steps);
+Var emit_insert_slice(const Var &base, const Var &update, std::span<const int64_t> starts,
+                      std::span<const int64_t> steps);
 Var emit_concat(std::span<const Var> inputs, int64_t dim);
 Var emit_reduce(ReduceKind kind, const Var &x, std::span<const int64_t> dims);
 // largest: arg_max, else arg_min.
@@ -58,17 +61,20 @@ Var emit_cumsum(const Var &x, int64_t dim);
 Var emit_matmul(const Var &x, const Var &y, bool transpose_x, bool transpose_y);
 Var emit_index_select(const Var &x, const Var &indices, int64_t dim);
 // accumulate: index_add, else index_put.
-Var emit_index_write(const Var &base, const Var &indices, const Var &source, int64_t dim, bool accumulate);
+Var emit_index_write(const Var &base, const Var &indices, const Var &source, int64_t dim,
+                     bool accumulate);
 Var emit_gather(const Var &x, const Var &indices, int64_t dim);
 Var emit_scatter_add(const Var &base, const Var &indices, const Var &source, int64_t dim);
 enum class Combiner : uint8_t { kProd, kMax, kMin }; // as the record weft.scatter_reduce has them
-Var emit_scatter_reduce(Combiner combiner, const Var &base, const Var &indices, const Var &source, int64_t dim);
+Var emit_scatter_reduce(Combiner combiner, const Var &base, const Var &indices, const Var &source,
+                        int64_t dim);
 Var emit_random_uniform(const Var &state, DType dtype, const Shape &shape);
 Var emit_random_normal(const Var &state, DType dtype, const Shape &shape);
 Var emit_random_advance(const Var &state, int64_t blocks);
 Var emit_softmax(const Var &x, int64_t dim);
 Var emit_log_softmax(const Var &x, int64_t dim);
-Var emit_layer_norm(const Var &x, const Var &weight, const Var &bias, int64_t normalized_rank, double eps);
+Var emit_layer_norm(const Var &x, const Var &weight, const Var &bias, int64_t normalized_rank,
+                    double eps);
 // Convolutions and pooling of images: each pair is for height and width.
 using IntPair = std::array<int64_t, 2>;
 struct ConvolutionGeometry {
@@ -76,17 +82,23 @@ struct ConvolutionGeometry {
   int64_t groups;
 };
 Var emit_conv2d(const Var &x, const Var &weight, const ConvolutionGeometry &geometry);
-Var emit_conv2d_input_gradient(const Var &gradient, const Var &weight, const Shape &result, const ConvolutionGeometry &geometry);
+Var emit_conv2d_input_gradient(const Var &gradient, const Var &weight, const Shape &result,
+                               const ConvolutionGeometry &geometry);
 // The maxima and their indices.
-std::pair<Var, Var> emit_max_pool2d(const Var &x, IntPair kernel, IntPair strides, IntPair padding, IntPair dilation, bool ceil_mode);
-Var emit_avg_pool2d(const Var &x, IntPair kernel, IntPair strides, IntPair padding, bool ceil_mode, bool count_include_pad);
+std::pair<Var, Var> emit_max_pool2d(const Var &x, IntPair kernel, IntPair strides, IntPair padding,
+                                    IntPair dilation, bool ceil_mode);
+Var emit_avg_pool2d(const Var &x, IntPair kernel, IntPair strides, IntPair padding, bool ceil_mode,
+                    bool count_include_pad);
 struct BatchNormResults {
   Var result, mean, variance;
 };
 BatchNormResults emit_batch_norm(const Var &x, const Var &weight, const Var &bias, double eps);
-Var emit_attention(const Var &query, const Var &key, const Var &value, const Var &mask, bool causal, double scale);
-// The indices; the run ends with an error that names `user` ("weft.one_hot") unless each is in [0, size) or ignore_index.
-Var emit_check_index(const Var &indices, int64_t size, std::optional<int64_t> ignore_index, const char *user);
+Var emit_attention(const Var &query, const Var &key, const Var &value, const Var &mask, bool causal,
+                   double scale);
+// The indices; the run ends with an error that names `user` ("weft.one_hot") unless each is in [0,
+// size) or ignore_index.
+Var emit_check_index(const Var &indices, int64_t size, std::optional<int64_t> ignore_index,
+                     const char *user);
 Var emit_cross_entropy(const Var &logits, const Var &targets, int64_t ignore_index);
 Var emit_dropout(const Var &x, const Var &state, double rate);
 // A scalar that is part of the program.

@@ -24,7 +24,9 @@ enum class RunState : uint8_t {
 // A storage that a run gives a new value, and what it goes back to.
 struct Undo {
   Undo() = default;
-  Undo(Undo &&other) noexcept : now(std::exchange(other.now, nullptr)), before(std::move(other.before)), memory(std::move(other.memory)) {}
+  Undo(Undo &&other) noexcept
+      : now(std::exchange(other.now, nullptr)), before(std::move(other.before)),
+        memory(std::move(other.memory)) {}
   Undo &operator=(Undo other) noexcept {
     std::swap(now, other.now);
     before = std::move(other.before);
@@ -37,24 +39,29 @@ struct Undo {
   std::shared_ptr<runtime::Buffer> memory; // of `before`; under the record's mutex
 };
 
-// run_ms, failure and state are written by the thread that runs the program, everything else before it is launched or under the
-// recorder's lock.
+// run_ms, failure and state are written by the thread that runs the program, everything else before
+// it is launched or under the recorder's lock.
 class EvaluationRecord {
 public:
   Evaluation data;
   bool print = false;
   std::shared_ptr<const compiler::CompileReport> report; // whose remarks become the notes
-  bool may_fail = false;                                 // it checks indices, or reads results of a run that does and has not ended
-  bool lost = false;      // it failed, and somebody was told: what it computed is lost unless it went back (undo.h)
-  std::string loss;       // then, why
+  bool may_fail = false; // it checks indices, or reads results of a run that does and has not ended
+  bool lost = false; // it failed, and somebody was told: what it computed is lost unless it went
+                     // back (undo.h)
+  std::string loss;  // then, why
   std::vector<Undo> undo; // changes in number before the run and after it only
 
   void finish(double run_ms, const absl::Status &status, const runtime::PreparedUse &prepared);
   // The run is over, or never was.
   void end();
-  RunState state() const { return state_.load(std::memory_order_acquire); }
+  RunState state() const {
+    return state_.load(std::memory_order_acquire);
+  }
   std::string failure() const;
-  bool failed() const { return state() > RunState::kDone; }
+  bool failed() const {
+    return state() > RunState::kDone;
+  }
   // A copy, with what is known of the run by now.
   Evaluation snapshot() const;
 

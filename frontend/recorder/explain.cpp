@@ -44,10 +44,11 @@ std::string Evaluation::to_string() const {
     std::snprintf(text, sizeof text, "%.*f ms", ms < 10 ? 2 : 0, ms);
     return std::string(text);
   };
-  std::string text = "weft #" + std::to_string(number) + " " + weft::name(reason) + " " + file + ":" + std::to_string(line) + " | " +
-                     std::to_string(ops) + " ops -> " + std::to_string(kernels) + " kernels, " + std::to_string(library_calls) +
-                     " library calls | " + std::to_string(inputs) + " in, " + std::to_string(outputs) + " out, " + std::to_string(donated) +
-                     " donated | ";
+  std::string text = "weft #" + std::to_string(number) + " " + weft::name(reason) + " " + file +
+                     ":" + std::to_string(line) + " | " + std::to_string(ops) + " ops -> " +
+                     std::to_string(kernels) + " kernels, " + std::to_string(library_calls) +
+                     " library calls | " + std::to_string(inputs) + " in, " +
+                     std::to_string(outputs) + " out, " + std::to_string(donated) + " donated | ";
   switch (outcome) {
   case CacheOutcome::kMemoryHit:
     text += symbolic.empty() ? "hit" : "hit (symbolic, " + symbolic + ")";
@@ -59,17 +60,26 @@ std::string Evaluation::to_string() const {
     text += "MISS: " + difference + ", compiled in " + milliseconds(compile_ms);
     break;
   }
-  text += " | slice " + milliseconds(record_ms) + ", run " + (run_ms < 0 ? "under way" : milliseconds(run_ms)) + " | " +
-          std::to_string(output_bytes) + " B out, arena " + std::to_string(planned_peak_bytes) + " B";
+  text += " | slice " + milliseconds(record_ms) + ", run " +
+          (run_ms < 0 ? "under way" : milliseconds(run_ms)) + " | " + std::to_string(output_bytes) +
+          " B out, arena " + std::to_string(planned_peak_bytes) + " B";
   if (prepared_results > 0)
-    text += std::string(" | prepared: ") + (prepared_computed > 0 ? "computed " + std::to_string(prepared_computed) + " of " : "reused ") +
+    text += std::string(" | prepared: ") +
+            (prepared_computed > 0 ? "computed " + std::to_string(prepared_computed) + " of "
+                                   : "reused ") +
             std::to_string(prepared_results) + ", " + std::to_string(prepared_bytes) + " B";
-  if (prepared_waiting > 0) text += " | " + std::to_string(prepared_waiting) + " operands are packed after a few runs";
-  if (prepared_refused > 0) text += " | no memory to pack " + std::to_string(prepared_refused) + " operands";
-  if (outcome != CacheOutcome::kMemoryHit && !disk_cache.empty()) text += " | disk cache " + disk_cache;
-  if (outcome != CacheOutcome::kMemoryHit && !symbolic.empty()) text += " | symbolic: " + symbolic;
-  if (!not_symbolic.empty()) text += " | not symbolic: " + not_symbolic;
-  if (!failure.empty()) text += " | FAILED: " + failure;
+  if (prepared_waiting > 0)
+    text += " | " + std::to_string(prepared_waiting) + " operands are packed after a few runs";
+  if (prepared_refused > 0)
+    text += " | no memory to pack " + std::to_string(prepared_refused) + " operands";
+  if (outcome != CacheOutcome::kMemoryHit && !disk_cache.empty())
+    text += " | disk cache " + disk_cache;
+  if (outcome != CacheOutcome::kMemoryHit && !symbolic.empty())
+    text += " | symbolic: " + symbolic;
+  if (!not_symbolic.empty())
+    text += " | not symbolic: " + not_symbolic;
+  if (!failure.empty())
+    text += " | FAILED: " + failure;
   return text;
 }
 
@@ -78,12 +88,16 @@ namespace recorder {
 // Enough to look back over a few steps.
 constexpr size_t kKeptEvaluations = 256;
 
-void EvaluationRecord::finish(double run_ms, const absl::Status &status, const runtime::PreparedUse &prepared) {
+void EvaluationRecord::finish(double run_ms, const absl::Status &status,
+                              const runtime::PreparedUse &prepared) {
   std::vector<std::shared_ptr<runtime::Buffer>> freed; // after the lock
   std::lock_guard<std::mutex> lock(mutex_);
-  RunState ended = status.ok() ? RunState::kDone : runtime::has_kept_inputs(status) ? RunState::kFailed : RunState::kFailedLate;
+  RunState ended = status.ok()                        ? RunState::kDone
+                   : runtime::has_kept_inputs(status) ? RunState::kFailed
+                                                      : RunState::kFailedLate;
   if (status.ok())
-    for (Undo &each : undo) freed.push_back(std::move(each.memory));
+    for (Undo &each : undo)
+      freed.push_back(std::move(each.memory));
   state_.store(ended, std::memory_order_release);
   data.prepared_results = prepared.results;
   data.prepared_bytes = prepared.bytes;
@@ -93,7 +107,8 @@ void EvaluationRecord::finish(double run_ms, const absl::Status &status, const r
   data.run_ms = run_ms;
   data.failure = std::string(status.message());
   // One write, so that lines of several threads do not mix.
-  if (print) std::cerr << data.to_string() + "\n";
+  if (print)
+    std::cerr << data.to_string() + "\n";
 }
 
 void EvaluationRecord::end() {
@@ -109,14 +124,16 @@ std::string EvaluationRecord::failure() const {
 Evaluation EvaluationRecord::snapshot() const {
   std::lock_guard<std::mutex> lock(mutex_);
   Evaluation copy = data;
-  if (report) copy.notes = report->remarks;
+  if (report)
+    copy.notes = report->remarks;
   return copy;
 }
 
 void keep(std::shared_ptr<EvaluationRecord> record) {
   Recorder &r = recorder();
   r.evaluations.push_back(std::move(record));
-  if (r.evaluations.size() > kKeptEvaluations) r.evaluations.pop_front();
+  if (r.evaluations.size() > kKeptEvaluations)
+    r.evaluations.pop_front();
 }
 
 } // namespace recorder
@@ -126,7 +143,8 @@ Evaluation explain(const Tensor &tensor, Location location) {
   recorder::Var x = recorder::read(tensor, "tensor");
   recorder::Value *value = x.value.get();
   recorder::submit({&value, 1}, {CutReason::kEval, location});
-  if (!value->evaluation) return Evaluation();
+  if (!value->evaluation)
+    return Evaluation();
   recorder::wait_for(value, location);
   return value->evaluation->snapshot();
 }
@@ -134,7 +152,8 @@ Evaluation explain(const Tensor &tensor, Location location) {
 std::vector<Evaluation> recent_evaluations() {
   recorder::Session session("recent_evaluations", Location::current());
   std::vector<Evaluation> result;
-  for (const auto &record : recorder::recorder().evaluations) result.push_back(record->snapshot());
+  for (const auto &record : recorder::recorder().evaluations)
+    result.push_back(record->snapshot());
   return result;
 }
 

@@ -9,9 +9,11 @@ namespace {
 
 // What a family remembers. Two observations show what varies; more of them keep what varied before.
 constexpr size_t kObservations = 4;
-// Symbolic programs of one family: ranges grow by powers of two, so that older ones are seldom asked for.
+// Symbolic programs of one family: ranges grow by powers of two, so that older ones are seldom
+// asked for.
 constexpr size_t kPrograms = 4;
-// Families beyond these are forgotten, least recently used first: their programs stay in the program cache until that drops them.
+// Families beyond these are forgotten, least recently used first: their programs stay in the
+// program cache until that drops them.
 constexpr size_t kFamilies = 512;
 // Keys and observations of all of them: some 30 programs of 100,000 ops.
 constexpr int64_t kBytes = int64_t(128) << 20;
@@ -20,16 +22,21 @@ constexpr int64_t kBytes = int64_t(128) << 20;
 
 void Family::observe(std::vector<int64_t> ints) {
   auto known = std::find(observations.begin(), observations.end(), ints);
-  if (known != observations.end()) observations.erase(known);
+  if (known != observations.end())
+    observations.erase(known);
   observations.push_back(std::move(ints));
-  if (observations.size() > kObservations) observations.pop_front();
-  while (programs.size() > kPrograms) programs.pop_back();
+  if (observations.size() > kObservations)
+    observations.pop_front();
+  while (programs.size() > kPrograms)
+    programs.pop_back();
 }
 
 int64_t Family::bytes() const {
   size_t bytes = (key.size() + size_positions.size()) * sizeof(uint32_t);
-  for (const auto &ints : observations) bytes += ints.size() * sizeof(int64_t);
-  for (const SymbolicProgram &program : programs) bytes += program.general.ints.size() * (sizeof(int64_t) + sizeof(int32_t));
+  for (const auto &ints : observations)
+    bytes += ints.size() * sizeof(int64_t);
+  for (const SymbolicProgram &program : programs)
+    bytes += program.general.ints.size() * (sizeof(int64_t) + sizeof(int32_t));
   return static_cast<int64_t>(bytes);
 }
 
@@ -41,7 +48,8 @@ uint64_t Families::hash(const std::vector<uint32_t> &key, uint64_t salt) {
 Family *Families::find(const std::vector<uint32_t> &key, uint64_t salt) {
   auto [first, last] = index_.equal_range(hash(key, salt));
   for (auto it = first; it != last; ++it) {
-    if (it->second->salt != salt || it->second->key != key) continue;
+    if (it->second->salt != salt || it->second->key != key)
+      continue;
     order_.splice(order_.begin(), order_, it->second);
     return &*it->second;
   }
@@ -55,7 +63,8 @@ Family &Families::add(std::vector<uint32_t> key, uint64_t salt) {
   order_.front().salt = salt;
   index_.emplace(h, order_.begin());
   int64_t bytes = 0;
-  for (const Family &family : order_) bytes += family.bytes();
+  for (const Family &family : order_)
+    bytes += family.bytes();
   while (order_.size() > 1 && (order_.size() > kFamilies || bytes > kBytes)) {
     bytes -= order_.back().bytes();
     auto [first, last] = index_.equal_range(hash(order_.back().key, order_.back().salt));
@@ -71,8 +80,10 @@ Family &Families::add(std::vector<uint32_t> key, uint64_t salt) {
 
 Family *Families::of(const StructureKey &structure, uint64_t salt, bool add) {
   Family *family = find(structure.key, salt);
-  if (!family) return add ? &this->add(structure.key, salt) : nullptr;
-  if (family->size_positions.empty()) return family;
+  if (!family)
+    return add ? &this->add(structure.key, salt) : nullptr;
+  if (family->size_positions.empty())
+    return family;
   std::vector<uint32_t> key = structure.key;
   key.push_back(kSizesKey);
   for (uint32_t p : family->size_positions) {
@@ -81,13 +92,16 @@ Family *Families::of(const StructureKey &structure, uint64_t salt, bool add) {
     key.push_back(static_cast<uint32_t>(size >> 32));
   }
   Family *sized = find(key, salt);
-  if (sized || !add) return sized;
+  if (sized || !add)
+    return sized;
   std::vector<std::vector<int64_t>> known;
   for (const std::vector<int64_t> &ints : family->observations)
-    if (std::all_of(family->size_positions.begin(), family->size_positions.end(), [&](uint32_t p) { return ints[p] == structure.ints[p]; }))
+    if (std::all_of(family->size_positions.begin(), family->size_positions.end(),
+                    [&](uint32_t p) { return ints[p] == structure.ints[p]; }))
       known.push_back(ints);
   sized = &this->add(std::move(key), salt); // `family` may be forgotten now
-  for (std::vector<int64_t> &ints : known) sized->observe(std::move(ints));
+  for (std::vector<int64_t> &ints : known)
+    sized->observe(std::move(ints));
   return sized;
 }
 

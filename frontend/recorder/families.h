@@ -1,5 +1,5 @@
-// What is known of programs that differ in ints only: the ints that were seen, and the symbolic programs that serve many of them. Private
-// to this folder; touched under the recorder's lock.
+// What is known of programs that differ in ints only: the ints that were seen, and the symbolic
+// programs that serve many of them. Private to this folder; touched under the recorder's lock.
 #pragma once
 
 #include <deque>
@@ -21,12 +21,14 @@ struct SymbolicProgram {
 struct Family {
   std::vector<uint32_t> key;
   uint64_t salt = 0;
-  std::deque<std::vector<int64_t>> observations; // of programs that were compiled or asked for, the newest last
-  std::deque<SymbolicProgram> programs;          // the newest first
-  std::string refused;                           // why the last attempt failed
+  std::deque<std::vector<int64_t>>
+      observations; // of programs that were compiled or asked for, the newest last
+  std::deque<SymbolicProgram> programs; // the newest first
+  std::string refused;                  // why the last attempt failed
   int refusals = 0;
-  // Where the sizes stand among the ints, once programs for several sizes were refused: from then on each combination of sizes has a
-  // family of its own, whose programs leave only starts and constants open.
+  // Where the sizes stand among the ints, once programs for several sizes were refused: from then
+  // on each combination of sizes has a family of its own, whose programs leave only starts and
+  // constants open.
   std::vector<uint32_t> size_positions;
 
   void observe(std::vector<int64_t> ints);
@@ -39,11 +41,13 @@ public:
   Family *find(const std::vector<uint32_t> &key, uint64_t salt);
   // Stays where it is until the next add().
   Family &add(std::vector<uint32_t> key, uint64_t salt);
-  // The family that programs with these ints belong to: that of their structure, or the one for their sizes. Null where none is known,
-  // unless it is to be added.
+  // The family that programs with these ints belong to: that of their structure, or the one for
+  // their sizes. Null where none is known, unless it is to be added.
   Family *of(const StructureKey &structure, uint64_t salt, bool add = false);
   // A key in the program cache that no slice has.
-  ProgramCache::Key next_key() { return {kSymbolicKey, ++programs_}; }
+  ProgramCache::Key next_key() {
+    return {kSymbolicKey, ++programs_};
+  }
 
 private:
   static constexpr uint32_t kSymbolicKey = 0xffffffffu, kSizesKey = 0xfffffffeu;

@@ -13,7 +13,8 @@ using Values = std::vector<int64_t>; // of one position, by observation
 
 int64_t power_of_two_above(int64_t value) {
   int64_t power = kSmallestSize;
-  while (power < value && power <= INT64_MAX / 2) power *= 2;
+  while (power < value && power <= INT64_MAX / 2)
+    power *= 2;
   return std::max(power, value);
 }
 
@@ -22,7 +23,8 @@ int64_t multiple(const Values &a, const Values &b) {
   int64_t k = b[0] > 0 ? a[0] / b[0] : 0;
   for (size_t i = 0; i < a.size(); ++i) {
     int64_t product;
-    if (__builtin_mul_overflow(k, b[i], &product) || product != a[i]) return 0;
+    if (__builtin_mul_overflow(k, b[i], &product) || product != a[i])
+      return 0;
   }
   return k;
 }
@@ -30,15 +32,18 @@ int64_t multiple(const Values &a, const Values &b) {
 Values product(const Values &a, const Values &b) {
   Values result(a.size());
   for (size_t i = 0; i < a.size(); ++i)
-    if (__builtin_mul_overflow(a[i], b[i], &result[i])) return {};
+    if (__builtin_mul_overflow(a[i], b[i], &result[i]))
+      return {};
   return result;
 }
 
 // Expresses a size by the free ones before it, by one or by two.
-void express(Generalization::Size &size, const Values &values, const std::vector<Generalization::Size> &sizes,
+void express(Generalization::Size &size, const Values &values,
+             const std::vector<Generalization::Size> &sizes,
              const std::vector<const Values *> &known) {
   for (uint32_t i = 0; i < sizes.size(); ++i) {
-    if (!sizes[i].factors.empty()) continue;
+    if (!sizes[i].factors.empty())
+      continue;
     if (int64_t k = multiple(values, *known[i])) {
       size.coefficient = k;
       size.factors = {i};
@@ -47,7 +52,8 @@ void express(Generalization::Size &size, const Values &values, const std::vector
   }
   for (uint32_t i = 0; i < sizes.size(); ++i)
     for (uint32_t j = i; j < sizes.size(); ++j) {
-      if (!sizes[i].factors.empty() || !sizes[j].factors.empty()) continue;
+      if (!sizes[i].factors.empty() || !sizes[j].factors.empty())
+        continue;
       Values both = product(*known[i], *known[j]);
       if (int64_t k = both.empty() ? 0 : multiple(values, both)) {
         size.coefficient = k;
@@ -59,16 +65,20 @@ void express(Generalization::Size &size, const Values &values, const std::vector
 
 } // namespace
 
-bool generalize(const std::vector<const std::vector<int64_t> *> &observations, const std::vector<IntPosition> &positions,
-                bool sizes_as_scalars, Generalization &result, std::string &why) {
+bool generalize(const std::vector<const std::vector<int64_t> *> &observations,
+                const std::vector<IntPosition> &positions, bool sizes_as_scalars,
+                Generalization &result, std::string &why) {
   const std::vector<int64_t> &newest = *observations.back();
   std::vector<const std::vector<int64_t> *> kept;
   for (const std::vector<int64_t> *other : observations) {
     bool fits = true;
     for (size_t p = 0; p < positions.size() && fits; ++p)
-      fits = positions[p].kind != IntPosition::Kind::kSize || (*other)[p] == newest[p] || std::min((*other)[p], newest[p]) >= kSmallestSize;
-    if (fits) kept.push_back(other);
-    else why = "a size of 0 or 1 means no elements or broadcasting, and is compiled by itself";
+      fits = positions[p].kind != IntPosition::Kind::kSize || (*other)[p] == newest[p] ||
+             std::min((*other)[p], newest[p]) >= kSmallestSize;
+    if (fits)
+      kept.push_back(other);
+    else
+      why = "a size of 0 or 1 means no elements or broadcasting, and is compiled by itself";
   }
   result = Generalization();
   result.ints = newest;
@@ -82,21 +92,26 @@ bool generalize(const std::vector<const std::vector<int64_t> *> &observations, c
       values.push_back((*ints)[p]);
       varies |= values.back() != newest[p];
     }
-    if (varies) classes[{positions[p].kind, std::move(values)}].push_back(p);
+    if (varies)
+      classes[{positions[p].kind, std::move(values)}].push_back(p);
   }
-  if (classes.empty()) return false;
+  if (classes.empty())
+    return false;
   why.clear();
   std::vector<const Values *> known;
   for (const auto &[key, members] : classes) {
-    if (key.first != IntPosition::Kind::kSize) continue;
-    for (uint32_t p : members) result.classes[p] = static_cast<int32_t>(result.sizes.size());
+    if (key.first != IntPosition::Kind::kSize)
+      continue;
+    for (uint32_t p : members)
+      result.classes[p] = static_cast<int32_t>(result.sizes.size());
     Generalization::Size size;
     size.position = members.front();
     size.least = *std::min_element(key.second.begin(), key.second.end());
     express(size, key.second, result.sizes, known);
     if (size.factors.empty()) {
       int64_t number = 0;
-      for (const Generalization::Size &other : result.sizes) number += other.factors.empty();
+      for (const Generalization::Size &other : result.sizes)
+        number += other.factors.empty();
       size.name = "s" + std::to_string(number);
       size.low = kSmallestSize;
       size.high = power_of_two_above(*std::max_element(key.second.begin(), key.second.end()));
@@ -104,9 +119,11 @@ bool generalize(const std::vector<const std::vector<int64_t> *> &observations, c
       size.low = size.high = size.coefficient;
       // In alphabetical order: one name for one product.
       std::vector<std::string> names;
-      for (uint32_t factor : size.factors) names.push_back(result.sizes[factor].name);
+      for (uint32_t factor : size.factors)
+        names.push_back(result.sizes[factor].name);
       std::sort(names.begin(), names.end());
-      for (const std::string &name : names) size.name += (size.name.empty() ? "" : ".") + name;
+      for (const std::string &name : names)
+        size.name += (size.name.empty() ? "" : ".") + name;
       for (uint32_t factor : size.factors) {
         size.low *= result.sizes[factor].low;
         if (__builtin_mul_overflow(size.high, result.sizes[factor].high, &size.high)) {
@@ -114,41 +131,53 @@ bool generalize(const std::vector<const std::vector<int64_t> *> &observations, c
           return false;
         }
       }
-      if (size.coefficient != 1) size.name += "." + std::to_string(size.coefficient);
+      if (size.coefficient != 1)
+        size.name += "." + std::to_string(size.coefficient);
     }
     known.push_back(&key.second);
     result.sizes.push_back(std::move(size));
   }
   for (const auto &[key, members] : classes) {
-    if (key.first == IntPosition::Kind::kSize) continue;
-    for (uint32_t p : members) result.classes[p] = static_cast<int32_t>(result.sizes.size() + result.scalars.size());
+    if (key.first == IntPosition::Kind::kSize)
+      continue;
+    for (uint32_t p : members)
+      result.classes[p] = static_cast<int32_t>(result.sizes.size() + result.scalars.size());
     result.scalars.push_back({key.first, members.front()});
   }
   if (sizes_as_scalars)
-    for (const Generalization::Size &size : result.sizes) result.scalars.push_back({IntPosition::Kind::kSize, size.position});
+    for (const Generalization::Size &size : result.sizes)
+      result.scalars.push_back({IntPosition::Kind::kSize, size.position});
   return true;
 }
 
 bool Generalization::matches(const std::vector<int64_t> &other, std::vector<int64_t> &size_values,
                              std::vector<int64_t> &scalar_values) const {
-  if (other.size() != ints.size()) return false;
+  if (other.size() != ints.size())
+    return false;
   size_values.clear();
   scalar_values.clear();
   for (const Size &size : sizes) {
     int64_t value = other[size.position];
-    if (value < size.low || value > size.high) return false;
+    if (value < size.low || value > size.high)
+      return false;
     if (!size.factors.empty()) {
       int64_t expected = size.coefficient; // cannot overflow: the bounds of the factors do not
-      for (uint32_t factor : size.factors) expected *= size_values[factor];
-      if (expected != value) return false;
+      for (uint32_t factor : size.factors)
+        expected *= size_values[factor];
+      if (expected != value)
+        return false;
     }
     size_values.push_back(value);
   }
-  for (const Scalar &scalar : scalars) scalar_values.push_back(other[scalar.position]);
+  for (const Scalar &scalar : scalars)
+    scalar_values.push_back(other[scalar.position]);
   for (size_t p = 0; p < ints.size(); ++p) {
     int32_t c = classes[p];
-    int64_t expected = c == kConstant ? ints[p] : c < static_cast<int32_t>(sizes.size()) ? size_values[c] : scalar_values[c - sizes.size()];
-    if (other[p] != expected) return false;
+    int64_t expected = c == kConstant                           ? ints[p]
+                       : c < static_cast<int32_t>(sizes.size()) ? size_values[c]
+                                                                : scalar_values[c - sizes.size()];
+    if (other[p] != expected)
+      return false;
   }
   return true;
 }
@@ -159,9 +188,11 @@ bool Generalization::raise_ranges() {
     int64_t low = size.coefficient;
     if (size.factors.empty()) {
       low = kSmallestSize;
-      while (low * 2 <= size.least) low *= 2;
+      while (low * 2 <= size.least)
+        low *= 2;
     }
-    for (uint32_t factor : size.factors) low *= sizes[factor].low;
+    for (uint32_t factor : size.factors)
+      low *= sizes[factor].low;
     raised |= low != size.low;
     size.low = low;
   }
@@ -171,8 +202,10 @@ bool Generalization::raise_ranges() {
 std::string Generalization::text() const {
   std::string text;
   for (size_t p = 0; p < ints.size(); ++p)
-    text += classes[p] == kConstant ? std::to_string(ints[p]) + "," : "c" + std::to_string(classes[p]) + ",";
-  for (const Size &size : sizes) text += size.name + "[" + std::to_string(size.low) + "," + std::to_string(size.high) + "]";
+    text += classes[p] == kConstant ? std::to_string(ints[p]) + ","
+                                    : "c" + std::to_string(classes[p]) + ",";
+  for (const Size &size : sizes)
+    text += size.name + "[" + std::to_string(size.low) + "," + std::to_string(size.high) + "]";
   return text;
 }
 

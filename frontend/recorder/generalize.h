@@ -1,5 +1,5 @@
-// What programs of one structure have in common: which of their ints vary together, and what a program for all of them may assume.
-// Private to this folder; knows nothing of MLIR.
+// What programs of one structure have in common: which of their ints vary together, and what a
+// program for all of them may assume. Private to this folder; knows nothing of MLIR.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,21 @@ struct IntPosition {
   };
   Kind kind;
   uint32_t op;    // in the slice
-  uint16_t value; // kSize: operand, or kResult | result; else the number of the attribute (symbolic_ints.h)
+  uint16_t value; // kSize: operand, or kResult | result; else the number of the attribute
+                  // (symbolic_ints.h)
   uint16_t at;    // the dim, or the element of the attribute
 };
 inline constexpr uint16_t kResult = 0x8000;
 
-// A program for many ints: every int is a constant, or a member of a class. All members of a class have one value.
+// A program for many ints: every int is a constant, or a member of a class. All members of a class
+// have one value.
 struct Generalization {
   struct Size {
     std::string name;
-    int64_t least = 0;             // of those seen
-    int64_t low = 0, high = 0;     // both included
-    int64_t coefficient = 1;       // its value is coefficient * the product of these sizes, which come before it;
+    int64_t least = 0;         // of those seen
+    int64_t low = 0, high = 0; // both included
+    int64_t coefficient =
+        1; // its value is coefficient * the product of these sizes, which come before it;
     std::vector<uint32_t> factors; // none: it is free
     uint32_t position = 0;         // where its value stands
   };
@@ -43,19 +46,23 @@ struct Generalization {
   std::vector<Scalar> scalars;  // the program takes them as scalar arguments, after its leaves
 
   // Whether these ints are within its guards; then the values of its sizes and scalars.
-  bool matches(const std::vector<int64_t> &ints, std::vector<int64_t> &sizes, std::vector<int64_t> &scalars) const;
-  // The same from the power of two below the least size seen on, for programs that no smaller size may share. False: it is that already.
+  bool matches(const std::vector<int64_t> &ints, std::vector<int64_t> &sizes,
+               std::vector<int64_t> &scalars) const;
+  // The same from the power of two below the least size seen on, for programs that no smaller size
+  // may share. False: it is that already.
   bool raise_ranges();
   // What it is made of, for keys: equal texts for equal programs.
   std::string text() const;
 };
 
-// The program for all these observations, the newest last: ints that are equal in all of them become one class, and a size that is the same
-// multiple of others in all of them is one of theirs. A size's range goes from 2 to the power of two that covers the largest one seen.
-// Observations whose sizes differ from the newest's where one of both is 0 or 1 are left out: those sizes mean other things, no elements
-// and broadcasting. False where nothing is left that varies; `why` then says so.
-// sizes_as_scalars: the program takes its sizes as scalars, too.
-bool generalize(const std::vector<const std::vector<int64_t> *> &observations, const std::vector<IntPosition> &positions,
-                bool sizes_as_scalars, Generalization &result, std::string &why);
+// The program for all these observations, the newest last: ints that are equal in all of them
+// become one class, and a size that is the same multiple of others in all of them is one of theirs.
+// A size's range goes from 2 to the power of two that covers the largest one seen. Observations
+// whose sizes differ from the newest's where one of both is 0 or 1 are left out: those sizes mean
+// other things, no elements and broadcasting. False where nothing is left that varies; `why` then
+// says so. sizes_as_scalars: the program takes its sizes as scalars, too.
+bool generalize(const std::vector<const std::vector<int64_t> *> &observations,
+                const std::vector<IntPosition> &positions, bool sizes_as_scalars,
+                Generalization &result, std::string &why);
 
 } // namespace weft::recorder

@@ -11,7 +11,9 @@ namespace weft::recorder {
 template <typename T, uint32_t N> class InlineVector {
 public:
   InlineVector() = default;
-  InlineVector(InlineVector &&other) noexcept { take(other); }
+  InlineVector(InlineVector &&other) noexcept {
+    take(other);
+  }
   InlineVector &operator=(InlineVector &&other) noexcept {
     if (this != &other) {
       clear();
@@ -21,30 +23,53 @@ public:
   }
   InlineVector(const InlineVector &other) {
     reserve(other.size_);
-    for (const T &x : other) push_back(x);
+    for (const T &x : other)
+      push_back(x);
   }
   InlineVector &operator=(const InlineVector &) = delete;
-  ~InlineVector() { clear(); }
+  ~InlineVector() {
+    clear();
+  }
 
-  uint32_t size() const { return size_; }
-  bool empty() const { return size_ == 0; }
-  T *begin() { return data_; }
-  T *end() { return data_ + size_; }
-  const T *begin() const { return data_; }
-  const T *end() const { return data_ + size_; }
-  T &operator[](uint32_t i) { return data_[i]; }
-  const T &operator[](uint32_t i) const { return data_[i]; }
+  uint32_t size() const {
+    return size_;
+  }
+  bool empty() const {
+    return size_ == 0;
+  }
+  T *begin() {
+    return data_;
+  }
+  T *end() {
+    return data_ + size_;
+  }
+  const T *begin() const {
+    return data_;
+  }
+  const T *end() const {
+    return data_ + size_;
+  }
+  T &operator[](uint32_t i) {
+    return data_[i];
+  }
+  const T &operator[](uint32_t i) const {
+    return data_[i];
+  }
   void push_back(T x) {
-    if (size_ == capacity_) reserve(capacity_ * 2);
+    if (size_ == capacity_)
+      reserve(capacity_ * 2);
     new (data_ + size_++) T(std::move(x));
   }
   void resize(uint32_t n) {
     reserve(n);
-    while (size_ < n) new (data_ + size_++) T();
-    while (size_ > n) data_[--size_].~T();
+    while (size_ < n)
+      new (data_ + size_++) T();
+    while (size_ > n)
+      data_[--size_].~T();
   }
   void reserve(uint32_t n) {
-    if (n <= capacity_) return;
+    if (n <= capacity_)
+      return;
     T *grown = static_cast<T *>(::operator new(n * sizeof(T), std::align_val_t(alignof(T))));
     for (uint32_t i = 0; i < size_; ++i) {
       new (grown + i) T(std::move(data_[i]));
@@ -55,7 +80,8 @@ public:
     capacity_ = n;
   }
   void clear() {
-    for (uint32_t i = 0; i < size_; ++i) data_[i].~T();
+    for (uint32_t i = 0; i < size_; ++i)
+      data_[i].~T();
     size_ = 0;
     free_heap();
     data_ = inline_data();
@@ -63,9 +89,12 @@ public:
   }
 
 private:
-  T *inline_data() { return reinterpret_cast<T *>(storage_); }
+  T *inline_data() {
+    return reinterpret_cast<T *>(storage_);
+  }
   void free_heap() {
-    if (data_ != inline_data()) ::operator delete(data_, std::align_val_t(alignof(T)));
+    if (data_ != inline_data())
+      ::operator delete(data_, std::align_val_t(alignof(T)));
   }
   void take(InlineVector &other) {
     if (other.data_ != other.inline_data()) {
@@ -77,7 +106,8 @@ private:
       other.capacity_ = N;
       return;
     }
-    for (T &x : other) push_back(std::move(x));
+    for (T &x : other)
+      push_back(std::move(x));
     other.clear();
   }
 

@@ -15,56 +15,72 @@ namespace {
 std::string print(mlir::Attribute attribute) {
   std::string text;
   llvm::raw_string_ostream stream(text);
-  if (attribute) attribute.print(stream);
+  if (attribute)
+    attribute.print(stream);
   return text;
 }
 
 std::string print(const TypeInfo &type) {
   std::string text;
-  for (int64_t dim : type.dims) text += std::to_string(dim) + "x";
+  for (int64_t dim : type.dims)
+    text += std::to_string(dim) + "x";
   return text + info(type.dtype).ir_name;
 }
 
 // What the op's own rule finds is left out: it is looked for by whoever does not know it yet.
-uint64_t hash_of(mlir::OperationName name, mlir::OpaqueProperties properties, llvm::ArrayRef<const TypeInfo *> operands,
+uint64_t hash_of(mlir::OperationName name, mlir::OpaqueProperties properties,
+                 llvm::ArrayRef<const TypeInfo *> operands,
                  llvm::ArrayRef<const TypeInfo *> results, bool inferred) {
-  llvm::hash_code hash = llvm::hash_combine(name.getAsOpaquePointer(), name.hashOpProperties(properties),
-                                            llvm::hash_combine_range(operands.begin(), operands.end()));
-  if (!inferred) hash = llvm::hash_combine(hash, llvm::hash_combine_range(results.begin(), results.end()));
+  llvm::hash_code hash =
+      llvm::hash_combine(name.getAsOpaquePointer(), name.hashOpProperties(properties),
+                         llvm::hash_combine_range(operands.begin(), operands.end()));
+  if (!inferred)
+    hash = llvm::hash_combine(hash, llvm::hash_combine_range(results.begin(), results.end()));
   return static_cast<size_t>(hash) >> 2; // DenseMap keeps two keys for itself
 }
 
-bool infers(mlir::OperationName name) { return name.hasInterface<mlir::InferTypeOpInterface>(); }
+bool infers(mlir::OperationName name) {
+  return name.hasInterface<mlir::InferTypeOpInterface>();
+}
 
 } // namespace
 
 Signature::~Signature() {
-  if (!properties) return;
+  if (!properties)
+    return;
   name.destroyOpProperties(opaque());
   ::operator delete(properties, std::align_val_t(8));
 }
 
-IrState::IrState() { open(); }
+IrState::IrState() {
+  open();
+}
 
 IrState::~IrState() {
   for (auto &entry : signatures_)
-    for (Signature *s = entry.second; s;) delete std::exchange(s, s->next);
+    for (Signature *s = entry.second; s;)
+      delete std::exchange(s, s->next);
 }
 
 void IrState::open() {
   context_ = std::make_unique<mlir::MLIRContext>(mlir::MLIRContext::Threading::DISABLED);
   context_->loadDialect<ir::WeftDialect>();
   context_->getDiagEngine().registerHandler([this](mlir::Diagnostic &diagnostic) {
-    if (diagnostic_.empty()) diagnostic_ = diagnostic.str();
+    if (diagnostic_.empty())
+      diagnostic_ = diagnostic.str();
     return mlir::success();
   });
 }
 
-std::string IrState::take_diagnostic() { return std::exchange(diagnostic_, std::string()); }
+std::string IrState::take_diagnostic() {
+  return std::exchange(diagnostic_, std::string());
+}
 
 mlir::Location IrState::location(SourceLine *line) {
   if (!line->ir) {
-    line->ir = mlir::Location(mlir::FileLineColLoc::get(context_.get(), line->file, line->line, line->column)).getAsOpaquePointer();
+    line->ir = mlir::Location(
+                   mlir::FileLineColLoc::get(context_.get(), line->file, line->line, line->column))
+                   .getAsOpaquePointer();
     lines_.push_back(line);
   }
   return mlir::Location::getFromOpaquePointer(line->ir);
@@ -72,7 +88,8 @@ mlir::Location IrState::location(SourceLine *line) {
 
 mlir::RankedTensorType IrState::type(const TypeInfo *type) {
   if (!type->ir) {
-    auto made = mlir::RankedTensorType::get(type->dims, ir::elementType(type->dtype, context_.get()));
+    auto made =
+        mlir::RankedTensorType::get(type->dims, ir::elementType(type->dtype, context_.get()));
     const_cast<TypeInfo *>(type)->ir = made.getAsOpaquePointer();
     types_[type->ir] = type;
     ++uniqued_;
@@ -82,9 +99,11 @@ mlir::RankedTensorType IrState::type(const TypeInfo *type) {
 
 const TypeInfo *IrState::info(mlir::Type type) {
   auto it = types_.find(type.getAsOpaquePointer());
-  if (it != types_.end()) return it->second;
+  if (it != types_.end())
+    return it->second;
   auto tensor = mlir::cast<mlir::RankedTensorType>(type);
-  const TypeInfo *found = type_info(ir::dtypeOf(tensor.getElementType()), Shape(tensor.getShape().begin(), tensor.getShape().end()));
+  const TypeInfo *found = type_info(ir::dtypeOf(tensor.getElementType()),
+                                    Shape(tensor.getShape().begin(), tensor.getShape().end()));
   this->type(found);
   return found;
 }
@@ -97,7 +116,8 @@ mlir::Value StandIns::add(const TypeInfo *type) {
 }
 
 StandIns::~StandIns() {
-  for (mlir::Value value : values_) value.getDefiningOp()->destroy();
+  for (mlir::Value value : values_)
+    value.getDefiningOp()->destroy();
 }
 
 void IrState::fill(Signature *signature, mlir::Operation *op) {
@@ -108,17 +128,23 @@ void IrState::fill(Signature *signature, mlir::Operation *op) {
   signature->rules = signature->name.getInterface<ir::WeftOp>();
 }
 
-// cross_entropy becomes ops with a check where it is decomposed; kernels of users say whether they failed.
-static bool may_end_run(mlir::Operation *op) { return ir::indexBounds(op) || mlir::isa<ir::CrossEntropyOp, ir::CustomOp>(op); }
+// cross_entropy becomes ops with a check where it is decomposed; kernels of users say whether they
+// failed.
+static bool may_end_run(mlir::Operation *op) {
+  return ir::indexBounds(op) || mlir::isa<ir::CrossEntropyOp, ir::CustomOp>(op);
+}
 
-Signature *IrState::find(mlir::OperationName name, mlir::OpaqueProperties properties, llvm::ArrayRef<const TypeInfo *> operands,
-                         const TypeInfo *result) const {
+Signature *IrState::find(mlir::OperationName name, mlir::OpaqueProperties properties,
+                         llvm::ArrayRef<const TypeInfo *> operands, const TypeInfo *result) const {
   bool inferred = infers(name);
-  auto it =
-      signatures_.find(hash_of(name, properties, operands, result ? llvm::ArrayRef(result) : llvm::ArrayRef<const TypeInfo *>(), inferred));
-  if (it == signatures_.end()) return nullptr;
+  auto it = signatures_.find(
+      hash_of(name, properties, operands,
+              result ? llvm::ArrayRef(result) : llvm::ArrayRef<const TypeInfo *>(), inferred));
+  if (it == signatures_.end())
+    return nullptr;
   for (Signature *s = it->second; s; s = s->next)
-    if (s->name == name && llvm::ArrayRef(s->operands) == operands && (!result || (s->results.size() == 1 && s->results[0] == result)) &&
+    if (s->name == name && llvm::ArrayRef(s->operands) == operands &&
+        (!result || (s->results.size() == 1 && s->results[0] == result)) &&
         (!s->properties || name.compareOpProperties(s->opaque(), properties)))
       return s;
   return nullptr;
@@ -127,18 +153,21 @@ Signature *IrState::find(mlir::OperationName name, mlir::OpaqueProperties proper
 Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *> operands) {
   mlir::OperationName name = op->getName();
   llvm::SmallVector<const TypeInfo *, 2> results;
-  for (mlir::Type type : op->getResultTypes()) results.push_back(info(type));
+  for (mlir::Type type : op->getResultTypes())
+    results.push_back(info(type));
   uint64_t key = hash_of(name, op->getPropertiesStorage(), operands, results, infers(name));
   Signature *&head = signatures_[key];
   for (Signature *s = head; s; s = s->next)
-    if (s->name == name && llvm::ArrayRef(s->operands) == operands && llvm::ArrayRef(s->results) == llvm::ArrayRef(results) &&
+    if (s->name == name && llvm::ArrayRef(s->operands) == operands &&
+        llvm::ArrayRef(s->results) == llvm::ArrayRef(results) &&
         (!s->properties || name.compareOpProperties(s->opaque(), op->getPropertiesStorage())))
       return s;
   auto *s = new Signature(name);
   s->hash = key;
   s->operands.assign(operands.begin(), operands.end());
   s->results.assign(results.begin(), results.end());
-  for (const TypeInfo *type : results) s->result_bytes += type->bytes;
+  for (const TypeInfo *type : results)
+    s->result_bytes += type->bytes;
   fill(s, op);
   s->checks = may_end_run(op);
   s->differentiable = s->rules && s->rules->missingRule(ir::RuleKind::Derivative).empty();
@@ -148,18 +177,25 @@ Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *>
   }
   s->properties_text = s->properties ? print(op->getPropertiesAsAttribute()) : std::string();
   std::string text = s->properties_text + " (";
-  for (const TypeInfo *type : s->operands) text += print(*type) + ", ";
+  for (const TypeInfo *type : s->operands)
+    text += print(*type) + ", ";
   text += ") -> (";
-  for (const TypeInfo *type : s->results) text += print(*type) + ", ";
+  for (const TypeInfo *type : s->results)
+    text += print(*type) + ", ";
   text += ")";
-  auto [it, fresh] = ids_.try_emplace(name.getStringRef().str() + text, static_cast<uint32_t>(texts_.size()));
+  auto [it, fresh] =
+      ids_.try_emplace(name.getStringRef().str() + text, static_cast<uint32_t>(texts_.size()));
   if (fresh) {
-    auto properties = mlir::dyn_cast_if_present<mlir::DictionaryAttr>(s->properties ? op->getPropertiesAsAttribute() : mlir::Attribute());
+    auto properties = mlir::dyn_cast_if_present<mlir::DictionaryAttr>(
+        s->properties ? op->getPropertiesAsAttribute() : mlir::Attribute());
     SignatureInts split = split_ints(name.getStringRef(), properties, s->operands, s->results);
-    auto [structure, added] = structure_ids_.try_emplace(std::move(split.structure), static_cast<uint32_t>(structures_.size()));
-    if (added) structures_.push_back({std::move(split.positions), &structure->first});
+    auto [structure, added] = structure_ids_.try_emplace(std::move(split.structure),
+                                                         static_cast<uint32_t>(structures_.size()));
+    if (added)
+      structures_.push_back({std::move(split.positions), &structure->first});
     texts_.push_back(std::make_unique<SignatureText>(
-        SignatureText{name.getStringRef().str(), text, static_cast<uint32_t>(operands.size()), structure->second, std::move(split.ints)}));
+        SignatureText{name.getStringRef().str(), text, static_cast<uint32_t>(operands.size()),
+                      structure->second, std::move(split.ints)}));
   }
   s->id = it->second;
   s->next = head;
@@ -203,19 +239,23 @@ Node *IrState::enter(Signature *signature, llvm::ArrayRef<Value *> operands, Sou
 
 void IrState::renew() {
   Recorder &r = recorder();
-  // Signatures that nobody uses go; the others and the types are made anew. Ids stay, so that cached programs are still found.
+  // Signatures that nobody uses go; the others and the types are made anew. Ids stay, so that
+  // cached programs are still found.
   for (auto &entry : signatures_)
     for (Signature *s = entry.second; s; s = s->next) {
       for (const auto &derivative : s->derivatives)
-        for (const Derivative::Step &step : derivative->steps) release(step.signature);
+        for (const Derivative::Step &step : derivative->steps)
+          release(step.signature);
       s->derivatives.clear();
     }
   llvm::DenseMap<uint64_t, Signature *> old_signatures;
   std::swap(old_signatures, signatures_);
   llvm::DenseMap<const void *, const TypeInfo *> old_types;
   std::swap(old_types, types_);
-  for (auto &[ir, type] : old_types) const_cast<TypeInfo *>(type)->ir = nullptr;
-  for (SourceLine *line : lines_) line->ir = nullptr;
+  for (auto &[ir, type] : old_types)
+    const_cast<TypeInfo *>(type)->ir = nullptr;
+  for (SourceLine *line : lines_)
+    line->ir = nullptr;
   lines_.clear();
   uniqued_ = 0;
 
@@ -236,11 +276,14 @@ void IrState::renew() {
       }
       // An op gives it its new properties.
       StandIns operands(*this);
-      for (const TypeInfo *type : s->operands) operands.add(type);
+      for (const TypeInfo *type : s->operands)
+        operands.add(type);
       mlir::OperationState state(mlir::UnknownLoc::get(context_.get()), s->name.getStringRef());
       state.addOperands(operands.values());
-      for (const TypeInfo *type : s->results) state.addTypes(this->type(type));
-      if (!s->properties_text.empty()) state.propertiesAttr = mlir::parseAttribute(s->properties_text, context_.get());
+      for (const TypeInfo *type : s->results)
+        state.addTypes(this->type(type));
+      if (!s->properties_text.empty())
+        state.propertiesAttr = mlir::parseAttribute(s->properties_text, context_.get());
       mlir::Operation *op = mlir::Operation::create(state);
       s->name = op->getName();
       fill(s, op);

@@ -1,6 +1,7 @@
-// What the record knows of MLIR: the types, locations and signatures of its ops in a context of its own. An op in the record is its
-// signature and its operands; it becomes an MLIR op where a slice is compiled, and where a signature or a derivative is met for the first
-// time. Private to this folder.
+// What the record knows of MLIR: the types, locations and signatures of its ops in a context of its
+// own. An op in the record is its signature and its operands; it becomes an MLIR op where a slice
+// is compiled, and where a signature or a derivative is met for the first time. Private to this
+// folder.
 #pragma once
 
 #include <deque>
@@ -21,15 +22,17 @@ namespace weft::recorder {
 
 struct Signature;
 
-// What the derivative rule of a signature records for cotangents of these results where gradients of these operands are wanted. The rule is
-// run once and gives this; from then on the ops are recorded from here. Values have numbers: first the op's operands, its results and their
+// What the derivative rule of a signature records for cotangents of these results where gradients
+// of these operands are wanted. The rule is run once and gives this; from then on the ops are
+// recorded from here. Values have numbers: first the op's operands, its results and their
 // cotangents, then the results of the steps.
 struct Derivative {
   struct Step {
     Signature *signature; // counts among its refs
     llvm::SmallVector<uint32_t, 3> operands;
   };
-  llvm::SmallVector<bool, 8> asked; // which operands want a gradient, then which results have a cotangent
+  llvm::SmallVector<bool, 8>
+      asked; // which operands want a gradient, then which results have a cotangent
   std::vector<Step> steps;
   uint32_t made = 0;                                       // results of all steps
   llvm::SmallVector<std::optional<uint32_t>, 3> gradients; // by operand
@@ -55,7 +58,9 @@ struct Signature {
 
   explicit Signature(mlir::OperationName name) : name(name) {}
   ~Signature();
-  mlir::OpaqueProperties opaque() const { return mlir::OpaqueProperties(properties); }
+  mlir::OpaqueProperties opaque() const {
+    return mlir::OpaqueProperties(properties);
+  }
 };
 
 // What keys and messages know of a signature after its context is gone.
@@ -72,7 +77,8 @@ template <typename... Ops> bool is(const Node *node) {
   return ((id == mlir::TypeID::get<Ops>()) || ...);
 }
 
-// Values of given types that stand for operands, while an op on them tells what its signature is, or a derivative rule what it records.
+// Values of given types that stand for operands, while an op on them tells what its signature is,
+// or a derivative rule what it records.
 class StandIns {
 public:
   explicit StandIns(IrState &ir) : ir_(ir) {}
@@ -80,7 +86,9 @@ public:
   StandIns(const StandIns &) = delete;
   StandIns &operator=(const StandIns &) = delete;
   mlir::Value add(const TypeInfo *type);
-  llvm::ArrayRef<mlir::Value> values() const { return values_; }
+  llvm::ArrayRef<mlir::Value> values() const {
+    return values_;
+  }
 
 private:
   IrState &ir_;
@@ -92,32 +100,44 @@ public:
   IrState();
   ~IrState();
 
-  mlir::MLIRContext &context() { return *context_; }
+  mlir::MLIRContext &context() {
+    return *context_;
+  }
   mlir::Location location(SourceLine *line);
   mlir::RankedTensorType type(const TypeInfo *type);
   // Of a type that ops in this context have.
   const TypeInfo *info(mlir::Type type);
 
-  // The signature of an op on operands of these types that was met before, else null. result: its only result's type; null where the op's
-  // own rule says what its results are.
-  Signature *find(mlir::OperationName name, mlir::OpaqueProperties properties, llvm::ArrayRef<const TypeInfo *> operands,
-                  const TypeInfo *result) const;
+  // The signature of an op on operands of these types that was met before, else null. result: its
+  // only result's type; null where the op's own rule says what its results are.
+  Signature *find(mlir::OperationName name, mlir::OpaqueProperties properties,
+                  llvm::ArrayRef<const TypeInfo *> operands, const TypeInfo *result) const;
   // The signature of an op on stand-ins of these types.
   Signature *intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *> operands);
   // A new op at the end of the record.
   Node *enter(Signature *signature, llvm::ArrayRef<Value *> operands, SourceLine *line);
-  void release(Signature *signature) { --signature->refs; }
+  void release(Signature *signature) {
+    --signature->refs;
+  }
 
   // How many distinct types and signatures this context has made: it never frees them.
-  int64_t uniqued() const { return uniqued_; }
+  int64_t uniqued() const {
+    return uniqued_;
+  }
   // Makes everything anew in a fresh context.
   void renew();
 
-  const SignatureText &text(uint32_t id) const { return *texts_[id]; }
+  const SignatureText &text(uint32_t id) const {
+    return *texts_[id];
+  }
   // What the ints of a structure are.
-  const std::vector<IntPosition> &positions(uint32_t structure) const { return structures_[structure].positions; }
+  const std::vector<IntPosition> &positions(uint32_t structure) const {
+    return structures_[structure].positions;
+  }
   // Its op, properties, dtypes and ranks: the same in every process.
-  const std::string &structure_text(uint32_t structure) const { return *structures_[structure].text; }
+  const std::string &structure_text(uint32_t structure) const {
+    return *structures_[structure].text;
+  }
   // The first diagnostic since it was last taken.
   std::string take_diagnostic();
 

@@ -12,16 +12,21 @@ namespace {
 // Tells the record how long the run took and how it ended.
 class Observed : public runtime::ForwardingExecutable<> {
 public:
-  Observed(std::shared_ptr<runtime::Executable> executable, std::shared_ptr<EvaluationRecord> record)
+  Observed(std::shared_ptr<runtime::Executable> executable,
+           std::shared_ptr<EvaluationRecord> record)
       : ForwardingExecutable(std::move(executable)), record_(std::move(record)) {}
 
-  ~Observed() override { record_->end(); }
+  ~Observed() override {
+    record_->end();
+  }
 
-  absl::Status run(const runtime::RunContext &context, runtime::RunResources &resources, std::span<runtime::Buffer *const> inputs,
+  absl::Status run(const runtime::RunContext &context, runtime::RunResources &resources,
+                   std::span<runtime::Buffer *const> inputs,
                    std::span<runtime::Buffer *const> outputs) override {
     auto start = std::chrono::steady_clock::now();
     absl::Status status = target().run(context, resources, inputs, outputs);
-    double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    double ms =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     record_->finish(ms, status, resources.prepared);
     return status;
   }
@@ -32,15 +37,24 @@ private:
 
 } // namespace
 
-std::shared_ptr<runtime::Memory> memory() { return runtime::cpu_device().memory(); }
-void use_allocator(std::shared_ptr<runtime::Allocator> allocator) { runtime::cpu_device().set_allocator(std::move(allocator)); }
-void use_threads(int threads) { runtime::cpu_device().executor().set_threads(threads > 0 ? threads : runtime::default_threads()); }
+std::shared_ptr<runtime::Memory> memory() {
+  return runtime::cpu_device().memory();
+}
+void use_allocator(std::shared_ptr<runtime::Allocator> allocator) {
+  runtime::cpu_device().set_allocator(std::move(allocator));
+}
+void use_threads(int threads) {
+  runtime::cpu_device().executor().set_threads(threads > 0 ? threads : runtime::default_threads());
+}
 
 absl::Status run(Launch &launch, std::shared_ptr<EvaluationRecord> record) {
   auto observed = std::make_shared<Observed>(launch.executable, std::move(record));
-  return runtime::cpu_device().executor().submit(std::move(observed), launch.inputs, launch.outputs);
+  return runtime::cpu_device().executor().submit(std::move(observed), launch.inputs,
+                                                 launch.outputs);
 }
 
-void drain() { runtime::cpu_device().executor().synchronize(); }
+void drain() {
+  runtime::cpu_device().executor().synchronize();
+}
 
 } // namespace weft::recorder

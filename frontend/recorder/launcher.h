@@ -26,8 +26,9 @@ void use_allocator(std::shared_ptr<runtime::Allocator> allocator);
 // 0 selects all cores.
 void use_threads(int threads);
 
-// Acquires all that the run needs, then runs it, here or on the device's executor; the record learns of its end. A failure that is returned
-// happened before the first instruction; a later one poisons the outputs' buffers.
+// Acquires all that the run needs, then runs it, here or on the device's executor; the record
+// learns of its end. A failure that is returned happened before the first instruction; a later one
+// poisons the outputs' buffers.
 absl::Status run(Launch &launch, std::shared_ptr<EvaluationRecord> record);
 // The buffer of a leaf; a scalar gets one.
 std::shared_ptr<runtime::Buffer> leaf_buffer(Value *leaf);

@@ -1,5 +1,6 @@
-// Memory of the recorder's small objects. A step of an unrolled network makes some ten thousand of them and drops them together, which is
-// the worst case of malloc: it splits and merges what it could hand out again as it is.
+// Memory of the recorder's small objects. A step of an unrolled network makes some ten thousand of
+// them and drops them together, which is the worst case of malloc: it splits and merges what it
+// could hand out again as it is.
 #pragma once
 
 #include <cstddef>
@@ -21,18 +22,21 @@ inline constexpr bool kPools = true;
 inline constexpr bool kPools = true;
 #endif
 
-// A base of T, whose objects are made and deleted under the recorder's lock: freed ones are kept for the next. What the longest record took
-// stays the process's.
+// A base of T, whose objects are made and deleted under the recorder's lock: freed ones are kept
+// for the next. What the longest record took stays the process's.
 template <typename T> class Pooled {
 public:
   static void *operator new(size_t size) {
-    if constexpr (!kPools) return ::operator new(size);
+    if constexpr (!kPools)
+      return ::operator new(size);
     static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__ && sizeof(T) >= sizeof(Free));
-    if (!free_) grow();
+    if (!free_)
+      grow();
     return std::exchange(free_, free_->next);
   }
   static void operator delete(void *object) {
-    if constexpr (!kPools) return ::operator delete(object);
+    if constexpr (!kPools)
+      return ::operator delete(object);
     free_ = new (object) Free{free_};
   }
 
@@ -43,7 +47,8 @@ private:
   static void grow() {
     constexpr size_t kObjects = 64;
     auto *block = static_cast<std::byte *>(::operator new(kObjects * sizeof(T)));
-    for (size_t i = kObjects; i-- > 0;) free_ = new (block + i * sizeof(T)) Free{free_};
+    for (size_t i = kObjects; i-- > 0;)
+      free_ = new (block + i * sizeof(T)) Free{free_};
   }
   inline static Free *free_ = nullptr;
 };

@@ -1,4 +1,5 @@
-// weft::trace, and running a weft::Program: a recorded function as a module of its own. program_file.cpp reads and writes programs.
+// weft::trace, and running a weft::Program: a recorded function as a module of its own.
+// program_file.cpp reads and writes programs.
 #include "compiler/pipeline/PassHooks.h"
 #include "dialects/weft/ir/Attributes.h"
 #include "frontend/recorder/compile_slice.h"
@@ -16,23 +17,28 @@ namespace {
 mlir::Value constant_of(Value *leaf, mlir::OpBuilder &builder, Location location) {
   ir::HostTensor host(leaf->type->dtype, leaf->type->dims);
   const void *data = wait_for(leaf, location);
-  if (leaf->type->bytes > 0) std::memcpy(host.bytes.data(), data, static_cast<size_t>(leaf->type->bytes));
-  return ir::ConstantOp::create(builder, builder.getUnknownLoc(), host.toAttribute(builder.getContext()));
+  if (leaf->type->bytes > 0)
+    std::memcpy(host.bytes.data(), data, static_cast<size_t>(leaf->type->bytes));
+  return ir::ConstantOp::create(builder, builder.getUnknownLoc(),
+                                host.toAttribute(builder.getContext()));
 }
 
 } // namespace
 
-Program trace(const ErasedFunction &function, const std::vector<Tensor> &inputs, const TensorNames &names, Location location) {
+Program trace(const ErasedFunction &function, const std::vector<Tensor> &inputs,
+              const TensorNames &names, Location location) {
   location = CallerScope::resolve(location);
   std::vector<const TypeInfo *> types;
   for (const Tensor &input : inputs) {
-    if (!input.defined()) throw Error(ErrorKind::kState, "trace: an input is an undefined tensor", location);
+    if (!input.defined())
+      throw Error(ErrorKind::kState, "trace: an input is an undefined tensor", location);
     types.push_back(input.impl()->type);
   }
   TraceResult traced = record_trace("trace", function, types, /*effects=*/false, location);
   std::lock_guard<RecorderMutex> lock(recorder_mutex());
   const Slice &slice = traced.slice;
-  std::shared_ptr<ProgramImpl> program = parse_program(write_module(slice), "the recorded function", location);
+  std::shared_ptr<ProgramImpl> program =
+      parse_program(write_module(slice), "the recorded function", location);
 
   auto main = program->module->lookupSymbol<mlir::func::FuncOp>("main");
   mlir::Block &body = main.getBody().front();
@@ -41,26 +47,31 @@ Program trace(const ErasedFunction &function, const std::vector<Tensor> &inputs,
   llvm::DenseMap<Value *, mlir::Value> values;
   unsigned old_arguments = body.getNumArguments();
   for (const Var &placeholder : traced.placeholders)
-    values[placeholder.value.get()] =
-        body.addArgument(ir::withElementType(mlir::RankedTensorType::get(placeholder.dims(), builder.getF32Type()),
-                                             ir::elementType(placeholder.dtype(), program->context.get())),
-                         builder.getUnknownLoc());
+    values[placeholder.value.get()] = body.addArgument(
+        ir::withElementType(mlir::RankedTensorType::get(placeholder.dims(), builder.getF32Type()),
+                            ir::elementType(placeholder.dtype(), program->context.get())),
+        builder.getUnknownLoc());
   std::unordered_map<TensorImpl *, const std::string *> named;
   for (const auto &[name, tensor] : names)
-    if (tensor.defined()) named.try_emplace(tensor.impl()->storage(), &name);
+    if (tensor.defined())
+      named.try_emplace(tensor.impl()->storage(), &name);
   auto value_of = [&](Value *leaf) {
     auto [it, fresh] = values.try_emplace(leaf);
-    if (!fresh) return it->second;
+    if (!fresh)
+      return it->second;
     it->second = constant_of(leaf, builder, location);
     auto storage = traced.captured.find(leaf);
     auto name = storage == traced.captured.end() ? named.end() : named.find(storage->second.impl());
-    if (name != named.end()) it->second.getDefiningOp()->setAttr(ir::kParameterAttr, builder.getStringAttr(*name->second));
+    if (name != named.end())
+      it->second.getDefiningOp()->setAttr(ir::kParameterAttr, builder.getStringAttr(*name->second));
     return it->second;
   };
-  for (unsigned i = 0; i < old_arguments; ++i) body.getArgument(i).replaceAllUsesWith(value_of(slice.leaves[i]));
+  for (unsigned i = 0; i < old_arguments; ++i)
+    body.getArgument(i).replaceAllUsesWith(value_of(slice.leaves[i]));
   mlir::Operation *end = body.getTerminator();
   llvm::DenseMap<Value *, mlir::Value> computed;
-  for (size_t i = 0; i < slice.outputs.size(); ++i) computed[slice.outputs[i]] = end->getOperand(i);
+  for (size_t i = 0; i < slice.outputs.size(); ++i)
+    computed[slice.outputs[i]] = end->getOperand(i);
   llvm::SmallVector<mlir::Value> results;
   for (const Var &output : traced.outputs) {
     auto it = computed.find(output.value.get());
@@ -72,7 +83,8 @@ Program trace(const ErasedFunction &function, const std::vector<Tensor> &inputs,
   main.removeArgAttrsAttr();
   program->inputs = types;
   program->outputs.clear();
-  for (const Var &output : traced.outputs) program->outputs.push_back(output.value->type);
+  for (const Var &output : traced.outputs)
+    program->outputs.push_back(output.value->type);
   if (mlir::failed(mlir::verify(*program->module)))
     throw Error(ErrorKind::kCompile, "trace: the recorded function does not verify", location);
   return Program(program);
@@ -89,15 +101,17 @@ std::vector<Tensor> Program::run(const std::vector<Tensor> &inputs, Location loc
   ProgramImpl &program = checked_program(impl_, location);
   recorder::Session session("run", location);
   if (inputs.size() != program.inputs.size())
-    recorder::fail(ErrorKind::kValue,
-                   std::to_string(inputs.size()) + " inputs for a program that takes " + std::to_string(program.inputs.size()));
+    recorder::fail(ErrorKind::kValue, std::to_string(inputs.size()) +
+                                          " inputs for a program that takes " +
+                                          std::to_string(program.inputs.size()));
   std::vector<recorder::Var> vars;
   std::vector<recorder::Value *> roots;
   for (size_t i = 0; i < inputs.size(); ++i) {
     vars.push_back(recorder::read(inputs[i], "inputs"));
     if (vars.back().value->type != program.inputs[i])
-      recorder::fail(ErrorKind::kShape, "input " + std::to_string(i) + " is " + recorder::describe(vars.back()) + "; the program takes " +
-                                            recorder::describe(*program.inputs[i]));
+      recorder::fail(ErrorKind::kShape,
+                     "input " + std::to_string(i) + " is " + recorder::describe(vars.back()) +
+                         "; the program takes " + recorder::describe(*program.inputs[i]));
     roots.push_back(vars.back().value.get());
   }
   recorder::submit(roots, {CutReason::kJit, location});
@@ -106,11 +120,13 @@ std::vector<Tensor> Program::run(const std::vector<Tensor> &inputs, Location loc
   std::shared_ptr<recorder::CompiledProgram> compiled = program.compiled;
   record->data.outcome = CacheOutcome::kMemoryHit;
   // Passes that were registered since the last run want to see the program, too.
-  std::string compiled_for = r.config.backend + " " + std::to_string(compiler::registeredPassesGeneration());
+  std::string compiled_for =
+      r.config.backend + " " + std::to_string(compiler::registeredPassesGeneration());
   if (!compiled || program.compiled_for != compiled_for) {
     std::string bytecode = recorder::bytecode_of(program);
     auto outcome = recorder::compile_slice({bytecode, "program " + bytecode, r.config});
-    if (!outcome.ok()) recorder::fail(ErrorKind::kCompile, std::string(outcome.status().message()));
+    if (!outcome.ok())
+      recorder::fail(ErrorKind::kCompile, std::string(outcome.status().message()));
     compiled = outcome->program;
     program.compiled = compiled;
     program.compiled_for = compiled_for;
@@ -123,7 +139,8 @@ std::vector<Tensor> Program::run(const std::vector<Tensor> &inputs, Location loc
   }
   recorder::Launch launch;
   launch.executable = compiled->executable;
-  for (recorder::Var &var : vars) launch.inputs.push_back(recorder::leaf_buffer(var.value.get()));
+  for (recorder::Var &var : vars)
+    launch.inputs.push_back(recorder::leaf_buffer(var.value.get()));
   recorder::describe_run(recorder::Slice(), *compiled, {CutReason::kJit, location}, record->data);
   record->data.inputs = static_cast<int64_t>(program.inputs.size());
   record->data.outputs = static_cast<int64_t>(program.outputs.size());
@@ -132,17 +149,21 @@ std::vector<Tensor> Program::run(const std::vector<Tensor> &inputs, Location loc
   record->print = r.config.explain;
   record->report = compiled->report;
   if (absl::Status status = recorder::run(launch, record); !status.ok())
-    recorder::fail(status.code() == absl::StatusCode::kResourceExhausted ? ErrorKind::kMemory : ErrorKind::kRun,
+    recorder::fail(status.code() == absl::StatusCode::kResourceExhausted ? ErrorKind::kMemory
+                                                                         : ErrorKind::kRun,
                    std::string(status.message()));
   recorder::keep(record);
   std::vector<Tensor> results;
   for (size_t i = 0; i < program.outputs.size(); ++i) {
-    // Outputs that share memory with an input or each other are never written in place by later programs.
+    // Outputs that share memory with an input or each other are never written in place by later
+    // programs.
     const runtime::OutputSpec &spec = compiled->executable->output_specs()[i];
     bool shared = spec.alias_input >= 0 || spec.alias_output >= 0;
-    if (spec.alias_output >= 0) results[spec.alias_output].impl()->var.value->cell->borrowed = true;
+    if (spec.alias_output >= 0)
+      results[spec.alias_output].impl()->var.value->cell->borrowed = true;
     if (spec.alias_input >= 0)
-      if (recorder::Cell *cell = vars[spec.alias_input].value->cell) cell->borrowed = true;
+      if (recorder::Cell *cell = vars[spec.alias_input].value->cell)
+        cell->borrowed = true;
     recorder::Var value = recorder::make_leaf(program.outputs[i], launch.outputs[i], shared);
     value.value->evaluation = record;
     results.push_back(recorder::wrap_quietly(std::move(value)));
@@ -151,9 +172,11 @@ std::vector<Tensor> Program::run(const std::vector<Tensor> &inputs, Location loc
 }
 
 namespace {
-template <typename T, typename F> std::vector<T> each(const std::vector<const recorder::TypeInfo *> &types, F f) {
+template <typename T, typename F>
+std::vector<T> each(const std::vector<const recorder::TypeInfo *> &types, F f) {
   std::vector<T> result;
-  for (const recorder::TypeInfo *type : types) result.push_back(f(*type));
+  for (const recorder::TypeInfo *type : types)
+    result.push_back(f(*type));
   return result;
 }
 } // namespace

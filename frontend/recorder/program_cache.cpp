@@ -14,18 +14,21 @@ uint64_t ProgramCache::hash(const Key &key, uint64_t salt) {
 std::shared_ptr<CompiledProgram> ProgramCache::find(const Key &key, uint64_t salt) {
   auto [first, last] = index_.equal_range(hash(key, salt));
   for (auto it = first; it != last; ++it) {
-    if (it->second->salt != salt || it->second->key != key) continue;
+    if (it->second->salt != salt || it->second->key != key)
+      continue;
     order_.splice(order_.begin(), order_, it->second);
     return it->second->program;
   }
   return nullptr;
 }
 
-void ProgramCache::insert(Key key, ProgramContext context, std::shared_ptr<CompiledProgram> program, const Config &config, bool symbolic) {
+void ProgramCache::insert(Key key, ProgramContext context, std::shared_ptr<CompiledProgram> program,
+                          const Config &config, bool symbolic) {
   uint64_t salt = context.salt();
   uint64_t h = hash(key, salt);
   bytes_ += program->bytes + static_cast<int64_t>(key.size() * sizeof(uint32_t));
-  order_.push_front(Entry{std::move(key), std::move(context), salt, h, std::move(program), symbolic});
+  order_.push_front(
+      Entry{std::move(key), std::move(context), salt, h, std::move(program), symbolic});
   index_.emplace(h, order_.begin());
   trim(config);
 }
@@ -45,6 +48,8 @@ void ProgramCache::trim(const Config &config) {
   }
 }
 
-uint64_t ProgramContext::salt() const { return static_cast<size_t>(llvm::hash_combine(backend, dump_dir, passes, prepare)); }
+uint64_t ProgramContext::salt() const {
+  return static_cast<size_t>(llvm::hash_combine(backend, dump_dir, passes, prepare));
+}
 
 } // namespace weft::recorder

@@ -1,4 +1,5 @@
-// Compiled programs in memory: least recently used first out, bounded in bytes and entries. Private to this folder.
+// Compiled programs in memory: least recently used first out, bounded in bytes and entries. Private
+// to this folder.
 #pragma once
 
 #include <condition_variable>
@@ -45,19 +46,33 @@ public:
   std::shared_ptr<CompiledProgram> find(const Key &key, uint64_t salt);
   // After its compilation succeeded.
   // symbolic: the key is not that of a slice.
-  void insert(Key key, ProgramContext context, std::shared_ptr<CompiledProgram> program, const Config &config, bool symbolic = false);
+  void insert(Key key, ProgramContext context, std::shared_ptr<CompiledProgram> program,
+              const Config &config, bool symbolic = false);
   // Drops the least recently used down to the bounds.
   void trim(const Config &config);
-  int64_t entries() const { return static_cast<int64_t>(order_.size()); }
-  int64_t bytes() const { return bytes_; }
+  int64_t entries() const {
+    return static_cast<int64_t>(order_.size());
+  }
+  int64_t bytes() const {
+    return bytes_;
+  }
 
   // Single flight: whoever finds a key being compiled waits.
-  bool is_compiling(const Key &key, uint64_t salt) const { return compiling_.count(hash(key, salt)) > 0; }
-  bool is_compiling() const { return !compiling_.empty(); }
-  void begin_compile(const Key &key, uint64_t salt) { compiling_.insert(hash(key, salt)); }
-  void end_compile(const Key &key, uint64_t salt) { compiling_.erase(hash(key, salt)); }
+  bool is_compiling(const Key &key, uint64_t salt) const {
+    return compiling_.count(hash(key, salt)) > 0;
+  }
+  bool is_compiling() const {
+    return !compiling_.empty();
+  }
+  void begin_compile(const Key &key, uint64_t salt) {
+    compiling_.insert(hash(key, salt));
+  }
+  void end_compile(const Key &key, uint64_t salt) {
+    compiling_.erase(hash(key, salt));
+  }
 
-  // For a miss: in which parts of the key the slice differs from the most similar of the recent programs, in words.
+  // For a miss: in which parts of the key the slice differs from the most similar of the recent
+  // programs, in words.
   std::string difference(const Slice &slice, const ProgramContext &context) const;
 
 private:

@@ -30,11 +30,14 @@ struct ProgramImpl {
 std::shared_ptr<ProgramImpl> make_program();
 
 // Reads text or bytecode; `name` is what errors call it. Throws kFile with what the parser says.
-std::shared_ptr<ProgramImpl> parse_program(llvm::StringRef source, const std::string &name, Location location);
-// Fills inputs and outputs from @main. Throws kFile where the module has none of tensors of static shape.
+std::shared_ptr<ProgramImpl> parse_program(llvm::StringRef source, const std::string &name,
+                                           Location location);
+// Fills inputs and outputs from @main. Throws kFile where the module has none of tensors of static
+// shape.
 void describe_types(ProgramImpl &program, const std::string &name, Location location);
 std::string bytecode_of(ProgramImpl &program);
 // Throws kState for none.
-ProgramImpl &checked_program(const std::shared_ptr<ProgramImpl> &impl, Location location = Location::current());
+ProgramImpl &checked_program(const std::shared_ptr<ProgramImpl> &impl,
+                             Location location = Location::current());
 
 } // namespace weft::recorder

@@ -27,7 +27,9 @@ Recorder &recorder() {
   return *recorder;
 }
 
-RecorderMutex &recorder_mutex() { return recorder().mutex; }
+RecorderMutex &recorder_mutex() {
+  return recorder().mutex;
+}
 
 //===-- The lock ------------------------------------------------------------------------------===//
 
@@ -42,7 +44,8 @@ void RecorderMutex::lock() {
 }
 
 void RecorderMutex::unlock() {
-  if (--depth_ > 0) return;
+  if (--depth_ > 0)
+    return;
   owner_.store(std::thread::id(), std::memory_order_relaxed);
   mutex_.unlock();
 }
@@ -75,40 +78,55 @@ thread_local bool grad_mode_on = true;
 
 Session::Session(const char *op, Location location) : outermost_(current.op == nullptr) {
   recorder().mutex.lock();
-  if (outermost_) current = {op, CallerScope::resolve(location), nullptr};
+  if (outermost_)
+    current = {op, CallerScope::resolve(location), nullptr};
 }
 
 Session::~Session() {
-  if (outermost_) current.op = nullptr;
+  if (outermost_)
+    current.op = nullptr;
   recorder().mutex.unlock();
 }
 
-Session::Outside::Outside() : op_(current.op), location_(current.location), line_(current.line) { current.op = nullptr; }
-Session::Outside::~Outside() { current = {op_, location_, line_}; }
+Session::Outside::Outside() : op_(current.op), location_(current.location), line_(current.line) {
+  current.op = nullptr;
+}
+Session::Outside::~Outside() {
+  current = {op_, location_, line_};
+}
 
-const char *Session::op() { return current.op ? current.op : "weft"; }
-Location Session::location() { return current.location; }
+const char *Session::op() {
+  return current.op ? current.op : "weft";
+}
+Location Session::location() {
+  return current.location;
+}
 SourceLine *Session::line() {
-  if (!current.line) current.line = source_line(current.location);
+  if (!current.line)
+    current.line = source_line(current.location);
   return current.line;
 }
 
 SourceLine *source_line(Location location) {
   Recorder &r = recorder();
   const void *key = nullptr;
-  if constexpr (sizeof(Location) == sizeof(void *)) key = std::bit_cast<const void *>(location);
+  if constexpr (sizeof(Location) == sizeof(void *))
+    key = std::bit_cast<const void *>(location);
   if (key) {
     auto it = r.lines.find(key);
-    if (it != r.lines.end()) return it->second;
+    if (it != r.lines.end())
+      return it->second;
   }
-  auto &slot = r.lines_by_text[{location.file_name(), static_cast<int>(location.line()), static_cast<int>(location.column())}];
+  auto &slot = r.lines_by_text[{location.file_name(), static_cast<int>(location.line()),
+                                static_cast<int>(location.column())}];
   if (!slot) {
     slot = std::make_unique<SourceLine>();
     slot->file = location.file_name();
     slot->line = static_cast<int>(location.line());
     slot->column = static_cast<int>(location.column());
   }
-  if (key) r.lines[key] = slot.get();
+  if (key)
+    r.lines[key] = slot.get();
   return slot.get();
 }
 
@@ -116,19 +134,28 @@ void fail(ErrorKind kind, const std::string &message) {
   throw Error(kind, std::string(Session::op()) + ": " + message, Session::location());
 }
 
-std::string describe(const TypeInfo &type) { return std::string(name(type.dtype)) + " " + to_string(type.dims); }
-std::string describe(const Var &x) { return describe(x.type()); }
+std::string describe(const TypeInfo &type) {
+  return std::string(name(type.dtype)) + " " + to_string(type.dims);
+}
+std::string describe(const Var &x) {
+  return describe(x.type());
+}
 
-bool grad_mode() { return grad_mode_on; }
-void set_grad_mode(bool on) { grad_mode_on = on; }
+bool grad_mode() {
+  return grad_mode_on;
+}
+void set_grad_mode(bool on) {
+  grad_mode_on = on;
+}
 
 //===-- Types and leaves ----------------------------------------------------------------------===//
 
 const TypeInfo *type_info(DType dtype, const Shape &dims) {
   Recorder &r = recorder();
-  const TypeInfo *&known =
-      r.known_types[static_cast<size_t>(llvm::hash_combine(dtype, llvm::hash_combine_range(dims.begin(), dims.end())))];
-  if (known && known->dtype == dtype && known->dims == dims) return known;
+  const TypeInfo *&known = r.known_types[static_cast<size_t>(
+      llvm::hash_combine(dtype, llvm::hash_combine_range(dims.begin(), dims.end())))];
+  if (known && known->dtype == dtype && known->dims == dims)
+    return known;
   auto &slot = r.types[{static_cast<int>(dtype), dims}];
   if (!slot) {
     int64_t elements = 1;
@@ -139,13 +166,15 @@ const TypeInfo *type_info(DType dtype, const Shape &dims) {
       }
       if (__builtin_mul_overflow(elements, dim, &elements)) {
         r.types.erase({static_cast<int>(dtype), dims});
-        fail(ErrorKind::kShape, "a tensor of shape " + to_string(dims) + " has more elements than an int64 counts");
+        fail(ErrorKind::kShape,
+             "a tensor of shape " + to_string(dims) + " has more elements than an int64 counts");
       }
     }
     int64_t bytes;
     if (__builtin_mul_overflow(elements, byte_size(dtype), &bytes)) {
       r.types.erase({static_cast<int>(dtype), dims});
-      fail(ErrorKind::kShape, "a tensor of shape " + to_string(dims) + " has more bytes than an int64 counts");
+      fail(ErrorKind::kShape,
+           "a tensor of shape " + to_string(dims) + " has more bytes than an int64 counts");
     }
     slot = std::make_unique<TypeInfo>(TypeInfo{dtype, dims, elements, bytes, r.next_type_id++});
   }
@@ -208,7 +237,8 @@ Var make_scalar(Scalar scalar, DType dtype) {
   static const Shape kScalarShape;
   static const TypeInfo *types[16] = {}; // rank 0, by dtype: the hot path of literals
   const TypeInfo *&type = types[static_cast<int>(dtype)];
-  if (!type) type = type_info(dtype, kScalarShape);
+  if (!type)
+    type = type_info(dtype, kScalarShape);
   auto *value = new Value(type);
   value->is_scalar = true;
   value->bits = scalar_bits(scalar, dtype);
@@ -217,9 +247,12 @@ Var make_scalar(Scalar scalar, DType dtype) {
 
 Var make_specialized_scalar(Scalar scalar, DType dtype, int operand) {
   uint64_t bits = scalar_bits(scalar, dtype);
-  auto [it, fresh] = recorder().specialized.try_emplace({Session::line(), operand, static_cast<int>(dtype)}, SpecializedSite{bits, false});
-  if (it->second.parameter) return make_scalar(scalar, dtype);
-  if (fresh || it->second.bits == bits) return emit_constant(scalar, dtype);
+  auto [it, fresh] = recorder().specialized.try_emplace(
+      {Session::line(), operand, static_cast<int>(dtype)}, SpecializedSite{bits, false});
+  if (it->second.parameter)
+    return make_scalar(scalar, dtype);
+  if (fresh || it->second.bits == bits)
+    return emit_constant(scalar, dtype);
   it->second.parameter = true;
   Var x = make_scalar(scalar, dtype);
   x.value->was_constant = true;
@@ -229,9 +262,12 @@ Var make_specialized_scalar(Scalar scalar, DType dtype, int operand) {
 //===-- Deaths --------------------------------------------------------------------------------===//
 
 void release_cell(Cell *cell) {
-  if (--cell->owners > 0) return;
-  if (cell->kept == 0) delete cell;
-  else if (cell->held == 0) cell->buffer.reset();
+  if (--cell->owners > 0)
+    return;
+  if (cell->kept == 0)
+    delete cell;
+  else if (cell->held == 0)
+    cell->buffer.reset();
 }
 
 void erase_node(Node *node) {
@@ -242,52 +278,63 @@ void erase_node(Node *node) {
   r.live_bytes -= node->signature->result_bytes;
   r.ir->release(node->signature);
   for (Value *operand : node->operands)
-    if (--operand->uses == 0 && operand->handles == 0) r.dying.push_back(operand);
+    if (--operand->uses == 0 && operand->handles == 0)
+      r.dying.push_back(operand);
   delete node;
 }
 
 void bury(Value *value) {
   Recorder &r = recorder();
   r.dying.push_back(value);
-  if (r.burying) return;
+  if (r.burying)
+    return;
   r.burying = true;
   while (!r.dying.empty()) {
     Value *dead = r.dying.back();
     r.dying.pop_back();
     if (Node *node = std::exchange(dead->node, nullptr)) {
       node->results[dead->index] = nullptr;
-      if (--node->live_results == 0 && !node->claimed) erase_node(node);
+      if (--node->live_results == 0 && !node->claimed)
+        erase_node(node);
     } else {
-      if (dead->cell) release_cell(std::exchange(dead->cell, nullptr));
+      if (dead->cell)
+        release_cell(std::exchange(dead->cell, nullptr));
       dead->is_scalar = false;
     }
-    if (dead->weak == 0) delete dead;
+    if (dead->weak == 0)
+      delete dead;
   }
   r.burying = false;
 }
 
 void release_weak(Value *value) {
-  if (--value->weak == 0 && value->handles == 0 && value->uses == 0) delete value;
+  if (--value->weak == 0 && value->handles == 0 && value->uses == 0)
+    delete value;
 }
 
 void ValueRef::release() {
-  if (--value_->handles == 0 && value_->uses == 0) bury(value_);
+  if (--value_->handles == 0 && value_->uses == 0)
+    bury(value_);
 }
 
 GradRef::GradRef(GradNode *node) : node_(node) {
-  if (node_) ++node_->refs;
+  if (node_)
+    ++node_->refs;
 }
 
 void GradRef::release() {
-  if (--node_->refs > 0) return;
+  if (--node_->refs > 0)
+    return;
   Recorder &r = recorder();
   r.dying_grads.push_back(node_);
-  if (r.burying_grads) return;
+  if (r.burying_grads)
+    return;
   r.burying_grads = true;
   while (!r.dying_grads.empty()) {
     GradNode *dead = r.dying_grads.back();
     r.dying_grads.pop_back();
-    if (dead->signature) r.ir->release(dead->signature);
+    if (dead->signature)
+      r.ir->release(dead->signature);
     delete dead; // drops its edges, which may add to the list
   }
   r.burying_grads = false;
@@ -300,6 +347,8 @@ GradRef make_grad_leaf(const TypeInfo *type) {
   return GradRef(node);
 }
 
-void mark() { recorder().last_mark = recorder().next_number; }
+void mark() {
+  recorder().last_mark = recorder().next_number;
+}
 
 } // namespace weft::recorder

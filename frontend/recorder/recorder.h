@@ -1,5 +1,5 @@
-// The place where calls become ops: one record of weft ops per process, guarded by one lock. This header is what the rest of the frontend
-// sees of it; MLIR stays behind it.
+// The place where calls become ops: one record of weft ops per process, guarded by one lock. This
+// header is what the rest of the frontend sees of it; MLIR stays behind it.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,8 @@ class RecorderMutex {
 public:
   void lock();
   void unlock();
-  // Gives the lock up, however often it was taken, and takes it back when destroyed. What the caller refers to must be held by handles.
+  // Gives the lock up, however often it was taken, and takes it back when destroyed. What the
+  // caller refers to must be held by handles.
   class Pause {
   public:
     explicit Pause(RecorderMutex &mutex);
@@ -34,7 +35,9 @@ public:
     RecorderMutex &mutex_;
     uint32_t depth_;
   };
-  bool held() const { return owner_.load(std::memory_order_relaxed) == std::this_thread::get_id(); }
+  bool held() const {
+    return owner_.load(std::memory_order_relaxed) == std::this_thread::get_id();
+  }
 
 private:
   std::mutex mutex_;
@@ -44,7 +47,8 @@ private:
 
 RecorderMutex &recorder_mutex();
 
-// Every public call opens one: takes the lock and says where the call stands. Nested ones keep the outer location.
+// Every public call opens one: takes the lock and says where the call stands. Nested ones keep the
+// outer location.
 class Session {
 public:
   Session(const char *op, Location location);
@@ -57,7 +61,8 @@ public:
   static Location location();
   static SourceLine *line();
 
-  // While it lives, this thread is in no session: a function of the user records, whose ops have names and lines of their own.
+  // While it lives, this thread is in no session: a function of the user records, whose ops have
+  // names and lines of their own.
   class Outside {
   public:
     Outside();
@@ -91,7 +96,8 @@ void set_grad_mode(bool on);
 Var make_leaf(const TypeInfo *type, std::shared_ptr<runtime::Buffer> buffer, bool borrowed = false);
 // A rank-0 leaf that holds the scalar, converted to dtype.
 Var make_scalar(Scalar scalar, DType dtype);
-// As make_scalar, but a constant of the program until a second value is seen at this session's line for operand position `operand`.
+// As make_scalar, but a constant of the program until a second value is seen at this session's line
+// for operand position `operand`.
 Var make_specialized_scalar(Scalar scalar, DType dtype, int operand);
 std::shared_ptr<runtime::Buffer> allocate_buffer(int64_t bytes);
 
@@ -114,8 +120,8 @@ void mark();
 
 // --- History ---
 GradRef make_grad_leaf(const TypeInfo *type);
-// The gradients of the node's operands for the cotangents of its results (null Var: zero). Null where the edge wants none. With history,
-// the recorded ops can be differentiated again.
+// The gradients of the node's operands for the cotangents of its results (null Var: zero). Null
+// where the edge wants none. With history, the recorded ops can be differentiated again.
 // `except`: an operand whose gradient is not wanted.
 std::vector<Var> differentiate(GradNode &node, std::span<const Var> cotangents, bool with_history,
                                std::optional<uint32_t> except = std::nullopt);

@@ -10,7 +10,8 @@
 namespace weft::recorder {
 
 static constexpr int64_t kScalarBytes = 8; // the widest dtype
-static constexpr size_t kSortedOps = 8;    // so many ops of the record are passed in the time in which one is sorted
+static constexpr size_t kSortedOps =
+    8; // so many ops of the record are passed in the time in which one is sorted
 
 bool collect(std::span<Value *const> roots, Slice &slice) {
   Recorder &r = recorder();
@@ -18,25 +19,31 @@ bool collect(std::span<Value *const> roots, Slice &slice) {
   std::vector<Node *> &nodes = slice.nodes;
   auto visit = [&](Value *value) {
     Node *node = value->node;
-    if (!node || node->epoch == epoch) return true;
-    if (node->claimed) return false;
+    if (!node || node->epoch == epoch)
+      return true;
+    if (node->claimed)
+      return false;
     node->epoch = epoch;
     nodes.push_back(node);
     return true;
   };
   for (Value *root : roots)
-    if (!visit(root)) return false;
+    if (!visit(root))
+      return false;
   for (size_t i = 0; i < nodes.size(); ++i)
     for (Value *operand : nodes[i]->operands)
-      if (!visit(operand)) return false;
-  // Recorded order is topological, and the same whenever a program is recorded again. The record is in this order: where the slice is most
-  // of it, reading it again is cheaper than sorting.
+      if (!visit(operand))
+        return false;
+  // Recorded order is topological, and the same whenever a program is recorded again. The record is
+  // in this order: where the slice is most of it, reading it again is cheaper than sorting.
   if (r.live_ops <= static_cast<int64_t>(kSortedOps * nodes.size())) {
     nodes.clear();
     for (Node *node = r.first; node; node = node->next)
-      if (node->epoch == epoch) nodes.push_back(node);
+      if (node->epoch == epoch)
+        nodes.push_back(node);
   } else {
-    std::sort(nodes.begin(), nodes.end(), [](const Node *a, const Node *b) { return a->number < b->number; });
+    std::sort(nodes.begin(), nodes.end(),
+              [](const Node *a, const Node *b) { return a->number < b->number; });
   }
 
   std::vector<uint32_t> &key = slice.key;
@@ -46,7 +53,8 @@ bool collect(std::span<Value *const> roots, Slice &slice) {
     slice.checks = slice.checks || node->signature->checks;
     key.push_back(node->signature->id);
     for (Value *operand : node->operands) {
-      if (operand->epoch != epoch) { // a leaf that was not met before: results of the slice's own nodes were numbered below
+      if (operand->epoch != epoch) { // a leaf that was not met before: results of the slice's own
+                                     // nodes were numbered below
         operand->epoch = epoch;
         operand->slice_uses = 0;
         operand->number = kLeafBit | static_cast<uint32_t>(slice.leaves.size());
@@ -65,10 +73,12 @@ bool collect(std::span<Value *const> roots, Slice &slice) {
     }
   }
   for (Value *leaf : slice.leaves) {
-    // Nobody but this slice can ever read the buffer again. A single number is not worth a program of its own: a scalar that a loop starts
-    // from cannot be given, the buffer that its first iteration leaves could.
-    bool donatable = !leaf->is_scalar && leaf->type->bytes > kScalarBytes && leaf->handles == 0 && leaf->uses == leaf->slice_uses &&
-                     leaf->cell->owners == 1 && !leaf->cell->borrowed;
+    // Nobody but this slice can ever read the buffer again. A single number is not worth a program
+    // of its own: a scalar that a loop starts from cannot be given, the buffer that its first
+    // iteration leaves could.
+    bool donatable = !leaf->is_scalar && leaf->type->bytes > kScalarBytes && leaf->handles == 0 &&
+                     leaf->uses == leaf->slice_uses && leaf->cell->owners == 1 &&
+                     !leaf->cell->borrowed;
     bool kept = donatable && slice.checks && leaf->cell->wanted > 0;
     slice.donatable.push_back(donatable);
     slice.kept.push_back(kept);
@@ -91,22 +101,28 @@ void claim(Slice &slice) {
   for (Node *node : slice.nodes) {
     node->claimed = true;
     for (Value *result : node->results)
-      if (result) result->withdrawn = result->handles == 0;
+      if (result)
+        result->withdrawn = result->handles == 0;
   }
   for (size_t i = 0; i < slice.leaves.size(); ++i)
-    if (slice.donatable[i]) slice.leaves[i]->withdrawn = true;
-  for (Value *output : slice.outputs) ++output->handles;
+    if (slice.donatable[i])
+      slice.leaves[i]->withdrawn = true;
+  for (Value *output : slice.outputs)
+    ++output->handles;
 }
 
 void unclaim(Slice &slice) {
   for (Node *node : slice.nodes) {
     node->claimed = false;
     for (Value *result : node->results)
-      if (result) result->withdrawn = false;
+      if (result)
+        result->withdrawn = false;
   }
-  for (Value *leaf : slice.leaves) leaf->withdrawn = false;
+  for (Value *leaf : slice.leaves)
+    leaf->withdrawn = false;
   for (Value *output : slice.outputs)
-    if (--output->handles == 0 && output->uses == 0) bury(output);
+    if (--output->handles == 0 && output->uses == 0)
+      bury(output);
 }
 
 void retire(Slice &slice) {
@@ -119,8 +135,10 @@ void retire(Slice &slice) {
   bool outermost = !std::exchange(r.burying, true);
   for (Node *node : slice.nodes)
     for (Value *result : node->results)
-      if (result) result->node = nullptr;
-  for (size_t i = slice.nodes.size(); i-- > 0;) erase_node(slice.nodes[i]);
+      if (result)
+        result->node = nullptr;
+  for (size_t i = slice.nodes.size(); i-- > 0;)
+    erase_node(slice.nodes[i]);
   if (outermost) {
     r.burying = false;
     if (!r.dying.empty()) {
@@ -130,7 +148,8 @@ void retire(Slice &slice) {
     }
   }
   for (Value *output : slice.outputs)
-    if (--output->handles == 0 && output->uses == 0) bury(output);
+    if (--output->handles == 0 && output->uses == 0)
+      bury(output);
 }
 
 std::string write_module(const Slice &slice) {
@@ -139,38 +158,50 @@ std::string write_module(const Slice &slice) {
   mlir::Location unknown = mlir::UnknownLoc::get(context);
   mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(unknown);
   llvm::SmallVector<mlir::Type> inputs, outputs;
-  for (Value *leaf : slice.leaves) inputs.push_back(ir.type(leaf->type));
-  for (Value *output : slice.outputs) outputs.push_back(ir.type(output->type));
+  for (Value *leaf : slice.leaves)
+    inputs.push_back(ir.type(leaf->type));
+  for (Value *output : slice.outputs)
+    outputs.push_back(ir.type(output->type));
   mlir::OpBuilder builder(context);
   builder.setInsertionPointToEnd(module->getBody());
-  auto function = mlir::func::FuncOp::create(builder, unknown, "main", builder.getFunctionType(inputs, outputs));
+  auto function = mlir::func::FuncOp::create(builder, unknown, "main",
+                                             builder.getFunctionType(inputs, outputs));
   mlir::Block *body = function.addEntryBlock();
   llvm::DenseMap<Value *, mlir::Value> values;
   for (size_t i = 0; i < slice.leaves.size(); ++i) {
     values[slice.leaves[i]] = body->getArgument(i);
-    if (slice.donatable[i]) function.setArgAttr(i, ir::kDonatableAttr, builder.getUnitAttr());
-    if (slice.kept[i]) function.setArgAttr(i, ir::kKeptAttr, builder.getUnitAttr());
-    if (!slice.stable.empty() && slice.stable[i]) function.setArgAttr(i, ir::kStableAttr, builder.getUnitAttr());
+    if (slice.donatable[i])
+      function.setArgAttr(i, ir::kDonatableAttr, builder.getUnitAttr());
+    if (slice.kept[i])
+      function.setArgAttr(i, ir::kKeptAttr, builder.getUnitAttr());
+    if (!slice.stable.empty() && slice.stable[i])
+      function.setArgAttr(i, ir::kStableAttr, builder.getUnitAttr());
   }
   builder.setInsertionPointToEnd(body);
   for (Node *node : slice.nodes) {
     const Signature &signature = *node->signature;
     mlir::OperationState state(ir.location(node->line), signature.name);
-    for (Value *operand : node->operands) state.operands.push_back(values.find(operand)->second);
-    for (const TypeInfo *type : signature.results) state.types.push_back(ir.type(type));
+    for (Value *operand : node->operands)
+      state.operands.push_back(values.find(operand)->second);
+    for (const TypeInfo *type : signature.results)
+      state.types.push_back(ir.type(type));
     mlir::Operation *op = mlir::Operation::create(state);
-    if (signature.properties) op->copyProperties(signature.opaque());
+    if (signature.properties)
+      op->copyProperties(signature.opaque());
     builder.insert(op);
     for (Value *result : node->results)
-      if (result) values[result] = op->getResult(result->index);
+      if (result)
+        values[result] = op->getResult(result->index);
   }
   llvm::SmallVector<mlir::Value> results;
-  for (Value *output : slice.outputs) results.push_back(values.find(output)->second);
+  for (Value *output : slice.outputs)
+    results.push_back(values.find(output)->second);
   mlir::func::ReturnOp::create(builder, unknown, results);
   std::string bytes;
   llvm::raw_string_ostream stream(bytes);
   if (mlir::failed(mlir::writeBytecodeToFile(*module, stream)))
-    fail(ErrorKind::kCompile, "the recorded ops cannot be written as bytecode: " + ir.take_diagnostic());
+    fail(ErrorKind::kCompile,
+         "the recorded ops cannot be written as bytecode: " + ir.take_diagnostic());
   return bytes;
 }
 

@@ -1,5 +1,5 @@
-// The ops that requested values need, in order, with what they read and what they leave: what one evaluation compiles. Private to this
-// folder.
+// The ops that requested values need, in order, with what they read and what they leave: what one
+// evaluation compiles. Private to this folder.
 #pragma once
 
 #include <string>
@@ -17,29 +17,37 @@ inline constexpr uint32_t kStableBit = 2;
 inline constexpr uint32_t kKeptBit = 4;
 
 struct Slice {
-  std::vector<Node *> nodes;    // in the order of recording
-  std::vector<Value *> leaves;  // in the order of their first use
-  std::vector<bool> donatable;  // by leaf
-  std::vector<bool> stable;     // by leaf; empty for none (stability.h)
-  std::vector<bool> kept;       // by leaf: a storage goes back to it when the run ends at a check (undo.h)
-  bool checks = false;          // whether one of its ops may end a run (Signature::checks)
+  std::vector<Node *> nodes;   // in the order of recording
+  std::vector<Value *> leaves; // in the order of their first use
+  std::vector<bool> donatable; // by leaf
+  std::vector<bool> stable;    // by leaf; empty for none (stability.h)
+  std::vector<bool>
+      kept;            // by leaf: a storage goes back to it when the run ends at a check (undo.h)
+  bool checks = false; // whether one of its ops may end a run (Signature::checks)
   std::vector<Value *> outputs; // in the order of recording
-  // All that decides what is compiled: for each node its signature's id and its operands' numbers; for each leaf its type's id and its
-  // flags; the outputs' numbers; the counts. Values of scalars are not in it.
+  // All that decides what is compiled: for each node its signature's id and its operands' numbers;
+  // for each leaf its type's id and its flags; the outputs' numbers; the counts. Values of scalars
+  // are not in it.
   std::vector<uint32_t> key;
 };
 
-// Collects the slice of the roots (which have handles). False when it meets ops that another thread has claimed: wait for them first.
+// Collects the slice of the roots (which have handles). False when it meets ops that another thread
+// has claimed: wait for them first.
 bool collect(std::span<Value *const> roots, Slice &slice);
 
-// Values that a cut for this reason computes beside the slice that was just collected, as further roots:
-// - where the slice draws from a generator, the generator's next state: else the next slice would begin with this one's advance;
-// - `step` and `value`, which loops repeat: what is alive and reads a value of the slice (a loss, a metric, the update of an iterate). It
-//   would otherwise be a program of its own, and hold what it reads in memory;
-// - `init`: all that is alive, so that a loop's first step does not compute what the later ones find in memory.
+// Values that a cut for this reason computes beside the slice that was just collected, as further
+// roots:
+// - where the slice draws from a generator, the generator's next state: else the next slice would
+//   begin with this one's advance;
+// - `step` and `value`, which loops repeat: what is alive and reads a value of the slice (a loss, a
+//   metric, the update of an iterate). It would otherwise be a program of its own, and hold what it
+//   reads in memory;
+// - `init`: all that is alive, so that a loop's first step does not compute what the later ones
+//   find in memory.
 std::vector<Value *> companions(const Slice &slice, CutReason reason);
 
-// While a slice is compiled without the lock: other slices wait for its values, and views do not pick up what will be gone.
+// While a slice is compiled without the lock: other slices wait for its values, and views do not
+// pick up what will be gone.
 void claim(Slice &slice);
 // After a failure before the first instruction: everything is as it was.
 void unclaim(Slice &slice);

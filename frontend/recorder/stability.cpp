@@ -19,34 +19,49 @@ constexpr uint8_t kProfits = 4;  // and should be stable
 
 // Enough for a weight that is reshaped, transposed and cast on its way.
 constexpr int kMaxChain = 8;
-// Slices whose variants are remembered: those of a loop are few; beyond it all are forgotten, and at worst a program is compiled again.
+// Slices whose variants are remembered: those of a loop are few; beyond it all are forgotten, and
+// at worst a program is compiled again.
 constexpr size_t kMaxStructures = 4096;
 
-bool is_free(const Node *node) { return is<ir::ReshapeOp, ir::BroadcastOp, ir::SliceOp, ir::ConstantOp, ir::IotaOp>(node); }
-bool is_cheap(const Node *node) { return node->signature->rules->kind() == ir::Kind::Elementwise || is<ir::TransposeOp>(node); }
+bool is_free(const Node *node) {
+  return is<ir::ReshapeOp, ir::BroadcastOp, ir::SliceOp, ir::ConstantOp, ir::IotaOp>(node);
+}
+bool is_cheap(const Node *node) {
+  return node->signature->rules->kind() == ir::Kind::Elementwise || is<ir::TransposeOp>(node);
+}
 
 // A product reads a transposed matrix as it lies.
-bool is_read_through(const Node *producer, const Node *user) { return is<ir::TransposeOp>(producer) && is<ir::MatmulOp>(user); }
+bool is_read_through(const Node *producer, const Node *user) {
+  return is<ir::TransposeOp>(producer) && is<ir::MatmulOp>(user);
+}
 
-// The matrix that a library could pack, if the op is a product with few enough rows; the weight, if it is a convolution that gives few
-// enough pixels.
+// The matrix that a library could pack, if the op is a product with few enough rows; the weight, if
+// it is a convolution that gives few enough pixels.
 Value *packable(Node *node, const compiler::StableUse &use) {
   bool product = is<ir::MatmulOp>(node);
-  if (!product && !is<ir::Conv2dOp>(node)) return nullptr;
+  if (!product && !is<ir::Conv2dOp>(node))
+    return nullptr;
   Value *weight = node->operands[1];
-  if (weight->type->dtype != DType::kFloat32 || weight->type->bytes < use.packedBytes) return nullptr;
+  if (weight->type->dtype != DType::kFloat32 || weight->type->bytes < use.packedBytes)
+    return nullptr;
   const TypeInfo &result = *node->signature->results[0];
-  if (product && weight->type->ndim() != 2) return nullptr;
+  if (product && weight->type->ndim() != 2)
+    return nullptr;
   int64_t others = product ? result.dims.back() : result.dims[1]; // columns, or channels
-  // One row, or one column: a kernel that reads the matrix as it is (compiler/graph, products with a vector).
-  if (product && (result.elements == others || others == 1)) return nullptr;
-  return others > 0 && result.elements / others <= (product ? use.packedRows : use.packedPixels) ? weight : nullptr;
+  // One row, or one column: a kernel that reads the matrix as it is (compiler/graph, products with
+  // a vector).
+  if (product && (result.elements == others || others == 1))
+    return nullptr;
+  return others > 0 && result.elements / others <= (product ? use.packedRows : use.packedPixels)
+             ? weight
+             : nullptr;
 }
 
 // Follows a matrix through ops that only move or convert it, to the leaf that it is.
 Value *leaf_of(Value *value) {
   for (int i = 0; i < kMaxChain && value->node; ++i) {
-    if (!is<ir::TransposeOp, ir::ReshapeOp, ir::CastOp>(value->node)) return nullptr;
+    if (!is<ir::TransposeOp, ir::ReshapeOp, ir::CastOp>(value->node))
+      return nullptr;
     value = value->node->operands[0];
   }
   return value->node ? nullptr : value;
@@ -59,36 +74,43 @@ public:
   // Of the candidates, those that pay. varies: whether some other leaf has changed.
   std::vector<bool> run(std::vector<bool> candidates, bool varies) {
     propagate(candidates);
-    // Where nothing varies, nothing tells a weight from data that happens to be used twice: only matrices count.
+    // Where nothing varies, nothing tells a weight from data that happens to be used twice: only
+    // matrices count.
     if (!varies || all_constant()) {
       std::vector<bool> matrices(candidates.size());
       for (Node *node : slice_.nodes)
         if (Value *rhs = packable(node, use_))
-          if (Value *leaf = leaf_of(rhs)) matrices[leaf->number & ~kLeafBit] = candidates[leaf->number & ~kLeafBit];
+          if (Value *leaf = leaf_of(rhs))
+            matrices[leaf->number & ~kLeafBit] = candidates[leaf->number & ~kLeafBit];
       candidates = matrices;
       propagate(candidates);
-      if (all_constant()) return std::vector<bool>(candidates.size());
+      if (all_constant())
+        return std::vector<bool>(candidates.size());
     }
     for (size_t i = slice_.nodes.size(); i-- > 0;) {
       Node *node = slice_.nodes[i];
       for (Value *result : node->results)
         if (result && (result->stability & kProfits)) {
-          for (Value *operand : node->operands) profit(operand);
+          for (Value *operand : node->operands)
+            profit(operand);
           break;
         }
     }
     std::vector<bool> paying(candidates.size());
-    for (size_t i = 0; i < paying.size(); ++i) paying[i] = slice_.leaves[i]->stability & kProfits;
+    for (size_t i = 0; i < paying.size(); ++i)
+      paying[i] = slice_.leaves[i]->stability & kProfits;
     return paying;
   }
 
 private:
   static void profit(Value *value) {
-    if (value->stability & kDerived) value->stability |= kProfits;
+    if (value->stability & kDerived)
+      value->stability |= kProfits;
   }
 
   void propagate(const std::vector<bool> &candidates) {
-    for (size_t i = 0; i < slice_.leaves.size(); ++i) slice_.leaves[i]->stability = candidates[i] ? kConstant | kDerived : 0;
+    for (size_t i = 0; i < slice_.leaves.size(); ++i)
+      slice_.leaves[i]->stability = candidates[i] ? kConstant | kDerived : 0;
     for (Node *node : slice_.nodes) {
       bool constant = true, derived = false;
       for (Value *operand : node->operands) {
@@ -96,20 +118,26 @@ private:
         derived = derived || (operand->stability & kDerived);
       }
       bool heavy = !is_free(node) && !is_cheap(node);
-      uint8_t mark = constant ? kConstant | (derived ? kDerived : 0) | (derived && heavy ? kProfits : 0) : 0;
+      uint8_t mark =
+          constant ? kConstant | (derived ? kDerived : 0) | (derived && heavy ? kProfits : 0) : 0;
       for (Value *result : node->results)
-        if (result) result->stability = mark;
-      if (constant) continue;
-      if (Value *rhs = packable(node, use_)) profit(rhs);
+        if (result)
+          result->stability = mark;
+      if (constant)
+        continue;
+      if (Value *rhs = packable(node, use_))
+        profit(rhs);
       // Work on weights that a kernel would not do in passing.
       if (use_.values && heavy)
         for (Value *operand : node->operands)
-          if (operand->node && !is_free(operand->node) && !is_read_through(operand->node, node)) profit(operand);
+          if (operand->node && !is_free(operand->node) && !is_read_through(operand->node, node))
+            profit(operand);
     }
   }
 
   bool all_constant() const {
-    return std::all_of(slice_.outputs.begin(), slice_.outputs.end(), [](Value *output) { return output->stability & kConstant; });
+    return std::all_of(slice_.outputs.begin(), slice_.outputs.end(),
+                       [](Value *output) { return output->stability & kConstant; });
   }
 
   const Slice &slice_;
@@ -123,21 +151,26 @@ size_t flags_of(const Slice &slice, size_t leaf) {
 void mark(Slice &slice, const std::vector<bool> &stable) {
   slice.stable = stable;
   for (size_t i = 0; i < stable.size(); ++i)
-    if (stable[i]) slice.key[flags_of(slice, i)] |= kStableBit;
+    if (stable[i])
+      slice.key[flags_of(slice, i)] |= kStableBit;
 }
 
-bool any(const std::vector<bool> &set) { return std::find(set.begin(), set.end(), true) != set.end(); }
+bool any(const std::vector<bool> &set) {
+  return std::find(set.begin(), set.end(), true) != set.end();
+}
 
 // What the backend makes of stable leaves; nothing when it was not asked to.
 compiler::StableUse use_of(const Config &config) {
-  if (!config.prepare || config.eager) return {};
+  if (!config.prepare || config.eager)
+    return {};
   auto backend = compiler::findBackend(config.backend);
   return backend.ok() ? (*backend)->stableUse() : compiler::StableUse();
 }
 
 bool can_be_stable(const Slice &slice, size_t i) {
   const Value *leaf = slice.leaves[i];
-  if (leaf->is_scalar || slice.donatable[i] || leaf->type->bytes < kPrepareLimits.minLeafBytes) return false;
+  if (leaf->is_scalar || slice.donatable[i] || leaf->type->bytes < kPrepareLimits.minLeafBytes)
+    return false;
   // Memory of the user's may change unseen.
   return leaf->cell && leaf->cell->buffer && leaf->cell->buffer->memory();
 }
@@ -149,20 +182,26 @@ void mark_stable(Slice &slice) {
   bool varies = false;
   for (size_t i = 0; i < candidates.size(); ++i) {
     const Value *leaf = slice.leaves[i];
-    if (leaf->is_scalar) continue; // a literal, most often
+    if (leaf->is_scalar)
+      continue; // a literal, most often
     bool same = !slice.donatable[i] && leaf->cell->used_contents == leaf->cell->buffer->contents();
     varies = varies || !same;
     candidates[i] = same && can_be_stable(slice, i);
   }
-  if (!any(candidates)) return;
+  if (!any(candidates))
+    return;
   Recorder &r = recorder();
   compiler::StableUse use = use_of(r.config);
-  if (!use.any()) return;
+  if (!use.any())
+    return;
   std::vector<bool> stable = Analysis(slice, use).run(candidates, varies);
-  if (!any(stable)) return;
+  if (!any(stable))
+    return;
   auto *bytes = reinterpret_cast<const uint8_t *>(slice.key.data());
-  uint64_t structure = llvm::xxh3_64bits(llvm::ArrayRef<uint8_t>(bytes, slice.key.size() * sizeof(uint32_t)));
-  if (r.stable_variants.size() > kMaxStructures) r.stable_variants.clear();
+  uint64_t structure =
+      llvm::xxh3_64bits(llvm::ArrayRef<uint8_t>(bytes, slice.key.size() * sizeof(uint32_t)));
+  if (r.stable_variants.size() > kMaxStructures)
+    r.stable_variants.clear();
   std::vector<std::vector<bool>> &variants = r.stable_variants[structure];
   if (std::find(variants.begin(), variants.end(), stable) == variants.end()) {
     if (variants.size() < static_cast<size_t>(kPrepareLimits.variants)) {
@@ -172,10 +211,14 @@ void mark_stable(Slice &slice) {
       std::vector<bool> best(stable.size());
       for (const std::vector<bool> &known : variants) {
         bool fits = known.size() == stable.size();
-        for (size_t i = 0; fits && i < known.size(); ++i) fits = !known[i] || stable[i];
-        if (fits && std::count(known.begin(), known.end(), true) > std::count(best.begin(), best.end(), true)) best = known;
+        for (size_t i = 0; fits && i < known.size(); ++i)
+          fits = !known[i] || stable[i];
+        if (fits && std::count(known.begin(), known.end(), true) >
+                        std::count(best.begin(), best.end(), true))
+          best = known;
       }
-      if (!any(best)) return;
+      if (!any(best))
+        return;
       stable = best;
     }
   }
@@ -184,16 +227,20 @@ void mark_stable(Slice &slice) {
 
 void mark_stable_replayed(Slice &slice, const std::vector<bool> &same) {
   std::vector<bool> candidates(slice.leaves.size());
-  for (size_t i = 0; i < candidates.size(); ++i) candidates[i] = same[i] && can_be_stable(slice, i);
+  for (size_t i = 0; i < candidates.size(); ++i)
+    candidates[i] = same[i] && can_be_stable(slice, i);
   compiler::StableUse use = use_of(recorder().config);
-  if (!any(candidates) || !use.any()) return;
+  if (!any(candidates) || !use.any())
+    return;
   std::vector<bool> stable = Analysis(slice, use).run(candidates, /*varies=*/true);
-  if (any(stable)) mark(slice, stable);
+  if (any(stable))
+    mark(slice, stable);
 }
 
 void note_use(const Slice &slice) {
   for (Value *leaf : slice.leaves)
-    if (leaf->cell) leaf->cell->used_contents = leaf->cell->buffer->contents();
+    if (leaf->cell)
+      leaf->cell->used_contents = leaf->cell->buffer->contents();
 }
 
 } // namespace weft::recorder

@@ -33,7 +33,8 @@ struct Recorder {
   bool cutting = false;   // inside a budget's cut
 
   std::map<std::pair<int, Shape>, std::unique_ptr<TypeInfo>> types;
-  std::unordered_map<size_t, const TypeInfo *> known_types; // by a hash: the last that was asked for
+  std::unordered_map<size_t, const TypeInfo *>
+      known_types; // by a hash: the last that was asked for
   uint32_t next_type_id = 0;
   llvm::DenseMap<const void *, SourceLine *> lines;
   std::map<std::tuple<std::string, int, int>, std::unique_ptr<SourceLine>> lines_by_text;
@@ -50,19 +51,22 @@ struct Recorder {
   std::unordered_map<uint64_t, std::vector<std::vector<bool>>> stable_variants;
   Statistics statistics;
   std::deque<std::shared_ptr<EvaluationRecord>> evaluations;
-  std::deque<std::shared_ptr<EvaluationRecord>> unsettled; // in order of submission: what can be undone (undo.h)
+  std::deque<std::shared_ptr<EvaluationRecord>>
+      unsettled; // in order of submission: what can be undone (undo.h)
 };
 
 Recorder &recorder();
 
 // A value whose last handle and last use went.
 void bury(Value *value);
-// Takes a node out of the record: its place in the list, its uses of operands. Its results must be gone or be leaves already.
+// Takes a node out of the record: its place in the list, its uses of operands. Its results must be
+// gone or be leaves already.
 void erase_node(Node *node);
 void release_cell(Cell *cell);
 SourceLine *source_line(Location location);
 
 // The values of the node, with history where one of the operands has some.
-void results_of(Node *node, llvm::ArrayRef<const Var *> operands, llvm::SmallVectorImpl<Var> &results);
+void results_of(Node *node, llvm::ArrayRef<const Var *> operands,
+                llvm::SmallVectorImpl<Var> &results);
 
 } // namespace weft::recorder

@@ -9,7 +9,8 @@ namespace weft::recorder {
 
 // A view's cache lets go of a value; frees it when it was the last that knew it.
 void release_weak(Value *value);
-// The storage is about to be given the recorded or computed value in place: what it held is what it goes back to (undo.h).
+// The storage is about to be given the recorded or computed value in place: what it held is what it
+// goes back to (undo.h).
 void note_write(TensorImpl &storage, Value *value);
 // It never goes back.
 void forget_write(TensorImpl &storage);
@@ -17,14 +18,15 @@ void forget_write(TensorImpl &storage);
 bool is_lost(const Value *leaf);
 // How many results the call that the node stands for has.
 uint32_t result_count(const GradNode &node);
-// What a slice in steps of 1 takes of its operand: [start, limit) of one dim, all of the others. Nothing for any other call.
+// What a slice in steps of 1 takes of its operand: [start, limit) of one dim, all of the others.
+// Nothing for any other call.
 struct Band {
   int64_t dim, start, limit;
   const TypeInfo *from; // the operand's
 };
 std::optional<Band> band_of(const GradNode &node);
-// Of a product of few rows, x [M, K] as it lies times y [K, N] (or, transposed, [N, K]), M at most `rows`: whether y is transposed. Nothing
-// for any other call.
+// Of a product of few rows, x [M, K] as it lies times y [K, N] (or, transposed, [N, K]), M at most
+// `rows`: whether y is transposed. Nothing for any other call.
 struct RowProduct {
   bool transpose_y;
 };

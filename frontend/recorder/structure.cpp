@@ -7,8 +7,10 @@ namespace weft::recorder {
 namespace {
 
 int varying_attribute(llvm::StringRef op, llvm::StringRef name) {
-  if ((op == "weft.slice" || op == "weft.insert_slice") && name == "starts") return static_cast<int>(VaryingAttribute::kStarts);
-  if (op == "weft.random_advance" && name == "amount") return static_cast<int>(VaryingAttribute::kAmount);
+  if ((op == "weft.slice" || op == "weft.insert_slice") && name == "starts")
+    return static_cast<int>(VaryingAttribute::kStarts);
+  if (op == "weft.random_advance" && name == "amount")
+    return static_cast<int>(VaryingAttribute::kAmount);
   return -1;
 }
 
@@ -16,7 +18,8 @@ const char *const kAttributeNames[] = {"start", "amount"};
 
 } // namespace
 
-SignatureInts split_ints(llvm::StringRef op, mlir::DictionaryAttr properties, llvm::ArrayRef<const TypeInfo *> operands,
+SignatureInts split_ints(llvm::StringRef op, mlir::DictionaryAttr properties,
+                         llvm::ArrayRef<const TypeInfo *> operands,
                          llvm::ArrayRef<const TypeInfo *> results) {
   SignatureInts split;
   llvm::raw_string_ostream text(split.structure);
@@ -26,22 +29,26 @@ SignatureInts split_ints(llvm::StringRef op, mlir::DictionaryAttr properties, ll
     split.ints.push_back(number);
     split.positions.push_back({kind, 0, static_cast<uint16_t>(value), static_cast<uint16_t>(at)});
   };
-  for (mlir::NamedAttribute property : properties ? properties.getValue() : llvm::ArrayRef<mlir::NamedAttribute>()) {
+  for (mlir::NamedAttribute property :
+       properties ? properties.getValue() : llvm::ArrayRef<mlir::NamedAttribute>()) {
     llvm::StringRef name = property.getName().getValue();
     // A slice's result has its size; which of several limits gave it changes nothing.
-    if (op == "weft.slice" && name == "limits") continue;
+    if (op == "weft.slice" && name == "limits")
+      continue;
     text << ' ' << name << '=';
     int varying = varying_attribute(op, name);
     auto list = mlir::dyn_cast<mlir::DenseI64ArrayAttr>(property.getValue());
     auto number = mlir::dyn_cast<mlir::IntegerAttr>(property.getValue());
     auto elements = mlir::dyn_cast<mlir::SplatElementsAttr>(property.getValue());
     if (varying >= 0 && list) {
-      for (auto [i, element] : llvm::enumerate(list.asArrayRef())) add(Kind::kAttribute, varying, i, element);
+      for (auto [i, element] : llvm::enumerate(list.asArrayRef()))
+        add(Kind::kAttribute, varying, i, element);
       text << list.size();
     } else if (varying >= 0 && number) {
       add(Kind::kAttribute, varying, 0, number.getInt());
     } else if (op == "weft.constant" && elements && results[0]->dtype != DType::kBool) {
-      ir::HostTensor host = ir::HostTensor::from(elements.resizeSplat(mlir::RankedTensorType::get({}, elements.getElementType())));
+      ir::HostTensor host = ir::HostTensor::from(
+          elements.resizeSplat(mlir::RankedTensorType::get({}, elements.getElementType())));
       int64_t bits = 0;
       std::memcpy(&bits, host.bytes.data(), std::min(host.bytes.size(), sizeof bits));
       add(Kind::kConstant, 0, 0, bits);
@@ -51,12 +58,15 @@ SignatureInts split_ints(llvm::StringRef op, mlir::DictionaryAttr properties, ll
   }
   auto type = [&](const TypeInfo &type, size_t value) {
     text << ' ' << static_cast<int>(type.dtype) << ':' << type.ndim();
-    for (auto [i, size] : llvm::enumerate(type.dims)) add(Kind::kSize, value, i, size);
+    for (auto [i, size] : llvm::enumerate(type.dims))
+      add(Kind::kSize, value, i, size);
   };
   text << " (";
-  for (auto [i, operand] : llvm::enumerate(operands)) type(*operand, i);
+  for (auto [i, operand] : llvm::enumerate(operands))
+    type(*operand, i);
   text << ") ->";
-  for (auto [i, result] : llvm::enumerate(results)) type(*result, kResult | i);
+  for (auto [i, result] : llvm::enumerate(results))
+    type(*result, kResult | i);
   return split;
 }
 
@@ -72,8 +82,10 @@ StructureKey structure_key(const Slice &slice) {
     at += 1 + node->operands.size();
   }
   for (const Value *leaf : slice.leaves) {
-    result.key[at] = static_cast<uint32_t>(leaf->type->dtype) << 16 | static_cast<uint32_t>(leaf->type->ndim());
-    // What is prepared belongs to a program of one size, so that one for many sizes counts on no leaf: it serves slices with and without.
+    result.key[at] =
+        static_cast<uint32_t>(leaf->type->dtype) << 16 | static_cast<uint32_t>(leaf->type->ndim());
+    // What is prepared belongs to a program of one size, so that one for many sizes counts on no
+    // leaf: it serves slices with and without.
     result.key[at + 1] &= ~kStableBit;
     at += 2;
   }
@@ -105,19 +117,22 @@ std::string describe(const Slice &slice, const IntPosition &position) {
     } else {
       const Value *operand = node->operands[position.value];
       auto leaf = std::find(slice.leaves.begin(), slice.leaves.end(), operand);
-      if (leaf != slice.leaves.end()) return what + "input " + std::to_string(leaf - slice.leaves.begin());
+      if (leaf != slice.leaves.end())
+        return what + "input " + std::to_string(leaf - slice.leaves.begin());
       what += "operand " + std::to_string(position.value) + " of ";
     }
     break;
   case IntPosition::Kind::kAttribute:
-    what = std::string(kAttributeNames[position.value]) + " " + std::to_string(position.at) + " of ";
+    what =
+        std::string(kAttributeNames[position.value]) + " " + std::to_string(position.at) + " of ";
     break;
   case IntPosition::Kind::kConstant:
     what = "the value of ";
     break;
   }
   what += node->signature->name.getStringRef().str();
-  if (node->line && !node->line->file.empty()) what += " (" + node->line->file + ":" + std::to_string(node->line->line) + ")";
+  if (node->line && !node->line->file.empty())
+    what += " (" + node->line->file + ":" + std::to_string(node->line->line) + ")";
   return what;
 }
 

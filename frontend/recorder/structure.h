@@ -1,4 +1,5 @@
-// Signatures without their ints: programs that differ in ints only have one structure. Private to this folder.
+// Signatures without their ints: programs that differ in ints only have one structure. Private to
+// this folder.
 #pragma once
 
 #include <string>
@@ -13,16 +14,18 @@ namespace weft::recorder {
 
 struct Slice;
 
-// The attributes whose elements may differ between programs of one structure, as IntPosition::value numbers them. Where they do, the op
-// becomes one that takes them as an operand (symbolic_module.cpp); every other attribute is part of the structure.
+// The attributes whose elements may differ between programs of one structure, as IntPosition::value
+// numbers them. Where they do, the op becomes one that takes them as an operand
+// (symbolic_module.cpp); every other attribute is part of the structure.
 enum class VaryingAttribute : uint16_t { kStarts, kAmount };
 
 struct SignatureInts {
-  std::string structure;              // the op, its other properties, dtypes and ranks
-  std::vector<int64_t> ints;          // sizes, attributes, constants, in an order that the structure gives
+  std::string structure;     // the op, its other properties, dtypes and ranks
+  std::vector<int64_t> ints; // sizes, attributes, constants, in an order that the structure gives
   std::vector<IntPosition> positions; // of the ints; op is 0
 };
-SignatureInts split_ints(llvm::StringRef op, mlir::DictionaryAttr properties, llvm::ArrayRef<const TypeInfo *> operands,
+SignatureInts split_ints(llvm::StringRef op, mlir::DictionaryAttr properties,
+                         llvm::ArrayRef<const TypeInfo *> operands,
                          llvm::ArrayRef<const TypeInfo *> results);
 
 // The slice's key with structures instead of signatures and ranks instead of types.

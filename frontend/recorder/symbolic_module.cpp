@@ -1,6 +1,7 @@
-// Where an attribute varies, an op that takes it as an operand does the same: a slice is an index_select of start + step * iota, an
-// insert_slice selects between its base and the update at iota - start, a generator's advance is an addition. They move the same
-// elements, so that the values are the same bit for bit.
+// Where an attribute varies, an op that takes it as an operand does the same: a slice is an
+// index_select of start + step * iota, an insert_slice selects between its base and the update at
+// iota - start, a generator's advance is an addition. They move the same elements, so that the
+// values are the same bit for bit.
 #include "frontend/recorder/symbolic_module.h"
 
 #include <map>
@@ -22,27 +23,37 @@ using Varying = llvm::SmallVector<mlir::Value, 4>;
 
 class Rewriter {
 public:
-  Rewriter(mlir::func::FuncOp main, const Generalization &general, const std::vector<IntPosition> &positions)
+  Rewriter(mlir::func::FuncOp main, const Generalization &general,
+           const std::vector<IntPosition> &positions)
       : main_(main), general_(general), positions_(positions), builder_(main.getContext()) {}
 
   absl::Status run() {
     std::vector<mlir::Operation *> ops;
-    for (mlir::Operation &op : main_.getBody().front().without_terminator()) ops.push_back(&op);
+    for (mlir::Operation &op : main_.getBody().front().without_terminator())
+      ops.push_back(&op);
     // What `prepare` computes ahead has one size, and belongs to one program.
-    for (unsigned i = 0; i < main_.getNumArguments(); ++i) main_.removeArgAttr(i, ir::kStableAttr);
-    if (absl::Status status = name_sizes(ops); !status.ok()) return status;
-    if (absl::Status status = add_arguments(ops); !status.ok()) return status;
+    for (unsigned i = 0; i < main_.getNumArguments(); ++i)
+      main_.removeArgAttr(i, ir::kStableAttr);
+    if (absl::Status status = name_sizes(ops); !status.ok())
+      return status;
+    if (absl::Status status = add_arguments(ops); !status.ok())
+      return status;
     for (mlir::Operation *&op : ops)
       if (auto mean = mlir::dyn_cast<ir::ReduceMeanOp>(op))
-        if (absl::Status status = rewrite_mean(mean, op); !status.ok()) return status;
+        if (absl::Status status = rewrite_mean(mean, op); !status.ok())
+          return status;
     // By op: its varying attributes.
     std::map<uint32_t, std::map<uint16_t, Varying>> varying;
     for (size_t p = 0; p < positions_.size(); ++p) {
       const IntPosition &position = positions_[p];
       int32_t scalar = general_.classes[p] - static_cast<int32_t>(general_.sizes.size());
-      if (general_.classes[p] == Generalization::kConstant || scalar < 0) continue;
-      Varying &elements = varying[position.op][position.kind == IntPosition::Kind::kConstant ? uint16_t(0) : position.value];
-      if (elements.size() <= position.at) elements.resize(position.at + 1);
+      if (general_.classes[p] == Generalization::kConstant || scalar < 0)
+        continue;
+      Varying &elements =
+          varying[position.op]
+                 [position.kind == IntPosition::Kind::kConstant ? uint16_t(0) : position.value];
+      if (elements.size() <= position.at)
+        elements.resize(position.at + 1);
       elements[position.at] = arguments_[scalar];
     }
     for (auto &[index, attributes] : varying) {
@@ -54,20 +65,25 @@ public:
         starts->second.resize(slice.getStarts().size());
         ir::Dims dims = ir::dimsOf(typeOf(slice));
         for (size_t d = 0; d < dims.size(); ++d)
-          if (starts->second[d] && !dims[d].isStatic()) return absl::UnimplementedError("weft.slice has a start and a size that vary");
+          if (starts->second[d] && !dims[d].isStatic())
+            return absl::UnimplementedError("weft.slice has a start and a size that vary");
         replacement = rewrite(slice, starts->second);
       } else if (auto insert = mlir::dyn_cast<ir::InsertSliceOp>(op)) {
         starts->second.resize(insert.getStarts().size());
-        if (ir::hasNamedDims(insert.getType())) return absl::UnimplementedError("weft.insert_slice has a start and a size that vary");
+        if (ir::hasNamedDims(insert.getType()))
+          return absl::UnimplementedError("weft.insert_slice has a start and a size that vary");
         absl::StatusOr<mlir::Value> made = rewrite(insert, starts->second);
-        if (!made.ok()) return made.status();
+        if (!made.ok())
+          return made.status();
         replacement = *made;
       } else if (auto advance = mlir::dyn_cast<ir::RandomAdvanceOp>(op)) {
         replacement = rewrite(advance, attributes.begin()->second[0]);
       } else if (auto constant = mlir::dyn_cast<ir::ConstantOp>(op)) {
-        replacement = ir::broadcastTo(Val(builder_, op->getLoc(), attributes.begin()->second[0]), ir::dimsOf(typeOf(constant)));
+        replacement = ir::broadcastTo(Val(builder_, op->getLoc(), attributes.begin()->second[0]),
+                                      ir::dimsOf(typeOf(constant)));
       } else {
-        return absl::UnimplementedError(op->getName().getStringRef().str() + " has an attribute that cannot vary");
+        return absl::UnimplementedError(op->getName().getStringRef().str() +
+                                        " has an attribute that cannot vary");
       }
       op->getResult(0).replaceAllUsesWith(replacement);
       op->erase();
@@ -76,20 +92,26 @@ public:
   }
 
 private:
-  static mlir::RankedTensorType typeOf(mlir::Value value) { return mlir::cast<mlir::RankedTensorType>(value.getType()); }
+  static mlir::RankedTensorType typeOf(mlir::Value value) {
+    return mlir::cast<mlir::RankedTensorType>(value.getType());
+  }
 
   // Gives each value its largest sizes, and the names of those that vary.
   absl::Status name_sizes(llvm::ArrayRef<mlir::Operation *> ops) {
-    if (general_.sizes.empty()) return absl::OkStatus();
+    if (general_.sizes.empty())
+      return absl::OkStatus();
     llvm::MapVector<mlir::Value, ir::Dims> dims;
     for (size_t p = 0; p < positions_.size(); ++p) {
       const IntPosition &position = positions_[p];
       int32_t c = general_.classes[p];
-      if (position.kind != IntPosition::Kind::kSize || c == Generalization::kConstant) continue;
+      if (position.kind != IntPosition::Kind::kSize || c == Generalization::kConstant)
+        continue;
       mlir::Operation *op = ops[position.op];
-      mlir::Value value = position.value & kResult ? op->getResult(position.value & ~kResult) : op->getOperand(position.value);
+      mlir::Value value = position.value & kResult ? op->getResult(position.value & ~kResult)
+                                                   : op->getOperand(position.value);
       auto [it, fresh] = dims.insert({value, {}});
-      if (fresh) it->second = ir::dimsOf(typeOf(value));
+      if (fresh)
+        it->second = ir::dimsOf(typeOf(value));
       const Generalization::Size &size = general_.sizes[c];
       it->second[position.at] = ir::namedDim(builder_.getStringAttr(size.name), size.high);
     }
@@ -98,16 +120,20 @@ private:
       bool leading = true;
       for (const ir::Dim &dim : shape) {
         if (!dim.isStatic() && !leading)
-          return absl::UnimplementedError("a size that varies is not that of the leading dimension of " + ir::spell(shape));
+          return absl::UnimplementedError(
+              "a size that varies is not that of the leading dimension of " + ir::spell(shape));
         leading &= dim.isOne();
       }
       value.setType(ir::tensorOf(shape, typeOf(value).getElementType()));
     }
     for (mlir::Operation *op : ops)
-      if (absl::Status status = adjust(op); !status.ok()) return status;
+      if (absl::Status status = adjust(op); !status.ok())
+        return status;
     llvm::SmallVector<mlir::NamedAttribute> ranges;
     for (const Generalization::Size &size : general_.sizes)
-      if (size.factors.empty()) ranges.push_back(builder_.getNamedAttr(size.name, builder_.getDenseI64ArrayAttr({size.low, size.high})));
+      if (size.factors.empty())
+        ranges.push_back(
+            builder_.getNamedAttr(size.name, builder_.getDenseI64ArrayAttr({size.low, size.high})));
     main_->getParentOp()->setAttr("weft.sizes", builder_.getDictionaryAttr(ranges));
     set_function_type();
     return absl::OkStatus();
@@ -115,43 +141,56 @@ private:
 
   void set_function_type() {
     mlir::Block &block = main_.getBody().front();
-    main_.setFunctionType(builder_.getFunctionType(block.getArgumentTypes(), block.getTerminator()->getOperandTypes()));
+    main_.setFunctionType(builder_.getFunctionType(block.getArgumentTypes(),
+                                                   block.getTerminator()->getOperandTypes()));
   }
 
-  // Ops whose attributes hold sizes; and those that no kernel computes where the size varies, before anything is compiled for nothing.
+  // Ops whose attributes hold sizes; and those that no kernel computes where the size varies,
+  // before anything is compiled for nothing.
   absl::Status adjust(mlir::Operation *op) {
-    auto named = [](mlir::Value value, int64_t dim) { return !ir::dimsOf(typeOf(value))[dim].isStatic(); };
+    auto named = [](mlir::Value value, int64_t dim) {
+      return !ir::dimsOf(typeOf(value))[dim].isStatic();
+    };
     std::string name = op->getName().getStringRef().str();
-    if (auto constant = mlir::dyn_cast<ir::ConstantOp>(op); constant && ir::hasNamedDims(constant.getType())) {
+    if (auto constant = mlir::dyn_cast<ir::ConstantOp>(op);
+        constant && ir::hasNamedDims(constant.getType())) {
       auto elements = mlir::dyn_cast<mlir::SplatElementsAttr>(constant.getValue());
-      if (!elements) return absl::UnimplementedError("a constant has a size that varies");
+      if (!elements)
+        return absl::UnimplementedError("a constant has a size that varies");
       // The op itself becomes the scalar, so that ops keep their numbers.
       ir::Dims dims = ir::dimsOf(typeOf(constant));
       auto scalar = mlir::RankedTensorType::get({}, elements.getElementType());
       constant.getResult().setType(scalar);
       constant.setValueAttr(elements.resizeSplat(scalar));
       builder_.setInsertionPointAfter(op);
-      auto broadcast = ir::BroadcastOp::create(builder_, op->getLoc(), ir::tensorOf(dims, scalar.getElementType()), constant.getResult());
+      auto broadcast = ir::BroadcastOp::create(builder_, op->getLoc(),
+                                               ir::tensorOf(dims, scalar.getElementType()),
+                                               constant.getResult());
       constant.getResult().replaceAllUsesExcept(broadcast.getResult(), broadcast);
     } else if (auto slice = mlir::dyn_cast<ir::SliceOp>(op)) {
       llvm::SmallVector<int64_t> limits(slice.getLimits());
       for (size_t d = 0; d < limits.size(); ++d) {
         bool from = named(slice.getInput(), d), to = named(slice, d);
-        if (!from && !to) continue;
-        if (ir::dimsOf(typeOf(slice.getInput()))[d] != ir::dimsOf(typeOf(slice))[d] || slice.getStarts()[d] != 0 ||
-            slice.getSteps()[d] != 1)
-          return absl::UnimplementedError("weft.slice takes a part of a dimension whose size varies");
+        if (!from && !to)
+          continue;
+        if (ir::dimsOf(typeOf(slice.getInput()))[d] != ir::dimsOf(typeOf(slice))[d] ||
+            slice.getStarts()[d] != 0 || slice.getSteps()[d] != 1)
+          return absl::UnimplementedError(
+              "weft.slice takes a part of a dimension whose size varies");
         limits[d] = mlir::ShapedType::kDynamic;
       }
       slice.setLimits(limits);
     } else if (!has_kernels(op)) {
-      for (mlir::Value value : llvm::concat<mlir::Value>(llvm::to_vector(op->getOperands()), llvm::to_vector(op->getResults())))
-        if (ir::hasNamedDims(value.getType())) return absl::UnimplementedError(name + " has no kernel for sizes that vary");
+      for (mlir::Value value : llvm::concat<mlir::Value>(llvm::to_vector(op->getOperands()),
+                                                         llvm::to_vector(op->getResults())))
+        if (ir::hasNamedDims(value.getType()))
+          return absl::UnimplementedError(name + " has no kernel for sizes that vary");
     }
     return absl::OkStatus();
   }
 
-  // What is known to have a form for sizes that vary: the others depend on sizes in ways of their own (a library's algorithms, indices).
+  // What is known to have a form for sizes that vary: the others depend on sizes in ways of their
+  // own (a library's algorithms, indices).
   static bool has_kernels(mlir::Operation *op) {
     switch (mlir::cast<ir::WeftOp>(op).kind()) {
     case ir::Kind::Creation:
@@ -162,13 +201,15 @@ private:
     case ir::Kind::Contraction:
       return mlir::isa<ir::MatmulOp>(op);
     case ir::Kind::Indexing:
-      return mlir::isa<ir::IndexSelectOp, ir::GatherOp, ir::IndexAddOp, ir::IndexPutOp, ir::ScatterAddOp>(op);
+      return mlir::isa<ir::IndexSelectOp, ir::GatherOp, ir::IndexAddOp, ir::IndexPutOp,
+                       ir::ScatterAddOp>(op);
     case ir::Kind::Random:
       return mlir::isa<ir::RandomUniformOp, ir::RandomAdvanceOp>(op);
     case ir::Kind::Composite:
-      return mlir::isa<ir::SoftmaxOp, ir::LogSoftmaxOp, ir::LayerNormOp, ir::CrossEntropyOp, ir::DropoutOp, ir::AttentionOp, ir::Conv2dOp,
-                       ir::Conv2dInputGradientOp, ir::Conv2dWeightGradientOp, ir::MaxPool2dOp, ir::MaxPool2dGradientOp, ir::AvgPool2dOp,
-                       ir::AvgPool2dGradientOp, ir::ArgSortOp>(op);
+      return mlir::isa<ir::SoftmaxOp, ir::LogSoftmaxOp, ir::LayerNormOp, ir::CrossEntropyOp,
+                       ir::DropoutOp, ir::AttentionOp, ir::Conv2dOp, ir::Conv2dInputGradientOp,
+                       ir::Conv2dWeightGradientOp, ir::MaxPool2dOp, ir::MaxPool2dGradientOp,
+                       ir::AvgPool2dOp, ir::AvgPool2dGradientOp, ir::ArgSortOp>(op);
     default:
       return false;
     }
@@ -178,14 +219,16 @@ private:
     for (size_t s = 0; s < general_.scalars.size(); ++s) {
       mlir::Type element = builder_.getI64Type();
       if (general_.scalars[s].kind == IntPosition::Kind::kConstant) {
-        element = typeOf(ops[positions_[general_.scalars[s].position].op]->getResult(0)).getElementType();
+        element =
+            typeOf(ops[positions_[general_.scalars[s].position].op]->getResult(0)).getElementType();
         for (size_t p = 0; p < positions_.size(); ++p)
           if (general_.classes[p] == static_cast<int32_t>(general_.sizes.size() + s) &&
               typeOf(ops[positions_[p].op]->getResult(0)).getElementType() != element)
             return absl::UnimplementedError("constants of two dtypes vary alike");
       }
       unsigned index = main_.getNumArguments();
-      if (mlir::failed(main_.insertArgument(index, mlir::RankedTensorType::get({}, element), {}, main_.getLoc())))
+      if (mlir::failed(main_.insertArgument(index, mlir::RankedTensorType::get({}, element), {},
+                                            main_.getLoc())))
         return absl::InternalError("@main takes no further argument");
       arguments_.push_back(main_.getArgument(index));
     }
@@ -200,19 +243,25 @@ private:
     mlir::Location loc = slice.getLoc();
     auto input = typeOf(slice.getInput()), result = typeOf(slice);
     // First what does not vary, so that less is selected from.
-    llvm::SmallVector<int64_t> first(slice.getStarts()), limits(slice.getLimits()), steps(slice.getSteps());
+    llvm::SmallVector<int64_t> first(slice.getStarts()), limits(slice.getLimits()),
+        steps(slice.getSteps());
     bool whole = true;
     for (int64_t d = 0; d < input.getRank(); ++d) {
-      if (starts[d]) first[d] = 0, limits[d] = input.getDimSize(d), steps[d] = 1;
-      whole &= first[d] == 0 && steps[d] == 1 && (limits[d] == input.getDimSize(d) || mlir::ShapedType::isDynamic(limits[d]));
+      if (starts[d])
+        first[d] = 0, limits[d] = input.getDimSize(d), steps[d] = 1;
+      whole &= first[d] == 0 && steps[d] == 1 &&
+               (limits[d] == input.getDimSize(d) || mlir::ShapedType::isDynamic(limits[d]));
     }
     mlir::Value value = slice.getInput();
-    if (!whole) value = ir::SliceOp::create(builder_, loc, value, first, limits, steps);
+    if (!whole)
+      value = ir::SliceOp::create(builder_, loc, value, first, limits, steps);
     for (int64_t d = 0; d < input.getRank(); ++d) {
-      if (!starts[d]) continue;
+      if (!starts[d])
+        continue;
       int64_t n = result.getDimSize(d), step = slice.getSteps()[d];
       Val start = scalar(loc, starts[d], {n});
-      Val indices = n == 1 ? start : start + ir::iota(start, {n}, 0, builder_.getI64Type()) * double(step);
+      Val indices =
+          n == 1 ? start : start + ir::iota(start, {n}, 0, builder_.getI64Type()) * double(step);
       value = ir::IndexSelectOp::create(builder_, loc, value, indices.value(), d);
     }
     return value;
@@ -224,34 +273,46 @@ private:
     llvm::SmallVector<int64_t> first(insert.getStarts()), limits, steps(insert.getSteps());
     bool whole = true;
     for (int64_t d = 0; d < base.getRank(); ++d) {
-      if (starts[d] && steps[d] != 1) return absl::UnimplementedError("weft.insert_slice with a step has a start that varies");
-      if (starts[d]) first[d] = 0;
+      if (starts[d] && steps[d] != 1)
+        return absl::UnimplementedError("weft.insert_slice with a step has a start that varies");
+      if (starts[d])
+        first[d] = 0;
       int64_t n = starts[d] ? base.getDimSize(d) : update.getDimSize(d);
       limits.push_back(steps[d] < 0 ? std::max<int64_t>(first[d] + n * steps[d], -1)
                                     : std::min(first[d] + n * steps[d], base.getDimSize(d)));
       whole &= first[d] == 0 && steps[d] == 1 && n == base.getDimSize(d);
     }
-    // What the update may replace: all of the dims whose start varies, the update's part of the others.
+    // What the update may replace: all of the dims whose start varies, the update's part of the
+    // others.
     Val part(builder_, loc, insert.getBase());
-    if (!whole) part = part.at(ir::SliceOp::create(builder_, loc, part.value(), first, limits, steps));
+    if (!whole)
+      part = part.at(ir::SliceOp::create(builder_, loc, part.value(), first, limits, steps));
     llvm::SmallVector<int64_t> shape(part.shape());
     Val selected = part.at(insert.getUpdate()), inside;
     for (int64_t d = 0; d < base.getRank(); ++d) {
-      if (!starts[d]) continue;
+      if (!starts[d])
+        continue;
       int64_t size = base.getDimSize(d), n = update.getDimSize(d);
       auto offset = [&](llvm::ArrayRef<int64_t> dims, int64_t along) {
         return ir::iota(part, dims, along, builder_.getI64Type()) - scalar(loc, starts[d], dims);
       };
       Val here = offset({size}, 0);
-      Val index = ir::maximum(here.at(ir::MinimumOp::create(builder_, loc, here.value(), here.constant(n - 1).value())), here.constant(0));
-      selected = selected.at(ir::IndexSelectOp::create(builder_, loc, selected.value(), index.value(), d));
+      Val index = ir::maximum(
+          here.at(ir::MinimumOp::create(builder_, loc, here.value(), here.constant(n - 1).value())),
+          here.constant(0));
+      selected =
+          selected.at(ir::IndexSelectOp::create(builder_, loc, selected.value(), index.value(), d));
       Val there = offset(shape, d);
-      Val low = ir::compare("ge", there, there.constant(0)), high = ir::compare("lt", there, there.constant(n));
+      Val low = ir::compare("ge", there, there.constant(0)),
+          high = ir::compare("lt", there, there.constant(n));
       Val both = low.at(ir::AndOp::create(builder_, loc, low.value(), high.value()));
-      inside = inside ? inside.at(ir::AndOp::create(builder_, loc, inside.value(), both.value())) : both;
+      inside =
+          inside ? inside.at(ir::AndOp::create(builder_, loc, inside.value(), both.value())) : both;
     }
     Val result = ir::select(inside, selected, part);
-    if (!whole) result = result.at(ir::InsertSliceOp::create(builder_, loc, base, insert.getBase(), result.value(), first, steps));
+    if (!whole)
+      result = result.at(ir::InsertSliceOp::create(builder_, loc, base, insert.getBase(),
+                                                   result.value(), first, steps));
     return result.value();
   }
 
@@ -267,17 +328,23 @@ private:
       }
       for (size_t s = 0; s < general_.scalars.size(); ++s)
         if (general_.scalars[s].kind == IntPosition::Kind::kSize &&
-            general_.sizes[general_.classes[general_.scalars[s].position]].name == dims[dim].symbol.getValue())
+            general_.sizes[general_.classes[general_.scalars[s].position]].name ==
+                dims[dim].symbol.getValue())
           counts.push_back(arguments_[s]);
     }
-    if (counts.empty()) return absl::OkStatus();
+    if (counts.empty())
+      return absl::OkStatus();
     mlir::Type element = typeOf(mean).getElementType();
-    if (!element.isF32() && !element.isF64()) return absl::UnimplementedError("weft.reduce_mean of 16-bit floats over a size that varies");
+    if (!element.isF32() && !element.isF64())
+      return absl::UnimplementedError("weft.reduce_mean of 16-bit floats over a size that varies");
     builder_.setInsertionPoint(op);
-    Val sum(builder_, op->getLoc(), ir::ReduceSumOp::create(builder_, op->getLoc(), mean.getInput(), mean.getDims()));
+    Val sum(builder_, op->getLoc(),
+            ir::ReduceSumOp::create(builder_, op->getLoc(), mean.getInput(), mean.getDims()));
     Val count = sum.at(counts[0]);
-    for (mlir::Value other : llvm::ArrayRef<mlir::Value>(counts).drop_front()) count = count * count.at(other);
-    if (fixed != 1) count = count * double(fixed);
+    for (mlir::Value other : llvm::ArrayRef<mlir::Value>(counts).drop_front())
+      count = count * count.at(other);
+    if (fixed != 1)
+      count = count * double(fixed);
     Val result = sum / ir::broadcastTo(ir::cast(count, element), ir::dimsOf(sum.type()));
     mean.replaceAllUsesWith(result.value());
     op = result.value().getDefiningOp();
@@ -288,7 +355,9 @@ private:
   mlir::Value rewrite(ir::RandomAdvanceOp advance, mlir::Value amount) {
     Val state(builder_, advance.getLoc(), advance.getState());
     // {key, counter} + {0, amount}: iota is {0, 1}.
-    return (state + ir::iota(state, {2}, 0, builder_.getI64Type()) * scalar(advance.getLoc(), amount, {2})).value();
+    return (state +
+            ir::iota(state, {2}, 0, builder_.getI64Type()) * scalar(advance.getLoc(), amount, {2}))
+        .value();
   }
 
   mlir::func::FuncOp main_;
@@ -300,12 +369,16 @@ private:
 
 } // namespace
 
-absl::Status make_symbolic(mlir::ModuleOp module, const Generalization &general, const std::vector<IntPosition> &positions) {
+absl::Status make_symbolic(mlir::ModuleOp module, const Generalization &general,
+                           const std::vector<IntPosition> &positions) {
   auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
-  if (!main) return absl::InternalError("the slice has no @main");
-  if (absl::Status status = Rewriter(main, general, positions).run(); !status.ok()) return status;
+  if (!main)
+    return absl::InternalError("the slice has no @main");
+  if (absl::Status status = Rewriter(main, general, positions).run(); !status.ok())
+    return status;
   // An op's own rule may refuse a name where the numbers fitted.
-  if (!general.sizes.empty() && mlir::failed(mlir::verify(module))) return absl::UnimplementedError("sizes that vary do not fit an op");
+  if (!general.sizes.empty() && mlir::failed(mlir::verify(module)))
+    return absl::UnimplementedError("sizes that vary do not fit an op");
   return absl::OkStatus();
 }
 

@@ -7,8 +7,10 @@
 
 namespace weft::recorder {
 
-// Rewrites @main, whose ops are those that the positions number: each of the generalization's scalars becomes an argument, after the
-// others, and ops whose attributes vary become ops that take it. Unimplemented, with the reason, where an op cannot.
-absl::Status make_symbolic(mlir::ModuleOp module, const Generalization &general, const std::vector<IntPosition> &positions);
+// Rewrites @main, whose ops are those that the positions number: each of the generalization's
+// scalars becomes an argument, after the others, and ops whose attributes vary become ops that take
+// it. Unimplemented, with the reason, where an op cannot.
+absl::Status make_symbolic(mlir::ModuleOp module, const Generalization &general,
+                           const std::vector<IntPosition> &positions);
 
 } // namespace weft::recorder

@@ -7,26 +7,35 @@
 namespace weft::recorder {
 namespace {
 
-// After so many programs in a row that could not be made symbolic no further attempt is made in a family: each costs up to a compilation.
-// The first one takes all observations together, the second one those that are nearest.
+// After so many programs in a row that could not be made symbolic no further attempt is made in a
+// family: each costs up to a compilation. The first one takes all observations together, the second
+// one those that are nearest.
 constexpr int kAttempts = 2;
 // Named in explain's line; the others are counted.
 constexpr size_t kDescribed = 8;
 
-std::string scalar_name(size_t i) { return "a" + std::to_string(i); }
+std::string scalar_name(size_t i) {
+  return "a" + std::to_string(i);
+}
 
-std::string values_of(const Generalization &general, const std::vector<int64_t> &sizes, const std::vector<int64_t> &scalars) {
+std::string values_of(const Generalization &general, const std::vector<int64_t> &sizes,
+                      const std::vector<int64_t> &scalars) {
   std::string text;
   size_t more = 0, written = 0;
   auto add = [&](const std::string &item) {
-    if (written++ < kDescribed) text += (text.empty() ? "" : ", ") + item;
-    else ++more;
+    if (written++ < kDescribed)
+      text += (text.empty() ? "" : ", ") + item;
+    else
+      ++more;
   };
   for (size_t i = 0; i < sizes.size(); ++i)
-    if (general.sizes[i].factors.empty()) add(general.sizes[i].name + "=" + std::to_string(sizes[i]));
+    if (general.sizes[i].factors.empty())
+      add(general.sizes[i].name + "=" + std::to_string(sizes[i]));
   for (size_t i = 0; i < scalars.size(); ++i)
-    if (general.scalars[i].kind == IntPosition::Kind::kAttribute) add(scalar_name(i) + "=" + std::to_string(scalars[i]));
-    else if (general.scalars[i].kind == IntPosition::Kind::kConstant) add(scalar_name(i) + " (a constant)");
+    if (general.scalars[i].kind == IntPosition::Kind::kAttribute)
+      add(scalar_name(i) + "=" + std::to_string(scalars[i]));
+    else if (general.scalars[i].kind == IntPosition::Kind::kConstant)
+      add(scalar_name(i) + " (a constant)");
   return more ? text + ", " + std::to_string(more) + " more" : text;
 }
 
@@ -35,47 +44,59 @@ std::string description(const Slice &slice, const SymbolicRequest &request) {
   std::string text;
   size_t more = 0, written = 0;
   auto add = [&](const std::string &item) {
-    if (written++ < kDescribed) text += (text.empty() ? "" : ", ") + item;
-    else ++more;
+    if (written++ < kDescribed)
+      text += (text.empty() ? "" : ", ") + item;
+    else
+      ++more;
   };
   for (size_t i = 0; i < general.sizes.size(); ++i) {
     const Generalization::Size &size = general.sizes[i];
-    if (!size.factors.empty() || written >= kDescribed) continue;
+    if (!size.factors.empty() || written >= kDescribed)
+      continue;
     // Of an input, if one has it.
     size_t at = size.position;
     auto is_input = [&](size_t p) {
       const IntPosition &position = request.positions[p];
-      return !(position.value & kResult) && !slice.nodes[position.op]->operands[position.value]->node;
+      return !(position.value & kResult) &&
+             !slice.nodes[position.op]->operands[position.value]->node;
     };
     for (size_t p = at; p < general.classes.size() && !is_input(at); ++p)
-      if (general.classes[p] == static_cast<int32_t>(i) && is_input(p)) at = p;
-    add(size.name + " in [" + std::to_string(size.low) + ", " + std::to_string(size.high) + "] (" + describe(slice, request.positions[at]) +
-        ")");
+      if (general.classes[p] == static_cast<int32_t>(i) && is_input(p))
+        at = p;
+    add(size.name + " in [" + std::to_string(size.low) + ", " + std::to_string(size.high) + "] (" +
+        describe(slice, request.positions[at]) + ")");
   }
   for (size_t i = 0; i < general.scalars.size(); ++i)
     if (general.scalars[i].kind != IntPosition::Kind::kSize)
-      add(scalar_name(i) + " (" + describe(slice, request.positions[general.scalars[i].position]) + ")");
+      add(scalar_name(i) + " (" + describe(slice, request.positions[general.scalars[i].position]) +
+          ")");
   return more ? text + ", " + std::to_string(more) + " more" : text;
 }
 
-// Programs at particular sizes that a symbolic one keeps ready: each holds an instruction table, and library primitives.
+// Programs at particular sizes that a symbolic one keeps ready: each holds an instruction table,
+// and library primitives.
 constexpr size_t kSized = 16;
 
-absl::StatusOr<std::shared_ptr<CompiledProgram>> program_at(SymbolicProgram &known, const CompiledProgram &program,
+absl::StatusOr<std::shared_ptr<CompiledProgram>> program_at(SymbolicProgram &known,
+                                                            const CompiledProgram &program,
                                                             const std::vector<int64_t> &sizes) {
-  auto found = std::find_if(known.sized.begin(), known.sized.end(), [&](const auto &each) { return each.first == sizes; });
+  auto found = std::find_if(known.sized.begin(), known.sized.end(),
+                            [&](const auto &each) { return each.first == sizes; });
   if (found != known.sized.end()) {
     std::rotate(known.sized.begin(), found, found + 1);
     return known.sized.front().second;
   }
   auto sized = at_sizes(program, known.general, sizes);
-  if (!sized.ok()) return sized.status();
+  if (!sized.ok())
+    return sized.status();
   known.sized.emplace_front(sizes, *sized);
-  if (known.sized.size() > kSized) known.sized.pop_back();
+  if (known.sized.size() > kSized)
+    known.sized.pop_back();
   return *std::move(sized);
 }
 
-std::optional<FoundProgram> find_in(Family &family, const StructureKey &structure, uint64_t salt, Evaluation &data) {
+std::optional<FoundProgram> find_in(Family &family, const StructureKey &structure, uint64_t salt,
+                                    Evaluation &data) {
   Recorder &r = recorder();
   std::vector<int64_t> sizes, scalars;
   for (size_t i = 0; i < family.programs.size();) {
@@ -106,10 +127,11 @@ std::optional<FoundProgram> find_in(Family &family, const StructureKey &structur
   return std::nullopt;
 }
 
-// Leaves those observations that differ from `ints` in the fewest sizes that may not vary (other than leading ones), and of these in the
-// fewest at all: networks of one structure but of several widths, each of which meets batches of many sizes, are programs of their own.
-void keep_nearest(std::vector<const std::vector<int64_t> *> &observations, const std::vector<int64_t> &ints,
-                  const std::vector<IntPosition> &positions) {
+// Leaves those observations that differ from `ints` in the fewest sizes that may not vary (other
+// than leading ones), and of these in the fewest at all: networks of one structure but of several
+// widths, each of which meets batches of many sizes, are programs of their own.
+void keep_nearest(std::vector<const std::vector<int64_t> *> &observations,
+                  const std::vector<int64_t> &ints, const std::vector<IntPosition> &positions) {
   std::vector<std::pair<size_t, size_t>> distances;
   for (const std::vector<int64_t> *other : observations) {
     auto &[inner, all] = distances.emplace_back(0, 0);
@@ -122,26 +144,33 @@ void keep_nearest(std::vector<const std::vector<int64_t> *> &observations, const
   auto least = *std::min_element(distances.begin(), distances.end());
   size_t kept = 0;
   for (size_t i = 0; i < observations.size(); ++i)
-    if (distances[i] == least) observations[kept++] = observations[i];
+    if (distances[i] == least)
+      observations[kept++] = observations[i];
   observations.resize(kept);
 }
 
 } // namespace
 
-std::optional<FoundProgram> find_symbolic(const StructureKey &structure, uint64_t salt, Evaluation &data) {
+std::optional<FoundProgram> find_symbolic(const StructureKey &structure, uint64_t salt,
+                                          Evaluation &data) {
   Families &families = *recorder().families;
   Family *family = families.find(structure.key, salt);
-  if (!family) return std::nullopt;
-  if (auto found = find_in(*family, structure, salt, data)) return found;
+  if (!family)
+    return std::nullopt;
+  if (auto found = find_in(*family, structure, salt, data))
+    return found;
   Family *sized = families.of(structure, salt);
   return sized && sized != family ? find_in(*sized, structure, salt, data) : std::nullopt;
 }
 
-std::shared_ptr<SymbolicRequest> symbolic_request(const Slice &slice, const StructureKey &structure, uint64_t salt, Evaluation &data) {
+std::shared_ptr<SymbolicRequest> symbolic_request(const Slice &slice, const StructureKey &structure,
+                                                  uint64_t salt, Evaluation &data) {
   Families &families = *recorder().families;
-  if (const Family *all = families.find(structure.key, salt); all && !all->size_positions.empty()) data.not_symbolic = all->refused;
+  if (const Family *all = families.find(structure.key, salt); all && !all->size_positions.empty())
+    data.not_symbolic = all->refused;
   Family *family = families.of(structure, salt, /*add=*/true);
-  if (family->observations.empty()) return nullptr;
+  if (family->observations.empty())
+    return nullptr;
   if (family->refusals >= kAttempts) {
     data.not_symbolic = family->refused;
     return nullptr;
@@ -149,19 +178,24 @@ std::shared_ptr<SymbolicRequest> symbolic_request(const Slice &slice, const Stru
   auto request = std::make_shared<SymbolicRequest>();
   request->positions = int_positions(slice);
   std::vector<const std::vector<int64_t> *> observations;
-  for (const std::vector<int64_t> &ints : family->observations) observations.push_back(&ints);
-  if (family->refusals > 0) keep_nearest(observations, structure.ints, request->positions);
+  for (const std::vector<int64_t> &ints : family->observations)
+    observations.push_back(&ints);
+  if (family->refusals > 0)
+    keep_nearest(observations, structure.ints, request->positions);
   observations.push_back(&structure.ints);
-  bool counts = std::any_of(slice.nodes.begin(), slice.nodes.end(),
-                            [](const Node *node) { return node->signature->name.getStringRef() == ir::ReduceMeanOp::getOperationName(); });
-  if (!generalize(observations, request->positions, counts, request->general, data.not_symbolic)) return nullptr;
+  bool counts = std::any_of(slice.nodes.begin(), slice.nodes.end(), [](const Node *node) {
+    return node->signature->name.getStringRef() == ir::ReduceMeanOp::getOperationName();
+  });
+  if (!generalize(observations, request->positions, counts, request->general, data.not_symbolic))
+    return nullptr;
   std::vector<int64_t> scalars;
   request->general.matches(structure.ints, request->sizes, scalars);
   return request;
 }
 
-FoundProgram insert_symbolic(const Slice &slice, const StructureKey &structure, const ProgramContext &context,
-                             const SymbolicRequest &request, std::shared_ptr<CompiledProgram> program,
+FoundProgram insert_symbolic(const Slice &slice, const StructureKey &structure,
+                             const ProgramContext &context, const SymbolicRequest &request,
+                             std::shared_ptr<CompiledProgram> program,
                              std::shared_ptr<CompiledProgram> sized, bool keep, Evaluation &data) {
   Recorder &r = recorder();
   observe(structure, context.salt());
@@ -169,7 +203,8 @@ FoundProgram insert_symbolic(const Slice &slice, const StructureKey &structure, 
     Family &family = *r.families->of(structure, context.salt());
     family.refusals = 0; // what was refused lay in the observations that were taken together
     family.programs.push_front({request.general, r.families->next_key(), {}});
-    if (sized) family.programs.front().sized.emplace_front(request.sizes, sized);
+    if (sized)
+      family.programs.front().sized.emplace_front(request.sizes, sized);
     r.cache->insert(family.programs.front().key, context, program, r.config, /*symbolic=*/true);
   }
   data.symbolic = description(slice, request);
@@ -179,14 +214,18 @@ FoundProgram insert_symbolic(const Slice &slice, const StructureKey &structure, 
   return found;
 }
 
-void observe(const StructureKey &structure, uint64_t salt, const SymbolicRequest *refused, const std::string &why) {
+void observe(const StructureKey &structure, uint64_t salt, const SymbolicRequest *refused,
+             const std::string &why) {
   Family *family = recorder().families->of(structure, salt, /*add=*/true);
   family->observe(structure.ints);
-  if (!refused) return;
+  if (!refused)
+    return;
   family->refused = why;
-  if (++family->refusals < kAttempts || refused->general.sizes.empty()) return;
+  if (++family->refusals < kAttempts || refused->general.sizes.empty())
+    return;
   for (uint32_t p = 0; p < refused->positions.size(); ++p)
-    if (refused->positions[p].kind == IntPosition::Kind::kSize) family->size_positions.push_back(p);
+    if (refused->positions[p].kind == IntPosition::Kind::kSize)
+      family->size_positions.push_back(p);
 }
 
 } // namespace weft::recorder

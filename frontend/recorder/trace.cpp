@@ -20,13 +20,15 @@ struct Trace : TraceHooks {
   Location location;
   uint64_t storages_before, grads_before;
   std::unordered_map<TensorImpl *, Touched> storages;
-  std::vector<TensorImpl *> order; // of the first touch: the order of inputs and outputs must not depend on addresses
+  std::vector<TensorImpl *>
+      order; // of the first touch: the order of inputs and outputs must not depend on addresses
   std::unordered_map<GradNode *, TouchedGrad> grads;
   std::vector<GradNode *> grad_order;
   bool evaluating = false;
 
   Touched *touch(TensorImpl *storage) {
-    if (storage->born >= storages_before) return nullptr;
+    if (storage->born >= storages_before)
+      return nullptr;
     auto [it, fresh] = storages.try_emplace(storage);
     if (fresh) {
       // What was recorded before is not part of the function.
@@ -44,14 +46,19 @@ struct Trace : TraceHooks {
     }
     return &it->second;
   }
-  void on_read(TensorImpl *storage) override { touch(storage); }
+  void on_read(TensorImpl *storage) override {
+    touch(storage);
+  }
   void on_write(TensorImpl *storage) override {
-    if (Touched *touched = touch(storage)) touched->written = true;
+    if (Touched *touched = touch(storage))
+      touched->written = true;
   }
   void on_grad(GradNode *leaf) override {
-    if (leaf->number >= grads_before) return;
+    if (leaf->number >= grads_before)
+      return;
     auto [it, fresh] = grads.try_emplace(leaf);
-    if (!fresh) return;
+    if (!fresh)
+      return;
     it->second.leaf = GradRef(leaf);
     it->second.before = leaf->grad;
     grad_order.push_back(leaf);
@@ -62,7 +69,8 @@ namespace {
 
 thread_local Trace *current_trace = nullptr;
 
-// While it lives, this thread records for the trace; afterwards every storage and gradient is what it was.
+// While it lives, this thread records for the trace; afterwards every storage and gradient is what
+// it was.
 class Tracing {
 public:
   explicit Tracing(Trace &trace) : trace_(trace) {
@@ -79,7 +87,8 @@ public:
         storage->var = touched.before;
         ++storage->version; // caches of views that saw the traced value must not come back
       }
-    for (auto &[leaf, touched] : trace_.grads) leaf->grad = touched.before;
+    for (auto &[leaf, touched] : trace_.grads)
+      leaf->grad = touched.before;
   }
 
 private:
@@ -88,20 +97,27 @@ private:
 
 } // namespace
 
-Trace *active_trace() { return current_trace && !current_trace->evaluating ? current_trace : nullptr; }
+Trace *active_trace() {
+  return current_trace && !current_trace->evaluating ? current_trace : nullptr;
+}
 
 void refuse_evaluation(const Trace &trace, const EvaluateRequest &request) {
   throw Error(ErrorKind::kState,
-              std::string("a value is asked for (") + name(request.reason) + ") while weft::" + trace.what +
-                  " records the function: it has none yet; return the tensor instead, or ask before the call",
+              std::string("a value is asked for (") + name(request.reason) +
+                  ") while weft::" + trace.what +
+                  " records the function: it has none yet; return the tensor instead, or ask "
+                  "before the call",
               CallerScope::resolve(request.location));
 }
 
-TraceResult record_trace(const char *what, const ErasedFunction &function, const std::vector<const TypeInfo *> &inputs, bool effects,
+TraceResult record_trace(const char *what, const ErasedFunction &function,
+                         const std::vector<const TypeInfo *> &inputs, bool effects,
                          Location location) {
   if (current_trace)
     throw Error(ErrorKind::kState,
-                std::string("weft::") + what + " is called inside another traced function; call the plain function there", location);
+                std::string("weft::") + what +
+                    " is called inside another traced function; call the plain function there",
+                location);
   TraceResult result;
   std::vector<Tensor> arguments;
   Trace trace;
@@ -116,7 +132,8 @@ TraceResult record_trace(const char *what, const ErasedFunction &function, const
     }
     trace.storages_before = next_birth();
     trace.grads_before = recorder().next_grad_number;
-    for (Tensor &argument : arguments) argument.impl()->born = trace.storages_before; // the function's own
+    for (Tensor &argument : arguments)
+      argument.impl()->born = trace.storages_before; // the function's own
   }
   {
     Tracing tracing(trace);
@@ -135,7 +152,8 @@ TraceResult record_trace(const char *what, const ErasedFunction &function, const
         result.gradients.emplace_back(GradRef(leaf), read(leaf->grad, "grad").without_history());
     for (TensorImpl *storage : trace.order) {
       Trace::Touched &touched = trace.storages[storage];
-      if (effects && touched.written) result.written.emplace_back(touched.tensor, storage->var.without_history());
+      if (effects && touched.written)
+        result.written.emplace_back(touched.tensor, storage->var.without_history());
       result.captured.try_emplace(touched.before.value.get(), touched.tensor);
       result.held.push_back(touched.before.value);
     }
@@ -149,15 +167,20 @@ TraceResult record_trace(const char *what, const ErasedFunction &function, const
     roots.push_back(x.value.get());
     known[x.value.get()] = true;
   };
-  for (const Var &x : result.outputs) root(x);
-  for (auto &[tensor, x] : result.written) root(x);
-  for (auto &[leaf, x] : result.gradients) root(x);
+  for (const Var &x : result.outputs)
+    root(x);
+  for (auto &[tensor, x] : result.written)
+    root(x);
+  for (auto &[leaf, x] : result.gradients)
+    root(x);
   collect(roots, result.slice);
   for (Value *output : result.slice.outputs)
     if (!known.count(output))
-      fail(ErrorKind::kState, "a tensor that the function computed (" + describe(*output->type) + ", at " + output->node->line->file + ":" +
+      fail(ErrorKind::kState, "a tensor that the function computed (" + describe(*output->type) +
+                                  ", at " + output->node->line->file + ":" +
                                   std::to_string(output->node->line->line) +
-                                  ") is still referred to from outside: assigning to a handle that was born before the recording is not "
+                                  ") is still referred to from outside: assigning to a handle that "
+                                  "was born before the recording is not "
                                   "possible; return the tensor, or write it in place with copy_");
   return result;
 }

@@ -1,4 +1,5 @@
-// Records a function apart from the rest: what it reads, what it writes, what it returns. Private to this folder.
+// Records a function apart from the rest: what it reads, what it writes, what it returns. Private
+// to this folder.
 #pragma once
 
 #include <unordered_map>
@@ -11,7 +12,8 @@ namespace weft::recorder {
 // Throws: a value is asked for while a function is being traced.
 [[noreturn]] void refuse_evaluation(const Trace &trace, const EvaluateRequest &request);
 
-// What one recording of a function gives. All values are still recorded ops; nothing was written for good.
+// What one recording of a function gives. All values are still recorded ops; nothing was written
+// for good.
 struct TraceResult {
   std::vector<Var> placeholders; // stand for the inputs
   std::vector<Var> outputs;      // what the function returned
@@ -25,8 +27,10 @@ struct TraceResult {
   Slice slice; // of everything above
 };
 
-// `what` is "jit" or "trace". effects: written storages and gradients are results too; otherwise they are only put back.
-TraceResult record_trace(const char *what, const ErasedFunction &function, const std::vector<const TypeInfo *> &inputs, bool effects,
+// `what` is "jit" or "trace". effects: written storages and gradients are results too; otherwise
+// they are only put back.
+TraceResult record_trace(const char *what, const ErasedFunction &function,
+                         const std::vector<const TypeInfo *> &inputs, bool effects,
                          Location location);
 
 } // namespace weft::recorder

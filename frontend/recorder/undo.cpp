@@ -12,53 +12,71 @@ namespace weft::recorder {
 
 Before::Before(Value *leaf, bool hold) : value_(leaf), cell_(leaf->cell), wanted_(true) {
   ++value_->weak;
-  if (!cell_) return;
+  if (!cell_)
+    return;
   ++cell_->kept;
   ++cell_->wanted;
-  if (hold) this->hold();
+  if (hold)
+    this->hold();
 }
 
 void Before::hold() {
-  if (held_ || !cell_) return;
+  if (held_ || !cell_)
+    return;
   held_ = true;
   ++cell_->held;
 }
 
 void Before::hand_over() {
-  if (!wanted_) return;
+  if (!wanted_)
+    return;
   wanted_ = false;
-  if (!cell_) return;
+  if (!cell_)
+    return;
   --cell_->wanted;
-  if (!held_) return;
+  if (!held_)
+    return;
   held_ = false; // the run holds the memory itself
-  if (--cell_->held == 0 && cell_->owners == 0) cell_->buffer.reset();
+  if (--cell_->held == 0 && cell_->owners == 0)
+    cell_->buffer.reset();
 }
 
 Before::~Before() {
-  if (!value_) return;
+  if (!value_)
+    return;
   hand_over();
-  if (cell_ && --cell_->kept == 0 && cell_->owners == 0) delete cell_;
+  if (cell_ && --cell_->kept == 0 && cell_->owners == 0)
+    delete cell_;
   release_weak(value_);
 }
 
-uint64_t Before::bits() const { return value_->bits; }
-
-Undo::~Undo() {
-  if (now) release_weak(now);
+uint64_t Before::bits() const {
+  return value_->bits;
 }
 
-// A value that is overwritten by one that does not depend on indices from data (a state that is reset) is held up to this size, in case
-// the program fails for another reason; a larger one would be memory that programs without a mistake pay for.
+Undo::~Undo() {
+  if (now)
+    release_weak(now);
+}
+
+// A value that is overwritten by one that does not depend on indices from data (a state that is
+// reset) is held up to this size, in case the program fails for another reason; a larger one would
+// be memory that programs without a mistake pay for.
 static constexpr int64_t kHeldBytes = 64 << 10;
 
 //===-- Writes --------------------------------------------------------------------------------===//
 
 static void unlink(TensorImpl &storage) {
-  if (!storage.before) return;
-  TensorImpl *next = std::exchange(storage.next_writer, nullptr), *previous = std::exchange(storage.previous_writer, nullptr);
-  if (next) next->previous_writer = previous;
-  if (previous) previous->next_writer = next;
-  else if (Value *value = storage.var.value.get(); value && value->writers == &storage) value->writers = next;
+  if (!storage.before)
+    return;
+  TensorImpl *next = std::exchange(storage.next_writer, nullptr),
+             *previous = std::exchange(storage.previous_writer, nullptr);
+  if (next)
+    next->previous_writer = previous;
+  if (previous)
+    previous->next_writer = next;
+  else if (Value *value = storage.var.value.get(); value && value->writers == &storage)
+    value->writers = next;
 }
 
 void forget_write(TensorImpl &storage) {
@@ -73,25 +91,34 @@ void note_write(TensorImpl &storage, Value *value) {
     return;
   }
   Value *old = storage.var.value.get();
-  if (!storage.before && old && !old->node && !old->gone()) storage.before = Before(old, false);
-  if (!storage.before) return;
-  if (value->node->may_fail || value->node->lost || value->type->bytes <= kHeldBytes) storage.before.hold();
+  if (!storage.before && old && !old->node && !old->gone())
+    storage.before = Before(old, false);
+  if (!storage.before)
+    return;
+  if (value->node->may_fail || value->node->lost || value->type->bytes <= kHeldBytes)
+    storage.before.hold();
   storage.next_writer = value->writers;
-  if (value->writers) value->writers->previous_writer = &storage;
+  if (value->writers)
+    value->writers->previous_writer = &storage;
   value->writers = &storage;
 }
 
 //===-- Runs ----------------------------------------------------------------------------------===//
 
-bool is_lost(const Value *leaf) { return leaf->evaluation && leaf->evaluation->lost; }
+bool is_lost(const Value *leaf) {
+  return leaf->evaluation && leaf->evaluation->lost;
+}
 
 bool is_unsettled(const Value *leaf) {
-  return leaf->evaluation && leaf->evaluation->may_fail && leaf->evaluation->state() != RunState::kDone;
+  return leaf->evaluation && leaf->evaluation->may_fail &&
+         leaf->evaluation->state() != RunState::kDone;
 }
 
 void prepare_undo(const Slice &slice, EvaluationRecord &record) {
-  record.may_fail = slice.checks || std::any_of(slice.leaves.begin(), slice.leaves.end(), is_unsettled);
-  if (!record.may_fail) return;
+  record.may_fail =
+      slice.checks || std::any_of(slice.leaves.begin(), slice.leaves.end(), is_unsettled);
+  if (!record.may_fail)
+    return;
   for (Value *output : slice.outputs)
     for (TensorImpl *storage = output->writers; storage; storage = storage->next_writer) {
       Cell *cell = storage->before.cell();
@@ -104,22 +131,28 @@ void prepare_undo(TensorImpl &storage, EvaluationRecord &record) {
   Undo &undo = record.undo.emplace_back();
   undo.before = Before(old, false);
   undo.before.hand_over();
-  if (old->cell) undo.memory = old->cell->buffer;
+  if (old->cell)
+    undo.memory = old->cell->buffer;
 }
 
-void settle_writes(const Slice &slice, std::span<Value *const> roots, const std::shared_ptr<EvaluationRecord> &record) {
+void settle_writes(const Slice &slice, std::span<Value *const> roots,
+                   const std::shared_ptr<EvaluationRecord> &record) {
   llvm::DenseMap<Value *, uint32_t> asked;
-  for (Value *root : roots) ++asked[root];
+  for (Value *root : roots)
+    ++asked[root];
   size_t next = 0;
   for (Value *output : slice.outputs) {
     // While it is claimed an output has one handle more (claim()).
-    bool sole = output->writers && !output->writers->next_writer && output->handles == 2 + asked.lookup(output);
+    bool sole = output->writers && !output->writers->next_writer &&
+                output->handles == 2 + asked.lookup(output);
     while (TensorImpl *storage = output->writers) {
       Before before = std::move(storage->before);
       storage->before = Before();
       output->writers = std::exchange(storage->next_writer, nullptr);
-      if (output->writers) output->writers->previous_writer = nullptr;
-      if (!record->may_fail) continue;
+      if (output->writers)
+        output->writers->previous_writer = nullptr;
+      if (!record->may_fail)
+        continue;
       // Of a value that others hold too, only the storage goes back.
       Value *now = output;
       if (!sole) {
@@ -141,12 +174,16 @@ void settle_writes(const Slice &slice, std::span<Value *const> roots, const std:
 void keep_unsettled(const std::shared_ptr<EvaluationRecord> &record) {
   std::deque<std::shared_ptr<EvaluationRecord>> &unsettled = recorder().unsettled;
   std::erase_if(unsettled, [](const std::shared_ptr<EvaluationRecord> &each) {
-    if (each->state() == RunState::kDone) each->undo.clear();
+    if (each->state() == RunState::kDone)
+      each->undo.clear();
     // What nobody can read again, not even by going back to it, need not go back.
-    else if (each->failed()) std::erase_if(each->undo, [](const Undo &undo) { return undo.now->gone() && undo.now->weak == 1; });
+    else if (each->failed())
+      std::erase_if(each->undo,
+                    [](const Undo &undo) { return undo.now->gone() && undo.now->weak == 1; });
     return each->undo.empty();
   });
-  if (record->may_fail && !record->undo.empty()) unsettled.push_back(record);
+  if (record->may_fail && !record->undo.empty())
+    unsettled.push_back(record);
 }
 
 //===-- Going back ----------------------------------------------------------------------------===//
@@ -155,7 +192,8 @@ namespace {
 
 // Nothing is under way on the buffer: its last write did not happen.
 void clear_error(const std::shared_ptr<runtime::Buffer> &buffer) {
-  if (buffer->error().ok()) return;
+  if (buffer->error().ok())
+    return;
   auto unwritten = std::make_shared<runtime::Event>();
   unwritten->complete(absl::OkStatus());
   buffer->begin_write(std::move(unwritten));
@@ -164,7 +202,8 @@ void clear_error(const std::shared_ptr<runtime::Buffer> &buffer) {
 void put_back(Value *value, const Undo &undo) {
   const Before &before = undo.before;
   if (Cell *cell = before.cell()) {
-    if (!cell->buffer) cell->buffer = undo.memory;
+    if (!cell->buffer)
+      cell->buffer = undo.memory;
     clear_error(cell->buffer);
     ++cell->owners;
     release_cell(std::exchange(value->cell, cell));
@@ -180,13 +219,15 @@ void put_back(Value *value, const Undo &undo) {
 void put_back(TensorImpl &storage) {
   Value *old = storage.before.value();
   Cell *cell = storage.before.cell();
-  if (is_lost(old) || (old->gone() && cell && !cell->buffer)) return; // nobody has kept it
+  if (is_lost(old) || (old->gone() && cell && !cell->buffer))
+    return; // nobody has kept it
   if (old->gone()) {
     auto *revived = new Value(old->type);
     revived->cell = cell;
     revived->is_scalar = !cell;
     revived->bits = old->bits;
-    if (cell) ++cell->owners;
+    if (cell)
+      ++cell->owners;
     revived->evaluation = old->evaluation;
     old = revived;
   }
@@ -201,61 +242,82 @@ void put_back(TensorImpl &storage) {
 static void put_back_writers(Value *value) {
   while (TensorImpl *storage = value->writers) {
     put_back(*storage);
-    if (value->writers == storage) forget_write(*storage);
+    if (value->writers == storage)
+      forget_write(*storage);
   }
 }
 
 void drop_writes(const Slice &slice, bool all) {
-  std::vector<ValueRef> held(slice.outputs.begin(), slice.outputs.end()); // a value may go with its last storage
+  std::vector<ValueRef> held(slice.outputs.begin(),
+                             slice.outputs.end()); // a value may go with its last storage
   for (const ValueRef &output : held)
-    if (output->node && (all || output->node->lost)) put_back_writers(output.get());
+    if (output->node && (all || output->node->lost))
+      put_back_writers(output.get());
 }
 
 static void go_back() {
   Recorder &r = recorder();
   drain();
   auto unsettled = std::exchange(r.unsettled, {});
-  llvm::MapVector<Value *, const Undo *> targets; // of what the runs should have written; null where it is lost
+  llvm::MapVector<Value *, const Undo *>
+      targets; // of what the runs should have written; null where it is lost
   std::string first;
   for (const std::shared_ptr<EvaluationRecord> &record : unsettled) {
-    if (!record->failed()) continue;
+    if (!record->failed())
+      continue;
     record->lost = true;
     record->loss = record->failure();
-    if (first.empty()) first = record->loss;
-    if (record->state() == RunState::kSkipped) record->loss = first;
+    if (first.empty())
+      first = record->loss;
+    if (record->state() == RunState::kSkipped)
+      record->loss = first;
     for (const Undo &undo : record->undo) {
       const Undo *target = &undo;
       const Cell *cell = undo.before.cell();
-      if (auto earlier = targets.find(undo.before.value()); earlier != targets.end()) target = earlier->second;
-      else if (is_lost(undo.before.value()) || (cell && !cell->buffer && !undo.memory)) target = nullptr;
-      if (record->state() == RunState::kFailedLate) target = nullptr;
+      if (auto earlier = targets.find(undo.before.value()); earlier != targets.end())
+        target = earlier->second;
+      else if (is_lost(undo.before.value()) || (cell && !cell->buffer && !undo.memory))
+        target = nullptr;
+      if (record->state() == RunState::kFailedLate)
+        target = nullptr;
       targets[undo.now] = target;
     }
   }
   for (auto [value, undo] : targets)
-    if (undo && !value->gone()) put_back(value, *undo);
-  for (const std::shared_ptr<EvaluationRecord> &record : unsettled) record->undo.clear();
+    if (undo && !value->gone())
+      put_back(value, *undo);
+  for (const std::shared_ptr<EvaluationRecord> &record : unsettled)
+    record->undo.clear();
   // Recorded ops that read what stays lost.
   std::vector<ValueRef> lost;
   for (Node *node = r.first; node; node = node->next) {
     node->lost = false;
-    for (Value *operand : node->operands) node->lost = node->lost || (operand->node ? operand->node->lost : is_lost(operand));
-    if (!node->lost || node->claimed) continue;
+    for (Value *operand : node->operands)
+      node->lost = node->lost || (operand->node ? operand->node->lost : is_lost(operand));
+    if (!node->lost || node->claimed)
+      continue;
     for (Value *result : node->results)
-      if (result && result->writers) lost.emplace_back(result);
+      if (result && result->writers)
+        lost.emplace_back(result);
   }
-  for (const ValueRef &value : lost) put_back_writers(value.get()); // afterwards: a node goes with its last value
+  for (const ValueRef &value : lost)
+    put_back_writers(value.get()); // afterwards: a node goes with its last value
 }
 
 absl::Status loss_of(Value *leaf) {
-  if (leaf->is_scalar || !leaf->cell || !leaf->cell->buffer) return absl::OkStatus();
+  if (leaf->is_scalar || !leaf->cell || !leaf->cell->buffer)
+    return absl::OkStatus();
   std::shared_ptr<EvaluationRecord> record = leaf->evaluation;
   // Its memory may be another value's by now.
-  if (record && record->lost) return absl::InternalError(record->loss);
-  if (record && !record->failed()) return absl::OkStatus();
+  if (record && record->lost)
+    return absl::InternalError(record->loss);
+  if (record && !record->failed())
+    return absl::OkStatus();
   absl::Status status = leaf->cell->buffer->error();
-  if (status.ok()) return status;
-  // Not all that failed is among the unsettled: there may be nothing to undo, or no check of an index may end it.
+  if (status.ok())
+    return status;
+  // Not all that failed is among the unsettled: there may be nothing to undo, or no check of an
+  // index may end it.
   if (record) {
     record->lost = true;
     record->loss = std::string(status.message());

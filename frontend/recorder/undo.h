@@ -1,11 +1,14 @@
-// What a failed run should have written in place goes back to what it was: an index out of range, or a kernel of a user that fails, costs what
-// was to be computed, and nothing else. Private to this folder.
+// What a failed run should have written in place goes back to what it was: an index out of range,
+// or a kernel of a user that fails, costs what was to be computed, and nothing else. Private to
+// this folder.
 //
-// A write in place gives a storage another value, and the memory of the old one becomes a result's. So a storage remembers the value that
-// it held last in memory (Before), without keeping it from being donated; a run that may end at a check of an index, or at such a kernel,
-// takes these over (EvaluationRecord::undo) and holds the memory until it has succeeded, which is not longer than the run itself does.
-// Programs write what they keep only after the last check (compiler/plan), so that the memory of a run that ended at one, or did not start
-// because an earlier one had, still holds the old values. Whoever meets the error first puts them back, under all the runs that were
+// A write in place gives a storage another value, and the memory of the old one becomes a result's.
+// So a storage remembers the value that it held last in memory (Before), without keeping it from
+// being donated; a run that may end at a check of an index, or at such a kernel, takes these over
+// (EvaluationRecord::undo) and holds the memory until it has succeeded, which is not longer than
+// the run itself does. Programs write what they keep only after the last check (compiler/plan), so
+// that the memory of a run that ended at one, or did not start because an earlier one had, still
+// holds the old values. Whoever meets the error first puts them back, under all the runs that were
 // submitted since, and is told; what was recorded from results that are lost goes back as well.
 #pragma once
 
@@ -16,26 +19,29 @@
 
 namespace weft::recorder {
 
-// Fills the record's `undo` for the storages behind the slice's outputs, where the run may fail; before the launch.
+// Fills the record's `undo` for the storages behind the slice's outputs, where the run may fail;
+// before the launch.
 void prepare_undo(const Slice &slice, EvaluationRecord &record);
 // For one storage of a program that is replayed: what it holds now.
 void prepare_undo(TensorImpl &storage, EvaluationRecord &record);
-// After the launch, when the outputs have their cells: the storages' values are in memory, or will be. roots: how many further handles
-// refer to an output while it is evaluated.
-void settle_writes(const Slice &slice, std::span<Value *const> roots, const std::shared_ptr<EvaluationRecord> &record);
+// After the launch, when the outputs have their cells: the storages' values are in memory, or will
+// be. roots: how many further handles refer to an output while it is evaluated.
+void settle_writes(const Slice &slice, std::span<Value *const> roots,
+                   const std::shared_ptr<EvaluationRecord> &record);
 // Whether a run that reads the leaf may be skipped.
 bool is_unsettled(const Value *leaf);
 // Remembers a record with something to undo, and forgets those whose runs have succeeded.
 void keep_unsettled(const std::shared_ptr<EvaluationRecord> &record);
 
-// The error of a leaf whose run has failed, after everything went back that can; OK for any other leaf, one whose run is under way
-// included.
+// The error of a leaf whose run has failed, after everything went back that can; OK for any other
+// leaf, one whose run is under way included.
 absl::Status loss_of(Value *leaf);
 
 // Raises that error.
 void check_leaf(Value *leaf, Location location);
-// The slice that met such an error is not going to be computed: what it would have written in place goes back too. all: it was told of the
-// error for the first time, so that the call that asked for it has failed; else what reads something lost.
+// The slice that met such an error is not going to be computed: what it would have written in place
+// goes back too. all: it was told of the error for the first time, so that the call that asked for
+// it has failed; else what reads something lost.
 void drop_writes(const Slice &slice, bool all);
 
 } // namespace weft::recorder

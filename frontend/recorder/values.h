@@ -1,5 +1,6 @@
-// What the recorder keeps beside the IR: values, the ops that define them, and the history that derivatives need. Everything here is
-// touched under the recorder's lock only, and nothing here knows MLIR: types and locations are opaque pointers into the current context.
+// What the recorder keeps beside the IR: values, the ops that define them, and the history that
+// derivatives need. Everything here is touched under the recorder's lock only, and nothing here
+// knows MLIR: types and locations are opaque pointers into the current context.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,9 @@ struct TypeInfo {
   int64_t bytes;
   uint32_t id;              // never reused: types in keys compare by it
   const void *ir = nullptr; // the mlir::Type in the current context
-  int64_t ndim() const { return static_cast<int64_t>(dims.size()); }
+  int64_t ndim() const {
+    return static_cast<int64_t>(dims.size());
+  }
 };
 
 // A source line of the user's.
@@ -41,7 +44,8 @@ struct SourceLine {
   const void *ir = nullptr; // the mlir::Location in the current context
 };
 
-// A buffer and the number of values that share it: one that a single dead value owns may be written by the next program.
+// A buffer and the number of values that share it: one that a single dead value owns may be written
+// by the next program.
 struct Cell {
   std::shared_ptr<runtime::Buffer> buffer;
   uint32_t owners = 0;
@@ -49,25 +53,31 @@ struct Cell {
   uint32_t kept = 0;          // by Before: keeps the cell, but not its buffer
   uint32_t held = 0;          // of these, how many keep the buffer as well
   uint32_t wanted = 0;        // of these, how many are storages'
-  bool borrowed = false;      // the user's own memory, or memory that a pointer from data() may still read: never donated
+  bool borrowed = false; // the user's own memory, or memory that a pointer from data() may still
+                         // read: never donated
 };
 
-// One SSA value: the result of a recorded op, or a leaf (a buffer in memory or in flight, or a scalar).
+// One SSA value: the result of a recorded op, or a leaf (a buffer in memory or in flight, or a
+// scalar).
 struct Value : Pooled<Value> {
   explicit Value(const TypeInfo *type) : type(type) {}
 
   const TypeInfo *type;
-  uint32_t handles = 0;          // by tensors and saved values: they make it an output of the slice that computes it
-  uint32_t uses = 0;             // operands of recorded ops
-  uint32_t weak = 0;             // caches of views, which compute it again when it is gone
-  uint32_t index = 0;            // which result of `node`
-  Node *node = nullptr;          // the op that defines it; null for a leaf, and when it is gone
-  Cell *cell = nullptr;          // of a leaf
-  bool is_scalar = false;        // a leaf whose value is `bits`
-  bool was_constant = false;     // such a leaf, at the first call where a literal stopped being a constant of the program
-  bool withdrawn = false;        // inside a claimed slice, or being donated: views must not pick it up again
-  uint64_t bits = 0;             // a scalar's bytes, in its dtype
-  TensorImpl *writers = nullptr; // of a recorded value: the storages that were given it in place and can go back (undo.h), as a list
+  uint32_t handles =
+      0; // by tensors and saved values: they make it an output of the slice that computes it
+  uint32_t uses = 0;         // operands of recorded ops
+  uint32_t weak = 0;         // caches of views, which compute it again when it is gone
+  uint32_t index = 0;        // which result of `node`
+  Node *node = nullptr;      // the op that defines it; null for a leaf, and when it is gone
+  Cell *cell = nullptr;      // of a leaf
+  bool is_scalar = false;    // a leaf whose value is `bits`
+  bool was_constant = false; // such a leaf, at the first call where a literal stopped being a
+                             // constant of the program
+  bool withdrawn =
+      false;         // inside a claimed slice, or being donated: views must not pick it up again
+  uint64_t bits = 0; // a scalar's bytes, in its dtype
+  TensorImpl *writers = nullptr; // of a recorded value: the storages that were given it in place
+                                 // and can go back (undo.h), as a list
   // Scratch of slicing.
   uint32_t slice_uses = 0;
   uint32_t number = 0;
@@ -75,8 +85,12 @@ struct Value : Pooled<Value> {
   uint64_t epoch = 0;
   std::shared_ptr<EvaluationRecord> evaluation; // what computed it
 
-  bool gone() const { return !node && !cell && !is_scalar; }
-  bool is_leaf() const { return !node; }
+  bool gone() const {
+    return !node && !cell && !is_scalar;
+  }
+  bool is_leaf() const {
+    return !node;
+  }
 };
 
 // Counts as a handle: keeps the value and makes it an output.
@@ -84,7 +98,8 @@ class ValueRef {
 public:
   ValueRef() = default;
   explicit ValueRef(Value *value) : value_(value) {
-    if (value_) ++value_->handles;
+    if (value_)
+      ++value_->handles;
   }
   ValueRef(const ValueRef &other) : ValueRef(other.value_) {}
   ValueRef(ValueRef &&other) noexcept : value_(std::exchange(other.value_, nullptr)) {}
@@ -93,25 +108,35 @@ public:
     return *this;
   }
   ~ValueRef() {
-    if (value_) release();
+    if (value_)
+      release();
   }
-  Value *get() const { return value_; }
-  Value *operator->() const { return value_; }
-  explicit operator bool() const { return value_ != nullptr; }
+  Value *get() const {
+    return value_;
+  }
+  Value *operator->() const {
+    return value_;
+  }
+  explicit operator bool() const {
+    return value_ != nullptr;
+  }
 
 private:
   void release();
   Value *value_ = nullptr;
 };
 
-// What a storage held before writes in place that are yet to be computed. It does not keep the memory from becoming a result's: a run that
-// ends at a check of an index leaves what is in it (undo.h).
+// What a storage held before writes in place that are yet to be computed. It does not keep the
+// memory from becoming a result's: a run that ends at a check of an index leaves what is in it
+// (undo.h).
 class Before {
 public:
   Before() = default;
   // hold: keep the memory where nobody else does, since what is written may fail before it is read.
   Before(Value *leaf, bool hold);
-  Before(Before &&other) noexcept { swap(other); }
+  Before(Before &&other) noexcept {
+    swap(other);
+  }
   Before &operator=(Before other) noexcept {
     swap(other);
     return *this;
@@ -121,10 +146,16 @@ public:
   // It is no longer a storage's, but a run's.
   void hand_over();
 
-  explicit operator bool() const { return value_ != nullptr; }
-  Value *value() const { return value_; } // may be gone
-  Cell *cell() const { return cell_; }    // null for a scalar
-  uint64_t bits() const;                  // of a scalar
+  explicit operator bool() const {
+    return value_ != nullptr;
+  }
+  Value *value() const {
+    return value_;
+  } // may be gone
+  Cell *cell() const {
+    return cell_;
+  } // null for a scalar
+  uint64_t bits() const; // of a scalar
 
 private:
   void swap(Before &other) noexcept {
@@ -151,12 +182,21 @@ public:
     return *this;
   }
   ~GradRef() {
-    if (node_) release();
+    if (node_)
+      release();
   }
-  GradNode *get() const { return node_; }
-  GradNode &operator*() const { return *node_; }
-  GradNode *operator->() const { return node_; }
-  explicit operator bool() const { return node_ != nullptr; }
+  GradNode *get() const {
+    return node_;
+  }
+  GradNode &operator*() const {
+    return *node_;
+  }
+  GradNode *operator->() const {
+    return node_;
+  }
+  explicit operator bool() const {
+    return node_ != nullptr;
+  }
 
 private:
   void release();
@@ -169,12 +209,24 @@ struct Var {
   GradRef grad;
   uint32_t grad_index = 0;
 
-  const TypeInfo &type() const { return *value->type; }
-  DType dtype() const { return value->type->dtype; }
-  const Shape &dims() const { return value->type->dims; }
-  int64_t ndim() const { return value->type->ndim(); }
-  explicit operator bool() const { return static_cast<bool>(value); }
-  Var without_history() const { return Var{value, GradRef(), 0}; }
+  const TypeInfo &type() const {
+    return *value->type;
+  }
+  DType dtype() const {
+    return value->type->dtype;
+  }
+  const Shape &dims() const {
+    return value->type->dims;
+  }
+  int64_t ndim() const {
+    return value->type->ndim();
+  }
+  explicit operator bool() const {
+    return static_cast<bool>(value);
+  }
+  Var without_history() const {
+    return Var{value, GradRef(), 0};
+  }
 };
 
 // Everything about an op but its operands: name, properties, types. One object for each in use.
@@ -188,8 +240,8 @@ struct Node : Pooled<Node> {
   uint64_t epoch = 0;  // of the last walk that saw it
   uint32_t live_results = 0;
   bool claimed = false;
-  bool may_fail = false;                     // it checks indices, or reads what recorded ops that do compute
-  bool lost = false;                         // it reads, maybe through others, what a failed run has lost
+  bool may_fail = false; // it checks indices, or reads what recorded ops that do compute
+  bool lost = false;     // it reads, maybe through others, what a failed run has lost
   InlineVector<Value *, 3> operands;         // each counts as a use
   InlineVector<Value *, 1> results;          // null once nobody refers to it
   Node *previous = nullptr, *next = nullptr; // all live ops, in order
@@ -213,7 +265,9 @@ struct GradNode : Pooled<GradNode> {
   const TypeInfo *leaf_type = nullptr;
   Tensor grad; // of a leaf
 
-  bool is_leaf() const { return !signature; }
+  bool is_leaf() const {
+    return !signature;
+  }
 };
 
 } // namespace weft::recorder

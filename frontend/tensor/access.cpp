@@ -22,42 +22,56 @@ Var evaluated(const Tensor &tensor, CutReason reason, Location location) {
   return x;
 }
 
-template <typename T> constexpr bool kNarrow = std::is_same_v<T, BFloat16> || std::is_same_v<T, Float16>;
+template <typename T>
+constexpr bool kNarrow = std::is_same_v<T, BFloat16> || std::is_same_v<T, Float16>;
 
 // Rounds once: a double goes to a 16-bit float through a float that is odd where it is inexact.
 float odd_float(double x) {
   float near = static_cast<float>(x);
   double back = static_cast<double>(near);
-  if (back == x || std::isnan(x)) return near;
+  if (back == x || std::isnan(x))
+    return near;
   uint32_t bits = std::bit_cast<uint32_t>(near);
   return std::bit_cast<float>((std::fabs(back) > std::fabs(x) ? bits - 1 : bits) | 1);
 }
 
 template <typename From, typename To> To convert_one(From x) {
-  if constexpr (std::is_same_v<From, To>) return x;
-  else if constexpr (kNarrow<From>) return convert_one<float, To>(static_cast<float>(x));
-  else if constexpr (kNarrow<To>) return To(std::is_same_v<From, float> ? static_cast<float>(x) : odd_float(static_cast<double>(x)));
-  else if constexpr (std::is_same_v<To, bool>) return x != From(0);
+  if constexpr (std::is_same_v<From, To>)
+    return x;
+  else if constexpr (kNarrow<From>)
+    return convert_one<float, To>(static_cast<float>(x));
+  else if constexpr (kNarrow<To>)
+    return To(std::is_same_v<From, float> ? static_cast<float>(x)
+                                          : odd_float(static_cast<double>(x)));
+  else if constexpr (std::is_same_v<To, bool>)
+    return x != From(0);
   else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     // As weft.cast: towards zero, saturating, NaN gives 0.
-    if (std::isnan(x)) return To(0);
+    if (std::isnan(x))
+      return To(0);
     double d = static_cast<double>(x);
-    if (d <= static_cast<double>(std::numeric_limits<To>::min())) return std::numeric_limits<To>::min();
-    if (d >= static_cast<double>(std::numeric_limits<To>::max())) return std::numeric_limits<To>::max();
+    if (d <= static_cast<double>(std::numeric_limits<To>::min()))
+      return std::numeric_limits<To>::min();
+    if (d >= static_cast<double>(std::numeric_limits<To>::max()))
+      return std::numeric_limits<To>::max();
     return static_cast<To>(d);
-  } else return static_cast<To>(x);
+  } else
+    return static_cast<To>(x);
 }
 
-template <typename T, typename Out> void convert(const void *data, DType dtype, int64_t count, Out out) {
+template <typename T, typename Out>
+void convert(const void *data, DType dtype, int64_t count, Out out) {
   auto run = [&](auto zero) {
     using From = decltype(zero);
     auto *from = static_cast<const From *>(data);
-    for (int64_t i = 0; i < count; ++i) out[i] = convert_one<From, T>(from[i]);
+    for (int64_t i = 0; i < count; ++i)
+      out[i] = convert_one<From, T>(from[i]);
   };
-  if (dtype == DType::kBool) return run(uint8_t()); // bytes, which a C++ bool may not be
+  if (dtype == DType::kBool)
+    return run(uint8_t()); // bytes, which a C++ bool may not be
   switch (dtype) {
-#define WEFT_CONVERT(From, dtype)                                                                                                          \
-  case DType::dtype:                                                                                                                       \
+#define WEFT_CONVERT(From, dtype)                                                                  \
+  case DType::dtype:                                                                               \
     return run(From());
     WEFT_ELEMENT_TYPES(WEFT_CONVERT)
 #undef WEFT_CONVERT
@@ -70,7 +84,8 @@ template <ElementType T> T Tensor::item(Location location) const {
   Session session("item", location);
   const TypeInfo &type = *checked(*this, "self")->type;
   if (type.elements != 1)
-    fail(ErrorKind::kShape, "the tensor has shape " + weft::to_string(type.dims) + "; item() is for tensors of one element");
+    fail(ErrorKind::kShape, "the tensor has shape " + weft::to_string(type.dims) +
+                                "; item() is for tensors of one element");
   Var x = evaluated(*this, CutReason::kValue, location);
   T result[1];
   convert<T>(wait_for(x.value.get(), location), type.dtype, 1, result);
@@ -91,27 +106,34 @@ const void *Tensor::data_bytes(Location location) const {
   Session session("data", location);
   TensorImpl *impl = checked(*this, "self");
   Var x = evaluated(*this, CutReason::kValue, location);
-  if (impl->is_view()) impl->pinned = x.value;
+  if (impl->is_view())
+    impl->pinned = x.value;
   return wait_for(x.value.get(), location);
 }
 
 void *Tensor::mutable_data_bytes(Location location) {
   Session session("mutable_data", location);
   TensorImpl *impl = checked(*this, "self");
-  if (impl->is_view()) fail(ErrorKind::kState, "this is a view; write to the tensor that it views, or copy_ into the view");
-  if (impl->leaf && grad_mode())
-    fail(ErrorKind::kState, "a leaf tensor that requires grad cannot be written while history is kept; do it under weft::NoGrad");
-  if (impl->var.grad)
+  if (impl->is_view())
     fail(ErrorKind::kState,
-         "the tensor was computed with history, which a write behind its back would make wrong; detach().clone() it first");
+         "this is a view; write to the tensor that it views, or copy_ into the view");
+  if (impl->leaf && grad_mode())
+    fail(ErrorKind::kState, "a leaf tensor that requires grad cannot be written while history is "
+                            "kept; do it under weft::NoGrad");
+  if (impl->var.grad)
+    fail(ErrorKind::kState, "the tensor was computed with history, which a write behind its back "
+                            "would make wrong; detach().clone() it first");
   Var x = evaluated(*this, CutReason::kWrite, location);
-  if (TraceHooks *hooks = trace_hooks()) hooks->on_write(impl);
-  // Others may still refer to the value (saved for a derivative, or recorded ops): they keep the old one.
+  if (TraceHooks *hooks = trace_hooks())
+    hooks->on_write(impl);
+  // Others may still refer to the value (saved for a derivative, or recorded ops): they keep the
+  // old one.
   impl->var = Var();
   ++impl->version;
   if (x.value->handles > 1 || x.value->uses > 0 || x.value->weak > 0) {
     std::shared_ptr<runtime::Buffer> copy = allocate_buffer(impl->type->bytes);
-    std::memcpy(copy->data(), wait_for(x.value.get(), location), static_cast<size_t>(impl->type->bytes));
+    std::memcpy(copy->data(), wait_for(x.value.get(), location),
+                static_cast<size_t>(impl->type->bytes));
     x = make_leaf(impl->type, std::move(copy));
   }
   impl->var = x;
@@ -122,8 +144,9 @@ template <ElementType T> const T *Tensor::data(Location location) const {
   Session session("data", location);
   DType dtype = checked(*this, "self")->type->dtype;
   if (dtype != dtype_of<T>())
-    fail(ErrorKind::kDType,
-         std::string("the tensor is ") + name(dtype) + ", asked for was a pointer to " + name(dtype_of<T>()) + "; convert with to()");
+    fail(ErrorKind::kDType, std::string("the tensor is ") + name(dtype) +
+                                ", asked for was a pointer to " + name(dtype_of<T>()) +
+                                "; convert with to()");
   return static_cast<const T *>(data_bytes(location));
 }
 
@@ -131,14 +154,15 @@ template <ElementType T> T *Tensor::mutable_data(Location location) {
   Session session("mutable_data", location);
   DType dtype = checked(*this, "self")->type->dtype;
   if (dtype != dtype_of<T>())
-    fail(ErrorKind::kDType, std::string("the tensor is ") + name(dtype) + ", asked for was a pointer to " + name(dtype_of<T>()));
+    fail(ErrorKind::kDType, std::string("the tensor is ") + name(dtype) +
+                                ", asked for was a pointer to " + name(dtype_of<T>()));
   return static_cast<T *>(mutable_data_bytes(location));
 }
 
-#define WEFT_INSTANTIATE(T, dtype)                                                                                                                \
-  template T Tensor::item<T>(Location) const;                                                                                              \
-  template std::vector<T> Tensor::to_vector<T>(Location) const;                                                                            \
-  template const T *Tensor::data<T>(Location) const;                                                                                       \
+#define WEFT_INSTANTIATE(T, dtype)                                                                 \
+  template T Tensor::item<T>(Location) const;                                                      \
+  template std::vector<T> Tensor::to_vector<T>(Location) const;                                    \
+  template const T *Tensor::data<T>(Location) const;                                               \
   template T *Tensor::mutable_data<T>(Location);
 WEFT_ELEMENT_TYPES(WEFT_INSTANTIATE)
 #undef WEFT_INSTANTIATE
@@ -151,13 +175,16 @@ void submit_all(std::span<const Tensor> tensors, CutReason reason, Location loca
   std::vector<Var> vars;
   std::vector<Value *> roots;
   for (const Tensor &tensor : tensors) {
-    if (!tensor.defined()) continue;
+    if (!tensor.defined())
+      continue;
     vars.push_back(read(tensor, "tensors"));
     roots.push_back(vars.back().value.get());
   }
   submit(roots, {reason, location});
-  if (!wait) return;
-  for (Value *root : roots) wait_for(root, location);
+  if (!wait)
+    return;
+  for (Value *root : roots)
+    wait_for(root, location);
 }
 
 } // namespace
@@ -177,14 +204,18 @@ void eval(std::span<const Tensor> tensors, Location location) {
 void submit_step(std::span<const Tensor> tensors, Location location) {
   Session session("step", location);
   mark();
-  if (!active_trace()) submit_all(tensors, CutReason::kStep, location, false);
+  if (!active_trace())
+    submit_all(tensors, CutReason::kStep, location, false);
 }
 
 void submit_init(std::span<const Tensor> tensors, Location location) {
   Session session("init", location);
-  if (!active_trace()) submit_all(tensors, CutReason::kInit, location, false);
+  if (!active_trace())
+    submit_all(tensors, CutReason::kInit, location, false);
 }
 
-void synchronize() { synchronize_all(); }
+void synchronize() {
+  synchronize_all();
+}
 
 } // namespace weft

@@ -15,7 +15,8 @@ Tensor Tensor::from_bytes(const void *bytes, DType dtype, Shape shape, Location 
   Session session("from", location);
   const TypeInfo *type = type_info(dtype, shape);
   std::shared_ptr<runtime::Buffer> buffer = allocate_buffer(type->bytes);
-  if (type->bytes > 0) std::memcpy(buffer->data(), bytes, static_cast<size_t>(type->bytes));
+  if (type->bytes > 0)
+    std::memcpy(buffer->data(), bytes, static_cast<size_t>(type->bytes));
   return wrap_quietly(make_leaf(type, std::move(buffer)));
 }
 
@@ -25,18 +26,21 @@ void check_count(size_t count, const Shape &shape, DType dtype, Location locatio
   Session session("from", location);
   int64_t elements = type_info(dtype, shape)->elements;
   if (static_cast<int64_t>(count) != elements)
-    fail(ErrorKind::kShape,
-         std::to_string(count) + " values do not fill shape " + to_string(shape) + ", which has " + std::to_string(elements) + " elements");
+    fail(ErrorKind::kShape, std::to_string(count) + " values do not fill shape " +
+                                to_string(shape) + ", which has " + std::to_string(elements) +
+                                " elements");
 }
 
 } // namespace
 
-template <ElementType T> Tensor Tensor::from(std::span<const T> values, Shape shape, Location location) {
+template <ElementType T>
+Tensor Tensor::from(std::span<const T> values, Shape shape, Location location) {
   check_count(values.size(), shape, dtype_of<T>(), location);
   return from_bytes(values.data(), dtype_of<T>(), std::move(shape), location);
 }
 
-template <ElementType T> Tensor Tensor::from(const std::vector<T> &values, Shape shape, Location location) {
+template <ElementType T>
+Tensor Tensor::from(const std::vector<T> &values, Shape shape, Location location) {
   if constexpr (std::is_same_v<T, bool>) {
     std::vector<uint8_t> bytes(values.begin(), values.end());
     check_count(values.size(), shape, DType::kBool, location);
@@ -50,9 +54,9 @@ template <ElementType T> Tensor Tensor::from(const std::vector<T> &values, Locat
   return from<T>(values, Shape{static_cast<int64_t>(values.size())}, location);
 }
 
-#define WEFT_INSTANTIATE(T, dtype)                                                                                                         \
-  template Tensor Tensor::from<T>(std::span<const T>, Shape, Location);                                                                    \
-  template Tensor Tensor::from<T>(const std::vector<T> &, Shape, Location);                                                                \
+#define WEFT_INSTANTIATE(T, dtype)                                                                 \
+  template Tensor Tensor::from<T>(std::span<const T>, Shape, Location);                            \
+  template Tensor Tensor::from<T>(const std::vector<T> &, Shape, Location);                        \
   template Tensor Tensor::from<T>(const std::vector<T> &, Location);
 WEFT_ELEMENT_TYPES(WEFT_INSTANTIATE)
 #undef WEFT_INSTANTIATE
@@ -73,33 +77,49 @@ Tensor ones(const Shape &shape, DType dtype, Location location) {
   return wrap(broadcast(emit_constant(1, dtype), shape));
 }
 
-Tensor scalar(Scalar value, std::optional<DType> dtype, Location location) { return full({}, value, dtype, location); }
-Tensor zeros_like(const Tensor &x, Location location) { return zeros(x.shape(), x.dtype(), location); }
-Tensor ones_like(const Tensor &x, Location location) { return ones(x.shape(), x.dtype(), location); }
-Tensor full_like(const Tensor &x, Scalar value, Location location) { return full(x.shape(), value, x.dtype(), location); }
+Tensor scalar(Scalar value, std::optional<DType> dtype, Location location) {
+  return full({}, value, dtype, location);
+}
+Tensor zeros_like(const Tensor &x, Location location) {
+  return zeros(x.shape(), x.dtype(), location);
+}
+Tensor ones_like(const Tensor &x, Location location) {
+  return ones(x.shape(), x.dtype(), location);
+}
+Tensor full_like(const Tensor &x, Scalar value, Location location) {
+  return full(x.shape(), value, x.dtype(), location);
+}
 
-Tensor arange(Scalar start, Scalar stop, Scalar step, std::optional<DType> dtype, Location location) {
+Tensor arange(Scalar start, Scalar stop, Scalar step, std::optional<DType> dtype,
+              Location location) {
   Session session("arange", location);
-  bool floating = start.dtype == DType::kFloat64 || stop.dtype == DType::kFloat64 || step.dtype == DType::kFloat64;
+  bool floating = start.dtype == DType::kFloat64 || stop.dtype == DType::kFloat64 ||
+                  step.dtype == DType::kFloat64;
   DType chosen = dtype.value_or(floating ? DType::kFloat32 : DType::kInt64);
-  if (chosen == DType::kBool) fail(ErrorKind::kDType, "the dtype must be a number's, not bool");
+  if (chosen == DType::kBool)
+    fail(ErrorKind::kDType, "the dtype must be a number's, not bool");
   double span = (stop.as_double() - start.as_double()) / step.as_double();
-  if (step.as_double() == 0 || !std::isfinite(span)) fail(ErrorKind::kValue, "start, stop and step must be finite, and step must not be 0");
+  if (step.as_double() == 0 || !std::isfinite(span))
+    fail(ErrorKind::kValue, "start, stop and step must be finite, and step must not be 0");
   int64_t count = span <= 0 ? 0 : static_cast<int64_t>(std::ceil(span));
   // Computed where the steps are exact: in float64 or int64.
   DType exact = floating ? DType::kFloat64 : DType::kInt64;
   Var x = emit_iota(exact, {count}, 0);
-  if (step.as_double() != 1) x = emit_binary(Binary::kMul, x, broadcast(make_scalar(step, exact), x.dims()));
-  if (start.as_double() != 0) x = emit_binary(Binary::kAdd, x, broadcast(make_scalar(start, exact), x.dims()));
+  if (step.as_double() != 1)
+    x = emit_binary(Binary::kMul, x, broadcast(make_scalar(step, exact), x.dims()));
+  if (start.as_double() != 0)
+    x = emit_binary(Binary::kAdd, x, broadcast(make_scalar(start, exact), x.dims()));
   return wrap(chosen == exact ? x : emit_cast(x, chosen));
 }
 Tensor arange(Scalar stop, std::optional<DType> dtype, Location location) {
-  return stop.dtype == DType::kFloat64 ? arange(0.0, stop, 1.0, dtype, location) : arange(0, stop, 1, dtype, location);
+  return stop.dtype == DType::kFloat64 ? arange(0.0, stop, 1.0, dtype, location)
+                                       : arange(0, stop, 1, dtype, location);
 }
 
 Tensor linspace(double start, double stop, int64_t steps, DType dtype, Location location) {
   Session session("linspace", location);
-  if (steps < 0) fail(ErrorKind::kValue, "steps is " + std::to_string(steps) + "; it must not be negative");
+  if (steps < 0)
+    fail(ErrorKind::kValue, "steps is " + std::to_string(steps) + "; it must not be negative");
   Var x = emit_iota(DType::kFloat64, {steps}, 0);
   double step = steps > 1 ? (stop - start) / static_cast<double>(steps - 1) : 0;
   x = emit_binary(Binary::kMul, x, broadcast(make_scalar(step, DType::kFloat64), x.dims()));
@@ -110,7 +130,9 @@ Tensor linspace(double start, double stop, int64_t steps, DType dtype, Location 
 Tensor eye(int64_t n, std::optional<int64_t> m, DType dtype, Location location) {
   Session session("eye", location);
   Shape shape = {n, m.value_or(n)};
-  return wrap(emit_cast(emit_compare(Comparison::kEq, emit_iota(DType::kInt64, shape, 0), emit_iota(DType::kInt64, shape, 1)), dtype));
+  return wrap(emit_cast(emit_compare(Comparison::kEq, emit_iota(DType::kInt64, shape, 0),
+                                     emit_iota(DType::kInt64, shape, 1)),
+                        dtype));
 }
 
 } // namespace weft

@@ -29,8 +29,8 @@ const char *name(ErrorKind kind) {
 }
 
 Error::Error(ErrorKind kind, std::string message, std::string file, int line)
-    : std::runtime_error(file + ":" + std::to_string(line) + ": " + message), kind_(kind), message_(std::move(message)),
-      file_(std::move(file)), line_(line) {}
+    : std::runtime_error(file + ":" + std::to_string(line) + ": " + message), kind_(kind),
+      message_(std::move(message)), file_(std::move(file)), line_(line) {}
 
 Error::Error(ErrorKind kind, std::string message, Location location)
     : Error(kind, std::move(message), location.file_name(), static_cast<int>(location.line())) {}
@@ -40,13 +40,17 @@ thread_local std::optional<Location> outermost_caller;
 }
 
 CallerScope::CallerScope(Location caller) : outermost_(!outermost_caller) {
-  if (outermost_) outermost_caller = caller;
+  if (outermost_)
+    outermost_caller = caller;
 }
 
 CallerScope::~CallerScope() {
-  if (outermost_) outermost_caller.reset();
+  if (outermost_)
+    outermost_caller.reset();
 }
 
-Location CallerScope::resolve(Location fallback) { return outermost_caller.value_or(fallback); }
+Location CallerScope::resolve(Location fallback) {
+  return outermost_caller.value_or(fallback);
+}
 
 } // namespace weft

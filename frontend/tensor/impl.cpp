@@ -20,7 +20,9 @@ struct Assignable {
 thread_local Assignable last_assignable;
 } // namespace
 
-void note_assignable(const Tensor &made) { last_assignable = {made.impl(), Session::location()}; }
+void note_assignable(const Tensor &made) {
+  last_assignable = {made.impl(), Session::location()};
+}
 
 TraceHooks *&trace_hooks() {
   thread_local TraceHooks *hooks = nullptr;
@@ -35,8 +37,10 @@ uint64_t next_birth() {
 namespace {
 
 void cache(TensorImpl &impl, Value *value) {
-  if (value) ++value->weak;
-  if (Value *old = std::exchange(impl.cached, value)) release_weak(old);
+  if (value)
+    ++value->weak;
+  if (Value *old = std::exchange(impl.cached, value))
+    release_weak(old);
 }
 
 Var apply(const ViewStep &step, const Var &x) {
@@ -60,13 +64,15 @@ Var put(const ViewStep &step, const Var &from, const Var &value) {
     return emit_reshape(value, from.dims());
   case ViewStep::Kind::kTranspose: {
     Shape inverse(step.permutation.size());
-    for (size_t i = 0; i < inverse.size(); ++i) inverse[step.permutation[i]] = static_cast<int64_t>(i);
+    for (size_t i = 0; i < inverse.size(); ++i)
+      inverse[step.permutation[i]] = static_cast<int64_t>(i);
     return emit_transpose(value, inverse);
   }
   case ViewStep::Kind::kBroadcast:
-    fail(ErrorKind::kState, "cannot write through an expanded view of shape " + to_string(step.dims) +
-                                ": several of its elements are one element of the " + to_string(from.dims()) +
-                                " tensor behind it; write to that, or to a clone()");
+    fail(ErrorKind::kState,
+         "cannot write through an expanded view of shape " + to_string(step.dims) +
+             ": several of its elements are one element of the " + to_string(from.dims()) +
+             " tensor behind it; write to that, or to a clone()");
   case ViewStep::Kind::kSlice:
     return emit_insert_slice(from, value, step.starts, step.steps);
   }
@@ -90,11 +96,14 @@ void add_step(std::vector<ViewStep> &steps, ViewStep step, const Shape &before) 
       }
       last.permutation = std::move(combined);
       last.dims = step.dims;
-      if (identity) steps.pop_back();
+      if (identity)
+        steps.pop_back();
       return;
     }
   }
-  if (step.dims == before && (step.kind == ViewStep::Kind::kReshape || step.kind == ViewStep::Kind::kBroadcast)) return;
+  if (step.dims == before &&
+      (step.kind == ViewStep::Kind::kReshape || step.kind == ViewStep::Kind::kBroadcast))
+    return;
   steps.push_back(std::move(step));
 }
 
@@ -106,14 +115,17 @@ TensorImpl::~TensorImpl() {
 }
 
 TensorImpl *checked(const Tensor &tensor, const char *argument) {
-  if (!tensor.defined()) fail(ErrorKind::kState, std::string("'") + argument + "' is an undefined tensor: it was never given a value");
+  if (!tensor.defined())
+    fail(ErrorKind::kState,
+         std::string("'") + argument + "' is an undefined tensor: it was never given a value");
   return tensor.impl();
 }
 
 Var read(const Tensor &tensor, const char *argument) {
   TensorImpl *impl = checked(tensor, argument);
   if (!impl->is_view()) {
-    if (TraceHooks *hooks = trace_hooks()) hooks->on_read(impl);
+    if (TraceHooks *hooks = trace_hooks())
+      hooks->on_read(impl);
     Var x = impl->var;
     if (impl->leaf) {
       x.grad = impl->leaf;
@@ -123,23 +135,28 @@ Var read(const Tensor &tensor, const char *argument) {
   }
   TensorImpl *storage = impl->storage();
   Var from = read(impl->base, argument);
-  if (impl->detached) from = from.without_history();
+  if (impl->detached)
+    from = from.without_history();
   bool wants_history = static_cast<bool>(from.grad) && grad_mode();
-  // The history outlives the value, which goes when it was computed and nobody holds it: whatever was made of this view before leads to
-  // the same node as what is made of it now.
+  // The history outlives the value, which goes when it was computed and nobody holds it: whatever
+  // was made of this view before leads to the same node as what is made of it now.
   if (impl->cached_version != storage->version) {
     cache(*impl, nullptr);
     impl->cached_history = impl->cached_base = GradEdge();
   }
-  bool same_base = impl->cached_base.node.get() == from.grad.get() && impl->cached_base.index == from.grad_index;
-  if (wants_history && !same_base) impl->cached_history = GradEdge();
-  bool alive = impl->cached && !impl->cached->gone() && !impl->cached->withdrawn && !is_lost(impl->cached);
+  bool same_base =
+      impl->cached_base.node.get() == from.grad.get() && impl->cached_base.index == from.grad_index;
+  if (wants_history && !same_base)
+    impl->cached_history = GradEdge();
+  bool alive =
+      impl->cached && !impl->cached->gone() && !impl->cached->withdrawn && !is_lost(impl->cached);
   Var x;
   if (alive && (!wants_history || impl->cached_history.node)) {
     x.value = ValueRef(impl->cached);
   } else {
     x = wants_history && impl->cached_history.node ? from.without_history() : from;
-    for (const ViewStep &step : impl->steps) x = apply(step, x);
+    for (const ViewStep &step : impl->steps)
+      x = apply(step, x);
     cache(*impl, x.value.get());
     impl->cached_version = storage->version;
     if (x.grad) {
@@ -161,25 +178,33 @@ Var read(const Tensor &tensor, const char *argument) {
 void write(const Tensor &tensor, Var value) {
   TensorImpl *impl = checked(tensor, "self");
   if (impl->leaf && grad_mode())
-    fail(ErrorKind::kState, "a leaf tensor that requires grad cannot be written in place while history is kept; do it under weft::NoGrad");
+    fail(ErrorKind::kState, "a leaf tensor that requires grad cannot be written in place while "
+                            "history is kept; do it under weft::NoGrad");
   bool keep_history = grad_mode();
   // Down the views to the storage: each level's new value comes from what its view was given.
   while (impl->is_view()) {
-    if (impl->detached) keep_history = false;
+    if (impl->detached)
+      keep_history = false;
     std::vector<Var> path{read(impl->base, "self")};
-    if (!keep_history) path[0] = path[0].without_history();
-    for (size_t i = 0; i + 1 < impl->steps.size(); ++i) path.push_back(apply(impl->steps[i], path.back()));
-    for (size_t i = impl->steps.size(); i-- > 0;) value = put(impl->steps[i], path[i], value);
+    if (!keep_history)
+      path[0] = path[0].without_history();
+    for (size_t i = 0; i + 1 < impl->steps.size(); ++i)
+      path.push_back(apply(impl->steps[i], path.back()));
+    for (size_t i = impl->steps.size(); i-- > 0;)
+      value = put(impl->steps[i], path[i], value);
     impl = impl->base.impl();
     if (impl->leaf && keep_history)
-      fail(ErrorKind::kState,
-           "a view of a leaf tensor that requires grad cannot be written in place while history is kept; do it under weft::NoGrad");
+      fail(ErrorKind::kState, "a view of a leaf tensor that requires grad cannot be written in "
+                              "place while history is kept; do it under weft::NoGrad");
   }
-  if (TraceHooks *hooks = trace_hooks()) hooks->on_write(impl);
+  if (TraceHooks *hooks = trace_hooks())
+    hooks->on_write(impl);
   note_write(*impl, value.value.get());
   // Outside of history the edge to what computed the storage stays, as in PyTorch.
-  if (keep_history) impl->var = std::move(value);
-  else impl->var.value = std::move(value.value);
+  if (keep_history)
+    impl->var = std::move(value);
+  else
+    impl->var.value = std::move(value.value);
   ++impl->version;
 }
 
@@ -221,7 +246,8 @@ Tensor make_detached(const Tensor &tensor) {
   Tensor view(impl);
   impl->type = from->type;
   impl->detached = true;
-  // History ends here anyway, so hang it on the storage itself: chains of detached handles stay flat.
+  // History ends here anyway, so hang it on the storage itself: chains of detached handles stay
+  // flat.
   Tensor base = tensor;
   while (base.impl()->is_view()) {
     impl->steps.insert(impl->steps.begin(), base.impl()->steps.begin(), base.impl()->steps.end());
@@ -234,24 +260,29 @@ Tensor make_detached(const Tensor &tensor) {
 int64_t normalize_dim(int64_t dim, int64_t rank, const char *argument) {
   int64_t count = std::max<int64_t>(rank, 1);
   if (dim < -count || dim >= count)
-    fail(ErrorKind::kIndex, std::string(argument) + " " + std::to_string(dim) + " is out of range for a tensor of " + std::to_string(rank) +
-                                " dimensions: it must be in [" + std::to_string(-count) + ", " + std::to_string(count - 1) + "]");
+    fail(ErrorKind::kIndex, std::string(argument) + " " + std::to_string(dim) +
+                                " is out of range for a tensor of " + std::to_string(rank) +
+                                " dimensions: it must be in [" + std::to_string(-count) + ", " +
+                                std::to_string(count - 1) + "]");
   return dim < 0 ? dim + count : dim;
 }
 
 Shape normalize_dims(const Dims &dims, int64_t rank, const char *argument) {
   Shape result;
   if (dims.all()) {
-    for (int64_t i = 0; i < rank; ++i) result.push_back(i);
+    for (int64_t i = 0; i < rank; ++i)
+      result.push_back(i);
     return result;
   }
   for (int64_t dim : dims.values()) {
     int64_t normal = normalize_dim(dim, rank, argument);
-    if (rank > 0) result.push_back(normal);
+    if (rank > 0)
+      result.push_back(normal);
   }
   std::sort(result.begin(), result.end());
   if (std::adjacent_find(result.begin(), result.end()) != result.end())
-    fail(ErrorKind::kValue, std::string(argument) + " " + to_string(dims.values()) + " names a dimension twice");
+    fail(ErrorKind::kValue,
+         std::string(argument) + " " + to_string(dims.values()) + " names a dimension twice");
   return result;
 }
 
@@ -262,11 +293,13 @@ Shape normalize_dims(const Dims &dims, int64_t rank, const char *argument) {
 using recorder::TensorImpl;
 
 Tensor::Tensor(const Tensor &other) : impl_(other.impl_) {
-  if (impl_) impl_->refs.fetch_add(1, std::memory_order_relaxed);
+  if (impl_)
+    impl_->refs.fetch_add(1, std::memory_order_relaxed);
 }
 
 Tensor::~Tensor() {
-  if (!impl_ || impl_->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (!impl_ || impl_->refs.fetch_sub(1, std::memory_order_acq_rel) != 1)
+    return;
   std::lock_guard<recorder::RecorderMutex> lock(recorder::recorder_mutex());
   delete impl_;
 }
@@ -277,23 +310,27 @@ Tensor &Tensor::operator=(const Tensor &other) & {
   return *this;
 }
 
-Tensor &Tensor::operator=(Tensor &&other) &noexcept {
+Tensor &Tensor::operator=(Tensor &&other) & noexcept {
   Tensor taken(std::move(other));
   std::swap(impl_, taken.impl_);
   return *this;
 }
 
-// x[i] = y: C++ makes the view on the left last, and gives the assignment no parameter for its line, which is the view's.
+// x[i] = y: C++ makes the view on the left last, and gives the assignment no parameter for its
+// line, which is the view's.
 static Location line_of(const Tensor &target, Location fallback) {
-  return target.impl() && target.impl() == recorder::last_assignable.impl ? recorder::last_assignable.location : fallback;
+  return target.impl() && target.impl() == recorder::last_assignable.impl
+             ? recorder::last_assignable.location
+             : fallback;
 }
 
 // x.index({i}) = y with a tensor i: what it would write is a copy that nobody sees again.
 static void want_view(const Tensor &target, Location location) {
-  if (!target.impl() || !target.impl()->picked) return;
+  if (!target.impl() || !target.impl()->picked)
+    return;
   recorder::Session session("operator=", location);
-  recorder::fail(ErrorKind::kState,
-                 "index() with tensors gives a copy, so that the assignment would be lost; use index_put_(indices, value)");
+  recorder::fail(ErrorKind::kState, "index() with tensors gives a copy, so that the assignment "
+                                    "would be lost; use index_put_(indices, value)");
 }
 Tensor &Tensor::operator=(const Tensor &other) && {
   Location location = line_of(*this, Location::current());

@@ -22,17 +22,20 @@ struct ViewStep {
 // Counts up.
 uint64_t next_birth();
 
-// Handles are copied by any thread: refs is atomic. Everything else is touched under the recorder's lock.
+// Handles are copied by any thread: refs is atomic. Everything else is touched under the recorder's
+// lock.
 class TensorImpl : public Pooled<TensorImpl> {
 public:
   std::atomic<uint32_t> refs{1};
   const TypeInfo *type = nullptr;
-  uint64_t born = next_birth(); // when, among all handles' targets: a trace tells what was there before it
+  uint64_t born =
+      next_birth(); // when, among all handles' targets: a trace tells what was there before it
 
   // A storage: its current value. It changes with every write.
   Var var;
   uint64_t version = 0;
-  // What it held when it was last computed, while `var` is recorded (undo.h); then it is one of the value's writers.
+  // What it held when it was last computed, while `var` is recorded (undo.h); then it is one of the
+  // value's writers.
   Before before;
   TensorImpl *previous_writer = nullptr, *next_writer = nullptr;
 
@@ -40,9 +43,11 @@ public:
   Tensor base;
   std::vector<ViewStep> steps;
   bool detached = false;
-  bool picked = false; // what index() with tensors made: a copy, into which an assignment would be lost
-  // The view's value when the base had this version. Without a handle of its own, so that a view does not become an output of a slice only
-  // because it exists; `pinned` holds it once its memory was handed out.
+  bool picked =
+      false; // what index() with tensors made: a copy, into which an assignment would be lost
+  // The view's value when the base had this version. Without a handle of its own, so that a view
+  // does not become an output of a slice only because it exists; `pinned` holds it once its memory
+  // was handed out.
   Value *cached = nullptr;
   GradEdge cached_history;
   GradEdge cached_base; // the base's history that it goes on from
@@ -53,23 +58,28 @@ public:
   GradRef leaf;
 
   ~TensorImpl();
-  bool is_view() const { return base.defined(); }
+  bool is_view() const {
+    return base.defined();
+  }
   // The impl that holds the storage.
   TensorImpl *storage() {
     TensorImpl *impl = this;
-    while (impl->is_view()) impl = impl->base.impl();
+    while (impl->is_view())
+      impl = impl->base.impl();
     return impl;
   }
 };
 
-// A new storage with this value, as a handle; then what follows every call: eager evaluation, budgets.
+// A new storage with this value, as a handle; then what follows every call: eager evaluation,
+// budgets.
 Tensor wrap(Var var);
 // Without what follows a call.
 Tensor wrap_quietly(Var var);
 // The value now. Fails with the argument's name when the tensor is undefined.
 Var read(const Tensor &tensor, const char *argument);
 TensorImpl *checked(const Tensor &tensor, const char *argument);
-// Gives the storage behind the handle a new value of the same type: through the views, if it is one.
+// Gives the storage behind the handle a new value of the same type: through the views, if it is
+// one.
 void write(const Tensor &tensor, Var value);
 // A view of the tensor, one step on.
 Tensor make_view(const Tensor &tensor, ViewStep step);

@@ -1,4 +1,5 @@
-// Members that write what a function of their own tensor gives. Arithmetic in place stands in tensor.cpp.
+// Members that write what a function of their own tensor gives. Arithmetic in place stands in
+// tensor.cpp.
 #include "frontend/tensor/impl.h"
 #include "weft/composites.h"
 
@@ -13,25 +14,30 @@ Tensor &replace(Tensor &self, const char *name, Location location, const Tensor 
   Session session(name, location);
   TensorImpl *impl = checked(self, "self");
   if (value.shape() != impl->type->dims)
-    fail(ErrorKind::kShape,
-         "self is " + describe(*impl->type) + ", but the result has shape " + to_string(value.shape()) + ", which does not fit into it");
+    fail(ErrorKind::kShape, "self is " + describe(*impl->type) + ", but the result has shape " +
+                                to_string(value.shape()) + ", which does not fit into it");
   if (dtype_category(value.dtype()) > dtype_category(impl->type->dtype))
     fail(ErrorKind::kDType, std::string("the result is ") + weft::name(value.dtype()) +
-                                ", which cannot be written into self, a tensor of " + weft::name(impl->type->dtype) +
+                                ", which cannot be written into self, a tensor of " +
+                                weft::name(impl->type->dtype) +
                                 "; convert with to(), or do it out of place");
   return self.copy_(value, location);
 }
 
 } // namespace
 
-#define WEFT_UNARY(function, record, operands, doc)                                                                                        \
-  Tensor &Tensor::function##_(Location location) { return replace(*this, #function "_", location, weft::function(*this, location)); }
+#define WEFT_UNARY(function, record, operands, doc)                                                \
+  Tensor &Tensor::function##_(Location location) {                                                 \
+    return replace(*this, #function "_", location, weft::function(*this, location));               \
+  }
 #define WEFT_BINARY(function, record, operands, doc)
 #include "weft/ops/elementwise.inc"
 #undef WEFT_UNARY
 #undef WEFT_BINARY
 
-Tensor &Tensor::pow_(TensorArg exponent, Location location) { return replace(*this, "pow_", location, pow(exponent, location)); }
+Tensor &Tensor::pow_(TensorArg exponent, Location location) {
+  return replace(*this, "pow_", location, pow(exponent, location));
+}
 Tensor &Tensor::clamp_(std::optional<Scalar> min, std::optional<Scalar> max, Location location) {
   return replace(*this, "clamp_", location, clamp(min, max, location));
 }
@@ -50,17 +56,21 @@ Tensor &Tensor::masked_fill_(const Tensor &mask, TensorArg value, Location locat
 Tensor &Tensor::scatter_(int64_t dim, const Tensor &indices, TensorArg source, Location location) {
   return replace(*this, "scatter_", location, scatter(dim, indices, source, location));
 }
-Tensor &Tensor::scatter_add_(int64_t dim, const Tensor &indices, const Tensor &source, Location location) {
+Tensor &Tensor::scatter_add_(int64_t dim, const Tensor &indices, const Tensor &source,
+                             Location location) {
   return replace(*this, "scatter_add_", location, scatter_add(dim, indices, source, location));
 }
-Tensor &Tensor::scatter_reduce_(int64_t dim, const Tensor &indices, const Tensor &source, std::string_view reduce, bool include_self,
-                                Location location) {
-  return replace(*this, "scatter_reduce_", location, scatter_reduce(dim, indices, source, reduce, include_self, location));
+Tensor &Tensor::scatter_reduce_(int64_t dim, const Tensor &indices, const Tensor &source,
+                                std::string_view reduce, bool include_self, Location location) {
+  return replace(*this, "scatter_reduce_", location,
+                 scatter_reduce(dim, indices, source, reduce, include_self, location));
 }
-Tensor &Tensor::index_add_(int64_t dim, const Tensor &indices, const Tensor &source, Location location) {
+Tensor &Tensor::index_add_(int64_t dim, const Tensor &indices, const Tensor &source,
+                           Location location) {
   return replace(*this, "index_add_", location, index_add(dim, indices, source, location));
 }
-Tensor &Tensor::index_copy_(int64_t dim, const Tensor &indices, const Tensor &source, Location location) {
+Tensor &Tensor::index_copy_(int64_t dim, const Tensor &indices, const Tensor &source,
+                            Location location) {
   return replace(*this, "index_copy_", location, index_copy(dim, indices, source, location));
 }
 Tensor &Tensor::index_fill_(int64_t dim, const Tensor &indices, Scalar value, Location location) {

@@ -1,4 +1,5 @@
-// Basic indexing: integers, slices, an ellipsis and new axes become one slice step and one reshape step.
+// Basic indexing: integers, slices, an ellipsis and new axes become one slice step and one reshape
+// step.
 #include "frontend/recorder/emit.h"
 #include "frontend/tensor/impl.h"
 #include "frontend/tensor/tensor_indexing.h"
@@ -10,13 +11,15 @@ using namespace recorder;
 
 namespace {
 
-// numpy's rule: bounds are counted from the end where negative, then cut to the dimension. The limit is exclusive, -1 means "before the
-// first element" for a negative step.
+// numpy's rule: bounds are counted from the end where negative, then cut to the dimension. The
+// limit is exclusive, -1 means "before the first element" for a negative step.
 void resolve(const Slice &slice, int64_t size, int64_t &start, int64_t &limit, int64_t &count) {
   int64_t step = slice.step;
-  if (step == 0) fail(ErrorKind::kValue, "a slice's step must not be 0");
+  if (step == 0)
+    fail(ErrorKind::kValue, "a slice's step must not be 0");
   auto bound = [&](std::optional<int64_t> given, int64_t otherwise) {
-    if (!given) return otherwise;
+    if (!given)
+      return otherwise;
     int64_t x = *given < 0 ? *given + size : *given;
     return step > 0 ? std::clamp<int64_t>(x, 0, size) : std::clamp<int64_t>(x, -1, size - 1);
   };
@@ -25,23 +28,27 @@ void resolve(const Slice &slice, int64_t size, int64_t &start, int64_t &limit, i
   int64_t span = step > 0 ? limit - start : start - limit;
   int64_t stride = step > 0 ? step : -step;
   count = span > 0 ? (span + stride - 1) / stride : 0;
-  if (count == 0) limit = start;
+  if (count == 0)
+    limit = start;
 }
 
 } // namespace
 
 Tensor Tensor::index(std::span<const Index> indices, Location location) const {
   Session session("index", location);
-  if (has_tensors(indices)) return index_by_tensors(*this, indices, location);
+  if (has_tensors(indices))
+    return index_by_tensors(*this, indices, location);
   const TypeInfo &type = *checked(*this, "self")->type;
   int64_t consumed = 0, ellipses = 0;
   for (const Index &index : indices) {
     consumed += index.kind() == Index::Kind::kInteger || index.kind() == Index::Kind::kSlice;
     ellipses += index.kind() == Index::Kind::kEllipsis;
   }
-  if (ellipses > 1) fail(ErrorKind::kIndex, "an index may hold one Ellipsis");
+  if (ellipses > 1)
+    fail(ErrorKind::kIndex, "an index may hold one Ellipsis");
   if (consumed > type.ndim())
-    fail(ErrorKind::kIndex, std::to_string(consumed) + " indices for a tensor of " + std::to_string(type.ndim()) + " dimensions, " +
+    fail(ErrorKind::kIndex, std::to_string(consumed) + " indices for a tensor of " +
+                                std::to_string(type.ndim()) + " dimensions, " +
                                 weft::to_string(type.dims));
   ViewStep step{ViewStep::Kind::kSlice, {}, {}, {}, {}, {}};
   Shape result;
@@ -67,14 +74,16 @@ Tensor Tensor::index(std::span<const Index> indices, Location location) const {
       result.push_back(1);
       break;
     case Index::Kind::kEllipsis:
-      for (int64_t n = type.ndim() - consumed; n > 0; --n) whole();
+      for (int64_t n = type.ndim() - consumed; n > 0; --n)
+        whole();
       break;
     case Index::Kind::kInteger: {
       int64_t i = index.integer(), size = type.dims[dim];
       if (i < -size || i >= size)
-        fail(ErrorKind::kIndex,
-             "index " + std::to_string(i) + " is out of range for dimension " + std::to_string(dim) + " of size " + std::to_string(size));
-      if (i < 0) i += size;
+        fail(ErrorKind::kIndex, "index " + std::to_string(i) + " is out of range for dimension " +
+                                    std::to_string(dim) + " of size " + std::to_string(size));
+      if (i < 0)
+        i += size;
       take(i, i + 1, 1, 1);
       break;
     }
@@ -87,39 +96,50 @@ Tensor Tensor::index(std::span<const Index> indices, Location location) const {
     }
     }
   }
-  while (dim < type.ndim()) whole();
+  while (dim < type.ndim())
+    whole();
   Tensor view = *this;
-  if (cuts) view = make_view(view, std::move(step));
-  if (view.shape() != result) view = make_view(view, {ViewStep::Kind::kReshape, result, {}, {}, {}, {}});
+  if (cuts)
+    view = make_view(view, std::move(step));
+  if (view.shape() != result)
+    view = make_view(view, {ViewStep::Kind::kReshape, result, {}, {}, {}, {}});
   // A handle of its own even where nothing is cut, so that history and identity are a view's.
-  return view.is_same(*this) ? make_view(view, {ViewStep::Kind::kReshape, result, {}, {}, {}, {}}) : view;
+  return view.is_same(*this) ? make_view(view, {ViewStep::Kind::kReshape, result, {}, {}, {}, {}})
+                             : view;
 }
 
 Tensor Tensor::index(std::initializer_list<Index> indices, Location location) const {
   return index(std::span<const Index>(indices.begin(), indices.size()), location);
 }
 
-void Tensor::index_put_(std::initializer_list<Index> indices, TensorArg value, bool accumulate, Location location) {
+void Tensor::index_put_(std::initializer_list<Index> indices, TensorArg value, bool accumulate,
+                        Location location) {
   Session session("index_put_", location);
   std::span<const Index> entries(indices.begin(), indices.size());
-  if (has_tensors(entries)) return put_by_tensors(*this, entries, value, accumulate, location);
-  if (accumulate) index(entries, location).add_(value, location);
-  else index(entries, location).copy_(value, location);
+  if (has_tensors(entries))
+    return put_by_tensors(*this, entries, value, accumulate, location);
+  if (accumulate)
+    index(entries, location).add_(value, location);
+  else
+    index(entries, location).copy_(value, location);
 }
 
 Tensor Tensor::select(int64_t dim, int64_t i, Location location) const {
   Session session("select", location);
   const TypeInfo &type = *checked(*this, "self")->type;
-  if (type.ndim() == 0) fail(ErrorKind::kIndex, "a tensor without dimensions cannot be indexed");
+  if (type.ndim() == 0)
+    fail(ErrorKind::kIndex, "a tensor without dimensions cannot be indexed");
   std::vector<Index> indices(normalize_dim(dim, type.ndim(), "dim"), Index(Slice()));
   indices.push_back(i);
   return index(indices, location);
 }
 
-Tensor Tensor::slice(int64_t dim, std::optional<int64_t> start, std::optional<int64_t> stop, int64_t step, Location location) const {
+Tensor Tensor::slice(int64_t dim, std::optional<int64_t> start, std::optional<int64_t> stop,
+                     int64_t step, Location location) const {
   Session session("slice", location);
   const TypeInfo &type = *checked(*this, "self")->type;
-  if (type.ndim() == 0) fail(ErrorKind::kIndex, "a tensor without dimensions cannot be sliced");
+  if (type.ndim() == 0)
+    fail(ErrorKind::kIndex, "a tensor without dimensions cannot be sliced");
   std::vector<Index> indices(normalize_dim(dim, type.ndim(), "dim"), Index(Slice()));
   indices.push_back(Slice(start, stop, step));
   return index(indices, location);
@@ -128,11 +148,13 @@ Tensor Tensor::slice(int64_t dim, std::optional<int64_t> start, std::optional<in
 Tensor Tensor::narrow(int64_t dim, int64_t start, int64_t length, Location location) const {
   Session session("narrow", location);
   const TypeInfo &type = *checked(*this, "self")->type;
-  if (type.ndim() == 0) fail(ErrorKind::kIndex, "a tensor without dimensions cannot be narrowed");
+  if (type.ndim() == 0)
+    fail(ErrorKind::kIndex, "a tensor without dimensions cannot be narrowed");
   int64_t size = type.dims[normalize_dim(dim, type.ndim(), "dim")];
   int64_t from = start < 0 ? start + size : start;
   if (from < 0 || length < 0 || from > size || length > size - from)
-    fail(ErrorKind::kIndex, "start " + std::to_string(start) + " and length " + std::to_string(length) + " do not lie within dimension " +
+    fail(ErrorKind::kIndex, "start " + std::to_string(start) + " and length " +
+                                std::to_string(length) + " do not lie within dimension " +
                                 std::to_string(dim) + " of size " + std::to_string(size));
   return slice(dim, from, from + length, 1, location);
 }

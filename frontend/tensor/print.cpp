@@ -15,15 +15,19 @@ constexpr int kPrecision = 4;        // digits after the point, as PyTorch print
 
 class Printer {
 public:
-  Printer(const Tensor &tensor, Location location) : dims_(tensor.shape()), dtype_(tensor.dtype()), short_(tensor.size() > kThreshold) {
-    if (is_floating(dtype_)) doubles_ = tensor.to_vector<double>(location);
-    else ints_ = tensor.to_vector<int64_t>(location);
+  Printer(const Tensor &tensor, Location location)
+      : dims_(tensor.shape()), dtype_(tensor.dtype()), short_(tensor.size() > kThreshold) {
+    if (is_floating(dtype_))
+      doubles_ = tensor.to_vector<double>(location);
+    else
+      ints_ = tensor.to_vector<int64_t>(location);
     choose_format();
   }
 
   std::string run() {
     std::string text = dims_.empty() ? element(0) : "";
-    if (!dims_.empty()) print(text, 0, 0);
+    if (!dims_.empty())
+      print(text, 0, 0);
     return text;
   }
 
@@ -44,13 +48,15 @@ private:
 
   void choose_format() {
     if (!is_floating(dtype_)) {
-      for (size_t i = 0; i < ints_.size(); ++i) width_ = std::max(width_, element(static_cast<int64_t>(i)).size());
+      for (size_t i = 0; i < ints_.size(); ++i)
+        width_ = std::max(width_, element(static_cast<int64_t>(i)).size());
       return;
     }
     double largest = 0, smallest = INFINITY;
     bool whole = true;
     for (double x : doubles_) {
-      if (!std::isfinite(x)) continue;
+      if (!std::isfinite(x))
+        continue;
       whole = whole && x == std::trunc(x);
       if (x != 0) {
         largest = std::max(largest, std::fabs(x));
@@ -58,37 +64,49 @@ private:
       }
     }
     // numpy's rule for the exponent form.
-    scientific_ = largest != 0 && (largest >= 1e8 || smallest < 1e-4 || largest / smallest > 1e3 * 1e5);
+    scientific_ =
+        largest != 0 && (largest >= 1e8 || smallest < 1e-4 || largest / smallest > 1e3 * 1e5);
     whole_ = whole && !scientific_;
-    for (size_t i = 0; i < doubles_.size(); ++i) width_ = std::max(width_, element(static_cast<int64_t>(i)).size());
+    for (size_t i = 0; i < doubles_.size(); ++i)
+      width_ = std::max(width_, element(static_cast<int64_t>(i)).size());
   }
 
   std::string element(int64_t i) const {
-    if (dtype_ == DType::kBool) return ints_[i] ? "true" : "false";
-    if (!is_floating(dtype_)) return std::to_string(ints_[i]);
+    if (dtype_ == DType::kBool)
+      return ints_[i] ? "true" : "false";
+    if (!is_floating(dtype_))
+      return std::to_string(ints_[i]);
     double x = doubles_[i];
-    if (std::isnan(x)) return "nan";
-    if (std::isinf(x)) return x < 0 ? "-inf" : "inf";
+    if (std::isnan(x))
+      return "nan";
+    if (std::isinf(x))
+      return x < 0 ? "-inf" : "inf";
     char text[64];
-    if (whole_) std::snprintf(text, sizeof text, "%.0f.", x);
-    else std::snprintf(text, sizeof text, scientific_ ? "%.*e" : "%.*f", kPrecision, x);
+    if (whole_)
+      std::snprintf(text, sizeof text, "%.0f.", x);
+    else
+      std::snprintf(text, sizeof text, scientific_ ? "%.*e" : "%.*f", kPrecision, x);
     return text;
   }
 
   // The rank of a tensor bounds the depth.
   void print(std::string &text, size_t dim, int64_t offset) const {
     int64_t inner = 1;
-    for (size_t d = dim + 1; d < dims_.size(); ++d) inner *= dims_[d];
+    for (size_t d = dim + 1; d < dims_.size(); ++d)
+      inner *= dims_[d];
     text += "[";
     bool first = true;
     for (int64_t i : shown(dims_[dim])) {
       if (!first) {
         text += dim + 1 == dims_.size() ? ", " : ",";
-        if (dim + 1 < dims_.size()) text += std::string(dims_.size() - dim - 1, '\n') + std::string(dim + 1, ' ');
+        if (dim + 1 < dims_.size())
+          text += std::string(dims_.size() - dim - 1, '\n') + std::string(dim + 1, ' ');
       }
       first = false;
-      if (i < 0) text += "...";
-      else if (dim + 1 < dims_.size()) print(text, dim + 1, offset + i * inner);
+      if (i < 0)
+        text += "...";
+      else if (dim + 1 < dims_.size())
+        print(text, dim + 1, offset + i * inner);
       else {
         std::string one = element(offset + i);
         text += std::string(width_ - std::min(width_, one.size()), ' ') + one;
@@ -110,10 +128,13 @@ private:
 
 std::string Tensor::to_string(Location location) const {
   recorder::Session session("to_string", location);
-  if (!defined()) return "undefined";
+  if (!defined())
+    return "undefined";
   return Printer(*this, location).run();
 }
 
-std::ostream &operator<<(std::ostream &stream, const Tensor &tensor) { return stream << tensor.to_string(); }
+std::ostream &operator<<(std::ostream &stream, const Tensor &tensor) {
+  return stream << tensor.to_string();
+}
 
 } // namespace weft

@@ -17,7 +17,8 @@ using namespace recorder;
 
 std::string to_string(const Shape &shape) {
   std::string text = "[";
-  for (size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
+  for (size_t i = 0; i < shape.size(); ++i)
+    text += (i ? ", " : "") + std::to_string(shape[i]);
   return text + "]";
 }
 
@@ -26,20 +27,30 @@ std::string to_string(const Shape &shape) {
 namespace {
 const TypeInfo &type_of(const Tensor &tensor) {
   if (!tensor.defined())
-    throw Error(ErrorKind::kState, "an undefined tensor has no shape and no dtype: it was never given a value",
+    throw Error(ErrorKind::kState,
+                "an undefined tensor has no shape and no dtype: it was never given a value",
                 CallerScope::resolve(Location::current()));
   return *tensor.impl()->type;
 }
 } // namespace
 
-DType Tensor::dtype() const { return type_of(*this).dtype; }
-const Shape &Tensor::shape() const { return type_of(*this).dims; }
-int64_t Tensor::size() const { return type_of(*this).elements; }
-int64_t Tensor::nbytes() const { return type_of(*this).bytes; }
+DType Tensor::dtype() const {
+  return type_of(*this).dtype;
+}
+const Shape &Tensor::shape() const {
+  return type_of(*this).dims;
+}
+int64_t Tensor::size() const {
+  return type_of(*this).elements;
+}
+int64_t Tensor::nbytes() const {
+  return type_of(*this).bytes;
+}
 int64_t Tensor::size(int64_t dim, Location location) const {
   Session session("size", location);
   const TypeInfo &type = *checked(*this, "self")->type;
-  if (type.ndim() == 0) fail(ErrorKind::kIndex, "a tensor without dimensions has no dim " + std::to_string(dim));
+  if (type.ndim() == 0)
+    fail(ErrorKind::kIndex, "a tensor without dimensions has no dim " + std::to_string(dim));
   return type.dims[normalize_dim(dim, type.ndim(), "dim")];
 }
 uint64_t Tensor::version() const {
@@ -52,30 +63,38 @@ uint64_t Tensor::version() const {
 bool Tensor::requires_grad() const {
   Session session("requires_grad", Location::current());
   for (TensorImpl *impl = checked(*this, "self");; impl = impl->base.impl()) {
-    if (impl->leaf) return true;
-    if (!impl->is_view()) return static_cast<bool>(impl->var.grad);
-    if (impl->detached) return false;
+    if (impl->leaf)
+      return true;
+    if (!impl->is_view())
+      return static_cast<bool>(impl->var.grad);
+    if (impl->detached)
+      return false;
   }
 }
 
-bool Tensor::is_leaf() const { return !requires_grad() || impl_->leaf; }
+bool Tensor::is_leaf() const {
+  return !requires_grad() || impl_->leaf;
+}
 
 Tensor &Tensor::set_requires_grad(bool value, Location location) {
   Session session("set_requires_grad", location);
   TensorImpl *impl = checked(*this, "self");
   // Of what was computed from tensors that require grad it is true already, and stays so.
-  if (value == requires_grad()) return *this;
+  if (value == requires_grad())
+    return *this;
   if (!value) {
     if (!impl->leaf)
-      fail(ErrorKind::kState,
-           "the tensor was computed from tensors that require grad, or is a view of one; detach() gives it without history");
+      fail(ErrorKind::kState, "the tensor was computed from tensors that require grad, or is a "
+                              "view of one; detach() gives it without history");
     impl->leaf = GradRef();
     return *this;
   }
   if (!is_floating(impl->type->dtype))
-    fail(ErrorKind::kDType, std::string("only floating tensors can require grad, this one is ") + name(impl->type->dtype));
+    fail(ErrorKind::kDType, std::string("only floating tensors can require grad, this one is ") +
+                                name(impl->type->dtype));
   impl->leaf = make_grad_leaf(impl->type);
-  // It is a parameter now: what a loop's first step finds must not differ from what the others find.
+  // It is a parameter now: what a loop's first step finds must not differ from what the others
+  // find.
   submit_init({this, 1}, location);
   return *this;
 }
@@ -83,8 +102,10 @@ Tensor &Tensor::set_requires_grad(bool value, Location location) {
 Tensor Tensor::grad() const {
   Session session("grad", Location::current());
   TensorImpl *impl = checked(*this, "self");
-  if (!impl->leaf) return Tensor();
-  if (TraceHooks *hooks = trace_hooks()) hooks->on_grad(impl->leaf.get());
+  if (!impl->leaf)
+    return Tensor();
+  if (TraceHooks *hooks = trace_hooks())
+    hooks->on_grad(impl->leaf.get());
   return impl->leaf->grad;
 }
 
@@ -92,12 +113,15 @@ void Tensor::set_grad(const Tensor &grad, Location location) {
   Session session("set_grad", location);
   TensorImpl *impl = checked(*this, "self");
   if (!impl->leaf) {
-    if (!grad.defined()) return;
+    if (!grad.defined())
+      return;
     fail(ErrorKind::kState, "only a leaf that requires grad has one");
   }
   if (grad.defined() && grad.impl()->type != impl->type)
-    fail(ErrorKind::kShape, "the gradient is " + describe(*grad.impl()->type) + ", the tensor is " + describe(*impl->type));
-  if (TraceHooks *hooks = trace_hooks()) hooks->on_grad(impl->leaf.get());
+    fail(ErrorKind::kShape, "the gradient is " + describe(*grad.impl()->type) + ", the tensor is " +
+                                describe(*impl->type));
+  if (TraceHooks *hooks = trace_hooks())
+    hooks->on_grad(impl->leaf.get());
   impl->leaf->grad = grad;
 }
 
@@ -119,19 +143,24 @@ Tensor Tensor::reshape(const Shape &shape, Location location) const {
   Shape dims = shape;
   int64_t known = 1, open = -1;
   for (size_t i = 0; i < dims.size(); ++i) {
-    if (dims[i] == -1 && open < 0) open = static_cast<int64_t>(i);
+    if (dims[i] == -1 && open < 0)
+      open = static_cast<int64_t>(i);
     else if (dims[i] < 0)
-      fail(ErrorKind::kShape, "shape " + weft::to_string(shape) + " is not one: sizes must not be negative, and one may be -1");
+      fail(ErrorKind::kShape, "shape " + weft::to_string(shape) +
+                                  " is not one: sizes must not be negative, and one may be -1");
     else if (__builtin_mul_overflow(known, dims[i], &known))
-      fail(ErrorKind::kShape, "shape " + weft::to_string(shape) + " has more elements than an int64 counts");
+      fail(ErrorKind::kShape,
+           "shape " + weft::to_string(shape) + " has more elements than an int64 counts");
   }
   if (open >= 0) {
     if (known == 0 || type.elements % known != 0)
-      fail(ErrorKind::kShape, "the " + std::to_string(type.elements) + " elements of shape " + weft::to_string(type.dims) +
-                                  " do not divide into shape " + weft::to_string(shape));
+      fail(ErrorKind::kShape, "the " + std::to_string(type.elements) + " elements of shape " +
+                                  weft::to_string(type.dims) + " do not divide into shape " +
+                                  weft::to_string(shape));
     dims[open] = type.elements / known;
   } else if (known != type.elements) {
-    fail(ErrorKind::kShape, "shape " + weft::to_string(type.dims) + " has " + std::to_string(type.elements) + " elements, shape " +
+    fail(ErrorKind::kShape, "shape " + weft::to_string(type.dims) + " has " +
+                                std::to_string(type.elements) + " elements, shape " +
                                 weft::to_string(shape) + " has " + std::to_string(known));
   }
   return make_view(*this, {ViewStep::Kind::kReshape, dims, {}, {}, {}, {}});
@@ -140,13 +169,18 @@ Tensor Tensor::reshape(const Shape &shape, Location location) const {
 Tensor Tensor::flatten(int64_t start_dim, int64_t end_dim, Location location) const {
   Session session("flatten", location);
   const TypeInfo &type = *checked(*this, "self")->type;
-  int64_t start = normalize_dim(start_dim, type.ndim(), "start_dim"), end = normalize_dim(end_dim, type.ndim(), "end_dim");
-  if (start > end) fail(ErrorKind::kValue, "start_dim " + std::to_string(start_dim) + " lies behind end_dim " + std::to_string(end_dim));
+  int64_t start = normalize_dim(start_dim, type.ndim(), "start_dim"),
+          end = normalize_dim(end_dim, type.ndim(), "end_dim");
+  if (start > end)
+    fail(ErrorKind::kValue, "start_dim " + std::to_string(start_dim) + " lies behind end_dim " +
+                                std::to_string(end_dim));
   Shape dims(type.dims.begin(), type.dims.begin() + std::min<int64_t>(start, type.ndim()));
   int64_t product = 1;
-  for (int64_t i = start; i <= end && i < type.ndim(); ++i) product *= type.dims[i];
+  for (int64_t i = start; i <= end && i < type.ndim(); ++i)
+    product *= type.dims[i];
   dims.push_back(product);
-  for (int64_t i = end + 1; i < type.ndim(); ++i) dims.push_back(type.dims[i]);
+  for (int64_t i = end + 1; i < type.ndim(); ++i)
+    dims.push_back(type.dims[i]);
   return reshape(dims, location);
 }
 
@@ -156,7 +190,8 @@ Tensor Tensor::squeeze(Dims which, Location location) const {
   Shape chosen = normalize_dims(which, type.ndim(), "dims");
   Shape dims;
   for (int64_t i = 0; i < type.ndim(); ++i)
-    if (type.dims[i] != 1 || !std::binary_search(chosen.begin(), chosen.end(), i)) dims.push_back(type.dims[i]);
+    if (type.dims[i] != 1 || !std::binary_search(chosen.begin(), chosen.end(), i))
+      dims.push_back(type.dims[i]);
   return reshape(dims, location);
 }
 
@@ -175,13 +210,15 @@ Tensor Tensor::permute(const Shape &permutation, Location location) const {
   std::vector<bool> seen(type.dims.size());
   for (int64_t dim : permutation) {
     int64_t d = normalize_dim(dim, type.ndim(), "permutation");
-    if (type.dims.empty() || seen[d]) break;
+    if (type.dims.empty() || seen[d])
+      break;
     seen[d] = true;
     step.permutation.push_back(d);
     step.dims.push_back(type.dims[d]);
   }
   if (permutation.size() != type.dims.size() || step.permutation.size() != type.dims.size())
-    fail(ErrorKind::kValue, weft::to_string(permutation) + " does not name each of the " + std::to_string(type.ndim()) + " dimensions of " +
+    fail(ErrorKind::kValue, weft::to_string(permutation) + " does not name each of the " +
+                                std::to_string(type.ndim()) + " dimensions of " +
                                 weft::to_string(type.dims) + " once");
   return make_view(*this, std::move(step));
 }
@@ -192,21 +229,25 @@ Tensor Tensor::transpose(int64_t dim0, int64_t dim1, Location location) const {
   Shape permutation(rank);
   std::iota(permutation.begin(), permutation.end(), 0);
   int64_t a = normalize_dim(dim0, rank, "dim0"), b = normalize_dim(dim1, rank, "dim1");
-  if (rank > 0) std::swap(permutation[a], permutation[b]);
+  if (rank > 0)
+    std::swap(permutation[a], permutation[b]);
   return permute(permutation, location);
 }
 
 Tensor Tensor::t(Location location) const {
   Session session("t", location);
   int64_t rank = checked(*this, "self")->type->ndim();
-  if (rank > 2) fail(ErrorKind::kShape, "t() is for matrices, this tensor is " + weft::to_string(shape()) + "; use transpose or mT");
+  if (rank > 2)
+    fail(ErrorKind::kShape, "t() is for matrices, this tensor is " + weft::to_string(shape()) +
+                                "; use transpose or mT");
   return rank < 2 ? permute(rank == 0 ? Shape{} : Shape{0}, location) : transpose(0, 1, location);
 }
 
 Tensor Tensor::mT(Location location) const {
   Session session("mT", location);
   if (checked(*this, "self")->type->ndim() < 2)
-    fail(ErrorKind::kShape, "mT needs at least two dimensions, this tensor is " + weft::to_string(shape()));
+    fail(ErrorKind::kShape,
+         "mT needs at least two dimensions, this tensor is " + weft::to_string(shape()));
   return transpose(-2, -1, location);
 }
 
@@ -217,14 +258,16 @@ Tensor Tensor::expand(const Shape &shape, Location location) const {
   int64_t extra = static_cast<int64_t>(dims.size()) - type.ndim();
   for (int64_t i = 0; i < static_cast<int64_t>(dims.size()); ++i) {
     int64_t own = i < extra ? 1 : i - extra < type.ndim() ? type.dims[i - extra] : 1;
-    if (dims[i] == -1 && i >= extra) dims[i] = own;
+    if (dims[i] == -1 && i >= extra)
+      dims[i] = own;
     if (extra < 0 || dims[i] < 0 || (own != 1 && own != dims[i]))
-      fail(ErrorKind::kShape, "shape " + weft::to_string(type.dims) + " does not expand to " + weft::to_string(shape) +
+      fail(ErrorKind::kShape, "shape " + weft::to_string(type.dims) + " does not expand to " +
+                                  weft::to_string(shape) +
                                   ": only dimensions of size 1 repeat, and they align at the end");
   }
   if (extra < 0)
-    fail(ErrorKind::kShape,
-         "shape " + weft::to_string(type.dims) + " does not expand to " + weft::to_string(shape) + ", which has fewer dimensions");
+    fail(ErrorKind::kShape, "shape " + weft::to_string(type.dims) + " does not expand to " +
+                                weft::to_string(shape) + ", which has fewer dimensions");
   return make_view(*this, {ViewStep::Kind::kBroadcast, dims, {}, {}, {}, {}});
 }
 
@@ -236,16 +279,20 @@ namespace {
 Tensor &update(Tensor &self, TensorArg other, Binary op, const char *op_name, Location location) {
   Session session(op_name, location);
   TensorImpl *impl = checked(self, "self");
-  Operands operands = promote(TensorArg(self, location), other, op == Binary::kDiv, 0, /*wide=*/true);
+  Operands operands =
+      promote(TensorArg(self, location), other, op == Binary::kDiv, 0, /*wide=*/true);
   const TypeInfo &result = *operands.x.value->type;
   if (result.dims != impl->type->dims)
-    fail(ErrorKind::kShape, "self is " + describe(*impl->type) + ", but the result has shape " + weft::to_string(result.dims) +
-                                ", which does not fit into it");
+    fail(ErrorKind::kShape, "self is " + describe(*impl->type) + ", but the result has shape " +
+                                weft::to_string(result.dims) + ", which does not fit into it");
   if (dtype_category(result.dtype) > dtype_category(impl->type->dtype))
-    fail(ErrorKind::kDType, std::string("the result is ") + name(result.dtype) + ", which cannot be written into self, a tensor of " +
-                                name(impl->type->dtype) + "; convert with to(), or do it out of place");
+    fail(ErrorKind::kDType, std::string("the result is ") + name(result.dtype) +
+                                ", which cannot be written into self, a tensor of " +
+                                name(impl->type->dtype) +
+                                "; convert with to(), or do it out of place");
   Var value = emit_binary(op, operands.x, operands.y);
-  if (value.dtype() != impl->type->dtype) value = emit_cast(value, impl->type->dtype);
+  if (value.dtype() != impl->type->dtype)
+    value = emit_cast(value, impl->type->dtype);
   write(self, std::move(value));
   after_call(self);
   return self;
@@ -253,18 +300,28 @@ Tensor &update(Tensor &self, TensorArg other, Binary op, const char *op_name, Lo
 
 } // namespace
 
-Tensor &Tensor::add_(TensorArg other, Location location) { return update(*this, other, Binary::kAdd, "add_", location); }
-Tensor &Tensor::sub_(TensorArg other, Location location) { return update(*this, other, Binary::kSub, "sub_", location); }
-Tensor &Tensor::mul_(TensorArg other, Location location) { return update(*this, other, Binary::kMul, "mul_", location); }
-Tensor &Tensor::div_(TensorArg other, Location location) { return update(*this, other, Binary::kDiv, "div_", location); }
+Tensor &Tensor::add_(TensorArg other, Location location) {
+  return update(*this, other, Binary::kAdd, "add_", location);
+}
+Tensor &Tensor::sub_(TensorArg other, Location location) {
+  return update(*this, other, Binary::kSub, "sub_", location);
+}
+Tensor &Tensor::mul_(TensorArg other, Location location) {
+  return update(*this, other, Binary::kMul, "mul_", location);
+}
+Tensor &Tensor::div_(TensorArg other, Location location) {
+  return update(*this, other, Binary::kDiv, "div_", location);
+}
 
 Tensor &Tensor::copy_(TensorArg source, Location location) {
   Session session("copy_", location);
   TensorImpl *impl = checked(*this, "self");
-  Var value = source.tensor() ? operand(source, impl->type->dtype, "source") : make_fitting_scalar(source.scalar(), impl->type->dtype);
+  Var value = source.tensor() ? operand(source, impl->type->dtype, "source")
+                              : make_fitting_scalar(source.scalar(), impl->type->dtype);
   if (value.dims() != impl->type->dims) {
     if (broadcast_shape(value.dims(), impl->type->dims, "source", "self") != impl->type->dims)
-      fail(ErrorKind::kShape, "source is " + describe(value) + ", self is " + describe(*impl->type) + ": it does not fit into it");
+      fail(ErrorKind::kShape, "source is " + describe(value) + ", self is " +
+                                  describe(*impl->type) + ": it does not fit into it");
     value = emit_broadcast(value, impl->type->dims);
   }
   write(*this, std::move(value));
@@ -272,6 +329,8 @@ Tensor &Tensor::copy_(TensorArg source, Location location) {
   return *this;
 }
 
-Tensor &Tensor::zero_(Location location) { return copy_(0, location); }
+Tensor &Tensor::zero_(Location location) {
+  return copy_(0, location);
+}
 
 } // namespace weft

@@ -1,5 +1,6 @@
-// Indexing by tensors, as one index_select or index_put: the other entries make a view first; the dims that tensors index are brought next
-// to each other and made one, whose positions are computed from all tensors.
+// Indexing by tensors, as one index_select or index_put: the other entries make a view first; the
+// dims that tensors index are brought next to each other and made one, whose positions are computed
+// from all tensors.
 #include "frontend/tensor/tensor_indexing.h"
 
 #include <algorithm>
@@ -25,9 +26,11 @@ std::vector<std::vector<int64_t>> positions_of(const Var &x, Location location) 
   Shape at(shape.size(), 0);
   for (int64_t i = 0, n = mask.type().elements; i < n; ++i) {
     if (bits[i])
-      for (size_t d = 0; d < shape.size(); ++d) found[d].push_back(at[d]);
+      for (size_t d = 0; d < shape.size(); ++d)
+        found[d].push_back(at[d]);
     for (size_t d = shape.size(); d-- > 0;) {
-      if (++at[d] < shape[d]) break;
+      if (++at[d] < shape[d])
+        break;
       at[d] = 0;
     }
   }
@@ -43,7 +46,9 @@ struct Picked {
   struct Entry {
     int64_t dim; // of view, the first of those that it indexes
     Var var;     // int32 or int64 positions, or a bool mask
-    int64_t width() const { return var.dtype() == DType::kBool ? var.ndim() : 1; }
+    int64_t width() const {
+      return var.dtype() == DType::kBool ? var.ndim() : 1;
+    }
   };
   Tensor view;
   std::vector<Entry> entries;
@@ -55,18 +60,22 @@ Picked pick(const Tensor &x, std::span<const Index> indices, Location location) 
   std::vector<Index> others;
   int64_t consumed = 0, dim = 0;
   for (const Index &index : indices) {
-    if (index.kind() == Index::Kind::kInteger || index.kind() == Index::Kind::kSlice) ++consumed;
-    if (index.kind() != Index::Kind::kTensor) continue;
+    if (index.kind() == Index::Kind::kInteger || index.kind() == Index::Kind::kSlice)
+      ++consumed;
+    if (index.kind() != Index::Kind::kTensor)
+      continue;
     Var var = read(index.tensor(), "an index");
     if (var.dtype() != DType::kBool && var.dtype() != DType::kInt32 && var.dtype() != DType::kInt64)
       fail(ErrorKind::kDType, "an index is " + describe(var) + "; it must be int32, int64 or bool");
-    if (var.dtype() == DType::kBool && var.ndim() == 0) fail(ErrorKind::kIndex, "a mask must have dimensions");
+    if (var.dtype() == DType::kBool && var.ndim() == 0)
+      fail(ErrorKind::kIndex, "a mask must have dimensions");
     picked.entries.push_back({0, var});
     consumed += picked.entries.back().width();
   }
   if (consumed > type.ndim())
-    fail(ErrorKind::kIndex, "the indices take " + std::to_string(consumed) + " dimensions of a tensor that has " +
-                                std::to_string(type.ndim()) + ", " + to_string(type.dims));
+    fail(ErrorKind::kIndex, "the indices take " + std::to_string(consumed) +
+                                " dimensions of a tensor that has " + std::to_string(type.ndim()) +
+                                ", " + to_string(type.dims));
   size_t next = 0;
   for (const Index &index : indices) {
     switch (index.kind()) {
@@ -92,16 +101,19 @@ Picked pick(const Tensor &x, std::span<const Index> indices, Location location) 
   }
   picked.view = x.index(std::span<const Index>(others), location);
   for (const Picked::Entry &entry : picked.entries) {
-    if (entry.var.dtype() != DType::kBool) continue;
+    if (entry.var.dtype() != DType::kBool)
+      continue;
     const Shape &shape = picked.view.shape();
     if (!std::equal(entry.var.dims().begin(), entry.var.dims().end(), shape.begin() + entry.dim))
-      fail(ErrorKind::kIndex, "a mask has shape " + to_string(entry.var.dims()) + ", which is not that of the dimensions from " +
+      fail(ErrorKind::kIndex, "a mask has shape " + to_string(entry.var.dims()) +
+                                  ", which is not that of the dimensions from " +
                                   std::to_string(entry.dim) + " on of shape " + to_string(shape));
   }
   return picked;
 }
 
-// The view's dims in another order, those that are indexed next to each other and made one; and the positions along that one.
+// The view's dims in another order, those that are indexed next to each other and made one; and the
+// positions along that one.
 struct Plan {
   Shape permutation; // empty: none
   Shape permuted;    // the dims after it
@@ -111,20 +123,25 @@ struct Plan {
   Shape joined() const {
     Shape shape = permuted;
     int64_t size = 1;
-    for (int64_t i = 0; i < width; ++i) size *= shape[dim + i];
+    for (int64_t i = 0; i < width; ++i)
+      size *= shape[dim + i];
     shape.erase(shape.begin() + dim, shape.begin() + dim + width);
     shape.insert(shape.begin() + dim, size);
     return shape;
   }
   Var join(Var x) const {
-    if (!permutation.empty()) x = emit_transpose(x, permutation);
+    if (!permutation.empty())
+      x = emit_transpose(x, permutation);
     return width == 1 ? x : emit_reshape(x, joined());
   }
   Var separate(Var x) const {
-    if (width != 1) x = emit_reshape(x, permuted);
-    if (permutation.empty()) return x;
+    if (width != 1)
+      x = emit_reshape(x, permuted);
+    if (permutation.empty())
+      return x;
     Shape inverse(permutation.size());
-    for (size_t i = 0; i < permutation.size(); ++i) inverse[permutation[i]] = static_cast<int64_t>(i);
+    for (size_t i = 0; i < permutation.size(); ++i)
+      inverse[permutation[i]] = static_cast<int64_t>(i);
     return emit_transpose(x, inverse);
   }
   // Of what is read or written.
@@ -145,39 +162,50 @@ Plan plan_of(const Picked &picked, Location location) {
       continue;
     }
     int64_t dim = entry.dim;
-    for (const auto &positions : positions_of(entry.var, location)) tensors.emplace_back(dim++, int64_leaf(positions, location));
+    for (const auto &positions : positions_of(entry.var, location))
+      tensors.emplace_back(dim++, int64_leaf(positions, location));
   }
   Plan plan;
   plan.width = static_cast<int64_t>(tensors.size());
   plan.permuted = shape;
   bool adjacent = true;
-  for (size_t i = 1; i < tensors.size(); ++i) adjacent = adjacent && tensors[i].first == tensors[i - 1].first + 1;
+  for (size_t i = 1; i < tensors.size(); ++i)
+    adjacent = adjacent && tensors[i].first == tensors[i - 1].first + 1;
   if (adjacent) {
     plan.dim = tensors[0].first;
   } else {
-    for (const auto &[dim, var] : tensors) plan.permutation.push_back(dim);
+    for (const auto &[dim, var] : tensors)
+      plan.permutation.push_back(dim);
     for (int64_t d = 0; d < static_cast<int64_t>(shape.size()); ++d)
-      if (std::find(plan.permutation.begin(), plan.permutation.begin() + plan.width, d) == plan.permutation.begin() + plan.width)
+      if (std::find(plan.permutation.begin(), plan.permutation.begin() + plan.width, d) ==
+          plan.permutation.begin() + plan.width)
         plan.permutation.push_back(d);
-    for (size_t i = 0; i < shape.size(); ++i) plan.permuted[i] = shape[plan.permutation[i]];
+    for (size_t i = 0; i < shape.size(); ++i)
+      plan.permuted[i] = shape[plan.permutation[i]];
   }
   if (tensors.size() == 1) {
     plan.positions = tensors[0].second; // index_select itself counts from the end and checks
     return plan;
   }
   Shape common = tensors[0].second.dims();
-  for (const auto &[dim, var] : tensors) common = broadcast_shape(common, var.dims(), "an index", "another index");
-  auto number = [&](int64_t value) { return broadcast(emit_constant(value, DType::kInt64), common); };
+  for (const auto &[dim, var] : tensors)
+    common = broadcast_shape(common, var.dims(), "an index", "another index");
+  auto number = [&](int64_t value) {
+    return broadcast(emit_constant(value, DType::kInt64), common);
+  };
   Var total, outside;
   int64_t size = 1;
   for (const auto &[dim, given] : tensors) {
     int64_t extent = shape[dim];
     Var at = given.dtype() == DType::kInt64 ? given : emit_cast(given, DType::kInt64);
     at = broadcast(at, common);
-    at = emit_select(emit_compare(Comparison::kLt, at, number(0)), emit_binary(Binary::kAdd, at, number(extent)), at);
-    Var bad = emit_binary(Binary::kOr, emit_compare(Comparison::kLt, at, number(0)), emit_compare(Comparison::kGe, at, number(extent)));
+    at = emit_select(emit_compare(Comparison::kLt, at, number(0)),
+                     emit_binary(Binary::kAdd, at, number(extent)), at);
+    Var bad = emit_binary(Binary::kOr, emit_compare(Comparison::kLt, at, number(0)),
+                          emit_compare(Comparison::kGe, at, number(extent)));
     outside = outside ? emit_binary(Binary::kOr, outside, bad) : bad;
-    total = total ? emit_binary(Binary::kAdd, emit_binary(Binary::kMul, total, number(extent)), at) : at;
+    total = total ? emit_binary(Binary::kAdd, emit_binary(Binary::kMul, total, number(extent)), at)
+                  : at;
     size *= extent;
   }
   // One that is outside of its own dim must not become another element: it is outside of all.
@@ -190,25 +218,30 @@ Plan plan_of(const Picked &picked, Location location) {
 namespace recorder {
 
 bool has_tensors(std::span<const Index> indices) {
-  return std::any_of(indices.begin(), indices.end(), [](const Index &index) { return index.kind() == Index::Kind::kTensor; });
+  return std::any_of(indices.begin(), indices.end(),
+                     [](const Index &index) { return index.kind() == Index::Kind::kTensor; });
 }
 
 Tensor index_by_tensors(const Tensor &x, std::span<const Index> indices, Location location) {
   Picked picked = pick(x, indices, location);
   Plan plan = plan_of(picked, location);
-  Tensor result = wrap(emit_index_select(plan.join(read(picked.view, "self")), plan.positions, plan.dim));
+  Tensor result =
+      wrap(emit_index_select(plan.join(read(picked.view, "self")), plan.positions, plan.dim));
   result.impl()->picked = true;
   note_assignable(result);
   return result;
 }
 
-void put_by_tensors(const Tensor &x, std::span<const Index> indices, const TensorArg &value, bool accumulate, Location location) {
+void put_by_tensors(const Tensor &x, std::span<const Index> indices, const TensorArg &value,
+                    bool accumulate, Location location) {
   if (accumulate && checked(x, "self")->type->dtype == DType::kBool)
-    fail(ErrorKind::kDType, "self is bool, which does not add up; use logical_or, or convert it with to() first");
+    fail(ErrorKind::kDType,
+         "self is bool, which does not add up; use logical_or, or convert it with to() first");
   Picked picked = pick(x, indices, location);
   Var base = read(picked.view, "self"), source = operand(value, base.dtype(), "value");
   bool one_value = source.type().elements == 1;
-  if (one_value && !accumulate && picked.entries.size() == 1 && picked.entries[0].var.dtype() == DType::kBool) {
+  if (one_value && !accumulate && picked.entries.size() == 1 &&
+      picked.entries[0].var.dtype() == DType::kBool) {
     // One value wherever a mask holds: a selection, whatever the number of places.
     const Picked::Entry &entry = picked.entries[0];
     Shape raised(base.ndim(), 1);
@@ -220,13 +253,18 @@ void put_by_tensors(const Tensor &x, std::span<const Index> indices, const Tenso
   Plan plan = plan_of(picked, location);
   Shape shape = plan.result();
   if (broadcast_shape(source.dims(), shape, "value", "the indexed elements") != shape)
-    fail(ErrorKind::kShape, "value is " + describe(source) + ", which does not fit into the indexed elements, " + to_string(shape));
-  write(picked.view, plan.separate(emit_index_write(plan.join(base), plan.positions, broadcast(source, shape), plan.dim, accumulate)));
+    fail(ErrorKind::kShape, "value is " + describe(source) +
+                                ", which does not fit into the indexed elements, " +
+                                to_string(shape));
+  write(picked.view,
+        plan.separate(emit_index_write(plan.join(base), plan.positions, broadcast(source, shape),
+                                       plan.dim, accumulate)));
 }
 
 } // namespace recorder
 
-Tensor index_put(const Tensor &x, std::initializer_list<Index> indices, TensorArg value, bool accumulate, Location location) {
+Tensor index_put(const Tensor &x, std::initializer_list<Index> indices, TensorArg value,
+                 bool accumulate, Location location) {
   Session session("index_put", location);
   Tensor result = x.clone(location);
   result.index_put_(indices, value, accumulate, location);
@@ -236,10 +274,12 @@ Tensor index_put(const Tensor &x, std::initializer_list<Index> indices, TensorAr
 Tensor nonzero(const Tensor &x, Location location) {
   Session session("nonzero", location);
   std::vector<std::vector<int64_t>> found = positions_of(read(x, "x"), location);
-  int64_t rank = static_cast<int64_t>(found.size()), count = rank ? static_cast<int64_t>(found[0].size()) : 0;
+  int64_t rank = static_cast<int64_t>(found.size()),
+          count = rank ? static_cast<int64_t>(found[0].size()) : 0;
   std::vector<int64_t> flat;
   for (int64_t i = 0; i < count; ++i)
-    for (const auto &positions : found) flat.push_back(positions[i]);
+    for (const auto &positions : found)
+      flat.push_back(positions[i]);
   return Tensor::from(flat, {count, rank}, location);
 }
 

@@ -1,4 +1,5 @@
-// Indexing by tensors: integer positions and boolean masks among the entries of an index. Private to the library.
+// Indexing by tensors: integer positions and boolean masks among the entries of an index. Private
+// to the library.
 #pragma once
 
 #include <span>
@@ -13,6 +14,7 @@ void note_assignable(const Tensor &made);
 bool has_tensors(std::span<const Index> indices);
 // Tensor::index and Tensor::index_put_ where has_tensors(indices).
 Tensor index_by_tensors(const Tensor &x, std::span<const Index> indices, Location location);
-void put_by_tensors(const Tensor &x, std::span<const Index> indices, const TensorArg &value, bool accumulate, Location location);
+void put_by_tensors(const Tensor &x, std::span<const Index> indices, const TensorArg &value,
+                    bool accumulate, Location location);
 
 } // namespace weft::recorder

@@ -50,12 +50,17 @@ TEST(Backward, OfMatmulAndViews) {
   EXPECT_EQ(w.grad().to_vector<float>(), (Floats{0, 0, 3, 0}));
 }
 
-// Small whole numbers, so that sums are exact in any order: what many steps add to a weight is one product, and the same to the bit.
+// Small whole numbers, so that sums are exact in any order: what many steps add to a weight is one
+// product, and the same to the bit.
 TEST(Backward, OfAWeightUsedAtManySteps) {
   constexpr int64_t kSteps = 12;
-  auto x_of = [](int64_t step) { return arange(6.0).reshape({2, 3}).remainder(4) - step % 5; };
+  auto x_of = [](int64_t step) {
+    return arange(6.0).reshape({2, 3}).remainder(4) - step % 5;
+  };
   for (bool transposed : {false, true}) {
-    auto times = [&](const Tensor &x, const Tensor &w) { return transposed ? linear(x, w) : matmul(x, w); };
+    auto times = [&](const Tensor &x, const Tensor &w) {
+      return transposed ? linear(x, w) : matmul(x, w);
+    };
     Tensor start = arange(12.0).reshape({3, 4}).remainder(3) - 1;
     Tensor w = (transposed ? start.t() + 0 : start).set_requires_grad();
     Tensor loss = sum(w * 0), first = w * 0, second = w * 0;
@@ -102,8 +107,8 @@ TEST(Backward, OfAValueTimesItselfDetached) {
   EXPECT_THROW(grad({first}, {x}), Error);
 }
 
-// What a rule records is kept and recorded again for calls alike: which gradients are wanted, which arrive and whether they keep a history
-// differ from call to call.
+// What a rule records is kept and recorded again for calls alike: which gradients are wanted, which
+// arrive and whether they keep a history differ from call to call.
 TEST(Backward, OfOneCallInManyWays) {
   for (int round = 0; round < 2; ++round) {
     for (bool of_x : {true, false})
@@ -111,9 +116,12 @@ TEST(Backward, OfOneCallInManyWays) {
         Tensor x = tensor({2.f, 3.f}), y = tensor({5.f, 7.f});
         x.set_requires_grad(of_x);
         y.set_requires_grad(of_y);
-        if (of_x || of_y) (x * y).sum().backward();
-        if (of_x) EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{5, 7}));
-        if (of_y) EXPECT_EQ(y.grad().to_vector<float>(), (std::vector<float>{2, 3}));
+        if (of_x || of_y)
+          (x * y).sum().backward();
+        if (of_x)
+          EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{5, 7}));
+        if (of_y)
+          EXPECT_EQ(y.grad().to_vector<float>(), (std::vector<float>{2, 3}));
         EXPECT_EQ(x.grad().defined(), of_x);
         EXPECT_EQ(y.grad().defined(), of_y);
       }
@@ -156,13 +164,15 @@ TEST(Backward, InnerInputsAndUnusedOnes) {
   EXPECT_THROW(grad({y}, {unused}), Error);
 }
 
-// A view has one place in the history, whether or not its value was computed (and let go) in between.
+// A view has one place in the history, whether or not its value was computed (and let go) in
+// between.
 TEST(Backward, ByAViewThatWasComputed) {
   Tensor x = tensor({{1.f, 2.f}, {3.f, 4.f}}).set_requires_grad();
   Tensor view = x.permute({1, 0});
   Tensor y = sum(view * view);
   EXPECT_EQ(y.item<float>(), 30.f);
-  EXPECT_EQ(grad({y}, {view}, GradOptions{.retain_graph = true})[0].to_vector<float>(), (std::vector<float>{2, 6, 4, 8}));
+  EXPECT_EQ(grad({y}, {view}, GradOptions{.retain_graph = true})[0].to_vector<float>(),
+            (std::vector<float>{2, 6, 4, 8}));
   {
     NoGrad no_history;
     view.eval();
@@ -194,7 +204,9 @@ TEST(Backward, OfAGradientWithoutHistorySaysHowToKeepIt) {
     grad({g.sum()}, {x});
     FAIL();
   } catch (const Error &error) {
-    EXPECT_NE(error.message().find("create_graph = true where the gradient is computed"), std::string::npos) << error.what();
+    EXPECT_NE(error.message().find("create_graph = true where the gradient is computed"),
+              std::string::npos)
+        << error.what();
   }
 }
 
@@ -245,16 +257,20 @@ TEST(Backward, WhatIsComputedRequiresGradAlready) {
   Tensor w = tensor({2.f, 3.f}).set_requires_grad();
   Tensor x = (w * w).requires_grad_(); // as PyTorch: stays what it is
   EXPECT_FALSE(x.is_leaf());
-  EXPECT_EQ(grad({(x * x).sum()}, {x}, {.retain_graph = true})[0].to_vector<float>(), (std::vector<float>{8, 18}));
+  EXPECT_EQ(grad({(x * x).sum()}, {x}, {.retain_graph = true})[0].to_vector<float>(),
+            (std::vector<float>{8, 18}));
   x.sum().backward();
   EXPECT_EQ(w.grad().to_vector<float>(), (std::vector<float>{4, 6}));
   EXPECT_NE(message_of([&] { (w * 2).requires_grad_(false); }).find("detach()"), std::string::npos);
-  EXPECT_NE(message_of([&] { w[0].requires_grad_(false); }).find("a view of one"), std::string::npos);
+  EXPECT_NE(message_of([&] { w[0].requires_grad_(false); }).find("a view of one"),
+            std::string::npos);
   EXPECT_FALSE((w * 2).detach().requires_grad_(false).requires_grad());
   w.requires_grad_(false);
   EXPECT_FALSE(w.requires_grad());
   struct Holder : nn::Module {
-    explicit Holder(const Tensor &value) { parameter("w", value); }
+    explicit Holder(const Tensor &value) {
+      parameter("w", value);
+    }
   };
   w.requires_grad_();
   EXPECT_NE(message_of([&] { Holder(w * 2); }).find("'w' was computed"), std::string::npos);
@@ -277,7 +293,8 @@ TEST(Backward, OfComposites) {
   EXPECT_NEAR(g[2], p[2] - 1, 1e-6);
   Tensor x = tensor({{1.f, 2.f, 4.f}}).set_requires_grad(), w = ones({3}).set_requires_grad();
   sum(layer_norm(x, {3}, w)).backward();
-  for (float v : x.grad().to_vector<float>()) EXPECT_NEAR(v, 0, 1e-5);
+  for (float v : x.grad().to_vector<float>())
+    EXPECT_NEAR(v, 0, 1e-5);
 }
 
 } // namespace

@@ -1,4 +1,5 @@
-// Functions of weft/composites.h: what PyTorch's numbers (tests/golden) do not show: integers, ties, views, errors, programs.
+// Functions of weft/composites.h: what PyTorch's numbers (tests/golden) do not show: integers,
+// ties, views, errors, programs.
 #include "weft/weft.h"
 
 #include <gtest/gtest.h>
@@ -22,9 +23,11 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 const float kNan = std::nanf("");
 
 TEST(Composites, IntegersStayExact) {
-  Tensor x = tensor<int64_t>({7, -7, 7, -7, 9, INT64_MAX}), y = tensor<int64_t>({2, 2, -2, -2, 0, 3});
+  Tensor x = tensor<int64_t>({7, -7, 7, -7, 9, INT64_MAX}),
+         y = tensor<int64_t>({2, 2, -2, -2, 0, 3});
   EXPECT_EQ(floor_divide(x, y).to_vector<int64_t>(), (Ints{3, -4, -4, 3, 0, INT64_MAX / 3}));
-  EXPECT_EQ(floor_divide(tensor({7.5f, -7.5f, 1.f}), tensor({2.f, 2.f, 0.f})).to_vector<float>(), (Floats{3, -4, kInf}));
+  EXPECT_EQ(floor_divide(tensor({7.5f, -7.5f, 1.f}), tensor({2.f, 2.f, 0.f})).to_vector<float>(),
+            (Floats{3, -4, kInf}));
   EXPECT_EQ(floor_divide(tensor<uint8_t>({200}), 7).dtype(), uint8);
   EXPECT_EQ(trunc(x).dtype(), int64);
   EXPECT_EQ(cumprod(tensor<int32_t>({2, 3, -4}), 0).to_vector<int64_t>(), (Ints{2, 6, -24}));
@@ -35,7 +38,8 @@ TEST(Composites, IntegersStayExact) {
 TEST(Composites, SumsOfExponentials) {
   EXPECT_EQ(logsumexp(tensor({-kInf, -kInf})).item<float>(), -kInf);
   EXPECT_EQ(logsumexp(tensor({kInf, 1.f})).item<float>(), kInf);
-  EXPECT_EQ(logaddexp(tensor({-kInf, kInf}), tensor({-kInf, kInf})).to_vector<float>(), (Floats{-kInf, kInf}));
+  EXPECT_EQ(logaddexp(tensor({-kInf, kInf}), tensor({-kInf, kInf})).to_vector<float>(),
+            (Floats{-kInf, kInf}));
   EXPECT_EQ(logsumexp(zeros({3, 4}), {}, true).shape(), (Shape{1, 1}));
   EXPECT_EQ(logsumexp(zeros({2, 0}), 1).to_vector<float>(), (Floats{-kInf, -kInf}));
   EXPECT_EQ(logsumexp(zeros({0, 2}), 1, true).shape(), (Shape{0, 1}));
@@ -63,7 +67,9 @@ TEST(Composites, EqualElementsKeepTheirOrderAndNanIsTheLargest) {
   auto [values, indices] = sort(tensor<uint8_t>({200, 0, 255, 3}), -1, true);
   EXPECT_EQ(values.dtype(), uint8);
   EXPECT_EQ(values.to_vector<int64_t>(), (Ints{255, 200, 3, 0}));
-  EXPECT_EQ(sort(tensor<int64_t>({INT64_MAX, INT64_MIN, INT64_MAX - 1})).second.to_vector<int64_t>(), (Ints{1, 2, 0}));
+  EXPECT_EQ(
+      sort(tensor<int64_t>({INT64_MAX, INT64_MIN, INT64_MAX - 1})).second.to_vector<int64_t>(),
+      (Ints{1, 2, 0}));
   EXPECT_EQ(argsort(tensor<bool>({true, false, true})).to_vector<int64_t>(), (Ints{1, 0, 2}));
   EXPECT_EQ(sort(scalar(3.0)).first.item<float>(), 3);
   EXPECT_EQ(sort(zeros({0, 2}), 0).first.shape(), (Shape{0, 2}));
@@ -72,11 +78,14 @@ TEST(Composites, EqualElementsKeepTheirOrderAndNanIsTheLargest) {
 TEST(Composites, TheBestOfALongDim) {
   constexpr int64_t kSize = 1100;
   std::vector<int32_t> values(kSize);
-  for (int64_t i = 0; i < kSize; ++i) values[static_cast<size_t>(i)] = static_cast<int32_t>(i * 7919 % 1009); // each value about thrice
+  for (int64_t i = 0; i < kSize; ++i)
+    values[static_cast<size_t>(i)] =
+        static_cast<int32_t>(i * 7919 % 1009); // each value about thrice
   Tensor x = Tensor::from(values);
   for (bool largest : {true, false}) {
     Ints expected(kSize);
-    for (int64_t i = 0; i < kSize; ++i) expected[static_cast<size_t>(i)] = i;
+    for (int64_t i = 0; i < kSize; ++i)
+      expected[static_cast<size_t>(i)] = i;
     std::sort(expected.begin(), expected.end(), [&](int64_t a, int64_t b) {
       int32_t left = values[static_cast<size_t>(a)], right = values[static_cast<size_t>(b)];
       return left == right ? a < b : largest ? left > right : left < right;
@@ -112,8 +121,10 @@ TEST(Composites, AWriteToADiagonalShows) {
   EXPECT_EQ(diagonal(x, -1).to_vector<float>(), Floats{0});
   unbind(x, 1)[2].fill_(9);
   EXPECT_EQ(x.to_vector<float>(), (Floats{1, 5, 9, 0, 1, 9}));
-  EXPECT_EQ(scatter(zeros({3}), 0, tensor<int64_t>({2, 0, 2}), 4.0).to_vector<float>(), (Floats{4, 0, 4}));
-  EXPECT_EQ(scatter(zeros({3}), 0, tensor<int64_t>({1, 1}), tensor({4.f, 5.f})).to_vector<float>(), (Floats{0, 5, 0}));
+  EXPECT_EQ(scatter(zeros({3}), 0, tensor<int64_t>({2, 0, 2}), 4.0).to_vector<float>(),
+            (Floats{4, 0, 4}));
+  EXPECT_EQ(scatter(zeros({3}), 0, tensor<int64_t>({1, 1}), tensor({4.f, 5.f})).to_vector<float>(),
+            (Floats{0, 5, 0}));
 }
 
 TEST(Composites, AShiftThatChangesIsNoProgramOfItsOwn) {
@@ -123,7 +134,8 @@ TEST(Composites, AShiftThatChangesIsNoProgramOfItsOwn) {
   uint64_t before = statistics().compiles;
   for (int64_t shift = -12; shift < 24; ++shift) {
     Floats moved = roll(x, shift, 0).to_vector<float>();
-    for (int64_t i = 0; i < 12; ++i) EXPECT_EQ(moved[static_cast<size_t>((i + shift + 12) % 12)], static_cast<float>(i)) << shift;
+    for (int64_t i = 0; i < 12; ++i)
+      EXPECT_EQ(moved[static_cast<size_t>((i + shift + 12) % 12)], static_cast<float>(i)) << shift;
   }
   EXPECT_LE(statistics().compiles - before, 3u);
   EXPECT_EQ(roll(zeros({0, 2}), 1, 0).shape(), (Shape{0, 2}));
@@ -131,22 +143,46 @@ TEST(Composites, AShiftThatChangesIsNoProgramOfItsOwn) {
 
 TEST(Composites, ErrorsSayWhatToDo) {
   Tensor x = zeros({2, 3});
-  auto shape = [](auto f) { return message_of(f, ErrorKind::kShape); };
-  auto value = [](auto f) { return message_of(f, ErrorKind::kValue); };
-  EXPECT_NE(value([&] { topk(x, 4); }).find("topk: k is 4; dimension 1 of shape [2, 3] has from 0 to 3"), std::string::npos);
-  EXPECT_NE(value([&] { roll(x, {1, 2}, 0); }).find("roll: shifts [1, 2] and dims [0] must be equally many"), std::string::npos);
+  auto shape = [](auto f) {
+    return message_of(f, ErrorKind::kShape);
+  };
+  auto value = [](auto f) {
+    return message_of(f, ErrorKind::kValue);
+  };
+  EXPECT_NE(
+      value([&] { topk(x, 4); }).find("topk: k is 4; dimension 1 of shape [2, 3] has from 0 to 3"),
+      std::string::npos);
+  EXPECT_NE(value([&] {
+              roll(x, {1, 2}, 0);
+            }).find("roll: shifts [1, 2] and dims [0] must be equally many"),
+            std::string::npos);
   EXPECT_NE(shape([&] { dot(x, x); }).find("dot: x has shape [2, 3]"), std::string::npos);
-  EXPECT_NE(shape([&] { diag(zeros({2, 2, 2})); }).find("diag: x has shape [2, 2, 2]; it must be a vector or a matrix"), std::string::npos);
-  EXPECT_NE(shape([&] { index_add(x, 0, arange(3), x); }).find("index_add: source has shape [2, 3]"), std::string::npos);
-  EXPECT_NE(shape([&] { scatter(x, 0, zeros({2, 4}, int64), 1); }).find("reaches beyond x"), std::string::npos);
-  EXPECT_NE(value([&] { einsum("ij,jk->ik", {x}); }).find("is for 2 operands, there are 1"), std::string::npos);
-  EXPECT_NE(shape([&] { einsum("ij,jk->ik", {x, x}); }).find("dimension 0 of operand 1, of shape [2, 3], is 2; in another place it is 3"),
+  EXPECT_NE(shape([&] {
+              diag(zeros({2, 2, 2}));
+            }).find("diag: x has shape [2, 2, 2]; it must be a vector or a matrix"),
             std::string::npos);
-  EXPECT_NE(shape([&] { einsum("ijk->i", {x}); }).find("operand 0 has shape [2, 3], which does not have the dimensions 'ijk'"),
+  EXPECT_NE(
+      shape([&] { index_add(x, 0, arange(3), x); }).find("index_add: source has shape [2, 3]"),
+      std::string::npos);
+  EXPECT_NE(shape([&] { scatter(x, 0, zeros({2, 4}, int64), 1); }).find("reaches beyond x"),
             std::string::npos);
-  EXPECT_NE(value([&] { einsum("ij->ik", {x}); }).find("must have letters of the operands, each once"), std::string::npos);
+  EXPECT_NE(value([&] { einsum("ij,jk->ik", {x}); }).find("is for 2 operands, there are 1"),
+            std::string::npos);
+  EXPECT_NE(shape([&] {
+              einsum("ij,jk->ik", {x, x});
+            }).find("dimension 0 of operand 1, of shape [2, 3], is 2; in another place it is 3"),
+            std::string::npos);
+  EXPECT_NE(shape([&] {
+              einsum("ijk->i", {x});
+            }).find("operand 0 has shape [2, 3], which does not have the dimensions 'ijk'"),
+            std::string::npos);
+  EXPECT_NE(
+      value([&] { einsum("ij->ik", {x}); }).find("must have letters of the operands, each once"),
+      std::string::npos);
   EXPECT_NE(value([&] { einsum("i1->i", {x}); }).find("is not made of letters"), std::string::npos);
-  EXPECT_NE(message_of([&] { weft::std(arange(3)); }, ErrorKind::kDType).find("std: x is int64; it must be floating"), std::string::npos);
+  EXPECT_NE(message_of([&] { weft::std(arange(3)); }, ErrorKind::kDType)
+                .find("std: x is int64; it must be floating"),
+            std::string::npos);
 }
 
 } // namespace

@@ -1,5 +1,5 @@
-// Orders with places, scatters that combine, counting, search and draws: what PyTorch's numbers (tests/golden) do not show: integers, NaN,
-// empty tensors, many dtypes, errors, distributions.
+// Orders with places, scatters that combine, counting, search and draws: what PyTorch's numbers
+// (tests/golden) do not show: integers, NaN, empty tensors, many dtypes, errors, distributions.
 #include "weft/weft.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,9 @@ TEST(ScatterReduce, CombinesIntegersOfAllWidths) {
   }
   // The least number of the dtype stays, where it is all there is.
   Tensor least = tensor<int64_t>({INT64_MIN});
-  EXPECT_EQ(scatter_reduce(tensor<int64_t>({5}), 0, tensor<int64_t>({0}), least, "amax", false).to_vector<int64_t>(), (Ints{INT64_MIN}));
+  EXPECT_EQ(scatter_reduce(tensor<int64_t>({5}), 0, tensor<int64_t>({0}), least, "amax", false)
+                .to_vector<int64_t>(),
+            (Ints{INT64_MIN}));
 }
 
 TEST(ScatterReduce, NanWinsAndHalvesRoundOnce) {
@@ -55,29 +57,38 @@ TEST(ScatterReduce, NanWinsAndHalvesRoundOnce) {
   EXPECT_TRUE(std::isnan(values[0]));
   EXPECT_EQ((Floats{values[1], values[2]}), (Floats{2, 3}));
   // 256 + 1 + 1 is no bfloat16 on the way, but their mean is one.
-  Tensor mean = scatter_reduce(tensor({256.f}).to(bfloat16), 0, tensor<int64_t>({0, 0}), tensor({1.f, 1.f}).to(bfloat16), "mean");
+  Tensor mean = scatter_reduce(tensor({256.f}).to(bfloat16), 0, tensor<int64_t>({0, 0}),
+                               tensor({1.f, 1.f}).to(bfloat16), "mean");
   EXPECT_EQ(mean.dtype(), bfloat16);
   EXPECT_EQ(mean.item<float>(), 86.f);
 }
 
 TEST(ScatterReduce, Errors) {
   Tensor x = zeros({2, 3}), at = zeros({1, 3}, int64), s = zeros({1, 3});
-  EXPECT_NE(message_of([&] { scatter_reduce(x, 0, at, s, "max"); }, ErrorKind::kValue).find("reduce is \"max\""), std::string::npos);
-  EXPECT_NE(message_of([&] { scatter_reduce(x, 0, at, s.to(float64), "amax"); }, ErrorKind::kDType).find("one dtype"), std::string::npos);
-  EXPECT_NE(message_of([&] { scatter_reduce(x, 0, zeros({1, 4}, int64), zeros({1, 4}), "amin"); }, ErrorKind::kShape)
+  EXPECT_NE(message_of([&] { scatter_reduce(x, 0, at, s, "max"); }, ErrorKind::kValue)
+                .find("reduce is \"max\""),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { scatter_reduce(x, 0, at, s.to(float64), "amax"); }, ErrorKind::kDType)
+                .find("one dtype"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { scatter_reduce(x, 0, zeros({1, 4}, int64), zeros({1, 4}), "amin"); },
+                       ErrorKind::kShape)
                 .find("scatter_reduce: indices of shape [1, 4] do not fit into x of shape [2, 3]"),
             std::string::npos);
-  EXPECT_NE(
-      message_of([&] { index_reduce(x, 1, tensor<int64_t>({0}), zeros({2, 2}), "prod"); }, ErrorKind::kShape).find("it must be [2, 1]"),
-      std::string::npos);
-  EXPECT_NE(message_of([&] { scatter_reduce(x, 0, at + 2, s, "amax").eval(); }).find("index 2"), std::string::npos);
+  EXPECT_NE(message_of([&] { index_reduce(x, 1, tensor<int64_t>({0}), zeros({2, 2}), "prod"); },
+                       ErrorKind::kShape)
+                .find("it must be [2, 1]"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { scatter_reduce(x, 0, at + 2, s, "amax").eval(); }).find("index 2"),
+            std::string::npos);
 }
 
 TEST(Extremes, PlacesOfTiesAndNan) {
   auto [values, places] = max_with_indices(tensor({{1.f, 3.f, 3.f}, {kNan, 5.f, kNan}}), 1);
   EXPECT_EQ(places.to_vector<int64_t>(), (Ints{1, 0}));
   EXPECT_TRUE(std::isnan(values.to_vector<float>()[1]));
-  EXPECT_EQ(min_with_indices(Tensor::from<int64_t>({4, 2, 2, 9}, {2, 2}), 0, true).second.shape(), (Shape{1, 2}));
+  EXPECT_EQ(min_with_indices(Tensor::from<int64_t>({4, 2, 2, 9}, {2, 2}), 0, true).second.shape(),
+            (Shape{1, 2}));
   EXPECT_EQ(max_with_indices(scalar(3), 0).second.to_vector<int64_t>(), (Ints{0}));
   Tensor truth = Tensor::from<int64_t>({0, 1, 1, 0, 0, 0}, {2, 3}).to(boolean);
   EXPECT_EQ(max_with_indices(truth, 1).first.to_vector<bool>(), (Bools{true, false}));
@@ -85,9 +96,11 @@ TEST(Extremes, PlacesOfTiesAndNan) {
 
   auto [running, at] = cummax(tensor({2.f, 1.f, 2.f, kNan, 5.f, kNan}), 0);
   EXPECT_EQ(at.to_vector<int64_t>(), (Ints{0, 0, 2, 3, 3, 5}));
-  EXPECT_EQ(cummin(tensor<int64_t>({3, 3, 4, 1, 1}), 0).second.to_vector<int64_t>(), (Ints{0, 1, 1, 3, 4}));
+  EXPECT_EQ(cummin(tensor<int64_t>({3, 3, 4, 1, 1}), 0).second.to_vector<int64_t>(),
+            (Ints{0, 1, 1, 3, 4}));
   EXPECT_EQ(cummax(zeros({0, 3}), 0).first.shape(), (Shape{0, 3}));
-  EXPECT_EQ(logcumsumexp(tensor({-kInf, -kInf, 0.f, 0.f}), 0).to_vector<float>(), (Floats{-kInf, -kInf, 0, std::log(2.f)}));
+  EXPECT_EQ(logcumsumexp(tensor({-kInf, -kInf, 0.f, 0.f}), 0).to_vector<float>(),
+            (Floats{-kInf, -kInf, 0, std::log(2.f)}));
   EXPECT_MESSAGE(max_with_indices(zeros({2, 0}), 1), "max_with_indices: x has shape [2, 0]");
 }
 
@@ -122,7 +135,8 @@ TEST(Counting, BincountAndHistogram) {
 TEST(Counting, SearchIsWhatLowerAndUpperBoundFind) {
   for (int64_t n : {0, 1, 2, 7, 8, 9, 100}) {
     std::vector<int64_t> row, asked, left, right;
-    for (int64_t i = 0; i < n; ++i) row.push_back(i / 3 * 2);
+    for (int64_t i = 0; i < n; ++i)
+      row.push_back(i / 3 * 2);
     for (int64_t i = -2; i < n + 2; ++i) {
       asked.push_back(i);
       left.push_back(std::lower_bound(row.begin(), row.end(), i) - row.begin());
@@ -133,9 +147,12 @@ TEST(Counting, SearchIsWhatLowerAndUpperBoundFind) {
     EXPECT_EQ(searchsorted(sorted, values, true).to_vector<int64_t>(), right) << n;
     EXPECT_EQ(searchsorted(sorted.to(float16), values.to(float16)).to_vector<int64_t>(), left) << n;
   }
-  EXPECT_EQ(bucketize(tensor({{0.5f}, {kNan}}), tensor({0.f, 1.f})).to_vector<int64_t>(), (Ints{1, 2}));
-  EXPECT_MESSAGE(searchsorted(zeros({2, 3}), zeros({3, 1})), "sorted has shape [2, 3], values have shape [3, 1]");
-  EXPECT_EQ(isin(tensor<int64_t>({1, 5, 2, 9}), tensor<int64_t>({9, 1})).to_vector<bool>(), (Bools{true, false, false, true}));
+  EXPECT_EQ(bucketize(tensor({{0.5f}, {kNan}}), tensor({0.f, 1.f})).to_vector<int64_t>(),
+            (Ints{1, 2}));
+  EXPECT_MESSAGE(searchsorted(zeros({2, 3}), zeros({3, 1})),
+                 "sorted has shape [2, 3], values have shape [3, 1]");
+  EXPECT_EQ(isin(tensor<int64_t>({1, 5, 2, 9}), tensor<int64_t>({9, 1})).to_vector<bool>(),
+            (Bools{true, false, false, true}));
   EXPECT_EQ(isin(tensor({1.f}), zeros({0})).item<bool>(), false);
 }
 
@@ -159,10 +176,13 @@ TEST(Multinomial, DrawsAsOftenAsTheProbabilitiesSay) {
   Tensor p = tensor({{1.f, 0.f, 3.f, 4.f}, {0.f, 2.f, 0.f, 0.f}});
   std::vector<int64_t> drawn = multinomial(p, kDraws, true, generator).to_vector<int64_t>();
   std::map<int64_t, int64_t> counts;
-  for (int64_t i = 0; i < kDraws; ++i) ++counts[drawn[static_cast<size_t>(i)]];
+  for (int64_t i = 0; i < kDraws; ++i)
+    ++counts[drawn[static_cast<size_t>(i)]];
   // Six standard deviations of a binomial count.
   for (auto [category, share] : {std::pair{0, 0.125}, {1, 0.0}, {2, 0.375}, {3, 0.5}})
-    EXPECT_NEAR(static_cast<double>(counts[category]), share * kDraws, 6 * std::sqrt(share * (1 - share) * kDraws)) << category;
+    EXPECT_NEAR(static_cast<double>(counts[category]), share * kDraws,
+                6 * std::sqrt(share * (1 - share) * kDraws))
+        << category;
   EXPECT_TRUE(std::all_of(drawn.begin() + kDraws, drawn.end(), [](int64_t i) { return i == 1; }));
 
   // Without replacement: no category twice, none of probability 0, and the first draw as with it.
@@ -170,19 +190,24 @@ TEST(Multinomial, DrawsAsOftenAsTheProbabilitiesSay) {
   std::vector<int64_t> without = multinomial(rows, 3, false, generator).to_vector<int64_t>();
   std::map<int64_t, int64_t> first;
   for (size_t i = 0; i < without.size(); i += 3) {
-    EXPECT_EQ((std::set<int64_t>{without[i], without[i + 1], without[i + 2]}), (std::set<int64_t>{0, 2, 3}));
+    EXPECT_EQ((std::set<int64_t>{without[i], without[i + 1], without[i + 2]}),
+              (std::set<int64_t>{0, 2, 3}));
     ++first[without[i]];
   }
   for (auto [category, share] : {std::pair{0, 0.125}, {2, 0.375}, {3, 0.5}})
-    EXPECT_NEAR(static_cast<double>(first[category]), share * 10000, 6 * std::sqrt(share * (1 - share) * 10000)) << category;
+    EXPECT_NEAR(static_cast<double>(first[category]), share * 10000,
+                6 * std::sqrt(share * (1 - share) * 10000))
+        << category;
 }
 
 TEST(Multinomial, SeedsDecideAndBadDistributionsEndTheRun) {
   Generator a(3), b(3);
   Tensor p = rand({5, 9}, a), q = rand({5, 9}, b);
-  EXPECT_EQ(multinomial(p, 4, false, a).to_vector<int64_t>(), multinomial(q, 4, false, b).to_vector<int64_t>());
+  EXPECT_EQ(multinomial(p, 4, false, a).to_vector<int64_t>(),
+            multinomial(q, 4, false, b).to_vector<int64_t>());
   EXPECT_EQ(multinomial(tensor({1.f, 2.f}), 1).shape(), (Shape{1}));
-  for (Tensor bad : {tensor({0.f, 0.f}), tensor({1.f, -1.f}), tensor({kNan, 1.f}), tensor({kInf, 1.f})})
+  for (Tensor bad :
+       {tensor({0.f, 0.f}), tensor({1.f, -1.f}), tensor({kNan, 1.f}), tensor({kInf, 1.f})})
     EXPECT_MESSAGE(multinomial(bad, 1, true).eval(), "out of range");
   EXPECT_MESSAGE(multinomial(tensor({1.f, 0.f}), 2).eval(), "out of range");
   EXPECT_MESSAGE(multinomial(tensor({1.f, 2.f}), 3), "multinomial: samples is 3");

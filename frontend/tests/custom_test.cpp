@@ -17,23 +17,30 @@ const char *const kNotOne = "takes float32 tensors of one shape";
 
 const char *same_as_first(const weft_custom_call *call, weft_custom_shape *outputs) {
   for (int i = 0; i < call->num_inputs; ++i)
-    if (call->inputs[i].dtype != WEFT_FLOAT32 || call->inputs[i].rank != call->inputs[0].rank) return kNotOne;
+    if (call->inputs[i].dtype != WEFT_FLOAT32 || call->inputs[i].rank != call->inputs[0].rank)
+      return kNotOne;
   for (int i = 0; i < call->num_outputs; ++i) {
     outputs[i].dtype = WEFT_FLOAT32;
     outputs[i].rank = call->inputs[0].rank;
-    for (int d = 0; d < outputs[i].rank; ++d) outputs[i].dims[d] = call->inputs[0].dims[d];
+    for (int d = 0; d < outputs[i].rank; ++d)
+      outputs[i].dims[d] = call->inputs[0].dims[d];
   }
   return nullptr;
 }
 
 int64_t elements(const weft_custom_call *call) {
   int64_t count = 1;
-  for (int d = 0; d < call->inputs[0].rank; ++d) count *= call->inputs[0].dims[d];
+  for (int d = 0; d < call->inputs[0].rank; ++d)
+    count *= call->inputs[0].dims[d];
   return count;
 }
 
-const float *in(const weft_custom_call *call, int i) { return static_cast<const float *>(call->inputs[i].data); }
-float *out(const weft_custom_call *call, int i) { return static_cast<float *>(call->outputs[i].data); }
+const float *in(const weft_custom_call *call, int i) {
+  return static_cast<const float *>(call->inputs[i].data);
+}
+float *out(const weft_custom_call *call, int i) {
+  return static_cast<float *>(call->outputs[i].data);
+}
 
 // x -> (x^ints[0] * scalars[0], number of the element); its derivative, and that one's.
 void register_power() {
@@ -48,7 +55,8 @@ void register_power() {
     kernel.derivative = "test.power_grad";
     kernel.run = [](const weft_custom_call *call, int64_t begin, int64_t end) -> const char * {
       for (int64_t i = begin; i < end; ++i)
-        out(call, 0)[i] = static_cast<float>(std::pow(in(call, 0)[i], static_cast<double>(call->ints[0])) * call->scalars[0]);
+        out(call, 0)[i] = static_cast<float>(
+            std::pow(in(call, 0)[i], static_cast<double>(call->ints[0])) * call->scalars[0]);
       return nullptr;
     };
     register_kernel(kernel);
@@ -58,12 +66,15 @@ void register_power() {
     kernel.run = [](const weft_custom_call *call, int64_t begin, int64_t end) -> const char * {
       double n = static_cast<double>(call->ints[0]);
       for (int64_t i = begin; i < end; ++i)
-        out(call, 0)[i] = static_cast<float>(in(call, 2)[i] * n * std::pow(in(call, 0)[i], n - 1) * call->scalars[0]);
+        out(call, 0)[i] = static_cast<float>(in(call, 2)[i] * n * std::pow(in(call, 0)[i], n - 1) *
+                                             call->scalars[0]);
       return nullptr;
     };
     register_kernel(kernel);
     kernel.name = "test.fails";
-    kernel.run = [](const weft_custom_call *, int64_t, int64_t) -> const char * { return "out of luck"; };
+    kernel.run = [](const weft_custom_call *, int64_t, int64_t) -> const char * {
+      return "out of luck";
+    };
     register_kernel(kernel);
     // Its input, but a failure where an element is negative: by then it has written others.
     kernel.name = "test.no_negative";
@@ -71,7 +82,8 @@ void register_power() {
     kernel.run = [](const weft_custom_call *call, int64_t begin, int64_t end) -> const char * {
       for (int64_t i = begin; i < end; ++i) {
         out(call, 0)[i] = in(call, 0)[i];
-        if (in(call, 0)[i] < 0) return "an element is negative";
+        if (in(call, 0)[i] < 0)
+          return "an element is negative";
       }
       return nullptr;
     };
@@ -79,7 +91,8 @@ void register_power() {
     kernel.name = "test.no_negative_grad";
     kernel.derivative = nullptr;
     kernel.run = [](const weft_custom_call *call, int64_t begin, int64_t end) -> const char * {
-      for (int64_t i = begin; i < end; ++i) out(call, 0)[i] = in(call, 2)[i];
+      for (int64_t i = begin; i < end; ++i)
+        out(call, 0)[i] = in(call, 2)[i];
       return nullptr;
     };
     register_kernel(kernel);
@@ -87,7 +100,8 @@ void register_power() {
     kernel.num_outputs = 2;
     kernel.count = nullptr;
     kernel.infer = [](const weft_custom_call *call, weft_custom_shape *outputs) -> const char * {
-      if (call->inputs[0].dtype != WEFT_FLOAT32) return kNotOne;
+      if (call->inputs[0].dtype != WEFT_FLOAT32)
+        return kNotOne;
       outputs[0].dtype = outputs[1].dtype = WEFT_FLOAT32;
       outputs[0].rank = outputs[1].rank = 0;
       return nullptr;
@@ -108,11 +122,15 @@ void register_power() {
   (void)once;
 }
 
-Tensor power(const Tensor &x, int64_t n, double scale) { return custom("test.power", {x}, {.ints = {n}, .scalars = {scale}})[0]; }
+Tensor power(const Tensor &x, int64_t n, double scale) {
+  return custom("test.power", {x}, {.ints = {n}, .scalars = {scale}})[0];
+}
 
 class Custom : public testing::Test {
 protected:
-  void SetUp() override { register_power(); }
+  void SetUp() override {
+    register_power();
+  }
 };
 
 TEST_F(Custom, RunsBetweenOtherOps) {
@@ -144,7 +162,8 @@ TEST_F(Custom, IsDifferentiatedThroughTheKernelThatItNames) {
   // The derivative names none.
   Tensor first = grad({sum(power(x, 3, 1))}, {x}, true)[0];
   std::string message = message_of([&] { sum(first).backward(); }, ErrorKind::kState);
-  EXPECT_NE(message.find("the kernel 'test.power_grad' names no derivative"), std::string::npos) << message;
+  EXPECT_NE(message.find("the kernel 'test.power_grad' names no derivative"), std::string::npos)
+      << message;
 }
 
 TEST_F(Custom, EagerJitAndPrograms) {
@@ -158,17 +177,20 @@ TEST_F(Custom, EagerJitAndPrograms) {
   EXPECT_EQ(replayed(tensor({1.f})).item<float>(), 4);
   EXPECT_EQ(replayed(tensor({2.f})).item<float>(), 16);
   Program program = trace([](const Tensor &x) { return sum(power(x, 3, 1)); }, {zeros({2})});
-  EXPECT_NE(program.to_string().find("weft.custom \"test.power\""), std::string::npos) << program.to_string();
+  EXPECT_NE(program.to_string().find("weft.custom \"test.power\""), std::string::npos)
+      << program.to_string();
   std::string path = testing::TempDir() + "/custom.mlir";
   for (ProgramFormat format : {ProgramFormat::text, ProgramFormat::bytecode}) {
     program.save(path, format);
     EXPECT_EQ(Program::load(path).run({tensor({1.f, 2.f})})[0].item<float>(), 9);
   }
-  EXPECT_EQ(program.differentiate().run({tensor({1.f, 2.f})})[1].to_vector<float>(), (Floats{3, 12}));
+  EXPECT_EQ(program.differentiate().run({tensor({1.f, 2.f})})[1].to_vector<float>(),
+            (Floats{3, 12}));
 }
 
 TEST_F(Custom, ProgramsThatCallOneHaveOneSize) {
-  if (config().backend == "reference") GTEST_SKIP() << "the reference backend takes static shapes only";
+  if (config().backend == "reference")
+    GTEST_SKIP() << "the reference backend takes static shapes only";
   std::string why;
   for (int64_t n : {30, 31, 33}) {
     Tensor y = power(full({n}, 2.0) * 1, 2, 1) + 1;
@@ -179,24 +201,34 @@ TEST_F(Custom, ProgramsThatCallOneHaveOneSize) {
 }
 
 TEST_F(Custom, DoesNotCompileAheadOfTime) {
-  if (config().backend == "reference") GTEST_SKIP() << "the reference backend compiles nothing ahead of time";
+  if (config().backend == "reference")
+    GTEST_SKIP() << "the reference backend compiles nothing ahead of time";
   Program program = trace([](const Tensor &x) { return power(x, 3, 1); }, {zeros({2})});
-  std::string message =
-      message_of([&] { program.compile({.emit = Emit::object, .output = testing::TempDir() + "/custom.o"}); }, ErrorKind::kCompile);
-  EXPECT_NE(message.find("'test.power', which is registered in this process only"), std::string::npos) << message;
+  std::string message = message_of(
+      [&] { program.compile({.emit = Emit::object, .output = testing::TempDir() + "/custom.o"}); },
+      ErrorKind::kCompile);
+  EXPECT_NE(message.find("'test.power', which is registered in this process only"),
+            std::string::npos)
+      << message;
   EXPECT_NE(message.find("custom_test.cpp"), std::string::npos) << message;
 }
 
 TEST_F(Custom, ErrorsNameTheKernelAndTheCall) {
-  EXPECT_NE(message_of([] { custom("test.unknown", {zeros({1})}); }, ErrorKind::kValue).find("no kernel named 'test.unknown'"),
+  EXPECT_NE(message_of([] { custom("test.unknown", {zeros({1})}); }, ErrorKind::kValue)
+                .find("no kernel named 'test.unknown'"),
             std::string::npos);
-  std::string message = message_of([] { custom("test.power", {zeros({1}, DType::kInt64)}, {.ints = {1}}); }, ErrorKind::kShape);
-  EXPECT_NE(message.find("test.power: takes float32 tensors of one shape"), std::string::npos) << message;
+  std::string message = message_of(
+      [] { custom("test.power", {zeros({1}, DType::kInt64)}, {.ints = {1}}); }, ErrorKind::kShape);
+  EXPECT_NE(message.find("test.power: takes float32 tensors of one shape"), std::string::npos)
+      << message;
   EXPECT_NE(message.find("int64 [1]"), std::string::npos) << message;
-  message = message_of([] { custom("test.fails", {zeros({1})})[0].item<float>(); }, ErrorKind::kRun);
-  EXPECT_NE(message.find("the kernel test.fails failed: out of luck"), std::string::npos) << message;
+  message =
+      message_of([] { custom("test.fails", {zeros({1})})[0].item<float>(); }, ErrorKind::kRun);
+  EXPECT_NE(message.find("the kernel test.fails failed: out of luck"), std::string::npos)
+      << message;
   weft_custom_kernel again = {};
-  EXPECT_NE(message_of([&] { register_kernel(again); }, ErrorKind::kValue).find("another version"), std::string::npos);
+  EXPECT_NE(message_of([&] { register_kernel(again); }, ErrorKind::kValue).find("another version"),
+            std::string::npos);
   message = message_of(
       [] {
         Program::parse(R"(func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
@@ -208,9 +240,12 @@ TEST_F(Custom, ErrorsNameTheKernelAndTheCall) {
   EXPECT_NE(message.find("no kernel named 'test.nobody'"), std::string::npos) << message;
 }
 
-Tensor checked(const Tensor &x) { return custom("test.no_negative", {x})[0]; }
+Tensor checked(const Tensor &x) {
+  return custom("test.no_negative", {x})[0];
+}
 
-// What the failing program would have written is what it was, also where it was recorded, and can be computed, before the kernel.
+// What the failing program would have written is what it was, also where it was recorded, and can
+// be computed, before the kernel.
 TEST_F(Custom, AKernelThatFailsCostsNothing) {
   Tensor weight = full({1000}, 2.0).eval(), count = zeros({2}).eval(), mean = zeros({1000}).eval();
   auto step = [&](float first) {
@@ -222,13 +257,18 @@ TEST_F(Custom, AKernelThatFailsCostsNothing) {
     weight.copy_(checked(y) * 0.5 + 1);
     return y.sum();
   };
-  auto state = [&] { return std::vector<Floats>{weight.to_vector<float>(), count.to_vector<float>(), mean.to_vector<float>()}; };
+  auto state = [&] {
+    return std::vector<Floats>{weight.to_vector<float>(), count.to_vector<float>(),
+                               mean.to_vector<float>()};
+  };
   EXPECT_EQ(step(1).item<float>(), 2000);
   std::vector<Floats> before = state();
   Tensor lost = step(-1);
   for (int time = 0; time < 2; ++time) { // told again: the sum stays lost
     std::string message = message_of([&] { lost.item<float>(); }, ErrorKind::kRun);
-    EXPECT_NE(message.find("the kernel test.no_negative failed: an element is negative"), std::string::npos) << message;
+    EXPECT_NE(message.find("the kernel test.no_negative failed: an element is negative"),
+              std::string::npos)
+        << message;
     EXPECT_NE(message.find("custom_test.cpp"), std::string::npos) << message;
   }
   EXPECT_EQ(state(), before);
@@ -257,10 +297,12 @@ TEST_F(Custom, ATrainingStepWhoseKernelFailsIsAsIfNever) {
         Tensor loss = mean(square(layer(dropout(checked(x), 0.2))));
         std::vector<Tensor> gradients = grad({loss}, parameters);
         NoGrad no_grad;
-        for (size_t i = 0; i < parameters.size(); ++i) parameters[i].sub_(gradients[i] * 0.1);
+        for (size_t i = 0; i < parameters.size(); ++i)
+          parameters[i].sub_(gradients[i] * 0.1);
         return loss;
       };
-      if (replayed) step = jit(step);
+      if (replayed)
+        step = jit(step);
       for (float first : firsts) {
         Tensor x = ones({4, 8}).eval();
         x[0][0] = first;
@@ -268,11 +310,13 @@ TEST_F(Custom, ATrainingStepWhoseKernelFailsIsAsIfNever) {
         try {
           losses->push_back(loss.item<double>());
         } catch (const Error &error) {
-          EXPECT_NE(std::string(error.what()).find("an element is negative"), std::string::npos) << error.what();
+          EXPECT_NE(std::string(error.what()).find("an element is negative"), std::string::npos)
+              << error.what();
         }
       }
       std::vector<std::vector<double>> all;
-      for (const Tensor &parameter : parameters) all.push_back(parameter.to_vector<double>());
+      for (const Tensor &parameter : parameters)
+        all.push_back(parameter.to_vector<double>());
       return all;
     };
     std::vector<double> clean, disturbed;
@@ -285,7 +329,9 @@ TEST_F(Custom, ATrainingStepWhoseKernelFailsIsAsIfNever) {
 TEST(CallOp, RecordsOpsByName) {
   Tensor x = tensor({{1.f, 2.f}, {3.f, 4.f}});
   EXPECT_EQ(call_op("weft.neg", {x})[0].to_vector<float>(), (Floats{-1, -2, -3, -4}));
-  EXPECT_EQ(call_op("weft.reduce_sum", {x}, {{"dims", std::vector<int64_t>{1}}})[0].to_vector<float>(), (Floats{3, 7}));
+  EXPECT_EQ(
+      call_op("weft.reduce_sum", {x}, {{"dims", std::vector<int64_t>{1}}})[0].to_vector<float>(),
+      (Floats{3, 7}));
   EXPECT_EQ(call_op("weft.gelu", {zeros({1})})[0].item<float>(), 0); // an attribute with a default
   x.set_requires_grad(true);
   sum(call_op("weft.mul", {x, x})[0]).backward();
@@ -294,22 +340,40 @@ TEST(CallOp, RecordsOpsByName) {
 
 TEST(CallOp, ErrorsNameWhatIsWrong) {
   Tensor x = zeros({2, 2});
-  auto value = [](auto f) { return message_of(f, ErrorKind::kValue); };
-  EXPECT_NE(value([&] { call_op("mine.unknown", {x}); }).find("there is no op named 'mine.unknown'"), std::string::npos);
-  EXPECT_NE(value([&] { call_op("func.return", {x}); }).find("does not implement weft's op interface"), std::string::npos);
-  EXPECT_NE(value([&] { call_op("weft.reduce_sum", {x}, {{"dim", int64_t(1)}}); }).find("no attribute 'dim'"), std::string::npos);
-  EXPECT_NE(value([&] { call_op("weft.reduce_sum", {x}, {{"dims", std::string("1")}}); }).find("weft.reduce_sum"), std::string::npos);
-  EXPECT_NE(value([&] { call_op("weft.reshape", {x}); }).find("does not say what its results are"), std::string::npos);
-  auto shape = [](auto f) { return message_of(f, ErrorKind::kShape); };
-  EXPECT_NE(shape([&] { call_op("weft.add", {x, zeros({3})}); }).find("float32 [3]"), std::string::npos);
+  auto value = [](auto f) {
+    return message_of(f, ErrorKind::kValue);
+  };
+  EXPECT_NE(
+      value([&] { call_op("mine.unknown", {x}); }).find("there is no op named 'mine.unknown'"),
+      std::string::npos);
+  EXPECT_NE(
+      value([&] { call_op("func.return", {x}); }).find("does not implement weft's op interface"),
+      std::string::npos);
+  EXPECT_NE(value([&] {
+              call_op("weft.reduce_sum", {x}, {{"dim", int64_t(1)}});
+            }).find("no attribute 'dim'"),
+            std::string::npos);
+  EXPECT_NE(value([&] {
+              call_op("weft.reduce_sum", {x}, {{"dims", std::string("1")}});
+            }).find("weft.reduce_sum"),
+            std::string::npos);
+  EXPECT_NE(value([&] { call_op("weft.reshape", {x}); }).find("does not say what its results are"),
+            std::string::npos);
+  auto shape = [](auto f) {
+    return message_of(f, ErrorKind::kShape);
+  };
+  EXPECT_NE(shape([&] { call_op("weft.add", {x, zeros({3})}); }).find("float32 [3]"),
+            std::string::npos);
   EXPECT_NE(shape([&] { call_op("weft.add", {x}); }).find("weft.add"), std::string::npos);
   EXPECT_EQ((x + 1).sum().item<float>(), 4); // the record is as it was
 }
 
 TEST(Plugins, FilesThatAreNoneAreRefused) {
-  EXPECT_NE(message_of([] { load_plugin("/nowhere/plugin.so"); }, ErrorKind::kValue).find("cannot load the plugin /nowhere/plugin.so"),
+  EXPECT_NE(message_of([] { load_plugin("/nowhere/plugin.so"); }, ErrorKind::kValue)
+                .find("cannot load the plugin /nowhere/plugin.so"),
             std::string::npos);
-  EXPECT_NE(message_of([] { load_plugin("libm.so.6"); }, ErrorKind::kValue).find("is no plugin"), std::string::npos);
+  EXPECT_NE(message_of([] { load_plugin("libm.so.6"); }, ErrorKind::kValue).find("is no plugin"),
+            std::string::npos);
 }
 
 } // namespace

@@ -52,7 +52,8 @@ protected:
   std::vector<fs::path> entries() const {
     std::vector<fs::path> found;
     for (const auto &file : fs::directory_iterator(folder_))
-      if (file.path().extension() == ".weft") found.push_back(file.path());
+      if (file.path().extension() == ".weft")
+        found.push_back(file.path());
     return found;
   }
 
@@ -61,7 +62,8 @@ protected:
 };
 
 TEST_F(DiskCache, HoldsProgramsForManySizes) {
-  if (before_.backend != "cpu") GTEST_SKIP() << "programs for many sizes are the cpu backend's";
+  if (before_.backend != "cpu")
+    GTEST_SKIP() << "programs for many sizes are the cpu backend's";
   use([](Config &options) { options.symbolic = true; });
   EXPECT_EQ(evaluate(20).outcome, CacheOutcome::kCompiled);
   Evaluation many = evaluate(32);
@@ -101,7 +103,8 @@ TEST_F(DiskCache, RecompilesAndReplacesDamagedEntries) {
   std::string flipped = whole;
   flipped[flipped.size() / 2] ^= 1;
   for (const std::string &damaged :
-       {std::string(), whole.substr(0, 20), whole.substr(0, whole.size() - 1), flipped, whole + "x", std::string(4096, '\0')}) {
+       {std::string(), whole.substr(0, 20), whole.substr(0, whole.size() - 1), flipped, whole + "x",
+        std::string(4096, '\0')}) {
     std::ofstream(path, std::ios::binary | std::ios::trunc) << damaged;
     forget();
     uint64_t before = statistics().corrupt_entries;
@@ -117,9 +120,11 @@ TEST_F(DiskCache, IsBounded) {
   ASSERT_FALSE(entries().empty());
   int64_t one = static_cast<int64_t>(fs::file_size(entries()[0]));
   use([&](Config &options) { options.disk_cache_bytes = 4 * one; });
-  for (int64_t n = 2; n < 12; ++n) evaluate(n);
+  for (int64_t n = 2; n < 12; ++n)
+    evaluate(n);
   int64_t total = 0;
-  for (const fs::path &path : entries()) total += static_cast<int64_t>(fs::file_size(path));
+  for (const fs::path &path : entries())
+    total += static_cast<int64_t>(fs::file_size(path));
   EXPECT_LE(total, 4 * one);
   EXPECT_FALSE(entries().empty());
 }
@@ -128,7 +133,8 @@ TEST_F(DiskCache, IsOffWhereTheFolderIsOpenToOthers) {
   fs::create_directories(folder_);
   fs::permissions(folder_, fs::perms::owner_all | fs::perms::group_all | fs::perms::others_all);
   Evaluation evaluation = evaluate(5);
-  EXPECT_NE(evaluation.disk_cache.find("open to other users"), std::string::npos) << evaluation.disk_cache;
+  EXPECT_NE(evaluation.disk_cache.find("open to other users"), std::string::npos)
+      << evaluation.disk_cache;
   EXPECT_TRUE(entries().empty());
 }
 

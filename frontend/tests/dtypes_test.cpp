@@ -1,5 +1,6 @@
-// Every function in every dtype: it either gives the same on the cpu as by reference evaluation, or is refused with an error that names the
-// dtype, at the caller's line. And training in 16-bit floats.
+// Every function in every dtype: it either gives the same on the cpu as by reference evaluation, or
+// is refused with an error that names the dtype, at the caller's line. And training in 16-bit
+// floats.
 #include "weft/weft.h"
 
 #include <gtest/gtest.h>
@@ -18,23 +19,35 @@ struct Function {
 // Small numbers, exact in every dtype; bools alternate.
 Tensor numbers(DType dtype, const Shape &shape, int64_t least = 1) {
   int64_t n = 1;
-  for (int64_t extent : shape) n *= extent;
+  for (int64_t extent : shape)
+    n *= extent;
   std::vector<int64_t> values;
-  for (int64_t i = 0; i < n; ++i) values.push_back(dtype == boolean ? i % 2 : least + i * 5 % 7);
+  for (int64_t i = 0; i < n; ++i)
+    values.push_back(dtype == boolean ? i % 2 : least + i * 5 % 7);
   return Tensor::from(values, shape).to(dtype);
 }
 
 std::vector<Function> functions() {
-  auto x = [](DType t) { return numbers(t, {3, 4}); };
-  auto y = [](DType t) { return numbers(t, {4}, 2); };
-  auto image = [](DType t) { return numbers(t, {1, 2, 4, 4}); };
-  auto rows = [] { return Tensor::from<int64_t>({2, 0, 2}); };
+  auto x = [](DType t) {
+    return numbers(t, {3, 4});
+  };
+  auto y = [](DType t) {
+    return numbers(t, {4}, 2);
+  };
+  auto image = [](DType t) {
+    return numbers(t, {1, 2, 4, 4});
+  };
+  auto rows = [] {
+    return Tensor::from<int64_t>({2, 0, 2});
+  };
   std::vector<Function> all;
-  const Location here = Location::current(); // where the generated file expands the macros is no place of ours
-#define WEFT_UNARY(function, record, operands, doc) all.push_back({#function, [=](DType t) { return function(x(t), here); }});
-#define WEFT_BINARY(function, record, operands, doc)                                                                                       \
-  all.push_back({#function, [=](DType t) { return function(x(t), y(t), here); }});                                                         \
-  all.push_back({#function " of an integer", [=](DType t) { return function(x(t), 2, here); }});                                           \
+  const Location here =
+      Location::current(); // where the generated file expands the macros is no place of ours
+#define WEFT_UNARY(function, record, operands, doc)                                                \
+  all.push_back({#function, [=](DType t) { return function(x(t), here); }});
+#define WEFT_BINARY(function, record, operands, doc)                                               \
+  all.push_back({#function, [=](DType t) { return function(x(t), y(t), here); }});                 \
+  all.push_back({#function " of an integer", [=](DType t) { return function(x(t), 2, here); }});   \
   all.push_back({#function " of a number", [=](DType t) { return function(x(t), 0.5, here); }});
 #include "weft/ops/elementwise.inc"
 #undef WEFT_UNARY
@@ -82,12 +95,23 @@ std::vector<Function> functions() {
       {"transpose", [=](DType t) { return x(t).t().clone(); }},
       {"repeat", [=](DType t) { return repeat(x(t), {2, 1}); }},
       {"index_select", [=](DType t) { return index_select(x(t), 0, rows()); }},
-      {"gather", [=](DType t) { return gather(x(t), 0, Tensor::from<int64_t>({2, 1, 0, 0}, {1, 4})); }},
-      {"scatter_add", [=](DType t) { return scatter_add(x(t), 0, Tensor::from<int64_t>({2, 2, 0, 0}, {1, 4}), numbers(t, {1, 4})); }},
+      {"gather",
+       [=](DType t) { return gather(x(t), 0, Tensor::from<int64_t>({2, 1, 0, 0}, {1, 4})); }},
+      {"scatter_add",
+       [=](DType t) {
+         return scatter_add(x(t), 0, Tensor::from<int64_t>({2, 2, 0, 0}, {1, 4}),
+                            numbers(t, {1, 4}));
+       }},
       {"scatter_reduce",
-       [=](DType t) { return scatter_reduce(x(t), 0, Tensor::from<int64_t>({2, 2, 0, 0}, {1, 4}), numbers(t, {1, 4}), "amax"); }},
+       [=](DType t) {
+         return scatter_reduce(x(t), 0, Tensor::from<int64_t>({2, 2, 0, 0}, {1, 4}),
+                               numbers(t, {1, 4}), "amax");
+       }},
       {"scatter_reduce of means",
-       [=](DType t) { return scatter_reduce(x(t), 0, Tensor::from<int64_t>({2, 2, 0, 0}, {1, 4}), numbers(t, {1, 4}), "mean", false); }},
+       [=](DType t) {
+         return scatter_reduce(x(t), 0, Tensor::from<int64_t>({2, 2, 0, 0}, {1, 4}),
+                               numbers(t, {1, 4}), "mean", false);
+       }},
       {"atan2", [=](DType t) { return atan2(x(t), numbers(t, {4})); }},
       {"fmod", [=](DType t) { return fmod(x(t), numbers(t, {4})); }},
       {"max_with_indices", [=](DType t) { return max_with_indices(x(t), 1).second; }},
@@ -96,7 +120,8 @@ std::vector<Function> functions() {
       {"bucketize", [=](DType t) { return bucketize(x(t), numbers(t, {3})); }},
       {"diff", [=](DType t) { return diff(x(t)); }},
       {"index_put", [=](DType t) { return index_put(x(t), {rows()}, numbers(t, {3, 4})); }},
-      {"index_put of sums", [=](DType t) { return index_put(x(t), {rows()}, numbers(t, {3, 4}), true); }},
+      {"index_put of sums",
+       [=](DType t) { return index_put(x(t), {rows()}, numbers(t, {3, 4}), true); }},
       {"softmax", [=](DType t) { return softmax(x(t), 1); }},
       {"log_softmax", [=](DType t) { return log_softmax(x(t), 0); }},
       {"layer_norm", [=](DType t) { return layer_norm(x(t), {4}); }},
@@ -105,8 +130,10 @@ std::vector<Function> functions() {
       {"nll_loss", [=](DType t) { return nll_loss(x(t), rows()); }},
       {"mse_loss", [=](DType t) { return mse_loss(x(t), x(t) + x(t)); }},
       {"kl_div", [=](DType t) { return kl_div(x(t), x(t)); }},
-      {"conv2d", [=](DType t) { return conv2d(image(t), numbers(t, {3, 2, 2, 2}), numbers(t, {3})); }},
-      {"conv_transpose2d", [=](DType t) { return conv_transpose2d(image(t), numbers(t, {2, 3, 2, 2})); }},
+      {"conv2d",
+       [=](DType t) { return conv2d(image(t), numbers(t, {3, 2, 2, 2}), numbers(t, {3})); }},
+      {"conv_transpose2d",
+       [=](DType t) { return conv_transpose2d(image(t), numbers(t, {2, 3, 2, 2})); }},
       {"max_pool2d", [=](DType t) { return max_pool2d(image(t), 2); }},
       {"avg_pool2d", [=](DType t) { return avg_pool2d(image(t), 2); }},
       {"adaptive_avg_pool2d", [=](DType t) { return adaptive_avg_pool2d(image(t), 3); }},
@@ -146,12 +173,15 @@ std::vector<Tensor> run_all(const std::vector<Function> &all, DType dtype, const
 }
 
 // Of a result of size 1: a few roundings of float32, and one of the result.
-double step_of(DType dtype) { return dtype == bfloat16 ? 0x1p-7 : dtype == float16 ? 0x1p-10 : dtype == float64 ? 1e-13 : 1e-5; }
+double step_of(DType dtype) {
+  return dtype == bfloat16 ? 0x1p-7 : dtype == float16 ? 0x1p-10 : dtype == float64 ? 1e-13 : 1e-5;
+}
 
 TEST(DTypes, EveryFunctionWorksAlikeOrRefuses) {
   std::vector<Function> all = functions();
   for (const DTypeInfo &info : kDTypes) {
-    std::vector<Tensor> cpu = run_all(all, info.dtype, "cpu"), reference = run_all(all, info.dtype, "reference");
+    std::vector<Tensor> cpu = run_all(all, info.dtype, "cpu"),
+                        reference = run_all(all, info.dtype, "reference");
     size_t refused = 0;
     for (size_t i = 0; i < all.size(); ++i) {
       std::string what = std::string(all[i].name) + " of " + info.name;
@@ -165,22 +195,26 @@ TEST(DTypes, EveryFunctionWorksAlikeOrRefuses) {
       ASSERT_EQ(a.size(), e.size()) << what;
       double largest = 1;
       for (double value : e)
-        if (std::isfinite(value)) largest = std::max(largest, std::fabs(value));
+        if (std::isfinite(value))
+          largest = std::max(largest, std::fabs(value));
       double allowed = is_floating(cpu[i].dtype()) ? step_of(cpu[i].dtype()) * largest : 0;
       for (size_t k = 0; k < a.size(); ++k) {
-        bool same = a[k] == e[k] || (std::isnan(a[k]) && std::isnan(e[k])) || std::fabs(a[k] - e[k]) <= allowed;
+        bool same = a[k] == e[k] || (std::isnan(a[k]) && std::isnan(e[k])) ||
+                    std::fabs(a[k] - e[k]) <= allowed;
         EXPECT_TRUE(same) << what << ", element " << k << ": " << a[k] << ", not " << e[k];
       }
     }
     // Floating-point functions take integers, so that few refuse a number.
-    if (is_floating(info.dtype)) EXPECT_LE(refused, 3u) << info.name;
+    if (is_floating(info.dtype))
+      EXPECT_LE(refused, 3u) << info.name;
   }
 }
 
 // Parameters, gradients and moments of the dtype; the loss falls.
 template <typename Optimizer> void train(DType dtype, const char *optimizer_name, double lr) {
   manual_seed(1);
-  Tensor w = (randn({4, 3}) * 0.5).to(dtype).eval(), x = randn({16, 4}, dtype).eval(), target = matmul(x, ones({4, 3}, dtype)).eval();
+  Tensor w = (randn({4, 3}) * 0.5).to(dtype).eval(), x = randn({16, 4}, dtype).eval(),
+         target = matmul(x, ones({4, 3}, dtype)).eval();
   w.set_requires_grad();
   Optimizer optimizer({w}, {.lr = lr});
   float first = 0, last = 0;
@@ -192,7 +226,8 @@ template <typename Optimizer> void train(DType dtype, const char *optimizer_name
     EXPECT_EQ(w.grad().dtype(), dtype) << optimizer_name;
     optimizer.step();
     last = loss.template item<float>();
-    if (i == 0) first = last;
+    if (i == 0)
+      first = last;
   }
   EXPECT_EQ(w.dtype(), dtype);
   EXPECT_LT(last, 0.7f * first) << optimizer_name << " in " << name(dtype);
@@ -212,8 +247,10 @@ TEST(DTypes, OptimizersTrainSixteenBitParameters) {
 // What PyTorch refuses, too; an exponent of a tensor is checked by nobody.
 TEST(DTypes, NegativePowersOfIntegers) {
   Tensor x = Tensor::from<int32_t>({2, 1, -1, -1, 0});
-  EXPECT_EQ(pow(x, Tensor::from<int32_t>({-1, -1, -3, -2, -1})).to_vector<int32_t>(), (std::vector<int32_t>{0, 1, -1, 1, 0}));
-  EXPECT_EQ(pow(Tensor::from<uint8_t>({3, 7, 255}), 5).to_vector<uint8_t>(), (std::vector<uint8_t>{243, 167, 255}));
+  EXPECT_EQ(pow(x, Tensor::from<int32_t>({-1, -1, -3, -2, -1})).to_vector<int32_t>(),
+            (std::vector<int32_t>{0, 1, -1, 1, 0}));
+  EXPECT_EQ(pow(Tensor::from<uint8_t>({3, 7, 255}), 5).to_vector<uint8_t>(),
+            (std::vector<uint8_t>{243, 167, 255}));
   try {
     pow(x, -1);
     ADD_FAILURE();
@@ -223,7 +260,8 @@ TEST(DTypes, NegativePowersOfIntegers) {
 }
 
 TEST(DTypes, PrintAndItem) {
-  EXPECT_EQ(Tensor::from<BFloat16>(std::vector<BFloat16>{1.5f, -2.f}).to_string(), "[ 1.5000, -2.0000]");
+  EXPECT_EQ(Tensor::from<BFloat16>(std::vector<BFloat16>{1.5f, -2.f}).to_string(),
+            "[ 1.5000, -2.0000]");
   EXPECT_EQ(full({}, 0.1, float16).item<float>(), 0.0999755859375f);
   EXPECT_EQ(static_cast<float>(full({}, 0.1).item<BFloat16>()), 0.10009765625f);
   EXPECT_EQ(Tensor::from<Float16>(std::vector<Float16>{1.f}).data<Float16>()[0].bits, 0x3c00);
@@ -235,7 +273,8 @@ TEST(DTypes, IntegersFromScalars) {
   EXPECT_EQ(full({}, 255.9, uint8).item<uint8_t>(), 255);
 }
 
-// The count of a mean is no number of the tensor's dtype: 65536 is an infinity in float16, 257 is 256 in bfloat16.
+// The count of a mean is no number of the tensor's dtype: 65536 is an infinity in float16, 257 is
+// 256 in bfloat16.
 TEST(DTypes, GradientsOfMeans) {
   auto gradient = [](int64_t n, DType dtype) {
     Tensor x = ones({n}, dtype).set_requires_grad();
@@ -251,10 +290,12 @@ TEST(DTypes, GradientsOfMeans) {
 // As many as share a largest element are no number of the tensor's dtype, either.
 TEST(DTypes, GradientsOfTies) {
   for (DType dtype : {float16, bfloat16}) {
-    Tensor x = zeros({70000}, dtype).set_requires_grad(), y = zeros({70000}, dtype).set_requires_grad();
+    Tensor x = zeros({70000}, dtype).set_requires_grad(),
+           y = zeros({70000}, dtype).set_requires_grad();
     Tensor empty = zeros({1}, dtype), places = zeros({70000}, int64);
     (max(x) * 60000 + scatter_reduce(empty, 0, places, y, "amax", false).sum() * 60000).backward();
-    for (const Tensor &leaf : {x, y}) EXPECT_NEAR(leaf.grad().select(0, 5).item<float>(), 6. / 7, 0.005);
+    for (const Tensor &leaf : {x, y})
+      EXPECT_NEAR(leaf.grad().select(0, 5).item<float>(), 6. / 7, 0.005);
   }
 }
 

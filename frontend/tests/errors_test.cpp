@@ -1,4 +1,5 @@
-// Wrong calls: each throws at the caller's line, and its message names the op, the argument, the shapes or dtypes, and what to do.
+// Wrong calls: each throws at the caller's line, and its message names the op, the argument, the
+// shapes or dtypes, and what to do.
 #include <cmath>
 #include <functional>
 
@@ -19,8 +20,12 @@ struct Wrong {
   std::function<void()> call;
 };
 
-Tensor ints() { return tensor<int64_t>({1, 2, 3}); }
-Tensor image() { return ones({1, 2, 5, 6}); }
+Tensor ints() {
+  return tensor<int64_t>({1, 2, 3});
+}
+Tensor image() {
+  return ones({1, 2, 5, 6});
+}
 
 void expect_refused(const std::vector<Wrong> &calls) {
   for (const Wrong &wrong : calls) {
@@ -29,7 +34,8 @@ void expect_refused(const std::vector<Wrong> &calls) {
     EXPECT_EQ(name(error.kind()), std::string(name(wrong.kind))) << error.what();
     EXPECT_EQ(error.file(), std::string(__FILE__)) << error.what();
     for (const std::string &part : wrong.parts)
-      EXPECT_NE(error.message().find(part), std::string::npos) << part << " is not in: " << error.what();
+      EXPECT_NE(error.message().find(part), std::string::npos)
+          << part << " is not in: " << error.what();
   }
 }
 
@@ -49,19 +55,32 @@ TEST(Errors, FunctionsOfFloatsOnly) {
       {"var", ErrorKind::kDType, with("var"), [] { var(ints()); }},
       {"norm", ErrorKind::kDType, with("norm"), [] { norm(ints()); }},
       {"std", ErrorKind::kDType, {"std: x is int64", "to(float32)"}, [] { ints().std(); }},
-      {"cross_entropy", ErrorKind::kDType, {"cross_entropy: logits is int64 [3]"}, [] { cross_entropy(ints(), tensor<int64_t>({0})); }},
-      {"nll_loss", ErrorKind::kDType, {"nll_loss: log_probs is int64 [3]"}, [] { nll_loss(ints(), scalar(0)); }},
-      {"rand", ErrorKind::kDType, {"rand: samples are floating-point numbers, not int64"}, [] { rand({2}, int64); }},
+      {"cross_entropy",
+       ErrorKind::kDType,
+       {"cross_entropy: logits is int64 [3]"},
+       [] { cross_entropy(ints(), tensor<int64_t>({0})); }},
+      {"nll_loss",
+       ErrorKind::kDType,
+       {"nll_loss: log_probs is int64 [3]"},
+       [] { nll_loss(ints(), scalar(0)); }},
+      {"rand",
+       ErrorKind::kDType,
+       {"rand: samples are floating-point numbers, not int64"},
+       [] { rand({2}, int64); }},
   });
 }
 
 TEST(Errors, ProductsOfTwoDtypes) {
   Tensor x = ones({2, 3});
-  std::vector<std::string> both = {"matmul: x is float32 [2, 3], y is bfloat16 [3, 4]", "one dtype", "to()"};
+  std::vector<std::string> both = {"matmul: x is float32 [2, 3], y is bfloat16 [3, 4]", "one dtype",
+                                   "to()"};
   expect_refused({
       {"matmul", ErrorKind::kDType, both, [&] { matmul(x, ones({3, 4}, bfloat16)); }},
       {"method", ErrorKind::kDType, both, [&] { x.matmul(ones({3, 4}, bfloat16)); }},
-      {"integers", ErrorKind::kDType, {"matmul: x is int64 [3], y is float32 [3]"}, [&] { matmul(ints(), ones({3})); }},
+      {"integers",
+       ErrorKind::kDType,
+       {"matmul: x is int64 [3], y is float32 [3]"},
+       [&] { matmul(ints(), ones({3})); }},
       {"bools", ErrorKind::kDType, {"both operands are bool"}, [&] { matmul(x > 0, (x > 0).t()); }},
   });
   EXPECT_EQ(matmul(x, ones({3, 4}, bfloat16).to(float32)).dtype(), float32);
@@ -69,13 +88,15 @@ TEST(Errors, ProductsOfTwoDtypes) {
 
 TEST(Errors, ValuesThatDoNotFit) {
   auto fits = [](const char *value, const char *type) {
-    return std::vector<std::string>{"full: value is " + std::string(value), type, "without overflow"};
+    return std::vector<std::string>{"full: value is " + std::string(value), type,
+                                    "without overflow"};
   };
   expect_refused({
       {"uint8", ErrorKind::kValue, fits("300", "uint8"), [] { full({2}, 300, uint8); }},
       {"uint8 below", ErrorKind::kValue, fits("-256", "uint8"), [] { full({2}, -256, uint8); }},
       {"int8", ErrorKind::kValue, fits("128", "int8"), [] { full({2}, 128, int8); }},
-      {"int32", ErrorKind::kValue, fits("3000000000", "int32"), [] { full({2}, int64_t(3'000'000'000), int32); }},
+      {"int32", ErrorKind::kValue, fits("3000000000", "int32"),
+       [] { full({2}, int64_t(3'000'000'000), int32); }},
       {"int64", ErrorKind::kValue, fits("1e+19", "int64"), [] { full({2}, 1e19, int64); }},
       {"NaN", ErrorKind::kValue, fits("nan", "int32"), [] { full({2}, std::nan(""), int32); }},
       {"float16", ErrorKind::kValue, fits("70000", "float16"), [] { full({2}, 70000.0, float16); }},
@@ -92,7 +113,8 @@ TEST(Errors, ValuesThatDoNotFit) {
   EXPECT_EQ(full({1}, -1, uint8).item<int64_t>(), 255); // as PyTorch
   EXPECT_EQ(full({1}, -128, int8).item<int64_t>(), -128);
   EXPECT_EQ(full({1}, 2.7, int64).item<int64_t>(), 2);
-  EXPECT_EQ(full({1}, std::numeric_limits<int64_t>::min(), int64).item<int64_t>(), std::numeric_limits<int64_t>::min());
+  EXPECT_EQ(full({1}, std::numeric_limits<int64_t>::min(), int64).item<int64_t>(),
+            std::numeric_limits<int64_t>::min());
   EXPECT_TRUE(std::isinf(full({1}, INFINITY, float16).item<float>()));
   EXPECT_EQ(full({1}, 65504.0, float16).item<float>(), 65504.f);
 }
@@ -102,84 +124,74 @@ TEST(Errors, IndicesOfClasses) {
       {"one_hot",
        ErrorKind::kRun,
        {"weft.one_hot: index 3 at position 1 is out of range", "[0, 3)"},
-       [] {
-         one_hot(tensor<int64_t>({0, 3}), 3).to_vector<int64_t>();
-       }},
-      {"one_hot below 0", ErrorKind::kRun, {"weft.one_hot: index -1 at position 0"}, [] { one_hot(tensor<int64_t>({-1}), 3).eval(); }},
-      {"one_hot dtype", ErrorKind::kDType, {"one_hot: indices is float32 [1]", "int32 or int64"}, [] { one_hot(ones({1}), 3); }},
+       [] { one_hot(tensor<int64_t>({0, 3}), 3).to_vector<int64_t>(); }},
+      {"one_hot below 0",
+       ErrorKind::kRun,
+       {"weft.one_hot: index -1 at position 0"},
+       [] { one_hot(tensor<int64_t>({-1}), 3).eval(); }},
+      {"one_hot dtype",
+       ErrorKind::kDType,
+       {"one_hot: indices is float32 [1]", "int32 or int64"},
+       [] { one_hot(ones({1}), 3); }},
       {"one_hot classes", ErrorKind::kValue, {"one_hot: classes is 0"}, [] { one_hot(ints(), 0); }},
       {"nll_loss",
        ErrorKind::kRun,
        {"weft.nll_loss: index 5 at position 0"},
-       [] {
-         nll_loss(zeros({1, 3}), tensor<int64_t>({5})).eval();
-       }},
+       [] { nll_loss(zeros({1, 3}), tensor<int64_t>({5})).eval(); }},
       {"multi_margin",
        ErrorKind::kRun,
        {"weft.multi_margin_loss: index 4"},
-       [] {
-         multi_margin_loss(zeros({1, 3}), tensor<int64_t>({4})).eval();
-       }},
+       [] { multi_margin_loss(zeros({1, 3}), tensor<int64_t>({4})).eval(); }},
       {"label dtype",
        ErrorKind::kDType,
        {"cross_entropy: targets is uint8 [1]", "int32 or int64"},
-       [] {
-         cross_entropy(zeros({1, 3}), zeros({1}, uint8));
-       }},
+       [] { cross_entropy(zeros({1, 3}), zeros({1}, uint8)); }},
       {"label shape",
        ErrorKind::kShape,
        {"logits have shape [2, 3]", "targets have shape [3]"},
-       [] {
-         cross_entropy(zeros({2, 3}), ints());
-       }},
+       [] { cross_entropy(zeros({2, 3}), ints()); }},
   });
 }
 
 TEST(Errors, DimensionsAndShapes) {
   Tensor x = ones({2, 3});
   expect_refused({
-      {"dim below", ErrorKind::kIndex, {"sum: dims -3 is out of range", "2 dimensions", "[-2, 1]"}, [&] { x.sum(-3); }},
+      {"dim below",
+       ErrorKind::kIndex,
+       {"sum: dims -3 is out of range", "2 dimensions", "[-2, 1]"},
+       [&] { x.sum(-3); }},
       {"dim above", ErrorKind::kIndex, {"softmax: dim 2 is out of range"}, [&] { softmax(x, 2); }},
-      {"dim twice",
-       ErrorKind::kValue,
-       {"names a dimension twice"},
-       [&] {
-         x.sum({0, -2});
-       }},
+      {"dim twice", ErrorKind::kValue, {"names a dimension twice"}, [&] { x.sum({0, -2}); }},
       {"max of nothing",
        ErrorKind::kShape,
        {"max: x has shape [0, 3]", "no largest or smallest"},
-       [] {
-         ones({0, 3}).max(0);
-       }},
-      {"argmax of nothing", ErrorKind::kShape, {"argmax: x has shape [0]"}, [] { ones({0}).argmax(); }},
+       [] { ones({0, 3}).max(0); }},
+      {"argmax of nothing",
+       ErrorKind::kShape,
+       {"argmax: x has shape [0]"},
+       [] { ones({0}).argmax(); }},
       {"two unknown sizes",
        ErrorKind::kShape,
        {"reshape", "[-1, -1]"},
-       [&] {
-         x.reshape({-1, -1});
-       }},
-      {"reshape",
-       ErrorKind::kShape,
-       {"reshape", "[2, 3]", "[4, 2]"},
-       [&] {
-         x.reshape({4, 2});
-       }},
+       [&] { x.reshape({-1, -1}); }},
+      {"reshape", ErrorKind::kShape, {"reshape", "[2, 3]", "[4, 2]"}, [&] { x.reshape({4, 2}); }},
       {"cat shapes",
        ErrorKind::kShape,
        {"cat: tensor 0 has shape [2, 3], tensor 1 has shape [2, 4]"},
-       [&] {
-         cat({x, ones({2, 4})}, 0);
-       }},
+       [&] { cat({x, ones({2, 4})}, 0); }},
       {"stack shapes",
        ErrorKind::kShape,
        {"stack: tensor 0 has shape [2, 3], tensor 1 has shape [3, 2]"},
-       [&] {
-         stack({x, x.t()});
-       }},
+       [&] { stack({x, x.t()}); }},
       {"cat of nothing", ErrorKind::kValue, {"cat: there are no tensors"}, [] { cat({}); }},
-      {"mask dtype", ErrorKind::kDType, {"masked_fill: mask is int64 [3]", "bool"}, [&] { x.masked_fill(ints(), 0); }},
-      {"condition dtype", ErrorKind::kDType, {"where: condition is int64 [3]", "bool"}, [&] { where(ints(), x, x); }},
+      {"mask dtype",
+       ErrorKind::kDType,
+       {"masked_fill: mask is int64 [3]", "bool"},
+       [&] { x.masked_fill(ints(), 0); }},
+      {"condition dtype",
+       ErrorKind::kDType,
+       {"where: condition is int64 [3]", "bool"},
+       [&] { where(ints(), x, x); }},
       {"broadcast", ErrorKind::kShape, {"[2, 3]", "[2]", "neither is 1"}, [&] { x + ones({2}); }},
       {"one_hot of unit",
        ErrorKind::kShape,
@@ -192,9 +204,18 @@ TEST(Errors, DimensionsAndShapes) {
 TEST(Errors, Assignments) {
   Tensor x = ones({2, 3}), row = ones({4});
   expect_refused({
-      {"a view", ErrorKind::kShape, {"copy_: source has shape [4], self has shape [3]"}, [&] { x[0] = row; }},
-      {"a temporary", ErrorKind::kShape, {"copy_: source has shape [4], self has shape [2]"}, [&] { x.select(1, 2) = row * 2.0; }},
-      {"a copy", ErrorKind::kState, {"index() with tensors gives a copy", "index_put_"}, [&] { x.index({tensor<int64_t>({0})}) = row; }},
+      {"a view",
+       ErrorKind::kShape,
+       {"copy_: source has shape [4], self has shape [3]"},
+       [&] { x[0] = row; }},
+      {"a temporary",
+       ErrorKind::kShape,
+       {"copy_: source has shape [4], self has shape [2]"},
+       [&] { x.select(1, 2) = row * 2.0; }},
+      {"a copy",
+       ErrorKind::kState,
+       {"index() with tensors gives a copy", "index_put_"},
+       [&] { x.index({tensor<int64_t>({0})}) = row; }},
   });
   x[1] = tensor<float>({5, 6, 7}), x[0] = x[1];
   EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{5, 6, 7, 5, 6, 7}));
@@ -205,84 +226,64 @@ TEST(Errors, Windows) {
       {"kernel",
        ErrorKind::kShape,
        {"conv2d", "[1, 2, 5, 6]", "[3, 2, 7, 7]"},
-       [] {
-         conv2d(image(), ones({3, 2, 7, 7}));
-       }},
+       [] { conv2d(image(), ones({3, 2, 7, 7})); }},
       {"channels",
        ErrorKind::kShape,
        {"conv2d", "[1, 2, 5, 6]", "[3, 4, 3, 3]"},
-       [] {
-         conv2d(image(), ones({3, 4, 3, 3}));
-       }},
+       [] { conv2d(image(), ones({3, 4, 3, 3})); }},
       {"stride",
        ErrorKind::kShape,
        {"conv2d", "stride"},
-       [] {
-         conv2d(image(), ones({3, 2, 3, 3}), {}, {.stride = 0});
-       }},
+       [] { conv2d(image(), ones({3, 2, 3, 3}), {}, {.stride = 0}); }},
       {"padding",
        ErrorKind::kShape,
        {"conv2d", "padding"},
-       [] {
-         conv2d(image(), ones({3, 2, 3, 3}), {}, {.padding = -1});
-       }},
+       [] { conv2d(image(), ones({3, 2, 3, 3}), {}, {.padding = -1}); }},
       {"dilation",
        ErrorKind::kShape,
        {"conv2d", "dilation"},
-       [] {
-         conv2d(image(), ones({3, 2, 3, 3}), {}, {.dilation = 0});
-       }},
+       [] { conv2d(image(), ones({3, 2, 3, 3}), {}, {.dilation = 0}); }},
       {"groups",
        ErrorKind::kShape,
        {"conv2d", "groups"},
-       [] {
-         conv2d(image(), ones({3, 2, 3, 3}), {}, {.groups = 0});
-       }},
+       [] { conv2d(image(), ones({3, 2, 3, 3}), {}, {.groups = 0}); }},
       {"dtype",
        ErrorKind::kDType,
        {"conv2d: x is float32 [1, 2, 5, 6], weight is float64 [3, 2, 3, 3]"},
-       [] {
-         conv2d(image(), ones({3, 2, 3, 3}, float64));
-       }},
+       [] { conv2d(image(), ones({3, 2, 3, 3}, float64)); }},
       {"rank",
        ErrorKind::kShape,
        {"conv2d: x has shape [2, 5, 6]", "[batch, channels, height, width]"},
-       [] {
-         conv2d(ones({2, 5, 6}), ones({3, 2, 3, 3}));
-       }},
-      {"pool padding", ErrorKind::kShape, {"max_pool2d", "padding"}, [] { max_pool2d(image(), 2, {.stride = {}, .padding = 2}); }},
-      {"pool window", ErrorKind::kShape, {"avg_pool2d", "[1, 2, 5, 6]"}, [] { avg_pool2d(image(), 9); }},
+       [] { conv2d(ones({2, 5, 6}), ones({3, 2, 3, 3})); }},
+      {"pool padding",
+       ErrorKind::kShape,
+       {"max_pool2d", "padding"},
+       [] { max_pool2d(image(), 2, {.stride = {}, .padding = 2}); }},
+      {"pool window",
+       ErrorKind::kShape,
+       {"avg_pool2d", "[1, 2, 5, 6]"},
+       [] { avg_pool2d(image(), 9); }},
       {"signal",
        ErrorKind::kShape,
        {"conv1d: x has shape [4, 5]", "[batch, channels, length]"},
-       [] {
-         conv1d(ones({4, 5}), ones({1, 5, 2}));
-       }},
+       [] { conv1d(ones({4, 5}), ones({1, 5, 2})); }},
       {"signal kernel",
        ErrorKind::kShape,
        {"conv1d: x has shape [1, 2, 4]", "reaches over 5"},
-       [] {
-         conv1d(ones({1, 2, 4}), ones({3, 2, 5}));
-       }},
+       [] { conv1d(ones({1, 2, 4}), ones({3, 2, 5})); }},
       {"signal channels",
        ErrorKind::kShape,
        {"conv1d: x has shape [1, 2, 4], weight has shape [3, 3, 2]"},
-       [] {
-         conv1d(ones({1, 2, 4}), ones({3, 3, 2}));
-       }},
+       [] { conv1d(ones({1, 2, 4}), ones({3, 3, 2})); }},
       {"signal stride",
        ErrorKind::kValue,
        {"max_pool1d: stride is 0"},
-       [] {
-         max_pool1d(ones({1, 2, 4}), 2, {.stride = 0});
-       }},
-      {"pad",
-       ErrorKind::kShape,
-       {"pad"},
-       [] {
-         pad(ones({2}), {3, 3}, PadMode::kReflect);
-       }},
-      {"dropout", ErrorKind::kValue, {"dropout: p is 1.5", "[0, 1]"}, [] { dropout(ones({2}), 1.5); }},
+       [] { max_pool1d(ones({1, 2, 4}), 2, {.stride = 0}); }},
+      {"pad", ErrorKind::kShape, {"pad"}, [] { pad(ones({2}), {3, 3}, PadMode::kReflect); }},
+      {"dropout",
+       ErrorKind::kValue,
+       {"dropout: p is 1.5", "[0, 1]"},
+       [] { dropout(ones({2}), 1.5); }},
       {"Dropout", ErrorKind::kValue, {"Dropout: the rate"}, [] { nn::Dropout(-0.1); }},
   });
 }
@@ -291,38 +292,51 @@ TEST(Errors, ModulesAndOptimizers) {
   nn::Linear layer(3, 2);
   std::vector<Tensor> parameters = layer.parameters();
   expect_refused({
-      {"lr", ErrorKind::kValue, {"SGD: lr must not be negative, it is -0.1"}, [&] { optim::SGD(parameters, {.lr = -0.1}); }},
-      {"lr later", ErrorKind::kValue, {"set_lr"}, [&] { optim::SGD(parameters, {.lr = 0.1}).set_lr(std::nan("")); }},
-      {"betas", ErrorKind::kValue, {"Adam: betas", "1.000000"}, [&] { optim::Adam(parameters, {.beta1 = 1.0}); }},
-      {"momentum", ErrorKind::kValue, {"SGD: momentum"}, [&] { optim::SGD(parameters, {.lr = 0.1, .momentum = -1}); }},
-      {"clip", ErrorKind::kValue, {"clip_grad_value: max must be positive"}, [&] { optim::clip_grad_value(parameters, 0); }},
+      {"lr",
+       ErrorKind::kValue,
+       {"SGD: lr must not be negative, it is -0.1"},
+       [&] { optim::SGD(parameters, {.lr = -0.1}); }},
+      {"lr later",
+       ErrorKind::kValue,
+       {"set_lr"},
+       [&] { optim::SGD(parameters, {.lr = 0.1}).set_lr(std::nan("")); }},
+      {"betas",
+       ErrorKind::kValue,
+       {"Adam: betas", "1.000000"},
+       [&] { optim::Adam(parameters, {.beta1 = 1.0}); }},
+      {"momentum",
+       ErrorKind::kValue,
+       {"SGD: momentum"},
+       [&] { optim::SGD(parameters, {.lr = 0.1, .momentum = -1}); }},
+      {"clip",
+       ErrorKind::kValue,
+       {"clip_grad_value: max must be positive"},
+       [&] { optim::clip_grad_value(parameters, 0); }},
       {"state shape",
        ErrorKind::kShape,
        {"load_state: 'weight' is float32 [2, 3]", "float32 [3, 2]"},
-       [&] {
-         layer.load_state({{"weight", ones({3, 2})}, {"bias", ones({2})}});
-       }},
+       [&] { layer.load_state({{"weight", ones({3, 2})}, {"bias", ones({2})}}); }},
       {"state dtype",
        ErrorKind::kDType,
        {"load_state: 'weight' is float32 [2, 3]", "float64 [2, 3]"},
-       [&] {
-         layer.load_state({{"weight", ones({2, 3}, float64)}, {"bias", ones({2})}});
-       }},
+       [&] { layer.load_state({{"weight", ones({2, 3}, float64)}, {"bias", ones({2})}}); }},
       {"state name",
        ErrorKind::kValue,
        {"load_state: there is no tensor for 'bias'"},
-       [&] {
-         layer.load_state({{"weight", ones({2, 3})}});
-       }},
-      {"linear",
+       [&] { layer.load_state({{"weight", ones({2, 3})}}); }},
+      {"linear", ErrorKind::kShape, {"[4, 5]", "[2, 3]"}, [&] { layer(ones({4, 5})); }},
+      {"padding row",
+       ErrorKind::kValue,
+       {"Embedding: padding_idx is 7", "[-5, 5)"},
+       [] { nn::Embedding(5, 3, {.padding_idx = 7}); }},
+      {"to",
+       ErrorKind::kDType,
+       {"to: parameters are floating-point numbers, not int32"},
+       [&] { nn::to(layer, int32); }},
+      {"BatchNorm1d",
        ErrorKind::kShape,
-       {"[4, 5]", "[2, 3]"},
-       [&] {
-         layer(ones({4, 5}));
-       }},
-      {"padding row", ErrorKind::kValue, {"Embedding: padding_idx is 7", "[-5, 5)"}, [] { nn::Embedding(5, 3, {.padding_idx = 7}); }},
-      {"to", ErrorKind::kDType, {"to: parameters are floating-point numbers, not int32"}, [&] { nn::to(layer, int32); }},
-      {"BatchNorm1d", ErrorKind::kShape, {"BatchNorm1d: x has shape [2]"}, [] { nn::BatchNorm1d(2)(ones({2})); }},
+       {"BatchNorm1d: x has shape [2]"},
+       [] { nn::BatchNorm1d(2)(ones({2})); }},
       {"split",
        ErrorKind::kValue,
        {"random_split: the parts have 3 items, the data set has 4"},

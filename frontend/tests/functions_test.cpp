@@ -1,4 +1,5 @@
-// Functions whose dtypes, special values, errors or cuts PyTorch's numbers (tests/golden) do not show.
+// Functions whose dtypes, special values, errors or cuts PyTorch's numbers (tests/golden) do not
+// show.
 #include "weft/weft.h"
 
 #include <gtest/gtest.h>
@@ -22,11 +23,14 @@ const float kNan = std::nanf("");
 
 Tensor range(const Shape &shape) {
   int64_t n = 1;
-  for (int64_t size : shape) n *= size;
+  for (int64_t size : shape)
+    n *= size;
   return arange(n, float32).reshape(shape);
 }
 
-uint64_t cuts(CutReason reason) { return statistics().cuts[static_cast<int>(reason)]; }
+uint64_t cuts(CutReason reason) {
+  return statistics().cuts[static_cast<int>(reason)];
+}
 
 TEST(Elementwise, IntegersStayWhereTheRecordTakesThem) {
   Tensor i = tensor<int32_t>({-3, 0, 5});
@@ -40,26 +44,37 @@ TEST(Elementwise, IntegersStayWhereTheRecordTakesThem) {
 }
 
 TEST(Elementwise, RemainderHasTheSignOfTheDivisor) {
-  EXPECT_EQ((tensor<int64_t>({7, -7, 7, -7, 7}) % tensor<int64_t>({3, 3, -3, -3, 0})).to_vector<int64_t>(), (Ints{1, 2, -2, -1, 0}));
+  EXPECT_EQ((tensor<int64_t>({7, -7, 7, -7, 7}) % tensor<int64_t>({3, 3, -3, -3, 0}))
+                .to_vector<int64_t>(),
+            (Ints{1, 2, -2, -1, 0}));
   EXPECT_EQ(remainder(tensor({5.5f, -5.5f}), 2).to_vector<float>(), (Floats{1.5f, 0.5f}));
   EXPECT_TRUE(std::isnan(remainder(tensor({1.f}), 0.f).item<float>()));
 }
 
-// Exponents that products, quotients and roots stand in for: values and derivatives are those of pow.
+// Exponents that products, quotients and roots stand in for: values and derivatives are those of
+// pow.
 TEST(Elementwise, SmallPowers) {
   const double inf = INFINITY;
-  std::vector<double> values = {-inf, -3, -1, -0.0, 0.0, 1e-25, 1e-18, 0.3, 1, 2.7, 1e9, 1e25, inf, NAN};
+  std::vector<double> values = {-inf, -3, -1,  -0.0, 0.0,  1e-25, 1e-18,
+                                0.3,  1,  2.7, 1e9,  1e25, inf,   NAN};
   for (DType dtype : {float32, float64})
     for (double exponent : {-2.0, -1.5, -1.0, -0.5, 0.5, 1.5, 2.0, 3.0}) {
       Tensor x = Tensor::from(values).to(dtype).requires_grad_();
       Tensor y = pow(x, exponent);
-      std::vector<double> got = y.to_vector<double>(), slope = grad({y.sum()}, {x})[0].to_vector<double>();
+      std::vector<double> got = y.to_vector<double>(),
+                          slope = grad({y.sum()}, {x})[0].to_vector<double>();
       auto expect = [&](double is, double at, double factor, double power) {
-        auto in = [&](auto x) -> double { return static_cast<decltype(x)>(factor) * std::pow(x, static_cast<decltype(x)>(power)); };
+        auto in = [&](auto x) -> double {
+          return static_cast<decltype(x)>(factor) * std::pow(x, static_cast<decltype(x)>(power));
+        };
         double should = dtype == float32 ? in(static_cast<float>(at)) : in(at);
-        if (std::isnan(should)) EXPECT_TRUE(std::isnan(is)) << at << "^" << power;
-        else if (std::isinf(should) || should == 0) EXPECT_EQ(is, should) << at << "^" << power;
-        else EXPECT_NEAR(is, should, std::fabs(should) * (dtype == float32 ? 5e-7 : 1e-15)) << at << "^" << power;
+        if (std::isnan(should))
+          EXPECT_TRUE(std::isnan(is)) << at << "^" << power;
+        else if (std::isinf(should) || should == 0)
+          EXPECT_EQ(is, should) << at << "^" << power;
+        else
+          EXPECT_NEAR(is, should, std::fabs(should) * (dtype == float32 ? 5e-7 : 1e-15))
+              << at << "^" << power;
       };
       for (size_t i = 0; i < values.size(); ++i) {
         expect(got[i], values[i], 1, exponent);
@@ -77,7 +92,8 @@ TEST(Elementwise, Bits) {
   Tensor t = tensor({true, false, true}), f = tensor({false, false, true});
   EXPECT_EQ((t ^ f).to_vector<bool>(), (Bools{true, false, false}));
   EXPECT_EQ((~t).to_vector<bool>(), (Bools{false, true, false}));
-  EXPECT_EQ(logical_xor(tensor({2.f, 0.f}), tensor({0.f, 0.f})).to_vector<bool>(), (Bools{true, false}));
+  EXPECT_EQ(logical_xor(tensor({2.f, 0.f}), tensor({0.f, 0.f})).to_vector<bool>(),
+            (Bools{true, false}));
   EXPECT_NE(message_of([] { bitwise_not(zeros({2})); }, ErrorKind::kDType), "");
 }
 
@@ -96,10 +112,13 @@ TEST(Elementwise, ClampBoundsAndItsConstants) {
   EXPECT_EQ((Floats{clamped[0], clamped[1], clamped[2]}), (Floats{-1, 0, 1}));
   EXPECT_TRUE(std::isnan(clamped[3]));
   EXPECT_EQ(clamp(tensor<int64_t>({1, 9}), 3, {}).to_vector<int64_t>(), (Ints{3, 9}));
-  EXPECT_EQ(clamp(tensor({0.f, 5.f}), 4, 2).to_vector<float>(), (Floats{2, 2})) << "where the bounds cross, max wins";
+  EXPECT_EQ(clamp(tensor({0.f, 5.f}), 4, 2).to_vector<float>(), (Floats{2, 2}))
+      << "where the bounds cross, max wins";
   EXPECT_NE(message_of([&] { clamp(x, std::nullopt); }, ErrorKind::kValue), "");
   // A third value of a bound compiles nothing new.
-  auto with = [&](double bound) { return clamp(range({3}), bound, 2.0).to_vector<float>()[0]; };
+  auto with = [&](double bound) {
+    return clamp(range({3}), bound, 2.0).to_vector<float>()[0];
+  };
   EXPECT_EQ(with(0.5), 0.5f);
   EXPECT_EQ(with(0.25), 0.25f);
   uint64_t compiled = statistics().compiles;
@@ -111,8 +130,10 @@ TEST(Activations, FarFromZero) {
   Tensor x = tensor({-200.f, 200.f}).requires_grad_();
   for (auto *f : {&log_sigmoid, &mish, &silu}) {
     Tensor y = (*f)(x, Location::current());
-    for (float value : y.to_vector<float>()) EXPECT_TRUE(std::isfinite(value));
-    for (float value : grad({sum(y)}, {x})[0].to_vector<float>()) EXPECT_TRUE(std::isfinite(value));
+    for (float value : y.to_vector<float>())
+      EXPECT_TRUE(std::isfinite(value));
+    for (float value : grad({sum(y)}, {x})[0].to_vector<float>())
+      EXPECT_TRUE(std::isfinite(value));
   }
   EXPECT_EQ(grad({sum(elu(x))}, {x})[0].to_vector<float>(), (Floats{0, 1}));
   EXPECT_EQ(softplus(x).to_vector<float>(), (Floats{0, 200}));
@@ -140,7 +161,8 @@ TEST(Reductions, ArgmaxIsTheFirst) {
   Tensor x = tensor({{1.f, 3.f, 3.f}, {kNan, 5.f, kNan}, {-kInf, -kInf, -kInf}});
   uint64_t before = statistics().cuts[static_cast<int>(CutReason::kValue)];
   Tensor largest = argmax(x, 1), smallest = x.argmin(1, true);
-  EXPECT_EQ(statistics().cuts[static_cast<int>(CutReason::kValue)], before) << "nothing is computed on the host";
+  EXPECT_EQ(statistics().cuts[static_cast<int>(CutReason::kValue)], before)
+      << "nothing is computed on the host";
   EXPECT_EQ(largest.to_vector<int64_t>(), (Ints{1, 0, 0}));
   EXPECT_EQ(smallest.shape(), (Shape{3, 1}));
   EXPECT_EQ(smallest.to_vector<int64_t>(), (Ints{0, 0, 0}));
@@ -148,18 +170,25 @@ TEST(Reductions, ArgmaxIsTheFirst) {
   EXPECT_EQ(argmax(range({2, 3}), {}, true).shape(), (Shape{1, 1}));
   EXPECT_EQ(argmin(tensor<int64_t>({4, INT64_MIN, INT64_MIN})).item<int64_t>(), 1);
   EXPECT_EQ(argmax(scalar(2.f)).item<int64_t>(), 0);
-  EXPECT_NE(message_of([] { argmax(zeros({0, 3}), 0); }, ErrorKind::kShape).find("[0, 3]"), std::string::npos);
+  EXPECT_NE(message_of([] { argmax(zeros({0, 3}), 0); }, ErrorKind::kShape).find("[0, 3]"),
+            std::string::npos);
 }
 
 TEST(Movement, PaddingAndRepeats) {
   Tensor x = range({2, 3});
-  EXPECT_EQ(pad(x, {1, 0}, PadMode::kReplicate).to_vector<float>(), (Floats{0, 0, 1, 2, 3, 3, 4, 5}));
-  EXPECT_EQ(pad(x, {0, 1}, PadMode::kConstant, 9).to_vector<float>(), (Floats{0, 1, 2, 9, 3, 4, 5, 9}));
-  EXPECT_EQ(pad(tensor<int64_t>({1, 2, 3}), {2, 2}, PadMode::kReflect).to_vector<int64_t>(), (Ints{3, 2, 1, 2, 3, 2, 1}));
-  EXPECT_NE(message_of([&] { pad(x, {3, 0}, PadMode::kReflect); }, ErrorKind::kShape).find("reflection"), std::string::npos);
+  EXPECT_EQ(pad(x, {1, 0}, PadMode::kReplicate).to_vector<float>(),
+            (Floats{0, 0, 1, 2, 3, 3, 4, 5}));
+  EXPECT_EQ(pad(x, {0, 1}, PadMode::kConstant, 9).to_vector<float>(),
+            (Floats{0, 1, 2, 9, 3, 4, 5, 9}));
+  EXPECT_EQ(pad(tensor<int64_t>({1, 2, 3}), {2, 2}, PadMode::kReflect).to_vector<int64_t>(),
+            (Ints{3, 2, 1, 2, 3, 2, 1}));
+  EXPECT_NE(
+      message_of([&] { pad(x, {3, 0}, PadMode::kReflect); }, ErrorKind::kShape).find("reflection"),
+      std::string::npos);
   EXPECT_NE(message_of([&] { pad(x, {1}); }, ErrorKind::kValue), "");
   EXPECT_NE(message_of([&] { pad(x, {-2, -2}); }, ErrorKind::kShape), "");
-  EXPECT_EQ(repeat_interleave(x, 2).to_vector<float>(), (Floats{0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5}));
+  EXPECT_EQ(repeat_interleave(x, 2).to_vector<float>(),
+            (Floats{0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5}));
   EXPECT_EQ(repeat(tensor({1.f, 2.f}), {2, 1, 2}).shape(), (Shape{2, 1, 4}));
   // A copy, unlike a slice with a negative step.
   Tensor flipped = x.flip({0});
@@ -171,12 +200,15 @@ TEST(TensorIndexing, ReadsAsPyTorchDoes) {
   Tensor x = range({3, 4});
   Tensor rows = tensor<int64_t>({2, -1, 0});
   EXPECT_EQ(x.index({rows}).shape(), (Shape{3, 4}));
-  EXPECT_EQ(x.index({Ellipsis, tensor<int32_t>({1, 1})}).to_vector<float>(), (Floats{1, 1, 5, 5, 9, 9}));
+  EXPECT_EQ(x.index({Ellipsis, tensor<int32_t>({1, 1})}).to_vector<float>(),
+            (Floats{1, 1, 5, 5, 9, 9}));
   EXPECT_EQ(x.index({rows, tensor<int64_t>({0, 1, -1})}).to_vector<float>(), (Floats{8, 9, 3}));
   EXPECT_EQ(x.index({rows.unsqueeze(1), tensor<int64_t>({0, 1})}).shape(), (Shape{3, 2}));
   EXPECT_EQ(x.index({1, tensor<int64_t>({3, 0})}).to_vector<float>(), (Floats{7, 4}));
   EXPECT_EQ(x.index({None, Slice(1), rows}).shape(), (Shape{1, 2, 3}));
-  EXPECT_EQ(range({2, 3, 4}).index({tensor<int64_t>({0, 1}), Slice(), tensor<int64_t>({1, 2})}).shape(), (Shape{2, 3}));
+  EXPECT_EQ(
+      range({2, 3, 4}).index({tensor<int64_t>({0, 1}), Slice(), tensor<int64_t>({1, 2})}).shape(),
+      (Shape{2, 3}));
   EXPECT_EQ(x.index({zeros({0}, int64)}).shape(), (Shape{0, 4}));
 }
 
@@ -206,7 +238,8 @@ TEST(TensorIndexing, WritesGoThroughViews) {
   EXPECT_EQ(x.to_vector<float>(), (Floats{0, 0, 0, 1, 2, 3, 0, 0, 0, 1, 2, 3}));
   Tensor column = x.index({Slice(), 2});
   column.index_put_({tensor<int64_t>({0, 0, 2})}, tensor({7.f, 8.f, 9.f}));
-  EXPECT_EQ(x.to_vector<float>(), (Floats{0, 0, 8, 1, 2, 3, 0, 0, 9, 1, 2, 3})) << "of two values the last one stays";
+  EXPECT_EQ(x.to_vector<float>(), (Floats{0, 0, 8, 1, 2, 3, 0, 0, 9, 1, 2, 3}))
+      << "of two values the last one stays";
   x.index_put_({tensor<int64_t>({0, 0}), tensor<int64_t>({0, 0})}, 5, true);
   EXPECT_EQ(x[0].to_vector<float>(), (Floats{10, 0, 8}));
   x.index({Slice(1), Slice(0, 2)}) = 0;
@@ -218,11 +251,15 @@ TEST(TensorIndexing, WritesGoThroughViews) {
 
 TEST(TensorIndexing, Errors) {
   Tensor x = range({3, 4}), rows = tensor<int64_t>({0, 1});
-  EXPECT_NE(message_of([&] { x.index({rows}) = 0; }, ErrorKind::kState).find("index_put_"), std::string::npos);
-  EXPECT_NE(message_of([&] { x.index({zeros({2})}); }, ErrorKind::kDType).find("int64 or bool"), std::string::npos);
-  EXPECT_NE(message_of([&] { x.index({zeros({2}, boolean)}); }, ErrorKind::kIndex).find("mask"), std::string::npos);
+  EXPECT_NE(message_of([&] { x.index({rows}) = 0; }, ErrorKind::kState).find("index_put_"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { x.index({zeros({2})}); }, ErrorKind::kDType).find("int64 or bool"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { x.index({zeros({2}, boolean)}); }, ErrorKind::kIndex).find("mask"),
+            std::string::npos);
   EXPECT_NE(message_of([&] { x.index({rows, rows, rows}); }, ErrorKind::kIndex), "");
-  EXPECT_NE(message_of([&] { x.index({rows, tensor<int64_t>({0, 1, 2})}); }, ErrorKind::kShape), "");
+  EXPECT_NE(message_of([&] { x.index({rows, tensor<int64_t>({0, 1, 2})}); }, ErrorKind::kShape),
+            "");
   EXPECT_NE(message_of([&] { x.index_put_({rows}, zeros({3})); }, ErrorKind::kShape), "");
   // Out of range in its own dim, though not in the whole.
   EXPECT_THROW((void)x.index({tensor<int64_t>({0}), tensor<int64_t>({4})}).item<float>(), Error);
@@ -231,20 +268,24 @@ TEST(TensorIndexing, Errors) {
 
 TEST(Losses, NothingComesOfAnImprobableClass) {
   Tensor target = tensor({0.f, 1.f}).requires_grad_();
-  EXPECT_EQ(kl_div(tensor({-5.f, 0.f}), target, Reduction::kNone).to_vector<float>(), (Floats{0, 0}));
-  for (float value : grad({kl_div(tensor({-5.f, 0.f}), target, Reduction::kSum)}, {target})[0].to_vector<float>())
+  EXPECT_EQ(kl_div(tensor({-5.f, 0.f}), target, Reduction::kNone).to_vector<float>(),
+            (Floats{0, 0}));
+  for (float value :
+       grad({kl_div(tensor({-5.f, 0.f}), target, Reduction::kSum)}, {target})[0].to_vector<float>())
     EXPECT_TRUE(std::isfinite(value));
 }
 
 TEST(Losses, Errors) {
-  EXPECT_NE(message_of([] { huber_loss(zeros({2}), zeros({2}), 0); }, ErrorKind::kValue).find("delta"), std::string::npos);
-  EXPECT_NE(message_of([] { l1_loss(zeros({2}), zeros({3})); }, ErrorKind::kShape).find("[3]"), std::string::npos);
-  EXPECT_NE(message_of([] { nll_loss(zeros({2, 3}), zeros({2})); }, ErrorKind::kDType).find("int64"), std::string::npos);
-  EXPECT_NE(message_of(
-                [] {
-                  nll_loss(zeros({1, 3}), tensor<int64_t>({3})).item<float>();
-                },
-                ErrorKind::kRun)
+  EXPECT_NE(
+      message_of([] { huber_loss(zeros({2}), zeros({2}), 0); }, ErrorKind::kValue).find("delta"),
+      std::string::npos);
+  EXPECT_NE(message_of([] { l1_loss(zeros({2}), zeros({3})); }, ErrorKind::kShape).find("[3]"),
+            std::string::npos);
+  EXPECT_NE(
+      message_of([] { nll_loss(zeros({2, 3}), zeros({2})); }, ErrorKind::kDType).find("int64"),
+      std::string::npos);
+  EXPECT_NE(message_of([] { nll_loss(zeros({1, 3}), tensor<int64_t>({3})).item<float>(); },
+                       ErrorKind::kRun)
                 .find("index 3 at position 0"),
             std::string::npos);
 }

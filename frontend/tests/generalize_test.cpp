@@ -6,7 +6,8 @@ namespace weft::recorder {
 namespace {
 
 using Ints = std::vector<int64_t>;
-constexpr IntPosition kSize{IntPosition::Kind::kSize, 0, 0, 0}, kStart{IntPosition::Kind::kAttribute, 0, 0, 0};
+constexpr IntPosition kSize{IntPosition::Kind::kSize, 0, 0, 0},
+    kStart{IntPosition::Kind::kAttribute, 0, 0, 0};
 
 struct Result {
   bool made;
@@ -15,9 +16,11 @@ struct Result {
 };
 Result make(const std::vector<Ints> &observations, const std::vector<IntPosition> &positions) {
   std::vector<const Ints *> pointers;
-  for (const Ints &ints : observations) pointers.push_back(&ints);
+  for (const Ints &ints : observations)
+    pointers.push_back(&ints);
   Result result;
-  result.made = generalize(pointers, positions, /*sizes_as_scalars=*/false, result.general, result.why);
+  result.made =
+      generalize(pointers, positions, /*sizes_as_scalars=*/false, result.general, result.why);
   return result;
 }
 bool matches(const Generalization &general, const Ints &ints) {

@@ -18,7 +18,8 @@ TEST(Jit, ReplaysForEachShape) {
     return x * 2 + 1;
   });
   uint64_t before = statistics().replays;
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(f(tensor({float(i)})).item<float>(), 2.f * i + 1);
+  for (int i = 0; i < 5; ++i)
+    EXPECT_EQ(f(tensor({float(i)})).item<float>(), 2.f * i + 1);
   EXPECT_EQ(calls, 1);
   EXPECT_EQ(statistics().replays - before, 4u);
   EXPECT_EQ(f(tensor({1.f, 2.f})).to_vector<float>(), (Floats{3, 5}));
@@ -34,7 +35,9 @@ TEST(Jit, HoldsABoundedNumberOfSignatures) {
     ++calls;
     return x + 1;
   });
-  auto call = [&](int64_t n) { EXPECT_EQ(f(ones({n})).to_vector<float>(), Floats(size_t(n), 2.f)); };
+  auto call = [&](int64_t n) {
+    EXPECT_EQ(f(ones({n})).to_vector<float>(), Floats(size_t(n), 2.f));
+  };
   call(1), call(2), call(1), call(3), call(1);
   EXPECT_EQ(calls, 3); // [1] was used after [2], so [2] went
   call(2);
@@ -87,7 +90,9 @@ TEST(Jit, RunsAWholeTrainingStep) {
 
 // Twin models, one trained by calls of a jit function, for two sizes of batches.
 template <typename Optimizer, typename Options> void train_twins(Options options) {
-  auto loss_of = [](const nn::Linear &model, const Tensor &x) { return nn::mse(model(x), (x * x).sum(1, true)); };
+  auto loss_of = [](const nn::Linear &model, const Tensor &x) {
+    return nn::mse(model(x), (x * x).sum(1, true));
+  };
   auto train = [&](bool replayed) {
     manual_seed(5);
     nn::Linear model(3, 1);
@@ -106,7 +111,8 @@ template <typename Optimizer, typename Options> void train_twins(Options options
       numbers.push_back((replayed ? fast(x) : step(x)).template item<float>());
     }
     for (const Tensor &parameter : model.parameters())
-      for (float value : parameter.template to_vector<float>()) numbers.push_back(value);
+      for (float value : parameter.template to_vector<float>())
+        numbers.push_back(value);
     return numbers;
   };
   EXPECT_EQ(train(true), train(false));
@@ -130,16 +136,21 @@ TEST(Jit, TellsTheLinesOfTheUser) {
     }
     return std::string();
   };
-  auto place = [](int line) { return "jit_test.cpp:" + std::to_string(line) + ": "; };
+  auto place = [](int line) {
+    return "jit_test.cpp:" + std::to_string(line) + ": ";
+  };
   int inside = __LINE__ + 1;
   auto product = jit([](const Tensor &x, const Tensor &y) { return matmul(x, y); });
-  EXPECT_NE(error_of([&] { product(ones({2, 3}), ones({2, 3})); }).find(place(inside) + "matmul: "), std::string::npos);
+  EXPECT_NE(error_of([&] { product(ones({2, 3}), ones({2, 3})); }).find(place(inside) + "matmul: "),
+            std::string::npos);
   // What is wrong with the call itself is told at the call's line.
   int outside = __LINE__ + 1;
-  EXPECT_NE(error_of([&] { product(ones({2, 3}), Tensor()); }).find(place(outside) + "jit: "), std::string::npos);
+  EXPECT_NE(error_of([&] { product(ones({2, 3}), Tensor()); }).find(place(outside) + "jit: "),
+            std::string::npos);
   auto whole = jit([](const std::vector<Tensor> &x) { return x[0]; });
   outside = __LINE__ + 1;
-  EXPECT_NE(error_of([&] { whole({ones({1}), Tensor()}); }).find(place(outside) + "jit: "), std::string::npos);
+  EXPECT_NE(error_of([&] { whole({ones({1}), Tensor()}); }).find(place(outside) + "jit: "),
+            std::string::npos);
 }
 
 TEST(Jit, DrawsNewRandomNumbers) {
@@ -208,7 +219,8 @@ TEST(Trace, CompilesAheadOfTime) {
   std::string path = testing::TempDir() + "/compiled";
   EXPECT_THROW(program.compile({.emit = Emit::object}), Error); // no output
   if (config().backend == "reference") {
-    EXPECT_THROW(program.compile({.emit = Emit::object, .output = path, .target = "reference"}), Error);
+    EXPECT_THROW(program.compile({.emit = Emit::object, .output = path, .target = "reference"}),
+                 Error);
     return;
   }
   program.compile({.emit = Emit::plan, .output = path + ".plan"});

@@ -1,4 +1,5 @@
-// A user's allocator sees every byte of tensors, and a failed allocation leaves everything as it was.
+// A user's allocator sees every byte of tensors, and a failed allocation leaves everything as it
+// was.
 #include "weft/weft.h"
 
 #include <gtest/gtest.h>
@@ -16,14 +17,18 @@ namespace {
 class TestAllocator : public runtime::Allocator {
 public:
   absl::StatusOr<void *> allocate(int64_t bytes, int64_t alignment) override {
-    if (--until_failure_ < 0) return absl::ResourceExhaustedError("the test's allocator is empty");
-    void *pointer = std::aligned_alloc(static_cast<size_t>(alignment), static_cast<size_t>((bytes + alignment) / alignment * alignment));
+    if (--until_failure_ < 0)
+      return absl::ResourceExhaustedError("the test's allocator is empty");
+    void *pointer =
+        std::aligned_alloc(static_cast<size_t>(alignment),
+                           static_cast<size_t>((bytes + alignment) / alignment * alignment));
     live_bytes += bytes;
     ++allocations;
     return pointer;
   }
   void free(void *pointer, int64_t bytes) override {
-    if (!pointer) return;
+    if (!pointer)
+      return;
     live_bytes -= bytes;
     std::free(pointer);
   }
@@ -33,7 +38,9 @@ public:
     stats.allocations = allocations;
     return stats;
   }
-  void fail_after(int64_t allocations) { until_failure_ = allocations; }
+  void fail_after(int64_t allocations) {
+    until_failure_ = allocations;
+  }
 
   std::atomic<int64_t> live_bytes{0}, allocations{0};
 
@@ -43,8 +50,12 @@ private:
 
 class Memory : public testing::Test {
 protected:
-  void SetUp() override { set_allocator(allocator_); }
-  void TearDown() override { set_allocator(nullptr); }
+  void SetUp() override {
+    set_allocator(allocator_);
+  }
+  void TearDown() override {
+    set_allocator(nullptr);
+  }
   std::shared_ptr<TestAllocator> allocator_ = std::make_shared<TestAllocator>();
 };
 
@@ -78,7 +89,8 @@ TEST_F(Memory, AFailureNamesWhatItIsAndARetryWorks) {
       break;
     } catch (const Error &error) {
       EXPECT_EQ(error.kind(), ErrorKind::kMemory) << error.what();
-      EXPECT_NE(error.message().find("every tensor keeps its value"), std::string::npos) << error.what();
+      EXPECT_NE(error.message().find("every tensor keeps its value"), std::string::npos)
+          << error.what();
       ++failures;
     }
   }

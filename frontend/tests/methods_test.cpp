@@ -23,11 +23,13 @@ std::string without_comments(const std::string &path) {
 std::set<std::string> names(const std::string &text, const std::string &pattern) {
   std::regex regex(pattern, std::regex::multiline);
   std::set<std::string> found;
-  for (std::sregex_iterator it(text.begin(), text.end(), regex), end; it != end; ++it) found.insert((*it)[1]);
+  for (std::sregex_iterator it(text.begin(), text.end(), regex), end; it != end; ++it)
+    found.insert((*it)[1]);
   return found;
 }
 
-// Layers, activations and losses are functions only, as in PyTorch; so are those whose first operand is not what they are about.
+// Layers, activations and losses are functions only, as in PyTorch; so are those whose first
+// operand is not what they are about.
 const std::set<std::string> kFunctionsOnly = {"silu",
                                               "elu",
                                               "selu",
@@ -69,14 +71,17 @@ const std::set<std::string> kFunctionsOnly = {"silu",
                                               "index_put"};
 
 TEST(Methods, FunctionsThatTakeATensorFirstAreMembers) {
-  std::set<std::string> members = names(without_comments("frontend/tensor.h"), R"((\w+)\([^;]*\)\s*const)");
+  std::set<std::string> members =
+      names(without_comments("frontend/tensor.h"), R"((\w+)\([^;]*\)\s*const)");
   int functions = 0;
   for (const char *header : {"frontend/ops.h", "frontend/composites.h"})
-    for (const std::string &name :
-         names(without_comments(header),
-               R"(^(?:Tensor|bool|std::vector<Tensor>|std::pair<Tensor, Tensor>) (\w+)\((?:const Tensor &|TensorArg )x\b)")) {
+    for (
+        const std::string &name : names(
+            without_comments(header),
+            R"(^(?:Tensor|bool|std::vector<Tensor>|std::pair<Tensor, Tensor>) (\w+)\((?:const Tensor &|TensorArg )x\b)")) {
       ++functions;
-      EXPECT_TRUE(members.contains(name) || kFunctionsOnly.contains(name)) << name << " of " << header << " is no member of Tensor";
+      EXPECT_TRUE(members.contains(name) || kFunctionsOnly.contains(name))
+          << name << " of " << header << " is no member of Tensor";
     }
   EXPECT_GT(functions, 80);
 }
@@ -88,19 +93,23 @@ TEST(Methods, DoWhatTheFunctionsDo) {
   EXPECT_EQ(x.sort(1, true).first.to_vector<float>(), (std::vector<float>{3, 2, 1, 6, 5, 4}));
   EXPECT_EQ(x.topk(1).second.to_vector<int64_t>(), (std::vector<int64_t>{0, 1}));
   EXPECT_EQ(x.floor_divide(2).to_vector<float>(), (std::vector<float>{1, 0, 1, 2, 3, 2}));
-  EXPECT_EQ(x.eq(1).to_vector<bool>(), (std::vector<bool>{false, true, false, false, false, false}));
+  EXPECT_EQ(x.eq(1).to_vector<bool>(),
+            (std::vector<bool>{false, true, false, false, false, false}));
   EXPECT_EQ(x.tril().to_vector<float>(), (std::vector<float>{3, 0, 0, 4, 6, 0}));
   EXPECT_EQ(x.roll(1, 1).to_vector<float>(), (std::vector<float>{2, 3, 1, 5, 4, 6}));
-  EXPECT_EQ(x.gather(1, tensor<int64_t>({{2}, {0}})).to_vector<float>(), (std::vector<float>{2, 4}));
+  EXPECT_EQ(x.gather(1, tensor<int64_t>({{2}, {0}})).to_vector<float>(),
+            (std::vector<float>{2, 4}));
   EXPECT_TRUE(x.all_close(x + 1e-9));
   EXPECT_FALSE(x.equal(x + 1));
   EXPECT_EQ(x.repeat({1, 2}).shape(), (Shape{2, 6}));
   EXPECT_EQ(x.unbind(0).size(), 2u);
-  EXPECT_EQ(x.index_copy(0, tensor<int64_t>({1}), tensor({{7.f, 8.f, 9.f}})).to_vector<float>(), (std::vector<float>{3, 1, 2, 7, 8, 9}));
+  EXPECT_EQ(x.index_copy(0, tensor<int64_t>({1}), tensor({{7.f, 8.f, 9.f}})).to_vector<float>(),
+            (std::vector<float>{3, 1, 2, 7, 8, 9}));
 }
 
 TEST(Methods, InPlaceWriteWhatTheFunctionsGive) {
-  Tensor start = tensor({{0.5f, -1.f, 2.f}, {4.f, -0.25f, 1.f}}), other = tensor({{1.f, 2.f, 4.f}, {8.f, -3.f, 5.f}});
+  Tensor start = tensor({{0.5f, -1.f, 2.f}, {4.f, -0.25f, 1.f}}),
+         other = tensor({{1.f, 2.f, 4.f}, {8.f, -3.f, 5.f}});
   Tensor rows = tensor<int64_t>({1, 1}), at = tensor<int64_t>({{0, 2, 2}, {1, 1, 0}});
   auto check = [&](const char *name, auto in_place, auto function) {
     Tensor x = start.clone(), seen = x, row = x[1];
@@ -109,10 +118,13 @@ TEST(Methods, InPlaceWriteWhatTheFunctionsGive) {
     EXPECT_EQ(seen.to_vector<float>(), expected.to_vector<float>()) << name;
     EXPECT_EQ(row.to_vector<float>(), expected[1].to_vector<float>()) << name << " shows in a view";
   };
-#define WEFT_CHECK(name, ...)                                                                                                              \
-  check(#name, [&](Tensor &x) -> Tensor & { return x.name##_(__VA_ARGS__); }, [&](const Tensor &x) { return x.name(__VA_ARGS__); })
-#define WEFT_UNARY(function, record, operands, doc)                                                                                        \
-  if (std::string(#function).find("log") == std::string::npos && std::string(#function).find("sqrt") == std::string::npos)                 \
+#define WEFT_CHECK(name, ...)                                                                      \
+  check(                                                                                           \
+      #name, [&](Tensor &x) -> Tensor & { return x.name##_(__VA_ARGS__); },                        \
+      [&](const Tensor &x) { return x.name(__VA_ARGS__); })
+#define WEFT_UNARY(function, record, operands, doc)                                                \
+  if (std::string(#function).find("log") == std::string::npos &&                                   \
+      std::string(#function).find("sqrt") == std::string::npos)                                    \
     WEFT_CHECK(function);
 #define WEFT_BINARY(function, record, operands, doc)
 #include "weft/ops/elementwise.inc"
@@ -136,8 +148,11 @@ TEST(Methods, InPlaceWriteWhatTheFunctionsGive) {
 
 TEST(Methods, InPlaceKeepsDtypeShapeAndHistory) {
   Tensor number = tensor<int64_t>({1, 2});
-  EXPECT_NE(testing_support::message_of([&] { number.exp_(); }).find("exp_: the result is float32"), std::string::npos);
-  EXPECT_NE(testing_support::message_of([&] { number.pow_(ones({3, 2}, int64)); }).find("does not fit"), std::string::npos);
+  EXPECT_NE(testing_support::message_of([&] { number.exp_(); }).find("exp_: the result is float32"),
+            std::string::npos);
+  EXPECT_NE(
+      testing_support::message_of([&] { number.pow_(ones({3, 2}, int64)); }).find("does not fit"),
+      std::string::npos);
   Tensor x = tensor({0.5f, -2.f}).set_requires_grad();
   EXPECT_NE(testing_support::message_of([&] { x.relu_(); }), "") << "a leaf that wants a gradient";
   Tensor sums = zeros({3}), messages = x * 2;
@@ -153,7 +168,8 @@ TEST(Methods, SplitsIntoSizes) {
   EXPECT_EQ(parts[1].to_vector<int64_t>(), (std::vector<int64_t>{1, 2, 3, 4, 6, 7, 8, 9}));
   EXPECT_EQ(x.split(Shape{1, 1}).size(), 2u);
   EXPECT_EQ(x.split(2, 1)[2].shape(), (Shape{2, 1}));
-  EXPECT_EQ(x[0].expand_as(x).to_vector<int64_t>(), (std::vector<int64_t>{0, 1, 2, 3, 4, 0, 1, 2, 3, 4}));
+  EXPECT_EQ(x[0].expand_as(x).to_vector<int64_t>(),
+            (std::vector<int64_t>{0, 1, 2, 3, 4, 0, 1, 2, 3, 4}));
 }
 
 } // namespace

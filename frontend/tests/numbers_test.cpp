@@ -1,5 +1,5 @@
-// Elementwise functions that are compositions: how near to the exact value they are, to the ends of their domains; integers, signed zeros,
-// special numbers, errors.
+// Elementwise functions that are compositions: how near to the exact value they are, to the ends of
+// their domains; integers, signed zeros, special numbers, errors.
 #include "weft/weft.h"
 
 #include <gtest/gtest.h>
@@ -30,22 +30,31 @@ struct Function {
 };
 
 const std::vector<Function> kFunctions = {
-    {"atan", [](const Tensor &x) { return atan(x); }, [](long double x) { return std::atan(x); }, -50, 50, 3},
-    {"asin", [](const Tensor &x) { return asin(x); }, [](long double x) { return std::asin(x); }, -1, 1, 4},
-    {"acos", [](const Tensor &x) { return acos(x); }, [](long double x) { return std::acos(x); }, -1, 1, 4},
-    {"asinh", [](const Tensor &x) { return asinh(x); }, [](long double x) { return std::asinh(x); }, -20, 20, 5},
-    {"acosh", [](const Tensor &x) { return acosh(x); }, [](long double x) { return std::acosh(x); }, 1, 20, 5},
-    {"atanh", [](const Tensor &x) { return atanh(x); }, [](long double x) { return std::atanh(x); }, -1, 1, 5},
+    {"atan", [](const Tensor &x) { return atan(x); }, [](long double x) { return std::atan(x); },
+     -50, 50, 3},
+    {"asin", [](const Tensor &x) { return asin(x); }, [](long double x) { return std::asin(x); },
+     -1, 1, 4},
+    {"acos", [](const Tensor &x) { return acos(x); }, [](long double x) { return std::acos(x); },
+     -1, 1, 4},
+    {"asinh", [](const Tensor &x) { return asinh(x); }, [](long double x) { return std::asinh(x); },
+     -20, 20, 5},
+    {"acosh", [](const Tensor &x) { return acosh(x); }, [](long double x) { return std::acosh(x); },
+     1, 20, 5},
+    {"atanh", [](const Tensor &x) { return atanh(x); }, [](long double x) { return std::atanh(x); },
+     -1, 1, 5},
 };
 
-// The worst error in units in the last place over numbers spread evenly, and ever nearer to each end and to 0.
+// The worst error in units in the last place over numbers spread evenly, and ever nearer to each
+// end and to 0.
 template <typename T> void expect_accurate(const Function &f) {
   std::vector<T> points;
-  for (int i = 1; i < 2000; ++i) points.push_back(static_cast<T>(f.low + (f.high - f.low) * i / 2000));
+  for (int i = 1; i < 2000; ++i)
+    points.push_back(static_cast<T>(f.low + (f.high - f.low) * i / 2000));
   for (int i = 1; i < 20; ++i) {
     T small = std::ldexp(T(1.1), -i);
     for (T x : {T(f.low) + small, T(f.high) - small, small, -small})
-      if (x > f.low && x < f.high) points.push_back(x);
+      if (x > f.low && x < f.high)
+        points.push_back(x);
   }
   Tensor result = f.ours(Tensor::from<T>(points, {static_cast<int64_t>(points.size())}));
   std::vector<T> values = result.to_vector<T>();
@@ -53,7 +62,8 @@ template <typename T> void expect_accurate(const Function &f) {
     long double exact = f.exact(static_cast<long double>(points[i]));
     T size = std::abs(static_cast<T>(exact));
     long double unit = std::nextafter(size, std::numeric_limits<T>::infinity()) - size;
-    ASSERT_LE(std::abs(values[i] - exact), f.ulps * unit) << f.name << "(" << points[i] << ") is " << exact << ", got " << values[i];
+    ASSERT_LE(std::abs(values[i] - exact), f.ulps * unit)
+        << f.name << "(" << points[i] << ") is " << exact << ", got " << values[i];
   }
 }
 
@@ -65,17 +75,22 @@ TEST(Numbers, InverseFunctionsAreAccurateToTheEnds) {
 }
 
 TEST(Numbers, SpecialNumbers) {
-  EXPECT_EQ(atan(tensor({kInf, -kInf})).to_vector<float>(), (Floats{float(M_PI_2), float(-M_PI_2)}));
-  EXPECT_EQ(atan2(tensor({0.f, -0.f, 0.f, kInf}), tensor({-0.f, -1.f, 1.f, -kInf})).to_vector<float>(),
-            (Floats{float(M_PI), float(-M_PI), 0, float(3 * M_PI_4)}));
+  EXPECT_EQ(atan(tensor({kInf, -kInf})).to_vector<float>(),
+            (Floats{float(M_PI_2), float(-M_PI_2)}));
+  EXPECT_EQ(
+      atan2(tensor({0.f, -0.f, 0.f, kInf}), tensor({-0.f, -1.f, 1.f, -kInf})).to_vector<float>(),
+      (Floats{float(M_PI), float(-M_PI), 0, float(3 * M_PI_4)}));
   EXPECT_EQ(asin(tensor({1.f, -1.f})).to_vector<float>(), (Floats{float(M_PI_2), float(-M_PI_2)}));
   EXPECT_EQ(acos(tensor({1.f, -1.f})).to_vector<float>(), (Floats{0, float(M_PI)}));
-  for (const Tensor &nan : {asin(tensor({1.5f})), acos(tensor({-2.f})), acosh(tensor({0.5f})), atanh(tensor({2.f})), asinh(tensor({kNan}))})
+  for (const Tensor &nan : {asin(tensor({1.5f})), acos(tensor({-2.f})), acosh(tensor({0.5f})),
+                            atanh(tensor({2.f})), asinh(tensor({kNan}))})
     EXPECT_TRUE(std::isnan(nan.item<float>()));
   EXPECT_EQ(asinh(tensor({kInf, -kInf, 0.f})).to_vector<float>(), (Floats{kInf, -kInf, 0}));
   EXPECT_EQ(atanh(tensor({1.f, -1.f})).to_vector<float>(), (Floats{kInf, -kInf}));
-  EXPECT_EQ(hypot(tensor({kInf, 3e38f, 0.f}), tensor({kNan, 0.f, 0.f})).to_vector<float>()[1], 3e38f);
-  EXPECT_EQ(xlogy(tensor({0.f, 0.f, 0.f}), tensor({0.f, -1.f, kInf})).to_vector<float>(), (Floats{0, 0, 0}));
+  EXPECT_EQ(hypot(tensor({kInf, 3e38f, 0.f}), tensor({kNan, 0.f, 0.f})).to_vector<float>()[1],
+            3e38f);
+  EXPECT_EQ(xlogy(tensor({0.f, 0.f, 0.f}), tensor({0.f, -1.f, kInf})).to_vector<float>(),
+            (Floats{0, 0, 0}));
   EXPECT_TRUE(std::isnan(xlogy(tensor({0.f}), tensor({kNan})).item<float>()));
   std::vector<float> signs = copysign(tensor({0.f, 2.f}), tensor({-0.f, -kInf})).to_vector<float>();
   EXPECT_TRUE(std::signbit(signs[0]));
@@ -85,7 +100,8 @@ TEST(Numbers, SpecialNumbers) {
   EXPECT_EQ(nan_to_num(tensor({kInf}).to(float16)).item<float>(), 65504.f);
   // Derivatives at poles and beside them.
   Tensor x = tensor({0.f}).requires_grad_();
-  for (const Tensor &y : {atan(x), asin(x), asinh(x), atanh(x)}) EXPECT_EQ(grad({y}, {x})[0].item<float>(), 1.f);
+  for (const Tensor &y : {atan(x), asin(x), asinh(x), atanh(x)})
+    EXPECT_EQ(grad({y}, {x})[0].item<float>(), 1.f);
   Tensor end = tensor({1.f}).requires_grad_();
   EXPECT_EQ(grad({asin(end)}, {end})[0].item<float>(), kInf);
   EXPECT_EQ(grad({acos(end)}, {end})[0].item<float>(), -kInf);
@@ -94,7 +110,8 @@ TEST(Numbers, SpecialNumbers) {
 TEST(Numbers, IntegersAndDTypes) {
   Tensor x = tensor<int64_t>({7, -7, 7, -7, 5}), y = tensor<int64_t>({3, 3, -3, -3, 0});
   EXPECT_EQ(fmod(x, y).to_vector<int64_t>(), (Ints{1, -1, 1, -1, 0}));
-  EXPECT_EQ(fmod(tensor<int8_t>({5, -128}), tensor<int8_t>({-128, 3})).to_vector<int64_t>(), (Ints{5, -2}));
+  EXPECT_EQ(fmod(tensor<int8_t>({5, -128}), tensor<int8_t>({-128, 3})).to_vector<int64_t>(),
+            (Ints{5, -2}));
   EXPECT_EQ(atan2(x, y).dtype(), float32);
   EXPECT_EQ(atan(tensor<int64_t>({1})).item<float>(), float(M_PI_4));
   EXPECT_EQ(atan2(tensor({1.f}).to(bfloat16), 1).dtype(), bfloat16);
@@ -102,8 +119,10 @@ TEST(Numbers, IntegersAndDTypes) {
   EXPECT_EQ(nan_to_num(x).dtype(), int64);
   EXPECT_EQ(count_nonzero(x).item<int64_t>(), 5);
   EXPECT_EQ(diff(tensor<int64_t>({1, 4, 9, 16}), 2).to_vector<int64_t>(), (Ints{2, 2}));
-  EXPECT_EQ(kron(tensor<int64_t>({1, 2}), tensor<int64_t>({1, 10})).to_vector<int64_t>(), (Ints{1, 10, 2, 20}));
-  EXPECT_EQ(addmm(scalar(1), ones({2, 2}, int64), ones({2, 2}, int64)).to_vector<int64_t>(), (Ints{3, 3, 3, 3}));
+  EXPECT_EQ(kron(tensor<int64_t>({1, 2}), tensor<int64_t>({1, 10})).to_vector<int64_t>(),
+            (Ints{1, 10, 2, 20}));
+  EXPECT_EQ(addmm(scalar(1), ones({2, 2}, int64), ones({2, 2}, int64)).to_vector<int64_t>(),
+            (Ints{3, 3, 3, 3}));
 }
 
 TEST(Numbers, PReLULearnsItsSlope) {
@@ -117,10 +136,13 @@ TEST(Numbers, PReLULearnsItsSlope) {
 }
 
 TEST(Numbers, Errors) {
-  EXPECT_MESSAGE(cross(zeros({2}), zeros({2})), "cross: x has shape [2], y has shape [2]: dimension 0 must be of size 3");
-  EXPECT_MESSAGE(tensordot(zeros({2, 3}), zeros({2, 3}), 1), "tensordot: x has shape [2, 3], y has shape [2, 3]");
+  EXPECT_MESSAGE(cross(zeros({2}), zeros({2})),
+                 "cross: x has shape [2], y has shape [2]: dimension 0 must be of size 3");
+  EXPECT_MESSAGE(tensordot(zeros({2, 3}), zeros({2, 3}), 1),
+                 "tensordot: x has shape [2, 3], y has shape [2, 3]");
   EXPECT_MESSAGE(addmm(zeros({3}), zeros({2, 3}), zeros({3, 2})), "addmm: ");
-  EXPECT_MESSAGE(unflatten(zeros({6}), 0, {4, -1}), "unflatten: sizes [4, -1] do not make up dimension 0 of shape [6]");
+  EXPECT_MESSAGE(unflatten(zeros({6}), 0, {4, -1}),
+                 "unflatten: sizes [4, -1] do not make up dimension 0 of shape [6]");
   EXPECT_MESSAGE(rot90(zeros({2, 2}), 1, {0, 0}), "are the same dimension");
   EXPECT_MESSAGE(take_along_dim(zeros({2, 3}), zeros({3, 1}, int64), 1), "take_along_dim: ");
   EXPECT_MESSAGE(fold(zeros({1, 5, 4}), 3, 2), "fold: x has shape [1, 5, 4]");

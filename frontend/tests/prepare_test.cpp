@@ -1,5 +1,5 @@
-// Weights that do not change: what is made of them once, and when it is made anew. The interpreter makes nothing of them, with the same
-// values.
+// Weights that do not change: what is made of them once, and when it is made anew. The interpreter
+// makes nothing of them, with the same values.
 #include "weft/weft.h"
 
 #include <gtest/gtest.h>
@@ -20,16 +20,22 @@ constexpr int64_t kRows = 2, kWidth = 256;
 // Whole numbers, so that sums are exact on both backends.
 Floats numbers(int64_t count, int64_t seed) {
   Floats values(static_cast<size_t>(count));
-  for (int64_t i = 0; i < count; ++i) values[static_cast<size_t>(i)] = static_cast<float>((i * 7 + seed * 13 + i / 11) % 5 - 2);
+  for (int64_t i = 0; i < count; ++i)
+    values[static_cast<size_t>(i)] = static_cast<float>((i * 7 + seed * 13 + i / 11) % 5 - 2);
   return values;
 }
-Tensor matrix(int64_t rows, int64_t columns, int64_t seed) { return Tensor::from<float>(numbers(rows * columns, seed), {rows, columns}); }
+Tensor matrix(int64_t rows, int64_t columns, int64_t seed) {
+  return Tensor::from<float>(numbers(rows * columns, seed), {rows, columns});
+}
 
-// One weight that libraries read as it is (a library may pack it), and one that is converted before they do (work done ahead).
+// One weight that libraries read as it is (a library may pack it), and one that is converted before
+// they do (work done ahead).
 struct Mlp {
   Tensor up = matrix(kWidth, kWidth, 1);
   Tensor down = matrix(kWidth, kWidth, 2).to(DType::kBFloat16).eval();
-  Tensor operator()(const Tensor &x) const { return matmul(relu(matmul(x, up.transpose(0, 1))), down.to(DType::kFloat32)); }
+  Tensor operator()(const Tensor &x) const {
+    return matmul(relu(matmul(x, up.transpose(0, 1))), down.to(DType::kFloat32));
+  }
 };
 
 // The values by plain loops; exact, as all numbers are whole and small.
@@ -39,18 +45,26 @@ Floats expected(const Floats &x, const Floats &up, const Floats &down) {
     Floats hidden(kWidth);
     for (int64_t i = 0; i < kWidth; ++i) {
       float sum = 0;
-      for (int64_t k = 0; k < kWidth; ++k) sum += x[size_t(row * kWidth + k)] * up[size_t(i * kWidth + k)];
+      for (int64_t k = 0; k < kWidth; ++k)
+        sum += x[size_t(row * kWidth + k)] * up[size_t(i * kWidth + k)];
       hidden[size_t(i)] = std::max(sum, 0.f);
     }
     for (int64_t k = 0; k < kWidth; ++k)
-      for (int64_t i = 0; i < kWidth; ++i) y[size_t(row * kWidth + i)] += hidden[size_t(k)] * down[size_t(k * kWidth + i)];
+      for (int64_t i = 0; i < kWidth; ++i)
+        y[size_t(row * kWidth + i)] += hidden[size_t(k)] * down[size_t(k * kWidth + i)];
   }
   return y;
 }
 
-bool on_cpu() { return config().backend == "cpu"; }
-uint64_t compiles() { return statistics().compiles; }
-Evaluation last() { return recent_evaluations().back(); }
+bool on_cpu() {
+  return config().backend == "cpu";
+}
+uint64_t compiles() {
+  return statistics().compiles;
+}
+Evaluation last() {
+  return recent_evaluations().back();
+}
 
 TEST(Prepare, AnInferenceLoopCompilesTwiceAndThenHits) {
   Mlp mlp;
@@ -62,22 +76,28 @@ TEST(Prepare, AnInferenceLoopCompilesTwiceAndThenHits) {
     Tensor y = mlp(x).eval();
     ASSERT_EQ(y.to_vector<float>(), expected(numbers(kRows * kWidth, 10 + i), up, down)) << i;
     Evaluation evaluation = explain(y);
-    if (i == 1) second = evaluation.outcome == CacheOutcome::kCompiled;
+    if (i == 1)
+      second = evaluation.outcome == CacheOutcome::kCompiled;
     if (i == 1 && on_cpu()) {
-      EXPECT_NE(evaluation.difference.find("is now stable"), std::string::npos) << evaluation.difference;
+      EXPECT_NE(evaluation.difference.find("is now stable"), std::string::npos)
+          << evaluation.difference;
       EXPECT_EQ(evaluation.prepared_computed, 1) << evaluation.to_string();
       EXPECT_GE(evaluation.prepared_values, 1);
-      EXPECT_NE(evaluation.to_string().find("prepared: computed 1 of 1"), std::string::npos) << evaluation.to_string();
+      EXPECT_NE(evaluation.to_string().find("prepared: computed 1 of 1"), std::string::npos)
+          << evaluation.to_string();
     }
-    if (i > 1) EXPECT_EQ(evaluation.outcome, CacheOutcome::kMemoryHit) << evaluation.to_string();
+    if (i > 1)
+      EXPECT_EQ(evaluation.outcome, CacheOutcome::kMemoryHit) << evaluation.to_string();
     if (i == 7 && on_cpu()) {
       EXPECT_GE(evaluation.prepared_results, 1);
       EXPECT_EQ(evaluation.prepared_computed, 0) << "everything was found";
-      EXPECT_NE(evaluation.to_string().find("prepared: reused"), std::string::npos) << evaluation.to_string();
+      EXPECT_NE(evaluation.to_string().find("prepared: reused"), std::string::npos)
+          << evaluation.to_string();
       EXPECT_GE(statistics().prepared_bytes, uint64_t(kWidth * kWidth * 4));
     }
   }
-  EXPECT_EQ(second, on_cpu()) << "only a backend that makes something of stable leaves gets a second program";
+  EXPECT_EQ(second, on_cpu())
+      << "only a backend that makes something of stable leaves gets a second program";
   EXPECT_EQ(compiles() - before, on_cpu() ? 2u : 1u);
 }
 
@@ -93,21 +113,30 @@ TEST(Prepare, AWriteInBetweenCounts) {
   int64_t seed = 0;
   auto check = [&] {
     Tensor x = matrix(kRows, kWidth, ++seed);
-    ASSERT_EQ(mlp(x).to_vector<float>(), expected(x.to_vector<float>(), mlp.up.to_vector<float>(), mlp.down.to_vector<float>()));
+    ASSERT_EQ(mlp(x).to_vector<float>(), expected(x.to_vector<float>(), mlp.up.to_vector<float>(),
+                                                  mlp.down.to_vector<float>()));
   };
-  for (int i = 0; i < 6; ++i) check();
+  for (int i = 0; i < 6; ++i)
+    check();
   uint64_t written = statistics().prepared_written;
   mlp.down.copy_(matrix(kWidth, kWidth, 9));
-  for (int i = 0; i < 3; ++i) check();
+  for (int i = 0; i < 3; ++i)
+    check();
   mlp.up.copy_(matrix(kWidth, kWidth, 8));
-  for (int i = 0; i < 6; ++i) check();
-  // In the memory itself: of the weight that a library may pack, and of the one that every machine converts ahead.
+  for (int i = 0; i < 6; ++i)
+    check();
+  // In the memory itself: of the weight that a library may pack, and of the one that every machine
+  // converts ahead.
   float *values = mlp.up.mutable_data<float>();
-  for (int64_t i = 0; i < kWidth; ++i) values[i] = 3;
-  for (int i = 0; i < 6; ++i) check();
+  for (int64_t i = 0; i < kWidth; ++i)
+    values[i] = 3;
+  for (int i = 0; i < 6; ++i)
+    check();
   std::memset(mlp.down.mutable_data_bytes(), 0, kWidth * byte_size(DType::kBFloat16));
-  for (int i = 0; i < 6; ++i) check();
-  if (on_cpu()) EXPECT_GT(statistics().prepared_written, written);
+  for (int i = 0; i < 6; ++i)
+    check();
+  if (on_cpu())
+    EXPECT_GT(statistics().prepared_written, written);
 }
 
 TEST(Prepare, ATrainingStepKeepsToOneProgram) {
@@ -120,11 +149,13 @@ TEST(Prepare, ATrainingStepKeepsToOneProgram) {
     loss.backward();
     optimizer.step();
     loss.item<float>();
-    if (i == 1) after_two = compiles();
+    if (i == 1)
+      after_two = compiles();
   }
   EXPECT_EQ(compiles(), after_two);
   for (const Evaluation &evaluation : recent_evaluations())
-    if (evaluation.reason == CutReason::kStep) EXPECT_EQ(evaluation.prepared_results + evaluation.prepared_waiting, 0);
+    if (evaluation.reason == CutReason::kStep)
+      EXPECT_EQ(evaluation.prepared_results + evaluation.prepared_waiting, 0);
 }
 
 TEST(Prepare, DataThatIsUsedTwiceIsNoWeight) {
@@ -132,11 +163,14 @@ TEST(Prepare, DataThatIsUsedTwiceIsNoWeight) {
   // Large enough to be looked at.
   Tensor x = matrix(32, kWidth, 1);
   uint64_t before = compiles();
-  for (int i = 0; i < 4; ++i) mlp(x).eval();
+  for (int i = 0; i < 4; ++i)
+    mlp(x).eval();
   uint64_t same = compiles() - before;
   EXPECT_LE(same, 2u);
-  for (int i = 0; i < 4; ++i) mlp(matrix(32, kWidth, i)).eval();
-  for (int i = 0; i < 4; ++i) mlp(x).eval();
+  for (int i = 0; i < 4; ++i)
+    mlp(matrix(32, kWidth, i)).eval();
+  for (int i = 0; i < 4; ++i)
+    mlp(x).eval();
   EXPECT_LE(compiles() - before, 3u);
 }
 
@@ -144,9 +178,12 @@ TEST(Prepare, DataThatIsUsedTwiceIsNoWeight) {
 TEST(Prepare, NothingVariesInABenchmarkLoop) {
   Mlp mlp;
   Tensor x = matrix(32, kWidth, 1), bias = matrix(1, kWidth, 3);
-  for (int i = 0; i < 6; ++i) relu(mlp(x) + bias).eval();
-  // The converted weight, and no product of the data. Where the library packs no weights (oneDNN without AVX-512), nothing is marked.
-  if (on_cpu()) EXPECT_LE(last().prepared_values, 1) << last().to_string();
+  for (int i = 0; i < 6; ++i)
+    relu(mlp(x) + bias).eval();
+  // The converted weight, and no product of the data. Where the library packs no weights (oneDNN
+  // without AVX-512), nothing is marked.
+  if (on_cpu())
+    EXPECT_LE(last().prepared_values, 1) << last().to_string();
 }
 
 TEST(Prepare, WeightsThatDieTakeTheirResultsAlong) {
@@ -154,8 +191,10 @@ TEST(Prepare, WeightsThatDieTakeTheirResultsAlong) {
   uint64_t bytes = statistics().prepared_bytes;
   {
     Mlp mlp;
-    for (int i = 0; i < 6; ++i) mlp(matrix(kRows, kWidth, i)).eval();
-    if (on_cpu()) EXPECT_GT(statistics().prepared_bytes, bytes);
+    for (int i = 0; i < 6; ++i)
+      mlp(matrix(kRows, kWidth, i)).eval();
+    if (on_cpu())
+      EXPECT_GT(statistics().prepared_bytes, bytes);
   }
   synchronize();
   EXPECT_LE(statistics().prepared_bytes, bytes);
@@ -164,42 +203,55 @@ TEST(Prepare, WeightsThatDieTakeTheirResultsAlong) {
 TEST(Prepare, SeveralThreadsShareOneSet) {
   Mlp mlp;
   Floats up = mlp.up.to_vector<float>(), down = mlp.down.to_vector<float>();
-  for (int i = 0; i < 2; ++i) mlp(matrix(kRows, kWidth, i)).eval();
+  for (int i = 0; i < 2; ++i)
+    mlp(matrix(kRows, kWidth, i)).eval();
   uint64_t before = compiles(), made = statistics().prepared_made;
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {
       for (int64_t i = 0; i < 6; ++i)
-        ASSERT_EQ(mlp(matrix(kRows, kWidth, t * 6 + i)).to_vector<float>(), expected(numbers(kRows * kWidth, t * 6 + i), up, down));
+        ASSERT_EQ(mlp(matrix(kRows, kWidth, t * 6 + i)).to_vector<float>(),
+                  expected(numbers(kRows * kWidth, t * 6 + i), up, down));
     });
-  for (std::thread &thread : threads) thread.join();
+  for (std::thread &thread : threads)
+    thread.join();
   EXPECT_EQ(compiles(), before);
-  EXPECT_LE(statistics().prepared_made - made, 2u) << "the converted weight was there; both are packed at most once";
+  EXPECT_LE(statistics().prepared_made - made, 2u)
+      << "the converted weight was there; both are packed at most once";
 }
 
 TEST(Prepare, GivesWayUnderMemoryPressure) {
   constexpr int64_t kLimit = 8 << 20;
-  set_allocator(std::make_shared<runtime::LimitAllocator>(std::make_shared<runtime::SystemAllocator>(), kLimit));
+  set_allocator(std::make_shared<runtime::LimitAllocator>(
+      std::make_shared<runtime::SystemAllocator>(), kLimit));
   {
     Mlp mlp;
     Floats up = mlp.up.to_vector<float>(), down = mlp.down.to_vector<float>();
-    auto check = [&](int64_t i) { ASSERT_EQ(mlp(matrix(kRows, kWidth, i)).to_vector<float>(), expected(numbers(kRows * kWidth, i), up, down)); };
-    for (int64_t i = 0; i < 6; ++i) check(i);
+    auto check = [&](int64_t i) {
+      ASSERT_EQ(mlp(matrix(kRows, kWidth, i)).to_vector<float>(),
+                expected(numbers(kRows * kWidth, i), up, down));
+    };
+    for (int64_t i = 0; i < 6; ++i)
+      check(i);
     uint64_t reclaimed = statistics().prepared_reclaimed;
     {
       // Takes what is left but for less than the results hold, as long as they are there.
       std::vector<Tensor> ballast;
       try {
-        while (true) ballast.push_back(Tensor::from<float>(Floats(16 << 10), {16 << 10}));
+        while (true)
+          ballast.push_back(Tensor::from<float>(Floats(16 << 10), {16 << 10}));
       } catch (const Error &error) {
         EXPECT_EQ(error.kind(), ErrorKind::kMemory);
       }
-      if (on_cpu()) EXPECT_GT(statistics().prepared_reclaimed, reclaimed);
+      if (on_cpu())
+        EXPECT_GT(statistics().prepared_reclaimed, reclaimed);
       // Room for one run, but not for all results.
       ballast.resize(ballast.size() - 8);
-      for (int64_t i = 0; i < 4; ++i) check(i);
+      for (int64_t i = 0; i < 4; ++i)
+        check(i);
     }
-    for (int64_t i = 0; i < 6; ++i) check(i);
+    for (int64_t i = 0; i < 6; ++i)
+      check(i);
   }
   synchronize();
   set_allocator(nullptr);
@@ -211,12 +263,15 @@ TEST(Prepare, AJittedFunctionNeedsOneProgram) {
   uint64_t before = compiles();
   for (int64_t i = 0; i < 6; ++i)
     ASSERT_EQ(f(matrix(kRows, kWidth, i)).to_vector<float>(),
-              expected(numbers(kRows * kWidth, i), mlp.up.to_vector<float>(), mlp.down.to_vector<float>()));
+              expected(numbers(kRows * kWidth, i), mlp.up.to_vector<float>(),
+                       mlp.down.to_vector<float>()));
   EXPECT_LE(compiles() - before, 1u);
-  if (on_cpu()) EXPECT_GE(last().prepared_results, 1) << last().to_string();
+  if (on_cpu())
+    EXPECT_GE(last().prepared_results, 1) << last().to_string();
   mlp.up.copy_(matrix(kWidth, kWidth, 4));
   Floats up = mlp.up.to_vector<float>();
-  EXPECT_EQ(f(matrix(kRows, kWidth, 3)).to_vector<float>(), expected(numbers(kRows * kWidth, 3), up, mlp.down.to_vector<float>()));
+  EXPECT_EQ(f(matrix(kRows, kWidth, 3)).to_vector<float>(),
+            expected(numbers(kRows * kWidth, 3), up, mlp.down.to_vector<float>()));
 }
 
 TEST(Prepare, IsAnOption) {
@@ -225,7 +280,8 @@ TEST(Prepare, IsAnOption) {
   set_config(without);
   Mlp mlp;
   uint64_t compiled = compiles();
-  for (int64_t i = 0; i < 4; ++i) mlp(matrix(kRows, kWidth, i) * 2).eval();
+  for (int64_t i = 0; i < 4; ++i)
+    mlp(matrix(kRows, kWidth, i) * 2).eval();
   EXPECT_EQ(compiles() - compiled, 1u);
   EXPECT_EQ(last().prepared_results + last().prepared_waiting, 0);
   set_config(before);
@@ -245,7 +301,9 @@ TEST(Prepare, ChangesNoBits) {
         Tensor x = matrix(rows, kWidth, i) * 0.37;
         x.eval();
         results[prepare].push_back(
-            gelu(matmul(x, w.transpose(0, 1)) * matmul(x, (w * 0.1).to(DType::kBFloat16).to(DType::kFloat32))).to_vector<float>());
+            gelu(matmul(x, w.transpose(0, 1)) *
+                 matmul(x, (w * 0.1).to(DType::kBFloat16).to(DType::kFloat32)))
+                .to_vector<float>());
       }
     set_config(before);
   }

@@ -1,4 +1,5 @@
-// weft::Program: saved and loaded as text and as bytecode, differentiated, and what damaged files say.
+// weft::Program: saved and loaded as text and as bytecode, differentiated, and what damaged files
+// say.
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -15,7 +16,9 @@ using testing_support::error_of;
 using Floats = std::vector<float>;
 namespace fs = std::filesystem;
 
-std::string path_of(const std::string &name) { return testing::TempDir() + "/" + name; }
+std::string path_of(const std::string &name) {
+  return testing::TempDir() + "/" + name;
+}
 
 std::string content_of(const std::string &path) {
   std::ifstream file(path, std::ios::binary);
@@ -24,7 +27,9 @@ std::string content_of(const std::string &path) {
   return text.str();
 }
 
-void write(const std::string &path, const std::string &content) { std::ofstream(path, std::ios::binary) << content; }
+void write(const std::string &path, const std::string &content) {
+  std::ofstream(path, std::ios::binary) << content;
+}
 
 // x of two numbers -> the sum of w * x^3
 Program cube() {
@@ -42,7 +47,8 @@ TEST(Program, IsSavedAsTextAndAsBytecode) {
   program.save(bytecode, ProgramFormat::bytecode);
   EXPECT_NE(content_of(text).find("weft.matmul"), std::string::npos);
   EXPECT_EQ(content_of(bytecode).substr(0, 4), "ML\xefR");
-  EXPECT_LT(fs::file_size(bytecode), fs::file_size(text) * 3 / 4); // a byte is two hexadecimal digits in text
+  EXPECT_LT(fs::file_size(bytecode),
+            fs::file_size(text) * 3 / 4); // a byte is two hexadecimal digits in text
   for (const std::string &path : {text, bytecode}) {
     Program loaded = Program::load(path);
     EXPECT_EQ(loaded.input_shapes(), program.input_shapes());
@@ -63,7 +69,8 @@ TEST(Program, AnErrorWhileSavingLeavesTheOldFile) {
   EXPECT_EQ(error.kind(), ErrorKind::kFile);
   EXPECT_NE(error.message().find(path), std::string::npos) << error.message();
   EXPECT_TRUE(fs::is_directory(path));
-  EXPECT_EQ(error_of([&] { cube().save(path_of("none") + "/program.mlir"); }).kind(), ErrorKind::kFile);
+  EXPECT_EQ(error_of([&] { cube().save(path_of("none") + "/program.mlir"); }).kind(),
+            ErrorKind::kFile);
   EXPECT_EQ(error_of([] { Program().save(path_of("x")); }).kind(), ErrorKind::kState);
 }
 
@@ -84,37 +91,45 @@ TEST(Program, IsDifferentiatedToAnyOrder) {
   // And once more, from a file; the program itself is what it was.
   second.save(path_of("second"), ProgramFormat::bytecode);
   Program third = Program::load(path_of("second")).differentiate({.arguments = {0}, .result = 2});
-  EXPECT_EQ(third.run({x, tensor({1.f, 1.f}), tensor({1.f, 1.f})})[3].to_vector<float>(), (Floats{6, 12}));
+  EXPECT_EQ(third.run({x, tensor({1.f, 1.f}), tensor({1.f, 1.f})})[3].to_vector<float>(),
+            (Floats{6, 12}));
   EXPECT_EQ(program.run({x}).size(), 1u);
 }
 
 TEST(Program, DifferentiatesByTheInputsThatAreAskedFor) {
-  Program program = trace([](const Tensor &x, const Tensor &n, const Tensor &y) { return sum(x * y * n.to(DType::kFloat32)); },
+  Program program = trace([](const Tensor &x, const Tensor &n,
+                             const Tensor &y) { return sum(x * y * n.to(DType::kFloat32)); },
                           {zeros({2}), zeros({2}, DType::kInt64), zeros({2})});
-  std::vector<Tensor> inputs = {tensor({1.f, 2.f}), tensor({int64_t(3), int64_t(4)}), tensor({5.f, 6.f})};
+  std::vector<Tensor> inputs = {tensor({1.f, 2.f}), tensor({int64_t(3), int64_t(4)}),
+                                tensor({5.f, 6.f})};
   std::vector<Tensor> all = program.differentiate().run(inputs);
   ASSERT_EQ(all.size(), 3u); // the integers have none
   EXPECT_EQ(all[1].to_vector<float>(), (Floats{15, 24}));
   EXPECT_EQ(all[2].to_vector<float>(), (Floats{3, 8}));
-  EXPECT_EQ(program.differentiate({.arguments = {2}}).run(inputs)[1].to_vector<float>(), (Floats{3, 8}));
+  EXPECT_EQ(program.differentiate({.arguments = {2}}).run(inputs)[1].to_vector<float>(),
+            (Floats{3, 8}));
   auto message = [&](const DifferentiateOptions &options) {
     Error error = error_of([&] { program.differentiate(options); });
     EXPECT_EQ(error.kind(), ErrorKind::kValue);
     return error.message();
   };
   EXPECT_NE(message({.arguments = {7}}).find("argument 7: there are 3"), std::string::npos);
-  EXPECT_EQ(message({.arguments = {7}}).find('\n'), std::string::npos) << "the whole program is no part of a message";
-  EXPECT_NE(message({.arguments = {1}}).find("only floating-point tensors have derivatives"), std::string::npos);
+  EXPECT_EQ(message({.arguments = {7}}).find('\n'), std::string::npos)
+      << "the whole program is no part of a message";
+  EXPECT_NE(message({.arguments = {1}}).find("only floating-point tensors have derivatives"),
+            std::string::npos);
   EXPECT_NE(message({.result = 1}).find("result 1: there are 1"), std::string::npos);
   Program uniform = Program::parse(R"(func.func @main(%s: tensor<2xi64>) -> tensor<3xf32> {
     %0 = weft.random_uniform %s : tensor<3xf32>
     return %0 : tensor<3xf32>
   })");
-  EXPECT_EQ(uniform.differentiate().output_shapes(), (std::vector<Shape>{{3}})); // nothing to differentiate by
+  EXPECT_EQ(uniform.differentiate().output_shapes(),
+            (std::vector<Shape>{{3}})); // nothing to differentiate by
 }
 
 TEST(Program, OpsWithoutADerivativeAreNamed) {
-  Program program = Program::parse(R"(func.func @main(%x: tensor<3xf32>, %f: tensor<3xf32>) -> tensor<3xf32> {
+  Program program =
+      Program::parse(R"(func.func @main(%x: tensor<3xf32>, %f: tensor<3xf32>) -> tensor<3xf32> {
     %0 = weft.fusion(%a = %x : tensor<3xf32>) -> (tensor<3xf32>) {
       %1 = weft.neg %a : tensor<3xf32>
       weft.yield %1 : tensor<3xf32>
@@ -129,7 +144,9 @@ TEST(Program, DerivativesCompileAheadOfTime) {
   Program derivative = cube().differentiate();
   std::string path = path_of("derivative.o");
   if (config().backend == "reference") {
-    EXPECT_EQ(error_of([&] { derivative.compile({.emit = Emit::object, .output = path, .target = "reference"}); }).kind(),
+    EXPECT_EQ(error_of([&] {
+                derivative.compile({.emit = Emit::object, .output = path, .target = "reference"});
+              }).kind(),
               ErrorKind::kCompile);
     return;
   }
@@ -148,27 +165,38 @@ TEST(Program, BadFilesSayWhatIsWrong) {
            {"\x7f"
             "ELF\x02\x01",
             "is not a program of weft ops"},
-           {"func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n", ":1: expected operation name"},
-           {"func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n  %0 = weft.nonsense %x : tensor<2xf32>\n", "weft.nonsense"},
-           {"func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n  %0 = arith.negf %x : tensor<2xf32>\n  return %0 : tensor<2xf32>\n}",
+           {"func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n",
+            ":1: expected operation name"},
+           {"func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n  %0 = weft.nonsense %x : "
+            "tensor<2xf32>\n",
+            "weft.nonsense"},
+           {"func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n  %0 = arith.negf %x : "
+            "tensor<2xf32>\n  return %0 : tensor<2xf32>\n}",
             "arith"},
-           {"func.func @other(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : tensor<2xf32> }", "no function @main"},
-           {"func.func private @main(tensor<2xf32>) -> tensor<2xf32>", "no function @main with one block"},
-           {"func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> { return %x : tensor<?xf32> }", "argument 0 of @main is tensor<?xf32>"},
-           {"func.func @main(%x: tensor<2xi3>) -> tensor<2xi3> { return %x : tensor<2xi3> }", "argument 0 of @main is tensor<2xi3>"},
+           {"func.func @other(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : tensor<2xf32> }",
+            "no function @main"},
+           {"func.func private @main(tensor<2xf32>) -> tensor<2xf32>",
+            "no function @main with one block"},
+           {"func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> { return %x : tensor<?xf32> }",
+            "argument 0 of @main is tensor<?xf32>"},
+           {"func.func @main(%x: tensor<2xi3>) -> tensor<2xi3> { return %x : tensor<2xi3> }",
+            "argument 0 of @main is tensor<2xi3>"},
            {"func.func @main(%x: i64) -> i64 { return %x : i64 }", "argument 0 of @main is i64"},
-           {"func.func @main(%x: tensor<2xf32>, %y: tensor<3xf32>) -> tensor<2xf32> {\n  %0 = \"weft.add\"(%x, %y) : (tensor<2xf32>, "
+           {"func.func @main(%x: tensor<2xf32>, %y: tensor<3xf32>) -> tensor<2xf32> {\n  %0 = "
+            "\"weft.add\"(%x, %y) : (tensor<2xf32>, "
             "tensor<3xf32>) -> tensor<2xf32>\n  return %0 : tensor<2xf32>\n}",
             ":2: 'weft.add' op"}}) {
     std::string path = path_of("bad.mlir");
     write(path, c.content);
     Error error = error_of([&] { Program::load(path); });
     EXPECT_EQ(error.kind(), ErrorKind::kFile) << c.content;
-    EXPECT_NE(error.message().find(c.says), std::string::npos) << c.content << "\n gave " << error.message();
+    EXPECT_NE(error.message().find(c.says), std::string::npos)
+        << c.content << "\n gave " << error.message();
     EXPECT_NE(error.message().find("bad.mlir"), std::string::npos) << error.message();
     EXPECT_EQ(fs::path(error.file()).filename(), "program_test.cpp");
   }
-  EXPECT_NE(error_of([] { Program::load(path_of("missing.mlir")); }).message().find("missing.mlir"), std::string::npos);
+  EXPECT_NE(error_of([] { Program::load(path_of("missing.mlir")); }).message().find("missing.mlir"),
+            std::string::npos);
   EXPECT_EQ(error_of([] { Program::load(testing::TempDir()); }).kind(), ErrorKind::kFile);
 }
 
@@ -180,7 +208,8 @@ TEST(Program, BytecodeThatIsCutOffIsRefused) {
   for (size_t size = 1; size < whole.size(); size += size < 64 ? 1 : 17) {
     write(path, whole.substr(0, size));
     Error error = error_of([&] { Program::load(path); });
-    EXPECT_EQ(error.kind(), ErrorKind::kFile) << size << " of " << whole.size() << " bytes: " << error.message();
+    EXPECT_EQ(error.kind(), ErrorKind::kFile)
+        << size << " of " << whole.size() << " bytes: " << error.message();
   }
 }
 
@@ -193,7 +222,8 @@ TEST(Program, BytecodeThatIsDamagedIsRefused) {
     std::string changed = whole;
     changed[at] = static_cast<char>(changed[at] ^ 1 << at % 8);
     write(path, changed);
-    EXPECT_MESSAGE(Program::load(path), "damaged is damaged: its checksum is not that of its bytes");
+    EXPECT_MESSAGE(Program::load(path),
+                   "damaged is damaged: its checksum is not that of its bytes");
   }
 }
 

@@ -16,6 +16,7 @@ namespace {
   return weft::trace([](const Tensor &x) { return x + 1; }, {weft::zeros({1, 2})});
 }
 [[maybe_unused]] auto s(Tensor x) {
-  return x.sum(0) + x.sum({0, 1}) + x.sum() + tensor({1.f, 2.f}) + tensor({{1.f}, {2.f}}) + x.index({1, Slice(), None, Ellipsis});
+  return x.sum(0) + x.sum({0, 1}) + x.sum() + tensor({1.f, 2.f}) + tensor({{1.f}, {2.f}}) +
+         x.index({1, Slice(), None, Ellipsis});
 }
 } // namespace

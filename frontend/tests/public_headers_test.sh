@@ -22,8 +22,8 @@ if tr ' ' '\n' <<<"$deps" | grep -E '/(mlir|llvm|llvm-c|absl)/'; then
   echo "a public header includes one of the above"
   exit 1
 fi
-# A compiler's time goes with the lines it reads: 61,000 of them, most of the standard library's, take about 0.7 s. One MLIR header brings
-# several times as many.
+# A compiler's time goes with the lines it reads: 61,000 of them, most of the standard library's,
+# take about 0.7 s. One MLIR header brings several times as many.
 most=90000
 lines=$(clang++-22 -std=c++20 -E -P "-I$root" "$main" | wc -l)
 echo "including weft/weft.h brings $lines lines"

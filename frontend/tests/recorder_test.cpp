@@ -12,12 +12,18 @@
 namespace weft {
 namespace {
 
-uint64_t compiles() { return statistics().compiles + statistics().disk_hits; }
+uint64_t compiles() {
+  return statistics().compiles + statistics().disk_hits;
+}
 
 class Recorder : public testing::Test {
 protected:
-  void SetUp() override { before_ = config(); }
-  void TearDown() override { set_config(before_); }
+  void SetUp() override {
+    before_ = config();
+  }
+  void TearDown() override {
+    set_config(before_);
+  }
   Config before_;
 };
 
@@ -31,7 +37,8 @@ TEST_F(Recorder, ComputesWhatWasRecorded) {
 TEST_F(Recorder, ChangingScalarsDoNotRecompile) {
   Tensor x = tensor({1.f, 2.f});
   uint64_t before = compiles();
-  for (int i = 0; i < 20; ++i) EXPECT_EQ((x * (i + 0.5) + i).to_vector<float>()[1], 2.f * (i + 0.5f) + i);
+  for (int i = 0; i < 20; ++i)
+    EXPECT_EQ((x * (i + 0.5) + i).to_vector<float>()[1], 2.f * (i + 0.5f) + i);
   EXPECT_EQ(compiles() - before, 1u);
 }
 
@@ -78,11 +85,15 @@ TEST_F(Recorder, AnExponentIsAConstantUntilASecondValue) {
     EXPECT_FLOAT_EQ(y.item<float>(), std::pow(3.f, i < 3 ? 2.f : i));
     runs.push_back(explain(y));
   }
-  for (int i = 0; i < 6; ++i) EXPECT_EQ(runs[i].outcome == CacheOutcome::kMemoryHit, i != 0 && i != 3) << i << runs[i].to_string();
+  for (int i = 0; i < 6; ++i)
+    EXPECT_EQ(runs[i].outcome == CacheOutcome::kMemoryHit, i != 0 && i != 3)
+        << i << runs[i].to_string();
   EXPECT_EQ(runs[0].inputs, 1);
   EXPECT_EQ(runs[3].inputs, 2);
-  EXPECT_NE(runs[3].difference.find("literal: a second value at"), std::string::npos) << runs[3].difference;
-  EXPECT_NE(runs[3].difference.find("recorder_test.cpp:" + std::to_string(line)), std::string::npos) << runs[3].difference;
+  EXPECT_NE(runs[3].difference.find("literal: a second value at"), std::string::npos)
+      << runs[3].difference;
+  EXPECT_NE(runs[3].difference.find("recorder_test.cpp:" + std::to_string(line)), std::string::npos)
+      << runs[3].difference;
 }
 
 TEST_F(Recorder, AConstantExponentOfTwoIsAMultiplication) {
@@ -95,7 +106,8 @@ TEST_F(Recorder, AConstantExponentOfTwoIsAMultiplication) {
   Tensor loss = pow(w, 2.0).sum();
   loss.backward();
   EXPECT_EQ(w.grad().to_vector<float>(), (std::vector<float>{6, 8}));
-  if (options.backend != "cpu") return; // the interpreter has no phases to look into
+  if (options.backend != "cpu")
+    return; // the interpreter has no phases to look into
   std::string text;
   for (const auto &file : std::filesystem::recursive_directory_iterator(folder))
     if (file.path().filename().string().find("graph") != std::string::npos) {
@@ -111,7 +123,8 @@ TEST_F(Recorder, ALongChain) {
   options.budget_ops = 1000000;
   set_config(options);
   Tensor x = tensor({0.f}), one = tensor({1.f});
-  for (int i = 0; i < 300000; ++i) x = x + one;
+  for (int i = 0; i < 300000; ++i)
+    x = x + one;
   EXPECT_GE(statistics().live_ops, 300000u);
   EXPECT_EQ(x.item<float>(), 300000.f);
   EXPECT_EQ(statistics().live_ops, 0u);
@@ -123,7 +136,8 @@ TEST_F(Recorder, ALongChainDies) {
   set_config(options);
   {
     Tensor x = tensor({0.f}), one = tensor({1.f});
-    for (int i = 0; i < 300000; ++i) x = x + one;
+    for (int i = 0; i < 300000; ++i)
+      x = x + one;
   }
   EXPECT_EQ(statistics().live_ops, 0u);
 }
@@ -134,7 +148,8 @@ TEST_F(Recorder, ALongChainBackward) {
   set_config(options);
   Tensor w = tensor({1.f}).set_requires_grad();
   Tensor x = w;
-  for (int i = 0; i < 300000; ++i) x = -x;
+  for (int i = 0; i < 300000; ++i)
+    x = -x;
   x.backward();
   EXPECT_EQ(w.grad().item<float>(), 1.f);
 }
@@ -146,9 +161,11 @@ TEST_F(Recorder, OneValueWithManyUsers) {
   Tensor x = tensor({1.f}).set_requires_grad();
   Tensor root = x * 2;
   std::vector<Tensor> users;
-  for (int i = 0; i < 40000; ++i) users.push_back(root + root);
+  for (int i = 0; i < 40000; ++i)
+    users.push_back(root + root);
   Tensor total = users[0];
-  for (int i = 1; i < 40000; ++i) total = total + users[i];
+  for (int i = 1; i < 40000; ++i)
+    total = total + users[i];
   users.clear();
   total.backward();
   EXPECT_EQ(total.item<float>(), 160000.f);
@@ -211,14 +228,17 @@ TEST_F(Recorder, ThreadsAtOnce) {
       Tensor x = shared;
       for (int i = 0; i < 50; ++i) {
         x = x * 1.5 + t;
-        if (i % 10 == t % 10) x.eval();
+        if (i % 10 == t % 10)
+          x.eval();
       }
       results[t] = x.to_vector<float>()[0];
     });
-  for (std::thread &thread : threads) thread.join();
+  for (std::thread &thread : threads)
+    thread.join();
   for (int t = 0; t < 8; ++t) {
     float expected = 1;
-    for (int i = 0; i < 50; ++i) expected = expected * 1.5f + t;
+    for (int i = 0; i < 50; ++i)
+      expected = expected * 1.5f + t;
     EXPECT_EQ(results[t], expected) << t;
   }
 }
@@ -227,16 +247,20 @@ TEST_F(Recorder, ThreadsReadOnePendingValue) {
   Tensor x = exp(tensor({0.f, 1.f})) + 1;
   std::vector<std::thread> threads;
   std::vector<float> results(8);
-  for (int t = 0; t < 8; ++t) threads.emplace_back([&, t] { results[t] = (x + t).to_vector<float>()[0]; });
-  for (std::thread &thread : threads) thread.join();
-  for (int t = 0; t < 8; ++t) EXPECT_EQ(results[t], 2.f + t);
+  for (int t = 0; t < 8; ++t)
+    threads.emplace_back([&, t] { results[t] = (x + t).to_vector<float>()[0]; });
+  for (std::thread &thread : threads)
+    thread.join();
+  for (int t = 0; t < 8; ++t)
+    EXPECT_EQ(results[t], 2.f + t);
 }
 
 TEST_F(Recorder, TheCacheIsBounded) {
   Config options = config();
   options.cache_entries = 4;
   set_config(options);
-  for (int n = 1; n < 20; ++n) (ones({n}) * 3).eval();
+  for (int n = 1; n < 20; ++n)
+    (ones({n}) * 3).eval();
   EXPECT_LE(statistics().cache_entries, 4u);
 }
 
@@ -253,7 +277,8 @@ TEST_F(Recorder, TheContextIsRenewed) {
   };
   float slope_before = slope(0.5f);
   Tensor kept = exp(w) * 2; // recorded and with history while the context goes
-  for (int n = 1; n < 200; ++n) EXPECT_EQ((ones({n}) + n).to_vector<float>().back(), 1.f + n);
+  for (int n = 1; n < 200; ++n)
+    EXPECT_EQ((ones({n}) + n).to_vector<float>().back(), 1.f + n);
   EXPECT_GT(statistics().context_rebuilds, before);
   EXPECT_EQ(slope(0.5f), slope_before);
   kept.backward();
@@ -291,7 +316,8 @@ TEST_F(Recorder, AFailedRunPoisonsItsResults) {
   EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{1, 2}));
 }
 
-// The generator is everybody's: a program that draws and ends at a bad index takes no random numbers of others with it, nor its own.
+// The generator is everybody's: a program that draws and ends at a bad index takes no random
+// numbers of others with it, nor its own.
 TEST_F(Recorder, AFailedRunDoesNotEndTheGenerator) {
   manual_seed(3);
   Tensor first = randn({4}), second = dropout(ones({64}), 0.5);
@@ -306,12 +332,14 @@ TEST_F(Recorder, AFailedRunDoesNotEndTheGenerator) {
   // A state that was set is gone on from.
   Generator generator(1);
   generator.set_state(tensor<int64_t>({9, 160}));
-  Tensor lost = dropout(ones({8}), 0.5, true, generator) + index_select(ones({2}), 0, tensor<int64_t>({5}));
+  Tensor lost =
+      dropout(ones({8}), 0.5, true, generator) + index_select(ones({2}), 0, tensor<int64_t>({5}));
   EXPECT_THROW(lost.eval().item<float>(), Error);
   EXPECT_EQ(generator.state().to_vector<int64_t>(), (std::vector<int64_t>{9, 160}));
 }
 
-// As in PyTorch: a target that is no class is an error, in the loss and in its gradient, and ignore_index is none.
+// As in PyTorch: a target that is no class is an error, in the loss and in its gradient, and
+// ignore_index is none.
 TEST_F(Recorder, ATargetThatIsNoClass) {
   int line = 0;
   auto loss_of = [&](std::vector<int64_t> targets, Tensor &logits) {
@@ -322,21 +350,26 @@ TEST_F(Recorder, ATargetThatIsNoClass) {
   };
   Tensor logits;
   EXPECT_NEAR(loss_of({2, -100}, logits).item<float>(), std::log(3.0), 1e-6);
-  for (int64_t bad : {int64_t(3), int64_t(-1), int64_t(-101), std::numeric_limits<int64_t>::min()}) {
+  for (int64_t bad :
+       {int64_t(3), int64_t(-1), int64_t(-101), std::numeric_limits<int64_t>::min()}) {
     Tensor loss = loss_of({0, bad}, logits);
     bool read_gradient = bad == 3;
     loss.backward();
-    if (read_gradient) loss = Tensor();
+    if (read_gradient)
+      loss = Tensor();
     try {
-      if (read_gradient) logits.grad().to_vector<float>();
-      else loss.item<float>();
+      if (read_gradient)
+        logits.grad().to_vector<float>();
+      else
+        loss.item<float>();
       FAIL() << bad << " was accepted";
     } catch (const Error &error) {
       EXPECT_EQ(error.kind(), ErrorKind::kRun);
       std::string what = error.what();
       EXPECT_NE(what.find("recorder_test.cpp:" + std::to_string(line)), std::string::npos) << what;
       EXPECT_NE(what.find("weft.cross_entropy"), std::string::npos) << what;
-      EXPECT_NE(what.find(" " + std::to_string(bad) + " at position 1 "), std::string::npos) << what;
+      EXPECT_NE(what.find(" " + std::to_string(bad) + " at position 1 "), std::string::npos)
+          << what;
       EXPECT_NE(what.find("[0, 3)"), std::string::npos) << what;
     }
   }
@@ -356,7 +389,9 @@ TEST_F(Recorder, ExplainSaysWhatHappened) {
   EXPECT_EQ(again.inputs, 2);
   Evaluation longer = explain(tanh(tensor({4.f, 5.f, 6.f, 7.f})) * 0.25);
   EXPECT_NE(longer.outcome, CacheOutcome::kMemoryHit);
-  EXPECT_NE(longer.difference.find("dims: input 0 is float32 [4] instead of float32 [3], read by op 0 weft.tanh"), std::string::npos)
+  EXPECT_NE(longer.difference.find(
+                "dims: input 0 is float32 [4] instead of float32 [3], read by op 0 weft.tanh"),
+            std::string::npos)
       << longer.difference;
 }
 

@@ -1,4 +1,5 @@
-// What tests of symbolic programs share: f at many sizes, as one program and as a program for each size.
+// What tests of symbolic programs share: f at many sizes, as one program and as a program for each
+// size.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,20 +12,32 @@
 
 namespace weft {
 
-inline uint64_t compiles() { return statistics().compiles + statistics().disk_hits; }
+inline uint64_t compiles() {
+  return statistics().compiles + statistics().disk_hits;
+}
 
-inline Evaluation last() { return recent_evaluations().back(); }
+inline Evaluation last() {
+  return recent_evaluations().back();
+}
 
 // Different in every test, so that no test finds the programs of another.
 class Symbolic : public testing::Test {
 protected:
-  void SetUp() override { before_ = config(); }
-  void TearDown() override { set_config(before_); }
+  void SetUp() override {
+    before_ = config();
+  }
+  void TearDown() override {
+    set_config(before_);
+  }
   // The interpreter takes static shapes, and says so; slice starts vary on every backend.
-  bool has_sizes() const { return before_.backend == "cpu"; }
+  bool has_sizes() const {
+    return before_.backend == "cpu";
+  }
 
-  // f at each of these sizes, of a tensor of `size` rows: as programs come, and as a program for each size. Both must have the same bits.
-  void compare(const std::vector<int64_t> &sizes, int64_t most_compiles, const std::function<std::vector<Tensor>(int64_t)> &f) {
+  // f at each of these sizes, of a tensor of `size` rows: as programs come, and as a program for
+  // each size. Both must have the same bits.
+  void compare(const std::vector<int64_t> &sizes, int64_t most_compiles,
+               const std::function<std::vector<Tensor>(int64_t)> &f) {
     std::vector<std::vector<std::vector<std::byte>>> results;
     uint64_t compiled = 0;
     auto bytes = [](Tensor x) {
@@ -38,9 +51,11 @@ protected:
       eval(outputs);
       compiled += compiles() - before; // reading a view afterwards may take a program of its own
       notes_ += last().to_string() + "\n";
-      for (Tensor &output : outputs) results.back().push_back(bytes(output));
+      for (Tensor &output : outputs)
+        results.back().push_back(bytes(output));
     }
-    if (has_sizes()) EXPECT_LE(compiled, static_cast<uint64_t>(most_compiles)) << notes_;
+    if (has_sizes())
+      EXPECT_LE(compiled, static_cast<uint64_t>(most_compiles)) << notes_;
     Config options = config();
     options.symbolic = false;
     options.cache_entries = 1;
@@ -62,9 +77,11 @@ protected:
 // Different numbers everywhere; the rows of a smaller one are those of a larger one.
 inline Tensor rows(int64_t n, const Shape &row, double seed) {
   int64_t size = 1;
-  for (int64_t dim : row) size *= dim;
+  for (int64_t dim : row)
+    size *= dim;
   std::vector<float> values(static_cast<size_t>(n * size));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(std::sin(0.37 * double(i) + seed) * 2.5);
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(std::sin(0.37 * double(i) + seed) * 2.5);
   Shape shape = {n};
   shape.insert(shape.end(), row.begin(), row.end());
   return Tensor::from(values, shape);

@@ -1,4 +1,5 @@
-// Networks of convolutions over many batch sizes: how many programs are compiled, and that they compute what static ones compute.
+// Networks of convolutions over many batch sizes: how many programs are compiled, and that they
+// compute what static ones compute.
 #include <gtest/gtest.h>
 
 #include "frontend/tests/symbolic_fixture.h"
@@ -13,11 +14,14 @@ class SymbolicImages : public Symbolic {};
 class Block : public nn::Module {
 public:
   Block(int64_t from, int64_t to, int64_t stride)
-      : first(child("first", nn::Conv2d(from, to, 3, {.stride = stride, .padding = 1, .bias = false}))),
+      : first(child("first",
+                    nn::Conv2d(from, to, 3, {.stride = stride, .padding = 1, .bias = false}))),
         second(child("second", nn::Conv2d(to, to, 3, {.padding = 1, .bias = false}))),
-        shortcut(child("shortcut", nn::Conv2d(from, to, 1, {.stride = stride, .bias = false}))), norm1(child("norm1", nn::BatchNorm2d(to))),
-        norm2(child("norm2", nn::BatchNorm2d(to))) {}
-  Tensor operator()(const Tensor &x) { return relu(norm2(second(relu(norm1(first(x))))) + shortcut(x)); }
+        shortcut(child("shortcut", nn::Conv2d(from, to, 1, {.stride = stride, .bias = false}))),
+        norm1(child("norm1", nn::BatchNorm2d(to))), norm2(child("norm2", nn::BatchNorm2d(to))) {}
+  Tensor operator()(const Tensor &x) {
+    return relu(norm2(second(relu(norm1(first(x))))) + shortcut(x));
+  }
   nn::Conv2d first, second, shortcut;
   nn::BatchNorm2d norm1, norm2;
 };
@@ -25,7 +29,8 @@ public:
 class SmallResNet : public nn::Module {
 public:
   SmallResNet()
-      : stem(child("stem", nn::Conv2d(3, 16, 3, {.padding = 1}))), one(child("one", Block(16, 32, 2))), two(child("two", Block(32, 48, 2))),
+      : stem(child("stem", nn::Conv2d(3, 16, 3, {.padding = 1}))),
+        one(child("one", Block(16, 32, 2))), two(child("two", Block(32, 48, 2))),
         head(child("head", nn::Linear(48, 10))) {}
   Tensor operator()(const Tensor &x) {
     Tensor features = two(one(max_pool2d(relu(stem(x)), 3, {.stride = 2, .padding = 1})));
@@ -48,32 +53,41 @@ TEST_F(SymbolicImages, InferenceOfAResNet) {
 TEST_F(SymbolicImages, MeansOfPixels) {
   compare(kBatches, 2, [&](int64_t n) {
     Tensor x = input(n, {12, 9, 11}, 2);
-    return std::vector<Tensor>{x.mean({2, 3}) * 2.0, x.permute({0, 2, 3, 1}).mean({1, 2}), (x * x).sum({2}), max(x, 1)};
+    return std::vector<Tensor>{x.mean({2, 3}) * 2.0, x.permute({0, 2, 3, 1}).mean({1, 2}),
+                               (x * x).sum({2}), max(x, 1)};
   });
 }
 
 TEST_F(SymbolicImages, Pools) {
   compare(kBatches, 2, [&](int64_t n) {
     Tensor x = input(n, {5, 12, 14}, 3);
-    return std::vector<Tensor>{max_pool2d(relu(x), 2), max_pool2d(x, 3, {.stride = 2, .padding = 1}), avg_pool2d(x, 2),
+    return std::vector<Tensor>{max_pool2d(relu(x), 2),
+                               max_pool2d(x, 3, {.stride = 2, .padding = 1}), avg_pool2d(x, 2),
                                avg_pool2d(x, 3, {.stride = 1, .padding = 1})};
   });
 }
 
 TEST_F(SymbolicImages, Convolutions) {
-  Tensor weight = input(16, {8, 3, 3}, 4), grouped = input(16, {2, 3, 3}, 5), bias = input(16, {}, 6);
+  Tensor weight = input(16, {8, 3, 3}, 4), grouped = input(16, {2, 3, 3}, 5),
+         bias = input(16, {}, 6);
   compare(kBatches, 2, [&](int64_t n) {
     Tensor x = input(n, {8, 20, 20}, 7);
-    return std::vector<Tensor>{conv2d(x, weight, bias, {.padding = 1}), conv2d(x, grouped, {}, {.stride = 2, .groups = 4})};
+    return std::vector<Tensor>{conv2d(x, weight, bias, {.padding = 1}),
+                               conv2d(x, grouped, {}, {.stride = 2, .groups = 4})};
   });
 }
 
 // The library would take it at 8 images and not at 2: which of the two computes it decides bits.
 TEST_F(SymbolicImages, ConvolutionsThatTheLibraryTakesSometimes) {
   Tensor weight = input(16, {2, 3, 3}, 5);
-  compare(kBatches, 7,
-          [&](int64_t n) { return std::vector<Tensor>{conv2d(input(n, {8, 12, 12}, 7), weight, {}, {.stride = 2, .groups = 4})}; });
-  if (has_sizes()) EXPECT_NE(notes_.find("'weft.conv2d' op the library takes problems of larger sizes only"), std::string::npos) << notes_;
+  compare(kBatches, 7, [&](int64_t n) {
+    return std::vector<Tensor>{
+        conv2d(input(n, {8, 12, 12}, 7), weight, {}, {.stride = 2, .groups = 4})};
+  });
+  if (has_sizes())
+    EXPECT_NE(notes_.find("'weft.conv2d' op the library takes problems of larger sizes only"),
+              std::string::npos)
+        << notes_;
 }
 
 TEST_F(SymbolicImages, GradientsOfPools) {

@@ -1,4 +1,5 @@
-// Programs that serve many sizes and slice starts: how many are compiled, and that they compute what static ones compute, bit for bit.
+// Programs that serve many sizes and slice starts: how many are compiled, and that they compute
+// what static ones compute, bit for bit.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -22,14 +23,16 @@ TEST_F(Symbolic, ALoopThatIndexesByItsStep) {
   for (int i = 0; i < 1000; ++i) {
     y = y + x[i];
     y.eval();
-    for (int k = 0; k < 3; ++k) expected[k] += float(3 * i + k);
+    for (int k = 0; k < 3; ++k)
+      expected[k] += float(3 * i + k);
   }
   EXPECT_EQ(y.to_vector<float>(), expected);
   // The first step does not own y alone, the others do.
   EXPECT_LE(compiles() - before, 3u);
   EXPECT_GE(statistics().symbolic_hits - hits, 997u);
   EXPECT_NE(last().symbolic.find("a0=999"), std::string::npos) << last().to_string();
-  EXPECT_NE(last().to_string().find("hit (symbolic, a0=999)"), std::string::npos) << last().to_string();
+  EXPECT_NE(last().to_string().find("hit (symbolic, a0=999)"), std::string::npos)
+      << last().to_string();
 }
 
 TEST_F(Symbolic, SlicesOfAllKinds) {
@@ -43,8 +46,12 @@ TEST_F(Symbolic, SlicesOfAllKinds) {
     std::vector<float> got = value.to_vector<float>();
     for (int r = 0; r < 7; ++r)
       for (int c = 0; c < 5; ++c) {
-        auto at = [](int row, int column) { return float(5 * row + column) * 1.5f; };
-        EXPECT_EQ(got[5 * r + c], (at(i + r, c) - at(2 * i + 1 + 2 * r, c)) * 2.f + at(3 + r, i % 5) + at(39 - i, c)) << i;
+        auto at = [](int row, int column) {
+          return float(5 * row + column) * 1.5f;
+        };
+        EXPECT_EQ(got[5 * r + c], (at(i + r, c) - at(2 * i + 1 + 2 * r, c)) * 2.f +
+                                      at(3 + r, i % 5) + at(39 - i, c))
+            << i;
       }
   }
   EXPECT_LE(compiles() - before, 3u);
@@ -56,7 +63,8 @@ TEST_F(Symbolic, WritesAtAVaryingPlace) {
   std::vector<float> expected(20 * 4 * 3);
   for (int i = 0; i < 20; ++i) {
     cache.slice(1, 1, 3)[i].copy_(full({2, 3}, i + 1.0));
-    for (int k = 3; k < 9; ++k) expected[12 * i + k] = float(i + 1);
+    for (int k = 3; k < 9; ++k)
+      expected[12 * i + k] = float(i + 1);
     cache.eval();
   }
   EXPECT_EQ(cache.to_vector<float>(), expected);
@@ -84,7 +92,9 @@ TEST_F(Symbolic, ExplainSaysWhatVaries) {
   (x[5] - 0.25).eval();
   Evaluation compiled = last();
   EXPECT_EQ(compiled.outcome, CacheOutcome::kCompiled);
-  EXPECT_NE(compiled.symbolic.find("a0 (start 0 of weft.slice (frontend/tests/symbolic_test.cpp:"), std::string::npos) << compiled.symbolic;
+  EXPECT_NE(compiled.symbolic.find("a0 (start 0 of weft.slice (frontend/tests/symbolic_test.cpp:"),
+            std::string::npos)
+      << compiled.symbolic;
   EXPECT_TRUE(compiled.not_symbolic.empty());
   (x[9] - 0.25).eval();
   EXPECT_EQ(last().outcome, CacheOutcome::kMemoryHit);
@@ -97,9 +107,14 @@ TEST_F(Symbolic, ElementwiseWithBroadcasts) {
     Tensor x = input(n, {6}, 3), column = input(n, {1}, 4);
     return std::vector<Tensor>{tanh(x * w + b) - column, (x > 0.5).to(float32) * x};
   });
-  if (has_sizes()) EXPECT_NE(notes_.find("symbolic: s0 in [2, 32] (dim 0 of input"), std::string::npos) << notes_;
-  if (has_sizes()) EXPECT_NE(notes_.find("hit (symbolic, s0=17)"), std::string::npos) << notes_;
-  if (!has_sizes()) EXPECT_NE(notes_.find("not symbolic: the backend does not run programs for many sizes"), std::string::npos) << notes_;
+  if (has_sizes())
+    EXPECT_NE(notes_.find("symbolic: s0 in [2, 32] (dim 0 of input"), std::string::npos) << notes_;
+  if (has_sizes())
+    EXPECT_NE(notes_.find("hit (symbolic, s0=17)"), std::string::npos) << notes_;
+  if (!has_sizes())
+    EXPECT_NE(notes_.find("not symbolic: the backend does not run programs for many sizes"),
+              std::string::npos)
+        << notes_;
 }
 
 TEST_F(Symbolic, OneLongRun) {
@@ -113,8 +128,9 @@ TEST_F(Symbolic, RowsOfEachKind) {
   Tensor weight = input(40, {}, 6), bias = input(40, {}, 7);
   compare(kSizes, 2, [&](int64_t n) {
     Tensor x = input(n, {3, 40}, 8);
-    return std::vector<Tensor>{softmax(x, -1),         layer_norm(x, {40}, weight, bias), sum(x * x, 2), max(x, -1), mean(x, {1, 2}),
-                               log_softmax(x, 2) * 2.0};
+    return std::vector<Tensor>{softmax(x, -1),  layer_norm(x, {40}, weight, bias),
+                               sum(x * x, 2),   max(x, -1),
+                               mean(x, {1, 2}), log_softmax(x, 2) * 2.0};
   });
 }
 
@@ -122,10 +138,12 @@ TEST_F(Symbolic, SortsOfRows) {
   compare(kSizes, 2, [&](int64_t n) {
     Tensor x = input(n, {3, 100}, 31);
     auto [values, indices] = sort(x);
-    return std::vector<Tensor>{values, indices, sort(x, 1, true).first * 2.0, topk(x, 2).second, argsort(x, 1)};
+    return std::vector<Tensor>{values, indices, sort(x, 1, true).first * 2.0, topk(x, 2).second,
+                               argsort(x, 1)};
   });
   // Along the size itself.
-  compare({100, 128, 33, 3, 31, 20000}, 3, [&](int64_t n) { return std::vector<Tensor>{argsort(input(n, {}, 32))}; });
+  compare({100, 128, 33, 3, 31, 20000}, 3,
+          [&](int64_t n) { return std::vector<Tensor>{argsort(input(n, {}, 32))}; });
 }
 
 TEST_F(Symbolic, ReshapesJoinTheSizeWithOthers) {
@@ -143,15 +161,19 @@ TEST_F(Symbolic, Matmul) {
     Tensor x = input(n, {48}, 14);
     return std::vector<Tensor>{matmul(relu(matmul(x, w1) + b1), w2)};
   });
-  // The library takes the second product from 7 rows on: a range that begins at 2 would change its bits.
-  if (has_sizes()) EXPECT_NE(notes_.find("symbolic: s0 in [16, 32] (dim 0 of input 0)"), std::string::npos) << notes_;
+  // The library takes the second product from 7 rows on: a range that begins at 2 would change its
+  // bits.
+  if (has_sizes())
+    EXPECT_NE(notes_.find("symbolic: s0 in [16, 32] (dim 0 of input 0)"), std::string::npos)
+        << notes_;
 }
 
 // Our own kernel has them at every size.
 TEST_F(Symbolic, MatmulsTooSmallForTheLibrary) {
   Tensor weight = input(5, {7}, 33), batched = input(1, {5, 6}, 34);
   compare(kSizes, 2, [&](int64_t n) {
-    return std::vector<Tensor>{matmul(input(n, {5}, 35), weight), matmul(input(n, {3, 5}, 36), batched) * 2.0};
+    return std::vector<Tensor>{matmul(input(n, {5}, 35), weight),
+                               matmul(input(n, {3, 5}, 36), batched) * 2.0};
   });
 }
 
@@ -169,16 +191,19 @@ TEST_F(Symbolic, ReductionsOverTheSize) {
     Tensor x = input(n, {37}, 24), loss = sum(x * x, 1);
     return std::vector<Tensor>{sum(x, 0), max(x, 0), mean(x, 0), mean(loss)};
   });
-  compare({2000, 2048, 2, 1999, 33, 1024}, 2, [&](int64_t n) { return std::vector<Tensor>{sum(exp(input(n, {5}, 25)), 0)}; });
-  compare({8000, 8192, 3, 17, 5000}, 2,
-          [&](int64_t n) { return std::vector<Tensor>{sum(input(n, {}, 26) * 1.5), mean(input(n, {}, 27))}; });
+  compare({2000, 2048, 2, 1999, 33, 1024}, 2,
+          [&](int64_t n) { return std::vector<Tensor>{sum(exp(input(n, {5}, 25)), 0)}; });
+  compare({8000, 8192, 3, 17, 5000}, 2, [&](int64_t n) {
+    return std::vector<Tensor>{sum(input(n, {}, 26) * 1.5), mean(input(n, {}, 27))};
+  });
 }
 
 TEST_F(Symbolic, GradientsOfRows) {
   Tensor weight = input(40, {}, 28), bias = input(40, {}, 29);
   compare(kSizes, 2, [&](int64_t n) {
     Tensor x = input(n, {40}, 30), w = weight.detach(), b = bias.detach();
-    for (Tensor *leaf : {&x, &w, &b}) leaf->set_requires_grad(true);
+    for (Tensor *leaf : {&x, &w, &b})
+      leaf->set_requires_grad(true);
     Tensor loss = mean(pow(softmax(layer_norm(x, {40}, w, b), -1), 2));
     return grad({loss}, {x, w, b});
   });
@@ -186,26 +211,32 @@ TEST_F(Symbolic, GradientsOfRows) {
 
 TEST_F(Symbolic, TrainingStepsOfAnMlp) {
   nn::Linear up(20, 64), down(64, 12);
-  for (const Tensor &parameter : up.parameters()) parameter.eval();
-  for (const Tensor &parameter : down.parameters()) parameter.eval();
+  for (const Tensor &parameter : up.parameters())
+    parameter.eval();
+  for (const Tensor &parameter : down.parameters())
+    parameter.eval();
   std::vector<Tensor> parameters = up.parameters();
-  for (const Tensor &parameter : down.parameters()) parameters.push_back(parameter);
+  for (const Tensor &parameter : down.parameters())
+    parameters.push_back(parameter);
   compare(kLargeSizes, 2, [&](int64_t n) {
     Tensor x = input(n, {20}, 31);
     std::vector<int64_t> classes(static_cast<size_t>(n));
-    for (int64_t i = 0; i < n; ++i) classes[static_cast<size_t>(i)] = (7 * i) % 12;
+    for (int64_t i = 0; i < n; ++i)
+      classes[static_cast<size_t>(i)] = (7 * i) % 12;
     Tensor target = Tensor::from(classes);
     target.eval();
     Tensor loss = nn::cross_entropy(down(relu(up(x))), target);
     std::vector<Tensor> outputs = grad({loss}, parameters);
-    for (size_t i = 0; i < outputs.size(); ++i) outputs[i] = parameters[i].detach() - outputs[i] * 0.1;
+    for (size_t i = 0; i < outputs.size(); ++i)
+      outputs[i] = parameters[i].detach() - outputs[i] * 0.1;
     outputs.push_back(loss.detach());
     return outputs;
   });
 }
 
 TEST_F(Symbolic, TheRangeGrowsByPowersOfTwo) {
-  if (!has_sizes()) return;
+  if (!has_sizes())
+    return;
   uint64_t before = compiles();
   for (int64_t n = 2; n <= 200; ++n) {
     Tensor x = input(n, {7}, 17);
@@ -219,15 +250,19 @@ TEST_F(Symbolic, TheRangeGrowsByPowersOfTwo) {
 // What lookups and gathers have as gradients: as many rows are added as there are, in their order.
 TEST_F(Symbolic, AddsAsManyRowsAsThereAre) {
   Tensor base = input(13, {70}, 33), counts = input(13, {}, 34);
-  auto places = [](int64_t n) { return (arange(n) * 7 + 3) % 13; };
+  auto places = [](int64_t n) {
+    return (arange(n) * 7 + 3) % 13;
+  };
   compare(kSizes, 2, [&](int64_t n) {
     Tensor source = input(n, {70}, 35);
-    return std::vector<Tensor>{index_add(base, 0, places(n), source), index_add(counts, 0, places(n), sum(source, 1)),
-                               index_put(base, {places(n)}, source), index_select(base, 0, places(n)) * 2.0};
+    return std::vector<Tensor>{
+        index_add(base, 0, places(n), source), index_add(counts, 0, places(n), sum(source, 1)),
+        index_put(base, {places(n)}, source), index_select(base, 0, places(n)) * 2.0};
   });
   compare(kSizes, 2, [&](int64_t n) {
     Tensor source = input(n, {5}, 36), columns = (arange(n * 5).reshape({n, 5}) * 3) % 7;
-    return std::vector<Tensor>{scatter_add(zeros({13}), 0, places(n), sum(source, 1)), scatter_add(input(n, {7}, 37), 1, columns, source),
+    return std::vector<Tensor>{scatter_add(zeros({13}), 0, places(n), sum(source, 1)),
+                               scatter_add(input(n, {7}, 37), 1, columns, source),
                                scatter_add(input(13, {9}, 38), 0, columns, source)};
   });
   Tensor words = input(13, {12}, 39);
@@ -238,7 +273,8 @@ TEST_F(Symbolic, AddsAsManyRowsAsThereAre) {
   });
 }
 
-// A search over widths: each width has its program for all sizes, although the others have the same ops.
+// A search over widths: each width has its program for all sizes, although the others have the same
+// ops.
 TEST_F(Symbolic, SeveralWidthsOfOneStructure) {
   for (int64_t width : {23, 41, 59}) {
     uint64_t before = compiles();
@@ -248,7 +284,8 @@ TEST_F(Symbolic, SeveralWidthsOfOneStructure) {
       y.eval();
       EXPECT_EQ(y.shape(), (Shape{n, width}));
     }
-    if (has_sizes()) EXPECT_LE(compiles() - before, 3u) << width << ": " << last().to_string();
+    if (has_sizes())
+      EXPECT_LE(compiles() - before, 3u) << width << ": " << last().to_string();
   }
 }
 
@@ -261,14 +298,21 @@ TEST_F(Symbolic, OneIsNoSymbolicSize) {
     EXPECT_EQ(y.shape()[0], n);
     EXPECT_EQ(y.to_vector<float>()[8], x.to_vector<float>()[8] - row.to_vector<float>()[8]);
   }
-  if (has_sizes()) EXPECT_LE(compiles() - before, 3u);
+  if (has_sizes())
+    EXPECT_LE(compiles() - before, 3u);
 }
 
 TEST_F(Symbolic, WhatIsNotSymbolicSaysWhy) {
-  for (int64_t n : {6, 7, 8}) (input(n, {3}, 20).slice(0, 1, n - 1) * 2.0).eval();
-  EXPECT_NE(last().not_symbolic.find("weft.slice takes a part of a dimension whose size varies"), std::string::npos) << last().to_string();
-  for (int64_t n : {6, 7}) (input(3, {n}, 21) * input(1, {n}, 22)).eval();
-  EXPECT_NE(last().not_symbolic.find("is not that of the leading dimension of [3, s0]"), std::string::npos) << last().to_string();
+  for (int64_t n : {6, 7, 8})
+    (input(n, {3}, 20).slice(0, 1, n - 1) * 2.0).eval();
+  EXPECT_NE(last().not_symbolic.find("weft.slice takes a part of a dimension whose size varies"),
+            std::string::npos)
+      << last().to_string();
+  for (int64_t n : {6, 7})
+    (input(3, {n}, 21) * input(1, {n}, 22)).eval();
+  EXPECT_NE(last().not_symbolic.find("is not that of the leading dimension of [3, s0]"),
+            std::string::npos)
+      << last().to_string();
 }
 
 // Sizes that no program may leave open do not keep one from leaving starts open.
@@ -282,12 +326,15 @@ TEST_F(Symbolic, StartsVaryWhereSizesCannot) {
     Tensor part = x[i].narrow(1, 0, n), sums = (part * 2.0 + part.sum(1, true)).sum(1);
     for (int r = 0; r < 3; ++r) {
       double first = 60 * i + 20 * r, sum = first * double(n) + double(n * (n - 1) / 2);
-      EXPECT_EQ(sums.to_vector<float>()[static_cast<size_t>(r)], float(sum * double(2 + n))) << i << ", " << r;
+      EXPECT_EQ(sums.to_vector<float>()[static_cast<size_t>(r)], float(sum * double(2 + n)))
+          << i << ", " << r;
     }
-    if (i == 3) reason = last().not_symbolic;
+    if (i == 3)
+      reason = last().not_symbolic;
   }
   EXPECT_NE(reason.find("is not that of the leading dimension"), std::string::npos) << reason;
-  // For each of the four sizes one at the first start and one for the others; and once more for those that were to be for all sizes.
+  // For each of the four sizes one at the first start and one for the others; and once more for
+  // those that were to be for all sizes.
   EXPECT_LE(compiles() - before, 10u);
   EXPECT_NE(last().symbolic.find("a0=39"), std::string::npos) << last().to_string();
 }
@@ -301,10 +348,12 @@ TEST_F(Symbolic, SeveralThreadsWithSizes) {
         Tensor x = input(n, {5}, 23);
         std::vector<float> y = (x * 2.0 + 0.5).to_vector<float>(), from = x.to_vector<float>();
         wrong += y.size() != from.size();
-        for (size_t i = 0; i < y.size(); ++i) wrong += y[i] != from[i] * 2.f + 0.5f;
+        for (size_t i = 0; i < y.size(); ++i)
+          wrong += y[i] != from[i] * 2.f + 0.5f;
       }
     });
-  for (std::thread &thread : threads) thread.join();
+  for (std::thread &thread : threads)
+    thread.join();
   EXPECT_EQ(wrong, 0);
 }
 
@@ -318,10 +367,12 @@ TEST_F(Symbolic, SeveralThreads) {
     threads.emplace_back([&, t] {
       for (int i = t; i < 64; i += 8) {
         std::vector<float> row = (x[i] * 3.0 - 7.0).to_vector<float>();
-        for (int k = 0; k < 8; ++k) wrong += row[k] != float(8 * i + k) * 3.f - 7.f;
+        for (int k = 0; k < 8; ++k)
+          wrong += row[k] != float(8 * i + k) * 3.f - 7.f;
       }
     });
-  for (std::thread &thread : threads) thread.join();
+  for (std::thread &thread : threads)
+    thread.join();
   EXPECT_EQ(wrong, 0);
   EXPECT_LE(compiles() - before, 2u);
 }

@@ -25,7 +25,8 @@ Tensor range(const Shape &shape) {
 }
 
 TEST(Promotion, FollowsPyTorch) {
-  Tensor f = zeros({2}), d = zeros({2}, float64), i = zeros({2}, int32), l = zeros({2}, int64), b = zeros({2}, boolean);
+  Tensor f = zeros({2}), d = zeros({2}, float64), i = zeros({2}, int32), l = zeros({2}, int64),
+         b = zeros({2}, boolean);
   Tensor d0 = zeros({}, float64), i0 = zeros({}, int64);
   EXPECT_EQ((f + d).dtype(), float64);
   EXPECT_EQ((f + d0).dtype(), float32);
@@ -69,7 +70,9 @@ TEST(Errors, NameOpShapesAndLine) {
   EXPECT_NE(message_of([&] { mean(zeros({2}, int64)); }, ErrorKind::kDType, __LINE__), "");
   EXPECT_NE(message_of([&] { a.item<float>(); }, ErrorKind::kShape, __LINE__), "");
   EXPECT_NE(message_of([&] { a.data<double>(); }, ErrorKind::kDType, __LINE__), "");
-  EXPECT_NE(message_of([&] { zeros({int64_t(1) << 40, int64_t(1) << 40}); }, ErrorKind::kShape, __LINE__), "");
+  EXPECT_NE(
+      message_of([&] { zeros({int64_t(1) << 40, int64_t(1) << 40}); }, ErrorKind::kShape, __LINE__),
+      "");
   EXPECT_NE(message_of([&] { zeros({-1}); }, ErrorKind::kShape, __LINE__), "");
 }
 
@@ -143,7 +146,8 @@ TEST(Data, PointersAndWrites) {
   EXPECT_EQ(y.to_vector<float>(), (Floats{1, 2, 3})); // recorded before the write
   EXPECT_EQ((x + 1).to_vector<float>(), (Floats{101, 2, 3}));
   EXPECT_EQ(x.data<float>()[0], 100.f);
-  EXPECT_EQ((Tensor::from<bool>(std::vector<bool>{true, false})).to_vector<bool>(), (std::vector<bool>{true, false}));
+  EXPECT_EQ((Tensor::from<bool>(std::vector<bool>{true, false})).to_vector<bool>(),
+            (std::vector<bool>{true, false}));
   EXPECT_EQ(scalar(2.5).item<int64_t>(), 2);
 }
 
@@ -151,7 +155,8 @@ TEST(Indexing, FollowsNumpy) {
   Tensor x = range({3, 4});
   EXPECT_EQ(x.index({-1}).to_vector<float>(), (Floats{8, 9, 10, 11}));
   EXPECT_EQ(x.index({Slice(), 1}).to_vector<float>(), (Floats{1, 5, 9}));
-  EXPECT_EQ(x.index({Slice({}, {}, -1), Slice(1, -1)}).to_vector<float>(), (Floats{9, 10, 5, 6, 1, 2}));
+  EXPECT_EQ(x.index({Slice({}, {}, -1), Slice(1, -1)}).to_vector<float>(),
+            (Floats{9, 10, 5, 6, 1, 2}));
   EXPECT_EQ(x.index({Ellipsis, None, 0}).shape(), (Shape{3, 1}));
   EXPECT_EQ(x.index({Slice(5, 9)}).shape(), (Shape{0, 4}));
   EXPECT_EQ(x.index({Slice({}, {}, 2)}).to_vector<float>(), (Floats{0, 1, 2, 3, 8, 9, 10, 11}));
@@ -196,7 +201,8 @@ TEST(Functions, Values) {
   EXPECT_EQ(one_hot(tensor<int64_t>({1, 0}), 3).to_vector<int64_t>(), (Ints{0, 1, 0, 1, 0, 0}));
   Floats p = softmax(tensor({0.f, 0.f}), 0).to_vector<float>();
   EXPECT_FLOAT_EQ(p[0], 0.5f);
-  EXPECT_FLOAT_EQ(cross_entropy(zeros({2, 4}), tensor<int64_t>({0, -100})).item<float>(), std::log(4.f));
+  EXPECT_FLOAT_EQ(cross_entropy(zeros({2, 4}), tensor<int64_t>({0, -100})).item<float>(),
+                  std::log(4.f));
   EXPECT_EQ((!(x > 1) | (x == 3)).to_vector<bool>(), (std::vector<bool>{true, false, true, true}));
   EXPECT_EQ((5 - tensor<int64_t>({2})).item<int64_t>(), 3);
 }
@@ -211,7 +217,8 @@ TEST(Random, StreamsRepeat) {
   Floats c = rand({3}).to_vector<float>();
   default_generator().set_state(state);
   EXPECT_EQ(rand({3}).to_vector<float>(), c);
-  for (int64_t i : randint(-2, 3, {100}).to_vector<int64_t>()) EXPECT_TRUE(i >= -2 && i < 3);
+  for (int64_t i : randint(-2, 3, {100}).to_vector<int64_t>())
+    EXPECT_TRUE(i >= -2 && i < 3);
   Tensor x = ones({1000});
   float kept = sum(cast(dropout(x, 0.25) > 0, float32)).item<float>();
   EXPECT_NEAR(kept, 750, 60);
@@ -219,7 +226,8 @@ TEST(Random, StreamsRepeat) {
 }
 
 TEST(Printing, LooksLikeNumpy) {
-  EXPECT_EQ(tensor({{1.f, 2.5f}, {-3.f, 4.f}}).to_string(), "[[ 1.0000,  2.5000],\n [-3.0000,  4.0000]]");
+  EXPECT_EQ(tensor({{1.f, 2.5f}, {-3.f, 4.f}}).to_string(),
+            "[[ 1.0000,  2.5000],\n [-3.0000,  4.0000]]");
   EXPECT_EQ(tensor<int64_t>({1, -20}).to_string(), "[  1, -20]");
   EXPECT_EQ(scalar(3.0).to_string(), "3.");
   EXPECT_EQ((tensor({1.f}) > 0).to_string(), "[true]");
@@ -239,14 +247,16 @@ TEST(Tensor, UnsignedBytes) {
   EXPECT_EQ(abs(x).to_vector<uint8_t>(), (Bytes{200, 7, 255}));
   EXPECT_EQ(relu(x).to_vector<uint8_t>(), (Bytes{200, 7, 255}));
   EXPECT_EQ((x > y).to_vector<bool>(), (std::vector<bool>{true, false, true}));
-  EXPECT_EQ((x / y).to_vector<float>(), (std::vector<float>{200.f / 3, 7.f / 130, std::numeric_limits<float>::infinity()}));
+  EXPECT_EQ((x / y).to_vector<float>(),
+            (std::vector<float>{200.f / 3, 7.f / 130, std::numeric_limits<float>::infinity()}));
   EXPECT_EQ(x.sum().item<int64_t>(), 462);
   EXPECT_EQ(x.to(float32).to_vector<float>(), (std::vector<float>{200, 7, 255}));
   EXPECT_EQ(x.to(int16).to_vector<int16_t>(), (std::vector<int16_t>{200, 7, 255}));
   EXPECT_EQ(x.to(int8).to_vector<int8_t>(), (std::vector<int8_t>{-56, 7, -1}));
   EXPECT_EQ((x.to(int8) + x).to_vector<int16_t>(), (std::vector<int16_t>{144, 14, 254}));
   EXPECT_EQ(x.to(int8).to(uint8).to_vector<uint8_t>(), (Bytes{200, 7, 255}));
-  EXPECT_EQ(tensor({-1.f, -0.5f, 255.9f, 1e9f, 200.5f}).to(uint8).to_vector<uint8_t>(), (Bytes{0, 0, 255, 255, 200}));
+  EXPECT_EQ(tensor({-1.f, -0.5f, 255.9f, 1e9f, 200.5f}).to(uint8).to_vector<uint8_t>(),
+            (Bytes{0, 0, 255, 255, 200}));
 }
 
 } // namespace

@@ -1,5 +1,5 @@
-// A program that ends at an index out of range: what it would have written in place is what it was before, bit for bit, and the program
-// goes on as if the bad step had never been.
+// A program that ends at an index out of range: what it would have written in place is what it was
+// before, bit for bit, and the program goes on as if the bad step had never been.
 #include "weft/weft.h"
 
 #include <gtest/gtest.h>
@@ -24,14 +24,18 @@ struct Model : nn::Module {
   nn::Embedding table = child("table", nn::Embedding(kVocabulary, kWidth));
   nn::Linear up = child("up", nn::Linear(kWidth, 3 * kWidth));
   nn::Linear down = child("down", nn::Linear(3 * kWidth, kVocabulary));
-  Tensor operator()(const Tensor &tokens) const { return down(dropout(relu(up(table(tokens))), 0.1)); }
+  Tensor operator()(const Tensor &tokens) const {
+    return down(dropout(relu(up(table(tokens))), 0.1));
+  }
 };
 
 // Tokens and labels of step i; `bad` is put among one of them.
 Tensor batch(int step, int64_t bad = -1) {
   std::vector<int64_t> values;
-  for (int64_t i = 0; i < kBatch * kLength; ++i) values.push_back((i * 7 + step * 5) % kVocabulary);
-  if (bad >= 0) values[9] = bad;
+  for (int64_t i = 0; i < kBatch * kLength; ++i)
+    values.push_back((i * 7 + step * 5) % kVocabulary);
+  if (bad >= 0)
+    values[9] = bad;
   return Tensor::from(values, {kBatch, kLength});
 }
 
@@ -40,7 +44,8 @@ public:
   explicit Training(bool jitted = false) {
     manual_seed(5);
     model_ = std::make_unique<Model>();
-    optimizer_ = std::make_unique<optim::AdamW>(model_->parameters(), optim::AdamWOptions{.lr = 1e-2});
+    optimizer_ =
+        std::make_unique<optim::AdamW>(model_->parameters(), optim::AdamWOptions{.lr = 1e-2});
     record_ = [this](const Tensor &tokens, const Tensor &labels) {
       line_ = __LINE__ + 1;
       Tensor loss = cross_entropy((*model_)(tokens), labels);
@@ -55,24 +60,35 @@ public:
         Tensor loss = cross_entropy((*model_)(tokens), labels);
         std::vector<Tensor> parameters = model_->parameters(), gradients = grad({loss}, parameters);
         NoGrad no_grad;
-        for (size_t i = 0; i < parameters.size(); ++i) parameters[i].sub_(gradients[i] * 0.1);
+        for (size_t i = 0; i < parameters.size(); ++i)
+          parameters[i].sub_(gradients[i] * 0.1);
         return loss;
       });
   }
   // Where the loss is recorded; a function that is replayed has the line of its call.
-  int line() const { return line_; }
+  int line() const {
+    return line_;
+  }
   // The loss, which nobody has read.
-  Tensor step(const Tensor &tokens, const Tensor &labels) { return record_(tokens, labels); }
-  Tensor step(int i) { return step(batch(i), batch(i + 1)); }
+  Tensor step(const Tensor &tokens, const Tensor &labels) {
+    return record_(tokens, labels);
+  }
+  Tensor step(int i) {
+    return step(batch(i), batch(i + 1));
+  }
 
   std::vector<std::vector<double>> state() const {
     std::vector<std::vector<double>> all;
-    for (const Tensor &x : model_->parameters()) all.push_back(x.to_vector<double>());
-    for (const auto &[name, x] : optimizer_->state()) all.push_back(x.to_vector<double>());
+    for (const Tensor &x : model_->parameters())
+      all.push_back(x.to_vector<double>());
+    for (const auto &[name, x] : optimizer_->state())
+      all.push_back(x.to_vector<double>());
     all.push_back(default_generator().state().to_vector<double>());
     return all;
   }
-  optim::AdamW &optimizer() { return *optimizer_; }
+  optim::AdamW &optimizer() {
+    return *optimizer_;
+  }
 
 private:
   int line_ = 0;
@@ -85,15 +101,18 @@ private:
 void expect_as_if_never(bool jitted, const std::function<void(Training &)> &bad) {
   Training clean(jitted);
   std::vector<double> expected;
-  for (int i = 0; i < 4; ++i) expected.push_back(clean.step(i).item<double>());
+  for (int i = 0; i < 4; ++i)
+    expected.push_back(clean.step(i).item<double>());
   auto end = clean.state();
 
   Training training(jitted);
-  for (int i = 0; i < 2; ++i) EXPECT_EQ(training.step(i).item<double>(), expected[i]);
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(training.step(i).item<double>(), expected[i]);
   auto before = training.state();
   bad(training);
   EXPECT_EQ(training.state(), before);
-  for (int i = 2; i < 4; ++i) EXPECT_EQ(training.step(i).item<double>(), expected[i]) << "step " << i;
+  for (int i = 2; i < 4; ++i)
+    EXPECT_EQ(training.step(i).item<double>(), expected[i]) << "step " << i;
   EXPECT_EQ(training.state(), end);
 }
 
@@ -107,10 +126,12 @@ TEST(Undo, ABadTokenOrLabelOfATrainingStep) {
       EXPECT_NE(token.message().find("weft.index_select"), std::string::npos) << token.what();
       EXPECT_NE(token.message().find("index 11 at position 9"), std::string::npos) << token.what();
       // The loss itself stays lost, and says why.
-      EXPECT_NE(error_of([&] { loss.item<float>(); }).message().find("index 11 at position 9"), std::string::npos);
+      EXPECT_NE(error_of([&] { loss.item<float>(); }).message().find("index 11 at position 9"),
+                std::string::npos);
 
       Error label = error_of([&] { training.step(batch(2), batch(3, 99)).item<float>(); });
-      EXPECT_NE(label.message().find(" 99 at position 9 is out of range"), std::string::npos) << label.what();
+      EXPECT_NE(label.message().find(" 99 at position 9 is out of range"), std::string::npos)
+          << label.what();
       if (training.line() > 0) {
         EXPECT_EQ(token.file(), std::string(__FILE__));
         EXPECT_EQ(label.line(), training.line()) << label.what();
@@ -119,7 +140,8 @@ TEST(Undo, ABadTokenOrLabelOfATrainingStep) {
   }
 }
 
-// The error is told once, at the first call that meets it; what was submitted in between did not run.
+// The error is told once, at the first call that meets it; what was submitted in between did not
+// run.
 TEST(Undo, NobodyReadsTheBadStepsLoss) {
   for (bool jitted : {false, true}) {
     SCOPED_TRACE(jitted ? "jit" : "recorded");
@@ -148,7 +170,8 @@ TEST(Undo, StepsBehindABadOneAreUndoneWithIt) {
     EXPECT_THROW(
         {
           training.step(batch(2, 11), batch(3));
-          for (int i = 0; i < 40; ++i) training.step(i);
+          for (int i = 0; i < 40; ++i)
+            training.step(i);
           training.state();
         },
         Error);
@@ -184,10 +207,13 @@ TEST(Undo, OfASharedValueOnlyTheStorageGoesBack) {
   EXPECT_EQ(other.item<float>(), 6);
 }
 
-// What was recorded from a result that was lost goes back too, and does not take the next program with it.
+// What was recorded from a result that was lost goes back too, and does not take the next program
+// with it.
 TEST(Undo, AMetricOfABadStep) {
   Tensor correct = zeros({}).eval(), x = tensor({1.f, 2.f}), weight = tensor({2.f, 2.f}).eval();
-  auto forward = [&](int64_t i) { return index_select(x, 0, tensor<int64_t>({i})) * weight; };
+  auto forward = [&](int64_t i) {
+    return index_select(x, 0, tensor<int64_t>({i})) * weight;
+  };
   Tensor y = forward(7);
   weight.copy_(weight * 0.5 + y.sum() * 0.0);
   EXPECT_THROW(y.eval(), Error);
@@ -227,18 +253,21 @@ class CountingAllocator : public runtime::Allocator {
 public:
   absl::StatusOr<void *> allocate(int64_t bytes, int64_t alignment) override {
     live += bytes;
-    return std::aligned_alloc(static_cast<size_t>(alignment), static_cast<size_t>((bytes + alignment) / alignment * alignment));
+    return std::aligned_alloc(static_cast<size_t>(alignment),
+                              static_cast<size_t>((bytes + alignment) / alignment * alignment));
   }
   void free(void *pointer, int64_t bytes) override {
     live -= bytes;
     std::free(pointer);
   }
-  runtime::AllocatorStats stats() const override { return {}; }
+  runtime::AllocatorStats stats() const override {
+    return {};
+  }
   std::atomic<int64_t> live{0};
 };
 
-// Good programs pay nothing: parameters and moments are updated where they lie (all that kernels allow), nothing of an earlier step lives
-// on, and steps share one program.
+// Good programs pay nothing: parameters and moments are updated where they lie (all that kernels
+// allow), nothing of an earlier step lives on, and steps share one program.
 TEST(Undo, GoodStepsTakeNoMemoryForIt) {
   auto allocator = std::make_shared<CountingAllocator>();
   set_allocator(allocator);
@@ -250,7 +279,8 @@ TEST(Undo, GoodStepsTakeNoMemoryForIt) {
       Evaluation step = explain(training.step(i));
       synchronize();
       live.push_back(allocator->live);
-      if (step.backend == "cpu") EXPECT_GE(step.donated, 8);
+      if (step.backend == "cpu")
+        EXPECT_GE(step.donated, 8);
     }
     EXPECT_EQ(live, std::vector<int64_t>(live.size(), live[1]));
     EXPECT_LE(compiles.count(), 3u);

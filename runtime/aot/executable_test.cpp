@@ -24,7 +24,8 @@ Result run(const std::string &command) {
   FILE *pipe = popen((command + " 2>&1").c_str(), "r");
   Result result;
   std::array<char, 4096> piece;
-  while (size_t size = std::fread(piece.data(), 1, piece.size(), pipe)) result.text.append(piece.data(), size);
+  while (size_t size = std::fread(piece.data(), 1, piece.size(), pipe))
+    result.text.append(piece.data(), size);
   int status = pclose(pipe);
   result.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   return result;
@@ -33,15 +34,19 @@ Result run(const std::string &command) {
 struct ExecutableTest : ::testing::Test {
   std::string folder = ::testing::TempDir();
   std::string exe = "runtime/aot/sample_executable";
-  std::string x = folder + "/x.npy", idx = folder + "/idx.npy", weights = folder + "/w.safetensors", y = folder + "/y.npy";
-  std::vector<float> x_values = std::vector<float>(32, 2.0f), w_values = std::vector<float>(64, 0.25f);
+  std::string x = folder + "/x.npy", idx = folder + "/idx.npy", weights = folder + "/w.safetensors",
+              y = folder + "/y.npy";
+  std::vector<float> x_values = std::vector<float>(32, 2.0f),
+                     w_values = std::vector<float>(64, 0.25f);
   std::vector<int64_t> idx_values = {3, 1};
 
   void SetUp() override {
     ArrayView w{"w", DType::kFloat32, {8, 8}, std::as_bytes(std::span(w_values))};
     ASSERT_TRUE(write_safetensors(weights, {&w, 1}).ok());
-    ASSERT_TRUE(write_npy(x, {"x", DType::kFloat32, {4, 8}, std::as_bytes(std::span(x_values))}).ok());
-    ASSERT_TRUE(write_npy(idx, {"idx", DType::kInt64, {2}, std::as_bytes(std::span(idx_values))}).ok());
+    ASSERT_TRUE(
+        write_npy(x, {"x", DType::kFloat32, {4, 8}, std::as_bytes(std::span(x_values))}).ok());
+    ASSERT_TRUE(
+        write_npy(idx, {"idx", DType::kInt64, {2}, std::as_bytes(std::span(idx_values))}).ok());
   }
   void expect_right() {
     NpyFile file = read_npy(y).value();
@@ -60,17 +65,21 @@ TEST_F(ExecutableTest, HelpListsShapesWithoutAnyFile) {
 }
 
 TEST_F(ExecutableTest, RunsFilesByOrderNameAndTogether) {
-  for (const std::string &inputs : {x + " " + idx, "--input " + x + " --input=" + idx, "--input idx=" + idx + " --input x=" + x}) {
-    Result result = run(exe + " --weights " + weights + " --threads 2 --output " + y + " " + inputs);
+  for (const std::string &inputs : {x + " " + idx, "--input " + x + " --input=" + idx,
+                                    "--input idx=" + idx + " --input x=" + x}) {
+    Result result =
+        run(exe + " --weights " + weights + " --threads 2 --output " + y + " " + inputs);
     EXPECT_EQ(result.code, 0) << result.text;
     expect_right();
     std::remove(y.c_str());
   }
   std::string both = folder + "/both.safetensors", all = folder + "/all.safetensors";
-  std::vector<ArrayView> views = {{"x", DType::kFloat32, {4, 8}, std::as_bytes(std::span(x_values))},
-                                  {"idx", DType::kInt64, {2}, std::as_bytes(std::span(idx_values))}};
+  std::vector<ArrayView> views = {
+      {"x", DType::kFloat32, {4, 8}, std::as_bytes(std::span(x_values))},
+      {"idx", DType::kInt64, {2}, std::as_bytes(std::span(idx_values))}};
   ASSERT_TRUE(write_safetensors(both, views).ok());
-  Result result = run(exe + " --weights=" + weights + " " + both + " --output " + all + " --output y=" + y);
+  Result result =
+      run(exe + " --weights=" + weights + " " + both + " --output " + all + " --output y=" + y);
   EXPECT_EQ(result.code, 0) << result.text;
   expect_right();
   EXPECT_EQ(read_safetensors(all).value().tensors.size(), 3u);
@@ -98,7 +107,8 @@ TEST_F(ExecutableTest, BadInputGetsOneLineAndExitCode2) {
       {good + "/nowhere.npy", "/nowhere.npy"},
       {good + x + " " + idx + " --output y.txt", "y.txt"},
       {good + x + " " + idx + " --output /nowhere/y.npy", "/nowhere/y.npy"},
-      {good + x + " " + bad_index, "model.py:7: weft.index_select: index 9 at position 1 is out of range; it must lie in [0, 4)"},
+      {good + x + " " + bad_index, "model.py:7: weft.index_select: index 9 at position 1 is out of "
+                                   "range; it must lie in [0, 4)"},
       {good + "--threads many", "'many'"},
       {good + "--bogus 1", "unknown option --bogus"},
       {"--weights " + x + " " + x + " " + idx, x},
@@ -114,7 +124,8 @@ TEST_F(ExecutableTest, BadInputGetsOneLineAndExitCode2) {
 TEST_F(ExecutableTest, NeedsNoLibraryThatIsNotOnEveryDebian) {
   Result result = run("ldd " + exe);
   EXPECT_EQ(result.code, 0);
-  for (const char *absent : {"LLVM", "MLIR", "absl", "weft"}) EXPECT_EQ(result.text.find(absent), std::string::npos) << result.text;
+  for (const char *absent : {"LLVM", "MLIR", "absl", "weft"})
+    EXPECT_EQ(result.text.find(absent), std::string::npos) << result.text;
   EXPECT_NE(result.text.find("libdnnl"), std::string::npos);
   result = run("ldd runtime/aot/plain_executable");
   EXPECT_EQ(result.text.find("libdnnl"), std::string::npos) << result.text;

@@ -14,10 +14,12 @@
 namespace weft::runtime {
 namespace {
 
-std::string write_weights(const char *file, const char *name, std::vector<int64_t> dims, float value) {
+std::string write_weights(const char *file, const char *name, std::vector<int64_t> dims,
+                          float value) {
   std::string path = ::testing::TempDir() + "/" + file;
   int64_t count = 1;
-  for (int64_t dim : dims) count *= dim;
+  for (int64_t dim : dims)
+    count *= dim;
   std::vector<float> data(static_cast<size_t>(count), value);
   ArrayView view{name, DType::kFloat32, dims, std::as_bytes(std::span(data))};
   EXPECT_TRUE(write_safetensors(path, {&view, 1}).ok());
@@ -31,14 +33,18 @@ struct Model {
     weft_model_options options{sizeof(options), threads, weights.c_str()};
     EXPECT_EQ(weft_model_open(&weft_model_sample, &options, &model), 0) << weft_model_error();
   }
-  ~Model() { weft_model_close(model); }
+  ~Model() {
+    weft_model_close(model);
+  }
 };
 
 struct Values {
-  std::vector<float> x = std::vector<float>(32), y = std::vector<float>(32), copy = std::vector<float>(32), picked = std::vector<float>(16);
+  std::vector<float> x = std::vector<float>(32), y = std::vector<float>(32),
+                     copy = std::vector<float>(32), picked = std::vector<float>(16);
   std::vector<int64_t> idx = {2, 0};
   Values() {
-    for (int i = 0; i < 32; ++i) x[static_cast<size_t>(i)] = static_cast<float>(i);
+    for (int i = 0; i < 32; ++i)
+      x[static_cast<size_t>(i)] = static_cast<float>(i);
   }
   int32_t run(weft_model *model) {
     const void *inputs[] = {x.data(), idx.data()};
@@ -47,7 +53,8 @@ struct Values {
   }
   void expect_right() const {
     for (size_t row = 0; row < 4; ++row)
-      for (size_t column = 0; column < 8; ++column) EXPECT_EQ(y[row * 8 + column], (row * 64 + 28) * 0.5f + 1);
+      for (size_t column = 0; column < 8; ++column)
+        EXPECT_EQ(y[row * 8 + column], (row * 64 + 28) * 0.5f + 1);
     EXPECT_EQ(copy, x);
     EXPECT_EQ(picked[0], 16);
     EXPECT_EQ(picked[8], 0);
@@ -92,7 +99,8 @@ TEST(Model, RunsFromManyThreads) {
         values.expect_right();
       }
     });
-  for (std::thread &thread : threads) thread.join();
+  for (std::thread &thread : threads)
+    thread.join();
 }
 
 TEST(Model, ErrorsSayWhatIsWrong) {
@@ -106,10 +114,12 @@ TEST(Model, ErrorsSayWhatIsWrong) {
     return std::string(weft_model_error());
   };
   EXPECT_NE(message("/nowhere.safetensors").find("/nowhere.safetensors"), std::string::npos);
-  EXPECT_NE(message(write_weights("other.safetensors", "v", {8, 8}, 0)).find("there is no weight 'w'"), std::string::npos);
   EXPECT_NE(
-      message(write_weights("shape.safetensors", "w", {4, 8}, 0)).find("the weight 'w' is float32[4, 8]; the model takes float32[8, 8]"),
+      message(write_weights("other.safetensors", "v", {8, 8}, 0)).find("there is no weight 'w'"),
       std::string::npos);
+  EXPECT_NE(message(write_weights("shape.safetensors", "w", {4, 8}, 0))
+                .find("the weight 'w' is float32[4, 8]; the model takes float32[8, 8]"),
+            std::string::npos);
   EXPECT_EQ(message("x", -1), "cannot use -1 threads");
   weft_model_code old = weft_model_sample;
   old.version = 99;
@@ -147,9 +157,12 @@ TEST(CpuCheck, NamesWhatIsMissing) {
 #if defined(__x86_64__)
   EXPECT_TRUE(check_cpu("x86_64-pc-linux-gnu|x86-64|").ok());
   EXPECT_TRUE(check_cpu("x86_64-pc-linux-gnu|znver3|+64bit,-avx512f").ok());
-  EXPECT_EQ(check_cpu("x86_64-pc-linux-gnu|x86-64|+avx512f").ok(), __builtin_cpu_supports("avx512f") != 0);
-  EXPECT_EQ(check_cpu("x86_64-pc-linux-gnu|x86-64-v4|").ok(), __builtin_cpu_supports("x86-64-v4") != 0);
-  EXPECT_EQ(check_cpu("aarch64-linux-gnu|generic|").message(), "the model was compiled for aarch64; this machine is x86_64");
+  EXPECT_EQ(check_cpu("x86_64-pc-linux-gnu|x86-64|+avx512f").ok(),
+            __builtin_cpu_supports("avx512f") != 0);
+  EXPECT_EQ(check_cpu("x86_64-pc-linux-gnu|x86-64-v4|").ok(),
+            __builtin_cpu_supports("x86-64-v4") != 0);
+  EXPECT_EQ(check_cpu("aarch64-linux-gnu|generic|").message(),
+            "the model was compiled for aarch64; this machine is x86_64");
 #endif
 }
 

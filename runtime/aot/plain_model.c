@@ -1,4 +1,5 @@
-// A C program with no model of its own: it shows that the header is C, and that nothing of oneDNN comes along unasked.
+// A C program with no model of its own: it shows that the header is C, and that nothing of oneDNN
+// comes along unasked.
 #include <stdio.h>
 
 #include "runtime/aot/weft_model.h"

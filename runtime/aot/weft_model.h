@@ -1,6 +1,8 @@
-// A model compiled ahead of time: what a generated object exports, and how a C or C++ program runs it. Plain C.
+// A model compiled ahead of time: what a generated object exports, and how a C or C++ program runs
+// it. Plain C.
 //
-//   #include "mlp.h"                              // generated beside mlp.o; declares weft_model_mlp
+//   #include "mlp.h"                              // generated beside mlp.o; declares
+//                                                 weft_model_mlp
 //   weft_model* model;
 //   if (weft_model_open(&weft_model_mlp, NULL, &model)) { puts(weft_model_error()); return 1; }
 //   const void* inputs[] = {x};                   // row-major, of the shapes in mlp.h
@@ -8,7 +10,8 @@
 //   if (weft_model_run(model, inputs, outputs)) puts(weft_model_error());
 //   weft_model_close(model);
 //
-// Link the object with the runtime's archive (libweft_aot.a), the C++ library and libgomp, and with oneDNN where mlp.h says so.
+// Link the object with the runtime's archive (libweft_aot.a), the C++ library and libgomp, and with
+// oneDNN where mlp.h says so.
 #ifndef WEFT_AOT_MODEL_H
 #define WEFT_AOT_MODEL_H
 
@@ -22,72 +25,77 @@ extern "C" {
 
 #define WEFT_MODEL_VERSION 2
 
-// Finds the entries of a library; defined by the archive that brings the library (libweft_onednn.a, libweft_sort.a). What it gives is the runtime's
-// own affair.
-typedef const void* (*weft_library_finder)(const char* name);
+// Finds the entries of a library; defined by the archive that brings the library (libweft_onednn.a,
+// libweft_sort.a). What it gives is the runtime's own affair.
+typedef const void *(*weft_library_finder)(const char *name);
 
-// Makes what runs a program whose kernels are for another device than the host; defined by the archive that brings the device, which is
-// linked with the runtime that it was built with. program: a runtime::Program, moved from; executable: an
+// Makes what runs a program whose kernels are for another device than the host; defined by the
+// archive that brings the device, which is linked with the runtime that it was built with. program:
+// a runtime::Program, moved from; executable: an
 // absl::StatusOr<std::shared_ptr<runtime::Executable>>, set.
-typedef void (*weft_executable_maker)(void* program, const void* code, uint64_t code_bytes, void* executable);
+typedef void (*weft_executable_maker)(void *program, const void *code, uint64_t code_bytes,
+                                      void *executable);
 
 // What an object exports under the name weft_model_NAME.
 typedef struct weft_model_code {
-  uint32_t struct_size;  // sizeof(weft_model_code) of the compiler
-  uint32_t version;      // WEFT_MODEL_VERSION of the compiler
-  const char* name;
-  const void* program;  // runtime::serialize() of the program
+  uint32_t struct_size; // sizeof(weft_model_code) of the compiler
+  uint32_t version;     // WEFT_MODEL_VERSION of the compiler
+  const char *name;
+  const void *program; // runtime::serialize() of the program
   uint64_t program_bytes;
   uint64_t kernel_count;
-  const char* const* kernel_names;
-  const weft_kernel* kernels;
+  const char *const *kernel_names;
+  const weft_kernel *kernels;
   uint64_t library_count;
-  const weft_library_finder* libraries;
-  uint64_t parameter_count;  // inputs of the program that are weights: open() reads them from options->weights, by name
-  const int32_t* parameters;
-  weft_executable_maker make_executable;  // NULL where the kernels are those above
-  const void* device_code;                // what it makes the executable of
+  const weft_library_finder *libraries;
+  uint64_t parameter_count; // inputs of the program that are weights: open() reads them from
+                            // options->weights, by name
+  const int32_t *parameters;
+  weft_executable_maker make_executable; // NULL where the kernels are those above
+  const void *device_code;               // what it makes the executable of
   uint64_t device_code_bytes;
 } weft_model_code;
 
-// An input or an output of a model. dtype: a value of weft::DType (0 float32, 1 float64, 2 int32, 3 int64, 4 bool, 5 bfloat16, 6 float16,
-// 7 int8, 8 int16, 9 uint8).
+// An input or an output of a model. dtype: a value of weft::DType (0 float32, 1 float64, 2 int32, 3
+// int64, 4 bool, 5 bfloat16, 6 float16, 7 int8, 8 int16, 9 uint8).
 typedef struct weft_tensor_info {
-  const char* name;  // "" for none
+  const char *name; // "" for none
   int32_t dtype;
   int32_t rank;
-  const int64_t* dims;
+  const int64_t *dims;
   int64_t bytes;
 } weft_tensor_info;
 
 typedef struct weft_model_options {
-  uint32_t struct_size;  // sizeof(weft_model_options) of the caller
-  int32_t threads;       // 0: WEFT_NUM_THREADS, or one for each processor
-  const char* weights;   // a safetensors file for weights that are not embedded; NULL for none
+  uint32_t struct_size; // sizeof(weft_model_options) of the caller
+  int32_t threads;      // 0: WEFT_NUM_THREADS, or one for each processor
+  const char *weights;  // a safetensors file for weights that are not embedded; NULL for none
 } weft_model_options;
 
 typedef struct weft_model weft_model;
 
-// All functions that can fail return 0 or an error; weft_model_error() then says what went wrong, in the calling thread. options may be
-// NULL. Fails when a processor lacks what the kernels need, or a weight is missing or of another shape.
-int32_t weft_model_open(const weft_model_code* code, const weft_model_options* options, weft_model** model);
-void weft_model_close(weft_model* model);
+// All functions that can fail return 0 or an error; weft_model_error() then says what went wrong,
+// in the calling thread. options may be NULL. Fails when a processor lacks what the kernels need,
+// or a weight is missing or of another shape.
+int32_t weft_model_open(const weft_model_code *code, const weft_model_options *options,
+                        weft_model **model);
+void weft_model_close(weft_model *model);
 
 // Without the weights.
-int32_t weft_model_input_count(const weft_model* model);
-int32_t weft_model_output_count(const weft_model* model);
+int32_t weft_model_input_count(const weft_model *model);
+int32_t weft_model_output_count(const weft_model *model);
 // Lives as long as the model; NULL for an index that does not exist.
-const weft_tensor_info* weft_model_input(const weft_model* model, int32_t index);
-const weft_tensor_info* weft_model_output(const weft_model* model, int32_t index);
+const weft_tensor_info *weft_model_input(const weft_model *model, int32_t index);
+const weft_tensor_info *weft_model_output(const weft_model *model, int32_t index);
 
-// Reads inputs and writes outputs, which belong to the caller and must not overlap. May be called from any thread, by one at a time for each
-// model.
-int32_t weft_model_run(weft_model* model, const void* const* inputs, void* const* outputs);
+// Reads inputs and writes outputs, which belong to the caller and must not overlap. May be called
+// from any thread, by one at a time for each model.
+int32_t weft_model_run(weft_model *model, const void *const *inputs, void *const *outputs);
 
 // The last error of the calling thread; never NULL.
-const char* weft_model_error(void);
+const char *weft_model_error(void);
 
 #ifdef __cplusplus
 }
 #endif
-#endif  // WEFT_AOT_MODEL_H
+#endif // WEFT_AOT_MODEL_H

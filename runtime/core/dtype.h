@@ -11,7 +11,7 @@ enum class DType : uint8_t {
   kFloat64 = 1,
   kInt32 = 2,
   kInt64 = 3,
-  kBool = 4,  // one byte an element, 0 or 1
+  kBool = 4, // one byte an element, 0 or 1
   kBFloat16 = 5,
   kFloat16 = 6,
   kInt8 = 7,
@@ -21,12 +21,12 @@ enum class DType : uint8_t {
 
 struct DTypeInfo {
   DType dtype;
-  const char* name;         // as numpy and PyTorch print it
-  const char* ir_name;      // MLIR element type
-  const char* safetensors;  // the tag in a safetensors header
-  int64_t bytes;            // of one element in memory
+  const char *name;        // as numpy and PyTorch print it
+  const char *ir_name;     // MLIR element type
+  const char *safetensors; // the tag in a safetensors header
+  int64_t bytes;           // of one element in memory
   bool is_floating;
-  bool is_integer;  // signed or unsigned, not bool
+  bool is_integer; // signed or unsigned, not bool
 };
 
 // One row a type, in the order of the enum.
@@ -43,10 +43,20 @@ inline constexpr DTypeInfo kDTypes[] = {
     {DType::kUInt8, "uint8", "ui8", "U8", 1, false, true},
 };
 
-inline constexpr const DTypeInfo& info(DType dtype) { return kDTypes[static_cast<int>(dtype)]; }
-inline constexpr int64_t byte_size(DType dtype) { return info(dtype).bytes; }
-inline constexpr const char* name(DType dtype) { return info(dtype).name; }
-inline constexpr bool is_floating(DType dtype) { return info(dtype).is_floating; }
-inline constexpr bool is_integer(DType dtype) { return info(dtype).is_integer; }
+inline constexpr const DTypeInfo &info(DType dtype) {
+  return kDTypes[static_cast<int>(dtype)];
+}
+inline constexpr int64_t byte_size(DType dtype) {
+  return info(dtype).bytes;
+}
+inline constexpr const char *name(DType dtype) {
+  return info(dtype).name;
+}
+inline constexpr bool is_floating(DType dtype) {
+  return info(dtype).is_floating;
+}
+inline constexpr bool is_integer(DType dtype) {
+  return info(dtype).is_integer;
+}
 
-}  // namespace weft
+} // namespace weft

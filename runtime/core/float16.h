@@ -6,18 +6,24 @@
 
 namespace weft {
 
-constexpr float bfloat16_to_float(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+constexpr float bfloat16_to_float(uint16_t bits) {
+  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+}
 
 constexpr uint16_t float_to_bfloat16(float value) {
   uint32_t bits = std::bit_cast<uint32_t>(value);
-  if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>(bits >> 16 | 0x40); // NaN, kept quiet
+  if ((bits & 0x7fffffffu) > 0x7f800000u)
+    return static_cast<uint16_t>(bits >> 16 | 0x40); // NaN, kept quiet
   return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
 constexpr float float16_to_float(uint16_t bits) {
-  uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16, exponent = (bits >> 10) & 31, mantissa = bits & 0x3ff;
-  if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | (mantissa ? mantissa << 13 | 0x00400000u : 0));
-  if (exponent > 0) return std::bit_cast<float>(sign | (exponent + 112) << 23 | mantissa << 13);
+  uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16, exponent = (bits >> 10) & 31,
+           mantissa = bits & 0x3ff;
+  if (exponent == 31)
+    return std::bit_cast<float>(sign | 0x7f800000u | (mantissa ? mantissa << 13 | 0x00400000u : 0));
+  if (exponent > 0)
+    return std::bit_cast<float>(sign | (exponent + 112) << 23 | mantissa << 13);
   float magnitude = static_cast<float>(mantissa) * 0x1p-24f; // subnormal: exact in float32
   return sign ? -magnitude : magnitude;
 }
@@ -25,13 +31,17 @@ constexpr float float16_to_float(uint16_t bits) {
 constexpr uint16_t float_to_float16(float value) {
   uint32_t bits = std::bit_cast<uint32_t>(value), magnitude = bits & 0x7fffffffu;
   auto sign = static_cast<uint16_t>(bits >> 16 & 0x8000);
-  if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00 | (magnitude >> 13 & 0x3ff));
-  if (magnitude >= 0x47800000u) return static_cast<uint16_t>(sign | 0x7c00); // 2^16 and above
+  if (magnitude > 0x7f800000u)
+    return static_cast<uint16_t>(sign | 0x7e00 | (magnitude >> 13 & 0x3ff));
+  if (magnitude >= 0x47800000u)
+    return static_cast<uint16_t>(sign | 0x7c00); // 2^16 and above
   // Below the normal range the addition of 0.5 rounds: its last place is that of the subnormals.
   if (magnitude < 0x38800000u)
-    return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u));
+    return static_cast<uint16_t>(
+        sign | (std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u));
   // The exponent rebased; a carry out of the mantissa is right, up to infinity.
-  return static_cast<uint16_t>(sign | ((magnitude - 0x38000000u + 0xfff + (magnitude >> 13 & 1)) >> 13));
+  return static_cast<uint16_t>(sign |
+                               ((magnitude - 0x38000000u + 0xfff + (magnitude >> 13 & 1)) >> 13));
 }
 
 } // namespace weft

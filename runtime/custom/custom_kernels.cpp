@@ -24,11 +24,13 @@ Registry &registry() {
 std::vector<weft_custom_tensor> described(std::span<const CustomTensor> tensors) {
   std::vector<weft_custom_tensor> result;
   for (const CustomTensor &tensor : tensors)
-    result.push_back({tensor.data, tensor.dims.data(), static_cast<int32_t>(tensor.dims.size()), static_cast<int32_t>(tensor.dtype)});
+    result.push_back({tensor.data, tensor.dims.data(), static_cast<int32_t>(tensor.dims.size()),
+                      static_cast<int32_t>(tensor.dtype)});
   return result;
 }
 
-weft_custom_call call_of(std::span<const weft_custom_tensor> inputs, std::span<const weft_custom_tensor> outputs, int64_t num_outputs,
+weft_custom_call call_of(std::span<const weft_custom_tensor> inputs,
+                         std::span<const weft_custom_tensor> outputs, int64_t num_outputs,
                          const CustomParameters &parameters) {
   weft_custom_call call = {};
   call.struct_size = sizeof call;
@@ -47,7 +49,8 @@ weft_custom_call call_of(std::span<const weft_custom_tensor> inputs, std::span<c
 int64_t bytes_of(DType dtype, std::span<const int64_t> dims) {
   int64_t bytes = byte_size(dtype);
   for (int64_t dim : dims)
-    if (dim < 0 || __builtin_mul_overflow(bytes, dim, &bytes)) return -1;
+    if (dim < 0 || __builtin_mul_overflow(bytes, dim, &bytes))
+      return -1;
   return bytes;
 }
 
@@ -59,15 +62,20 @@ CustomKernel::CustomKernel(const weft_custom_kernel &kernel)
   kernel_.derivative = nullptr; // derivative_ holds it
 }
 
-absl::StatusOr<std::vector<CustomTensor>> CustomKernel::infer(std::span<const CustomTensor> inputs,
-                                                              const CustomParameters &parameters) const {
-  auto invalid = [&](const std::string &what) { return absl::InvalidArgumentError(absl::StrCat(name_, ": ", what)); };
+absl::StatusOr<std::vector<CustomTensor>>
+CustomKernel::infer(std::span<const CustomTensor> inputs,
+                    const CustomParameters &parameters) const {
+  auto invalid = [&](const std::string &what) {
+    return absl::InvalidArgumentError(absl::StrCat(name_, ": ", what));
+  };
   if (inputs.size() > WEFT_CUSTOM_MAX_INPUTS)
-    return invalid(std::to_string(inputs.size()) + " inputs; a kernel takes at most " + std::to_string(WEFT_CUSTOM_MAX_INPUTS));
+    return invalid(std::to_string(inputs.size()) + " inputs; a kernel takes at most " +
+                   std::to_string(WEFT_CUSTOM_MAX_INPUTS));
   std::vector<weft_custom_tensor> tensors = described(inputs);
   std::vector<weft_custom_shape> shapes(static_cast<size_t>(kernel_.num_outputs));
   weft_custom_call call = call_of(tensors, {}, kernel_.num_outputs, parameters);
-  if (const char *wrong = kernel_.infer(&call, shapes.data())) return invalid(wrong);
+  if (const char *wrong = kernel_.infer(&call, shapes.data()))
+    return invalid(wrong);
   std::vector<CustomTensor> outputs;
   for (size_t i = 0; i < shapes.size(); ++i) {
     const weft_custom_shape &shape = shapes[i];
@@ -75,15 +83,19 @@ absl::StatusOr<std::vector<CustomTensor>> CustomKernel::infer(std::span<const Cu
     if (shape.dtype < 0 || shape.dtype >= static_cast<int32_t>(std::size(kDTypes)))
       return invalid(which + "the dtype " + std::to_string(shape.dtype) + ", which does not exist");
     if (shape.rank < 0 || shape.rank > WEFT_CUSTOM_MAX_RANK)
-      return invalid(which + "the rank " + std::to_string(shape.rank) + "; it must be 0 to " + std::to_string(WEFT_CUSTOM_MAX_RANK));
-    CustomTensor output{static_cast<DType>(shape.dtype), {shape.dims, shape.dims + shape.rank}, nullptr};
-    if (bytes_of(output.dtype, output.dims) < 0) return invalid(which + "a size that is negative or too large");
+      return invalid(which + "the rank " + std::to_string(shape.rank) + "; it must be 0 to " +
+                     std::to_string(WEFT_CUSTOM_MAX_RANK));
+    CustomTensor output{
+        static_cast<DType>(shape.dtype), {shape.dims, shape.dims + shape.rank}, nullptr};
+    if (bytes_of(output.dtype, output.dims) < 0)
+      return invalid(which + "a size that is negative or too large");
     outputs.push_back(std::move(output));
   }
   return outputs;
 }
 
-absl::Status CustomKernel::run(std::span<const CustomTensor> inputs, std::span<const CustomTensor> outputs,
+absl::Status CustomKernel::run(std::span<const CustomTensor> inputs,
+                               std::span<const CustomTensor> outputs,
                                const CustomParameters &parameters, int threads) const {
   std::vector<weft_custom_tensor> in = described(inputs), out = described(outputs);
   struct Work {
@@ -94,44 +106,58 @@ absl::Status CustomKernel::run(std::span<const CustomTensor> inputs, std::span<c
     int64_t where = 0;
   } work{&kernel_, call_of(in, out, kernel_.num_outputs, parameters), {}};
   int64_t count = kernel_.count ? kernel_.count(&work.call) : 1;
-  if (count <= 0) return absl::OkStatus();
+  if (count <= 0)
+    return absl::OkStatus();
   RangeBody body = [](void *data, int, int64_t begin, int64_t end) -> int32_t {
     auto &work = *static_cast<Work *>(data);
     const char *wrong = work.kernel->run(&work.call, begin, end);
-    if (!wrong) return 0;
+    if (!wrong)
+      return 0;
     std::lock_guard<std::mutex> lock(work.mutex);
     // The same message however the pieces were split: the first one's.
-    if (!work.wrong || begin < work.where) work.wrong = wrong, work.where = begin;
+    if (!work.wrong || begin < work.where)
+      work.wrong = wrong, work.where = begin;
     return 1;
   };
-  if (threads > 1 && count > 1) parallel_for(count, 1, threads, body, &work);
-  else body(&work, 0, 0, count);
-  if (work.wrong) return absl::InternalError(absl::StrCat("the kernel ", name_, " failed: ", work.wrong));
+  if (threads > 1 && count > 1)
+    parallel_for(count, 1, threads, body, &work);
+  else
+    body(&work, 0, 0, count);
+  if (work.wrong)
+    return absl::InternalError(absl::StrCat("the kernel ", name_, " failed: ", work.wrong));
   return absl::OkStatus();
 }
 
 absl::StatusOr<const CustomKernel *> find_custom_kernel(std::string_view name) {
   std::lock_guard<std::mutex> lock(registry().mutex);
   auto it = registry().kernels.find(name);
-  if (it != registry().kernels.end()) return it->second.get();
+  if (it != registry().kernels.end())
+    return it->second.get();
   std::string known;
-  for (const auto &[other, kernel] : registry().kernels) known += (known.empty() ? "" : ", ") + other;
+  for (const auto &[other, kernel] : registry().kernels)
+    known += (known.empty() ? "" : ", ") + other;
   return absl::NotFoundError("no kernel named '" + std::string(name) +
-                             "' is registered in this process (weft_register_kernel); known: " + (known.empty() ? "none" : known));
+                             "' is registered in this process (weft_register_kernel); known: " +
+                             (known.empty() ? "none" : known));
 }
 
 } // namespace weft::runtime
 
 extern "C" const char *weft_register_kernel(const weft_custom_kernel *kernel) {
   using namespace weft::runtime;
-  if (!kernel || kernel->struct_size != sizeof(weft_custom_kernel) || kernel->version != WEFT_CUSTOM_ABI_VERSION)
+  if (!kernel || kernel->struct_size != sizeof(weft_custom_kernel) ||
+      kernel->version != WEFT_CUSTOM_ABI_VERSION)
     return "the kernel was built with another version of runtime/abi/weft_custom.h; build it anew";
-  if (!kernel->name || !*kernel->name) return "the kernel has no name";
-  if (!kernel->infer || !kernel->run) return "the kernel lacks infer or run";
-  if (kernel->num_outputs < 1 || kernel->num_outputs > WEFT_CUSTOM_MAX_OUTPUTS) return "the kernel must have 1 to 8 outputs";
+  if (!kernel->name || !*kernel->name)
+    return "the kernel has no name";
+  if (!kernel->infer || !kernel->run)
+    return "the kernel lacks infer or run";
+  if (kernel->num_outputs < 1 || kernel->num_outputs > WEFT_CUSTOM_MAX_OUTPUTS)
+    return "the kernel must have 1 to 8 outputs";
   std::lock_guard<std::mutex> lock(registry().mutex);
   auto [it, fresh] = registry().kernels.try_emplace(kernel->name, nullptr);
-  if (!fresh) return "a kernel of that name is registered already";
+  if (!fresh)
+    return "a kernel of that name is registered already";
   it->second = std::make_unique<CustomKernel>(*kernel);
   return nullptr;
 }

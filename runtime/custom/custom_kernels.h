@@ -30,16 +30,25 @@ class CustomKernel {
 public:
   explicit CustomKernel(const weft_custom_kernel &kernel);
 
-  const std::string &name() const { return name_; }
+  const std::string &name() const {
+    return name_;
+  }
   // Empty for none.
-  const std::string &derivative() const { return derivative_; }
-  int64_t outputs() const { return kernel_.num_outputs; }
+  const std::string &derivative() const {
+    return derivative_;
+  }
+  int64_t outputs() const {
+    return kernel_.num_outputs;
+  }
 
-  // Dtypes and dims of the outputs. InvalidArgument with what the kernel's shape rule says, or where that rule says what cannot be.
-  absl::StatusOr<std::vector<CustomTensor>> infer(std::span<const CustomTensor> inputs, const CustomParameters &parameters) const;
-  // Runs the kernel on so many threads (the device's executor only, where there are several). Internal with what the kernel says.
-  absl::Status run(std::span<const CustomTensor> inputs, std::span<const CustomTensor> outputs, const CustomParameters &parameters,
-                   int threads) const;
+  // Dtypes and dims of the outputs. InvalidArgument with what the kernel's shape rule says, or
+  // where that rule says what cannot be.
+  absl::StatusOr<std::vector<CustomTensor>> infer(std::span<const CustomTensor> inputs,
+                                                  const CustomParameters &parameters) const;
+  // Runs the kernel on so many threads (the device's executor only, where there are several).
+  // Internal with what the kernel says.
+  absl::Status run(std::span<const CustomTensor> inputs, std::span<const CustomTensor> outputs,
+                   const CustomParameters &parameters, int threads) const;
 
 private:
   weft_custom_kernel kernel_;

@@ -13,15 +13,19 @@ weft_custom_kernel adder(const char *name) {
   kernel.name = name;
   kernel.num_outputs = 1;
   kernel.infer = [](const weft_custom_call *call, weft_custom_shape *outputs) -> const char * {
-    if (call->num_inputs != 1 || call->inputs[0].rank != 1 || call->num_ints != 1) return "takes one vector and one int";
+    if (call->num_inputs != 1 || call->inputs[0].rank != 1 || call->num_ints != 1)
+      return "takes one vector and one int";
     outputs[0] = {call->inputs[0].dtype, 1, {call->inputs[0].dims[0]}};
     return nullptr;
   };
-  kernel.count = [](const weft_custom_call *call) { return call->inputs[0].dims[0]; };
+  kernel.count = [](const weft_custom_call *call) {
+    return call->inputs[0].dims[0];
+  };
   kernel.run = [](const weft_custom_call *call, int64_t begin, int64_t end) -> const char * {
     const float *x = static_cast<const float *>(call->inputs[0].data);
     for (int64_t i = begin; i < end; ++i) {
-      if (x[i] < 0) return "a negative element";
+      if (x[i] < 0)
+        return "a negative element";
       static_cast<float *>(call->outputs[0].data)[i] = x[i] + static_cast<float>(call->ints[0]);
     }
     return nullptr;
@@ -30,8 +34,10 @@ weft_custom_kernel adder(const char *name) {
 }
 
 TEST(CustomKernels, AreFoundByName) {
-  EXPECT_EQ(weft_register_kernel(nullptr),
-            std::string("the kernel was built with another version of runtime/abi/weft_custom.h; build it anew"));
+  EXPECT_EQ(
+      weft_register_kernel(nullptr),
+      std::string(
+          "the kernel was built with another version of runtime/abi/weft_custom.h; build it anew"));
   std::string name = "test.found";
   weft_custom_kernel kernel = adder(name.c_str());
   kernel.derivative = "test.derivative";
@@ -44,13 +50,15 @@ TEST(CustomKernels, AreFoundByName) {
   EXPECT_EQ((*found)->outputs(), 1);
   auto missing = find_custom_kernel("test.missing");
   ASSERT_EQ(missing.status().code(), absl::StatusCode::kNotFound);
-  EXPECT_NE(missing.status().message().find("test.found"), absl::string_view::npos) << missing.status();
+  EXPECT_NE(missing.status().message().find("test.found"), absl::string_view::npos)
+      << missing.status();
 }
 
 TEST(CustomKernels, WhatCannotBeRegisteredIsNamed) {
   weft_custom_kernel kernel = adder("test.twice");
   ASSERT_EQ(weft_register_kernel(&kernel), nullptr);
-  EXPECT_EQ(weft_register_kernel(&kernel), std::string("a kernel of that name is registered already"));
+  EXPECT_EQ(weft_register_kernel(&kernel),
+            std::string("a kernel of that name is registered already"));
   kernel = adder("");
   EXPECT_EQ(weft_register_kernel(&kernel), std::string("the kernel has no name"));
   kernel = adder("test.none");
@@ -68,7 +76,8 @@ TEST(CustomKernels, WhatCannotBeRegisteredIsNamed) {
 TEST(CustomKernels, InferAndRunOnAnyNumberOfThreads) {
   CustomKernel kernel(adder("test.run"));
   std::vector<float> x(1000), y(1000), z(1000);
-  for (int i = 0; i < 1000; ++i) x[i] = static_cast<float>(i);
+  for (int i = 0; i < 1000; ++i)
+    x[i] = static_cast<float>(i);
   CustomTensor in{DType::kFloat32, {1000}, x.data()};
   std::vector<int64_t> ints = {5};
   auto shapes = kernel.infer({&in, 1}, {ints, {}});
@@ -100,11 +109,21 @@ TEST(CustomKernels, WrongCallsAndWrongShapeRulesAreRefused) {
   EXPECT_FALSE(kernel.infer(many, {ints, {}}).ok());
   using Rule = const char *(*)(const weft_custom_call *, weft_custom_shape *);
   const std::pair<Rule, const char *> rules[] = {
-      {[](const weft_custom_call *, weft_custom_shape *o) -> const char * { return o[0] = {99, 0, {}}, nullptr; }, "the dtype 99"},
-      {[](const weft_custom_call *, weft_custom_shape *o) -> const char * { return o[0] = {0, 17, {}}, nullptr; }, "the rank 17"},
-      {[](const weft_custom_call *, weft_custom_shape *o) -> const char * { return o[0] = {0, 1, {-1}}, nullptr; },
+      {[](const weft_custom_call *, weft_custom_shape *o) -> const char * {
+         return o[0] = {99, 0, {}}, nullptr;
+       },
+       "the dtype 99"},
+      {[](const weft_custom_call *, weft_custom_shape *o) -> const char * {
+         return o[0] = {0, 17, {}}, nullptr;
+       },
+       "the rank 17"},
+      {[](const weft_custom_call *, weft_custom_shape *o) -> const char * {
+         return o[0] = {0, 1, {-1}}, nullptr;
+       },
        "negative or too large"},
-      {[](const weft_custom_call *, weft_custom_shape *o) -> const char * { return o[0] = {0, 2, {1LL << 40, 1LL << 40}}, nullptr; },
+      {[](const weft_custom_call *, weft_custom_shape *o) -> const char * {
+         return o[0] = {0, 2, {1LL << 40, 1LL << 40}}, nullptr;
+       },
        "negative or too large"}};
   for (const auto &[rule, says] : rules) {
     weft_custom_kernel wrong = adder("test.wrong");

@@ -9,33 +9,41 @@ absl::StatusOr<std::shared_ptr<Executable>> Executable::at_sizes(const Sizes &) 
   return absl::UnimplementedError("the backend does not run programs for many sizes");
 }
 
-absl::Status Executable::acquire_and_run(const RunContext &context, std::span<Buffer *const> inputs, std::span<Buffer *const> outputs) {
+absl::Status Executable::acquire_and_run(const RunContext &context, std::span<Buffer *const> inputs,
+                                         std::span<Buffer *const> outputs) {
   absl::StatusOr<std::unique_ptr<RunResources>> resources = acquire(context);
-  if (!resources.ok()) return resources.status();
-  if (absl::Status status = prepare(context, **resources, inputs); !status.ok()) return status;
+  if (!resources.ok())
+    return resources.status();
+  if (absl::Status status = prepare(context, **resources, inputs); !status.ok())
+    return status;
   return run(context, **resources, inputs, outputs);
 }
 
-absl::Status check_bindings(const Executable &executable, std::span<Buffer *const> inputs, std::span<Buffer *const> outputs) {
+absl::Status check_bindings(const Executable &executable, std::span<Buffer *const> inputs,
+                            std::span<Buffer *const> outputs) {
   std::span<const InputSpec> in = executable.input_specs();
   std::span<const OutputSpec> out = executable.output_specs();
   if (inputs.size() != in.size() || outputs.size() != out.size())
-    return absl::InvalidArgumentError(absl::StrCat("the program takes ", in.size(), " inputs and gives ", out.size(),
-                                                   " outputs; there are ", inputs.size(), " and ", outputs.size(), " buffers"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the program takes ", in.size(), " inputs and gives ", out.size(),
+                     " outputs; there are ", inputs.size(), " and ", outputs.size(), " buffers"));
   for (size_t i = 0; i < in.size(); ++i)
     if (inputs[i] == nullptr || inputs[i]->bytes() < in[i].bytes)
-      return absl::InvalidArgumentError(absl::StrCat("input ", i, " '", in[i].name, "' takes ", in[i].bytes, " bytes; its buffer has ",
-                                                     inputs[i] == nullptr ? 0 : inputs[i]->bytes()));
+      return absl::InvalidArgumentError(
+          absl::StrCat("input ", i, " '", in[i].name, "' takes ", in[i].bytes,
+                       " bytes; its buffer has ", inputs[i] == nullptr ? 0 : inputs[i]->bytes()));
   for (size_t i = 0; i < out.size(); ++i) {
     if (outputs[i] == nullptr || outputs[i]->bytes() < out[i].bytes)
-      return absl::InvalidArgumentError(absl::StrCat("output ", i, " '", out[i].name, "' takes ", out[i].bytes, " bytes; its buffer has ",
-                                                     outputs[i] == nullptr ? 0 : outputs[i]->bytes()));
+      return absl::InvalidArgumentError(
+          absl::StrCat("output ", i, " '", out[i].name, "' takes ", out[i].bytes,
+                       " bytes; its buffer has ", outputs[i] == nullptr ? 0 : outputs[i]->bytes()));
     const Buffer *tied = out[i].donated_input != -1  ? inputs[out[i].donated_input]
                          : out[i].alias_input != -1  ? inputs[out[i].alias_input]
                          : out[i].alias_output != -1 ? outputs[out[i].alias_output]
                                                      : outputs[i];
     if (outputs[i] != tied)
-      return absl::InvalidArgumentError(absl::StrCat("output ", i, " '", out[i].name, "' is not bound to the buffer that it is tied to"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "output ", i, " '", out[i].name, "' is not bound to the buffer that it is tied to"));
   }
   return absl::OkStatus();
 }

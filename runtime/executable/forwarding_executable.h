@@ -11,23 +11,40 @@ template <class Target = Executable> class ForwardingExecutable : public Executa
 public:
   explicit ForwardingExecutable(std::shared_ptr<Target> target) : target_(std::move(target)) {}
 
-  std::span<const InputSpec> input_specs() const override { return target_->input_specs(); }
-  std::span<const OutputSpec> output_specs() const override { return target_->output_specs(); }
-  int64_t arena_bytes() const override { return target_->arena_bytes(); }
-  bool is_serial() const override { return target_->is_serial(); }
-  int64_t work_bytes() const override { return target_->work_bytes(); }
-  absl::StatusOr<std::unique_ptr<RunResources>> acquire(const RunContext &context) override { return target_->acquire(context); }
-  absl::Status prepare(const RunContext &context, RunResources &resources, std::span<Buffer *const> inputs) override {
+  std::span<const InputSpec> input_specs() const override {
+    return target_->input_specs();
+  }
+  std::span<const OutputSpec> output_specs() const override {
+    return target_->output_specs();
+  }
+  int64_t arena_bytes() const override {
+    return target_->arena_bytes();
+  }
+  bool is_serial() const override {
+    return target_->is_serial();
+  }
+  int64_t work_bytes() const override {
+    return target_->work_bytes();
+  }
+  absl::StatusOr<std::unique_ptr<RunResources>> acquire(const RunContext &context) override {
+    return target_->acquire(context);
+  }
+  absl::Status prepare(const RunContext &context, RunResources &resources,
+                       std::span<Buffer *const> inputs) override {
     return target_->prepare(context, resources, inputs);
   }
-  absl::Status run(const RunContext &context, RunResources &resources, std::span<Buffer *const> inputs,
-                   std::span<Buffer *const> outputs) override {
+  absl::Status run(const RunContext &context, RunResources &resources,
+                   std::span<Buffer *const> inputs, std::span<Buffer *const> outputs) override {
     return target_->run(context, resources, inputs, outputs);
   }
-  absl::StatusOr<std::shared_ptr<Executable>> at_sizes(const Sizes &sizes) const override { return target_->at_sizes(sizes); }
+  absl::StatusOr<std::shared_ptr<Executable>> at_sizes(const Sizes &sizes) const override {
+    return target_->at_sizes(sizes);
+  }
 
 protected:
-  Target &target() const { return *target_; }
+  Target &target() const {
+    return *target_;
+  }
 
 private:
   std::shared_ptr<Target> target_;

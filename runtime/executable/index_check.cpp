@@ -9,7 +9,8 @@ namespace {
 
 template <typename T> int64_t element(const void *data, int64_t i) {
   T value;
-  std::memcpy(&value, static_cast<const char *>(data) + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
+  std::memcpy(&value, static_cast<const char *>(data) + i * static_cast<int64_t>(sizeof(T)),
+              sizeof(T));
   return static_cast<int64_t>(value);
 }
 
@@ -30,7 +31,8 @@ int64_t integer_at(const void *data, DType dtype, int64_t i) {
 
 std::string rule(const IndexCheck &check) {
   std::string text = absl::StrCat("it must lie in [", check.lower, ", ", check.upper, ")");
-  if (check.ignores) absl::StrAppend(&text, " or be ignore_index, ", check.ignored);
+  if (check.ignores)
+    absl::StrAppend(&text, " or be ignore_index, ", check.ignored);
   return text;
 }
 
@@ -38,20 +40,27 @@ std::string rule(const IndexCheck &check) {
 
 BadIndex find_bad_index(const Program &program, const Launch &launch, void *const *buffers) {
   for (const IndexCheck &check : launch.checks) {
-    if (check.operand == -1) continue;
+    if (check.operand == -1)
+      continue;
     int64_t count = program.buffers[launch.operands[check.operand]].bytes / byte_size(check.dtype);
     for (int64_t i = 0; i < count; ++i) {
       int64_t index = integer_at(buffers[check.operand], check.dtype, i);
-      if ((index >= check.lower && index < check.upper) || (check.ignores && index == check.ignored)) continue;
-      return {absl::StrCat(check.op, ": index ", index, " at position ", i, " is out of range; ", rule(check)), check.location};
+      if ((index >= check.lower && index < check.upper) ||
+          (check.ignores && index == check.ignored))
+        continue;
+      return {absl::StrCat(check.op, ": index ", index, " at position ", i, " is out of range; ",
+                           rule(check)),
+              check.location};
     }
   }
   std::string message;
   for (const IndexCheck &check : launch.checks) {
     std::string one = absl::StrCat(check.op, ": an index is out of range; ", rule(check));
-    if (message.find(one) == std::string::npos) absl::StrAppend(&message, message.empty() ? "" : ", or ", one);
+    if (message.find(one) == std::string::npos)
+      absl::StrAppend(&message, message.empty() ? "" : ", or ", one);
   }
-  if (message.empty()) message = "an index lies outside the dimension that it indexes";
+  if (message.empty())
+    message = "an index lies outside the dimension that it indexes";
   return {message, launch.checks.size() == 1 ? launch.checks[0].location : -1};
 }
 

@@ -11,6 +11,8 @@ absl::Status with_kept_inputs(absl::Status failure) {
   return failure;
 }
 
-bool has_kept_inputs(const absl::Status &failure) { return failure.GetPayload(kPayload).has_value(); }
+bool has_kept_inputs(const absl::Status &failure) {
+  return failure.GetPayload(kPayload).has_value();
+}
 
 } // namespace weft::runtime

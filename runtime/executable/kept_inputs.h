@@ -1,5 +1,5 @@
-// What a failed run says of the inputs that its program keeps: those that are written only after every check that can end a run
-// (compiler/plan). Whoever gave them may take them back.
+// What a failed run says of the inputs that its program keeps: those that are written only after
+// every check that can end a run (compiler/plan). Whoever gave them may take them back.
 #pragma once
 
 #include "absl/status/status.h"

@@ -6,39 +6,51 @@ namespace weft::runtime {
 namespace {
 
 absl::Status wrong_type(std::string_view key, const char *type) {
-  return absl::InvalidArgumentError(absl::StrCat("config key '", std::string(key), "' is not ", type));
+  return absl::InvalidArgumentError(
+      absl::StrCat("config key '", std::string(key), "' is not ", type));
 }
 
 } // namespace
 
 const ConfigValue *find_config(const Config &config, std::string_view key) {
   for (const auto &[name, value] : config)
-    if (name == key) return &value;
+    if (name == key)
+      return &value;
   return nullptr;
 }
 
 absl::StatusOr<int64_t> config_int(const Config &config, std::string_view key) {
   const ConfigValue *value = find_config(config, key);
-  if (value == nullptr) return absl::InvalidArgumentError(absl::StrCat("config key '", std::string(key), "' is missing"));
-  if (const int64_t *number = std::get_if<int64_t>(value)) return *number;
+  if (value == nullptr)
+    return absl::InvalidArgumentError(
+        absl::StrCat("config key '", std::string(key), "' is missing"));
+  if (const int64_t *number = std::get_if<int64_t>(value))
+    return *number;
   return wrong_type(key, "an integer");
 }
 
 absl::StatusOr<int64_t> config_int(const Config &config, std::string_view key, int64_t otherwise) {
-  return find_config(config, key) == nullptr ? absl::StatusOr<int64_t>(otherwise) : config_int(config, key);
+  return find_config(config, key) == nullptr ? absl::StatusOr<int64_t>(otherwise)
+                                             : config_int(config, key);
 }
 
-absl::StatusOr<std::string> config_string(const Config &config, std::string_view key, std::string_view otherwise) {
+absl::StatusOr<std::string> config_string(const Config &config, std::string_view key,
+                                          std::string_view otherwise) {
   const ConfigValue *value = find_config(config, key);
-  if (value == nullptr) return std::string(otherwise);
-  if (const std::string *text = std::get_if<std::string>(value)) return *text;
+  if (value == nullptr)
+    return std::string(otherwise);
+  if (const std::string *text = std::get_if<std::string>(value))
+    return *text;
   return wrong_type(key, "a string");
 }
 
 absl::StatusOr<std::vector<int64_t>> config_ints(const Config &config, std::string_view key) {
   const ConfigValue *value = find_config(config, key);
-  if (value == nullptr) return absl::InvalidArgumentError(absl::StrCat("config key '", std::string(key), "' is missing"));
-  if (const auto *list = std::get_if<std::vector<int64_t>>(value)) return *list;
+  if (value == nullptr)
+    return absl::InvalidArgumentError(
+        absl::StrCat("config key '", std::string(key), "' is missing"));
+  if (const auto *list = std::get_if<std::vector<int64_t>>(value))
+    return *list;
   return wrong_type(key, "a list of integers");
 }
 

@@ -15,23 +15,29 @@
 
 namespace weft::runtime {
 
-// One LibraryCall of one loaded program, ready to run for one number of threads (a library's primitive).
+// One LibraryCall of one loaded program, ready to run for one number of threads (a library's
+// primitive).
 class LibraryCallState {
 public:
   virtual ~LibraryCallState() = default;
   // Memory that run() needs while it runs, at a multiple of kBufferAlignment.
-  virtual int64_t scratch_bytes() const { return 0; }
-  // operands: the elements [0, ..., 0] of the call's operands, in order. Called by the device's executor only.
+  virtual int64_t scratch_bytes() const {
+    return 0;
+  }
+  // operands: the elements [0, ..., 0] of the call's operands, in order. Called by the device's
+  // executor only.
   virtual absl::Status run(std::span<void *const> operands, void *scratch) = 0;
 };
 
-// As LibraryCallState, for a call one of whose operands is in a form of the library's own, in a buffer of packed_bytes().
+// As LibraryCallState, for a call one of whose operands is in a form of the library's own, in a
+// buffer of packed_bytes().
 class PackedCallState : public LibraryCallState {
 public:
   // Which operand run() expects in that form.
   virtual int operand() const = 0;
   virtual int64_t packed_bytes() const = 0;
-  // Names the form and what of the operand goes into it: equal texts for equal contents of an operand mean equal bytes.
+  // Names the form and what of the operand goes into it: equal texts for equal contents of an
+  // operand mean equal bytes.
   virtual std::string form() const = 0;
   // Writes the packed form of the plain operand. Called by the device's executor only.
   virtual absl::Status pack(const void *plain, void *packed) = 0;
@@ -41,11 +47,14 @@ class LibraryEntry {
 public:
   virtual ~LibraryEntry() = default;
   virtual std::string_view name() const = 0;
-  // InvalidArgument for operands or a config that do not fit the entry, Unimplemented for what it does not do; the message says which.
-  virtual absl::StatusOr<std::unique_ptr<LibraryCallState>> init(const LibraryCall &call, int threads) const = 0;
-  // The same call with an operand packed, if that pays and gives the same bits; null if not. `stable` says for each operand whether it is
-  // the same in many runs.
-  virtual absl::StatusOr<std::unique_ptr<PackedCallState>> init_packed(const LibraryCall &, const std::vector<bool> &, int) const {
+  // InvalidArgument for operands or a config that do not fit the entry, Unimplemented for what it
+  // does not do; the message says which.
+  virtual absl::StatusOr<std::unique_ptr<LibraryCallState>> init(const LibraryCall &call,
+                                                                 int threads) const = 0;
+  // The same call with an operand packed, if that pays and gives the same bits; null if not.
+  // `stable` says for each operand whether it is the same in many runs.
+  virtual absl::StatusOr<std::unique_ptr<PackedCallState>>
+  init_packed(const LibraryCall &, const std::vector<bool> &, int) const {
     return nullptr;
   }
 };
@@ -53,10 +62,12 @@ public:
 // The entry of that name, or null.
 using LibraryResolver = std::function<const LibraryEntry *(std::string_view name)>;
 
-// Lookups in a config. InvalidArgument names the key when it is missing or of another type; the forms with a default take a missing key.
+// Lookups in a config. InvalidArgument names the key when it is missing or of another type; the
+// forms with a default take a missing key.
 absl::StatusOr<int64_t> config_int(const Config &config, std::string_view key);
 absl::StatusOr<int64_t> config_int(const Config &config, std::string_view key, int64_t otherwise);
-absl::StatusOr<std::string> config_string(const Config &config, std::string_view key, std::string_view otherwise);
+absl::StatusOr<std::string> config_string(const Config &config, std::string_view key,
+                                          std::string_view otherwise);
 absl::StatusOr<std::vector<int64_t>> config_ints(const Config &config, std::string_view key);
 const ConfigValue *find_config(const Config &config, std::string_view key);
 

@@ -10,19 +10,29 @@ namespace {
 // Bound of every size: sums of two stay far from overflow, and no machine has as much.
 constexpr int64_t kMaxBytes = int64_t{1} << 56;
 
-bool is_size(int64_t value) { return value >= 0 && value <= kMaxBytes; }
+bool is_size(int64_t value) {
+  return value >= 0 && value <= kMaxBytes;
+}
 
-bool is_index(int32_t index, size_t size) { return index >= 0 && static_cast<size_t>(index) < size; }
-bool is_index_or_none(int32_t index, size_t size) { return index == -1 || is_index(index, size); }
+bool is_index(int32_t index, size_t size) {
+  return index >= 0 && static_cast<size_t>(index) < size;
+}
+bool is_index_or_none(int32_t index, size_t size) {
+  return index == -1 || is_index(index, size);
+}
 
 template <typename... Parts> absl::Status invalid(const Parts &...parts) {
   return absl::InvalidArgumentError(absl::StrCat("invalid program: ", parts...));
 }
 
-bool is_dtype(DType dtype) { return static_cast<size_t>(dtype) < std::size(kDTypes); }
+bool is_dtype(DType dtype) {
+  return static_cast<size_t>(dtype) < std::size(kDTypes);
+}
 
-absl::Status check_spec(const char *what, size_t i, DType dtype, const std::vector<int64_t> &dims, int64_t bytes) {
-  if (!is_dtype(dtype)) return invalid(what, " ", i, " has dtype ", static_cast<int>(dtype));
+absl::Status check_spec(const char *what, size_t i, DType dtype, const std::vector<int64_t> &dims,
+                        int64_t bytes) {
+  if (!is_dtype(dtype))
+    return invalid(what, " ", i, " has dtype ", static_cast<int>(dtype));
   int64_t product = byte_size(dtype);
   bool fits = true;
   bool empty = false;
@@ -31,34 +41,51 @@ absl::Status check_spec(const char *what, size_t i, DType dtype, const std::vect
     empty = empty || dim == 0;
   }
   for (int64_t dim : dims)
-    if (!empty && fits) fits = !__builtin_mul_overflow(product, dim, &product);
-  if (empty) product = 0;
-  if (!fits || product > kMaxBytes) return invalid(what, " ", i, " has dims out of range");
-  if (bytes != product) return invalid(what, " ", i, " states ", bytes, " bytes; its dims take ", product);
+    if (!empty && fits)
+      fits = !__builtin_mul_overflow(product, dim, &product);
+  if (empty)
+    product = 0;
+  if (!fits || product > kMaxBytes)
+    return invalid(what, " ", i, " has dims out of range");
+  if (bytes != product)
+    return invalid(what, " ", i, " states ", bytes, " bytes; its dims take ", product);
   return absl::OkStatus();
 }
 
 absl::Status check_specs(const Program &program) {
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     const InputSpec &input = program.inputs[i];
-    if (absl::Status status = check_spec("input", i, input.dtype, input.dims, input.bytes); !status.ok()) return status;
+    if (absl::Status status = check_spec("input", i, input.dtype, input.dims, input.bytes);
+        !status.ok())
+      return status;
   }
   std::vector<bool> taken(program.inputs.size());
   for (size_t i = 0; i < program.outputs.size(); ++i) {
     const OutputSpec &output = program.outputs[i];
-    if (absl::Status status = check_spec("output", i, output.dtype, output.dims, output.bytes); !status.ok()) return status;
-    int ties = (output.donated_input != -1) + (output.alias_input != -1) + (output.alias_output != -1);
-    if (ties > 1) return invalid("output ", i, " is tied to more than one buffer");
-    if (!is_index_or_none(output.donated_input, program.inputs.size()) || !is_index_or_none(output.alias_input, program.inputs.size()) ||
+    if (absl::Status status = check_spec("output", i, output.dtype, output.dims, output.bytes);
+        !status.ok())
+      return status;
+    int ties =
+        (output.donated_input != -1) + (output.alias_input != -1) + (output.alias_output != -1);
+    if (ties > 1)
+      return invalid("output ", i, " is tied to more than one buffer");
+    if (!is_index_or_none(output.donated_input, program.inputs.size()) ||
+        !is_index_or_none(output.alias_input, program.inputs.size()) ||
         !is_index_or_none(output.alias_output, i))
       return invalid("output ", i, " is tied to a buffer that is not there");
     int32_t input = output.donated_input != -1 ? output.donated_input : output.alias_input;
-    int64_t bytes =
-        input != -1 ? program.inputs[input].bytes : (output.alias_output != -1 ? program.outputs[output.alias_output].bytes : output.bytes);
-    if (bytes != output.bytes) return invalid("output ", i, " is tied to a buffer of another size");
-    if (output.donated_input == -1) continue;
-    if (!program.inputs[input].donatable) return invalid("output ", i, " is written into input ", input, ", which is not donatable");
-    if (taken[input]) return invalid("input ", input, " is donated to two outputs");
+    int64_t bytes = input != -1
+                        ? program.inputs[input].bytes
+                        : (output.alias_output != -1 ? program.outputs[output.alias_output].bytes
+                                                     : output.bytes);
+    if (bytes != output.bytes)
+      return invalid("output ", i, " is tied to a buffer of another size");
+    if (output.donated_input == -1)
+      continue;
+    if (!program.inputs[input].donatable)
+      return invalid("output ", i, " is written into input ", input, ", which is not donatable");
+    if (taken[input])
+      return invalid("input ", input, " is donated to two outputs");
     taken[input] = true;
   }
   return absl::OkStatus();
@@ -79,11 +106,13 @@ absl::Status check_buffers(const Program &program) {
       limit = program.state_bytes;
       break;
     case BufferKind::kInput:
-      if (!is_index(entry.index, program.inputs.size())) return invalid("buffer ", i, " is input ", entry.index, ", which is not there");
+      if (!is_index(entry.index, program.inputs.size()))
+        return invalid("buffer ", i, " is input ", entry.index, ", which is not there");
       limit = program.inputs[entry.index].bytes;
       break;
     case BufferKind::kOutput:
-      if (!is_index(entry.index, program.outputs.size())) return invalid("buffer ", i, " is output ", entry.index, ", which is not there");
+      if (!is_index(entry.index, program.outputs.size()))
+        return invalid("buffer ", i, " is output ", entry.index, ", which is not there");
       limit = program.outputs[entry.index].bytes;
       break;
     case BufferKind::kPrepared:
@@ -95,9 +124,12 @@ absl::Status check_buffers(const Program &program) {
       return invalid("buffer ", i, " is of no known kind");
     }
     if (!is_size(entry.offset) || !is_size(entry.bytes) || entry.offset + entry.bytes > limit)
-      return invalid("buffer ", i, " is [", entry.offset, ", +", entry.bytes, ") of ", limit, " bytes");
-    bool bound = entry.kind == BufferKind::kInput || entry.kind == BufferKind::kOutput || entry.kind == BufferKind::kPrepared;
-    if (!bound && entry.offset % kBufferAlignment != 0) return invalid("buffer ", i, " is not aligned: offset ", entry.offset);
+      return invalid("buffer ", i, " is [", entry.offset, ", +", entry.bytes, ") of ", limit,
+                     " bytes");
+    bool bound = entry.kind == BufferKind::kInput || entry.kind == BufferKind::kOutput ||
+                 entry.kind == BufferKind::kPrepared;
+    if (!bound && entry.offset % kBufferAlignment != 0)
+      return invalid("buffer ", i, " is not aligned: offset ", entry.offset);
   }
   return absl::OkStatus();
 }
@@ -107,77 +139,110 @@ struct InstructionCheck {
   const Program &program;
   size_t position;
 
-  bool is_buffer(int32_t index) const { return is_index(index, program.buffers.size()); }
+  bool is_buffer(int32_t index) const {
+    return is_index(index, program.buffers.size());
+  }
 
   bool may_write(int32_t index) const {
     const BufferEntry &entry = program.buffers[index];
-    if (entry.kind == BufferKind::kInput) return program.inputs[entry.index].donatable;
+    if (entry.kind == BufferKind::kInput)
+      return program.inputs[entry.index].donatable;
     return entry.kind != BufferKind::kConstant && entry.kind != BufferKind::kPrepared;
   }
 
-  absl::Status fail(const char *what) const { return invalid("instruction ", position, ": ", what); }
+  absl::Status fail(const char *what) const {
+    return invalid("instruction ", position, ": ", what);
+  }
 
   absl::Status operator()(const Launch &launch) const {
-    if (!is_index(launch.kernel, program.symbols.size())) return fail("no such kernel");
-    if (!is_index_or_none(launch.finish, program.symbols.size())) return fail("no such finish kernel");
+    if (!is_index(launch.kernel, program.symbols.size()))
+      return fail("no such kernel");
+    if (!is_index_or_none(launch.finish, program.symbols.size()))
+      return fail("no such finish kernel");
     for (int32_t operand : launch.operands)
-      if (!is_buffer(operand)) return fail("no such operand");
-    if (launch.partials != -1 && !is_buffer(launch.partials)) return fail("no such buffer of partial results");
-    if (launch.count < 0 || launch.count > kMaxBytes) return fail("count is out of range");
-    if (launch.grain < 1 || launch.grain > kMaxBytes) return fail("grain is out of range");
+      if (!is_buffer(operand))
+        return fail("no such operand");
+    if (launch.partials != -1 && !is_buffer(launch.partials))
+      return fail("no such buffer of partial results");
+    if (launch.count < 0 || launch.count > kMaxBytes)
+      return fail("count is out of range");
+    if (launch.grain < 1 || launch.grain > kMaxBytes)
+      return fail("grain is out of range");
     for (const IndexCheck &check : launch.checks) {
-      if (!is_index_or_none(check.operand, launch.operands.size())) return fail("no such operand to check");
-      if (is_floating(check.dtype)) return fail("indices are not integers");
-      if (absl::Status status = location(check.location); !status.ok()) return status;
+      if (!is_index_or_none(check.operand, launch.operands.size()))
+        return fail("no such operand to check");
+      if (is_floating(check.dtype))
+        return fail("indices are not integers");
+      if (absl::Status status = location(check.location); !status.ok())
+        return status;
     }
     return location(launch.location);
   }
 
   absl::Status operator()(const LibraryCall &call) const {
-    if (call.inputs < 0 || static_cast<size_t>(call.inputs) > call.operands.size()) return fail("more inputs than operands");
+    if (call.inputs < 0 || static_cast<size_t>(call.inputs) > call.operands.size())
+      return fail("more inputs than operands");
     for (size_t i = 1; i < call.config.size(); ++i)
-      if (!(call.config[i - 1].first < call.config[i].first)) return fail("config keys are not sorted");
+      if (!(call.config[i - 1].first < call.config[i].first))
+        return fail("config keys are not sorted");
     for (size_t i = 0; i < call.operands.size(); ++i) {
       const TensorRef &operand = call.operands[i];
-      if (!is_buffer(operand.buffer)) return fail("no such operand");
-      if (absl::Status status = extent(operand); !status.ok()) return status;
-      if (i >= static_cast<size_t>(call.inputs) && !may_write(operand.buffer)) return fail("writes a buffer that is not to be written");
+      if (!is_buffer(operand.buffer))
+        return fail("no such operand");
+      if (absl::Status status = extent(operand); !status.ok())
+        return status;
+      if (i >= static_cast<size_t>(call.inputs) && !may_write(operand.buffer))
+        return fail("writes a buffer that is not to be written");
     }
-    if (call.scratch != -1 && (!is_buffer(call.scratch) || !may_write(call.scratch))) return fail("no such scratch buffer");
+    if (call.scratch != -1 && (!is_buffer(call.scratch) || !may_write(call.scratch)))
+      return fail("no such scratch buffer");
     return location(call.location);
   }
 
   absl::Status operator()(const Copy &copy) const {
-    if (!is_buffer(copy.source) || !is_buffer(copy.target)) return fail("no such buffer");
-    if (!may_write(copy.target)) return fail("writes a buffer that is not to be written");
-    if (copy.bytes < 0 || copy.bytes > program.buffers[copy.source].bytes || copy.bytes > program.buffers[copy.target].bytes)
+    if (!is_buffer(copy.source) || !is_buffer(copy.target))
+      return fail("no such buffer");
+    if (!may_write(copy.target))
+      return fail("writes a buffer that is not to be written");
+    if (copy.bytes < 0 || copy.bytes > program.buffers[copy.source].bytes ||
+        copy.bytes > program.buffers[copy.target].bytes)
       return fail("copies more bytes than there are");
     return location(copy.location);
   }
 
   absl::Status operator()(const Fill &fill) const {
-    if (!is_buffer(fill.target)) return fail("no such buffer");
-    if (!may_write(fill.target)) return fail("writes a buffer that is not to be written");
-    if (fill.width != 1 && fill.width != 2 && fill.width != 4 && fill.width != 8) return fail("fills with a pattern of no known width");
-    if (fill.bytes < 0 || fill.bytes > program.buffers[fill.target].bytes || fill.bytes % fill.width != 0)
+    if (!is_buffer(fill.target))
+      return fail("no such buffer");
+    if (!may_write(fill.target))
+      return fail("writes a buffer that is not to be written");
+    if (fill.width != 1 && fill.width != 2 && fill.width != 4 && fill.width != 8)
+      return fail("fills with a pattern of no known width");
+    if (fill.bytes < 0 || fill.bytes > program.buffers[fill.target].bytes ||
+        fill.bytes % fill.width != 0)
       return fail("fills more bytes than there are, or a part of an element");
     return location(fill.location);
   }
 
   absl::Status location(int32_t index) const {
-    return is_index_or_none(index, program.locations.size()) ? absl::OkStatus() : fail("no such location");
+    return is_index_or_none(index, program.locations.size()) ? absl::OkStatus()
+                                                             : fail("no such location");
   }
 
   // The elements that the strides reach lie within the buffer.
   absl::Status extent(const TensorRef &operand) const {
-    if (!is_dtype(operand.dtype)) return fail("operand of no known dtype");
-    if (operand.dims.size() != operand.strides.size()) return fail("operand with more or fewer strides than dims");
+    if (!is_dtype(operand.dtype))
+      return fail("operand of no known dtype");
+    if (operand.dims.size() != operand.strides.size())
+      return fail("operand with more or fewer strides than dims");
     int64_t low = operand.offset;
     int64_t high = operand.offset;
-    if (!is_size(operand.offset)) return fail("operand offset is out of range");
+    if (!is_size(operand.offset))
+      return fail("operand offset is out of range");
     for (int64_t dim : operand.dims) {
-      if (dim < 0) return fail("operand with a negative dim");
-      if (dim == 0) return absl::OkStatus(); // nothing is touched
+      if (dim < 0)
+        return fail("operand with a negative dim");
+      if (dim == 0)
+        return absl::OkStatus(); // nothing is touched
     }
     for (size_t i = 0; i < operand.dims.size(); ++i) {
       int64_t reach;
@@ -186,7 +251,8 @@ struct InstructionCheck {
           __builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high))
         return fail("operand strides are out of range");
     }
-    if (low < 0 || high > kMaxBytes || high + byte_size(operand.dtype) > program.buffers[operand.buffer].bytes)
+    if (low < 0 || high > kMaxBytes ||
+        high + byte_size(operand.dtype) > program.buffers[operand.buffer].bytes)
       return fail("operand reaches beyond its buffer");
     return absl::OkStatus();
   }
@@ -198,51 +264,72 @@ namespace {
 
 absl::Status check_prepare(const Program &program) {
   if (program.prepare.empty())
-    return program.prepare_inputs.empty() ? absl::OkStatus() : invalid("there are inputs to prepare, but nothing that prepares them");
-  if (program.prepare.size() > 1) return invalid("there is more than one program that prepares");
+    return program.prepare_inputs.empty()
+               ? absl::OkStatus()
+               : invalid("there are inputs to prepare, but nothing that prepares them");
+  if (program.prepare.size() > 1)
+    return invalid("there is more than one program that prepares");
   const Program &prepare = program.prepare.front();
-  if (!prepare.prepare.empty()) return invalid("the program that prepares is itself prepared");
+  if (!prepare.prepare.empty())
+    return invalid("the program that prepares is itself prepared");
   if (absl::Status status = validate(prepare); !status.ok())
     return absl::Status(status.code(), absl::StrCat("what prepares: ", status.message()));
   if (program.prepare_inputs.size() != prepare.inputs.size())
-    return invalid(program.prepare_inputs.size(), " rows are prepared by a program of ", prepare.inputs.size(), " inputs");
+    return invalid(program.prepare_inputs.size(), " rows are prepared by a program of ",
+                   prepare.inputs.size(), " inputs");
   for (size_t i = 0; i < prepare.inputs.size(); ++i) {
-    if (prepare.inputs[i].donatable) return invalid("what prepares may write its input ", i);
+    if (prepare.inputs[i].donatable)
+      return invalid("what prepares may write its input ", i);
     int32_t row = program.prepare_inputs[i];
-    if (!is_index(row, program.buffers.size())) return invalid("the prepared row ", row, " is not there");
+    if (!is_index(row, program.buffers.size()))
+      return invalid("the prepared row ", row, " is not there");
     const BufferEntry &entry = program.buffers[row];
-    bool stable = entry.kind == BufferKind::kInput && program.inputs[entry.index].stable && !program.inputs[entry.index].donatable;
+    bool stable = entry.kind == BufferKind::kInput && program.inputs[entry.index].stable &&
+                  !program.inputs[entry.index].donatable;
     if (!stable && entry.kind != BufferKind::kConstant)
       return invalid("the prepared row ", row, " is neither a stable input nor a constant");
-    if (entry.bytes != prepare.inputs[i].bytes) return invalid("the prepared row ", row, " has another size than the input that reads it");
+    if (entry.bytes != prepare.inputs[i].bytes)
+      return invalid("the prepared row ", row, " has another size than the input that reads it");
   }
   for (size_t i = 0; i < prepare.outputs.size(); ++i)
-    if (prepare.outputs[i].alias_input != -1) return invalid("the prepared value ", i, " is an input, unchanged");
+    if (prepare.outputs[i].alias_input != -1)
+      return invalid("the prepared value ", i, " is an input, unchanged");
   return absl::OkStatus();
 }
 
 } // namespace
 
 absl::Status validate(const Program &program) {
-  for (int64_t bytes : {program.arena_bytes, program.state_bytes, program.thread_scratch_bytes, program.peak_bytes,
-                        program.live_bytes_bound, static_cast<int64_t>(program.constants.size())})
-    if (!is_size(bytes)) return invalid("a size is out of range: ", bytes);
-  if (absl::Status status = check_specs(program); !status.ok()) return status;
-  if (absl::Status status = check_buffers(program); !status.ok()) return status;
-  if (absl::Status status = check_prepare(program); !status.ok()) return status;
+  for (int64_t bytes :
+       {program.arena_bytes, program.state_bytes, program.thread_scratch_bytes, program.peak_bytes,
+        program.live_bytes_bound, static_cast<int64_t>(program.constants.size())})
+    if (!is_size(bytes))
+      return invalid("a size is out of range: ", bytes);
+  if (absl::Status status = check_specs(program); !status.ok())
+    return status;
+  if (absl::Status status = check_buffers(program); !status.ok())
+    return status;
+  if (absl::Status status = check_prepare(program); !status.ok())
+    return status;
   for (size_t i = 0; i < program.instructions.size(); ++i)
-    if (absl::Status status = std::visit(InstructionCheck{program, i}, program.instructions[i]); !status.ok()) return status;
+    if (absl::Status status = std::visit(InstructionCheck{program, i}, program.instructions[i]);
+        !status.ok())
+      return status;
   return absl::OkStatus();
 }
 
 bool is_serial(const Program &program) {
   // Bytes that are kept from run to run belong to one run at a time.
-  if (program.state_bytes > 0) return false;
-  if (!program.prepare.empty() && !is_serial(program.prepare.front())) return false;
-  return std::all_of(program.instructions.begin(), program.instructions.end(), [](const Instruction &instruction) {
-    if (const Launch *launch = std::get_if<Launch>(&instruction)) return launch->serial || launch->count <= launch->grain;
-    return !std::holds_alternative<LibraryCall>(instruction);
-  });
+  if (program.state_bytes > 0)
+    return false;
+  if (!program.prepare.empty() && !is_serial(program.prepare.front()))
+    return false;
+  return std::all_of(program.instructions.begin(), program.instructions.end(),
+                     [](const Instruction &instruction) {
+                       if (const Launch *launch = std::get_if<Launch>(&instruction))
+                         return launch->serial || launch->count <= launch->grain;
+                       return !std::holds_alternative<LibraryCall>(instruction);
+                     });
 }
 
 } // namespace weft::runtime

@@ -1,6 +1,7 @@
-// A compiled program as plain data: buffers, instructions, constants and the names that they refer to. The compiler writes it, the
-// executor runs it (program_executable.h), and the same bytes serve the cache on disk and ahead-of-time objects. The code of the kernels
-// travels beside it; a program knows them by symbol name only.
+// A compiled program as plain data: buffers, instructions, constants and the names that they refer
+// to. The compiler writes it, the executor runs it (program_executable.h), and the same bytes serve
+// the cache on disk and ahead-of-time objects. The code of the kernels travels beside it; a program
+// knows them by symbol name only.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,8 @@
 
 namespace weft::runtime {
 
-// Written into files; a file of another version is refused. Raise it with every change to the layout or the meaning of a field.
+// Written into files; a file of another version is refused. Raise it with every change to the
+// layout or the meaning of a field.
 inline constexpr uint32_t kProgramVersion = 2;
 
 enum class BufferKind : uint8_t {
@@ -26,20 +28,24 @@ enum class BufferKind : uint8_t {
   kInput = 1,    // the buffer bound as input `index`, from `offset` on
   kOutput = 2,   // the buffer bound as output `index`, from `offset` on
   kConstant = 3, // offset into Program::constants; never written
-  kState = 4,    // offset into the executable's own bytes: zero when it is loaded, kept from run to run
-  kPrepared = 5, // output `index` of the program in Program::prepare, from `offset` on; never written
+  kState =
+      4, // offset into the executable's own bytes: zero when it is loaded, kept from run to run
+  kPrepared =
+      5, // output `index` of the program in Program::prepare, from `offset` on; never written
 };
 
-// One row of the buffers table. Several rows may overlap: a view, an in-place result, values whose lifetimes do not meet.
+// One row of the buffers table. Several rows may overlap: a view, an in-place result, values whose
+// lifetimes do not meet.
 struct BufferEntry {
   BufferKind kind = BufferKind::kArena;
   int32_t index = -1; // of the input, output or prepared value; -1 for the other kinds
-  int64_t offset = 0; // bytes; a multiple of kBufferAlignment, but for views into inputs and outputs
+  int64_t offset =
+      0; // bytes; a multiple of kBufferAlignment, but for views into inputs and outputs
   int64_t bytes = 0;
 };
 
-// What the indices that a kernel reads from data must be within: each in [lower, upper), or `ignored`. Kernels check it themselves; this is
-// for the message when one fails (index_check.h).
+// What the indices that a kernel reads from data must be within: each in [lower, upper), or
+// `ignored`. Kernels check it themselves; this is for the message when one fails (index_check.h).
 struct IndexCheck {
   std::string op;       // "weft.index_select"
   int32_t operand = -1; // of the launch: the indices; -1 where the kernel computes them
@@ -50,8 +56,9 @@ struct IndexCheck {
   int32_t location = -1; // into Program::locations, or -1
 };
 
-// Runs kernel(buffers, begin, end) over [0, count), split between threads at multiples of `grain` unless `serial`; then finish(0, count)
-// on one thread, if there is one. Operands: inputs, then outputs; `partials` follows them in the array that the kernel sees.
+// Runs kernel(buffers, begin, end) over [0, count), split between threads at multiples of `grain`
+// unless `serial`; then finish(0, count) on one thread, if there is one. Operands: inputs, then
+// outputs; `partials` follows them in the array that the kernel sees.
 struct Launch {
   int32_t kernel = -1;           // into Program::symbols
   int32_t finish = -1;           // into Program::symbols, or -1
@@ -77,15 +84,15 @@ using ConfigValue = std::variant<int64_t, double, std::string, std::vector<int64
 // Sorted by key, each key once.
 using Config = std::vector<std::pair<std::string, ConfigValue>>;
 
-// Calls an entry of the backend's registry, resolved by name when the program is loaded. What operands and config mean is the
-// entry's own affair (backends/cpu/device/*.h).
+// Calls an entry of the backend's registry, resolved by name when the program is loaded. What
+// operands and config mean is the entry's own affair (backends/cpu/device/*.h).
 struct LibraryCall {
   std::string entry; // "onednn.matmul"
   Config config;
   std::vector<TensorRef> operands; // inputs, then outputs, in the entry's order
   int32_t inputs = 0;              // how many of them are inputs
-  // Memory that the call may use while it runs, into Program::buffers, or -1: what the entry needs beyond it, or all, the executable
-  // takes from its allocator before the first instruction.
+  // Memory that the call may use while it runs, into Program::buffers, or -1: what the entry needs
+  // beyond it, or all, the executable takes from its allocator before the first instruction.
   int32_t scratch = -1;
   int32_t location = -1;
 };
@@ -98,7 +105,8 @@ struct Copy {
   int32_t location = -1;
 };
 
-// Repeats the low `width` bytes of `pattern` over the first `bytes` bytes of the target; width 1, 2, 4 or 8 divides bytes.
+// Repeats the low `width` bytes of `pattern` over the first `bytes` bytes of the target; width 1,
+// 2, 4 or 8 divides bytes.
 struct Fill {
   int32_t target = -1; // into Program::buffers
   uint64_t pattern = 0;
@@ -114,11 +122,13 @@ struct InputSpec {
   DType dtype = DType::kFloat32;
   std::vector<int64_t> dims;
   int64_t bytes = 0;
-  bool donatable = false; // the caller gives the buffer up: the run may write it, and an output may be it
-  bool stable = false;    // seldom changes between runs (a weight): worth preparing
+  bool donatable =
+      false; // the caller gives the buffer up: the run may write it, and an output may be it
+  bool stable = false; // seldom changes between runs (a weight): worth preparing
 };
 
-// At most one of the three indices is set. With none the output has a buffer of its own, bound by the caller.
+// At most one of the three indices is set. With none the output has a buffer of its own, bound by
+// the caller.
 struct OutputSpec {
   std::string name;
   DType dtype = DType::kFloat32;
@@ -130,7 +140,8 @@ struct OutputSpec {
 };
 
 struct Program {
-  std::string target; // the CPU and features that the kernels need, as the compiler names them; "" runs anywhere
+  std::string target; // the CPU and features that the kernels need, as the compiler names them; ""
+                      // runs anywhere
   std::vector<InputSpec> inputs;
   std::vector<OutputSpec> outputs;
   std::vector<BufferEntry> buffers;
@@ -138,33 +149,36 @@ struct Program {
   std::vector<std::string> symbols;   // kernels
   std::vector<std::string> locations; // "train.cpp:31", for errors
   std::vector<std::byte> constants;
-  // None or one: a program that computes from stable inputs and constants what later runs find ready. It has no donatable inputs, no
-  // outputs tied to inputs, and no `prepare` of its own. Its inputs are the rows `prepare_inputs` of `buffers`, each a whole stable input
-  // or a part of the constants.
+  // None or one: a program that computes from stable inputs and constants what later runs find
+  // ready. It has no donatable inputs, no outputs tied to inputs, and no `prepare` of its own. Its
+  // inputs are the rows `prepare_inputs` of `buffers`, each a whole stable input or a part of the
+  // constants.
   std::vector<Program> prepare;
   std::vector<int32_t> prepare_inputs;
   int64_t arena_bytes = 0;
   int64_t state_bytes = 0;
   int64_t thread_scratch_bytes = 0; // the most that one launch asks for each thread
-  // For the report: the planned peak of live bytes, arena and outputs, and the largest sum of live bytes at one instruction, which no
-  // packing of the same order can beat.
+  // For the report: the planned peak of live bytes, arena and outputs, and the largest sum of live
+  // bytes at one instruction, which no packing of the same order can beat.
   int64_t peak_bytes = 0;
   int64_t live_bytes_bound = 0;
 };
 
-// Whether every index, offset and size in the program is within what it refers to, so that running it cannot leave its buffers
-// (kernels' own accesses aside). Both functions below call it.
+// Whether every index, offset and size in the program is within what it refers to, so that running
+// it cannot leave its buffers (kernels' own accesses aside). Both functions below call it.
 absl::Status validate(const Program &program);
 
-// The bytes of a valid program. They start with a magic number, the version and a checksum; the constants lie at a multiple of
-// kBufferAlignment from the start. InvalidArgument for an invalid program.
+// The bytes of a valid program. They start with a magic number, the version and a checksum; the
+// constants lie at a multiple of kBufferAlignment from the start. InvalidArgument for an invalid
+// program.
 absl::StatusOr<std::string> serialize(const Program &program);
 
-// The inverse. DataLoss for bytes that are cut off, altered or not a program; FailedPrecondition for another version. Allocates no more
-// than a small multiple of bytes.size().
+// The inverse. DataLoss for bytes that are cut off, altered or not a program; FailedPrecondition
+// for another version. Allocates no more than a small multiple of bytes.size().
 absl::StatusOr<Program> deserialize(std::span<const std::byte> bytes);
 
-// Whether no instruction of the program uses more than one thread or calls a library: such a program may run on any thread.
+// Whether no instruction of the program uses more than one thread or calls a library: such a
+// program may run on any thread.
 bool is_serial(const Program &program);
 
 } // namespace weft::runtime

@@ -25,7 +25,8 @@ struct LaunchCall {
 
 int32_t run_range(void *data, int thread, int64_t begin, int64_t end) {
   const LaunchCall &call = *static_cast<const LaunchCall *>(data);
-  weft_kernel_env env{sizeof(weft_kernel_env), static_cast<uint32_t>(thread), call.scratch + thread * call.scratch_stride};
+  weft_kernel_env env{sizeof(weft_kernel_env), static_cast<uint32_t>(thread),
+                      call.scratch + thread * call.scratch_stride};
   return call.kernel(&env, call.buffers, nullptr, nullptr, begin, end);
 }
 
@@ -36,34 +37,43 @@ void fill(char *target, uint64_t pattern, int width, int64_t bytes) {
   }
   // Doubling what is written keeps each copy long. The first copy is one pattern.
   std::memcpy(target, &pattern, static_cast<size_t>(std::min<int64_t>(width, bytes)));
-  for (int64_t done = width; done < bytes; done *= 2) std::memcpy(target + done, target, static_cast<size_t>(std::min(done, bytes - done)));
+  for (int64_t done = width; done < bytes; done *= 2)
+    std::memcpy(target + done, target, static_cast<size_t>(std::min(done, bytes - done)));
 }
 
 } // namespace
 
 ProgramExecutable::~ProgramExecutable() = default;
 
-absl::StatusOr<std::shared_ptr<ProgramExecutable>> ProgramExecutable::create(Program program, const KernelResolver &kernels,
-                                                                             const LibraryResolver &libraries,
-                                                                             std::shared_ptr<Memory> memory,
-                                                                             std::shared_ptr<const void> code) {
-  if (absl::Status status = validate(program); !status.ok()) return status;
+absl::StatusOr<std::shared_ptr<ProgramExecutable>>
+ProgramExecutable::create(Program program, const KernelResolver &kernels,
+                          const LibraryResolver &libraries, std::shared_ptr<Memory> memory,
+                          std::shared_ptr<const void> code) {
+  if (absl::Status status = validate(program); !status.ok())
+    return status;
   std::shared_ptr<ProgramExecutable> executable(new ProgramExecutable());
   executable->program_ = std::move(program);
   executable->code_ = std::move(code);
-  if (absl::Status status = executable->build(kernels, libraries); !status.ok()) return status;
+  if (absl::Status status = executable->build(kernels, libraries); !status.ok())
+    return status;
   std::vector<std::byte> &constants = executable->program_.constants;
   if (!constants.empty()) {
-    absl::StatusOr<std::shared_ptr<Buffer>> buffer = memory->allocate(static_cast<int64_t>(constants.size()), "constants");
-    if (!buffer.ok()) return buffer.status();
+    absl::StatusOr<std::shared_ptr<Buffer>> buffer =
+        memory->allocate(static_cast<int64_t>(constants.size()), "constants");
+    if (!buffer.ok())
+      return buffer.status();
     std::memcpy((*buffer)->data(), constants.data(), constants.size());
     executable->constants_ = *std::move(buffer);
     std::vector<std::byte>().swap(constants);
   }
-  if (absl::Status status = executable->build_prepare(kernels, libraries, memory, executable->code_); !status.ok()) return status;
+  if (absl::Status status =
+          executable->build_prepare(kernels, libraries, memory, executable->code_);
+      !status.ok())
+    return status;
   if (int64_t bytes = executable->program_.state_bytes; bytes > 0) {
     absl::StatusOr<std::shared_ptr<Buffer>> buffer = memory->allocate(bytes, "program state");
-    if (!buffer.ok()) return buffer.status();
+    if (!buffer.ok())
+      return buffer.status();
     std::memset((*buffer)->data(), 0, static_cast<size_t>(bytes));
     executable->state_ = *std::move(buffer);
   }
@@ -90,24 +100,29 @@ void ProgramExecutable::add_operand(int32_t buffer, int64_t offset) {
     base = kFirstInputBase + static_cast<int32_t>(program_.inputs.size()) + entry.index;
     break;
   case BufferKind::kPrepared:
-    base = kFirstInputBase + static_cast<int32_t>(program_.inputs.size() + program_.outputs.size()) + entry.index;
+    base = kFirstInputBase +
+           static_cast<int32_t>(program_.inputs.size() + program_.outputs.size()) + entry.index;
     break;
   }
   operands_.push_back({base, entry.offset + offset});
 }
 
-absl::Status ProgramExecutable::build(const KernelResolver &kernels, const LibraryResolver &libraries) {
+absl::Status ProgramExecutable::build(const KernelResolver &kernels,
+                                      const LibraryResolver &libraries) {
   std::vector<weft_kernel> resolved(program_.symbols.size());
   for (size_t i = 0; i < resolved.size(); ++i) {
     resolved[i] = kernels ? kernels(program_.symbols[i]) : nullptr;
-    if (resolved[i] == nullptr) return absl::NotFoundError(absl::StrCat("no kernel '", program_.symbols[i], "' beside the program"));
+    if (resolved[i] == nullptr)
+      return absl::NotFoundError(
+          absl::StrCat("no kernel '", program_.symbols[i], "' beside the program"));
   }
   steps_.reserve(program_.instructions.size());
   for (const Instruction &instruction : program_.instructions) {
     Step step{};
     step.first_operand = static_cast<int32_t>(operands_.size());
     if (const Launch *launch = std::get_if<Launch>(&instruction)) {
-      step.op = launch->serial || launch->count <= launch->grain ? Op::kSerialLaunch : Op::kParallelLaunch;
+      step.op = launch->serial || launch->count <= launch->grain ? Op::kSerialLaunch
+                                                                 : Op::kParallelLaunch;
       step.kernel = resolved[launch->kernel];
       step.finish = launch->finish == -1 ? nullptr : resolved[launch->finish];
       step.count = launch->count;
@@ -118,10 +133,13 @@ absl::Status ProgramExecutable::build(const KernelResolver &kernels, const Libra
         add_operand(operand);
         work_bytes_ += program_.buffers[operand].bytes;
       }
-      if (launch->partials != -1) add_operand(launch->partials);
+      if (launch->partials != -1)
+        add_operand(launch->partials);
     } else if (const LibraryCall *call = std::get_if<LibraryCall>(&instruction)) {
       const LibraryEntry *entry = libraries ? libraries(call->entry) : nullptr;
-      if (entry == nullptr) return absl::NotFoundError(absl::StrCat("no library entry '", call->entry, "' in this build"));
+      if (entry == nullptr)
+        return absl::NotFoundError(
+            absl::StrCat("no library entry '", call->entry, "' in this build"));
       step.op = Op::kLibraryCall;
       step.library_call = static_cast<int32_t>(library_calls_.size());
       step.location = call->location;
@@ -131,7 +149,8 @@ absl::Status ProgramExecutable::build(const KernelResolver &kernels, const Libra
         work_bytes_ += program_.buffers[operand.buffer].bytes;
       }
       // The last operand, where there is one more than the entry has.
-      if (call->scratch != -1) add_operand(call->scratch);
+      if (call->scratch != -1)
+        add_operand(call->scratch);
     } else if (const Copy *copy = std::get_if<Copy>(&instruction)) {
       step.op = Op::kCopy;
       step.count = copy->bytes;
@@ -156,46 +175,59 @@ absl::Status ProgramExecutable::build(const KernelResolver &kernels, const Libra
   return absl::OkStatus();
 }
 
-absl::StatusOr<const ProgramExecutable::LibraryStates *> ProgramExecutable::library_states(int threads) {
+absl::StatusOr<const ProgramExecutable::LibraryStates *>
+ProgramExecutable::library_states(int threads) {
   std::lock_guard lock(mutex_);
   for (const auto &[known, states] : states_)
-    if (known == threads) return states.get();
+    if (known == threads)
+      return states.get();
   auto states = std::make_unique<LibraryStates>();
   states->calls.reserve(library_calls_.size());
   for (const auto &[entry, call] : library_calls_) {
     absl::StatusOr<std::unique_ptr<LibraryCallState>> state = entry->init(*call, threads);
     if (!state.ok()) {
-      std::string where = call->location == -1 ? "" : absl::StrCat(program_.locations[call->location], ": ");
-      return absl::Status(state.status().code(), absl::StrCat(where, call->entry, ": ", state.status().message()));
+      std::string where =
+          call->location == -1 ? "" : absl::StrCat(program_.locations[call->location], ": ");
+      return absl::Status(state.status().code(),
+                          absl::StrCat(where, call->entry, ": ", state.status().message()));
     }
-    // A buffer that the plan holds ready covers its own size; what is left comes from the scratch of the run.
+    // A buffer that the plan holds ready covers its own size; what is left comes from the scratch
+    // of the run.
     int64_t planned = call->scratch == -1 ? 0 : program_.buffers[call->scratch].bytes;
-    if ((*state)->scratch_bytes() > planned) states->scratch_bytes = std::max(states->scratch_bytes, (*state)->scratch_bytes());
+    if ((*state)->scratch_bytes() > planned)
+      states->scratch_bytes = std::max(states->scratch_bytes, (*state)->scratch_bytes());
     states->calls.push_back(*std::move(state));
-    if (absl::Status status = add_packed(*states, states->calls.size() - 1, threads); !status.ok()) return status;
+    if (absl::Status status = add_packed(*states, states->calls.size() - 1, threads); !status.ok())
+      return status;
   }
   states_.emplace_back(threads, std::move(states));
   return states_.back().second.get();
 }
 
-absl::StatusOr<std::unique_ptr<RunResources>> ProgramExecutable::acquire(const RunContext &context) {
+absl::StatusOr<std::unique_ptr<RunResources>>
+ProgramExecutable::acquire(const RunContext &context) {
   auto resources = std::make_unique<Resources>();
   int64_t library_scratch = 0;
   if (!library_calls_.empty()) {
     absl::StatusOr<const LibraryStates *> states = library_states(context.threads);
-    if (!states.ok()) return states.status();
+    if (!states.ok())
+      return states.status();
     resources->libraries = *states;
     library_scratch = (*states)->scratch_bytes;
   }
   int64_t arena = align(program_.arena_bytes);
   resources->scratch_stride = align(program_.thread_scratch_bytes);
-  int64_t total = arena + std::max(align(library_scratch), resources->scratch_stride * std::max(context.threads, 1));
-  resources->bases.resize(kFirstInputBase + program_.inputs.size() + program_.outputs.size() + prepared_offsets_.size());
+  int64_t total = arena + std::max(align(library_scratch),
+                                   resources->scratch_stride * std::max(context.threads, 1));
+  resources->bases.resize(kFirstInputBase + program_.inputs.size() + program_.outputs.size() +
+                          prepared_offsets_.size());
   resources->pointers.resize(operands_.size());
   if (total > 0) {
     absl::StatusOr<std::shared_ptr<Buffer>> block =
-        context.arenas != nullptr ? context.arenas->take(*context.memory, total) : context.memory->allocate(total, "arena");
-    if (!block.ok()) return block.status();
+        context.arenas != nullptr ? context.arenas->take(*context.memory, total)
+                                  : context.memory->allocate(total, "arena");
+    if (!block.ok())
+      return block.status();
     resources->block = *std::move(block);
     resources->bases[kArenaBase] = static_cast<char *>(resources->block->data());
     resources->scratch = resources->bases[kArenaBase] + arena;
@@ -205,15 +237,21 @@ absl::StatusOr<std::unique_ptr<RunResources>> ProgramExecutable::acquire(const R
   return resources;
 }
 
-absl::Status ProgramExecutable::run(const RunContext &context, RunResources &run_resources, std::span<Buffer *const> inputs,
+absl::Status ProgramExecutable::run(const RunContext &context, RunResources &run_resources,
+                                    std::span<Buffer *const> inputs,
                                     std::span<Buffer *const> outputs) {
-  if (absl::Status status = check_bindings(*this, inputs, outputs); !status.ok()) return status;
+  if (absl::Status status = check_bindings(*this, inputs, outputs); !status.ok())
+    return status;
   Resources &resources = static_cast<Resources &>(run_resources);
-  if (absl::Status status = compute_prepared(context, resources); !status.ok()) return status;
+  if (absl::Status status = compute_prepared(context, resources); !status.ok())
+    return status;
   char **bound = resources.bases.data() + kFirstInputBase;
-  for (Buffer *input : inputs) *bound++ = static_cast<char *>(input->data());
-  for (Buffer *output : outputs) *bound++ = static_cast<char *>(output->data());
-  for (size_t i = 0; i < operands_.size(); ++i) resources.pointers[i] = resources.bases[operands_[i].base] + operands_[i].offset;
+  for (Buffer *input : inputs)
+    *bound++ = static_cast<char *>(input->data());
+  for (Buffer *output : outputs)
+    *bound++ = static_cast<char *>(output->data());
+  for (size_t i = 0; i < operands_.size(); ++i)
+    resources.pointers[i] = resources.bases[operands_[i].base] + operands_[i].offset;
   for (const Packed &packed : resources.packed)
     resources.pointers[steps_[packed.step].first_operand + packed.operand] = packed.block->data();
 
@@ -226,21 +264,27 @@ absl::Status ProgramExecutable::run(const RunContext &context, RunResources &run
       int32_t code = 0;
       if (step.op == Op::kParallelLaunch && context.threads > 1)
         code = parallel_for(step.count, step.grain, context.threads, run_range, &call);
-      else if (step.count > 0) code = run_range(&call, 0, 0, step.count);
+      else if (step.count > 0)
+        code = run_range(&call, 0, 0, step.count);
       if (code == 0 && step.finish != nullptr) {
         call.kernel = step.finish;
         code = run_range(&call, 0, 0, step.count);
       }
-      if (code != 0) return failure(step, code, buffers);
+      if (code != 0)
+        return failure(step, code, buffers);
       break;
     }
     case Op::kLibraryCall: {
       const LibraryCall &planned = *library_calls_[step.library_call].second;
       bool packed = !resources.is_packed.empty() && resources.is_packed[step.library_call];
-      LibraryCallState &state = packed ? *resources.libraries->packed[step.library_call] : *resources.libraries->calls[step.library_call];
+      LibraryCallState &state = packed ? *resources.libraries->packed[step.library_call]
+                                       : *resources.libraries->calls[step.library_call];
       void *scratch = resources.scratch;
-      if (planned.scratch != -1 && program_.buffers[planned.scratch].bytes >= state.scratch_bytes()) scratch = buffers[step.operands - 1];
-      if (absl::Status status = state.run({buffers, planned.operands.size()}, scratch); !status.ok()) return at(step, status);
+      if (planned.scratch != -1 && program_.buffers[planned.scratch].bytes >= state.scratch_bytes())
+        scratch = buffers[step.operands - 1];
+      if (absl::Status status = state.run({buffers, planned.operands.size()}, scratch);
+          !status.ok())
+        return at(step, status);
       break;
     }
     case Op::kCopy:
@@ -255,23 +299,32 @@ absl::Status ProgramExecutable::run(const RunContext &context, RunResources &run
 }
 
 absl::Status ProgramExecutable::at(const Step &step, const absl::Status &status) const {
-  if (step.location == -1) return status;
-  absl::Status located(status.code(), absl::StrCat(program_.locations[step.location], ": ", status.message()));
+  if (step.location == -1)
+    return status;
+  absl::Status located(status.code(),
+                       absl::StrCat(program_.locations[step.location], ": ", status.message()));
   return has_kept_inputs(status) ? with_kept_inputs(std::move(located)) : located;
 }
 
-absl::Status ProgramExecutable::failure(const Step &step, int32_t code, void *const *buffers) const {
-  if (code != WEFT_KERNEL_INDEX_OUT_OF_RANGE) return at(step, absl::InternalError(absl::StrCat("a kernel failed with code ", code)));
+absl::Status ProgramExecutable::failure(const Step &step, int32_t code,
+                                        void *const *buffers) const {
+  if (code != WEFT_KERNEL_INDEX_OUT_OF_RANGE)
+    return at(step, absl::InternalError(absl::StrCat("a kernel failed with code ", code)));
   BadIndex bad = find_bad_index(program_, *step.launch, buffers);
   absl::Status status = absl::OutOfRangeError(bad.message);
-  if (bad.location == -1) status = at(step, status);
-  else status = absl::OutOfRangeError(absl::StrCat(program_.locations[bad.location], ": ", bad.message));
+  if (bad.location == -1)
+    status = at(step, status);
+  else
+    status =
+        absl::OutOfRangeError(absl::StrCat(program_.locations[bad.location], ": ", bad.message));
   return with_kept_inputs(std::move(status));
 }
 
 std::span<const std::byte> ProgramExecutable::constants() const {
-  if (!constants_) return {};
-  return {static_cast<const std::byte *>(constants_->data()), static_cast<size_t>(constants_->bytes())};
+  if (!constants_)
+    return {};
+  return {static_cast<const std::byte *>(constants_->data()),
+          static_cast<size_t>(constants_->bytes())};
 }
 
 absl::StatusOr<std::string> ProgramExecutable::serialize() const {

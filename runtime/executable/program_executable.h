@@ -22,28 +22,43 @@ using KernelResolver = std::function<weft_kernel(std::string_view symbol)>;
 
 class ProgramExecutable : public Executable {
 public:
-  // Resolves all names once. The constants move into a buffer of `memory`. `code` is kept while the executable lives: whoever owns the
-  // machine code that the kernels point to (may be null). InvalidArgument for a program that does not validate, NotFound for a kernel
-  // or a library entry that does not resolve, ResourceExhausted for the constants.
-  static absl::StatusOr<std::shared_ptr<ProgramExecutable>> create(Program program, const KernelResolver &kernels,
-                                                                   const LibraryResolver &libraries, std::shared_ptr<Memory> memory,
-                                                                   std::shared_ptr<const void> code = nullptr);
+  // Resolves all names once. The constants move into a buffer of `memory`. `code` is kept while the
+  // executable lives: whoever owns the machine code that the kernels point to (may be null).
+  // InvalidArgument for a program that does not validate, NotFound for a kernel or a library entry
+  // that does not resolve, ResourceExhausted for the constants.
+  static absl::StatusOr<std::shared_ptr<ProgramExecutable>>
+  create(Program program, const KernelResolver &kernels, const LibraryResolver &libraries,
+         std::shared_ptr<Memory> memory, std::shared_ptr<const void> code = nullptr);
   ~ProgramExecutable() override;
 
-  std::span<const InputSpec> input_specs() const override { return program_.inputs; }
-  std::span<const OutputSpec> output_specs() const override { return program_.outputs; }
-  int64_t arena_bytes() const override { return program_.arena_bytes; }
-  bool is_serial() const override { return serial_; }
-  int64_t work_bytes() const override { return work_bytes_; }
+  std::span<const InputSpec> input_specs() const override {
+    return program_.inputs;
+  }
+  std::span<const OutputSpec> output_specs() const override {
+    return program_.outputs;
+  }
+  int64_t arena_bytes() const override {
+    return program_.arena_bytes;
+  }
+  bool is_serial() const override {
+    return serial_;
+  }
+  int64_t work_bytes() const override {
+    return work_bytes_;
+  }
   absl::StatusOr<std::unique_ptr<RunResources>> acquire(const RunContext &context) override;
-  absl::Status prepare(const RunContext &context, RunResources &resources, std::span<Buffer *const> inputs) override;
-  // Computes what prepare() has reserved and nobody has computed, where run() would; a program that is loaded once does so at once.
+  absl::Status prepare(const RunContext &context, RunResources &resources,
+                       std::span<Buffer *const> inputs) override;
+  // Computes what prepare() has reserved and nobody has computed, where run() would; a program that
+  // is loaded once does so at once.
   absl::Status compute_prepared(const RunContext &context, RunResources &resources);
-  absl::Status run(const RunContext &context, RunResources &resources, std::span<Buffer *const> inputs,
-                   std::span<Buffer *const> outputs) override;
+  absl::Status run(const RunContext &context, RunResources &resources,
+                   std::span<Buffer *const> inputs, std::span<Buffer *const> outputs) override;
 
   // The program, with its constants left out: they are in constants().
-  const Program &program() const { return program_; }
+  const Program &program() const {
+    return program_;
+  }
   std::span<const std::byte> constants() const;
   // runtime::serialize() of the program as it was given to create().
   absl::StatusOr<std::string> serialize() const;
@@ -51,7 +66,8 @@ public:
 private:
   struct Resources;
   struct Operand {
-    int32_t base;   // into the bases of a run: arena, constants, state, inputs, outputs, prepared values
+    int32_t
+        base; // into the bases of a run: arena, constants, state, inputs, outputs, prepared values
     int64_t offset; // bytes
   };
   enum class Op : uint8_t { kSerialLaunch, kParallelLaunch, kLibraryCall, kCopy, kFill };
@@ -80,13 +96,14 @@ private:
 
   ProgramExecutable() = default;
   absl::Status build(const KernelResolver &kernels, const LibraryResolver &libraries);
-  absl::Status build_prepare(const KernelResolver &kernels, const LibraryResolver &libraries, std::shared_ptr<Memory> memory,
-                             std::shared_ptr<const void> code);
+  absl::Status build_prepare(const KernelResolver &kernels, const LibraryResolver &libraries,
+                             std::shared_ptr<Memory> memory, std::shared_ptr<const void> code);
   void add_operand(int32_t buffer, int64_t offset = 0);
   absl::Status add_packed(LibraryStates &states, size_t call, int threads);
   // The buffer that holds a row of kind input (stable), constant or prepared; null for other rows.
   Buffer *source_of(int32_t row, std::span<Buffer *const> inputs, const Resources &resources) const;
-  absl::Status prepare_values(const RunContext &context, Resources &resources, std::span<Buffer *const> inputs);
+  absl::Status prepare_values(const RunContext &context, Resources &resources,
+                              std::span<Buffer *const> inputs);
   absl::Status compute_values(const RunContext &context, Resources &resources, void *block);
   absl::StatusOr<const LibraryStates *> library_states(int threads);
   absl::Status failure(const Step &step, int32_t code, void *const *buffers) const;

@@ -17,14 +17,18 @@ namespace weft::runtime {
 namespace {
 
 // Rows of 8 floats.
-int32_t add(const weft_kernel_env *, void *const *buffers, const int64_t *, const double *, int64_t begin, int64_t end) {
-  const float *a = static_cast<const float *>(buffers[0]), *b = static_cast<const float *>(buffers[1]);
+int32_t add(const weft_kernel_env *, void *const *buffers, const int64_t *, const double *,
+            int64_t begin, int64_t end) {
+  const float *a = static_cast<const float *>(buffers[0]),
+              *b = static_cast<const float *>(buffers[1]);
   float *c = static_cast<float *>(buffers[2]);
-  for (int64_t i = begin * 8; i < end * 8; ++i) c[i] = a[i] + b[i];
+  for (int64_t i = begin * 8; i < end * 8; ++i)
+    c[i] = a[i] + b[i];
   return WEFT_KERNEL_OK;
 }
 // One partial sum a row, through the thread's scratch.
-int32_t total_partials(const weft_kernel_env *env, void *const *buffers, const int64_t *, const double *, int64_t begin, int64_t end) {
+int32_t total_partials(const weft_kernel_env *env, void *const *buffers, const int64_t *,
+                       const double *, int64_t begin, int64_t end) {
   float *scratch = static_cast<float *>(env->scratch);
   for (int64_t row = begin; row < end; ++row) {
     std::memcpy(scratch, static_cast<const float *>(buffers[0]) + row * 8, 32);
@@ -32,22 +36,28 @@ int32_t total_partials(const weft_kernel_env *env, void *const *buffers, const i
   }
   return WEFT_KERNEL_OK;
 }
-int32_t total_finish(const weft_kernel_env *, void *const *buffers, const int64_t *, const double *, int64_t, int64_t) {
+int32_t total_finish(const weft_kernel_env *, void *const *buffers, const int64_t *, const double *,
+                     int64_t, int64_t) {
   const float *partials = static_cast<const float *>(buffers[2]);
   *static_cast<float *>(buffers[1]) = std::accumulate(partials, partials + 4, 0.0f);
   return WEFT_KERNEL_OK;
 }
-int32_t fail_from_two(const weft_kernel_env *, void *const *, const int64_t *, const double *, int64_t, int64_t end) {
+int32_t fail_from_two(const weft_kernel_env *, void *const *, const int64_t *, const double *,
+                      int64_t, int64_t end) {
   return end > 2 ? WEFT_KERNEL_INDEX_OUT_OF_RANGE : WEFT_KERNEL_OK;
 }
-int32_t nothing(const weft_kernel_env *, void *const *, const int64_t *, const double *, int64_t, int64_t) { return WEFT_KERNEL_OK; }
+int32_t nothing(const weft_kernel_env *, void *const *, const int64_t *, const double *, int64_t,
+                int64_t) {
+  return WEFT_KERNEL_OK;
+}
 
 weft_kernel kernel(std::string_view symbol) {
-  static const std::map<std::string_view, weft_kernel> kernels = {{"add", add},
-                                                                  {"total_partials", total_partials},
-                                                                  {"total_finish", total_finish},
-                                                                  {"fail_from_two", fail_from_two},
-                                                                  {"nothing", nothing}};
+  static const std::map<std::string_view, weft_kernel> kernels = {
+      {"add", add},
+      {"total_partials", total_partials},
+      {"total_finish", total_finish},
+      {"fail_from_two", fail_from_two},
+      {"nothing", nothing}};
   auto found = kernels.find(symbol);
   return found == kernels.end() ? nullptr : found->second;
 }
@@ -58,17 +68,24 @@ public:
   struct State : LibraryCallState {
     double by;
     bool fails;
-    int64_t scratch_bytes() const override { return 1000; }
+    int64_t scratch_bytes() const override {
+      return 1000;
+    }
     absl::Status run(std::span<void *const> operands, void *scratch) override {
-      if (fails) return absl::InternalError("scale broke");
+      if (fails)
+        return absl::InternalError("scale broke");
       std::memset(scratch, 0xff, 1000);
       for (int i = 0; i < 32; ++i)
-        static_cast<float *>(operands[1])[i] = static_cast<float>(by) * static_cast<const float *>(operands[0])[i];
+        static_cast<float *>(operands[1])[i] =
+            static_cast<float>(by) * static_cast<const float *>(operands[0])[i];
       return absl::OkStatus();
     }
   };
-  std::string_view name() const override { return "test.scale"; }
-  absl::StatusOr<std::unique_ptr<LibraryCallState>> init(const LibraryCall &call, int threads) const override {
+  std::string_view name() const override {
+    return "test.scale";
+  }
+  absl::StatusOr<std::unique_ptr<LibraryCallState>> init(const LibraryCall &call,
+                                                         int threads) const override {
     ++inits;
     auto state = std::make_unique<State>();
     state->by = std::get<double>(*find_config(call.config, "by"));
@@ -80,16 +97,20 @@ public:
 
 struct Fixture {
   ScaleEntry entry;
-  std::shared_ptr<TracingAllocator> allocator = std::make_shared<TracingAllocator>(std::make_shared<SystemAllocator>());
+  std::shared_ptr<TracingAllocator> allocator =
+      std::make_shared<TracingAllocator>(std::make_shared<SystemAllocator>());
   std::shared_ptr<Memory> memory = Memory::create(allocator);
-  LibraryResolver libraries = [this](std::string_view name) { return name == entry.name() ? &entry : nullptr; };
+  LibraryResolver libraries = [this](std::string_view name) {
+    return name == entry.name() ? &entry : nullptr;
+  };
 
   absl::StatusOr<std::shared_ptr<ProgramExecutable>> create(Program program) {
     return ProgramExecutable::create(std::move(program), kernel, libraries, memory);
   }
   std::shared_ptr<Buffer> floats(int count, float start) {
     std::shared_ptr<Buffer> buffer = memory->allocate(count * 4, "test").value();
-    for (int i = 0; i < count; ++i) static_cast<float *>(buffer->data())[i] = start + i;
+    for (int i = 0; i < count; ++i)
+      static_cast<float *>(buffer->data())[i] = start + i;
     return buffer;
   }
 };
@@ -99,13 +120,15 @@ TEST(ProgramExecutable, RunsEveryInstructionOnOneAndTwoThreads) {
     Fixture run;
     auto executable = run.create(testing::sample_program());
     ASSERT_TRUE(executable.ok()) << executable.status();
-    std::shared_ptr<Buffer> a = run.floats(32, 0), b = run.floats(32, 100), total = run.floats(1, -1);
+    std::shared_ptr<Buffer> a = run.floats(32, 0), b = run.floats(32, 100),
+                            total = run.floats(1, -1);
     Buffer *inputs[] = {a.get(), b.get()};
     Buffer *outputs[] = {a.get(), total.get(), b.get()};
     RunContext context{run.memory, threads};
     absl::Status status = (*executable)->acquire_and_run(context, inputs, outputs);
     ASSERT_TRUE(status.ok()) << status;
-    for (int i = 0; i < 32; ++i) EXPECT_EQ(static_cast<float *>(a->data())[i], 100 + 2 * i);
+    for (int i = 0; i < 32; ++i)
+      EXPECT_EQ(static_cast<float *>(a->data())[i], 100 + 2 * i);
     EXPECT_EQ(*static_cast<float *>(total->data()), 32 * 100 + 2 * 31 * 32 / 2);
     EXPECT_EQ(run.entry.inits, 1);
     ASSERT_TRUE((*executable)->acquire_and_run(context, inputs, outputs).ok());
@@ -127,11 +150,13 @@ TEST(ProgramExecutable, WrongBindingsAreRefusedBeforeAnythingIsWritten) {
   Fixture run;
   auto executable = run.create(testing::sample_program()).value();
   RunContext context{run.memory, 1};
-  std::shared_ptr<Buffer> a = run.floats(32, 0), b = run.floats(32, 1), small = run.floats(31, 2), total = run.floats(1, 0);
+  std::shared_ptr<Buffer> a = run.floats(32, 0), b = run.floats(32, 1), small = run.floats(31, 2),
+                          total = run.floats(1, 0);
   auto status = [&](std::vector<Buffer *> inputs, std::vector<Buffer *> outputs) {
     return executable->acquire_and_run(context, inputs, outputs);
   };
-  EXPECT_EQ(status({a.get()}, {a.get(), total.get(), b.get()}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status({a.get()}, {a.get(), total.get(), b.get()}).code(),
+            absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status({a.get(), small.get()}, {a.get(), total.get(), small.get()}).message(),
             "input 1 'b' takes 128 bytes; its buffer has 124");
   EXPECT_EQ(status({a.get(), b.get()}, {b.get(), total.get(), b.get()}).message(),
@@ -147,13 +172,15 @@ TEST(ProgramExecutable, FailuresNameTheLocation) {
   Buffer *inputs[] = {a.get(), b.get()};
   Buffer *outputs[] = {a.get(), total.get(), b.get()};
   for (int threads : {1, 2}) {
-    absl::Status status = run.create(program).value()->acquire_and_run({run.memory, threads}, inputs, outputs);
+    absl::Status status =
+        run.create(program).value()->acquire_and_run({run.memory, threads}, inputs, outputs);
     EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange);
     EXPECT_EQ(status.message().substr(0, 13), "train.cpp:3: ");
   }
   program = testing::sample_program();
   std::get<LibraryCall>(program.instructions[1]).config[3].second = int64_t{99};
-  absl::Status status = run.create(program).value()->acquire_and_run({run.memory, 1}, inputs, outputs);
+  absl::Status status =
+      run.create(program).value()->acquire_and_run({run.memory, 1}, inputs, outputs);
   EXPECT_EQ(status.message(), "train.cpp:5: scale broke");
 }
 
@@ -189,7 +216,8 @@ TEST(ProgramExecutable, FillsWithEveryWidth) {
     std::shared_ptr<Buffer> out = run.floats(250, 0);
     Buffer *outputs[] = {out.get()};
     ASSERT_TRUE(run.create(program).value()->acquire_and_run({run.memory, 1}, {}, outputs).ok());
-    for (int i = 0; i < 1000; ++i) ASSERT_EQ(static_cast<uint8_t *>(out->data())[i], i % width + 1) << width << " " << i;
+    for (int i = 0; i < 1000; ++i)
+      ASSERT_EQ(static_cast<uint8_t *>(out->data())[i], i % width + 1) << width << " " << i;
   }
 }
 
@@ -208,7 +236,8 @@ TEST(ProgramExecutable, RunsAllocateNothing) {
   std::shared_ptr<Buffer> x = run.floats(1, 0);
   Buffer *inputs[] = {x.get()};
   int64_t allocations = run.allocator->stats().allocations;
-  for (int i = 0; i < 5; ++i) ASSERT_TRUE(executable->run(context, *resources, inputs, {}).ok());
+  for (int i = 0; i < 5; ++i)
+    ASSERT_TRUE(executable->run(context, *resources, inputs, {}).ok());
   EXPECT_EQ(run.allocator->stats().allocations, allocations);
 }
 

@@ -15,57 +15,82 @@ constexpr char kMagic[8] = {'W', 'E', 'F', 'T', 'P', 'L', 'A', 'N'};
 // magic, version, zero, size of the whole, checksum of all that follows the header
 constexpr size_t kHeaderBytes = 8 + 4 + 4 + 8 + 8;
 
-// A struct of programs, or the same one const: each has one list of its fields, which serves writing and reading.
+// A struct of programs, or the same one const: each has one list of its fields, which serves
+// writing and reading.
 template <class Given, class Struct>
 concept Is = std::same_as<std::remove_const_t<Given>, Struct>;
 
 void fields(auto &file, Is<IndexCheck> auto &check) {
-  file(check.op, check.operand, check.dtype, check.lower, check.upper, check.ignores, check.ignored, check.location);
+  file(check.op, check.operand, check.dtype, check.lower, check.upper, check.ignores, check.ignored,
+       check.location);
 }
 void fields(auto &file, Is<Launch> auto &launch) {
-  file(launch.kernel, launch.finish, launch.operands, launch.partials, launch.count, launch.grain, launch.serial, launch.location,
-       launch.checks);
+  file(launch.kernel, launch.finish, launch.operands, launch.partials, launch.count, launch.grain,
+       launch.serial, launch.location, launch.checks);
 }
-void fields(auto &file, Is<Config::value_type> auto &entry) { file(entry.first, entry.second); }
-void fields(auto &file, Is<TensorRef> auto &operand) { file(operand.buffer, operand.offset, operand.dtype, operand.dims, operand.strides); }
+void fields(auto &file, Is<Config::value_type> auto &entry) {
+  file(entry.first, entry.second);
+}
+void fields(auto &file, Is<TensorRef> auto &operand) {
+  file(operand.buffer, operand.offset, operand.dtype, operand.dims, operand.strides);
+}
 void fields(auto &file, Is<LibraryCall> auto &call) {
   file(call.entry, call.config, call.operands, call.inputs, call.scratch, call.location);
 }
-void fields(auto &file, Is<Copy> auto &copy) { file(copy.source, copy.target, copy.bytes, copy.location); }
-void fields(auto &file, Is<Fill> auto &fill) { file(fill.target, fill.pattern, fill.width, fill.bytes, fill.location); }
+void fields(auto &file, Is<Copy> auto &copy) {
+  file(copy.source, copy.target, copy.bytes, copy.location);
+}
+void fields(auto &file, Is<Fill> auto &fill) {
+  file(fill.target, fill.pattern, fill.width, fill.bytes, fill.location);
+}
 void fields(auto &file, Is<InputSpec> auto &input) {
   file(input.name, input.dtype, input.dims, input.bytes, input.donatable, input.stable);
 }
 void fields(auto &file, Is<OutputSpec> auto &output) {
-  file(output.name, output.dtype, output.dims, output.bytes, output.donated_input, output.alias_input, output.alias_output);
+  file(output.name, output.dtype, output.dims, output.bytes, output.donated_input,
+       output.alias_input, output.alias_output);
 }
-void fields(auto &file, Is<BufferEntry> auto &entry) { file(entry.kind, entry.index, entry.offset, entry.bytes); }
+void fields(auto &file, Is<BufferEntry> auto &entry) {
+  file(entry.kind, entry.index, entry.offset, entry.bytes);
+}
 void fields(auto &file, Is<SizeTable::Entry> auto &entry) {
-  file(entry.place, entry.index, entry.operand, entry.dim, entry.value.coefficient, entry.value.names, entry.largest);
+  file(entry.place, entry.index, entry.operand, entry.dim, entry.value.coefficient,
+       entry.value.names, entry.largest);
 }
-void fields(auto &file, Is<SizeTable> auto &table) { file(table.names, table.entries); }
+void fields(auto &file, Is<SizeTable> auto &table) {
+  file(table.names, table.entries);
+}
 // All but the constants, and but what prepares it.
 void fields(auto &file, Is<Program> auto &program) {
-  file(program.target, program.inputs, program.outputs, program.buffers, program.symbols, program.locations, program.arena_bytes,
-       program.state_bytes, program.thread_scratch_bytes, program.peak_bytes, program.live_bytes_bound, program.instructions,
-       program.prepare_inputs);
+  file(program.target, program.inputs, program.outputs, program.buffers, program.symbols,
+       program.locations, program.arena_bytes, program.state_bytes, program.thread_scratch_bytes,
+       program.peak_bytes, program.live_bytes_bound, program.instructions, program.prepare_inputs);
 }
 
 class Writer {
 public:
   explicit Writer(ByteWriter &out) : out_(out) {}
-  template <class... T> void operator()(const T &...values) { (write(values), ...); }
+  template <class... T> void operator()(const T &...values) {
+    (write(values), ...);
+  }
 
 private:
   template <class T> void write(const T &value) {
-    if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>) out_.scalar(value);
-    else fields(*this, value);
+    if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>)
+      out_.scalar(value);
+    else
+      fields(*this, value);
   }
-  void write(bool value) { out_.scalar<uint8_t>(value); }
-  void write(const std::string &text) { out_.string(text); }
+  void write(bool value) {
+    out_.scalar<uint8_t>(value);
+  }
+  void write(const std::string &text) {
+    out_.string(text);
+  }
   template <class T> void write(const std::vector<T> &items) {
     out_.scalar<uint64_t>(items.size());
-    for (const T &item : items) write(item);
+    for (const T &item : items)
+      write(item);
   }
   template <class... T> void write(const std::variant<T...> &value) {
     out_.scalar(static_cast<uint8_t>(value.index()));
@@ -75,8 +100,8 @@ private:
   ByteWriter &out_;
 };
 
-// The least bytes that an item takes in the file: of one without strings, lists and alternatives. They bound counts before anything is
-// allocated.
+// The least bytes that an item takes in the file: of one without strings, lists and alternatives.
+// They bound counts before anything is allocated.
 class LeastBytes {
 public:
   template <class T> static size_t of() {
@@ -85,17 +110,28 @@ public:
     bytes(item);
     return bytes.sum_;
   }
-  template <class... T> void operator()(const T &...values) { (add(values), ...); }
+  template <class... T> void operator()(const T &...values) {
+    (add(values), ...);
+  }
 
 private:
   template <class T> void add(const T &value) {
-    if constexpr (std::is_same_v<T, bool>) sum_ += 1;
-    else if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>) sum_ += sizeof(T);
-    else fields(*this, value);
+    if constexpr (std::is_same_v<T, bool>)
+      sum_ += 1;
+    else if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>)
+      sum_ += sizeof(T);
+    else
+      fields(*this, value);
   }
-  void add(const std::string &) { sum_ += 8; }
-  template <class T> void add(const std::vector<T> &) { sum_ += 8; }
-  template <class... T> void add(const std::variant<T...> &) { sum_ += 1; }
+  void add(const std::string &) {
+    sum_ += 8;
+  }
+  template <class T> void add(const std::vector<T> &) {
+    sum_ += 8;
+  }
+  template <class... T> void add(const std::variant<T...> &) {
+    sum_ += 1;
+  }
 
   size_t sum_ = 0;
 };
@@ -103,41 +139,55 @@ private:
 class Reader {
 public:
   explicit Reader(ByteReader &in) : in_(in) {}
-  template <class... T> void operator()(T &...values) { (read(values), ...); }
+  template <class... T> void operator()(T &...values) {
+    (read(values), ...);
+  }
 
 private:
   template <class T> void read(T &value) {
-    if constexpr (std::is_arithmetic_v<T>) value = in_.scalar<T>();
-    else fields(*this, value);
+    if constexpr (std::is_arithmetic_v<T>)
+      value = in_.scalar<T>();
+    else
+      fields(*this, value);
   }
   void read(bool &value) {
     uint8_t byte = in_.scalar<uint8_t>();
-    if (byte > 1) in_.fail();
+    if (byte > 1)
+      in_.fail();
     value = byte == 1;
   }
   void read(DType &dtype) {
     uint8_t value = in_.scalar<uint8_t>();
-    if (value >= std::size(kDTypes)) return in_.fail();
+    if (value >= std::size(kDTypes))
+      return in_.fail();
     dtype = static_cast<DType>(value);
   }
   void read(SizeTable::Place &place) {
     uint8_t value = in_.scalar<uint8_t>();
-    if (value > static_cast<uint8_t>(SizeTable::Place::kCount)) return in_.fail();
+    if (value > static_cast<uint8_t>(SizeTable::Place::kCount))
+      return in_.fail();
     place = static_cast<SizeTable::Place>(value);
   }
-  void read(BufferKind &kind) { kind = static_cast<BufferKind>(in_.scalar<uint8_t>()); } // validate() knows which there are
-  void read(std::string &text) { text = in_.string(); }
+  void read(BufferKind &kind) {
+    kind = static_cast<BufferKind>(in_.scalar<uint8_t>());
+  } // validate() knows which there are
+  void read(std::string &text) {
+    text = in_.string();
+  }
   template <class T> void read(std::vector<T> &items) {
     static const size_t kLeast = LeastBytes::of<T>();
     size_t count = in_.count(kLeast);
     // A struct may be larger than its least bytes in the file: room for those is made as they come.
-    if (sizeof(T) <= kLeast) items.reserve(count);
-    for (size_t i = 0; i < count && in_.ok(); ++i) read(items.emplace_back());
+    if (sizeof(T) <= kLeast)
+      items.reserve(count);
+    for (size_t i = 0; i < count && in_.ok(); ++i)
+      read(items.emplace_back());
   }
   template <class... T> void read(std::variant<T...> &value) {
     uint8_t alternative = in_.scalar<uint8_t>(), number = 0;
     bool known = ((number++ == alternative && (read(value.template emplace<T>()), true)) || ...);
-    if (!known) in_.fail();
+    if (!known)
+      in_.fail();
   }
 
   ByteReader &in_;
@@ -147,7 +197,8 @@ void write_program(ByteWriter &out, const Program &program) {
   Writer file(out);
   fields(file, program);
   out.scalar<uint8_t>(!program.prepare.empty());
-  if (program.prepare.empty()) return;
+  if (program.prepare.empty())
+    return;
   // Its constants stand among the fields: they are few, and copied when they are read.
   const Program &prepare = program.prepare.front();
   write_program(out, prepare);
@@ -160,8 +211,10 @@ void read_program(ByteReader &in, Program &program, bool whole) {
   Reader file(in);
   fields(file, program);
   uint8_t prepares = in.scalar<uint8_t>();
-  if (prepares == 0) return;
-  if (prepares > 1 || !whole) return in.fail();
+  if (prepares == 0)
+    return;
+  if (prepares > 1 || !whole)
+    return in.fail();
   Program prepare;
   read_program(in, prepare, /*whole=*/false);
   std::span<const std::byte> constants = in.raw(in.count(1));
@@ -172,7 +225,8 @@ void read_program(ByteReader &in, Program &program, bool whole) {
 } // namespace
 
 absl::StatusOr<std::string> serialize(const Program &program) {
-  if (absl::Status status = validate(program); !status.ok()) return status;
+  if (absl::Status status = validate(program); !status.ok())
+    return status;
   ByteWriter out;
   out.raw(kMagic, sizeof(kMagic));
   out.scalar(kProgramVersion);
@@ -184,7 +238,8 @@ absl::StatusOr<std::string> serialize(const Program &program) {
   out.pad(kBufferAlignment);
   out.raw(program.constants.data(), program.constants.size());
   uint64_t size = out.size();
-  uint64_t sum = checksum(std::as_bytes(std::span(out.data() + kHeaderBytes, out.size() - kHeaderBytes)));
+  uint64_t sum =
+      checksum(std::as_bytes(std::span(out.data() + kHeaderBytes, out.size() - kHeaderBytes)));
   out.overwrite(16, &size, sizeof(size));
   out.overwrite(24, &sum, sizeof(sum));
   return out.take();
@@ -193,16 +248,20 @@ absl::StatusOr<std::string> serialize(const Program &program) {
 absl::StatusOr<Program> deserialize(std::span<const std::byte> bytes) {
   ByteReader in(bytes);
   std::span<const std::byte> magic = in.raw(sizeof(kMagic));
-  if (magic.empty() || std::memcmp(magic.data(), kMagic, sizeof(kMagic)) != 0) return absl::DataLossError("not a Weft program");
+  if (magic.empty() || std::memcmp(magic.data(), kMagic, sizeof(kMagic)) != 0)
+    return absl::DataLossError("not a Weft program");
   uint32_t version = in.scalar<uint32_t>();
   uint32_t zero = in.scalar<uint32_t>();
   uint64_t size = in.scalar<uint64_t>();
   uint64_t sum = in.scalar<uint64_t>();
-  if (!in.ok()) return absl::DataLossError("Weft program is cut off in its header");
+  if (!in.ok())
+    return absl::DataLossError("Weft program is cut off in its header");
   if (version != kProgramVersion)
-    return absl::FailedPreconditionError(absl::StrCat("Weft program of version ", version, "; this build reads version ", kProgramVersion));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "Weft program of version ", version, "; this build reads version ", kProgramVersion));
   if (size != bytes.size())
-    return absl::DataLossError(absl::StrCat("Weft program of ", size, " bytes is cut off or altered: there are ", bytes.size()));
+    return absl::DataLossError(absl::StrCat(
+        "Weft program of ", size, " bytes is cut off or altered: there are ", bytes.size()));
   if (zero != 0 || sum != checksum(bytes.subspan(kHeaderBytes)))
     return absl::DataLossError("Weft program is altered: its checksum differs");
   Program program;
@@ -210,9 +269,11 @@ absl::StatusOr<Program> deserialize(std::span<const std::byte> bytes) {
   size_t constants = in.count(1);
   in.align(kBufferAlignment);
   std::span<const std::byte> data = in.raw(constants);
-  if (!in.ok() || in.remaining() != 0) return absl::DataLossError("Weft program is malformed");
+  if (!in.ok() || in.remaining() != 0)
+    return absl::DataLossError("Weft program is malformed");
   program.constants.assign(data.begin(), data.end());
-  if (absl::Status status = validate(program); !status.ok()) return absl::DataLossError(status.message());
+  if (absl::Status status = validate(program); !status.ok())
+    return absl::DataLossError(status.message());
   return program;
 }
 
@@ -223,13 +284,16 @@ std::string serialize(const SizeTable &table) {
   return out.take();
 }
 
-absl::StatusOr<SizeTable> deserialize_sizes(std::span<const std::byte> bytes, const Program &program) {
+absl::StatusOr<SizeTable> deserialize_sizes(std::span<const std::byte> bytes,
+                                            const Program &program) {
   ByteReader in(bytes);
   Reader file(in);
   SizeTable table;
   fields(file, table);
-  if (!in.ok() || in.remaining() != 0) return absl::DataLossError("a table of sizes is malformed");
-  if (absl::Status status = validate(table, program); !status.ok()) return absl::DataLossError(status.message());
+  if (!in.ok() || in.remaining() != 0)
+    return absl::DataLossError("a table of sizes is malformed");
+  if (absl::Status status = validate(table, program); !status.ok())
+    return absl::DataLossError(status.message());
   return table;
 }
 

@@ -1,4 +1,5 @@
-// What a program has of stable inputs and constants: values that Program::prepare computes, and operands that libraries pack.
+// What a program has of stable inputs and constants: values that Program::prepare computes, and
+// operands that libraries pack.
 #include <algorithm>
 #include <atomic>
 
@@ -10,19 +11,24 @@
 namespace weft::runtime {
 namespace {
 
-// Packing takes as long as it saves in 3 to 8 runs (backends/cpu/device/matmul_packing.h). Operands that change sooner, such as weights
-// between two steps of an optimizer that adds up gradients, are not packed; for the others this loses less than packing costs.
+// Packing takes as long as it saves in 3 to 8 runs (backends/cpu/device/matmul_packing.h). Operands
+// that change sooner, such as weights between two steps of an optimizer that adds up gradients, are
+// not packed; for the others this loses less than packing costs.
 constexpr uint32_t kUsesBeforePacking = 3;
 
 } // namespace
 
-absl::Status ProgramExecutable::build_prepare(const KernelResolver &kernels, const LibraryResolver &libraries,
-                                              std::shared_ptr<Memory> memory, std::shared_ptr<const void> code) {
-  if (program_.prepare.empty()) return absl::OkStatus();
+absl::Status ProgramExecutable::build_prepare(const KernelResolver &kernels,
+                                              const LibraryResolver &libraries,
+                                              std::shared_ptr<Memory> memory,
+                                              std::shared_ptr<const void> code) {
+  if (program_.prepare.empty())
+    return absl::OkStatus();
   Program inner = program_.prepare.front();
   absl::StatusOr<std::shared_ptr<ProgramExecutable>> prepare =
       create(std::move(inner), kernels, libraries, std::move(memory), std::move(code));
-  if (!prepare.ok()) return prepare.status();
+  if (!prepare.ok())
+    return prepare.status();
   prepare_ = *std::move(prepare);
   for (const OutputSpec &output : prepare_->output_specs()) {
     if (output.alias_output != -1) {
@@ -45,29 +51,35 @@ absl::Status ProgramExecutable::add_packed(LibraryStates &states, size_t index, 
   for (size_t i = 0; i < static_cast<size_t>(call->inputs); ++i) {
     const BufferEntry &row = program_.buffers[call->operands[i].buffer];
     stable[i] = row.kind == BufferKind::kConstant || row.kind == BufferKind::kPrepared ||
-                (row.kind == BufferKind::kInput && program_.inputs[row.index].stable && !program_.inputs[row.index].donatable);
+                (row.kind == BufferKind::kInput && program_.inputs[row.index].stable &&
+                 !program_.inputs[row.index].donatable);
   }
   std::unique_ptr<PackedCallState> packed;
   std::string recipe;
   if (std::find(stable.begin(), stable.end(), true) != stable.end()) {
-    absl::StatusOr<std::unique_ptr<PackedCallState>> asked = entry->init_packed(*call, stable, threads);
-    if (!asked.ok()) return asked.status();
+    absl::StatusOr<std::unique_ptr<PackedCallState>> asked =
+        entry->init_packed(*call, stable, threads);
+    if (!asked.ok())
+      return asked.status();
     packed = *std::move(asked);
   }
   if (packed) {
     const TensorRef &operand = call->operands[packed->operand()];
     const BufferEntry &row = program_.buffers[operand.buffer];
-    int64_t offset = operand.offset + row.offset + (row.kind == BufferKind::kPrepared ? prepared_offsets_[row.index] : 0);
+    int64_t offset = operand.offset + row.offset +
+                     (row.kind == BufferKind::kPrepared ? prepared_offsets_[row.index] : 0);
     recipe = absl::StrCat(call->entry, " of bytes from ", offset, " on: ", packed->form());
     int64_t planned = call->scratch == -1 ? 0 : program_.buffers[call->scratch].bytes;
-    if (packed->scratch_bytes() > planned) states.scratch_bytes = std::max(states.scratch_bytes, packed->scratch_bytes());
+    if (packed->scratch_bytes() > planned)
+      states.scratch_bytes = std::max(states.scratch_bytes, packed->scratch_bytes());
   }
   states.packed.push_back(std::move(packed));
   states.recipes.push_back(std::move(recipe));
   return absl::OkStatus();
 }
 
-Buffer *ProgramExecutable::source_of(int32_t row, std::span<Buffer *const> inputs, const Resources &resources) const {
+Buffer *ProgramExecutable::source_of(int32_t row, std::span<Buffer *const> inputs,
+                                     const Resources &resources) const {
   const BufferEntry &entry = program_.buffers[row];
   switch (entry.kind) {
   case BufferKind::kInput:
@@ -81,95 +93,120 @@ Buffer *ProgramExecutable::source_of(int32_t row, std::span<Buffer *const> input
   }
 }
 
-absl::Status ProgramExecutable::prepare_values(const RunContext &context, Resources &resources, std::span<Buffer *const> inputs) {
+absl::Status ProgramExecutable::prepare_values(const RunContext &context, Resources &resources,
+                                               std::span<Buffer *const> inputs) {
   std::vector<Buffer *> sources;
   resources.values_inputs.clear();
   resources.values_constants.clear();
-  // Memory that its owner may write unseen gives nothing that could be kept: its values are computed for this run.
+  // Memory that its owner may write unseen gives nothing that could be kept: its values are
+  // computed for this run.
   bool kept = true;
   for (int32_t row : program_.prepare_inputs) {
     const BufferEntry &entry = program_.buffers[row];
     Buffer *source = source_of(row, inputs, resources);
-    if (source == nullptr) return absl::InvalidArgumentError(absl::StrCat("stable input ", entry.index, " is not bound"));
+    if (source == nullptr)
+      return absl::InvalidArgumentError(
+          absl::StrCat("stable input ", entry.index, " is not bound"));
     kept = kept && source->memory() != nullptr;
     sources.push_back(source);
     if (entry.kind == BufferKind::kConstant) {
-      resources.values_constants.push_back(Buffer::borrow(static_cast<char *>(source->data()) + entry.offset, entry.bytes, nullptr));
+      resources.values_constants.push_back(
+          Buffer::borrow(static_cast<char *>(source->data()) + entry.offset, entry.bytes, nullptr));
       source = resources.values_constants.back().get();
     }
     resources.values_inputs.push_back(source);
   }
   resources.values = nullptr;
   if (kept) {
-    auto values = PreparedStore::instance().take(*context.memory, prepare_recipe_, sources, prepared_bytes_);
+    auto values =
+        PreparedStore::instance().take(*context.memory, prepare_recipe_, sources, prepared_bytes_);
     if (values.ok()) {
       resources.values = *std::move(values);
       resources.values_block = resources.values->block();
     }
   }
-  // Nothing to be found, or dropped at this moment, or more than may be kept: this run has them for itself.
+  // Nothing to be found, or dropped at this moment, or more than may be kept: this run has them for
+  // itself.
   if (!resources.values || !resources.values_block) {
     resources.values = nullptr;
-    absl::StatusOr<std::shared_ptr<Buffer>> own = context.memory->allocate(prepared_bytes_, kPreparedPurpose);
-    if (!own.ok()) return own.status();
+    absl::StatusOr<std::shared_ptr<Buffer>> own =
+        context.memory->allocate(prepared_bytes_, kPreparedPurpose);
+    if (!own.ok())
+      return own.status();
     resources.values_block = *std::move(own);
   }
   if (!resources.values || !resources.values->computed()) {
     absl::StatusOr<std::unique_ptr<RunResources>> inner = prepare_->acquire(context);
-    if (!inner.ok()) return inner.status();
+    if (!inner.ok())
+      return inner.status();
     resources.values_resources = *std::move(inner);
-    if (absl::Status status = prepare_->prepare(context, *resources.values_resources, resources.values_inputs); !status.ok()) return status;
+    if (absl::Status status =
+            prepare_->prepare(context, *resources.values_resources, resources.values_inputs);
+        !status.ok())
+      return status;
   }
-  char **bases = resources.bases.data() + kFirstInputBase + program_.inputs.size() + program_.outputs.size();
-  for (int64_t offset : prepared_offsets_) *bases++ = static_cast<char *>(resources.values_block->data()) + offset;
+  char **bases =
+      resources.bases.data() + kFirstInputBase + program_.inputs.size() + program_.outputs.size();
+  for (int64_t offset : prepared_offsets_)
+    *bases++ = static_cast<char *>(resources.values_block->data()) + offset;
   ++resources.prepared.results;
   resources.prepared.bytes += prepared_bytes_;
   return absl::OkStatus();
 }
 
-absl::Status ProgramExecutable::prepare(const RunContext &context, RunResources &run_resources, std::span<Buffer *const> inputs) {
+absl::Status ProgramExecutable::prepare(const RunContext &context, RunResources &run_resources,
+                                        std::span<Buffer *const> inputs) {
   Resources &resources = static_cast<Resources &>(run_resources);
   resources.prepared = PreparedUse();
   resources.packed.clear();
   resources.is_packed.clear();
   if (prepare_)
-    if (absl::Status status = prepare_values(context, resources, inputs); !status.ok()) return status;
-  if (resources.libraries == nullptr) return absl::OkStatus();
+    if (absl::Status status = prepare_values(context, resources, inputs); !status.ok())
+      return status;
+  if (resources.libraries == nullptr)
+    return absl::OkStatus();
   const LibraryStates &libraries = *resources.libraries;
   for (size_t s = 0; s < steps_.size(); ++s) {
     int32_t call = steps_[s].library_call;
-    if (call == -1 || !libraries.packed[call]) continue;
+    if (call == -1 || !libraries.packed[call])
+      continue;
     const PackedCallState &state = *libraries.packed[call];
     const TensorRef &operand = library_calls_[call].second->operands[state.operand()];
     const BufferEntry &row = program_.buffers[operand.buffer];
     Buffer *source = source_of(operand.buffer, inputs, resources);
     // Values of this run alone would be packed for this run alone.
     bool kept = row.kind != BufferKind::kPrepared || resources.values;
-    if (source == nullptr || source->memory() == nullptr || !kept) continue;
+    if (source == nullptr || source->memory() == nullptr || !kept)
+      continue;
     // Constants serve every run; the others must have shown that they last.
-    if (row.kind != BufferKind::kConstant && !context.pack_at_once && source->count_use() <= kUsesBeforePacking) {
+    if (row.kind != BufferKind::kConstant && !context.pack_at_once &&
+        source->count_use() <= kUsesBeforePacking) {
       ++resources.prepared.waiting;
       continue;
     }
-    auto result = PreparedStore::instance().take(*context.memory, libraries.recipes[call], {&source, 1}, state.packed_bytes());
+    auto result = PreparedStore::instance().take(*context.memory, libraries.recipes[call],
+                                                 {&source, 1}, state.packed_bytes());
     std::shared_ptr<Buffer> block = result.ok() ? (*result)->block() : nullptr;
     if (!block) {
       ++resources.prepared.refused;
       continue;
     }
-    int64_t offset = row.offset + operand.offset + (row.kind == BufferKind::kPrepared ? prepared_offsets_[row.index] : 0);
+    int64_t offset = row.offset + operand.offset +
+                     (row.kind == BufferKind::kPrepared ? prepared_offsets_[row.index] : 0);
     resources.prepared.bytes += block->bytes();
     ++resources.prepared.results;
     resources.is_packed.resize(library_calls_.size());
     resources.is_packed[call] = true;
-    resources.packed.push_back({call, static_cast<int32_t>(s), state.operand(), *std::move(result), std::move(block),
-                                static_cast<char *>(source->data()) + offset,
-                                row.kind == BufferKind::kPrepared ? resources.values_block : nullptr});
+    resources.packed.push_back(
+        {call, static_cast<int32_t>(s), state.operand(), *std::move(result), std::move(block),
+         static_cast<char *>(source->data()) + offset,
+         row.kind == BufferKind::kPrepared ? resources.values_block : nullptr});
   }
   return absl::OkStatus();
 }
 
-absl::Status ProgramExecutable::compute_values(const RunContext &context, Resources &resources, void *block) {
+absl::Status ProgramExecutable::compute_values(const RunContext &context, Resources &resources,
+                                               void *block) {
   std::vector<std::shared_ptr<Buffer>> buffers;
   std::vector<Buffer *> outputs;
   for (size_t i = 0; i < prepared_offsets_.size(); ++i) {
@@ -178,25 +215,34 @@ absl::Status ProgramExecutable::compute_values(const RunContext &context, Resour
       outputs.push_back(outputs[spec.alias_output]);
       continue;
     }
-    buffers.push_back(Buffer::borrow(static_cast<char *>(block) + prepared_offsets_[i], spec.bytes, nullptr));
+    buffers.push_back(
+        Buffer::borrow(static_cast<char *>(block) + prepared_offsets_[i], spec.bytes, nullptr));
     outputs.push_back(buffers.back().get());
   }
   return prepare_->run(context, *resources.values_resources, resources.values_inputs, outputs);
 }
 
-absl::Status ProgramExecutable::compute_prepared(const RunContext &context, RunResources &run_resources) {
+absl::Status ProgramExecutable::compute_prepared(const RunContext &context,
+                                                 RunResources &run_resources) {
   Resources &resources = static_cast<Resources &>(run_resources);
   bool made = false;
   if (resources.values_block) {
-    auto compute = [&](void *block) { return compute_values(context, resources, block); };
-    absl::Status status =
-        resources.values ? resources.values->compute(*resources.values_block, compute, made) : compute(resources.values_block->data());
-    if (!status.ok()) return status;
+    auto compute = [&](void *block) {
+      return compute_values(context, resources, block);
+    };
+    absl::Status status = resources.values
+                              ? resources.values->compute(*resources.values_block, compute, made)
+                              : compute(resources.values_block->data());
+    if (!status.ok())
+      return status;
     resources.prepared.computed += made || !resources.values;
   }
   for (Packed &packed : resources.packed) {
-    auto pack = [&](void *block) { return resources.libraries->packed[packed.call]->pack(packed.plain, block); };
-    if (absl::Status status = packed.result->compute(*packed.block, pack, made); !status.ok()) return at(steps_[packed.step], status);
+    auto pack = [&](void *block) {
+      return resources.libraries->packed[packed.call]->pack(packed.plain, block);
+    };
+    if (absl::Status status = packed.result->compute(*packed.block, pack, made); !status.ok())
+      return at(steps_[packed.step], status);
     resources.prepared.computed += made;
   }
   return absl::OkStatus();

@@ -18,19 +18,26 @@ namespace {
 constexpr int64_t kCount = 16, kBytes = kCount * 4;
 std::atomic<int> squares{0}, packs{0};
 
-int32_t square(const weft_kernel_env *, void *const *buffers, const int64_t *, const double *, int64_t, int64_t) {
+int32_t square(const weft_kernel_env *, void *const *buffers, const int64_t *, const double *,
+               int64_t, int64_t) {
   ++squares;
   const float *a = static_cast<const float *>(buffers[0]);
-  for (int i = 0; i < kCount; ++i) static_cast<float *>(buffers[1])[i] = a[i] * a[i];
+  for (int i = 0; i < kCount; ++i)
+    static_cast<float *>(buffers[1])[i] = a[i] * a[i];
   return WEFT_KERNEL_OK;
 }
-int32_t add(const weft_kernel_env *, void *const *buffers, const int64_t *, const double *, int64_t, int64_t) {
-  const float *a = static_cast<const float *>(buffers[0]), *b = static_cast<const float *>(buffers[1]);
-  for (int i = 0; i < kCount; ++i) static_cast<float *>(buffers[2])[i] = a[i] + b[i];
+int32_t add(const weft_kernel_env *, void *const *buffers, const int64_t *, const double *, int64_t,
+            int64_t) {
+  const float *a = static_cast<const float *>(buffers[0]),
+              *b = static_cast<const float *>(buffers[1]);
+  for (int i = 0; i < kCount; ++i)
+    static_cast<float *>(buffers[2])[i] = a[i] + b[i];
   return WEFT_KERNEL_OK;
 }
 
-weft_kernel kernel(std::string_view symbol) { return symbol == "square" ? square : symbol == "add" ? add : nullptr; }
+weft_kernel kernel(std::string_view symbol) {
+  return symbol == "square" ? square : symbol == "add" ? add : nullptr;
+}
 
 // out = a + b; the packed form of b is b reversed.
 class AddEntry : public LibraryEntry {
@@ -42,24 +49,38 @@ public:
     }
   };
   struct Reversed : PackedCallState {
-    int operand() const override { return 1; }
-    int64_t packed_bytes() const override { return kBytes; }
-    std::string form() const override { return "reversed"; }
+    int operand() const override {
+      return 1;
+    }
+    int64_t packed_bytes() const override {
+      return kBytes;
+    }
+    std::string form() const override {
+      return "reversed";
+    }
     absl::Status pack(const void *plain, void *packed) override {
       ++packs;
-      for (int i = 0; i < kCount; ++i) static_cast<float *>(packed)[i] = static_cast<const float *>(plain)[kCount - 1 - i];
+      for (int i = 0; i < kCount; ++i)
+        static_cast<float *>(packed)[i] = static_cast<const float *>(plain)[kCount - 1 - i];
       return absl::OkStatus();
     }
     absl::Status run(std::span<void *const> operands, void *) override {
       for (int i = 0; i < kCount; ++i)
-        static_cast<float *>(operands[2])[i] = static_cast<float *>(operands[0])[i] + static_cast<float *>(operands[1])[kCount - 1 - i];
+        static_cast<float *>(operands[2])[i] = static_cast<float *>(operands[0])[i] +
+                                               static_cast<float *>(operands[1])[kCount - 1 - i];
       return absl::OkStatus();
     }
   };
-  std::string_view name() const override { return "test.add"; }
-  absl::StatusOr<std::unique_ptr<LibraryCallState>> init(const LibraryCall &, int) const override { return std::make_unique<Plain>(); }
-  absl::StatusOr<std::unique_ptr<PackedCallState>> init_packed(const LibraryCall &, const std::vector<bool> &stable, int) const override {
-    if (!stable[1]) return nullptr;
+  std::string_view name() const override {
+    return "test.add";
+  }
+  absl::StatusOr<std::unique_ptr<LibraryCallState>> init(const LibraryCall &, int) const override {
+    return std::make_unique<Plain>();
+  }
+  absl::StatusOr<std::unique_ptr<PackedCallState>>
+  init_packed(const LibraryCall &, const std::vector<bool> &stable, int) const override {
+    if (!stable[1])
+      return nullptr;
     return std::make_unique<Reversed>();
   }
 };
@@ -69,7 +90,9 @@ const LibraryEntry *library(std::string_view name) {
   return name == entry.name() ? &entry : nullptr;
 }
 
-InputSpec input(const char *name, bool stable) { return {name, DType::kFloat32, {kCount}, kBytes, false, stable}; }
+InputSpec input(const char *name, bool stable) {
+  return {name, DType::kFloat32, {kCount}, kBytes, false, stable};
+}
 
 // y = x + w^2, where w^2 is computed ahead.
 Program with_values() {
@@ -98,18 +121,24 @@ Program with_library() {
   Program program;
   program.inputs = {input("x", false), input("w", true)};
   program.outputs = {{"y", DType::kFloat32, {kCount}, kBytes, -1, -1, -1}};
-  program.buffers = {{BufferKind::kInput, 0, 0, kBytes}, {BufferKind::kInput, 1, 0, kBytes}, {BufferKind::kOutput, 0, 0, kBytes}};
+  program.buffers = {{BufferKind::kInput, 0, 0, kBytes},
+                     {BufferKind::kInput, 1, 0, kBytes},
+                     {BufferKind::kOutput, 0, 0, kBytes}};
   LibraryCall call{"test.add", {}, {}, 2, -1, -1};
-  for (int32_t row : {0, 1, 2}) call.operands.push_back({row, 0, DType::kFloat32, {kCount}, {1}});
+  for (int32_t row : {0, 1, 2})
+    call.operands.push_back({row, 0, DType::kFloat32, {kCount}, {1}});
   program.instructions = {call};
   return program;
 }
 
 struct PrepareTest : ::testing::Test {
-  std::shared_ptr<LimitAllocator> limit = std::make_shared<LimitAllocator>(std::make_shared<SystemAllocator>(), int64_t{1} << 20);
+  std::shared_ptr<LimitAllocator> limit =
+      std::make_shared<LimitAllocator>(std::make_shared<SystemAllocator>(), int64_t{1} << 20);
   std::shared_ptr<Memory> memory = Memory::create(limit);
   std::unique_ptr<Executor> executor = std::make_unique<Executor>(memory, 2);
-  void SetUp() override { squares = packs = 0; }
+  void SetUp() override {
+    squares = packs = 0;
+  }
   void TearDown() override {
     executor = nullptr;
     PreparedStore::instance().release(*memory, INT64_MAX);
@@ -127,10 +156,11 @@ struct PrepareTest : ::testing::Test {
   }
   // value, value + 1, ...: an order that packing must keep.
   static void fill(Buffer &buffer, float value) {
-    for (int i = 0; i < kCount; ++i) static_cast<float *>(buffer.data())[i] = value + static_cast<float>(i);
+    for (int i = 0; i < kCount; ++i)
+      static_cast<float *>(buffer.data())[i] = value + static_cast<float>(i);
   }
-  void expect(const std::shared_ptr<ProgramExecutable> &executable, const std::shared_ptr<Buffer> &x, const std::shared_ptr<Buffer> &w,
-              bool squared) {
+  void expect(const std::shared_ptr<ProgramExecutable> &executable,
+              const std::shared_ptr<Buffer> &x, const std::shared_ptr<Buffer> &w, bool squared) {
     std::vector<std::shared_ptr<Buffer>> outputs;
     ASSERT_TRUE(executor->submit(executable, {x, w}, outputs).ok());
     ASSERT_TRUE(outputs[0]->wait().ok());
@@ -144,7 +174,8 @@ struct PrepareTest : ::testing::Test {
 TEST_F(PrepareTest, ValuesAreComputedOncePerVersionOfTheWeights) {
   auto executable = create(with_values());
   auto w = floats(1), other = floats(5);
-  for (int i = 0; i < 3; ++i) expect(executable, floats(10.f * static_cast<float>(i)), w, true);
+  for (int i = 0; i < 3; ++i)
+    expect(executable, floats(10.f * static_cast<float>(i)), w, true);
   EXPECT_EQ(squares, 1);
   expect(executable, floats(0), other, true);
   expect(executable, floats(0), w, true);
@@ -164,18 +195,22 @@ TEST_F(PrepareTest, ManyThreadsShareThem) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {
-      for (int i = 0; i < 20; ++i) expect(executable, floats(static_cast<float>(t * 20 + i)), w, true);
+      for (int i = 0; i < 20; ++i)
+        expect(executable, floats(static_cast<float>(t * 20 + i)), w, true);
     });
-  for (std::thread &thread : threads) thread.join();
+  for (std::thread &thread : threads)
+    thread.join();
   EXPECT_EQ(squares, 1);
 }
 
 TEST_F(PrepareTest, OperandsArePackedOnceTheyHaveLasted) {
   auto executable = create(with_library());
   auto w = floats(1);
-  for (int i = 0; i < 3; ++i) expect(executable, floats(static_cast<float>(i)), w, false);
+  for (int i = 0; i < 3; ++i)
+    expect(executable, floats(static_cast<float>(i)), w, false);
   EXPECT_EQ(packs, 0);
-  for (int i = 0; i < 3; ++i) expect(executable, floats(static_cast<float>(i)), w, false);
+  for (int i = 0; i < 3; ++i)
+    expect(executable, floats(static_cast<float>(i)), w, false);
   EXPECT_EQ(packs, 1);
   // A program of the same recipe finds the packed operand.
   expect(create(with_library()), floats(7), w, false);
@@ -202,14 +237,16 @@ TEST_F(PrepareTest, ALoadedProgramPacksAtOnce) {
   ASSERT_TRUE(executable->run(context, *resources, inputs, outputs).ok());
   ASSERT_TRUE(executable->run(context, *resources, inputs, outputs).ok());
   EXPECT_EQ(packs, 1);
-  for (int i = 0; i < kCount; ++i) EXPECT_EQ(static_cast<float *>(y->data())[i], 3.f + 2.f * static_cast<float>(i));
+  for (int i = 0; i < kCount; ++i)
+    EXPECT_EQ(static_cast<float *>(y->data())[i], 3.f + 2.f * static_cast<float>(i));
 }
 
 TEST_F(PrepareTest, ConstantsArePackedAtOnce) {
   Program program = with_library();
   program.inputs.pop_back();
   program.constants.resize(kBytes);
-  for (int i = 0; i < kCount; ++i) reinterpret_cast<float *>(program.constants.data())[i] = static_cast<float>(i);
+  for (int i = 0; i < kCount; ++i)
+    reinterpret_cast<float *>(program.constants.data())[i] = static_cast<float>(i);
   program.buffers[1] = {BufferKind::kConstant, -1, 0, kBytes};
   auto executable = create(program);
   auto x = floats(1);
@@ -217,7 +254,8 @@ TEST_F(PrepareTest, ConstantsArePackedAtOnce) {
   ASSERT_TRUE(executor->submit(executable, {x}, outputs).ok());
   ASSERT_TRUE(outputs[0]->wait().ok());
   EXPECT_EQ(packs, 1);
-  for (int i = 0; i < kCount; ++i) EXPECT_EQ(static_cast<float *>(outputs[0]->data())[i], 1.f + 2.f * static_cast<float>(i));
+  for (int i = 0; i < kCount; ++i)
+    EXPECT_EQ(static_cast<float *>(outputs[0]->data())[i], 1.f + 2.f * static_cast<float>(i));
 }
 
 TEST_F(PrepareTest, WithoutMemoryOperandsStayAsTheyAre) {
@@ -294,7 +332,8 @@ TEST(Prepare, RoundTripsAndIsValidated) {
   EXPECT_TRUE(broken([](Program &p) { p.buffers[2].bytes = 2 * kBytes; }));
   EXPECT_TRUE(broken([](Program &p) { p.prepare.front().inputs.front().donatable = true; }));
   EXPECT_TRUE(broken([](Program &p) { p.prepare.front().outputs.front().alias_input = 0; }));
-  EXPECT_TRUE(broken([](Program &p) { p.instructions.push_back(Copy{0, 2, kBytes, -1}); })) << "prepared values are not written";
+  EXPECT_TRUE(broken([](Program &p) { p.instructions.push_back(Copy{0, 2, kBytes, -1}); }))
+      << "prepared values are not written";
 }
 
 } // namespace

@@ -8,7 +8,8 @@
 
 namespace weft::runtime {
 
-// The bases that operands are relative to: these, then the inputs, the outputs, the prepared values.
+// The bases that operands are relative to: these, then the inputs, the outputs, the prepared
+// values.
 inline constexpr int32_t kArenaBase = 0;
 inline constexpr int32_t kConstantBase = 1;
 inline constexpr int32_t kStateBase = 2;
@@ -25,7 +26,8 @@ struct Packed {
   std::shared_ptr<Buffer> plain_block; // keeps it, where it was itself prepared
 };
 
-// One block: the arena, then scratch. Launches and library calls follow each other, so they share the scratch.
+// One block: the arena, then scratch. Launches and library calls follow each other, so they share
+// the scratch.
 struct ProgramExecutable::Resources : RunResources {
   std::shared_ptr<Buffer> block;
   char *scratch = nullptr;

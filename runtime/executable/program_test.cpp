@@ -10,7 +10,9 @@
 namespace weft::runtime {
 namespace {
 
-std::span<const std::byte> bytes_of(const std::string &text) { return std::as_bytes(std::span(text.data(), text.size())); }
+std::span<const std::byte> bytes_of(const std::string &text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
 
 TEST(Program, SurvivesSerialization) {
   Program program = testing::sample_program();
@@ -58,7 +60,8 @@ TEST(Program, EveryAlteredByteIsAnError) {
 
 TEST(Program, EveryTruncationAndExtensionIsAnError) {
   std::string bytes = *serialize(testing::sample_program());
-  for (size_t size = 0; size < bytes.size(); ++size) EXPECT_FALSE(deserialize(bytes_of(bytes.substr(0, size))).ok()) << size;
+  for (size_t size = 0; size < bytes.size(); ++size)
+    EXPECT_FALSE(deserialize(bytes_of(bytes.substr(0, size))).ok()) << size;
   EXPECT_FALSE(deserialize(bytes_of(bytes + '\0')).ok());
 }
 
@@ -107,12 +110,18 @@ TEST(Program, InvalidProgramsAreRefused) {
       {"no such operand", [](Program &p) { std::get<Launch>(p.instructions[3]).operands[1] = 7; }},
       {"grain", [](Program &p) { std::get<Launch>(p.instructions[3]).grain = 0; }},
       {"location", [](Program &p) { std::get<Launch>(p.instructions[3]).location = 3; }},
-      {"beyond its buffer", [](Program &p) { std::get<LibraryCall>(p.instructions[1]).operands[0].strides[0] = 9; }},
-      {"beyond its buffer", [](Program &p) { std::get<LibraryCall>(p.instructions[1]).operands[0].strides[1] = -1; }},
-      {"out of range", [](Program &p) { std::get<LibraryCall>(p.instructions[1]).operands[0].strides[0] = INT64_MAX / 2; }},
+      {"beyond its buffer",
+       [](Program &p) { std::get<LibraryCall>(p.instructions[1]).operands[0].strides[0] = 9; }},
+      {"beyond its buffer",
+       [](Program &p) { std::get<LibraryCall>(p.instructions[1]).operands[0].strides[1] = -1; }},
+      {"out of range",
+       [](Program &p) {
+         std::get<LibraryCall>(p.instructions[1]).operands[0].strides[0] = INT64_MAX / 2;
+       }},
       {"not sorted",
        [](Program &p) {
-         std::swap(std::get<LibraryCall>(p.instructions[1]).config[0], std::get<LibraryCall>(p.instructions[1]).config[1]);
+         std::swap(std::get<LibraryCall>(p.instructions[1]).config[0],
+                   std::get<LibraryCall>(p.instructions[1]).config[1]);
        }},
       {"not to be written", [](Program &p) { std::get<Copy>(p.instructions[0]).target = 5; }},
       {"not to be written", [](Program &p) { std::get<Fill>(p.instructions[2]).target = 1; }},
@@ -144,7 +153,8 @@ TEST(Program, SerialMeansNoThreadsAndNoLibrary) {
   program.instructions.erase(program.instructions.begin() + 1);
   EXPECT_FALSE(is_serial(program));
   for (Instruction &instruction : program.instructions)
-    if (Launch *launch = std::get_if<Launch>(&instruction)) launch->serial = true;
+    if (Launch *launch = std::get_if<Launch>(&instruction))
+      launch->serial = true;
   EXPECT_TRUE(is_serial(program));
   program.state_bytes = 8;
   EXPECT_FALSE(is_serial(program));

@@ -9,21 +9,27 @@ namespace {
 
 int64_t bytes_of(DType dtype, const std::vector<int64_t> &dims) {
   int64_t bytes = byte_size(dtype);
-  for (int64_t dim : dims) bytes *= dim;
+  for (int64_t dim : dims)
+    bytes *= dim;
   return bytes;
 }
 
-bool is_index(int32_t index, size_t size) { return index >= 0 && static_cast<size_t>(index) < size; }
+bool is_index(int32_t index, size_t size) {
+  return index >= 0 && static_cast<size_t>(index) < size;
+}
 
 // The dim that an entry stands for; null where there is none.
 const int64_t *dim_of(const SizeTable::Entry &entry, const Program &program) {
   const std::vector<int64_t> *dims = nullptr;
-  if (entry.place == SizeTable::Place::kInputDim && is_index(entry.index, program.inputs.size())) dims = &program.inputs[entry.index].dims;
+  if (entry.place == SizeTable::Place::kInputDim && is_index(entry.index, program.inputs.size()))
+    dims = &program.inputs[entry.index].dims;
   if (entry.place == SizeTable::Place::kOutputDim && is_index(entry.index, program.outputs.size()))
     dims = &program.outputs[entry.index].dims;
-  if (entry.place == SizeTable::Place::kOperandDim && is_index(entry.index, program.instructions.size()))
+  if (entry.place == SizeTable::Place::kOperandDim &&
+      is_index(entry.index, program.instructions.size()))
     if (const auto *call = std::get_if<LibraryCall>(&program.instructions[entry.index]))
-      if (is_index(entry.operand, call->operands.size())) dims = &call->operands[entry.operand].dims;
+      if (is_index(entry.operand, call->operands.size()))
+        dims = &call->operands[entry.operand].dims;
   return dims && is_index(entry.dim, dims->size()) ? &(*dims)[entry.dim] : nullptr;
 }
 
@@ -32,35 +38,46 @@ const int64_t *dim_of(const SizeTable::Entry &entry, const Program &program) {
 absl::Status validate(const SizeTable &table, const Program &program) {
   for (size_t i = 0; i < table.entries.size(); ++i) {
     const SizeTable::Entry &entry = table.entries[i];
-    auto invalid = [&](const char *what) { return absl::InvalidArgumentError(absl::StrCat("entry ", i, " of a table of sizes ", what)); };
-    if (entry.largest < 1 || entry.value.coefficient < 1) return invalid("is less than 1");
+    auto invalid = [&](const char *what) {
+      return absl::InvalidArgumentError(absl::StrCat("entry ", i, " of a table of sizes ", what));
+    };
+    if (entry.largest < 1 || entry.value.coefficient < 1)
+      return invalid("is less than 1");
     for (int32_t name : entry.value.names)
-      if (!is_index(name, table.names.size())) return invalid("has a name that is not there");
+      if (!is_index(name, table.names.size()))
+        return invalid("has a name that is not there");
     if (entry.place == SizeTable::Place::kCount) {
-      if (!is_index(entry.index, program.instructions.size()) || !std::holds_alternative<Launch>(program.instructions[entry.index]))
+      if (!is_index(entry.index, program.instructions.size()) ||
+          !std::holds_alternative<Launch>(program.instructions[entry.index]))
         return invalid("is the count of no launch");
     } else {
       const int64_t *dim = dim_of(entry, program);
-      if (!dim || *dim != entry.largest) return invalid("is no dim of the program");
+      if (!dim || *dim != entry.largest)
+        return invalid("is no dim of the program");
     }
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<Program> at_sizes(const Program &program, const SizeTable &table, const Sizes &sizes) {
+absl::StatusOr<Program> at_sizes(const Program &program, const SizeTable &table,
+                                 const Sizes &sizes) {
   std::vector<int64_t> values;
   for (const std::string &name : table.names) {
-    auto found = std::find_if(sizes.begin(), sizes.end(), [&](const auto &each) { return each.first == name; });
-    if (found == sizes.end()) return absl::InvalidArgumentError(absl::StrCat("the program needs the size ", name));
+    auto found = std::find_if(sizes.begin(), sizes.end(),
+                              [&](const auto &each) { return each.first == name; });
+    if (found == sizes.end())
+      return absl::InvalidArgumentError(absl::StrCat("the program needs the size ", name));
     values.push_back(found->second);
   }
   Program sized = program;
   for (const SizeTable::Entry &entry : table.entries) {
     int64_t value = entry.value.coefficient;
     for (int32_t name : entry.value.names)
-      if (__builtin_mul_overflow(value, values[name], &value)) return absl::InvalidArgumentError("a size exceeds 2^63");
+      if (__builtin_mul_overflow(value, values[name], &value))
+        return absl::InvalidArgumentError("a size exceeds 2^63");
     if (value < 1 || value > entry.largest)
-      return absl::InvalidArgumentError(absl::StrCat("a size is ", value, ", but the program was planned for 1 to ", entry.largest));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "a size is ", value, ", but the program was planned for 1 to ", entry.largest));
     switch (entry.place) {
     case SizeTable::Place::kInputDim:
       sized.inputs[entry.index].dims[entry.dim] = value;
@@ -69,27 +86,35 @@ absl::StatusOr<Program> at_sizes(const Program &program, const SizeTable &table,
       sized.outputs[entry.index].dims[entry.dim] = value;
       break;
     case SizeTable::Place::kOperandDim: {
-      TensorRef &operand = std::get<LibraryCall>(sized.instructions[entry.index]).operands[entry.operand];
+      TensorRef &operand =
+          std::get<LibraryCall>(sized.instructions[entry.index]).operands[entry.operand];
       operand.dims[entry.dim] = value;
       int64_t stride = 1;
-      for (size_t i = operand.dims.size(); i-- > 0; stride *= operand.dims[i]) operand.strides[i] = stride;
+      for (size_t i = operand.dims.size(); i-- > 0; stride *= operand.dims[i])
+        operand.strides[i] = stride;
       break;
     }
     case SizeTable::Place::kCount: {
       Launch &launch = std::get<Launch>(sized.instructions[entry.index]);
-      launch.count = static_cast<int64_t>(static_cast<__int128>(launch.count) * value / entry.largest);
+      launch.count =
+          static_cast<int64_t>(static_cast<__int128>(launch.count) * value / entry.largest);
       break;
     }
     }
   }
   // Inputs and outputs are as large as they are; the arena is the largest program's.
-  for (size_t i = 0; i < sized.inputs.size(); ++i) sized.inputs[i].bytes = bytes_of(sized.inputs[i].dtype, sized.inputs[i].dims);
-  for (size_t i = 0; i < sized.outputs.size(); ++i) sized.outputs[i].bytes = bytes_of(sized.outputs[i].dtype, sized.outputs[i].dims);
+  for (size_t i = 0; i < sized.inputs.size(); ++i)
+    sized.inputs[i].bytes = bytes_of(sized.inputs[i].dtype, sized.inputs[i].dims);
+  for (size_t i = 0; i < sized.outputs.size(); ++i)
+    sized.outputs[i].bytes = bytes_of(sized.outputs[i].dtype, sized.outputs[i].dims);
   for (BufferEntry &entry : sized.buffers) {
-    if (entry.kind == BufferKind::kInput) entry.bytes = std::min(entry.bytes, sized.inputs[entry.index].bytes - entry.offset);
-    if (entry.kind == BufferKind::kOutput) entry.bytes = std::min(entry.bytes, sized.outputs[entry.index].bytes - entry.offset);
+    if (entry.kind == BufferKind::kInput)
+      entry.bytes = std::min(entry.bytes, sized.inputs[entry.index].bytes - entry.offset);
+    if (entry.kind == BufferKind::kOutput)
+      entry.bytes = std::min(entry.bytes, sized.outputs[entry.index].bytes - entry.offset);
   }
-  if (absl::Status status = validate(sized); !status.ok()) return status;
+  if (absl::Status status = validate(sized); !status.ok())
+    return status;
   return sized;
 }
 

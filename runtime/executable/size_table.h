@@ -1,4 +1,5 @@
-// Programs for many sizes: which numbers of a program, planned for the largest sizes, are others at smaller ones.
+// Programs for many sizes: which numbers of a program, planned for the largest sizes, are others at
+// smaller ones.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,10 @@ struct SizeTable {
   enum class Place : uint8_t {
     kInputDim,   // dims[dim] of inputs[index]
     kOutputDim,  // dims[dim] of outputs[index]
-    kOperandDim, // dims[dim] of operand `operand` of instructions[index], a library call; strides follow, row-major
-    kCount,      // the count of instructions[index], a launch: as large a part of it as `value` is of `largest`
+    kOperandDim, // dims[dim] of operand `operand` of instructions[index], a library call; strides
+                 // follow, row-major
+    kCount, // the count of instructions[index], a launch: as large a part of it as `value` is of
+            // `largest`
   };
   struct Entry {
     Place place = Place::kInputDim;
@@ -37,15 +40,18 @@ struct SizeTable {
 // The value of each name.
 using Sizes = std::vector<std::pair<std::string, int64_t>>;
 
-// The program at these sizes: other counts, dims and bytes, the same buffers and offsets. InvalidArgument where a name has no size, or one
-// larger than the program was planned for.
-absl::StatusOr<Program> at_sizes(const Program &program, const SizeTable &table, const Sizes &sizes);
+// The program at these sizes: other counts, dims and bytes, the same buffers and offsets.
+// InvalidArgument where a name has no size, or one larger than the program was planned for.
+absl::StatusOr<Program> at_sizes(const Program &program, const SizeTable &table,
+                                 const Sizes &sizes);
 
-// Ok, or InvalidArgument with the first entry that does not stand for a number of this program, planned for the largest sizes.
+// Ok, or InvalidArgument with the first entry that does not stand for a number of this program,
+// planned for the largest sizes.
 absl::Status validate(const SizeTable &table, const Program &program);
 
 // A table as bytes, in program_io.cpp; DataLoss for bytes that are no table of the program.
 std::string serialize(const SizeTable &table);
-absl::StatusOr<SizeTable> deserialize_sizes(std::span<const std::byte> bytes, const Program &program);
+absl::StatusOr<SizeTable> deserialize_sizes(std::span<const std::byte> bytes,
+                                            const Program &program);
 
 } // namespace weft::runtime

@@ -16,7 +16,9 @@ Program sample() {
   output.bytes = 1024;
   program.outputs.push_back(output);
   program.arena_bytes = 1024;
-  program.buffers = {{BufferKind::kInput, 0, 0, 1024}, {BufferKind::kArena, -1, 0, 1024}, {BufferKind::kOutput, 0, 0, 1024}};
+  program.buffers = {{BufferKind::kInput, 0, 0, 1024},
+                     {BufferKind::kArena, -1, 0, 1024},
+                     {BufferKind::kOutput, 0, 0, 1024}};
   Launch launch;
   launch.kernel = 0;
   launch.operands = {0, 1};
@@ -25,7 +27,8 @@ Program sample() {
   LibraryCall call;
   call.entry = "copy";
   call.inputs = 1;
-  call.operands = {{1, 0, DType::kFloat32, {64, 4}, {4, 1}}, {2, 0, DType::kFloat32, {64, 4}, {4, 1}}};
+  call.operands = {{1, 0, DType::kFloat32, {64, 4}, {4, 1}},
+                   {2, 0, DType::kFloat32, {64, 4}, {4, 1}}};
   program.instructions.emplace_back(call);
   return program;
 }
@@ -67,7 +70,9 @@ TEST(SizeTable, TheLargestSizeIsTheProgramItself) {
 TEST(SizeTable, SurvivesTheWayThroughBytes) {
   ASSERT_TRUE(validate(table(), sample()).ok());
   const std::string bytes = serialize(table());
-  auto as_bytes = [](const std::string &text) { return std::as_bytes(std::span(text.data(), text.size())); };
+  auto as_bytes = [](const std::string &text) {
+    return std::as_bytes(std::span(text.data(), text.size()));
+  };
   auto read = deserialize_sizes(as_bytes(bytes), sample());
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->names, table().names);
@@ -76,8 +81,11 @@ TEST(SizeTable, SurvivesTheWayThroughBytes) {
   for (size_t i = 0; i < bytes.size(); ++i) {
     std::string changed = bytes;
     changed[i] ^= 0x41;
-    if (auto other = deserialize_sizes(as_bytes(changed), sample()); other.ok()) EXPECT_TRUE(validate(*other, sample()).ok());
-    EXPECT_EQ(deserialize_sizes(as_bytes(bytes.substr(0, i)), sample()).status().code(), absl::StatusCode::kDataLoss) << "cut at " << i;
+    if (auto other = deserialize_sizes(as_bytes(changed), sample()); other.ok())
+      EXPECT_TRUE(validate(*other, sample()).ok());
+    EXPECT_EQ(deserialize_sizes(as_bytes(bytes.substr(0, i)), sample()).status().code(),
+              absl::StatusCode::kDataLoss)
+        << "cut at " << i;
   }
 }
 
@@ -100,10 +108,14 @@ TEST(SizeTable, OfAnotherProgramIsRefused) {
 }
 
 TEST(SizeTable, RefusesWhatWasNotPlanned) {
-  EXPECT_EQ(at_sizes(sample(), table(), {{"n", 65}}).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(at_sizes(sample(), table(), {{"n", 0}}).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(at_sizes(sample(), table(), {{"m", 4}}).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(at_sizes(sample(), table(), {{"n", INT64_MAX}}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(at_sizes(sample(), table(), {{"n", 65}}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(at_sizes(sample(), table(), {{"n", 0}}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(at_sizes(sample(), table(), {{"m", 4}}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(at_sizes(sample(), table(), {{"n", INT64_MAX}}).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 } // namespace

@@ -11,7 +11,8 @@
 namespace weft::runtime {
 
 Device::Device(std::string_view name, std::shared_ptr<Allocator> allocator, int threads)
-    : name_(name), default_allocator_(allocator), executor_(Memory::create(std::move(allocator)), threads) {}
+    : name_(name), default_allocator_(allocator),
+      executor_(Memory::create(std::move(allocator)), threads) {}
 
 void Device::set_allocator(std::shared_ptr<Allocator> allocator) {
   executor_.set_memory(Memory::create(allocator ? std::move(allocator) : default_allocator_));
@@ -19,18 +20,21 @@ void Device::set_allocator(std::shared_ptr<Allocator> allocator) {
 
 void Device::trim() {
   executor_.trim();
-  if (auto *caching = dynamic_cast<CachingAllocator *>(default_allocator_.get())) caching->trim();
+  if (auto *caching = dynamic_cast<CachingAllocator *>(default_allocator_.get()))
+    caching->trim();
 }
 
 namespace {
 
-// Waits for what is under way when the process ends. atexit() comes too late for this: oneDNN registers the destructors of the code that it
-// generates at its first calls, after ours, so that they run before it, and a program that still runs jumps into freed memory. exit() ends
-// the objects of its own thread before all of that.
+// Waits for what is under way when the process ends. atexit() comes too late for this: oneDNN
+// registers the destructors of the code that it generates at its first calls, after ours, so that
+// they run before it, and a program that still runs jumps into freed memory. exit() ends the
+// objects of its own thread before all of that.
 struct Drain {
   ~Drain() {
     bool is_main_thread = gettid() == getpid(); // another thread ends without the process
-    if (is_main_thread) cpu_device().executor().synchronize();
+    if (is_main_thread)
+      cpu_device().executor().synchronize();
   }
 };
 thread_local Drain drain_at_exit;
@@ -38,10 +42,13 @@ thread_local Drain drain_at_exit;
 } // namespace
 
 Device &cpu_device() {
-  // Never destroyed, since tensors with static storage may outlive any order of destruction. At exit the executor finishes what is under
-  // way and ends its thread, before the libraries that it calls are torn down.
+  // Never destroyed, since tensors with static storage may outlive any order of destruction. At
+  // exit the executor finishes what is under way and ends its thread, before the libraries that it
+  // calls are torn down.
   static Device *const device = [] {
-    auto *made = new Device("cpu", std::make_shared<CachingAllocator>(std::make_shared<SystemAllocator>()), default_threads());
+    auto *made =
+        new Device("cpu", std::make_shared<CachingAllocator>(std::make_shared<SystemAllocator>()),
+                   default_threads());
     std::atexit([] { cpu_device().executor().stop(); });
     return made;
   }();

@@ -18,28 +18,35 @@ namespace {
 
 std::vector<Buffer *> raw(const std::vector<std::shared_ptr<Buffer>> &buffers) {
   std::vector<Buffer *> result(buffers.size());
-  for (size_t i = 0; i < buffers.size(); ++i) result[i] = buffers[i].get();
+  for (size_t i = 0; i < buffers.size(); ++i)
+    result[i] = buffers[i].get();
   return result;
 }
 
 // Whether the run writes output i: an alias is only handed on.
-bool is_written(const OutputSpec &output) { return output.alias_input == -1 && output.alias_output == -1; }
+bool is_written(const OutputSpec &output) {
+  return output.alias_input == -1 && output.alias_output == -1;
+}
 
-// Marks every buffer of a run with the run's end, and returns what the run depends on: the writes of its inputs that have failed or may
-// yet.
-std::vector<std::shared_ptr<const Event>> mark(const Executable &executable, const std::vector<std::shared_ptr<Buffer>> &inputs,
+// Marks every buffer of a run with the run's end, and returns what the run depends on: the writes
+// of its inputs that have failed or may yet.
+std::vector<std::shared_ptr<const Event>> mark(const Executable &executable,
+                                               const std::vector<std::shared_ptr<Buffer>> &inputs,
                                                const std::vector<std::shared_ptr<Buffer>> &outputs,
                                                const std::shared_ptr<const Event> &event) {
   std::vector<std::shared_ptr<const Event>> dependencies;
   std::span<const InputSpec> input_specs = executable.input_specs();
   for (size_t i = 0; i < inputs.size(); ++i) {
     // The run may use a donated input's memory even where no output ends in it.
-    std::shared_ptr<const Event> before = input_specs[i].donatable ? inputs[i]->begin_write(event) : inputs[i]->begin_read(event);
-    if (before && before != event && !(before->done() && before->wait().ok())) dependencies.push_back(std::move(before));
+    std::shared_ptr<const Event> before =
+        input_specs[i].donatable ? inputs[i]->begin_write(event) : inputs[i]->begin_read(event);
+    if (before && before != event && !(before->done() && before->wait().ok()))
+      dependencies.push_back(std::move(before));
   }
   std::span<const OutputSpec> output_specs = executable.output_specs();
   for (size_t i = 0; i < outputs.size(); ++i)
-    if (is_written(output_specs[i])) outputs[i]->begin_write(event);
+    if (is_written(output_specs[i]))
+      outputs[i]->begin_write(event);
   return dependencies;
 }
 
@@ -47,13 +54,16 @@ bool is_quiet(const Executable &executable, const std::vector<std::shared_ptr<Bu
               const std::vector<std::shared_ptr<Buffer>> &outputs) {
   std::span<const InputSpec> input_specs = executable.input_specs();
   for (size_t i = 0; i < inputs.size(); ++i)
-    if (!(input_specs[i].donatable ? inputs[i]->is_idle() : inputs[i]->is_written())) return false;
-  return std::all_of(outputs.begin(), outputs.end(), [](const std::shared_ptr<Buffer> &output) { return output->is_idle(); });
+    if (!(input_specs[i].donatable ? inputs[i]->is_idle() : inputs[i]->is_written()))
+      return false;
+  return std::all_of(outputs.begin(), outputs.end(),
+                     [](const std::shared_ptr<Buffer> &output) { return output->is_idle(); });
 }
 
 absl::Status first_error(const std::vector<std::shared_ptr<Buffer>> &inputs) {
   for (const std::shared_ptr<Buffer> &input : inputs)
-    if (absl::Status status = input->error(); !status.ok()) return status;
+    if (absl::Status status = input->error(); !status.ok())
+      return status;
   return absl::OkStatus();
 }
 
@@ -64,46 +74,58 @@ Executor::Executor(std::shared_ptr<Memory> memory, int threads) : memory_(std::m
   thread_ = std::thread([this] { loop(); });
 }
 
-Executor::~Executor() { stop(); }
+Executor::~Executor() {
+  stop();
+}
 
-absl::Status Executor::bind_outputs(const Executable &executable, Memory &memory, const std::vector<std::shared_ptr<Buffer>> &inputs,
+absl::Status Executor::bind_outputs(const Executable &executable, Memory &memory,
+                                    const std::vector<std::shared_ptr<Buffer>> &inputs,
                                     std::vector<std::shared_ptr<Buffer>> &outputs) const {
   std::span<const OutputSpec> specs = executable.output_specs();
-  if (inputs.size() != executable.input_specs().size() || (!outputs.empty() && outputs.size() != specs.size()))
-    return absl::InvalidArgumentError(absl::StrCat("the program takes ", executable.input_specs().size(), " inputs and gives ",
-                                                   specs.size(), " outputs; there are ", inputs.size(), " and ", outputs.size(),
-                                                   " buffers"));
+  if (inputs.size() != executable.input_specs().size() ||
+      (!outputs.empty() && outputs.size() != specs.size()))
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the program takes ", executable.input_specs().size(), " inputs and gives ", specs.size(),
+        " outputs; there are ", inputs.size(), " and ", outputs.size(), " buffers"));
   outputs.resize(specs.size());
   for (size_t i = 0; i < specs.size(); ++i) {
-    if (outputs[i]) continue;
-    if (specs[i].donated_input != -1) outputs[i] = inputs[specs[i].donated_input];
-    else if (specs[i].alias_input != -1) outputs[i] = inputs[specs[i].alias_input];
-    else if (specs[i].alias_output != -1) outputs[i] = outputs[specs[i].alias_output];
+    if (outputs[i])
+      continue;
+    if (specs[i].donated_input != -1)
+      outputs[i] = inputs[specs[i].donated_input];
+    else if (specs[i].alias_input != -1)
+      outputs[i] = inputs[specs[i].alias_input];
+    else if (specs[i].alias_output != -1)
+      outputs[i] = outputs[specs[i].alias_output];
     else {
       absl::StatusOr<std::shared_ptr<Buffer>> buffer = memory.allocate(specs[i].bytes, "output");
-      if (!buffer.ok()) return buffer.status();
+      if (!buffer.ok())
+        return buffer.status();
       outputs[i] = *std::move(buffer);
     }
   }
   return check_bindings(executable, raw(inputs), raw(outputs));
 }
 
-absl::StatusOr<std::unique_ptr<RunResources>> Executor::acquire(Executable &executable, const RunContext &context,
-                                                                const std::vector<std::shared_ptr<Buffer>> &inputs,
-                                                                std::vector<std::shared_ptr<Buffer>> &outputs) {
+absl::StatusOr<std::unique_ptr<RunResources>>
+Executor::acquire(Executable &executable, const RunContext &context,
+                  const std::vector<std::shared_ptr<Buffer>> &inputs,
+                  std::vector<std::shared_ptr<Buffer>> &outputs) {
   for (int attempt = 0;; ++attempt) {
     std::vector<std::shared_ptr<Buffer>> bound = outputs;
     absl::Status status = bind_outputs(executable, *context.memory, inputs, bound);
     if (status.ok()) {
       absl::StatusOr<std::unique_ptr<RunResources>> resources = executable.acquire(context);
       status = resources.status();
-      if (status.ok()) status = executable.prepare(context, **resources, raw(inputs));
+      if (status.ok())
+        status = executable.prepare(context, **resources, raw(inputs));
       if (status.ok()) {
         outputs = std::move(bound);
         return resources;
       }
     }
-    if (attempt > 0 || !absl::IsResourceExhausted(status)) return status;
+    if (attempt > 0 || !absl::IsResourceExhausted(status))
+      return status;
     // What is under way will give memory back, and so may the arena of a larger program.
     bound.clear();
     synchronize();
@@ -119,24 +141,30 @@ RunContext Executor::context(bool on_executor) {
   return context;
 }
 
-absl::Status Executor::submit(std::shared_ptr<Executable> executable, std::vector<std::shared_ptr<Buffer>> inputs,
+absl::Status Executor::submit(std::shared_ptr<Executable> executable,
+                              std::vector<std::shared_ptr<Buffer>> inputs,
                               std::vector<std::shared_ptr<Buffer>> &outputs) {
   Item item;
   bool small = executable->is_serial() && executable->work_bytes() <= kMaxInlineBytes;
   if (small) {
     item.context = context(false);
-    absl::StatusOr<std::unique_ptr<RunResources>> resources = acquire(*executable, item.context, inputs, outputs);
-    if (!resources.ok()) return resources.status();
+    absl::StatusOr<std::unique_ptr<RunResources>> resources =
+        acquire(*executable, item.context, inputs, outputs);
+    if (!resources.ok())
+      return resources.status();
     item.resources = *std::move(resources);
     if (is_quiet(*executable, inputs, outputs)) {
       absl::Status status = first_error(inputs);
       std::span<const InputSpec> specs = executable->input_specs();
       for (size_t i = 0; i < inputs.size(); ++i)
-        if (specs[i].donatable) inputs[i]->changed();
-      if (status.ok()) status = executable->run(item.context, *item.resources, raw(inputs), raw(outputs));
+        if (specs[i].donatable)
+          inputs[i]->changed();
+      if (status.ok())
+        status = executable->run(item.context, *item.resources, raw(inputs), raw(outputs));
       // Buffers that were never in flight stay without an event while all goes well.
       bool marked = !status.ok();
-      for (const std::shared_ptr<Buffer> &output : outputs) marked = marked || !output->error().ok();
+      for (const std::shared_ptr<Buffer> &output : outputs)
+        marked = marked || !output->error().ok();
       if (marked) {
         auto event = std::make_shared<Event>();
         event->complete(status);
@@ -147,8 +175,10 @@ absl::Status Executor::submit(std::shared_ptr<Executable> executable, std::vecto
     }
   } else {
     item.context = context(true);
-    absl::StatusOr<std::unique_ptr<RunResources>> resources = acquire(*executable, item.context, inputs, outputs);
-    if (!resources.ok()) return resources.status();
+    absl::StatusOr<std::unique_ptr<RunResources>> resources =
+        acquire(*executable, item.context, inputs, outputs);
+    if (!resources.ok())
+      return resources.status();
     item.resources = *std::move(resources);
   }
   item.event = std::make_shared<Event>();
@@ -160,7 +190,8 @@ absl::Status Executor::submit(std::shared_ptr<Executable> executable, std::vecto
   return absl::OkStatus();
 }
 
-std::shared_ptr<const Event> Executor::submit(std::function<absl::Status(const RunContext &context)> work) {
+std::shared_ptr<const Event>
+Executor::submit(std::function<absl::Status(const RunContext &context)> work) {
   Item item;
   item.context = context(true);
   item.event = std::make_shared<Event>();
@@ -174,7 +205,8 @@ std::shared_ptr<const Event> Executor::submit(std::function<absl::Status(const R
 void Executor::enqueue(Item item, std::unique_lock<std::mutex> order) {
   std::unique_lock lock(queue_mutex_);
   room_.wait(lock, [this] { return in_flight_ < kMaxInFlight || stopped_; });
-  if (item.executable) item.dependencies = mark(*item.executable, item.inputs, item.outputs, item.event);
+  if (item.executable)
+    item.dependencies = mark(*item.executable, item.inputs, item.outputs, item.event);
   if (stopped_) {
     // After the end of main(): nothing else runs, and `order` keeps other callers out.
     lock.unlock();
@@ -190,16 +222,22 @@ void Executor::enqueue(Item item, std::unique_lock<std::mutex> order) {
 
 void Executor::run(Item item, SpinLimiter *spinning) {
   absl::Status status;
-  if (spinning) spinning->before_run();
+  if (spinning)
+    spinning->before_run();
   if (item.executable) {
-    // They came earlier in the queue, so they have ended. One that failed has lost what this run reads.
+    // They came earlier in the queue, so they have ended. One that failed has lost what this run
+    // reads.
     for (const std::shared_ptr<const Event> &write : item.dependencies)
-      if (status.ok()) status = write->wait();
-    if (status.ok()) status = item.executable->run(item.context, *item.resources, raw(item.inputs), raw(item.outputs));
+      if (status.ok())
+        status = write->wait();
+    if (status.ok())
+      status =
+          item.executable->run(item.context, *item.resources, raw(item.inputs), raw(item.outputs));
   } else {
     status = item.work(item.context);
   }
-  if (spinning) spinning->after_run(threads());
+  if (spinning)
+    spinning->after_run(threads());
   submitted_.fetch_add(1, std::memory_order_relaxed);
   std::shared_ptr<Event> event = std::move(item.event);
   // Before the event: who waits for it may count the memory.
@@ -246,7 +284,8 @@ void Executor::stop() {
   }
   arrivals_.fetch_add(1, std::memory_order_release);
   arrivals_.notify_one();
-  if (thread_.joinable()) thread_.join();
+  if (thread_.joinable())
+    thread_.join();
 }
 
 void Executor::set_threads(int threads) {
@@ -265,10 +304,13 @@ void Executor::set_memory(std::shared_ptr<Memory> memory) {
     std::lock_guard lock(settings_mutex_);
     old = std::exchange(memory_, std::move(memory));
   }
-  if (old) PreparedStore::instance().release(*old, std::numeric_limits<int64_t>::max());
+  if (old)
+    PreparedStore::instance().release(*old, std::numeric_limits<int64_t>::max());
   trim();
 }
 
-ExecutorStats Executor::stats() const { return {submitted_.load(std::memory_order_relaxed), inline_runs_.load(std::memory_order_relaxed)}; }
+ExecutorStats Executor::stats() const {
+  return {submitted_.load(std::memory_order_relaxed), inline_runs_.load(std::memory_order_relaxed)};
+}
 
 } // namespace weft::runtime

@@ -22,10 +22,12 @@ namespace weft::runtime {
 
 class SpinLimiter;
 
-// Submissions wait when this many are under way: each holds its inputs and outputs, and a loop that reads nothing would run out of memory.
+// Submissions wait when this many are under way: each holds its inputs and outputs, and a loop that
+// reads nothing would run out of memory.
 inline constexpr int64_t kMaxInFlight = 16;
-// A serial program that touches no more bytes than this runs on the caller's thread: it takes less time (some 20 us) than a caller that
-// reads the result would lose in two hand-overs; a larger one is worth the overlap with the caller.
+// A serial program that touches no more bytes than this runs on the caller's thread: it takes less
+// time (some 20 us) than a caller that reads the result would lose in two hand-overs; a larger one
+// is worth the overlap with the caller.
 inline constexpr int64_t kMaxInlineBytes = 256 << 10;
 
 struct ExecutorStats {
@@ -33,8 +35,8 @@ struct ExecutorStats {
   int64_t inline_runs = 0; // programs run on their caller's thread
 };
 
-// One thread, the sole user of the thread team (parallel_for) and of vendor libraries. All functions may be called from any thread but the
-// executor's own.
+// One thread, the sole user of the thread team (parallel_for) and of vendor libraries. All
+// functions may be called from any thread but the executor's own.
 class Executor {
 public:
   Executor(std::shared_ptr<Memory> memory, int threads);
@@ -43,11 +45,14 @@ public:
   Executor(const Executor &) = delete;
   Executor &operator=(const Executor &) = delete;
 
-  // Runs the executable after all that was submitted before. `inputs` are as its specs say. In `outputs` null entries are filled: with a
-  // new buffer, or with the one that the output is tied to. A failure that is returned came before the first instruction: nothing has
-  // changed, a retry is legal. A later one poisons outputs and donated inputs: their wait() returns it. So does an input that an earlier
-  // run has poisoned. A small serial program runs on the caller's thread, when nothing is under way on its buffers.
-  absl::Status submit(std::shared_ptr<Executable> executable, std::vector<std::shared_ptr<Buffer>> inputs,
+  // Runs the executable after all that was submitted before. `inputs` are as its specs say. In
+  // `outputs` null entries are filled: with a new buffer, or with the one that the output is tied
+  // to. A failure that is returned came before the first instruction: nothing has changed, a retry
+  // is legal. A later one poisons outputs and donated inputs: their wait() returns it. So does an
+  // input that an earlier run has poisoned. A small serial program runs on the caller's thread,
+  // when nothing is under way on its buffers.
+  absl::Status submit(std::shared_ptr<Executable> executable,
+                      std::vector<std::shared_ptr<Buffer>> inputs,
                       std::vector<std::shared_ptr<Buffer>> &outputs);
 
   // Runs any other work in order; the event holds its status. `context` is the executor's.
@@ -55,12 +60,17 @@ public:
 
   // Waits for all that was submitted before. Errors stay with the buffers that they poisoned.
   void synchronize();
-  // Stops the thread after it has finished what is under way; later submissions run on their caller's thread, one at a time.
+  // Stops the thread after it has finished what is under way; later submissions run on their
+  // caller's thread, one at a time.
   void stop();
   // Gives the shared arena back.
-  void trim() { arenas_.trim(); }
+  void trim() {
+    arenas_.trim();
+  }
 
-  int threads() const { return threads_.load(std::memory_order_relaxed); }
+  int threads() const {
+    return threads_.load(std::memory_order_relaxed);
+  }
   // For what is submitted from now on.
   void set_threads(int threads);
   std::shared_ptr<Memory> memory() const;
@@ -75,15 +85,18 @@ private:
     RunContext context;
     std::vector<std::shared_ptr<Buffer>> inputs;
     std::vector<std::shared_ptr<Buffer>> outputs;
-    std::vector<std::shared_ptr<const Event>> dependencies; // writes of inputs that were under way, or failed, at submission
+    std::vector<std::shared_ptr<const Event>>
+        dependencies; // writes of inputs that were under way, or failed, at submission
     std::function<absl::Status(const RunContext &)> work;
   };
 
-  absl::Status bind_outputs(const Executable &executable, Memory &memory, const std::vector<std::shared_ptr<Buffer>> &inputs,
+  absl::Status bind_outputs(const Executable &executable, Memory &memory,
+                            const std::vector<std::shared_ptr<Buffer>> &inputs,
                             std::vector<std::shared_ptr<Buffer>> &outputs) const;
-  absl::StatusOr<std::unique_ptr<RunResources>> acquire(Executable &executable, const RunContext &context,
-                                                        const std::vector<std::shared_ptr<Buffer>> &inputs,
-                                                        std::vector<std::shared_ptr<Buffer>> &outputs);
+  absl::StatusOr<std::unique_ptr<RunResources>>
+  acquire(Executable &executable, const RunContext &context,
+          const std::vector<std::shared_ptr<Buffer>> &inputs,
+          std::vector<std::shared_ptr<Buffer>> &outputs);
   RunContext context(bool on_executor);
   void enqueue(Item item, std::unique_lock<std::mutex> order);
   void run(Item item, SpinLimiter *spinning);
@@ -94,7 +107,8 @@ private:
   std::atomic<int> threads_;
   ArenaPool arenas_;
 
-  std::mutex order_mutex_; // held from marking the buffers of a submission to queueing it: the marks follow the order of the queue
+  std::mutex order_mutex_; // held from marking the buffers of a submission to queueing it: the
+                           // marks follow the order of the queue
   std::mutex queue_mutex_;
   std::condition_variable room_;
   std::deque<Item> queue_;

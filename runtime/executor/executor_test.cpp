@@ -25,39 +25,51 @@ namespace {
 using Buffers = std::vector<std::shared_ptr<Buffer>>;
 
 // y[i] = x[i] + 1, through the arena; a negative x[0] is an error.
-int32_t increment(const weft_kernel_env *, void *const *buffers, const int64_t *, const double *, int64_t begin, int64_t end) {
+int32_t increment(const weft_kernel_env *, void *const *buffers, const int64_t *, const double *,
+                  int64_t begin, int64_t end) {
   const int64_t *x = static_cast<const int64_t *>(buffers[0]);
   for (int64_t i = begin; i < end; ++i) {
-    if (x[i] < 0) return WEFT_KERNEL_INDEX_OUT_OF_RANGE;
+    if (x[i] < 0)
+      return WEFT_KERNEL_INDEX_OUT_OF_RANGE;
     static_cast<int64_t *>(buffers[1])[i] = x[i] + 1;
   }
   return WEFT_KERNEL_OK;
 }
 
 // `parallel` programs go to the executor's thread, the others may run where they are called.
-std::shared_ptr<ProgramExecutable> incrementer(const std::shared_ptr<Memory> &memory, bool parallel, bool donates, int64_t size = 64) {
+std::shared_ptr<ProgramExecutable> incrementer(const std::shared_ptr<Memory> &memory, bool parallel,
+                                               bool donates, int64_t size = 64) {
   Program program;
   int64_t bytes = size * 8;
   program.inputs = {{"x", DType::kInt64, {size}, bytes, donates, false}};
   program.outputs = {{"y", DType::kInt64, {size}, bytes, donates ? 0 : -1, -1, -1}};
-  program.buffers = {{BufferKind::kInput, 0, 0, bytes}, {BufferKind::kArena, -1, 0, bytes}, {BufferKind::kOutput, 0, 0, bytes}};
+  program.buffers = {{BufferKind::kInput, 0, 0, bytes},
+                     {BufferKind::kArena, -1, 0, bytes},
+                     {BufferKind::kOutput, 0, 0, bytes}};
   program.arena_bytes = bytes;
   program.symbols = {"increment"};
   program.locations = {"loop.cpp:9"};
   program.instructions = {Launch{0, -1, {0, 1}, -1, size, 1, !parallel, 0}, Copy{1, 2, bytes, -1}};
-  return ProgramExecutable::create(program, [](std::string_view) { return increment; }, nullptr, memory).value();
+  return ProgramExecutable::create(
+             program, [](std::string_view) { return increment; }, nullptr, memory)
+      .value();
 }
 
-std::shared_ptr<Buffer> filled(const std::shared_ptr<Memory> &memory, int64_t value, int64_t size = 64) {
+std::shared_ptr<Buffer> filled(const std::shared_ptr<Memory> &memory, int64_t value,
+                               int64_t size = 64) {
   std::shared_ptr<Buffer> buffer = memory->allocate(size * 8, "test").value();
-  for (int64_t i = 0; i < size; ++i) static_cast<int64_t *>(buffer->data())[i] = value;
+  for (int64_t i = 0; i < size; ++i)
+    static_cast<int64_t *>(buffer->data())[i] = value;
   return buffer;
 }
 
-int64_t last(const std::shared_ptr<Buffer> &buffer) { return static_cast<int64_t *>(buffer->data())[buffer->bytes() / 8 - 1]; }
+int64_t last(const std::shared_ptr<Buffer> &buffer) {
+  return static_cast<int64_t *>(buffer->data())[buffer->bytes() / 8 - 1];
+}
 
 struct ExecutorTest : ::testing::Test {
-  std::shared_ptr<TracingAllocator> allocator = std::make_shared<TracingAllocator>(std::make_shared<SystemAllocator>());
+  std::shared_ptr<TracingAllocator> allocator =
+      std::make_shared<TracingAllocator>(std::make_shared<SystemAllocator>());
   std::shared_ptr<Memory> memory = Memory::create(allocator);
   Executor executor{memory, 2};
 
@@ -65,13 +77,15 @@ struct ExecutorTest : ::testing::Test {
   std::atomic<bool> open{false};
   std::shared_ptr<const Event> hold() {
     return executor.submit([this](const RunContext &) {
-      while (!open) std::this_thread::yield();
+      while (!open)
+        std::this_thread::yield();
       return absl::OkStatus();
     });
   }
   // Reads a value as a user would.
   absl::StatusOr<int64_t> read(const std::shared_ptr<Buffer> &buffer) {
-    if (absl::Status status = buffer->wait(); !status.ok()) return status;
+    if (absl::Status status = buffer->wait(); !status.ok())
+      return status;
     return last(buffer);
   }
 };
@@ -132,7 +146,9 @@ TEST_F(ExecutorTest, SmallSerialProgramsRunOnTheCallersThread) {
   EXPECT_EQ(*read(third[0]), 3);
   // Large ones overlap with their caller.
   Buffers large;
-  ASSERT_TRUE(executor.submit(incrementer(memory, false, false, 100000), {filled(memory, 1, 100000)}, large).ok());
+  ASSERT_TRUE(
+      executor.submit(incrementer(memory, false, false, 100000), {filled(memory, 1, 100000)}, large)
+          .ok());
   EXPECT_EQ(*read(large[0]), 2);
   EXPECT_EQ(executor.stats().inline_runs, 1);
 }
@@ -182,7 +198,8 @@ TEST_F(ExecutorTest, WrongBindingsAreReturnedAtOnce) {
   auto step = incrementer(memory, true, false);
   Buffers outputs;
   EXPECT_EQ(executor.submit(step, {}, outputs).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(executor.submit(step, {filled(memory, 0, 3)}, outputs).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(executor.submit(step, {filled(memory, 0, 3)}, outputs).code(),
+            absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(outputs.empty());
 }
 
@@ -190,7 +207,8 @@ TEST_F(ExecutorTest, WrongBindingsAreReturnedAtOnce) {
 struct FailingAllocator : SystemAllocator {
   std::atomic<int> left{1 << 30};
   absl::StatusOr<void *> allocate(int64_t bytes, int64_t alignment) override {
-    if (left.fetch_sub(1) <= 0) return absl::ResourceExhaustedError("none left for the test");
+    if (left.fetch_sub(1) <= 0)
+      return absl::ResourceExhaustedError("none left for the test");
     return SystemAllocator::allocate(bytes, alignment);
   }
 };
@@ -229,7 +247,8 @@ TEST(ExecutorFaults, EachAllocationInTurn) {
 
 TEST(ExecutorFaults, WaitsForMemoryThatIsUnderWay) {
   // Room for four buffers of 512 bytes: input, output, arena and one more.
-  auto memory = Memory::create(std::make_shared<LimitAllocator>(std::make_shared<SystemAllocator>(), 4 * 512));
+  auto memory = Memory::create(
+      std::make_shared<LimitAllocator>(std::make_shared<SystemAllocator>(), 4 * 512));
   Executor executor(memory, 2);
   auto step = incrementer(memory, true, false);
   std::shared_ptr<Buffer> x = filled(memory, 0);
@@ -244,7 +263,8 @@ TEST(ExecutorFaults, WaitsForMemoryThatIsUnderWay) {
 }
 
 TEST_F(ExecutorTest, EightThreadsAtOnce) {
-  auto parallel = incrementer(memory, true, false), serial = incrementer(memory, false, false), donating = incrementer(memory, true, true);
+  auto parallel = incrementer(memory, true, false), serial = incrementer(memory, false, false),
+       donating = incrementer(memory, true, true);
   std::vector<std::thread> threads;
   for (int t = 0; t < 8; ++t)
     threads.emplace_back([&, t] {
@@ -259,7 +279,8 @@ TEST_F(ExecutorTest, EightThreadsAtOnce) {
       EXPECT_TRUE(x->wait().ok());
       EXPECT_EQ(last(x), t + 60);
     });
-  for (std::thread &thread : threads) thread.join();
+  for (std::thread &thread : threads)
+    thread.join();
 }
 
 TEST_F(ExecutorTest, WorksAfterItWasStopped) {
@@ -286,7 +307,8 @@ TEST_F(ExecutorTest, WhoWaitsSpinsOnlyWhereTheTeamLeavesAProcessor) {
     x = outputs[0];
     ASSERT_EQ(*read(x), i + 1);
   }
-  if (processors == 1) return;
+  if (processors == 1)
+    return;
   executor.set_threads(processors - 1);
   looks = 0;
   EXPECT_TRUE(spin_until([&] { return ++looks > 1; }));

@@ -19,7 +19,8 @@ struct ArrayView {
   std::span<const std::byte> bytes; // the product of dims times the size of an element
 };
 
-// The product of dims times the size of an element, or -1 when a dim is negative or the product exceeds int64.
+// The product of dims times the size of an element, or -1 when a dim is negative or the product
+// exceeds int64.
 int64_t array_bytes(DType dtype, std::span<const int64_t> dims);
 
 } // namespace weft::runtime

@@ -22,14 +22,17 @@ template <typename T> T load(const std::byte *at) {
 
 template <typename T> std::string number(T value) {
   if constexpr (std::is_floating_point_v<T>) {
-    if (std::isnan(value)) return "nan";
-    if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+    if (std::isnan(value))
+      return "nan";
+    if (std::isinf(value))
+      return value > 0 ? "inf" : "-inf";
   }
   char text[40];
   std::to_chars_result end = std::to_chars(text, text + sizeof text, value);
   std::string result(text, end.ptr);
   // A float shows that it is one.
-  if (std::is_floating_point_v<T> && result.find_first_of(".e") == std::string::npos) result += '.';
+  if (std::is_floating_point_v<T> && result.find_first_of(".e") == std::string::npos)
+    result += '.';
   return result;
 }
 
@@ -61,30 +64,39 @@ std::string element_text(DType dtype, const std::byte *at) {
 
 class Printer {
 public:
-  explicit Printer(const ArrayView &array) : array_(array), strides_(array.dims.size(), byte_size(array.dtype)) {
+  explicit Printer(const ArrayView &array)
+      : array_(array), strides_(array.dims.size(), byte_size(array.dtype)) {
     int64_t size = 1;
-    for (int64_t dim : array.dims) size *= dim;
+    for (int64_t dim : array.dims)
+      size *= dim;
     summarized_ = size > kThreshold;
-    for (size_t i = strides_.size(); i-- > 1;) strides_[i - 1] = strides_[i] * array.dims[i];
+    for (size_t i = strides_.size(); i-- > 1;)
+      strides_[i - 1] = strides_[i] * array.dims[i];
   }
 
   std::string print() {
-    if (array_.dims.empty()) return element_text(array_.dtype, array_.bytes.data());
-    visit(0, array_.bytes.data(), [&](const std::byte *at) { width_ = std::max(width_, element_text(array_.dtype, at).size()); });
+    if (array_.dims.empty())
+      return element_text(array_.dtype, array_.bytes.data());
+    visit(0, array_.bytes.data(), [&](const std::byte *at) {
+      width_ = std::max(width_, element_text(array_.dtype, at).size());
+    });
     write(0, array_.bytes.data());
     return std::move(text_);
   }
 
 private:
   bool hidden(size_t dim, int64_t i) const {
-    return summarized_ && array_.dims[dim] > 2 * kEdge && i >= kEdge && i < array_.dims[dim] - kEdge;
+    return summarized_ && array_.dims[dim] > 2 * kEdge && i >= kEdge &&
+           i < array_.dims[dim] - kEdge;
   }
 
   // The recursion is as deep as the array has dims.
   template <typename F> void visit(size_t dim, const std::byte *at, F f) {
-    if (dim == array_.dims.size()) return f(at);
+    if (dim == array_.dims.size())
+      return f(at);
     for (int64_t i = 0; i < array_.dims[dim]; ++i) {
-      if (hidden(dim, i)) i = array_.dims[dim] - kEdge;
+      if (hidden(dim, i))
+        i = array_.dims[dim] - kEdge;
       visit(dim + 1, at + i * strides_[dim], f);
     }
   }
@@ -107,7 +119,8 @@ private:
     };
     text_ += '[';
     for (int64_t i = 0; i < array_.dims[dim]; ++i) {
-      if (i > 0) separate();
+      if (i > 0)
+        separate();
       if (hidden(dim, i)) {
         text_ += "...";
         separate();
@@ -127,11 +140,14 @@ private:
 
 } // namespace
 
-std::string array_text(const ArrayView &array) { return Printer(array).print(); }
+std::string array_text(const ArrayView &array) {
+  return Printer(array).print();
+}
 
 std::string shape_text(DType dtype, std::span<const int64_t> dims) {
   std::string text = std::string(name(dtype)) + "[";
-  for (size_t i = 0; i < dims.size(); ++i) text += (i ? ", " : "") + std::to_string(dims[i]);
+  for (size_t i = 0; i < dims.size(); ++i)
+    text += (i ? ", " : "") + std::to_string(dims[i]);
   return text + "]";
 }
 

@@ -7,8 +7,8 @@
 
 namespace weft::runtime {
 
-// Nested brackets, numbers in columns; floats with the fewest digits that give them back. Of an array of more than 1,000 elements only the
-// first and last three along each dim.
+// Nested brackets, numbers in columns; floats with the fewest digits that give them back. Of an
+// array of more than 1,000 elements only the first and last three along each dim.
 std::string array_text(const ArrayView &array);
 
 // "float32[2, 3]".

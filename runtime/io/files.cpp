@@ -33,11 +33,14 @@ class File {
 public:
   explicit File(int descriptor) : descriptor_(descriptor) {}
   ~File() {
-    if (descriptor_ >= 0) ::close(descriptor_);
+    if (descriptor_ >= 0)
+      ::close(descriptor_);
   }
   File(const File &) = delete;
   File &operator=(const File &) = delete;
-  int get() const { return descriptor_; }
+  int get() const {
+    return descriptor_;
+  }
   bool close() {
     int descriptor = descriptor_;
     descriptor_ = -1;
@@ -51,14 +54,17 @@ private:
 bool write_all(int file, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     ssize_t written = ::write(file, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return false;
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written < 0)
+      return false;
     bytes = bytes.subspan(static_cast<size_t>(written));
   }
   return true;
 }
 
-// Another name in the same folder, so that the rename stays on one file system; no two writers share one.
+// Another name in the same folder, so that the rename stays on one file system; no two writers
+// share one.
 std::string temporary_beside(const std::string &path) {
   static std::atomic<unsigned> counter{0};
   return path + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(counter++);
@@ -68,37 +74,50 @@ std::string temporary_beside(const std::string &path) {
 
 absl::StatusOr<std::vector<std::byte>> read_file(const std::string &path) {
   File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) return failure("read", path, errno);
+  if (file.get() < 0)
+    return failure("read", path, errno);
   struct stat status;
-  if (::fstat(file.get(), &status) != 0) return failure("read", path, errno);
-  if (!S_ISREG(status.st_mode)) return absl::InvalidArgumentError("cannot read '" + path + "': not a regular file");
+  if (::fstat(file.get(), &status) != 0)
+    return failure("read", path, errno);
+  if (!S_ISREG(status.st_mode))
+    return absl::InvalidArgumentError("cannot read '" + path + "': not a regular file");
   std::vector<std::byte> bytes(static_cast<size_t>(status.st_size));
   size_t filled = 0;
   while (filled < bytes.size()) {
     ssize_t count = ::read(file.get(), bytes.data() + filled, bytes.size() - filled);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return failure("read", path, errno);
-    if (count == 0) break; // it became shorter meanwhile; the reader of the format will see
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count < 0)
+      return failure("read", path, errno);
+    if (count == 0)
+      break; // it became shorter meanwhile; the reader of the format will see
     filled += static_cast<size_t>(count);
   }
   bytes.resize(filled);
   return bytes;
 }
 
-absl::Status write_file_atomically(const std::string &path, std::span<const std::span<const std::byte>> pieces) {
+absl::Status write_file_atomically(const std::string &path,
+                                   std::span<const std::span<const std::byte>> pieces) {
   struct stat status;
   if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
-    return absl::InvalidArgumentError("cannot write '" + path + "': it is there and not a regular file");
+    return absl::InvalidArgumentError("cannot write '" + path +
+                                      "': it is there and not a regular file");
   std::string temporary = temporary_beside(path);
   File file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  if (file.get() < 0) return failure("write", path, errno);
+  if (file.get() < 0)
+    return failure("write", path, errno);
   bool ok = true;
-  for (std::span<const std::byte> piece : pieces) ok = ok && write_all(file.get(), piece);
+  for (std::span<const std::byte> piece : pieces)
+    ok = ok && write_all(file.get(), piece);
   ok = ok && ::fsync(file.get()) == 0;
   int error = errno;
-  if (!file.close() && ok) ok = false, error = errno;
-  if (ok && ::rename(temporary.c_str(), path.c_str()) != 0) ok = false, error = errno;
-  if (ok) return absl::OkStatus();
+  if (!file.close() && ok)
+    ok = false, error = errno;
+  if (ok && ::rename(temporary.c_str(), path.c_str()) != 0)
+    ok = false, error = errno;
+  if (ok)
+    return absl::OkStatus();
   ::unlink(temporary.c_str());
   return failure("write", path, error);
 }

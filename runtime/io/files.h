@@ -12,13 +12,15 @@
 
 namespace weft::runtime {
 
-// The bytes of a regular file. NotFound when there is none, InvalidArgument for a folder or a device, PermissionDenied or DataLoss when
-// it cannot be read; the message names the file.
+// The bytes of a regular file. NotFound when there is none, InvalidArgument for a folder or a
+// device, PermissionDenied or DataLoss when it cannot be read; the message names the file.
 absl::StatusOr<std::vector<std::byte>> read_file(const std::string &path);
 
-// Writes the pieces one after another into a file beside `path`, then renames it to `path`: whoever reads `path`, and a process that is
-// killed meanwhile, finds the old content or the new one. The bytes are on the disk before the rename. After an error the old file is as it
-// was and nothing is left behind. The message names the file.
-absl::Status write_file_atomically(const std::string &path, std::span<const std::span<const std::byte>> pieces);
+// Writes the pieces one after another into a file beside `path`, then renames it to `path`: whoever
+// reads `path`, and a process that is killed meanwhile, finds the old content or the new one. The
+// bytes are on the disk before the rename. After an error the old file is as it was and nothing is
+// left behind. The message names the file.
+absl::Status write_file_atomically(const std::string &path,
+                                   std::span<const std::span<const std::byte>> pieces);
 
 } // namespace weft::runtime

@@ -19,8 +19,8 @@ namespace fs = std::filesystem;
 
 std::string scratch_folder() {
   const char *base = std::getenv("TEST_TMPDIR");
-  std::string folder = std::string(base ? base : "/tmp") + "/io_test." + std::to_string(getpid()) + "." +
-                       ::testing::UnitTest::GetInstance()->current_test_info()->name();
+  std::string folder = std::string(base ? base : "/tmp") + "/io_test." + std::to_string(getpid()) +
+                       "." + ::testing::UnitTest::GetInstance()->current_test_info()->name();
   fs::create_directories(folder);
   return folder;
 }
@@ -29,7 +29,8 @@ std::vector<std::byte> bytes_of(const std::string &text) {
   return {bytes.begin(), bytes.end()};
 }
 std::string npy(const std::string &header, const std::string &data) {
-  return std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(header.size()) + '\0' + header + data;
+  return std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(header.size()) + '\0' + header +
+         data;
 }
 std::string safetensors(const std::string &header, const std::string &data) {
   std::string length(8, '\0');
@@ -41,10 +42,12 @@ std::string safetensors(const std::string &header, const std::string &data) {
 TEST(Npy, WritesWhatItReadsForEveryDTypeAndRank) {
   std::string path = scratch_folder() + "/x.npy";
   std::vector<std::byte> data(24 * 8);
-  for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::byte>(i & 1);
+  for (size_t i = 0; i < data.size(); ++i)
+    data[i] = static_cast<std::byte>(i & 1);
   for (const DTypeInfo &dtype : kDTypes) {
     for (std::vector<int64_t> dims : {std::vector<int64_t>{}, {24}, {2, 12}, {2, 3, 4}, {0, 5}}) {
-      ArrayView view{"", dtype.dtype, dims, std::span<const std::byte>(data).first(array_bytes(dtype.dtype, dims))};
+      ArrayView view{"", dtype.dtype, dims,
+                     std::span<const std::byte>(data).first(array_bytes(dtype.dtype, dims))};
       absl::Status written = write_npy(path, view);
       if (dtype.dtype == DType::kBFloat16) {
         EXPECT_EQ(written.code(), absl::StatusCode::kUnimplemented);
@@ -55,8 +58,10 @@ TEST(Npy, WritesWhatItReadsForEveryDTypeAndRank) {
       ASSERT_TRUE(read.ok()) << read.status();
       EXPECT_EQ(read->array.dtype, dtype.dtype);
       EXPECT_EQ(read->array.dims, dims);
-      EXPECT_TRUE(std::equal(read->array.bytes.begin(), read->array.bytes.end(), view.bytes.begin(), view.bytes.end()));
-      EXPECT_EQ((fs::file_size(path) - view.bytes.size()) % 64, 0u) << "data is aligned as NumPy aligns it";
+      EXPECT_TRUE(std::equal(read->array.bytes.begin(), read->array.bytes.end(), view.bytes.begin(),
+                             view.bytes.end()));
+      EXPECT_EQ((fs::file_size(path) - view.bytes.size()) % 64, 0u)
+          << "data is aligned as NumPy aligns it";
     }
   }
 }
@@ -64,8 +69,10 @@ TEST(Npy, WritesWhatItReadsForEveryDTypeAndRank) {
 TEST(Npy, ReadsWhatNumpyWrites) {
   // np.save of np.array([[1, 2, 3], [4, 5, 6]], np.int16, order='F'), version 1.
   std::string data;
-  for (int16_t value : {1, 4, 2, 5, 3, 6}) data.append(reinterpret_cast<const char *>(&value), 2);
-  absl::StatusOr<NpyFile> file = parse_npy(bytes_of(npy("{'descr': '<i2', 'fortran_order': True, 'shape': (2, 3), }  \n", data)));
+  for (int16_t value : {1, 4, 2, 5, 3, 6})
+    data.append(reinterpret_cast<const char *>(&value), 2);
+  absl::StatusOr<NpyFile> file = parse_npy(
+      bytes_of(npy("{'descr': '<i2', 'fortran_order': True, 'shape': (2, 3), }  \n", data)));
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_EQ(file->array.dims, (std::vector<int64_t>{2, 3}));
   std::vector<int16_t> values(6);
@@ -73,35 +80,48 @@ TEST(Npy, ReadsWhatNumpyWrites) {
   EXPECT_EQ(values, (std::vector<int16_t>{1, 2, 3, 4, 5, 6}));
   // Version 2 has a length of four bytes.
   std::string header = "{'descr': '|u1', 'fortran_order': False, 'shape': (1,)}\n";
-  std::string second = std::string("\x93NUMPY\x02\x00", 8) + static_cast<char>(header.size()) + std::string(3, '\0') + header + "\x07";
+  std::string second = std::string("\x93NUMPY\x02\x00", 8) + static_cast<char>(header.size()) +
+                       std::string(3, '\0') + header + "\x07";
   file = parse_npy(bytes_of(second));
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_EQ(file->array.bytes[0], std::byte{7});
 }
 
 TEST(Npy, RefusesDamagedFiles) {
-  const std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n", data(8, 'x');
+  const std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n",
+                    data(8, 'x');
   ASSERT_TRUE(parse_npy(bytes_of(npy(header, data))).ok());
   for (size_t length = 0; length < npy(header, data).size(); ++length)
-    EXPECT_EQ(parse_npy(bytes_of(npy(header, data).substr(0, length))).status().code(), absl::StatusCode::kDataLoss) << length;
-  EXPECT_EQ(parse_npy(bytes_of(npy(header, data + "x"))).status().code(), absl::StatusCode::kDataLoss);
-  for (const char *bad : {"", "{}", "{'descr': '<f4'}", "{'descr': '<f4', 'fortran_order': False, 'shape': (2, -1)}",
-                          "{'descr': '<f4', 'fortran_order': 0, 'shape': (2,)}", "{'descr': '<f4', 'fortran_order': False, 'shape': 2}",
-                          "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)} x",
-                          "{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775807, 4611686018427387904)}"})
-    EXPECT_EQ(parse_npy(bytes_of(npy(bad, data))).status().code(), absl::StatusCode::kDataLoss) << bad;
+    EXPECT_EQ(parse_npy(bytes_of(npy(header, data).substr(0, length))).status().code(),
+              absl::StatusCode::kDataLoss)
+        << length;
+  EXPECT_EQ(parse_npy(bytes_of(npy(header, data + "x"))).status().code(),
+            absl::StatusCode::kDataLoss);
+  for (const char *bad :
+       {"", "{}", "{'descr': '<f4'}", "{'descr': '<f4', 'fortran_order': False, 'shape': (2, -1)}",
+        "{'descr': '<f4', 'fortran_order': 0, 'shape': (2,)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': 2}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)} x",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775807, "
+        "4611686018427387904)}"})
+    EXPECT_EQ(parse_npy(bytes_of(npy(bad, data))).status().code(), absl::StatusCode::kDataLoss)
+        << bad;
   for (const char *foreign : {">f4", "<c8", "|O", "<U3", "<f16"}) {
-    absl::Status status =
-        parse_npy(bytes_of(npy("{'descr': '" + std::string(foreign) + "', 'fortran_order': False, 'shape': (2,)}", data))).status();
+    absl::Status status = parse_npy(bytes_of(npy("{'descr': '" + std::string(foreign) +
+                                                     "', 'fortran_order': False, 'shape': (2,)}",
+                                                 data)))
+                              .status();
     EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
-    EXPECT_NE(std::string(status.message()).find(foreign), std::string::npos) << "the type is named";
+    EXPECT_NE(std::string(status.message()).find(foreign), std::string::npos)
+        << "the type is named";
   }
 }
 
 TEST(Safetensors, WritesWhatItReads) {
   std::string path = scratch_folder() + "/x.safetensors";
   std::vector<std::byte> data(64);
-  for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::byte>(i);
+  for (size_t i = 0; i < data.size(); ++i)
+    data[i] = static_cast<std::byte>(i);
   std::vector<ArrayView> tensors;
   for (const DTypeInfo &dtype : kDTypes) {
     std::vector<int64_t> dims = {2, 3};
@@ -110,7 +130,8 @@ TEST(Safetensors, WritesWhatItReads) {
   }
   tensors.push_back({"scalar", DType::kFloat64, {}, std::span<const std::byte>(data).first(8)});
   tensors.push_back({"empty", DType::kInt32, {0, 7}, {}});
-  std::map<std::string, std::string> metadata = {{"format", "test"}, {"text", "tab\t quote\" \x01 \xF0\x9F\xA7\xB5"}, {"", ""}};
+  std::map<std::string, std::string> metadata = {
+      {"format", "test"}, {"text", "tab\t quote\" \x01 \xF0\x9F\xA7\xB5"}, {"", ""}};
   ASSERT_TRUE(write_safetensors(path, tensors, metadata).ok());
   absl::StatusOr<SafetensorsFile> file = read_safetensors(path);
   ASSERT_TRUE(file.ok()) << file.status();
@@ -120,7 +141,8 @@ TEST(Safetensors, WritesWhatItReads) {
     EXPECT_EQ(file->tensors[i].name, tensors[i].name);
     EXPECT_EQ(file->tensors[i].dtype, tensors[i].dtype);
     EXPECT_EQ(file->tensors[i].dims, tensors[i].dims);
-    EXPECT_TRUE(std::equal(file->tensors[i].bytes.begin(), file->tensors[i].bytes.end(), tensors[i].bytes.begin(), tensors[i].bytes.end()));
+    EXPECT_TRUE(std::equal(file->tensors[i].bytes.begin(), file->tensors[i].bytes.end(),
+                           tensors[i].bytes.begin(), tensors[i].bytes.end()));
   }
   ASSERT_TRUE(write_safetensors(path, {}, {}).ok());
   file = read_safetensors(path);
@@ -130,11 +152,15 @@ TEST(Safetensors, WritesWhatItReads) {
 
 TEST(Safetensors, RefusesDamagedFiles) {
   const std::string a = R"("a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]})", data(16, 'x');
-  const std::string good = "{" + a + R"(,"b":{"dtype":"I8","shape":[2,4],"data_offsets":[8,16]},"__metadata__":{"k":"v"}})";
+  const std::string good =
+      "{" + a +
+      R"(,"b":{"dtype":"I8","shape":[2,4],"data_offsets":[8,16]},"__metadata__":{"k":"v"}})";
   ASSERT_TRUE(parse_safetensors(bytes_of(safetensors(good, data))).ok());
   std::string whole = safetensors(good, data);
   for (size_t length = 0; length < whole.size(); ++length)
-    EXPECT_EQ(parse_safetensors(bytes_of(whole.substr(0, length))).status().code(), absl::StatusCode::kDataLoss) << length;
+    EXPECT_EQ(parse_safetensors(bytes_of(whole.substr(0, length))).status().code(),
+              absl::StatusCode::kDataLoss)
+        << length;
   EXPECT_EQ(parse_safetensors(bytes_of(whole + "x")).status().code(), absl::StatusCode::kDataLoss);
   const std::string bad[] = {
       "",
@@ -154,36 +180,48 @@ TEST(Safetensors, RefusesDamagedFiles) {
       "{" + a + R"(,"b":{"dtype":"I8","shape":[8],"data_offsets":[8,16]}} x)",
   };
   for (const std::string &header : bad)
-    EXPECT_EQ(parse_safetensors(bytes_of(safetensors(header, data))).status().code(), absl::StatusCode::kDataLoss) << header;
+    EXPECT_EQ(parse_safetensors(bytes_of(safetensors(header, data))).status().code(),
+              absl::StatusCode::kDataLoss)
+        << header;
   absl::Status foreign =
-      parse_safetensors(bytes_of(safetensors(R"({"a":{"dtype":"F8_E4M3","shape":[16],"data_offsets":[0,16]}})", data))).status();
+      parse_safetensors(
+          bytes_of(
+              safetensors(R"({"a":{"dtype":"F8_E4M3","shape":[16],"data_offsets":[0,16]}})", data)))
+          .status();
   EXPECT_EQ(foreign.code(), absl::StatusCode::kUnimplemented);
   EXPECT_NE(std::string(foreign.message()).find("F8_E4M3"), std::string::npos);
 }
 
 TEST(Safetensors, NoSingleDamagedByteIsDangerous) {
-  const std::string header = R"({"__metadata__":{"k":"v\u00e9"},"a":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]}})", data(16, 'x');
+  const std::string
+      header =
+          R"({"__metadata__":{"k":"v\u00e9"},"a":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]}})",
+      data(16, 'x');
   std::mt19937 random(1);
   for (size_t i = 0; i < 8 + header.size(); ++i)
     for (int k = 0; k < 16; ++k) {
       std::string file = safetensors(header, data);
       file[i] = static_cast<char>(random());
       absl::StatusOr<SafetensorsFile> result = parse_safetensors(bytes_of(file));
-      if (!result.ok()) continue;
+      if (!result.ok())
+        continue;
       for (const ArrayView &tensor : result->tensors)
-        EXPECT_EQ(static_cast<int64_t>(tensor.bytes.size()), array_bytes(tensor.dtype, tensor.dims));
+        EXPECT_EQ(static_cast<int64_t>(tensor.bytes.size()),
+                  array_bytes(tensor.dtype, tensor.dims));
     }
 }
 
 TEST(Safetensors, RefusesWhatCannotBeReadBack) {
   std::string path = scratch_folder() + "/x.safetensors";
   std::vector<std::byte> data(8);
-  auto code = [&](std::vector<ArrayView> tensors, std::map<std::string, std::string> metadata = {}) {
+  auto code = [&](std::vector<ArrayView> tensors,
+                  std::map<std::string, std::string> metadata = {}) {
     return write_safetensors(path, tensors, metadata).code();
   };
   ArrayView good{"a", DType::kFloat32, {2}, data};
   EXPECT_EQ(code({good, good}), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(code({{"__metadata__", DType::kFloat32, {2}, data}}), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({{"__metadata__", DType::kFloat32, {2}, data}}),
+            absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(code({{"\xFF", DType::kFloat32, {2}, data}}), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(code({{"a", DType::kFloat32, {3}, data}}), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(code({good}, {{"k", "\xC0\x80"}}), absl::StatusCode::kInvalidArgument);
@@ -194,31 +232,41 @@ TEST(Files, AnErrorNamesTheFileAndLeavesTheOldOne) {
   std::string folder = scratch_folder();
   EXPECT_EQ(read_file(folder + "/none").status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(read_file(folder).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_NE(std::string(read_npy(folder + "/none").status().message()).find("/none"), std::string::npos);
+  EXPECT_NE(std::string(read_npy(folder + "/none").status().message()).find("/none"),
+            std::string::npos);
   std::vector<std::byte> content = bytes_of("old");
   std::span<const std::byte> pieces[] = {content, content};
   ASSERT_TRUE(write_file_atomically(folder + "/file", pieces).ok());
   EXPECT_EQ(*read_file(folder + "/file"), bytes_of("oldold"));
-  EXPECT_EQ(write_file_atomically(folder + "/missing/file", pieces).code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(write_file_atomically(folder + "/file/below", pieces).code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(write_file_atomically(folder + "/missing/file", pieces).code(),
+            absl::StatusCode::kNotFound);
+  EXPECT_EQ(write_file_atomically(folder + "/file/below", pieces).code(),
+            absl::StatusCode::kNotFound);
   fs::create_directory(folder + "/taken");
-  EXPECT_EQ(write_file_atomically(folder + "/taken", pieces).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(write_file_atomically(folder + "/taken", pieces).code(),
+            absl::StatusCode::kInvalidArgument);
   std::set<std::string> left;
-  for (const auto &entry : fs::directory_iterator(folder)) left.insert(entry.path().filename());
+  for (const auto &entry : fs::directory_iterator(folder))
+    left.insert(entry.path().filename());
   EXPECT_EQ(left, (std::set<std::string>{"file", "taken"})) << "no temporary file stays";
 }
 
 TEST(Files, AFullDiskLeavesTheOldFile) {
-  if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
+  if (!fs::exists("/dev/full"))
+    GTEST_SKIP() << "no /dev/full here";
   std::vector<std::byte> content = bytes_of("x");
   std::span<const std::byte> pieces[] = {content};
   absl::Status status = write_file_atomically("/dev/full", pieces);
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << "a device is not replaced by a file";
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument)
+      << "a device is not replaced by a file";
 }
 
 TEST(Json, Utf8) {
-  for (const char *good : {"", "a", "\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\xA7\xB5", "\xF4\x8F\xBF\xBF"}) EXPECT_TRUE(is_utf8(good));
-  for (const char *bad : {"\x80", "\xC0\x80", "\xC3", "\xE0\x80\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF"})
+  for (const char *good :
+       {"", "a", "\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\xA7\xB5", "\xF4\x8F\xBF\xBF"})
+    EXPECT_TRUE(is_utf8(good));
+  for (const char *bad : {"\x80", "\xC0\x80", "\xC3", "\xE0\x80\x80", "\xED\xA0\x80",
+                          "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF"})
     EXPECT_FALSE(is_utf8(bad));
 }
 

@@ -1,5 +1,5 @@
-// The little of JSON that a safetensors header is made of: objects, arrays of integers, strings. Reads what comes, keeps nothing, never
-// recurses, never leaves its text.
+// The little of JSON that a safetensors header is made of: objects, arrays of integers, strings.
+// Reads what comes, keeps nothing, never recurses, never leaves its text.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@ public:
 
   // Whether the next token is this character; if so, it is passed.
   bool take(char c);
-  // A string with its escapes resolved; false when there is none. Surrogate pairs are joined, lone ones refused.
+  // A string with its escapes resolved; false when there is none. Surrogate pairs are joined, lone
+  // ones refused.
   bool string(std::string &value);
   // [1, 2, 3] with integers that are not negative.
   bool integers(std::vector<int64_t> &values);

@@ -1,4 +1,5 @@
-// NumPy's .npy files (https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html), versions 1 to 3, little-endian.
+// NumPy's .npy files (https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html),
+// versions 1 to 3, little-endian.
 #pragma once
 
 #include <string>
@@ -14,8 +15,9 @@ struct NpyFile {
   ArrayView array; // lies in storage
 };
 
-// DataLoss for bytes that are cut off or no .npy file; Unimplemented for an element type that Weft lacks (big-endian, complex, strings,
-// objects; NumPy has no bfloat16). Fortran order is turned into row-major. Never allocates more than the bytes given.
+// DataLoss for bytes that are cut off or no .npy file; Unimplemented for an element type that Weft
+// lacks (big-endian, complex, strings, objects; NumPy has no bfloat16). Fortran order is turned
+// into row-major. Never allocates more than the bytes given.
 absl::StatusOr<NpyFile> parse_npy(std::vector<std::byte> bytes);
 
 // As parse_npy, and the errors of read_file; the message names the file.

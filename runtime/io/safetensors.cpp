@@ -15,7 +15,8 @@ constexpr uint64_t kMaxHeaderBytes = 100'000'000;
 
 std::optional<DType> dtype_of(std::string_view tag) {
   for (const DTypeInfo &known : kDTypes)
-    if (tag == known.safetensors) return known.dtype;
+    if (tag == known.safetensors)
+      return known.dtype;
   return {};
 }
 
@@ -30,16 +31,20 @@ bool read_entry(JsonReader &json, Entry &entry) {
   bool has_dtype = false, has_shape = false, has_offsets = false;
   do {
     std::string key;
-    if (!json.string(key) || !json.take(':')) return false;
+    if (!json.string(key) || !json.take(':'))
+      return false;
     if (key == "dtype" && !has_dtype) {
-      if (!json.string(entry.tag)) return false;
+      if (!json.string(entry.tag))
+        return false;
       has_dtype = true;
     } else if (key == "shape" && !has_shape) {
-      if (!json.integers(entry.view.dims)) return false;
+      if (!json.integers(entry.view.dims))
+        return false;
       has_shape = true;
     } else if (key == "data_offsets" && !has_offsets) {
       std::vector<int64_t> offsets;
-      if (!json.integers(offsets) || offsets.size() != 2) return false;
+      if (!json.integers(offsets) || offsets.size() != 2)
+        return false;
       entry.begin = offsets[0], entry.end = offsets[1];
       has_offsets = true;
     } else {
@@ -50,28 +55,36 @@ bool read_entry(JsonReader &json, Entry &entry) {
 }
 
 bool read_metadata(JsonReader &json, std::map<std::string, std::string> &metadata) {
-  if (json.take('}')) return true;
+  if (json.take('}'))
+    return true;
   do {
     std::string key, value;
-    if (!json.string(key) || !json.take(':') || !json.string(value)) return false;
+    if (!json.string(key) || !json.take(':') || !json.string(value))
+      return false;
     metadata[key] = value;
   } while (json.take(','));
   return json.take('}');
 }
 
-bool read_header(JsonReader json, std::vector<Entry> &entries, std::map<std::string, std::string> &metadata) {
-  if (!json.take('{')) return false;
-  if (json.take('}')) return json.at_end();
+bool read_header(JsonReader json, std::vector<Entry> &entries,
+                 std::map<std::string, std::string> &metadata) {
+  if (!json.take('{'))
+    return false;
+  if (json.take('}'))
+    return json.at_end();
   do {
     std::string name;
-    if (!json.string(name) || !json.take(':') || !json.take('{')) return false;
+    if (!json.string(name) || !json.take(':') || !json.take('{'))
+      return false;
     if (name == "__metadata__") {
-      if (!read_metadata(json, metadata)) return false;
+      if (!read_metadata(json, metadata))
+        return false;
       continue;
     }
     Entry entry;
     entry.view.name = std::move(name);
-    if (!read_entry(json, entry)) return false;
+    if (!read_entry(json, entry))
+      return false;
     entries.push_back(std::move(entry));
   } while (json.take(','));
   return json.take('}') && json.at_end();
@@ -80,9 +93,12 @@ bool read_header(JsonReader json, std::vector<Entry> &entries, std::map<std::str
 } // namespace
 
 absl::StatusOr<SafetensorsFile> parse_safetensors(std::vector<std::byte> bytes) {
-  if (bytes.size() < 8) return absl::DataLossError("not a safetensors file: it has " + std::to_string(bytes.size()) + " bytes");
+  if (bytes.size() < 8)
+    return absl::DataLossError("not a safetensors file: it has " + std::to_string(bytes.size()) +
+                               " bytes");
   uint64_t length = 0;
-  for (int i = 0; i < 8; ++i) length |= static_cast<uint64_t>(bytes[i]) << (8 * i);
+  for (int i = 0; i < 8; ++i)
+    length |= static_cast<uint64_t>(bytes[i]) << (8 * i);
   if (length > kMaxHeaderBytes || length > bytes.size() - 8)
     return absl::DataLossError("not a safetensors file, or one that is cut off in its header");
   SafetensorsFile file;
@@ -90,49 +106,68 @@ absl::StatusOr<SafetensorsFile> parse_safetensors(std::vector<std::byte> bytes) 
   std::string_view header(reinterpret_cast<const char *>(bytes.data()) + 8, length);
   if (!read_header(JsonReader(header), entries, file.metadata))
     return absl::DataLossError("not a safetensors file, or one with a damaged header");
-  std::sort(entries.begin(), entries.end(), [](const Entry &a, const Entry &b) { return a.begin != b.begin ? a.begin < b.begin : a.end < b.end; });
+  std::sort(entries.begin(), entries.end(), [](const Entry &a, const Entry &b) {
+    return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
+  });
   std::span<const std::byte> data = std::span<const std::byte>(bytes).subspan(8 + length);
   std::set<std::string_view> names;
   int64_t position = 0;
   for (Entry &entry : entries) {
     auto damaged = [&](const std::string &why) {
-      return absl::DataLossError("a damaged safetensors file: tensor '" + entry.view.name + "' " + why);
+      return absl::DataLossError("a damaged safetensors file: tensor '" + entry.view.name + "' " +
+                                 why);
     };
     std::optional<DType> dtype = dtype_of(entry.tag);
-    if (!dtype) return absl::UnimplementedError("tensor '" + entry.view.name + "' has the element type '" + entry.tag + "'");
+    if (!dtype)
+      return absl::UnimplementedError("tensor '" + entry.view.name + "' has the element type '" +
+                                      entry.tag + "'");
     entry.view.dtype = *dtype;
-    if (!names.insert(entry.view.name).second) return damaged("stands there twice");
-    if (entry.begin != position || entry.end < entry.begin) return damaged("does not begin where the one before it ends");
-    if (array_bytes(*dtype, entry.view.dims) != entry.end - entry.begin) return damaged("has a shape that does not fit its bytes");
-    if (static_cast<uint64_t>(entry.end) > data.size()) return damaged("is cut off");
-    entry.view.bytes = data.subspan(static_cast<size_t>(entry.begin), static_cast<size_t>(entry.end - entry.begin));
+    if (!names.insert(entry.view.name).second)
+      return damaged("stands there twice");
+    if (entry.begin != position || entry.end < entry.begin)
+      return damaged("does not begin where the one before it ends");
+    if (array_bytes(*dtype, entry.view.dims) != entry.end - entry.begin)
+      return damaged("has a shape that does not fit its bytes");
+    if (static_cast<uint64_t>(entry.end) > data.size())
+      return damaged("is cut off");
+    entry.view.bytes = data.subspan(static_cast<size_t>(entry.begin),
+                                    static_cast<size_t>(entry.end - entry.begin));
     position = entry.end;
   }
   if (static_cast<uint64_t>(position) != data.size())
-    return absl::DataLossError("a damaged safetensors file: " + std::to_string(data.size() - static_cast<size_t>(position)) +
+    return absl::DataLossError("a damaged safetensors file: " +
+                               std::to_string(data.size() - static_cast<size_t>(position)) +
                                " bytes belong to no tensor");
-  for (Entry &entry : entries) file.tensors.push_back(std::move(entry.view));
+  for (Entry &entry : entries)
+    file.tensors.push_back(std::move(entry.view));
   file.storage = std::move(bytes); // the spans stay valid: a move keeps the memory
   return file;
 }
 
 absl::StatusOr<SafetensorsFile> read_safetensors(const std::string &path) {
   absl::StatusOr<std::vector<std::byte>> bytes = read_file(path);
-  if (!bytes.ok()) return bytes.status();
+  if (!bytes.ok())
+    return bytes.status();
   absl::StatusOr<SafetensorsFile> file = parse_safetensors(*std::move(bytes));
-  if (file.ok()) return file;
-  return absl::Status(file.status().code(), absl::string_view("cannot read '" + path + "': " + std::string(file.status().message())));
+  if (file.ok())
+    return file;
+  return absl::Status(
+      file.status().code(),
+      absl::string_view("cannot read '" + path + "': " + std::string(file.status().message())));
 }
 
 absl::Status write_safetensors(const std::string &path, std::span<const ArrayView> tensors,
                                const std::map<std::string, std::string> &metadata) {
-  auto refuse = [&](const std::string &why) { return absl::InvalidArgumentError("cannot write '" + path + "': " + why); };
+  auto refuse = [&](const std::string &why) {
+    return absl::InvalidArgumentError("cannot write '" + path + "': " + why);
+  };
   std::string header = "{", separator;
   std::set<std::string_view> names;
   if (!metadata.empty()) {
     header += "\"__metadata__\":{";
     for (const auto &[key, value] : metadata) {
-      if (!is_utf8(key) || !is_utf8(value)) return refuse("the metadata '" + key + "' is not UTF-8");
+      if (!is_utf8(key) || !is_utf8(value))
+        return refuse("the metadata '" + key + "' is not UTF-8");
       header += separator + json_quoted(key) + ":" + json_quoted(value);
       separator = ",";
     }
@@ -142,13 +177,19 @@ absl::Status write_safetensors(const std::string &path, std::span<const ArrayVie
   std::vector<std::span<const std::byte>> pieces(1);
   int64_t position = 0;
   for (const ArrayView &tensor : tensors) {
-    if (!is_utf8(tensor.name) || tensor.name == "__metadata__") return refuse("a tensor cannot be called '" + tensor.name + "'");
-    if (!names.insert(tensor.name).second) return refuse("two tensors are called '" + tensor.name + "'");
+    if (!is_utf8(tensor.name) || tensor.name == "__metadata__")
+      return refuse("a tensor cannot be called '" + tensor.name + "'");
+    if (!names.insert(tensor.name).second)
+      return refuse("two tensors are called '" + tensor.name + "'");
     int64_t size = static_cast<int64_t>(tensor.bytes.size());
-    if (array_bytes(tensor.dtype, tensor.dims) != size) return refuse("the shape of '" + tensor.name + "' does not fit its bytes");
-    header += separator + json_quoted(tensor.name) + ":{\"dtype\":\"" + info(tensor.dtype).safetensors + "\",\"shape\":[";
-    for (size_t i = 0; i < tensor.dims.size(); ++i) header += (i ? "," : "") + std::to_string(tensor.dims[i]);
-    header += "],\"data_offsets\":[" + std::to_string(position) + "," + std::to_string(position + size) + "]}";
+    if (array_bytes(tensor.dtype, tensor.dims) != size)
+      return refuse("the shape of '" + tensor.name + "' does not fit its bytes");
+    header += separator + json_quoted(tensor.name) + ":{\"dtype\":\"" +
+              info(tensor.dtype).safetensors + "\",\"shape\":[";
+    for (size_t i = 0; i < tensor.dims.size(); ++i)
+      header += (i ? "," : "") + std::to_string(tensor.dims[i]);
+    header += "],\"data_offsets\":[" + std::to_string(position) + "," +
+              std::to_string(position + size) + "]}";
     separator = ",";
     position += size;
     pieces.push_back(tensor.bytes);
@@ -156,7 +197,8 @@ absl::Status write_safetensors(const std::string &path, std::span<const ArrayVie
   header += "}";
   header.append((8 - header.size() % 8) % 8, ' ');
   std::string start;
-  for (int i = 0; i < 8; ++i) start += static_cast<char>(header.size() >> (8 * i) & 0xFF);
+  for (int i = 0; i < 8; ++i)
+    start += static_cast<char>(header.size() >> (8 * i) & 0xFF);
   start += header;
   pieces[0] = std::as_bytes(std::span(start));
   return write_file_atomically(path, pieces);

@@ -1,4 +1,5 @@
-// safetensors files (https://huggingface.co/docs/safetensors): 8 bytes of header length, a JSON header, the tensors' bytes.
+// safetensors files (https://huggingface.co/docs/safetensors): 8 bytes of header length, a JSON
+// header, the tensors' bytes.
 #pragma once
 
 #include <map>
@@ -16,16 +17,17 @@ struct SafetensorsFile {
   std::map<std::string, std::string> metadata;
 };
 
-// DataLoss for bytes that are cut off, contradict themselves (ranges that overlap, leave gaps, or do not fit a shape) or are no safetensors
-// file; Unimplemented for an element type that Weft lacks (unsigned 16 to 64 bits, 8-bit floats). Never allocates more than a small
-// multiple of the bytes given.
+// DataLoss for bytes that are cut off, contradict themselves (ranges that overlap, leave gaps, or
+// do not fit a shape) or are no safetensors file; Unimplemented for an element type that Weft lacks
+// (unsigned 16 to 64 bits, 8-bit floats). Never allocates more than a small multiple of the bytes
+// given.
 absl::StatusOr<SafetensorsFile> parse_safetensors(std::vector<std::byte> bytes);
 
 // As parse_safetensors, and the errors of read_file; the message names the file.
 absl::StatusOr<SafetensorsFile> read_safetensors(const std::string &path);
 
-// Tensors stand in the order given. InvalidArgument for two tensors of one name, a name that is not UTF-8, or bytes that do not fit a
-// shape. Atomic.
+// Tensors stand in the order given. InvalidArgument for two tensors of one name, a name that is not
+// UTF-8, or bytes that do not fit a shape. Atomic.
 absl::Status write_safetensors(const std::string &path, std::span<const ArrayView> tensors,
                                const std::map<std::string, std::string> &metadata = {});
 

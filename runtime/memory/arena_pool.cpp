@@ -7,10 +7,12 @@ namespace weft::runtime {
 
 absl::StatusOr<std::shared_ptr<Buffer>> ArenaPool::take(Memory &memory, int64_t bytes) {
   std::lock_guard lock(mutex_);
-  if (block_ && block_->bytes() >= bytes && block_->memory().get() == &memory) return block_;
+  if (block_ && block_->bytes() >= bytes && block_->memory().get() == &memory)
+    return block_;
   block_ = nullptr; // first, so that both need not fit at once
   absl::StatusOr<std::shared_ptr<Buffer>> block = memory.allocate(bytes, "arena");
-  if (block.ok()) block_ = *block;
+  if (block.ok())
+    block_ = *block;
   return block;
 }
 

@@ -11,11 +11,12 @@ namespace weft::runtime {
 class Buffer;
 class Memory;
 
-// The runs of one executor follow each other, so they can all work in one block, as large as the largest of them needs: several steps that
-// are queued take no more memory than one.
+// The runs of one executor follow each other, so they can all work in one block, as large as the
+// largest of them needs: several steps that are queued take no more memory than one.
 class ArenaPool {
 public:
-  // A block of at least `bytes` bytes. It is replaced by a larger one when needed; the old one goes when its last run has ended.
+  // A block of at least `bytes` bytes. It is replaced by a larger one when needed; the old one goes
+  // when its last run has ended.
   absl::StatusOr<std::shared_ptr<Buffer>> take(Memory &memory, int64_t bytes);
   // Lets the block go.
   void trim();

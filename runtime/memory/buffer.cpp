@@ -13,15 +13,18 @@ std::atomic<uint64_t> next_contents{1};
 
 void drop_all(const std::vector<std::weak_ptr<BufferDependent>> &dependents) {
   for (const std::weak_ptr<BufferDependent> &dependent : dependents)
-    if (std::shared_ptr<BufferDependent> alive = dependent.lock()) alive->drop();
+    if (std::shared_ptr<BufferDependent> alive = dependent.lock())
+      alive->drop();
 }
 
 } // namespace
 
 Buffer::Buffer(void *data, int64_t bytes, const char *purpose)
-    : data_(data), bytes_(bytes), purpose_(purpose), contents_(next_contents.fetch_add(1, std::memory_order_relaxed)) {}
+    : data_(data), bytes_(bytes), purpose_(purpose),
+      contents_(next_contents.fetch_add(1, std::memory_order_relaxed)) {}
 
-std::shared_ptr<Buffer> Buffer::borrow(void *data, int64_t bytes, std::shared_ptr<const void> owner) {
+std::shared_ptr<Buffer> Buffer::borrow(void *data, int64_t bytes,
+                                       std::shared_ptr<const void> owner) {
   std::shared_ptr<Buffer> buffer(new Buffer(data, bytes, "borrowed"));
   buffer->owner_ = std::move(owner);
   return buffer;
@@ -29,7 +32,8 @@ std::shared_ptr<Buffer> Buffer::borrow(void *data, int64_t bytes, std::shared_pt
 
 Buffer::~Buffer() {
   drop_all(dependents_);
-  if (memory_) memory_->release(data_, bytes_, purpose_);
+  if (memory_)
+    memory_->release(data_, bytes_, purpose_);
 }
 
 std::shared_ptr<const Event> Buffer::last_write() const {
@@ -49,7 +53,8 @@ absl::Status Buffer::wait_idle() const {
     use = use_;
   }
   // One executor runs a device's work in order, so the last use ends after all the others.
-  if (use) use->wait().IgnoreError();
+  if (use)
+    use->wait().IgnoreError();
   return wait();
 }
 
@@ -116,8 +121,10 @@ void Buffer::add_dependent(std::weak_ptr<BufferDependent> dependent, uint64_t co
   {
     std::lock_guard lock(mutex_);
     if (contents == contents_) {
-      // Those that went for other reasons leave room, so that the list stays as short as what lives.
-      std::erase_if(dependents_, [](const std::weak_ptr<BufferDependent> &other) { return other.expired(); });
+      // Those that went for other reasons leave room, so that the list stays as short as what
+      // lives.
+      std::erase_if(dependents_,
+                    [](const std::weak_ptr<BufferDependent> &other) { return other.expired(); });
       dependents_.push_back(std::move(dependent));
       return;
     }

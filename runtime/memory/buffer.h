@@ -21,24 +21,36 @@ public:
   virtual void drop() = 0;
 };
 
-// Shared by all that refer to it (shared_ptr); the last one frees the memory. A buffer is `in flight` from the moment that a run which
-// reads or writes it is submitted until that run ends. A failed run poisons what it should have written.
+// Shared by all that refer to it (shared_ptr); the last one frees the memory. A buffer is `in
+// flight` from the moment that a run which reads or writes it is submitted until that run ends. A
+// failed run poisons what it should have written.
 class Buffer {
 public:
-  // Memory that somebody else owns: `owner` is kept while the buffer lives (may be null for memory that never goes).
-  static std::shared_ptr<Buffer> borrow(void *data, int64_t bytes, std::shared_ptr<const void> owner);
+  // Memory that somebody else owns: `owner` is kept while the buffer lives (may be null for memory
+  // that never goes).
+  static std::shared_ptr<Buffer> borrow(void *data, int64_t bytes,
+                                        std::shared_ptr<const void> owner);
   ~Buffer();
   Buffer(const Buffer &) = delete;
   Buffer &operator=(const Buffer &) = delete;
 
   // The bytes themselves, without waiting: call wait() first, or wait_idle() before writing.
-  void *data() const { return data_; }
-  int64_t bytes() const { return bytes_; }
-  const char *purpose() const { return purpose_; }
+  void *data() const {
+    return data_;
+  }
+  int64_t bytes() const {
+    return bytes_;
+  }
+  const char *purpose() const {
+    return purpose_;
+  }
   // Null for borrowed memory.
-  const std::shared_ptr<Memory> &memory() const { return memory_; }
+  const std::shared_ptr<Memory> &memory() const {
+    return memory_;
+  }
 
-  // Waits for the run that writes the buffer, if any; its error when it failed: the contents are lost then.
+  // Waits for the run that writes the buffer, if any; its error when it failed: the contents are
+  // lost then.
   absl::Status wait() const;
   // Waits for everything under way that writes or reads the buffer; the error as above.
   absl::Status wait_idle() const;
@@ -53,14 +65,15 @@ public:
   uint64_t contents() const;
   // How often the present contents were used by programs that count on them: this one included.
   uint32_t count_use();
-  // Called by whoever writes the buffer other than by begin_write(), before the write: drops what depends on the old contents.
+  // Called by whoever writes the buffer other than by begin_write(), before the write: drops what
+  // depends on the old contents.
   void changed();
-  // Drops `dependent` with the contents numbered `contents`: now, if they are gone already. Borrowed memory may be written by its
-  // owner at any time, so nothing may depend on it.
+  // Drops `dependent` with the contents numbered `contents`: now, if they are gone already.
+  // Borrowed memory may be written by its owner at any time, so nothing may depend on it.
   void add_dependent(std::weak_ptr<BufferDependent> dependent, uint64_t contents);
 
-  // Called by those who submit work, in the order in which the work runs. A read does not replace the last write's error.
-  // Both return the write that came before, or null.
+  // Called by those who submit work, in the order in which the work runs. A read does not replace
+  // the last write's error. Both return the write that came before, or null.
   std::shared_ptr<const Event> begin_read(std::shared_ptr<const Event> event);
   std::shared_ptr<const Event> begin_write(std::shared_ptr<const Event> event);
 
@@ -78,8 +91,9 @@ private:
   std::shared_ptr<const void> owner_;
 
   mutable std::mutex mutex_;
-  std::shared_ptr<const Event> write_; // the last write; null when the contents were there from the start
-  std::shared_ptr<const Event> use_;   // the last read or write that the device's executor was given
+  std::shared_ptr<const Event>
+      write_; // the last write; null when the contents were there from the start
+  std::shared_ptr<const Event> use_; // the last read or write that the device's executor was given
   uint64_t contents_;
   uint32_t contents_uses_ = 0;
   std::vector<std::weak_ptr<BufferDependent>> dependents_;

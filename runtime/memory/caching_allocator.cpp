@@ -14,32 +14,42 @@ constexpr int64_t kLarge = int64_t{1} << 20;
 constexpr int64_t kLargeStep = int64_t{64} << 10;
 constexpr int64_t kMaxBytes = int64_t{1} << 60;
 
-int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
+int64_t round_up(int64_t value, int64_t step) {
+  return (value + step - 1) / step * step;
+}
 
 } // namespace
 
 int64_t CachingAllocator::class_bytes(int64_t bytes) {
-  if (bytes <= kSmall) return std::max(round_up(bytes, kAlignment), kAlignment);
-  if (bytes >= kLarge) return round_up(bytes, kLargeStep);
+  if (bytes <= kSmall)
+    return std::max(round_up(bytes, kAlignment), kAlignment);
+  if (bytes >= kLarge)
+    return round_up(bytes, kLargeStep);
   return round_up(bytes, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(bytes))) / 16);
 }
 
-CachingAllocator::CachingAllocator(std::shared_ptr<Allocator> upstream, CachingAllocatorOptions options)
+CachingAllocator::CachingAllocator(std::shared_ptr<Allocator> upstream,
+                                   CachingAllocatorOptions options)
     : upstream_(std::move(upstream)), options_(options) {}
 
-CachingAllocator::~CachingAllocator() { trim(0); }
+CachingAllocator::~CachingAllocator() {
+  trim(0);
+}
 
 absl::StatusOr<void *> CachingAllocator::allocate(int64_t bytes, int64_t alignment) {
   if (bytes < 0 || bytes > kMaxBytes || alignment <= 0) {
     counters_.failed();
-    return absl::ResourceExhaustedError(absl::StrCat("cannot allocate ", bytes, " bytes aligned to ", alignment));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot allocate ", bytes, " bytes aligned to ", alignment));
   }
   bool over_aligned = alignment > kAlignment;
   int64_t block = over_aligned ? bytes : class_bytes(bytes);
   std::lock_guard lock(mutex_);
   if (!over_aligned) {
     if (auto found = by_class_.find(block); found != by_class_.end() && !found->second.empty()) {
-      Blocks::iterator last = found->second.back(); // the one freed last is the likeliest to be in a cache of the processor
+      Blocks::iterator last =
+          found->second
+              .back(); // the one freed last is the likeliest to be in a cache of the processor
       found->second.pop_back();
       void *pointer = last->pointer;
       unused_.erase(last);
@@ -58,13 +68,15 @@ absl::StatusOr<void *> CachingAllocator::allocate(int64_t bytes, int64_t alignme
     return pointer;
   }
   reserved_bytes_ += block;
-  if (over_aligned) over_aligned_.emplace(*pointer, block);
+  if (over_aligned)
+    over_aligned_.emplace(*pointer, block);
   counters_.allocated(bytes);
   return pointer;
 }
 
 void CachingAllocator::free(void *pointer, int64_t bytes) {
-  if (pointer == nullptr) return;
+  if (pointer == nullptr)
+    return;
   counters_.freed(bytes);
   std::lock_guard lock(mutex_);
   if (!over_aligned_.empty()) {
@@ -79,7 +91,8 @@ void CachingAllocator::free(void *pointer, int64_t bytes) {
   unused_.push_back({pointer, block});
   by_class_[block].push_back(std::prev(unused_.end()));
   cached_bytes_ += block;
-  if (cached_bytes_ > options_.max_cached_bytes) trim_locked(options_.max_cached_bytes);
+  if (cached_bytes_ > options_.max_cached_bytes)
+    trim_locked(options_.max_cached_bytes);
 }
 
 void CachingAllocator::trim_locked(int64_t keep_bytes) {
@@ -87,7 +100,8 @@ void CachingAllocator::trim_locked(int64_t keep_bytes) {
     Block block = unused_.front();
     auto found = by_class_.find(block.bytes);
     found->second.pop_front();
-    if (found->second.empty()) by_class_.erase(found);
+    if (found->second.empty())
+      by_class_.erase(found);
     unused_.pop_front();
     cached_bytes_ -= block.bytes;
     reserved_bytes_ -= block.bytes;

@@ -13,17 +13,20 @@
 namespace weft::runtime {
 
 struct CachingAllocatorOptions {
-  // The most bytes kept unused. A training loop frees and takes the same sizes over and over: what one step frees covers the next, and
-  // beyond a GiB the cost of a system call is small against that of the work on such blocks.
+  // The most bytes kept unused. A training loop frees and takes the same sizes over and over: what
+  // one step frees covers the next, and beyond a GiB the cost of a system call is small against
+  // that of the work on such blocks.
   int64_t max_cached_bytes = int64_t{1} << 30;
 };
 
-// Sizes are rounded up to classes: multiples of 64 bytes up to 512, then eight classes to each power of two (at most 1/8 is lost), and
-// whole pages of 64 KiB from 1 MiB on. A freed block waits in the list of its class; the least recently freed go first when the
-// bound is passed, and all go when the upstream allocator has no memory left.
+// Sizes are rounded up to classes: multiples of 64 bytes up to 512, then eight classes to each
+// power of two (at most 1/8 is lost), and whole pages of 64 KiB from 1 MiB on. A freed block waits
+// in the list of its class; the least recently freed go first when the bound is passed, and all go
+// when the upstream allocator has no memory left.
 class CachingAllocator : public Allocator {
 public:
-  explicit CachingAllocator(std::shared_ptr<Allocator> upstream, CachingAllocatorOptions options = {});
+  explicit CachingAllocator(std::shared_ptr<Allocator> upstream,
+                            CachingAllocatorOptions options = {});
   // Every block must have been freed.
   ~CachingAllocator() override;
 
@@ -52,7 +55,7 @@ private:
   mutable std::mutex mutex_;
   Blocks unused_;                                                      // least recently freed first
   std::unordered_map<int64_t, std::deque<Blocks::iterator>> by_class_; // in the same order
-  std::unordered_map<void *, int64_t> over_aligned_;                   // blocks of rare alignments are not kept
+  std::unordered_map<void *, int64_t> over_aligned_; // blocks of rare alignments are not kept
   int64_t cached_bytes_ = 0;
   int64_t reserved_bytes_ = 0;
 };

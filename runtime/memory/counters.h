@@ -13,15 +13,16 @@ public:
   void allocated(int64_t bytes) {
     int64_t live = live_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
     int64_t peak = peak_.load(std::memory_order_relaxed);
-    while (live > peak && !peak_.compare_exchange_weak(peak, live, std::memory_order_relaxed)) {
-    }
+    while (live > peak && !peak_.compare_exchange_weak(peak, live, std::memory_order_relaxed)) {}
     allocations_.fetch_add(1, std::memory_order_relaxed);
   }
   void freed(int64_t bytes) {
     live_.fetch_sub(bytes, std::memory_order_relaxed);
     frees_.fetch_add(1, std::memory_order_relaxed);
   }
-  void failed() { failures_.fetch_add(1, std::memory_order_relaxed); }
+  void failed() {
+    failures_.fetch_add(1, std::memory_order_relaxed);
+  }
   // reserved_bytes is live_bytes: an allocator that keeps more says so itself.
   AllocatorStats snapshot() const {
     AllocatorStats stats;

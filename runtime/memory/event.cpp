@@ -6,7 +6,8 @@ namespace weft::runtime {
 
 absl::Status Event::wait() const {
   spin_until([this] { return done(); });
-  while (!done()) state_.wait(0, std::memory_order_acquire);
+  while (!done())
+    state_.wait(0, std::memory_order_acquire);
   return status_;
 }
 

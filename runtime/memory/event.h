@@ -15,7 +15,9 @@ public:
   Event(const Event &) = delete;
   Event &operator=(const Event &) = delete;
 
-  bool done() const { return state_.load(std::memory_order_acquire) != 0; }
+  bool done() const {
+    return state_.load(std::memory_order_acquire) != 0;
+  }
   // Spins for a moment (core/spin.h), then sleeps. The status that the work ended with.
   absl::Status wait() const;
   // Once.

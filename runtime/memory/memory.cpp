@@ -18,10 +18,12 @@ constexpr size_t kHoldersNamed = 4; // in a message
 
 std::string format_bytes(int64_t bytes) {
   static constexpr const char *kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  if (bytes > -1024 && bytes < 1024) return absl::StrCat(bytes, " B");
+  if (bytes > -1024 && bytes < 1024)
+    return absl::StrCat(bytes, " B");
   double value = static_cast<double>(bytes) / 1024;
   size_t unit = 0;
-  for (; (value >= 1024 || value <= -1024) && unit + 1 < std::size(kUnits); ++unit) value /= 1024;
+  for (; (value >= 1024 || value <= -1024) && unit + 1 < std::size(kUnits); ++unit)
+    value /= 1024;
   char text[32];
   std::snprintf(text, sizeof(text), "%.2f %s", value, kUnits[unit]);
   return text;
@@ -33,22 +35,27 @@ std::shared_ptr<Memory> Memory::create(std::shared_ptr<Allocator> allocator) {
 
 absl::StatusOr<std::shared_ptr<Buffer>> Memory::allocate(int64_t bytes, const char *purpose) {
   absl::StatusOr<void *> data = allocator_->allocate(bytes, kAlignment);
-  // What can be made again goes first. More than was asked for may have to go, since it need not lie together.
+  // What can be made again goes first. More than was asked for may have to go, since it need not
+  // lie together.
   while (!data.ok() && absl::IsResourceExhausted(data.status()) &&
          PreparedStore::instance().release(*this, std::max<int64_t>(bytes, 1)) > 0)
     data = allocator_->allocate(bytes, kAlignment);
   if (data.ok() && (*data == nullptr || reinterpret_cast<uintptr_t>(*data) % kAlignment != 0)) {
     // A user's own allocator may be wrong.
-    if (*data != nullptr) allocator_->free(*data, bytes);
-    return absl::InternalError(absl::StrCat("the allocator gave a null or badly aligned pointer for ", format_bytes(bytes)));
+    if (*data != nullptr)
+      allocator_->free(*data, bytes);
+    return absl::InternalError(absl::StrCat(
+        "the allocator gave a null or badly aligned pointer for ", format_bytes(bytes)));
   }
   if (!data.ok()) {
-    std::string message = absl::StrCat("out of memory: ", purpose, " asked for ", format_bytes(bytes), "; in use ",
-                                       format_bytes(allocator_->stats().live_bytes));
+    std::string message =
+        absl::StrCat("out of memory: ", purpose, " asked for ", format_bytes(bytes), "; in use ",
+                     format_bytes(allocator_->stats().live_bytes));
     std::vector<MemoryHolder> largest = holders();
     for (size_t i = 0; i < std::min(largest.size(), kHoldersNamed); ++i)
-      absl::StrAppend(&message, i == 0 ? ", by " : ", ", largest[i].purpose, " ", format_bytes(largest[i].bytes), " in ",
-                      largest[i].buffers, largest[i].buffers == 1 ? " buffer" : " buffers");
+      absl::StrAppend(&message, i == 0 ? ", by " : ", ", largest[i].purpose, " ",
+                      format_bytes(largest[i].bytes), " in ", largest[i].buffers,
+                      largest[i].buffers == 1 ? " buffer" : " buffers");
     absl::StrAppend(&message, " (", data.status().message(), ")");
     return absl::Status(data.status().code(), message);
   }
@@ -68,7 +75,8 @@ void Memory::account(const char *purpose, int64_t bytes, int64_t buffers) {
   auto row = std::find_if(holders_.begin(), holders_.end(), [&](const MemoryHolder &holder) {
     return holder.purpose == purpose || std::strcmp(holder.purpose, purpose) == 0;
   });
-  if (row == holders_.end()) row = holders_.insert(holders_.end(), MemoryHolder{purpose});
+  if (row == holders_.end())
+    row = holders_.insert(holders_.end(), MemoryHolder{purpose});
   row->bytes += bytes;
   row->buffers += buffers;
 }
@@ -80,7 +88,8 @@ std::vector<MemoryHolder> Memory::holders() const {
     std::copy_if(holders_.begin(), holders_.end(), std::back_inserter(result),
                  [](const MemoryHolder &holder) { return holder.buffers > 0; });
   }
-  std::sort(result.begin(), result.end(), [](const MemoryHolder &a, const MemoryHolder &b) { return a.bytes > b.bytes; });
+  std::sort(result.begin(), result.end(),
+            [](const MemoryHolder &a, const MemoryHolder &b) { return a.bytes > b.bytes; });
   return result;
 }
 

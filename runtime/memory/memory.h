@@ -21,16 +21,20 @@ struct MemoryHolder {
   int64_t buffers = 0;
 };
 
-// Every byte that Weft takes for tensors, arenas, scratch, constants and library scratch comes from a Memory.
+// Every byte that Weft takes for tensors, arenas, scratch, constants and library scratch comes from
+// a Memory.
 class Memory : public std::enable_shared_from_this<Memory> {
 public:
   static std::shared_ptr<Memory> create(std::shared_ptr<Allocator> allocator);
 
-  // A buffer of `bytes` bytes (>= 0) at a multiple of kBufferAlignment, contents undefined. `purpose` is a string that lives for ever
-  // ("parameter", "arena"). ResourceExhausted names the purpose, the size, what is in use and the largest holders.
+  // A buffer of `bytes` bytes (>= 0) at a multiple of kBufferAlignment, contents undefined.
+  // `purpose` is a string that lives for ever ("parameter", "arena"). ResourceExhausted names the
+  // purpose, the size, what is in use and the largest holders.
   absl::StatusOr<std::shared_ptr<Buffer>> allocate(int64_t bytes, const char *purpose);
 
-  Allocator &allocator() const { return *allocator_; }
+  Allocator &allocator() const {
+    return *allocator_;
+  }
   // Largest first.
   std::vector<MemoryHolder> holders() const;
 

@@ -34,7 +34,8 @@ TEST(SystemAllocator, AlignsAndCounts) {
   EXPECT_EQ(allocator.stats().peak_bytes, 5 << 20);
   EXPECT_EQ(allocator.stats().allocations, 12);
   EXPECT_EQ(allocator.allocate(1, 3).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(allocator.allocate(int64_t{1} << 60, 64).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(allocator.allocate(int64_t{1} << 60, 64).status().code(),
+            absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(allocator.stats().failures, 1);
 }
 
@@ -63,8 +64,10 @@ TEST(CachingAllocator, ReusesTrimsAndStaysInItsBound) {
     EXPECT_EQ(system->stats().allocations, 1);
     cache.free(first, 1010);
     std::vector<void *> blocks;
-    for (int i = 0; i < 10; ++i) blocks.push_back(cache.allocate(1024, 64).value());
-    for (void *block : blocks) cache.free(block, 1024);
+    for (int i = 0; i < 10; ++i)
+      blocks.push_back(cache.allocate(1024, 64).value());
+    for (void *block : blocks)
+      cache.free(block, 1024);
     EXPECT_LE(cache.cached_bytes(), 4096);
     EXPECT_EQ(system->stats().live_bytes, cache.cached_bytes());
     void *page = cache.allocate(100, 4096).value();
@@ -110,9 +113,11 @@ TEST(CachingAllocator, ManyThreads) {
           cache.free(pointer, bytes);
         }
       }
-      for (auto [pointer, bytes] : live) cache.free(pointer, bytes);
+      for (auto [pointer, bytes] : live)
+        cache.free(pointer, bytes);
     });
-  for (std::thread &thread : threads) thread.join();
+  for (std::thread &thread : threads)
+    thread.join();
   EXPECT_EQ(cache.stats().live_bytes, 0);
   cache.trim();
   EXPECT_EQ(system->stats().live_bytes, 0);
@@ -132,8 +137,9 @@ TEST(LimitAllocator, RefusesWhatIsTooMuchAndRecovers) {
 
 TEST(TracingAllocator, ShowsEachEvent) {
   std::vector<AllocationTrace> traces;
-  TracingAllocator tracing(std::make_shared<LimitAllocator>(std::make_shared<SystemAllocator>(), 100),
-                           [&](const AllocationTrace &trace) { traces.push_back(trace); });
+  TracingAllocator tracing(
+      std::make_shared<LimitAllocator>(std::make_shared<SystemAllocator>(), 100),
+      [&](const AllocationTrace &trace) { traces.push_back(trace); });
   void *pointer = tracing.allocate(60, 64).value();
   EXPECT_FALSE(tracing.allocate(60, 64).ok());
   tracing.free(pointer, 60);
@@ -145,15 +151,16 @@ TEST(TracingAllocator, ShowsEachEvent) {
 }
 
 TEST(Memory, OutOfMemoryNamesRequesterSizesAndHolders) {
-  auto memory = Memory::create(std::make_shared<LimitAllocator>(std::make_shared<SystemAllocator>(), 10 << 20));
+  auto memory = Memory::create(
+      std::make_shared<LimitAllocator>(std::make_shared<SystemAllocator>(), 10 << 20));
   auto weights = memory->allocate(6 << 20, "parameter").value();
   auto bias = memory->allocate(1 << 20, "parameter").value();
   auto arena = memory->allocate(2 << 20, "arena").value();
   absl::Status status = memory->allocate(3 << 20, "output").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(status.message(),
-            "out of memory: output asked for 3.00 MiB; in use 9.00 MiB, by parameter 7.00 MiB in 2 buffers, arena 2.00 MiB "
-            "in 1 buffer (the limit of 10.00 MiB leaves 1.00 MiB)");
+  EXPECT_EQ(status.message(), "out of memory: output asked for 3.00 MiB; in use 9.00 MiB, by "
+                              "parameter 7.00 MiB in 2 buffers, arena 2.00 MiB "
+                              "in 1 buffer (the limit of 10.00 MiB leaves 1.00 MiB)");
   weights.reset();
   EXPECT_TRUE(memory->allocate(3 << 20, "output").ok()); // the program goes on
   EXPECT_EQ(memory->holders()[0].purpose, std::string("arena"));
@@ -164,9 +171,12 @@ TEST(Memory, BadAllocatorsAreCaught) {
     absl::StatusOr<void *> allocate(int64_t bytes, int64_t alignment) override {
       return static_cast<char *>(SystemAllocator::allocate(bytes + 8, alignment).value()) + 8;
     }
-    void free(void *pointer, int64_t bytes) override { SystemAllocator::free(static_cast<char *>(pointer) - 8, bytes + 8); }
+    void free(void *pointer, int64_t bytes) override {
+      SystemAllocator::free(static_cast<char *>(pointer) - 8, bytes + 8);
+    }
   };
-  EXPECT_EQ(Memory::create(std::make_shared<Misaligned>())->allocate(100, "test").status().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(Memory::create(std::make_shared<Misaligned>())->allocate(100, "test").status().code(),
+            absl::StatusCode::kInternal);
 }
 
 TEST(Buffer, BorrowsKeepTheirOwner) {

@@ -12,12 +12,16 @@ std::shared_ptr<Buffer> Prepared::block() const {
   return block_;
 }
 
-absl::Status Prepared::compute(Buffer &block, const std::function<absl::Status(void *)> &make, bool &made) {
+absl::Status Prepared::compute(Buffer &block, const std::function<absl::Status(void *)> &make,
+                               bool &made) {
   made = false;
-  if (computed_.load(std::memory_order_acquire)) return absl::OkStatus();
+  if (computed_.load(std::memory_order_acquire))
+    return absl::OkStatus();
   std::lock_guard lock(compute_mutex_);
-  if (computed_.load(std::memory_order_relaxed)) return absl::OkStatus();
-  if (absl::Status status = make(block.data()); !status.ok()) return status;
+  if (computed_.load(std::memory_order_relaxed))
+    return absl::OkStatus();
+  if (absl::Status status = make(block.data()); !status.ok())
+    return status;
   made = true;
   computed_.store(true, std::memory_order_release);
   return absl::OkStatus();
@@ -30,7 +34,8 @@ void Prepared::drop() {
   {
     std::lock_guard lock(store.mutex_);
     auto found = store.results_.find(key_);
-    if (found == store.results_.end() || found->second.get() != this) return;
+    if (found == store.results_.end() || found->second.get() != this)
+      return;
     store.remove(*this);
     ++store.stats_.written;
   }
@@ -58,10 +63,13 @@ void PreparedStore::remove(Prepared &result) {
   results_.erase(result.key_);
 }
 
-absl::StatusOr<std::shared_ptr<Prepared>> PreparedStore::take(Memory &memory, const std::string &recipe, std::span<Buffer *const> sources,
+absl::StatusOr<std::shared_ptr<Prepared>> PreparedStore::take(Memory &memory,
+                                                              const std::string &recipe,
+                                                              std::span<Buffer *const> sources,
                                                               int64_t bytes) {
   Prepared::Key key{recipe, {}};
-  for (Buffer *source : sources) key.second.push_back(source->contents());
+  for (Buffer *source : sources)
+    key.second.push_back(source->contents());
   {
     std::lock_guard lock(mutex_);
     if (auto found = results_.find(key); found != results_.end()) {
@@ -70,17 +78,20 @@ absl::StatusOr<std::shared_ptr<Prepared>> PreparedStore::take(Memory &memory, co
       return found->second;
     }
     if (bytes > max_bytes_)
-      return absl::ResourceExhaustedError(
-          absl::StrCat("a prepared result of ", format_bytes(bytes), " is more than the bound of ", format_bytes(max_bytes_)));
+      return absl::ResourceExhaustedError(absl::StrCat("a prepared result of ", format_bytes(bytes),
+                                                       " is more than the bound of ",
+                                                       format_bytes(max_bytes_)));
   }
   absl::StatusOr<std::shared_ptr<Buffer>> block = memory.allocate(bytes, kPreparedPurpose);
-  if (!block.ok()) return block.status();
+  if (!block.ok())
+    return block.status();
   std::shared_ptr<Prepared> result(new Prepared(std::move(key), *std::move(block)));
   std::vector<std::shared_ptr<Prepared>> dropped;
   {
     std::lock_guard lock(mutex_);
     auto [place, fresh] = results_.emplace(result->key_, result);
-    if (!fresh) return place->second; // another thread was faster
+    if (!fresh)
+      return place->second; // another thread was faster
     order_.push_front(result.get());
     result->place_ = order_.begin();
     stats_.bytes += bytes;
@@ -93,13 +104,15 @@ absl::StatusOr<std::shared_ptr<Prepared>> PreparedStore::take(Memory &memory, co
     }
   }
   free_blocks(dropped);
-  for (size_t i = 0; i < sources.size(); ++i) sources[i]->add_dependent(result, result->key_.second[i]);
+  for (size_t i = 0; i < sources.size(); ++i)
+    sources[i]->add_dependent(result, result->key_.second[i]);
   return result;
 }
 
 void PreparedStore::free_blocks(std::span<const std::shared_ptr<Prepared>> dropped) {
   for (const std::shared_ptr<Prepared> &result : dropped) {
-    std::shared_ptr<Buffer> block; // its end drops what was made of it, which takes the store's mutex: not under the result's
+    std::shared_ptr<Buffer> block; // its end drops what was made of it, which takes the store's
+                                   // mutex: not under the result's
     std::lock_guard lock(result->mutex_);
     block = std::move(result->block_);
   }
@@ -113,7 +126,8 @@ int64_t PreparedStore::release(const Memory &memory, int64_t bytes) {
     for (auto it = order_.end(); it != order_.begin() && total < bytes;) {
       Prepared &result = **--it;
       std::shared_ptr<Buffer> block = result.block();
-      if (!block || block->memory().get() != &memory) continue;
+      if (!block || block->memory().get() != &memory)
+        continue;
       total += block->bytes();
       dropped.push_back(result.shared_from_this());
       auto next = std::next(it);

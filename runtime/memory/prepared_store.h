@@ -1,4 +1,5 @@
-// Results that are kept because their sources seldom change: packed weights, work that depends on weights only.
+// Results that are kept because their sources seldom change: packed weights, work that depends on
+// weights only.
 #pragma once
 
 #include <atomic>
@@ -23,21 +24,27 @@ class Memory;
 // The purpose under which statistics and messages count them.
 inline constexpr const char *kPreparedPurpose = "prepared";
 
-// One result: what a recipe makes of the contents of its sources. Made by the first run that needs it.
+// One result: what a recipe makes of the contents of its sources. Made by the first run that needs
+// it.
 class Prepared : public BufferDependent, public std::enable_shared_from_this<Prepared> {
 public:
-  // The memory of the result. Null once it was dropped; who holds the buffer may use it to the end of its run.
+  // The memory of the result. Null once it was dropped; who holds the buffer may use it to the end
+  // of its run.
   std::shared_ptr<Buffer> block() const;
-  // Calls `make` with the block's memory, once, however many threads ask; the others wait. False in `made` for all but the one that did
-  // it. After a failure the next one tries again. The caller holds `block`.
+  // Calls `make` with the block's memory, once, however many threads ask; the others wait. False in
+  // `made` for all but the one that did it. After a failure the next one tries again. The caller
+  // holds `block`.
   absl::Status compute(Buffer &block, const std::function<absl::Status(void *)> &make, bool &made);
-  bool computed() const { return computed_.load(std::memory_order_acquire); }
+  bool computed() const {
+    return computed_.load(std::memory_order_acquire);
+  }
   void drop() override;
 
 private:
   friend class PreparedStore;
   using Key = std::pair<std::string, std::vector<uint64_t>>; // recipe, contents of the sources
-  explicit Prepared(Key key, std::shared_ptr<Buffer> block) : key_(std::move(key)), block_(std::move(block)) {}
+  explicit Prepared(Key key, std::shared_ptr<Buffer> block)
+      : key_(std::move(key)), block_(std::move(block)) {}
 
   const Key key_;
   mutable std::mutex mutex_; // of block_
@@ -56,21 +63,25 @@ struct PreparedStats {
   int64_t reclaimed = 0; // dropped for want of memory, or beyond the bound
 };
 
-// All results of the process: found by recipe and by the contents of their sources, so that programs of several batch sizes share a
-// packed weight. A result goes when a source is written or dies, when an allocation of its memory fails (Memory::allocate asks
-// release()), and, the least recently used first, beyond the bound.
+// All results of the process: found by recipe and by the contents of their sources, so that
+// programs of several batch sizes share a packed weight. A result goes when a source is written or
+// dies, when an allocation of its memory fails (Memory::allocate asks release()), and, the least
+// recently used first, beyond the bound.
 class PreparedStore {
 public:
-  // A quarter of the machine's memory: results are copies of weights in other forms, which a machine that is filled by weights alone
-  // has no room for; programs that alternate more of them compute them again.
+  // A quarter of the machine's memory: results are copies of weights in other forms, which a
+  // machine that is filled by weights alone has no room for; programs that alternate more of them
+  // compute them again.
   static PreparedStore &instance();
 
-  // The result that `recipe` makes of the sources' contents: a known one, or one of `bytes` bytes that is still to be computed. The
-  // sources own their memory (Buffer::memory()). ResourceExhausted when there is no memory, or when it is more than the bound.
-  absl::StatusOr<std::shared_ptr<Prepared>> take(Memory &memory, const std::string &recipe, std::span<Buffer *const> sources,
-                                                 int64_t bytes);
-  // Drops results of `memory`, the least recently used first, until `bytes` bytes were held by those dropped. Returns their bytes.
-  // Those that a run is using give their memory back at its end.
+  // The result that `recipe` makes of the sources' contents: a known one, or one of `bytes` bytes
+  // that is still to be computed. The sources own their memory (Buffer::memory()).
+  // ResourceExhausted when there is no memory, or when it is more than the bound.
+  absl::StatusOr<std::shared_ptr<Prepared>> take(Memory &memory, const std::string &recipe,
+                                                 std::span<Buffer *const> sources, int64_t bytes);
+  // Drops results of `memory`, the least recently used first, until `bytes` bytes were held by
+  // those dropped. Returns their bytes. Those that a run is using give their memory back at its
+  // end.
   int64_t release(const Memory &memory, int64_t bytes);
   PreparedStats stats() const;
   int64_t max_bytes() const;

@@ -14,7 +14,8 @@ namespace weft::runtime {
 namespace {
 
 struct PreparedStoreTest : ::testing::Test {
-  std::shared_ptr<LimitAllocator> limit = std::make_shared<LimitAllocator>(std::make_shared<SystemAllocator>(), 1000);
+  std::shared_ptr<LimitAllocator> limit =
+      std::make_shared<LimitAllocator>(std::make_shared<SystemAllocator>(), 1000);
   std::shared_ptr<Memory> memory = Memory::create(limit);
   PreparedStore &store = PreparedStore::instance();
   int64_t bound = store.max_bytes();
@@ -23,13 +24,17 @@ struct PreparedStoreTest : ::testing::Test {
     store.set_max_bytes(bound);
   }
 
-  std::shared_ptr<Buffer> buffer(int64_t bytes) { return memory->allocate(bytes, "test").value(); }
-  std::shared_ptr<Prepared> take(const std::string &recipe, std::vector<Buffer *> sources, int64_t bytes = 64) {
+  std::shared_ptr<Buffer> buffer(int64_t bytes) {
+    return memory->allocate(bytes, "test").value();
+  }
+  std::shared_ptr<Prepared> take(const std::string &recipe, std::vector<Buffer *> sources,
+                                 int64_t bytes = 64) {
     return store.take(*memory, recipe, sources, bytes).value();
   }
   int64_t prepared_bytes() const {
     for (const MemoryHolder &holder : memory->holders())
-      if (std::string_view(holder.purpose) == kPreparedPurpose) return holder.bytes;
+      if (std::string_view(holder.purpose) == kPreparedPurpose)
+        return holder.bytes;
     return 0;
   }
 };
@@ -70,16 +75,19 @@ TEST_F(PreparedStoreTest, IsMadeOnceByOneOfManyThreads) {
   auto block = result->block();
   std::atomic<int> calls{0}, makers{0};
   bool made = false;
-  EXPECT_FALSE(result->compute(*block, [](void *) { return absl::InternalError("broke"); }, made).ok());
+  EXPECT_FALSE(
+      result->compute(*block, [](void *) { return absl::InternalError("broke"); }, made).ok());
   EXPECT_FALSE(made);
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i)
     threads.emplace_back([&] {
       bool mine = false;
-      ASSERT_TRUE(result->compute(*block, [&](void *) { return ++calls, absl::OkStatus(); }, mine).ok());
+      ASSERT_TRUE(
+          result->compute(*block, [&](void *) { return ++calls, absl::OkStatus(); }, mine).ok());
       makers += mine;
     });
-  for (std::thread &thread : threads) thread.join();
+  for (std::thread &thread : threads)
+    thread.join();
   EXPECT_EQ(calls, 1);
   EXPECT_EQ(makers, 1);
 }
@@ -113,7 +121,8 @@ TEST_F(PreparedStoreTest, StaysWithinItsBound) {
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted) << refused;
 }
 
-// What drops a result drops those made of it, without holding its lock meanwhile (ThreadSanitizer sees the locks' order).
+// What drops a result drops those made of it, without holding its lock meanwhile (ThreadSanitizer
+// sees the locks' order).
 TEST_F(PreparedStoreTest, AResultOfAResultGoesWithIt) {
   auto chain = [&](Buffer *source) {
     auto first = take("r", {source});
@@ -122,7 +131,8 @@ TEST_F(PreparedStoreTest, AResultOfAResultGoesWithIt) {
   auto a = buffer(8);
   auto [first, second] = chain(a.get());
   EXPECT_EQ(prepared_bytes(), 2 * 64);
-  EXPECT_EQ(store.release(*memory, 64), 64); // asked for the first one only, the least recently used
+  EXPECT_EQ(store.release(*memory, 64),
+            64); // asked for the first one only, the least recently used
   EXPECT_EQ(first->block(), nullptr);
   EXPECT_EQ(second->block(), nullptr);
   EXPECT_EQ(prepared_bytes(), 0);
@@ -139,7 +149,9 @@ TEST_F(PreparedStoreTest, ADependentOfOldContentsIsDroppedAtOnce) {
   auto a = buffer(8);
   struct Dependent : BufferDependent {
     int drops = 0;
-    void drop() override { ++drops; }
+    void drop() override {
+      ++drops;
+    }
   };
   auto dependent = std::make_shared<Dependent>();
   uint64_t contents = a->contents();

@@ -42,10 +42,12 @@ struct Call {
   void *data;
   int64_t count;
   int64_t grain;
-  std::atomic<uint64_t> first_error{0}; // ranges - thread, then the code: the larger, the earlier the range
+  std::atomic<uint64_t> first_error{
+      0}; // ranges - thread, then the code: the larger, the earlier the range
 };
 
-// Thread t of n takes an equal share of the grains, so that the same pieces stay on the same core from one launch to the next.
+// Thread t of n takes an equal share of the grains, so that the same pieces stay on the same core
+// from one launch to the next.
 void run_share(Call &call, int thread, int threads) {
   int64_t grains = (call.count + call.grain - 1) / call.grain;
   int64_t share = grains / threads;
@@ -54,13 +56,15 @@ void run_share(Call &call, int thread, int threads) {
   int64_t last = first + share + (thread < rest ? 1 : 0);
   int64_t begin = first * call.grain;
   int64_t end = std::min(last * call.grain, call.count);
-  if (begin >= end) return;
+  if (begin >= end)
+    return;
   int32_t code = call.body(call.data, thread, begin, end);
-  if (code == 0) return;
+  if (code == 0)
+    return;
   uint64_t error = (static_cast<uint64_t>(threads - thread) << 32) | static_cast<uint32_t>(code);
   uint64_t known = call.first_error.load(std::memory_order_relaxed);
-  while (error > known && !call.first_error.compare_exchange_weak(known, error, std::memory_order_relaxed)) {
-  }
+  while (error > known &&
+         !call.first_error.compare_exchange_weak(known, error, std::memory_order_relaxed)) {}
 }
 
 void team_body(void *data) {
@@ -75,17 +79,21 @@ void team_body(void *data) {
 
 int available_processors() {
   cpu_set_t set;
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(CPU_COUNT(&set), 1);
+  if (sched_getaffinity(0, sizeof(set), &set) == 0)
+    return std::max(CPU_COUNT(&set), 1);
   return std::max<int>(std::thread::hardware_concurrency(), 1);
 }
 
 int32_t parallel_for(int64_t count, int64_t grain, int threads, RangeBody body, void *data) {
-  if (count <= 0) return 0;
+  if (count <= 0)
+    return 0;
   grain = std::max<int64_t>(grain, 1);
-  if (threads <= 1 || count <= grain) return body(data, 0, 0, count);
+  if (threads <= 1 || count <= grain)
+    return body(data, 0, 0, count);
   Call call{body, data, count, grain};
   WEFT_TSAN_RELEASE(&call.body);
-  // The whole team even for fewer grains: libgomp ends the threads that a smaller team leaves out, and makes them anew for the next.
+  // The whole team even for fewer grains: libgomp ends the threads that a smaller team leaves out,
+  // and makes them anew for the next.
   GOMP_parallel(team_body, &call, static_cast<unsigned>(threads), 0);
   WEFT_TSAN_ACQUIRE(&call.first_error);
   return static_cast<int32_t>(call.first_error.load(std::memory_order_relaxed) & 0xffffffffu);
@@ -96,12 +104,17 @@ int default_threads() {
     int threads = 0;
     const char *end = text + std::strlen(text);
     auto [stop, error] = std::from_chars(text, end, threads);
-    if (error == std::errc() && stop == end && threads >= 1 && threads <= 1024) return threads;
+    if (error == std::errc() && stop == end && threads >= 1 && threads <= 1024)
+      return threads;
   }
   return available_processors();
 }
 
-ScopedTeamSize::ScopedTeamSize(int threads) : before_(omp_get_max_threads()) { omp_set_num_threads(threads); }
-ScopedTeamSize::~ScopedTeamSize() { omp_set_num_threads(before_); }
+ScopedTeamSize::ScopedTeamSize(int threads) : before_(omp_get_max_threads()) {
+  omp_set_num_threads(threads);
+}
+ScopedTeamSize::~ScopedTeamSize() {
+  omp_set_num_threads(before_);
+}
 
 } // namespace weft::runtime

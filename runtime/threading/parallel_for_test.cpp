@@ -21,8 +21,10 @@ struct Seen {
 int32_t body(void *data, int thread, int64_t begin, int64_t end) {
   Seen &seen = *static_cast<Seen *>(data);
   ++seen.ranges;
-  if (begin % seen.grain != 0) seen.aligned = false;
-  for (int64_t i = begin; i < end; ++i) ++seen.times[i];
+  if (begin % seen.grain != 0)
+    seen.aligned = false;
+  for (int64_t i = begin; i < end; ++i)
+    ++seen.times[i];
   return seen.fail_at >= begin ? static_cast<int32_t>(100 + begin) : 0;
 }
 
@@ -33,7 +35,8 @@ TEST(ParallelFor, CoversTheRangeOnceInAlignedPieces) {
         Seen seen{std::vector<std::atomic<int>>(count)};
         seen.grain = grain;
         EXPECT_EQ(parallel_for(count, grain, threads, body, &seen), 0);
-        for (std::atomic<int> &times : seen.times) EXPECT_EQ(times, 1);
+        for (std::atomic<int> &times : seen.times)
+          EXPECT_EQ(times, 1);
         EXPECT_TRUE(seen.aligned);
         EXPECT_LE(seen.ranges, threads);
         EXPECT_LE(seen.ranges, (count + grain - 1) / grain);
@@ -58,8 +61,10 @@ TEST(DefaultThreads, ReadsTheEnvironment) {
     EXPECT_GE(default_threads(), 1);
     EXPECT_LT(default_threads(), 100000);
   }
-  if (before) setenv("WEFT_NUM_THREADS", saved.c_str(), 1);
-  else unsetenv("WEFT_NUM_THREADS");
+  if (before)
+    setenv("WEFT_NUM_THREADS", saved.c_str(), 1);
+  else
+    unsetenv("WEFT_NUM_THREADS");
 }
 
 } // namespace

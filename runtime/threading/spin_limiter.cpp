@@ -13,7 +13,8 @@
 
 namespace weft::runtime {
 
-// Where the second team's master waits; its other threads sleep in libgomp, which ends them with their master.
+// Where the second team's master waits; its other threads sleep in libgomp, which ends them with
+// their master.
 struct SpinLimiter::Parking {
   std::mutex mutex;
   std::condition_variable changed;
@@ -22,21 +23,26 @@ struct SpinLimiter::Parking {
 
 namespace {
 
-// The processors' time that was not idle since the machine started, other machines' part of a shared processor included; -1 if not known.
+// The processors' time that was not idle since the machine started, other machines' part of a
+// shared processor included; -1 if not known.
 int64_t machine_nanoseconds() {
   std::FILE *file = std::fopen("/proc/stat", "re");
-  if (!file) return -1;
+  if (!file)
+    return -1;
   long long user, nice, system, idle, waiting, interrupts, soft_interrupts, stolen;
-  int found = std::fscanf(file, "cpu %lld %lld %lld %lld %lld %lld %lld %lld", &user, &nice, &system, &idle, &waiting, &interrupts,
-                          &soft_interrupts, &stolen);
+  int found = std::fscanf(file, "cpu %lld %lld %lld %lld %lld %lld %lld %lld", &user, &nice,
+                          &system, &idle, &waiting, &interrupts, &soft_interrupts, &stolen);
   std::fclose(file);
   long ticks = sysconf(_SC_CLK_TCK);
-  if (found != 8 || ticks <= 0) return -1;
+  if (found != 8 || ticks <= 0)
+    return -1;
   return (user + nice + system + interrupts + soft_interrupts + stolen) * (1'000'000'000 / ticks);
 }
 
 int64_t nanoseconds(const rusage &usage) {
-  auto of = [](const timeval &time) { return int64_t{time.tv_sec} * 1'000'000'000 + int64_t{time.tv_usec} * 1'000; };
+  auto of = [](const timeval &time) {
+    return int64_t{time.tv_sec} * 1'000'000'000 + int64_t{time.tv_usec} * 1'000;
+  };
   return of(usage.ru_utime) + of(usage.ru_stime);
 }
 
@@ -48,7 +54,9 @@ int64_t process_nanoseconds() {
 
 } // namespace
 
-SpinLimiter::~SpinLimiter() { stop(); }
+SpinLimiter::~SpinLimiter() {
+  stop();
+}
 
 SpinLimiter::Counters SpinLimiter::counters(bool of_process) {
   rusage usage{};
@@ -58,8 +66,10 @@ SpinLimiter::Counters SpinLimiter::counters(bool of_process) {
 
 void SpinLimiter::before_run() {
   run_start_ = std::chrono::steady_clock::now();
-  if (run_start_ - run_end_ > kPause) sampling_ = false;
-  if (!sampling_ && run_start_ - sample_start_ >= kSampleEvery) start_sample(run_start_);
+  if (run_start_ - run_end_ > kPause)
+    sampling_ = false;
+  if (!sampling_ && run_start_ - sample_start_ >= kSampleEvery)
+    start_sample(run_start_);
   before_ = counters(long_runs_);
 }
 
@@ -72,15 +82,19 @@ void SpinLimiter::after_run(int threads) {
   if (after.process >= 0) {
     run_ += std::chrono::nanoseconds(now - run_start_).count();
     // The other threads of the team are as busy as this one, or less.
-    beside_ += (after.process - before_.process) - threads * (after.nanoseconds - before_.nanoseconds);
+    beside_ +=
+        (after.process - before_.process) - threads * (after.nanoseconds - before_.nanoseconds);
   }
-  if (sampling_ && now - sample_start_ >= kSample) end_sample(now);
+  if (sampling_ && now - sample_start_ >= kSample)
+    end_sample(now);
   auto period = now - last_;
-  if (period < kPeriod) return;
+  if (period < kPeriod)
+    return;
   int64_t preemptions = std::exchange(preemptions_, 0);
   bool first = std::exchange(last_, now) == std::chrono::steady_clock::time_point{};
   // After a pause nothing is known of the time in between.
-  if (!first && period < 20 * kPeriod) observe(others_ ? preemptions : 0, period, threads);
+  if (!first && period < 20 * kPeriod)
+    observe(others_ ? preemptions : 0, period, threads);
 }
 
 void SpinLimiter::start_sample(std::chrono::steady_clock::time_point now) {
@@ -88,7 +102,8 @@ void SpinLimiter::start_sample(std::chrono::steady_clock::time_point now) {
   machine_ = machine_nanoseconds();
   process_ = process_nanoseconds();
   // Where the machine does not say, any preemption counts.
-  if (machine_ < 0) others_ = true;
+  if (machine_ < 0)
+    others_ = true;
   sampling_ = machine_ >= 0;
 }
 
@@ -96,20 +111,27 @@ void SpinLimiter::end_sample(std::chrono::steady_clock::time_point now) {
   sampling_ = false;
   sampled_ += std::chrono::nanoseconds(now - sample_start_).count();
   by_others_ += (machine_nanoseconds() - machine_) - (process_nanoseconds() - process_);
-  auto is_share = [](int64_t part, int64_t whole) { return static_cast<double>(part) > kOthersShare * static_cast<double>(whole); };
+  auto is_share = [](int64_t part, int64_t whole) {
+    return static_cast<double>(part) > kOthersShare * static_cast<double>(whole);
+  };
   bool surely = is_share(by_others_ - std::chrono::nanoseconds(kMachineStep).count(), sampled_);
-  if (!surely && sampled_ < std::chrono::nanoseconds(kSampled).count()) return;
+  if (!surely && sampled_ < std::chrono::nanoseconds(kSampled).count())
+    return;
   others_ = surely || is_share(by_others_, sampled_) || is_share(beside_, run_);
   sampled_ = by_others_ = run_ = beside_ = 0;
-  if (!others_) stop();
+  if (!others_)
+    stop();
 }
 
 void SpinLimiter::observe(int64_t preemptions, std::chrono::nanoseconds period, int threads) {
-  if (threads <= 1) return;
-  double per_second = static_cast<double>(preemptions) / std::chrono::duration<double>(period).count();
+  if (threads <= 1)
+    return;
+  double per_second =
+      static_cast<double>(preemptions) / std::chrono::duration<double>(period).count();
   if (per_second >= kBusyPerSecond) {
     quiet_ = 0;
-    if (!active()) start(threads);
+    if (!active())
+      start(threads);
   } else if (per_second > kQuietPerSecond) {
     quiet_ = 0;
   } else if (active() && ++quiet_ >= kQuietPeriods) {
@@ -122,7 +144,8 @@ void SpinLimiter::start(int threads) {
   int processors = available_processors(), others = std::max(processors - threads + 2, 2);
   parking_ = new Parking;
   helper_ = std::thread([parking = parking_, others] {
-    parallel_for(others, 1, others, [](void *, int, int64_t, int64_t) { return int32_t{0}; }, nullptr);
+    parallel_for(
+        others, 1, others, [](void *, int, int64_t, int64_t) { return int32_t{0}; }, nullptr);
     std::unique_lock lock(parking->mutex);
     parking->parked = true;
     parking->changed.notify_all();
@@ -133,7 +156,8 @@ void SpinLimiter::start(int threads) {
 }
 
 void SpinLimiter::stop() {
-  if (!active()) return;
+  if (!active())
+    return;
   {
     std::lock_guard lock(parking_->mutex);
     parking_->leave = true;

@@ -19,10 +19,12 @@ TEST(SpinLimiter, ComesWithNeighboursAndGoesWhenItHasBeenQuietForLong) {
   EXPECT_FALSE(limiter.active());
   limiter.observe(5, milliseconds(50), 2);
   EXPECT_TRUE(limiter.active());
-  for (int i = 0; i < SpinLimiter::kQuietPeriods - 1; ++i) limiter.observe(0, milliseconds(50), 2);
+  for (int i = 0; i < SpinLimiter::kQuietPeriods - 1; ++i)
+    limiter.observe(0, milliseconds(50), 2);
   EXPECT_TRUE(limiter.active());
   limiter.observe(1, milliseconds(50), 2); // 20 a second: not quiet, so it starts to count again
-  for (int i = 0; i < SpinLimiter::kQuietPeriods - 1; ++i) limiter.observe(0, milliseconds(50), 2);
+  for (int i = 0; i < SpinLimiter::kQuietPeriods - 1; ++i)
+    limiter.observe(0, milliseconds(50), 2);
   EXPECT_TRUE(limiter.active());
   limiter.observe(0, milliseconds(50), 2);
   EXPECT_FALSE(limiter.active());
@@ -45,7 +47,8 @@ TEST(SpinLimiter, TheTeamWorksWhileItIsActiveAndWhenItEndsSo) {
     SpinLimiter limiter;
     limiter.observe(100, milliseconds(50), 2);
     ASSERT_TRUE(limiter.active());
-    for (int i = 0; i < 100; ++i) EXPECT_EQ(parallel_for(64, 1, 2, count_up, &sum), 0);
+    for (int i = 0; i < 100; ++i)
+      EXPECT_EQ(parallel_for(64, 1, 2, count_up, &sum), 0);
   }
   EXPECT_EQ(sum, 3 * 100 * 64);
 }

@@ -1,5 +1,6 @@
-// Every op, dtype by dtype, on every registered backend (and, for those that compile, without fusion and without providers) against
-// reference evaluation, within the error budget of the op's record. All calls of an op in one dtype are one module.
+// Every op, dtype by dtype, on every registered backend (and, for those that compile, without
+// fusion and without providers) against reference evaluation, within the error budget of the op's
+// record. All calls of an op in one dtype are one module.
 #include <cmath>
 #include <limits>
 #include <map>
@@ -32,7 +33,8 @@ struct Batch {
   std::string error;
 };
 
-// How the operands of a call lie in memory: as arguments of the module, or as views of arguments, which a backend may read in place.
+// How the operands of a call lie in memory: as arguments of the module, or as views of arguments,
+// which a backend may read in place.
 enum class Layout { Contiguous, Views };
 
 mlir::Value addArgument(Batch &batch, mlir::Block *block, const HostTensor &tensor) {
@@ -49,12 +51,14 @@ void copyElement(HostTensor &to, int64_t at, const HostTensor &from, int64_t i) 
 // Where element i of `shape` lies in a buffer with these strides.
 int64_t offsetOf(int64_t i, llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> strides) {
   int64_t offset = 0;
-  for (size_t d = shape.size(); d-- > 0; i /= shape[d]) offset += i % shape[d] * strides[d];
+  for (size_t d = shape.size(); d-- > 0; i /= shape[d])
+    offset += i % shape[d] * strides[d];
   return offset;
 }
 
 // An argument with the dims in the opposite order, and its transpose.
-mlir::Value addTransposed(Batch &batch, mlir::OpBuilder &builder, mlir::Block *block, const HostTensor &tensor) {
+mlir::Value addTransposed(Batch &batch, mlir::OpBuilder &builder, mlir::Block *block,
+                          const HostTensor &tensor) {
   HostTensor base(tensor.dtype, {tensor.shape.rbegin(), tensor.shape.rend()});
   std::vector<int64_t> strides, permutation;
   for (int64_t stride = 1; int64_t extent : tensor.shape) {
@@ -62,12 +66,16 @@ mlir::Value addTransposed(Batch &batch, mlir::OpBuilder &builder, mlir::Block *b
     permutation.insert(permutation.begin(), int64_t(permutation.size()));
     stride *= extent;
   }
-  for (int64_t i = 0; i < tensor.size(); ++i) copyElement(base, offsetOf(i, tensor.shape, strides), tensor, i);
-  return transpose(ir::Val(builder, builder.getUnknownLoc(), addArgument(batch, block, base)), permutation);
+  for (int64_t i = 0; i < tensor.size(); ++i)
+    copyElement(base, offsetOf(i, tensor.shape, strides), tensor, i);
+  return transpose(ir::Val(builder, builder.getUnknownLoc(), addArgument(batch, block, base)),
+                   permutation);
 }
 
-// Every second element of an argument along each dim, along the last one backwards. What lies between is never to be read.
-mlir::Value addStrided(Batch &batch, mlir::OpBuilder &builder, mlir::Block *block, const HostTensor &tensor) {
+// Every second element of an argument along each dim, along the last one backwards. What lies
+// between is never to be read.
+mlir::Value addStrided(Batch &batch, mlir::OpBuilder &builder, mlir::Block *block,
+                       const HostTensor &tensor) {
   size_t rank = tensor.shape.size();
   std::vector<int64_t> extents, strides(rank), starts(rank, 1), limits, steps(rank, 2);
   for (int64_t extent : tensor.shape) {
@@ -75,24 +83,29 @@ mlir::Value addStrided(Batch &batch, mlir::OpBuilder &builder, mlir::Block *bloc
     limits.push_back(2 * extent + 1);
   }
   HostTensor base(tensor.dtype, extents);
-  for (int64_t i = 0; i < base.size(); ++i) is_floating(base.dtype) ? base.set(i, std::nan("")) : base.setInt(i, -1);
+  for (int64_t i = 0; i < base.size(); ++i)
+    is_floating(base.dtype) ? base.set(i, std::nan("")) : base.setInt(i, -1);
   int64_t stride = 1, offset = 0;
-  for (size_t d = rank; d-- > 0; stride *= extents[d]) strides[d] = 2 * stride, offset += stride;
+  for (size_t d = rank; d-- > 0; stride *= extents[d])
+    strides[d] = 2 * stride, offset += stride;
   if (rank > 0) {
     offset += (tensor.shape[rank - 1] - 1) * strides[rank - 1];
     strides[rank - 1] = -2;
     starts[rank - 1] = 2 * tensor.shape[rank - 1] - 1;
     limits[rank - 1] = -1;
     steps[rank - 1] = -2;
-    if (tensor.shape[rank - 1] == 0) starts[rank - 1] = limits[rank - 1] = 0;
+    if (tensor.shape[rank - 1] == 0)
+      starts[rank - 1] = limits[rank - 1] = 0;
   }
-  for (int64_t i = 0; i < tensor.size(); ++i) copyElement(base, offset + offsetOf(i, tensor.shape, strides), tensor, i);
+  for (int64_t i = 0; i < tensor.size(); ++i)
+    copyElement(base, offset + offsetOf(i, tensor.shape, strides), tensor, i);
   mlir::Value argument = addArgument(batch, block, base);
   return ir::SliceOp::create(builder, builder.getUnknownLoc(), argument, starts, limits, steps);
 }
 
 // One module of all calls; each call's operands are arguments (or views of arguments) of their own.
-Batch makeBatch(mlir::MLIRContext &context, const std::vector<OpCase> &cases, DType dtype, Layout layout) {
+Batch makeBatch(mlir::MLIRContext &context, const std::vector<OpCase> &cases, DType dtype,
+                Layout layout) {
   Batch batch;
   mlir::OpBuilder builder(&context);
   mlir::Location loc = builder.getUnknownLoc();
@@ -104,33 +117,41 @@ Batch makeBatch(mlir::MLIRContext &context, const std::vector<OpCase> &cases, DT
   size_t calls = 0;
   for (const OpCase &c : cases) {
     OpModule made = buildModule(context, c, dtype);
-    if (!made) continue; // the record does not take this dtype
+    if (!made)
+      continue; // the record does not take this dtype
     Tensors expected = evaluate(made.main, made.inputs, batch.error);
-    if (!batch.error.empty()) return batch;
+    if (!batch.error.empty())
+      return batch;
     mlir::IRMapping mapping;
     builder.setInsertionPointToEnd(block);
     for (mlir::BlockArgument argument : made.main.getArguments()) {
       // Each of the ways to lie in memory meets each operand.
       size_t number = argument.getArgNumber() + calls;
-      mapping.map(argument, layout == Layout::Contiguous ? addArgument(batch, block, made.inputs[argument.getArgNumber()])
-                            : number % 2                 ? addTransposed(batch, builder, block, made.inputs[argument.getArgNumber()])
-                                                         : addStrided(batch, builder, block, made.inputs[argument.getArgNumber()]));
+      mapping.map(argument,
+                  layout == Layout::Contiguous
+                      ? addArgument(batch, block, made.inputs[argument.getArgNumber()])
+                  : number % 2
+                      ? addTransposed(batch, builder, block, made.inputs[argument.getArgNumber()])
+                      : addStrided(batch, builder, block, made.inputs[argument.getArgNumber()]));
     }
     mlir::Operation *op = builder.clone(*made.op, mapping);
     results.append(op->result_begin(), op->result_end());
     for (size_t i = 0; i < expected.size(); ++i)
-      batch.expected.push_back(
-          {c.name() + ", " + name(dtype) + ", result " + std::to_string(i), expected[i], budgetOf(made, dtype, expected[i])});
+      batch.expected.push_back({c.name() + ", " + name(dtype) + ", result " + std::to_string(i),
+                                expected[i], budgetOf(made, dtype, expected[i])});
   }
   builder.setInsertionPointToEnd(block);
   mlir::func::ReturnOp::create(builder, loc, results);
-  main.setType(builder.getFunctionType(block->getArgumentTypes(), mlir::ValueRange(results).getTypes()));
+  main.setType(
+      builder.getFunctionType(block->getArgumentTypes(), mlir::ValueRange(results).getTypes()));
   return batch;
 }
 
 class ConformanceTest : public testing::TestWithParam<std::tuple<Variant, std::string>> {
 protected:
-  void SetUp() override { prepare(context); }
+  void SetUp() override {
+    prepare(context);
+  }
 
   // Compares one run with what was expected; stops at the first few differences.
   static void compare(const Batch &batch, const Tensors &actual, const std::string &how) {
@@ -138,7 +159,8 @@ protected:
     for (size_t i = 0; i < actual.size(); ++i) {
       const Batch::Expected &e = batch.expected[i];
       std::string different = compareWithin(actual[i], e.value, e.budget.ulps, e.budget.bound);
-      if (!different.empty()) ADD_FAILURE() << how << ": " << e.what << ": " << different;
+      if (!different.empty())
+        ADD_FAILURE() << how << ": " << e.what << ": " << different;
     }
   }
 
@@ -146,7 +168,8 @@ protected:
   void check(const Batch &batch, const Variant &variant, const std::string &what) {
     ASSERT_EQ(batch.error, "");
     auto executable = compile(*batch.module, variant);
-    if (executable.status().code() == absl::StatusCode::kUnavailable) GTEST_SKIP() << executable.status().message();
+    if (executable.status().code() == absl::StatusCode::kUnavailable)
+      GTEST_SKIP() << executable.status().message();
     if (executable.status().code() == absl::StatusCode::kUnimplemented) {
       unsupported += "\n" + what + ": " + std::string(executable.status().message());
       return;
@@ -158,7 +181,8 @@ protected:
     auto several = run(*executable, batch.inputs, 2);
     ASSERT_TRUE(several.ok()) << what << ": " << several.status();
     for (size_t i = 0; i < single->size(); ++i)
-      EXPECT_EQ(compareExact((*several)[i], (*single)[i]), "") << batch.expected[i].what << ": two threads differ from one";
+      EXPECT_EQ(compareExact((*several)[i], (*single)[i]), "")
+          << batch.expected[i].what << ": two threads differ from one";
   }
 
   mlir::MLIRContext context{mlir::MLIRContext::Threading::DISABLED};
@@ -169,28 +193,38 @@ TEST_P(ConformanceTest, MatchesTheReference) {
   const auto &[variant, op] = GetParam();
   std::vector<OpCase> cases;
   for (const OpCase &c : allCases(context))
-    if (c.op == op) cases.push_back(c);
+    if (c.op == op)
+      cases.push_back(c);
   ASSERT_FALSE(cases.empty()) << op << " has no cases: add some to tests/support/OpCases.cpp";
   size_t checked = 0;
   for (const DTypeInfo &info : kDTypes)
     for (Layout layout : {Layout::Contiguous, Layout::Views}) {
       DType dtype = info.dtype;
-      if (layout == Layout::Views && (rowOf(op).kind == ir::Kind::Creation || !variant.options.claim)) continue;
-      if (layout == Layout::Views && !variant.views) continue;
+      if (layout == Layout::Views &&
+          (rowOf(op).kind == ir::Kind::Creation || !variant.options.claim))
+        continue;
+      if (layout == Layout::Views && !variant.views)
+        continue;
       Batch batch = makeBatch(context, cases, dtype, layout);
-      if (batch.error.empty() && batch.expected.empty()) continue;
-      check(batch, variant, op + " in " + name(dtype) + (layout == Layout::Views ? " on views" : ""));
-      if (HasFatalFailure() || IsSkipped()) return;
+      if (batch.error.empty() && batch.expected.empty())
+        continue;
+      check(batch, variant,
+            op + " in " + name(dtype) + (layout == Layout::Views ? " on views" : ""));
+      if (HasFatalFailure() || IsSkipped())
+        return;
       checked += batch.expected.size();
     }
   EXPECT_GT(checked, 0u);
-  if (!unsupported.empty()) GTEST_SKIP() << "unsupported:" << unsupported;
+  if (!unsupported.empty())
+    GTEST_SKIP() << "unsupported:" << unsupported;
 }
 
-// In f64 the reference is itself off by a unit; bf16 and f16 are rounded from an f32 that may be off.
+// In f64 the reference is itself off by a unit; bf16 and f16 are rounded from an f32 that may be
+// off.
 Budget budgetOfSpecialValues(const std::string &op, DType dtype) {
   int ulp = rowOf(op).ulp;
-  if (ulp > 0 && byte_size(dtype) < 4) return {1, {}};
+  if (ulp > 0 && byte_size(dtype) < 4)
+    return {1, {}};
   return {double(ulp) + (ulp > 0 && dtype == DType::kFloat64), {}};
 }
 
@@ -200,8 +234,9 @@ class SpecialValuesTest : public ConformanceTest {};
 TEST_P(SpecialValuesTest, MatchTheReference) {
   const auto &[variant, op] = GetParam();
   constexpr double inf = std::numeric_limits<double>::infinity();
-  const std::vector<double> floats = {0.0,  -0.0,  1,    -1,   0.5, -2,   3,   1e-30, -1e-30,      1e-40,
-                                      1e30, -1e30, 88.7, -104, 1e4, -1e4, inf, -inf,  std::nan("")};
+  const std::vector<double> floats = {0.0,   -0.0,   1,     -1,   0.5,         -2,   3,
+                                      1e-30, -1e-30, 1e-40, 1e30, -1e30,       88.7, -104,
+                                      1e4,   -1e4,   inf,   -inf, std::nan("")};
   const std::vector<int64_t> integers = {0,
                                          1,
                                          -1,
@@ -214,44 +249,58 @@ TEST_P(SpecialValuesTest, MatchTheReference) {
                                          std::numeric_limits<int64_t>::min()};
   for (const DTypeInfo &info : kDTypes) {
     DType dtype = info.dtype;
-    int64_t values = is_floating(dtype) ? floats.size() : dtype == DType::kBool ? 2 : integers.size();
-    // One call for each set of attributes and result dtype, its shape made to hold all combinations.
+    int64_t values = is_floating(dtype)      ? floats.size()
+                     : dtype == DType::kBool ? 2
+                                             : integers.size();
+    // One call for each set of attributes and result dtype, its shape made to hold all
+    // combinations.
     std::map<std::string, OpCase> cases;
     for (OpCase c : allCases(context)) {
-      if (c.op != op) continue;
+      if (c.op != op)
+        continue;
       int64_t n = 1;
-      for (size_t i = 0; i < c.operands.size(); ++i) n *= values;
-      for (TensorSpec &operand : c.operands) operand.shape = {n};
-      for (TensorSpec &result : c.results) result.shape = {n};
-      cases.try_emplace(c.attributes + (c.results.empty() ? "" : name(c.results[0].dtype.value_or(dtype))), c);
+      for (size_t i = 0; i < c.operands.size(); ++i)
+        n *= values;
+      for (TensorSpec &operand : c.operands)
+        operand.shape = {n};
+      for (TensorSpec &result : c.results)
+        result.shape = {n};
+      cases.try_emplace(
+          c.attributes + (c.results.empty() ? "" : name(c.results[0].dtype.value_or(dtype))), c);
     }
-    // Samples are drawn by buildModule; the special values replace them before anything is evaluated.
+    // Samples are drawn by buildModule; the special values replace them before anything is
+    // evaluated.
     for (const auto &[key, c] : cases) {
       OpModule made = buildModule(context, c, dtype);
-      if (!made) continue;
+      if (!made)
+        continue;
       int64_t stride = 1;
       for (HostTensor &input : made.inputs) {
         for (int64_t i = 0; i < input.size(); ++i) {
           int64_t k = i / stride % values;
-          if (is_floating(input.dtype)) input.set(i, floats[k]);
-          else if (input.dtype == DType::kBool) input.setInt(i, k % 2);
-          else input.setInt(i, integers[k]);
+          if (is_floating(input.dtype))
+            input.set(i, floats[k]);
+          else if (input.dtype == DType::kBool)
+            input.setInt(i, k % 2);
+          else
+            input.setInt(i, integers[k]);
         }
         stride *= values;
       }
       Batch batch;
       Tensors expected = evaluate(made.main, made.inputs, batch.error);
       for (size_t i = 0; i < expected.size(); ++i)
-        batch.expected.push_back({c.op + " on special values, " + name(dtype),
-                                  expected[i],
+        batch.expected.push_back({c.op + " on special values, " + name(dtype), expected[i],
                                   budgetOfSpecialValues(op, dtype)});
       batch.inputs = made.inputs;
       batch.module = std::move(made.module);
       check(batch, variant, op + " in " + name(dtype));
-      if (HasFatalFailure() || IsSkipped()) return;
+      if (HasFatalFailure() || IsSkipped())
+        return;
     }
   }
-  if (!unsupported.empty()) GTEST_SKIP() << "unsupported:" << unsupported;
+  if (!unsupported.empty())
+    GTEST_SKIP() << "unsupported:" << unsupported;
 }
 
 std::vector<std::string> ops() {
@@ -261,23 +310,30 @@ std::vector<std::string> ops() {
 
 std::vector<std::string> elementwiseOps() {
   std::vector<std::string> names = ops();
-  llvm::erase_if(names, [](const std::string &op) { return rowOf(op).kind != ir::Kind::Elementwise; });
+  llvm::erase_if(names,
+                 [](const std::string &op) { return rowOf(op).kind != ir::Kind::Elementwise; });
   return names;
 }
 
 std::string testName(const testing::TestParamInfo<std::tuple<Variant, std::string>> &info) {
   std::string text = std::get<0>(info.param).name + "_" + std::get<1>(info.param).substr(5);
   for (char &c : text)
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+    if (!std::isalnum(static_cast<unsigned char>(c)))
+      c = '_';
   return text;
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, ConformanceTest, testing::Combine(testing::ValuesIn(variants()), testing::ValuesIn(ops())), testName);
-INSTANTIATE_TEST_SUITE_P(Backends, SpecialValuesTest, testing::Combine(testing::ValuesIn(variants()), testing::ValuesIn(elementwiseOps())),
+INSTANTIATE_TEST_SUITE_P(Backends, ConformanceTest,
+                         testing::Combine(testing::ValuesIn(variants()), testing::ValuesIn(ops())),
+                         testName);
+INSTANTIATE_TEST_SUITE_P(Backends, SpecialValuesTest,
+                         testing::Combine(testing::ValuesIn(variants()),
+                                          testing::ValuesIn(elementwiseOps())),
                          testName);
 
 TEST(ConformanceTable, EveryOpHasARow) {
-  for (const std::string &op : ops()) EXPECT_STREQ(rowOf(op).mnemonic, op.substr(5).c_str());
+  for (const std::string &op : ops())
+    EXPECT_STREQ(rowOf(op).mnemonic, op.substr(5).c_str());
 }
 
 } // namespace

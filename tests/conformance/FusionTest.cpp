@@ -1,5 +1,6 @@
-// Random programs of elementwise ops, broadcasts and row reductions: whatever a compiling backend makes of them (fused or op by op, in
-// place or not, one thread or two), the results are the same bit for bit.
+// Random programs of elementwise ops, broadcasts and row reductions: whatever a compiling backend
+// makes of them (fused or op by op, in place or not, one thread or two), the results are the same
+// bit for bit.
 #include <random>
 
 #include "dialects/weft/ir/OpTable.h"
@@ -22,7 +23,8 @@ constexpr int kPrograms = 12, kOps = 24;
 std::vector<std::string> compilingBackends() {
   std::vector<std::string> names;
   for (const std::string &name : compiler::backendNames())
-    if (name != "reference" && !llvm::StringRef(name).ends_with("unfused")) names.push_back(name);
+    if (name != "reference" && !llvm::StringRef(name).ends_with("unfused"))
+      names.push_back(name);
   return names;
 }
 
@@ -33,9 +35,13 @@ protected:
     for (const ir::OpRow &row : ir::opTable()) {
       std::string name = std::string("weft.") + row.mnemonic;
       mlir::OperationName op(name, &context);
-      if (row.kind != ir::Kind::Elementwise || !op.hasTrait<mlir::OpTrait::SameOperandsAndResultType>()) continue;
-      bool onFloats = llvm::StringRef(row.operands).starts_with("floating") || llvm::StringRef(row.operands).starts_with("numeric");
-      if (onFloats) elementwise.push_back({name, op.hasTrait<mlir::OpTrait::OneOperand>() ? 1 : 2});
+      if (row.kind != ir::Kind::Elementwise ||
+          !op.hasTrait<mlir::OpTrait::SameOperandsAndResultType>())
+        continue;
+      bool onFloats = llvm::StringRef(row.operands).starts_with("floating") ||
+                      llvm::StringRef(row.operands).starts_with("numeric");
+      if (onFloats)
+        elementwise.push_back({name, op.hasTrait<mlir::OpTrait::OneOperand>() ? 1 : 2});
     }
     ASSERT_GT(elementwise.size(), 10u);
   }
@@ -43,15 +49,19 @@ protected:
   // A program over rows x columns, a row, a column and a number, in the given dtype.
   mlir::OwningOpRef<mlir::ModuleOp> makeProgram(unsigned seed, DType dtype, Tensors &inputs) {
     std::mt19937 random(seed);
-    auto pick = [&](size_t n) { return static_cast<size_t>(random() % n); };
+    auto pick = [&](size_t n) {
+      return static_cast<size_t>(random() % n);
+    };
     int64_t rows = 1 + random() % 60, columns = 1 + random() % 140;
-    if (seed % 4 == 3) rows *= 37, columns *= 5; // enough for several threads
+    if (seed % 4 == 3)
+      rows *= 37, columns *= 5; // enough for several threads
     mlir::OpBuilder b(&context);
     mlir::Location loc = b.getUnknownLoc();
     mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(b, loc);
     b.setInsertionPointToEnd(module->getBody());
     mlir::Type element = ir::elementType(dtype, &context);
-    std::vector<std::vector<int64_t>> shapes = {{rows, columns}, {rows, columns}, {columns}, {rows, 1}, {}};
+    std::vector<std::vector<int64_t>> shapes = {
+        {rows, columns}, {rows, columns}, {columns}, {rows, 1}, {}};
     llvm::SmallVector<mlir::Type> types;
     for (size_t i = 0; i < shapes.size(); ++i) {
       types.push_back(mlir::RankedTensorType::get(shapes[i], element));
@@ -60,11 +70,13 @@ protected:
     auto main = mlir::func::FuncOp::create(b, loc, "main", b.getFunctionType(types, {}));
     b.setInsertionPointToStart(main.addEntryBlock());
     std::vector<Val> values;
-    for (mlir::Value argument : main.getArguments()) values.push_back(broadcast(Val(b, loc, argument), {rows, columns}));
+    for (mlir::Value argument : main.getArguments())
+      values.push_back(broadcast(Val(b, loc, argument), {rows, columns}));
     for (int i = 0; i < kOps; ++i) {
       // Mostly of the latest values, so that chains grow.
       auto operand = [&] {
-        return values[random() % 3 ? values.size() - 1 - pick(std::min<size_t>(4, values.size())) : pick(values.size())];
+        return values[random() % 3 ? values.size() - 1 - pick(std::min<size_t>(4, values.size()))
+                                   : pick(values.size())];
       };
       size_t kind = pick(10);
       if (kind < 6) {
@@ -72,7 +84,8 @@ protected:
         mlir::OperationState state(loc, name);
         Val first = operand();
         state.addOperands(first.value());
-        if (arity == 2) state.addOperands(operand().value());
+        if (arity == 2)
+          state.addOperands(operand().value());
         state.addTypes(first.type());
         values.push_back(first.at(b.create(state)->getResult(0)));
       } else if (kind == 6) {
@@ -87,7 +100,8 @@ protected:
       }
     }
     llvm::SmallVector<mlir::Value> results;
-    for (int i = 0; i < 3; ++i) results.push_back(values[values.size() - 1 - 3 * i]);
+    for (int i = 0; i < 3; ++i)
+      results.push_back(values[values.size() - 1 - 3 * i]);
     mlir::func::ReturnOp::create(b, loc, results);
     main.setType(b.getFunctionType(types, mlir::ValueRange(results).getTypes()));
     EXPECT_TRUE(succeeded(mlir::verify(*module)));
@@ -101,7 +115,8 @@ protected:
 TEST_P(FusionTest, ResultsDoNotDependOnHowTheyAreComputed) {
   for (unsigned seed = 0; seed < kPrograms; ++seed) {
     Tensors inputs;
-    constexpr DType kOfSeed[] = {DType::kFloat32, DType::kFloat16, DType::kFloat64, DType::kFloat32, DType::kBFloat16, DType::kFloat64};
+    constexpr DType kOfSeed[] = {DType::kFloat32, DType::kFloat16,  DType::kFloat64,
+                                 DType::kFloat32, DType::kBFloat16, DType::kFloat64};
     DType dtype = kOfSeed[seed % 6];
     mlir::OwningOpRef<mlir::ModuleOp> module = makeProgram(seed, dtype, inputs);
     Variant fused{"fused", GetParam()}, unfused = fused, apart = fused;
@@ -118,13 +133,17 @@ TEST_P(FusionTest, ResultsDoNotDependOnHowTheyAreComputed) {
     for (const Variant &variant : variants)
       for (int threads : {1, 2}) {
         auto executable = compile(*module, variant);
-        ASSERT_TRUE(executable.ok()) << "program " << seed << ", " << variant.name << ": " << executable.status();
+        ASSERT_TRUE(executable.ok())
+            << "program " << seed << ", " << variant.name << ": " << executable.status();
         auto results = run(*executable, inputs, threads);
-        ASSERT_TRUE(results.ok()) << "program " << seed << ", " << variant.name << ": " << results.status();
-        if (expected.empty()) expected = *results;
+        ASSERT_TRUE(results.ok()) << "program " << seed << ", " << variant.name << ": "
+                                  << results.status();
+        if (expected.empty())
+          expected = *results;
         for (size_t i = 0; i < expected.size(); ++i)
-          ASSERT_EQ(compareExact((*results)[i], expected[i]), "") << "program " << seed << ", result " << i << ": " << variant.name
-                                                                  << " on " << threads << " threads differs from unfused on one";
+          ASSERT_EQ(compareExact((*results)[i], expected[i]), "")
+              << "program " << seed << ", result " << i << ": " << variant.name << " on " << threads
+              << " threads differs from unfused on one";
       }
   }
 }

@@ -13,7 +13,8 @@ protected:
   // How many fusions the phases up to `fuse` make of the module's @main.
   int kernels(mlir::ModuleOp module) {
     compiler::Pipeline pipeline({}, nullptr, nullptr);
-    if (failed(pipeline.run(module, compiler::Phase::Import, compiler::Phase::Fuse))) return -1;
+    if (failed(pipeline.run(module, compiler::Phase::Import, compiler::Phase::Fuse)))
+      return -1;
     int count = 0;
     module.walk([&](ir::FusionOp) { ++count; });
     return count;
@@ -25,19 +26,25 @@ protected:
 TEST_P(KernelCountTest, ForwardAndBackwardAreOneKernel) {
   int checked = 0;
   for (const OpCase &c : allCases(context)) {
-    if (c.op != GetParam() || !c.large) continue;
+    if (c.op != GetParam() || !c.large)
+      continue;
     OpModule made = buildModule(context, c, DType::kFloat32);
     ASSERT_TRUE(made) << c.name();
-    // Rows of a dimension that is not the last one are no rows in memory: such a softmax is several kernels.
+    // Rows of a dimension that is not the last one are no rows in memory: such a softmax is several
+    // kernels.
     auto dim = made.op->getAttrOfType<mlir::IntegerAttr>("dim");
-    if (dim && dim.getInt() + 1 != mlir::cast<mlir::RankedTensorType>(made.op->getOperand(0).getType()).getRank()) continue;
+    if (dim && dim.getInt() + 1 !=
+                   mlir::cast<mlir::RankedTensorType>(made.op->getOperand(0).getType()).getRank())
+      continue;
     // The first result only, as a model uses it; the others are there for the derivative.
     mlir::OpBuilder builder(&context);
     made.main.getBody().front().getTerminator()->setOperands(made.op->getResult(0));
-    made.main.setType(builder.getFunctionType(made.main.getArgumentTypes(), made.op->getResult(0).getType()));
+    made.main.setType(
+        builder.getFunctionType(made.main.getArgumentTypes(), made.op->getResult(0).getType()));
     auto derivative = compiler::differentiate(made.main, {});
     ASSERT_TRUE(succeeded(derivative)) << c.name();
-    mlir::OwningOpRef<mlir::ModuleOp> backward = mlir::ModuleOp::create(builder, builder.getUnknownLoc());
+    mlir::OwningOpRef<mlir::ModuleOp> backward =
+        mlir::ModuleOp::create(builder, builder.getUnknownLoc());
     auto moved = derivative->clone();
     moved.setName("main");
     backward->push_back(moved);
@@ -50,8 +57,8 @@ TEST_P(KernelCountTest, ForwardAndBackwardAreOneKernel) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, KernelCountTest,
-                         testing::Values("weft.softmax", "weft.log_softmax", "weft.layer_norm", "weft.cross_entropy", "weft.gelu",
-                                         "weft.dropout"),
+                         testing::Values("weft.softmax", "weft.log_softmax", "weft.layer_norm",
+                                         "weft.cross_entropy", "weft.gelu", "weft.dropout"),
                          [](const auto &info) { return info.param.substr(5); });
 
 } // namespace

@@ -1,4 +1,5 @@
-// main() of the suite with plugins: the cases come from the registered backends, so that those of WEFT_PLUGINS must be there first.
+// main() of the suite with plugins: the cases come from the registered backends, so that those of
+// WEFT_PLUGINS must be there first.
 #include <iostream>
 
 #include "compiler/plugin/Plugin.h"

@@ -21,7 +21,8 @@ const std::vector<Class> &classes() {
         {"cpu on one thread", "cpu"},
         {"cpu on two threads", "cpu", 2},
         {"cpu, every op against reference evaluation", kCheckedBackend}}},
-      {"reference", {{"reference", "reference"}, {"reference, call by call", "reference", 1, true}}},
+      {"reference",
+       {{"reference", "reference"}, {"reference, call by call", "reference", 1, true}}},
   };
   return all;
 }
@@ -29,7 +30,8 @@ const std::vector<Class> &classes() {
 bool valid(const Program &program) {
   try {
     Machine machine(true);
-    for (const Step &step : program.steps) machine.apply(step);
+    for (const Step &step : program.steps)
+      machine.apply(step);
     return true;
   } catch (const Error &) {
     return false;
@@ -40,27 +42,35 @@ bool valid(const Program &program) {
 Program without_dead_steps(const Program &program) {
   size_t n = program.steps.size();
   std::vector<bool> live(n, false);
-  for (int output : program.outputs) live[static_cast<size_t>(output)] = true;
+  for (int output : program.outputs)
+    live[static_cast<size_t>(output)] = true;
   for (bool changed = true; changed;) {
     changed = false;
     for (size_t i = n; i-- > 0;) {
       const Step &step = program.steps[i];
       auto found = calls().find(step.call);
-      if (!live[i] && found != calls().end() && found->second.writes && live[static_cast<size_t>(step.args[0])]) live[i] = changed = true;
-      if (!live[i]) continue;
+      if (!live[i] && found != calls().end() && found->second.writes &&
+          live[static_cast<size_t>(step.args[0])])
+        live[i] = changed = true;
+      if (!live[i])
+        continue;
       for (int arg : step.args)
-        if (!live[static_cast<size_t>(arg)]) live[static_cast<size_t>(arg)] = changed = true;
+        if (!live[static_cast<size_t>(arg)])
+          live[static_cast<size_t>(arg)] = changed = true;
     }
   }
   Program smaller{program.seed, {}, {}};
   std::vector<int> place(n, -1);
   for (size_t i = 0; i < n; ++i) {
-    if (!live[i]) continue;
+    if (!live[i])
+      continue;
     place[i] = static_cast<int>(smaller.steps.size());
     smaller.steps.push_back(program.steps[i]);
-    for (int &arg : smaller.steps.back().args) arg = place[static_cast<size_t>(arg)];
+    for (int &arg : smaller.steps.back().args)
+      arg = place[static_cast<size_t>(arg)];
   }
-  for (int output : program.outputs) smaller.outputs.push_back(place[static_cast<size_t>(output)]);
+  for (int output : program.outputs)
+    smaller.outputs.push_back(place[static_cast<size_t>(output)]);
   return smaller;
 }
 
@@ -84,13 +94,18 @@ private:
   static constexpr int kMostTries = 3000;
 
   bool accept(const Program &candidate) {
-    if (candidate.steps.empty() || ++tries_ > kMostTries) return false;
-    // Steps that nobody reads may still be part of the failure: they are recorded, and alive for a while.
+    if (candidate.steps.empty() || ++tries_ > kMostTries)
+      return false;
+    // Steps that nobody reads may still be part of the failure: they are recorded, and alive for a
+    // while.
     Program smaller = without_dead_steps(candidate);
     bool shorter = smaller.steps.size() < candidate.steps.size();
-    if (valid(smaller) && !check(smaller).empty()) best_ = std::move(smaller);
-    else if (shorter && valid(candidate) && !check(candidate).empty()) best_ = candidate;
-    else return false;
+    if (valid(smaller) && !check(smaller).empty())
+      best_ = std::move(smaller);
+    else if (shorter && valid(candidate) && !check(candidate).empty())
+      best_ = candidate;
+    else
+      return false;
     return true;
   }
 
@@ -98,15 +113,21 @@ private:
   bool drop_steps() {
     bool any = false;
     for (size_t i = best_.steps.size(); i-- > 0;) {
-      if (i >= best_.steps.size()) continue;
+      if (i >= best_.steps.size())
+        continue;
       bool read = false;
-      for (const Step &step : best_.steps) read |= std::count(step.args.begin(), step.args.end(), static_cast<int>(i)) > 0;
+      for (const Step &step : best_.steps)
+        read |= std::count(step.args.begin(), step.args.end(), static_cast<int>(i)) > 0;
       read |= std::count(best_.outputs.begin(), best_.outputs.end(), static_cast<int>(i)) > 0;
-      if (read || best_.steps.size() == 1) continue;
+      if (read || best_.steps.size() == 1)
+        continue;
       Program candidate = best_;
       candidate.steps.erase(candidate.steps.begin() + static_cast<int64_t>(i));
-      auto moved = [&](int &place) { place -= place > static_cast<int>(i); };
-      for (Step &step : candidate.steps) std::for_each(step.args.begin(), step.args.end(), moved);
+      auto moved = [&](int &place) {
+        place -= place > static_cast<int>(i);
+      };
+      for (Step &step : candidate.steps)
+        std::for_each(step.args.begin(), step.args.end(), moved);
       std::for_each(candidate.outputs.begin(), candidate.outputs.end(), moved);
       any |= accept(candidate);
     }
@@ -118,8 +139,10 @@ private:
     for (size_t i = 0; best_.outputs.size() > 1 && i < best_.outputs.size();) {
       Program candidate = best_;
       candidate.outputs.erase(candidate.outputs.begin() + static_cast<int64_t>(i));
-      if (accept(candidate)) any = true;
-      else ++i;
+      if (accept(candidate))
+        any = true;
+      else
+        ++i;
     }
     // Or what a step was made of, instead of the step.
     for (size_t i = 0; i < best_.outputs.size(); ++i)
@@ -138,14 +161,17 @@ private:
   bool bypass_steps() {
     bool any = false;
     for (size_t i = best_.steps.size(); i-- > 0;) {
-      if (i >= best_.steps.size()) continue;
+      if (i >= best_.steps.size())
+        continue;
       for (int with : best_.steps[i].args) {
         Program candidate = best_;
         for (Step &step : candidate.steps)
           for (int &arg : step.args)
-            if (arg == static_cast<int>(i)) arg = with;
+            if (arg == static_cast<int>(i))
+              arg = with;
         for (int &output : candidate.outputs)
-          if (output == static_cast<int>(i)) output = with;
+          if (output == static_cast<int>(i))
+            output = with;
         if (accept(candidate)) {
           any = true;
           break;
@@ -158,14 +184,23 @@ private:
   bool replace_by_inputs() {
     bool any = false;
     for (size_t i = best_.steps.size(); i-- > 0;) {
-      if (i >= best_.steps.size() || best_.steps[i].call == "input" || best_.steps[i].call == "indices") continue;
+      if (i >= best_.steps.size() || best_.steps[i].call == "input" ||
+          best_.steps[i].call == "indices")
+        continue;
       Machine machine(true);
-      for (size_t k = 0; k <= i; ++k) machine.apply(best_.steps[k]);
+      for (size_t k = 0; k <= i; ++k)
+        machine.apply(best_.steps[k]);
       const Tensor &value = machine.values()[i];
-      if (static_cast<int>(value.dtype()) > static_cast<int>(boolean)) continue;
+      if (static_cast<int>(value.dtype()) > static_cast<int>(boolean))
+        continue;
       Program candidate = best_;
-      candidate.steps[i] = {"input", {}, {{static_cast<int64_t>(value.dtype()), 7, -2000, 2000, 0, value.requires_grad()}, value.shape()}};
-      if (accept(candidate)) any = true;
+      candidate.steps[i] = {
+          "input",
+          {},
+          {{static_cast<int64_t>(value.dtype()), 7, -2000, 2000, 0, value.requires_grad()},
+           value.shape()}};
+      if (accept(candidate))
+        any = true;
     }
     return any;
   }
@@ -173,12 +208,15 @@ private:
   bool drop_writes() {
     bool any = false;
     for (size_t i = best_.steps.size(); i-- > 0;) {
-      if (i >= best_.steps.size()) continue;
+      if (i >= best_.steps.size())
+        continue;
       auto found = calls().find(best_.steps[i].call);
-      if (found == calls().end() || !found->second.writes) continue;
+      if (found == calls().end() || !found->second.writes)
+        continue;
       Program candidate = best_;
       candidate.steps[i] = {"detach", {candidate.steps[i].args[0]}, {}};
-      if (accept(candidate)) any = true;
+      if (accept(candidate))
+        any = true;
     }
     return any;
   }
@@ -187,21 +225,27 @@ private:
   bool shrink_shapes() {
     std::vector<int64_t> sizes;
     for (const Step &step : best_.steps)
-      if (step.call == "input" || step.call == "indices") sizes.insert(sizes.end(), step.numbers[1].begin(), step.numbers[1].end());
+      if (step.call == "input" || step.call == "indices")
+        sizes.insert(sizes.end(), step.numbers[1].begin(), step.numbers[1].end());
     std::sort(sizes.begin(), sizes.end());
     sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
     bool any = false;
     for (int64_t size : sizes)
       for (int64_t smaller : {int64_t(1), int64_t(2), size / 2, size - 1}) {
-        if (smaller >= size || smaller < 1) continue;
+        if (smaller >= size || smaller < 1)
+          continue;
         Program candidate = best_;
         for (Step &step : candidate.steps) {
           bool input = step.call == "input" || step.call == "indices";
-          bool shaped = step.call == "reshape" || step.call == "expand" || step.call == "layer_norm";
-          if (!input && !shaped) continue;
+          bool shaped =
+              step.call == "reshape" || step.call == "expand" || step.call == "layer_norm";
+          if (!input && !shaped)
+            continue;
           for (int64_t &extent : step.numbers[input ? 1 : 0])
-            if (extent == size) extent = smaller;
-          if (step.call == "indices" && step.numbers[0][0] == size) step.numbers[0][0] = smaller;
+            if (extent == size)
+              extent = smaller;
+          if (step.call == "indices" && step.numbers[0][0] == size)
+            step.numbers[0][0] = smaller;
         }
         if (accept(candidate)) {
           any = true;
@@ -222,7 +266,8 @@ std::string check(const Program &program) {
     Outcome first;
     for (const Setup &setup : c.setups) {
       Outcome outcome = run(program, setup);
-      if (!outcome.error.empty()) return setup.name + ": " + outcome.error;
+      if (!outcome.error.empty())
+        return setup.name + ": " + outcome.error;
       if (&setup == &c.setups.front()) {
         first = std::move(outcome);
         continue;
@@ -230,22 +275,25 @@ std::string check(const Program &program) {
       for (size_t i = 0; i < first.outputs.size(); ++i) {
         std::string different = tests::compareExact(outcome.outputs[i], first.outputs[i]);
         if (!different.empty())
-          return setup.name + " differs from " + c.setups.front().name + ": output x" + std::to_string(program.outputs[i]) + ": " +
-                 different;
+          return setup.name + " differs from " + c.setups.front().name + ": output x" +
+                 std::to_string(program.outputs[i]) + ": " + different;
       }
     }
   }
   return "";
 }
 
-Program reduce(const Program &program) { return Reducer(program).reduce(); }
+Program reduce(const Program &program) {
+  return Reducer(program).reduce();
+}
 
 std::string report(const Program &program, const std::string &what) {
   Program smaller = reduce(program);
   std::string now = check(smaller);
-  return "seed " + std::to_string(program.seed) + " (tools/fuzz.sh --seed " + std::to_string(program.seed) + " --programs 1): " + what +
-         "\nreduced from " + std::to_string(program.steps.size()) + " to " + std::to_string(smaller.steps.size()) + " steps: " + now +
-         "\n" + to_cpp(smaller);
+  return "seed " + std::to_string(program.seed) + " (tools/fuzz.sh --seed " +
+         std::to_string(program.seed) + " --programs 1): " + what + "\nreduced from " +
+         std::to_string(program.steps.size()) + " to " + std::to_string(smaller.steps.size()) +
+         " steps: " + now + "\n" + to_cpp(smaller);
 }
 
 } // namespace weft::fuzz

@@ -10,11 +10,12 @@ namespace weft::fuzz {
 // Empty, or what went wrong: how the program was run, which output differs and where.
 //   cpu with one thread = with two = unfused = evaluated call by call, bit for bit;
 //   reference = evaluated call by call, bit for bit;
-//   every op of the recorded program, run by the cpu on what it was given there, lies within its error budget of reference evaluation.
+//   every op of the recorded program, run by the cpu on what it was given there, lies within its
+//   error budget of reference evaluation.
 std::string check(const Program &program);
 
-// The smallest program that can be reached by dropping outputs and steps, putting inputs in the place of steps, and shrinking shapes, such
-// that check() still finds something.
+// The smallest program that can be reached by dropping outputs and steps, putting inputs in the
+// place of steps, and shrinking shapes, such that check() still finds something.
 Program reduce(const Program &program);
 
 // The report of a failure: the seed, what went wrong, the reduced program as C++.

@@ -47,17 +47,21 @@ tests::OpModule alone(mlir::Operation &op) {
 // Ops that only decompositions make are run by the cpu where it decomposes the op.
 void noteDecomposition(mlir::Operation &op) {
   auto rules = mlir::dyn_cast<ir::WeftOp>(op);
-  if (!rules || rules.kind() != ir::Kind::Composite) return;
+  if (!rules || rules.kind() != ir::Kind::Composite)
+    return;
   tests::OpModule made = alone(op);
   mlir::OpBuilder builder(made.op);
-  if (failed(mlir::cast<ir::WeftOp>(made.op).decompose(builder))) return;
+  if (failed(mlir::cast<ir::WeftOp>(made.op).decompose(builder)))
+    return;
   made.main.walk([](mlir::Operation *part) { seen.insert(part->getName().getStringRef().str()); });
 }
 
-// Composites (softmax, layer_norm ...) amplify what their operands are off, where a row is nearly constant or its largest terms cancel: a
-// result is also right when it is the exact one of operands that differ by a few roundings. The bound is the largest change of each
-// element over some such operands.
-std::vector<double> bound_by_operands(tests::OpModule &made, const HostTensor &expected, size_t result) {
+// Composites (softmax, layer_norm ...) amplify what their operands are off, where a row is nearly
+// constant or its largest terms cancel: a result is also right when it is the exact one of operands
+// that differ by a few roundings. The bound is the largest change of each element over some such
+// operands.
+std::vector<double> bound_by_operands(tests::OpModule &made, const HostTensor &expected,
+                                      size_t result) {
   // A row of two elements shows nothing where both move the same way, which is every other trial.
   constexpr int kTrials = 16;
   constexpr double kRoundings = 16;
@@ -66,19 +70,24 @@ std::vector<double> bound_by_operands(tests::OpModule &made, const HostTensor &e
   for (int trial = 0; trial < kTrials; ++trial) {
     Tensors inputs = made.inputs;
     for (HostTensor &input : inputs) {
-      if (!is_floating(input.dtype)) continue;
+      if (!is_floating(input.dtype))
+        continue;
       // 16-bit floats are off by a step: nothing less shows in them.
-      double step = input.dtype == DType::kBFloat16  ? 0x1p-7
-                    : input.dtype == DType::kFloat16 ? 0x1p-10
-                                                     : kRoundings * (input.dtype == DType::kFloat64 ? 0x1p-53 : 0x1p-24);
-      for (int64_t i = 0; i < input.size(); ++i) input.set(i, input.getDouble(i) * (1 + step * (random.chance(0.5) ? 1 : -1)));
+      double step = input.dtype == DType::kBFloat16 ? 0x1p-7
+                    : input.dtype == DType::kFloat16
+                        ? 0x1p-10
+                        : kRoundings * (input.dtype == DType::kFloat64 ? 0x1p-53 : 0x1p-24);
+      for (int64_t i = 0; i < input.size(); ++i)
+        input.set(i, input.getDouble(i) * (1 + step * (random.chance(0.5) ? 1 : -1)));
     }
     std::string error;
     Tensors results = tests::evaluate(made.main, inputs, error);
-    if (!error.empty()) return {};
+    if (!error.empty())
+      return {};
     for (int64_t i = 0; i < expected.size(); ++i) {
       double change = std::abs(results[result].getDouble(i) - expected.getDouble(i));
-      if (std::isfinite(change)) bound[static_cast<size_t>(i)] = std::max(bound[static_cast<size_t>(i)], 4 * change);
+      if (std::isfinite(change))
+        bound[static_cast<size_t>(i)] = std::max(bound[static_cast<size_t>(i)], 4 * change);
     }
   }
   return bound;
@@ -87,22 +96,28 @@ std::vector<double> bound_by_operands(tests::OpModule &made, const HostTensor &e
 // Empty, or what is wrong with the op's results.
 std::string check_op(mlir::Operation &op, const Tensors &operands, const Tensors &results) {
   tests::OpModule made = alone(op);
-  if (seen.insert(op.getName().getStringRef().str()).second) noteDecomposition(op);
+  if (seen.insert(op.getName().getStringRef().str()).second)
+    noteDecomposition(op);
   made.inputs = operands;
   std::string error;
   Tensors expected = tests::evaluate(made.main, operands, error);
-  if (!error.empty()) return "reference evaluation: " + error;
+  if (!error.empty())
+    return "reference evaluation: " + error;
   for (size_t i = 0; i < expected.size(); ++i) {
     DType dtype = expected[i].dtype;
     tests::Budget budget = tests::budgetOf(made, dtype, expected[i]);
-    std::string different = tests::compareWithin(results[i], expected[i], budget.ulps, budget.bound);
-    if (different.empty()) continue;
+    std::string different =
+        tests::compareWithin(results[i], expected[i], budget.ulps, budget.bound);
+    if (different.empty())
+      continue;
     auto rules = mlir::dyn_cast<ir::WeftOp>(op);
     if (rules && rules.kind() == ir::Kind::Composite && is_floating(dtype)) {
       std::vector<double> bound = bound_by_operands(made, expected[i], i);
       for (size_t k = 0; k < bound.size(); ++k)
-        if (!budget.bound.empty()) bound[k] += budget.bound[budget.bound.size() == 1 ? 0 : k];
-      if (tests::compareWithin(results[i], expected[i], budget.ulps, bound).empty()) continue;
+        if (!budget.bound.empty())
+          bound[k] += budget.bound[budget.bound.size() == 1 ? 0 : k];
+      if (tests::compareWithin(results[i], expected[i], budget.ulps, bound).empty())
+        continue;
     }
     std::string text;
     llvm::raw_string_ostream stream(text);
@@ -114,35 +129,47 @@ std::string check_op(mlir::Operation &op, const Tensors &operands, const Tensors
 
 class CheckedExecutable : public runtime::Executable {
 public:
-  static absl::StatusOr<std::shared_ptr<runtime::Executable>> create(mlir::ModuleOp module, const compiler::CompileOptions &options,
-                                                                     compiler::CompileReport *report) {
+  static absl::StatusOr<std::shared_ptr<runtime::Executable>>
+  create(mlir::ModuleOp module, const compiler::CompileOptions &options,
+         compiler::CompileReport *report) {
     auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
-    auto isStatic = [](mlir::Type type) { return mlir::cast<mlir::RankedTensorType>(type).hasStaticShape(); };
-    if (!llvm::all_of(main.getArgumentTypes(), isStatic)) return absl::UnimplementedError("values are checked in programs of one size");
+    auto isStatic = [](mlir::Type type) {
+      return mlir::cast<mlir::RankedTensorType>(type).hasStaticShape();
+    };
+    if (!llvm::all_of(main.getArgumentTypes(), isStatic))
+      return absl::UnimplementedError("values are checked in programs of one size");
     auto made = std::make_shared<CheckedExecutable>();
     std::string bytecode;
     llvm::raw_string_ostream stream(bytecode);
-    if (failed(mlir::writeBytecodeToFile(module, stream))) return absl::InternalError("the module cannot be written as bytecode");
+    if (failed(mlir::writeBytecodeToFile(module, stream)))
+      return absl::InternalError("the module cannot be written as bytecode");
     mlir::DialectRegistry registry;
     registry.insert<ir::WeftDialect, mlir::func::FuncDialect>();
-    made->context_ = std::make_unique<mlir::MLIRContext>(registry, mlir::MLIRContext::Threading::DISABLED);
+    made->context_ =
+        std::make_unique<mlir::MLIRContext>(registry, mlir::MLIRContext::Threading::DISABLED);
     made->context_->loadAllAvailableDialects();
-    made->module_ = mlir::parseSourceString<mlir::ModuleOp>(bytecode, mlir::ParserConfig(made->context_.get()));
+    made->module_ =
+        mlir::parseSourceString<mlir::ModuleOp>(bytecode, mlir::ParserConfig(made->context_.get()));
     made->main_ = made->module_->lookupSymbol<mlir::func::FuncOp>("main");
 
     // The same program for the cpu: nothing is donated, every value is a result.
     auto extended = module.lookupSymbol<mlir::func::FuncOp>("main");
-    for (unsigned i = 0; i < extended.getNumArguments(); ++i) extended.setArgAttrs(i, llvm::ArrayRef<mlir::NamedAttribute>());
+    for (unsigned i = 0; i < extended.getNumArguments(); ++i)
+      extended.setArgAttrs(i, llvm::ArrayRef<mlir::NamedAttribute>());
     mlir::Operation *end = extended.getBody().front().getTerminator();
     made->outputs_count_ = end->getNumOperands();
     llvm::SmallVector<mlir::Value> results(end->getOperands());
-    for (mlir::Operation &op : extended.getBody().front().without_terminator()) results.append(op.result_begin(), op.result_end());
+    for (mlir::Operation &op : extended.getBody().front().without_terminator())
+      results.append(op.result_begin(), op.result_end());
     end->setOperands(results);
-    extended.setType(mlir::FunctionType::get(module.getContext(), extended.getArgumentTypes(), mlir::ValueRange(results).getTypes()));
+    extended.setType(mlir::FunctionType::get(module.getContext(), extended.getArgumentTypes(),
+                                             mlir::ValueRange(results).getTypes()));
     absl::StatusOr<compiler::Backend *> cpu = compiler::findBackend("cpu-unfused");
-    if (!cpu.ok()) return cpu.status();
+    if (!cpu.ok())
+      return cpu.status();
     auto executable = (*cpu)->compile(module, options, report);
-    if (!executable.ok()) return executable.status();
+    if (!executable.ok())
+      return executable.status();
     made->executable_ = *std::move(executable);
     for (size_t i = 0; i < made->outputs_count_; ++i) {
       runtime::OutputSpec spec = made->executable_->output_specs()[i];
@@ -152,15 +179,25 @@ public:
     return std::shared_ptr<runtime::Executable>(std::move(made));
   }
 
-  std::span<const runtime::InputSpec> input_specs() const override { return executable_->input_specs(); }
-  std::span<const runtime::OutputSpec> output_specs() const override { return outputs_; }
-  int64_t arena_bytes() const override { return executable_->arena_bytes(); }
-  bool is_serial() const override { return false; }
-  absl::StatusOr<std::unique_ptr<runtime::RunResources>> acquire(const runtime::RunContext &context) override {
+  std::span<const runtime::InputSpec> input_specs() const override {
+    return executable_->input_specs();
+  }
+  std::span<const runtime::OutputSpec> output_specs() const override {
+    return outputs_;
+  }
+  int64_t arena_bytes() const override {
+    return executable_->arena_bytes();
+  }
+  bool is_serial() const override {
+    return false;
+  }
+  absl::StatusOr<std::unique_ptr<runtime::RunResources>>
+  acquire(const runtime::RunContext &context) override {
     return executable_->acquire(context);
   }
 
-  absl::Status run(const runtime::RunContext &context, runtime::RunResources &resources, std::span<runtime::Buffer *const> inputs,
+  absl::Status run(const runtime::RunContext &context, runtime::RunResources &resources,
+                   std::span<runtime::Buffer *const> inputs,
                    std::span<runtime::Buffer *const> outputs) override {
     std::vector<std::shared_ptr<runtime::Buffer>> own;
     std::vector<runtime::Buffer *> all;
@@ -175,37 +212,47 @@ public:
         continue;
       }
       auto buffer = context.memory->allocate(spec.bytes, "checked values");
-      if (!buffer.ok()) return buffer.status();
-      if (spec.bytes > 0) std::memset((*buffer)->data(), 0x5a, static_cast<size_t>(spec.bytes)); // an element that is not written shows
+      if (!buffer.ok())
+        return buffer.status();
+      if (spec.bytes > 0)
+        std::memset((*buffer)->data(), 0x5a,
+                    static_cast<size_t>(spec.bytes)); // an element that is not written shows
       own.push_back(*std::move(buffer));
       all.push_back(own.back().get());
     }
-    if (absl::Status status = executable_->run(context, resources, inputs, all); !status.ok()) return status;
+    if (absl::Status status = executable_->run(context, resources, inputs, all); !status.ok())
+      return status;
     for (size_t i = 0; i < outputs.size(); ++i)
-      if (outputs_[i].bytes > 0) std::memcpy(outputs[i]->data(), all[i]->data(), static_cast<size_t>(outputs_[i].bytes));
+      if (outputs_[i].bytes > 0)
+        std::memcpy(outputs[i]->data(), all[i]->data(), static_cast<size_t>(outputs_[i].bytes));
     return compare(inputs, all);
   }
 
 private:
   static HostTensor read(const runtime::Buffer &buffer, mlir::Type type) {
     HostTensor tensor = HostTensor::of(mlir::cast<mlir::RankedTensorType>(type));
-    if (!tensor.bytes.empty()) std::memcpy(tensor.bytes.data(), buffer.data(), tensor.bytes.size());
+    if (!tensor.bytes.empty())
+      std::memcpy(tensor.bytes.data(), buffer.data(), tensor.bytes.size());
     return tensor;
   }
 
-  absl::Status compare(std::span<runtime::Buffer *const> inputs, const std::vector<runtime::Buffer *> &all) {
+  absl::Status compare(std::span<runtime::Buffer *const> inputs,
+                       const std::vector<runtime::Buffer *> &all) {
     llvm::DenseMap<mlir::Value, HostTensor> values;
-    for (auto [argument, buffer] : llvm::zip(main_.getArguments(), inputs)) values[argument] = read(*buffer, argument.getType());
+    for (auto [argument, buffer] : llvm::zip(main_.getArguments(), inputs))
+      values[argument] = read(*buffer, argument.getType());
     size_t at = outputs_count_;
     for (mlir::Operation &op : main_.getBody().front().without_terminator()) {
       Tensors operands, results;
-      for (mlir::Value operand : op.getOperands()) operands.push_back(values.at(operand));
+      for (mlir::Value operand : op.getOperands())
+        operands.push_back(values.at(operand));
       for (mlir::Value result : op.getResults()) {
         results.push_back(read(*all[at++], result.getType()));
         values[result] = results.back();
       }
       std::string wrong = check_op(op, operands, results);
-      if (!wrong.empty()) return absl::InternalError(wrong);
+      if (!wrong.empty())
+        return absl::InternalError(wrong);
     }
     return absl::OkStatus();
   }
@@ -220,23 +267,36 @@ private:
 
 class CheckedBackend : public compiler::Backend {
 public:
-  llvm::StringRef name() const override { return kCheckedBackend; }
-  llvm::StringRef device() const override { return "cpu"; }
-  void registerDialects(mlir::DialectRegistry &registry) const override {
-    if (auto cpu = compiler::findBackend("cpu-unfused"); cpu.ok()) (*cpu)->registerDialects(registry);
+  llvm::StringRef name() const override {
+    return kCheckedBackend;
   }
-  absl::StatusOr<std::shared_ptr<runtime::Executable>> compile(mlir::ModuleOp module, const compiler::CompileOptions &options,
-                                                               compiler::CompileReport *report) override {
+  llvm::StringRef device() const override {
+    return "cpu";
+  }
+  void registerDialects(mlir::DialectRegistry &registry) const override {
+    if (auto cpu = compiler::findBackend("cpu-unfused"); cpu.ok())
+      (*cpu)->registerDialects(registry);
+  }
+  absl::StatusOr<std::shared_ptr<runtime::Executable>>
+  compile(mlir::ModuleOp module, const compiler::CompileOptions &options,
+          compiler::CompileReport *report) override {
     return CheckedExecutable::create(module, options, report);
   }
-  std::string targetKey(const compiler::CompileOptions &) const override { return ""; }
-  std::string whyNotCachable(const compiler::CompileOptions &) const override { return "it is for tests"; }
+  std::string targetKey(const compiler::CompileOptions &) const override {
+    return "";
+  }
+  std::string whyNotCachable(const compiler::CompileOptions &) const override {
+    return "it is for tests";
+  }
 };
 
-const compiler::BackendRegistration registration(kCheckedBackend, [] { return std::make_unique<CheckedBackend>(); });
+const compiler::BackendRegistration registration(kCheckedBackend,
+                                                 [] { return std::make_unique<CheckedBackend>(); });
 
 } // namespace
 
-const std::set<std::string> &checked_ops() { return seen; }
+const std::set<std::string> &checked_ops() {
+  return seen;
+}
 
 } // namespace weft::fuzz

@@ -1,5 +1,5 @@
-// Random programs until the time or the number is over: `fuzz --minutes N [--seed S]`, `fuzz --seed S --programs N`. tools/fuzz.sh builds
-// and runs it.
+// Random programs until the time or the number is over: `fuzz --minutes N [--seed S]`, `fuzz --seed
+// S --programs N`. tools/fuzz.sh builds and runs it.
 #include <unistd.h>
 
 #include <chrono>
@@ -34,15 +34,19 @@ int main(int argc, char **argv) {
   uint64_t programs = UINT64_MAX;
   int failures_allowed = 1;
   bool print = false;
-  CLI::App app("Runs random programs on the cpu, fused and unfused, on one thread and two, and against reference evaluation.");
+  CLI::App app("Runs random programs on the cpu, fused and unfused, on one thread and two, and "
+               "against reference evaluation.");
   app.add_option("--minutes", minutes, "how long to run");
   app.add_option("--seed", seed, "of the first program; the next ones count on");
   app.add_option("--programs", programs, "how many programs to run");
-  app.add_option("--failures", failures_allowed, "how many failing programs to report before it ends");
+  app.add_option("--failures", failures_allowed,
+                 "how many failing programs to report before it ends");
   app.add_flag("--print", print, "print each program before it runs");
   CLI11_PARSE(app, argc, argv);
-  if (minutes <= 0 && programs == UINT64_MAX) minutes = 1;
-  for (int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGBUS}) std::signal(signal, on_crash);
+  if (minutes <= 0 && programs == UINT64_MAX)
+    minutes = 1;
+  for (int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGBUS})
+    std::signal(signal, on_crash);
   ::setenv("WEFT_CACHE_DIR", "off", 0);
 
   std::cout << "seed " << seed << std::endl;
@@ -50,14 +54,21 @@ int main(int argc, char **argv) {
   uint64_t done = 0;
   int failures = 0;
   for (; done < programs && failures < failures_allowed; ++done) {
-    if (minutes > 0 && std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > minutes * 60) break;
-    std::snprintf(current, sizeof current, "seed %llu, while it was made\n", static_cast<unsigned long long>(seed + done));
+    if (minutes > 0 &&
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() >
+            minutes * 60)
+      break;
+    std::snprintf(current, sizeof current, "seed %llu, while it was made\n",
+                  static_cast<unsigned long long>(seed + done));
     weft::fuzz::Program program = weft::fuzz::generate(seed + done);
     std::string text = weft::fuzz::to_cpp(program);
-    std::snprintf(current, sizeof current, "seed %llu\n%s", static_cast<unsigned long long>(seed + done), text.c_str());
-    if (print) std::cout << current << std::endl;
+    std::snprintf(current, sizeof current, "seed %llu\n%s",
+                  static_cast<unsigned long long>(seed + done), text.c_str());
+    if (print)
+      std::cout << current << std::endl;
     std::string wrong = weft::fuzz::check(program);
-    if (wrong.empty()) continue;
+    if (wrong.empty())
+      continue;
     ++failures;
     std::cout << weft::fuzz::report(program, wrong) << std::endl;
   }

@@ -19,12 +19,15 @@ std::vector<std::vector<int>> last_uses(const Program &program) {
   std::vector<int> last(program.steps.size(), -1);
   for (size_t i = 0; i < program.steps.size(); ++i) {
     last[i] = static_cast<int>(i);
-    for (int arg : program.steps[i].args) last[static_cast<size_t>(arg)] = static_cast<int>(i);
+    for (int arg : program.steps[i].args)
+      last[static_cast<size_t>(arg)] = static_cast<int>(i);
   }
-  for (int output : program.outputs) last[static_cast<size_t>(output)] = -1;
+  for (int output : program.outputs)
+    last[static_cast<size_t>(output)] = -1;
   std::vector<std::vector<int>> dying(program.steps.size());
   for (size_t i = 0; i < last.size(); ++i)
-    if (last[i] >= 0) dying[static_cast<size_t>(last[i])].push_back(static_cast<int>(i));
+    if (last[i] >= 0)
+      dying[static_cast<size_t>(last[i])].push_back(static_cast<int>(i));
   return dying;
 }
 
@@ -37,7 +40,8 @@ void Machine::apply(const Step &step) {
   }
   const Call &call = calls().at(step.call);
   Tensors args;
-  for (int place : step.args) args.push_back(values_[static_cast<size_t>(place)]);
+  for (int place : step.args)
+    args.push_back(values_[static_cast<size_t>(place)]);
   values_.push_back(dry_ && call.dry ? call.dry(args, step) : call.run(args, step));
 }
 
@@ -52,14 +56,17 @@ Outcome run(const Program &program, const Setup &setup) {
       Machine machine;
       for (size_t i = 0; i < program.steps.size(); ++i) {
         machine.apply(program.steps[i]);
-        for (int place : dying[i]) machine.drop(place);
+        for (int place : dying[i])
+          machine.drop(place);
       }
-      for (int place : program.outputs) results.push_back(machine.values()[static_cast<size_t>(place)]);
+      for (int place : program.outputs)
+        results.push_back(machine.values()[static_cast<size_t>(place)]);
     }
     eval(results);
     for (const Tensor &result : results) {
       ir::HostTensor tensor(result.dtype(), result.shape());
-      if (result.nbytes() > 0) std::memcpy(tensor.bytes.data(), result.data_bytes(), static_cast<size_t>(result.nbytes()));
+      if (result.nbytes() > 0)
+        std::memcpy(tensor.bytes.data(), result.data_bytes(), static_cast<size_t>(result.nbytes()));
       outcome.outputs.push_back(std::move(tensor));
     }
   } catch (const Error &error) {
@@ -82,33 +89,43 @@ Program generate(uint64_t seed) {
   };
   Draw draw(random, machine.values(), append);
 
-  // Few sizes, so that shapes meet, and kernels of single calls are compiled once for many programs.
+  // Few sizes, so that shapes meet, and kernels of single calls are compiled once for many
+  // programs.
   static const std::vector<int64_t> extents = {1, 2, 3, 5, 8, 17, 33};
   int64_t rank = random.below(5);
   Shape shape;
-  for (int64_t i = 0; i < rank; ++i) shape.push_back(random.of(extents));
-  if (rank > 0 && random.chance(0.06)) shape[static_cast<size_t>(random.below(rank))] = 0;
-  if (random.chance(0.05)) shape = {random.chance(0.5) ? 130 : 61, 257}; // several threads, rows no multiple of a vector
-  static const std::vector<DType> dtypes = {float32, float32, float32, float32,  float32, float64, float64, int32,
-                                            int64,   boolean, boolean, bfloat16, float16, int8,    int16,   uint8};
-  static const std::vector<DType> mains = {float32, float32, float32, float32, float32, float32, float64, float64, bfloat16, float16};
+  for (int64_t i = 0; i < rank; ++i)
+    shape.push_back(random.of(extents));
+  if (rank > 0 && random.chance(0.06))
+    shape[static_cast<size_t>(random.below(rank))] = 0;
+  if (random.chance(0.05))
+    shape = {random.chance(0.5) ? 130 : 61, 257}; // several threads, rows no multiple of a vector
+  static const std::vector<DType> dtypes = {float32, float32, float32, float32, float32, float64,
+                                            float64, int32,   int64,   boolean, boolean, bfloat16,
+                                            float16, int8,    int16,   uint8};
+  static const std::vector<DType> mains = {float32, float32, float32, float32,  float32,
+                                           float32, float64, float64, bfloat16, float16};
   DType main = random.of(mains);
   int64_t inputs = random.between(2, 4);
   for (int64_t i = 0; i < inputs; ++i) {
-    Shape own(shape.begin() + (random.chance(0.25) && !shape.empty() ? random.below(static_cast<int64_t>(shape.size())) : 0), shape.end());
+    Shape own(shape.begin() + (random.chance(0.25) && !shape.empty()
+                                   ? random.below(static_cast<int64_t>(shape.size()))
+                                   : 0),
+              shape.end());
     for (int64_t &extent : own)
-      if (random.chance(0.15)) extent = 1;
+      if (random.chance(0.15))
+        extent = 1;
     draw.numbers(i < 2 ? main : random.of(dtypes), own, -2, 2);
   }
 
   double total = 0;
-  for (const auto &[name, call] : calls()) total += call.weight;
+  for (const auto &[name, call] : calls())
+    total += call.weight;
   int64_t count = random.between(3, random.chance(0.1) ? 40 : 14);
   for (int64_t i = 0; i < count; ++i) {
     double at = total * static_cast<double>(random.below(1 << 20)) / (1 << 20);
     auto chosen = calls().begin();
-    for (; std::next(chosen) != calls().end() && (at -= chosen->second.weight) >= 0; ++chosen) {
-    }
+    for (; std::next(chosen) != calls().end() && (at -= chosen->second.weight) >= 0; ++chosen) {}
     try {
       if (std::optional<Step> step = chosen->second.draw(draw)) {
         step->call = chosen->first;
@@ -120,9 +137,11 @@ Program generate(uint64_t seed) {
   }
   int last = static_cast<int>(program.steps.size()) - 1;
   program.outputs = {last};
-  for (int64_t i = random.below(4); i > 0; --i) program.outputs.push_back(static_cast<int>(random.below(last + 1)));
+  for (int64_t i = random.below(4); i > 0; --i)
+    program.outputs.push_back(static_cast<int>(random.below(last + 1)));
   std::sort(program.outputs.begin(), program.outputs.end());
-  program.outputs.erase(std::unique(program.outputs.begin(), program.outputs.end()), program.outputs.end());
+  program.outputs.erase(std::unique(program.outputs.begin(), program.outputs.end()),
+                        program.outputs.end());
   return program;
 }
 

@@ -17,9 +17,13 @@ public:
   explicit Machine(bool dry = false) : dry_(dry) {}
   // Errors: weft::Error, where a call refuses its arguments.
   void apply(const Step &step);
-  const Tensors &values() const { return values_; }
+  const Tensors &values() const {
+    return values_;
+  }
   // Gives a handle up, as a program does whose variable goes out of scope.
-  void drop(int place) { values_[static_cast<size_t>(place)] = Tensor(); }
+  void drop(int place) {
+    values_[static_cast<size_t>(place)] = Tensor();
+  }
 
 private:
   bool dry_;

@@ -10,21 +10,29 @@ namespace {
 
 std::string list(const std::vector<int64_t> &numbers) {
   std::string text;
-  for (size_t i = 0; i < numbers.size(); ++i) text += (i ? ", " : "") + std::to_string(numbers[i]);
+  for (size_t i = 0; i < numbers.size(); ++i)
+    text += (i ? ", " : "") + std::to_string(numbers[i]);
   return text;
 }
 
-std::string variable(int place) { return "x" + std::to_string(place); }
+std::string variable(int place) {
+  return "x" + std::to_string(place);
+}
 
 std::string number(double x, DType dtype) {
   char text[64];
-  if (!is_floating(dtype)) std::snprintf(text, sizeof text, "%lld", static_cast<long long>(x));
-  else if (std::isnan(x)) return "NAN";
-  else if (std::isinf(x)) return x > 0 ? "INFINITY" : "-INFINITY";
-  else std::snprintf(text, sizeof text, dtype == float64 ? "%.17g" : "%.9gf", x);
+  if (!is_floating(dtype))
+    std::snprintf(text, sizeof text, "%lld", static_cast<long long>(x));
+  else if (std::isnan(x))
+    return "NAN";
+  else if (std::isinf(x))
+    return x > 0 ? "INFINITY" : "-INFINITY";
+  else
+    std::snprintf(text, sizeof text, dtype == float64 ? "%.17g" : "%.9gf", x);
   std::string result = text;
   // 1f is no literal.
-  if (is_floating(dtype) && dtype != float64 && result.find_first_of(".e") == std::string::npos) result.insert(result.size() - 1, ".");
+  if (is_floating(dtype) && dtype != float64 && result.find_first_of(".e") == std::string::npos)
+    result.insert(result.size() - 1, ".");
   return result;
 }
 
@@ -33,18 +41,24 @@ std::string input_text(const Step &step) {
   constexpr int64_t kMostLiterals = 600;
   Tensor tensor = make_input(step);
   if (tensor.size() > kMostLiterals)
-    return "weft::fuzz::make_input({\"" + step.call + "\", {}, {{" + list(step.numbers[0]) + "}, {" + list(step.numbers[1]) + "}}})";
-  static const char *const kElements[] = {"float",          "double",        "int32_t", "int64_t", "bool",
-                                          "weft::BFloat16", "weft::Float16", "int8_t",  "int16_t", "uint8_t"};
+    return "weft::fuzz::make_input({\"" + step.call + "\", {}, {{" + list(step.numbers[0]) +
+           "}, {" + list(step.numbers[1]) + "}}})";
+  static const char *const kElements[] = {"float",   "double",         "int32_t",       "int64_t",
+                                          "bool",    "weft::BFloat16", "weft::Float16", "int8_t",
+                                          "int16_t", "uint8_t"};
   std::string values;
   bool is_double = tensor.dtype() == float64;
   std::vector<double> doubles = is_double ? tensor.to_vector<double>() : std::vector<double>();
   if (!is_double)
-    for (float x : tensor.to_vector<float>()) doubles.push_back(x);
-  for (double x : doubles) values += (values.empty() ? "" : ", ") + number(x, tensor.dtype());
-  std::string text = std::string("weft::Tensor::from(std::vector<") + kElements[static_cast<int>(tensor.dtype())] + ">{" + values +
+    for (float x : tensor.to_vector<float>())
+      doubles.push_back(x);
+  for (double x : doubles)
+    values += (values.empty() ? "" : ", ") + number(x, tensor.dtype());
+  std::string text = std::string("weft::Tensor::from(std::vector<") +
+                     kElements[static_cast<int>(tensor.dtype())] + ">{" + values +
                      "}, weft::Shape{" + list(tensor.shape()) + "})";
-  if (tensor.requires_grad()) text += ".set_requires_grad()";
+  if (tensor.requires_grad())
+    text += ".set_requires_grad()";
   return text;
 }
 
@@ -52,32 +66,39 @@ std::string call_text(const Step &step, const std::string &form) {
   std::string text;
   for (size_t i = 0; i < form.size(); ++i) {
     char kind = form[i];
-    if ((kind != '$' && kind != '#' && kind != '%' && kind != '@') || i + 1 == form.size() || form[i + 1] < '0' || form[i + 1] > '9') {
+    if ((kind != '$' && kind != '#' && kind != '%' && kind != '@') || i + 1 == form.size() ||
+        form[i + 1] < '0' || form[i + 1] > '9') {
       text += kind;
       continue;
     }
     size_t at = static_cast<size_t>(form[++i] - '0');
-    if (kind == '$') text += at < step.args.size() ? variable(step.args[at]) : "weft::Tensor()";
-    else if (kind == '#') text += list(step.numbers[at]);
+    if (kind == '$')
+      text += at < step.args.size() ? variable(step.args[at]) : "weft::Tensor()";
+    else if (kind == '#')
+      text += list(step.numbers[at]);
     else if (kind == '%') {
       char scalar[32];
-      std::snprintf(scalar, sizeof scalar, "%.3f", static_cast<double>(step.numbers[at][0]) / kScalarUnit);
+      std::snprintf(scalar, sizeof scalar, "%.3f",
+                    static_cast<double>(step.numbers[at][0]) / kScalarUnit);
       text += scalar;
     } else {
-      static const char *const kNames[] = {"weft::float32",  "weft::float64", "weft::int32", "weft::int64", "weft::boolean",
-                                           "weft::bfloat16", "weft::float16", "weft::int8",  "weft::int16", "weft::uint8"};
+      static const char *const kNames[] = {
+          "weft::float32",  "weft::float64", "weft::int32", "weft::int64", "weft::boolean",
+          "weft::bfloat16", "weft::float16", "weft::int8",  "weft::int16", "weft::uint8"};
       text += kNames[step.numbers[at][0]];
     }
   }
   return text;
 }
 
-constexpr const char *kGradient = R"(auto gradient = [](const weft::Tensor &y, const weft::Tensor &x, bool create_graph) {
+constexpr const char *kGradient =
+    R"(auto gradient = [](const weft::Tensor &y, const weft::Tensor &x, bool create_graph) {
   weft::Tensor g = weft::grad({y}, {x}, {.create_graph = create_graph, .retain_graph = true, .allow_unused = true})[0];
   return g.defined() ? g : weft::zeros_like(x);
 };
 )";
-constexpr const char *kBackward = R"(auto backward = [](const weft::Tensor &y, const weft::Tensor &x) {
+constexpr const char *kBackward =
+    R"(auto backward = [](const weft::Tensor &y, const weft::Tensor &x) {
   y.backward({}, true);
   return x.grad().defined() ? x.grad() : weft::zeros_like(x);
 };
@@ -100,14 +121,20 @@ std::string to_cpp(const Program &program) {
     random |= step.call.starts_with("rand") || step.call == "dropout";
     const Call &call = calls().at(step.call);
     std::string done = call_text(step, call.text);
-    if (call.writes) text += done + ";\nweft::Tensor " + name + " = " + variable(step.args[0]) + ";\n";
-    else text += "weft::Tensor " + name + " = " + done + ";\n";
+    if (call.writes)
+      text += done + ";\nweft::Tensor " + name + " = " + variable(step.args[0]) + ";\n";
+    else
+      text += "weft::Tensor " + name + " = " + done + ";\n";
   }
-  if (gradient) preamble += kGradient;
-  if (backward) preamble += kBackward;
-  if (random) preamble += "weft::manual_seed(" + std::to_string(program.seed) + "u);\n";
+  if (gradient)
+    preamble += kGradient;
+  if (backward)
+    preamble += kBackward;
+  if (random)
+    preamble += "weft::manual_seed(" + std::to_string(program.seed) + "u);\n";
   text += "weft::eval({";
-  for (size_t i = 0; i < program.outputs.size(); ++i) text += (i ? ", " : "") + variable(program.outputs[i]);
+  for (size_t i = 0; i < program.outputs.size(); ++i)
+    text += (i ? ", " : "") + variable(program.outputs[i]);
   return preamble + text + "});\n";
 }
 

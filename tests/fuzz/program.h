@@ -1,4 +1,5 @@
-// A random program as data: it can be made, run on any backend, made smaller, and printed as C++ that a user could paste.
+// A random program as data: it can be made, run on any backend, made smaller, and printed as C++
+// that a user could paste.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +8,13 @@
 
 namespace weft::fuzz {
 
-// One call of the public API. Its result is known by the step's place in the program; a call that writes or evaluates a tensor gives that
-// tensor.
+// One call of the public API. Its result is known by the step's place in the program; a call that
+// writes or evaluates a tensor gives that tensor.
 struct Step {
-  std::string call;                               // a row of the table of calls (calls.h)
-  std::vector<int> args = {};                     // places of earlier steps
-  std::vector<std::vector<int64_t>> numbers = {}; // the call's other arguments: shapes, dims, scalars in thousandths
+  std::string call;           // a row of the table of calls (calls.h)
+  std::vector<int> args = {}; // places of earlier steps
+  std::vector<std::vector<int64_t>> numbers =
+      {}; // the call's other arguments: shapes, dims, scalars in thousandths
 };
 
 struct Program {

@@ -15,10 +15,18 @@ public:
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
   }
-  int64_t below(int64_t n) { return static_cast<int64_t>(next() % static_cast<uint64_t>(n)); }
-  int64_t between(int64_t low, int64_t high) { return low + below(high - low + 1); }
-  bool chance(double p) { return static_cast<double>(next() >> 11) * 0x1p-53 < p; }
-  template <typename C> const auto &of(const C &choices) { return choices.begin()[below(static_cast<int64_t>(choices.size()))]; }
+  int64_t below(int64_t n) {
+    return static_cast<int64_t>(next() % static_cast<uint64_t>(n));
+  }
+  int64_t between(int64_t low, int64_t high) {
+    return low + below(high - low + 1);
+  }
+  bool chance(double p) {
+    return static_cast<double>(next() >> 11) * 0x1p-53 < p;
+  }
+  template <typename C> const auto &of(const C &choices) {
+    return choices.begin()[below(static_cast<int64_t>(choices.size()))];
+  }
 
 private:
   uint64_t state_;

@@ -1,4 +1,5 @@
-// Losses over classes with weights, label smoothing and probabilities as targets, and their derivatives, against PyTorch's.
+// Losses over classes with weights, label smoothing and probabilities as targets, and their
+// derivatives, against PyTorch's.
 #include <algorithm>
 
 #include "tests/golden/golden_case.h"
@@ -11,29 +12,53 @@ namespace {
 using testing_support::message_of;
 
 // Targets and weights come as inputs, and have no derivative in PyTorch.
-Tensor fixed(const Tensor &x) { return x.detach(); }
+Tensor fixed(const Tensor &x) {
+  return x.detach();
+}
 
 const CaseFunctions kFunctions = {
     {"weighted",
-     [](auto &name, auto &in) { return nn::cross_entropy(in[0], in[2], {.weight = fixed(in[1]), .reduction = reduction_of(name)}); }},
+     [](auto &name, auto &in) {
+       return nn::cross_entropy(in[0], in[2],
+                                {.weight = fixed(in[1]), .reduction = reduction_of(name)});
+     }},
     {"smooth",
-     [](auto &name, auto &in) { return nn::cross_entropy(in[0], in[1], {.reduction = reduction_of(name), .label_smoothing = 0.2}); }},
+     [](auto &name, auto &in) {
+       return nn::cross_entropy(in[0], in[1],
+                                {.reduction = reduction_of(name), .label_smoothing = 0.2});
+     }},
     {"both",
      [](auto &name, auto &in) {
-       return nn::cross_entropy(in[0], in[2], {.weight = fixed(in[1]), .reduction = reduction_of(name), .label_smoothing = 0.2});
+       return nn::cross_entropy(
+           in[0], in[2],
+           {.weight = fixed(in[1]), .reduction = reduction_of(name), .label_smoothing = 0.2});
      }},
-    {"soft_", [](auto &name, auto &in) { return nn::cross_entropy(in[0], fixed(in[1]), {.reduction = reduction_of(name)}); }},
+    {"soft_",
+     [](auto &name, auto &in) {
+       return nn::cross_entropy(in[0], fixed(in[1]), {.reduction = reduction_of(name)});
+     }},
     {"softall",
      [](auto &name, auto &in) {
-       return nn::cross_entropy(in[0], fixed(in[2]), {.weight = fixed(in[1]), .reduction = reduction_of(name), .label_smoothing = 0.1});
+       return nn::cross_entropy(
+           in[0], fixed(in[2]),
+           {.weight = fixed(in[1]), .reduction = reduction_of(name), .label_smoothing = 0.1});
      }},
     {"ignored3",
      [](auto &name, auto &in) {
        return nn::cross_entropy(in[0], in[2],
-                                {.weight = fixed(in[1]), .reduction = reduction_of(name), .ignore_index = 3, .label_smoothing = 0.3});
+                                {.weight = fixed(in[1]),
+                                 .reduction = reduction_of(name),
+                                 .ignore_index = 3,
+                                 .label_smoothing = 0.3});
      }},
-    {"nll", [](auto &name, auto &in) { return nn::nll_loss(in[0], in[2], {.weight = fixed(in[1]), .reduction = reduction_of(name)}); }},
-    {"row_mean", [](auto &, auto &in) { return nn::cross_entropy(in[0], in[2], {.weight = fixed(in[1]), .label_smoothing = 0.2}); }},
+    {"nll",
+     [](auto &name, auto &in) {
+       return nn::nll_loss(in[0], in[2], {.weight = fixed(in[1]), .reduction = reduction_of(name)});
+     }},
+    {"row_mean",
+     [](auto &, auto &in) {
+       return nn::cross_entropy(in[0], in[2], {.weight = fixed(in[1]), .label_smoothing = 0.2});
+     }},
 };
 
 const GoldenFile &file() {
@@ -43,13 +68,17 @@ const GoldenFile &file() {
 
 class ClassLosses : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(ClassLosses, AgreesWithPyTorch) { check_case(file(), GetParam(), kFunctions); }
+TEST_P(ClassLosses, AgreesWithPyTorch) {
+  check_case(file(), GetParam(), kFunctions);
+}
 
-INSTANTIATE_TEST_SUITE_P(, ClassLosses, ::testing::ValuesIn(file().cases()), [](const auto &info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(, ClassLosses, ::testing::ValuesIn(file().cases()),
+                         [](const auto &info) { return info.param; });
 
 TEST(ClassLossErrors, NameWhatIsWrong) {
   Tensor x = randn({4, 3}), t = tensor<int64_t>({0, 1, 2, 0});
-  auto expect = [&](const std::string &part, const ClassLossOptions &options, const Tensor &targets) {
+  auto expect = [&](const std::string &part, const ClassLossOptions &options,
+                    const Tensor &targets) {
     std::string message = message_of([&] { nn::cross_entropy(x, targets, options); });
     EXPECT_NE(message.find(part), std::string::npos) << message;
   };
@@ -57,9 +86,13 @@ TEST(ClassLossErrors, NameWhatIsWrong) {
   expect("weight must be float32 [3]", {.weight = ones({3}, float64)}, t);
   expect("label_smoothing is 1.5", {.label_smoothing = 1.5}, t);
   expect("probabilities must have the logits' shape", {}, randn({4}));
-  EXPECT_NE(message_of([&] { nn::nll_loss(x, t, {.label_smoothing = 0.1}); }).find("option of cross_entropy"), std::string::npos);
+  EXPECT_NE(message_of([&] {
+              nn::nll_loss(x, t, {.label_smoothing = 0.1});
+            }).find("option of cross_entropy"),
+            std::string::npos);
   // A class that does not exist fails the run.
-  EXPECT_THROW(nn::cross_entropy(x, tensor<int64_t>({0, 1, 3, 0}), {.weight = ones({3})}).eval(), Error);
+  EXPECT_THROW(nn::cross_entropy(x, tensor<int64_t>({0, 1, 3, 0}), {.weight = ones({3})}).eval(),
+               Error);
 }
 
 } // namespace

@@ -4,12 +4,15 @@
 namespace weft::golden {
 namespace {
 
-int64_t offset_of(const std::string &name) { return name.ends_with("above") ? 2 : name.ends_with("below") ? -1 : 0; }
+int64_t offset_of(const std::string &name) {
+  return name.ends_with("above") ? 2 : name.ends_with("below") ? -1 : 0;
+}
 
 // As EQUATIONS in make_golden_composites.py.
-const std::vector<std::string> kEquations = {"ij,jk->ik",   "bij,bjk->bik", "ij->ji",   "ii->i",           "ii",
-                                             "ij,ij->",     "ij,ij->i",     "i,j->ij",  "bhqd,bhkd->bhqk", "...ij,...jk->...ik",
-                                             "bi,ij,bj->b", "ijk,kl->jl",   "ij,k->ki", "i...,i->..."};
+const std::vector<std::string> kEquations = {
+    "ij,jk->ik",   "bij,bjk->bik", "ij->ji",   "ii->i",           "ii",
+    "ij,ij->",     "ij,ij->i",     "i,j->ij",  "bhqd,bhkd->bhqk", "...ij,...jk->...ik",
+    "bi,ij,bj->b", "ijk,kl->jl",   "ij,k->ki", "i...,i->..."};
 
 const CaseFunctions kFunctions = {
     {"reciprocal", [](auto &, auto &in) { return reciprocal(in[0]); }},
@@ -46,11 +49,15 @@ const CaseFunctions kFunctions = {
     {"diagonal", [](auto &name, auto &in) { return diagonal(in[0], offset_of(name), 1, 2); }},
     {"diag_", [](auto &name, auto &in) { return diag(in[0], offset_of(name)); }},
     {"trace", [](auto &, auto &in) { return trace(in[0]); }},
-    {"scatter", [](auto &name, auto &in) { return scatter(in[0], name.back() - '0', in[2], in[1]); }},
+    {"scatter",
+     [](auto &name, auto &in) { return scatter(in[0], name.back() - '0', in[2], in[1]); }},
     {"index_add", [](auto &, auto &in) { return index_add(in[0], 1, in[2], in[1]); }},
     {"dot", [](auto &, auto &in) { return dot(in[0], in[1]); }},
     {"outer", [](auto &, auto &in) { return outer(in[0], in[1]); }},
-    {"einsum", [](auto &name, auto &in) { return einsum(kEquations[std::stoul(name.substr(name.size() - 2))], in); }},
+    {"einsum",
+     [](auto &name, auto &in) {
+       return einsum(kEquations[std::stoul(name.substr(name.size() - 2))], in);
+     }},
 };
 
 const GoldenFile &file() {
@@ -60,9 +67,12 @@ const GoldenFile &file() {
 
 class CompositesTest : public testing::TestWithParam<std::string> {};
 
-TEST_P(CompositesTest, ValuesAndDerivativesArePyTorchs) { check_case(file(), GetParam(), kFunctions); }
+TEST_P(CompositesTest, ValuesAndDerivativesArePyTorchs) {
+  check_case(file(), GetParam(), kFunctions);
+}
 
-INSTANTIATE_TEST_SUITE_P(Cases, CompositesTest, testing::ValuesIn(file().cases()), [](const auto &info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Cases, CompositesTest, testing::ValuesIn(file().cases()),
+                         [](const auto &info) { return info.param; });
 
 } // namespace
 } // namespace weft::golden

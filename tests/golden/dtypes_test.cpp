@@ -1,4 +1,5 @@
-// Values in the narrow dtypes as PyTorch computes them: integers bit for bit, 16-bit floats within a step of their last place.
+// Values in the narrow dtypes as PyTorch computes them: integers bit for bit, 16-bit floats within
+// a step of their last place.
 #include "tests/golden/golden_file.h"
 
 namespace weft::golden {
@@ -6,7 +7,9 @@ namespace {
 
 class DTypesTest : public testing::Test {
 protected:
-  Tensor at(const std::string &what) const { return file_[prefix_ + "." + what]; }
+  Tensor at(const std::string &what) const {
+    return file_[prefix_ + "." + what];
+  }
 
   void expect_equal(const std::string &what, const Tensor &actual) {
     const Tensor expected = at(what);
@@ -15,20 +18,23 @@ protected:
     EXPECT_EQ(actual.to_vector<double>(), expected.to_vector<double>()) << prefix_ << " " << what;
   }
 
-  // Both are rounded from float32 results that need not be the same: they may lie on two sides of a tie. `steps` in the last place, of
-  // an element or, where terms cancel, of the largest.
-  void expect_near(const std::string &what, const Tensor &actual, double steps = 1, bool of_largest = false) {
+  // Both are rounded from float32 results that need not be the same: they may lie on two sides of a
+  // tie. `steps` in the last place, of an element or, where terms cancel, of the largest.
+  void expect_near(const std::string &what, const Tensor &actual, double steps = 1,
+                   bool of_largest = false) {
     const Tensor expected = at(what);
     ASSERT_STREQ(name(actual.dtype()), name(expected.dtype())) << prefix_ << " " << what;
     ASSERT_EQ(actual.shape(), expected.shape()) << prefix_ << " " << what;
     std::vector<double> a = actual.to_vector<double>(), e = expected.to_vector<double>();
     double largest = 0;
-    for (double x : e) largest = std::max(largest, std::fabs(x));
+    for (double x : e)
+      largest = std::max(largest, std::fabs(x));
     int bits = expected.dtype() == bfloat16 ? 8 : 11;
     for (size_t i = 0; i < a.size(); ++i) {
       double size = of_largest ? largest : std::fabs(e[i]);
       double step = size == 0 ? 0 : std::ldexp(1.0, std::ilogb(size) - bits + 1);
-      ASSERT_LE(std::fabs(a[i] - e[i]), steps * step) << prefix_ << " " << what << ", element " << i << ": " << a[i] << ", not " << e[i];
+      ASSERT_LE(std::fabs(a[i] - e[i]), steps * step)
+          << prefix_ << " " << what << ", element " << i << ": " << a[i] << ", not " << e[i];
     }
   }
 
@@ -97,7 +103,8 @@ TEST_F(DTypesTest, ElementTypes) {
   prefix_ = "bfloat16";
   std::vector<BFloat16> bf = at("x").to_vector<BFloat16>();
   std::vector<float> wide = at("x").to_vector<float>();
-  for (size_t i = 0; i < bf.size(); ++i) EXPECT_EQ(static_cast<float>(bf[i]), wide[i]);
+  for (size_t i = 0; i < bf.size(); ++i)
+    EXPECT_EQ(static_cast<float>(bf[i]), wide[i]);
   EXPECT_EQ(Tensor::from(bf, {64, 32}).to_vector<float>(), wide);
   prefix_ = "float16";
   std::vector<Float16> half = at("x").to_vector<Float16>();

@@ -1,4 +1,5 @@
-// Values and derivatives of elementwise functions, reductions, movement, indexing and losses against PyTorch's.
+// Values and derivatives of elementwise functions, reductions, movement, indexing and losses
+// against PyTorch's.
 #include "tests/golden/golden_case.h"
 
 namespace weft::golden {
@@ -31,10 +32,12 @@ const CaseFunctions kFunctions = {
     {"prod", [](auto &, auto &in) { return prod(in[0], 1); }},
     {"cumsum", [](auto &name, auto &in) { return cumsum(in[0], name.back() - '0'); }},
     {"flip", [](auto &, auto &in) { return flip(in[0], {1, 3}); }},
-    {"pad_constant", [](auto &, auto &in) { return pad(in[0], {1, 2, 0, 3}, PadMode::kConstant, 0.5); }},
+    {"pad_constant",
+     [](auto &, auto &in) { return pad(in[0], {1, 2, 0, 3}, PadMode::kConstant, 0.5); }},
     {"pad_cut", [](auto &, auto &in) { return pad(in[0], {-1, 2, 1, -2}); }},
     {"pad_reflect", [](auto &, auto &in) { return pad(in[0], {2, 1, 3, 0}, PadMode::kReflect); }},
-    {"pad_replicate", [](auto &, auto &in) { return pad(in[0], {2, 1, 0, 4}, PadMode::kReplicate); }},
+    {"pad_replicate",
+     [](auto &, auto &in) { return pad(in[0], {2, 1, 0, 4}, PadMode::kReplicate); }},
     {"repeat_interleave", [](auto &, auto &in) { return repeat_interleave(in[0], 3, 1); }},
     {"repeat_tiles", [](auto &, auto &in) { return repeat(in[0], {2, 1, 3}); }},
     {"index_rows", [](auto &, auto &in) { return in[0].index({in[1]}); }},
@@ -46,17 +49,29 @@ const CaseFunctions kFunctions = {
     {"index_put_add", [](auto &, auto &in) { return index_put(in[0], {in[2]}, in[1], true); }},
     {"index_put_pairs", [](auto &, auto &in) { return index_put(in[0], {in[2], in[3]}, in[1]); }},
     {"nll", [](auto &name, auto &in) { return nn::nll_loss(in[0], in[1], reduction_of(name)); }},
-    {"bce", [](auto &name, auto &in) { return nn::binary_cross_entropy_with_logits(in[0], in[1], reduction_of(name)); }},
+    {"bce",
+     [](auto &name, auto &in) {
+       return nn::binary_cross_entropy_with_logits(in[0], in[1], reduction_of(name));
+     }},
     {"bce_weighted",
      [](auto &, auto &in) {
-       return nn::binary_cross_entropy_with_logits(in[0], in[1], Reduction::kMean, tensor({0.5f, 2.0f, 1.0f, 3.0f}));
+       return nn::binary_cross_entropy_with_logits(in[0], in[1], Reduction::kMean,
+                                                   tensor({0.5f, 2.0f, 1.0f, 3.0f}));
      }},
-    {"bce_large", [](auto &, auto &in) { return nn::binary_cross_entropy_with_logits(in[0], in[1], Reduction::kNone); }},
+    {"bce_large",
+     [](auto &, auto &in) {
+       return nn::binary_cross_entropy_with_logits(in[0], in[1], Reduction::kNone);
+     }},
     {"l1", [](auto &name, auto &in) { return nn::l1_loss(in[0], in[1], reduction_of(name)); }},
-    {"huber", [](auto &name, auto &in) { return nn::huber_loss(in[0], in[1], 0.7, reduction_of(name)); }},
-    {"smooth_l1", [](auto &name, auto &in) { return nn::smooth_l1_loss(in[0], in[1], 0.4, reduction_of(name)); }},
+    {"huber",
+     [](auto &name, auto &in) { return nn::huber_loss(in[0], in[1], 0.7, reduction_of(name)); }},
+    {"smooth_l1",
+     [](auto &name, auto &in) {
+       return nn::smooth_l1_loss(in[0], in[1], 0.4, reduction_of(name));
+     }},
     {"kl", [](auto &name, auto &in) { return nn::kl_div(in[0], in[1], reduction_of(name)); }},
-    {"kl_log", [](auto &name, auto &in) { return nn::kl_div(in[0], in[1], reduction_of(name), true); }},
+    {"kl_log",
+     [](auto &name, auto &in) { return nn::kl_div(in[0], in[1], reduction_of(name), true); }},
 };
 
 const GoldenFile &file() {
@@ -66,9 +81,12 @@ const GoldenFile &file() {
 
 class FunctionsTest : public testing::TestWithParam<std::string> {};
 
-TEST_P(FunctionsTest, ValuesAndDerivativesArePyTorchs) { check_case(file(), GetParam(), kFunctions); }
+TEST_P(FunctionsTest, ValuesAndDerivativesArePyTorchs) {
+  check_case(file(), GetParam(), kFunctions);
+}
 
-INSTANTIATE_TEST_SUITE_P(Cases, FunctionsTest, testing::ValuesIn(file().cases()), [](const auto &info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Cases, FunctionsTest, testing::ValuesIn(file().cases()),
+                         [](const auto &info) { return info.param; });
 
 } // namespace
 } // namespace weft::golden

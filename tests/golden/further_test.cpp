@@ -1,4 +1,5 @@
-// Scatters that combine, orders, inverse functions, counting, arrangement and products of weft/composites.h against PyTorch's.
+// Scatters that combine, orders, inverse functions, counting, arrangement and products of
+// weft/composites.h against PyTorch's.
 #include <cmath>
 
 #include "tests/golden/golden_case.h"
@@ -13,7 +14,9 @@ std::string combiner_of(const std::string &name) {
 }
 
 // The places as numbers, which depend on x by nothing.
-Tensor places(const std::pair<Tensor, Tensor> &found, const Tensor &x) { return found.second.to(float32) + 0 * x.sum(); }
+Tensor places(const std::pair<Tensor, Tensor> &found, const Tensor &x) {
+  return found.second.to(float32) + 0 * x.sum();
+}
 
 Tensor edge_softmax(const Tensor &scores, const Tensor &node) {
   Tensor most = zeros({4}).scatter_reduce(0, node, scores, "amax", false);
@@ -124,9 +127,12 @@ const GoldenFile &file() {
 
 class FurtherTest : public testing::TestWithParam<std::string> {};
 
-TEST_P(FurtherTest, ValuesAndDerivativesArePyTorchs) { check_case(file(), GetParam(), kFunctions); }
+TEST_P(FurtherTest, ValuesAndDerivativesArePyTorchs) {
+  check_case(file(), GetParam(), kFunctions);
+}
 
-INSTANTIATE_TEST_SUITE_P(Cases, FurtherTest, testing::ValuesIn(file().cases()), [](const auto &info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Cases, FurtherTest, testing::ValuesIn(file().cases()),
+                         [](const auto &info) { return info.param; });
 
 } // namespace
 } // namespace weft::golden

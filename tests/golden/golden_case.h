@@ -1,4 +1,5 @@
-// One case of a golden file: its result, and the derivatives of sum(weight * result) by its floating inputs.
+// One case of a golden file: its result, and the derivatives of sum(weight * result) by its
+// floating inputs.
 #pragma once
 
 #include <functional>
@@ -10,17 +11,23 @@ namespace weft::golden {
 
 using Inputs = std::vector<Tensor>;
 // What computes a case: found by the longest prefix of its name.
-using CaseFunctions = std::vector<std::pair<std::string, std::function<Tensor(const std::string &name, const Inputs &)>>>;
+using CaseFunctions = std::vector<
+    std::pair<std::string, std::function<Tensor(const std::string &name, const Inputs &)>>>;
 
-inline Tensor input(const Inputs &inputs, size_t i) { return i < inputs.size() ? inputs[i] : Tensor(); }
+inline Tensor input(const Inputs &inputs, size_t i) {
+  return i < inputs.size() ? inputs[i] : Tensor();
+}
 
 inline Reduction reduction_of(const std::string &name) {
-  if (name.ends_with("_sum")) return Reduction::kSum;
-  if (name.ends_with("_none")) return Reduction::kNone;
+  if (name.ends_with("_sum"))
+    return Reduction::kSum;
+  if (name.ends_with("_none"))
+    return Reduction::kNone;
   return Reduction::kMean;
 }
 
-inline void check_case(const GoldenFile &file, const std::string &name, const CaseFunctions &functions) {
+inline void check_case(const GoldenFile &file, const std::string &name,
+                       const CaseFunctions &functions) {
   const CaseFunctions::value_type::second_type *function = nullptr;
   size_t longest = 0;
   for (const auto &[prefix, candidate] : functions)
@@ -34,8 +41,10 @@ inline void check_case(const GoldenFile &file, const std::string &name, const Ca
   std::vector<std::string> wanted;
   Tensor expected, weight;
   for (auto &[key, tensor] : file.under(name)) {
-    if (key == "out") expected = tensor;
-    else if (key == "weight") weight = tensor;
+    if (key == "out")
+      expected = tensor;
+    else if (key == "weight")
+      weight = tensor;
     else if (!key.starts_with("grad.")) {
       inputs.push_back(tensor.clone());
       if (is_floating(tensor.dtype())) {
@@ -49,12 +58,16 @@ inline void check_case(const GoldenFile &file, const std::string &name, const Ca
   ASSERT_EQ(result.shape(), expected.shape());
   ASSERT_EQ(result.dtype(), expected.dtype());
   // A dozen roundings of f32; a large logit leaves the others' digits to its own size.
-  EXPECT_LT(relative_distance(result, expected), 2e-6) << "\n" << result << "\nexpected\n" << expected;
+  EXPECT_LT(relative_distance(result, expected), 2e-6) << "\n"
+                                                       << result << "\nexpected\n"
+                                                       << expected;
   std::vector<Tensor> gradients = grad({(result * weight).sum()}, leaves, {.allow_unused = true});
   for (size_t i = 0; i < leaves.size(); ++i) {
     const Tensor &golden = file[name + ".grad." + wanted[i]];
     Tensor gradient = gradients[i].defined() ? gradients[i] : zeros_like(leaves[i]);
-    EXPECT_LT(relative_distance(gradient, golden), 5e-6) << "by " << wanted[i] << "\n" << gradient << "\nexpected\n" << golden;
+    EXPECT_LT(relative_distance(gradient, golden), 5e-6) << "by " << wanted[i] << "\n"
+                                                         << gradient << "\nexpected\n"
+                                                         << golden;
   }
 }
 

@@ -21,24 +21,29 @@ public:
     }
   }
 
-  bool has(const std::string &key) const { return tensors_.count(key) != 0; }
+  bool has(const std::string &key) const {
+    return tensors_.count(key) != 0;
+  }
   const Tensor &operator[](const std::string &key) const {
     auto found = tensors_.find(key);
-    if (found == tensors_.end()) throw std::out_of_range("the golden file has no tensor " + key);
+    if (found == tensors_.end())
+      throw std::out_of_range("the golden file has no tensor " + key);
     return found->second;
   }
   // What stands before the first dot of each name.
   std::vector<std::string> cases() const {
     std::vector<std::string> names;
     for (const std::string &key : order_)
-      if (std::string name = key.substr(0, key.find('.')); names.empty() || names.back() != name) names.push_back(name);
+      if (std::string name = key.substr(0, key.find('.')); names.empty() || names.back() != name)
+        names.push_back(name);
     return names;
   }
   // The tensors named <prefix>.<rest>, by rest, in the file's order.
   std::vector<std::pair<std::string, Tensor>> under(const std::string &prefix) const {
     std::vector<std::pair<std::string, Tensor>> found;
     for (const std::string &key : order_)
-      if (key.starts_with(prefix + ".")) found.emplace_back(key.substr(prefix.size() + 1), tensors_.at(key));
+      if (key.starts_with(prefix + "."))
+        found.emplace_back(key.substr(prefix.size() + 1), tensors_.at(key));
     return found;
   }
 
@@ -47,10 +52,11 @@ private:
   std::vector<std::string> order_;
 };
 
-// |actual - expected| / |expected| in the Euclidean norm, which is taken as 1 where it is 0. Where one is infinite or NaN the other must be
-// the same there, or the distance is infinite.
+// |actual - expected| / |expected| in the Euclidean norm, which is taken as 1 where it is 0. Where
+// one is infinite or NaN the other must be the same there, or the distance is infinite.
 inline double relative_distance(const Tensor &actual, const Tensor &expected) {
-  if (actual.shape() != expected.shape()) return INFINITY;
+  if (actual.shape() != expected.shape())
+    return INFINITY;
   std::vector<double> a = actual.to_vector<double>(), e = expected.to_vector<double>();
   double difference = 0, size = 0;
   for (size_t i = 0; i < a.size(); ++i) {

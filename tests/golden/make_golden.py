@@ -63,7 +63,8 @@ def promotion():
         tables[f"{name}.tensor_tensor"] = table(one, one, op)
         tables[f"{name}.tensor_scalar_tensor"] = table(one, zero_dim, op)
         tables[f"{name}.scalar_tensor_scalar_tensor"] = table(zero_dim, zero_dim, op)
-        # PyTorch takes a bool as the exponent of bools, and only of them as a number; Weft refuses it, as PyTorch does two tensors.
+        # PyTorch takes a bool as the exponent of bools, and only of them as a number; Weft refuses
+        # it, as PyTorch does two tensors.
         numbers = literals[1:] if name == "pow" else literals
         tables[f"{name}.tensor_literal"] = table(one, numbers, op)
         tables[f"{name}.scalar_tensor_literal"] = table(zero_dim, numbers, op)

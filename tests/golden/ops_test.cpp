@@ -1,4 +1,5 @@
-// Values and derivatives of ops, losses and layers against PyTorch's: broadcasting, ties, poles, masks and ignored targets included.
+// Values and derivatives of ops, losses and layers against PyTorch's: broadcasting, ties, poles,
+// masks and ignored targets included.
 #include "tests/golden/golden_case.h"
 #include "weft/nn/nn.h"
 
@@ -9,15 +10,31 @@ namespace {
 const CaseFunctions kFunctions = {
     {"broadcast", [](auto &, auto &in) { return in[0] * in[1] + in[0]; }},
     {"matmul", [](auto &, auto &in) { return matmul(in[0], in[1]); }},
-    {"softmax", [](auto &name, auto &in) { return softmax(in[0], std::isdigit(name.back()) ? name.back() - '0' : 1); }},
-    {"log_softmax", [](auto &name, auto &in) { return log_softmax(in[0], std::isdigit(name.back()) ? name.back() - '0' : 1); }},
-    {"layer_norm", [](auto &, auto &in) { return layer_norm(in[0], {8}, input(in, 1), input(in, 2)); }},
-    {"layer_norm_two_dims", [](auto &, auto &in) { return layer_norm(in[0], {5, 8}, in[1], in[2], 1e-3); }},
+    {"softmax",
+     [](auto &name, auto &in) {
+       return softmax(in[0], std::isdigit(name.back()) ? name.back() - '0' : 1);
+     }},
+    {"log_softmax",
+     [](auto &name, auto &in) {
+       return log_softmax(in[0], std::isdigit(name.back()) ? name.back() - '0' : 1);
+     }},
+    {"layer_norm",
+     [](auto &, auto &in) { return layer_norm(in[0], {8}, input(in, 1), input(in, 2)); }},
+    {"layer_norm_two_dims",
+     [](auto &, auto &in) { return layer_norm(in[0], {5, 8}, in[1], in[2], 1e-3); }},
     {"attention", [](auto &, auto &in) { return attention(in[0], in[1], in[2], input(in, 3)); }},
-    {"attention_causal", [](auto &, auto &in) { return attention(in[0], in[1], in[2], Tensor(), {.causal = true, .scale = {}}); }},
-    {"attention_scale", [](auto &, auto &in) { return attention(in[0], in[1], in[2], Tensor(), {.causal = false, .scale = 0.3}); }},
-    {"cross_entropy", [](auto &name, auto &in) { return nn::cross_entropy(in[0], in[1], reduction_of(name)); }},
-    {"cross_entropy_ignore_2", [](auto &, auto &in) { return nn::cross_entropy(in[0], in[1], Reduction::kMean, 2); }},
+    {"attention_causal",
+     [](auto &, auto &in) {
+       return attention(in[0], in[1], in[2], Tensor(), {.causal = true, .scale = {}});
+     }},
+    {"attention_scale",
+     [](auto &, auto &in) {
+       return attention(in[0], in[1], in[2], Tensor(), {.causal = false, .scale = 0.3});
+     }},
+    {"cross_entropy",
+     [](auto &name, auto &in) { return nn::cross_entropy(in[0], in[1], reduction_of(name)); }},
+    {"cross_entropy_ignore_2",
+     [](auto &, auto &in) { return nn::cross_entropy(in[0], in[1], Reduction::kMean, 2); }},
     {"mse", [](auto &name, auto &in) { return nn::mse(in[0], in[1], reduction_of(name)); }},
     {"unary_abs", [](auto &, auto &in) { return abs(in[0]); }},
     {"unary_exp", [](auto &, auto &in) { return exp(in[0]); }},
@@ -49,9 +66,12 @@ const GoldenFile &file() {
 
 class OpsTest : public testing::TestWithParam<std::string> {};
 
-TEST_P(OpsTest, ValuesAndDerivativesArePyTorchs) { check_case(file(), GetParam(), kFunctions); }
+TEST_P(OpsTest, ValuesAndDerivativesArePyTorchs) {
+  check_case(file(), GetParam(), kFunctions);
+}
 
-INSTANTIATE_TEST_SUITE_P(Cases, OpsTest, testing::ValuesIn(file().cases()), [](const auto &info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Cases, OpsTest, testing::ValuesIn(file().cases()),
+                         [](const auto &info) { return info.param; });
 
 } // namespace
 } // namespace weft::golden

@@ -1,4 +1,5 @@
-// PyTorch's dtype promotion for all pairs of dtypes: tensor with tensor, with a tensor of rank 0, and with a C++ literal.
+// PyTorch's dtype promotion for all pairs of dtypes: tensor with tensor, with a tensor of rank 0,
+// and with a C++ literal.
 #include "tests/golden/golden_file.h"
 
 namespace weft::golden {
@@ -8,37 +9,50 @@ constexpr int64_t kRefused = -1; // in a table: PyTorch raises an error, as Weft
 
 class PromotionTest : public testing::Test {
 protected:
-  // fn(row, column) for each entry of a table must have the dtype that the table says, or fail with an error that speaks of dtypes.
+  // fn(row, column) for each entry of a table must have the dtype that the table says, or fail with
+  // an error that speaks of dtypes.
   template <typename Fn> void check(const std::string &table, Fn fn) {
     std::vector<int64_t> expected = file_[table].to_vector<int64_t>();
     int64_t columns = file_[table].shape().back();
     for (size_t i = 0; i < expected.size(); ++i) {
       int64_t row = static_cast<int64_t>(i) / columns, column = static_cast<int64_t>(i) % columns;
-      std::string what = table + " row " + std::to_string(row) + " column " + std::to_string(column);
+      std::string what =
+          table + " row " + std::to_string(row) + " column " + std::to_string(column);
       try {
         Tensor result = fn(row, column).eval();
-        if (expected[i] == kRefused) ADD_FAILURE() << what << " gives " << name(result.dtype()) << ", PyTorch refuses it";
-        else EXPECT_STREQ(name(result.dtype()), name(static_cast<DType>(expected[i]))) << what;
+        if (expected[i] == kRefused)
+          ADD_FAILURE() << what << " gives " << name(result.dtype()) << ", PyTorch refuses it";
+        else
+          EXPECT_STREQ(name(result.dtype()), name(static_cast<DType>(expected[i]))) << what;
       } catch (const Error &error) {
         EXPECT_EQ(expected[i], kRefused) << what << ": " << error.what();
         EXPECT_EQ(error.kind(), ErrorKind::kDType) << what << ": " << error.what();
       }
     }
   }
-  static Tensor vector(int64_t i) { return ones({2}, static_cast<DType>(i)); }
-  static Tensor number(int64_t i) { return ones({}, static_cast<DType>(i)); }
+  static Tensor vector(int64_t i) {
+    return ones({2}, static_cast<DType>(i));
+  }
+  static Tensor number(int64_t i) {
+    return ones({}, static_cast<DType>(i));
+  }
 
-  // op on all that a table has: `literals` is the number of the first literal among True, 1 and 1.0.
+  // op on all that a table has: `literals` is the number of the first literal among True, 1 and
+  // 1.0.
   template <typename Op> void check_binary(const std::string &name, Op op, int64_t literals = 0) {
     auto with_literal = [&](const Tensor &x, int64_t column) {
       column += literals;
       return column == 0 ? op(x, true) : column == 1 ? op(x, 1) : op(x, 1.0);
     };
     check(name + ".tensor_tensor", [&](int64_t i, int64_t j) { return op(vector(i), vector(j)); });
-    check(name + ".tensor_scalar_tensor", [&](int64_t i, int64_t j) { return op(vector(i), number(j)); });
-    check(name + ".scalar_tensor_scalar_tensor", [&](int64_t i, int64_t j) { return op(number(i), number(j)); });
-    check(name + ".tensor_literal", [&](int64_t i, int64_t j) { return with_literal(vector(i), j); });
-    check(name + ".scalar_tensor_literal", [&](int64_t i, int64_t j) { return with_literal(number(i), j); });
+    check(name + ".tensor_scalar_tensor",
+          [&](int64_t i, int64_t j) { return op(vector(i), number(j)); });
+    check(name + ".scalar_tensor_scalar_tensor",
+          [&](int64_t i, int64_t j) { return op(number(i), number(j)); });
+    check(name + ".tensor_literal",
+          [&](int64_t i, int64_t j) { return with_literal(vector(i), j); });
+    check(name + ".scalar_tensor_literal",
+          [&](int64_t i, int64_t j) { return with_literal(number(i), j); });
   }
   template <typename Op> void check_unary(const std::string &name, Op op) {
     check(name, [&](int64_t, int64_t j) { return op(vector(j)); });
@@ -67,7 +81,9 @@ TEST_F(PromotionTest, Remainder) {
   check_binary("remainder", [](const Tensor &x, const auto &y) { return x % y; });
 }
 TEST_F(PromotionTest, Where) {
-  check_binary("where", [](const Tensor &x, const auto &y) { return where(Tensor::from<bool>({true}).squeeze(), x, y); });
+  check_binary("where", [](const Tensor &x, const auto &y) {
+    return where(Tensor::from<bool>({true}).squeeze(), x, y);
+  });
 }
 
 TEST_F(PromotionTest, Reductions) {

@@ -1,4 +1,5 @@
-// A module, traced and compiled ahead of time: its weights' names, and that the executable computes what the module does.
+// A module, traced and compiled ahead of time: its weights' names, and that the executable computes
+// what the module does.
 #include <algorithm>
 
 #include <gtest/gtest.h>
@@ -13,7 +14,9 @@ struct Mlp : nn::Module {
   nn::Linear up = child("up", nn::Linear(12, 16));
   nn::LayerNorm norm = child("norm", nn::LayerNorm(16));
   nn::Linear down = child("down", nn::Linear(16, 3));
-  Tensor operator()(const Tensor &x) const { return down(norm(tanh(up(x)))); }
+  Tensor operator()(const Tensor &x) const {
+    return down(norm(tanh(up(x))));
+  }
 };
 
 class AheadOfTime : public testing::Test {
@@ -25,13 +28,16 @@ protected:
   // The executable's output for x_, with the options.
   void expect_same(const std::vector<std::string> &options) {
     io::save_npy(folder_ + "/x.npy", x_);
-    std::vector<std::string> command = {folder_ + "/mlp", "--input", folder_ + "/x.npy", "--output", folder_ + "/y.npy"};
+    std::vector<std::string> command = {folder_ + "/mlp", "--input", folder_ + "/x.npy", "--output",
+                                        folder_ + "/y.npy"};
     command.insert(command.end(), options.begin(), options.end());
     ProcessResult run = run_process(command);
     ASSERT_EQ(run.exit_code, 0) << run.err;
-    std::vector<float> expected = model_(x_).to_vector<float>(), values = io::load_npy(folder_ + "/y.npy").to_vector<float>();
+    std::vector<float> expected = model_(x_).to_vector<float>(),
+                       values = io::load_npy(folder_ + "/y.npy").to_vector<float>();
     ASSERT_EQ(values.size(), expected.size());
-    for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], expected[i], 1e-5) << i;
+    for (size_t i = 0; i < values.size(); ++i)
+      EXPECT_NEAR(values[i], expected[i], 1e-5) << i;
   }
 };
 
@@ -50,10 +56,12 @@ TEST_F(AheadOfTime, WeightsHaveTheNamesOfTheModule) {
   for (const auto &[name, tensor] : weights.tensors) {
     names.push_back(name);
     for (const auto &[own, value] : model_.state())
-      if (own == name) EXPECT_EQ(tensor.to_vector<float>(), value.to_vector<float>()) << name;
+      if (own == name)
+        EXPECT_EQ(tensor.to_vector<float>(), value.to_vector<float>()) << name;
   }
   std::sort(names.begin(), names.end());
-  EXPECT_EQ(names, (std::vector<std::string>{"down.bias", "down.weight", "norm.bias", "norm.weight", "up.bias", "up.weight"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"down.bias", "down.weight", "norm.bias", "norm.weight",
+                                             "up.bias", "up.weight"}));
   expect_same({"--weights", folder_ + "/mlp.safetensors"});
 }
 
@@ -74,7 +82,8 @@ TEST_F(AheadOfTime, AProcessorWithoutFusedMultiplyAddIsRefused) {
     program.compile({.emit = Emit::object, .output = folder_ + "/mlp.o", .cpu = "x86-64-v2"});
     FAIL() << "compiled for a CPU without AVX2";
   } catch (const Error &error) {
-    EXPECT_NE(std::string(error.what()).find("the CPU 'x86-64-v2' has no avx2"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("the CPU 'x86-64-v2' has no avx2"), std::string::npos)
+        << error.what();
   }
 }
 
@@ -82,14 +91,19 @@ TEST_F(AheadOfTime, AProcessorWithoutFusedMultiplyAddIsRefused) {
 // No machine has all of these: the newest of two makers.
 TEST_F(AheadOfTime, AnExecutableForAnotherProcessorSaysSo) {
   std::string cpu;
-  if (!__builtin_cpu_supports("x86-64-v4")) cpu = "x86-64-v4";
-  else if (!__builtin_cpu_supports("avx512vp2intersect")) cpu = "znver5";
-  else if (!__builtin_cpu_supports("avx512fp16")) cpu = "sapphirerapids";
-  if (cpu.empty()) return;
+  if (!__builtin_cpu_supports("x86-64-v4"))
+    cpu = "x86-64-v4";
+  else if (!__builtin_cpu_supports("avx512vp2intersect"))
+    cpu = "znver5";
+  else if (!__builtin_cpu_supports("avx512fp16"))
+    cpu = "sapphirerapids";
+  if (cpu.empty())
+    return;
   Program program = trace(model_, {zeros({5, 12})});
   program.compile({.emit = Emit::executable, .output = folder_ + "/mlp", .cpu = cpu});
   io::save_npy(folder_ + "/x.npy", x_);
-  ProcessResult run = run_process({folder_ + "/mlp", "--input", folder_ + "/x.npy", "--output", folder_ + "/y.npy"});
+  ProcessResult run = run_process(
+      {folder_ + "/mlp", "--input", folder_ + "/x.npy", "--output", folder_ + "/y.npy"});
   EXPECT_GT(run.exit_code, 0);
   EXPECT_EQ(run.signal, 0);
   EXPECT_NE(run.err.find("which this one lacks"), std::string::npos) << run.err;

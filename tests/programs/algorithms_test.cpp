@@ -1,5 +1,5 @@
-// Algorithms of statistics, physics and search, as users write them, against the same in plain C++ or a closed form: the numbers are right,
-// and a loop compiles a fixed number of programs.
+// Algorithms of statistics, physics and search, as users write them, against the same in plain C++
+// or a closed form: the numbers are right, and a loop compiles a fixed number of programs.
 #include <cmath>
 #include <complex>
 #include <numbers>
@@ -18,14 +18,16 @@ using Doubles = std::vector<double>;
 void expect_near(const Tensor &actual, const Doubles &expected, double tolerance) {
   Doubles numbers = actual.to_vector<double>();
   ASSERT_EQ(numbers.size(), expected.size());
-  for (size_t i = 0; i < numbers.size(); ++i) EXPECT_NEAR(numbers[i], expected[i], tolerance) << i;
+  for (size_t i = 0; i < numbers.size(); ++i)
+    EXPECT_NEAR(numbers[i], expected[i], tolerance) << i;
 }
 
 // The likeliest path through a hidden Markov model, whose back pointers are followed on the host.
 TEST(Algorithms, Viterbi) {
   constexpr int64_t kStates = 5, kSymbols = 4, kSteps = 40;
   manual_seed(1);
-  Tensor moves = log_softmax(randn({kStates, kStates}, float64) * 2, 1), emits = log_softmax(randn({kStates, kSymbols}, float64) * 2, 1);
+  Tensor moves = log_softmax(randn({kStates, kStates}, float64) * 2, 1),
+         emits = log_softmax(randn({kStates, kSymbols}, float64) * 2, 1);
   Tensor symbols = randint(0, kSymbols, {kSteps});
   eval({moves, emits, symbols});
   Doubles move = moves.to_vector<double>(), emit = emits.to_vector<double>();
@@ -39,17 +41,22 @@ TEST(Algorithms, Viterbi) {
     pointers.push_back(argmax(arriving, 0));
     score = max(arriving, {0}) + emits.index({Slice(), symbols[t]});
   }
-  std::vector<int64_t> back = stack(pointers).to_vector<int64_t>(), path = {argmax(score).item<int64_t>()};
-  for (int64_t t = kSteps - 2; t >= 0; --t) path.push_back(back[static_cast<size_t>(t * kStates + path.back())]);
+  std::vector<int64_t> back = stack(pointers).to_vector<int64_t>(),
+                       path = {argmax(score).item<int64_t>()};
+  for (int64_t t = kSteps - 2; t >= 0; --t)
+    path.push_back(back[static_cast<size_t>(t * kStates + path.back())]);
   EXPECT_LE(compiles.count(), 4u);
 
   Doubles best(kStates);
-  for (size_t s = 0; s < kStates; ++s) best[s] = emit[s * kSymbols + static_cast<size_t>(seen[0])];
+  for (size_t s = 0; s < kStates; ++s)
+    best[s] = emit[s * kSymbols + static_cast<size_t>(seen[0])];
   for (size_t t = 1; t < kSteps; ++t) {
     Doubles next(kStates, -INFINITY);
     for (size_t from = 0; from < kStates; ++from)
-      for (size_t to = 0; to < kStates; ++to) next[to] = std::max(next[to], best[from] + move[from * kStates + to]);
-    for (size_t s = 0; s < kStates; ++s) best[s] = next[s] + emit[s * kSymbols + static_cast<size_t>(seen[t])];
+      for (size_t to = 0; to < kStates; ++to)
+        next[to] = std::max(next[to], best[from] + move[from * kStates + to]);
+    for (size_t s = 0; s < kStates; ++s)
+      best[s] = next[s] + emit[s * kSymbols + static_cast<size_t>(seen[t])];
   }
   expect_near(score, best, 1e-12);
   // The path has the score that it is said to have.
@@ -57,7 +64,8 @@ TEST(Algorithms, Viterbi) {
   std::reverse(path.begin(), path.end());
   for (size_t t = 0; t < kSteps; ++t) {
     size_t at = static_cast<size_t>(path[t]);
-    total += emit[at * kSymbols + static_cast<size_t>(seen[t])] + (t > 0 ? move[static_cast<size_t>(path[t - 1]) * kStates + at] : 0);
+    total += emit[at * kSymbols + static_cast<size_t>(seen[t])] +
+             (t > 0 ? move[static_cast<size_t>(path[t - 1]) * kStates + at] : 0);
   }
   EXPECT_NEAR(total, *std::max_element(best.begin(), best.end()), 1e-10);
 }
@@ -65,7 +73,8 @@ TEST(Algorithms, Viterbi) {
 // A point that moves at constant speed, seen through noise; each step reads its estimate.
 TEST(Algorithms, AKalmanFilter) {
   constexpr double kStep = 0.1, kNoise = 0.04, kDrift = 1e-3;
-  Tensor f = tensor({1., kStep, 0., 1.}).reshape({2, 2}), q = kDrift * tensor({1., 0., 0., 1.}).reshape({2, 2}),
+  Tensor f = tensor({1., kStep, 0., 1.}).reshape({2, 2}),
+         q = kDrift * tensor({1., 0., 0., 1.}).reshape({2, 2}),
          h = tensor({1., 0.}).reshape({1, 2});
   Tensor x = zeros({2, 1}, float64), p = tensor({1., 0., 0., 1.}).reshape({2, 2}), one = p;
   eval({f, q, h, x, p});
@@ -79,7 +88,8 @@ TEST(Algorithms, AKalmanFilter) {
     p = matmul(one - matmul(gain, h), p);
     // The same with plain numbers.
     px += kStep * v;
-    double a00 = p00 + 2 * kStep * p01 + kStep * kStep * p11 + kDrift, a01 = p01 + kStep * p11, a11 = p11 + kDrift;
+    double a00 = p00 + 2 * kStep * p01 + kStep * kStep * p11 + kDrift, a01 = p01 + kStep * p11,
+           a11 = p11 + kDrift;
     double k0 = a00 / (a00 + kNoise), k1 = a01 / (a00 + kNoise), off = seen - px;
     px += k0 * off, v += k1 * off;
     p00 = (1 - k0) * a00, p01 = (1 - k0) * a01, p11 = a11 - k1 * a01;
@@ -89,19 +99,24 @@ TEST(Algorithms, AKalmanFilter) {
   EXPECT_NEAR(p.sum().item<double>(), p00 + 2 * p01 + p11, 1e-9);
 }
 
-// How many iterations each point of a grid stays near 0: a loop on the host that asks whether anything still moves.
+// How many iterations each point of a grid stays near 0: a loop on the host that asks whether
+// anything still moves.
 TEST(Algorithms, Mandelbrot) {
   constexpr int64_t kWidth = 48, kHeight = 32;
   constexpr int kMost = 60;
-  Tensor cx = (arange(kWidth, float64) * (3.0 / kWidth) - 2.2).unsqueeze(0).expand({kHeight, kWidth});
-  Tensor cy = (arange(kHeight, float64) * (2.4 / kHeight) - 1.2).unsqueeze(1).expand({kHeight, kWidth});
-  Tensor x = zeros({kHeight, kWidth}, float64), y = zeros({kHeight, kWidth}, float64), count = zeros({kHeight, kWidth}, int32);
+  Tensor cx =
+      (arange(kWidth, float64) * (3.0 / kWidth) - 2.2).unsqueeze(0).expand({kHeight, kWidth});
+  Tensor cy =
+      (arange(kHeight, float64) * (2.4 / kHeight) - 1.2).unsqueeze(1).expand({kHeight, kWidth});
+  Tensor x = zeros({kHeight, kWidth}, float64), y = zeros({kHeight, kWidth}, float64),
+         count = zeros({kHeight, kWidth}, int32);
   eval({x, y, count});
   Compiles compiles;
   int iterations = 0;
   for (; iterations < kMost; ++iterations) {
     Tensor inside = x * x + y * y <= 4;
-    if (!any(inside).item<bool>()) break;
+    if (!any(inside).item<bool>())
+      break;
     count = count + inside.to(int32);
     Tensor next = x * x - y * y + cx;
     y = where(inside, 2 * x * y + cy, y);
@@ -111,7 +126,8 @@ TEST(Algorithms, Mandelbrot) {
   std::vector<int32_t> counts = count.to_vector<int32_t>();
   for (int64_t i = 0; i < kHeight; ++i)
     for (int64_t j = 0; j < kWidth; ++j) {
-      double zx = 0, zy = 0, px = static_cast<double>(j) * (3.0 / kWidth) - 2.2, py = static_cast<double>(i) * (2.4 / kHeight) - 1.2;
+      double zx = 0, zy = 0, px = static_cast<double>(j) * (3.0 / kWidth) - 2.2,
+             py = static_cast<double>(i) * (2.4 / kHeight) - 1.2;
       int expected = 0;
       while (expected < kMost && zx * zx + zy * zy <= 4) {
         double next = zx * zx - zy * zy + px;
@@ -121,7 +137,8 @@ TEST(Algorithms, Mandelbrot) {
     }
 }
 
-// The heat equation by explicit steps in place: a mode of the sine decays by a factor a step that is known.
+// The heat equation by explicit steps in place: a mode of the sine decays by a factor a step that
+// is known.
 TEST(Algorithms, HeatInARod) {
   constexpr int64_t kPoints = 65;
   constexpr double kRate = 0.4;
@@ -132,24 +149,29 @@ TEST(Algorithms, HeatInARod) {
   for (int step = 0; step < 200; ++step) {
     Tensor inner = u.slice(0, 1, -1);
     inner += kRate * (u.slice(0, 2) - 2 * inner + u.slice(0, 0, -2));
-    if (step % 50 == 49) u.eval();
+    if (step % 50 == 49)
+      u.eval();
   }
   double decay = std::pow(1 - 2 * kRate * (1 - std::cos(3 * angle)), 200);
   Doubles expected;
-  for (int64_t i = 0; i < kPoints; ++i) expected.push_back(decay * std::sin(3 * angle * static_cast<double>(i)));
+  for (int64_t i = 0; i < kPoints; ++i)
+    expected.push_back(decay * std::sin(3 * angle * static_cast<double>(i)));
   expect_near(u, expected, 1e-10);
   EXPECT_LE(compiles.count(), 3u);
 }
 
-// Hamiltonian Monte Carlo (Neal 2011) on a correlated Gaussian, many chains at once: the acceptance is a select, so that nothing is read in
-// the loop.
+// Hamiltonian Monte Carlo (Neal 2011) on a correlated Gaussian, many chains at once: the acceptance
+// is a select, so that nothing is read in the loop.
 TEST(Algorithms, HamiltonianMonteCarlo) {
   constexpr int64_t kChains = 512;
   constexpr int kLeaps = 8;
   constexpr double kStep = 0.25;
   manual_seed(5);
-  Tensor precision = tensor({2.f, -1.2f, -1.2f, 1.5f}).reshape({2, 2}); // its inverse: 1 / 1.56 [[1.5, 1.2], [1.2, 2]]
-  auto energy = [&](const Tensor &q) { return 0.5 * (matmul(q, precision) * q).sum(1); };
+  Tensor precision = tensor({2.f, -1.2f, -1.2f, 1.5f})
+                         .reshape({2, 2}); // its inverse: 1 / 1.56 [[1.5, 1.2], [1.2, 2]]
+  auto energy = [&](const Tensor &q) {
+    return 0.5 * (matmul(q, precision) * q).sum(1);
+  };
   auto slope = [&](const Tensor &at) {
     Tensor q = at.detach().requires_grad_();
     return grad({energy(q).sum()}, {q})[0];
@@ -174,14 +196,16 @@ TEST(Algorithms, HamiltonianMonteCarlo) {
     }
     eval({q, first, second, accepted});
   }
-  // The first slope, the others in two forms (a point that nobody needs any more is overwritten), a draw with and without statistics.
+  // The first slope, the others in two forms (a point that nobody needs any more is overwritten), a
+  // draw with and without statistics.
   EXPECT_LE(compiles.count(), 5u);
   EXPECT_GT((accepted / kDraws).item<float>(), 0.8f);
   expect_near(first / kDraws, {0, 0}, 0.05);
   expect_near(second.flatten() / kDraws, {1.5 / 1.56, 1.2 / 1.56, 1.2 / 1.56, 2 / 1.56}, 0.06);
 }
 
-// Q-learning with a target network and batches from a replay buffer, on a walk of known values: left ends with 0, right with 1.
+// Q-learning with a target network and batches from a replay buffer, on a walk of known values:
+// left ends with 0, right with 1.
 TEST(Algorithms, QLearningOnAWalk) {
   constexpr int64_t kPlaces = 6;
   constexpr double kDiscount = 0.9;
@@ -196,32 +220,42 @@ TEST(Algorithms, QLearningOnAWalk) {
       reward.push_back(next >= kPlaces ? 1 : 0), going.push_back(ends ? 0 : 1);
     }
   int64_t all = static_cast<int64_t>(from.size());
-  Tensor froms = Tensor::from(from, {all}), tos = Tensor::from(to, {all}), actions = Tensor::from(action, {all});
-  Tensor rewards = Tensor::from(reward, {all}).to(float32), goings = Tensor::from(going, {all}).to(float32);
+  Tensor froms = Tensor::from(from, {all}), tos = Tensor::from(to, {all}),
+         actions = Tensor::from(action, {all});
+  Tensor rewards = Tensor::from(reward, {all}).to(float32),
+         goings = Tensor::from(going, {all}).to(float32);
   nn::Linear online(kPlaces, 2), target(kPlaces, 2);
   target.load_state(online.state());
   optim::Adam optimizer(online.parameters(), {.lr = 0.05});
   Compiles compiles;
   for (int step = 0; step < 600; ++step) {
     Tensor rows = randint(0, all, {16});
-    auto of = [&](const Tensor &column) { return column.index({rows}); };
+    auto of = [&](const Tensor &column) {
+      return column.index({rows});
+    };
     Tensor best;
     {
       NoGrad no_grad;
       best = max(target(one_hot(of(tos), kPlaces).to(float32)), {1});
     }
-    Tensor chosen = gather(online(one_hot(of(froms), kPlaces).to(float32)), 1, of(actions).unsqueeze(1)).squeeze({1});
+    Tensor chosen =
+        gather(online(one_hot(of(froms), kPlaces).to(float32)), 1, of(actions).unsqueeze(1))
+            .squeeze({1});
     Tensor loss = smooth_l1_loss(chosen, of(rewards) + kDiscount * of(goings) * best);
     optimizer.zero_grad();
     loss.backward();
     optimizer.step();
-    if (step % 20 == 19) target.load_state(online.state());
+    if (step % 20 == 19)
+      target.load_state(online.state());
   }
   uint64_t programs = compiles.count();
   EXPECT_LE(programs, 5u);
-  Doubles values = max(online(one_hot(arange(kPlaces), kPlaces).to(float32)), {1}).to_vector<double>();
+  Doubles values =
+      max(online(one_hot(arange(kPlaces), kPlaces).to(float32)), {1}).to_vector<double>();
   for (int64_t place = 0; place < kPlaces; ++place)
-    EXPECT_NEAR(values[static_cast<size_t>(place)], std::pow(kDiscount, static_cast<double>(kPlaces - 1 - place)), 0.05) << place;
+    EXPECT_NEAR(values[static_cast<size_t>(place)],
+                std::pow(kDiscount, static_cast<double>(kPlaces - 1 - place)), 0.05)
+        << place;
 }
 
 // Two Gaussians found by expectation and maximization, until the likelihood stands still.
@@ -235,11 +269,13 @@ TEST(Algorithms, AMixtureByExpectationAndMaximization) {
   int iterations = 0;
   for (; iterations < 100; ++iterations) {
     Tensor z = (x.unsqueeze(1) - means) / deviations;
-    Tensor joint = log(shares) - log(deviations) - 0.5 * z.square() - 0.5 * std::log(2 * std::numbers::pi);
+    Tensor joint =
+        log(shares) - log(deviations) - 0.5 * z.square() - 0.5 * std::log(2 * std::numbers::pi);
     Tensor total = logsumexp(joint, {1}, true), weight = exp(joint - total);
     double likelihood = total.sum().item<double>();
     EXPECT_GE(likelihood, before - 1e-9) << "it never falls";
-    if (likelihood - before < 1e-9) break;
+    if (likelihood - before < 1e-9)
+      break;
     before = likelihood;
     Tensor counts = weight.sum({0});
     means = (weight * x.unsqueeze(1)).sum({0}) / counts;
@@ -253,22 +289,28 @@ TEST(Algorithms, AMixtureByExpectationAndMaximization) {
   expect_near(shares, {0.75, 0.25}, 0.05);
 }
 
-// The price of a call option by simulation, and its derivatives through the paths, against Black and Scholes.
+// The price of a call option by simulation, and its derivatives through the paths, against Black
+// and Scholes.
 TEST(Algorithms, AnOptionAndItsGreeks) {
   constexpr double kRate = 0.03, kYears = 1, kStrike = 105;
   constexpr int kSteps = 12;
   manual_seed(13);
-  Tensor spot = full({}, 100.0, float64).requires_grad_(), volatility = full({}, 0.2, float64).requires_grad_();
+  Tensor spot = full({}, 100.0, float64).requires_grad_(),
+         volatility = full({}, 0.2, float64).requires_grad_();
   double dt = kYears / kSteps;
   Tensor half = randn({50000, kSteps}, float64), noise = cat({half, -half}); // antithetic
-  Tensor path = ((kRate - 0.5 * volatility.square()) * dt + volatility * std::sqrt(dt) * noise).sum({1});
+  Tensor path =
+      ((kRate - 0.5 * volatility.square()) * dt + volatility * std::sqrt(dt) * noise).sum({1});
   Tensor price = std::exp(-kRate * kYears) * relu(spot * exp(path) - kStrike).mean();
   price.backward();
-  auto phi = [](double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); };
+  auto phi = [](double x) {
+    return 0.5 * std::erfc(-x / std::sqrt(2.0));
+  };
   double d1 = (std::log(100 / kStrike) + (kRate + 0.02) * kYears) / 0.2, d2 = d1 - 0.2;
   EXPECT_NEAR(price.item<double>(), 100 * phi(d1) - kStrike * std::exp(-kRate) * phi(d2), 0.1);
   EXPECT_NEAR(spot.grad().item<double>(), phi(d1), 5e-3);
-  EXPECT_NEAR(volatility.grad().item<double>(), 100 * std::exp(-d1 * d1 / 2) / std::sqrt(2 * std::numbers::pi), 0.6);
+  EXPECT_NEAR(volatility.grad().item<double>(),
+              100 * std::exp(-d1 * d1 / 2) / std::sqrt(2 * std::numbers::pi), 0.6);
 }
 
 // Lorenz's attractor by Runge and Kutta's steps, and how far two starts drift apart.
@@ -283,22 +325,27 @@ TEST(Algorithms, TheLorenzAttractor) {
   constexpr double kStep = 0.01;
   Compiles compiles;
   for (int step = 0; step < 300; ++step) {
-    Tensor k1 = velocity(s), k2 = velocity(s + kStep / 2 * k1), k3 = velocity(s + kStep / 2 * k2), k4 = velocity(s + kStep * k3);
+    Tensor k1 = velocity(s), k2 = velocity(s + kStep / 2 * k1), k3 = velocity(s + kStep / 2 * k2),
+           k4 = velocity(s + kStep * k3);
     s = s + kStep / 6 * (k1 + 2 * k2 + 2 * k3 + k4);
     s.eval();
     for (auto &p : plain) {
       auto of = [](const std::array<double, 3> &q) {
-        return std::array<double, 3>{10 * (q[1] - q[0]), q[0] * (28 - q[2]) - q[1], q[0] * q[1] - 8.0 / 3 * q[2]};
+        return std::array<double, 3>{10 * (q[1] - q[0]), q[0] * (28 - q[2]) - q[1],
+                                     q[0] * q[1] - 8.0 / 3 * q[2]};
       };
       auto moved = [&](double by, const std::array<double, 3> &k) {
         return std::array<double, 3>{p[0] + by * k[0], p[1] + by * k[1], p[2] + by * k[2]};
       };
-      auto a = of(p), b = of(moved(kStep / 2, a)), c = of(moved(kStep / 2, b)), d = of(moved(kStep, c));
-      for (size_t i = 0; i < 3; ++i) p[i] += kStep / 6 * (a[i] + 2 * b[i] + 2 * c[i] + d[i]);
+      auto a = of(p), b = of(moved(kStep / 2, a)), c = of(moved(kStep / 2, b)),
+           d = of(moved(kStep, c));
+      for (size_t i = 0; i < 3; ++i)
+        p[i] += kStep / 6 * (a[i] + 2 * b[i] + 2 * c[i] + d[i]);
     }
   }
   EXPECT_LE(compiles.count(), 2u);
-  expect_near(s.transpose(0, 1).flatten(), {plain[0][0], plain[0][1], plain[0][2], plain[1][0], plain[1][1], plain[1][2]}, 1e-6);
+  expect_near(s.transpose(0, 1).flatten(),
+              {plain[0][0], plain[0][1], plain[0][2], plain[1][0], plain[1][1], plain[1][2]}, 1e-6);
   double apart = norm(s.select(1, 0) - s.select(1, 1)).item<double>();
   EXPECT_TRUE(apart > 1e-9 && apart < 1e-5) << apart;
 }
@@ -310,7 +357,8 @@ TEST(Algorithms, EditDistances) {
   Tensor a = randint(0, 3, {kPairs, kLength}), b = randint(0, 3, {kPairs, kLength});
   eval({a, b});
   Compiles compiles;
-  // Row i of the table in place: left neighbours by a running minimum, min over k of (best[k] - k) + j.
+  // Row i of the table in place: left neighbours by a running minimum, min over k of (best[k] - k)
+  // + j.
   Tensor columns = arange(kLength + 1), row = columns.expand({kPairs, kLength + 1}).clone();
   for (int64_t i = 0; i < kLength; ++i) {
     Tensor differs = (b != a.narrow(1, i, 1)).to(int64);
@@ -326,15 +374,19 @@ TEST(Algorithms, EditDistances) {
     row.eval();
   }
   EXPECT_LE(compiles.count(), 3u);
-  std::vector<int64_t> first = a.to_vector<int64_t>(), second = b.to_vector<int64_t>(), found = row.select(1, kLength).to_vector<int64_t>();
+  std::vector<int64_t> first = a.to_vector<int64_t>(), second = b.to_vector<int64_t>(),
+                       found = row.select(1, kLength).to_vector<int64_t>();
   for (int64_t p = 0; p < kPairs; ++p) {
     std::vector<int64_t> now(kLength + 1);
-    for (int64_t j = 0; j <= kLength; ++j) now[static_cast<size_t>(j)] = j;
+    for (int64_t j = 0; j <= kLength; ++j)
+      now[static_cast<size_t>(j)] = j;
     for (int64_t i = 0; i < kLength; ++i) {
       std::vector<int64_t> next = {i + 1};
       for (int64_t j = 0; j < kLength; ++j) {
-        int64_t same = first[static_cast<size_t>(p * kLength + i)] != second[static_cast<size_t>(p * kLength + j)];
-        next.push_back(std::min({now[static_cast<size_t>(j)] + same, now[static_cast<size_t>(j + 1)] + 1, next.back() + 1}));
+        int64_t same = first[static_cast<size_t>(p * kLength + i)] !=
+                       second[static_cast<size_t>(p * kLength + j)];
+        next.push_back(std::min({now[static_cast<size_t>(j)] + same,
+                                 now[static_cast<size_t>(j + 1)] + 1, next.back() + 1}));
       }
       now = next;
     }

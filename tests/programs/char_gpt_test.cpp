@@ -1,4 +1,5 @@
-// examples/char_gpt as its user meets it: it learns, survives being killed, and refuses bad input without touching anything.
+// examples/char_gpt as its user meets it: it learns, survives being killed, and refuses bad input
+// without touching anything.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -28,14 +29,18 @@ protected:
     std::string text;
     std::mt19937 random(1);
     const char *words[] = {"weft ", "warp ", "shuttle ", "loom ", "thread ", "heddle\n"};
-    while (text.size() < 6000) text += words[random() % 6];
+    while (text.size() < 6000)
+      text += words[random() % 6];
     text_ = folder_ + "/text";
     write_whole(text_, text);
   }
-  void TearDown() override { fs::remove_all(folder_); }
+  void TearDown() override {
+    fs::remove_all(folder_);
+  }
 
   // A small run that trains only.
-  std::vector<std::string> command(const std::string &out, std::vector<std::string> more = {}) const {
+  std::vector<std::string> command(const std::string &out,
+                                   std::vector<std::string> more = {}) const {
     std::vector<std::string> result = {kProgram,
                                        "--text",
                                        text_,
@@ -75,7 +80,8 @@ protected:
 std::vector<std::string> lines_of(const std::string &text) {
   std::vector<std::string> lines;
   std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  for (std::string line; std::getline(stream, line);)
+    lines.push_back(line);
   return lines;
 }
 
@@ -90,7 +96,8 @@ TEST_F(CharGpt, LearnsAndLeavesACompleteCurve) {
   std::vector<std::string> curve = lines_of(read_whole(folder_ + "/out/curve.csv"));
   ASSERT_EQ(curve.size(), 61u);
   EXPECT_EQ(curve[0], "step,loss,validation");
-  double first = std::stod(curve[1].substr(curve[1].find(',') + 1)), last = std::stod(curve[60].substr(curve[60].find(',') + 1));
+  double first = std::stod(curve[1].substr(curve[1].find(',') + 1)),
+         last = std::stod(curve[60].substr(curve[60].find(',') + 1));
   EXPECT_LT(last, 0.7 * first);
   EXPECT_EQ(curve[59].back(), ',') << "no validation at step 59";
   EXPECT_NE(curve[60].back(), ',') << "a validation at the last step";
@@ -98,17 +105,21 @@ TEST_F(CharGpt, LearnsAndLeavesACompleteCurve) {
 
 TEST_F(CharGpt, AKilledRunContinuesTheSameCurve) {
   ASSERT_EQ(run_process(command(folder_ + "/whole")).exit_code, 0);
-  const std::string curve = read_whole(folder_ + "/whole/curve.csv"), checkpoint = read_whole(folder_ + "/whole/checkpoint.safetensors");
+  const std::string curve = read_whole(folder_ + "/whole/curve.csv"),
+                    checkpoint = read_whole(folder_ + "/whole/checkpoint.safetensors");
   ASSERT_FALSE(curve.empty() || checkpoint.empty());
   std::mt19937 random(7);
   const std::string out = folder_ + "/killed";
   int killed = 0;
   for (int round = 0; round < 8; ++round) {
-    // Killed at a random moment, at first soon after a checkpoint or the curve appeared, later anywhere.
+    // Killed at a random moment, at first soon after a checkpoint or the curve appeared, later
+    // anywhere.
     auto patience = static_cast<int>(random() % 120);
-    ProcessResult result = run_process(
-        command(out, fs::exists(out + "/checkpoint.safetensors") ? std::vector<std::string>{"--resume"} : std::vector<std::string>{}),
-        [&] { return fs::exists(out + "/checkpoint.safetensors") && patience-- <= 0; });
+    ProcessResult result =
+        run_process(command(out, fs::exists(out + "/checkpoint.safetensors")
+                                     ? std::vector<std::string>{"--resume"}
+                                     : std::vector<std::string>{}),
+                    [&] { return fs::exists(out + "/checkpoint.safetensors") && patience-- <= 0; });
     if (result.signal == 0) {
       EXPECT_EQ(result.exit_code, 0) << result.err;
       break;
@@ -122,25 +133,30 @@ TEST_F(CharGpt, AKilledRunContinuesTheSameCurve) {
   EXPECT_EQ(read_whole(out + "/curve.csv"), curve) << "bit for bit";
   EXPECT_EQ(read_whole(out + "/checkpoint.safetensors"), checkpoint) << "bit for bit";
   for (const auto &entry : fs::directory_iterator(out))
-    EXPECT_EQ(entry.path().filename().string().find(".writable"), std::string::npos) << entry.path();
+    EXPECT_EQ(entry.path().filename().string().find(".writable"), std::string::npos)
+        << entry.path();
 }
 
 TEST_F(CharGpt, ResumesWithWhatTheCheckpointSays) {
-  ASSERT_EQ(run_process(command(folder_ + "/out", {"--steps", "10"})).exit_code, 2) << "an option given twice is refused";
+  ASSERT_EQ(run_process(command(folder_ + "/out", {"--steps", "10"})).exit_code, 2)
+      << "an option given twice is refused";
   std::vector<std::string> first = command(folder_ + "/out");
   *(std::find(first.begin(), first.end(), "--steps") + 1) = "14";
   ASSERT_EQ(run_process(first).exit_code, 0);
   // Nothing but the text and the folder needs to be said again; more steps may be asked for.
-  ProcessResult more = run_process(bare({"--text", text_, "--out", folder_ + "/out", "--train-only", "--resume", "--steps", "20"}));
+  ProcessResult more = run_process(bare(
+      {"--text", text_, "--out", folder_ + "/out", "--train-only", "--resume", "--steps", "20"}));
   EXPECT_EQ(more.exit_code, 0) << more.err;
   EXPECT_EQ(lines_of(read_whole(folder_ + "/out/curve.csv")).size(), 21u);
   // A finished run has nothing left to do.
-  ProcessResult done = run_process(bare({"--text", text_, "--out", folder_ + "/out", "--train-only", "--resume"}));
+  ProcessResult done =
+      run_process(bare({"--text", text_, "--out", folder_ + "/out", "--train-only", "--resume"}));
   EXPECT_EQ(done.exit_code, 0) << done.err;
   EXPECT_EQ(lines_of(read_whole(folder_ + "/out/curve.csv")).size(), 21u);
 }
 
-// Every kind of bad input: exit code 2, one line on stderr that names what is wrong, and the folder as it was.
+// Every kind of bad input: exit code 2, one line on stderr that names what is wrong, and the folder
+// as it was.
 TEST_F(CharGpt, RefusesBadInput) {
   ASSERT_EQ(run_process(command(folder_ + "/good")).exit_code, 0);
   const std::string good = read_whole(folder_ + "/good/checkpoint.safetensors");
@@ -157,7 +173,8 @@ TEST_F(CharGpt, RefusesBadInput) {
   damaged[20] ^= 0x40;
   std::string shifted = good; // the header still parses, a number in it does not
   shifted.replace(shifted.find("\"step\":\""), 8, "\"stop\":\"");
-  const char foreign[] = "\x39\0\0\0\0\0\0\0{\"x\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}   \0\0\0\0";
+  const char foreign[] = "\x39\0\0\0\0\0\0\0{\"x\":{\"dtype\":\"F32\",\"shape\":[1],\"data_"
+                         "offsets\":[0,4]}}   \0\0\0\0";
   fs::create_directory(folder_ + "/no_files");
 
   struct Case {
@@ -176,26 +193,47 @@ TEST_F(CharGpt, RefusesBadInput) {
                                    10)),
         "--out", out},
        "is not UTF-8"},
-      {"latin-1 text", {"--text", text("latin1", std::string(5000, 'a') + "\xe9t\xe9"), "--out", out}, "is not UTF-8"},
-      {"short text", {"--text", text("short", "too short to learn from"), "--out", out}, "too short"},
+      {"latin-1 text",
+       {"--text", text("latin1", std::string(5000, 'a') + "\xe9t\xe9"), "--out", out},
+       "is not UTF-8"},
+      {"short text",
+       {"--text", text("short", "too short to learn from"), "--out", out},
+       "too short"},
       {"folder without files", {"--text", folder_ + "/no_files", "--out", out}, "holds no files"},
       {"out is a file", {"--text", text_, "--out", text_}, "not a folder"},
       {"out below a file", {"--text", text_, "--out", text_ + "/below"}, "cannot make the folder"},
       {"out not writable", {"--text", text_, "--out", "/proc/weft"}, "cannot make the folder"},
       {"no checkpoint", {"--text", text_, "--out", out, "--resume"}, "checkpoint.safetensors"},
-      {"checkpoint cut off", {"--text", text_, "--out", with_checkpoint("cut", good.substr(0, good.size() / 2)), "--resume"}, "cut"},
-      {"empty checkpoint", {"--text", text_, "--out", with_checkpoint("zero", ""), "--resume"}, "not a safetensors file"},
-      {"damaged checkpoint", {"--text", text_, "--out", with_checkpoint("damaged", damaged), "--resume"}, "damaged"},
-      {"checkpoint without step", {"--text", text_, "--out", with_checkpoint("shifted", shifted), "--resume"}, "damaged checkpoint"},
+      {"checkpoint cut off",
+       {"--text", text_, "--out", with_checkpoint("cut", good.substr(0, good.size() / 2)),
+        "--resume"},
+       "cut"},
+      {"empty checkpoint",
+       {"--text", text_, "--out", with_checkpoint("zero", ""), "--resume"},
+       "not a safetensors file"},
+      {"damaged checkpoint",
+       {"--text", text_, "--out", with_checkpoint("damaged", damaged), "--resume"},
+       "damaged"},
+      {"checkpoint without step",
+       {"--text", text_, "--out", with_checkpoint("shifted", shifted), "--resume"},
+       "damaged checkpoint"},
       {"foreign checkpoint",
-       {"--text", text_, "--out", with_checkpoint("foreign", std::string(foreign, sizeof foreign - 1)), "--resume"},
+       {"--text", text_, "--out",
+        with_checkpoint("foreign", std::string(foreign, sizeof foreign - 1)), "--resume"},
        "no checkpoint of this program"},
       {"text as checkpoint",
        {"--text", text_, "--out", with_checkpoint("text_in", read_whole(text_)), "--resume"},
        "not a safetensors file"},
-      {"another text", {"--text", text("other", read_whole(text_) + "loom\n"), "--out", folder_ + "/good", "--resume"}, "another text"},
-      {"another width", {"--text", text_, "--out", folder_ + "/good", "--resume", "--width", "32"}, "--width"},
-      {"another context", {"--text", text_, "--out", folder_ + "/good", "--resume", "--context", "8"}, "--context"},
+      {"another text",
+       {"--text", text("other", read_whole(text_) + "loom\n"), "--out", folder_ + "/good",
+        "--resume"},
+       "another text"},
+      {"another width",
+       {"--text", text_, "--out", folder_ + "/good", "--resume", "--width", "32"},
+       "--width"},
+      {"another context",
+       {"--text", text_, "--out", folder_ + "/good", "--resume", "--context", "8"},
+       "--context"},
       {"steps 0", {"--text", text_, "--out", out, "--steps", "0"}, "--steps"},
       {"steps no number", {"--text", text_, "--out", out, "--steps", "many"}, "--steps"},
       {"heads", {"--text", text_, "--out", out, "--width", "10", "--heads", "3"}, "--heads"},
@@ -205,14 +243,16 @@ TEST_F(CharGpt, RefusesBadInput) {
     SCOPED_TRACE(test.name);
     std::map<std::string, std::string> before;
     for (const auto &entry : fs::recursive_directory_iterator(folder_))
-      if (entry.is_regular_file()) before[entry.path()] = read_whole(entry.path());
+      if (entry.is_regular_file())
+        before[entry.path()] = read_whole(entry.path());
     ProcessResult result = run_process(bare(test.arguments));
     EXPECT_EQ(result.exit_code, 2) << "signal " << result.signal;
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
     EXPECT_NE(result.err.find(test.expected), std::string::npos) << result.err;
     std::map<std::string, std::string> after;
     for (const auto &entry : fs::recursive_directory_iterator(folder_))
-      if (entry.is_regular_file()) after[entry.path()] = read_whole(entry.path());
+      if (entry.is_regular_file())
+        after[entry.path()] = read_whole(entry.path());
     EXPECT_EQ(before == after, true) << "a file was changed";
     EXPECT_FALSE(fs::exists(out)) << "nothing is made for a run that cannot start";
   }

@@ -11,7 +11,9 @@ namespace {
 
 class Explain : public testing::Test {
 protected:
-  void SetUp() override { before_ = config(); }
+  void SetUp() override {
+    before_ = config();
+  }
   void TearDown() override {
     set_config(before_);
     compiler::clearRegisteredPasses();
@@ -23,7 +25,8 @@ protected:
 Evaluation run(const Tensor &x, const Tensor &y, bool keep_product = false) {
   Tensor product = tanh(x) * y;
   Tensor sum = exp(product + 1.0);
-  if (!keep_product) product = Tensor();
+  if (!keep_product)
+    product = Tensor();
   return explain(sum);
 }
 
@@ -33,11 +36,11 @@ Tensor values(const Shape &shape, DType dtype = float32) {
   return x;
 }
 
-#define EXPECT_SAYS(evaluation, text)                                                                                                      \
-  do {                                                                                                                                     \
-    Evaluation e = evaluation;                                                                                                             \
-    EXPECT_EQ(e.outcome, CacheOutcome::kCompiled);                                                                                         \
-    EXPECT_NE(e.difference.find(text), std::string::npos) << e.difference;                                                                 \
+#define EXPECT_SAYS(evaluation, text)                                                              \
+  do {                                                                                             \
+    Evaluation e = evaluation;                                                                     \
+    EXPECT_EQ(e.outcome, CacheOutcome::kCompiled);                                                 \
+    EXPECT_NE(e.difference.find(text), std::string::npos) << e.difference;                         \
   } while (false)
 
 TEST_F(Explain, NamesThePartOfTheKeyThatDiffers) {
@@ -48,7 +51,8 @@ TEST_F(Explain, NamesThePartOfTheKeyThatDiffers) {
   Tensor longer = values({5, 2});
   EXPECT_SAYS(run(longer, longer), "dataflow: op 1 weft.mul");
   Tensor other = values({5, 2});
-  EXPECT_SAYS(run(longer, other), "dims: input 0 is float32 [5, 2] instead of float32 [3, 2], read by op 0 weft.tanh");
+  EXPECT_SAYS(run(longer, other),
+              "dims: input 0 is float32 [5, 2] instead of float32 [3, 2], read by op 0 weft.tanh");
   Tensor flat = values({6}), flat_too = values({6});
   EXPECT_SAYS(run(flat, flat_too), "rank: input 0 is float32 [6] instead of float32 [");
   Tensor wide = values({3, 2}, float64), wide_too = values({3, 2}, float64);
@@ -75,7 +79,8 @@ TEST_F(Explain, AnOperandThatIsDonated) {
     sum = exp(product + 1.0);
   }
   Evaluation e = explain(sum);
-  EXPECT_NE(e.difference.find("donation: input 0, read by op 0 weft.tanh"), std::string::npos) << e.difference;
+  EXPECT_NE(e.difference.find("donation: input 0, read by op 0 weft.tanh"), std::string::npos)
+      << e.difference;
   EXPECT_NE(e.difference.find("may be overwritten now"), std::string::npos) << e.difference;
 }
 
@@ -100,16 +105,22 @@ TEST_F(Explain, ADroppedProgram) {
 class NoPass : public mlir::PassWrapper<NoPass, mlir::OperationPass<>> {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(NoPass)
-  void runOnOperation() override { ++runs; }
+  void runOnOperation() override {
+    ++runs;
+  }
   static inline int runs = 0;
 };
 
 // A pass changes what is compiled: programs that were compiled without it are not its programs.
 TEST_F(Explain, APassThatIsRegisteredLater) {
   Tensor x = values({11});
-  auto evaluate = [&] { return explain(sqrt(x) * 3.0); };
+  auto evaluate = [&] {
+    return explain(sqrt(x) * 3.0);
+  };
   EXPECT_EQ(evaluate().outcome, CacheOutcome::kCompiled);
-  auto make = [] { return std::make_unique<NoPass>(); };
+  auto make = [] {
+    return std::make_unique<NoPass>();
+  };
   int runs = NoPass::runs;
   compiler::registerPass(compiler::Phase::Graph, compiler::Position::After, make, "no-pass", "1");
   EXPECT_SAYS(evaluate(), "passes: others are registered");
@@ -124,7 +135,9 @@ TEST_F(Explain, APassThatIsRegisteredLater) {
 
 TEST_F(Explain, AnotherBackend) {
   Tensor x = values({13});
-  auto evaluate = [&] { return explain(tanh(x) * 3.0); };
+  auto evaluate = [&] {
+    return explain(tanh(x) * 3.0);
+  };
   evaluate();
   Config options = config();
   options.backend = options.backend == "cpu" ? "reference" : "cpu";

@@ -1,4 +1,5 @@
-// What must not be lost: numbers when memory runs out, files when the disk is full or a process is killed, the cache when several share it.
+// What must not be lost: numbers when memory runs out, files when the disk is full or a process is
+// killed, the cache when several share it.
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -28,12 +29,19 @@ constexpr const char *kWorker = "tests/programs/fault_worker";
 class FailingAllocator : public runtime::Allocator {
 public:
   absl::StatusOr<void *> allocate(int64_t bytes, int64_t alignment) override {
-    if (until_failure_-- == 0) return absl::ResourceExhaustedError("this allocation was told to fail");
+    if (until_failure_-- == 0)
+      return absl::ResourceExhaustedError("this allocation was told to fail");
     return system_.allocate(bytes, alignment);
   }
-  void free(void *pointer, int64_t bytes) override { system_.free(pointer, bytes); }
-  runtime::AllocatorStats stats() const override { return system_.stats(); }
-  void fail_at(int64_t allocation) { until_failure_ = allocation; }
+  void free(void *pointer, int64_t bytes) override {
+    system_.free(pointer, bytes);
+  }
+  runtime::AllocatorStats stats() const override {
+    return system_.stats();
+  }
+  void fail_at(int64_t allocation) {
+    until_failure_ = allocation;
+  }
 
 private:
   runtime::SystemAllocator system_;
@@ -44,7 +52,8 @@ private:
 struct Training {
   nn::Sequential model{nn::Linear(5, 16), nn::GELU(), nn::Dropout(0.2), nn::Linear(16, 3)};
   optim::AdamW optimizer{model.parameters(), {.lr = 0.05}};
-  Tensor x = Tensor::from(std::vector<float>(40, 0.25f), {8, 5}), y = Tensor::from(std::vector<int64_t>{0, 1, 2, 0, 1, 2, 0, 1});
+  Tensor x = Tensor::from(std::vector<float>(40, 0.25f), {8, 5}),
+         y = Tensor::from(std::vector<int64_t>{0, 1, 2, 0, 1, 2, 0, 1});
 
   Tensor step() {
     Tensor loss = nn::cross_entropy(model(x), y);
@@ -55,7 +64,8 @@ struct Training {
   }
   std::vector<std::vector<float>> numbers(const Tensor &loss) {
     std::vector<std::vector<float>> all{loss.to_vector<float>()};
-    for (Tensor &parameter : model.parameters()) all.push_back(parameter.to_vector<float>());
+    for (Tensor &parameter : model.parameters())
+      all.push_back(parameter.to_vector<float>());
     return all;
   }
 };
@@ -83,7 +93,8 @@ TEST(Faults, EveryAllocationOfATrainingStepFailsInTurn) {
     } catch (const Error &error) {
       failed = true;
       EXPECT_EQ(error.kind(), ErrorKind::kMemory) << error.what();
-      for (const char *part : {"out of memory: ", " asked for ", "; in use ", ", by ", "told to fail"})
+      for (const char *part :
+           {"out of memory: ", " asked for ", "; in use ", ", by ", "told to fail"})
         EXPECT_NE(error.message().find(part), std::string::npos) << error.what();
     }
     allocator->fail_at(-1);
@@ -97,7 +108,8 @@ TEST(Faults, EveryAllocationOfATrainingStepFailsInTurn) {
     ASSERT_LT(n, 200);
     failed = false;
     EXPECT_EQ(second_step(n, failed), expected) << "allocation " << n;
-    if (!failed) break;
+    if (!failed)
+      break;
   }
   EXPECT_GE(failures, 1) << "a step takes its arena; what is donated becomes its outputs";
   set_allocator(nullptr);
@@ -124,7 +136,8 @@ private:
 
 std::set<std::string> names_in(const std::string &folder) {
   std::set<std::string> names;
-  for (const auto &entry : fs::directory_iterator(folder)) names.insert(entry.path().filename());
+  for (const auto &entry : fs::directory_iterator(folder))
+    names.insert(entry.path().filename());
   return names;
 }
 
@@ -152,9 +165,13 @@ TEST(Faults, AFullDiskLeavesTheOldFiles) {
       folder + "/x.npy", [](const std::string &path, const Tensor &x) { io::save_npy(path, x); },
       [](const std::string &path) { return io::load_npy(path); });
   attempt(
-      folder + "/x.safetensors", [](const std::string &path, const Tensor &x) { io::save_safetensors(path, {{"x", x}}, {{"step", "1"}}); },
+      folder + "/x.safetensors",
+      [](const std::string &path, const Tensor &x) {
+        io::save_safetensors(path, {{"x", x}}, {{"step", "1"}});
+      },
       [](const std::string &path) { return io::load_safetensors(path).tensors.at(0).second; });
-  EXPECT_EQ(names_in(folder), (std::set<std::string>{"x.npy", "x.safetensors"})) << "nothing is left behind";
+  EXPECT_EQ(names_in(folder), (std::set<std::string>{"x.npy", "x.safetensors"}))
+      << "nothing is left behind";
 }
 
 TEST(Faults, AFullDiskOnlyCostsTheCache) {
@@ -166,7 +183,8 @@ TEST(Faults, AFullDiskOnlyCostsTheCache) {
     Tensor x = ones({41}) * 2 + 1;
     Evaluation evaluation = explain(x);
     EXPECT_EQ(x.to_vector<float>(), std::vector<float>(41, 3.f));
-    EXPECT_NE(evaluation.disk_cache.find("cannot write"), std::string::npos) << evaluation.disk_cache;
+    EXPECT_NE(evaluation.disk_cache.find("cannot write"), std::string::npos)
+        << evaluation.disk_cache;
   }
   EXPECT_EQ(names_in(folder), std::set<std::string>());
   set_config(before);
@@ -178,11 +196,13 @@ TEST(Faults, AKilledWriterLeavesAWholeFile) {
     for (int round = 0; round < 8; ++round) {
       auto started = std::chrono::steady_clock::now();
       ProcessResult result = run_process({kWorker, "write", kind, path}, [&] {
-        return fs::exists(path) && std::chrono::steady_clock::now() - started > std::chrono::milliseconds(40 + 7 * round);
+        return fs::exists(path) && std::chrono::steady_clock::now() - started >
+                                       std::chrono::milliseconds(40 + 7 * round);
       });
       ASSERT_EQ(result.signal, SIGKILL) << result.err;
       std::vector<float> values =
-          kind == "npy" ? io::load_npy(path).to_vector<float>() : io::load_safetensors(path).tensors.at(0).second.to_vector<float>();
+          kind == "npy" ? io::load_npy(path).to_vector<float>()
+                        : io::load_safetensors(path).tensors.at(0).second.to_vector<float>();
       ASSERT_FALSE(values.empty());
       EXPECT_EQ(values, std::vector<float>(values.size(), values[0])) << "a mixture of two files";
     }
@@ -196,19 +216,26 @@ TEST(Faults, ProcessesShareACacheAndAreKilled) {
   auto sorted = [](const std::string &text) {
     std::istringstream stream(text);
     std::set<std::string> lines;
-    for (std::string line; std::getline(stream, line);) lines.insert(line);
+    for (std::string line; std::getline(stream, line);)
+      lines.insert(line);
     return lines;
   };
-  // All at once over an empty folder, each starting with another program; one more is killed in the middle.
+  // All at once over an empty folder, each starting with another program; one more is killed in the
+  // middle.
   std::vector<ProcessResult> results(kProcesses + 1);
   std::vector<std::thread> threads;
   for (int i = 0; i <= kProcesses; ++i)
     threads.emplace_back([&, i] {
-      std::vector<std::string> command = {kWorker, "compute", std::to_string(3 * i), std::to_string(kPrograms)};
-      if (i < kProcesses) results[i] = run_process(command);
-      else results[i] = run_process(command, [&] { return fs::exists(folder) && names_in(folder).size() > 4; });
+      std::vector<std::string> command = {kWorker, "compute", std::to_string(3 * i),
+                                          std::to_string(kPrograms)};
+      if (i < kProcesses)
+        results[i] = run_process(command);
+      else
+        results[i] =
+            run_process(command, [&] { return fs::exists(folder) && names_in(folder).size() > 4; });
     });
-  for (std::thread &thread : threads) thread.join();
+  for (std::thread &thread : threads)
+    thread.join();
   for (int i = 0; i < kProcesses; ++i) {
     EXPECT_EQ(results[i].exit_code, 0) << results[i].err;
     EXPECT_EQ(sorted(results[i].out), sorted(results[0].out));
@@ -217,11 +244,13 @@ TEST(Faults, ProcessesShareACacheAndAreKilled) {
   }
   ProcessResult last = run_process({kWorker, "compute", "0", std::to_string(kPrograms)});
   EXPECT_EQ(sorted(last.out), sorted(results[0].out));
-  EXPECT_NE(last.err.find("0 corrupt, " + std::to_string(kPrograms) + " hits"), std::string::npos) << last.err;
+  EXPECT_NE(last.err.find("0 corrupt, " + std::to_string(kPrograms) + " hits"), std::string::npos)
+      << last.err;
   ::setenv("WEFT_CACHE_DIR", "off", 1);
 }
 
-// Nobody waits for the last steps of a loop that reads nothing: the process ends cleanly all the same.
+// Nobody waits for the last steps of a loop that reads nothing: the process ends cleanly all the
+// same.
 TEST(Faults, AProcessEndsWithStepsUnderWay) {
   for (int i = 0; i < 12; ++i) {
     ProcessResult result = run_process({kWorker, "leave", std::to_string(3 * i)});
@@ -229,7 +258,8 @@ TEST(Faults, AProcessEndsWithStepsUnderWay) {
   }
 }
 
-// Threads that share parameters in memory, each with its own graphs, derivatives, writes and evaluations.
+// Threads that share parameters in memory, each with its own graphs, derivatives, writes and
+// evaluations.
 TEST(Faults, EightThreadsRecordAndEvaluate) {
   Tensor shared = Tensor::from(std::vector<float>{1, 2, 3, 4}, {2, 2});
   auto work = [&](int t) {
@@ -244,16 +274,21 @@ TEST(Faults, EightThreadsRecordAndEvaluate) {
         w -= w.grad() * 0.1;
         w.select(0, i % 2).mul_(0.99);
       }
-      if (i % 3 == t % 3) result.push_back(loss.item<float>());
+      if (i % 3 == t % 3)
+        result.push_back(loss.item<float>());
     }
-    for (float x : w.to_vector<float>()) result.push_back(x);
+    for (float x : w.to_vector<float>())
+      result.push_back(x);
     return result;
   };
   std::vector<std::vector<float>> expected, found(8);
-  for (int t = 0; t < 8; ++t) expected.push_back(work(t));
+  for (int t = 0; t < 8; ++t)
+    expected.push_back(work(t));
   std::vector<std::thread> threads;
-  for (int t = 0; t < 8; ++t) threads.emplace_back([&, t] { found[t] = work(t); });
-  for (std::thread &thread : threads) thread.join();
+  for (int t = 0; t < 8; ++t)
+    threads.emplace_back([&, t] { found[t] = work(t); });
+  for (std::thread &thread : threads)
+    thread.join();
   EXPECT_EQ(found, expected);
 }
 

@@ -1,4 +1,5 @@
-// Networks on images, trained as users write them, against the losses that PyTorch has (tests/golden/make_golden_architectures.py).
+// Networks on images, trained as users write them, against the losses that PyTorch has
+// (tests/golden/make_golden_architectures.py).
 #include "tests/programs/training_run.h"
 #include "weft/nn/nn.h"
 
@@ -13,7 +14,8 @@ const golden::GoldenFile &file() {
 // PyTorch counts the batches that a normalization has seen; weft's does not.
 template <typename M> M started(const std::string &run, M model) {
   auto state = file().under(run + ".start");
-  std::erase_if(state, [](const auto &entry) { return entry.first.ends_with("num_batches_tracked"); });
+  std::erase_if(state,
+                [](const auto &entry) { return entry.first.ends_with("num_batches_tracked"); });
   model.load_state(state);
   return model;
 }
@@ -23,7 +25,8 @@ nn::Sequential block(int64_t in, int64_t out) {
 }
 
 struct UNet : nn::Module {
-  nn::Sequential enter = child("enter", block(2, 8)), down = child("down", block(8, 12)), deep = child("deep", block(12, 16));
+  nn::Sequential enter = child("enter", block(2, 8)), down = child("down", block(8, 12)),
+                 deep = child("deep", block(12, 16));
   nn::ConvTranspose2d up = child("up", nn::ConvTranspose2d(16, 12, 2, {.stride = 2}));
   nn::Sequential join = child("join", block(24, 12)), leave = child("leave", block(20, 8));
   nn::Conv2d head = child("head", nn::Conv2d(8, 1, 1));
@@ -47,16 +50,19 @@ TEST(ImageNetworks, AUNetThatSegments) {
 }
 
 struct ViT : nn::Module {
-  nn::Parameter token = parameter("token", zeros({1, 1, 16})), places = parameter("places", zeros({1, 10, 16}));
+  nn::Parameter token = parameter("token", zeros({1, 1, 16})),
+                places = parameter("places", zeros({1, 10, 16}));
   nn::Conv2d patches = child("patches", nn::Conv2d(3, 16, 4, {.stride = 4}));
-  nn::TransformerBlock block0 = child("block0", nn::TransformerBlock(16, 4)), block1 = child("block1", nn::TransformerBlock(16, 4));
+  nn::TransformerBlock block0 = child("block0", nn::TransformerBlock(16, 4)),
+                       block1 = child("block1", nn::TransformerBlock(16, 4));
   nn::LayerNorm norm = child("norm", nn::LayerNorm(16));
   nn::Linear head = child("head", nn::Linear(16, 5));
   // seen: which patches may be looked at, [batch, patches].
   Tensor operator()(const Tensor &images, const Tensor &seen) const {
     Tensor x = patches(images).flatten(2).transpose(1, 2);
     x = cat({token.expand({x.size(0), -1, -1}), x}, 1) + places;
-    Tensor mask = cat({ones({x.size(0), 1}, boolean), seen}, 1).index({Slice(), None, None, Slice()});
+    Tensor mask =
+        cat({ones({x.size(0), 1}, boolean), seen}, 1).index({Slice(), None, None, Slice()});
     return head(norm(block1(block0(x, mask), mask)).select(1, 0));
   }
 };
@@ -65,25 +71,30 @@ TEST(ImageNetworks, AVisionTransformerThatSeesSomePatches) {
   TrainingRun run{.file = file(), .name = "vit", .clip = 1};
   ViT model = run.started(ViT());
   optim::AdamW optimizer(model.parameters(), {.lr = 1e-2});
-  run.train(optimizer, [&](int64_t step) { return nn::cross_entropy(model(run["x"][step], run["seen"][step]), run["y"][step]); });
+  run.train(optimizer, [&](int64_t step) {
+    return nn::cross_entropy(model(run["x"][step], run["seen"][step]), run["y"][step]);
+  });
 }
 
 struct Dense : nn::Module {
   nn::Conv2d stem = child("stem", nn::Conv2d(3, 8, 3, {.padding = 1, .bias = false}));
   std::vector<nn::BatchNorm2d> norms;
   std::vector<nn::Conv2d> convs;
-  nn::Conv2d depth = child("depth", nn::Conv2d(24, 24, 3, {.stride = 2, .padding = 1, .groups = 24}));
-  nn::Linear squeeze = child("squeeze", nn::Linear(24, 6)), excite = child("excite", nn::Linear(6, 24)),
-             head = child("head", nn::Linear(24, 4));
+  nn::Conv2d depth =
+      child("depth", nn::Conv2d(24, 24, 3, {.stride = 2, .padding = 1, .groups = 24}));
+  nn::Linear squeeze = child("squeeze", nn::Linear(24, 6)),
+             excite = child("excite", nn::Linear(6, 24)), head = child("head", nn::Linear(24, 4));
   Dense() {
     for (int64_t i = 0; i < 4; ++i) {
       norms.push_back(child("norm" + std::to_string(i), nn::BatchNorm2d(8 + 4 * i)));
-      convs.push_back(child("conv" + std::to_string(i), nn::Conv2d(8 + 4 * i, 4, 3, {.padding = 1, .bias = false})));
+      convs.push_back(child("conv" + std::to_string(i),
+                            nn::Conv2d(8 + 4 * i, 4, 3, {.padding = 1, .bias = false})));
     }
   }
   Tensor operator()(const Tensor &images) const {
     Tensor x = stem(images);
-    for (size_t i = 0; i < 4; ++i) x = cat({x, convs[i](relu(norms[i](x)))}, 1);
+    for (size_t i = 0; i < 4; ++i)
+      x = cat({x, convs[i](relu(norms[i](x)))}, 1);
     x = hardswish(depth(x));
     Tensor gate = sigmoid(excite(relu(squeeze(x.mean({2, 3})))));
     return head((x * gate.unsqueeze(2).unsqueeze(3)).mean({2, 3}));
@@ -93,8 +104,10 @@ struct Dense : nn::Module {
 TEST(ImageNetworks, ADenseNetWithASqueezeAndExciteGate) {
   TrainingRun run{file(), "dense"};
   Dense model = started("dense", Dense());
-  optim::SGD optimizer(model.parameters(), {.lr = 0.1, .momentum = 0.9, .weight_decay = 1e-3, .nesterov = true});
-  run.train(optimizer, [&](int64_t step) { return nn::cross_entropy(model(run["x"][step]), run["y"][step]); });
+  optim::SGD optimizer(model.parameters(),
+                       {.lr = 0.1, .momentum = 0.9, .weight_decay = 1e-3, .nesterov = true});
+  run.train(optimizer,
+            [&](int64_t step) { return nn::cross_entropy(model(run["x"][step]), run["y"][step]); });
   EXPECT_LT(golden::relative_distance(model.norms[3].running_mean, run["mean"]), 1e-3);
   EXPECT_LT(golden::relative_distance(model.norms[3].running_var, run["var"]), 1e-3);
   model.eval();
@@ -120,7 +133,8 @@ TEST(ImageNetworks, TripletsWithTheHardestOfTheBatch) {
     Tensor e = model(run["x"][step]);
     Tensor distance = sqrt((e.unsqueeze(1) - e.unsqueeze(0)).square().sum(2) + 1e-12);
     Tensor same = label.unsqueeze(1) == label.unsqueeze(0);
-    Tensor far = where(same, distance, 0.0).max(1), near = distance.masked_fill(same, INFINITY).min(1);
+    Tensor far = where(same, distance, 0.0).max(1),
+           near = distance.masked_fill(same, INFINITY).min(1);
     return relu(far - near + 0.3).mean();
   });
 }
@@ -138,9 +152,12 @@ struct Critic : nn::Module {
 
 struct Maker : nn::Module {
   nn::ConvTranspose2d up = child("up", nn::ConvTranspose2d(5, 6, 4)),
-                      conv = child("conv", nn::ConvTranspose2d(6, 1, 4, {.stride = 2, .padding = 1}));
+                      conv =
+                          child("conv", nn::ConvTranspose2d(6, 1, 4, {.stride = 2, .padding = 1}));
   nn::BatchNorm2d norm = child("norm", nn::BatchNorm2d(6));
-  Tensor operator()(const Tensor &z) const { return tanh(conv(relu(norm(up(z.unsqueeze(2).unsqueeze(3)))))); }
+  Tensor operator()(const Tensor &z) const {
+    return tanh(conv(relu(norm(up(z.unsqueeze(2).unsqueeze(3))))));
+  }
 };
 
 TEST(ImageNetworks, TwoNetworksByTurnsWithAGradientPenalty) {
@@ -153,7 +170,8 @@ TEST(ImageNetworks, TwoNetworksByTurnsWithAGradientPenalty) {
   Compiles compiles;
   for (size_t i = 0; i < of_critic.size(); ++i) {
     int64_t step = static_cast<int64_t>(i);
-    Tensor real = file()["gan.real"][step], z = file()["gan.z"][step], share = file()["gan.share"][step];
+    Tensor real = file()["gan.real"][step], z = file()["gan.z"][step],
+           share = file()["gan.share"][step];
     Tensor fake = maker(z);
     Tensor between = (share * real + (1 - share) * fake.detach()).requires_grad_();
     Tensor g = grad({critic(between).sum()}, {between}, true)[0];
@@ -166,8 +184,10 @@ TEST(ImageNetworks, TwoNetworksByTurnsWithAGradientPenalty) {
     b.zero_grad();
     other.backward();
     b.step();
-    ASSERT_NEAR(loss.item<float>(), of_critic[i], 2e-3 * std::abs(of_critic[i]) + 1e-3) << "step " << step;
-    ASSERT_NEAR(other.item<float>(), of_maker[i], 2e-3 * std::abs(of_maker[i]) + 1e-3) << "step " << step;
+    ASSERT_NEAR(loss.item<float>(), of_critic[i], 2e-3 * std::abs(of_critic[i]) + 1e-3)
+        << "step " << step;
+    ASSERT_NEAR(other.item<float>(), of_maker[i], 2e-3 * std::abs(of_maker[i]) + 1e-3)
+        << "step " << step;
   }
   EXPECT_LE(compiles.count(), 8u);
 }
@@ -176,7 +196,9 @@ struct Small : nn::Module {
   nn::Conv2d conv = child("conv", nn::Conv2d(1, 4, 3, {.padding = 1}));
   nn::BatchNorm2d norm = child("norm", nn::BatchNorm2d(4));
   nn::Linear out = child("out", nn::Linear(64, 3));
-  Tensor operator()(const Tensor &x) const { return out(max_pool2d(tanh(norm(conv(x))), 2).flatten(1)); }
+  Tensor operator()(const Tensor &x) const {
+    return out(max_pool2d(tanh(norm(conv(x))), 2).flatten(1));
+  }
 };
 
 // Second derivatives through a convolution, batch norm and max pooling.
@@ -193,17 +215,24 @@ TEST(ImageNetworks, CurvatureOfALoss) {
       along = along + (g[k] * run["vector" + std::to_string(k)]).sum();
       size = size + g[k].square().sum();
     }
-    std::vector<Tensor> products = grad({along}, parameters, {.retain_graph = true}), norms = grad({sqrt(size)}, parameters);
+    std::vector<Tensor> products = grad({along}, parameters, {.retain_graph = true}),
+                        norms = grad({sqrt(size)}, parameters);
     std::vector<Tensor> all = products;
     all.insert(all.end(), norms.begin(), norms.end());
     eval(all);
     for (size_t k = 0; k < g.size(); ++k) {
       // The batch takes away what the convolution's bias adds: its derivatives are rounding errors.
-      Tensor product = run["product" + std::to_string(k)], of_norm = run["norm" + std::to_string(k)];
-      EXPECT_LT((products[k] - product).abs().max().item<double>(), 1e-4 * product.abs().max().item<double>() + 1e-4) << k;
-      EXPECT_LT((norms[k] - of_norm).abs().max().item<double>(), 1e-4 * of_norm.abs().max().item<double>() + 1e-4) << k;
+      Tensor product = run["product" + std::to_string(k)],
+             of_norm = run["norm" + std::to_string(k)];
+      EXPECT_LT((products[k] - product).abs().max().item<double>(),
+                1e-4 * product.abs().max().item<double>() + 1e-4)
+          << k;
+      EXPECT_LT((norms[k] - of_norm).abs().max().item<double>(),
+                1e-4 * of_norm.abs().max().item<double>() + 1e-4)
+          << k;
     }
-    if (i == 1) known = compiles.count(); // with the programs that compare
+    if (i == 1)
+      known = compiles.count(); // with the programs that compare
   }
   EXPECT_EQ(compiles.count(), known);
 }

@@ -1,4 +1,5 @@
-// How many kernels and library calls the CPU's programs of norms and pooling are, alone and beside the convolution that feeds them.
+// How many kernels and library calls the CPU's programs of norms and pooling are, alone and beside
+// the convolution that feeds them.
 #include "weft/weft.h"
 
 #include <gtest/gtest.h>
@@ -20,15 +21,24 @@ Tensor values(const Shape &shape) {
 struct Layer {
   Tensor x = values(kImages), gradient = values(kImages), kernel = values({32, 32, 3, 3});
   Tensor weight = values({32}), bias = values({32}), mean = values({32}), variance = values({32});
-  Tensor conv() const { return conv2d(x, kernel, Tensor(), {.padding = 1}); }
-  Tensor inference(const Tensor &image) const { return batch_norm(image, mean, variance, weight, bias); }
-  Tensor training(const Tensor &image) const { return batch_norm(image, Tensor(), Tensor(), weight, bias, {.training = true}); }
-  Tensor group(const Tensor &image) const { return group_norm(image, 8, weight, bias); }
+  Tensor conv() const {
+    return conv2d(x, kernel, Tensor(), {.padding = 1});
+  }
+  Tensor inference(const Tensor &image) const {
+    return batch_norm(image, mean, variance, weight, bias);
+  }
+  Tensor training(const Tensor &image) const {
+    return batch_norm(image, Tensor(), Tensor(), weight, bias, {.training = true});
+  }
+  Tensor group(const Tensor &image) const {
+    return group_norm(image, 8, weight, bias);
+  }
   std::vector<Tensor> differentiate(const Tensor &result, const std::vector<Tensor> &by) const {
     return grad({result}, by, {.grad_outputs = {gradient}});
   }
   Layer() {
-    for (Tensor *leaf : {&x, &kernel, &weight, &bias}) leaf->set_requires_grad();
+    for (Tensor *leaf : {&x, &kernel, &weight, &bias})
+      leaf->set_requires_grad();
   }
 };
 
@@ -41,17 +51,19 @@ Evaluation program(const std::function<std::vector<Tensor>()> &record) {
 
 std::string notes(const Evaluation &evaluation) {
   std::string text;
-  for (const std::string &note : evaluation.notes) text += note + "\n";
+  for (const std::string &note : evaluation.notes)
+    text += note + "\n";
   return text;
 }
 
-// A layer of its own: what others have read does not change is computed ahead, in kernels that count.
-#define EXPECT_PROGRAM(expected_kernels, expected_calls, ...)                                                                              \
-  do {                                                                                                                                     \
-    Layer layer;                                                                                                                           \
-    Evaluation e = program([&]()->std::vector<Tensor> __VA_ARGS__);                                                                        \
-    EXPECT_EQ(e.kernels, expected_kernels) << notes(e);                                                                                    \
-    EXPECT_EQ(e.library_calls, expected_calls) << notes(e);                                                                                \
+// A layer of its own: what others have read does not change is computed ahead, in kernels that
+// count.
+#define EXPECT_PROGRAM(expected_kernels, expected_calls, ...)                                      \
+  do {                                                                                             \
+    Layer layer;                                                                                   \
+    Evaluation e = program([&]()->std::vector<Tensor> __VA_ARGS__);                                \
+    EXPECT_EQ(e.kernels, expected_kernels) << notes(e);                                            \
+    EXPECT_EQ(e.library_calls, expected_calls) << notes(e);                                        \
   } while (false)
 
 TEST(KernelCounts, BatchNorm) {
@@ -61,10 +73,13 @@ TEST(KernelCounts, BatchNorm) {
     return {layer.inference(layer.x)};
   });
   EXPECT_PROGRAM(1, 0, {
-    Tensor y = batch_norm(layer.x, layer.mean, layer.variance, layer.weight, layer.bias, {.training = true});
+    Tensor y = batch_norm(layer.x, layer.mean, layer.variance, layer.weight, layer.bias,
+                          {.training = true});
     return {y, layer.mean, layer.variance};
   });
-  EXPECT_PROGRAM(1, 0, { return layer.differentiate(layer.training(layer.x), {layer.x, layer.weight, layer.bias}); });
+  EXPECT_PROGRAM(1, 0, {
+    return layer.differentiate(layer.training(layer.x), {layer.x, layer.weight, layer.bias});
+  });
   EXPECT_PROGRAM(1, 0, {
     Tensor y = relu(layer.training(layer.x));
     std::vector<Tensor> all = layer.differentiate(y, {layer.x, layer.weight, layer.bias});
@@ -80,15 +95,20 @@ TEST(KernelCounts, BatchNormBesideItsConvolution) {
     return {relu(layer.inference(layer.conv()))};
   });
   // The convolution and its two gradients.
-  EXPECT_PROGRAM(1, 3,
-                 { return layer.differentiate(relu(layer.training(layer.conv())), {layer.x, layer.kernel, layer.weight, layer.bias}); });
+  EXPECT_PROGRAM(1, 3, {
+    return layer.differentiate(relu(layer.training(layer.conv())),
+                               {layer.x, layer.kernel, layer.weight, layer.bias});
+  });
 }
 
-// Rows are the groups of a sample; what weight and bias get are sums over samples, channel by channel, of parts of such rows.
+// Rows are the groups of a sample; what weight and bias get are sums over samples, channel by
+// channel, of parts of such rows.
 TEST(KernelCounts, GroupNorm) {
   EXPECT_PROGRAM(1, 0, { return {layer.group(layer.x)}; });
   EXPECT_PROGRAM(1, 1, { return {relu(layer.group(layer.conv()))}; });
-  EXPECT_PROGRAM(1, 0, { return layer.differentiate(layer.group(layer.x), {layer.x, layer.weight, layer.bias}); });
+  EXPECT_PROGRAM(1, 0, {
+    return layer.differentiate(layer.group(layer.x), {layer.x, layer.weight, layer.bias});
+  });
   EXPECT_PROGRAM(1, 0, { return layer.differentiate(layer.group(layer.x), {layer.x}); });
   EXPECT_PROGRAM(1, 0, {
     Tensor y = silu(layer.group(layer.x));
@@ -96,11 +116,15 @@ TEST(KernelCounts, GroupNorm) {
     all.push_back(y);
     return all;
   });
-  EXPECT_PROGRAM(1, 3, { return layer.differentiate(relu(layer.group(layer.conv())), {layer.x, layer.kernel, layer.weight, layer.bias}); });
+  EXPECT_PROGRAM(1, 3, {
+    return layer.differentiate(relu(layer.group(layer.conv())),
+                               {layer.x, layer.kernel, layer.weight, layer.bias});
+  });
   // One group, and one for each channel.
   for (int64_t groups : {1, 32})
     EXPECT_PROGRAM(1, 0, {
-      return layer.differentiate(group_norm(layer.x, groups, layer.weight, layer.bias), {layer.x, layer.weight, layer.bias});
+      return layer.differentiate(group_norm(layer.x, groups, layer.weight, layer.bias),
+                                 {layer.x, layer.weight, layer.bias});
     });
 }
 
@@ -109,21 +133,27 @@ TEST(KernelCounts, PoolingTakesInWhatFeedsIt) {
   // With the factor of each channel, which would be computed again at each element.
   EXPECT_PROGRAM(2, 1, { return {max_pool2d(relu(layer.inference(layer.conv())), 2)}; });
   EXPECT_PROGRAM(2, 1, { return {avg_pool2d(relu(layer.inference(layer.conv())), 2)}; });
-  EXPECT_PROGRAM(2, 1, { return {max_pool2d(relu(layer.inference(layer.conv())), 3, {.stride = 2, .padding = 1})}; });
-  EXPECT_PROGRAM(1, 1, { return {max_pool2d(relu(layer.conv()), 3, {.stride = 2, .padding = 1})}; });
+  EXPECT_PROGRAM(2, 1, {
+    return {max_pool2d(relu(layer.inference(layer.conv())), 3, {.stride = 2, .padding = 1})};
+  });
+  EXPECT_PROGRAM(1, 1,
+                 { return {max_pool2d(relu(layer.conv()), 3, {.stride = 2, .padding = 1})}; });
   EXPECT_PROGRAM(1, 1, { return {adaptive_avg_pool2d(relu(layer.inference(layer.conv())), 1)}; });
 }
 
-// What feeds it may be a batch_norm in training: each channel is normalised where its windows are read.
+// What feeds it may be a batch_norm in training: each channel is normalised where its windows are
+// read.
 TEST(KernelCounts, PoolingTakesInNormsInTraining) {
   MaxPool2dOptions overlapping{.stride = 2, .padding = 1};
-  EXPECT_PROGRAM(1, 1, { return {max_pool2d(relu(layer.training(layer.conv())), 3, overlapping)}; });
+  EXPECT_PROGRAM(1, 1,
+                 { return {max_pool2d(relu(layer.training(layer.conv())), 3, overlapping)}; });
   EXPECT_PROGRAM(1, 1, { return {max_pool2d(relu(layer.training(layer.conv())), 2)}; });
   // Not group_norm: its rows are a reshape of the image, in which windows are not followed.
   EXPECT_PROGRAM(2, 1, { return {max_pool2d(relu(layer.group(layer.conv())), 3, overlapping)}; });
   // With the running statistics that the step leaves.
   EXPECT_PROGRAM(1, 1, {
-    Tensor y = batch_norm(layer.conv(), layer.mean, layer.variance, layer.weight, layer.bias, {.training = true});
+    Tensor y = batch_norm(layer.conv(), layer.mean, layer.variance, layer.weight, layer.bias,
+                          {.training = true});
     return {max_pool2d(relu(y), 3, overlapping), layer.mean, layer.variance};
   });
 }
@@ -131,11 +161,13 @@ TEST(KernelCounts, PoolingTakesInNormsInTraining) {
 // Wide ops compile, and compute the same.
 TEST(KernelCounts, StacksOfManyRows) {
   std::vector<float> numbers(300 * 10);
-  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);
+  for (size_t i = 0; i < numbers.size(); ++i)
+    numbers[i] = static_cast<float>(i);
   Tensor x = Tensor::from(numbers, {300, 10});
   x.set_requires_grad();
   std::vector<Tensor> rows;
-  for (int64_t i = 0; i < 300; ++i) rows.push_back(x.slice(0, 299 - i, 300 - i).reshape({10}) * 2.0);
+  for (int64_t i = 0; i < 300; ++i)
+    rows.push_back(x.slice(0, 299 - i, 300 - i).reshape({10}) * 2.0);
   Tensor y = stack(rows);
   rows.clear();
   (y * y).sum().backward();

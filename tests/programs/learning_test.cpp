@@ -1,6 +1,7 @@
-// Trainings in which more than a network is at stake, as users write them, against the losses that PyTorch has
-// (tests/golden/make_golden_learning.py): layers frozen and thawed, penalties on derivatives by the inputs, edges and boxes chosen by
-// numbers, codes and fixed points that autograd does not see through.
+// Trainings in which more than a network is at stake, as users write them, against the losses that
+// PyTorch has (tests/golden/make_golden_learning.py): layers frozen and thawed, penalties on
+// derivatives by the inputs, edges and boxes chosen by numbers, codes and fixed points that
+// autograd does not see through.
 #include <numbers>
 
 #include "tests/programs/training_run.h"
@@ -20,13 +21,16 @@ struct Layers : nn::Module {
   std::function<Tensor(const Tensor &)> between;
 
   explicit Layers(
-      const std::vector<int64_t> &sizes, std::function<Tensor(const Tensor &)> between = [](const Tensor &x) { return relu(x); })
+      const std::vector<int64_t> &sizes,
+      std::function<Tensor(const Tensor &)> between = [](const Tensor &x) { return relu(x); })
       : between(std::move(between)) {
-    for (size_t i = 0; i + 1 < sizes.size(); ++i) layers.push_back(child("layer" + std::to_string(i), nn::Linear(sizes[i], sizes[i + 1])));
+    for (size_t i = 0; i + 1 < sizes.size(); ++i)
+      layers.push_back(child("layer" + std::to_string(i), nn::Linear(sizes[i], sizes[i + 1])));
   }
   Tensor operator()(const Tensor &x) const {
     Tensor y = layers[0](x);
-    for (size_t i = 1; i < layers.size(); ++i) y = layers[i](between(y));
+    for (size_t i = 1; i < layers.size(); ++i)
+      y = layers[i](between(y));
     return y;
   }
 };
@@ -36,19 +40,24 @@ std::vector<Tensor> joined(std::vector<Tensor> parameters, const std::vector<Ten
   return parameters;
 }
 
-Tensor parameter_from(const Tensor &value) { return value.clone().requires_grad_(); }
+Tensor parameter_from(const Tensor &value) {
+  return value.clone().requires_grad_();
+}
 
 TEST(Learning, LayersThatThaw) {
   TrainingRun run{.file = file(), .name = "thaw"};
   Layers model = run.started(Layers({6, 10, 10, 4}));
   std::vector<Tensor> weights, biases;
-  for (const Tensor &parameter : model.parameters()) (parameter.ndim() == 2 ? weights : biases).push_back(parameter);
+  for (const Tensor &parameter : model.parameters())
+    (parameter.ndim() == 2 ? weights : biases).push_back(parameter);
   optim::AdamW first(weights, {.lr = 2e-2, .weight_decay = 0.1});
   optim::Adam second(biases, {.lr = 2e-2});
   std::vector<double> expected = run["losses"].to_vector<double>();
   for (size_t step = 0; step < expected.size(); ++step) {
-    for (Tensor parameter : model.layers[0].parameters()) parameter.requires_grad_(step >= 4);
-    for (Tensor parameter : model.layers[1].parameters()) parameter.requires_grad_(step >= 2);
+    for (Tensor parameter : model.layers[0].parameters())
+      parameter.requires_grad_(step >= 4);
+    for (Tensor parameter : model.layers[1].parameters())
+      parameter.requires_grad_(step >= 2);
     Tensor loss = nn::cross_entropy(model(run["x"][step]), run["y"][step]);
     first.zero_grad();
     second.zero_grad();
@@ -63,20 +72,22 @@ struct Aggregation : nn::Module {
   nn::Linear message, mix;
   nn::BatchNorm1d norm;
   Aggregation(int64_t in, int64_t out)
-      : message(child("message", nn::Linear(2 * in, in))), mix(child("mix", nn::Linear(5 * in, out))),
-        norm(child("norm", nn::BatchNorm1d(out))) {}
+      : message(child("message", nn::Linear(2 * in, in))),
+        mix(child("mix", nn::Linear(5 * in, out))), norm(child("norm", nn::BatchNorm1d(out))) {}
   Tensor operator()(const Tensor &x, const Tensor &source, const Tensor &target) const {
     Tensor messages = relu(message(cat({x.index({source}), x.index({target})}, 1)));
     Tensor index = target.unsqueeze(1).expand_as(messages);
     std::vector<Tensor> parts = {x};
-    for (const char *kind : {"mean", "amax", "amin"}) parts.push_back(zeros_like(x).scatter_reduce_(0, index, messages, kind, false));
+    for (const char *kind : {"mean", "amax", "amin"})
+      parts.push_back(zeros_like(x).scatter_reduce_(0, index, messages, kind, false));
     parts.push_back(zeros_like(x).index_add_(0, target, messages));
     return relu(norm(mix(cat(parts, 1))));
   }
 };
 
 struct Graph : nn::Module {
-  Aggregation first = child("first", Aggregation(4, 8)), second = child("second", Aggregation(8, 8));
+  Aggregation first = child("first", Aggregation(4, 8)),
+              second = child("second", Aggregation(8, 8));
   nn::Linear head = child("head", nn::Linear(8, 3));
 };
 
@@ -85,13 +96,15 @@ TEST(Learning, AGraphThatGathersAndScatters) {
   Graph model;
   nn::NamedTensors start;
   for (auto &entry : run.file.under("graph.start"))
-    if (!entry.first.ends_with("num_batches_tracked")) start.push_back(entry); // which PyTorch counts
+    if (!entry.first.ends_with("num_batches_tracked"))
+      start.push_back(entry); // which PyTorch counts
   model.load_state(start);
   Tensor x = run["x"], source = run["source"], target = run["target"];
   optim::Adam optimizer(model.parameters(), {.lr = 1e-2});
   run.train(optimizer, [&](int64_t) {
     Tensor h = model.second(model.first(x, source, target), source, target);
-    return nn::cross_entropy(model.head(zeros({4, 8}).index_add_(0, run["owner"], h) / 5), run["y"]);
+    return nn::cross_entropy(model.head(zeros({4, 8}).index_add_(0, run["owner"], h) / 5),
+                             run["y"]);
   });
 }
 
@@ -108,23 +121,27 @@ TEST(Learning, RelationsWhoseEdgesAMaskTakes) {
       Tensor messages = matmul(embedding.index({run["source"].index({mask})}), weights[r]);
       out = out.index_add(0, run["target"].index({mask}), messages);
     }
-    return nn::cross_entropy(model.layers[1](relu(out)).index({run["known"]}), run["y"].index({run["known"]}));
+    return nn::cross_entropy(model.layers[1](relu(out)).index({run["known"]}),
+                             run["y"].index({run["known"]}));
   });
 }
 
 TEST(Learning, AnEquationOfDerivatives) {
-  // Beside the step's own: what is differentiated by is computed when it begins to require a gradient, a program for each of the two.
+  // Beside the step's own: what is differentiated by is computed when it begins to require a
+  // gradient, a program for each of the two.
   TrainingRun run{.file = file(), .name = "equation", .most_compiles = 4};
   Layers model = run.started(Layers({2, 12, 12, 1}, [](const Tensor &x) { return tanh(x); }));
   Tensor start = run["start"];
   optim::Adam optimizer(model.parameters(), {.lr = 1e-2});
   run.train(optimizer, [&](int64_t) {
-    Tensor x = run["places"].narrow(1, 0, 1).clone().requires_grad_(), t = run["places"].narrow(1, 1, 1).abs().requires_grad_();
+    Tensor x = run["places"].narrow(1, 0, 1).clone().requires_grad_(),
+           t = run["places"].narrow(1, 1, 1).abs().requires_grad_();
     Tensor u = model(cat({x, t}, 1)), one = ones_like(u);
     auto first = grad({u}, {x, t}, {.grad_outputs = {one}, .create_graph = true});
     Tensor second = grad({first[0]}, {x}, {.grad_outputs = {one}, .create_graph = true})[0];
     Tensor rest = first[1] + u * first[0] - 0.01 / std::numbers::pi * second;
-    return rest.square().mean() + nn::mse(model(cat({start, zeros_like(start)}, 1)), -sin(std::numbers::pi * start));
+    return rest.square().mean() +
+           nn::mse(model(cat({start, zeros_like(start)}, 1)), -sin(std::numbers::pi * start));
   });
 }
 
@@ -153,7 +170,8 @@ TEST(Learning, RaysSampledWhereTheFirstPassSaw) {
     Tensor span = cdf.gather(1, high) - cdf.gather(1, low);
     Tensor share = (draws - cdf.gather(1, low)) / where(span < 1e-5, 1.0, span);
     Tensor fine = middle.gather(1, low) + share * (middle.gather(1, high) - middle.gather(1, low));
-    return nn::mse(coarse, target) + nn::mse(render(sort(cat({z, fine}, 1), 1).first).first, target);
+    return nn::mse(coarse, target) +
+           nn::mse(render(sort(cat({z, fine}, 1), 1).first).first, target);
   });
 }
 
@@ -167,7 +185,8 @@ TEST(Learning, CodesThatFollowByAverages) {
       [&](int64_t step) {
         Tensor x = run["x"][step];
         z = model.layers[1](relu(model.layers[0](x)));
-        nearest = (z.square().sum(1, true) - 2 * matmul(z, code.t()) + code.square().sum(1)).argmin(1);
+        nearest =
+            (z.square().sum(1, true) - 2 * matmul(z, code.t()) + code.square().sum(1)).argmin(1);
         Tensor q = code.index({nearest});
         Tensor passed = z + (q - z).detach();
         return nn::mse(model.layers[3](relu(model.layers[2](passed))), x) + 0.25 * nn::mse(z, q);
@@ -183,8 +202,13 @@ TEST(Learning, CodesThatFollowByAverages) {
 }
 
 Tensor overlap(const Tensor &a, const Tensor &b) {
-  auto area = [](const Tensor &box) { return (box.slice(-1, 2) - box.slice(-1, 0, 2)).prod(-1); };
-  Tensor inside = clamp(minimum(a.slice(-1, 2), b.slice(-1, 2)) - maximum(a.slice(-1, 0, 2), b.slice(-1, 0, 2)), 0.0).prod(-1);
+  auto area = [](const Tensor &box) {
+    return (box.slice(-1, 2) - box.slice(-1, 0, 2)).prod(-1);
+  };
+  Tensor inside =
+      clamp(minimum(a.slice(-1, 2), b.slice(-1, 2)) - maximum(a.slice(-1, 0, 2), b.slice(-1, 0, 2)),
+            0.0)
+          .prod(-1);
   return inside / (area(a) + area(b) - inside + 1e-9);
 }
 
@@ -201,13 +225,16 @@ TEST(Learning, BoxesMatchedAndThinnedOut) {
   optim::SGD optimizer(model.parameters(), {.lr = 0.05, .momentum = 0.9, .nesterov = true});
   run.train(optimizer, [&](int64_t step) {
     auto [predicted, score] = predict(step);
-    Tensor shared = overlap(predicted.unsqueeze(2), given.unsqueeze(1)).masked_fill(!valid.unsqueeze(1), 0.0).detach();
+    Tensor shared = overlap(predicted.unsqueeze(2), given.unsqueeze(1))
+                        .masked_fill(!valid.unsqueeze(1), 0.0)
+                        .detach();
     Tensor best = shared.max(2), taken = shared.argmax(1);
     Tensor there = zeros({3, 12}).scatter_reduce_(1, taken, valid.to(float32), "amax");
     Tensor chosen = predicted.gather(1, taken.unsqueeze(-1).expand({3, 4, 4}));
     Tensor place = ((1 - overlap(chosen, given)) * valid).sum() / valid.sum();
     Tensor p = sigmoid(score);
-    Tensor focal = nn::binary_cross_entropy_with_logits(score, there, Reduction::kNone) * pow(where(there > 0, 1 - p, p), 2);
+    Tensor focal = nn::binary_cross_entropy_with_logits(score, there, Reduction::kNone) *
+                   pow(where(there > 0, 1 - p, p), 2);
     return place + focal.masked_fill((best > 0.5).logical_and(there == 0), 0.0).sum() / 3;
   });
   NoGrad no_grad;
@@ -217,7 +244,8 @@ TEST(Learning, BoxesMatchedAndThinnedOut) {
   while (alive.any().item<bool>()) {
     Tensor best = where(alive, scores, -INFINITY).argmax();
     kept.push_back(best.item<int64_t>());
-    alive = alive.logical_and(overlap(boxes, boxes.index({best})) < 0.3).logical_and(arange(12) != best);
+    alive = alive.logical_and(overlap(boxes, boxes.index({best})) < 0.3)
+                .logical_and(arange(12) != best);
   }
   EXPECT_EQ(kept, run["kept"].to_vector<int64_t>());
 }
@@ -228,7 +256,9 @@ TEST(Learning, AnEquilibriumDifferentiatedAtTheFixedPoint) {
   nn::Linear head(8, 3);
   head.load_state(run.file.under("equilibrium.head.start"));
   optim::Adam optimizer(joined(cell.parameters(), head.parameters()), {.lr = 1e-2});
-  auto next = [&](const Tensor &z, const Tensor &x) { return tanh(0.5 * cell(z) + x); };
+  auto next = [&](const Tensor &z, const Tensor &x) {
+    return tanh(0.5 * cell(z) + x);
+  };
   std::vector<double> expected = run["losses"].to_vector<double>();
   Compiles compiles;
   for (size_t step = 0; step < expected.size(); ++step) {
@@ -238,23 +268,29 @@ TEST(Learning, AnEquilibriumDifferentiatedAtTheFixedPoint) {
       for (int i = 0; i < 30; ++i) {
         Tensor last = z;
         z = next(z, x);
-        if ((z - last).norm().item<float>() < 1e-4f) break;
+        if ((z - last).norm().item<float>() < 1e-4f)
+          break;
       }
     }
     Tensor start = z.detach().requires_grad_();
     Tensor out = next(start, x);
     Tensor loss = nn::cross_entropy(head(out), run["y"][step]);
-    std::vector<Tensor> direct = grad({loss}, joined({out}, head.parameters()), {.retain_graph = true});
+    std::vector<Tensor> direct =
+        grad({loss}, joined({out}, head.parameters()), {.retain_graph = true});
     Tensor adjoint = direct[0];
-    for (int i = 0; i < 10; ++i) adjoint = direct[0] + grad({out}, {start}, {.grad_outputs = {adjoint}, .retain_graph = true})[0];
+    for (int i = 0; i < 10; ++i)
+      adjoint =
+          direct[0] + grad({out}, {start}, {.grad_outputs = {adjoint}, .retain_graph = true})[0];
     optimizer.zero_grad();
     std::vector<Tensor> parameters = head.parameters();
-    for (size_t i = 0; i < parameters.size(); ++i) parameters[i].set_grad(direct[1 + i]);
+    for (size_t i = 0; i < parameters.size(); ++i)
+      parameters[i].set_grad(direct[1 + i]);
     out.backward(adjoint);
     optimizer.step();
     ASSERT_NEAR(loss.item<double>(), expected[step], 1e-4) << step;
   }
-  // The first iteration from zeros, the others, the step: each for its first slice of the data and for all further ones.
+  // The first iteration from zeros, the others, the step: each for its first slice of the data and
+  // for all further ones.
   EXPECT_LE(compiles.count(), 8u);
 }
 

@@ -1,5 +1,6 @@
-// Numerical methods as users write them on tensors: writes in place through views, loops that look at values, derivatives of derivatives.
-// The numbers are right, and the number of programs does not grow with that of the iterations.
+// Numerical methods as users write them on tensors: writes in place through views, loops that look
+// at values, derivatives of derivatives. The numbers are right, and the number of programs does not
+// grow with that of the iterations.
 #include <cmath>
 #include <complex>
 #include <functional>
@@ -13,7 +14,9 @@
 namespace weft::tests {
 namespace {
 
-double largest(const Tensor &x) { return x.abs().max().item<double>(); }
+double largest(const Tensor &x) {
+  return x.abs().max().item<double>();
+}
 
 // Householder's reflections, in place on the part that is left.
 TEST(Methods, QrInPlace) {
@@ -30,7 +33,8 @@ TEST(Methods, QrInPlace) {
       Tensor below = r.index({Slice(k), Slice(k)}), right = q.index({Slice(), Slice(k)});
       below -= 2 * outer(v, matmul(v, below));
       right -= 2 * outer(matmul(right, v), v);
-      if (step_by_step) eval({r, q});
+      if (step_by_step)
+        eval({r, q});
     }
     return std::pair(q, r);
   };
@@ -58,8 +62,10 @@ TEST(Methods, GaussAndSeidelOnAGrid) {
       for (int64_t half = 0; half < 2; ++half) {
         int64_t i = 1 + half, j = 1 + (half + color) % 2;
         u.index({Slice(i, -1, 2), Slice(j, -1, 2)}) =
-            0.25 * (u.index({Slice(i - 1, -2, 2), Slice(j, -1, 2)}) + u.index({Slice(i + 1, {}, 2), Slice(j, -1, 2)}) +
-                    u.index({Slice(i, -1, 2), Slice(j - 1, -2, 2)}) + u.index({Slice(i, -1, 2), Slice(j + 1, {}, 2)}) + 1e-3);
+            0.25 * (u.index({Slice(i - 1, -2, 2), Slice(j, -1, 2)}) +
+                    u.index({Slice(i + 1, {}, 2), Slice(j, -1, 2)}) +
+                    u.index({Slice(i, -1, 2), Slice(j - 1, -2, 2)}) +
+                    u.index({Slice(i, -1, 2), Slice(j + 1, {}, 2)}) + 1e-3);
       }
     u.eval();
     for (size_t color = 0; color < 2; ++color)
@@ -72,13 +78,15 @@ TEST(Methods, GaussAndSeidelOnAGrid) {
   }
   EXPECT_LE(compiles.count(), 1u);
   std::vector<double> found = u.to_vector<double>();
-  for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-15);
+  for (size_t i = 0; i < found.size(); ++i)
+    EXPECT_NEAR(found[i], expected[i], 1e-15);
 }
 
 TEST(Methods, ALifeOfGliders) {
   constexpr int64_t kSize = 20;
   Tensor cells = zeros({kSize, kSize}, boolean);
-  for (auto [i, j] : {std::pair(1, 2), {2, 3}, {3, 1}, {3, 2}, {3, 3}}) cells.index({i, j}) = true;
+  for (auto [i, j] : {std::pair(1, 2), {2, 3}, {3, 1}, {3, 2}, {3, 3}})
+    cells.index({i, j}) = true;
   Tensor start = cells.clone();
   eval({cells, start});
   Compiles compiles;
@@ -86,7 +94,8 @@ TEST(Methods, ALifeOfGliders) {
     Tensor alive = cells.to(uint8), neighbours = zeros_like(alive);
     for (int64_t down : {-1, 0, 1})
       for (int64_t right : {-1, 0, 1})
-        if (down || right) neighbours += roll(alive, {down, right}, {0, 1});
+        if (down || right)
+          neighbours += roll(alive, {down, right}, {0, 1});
     cells = (neighbours == 3) | (cells & (neighbours == 2));
     ASSERT_EQ(cells.sum().item<int64_t>(), 5);
   }
@@ -94,27 +103,32 @@ TEST(Methods, ALifeOfGliders) {
   EXPECT_TRUE(equal(cells, start)) << "once around the torus";
 }
 
-// Cooley and Tukey's, with the real and the imaginary part in two tensors; its derivative is the transform of what weighs it.
+// Cooley and Tukey's, with the real and the imaginary part in two tensors; its derivative is the
+// transform of what weighs it.
 TEST(Methods, AFourierTransformAndItsDerivative) {
   constexpr int64_t kBits = 6, kSize = 1 << kBits;
   std::vector<int64_t> reversed(kSize);
   for (size_t i = 0; i < kSize; ++i)
-    for (size_t b = 0; b < kBits; ++b) reversed[i] |= static_cast<int64_t>(i >> b & 1) << (kBits - 1 - b);
+    for (size_t b = 0; b < kBits; ++b)
+      reversed[i] |= static_cast<int64_t>(i >> b & 1) << (kBits - 1 - b);
   manual_seed(2);
   Tensor x = randn({kSize}, float64).requires_grad_();
   Tensor re = x.index({Tensor::from(reversed)}), im = zeros({kSize}, float64);
   for (int64_t half = 1; half < kSize; half *= 2) {
-    Tensor angle = arange(half, float64) * (-std::numbers::pi / static_cast<double>(half)), c = cos(angle), s = sin(angle);
+    Tensor angle = arange(half, float64) * (-std::numbers::pi / static_cast<double>(half)),
+           c = cos(angle), s = sin(angle);
     auto r = unbind(re.reshape({-1, 2, half}), 1), i = unbind(im.reshape({-1, 2, half}), 1);
     Tensor odd_re = c * r[1] - s * i[1], odd_im = c * i[1] + s * r[1];
     re = stack({r[0] + odd_re, r[0] - odd_re}, 1).flatten();
     im = stack({i[0] + odd_im, i[0] - odd_im}, 1).flatten();
   }
-  std::vector<double> at = x.to_vector<double>(), real = re.to_vector<double>(), imaginary = im.to_vector<double>();
+  std::vector<double> at = x.to_vector<double>(), real = re.to_vector<double>(),
+                      imaginary = im.to_vector<double>();
   for (int64_t k = 0; k < kSize; ++k) {
     std::complex<double> sum = 0;
     for (int64_t i = 0; i < kSize; ++i)
-      sum += at[static_cast<size_t>(i)] * std::polar(1.0, -2 * std::numbers::pi * static_cast<double>(k * i % kSize) / kSize);
+      sum += at[static_cast<size_t>(i)] *
+             std::polar(1.0, -2 * std::numbers::pi * static_cast<double>(k * i % kSize) / kSize);
     EXPECT_NEAR(real[static_cast<size_t>(k)], sum.real(), 1e-12);
     EXPECT_NEAR(imaginary[static_cast<size_t>(k)], sum.imag(), 1e-12);
   }
@@ -122,7 +136,8 @@ TEST(Methods, AFourierTransformAndItsDerivative) {
   EXPECT_LT(largest(grad({(re.square() + im.square()).sum()}, {x})[0] - 2 * kSize * x), 1e-11);
 }
 
-// Limited-memory BFGS (Nocedal 1980): the last steps in rings of rows, written at a place that goes around.
+// Limited-memory BFGS (Nocedal 1980): the last steps in rings of rows, written at a place that goes
+// around.
 TEST(Methods, QuasiNewtonWithARingOfSteps) {
   constexpr int64_t kSize = 10, kKept = 5;
   auto value = [](const Tensor &x) {
@@ -133,7 +148,8 @@ TEST(Methods, QuasiNewtonWithARingOfSteps) {
     Tensor at = x.detach().clone().requires_grad_(), y = value(at);
     return std::pair(y.detach(), grad({y}, {at})[0]);
   };
-  Tensor x = zeros({kSize}, float64), steps = zeros({kKept, kSize}, float64), changes = zeros({kKept, kSize}, float64);
+  Tensor x = zeros({kSize}, float64), steps = zeros({kKept, kSize}, float64),
+         changes = zeros({kKept, kSize}, float64);
   Tensor weights = zeros({kKept}, float64);
   eval({x, steps, changes, weights});
   auto [y, g] = with_gradient(x);
@@ -144,71 +160,89 @@ TEST(Methods, QuasiNewtonWithARingOfSteps) {
     Tensor d = g;
     std::vector<Tensor> alphas;
     int64_t known = std::min(iteration, kKept);
-    auto ring = [&](int64_t back) { return (iteration - 1 - back) % kKept; };
+    auto ring = [&](int64_t back) {
+      return (iteration - 1 - back) % kKept;
+    };
     for (int64_t i = 0; i < known; ++i) {
       alphas.push_back(weights[ring(i)] * dot(steps[ring(i)], d));
       d = d - alphas.back() * changes[ring(i)];
     }
-    if (known > 0) d = d * (dot(steps[ring(0)], changes[ring(0)]) / changes[ring(0)].square().sum());
+    if (known > 0)
+      d = d * (dot(steps[ring(0)], changes[ring(0)]) / changes[ring(0)].square().sum());
     for (int64_t i = known; i-- > 0;)
-      d = d + (alphas[static_cast<size_t>(i)] - weights[ring(i)] * dot(changes[ring(i)], d)) * steps[ring(i)];
+      d = d + (alphas[static_cast<size_t>(i)] - weights[ring(i)] * dot(changes[ring(i)], d)) *
+                  steps[ring(i)];
     double before = y.item<double>(), slope = dot(g, d).item<double>(), size = iteration ? 1 : 1e-3;
     Tensor next, next_y, next_g;
     for (;; size /= 2) {
       next = x - size * d;
       std::tie(next_y, next_g) = with_gradient(next);
-      if (next_y.item<double>() <= before - 1e-4 * size * slope || size < 1e-12) break;
+      if (next_y.item<double>() <= before - 1e-4 * size * slope || size < 1e-12)
+        break;
     }
     int64_t place = iteration % kKept;
     steps[place] = next - x;
     changes[place] = next_g - g;
     weights[place] = 1 / dot(steps[place], changes[place]);
     x = next, y = next_y, g = next_g;
-    if (iteration == 20) early = compiles.count();
+    if (iteration == 20)
+      early = compiles.count();
   }
   EXPECT_LT(largest(x - 1), 1e-8);
   EXPECT_LE(early, 20u);
   EXPECT_LE(compiles.count() - early, 3u);
 }
 
-// Levenberg and Marquardt's fit of a exp(b t) + c; the Jacobian by rows, the equations by elimination in place.
+// Levenberg and Marquardt's fit of a exp(b t) + c; the Jacobian by rows, the equations by
+// elimination in place.
 TEST(Methods, AFitByLeastSquares) {
   manual_seed(5);
-  Tensor t = linspace(0, 2, 30, float64), y = 2.5 * exp(-1.3 * t) + 0.5, p = tensor<double>({1, -1, 0});
+  Tensor t = linspace(0, 2, 30, float64), y = 2.5 * exp(-1.3 * t) + 0.5,
+         p = tensor<double>({1, -1, 0});
   eval({t, y, p});
-  auto residuals = [&](const Tensor &q) { return q[0] * exp(q[1] * t) + q[2] - y; };
+  auto residuals = [&](const Tensor &q) {
+    return q[0] * exp(q[1] * t) + q[2] - y;
+  };
   double damping = 1e-2, cost = residuals(p).square().sum().item<double>();
   Compiles compiles;
   for (int iteration = 0; iteration < 25; ++iteration) {
-    Tensor q = p.detach().clone().requires_grad_(), r = residuals(q), jacobian = zeros({30, 3}, float64);
-    for (int64_t i = 0; i < 30; ++i) jacobian[i] = grad({r[i]}, {q}, {.retain_graph = true})[0];
+    Tensor q = p.detach().clone().requires_grad_(), r = residuals(q),
+           jacobian = zeros({30, 3}, float64);
+    for (int64_t i = 0; i < 30; ++i)
+      jacobian[i] = grad({r[i]}, {q}, {.retain_graph = true})[0];
     Tensor m = matmul(jacobian.t(), jacobian) + damping * eye(3, {}, float64);
     m = cat({m, -matmul(jacobian.t(), r.detach()).unsqueeze(1)}, 1);
     for (int64_t k = 0; k < 3; ++k) {
       m[k] /= m.index({k, k}).clone();
       for (int64_t i = 0; i < 3; ++i)
-        if (i != k) m[i] -= m.index({i, k}).clone() * m[k];
+        if (i != k)
+          m[i] -= m.index({i, k}).clone() * m[k];
     }
     Tensor next = p + m.select(1, 3);
     double now = residuals(next).square().sum().item<double>();
-    if (now < cost) p = next, cost = now, damping /= 10;
-    else damping *= 10;
+    if (now < cost)
+      p = next, cost = now, damping /= 10;
+    else
+      damping *= 10;
   }
   EXPECT_LT(largest(p - tensor<double>({2.5, -1.3, 0.5})), 1e-9);
   EXPECT_LE(compiles.count(), 6u);
 }
 
-// The likelihood of a Gaussian process, by Cholesky's factorization written into a matrix of zeros, differentiated through the writes.
+// The likelihood of a Gaussian process, by Cholesky's factorization written into a matrix of zeros,
+// differentiated through the writes.
 TEST(Methods, AGaussianProcessByCholesky) {
   constexpr int64_t kSize = 10;
   Tensor x = linspace(0, 3, kSize, float64), y = sin(2 * x), one = eye(kSize, {}, float64);
   auto loss = [&](const Tensor &length, const Tensor &noise) {
-    Tensor k = exp(-0.5 * (x.unsqueeze(1) - x.unsqueeze(0)).square() / exp(2 * length)) + exp(2 * noise) * one;
+    Tensor k = exp(-0.5 * (x.unsqueeze(1) - x.unsqueeze(0)).square() / exp(2 * length)) +
+               exp(2 * noise) * one;
     Tensor l = zeros({kSize, kSize}, float64), z = zeros({kSize}, float64);
     for (int64_t j = 0; j < kSize; ++j) {
       Tensor row = l.index({j, Slice(0, j)}), pivot = sqrt(k.index({j, j}) - row.square().sum());
       l.index({j, j}) = pivot;
-      l.index({Slice(j + 1), j}) = (k.index({Slice(j + 1), j}) - matmul(l.index({Slice(j + 1), Slice(0, j)}), row)) / pivot;
+      l.index({Slice(j + 1), j}) =
+          (k.index({Slice(j + 1), j}) - matmul(l.index({Slice(j + 1), Slice(0, j)}), row)) / pivot;
       z[j] = (y[j] - dot(l.index({j, Slice(0, j)}), z.narrow(0, 0, j))) / pivot;
     }
     return 0.5 * z.square().sum() + log(diagonal(l)).sum();
@@ -236,20 +270,27 @@ TEST(Methods, AGaussianProcessByCholesky) {
   EXPECT_LE(compiles.count(), 3u);
 }
 
-// V cycles for the Poisson equation, with convolutions as stencils, pooling down and bilinear resizing up.
+// V cycles for the Poisson equation, with convolutions as stencils, pooling down and bilinear
+// resizing up.
 TEST(Methods, Multigrid) {
   manual_seed(1);
   Tensor f = randn({1, 1, 32, 32}, float64), u = zeros_like(f);
   Tensor stencil = tensor<double>({{0, -1, 0}, {-1, 4, -1}, {0, -1, 0}}).reshape({1, 1, 3, 3});
   eval({f, u, stencil});
-  auto apply = [&](const Tensor &x) { return conv2d(x, stencil, {}, {.padding = 1}); };
-  std::function<Tensor(Tensor, const Tensor &, int)> cycle = [&](Tensor x, const Tensor &right, int level) -> Tensor {
-    for (int i = 0; i < 3; ++i) x = x + 0.2 * (right - apply(x));
+  auto apply = [&](const Tensor &x) {
+    return conv2d(x, stencil, {}, {.padding = 1});
+  };
+  std::function<Tensor(Tensor, const Tensor &, int)> cycle = [&](Tensor x, const Tensor &right,
+                                                                 int level) -> Tensor {
+    for (int i = 0; i < 3; ++i)
+      x = x + 0.2 * (right - apply(x));
     if (level > 0) {
-      Tensor rest = avg_pool2d(right - apply(x), 2) * 4, error = cycle(zeros_like(rest), rest, level - 1);
+      Tensor rest = avg_pool2d(right - apply(x), 2) * 4,
+             error = cycle(zeros_like(rest), rest, level - 1);
       x = x + resize(error, {2 * error.size(2), 2 * error.size(3)}, {.mode = Resize::kBilinear});
     }
-    for (int i = 0; i < 3; ++i) x = x + 0.2 * (right - apply(x));
+    for (int i = 0; i < 3; ++i)
+      x = x + 0.2 * (right - apply(x));
     return x;
   };
   Compiles compiles;
@@ -269,7 +310,8 @@ TEST(Methods, TheDerivativeOfAFixedPoint) {
   eval({w, x});
   w.requires_grad_();
   auto iterate = [&](Tensor z) {
-    for (int i = 0; i < 60; ++i) z = tanh(matmul(w, z) + x);
+    for (int i = 0; i < 60; ++i)
+      z = tanh(matmul(w, z) + x);
     return z;
   };
   Tensor unrolled = grad({iterate(zeros({8}, float64)).square().sum()}, {w})[0];
@@ -278,12 +320,15 @@ TEST(Methods, TheDerivativeOfAFixedPoint) {
     NoGrad no_grad;
     z = iterate(zeros({8}, float64));
   }
-  Tensor at = z.clone().requires_grad_(), next = tanh(matmul(w, at) + x), weight = 2 * z, total = weight;
-  for (int i = 0; i < 80; ++i) total = weight + grad({next}, {at}, {.grad_outputs = {total}, .retain_graph = true})[0];
+  Tensor at = z.clone().requires_grad_(), next = tanh(matmul(w, at) + x), weight = 2 * z,
+         total = weight;
+  for (int i = 0; i < 80; ++i)
+    total = weight + grad({next}, {at}, {.grad_outputs = {total}, .retain_graph = true})[0];
   EXPECT_LT(largest(grad({next}, {w}, {.grad_outputs = {total}})[0] - unrolled), 1e-11);
 }
 
-// Sharpness-aware minimization (Foret et al. 2021): two backward passes a step, and weights that move away and back in place.
+// Sharpness-aware minimization (Foret et al. 2021): two backward passes a step, and weights that
+// move away and back in place.
 TEST(Methods, TwoBackwardPassesAStep) {
   manual_seed(22);
   nn::Linear up(5, 8), down(8, 2);
@@ -291,7 +336,9 @@ TEST(Methods, TwoBackwardPassesAStep) {
   eval({x, y});
   std::vector<Tensor> parameters = {up.weight, up.bias, down.weight, down.bias};
   optim::SGD optimizer(parameters, {.lr = 0.5});
-  auto loss = [&] { return nn::cross_entropy(down(tanh(up(x))), y); };
+  auto loss = [&] {
+    return nn::cross_entropy(down(tanh(up(x))), y);
+  };
   double first = loss().item<double>(), last = first;
   Compiles compiles;
   for (int step = 0; step < 40; ++step) {
@@ -301,7 +348,8 @@ TEST(Methods, TwoBackwardPassesAStep) {
     {
       NoGrad no_grad;
       Tensor size = zeros({});
-      for (const Tensor &p : parameters) size = size + p.grad().square().sum();
+      for (const Tensor &p : parameters)
+        size = size + p.grad().square().sum();
       for (Tensor &p : parameters) {
         moved.push_back(0.02 * p.grad() / sqrt(size));
         p += moved.back();
@@ -312,7 +360,8 @@ TEST(Methods, TwoBackwardPassesAStep) {
     now.backward();
     {
       NoGrad no_grad;
-      for (size_t i = 0; i < parameters.size(); ++i) parameters[i] -= moved[i];
+      for (size_t i = 0; i < parameters.size(); ++i)
+        parameters[i] -= moved[i];
     }
     optimizer.step();
     last = now.item<double>();

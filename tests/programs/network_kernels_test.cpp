@@ -1,5 +1,6 @@
-// How many kernels the CPU's programs of pieces of well-known networks are, forward and backward: what a change of fusion must not raise
-// unnoticed. Two launches of the same code are one kernel. Where somebody would write fewer by hand, it says so.
+// How many kernels the CPU's programs of pieces of well-known networks are, forward and backward:
+// what a change of fusion must not raise unnoticed. Two launches of the same code are one kernel.
+// Where somebody would write fewer by hand, it says so.
 #include "weft/weft.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +27,8 @@ int64_t kernels(const std::function<std::vector<Tensor>()> &record) {
   eval(results);
   Evaluation evaluation = explain(results.front());
   if (testing::Test::HasFailure())
-    for (const std::string &note : evaluation.notes) std::cout << note << "\n";
+    for (const std::string &note : evaluation.notes)
+      std::cout << note << "\n";
   return evaluation.kernels;
 }
 
@@ -55,7 +57,8 @@ TEST(NetworkKernels, TransformerBlock) {
 
 TEST(NetworkKernels, UNetBlock) {
   nn::GroupNorm norm(8, 32);
-  Tensor x = parameter({4, 32, 28, 28}), kernel = parameter({32, 32, 3, 3}), time = parameter({4, 32});
+  Tensor x = parameter({4, 32, 28, 28}), kernel = parameter({32, 32, 3, 3}),
+         time = parameter({4, 32});
   auto net = [&] {
     Tensor h = conv2d(silu(norm(x)), kernel, Tensor(), {.padding = 1});
     h = h + time.reshape({4, 32, 1, 1});
@@ -68,7 +71,8 @@ TEST(NetworkKernels, UNetBlock) {
 TEST(NetworkKernels, ConvNeXtBlock) {
   nn::LayerNorm norm(Shape{32});
   nn::Linear up(32, 128), down(128, 32);
-  Tensor x = parameter({4, 32, 28, 28}), depthwise = parameter({32, 1, 7, 7}), scale = parameter({32});
+  Tensor x = parameter({4, 32, 28, 28}), depthwise = parameter({32, 1, 7, 7}),
+         scale = parameter({32});
   auto net = [&] {
     Tensor h = conv2d(x, depthwise, Tensor(), {.padding = 3, .groups = 32});
     h = down(gelu(up(norm(permute(h, {0, 2, 3, 1}))))) * scale;
@@ -104,8 +108,9 @@ TEST(NetworkKernels, LstmStep) {
   EXPECT_EQ(kernels([&] { return with_gradients(step().front(), {x, h, c, b}); }), 2);
 }
 
-// Many products with the recurrent weight share one packed form of it (on machines where the library has one), forward and backward, and
-// add the input's share themselves: bit for bit what the calls give one by one, each with the plain weight and a sum of its own.
+// Many products with the recurrent weight share one packed form of it (on machines where the
+// library has one), forward and backward, and add the input's share themselves: bit for bit what
+// the calls give one by one, each with the plain weight and a sum of its own.
 TEST(NetworkKernels, UnrolledLstmHasTheBitsOfItsCalls) {
   nn::LSTM lstm(64, 64);
   Tensor x = parameter({30, 16, 64});
@@ -117,7 +122,8 @@ TEST(NetworkKernels, UnrolledLstmHasTheBitsOfItsCalls) {
   };
   std::vector<Tensor> whole = run();
   Evaluation evaluation = explain(whole.front());
-  // 30 and 29 products with the recurrent weight; for all steps at once: the input's share, and its gradient. One call packs for each side.
+  // 30 and 29 products with the recurrent weight; for all steps at once: the input's share, and its
+  // gradient. One call packs for each side.
   EXPECT_GE(evaluation.library_calls, 61);
   EXPECT_LE(evaluation.library_calls, 63);
   Config before = config(), eager = before;
@@ -125,12 +131,14 @@ TEST(NetworkKernels, UnrolledLstmHasTheBitsOfItsCalls) {
   set_config(eager);
   std::vector<Tensor> called = run();
   set_config(before);
-  for (size_t i = 0; i < whole.size(); ++i) EXPECT_EQ(whole[i].to_vector<float>(), called[i].to_vector<float>()) << i;
+  for (size_t i = 0; i < whole.size(); ++i)
+    EXPECT_EQ(whole[i].to_vector<float>(), called[i].to_vector<float>()) << i;
 }
 
 // Forward, the halves change places within the row that the norm has: one kernel.
 TEST(NetworkKernels, RmsNormAndRotary) {
-  Tensor x = parameter({2, 16, 4, 32}), weight = parameter({32}), cosine = values({16, 1, 32}), sine = values({16, 1, 32});
+  Tensor x = parameter({2, 16, 4, 32}), weight = parameter({32}), cosine = values({16, 1, 32}),
+         sine = values({16, 1, 32});
   auto net = [&] {
     Tensor n = rms_norm(x, {32}, weight);
     Tensor turned = cat({-n.slice(3, 16, 32), n.slice(3, 0, 16)}, 3);
@@ -140,16 +148,18 @@ TEST(NetworkKernels, RmsNormAndRotary) {
   EXPECT_EQ(kernels([&] { return with_gradients(net(), {x, weight}); }), 2);
 }
 
-// Forward, backward and update of twelve parameters of different shapes, which share no kernel. By hand the update would be one, over a list
-// of pointers.
+// Forward, backward and update of twelve parameters of different shapes, which share no kernel. By
+// hand the update would be one, over a list of pointers.
 TEST(NetworkKernels, AdamStepOverManyParameters) {
   std::vector<Tensor> parameters;
-  for (int64_t i = 0; i < 12; ++i) parameters.push_back(parameter({16 + i, 8}));
+  for (int64_t i = 0; i < 12; ++i)
+    parameters.push_back(parameter({16 + i, 8}));
   optim::AdamW optimizer(parameters, {.lr = 1e-3});
   for (int step = 0; step < 2; ++step) {
     optimizer.zero_grad();
     Tensor loss = (parameters[0] * parameters[0]).sum();
-    for (size_t i = 1; i < parameters.size(); ++i) loss = loss + (parameters[i] * parameters[i]).sum();
+    for (size_t i = 1; i < parameters.size(); ++i)
+      loss = loss + (parameters[i] * parameters[i]).sum();
     loss.backward();
     optimizer.step();
   }
@@ -161,7 +171,8 @@ TEST(NetworkKernels, Losses) {
   Tensor labels = zeros({64}, DType::kInt64);
   labels.eval();
   auto focal = [&] {
-    Tensor p = sigmoid(masks), ce = binary_cross_entropy_with_logits(masks, truth, Reduction::kNone);
+    Tensor p = sigmoid(masks),
+           ce = binary_cross_entropy_with_logits(masks, truth, Reduction::kNone);
     Tensor pt = p * truth + (1 - p) * (1 - truth);
     return ((0.25 * truth + 0.75 * (1 - truth)) * square(1 - pt) * ce).mean();
   };
@@ -172,7 +183,9 @@ TEST(NetworkKernels, Losses) {
     return (1 - (2 * both + 1) / (either + 1)).mean();
   };
   EXPECT_EQ(kernels([&] { return with(grad({dice()}, {masks}), dice()); }), 1);
-  auto smooth = [&] { return cross_entropy(logits, labels, ClassLossOptions{.label_smoothing = 0.1}); };
+  auto smooth = [&] {
+    return cross_entropy(logits, labels, ClassLossOptions{.label_smoothing = 0.1});
+  };
   EXPECT_EQ(kernels([&] { return with(grad({smooth()}, {logits}), smooth()); }), 2);
 }
 

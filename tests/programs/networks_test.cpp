@@ -1,5 +1,6 @@
-// Training runs of many kinds, as users write them, against the losses that PyTorch has for the same numbers (tests/golden/
-// make_golden_programs.py): each step of a loop finds the program of the step before.
+// Training runs of many kinds, as users write them, against the losses that PyTorch has for the
+// same numbers (tests/golden/ make_golden_programs.py): each step of a loop finds the program of
+// the step before.
 #include <cmath>
 
 #include "tests/programs/training_run.h"
@@ -16,7 +17,8 @@ const golden::GoldenFile &file() {
 }
 
 struct Vae : nn::Module {
-  nn::Linear up = child("up", nn::Linear(64, 32)), mean = child("mean", nn::Linear(32, 4)), spread = child("spread", nn::Linear(32, 4));
+  nn::Linear up = child("up", nn::Linear(64, 32)), mean = child("mean", nn::Linear(32, 4)),
+             spread = child("spread", nn::Linear(32, 4));
   nn::Linear down = child("down", nn::Linear(4, 32)), out = child("out", nn::Linear(32, 64));
 };
 
@@ -40,7 +42,8 @@ struct CharLstm : nn::Module {
   nn::Linear head = child("head", nn::Linear(16, 12));
 };
 
-// The state goes on from batch to batch without its history; the first step has none, and is one program more.
+// The state goes on from batch to batch without its history; the first step has none, and is one
+// program more.
 TEST(Networks, ACharacterLstmThatKeepsItsState) {
   TrainingRun run{.file = file(), .name = "char_lstm", .most_compiles = 3, .clip = 1};
   CharLstm model = run.started(CharLstm());
@@ -56,8 +59,8 @@ TEST(Networks, ACharacterLstmThatKeepsItsState) {
 }
 
 struct GraphNet : nn::Module {
-  nn::Linear message = child("message", nn::Linear(12, 6)), update = child("update", nn::Linear(12, 6)),
-             head = child("head", nn::Linear(6, 3));
+  nn::Linear message = child("message", nn::Linear(12, 6)),
+             update = child("update", nn::Linear(12, 6)), head = child("head", nn::Linear(6, 3));
 };
 
 TEST(Networks, MessagesAlongTheEdgesOfAGraph) {
@@ -70,8 +73,10 @@ TEST(Networks, MessagesAlongTheEdgesOfAGraph) {
   run.train(optimizer, [&](int64_t) {
     Tensor h = x;
     for (int i = 0; i < 2; ++i) {
-      Tensor messages = relu(model.message(cat({index_select(h, 0, source), h.index({target})}, 1)));
-      Tensor arrived = scatter_add(zeros({nodes, 6}), 0, target.unsqueeze(1).expand({-1, 6}), messages);
+      Tensor messages =
+          relu(model.message(cat({index_select(h, 0, source), h.index({target})}, 1)));
+      Tensor arrived =
+          scatter_add(zeros({nodes, 6}), 0, target.unsqueeze(1).expand({-1, 6}), messages);
       Tensor degree = clamp(scatter_add(zeros({nodes}), 0, target, ones({edges})), 1);
       h = tanh(model.update(cat({h, arrived / degree.unsqueeze(1)}, 1)));
     }
@@ -81,7 +86,8 @@ TEST(Networks, MessagesAlongTheEdgesOfAGraph) {
 }
 
 struct Denoiser : nn::Module {
-  nn::Linear up = child("up", nn::Linear(10, 32)), middle = child("middle", nn::Linear(32, 32)), down = child("down", nn::Linear(32, 2));
+  nn::Linear up = child("up", nn::Linear(10, 32)), middle = child("middle", nn::Linear(32, 32)),
+             down = child("down", nn::Linear(32, 2));
   Tensor operator()(const Tensor &x, const Tensor &t) const {
     Tensor angles = t.unsqueeze(1).to(float32) * exp(arange(4, float32) * (-std::log(100.0) / 4));
     Tensor h = gelu(up(cat({x, sin(angles), cos(angles)}, 1)));
@@ -111,7 +117,8 @@ TEST(Networks, ADiffusionModelAndItsSamples) {
   eval({sample});
   Compiles compiles;
   for (int64_t level = static_cast<int64_t>(levels.size()) - 1; level >= 0; --level) {
-    double now = levels[static_cast<size_t>(level)], next = level > 0 ? levels[static_cast<size_t>(level - 1)] : 1.0;
+    double now = levels[static_cast<size_t>(level)],
+           next = level > 0 ? levels[static_cast<size_t>(level - 1)] : 1.0;
     Tensor predicted = model(sample, full({16}, level));
     Tensor clean = (sample - std::sqrt(1 - now) * predicted) / std::sqrt(now);
     sample = std::sqrt(next) * clean + std::sqrt(1 - next) * predicted;
@@ -123,10 +130,13 @@ TEST(Networks, ADiffusionModelAndItsSamples) {
 
 struct Mlp : nn::Module {
   Mlp(int64_t inputs, int64_t width, int64_t outputs)
-      : up(child("up", nn::Linear(inputs, width))), middle(child("middle", nn::Linear(width, width))),
+      : up(child("up", nn::Linear(inputs, width))),
+        middle(child("middle", nn::Linear(width, width))),
         down(child("down", nn::Linear(width, outputs))) {}
   nn::Linear up, middle, down;
-  Tensor operator()(const Tensor &x) const { return down(tanh(middle(tanh(up(x))))); }
+  Tensor operator()(const Tensor &x) const {
+    return down(tanh(middle(tanh(up(x)))));
+  }
 };
 
 TEST(Networks, ACriticWhoseGradientIsPartOfItsLoss) {
@@ -134,9 +144,11 @@ TEST(Networks, ACriticWhoseGradientIsPartOfItsLoss) {
   Mlp model = run.started(Mlp(3, 16, 1));
   Tensor real = run["real"], fake = run["fake"], share = run["share"];
   optim::RMSprop optimizer(model.parameters(), {.lr = 1e-2});
-  // The point between is computed when it becomes one to differentiate by: two programs, each in two forms.
+  // The point between is computed when it becomes one to differentiate by: two programs, each in
+  // two forms.
   run.train(optimizer, [&](int64_t step) {
-    Tensor between = (share[step] * real[step] + (1 - share[step]) * fake[step]).detach().requires_grad_();
+    Tensor between =
+        (share[step] * real[step] + (1 - share[step]) * fake[step]).detach().requires_grad_();
     Tensor gradient = grad({model(between).sum()}, {between}, true)[0];
     Tensor penalty = (sqrt(gradient.square().sum(1)) - 1).square().mean();
     return model(fake[step]).mean() - model(real[step]).mean() + 10 * penalty;
@@ -174,8 +186,10 @@ TEST(Networks, AnOptimizerInsideTheLoss) {
       Tensor x = xs[step][task], y = ys[step][task];
       std::vector<Tensor> weights = model.parameters();
       for (int i = 0; i < 3; ++i) {
-        std::vector<Tensor> gradients = grad({nn::mse(through(weights, x[0]), y[0])}, weights, true);
-        for (size_t k = 0; k < weights.size(); ++k) weights[k] = weights[k] - 0.1 * gradients[k];
+        std::vector<Tensor> gradients =
+            grad({nn::mse(through(weights, x[0]), y[0])}, weights, true);
+        for (size_t k = 0; k < weights.size(); ++k)
+          weights[k] = weights[k] - 0.1 * gradients[k];
       }
       total = total + nn::mse(through(weights, x[1]), y[1]);
     }

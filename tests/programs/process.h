@@ -13,9 +13,11 @@ struct ProcessResult {
   std::string out, err;
 };
 
-// Runs to the end. The program's path is relative to the runfiles root, where tests start. `kill_when`, if given, is asked every few
-// milliseconds; when it says true, the process is killed at once (SIGKILL).
-ProcessResult run_process(const std::vector<std::string> &command, const std::function<bool()> &kill_when = {});
+// Runs to the end. The program's path is relative to the runfiles root, where tests start.
+// `kill_when`, if given, is asked every few milliseconds; when it says true, the process is killed
+// at once (SIGKILL).
+ProcessResult run_process(const std::vector<std::string> &command,
+                          const std::function<bool()> &kill_when = {});
 
 // A new, empty folder of the running test.
 std::string scratch_folder();

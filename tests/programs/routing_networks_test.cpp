@@ -1,5 +1,6 @@
-// Networks that decide by numbers where rows go (experts, edges, words), and flows, trained as users write them, against the losses that
-// PyTorch has (tests/golden/make_golden_architectures.py).
+// Networks that decide by numbers where rows go (experts, edges, words), and flows, trained as
+// users write them, against the losses that PyTorch has
+// (tests/golden/make_golden_architectures.py).
 #include <numbers>
 
 #include "tests/programs/training_run.h"
@@ -27,7 +28,8 @@ struct Coupling : nn::Module {
 };
 
 struct Flow : nn::Module {
-  std::vector<Coupling> layers = {child("layer0", Coupling()), child("layer1", Coupling()), child("layer2", Coupling())};
+  std::vector<Coupling> layers = {child("layer0", Coupling()), child("layer1", Coupling()),
+                                  child("layer2", Coupling())};
 };
 
 TEST(RoutingNetworks, AFlowThatCanBeTurnedBack) {
@@ -50,13 +52,16 @@ TEST(RoutingNetworks, AFlowThatCanBeTurnedBack) {
   });
   NoGrad no_grad;
   Tensor x = run["x"][0], back = through(x).first;
-  for (size_t i = 3; i-- > 0;) back = model.layers[i].inverse(back, masks[i]);
+  for (size_t i = 3; i-- > 0;)
+    back = model.layers[i].inverse(back, masks[i]);
   EXPECT_LT(golden::relative_distance(back, x), 1e-5);
 }
 
 struct Field : nn::Module {
   nn::Linear up = child("up", nn::Linear(3, 24)), down = child("down", nn::Linear(24, 2));
-  Tensor operator()(const Tensor &t, const Tensor &x) const { return down(tanh(up(cat({x, t.expand({x.size(0), 1})}, 1)))); }
+  Tensor operator()(const Tensor &t, const Tensor &x) const {
+    return down(tanh(up(cat({x, t.expand({x.size(0), 1})}, 1))));
+  }
 };
 
 TEST(RoutingNetworks, APathThroughALearnedField) {
@@ -69,7 +74,8 @@ TEST(RoutingNetworks, APathThroughALearnedField) {
     Tensor z = run["x"][step];
     for (int64_t i = 0; i < n; ++i) {
       Tensor t = scalar(static_cast<double>(i) * h);
-      Tensor a = model(t, z), b = model(t + h / 2, z + h / 2 * a), c = model(t + h / 2, z + h / 2 * b), d = model(t + h, z + h * c);
+      Tensor a = model(t, z), b = model(t + h / 2, z + h / 2 * a),
+             c = model(t + h / 2, z + h / 2 * b), d = model(t + h, z + h * c);
       z = z + h / 6 * (a + 2 * b + 2 * c + d);
     }
     return nn::smooth_l1_loss(z, run["y"][step]);
@@ -78,7 +84,8 @@ TEST(RoutingNetworks, APathThroughALearnedField) {
 
 struct Experts : nn::Module {
   nn::Linear gate = child("gate", nn::Linear(6, 4, {.bias = false}));
-  nn::Parameter up = parameter("up", zeros({4, 6, 12})), down = parameter("down", zeros({4, 12, 6}));
+  nn::Parameter up = parameter("up", zeros({4, 6, 12})),
+                down = parameter("down", zeros({4, 12, 6}));
 };
 
 TEST(RoutingNetworks, TheTwoBestOfFourExpertsForEachRow) {
@@ -88,13 +95,16 @@ TEST(RoutingNetworks, TheTwoBestOfFourExpertsForEachRow) {
   constexpr int64_t kRoom = 6;
   run.train(optimizer, [&](int64_t step) {
     Tensor x = run["x"][step], share = model.gate(x).softmax(1);
-    Tensor first = share.argmax(1), second = share.masked_fill(one_hot(first, 4) == 1, -1.0).argmax(1);
+    Tensor first = share.argmax(1),
+           second = share.masked_fill(one_hot(first, 4) == 1, -1.0).argmax(1);
     Tensor expert = stack({first, second}, 1), value = gather(share, 1, expert);
     value = value / value.sum(1, true);
     Tensor flat = expert.t().flatten(), chosen = one_hot(flat, 4);
     Tensor place = (chosen.cumsum(0) * chosen).sum(1) - 1;
     Tensor slot = where(place < kRoom, flat * kRoom + place, 4 * kRoom);
-    Tensor buffer = index_put(zeros({4 * kRoom + 1, 6}), {slot}, cat({x, x})).narrow(0, 0, 4 * kRoom).reshape({4, kRoom, 6});
+    Tensor buffer = index_put(zeros({4 * kRoom + 1, 6}), {slot}, cat({x, x}))
+                        .narrow(0, 0, 4 * kRoom)
+                        .reshape({4, kRoom, 6});
     Tensor out = matmul(relu(matmul(buffer, model.up)), model.down).reshape({4 * kRoom, 6});
     out = cat({out, zeros({1, 6})}).index({slot}) * value.t().flatten().unsqueeze(1);
     Tensor result = index_put(zeros({10, 6}), {arange(20) % 10}, out, true);
@@ -104,7 +114,8 @@ TEST(RoutingNetworks, TheTwoBestOfFourExpertsForEachRow) {
 }
 
 struct Gat : nn::Module {
-  nn::Linear w = child("w", nn::Linear(5, 8, {.bias = false})), head = child("head", nn::Linear(8, 3));
+  nn::Linear w = child("w", nn::Linear(5, 8, {.bias = false})),
+             head = child("head", nn::Linear(8, 3));
   nn::Parameter a = parameter("a", zeros({8})), b = parameter("b", zeros({8}));
 };
 
@@ -115,7 +126,8 @@ TEST(RoutingNetworks, AttentionOverTheEdgesOfAGraph) {
   optim::Adam optimizer(model.parameters(), {.lr = 2e-2});
   run.train(optimizer, [&](int64_t) {
     Tensor h = model.w(x);
-    Tensor score = leaky_relu((h * model.a).sum(1).index({source}) + (h * model.b).sum(1).index({target}), 0.2);
+    Tensor score = leaky_relu(
+        (h * model.a).sum(1).index({source}) + (h * model.b).sum(1).index({target}), 0.2);
     Tensor weight = exp(score - score.detach().max());
     Tensor total = scatter_add(zeros({14}), 0, target, weight);
     Tensor arrived = (weight / total.index({target})).unsqueeze(1) * h.index({source});
@@ -125,7 +137,8 @@ TEST(RoutingNetworks, AttentionOverTheEdgesOfAGraph) {
 }
 
 struct Words : nn::Module {
-  nn::Embedding inner = child("inner", nn::Embedding(300, 8)), outer = child("outer", nn::Embedding(300, 8));
+  nn::Embedding inner = child("inner", nn::Embedding(300, 8)),
+                outer = child("outer", nn::Embedding(300, 8));
 };
 
 TEST(RoutingNetworks, WordsAmongOthers) {

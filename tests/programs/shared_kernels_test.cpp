@@ -15,7 +15,9 @@ Evaluation program(const std::function<std::vector<Tensor>()> &record) {
   return explain(results.front());
 }
 
-Tensor energy(const Tensor &x) { return (x * x * 0.5 + sin(x * 3.0)).sum(-1); }
+Tensor energy(const Tensor &x) {
+  return (x * x * 0.5 + sin(x * 3.0)).sum(-1);
+}
 
 Tensor metropolis(int steps) {
   Tensor x = zeros({64, 4});
@@ -29,7 +31,9 @@ Tensor metropolis(int steps) {
 
 Tensor hamiltonian(int steps) {
   Tensor x = zeros({64, 4});
-  auto force = [](const Tensor &x) { return -(x + cos(x * 3.0) * 3.0); };
+  auto force = [](const Tensor &x) {
+    return -(x + cos(x * 3.0) * 3.0);
+  };
   for (int i = 0; i < steps; ++i) {
     Tensor p = randn({64, 4}), q = x, before = energy(x) + (p * p * 0.5).sum(-1);
     for (int k = 0; k < 3; ++k) {
@@ -43,7 +47,8 @@ Tensor hamiltonian(int steps) {
   return x;
 }
 
-// The steps of a sampler that nobody reads are launches of a few kernels, and the numbers are those of steps that are read one by one.
+// The steps of a sampler that nobody reads are launches of a few kernels, and the numbers are those
+// of steps that are read one by one.
 TEST(SharedKernels, StepsOfASampler) {
   for (auto sampler : {metropolis, hamiltonian}) {
     Evaluation few = program([&] { return std::vector<Tensor>{sampler(10)}; });
@@ -59,12 +64,14 @@ TEST(SharedKernels, DrawTheNumbersThatTheirPlacesInTheStreamGive) {
     std::vector<Tensor> samples;
     for (int i = 0; i < 12; ++i) {
       samples.push_back(i % 2 ? rand({200}) : randn({200}));
-      if (read) samples.back().eval();
+      if (read)
+        samples.back().eval();
     }
     eval(samples);
     std::vector<float> numbers;
     for (const Tensor &sample : samples)
-      for (float number : sample.to_vector<float>()) numbers.push_back(number);
+      for (float number : sample.to_vector<float>())
+        numbers.push_back(number);
     return numbers;
   };
   EXPECT_EQ(draws(false), draws(true));
@@ -73,13 +80,15 @@ TEST(SharedKernels, DrawTheNumbersThatTheirPlacesInTheStreamGive) {
 TEST(SharedKernels, LayersWithDropout) {
   auto kernels = [](int layers) {
     std::vector<nn::Linear> linear;
-    for (int i = 0; i < layers; ++i) linear.emplace_back(64, 64);
+    for (int i = 0; i < layers; ++i)
+      linear.emplace_back(64, 64);
     Evaluation e = program([&] {
       Tensor x = ones({32, 64});
       std::vector<Tensor> parameters;
       for (const nn::Linear &layer : linear) {
         x = dropout(relu(layer(x)), 0.1);
-        for (const Tensor &parameter : layer.parameters()) parameters.push_back(parameter);
+        for (const Tensor &parameter : layer.parameters())
+          parameters.push_back(parameter);
       }
       return grad({x.sum()}, parameters);
     });
@@ -91,13 +100,15 @@ TEST(SharedKernels, LayersWithDropout) {
 TEST(SharedKernels, LayersOfATransformer) {
   auto kernels = [](int layers) {
     std::vector<nn::TransformerBlock> blocks;
-    for (int i = 0; i < layers; ++i) blocks.emplace_back(32, 4, nn::TransformerBlockOptions{.dropout = 0.1});
+    for (int i = 0; i < layers; ++i)
+      blocks.emplace_back(32, 4, nn::TransformerBlockOptions{.dropout = 0.1});
     Evaluation e = program([&] {
       Tensor x = ones({2, 16, 32});
       std::vector<Tensor> parameters;
       for (const nn::TransformerBlock &block : blocks) {
         x = block(x);
-        for (const Tensor &parameter : block.parameters()) parameters.push_back(parameter);
+        for (const Tensor &parameter : block.parameters())
+          parameters.push_back(parameter);
       }
       return grad({(x * x).sum()}, parameters);
     });

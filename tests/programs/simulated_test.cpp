@@ -1,5 +1,5 @@
-// Whole programs through the public API on the backends that stand in for those whose devices a machine may lack, beside reference
-// evaluation: the numbers of both, and how errors end.
+// Whole programs through the public API on the backends that stand in for those whose devices a
+// machine may lack, beside reference evaluation: the numbers of both, and how errors end.
 #include <cmath>
 #include <functional>
 #include <map>
@@ -15,7 +15,8 @@ namespace {
 std::vector<std::string> backends() {
   std::vector<std::string> names;
   for (const std::string &name : compiler::backendNames())
-    if (name.find("simulated") != std::string::npos) names.push_back(name);
+    if (name.find("simulated") != std::string::npos)
+      names.push_back(name);
   return names;
 }
 
@@ -41,14 +42,15 @@ Numbers run_on(const std::string &backend, const std::function<Numbers()> &progr
 // 0, step, 2 step, ... modulo `of`.
 Tensor counting(int64_t count, int64_t step, int64_t of) {
   std::vector<int64_t> values;
-  for (int64_t i = 0; i < count; ++i) values.push_back(i * step % of);
+  for (int64_t i = 0; i < count; ++i)
+    values.push_back(i * step % of);
   return Tensor::from(values);
 }
 
 class Simulated : public testing::TestWithParam<std::string> {
 protected:
-  // Each list within `error` of the reference's, relative to the largest number in it: a derivative that is zero but for rounding is small
-  // beside the others.
+  // Each list within `error` of the reference's, relative to the largest number in it: a derivative
+  // that is zero but for rounding is small beside the others.
   void compare(const std::function<Numbers()> &program, double error = 1e-5) {
     Numbers expected = run_on("reference", program), actual = run_on(GetParam(), program);
     ASSERT_EQ(actual.size(), expected.size());
@@ -85,7 +87,8 @@ Numbers train(Model &model, Optimizer &optimizer, int steps, const Loss &loss_of
 
 TEST_P(Simulated, TrainsAnMlp) {
   compare([] {
-    nn::Sequential model(nn::Linear(20, 32), nn::ReLU(), nn::Linear(32, 24), nn::Tanh(), nn::Linear(24, 10));
+    nn::Sequential model(nn::Linear(20, 32), nn::ReLU(), nn::Linear(32, 24), nn::Tanh(),
+                         nn::Linear(24, 10));
     optim::AdamW optimizer(model.parameters(), {.lr = 0.01});
     Tensor x = uniform({17, 20}, -1, 1), y = counting(17, 1, 10);
     return train(model, optimizer, 3, [&](auto &m) { return nn::cross_entropy(m(x), y); });
@@ -98,10 +101,13 @@ TEST_P(Simulated, TrainsATransformer) {
     struct Model : nn::Module {
       nn::Embedding tokens = child("tokens", nn::Embedding(kSymbols, kWidth));
       nn::Embedding positions = child("positions", nn::Embedding(kLength, kWidth));
-      nn::TransformerBlock block = child("block", nn::TransformerBlock(kWidth, 4, {.dropout = 0.1, .causal = true}));
+      nn::TransformerBlock block =
+          child("block", nn::TransformerBlock(kWidth, 4, {.dropout = 0.1, .causal = true}));
       nn::LayerNorm norm = child("norm", nn::LayerNorm(kWidth));
       nn::Linear head = child("head", nn::Linear(kWidth, kSymbols));
-      Tensor operator()(const Tensor &ids) const { return head(norm(block(tokens(ids) + positions.weight))); }
+      Tensor operator()(const Tensor &ids) const {
+        return head(norm(block(tokens(ids) + positions.weight)));
+      }
     } model;
     optim::SGD optimizer(model.parameters(), {.lr = 0.1, .momentum = 0.9});
     Tensor input = counting(kBatch * kLength, 5, kSymbols).reshape({kBatch, kLength});
@@ -118,7 +124,9 @@ TEST_P(Simulated, TrainsAConvolutionalNetwork) {
       nn::MaxPool2d pool = child("pool", nn::MaxPool2d(2));
       nn::Conv2d second = child("second", nn::Conv2d(4, 6, 3));
       nn::Linear head = child("head", nn::Linear(24, 3));
-      Tensor operator()(const Tensor &x) const { return head(relu(second(pool(relu(norm(first(x)))))).reshape({4, 24})); }
+      Tensor operator()(const Tensor &x) const {
+        return head(relu(second(pool(relu(norm(first(x)))))).reshape({4, 24}));
+      }
     } model;
     optim::SGD optimizer(model.parameters(), {.lr = 0.05});
     Tensor x = uniform({4, 1, 8, 8}, -1, 1), y = counting(4, 1, 3);
@@ -143,7 +151,8 @@ TEST_P(Simulated, MovesAndIndexes) {
   });
 }
 
-// The error is raised where the value is asked for, names the op and the index, and the next program runs.
+// The error is raised where the value is asked for, names the op and the index, and the next
+// program runs.
 TEST_P(Simulated, ABadIndexIsAnErrorAndNoMore) {
   Config before = config(), now = before;
   now.backend = GetParam();
@@ -153,7 +162,9 @@ TEST_P(Simulated, ABadIndexIsAnErrorAndNoMore) {
     (void)index_select(table, 0, ids).to_vector<float>();
     ADD_FAILURE() << "index 7 of 5 rows";
   } catch (const Error &error) {
-    EXPECT_NE(std::string(error.what()).find("index 7 at position 1 is out of range"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("index 7 at position 1 is out of range"),
+              std::string::npos)
+        << error.what();
   }
   EXPECT_EQ(index_select(table, 0, tensor<int64_t>({3})).to_vector<float>().size(), 4u);
   set_config(before);
@@ -166,7 +177,9 @@ INSTANTIATE_TEST_SUITE_P(Backends, Simulated, testing::ValuesIn(backends()), [](
   return name;
 });
 
-TEST(SimulatedBackends, ThereAreSome) { EXPECT_FALSE(backends().empty()); }
+TEST(SimulatedBackends, ThereAreSome) {
+  EXPECT_FALSE(backends().empty());
+}
 
 } // namespace
 } // namespace weft::tests

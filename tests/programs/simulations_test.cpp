@@ -1,5 +1,6 @@
-// Simulations and decompositions that write parts of a tensor in place, step by step, and methods that decide on the host. The numbers
-// are those of PyTorch 2.15 in float64, of the same statements in Python, with sin(rate * torch.arange(n, dtype=torch.float64)) as input.
+// Simulations and decompositions that write parts of a tensor in place, step by step, and methods
+// that decide on the host. The numbers are those of PyTorch 2.15 in float64, of the same statements
+// in Python, with sin(rate * torch.arange(n, dtype=torch.float64)) as input.
 #include <cmath>
 #include <deque>
 
@@ -13,7 +14,8 @@ namespace {
 
 Tensor wave(double rate, const Shape &shape, DType dtype) {
   int64_t n = 1;
-  for (int64_t dim : shape) n *= dim;
+  for (int64_t dim : shape)
+    n *= dim;
   Tensor x = sin(rate * arange(n, float64)).reshape(shape).to(dtype);
   x.eval();
   return x;
@@ -21,8 +23,12 @@ Tensor wave(double rate, const Shape &shape, DType dtype) {
 
 class Simulations : public testing::TestWithParam<DType> {
 protected:
-  double tolerance() const { return GetParam() == float64 ? 1e-11 : 2e-5; }
-  void expect(const Tensor &x, double value) { EXPECT_NEAR(x.item<double>(), value, tolerance() * std::fabs(value)); }
+  double tolerance() const {
+    return GetParam() == float64 ? 1e-11 : 2e-5;
+  }
+  void expect(const Tensor &x, double value) {
+    EXPECT_NEAR(x.item<double>(), value, tolerance() * std::fabs(value));
+  }
 };
 
 // Gauss-Seidel in two colours: each step writes every other point of every other row.
@@ -32,7 +38,9 @@ TEST_P(Simulations, RedAndBlackPoints) {
     for (int colour = 0; colour < 2; ++colour)
       for (int64_t odd = 0; odd < 2; ++odd) {
         int64_t row = 1 + odd, column = 1 + (odd + colour) % 2;
-        auto at = [&](int64_t dy, int64_t dx) { return u.slice(0, row + dy, row + dy + 15, 2).slice(1, column + dx, column + dx + 15, 2); };
+        auto at = [&](int64_t dy, int64_t dx) {
+          return u.slice(0, row + dy, row + dy + 15, 2).slice(1, column + dx, column + dx + 15, 2);
+        };
         Tensor right = f.slice(0, row - 1, row + 14, 2).slice(1, column - 1, column + 14, 2);
         at(0, 0).copy_(0.25 * (at(-1, 0) + at(1, 0) + at(0, -1) + at(0, 1) - right));
       }
@@ -46,8 +54,8 @@ TEST_P(Simulations, Maxwell) {
   for (int step = 0; step < 15; ++step) {
     hx.sub_(0.5 * (e.slice(1, 1) - e.slice(1, 0, -1)));
     hy.add_(0.5 * (e.slice(0, 1) - e.slice(0, 0, -1)));
-    Tensor curl = hy.slice(0, 1).slice(1, 1, -1) - hy.slice(0, 0, -1).slice(1, 1, -1) - hx.slice(0, 1, -1).slice(1, 1) +
-                  hx.slice(0, 1, -1).slice(1, 0, -1);
+    Tensor curl = hy.slice(0, 1).slice(1, 1, -1) - hy.slice(0, 0, -1).slice(1, 1, -1) -
+                  hx.slice(0, 1, -1).slice(1, 1) + hx.slice(0, 1, -1).slice(1, 0, -1);
     e.slice(0, 1, -1).slice(1, 1, -1).add_(0.5 * curl);
     e[10][10].add_(std::sin(0.3 * step));
   }
@@ -80,7 +88,8 @@ TEST_P(Simulations, BodiesThatAttractOneAnother) {
 
 // Columns are written as they are found, and read by the later ones.
 TEST_P(Simulations, GramSchmidt) {
-  Tensor a = sin(5 * wave(2.1, {12, 9}, GetParam())), q = zeros({12, 9}, GetParam()), r = zeros({9, 9}, GetParam());
+  Tensor a = sin(5 * wave(2.1, {12, 9}, GetParam())), q = zeros({12, 9}, GetParam()),
+         r = zeros({9, 9}, GetParam());
   for (int64_t j = 0; j < 9; ++j) {
     Tensor v = a.select(1, j).clone();
     for (int64_t i = 0; i < j; ++i) {
@@ -95,10 +104,12 @@ TEST_P(Simulations, GramSchmidt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(DTypes, Simulations, testing::Values(float32, float64),
-                         [](const testing::TestParamInfo<DType> &info) { return std::string(name(info.param)); });
+                         [](const testing::TestParamInfo<DType> &info) {
+                           return std::string(name(info.param));
+                         });
 
-// Quasi-Newton with a memory of five steps and a line search: what it does next depends on numbers that the host reads. A second run
-// finds all its programs.
+// Quasi-Newton with a memory of five steps and a line search: what it does next depends on numbers
+// that the host reads. A second run finds all its programs.
 TEST(HostMethods, LimitedMemoryQuasiNewton) {
   auto rosenbrock = [](const Tensor &x) {
     Tensor next = x.slice(0, 1), here = x.slice(0, 0, -1);
@@ -117,7 +128,9 @@ TEST(HostMethods, LimitedMemoryQuasiNewton) {
         weights[i] = inverses[i] * dot(steps[i], direction).item<double>();
         direction = direction - weights[i] * changes[i];
       }
-      double scale = steps.empty() ? 1e-3 : 1 / inverses.back() / dot(changes.back(), changes.back()).item<double>();
+      double scale = steps.empty()
+                         ? 1e-3
+                         : 1 / inverses.back() / dot(changes.back(), changes.back()).item<double>();
       direction = direction * scale;
       for (size_t i = 0; i < steps.size(); ++i) {
         double other = inverses[i] * dot(changes[i], direction).item<double>();
@@ -129,13 +142,15 @@ TEST(HostMethods, LimitedMemoryQuasiNewton) {
         to = (x - length * direction).detach().requires_grad_();
         at = rosenbrock(to);
         found = at.item<double>();
-        if (found <= least - 1e-4 * length * slope) break;
+        if (found <= least - 1e-4 * length * slope)
+          break;
       }
       Tensor next = grad({at}, {to})[0], step = (to - x).detach(), change = next - g;
       double curvature = dot(step, change).item<double>();
       if (curvature > 1e-10) {
         steps.push_back(step), changes.push_back(change), inverses.push_back(1 / curvature);
-        if (steps.size() > 5) steps.pop_front(), changes.pop_front(), inverses.pop_front();
+        if (steps.size() > 5)
+          steps.pop_front(), changes.pop_front(), inverses.pop_front();
       }
       x = to, g = next, least = found;
     }
@@ -147,19 +162,22 @@ TEST(HostMethods, LimitedMemoryQuasiNewton) {
   EXPECT_EQ(compiles.count(), 0u);
 }
 
-// A curve is fitted by damped Gauss-Newton steps; the Jacobian comes from derivatives of a derivative, the system is solved by eliminating
-// rows in place.
+// A curve is fitted by damped Gauss-Newton steps; the Jacobian comes from derivatives of a
+// derivative, the system is solved by eliminating rows in place.
 TEST(HostMethods, LevenbergAndMarquardt) {
   Tensor t = arange(60, float64) / 20;
   Tensor y = 2.5 * exp(-1.3 * t) * cos(3.0 * t + 0.4) + 0.01 * wave(1.7, {60}, float64);
-  auto residual = [&](const Tensor &p) { return p[0] * exp(-p[1] * t) * cos(p[2] * t + p[3]) - y; };
+  auto residual = [&](const Tensor &p) {
+    return p[0] * exp(-p[1] * t) * cos(p[2] * t + p[3]) - y;
+  };
   Tensor p = Tensor::from(std::vector<double>{1, 1, 2.5, 0}).requires_grad_();
   double damping = 1e-2, best = 1e9;
   for (int iteration = 0; iteration < 12; ++iteration) {
     Tensor r = residual(p), v = zeros({60}, float64).requires_grad_();
     Tensor transposed = grad({r}, {p}, GradOptions{.grad_outputs = {v}, .create_graph = true})[0];
     std::vector<Tensor> columns;
-    for (int64_t k = 0; k < 4; ++k) columns.push_back(grad({transposed[k]}, {v}, GradOptions{.retain_graph = true})[0]);
+    for (int64_t k = 0; k < 4; ++k)
+      columns.push_back(grad({transposed[k]}, {v}, GradOptions{.retain_graph = true})[0]);
     NoGrad no_grad;
     Tensor j = stack(columns, 1), a = matmul(j.t(), j), right = matmul(j.t(), r);
     a = a + damping * diag(a.diagonal());
@@ -167,12 +185,15 @@ TEST(HostMethods, LevenbergAndMarquardt) {
     for (int64_t k = 0; k < 4; ++k) {
       rows[k].div_(rows[k][k].clone());
       for (int64_t i = 0; i < 4; ++i)
-        if (i != k) rows[i].sub_(rows[i][k].clone() * rows[k]);
+        if (i != k)
+          rows[i].sub_(rows[i][k].clone() * rows[k]);
     }
     Tensor next = p - rows.select(1, 4);
     double error = residual(next).square().sum().item<double>();
-    if (error < best) best = error, p = next.detach().requires_grad_(), damping /= 3;
-    else damping *= 2;
+    if (error < best)
+      best = error, p = next.detach().requires_grad_(), damping /= 3;
+    else
+      damping *= 2;
   }
   EXPECT_NEAR(best, 0.00294450903117, 1e-8 * 0.00294450903117);
   EXPECT_NEAR(p[1].item<double>(), 1.3007658619, 1e-6);

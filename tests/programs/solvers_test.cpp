@@ -1,5 +1,5 @@
-// Solvers that look at a value in every iteration, as users write them: the numbers are right, and the number of programs does not grow
-// with that of the iterations.
+// Solvers that look at a value in every iteration, as users write them: the numbers are right, and
+// the number of programs does not grow with that of the iterations.
 #include <cmath>
 #include <numeric>
 
@@ -16,7 +16,9 @@ Tensor springs(int64_t n) {
   std::vector<double> values(static_cast<size_t>(n * n));
   for (int64_t i = 0; i < n; ++i) {
     values[static_cast<size_t>(i * n + i)] = 2.05;
-    if (i > 0) values[static_cast<size_t>(i * n + i - 1)] = values[static_cast<size_t>((i - 1) * n + i)] = -1;
+    if (i > 0)
+      values[static_cast<size_t>(i * n + i - 1)] = values[static_cast<size_t>((i - 1) * n + i)] =
+          -1;
   }
   return Tensor::from(values, {n, n});
 }
@@ -42,20 +44,24 @@ TEST(Solvers, ConjugateGradients) {
   EXPECT_LT(norm(matmul(a, x) - b).item<double>(), 1e-9);
 }
 
-// Logistic regression by Newton's method, whose steps come from conjugate gradients with Hessian-vector products.
+// Logistic regression by Newton's method, whose steps come from conjugate gradients with
+// Hessian-vector products.
 TEST(Solvers, NewtonWithHessianVectorProducts) {
   manual_seed(3);
-  Tensor x = randn({60, 5}, float64), y = (rand({60}, float64) < sigmoid(matmul(x, arange(5, float64) * 0.3 - 0.6))).to(float64);
+  Tensor x = randn({60, 5}, float64),
+         y = (rand({60}, float64) < sigmoid(matmul(x, arange(5, float64) * 0.3 - 0.6))).to(float64);
   Tensor w = zeros({5}, float64);
   eval({x, y, w});
   Compiles compiles;
   std::vector<double> norms;
   for (int outer = 0; outer < 8; ++outer) {
     Tensor point = w.detach().clone().requires_grad_();
-    Tensor loss = nn::binary_cross_entropy_with_logits(matmul(x, point), y) + 0.005 * point.square().sum();
+    Tensor loss =
+        nn::binary_cross_entropy_with_logits(matmul(x, point), y) + 0.005 * point.square().sum();
     Tensor g = grad({loss}, {point}, true)[0];
     norms.push_back(norm(g).item<double>());
-    if (norms.back() < 1e-12) break;
+    if (norms.back() < 1e-12)
+      break;
     Tensor d = zeros({5}, float64), r = -g.detach(), p = r, rr = (r * r).sum();
     for (int inner = 0; inner < 20 && rr.item<double>() > 1e-28; ++inner) {
       Tensor hp = grad({(g * p.detach()).sum()}, {point}, {.retain_graph = true})[0];
@@ -71,14 +77,16 @@ TEST(Solvers, NewtonWithHessianVectorProducts) {
   // From a certain point on the number of right digits doubles.
   EXPECT_LT(norms.back(), 1e-12);
   EXPECT_LE(norms.size(), 8u);
-  EXPECT_LE(compiles.count(), 8u) << "some for the start of an outer iteration, some for its inner ones, for all of them";
+  EXPECT_LE(compiles.count(), 8u)
+      << "some for the start of an outer iteration, some for its inner ones, for all of them";
 }
 
 TEST(Solvers, KMeans) {
   manual_seed(4);
   constexpr int64_t kCenters = 3;
   Tensor middles = tensor<float>({{0, 0}, {6, 0}, {0, 6}});
-  Tensor x = (randn({90, 2}) + repeat_interleave(middles, 30, 0)), centers = x.index({tensor<int64_t>({0, 35, 70})});
+  Tensor x = (randn({90, 2}) + repeat_interleave(middles, 30, 0)),
+         centers = x.index({tensor<int64_t>({0, 35, 70})});
   eval({x, centers});
   Compiles compiles;
   std::vector<int64_t> before, now;
@@ -100,7 +108,8 @@ TEST(Solvers, KMeans) {
     double sum[2] = {0, 0};
     int count = 0;
     for (size_t i = 0; i < now.size(); ++i)
-      if (now[i] == c) sum[0] += points[2 * i], sum[1] += points[2 * i + 1], ++count;
+      if (now[i] == c)
+        sum[0] += points[2 * i], sum[1] += points[2 * i + 1], ++count;
     ASSERT_GT(count, 20);
     EXPECT_NEAR(found[static_cast<size_t>(2 * c)], sum[0] / count, 1e-5);
     EXPECT_NEAR(found[static_cast<size_t>(2 * c + 1)], sum[1] / count, 1e-5);
@@ -111,7 +120,8 @@ TEST(Solvers, PageRankByScattering) {
   std::vector<int64_t> from, to;
   constexpr int64_t kPages = 30;
   for (int64_t i = 0; i < kPages; ++i)
-    for (int64_t k = 1; k <= 1 + i % 3; ++k) from.push_back(i), to.push_back((i * 7 + 3 * k) % kPages);
+    for (int64_t k = 1; k <= 1 + i % 3; ++k)
+      from.push_back(i), to.push_back((i * 7 + 3 * k) % kPages);
   Tensor source = Tensor::from(from), target = Tensor::from(to);
   Tensor degree = scatter_add(zeros({kPages}, float64), 0, source, ones({source.numel()}, float64));
   Tensor rank = full({kPages}, 1.0 / kPages, float64);
@@ -127,15 +137,18 @@ TEST(Solvers, PageRankByScattering) {
   }
   EXPECT_LE(compiles.count(), 2u);
   std::vector<double> expected(kPages, 1.0 / kPages), out(kPages, 0);
-  for (int64_t page : from) ++out[static_cast<size_t>(page)];
+  for (int64_t page : from)
+    ++out[static_cast<size_t>(page)];
   for (int i = 0; i < 400; ++i) {
     std::vector<double> next(kPages, 0.15 / kPages);
     for (size_t e = 0; e < from.size(); ++e)
-      next[static_cast<size_t>(to[e])] += 0.85 * expected[static_cast<size_t>(from[e])] / out[static_cast<size_t>(from[e])];
+      next[static_cast<size_t>(to[e])] +=
+          0.85 * expected[static_cast<size_t>(from[e])] / out[static_cast<size_t>(from[e])];
     expected = next;
   }
   std::vector<double> found = rank.to_vector<double>();
-  for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-12);
+  for (size_t i = 0; i < found.size(); ++i)
+    EXPECT_NEAR(found[i], expected[i], 1e-12);
 }
 
 // Row by row: the position that changes is one of a program's numbers, not a program of its own.
@@ -148,15 +161,20 @@ TEST(Solvers, AHessianByRows) {
   Tensor g = grad({rosenbrock}, {x}, true)[0];
   Compiles compiles;
   std::vector<std::vector<double>> hessian;
-  for (int64_t i = 0; i < kSize; ++i) hessian.push_back(grad({g[i]}, {x}, {.retain_graph = true})[0].to_vector<double>());
+  for (int64_t i = 0; i < kSize; ++i)
+    hessian.push_back(grad({g[i]}, {x}, {.retain_graph = true})[0].to_vector<double>());
   EXPECT_LE(compiles.count(), 4u);
   std::vector<double> at = x.to_vector<double>();
   for (size_t i = 0; i < kSize; ++i)
     for (size_t j = 0; j < kSize; ++j) {
       double expected = 0;
-      if (i == j) expected = (i > 0 ? 200 : 0) + (i + 1 < kSize ? 1200 * at[i] * at[i] - 400 * at[i + 1] + 2 : 0);
-      if (j == i + 1) expected = -400 * at[i];
-      if (i == j + 1) expected = -400 * at[j];
+      if (i == j)
+        expected =
+            (i > 0 ? 200 : 0) + (i + 1 < kSize ? 1200 * at[i] * at[i] - 400 * at[i + 1] + 2 : 0);
+      if (j == i + 1)
+        expected = -400 * at[i];
+      if (i == j + 1)
+        expected = -400 * at[j];
       EXPECT_NEAR(hessian[i][j], expected, 1e-9) << i << ", " << j;
     }
 }
@@ -170,9 +188,11 @@ TEST(Solvers, RowsOfATable) {
   data::SplitMix64 random(3);
   for (int step = 0; step < 20; ++step) {
     // Two of one half, which are to meet, and one of the other, which is to part from them.
-    int64_t half = static_cast<int64_t>(random.below(2)), a = static_cast<int64_t>(random.below(4)), b = (a + 1 + step % 3) % 4;
+    int64_t half = static_cast<int64_t>(random.below(2)), a = static_cast<int64_t>(random.below(4)),
+            b = (a + 1 + step % 3) % 4;
     int64_t c = static_cast<int64_t>(random.below(4));
-    Tensor left = table[4 * half + a], right = table[4 * half + b], other = table[4 * (1 - half) + c];
+    Tensor left = table[4 * half + a], right = table[4 * half + b],
+           other = table[4 * (1 - half) + c];
     Tensor loss = -log_sigmoid((left * right).sum()) - log_sigmoid(-(left * other).sum());
     optimizer.zero_grad();
     loss.backward();
@@ -181,7 +201,8 @@ TEST(Solvers, RowsOfATable) {
   }
   EXPECT_LE(compiles.count(), 3u);
   Tensor products = matmul(table, table.t()), within = products.index({Slice(0, 4), Slice(0, 4)});
-  EXPECT_GT((within.sum() - (within * eye(4)).sum()).item<float>(), products.index({Slice(0, 4), Slice(4, 8)}).sum().item<float>());
+  EXPECT_GT((within.sum() - (within * eye(4)).sum()).item<float>(),
+            products.index({Slice(0, 4), Slice(4, 8)}).sum().item<float>());
 }
 
 // Gradient descent with a line search: how often it halves its step is the data's business.
@@ -233,8 +254,10 @@ TEST(Solvers, SinkhornAndItsDerivative) {
   Tensor point = x.clone().detach().requires_grad_();
   auto [total, plan] = cost(point);
   Tensor g = grad({total}, {point})[0];
-  for (double mass : plan.sum(0).to_vector<double>()) EXPECT_NEAR(mass, 1.0 / 6, 1e-9);
-  for (double mass : plan.sum(1).to_vector<double>()) EXPECT_NEAR(mass, 1.0 / 8, 1e-5);
+  for (double mass : plan.sum(0).to_vector<double>())
+    EXPECT_NEAR(mass, 1.0 / 6, 1e-9);
+  for (double mass : plan.sum(1).to_vector<double>())
+    EXPECT_NEAR(mass, 1.0 / 8, 1e-5);
   // Against differences.
   std::vector<double> gradient = g.to_vector<double>();
   Compiles compiles;
@@ -242,7 +265,9 @@ TEST(Solvers, SinkhornAndItsDerivative) {
     std::vector<double> high = x.to_vector<double>(), low = high;
     high[i] += 1e-5, low[i] -= 1e-5;
     NoGrad no_grad;
-    double slope = (cost(Tensor::from(high, {8, 2})).first.item<double>() - cost(Tensor::from(low, {8, 2})).first.item<double>()) / 2e-5;
+    double slope = (cost(Tensor::from(high, {8, 2})).first.item<double>() -
+                    cost(Tensor::from(low, {8, 2})).first.item<double>()) /
+                   2e-5;
     EXPECT_NEAR(gradient[i], slope, 1e-6);
   }
   EXPECT_LE(compiles.count(), 2u);

@@ -12,7 +12,8 @@ namespace {
 
 float spread(const Tensor &tensor) {
   std::vector<float> values = tensor.to_vector<float>();
-  return *std::max_element(values.begin(), values.end()) - *std::min_element(values.begin(), values.end());
+  return *std::max_element(values.begin(), values.end()) -
+         *std::min_element(values.begin(), values.end());
 }
 
 TEST(Training, SgdFindsTheLine) {
@@ -26,7 +27,8 @@ TEST(Training, SgdFindsTheLine) {
     optimizer.zero_grad();
     value.backward();
     optimizer.step();
-    if (step == 299) loss = value.item<float>();
+    if (step == 299)
+      loss = value.item<float>();
   }
   EXPECT_LT(loss, 1e-8f);
   std::vector<float> weight = model.weight.to_vector<float>();
@@ -38,7 +40,8 @@ TEST(Training, SgdFindsTheLine) {
 
 TEST(Training, ALayeredNetworkLearnsXor) {
   manual_seed(2);
-  Tensor x = tensor({{0.f, 0.f}, {0.f, 1.f}, {1.f, 0.f}, {1.f, 1.f}}), y = tensor<int64_t>({0, 1, 1, 0});
+  Tensor x = tensor({{0.f, 0.f}, {0.f, 1.f}, {1.f, 0.f}, {1.f, 1.f}}),
+         y = tensor<int64_t>({0, 1, 1, 0});
   nn::Sequential model(nn::Linear(2, 16), nn::Tanh(), nn::Linear(16, 2));
   optim::AdamW optimizer(model.parameters(), {.lr = 0.05});
   for (int step = 0; step < 200; ++step) {
@@ -58,9 +61,12 @@ TEST(Training, ATransformerLearnsToLookBack) {
   struct Model : nn::Module {
     nn::Embedding tokens = child("tokens", nn::Embedding(kSymbols, kWidth));
     nn::Embedding positions = child("positions", nn::Embedding(kLength, kWidth));
-    nn::TransformerBlock block = child("block", nn::TransformerBlock(kWidth, 4, {.dropout = 0.0, .causal = true}));
+    nn::TransformerBlock block =
+        child("block", nn::TransformerBlock(kWidth, 4, {.dropout = 0.0, .causal = true}));
     nn::Linear head = child("head", nn::Linear(kWidth, kSymbols));
-    Tensor operator()(const Tensor &ids) const { return head(block(tokens(ids) + positions.weight)); }
+    Tensor operator()(const Tensor &ids) const {
+      return head(block(tokens(ids) + positions.weight));
+    }
   } model;
   optim::AdamW optimizer(model.parameters(), {.lr = 3e-3});
   data::SplitMix64 random(5);
@@ -70,21 +76,25 @@ TEST(Training, ATransformerLearnsToLookBack) {
     for (int64_t b = 0; b < kBatch; ++b)
       for (int64_t t = 0; t < kLength; ++t) {
         input[b * kLength + t] = static_cast<int64_t>(random.below(kSymbols));
-        if (t >= kLag) target[b * kLength + t] = input[b * kLength + t - kLag];
+        if (t >= kLag)
+          target[b * kLength + t] = input[b * kLength + t - kLag];
       }
-    Tensor value = nn::cross_entropy(model(Tensor::from(input, {kBatch, kLength})), Tensor::from(target, {kBatch, kLength}));
+    Tensor value = nn::cross_entropy(model(Tensor::from(input, {kBatch, kLength})),
+                                     Tensor::from(target, {kBatch, kLength}));
     optimizer.zero_grad();
     value.backward();
     optim::clip_grad_norm(model.parameters(), 1.0);
     optimizer.step();
-    if (step == 399) loss = value.item<float>();
+    if (step == 399)
+      loss = value.item<float>();
   }
   EXPECT_LT(loss, 0.2f) << "guessing costs " << std::log(6.0);
 }
 
 TEST(Training, ARaggedLastBatchIsAtMostOneMoreProgram) {
   manual_seed(4);
-  data::DataLoader loader(data::TensorDataset(rand({70, 5}), rand({70, 1})), {.batch_size = 16, .shuffle = true});
+  data::DataLoader loader(data::TensorDataset(rand({70, 5}), rand({70, 1})),
+                          {.batch_size = 16, .shuffle = true});
   ASSERT_EQ(loader.batches(), 5);
   nn::Linear model(5, 1);
   optim::SGD optimizer(model.parameters(), {.lr = 0.01});
@@ -98,19 +108,22 @@ TEST(Training, ARaggedLastBatchIsAtMostOneMoreProgram) {
   };
   synchronize();
   uint64_t before = statistics().compiles + statistics().disk_hits;
-  for (int i = 0; i < 4; ++i) epoch();
+  for (int i = 0; i < 4; ++i)
+    epoch();
   synchronize();
   EXPECT_LE(statistics().compiles + statistics().disk_hits - before, 2u);
 }
 
-// Parameters, optimizer, generator and loader in one file; another process' worth of objects goes on as if nothing had happened.
+// Parameters, optimizer, generator and loader in one file; another process' worth of objects goes
+// on as if nothing had happened.
 TEST(Training, ACheckpointContinuesBitForBit) {
   const std::string path = scratch_folder() + "/checkpoint.safetensors";
   struct Run {
     nn::Sequential model{nn::Linear(4, 16), nn::ReLU(), nn::Dropout(0.3), nn::Linear(16, 1)};
     optim::AdamW optimizer{model.parameters(), {.lr = 0.01}};
     data::DataLoader loader;
-    explicit Run(const data::DatasetPtr &data) : loader(data, {.batch_size = 8, .shuffle = true, .seed = 6}) {}
+    explicit Run(const data::DatasetPtr &data)
+        : loader(data, {.batch_size = 8, .shuffle = true, .seed = 6}) {}
     std::vector<float> train(int steps) {
       std::vector<float> losses;
       for (int i = 0; i < steps; ++i) {
@@ -130,11 +143,15 @@ TEST(Training, ACheckpointContinuesBitForBit) {
   Run first(data);
   first.train(9);
   nn::NamedTensors tensors;
-  for (auto &[name, tensor] : first.model.state()) tensors.emplace_back("model." + name, tensor);
-  for (auto &[name, tensor] : first.optimizer.state()) tensors.emplace_back("optimizer." + name, tensor);
+  for (auto &[name, tensor] : first.model.state())
+    tensors.emplace_back("model." + name, tensor);
+  for (auto &[name, tensor] : first.optimizer.state())
+    tensors.emplace_back("optimizer." + name, tensor);
   tensors.emplace_back("random", default_generator().state());
   data::LoaderState position = first.loader.state();
-  io::save_safetensors(path, tensors, {{"batch", std::to_string(position.batch)}, {"epoch", std::to_string(position.epoch)}});
+  io::save_safetensors(
+      path, tensors,
+      {{"batch", std::to_string(position.batch)}, {"epoch", std::to_string(position.epoch)}});
   std::vector<float> expected = first.train(20);
   EXPECT_GT(spread(Tensor::from(expected)), 0);
 
@@ -143,13 +160,18 @@ TEST(Training, ACheckpointContinuesBitForBit) {
   io::SafeTensors file = io::load_safetensors(path);
   nn::NamedTensors model, optimizer;
   for (auto &[name, tensor] : file.tensors) {
-    if (name.starts_with("model.")) model.emplace_back(name.substr(6), tensor);
-    else if (name.starts_with("optimizer.")) optimizer.emplace_back(name.substr(10), tensor);
-    else default_generator().set_state(tensor);
+    if (name.starts_with("model."))
+      model.emplace_back(name.substr(6), tensor);
+    else if (name.starts_with("optimizer."))
+      optimizer.emplace_back(name.substr(10), tensor);
+    else
+      default_generator().set_state(tensor);
   }
   second.model.load_state(model);
   second.optimizer.load_state(optimizer);
-  second.loader.restore({.seed = 6, .epoch = std::stoll(file.metadata.at("epoch")), .batch = std::stoll(file.metadata.at("batch"))});
+  second.loader.restore({.seed = 6,
+                         .epoch = std::stoll(file.metadata.at("epoch")),
+                         .batch = std::stoll(file.metadata.at("batch"))});
   EXPECT_EQ(second.train(20), expected);
 }
 

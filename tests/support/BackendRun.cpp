@@ -22,14 +22,16 @@ std::vector<Variant> variants() {
   for (const std::string &name : compiler::backendNames()) {
     all.push_back({name, name});
     all.back().views = !llvm::StringRef(name).ends_with("simulated");
-    // What interprets has no providers, and one variant of a backend without them is enough. What simulates a device takes long, and only
-    // a few dtypes of a few ops are claimed.
-    if (llvm::StringRef backend = name; name != "reference" && !backend.ends_with("unfused") && !backend.ends_with("simulated")) {
+    // What interprets has no providers, and one variant of a backend without them is enough. What
+    // simulates a device takes long, and only a few dtypes of a few ops are claimed.
+    if (llvm::StringRef backend = name;
+        name != "reference" && !backend.ends_with("unfused") && !backend.ends_with("simulated")) {
       all.push_back({name + " unclaimed", name});
       all.back().options.claim = false;
     }
   }
-  // The machine's own features choose how vectors are lowered: the narrower lowering must be right too, wherever the tests run.
+  // The machine's own features choose how vectors are lowered: the narrower lowering must be right
+  // too, wherever the tests run.
   bool hasCpu = llvm::is_contained(compiler::backendNames(), "cpu");
   if (std::optional<std::string> narrow = narrowFeatures(); narrow && hasCpu) {
     all.push_back({"cpu 256-bit", "cpu"});
@@ -42,7 +44,8 @@ std::vector<Variant> variants() {
 std::optional<std::string> narrowFeatures() {
   llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
   auto wide = features.find("avx512f");
-  if (wide == features.end() || !wide->second) return std::nullopt;
+  if (wide == features.end() || !wide->second)
+    return std::nullopt;
   return "-avx512f";
 }
 
@@ -50,14 +53,17 @@ void prepare(mlir::MLIRContext &context) {
   mlir::DialectRegistry registry;
   registry.insert<ir::WeftDialect, mlir::func::FuncDialect>();
   for (const std::string &name : compiler::backendNames())
-    if (auto backend = compiler::findBackend(name); backend.ok()) (*backend)->registerDialects(registry);
+    if (auto backend = compiler::findBackend(name); backend.ok())
+      (*backend)->registerDialects(registry);
   context.appendDialectRegistry(registry);
   context.loadAllAvailableDialects();
 }
 
-absl::StatusOr<std::shared_ptr<runtime::Executable>> compile(mlir::ModuleOp module, const Variant &variant) {
+absl::StatusOr<std::shared_ptr<runtime::Executable>> compile(mlir::ModuleOp module,
+                                                             const Variant &variant) {
   absl::StatusOr<compiler::Backend *> backend = compiler::findBackend(variant.backend);
-  if (!backend.ok()) return backend.status();
+  if (!backend.ok())
+    return backend.status();
   mlir::OwningOpRef<mlir::ModuleOp> copy = module.clone();
   std::string diagnostics;
   mlir::ScopedDiagnosticHandler collect(module.getContext(), [&](mlir::Diagnostic &diagnostic) {
@@ -65,7 +71,9 @@ absl::StatusOr<std::shared_ptr<runtime::Executable>> compile(mlir::ModuleOp modu
     return mlir::success();
   });
   auto executable = (*backend)->compile(*copy, variant.options, nullptr);
-  if (!executable.ok()) return absl::Status(executable.status().code(), std::string(executable.status().message()) + diagnostics);
+  if (!executable.ok())
+    return absl::Status(executable.status().code(),
+                        std::string(executable.status().message()) + diagnostics);
   return executable;
 }
 
@@ -73,19 +81,22 @@ absl::StatusOr<std::shared_ptr<runtime::Executable>> compile(mlir::ModuleOp modu
 static runtime::Executor &executorOf(int threads) {
   static std::map<int, runtime::Executor> executors;
   auto found = executors.find(threads);
-  if (found != executors.end()) return found->second;
+  if (found != executors.end())
+    return found->second;
   auto memory = runtime::Memory::create(std::make_shared<runtime::SystemAllocator>());
   return executors.try_emplace(threads, std::move(memory), threads).first->second;
 }
 
-absl::StatusOr<std::vector<HostTensor>> run(std::shared_ptr<runtime::Executable> executable, const std::vector<HostTensor> &inputs,
-                                            int threads) {
+absl::StatusOr<std::vector<HostTensor>> run(std::shared_ptr<runtime::Executable> executable,
+                                            const std::vector<HostTensor> &inputs, int threads) {
   runtime::Executor &executor = executorOf(threads);
   std::vector<std::shared_ptr<runtime::Buffer>> in, out;
   for (const HostTensor &input : inputs) {
     auto buffer = executor.memory()->allocate(input.bytes.size(), "test");
-    if (!buffer.ok()) return buffer.status();
-    if (!input.bytes.empty()) std::memcpy((*buffer)->data(), input.bytes.data(), input.bytes.size());
+    if (!buffer.ok())
+      return buffer.status();
+    if (!input.bytes.empty())
+      std::memcpy((*buffer)->data(), input.bytes.data(), input.bytes.size());
     in.push_back(*std::move(buffer));
   }
   for (const runtime::OutputSpec &spec : executable->output_specs()) {
@@ -93,19 +104,24 @@ absl::StatusOr<std::vector<HostTensor>> run(std::shared_ptr<runtime::Executable>
     std::shared_ptr<runtime::Buffer> buffer;
     if (!tied) {
       auto made = executor.memory()->allocate(spec.bytes, "test");
-      if (!made.ok()) return made.status();
+      if (!made.ok())
+        return made.status();
       buffer = *std::move(made);
-      if (spec.bytes) std::memset(buffer->data(), 0x5a, spec.bytes); // an element that is not written shows
+      if (spec.bytes)
+        std::memset(buffer->data(), 0x5a, spec.bytes); // an element that is not written shows
     }
     out.push_back(std::move(buffer));
   }
-  if (absl::Status status = executor.submit(executable, in, out); !status.ok()) return status;
+  if (absl::Status status = executor.submit(executable, in, out); !status.ok())
+    return status;
   std::vector<HostTensor> results;
   for (size_t i = 0; i < out.size(); ++i) {
-    if (absl::Status status = out[i]->wait(); !status.ok()) return status;
+    if (absl::Status status = out[i]->wait(); !status.ok())
+      return status;
     const runtime::OutputSpec &spec = executable->output_specs()[i];
     HostTensor tensor(spec.dtype, spec.dims);
-    if (!tensor.bytes.empty()) std::memcpy(tensor.bytes.data(), out[i]->data(), tensor.bytes.size());
+    if (!tensor.bytes.empty())
+      std::memcpy(tensor.bytes.data(), out[i]->data(), tensor.bytes.size());
     results.push_back(std::move(tensor));
   }
   return results;

@@ -27,22 +27,27 @@ struct Variant {
 };
 
 // For the messages of GoogleTest.
-inline void PrintTo(const Variant &variant, std::ostream *stream) { *stream << variant.name; }
+inline void PrintTo(const Variant &variant, std::ostream *stream) {
+  *stream << variant.name;
+}
 
-// All registered backends (of the cpu one there is a row without fusion), those that compile for a device also without providers, and the
-// cpu one without 512-bit vectors.
+// All registered backends (of the cpu one there is a row without fusion), those that compile for a
+// device also without providers, and the cpu one without 512-bit vectors.
 std::vector<Variant> variants();
 
-// LLVM features (CompileOptions::features) that make a machine with AVX-512 compile as one with AVX2; nothing on other machines.
+// LLVM features (CompileOptions::features) that make a machine with AVX-512 compile as one with
+// AVX2; nothing on other machines.
 std::optional<std::string> narrowFeatures();
 
 // A context that can hold modules for every registered backend.
 void prepare(mlir::MLIRContext &context);
 
 // The module stays as it is: the backend gets a copy.
-absl::StatusOr<std::shared_ptr<runtime::Executable>> compile(mlir::ModuleOp module, const Variant &variant);
+absl::StatusOr<std::shared_ptr<runtime::Executable>> compile(mlir::ModuleOp module,
+                                                             const Variant &variant);
 // Results in the order of the function's; inputs are copied, so that donation cannot be seen.
-absl::StatusOr<std::vector<ir::HostTensor>> run(std::shared_ptr<runtime::Executable> executable, const std::vector<ir::HostTensor> &inputs,
+absl::StatusOr<std::vector<ir::HostTensor>> run(std::shared_ptr<runtime::Executable> executable,
+                                                const std::vector<ir::HostTensor> &inputs,
                                                 int threads);
 
 } // namespace weft::tests

@@ -13,35 +13,41 @@ namespace {
 
 using ir::HostTensor;
 
-// A record that becomes Untested takes its op's row away, and with it all tolerance: what such an op gives is compared exactly.
+// A record that becomes Untested takes its op's row away, and with it all tolerance: what such an
+// op gives is compared exactly.
 TEST(OpRows, AreThoseOfAllOpsButWhatIsExact) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   context.loadDialect<ir::WeftDialect>();
   std::vector<std::string> without;
   for (mlir::RegisteredOperationName op : context.getRegisteredOperationsByDialect("weft")) {
     auto *rules = op.getInterface<ir::WeftOp>();
-    if (rules && rules->kind() != ir::Kind::Structure && !findRow(op.getStringRef())) without.push_back(op.getStringRef().str());
+    if (rules && rules->kind() != ir::Kind::Structure && !findRow(op.getStringRef()))
+      without.push_back(op.getStringRef().str());
   }
   llvm::sort(without);
   // It gives its operand's bits.
-  EXPECT_EQ(without, std::vector<std::string>{"weft.check_index"}) << "give the op's record Tests, or say here why its results are exact";
+  EXPECT_EQ(without, std::vector<std::string>{"weft.check_index"})
+      << "give the op's record Tests, or say here why its results are exact";
   EXPECT_EQ(findRow("weft.no_such_op"), nullptr);
   EXPECT_STREQ(findRow("weft.matmul")->mnemonic, "matmul");
 }
 
 TEST(ErrorBudget, OfAnOpWithoutARowIsExact) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
-  OpModule made = buildModule(
-      context,
-      {"weft.check_index", "", {{{3}, DType::kInt64, Values::Indices, 0, 0, 3}}, "{size = 3 : i64, user = \"weft.cross_entropy\"}"},
-      DType::kFloat32);
+  OpModule made = buildModule(context,
+                              {"weft.check_index",
+                               "",
+                               {{{3}, DType::kInt64, Values::Indices, 0, 0, 3}},
+                               "{size = 3 : i64, user = \"weft.cross_entropy\"}"},
+                              DType::kFloat32);
   ASSERT_TRUE(made);
   Budget budget = budgetOf(made, DType::kInt64, made.inputs[0]);
   EXPECT_EQ(budget.ulps, 0);
   EXPECT_TRUE(budget.bound.empty());
 }
 
-// gelu in doubles over its tail, down to where its result is no normal number, as `compute` has it, with the reference's values.
+// gelu in doubles over its tail, down to where its result is no normal number, as `compute` has it,
+// with the reference's values.
 class GeluTail : public testing::TestWithParam<bool> {
 protected:
   void SetUp() override {
@@ -57,15 +63,18 @@ protected:
   }
 
   template <typename T> T compute(T x) const {
-    if (!GetParam()) return x * std::erfc(-x / std::sqrt(T(2))) / 2;
-    T w = x * (2 * T(0.79788456080286535588L) + 2 * T(0.79788456080286535588L) * T(0.044715L) * (x * x));
+    if (!GetParam())
+      return x * std::erfc(-x / std::sqrt(T(2))) / 2;
+    T w = x * (2 * T(0.79788456080286535588L) +
+               2 * T(0.79788456080286535588L) * T(0.044715L) * (x * x));
     return x * (std::exp(w) / (1 + std::exp(w)));
   }
   // What compute() gives in numbers of type T, rounded to doubles, off by a part of itself.
   template <typename T> HostTensor computed(double off = 0) const {
     HostTensor result(DType::kFloat64, expected.shape);
     for (int64_t i = 0; i < result.size(); ++i)
-      result.set(i, static_cast<double>(compute(static_cast<T>(made.inputs[0].getDouble(i)))) * (1 + off));
+      result.set(i, static_cast<double>(compute(static_cast<T>(made.inputs[0].getDouble(i)))) *
+                        (1 + off));
     return result;
   }
 
@@ -85,16 +94,19 @@ TEST_P(GeluTail, ASinglesRoundingIsNot) {
   EXPECT_NE(compareWithin(computed<double>(0x1p-40), expected, budget.ulps, budget.bound), "");
 }
 
-// Where nothing is magnified there is nothing to allow for: near 0 a result is within the units of any function.
+// Where nothing is magnified there is nothing to allow for: near 0 a result is within the units of
+// any function.
 TEST_P(GeluTail, IsTightNearZero) {
   for (int64_t i = 0; i < expected.size(); ++i) {
     double x = made.inputs[0].getDouble(i), e = std::abs(expected.getDouble(i));
-    if (x < -0.5) continue;
+    if (x < -0.5)
+      continue;
     EXPECT_LE(budget.bound[static_cast<size_t>(i)], 20 * 0x1p-52 * e) << x;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Forms, GeluTail, testing::Bool(), [](const auto &info) { return info.param ? "tanh" : "erf"; });
+INSTANTIATE_TEST_SUITE_P(Forms, GeluTail, testing::Bool(),
+                         [](const auto &info) { return info.param ? "tanh" : "erf"; });
 
 } // namespace
 } // namespace weft::tests

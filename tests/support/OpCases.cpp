@@ -14,13 +14,18 @@ using Shape = std::vector<int64_t>;
 
 //===-- Elementwise ops, from their records ---------------------------------------------------===//
 
-static std::vector<Shape> smallShapes() { return {{}, {1}, {7}, {2, 3, 5}, {0, 3}}; }
+static std::vector<Shape> smallShapes() {
+  return {{}, {1}, {7}, {2, 3, 5}, {0, 3}};
+}
 // Odd on purpose: no multiple of a vector, and rows that no thread boundary meets.
-static std::vector<Shape> largeShapes() { return {{257, 1031}}; }
+static std::vector<Shape> largeShapes() {
+  return {{257, 1031}};
+}
 
 static std::string spellShape(const Shape &shape) {
   std::string text = "[";
-  for (size_t i = 0; i < shape.size(); ++i) text += (i ? "," : "") + std::to_string(shape[i]);
+  for (size_t i = 0; i < shape.size(); ++i)
+    text += (i ? "," : "") + std::to_string(shape[i]);
   return text + "]";
 }
 
@@ -35,28 +40,48 @@ static void addElementwise(std::vector<OpCase> &cases, llvm::StringRef op, int64
     c.large = large;
     cases.push_back(c);
   };
-  for (const Shape &shape : smallShapes()) add(shape, false);
-  for (const Shape &shape : largeShapes()) add(shape, true);
+  for (const Shape &shape : smallShapes())
+    add(shape, false);
+  for (const Shape &shape : largeShapes())
+    add(shape, true);
 }
 
 //===-- The others, by name -------------------------------------------------------------------===//
 
 static std::string list(const Shape &values) {
   std::string text = "array<i64";
-  for (size_t i = 0; i < values.size(); ++i) text += (i ? ", " : ": ") + std::to_string(values[i]);
+  for (size_t i = 0; i < values.size(); ++i)
+    text += (i ? ", " : ": ") + std::to_string(values[i]);
   return text + ">";
 }
-static std::string field(const char *name, int64_t value) { return std::string(name) + " = " + std::to_string(value) + " : i64"; }
-static TensorSpec data(Shape shape) { return {std::move(shape)}; }
+static std::string field(const char *name, int64_t value) {
+  return std::string(name) + " = " + std::to_string(value) + " : i64";
+}
+static TensorSpec data(Shape shape) {
+  return {std::move(shape)};
+}
 static TensorSpec indices(Shape shape, int64_t limit, DType dtype = DType::kInt64) {
   return {std::move(shape), dtype, Values::Indices, 0, 0, limit};
 }
-static TensorSpec booleans(Shape shape) { return {std::move(shape), DType::kBool, Values::Booleans}; }
-static TensorSpec state() { return {{2}, DType::kInt64, Values::State}; }
+static TensorSpec booleans(Shape shape) {
+  return {std::move(shape), DType::kBool, Values::Booleans};
+}
+static TensorSpec state() {
+  return {{2}, DType::kInt64, Values::State};
+}
 
 static void addSelectAndCasts(std::vector<OpCase> &cases) {
-  cases.push_back({"weft.gelu", "tanh [2,9]", {{{2, 9}, {}, Values::Numbers, -4, 4}}, "{tanh_approximation = true}"});
-  cases.push_back({"weft.gelu", "tanh [129,517]", {{{129, 517}, {}, Values::Numbers, -6, 6}}, "{tanh_approximation = true}", {}, {}, true});
+  cases.push_back({"weft.gelu",
+                   "tanh [2,9]",
+                   {{{2, 9}, {}, Values::Numbers, -4, 4}},
+                   "{tanh_approximation = true}"});
+  cases.push_back({"weft.gelu",
+                   "tanh [129,517]",
+                   {{{129, 517}, {}, Values::Numbers, -6, 6}},
+                   "{tanh_approximation = true}",
+                   {},
+                   {},
+                   true});
   // Where it vanishes as exp does, so that a rounding of the exponent is many of the result.
   for (const char *tanh : {"false", "true"})
     cases.push_back({"weft.gelu",
@@ -76,8 +101,13 @@ static void addSelectAndCasts(std::vector<OpCase> &cases) {
                        {},
                        shape.size() == 2 && shape[0] > 100});
   for (const Shape &shape : {Shape{}, Shape{3, 7}, Shape{0, 2}, Shape{130, 513}})
-    cases.push_back(
-        {"weft.select", spellShape(shape), {booleans(shape), data(shape), data(shape)}, "{}", {}, {}, shape.size() == 2 && shape[0] > 100});
+    cases.push_back({"weft.select",
+                     spellShape(shape),
+                     {booleans(shape), data(shape), data(shape)},
+                     "{}",
+                     {},
+                     {},
+                     shape.size() == 2 && shape[0] > 100});
   for (const DTypeInfo &info : kDTypes)
     for (const Shape &shape : {Shape{}, Shape{3, 7}, Shape{0, 2}, Shape{130, 513}})
       cases.push_back({"weft.cast",
@@ -102,7 +132,13 @@ static void addCreation(std::vector<OpCase> &cases) {
 
 static void addMovement(std::vector<OpCase> &cases) {
   auto reshape = [&](Shape from, Shape to, bool large = false) {
-    cases.push_back({"weft.reshape", spellShape(from) + " to " + spellShape(to), {data(from)}, "{}", {data(to)}, {}, large});
+    cases.push_back({"weft.reshape",
+                     spellShape(from) + " to " + spellShape(to),
+                     {data(from)},
+                     "{}",
+                     {data(to)},
+                     {},
+                     large});
   };
   reshape({2, 6}, {3, 4});
   reshape({}, {1, 1});
@@ -125,7 +161,13 @@ static void addMovement(std::vector<OpCase> &cases) {
   transpose({257, 515}, {1, 0}, true);
   transpose({16, 33, 4, 32}, {0, 2, 1, 3}, true);
   auto broadcast = [&](Shape from, Shape to, bool large = false) {
-    cases.push_back({"weft.broadcast", spellShape(from) + " to " + spellShape(to), {data(from)}, "{}", {data(to)}, {}, large});
+    cases.push_back({"weft.broadcast",
+                     spellShape(from) + " to " + spellShape(to),
+                     {data(from)},
+                     "{}",
+                     {data(to)},
+                     {},
+                     large});
   };
   broadcast({}, {3, 2});
   broadcast({3}, {2, 3});
@@ -135,13 +177,15 @@ static void addMovement(std::vector<OpCase> &cases) {
   broadcast({513}, {130, 513}, true);
   broadcast({130, 1}, {130, 513}, true);
   auto slice = [&](Shape shape, Shape starts, Shape limits, Shape steps, bool large = false) {
-    cases.push_back({"weft.slice",
-                     spellShape(shape) + spellShape(starts) + spellShape(limits) + spellShape(steps),
-                     {data(shape)},
-                     "{starts = " + list(starts) + ", limits = " + list(limits) + ", steps = " + list(steps) + "}",
-                     {},
-                     {},
-                     large});
+    cases.push_back(
+        {"weft.slice",
+         spellShape(shape) + spellShape(starts) + spellShape(limits) + spellShape(steps),
+         {data(shape)},
+         "{starts = " + list(starts) + ", limits = " + list(limits) + ", steps = " + list(steps) +
+             "}",
+         {},
+         {},
+         large});
   };
   slice({7}, {2}, {6}, {1});
   slice({7}, {1}, {7}, {3});
@@ -165,7 +209,8 @@ static void addMovement(std::vector<OpCase> &cases) {
   insert({4}, {0}, {2}, {1});
   insert({300, 400}, {150, 200}, {0, 1}, {2, 2}, true);
   auto concat = [&](std::vector<Shape> shapes, int64_t dim, bool large = false) {
-    OpCase c{"weft.concat", "dim " + std::to_string(dim), {}, "{" + field("dim", dim) + "}", {}, {}, large};
+    OpCase c{"weft.concat", "dim " + std::to_string(dim), {}, "{" + field("dim", dim) + "}", {}, {},
+             large};
     for (const Shape &shape : shapes) {
       c.label += " " + spellShape(shape);
       c.operands.push_back(data(shape));
@@ -180,9 +225,16 @@ static void addMovement(std::vector<OpCase> &cases) {
 }
 
 static void addReductions(std::vector<OpCase> &cases) {
-  for (const char *op : {"weft.reduce_sum", "weft.reduce_max", "weft.reduce_min", "weft.reduce_mean"}) {
+  for (const char *op :
+       {"weft.reduce_sum", "weft.reduce_max", "weft.reduce_min", "weft.reduce_mean"}) {
     auto add = [&](Shape shape, Shape dims, bool large = false) {
-      cases.push_back({op, spellShape(shape) + " over " + spellShape(dims), {data(shape)}, "{dims = " + list(dims) + "}", {}, {}, large});
+      cases.push_back({op,
+                       spellShape(shape) + " over " + spellShape(dims),
+                       {data(shape)},
+                       "{dims = " + list(dims) + "}",
+                       {},
+                       {},
+                       large});
     };
     add({5}, {0});
     add({3, 7}, {1});
@@ -204,8 +256,13 @@ static void addProducts(std::vector<OpCase> &cases) {
   auto add = [&](Shape shape, Shape dims, bool large = false) {
     double reach = large ? 0.01 : 0.8;
     TensorSpec factors{shape, {}, Values::Numbers, 1 - reach, 1 + reach};
-    cases.push_back(
-        {"weft.reduce_prod", spellShape(shape) + " over " + spellShape(dims), {factors}, "{dims = " + list(dims) + "}", {}, {}, large});
+    cases.push_back({"weft.reduce_prod",
+                     spellShape(shape) + " over " + spellShape(dims),
+                     {factors},
+                     "{dims = " + list(dims) + "}",
+                     {},
+                     {},
+                     large});
   };
   add({5}, {0});
   add({3, 7}, {1});
@@ -221,13 +278,14 @@ static void addProducts(std::vector<OpCase> &cases) {
 
 static void addScansAndPositions(std::vector<OpCase> &cases) {
   auto scan = [&](Shape shape, int64_t dim, bool reverse, bool large = false) {
-    cases.push_back({"weft.cumsum",
-                     spellShape(shape) + " along " + std::to_string(dim) + (reverse ? " from the end" : ""),
-                     {data(shape)},
-                     "{" + field("dim", dim) + ", reverse = " + (reverse ? "true" : "false") + "}",
-                     {},
-                     {},
-                     large});
+    cases.push_back(
+        {"weft.cumsum",
+         spellShape(shape) + " along " + std::to_string(dim) + (reverse ? " from the end" : ""),
+         {data(shape)},
+         "{" + field("dim", dim) + ", reverse = " + (reverse ? "true" : "false") + "}",
+         {},
+         {},
+         large});
   };
   for (bool reverse : {false, true}) {
     scan({5}, 0, reverse);
@@ -242,8 +300,13 @@ static void addScansAndPositions(std::vector<OpCase> &cases) {
   }
   for (const char *op : {"weft.arg_max", "weft.arg_min"}) {
     auto add = [&](Shape shape, int64_t dim, bool large = false) {
-      cases.push_back(
-          {op, spellShape(shape) + " along " + std::to_string(dim), {data(shape)}, "{" + field("dim", dim) + "}", {}, {}, large});
+      cases.push_back({op,
+                       spellShape(shape) + " along " + std::to_string(dim),
+                       {data(shape)},
+                       "{" + field("dim", dim) + "}",
+                       {},
+                       {},
+                       large});
     };
     add({5}, 0);
     add({3, 7}, 1);
@@ -255,16 +318,18 @@ static void addScansAndPositions(std::vector<OpCase> &cases) {
     add({257, 1031}, 0, true);
     add({70001}, 0, true);
   }
-  auto sort = [&](Shape shape, int64_t dim, bool descending, int64_t count = -1, bool large = false) {
-    cases.push_back(
-        {"weft.arg_sort",
-         spellShape(shape) + " along " + std::to_string(dim) + (descending ? " down" : "") +
-             (count < 0 ? "" : ", " + std::to_string(count)),
-         {data(shape)},
-         "{" + field("dim", dim) + (descending ? ", descending = true" : "") + (count < 0 ? "" : ", " + field("count", count)) + "}",
-         {},
-         {},
-         large});
+  auto sort = [&](Shape shape, int64_t dim, bool descending, int64_t count = -1,
+                  bool large = false) {
+    cases.push_back({"weft.arg_sort",
+                     spellShape(shape) + " along " + std::to_string(dim) +
+                         (descending ? " down" : "") +
+                         (count < 0 ? "" : ", " + std::to_string(count)),
+                     {data(shape)},
+                     "{" + field("dim", dim) + (descending ? ", descending = true" : "") +
+                         (count < 0 ? "" : ", " + field("count", count)) + "}",
+                     {},
+                     {},
+                     large});
   };
   for (bool descending : {false, true}) {
     sort({5}, 0, descending);
@@ -284,15 +349,17 @@ static void addScansAndPositions(std::vector<OpCase> &cases) {
 }
 
 static void addMatmul(std::vector<OpCase> &cases) {
-  auto add = [&](Shape lhs, Shape rhs, bool transposeLhs = false, bool transposeRhs = false, bool large = false) {
-    cases.push_back({"weft.matmul",
-                     spellShape(lhs) + (transposeLhs ? "T" : "") + spellShape(rhs) + (transposeRhs ? "T" : ""),
-                     {data(lhs), data(rhs)},
-                     std::string("{transpose_lhs = ") + (transposeLhs ? "true" : "false") +
-                         ", transpose_rhs = " + (transposeRhs ? "true" : "false") + "}",
-                     {},
-                     {},
-                     large});
+  auto add = [&](Shape lhs, Shape rhs, bool transposeLhs = false, bool transposeRhs = false,
+                 bool large = false) {
+    cases.push_back(
+        {"weft.matmul",
+         spellShape(lhs) + (transposeLhs ? "T" : "") + spellShape(rhs) + (transposeRhs ? "T" : ""),
+         {data(lhs), data(rhs)},
+         std::string("{transpose_lhs = ") + (transposeLhs ? "true" : "false") +
+             ", transpose_rhs = " + (transposeRhs ? "true" : "false") + "}",
+         {},
+         {},
+         large});
   };
   add({2, 3}, {3, 4});
   add({3, 2}, {3, 4}, true, false);
@@ -319,32 +386,95 @@ static void addMatmul(std::vector<OpCase> &cases) {
 }
 
 static void addIndexing(std::vector<OpCase> &cases) {
-  auto dim = [](int64_t d) { return "{" + field("dim", d) + "}"; };
+  auto dim = [](int64_t d) {
+    return "{" + field("dim", d) + "}";
+  };
   cases.push_back({"weft.index_select", "rows", {data({5, 3}), indices({4}, 5)}, dim(0)});
-  cases.push_back({"weft.index_select", "middle, 2-d i32", {data({2, 5, 3}), indices({2, 2}, 5, DType::kInt32)}, dim(1)});
+  cases.push_back({"weft.index_select",
+                   "middle, 2-d i32",
+                   {data({2, 5, 3}), indices({2, 2}, 5, DType::kInt32)},
+                   dim(1)});
   cases.push_back({"weft.index_select", "scalar index", {data({5, 3}), indices({}, 5)}, dim(0)});
   cases.push_back({"weft.index_select", "no index", {data({5, 3}), indices({0}, 5)}, dim(0)});
-  cases.push_back({"weft.index_select", "large", {data({301, 129}), indices({40, 33}, 301)}, dim(0), {}, {}, true});
-  cases.push_back({"weft.index_add", "rows", {data({5, 3}), indices({4}, 5), data({4, 3})}, dim(0)});
-  cases.push_back({"weft.index_add", "middle", {data({2, 5, 3}), indices({2, 2}, 5), data({2, 2, 2, 3})}, dim(1)});
-  cases.push_back({"weft.index_add", "no index", {data({5, 3}), indices({0}, 5), data({0, 3})}, dim(0)});
-  cases.push_back({"weft.index_add", "large", {data({101, 129}), indices({700}, 101), data({700, 129})}, dim(0), {}, {}, true});
-  cases.push_back({"weft.index_put", "rows", {data({5, 3}), indices({4}, 5), data({4, 3})}, dim(0)});
-  cases.push_back({"weft.index_put", "repeats", {data({2, 3}), indices({7}, 2), data({7, 3})}, dim(0)});
-  cases.push_back({"weft.index_put", "middle", {data({2, 5, 3}), indices({2, 2}, 5), data({2, 2, 2, 3})}, dim(1)});
-  cases.push_back({"weft.index_put", "no index", {data({5, 3}), indices({0}, 5), data({0, 3})}, dim(0)});
-  cases.push_back({"weft.index_put", "scalar index", {data({5, 3}), indices({}, 5), data({3})}, dim(0)});
-  cases.push_back({"weft.index_put", "large", {data({101, 129}), indices({700}, 101), data({700, 129})}, dim(0), {}, {}, true});
+  cases.push_back({"weft.index_select",
+                   "large",
+                   {data({301, 129}), indices({40, 33}, 301)},
+                   dim(0),
+                   {},
+                   {},
+                   true});
+  cases.push_back(
+      {"weft.index_add", "rows", {data({5, 3}), indices({4}, 5), data({4, 3})}, dim(0)});
+  cases.push_back({"weft.index_add",
+                   "middle",
+                   {data({2, 5, 3}), indices({2, 2}, 5), data({2, 2, 2, 3})},
+                   dim(1)});
+  cases.push_back(
+      {"weft.index_add", "no index", {data({5, 3}), indices({0}, 5), data({0, 3})}, dim(0)});
+  cases.push_back({"weft.index_add",
+                   "large",
+                   {data({101, 129}), indices({700}, 101), data({700, 129})},
+                   dim(0),
+                   {},
+                   {},
+                   true});
+  cases.push_back(
+      {"weft.index_put", "rows", {data({5, 3}), indices({4}, 5), data({4, 3})}, dim(0)});
+  cases.push_back(
+      {"weft.index_put", "repeats", {data({2, 3}), indices({7}, 2), data({7, 3})}, dim(0)});
+  cases.push_back({"weft.index_put",
+                   "middle",
+                   {data({2, 5, 3}), indices({2, 2}, 5), data({2, 2, 2, 3})},
+                   dim(1)});
+  cases.push_back(
+      {"weft.index_put", "no index", {data({5, 3}), indices({0}, 5), data({0, 3})}, dim(0)});
+  cases.push_back(
+      {"weft.index_put", "scalar index", {data({5, 3}), indices({}, 5), data({3})}, dim(0)});
+  cases.push_back({"weft.index_put",
+                   "large",
+                   {data({101, 129}), indices({700}, 101), data({700, 129})},
+                   dim(0),
+                   {},
+                   {},
+                   true});
   cases.push_back({"weft.gather", "dim 0", {data({4, 3}), indices({2, 3}, 4)}, dim(0)});
-  cases.push_back({"weft.gather", "dim 1, i32", {data({4, 3}), indices({4, 5}, 3, DType::kInt32)}, dim(1)});
+  cases.push_back(
+      {"weft.gather", "dim 1, i32", {data({4, 3}), indices({4, 5}, 3, DType::kInt32)}, dim(1)});
   cases.push_back({"weft.gather", "fewer rows", {data({4, 3}), indices({2, 2}, 3)}, dim(1)});
-  cases.push_back({"weft.gather", "large", {data({130, 513}), indices({130, 513}, 513)}, dim(1), {}, {}, true});
-  cases.push_back({"weft.scatter_add", "dim 0", {data({4, 3}), indices({2, 3}, 4), data({2, 3})}, dim(0)});
-  cases.push_back({"weft.scatter_add", "dim 1", {data({4, 3}), indices({4, 5}, 3), data({4, 5})}, dim(1)});
-  cases.push_back({"weft.scatter_add", "large", {data({130, 113}), indices({130, 513}, 113), data({130, 513})}, dim(1), {}, {}, true});
-  cases.push_back({"weft.scatter_add", "columns", {data({40, 150}), indices({90, 150}, 40), data({90, 150})}, dim(0), {}, {}, true});
-  cases.push_back({"weft.scatter_add", "some columns", {data({40, 70}), indices({9, 50}, 40), data({9, 50})}, dim(0), {}, {}, true});
-  cases.push_back({"weft.scatter_add", "middle", {data({3, 7, 20}), indices({3, 11, 20}, 7), data({3, 11, 20})}, dim(1), {}, {}, true});
+  cases.push_back(
+      {"weft.gather", "large", {data({130, 513}), indices({130, 513}, 513)}, dim(1), {}, {}, true});
+  cases.push_back(
+      {"weft.scatter_add", "dim 0", {data({4, 3}), indices({2, 3}, 4), data({2, 3})}, dim(0)});
+  cases.push_back(
+      {"weft.scatter_add", "dim 1", {data({4, 3}), indices({4, 5}, 3), data({4, 5})}, dim(1)});
+  cases.push_back({"weft.scatter_add",
+                   "large",
+                   {data({130, 113}), indices({130, 513}, 113), data({130, 513})},
+                   dim(1),
+                   {},
+                   {},
+                   true});
+  cases.push_back({"weft.scatter_add",
+                   "columns",
+                   {data({40, 150}), indices({90, 150}, 40), data({90, 150})},
+                   dim(0),
+                   {},
+                   {},
+                   true});
+  cases.push_back({"weft.scatter_add",
+                   "some columns",
+                   {data({40, 70}), indices({9, 50}, 40), data({9, 50})},
+                   dim(0),
+                   {},
+                   {},
+                   true});
+  cases.push_back({"weft.scatter_add",
+                   "middle",
+                   {data({3, 7, 20}), indices({3, 11, 20}, 7), data({3, 11, 20})},
+                   dim(1),
+                   {},
+                   {},
+                   true});
   for (int combiner = 0; combiner < 3; ++combiner) {
     auto add = [&](const char *label, Shape base, Shape source, int64_t d, bool large = false) {
       OpCase c{"weft.scatter_reduce",
@@ -367,7 +497,13 @@ static void addIndexing(std::vector<OpCase> &cases) {
 static void addRandom(std::vector<OpCase> &cases) {
   for (const char *op : {"weft.random_uniform", "weft.random_normal"})
     for (const Shape &shape : {Shape{}, Shape{5}, Shape{0}, Shape{3, 67}, Shape{130, 513}})
-      cases.push_back({op, spellShape(shape), {state()}, "{offset = 3 : i64}", {data(shape)}, {}, shape.size() == 2 && shape[0] > 100});
+      cases.push_back({op,
+                       spellShape(shape),
+                       {state()},
+                       "{offset = 3 : i64}",
+                       {data(shape)},
+                       {},
+                       shape.size() == 2 && shape[0] > 100});
   cases.push_back({"weft.random_advance", "by 5", {state()}, "{amount = 5 : i64}"});
   for (const Shape &shape : {Shape{}, Shape{5}, Shape{0}, Shape{3, 67}, Shape{130, 513}})
     cases.push_back({"weft.dropout",
@@ -382,7 +518,13 @@ static void addRandom(std::vector<OpCase> &cases) {
 static void addComposites(std::vector<OpCase> &cases) {
   for (const char *op : {"weft.softmax", "weft.log_softmax"}) {
     auto add = [&](Shape shape, int64_t dim, bool large = false) {
-      cases.push_back({op, spellShape(shape) + " dim " + std::to_string(dim), {data(shape)}, "{" + field("dim", dim) + "}", {}, {}, large});
+      cases.push_back({op,
+                       spellShape(shape) + " dim " + std::to_string(dim),
+                       {data(shape)},
+                       "{" + field("dim", dim) + "}",
+                       {},
+                       {},
+                       large});
     };
     add({7}, 0);
     add({3, 5}, 1);
@@ -395,11 +537,15 @@ static void addComposites(std::vector<OpCase> &cases) {
   auto norm = [&](Shape shape, int64_t rank, bool weight, bool bias, bool large = false) {
     Shape inner(shape.end() - rank, shape.end());
     OpCase c{"weft.layer_norm",
-             spellShape(shape) + (weight ? " weight" : "") + (bias ? " bias" : "") + " over " + std::to_string(rank),
+             spellShape(shape) + (weight ? " weight" : "") + (bias ? " bias" : "") + " over " +
+                 std::to_string(rank),
              {data(shape)}};
-    if (weight) c.operands.push_back(data(inner));
-    if (bias) c.operands.push_back(data(inner));
-    c.attributes = "{" + field("normalized_rank", rank) + ", eps = 1.0e-5 : f64, operandSegmentSizes = array<i32: 1, " +
+    if (weight)
+      c.operands.push_back(data(inner));
+    if (bias)
+      c.operands.push_back(data(inner));
+    c.attributes = "{" + field("normalized_rank", rank) +
+                   ", eps = 1.0e-5 : f64, operandSegmentSizes = array<i32: 1, " +
                    std::to_string(weight) + ", " + std::to_string(bias) + ">}";
     c.large = large;
     cases.push_back(c);
@@ -413,20 +559,24 @@ static void addComposites(std::vector<OpCase> &cases) {
   norm({0, 4}, 1, true, true);
   norm({130, 517}, 1, true, true, true);
   enum Mask { kNone, kBool, kFloat };
-  auto attention = [&](Shape batch, int64_t tq, int64_t tk, int64_t d, int64_t dv, bool causal, Mask mask, bool large = false) {
+  auto attention = [&](Shape batch, int64_t tq, int64_t tk, int64_t d, int64_t dv, bool causal,
+                       Mask mask, bool large = false) {
     auto with = [&](int64_t a, int64_t b) {
       Shape shape = batch;
       shape.insert(shape.end(), {a, b});
       return shape;
     };
     OpCase c{"weft.attention",
-             spellShape(batch) + " " + std::to_string(tq) + "x" + std::to_string(tk) + (causal ? " causal" : "") +
+             spellShape(batch) + " " + std::to_string(tq) + "x" + std::to_string(tk) +
+                 (causal ? " causal" : "") +
                  (mask == kBool    ? " bool mask"
                   : mask == kFloat ? " float mask"
                                    : ""),
              {data(with(tq, d)), data(with(tk, d)), data(with(tk, dv))}};
-    if (mask == kBool) c.operands.push_back(booleans({tq, tk}));
-    if (mask == kFloat) c.operands.push_back(data({tq, 1}));
+    if (mask == kBool)
+      c.operands.push_back(booleans({tq, tk}));
+    if (mask == kFloat)
+      c.operands.push_back(data({tq, 1}));
     c.attributes = std::string("{causal = ") + (causal ? "true" : "false") + ", scale = 0.4 : f64}";
     c.large = large;
     cases.push_back(c);
@@ -436,7 +586,8 @@ static void addComposites(std::vector<OpCase> &cases) {
   attention({2, 2}, 2, 4, 3, 2, true, kNone);
   attention({2}, 3, 4, 2, 2, false, kBool);
   attention({2}, 3, 4, 2, 2, false, kFloat);
-  attention({1}, 4, 2, 2, 2, true, kNone); // the first queries see nothing: their log_sum_exp is -inf
+  attention({1}, 4, 2, 2, 2, true,
+            kNone); // the first queries see nothing: their log_sum_exp is -inf
   cases.back().smooth = false;
   attention({4, 3}, 65, 65, 16, 16, true, kNone, true);
   attention({2, 3}, 37, 65, 16, 24, false, kBool, true);
@@ -466,23 +617,29 @@ static std::vector<mlir::RegisteredOperationName> weftOps(mlir::MLIRContext &con
   std::vector<mlir::RegisteredOperationName> ops;
   for (mlir::RegisteredOperationName op : context.getRegisteredOperationsByDialect("weft")) {
     auto *rules = op.getInterface<ir::WeftOp>();
-    if (rules && rules->kind() != ir::Kind::Structure && findRow(op.getStringRef())) ops.push_back(op);
+    if (rules && rules->kind() != ir::Kind::Structure && findRow(op.getStringRef()))
+      ops.push_back(op);
   }
   return ops;
 }
 
 std::vector<std::string> opsWithCases(mlir::MLIRContext &context) {
   std::vector<std::string> names;
-  for (mlir::RegisteredOperationName op : weftOps(context)) names.push_back(op.getStringRef().str());
+  for (mlir::RegisteredOperationName op : weftOps(context))
+    names.push_back(op.getStringRef().str());
   return names;
 }
 
 std::vector<OpCase> allCases(mlir::MLIRContext &context) {
   std::vector<OpCase> cases;
   for (mlir::RegisteredOperationName op : weftOps(context)) {
-    if (!op.hasInterface<ir::ElementwiseOp>() || !op.hasTrait<mlir::OpTrait::SameOperandsAndResultType>()) continue;
-    if (op.hasTrait<mlir::OpTrait::OneOperand>()) addElementwise(cases, op.getStringRef(), 1);
-    else if (op.hasTrait<mlir::OpTrait::NOperands<2>::Impl>()) addElementwise(cases, op.getStringRef(), 2);
+    if (!op.hasInterface<ir::ElementwiseOp>() ||
+        !op.hasTrait<mlir::OpTrait::SameOperandsAndResultType>())
+      continue;
+    if (op.hasTrait<mlir::OpTrait::OneOperand>())
+      addElementwise(cases, op.getStringRef(), 1);
+    else if (op.hasTrait<mlir::OpTrait::NOperands<2>::Impl>())
+      addElementwise(cases, op.getStringRef(), 2);
   }
   addSelectAndCasts(cases);
   addCreation(cases);
@@ -512,16 +669,21 @@ HostTensor sample(const TensorSpec &spec, DType dtype, int64_t index, int64_t co
   int64_t n = tensor.size();
   // A permutation of 0 .. n-1: multiples of a number without a factor in common with n.
   int64_t factor = 7919 + 2 * index;
-  while (n > 1 && std::gcd(factor, n) != 1) ++factor;
+  while (n > 1 && std::gcd(factor, n) != 1)
+    ++factor;
   for (int64_t i = 0; i < n; ++i) {
     int64_t k = (i * (factor % n) + 3 * index) % n;
     switch (spec.values) {
     case Values::Numbers: {
-      // Operands get their own fractions of a step, so that no two elements of two operands are equal, and none is 0.
+      // Operands get their own fractions of a step, so that no two elements of two operands are
+      // equal, and none is 0.
       double x = spec.low + (spec.high - spec.low) * (k + (index + 1) / (count + 1.5)) / n;
-      if (is_floating(tensor.dtype)) tensor.set(i, x);
-      else if (tensor.dtype == DType::kBool) tensor.setInt(i, k % 3 != 0);
-      else tensor.setInt(i, static_cast<int64_t>(std::lround(x * 20)));
+      if (is_floating(tensor.dtype))
+        tensor.set(i, x);
+      else if (tensor.dtype == DType::kBool)
+        tensor.setInt(i, k % 3 != 0);
+      else
+        tensor.setInt(i, static_cast<int64_t>(std::lround(x * 20)));
       break;
     }
     case Values::Indices:

@@ -7,15 +7,19 @@ using Shape = std::vector<int64_t>;
 
 static std::string ints(const char *name, const Shape &values) {
   std::string text = std::string(name) + " = array<i64";
-  for (size_t i = 0; i < values.size(); ++i) text += (i ? ", " : ": ") + std::to_string(values[i]);
+  for (size_t i = 0; i < values.size(); ++i)
+    text += (i ? ", " : ": ") + std::to_string(values[i]);
   return text + ">";
 }
 static std::string spell(const Shape &shape) {
   std::string text = "[";
-  for (size_t i = 0; i < shape.size(); ++i) text += (i ? "," : "") + std::to_string(shape[i]);
+  for (size_t i = 0; i < shape.size(); ++i)
+    text += (i ? "," : "") + std::to_string(shape[i]);
   return text + "]";
 }
-static TensorSpec data(Shape shape) { return {std::move(shape)}; }
+static TensorSpec data(Shape shape) {
+  return {std::move(shape)};
+}
 
 namespace {
 
@@ -25,7 +29,9 @@ struct Convolution {
   int64_t groups = 1;
   bool large = false;
 
-  int64_t outputs(int i) const { return (input[2 + i] + 2 * padding[i] - dilation[i] * (weight[2 + i] - 1) - 1) / strides[i] + 1; }
+  int64_t outputs(int i) const {
+    return (input[2 + i] + 2 * padding[i] - dilation[i] * (weight[2 + i] - 1) - 1) / strides[i] + 1;
+  }
 };
 
 struct Pool {
@@ -45,13 +51,28 @@ struct Pool {
 static void addConvolutions(std::vector<OpCase> &cases) {
   auto add = [&](const Convolution &c) {
     Shape result{c.input[0], c.weight[0], c.outputs(0), c.outputs(1)};
-    std::string attributes = "{" + ints("strides", c.strides) + ", " + ints("padding", c.padding) + ", " + ints("dilation", c.dilation) +
+    std::string attributes = "{" + ints("strides", c.strides) + ", " + ints("padding", c.padding) +
+                             ", " + ints("dilation", c.dilation) +
                              ", groups = " + std::to_string(c.groups) + " : i64}";
-    std::string label = spell(c.input) + spell(c.weight) + " by " + spell(c.strides) + " in " + spell(c.padding) + " over " +
-                        spell(c.dilation) + " groups " + std::to_string(c.groups);
-    cases.push_back({"weft.conv2d", label, {data(c.input), data(c.weight)}, attributes, {}, {}, c.large});
-    cases.push_back({"weft.conv2d_input_gradient", label, {data(result), data(c.weight)}, attributes, {data(c.input)}, {}, c.large});
-    cases.push_back({"weft.conv2d_weight_gradient", label, {data(c.input), data(result)}, attributes, {data(c.weight)}, {}, c.large});
+    std::string label = spell(c.input) + spell(c.weight) + " by " + spell(c.strides) + " in " +
+                        spell(c.padding) + " over " + spell(c.dilation) + " groups " +
+                        std::to_string(c.groups);
+    cases.push_back(
+        {"weft.conv2d", label, {data(c.input), data(c.weight)}, attributes, {}, {}, c.large});
+    cases.push_back({"weft.conv2d_input_gradient",
+                     label,
+                     {data(result), data(c.weight)},
+                     attributes,
+                     {data(c.input)},
+                     {},
+                     c.large});
+    cases.push_back({"weft.conv2d_weight_gradient",
+                     label,
+                     {data(c.input), data(result)},
+                     attributes,
+                     {data(c.weight)},
+                     {},
+                     c.large});
   };
   add({{2, 3, 5, 4}, {2, 3, 3, 3}, {1, 1}, {1, 1}});
   add({{1, 2, 5, 6}, {4, 1, 3, 2}, {2, 1}, {0, 1}, {1, 2}, 2}); // groups, all pairs uneven
@@ -77,8 +98,10 @@ static std::vector<int64_t> windowPositions(const Pool &p, const Shape &pooled) 
         std::vector<int64_t> inside;
         for (int64_t i = 0; i < p.kernel[0]; ++i)
           for (int64_t j = 0; j < p.kernel[1]; ++j) {
-            int64_t row = y * p.strides[0] + i * p.dilation[0] - p.padding[0], column = x * p.strides[1] + j * p.dilation[1] - p.padding[1];
-            if (row >= 0 && row < p.input[2] && column >= 0 && column < p.input[3]) inside.push_back(row * p.input[3] + column);
+            int64_t row = y * p.strides[0] + i * p.dilation[0] - p.padding[0],
+                    column = x * p.strides[1] + j * p.dilation[1] - p.padding[1];
+            if (row >= 0 && row < p.input[2] && column >= 0 && column < p.input[3])
+              inside.push_back(row * p.input[3] + column);
           }
         positions.push_back(inside[positions.size() * 5 % inside.size()]);
       }
@@ -87,21 +110,38 @@ static std::vector<int64_t> windowPositions(const Pool &p, const Shape &pooled) 
 
 static void addPools(std::vector<OpCase> &cases) {
   auto add = [&](const Pool &p) {
-    auto flag = [](const char *name, bool value) { return std::string(name) + (value ? " = true" : " = false"); };
-    std::string common =
-        ints("kernel", p.kernel) + ", " + ints("strides", p.strides) + ", " + ints("padding", p.padding) + ", " + flag("ceil_mode", p.ceil);
-    std::string label = spell(p.input) + " by " + spell(p.kernel) + spell(p.strides) + spell(p.padding) + spell(p.dilation) +
-                        (p.ceil ? " ceil" : "") + (p.countPad ? "" : " without padding");
+    auto flag = [](const char *name, bool value) {
+      return std::string(name) + (value ? " = true" : " = false");
+    };
+    std::string common = ints("kernel", p.kernel) + ", " + ints("strides", p.strides) + ", " +
+                         ints("padding", p.padding) + ", " + flag("ceil_mode", p.ceil);
+    std::string label = spell(p.input) + " by " + spell(p.kernel) + spell(p.strides) +
+                        spell(p.padding) + spell(p.dilation) + (p.ceil ? " ceil" : "") +
+                        (p.countPad ? "" : " without padding");
     std::string max = "{" + common + ", " + ints("dilation", p.dilation) + "}",
                 avg = "{" + common + ", " + flag("count_include_pad", p.countPad) + "}";
     auto pooled = [&](bool isMax) {
-      return Shape{p.input[0], p.input[1], p.outputs(0, isMax ? p.dilation[0] : 1), p.outputs(1, isMax ? p.dilation[1] : 1)};
+      return Shape{p.input[0], p.input[1], p.outputs(0, isMax ? p.dilation[0] : 1),
+                   p.outputs(1, isMax ? p.dilation[1] : 1)};
     };
     cases.push_back({"weft.max_pool2d", label, {data(p.input)}, max, {}, {}, p.large});
-    TensorSpec indices{pooled(true), DType::kInt32, Values::Listed, 0, 0, 0, windowPositions(p, pooled(true))};
-    cases.push_back({"weft.max_pool2d_gradient", label, {data(pooled(true)), indices}, max, {data(p.input)}, {}, p.large});
+    TensorSpec indices{
+        pooled(true), DType::kInt32, Values::Listed, 0, 0, 0, windowPositions(p, pooled(true))};
+    cases.push_back({"weft.max_pool2d_gradient",
+                     label,
+                     {data(pooled(true)), indices},
+                     max,
+                     {data(p.input)},
+                     {},
+                     p.large});
     cases.push_back({"weft.avg_pool2d", label, {data(p.input)}, avg, {}, {}, p.large});
-    cases.push_back({"weft.avg_pool2d_gradient", label, {data(pooled(false))}, avg, {data(p.input)}, {}, p.large});
+    cases.push_back({"weft.avg_pool2d_gradient",
+                     label,
+                     {data(pooled(false))},
+                     avg,
+                     {data(p.input)},
+                     {},
+                     p.large});
   };
   add({{2, 2, 4, 6}, {2, 2}, {2, 2}});
   add({{1, 2, 5, 4}, {3, 2}, {1, 2}, {1, 0}});
@@ -117,11 +157,15 @@ static void addPools(std::vector<OpCase> &cases) {
 
 static void addBatchNorms(std::vector<OpCase> &cases) {
   auto add = [&](Shape shape, bool weight, bool bias, bool large = false) {
-    OpCase c{"weft.batch_norm", spell(shape) + (weight ? " weight" : "") + (bias ? " bias" : ""), {data(shape)}};
-    if (weight) c.operands.push_back(data({shape[1]}));
-    if (bias) c.operands.push_back(data({shape[1]}));
-    c.attributes =
-        "{eps = 1.0e-5 : f64, operandSegmentSizes = array<i32: 1, " + std::to_string(weight) + ", " + std::to_string(bias) + ">}";
+    OpCase c{"weft.batch_norm",
+             spell(shape) + (weight ? " weight" : "") + (bias ? " bias" : ""),
+             {data(shape)}};
+    if (weight)
+      c.operands.push_back(data({shape[1]}));
+    if (bias)
+      c.operands.push_back(data({shape[1]}));
+    c.attributes = "{eps = 1.0e-5 : f64, operandSegmentSizes = array<i32: 1, " +
+                   std::to_string(weight) + ", " + std::to_string(bias) + ">}";
     c.large = large;
     cases.push_back(c);
   };
@@ -141,7 +185,8 @@ static void addWindows(std::vector<OpCase> &cases) {
     cases.push_back({"weft.windows",
                      spell(shape) + " of " + spell(kernel) + spell(strides) + spell(dilation),
                      {data(shape)},
-                     "{" + ints("kernel", kernel) + ", " + ints("strides", strides) + ", " + ints("dilation", dilation) + "}",
+                     "{" + ints("kernel", kernel) + ", " + ints("strides", strides) + ", " +
+                         ints("dilation", dilation) + "}",
                      {},
                      {},
                      large});

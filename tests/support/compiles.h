@@ -8,7 +8,9 @@ namespace weft::tests {
 // Counts the programs that were compiled since it was made.
 class Compiles {
 public:
-  Compiles() { synchronize(); }
+  Compiles() {
+    synchronize();
+  }
   uint64_t count() const {
     synchronize();
     return statistics().compiles - before_;

@@ -20,18 +20,22 @@ template <typename F> Error error_of(F call) {
   return Error(ErrorKind::kState, "nothing was thrown");
 }
 
-template <typename F> std::string message_of(F call) { return error_of(call).message(); }
+template <typename F> std::string message_of(F call) {
+  return error_of(call).message();
+}
 
-// The message of the error that the call throws, "" if it throws none. The error is of this kind and names a line of the test's own file:
-// that line, if one is given.
+// The message of the error that the call throws, "" if it throws none. The error is of this kind
+// and names a line of the test's own file: that line, if one is given.
 template <typename F>
-std::string message_of(F call, ErrorKind kind, int line = 0, std::source_location caller = std::source_location::current()) {
+std::string message_of(F call, ErrorKind kind, int line = 0,
+                       std::source_location caller = std::source_location::current()) {
   try {
     call();
   } catch (const Error &error) {
     EXPECT_EQ(name(error.kind()), std::string(name(kind))) << error.what();
     EXPECT_EQ(error.file(), std::string(caller.file_name())) << error.what();
-    if (line > 0) EXPECT_EQ(error.line(), line) << error.what();
+    if (line > 0)
+      EXPECT_EQ(error.line(), line) << error.what();
     return error.message();
   }
   return "";
@@ -40,6 +44,6 @@ std::string message_of(F call, ErrorKind kind, int line = 0, std::source_locatio
 } // namespace weft::testing_support
 
 // The call throws an error whose message has `part` in it.
-#define EXPECT_MESSAGE(call, part)                                                                                                         \
-  EXPECT_NE(::weft::testing_support::message_of([&] { call; }).find(part), std::string::npos)                                              \
+#define EXPECT_MESSAGE(call, part)                                                                 \
+  EXPECT_NE(::weft::testing_support::message_of([&] { call; }).find(part), std::string::npos)      \
       << ::weft::testing_support::message_of([&] { call; })

@@ -1,4 +1,5 @@
-# How lit runs Weft's tests: the tools under test and LLVM's FileCheck and not are on the PATH; each test writes below its own %t.
+# How lit runs Weft's tests: the tools under test and LLVM's FileCheck and not are on the PATH; each
+# test writes below its own %t.
 import os
 
 import lit.formats
@@ -14,6 +15,7 @@ for name in ("HOME", "TEST_TMPDIR", "XDG_CACHE_HOME"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
 config.environment["WEFT_CACHE_DIR"] = os.path.join(here, "cache")
-# Sanitizers (tools/test.sh --sanitizers) instrument the archives that weft-compile links executables with; its link command, a user's, names none.
+# Sanitizers (tools/test.sh --sanitizers) instrument the archives that weft-compile links
+# executables with; its link command, a user's, names none.
 if "WEFT_SANITIZER" in os.environ:
     config.available_features.add("sanitizer")

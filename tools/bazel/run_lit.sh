@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# run_lit.sh CONFIG [--tool=BINARY ...] [--data=FILE ...] TEST...: runs lit over copies of the tests; the report goes where Bazel wants it.
+# run_lit.sh CONFIG [--tool=BINARY ...] [--data=FILE ...] TEST...: runs lit over copies of the
+# tests; the report goes where Bazel wants it.
 set -euo pipefail
 config=$1
 shift

@@ -26,7 +26,8 @@ def _source_digest_impl(ctx):
     args.set_param_file_format("multiline")
     args.add_all(files, uniquify = True)
 
-    # sha256sum prints the name beside each file's digest, so that a moved file counts as well. sort: the order of dependencies does not count.
+    # sha256sum prints the name beside each file's digest, so that a moved file counts as well.
+    # sort: the order of dependencies does not count.
     ctx.actions.run_shell(
         inputs = files,
         outputs = [ctx.outputs.out],

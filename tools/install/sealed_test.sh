@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The sealed libweft.so: what it exports and needs, and that it works beside another LLVM in the process.
+# The sealed libweft.so: what it exports and needs, and that it works beside another LLVM in the
+# process.
 # Usage: sealed_test.sh TREE WRITE_FLAGS PROGRAM KERNELS
 set -euo pipefail
 tree=$(realpath "$1") write_flags=$(realpath "$2") program=$(realpath "$3") kernels=$(realpath "$4")

@@ -13,11 +13,13 @@ std::string emitDocs(const std::vector<OpRecord> &ops);
 
 // The ops as rows for tests, included with WEFT_OP defined:
 //   WEFT_OP(mnemonic, class, kind, operands, differentiable, ulp, {lowest, highest}...)
-// operands are the dtypes that each operand takes, "?" after optional and "*" after variadic ones: "floating floating? index".
+// operands are the dtypes that each operand takes, "?" after optional and "*" after variadic ones:
+// "floating floating? index".
 std::string emitTable(const std::vector<OpRecord> &ops);
 
-// The frontend's elementwise functions: WEFT_UNARY(function, record, operands, doc) and WEFT_BINARY(function, record, doc), where the op's
-// class is record with "Op" after it. From them the frontend declares and defines the free functions and the members of Tensor.
+// The frontend's elementwise functions: WEFT_UNARY(function, record, operands, doc) and
+// WEFT_BINARY(function, record, doc), where the op's class is record with "Op" after it. From them
+// the frontend declares and defines the free functions and the members of Tensor.
 std::string emitFrontend(const std::vector<OpRecord> &ops);
 
 } // namespace weft::opgen

@@ -15,14 +15,17 @@ std::vector<std::string> errorsOf(const nlohmann::json &dump) {
   return errors;
 }
 
-TEST(Records, OfTheDialectAreComplete) { EXPECT_EQ(errorsOf(records), std::vector<std::string>()); }
+TEST(Records, OfTheDialectAreComplete) {
+  EXPECT_EQ(errorsOf(records), std::vector<std::string>());
+}
 
 TEST(Records, EachFieldThatIsUnsetIsNamed) {
-  for (const char *field :
-       {"derivative", "evaluation", "decomposition", "lowering", "batching", "summary", "frontend", "tests", "kind", "reference"}) {
+  for (const char *field : {"derivative", "evaluation", "decomposition", "lowering", "batching",
+                            "summary", "frontend", "tests", "kind", "reference"}) {
     nlohmann::json dump = records;
     dump["Weft_LogOp"][field] = nullptr;
-    EXPECT_EQ(errorsOf(dump), std::vector<std::string>{std::string("Weft_LogOp: field '") + field + "' is not set"});
+    EXPECT_EQ(errorsOf(dump), std::vector<std::string>{std::string("Weft_LogOp: field '") + field +
+                                                       "' is not set"});
   }
 }
 
@@ -32,7 +35,8 @@ TEST(Records, ARuleThatIsMissingNeedsAReason) {
     dump["NoReason"] = {{"kind", kind}, {"text", ""}};
     dump["Weft_LogOp"]["derivative"] = {{"def", "NoReason"}, {"kind", "def"}};
     EXPECT_EQ(errorsOf(dump),
-              std::vector<std::string>{"Weft_LogOp: field 'derivative' says that there is no rule, but not why: give the reason"});
+              std::vector<std::string>{"Weft_LogOp: field 'derivative' says that there is no rule, "
+                                       "but not why: give the reason"});
   }
 }
 
@@ -40,7 +44,8 @@ TEST(Records, AnInlineRuleNeedsABody) {
   nlohmann::json dump = records;
   dump["Empty"] = {{"kind", "inline"}, {"text", ""}};
   dump["Weft_LogOp"]["lowering"] = {{"def", "Empty"}, {"kind", "def"}};
-  EXPECT_EQ(errorsOf(dump), std::vector<std::string>{"Weft_LogOp: field 'lowering' is Inline without a body"});
+  EXPECT_EQ(errorsOf(dump),
+            std::vector<std::string>{"Weft_LogOp: field 'lowering' is Inline without a body"});
 }
 
 std::string emitted(std::string (*emit)(const std::vector<OpRecord> &)) {
@@ -50,7 +55,11 @@ std::string emitted(std::string (*emit)(const std::vector<OpRecord> &)) {
 
 TEST(Emit, Frontend) {
   std::string text = emitted(emitFrontend);
-  EXPECT_NE(text.find("WEFT_UNARY(log, Log, floating, \"the natural logarithm; NaN below 0, -inf at 0\")\n"), std::string::npos) << text;
+  EXPECT_NE(
+      text.find(
+          "WEFT_UNARY(log, Log, floating, \"the natural logarithm; NaN below 0, -inf at 0\")\n"),
+      std::string::npos)
+      << text;
   EXPECT_NE(text.find("WEFT_BINARY(add, Add, numeric, "), std::string::npos) << text;
   // Handwritten functions stand in the frontend.
   EXPECT_EQ(text.find("gelu"), std::string::npos) << text;
@@ -58,18 +67,29 @@ TEST(Emit, Frontend) {
 
 TEST(Emit, Table) {
   std::string text = emitted(emitTable);
-  EXPECT_NE(text.find("WEFT_OP(\"log\", LogOp, Elementwise, \"floating\", true, 1, {0.001, 1000})\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("WEFT_OP(\"layer_norm\", LayerNormOp, Composite, \"floating floating? floating?\", true, -1, "), std::string::npos)
+  EXPECT_NE(
+      text.find("WEFT_OP(\"log\", LogOp, Elementwise, \"floating\", true, 1, {0.001, 1000})\n"),
+      std::string::npos)
       << text;
-  EXPECT_NE(text.find("WEFT_OP(\"concat\", ConcatOp, Movement, \"any*\", true, 0, "), std::string::npos) << text;
+  EXPECT_NE(text.find("WEFT_OP(\"layer_norm\", LayerNormOp, Composite, \"floating floating? "
+                      "floating?\", true, -1, "),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("WEFT_OP(\"concat\", ConcatOp, Movement, \"any*\", true, 0, "),
+            std::string::npos)
+      << text;
   EXPECT_EQ(text.find("\"fusion\""), std::string::npos) << text;
 }
 
 TEST(Emit, DocsNameEveryOp) {
   std::string text = emitted(emitDocs);
   for (const auto &name : records["!instanceof"]["Weft_Op"])
-    EXPECT_NE(text.find("### `weft." + records[name.get<std::string>()]["opName"].get<std::string>() + "`\n"), std::string::npos) << name;
-  EXPECT_NE(text.find("| derivative | none: bool and integers have no derivative |"), std::string::npos);
+    EXPECT_NE(text.find("### `weft." +
+                        records[name.get<std::string>()]["opName"].get<std::string>() + "`\n"),
+              std::string::npos)
+        << name;
+  EXPECT_NE(text.find("| derivative | none: bool and integers have no derivative |"),
+            std::string::npos);
 }
 
 } // namespace

@@ -7,17 +7,21 @@ namespace weft::opgen {
 
 using nlohmann::json;
 
-static const char *const kRules[] = {"derivative", "evaluation", "decomposition", "lowering", "batching"};
+static const char *const kRules[] = {"derivative", "evaluation", "decomposition", "lowering",
+                                     "batching"};
 
 const std::vector<std::string> &kindNames() {
-  static const std::vector<std::string> names{"Creation",    "Elementwise", "Movement", "Reduction", "Scan",
-                                              "Contraction", "Indexing",    "Random",   "Composite", "Structure"};
+  static const std::vector<std::string> names{"Creation",  "Elementwise", "Movement", "Reduction",
+                                              "Scan",      "Contraction", "Indexing", "Random",
+                                              "Composite", "Structure"};
   return names;
 }
 
 const Rule &OpRecord::rule(const std::string &name) const {
-  auto found = std::find_if(rules.begin(), rules.end(), [&](const Rule &rule) { return rule.name == name; });
-  if (found == rules.end()) throw std::logic_error("no rule is called " + name);
+  auto found =
+      std::find_if(rules.begin(), rules.end(), [&](const Rule &rule) { return rule.name == name; });
+  if (found == rules.end())
+    throw std::logic_error("no rule is called " + name);
   return *found;
 }
 
@@ -32,23 +36,30 @@ public:
   OpRecord read();
 
 private:
-  void error(const std::string &field, const std::string &what) { errors_.push_back(record_ + ": field '" + field + "' " + what); }
+  void error(const std::string &field, const std::string &what) {
+    errors_.push_back(record_ + ": field '" + field + "' " + what);
+  }
   // The definition that a field refers to, or null where the field is unset.
   const json *definition(const json &value) const {
-    if (!value.is_object() || !value.contains("def")) return nullptr;
+    if (!value.is_object() || !value.contains("def"))
+      return nullptr;
     return &dump_.at(value.at("def").get<std::string>());
   }
   const json *definitionField(const std::string &field) {
     const json *found = fields_.contains(field) ? definition(fields_.at(field)) : nullptr;
-    if (!found) error(field, "is not set");
+    if (!found)
+      error(field, "is not set");
     return found;
   }
   static std::string text(const json &object, const std::string &field) {
-    return object.contains(field) && object.at(field).is_string() ? object.at(field).get<std::string>() : std::string();
+    return object.contains(field) && object.at(field).is_string()
+               ? object.at(field).get<std::string>()
+               : std::string();
   }
   std::string required(const std::string &field) {
     std::string value = text(fields_, field);
-    if (value.empty()) error(field, "is not set");
+    if (value.empty())
+      error(field, "is not set");
     return value;
   }
   static bool isA(const json &definition, const std::string &superclass) {
@@ -73,15 +84,20 @@ OpRecord Reader::read() {
   op.mnemonic = required("opName");
   op.summary = required("summary");
   op.description = text(fields_, "description");
-  if (const json *kind = definitionField("kind")) op.kind = text(*kind, "name");
-  if (const json *frontend = definitionField("frontend")) op.frontend = text(*frontend, "kind");
+  if (const json *kind = definitionField("kind"))
+    op.kind = text(*kind, "name");
+  if (const json *frontend = definitionField("frontend"))
+    op.frontend = text(*frontend, "kind");
   for (const char *superclass : {"Weft_UnaryOp", "Weft_BinaryOp"})
-    if (isA(fields_, superclass)) required("reference"), required("scalar");
+    if (isA(fields_, superclass))
+      required("reference"), required("scalar");
   readRules(op);
   readTests(op);
   op.arguments = readArguments("arguments");
   op.results = readArguments("results");
-  auto numbers = [&](const char *field) { return fields_.at(field).get<std::vector<int64_t>>(); };
+  auto numbers = [&](const char *field) {
+    return fields_.at(field).get<std::vector<int64_t>>();
+  };
   op.savesOperands = numbers("savesOperands");
   op.savesResults = numbers("savesResults");
   op.specialize = numbers("specialize");
@@ -91,11 +107,15 @@ OpRecord Reader::read() {
 void Reader::readRules(OpRecord &op) {
   for (const char *name : kRules) {
     const json *rule = definitionField(name);
-    if (!rule) continue;
+    if (!rule)
+      continue;
     op.rules.push_back({name, text(*rule, "kind"), text(*rule, "text")});
     const Rule &read = op.rules.back();
-    if (read.kind.empty()) error(name, "is no rule: use Inline, InFile, ByDecomposition, Deferred, NotApplicable or NotDifferentiable");
-    else if (read.kind == "inline" && read.text.empty()) error(name, "is Inline without a body");
+    if (read.kind.empty())
+      error(name, "is no rule: use Inline, InFile, ByDecomposition, Deferred, NotApplicable or "
+                  "NotDifferentiable");
+    else if (read.kind == "inline" && read.text.empty())
+      error(name, "is Inline without a body");
     else if ((read.kind == "deferred" || read.kind == "none") && read.text.empty())
       error(name, "says that there is no rule, but not why: give the reason");
   }
@@ -103,14 +123,16 @@ void Reader::readRules(OpRecord &op) {
 
 void Reader::readTests(OpRecord &op) {
   const json *tests = definitionField("tests");
-  if (!tests) return;
+  if (!tests)
+    return;
   op.ulp = tests->at("ulp").get<int64_t>();
   op.untested = text(*tests, "untested");
   for (const json &domain : tests->at("domains")) {
     const json *row = definition(domain);
     op.domains.push_back({text(*row, "lowest"), text(*row, "highest")});
   }
-  if (op.untested.empty() && op.domains.empty()) error("tests", "has neither a domain nor a reason why the op is not tested");
+  if (op.untested.empty() && op.domains.empty())
+    error("tests", "has neither a domain nor a reason why the op is not tested");
 }
 
 std::vector<Argument> Reader::readArguments(const std::string &field) {
@@ -119,16 +141,21 @@ std::vector<Argument> Reader::readArguments(const std::string &field) {
     const json *constraint = definition(entry.at(0));
     Argument argument;
     argument.name = entry.at(1).is_string() ? entry.at(1).get<std::string>() : std::string();
-    if (argument.name.empty()) error(field, "has an entry without a name");
-    if (isA(*constraint, "DefaultValuedAttr")) argument.defaultValue = text(*constraint, "defaultValue");
+    if (argument.name.empty())
+      error(field, "has an entry without a name");
+    if (isA(*constraint, "DefaultValuedAttr"))
+      argument.defaultValue = text(*constraint, "defaultValue");
     argument.isOptional = isA(*constraint, "Optional");
     argument.isVariadic = isA(*constraint, "Variadic");
     argument.isAttribute = isA(*constraint, "AttrConstraint") || isA(*constraint, "Property");
     argument.constraint = text(*constraint, "summary");
-    if (argument.isOptional || argument.isVariadic) constraint = definition(constraint->at("baseType"));
+    if (argument.isOptional || argument.isVariadic)
+      constraint = definition(constraint->at("baseType"));
     if (!argument.isAttribute) {
       argument.dtypes = text(*constraint, "dtypes");
-      if (argument.dtypes.empty()) error(field, "has '" + argument.name + "', which is no tensor of the dialect (use a Weft_TensorOf)");
+      if (argument.dtypes.empty())
+        error(field, "has '" + argument.name +
+                         "', which is no tensor of the dialect (use a Weft_TensorOf)");
     }
     arguments.push_back(argument);
   }
@@ -139,18 +166,23 @@ std::vector<Argument> Reader::readArguments(const std::string &field) {
 
 std::vector<OpRecord> readRecords(const json &dump, std::vector<std::string> &errors) {
   std::vector<OpRecord> ops;
-  std::vector<std::string> names = dump.at("!instanceof").at("Weft_Op").get<std::vector<std::string>>();
-  if (names.empty()) errors.push_back("there are no records of the class Weft_Op");
-  for (const std::string &name : names) ops.push_back(Reader(dump, name, errors).read());
-  // By kind, and within it by place: the files' order reads better than the alphabet. Locations are FILE:LINE.
+  std::vector<std::string> names =
+      dump.at("!instanceof").at("Weft_Op").get<std::vector<std::string>>();
+  if (names.empty())
+    errors.push_back("there are no records of the class Weft_Op");
+  for (const std::string &name : names)
+    ops.push_back(Reader(dump, name, errors).read());
+  // By kind, and within it by place: the files' order reads better than the alphabet. Locations are
+  // FILE:LINE.
   const std::vector<std::string> &kinds = kindNames();
   auto place = [&](const OpRecord &op) {
     std::string location = dump.at(op.record).at("!locs").at(0).get<std::string>();
     size_t colon = location.rfind(':');
-    return std::make_tuple(std::find(kinds.begin(), kinds.end(), op.kind), location.substr(0, colon),
-                           std::stol(location.substr(colon + 1)));
+    return std::make_tuple(std::find(kinds.begin(), kinds.end(), op.kind),
+                           location.substr(0, colon), std::stol(location.substr(colon + 1)));
   };
-  std::sort(ops.begin(), ops.end(), [&](const OpRecord &a, const OpRecord &b) { return place(a) < place(b); });
+  std::sort(ops.begin(), ops.end(),
+            [&](const OpRecord &a, const OpRecord &b) { return place(a) < place(b); });
   return ops;
 }
 

@@ -8,7 +8,8 @@
 
 namespace weft::opgen {
 
-// How a record gives a rule: its kind ("inline", "file", "decomposition", "deferred" or "none") and, for the last two, why there is none.
+// How a record gives a rule: its kind ("inline", "file", "decomposition", "deferred" or "none")
+// and, for the last two, why there is none.
 struct Rule {
   std::string name, kind, text;
 };
@@ -42,8 +43,8 @@ struct OpRecord {
   const Rule &rule(const std::string &name) const;
 };
 
-// The records, sorted by kind (in the order of kindNames()) and place in the files. Each thing that a record must have and lacks is one
-// line in `errors`, which names the record and the field.
+// The records, sorted by kind (in the order of kindNames()) and place in the files. Each thing that
+// a record must have and lacks is one line in `errors`, which names the record and the field.
 std::vector<OpRecord> readRecords(const nlohmann::json &dump, std::vector<std::string> &errors);
 
 // The kinds of ops, in the order of the docs.

@@ -1,5 +1,6 @@
-// opgen: checks the op records and writes what is made from them. Usage: opgen RECORDS.json docs|table|frontend > OUTPUT
-// Exit code 1, with a line for each record and field, when a record lacks something; 2 for wrong usage or an unreadable dump.
+// opgen: checks the op records and writes what is made from them. Usage: opgen RECORDS.json
+// docs|table|frontend > OUTPUT Exit code 1, with a line for each record and field, when a record
+// lacks something; 2 for wrong usage or an unreadable dump.
 #include <fstream>
 #include <iostream>
 
@@ -8,7 +9,10 @@
 int main(int argc, char **argv) try {
   using namespace weft::opgen;
   std::string what = argc == 3 ? argv[2] : "";
-  auto *emit = what == "docs" ? emitDocs : what == "table" ? emitTable : what == "frontend" ? emitFrontend : nullptr;
+  auto *emit = what == "docs"       ? emitDocs
+               : what == "table"    ? emitTable
+               : what == "frontend" ? emitFrontend
+                                    : nullptr;
   if (!emit) {
     std::cerr << "usage: opgen RECORDS.json docs|table|frontend\n";
     return 2;
@@ -20,8 +24,10 @@ int main(int argc, char **argv) try {
   }
   std::vector<std::string> errors;
   std::vector<OpRecord> ops = readRecords(nlohmann::json::parse(file), errors);
-  for (const std::string &error : errors) std::cerr << "op record " << error << "\n";
-  if (!errors.empty()) return 1;
+  for (const std::string &error : errors)
+    std::cerr << "op record " << error << "\n";
+  if (!errors.empty())
+    return 1;
   std::cout << emit(ops);
   return 0;
 } catch (const std::exception &error) {

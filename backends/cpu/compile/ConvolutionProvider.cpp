@@ -14,25 +14,37 @@ using compiler::ClaimAnswer;
 using compiler::ClaimRefusal;
 using compiler::NotMine;
 
-// Multiplications below which our own kernels are as fast: a call takes some microseconds for its reorders, whatever it computes.
+// Multiplications below which our own kernels are as fast: a call takes some microseconds for its
+// reorders, whatever it computes.
 constexpr int64_t kMinMultiplications = 32 * 1024;
 
-mlir::RankedTensorType typeOf(mlir::Value value) { return mlir::cast<mlir::RankedTensorType>(value.getType()); }
+mlir::RankedTensorType typeOf(mlir::Value value) {
+  return mlir::cast<mlir::RankedTensorType>(value.getType());
+}
 
-// What a call could do to its results as it writes them (oneDNN 2.6.3), and whether conformance allows it:
+// What a call could do to its results as it writes them (oneDNN 2.6.3), and whether conformance
+// allows it:
 //
 //   bias                    claimed: one more term of the sum
-//   batch norm, inference   claimed as a weight and a bias, ahead of time (weft-fold-batch-norm): MobileNetV2 takes 10 % less time by it,
-//                           ResNet-18 1 %. Else it stays in the kernel that the activation is anyway
-//   ReLU, clamp to [a, b]   with fast_math (ReLU) or never: its fast kernels, for AVX-512 and AVX2, all turn NaN into 0 or a
+//   batch norm, inference   claimed as a weight and a bias, ahead of time (weft-fold-batch-norm):
+//                           MobileNetV2 takes 10 % less time by it, ResNet-18 1 %. Else it stays in
+//                           the kernel that the activation is anyway
+//   ReLU, clamp to [a, b]   with fast_math (ReLU) or never: its fast kernels, for AVX-512 and AVX2,
+//                           all turn NaN into 0 or a
 //   maximum with a tensor   never: drops NaN
-//   sum with a tensor       right, NaN kept; not claimed. The kernel of the activation behind it reads the other term in passing, while
-//                           a call that adds it takes another implementation, and reads both terms as well
-//   pooling                 never for maxima: drops NaN, ties go elsewhere; means are one kernel of ours with what feeds them
+//   sum with a tensor       right, NaN kept; not claimed. The kernel of the activation behind it
+//                           reads the other term in passing, while a call that adds it takes
+//                           another implementation, and reads both terms as well
+//   pooling                 never for maxima: drops NaN, ties go elsewhere; means are one kernel of
+//                           ours with what feeds them
 class ConvolutionProvider : public compiler::Provider {
 public:
-  llvm::StringRef name() const override { return "onednn.convolution"; }
-  bool takesVaryingSizes() const override { return true; }
+  llvm::StringRef name() const override {
+    return "onednn.convolution";
+  }
+  bool takesVaryingSizes() const override {
+    return true;
+  }
 
   ClaimAnswer match(mlir::Operation *op, bool fastMath) const override {
     ClaimAnswer answer = matchConvolution(op);
@@ -45,20 +57,25 @@ public:
       }
       claim->outputs.assign({claim->ops.back()->getResult(0)});
     }
-    if (!std::holds_alternative<NotMine>(answer)) return answer;
+    if (!std::holds_alternative<NotMine>(answer))
+      return answer;
     if (mlir::isa<ir::MaxPool2dOp>(op))
-      return ClaimRefusal{"max-pool-drops-nan",
-                          "oneDNN's max pooling ignores NaN and breaks ties in another way; it stays a kernel of ours"};
+      return ClaimRefusal{"max-pool-drops-nan", "oneDNN's max pooling ignores NaN and breaks ties "
+                                                "in another way; it stays a kernel of ours"};
     if (mlir::isa<ir::AvgPool2dOp, ir::AvgPool2dGradientOp, ir::MaxPool2dGradientOp>(op))
-      return ClaimRefusal{"pooling-fuses", "pooling is one kernel of ours, which takes in what feeds it"};
+      return ClaimRefusal{"pooling-fuses",
+                          "pooling is one kernel of ours, which takes in what feeds it"};
     return NotMine{};
   }
 
-  bool prefersChannelsLast(mlir::Operation *op) const override { return std::holds_alternative<Claim>(matchConvolution(op)); }
+  bool prefersChannelsLast(mlir::Operation *op) const override {
+    return std::holds_alternative<Claim>(matchConvolution(op));
+  }
 
 private:
   static ClaimAnswer matchConvolution(mlir::Operation *op) {
-    if (auto conv = mlir::dyn_cast<ir::Conv2dOp>(op)) return claimOf(conv, "forward", conv.getWeight(), conv.getResult());
+    if (auto conv = mlir::dyn_cast<ir::Conv2dOp>(op))
+      return claimOf(conv, "forward", conv.getWeight(), conv.getResult());
     if (auto conv = mlir::dyn_cast<ir::Conv2dInputGradientOp>(op))
       return claimOf(conv, "input_gradient", conv.getWeight(), conv.getGradient());
     if (auto conv = mlir::dyn_cast<ir::Conv2dWeightGradientOp>(op))
@@ -67,20 +84,28 @@ private:
   }
 
   // weight and result: of the convolution, whichever operands and results of the op they are.
-  template <typename Op> static ClaimAnswer claimOf(Op conv, llvm::StringRef kind, mlir::Value weightValue, mlir::Value resultValue) {
+  template <typename Op>
+  static ClaimAnswer claimOf(Op conv, llvm::StringRef kind, mlir::Value weightValue,
+                             mlir::Value resultValue) {
     auto weight = typeOf(weightValue), result = typeOf(resultValue);
-    for (mlir::Type type :
-         llvm::concat<const mlir::Type>(llvm::to_vector(conv->getOperandTypes()), llvm::to_vector(conv->getResultTypes())))
+    for (mlir::Type type : llvm::concat<const mlir::Type>(llvm::to_vector(conv->getOperandTypes()),
+                                                          llvm::to_vector(conv->getResultTypes())))
       if (!mlir::cast<mlir::RankedTensorType>(type).hasStaticShape())
-        return ClaimRefusal{"dynamic-shape", "oneDNN's convolutions are made for sizes that are known"};
-    if (!weight.getElementType().isF32()) return ClaimRefusal{"dtype", "oneDNN's convolutions are claimed for float32 only"};
-    if (result.getNumElements() == 0 || weight.getNumElements() == 0) return ClaimRefusal{"empty", "there is nothing to multiply"};
+        return ClaimRefusal{"dynamic-shape",
+                            "oneDNN's convolutions are made for sizes that are known"};
+    if (!weight.getElementType().isF32())
+      return ClaimRefusal{"dtype", "oneDNN's convolutions are claimed for float32 only"};
+    if (result.getNumElements() == 0 || weight.getNumElements() == 0)
+      return ClaimRefusal{"empty", "there is nothing to multiply"};
     int64_t depth = weight.getNumElements() / weight.getDimSize(0);
     if (result.getNumElements() < (kMinMultiplications + depth - 1) / depth)
-      return ClaimRefusal{"too-small", "a call of the library takes longer than a convolution of this size"};
+      return ClaimRefusal{"too-small",
+                          "a call of the library takes longer than a convolution of this size"};
     for (int i = 0; i < 2; ++i)
       if (conv.getPadding()[i] > conv.getDilation()[i] * (weight.getDimSize(2 + i) - 1))
-        return ClaimRefusal{"padding-beyond-kernel", "oneDNN has no fast convolution with windows that lie in the padding alone"};
+        return ClaimRefusal{
+            "padding-beyond-kernel",
+            "oneDNN has no fast convolution with windows that lie in the padding alone"};
     if (ir::Dim batch = ir::dimsOf(result)[0]; !batch.isStatic()) {
       int64_t ofImage = result.getNumElements() / batch.size, smallest = smallestSize(conv, batch);
       if (smallest < 0 || ofImage * smallest < (kMinMultiplications + depth - 1) / depth)
@@ -88,7 +113,9 @@ private:
     }
     Claim claim;
     mlir::Builder builder(conv.getContext());
-    auto config = [&](llvm::StringRef name, mlir::Attribute value) { claim.config.emplace_back(builder.getStringAttr(name), value); };
+    auto config = [&](llvm::StringRef name, mlir::Attribute value) {
+      claim.config.emplace_back(builder.getStringAttr(name), value);
+    };
     config("kind", builder.getStringAttr(kind));
     config("strides", conv.getStridesAttr());
     config("padding", conv.getPaddingAttr());
@@ -99,7 +126,8 @@ private:
     return claim;
   }
 
-  // Images that the program has with channels last, all or none: transposes from it in front of the convolution, and to it behind.
+  // Images that the program has with channels last, all or none: transposes from it in front of the
+  // convolution, and to it behind.
   static bool takeTransposes(Claim &claim, mlir::Builder &builder) {
     mlir::Operation *conv = claim.ops.back();
     auto permutes = [](mlir::Operation *op, llvm::ArrayRef<int64_t> permutation) {
@@ -108,17 +136,22 @@ private:
     };
     bool isWeightGradient = mlir::isa<ir::Conv2dWeightGradientOp>(conv);
     llvm::SmallVector<unsigned, 2> images{0};
-    if (isWeightGradient) images.push_back(1);
+    if (isWeightGradient)
+      images.push_back(1);
     for (unsigned i : images)
-      if (!permutes(claim.inputs[i].getDefiningOp(), {0, 3, 1, 2})) return false;
+      if (!permutes(claim.inputs[i].getDefiningOp(), {0, 3, 1, 2}))
+        return false;
     mlir::Operation *behind = isWeightGradient ? nullptr : onlyUser(claim);
-    if (!isWeightGradient && !permutes(behind, {0, 2, 3, 1})) return false;
+    if (!isWeightGradient && !permutes(behind, {0, 2, 3, 1}))
+      return false;
     for (unsigned i : images) {
       mlir::Operation *transpose = claim.inputs[i].getDefiningOp();
-      if (!llvm::is_contained(claim.ops, transpose)) claim.ops.insert(claim.ops.begin(), transpose);
+      if (!llvm::is_contained(claim.ops, transpose))
+        claim.ops.insert(claim.ops.begin(), transpose);
       claim.inputs[i] = transpose->getOperand(0);
     }
-    if (behind) claim.ops.push_back(behind);
+    if (behind)
+      claim.ops.push_back(behind);
     claim.config.emplace_back(builder.getStringAttr("channels_last"), builder.getI64IntegerAttr(1));
     return true;
   }
@@ -131,11 +164,15 @@ private:
   // + a vector of one number a channel.
   static void takeBias(Claim &claim, mlir::Builder &builder, bool channelsLast) {
     auto add = mlir::dyn_cast_or_null<ir::AddOp>(onlyUser(claim));
-    if (!add) return;
-    mlir::Value product = claim.ops.back()->getResult(0), other = add.getLhs() == product ? add.getRhs() : add.getLhs();
+    if (!add)
+      return;
+    mlir::Value product = claim.ops.back()->getResult(0),
+                other = add.getLhs() == product ? add.getRhs() : add.getLhs();
     auto broadcast = other.getDefiningOp<ir::BroadcastOp>();
-    if (!broadcast || !ir::vectorAlong(broadcast, channelsLast ? 3 : 1)) return;
-    // The broadcast must be there before the add; where it stands among the other ops does not matter, as it reads none of them.
+    if (!broadcast || !ir::vectorAlong(broadcast, channelsLast ? 3 : 1))
+      return;
+    // The broadcast must be there before the add; where it stands among the other ops does not
+    // matter, as it reads none of them.
     claim.ops.insert(claim.ops.begin(), broadcast);
     claim.ops.push_back(add);
     claim.inputs.push_back(broadcast.getInput());
@@ -145,9 +182,12 @@ private:
   // Drops NaN, so that it takes fast_math.
   static void takeRelu(Claim &claim, mlir::Builder &builder, bool fastMath) {
     auto relu = mlir::dyn_cast_or_null<ir::ReluOp>(onlyUser(claim));
-    if (!relu) return;
+    if (!relu)
+      return;
     if (!fastMath) {
-      claim.left.push_back({relu, ClaimRefusal{"relu-drops-nan", "oneDNN's ReLU turns NaN into 0; it stays a kernel of ours"}});
+      claim.left.push_back(
+          {relu, ClaimRefusal{"relu-drops-nan",
+                              "oneDNN's ReLU turns NaN into 0; it stays a kernel of ours"}});
       return;
     }
     claim.ops.push_back(relu);
@@ -157,6 +197,8 @@ private:
 
 } // namespace
 
-std::unique_ptr<compiler::Provider> makeConvolutionProvider() { return std::make_unique<ConvolutionProvider>(); }
+std::unique_ptr<compiler::Provider> makeConvolutionProvider() {
+  return std::make_unique<ConvolutionProvider>();
+}
 
 } // namespace weft::backends::cpu

@@ -29,10 +29,12 @@ absl::StatusOr<compiler::TargetInfo> targetOf(const CompileOptions &options) {
   compiler::TargetInfo target = compiler::TargetInfo::host();
   if (!options.cpu.empty()) {
     absl::StatusOr<compiler::TargetInfo> named = compiler::TargetInfo::named(options.cpu);
-    if (!named.ok()) return named.status();
+    if (!named.ok())
+      return named.status();
     target = *std::move(named);
   }
-  if (!options.features.empty()) target.features += (target.features.empty() ? "" : ",") + options.features;
+  if (!options.features.empty())
+    target.features += (target.features.empty() ? "" : ",") + options.features;
   return target;
 }
 
@@ -48,101 +50,137 @@ CompileOptions CpuBackend::effective(const CompileOptions &options) const {
   return result;
 }
 
-absl::StatusOr<std::shared_ptr<runtime::Executable>> CpuBackend::compile(mlir::ModuleOp module, const CompileOptions &options,
-                                                                         CompileReport *report) {
+absl::StatusOr<std::shared_ptr<runtime::Executable>>
+CpuBackend::compile(mlir::ModuleOp module, const CompileOptions &options, CompileReport *report) {
   CompileReport scratch;
   CompileReport &filled = report ? *report : scratch;
   absl::StatusOr<compiler::TargetInfo> target = targetOf(options);
-  if (!target.ok()) return target.status();
+  if (!target.ok())
+    return target.status();
   CompileOptions ours = effective(options);
 
   std::vector<std::shared_ptr<const compiler::CompiledKernel>> kernels;
   compiler::CompileRequest request;
   request.providers = ours.claim ? providers() : nullptr;
   request.target = target->key();
-  request.makeKernels = [&](llvm::ArrayRef<plan::KernelOp> ops,
-                            llvm::StringRef dumpFolder) -> absl::StatusOr<std::vector<compiler::KernelInfo>> {
-    auto compiled = compiler::KernelCompiler::instance().compile(ops, compiler::hostKernelMaker(*target), ours, dumpFolder);
-    if (!compiled.ok()) return compiled.status();
+  request.makeKernels =
+      [&](llvm::ArrayRef<plan::KernelOp> ops,
+          llvm::StringRef dumpFolder) -> absl::StatusOr<std::vector<compiler::KernelInfo>> {
+    auto compiled = compiler::KernelCompiler::instance().compile(
+        ops, compiler::hostKernelMaker(*target), ours, dumpFolder);
+    if (!compiled.ok())
+      return compiled.status();
     std::vector<compiler::KernelInfo> infos;
-    for (const auto &kernel : *compiled) infos.push_back(kernel->info);
+    for (const auto &kernel : *compiled)
+      infos.push_back(kernel->info);
     llvm::append_range(kernels, *std::move(compiled));
     return infos;
   };
   runtime::SizeTable sizes;
-  absl::StatusOr<runtime::Program> program = compiler::compileToProgram(module, ours, request, &filled, &sizes);
-  if (!program.ok()) return program.status();
+  absl::StatusOr<runtime::Program> program =
+      compiler::compileToProgram(module, ours, request, &filled, &sizes);
+  if (!program.ok())
+    return program.status();
 
   auto start = std::chrono::steady_clock::now();
   std::vector<std::shared_ptr<const std::string>> objects;
   llvm::StringSet<> linked;
   for (const auto &kernel : kernels) {
     filled.codeBytes += int64_t(kernel->object.size());
-    if (linked.insert(kernel->info.symbol).second) objects.emplace_back(kernel, &kernel->object);
+    if (linked.insert(kernel->info.symbol).second)
+      objects.emplace_back(kernel, &kernel->object);
   }
-  auto executable = CpuExecutable::create(*std::move(program), std::move(sizes), std::move(objects));
-  if (!executable.ok()) return executable.status();
-  double milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  auto executable =
+      CpuExecutable::create(*std::move(program), std::move(sizes), std::move(objects));
+  if (!executable.ok())
+    return executable.status();
+  double milliseconds =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   filled.phases.emplace_back("link", milliseconds);
   filled.milliseconds += milliseconds;
   return *std::move(executable);
 }
 
-absl::StatusOr<std::vector<std::string>> CpuBackend::compileAheadOfTime(mlir::ModuleOp module, const compiler::AotOptions &options) {
+absl::StatusOr<std::vector<std::string>>
+CpuBackend::compileAheadOfTime(mlir::ModuleOp module, const compiler::AotOptions &options) {
   compiler::AotOptions ours = options;
   ours.compile = effective(options.compile);
-  if (!ours.providers && ours.compile.claim) ours.providers = providers();
+  if (!ours.providers && ours.compile.claim)
+    ours.providers = providers();
   absl::StatusOr<compiler::AotResult> result = compiler::compileAheadOfTime(module, ours);
-  if (!result.ok()) return result.status();
+  if (!result.ok())
+    return result.status();
   return std::move(result->files);
 }
 
-compiler::StableUse CpuBackend::stableUse() const { return {true, packsWeights() ? kMaxPackedRows : 0, kMaxPackedPixels, kMinPackedBytes}; }
+compiler::StableUse CpuBackend::stableUse() const {
+  return {true, packsWeights() ? kMaxPackedRows : 0, kMaxPackedPixels, kMinPackedBytes};
+}
 
 std::string CpuBackend::targetKey(const CompileOptions &options) const {
   absl::StatusOr<compiler::TargetInfo> target = targetOf(options);
   CompileOptions ours = effective(options);
-  std::string key = std::string("cpu ") + kCompilerDigest + " artifact " + std::to_string(compiler::kArtifactVersion) + " program " +
-                    std::to_string(runtime::kProgramVersion) + " llvm " LLVM_VERSION_STRING " " + libraryVersions() + "\n";
+  std::string key = std::string("cpu ") + kCompilerDigest + " artifact " +
+                    std::to_string(compiler::kArtifactVersion) + " program " +
+                    std::to_string(runtime::kProgramVersion) + " llvm " LLVM_VERSION_STRING " " +
+                    libraryVersions() + "\n";
   key += (target.ok() ? target->key() : std::string(target.status().message())) + "\n";
-  for (bool option : {ours.fuse, ours.claim, ours.inPlace, ours.prepare, ours.fastMath}) key += option ? '1' : '0';
+  for (bool option : {ours.fuse, ours.claim, ours.inPlace, ours.prepare, ours.fastMath})
+    key += option ? '1' : '0';
   return key + "\n" + compiler::registeredPassesKey() + ir::extensionsKey();
 }
 
 std::string CpuBackend::whyNotCachable(const CompileOptions &options) const {
-  if (!options.dumpDir.empty()) return "dumps are made by compiling";
+  if (!options.dumpDir.empty())
+    return "dumps are made by compiling";
   std::string why = ir::whyExtensionsAreNotCachable();
   return why.empty() ? compiler::whyPassesAreNotCachable() : why;
 }
 
 std::optional<std::string> CpuBackend::serialize(const runtime::Executable &executable) const {
   auto *ours = dynamic_cast<const CpuExecutable *>(&executable);
-  if (!ours) return std::nullopt;
+  if (!ours)
+    return std::nullopt;
   absl::StatusOr<compiler::Artifact> artifact = ours->artifact();
-  if (!artifact.ok()) return std::nullopt;
+  if (!artifact.ok())
+    return std::nullopt;
   return compiler::writeArtifact(*artifact);
 }
 
-absl::StatusOr<std::shared_ptr<runtime::Executable>> CpuBackend::load(llvm::ArrayRef<char> blob) const {
+absl::StatusOr<std::shared_ptr<runtime::Executable>>
+CpuBackend::load(llvm::ArrayRef<char> blob) const {
   absl::StatusOr<compiler::Artifact> artifact = compiler::readArtifact(blob);
-  if (!artifact.ok()) return artifact.status();
-  auto bytesOf = [](const std::string &text) { return std::as_bytes(std::span(text.data(), text.size())); };
+  if (!artifact.ok())
+    return artifact.status();
+  auto bytesOf = [](const std::string &text) {
+    return std::as_bytes(std::span(text.data(), text.size()));
+  };
   absl::StatusOr<runtime::Program> program = runtime::deserialize(bytesOf(artifact->program));
-  if (!program.ok()) return program.status();
+  if (!program.ok())
+    return program.status();
   absl::StatusOr<runtime::SizeTable> sizes;
-  if (!artifact->sizes.empty()) sizes = runtime::deserialize_sizes(bytesOf(artifact->sizes), *program);
-  else sizes = runtime::SizeTable();
-  if (!sizes.ok()) return sizes.status();
-  auto executable = CpuExecutable::create(*std::move(program), *std::move(sizes), std::move(artifact->objects));
-  // The checksum was right, so that a missing symbol or a bad object means that the blob never fitted.
-  if (!executable.ok()) return absl::DataLossError(executable.status().message());
+  if (!artifact->sizes.empty())
+    sizes = runtime::deserialize_sizes(bytesOf(artifact->sizes), *program);
+  else
+    sizes = runtime::SizeTable();
+  if (!sizes.ok())
+    return sizes.status();
+  auto executable =
+      CpuExecutable::create(*std::move(program), *std::move(sizes), std::move(artifact->objects));
+  // The checksum was right, so that a missing symbol or a bad object means that the blob never
+  // fitted.
+  if (!executable.ok())
+    return absl::DataLossError(executable.status().message());
   return *std::move(executable);
 }
 
 namespace {
-compiler::BackendRegistration fused("cpu", [] { return std::make_unique<CpuBackend>(CpuBackend::Defaults{"cpu", true}); });
-compiler::BackendRegistration unfused("cpu-unfused",
-                                      [] { return std::make_unique<CpuBackend>(CpuBackend::Defaults{"cpu-unfused", false}); });
+compiler::BackendRegistration fused("cpu", [] {
+  return std::make_unique<CpuBackend>(CpuBackend::Defaults{"cpu", true});
+});
+compiler::BackendRegistration unfused("cpu-unfused", [] {
+  return std::make_unique<CpuBackend>(CpuBackend::Defaults{"cpu-unfused", false});
+});
 } // namespace
 
 } // namespace weft::backends::cpu

@@ -5,7 +5,8 @@
 
 namespace weft::backends::cpu {
 
-// Registered as "cpu", and as "cpu-unfused" with fusing off: every op is a kernel of its own, with the same results bit for bit.
+// Registered as "cpu", and as "cpu-unfused" with fusing off: every op is a kernel of its own, with
+// the same results bit for bit.
 class CpuBackend : public compiler::Backend {
 public:
   struct Defaults {
@@ -14,17 +15,24 @@ public:
   };
   explicit CpuBackend(Defaults defaults) : defaults_(defaults) {}
 
-  llvm::StringRef name() const override { return defaults_.name; }
-  llvm::StringRef device() const override { return "cpu"; }
+  llvm::StringRef name() const override {
+    return defaults_.name;
+  }
+  llvm::StringRef device() const override {
+    return "cpu";
+  }
   void registerDialects(mlir::DialectRegistry &registry) const override;
-  absl::StatusOr<std::shared_ptr<runtime::Executable>> compile(mlir::ModuleOp module, const compiler::CompileOptions &options,
-                                                               compiler::CompileReport *report) override;
+  absl::StatusOr<std::shared_ptr<runtime::Executable>>
+  compile(mlir::ModuleOp module, const compiler::CompileOptions &options,
+          compiler::CompileReport *report) override;
   compiler::StableUse stableUse() const override;
   std::string targetKey(const compiler::CompileOptions &options) const override;
   std::string whyNotCachable(const compiler::CompileOptions &options) const override;
   std::optional<std::string> serialize(const runtime::Executable &executable) const override;
-  absl::StatusOr<std::shared_ptr<runtime::Executable>> load(llvm::ArrayRef<char> blob) const override;
-  absl::StatusOr<std::vector<std::string>> compileAheadOfTime(mlir::ModuleOp module, const compiler::AotOptions &options) override;
+  absl::StatusOr<std::shared_ptr<runtime::Executable>>
+  load(llvm::ArrayRef<char> blob) const override;
+  absl::StatusOr<std::vector<std::string>>
+  compileAheadOfTime(mlir::ModuleOp module, const compiler::AotOptions &options) override;
 
 private:
   compiler::CompileOptions effective(const compiler::CompileOptions &options) const;

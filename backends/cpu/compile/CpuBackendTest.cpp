@@ -20,22 +20,26 @@ namespace {
 using Buffers = std::vector<std::shared_ptr<runtime::Buffer>>;
 using ExecutablePtr = std::shared_ptr<runtime::Executable>;
 
-absl::StatusOr<ExecutablePtr> compile(const char *backendName, llvm::StringRef text, compiler::CompileReport *report = nullptr,
+absl::StatusOr<ExecutablePtr> compile(const char *backendName, llvm::StringRef text,
+                                      compiler::CompileReport *report = nullptr,
                                       compiler::CompileOptions options = {}) {
   auto backend = compiler::findBackend(backendName);
-  if (!backend.ok()) return backend.status();
+  if (!backend.ok())
+    return backend.status();
   mlir::DialectRegistry registry;
   (*backend)->registerDialects(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
   auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
-  if (!module) return absl::InvalidArgumentError("the test's program does not parse");
+  if (!module)
+    return absl::InvalidArgumentError("the test's program does not parse");
   options.verifyEachPhase = true;
   return (*backend)->compile(*module, options, report);
 }
 
 // Values of every dtype that are exact in it: floats in (-2, 2), small integers, both bools.
-std::shared_ptr<runtime::Buffer> randomBuffer(const runtime::InputSpec &spec, std::mt19937 &random) {
+std::shared_ptr<runtime::Buffer> randomBuffer(const runtime::InputSpec &spec,
+                                              std::mt19937 &random) {
   auto buffer = *runtime::cpu_device().memory()->allocate(spec.bytes, "input");
   for (int64_t i = 0, n = spec.bytes / byte_size(spec.dtype); i < n; ++i) {
     double value = double(int(random() % 4001) - 2000) / 1000.0;
@@ -62,31 +66,44 @@ std::shared_ptr<runtime::Buffer> randomBuffer(const runtime::InputSpec &spec, st
 Buffers randomInputs(const runtime::Executable &executable, unsigned seed) {
   std::mt19937 random(seed);
   Buffers inputs;
-  for (const runtime::InputSpec &spec : executable.input_specs()) inputs.push_back(randomBuffer(spec, random));
+  for (const runtime::InputSpec &spec : executable.input_specs())
+    inputs.push_back(randomBuffer(spec, random));
   return inputs;
 }
 
 absl::StatusOr<Buffers> run(const ExecutablePtr &executable, const Buffers &inputs) {
   Buffers outputs(executable->output_specs().size());
-  if (absl::Status status = runtime::cpu_device().executor().submit(executable, inputs, outputs); !status.ok()) return status;
+  if (absl::Status status = runtime::cpu_device().executor().submit(executable, inputs, outputs);
+      !status.ok())
+    return status;
   for (auto &output : outputs)
-    if (absl::Status status = output->wait(); !status.ok()) return status;
+    if (absl::Status status = output->wait(); !status.ok())
+      return status;
   return outputs;
 }
 
-::testing::AssertionResult sameBits(const runtime::OutputSpec &spec, const runtime::Buffer &a, const runtime::Buffer &b) {
-  if (spec.bytes == 0 || std::memcmp(a.data(), b.data(), size_t(spec.bytes)) == 0) return ::testing::AssertionSuccess();
+::testing::AssertionResult sameBits(const runtime::OutputSpec &spec, const runtime::Buffer &a,
+                                    const runtime::Buffer &b) {
+  if (spec.bytes == 0 || std::memcmp(a.data(), b.data(), size_t(spec.bytes)) == 0)
+    return ::testing::AssertionSuccess();
   auto text = [&](const runtime::Buffer &buffer) {
-    return runtime::array_text({"", spec.dtype, spec.dims, {static_cast<const std::byte *>(buffer.data()), size_t(spec.bytes)}});
+    return runtime::array_text(
+        {"",
+         spec.dtype,
+         spec.dims,
+         {static_cast<const std::byte *>(buffer.data()), size_t(spec.bytes)}});
   };
   return ::testing::AssertionFailure() << text(a) << "\nis not\n" << text(b);
 }
 
-template <typename T> double largestError(const runtime::Buffer &a, const runtime::Buffer &b, int64_t n) {
+template <typename T>
+double largestError(const runtime::Buffer &a, const runtime::Buffer &b, int64_t n) {
   double error = 0;
   for (int64_t i = 0; i < n; ++i) {
-    double x = double(static_cast<const T *>(a.data())[i]), y = double(static_cast<const T *>(b.data())[i]);
-    if (std::isnan(x) && std::isnan(y)) continue;
+    double x = double(static_cast<const T *>(a.data())[i]),
+           y = double(static_cast<const T *>(b.data())[i]);
+    if (std::isnan(x) && std::isnan(y))
+      continue;
     error = std::max(error, std::abs(x - y) / std::max(1.0, std::abs(y)));
   }
   return error;
@@ -159,9 +176,10 @@ func.func @main(%x: tensor<2x3xf32>, %e: tensor<0x3xf32>) -> (tensor<6xf32>, ten
 func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
   return %x : tensor<2xf32>
 })"},
-    // The layout phase gives images channels last, through batch norm, pooling and their gradients. A weight's gradient is a sum of 2,048
-    // products of up to 50, most often some hundreds, in the order of the machine's kernels: 2,048 roundings of half a unit, 3e-5, add up to
-    // 1.4e-3 by chance alone.
+    // The layout phase gives images channels last, through batch norm, pooling and their gradients.
+    // A weight's gradient is a sum of 2,048 products of up to 50, most often some hundreds, in the
+    // order of the machine's kernels: 2,048 roundings of half a unit, 3e-5, add up to 1.4e-3 by
+    // chance alone.
     {"ChannelsLast", R"(
 func.func @main(%x: tensor<2x8x32x32xf32>, %v: tensor<16x8x3x3xf32>, %w: tensor<16x16x3x3xf32>, %s: tensor<16xf32>, %g: tensor<2x16xf32>)
     -> (tensor<2x16xf32>, tensor<16x16x3x3xf32>, tensor<16x8x3x3xf32>) {
@@ -206,17 +224,22 @@ TEST_P(Programs, AgreeWithTheReferenceAndUnfusedBitForBit) {
     for (size_t i = 0; i < actual->size(); ++i) {
       const runtime::OutputSpec &spec = (*cpu)->output_specs()[i];
       EXPECT_EQ(spec.dims, (*reference)->output_specs()[i].dims);
-      EXPECT_TRUE(sameBits(spec, *(*actual)[i], *(*other)[i])) << "fused and unfused differ in output " << i;
+      EXPECT_TRUE(sameBits(spec, *(*actual)[i], *(*other)[i]))
+          << "fused and unfused differ in output " << i;
       int64_t n = spec.bytes / byte_size(spec.dtype);
       if (spec.dtype == DType::kFloat32)
-        EXPECT_LE(largestError<float>(*(*actual)[i], *(*expected)[i], n), GetParam().tolerance) << "output " << i;
-      else if (spec.dtype == DType::kFloat64) EXPECT_LE(largestError<double>(*(*actual)[i], *(*expected)[i], n), 1e-12) << "output " << i;
-      else EXPECT_TRUE(sameBits(spec, *(*actual)[i], *(*expected)[i])) << "output " << i;
+        EXPECT_LE(largestError<float>(*(*actual)[i], *(*expected)[i], n), GetParam().tolerance)
+            << "output " << i;
+      else if (spec.dtype == DType::kFloat64)
+        EXPECT_LE(largestError<double>(*(*actual)[i], *(*expected)[i], n), 1e-12) << "output " << i;
+      else
+        EXPECT_TRUE(sameBits(spec, *(*actual)[i], *(*expected)[i])) << "output " << i;
     }
   }
   EXPECT_LE(report.plan.ratio(), 1.05);
 }
-INSTANTIATE_TEST_SUITE_P(Cpu, Programs, ::testing::ValuesIn(kCases), [](const auto &info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Cpu, Programs, ::testing::ValuesIn(kCases),
+                         [](const auto &info) { return info.param.name; });
 
 TEST(CpuBackend, EqualFusionsAreOneKernel) {
   compiler::CompileReport report;
@@ -233,7 +256,8 @@ func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
   EXPECT_EQ(report.launches, 3);
 }
 
-// Ahead of time, what normalizes a convolution by weights of the program is in its weight and bias, which are computed once.
+// Ahead of time, what normalizes a convolution by weights of the program is in its weight and bias,
+// which are computed once.
 TEST(CpuBackend, ABatchNormOfParametersIsPartOfTheConvolution) {
   llvm::StringRef text = R"(
 func.func @main(%x: tensor<2x8x9x9xf32>, %w: tensor<16x8x3x3xf32> {weft.parameter = "p7"}, %m: tensor<16x1x1xf32> {weft.parameter = "p8"},
@@ -252,7 +276,8 @@ func.func @main(%x: tensor<2x8x9x9xf32>, %w: tensor<16x8x3x3xf32> {weft.paramete
   ASSERT_TRUE(folded.ok() && reference.ok()) << folded.status() << reference.status();
   EXPECT_EQ(report.libraryCalls, 1);
   EXPECT_EQ(report.preparedValues, 2);
-  EXPECT_EQ(report.launches, 2) << "one each for the weight and the bias, ahead of runs; a run is the library call alone";
+  EXPECT_EQ(report.launches, 2)
+      << "one each for the weight and the bias, ahead of runs; a run is the library call alone";
   Buffers inputs = randomInputs(**folded, 5);
   auto expected = run(*reference, inputs);
   ASSERT_TRUE(expected.ok()) << expected.status();
@@ -264,21 +289,26 @@ func.func @main(%x: tensor<2x8x9x9xf32>, %w: tensor<16x8x3x3xf32> {weft.paramete
   }
 }
 
-// The numbers of library calls and of launches that relu(a product of channels) and a pool of it take, from a convolution or an argument.
+// The numbers of library calls and of launches that relu(a product of channels) and a pool of it
+// take, from a convolution or an argument.
 std::pair<int64_t, int64_t> callsAndLaunches(const std::string &pool, bool convolution) {
-  std::string from = convolution ? "%c" : "%x", text = "func.func @main(%x: tensor<2x16x32x32xf32>, %w: tensor<16x16x3x3xf32>, "
-                                                       "%s: tensor<16x1x1xf32>) -> tensor<2x16x16x16xf32> {\n";
+  std::string from = convolution ? "%c" : "%x",
+              text = "func.func @main(%x: tensor<2x16x32x32xf32>, %w: tensor<16x16x3x3xf32>, "
+                     "%s: tensor<16x1x1xf32>) -> tensor<2x16x16x16xf32> {\n";
   if (convolution)
-    text += "  %c = weft.conv2d %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : "
+    text += "  %c = weft.conv2d %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 1, 1>, "
+            "dilation = array<i64: 1, 1>, groups = 1 : "
             "i64} : tensor<2x16x32x32xf32>, tensor<16x16x3x3xf32>\n";
-  text += "  %0 = weft.broadcast %s : tensor<16x1x1xf32> to tensor<2x16x32x32xf32>\n  %1 = weft.mul " + from +
-          ", %0 : tensor<2x16x32x32xf32>\n  %2 = weft.relu %1 : tensor<2x16x32x32xf32>\n  " + pool +
-          " : tensor<2x16x32x32xf32>\n  return %3 : tensor<2x16x16x16xf32>\n}";
+  text +=
+      "  %0 = weft.broadcast %s : tensor<16x1x1xf32> to tensor<2x16x32x32xf32>\n  %1 = weft.mul " +
+      from + ", %0 : tensor<2x16x32x32xf32>\n  %2 = weft.relu %1 : tensor<2x16x32x32xf32>\n  " +
+      pool + " : tensor<2x16x32x32xf32>\n  return %3 : tensor<2x16x16x16xf32>\n}";
   compiler::CompileReport report;
   auto executable = compile("cpu", text, &report);
   EXPECT_TRUE(executable.ok()) << executable.status();
   bool named = llvm::any_of(report.remarks, [&](const std::string &line) {
-    return line.find(pool.find("max") != std::string::npos ? "max-pool-drops-nan" : "pooling-fuses") != std::string::npos;
+    return line.find(pool.find("max") != std::string::npos ? "max-pool-drops-nan"
+                                                           : "pooling-fuses") != std::string::npos;
   });
   EXPECT_TRUE(named) << "no remark says why no library pools";
   return {report.libraryCalls, report.launches};
@@ -286,14 +316,17 @@ std::pair<int64_t, int64_t> callsAndLaunches(const std::string &pool, bool convo
 
 TEST(CpuBackend, PoolingFusesWithWhatFeedsIt) {
   using Pair = std::pair<int64_t, int64_t>;
-  std::string max = "%3, %i = weft.max_pool2d %2 {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, padding = array<i64: 0, 0>, "
+  std::string max = "%3, %i = weft.max_pool2d %2 {kernel = array<i64: 2, 2>, strides = array<i64: "
+                    "2, 2>, padding = array<i64: 0, 0>, "
                     "dilation = array<i64: 1, 1>}",
-              mean = "%3 = weft.avg_pool2d %2 {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, padding = array<i64: 0, 0>}";
+              mean = "%3 = weft.avg_pool2d %2 {kernel = array<i64: 2, 2>, strides = array<i64: 2, "
+                     "2>, padding = array<i64: 0, 0>}";
   for (const std::string &pool : {max, mean}) {
     EXPECT_EQ(callsAndLaunches(pool, false), Pair(0, 1)) << pool;
     EXPECT_EQ(callsAndLaunches(pool, true), Pair(1, 1)) << pool;
   }
-  std::string overlapping = "%3, %i = weft.max_pool2d %2 {kernel = array<i64: 3, 3>, strides = array<i64: 2, 2>, padding = array<i64: 1, "
+  std::string overlapping = "%3, %i = weft.max_pool2d %2 {kernel = array<i64: 3, 3>, strides = "
+                            "array<i64: 2, 2>, padding = array<i64: 1, "
                             "1>, dilation = array<i64: 1, 1>}";
   EXPECT_EQ(callsAndLaunches(overlapping, false), Pair(0, 1));
   EXPECT_EQ(callsAndLaunches(overlapping, true), Pair(1, 1));
@@ -318,9 +351,11 @@ TEST(CpuBackend, SurvivesTheWayThroughBytes) {
     ASSERT_TRUE(blob);
     auto loaded = backend->load(*blob);
     ASSERT_TRUE(loaded.ok()) << test.name << ": " << loaded.status();
-    auto expected = run(*executable, randomInputs(**executable, 1)), actual = run(*loaded, randomInputs(**loaded, 1));
+    auto expected = run(*executable, randomInputs(**executable, 1)),
+         actual = run(*loaded, randomInputs(**loaded, 1));
     ASSERT_TRUE(expected.ok() && actual.ok());
-    for (size_t i = 0; i < actual->size(); ++i) EXPECT_TRUE(sameBits((*executable)->output_specs()[i], *(*actual)[i], *(*expected)[i]));
+    for (size_t i = 0; i < actual->size(); ++i)
+      EXPECT_TRUE(sameBits((*executable)->output_specs()[i], *(*actual)[i], *(*expected)[i]));
     EXPECT_FALSE(backend->load(llvm::ArrayRef<char>(blob->data(), blob->size() - 1)).ok());
     std::string changed = *blob;
     changed[changed.size() / 2] ^= 1;
@@ -338,12 +373,14 @@ TEST(CpuBackend, CompilesOnSeveralThreadsAtOnce) {
             executable.ok() && run(*executable, randomInputs(**executable, 1)).ok())
           ++succeeded;
     });
-  for (std::thread &thread : threads) thread.join();
+  for (std::thread &thread : threads)
+    thread.join();
   EXPECT_EQ(succeeded, int(4 * std::size(kCases)));
 }
 
 TEST(CpuBackend, TheKeySeesOptionsAndTargets) {
-  compiler::Backend *cpu = *compiler::findBackend("cpu"), *unfused = *compiler::findBackend("cpu-unfused");
+  compiler::Backend *cpu = *compiler::findBackend("cpu"),
+                    *unfused = *compiler::findBackend("cpu-unfused");
   compiler::CompileOptions options, other;
   EXPECT_EQ(cpu->targetKey(options), cpu->targetKey(other));
   EXPECT_NE(cpu->targetKey(options), unfused->targetKey(options));
@@ -359,11 +396,13 @@ TEST(CpuBackend, SaysWhatIsWrong) {
   options.cpu = "no-such-cpu";
   auto unknown = compile("cpu", kCases[0].text, nullptr, options);
   ASSERT_FALSE(unknown.ok());
-  EXPECT_NE(std::string(unknown.status().message()).find("no-such-cpu"), std::string::npos) << unknown.status();
+  EXPECT_NE(std::string(unknown.status().message()).find("no-such-cpu"), std::string::npos)
+      << unknown.status();
 
   auto noMain = compile("cpu", "func.func @other() { return }");
   ASSERT_FALSE(noMain.ok());
-  EXPECT_NE(std::string(noMain.status().message()).find("main"), std::string::npos) << noMain.status();
+  EXPECT_NE(std::string(noMain.status().message()).find("main"), std::string::npos)
+      << noMain.status();
 }
 
 } // namespace

@@ -6,53 +6,68 @@
 
 namespace weft::backends::cpu {
 
-absl::StatusOr<std::shared_ptr<CpuExecutable>> CpuExecutable::create(runtime::Program program,
-                                                                     std::vector<std::shared_ptr<const std::string>> objects) {
+absl::StatusOr<std::shared_ptr<CpuExecutable>>
+CpuExecutable::create(runtime::Program program,
+                      std::vector<std::shared_ptr<const std::string>> objects) {
   std::vector<std::string> symbols = program.symbols;
-  for (const runtime::Program &prepare : program.prepare) symbols.insert(symbols.end(), prepare.symbols.begin(), prepare.symbols.end());
-  absl::StatusOr<std::shared_ptr<compiler::JitCode>> code = compiler::JitCode::link(objects, symbols);
-  if (!code.ok()) return code.status();
+  for (const runtime::Program &prepare : program.prepare)
+    symbols.insert(symbols.end(), prepare.symbols.begin(), prepare.symbols.end());
+  absl::StatusOr<std::shared_ptr<compiler::JitCode>> code =
+      compiler::JitCode::link(objects, symbols);
+  if (!code.ok())
+    return code.status();
   return create(std::move(program), std::move(objects), *std::move(code));
 }
 
-absl::StatusOr<std::shared_ptr<CpuExecutable>> CpuExecutable::create(runtime::Program program,
-                                                                     std::vector<std::shared_ptr<const std::string>> objects,
-                                                                     std::shared_ptr<compiler::JitCode> code) {
+absl::StatusOr<std::shared_ptr<CpuExecutable>>
+CpuExecutable::create(runtime::Program program,
+                      std::vector<std::shared_ptr<const std::string>> objects,
+                      std::shared_ptr<compiler::JitCode> code) {
   auto kernels = [code = code.get()](std::string_view symbol) {
-    return reinterpret_cast<weft_kernel>(code->lookup(llvm::StringRef(symbol.data(), symbol.size())));
+    return reinterpret_cast<weft_kernel>(
+        code->lookup(llvm::StringRef(symbol.data(), symbol.size())));
   };
-  auto executable =
-      runtime::ProgramExecutable::create(std::move(program), kernels, libraryResolver(), runtime::cpu_device().memory(), code);
-  if (!executable.ok()) return executable.status();
+  auto executable = runtime::ProgramExecutable::create(
+      std::move(program), kernels, libraryResolver(), runtime::cpu_device().memory(), code);
+  if (!executable.ok())
+    return executable.status();
   std::shared_ptr<CpuExecutable> result(new CpuExecutable(*std::move(executable)));
   result->objects_ = std::move(objects);
   result->code_ = std::move(code);
   return result;
 }
 
-absl::StatusOr<std::shared_ptr<CpuExecutable>> CpuExecutable::create(runtime::Program largest, runtime::SizeTable sizes,
-                                                                     std::vector<std::shared_ptr<const std::string>> objects) {
+absl::StatusOr<std::shared_ptr<CpuExecutable>>
+CpuExecutable::create(runtime::Program largest, runtime::SizeTable sizes,
+                      std::vector<std::shared_ptr<const std::string>> objects) {
   auto executable = create(std::move(largest), std::move(objects));
-  if (executable.ok()) (*executable)->sizes_ = std::move(sizes);
+  if (executable.ok())
+    (*executable)->sizes_ = std::move(sizes);
   return executable;
 }
 
-absl::StatusOr<std::shared_ptr<runtime::Executable>> CpuExecutable::at_sizes(const runtime::Sizes &sizes) const {
-  if (!has_sizes()) return runtime::Executable::at_sizes(sizes);
+absl::StatusOr<std::shared_ptr<runtime::Executable>>
+CpuExecutable::at_sizes(const runtime::Sizes &sizes) const {
+  if (!has_sizes())
+    return runtime::Executable::at_sizes(sizes);
   runtime::Program largest = target().program();
   std::span<const std::byte> constants = target().constants();
   largest.constants.assign(constants.begin(), constants.end());
   absl::StatusOr<runtime::Program> sized = runtime::at_sizes(largest, sizes_, sizes);
-  if (!sized.ok()) return sized.status();
+  if (!sized.ok())
+    return sized.status();
   auto executable = create(*std::move(sized), objects_, code_);
-  if (!executable.ok()) return executable.status();
+  if (!executable.ok())
+    return executable.status();
   return std::shared_ptr<runtime::Executable>(*std::move(executable));
 }
 
 absl::StatusOr<compiler::Artifact> CpuExecutable::artifact() const {
   absl::StatusOr<std::string> program = target().serialize();
-  if (!program.ok()) return program.status();
-  return compiler::Artifact{*std::move(program), has_sizes() ? runtime::serialize(sizes_) : std::string(), objects_};
+  if (!program.ok())
+    return program.status();
+  return compiler::Artifact{*std::move(program),
+                            has_sizes() ? runtime::serialize(sizes_) : std::string(), objects_};
 }
 
 } // namespace weft::backends::cpu

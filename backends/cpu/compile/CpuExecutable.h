@@ -12,22 +12,29 @@ namespace weft::backends::cpu {
 class CpuExecutable : public runtime::ForwardingExecutable<runtime::ProgramExecutable> {
 public:
   // Links the objects and resolves the program's kernels and library entries.
-  static absl::StatusOr<std::shared_ptr<CpuExecutable>> create(runtime::Program program,
-                                                               std::vector<std::shared_ptr<const std::string>> objects);
+  static absl::StatusOr<std::shared_ptr<CpuExecutable>>
+  create(runtime::Program program, std::vector<std::shared_ptr<const std::string>> objects);
 
   // For many sizes: what depends on them, and what is asked of the backend for each.
-  static absl::StatusOr<std::shared_ptr<CpuExecutable>> create(runtime::Program largest, runtime::SizeTable sizes,
-                                                               std::vector<std::shared_ptr<const std::string>> objects);
-  absl::StatusOr<std::shared_ptr<runtime::Executable>> at_sizes(const runtime::Sizes &sizes) const override;
-  bool has_sizes() const { return !sizes_.names.empty(); }
+  static absl::StatusOr<std::shared_ptr<CpuExecutable>>
+  create(runtime::Program largest, runtime::SizeTable sizes,
+         std::vector<std::shared_ptr<const std::string>> objects);
+  absl::StatusOr<std::shared_ptr<runtime::Executable>>
+  at_sizes(const runtime::Sizes &sizes) const override;
+  bool has_sizes() const {
+    return !sizes_.names.empty();
+  }
 
   absl::StatusOr<compiler::Artifact> artifact() const;
-  const runtime::Program &program() const { return target().program(); }
+  const runtime::Program &program() const {
+    return target().program();
+  }
 
 private:
   using ForwardingExecutable::ForwardingExecutable;
   static absl::StatusOr<std::shared_ptr<CpuExecutable>>
-  create(runtime::Program program, std::vector<std::shared_ptr<const std::string>> objects, std::shared_ptr<compiler::JitCode> code);
+  create(runtime::Program program, std::vector<std::shared_ptr<const std::string>> objects,
+         std::shared_ptr<compiler::JitCode> code);
   std::vector<std::shared_ptr<const std::string>> objects_;
   std::shared_ptr<compiler::JitCode> code_;
   runtime::SizeTable sizes_;

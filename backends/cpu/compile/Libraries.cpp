@@ -8,7 +8,9 @@
 
 namespace weft::backends::cpu {
 
-runtime::LibraryResolver libraryResolver() { return find_library_entry; }
+runtime::LibraryResolver libraryResolver() {
+  return find_library_entry;
+}
 
 const compiler::ProviderSet *providers() {
   static const compiler::ProviderSet *set = [] {
@@ -21,8 +23,12 @@ const compiler::ProviderSet *providers() {
   return set;
 }
 
-bool packsWeights() { return onednn_packs(); }
+bool packsWeights() {
+  return onednn_packs();
+}
 
-std::string libraryVersions() { return library_versions(); }
+std::string libraryVersions() {
+  return library_versions();
+}
 
 } // namespace weft::backends::cpu

@@ -15,36 +15,46 @@ using compiler::ClaimAnswer;
 using compiler::ClaimRefusal;
 using compiler::NotMine;
 
-// Multiplications below which our own kernel is as fast: a call of oneDNN takes about half a microsecond whatever it computes (16^3: 0.49
-// us), and a program without library calls runs on its caller's thread.
+// Multiplications below which our own kernel is as fast: a call of oneDNN takes about half a
+// microsecond whatever it computes (16^3: 0.49 us), and a program without library calls runs on its
+// caller's thread.
 constexpr int64_t kMinMultiplications = 16 * 16 * 16;
 
-mlir::RankedTensorType typeOf(mlir::Value value) { return mlir::cast<mlir::RankedTensorType>(value.getType()); }
+mlir::RankedTensorType typeOf(mlir::Value value) {
+  return mlir::cast<mlir::RankedTensorType>(value.getType());
+}
 
-// Whether the dim that is contiguous before a transpose is one of the last two after it. Else each element would lie in a cache line of
-// its own, and oneDNN takes an implementation that is hundreds of times slower (the table in backends/cpu/device/matmul_entry.h).
+// Whether the dim that is contiguous before a transpose is one of the last two after it. Else each
+// element would lie in a cache line of its own, and oneDNN takes an implementation that is hundreds
+// of times slower (the table in backends/cpu/device/matmul_entry.h).
 bool keepsContiguousDim(llvm::ArrayRef<int64_t> permutation, llvm::ArrayRef<int64_t> shape) {
   int64_t rank = permutation.size(), contiguous = rank - 1;
-  while (contiguous > 0 && shape[contiguous] == 1) --contiguous;
+  while (contiguous > 0 && shape[contiguous] == 1)
+    --contiguous;
   for (int64_t i = rank - 2; i < rank; ++i)
-    if (permutation[i] == contiguous) return true;
+    if (permutation[i] == contiguous)
+      return true;
   return false;
 }
 
-// Elements of a product up to which a term is added by the call. A kernel for the sum reads both again, from the cache; what it costs
-// beyond that, a launch, is more than that up to here (5 us of 15 for 16 x 512). Kernels that read larger sums take the term in as they go.
+// Elements of a product up to which a term is added by the call. A kernel for the sum reads both
+// again, from the cache; what it costs beyond that, a launch, is more than that up to here (5 us of
+// 15 for 16 x 512). Kernels that read larger sums take the term in as they go.
 constexpr int64_t kMaxTermElements = 16 * 1024;
 
-// Whether the value has memory whoever reads it: an argument, what a library writes, or a part of such in which bytes are in a row. Others
-// may be computed by the kernel that reads them.
+// Whether the value has memory whoever reads it: an argument, what a library writes, or a part of
+// such in which bytes are in a row. Others may be computed by the kernel that reads them.
 bool liesInMemory(mlir::Value value) {
   constexpr int kMaxAliases = 4; // slices and reshapes on the way
   for (int i = 0; i < kMaxAliases; ++i) {
     mlir::Operation *op = value.getDefiningOp();
-    if (!op || mlir::isa<ir::ProviderCallOp>(op)) return true;
+    if (!op || mlir::isa<ir::ProviderCallOp>(op))
+      return true;
     if (auto slice = mlir::dyn_cast<ir::SliceOp>(op)) {
-      llvm::ArrayRef<int64_t> from = typeOf(slice.getInput()).getShape(), to = typeOf(slice).getShape();
-      if (from.drop_front() != to.drop_front() || slice.getSteps().front() != 1) return false;
+      llvm::ArrayRef<int64_t> from = typeOf(slice.getInput()).getShape(),
+                              to = typeOf(slice).getShape();
+      if (from.drop_front() != to.drop_front() || slice.getSteps().front() != 1)
+        return false;
     } else if (!mlir::isa<ir::ReshapeOp>(op)) {
       return false;
     }
@@ -61,7 +71,8 @@ int64_t smallestProduct(ir::MatmulOp matmul) {
   dims.push_back(lhs[lhs.size() - (matmul.getTransposeLhs() ? 2 : 1)]);
   for (const ir::Dim &dim : dims) {
     int64_t size = smallestSize(matmul, dim);
-    if (size < 0 || __builtin_mul_overflow(product, size, &product)) return -1;
+    if (size < 0 || __builtin_mul_overflow(product, size, &product))
+      return -1;
   }
   return product;
 }
@@ -69,31 +80,48 @@ int64_t smallestProduct(ir::MatmulOp matmul) {
 class MatmulProvider : public compiler::Provider {
 public:
   explicit MatmulProvider(bool packs) : packs_(packs) {}
-  llvm::StringRef name() const override { return "onednn.matmul"; }
-  bool takesVaryingSizes() const override { return true; }
+  llvm::StringRef name() const override {
+    return "onednn.matmul";
+  }
+  bool takesVaryingSizes() const override {
+    return true;
+  }
 
   ClaimAnswer match(mlir::Operation *op, bool fastMath) const override {
     auto matmul = mlir::dyn_cast<ir::MatmulOp>(op);
-    if (!matmul) return NotMine{};
+    if (!matmul)
+      return NotMine{};
     auto lhsType = typeOf(matmul.getLhs()), resultType = typeOf(matmul);
-    if (!lhsType.getElementType().isF32()) return ClaimRefusal{"dtype", "oneDNN's matmul is claimed for float32 only"};
-    int64_t depth = matmul.getTransposeLhs() ? lhsType.getShape().end()[-2] : lhsType.getShape().back();
-    if (resultType.getNumElements() == 0 || depth == 0) return ClaimRefusal{"empty", "there is nothing to multiply"};
+    if (!lhsType.getElementType().isF32())
+      return ClaimRefusal{"dtype", "oneDNN's matmul is claimed for float32 only"};
+    int64_t depth =
+        matmul.getTransposeLhs() ? lhsType.getShape().end()[-2] : lhsType.getShape().back();
+    if (resultType.getNumElements() == 0 || depth == 0)
+      return ClaimRefusal{"empty", "there is nothing to multiply"};
     if (resultType.getNumElements() < (kMinMultiplications + depth - 1) / depth)
-      return ClaimRefusal{"too-small", "a call of the library takes longer than a product of this size"};
+      return ClaimRefusal{"too-small",
+                          "a call of the library takes longer than a product of this size"};
     // The library at every size or at none: which of the two it is decides the bits of the result.
     if (ir::hasNamedDims(resultType) || ir::hasNamedDims(lhsType))
-      if (smallestProduct(matmul) < kMinMultiplications) return compiler::SometimesMine{kSometimesTooSmall};
+      if (smallestProduct(matmul) < kMinMultiplications)
+        return compiler::SometimesMine{kSometimesTooSmall};
 
     Claim claim;
     mlir::Builder builder(op->getContext());
-    auto config = [&](llvm::StringRef name, mlir::Attribute value) { claim.config.emplace_back(builder.getStringAttr(name), value); };
+    auto config = [&](llvm::StringRef name, mlir::Attribute value) {
+      claim.config.emplace_back(builder.getStringAttr(name), value);
+    };
     auto operand = [&](mlir::Value value, llvm::StringRef permutation) {
       auto transpose = value.getDefiningOp<ir::TransposeOp>();
-      if (!transpose) return claim.inputs.push_back(value);
-      if (!keepsContiguousDim(transpose.getPermutation(), typeOf(transpose.getInput()).getShape())) {
+      if (!transpose)
+        return claim.inputs.push_back(value);
+      if (!keepsContiguousDim(transpose.getPermutation(),
+                              typeOf(transpose.getInput()).getShape())) {
         claim.left.push_back(
-            {transpose, ClaimRefusal{"strided-operand", "oneDNN reads an operand slowly if neither of its last two dims is contiguous"}});
+            {transpose,
+             ClaimRefusal{
+                 "strided-operand",
+                 "oneDNN reads an operand slowly if neither of its last two dims is contiguous"}});
         return claim.inputs.push_back(value);
       }
       claim.ops.push_back(transpose);
@@ -102,40 +130,54 @@ public:
     };
     operand(matmul.getLhs(), "lhs_permutation");
     operand(matmul.getRhs(), "rhs_permutation");
-    if (claim.ops.size() == 2 && claim.ops[0] == claim.ops[1]) claim.ops.pop_back();
-    if (claim.ops.size() == 2 && claim.ops[1]->isBeforeInBlock(claim.ops[0])) std::swap(claim.ops[0], claim.ops[1]);
-    if (matmul.getTransposeLhs()) config("transpose_lhs", builder.getI64IntegerAttr(1));
-    if (matmul.getTransposeRhs()) config("transpose_rhs", builder.getI64IntegerAttr(1));
+    if (claim.ops.size() == 2 && claim.ops[0] == claim.ops[1])
+      claim.ops.pop_back();
+    if (claim.ops.size() == 2 && claim.ops[1]->isBeforeInBlock(claim.ops[0]))
+      std::swap(claim.ops[0], claim.ops[1]);
+    if (matmul.getTransposeLhs())
+      config("transpose_lhs", builder.getI64IntegerAttr(1));
+    if (matmul.getTransposeRhs())
+      config("transpose_rhs", builder.getI64IntegerAttr(1));
     claim.ops.push_back(matmul);
     takeBias(claim, config, builder);
     takeTerm(claim, config, builder);
-    if (fastMath) takeRelu(claim, config, builder);
+    if (fastMath)
+      takeRelu(claim, config, builder);
     takeTranspose(claim, config);
     noteActivation(claim);
     claim.outputs.push_back(claim.ops.back()->getResult(0));
     return claim;
   }
 
-  // The right side of products of few rows. Everything of the product stands in the config, since its entry decides by that whether there
-  // is a form, and which (backends/cpu/device/pack_entry.h).
+  // The right side of products of few rows. Everything of the product stands in the config, since
+  // its entry decides by that whether there is a form, and which
+  // (backends/cpu/device/pack_entry.h).
   compiler::PackingAnswer packing(mlir::Operation *op) const override {
     auto call = mlir::cast<ir::ProviderCallOp>(op);
     mlir::DictionaryAttr config = call.getConfig();
-    for (llvm::StringRef key : {llvm::StringRef("lhs_permutation"), llvm::StringRef("rhs_permutation"), llvm::StringRef("out_permutation"),
-                                llvm::StringRef(kPackedRhs)})
-      if (config.contains(key)) return NotMine{};
-    auto lhs = typeOf(call->getOperand(0)), rhs = typeOf(call->getOperand(1)), out = typeOf(call->getResult(0));
-    if (!packs_ || lhs.getRank() != 2 || rhs.getRank() != 2 || ir::hasNamedDims(lhs) || ir::hasNamedDims(rhs)) return NotMine{};
+    for (llvm::StringRef key :
+         {llvm::StringRef("lhs_permutation"), llvm::StringRef("rhs_permutation"),
+          llvm::StringRef("out_permutation"), llvm::StringRef(kPackedRhs)})
+      if (config.contains(key))
+        return NotMine{};
+    auto lhs = typeOf(call->getOperand(0)), rhs = typeOf(call->getOperand(1)),
+         out = typeOf(call->getResult(0));
+    if (!packs_ || lhs.getRank() != 2 || rhs.getRank() != 2 || ir::hasNamedDims(lhs) ||
+        ir::hasNamedDims(rhs))
+      return NotMine{};
     int64_t bytes = rhs.getNumElements() * 4;
-    if (!packing_pays(out.getDimSize(0), bytes)) return NotMine{};
+    if (!packing_pays(out.getDimSize(0), bytes))
+      return NotMine{};
     bool transposed = config.contains("transpose_rhs");
     if (!packing_keeps_size(rhs.getDimSize(transposed), rhs.getDimSize(!transposed)))
-      return ClaimRefusal{"padded-form", "the library's form of this matrix takes more memory than the matrix; each product makes its own"};
+      return ClaimRefusal{"padded-form", "the library's form of this matrix takes more memory than "
+                                         "the matrix; each product makes its own"};
     mlir::Builder builder(op->getContext());
     llvm::SmallVector<mlir::NamedAttribute> ours(config.getValue());
     ours.push_back(builder.getNamedAttr("lhs", builder.getDenseI64ArrayAttr(lhs.getShape())));
     ours.push_back(builder.getNamedAttr("out", builder.getDenseI64ArrayAttr(out.getShape())));
-    return compiler::Packing{1, builder.getStringAttr("onednn.pack"), builder.getDictionaryAttr(ours),
+    return compiler::Packing{1, builder.getStringAttr("onednn.pack"),
+                             builder.getDictionaryAttr(ours),
                              builder.getNamedAttr(kPackedRhs, builder.getI64IntegerAttr(1)),
                              transposed ? kMinPackedTransposedProducts : kMinPackedProducts};
   }
@@ -148,15 +190,21 @@ private:
     return value.hasOneUse() ? *value.user_begin() : nullptr;
   }
 
-  template <typename Config> static void takeBias(Claim &claim, const Config &config, mlir::Builder &builder) {
+  template <typename Config>
+  static void takeBias(Claim &claim, const Config &config, mlir::Builder &builder) {
     auto add = mlir::dyn_cast_or_null<ir::AddOp>(onlyUser(claim));
-    if (!add) return;
-    mlir::Value product = claim.ops.back()->getResult(0), other = add.getLhs() == product ? add.getRhs() : add.getLhs();
+    if (!add)
+      return;
+    mlir::Value product = claim.ops.back()->getResult(0),
+                other = add.getLhs() == product ? add.getRhs() : add.getLhs();
     auto broadcast = other.getDefiningOp<ir::BroadcastOp>();
-    if (!broadcast) return;
+    if (!broadcast)
+      return;
     auto type = typeOf(broadcast.getInput());
-    if (type.getRank() != 1 || type.getShape()[0] != typeOf(product).getShape().back()) return;
-    // The broadcast must be there before the add; where it stands among the other ops does not matter, as it reads none of them.
+    if (type.getRank() != 1 || type.getShape()[0] != typeOf(product).getShape().back())
+      return;
+    // The broadcast must be there before the add; where it stands among the other ops does not
+    // matter, as it reads none of them.
     claim.ops.insert(claim.ops.begin(), broadcast);
     claim.ops.push_back(add);
     claim.inputs.push_back(broadcast.getInput());
@@ -164,35 +212,48 @@ private:
   }
 
   // Another term of the result's shape, such as the input's share of a recurrent network's gates.
-  template <typename Config> static void takeTerm(Claim &claim, const Config &config, mlir::Builder &builder) {
+  template <typename Config>
+  static void takeTerm(Claim &claim, const Config &config, mlir::Builder &builder) {
     auto add = mlir::dyn_cast_or_null<ir::AddOp>(onlyUser(claim));
-    if (!add) return;
-    mlir::Value product = claim.ops.back()->getResult(0), other = add.getLhs() == product ? add.getRhs() : add.getLhs();
-    if (other == product || typeOf(product).getNumElements() > kMaxTermElements || !liesInMemory(other)) return;
+    if (!add)
+      return;
+    mlir::Value product = claim.ops.back()->getResult(0),
+                other = add.getLhs() == product ? add.getRhs() : add.getLhs();
+    if (other == product || typeOf(product).getNumElements() > kMaxTermElements ||
+        !liesInMemory(other))
+      return;
     claim.ops.push_back(add);
     claim.inputs.push_back(other);
     config("post_ops", builder.getStringAttr("add"));
   }
 
   // Drops NaN, so that it takes fast_math.
-  template <typename Config> static void takeRelu(Claim &claim, const Config &config, mlir::Builder &builder) {
+  template <typename Config>
+  static void takeRelu(Claim &claim, const Config &config, mlir::Builder &builder) {
     auto relu = mlir::dyn_cast_or_null<ir::ReluOp>(onlyUser(claim));
-    if (!relu) return;
+    if (!relu)
+      return;
     claim.ops.push_back(relu);
     for (mlir::NamedAttribute &entry : claim.config)
-      if (entry.getName() == "post_ops") return entry.setValue(builder.getStringAttr("add,relu"));
+      if (entry.getName() == "post_ops")
+        return entry.setValue(builder.getStringAttr("add,relu"));
     config("post_ops", builder.getStringAttr("relu"));
   }
 
   template <typename Config> static void takeTranspose(Claim &claim, const Config &config) {
     auto transpose = mlir::dyn_cast_or_null<ir::TransposeOp>(onlyUser(claim));
-    if (!transpose) return;
-    // The last dim of the result in memory must be one of the product's last two: the same question, asked of the inverse permutation.
+    if (!transpose)
+      return;
+    // The last dim of the result in memory must be one of the product's last two: the same
+    // question, asked of the inverse permutation.
     llvm::ArrayRef<int64_t> permutation = transpose.getPermutation();
     int64_t rank = permutation.size();
     if (permutation[rank - 1] < rank - 2) {
       claim.left.push_back(
-          {transpose, ClaimRefusal{"strided-result", "oneDNN writes a result slowly if neither of its last two dims is contiguous"}});
+          {transpose,
+           ClaimRefusal{
+               "strided-result",
+               "oneDNN writes a result slowly if neither of its last two dims is contiguous"}});
       return;
     }
     claim.ops.push_back(transpose);
@@ -202,10 +263,13 @@ private:
   static void noteActivation(Claim &claim) {
     mlir::Operation *user = onlyUser(claim);
     if (mlir::isa_and_nonnull<ir::ReluOp>(user))
-      claim.left.push_back({user, ClaimRefusal{"relu-drops-nan", "oneDNN's ReLU turns NaN into 0; it stays a kernel of ours"}});
+      claim.left.push_back(
+          {user, ClaimRefusal{"relu-drops-nan",
+                              "oneDNN's ReLU turns NaN into 0; it stays a kernel of ours"}});
     if (mlir::isa_and_nonnull<ir::GeluOp>(user))
       claim.left.push_back(
-          {user, ClaimRefusal{"gelu-inexact", "oneDNN's GELU misses its error bound for negative arguments; it stays a kernel of ours"}});
+          {user, ClaimRefusal{"gelu-inexact", "oneDNN's GELU misses its error bound for negative "
+                                              "arguments; it stays a kernel of ours"}});
   }
 
   bool packs_;
@@ -213,6 +277,8 @@ private:
 
 } // namespace
 
-std::unique_ptr<compiler::Provider> makeMatmulProvider(bool packs) { return std::make_unique<MatmulProvider>(packs); }
+std::unique_ptr<compiler::Provider> makeMatmulProvider(bool packs) {
+  return std::make_unique<MatmulProvider>(packs);
+}
 
 } // namespace weft::backends::cpu

@@ -7,10 +7,11 @@
 
 namespace weft::backends::cpu {
 
-// Claims f32 matmuls of some size, with transposes of the operands and of the result (read and written through strides) and a bias over
-// the last dim; and to small products a term of their shape. Makes calls of the entry that backends/cpu/device/matmul_entry.h describes.
-// packs: whether the library has packed forms on the machine that the program is for; a program that is moved to one where it has none
-// runs all the same.
+// Claims f32 matmuls of some size, with transposes of the operands and of the result (read and
+// written through strides) and a bias over the last dim; and to small products a term of their
+// shape. Makes calls of the entry that backends/cpu/device/matmul_entry.h describes. packs: whether
+// the library has packed forms on the machine that the program is for; a program that is moved to
+// one where it has none runs all the same.
 std::unique_ptr<compiler::Provider> makeMatmulProvider(bool packs);
 
 } // namespace weft::backends::cpu

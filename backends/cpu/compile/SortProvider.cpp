@@ -13,18 +13,24 @@ using compiler::NotMine;
 
 class SortProvider : public compiler::Provider {
 public:
-  llvm::StringRef name() const override { return "weft.arg_sort"; }
-  bool takesVaryingSizes() const override { return true; }
+  llvm::StringRef name() const override {
+    return "weft.arg_sort";
+  }
+  bool takesVaryingSizes() const override {
+    return true;
+  }
 
   ClaimAnswer match(mlir::Operation *op, bool) const override {
     auto sort = mlir::dyn_cast<ir::ArgSortOp>(op);
-    if (!sort) return NotMine{};
+    if (!sort)
+      return NotMine{};
     if (llvm::is_contained(mlir::cast<mlir::RankedTensorType>(sort.getType()).getShape(), 0))
       return ClaimRefusal{"empty", "there is nothing to sort"};
     Claim claim;
     mlir::Builder builder(op->getContext());
     claim.config.emplace_back(builder.getStringAttr("dim"), sort.getDimAttr());
-    if (sort.getDescending()) claim.config.emplace_back(builder.getStringAttr("descending"), builder.getI64IntegerAttr(1));
+    if (sort.getDescending())
+      claim.config.emplace_back(builder.getStringAttr("descending"), builder.getI64IntegerAttr(1));
     claim.ops.push_back(op);
     claim.inputs.push_back(sort.getInput());
     claim.outputs.push_back(sort.getResult());
@@ -34,6 +40,8 @@ public:
 
 } // namespace
 
-std::unique_ptr<compiler::Provider> makeSortProvider() { return std::make_unique<SortProvider>(); }
+std::unique_ptr<compiler::Provider> makeSortProvider() {
+  return std::make_unique<SortProvider>();
+}
 
 } // namespace weft::backends::cpu

@@ -17,8 +17,8 @@ using runtime::LibraryCall;
 using runtime::LibraryCallState;
 using runtime::TensorRef;
 
-// Parts of a weight gradient: as many as there may be threads; fewer where their partial results, of the weight's size each, would take
-// more than this.
+// Parts of a weight gradient: as many as there may be threads; fewer where their partial results,
+// of the weight's size each, would take more than this.
 constexpr int64_t kMostParts = 16, kMostPartialBytes = 32 << 20;
 
 absl::StatusOr<std::array<int64_t, 4>> dims_of(const TensorRef &tensor) {
@@ -28,8 +28,10 @@ absl::StatusOr<std::array<int64_t, 4>> dims_of(const TensorRef &tensor) {
   std::array<int64_t, 4> dims;
   for (size_t i = 4; i-- > 0;) {
     dims[i] = tensor.dims[i];
-    if (dims[i] < 1) return absl::InvalidArgumentError("images and weights must have elements");
-    if (dims[i] != 1 && tensor.strides[i] != stride) return absl::UnimplementedError("images and weights must be row-major");
+    if (dims[i] < 1)
+      return absl::InvalidArgumentError("images and weights must have elements");
+    if (dims[i] != 1 && tensor.strides[i] != stride)
+      return absl::UnimplementedError("images and weights must be row-major");
     stride *= dims[i];
   }
   return dims;
@@ -38,67 +40,98 @@ absl::StatusOr<std::array<int64_t, 4>> dims_of(const TensorRef &tensor) {
 absl::StatusOr<ConvolutionProblem> read_problem(const LibraryCall &call) {
   ConvolutionProblem p;
   absl::StatusOr<std::string> kind = runtime::config_string(call.config, "kind", "");
-  if (!kind.ok()) return kind.status();
-  if (*kind == "input_gradient") p.kind = ConvolutionKind::kInputGradient;
-  else if (*kind == "weight_gradient") p.kind = ConvolutionKind::kWeightGradient;
+  if (!kind.ok())
+    return kind.status();
+  if (*kind == "input_gradient")
+    p.kind = ConvolutionKind::kInputGradient;
+  else if (*kind == "weight_gradient")
+    p.kind = ConvolutionKind::kWeightGradient;
   else if (*kind != "forward")
-    return absl::InvalidArgumentError(absl::StrCat("config kind is '", *kind, "'; it must be forward, input_gradient or weight_gradient"));
-  for (auto [key, to] : {std::pair("strides", &p.strides), std::pair("padding", &p.padding), std::pair("dilation", &p.dilation)}) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "config kind is '", *kind, "'; it must be forward, input_gradient or weight_gradient"));
+  for (auto [key, to] : {std::pair("strides", &p.strides), std::pair("padding", &p.padding),
+                         std::pair("dilation", &p.dilation)}) {
     absl::StatusOr<std::vector<int64_t>> pair = runtime::config_ints(call.config, key);
-    if (!pair.ok()) return pair.status();
-    if (pair->size() != 2) return absl::InvalidArgumentError(absl::StrCat("config ", key, " must be two integers"));
+    if (!pair.ok())
+      return pair.status();
+    if (pair->size() != 2)
+      return absl::InvalidArgumentError(absl::StrCat("config ", key, " must be two integers"));
     std::copy(pair->begin(), pair->end(), to->begin());
   }
-  absl::StatusOr<int64_t> groups = runtime::config_int(call.config, "groups", 1), bias = runtime::config_int(call.config, "bias", 0),
+  absl::StatusOr<int64_t> groups = runtime::config_int(call.config, "groups", 1),
+                          bias = runtime::config_int(call.config, "bias", 0),
                           channels_last = runtime::config_int(call.config, "channels_last", 0);
   absl::StatusOr<std::string> post_ops = runtime::config_string(call.config, "post_ops", "");
-  if (!groups.ok()) return groups.status();
-  if (!bias.ok()) return bias.status();
-  if (!channels_last.ok()) return channels_last.status();
-  if (!post_ops.ok()) return post_ops.status();
+  if (!groups.ok())
+    return groups.status();
+  if (!bias.ok())
+    return bias.status();
+  if (!channels_last.ok())
+    return channels_last.status();
+  if (!post_ops.ok())
+    return post_ops.status();
   p.groups = *groups;
   p.bias = *bias != 0;
   p.channels_last = *channels_last != 0;
   p.relu = *post_ops == "relu";
   if (!post_ops->empty() && !p.relu)
-    return absl::InvalidArgumentError(absl::StrCat("config post_ops is '", *post_ops, "'; it may be relu"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("config post_ops is '", *post_ops, "'; it may be relu"));
   if ((p.bias || p.relu) && p.kind != ConvolutionKind::kForward)
     return absl::InvalidArgumentError("a gradient has neither bias nor post_ops");
   if (call.operands.size() != 3 + (p.bias ? 1u : 0u))
-    return absl::InvalidArgumentError(absl::StrCat("there are ", call.operands.size(), " operands; there must be ", 3 + (p.bias ? 1 : 0)));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "there are ", call.operands.size(), " operands; there must be ", 3 + (p.bias ? 1 : 0)));
 
-  const TensorRef &first = call.operands[0], &second = call.operands[1], &last = call.operands.back();
-  bool forward = p.kind == ConvolutionKind::kForward, by_input = p.kind == ConvolutionKind::kInputGradient;
-  for (auto [to, from] : {std::pair(&p.image, by_input ? &last : &first), std::pair(&p.weight, forward || by_input ? &second : &last),
+  const TensorRef &first = call.operands[0], &second = call.operands[1],
+                  &last = call.operands.back();
+  bool forward = p.kind == ConvolutionKind::kForward,
+       by_input = p.kind == ConvolutionKind::kInputGradient;
+  for (auto [to, from] : {std::pair(&p.image, by_input ? &last : &first),
+                          std::pair(&p.weight, forward || by_input ? &second : &last),
                           std::pair(&p.result, forward    ? &last
                                                : by_input ? &first
                                                           : &second)}) {
     absl::StatusOr<std::array<int64_t, 4>> dims = dims_of(*from);
-    if (!dims.ok()) return dims.status();
+    if (!dims.ok())
+      return dims.status();
     *to = *dims;
-    if (p.channels_last && to != &p.weight) *to = {(*dims)[0], (*dims)[3], (*dims)[1], (*dims)[2]};
+    if (p.channels_last && to != &p.weight)
+      *to = {(*dims)[0], (*dims)[3], (*dims)[1], (*dims)[2]};
   }
-  bool fits = p.groups >= 1 && p.image[0] == p.result[0] && p.weight[0] == p.result[1] && p.weight[0] % p.groups == 0 &&
-              p.weight[1] * p.groups == p.image[1];
+  bool fits = p.groups >= 1 && p.image[0] == p.result[0] && p.weight[0] == p.result[1] &&
+              p.weight[0] % p.groups == 0 && p.weight[1] * p.groups == p.image[1];
   for (size_t i = 0; i < 2 && fits; ++i) {
     fits = p.strides[i] >= 1 && p.padding[i] >= 0 && p.dilation[i] >= 1;
-    if (fits) fits = (p.image[2 + i] + 2 * p.padding[i] - p.dilation[i] * (p.weight[2 + i] - 1) - 1) / p.strides[i] + 1 == p.result[2 + i];
+    if (fits)
+      fits = (p.image[2 + i] + 2 * p.padding[i] - p.dilation[i] * (p.weight[2 + i] - 1) - 1) /
+                     p.strides[i] +
+                 1 ==
+             p.result[2 + i];
   }
-  if (!fits) return absl::InvalidArgumentError("the operands' dims are not those of a convolution");
+  if (!fits)
+    return absl::InvalidArgumentError("the operands' dims are not those of a convolution");
   if (p.bias) {
     int64_t elements = 1;
-    for (int64_t dim : call.operands[2].dims) elements *= dim;
+    for (int64_t dim : call.operands[2].dims)
+      elements *= dim;
     if (elements != p.weight[0] || call.operands[2].dtype != DType::kFloat32)
-      return absl::InvalidArgumentError(absl::StrCat("the bias must be float32 of ", p.weight[0], " elements"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("the bias must be float32 of ", p.weight[0], " elements"));
   }
   return p;
 }
 
 class ConvolutionState : public LibraryCallState {
 public:
-  explicit ConvolutionState(std::unique_ptr<OnednnConvolution> convolution) : convolution_(std::move(convolution)) {}
-  int64_t scratch_bytes() const override { return convolution_->scratch_bytes(); }
-  absl::Status run(std::span<void *const> operands, void *scratch) override { return convolution_->run(operands, scratch); }
+  explicit ConvolutionState(std::unique_ptr<OnednnConvolution> convolution)
+      : convolution_(std::move(convolution)) {}
+  int64_t scratch_bytes() const override {
+    return convolution_->scratch_bytes();
+  }
+  absl::Status run(std::span<void *const> operands, void *scratch) override {
+    return convolution_->run(operands, scratch);
+  }
 
 private:
   std::unique_ptr<OnednnConvolution> convolution_;
@@ -107,13 +140,26 @@ private:
 // A forward convolution whose weight is packed.
 class PackedConvolutionState : public runtime::PackedCallState {
 public:
-  explicit PackedConvolutionState(std::unique_ptr<OnednnConvolution> convolution) : convolution_(std::move(convolution)) {}
-  int operand() const override { return 1; }
-  int64_t packed_bytes() const override { return convolution_->weight_bytes(); }
-  std::string form() const override { return convolution_->weight_form(); }
-  absl::Status pack(const void *plain, void *packed) override { return convolution_->pack(plain, packed); }
-  int64_t scratch_bytes() const override { return convolution_->scratch_bytes(); }
-  absl::Status run(std::span<void *const> operands, void *scratch) override { return convolution_->run(operands, scratch); }
+  explicit PackedConvolutionState(std::unique_ptr<OnednnConvolution> convolution)
+      : convolution_(std::move(convolution)) {}
+  int operand() const override {
+    return 1;
+  }
+  int64_t packed_bytes() const override {
+    return convolution_->weight_bytes();
+  }
+  std::string form() const override {
+    return convolution_->weight_form();
+  }
+  absl::Status pack(const void *plain, void *packed) override {
+    return convolution_->pack(plain, packed);
+  }
+  int64_t scratch_bytes() const override {
+    return convolution_->scratch_bytes();
+  }
+  absl::Status run(std::span<void *const> operands, void *scratch) override {
+    return convolution_->run(operands, scratch);
+  }
 
 private:
   std::unique_ptr<OnednnConvolution> convolution_;
@@ -122,32 +168,40 @@ private:
 // The weight gradient of a batch in parts.
 class PartedState : public LibraryCallState {
 public:
-  // Partial results stay in the library's layout, so that what is copied out of it is their sum alone.
-  static absl::StatusOr<std::unique_ptr<LibraryCallState>> create(ConvolutionProblem problem, int64_t parts, int threads) {
+  // Partial results stay in the library's layout, so that what is copied out of it is their sum
+  // alone.
+  static absl::StatusOr<std::unique_ptr<LibraryCallState>> create(ConvolutionProblem problem,
+                                                                  int64_t parts, int threads) {
     problem.packed_weight = true;
     auto state = std::make_unique<PartedState>();
-    if (absl::Status status = state->build(problem, parts, threads); !status.ok()) return status;
+    if (absl::Status status = state->build(problem, parts, threads); !status.ok())
+      return status;
     bool equal = std::all_of(state->parts_.begin(), state->parts_.end(), [&](const Part &part) {
       return part.convolution->weight_form() == state->parts_.front().convolution->weight_form();
     });
     if (!equal) {
       problem.packed_weight = false;
       state = std::make_unique<PartedState>();
-      if (absl::Status status = state->build(problem, parts, threads); !status.ok()) return status;
+      if (absl::Status status = state->build(problem, parts, threads); !status.ok())
+        return status;
     }
     return state;
   }
 
-  int64_t scratch_bytes() const override { return scratch_bytes_; }
+  int64_t scratch_bytes() const override {
+    return scratch_bytes_;
+  }
 
   absl::Status run(std::span<void *const> operands, void *scratch) override {
     Call call{this, operands, static_cast<char *>(scratch), {}};
     call.statuses.resize(parts_.size());
     runtime::parallel_for(static_cast<int64_t>(parts_.size()), 1, threads_, compute, &call);
     for (const absl::Status &status : call.statuses)
-      if (!status.ok()) return status;
+      if (!status.ok())
+        return status;
     runtime::parallel_for(partial_elements_, kSumGrain, threads_, add_up, &call);
-    return packed_ ? parts_.front().convolution->unpack(partial(call, 0), operands[2]) : absl::OkStatus();
+    return packed_ ? parts_.front().convolution->unpack(partial(call, 0), operands[2])
+                   : absl::OkStatus();
   }
 
 private:
@@ -166,15 +220,19 @@ private:
   };
 
   absl::Status build(const ConvolutionProblem &problem, int64_t parts, int threads) {
-    auto elements = [](const std::array<int64_t, 4> &dims) { return dims[0] * dims[1] * dims[2] * dims[3]; };
+    auto elements = [](const std::array<int64_t, 4> &dims) {
+      return dims[0] * dims[1] * dims[2] * dims[3];
+    };
     int64_t batch = problem.image[0];
     threads_ = threads;
     for (int64_t i = 0, first = 0; i < parts; ++i) {
       int64_t count = batch / parts + (i < batch % parts);
       ConvolutionProblem part = problem;
       part.image[0] = part.result[0] = count;
-      absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution = OnednnConvolution::create(part, 1, threads);
-      if (!convolution.ok()) return convolution.status();
+      absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution =
+          OnednnConvolution::create(part, 1, threads);
+      if (!convolution.ok())
+        return convolution.status();
       Part &made = parts_.emplace_back();
       made.image = first * (elements(problem.image) / batch);
       made.gradient = first * (elements(problem.result) / batch);
@@ -184,27 +242,32 @@ private:
       made.partial = scratch_bytes_;
       if (i == 0) {
         packed_ = made.convolution->weight_bytes() > 0;
-        partial_elements_ = packed_ ? made.convolution->weight_bytes() / 4 : elements(problem.weight);
+        partial_elements_ =
+            packed_ ? made.convolution->weight_bytes() / 4 : elements(problem.weight);
       }
       // Where it is plain, the first part's is the result itself.
-      if (i > 0 || packed_) scratch_bytes_ += runtime::align(partial_elements_ * 4);
+      if (i > 0 || packed_)
+        scratch_bytes_ += runtime::align(partial_elements_ * 4);
       first += count;
     }
     return absl::OkStatus();
   }
 
   static float *partial(Call &call, size_t i) {
-    return i == 0 && !call.state->packed_ ? static_cast<float *>(call.operands[2])
-                                          : reinterpret_cast<float *>(call.scratch + call.state->parts_[i].partial);
+    return i == 0 && !call.state->packed_
+               ? static_cast<float *>(call.operands[2])
+               : reinterpret_cast<float *>(call.scratch + call.state->parts_[i].partial);
   }
 
   static int32_t compute(void *data, int, int64_t begin, int64_t end) {
     Call &call = *static_cast<Call *>(data);
     for (int64_t i = begin; i < end; ++i) {
       Part &part = call.state->parts_[static_cast<size_t>(i)];
-      void *operands[] = {static_cast<float *>(call.operands[0]) + part.image, static_cast<float *>(call.operands[1]) + part.gradient,
+      void *operands[] = {static_cast<float *>(call.operands[0]) + part.image,
+                          static_cast<float *>(call.operands[1]) + part.gradient,
                           partial(call, static_cast<size_t>(i))};
-      call.statuses[static_cast<size_t>(i)] = part.convolution->run(operands, call.scratch + part.scratch);
+      call.statuses[static_cast<size_t>(i)] =
+          part.convolution->run(operands, call.scratch + part.scratch);
     }
     return 0;
   }
@@ -214,7 +277,8 @@ private:
     float *sum = partial(call, 0);
     for (size_t i = 1; i < call.state->parts_.size(); ++i) {
       const float *term = partial(call, i);
-      for (int64_t k = begin; k < end; ++k) sum[k] += term[k];
+      for (int64_t k = begin; k < end; ++k)
+        sum[k] += term[k];
     }
     return 0;
   }
@@ -226,36 +290,52 @@ private:
 };
 
 int64_t parts_of(const ConvolutionProblem &p) {
-  if (p.kind != ConvolutionKind::kWeightGradient) return 1;
+  if (p.kind != ConvolutionKind::kWeightGradient)
+    return 1;
   int64_t bytes = p.weight[0] * p.weight[1] * p.weight[2] * p.weight[3] * 4;
   return std::min({p.image[0], kMostParts, std::max<int64_t>(1, kMostPartialBytes / bytes)});
 }
 
 class ConvolutionEntry : public runtime::LibraryEntry {
 public:
-  std::string_view name() const override { return "onednn.convolution"; }
-  absl::StatusOr<std::unique_ptr<LibraryCallState>> init(const LibraryCall &call, int threads) const override {
+  std::string_view name() const override {
+    return "onednn.convolution";
+  }
+  absl::StatusOr<std::unique_ptr<LibraryCallState>> init(const LibraryCall &call,
+                                                         int threads) const override {
     absl::StatusOr<ConvolutionProblem> problem = read_problem(call);
-    if (!problem.ok()) return problem.status();
-    if (problem->kind == ConvolutionKind::kWeightGradient) return PartedState::create(*problem, parts_of(*problem), threads);
-    absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution = OnednnConvolution::create(*problem, threads, threads);
-    if (!convolution.ok()) return convolution.status();
-    if ((*convolution)->depends_on_threads()) return convolution_in_parts(*problem, threads);
+    if (!problem.ok())
+      return problem.status();
+    if (problem->kind == ConvolutionKind::kWeightGradient)
+      return PartedState::create(*problem, parts_of(*problem), threads);
+    absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution =
+        OnednnConvolution::create(*problem, threads, threads);
+    if (!convolution.ok())
+      return convolution.status();
+    if ((*convolution)->depends_on_threads())
+      return convolution_in_parts(*problem, threads);
     return std::make_unique<ConvolutionState>(*std::move(convolution));
   }
-  absl::StatusOr<std::unique_ptr<runtime::PackedCallState>> init_packed(const LibraryCall &call, const std::vector<bool> &stable,
-                                                                        int threads) const override {
+  absl::StatusOr<std::unique_ptr<runtime::PackedCallState>>
+  init_packed(const LibraryCall &call, const std::vector<bool> &stable,
+              int threads) const override {
     absl::StatusOr<ConvolutionProblem> problem = read_problem(call);
-    if (!problem.ok()) return problem.status();
+    if (!problem.ok())
+      return problem.status();
     const auto &[batch, channels, height, width] = problem->result;
-    int64_t bytes = channels * problem->weight[1] * problem->weight[2] * problem->weight[3] * byte_size(DType::kFloat32);
-    if (problem->kind != ConvolutionKind::kForward || !stable[1] || !convolution_packing_pays(batch * height * width, bytes))
+    int64_t bytes = channels * problem->weight[1] * problem->weight[2] * problem->weight[3] *
+                    byte_size(DType::kFloat32);
+    if (problem->kind != ConvolutionKind::kForward || !stable[1] ||
+        !convolution_packing_pays(batch * height * width, bytes))
       return nullptr;
     problem->packed_weight = true;
-    absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution = OnednnConvolution::create(*problem, threads, threads);
-    if (!convolution.ok()) return convolution.status();
+    absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution =
+        OnednnConvolution::create(*problem, threads, threads);
+    if (!convolution.ok())
+      return convolution.status();
     int64_t packed = (*convolution)->weight_bytes();
-    if (packed == 0 || packed > kMaxPackedGrowth * bytes || (*convolution)->depends_on_threads()) return nullptr;
+    if (packed == 0 || packed > kMaxPackedGrowth * bytes || (*convolution)->depends_on_threads())
+      return nullptr;
     return std::make_unique<PackedConvolutionState>(*std::move(convolution));
   }
 };
@@ -269,10 +349,14 @@ const runtime::LibraryEntry &convolution_entry() {
 
 absl::StatusOr<std::string> convolution_implementation(const LibraryCall &call, int threads) {
   absl::StatusOr<ConvolutionProblem> problem = read_problem(call);
-  if (!problem.ok()) return problem.status();
-  absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution = OnednnConvolution::create(*problem, threads, threads);
-  if (!convolution.ok()) return convolution.status();
-  return absl::StrCat((*convolution)->reorders(), " reorders, ", std::string((*convolution)->implementation()));
+  if (!problem.ok())
+    return problem.status();
+  absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution =
+      OnednnConvolution::create(*problem, threads, threads);
+  if (!convolution.ok())
+    return convolution.status();
+  return absl::StrCat((*convolution)->reorders(), " reorders, ",
+                      std::string((*convolution)->implementation()));
 }
 
 } // namespace weft::backends::cpu

@@ -5,18 +5,23 @@
 //   kind                        "forward", "input_gradient" or "weight_gradient"
 //   strides, padding, dilation  [int], for height and width
 //   groups                      int, optional: 1
-//   channels_last               1: images are [N, H, W, C], optional (weights are [O, C, H, W] always)
+//   channels_last               1: images are [N, H, W, C], optional (weights are [O, C, H, W]
+//                               always)
 //   bias                        1: a bias of O elements follows the weight (forward only)
-//   post_ops                    "relu" (forward only); drops NaNs (oneDNN 2.6.3), so for fast_math only
+//   post_ops                    "relu" (forward only); drops NaNs (oneDNN 2.6.3), so for fast_math
+//                               only
 //
-// Weights, and row-major images where the kernel has more than one tap, are reordered inside the call; the memory for that is the call's
-// scratch. Row-major images go into blocks of channels (16 with AVX-512, else 8): that is a copy of whole cache lines, while one to
-// channels last takes 5 to 10 times as long. Images with channels last are used as they are (the figures: onednn_v2_convolution.cpp). A
-// weight that stays the same is reordered once (convolution_packing.h).
+// Weights, and row-major images where the kernel has more than one tap, are reordered inside the
+// call; the memory for that is the call's scratch. Row-major images go into blocks of channels (16
+// with AVX-512, else 8): that is a copy of whole cache lines, while one to channels last takes 5 to
+// 10 times as long. Images with channels last are used as they are (the figures:
+// onednn_v2_convolution.cpp). A weight that stays the same is reordered once
+// (convolution_packing.h).
 //
-// oneDNN's weight gradient adds up what its threads computed, so that its bits would depend on their number. This entry cuts the batch into
-// parts whose number depends on the shapes alone, has each computed by one thread, and adds them in order. What the library does by products
-// of matrices goes in such parts as well (convolution_parts.h).
+// oneDNN's weight gradient adds up what its threads computed, so that its bits would depend on
+// their number. This entry cuts the batch into parts whose number depends on the shapes alone, has
+// each computed by one thread, and adds them in order. What the library does by products of
+// matrices goes in such parts as well (convolution_parts.h).
 #pragma once
 
 #include "runtime/executable/library_call.h"
@@ -25,7 +30,9 @@ namespace weft::backends::cpu {
 
 const runtime::LibraryEntry &convolution_entry();
 
-// How many operands a call reorders, and the implementation that oneDNN takes: "3 reorders, jit:avx512_core". For tests and reports.
-absl::StatusOr<std::string> convolution_implementation(const runtime::LibraryCall &call, int threads);
+// How many operands a call reorders, and the implementation that oneDNN takes: "3 reorders,
+// jit:avx512_core". For tests and reports.
+absl::StatusOr<std::string> convolution_implementation(const runtime::LibraryCall &call,
+                                                       int threads);
 
 } // namespace weft::backends::cpu

@@ -20,12 +20,14 @@ using Ints = std::vector<int64_t>;
 TensorRef tensor(const Ints &dims) {
   TensorRef t{0, 0, DType::kFloat32, dims, Ints(dims.size())};
   int64_t stride = 1;
-  for (size_t i = dims.size(); i-- > 0; stride *= dims[i]) t.strides[i] = stride;
+  for (size_t i = dims.size(); i-- > 0; stride *= dims[i])
+    t.strides[i] = stride;
   return t;
 }
 int64_t elements(const Ints &dims) {
   int64_t n = 1;
-  for (int64_t dim : dims) n *= dim;
+  for (int64_t dim : dims)
+    n *= dim;
   return n;
 }
 
@@ -36,13 +38,16 @@ struct Problem {
 
   Ints result() const {
     Ints dims{image[0], weight[0]};
-    for (size_t i = 2; i < 4; ++i) dims.push_back((image[i] + 2 * padding - dilation * (weight[i] - 1) - 1) / stride + 1);
+    for (size_t i = 2; i < 4; ++i)
+      dims.push_back((image[i] + 2 * padding - dilation * (weight[i] - 1) - 1) / stride + 1);
     return dims;
   }
   LibraryCall call(const std::string &kind, const Config &more = {}) const {
     Ints operands[3] = {image, weight, result()};
-    if (kind == "input_gradient") std::swap(operands[0], operands[2]);
-    if (kind == "weight_gradient") std::swap(operands[1], operands[2]);
+    if (kind == "input_gradient")
+      std::swap(operands[0], operands[2]);
+    if (kind == "weight_gradient")
+      std::swap(operands[1], operands[2]);
     LibraryCall call{"onednn.convolution",
                      {{"kind", kind},
                       {"strides", Ints{stride, stride}},
@@ -56,9 +61,11 @@ struct Problem {
     size_t weight_at = kind == "weight_gradient" ? 2 : 1;
     for (size_t i = 0; i < 3; ++i) {
       const Ints &d = operands[i];
-      call.operands.push_back(tensor(channels_last && i != weight_at ? Ints{d[0], d[2], d[3], d[1]} : d));
+      call.operands.push_back(
+          tensor(channels_last && i != weight_at ? Ints{d[0], d[2], d[3], d[1]} : d));
     }
-    if (channels_last) call.config.emplace_back("channels_last", int64_t{1});
+    if (channels_last)
+      call.config.emplace_back("channels_last", int64_t{1});
     call.config.insert(call.config.end(), more.begin(), more.end());
     std::sort(call.config.begin(), call.config.end());
     call.inputs = 2;
@@ -74,23 +81,28 @@ Values random_operands(const LibraryCall &call) {
   Values values;
   for (const TensorRef &operand : call.operands) {
     values.emplace_back(elements(operand.dims));
-    for (float &value : values.back()) value = uniform(random);
+    for (float &value : values.back())
+      value = uniform(random);
   }
   return values;
 }
 
 absl::Status run(const LibraryCall &call, Values &values, int threads) {
   auto state = convolution_entry().init(call, threads);
-  if (!state.ok()) return state.status();
+  if (!state.ok())
+    return state.status();
   std::vector<void *> pointers;
-  for (std::vector<float> &value : values) pointers.push_back(value.data());
+  for (std::vector<float> &value : values)
+    pointers.push_back(value.data());
   std::vector<char> scratch(static_cast<size_t>((*state)->scratch_bytes()) + 64);
   char *aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64);
   return (*state)->run(pointers, aligned);
 }
 
-// The sum of products that each element of the last operand is, with the sum of their absolute values.
-void expected(const Problem &p, const std::string &kind, const Values &in, std::vector<double> &sums, std::vector<double> &sizes) {
+// The sum of products that each element of the last operand is, with the sum of their absolute
+// values.
+void expected(const Problem &p, const std::string &kind, const Values &in,
+              std::vector<double> &sums, std::vector<double> &sizes) {
   Ints result = p.result();
   size_t image = kind == "input_gradient" ? 2 : 0, weight = kind == "weight_gradient" ? 2 : 1;
   size_t out = 3 - image - weight;
@@ -104,12 +116,18 @@ void expected(const Problem &p, const std::string &kind, const Values &in, std::
           for (int64_t x = 0; x < result[3]; ++x)
             for (int64_t i = 0; i < p.weight[2]; ++i)
               for (int64_t j = 0; j < p.weight[3]; ++j) {
-                int64_t row = y * p.stride + i * p.dilation - p.padding, column = x * p.stride + j * p.dilation - p.padding;
-                if (row < 0 || row >= p.image[2] || column < 0 || column >= p.image[3]) continue;
+                int64_t row = y * p.stride + i * p.dilation - p.padding,
+                        column = x * p.stride + j * p.dilation - p.padding;
+                if (row < 0 || row >= p.image[2] || column < 0 || column >= p.image[3])
+                  continue;
                 size_t at[3];
-                at[image] = static_cast<size_t>(((n * p.image[1] + o / outputs * inputs + c) * p.image[2] + row) * p.image[3] + column);
-                at[weight] = static_cast<size_t>(((o * inputs + c) * p.weight[2] + i) * p.weight[3] + j);
-                at[out] = static_cast<size_t>(((n * result[1] + o) * result[2] + y) * result[3] + x);
+                at[image] = static_cast<size_t>(
+                    ((n * p.image[1] + o / outputs * inputs + c) * p.image[2] + row) * p.image[3] +
+                    column);
+                at[weight] =
+                    static_cast<size_t>(((o * inputs + c) * p.weight[2] + i) * p.weight[3] + j);
+                at[out] =
+                    static_cast<size_t>(((n * result[1] + o) * result[2] + y) * result[3] + x);
                 double product = double(in[0][at[0]]) * double(in[1][at[1]]);
                 sums[at[2]] += product;
                 sizes[at[2]] += std::abs(product);
@@ -134,14 +152,16 @@ TEST(Convolution, ComputesTheSumsOfItsProducts) {
       std::vector<double> sums, sizes;
       expected(p, kind, values, sums, sizes);
       ASSERT_TRUE(run(call, values, 1).ok()) << kind;
-      for (size_t i = 0; i < sums.size(); ++i) ASSERT_NEAR(values[2][i], sums[i], 1e-5 * sizes[i] + 1e-30) << kind << " element " << i;
+      for (size_t i = 0; i < sums.size(); ++i)
+        ASSERT_NEAR(values[2][i], sums[i], 1e-5 * sizes[i] + 1e-30) << kind << " element " << i;
       Values again = random_operands(call);
       ASSERT_TRUE(run(call, again, 2).ok()) << kind;
       EXPECT_EQ(again[2], values[2]) << kind << ": two threads give other bits than one";
     }
 }
 
-// Also where the library takes an implementation by products of matrices, whose sums may depend on how their threads share the work.
+// Also where the library takes an implementation by products of matrices, whose sums may depend on
+// how their threads share the work.
 TEST(Convolution, BitsDoNotDependOnTheNumberOfThreads) {
   const Problem problems[] = {
       {{1, 12, 9, 9}, {20, 12, 1, 1}},
@@ -163,8 +183,9 @@ TEST(Convolution, BitsDoNotDependOnTheNumberOfThreads) {
         for (int threads : {2, 3, 8}) {
           Values several = random_operands(call);
           ASSERT_TRUE(run(call, several, threads).ok()) << kind;
-          EXPECT_TRUE(several[2] == one[2]) << kind << (last ? ", channels last, " : ", row-major, ") << threads
-                                            << " threads: " << convolution_implementation(call, threads).value();
+          EXPECT_TRUE(several[2] == one[2])
+              << kind << (last ? ", channels last, " : ", row-major, ") << threads
+              << " threads: " << convolution_implementation(call, threads).value();
         }
       }
 }
@@ -175,7 +196,8 @@ std::vector<float> with_channels_last(const std::vector<float> &values, const In
   size_t at = 0;
   for (int64_t n = 0; n < dims[0]; ++n)
     for (int64_t pixel = 0; pixel < dims[2] * dims[3]; ++pixel)
-      for (int64_t c = 0; c < dims[1]; ++c) result[at++] = values[static_cast<size_t>((n * dims[1] + c) * dims[2] * dims[3] + pixel)];
+      for (int64_t c = 0; c < dims[1]; ++c)
+        result[at++] = values[static_cast<size_t>((n * dims[1] + c) * dims[2] * dims[3] + pixel)];
   return result;
 }
 
@@ -189,7 +211,8 @@ TEST(Convolution, TakesImagesWithChannelsLast) {
       size_t weight_at = std::string(kind) == "weight_gradient" ? 2 : 1;
       Values last = values;
       for (size_t i = 0; i < 2; ++i)
-        if (i != weight_at) last[i] = with_channels_last(values[i], row_major.operands[i].dims);
+        if (i != weight_at)
+          last[i] = with_channels_last(values[i], row_major.operands[i].dims);
       p.channels_last = true;
       LibraryCall call = p.call(kind);
       Values again = last;
@@ -199,7 +222,8 @@ TEST(Convolution, TakesImagesWithChannelsLast) {
         return weight_at == 2 ? floats : with_channels_last(floats, row_major.operands[2].dims);
       };
       std::vector<float> sum = bring(sums), size = bring(sizes);
-      for (size_t i = 0; i < sum.size(); ++i) ASSERT_NEAR(last[2][i], sum[i], 1e-5 * size[i] + 1e-30) << kind << " element " << i;
+      for (size_t i = 0; i < sum.size(); ++i)
+        ASSERT_NEAR(last[2][i], sum[i], 1e-5 * size[i] + 1e-30) << kind << " element " << i;
       ASSERT_TRUE(run(call, again, 2).ok()) << kind;
       EXPECT_EQ(again[2], last[2]) << kind << ": two threads give other bits than one";
       p.channels_last = false;
@@ -215,7 +239,8 @@ TEST(Convolution, ImagesWithChannelsLastAreNotCopied) {
     for (const char *kind : {"forward", "input_gradient"}) {
       std::string text = convolution_implementation(p.call(kind), 2).value();
       // The weight alone.
-      EXPECT_TRUE(text.starts_with("0 reorders") || text.starts_with("1 reorders")) << kind << " " << text;
+      EXPECT_TRUE(text.starts_with("0 reorders") || text.starts_with("1 reorders"))
+          << kind << " " << text;
     }
 }
 
@@ -226,7 +251,8 @@ TEST(Convolution, AddsTheBias) {
   Values values = random_operands(call), plain = {values[0], values[1], values[3]};
   ASSERT_TRUE(run(call, values, 2).ok());
   ASSERT_TRUE(run(p.call("forward"), plain, 2).ok());
-  for (size_t i = 0; i < plain[2].size(); ++i) ASSERT_NEAR(values[3][i], plain[2][i] + values[2][i / 81 % 16], 1e-5);
+  for (size_t i = 0; i < plain[2].size(); ++i)
+    ASSERT_NEAR(values[3][i], plain[2][i] + values[2][i / 81 % 16], 1e-5);
 }
 
 TEST(Convolution, KeepsNaN) {
@@ -242,13 +268,16 @@ TEST(Convolution, KeepsNaN) {
 }
 
 TEST(Convolution, RefusesWhatDoesNotFit) {
-  auto message = [](const LibraryCall &call) { return std::string(convolution_entry().init(call, 1).status().message()); };
+  auto message = [](const LibraryCall &call) {
+    return std::string(convolution_entry().init(call, 1).status().message());
+  };
   Problem p{{2, 8, 9, 9}, {16, 8, 3, 3}, 1, 1};
   LibraryCall call = p.call("forward");
   call.operands[2] = tensor({2, 16, 8, 9});
   EXPECT_NE(message(call).find("not those of a convolution"), std::string::npos) << message(call);
   EXPECT_NE(message(p.call("sideways")).find("kind"), std::string::npos);
-  EXPECT_NE(message(p.call("forward", {{"post_ops", std::string("tanh")}})).find("post_ops"), std::string::npos);
+  EXPECT_NE(message(p.call("forward", {{"post_ops", std::string("tanh")}})).find("post_ops"),
+            std::string::npos);
   call = p.call("forward");
   call.operands[0].strides[3] = 2;
   EXPECT_NE(message(call).find("row-major"), std::string::npos);
@@ -264,21 +293,26 @@ TEST(Convolution, APackedWeightGivesTheSameBits) {
                                  {{1, 3, 32, 32}, {64, 3, 7, 7}, 2, 3},
                                  {{1, 192, 7, 7}, {192, 1, 8, 8}, 1, 4, 1, 192}}) {
     LibraryCall call = problem.call("forward");
-    EXPECT_EQ(*convolution_entry().init_packed(call, {true, false, false}, 1), nullptr) << "the weight is not stable";
+    EXPECT_EQ(*convolution_entry().init_packed(call, {true, false, false}, 1), nullptr)
+        << "the weight is not stable";
     for (int threads : {1, 2}) {
       Values plain = random_operands(call), packed = plain;
       ASSERT_TRUE(run(call, plain, threads).ok());
       auto state = convolution_entry().init_packed(call, {false, true, false}, threads);
       ASSERT_TRUE(state.ok()) << state.status();
-      if (!*state) continue; // the library takes it as it is
+      if (!*state)
+        continue; // the library takes it as it is
       ++packed_calls;
       EXPECT_EQ((*state)->operand(), 1);
-      auto aligned = [](std::vector<char> &memory) { return memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64); };
+      auto aligned = [](std::vector<char> &memory) {
+        return memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64);
+      };
       std::vector<char> form(static_cast<size_t>((*state)->packed_bytes() + 64)),
           scratch(static_cast<size_t>((*state)->scratch_bytes() + 64));
       ASSERT_TRUE((*state)->pack(packed[1].data(), aligned(form)).ok());
       std::vector<void *> pointers;
-      for (std::vector<float> &values : packed) pointers.push_back(values.data());
+      for (std::vector<float> &values : packed)
+        pointers.push_back(values.data());
       pointers[1] = aligned(form);
       ASSERT_TRUE((*state)->run(pointers, aligned(scratch)).ok());
       EXPECT_EQ(packed.back(), plain.back()) << threads << " threads";
@@ -297,7 +331,9 @@ TEST(Convolution, WhatDoesNotPayIsNotPacked) {
   EXPECT_FALSE(packed({{1, 64, 8, 8}, {64, 64, 3, 3}, 1, 1}, "input_gradient"));
 }
 
-TEST(Convolution, IsRegistered) { EXPECT_EQ(find_library_entry("onednn.convolution"), &convolution_entry()); }
+TEST(Convolution, IsRegistered) {
+  EXPECT_EQ(find_library_entry("onednn.convolution"), &convolution_entry());
+}
 
 } // namespace
 } // namespace weft::backends::cpu

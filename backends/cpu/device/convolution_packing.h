@@ -1,5 +1,6 @@
-// When a weight that stays the same is packed for oneDNN's convolutions: copied once into the layout that the library wants, which else
-// each call does for itself. The bits are the same, on every machine: it is the same primitive.
+// When a weight that stays the same is packed for oneDNN's convolutions: copied once into the
+// layout that the library wants, which else each call does for itself. The bits are the same, on
+// every machine: it is the same primitive.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +9,12 @@
 
 namespace weft::backends::cpu {
 
-// Pixels of the results, of all images of a batch, beyond which packing gains less than a tenth: reordering an element of a weight takes
-// about 3 ns, multiplying a pixel by it 0.03 ns.
+// Pixels of the results, of all images of a batch, beyond which packing gains less than a tenth:
+// reordering an element of a weight takes about 3 ns, multiplying a pixel by it 0.03 ns.
 inline constexpr int64_t kMaxPackedPixels = 1024;
 
-inline bool convolution_packing_pays(int64_t pixels, int64_t bytes) { return pixels <= kMaxPackedPixels && bytes >= kMinPackedBytes; }
+inline bool convolution_packing_pays(int64_t pixels, int64_t bytes) {
+  return pixels <= kMaxPackedPixels && bytes >= kMinPackedBytes;
+}
 
 } // namespace weft::backends::cpu

@@ -13,7 +13,9 @@ namespace {
 // As for products (matmul_parts.cpp): at most so many parts, and what one is worth.
 constexpr int64_t kMostParts = 16, kPartChannels = 16, kPartFlops = 1'000'000;
 
-int64_t elements(const std::array<int64_t, 4> &dims) { return dims[0] * dims[1] * dims[2] * dims[3]; }
+int64_t elements(const std::array<int64_t, 4> &dims) {
+  return dims[0] * dims[1] * dims[2] * dims[3];
+}
 
 class PartsState : public runtime::LibraryCallState {
 public:
@@ -21,8 +23,10 @@ public:
     threads_ = threads;
     bool forward = problem.kind == ConvolutionKind::kForward;
     int64_t images = problem.image[0], channels = problem.result[1];
-    double flops = 2.0 * static_cast<double>(elements(problem.result)) * static_cast<double>(elements(problem.weight) / channels);
-    int64_t most = static_cast<int64_t>(std::clamp(flops / double(kPartFlops), 1.0, double(kMostParts)));
+    double flops = 2.0 * static_cast<double>(elements(problem.result)) *
+                   static_cast<double>(elements(problem.weight) / channels);
+    int64_t most =
+        static_cast<int64_t>(std::clamp(flops / double(kPartFlops), 1.0, double(kMostParts)));
     int64_t ranges = std::min(images, most), blocks = 1;
     if (forward && problem.groups == 1 && !problem.channels_last && ranges == images)
       blocks = std::clamp<int64_t>(channels / kPartChannels, 1, most / ranges);
@@ -34,13 +38,19 @@ public:
         ConvolutionProblem part = problem;
         part.image[0] = part.result[0] = count;
         int64_t some = channels / blocks + (j < channels % blocks);
-        if (blocks > 1) part.weight[0] = part.result[1] = some;
-        absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution = OnednnConvolution::create(part, 1, 1);
-        if (!convolution.ok()) return convolution.status();
+        if (blocks > 1)
+          part.weight[0] = part.result[1] = some;
+        absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution =
+            OnednnConvolution::create(part, 1, 1);
+        if (!convolution.ok())
+          return convolution.status();
         Part &made = parts_.emplace_back();
-        int64_t at_image = first * image_bytes, at_result = first * result_bytes + result_bytes / channels * channel;
-        made.offsets = {forward ? at_image : at_result, elements(problem.weight) / channels * channel * byte_size(DType::kFloat32)};
-        if (problem.bias) made.offsets.push_back(channel * byte_size(DType::kFloat32));
+        int64_t at_image = first * image_bytes,
+                at_result = first * result_bytes + result_bytes / channels * channel;
+        made.offsets = {forward ? at_image : at_result,
+                        elements(problem.weight) / channels * channel * byte_size(DType::kFloat32)};
+        if (problem.bias)
+          made.offsets.push_back(channel * byte_size(DType::kFloat32));
         made.offsets.push_back(forward ? at_result : at_image);
         made.operands.resize(made.offsets.size());
         made.scratch = scratch_bytes_;
@@ -53,14 +63,17 @@ public:
     return absl::OkStatus();
   }
 
-  int64_t scratch_bytes() const override { return scratch_bytes_; }
+  int64_t scratch_bytes() const override {
+    return scratch_bytes_;
+  }
 
   absl::Status run(std::span<void *const> operands, void *scratch) override {
     Call call{this, operands, static_cast<char *>(scratch), {}};
     call.statuses.resize(parts_.size());
     runtime::parallel_for(static_cast<int64_t>(parts_.size()), 1, threads_, run_parts, &call);
     for (const absl::Status &status : call.statuses)
-      if (!status.ok()) return status;
+      if (!status.ok())
+        return status;
     return absl::OkStatus();
   }
 
@@ -82,8 +95,10 @@ private:
     Call &call = *static_cast<Call *>(data);
     for (int64_t i = begin; i < end; ++i) {
       Part &part = call.state->parts_[static_cast<size_t>(i)];
-      for (size_t k = 0; k < part.operands.size(); ++k) part.operands[k] = static_cast<char *>(call.operands[k]) + part.offsets[k];
-      call.statuses[static_cast<size_t>(i)] = part.convolution->run(part.operands, call.scratch + part.scratch);
+      for (size_t k = 0; k < part.operands.size(); ++k)
+        part.operands[k] = static_cast<char *>(call.operands[k]) + part.offsets[k];
+      call.statuses[static_cast<size_t>(i)] =
+          part.convolution->run(part.operands, call.scratch + part.scratch);
     }
     return 0;
   }
@@ -95,9 +110,11 @@ private:
 
 } // namespace
 
-absl::StatusOr<std::unique_ptr<runtime::LibraryCallState>> convolution_in_parts(const ConvolutionProblem &problem, int threads) {
+absl::StatusOr<std::unique_ptr<runtime::LibraryCallState>>
+convolution_in_parts(const ConvolutionProblem &problem, int threads) {
   auto state = std::make_unique<PartsState>();
-  if (absl::Status status = state->build(problem, threads); !status.ok()) return status;
+  if (absl::Status status = state->build(problem, threads); !status.ok())
+    return status;
   return state;
 }
 

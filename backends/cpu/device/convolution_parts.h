@@ -1,6 +1,7 @@
-// Convolutions and their input gradients in parts, one thread each, where oneDNN's implementation is made of products of matrices ("gemm"):
-// with a whole team, that gives an element other bits for another number of threads (matmul_parts.h). The parts depend on the shapes alone:
-// images, and of few row-major images in a forward convolution without groups also channels of the result.
+// Convolutions and their input gradients in parts, one thread each, where oneDNN's implementation
+// is made of products of matrices ("gemm"): with a whole team, that gives an element other bits for
+// another number of threads (matmul_parts.h). The parts depend on the shapes alone: images, and of
+// few row-major images in a forward convolution without groups also channels of the result.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -10,6 +11,7 @@
 namespace weft::backends::cpu {
 
 // For kForward and kInputGradient with a plain weight. Operands as OnednnConvolution::run has them.
-absl::StatusOr<std::unique_ptr<runtime::LibraryCallState>> convolution_in_parts(const ConvolutionProblem &problem, int threads);
+absl::StatusOr<std::unique_ptr<runtime::LibraryCallState>>
+convolution_in_parts(const ConvolutionProblem &problem, int threads);
 
 } // namespace weft::backends::cpu

@@ -15,12 +15,15 @@ using runtime::LibraryCallState;
 
 class CustomState : public LibraryCallState {
 public:
-  CustomState(const runtime::CustomKernel &kernel, int threads) : kernel_(kernel), threads_(threads) {}
+  CustomState(const runtime::CustomKernel &kernel, int threads)
+      : kernel_(kernel), threads_(threads) {}
 
   absl::Status run(std::span<void *const> operands, void *) override {
-    for (size_t i = 0; i < operands.size(); ++i) (i < inputs_.size() ? inputs_[i] : outputs_[i - inputs_.size()]).data = operands[i];
+    for (size_t i = 0; i < operands.size(); ++i)
+      (i < inputs_.size() ? inputs_[i] : outputs_[i - inputs_.size()]).data = operands[i];
     absl::Status status = kernel_.run(inputs_, outputs_, {ints_, scalars_}, threads_);
-    // Plans write what is kept after the last call of a user's kernel (compiler/plan/IndexChecks.h).
+    // Plans write what is kept after the last call of a user's kernel
+    // (compiler/plan/IndexChecks.h).
     return status.ok() ? status : runtime::with_kept_inputs(std::move(status));
   }
 
@@ -35,31 +38,42 @@ private:
 
 class CustomEntry : public runtime::LibraryEntry {
 public:
-  std::string_view name() const override { return "weft.custom"; }
+  std::string_view name() const override {
+    return "weft.custom";
+  }
 
-  absl::StatusOr<std::unique_ptr<LibraryCallState>> init(const LibraryCall &call, int threads) const override {
+  absl::StatusOr<std::unique_ptr<LibraryCallState>> init(const LibraryCall &call,
+                                                         int threads) const override {
     absl::StatusOr<std::string> name = runtime::config_string(call.config, "kernel", "");
-    if (!name.ok()) return name.status();
+    if (!name.ok())
+      return name.status();
     absl::StatusOr<const runtime::CustomKernel *> kernel = runtime::find_custom_kernel(*name);
-    if (!kernel.ok()) return kernel.status();
+    if (!kernel.ok())
+      return kernel.status();
     absl::StatusOr<std::vector<int64_t>> ints = runtime::config_ints(call.config, "ints"),
                                          bits = runtime::config_ints(call.config, "scalar_bits");
-    if (!ints.ok()) return ints.status();
-    if (!bits.ok()) return bits.status();
+    if (!ints.ok())
+      return ints.status();
+    if (!bits.ok())
+      return bits.status();
     auto state = std::make_unique<CustomState>(**kernel, threads);
     state->ints_ = *std::move(ints);
-    for (int64_t each : *bits) state->scalars_.push_back(std::bit_cast<double>(each));
+    for (int64_t each : *bits)
+      state->scalars_.push_back(std::bit_cast<double>(each));
     for (size_t i = 0; i < call.operands.size(); ++i)
       (static_cast<int32_t>(i) < call.inputs ? state->inputs_ : state->outputs_)
           .push_back({call.operands[i].dtype, call.operands[i].dims, nullptr});
     // A program from a file may have been made with another kernel of this name.
     auto expected = (*kernel)->infer(state->inputs_, {state->ints_, state->scalars_});
-    if (!expected.ok()) return expected.status();
+    if (!expected.ok())
+      return expected.status();
     bool same = expected->size() == state->outputs_.size();
     for (size_t i = 0; same && i < expected->size(); ++i)
-      same = (*expected)[i].dtype == state->outputs_[i].dtype && (*expected)[i].dims == state->outputs_[i].dims;
+      same = (*expected)[i].dtype == state->outputs_[i].dtype &&
+             (*expected)[i].dims == state->outputs_[i].dims;
     if (!same)
-      return absl::FailedPreconditionError(absl::StrCat("the kernel ", *name, " gives other shapes than when the program was compiled"));
+      return absl::FailedPreconditionError(absl::StrCat(
+          "the kernel ", *name, " gives other shapes than when the program was compiled"));
     return state;
   }
 };

@@ -5,7 +5,8 @@
 
 namespace weft::backends::cpu {
 
-// Config: kernel (a name), ints, scalar_bits (the bits of doubles). Operands are row-major. NotFound for a kernel that is not registered.
+// Config: kernel (a name), ints, scalar_bits (the bits of doubles). Operands are row-major.
+// NotFound for a kernel that is not registered.
 const runtime::LibraryEntry &custom_entry();
 
 } // namespace weft::backends::cpu

@@ -10,17 +10,20 @@
 namespace weft::backends::cpu {
 
 std::span<const runtime::LibraryEntry *const> library_entries() {
-  static const runtime::LibraryEntry *const entries[] = {&matmul_entry(), &pack_entry(), &convolution_entry(), &custom_entry(),
-                                                         &sort_entry()};
+  static const runtime::LibraryEntry *const entries[] = {
+      &matmul_entry(), &pack_entry(), &convolution_entry(), &custom_entry(), &sort_entry()};
   return entries;
 }
 
 const runtime::LibraryEntry *find_library_entry(std::string_view name) {
   for (const runtime::LibraryEntry *entry : library_entries())
-    if (entry->name() == name) return entry;
+    if (entry->name() == name)
+      return entry;
   return nullptr;
 }
 
-std::string library_versions() { return onednn_version(); }
+std::string library_versions() {
+  return onednn_version();
+}
 
 } // namespace weft::backends::cpu

@@ -1,29 +1,36 @@
 // The library entry "onednn.matmul": out = post_ops(lhs rhs + bias), f32.
 //
-// Operands: lhs, rhs, bias (where config says so), the second operand of each binary post-op, out; as they lie in memory, with any
-// strides. Config, all optional:
+// Operands: lhs, rhs, bias (where config says so), the second operand of each binary post-op, out;
+// as they lie in memory, with any strides. Config, all optional:
 //
-//   transpose_lhs, transpose_rhs  1: the last two dims are swapped when read (after the permutation)
-//   lhs_permutation, rhs_permutation  [int]: a = transpose(lhs, lhs_permutation), as weft.transpose has it: a.dims[i] = lhs.dims[p[i]]
-//   out_permutation               [int]: out = transpose(c, out_permutation), where c = a b has the dims [batch..., M, N]
-//   bias                          1: there is a bias; it broadcasts to c as in numpy, most often [N]
+//   transpose_lhs, transpose_rhs  1: the last two dims are swapped when read (after the
+//                                 permutation)
+//   lhs_permutation, rhs_permutation  [int]: a = transpose(lhs, lhs_permutation), as weft.transpose
+//                                     has it: a.dims[i] = lhs.dims[p[i]]
+//   out_permutation               [int]: out = transpose(c, out_permutation), where c = a b has the
+//                                 dims [batch..., M, N]
+//   bias                          1: there is a bias; it broadcasts to c as in numpy, most often
+//                                 [N]
 //   packed_rhs                    1: rhs is what "onednn.pack" made for this call (pack_entry.h)
-//   post_ops                      "add,relu": in order, of add sub mul max min (each takes one operand, which broadcasts to c) and relu
+//   post_ops                      "add,relu": in order, of add sub mul max min (each takes one
+//                                 operand, which broadcasts to c) and relu
 //
-// Batch dims broadcast as in numpy. A sum of no terms (K = 0) is 0. post_ops relu, max and min drop NaNs (oneDNN 2.6.3), so they
-// are for fast_math only. oneDNN itself adds a bias or operand of the shapes [N], scalar and c's own; others cost a pass over the
-// result. Whether a problem runs on a fast
+// Batch dims broadcast as in numpy. A sum of no terms (K = 0) is 0. post_ops relu, max and min drop
+// NaNs (oneDNN 2.6.3), so they are for fast_math only. oneDNN itself adds a bias or operand of the
+// shapes [N], scalar and c's own; others cost a pass over the result. Whether a problem runs on a
+// fast
 // implementation is said by matmul_implementation() below.
 //
-// What strides cost (oneDNN 2.6.3, one thread; us of the best of many runs; the machine was loaded by builds, so differences below 5% mean
-// nothing; [16,4,128,32] is batch, heads, time, head dim; "split" means [16,128,4,32] in memory, seen through strides):
+// What strides cost (oneDNN 2.6.3, one thread; us of the best of many runs; the machine was loaded
+// by builds, so differences below 5% mean nothing; [16,4,128,32] is batch, heads, time, head dim;
+// "split" means [16,128,4,32] in memory, seen through strides):
 //
 //   case                                                   AVX-512 (brg)  AVX2 (gemm:jit)
 //   q k^T, all contiguous, k transposed beforehand                   462      869
 //   q k^T, k read transposed                                         466      903
 //   q k^T, q split                                                   432      881
 //   q k^T, q and k split                                             465      903
-//   q k^T, q and k slices of one [16,128,3,4,32]                     629      923   (gemm:jit on both)
+//   q k^T, q and k slices of one [16,128,3,4,32] 629 923 (gemm:jit on both)
 //   p v, all contiguous                                              448      874
 //   p v, v split                                                     522      853
 //   p v, v and out split                                             504      860
@@ -39,9 +46,10 @@
 //   [16,128,128] x [1,128,512] / the same as [2048,128] x [128,512]  1654 / 1604   3425 / 3426
 //   out transposed (M is the contiguous dim), or a stride of 0       ref:any: 10,000 times slower
 //
-// So: fold every transpose of an operand whose last or last but one dim (after folding) is contiguous; a copy of a [16,4,128,32] costs more
-// than the worst of these losses. This entry takes care of the last row (it computes c^T = b^T a^T, and turns strides of 0 into dims of 1),
-// of batch dims that merge, and of a batch that is only more rows.
+// So: fold every transpose of an operand whose last or last but one dim (after folding) is
+// contiguous; a copy of a [16,4,128,32] costs more than the worst of these losses. This entry takes
+// care of the last row (it computes c^T = b^T a^T, and turns strides of 0 into dims of 1), of batch
+// dims that merge, and of a batch that is only more rows.
 #pragma once
 
 #include <memory>
@@ -53,12 +61,14 @@ namespace weft::backends::cpu {
 
 const runtime::LibraryEntry &matmul_entry();
 
-// The implementation that oneDNN takes for the call, "none" when there is nothing to compute. For the claim pass and for tests: a call
-// on "ref:any" should not be made.
+// The implementation that oneDNN takes for the call, "none" when there is nothing to compute. For
+// the claim pass and for tests: a call on "ref:any" should not be made.
 absl::StatusOr<std::string> matmul_implementation(const runtime::LibraryCall &call, int threads);
 
-// The call with its rhs packed into at most the bytes of the plain one; null where the library has no such form, or one that would change
-// the result: both "onednn.pack" and the products that read what it makes use the plain operand then.
-absl::StatusOr<std::unique_ptr<runtime::PackedCallState>> matmul_with_packed_rhs(const runtime::LibraryCall &call, int threads);
+// The call with its rhs packed into at most the bytes of the plain one; null where the library has
+// no such form, or one that would change the result: both "onednn.pack" and the products that read
+// what it makes use the plain operand then.
+absl::StatusOr<std::unique_ptr<runtime::PackedCallState>>
+matmul_with_packed_rhs(const runtime::LibraryCall &call, int threads);
 
 } // namespace weft::backends::cpu

@@ -1,4 +1,5 @@
-// Bias and post-ops of a matmul where oneDNN has only its reference implementation for them together (a bias along M, batches of addends).
+// Bias and post-ops of a matmul where oneDNN has only its reference implementation for them
+// together (a bias along M, batches of addends).
 #pragma once
 
 #include <span>
@@ -7,8 +8,10 @@
 
 namespace weft::backends::cpu {
 
-// c = post_ops(c + bias), in place, on a team of that many threads. `addends` points to the bias, where there is one, then to the second
-// operands of the post-ops; a dim of 1 repeats. A NaN stays one.
-void apply_epilogue(const MatmulProblem &problem, float *c, std::span<void *const> addends, int threads);
+// c = post_ops(c + bias), in place, on a team of that many threads. `addends` points to the bias,
+// where there is one, then to the second operands of the post-ops; a dim of 1 repeats. A NaN stays
+// one.
+void apply_epilogue(const MatmulProblem &problem, float *c, std::span<void *const> addends,
+                    int threads);
 
 } // namespace weft::backends::cpu

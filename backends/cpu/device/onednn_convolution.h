@@ -1,4 +1,5 @@
-// oneDNN's convolution primitives, free of what differs between versions 2 and 3 of its API: an implementation file per version.
+// oneDNN's convolution primitives, free of what differs between versions 2 and 3 of its API: an
+// implementation file per version.
 #pragma once
 
 #include <array>
@@ -14,8 +15,9 @@ namespace weft::backends::cpu {
 
 enum class ConvolutionKind { kForward, kInputGradient, kWeightGradient };
 
-// f32, no dim is 0; row-major, or images with channels last. result[n, o] = post_ops(bias[o] + sum of image and weight), as weft.conv2d has
-// it; the gradients as weft.conv2d_input_gradient and weft.conv2d_weight_gradient.
+// f32, no dim is 0; row-major, or images with channels last. result[n, o] = post_ops(bias[o] + sum
+// of image and weight), as weft.conv2d has it; the gradients as weft.conv2d_input_gradient and
+// weft.conv2d_weight_gradient.
 struct ConvolutionProblem {
   ConvolutionKind kind = ConvolutionKind::kForward;
   std::array<int64_t, 4> image;  // [N, C, H, W]
@@ -25,31 +27,34 @@ struct ConvolutionProblem {
   int64_t groups = 1;
   bool channels_last = false;      // image and result are [N, H, W, C] in memory
   bool bias = false, relu = false; // kForward only
-  // kForward and kWeightGradient: the weight, or its gradient, is in the layout that the library wants (weight_bytes() of it), and not
-  // reordered in the call.
+  // kForward and kWeightGradient: the weight, or its gradient, is in the layout that the library
+  // wants (weight_bytes() of it), and not reordered in the call.
   bool packed_weight = false;
 };
 
 class OnednnConvolution {
 public:
   virtual ~OnednnConvolution() = default;
-  // Creates the primitives for a team of `threads`; pack() and unpack() are for one of `copy_threads`.
-  static absl::StatusOr<std::unique_ptr<OnednnConvolution>> create(const ConvolutionProblem &problem, int threads, int copy_threads);
+  // Creates the primitives for a team of `threads`; pack() and unpack() are for one of
+  // `copy_threads`.
+  static absl::StatusOr<std::unique_ptr<OnednnConvolution>>
+  create(const ConvolutionProblem &problem, int threads, int copy_threads);
   virtual std::string_view implementation() const = 0;
   // Whether the bits of a result depend on the number of threads; kWeightGradient's always do.
   virtual bool depends_on_threads() const = 0;
   // Operands that are reordered in each call.
   virtual int reorders() const = 0;
-  // With packed_weight: the bytes of the weight, 0 where the library wants it plain; its form, as PackedCallState::form(); the ways there
-  // and back.
+  // With packed_weight: the bytes of the weight, 0 where the library wants it plain; its form, as
+  // PackedCallState::form(); the ways there and back.
   virtual int64_t weight_bytes() const = 0;
   virtual std::string weight_form() const = 0;
   virtual absl::Status pack(const void *plain, void *packed) const = 0;
   virtual absl::Status unpack(const void *packed, void *plain) const = 0;
   // All memory that a call needs: oneDNN's scratchpad and the reordered operands.
   virtual int64_t scratch_bytes() const = 0;
-  // kForward: image, weight, bias where there is one, result. kInputGradient: result's gradient, weight, image's gradient.
-  // kWeightGradient: image, result's gradient, weight's gradient. Calls of different objects may run at once.
+  // kForward: image, weight, bias where there is one, result. kInputGradient: result's gradient,
+  // weight, image's gradient. kWeightGradient: image, result's gradient, weight's gradient. Calls
+  // of different objects may run at once.
   virtual absl::Status run(std::span<void *const> operands, void *scratch) = 0;
 };
 

@@ -11,21 +11,29 @@
 namespace weft::backends::cpu {
 
 inline absl::Status to_status(dnnl_status_t status, const char *call) {
-  if (status == dnnl_success) return absl::OkStatus();
-  std::string message = absl::StrCat("oneDNN's ", call, " failed with status ", static_cast<int>(status));
-  if (status == dnnl_unimplemented) return absl::UnimplementedError(message);
-  if (status == dnnl_out_of_memory) return absl::ResourceExhaustedError(message);
-  if (status == dnnl_invalid_arguments) return absl::InvalidArgumentError(message);
+  if (status == dnnl_success)
+    return absl::OkStatus();
+  std::string message =
+      absl::StrCat("oneDNN's ", call, " failed with status ", static_cast<int>(status));
+  if (status == dnnl_unimplemented)
+    return absl::UnimplementedError(message);
+  if (status == dnnl_out_of_memory)
+    return absl::ResourceExhaustedError(message);
+  if (status == dnnl_invalid_arguments)
+    return absl::InvalidArgumentError(message);
   return absl::InternalError(message);
 }
 
-#define WEFT_ONEDNN(call, ...)                                                                                                             \
-  do {                                                                                                                                     \
-    if (absl::Status status = to_status(call(__VA_ARGS__), #call); !status.ok()) return status;                                            \
+#define WEFT_ONEDNN(call, ...)                                                                     \
+  do {                                                                                             \
+    if (absl::Status status = to_status(call(__VA_ARGS__), #call); !status.ok())                   \
+      return status;                                                                               \
   } while (false)
 
 // Whether the library's kernels for this machine use AVX-512.
-inline bool has_avx512() { return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core; }
+inline bool has_avx512() {
+  return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;
+}
 
 template <typename T, dnnl_status_t (*destroy)(T)> class Owned {
 public:
@@ -33,16 +41,22 @@ public:
   Owned(const Owned &) = delete;
   Owned &operator=(const Owned &) = delete;
   ~Owned() {
-    if (value_ != nullptr) destroy(value_);
+    if (value_ != nullptr)
+      destroy(value_);
   }
-  T *out() { return &value_; }
-  T get() const { return value_; }
+  T *out() {
+    return &value_;
+  }
+  T get() const {
+    return value_;
+  }
 
 private:
   T value_ = nullptr;
 };
 
-// One engine and one stream for the process: the CPU has no more. Never destroyed, like the executor that uses them.
+// One engine and one stream for the process: the CPU has no more. Never destroyed, like the
+// executor that uses them.
 inline absl::StatusOr<std::pair<dnnl_engine_t, dnnl_stream_t>> engine_and_stream() {
   struct Both {
     dnnl_engine_t engine = nullptr;
@@ -53,10 +67,13 @@ inline absl::StatusOr<std::pair<dnnl_engine_t, dnnl_stream_t>> engine_and_stream
     auto *made = new Both();
     made->status = to_status(dnnl_engine_create(&made->engine, dnnl_cpu, 0), "dnnl_engine_create");
     if (made->status.ok())
-      made->status = to_status(dnnl_stream_create(&made->stream, made->engine, dnnl_stream_default_flags), "dnnl_stream_create");
+      made->status =
+          to_status(dnnl_stream_create(&made->stream, made->engine, dnnl_stream_default_flags),
+                    "dnnl_stream_create");
     return made;
   }();
-  if (!both->status.ok()) return both->status;
+  if (!both->status.ok())
+    return both->status;
   return std::make_pair(both->engine, both->stream);
 }
 

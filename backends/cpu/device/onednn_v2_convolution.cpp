@@ -14,7 +14,8 @@ using PrimitiveDesc = Owned<dnnl_primitive_desc_t, dnnl_primitive_desc_destroy>;
 using Primitive = Owned<dnnl_primitive_t, dnnl_primitive_destroy>;
 using Memory = Owned<dnnl_memory_t, dnnl_memory_destroy>;
 
-// An operand of the primitive, in the layout that it wants; copied where the caller's is another one.
+// An operand of the primitive, in the layout that it wants; copied where the caller's is another
+// one.
 struct Operand {
   bool is_result = false;
   Memory wanted;
@@ -22,7 +23,8 @@ struct Operand {
   int64_t bytes = 0, offset = -1; // of the copy, in scratch
 };
 
-// In which layout the primitive has images: the caller's, blocks of channels, or what the library chooses.
+// In which layout the primitive has images: the caller's, blocks of channels, or what the library
+// chooses.
 enum class ImageLayout { kGiven, kBlocked, kLibrary };
 
 struct Attempt {
@@ -30,53 +32,80 @@ struct Attempt {
   bool fast_only; // else whatever implementation there is
 };
 
-// What is tried in order, by figures of oneDNN 2.6.3 (ResNet-18's and MobileNetV2's shapes; AVX-512: Emerald Rapids and Zen 4; AVX2: Zen 3
-// and Emerald Rapids without its AVX-512). GFLOP/s of two threads, and for the weight's gradient of one:
+// What is tried in order, by figures of oneDNN 2.6.3 (ResNet-18's and MobileNetV2's shapes;
+// AVX-512: Emerald Rapids and Zen 4; AVX2: Zen 3 and Emerald Rapids without its AVX-512). GFLOP/s
+// of two threads, and for the weight's gradient of one:
 //
-//                                   AVX-512: row-major  channels last  blocks   AVX2: channels last  blocks
-//   forward, 3x3, batch 1 and 16              240-300        380-470   420-470             220-230   225-235
-//   forward, depthwise                            3-8         50-175    35-200              45-150    45-150
-//   forward, 1x1                              220-400        260-440   270-440             210-230   210-230
-//   input's gradient, 3x3                           -        390-460   390-500             205-225   215-230
-//   weight's gradient, 3x3                          -        150-215   155-215              85-110   105-120
-//   weight's gradient, depthwise                    -          21-87     27-90                9-50    22-75
+//                                   AVX-512: row-major  channels last blocks AVX2: channels last
+//                                                       blocks
+//   forward, 3x3, batch 1 and 16              240-300        380-470 420-470 220-230 225-235
+//   forward, depthwise                            3-8         50-175 35-200 45-150 45-150
+//   forward, 1x1                              220-400        260-440 270-440 210-230 210-230
+//   input's gradient, 3x3                           -        390-460 390-500 205-225 215-230
+//   weight's gradient, 3x3                          -        150-215 155-215 85-110 105-120
+//   weight's gradient, depthwise                    - 21-87 27-90 9-50 22-75
 //
-// Copying row-major images into blocks and back takes as long as 5 to 25 % of a 3x3 convolution, and 2 to 5 times as long as a depthwise
-// or an early 1x1 one; from channels last as long as that or longer. So with channels last nothing is copied, but for weight's gradients of
-// 3x3 and larger kernels on machines without AVX-512 (on Zen 3 blocks are twice as fast for them).
+// Copying row-major images into blocks and back takes as long as 5 to 25 % of a 3x3 convolution,
+// and 2 to 5 times as long as a depthwise or an early 1x1 one; from channels last as long as that
+// or longer. So with channels last nothing is copied, but for weight's gradients of 3x3 and larger
+// kernels on machines without AVX-512 (on Zen 3 blocks are twice as fast for them).
 std::vector<Attempt> attempts(const ConvolutionProblem &p) {
   using enum ImageLayout;
   bool one_tap = p.weight[2] * p.weight[3] == 1;
-  bool copies = !p.channels_last || (p.kind == ConvolutionKind::kWeightGradient && p.groups == 1 && !has_avx512());
-  if (copies && !one_tap) return {{kBlocked, true}, {kLibrary, false}, {kGiven, false}};
+  bool copies = !p.channels_last ||
+                (p.kind == ConvolutionKind::kWeightGradient && p.groups == 1 && !has_avx512());
+  if (copies && !one_tap)
+    return {{kBlocked, true}, {kLibrary, false}, {kGiven, false}};
   // A 1x1 kernel reads each element too seldom to pay for a reorder of the images.
-  if (!p.channels_last) return {{kGiven, false}};
+  if (!p.channels_last)
+    return {{kGiven, false}};
   return {{kGiven, true}, {kBlocked, true}, {kLibrary, false}, {kGiven, false}};
 }
 
 // Channels of a block, as the library's kernels for this machine want them.
-int64_t block_size() { return has_avx512() ? 16 : 8; }
+int64_t block_size() {
+  return has_avx512() ? 16 : 8;
+}
 
 class OnednnV2Convolution : public OnednnConvolution {
 public:
-  OnednnV2Convolution(int threads, int copy_threads) : threads_(threads), copy_threads_(copy_threads) {}
+  OnednnV2Convolution(int threads, int copy_threads)
+      : threads_(threads), copy_threads_(copy_threads) {}
 
   absl::Status build(const ConvolutionProblem &problem, Attempt attempt);
-  std::string_view implementation() const override { return implementation_; }
+  std::string_view implementation() const override {
+    return implementation_;
+  }
   // oneDNN 2.6.3's own kernels give each element one order (BitsDoNotDependOnTheNumberOfThreads).
-  bool depends_on_threads() const override { return implementation_.find("gemm") != std::string::npos; }
-  int reorders() const override { return reorders_; }
-  int64_t scratch_bytes() const override { return scratch_bytes_; }
-  int64_t weight_bytes() const override { return weight_bytes_; }
-  std::string weight_form() const override { return weight_form_; }
-  absl::Status pack(const void *plain, void *packed) const override { return copy(pack_, plain, packed); }
-  absl::Status unpack(const void *packed, void *plain) const override { return copy(unpack_, packed, plain); }
+  bool depends_on_threads() const override {
+    return implementation_.find("gemm") != std::string::npos;
+  }
+  int reorders() const override {
+    return reorders_;
+  }
+  int64_t scratch_bytes() const override {
+    return scratch_bytes_;
+  }
+  int64_t weight_bytes() const override {
+    return weight_bytes_;
+  }
+  std::string weight_form() const override {
+    return weight_form_;
+  }
+  absl::Status pack(const void *plain, void *packed) const override {
+    return copy(pack_, plain, packed);
+  }
+  absl::Status unpack(const void *packed, void *plain) const override {
+    return copy(unpack_, packed, plain);
+  }
   absl::Status run(std::span<void *const> operands, void *scratch) override;
 
 private:
-  absl::Status add(const_dnnl_primitive_desc_t primitive, int index, const dnnl_memory_desc_t &given, bool is_result, bool is_own = false);
+  absl::Status add(const_dnnl_primitive_desc_t primitive, int index,
+                   const dnnl_memory_desc_t &given, bool is_result, bool is_own = false);
   absl::Status copy(const OnednnV2Reorder &reorder, const void *from, void *to) const {
-    if (!reorder.is_built()) return absl::FailedPreconditionError("the convolution's weight is plain");
+    if (!reorder.is_built())
+      return absl::FailedPreconditionError("the convolution's weight is plain");
     runtime::ScopedTeamSize team(copy_threads_);
     return reorder.run(from, to);
   }
@@ -98,25 +127,32 @@ private:
 };
 
 // is_own: the weight, which the caller has in the layout that the primitive wants.
-absl::Status OnednnV2Convolution::add(const_dnnl_primitive_desc_t primitive, int index, const dnnl_memory_desc_t &given, bool is_result,
+absl::Status OnednnV2Convolution::add(const_dnnl_primitive_desc_t primitive, int index,
+                                      const dnnl_memory_desc_t &given, bool is_result,
                                       bool is_own) {
   auto operand = std::make_unique<Operand>();
   operand->is_result = is_result;
-  const dnnl_memory_desc_t *wanted = dnnl_primitive_desc_query_md(primitive, dnnl_query_exec_arg_md, index);
-  if (wanted == nullptr) return absl::InternalError("oneDNN does not say in which layout it wants an operand");
+  const dnnl_memory_desc_t *wanted =
+      dnnl_primitive_desc_query_md(primitive, dnnl_query_exec_arg_md, index);
+  if (wanted == nullptr)
+    return absl::InternalError("oneDNN does not say in which layout it wants an operand");
   WEFT_ONEDNN(dnnl_memory_create, operand->wanted.out(), wanted, engine_, DNNL_MEMORY_NONE);
   bool equal = dnnl_memory_desc_equal(wanted, &given) != 0;
   if (is_own && is_packed(*wanted)) {
     weight_bytes_ = static_cast<int64_t>(dnnl_memory_desc_get_size(wanted));
     weight_form_ = form_of(given, *wanted);
     runtime::ScopedTeamSize team(copy_threads_);
-    if (absl::Status status = pack_.build(given, *wanted); !status.ok()) return status;
-    if (absl::Status status = unpack_.build(*wanted, given); !status.ok()) return status;
+    if (absl::Status status = pack_.build(given, *wanted); !status.ok())
+      return status;
+    if (absl::Status status = unpack_.build(*wanted, given); !status.ok())
+      return status;
   } else if (!equal) {
     ++reorders_;
     operand->bytes = static_cast<int64_t>(dnnl_memory_desc_get_size(wanted));
-    absl::Status status = is_result ? operand->reorder.build(*wanted, given) : operand->reorder.build(given, *wanted);
-    if (!status.ok()) return status;
+    absl::Status status =
+        is_result ? operand->reorder.build(*wanted, given) : operand->reorder.build(given, *wanted);
+    if (!status.ok())
+      return status;
   }
   arguments_.push_back({index, operand->wanted.get()});
   operands_.push_back(std::move(operand));
@@ -125,7 +161,8 @@ absl::Status OnednnV2Convolution::add(const_dnnl_primitive_desc_t primitive, int
 
 absl::Status OnednnV2Convolution::build(const ConvolutionProblem &p, Attempt attempt) {
   auto both = engine_and_stream();
-  if (!both.ok()) return both.status();
+  if (!both.ok())
+    return both.status();
   std::tie(engine_, stream_) = *both;
 
   std::vector<int64_t> weight(p.weight.begin(), p.weight.end());
@@ -136,27 +173,34 @@ absl::Status OnednnV2Convolution::build(const ConvolutionProblem &p, Attempt att
   dnnl_memory_desc_t image, weights, bias, result; // the caller's layouts
   dnnl_format_tag_t given = p.channels_last ? dnnl_nhwc : dnnl_nchw;
   WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &image, 4, p.image.data(), dnnl_f32, given);
-  WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &weights, static_cast<int>(weight.size()), weight.data(), dnnl_f32,
-              p.groups > 1 ? dnnl_goihw : dnnl_oihw);
+  WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &weights, static_cast<int>(weight.size()),
+              weight.data(), dnnl_f32, p.groups > 1 ? dnnl_goihw : dnnl_oihw);
   WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &bias, 1, p.weight.data(), dnnl_f32, dnnl_x);
   WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &result, 4, p.result.data(), dnnl_f32, given);
   dnnl_memory_desc_t any_image = image, any_weights, any_result = result;
   if (attempt.layout != ImageLayout::kGiven) {
-    // Images of few channels, such as an RGB picture, stay as they are: blocks of them would hold padding.
+    // Images of few channels, such as an RGB picture, stay as they are: blocks of them would hold
+    // padding.
     auto tag = [&](int64_t channels) {
-      if (attempt.layout == ImageLayout::kLibrary) return dnnl_format_tag_any;
+      if (attempt.layout == ImageLayout::kLibrary)
+        return dnnl_format_tag_any;
       return channels < block_size() ? dnnl_nchw : block_size() == 16 ? dnnl_nChw16c : dnnl_nChw8c;
     };
-    WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &any_image, 4, p.image.data(), dnnl_f32, tag(p.image[1]));
-    WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &any_result, 4, p.result.data(), dnnl_f32, tag(p.result[1]));
+    WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &any_image, 4, p.image.data(), dnnl_f32,
+                tag(p.image[1]));
+    WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &any_result, 4, p.result.data(), dnnl_f32,
+                tag(p.result[1]));
   }
-  WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &any_weights, static_cast<int>(weight.size()), weight.data(), dnnl_f32, dnnl_format_tag_any);
+  WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &any_weights, static_cast<int>(weight.size()),
+              weight.data(), dnnl_f32, dnnl_format_tag_any);
 
-  // oneDNN counts dilation from 0, and the rows behind the last window are not padding but left over: a negative number.
+  // oneDNN counts dilation from 0, and the rows behind the last window are not padding but left
+  // over: a negative number.
   std::array<int64_t, 2> dilation, behind;
   for (size_t i = 0; i < 2; ++i) {
     dilation[i] = p.dilation[i] - 1;
-    behind[i] = (p.result[2 + i] - 1) * p.strides[i] + p.dilation[i] * (p.weight[2 + i] - 1) + 1 - p.image[2 + i] - p.padding[i];
+    behind[i] = (p.result[2 + i] - 1) * p.strides[i] + p.dilation[i] * (p.weight[2 + i] - 1) + 1 -
+                p.image[2 + i] - p.padding[i];
   }
   Owned<dnnl_primitive_attr_t, dnnl_primitive_attr_destroy> attributes;
   WEFT_ONEDNN(dnnl_primitive_attr_create, attributes.out());
@@ -172,55 +216,72 @@ absl::Status OnednnV2Convolution::build(const ConvolutionProblem &p, Attempt att
   dnnl_convolution_desc_t operation;
   switch (p.kind) {
   case ConvolutionKind::kForward:
-    WEFT_ONEDNN(dnnl_dilated_convolution_forward_desc_init, &operation, dnnl_forward_inference, dnnl_convolution_direct, &any_image,
-                &any_weights, p.bias ? &bias : nullptr, &any_result, p.strides.data(), dilation.data(), p.padding.data(), behind.data());
+    WEFT_ONEDNN(dnnl_dilated_convolution_forward_desc_init, &operation, dnnl_forward_inference,
+                dnnl_convolution_direct, &any_image, &any_weights, p.bias ? &bias : nullptr,
+                &any_result, p.strides.data(), dilation.data(), p.padding.data(), behind.data());
     break;
   case ConvolutionKind::kInputGradient:
-    WEFT_ONEDNN(dnnl_dilated_convolution_backward_data_desc_init, &operation, dnnl_convolution_direct, &any_image, &any_weights,
-                &any_result, p.strides.data(), dilation.data(), p.padding.data(), behind.data());
+    WEFT_ONEDNN(dnnl_dilated_convolution_backward_data_desc_init, &operation,
+                dnnl_convolution_direct, &any_image, &any_weights, &any_result, p.strides.data(),
+                dilation.data(), p.padding.data(), behind.data());
     break;
   case ConvolutionKind::kWeightGradient:
-    WEFT_ONEDNN(dnnl_dilated_convolution_backward_weights_desc_init, &operation, dnnl_convolution_direct, &any_image, &any_weights, nullptr,
-                &any_result, p.strides.data(), dilation.data(), p.padding.data(), behind.data());
+    WEFT_ONEDNN(dnnl_dilated_convolution_backward_weights_desc_init, &operation,
+                dnnl_convolution_direct, &any_image, &any_weights, nullptr, &any_result,
+                p.strides.data(), dilation.data(), p.padding.data(), behind.data());
     break;
   }
   PrimitiveDesc desc;
-  WEFT_ONEDNN(dnnl_primitive_desc_create, desc.out(), &operation, attributes.get(), engine_, nullptr);
+  WEFT_ONEDNN(dnnl_primitive_desc_create, desc.out(), &operation, attributes.get(), engine_,
+              nullptr);
   WEFT_ONEDNN(dnnl_primitive_create, primitive_.out(), desc.get());
   const char *name = "";
   WEFT_ONEDNN(dnnl_primitive_desc_query, desc.get(), dnnl_query_impl_info_str, 0, &name);
   implementation_ = name;
   // "jit:...", "jit_1x1:...", "brgconv:...", "brdgmm_dw:..."; not "gemm:jit", "ref:any".
-  if (attempt.fast_only && !implementation_.starts_with("jit") && !implementation_.starts_with("br"))
-    return absl::UnimplementedError(absl::StrCat("oneDNN has no fast convolution of images in this layout, but ", implementation_));
+  if (attempt.fast_only && !implementation_.starts_with("jit") &&
+      !implementation_.starts_with("br"))
+    return absl::UnimplementedError(absl::StrCat(
+        "oneDNN has no fast convolution of images in this layout, but ", implementation_));
 
   auto add_all = [&]() -> absl::Status {
     if (p.kind == ConvolutionKind::kInputGradient) {
-      if (absl::Status status = add(desc.get(), DNNL_ARG_DIFF_DST, result, false); !status.ok()) return status;
-      if (absl::Status status = add(desc.get(), DNNL_ARG_WEIGHTS, weights, false); !status.ok()) return status;
+      if (absl::Status status = add(desc.get(), DNNL_ARG_DIFF_DST, result, false); !status.ok())
+        return status;
+      if (absl::Status status = add(desc.get(), DNNL_ARG_WEIGHTS, weights, false); !status.ok())
+        return status;
       return add(desc.get(), DNNL_ARG_DIFF_SRC, image, true);
     }
-    if (absl::Status status = add(desc.get(), DNNL_ARG_SRC, image, false); !status.ok()) return status;
+    if (absl::Status status = add(desc.get(), DNNL_ARG_SRC, image, false); !status.ok())
+      return status;
     if (p.kind == ConvolutionKind::kWeightGradient) {
-      if (absl::Status status = add(desc.get(), DNNL_ARG_DIFF_DST, result, false); !status.ok()) return status;
+      if (absl::Status status = add(desc.get(), DNNL_ARG_DIFF_DST, result, false); !status.ok())
+        return status;
       return add(desc.get(), DNNL_ARG_DIFF_WEIGHTS, weights, true, p.packed_weight);
     }
-    if (absl::Status status = add(desc.get(), DNNL_ARG_WEIGHTS, weights, false, p.packed_weight); !status.ok()) return status;
+    if (absl::Status status = add(desc.get(), DNNL_ARG_WEIGHTS, weights, false, p.packed_weight);
+        !status.ok())
+      return status;
     if (p.bias)
-      if (absl::Status status = add(desc.get(), DNNL_ARG_BIAS, bias, false); !status.ok()) return status;
+      if (absl::Status status = add(desc.get(), DNNL_ARG_BIAS, bias, false); !status.ok())
+        return status;
     return add(desc.get(), DNNL_ARG_DST, result, true);
   };
-  if (absl::Status status = add_all(); !status.ok()) return status;
+  if (absl::Status status = add_all(); !status.ok())
+    return status;
 
-  const dnnl_memory_desc_t *scratch = dnnl_primitive_desc_query_md(desc.get(), dnnl_query_scratchpad_md, 0);
-  scratchpad_bytes_ = scratch == nullptr ? 0 : static_cast<int64_t>(dnnl_memory_desc_get_size(scratch));
+  const dnnl_memory_desc_t *scratch =
+      dnnl_primitive_desc_query_md(desc.get(), dnnl_query_scratchpad_md, 0);
+  scratchpad_bytes_ =
+      scratch == nullptr ? 0 : static_cast<int64_t>(dnnl_memory_desc_get_size(scratch));
   if (scratchpad_bytes_ > 0) {
     WEFT_ONEDNN(dnnl_memory_create, scratchpad_.out(), scratch, engine_, DNNL_MEMORY_NONE);
     arguments_.push_back({DNNL_ARG_SCRATCHPAD, scratchpad_.get()});
   }
   scratch_bytes_ = runtime::align(scratchpad_bytes_);
   for (auto &operand : operands_) {
-    if (!operand->reorder.is_built()) continue;
+    if (!operand->reorder.is_built())
+      continue;
     operand->offset = scratch_bytes_;
     scratch_bytes_ += runtime::align(operand->bytes);
   }
@@ -230,30 +291,36 @@ absl::Status OnednnV2Convolution::build(const ConvolutionProblem &p, Attempt att
 absl::Status OnednnV2Convolution::run(std::span<void *const> operands, void *scratch) {
   runtime::ScopedTeamSize team(threads_);
   char *memory = static_cast<char *>(scratch);
-  if (scratchpad_bytes_ > 0) WEFT_ONEDNN(dnnl_memory_set_data_handle, scratchpad_.get(), memory);
+  if (scratchpad_bytes_ > 0)
+    WEFT_ONEDNN(dnnl_memory_set_data_handle, scratchpad_.get(), memory);
   for (size_t i = 0; i < operands_.size(); ++i) {
     const Operand &operand = *operands_[i];
     bool copied = operand.reorder.is_built();
     void *used = copied ? memory + operand.offset : operands[i];
     WEFT_ONEDNN(dnnl_memory_set_data_handle, operand.wanted.get(), used);
     if (copied && !operand.is_result)
-      if (absl::Status status = operand.reorder.run(operands[i], used); !status.ok()) return status;
+      if (absl::Status status = operand.reorder.run(operands[i], used); !status.ok())
+        return status;
   }
-  WEFT_ONEDNN(dnnl_primitive_execute, primitive_.get(), stream_, static_cast<int>(arguments_.size()), arguments_.data());
+  WEFT_ONEDNN(dnnl_primitive_execute, primitive_.get(), stream_,
+              static_cast<int>(arguments_.size()), arguments_.data());
   const Operand &result = *operands_.back();
-  return result.reorder.is_built() ? result.reorder.run(memory + result.offset, operands.back()) : absl::OkStatus();
+  return result.reorder.is_built() ? result.reorder.run(memory + result.offset, operands.back())
+                                   : absl::OkStatus();
 }
 
 } // namespace
 
-absl::StatusOr<std::unique_ptr<OnednnConvolution>> OnednnConvolution::create(const ConvolutionProblem &problem, int threads,
-                                                                             int copy_threads) {
+absl::StatusOr<std::unique_ptr<OnednnConvolution>>
+OnednnConvolution::create(const ConvolutionProblem &problem, int threads, int copy_threads) {
   absl::Status status;
   for (Attempt attempt : attempts(problem)) {
     auto convolution = std::make_unique<OnednnV2Convolution>(threads, copy_threads);
     status = convolution->build(problem, attempt);
-    if (status.ok()) return convolution;
-    if (status.code() != absl::StatusCode::kUnimplemented) return status;
+    if (status.ok())
+      return convolution;
+    if (status.code() != absl::StatusCode::kUnimplemented)
+      return status;
   }
   return status;
 }

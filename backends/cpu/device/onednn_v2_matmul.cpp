@@ -12,9 +12,10 @@ namespace {
 absl::StatusOr<dnnl_memory_desc_t> memory_desc(const StridedShape &shape) {
   dnnl_memory_desc_t desc;
   if (shape.dims.size() > DNNL_MAX_NDIMS)
-    return absl::UnimplementedError(absl::StrCat("oneDNN takes at most ", DNNL_MAX_NDIMS, " dims, not ", shape.dims.size()));
-  WEFT_ONEDNN(dnnl_memory_desc_init_by_strides, &desc, static_cast<int>(shape.dims.size()), shape.dims.data(), dnnl_f32,
-              shape.strides.data());
+    return absl::UnimplementedError(
+        absl::StrCat("oneDNN takes at most ", DNNL_MAX_NDIMS, " dims, not ", shape.dims.size()));
+  WEFT_ONEDNN(dnnl_memory_desc_init_by_strides, &desc, static_cast<int>(shape.dims.size()),
+              shape.dims.data(), dnnl_f32, shape.strides.data());
   return desc;
 }
 
@@ -37,15 +38,26 @@ class OnednnV2Matmul : public OnednnMatmul {
 public:
   explicit OnednnV2Matmul(int threads) : threads_(threads) {}
   ~OnednnV2Matmul() override {
-    for (const dnnl_exec_arg_t &argument : arguments_) dnnl_memory_destroy(argument.memory);
+    for (const dnnl_exec_arg_t &argument : arguments_)
+      dnnl_memory_destroy(argument.memory);
   }
 
   absl::Status build(const MatmulProblem &problem, bool packed);
-  std::string_view implementation() const override { return implementation_; }
-  SumOrder sum_order() const override { return sum_order_; }
-  int64_t scratch_bytes() const override { return scratch_bytes_; }
-  int64_t packed_bytes() const override { return packed_bytes_; }
-  std::string packed_form() const override { return packed_form_; }
+  std::string_view implementation() const override {
+    return implementation_;
+  }
+  SumOrder sum_order() const override {
+    return sum_order_;
+  }
+  int64_t scratch_bytes() const override {
+    return scratch_bytes_;
+  }
+  int64_t packed_bytes() const override {
+    return packed_bytes_;
+  }
+  std::string packed_form() const override {
+    return packed_form_;
+  }
   absl::Status pack(const void *b, void *packed) override;
   absl::Status run(std::span<void *const> operands, void *scratch) override;
 
@@ -74,24 +86,31 @@ private:
 
 absl::Status OnednnV2Matmul::build(const MatmulProblem &problem, bool packed) {
   auto both = engine_and_stream();
-  if (!both.ok()) return both.status();
+  if (!both.ok())
+    return both.status();
   std::tie(engine_, stream_) = *both;
 
   std::vector<std::pair<int, dnnl_memory_desc_t>> operands;
   auto add = [&](int index, const StridedShape &shape) -> absl::Status {
     absl::StatusOr<dnnl_memory_desc_t> desc = memory_desc(shape);
-    if (desc.ok()) operands.emplace_back(index, *desc);
+    if (desc.ok())
+      operands.emplace_back(index, *desc);
     return desc.status();
   };
-  if (absl::Status status = add(DNNL_ARG_SRC, problem.a); !status.ok()) return status;
-  if (absl::Status status = add(DNNL_ARG_WEIGHTS, problem.b); !status.ok()) return status;
-  if (absl::Status status = add(DNNL_ARG_DST, problem.c); !status.ok()) return status;
+  if (absl::Status status = add(DNNL_ARG_SRC, problem.a); !status.ok())
+    return status;
+  if (absl::Status status = add(DNNL_ARG_WEIGHTS, problem.b); !status.ok())
+    return status;
+  if (absl::Status status = add(DNNL_ARG_DST, problem.c); !status.ok())
+    return status;
   if (problem.bias)
-    if (absl::Status status = add(DNNL_ARG_BIAS, *problem.bias); !status.ok()) return status;
+    if (absl::Status status = add(DNNL_ARG_BIAS, *problem.bias); !status.ok())
+      return status;
 
   const dnnl_memory_desc_t plain_b = operands[1].second;
   if (packed)
-    WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &operands[1].second, static_cast<int>(problem.b.dims.size()), problem.b.dims.data(), dnnl_f32,
+    WEFT_ONEDNN(dnnl_memory_desc_init_by_tag, &operands[1].second,
+                static_cast<int>(problem.b.dims.size()), problem.b.dims.data(), dnnl_f32,
                 dnnl_format_tag_any);
 
   Owned<dnnl_post_ops_t, dnnl_post_ops_destroy> post_ops;
@@ -104,11 +123,15 @@ absl::Status OnednnV2Matmul::build(const MatmulProblem &problem, bool packed) {
   for (const auto &[op, shape] : problem.post_ops) {
     int index = position++;
     if (op == PostOp::kRelu) {
-      WEFT_ONEDNN(dnnl_post_ops_append_eltwise, post_ops.get(), 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
+      WEFT_ONEDNN(dnnl_post_ops_append_eltwise, post_ops.get(), 1.0f, dnnl_eltwise_relu, 0.0f,
+                  0.0f);
       continue;
     }
-    if (absl::Status status = add(DNNL_ARG_ATTR_MULTIPLE_POST_OP(index) | DNNL_ARG_SRC_1, *shape); !status.ok()) return status;
-    WEFT_ONEDNN(dnnl_post_ops_append_binary, post_ops.get(), binary_kind(op), &operands.back().second);
+    if (absl::Status status = add(DNNL_ARG_ATTR_MULTIPLE_POST_OP(index) | DNNL_ARG_SRC_1, *shape);
+        !status.ok())
+      return status;
+    WEFT_ONEDNN(dnnl_post_ops_append_binary, post_ops.get(), binary_kind(op),
+                &operands.back().second);
   }
   Owned<dnnl_primitive_attr_t, dnnl_primitive_attr_destroy> attributes;
   WEFT_ONEDNN(dnnl_primitive_attr_create, attributes.out());
@@ -117,61 +140,81 @@ absl::Status OnednnV2Matmul::build(const MatmulProblem &problem, bool packed) {
 
   runtime::ScopedTeamSize team(threads_);
   dnnl_matmul_desc_t operation;
-  WEFT_ONEDNN(dnnl_matmul_desc_init, &operation, &operands[0].second, &operands[1].second, problem.bias ? &operands[3].second : nullptr,
-              &operands[2].second);
+  WEFT_ONEDNN(dnnl_matmul_desc_init, &operation, &operands[0].second, &operands[1].second,
+              problem.bias ? &operands[3].second : nullptr, &operands[2].second);
   Owned<dnnl_primitive_desc_t, dnnl_primitive_desc_destroy> primitive_desc;
-  WEFT_ONEDNN(dnnl_primitive_desc_create, primitive_desc.out(), &operation, attributes.get(), engine_, nullptr);
+  WEFT_ONEDNN(dnnl_primitive_desc_create, primitive_desc.out(), &operation, attributes.get(),
+              engine_, nullptr);
   WEFT_ONEDNN(dnnl_primitive_create, primitive_.out(), primitive_desc.get());
   const char *name = "";
   WEFT_ONEDNN(dnnl_primitive_desc_query, primitive_desc.get(), dnnl_query_impl_info_str, 0, &name);
   implementation_ = name;
   bool transposed = problem.a.strides.back() != 1 && problem.a.dims.back() > 1;
-  if (implementation_.starts_with("gemm")) sum_order_ = SumOrder::kByTeam;
-  else if (implementation_.starts_with("brg") && transposed && problem.a.dims.back() >= kSharedTerms) sum_order_ = SumOrder::kByTerms;
+  if (implementation_.starts_with("gemm"))
+    sum_order_ = SumOrder::kByTeam;
+  else if (implementation_.starts_with("brg") && transposed &&
+           problem.a.dims.back() >= kSharedTerms)
+    sum_order_ = SumOrder::kByTerms;
   if (packed) {
-    const dnnl_memory_desc_t *chosen = dnnl_primitive_desc_query_md(primitive_desc.get(), dnnl_query_weights_md, 0);
-    if (chosen == nullptr) return absl::InternalError("oneDNN does not say which form of the weights it takes");
+    const dnnl_memory_desc_t *chosen =
+        dnnl_primitive_desc_query_md(primitive_desc.get(), dnnl_query_weights_md, 0);
+    if (chosen == nullptr)
+      return absl::InternalError("oneDNN does not say which form of the weights it takes");
     operands[1].second = *chosen;
-    if (absl::Status status = build_reorder(plain_b, *chosen); !status.ok()) return status;
+    if (absl::Status status = build_reorder(plain_b, *chosen); !status.ok())
+      return status;
   }
   for (const auto &[index, desc] : operands)
-    if (absl::Status status = add_argument(index, desc); !status.ok()) return status;
-  const dnnl_memory_desc_t *scratch = dnnl_primitive_desc_query_md(primitive_desc.get(), dnnl_query_scratchpad_md, 0);
-  scratch_bytes_ = scratch == nullptr ? 0 : static_cast<int64_t>(dnnl_memory_desc_get_size(scratch));
-  if (scratch_bytes_ > 0) return add_argument(DNNL_ARG_SCRATCHPAD, *scratch);
+    if (absl::Status status = add_argument(index, desc); !status.ok())
+      return status;
+  const dnnl_memory_desc_t *scratch =
+      dnnl_primitive_desc_query_md(primitive_desc.get(), dnnl_query_scratchpad_md, 0);
+  scratch_bytes_ =
+      scratch == nullptr ? 0 : static_cast<int64_t>(dnnl_memory_desc_get_size(scratch));
+  if (scratch_bytes_ > 0)
+    return add_argument(DNNL_ARG_SCRATCHPAD, *scratch);
   return absl::OkStatus();
 }
 
-absl::Status OnednnV2Matmul::build_reorder(const dnnl_memory_desc_t &plain, const dnnl_memory_desc_t &packed) {
-  if (!is_packed(packed)) return absl::OkStatus(); // plain: nothing to pack
+absl::Status OnednnV2Matmul::build_reorder(const dnnl_memory_desc_t &plain,
+                                           const dnnl_memory_desc_t &packed) {
+  if (!is_packed(packed))
+    return absl::OkStatus(); // plain: nothing to pack
   packed_bytes_ = static_cast<int64_t>(dnnl_memory_desc_get_size(&packed));
   packed_form_ = form_of(plain, packed);
   return reorder_.build(plain, packed);
 }
 
 absl::Status OnednnV2Matmul::pack(const void *b, void *packed) {
-  if (packed_bytes_ == 0) return absl::FailedPreconditionError("the matmul was not created packed");
+  if (packed_bytes_ == 0)
+    return absl::FailedPreconditionError("the matmul was not created packed");
   runtime::ScopedTeamSize team(threads_);
   return reorder_.run(b, packed);
 }
 
 absl::Status OnednnV2Matmul::run(std::span<void *const> operands, void *scratch) {
   for (size_t i = 0; i < arguments_.size(); ++i)
-    WEFT_ONEDNN(dnnl_memory_set_data_handle, arguments_[i].memory, i < operands.size() ? operands[i] : scratch);
+    WEFT_ONEDNN(dnnl_memory_set_data_handle, arguments_[i].memory,
+                i < operands.size() ? operands[i] : scratch);
   runtime::ScopedTeamSize team(threads_);
-  WEFT_ONEDNN(dnnl_primitive_execute, primitive_.get(), stream_, static_cast<int>(arguments_.size()), arguments_.data());
+  WEFT_ONEDNN(dnnl_primitive_execute, primitive_.get(), stream_,
+              static_cast<int>(arguments_.size()), arguments_.data());
   return absl::OkStatus();
 }
 
 } // namespace
 
-absl::StatusOr<std::unique_ptr<OnednnMatmul>> OnednnMatmul::create(const MatmulProblem &problem, int threads, bool packed) {
+absl::StatusOr<std::unique_ptr<OnednnMatmul>> OnednnMatmul::create(const MatmulProblem &problem,
+                                                                   int threads, bool packed) {
   auto matmul = std::make_unique<OnednnV2Matmul>(threads);
-  if (absl::Status status = matmul->build(problem, packed); !status.ok()) return status;
+  if (absl::Status status = matmul->build(problem, packed); !status.ok())
+    return status;
   return matmul;
 }
 
-bool onednn_packs() { return has_avx512(); }
+bool onednn_packs() {
+  return has_avx512();
+}
 
 std::string onednn_version() {
   const dnnl_version_t *version = dnnl_version();

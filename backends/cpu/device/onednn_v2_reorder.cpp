@@ -7,15 +7,18 @@ namespace weft::backends::cpu {
 
 absl::Status OnednnV2Reorder::build(const dnnl_memory_desc_t &from, const dnnl_memory_desc_t &to) {
   auto both = engine_and_stream();
-  if (!both.ok()) return both.status();
+  if (!both.ok())
+    return both.status();
   auto [engine, stream] = *both;
   stream_ = stream;
   Owned<dnnl_primitive_attr_t, dnnl_primitive_attr_destroy> attributes;
   WEFT_ONEDNN(dnnl_primitive_attr_create, attributes.out());
   WEFT_ONEDNN(dnnl_primitive_attr_set_scratchpad_mode, attributes.get(), dnnl_scratchpad_mode_user);
   Owned<dnnl_primitive_desc_t, dnnl_primitive_desc_destroy> desc;
-  WEFT_ONEDNN(dnnl_reorder_primitive_desc_create, desc.out(), &from, engine, &to, engine, attributes.get());
-  const dnnl_memory_desc_t *scratch = dnnl_primitive_desc_query_md(desc.get(), dnnl_query_scratchpad_md, 0);
+  WEFT_ONEDNN(dnnl_reorder_primitive_desc_create, desc.out(), &from, engine, &to, engine,
+              attributes.get());
+  const dnnl_memory_desc_t *scratch =
+      dnnl_primitive_desc_query_md(desc.get(), dnnl_query_scratchpad_md, 0);
   if (scratch != nullptr && dnnl_memory_desc_get_size(scratch) > 0)
     return absl::UnimplementedError("oneDNN wants scratch memory for a reorder of an operand");
   WEFT_ONEDNN(dnnl_primitive_create, primitive_.out(), desc.get());
@@ -32,17 +35,21 @@ absl::Status OnednnV2Reorder::run(const void *from, void *to) const {
   return absl::OkStatus();
 }
 
-bool is_packed(const dnnl_memory_desc_t &desc) { return desc.format_kind == dnnl_blocked && desc.format_desc.blocking.inner_nblks > 0; }
+bool is_packed(const dnnl_memory_desc_t &desc) {
+  return desc.format_kind == dnnl_blocked && desc.format_desc.blocking.inner_nblks > 0;
+}
 
 std::string form_of(const dnnl_memory_desc_t &plain, const dnnl_memory_desc_t &packed) {
   auto list = [](const dnnl_dim_t *values, int count) {
     return absl::StrJoin(absl::MakeConstSpan(values, static_cast<size_t>(count)), ",");
   };
   const dnnl_blocking_desc_t &blocking = packed.format_desc.blocking;
-  return absl::StrCat("[", list(packed.dims, packed.ndims), "] with strides [", list(plain.format_desc.blocking.strides, plain.ndims),
-                      "] to strides [", list(blocking.strides, packed.ndims), "] of blocks [",
-                      list(blocking.inner_blks, blocking.inner_nblks), "] of dims [", list(blocking.inner_idxs, blocking.inner_nblks),
-                      "] padded to [", list(packed.padded_dims, packed.ndims), "]");
+  return absl::StrCat("[", list(packed.dims, packed.ndims), "] with strides [",
+                      list(plain.format_desc.blocking.strides, plain.ndims), "] to strides [",
+                      list(blocking.strides, packed.ndims), "] of blocks [",
+                      list(blocking.inner_blks, blocking.inner_nblks), "] of dims [",
+                      list(blocking.inner_idxs, blocking.inner_nblks), "] padded to [",
+                      list(packed.padded_dims, packed.ndims), "]");
 }
 
 } // namespace weft::backends::cpu

@@ -18,35 +18,48 @@ TensorRef row_major(std::vector<int64_t> dims) {
   TensorRef tensor;
   tensor.strides.resize(dims.size());
   int64_t stride = 1;
-  for (size_t i = dims.size(); i-- > 0; stride *= dims[i]) tensor.strides[i] = stride;
+  for (size_t i = dims.size(); i-- > 0; stride *= dims[i])
+    tensor.strides[i] = stride;
   tensor.dims = std::move(dims);
   return tensor;
 }
 
-// A product that reads what `call` writes. Its operands lie nowhere: what is asked of it is the form of one.
+// A product that reads what `call` writes. Its operands lie nowhere: what is asked of it is the
+// form of one.
 absl::StatusOr<LibraryCall> product_of(const LibraryCall &call) {
   if (call.operands.size() != 2 || call.inputs != 1)
-    return absl::InvalidArgumentError(absl::StrCat("there are ", call.operands.size(), " operands; there must be rhs and out"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("there are ", call.operands.size(), " operands; there must be rhs and out"));
   const TensorRef &rhs = call.operands[0], &out = call.operands[1];
-  if (rhs.dims != out.dims || rhs.strides != out.strides || rhs.strides != row_major(rhs.dims).strides || rhs.dtype != out.dtype)
-    return absl::InvalidArgumentError("rhs and out must be row-major, with the same dims and dtype");
-  absl::StatusOr<std::vector<int64_t>> lhs = runtime::config_ints(call.config, "lhs"), result = runtime::config_ints(call.config, "out");
+  if (rhs.dims != out.dims || rhs.strides != out.strides ||
+      rhs.strides != row_major(rhs.dims).strides || rhs.dtype != out.dtype)
+    return absl::InvalidArgumentError(
+        "rhs and out must be row-major, with the same dims and dtype");
+  absl::StatusOr<std::vector<int64_t>> lhs = runtime::config_ints(call.config, "lhs"),
+                                       result = runtime::config_ints(call.config, "out");
   absl::StatusOr<int64_t> bias = runtime::config_int(call.config, "bias", 0);
   absl::StatusOr<std::string> post_ops = runtime::config_string(call.config, "post_ops", "");
-  if (!lhs.ok()) return lhs.status();
-  if (!result.ok()) return result.status();
-  if (!bias.ok()) return bias.status();
-  if (!post_ops.ok()) return post_ops.status();
+  if (!lhs.ok())
+    return lhs.status();
+  if (!result.ok())
+    return result.status();
+  if (!bias.ok())
+    return bias.status();
+  if (!post_ops.ok())
+    return post_ops.status();
   for (const auto *dims : {&*lhs, &*result})
-    if (dims->size() != 2 || std::any_of(dims->begin(), dims->end(), [](int64_t dim) { return dim < 0; }))
+    if (dims->size() != 2 ||
+        std::any_of(dims->begin(), dims->end(), [](int64_t dim) { return dim < 0; }))
       return absl::InvalidArgumentError("config keys 'lhs' and 'out' are the dims of matrices");
   LibraryCall product;
   product.entry = "onednn.matmul";
   product.config = call.config;
   product.operands = {row_major(*lhs), rhs};
-  if (*bias != 0) product.operands.push_back(row_major({result->back()}));
+  if (*bias != 0)
+    product.operands.push_back(row_major({result->back()}));
   for (absl::string_view op : absl::StrSplit(*post_ops, ',', absl::SkipEmpty()))
-    if (op != "relu") product.operands.push_back(row_major(*result));
+    if (op != "relu")
+      product.operands.push_back(row_major(*result));
   product.inputs = static_cast<int32_t>(product.operands.size());
   product.operands.push_back(row_major(*result));
   return product;
@@ -54,9 +67,11 @@ absl::StatusOr<LibraryCall> product_of(const LibraryCall &call) {
 
 class PackState : public LibraryCallState {
 public:
-  PackState(std::unique_ptr<runtime::PackedCallState> product, int64_t bytes) : product_(std::move(product)), bytes_(bytes) {}
+  PackState(std::unique_ptr<runtime::PackedCallState> product, int64_t bytes)
+      : product_(std::move(product)), bytes_(bytes) {}
   absl::Status run(std::span<void *const> operands, void *) override {
-    if (product_) return product_->pack(operands[0], operands[1]);
+    if (product_)
+      return product_->pack(operands[0], operands[1]);
     std::memcpy(operands[1], operands[0], static_cast<size_t>(bytes_));
     return absl::OkStatus();
   }
@@ -68,14 +83,21 @@ private:
 
 class PackEntry : public runtime::LibraryEntry {
 public:
-  std::string_view name() const override { return "onednn.pack"; }
-  absl::StatusOr<std::unique_ptr<LibraryCallState>> init(const LibraryCall &call, int threads) const override {
+  std::string_view name() const override {
+    return "onednn.pack";
+  }
+  absl::StatusOr<std::unique_ptr<LibraryCallState>> init(const LibraryCall &call,
+                                                         int threads) const override {
     absl::StatusOr<LibraryCall> product = product_of(call);
-    if (!product.ok()) return product.status();
-    absl::StatusOr<std::unique_ptr<runtime::PackedCallState>> state = matmul_with_packed_rhs(*product, threads);
-    if (!state.ok()) return state.status();
+    if (!product.ok())
+      return product.status();
+    absl::StatusOr<std::unique_ptr<runtime::PackedCallState>> state =
+        matmul_with_packed_rhs(*product, threads);
+    if (!state.ok())
+      return state.status();
     int64_t bytes = byte_size(call.operands[0].dtype);
-    for (int64_t dim : call.operands[0].dims) bytes *= dim;
+    for (int64_t dim : call.operands[0].dims)
+      bytes *= dim;
     return std::make_unique<PackState>(*std::move(state), bytes);
   }
 };

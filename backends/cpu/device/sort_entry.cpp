@@ -14,45 +14,59 @@ using runtime::TensorRef;
 bool is_row_major(const TensorRef &tensor) {
   int64_t stride = 1;
   for (size_t i = tensor.dims.size(); i-- > 0; stride *= tensor.dims[i]) {
-    if (tensor.dims[i] == 0) return true;
-    if (tensor.dims[i] != 1 && tensor.strides[i] != stride) return false;
+    if (tensor.dims[i] == 0)
+      return true;
+    if (tensor.dims[i] != 1 && tensor.strides[i] != stride)
+      return false;
   }
   return true;
 }
 
 absl::StatusOr<SortProblem> read_problem(const LibraryCall &call) {
   if (call.operands.size() != 2 || call.inputs != 1)
-    return absl::InvalidArgumentError(absl::StrCat("there are ", call.operands.size(), " operands; there must be x and the indices"));
-  absl::StatusOr<int64_t> dim = runtime::config_int(call.config, "dim"), descending = runtime::config_int(call.config, "descending", 0);
-  if (!dim.ok()) return dim.status();
-  if (!descending.ok()) return descending.status();
+    return absl::InvalidArgumentError(absl::StrCat("there are ", call.operands.size(),
+                                                   " operands; there must be x and the indices"));
+  absl::StatusOr<int64_t> dim = runtime::config_int(call.config, "dim"),
+                          descending = runtime::config_int(call.config, "descending", 0);
+  if (!dim.ok())
+    return dim.status();
+  if (!descending.ok())
+    return descending.status();
   const TensorRef &x = call.operands[0], &indices = call.operands[1];
   if (*dim < 0 || *dim >= static_cast<int64_t>(x.dims.size()))
-    return absl::InvalidArgumentError(absl::StrCat("config dim is ", *dim, "; x has ", x.dims.size(), " dims"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("config dim is ", *dim, "; x has ", x.dims.size(), " dims"));
   if (indices.dtype != DType::kInt64)
-    return absl::InvalidArgumentError(absl::StrCat("the indices are ", name(indices.dtype), "; they must be int64"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the indices are ", name(indices.dtype), "; they must be int64"));
   auto along = static_cast<size_t>(*dim);
   bool fits = indices.dims.size() == x.dims.size();
-  for (size_t i = 0; fits && i < x.dims.size(); ++i) fits = i == along ? indices.dims[i] <= x.dims[i] : indices.dims[i] == x.dims[i];
+  for (size_t i = 0; fits && i < x.dims.size(); ++i)
+    fits = i == along ? indices.dims[i] <= x.dims[i] : indices.dims[i] == x.dims[i];
   if (!fits)
-    return absl::InvalidArgumentError(absl::StrCat("x is [", absl::StrJoin(x.dims, ", "), "] and the indices are [",
-                                                   absl::StrJoin(indices.dims, ", "), "]; they may differ along dim ", *dim,
-                                                   " only, and have no more there"));
-  if (!is_row_major(x) || !is_row_major(indices)) return absl::UnimplementedError("x and the indices must be row-major");
+    return absl::InvalidArgumentError(
+        absl::StrCat("x is [", absl::StrJoin(x.dims, ", "), "] and the indices are [",
+                     absl::StrJoin(indices.dims, ", "), "]; they may differ along dim ", *dim,
+                     " only, and have no more there"));
+  if (!is_row_major(x) || !is_row_major(indices))
+    return absl::UnimplementedError("x and the indices must be row-major");
   SortProblem p;
   p.dtype = x.dtype;
   p.size = x.dims[along];
   p.count = indices.dims[along];
   p.descending = *descending != 0;
   for (size_t i = 0; i < x.dims.size(); ++i)
-    if (i != along) (i < along ? p.outer : p.inner) *= x.dims[i];
+    if (i != along)
+      (i < along ? p.outer : p.inner) *= x.dims[i];
   return p;
 }
 
 class SortState : public LibraryCallState {
 public:
   SortState(const SortProblem &problem, int threads) : problem_(problem), threads_(threads) {}
-  int64_t scratch_bytes() const override { return sort_scratch_bytes(problem_, threads_); }
+  int64_t scratch_bytes() const override {
+    return sort_scratch_bytes(problem_, threads_);
+  }
   absl::Status run(std::span<void *const> operands, void *scratch) override {
     sort_rows(problem_, operands[0], static_cast<int64_t *>(operands[1]), scratch, threads_);
     return absl::OkStatus();
@@ -65,10 +79,14 @@ private:
 
 class SortEntry : public runtime::LibraryEntry {
 public:
-  std::string_view name() const override { return "weft.arg_sort"; }
-  absl::StatusOr<std::unique_ptr<LibraryCallState>> init(const LibraryCall &call, int threads) const override {
+  std::string_view name() const override {
+    return "weft.arg_sort";
+  }
+  absl::StatusOr<std::unique_ptr<LibraryCallState>> init(const LibraryCall &call,
+                                                         int threads) const override {
     absl::StatusOr<SortProblem> problem = read_problem(call);
-    if (!problem.ok()) return problem.status();
+    if (!problem.ok())
+      return problem.status();
     return std::make_unique<SortState>(*problem, threads);
   }
 };

@@ -1,6 +1,8 @@
-// Short rows by insertion; long ones by a radix sort of (key, index) from the least significant byte on, whose first pass reads the row and
-// whose last one writes the indices; a few elements of a long row by a search that keeps the best so far. Where threads share a row, each
-// sorts a run, and the runs are merged pair by pair. Elements are distinct, so that the outcome depends on none of this.
+// Short rows by insertion; long ones by a radix sort of (key, index) from the least significant
+// byte on, whose first pass reads the row and whose last one writes the indices; a few elements of
+// a long row by a search that keeps the best so far. Where threads share a row, each sorts a run,
+// and the runs are merged pair by pair. Elements are distinct, so that the outcome depends on none
+// of this.
 #include "backends/cpu/device/sort_rows.h"
 
 #include <algorithm>
@@ -18,7 +20,8 @@ namespace {
 
 template <typename F> void parallel(int64_t count, int64_t grain, int threads, const F &f) {
   if (threads <= 1 || count <= grain) {
-    if (count > 0) f(0, int64_t(0), count);
+    if (count > 0)
+      f(0, int64_t(0), count);
     return;
   }
   auto body = [](void *data, int thread, int64_t begin, int64_t end) -> int32_t {
@@ -33,41 +36,53 @@ struct Way {
   enum Kind { kInsertion, kRadix, kSelect } kind = kInsertion;
   int64_t rows = 0;
   int64_t parts = 1;    // of each row, one thread each
-  int64_t capacity = 0; // elements that a row's worker holds (kSelect), or that each of its two buffers has (kRadix)
+  int64_t capacity = 0; // elements that a row's worker holds (kSelect), or that each of its two
+                        // buffers has (kRadix)
   int64_t workers = 1;  // regions of scratch: one a thread where a row is one part, else one a part
-  int64_t columns = 0;  // rows whose elements lie side by side, and are copied together into rows and back; 0: none is
-  int64_t elements_bytes = 0, row_bytes = 0, result_bytes = 0; // of a worker: its elements; of each of the columns: its copies
-  int64_t worker_bytes() const { return elements_bytes + columns * (row_bytes + result_bytes); }
+  int64_t columns = 0;  // rows whose elements lie side by side, and are copied together into rows
+                        // and back; 0: none is
+  int64_t elements_bytes = 0, row_bytes = 0,
+          result_bytes = 0; // of a worker: its elements; of each of the columns: its copies
+  int64_t worker_bytes() const {
+    return elements_bytes + columns * (row_bytes + result_bytes);
+  }
 };
 
 Way way_of(const SortProblem &p, bool wide, int threads) {
   Way way;
   way.rows = p.outer * p.inner;
-  if (way.rows == 0 || p.count == 0) return way;
+  if (way.rows == 0 || p.count == 0)
+    return way;
   int64_t width = wide ? sizeof(Wide::Element) : sizeof(Packed::Element);
   bool is_short = p.size <= (wide ? SortLimits::kWideInsertion : SortLimits::kInsertion);
   if (p.inner > 1 && (is_short || way.rows >= threads)) {
     way.columns = std::min(p.inner, SortLimits::kColumns);
     // A cache line more, lest rows of 2^n bytes fight for one set of the cache.
     way.row_bytes = runtime::align(p.size * byte_size(p.dtype)) + runtime::kBufferAlignment;
-    way.result_bytes = runtime::align(p.count * int64_t(sizeof(int64_t))) + runtime::kBufferAlignment;
+    way.result_bytes =
+        runtime::align(p.count * int64_t(sizeof(int64_t))) + runtime::kBufferAlignment;
   }
   if (is_short) {
-    if (way.columns > 0) way.workers = std::min<int64_t>(threads, way.rows);
+    if (way.columns > 0)
+      way.workers = std::min<int64_t>(threads, way.rows);
     return way;
   }
   bool select = p.count <= p.size / SortLimits::kSelectFactor;
   way.kind = select ? Way::kSelect : Way::kRadix;
   if (way.rows < threads) {
     int64_t wanted = (threads + way.rows - 1) / way.rows;
-    int64_t longest = std::max<int64_t>(1, p.size / std::max(SortLimits::kGrain, select ? SortLimits::kSelectFactor * p.count : 0));
+    int64_t longest = std::max<int64_t>(
+        1, p.size / std::max(SortLimits::kGrain, select ? SortLimits::kSelectFactor * p.count : 0));
     // Runs are merged in pairs.
-    way.parts = static_cast<int64_t>(
-        std::bit_floor(static_cast<uint64_t>(std::min<int64_t>(std::bit_ceil(static_cast<uint64_t>(wanted)), longest))));
+    way.parts = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(
+        std::min<int64_t>(std::bit_ceil(static_cast<uint64_t>(wanted)), longest))));
   }
   way.capacity = select ? 2 * p.count + SortLimits::kCandidates : p.size;
-  // The parts of a row share its two buffers; rows that are sorted in parts are sorted one after another.
-  way.workers = way.parts == 1 ? std::min<int64_t>(threads, way.rows) : select ? way.rows * way.parts : 1;
+  // The parts of a row share its two buffers; rows that are sorted in parts are sorted one after
+  // another.
+  way.workers = way.parts == 1 ? std::min<int64_t>(threads, way.rows)
+                : select       ? way.rows * way.parts
+                               : 1;
   way.elements_bytes = runtime::align((select ? 1 : 2) * way.capacity * width);
   return way;
 }
@@ -78,8 +93,12 @@ template <typename K, typename E> struct RowOf {
   int64_t stride;
   typename K::Key flip; // all ones to sort downwards
 
-  uint64_t key(int64_t i) const { return static_cast<typename K::Key>(K::of(x[i * stride]) ^ flip); }
-  typename E::Element at(int64_t i) const { return E::make(key(i), i); }
+  uint64_t key(int64_t i) const {
+    return static_cast<typename K::Key>(K::of(x[i * stride]) ^ flip);
+  }
+  typename E::Element at(int64_t i) const {
+    return E::make(key(i), i);
+  }
 };
 struct Indices {
   int64_t *out;
@@ -94,26 +113,36 @@ template <typename K, typename E> class Sorter {
   static constexpr int kDigits = sizeof(typename K::Key);
 
 public:
-  Sorter(const SortProblem &problem, const Way &way, const void *x, int64_t *indices, void *scratch, int threads)
-      : p_(problem), way_(way), x_(static_cast<const Source *>(x)), indices_(indices), scratch_(static_cast<char *>(scratch)),
-        threads_(threads) {}
+  Sorter(const SortProblem &problem, const Way &way, const void *x, int64_t *indices, void *scratch,
+         int threads)
+      : p_(problem), way_(way), x_(static_cast<const Source *>(x)), indices_(indices),
+        scratch_(static_cast<char *>(scratch)), threads_(threads) {}
 
   void run() const {
-    if (way_.parts > 1) return way_.kind == Way::kSelect ? select_in_parts() : sort_in_parts();
-    parallel(way_.rows, std::max<int64_t>(1, SortLimits::kGrain / p_.size), threads_, [this](int thread, int64_t begin, int64_t end) {
-      if (way_.columns > 0) return sort_columns(begin, end, thread);
-      for (int64_t r = begin; r < end; ++r) sort_row(row_of(r), result_of(r), elements(thread));
-    });
+    if (way_.parts > 1)
+      return way_.kind == Way::kSelect ? select_in_parts() : sort_in_parts();
+    parallel(way_.rows, std::max<int64_t>(1, SortLimits::kGrain / p_.size), threads_,
+             [this](int thread, int64_t begin, int64_t end) {
+               if (way_.columns > 0)
+                 return sort_columns(begin, end, thread);
+               for (int64_t r = begin; r < end; ++r)
+                 sort_row(row_of(r), result_of(r), elements(thread));
+             });
   }
 
 private:
   Row row_of(int64_t r) const {
-    typename K::Key flip = p_.descending ? static_cast<typename K::Key>(~typename K::Key(0)) : typename K::Key(0);
+    typename K::Key flip =
+        p_.descending ? static_cast<typename K::Key>(~typename K::Key(0)) : typename K::Key(0);
     return {x_ + r / p_.inner * p_.size * p_.inner + r % p_.inner, p_.inner, flip};
   }
-  Indices result_of(int64_t r) const { return {indices_ + r / p_.inner * p_.count * p_.inner + r % p_.inner, p_.inner, p_.count}; }
+  Indices result_of(int64_t r) const {
+    return {indices_ + r / p_.inner * p_.count * p_.inner + r % p_.inner, p_.inner, p_.count};
+  }
 
-  Element *elements(int64_t worker) const { return reinterpret_cast<Element *>(scratch_ + worker * way_.worker_bytes()); }
+  Element *elements(int64_t worker) const {
+    return reinterpret_cast<Element *>(scratch_ + worker * way_.worker_bytes());
+  }
 
   void sort_row(const Row &row, Indices to, Element *memory) const {
     switch (way_.kind) {
@@ -121,35 +150,47 @@ private:
       return insertion(row, to);
     case Way::kRadix:
       return radix(row, 0, p_.size, memory, memory + p_.size, [&](int64_t at, Element e) {
-        if (at < to.count) to.out[at * to.stride] = E::index(e);
+        if (at < to.count)
+          to.out[at * to.stride] = E::index(e);
       });
     case Way::kSelect:
       return write(memory, select(row, 0, p_.size, memory), to);
     }
   }
 
-  // Rows whose elements are far apart: neighbours share cache lines, which are read and written once for all of them.
+  // Rows whose elements are far apart: neighbours share cache lines, which are read and written
+  // once for all of them.
   void sort_columns(int64_t begin, int64_t end, int thread) const {
     char *memory = reinterpret_cast<char *>(elements(thread)) + way_.elements_bytes;
-    auto copy = [&](int64_t c) { return reinterpret_cast<Source *>(memory + c * way_.row_bytes); };
-    auto result = [&](int64_t c) { return reinterpret_cast<int64_t *>(memory + way_.columns * way_.row_bytes + c * way_.result_bytes); };
+    auto copy = [&](int64_t c) {
+      return reinterpret_cast<Source *>(memory + c * way_.row_bytes);
+    };
+    auto result = [&](int64_t c) {
+      return reinterpret_cast<int64_t *>(memory + way_.columns * way_.row_bytes +
+                                         c * way_.result_bytes);
+    };
     for (int64_t r = begin, columns; r < end; r += columns) {
       columns = std::min({way_.columns, end - r, p_.inner - r % p_.inner});
       Row first = row_of(r);
       for (int64_t k = 0; k < p_.size; ++k)
-        for (int64_t c = 0; c < columns; ++c) copy(c)[k] = first.x[k * p_.inner + c];
-      for (int64_t c = 0; c < columns; ++c) sort_row({copy(c), 1, first.flip}, {result(c), 1, p_.count}, elements(thread));
+        for (int64_t c = 0; c < columns; ++c)
+          copy(c)[k] = first.x[k * p_.inner + c];
+      for (int64_t c = 0; c < columns; ++c)
+        sort_row({copy(c), 1, first.flip}, {result(c), 1, p_.count}, elements(thread));
       int64_t *out = result_of(r).out;
       for (int64_t k = 0; k < p_.count; ++k)
-        for (int64_t c = 0; c < columns; ++c) out[k * p_.inner + c] = result(c)[k];
+        for (int64_t c = 0; c < columns; ++c)
+          out[k * p_.inner + c] = result(c)[k];
     }
   }
 
   // The best of the candidates, sorted.
   static void write(Element *best, int64_t candidates, Indices to) {
-    if (candidates > to.count) std::nth_element(best, best + to.count, best + candidates);
+    if (candidates > to.count)
+      std::nth_element(best, best + to.count, best + candidates);
     std::sort(best, best + to.count);
-    for (int64_t i = 0; i < to.count; ++i) to.out[i * to.stride] = E::index(best[i]);
+    for (int64_t i = 0; i < to.count; ++i)
+      to.out[i * to.stride] = E::index(best[i]);
   }
 
   void insertion(const Row &row, Indices to) const {
@@ -157,38 +198,49 @@ private:
     for (int64_t i = 0; i < p_.size; ++i) {
       Element e = row.at(i);
       int64_t at = i;
-      for (; at > 0 && e < sorted[at - 1]; --at) sorted[at] = sorted[at - 1];
+      for (; at > 0 && e < sorted[at - 1]; --at)
+        sorted[at] = sorted[at - 1];
       sorted[at] = e;
     }
-    for (int64_t i = 0; i < to.count; ++i) to.out[i * to.stride] = E::index(sorted[i]);
+    for (int64_t i = 0; i < to.count; ++i)
+      to.out[i * to.stride] = E::index(sorted[i]);
   }
 
-  // Calls last(place, element) for each element of row[begin, end). a and b: of end - begin elements each; last may write to a.
-  template <typename Last> static void radix(const Row &row, int64_t begin, int64_t end, Element *a, Element *b, const Last &last) {
+  // Calls last(place, element) for each element of row[begin, end). a and b: of end - begin
+  // elements each; last may write to a.
+  template <typename Last>
+  static void radix(const Row &row, int64_t begin, int64_t end, Element *a, Element *b,
+                    const Last &last) {
     int64_t n = end - begin;
     std::array<std::array<Count, 256>, kDigits> counts{};
     for (int64_t i = begin; i < end; ++i) {
       uint64_t key = row.key(i);
-      for (int d = 0; d < kDigits; ++d) ++counts[d][key >> 8 * d & 255];
+      for (int d = 0; d < kDigits; ++d)
+        ++counts[d][key >> 8 * d & 255];
     }
     // A digit that is the same everywhere moves nothing.
     std::array<int, kDigits> digits;
     int passes = 0;
     uint64_t first = n > 0 ? row.key(begin) : 0;
     for (int d = 0; d < kDigits; ++d) {
-      if (counts[d][first >> 8 * d & 255] == static_cast<Count>(n)) continue;
+      if (counts[d][first >> 8 * d & 255] == static_cast<Count>(n))
+        continue;
       digits[passes++] = d;
       Count before = 0;
-      for (Count &count : counts[d]) before += std::exchange(count, before);
+      for (Count &count : counts[d])
+        before += std::exchange(count, before);
     }
     if (passes == 0)
-      for (int64_t i = 0; i < n; ++i) last(i, row.at(begin + i));
+      for (int64_t i = 0; i < n; ++i)
+        last(i, row.at(begin + i));
     // The last pass reads b.
     Element *from = nullptr, *to = passes % 2 == 0 ? b : a, *next = passes % 2 == 0 ? a : b;
     for (int pass = 0; pass < passes; ++pass) {
       std::array<Count, 256> &places = counts[digits[pass]];
       int shift = 8 * digits[pass];
-      auto place = [&](const Element &e) { return static_cast<int64_t>(places[E::key(e) >> shift & 255]++); };
+      auto place = [&](const Element &e) {
+        return static_cast<int64_t>(places[E::key(e) >> shift & 255]++);
+      };
       auto move = [&](const auto &element) {
         if (pass == passes - 1)
           for (int64_t i = 0; i < n; ++i) {
@@ -201,59 +253,77 @@ private:
             to[place(e)] = e;
           }
       };
-      if (pass == 0) move([&](int64_t i) { return row.at(begin + i); });
-      else move([&](int64_t i) { return from[i]; });
+      if (pass == 0)
+        move([&](int64_t i) { return row.at(begin + i); });
+      else
+        move([&](int64_t i) { return from[i]; });
       from = to;
       std::swap(to, next);
     }
   }
 
-  // Gathers the p_.count first of row[begin, end), and perhaps more, in no order; how many. best: of way_.capacity elements.
+  // Gathers the p_.count first of row[begin, end), and perhaps more, in no order; how many. best:
+  // of way_.capacity elements.
   int64_t select(const Row &row, int64_t begin, int64_t end, Element *best) const {
     constexpr int64_t kBlock = 32;
     int64_t held = 0;
-    // Only keys below it may be among the first: one that equals the largest of those comes after it.
+    // Only keys below it may be among the first: one that equals the largest of those comes after
+    // it.
     uint64_t bound = std::numeric_limits<uint64_t>::max();
     auto offer = [&](int64_t i) {
       uint64_t key = row.key(i);
-      if (key >= bound) return;
+      if (key >= bound)
+        return;
       best[held++] = E::make(key, i);
-      if (held < way_.capacity) return;
+      if (held < way_.capacity)
+        return;
       std::nth_element(best, best + p_.count - 1, best + held);
       held = p_.count;
       bound = E::key(best[held - 1]);
     };
     int64_t i = begin;
     // Until there are enough, everything counts: the largest key is no bound then.
-    for (; i < end && held < p_.count; ++i) best[held++] = row.at(i);
-    if (held == p_.count && p_.count > 0) bound = E::key(*std::max_element(best, best + held));
+    for (; i < end && held < p_.count; ++i)
+      best[held++] = row.at(i);
+    if (held == p_.count && p_.count > 0)
+      bound = E::key(*std::max_element(best, best + held));
     if (row.stride == 1)
       for (; i + kBlock <= end; i += kBlock) {
-        if (!any_below(row.x + i, row.flip, static_cast<typename K::Key>(bound))) continue;
-        for (int64_t k = i; k < i + kBlock; ++k) offer(k);
+        if (!any_below(row.x + i, row.flip, static_cast<typename K::Key>(bound)))
+          continue;
+        for (int64_t k = i; k < i + kBlock; ++k)
+          offer(k);
       }
-    for (; i < end; ++i) offer(i);
+    for (; i < end; ++i)
+      offer(i);
     return held;
   }
 
   static bool any_below(const typename K::Source *x, typename K::Key flip, typename K::Key bound) {
     typename K::Key found = 0;
-    for (int k = 0; k < 32; ++k) found |= static_cast<typename K::Key>(static_cast<typename K::Key>(K::of(x[k]) ^ flip) < bound ? 1 : 0);
+    for (int k = 0; k < 32; ++k)
+      found |= static_cast<typename K::Key>(
+          static_cast<typename K::Key>(K::of(x[k]) ^ flip) < bound ? 1 : 0);
     return found != 0;
   }
 
-  int64_t part_begin(int64_t part) const { return p_.size * part / way_.parts; }
+  int64_t part_begin(int64_t part) const {
+    return p_.size * part / way_.parts;
+  }
 
   void select_in_parts() const {
     int64_t parts = way_.parts;
     parallel(way_.rows * parts, 1, threads_, [&](int, int64_t begin, int64_t end) {
       for (int64_t task = begin; task < end; ++task) {
         Element *best = elements(task);
-        int64_t held = select(row_of(task / parts), part_begin(task % parts), part_begin(task % parts + 1), best);
-        if (held > p_.count) std::nth_element(best, best + p_.count, best + held);
+        int64_t held = select(row_of(task / parts), part_begin(task % parts),
+                              part_begin(task % parts + 1), best);
+        if (held > p_.count)
+          std::nth_element(best, best + p_.count, best + held);
       }
     });
-    // Every part is longer than `count`, so that each has given so many. Each merge halves the parts that are left: what they gave fits.
+    // Every part is longer than `count`, so that each has given so many. Each merge halves the
+    // parts that are left: what they gave fits.
     parallel(way_.rows, 1, threads_, [&](int, int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
         Element *best = elements(r * parts);
@@ -297,9 +367,11 @@ private:
           Element *out = b + low;
           if (is_last)
             merge(range, first, past, [&](int64_t at, Element e) {
-              if (at < to.count) to.out[at * to.stride] = E::index(e);
+              if (at < to.count)
+                to.out[at * to.stride] = E::index(e);
             });
-          else merge(range, first, past, [out](int64_t at, Element e) { out[at] = e; });
+          else
+            merge(range, first, past, [out](int64_t at, Element e) { out[at] = e; });
         }
       });
     }
@@ -315,14 +387,17 @@ private:
     int64_t low = std::max<int64_t>(0, place - rights), high = std::min(place, lefts);
     while (low < high) {
       int64_t middle = (low + high) / 2;
-      if (range.left[middle] < range.right[place - 1 - middle]) low = middle + 1;
-      else high = middle;
+      if (range.left[middle] < range.right[place - 1 - middle])
+        low = middle + 1;
+      else
+        high = middle;
     }
     return low;
   }
 
   // Calls put(place, element) for the places [first, past) of the merged range.
-  template <typename Put> static void merge(const Range &range, int64_t first, int64_t past, const Put &put) {
+  template <typename Put>
+  static void merge(const Range &range, int64_t first, int64_t past, const Put &put) {
     int64_t skipped = from_left(range, first), taken = from_left(range, past);
     const Element *left = range.left + skipped, *right = range.right + (first - skipped);
     const Element *left_end = range.left + taken, *right_end = range.right + (past - taken);
@@ -333,8 +408,10 @@ private:
       right += is_right;
       left += !is_right;
     }
-    for (; left < left_end; ++left) put(at++, *left);
-    for (; right < right_end; ++right) put(at++, *right);
+    for (; left < left_end; ++left)
+      put(at++, *left);
+    for (; right < right_end; ++right)
+      put(at++, *right);
   }
 
   const SortProblem &p_;
@@ -346,7 +423,9 @@ private:
 };
 
 // 32 bits of an index are enough for all but the longest rows.
-bool is_wide(const SortProblem &p) { return byte_size(p.dtype) == 8 || p.size > std::numeric_limits<uint32_t>::max(); }
+bool is_wide(const SortProblem &p) {
+  return byte_size(p.dtype) == 8 || p.size > std::numeric_limits<uint32_t>::max();
+}
 
 } // namespace
 
@@ -355,13 +434,16 @@ int64_t sort_scratch_bytes(const SortProblem &problem, int threads) {
   return way.workers * way.worker_bytes();
 }
 
-void sort_rows(const SortProblem &problem, const void *x, int64_t *indices, void *scratch, int threads) {
+void sort_rows(const SortProblem &problem, const void *x, int64_t *indices, void *scratch,
+               int threads) {
   bool wide = is_wide(problem);
   Way way = way_of(problem, wide, threads);
-  if (way.rows == 0 || problem.count == 0) return;
+  if (way.rows == 0 || problem.count == 0)
+    return;
   auto with = [&]<typename K>() {
     if constexpr (sizeof(typename K::Key) < 8) {
-      if (!wide) return Sorter<K, Packed>(problem, way, x, indices, scratch, threads).run();
+      if (!wide)
+        return Sorter<K, Packed>(problem, way, x, indices, scratch, threads).run();
     }
     Sorter<K, Wide>(problem, way, x, indices, scratch, threads).run();
   };

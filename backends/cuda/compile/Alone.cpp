@@ -1,4 +1,5 @@
-// Ops with schedules of their own: scatters, scans, matmul (where no library takes it), and kernels without elements.
+// Ops with schedules of their own: scatters, scans, matmul (where no library takes it), and kernels
+// without elements.
 #include "backends/cuda/compile/KernelPlan.h"
 
 #include "dialects/weft/ir/LowerToLinalg.h"
@@ -15,57 +16,69 @@ static constexpr int64_t kThreads = 128;
 static constexpr int64_t kScatterThreads = 1 << 17;
 
 static Value sumOf(GpuFunction &f, Value a, Value b) {
-  if (mlir::isa<mlir::FloatType>(a.getType())) return f.e.make<arith::AddFOp>(a, b);
+  if (mlir::isa<mlir::FloatType>(a.getType()))
+    return f.e.make<arith::AddFOp>(a, b);
   return f.e.make<arith::AddIOp>(a, b);
 }
 
 static int64_t product(llvm::ArrayRef<int64_t> sizes) {
   int64_t n = 1;
-  for (int64_t size : sizes) n *= size;
+  for (int64_t size : sizes)
+    n *= size;
   return n;
 }
 
-// A thread has one place in the dims around the scattered one, and a range of targets in it. It copies the base there, then reads all
-// indices in the source's order and adds (or, of index_put, puts) what is for its range: whoever writes an element does so alone and in a
-// fixed order.
+// A thread has one place in the dims around the scattered one, and a range of targets in it. It
+// copies the base there, then reads all indices in the source's order and adds (or, of index_put,
+// puts) what is for its range: whoever writes an element does so alone and in a fixed order.
 mlir::LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
   KernelBuilder &kernel = plan.kernel;
   Operation *op = kernel.outputs.front().getDefiningOp();
   auto generic = kernel.generic(op);
   int64_t dim = generic->getAttrOfType<mlir::IntegerAttr>(ir::kScatterDim).getInt();
-  Value base = generic.getDpsInits()[0], indices = generic.getDpsInputs()[0], source = generic.getDpsInputs()[1];
-  llvm::ArrayRef<int64_t> to = plan.shapeOf(base), from = plan.shapeOf(source), index = plan.shapeOf(indices);
+  Value base = generic.getDpsInits()[0], indices = generic.getDpsInputs()[0],
+        source = generic.getDpsInputs()[1];
+  llvm::ArrayRef<int64_t> to = plan.shapeOf(base), from = plan.shapeOf(source),
+                          index = plan.shapeOf(indices);
   bool puts = mlir::isa<ir::IndexPutOp>(op), wholeSlices = puts || mlir::isa<ir::IndexAddOp>(op);
   int64_t taken = wholeSlices ? index.size() : 1; // source dims in place of the scattered one
-  llvm::ArrayRef<int64_t> leadTo = to.take_front(dim), leadFrom = from.take_front(dim), trailTo = to.drop_front(dim + 1),
+  llvm::ArrayRef<int64_t> leadTo = to.take_front(dim), leadFrom = from.take_front(dim),
+                          trailTo = to.drop_front(dim + 1),
                           trailFrom = from.drop_front(dim + taken), middle = from.slice(dim, taken);
   int64_t size = to[dim], trail = product(trailTo), places = product(leadTo) * trail;
-  int64_t ranges = std::clamp<int64_t>(kScatterThreads / std::max<int64_t>(places, 1), 1, std::max<int64_t>(size, 1));
+  int64_t ranges = std::clamp<int64_t>(kScatterThreads / std::max<int64_t>(places, 1), 1,
+                                       std::max<int64_t>(size, 1));
   int64_t perRange = ceilDivide(std::max<int64_t>(size, 1), ranges);
   ranges = ceilDivide(std::max<int64_t>(size, 1), perRange);
   int64_t count = product(to) == 0 ? 0 : places * ranges;
   geometry = gridOf(count, kThreads);
-  if (count == 0) geometry.blocks = 0;
+  if (count == 0)
+    geometry.blocks = 0;
 
   GpuFunction f(kernel, kernel.info.symbol, geometry, 1);
   compiler::IndexSpace &space = f.e.space;
   Value number = f.gridThread(), out = f.output(0);
   auto emit = [&] {
-    auto [outer, c] = space.divide(space.scalar(number, count), trail); // neighbouring threads, neighbouring columns
+    auto [outer, c] = space.divide(space.scalar(number, count),
+                                   trail); // neighbouring threads, neighbouring columns
     auto [l, range] = space.divide(outer, ranges);
     auto leadAt = space.delinearize(l, leadTo), trailAt = space.delinearize(c, trailTo);
     auto element = [&, l = l, c = c](const Index &t) {
       return space.add(space.add(space.scale(l, size * trail), space.scale(t, trail)), c);
     };
     Value first = f.e.scalarIndex(space.scale(range, perRange));
-    Value end = f.e.make<arith::MinSIOp>(f.e.make<arith::AddIOp>(first, f.e.constantIndex(perRange)), f.e.constantIndex(size));
-    f.loop(first, end, size, {},
-           [&](Index t, GpuFunction::State &) { f.e.store(out, f.e.at(base, space.delinearize(element(t), to)), element(t), nullptr); });
+    Value end = f.e.make<arith::MinSIOp>(
+        f.e.make<arith::AddIOp>(first, f.e.constantIndex(perRange)), f.e.constantIndex(size));
+    f.loop(first, end, size, {}, [&](Index t, GpuFunction::State &) {
+      f.e.store(out, f.e.at(base, space.delinearize(element(t), to)), element(t), nullptr);
+    });
     // In PyTorch's scatter_add the indices may cover a part of the other dims only.
     Value covered;
-    auto within = [&](llvm::ArrayRef<Index> at, llvm::ArrayRef<int64_t> have, llvm::ArrayRef<int64_t> all) {
+    auto within = [&](llvm::ArrayRef<Index> at, llvm::ArrayRef<int64_t> have,
+                      llvm::ArrayRef<int64_t> all) {
       for (auto [position, some, every] : llvm::zip(at, have, all)) {
-        if (some == every) continue;
+        if (some == every)
+          continue;
         Value inside = f.lessThan(f.e.scalarIndex(position), some);
         covered = covered ? f.e.make<arith::AndIOp>(covered, inside) : inside;
       }
@@ -78,25 +91,31 @@ mlir::LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
         at.append(space.delinearize(s, middle));
         at.append(trailAt);
         llvm::SmallVector<Index> indexAt;
-        for (size_t i = 0; i < index.size(); ++i) indexAt.push_back(at[wholeSlices ? dim + i : i]);
+        for (size_t i = 0; i < index.size(); ++i)
+          indexAt.push_back(at[wholeSlices ? dim + i : i]);
         Index target = f.e.checkedIndex(f.e.at(indices, indexAt), size);
         Value t = f.e.scalarIndex(target);
-        Value mine = f.e.make<arith::AndIOp>(f.e.make<arith::CmpIOp>(arith::CmpIPredicate::sge, t, first),
-                                             f.e.make<arith::CmpIOp>(arith::CmpIPredicate::slt, t, end));
+        Value mine =
+            f.e.make<arith::AndIOp>(f.e.make<arith::CmpIOp>(arith::CmpIPredicate::sge, t, first),
+                                    f.e.make<arith::CmpIOp>(arith::CmpIPredicate::slt, t, end));
         f.when(mine, [&] {
           Value update = f.e.at(source, at);
-          if (!puts) update = compiler::combineScattered(f.e, op, f.e.load(out, update.getType(), element(target), nullptr), update);
+          if (!puts)
+            update = compiler::combineScattered(
+                f.e, op, f.e.load(out, update.getType(), element(target), nullptr), update);
           f.e.store(out, update, element(target), nullptr);
         });
       });
     });
   };
-  if (count) f.when(f.lessThan(number, count), emit);
+  if (count)
+    f.when(f.lessThan(number, count), emit);
   return f.finish();
 }
 
-// A thread walks one line along the scanned dim and stores what the sums are at each step: the order of a sum is that of its terms.
-// Neighbouring threads have neighbouring lines. Lines along the innermost dim are read with a stride between threads, which is slow.
+// A thread walks one line along the scanned dim and stores what the sums are at each step: the
+// order of a sum is that of its terms. Neighbouring threads have neighbouring lines. Lines along
+// the innermost dim are read with a stride between threads, which is slow.
 mlir::LogicalResult scheduleScan(KernelPlan &plan, Geometry &geometry) {
   KernelBuilder &kernel = plan.kernel;
   Operation *op = kernel.outputs.front().getDefiningOp();
@@ -105,9 +124,11 @@ mlir::LogicalResult scheduleScan(KernelPlan &plan, Geometry &geometry) {
   bool reverse = mlir::cast<ir::CumsumOp>(op).getReverse();
   Value source = generic.getDpsInputs()[0];
   llvm::ArrayRef<int64_t> shape = plan.shapeOf(op->getResult(0));
-  int64_t size = shape[dim], trail = product(shape.drop_front(dim + 1)), count = size == 0 ? 0 : product(shape.take_front(dim)) * trail;
+  int64_t size = shape[dim], trail = product(shape.drop_front(dim + 1)),
+          count = size == 0 ? 0 : product(shape.take_front(dim)) * trail;
   geometry = gridOf(count, kThreads);
-  if (count == 0) geometry.blocks = 0;
+  if (count == 0)
+    geometry.blocks = 0;
   GpuFunction f(kernel, kernel.info.symbol, geometry, 1);
   compiler::IndexSpace &space = f.e.space;
   Value number = f.gridThread();
@@ -125,7 +146,8 @@ mlir::LogicalResult scheduleScan(KernelPlan &plan, Geometry &geometry) {
   return f.finish();
 }
 
-// A vector of a row of the result a thread, whose sums stay in registers; each adds its products in order.
+// A vector of a row of the result a thread, whose sums stay in registers; each adds its products in
+// order.
 mlir::LogicalResult scheduleMatmul(KernelPlan &plan, Geometry &geometry) {
   KernelBuilder &kernel = plan.kernel;
   Operation *op = kernel.outputs.front().getDefiningOp();
@@ -133,18 +155,22 @@ mlir::LogicalResult scheduleMatmul(KernelPlan &plan, Geometry &geometry) {
   llvm::SmallVector<int64_t> loops = generic.getStaticLoopRanges();
   int64_t k = loops.pop_back_val();
   // Roles say nothing of such a kernel: the width is the result's.
-  int64_t width = std::min<int64_t>(4, 16 / compiler::memoryBytes(plan.elementOf(op->getResult(0))));
-  while (loops.back() % width) width /= 2;
+  int64_t width =
+      std::min<int64_t>(4, 16 / compiler::memoryBytes(plan.elementOf(op->getResult(0))));
+  while (loops.back() % width)
+    width /= 2;
   int64_t count = product(loops) / width;
   geometry = gridOf(count, kThreads);
-  if (count == 0) geometry.blocks = 0;
+  if (count == 0)
+    geometry.blocks = 0;
   GpuFunction f(kernel, kernel.info.symbol, geometry, width);
   compiler::IndexSpace &space = f.e.space;
   Value number = f.gridThread();
   if (count)
     f.when(f.lessThan(number, count), [&] {
       Index linear = space.scale(space.scalar(number, count), width);
-      if (width > 1) linear = space.add(linear, space.lane(width));
+      if (width > 1)
+        linear = space.add(linear, space.lane(width));
       llvm::SmallVector<Index> position = space.delinearize(linear, loops);
       position.emplace_back();
       auto sums = f.loop(k, {f.identityOf(generic)}, [&](Index depth, GpuFunction::State &inside) {
@@ -156,25 +182,34 @@ mlir::LogicalResult scheduleMatmul(KernelPlan &plan, Geometry &geometry) {
   return f.finish();
 }
 
-// Reductions of nothing give their identity; whatever outputs have elements are computed from that, by one thread.
+// Reductions of nothing give their identity; whatever outputs have elements are computed from that,
+// by one thread.
 mlir::LogicalResult scheduleEmpty(KernelPlan &plan, Geometry &geometry) {
   KernelBuilder &kernel = plan.kernel;
   int64_t most = 0;
-  for (Value output : kernel.outputs) most = std::max(most, product(plan.shapeOf(output)));
+  for (Value output : kernel.outputs)
+    most = std::max(most, product(plan.shapeOf(output)));
   geometry = gridOf(most, kThreads);
-  if (most == 0) geometry.blocks = 0;
+  if (most == 0)
+    geometry.blocks = 0;
   GpuFunction f(kernel, kernel.info.symbol, geometry, 1);
   for (Operation *op : kernel.ops)
     if (compiler::isReduction(op) && product(plan.shapeOf(op->getResult(0))))
       f.e.setKnown(kernel.generic(op).getResult(0),
-                   [&f, generic = kernel.generic(op)](llvm::ArrayRef<Index>, Value) { return f.identity(generic, false); });
+                   [&f, generic = kernel.generic(op)](llvm::ArrayRef<Index>, Value) {
+                     return f.identity(generic, false);
+                   });
   Value number = f.gridThread();
   for (auto [i, output] : llvm::enumerate(kernel.outputs)) {
     int64_t n = product(plan.shapeOf(output));
-    if (n == 0) continue;
+    if (n == 0)
+      continue;
     f.when(f.lessThan(number, n), [&, i = i, output = output] {
       Index linear = f.e.space.scalar(number, n);
-      f.e.store(f.output(i), f.e.at(kernel.lowered.lookup(output), f.e.space.delinearize(linear, plan.shapeOf(output))), linear, nullptr);
+      f.e.store(f.output(i),
+                f.e.at(kernel.lowered.lookup(output),
+                       f.e.space.delinearize(linear, plan.shapeOf(output))),
+                linear, nullptr);
     });
   }
   return f.finish();

@@ -16,14 +16,17 @@ static constexpr int64_t kMostBlocks = 512;
 static constexpr int64_t kLeastRows = 16;
 
 mlir::LogicalResult scheduleColumns(KernelPlan &plan, Geometry &geometry) {
-  int64_t rows = plan.domain.rows(), n = plan.domain.rowSize(), width = plan.widthOf(n), vectors = n / width;
+  int64_t rows = plan.domain.rows(), n = plan.domain.rowSize(), width = plan.widthOf(n),
+          vectors = n / width;
   Geometry across = gridOf(vectors, kThreads);
-  int64_t chunks = std::clamp<int64_t>(kMostBlocks / across.blocks, 1, ceilDivide(rows, kLeastRows));
+  int64_t chunks =
+      std::clamp<int64_t>(kMostBlocks / across.blocks, 1, ceilDivide(rows, kLeastRows));
   int64_t chunkRows = ceilDivide(rows, chunks);
   chunks = ceilDivide(rows, chunkRows);
   geometry = {across.blocks * chunks, across.threads};
   const Sweep &sweep = plan.sweeps[0];
-  for (Operation *op : sweep.columns) plan.addPartial(op, plan.elementOf(op->getResult(0)), chunks, compiler::roundUp(n, 16));
+  for (Operation *op : sweep.columns)
+    plan.addPartial(op, plan.elementOf(op->getResult(0)), chunks, compiler::roundUp(n, 16));
 
   GpuFunction f(plan.kernel, plan.kernel.info.symbol, geometry, width);
   compiler::IndexSpace &space = f.e.space;
@@ -32,20 +35,25 @@ mlir::LogicalResult scheduleColumns(KernelPlan &plan, Geometry &geometry) {
   Value vector = f.e.make<arith::AddIOp>(first, f.thread);
   Value from = f.e.scalarIndex(space.scale(chunk, chunkRows));
   f.when(f.lessThan(vector, vectors), [&, chunk = chunk] {
-    Index at = space.scale(space.scalar(vector, vectors), width), position = width == 1 ? at : space.add(at, space.lane(width));
+    Index at = space.scale(space.scalar(vector, vectors), width),
+          position = width == 1 ? at : space.add(at, space.lane(width));
     GpuFunction::State sums;
-    for (auto reduction : plan.generics(sweep.columns)) sums.push_back(f.identityOf(reduction));
-    Value to = f.e.make<arith::MinSIOp>(f.e.make<arith::AddIOp>(from, f.e.constantIndex(chunkRows)), f.e.constantIndex(rows));
+    for (auto reduction : plan.generics(sweep.columns))
+      sums.push_back(f.identityOf(reduction));
+    Value to = f.e.make<arith::MinSIOp>(f.e.make<arith::AddIOp>(from, f.e.constantIndex(chunkRows)),
+                                        f.e.constantIndex(rows));
     sums = f.loop(from, to, rows, sums, [&](Index row, GpuFunction::State &inside) {
       auto atoms = compiler::atomPositions(f, row, position);
       plan.trackReads(f, 0, &atoms);
       for (auto [i, op] : llvm::enumerate(sweep.columns))
-        inside[i] = f.accumulateWhere(nullptr, plan.kernel.generic(op), f.position(op->getOperand(0), atoms), inside[i]);
+        inside[i] = f.accumulateWhere(nullptr, plan.kernel.generic(op),
+                                      f.position(op->getOperand(0), atoms), inside[i]);
       plan.store(f, plan.compute(f, sweep.stores, atoms));
     });
     for (auto [op, sum] : llvm::zip(sweep.columns, sums)) {
       const KernelPlan::Partial &partial = plan.partials[op];
-      f.e.store(plan.buffer(f, partial), sum, space.add(space.scale(chunk, partial.stride), position), nullptr);
+      f.e.store(plan.buffer(f, partial), sum,
+                space.add(space.scale(chunk, partial.stride), position), nullptr);
     }
   });
   plan.noteInPlace();

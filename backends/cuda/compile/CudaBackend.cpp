@@ -33,12 +33,17 @@ const compiler::ProviderSet *providers() {
 }
 
 // The architecture that was asked for, or the one that suits the GPU.
-absl::StatusOr<std::string> architectureOf(const CompileOptions &options, const CudaDevice *device) {
+absl::StatusOr<std::string> architectureOf(const CompileOptions &options,
+                                           const CudaDevice *device) {
   if (!options.features.empty())
-    return absl::InvalidArgumentError("features of a CPU (" + options.features +
-                                      ") mean nothing to a GPU; name its architecture, as in cuda:" + kDefaultArchitecture);
-  std::string name = !options.cpu.empty() ? options.cpu : device ? newestArchitecture(device->capability()) : kDefaultArchitecture;
-  if (absl::Status status = checkArchitecture(name); !status.ok()) return status;
+    return absl::InvalidArgumentError(
+        "features of a CPU (" + options.features +
+        ") mean nothing to a GPU; name its architecture, as in cuda:" + kDefaultArchitecture);
+  std::string name = !options.cpu.empty() ? options.cpu
+                     : device             ? newestArchitecture(device->capability())
+                                          : kDefaultArchitecture;
+  if (absl::Status status = checkArchitecture(name); !status.ok())
+    return status;
   return name;
 }
 
@@ -50,18 +55,23 @@ CompileOptions effective(CompileOptions options) {
 absl::Status checkSizes(mlir::ModuleOp module) {
   bool named = false;
   module.walk([&](mlir::func::FuncOp function) {
-    for (mlir::Type type : function.getArgumentTypes()) named |= ir::hasNamedDims(type);
+    for (mlir::Type type : function.getArgumentTypes())
+      named |= ir::hasNamedDims(type);
   });
-  return named ? absl::UnimplementedError("programs for GPUs are made for one size each") : absl::OkStatus();
+  return named ? absl::UnimplementedError("programs for GPUs are made for one size each")
+               : absl::OkStatus();
 }
 
-std::span<const std::byte> bytesOf(llvm::StringRef text) { return {reinterpret_cast<const std::byte *>(text.data()), text.size()}; }
+std::span<const std::byte> bytesOf(llvm::StringRef text) {
+  return {reinterpret_cast<const std::byte *>(text.data()), text.size()};
+}
 
 absl::StatusOr<std::string> packKernels(llvm::ArrayRef<compiler::CompiledKernel> kernels) {
   std::vector<KernelModule> all;
   for (const compiler::CompiledKernel &kernel : kernels) {
     absl::StatusOr<std::vector<KernelModule>> modules = read_modules(bytesOf(kernel.object));
-    if (!modules.ok()) return modules.status();
+    if (!modules.ok())
+      return modules.status();
     all.insert(all.end(), modules->begin(), modules->end());
   }
   return write_modules(all);
@@ -70,13 +80,20 @@ absl::StatusOr<std::string> packKernels(llvm::ArrayRef<compiler::CompiledKernel>
 } // namespace
 
 CudaBackend::CudaBackend(Parts parts) : parts_(std::move(parts)) {
-  if (!parts_.kernels) parts_.kernels = [](llvm::StringRef architecture) { return kernelMaker(architecture); };
-  if (!parts_.libraries) parts_.libraries = [](std::shared_ptr<CudaDevice> device) { return library_resolver(std::move(device)); };
+  if (!parts_.kernels)
+    parts_.kernels = [](llvm::StringRef architecture) {
+      return kernelMaker(architecture);
+    };
+  if (!parts_.libraries)
+    parts_.libraries = [](std::shared_ptr<CudaDevice> device) {
+      return library_resolver(std::move(device));
+    };
 }
 
 absl::StatusOr<std::shared_ptr<CudaDevice>> CudaBackend::findDevice() const {
   absl::StatusOr<std::shared_ptr<CudaDevice>> device = parts_.device();
-  if (!device.ok()) return absl::UnavailableError(device.status().message());
+  if (!device.ok())
+    return absl::UnavailableError(device.status().message());
   return device;
 }
 
@@ -84,26 +101,37 @@ void CudaBackend::registerDialects(mlir::DialectRegistry &registry) const {
   registry.insert<ir::WeftDialect, plan::PlanDialect, mlir::func::FuncDialect>();
 }
 
-absl::StatusOr<std::shared_ptr<runtime::Executable>> CudaBackend::compile(mlir::ModuleOp module, const CompileOptions &options,
-                                                                          compiler::CompileReport *report) {
+absl::StatusOr<std::shared_ptr<runtime::Executable>>
+CudaBackend::compile(mlir::ModuleOp module, const CompileOptions &options,
+                     compiler::CompileReport *report) {
   absl::StatusOr<std::shared_ptr<CudaDevice>> device = findDevice();
-  if (!device.ok()) return device.status();
+  if (!device.ok())
+    return device.status();
   absl::StatusOr<std::string> architecture = architectureOf(options, device->get());
-  if (!architecture.ok()) return architecture.status();
-  if (absl::Status status = checkSizes(module); !status.ok()) return status;
+  if (!architecture.ok())
+    return architecture.status();
+  if (absl::Status status = checkSizes(module); !status.ok())
+    return status;
   CompileOptions ours = effective(options);
-  absl::StatusOr<CompiledProgram> compiled =
-      compileProgram(module, ours, parts_.kernels(*architecture), ours.claim ? providers() : nullptr, report);
-  if (!compiled.ok()) return compiled.status();
-  auto executable = CudaExecutable::create(std::move(compiled->program), std::move(compiled->modules), *device, parts_.libraries(*device));
-  if (!executable.ok()) return executable.status();
+  absl::StatusOr<CompiledProgram> compiled = compileProgram(
+      module, ours, parts_.kernels(*architecture), ours.claim ? providers() : nullptr, report);
+  if (!compiled.ok())
+    return compiled.status();
+  auto executable =
+      CudaExecutable::create(std::move(compiled->program), std::move(compiled->modules), *device,
+                             parts_.libraries(*device));
+  if (!executable.ok())
+    return executable.status();
   return *std::move(executable);
 }
 
-absl::StatusOr<std::vector<std::string>> CudaBackend::compileAheadOfTime(mlir::ModuleOp module, const compiler::AotOptions &options) {
+absl::StatusOr<std::vector<std::string>>
+CudaBackend::compileAheadOfTime(mlir::ModuleOp module, const compiler::AotOptions &options) {
   absl::StatusOr<std::string> architecture = architectureOf(options.compile, nullptr);
-  if (!architecture.ok()) return architecture.status();
-  if (absl::Status status = checkSizes(module); !status.ok()) return status;
+  if (!architecture.ok())
+    return architecture.status();
+  if (absl::Status status = checkSizes(module); !status.ok())
+    return status;
   compiler::DeviceKernels device;
   device.maker = parts_.kernels(*architecture);
   device.pack = packKernels;
@@ -113,48 +141,68 @@ absl::StatusOr<std::vector<std::string>> CudaBackend::compileAheadOfTime(mlir::M
   compiler::AotOptions ours = options;
   ours.compile = effective(options.compile);
   ours.device = &device;
-  if (!ours.providers && ours.compile.claim) ours.providers = providers();
+  if (!ours.providers && ours.compile.claim)
+    ours.providers = providers();
   absl::StatusOr<compiler::AotResult> result = compiler::compileAheadOfTime(module, ours);
-  if (!result.ok()) return result.status();
+  if (!result.ok())
+    return result.status();
   return std::move(result->files);
 }
 
 std::string CudaBackend::targetKey(const CompileOptions &options) const {
   absl::StatusOr<std::shared_ptr<CudaDevice>> device = parts_.device();
-  absl::StatusOr<std::string> architecture = architectureOf(options, device.ok() ? device->get() : nullptr);
-  std::string key = std::string("cuda ") + kCompilerDigest + " code " + std::to_string(kCudaCodeVersion) + " artifact " +
-                    std::to_string(compiler::kArtifactVersion) + " program " + std::to_string(runtime::kProgramVersion) +
-                    " llvm " LLVM_VERSION_STRING "\n";
+  absl::StatusOr<std::string> architecture =
+      architectureOf(options, device.ok() ? device->get() : nullptr);
+  std::string key = std::string("cuda ") + kCompilerDigest + " code " +
+                    std::to_string(kCudaCodeVersion) + " artifact " +
+                    std::to_string(compiler::kArtifactVersion) + " program " +
+                    std::to_string(runtime::kProgramVersion) + " llvm " LLVM_VERSION_STRING "\n";
   key += (architecture.ok() ? *architecture : std::string(architecture.status().message())) + "\n";
-  for (bool option : {options.fuse, options.claim, options.inPlace, options.fastMath}) key += option ? '1' : '0';
+  for (bool option : {options.fuse, options.claim, options.inPlace, options.fastMath})
+    key += option ? '1' : '0';
   return key + "\n" + compiler::registeredPassesKey();
 }
 
 std::string CudaBackend::whyNotCachable(const CompileOptions &options) const {
-  if (!options.dumpDir.empty()) return "dumps are made by compiling";
+  if (!options.dumpDir.empty())
+    return "dumps are made by compiling";
   return compiler::whyPassesAreNotCachable();
 }
 
 std::optional<std::string> CudaBackend::serialize(const runtime::Executable &executable) const {
   auto *ours = dynamic_cast<const CudaExecutable *>(&executable);
-  if (!ours) return std::nullopt;
+  if (!ours)
+    return std::nullopt;
   absl::StatusOr<std::string> program = runtime::serialize(ours->program());
-  if (!program.ok()) return std::nullopt;
-  return compiler::writeArtifact({*std::move(program), /*sizes=*/"", {std::make_shared<const std::string>(write_modules(ours->modules()))}});
+  if (!program.ok())
+    return std::nullopt;
+  return compiler::writeArtifact(
+      {*std::move(program),
+       /*sizes=*/"",
+       {std::make_shared<const std::string>(write_modules(ours->modules()))}});
 }
 
-absl::StatusOr<std::shared_ptr<runtime::Executable>> CudaBackend::load(llvm::ArrayRef<char> blob) const {
+absl::StatusOr<std::shared_ptr<runtime::Executable>>
+CudaBackend::load(llvm::ArrayRef<char> blob) const {
   absl::StatusOr<std::shared_ptr<CudaDevice>> device = findDevice();
-  if (!device.ok()) return device.status();
+  if (!device.ok())
+    return device.status();
   absl::StatusOr<compiler::Artifact> artifact = compiler::readArtifact(blob);
-  if (!artifact.ok()) return artifact.status();
+  if (!artifact.ok())
+    return artifact.status();
   absl::StatusOr<runtime::Program> program = runtime::deserialize(bytesOf(artifact->program));
-  if (!program.ok()) return program.status();
-  if (artifact->objects.size() != 1) return absl::DataLossError("a compiled program without GPU code");
-  absl::StatusOr<std::vector<KernelModule>> modules = read_modules(bytesOf(*artifact->objects.front()));
-  if (!modules.ok()) return modules.status();
-  auto executable = CudaExecutable::create(*std::move(program), *std::move(modules), *device, parts_.libraries(*device));
-  if (!executable.ok()) return executable.status();
+  if (!program.ok())
+    return program.status();
+  if (artifact->objects.size() != 1)
+    return absl::DataLossError("a compiled program without GPU code");
+  absl::StatusOr<std::vector<KernelModule>> modules =
+      read_modules(bytesOf(*artifact->objects.front()));
+  if (!modules.ok())
+    return modules.status();
+  auto executable = CudaExecutable::create(*std::move(program), *std::move(modules), *device,
+                                           parts_.libraries(*device));
+  if (!executable.ok())
+    return executable.status();
   return *std::move(executable);
 }
 

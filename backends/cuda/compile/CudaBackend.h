@@ -12,31 +12,41 @@ namespace weft::backends::cuda {
 
 // Registered as "cuda". Its executables take and give buffers of the host, and copy at the edges.
 //
-// compile() needs a GPU and its driver, which are looked for when it is called: Unavailable, and what is missing, where there is none.
-// Unimplemented for ops without a schedule and for sizes that vary. compileAheadOfTime() needs neither. options.cpu is the architecture
-// ("sm_90"): by default the GPU's own, ahead of time kDefaultArchitecture. Nothing is prepared ahead of runs: programs have no memory of
-// their own on the GPU between runs but their constants.
+// compile() needs a GPU and its driver, which are looked for when it is called: Unavailable, and
+// what is missing, where there is none. Unimplemented for ops without a schedule and for sizes that
+// vary. compileAheadOfTime() needs neither. options.cpu is the architecture ("sm_90"): by default
+// the GPU's own, ahead of time kDefaultArchitecture. Nothing is prepared ahead of runs: programs
+// have no memory of their own on the GPU between runs but their constants.
 class CudaBackend : public compiler::Backend {
 public:
   // What tests put in a GPU's place.
   struct Parts {
     std::string name = "cuda";
     std::function<absl::StatusOr<std::shared_ptr<CudaDevice>>()> device = CudaDevice::get;
-    std::function<compiler::KernelMaker(llvm::StringRef architecture)> kernels;     // empty: kernelMaker
-    std::function<runtime::LibraryResolver(std::shared_ptr<CudaDevice>)> libraries; // empty: library_resolver
+    std::function<compiler::KernelMaker(llvm::StringRef architecture)>
+        kernels; // empty: kernelMaker
+    std::function<runtime::LibraryResolver(std::shared_ptr<CudaDevice>)>
+        libraries; // empty: library_resolver
   };
   explicit CudaBackend(Parts parts);
 
-  llvm::StringRef name() const override { return parts_.name; }
-  llvm::StringRef device() const override { return "cpu"; }
+  llvm::StringRef name() const override {
+    return parts_.name;
+  }
+  llvm::StringRef device() const override {
+    return "cpu";
+  }
   void registerDialects(mlir::DialectRegistry &registry) const override;
-  absl::StatusOr<std::shared_ptr<runtime::Executable>> compile(mlir::ModuleOp module, const compiler::CompileOptions &options,
-                                                               compiler::CompileReport *report) override;
+  absl::StatusOr<std::shared_ptr<runtime::Executable>>
+  compile(mlir::ModuleOp module, const compiler::CompileOptions &options,
+          compiler::CompileReport *report) override;
   std::string targetKey(const compiler::CompileOptions &options) const override;
   std::string whyNotCachable(const compiler::CompileOptions &options) const override;
   std::optional<std::string> serialize(const runtime::Executable &executable) const override;
-  absl::StatusOr<std::shared_ptr<runtime::Executable>> load(llvm::ArrayRef<char> blob) const override;
-  absl::StatusOr<std::vector<std::string>> compileAheadOfTime(mlir::ModuleOp module, const compiler::AotOptions &options) override;
+  absl::StatusOr<std::shared_ptr<runtime::Executable>>
+  load(llvm::ArrayRef<char> blob) const override;
+  absl::StatusOr<std::vector<std::string>>
+  compileAheadOfTime(mlir::ModuleOp module, const compiler::AotOptions &options) override;
 
 private:
   absl::StatusOr<std::shared_ptr<CudaDevice>> findDevice() const;

@@ -1,4 +1,5 @@
-// The backend as callers see it: what it needs, what it refuses, what it writes and reads back, and how programs go on after a failure.
+// The backend as callers see it: what it needs, what it refuses, what it writes and reads back, and
+// how programs go on after a failure.
 #include "backends/cuda/compile/CudaBackend.h"
 
 #include <dlfcn.h>
@@ -27,8 +28,12 @@ func.func @main(%x: tensor<32x16xf32>, %y: tensor<16x64xf32>) -> tensor<32x64xf3
 
 class CudaBackendTest : public testing::Test {
 protected:
-  CudaBackendTest() { tests::prepare(context); }
-  void TearDown() override { recordingFail()("", 0, 0); }
+  CudaBackendTest() {
+    tests::prepare(context);
+  }
+  void TearDown() override {
+    recordingFail()("", 0, 0);
+  }
 
   static weft_recording_fail_t recordingFail() {
     void *library = dlopen(kRecording, RTLD_NOW | RTLD_LOCAL);
@@ -39,18 +44,23 @@ protected:
     EXPECT_TRUE(module) << text;
     return module;
   }
-  static compiler::Backend &simulated() { return **compiler::findBackend("cuda-simulated"); }
+  static compiler::Backend &simulated() {
+    return **compiler::findBackend("cuda-simulated");
+  }
   static std::vector<HostTensor> inputs() {
-    std::vector<HostTensor> result{HostTensor(DType::kFloat32, {32, 16}), HostTensor(DType::kFloat32, {16, 64})};
+    std::vector<HostTensor> result{HostTensor(DType::kFloat32, {32, 16}),
+                                   HostTensor(DType::kFloat32, {16, 64})};
     for (HostTensor &tensor : result)
-      for (int64_t i = 0; i < tensor.size(); ++i) tensor.set(i, double(i % 7) - 3);
+      for (int64_t i = 0; i < tensor.size(); ++i)
+        tensor.set(i, double(i % 7) - 3);
     return result;
   }
   static void expectWorks(const std::shared_ptr<runtime::Executable> &executable) {
     auto results = tests::run(executable, inputs(), 1);
     ASSERT_TRUE(results.ok()) << results.status();
     double sum = 0;
-    for (int64_t k = 0; k < 16; ++k) sum += std::tanh(inputs()[0].getDouble(k)) * inputs()[1].getDouble(64 * k);
+    for (int64_t k = 0; k < 16; ++k)
+      sum += std::tanh(inputs()[0].getDouble(k)) * inputs()[1].getDouble(64 * k);
     EXPECT_NEAR((*results)[0].getDouble(0), sum, 1e-5);
   }
 
@@ -67,33 +77,49 @@ func.func @main(%x: tensor<3x5xf32>) -> tensor<3x2xi64> {
 })"),
                                         {}, &report);
   ASSERT_TRUE(executable.ok()) << executable.status();
-  EXPECT_TRUE(llvm::any_of(report.remarks, [](const std::string &line) { return line.find("no-sort") != std::string::npos; }));
+  EXPECT_TRUE(llvm::any_of(report.remarks, [](const std::string &line) {
+    return line.find("no-sort") != std::string::npos;
+  }));
   HostTensor x(DType::kFloat32, {3, 5});
-  for (int64_t i = 0; i < x.size(); ++i) x.set(i, double(i * 7 % 4));
+  for (int64_t i = 0; i < x.size(); ++i)
+    x.set(i, double(i * 7 % 4));
   auto results = tests::run(*executable, {x}, 1);
   ASSERT_TRUE(results.ok()) << results.status();
   // 0 3 2 1 0 / 3 2 1 0 3 / 2 1 0 3 2
   std::vector<int64_t> indices;
-  for (int64_t i = 0; i < 6; ++i) indices.push_back((*results)[0].getInt(i));
+  for (int64_t i = 0; i < 6; ++i)
+    indices.push_back((*results)[0].getInt(i));
   EXPECT_EQ(indices, (std::vector<int64_t>{1, 2, 0, 4, 3, 0}));
 }
 
 TEST_F(CudaBackendTest, SaysWhatIsMissing) {
-  auto nowhere = []() -> absl::StatusOr<std::shared_ptr<CudaDevice>> { return open_driver("libnowhere.so.1").status(); };
+  auto nowhere = []() -> absl::StatusOr<std::shared_ptr<CudaDevice>> {
+    return open_driver("libnowhere.so.1").status();
+  };
   CudaBackend backend({.name = "cuda", .device = nowhere, .kernels = {}, .libraries = {}});
   absl::Status status = backend.compile(*parse(kProgram), {}, nullptr).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-  EXPECT_NE(status.message().find("NVIDIA's driver was not found (libnowhere.so.1"), std::string::npos) << status;
-  EXPECT_NE(status.message().find("the backend \"cpu\" runs everywhere"), std::string::npos) << status;
+  EXPECT_NE(status.message().find("NVIDIA's driver was not found (libnowhere.so.1"),
+            std::string::npos)
+      << status;
+  EXPECT_NE(status.message().find("the backend \"cpu\" runs everywhere"), std::string::npos)
+      << status;
   EXPECT_EQ(backend.load({}).status().code(), absl::StatusCode::kUnavailable);
 
   // A driver without cuBLASLt: the call that needs it is named, and the program runs without.
-  auto driver = [] { return CudaDevice::create(*open_driver(kRecording)); };
-  auto none = [](std::shared_ptr<CudaDevice> device) { return library_resolver(std::move(device), "libnoblas.so"); };
+  auto driver = [] {
+    return CudaDevice::create(*open_driver(kRecording));
+  };
+  auto none = [](std::shared_ptr<CudaDevice> device) {
+    return library_resolver(std::move(device), "libnoblas.so");
+  };
   CudaBackend lacking({.name = "cuda", .device = driver, .kernels = {}, .libraries = none});
   status = lacking.compile(*parse(kProgram), {}, nullptr).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(status.message().find("model.cpp:7: cuBLASLt was not found (looked for libnoblas.so); install CUDA's libraries"), 0u) << status;
+  EXPECT_EQ(status.message().find("model.cpp:7: cuBLASLt was not found (looked for libnoblas.so); "
+                                  "install CUDA's libraries"),
+            0u)
+      << status;
   compiler::CompileOptions unclaimed;
   unclaimed.claim = false;
   EXPECT_TRUE(lacking.compile(*parse(kProgram), unclaimed, nullptr).ok());
@@ -102,10 +128,12 @@ TEST_F(CudaBackendTest, SaysWhatIsMissing) {
 TEST_F(CudaBackendTest, RefusesOptionsOfOtherMachines) {
   compiler::CompileOptions options;
   options.cpu = "sm_10";
-  EXPECT_EQ(simulated().compile(*parse(kProgram), options, nullptr).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(simulated().compile(*parse(kProgram), options, nullptr).status().code(),
+            absl::StatusCode::kInvalidArgument);
   options = {};
   options.features = "+avx2";
-  EXPECT_EQ(simulated().compile(*parse(kProgram), options, nullptr).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(simulated().compile(*parse(kProgram), options, nullptr).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(CudaBackendTest, RefusesByNameWhatItHasNoCodeFor) {
@@ -118,7 +146,8 @@ TEST_F(CudaBackendTest, RefusesByNameWhatItHasNoCodeFor) {
                                      {}, nullptr)
                             .status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << status;
-  EXPECT_EQ(status.message(), "model.cpp:3: weft.neg on i16 has no schedule for GPUs; compile for another backend");
+  EXPECT_EQ(status.message(),
+            "model.cpp:3: weft.neg on i16 has no schedule for GPUs; compile for another backend");
 }
 
 TEST_F(CudaBackendTest, ReadsBackWhatItWrote) {
@@ -144,9 +173,10 @@ TEST_F(CudaBackendTest, ReadsBackWhatItWrote) {
 TEST_F(CudaBackendTest, GoesOnAfterAFailure) {
   auto executable = simulated().compile(*parse(kProgram), {}, nullptr);
   ASSERT_TRUE(executable.ok()) << executable.status();
-  for (auto [function, code, message] : {std::tuple{"cuLaunchKernel", absl::StatusCode::kInternal, "launching a kernel"},
-                                         {"cublasLtMatmul", absl::StatusCode::kInternal, "cuBLASLt"},
-                                         {"cuMemcpyHtoDAsync", absl::StatusCode::kInternal, "copying an input to the GPU"}}) {
+  for (auto [function, code, message] :
+       {std::tuple{"cuLaunchKernel", absl::StatusCode::kInternal, "launching a kernel"},
+        {"cublasLtMatmul", absl::StatusCode::kInternal, "cuBLASLt"},
+        {"cuMemcpyHtoDAsync", absl::StatusCode::kInternal, "copying an input to the GPU"}}) {
     recordingFail()(function, 0, 1);
     absl::Status status = tests::run(*executable, inputs(), 1).status();
     EXPECT_EQ(status.code(), code) << function << ": " << status;
@@ -156,7 +186,8 @@ TEST_F(CudaBackendTest, GoesOnAfterAFailure) {
   }
 }
 
-// A size that no earlier program has left in the cache of blocks, which is given back before an allocation fails for good.
+// A size that no earlier program has left in the cache of blocks, which is given back before an
+// allocation fails for good.
 TEST_F(CudaBackendTest, RunningOutOfMemoryIsAnErrorAndNoMore) {
   auto executable = simulated().compile(*parse(R"(
     func.func @main(%x: tensor<513x1025xf32>) -> tensor<513x1025xf32> {
@@ -170,7 +201,8 @@ TEST_F(CudaBackendTest, RunningOutOfMemoryIsAnErrorAndNoMore) {
   recordingFail()("cuMemAlloc", kWeftRecordingEvery, 2);
   absl::Status status = tests::run(*executable, {input}, 1).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
-  EXPECT_NE(status.message().find("allocating memory on the GPU: out of memory"), std::string::npos) << status;
+  EXPECT_NE(status.message().find("allocating memory on the GPU: out of memory"), std::string::npos)
+      << status;
   recordingFail()("", 0, 0);
   auto results = tests::run(*executable, {input}, 1);
   ASSERT_TRUE(results.ok()) << results.status();

@@ -14,64 +14,87 @@ static absl::Status refusal(mlir::Operation *op) {
     where = (file.getFilename().getValue() + ":" + llvm::Twine(file.getLine()) + ": ").str();
   std::string on;
   llvm::raw_string_ostream stream(on);
-  for (mlir::TypeRange types : {mlir::TypeRange(op->getOperandTypes()), mlir::TypeRange(op->getResultTypes())})
+  for (mlir::TypeRange types :
+       {mlir::TypeRange(op->getOperandTypes()), mlir::TypeRange(op->getResultTypes())})
     for (mlir::Type type : types)
-      if (on.empty() && !hasGpuCode(type)) stream << " on " << mlir::getElementTypeOrSelf(type);
-  return absl::UnimplementedError((where + op->getName().getStringRef() + on + " " + kNoSchedule).str());
+      if (on.empty() && !hasGpuCode(type))
+        stream << " on " << mlir::getElementTypeOrSelf(type);
+  return absl::UnimplementedError(
+      (where + op->getName().getStringRef() + on + " " + kNoSchedule).str());
 }
 
 compiler::KernelMaker kernelMaker(llvm::StringRef architecture) {
   return kernelMaker(architecture, ("cuda " + architecture).str(), nullptr);
 }
 
-compiler::KernelMaker kernelMaker(llvm::StringRef architecture, llvm::StringRef key, KernelHook built) {
-  auto make = [architecture = architecture.str(),
-               built](ir::FusionOp fusion, llvm::StringRef symbol,
-                      const compiler::CodegenOptions &options) -> absl::StatusOr<compiler::CompiledKernel> {
-    if (mlir::Operation *op = unscheduled(fusion)) return refusal(op);
-    mlir::OwningOpRef<mlir::ModuleOp> code = mlir::ModuleOp::create(mlir::UnknownLoc::get(fusion.getContext()));
+compiler::KernelMaker kernelMaker(llvm::StringRef architecture, llvm::StringRef key,
+                                  KernelHook built) {
+  auto make =
+      [architecture = architecture.str(),
+       built](ir::FusionOp fusion, llvm::StringRef symbol,
+              const compiler::CodegenOptions &options) -> absl::StatusOr<compiler::CompiledKernel> {
+    if (mlir::Operation *op = unscheduled(fusion))
+      return refusal(op);
+    mlir::OwningOpRef<mlir::ModuleOp> code =
+        mlir::ModuleOp::create(mlir::UnknownLoc::get(fusion.getContext()));
     mlir::FailureOr<GpuKernel> kernel = buildGpuKernel(fusion, symbol, *code, options);
-    if (mlir::failed(kernel)) return absl::InternalError("GPU code generation failed");
+    if (mlir::failed(kernel))
+      return absl::InternalError("GPU code generation failed");
     if (built)
-      if (absl::Status status = built(*code, *kernel); !status.ok()) return status;
+      if (absl::Status status = built(*code, *kernel); !status.ok())
+        return status;
     absl::StatusOr<std::string> ptx = emitPtx(*code, architecture, options);
-    if (!ptx.ok()) return ptx.status();
+    if (!ptx.ok())
+      return ptx.status();
     KernelModule module{*std::move(ptx), kernel->entries};
     return compiler::CompiledKernel{kernel->info, write_modules({&module, 1})};
   };
   return {.key = key.str(), .assembly = kAssembly, .prepare = registerGpuDialects, .make = make};
 }
 
-absl::StatusOr<CompiledProgram> compileProgram(mlir::ModuleOp module, const compiler::CompileOptions &options,
-                                               const compiler::KernelMaker &maker, const compiler::ProviderSet *providers,
+absl::StatusOr<CompiledProgram> compileProgram(mlir::ModuleOp module,
+                                               const compiler::CompileOptions &options,
+                                               const compiler::KernelMaker &maker,
+                                               const compiler::ProviderSet *providers,
                                                compiler::CompileReport *report) {
   std::vector<std::shared_ptr<const compiler::CompiledKernel>> kernels;
   compiler::CompileRequest request;
   request.providers = providers;
   request.target = maker.key;
-  request.makeKernels = [&](llvm::ArrayRef<plan::KernelOp> ops,
-                            llvm::StringRef dumpFolder) -> absl::StatusOr<std::vector<compiler::KernelInfo>> {
+  request.makeKernels =
+      [&](llvm::ArrayRef<plan::KernelOp> ops,
+          llvm::StringRef dumpFolder) -> absl::StatusOr<std::vector<compiler::KernelInfo>> {
     // Asked here, where ops have their locations: kernels are made without.
     for (plan::KernelOp kernel : ops)
       for (auto fusion : kernel.getBody().front().getOps<ir::FusionOp>())
-        if (mlir::Operation *op = unscheduled(fusion)) return refusal(op);
+        if (mlir::Operation *op = unscheduled(fusion))
+          return refusal(op);
     auto compiled = compiler::KernelCompiler::instance().compile(ops, maker, options, dumpFolder);
-    if (!compiled.ok()) return compiled.status();
+    if (!compiled.ok())
+      return compiled.status();
     std::vector<compiler::KernelInfo> infos;
-    for (const auto &kernel : *compiled) infos.push_back(kernel->info);
+    for (const auto &kernel : *compiled)
+      infos.push_back(kernel->info);
     llvm::append_range(kernels, *std::move(compiled));
     return infos;
   };
-  absl::StatusOr<runtime::Program> program = compiler::compileToProgram(module, options, request, report);
-  if (!program.ok()) return program.status();
+  absl::StatusOr<runtime::Program> program =
+      compiler::compileToProgram(module, options, request, report);
+  if (!program.ok())
+    return program.status();
   CompiledProgram result{*std::move(program), {}};
   llvm::StringSet<> known;
   for (const auto &kernel : kernels) {
-    if (!known.insert(kernel->info.symbol).second) continue;
-    if (report) report->codeBytes += int64_t(kernel->object.size());
-    auto modules = read_modules({reinterpret_cast<const std::byte *>(kernel->object.data()), kernel->object.size()});
-    if (!modules.ok()) return modules.status();
-    for (KernelModule &one : *modules) result.modules.push_back(std::move(one));
+    if (!known.insert(kernel->info.symbol).second)
+      continue;
+    if (report)
+      report->codeBytes += int64_t(kernel->object.size());
+    auto modules = read_modules(
+        {reinterpret_cast<const std::byte *>(kernel->object.data()), kernel->object.size()});
+    if (!modules.ok())
+      return modules.status();
+    for (KernelModule &one : *modules)
+      result.modules.push_back(std::move(one));
   }
   return result;
 }

@@ -16,18 +16,22 @@ class ProviderSet;
 
 namespace weft::backends::cuda {
 
-// Kernels as write_modules() has them, for an architecture that checkArchitecture takes. Unimplemented for an op without a schedule.
+// Kernels as write_modules() has them, for an architecture that checkArchitecture takes.
+// Unimplemented for an op without a schedule.
 compiler::KernelMaker kernelMaker(llvm::StringRef architecture);
 // The same; `built` sees each kernel's functions before they become PTX.
 using KernelHook = std::function<absl::Status(mlir::ModuleOp code, const GpuKernel &kernel)>;
-compiler::KernelMaker kernelMaker(llvm::StringRef architecture, llvm::StringRef key, KernelHook built);
+compiler::KernelMaker kernelMaker(llvm::StringRef architecture, llvm::StringRef key,
+                                  KernelHook built);
 
 struct CompiledProgram {
   runtime::Program program;
   std::vector<KernelModule> modules;
 };
-absl::StatusOr<CompiledProgram> compileProgram(mlir::ModuleOp module, const compiler::CompileOptions &options,
-                                               const compiler::KernelMaker &maker, const compiler::ProviderSet *providers,
+absl::StatusOr<CompiledProgram> compileProgram(mlir::ModuleOp module,
+                                               const compiler::CompileOptions &options,
+                                               const compiler::KernelMaker &maker,
+                                               const compiler::ProviderSet *providers,
                                                compiler::CompileReport *report);
 
 } // namespace weft::backends::cuda

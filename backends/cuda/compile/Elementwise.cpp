@@ -1,4 +1,5 @@
-// Elementwise kernels: one vector a thread, neighbours in neighbouring threads. What does not fill a vector is the last thread's.
+// Elementwise kernels: one vector a thread, neighbours in neighbouring threads. What does not fill
+// a vector is the last thread's.
 #include "backends/cuda/compile/KernelPlan.h"
 
 namespace weft::backends::cuda {
@@ -8,7 +9,8 @@ static constexpr int64_t kThreads = 256;
 mlir::LogicalResult scheduleElementwise(KernelPlan &plan, Geometry &geometry) {
   const FusionDomain &domain = plan.domain;
   int64_t rowSize = domain.rowSize(), n = domain.rows() * rowSize;
-  // A single run has a tail; where runs are shorter than the whole, a vector must not cross their border.
+  // A single run has a tail; where runs are shorter than the whole, a vector must not cross their
+  // border.
   bool oneRun = domain.outer().empty();
   int64_t width = oneRun && n >= plan.widest() ? plan.widest() : plan.widthOf(rowSize);
   int64_t whole = n / width, tail = n % width, units = whole + (tail > 0);
@@ -24,14 +26,17 @@ mlir::LogicalResult scheduleElementwise(KernelPlan &plan, Geometry &geometry) {
   mlir::Value number = f.gridThread();
   Index i = space.scalar(number, units);
   bool exact = !tail && geometry.blocks * geometry.threads == units;
-  f.choose(exact ? mlir::Value() : f.lessThan(number, whole),
-           [&] { emit(width == 1 ? i : space.add(space.scale(i, width), space.lane(width))); },
-           [&] {
-             if (!tail) return;
-             f.when(f.lessThan(number, units), [&] {
-               for (int64_t k = 0; k < tail; ++k) emit(Index::of(whole * width + k));
-             });
-           });
+  f.choose(
+      exact ? mlir::Value() : f.lessThan(number, whole),
+      [&] { emit(width == 1 ? i : space.add(space.scale(i, width), space.lane(width))); },
+      [&] {
+        if (!tail)
+          return;
+        f.when(f.lessThan(number, units), [&] {
+          for (int64_t k = 0; k < tail; ++k)
+            emit(Index::of(whole * width + k));
+        });
+      });
   plan.noteInPlace();
   return f.finish();
 }

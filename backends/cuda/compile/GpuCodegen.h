@@ -7,7 +7,8 @@
 
 namespace weft::backends::cuda {
 
-// "sm_80", "sm_90": what kernels are made for. Every GPU of that generation or a later one runs them. InvalidArgument for another name.
+// "sm_80", "sm_90": what kernels are made for. Every GPU of that generation or a later one runs
+// them. InvalidArgument for another name.
 absl::Status checkArchitecture(llvm::StringRef architecture);
 // The newest of them that a GPU of that capability (90 for sm_90) runs.
 std::string newestArchitecture(int capability);
@@ -15,10 +16,12 @@ inline constexpr const char *kDefaultArchitecture = "sm_80";
 // What dumps call the assembly.
 inline constexpr const char *kAssembly = "ptx";
 
-// Makes the dialects that GPU code takes known to a context, beside those of registerCodegenDialects.
+// Makes the dialects that GPU code takes known to a context, beside those of
+// registerCodegenDialects.
 void registerGpuDialects(mlir::MLIRContext &context);
 
-// The first op of the fusion that no schedule takes, or that is on elements of a type that kernels have no code for; null where there is none.
+// The first op of the fusion that no schedule takes, or that is on elements of a type that kernels
+// have no code for; null where there is none.
 mlir::Operation *unscheduled(ir::FusionOp fusion);
 // f32, f64, i32, i64 and bool: what folds over threads are made and tested for.
 bool hasGpuCode(mlir::Type type);
@@ -30,11 +33,14 @@ struct GpuKernel {
   std::vector<KernelEntry> entries; // the body's, then the finish's
 };
 
-// Builds the kernel of `fusion` in `into`, as functions of the llvm and nvvm dialects. Fails with a diagnostic at the fusion's location.
-mlir::FailureOr<GpuKernel> buildGpuKernel(ir::FusionOp fusion, llvm::StringRef symbol, mlir::ModuleOp into,
+// Builds the kernel of `fusion` in `into`, as functions of the llvm and nvvm dialects. Fails with a
+// diagnostic at the fusion's location.
+mlir::FailureOr<GpuKernel> buildGpuKernel(ir::FusionOp fusion, llvm::StringRef symbol,
+                                          mlir::ModuleOp into,
                                           const compiler::CodegenOptions &options = {});
 
 // The PTX of a module that buildGpuKernel filled.
-absl::StatusOr<std::string> emitPtx(mlir::ModuleOp module, llvm::StringRef architecture, const compiler::CodegenOptions &options = {});
+absl::StatusOr<std::string> emitPtx(mlir::ModuleOp module, llvm::StringRef architecture,
+                                    const compiler::CodegenOptions &options = {});
 
 } // namespace weft::backends::cuda

@@ -21,15 +21,18 @@ using mlir::ValueRange;
 
 // LLVM's numbers of the address spaces.
 static constexpr int64_t kGlobal = 1, kShared = 3;
-// What the device's allocator and the planner align every buffer to, at least; the widest access of a thread.
+// What the device's allocator and the planner align every buffer to, at least; the widest access of
+// a thread.
 static constexpr int64_t kAlignment = 16;
 
 static mlir::MemRefType bufferType(int64_t count, Type element, int64_t space) {
   mlir::Builder b(element.getContext());
-  return mlir::MemRefType::get({count}, compiler::memoryType(element), mlir::MemRefLayoutAttrInterface(), b.getI64IntegerAttr(space));
+  return mlir::MemRefType::get({count}, compiler::memoryType(element),
+                               mlir::MemRefLayoutAttrInterface(), b.getI64IntegerAttr(space));
 }
 
-GpuFunction::GpuFunction(KernelBuilder &kernel, llvm::StringRef name, Geometry geometry, int64_t width)
+GpuFunction::GpuFunction(KernelBuilder &kernel, llvm::StringRef name, Geometry geometry,
+                         int64_t width)
     : KernelFunction(kernel), geometry(geometry) {
   e.width = width;
   e.bufferAlignment = kAlignment;
@@ -39,20 +42,25 @@ GpuFunction::GpuFunction(KernelBuilder &kernel, llvm::StringRef name, Geometry g
     auto type = mlir::cast<mlir::RankedTensorType>(tensor.getType());
     types.push_back(bufferType(type.getNumElements(), type.getElementType(), kGlobal));
   };
-  for (Value input : kernel.fusion.getInputs()) add(input);
-  for (Value output : kernel.outputs) add(output);
+  for (Value input : kernel.fusion.getInputs())
+    add(input);
+  for (Value output : kernel.outputs)
+    add(output);
   types.push_back(bufferType(kernel.info.partialsBytes, builder.getI8Type(), kGlobal));
   types.push_back(bufferType(1, builder.getI32Type(), kGlobal));
   function = mlir::func::FuncOp::create(builder, e.loc, name, builder.getFunctionType(types, {}));
   mlir::Block *entry = function.addEntryBlock();
   builder.setInsertionPointToStart(entry);
-  auto index = [&](Value i32) -> Value { return arith::IndexCastUIOp::create(builder, e.loc, builder.getIndexType(), i32); };
+  auto index = [&](Value i32) -> Value {
+    return arith::IndexCastUIOp::create(builder, e.loc, builder.getIndexType(), i32);
+  };
   thread = index(NVVM::ThreadIdXOp::create(builder, e.loc, builder.getI32Type()));
   block = index(NVVM::BlockIdXOp::create(builder, e.loc, builder.getI32Type()));
   for (auto [i, argument] : llvm::enumerate(kernel.fusion.getBody().front().getArguments()))
     e.setBuffer(kernel.lowered.lookup(argument), {entry->getArgument(i), static_cast<int64_t>(i)});
   e.onFailure = [this](Value bad) {
-    if (guard_) bad = e.make<arith::AndIOp>(bad, guard_);
+    if (guard_)
+      bad = e.make<arith::AndIOp>(bad, guard_);
     Value flag = function.getArguments().back();
     when(bad, [&] {
       Value one = arith::ConstantOp::create(builder, e.loc, builder.getI32IntegerAttr(1));
@@ -62,7 +70,8 @@ GpuFunction::GpuFunction(KernelBuilder &kernel, llvm::StringRef name, Geometry g
 }
 
 Value GpuFunction::gridThread() {
-  return e.make<arith::AddIOp>(e.make<arith::MulIOp>(block, e.constantIndex(geometry.threads)), thread);
+  return e.make<arith::AddIOp>(e.make<arith::MulIOp>(block, e.constantIndex(geometry.threads)),
+                               thread);
 }
 
 Value GpuFunction::partials(int64_t offset, int64_t count, Type element) {
@@ -73,10 +82,13 @@ Value GpuFunction::lessThan(Value value, int64_t bound) {
   return e.make<arith::CmpIOp>(arith::CmpIPredicate::slt, value, e.constantIndex(bound));
 }
 
-Value GpuFunction::isZero(Value value) { return e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, value, e.constantIndex(0)); }
+Value GpuFunction::isZero(Value value) {
+  return e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, value, e.constantIndex(0));
+}
 
 void GpuFunction::when(Value condition, llvm::function_ref<void()> emit) {
-  if (!condition) return emit();
+  if (!condition)
+    return emit();
   auto branch = scf::IfOp::create(builder, e.loc, condition, /*withElseRegion=*/false);
   mlir::OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(branch.thenBlock());
@@ -85,8 +97,10 @@ void GpuFunction::when(Value condition, llvm::function_ref<void()> emit) {
   e.popScope();
 }
 
-void GpuFunction::choose(Value condition, llvm::function_ref<void()> first, llvm::function_ref<void()> second) {
-  if (!condition) return first();
+void GpuFunction::choose(Value condition, llvm::function_ref<void()> first,
+                         llvm::function_ref<void()> second) {
+  if (!condition)
+    return first();
   auto branch = scf::IfOp::create(builder, e.loc, condition, /*withElseRegion=*/true);
   for (bool holds : {true, false}) {
     mlir::OpBuilder::InsertionGuard guard(builder);
@@ -97,7 +111,8 @@ void GpuFunction::choose(Value condition, llvm::function_ref<void()> first, llvm
   }
 }
 
-Value GpuFunction::accumulateWhere(Value guard, linalg::GenericOp reduction, llvm::ArrayRef<Index> position, Value accumulator) {
+Value GpuFunction::accumulateWhere(Value guard, linalg::GenericOp reduction,
+                                   llvm::ArrayRef<Index> position, Value accumulator) {
   setGuard(guard);
   Value next = accumulate(reduction, position, accumulator, nullptr);
   setGuard(nullptr);
@@ -105,41 +120,52 @@ Value GpuFunction::accumulateWhere(Value guard, linalg::GenericOp reduction, llv
 }
 
 Value GpuFunction::foldVector(linalg::GenericOp reduction, Value value) {
-  if (!mlir::isa<mlir::VectorType>(value.getType())) return value;
+  if (!mlir::isa<mlir::VectorType>(value.getType()))
+    return value;
   for (int64_t half = e.width / 2; half >= 1; half /= 2) {
-    auto low = llvm::to_vector(llvm::seq<int64_t>(0, half)), high = llvm::to_vector(llvm::seq<int64_t>(half, 2 * half));
-    value = combine(reduction, e.make<vector::ShuffleOp>(value, value, low), e.make<vector::ShuffleOp>(value, value, high));
+    auto low = llvm::to_vector(llvm::seq<int64_t>(0, half)),
+         high = llvm::to_vector(llvm::seq<int64_t>(half, 2 * half));
+    value = combine(reduction, e.make<vector::ShuffleOp>(value, value, low),
+                    e.make<vector::ShuffleOp>(value, value, high));
   }
   return e.make<vector::ExtractOp>(value, 0);
 }
 
-// The value of the thread whose number in the warp differs by that one bit. Values of other sizes travel as 32-bit words.
+// The value of the thread whose number in the warp differs by that one bit. Values of other sizes
+// travel as 32-bit words.
 Value GpuFunction::shuffle(Value value, int64_t distance) {
   Type type = value.getType(), word = builder.getI32Type();
-  auto constant = [&](int64_t i) -> Value { return arith::ConstantOp::create(builder, e.loc, builder.getIntegerAttr(word, i)); };
+  auto constant = [&](int64_t i) -> Value {
+    return arith::ConstantOp::create(builder, e.loc, builder.getIntegerAttr(word, i));
+  };
   auto exchange = [&](Value v) -> Value {
-    return NVVM::ShflOp::create(builder, e.loc, word, constant(-1), v, constant(distance), constant(kWarp - 1), NVVM::ShflKind::bfly,
-                                mlir::UnitAttr());
+    return NVVM::ShflOp::create(builder, e.loc, word, constant(-1), v, constant(distance),
+                                constant(kWarp - 1), NVVM::ShflKind::bfly, mlir::UnitAttr());
   };
   unsigned bits = type.getIntOrFloatBitWidth();
   Type integer = builder.getIntegerType(bits);
-  if (type != integer) value = arith::BitcastOp::create(builder, e.loc, integer, value);
+  if (type != integer)
+    value = arith::BitcastOp::create(builder, e.loc, integer, value);
   if (bits < 32) {
-    value = arith::TruncIOp::create(builder, e.loc, integer, exchange(arith::ExtUIOp::create(builder, e.loc, word, value)));
+    value = arith::TruncIOp::create(builder, e.loc, integer,
+                                    exchange(arith::ExtUIOp::create(builder, e.loc, word, value)));
   } else if (bits == 32) {
     value = exchange(value);
   } else {
     Value shift = arith::ConstantOp::create(builder, e.loc, builder.getI64IntegerAttr(32));
     Value low = exchange(arith::TruncIOp::create(builder, e.loc, word, value));
-    Value high = exchange(arith::TruncIOp::create(builder, e.loc, word, arith::ShRUIOp::create(builder, e.loc, value, shift)));
-    Value upper = arith::ShLIOp::create(builder, e.loc, arith::ExtUIOp::create(builder, e.loc, integer, high), shift);
-    value = arith::OrIOp::create(builder, e.loc, upper, arith::ExtUIOp::create(builder, e.loc, integer, low));
+    Value high = exchange(arith::TruncIOp::create(
+        builder, e.loc, word, arith::ShRUIOp::create(builder, e.loc, value, shift)));
+    Value upper = arith::ShLIOp::create(
+        builder, e.loc, arith::ExtUIOp::create(builder, e.loc, integer, high), shift);
+    value = arith::OrIOp::create(builder, e.loc, upper,
+                                 arith::ExtUIOp::create(builder, e.loc, integer, low));
   }
   return type == integer ? value : Value(arith::BitcastOp::create(builder, e.loc, type, value));
 }
 
-llvm::SmallVector<Value> GpuFunction::foldGroup(llvm::ArrayRef<linalg::GenericOp> reductions, llvm::ArrayRef<Value> values,
-                                                int64_t threads) {
+llvm::SmallVector<Value> GpuFunction::foldGroup(llvm::ArrayRef<linalg::GenericOp> reductions,
+                                                llvm::ArrayRef<Value> values, int64_t threads) {
   llvm::SmallVector<Value> sums;
   for (auto [reduction, value] : llvm::zip(reductions, values)) {
     Value sum = foldVector(reduction, value);
@@ -148,26 +174,33 @@ llvm::SmallVector<Value> GpuFunction::foldGroup(llvm::ArrayRef<linalg::GenericOp
     sums.push_back(sum);
   }
   int64_t warps = threads / kWarp;
-  if (warps <= 1) return sums;
+  if (warps <= 1)
+    return sums;
   // One value a warp, added up in order by every thread.
   llvm::SmallVector<Value> buffers;
-  for (Value sum : sums) buffers.push_back(shared(warps, sum.getType()));
+  for (Value sum : sums)
+    buffers.push_back(shared(warps, sum.getType()));
   Index lane, warp;
   std::tie(warp, lane) = e.space.divide(threadIndex(), kWarp);
   when(isZero(e.scalarIndex(lane)), [&] {
-    for (auto [buffer, sum] : llvm::zip(buffers, sums)) e.store(buffer, sum, warp, nullptr);
+    for (auto [buffer, sum] : llvm::zip(buffers, sums))
+      e.store(buffer, sum, warp, nullptr);
   });
   barrier();
   for (auto [i, reduction] : llvm::enumerate(reductions)) {
     // Loaded by ops of their own: what is in a shared buffer changes.
     auto part = [&](int64_t w) -> Value {
-      Value raw = memref::LoadOp::create(builder, e.loc, buffers[i], ValueRange{e.constantIndex(w)});
-      if (raw.getType() == sums[i].getType()) return raw;
-      Value zero = arith::ConstantOp::create(builder, e.loc, mlir::cast<mlir::TypedAttr>(builder.getZeroAttr(raw.getType())));
+      Value raw =
+          memref::LoadOp::create(builder, e.loc, buffers[i], ValueRange{e.constantIndex(w)});
+      if (raw.getType() == sums[i].getType())
+        return raw;
+      Value zero = arith::ConstantOp::create(
+          builder, e.loc, mlir::cast<mlir::TypedAttr>(builder.getZeroAttr(raw.getType())));
       return arith::CmpIOp::create(builder, e.loc, arith::CmpIPredicate::ne, raw, zero);
     };
     Value total = part(0);
-    for (int64_t w = 1; w < warps; ++w) total = combine(reduction, total, part(w));
+    for (int64_t w = 1; w < warps; ++w)
+      total = combine(reduction, total, part(w));
     sums[i] = total;
   }
   // Before the buffers are written again.
@@ -175,7 +208,9 @@ llvm::SmallVector<Value> GpuFunction::foldGroup(llvm::ArrayRef<linalg::GenericOp
   return sums;
 }
 
-void GpuFunction::barrier() { NVVM::Barrier0Op::create(builder, e.loc); }
+void GpuFunction::barrier() {
+  NVVM::Barrier0Op::create(builder, e.loc);
+}
 
 Value GpuFunction::shared(int64_t count, Type element) {
   auto type = bufferType(count, element, kShared);
@@ -183,7 +218,8 @@ Value GpuFunction::shared(int64_t count, Type element) {
   {
     mlir::OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(kernel.module.getBody());
-    memref::GlobalOp::create(builder, e.loc, name, builder.getStringAttr("private"), type, builder.getUnitAttr(), /*constant=*/false,
+    memref::GlobalOp::create(builder, e.loc, name, builder.getStringAttr("private"), type,
+                             builder.getUnitAttr(), /*constant=*/false,
                              builder.getI64IntegerAttr(kAlignment));
   }
   mlir::OpBuilder::InsertionGuard guard(builder);
@@ -195,9 +231,11 @@ mlir::LogicalResult GpuFunction::finish() {
   builder.setInsertionPointToEnd(&function.getBody().front());
   mlir::func::ReturnOp::create(builder, e.loc);
   unsigned partials = function.getNumArguments() - 2;
-  function.getArgument(partials).setType(bufferType(kernel.info.partialsBytes, builder.getI8Type(), kGlobal));
+  function.getArgument(partials).setType(
+      bufferType(kernel.info.partialsBytes, builder.getI8Type(), kGlobal));
   function.setType(builder.getFunctionType(function.getBody().front().getArgumentTypes(), {}));
-  if (e.failed()) return kernel.fusion.emitError("codegen: ") << e.error();
+  if (e.failed())
+    return kernel.fusion.emitError("codegen: ") << e.error();
   return mlir::success();
 }
 

@@ -1,7 +1,8 @@
-// One GPU kernel being emitted: what its threads know of themselves, guards, and folds over the threads of a group.
+// One GPU kernel being emitted: what its threads know of themselves, guards, and folds over the
+// threads of a group.
 //
-// It shares with the CPU's schedules the reading of a fusion (ElementEmitter): a vector is what one thread loads at once, 16 bytes where
-// alignment allows.
+// It shares with the CPU's schedules the reading of a fusion (ElementEmitter): a vector is what one
+// thread loads at once, 16 bytes where alignment allows.
 #pragma once
 
 #include "compiler/codegen/Schedule.h"
@@ -20,7 +21,8 @@ struct Geometry {
   int64_t threads = 1; // in a block
 };
 
-// Arguments: pointers to inputs, outputs, partial results, and one to an i32 in which bad indices are noted; all in global memory.
+// Arguments: pointers to inputs, outputs, partial results, and one to an i32 in which bad indices
+// are noted; all in global memory.
 class GpuFunction : public compiler::KernelFunction {
 public:
   // Blocks of `threads` threads, vectors of `width` elements (1: scalars).
@@ -29,8 +31,12 @@ public:
   mlir::Value thread, block; // of index type
   Geometry geometry;
 
-  Index threadIndex() { return e.space.scalar(thread, geometry.threads); }
-  Index blockIndex() { return e.space.scalar(block, geometry.blocks); }
+  Index threadIndex() {
+    return e.space.scalar(thread, geometry.threads);
+  }
+  Index blockIndex() {
+    return e.space.scalar(block, geometry.blocks);
+  }
   // Number of the thread in the grid.
   mlir::Value gridThread();
 
@@ -43,24 +49,32 @@ public:
   // Emits under a condition (null: none). Values made inside are not used after it.
   void when(mlir::Value condition, llvm::function_ref<void()> emit);
   // Emits `first` where the condition holds, else `second`.
-  void choose(mlir::Value condition, llvm::function_ref<void()> first, llvm::function_ref<void()> second);
-  // Elements that are emitted now count only where `guard` (null: everywhere) holds: a bad index elsewhere is no failure.
-  void setGuard(mlir::Value guard) { guard_ = guard; }
+  void choose(mlir::Value condition, llvm::function_ref<void()> first,
+              llvm::function_ref<void()> second);
+  // Elements that are emitted now count only where `guard` (null: everywhere) holds: a bad index
+  // elsewhere is no failure.
+  void setGuard(mlir::Value guard) {
+    guard_ = guard;
+  }
   // The accumulator after one more element a lane, where `guard` (null: everywhere) holds.
-  mlir::Value accumulateWhere(mlir::Value guard, mlir::linalg::GenericOp reduction, llvm::ArrayRef<Index> position, mlir::Value accumulator);
+  mlir::Value accumulateWhere(mlir::Value guard, mlir::linalg::GenericOp reduction,
+                              llvm::ArrayRef<Index> position, mlir::Value accumulator);
 
   // The lanes of a vector as one scalar, in a fixed tree.
   mlir::Value foldVector(mlir::linalg::GenericOp reduction, mlir::Value value);
-  // The values of the `threads` threads of a group (a power of two: part of a warp, or a whole block) as one, in all of them, in a fixed
-  // order. All threads of the block must come here where a group is larger than a warp.
-  llvm::SmallVector<mlir::Value> foldGroup(llvm::ArrayRef<mlir::linalg::GenericOp> reductions, llvm::ArrayRef<mlir::Value> values,
-                                           int64_t threads);
+  // The values of the `threads` threads of a group (a power of two: part of a warp, or a whole
+  // block) as one, in all of them, in a fixed order. All threads of the block must come here where
+  // a group is larger than a warp.
+  llvm::SmallVector<mlir::Value> foldGroup(llvm::ArrayRef<mlir::linalg::GenericOp> reductions,
+                                           llvm::ArrayRef<mlir::Value> values, int64_t threads);
   // Waits for all threads of the block.
   void barrier();
   // A buffer that the threads of a block share.
   mlir::Value shared(int64_t count, mlir::Type element);
 
-  mlir::Value identityOf(mlir::linalg::GenericOp reduction) { return identity(reduction, e.width > 1); }
+  mlir::Value identityOf(mlir::linalg::GenericOp reduction) {
+    return identity(reduction, e.width > 1);
+  }
 
   // Ends the function.
   mlir::LogicalResult finish();

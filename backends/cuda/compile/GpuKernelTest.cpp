@@ -1,5 +1,6 @@
-// Every op that has a lowering, alone in a fusion, on every dtype that its record allows: run by the simulator against reference
-// evaluation, in both orders of threads, bit for bit; and its PTX, which ptxas (where it is installed) must take without local memory.
+// Every op that has a lowering, alone in a fusion, on every dtype that its record allows: run by
+// the simulator against reference evaluation, in both orders of threads, bit for bit; and its PTX,
+// which ptxas (where it is installed) must take without local memory.
 #include "backends/cuda/compile/GpuCodegen.h"
 #include "backends/cuda/compile/Simulator.h"
 
@@ -28,7 +29,8 @@ using compiler::replaced;
 using compiler::sample;
 using ir::HostTensor;
 
-// Runs what buildGpuKernel made: guards around each buffer, garbage in what a kernel must not rely on.
+// Runs what buildGpuKernel made: guards around each buffer, garbage in what a kernel must not rely
+// on.
 class SimulatedKernel {
 public:
   static std::unique_ptr<SimulatedKernel> build(ir::FusionOp fusion, std::string &error) {
@@ -44,7 +46,8 @@ public:
     mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(fusion.getLoc());
     auto built = buildGpuKernel(fusion, "kernel", *module, options);
     if (mlir::failed(built)) {
-      if (error.empty()) error = "failed without a diagnostic";
+      if (error.empty())
+        error = "failed without a diagnostic";
       return nullptr;
     }
     auto result = std::make_unique<SimulatedKernel>();
@@ -56,13 +59,14 @@ public:
     result->ptx = *ptx;
     result->kernel = *built;
     result->simulator = Simulator::create(*module, built->entries, error);
-    for (mlir::Type type : fusion.getResultTypes()) result->outputs.push_back(mlir::cast<mlir::RankedTensorType>(type));
+    for (mlir::Type type : fusion.getResultTypes())
+      result->outputs.push_back(mlir::cast<mlir::RankedTensorType>(type));
     return result->simulator ? std::move(result) : nullptr;
   }
 
   // Empty, or what is wrong. `shared`: outputs in an input's buffer.
-  std::string run(llvm::ArrayRef<HostTensor> inputs, std::vector<HostTensor> &results, bool reversed = false,
-                  llvm::ArrayRef<std::pair<int64_t, int64_t>> shared = {}) {
+  std::string run(llvm::ArrayRef<HostTensor> inputs, std::vector<HostTensor> &results,
+                  bool reversed = false, llvm::ArrayRef<std::pair<int64_t, int64_t>> shared = {}) {
     constexpr size_t kGuard = 256;
     struct Memory {
       std::vector<std::byte> bytes;
@@ -74,21 +78,24 @@ public:
     auto make = [&](size_t size) -> Memory & {
       Memory &made = memory.emplace_back();
       made.bytes.assign(size + 3 * kGuard, std::byte(0xCD));
-      made.data = reinterpret_cast<std::byte *>((reinterpret_cast<uintptr_t>(made.bytes.data()) + 2 * kGuard - 1) / kGuard * kGuard);
+      made.data = reinterpret_cast<std::byte *>(
+          (reinterpret_cast<uintptr_t>(made.bytes.data()) + 2 * kGuard - 1) / kGuard * kGuard);
       made.size = size;
       return made;
     };
     std::vector<void *> arguments;
     for (const HostTensor &input : inputs) {
       Memory &made = make(input.bytes.size());
-      if (!input.bytes.empty()) std::memcpy(made.data, input.bytes.data(), input.bytes.size());
+      if (!input.bytes.empty())
+        std::memcpy(made.data, input.bytes.data(), input.bytes.size());
       arguments.push_back(made.data);
     }
     std::vector<std::byte *> written;
     for (auto [i, type] : llvm::enumerate(outputs)) {
       std::byte *data = nullptr;
       for (auto [output, input] : shared)
-        if (output == static_cast<int64_t>(i)) data = memory[input].data;
+        if (output == static_cast<int64_t>(i))
+          data = memory[input].data;
       written.push_back(data ? data : make(HostTensor::of(type).bytes.size()).data);
       arguments.push_back(written.back());
     }
@@ -96,14 +103,17 @@ public:
     int32_t flag = 0;
     arguments.push_back(&flag);
     for (const KernelEntry &entry : kernel.entries)
-      if (std::string wrong = simulator->launch(entry.symbol, arguments, reversed); !wrong.empty()) return wrong;
+      if (std::string wrong = simulator->launch(entry.symbol, arguments, reversed); !wrong.empty())
+        return wrong;
     for (Memory &m : memory)
       for (std::byte &byte : m.bytes)
-        if ((&byte < m.data || &byte >= m.data + m.size) && byte != std::byte(0xCD)) return "a kernel wrote beside its buffers";
+        if ((&byte < m.data || &byte >= m.data + m.size) && byte != std::byte(0xCD))
+          return "a kernel wrote beside its buffers";
     results.clear();
     for (auto [i, type] : llvm::enumerate(outputs)) {
       HostTensor result = HostTensor::of(type);
-      if (!result.bytes.empty()) std::memcpy(result.bytes.data(), written[i], result.bytes.size());
+      if (!result.bytes.empty())
+        std::memcpy(result.bytes.data(), written[i], result.bytes.size());
       results.push_back(std::move(result));
     }
     return flag ? "an index was out of range" : "";
@@ -115,20 +125,26 @@ public:
   std::vector<mlir::RankedTensorType> outputs;
 };
 
-// What ptxas says of a module for both GPU generations; empty where it is content. Registers that do not suffice become local memory.
+// What ptxas says of a module for both GPU generations; empty where it is content. Registers that
+// do not suffice become local memory.
 class Ptxas {
 public:
   Ptxas() {
     auto found = llvm::sys::findProgramByName("ptxas");
-    if (!found) found = llvm::sys::findProgramByName("ptxas", {"/usr/local/cuda/bin", "/usr/lib/cuda/bin"});
-    if (found) path_ = *found;
+    if (!found)
+      found = llvm::sys::findProgramByName("ptxas", {"/usr/local/cuda/bin", "/usr/lib/cuda/bin"});
+    if (found)
+      path_ = *found;
   }
-  explicit operator bool() const { return !path_.empty(); }
+  explicit operator bool() const {
+    return !path_.empty();
+  }
   // `architecture` is that of the PTX or a later one.
   std::string check(llvm::StringRef ptx, const std::string &architecture) const {
     // Shards may share the folder of the test.
     std::string folder = std::getenv("TEST_TMPDIR") ? std::getenv("TEST_TMPDIR") : ".",
-                stem = folder + "/" + std::to_string(llvm::sys::Process::getProcessId()), file = stem + ".ptx", log = stem + ".log";
+                stem = folder + "/" + std::to_string(llvm::sys::Process::getProcessId()),
+                file = stem + ".ptx", log = stem + ".log";
     std::error_code error;
     {
       llvm::raw_fd_ostream stream(file, error);
@@ -136,14 +152,20 @@ public:
     }
     // A redirected program writes over the start of a file that is there, and leaves its rest.
     llvm::sys::fs::remove(log);
-    std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(""), llvm::StringRef(log), llvm::StringRef(log)};
-    int code = llvm::sys::ExecuteAndWait(path_, {path_, "-v", "-arch=" + architecture, "-o", "/dev/null", file}, std::nullopt, redirects);
+    std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(""), llvm::StringRef(log),
+                                                  llvm::StringRef(log)};
+    int code = llvm::sys::ExecuteAndWait(
+        path_, {path_, "-v", "-arch=" + architecture, "-o", "/dev/null", file}, std::nullopt,
+        redirects);
     auto buffer = llvm::MemoryBuffer::getFile(log);
     std::string text = buffer ? (*buffer)->getBuffer().str() : "";
-    if (code != 0) return "ptxas fails: " + text;
+    if (code != 0)
+      return "ptxas fails: " + text;
     llvm::StringRef rest(text);
-    for (auto [line, after] = rest.split('\n'); !rest.empty(); std::tie(line, after) = (rest = after).split('\n'))
-      if (line.contains("bytes stack frame") && !line.contains(" 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads"))
+    for (auto [line, after] = rest.split('\n'); !rest.empty();
+         std::tie(line, after) = (rest = after).split('\n'))
+      if (line.contains("bytes stack frame") &&
+          !line.contains(" 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads"))
         return "local memory: " + line.str();
     return "";
   }
@@ -158,12 +180,16 @@ TEST_P(GpuOps, HavePtxThatPtxasTakes) {
   mlir::MLIRContext context;
   compiler::registerCodegenDialects(context);
   registerGpuDialects(context);
-  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
+  mlir::OwningOpRef<mlir::ModuleOp> module =
+      mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
   int64_t number = 0;
   for (const tests::OpCase &c : tests::allCases(context)) {
     tests::OpModule made = tests::buildModule(context, c, GetParam());
-    if (!made.op || FusionDomain::fusible(made.op) != compiler::Refusal::None) continue;
-    ASSERT_TRUE(mlir::succeeded(buildGpuKernel(compiler::fusionAround(made.op), "kernel" + std::to_string(number++), *module))) << c.name();
+    if (!made.op || FusionDomain::fusible(made.op) != compiler::Refusal::None)
+      continue;
+    ASSERT_TRUE(mlir::succeeded(buildGpuKernel(compiler::fusionAround(made.op),
+                                               "kernel" + std::to_string(number++), *module)))
+        << c.name();
   }
   EXPECT_GT(number, 30);
   Ptxas ptxas;
@@ -172,30 +198,38 @@ TEST_P(GpuOps, HavePtxThatPtxasTakes) {
     ASSERT_TRUE(ptx.ok()) << ptx.status();
     EXPECT_EQ(ptx->find(".local"), std::string::npos);
     EXPECT_EQ(ptx->find("call"), std::string::npos);
-    if (ptxas) EXPECT_EQ(ptxas.check(*ptx, architecture), "") << architecture;
+    if (ptxas)
+      EXPECT_EQ(ptxas.check(*ptx, architecture), "") << architecture;
   }
-  if (!ptxas) GTEST_SKIP() << "ptxas is not installed (looked on the PATH and in /usr/local/cuda/bin)";
+  if (!ptxas)
+    GTEST_SKIP() << "ptxas is not installed (looked on the PATH and in /usr/local/cuda/bin)";
 }
 
-INSTANTIATE_TEST_SUITE_P(Dtypes, GpuOps, testing::Values(DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kInt64, DType::kBool),
+INSTANTIATE_TEST_SUITE_P(Dtypes, GpuOps,
+                         testing::Values(DType::kFloat32, DType::kFloat64, DType::kInt32,
+                                         DType::kInt64, DType::kBool),
                          [](const auto &info) { return std::string(name(info.param)); });
 
 //===-- Fusions -------------------------------------------------------------------------------===//
 
-// A kernel of `body`, which yields `results` ("%r: tensor<2xf32>", ...), against reference evaluation: within `error`, absolute and
-// relative.
-void check(const std::string &arguments, const std::string &body, const std::vector<std::string> &results, double error = 2e-5) {
+// A kernel of `body`, which yields `results` ("%r: tensor<2xf32>", ...), against reference
+// evaluation: within `error`, absolute and relative.
+void check(const std::string &arguments, const std::string &body,
+           const std::vector<std::string> &results, double error = 2e-5) {
   SCOPED_TRACE(arguments + "\n" + body);
   auto parsed = compiler::parseFusion(arguments, body, llvm::join(results, ", "));
   ir::FusionOp fusion = parsed->fusion;
-  if (!fusion) return;
+  if (!fusion)
+    return;
   std::string message;
   auto kernel = SimulatedKernel::build(fusion, message);
   ASSERT_TRUE(kernel) << message;
   EXPECT_EQ(kernel->ptx.find(".local"), std::string::npos);
-  if (Ptxas ptxas; ptxas) EXPECT_EQ(ptxas.check(kernel->ptx, "sm_80"), "");
+  if (Ptxas ptxas; ptxas)
+    EXPECT_EQ(ptxas.check(kernel->ptx, "sm_80"), "");
   llvm::SmallVector<HostTensor> inputs, expected;
-  for (mlir::Type type : fusion.getInputs().getTypes()) inputs.push_back(sample(type, inputs.size() + 1));
+  for (mlir::Type type : fusion.getInputs().getTypes())
+    inputs.push_back(sample(type, inputs.size() + 1));
   auto consumed = inputs;
   ASSERT_TRUE(mlir::succeeded(ir::evaluateBlock(fusion.getBody().front(), consumed, expected)));
   std::vector<HostTensor> one, reversed;
@@ -203,9 +237,11 @@ void check(const std::string &arguments, const std::string &body, const std::vec
   ASSERT_EQ(kernel->run(inputs, reversed, true), "");
   for (size_t i = 0; i < expected.size(); ++i) {
     std::vector<double> bounds;
-    for (int64_t k = 0; k < expected[i].size(); ++k) bounds.push_back(error * (1 + std::abs(expected[i].getDouble(k))));
+    for (int64_t k = 0; k < expected[i].size(); ++k)
+      bounds.push_back(error * (1 + std::abs(expected[i].getDouble(k))));
     EXPECT_EQ(tests::compareWithin(one[i], expected[i], 0, bounds), "") << "result " << i;
-    EXPECT_EQ(tests::compareExact(reversed[i], one[i]), "") << "result " << i << ", threads in reverse";
+    EXPECT_EQ(tests::compareExact(reversed[i], one[i]), "")
+        << "result " << i << ", threads in reverse";
   }
   for (auto pair : kernel->kernel.info.inPlace) {
     std::vector<HostTensor> shared;
@@ -218,7 +254,9 @@ void check(const std::string &arguments, const std::string &body, const std::vec
 
 TEST(GpuFusions, Elementwise) {
   for (const char *n : {"1", "3", "17", "1024", "1025", "5001"}) {
-    auto of = [&](const std::string &text) { return replaced(text, "N", n); };
+    auto of = [&](const std::string &text) {
+      return replaced(text, "N", n);
+    };
     check(of("%a: tensor<Nxf32>, %b: tensor<Nxf32>, %s: tensor<f32>"), of(R"(
       %c = weft.broadcast %s : tensor<f32> to tensor<Nxf32>
       %0 = weft.mul %a, %b : tensor<Nxf32>
@@ -236,8 +274,16 @@ TEST(GpuFusions, Elementwise) {
 
 TEST(GpuFusions, Softmax) {
   // A warp with one vector, with a tail, with scalars; a block; rows that registers do not hold.
-  for (auto [rows, n] : {std::pair{"5", "128"}, {"33", "100"}, {"7", "65"}, {"3", "1"}, {"3", "4100"}, {"2", "20004"}, {"1", "300"}}) {
-    auto of = [&](const std::string &text) { return replaced(replaced(text, "R", rows), "N", n); };
+  for (auto [rows, n] : {std::pair{"5", "128"},
+                         {"33", "100"},
+                         {"7", "65"},
+                         {"3", "1"},
+                         {"3", "4100"},
+                         {"2", "20004"},
+                         {"1", "300"}}) {
+    auto of = [&](const std::string &text) {
+      return replaced(replaced(text, "R", rows), "N", n);
+    };
     check(of("%x: tensor<RxNxf32>"), of(R"(
       %m = weft.reduce_max %x, dims = [1] : tensor<RxNxf32>
       %m1 = weft.reshape %m : tensor<Rxf32> to tensor<Rx1xf32>
@@ -254,7 +300,9 @@ TEST(GpuFusions, Softmax) {
 
 TEST(GpuFusions, LayerNormBackward) {
   for (auto [rows, n] : {std::pair{"600", "64"}, {"7", "33"}, {"300", "1000"}, {"3", "12288"}}) {
-    auto of = [&](const std::string &text) { return replaced(replaced(text, "R", rows), "N", n); };
+    auto of = [&](const std::string &text) {
+      return replaced(replaced(text, "R", rows), "N", n);
+    };
     check(of("%x: tensor<RxNxf32>, %g: tensor<RxNxf32>, %w: tensor<Nxf32>"), of(R"(
       %sum = weft.reduce_sum %x, dims = [1] : tensor<RxNxf32>
       %rstd = weft.tanh %sum : tensor<Rxf32>
@@ -272,13 +320,17 @@ TEST(GpuFusions, LayerNormBackward) {
       %sd2 = weft.broadcast %sd1 : tensor<Rx1xf32> to tensor<RxNxf32>
       %t = weft.mul %xhat, %sd2 : tensor<RxNxf32>
       %dx = weft.sub %gw, %t : tensor<RxNxf32>)"),
-          {of("%dx: tensor<RxNxf32>"), of("%dw: tensor<Nxf32>"), of("%db: tensor<Nxf32>"), of("%rstd: tensor<Rxf32>")}, 1e-2);
+          {of("%dx: tensor<RxNxf32>"), of("%dw: tensor<Nxf32>"), of("%db: tensor<Nxf32>"),
+           of("%rstd: tensor<Rxf32>")},
+          1e-2);
   }
 }
 
 TEST(GpuFusions, ReductionsOverRowsAndEverything) {
   for (auto [rows, n] : {std::pair{"200", "37"}, {"3000", "16"}, {"64", "132"}}) {
-    auto of = [&](const std::string &text) { return replaced(replaced(text, "R", rows), "N", n); };
+    auto of = [&](const std::string &text) {
+      return replaced(replaced(text, "R", rows), "N", n);
+    };
     check(of("%x: tensor<RxNxf32>"), of(R"(
       %e = weft.mul %x, %x : tensor<RxNxf32>
       %s = weft.reduce_sum %e, dims = [0] : tensor<RxNxf32>
@@ -297,11 +349,13 @@ TEST(GpuFusions, ReductionsOverRowsAndEverything) {
       %t = weft.reduce_sum %e, dims = [0] : tensor<Rxf32>)"),
           {"%t: tensor<f32>", of("%e: tensor<Rxf32>")}, 1e-3);
   }
-  check("%x: tensor<100001xi64>", "%s = weft.reduce_sum %x, dims = [0] : tensor<100001xi64>", {"%s: tensor<i64>"}, 0);
+  check("%x: tensor<100001xi64>", "%s = weft.reduce_sum %x, dims = [0] : tensor<100001xi64>",
+        {"%s: tensor<i64>"}, 0);
 }
 
 TEST(GpuFusions, ReductionsOverMiddleDims) {
-  for (auto [dims, kept] : {std::pair{"[1]", "3x5x72"}, {"[0, 2]", "4x72"}, {"[1, 3]", "3x5"}, {"[0, 2, 3]", "4"}})
+  for (auto [dims, kept] :
+       {std::pair{"[1]", "3x5x72"}, {"[0, 2]", "4x72"}, {"[1, 3]", "3x5"}, {"[0, 2, 3]", "4"}})
     check("%x: tensor<3x4x5x72xf32>",
           replaced(replaced(R"(
       %e = weft.mul %x, %x : tensor<3x4x5x72xf32>
@@ -316,7 +370,9 @@ TEST(GpuFusions, ReductionsOverMiddleDims) {
 // batch_norm: rows of several runs, which vectors fill or not.
 TEST(GpuFusions, RowsOfSeveralRuns) {
   for (auto [full, c] : {std::pair{"3x5x72", "5"}, {"40x3x49", "3"}, {"9x2x1024", "2"}}) {
-    auto of = [&, full = full, c = c](const std::string &text) { return replaced(replaced(text, "FULL", full), "C", c); };
+    auto of = [&, full = full, c = c](const std::string &text) {
+      return replaced(replaced(text, "FULL", full), "C", c);
+    };
     check(of("%x: tensor<FULLxf32>, %g: tensor<FULLxf32>"), of(R"(
       %sum = weft.reduce_sum %x, dims = [0, 2] : tensor<FULLxf32>
       %t = weft.tanh %sum : tensor<Cxf32>
@@ -333,16 +389,20 @@ TEST(GpuFusions, RowsOfSeveralRuns) {
   }
 }
 
-// group_norm: sums of parts of rows, over samples; runs that the vectors of a group fill once, several times, or in part.
+// group_norm: sums of parts of rows, over samples; runs that the vectors of a group fill once,
+// several times, or in part.
 TEST(GpuFusions, SumsOfPartsOfRows) {
-  for (auto [n, groups, channels, pixels] : {std::array{3, 2, 4, 64}, {5, 3, 2, 7}, {2, 2, 2, 600}, {3, 4, 1, 40}}) {
-    std::string full = "tensor<" + std::to_string(n) + "x" + std::to_string(groups) + "x" + std::to_string(channels) + "x" +
-                       std::to_string(pixels) + "xf32>";
+  for (auto [n, groups, channels, pixels] :
+       {std::array{3, 2, 4, 64}, {5, 3, 2, 7}, {2, 2, 2, 600}, {3, 4, 1, 40}}) {
+    std::string full = "tensor<" + std::to_string(n) + "x" + std::to_string(groups) + "x" +
+                       std::to_string(channels) + "x" + std::to_string(pixels) + "xf32>";
     std::string row = "tensor<" + std::to_string(n) + "x" + std::to_string(groups) + "xf32>";
     std::string ones = "tensor<" + std::to_string(n) + "x" + std::to_string(groups) + "x1x1xf32>";
-    std::string column = "tensor<" + std::to_string(groups) + "x" + std::to_string(channels) + "xf32>";
+    std::string column =
+        "tensor<" + std::to_string(groups) + "x" + std::to_string(channels) + "xf32>";
     auto of = [&](std::string text) {
-      return replaced(replaced(replaced(replaced(text, "FULL", full), "ROW", row), "ONES", ones), "COLUMN", column);
+      return replaced(replaced(replaced(replaced(text, "FULL", full), "ROW", row), "ONES", ones),
+                      "COLUMN", column);
     };
     check(of("%x: FULL, %g: FULL, %w: COLUMN"), of(R"(
       %mean = weft.reduce_max %x, dims = [2, 3] : FULL
@@ -360,7 +420,8 @@ TEST(GpuFusions, SumsOfPartsOfRows) {
 // What is computed of slices of a row once its sums are known.
 TEST(GpuFusions, SlicesOfNormalizedRows) {
   for (auto [rows, columns] : {std::pair{"5", "40"}, {"2", "2000"}}) {
-    auto of = [&, rows = rows, half = std::to_string(std::stoi(columns) / 2)](const std::string &text) {
+    auto of = [&, rows = rows,
+               half = std::to_string(std::stoi(columns) / 2)](const std::string &text) {
       return replaced(replaced(replaced(text, "HALF", half), "ROWS", rows), "COLUMNS", columns);
     };
     check(of("%x: tensor<3xROWSxCOLUMNSxf32>"), of(R"(
@@ -375,22 +436,31 @@ TEST(GpuFusions, SlicesOfNormalizedRows) {
   }
 }
 
-// Through tiles in shared memory: whole ones and parts, several operands, one that is read in step and elsewhere as well, other types.
+// Through tiles in shared memory: whole ones and parts, several operands, one that is read in step
+// and elsewhere as well, other types.
 TEST(GpuFusions, Transposes) {
   for (auto [m, n] : {std::pair{"64", "96"}, {"33", "70"}, {"16", "257"}}) {
-    auto of = [&](const std::string &text) { return replaced(replaced(text, "M", m), "N", n); };
+    auto of = [&](const std::string &text) {
+      return replaced(replaced(text, "M", m), "N", n);
+    };
     for (const char *type : {"f32", "f64", "i1"}) {
-      auto typed = [&](const std::string &text) { return replaced(of(text), "T", type); };
-      check(typed("%x: tensor<MxNxT>"), typed("%0 = weft.transpose %x, [1, 0] : tensor<MxNxT>"), {typed("%0: tensor<NxMxT>")});
+      auto typed = [&](const std::string &text) {
+        return replaced(of(text), "T", type);
+      };
+      check(typed("%x: tensor<MxNxT>"), typed("%0 = weft.transpose %x, [1, 0] : tensor<MxNxT>"),
+            {typed("%0: tensor<NxMxT>")});
     }
-    check(of("%x: tensor<MxNxf32>, %y: tensor<MxNxf32>, %z: tensor<NxMxf32>, %b: tensor<Mxf32>"), of(R"(
+    check(of("%x: tensor<MxNxf32>, %y: tensor<MxNxf32>, %z: tensor<NxMxf32>, %b: tensor<Mxf32>"),
+          of(R"(
       %s = weft.mul %x, %y : tensor<MxNxf32>
       %0 = weft.transpose %s, [1, 0] : tensor<MxNxf32>
       %c = weft.broadcast %b : tensor<Mxf32> to tensor<NxMxf32>
       %1 = weft.add %0, %z : tensor<NxMxf32>
       %2 = weft.mul %1, %c : tensor<NxMxf32>)"),
           {of("%2: tensor<NxMxf32>"), of("%0: tensor<NxMxf32>")});
-    check(of("%x: tensor<3xMx2xNxf32>"), of("%0 = weft.transpose %x, [2, 3, 0, 1] : tensor<3xMx2xNxf32>"), {of("%0: tensor<2xNx3xMxf32>")});
+    check(of("%x: tensor<3xMx2xNxf32>"),
+          of("%0 = weft.transpose %x, [2, 3, 0, 1] : tensor<3xMx2xNxf32>"),
+          {of("%0: tensor<2xNx3xMxf32>")});
   }
   check("%x: tensor<40x40xf32>", R"(
     %0 = weft.transpose %x, [1, 0] : tensor<40x40xf32>

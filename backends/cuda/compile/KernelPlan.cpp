@@ -11,16 +11,22 @@ KernelPlan::KernelPlan(KernelBuilder &kernel) : kernel(kernel), domain(kernel.do
   llvm::SmallVector<Operation *> parts;
   for (Operation *op : kernel.ops) {
     int64_t l = 0;
-    for (Value operand : op->getOperands()) l = std::max(l, level(operand));
+    for (Value operand : op->getOperands())
+      l = std::max(l, level(operand));
     Value result = op->getResult(0);
     if (compiler::isReduction(op)) {
       Role role = domain.role(result);
       sweeps.resize(std::max<size_t>(sweeps.size(), l + 2));
-      if (domain.shape() == FusionDomain::Shape::Total) sweeps[l].totals.push_back(op);
-      else if (role == Role::Row) sweeps[l].reductions.push_back(op), hasRows = true, l += 1;
-      else if (role == Role::Col) sweeps[l].columns.push_back(op), hasColumns = true;
-      else if (role == Role::Part) parts.push_back(op), hasParts = hasRows = true;
-      else sweeps[l].rowTotals.push_back(op), hasRows = true;
+      if (domain.shape() == FusionDomain::Shape::Total)
+        sweeps[l].totals.push_back(op);
+      else if (role == Role::Row)
+        sweeps[l].reductions.push_back(op), hasRows = true, l += 1;
+      else if (role == Role::Col)
+        sweeps[l].columns.push_back(op), hasColumns = true;
+      else if (role == Role::Part)
+        parts.push_back(op), hasParts = hasRows = true;
+      else
+        sweeps[l].rowTotals.push_back(op), hasRows = true;
     }
     levels_[result] = l;
     last = std::max(last, l);
@@ -28,39 +34,50 @@ KernelPlan::KernelPlan(KernelBuilder &kernel) : kernel(kernel), domain(kernel.do
   sweeps.resize(last + 1);
   sweeps.back().parts = parts;
   for (auto [i, output] : llvm::enumerate(kernel.outputs)) {
-    if (domain.role(output) == Role::Full) sweeps[level(output)].stores.push_back(i);
-    else if (domain.role(output) == Role::Row) sweeps[level(output)].rowStores.push_back(i), hasRows = true;
-    else if (domain.role(output) == Role::Near) nearStores.push_back(i), hasRows = true;
+    if (domain.role(output) == Role::Full)
+      sweeps[level(output)].stores.push_back(i);
+    else if (domain.role(output) == Role::Row)
+      sweeps[level(output)].rowStores.push_back(i), hasRows = true;
+    else if (domain.role(output) == Role::Near)
+      nearStores.push_back(i), hasRows = true;
   }
 }
 
 void KernelPlan::addPartial(Operation *op, mlir::Type element, int64_t count, int64_t stride) {
-  partials[op] = {kernel.claimPartials(count * stride * compiler::memoryBytes(element)), count, stride, element};
+  partials[op] = {kernel.claimPartials(count * stride * compiler::memoryBytes(element)), count,
+                  stride, element};
 }
 
 int64_t KernelPlan::widest() const {
   int64_t bytes = 1;
   auto see = [&](Value value) {
-    if (domain.role(value) == Role::Full) bytes = std::max(bytes, compiler::memoryBytes(elementOf(value)));
+    if (domain.role(value) == Role::Full)
+      bytes = std::max(bytes, compiler::memoryBytes(elementOf(value)));
   };
-  for (Value argument : kernel.fusion.getBody().front().getArguments()) see(argument);
-  for (Value output : kernel.outputs) see(output);
+  for (Value argument : kernel.fusion.getBody().front().getArguments())
+    see(argument);
+  for (Value output : kernel.outputs)
+    see(output);
   return std::min<int64_t>(8, 16 / bytes);
 }
 
 int64_t KernelPlan::widthOf(int64_t n) const {
   int64_t width = widest();
-  while (n % width) width /= 2;
+  while (n % width)
+    width /= 2;
   return width;
 }
 
-llvm::SmallVector<mlir::linalg::GenericOp> KernelPlan::generics(llvm::ArrayRef<Operation *> ops) const {
+llvm::SmallVector<mlir::linalg::GenericOp>
+KernelPlan::generics(llvm::ArrayRef<Operation *> ops) const {
   llvm::SmallVector<mlir::linalg::GenericOp> result;
-  for (Operation *op : ops) result.push_back(kernel.generic(op));
+  for (Operation *op : ops)
+    result.push_back(kernel.generic(op));
   return result;
 }
 
-llvm::SmallVector<KernelPlan::Store> KernelPlan::compute(GpuFunction &f, llvm::ArrayRef<int64_t> outputs, llvm::ArrayRef<Index> atoms) {
+llvm::SmallVector<KernelPlan::Store>
+KernelPlan::compute(GpuFunction &f, llvm::ArrayRef<int64_t> outputs, llvm::ArrayRef<Index> atoms) {
   llvm::SmallVector<Store> stores;
   for (int64_t i : outputs) {
     Value output = kernel.outputs[i];
@@ -72,7 +89,8 @@ llvm::SmallVector<KernelPlan::Store> KernelPlan::compute(GpuFunction &f, llvm::A
 }
 
 void KernelPlan::store(GpuFunction &f, llvm::ArrayRef<Store> stores) {
-  for (const Store &store : stores) f.e.store(f.output(store.number), store.value, store.linear, nullptr);
+  for (const Store &store : stores)
+    f.e.store(f.output(store.number), store.value, store.linear, nullptr);
 }
 
 void KernelPlan::trackReads(GpuFunction &f, int64_t l, const llvm::SmallVector<Index> *atoms) {
@@ -93,9 +111,12 @@ void KernelPlan::noteInPlace() {
   for (auto [i, output] : llvm::enumerate(kernel.outputs))
     for (auto [k, input] : llvm::enumerate(kernel.fusion.getInputs())) {
       auto found = inPlace_.find({i, k});
-      auto from = mlir::cast<mlir::RankedTensorType>(input.getType()), to = mlir::cast<mlir::RankedTensorType>(output.getType());
-      if (found != inPlace_.end() && found->second && from.getNumElements() == to.getNumElements() &&
-          compiler::memoryBytes(from.getElementType()) == compiler::memoryBytes(to.getElementType()))
+      auto from = mlir::cast<mlir::RankedTensorType>(input.getType()),
+           to = mlir::cast<mlir::RankedTensorType>(output.getType());
+      if (found != inPlace_.end() && found->second &&
+          from.getNumElements() == to.getNumElements() &&
+          compiler::memoryBytes(from.getElementType()) ==
+              compiler::memoryBytes(to.getElementType()))
         kernel.info.inPlace.push_back({i, k});
     }
 }

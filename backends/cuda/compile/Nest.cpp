@@ -1,7 +1,9 @@
-// Reductions over dims that are neither the inner nor the outer ones, with the elementwise ops that feed them and that follow on their results.
+// Reductions over dims that are neither the inner nor the outer ones, with the elementwise ops that
+// feed them and that follow on their results.
 //
-// Where the innermost dim is kept, a thread has a vector of kept elements and walks the reduced dims; where it is reduced, a warp has a kept
-// element and its threads walk the reduced dims together.
+// Where the innermost dim is kept, a thread has a vector of kept elements and walks the reduced
+// dims; where it is reduced, a warp has a kept element and its threads walk the reduced dims
+// together.
 #include "backends/cuda/compile/KernelPlan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -19,9 +21,11 @@ namespace {
 struct NestSchedule {
   explicit NestSchedule(KernelPlan &plan) : plan(plan), domain(plan.domain) {
     for (Operation *op : plan.kernel.ops)
-      if (compiler::isReduction(op)) ops.push_back(op);
+      if (compiler::isReduction(op))
+        ops.push_back(op);
     reductions = plan.generics(ops);
-    for (auto [i, output] : llvm::enumerate(plan.kernel.outputs)) outputs.push_back(i);
+    for (auto [i, output] : llvm::enumerate(plan.kernel.outputs))
+      outputs.push_back(i);
   }
 
   KernelPlan &plan;
@@ -32,21 +36,27 @@ struct NestSchedule {
 
   int64_t product(llvm::ArrayRef<int32_t> atoms) const {
     int64_t n = 1;
-    for (int32_t atom : atoms) n *= domain.atoms()[atom];
+    for (int32_t atom : atoms)
+      n *= domain.atoms()[atom];
     return n;
   }
-  void place(GpuFunction &f, llvm::MutableArrayRef<Index> atoms, llvm::ArrayRef<int32_t> some, const Index &linear) {
+  void place(GpuFunction &f, llvm::MutableArrayRef<Index> atoms, llvm::ArrayRef<int32_t> some,
+             const Index &linear) {
     llvm::SmallVector<int64_t> extents;
-    for (int32_t atom : some) extents.push_back(domain.atoms()[atom]);
-    for (auto [atom, at] : llvm::zip(some, f.e.space.delinearize(linear, extents))) atoms[atom] = at;
+    for (int32_t atom : some)
+      extents.push_back(domain.atoms()[atom]);
+    for (auto [atom, at] : llvm::zip(some, f.e.space.delinearize(linear, extents)))
+      atoms[atom] = at;
   }
   void store(GpuFunction &f, llvm::ArrayRef<Index> atoms, llvm::ArrayRef<Value> sums, Value guard) {
     for (auto [op, sum] : llvm::zip(ops, sums)) {
       auto here = f.position(op->getResult(0), atoms);
-      f.e.setKnown(plan.kernel.lowered.lookup(op->getResult(0)), [&f, here, sum = sum](llvm::ArrayRef<Index> position, Value) -> Value {
-        if (position != llvm::ArrayRef(here)) f.e.fail("a sum is read at another position");
-        return sum;
-      });
+      f.e.setKnown(plan.kernel.lowered.lookup(op->getResult(0)),
+                   [&f, here, sum = sum](llvm::ArrayRef<Index> position, Value) -> Value {
+                     if (position != llvm::ArrayRef(here))
+                       f.e.fail("a sum is read at another position");
+                     return sum;
+                   });
     }
     f.when(guard, [&] { plan.store(f, plan.compute(f, outputs, atoms)); });
   }
@@ -54,8 +64,10 @@ struct NestSchedule {
   mlir::LogicalResult keptInnermost(int32_t along, Geometry &geometry) {
     llvm::SmallVector<int32_t> others;
     for (int32_t atom : domain.outer())
-      if (atom != along) others.push_back(atom);
-    int64_t n = domain.atoms()[along], width = plan.widthOf(n), vectors = n / width, count = product(others) * vectors;
+      if (atom != along)
+        others.push_back(atom);
+    int64_t n = domain.atoms()[along], width = plan.widthOf(n), vectors = n / width,
+            count = product(others) * vectors;
     geometry = gridOf(count, kThreads);
     GpuFunction f(plan.kernel, plan.kernel.info.symbol, geometry, width);
     compiler::IndexSpace &space = f.e.space;
@@ -66,13 +78,16 @@ struct NestSchedule {
       place(f, atoms, others, other);
       atoms[along] = width == 1 ? vector : space.add(space.scale(vector, width), space.lane(width));
       GpuFunction::State sums;
-      for (auto reduction : reductions) sums.push_back(f.identityOf(reduction));
+      for (auto reduction : reductions)
+        sums.push_back(f.identityOf(reduction));
       sums = f.loop(product(domain.inner()), sums, [&](Index step, GpuFunction::State &inside) {
         place(f, atoms, domain.inner(), step);
         for (auto [i, op] : llvm::enumerate(ops))
-          inside[i] = f.accumulateWhere(nullptr, reductions[i], f.position(op->getOperand(0), atoms), inside[i]);
+          inside[i] = f.accumulateWhere(nullptr, reductions[i],
+                                        f.position(op->getOperand(0), atoms), inside[i]);
       });
-      for (int32_t atom : domain.inner()) atoms[atom] = Index::of(0);
+      for (int32_t atom : domain.inner())
+        atoms[atom] = Index::of(0);
       store(f, atoms, sums, nullptr);
     });
     return f.finish();
@@ -82,21 +97,26 @@ struct NestSchedule {
     // In the order of memory, so that the threads of a warp read neighbours.
     llvm::SmallVector<int32_t> reduced;
     for (int32_t atom : layout)
-      if (llvm::is_contained(domain.inner(), atom)) reduced.push_back(atom);
-    int64_t width = plan.widthOf(domain.atoms()[layout.back()]), vectors = product(reduced) / width, count = domain.rows();
+      if (llvm::is_contained(domain.inner(), atom))
+        reduced.push_back(atom);
+    int64_t width = plan.widthOf(domain.atoms()[layout.back()]), vectors = product(reduced) / width,
+            count = domain.rows();
     constexpr int64_t kGroups = kThreads / kWarp;
     geometry = {ceilDivide(count, kGroups), kThreads};
     GpuFunction f(plan.kernel, plan.kernel.info.symbol, geometry, width);
     compiler::IndexSpace &space = f.e.space;
     auto [warp, lane] = space.divide(f.threadIndex(), kWarp);
     Value member = f.e.scalarIndex(lane);
-    Value number = f.e.make<arith::AddIOp>(f.e.make<arith::MulIOp>(f.block, f.e.constantIndex(kGroups)), f.e.scalarIndex(warp));
+    Value number = f.e.make<arith::AddIOp>(
+        f.e.make<arith::MulIOp>(f.block, f.e.constantIndex(kGroups)), f.e.scalarIndex(warp));
     f.when(f.lessThan(number, count), [&] {
       llvm::SmallVector<Index> atoms(domain.atoms().size());
       place(f, atoms, domain.outer(), space.scalar(number, count));
-      for (const Index &atom : atoms) (void)f.e.scalarIndex(atom);
+      for (const Index &atom : atoms)
+        (void)f.e.scalarIndex(atom);
       GpuFunction::State sums;
-      for (auto reduction : reductions) sums.push_back(f.identityOf(reduction));
+      for (auto reduction : reductions)
+        sums.push_back(f.identityOf(reduction));
       sums = f.loop(ceilDivide(vectors, kWarp), sums, [&](Index round, GpuFunction::State &inside) {
         Value step = f.e.make<arith::MulIOp>(f.e.scalarIndex(round), f.e.constantIndex(kWarp));
         Value vector = f.e.make<arith::AddIOp>(step, member), guard;
@@ -107,9 +127,11 @@ struct NestSchedule {
         Index at = space.scale(space.scalar(vector, vectors), width);
         place(f, atoms, reduced, width == 1 ? at : space.add(at, space.lane(width)));
         for (auto [i, op] : llvm::enumerate(ops))
-          inside[i] = f.accumulateWhere(guard, reductions[i], f.position(op->getOperand(0), atoms), inside[i]);
+          inside[i] = f.accumulateWhere(guard, reductions[i], f.position(op->getOperand(0), atoms),
+                                        inside[i]);
       });
-      for (int32_t atom : reduced) atoms[atom] = Index::of(0);
+      for (int32_t atom : reduced)
+        atoms[atom] = Index::of(0);
       store(f, atoms, f.foldGroup(reductions, sums, kWarp), f.isZero(member));
     });
     return f.finish();
@@ -121,7 +143,8 @@ struct NestSchedule {
 mlir::LogicalResult scheduleNest(KernelPlan &plan, Geometry &geometry) {
   NestSchedule nest(plan);
   const FusionDomain::Layout &layout = *plan.domain.layout(nest.ops.front()->getOperand(0));
-  if (llvm::is_contained(plan.domain.outer(), layout.back())) return nest.keptInnermost(layout.back(), geometry);
+  if (llvm::is_contained(plan.domain.outer(), layout.back()))
+    return nest.keptInnermost(layout.back(), geometry);
   return nest.reducedInnermost(layout, geometry);
 }
 

@@ -4,7 +4,9 @@
 namespace weft::backends::cuda {
 namespace {
 
-compiler::BackendRegistration registration("cuda", [] { return std::make_unique<CudaBackend>(CudaBackend::Parts{}); });
+compiler::BackendRegistration registration("cuda", [] {
+  return std::make_unique<CudaBackend>(CudaBackend::Parts{});
+});
 
 } // namespace
 } // namespace weft::backends::cuda

@@ -1,10 +1,11 @@
-// Registers "cuda-simulated", for tests: all of the backend on a machine without a GPU. Programs run through the device half on the
-// recording driver, whose kernels are those that became PTX, run on the host by the simulator, and whose matrix products stand in for
-// cuBLASLt's.
+// Registers "cuda-simulated", for tests: all of the backend on a machine without a GPU. Programs
+// run through the device half on the recording driver, whose kernels are those that became PTX, run
+// on the host by the simulator, and whose matrix products stand in for cuBLASLt's.
 //
-// Every second launch of a kernel goes through its threads in the opposite order, so that who runs a program twice and compares finds what
-// depends on it. Whatever the recording driver objects to (addresses outside of live memory, memory or kernels that go too early,
-// impossible grids) ends the process with its list, so that no test passes with it.
+// Every second launch of a kernel goes through its threads in the opposite order, so that who runs
+// a program twice and compares finds what depends on it. Whatever the recording driver objects to
+// (addresses outside of live memory, memory or kernels that go too early, impossible grids) ends
+// the process with its list, so that no test passes with it.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -29,7 +30,8 @@ constexpr const char *kLibrary = "backends/cuda/device/libcuda.so.1";
   std::abort();
 }
 
-// Kernels by symbol, which follows from what they compute. Programs from a cache find those that this process has compiled.
+// Kernels by symbol, which follows from what they compute. Programs from a cache find those that
+// this process has compiled.
 class Kernels {
 public:
   static Kernels &instance() {
@@ -40,9 +42,11 @@ public:
     std::string error;
     mlir::OwningOpRef<mlir::ModuleOp> copy = code.clone(); // which the simulator changes
     std::shared_ptr<Simulator> simulator = Simulator::create(*copy, kernel.entries, error);
-    if (!simulator) return absl::InternalError("the simulator: " + error);
+    if (!simulator)
+      return absl::InternalError("the simulator: " + error);
     std::lock_guard lock(mutex_);
-    for (const KernelEntry &entry : kernel.entries) simulators_[entry.symbol].simulator = simulator;
+    for (const KernelEntry &entry : kernel.entries)
+      simulators_[entry.symbol].simulator = simulator;
     return absl::OkStatus();
   }
   void launch(const char *symbol, void **arguments, int count) {
@@ -56,8 +60,12 @@ public:
         reversed = found->second.launches++ % 2;
       }
     }
-    if (!simulator) fail(std::string("there is no kernel ") + symbol);
-    if (std::string wrong = simulator->launch(symbol, {arguments, static_cast<size_t>(count)}, reversed); !wrong.empty()) fail(wrong);
+    if (!simulator)
+      fail(std::string("there is no kernel ") + symbol);
+    if (std::string wrong =
+            simulator->launch(symbol, {arguments, static_cast<size_t>(count)}, reversed);
+        !wrong.empty())
+      fail(wrong);
   }
 
 private:
@@ -70,29 +78,40 @@ private:
 };
 
 absl::StatusOr<std::shared_ptr<CudaDevice>> device() {
-  static auto *made = new absl::StatusOr<std::shared_ptr<CudaDevice>>([]() -> absl::StatusOr<std::shared_ptr<CudaDevice>> {
-    absl::StatusOr<Driver> driver = open_driver(kLibrary);
-    if (!driver.ok()) return driver.status();
-    void *library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
-    auto run = reinterpret_cast<weft_recording_run_t>(dlsym(library, "weft_recording_run"));
-    static auto errors = reinterpret_cast<weft_recording_errors_t>(dlsym(library, "weft_recording_errors"));
-    run([](const char *symbol, void **arguments, int count) { Kernels::instance().launch(symbol, arguments, count); });
-    std::atexit([] {
-      if (*errors() != '\0') fail(errors());
-    });
-    return CudaDevice::create(*driver);
-  }());
+  static auto *made = new absl::StatusOr<std::shared_ptr<CudaDevice>>(
+      []() -> absl::StatusOr<std::shared_ptr<CudaDevice>> {
+        absl::StatusOr<Driver> driver = open_driver(kLibrary);
+        if (!driver.ok())
+          return driver.status();
+        void *library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+        auto run = reinterpret_cast<weft_recording_run_t>(dlsym(library, "weft_recording_run"));
+        static auto errors =
+            reinterpret_cast<weft_recording_errors_t>(dlsym(library, "weft_recording_errors"));
+        run([](const char *symbol, void **arguments, int count) {
+          Kernels::instance().launch(symbol, arguments, count);
+        });
+        std::atexit([] {
+          if (*errors() != '\0')
+            fail(errors());
+        });
+        return CudaDevice::create(*driver);
+      }());
   return *made;
 }
 
 compiler::KernelMaker kernels(llvm::StringRef architecture) {
-  auto add = [](mlir::ModuleOp code, const GpuKernel &kernel) { return Kernels::instance().add(code, kernel); };
+  auto add = [](mlir::ModuleOp code, const GpuKernel &kernel) {
+    return Kernels::instance().add(code, kernel);
+  };
   return kernelMaker(architecture, ("cuda-simulated " + architecture).str(), add);
 }
 
 compiler::BackendRegistration registration("cuda-simulated", [] {
-  auto libraries = [](std::shared_ptr<CudaDevice> device) { return library_resolver(std::move(device), kLibrary); };
-  return std::make_unique<CudaBackend>(CudaBackend::Parts{"cuda-simulated", device, kernels, libraries});
+  auto libraries = [](std::shared_ptr<CudaDevice> device) {
+    return library_resolver(std::move(device), kLibrary);
+  };
+  return std::make_unique<CudaBackend>(
+      CudaBackend::Parts{"cuda-simulated", device, kernels, libraries});
 });
 
 } // namespace

@@ -64,41 +64,54 @@ std::string Block::run(bool reversed) {
   int32_t count = threads.size();
   auto all = [&](int32_t from, int32_t to, Thread::State state) {
     for (int32_t i = from; i < to; ++i)
-      if (threads[i].state != state) return false;
+      if (threads[i].state != state)
+        return false;
     return true;
   };
   while (!all(0, count, Thread::State::kDone)) {
     bool progress = false;
     for (int32_t k = 0; k < count; ++k) {
       Thread &thread = threads[reversed ? count - 1 - k : k];
-      if (thread.state != Thread::State::kReady) continue;
+      if (thread.state != Thread::State::kReady)
+        continue;
       current = &thread;
       swapcontext(&scheduler, &thread.context);
       progress = true;
     }
     if (all(0, count, Thread::State::kBarrier)) {
-      for (Thread &thread : threads) thread.state = Thread::State::kReady;
+      for (Thread &thread : threads)
+        thread.state = Thread::State::kReady;
       progress = true;
     }
     for (int32_t warp = 0; warp < count; warp += kWarpSize) {
-      if (!all(warp, warp + kWarpSize, Thread::State::kShuffle)) continue;
+      if (!all(warp, warp + kWarpSize, Thread::State::kShuffle))
+        continue;
       int32_t values[kWarpSize];
-      for (int32_t i = 0; i < kWarpSize; ++i) values[i] = threads[warp + i].value;
+      for (int32_t i = 0; i < kWarpSize; ++i)
+        values[i] = threads[warp + i].value;
       for (int32_t i = 0; i < kWarpSize; ++i) {
-        if (threads[warp + i].distance != threads[warp].distance) return "the threads of a warp shuffle over different distances";
+        if (threads[warp + i].distance != threads[warp].distance)
+          return "the threads of a warp shuffle over different distances";
         threads[warp + i].value = values[i ^ threads[warp + i].distance];
         threads[warp + i].state = Thread::State::kReady;
       }
       progress = true;
     }
-    if (!progress) return "some threads of a block or warp wait where others never come";
+    if (!progress)
+      return "some threads of a block or warp wait where others never come";
   }
   return "";
 }
 
-extern "C" int32_t weft_simulated_thread() { return running->current->index; }
-extern "C" int32_t weft_simulated_block() { return running->index; }
-extern "C" void weft_simulated_barrier() { running->wait(Thread::State::kBarrier); }
+extern "C" int32_t weft_simulated_thread() {
+  return running->current->index;
+}
+extern "C" int32_t weft_simulated_block() {
+  return running->index;
+}
+extern "C" void weft_simulated_barrier() {
+  running->wait(Thread::State::kBarrier);
+}
 extern "C" int32_t weft_simulated_shuffle(int32_t value, int32_t distance) {
   Thread *self = running->current;
   self->value = value;
@@ -114,25 +127,35 @@ void lowerForHost(mlir::ModuleOp module, llvm::ArrayRef<KernelEntry> entries) {
   auto i32 = b.getI32Type();
   auto pointer = LLVM::LLVMPointerType::get(b.getContext());
   b.setInsertionPointToStart(module.getBody());
-  auto declare = [&](llvm::StringRef name, mlir::Type result, llvm::ArrayRef<mlir::Type> arguments) {
+  auto declare = [&](llvm::StringRef name, mlir::Type result,
+                     llvm::ArrayRef<mlir::Type> arguments) {
     return LLVM::LLVMFuncOp::create(b, loc, name, LLVM::LLVMFunctionType::get(result, arguments));
   };
   auto nothing = LLVM::LLVMVoidType::get(b.getContext());
-  auto thread = declare("weft_simulated_thread", i32, {}), block = declare("weft_simulated_block", i32, {});
-  auto barrier = declare("weft_simulated_barrier", nothing, {}), shuffle = declare("weft_simulated_shuffle", i32, {i32, i32});
+  auto thread = declare("weft_simulated_thread", i32, {}),
+       block = declare("weft_simulated_block", i32, {});
+  auto barrier = declare("weft_simulated_barrier", nothing, {}),
+       shuffle = declare("weft_simulated_shuffle", i32, {i32, i32});
   llvm::SmallVector<mlir::Operation *> replaced;
   module.walk([&](mlir::Operation *op) {
     b.setInsertionPoint(op);
     LLVM::CallOp call;
-    if (mlir::isa<NVVM::ThreadIdXOp>(op)) call = LLVM::CallOp::create(b, loc, thread, mlir::ValueRange{});
-    else if (mlir::isa<NVVM::BlockIdXOp>(op)) call = LLVM::CallOp::create(b, loc, block, mlir::ValueRange{});
-    else if (mlir::isa<NVVM::Barrier0Op>(op)) call = LLVM::CallOp::create(b, loc, barrier, mlir::ValueRange{});
-    else if (auto shfl = mlir::dyn_cast<NVVM::ShflOp>(op)) call = LLVM::CallOp::create(b, loc, shuffle, mlir::ValueRange{shfl.getVal(), shfl.getOffset()});
-    else return;
+    if (mlir::isa<NVVM::ThreadIdXOp>(op))
+      call = LLVM::CallOp::create(b, loc, thread, mlir::ValueRange{});
+    else if (mlir::isa<NVVM::BlockIdXOp>(op))
+      call = LLVM::CallOp::create(b, loc, block, mlir::ValueRange{});
+    else if (mlir::isa<NVVM::Barrier0Op>(op))
+      call = LLVM::CallOp::create(b, loc, barrier, mlir::ValueRange{});
+    else if (auto shfl = mlir::dyn_cast<NVVM::ShflOp>(op))
+      call =
+          LLVM::CallOp::create(b, loc, shuffle, mlir::ValueRange{shfl.getVal(), shfl.getOffset()});
+    else
+      return;
     op->replaceAllUsesWith(call);
     replaced.push_back(op);
   });
-  for (mlir::Operation *op : replaced) op->erase();
+  for (mlir::Operation *op : replaced)
+    op->erase();
   for (const KernelEntry &entry : entries) {
     auto kernel = module.lookupSymbol<LLVM::LLVMFuncOp>(entry.symbol);
     kernel->removeAttr(NVVM::NVVMDialect::getKernelFuncAttrName());
@@ -142,8 +165,10 @@ void lowerForHost(mlir::ModuleOp module, llvm::ArrayRef<KernelEntry> entries) {
     b.setInsertionPointToStart(outer.addEntryBlock(b));
     llvm::SmallVector<mlir::Value> arguments;
     for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
-      mlir::Value at = LLVM::GEPOp::create(b, loc, pointer, pointer, outer.getArgument(0), llvm::ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(i)});
-      arguments.push_back(LLVM::AddrSpaceCastOp::create(b, loc, type, LLVM::LoadOp::create(b, loc, pointer, at)));
+      mlir::Value at = LLVM::GEPOp::create(b, loc, pointer, pointer, outer.getArgument(0),
+                                           llvm::ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(i)});
+      arguments.push_back(
+          LLVM::AddrSpaceCastOp::create(b, loc, type, LLVM::LoadOp::create(b, loc, pointer, at)));
     }
     LLVM::CallOp::create(b, loc, kernel, arguments);
     LLVM::ReturnOp::create(b, loc, mlir::ValueRange{});
@@ -154,7 +179,8 @@ void lowerForHost(mlir::ModuleOp module, llvm::ArrayRef<KernelEntry> entries) {
 
 Simulator::~Simulator() = default;
 
-std::unique_ptr<Simulator> Simulator::create(mlir::ModuleOp module, llvm::ArrayRef<KernelEntry> entries, std::string &error) {
+std::unique_ptr<Simulator>
+Simulator::create(mlir::ModuleOp module, llvm::ArrayRef<KernelEntry> entries, std::string &error) {
   lowerForHost(module, entries);
   auto object = compiler::emitObject(module, compiler::TargetInfo::host());
   if (!object.ok()) {
@@ -166,25 +192,37 @@ std::unique_ptr<Simulator> Simulator::create(mlir::ModuleOp module, llvm::ArrayR
     return nullptr;
   };
   auto jit = llvm::orc::LLJITBuilder().create();
-  if (!jit) return fail(jit.takeError());
-  auto symbol = [](auto *function) { return llvm::orc::ExecutorSymbolDef(llvm::orc::ExecutorAddr::fromPtr(function), llvm::JITSymbolFlags::Callable); };
-  llvm::orc::SymbolMap symbols{{(*jit)->mangleAndIntern("weft_simulated_thread"), symbol(weft_simulated_thread)},
-                               {(*jit)->mangleAndIntern("weft_simulated_block"), symbol(weft_simulated_block)},
-                               {(*jit)->mangleAndIntern("weft_simulated_barrier"), symbol(weft_simulated_barrier)},
-                               {(*jit)->mangleAndIntern("weft_simulated_shuffle"), symbol(weft_simulated_shuffle)}};
-  if (llvm::Error e = (*jit)->getMainJITDylib().define(llvm::orc::absoluteSymbols(std::move(symbols)))) return fail(std::move(e));
-  if (llvm::Error e = (*jit)->addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(*object, "simulated"))) return fail(std::move(e));
+  if (!jit)
+    return fail(jit.takeError());
+  auto symbol = [](auto *function) {
+    return llvm::orc::ExecutorSymbolDef(llvm::orc::ExecutorAddr::fromPtr(function),
+                                        llvm::JITSymbolFlags::Callable);
+  };
+  llvm::orc::SymbolMap symbols{
+      {(*jit)->mangleAndIntern("weft_simulated_thread"), symbol(weft_simulated_thread)},
+      {(*jit)->mangleAndIntern("weft_simulated_block"), symbol(weft_simulated_block)},
+      {(*jit)->mangleAndIntern("weft_simulated_barrier"), symbol(weft_simulated_barrier)},
+      {(*jit)->mangleAndIntern("weft_simulated_shuffle"), symbol(weft_simulated_shuffle)}};
+  if (llvm::Error e =
+          (*jit)->getMainJITDylib().define(llvm::orc::absoluteSymbols(std::move(symbols))))
+    return fail(std::move(e));
+  if (llvm::Error e =
+          (*jit)->addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(*object, "simulated")))
+    return fail(std::move(e));
   std::unique_ptr<Simulator> result(new Simulator());
   result->jit_ = std::move(*jit);
   result->entries_.assign(entries.begin(), entries.end());
   return result;
 }
 
-std::string Simulator::launch(const std::string &symbol, llvm::ArrayRef<void *> arguments, bool reversed) {
+std::string Simulator::launch(const std::string &symbol, llvm::ArrayRef<void *> arguments,
+                              bool reversed) {
   auto entry = llvm::find_if(entries_, [&](const KernelEntry &e) { return e.symbol == symbol; });
-  if (entry == entries_.end()) return "there is no kernel " + symbol;
+  if (entry == entries_.end())
+    return "there is no kernel " + symbol;
   auto address = jit_->lookup(symbol + "_simulated");
-  if (!address) return llvm::toString(address.takeError());
+  if (!address)
+    return llvm::toString(address.takeError());
   static Block block; // its stacks serve all launches
   block.entry = address->toPtr<void (*)(void *const *)>();
   block.arguments = arguments.data();
@@ -196,7 +234,8 @@ std::string Simulator::launch(const std::string &symbol, llvm::ArrayRef<void *> 
   running = &block;
   for (int64_t k = 0; k < entry->blocks; ++k) {
     block.index = reversed ? entry->blocks - 1 - k : k;
-    if (std::string wrong = block.run(reversed); !wrong.empty()) return symbol + ": " + wrong;
+    if (std::string wrong = block.run(reversed); !wrong.empty())
+      return symbol + ": " + wrong;
   }
   return "";
 }

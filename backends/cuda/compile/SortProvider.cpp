@@ -7,16 +7,22 @@ namespace {
 
 class SortProvider : public compiler::Provider {
 public:
-  llvm::StringRef name() const override { return "cuda.arg_sort"; }
+  llvm::StringRef name() const override {
+    return "cuda.arg_sort";
+  }
 
   compiler::ClaimAnswer match(mlir::Operation *op, bool) const override {
-    if (!mlir::isa<ir::ArgSortOp>(op)) return compiler::NotMine{};
-    return compiler::ClaimRefusal{"no-sort", "the device has no sort of its own: each element is compared with each other along the dim"};
+    if (!mlir::isa<ir::ArgSortOp>(op))
+      return compiler::NotMine{};
+    return compiler::ClaimRefusal{"no-sort", "the device has no sort of its own: each element is "
+                                             "compared with each other along the dim"};
   }
 };
 
 } // namespace
 
-std::unique_ptr<compiler::Provider> makeSortProvider() { return std::make_unique<SortProvider>(); }
+std::unique_ptr<compiler::Provider> makeSortProvider() {
+  return std::make_unique<SortProvider>();
+}
 
 } // namespace weft::backends::cuda

@@ -16,17 +16,21 @@ static constexpr int64_t kLeastRounds = 4;
 
 mlir::LogicalResult scheduleTotals(KernelPlan &plan, Geometry &geometry) {
   int64_t n = plan.domain.rowSize(), width = plan.widthOf(n), vectors = n / width;
-  int64_t rounds = std::max(kLeastRounds, ceilDivide(vectors, kThreads * kMostBlocks)), perBlock = rounds * kThreads;
+  int64_t rounds = std::max(kLeastRounds, ceilDivide(vectors, kThreads * kMostBlocks)),
+          perBlock = rounds * kThreads;
   geometry = {ceilDivide(vectors, perBlock), kThreads};
   const Sweep &sweep = plan.sweeps[0];
-  for (Operation *op : sweep.totals) plan.addPartial(op, plan.elementOf(op->getResult(0)), geometry.blocks);
+  for (Operation *op : sweep.totals)
+    plan.addPartial(op, plan.elementOf(op->getResult(0)), geometry.blocks);
 
   GpuFunction f(plan.kernel, plan.kernel.info.symbol, geometry, width);
   compiler::IndexSpace &space = f.e.space;
   auto reductions = plan.generics(sweep.totals);
   GpuFunction::State sums;
-  for (auto reduction : reductions) sums.push_back(f.identityOf(reduction));
-  Value first = f.e.make<arith::AddIOp>(f.e.make<arith::MulIOp>(f.block, f.e.constantIndex(perBlock)), f.thread);
+  for (auto reduction : reductions)
+    sums.push_back(f.identityOf(reduction));
+  Value first = f.e.make<arith::AddIOp>(
+      f.e.make<arith::MulIOp>(f.block, f.e.constantIndex(perBlock)), f.thread);
   sums = f.loop(rounds, sums, [&](Index round, GpuFunction::State &inside) {
     Value step = f.e.make<arith::MulIOp>(f.e.scalarIndex(round), f.e.constantIndex(kThreads));
     Value number = f.e.make<arith::AddIOp>(first, step), guard;
@@ -34,11 +38,13 @@ mlir::LogicalResult scheduleTotals(KernelPlan &plan, Geometry &geometry) {
       guard = f.lessThan(number, vectors);
       number = f.e.make<arith::MinSIOp>(number, f.e.constantIndex(vectors - 1));
     }
-    Index at = space.scale(space.scalar(number, vectors), width), position = width == 1 ? at : space.add(at, space.lane(width));
+    Index at = space.scale(space.scalar(number, vectors), width),
+          position = width == 1 ? at : space.add(at, space.lane(width));
     auto atoms = compiler::atomPositions(f, Index::of(0), position);
     plan.trackReads(f, 0, &atoms);
     for (auto [i, op] : llvm::enumerate(sweep.totals))
-      inside[i] = f.accumulateWhere(guard, reductions[i], f.position(op->getOperand(0), atoms), inside[i]);
+      inside[i] =
+          f.accumulateWhere(guard, reductions[i], f.position(op->getOperand(0), atoms), inside[i]);
     f.setGuard(guard);
     auto stores = plan.compute(f, sweep.stores, atoms);
     f.setGuard(nullptr);
@@ -46,7 +52,8 @@ mlir::LogicalResult scheduleTotals(KernelPlan &plan, Geometry &geometry) {
   });
   auto results = f.foldGroup(reductions, sums, kThreads);
   f.when(f.isZero(f.thread), [&] {
-    for (auto [op, sum] : llvm::zip(sweep.totals, results)) f.e.store(plan.buffer(f, plan.partials[op]), sum, f.blockIndex(), nullptr);
+    for (auto [op, sum] : llvm::zip(sweep.totals, results))
+      f.e.store(plan.buffer(f, plan.partials[op]), sum, f.blockIndex(), nullptr);
   });
   plan.noteInPlace();
   return f.finish();

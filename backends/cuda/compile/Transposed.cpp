@@ -1,8 +1,9 @@
-// Elementwise kernels that read an operand along another dim than they write (transposes, and what is fused with them): a block moves a
-// tile of such operands through shared memory, so that neighbouring threads read neighbours and write neighbours.
+// Elementwise kernels that read an operand along another dim than they write (transposes, and what
+// is fused with them): a block moves a tile of such operands through shared memory, so that
+// neighbouring threads read neighbours and write neighbours.
 //
-// A tile is kTile elements of the outputs' innermost atom by kTile of the operands' innermost one. Each row of it in shared memory has one
-// element more, so that a column lies in different banks.
+// A tile is kTile elements of the outputs' innermost atom by kTile of the operands' innermost one.
+// Each row of it in shared memory has one element more, so that a column lies in different banks.
 #include "backends/cuda/compile/KernelPlan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -16,7 +17,8 @@ using Role = FusionDomain::Role;
 static constexpr int64_t kTile = 32;
 static constexpr int64_t kThreads = 256; // kTile by 8: each has four elements of a tile
 static constexpr int64_t kRows = kThreads / kTile;
-// Sides of which a tile would be mostly empty: there, strided reads hit lines that other threads of the block have fetched.
+// Sides of which a tile would be mostly empty: there, strided reads hit lines that other threads of
+// the block have fetched.
 static constexpr int64_t kLeastSide = 16;
 // Operands that are staged, at most: 8448 bytes each where elements take 8.
 static constexpr size_t kMostStaged = 4;
@@ -25,21 +27,28 @@ namespace {
 
 struct TransposedSchedule {
   explicit TransposedSchedule(KernelPlan &plan) : plan(plan), domain(plan.domain) {
-    if (domain.shape() != FusionDomain::Shape::Elementwise) return;
+    if (domain.shape() != FusionDomain::Shape::Elementwise)
+      return;
     for (Value output : plan.kernel.outputs) {
       int32_t last = innermost(output);
-      if (last == -1 || (written != -1 && last != written)) return;
+      if (last == -1 || (written != -1 && last != written))
+        return;
       written = last;
     }
     for (Value argument : plan.kernel.fusion.getBody().front().getArguments()) {
       int32_t last = domain.role(argument) == Role::Full ? innermost(argument) : -1;
-      if (last == -1 || last == written || staged.size() == kMostStaged) continue;
-      if (read == -1) read = last;
-      if (last == read) staged.push_back(argument);
+      if (last == -1 || last == written || staged.size() == kMostStaged)
+        continue;
+      if (read == -1)
+        read = last;
+      if (last == read)
+        staged.push_back(argument);
     }
   }
 
-  bool pays() const { return !staged.empty() && extent(written) >= kLeastSide && extent(read) >= kLeastSide; }
+  bool pays() const {
+    return !staged.empty() && extent(written) >= kLeastSide && extent(read) >= kLeastSide;
+  }
 
   mlir::LogicalResult emit(Geometry &geometry) {
     // Of the domain: an atom that was merged into another one still has its number.
@@ -47,10 +56,12 @@ struct TransposedSchedule {
     llvm::SmallVector<int64_t> counts;
     for (llvm::ArrayRef<int32_t> some : {domain.outer(), domain.inner()})
       for (int32_t atom : some)
-        if (atom != written && atom != read) others.push_back(atom), counts.push_back(extent(atom));
+        if (atom != written && atom != read)
+          others.push_back(atom), counts.push_back(extent(atom));
     counts.append({ceilDivide(extent(read), kTile), ceilDivide(extent(written), kTile)});
     int64_t tiles = 1;
-    for (int64_t count : counts) tiles *= count;
+    for (int64_t count : counts)
+      tiles *= count;
     geometry = {tiles, kThreads};
     GpuFunction f(plan.kernel, plan.kernel.info.symbol, geometry, 1);
     compiler::IndexSpace &space = f.e.space;
@@ -58,9 +69,12 @@ struct TransposedSchedule {
     auto [row, column] = space.divide(f.threadIndex(), kTile);
 
     llvm::SmallVector<Index> atoms(domain.atoms().size());
-    for (auto [i, atom] : llvm::enumerate(others)) atoms[atom] = tile[i];
-    // emit() where the thread's column is the position in the tile along one of the two atoms, and its row of that round along the other.
-    auto at = [&](int32_t fastAtom, int32_t slowAtom, int64_t round, llvm::function_ref<void(const Index &slow)> emit) {
+    for (auto [i, atom] : llvm::enumerate(others))
+      atoms[atom] = tile[i];
+    // emit() where the thread's column is the position in the tile along one of the two atoms, and
+    // its row of that round along the other.
+    auto at = [&](int32_t fastAtom, int32_t slowAtom, int64_t round,
+                  llvm::function_ref<void(const Index &slow)> emit) {
       Value guard;
       auto place = [&](int32_t atom, const Index &inTile) {
         const Index &number = atom == written ? tile.back() : tile[tile.size() - 2];
@@ -69,7 +83,8 @@ struct TransposedSchedule {
           Value raw = f.e.scalarIndex(position), inside = f.lessThan(raw, extent(atom));
           guard = guard ? f.e.make<arith::AndIOp>(guard, inside) : inside;
           // Bounded, as positions must be; a value of its own for each extent.
-          position = space.scalar(f.e.make<arith::MinSIOp>(raw, f.e.constantIndex(extent(atom) - 1)), extent(atom));
+          position = space.scalar(
+              f.e.make<arith::MinSIOp>(raw, f.e.constantIndex(extent(atom) - 1)), extent(atom));
         }
         atoms[atom] = position;
       };
@@ -79,7 +94,8 @@ struct TransposedSchedule {
       f.when(guard, [&] { emit(slow); });
     };
     llvm::SmallVector<Value> buffers;
-    for (Value argument : staged) buffers.push_back(f.shared(kTile * (kTile + 1), plan.elementOf(argument)));
+    for (Value argument : staged)
+      buffers.push_back(f.shared(kTile * (kTile + 1), plan.elementOf(argument)));
     auto place = [&](const Index &alongWritten, const Index &alongRead) {
       return space.add(space.scale(alongWritten, kTile + 1), alongRead);
     };
@@ -89,7 +105,9 @@ struct TransposedSchedule {
     for (int64_t round = 0; round < kTile / kRows; ++round)
       at(read, written, round, [&](const Index &slow) {
         for (auto [argument, buffer] : llvm::zip(staged, buffers))
-          f.e.store(buffer, f.e.at(plan.kernel.lowered.lookup(argument), f.position(argument, atoms)), place(slow, column), nullptr);
+          f.e.store(buffer,
+                    f.e.at(plan.kernel.lowered.lookup(argument), f.position(argument, atoms)),
+                    place(slow, column), nullptr);
       });
     f.barrier();
     for (int64_t round = 0; round < kTile / kRows; ++round)
@@ -99,8 +117,10 @@ struct TransposedSchedule {
           auto here = f.position(argument, atoms);
           // Elsewhere (a slice of the same operand) it is read from memory.
           auto known = [&f, here, buffer = buffer, type = plan.elementOf(argument),
-                        linear = place(column, slow)](llvm::ArrayRef<Index> position, Value) -> Value {
-            if (position != llvm::ArrayRef(here)) return nullptr;
+                        linear = place(column, slow)](llvm::ArrayRef<Index> position,
+                                                      Value) -> Value {
+            if (position != llvm::ArrayRef(here))
+              return nullptr;
             return f.e.load(buffer, type, linear, nullptr);
           };
           f.e.setKnown(plan.kernel.lowered.lookup(argument), known);
@@ -112,7 +132,9 @@ struct TransposedSchedule {
   }
 
 private:
-  int64_t extent(int32_t atom) const { return domain.atoms()[atom]; }
+  int64_t extent(int32_t atom) const {
+    return domain.atoms()[atom];
+  }
   int32_t innermost(Value value) const {
     const FusionDomain::Layout *layout = domain.layout(value);
     return layout && !layout->empty() ? layout->back() : -1;
@@ -126,8 +148,12 @@ private:
 
 } // namespace
 
-bool readsTransposed(KernelPlan &plan) { return TransposedSchedule(plan).pays(); }
+bool readsTransposed(KernelPlan &plan) {
+  return TransposedSchedule(plan).pays();
+}
 
-mlir::LogicalResult scheduleTransposed(KernelPlan &plan, Geometry &geometry) { return TransposedSchedule(plan).emit(geometry); }
+mlir::LogicalResult scheduleTransposed(KernelPlan &plan, Geometry &geometry) {
+  return TransposedSchedule(plan).emit(geometry);
+}
 
 } // namespace weft::backends::cuda

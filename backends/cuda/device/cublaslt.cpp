@@ -11,26 +11,33 @@
 namespace weft::backends::cuda {
 
 absl::Status CublasLt::check(int error, std::string_view what) const {
-  if (error == 0) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("cuBLASLt: ", std::string(what), " fails with status ", error));
+  if (error == 0)
+    return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat("cuBLASLt: ", std::string(what), " fails with status ", error));
 }
 
 absl::StatusOr<CublasLt> open_cublaslt(const std::string &library) {
   std::vector<std::string> names{library};
-  if (library.empty()) names = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11"};
+  if (library.empty())
+    names = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11"};
   void *handle = nullptr;
   for (const std::string &name : names)
-    if (handle == nullptr) handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL); // never closed: it keeps state of the driver
+    if (handle == nullptr)
+      handle =
+          dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL); // never closed: it keeps state of the driver
   if (handle == nullptr)
-    return absl::NotFoundError(
-        absl::StrCat("cuBLASLt was not found (looked for ", absl::StrJoin(names, ", "),
-                     "); install CUDA's libraries, set LD_LIBRARY_PATH, or compile without library calls (--no-claim)"));
+    return absl::NotFoundError(absl::StrCat("cuBLASLt was not found (looked for ",
+                                            absl::StrJoin(names, ", "),
+                                            "); install CUDA's libraries, set LD_LIBRARY_PATH, or "
+                                            "compile without library calls (--no-claim)"));
   CublasLt result;
   std::string missing;
 #define WEFT_FIND(member, symbol, arguments) find_function(handle, symbol, result.member, missing);
   WEFT_CUBLASLT_FUNCTIONS(WEFT_FIND)
 #undef WEFT_FIND
-  if (!missing.empty()) return absl::NotFoundError(absl::StrCat("cuBLASLt lacks ", missing));
+  if (!missing.empty())
+    return absl::NotFoundError(absl::StrCat("cuBLASLt lacks ", missing));
   return result;
 }
 

@@ -1,4 +1,5 @@
-// cuBLASLt, opened at run time. The declarations are ours; their ABI is that of cublasLt.h, which has not changed from CUDA 11 to 13.
+// cuBLASLt, opened at run time. The declarations are ours; their ABI is that of cublasLt.h, which
+// has not changed from CUDA 11 to 13.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +13,13 @@
 namespace weft::backends::cuda {
 
 // Of cublasLt.h, cublas_api.h and library_types.h.
-inline constexpr int kCublasCompute32F = 68;     // cublasComputeType_t: f32 throughout, no TF32
-inline constexpr int kCudaR32F = 0;              // cudaDataType_t
+inline constexpr int kCublasCompute32F = 68; // cublasComputeType_t: f32 throughout, no TF32
+inline constexpr int kCudaR32F = 0;          // cudaDataType_t
 inline constexpr int32_t kCublasOpN = 0, kCublasOpT = 1;
-inline constexpr int kDescTransposeA = 3, kDescTransposeB = 4;           // cublasLtMatmulDescAttributes_t
-inline constexpr int kLayoutBatchCount = 5, kLayoutBatchStride = 6;      // cublasLtMatrixLayoutAttribute_t
-inline constexpr int kPreferenceMaxWorkspace = 1;                        // cublasLtMatmulPreferenceAttributes_t
+inline constexpr int kDescTransposeA = 3, kDescTransposeB = 4; // cublasLtMatmulDescAttributes_t
+inline constexpr int kLayoutBatchCount = 5,
+                     kLayoutBatchStride = 6;      // cublasLtMatrixLayoutAttribute_t
+inline constexpr int kPreferenceMaxWorkspace = 1; // cublasLtMatmulPreferenceAttributes_t
 
 // cublasLtMatmulAlgo_t and cublasLtMatmulHeuristicResult_t.
 struct CublasAlgorithm {
@@ -36,23 +38,29 @@ using CublasDesc = struct cublasLtMatmulDescOpaque *;
 using CublasLayout = struct cublasLtMatrixLayoutOpaque *;
 using CublasPreference = struct cublasLtMatmulPreferenceOpaque *;
 
-#define WEFT_CUBLASLT_FUNCTIONS(X)                                                                                                         \
-  X(create, "cublasLtCreate", (CublasHandle * handle))                                                                                     \
-  X(desc_create, "cublasLtMatmulDescCreate", (CublasDesc * desc, int compute, int scale))                                                  \
-  X(desc_set, "cublasLtMatmulDescSetAttribute", (CublasDesc desc, int attribute, const void *value, size_t bytes))                         \
-  X(desc_destroy, "cublasLtMatmulDescDestroy", (CublasDesc desc))                                                                          \
-  X(layout_create, "cublasLtMatrixLayoutCreate", (CublasLayout * layout, int type, uint64_t rows, uint64_t columns, int64_t distance))     \
-  X(layout_set, "cublasLtMatrixLayoutSetAttribute", (CublasLayout layout, int attribute, const void *value, size_t bytes))                 \
-  X(layout_destroy, "cublasLtMatrixLayoutDestroy", (CublasLayout layout))                                                                  \
-  X(preference_create, "cublasLtMatmulPreferenceCreate", (CublasPreference * preference))                                                  \
-  X(preference_set, "cublasLtMatmulPreferenceSetAttribute", (CublasPreference preference, int attribute, const void *value, size_t bytes)) \
-  X(preference_destroy, "cublasLtMatmulPreferenceDestroy", (CublasPreference preference))                                                  \
-  X(heuristic, "cublasLtMatmulAlgoGetHeuristic",                                                                                           \
-    (CublasHandle handle, CublasDesc desc, CublasLayout a, CublasLayout b, CublasLayout c, CublasLayout d, CublasPreference preference,    \
-     int requested, CublasHeuristic *results, int *returned))                                                                              \
-  X(matmul, "cublasLtMatmul",                                                                                                              \
-    (CublasHandle handle, CublasDesc desc, const void *alpha, const void *a, CublasLayout a_layout, const void *b, CublasLayout b_layout,  \
-     const void *beta, const void *c, CublasLayout c_layout, void *d, CublasLayout d_layout, const CublasAlgorithm *algorithm,             \
+#define WEFT_CUBLASLT_FUNCTIONS(X)                                                                 \
+  X(create, "cublasLtCreate", (CublasHandle * handle))                                             \
+  X(desc_create, "cublasLtMatmulDescCreate", (CublasDesc * desc, int compute, int scale))          \
+  X(desc_set, "cublasLtMatmulDescSetAttribute",                                                    \
+    (CublasDesc desc, int attribute, const void *value, size_t bytes))                             \
+  X(desc_destroy, "cublasLtMatmulDescDestroy", (CublasDesc desc))                                  \
+  X(layout_create, "cublasLtMatrixLayoutCreate",                                                   \
+    (CublasLayout * layout, int type, uint64_t rows, uint64_t columns, int64_t distance))          \
+  X(layout_set, "cublasLtMatrixLayoutSetAttribute",                                                \
+    (CublasLayout layout, int attribute, const void *value, size_t bytes))                         \
+  X(layout_destroy, "cublasLtMatrixLayoutDestroy", (CublasLayout layout))                          \
+  X(preference_create, "cublasLtMatmulPreferenceCreate", (CublasPreference * preference))          \
+  X(preference_set, "cublasLtMatmulPreferenceSetAttribute",                                        \
+    (CublasPreference preference, int attribute, const void *value, size_t bytes))                 \
+  X(preference_destroy, "cublasLtMatmulPreferenceDestroy", (CublasPreference preference))          \
+  X(heuristic, "cublasLtMatmulAlgoGetHeuristic",                                                   \
+    (CublasHandle handle, CublasDesc desc, CublasLayout a, CublasLayout b, CublasLayout c,         \
+     CublasLayout d, CublasPreference preference, int requested, CublasHeuristic *results,         \
+     int *returned))                                                                               \
+  X(matmul, "cublasLtMatmul",                                                                      \
+    (CublasHandle handle, CublasDesc desc, const void *alpha, const void *a,                       \
+     CublasLayout a_layout, const void *b, CublasLayout b_layout, const void *beta, const void *c, \
+     CublasLayout c_layout, void *d, CublasLayout d_layout, const CublasAlgorithm *algorithm,      \
      void *workspace, size_t workspace_bytes, Stream stream))
 
 // All return 0 or an error's number.
@@ -63,7 +71,8 @@ struct CublasLt {
   absl::Status check(int error, std::string_view what) const;
 };
 
-// The library of that name; empty: the first that is installed of those for CUDA 13, 12 and 11. NotFound says what was looked for.
+// The library of that name; empty: the first that is installed of those for CUDA 13, 12 and 11.
+// NotFound says what was looked for.
 absl::StatusOr<CublasLt> open_cublaslt(const std::string &library = "");
 
 } // namespace weft::backends::cuda

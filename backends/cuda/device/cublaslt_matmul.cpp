@@ -11,7 +11,9 @@ namespace {
 using runtime::LibraryCall;
 using runtime::TensorRef;
 
-std::string show(const TensorRef &tensor) { return absl::StrCat(name(tensor.dtype), "[", absl::StrJoin(tensor.dims, ", "), "]"); }
+std::string show(const TensorRef &tensor) {
+  return absl::StrCat(name(tensor.dtype), "[", absl::StrJoin(tensor.dims, ", "), "]");
+}
 
 struct Problem {
   int64_t m = 0, n = 0, k = 0, batch = 1;
@@ -19,39 +21,53 @@ struct Problem {
 };
 
 absl::StatusOr<Problem> read(const LibraryCall &call) {
-  absl::StatusOr<int64_t> left = runtime::config_int(call.config, "transpose_lhs", 0), right = runtime::config_int(call.config, "transpose_rhs", 0);
-  if (!left.ok()) return left.status();
-  if (!right.ok()) return right.status();
-  if (call.operands.size() != 3 || call.inputs != 2) return absl::InvalidArgumentError("takes lhs, rhs and out");
+  absl::StatusOr<int64_t> left = runtime::config_int(call.config, "transpose_lhs", 0),
+                          right = runtime::config_int(call.config, "transpose_rhs", 0);
+  if (!left.ok())
+    return left.status();
+  if (!right.ok())
+    return right.status();
+  if (call.operands.size() != 3 || call.inputs != 2)
+    return absl::InvalidArgumentError("takes lhs, rhs and out");
   const TensorRef &lhs = call.operands[0], &rhs = call.operands[1], &out = call.operands[2];
   auto refuse = [&](const char *why) {
-    return absl::InvalidArgumentError(absl::StrCat(why, ": lhs ", show(lhs), ", rhs ", show(rhs), ", out ", show(out)));
+    return absl::InvalidArgumentError(
+        absl::StrCat(why, ": lhs ", show(lhs), ", rhs ", show(rhs), ", out ", show(out)));
   };
   size_t rank = out.dims.size();
   for (const TensorRef &operand : call.operands) {
-    if (operand.dtype != DType::kFloat32) return refuse("takes float32 operands");
-    if (operand.dims.size() < 2) return refuse("takes operands of two or more dims");
+    if (operand.dtype != DType::kFloat32)
+      return refuse("takes float32 operands");
+    if (operand.dims.size() < 2)
+      return refuse("takes operands of two or more dims");
     int64_t stride = 1;
     for (size_t i = operand.dims.size(); i-- > 0; stride *= operand.dims[i])
-      if (operand.dims[i] != 1 && operand.strides[i] != stride) return refuse("takes contiguous operands");
+      if (operand.dims[i] != 1 && operand.strides[i] != stride)
+        return refuse("takes contiguous operands");
   }
   Problem problem;
   problem.transpose_lhs = *left != 0;
   problem.transpose_rhs = *right != 0;
   problem.one_rhs = rhs.dims.size() == 2;
-  if (lhs.dims.size() != rank || (!problem.one_rhs && rhs.dims.size() != rank)) return refuse("takes operands of one rank, or an rhs of rank 2");
+  if (lhs.dims.size() != rank || (!problem.one_rhs && rhs.dims.size() != rank))
+    return refuse("takes operands of one rank, or an rhs of rank 2");
   for (size_t i = 0; i + 2 < rank; ++i) {
-    if (lhs.dims[i] != out.dims[i] || (!problem.one_rhs && rhs.dims[i] != out.dims[i])) return refuse("does not repeat batch dims");
+    if (lhs.dims[i] != out.dims[i] || (!problem.one_rhs && rhs.dims[i] != out.dims[i]))
+      return refuse("does not repeat batch dims");
     problem.batch *= out.dims[i];
   }
-  auto last = [](const TensorRef &tensor, int from_end) { return tensor.dims[tensor.dims.size() - static_cast<size_t>(from_end)]; };
+  auto last = [](const TensorRef &tensor, int from_end) {
+    return tensor.dims[tensor.dims.size() - static_cast<size_t>(from_end)];
+  };
   problem.m = last(out, 2);
   problem.n = last(out, 1);
   problem.k = last(lhs, problem.transpose_lhs ? 2 : 1);
-  if (last(lhs, problem.transpose_lhs ? 1 : 2) != problem.m || last(rhs, problem.transpose_rhs ? 1 : 2) != problem.k ||
+  if (last(lhs, problem.transpose_lhs ? 1 : 2) != problem.m ||
+      last(rhs, problem.transpose_rhs ? 1 : 2) != problem.k ||
       last(rhs, problem.transpose_rhs ? 2 : 1) != problem.n)
     return refuse("the operands do not fit each other");
-  if (problem.m == 0 || problem.n == 0 || problem.k == 0 || problem.batch == 0) return refuse("there is nothing to multiply");
+  if (problem.m == 0 || problem.n == 0 || problem.k == 0 || problem.batch == 0)
+    return refuse("there is nothing to multiply");
   // A batch of rows times one matrix is only more rows.
   if (problem.one_rhs && !problem.transpose_lhs) {
     problem.m *= problem.batch;
@@ -66,54 +82,87 @@ public:
       : device_(std::move(device)), library_(library), handle_(handle) {}
   ~Matmul() override {
     for (CublasLayout layout : {a_, b_, c_})
-      if (layout != nullptr) (void)library_.layout_destroy(layout);
-    if (desc_ != nullptr) (void)library_.desc_destroy(desc_);
+      if (layout != nullptr)
+        (void)library_.layout_destroy(layout);
+    if (desc_ != nullptr)
+      (void)library_.desc_destroy(desc_);
   }
 
-  // cuBLASLt's matrices are column-major, that is, ours transposed: it computes out^T = rhs^T lhs^T.
+  // cuBLASLt's matrices are column-major, that is, ours transposed: it computes out^T = rhs^T
+  // lhs^T.
   absl::Status init(const Problem &problem) {
-    int32_t first = problem.transpose_rhs ? kCublasOpT : kCublasOpN, second = problem.transpose_lhs ? kCublasOpT : kCublasOpN;
-    absl::Status status = library_.check(library_.desc_create(&desc_, kCublasCompute32F, kCudaR32F), "describing a product");
-    if (status.ok()) status = library_.check(library_.desc_set(desc_, kDescTransposeA, &first, sizeof(first)), "describing a product");
-    if (status.ok()) status = library_.check(library_.desc_set(desc_, kDescTransposeB, &second, sizeof(second)), "describing a product");
+    int32_t first = problem.transpose_rhs ? kCublasOpT : kCublasOpN,
+            second = problem.transpose_lhs ? kCublasOpT : kCublasOpN;
+    absl::Status status = library_.check(library_.desc_create(&desc_, kCublasCompute32F, kCudaR32F),
+                                         "describing a product");
+    if (status.ok())
+      status = library_.check(library_.desc_set(desc_, kDescTransposeA, &first, sizeof(first)),
+                              "describing a product");
+    if (status.ok())
+      status = library_.check(library_.desc_set(desc_, kDescTransposeB, &second, sizeof(second)),
+                              "describing a product");
     int64_t m = problem.m, n = problem.n, k = problem.k;
-    if (status.ok()) status = layout(a_, problem.transpose_rhs ? k : n, problem.transpose_rhs ? n : k, problem.batch, problem.one_rhs ? 0 : n * k);
-    if (status.ok()) status = layout(b_, problem.transpose_lhs ? m : k, problem.transpose_lhs ? k : m, problem.batch, m * k);
-    if (status.ok()) status = layout(c_, n, m, problem.batch, m * n);
+    if (status.ok())
+      status = layout(a_, problem.transpose_rhs ? k : n, problem.transpose_rhs ? n : k,
+                      problem.batch, problem.one_rhs ? 0 : n * k);
+    if (status.ok())
+      status = layout(b_, problem.transpose_lhs ? m : k, problem.transpose_lhs ? k : m,
+                      problem.batch, m * k);
+    if (status.ok())
+      status = layout(c_, n, m, problem.batch, m * n);
     return status.ok() ? choose() : status;
   }
 
-  int64_t scratch_bytes() const override { return static_cast<int64_t>(chosen_.workspace_bytes); }
+  int64_t scratch_bytes() const override {
+    return static_cast<int64_t>(chosen_.workspace_bytes);
+  }
 
   absl::Status run(std::span<void *const> operands, void *scratch) override {
     const float one = 1, zero = 0;
-    return library_.check(library_.matmul(handle_, desc_, &one, operands[1], a_, operands[0], b_, &zero, operands[2], c_, operands[2], c_,
-                                          &chosen_.algorithm, scratch, chosen_.workspace_bytes, device_->stream()),
+    return library_.check(library_.matmul(handle_, desc_, &one, operands[1], a_, operands[0], b_,
+                                          &zero, operands[2], c_, operands[2], c_,
+                                          &chosen_.algorithm, scratch, chosen_.workspace_bytes,
+                                          device_->stream()),
                           "a matrix product");
   }
 
 private:
-  absl::Status layout(CublasLayout &layout, int64_t rows, int64_t columns, int64_t batch, int64_t stride) {
-    absl::Status status = library_.check(
-        library_.layout_create(&layout, kCudaR32F, static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), rows), "describing a matrix");
-    if (!status.ok() || batch == 1) return status;
+  absl::Status layout(CublasLayout &layout, int64_t rows, int64_t columns, int64_t batch,
+                      int64_t stride) {
+    absl::Status status =
+        library_.check(library_.layout_create(&layout, kCudaR32F, static_cast<uint64_t>(rows),
+                                              static_cast<uint64_t>(columns), rows),
+                       "describing a matrix");
+    if (!status.ok() || batch == 1)
+      return status;
     auto count = static_cast<int32_t>(batch);
-    status = library_.check(library_.layout_set(layout, kLayoutBatchCount, &count, sizeof(count)), "describing a batch");
-    if (!status.ok()) return status;
-    return library_.check(library_.layout_set(layout, kLayoutBatchStride, &stride, sizeof(stride)), "describing a batch");
+    status = library_.check(library_.layout_set(layout, kLayoutBatchCount, &count, sizeof(count)),
+                            "describing a batch");
+    if (!status.ok())
+      return status;
+    return library_.check(library_.layout_set(layout, kLayoutBatchStride, &stride, sizeof(stride)),
+                          "describing a batch");
   }
 
   absl::Status choose() {
     CublasPreference preference = nullptr;
-    absl::Status status = library_.check(library_.preference_create(&preference), "choosing an algorithm");
-    if (!status.ok()) return status;
+    absl::Status status =
+        library_.check(library_.preference_create(&preference), "choosing an algorithm");
+    if (!status.ok())
+      return status;
     auto most = static_cast<uint64_t>(kMostWorkspaceBytes);
     int found = 0;
-    status = library_.check(library_.preference_set(preference, kPreferenceMaxWorkspace, &most, sizeof(most)), "choosing an algorithm");
+    status = library_.check(
+        library_.preference_set(preference, kPreferenceMaxWorkspace, &most, sizeof(most)),
+        "choosing an algorithm");
     if (status.ok())
-      status = library_.check(library_.heuristic(handle_, desc_, a_, b_, c_, c_, preference, 1, &chosen_, &found), "choosing an algorithm");
+      status = library_.check(
+          library_.heuristic(handle_, desc_, a_, b_, c_, c_, preference, 1, &chosen_, &found),
+          "choosing an algorithm");
     (void)library_.preference_destroy(preference);
-    if (status.ok() && found == 0) return absl::UnimplementedError("cuBLASLt has no algorithm for this product; compile with --no-claim");
+    if (status.ok() && found == 0)
+      return absl::UnimplementedError(
+          "cuBLASLt has no algorithm for this product; compile with --no-claim");
     return status;
   }
 
@@ -127,21 +176,28 @@ private:
 
 class MatmulEntry : public runtime::LibraryEntry {
 public:
-  MatmulEntry(std::shared_ptr<CudaDevice> device, const CublasLt &library) : device_(std::move(device)), library_(library) {}
+  MatmulEntry(std::shared_ptr<CudaDevice> device, const CublasLt &library)
+      : device_(std::move(device)), library_(library) {}
 
-  std::string_view name() const override { return "cublaslt.matmul"; }
+  std::string_view name() const override {
+    return "cublaslt.matmul";
+  }
 
-  absl::StatusOr<std::unique_ptr<runtime::LibraryCallState>> init(const LibraryCall &call, int) const override {
+  absl::StatusOr<std::unique_ptr<runtime::LibraryCallState>> init(const LibraryCall &call,
+                                                                  int) const override {
     absl::StatusOr<Problem> problem = read(call);
-    if (!problem.ok()) return problem.status();
+    if (!problem.ok())
+      return problem.status();
     // Made once, in the context of the GPU; it lives as long as the process, as the GPU does.
     static std::mutex mutex;
     static CublasHandle handle = nullptr;
     std::lock_guard lock(mutex);
     if (handle == nullptr)
-      if (absl::Status status = library_.check(library_.create(&handle), "starting"); !status.ok()) return status;
+      if (absl::Status status = library_.check(library_.create(&handle), "starting"); !status.ok())
+        return status;
     auto state = std::make_unique<Matmul>(device_, library_, handle);
-    if (absl::Status status = state->init(*problem); !status.ok()) return status;
+    if (absl::Status status = state->init(*problem); !status.ok())
+      return status;
     return state;
   }
 
@@ -152,7 +208,8 @@ private:
 
 } // namespace
 
-std::unique_ptr<runtime::LibraryEntry> make_matmul_entry(std::shared_ptr<CudaDevice> device, const CublasLt &library) {
+std::unique_ptr<runtime::LibraryEntry> make_matmul_entry(std::shared_ptr<CudaDevice> device,
+                                                         const CublasLt &library) {
   return std::make_unique<MatmulEntry>(std::move(device), library);
 }
 

@@ -1,7 +1,8 @@
 // The library entry "cublaslt.matmul": out = lhs rhs, f32, row-major and contiguous.
 //
-// Operands: lhs [batch..., M, K], rhs [batch..., K, N] or [K, N], out [batch..., M, N]. Config, optional: transpose_lhs, transpose_rhs 1: the
-// last two dims lie swapped in memory. Sums of no terms (K = 0) are refused.
+// Operands: lhs [batch..., M, K], rhs [batch..., K, N] or [K, N], out [batch..., M, N]. Config,
+// optional: transpose_lhs, transpose_rhs 1: the last two dims lie swapped in memory. Sums of no
+// terms (K = 0) are refused.
 #pragma once
 
 #include <memory>
@@ -15,6 +16,7 @@ namespace weft::backends::cuda {
 // Workspace that an algorithm may ask for: what NVIDIA recommends for Hopper.
 inline constexpr int64_t kMostWorkspaceBytes = 32 << 20;
 
-std::unique_ptr<runtime::LibraryEntry> make_matmul_entry(std::shared_ptr<CudaDevice> device, const CublasLt &library);
+std::unique_ptr<runtime::LibraryEntry> make_matmul_entry(std::shared_ptr<CudaDevice> device,
+                                                         const CublasLt &library);
 
 } // namespace weft::backends::cuda

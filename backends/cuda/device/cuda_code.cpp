@@ -38,10 +38,13 @@ absl::StatusOr<std::vector<KernelModule>> read_modules(std::span<const std::byte
   uint64_t magic = reader.scalar<uint64_t>();
   uint32_t version = reader.scalar<uint32_t>();
   uint64_t sum = reader.scalar<uint64_t>();
-  if (!reader.ok() || magic != kMagic) return absl::DataLossError("not the GPU code of a compiled program");
+  if (!reader.ok() || magic != kMagic)
+    return absl::DataLossError("not the GPU code of a compiled program");
   if (version != kCudaCodeVersion)
-    return absl::FailedPreconditionError(absl::StrCat("GPU code of version ", version, ", not ", kCudaCodeVersion));
-  if (runtime::checksum(bytes.subspan(reader.position())) != sum) return absl::DataLossError("GPU code whose checksum is wrong");
+    return absl::FailedPreconditionError(
+        absl::StrCat("GPU code of version ", version, ", not ", kCudaCodeVersion));
+  if (runtime::checksum(bytes.subspan(reader.position())) != sum)
+    return absl::DataLossError("GPU code whose checksum is wrong");
   std::vector<KernelModule> modules;
   size_t count = reader.count(2 * sizeof(uint64_t));
   for (size_t i = 0; i < count && reader.ok(); ++i) {
@@ -53,10 +56,13 @@ absl::StatusOr<std::vector<KernelModule>> read_modules(std::span<const std::byte
       entry.symbol = reader.string();
       entry.blocks = reader.scalar<int64_t>();
       entry.threads = reader.scalar<int64_t>();
-      if (entry.blocks < 0 || entry.blocks > kMostBlocks || entry.threads < 1 || entry.threads > kMostThreads) reader.fail();
+      if (entry.blocks < 0 || entry.blocks > kMostBlocks || entry.threads < 1 ||
+          entry.threads > kMostThreads)
+        reader.fail();
     }
   }
-  if (!reader.ok() || reader.remaining() != 0) return absl::DataLossError("GPU code that ends too early or holds impossible grids");
+  if (!reader.ok() || reader.remaining() != 0)
+    return absl::DataLossError("GPU code that ends too early or holds impossible grids");
   return modules;
 }
 

@@ -1,4 +1,5 @@
-// What a program's kernels are to the device: PTX, and how its entries are launched. The compiler writes it; it travels beside the program.
+// What a program's kernels are to the device: PTX, and how its entries are launched. The compiler
+// writes it; it travels beside the program.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +15,9 @@ namespace weft::backends::cuda {
 // Written into files; a file of another version is refused.
 inline constexpr uint32_t kCudaCodeVersion = 1;
 
-// An entry point of a PTX module: a grid of `blocks` blocks of `threads` threads. It takes pointers to the launch's inputs and outputs, to
-// its partial results (null for none), and to an int32 which it sets to 1 where an index was out of range. Without blocks there is nothing
-// to do.
+// An entry point of a PTX module: a grid of `blocks` blocks of `threads` threads. It takes pointers
+// to the launch's inputs and outputs, to its partial results (null for none), and to an int32 which
+// it sets to 1 where an index was out of range. Without blocks there is nothing to do.
 struct KernelEntry {
   std::string symbol;
   int64_t blocks = 0;
@@ -30,7 +31,8 @@ struct KernelModule {
 
 std::string write_modules(std::span<const KernelModule> modules);
 
-// DataLoss for bytes that are cut off or no modules, FailedPrecondition for another version. Allocates no more than the bytes justify.
+// DataLoss for bytes that are cut off or no modules, FailedPrecondition for another version.
+// Allocates no more than the bytes justify.
 absl::StatusOr<std::vector<KernelModule>> read_modules(std::span<const std::byte> bytes);
 
 } // namespace weft::backends::cuda

@@ -21,11 +21,16 @@ public:
   absl::StatusOr<void *> allocate(int64_t bytes, int64_t alignment) override {
     constexpr int64_t kAlignment = 256;
     if (alignment > kAlignment)
-      return absl::InvalidArgumentError(absl::StrCat("memory on the GPU is aligned to ", kAlignment, " bytes, not to ", alignment));
+      return absl::InvalidArgumentError(absl::StrCat("memory on the GPU is aligned to ", kAlignment,
+                                                     " bytes, not to ", alignment));
     DevicePointer pointer = 0;
-    absl::Status status = driver_.check(driver_.context_set_current(context_), "entering the GPU's context");
+    absl::Status status =
+        driver_.check(driver_.context_set_current(context_), "entering the GPU's context");
     // There is no block of 0 bytes.
-    if (status.ok()) status = driver_.check(driver_.memory_allocate(&pointer, static_cast<size_t>(bytes > 0 ? bytes : 1)), "allocating memory on the GPU");
+    if (status.ok())
+      status = driver_.check(
+          driver_.memory_allocate(&pointer, static_cast<size_t>(bytes > 0 ? bytes : 1)),
+          "allocating memory on the GPU");
     if (!status.ok()) {
       counters_.failed();
       return status;
@@ -34,13 +39,16 @@ public:
     return reinterpret_cast<void *>(pointer);
   }
   void free(void *pointer, int64_t bytes) override {
-    if (pointer == nullptr) return;
+    if (pointer == nullptr)
+      return;
     // A failure here was one of an earlier launch, which has been reported.
     (void)driver_.context_set_current(context_);
     (void)driver_.memory_free(reinterpret_cast<DevicePointer>(pointer));
     counters_.freed(bytes);
   }
-  runtime::AllocatorStats stats() const override { return counters_.snapshot(); }
+  runtime::AllocatorStats stats() const override {
+    return counters_.snapshot();
+  }
 
 private:
   Driver driver_;
@@ -54,41 +62,61 @@ absl::StatusOr<std::shared_ptr<CudaDevice>> CudaDevice::create(const Driver &dri
   std::shared_ptr<CudaDevice> device(new CudaDevice());
   device->driver_ = driver;
   if (absl::Status status = driver.check(driver.init(0), "starting the driver"); !status.ok())
-    return absl::FailedPreconditionError(absl::StrCat(status.message(), "; is there a GPU, and does its kernel module run?"));
+    return absl::FailedPreconditionError(
+        absl::StrCat(status.message(), "; is there a GPU, and does its kernel module run?"));
   int count = 0, ordinal = 0, major = 0, minor = 0;
   absl::Status status = driver.check(driver.device_get_count(&count), "counting GPUs");
   if (status.ok() && count == 0)
-    status = absl::FailedPreconditionError("NVIDIA's driver sees no GPU; CUDA_VISIBLE_DEVICES may hide it");
-  if (status.ok()) status = driver.check(driver.device_get(&ordinal, 0), "opening the first GPU");
-  if (status.ok()) status = driver.check(driver.device_get_attribute(&major, kCapabilityMajor, ordinal), "asking for the GPU's generation");
-  if (status.ok()) status = driver.check(driver.device_get_attribute(&minor, kCapabilityMinor, ordinal), "asking for the GPU's generation");
-  if (status.ok()) status = driver.check(driver.primary_context_retain(&device->context_, ordinal), "making a context");
-  if (status.ok()) status = device->enter();
-  if (status.ok()) status = driver.check(driver.stream_create(&device->stream_, kNonBlocking), "making a stream");
-  if (!status.ok()) return status;
+    status = absl::FailedPreconditionError(
+        "NVIDIA's driver sees no GPU; CUDA_VISIBLE_DEVICES may hide it");
+  if (status.ok())
+    status = driver.check(driver.device_get(&ordinal, 0), "opening the first GPU");
+  if (status.ok())
+    status = driver.check(driver.device_get_attribute(&major, kCapabilityMajor, ordinal),
+                          "asking for the GPU's generation");
+  if (status.ok())
+    status = driver.check(driver.device_get_attribute(&minor, kCapabilityMinor, ordinal),
+                          "asking for the GPU's generation");
+  if (status.ok())
+    status =
+        driver.check(driver.primary_context_retain(&device->context_, ordinal), "making a context");
+  if (status.ok())
+    status = device->enter();
+  if (status.ok())
+    status = driver.check(driver.stream_create(&device->stream_, kNonBlocking), "making a stream");
+  if (!status.ok())
+    return status;
   device->capability_ = 10 * major + minor;
   auto allocator = std::make_shared<DeviceAllocator>(driver, device->context_);
-  device->memory_ = runtime::Memory::create(std::make_shared<runtime::CachingAllocator>(std::move(allocator)));
+  device->memory_ =
+      runtime::Memory::create(std::make_shared<runtime::CachingAllocator>(std::move(allocator)));
   return device;
 }
 
 absl::StatusOr<std::shared_ptr<CudaDevice>> CudaDevice::get() {
   static std::mutex mutex;
-  // Never destroyed: buffers of static storage may outlive any order of destruction, and the driver goes with the process.
+  // Never destroyed: buffers of static storage may outlive any order of destruction, and the driver
+  // goes with the process.
   static auto *device = new std::shared_ptr<CudaDevice>();
   std::lock_guard lock(mutex);
-  if (*device) return *device;
+  if (*device)
+    return *device;
   absl::StatusOr<Driver> driver = open_driver();
-  if (!driver.ok()) return driver.status();
+  if (!driver.ok())
+    return driver.status();
   absl::StatusOr<std::shared_ptr<CudaDevice>> made = create(*driver);
-  if (made.ok()) *device = *made;
+  if (made.ok())
+    *device = *made;
   return made;
 }
 
-absl::Status CudaDevice::enter() const { return driver_.check(driver_.context_set_current(context_), "entering the GPU's context"); }
+absl::Status CudaDevice::enter() const {
+  return driver_.check(driver_.context_set_current(context_), "entering the GPU's context");
+}
 
 absl::Status CudaDevice::synchronize() const {
-  return driver_.check(driver_.stream_synchronize(stream_), "waiting for the GPU (a kernel or a copy failed)");
+  return driver_.check(driver_.stream_synchronize(stream_),
+                       "waiting for the GPU (a kernel or a copy failed)");
 }
 
 } // namespace weft::backends::cuda

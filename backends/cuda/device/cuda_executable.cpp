@@ -17,11 +17,14 @@ constexpr int64_t kBlockAlignment = 256;
 // Of cuda.h: CUjit_option.
 constexpr int kErrorLog = 5, kErrorLogBytes = 6;
 
-int64_t align(int64_t bytes) { return (bytes + kBlockAlignment - 1) / kBlockAlignment * kBlockAlignment; }
+int64_t align(int64_t bytes) {
+  return (bytes + kBlockAlignment - 1) / kBlockAlignment * kBlockAlignment;
+}
 
 } // namespace
 
-// One block on the GPU: failure notes (an int32 for each instruction), the arena, library scratch, inputs, outputs.
+// One block on the GPU: failure notes (an int32 for each instruction), the arena, library scratch,
+// inputs, outputs.
 struct CudaExecutable::Resources : runtime::RunResources {
   std::shared_ptr<runtime::Buffer> block;
   DevicePointer notes = 0, arena = 0, scratch = 0;
@@ -29,39 +32,52 @@ struct CudaExecutable::Resources : runtime::RunResources {
   std::vector<int32_t> seen_notes;
 };
 
-absl::StatusOr<std::shared_ptr<CudaExecutable>> CudaExecutable::create(runtime::Program program, std::vector<KernelModule> modules,
-                                                                       std::shared_ptr<CudaDevice> device,
-                                                                       const runtime::LibraryResolver &libraries) {
-  if (absl::Status status = runtime::validate(program); !status.ok()) return status;
-  if (!program.prepare.empty()) return absl::InvalidArgumentError("a program for a GPU computes nothing ahead of its runs; this one does");
+absl::StatusOr<std::shared_ptr<CudaExecutable>>
+CudaExecutable::create(runtime::Program program, std::vector<KernelModule> modules,
+                       std::shared_ptr<CudaDevice> device,
+                       const runtime::LibraryResolver &libraries) {
+  if (absl::Status status = runtime::validate(program); !status.ok())
+    return status;
+  if (!program.prepare.empty())
+    return absl::InvalidArgumentError(
+        "a program for a GPU computes nothing ahead of its runs; this one does");
   std::shared_ptr<CudaExecutable> executable(new CudaExecutable());
   executable->program_ = std::move(program);
   executable->modules_ = std::move(modules);
   executable->device_ = std::move(device);
-  if (absl::Status status = executable->load(libraries); !status.ok()) return status;
+  if (absl::Status status = executable->load(libraries); !status.ok())
+    return status;
   return executable;
 }
 
 CudaExecutable::~CudaExecutable() {
   // The stream is idle: every run waits for its end, or has failed.
-  if (!device_->enter().ok()) return;
-  for (Module module : loaded_) (void)device_->driver().module_unload(module);
+  if (!device_->enter().ok())
+    return;
+  for (Module module : loaded_)
+    (void)device_->driver().module_unload(module);
 }
 
-absl::Status CudaExecutable::upload(std::span<const std::byte> bytes, const char *purpose, std::shared_ptr<runtime::Buffer> &buffer) {
-  absl::StatusOr<std::shared_ptr<runtime::Buffer>> made = device_->memory()->allocate(static_cast<int64_t>(bytes.size()), purpose);
-  if (!made.ok()) return made.status();
+absl::Status CudaExecutable::upload(std::span<const std::byte> bytes, const char *purpose,
+                                    std::shared_ptr<runtime::Buffer> &buffer) {
+  absl::StatusOr<std::shared_ptr<runtime::Buffer>> made =
+      device_->memory()->allocate(static_cast<int64_t>(bytes.size()), purpose);
+  if (!made.ok())
+    return made.status();
   buffer = *std::move(made);
   const Driver &driver = device_->driver();
   auto target = reinterpret_cast<DevicePointer>(buffer->data());
-  if (absl::Status status = driver.check(driver.copy_to_device(target, bytes.data(), bytes.size(), device_->stream()), "copying constants");
+  if (absl::Status status =
+          driver.check(driver.copy_to_device(target, bytes.data(), bytes.size(), device_->stream()),
+                       "copying constants");
       !status.ok())
     return status;
   return device_->synchronize();
 }
 
 absl::Status CudaExecutable::load(const runtime::LibraryResolver &libraries) {
-  if (absl::Status status = device_->enter(); !status.ok()) return status;
+  if (absl::Status status = device_->enter(); !status.ok())
+    return status;
   const Driver &driver = device_->driver();
   std::map<std::string_view, Kernel> known;
   for (const KernelModule &module : modules_) {
@@ -69,67 +85,90 @@ absl::Status CudaExecutable::load(const runtime::LibraryResolver &libraries) {
     int options[] = {kErrorLog, kErrorLogBytes};
     void *values[] = {log, reinterpret_cast<void *>(sizeof(log))};
     Module loaded = nullptr;
-    absl::Status status = driver.check(driver.module_load(&loaded, module.ptx.c_str(), 2, options, values), "loading kernels");
+    absl::Status status = driver.check(
+        driver.module_load(&loaded, module.ptx.c_str(), 2, options, values), "loading kernels");
     if (!status.ok())
-      return absl::Status(status.code(), absl::StrCat(status.message(), "; the GPU is an sm_", device_->capability(),
-                                                      ", the program was compiled for ", program_.target, log[0] ? ": " : "", log));
+      return absl::Status(status.code(),
+                          absl::StrCat(status.message(), "; the GPU is an sm_",
+                                       device_->capability(), ", the program was compiled for ",
+                                       program_.target, log[0] ? ": " : "", log));
     loaded_.push_back(loaded);
     for (const KernelEntry &entry : module.entries) {
-      Kernel kernel{nullptr, static_cast<unsigned>(entry.blocks), static_cast<unsigned>(entry.threads)};
-      status = driver.check(driver.module_get_function(&kernel.function, loaded, entry.symbol.c_str()), "finding " + entry.symbol);
-      if (!status.ok()) return status;
+      Kernel kernel{nullptr, static_cast<unsigned>(entry.blocks),
+                    static_cast<unsigned>(entry.threads)};
+      status =
+          driver.check(driver.module_get_function(&kernel.function, loaded, entry.symbol.c_str()),
+                       "finding " + entry.symbol);
+      if (!status.ok())
+        return status;
       known.emplace(entry.symbol, kernel);
     }
   }
   for (const std::string &symbol : program_.symbols) {
     auto found = known.find(symbol);
-    if (found == known.end()) return absl::NotFoundError(absl::StrCat("no kernel '", symbol, "' beside the program"));
+    if (found == known.end())
+      return absl::NotFoundError(absl::StrCat("no kernel '", symbol, "' beside the program"));
     kernels_.push_back(found->second);
   }
   library_calls_.resize(program_.instructions.size());
   for (size_t i = 0; i < program_.instructions.size(); ++i) {
     if (const auto *launch = std::get_if<runtime::Launch>(&program_.instructions[i])) {
-      if (absl::Status status = check_launch(*launch); !status.ok()) return at(launch->location, status);
+      if (absl::Status status = check_launch(*launch); !status.ok())
+        return at(launch->location, status);
     } else if (const auto *call = std::get_if<runtime::LibraryCall>(&program_.instructions[i])) {
       const runtime::LibraryEntry *entry = libraries ? libraries(call->entry) : nullptr;
-      if (entry == nullptr) return absl::NotFoundError(absl::StrCat("no library entry '", call->entry, "' in this build"));
+      if (entry == nullptr)
+        return absl::NotFoundError(
+            absl::StrCat("no library entry '", call->entry, "' in this build"));
       absl::StatusOr<std::unique_ptr<runtime::LibraryCallState>> state = entry->init(*call, 1);
-      if (!state.ok()) return at(call->location, state.status());
+      if (!state.ok())
+        return at(call->location, state.status());
       library_scratch_ = std::max(library_scratch_, (*state)->scratch_bytes());
       library_calls_[i] = *std::move(state);
     }
   }
   if (!program_.constants.empty())
-    if (absl::Status status = upload(program_.constants, "constants", constants_); !status.ok()) return status;
-  if (program_.state_bytes > 0) return upload(std::vector<std::byte>(static_cast<size_t>(program_.state_bytes)), "state", state_);
+    if (absl::Status status = upload(program_.constants, "constants", constants_); !status.ok())
+      return status;
+  if (program_.state_bytes > 0)
+    return upload(std::vector<std::byte>(static_cast<size_t>(program_.state_bytes)), "state",
+                  state_);
   return absl::OkStatus();
 }
 
 absl::Status CudaExecutable::check_launch(const runtime::Launch &launch) const {
   for (int32_t operand : launch.operands)
     if (program_.buffers[operand].offset % kOperandAlignment != 0)
-      return absl::InvalidArgumentError(absl::StrCat("an operand of a kernel lies ", program_.buffers[operand].offset,
-                                                     " bytes into its buffer, which is no multiple of ", kOperandAlignment));
+      return absl::InvalidArgumentError(
+          absl::StrCat("an operand of a kernel lies ", program_.buffers[operand].offset,
+                       " bytes into its buffer, which is no multiple of ", kOperandAlignment));
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<runtime::RunResources>> CudaExecutable::acquire(const runtime::RunContext &) {
-  if (absl::Status status = device_->enter(); !status.ok()) return status;
+absl::StatusOr<std::unique_ptr<runtime::RunResources>>
+CudaExecutable::acquire(const runtime::RunContext &) {
+  if (absl::Status status = device_->enter(); !status.ok())
+    return status;
   auto resources = std::make_unique<Resources>();
   int64_t notes = align(static_cast<int64_t>(program_.instructions.size() * sizeof(int32_t)));
   int64_t total = notes + align(program_.arena_bytes) + align(library_scratch_);
-  for (const runtime::InputSpec &input : program_.inputs) total += align(input.bytes);
+  for (const runtime::InputSpec &input : program_.inputs)
+    total += align(input.bytes);
   auto owned = [](const runtime::OutputSpec &output) {
     return output.donated_input == -1 && output.alias_input == -1 && output.alias_output == -1;
   };
   for (const runtime::OutputSpec &output : program_.outputs)
-    if (owned(output)) total += align(output.bytes);
+    if (owned(output))
+      total += align(output.bytes);
   if (total > 0) {
-    absl::StatusOr<std::shared_ptr<runtime::Buffer>> block = device_->memory()->allocate(total, "arena");
-    if (!block.ok()) return block.status();
+    absl::StatusOr<std::shared_ptr<runtime::Buffer>> block =
+        device_->memory()->allocate(total, "arena");
+    if (!block.ok())
+      return block.status();
     resources->block = *std::move(block);
   }
-  DevicePointer next = resources->block ? reinterpret_cast<DevicePointer>(resources->block->data()) : 0;
+  DevicePointer next =
+      resources->block ? reinterpret_cast<DevicePointer>(resources->block->data()) : 0;
   auto take = [&](int64_t bytes) {
     DevicePointer mine = next;
     next += static_cast<DevicePointer>(align(bytes));
@@ -138,12 +177,14 @@ absl::StatusOr<std::unique_ptr<runtime::RunResources>> CudaExecutable::acquire(c
   resources->notes = take(notes);
   resources->arena = take(program_.arena_bytes);
   resources->scratch = take(library_scratch_);
-  for (const runtime::InputSpec &input : program_.inputs) resources->inputs.push_back(take(input.bytes));
+  for (const runtime::InputSpec &input : program_.inputs)
+    resources->inputs.push_back(take(input.bytes));
   for (const runtime::OutputSpec &output : program_.outputs)
-    resources->outputs.push_back(output.donated_input != -1  ? resources->inputs[static_cast<size_t>(output.donated_input)]
-                                 : output.alias_input != -1  ? resources->inputs[static_cast<size_t>(output.alias_input)]
-                                 : output.alias_output != -1 ? resources->outputs[static_cast<size_t>(output.alias_output)]
-                                                             : take(output.bytes));
+    resources->outputs.push_back(
+        output.donated_input != -1  ? resources->inputs[static_cast<size_t>(output.donated_input)]
+        : output.alias_input != -1  ? resources->inputs[static_cast<size_t>(output.alias_input)]
+        : output.alias_output != -1 ? resources->outputs[static_cast<size_t>(output.alias_output)]
+                                    : take(output.bytes));
   resources->seen_notes.resize(program_.instructions.size());
   return resources;
 }
@@ -173,31 +214,40 @@ DevicePointer CudaExecutable::address(const Resources &resources, int32_t buffer
   return base + static_cast<DevicePointer>(entry.offset);
 }
 
-absl::Status CudaExecutable::launch(const Kernel &kernel, std::vector<DevicePointer> &pointers) const {
-  if (kernel.blocks == 0) return absl::OkStatus();
+absl::Status CudaExecutable::launch(const Kernel &kernel,
+                                    std::vector<DevicePointer> &pointers) const {
+  if (kernel.blocks == 0)
+    return absl::OkStatus();
   std::vector<void *> arguments;
-  for (DevicePointer &pointer : pointers) arguments.push_back(&pointer);
+  for (DevicePointer &pointer : pointers)
+    arguments.push_back(&pointer);
   const Driver &driver = device_->driver();
-  return driver.check(
-      driver.launch_kernel(kernel.function, kernel.blocks, 1, 1, kernel.threads, 1, 1, 0, device_->stream(), arguments.data(), nullptr),
-      "launching a kernel");
+  return driver.check(driver.launch_kernel(kernel.function, kernel.blocks, 1, 1, kernel.threads, 1,
+                                           1, 0, device_->stream(), arguments.data(), nullptr),
+                      "launching a kernel");
 }
 
 absl::Status CudaExecutable::fill(DevicePointer target, const runtime::Fill &fill) const {
   const Driver &driver = device_->driver();
   size_t count = static_cast<size_t>(fill.bytes / fill.width);
-  if (count == 0) return absl::OkStatus();
+  if (count == 0)
+    return absl::OkStatus();
   Stream stream = device_->stream();
   auto low = static_cast<uint32_t>(fill.pattern), high = static_cast<uint32_t>(fill.pattern >> 32);
   int error = 0;
-  if (fill.width == 1) error = driver.fill_8(target, static_cast<unsigned char>(low), count, stream);
-  else if (fill.width == 2) error = driver.fill_16(target, static_cast<unsigned short>(low), count, stream);
-  else if (fill.width == 4) error = driver.fill_32(target, low, count, stream);
-  else if (low == high) error = driver.fill_32(target, low, 2 * count, stream);
+  if (fill.width == 1)
+    error = driver.fill_8(target, static_cast<unsigned char>(low), count, stream);
+  else if (fill.width == 2)
+    error = driver.fill_16(target, static_cast<unsigned short>(low), count, stream);
+  else if (fill.width == 4)
+    error = driver.fill_32(target, low, count, stream);
+  else if (low == high)
+    error = driver.fill_32(target, low, 2 * count, stream);
   else {
     // Every second word, twice.
     error = driver.fill_rows_32(target, 8, low, 1, count, stream);
-    if (error == 0) error = driver.fill_rows_32(target + 4, 8, high, 1, count, stream);
+    if (error == 0)
+      error = driver.fill_rows_32(target + 4, 8, high, 1, count, stream);
   }
   return driver.check(error, "filling memory");
 }
@@ -207,70 +257,92 @@ absl::Status CudaExecutable::execute(Resources &resources, size_t number) const 
   const Driver &driver = device_->driver();
   if (const auto *launch = std::get_if<runtime::Launch>(&instruction)) {
     std::vector<DevicePointer> pointers;
-    for (int32_t operand : launch->operands) pointers.push_back(address(resources, operand));
+    for (int32_t operand : launch->operands)
+      pointers.push_back(address(resources, operand));
     pointers.push_back(launch->partials == -1 ? 0 : address(resources, launch->partials));
     pointers.push_back(resources.notes + number * sizeof(int32_t));
     absl::Status status = this->launch(kernels_[launch->kernel], pointers);
-    if (status.ok() && launch->finish != -1) status = this->launch(kernels_[launch->finish], pointers);
+    if (status.ok() && launch->finish != -1)
+      status = this->launch(kernels_[launch->finish], pointers);
     return at(launch->location, status);
   }
   if (const auto *call = std::get_if<runtime::LibraryCall>(&instruction)) {
     std::vector<void *> pointers;
     for (const runtime::TensorRef &operand : call->operands)
-      pointers.push_back(reinterpret_cast<void *>(address(resources, operand.buffer) + static_cast<DevicePointer>(operand.offset)));
-    return at(call->location, library_calls_[number]->run(pointers, reinterpret_cast<void *>(resources.scratch)));
+      pointers.push_back(reinterpret_cast<void *>(address(resources, operand.buffer) +
+                                                  static_cast<DevicePointer>(operand.offset)));
+    return at(call->location,
+              library_calls_[number]->run(pointers, reinterpret_cast<void *>(resources.scratch)));
   }
   if (const auto *copy = std::get_if<runtime::Copy>(&instruction)) {
-    DevicePointer source = address(resources, copy->source), target = address(resources, copy->target);
-    if (copy->bytes == 0 || source == target) return absl::OkStatus();
-    return at(copy->location, driver.check(driver.copy_on_device(target, source, static_cast<size_t>(copy->bytes), device_->stream()),
-                                           "copying on the GPU"));
+    DevicePointer source = address(resources, copy->source),
+                  target = address(resources, copy->target);
+    if (copy->bytes == 0 || source == target)
+      return absl::OkStatus();
+    return at(copy->location,
+              driver.check(driver.copy_on_device(target, source, static_cast<size_t>(copy->bytes),
+                                                 device_->stream()),
+                           "copying on the GPU"));
   }
   const auto &filling = std::get<runtime::Fill>(instruction);
   return at(filling.location, fill(address(resources, filling.target), filling));
 }
 
 absl::Status CudaExecutable::run(const runtime::RunContext &, runtime::RunResources &run_resources,
-                                 std::span<runtime::Buffer *const> inputs, std::span<runtime::Buffer *const> outputs) {
-  if (absl::Status status = runtime::check_bindings(*this, inputs, outputs); !status.ok()) return status;
-  if (absl::Status status = device_->enter(); !status.ok()) return status;
+                                 std::span<runtime::Buffer *const> inputs,
+                                 std::span<runtime::Buffer *const> outputs) {
+  if (absl::Status status = runtime::check_bindings(*this, inputs, outputs); !status.ok())
+    return status;
+  if (absl::Status status = device_->enter(); !status.ok())
+    return status;
   auto &resources = static_cast<Resources &>(run_resources);
   const Driver &driver = device_->driver();
   Stream stream = device_->stream();
   auto enqueue = [&]() -> absl::Status {
     size_t notes = resources.seen_notes.size();
     if (notes > 0)
-      if (absl::Status status = driver.check(driver.fill_32(resources.notes, 0, notes, stream), "clearing notes"); !status.ok())
+      if (absl::Status status =
+              driver.check(driver.fill_32(resources.notes, 0, notes, stream), "clearing notes");
+          !status.ok())
         return status;
     for (size_t i = 0; i < inputs.size(); ++i) {
-      if (program_.inputs[i].bytes == 0) continue;
-      int error = driver.copy_to_device(resources.inputs[i], inputs[i]->data(), static_cast<size_t>(program_.inputs[i].bytes), stream);
-      if (absl::Status status = driver.check(error, "copying an input to the GPU"); !status.ok()) return status;
+      if (program_.inputs[i].bytes == 0)
+        continue;
+      int error = driver.copy_to_device(resources.inputs[i], inputs[i]->data(),
+                                        static_cast<size_t>(program_.inputs[i].bytes), stream);
+      if (absl::Status status = driver.check(error, "copying an input to the GPU"); !status.ok())
+        return status;
     }
     for (size_t i = 0; i < program_.instructions.size(); ++i)
-      if (absl::Status status = execute(resources, i); !status.ok()) return status;
+      if (absl::Status status = execute(resources, i); !status.ok())
+        return status;
     return absl::OkStatus();
   };
   auto fetch = [&]() -> absl::Status {
     for (size_t i = 0; i < outputs.size(); ++i) {
       const runtime::OutputSpec &spec = program_.outputs[i];
       // What is another buffer is either unchanged or copied with that one.
-      if (spec.bytes == 0 || spec.alias_input != -1 || spec.alias_output != -1) continue;
-      int error = driver.copy_to_host(outputs[i]->data(), resources.outputs[i], static_cast<size_t>(spec.bytes), stream);
-      if (absl::Status status = driver.check(error, "copying an output from the GPU"); !status.ok()) return status;
+      if (spec.bytes == 0 || spec.alias_input != -1 || spec.alias_output != -1)
+        continue;
+      int error = driver.copy_to_host(outputs[i]->data(), resources.outputs[i],
+                                      static_cast<size_t>(spec.bytes), stream);
+      if (absl::Status status = driver.check(error, "copying an output from the GPU"); !status.ok())
+        return status;
     }
     return absl::OkStatus();
   };
   auto read_notes = [&]() -> absl::Status {
-    if (resources.seen_notes.empty()) return absl::OkStatus();
-    return driver.check(
-        driver.copy_to_host(resources.seen_notes.data(), resources.notes, resources.seen_notes.size() * sizeof(int32_t), stream),
-        "reading notes");
+    if (resources.seen_notes.empty())
+      return absl::OkStatus();
+    return driver.check(driver.copy_to_host(resources.seen_notes.data(), resources.notes,
+                                            resources.seen_notes.size() * sizeof(int32_t), stream),
+                        "reading notes");
   };
   auto noted = [&]() -> absl::Status {
     for (size_t i = 0; i < resources.seen_notes.size(); ++i)
       if (resources.seen_notes[i] != 0)
-        if (const auto *launch = std::get_if<runtime::Launch>(&program_.instructions[i])) return bad_index(*launch, resources);
+        if (const auto *launch = std::get_if<runtime::Launch>(&program_.instructions[i]))
+          return bad_index(*launch, resources);
     return absl::OkStatus();
   };
   // Whatever was put on the stream uses these buffers until the device has come to its end.
@@ -278,51 +350,67 @@ absl::Status CudaExecutable::run(const runtime::RunContext &, runtime::RunResour
     absl::Status done = device_->synchronize();
     return status.ok() ? done : status;
   };
-  // Outputs may lie in donated inputs, which are to hold what they held when an index was out of range: such a program is looked at first.
-  bool checks = std::any_of(program_.instructions.begin(), program_.instructions.end(), [](const runtime::Instruction &instruction) {
-    const auto *launch = std::get_if<runtime::Launch>(&instruction);
-    return launch && !launch->checks.empty();
-  });
+  // Outputs may lie in donated inputs, which are to hold what they held when an index was out of
+  // range: such a program is looked at first.
+  bool checks = std::any_of(program_.instructions.begin(), program_.instructions.end(),
+                            [](const runtime::Instruction &instruction) {
+                              const auto *launch = std::get_if<runtime::Launch>(&instruction);
+                              return launch && !launch->checks.empty();
+                            });
   absl::Status status = enqueue();
   if (checks) {
-    if (status.ok()) status = read_notes();
+    if (status.ok())
+      status = read_notes();
     status = finish(std::move(status));
     if (status.ok())
-      if (absl::Status bad = noted(); !bad.ok()) return runtime::with_kept_inputs(std::move(bad));
+      if (absl::Status bad = noted(); !bad.ok())
+        return runtime::with_kept_inputs(std::move(bad));
   }
-  if (status.ok()) status = fetch();
-  if (status.ok() && !checks) status = read_notes();
+  if (status.ok())
+    status = fetch();
+  if (status.ok() && !checks)
+    status = read_notes();
   status = finish(std::move(status));
   return status.ok() && !checks ? noted() : status;
 }
 
-absl::Status CudaExecutable::bad_index(const runtime::Launch &launch, const Resources &resources) const {
-  // The indices are shown where nothing has been written over them since: the program ran on to its end.
+absl::Status CudaExecutable::bad_index(const runtime::Launch &launch,
+                                       const Resources &resources) const {
+  // The indices are shown where nothing has been written over them since: the program ran on to its
+  // end.
   runtime::Launch shown = launch;
   std::vector<std::vector<std::byte>> copies(launch.operands.size());
   std::vector<void *> buffers(launch.operands.size());
   for (runtime::IndexCheck &check : shown.checks) {
-    if (check.operand == -1) continue;
+    if (check.operand == -1)
+      continue;
     auto operand = static_cast<size_t>(check.operand);
-    const runtime::BufferEntry &entry = program_.buffers[static_cast<size_t>(launch.operands[operand])];
+    const runtime::BufferEntry &entry =
+        program_.buffers[static_cast<size_t>(launch.operands[operand])];
     bool stays = entry.kind == runtime::BufferKind::kConstant ||
-                 (entry.kind == runtime::BufferKind::kInput && !program_.inputs[static_cast<size_t>(entry.index)].donatable);
+                 (entry.kind == runtime::BufferKind::kInput &&
+                  !program_.inputs[static_cast<size_t>(entry.index)].donatable);
     if (stays && copies[operand].empty()) {
       copies[operand].resize(static_cast<size_t>(entry.bytes));
-      int error = device_->driver().copy_to_host(copies[operand].data(), address(resources, launch.operands[operand]),
+      int error = device_->driver().copy_to_host(copies[operand].data(),
+                                                 address(resources, launch.operands[operand]),
                                                  copies[operand].size(), device_->stream());
       stays = device_->driver().check(error, "reading indices").ok() && device_->synchronize().ok();
       buffers[operand] = copies[operand].data();
     }
-    if (!stays) check.operand = -1;
+    if (!stays)
+      check.operand = -1;
   }
   runtime::BadIndex bad = runtime::find_bad_index(program_, shown, buffers.data());
-  return at(bad.location == -1 ? launch.location : bad.location, absl::OutOfRangeError(bad.message));
+  return at(bad.location == -1 ? launch.location : bad.location,
+            absl::OutOfRangeError(bad.message));
 }
 
 absl::Status CudaExecutable::at(int32_t location, const absl::Status &status) const {
-  if (status.ok() || location == -1) return status;
-  return absl::Status(status.code(), absl::StrCat(program_.locations[location], ": ", status.message()));
+  if (status.ok() || location == -1)
+    return status;
+  return absl::Status(status.code(),
+                      absl::StrCat(program_.locations[location], ": ", status.message()));
 }
 
 } // namespace weft::backends::cuda

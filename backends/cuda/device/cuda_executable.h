@@ -1,4 +1,5 @@
-// Runs a Program on a GPU: inputs are copied there, its instruction table is put on one stream, outputs are copied back.
+// Runs a Program on a GPU: inputs are copied there, its instruction table is put on one stream,
+// outputs are copied back.
 #pragma once
 
 #include <memory>
@@ -14,27 +15,44 @@ namespace weft::backends::cuda {
 
 class CudaExecutable : public runtime::Executable {
 public:
-  // Loads the modules into the GPU and copies the constants there. InvalidArgument for a program that does not validate, that has work
-  // to do ahead of its runs, or whose operands kernels cannot read (their vectors take aligned buffers), NotFound for a kernel or a library entry that is not there,
-  // FailedPrecondition for a GPU that is older than the code, Internal for code that the driver refuses, ResourceExhausted for memory.
-  static absl::StatusOr<std::shared_ptr<CudaExecutable>> create(runtime::Program program, std::vector<KernelModule> modules,
-                                                                std::shared_ptr<CudaDevice> device,
-                                                                const runtime::LibraryResolver &libraries);
+  // Loads the modules into the GPU and copies the constants there. InvalidArgument for a program
+  // that does not validate, that has work to do ahead of its runs, or whose operands kernels cannot
+  // read (their vectors take aligned buffers), NotFound for a kernel or a library entry that is not
+  // there, FailedPrecondition for a GPU that is older than the code, Internal for code that the
+  // driver refuses, ResourceExhausted for memory.
+  static absl::StatusOr<std::shared_ptr<CudaExecutable>>
+  create(runtime::Program program, std::vector<KernelModule> modules,
+         std::shared_ptr<CudaDevice> device, const runtime::LibraryResolver &libraries);
   ~CudaExecutable() override;
 
   // The buffers that it is given are the host's.
-  std::span<const runtime::InputSpec> input_specs() const override { return program_.inputs; }
-  std::span<const runtime::OutputSpec> output_specs() const override { return program_.outputs; }
+  std::span<const runtime::InputSpec> input_specs() const override {
+    return program_.inputs;
+  }
+  std::span<const runtime::OutputSpec> output_specs() const override {
+    return program_.outputs;
+  }
   // On the GPU.
-  int64_t arena_bytes() const override { return program_.arena_bytes; }
-  bool is_serial() const override { return false; } // the executor's thread is the only one that uses the stream
-  // Takes the GPU's memory for the arena and the copies of inputs and outputs; nothing of context.memory.
-  absl::StatusOr<std::unique_ptr<runtime::RunResources>> acquire(const runtime::RunContext &context) override;
-  absl::Status run(const runtime::RunContext &context, runtime::RunResources &resources, std::span<runtime::Buffer *const> inputs,
+  int64_t arena_bytes() const override {
+    return program_.arena_bytes;
+  }
+  bool is_serial() const override {
+    return false;
+  } // the executor's thread is the only one that uses the stream
+  // Takes the GPU's memory for the arena and the copies of inputs and outputs; nothing of
+  // context.memory.
+  absl::StatusOr<std::unique_ptr<runtime::RunResources>>
+  acquire(const runtime::RunContext &context) override;
+  absl::Status run(const runtime::RunContext &context, runtime::RunResources &resources,
+                   std::span<runtime::Buffer *const> inputs,
                    std::span<runtime::Buffer *const> outputs) override;
 
-  const runtime::Program &program() const { return program_; }
-  const std::vector<KernelModule> &modules() const { return modules_; }
+  const runtime::Program &program() const {
+    return program_;
+  }
+  const std::vector<KernelModule> &modules() const {
+    return modules_;
+  }
 
 private:
   struct Kernel {
@@ -46,7 +64,8 @@ private:
   CudaExecutable() = default;
   absl::Status load(const runtime::LibraryResolver &libraries);
   absl::Status check_launch(const runtime::Launch &launch) const;
-  absl::Status upload(std::span<const std::byte> bytes, const char *purpose, std::shared_ptr<runtime::Buffer> &buffer);
+  absl::Status upload(std::span<const std::byte> bytes, const char *purpose,
+                      std::shared_ptr<runtime::Buffer> &buffer);
   DevicePointer address(const Resources &resources, int32_t buffer) const;
   absl::Status launch(const Kernel &kernel, std::vector<DevicePointer> &pointers) const;
   absl::Status execute(Resources &resources, size_t instruction) const;

@@ -1,4 +1,5 @@
-// The device half on the recording driver: every launch, copy and lifetime, failures at each call, and matrix products.
+// The device half on the recording driver: every launch, copy and lifetime, failures at each call,
+// and matrix products.
 #include "backends/cuda/device/cuda_executable.h"
 
 #include <dlfcn.h>
@@ -8,8 +9,8 @@
 
 #include "backends/cuda/device/cublaslt_matmul.h"
 #include "backends/cuda/device/recording_driver.h"
-#include "gtest/gtest.h"
 #include "runtime/memory/buffer.h"
+#include "gtest/gtest.h"
 
 namespace weft::backends::cuda {
 namespace {
@@ -21,8 +22,11 @@ constexpr const char *kLibrary = "backends/cuda/device/libcuda.so.1";
 struct Recording {
   Recording() {
     void *library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) ADD_FAILURE() << dlerror();
-    auto find = [&](auto &function, const char *name) { function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(library, name)); };
+    if (library == nullptr)
+      ADD_FAILURE() << dlerror();
+    auto find = [&](auto &function, const char *name) {
+      function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(library, name));
+    };
     find(log, "weft_recording_log");
     find(errors, "weft_recording_errors");
     find(live, "weft_recording_live");
@@ -45,11 +49,15 @@ Recording &recording() {
 
 // What the kernels of the program below compute, on 16 floats.
 void compute(const char *name, void **pointers, int count) {
-  auto floats = [&](int i) { return static_cast<float *>(pointers[i]); };
+  auto floats = [&](int i) {
+    return static_cast<float *>(pointers[i]);
+  };
   if (!std::strcmp(name, "add")) {
-    for (int i = 0; i < 16; ++i) floats(2)[i] = floats(0)[i] + floats(1)[i];
+    for (int i = 0; i < 16; ++i)
+      floats(2)[i] = floats(0)[i] + floats(1)[i];
   } else if (!std::strcmp(name, "total")) { // two blocks, a partial result each
-    for (int block = 0; block < 2; ++block) floats(2)[block] = std::accumulate(floats(0) + 8 * block, floats(0) + 8 * block + 8, 0.0f);
+    for (int block = 0; block < 2; ++block)
+      floats(2)[block] = std::accumulate(floats(0) + 8 * block, floats(0) + 8 * block + 8, 0.0f);
   } else if (!std::strcmp(name, "total_finish")) {
     floats(1)[0] = floats(2)[0] + floats(2)[1];
   } else if (!std::strcmp(name, "out_of_range")) {
@@ -60,26 +68,31 @@ void compute(const char *name, void **pointers, int count) {
 std::vector<KernelModule> modules() {
   auto entry = [](const std::string &name, int parameters) {
     std::string text = ".visible .entry " + name + "(";
-    for (int i = 0; i < parameters; ++i) text += (i ? ", " : "") + std::string(".param .u64 p") + std::to_string(i);
+    for (int i = 0; i < parameters; ++i)
+      text += (i ? ", " : "") + std::string(".param .u64 p") + std::to_string(i);
     return text + ") { ret; }\n";
   };
-  return {{entry("add", 5), {{"add", 1, 32}}},
-          {entry("total", 4) + entry("total_finish", 4), {{"total", 2, 128}, {"total_finish", 1, 128}}},
-          {entry("out_of_range", 4), {{"out_of_range", 1, 32}}}};
+  return {
+      {entry("add", 5), {{"add", 1, 32}}},
+      {entry("total", 4) + entry("total_finish", 4), {{"total", 2, 128}, {"total_finish", 1, 128}}},
+      {entry("out_of_range", 4), {{"out_of_range", 1, 32}}}};
 }
 
 // sum = a + b, in a's buffer; total = the sum of that; b unchanged; a pattern; a constant.
 Program program() {
   Program p;
   p.target = "cuda sm_90";
-  p.inputs = {{"a", DType::kFloat32, {16}, 64, true, false}, {"b", DType::kFloat32, {16}, 64, false, false}};
+  p.inputs = {{"a", DType::kFloat32, {16}, 64, true, false},
+              {"b", DType::kFloat32, {16}, 64, false, false}};
   p.outputs = {{"sum", DType::kFloat32, {16}, 64, 0, -1, -1},
                {"total", DType::kFloat32, {}, 4, -1, -1, -1},
                {"b", DType::kFloat32, {16}, 64, -1, 1, -1},
                {"pattern", DType::kInt64, {8}, 64, -1, -1, -1},
                {"constant", DType::kFloat32, {16}, 64, -1, -1, -1}};
-  p.buffers = {{BufferKind::kInput, 0, 0, 64}, {BufferKind::kInput, 1, 0, 64},  {BufferKind::kOutput, 0, 0, 64}, {BufferKind::kOutput, 1, 0, 4},
-               {BufferKind::kArena, -1, 0, 8}, {BufferKind::kOutput, 3, 0, 64}, {BufferKind::kOutput, 4, 0, 64}, {BufferKind::kConstant, -1, 0, 64}};
+  p.buffers = {{BufferKind::kInput, 0, 0, 64},  {BufferKind::kInput, 1, 0, 64},
+               {BufferKind::kOutput, 0, 0, 64}, {BufferKind::kOutput, 1, 0, 4},
+               {BufferKind::kArena, -1, 0, 8},  {BufferKind::kOutput, 3, 0, 64},
+               {BufferKind::kOutput, 4, 0, 64}, {BufferKind::kConstant, -1, 0, 64}};
   p.symbols = {"add", "total", "total_finish"};
   p.locations = {"train.cpp:3", "train.cpp:4"};
   p.arena_bytes = 64;
@@ -88,7 +101,8 @@ Program program() {
     float value = static_cast<float>(100 + i);
     std::memcpy(p.constants.data() + 4 * i, &value, 4);
   }
-  p.instructions = {Launch{0, -1, {0, 1, 2}, -1, 1, 1, false, 0, {}}, Launch{1, 2, {2, 3}, 4, 2, 1, false, 1, {}}, Fill{5, 0x100000002, 8, 64, -1},
+  p.instructions = {Launch{0, -1, {0, 1, 2}, -1, 1, 1, false, 0, {}},
+                    Launch{1, 2, {2, 3}, 4, 2, 1, false, 1, {}}, Fill{5, 0x100000002, 8, 64, -1},
                     Copy{7, 6, 64, -1}};
   return p;
 }
@@ -116,11 +130,15 @@ protected:
     int64_t pattern[8] = {};
   };
   absl::Status run(CudaExecutable &executable, Host &host) {
-    for (int i = 0; i < 16; ++i) host.a[i] = static_cast<float>(i), host.b[i] = 1;
-    auto borrow = [](void *data, int64_t bytes) { return Buffer::borrow(data, bytes, nullptr); };
-    auto a = borrow(host.a, 64), b = borrow(host.b, 64), total = borrow(&host.total, 4), pattern = borrow(host.pattern, 64),
-         constant = borrow(host.constant, 64);
-    Buffer *inputs[] = {a.get(), b.get()}, *outputs[] = {a.get(), total.get(), b.get(), pattern.get(), constant.get()};
+    for (int i = 0; i < 16; ++i)
+      host.a[i] = static_cast<float>(i), host.b[i] = 1;
+    auto borrow = [](void *data, int64_t bytes) {
+      return Buffer::borrow(data, bytes, nullptr);
+    };
+    auto a = borrow(host.a, 64), b = borrow(host.b, 64), total = borrow(&host.total, 4),
+         pattern = borrow(host.pattern, 64), constant = borrow(host.constant, 64);
+    Buffer *inputs[] = {a.get(), b.get()},
+           *outputs[] = {a.get(), total.get(), b.get(), pattern.get(), constant.get()};
     return executable.acquire_and_run({}, inputs, outputs);
   }
   static void expect(const Host &host) {
@@ -130,7 +148,8 @@ protected:
       EXPECT_EQ(host.constant[i], static_cast<float>(100 + i));
     }
     EXPECT_EQ(host.total, 136);
-    for (int64_t value : host.pattern) EXPECT_EQ(value, 0x100000002);
+    for (int64_t value : host.pattern)
+      EXPECT_EQ(value, 0x100000002);
   }
 
   std::shared_ptr<CudaDevice> device;
@@ -139,16 +158,19 @@ protected:
 TEST_F(CudaExecutableTest, RunsEveryInstruction) {
   auto executable = CudaExecutable::create(program(), modules(), device, nullptr);
   ASSERT_TRUE(executable.ok()) << executable.status();
-  EXPECT_STREQ(recording().log(), "load add\nload total\nload total_finish\nload out_of_range\nallocate 64\nto device 64\nsynchronize\n");
+  EXPECT_STREQ(recording().log(), "load add\nload total\nload total_finish\nload "
+                                  "out_of_range\nallocate 64\nto device 64\nsynchronize\n");
   recording().reset();
   Host host;
   ASSERT_TRUE(run(**executable, host).ok());
   expect(host);
-  EXPECT_STREQ(recording().log(), "allocate 1792\n"
-                                  "fill 4 x 4\nto device 64\nto device 64\n"
-                                  "launch add <<<1, 32>>>\nlaunch total <<<2, 128>>>\nlaunch total_finish <<<1, 128>>>\n"
-                                  "fill 4 x 8\nfill 4 x 8\non device 64\n"
-                                  "to host 64\nto host 4\nto host 64\nto host 64\nto host 16\nsynchronize\n");
+  EXPECT_STREQ(
+      recording().log(),
+      "allocate 1792\n"
+      "fill 4 x 4\nto device 64\nto device 64\n"
+      "launch add <<<1, 32>>>\nlaunch total <<<2, 128>>>\nlaunch total_finish <<<1, 128>>>\n"
+      "fill 4 x 8\nfill 4 x 8\non device 64\n"
+      "to host 64\nto host 4\nto host 64\nto host 64\nto host 16\nsynchronize\n");
   // The block of the first run serves the second.
   recording().reset();
   ASSERT_TRUE(run(**executable, host).ok());
@@ -156,19 +178,23 @@ TEST_F(CudaExecutableTest, RunsEveryInstruction) {
   EXPECT_EQ(std::string(recording().log()).find("allocate"), std::string::npos);
   recording().reset();
   executable->reset();
-  EXPECT_STREQ(recording().log(), "unload add\nunload total\nunload total_finish\nunload out_of_range\n");
+  EXPECT_STREQ(recording().log(),
+               "unload add\nunload total\nunload total_finish\nunload out_of_range\n");
 }
 
 TEST_F(CudaExecutableTest, AnyCallMayFail) {
   int failed = 0;
-  for (const char *function : {"cuMemAlloc", "cuModuleLoadDataEx", "cuModuleGetFunction", "cuLaunchKernel", "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync",
-                               "cuMemcpyDtoDAsync", "cuMemsetD32Async", "cuMemsetD2D32Async", "cuStreamSynchronize"})
+  for (const char *function :
+       {"cuMemAlloc", "cuModuleLoadDataEx", "cuModuleGetFunction", "cuLaunchKernel",
+        "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuMemcpyDtoDAsync", "cuMemsetD32Async",
+        "cuMemsetD2D32Async", "cuStreamSynchronize"})
     for (int n = 0; n < 5; ++n) {
       recording().fail(function, n, function == std::string("cuMemAlloc") ? 2 : 700);
       auto executable = CudaExecutable::create(program(), modules(), device, nullptr);
       absl::Status status = executable.status();
       Host host;
-      if (status.ok()) status = run(**executable, host);
+      if (status.ok())
+        status = run(**executable, host);
       recording().fail("", 0, 0);
       if (status.ok()) {
         expect(host);
@@ -176,7 +202,9 @@ TEST_F(CudaExecutableTest, AnyCallMayFail) {
       }
       ++failed;
       bool memory = function == std::string("cuMemAlloc");
-      EXPECT_EQ(status.code(), memory ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kInternal) << function << " " << n << ": " << status;
+      EXPECT_EQ(status.code(),
+                memory ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kInternal)
+          << function << " " << n << ": " << status;
       // A retry works.
       auto again = CudaExecutable::create(program(), modules(), device, nullptr);
       ASSERT_TRUE(again.ok()) << again.status();
@@ -199,11 +227,15 @@ TEST_F(CudaExecutableTest, NamesWhatFailed) {
 
   bad = program();
   bad.symbols[0] = "subtract";
-  EXPECT_EQ(CudaExecutable::create(bad, modules(), device, nullptr).status().message(), "no kernel 'subtract' beside the program");
+  EXPECT_EQ(CudaExecutable::create(bad, modules(), device, nullptr).status().message(),
+            "no kernel 'subtract' beside the program");
   bad = program();
   bad.buffers[1] = {BufferKind::kInput, 1, 4, 60};
   status = CudaExecutable::create(bad, modules(), device, nullptr).status();
-  EXPECT_NE(status.message().find("train.cpp:3: an operand of a kernel lies 4 bytes into its buffer"), std::string::npos) << status;
+  EXPECT_NE(
+      status.message().find("train.cpp:3: an operand of a kernel lies 4 bytes into its buffer"),
+      std::string::npos)
+      << status;
 }
 
 TEST_F(CudaExecutableTest, MultipliesMatrices) {
@@ -214,40 +246,59 @@ TEST_F(CudaExecutableTest, MultipliesMatrices) {
     std::vector<int64_t> batch;
     bool one_rhs, transpose_lhs, transpose_rhs;
   };
-  for (const Case &c : {Case{{}, false, false, false}, {{}, false, true, false}, {{}, false, false, true}, {{2, 3}, false, false, true},
-                        {{2, 3}, true, false, false}, {{4}, true, true, true}}) {
+  for (const Case &c : {Case{{}, false, false, false},
+                        {{}, false, true, false},
+                        {{}, false, false, true},
+                        {{2, 3}, false, false, true},
+                        {{2, 3}, true, false, false},
+                        {{4}, true, true, true}}) {
     constexpr int64_t kM = 3, kN = 5, kK = 4;
-    int64_t batch = std::accumulate(c.batch.begin(), c.batch.end(), int64_t{1}, std::multiplies<>());
+    int64_t batch =
+        std::accumulate(c.batch.begin(), c.batch.end(), int64_t{1}, std::multiplies<>());
     Program p;
     LibraryCall call;
     call.entry = "cublaslt.matmul";
     call.inputs = 2;
-    if (c.transpose_lhs) call.config.emplace_back("transpose_lhs", int64_t{1});
-    if (c.transpose_rhs) call.config.emplace_back("transpose_rhs", int64_t{1});
+    if (c.transpose_lhs)
+      call.config.emplace_back("transpose_lhs", int64_t{1});
+    if (c.transpose_rhs)
+      call.config.emplace_back("transpose_rhs", int64_t{1});
     auto tensor = [&](bool repeated, int64_t rows, int64_t columns) {
       TensorRef ref;
       ref.buffer = static_cast<int32_t>(call.operands.size());
-      if (!repeated) ref.dims = c.batch;
+      if (!repeated)
+        ref.dims = c.batch;
       ref.dims.push_back(rows);
       ref.dims.push_back(columns);
       ref.strides.resize(ref.dims.size());
       int64_t stride = 1;
-      for (size_t i = ref.dims.size(); i-- > 0; stride *= ref.dims[i]) ref.strides[i] = stride;
+      for (size_t i = ref.dims.size(); i-- > 0; stride *= ref.dims[i])
+        ref.strides[i] = stride;
       call.operands.push_back(ref);
       return 4 * stride;
     };
     int64_t lhs = tensor(false, c.transpose_lhs ? kK : kM, c.transpose_lhs ? kM : kK);
-    int64_t rhs = tensor(c.one_rhs, c.transpose_rhs ? kN : kK, c.transpose_rhs ? kK : kN), out = tensor(false, kM, kN);
-    p.inputs = {{"", DType::kFloat32, call.operands[0].dims, lhs, false, false}, {"", DType::kFloat32, call.operands[1].dims, rhs, false, false}};
+    int64_t rhs = tensor(c.one_rhs, c.transpose_rhs ? kN : kK, c.transpose_rhs ? kK : kN),
+            out = tensor(false, kM, kN);
+    p.inputs = {{"", DType::kFloat32, call.operands[0].dims, lhs, false, false},
+                {"", DType::kFloat32, call.operands[1].dims, rhs, false, false}};
     p.outputs = {{"", DType::kFloat32, call.operands[2].dims, out, -1, -1, -1}};
-    p.buffers = {{BufferKind::kInput, 0, 0, lhs}, {BufferKind::kInput, 1, 0, rhs}, {BufferKind::kOutput, 0, 0, out}};
+    p.buffers = {{BufferKind::kInput, 0, 0, lhs},
+                 {BufferKind::kInput, 1, 0, rhs},
+                 {BufferKind::kOutput, 0, 0, out}};
     p.instructions = {call};
-    auto executable = CudaExecutable::create(p, {}, device, [&](std::string_view name) { return name == entry->name() ? entry.get() : nullptr; });
+    auto executable = CudaExecutable::create(p, {}, device, [&](std::string_view name) {
+      return name == entry->name() ? entry.get() : nullptr;
+    });
     ASSERT_TRUE(executable.ok()) << executable.status();
-    std::vector<float> a(static_cast<size_t>(lhs / 4)), b(static_cast<size_t>(rhs / 4)), result(static_cast<size_t>(out / 4));
-    for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i % 7) - 3;
-    for (size_t i = 0; i < b.size(); ++i) b[i] = static_cast<float>(i % 5) - 1;
-    auto ba = Buffer::borrow(a.data(), lhs, nullptr), bb = Buffer::borrow(b.data(), rhs, nullptr), bo = Buffer::borrow(result.data(), out, nullptr);
+    std::vector<float> a(static_cast<size_t>(lhs / 4)), b(static_cast<size_t>(rhs / 4)),
+        result(static_cast<size_t>(out / 4));
+    for (size_t i = 0; i < a.size(); ++i)
+      a[i] = static_cast<float>(i % 7) - 3;
+    for (size_t i = 0; i < b.size(); ++i)
+      b[i] = static_cast<float>(i % 5) - 1;
+    auto ba = Buffer::borrow(a.data(), lhs, nullptr), bb = Buffer::borrow(b.data(), rhs, nullptr),
+         bo = Buffer::borrow(result.data(), out, nullptr);
     Buffer *inputs[] = {ba.get(), bb.get()}, *outputs[] = {bo.get()};
     absl::Status status = (*executable)->acquire_and_run({}, inputs, outputs);
     ASSERT_TRUE(status.ok()) << status;
@@ -256,9 +307,12 @@ TEST_F(CudaExecutableTest, MultipliesMatrices) {
         for (int64_t j = 0; j < kN; ++j) {
           float sum = 0;
           for (int64_t k = 0; k < kK; ++k)
-            sum += a[static_cast<size_t>(g * kM * kK + (c.transpose_lhs ? k * kM + i : i * kK + k))] *
-                   b[static_cast<size_t>((c.one_rhs ? 0 : g * kK * kN) + (c.transpose_rhs ? j * kK + k : k * kN + j))];
-          EXPECT_EQ(result[static_cast<size_t>((g * kM + i) * kN + j)], sum) << g << " " << i << " " << j;
+            sum +=
+                a[static_cast<size_t>(g * kM * kK + (c.transpose_lhs ? k * kM + i : i * kK + k))] *
+                b[static_cast<size_t>((c.one_rhs ? 0 : g * kK * kN) +
+                                      (c.transpose_rhs ? j * kK + k : k * kN + j))];
+          EXPECT_EQ(result[static_cast<size_t>((g * kM + i) * kN + j)], sum)
+              << g << " " << i << " " << j;
         }
   }
 }
@@ -269,27 +323,36 @@ TEST_F(CudaExecutableTest, SaysWhenTheGpuIsLost) {
   recording().fail("cuStreamSynchronize", 0, 700);
   Host host;
   absl::Status status = run(**executable, host);
-  EXPECT_NE(status.message().find("waiting for the GPU (a kernel or a copy failed)"), std::string::npos) << status;
+  EXPECT_NE(status.message().find("waiting for the GPU (a kernel or a copy failed)"),
+            std::string::npos)
+      << status;
   EXPECT_NE(status.message().find("must be started again"), std::string::npos) << status;
 }
 
 TEST(CudaDriver, SaysWhatIsMissing) {
   absl::Status status = open_driver("libnowhere.so").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
-  EXPECT_NE(status.message().find("NVIDIA's driver was not found (libnowhere.so"), std::string::npos) << status;
-  EXPECT_NE(open_driver("libc.so.6").status().message().find("libc.so.6 lacks cuInit"), std::string::npos);
-  EXPECT_NE(open_cublaslt("libnowhere.so").status().message().find("cuBLASLt was not found"), std::string::npos);
+  EXPECT_NE(status.message().find("NVIDIA's driver was not found (libnowhere.so"),
+            std::string::npos)
+      << status;
+  EXPECT_NE(open_driver("libc.so.6").status().message().find("libc.so.6 lacks cuInit"),
+            std::string::npos);
+  EXPECT_NE(open_cublaslt("libnowhere.so").status().message().find("cuBLASLt was not found"),
+            std::string::npos);
 }
 
 TEST(CudaCode, ReadsWhatWasWrittenAndNothingElse) {
   std::string bytes = write_modules(modules());
-  auto span = [](const std::string &text) { return std::span(reinterpret_cast<const std::byte *>(text.data()), text.size()); };
+  auto span = [](const std::string &text) {
+    return std::span(reinterpret_cast<const std::byte *>(text.data()), text.size());
+  };
   auto read = read_modules(span(bytes));
   ASSERT_TRUE(read.ok()) << read.status();
   ASSERT_EQ(read->size(), 3u);
   EXPECT_EQ((*read)[1].entries[1].symbol, "total_finish");
   EXPECT_EQ((*read)[1].entries[0].blocks, 2);
-  for (size_t size = 0; size < bytes.size(); size += 7) EXPECT_FALSE(read_modules(span(bytes.substr(0, size))).ok());
+  for (size_t size = 0; size < bytes.size(); size += 7)
+    EXPECT_FALSE(read_modules(span(bytes.substr(0, size))).ok());
   for (size_t i = 0; i < bytes.size(); i += 5) {
     std::string changed = bytes;
     changed[i] ^= 0x40;

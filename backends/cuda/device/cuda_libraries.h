@@ -9,8 +9,10 @@
 
 namespace weft::backends::cuda {
 
-// The library entries of the process's GPU by name. A library is opened when a program first asks for an entry of it; where it is not
-// installed, the entry's init says so. cublaslt: the library's name, as open_cublaslt takes it.
-runtime::LibraryResolver library_resolver(std::shared_ptr<CudaDevice> device, std::string cublaslt = "");
+// The library entries of the process's GPU by name. A library is opened when a program first asks
+// for an entry of it; where it is not installed, the entry's init says so. cublaslt: the library's
+// name, as open_cublaslt takes it.
+runtime::LibraryResolver library_resolver(std::shared_ptr<CudaDevice> device,
+                                          std::string cublaslt = "");
 
 } // namespace weft::backends::cuda

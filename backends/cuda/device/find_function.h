@@ -7,10 +7,13 @@
 
 namespace weft::backends::cuda {
 
-// Sets `function` to the library's `symbol`; where it has none, the symbol's name joins the list `missing`.
-template <typename Function> void find_function(void *library, const char *symbol, Function &function, std::string &missing) {
+// Sets `function` to the library's `symbol`; where it has none, the symbol's name joins the list
+// `missing`.
+template <typename Function>
+void find_function(void *library, const char *symbol, Function &function, std::string &missing) {
   function = reinterpret_cast<Function>(dlsym(library, symbol));
-  if (function == nullptr) missing.append(missing.empty() ? "" : ", ").append(symbol);
+  if (function == nullptr)
+    missing.append(missing.empty() ? "" : ", ").append(symbol);
 }
 
 } // namespace weft::backends::cuda

@@ -1,6 +1,7 @@
-// Stands in for NVIDIA's driver and for cuBLASLt where there is no GPU: a library that exports their functions. "The GPU's" memory is the
-// host's, at addresses of its own that no host pointer equals; work is put on a stream and done when somebody waits for it, so that
-// memory which goes too early is found. Kernels do what a test says; matrix products are computed.
+// Stands in for NVIDIA's driver and for cuBLASLt where there is no GPU: a library that exports
+// their functions. "The GPU's" memory is the host's, at addresses of its own that no host pointer
+// equals; work is put on a stream and done when somebody waits for it, so that memory which goes
+// too early is found. Kernels do what a test says; matrix products are computed.
 #include "backends/cuda/device/recording_driver.h"
 
 #include <cstdarg>
@@ -47,7 +48,8 @@ struct State {
   std::map<uint64_t, Block> live;
   uint64_t next = kBase;
   std::vector<std::function<void()>> stream;
-  std::vector<std::unique_ptr<Kernels>> modules; // never freed: handles stay distinct, and what is on the stream keeps its kernels
+  std::vector<std::unique_ptr<Kernels>>
+      modules; // never freed: handles stay distinct, and what is on the stream keeps its kernels
   std::string failing;
   int fail_at = -1, fail_with = 0;
   weft_recording_kernel kernel = nullptr;
@@ -58,9 +60,11 @@ State &state() {
     // For whole programs: what was called, when they end.
     std::atexit([] {
       const char *path = std::getenv("WEFT_RECORDING_LOG");
-      if (path == nullptr) return;
+      if (path == nullptr)
+        return;
       if (std::FILE *file = std::fopen(path, "w")) {
-        std::fprintf(file, "%s%s", state().log.c_str(), state().errors.empty() ? "" : ("errors:\n" + state().errors).c_str());
+        std::fprintf(file, "%s%s", state().log.c_str(),
+                     state().errors.empty() ? "" : ("errors:\n" + state().errors).c_str());
         std::fclose(file);
       }
     });
@@ -83,30 +87,39 @@ void say(std::string &to, const char *format, ...) {
 // Whether this call is to fail, and with what.
 int failure(const char *function) {
   State &s = state();
-  if (s.failing != function) return 0;
-  if (s.fail_at == kWeftRecordingEvery) return s.fail_with;
-  if (s.fail_at < 0) return 0;
+  if (s.failing != function)
+    return 0;
+  if (s.fail_at == kWeftRecordingEvery)
+    return s.fail_with;
+  if (s.fail_at < 0)
+    return 0;
   return s.fail_at-- == 0 ? s.fail_with : 0;
 }
 
-// The host's address of `bytes` bytes on "the GPU"; null, and an error, where they are not in one live block.
+// The host's address of `bytes` bytes on "the GPU"; null, and an error, where they are not in one
+// live block.
 unsigned char *find(uint64_t address, size_t bytes, const char *what) {
   State &s = state();
   auto after = s.live.upper_bound(address);
   if (after != s.live.begin()) {
     auto &[start, block] = *std::prev(after);
-    if (address + bytes <= start + block.bytes.size()) return block.bytes.data() + (address - start);
+    if (address + bytes <= start + block.bytes.size())
+      return block.bytes.data() + (address - start);
   }
-  say(s.errors, "%s: %zu bytes at %llx are not in one live block", what, bytes, static_cast<unsigned long long>(address));
+  say(s.errors, "%s: %zu bytes at %llx are not in one live block", what, bytes,
+      static_cast<unsigned long long>(address));
   return nullptr;
 }
 
 // The rest of its block.
-unsigned char *find_start(uint64_t address, const char *what) { return find(address, 0, what); }
+unsigned char *find_start(uint64_t address, const char *what) {
+  return find(address, 0, what);
+}
 
 void flush() {
   State &s = state();
-  for (auto &work : s.stream) work();
+  for (auto &work : s.stream)
+    work();
   s.stream.clear();
 }
 
@@ -116,9 +129,11 @@ Kernels entries(const char *text) {
   for (const char *at = text; (at = std::strstr(at, ".entry ")) != nullptr;) {
     at += 7;
     const char *open = std::strchr(at, '('), *close = std::strchr(at, ')');
-    if (open == nullptr || close == nullptr) break;
+    if (open == nullptr || close == nullptr)
+      break;
     auto kernel = std::make_unique<Kernel>(Kernel{std::string(at, open), 0});
-    for (const char *p = open; (p = std::strstr(p, ".param")) != nullptr && p < close; ++p) ++kernel->parameters;
+    for (const char *p = open; (p = std::strstr(p, ".param")) != nullptr && p < close; ++p)
+      ++kernel->parameters;
     result.push_back(std::move(kernel));
     at = close;
   }
@@ -127,15 +142,22 @@ Kernels entries(const char *text) {
 
 } // namespace
 
-#define WEFT_RECORDED(function)                                                                                                            \
-  std::lock_guard lock(state().mutex);                                                                                                     \
-  if (int error = failure(function)) return error;
+#define WEFT_RECORDED(function)                                                                    \
+  std::lock_guard lock(state().mutex);                                                             \
+  if (int error = failure(function))                                                               \
+    return error;
 
 extern "C" {
 
-const char *weft_recording_log() { return state().log.c_str(); }
-const char *weft_recording_errors() { return state().errors.c_str(); }
-long weft_recording_live() { return static_cast<long>(state().live.size()); }
+const char *weft_recording_log() {
+  return state().log.c_str();
+}
+const char *weft_recording_errors() {
+  return state().errors.c_str();
+}
+long weft_recording_live() {
+  return static_cast<long>(state().live.size());
+}
 void weft_recording_reset() {
   state().log.clear();
   state().errors.clear();
@@ -145,14 +167,18 @@ void weft_recording_fail(const char *function, int n, int error) {
   state().fail_at = n;
   state().fail_with = error;
 }
-void weft_recording_run(weft_recording_kernel kernel) { state().kernel = kernel; }
+void weft_recording_run(weft_recording_kernel kernel) {
+  state().kernel = kernel;
+}
 
 int cuInit(unsigned) {
   WEFT_RECORDED("cuInit")
   return 0;
 }
 int cuGetErrorString(int error, const char **text) {
-  *text = error == 2 ? "out of memory" : error == 100 ? "no CUDA-capable device is detected" : "an error";
+  *text = error == 2     ? "out of memory"
+          : error == 100 ? "no CUDA-capable device is detected"
+                         : "an error";
   return 0;
 }
 int cuDeviceGetCount(int *count) {
@@ -173,18 +199,24 @@ int cuDevicePrimaryCtxRetain(void **context, int) {
   *context = &only;
   return 0;
 }
-int cuCtxSetCurrent(void *context) { return context == nullptr ? kInvalid : 0; }
+int cuCtxSetCurrent(void *context) {
+  return context == nullptr ? kInvalid : 0;
+}
 int cuModuleLoadDataEx(void **module, const void *image, unsigned, int *, void **) {
   WEFT_RECORDED("cuModuleLoadDataEx")
-  Kernels &made = *state().modules.emplace_back(std::make_unique<Kernels>(entries(static_cast<const char *>(image))));
-  for (const auto &kernel : made) say(state().log, "load %s", kernel->name.c_str());
+  Kernels &made = *state().modules.emplace_back(
+      std::make_unique<Kernels>(entries(static_cast<const char *>(image))));
+  for (const auto &kernel : made)
+    say(state().log, "load %s", kernel->name.c_str());
   *module = &made;
   return made.empty() ? 218 : 0; // CUDA_ERROR_INVALID_PTX
 }
 int cuModuleUnload(void *module) {
   WEFT_RECORDED("cuModuleUnload")
-  for (const auto &kernel : *static_cast<Kernels *>(module)) say(state().log, "unload %s", kernel->name.c_str());
-  if (!state().stream.empty()) say(state().errors, "a module goes while the stream needs it");
+  for (const auto &kernel : *static_cast<Kernels *>(module))
+    say(state().log, "unload %s", kernel->name.c_str());
+  if (!state().stream.empty())
+    say(state().errors, "a module goes while the stream needs it");
   return 0;
 }
 int cuModuleGetFunction(void **function, void *module, const char *name) {
@@ -196,18 +228,22 @@ int cuModuleGetFunction(void **function, void *module, const char *name) {
     }
   return 500; // CUDA_ERROR_NOT_FOUND
 }
-int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned, void *,
-                   void **arguments, void **) {
+int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                   unsigned bz, unsigned, void *, void **arguments, void **) {
   WEFT_RECORDED("cuLaunchKernel")
   auto *kernel = static_cast<Kernel *>(function);
   say(state().log, "launch %s <<<%u, %u>>>", kernel->name.c_str(), gx, bx);
-  if (gx == 0 || bx == 0 || bx > 1024 || gy * gz * by * bz != 1) say(state().errors, "%s: an impossible grid", kernel->name.c_str());
+  if (gx == 0 || bx == 0 || bx > 1024 || gy * gz * by * bz != 1)
+    say(state().errors, "%s: an impossible grid", kernel->name.c_str());
   std::vector<uint64_t> addresses;
-  for (int i = 0; i < kernel->parameters; ++i) addresses.push_back(*static_cast<uint64_t *>(arguments[i]));
+  for (int i = 0; i < kernel->parameters; ++i)
+    addresses.push_back(*static_cast<uint64_t *>(arguments[i]));
   state().stream.push_back([kernel, addresses] {
     std::vector<void *> pointers;
-    for (uint64_t address : addresses) pointers.push_back(address ? find_start(address, kernel->name.c_str()) : nullptr);
-    if (state().kernel) state().kernel(kernel->name.c_str(), pointers.data(), static_cast<int>(pointers.size()));
+    for (uint64_t address : addresses)
+      pointers.push_back(address ? find_start(address, kernel->name.c_str()) : nullptr);
+    if (state().kernel)
+      state().kernel(kernel->name.c_str(), pointers.data(), static_cast<int>(pointers.size()));
   });
   return 0;
 }
@@ -223,8 +259,10 @@ int cuMemAlloc_v2(uint64_t *pointer, size_t bytes) {
 int cuMemFree_v2(uint64_t pointer) {
   WEFT_RECORDED("cuMemFree")
   State &s = state();
-  if (!s.stream.empty()) say(s.errors, "memory goes while the stream needs it");
-  if (s.live.erase(pointer) == 0) say(s.errors, "memory is freed that is not allocated");
+  if (!s.stream.empty())
+    say(s.errors, "memory goes while the stream needs it");
+  if (s.live.erase(pointer) == 0)
+    say(s.errors, "memory is freed that is not allocated");
   say(s.log, "free");
   return 0;
 }
@@ -232,7 +270,8 @@ int cuMemcpyHtoDAsync_v2(uint64_t target, const void *source, size_t bytes, void
   WEFT_RECORDED("cuMemcpyHtoDAsync")
   say(state().log, "to device %zu", bytes);
   state().stream.push_back([=] {
-    if (unsigned char *to = find(target, bytes, "copy to device")) std::memcpy(to, source, bytes);
+    if (unsigned char *to = find(target, bytes, "copy to device"))
+      std::memcpy(to, source, bytes);
   });
   return 0;
 }
@@ -240,7 +279,8 @@ int cuMemcpyDtoHAsync_v2(void *target, uint64_t source, size_t bytes, void *) {
   WEFT_RECORDED("cuMemcpyDtoHAsync")
   say(state().log, "to host %zu", bytes);
   state().stream.push_back([=] {
-    if (unsigned char *from = find(source, bytes, "copy to host")) std::memcpy(target, from, bytes);
+    if (unsigned char *from = find(source, bytes, "copy to host"))
+      std::memcpy(target, from, bytes);
   });
   return 0;
 }
@@ -248,8 +288,10 @@ int cuMemcpyDtoDAsync_v2(uint64_t target, uint64_t source, size_t bytes, void *)
   WEFT_RECORDED("cuMemcpyDtoDAsync")
   say(state().log, "on device %zu", bytes);
   state().stream.push_back([=] {
-    unsigned char *to = find(target, bytes, "copy on device"), *from = find(source, bytes, "copy on device");
-    if (to && from) std::memcpy(to, from, bytes);
+    unsigned char *to = find(target, bytes, "copy on device"),
+                  *from = find(source, bytes, "copy on device");
+    if (to && from)
+      std::memcpy(to, from, bytes);
   });
   return 0;
 }
@@ -257,9 +299,11 @@ int cuMemcpyDtoDAsync_v2(uint64_t target, uint64_t source, size_t bytes, void *)
 static int fill(uint64_t target, size_t pitch, uint64_t value, size_t width, size_t count) {
   say(state().log, "fill %zu x %zu", width, count);
   state().stream.push_back([=] {
-    if (count == 0) return;
+    if (count == 0)
+      return;
     unsigned char *to = find(target, (count - 1) * pitch + width, "fill");
-    for (size_t i = 0; to != nullptr && i < count; ++i) std::memcpy(to + i * pitch, &value, width);
+    for (size_t i = 0; to != nullptr && i < count; ++i)
+      std::memcpy(to + i * pitch, &value, width);
   });
   return 0;
 }
@@ -275,9 +319,11 @@ int cuMemsetD32Async(uint64_t target, unsigned value, size_t count, void *) {
   WEFT_RECORDED("cuMemsetD32Async")
   return fill(target, 4, value, 4, count);
 }
-int cuMemsetD2D32Async(uint64_t target, size_t pitch, unsigned value, size_t width, size_t height, void *) {
+int cuMemsetD2D32Async(uint64_t target, size_t pitch, unsigned value, size_t width, size_t height,
+                       void *) {
   WEFT_RECORDED("cuMemsetD2D32Async")
-  if (width != 1) return kInvalid;
+  if (width != 1)
+    return kInvalid;
   return fill(target, pitch, value, 4, height);
 }
 int cuStreamCreate(void **stream, unsigned) {
@@ -309,7 +355,8 @@ int cublasLtMatmulDescCreate(void **desc, int compute, int scale) {
 }
 int cublasLtMatmulDescSetAttribute(void *desc, int attribute, const void *value, size_t bytes) {
   auto *product = static_cast<Product *>(desc);
-  if (bytes != 4 || (attribute != 3 && attribute != 4)) return kInvalid;
+  if (bytes != 4 || (attribute != 3 && attribute != 4))
+    return kInvalid;
   std::memcpy(attribute == 3 ? &product->transpose_a : &product->transpose_b, value, 4);
   return 0;
 }
@@ -317,15 +364,19 @@ int cublasLtMatmulDescDestroy(void *desc) {
   delete static_cast<Product *>(desc);
   return 0;
 }
-int cublasLtMatrixLayoutCreate(void **layout, int type, uint64_t rows, uint64_t columns, int64_t distance) {
+int cublasLtMatrixLayoutCreate(void **layout, int type, uint64_t rows, uint64_t columns,
+                               int64_t distance) {
   *layout = new Matrix{rows, columns, distance, 0, 1};
   return type == 0 && distance >= static_cast<int64_t>(rows) ? 0 : kInvalid;
 }
 int cublasLtMatrixLayoutSetAttribute(void *layout, int attribute, const void *value, size_t bytes) {
   auto *matrix = static_cast<Matrix *>(layout);
-  if (attribute == 5 && bytes == 4) std::memcpy(&matrix->batch, value, 4);
-  else if (attribute == 6 && bytes == 8) std::memcpy(&matrix->stride, value, 8);
-  else return kInvalid;
+  if (attribute == 5 && bytes == 4)
+    std::memcpy(&matrix->batch, value, 4);
+  else if (attribute == 6 && bytes == 8)
+    std::memcpy(&matrix->stride, value, 8);
+  else
+    return kInvalid;
   return 0;
 }
 int cublasLtMatrixLayoutDestroy(void *layout) {
@@ -343,7 +394,8 @@ int cublasLtMatmulPreferenceDestroy(void *preference) {
   delete static_cast<int *>(preference);
   return 0;
 }
-int cublasLtMatmulAlgoGetHeuristic(void *, void *, void *, void *, void *, void *, void *, int, void *results, int *returned) {
+int cublasLtMatmulAlgoGetHeuristic(void *, void *, void *, void *, void *, void *, void *, int,
+                                   void *results, int *returned) {
   // cublasLtMatmulHeuristicResult_t: 64 bytes of an algorithm, then the workspace that it asks for.
   std::memset(results, 0, 96);
   size_t workspace = 1024;
@@ -351,31 +403,40 @@ int cublasLtMatmulAlgoGetHeuristic(void *, void *, void *, void *, void *, void 
   *returned = 1;
   return 0;
 }
-int cublasLtMatmul(void *, void *desc, const void *alpha, const void *a, void *a_layout, const void *b, void *b_layout, const void *beta,
-                   const void *, void *, void *d, void *d_layout, const void *, void *workspace, size_t workspace_bytes, void *) {
+int cublasLtMatmul(void *, void *desc, const void *alpha, const void *a, void *a_layout,
+                   const void *b, void *b_layout, const void *beta, const void *, void *, void *d,
+                   void *d_layout, const void *, void *workspace, size_t workspace_bytes, void *) {
   WEFT_RECORDED("cublasLtMatmul")
   Product product = *static_cast<Product *>(desc);
-  Matrix ma = *static_cast<Matrix *>(a_layout), mb = *static_cast<Matrix *>(b_layout), md = *static_cast<Matrix *>(d_layout);
-  uint64_t m = product.transpose_a ? ma.columns : ma.rows, k = product.transpose_a ? ma.rows : ma.columns;
+  Matrix ma = *static_cast<Matrix *>(a_layout), mb = *static_cast<Matrix *>(b_layout),
+         md = *static_cast<Matrix *>(d_layout);
+  uint64_t m = product.transpose_a ? ma.columns : ma.rows,
+           k = product.transpose_a ? ma.rows : ma.columns;
   uint64_t n = product.transpose_b ? mb.rows : mb.columns;
-  if (m != md.rows || n != md.columns || k != (product.transpose_b ? mb.columns : mb.rows)) return kInvalid;
+  if (m != md.rows || n != md.columns || k != (product.transpose_b ? mb.columns : mb.rows))
+    return kInvalid;
   float scale = 0, keep = 1;
   std::memcpy(&scale, alpha, 4);
   std::memcpy(&keep, beta, 4);
-  if (scale != 1 || keep != 0) return kInvalid;
-  say(state().log, "matmul %llu x %llu x %llu, batch %d", static_cast<unsigned long long>(m), static_cast<unsigned long long>(n),
-      static_cast<unsigned long long>(k), md.batch);
-  auto address = [](const void *pointer) { return reinterpret_cast<uint64_t>(pointer); };
+  if (scale != 1 || keep != 0)
+    return kInvalid;
+  say(state().log, "matmul %llu x %llu x %llu, batch %d", static_cast<unsigned long long>(m),
+      static_cast<unsigned long long>(n), static_cast<unsigned long long>(k), md.batch);
+  auto address = [](const void *pointer) {
+    return reinterpret_cast<uint64_t>(pointer);
+  };
   state().stream.push_back([=] {
     (void)find(address(workspace), workspace_bytes, "workspace");
     for (int32_t batch = 0; batch < md.batch; ++batch) {
       auto matrix = [&](const void *pointer, const Matrix &of) {
         return reinterpret_cast<float *>(
-            find(address(pointer) + 4 * static_cast<uint64_t>(batch * of.stride), 4 * of.rows * of.columns, "matmul"));
+            find(address(pointer) + 4 * static_cast<uint64_t>(batch * of.stride),
+                 4 * of.rows * of.columns, "matmul"));
       };
       const float *pa = matrix(a, ma), *pb = matrix(b, mb);
       float *pd = matrix(d, md);
-      if (!pa || !pb || !pd) return;
+      if (!pa || !pb || !pd)
+        return;
       for (uint64_t j = 0; j < n; ++j)
         for (uint64_t i = 0; i < m; ++i) {
           double sum = 0;

@@ -8,7 +8,8 @@ extern "C" const char *weft_kernel_plugin(weft_register_kernel_function register
   kernel.name = "test.twice";
   kernel.num_outputs = 1;
   kernel.infer = [](const weft_custom_call *call, weft_custom_shape *outputs) -> const char * {
-    if (call->num_inputs != 1 || call->inputs[0].rank != 1 || call->inputs[0].dtype != WEFT_FLOAT32) return "takes a float32 vector";
+    if (call->num_inputs != 1 || call->inputs[0].rank != 1 || call->inputs[0].dtype != WEFT_FLOAT32)
+      return "takes a float32 vector";
     outputs[0].dtype = WEFT_FLOAT32;
     outputs[0].rank = 1;
     outputs[0].dims[0] = call->inputs[0].dims[0];
@@ -16,7 +17,8 @@ extern "C" const char *weft_kernel_plugin(weft_register_kernel_function register
   };
   kernel.run = [](const weft_custom_call *call, int64_t, int64_t) -> const char * {
     for (int64_t i = 0; i < call->inputs[0].dims[0]; ++i)
-      static_cast<float *>(call->outputs[0].data)[i] = 2 * static_cast<const float *>(call->inputs[0].data)[i];
+      static_cast<float *>(call->outputs[0].data)[i] =
+          2 * static_cast<const float *>(call->inputs[0].data)[i];
     return nullptr;
   };
   return register_kernel(&kernel);

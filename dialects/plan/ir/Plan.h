@@ -21,14 +21,17 @@
 
 namespace weft::plan {
 
-// Raised with every change to what plan bytecode means. Older files are read as long as they can be; newer ones are refused.
+// Raised with every change to what plan bytecode means. Older files are read as long as they can
+// be; newer ones are refused.
 inline constexpr int64_t kBytecodeVersion = 1;
 
-// The bytes that a tensor takes in a buffer: row-major, without gaps, bool one byte an element. Null or negative sizes do not occur: the
-// type has static dims. nullopt when the number of bytes passes int64.
+// The bytes that a tensor takes in a buffer: row-major, without gaps, bool one byte an element.
+// Null or negative sizes do not occur: the type has static dims. nullopt when the number of bytes
+// passes int64.
 std::optional<int64_t> byteSize(mlir::RankedTensorType type);
 
-// The buffer that `buffer` is a view of, through any number of views; sets `offset` to the bytes between their starts.
+// The buffer that `buffer` is a view of, through any number of views; sets `offset` to the bytes
+// between their starts.
 mlir::Value viewRoot(mlir::Value buffer, int64_t &offset);
 
 // Names of attributes of a program's arguments and results.
@@ -37,13 +40,16 @@ inline constexpr llvm::StringLiteral kNameAttr = "plan.name";
 inline constexpr llvm::StringLiteral kDonatableAttr = "plan.donatable";
 inline constexpr llvm::StringLiteral kStableAttr = "plan.stable";
 inline constexpr llvm::StringLiteral kParameterAttr = "plan.parameter";
-// Of the last arguments: the number of the result of the program that prepares; of that one's arguments: the number of the other's.
+// Of the last arguments: the number of the result of the program that prepares; of that one's
+// arguments: the number of the other's.
 inline constexpr llvm::StringLiteral kPreparedAttr = "plan.prepared";
 inline constexpr llvm::StringLiteral kSourceAttr = "plan.source";
-// Of a program's donated argument: whoever gave it takes it back when a run ends at an index check, so that it is written after all checks.
+// Of a program's donated argument: whoever gave it takes it back when a run ends at an index check,
+// so that it is written after all checks.
 inline constexpr llvm::StringLiteral kKeptAttr = "plan.kept";
 
-// Of a plan.view: its bytes are a part of its source's value and not a place for a value of their own, so that it stays a view of that.
+// Of a plan.view: its bytes are a part of its source's value and not a place for a value of their
+// own, so that it stays a view of that.
 inline constexpr llvm::StringLiteral kPartAttr = "plan.part";
 
 } // namespace weft::plan

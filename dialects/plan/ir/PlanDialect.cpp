@@ -21,26 +21,34 @@ struct PlanVersion : mlir::DialectVersion {
 struct PlanBytecode : mlir::BytecodeDialectInterface {
   explicit PlanBytecode(mlir::Dialect *dialect) : BytecodeDialectInterface(dialect) {}
 
-  void writeVersion(mlir::DialectBytecodeWriter &writer) const override { writer.writeVarInt(kBytecodeVersion); }
-  std::unique_ptr<mlir::DialectVersion> readVersion(mlir::DialectBytecodeReader &reader) const override {
+  void writeVersion(mlir::DialectBytecodeWriter &writer) const override {
+    writer.writeVarInt(kBytecodeVersion);
+  }
+  std::unique_ptr<mlir::DialectVersion>
+  readVersion(mlir::DialectBytecodeReader &reader) const override {
     uint64_t version;
-    if (mlir::failed(reader.readVarInt(version))) return nullptr;
+    if (mlir::failed(reader.readVarInt(version)))
+      return nullptr;
     if (version > uint64_t(kBytecodeVersion)) {
-      reader.emitError() << "plan bytecode of version " << version << ", newer than " << kBytecodeVersion << ", which this program reads";
+      reader.emitError() << "plan bytecode of version " << version << ", newer than "
+                         << kBytecodeVersion << ", which this program reads";
       return nullptr;
     }
     return std::make_unique<PlanVersion>(version);
   }
 
-  mlir::LogicalResult writeType(mlir::Type type, mlir::DialectBytecodeWriter &writer) const override {
+  mlir::LogicalResult writeType(mlir::Type type,
+                                mlir::DialectBytecodeWriter &writer) const override {
     auto buffer = mlir::dyn_cast<BufferType>(type);
-    if (!buffer) return mlir::failure();
+    if (!buffer)
+      return mlir::failure();
     writer.writeVarInt(buffer.getBytes());
     return mlir::success();
   }
   mlir::Type readType(mlir::DialectBytecodeReader &reader) const override {
     uint64_t bytes;
-    if (mlir::failed(reader.readVarInt(bytes))) return {};
+    if (mlir::failed(reader.readVarInt(bytes)))
+      return {};
     return BufferType::getChecked([&] { return reader.emitError(); }, getContext(), int64_t(bytes));
   }
 };
@@ -59,8 +67,10 @@ void PlanDialect::initialize() {
   addInterfaces<PlanBytecode>();
 }
 
-mlir::LogicalResult BufferType::verify(llvm::function_ref<mlir::InFlightDiagnostic()> emitError, int64_t bytes) {
-  if (bytes < 0) return emitError() << "a buffer cannot have " << bytes << " bytes";
+mlir::LogicalResult BufferType::verify(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
+                                       int64_t bytes) {
+  if (bytes < 0)
+    return emitError() << "a buffer cannot have " << bytes << " bytes";
   return mlir::success();
 }
 

@@ -18,7 +18,8 @@ std::optional<int64_t> byteSize(mlir::RankedTensorType type) {
     if (llvm::MulOverflow(bytes, dim, bytes)) {
       // An empty tensor has no bytes, however large its other dims are.
       for (int64_t other : type.getShape())
-        if (other == 0) return 0;
+        if (other == 0)
+          return 0;
       return std::nullopt;
     }
   return bytes;
@@ -35,38 +36,53 @@ mlir::Value viewRoot(mlir::Value buffer, int64_t &offset) {
 
 namespace {
 
-int64_t bytesOf(mlir::Value buffer) { return mlir::cast<BufferType>(buffer.getType()).getBytes(); }
+int64_t bytesOf(mlir::Value buffer) {
+  return mlir::cast<BufferType>(buffer.getType()).getBytes();
+}
 
-mlir::ParseResult parseFunction(mlir::OpAsmParser &parser, mlir::OperationState &result, mlir::StringAttr typeName,
-                                mlir::StringAttr argAttrsName, mlir::StringAttr resAttrsName) {
-  auto makeType = [](mlir::Builder &builder, llvm::ArrayRef<mlir::Type> inputs, llvm::ArrayRef<mlir::Type> results,
-                     mlir::function_interface_impl::VariadicFlag, std::string &) { return builder.getFunctionType(inputs, results); };
-  return mlir::function_interface_impl::parseFunctionOp(parser, result, /*allowVariadic=*/false, typeName, makeType, argAttrsName,
-                                                        resAttrsName);
+mlir::ParseResult parseFunction(mlir::OpAsmParser &parser, mlir::OperationState &result,
+                                mlir::StringAttr typeName, mlir::StringAttr argAttrsName,
+                                mlir::StringAttr resAttrsName) {
+  auto makeType = [](mlir::Builder &builder, llvm::ArrayRef<mlir::Type> inputs,
+                     llvm::ArrayRef<mlir::Type> results,
+                     mlir::function_interface_impl::VariadicFlag, std::string &) {
+    return builder.getFunctionType(inputs, results);
+  };
+  return mlir::function_interface_impl::parseFunctionOp(
+      parser, result, /*allowVariadic=*/false, typeName, makeType, argAttrsName, resAttrsName);
 }
 
 // The types that the terminator gives against those that the function states.
 LogicalResult verifyReturn(mlir::FunctionOpInterface function) {
-  if (function.getFunctionBody().empty()) return function->emitOpError("has no body");
+  if (function.getFunctionBody().empty())
+    return function->emitOpError("has no body");
   mlir::Block &block = function.getFunctionBody().front();
   auto terminator = block.empty() ? nullptr : mlir::dyn_cast<ReturnOp>(block.back());
-  if (!terminator) return function->emitOpError("must end with plan.return");
+  if (!terminator)
+    return function->emitOpError("must end with plan.return");
   if (terminator.getOperandTypes() != mlir::TypeRange(function.getResultTypes()))
-    return terminator.emitOpError("gives (") << terminator.getOperandTypes() << "), but its parent states (" << function.getResultTypes()
-                                             << ")";
+    return terminator.emitOpError("gives (")
+           << terminator.getOperandTypes() << "), but its parent states ("
+           << function.getResultTypes() << ")";
   return success();
 }
 
 // The attribute plan.type of an argument or a result, against its buffer's size.
-LogicalResult verifyTensorType(mlir::Operation *op, llvm::StringRef what, unsigned i, mlir::Attribute attribute, mlir::Type type) {
+LogicalResult verifyTensorType(mlir::Operation *op, llvm::StringRef what, unsigned i,
+                               mlir::Attribute attribute, mlir::Type type) {
   auto buffer = mlir::dyn_cast<BufferType>(type);
-  if (!buffer) return op->emitOpError() << what << " " << i << " is a " << type << ", but programs take and give buffers";
+  if (!buffer)
+    return op->emitOpError() << what << " " << i << " is a " << type
+                             << ", but programs take and give buffers";
   auto tensorAttr = mlir::dyn_cast_or_null<mlir::TypeAttr>(attribute);
-  auto tensor = tensorAttr ? mlir::dyn_cast<mlir::RankedTensorType>(tensorAttr.getValue()) : mlir::RankedTensorType();
+  auto tensor = tensorAttr ? mlir::dyn_cast<mlir::RankedTensorType>(tensorAttr.getValue())
+                           : mlir::RankedTensorType();
   if (!tensor || !tensor.hasStaticShape())
-    return op->emitOpError() << what << " " << i << " needs the attribute " << kTypeAttr << ", a tensor type of static shape";
+    return op->emitOpError() << what << " " << i << " needs the attribute " << kTypeAttr
+                             << ", a tensor type of static shape";
   if (byteSize(tensor) != buffer.getBytes())
-    return op->emitOpError() << what << " " << i << " is a " << buffer << ", which does not hold a " << tensor;
+    return op->emitOpError() << what << " " << i << " is a " << buffer << ", which does not hold a "
+                             << tensor;
   return success();
 }
 
@@ -75,36 +91,45 @@ LogicalResult verifyTensorType(mlir::Operation *op, llvm::StringRef what, unsign
 //===-- Structure -----------------------------------------------------------------------------===//
 
 mlir::ParseResult ProgramOp::parse(mlir::OpAsmParser &parser, mlir::OperationState &result) {
-  return parseFunction(parser, result, getFunctionTypeAttrName(result.name), getArgAttrsAttrName(result.name),
-                       getResAttrsAttrName(result.name));
+  return parseFunction(parser, result, getFunctionTypeAttrName(result.name),
+                       getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name));
 }
 void ProgramOp::print(mlir::OpAsmPrinter &printer) {
-  mlir::function_interface_impl::printFunctionOp(printer, *this, /*isVariadic=*/false, getFunctionTypeAttrName(), getArgAttrsAttrName(),
+  mlir::function_interface_impl::printFunctionOp(printer, *this, /*isVariadic=*/false,
+                                                 getFunctionTypeAttrName(), getArgAttrsAttrName(),
                                                  getResAttrsAttrName());
 }
 
 LogicalResult ProgramOp::verifyRegions() {
-  if (mlir::failed(verifyReturn(*this))) return failure();
+  if (mlir::failed(verifyReturn(*this)))
+    return failure();
   for (unsigned i = 0; i < getNumArguments(); ++i)
-    if (mlir::failed(verifyTensorType(*this, "argument", i, getArgAttr(i, kTypeAttr), getArgumentTypes()[i]))) return failure();
+    if (mlir::failed(verifyTensorType(*this, "argument", i, getArgAttr(i, kTypeAttr),
+                                      getArgumentTypes()[i])))
+      return failure();
   for (unsigned i = 0; i < getResultTypes().size(); ++i)
-    if (mlir::failed(verifyTensorType(*this, "result", i, getResultAttr(i, kTypeAttr), getResultTypes()[i]))) return failure();
+    if (mlir::failed(
+            verifyTensorType(*this, "result", i, getResultAttr(i, kTypeAttr), getResultTypes()[i])))
+      return failure();
   auto terminator = mlir::cast<ReturnOp>(getBody().front().back());
   for (auto [i, value] : llvm::enumerate(terminator.getValues())) {
     int64_t offset;
     mlir::Value root = viewRoot(value, offset);
-    if (offset != 0 || root.getType() != value.getType() || (!mlir::isa<mlir::BlockArgument>(root) && !root.getDefiningOp<OutputOp>()))
-      return terminator.emitOpError() << "result " << i << " must be an input or a plan.output: the caller binds it";
+    if (offset != 0 || root.getType() != value.getType() ||
+        (!mlir::isa<mlir::BlockArgument>(root) && !root.getDefiningOp<OutputOp>()))
+      return terminator.emitOpError()
+             << "result " << i << " must be an input or a plan.output: the caller binds it";
   }
   return success();
 }
 
 mlir::ParseResult KernelOp::parse(mlir::OpAsmParser &parser, mlir::OperationState &result) {
-  return parseFunction(parser, result, getFunctionTypeAttrName(result.name), getArgAttrsAttrName(result.name),
-                       getResAttrsAttrName(result.name));
+  return parseFunction(parser, result, getFunctionTypeAttrName(result.name),
+                       getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name));
 }
 void KernelOp::print(mlir::OpAsmPrinter &printer) {
-  mlir::function_interface_impl::printFunctionOp(printer, *this, /*isVariadic=*/false, getFunctionTypeAttrName(), getArgAttrsAttrName(),
+  mlir::function_interface_impl::printFunctionOp(printer, *this, /*isVariadic=*/false,
+                                                 getFunctionTypeAttrName(), getArgAttrsAttrName(),
                                                  getResAttrsAttrName());
 }
 
@@ -112,11 +137,13 @@ LogicalResult KernelOp::verify() {
   if (getCount() < 0 || getGrain() < 1 || getScratch() < 0 || getPartials() < 0)
     return emitOpError("needs count, scratch and partials of at least 0 and a grain of at least 1");
   llvm::ArrayRef<int64_t> pairs = getInPlace();
-  if (pairs.size() % 2) return emitOpError("in_place lists (output, input) pairs, but has an odd number of entries");
+  if (pairs.size() % 2)
+    return emitOpError("in_place lists (output, input) pairs, but has an odd number of entries");
   for (size_t i = 0; i < pairs.size(); i += 2)
     if (pairs[i] < 0 || pairs[i] >= int64_t(getResultTypes().size()) || pairs[i + 1] < 0 ||
         pairs[i + 1] >= int64_t(getArgumentTypes().size()))
-      return emitOpError() << "in_place pair (" << pairs[i] << ", " << pairs[i + 1] << ") does not name an output and an input";
+      return emitOpError() << "in_place pair (" << pairs[i] << ", " << pairs[i + 1]
+                           << ") does not name an output and an input";
   return verifyReturn(*this);
 }
 
@@ -131,15 +158,18 @@ LogicalResult ConstantOp::verify() {
 
 LogicalResult ViewOp::verify() {
   int64_t end;
-  if (getOffset() < 0 || llvm::AddOverflow(int64_t(getOffset()), getType().getBytes(), end) || end > bytesOf(getSource()))
-    return emitOpError() << "bytes " << getOffset() << " to " << getOffset() + getType().getBytes() << " lie outside a buffer of "
-                         << bytesOf(getSource()) << " bytes";
+  if (getOffset() < 0 || llvm::AddOverflow(int64_t(getOffset()), getType().getBytes(), end) ||
+      end > bytesOf(getSource()))
+    return emitOpError() << "bytes " << getOffset() << " to " << getOffset() + getType().getBytes()
+                         << " lie outside a buffer of " << bytesOf(getSource()) << " bytes";
   return success();
 }
 
 //===-- Instructions --------------------------------------------------------------------------===//
 
-mlir::OperandRange LaunchOp::getReads() { return getInputs(); }
+mlir::OperandRange LaunchOp::getReads() {
+  return getInputs();
+}
 mlir::MutableOperandRange LaunchOp::getWritesMutable() {
   // Outputs and the buffer of partials lie side by side.
   auto [start, length] = getODSOperandIndexAndLength(1);
@@ -148,7 +178,8 @@ mlir::MutableOperandRange LaunchOp::getWritesMutable() {
 
 LogicalResult LaunchOp::verifySymbolUses(mlir::SymbolTableCollection &symbols) {
   auto kernel = symbols.lookupNearestSymbolFrom<KernelOp>(*this, getKernelAttr());
-  if (!kernel) return emitOpError() << "there is no plan.kernel " << getKernelAttr();
+  if (!kernel)
+    return emitOpError() << "there is no plan.kernel " << getKernelAttr();
   auto matches = [&](mlir::ValueRange buffers, llvm::ArrayRef<mlir::Type> types) {
     return llvm::equal(buffers, types, [](mlir::Value buffer, mlir::Type type) {
       auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
@@ -156,10 +187,12 @@ LogicalResult LaunchOp::verifySymbolUses(mlir::SymbolTableCollection &symbols) {
     });
   };
   if (!matches(getInputs(), kernel.getArgumentTypes()))
-    return emitOpError() << "inputs (" << getInputs().getTypes() << ") do not hold the kernel's arguments (" << kernel.getArgumentTypes()
+    return emitOpError() << "inputs (" << getInputs().getTypes()
+                         << ") do not hold the kernel's arguments (" << kernel.getArgumentTypes()
                          << ")";
   if (!matches(getOutputs(), kernel.getResultTypes()))
-    return emitOpError() << "outputs (" << getOutputs().getTypes() << ") do not hold the kernel's results (" << kernel.getResultTypes()
+    return emitOpError() << "outputs (" << getOutputs().getTypes()
+                         << ") do not hold the kernel's results (" << kernel.getResultTypes()
                          << ")";
   // Absent until plan-launches has run.
   if (getPartials() && bytesOf(getPartials()) < int64_t(kernel.getPartials()))
@@ -167,35 +200,52 @@ LogicalResult LaunchOp::verifySymbolUses(mlir::SymbolTableCollection &symbols) {
   return success();
 }
 
-mlir::OperandRange LibraryCallOp::getReads() { return getInputs(); }
-mlir::MutableOperandRange LibraryCallOp::getWritesMutable() { return getOutputsMutable(); }
+mlir::OperandRange LibraryCallOp::getReads() {
+  return getInputs();
+}
+mlir::MutableOperandRange LibraryCallOp::getWritesMutable() {
+  return getOutputsMutable();
+}
 
 LogicalResult LibraryCallOp::verify() {
   if (getTypes().size() != getNumOperands())
-    return emitOpError() << "has " << getNumOperands() << " operands, but states " << getTypes().size() << " tensor types";
+    return emitOpError() << "has " << getNumOperands() << " operands, but states "
+                         << getTypes().size() << " tensor types";
   for (auto [operand, attribute] : llvm::zip(getOperands(), getTypes())) {
-    auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(mlir::cast<mlir::TypeAttr>(attribute).getValue());
+    auto tensor =
+        mlir::dyn_cast<mlir::RankedTensorType>(mlir::cast<mlir::TypeAttr>(attribute).getValue());
     if (!tensor || !tensor.hasStaticShape() || byteSize(tensor) != bytesOf(operand))
       return emitOpError() << "a " << operand.getType() << " does not hold a " << attribute;
   }
   return success();
 }
 
-mlir::OperandRange CopyOp::getReads() { return getOperation()->getOperands().take_front(1); }
-mlir::MutableOperandRange CopyOp::getWritesMutable() { return mlir::MutableOperandRange(*this, 1, 1); }
+mlir::OperandRange CopyOp::getReads() {
+  return getOperation()->getOperands().take_front(1);
+}
+mlir::MutableOperandRange CopyOp::getWritesMutable() {
+  return mlir::MutableOperandRange(*this, 1, 1);
+}
 
 LogicalResult CopyOp::verify() {
-  if (getSource().getType() != getTarget().getType()) return emitOpError("copies whole buffers, which must have one size");
+  if (getSource().getType() != getTarget().getType())
+    return emitOpError("copies whole buffers, which must have one size");
   return success();
 }
 
-mlir::OperandRange FillOp::getReads() { return getOperation()->getOperands().take_front(0); }
-mlir::MutableOperandRange FillOp::getWritesMutable() { return mlir::MutableOperandRange(*this, 0, 1); }
+mlir::OperandRange FillOp::getReads() {
+  return getOperation()->getOperands().take_front(0);
+}
+mlir::MutableOperandRange FillOp::getWritesMutable() {
+  return mlir::MutableOperandRange(*this, 0, 1);
+}
 
 LogicalResult FillOp::verify() {
   int64_t width = getWidth();
-  if (width != 1 && width != 2 && width != 4 && width != 8) return emitOpError() << "width must be 1, 2, 4 or 8, not " << width;
-  if (bytesOf(getTarget()) % width) return emitOpError() << bytesOf(getTarget()) << " bytes are no multiple of the width " << width;
+  if (width != 1 && width != 2 && width != 4 && width != 8)
+    return emitOpError() << "width must be 1, 2, 4 or 8, not " << width;
+  if (bytesOf(getTarget()) % width)
+    return emitOpError() << bytesOf(getTarget()) << " bytes are no multiple of the width " << width;
   return success();
 }
 

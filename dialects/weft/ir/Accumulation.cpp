@@ -5,12 +5,16 @@
 namespace weft::ir {
 
 mlir::Type accumulationType(mlir::Operation *op) {
-  if (!mlir::isa<ReduceSumOp, ReduceProdOp, ReduceMaxOp, ReduceMinOp, CumsumOp, MatmulOp, IndexAddOp, ScatterAddOp, ScatterReduceOp,
-                 Conv2dOp, Conv2dInputGradientOp, Conv2dWeightGradientOp>(op))
+  if (!mlir::isa<ReduceSumOp, ReduceProdOp, ReduceMaxOp, ReduceMinOp, CumsumOp, MatmulOp,
+                 IndexAddOp, ScatterAddOp, ScatterReduceOp, Conv2dOp, Conv2dInputGradientOp,
+                 Conv2dWeightGradientOp>(op))
     return nullptr;
-  mlir::Type element = mlir::cast<mlir::RankedTensorType>(op->getResult(0).getType()).getElementType();
-  if (element.isBF16() || element.isF16()) return mlir::Float32Type::get(op->getContext());
-  if (element.isUnsignedInteger()) return mlir::IntegerType::get(op->getContext(), 32);
+  mlir::Type element =
+      mlir::cast<mlir::RankedTensorType>(op->getResult(0).getType()).getElementType();
+  if (element.isBF16() || element.isF16())
+    return mlir::Float32Type::get(op->getContext());
+  if (element.isUnsignedInteger())
+    return mlir::IntegerType::get(op->getContext(), 32);
   return nullptr;
 }
 

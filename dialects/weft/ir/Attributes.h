@@ -6,12 +6,17 @@
 namespace weft::ir {
 
 // Of an argument of a module's @main:
-inline constexpr llvm::StringLiteral kNameAttr = "weft.name";           // string: what users call it
-inline constexpr llvm::StringLiteral kDonatableAttr = "weft.donatable"; // unit: a result may take its buffer
-inline constexpr llvm::StringLiteral kKeptAttr = "weft.kept";           // unit: written after all checks of indices only, if donated
-inline constexpr llvm::StringLiteral kStableAttr = "weft.stable";       // unit: has not changed for some runs
-inline constexpr llvm::StringLiteral kParameterAttr = "weft.parameter"; // string, also of a constant: the parameter that it is
-// What compiler/prepare moved. Of @main's last arguments: the number of the result of @prepare; of @prepare's arguments: that of @main's.
+inline constexpr llvm::StringLiteral kNameAttr = "weft.name"; // string: what users call it
+inline constexpr llvm::StringLiteral kDonatableAttr =
+    "weft.donatable"; // unit: a result may take its buffer
+inline constexpr llvm::StringLiteral kKeptAttr =
+    "weft.kept"; // unit: written after all checks of indices only, if donated
+inline constexpr llvm::StringLiteral kStableAttr =
+    "weft.stable"; // unit: has not changed for some runs
+inline constexpr llvm::StringLiteral kParameterAttr =
+    "weft.parameter"; // string, also of a constant: the parameter that it is
+// What compiler/prepare moved. Of @main's last arguments: the number of the result of @prepare; of
+// @prepare's arguments: that of @main's.
 inline constexpr llvm::StringLiteral kPreparedAttr = "weft.prepared";
 inline constexpr llvm::StringLiteral kSourceAttr = "weft.source";
 
@@ -19,7 +24,9 @@ inline constexpr llvm::StringLiteral kSourceAttr = "weft.source";
 inline constexpr llvm::StringLiteral kDifferentiateAttr = "weft.differentiate";
 
 // Of ops on scalars in kernels, units; marked and unmarked ops agree but for rounding.
-inline constexpr llvm::StringLiteral kNonPositiveAttr = "weft.nonpositive"; // math.exp: the argument is at most 0, or NaN
-inline constexpr llvm::StringLiteral kGeluAttr = "weft.gelu";               // math.fma of x, Phi(x) and -0.0: the product is gelu(x)
+inline constexpr llvm::StringLiteral kNonPositiveAttr =
+    "weft.nonpositive"; // math.exp: the argument is at most 0, or NaN
+inline constexpr llvm::StringLiteral kGeluAttr =
+    "weft.gelu"; // math.fma of x, Phi(x) and -0.0: the product is gelu(x)
 
 } // namespace weft::ir

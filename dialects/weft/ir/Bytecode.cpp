@@ -6,20 +6,28 @@ namespace weft::ir {
 
 namespace {
 
-// Attributes and types go as their assembly, and op properties as ODS says; only the version is ours.
+// Attributes and types go as their assembly, and op properties as ODS says; only the version is
+// ours.
 struct WeftBytecode : mlir::BytecodeDialectInterface {
   explicit WeftBytecode(mlir::Dialect *dialect) : BytecodeDialectInterface(dialect) {}
 
   void writeVersion(mlir::DialectBytecodeWriter &writer) const override {
-    mlir::FailureOr<const mlir::DialectVersion *> wanted = writer.getDialectVersion(getDialect()->getNamespace());
-    writer.writeVarInt(mlir::succeeded(wanted) ? static_cast<const BytecodeVersion *>(*wanted)->number : kBytecodeVersion);
+    mlir::FailureOr<const mlir::DialectVersion *> wanted =
+        writer.getDialectVersion(getDialect()->getNamespace());
+    writer.writeVarInt(mlir::succeeded(wanted)
+                           ? static_cast<const BytecodeVersion *>(*wanted)->number
+                           : kBytecodeVersion);
   }
 
-  std::unique_ptr<mlir::DialectVersion> readVersion(mlir::DialectBytecodeReader &reader) const override {
+  std::unique_ptr<mlir::DialectVersion>
+  readVersion(mlir::DialectBytecodeReader &reader) const override {
     uint64_t number = 0;
-    if (mlir::failed(reader.readVarInt(number))) return nullptr;
-    if (number <= kBytecodeVersion) return std::make_unique<BytecodeVersion>(number);
-    reader.emitError() << "the file holds weft ops of version " << number << ", but this Weft reads versions up to " << kBytecodeVersion
+    if (mlir::failed(reader.readVarInt(number)))
+      return nullptr;
+    if (number <= kBytecodeVersion)
+      return std::make_unique<BytecodeVersion>(number);
+    reader.emitError() << "the file holds weft ops of version " << number
+                       << ", but this Weft reads versions up to " << kBytecodeVersion
                        << "; read it with a newer Weft";
     return nullptr;
   }
@@ -27,6 +35,8 @@ struct WeftBytecode : mlir::BytecodeDialectInterface {
 
 } // namespace
 
-std::unique_ptr<mlir::DialectInterface> bytecodeInterface(mlir::Dialect *dialect) { return std::make_unique<WeftBytecode>(dialect); }
+std::unique_ptr<mlir::DialectInterface> bytecodeInterface(mlir::Dialect *dialect) {
+  return std::make_unique<WeftBytecode>(dialect);
+}
 
 } // namespace weft::ir

@@ -8,10 +8,12 @@
 
 namespace weft::ir {
 
-// Goes up with each change that an older reader would misread. A reader takes all versions up to its own and refuses newer ones.
+// Goes up with each change that an older reader would misread. A reader takes all versions up to
+// its own and refuses newer ones.
 inline constexpr uint64_t kBytecodeVersion = 1;
 
-// For mlir::BytecodeWriterConfig::setDialectVersion<WeftDialect>, to write for another version than kBytecodeVersion.
+// For mlir::BytecodeWriterConfig::setDialectVersion<WeftDialect>, to write for another version than
+// kBytecodeVersion.
 struct BytecodeVersion : mlir::DialectVersion {
   explicit BytecodeVersion(uint64_t number) : number(number) {}
   uint64_t number;

@@ -10,15 +10,19 @@
 
 namespace weft::ir {
 
-// The producer is "Weft, checksum 0123456789abcdef"; the sum is of the file with zeros in its place.
+// The producer is "Weft, checksum 0123456789abcdef"; the sum is of the file with zeros in its
+// place.
 static constexpr llvm::StringLiteral kMagic = "ML\xefR", kProducer = "Weft, checksum ";
 static constexpr size_t kDigits = 16;
 // Behind the magic number stands the format's version, as a number of one to nine bytes.
 static constexpr size_t kMostVersionBytes = 9;
 
 static size_t findDigits(llvm::StringRef bytes) {
-  size_t at = bytes.substr(0, kMagic.size() + kMostVersionBytes + kProducer.size()).find(kProducer, kMagic.size());
-  return at == llvm::StringRef::npos || at + kProducer.size() + kDigits > bytes.size() ? llvm::StringRef::npos : at + kProducer.size();
+  size_t at = bytes.substr(0, kMagic.size() + kMostVersionBytes + kProducer.size())
+                  .find(kProducer, kMagic.size());
+  return at == llvm::StringRef::npos || at + kProducer.size() + kDigits > bytes.size()
+             ? llvm::StringRef::npos
+             : at + kProducer.size();
 }
 
 static std::string sumOf(llvm::StringRef bytes, size_t digits) {
@@ -32,20 +36,26 @@ static std::string sumOf(llvm::StringRef bytes, size_t digits) {
 std::string writeBytecode(mlir::Operation *module) {
   std::string bytes;
   llvm::raw_string_ostream stream(bytes);
-  const std::string producer = kProducer.str() + std::string(kDigits, '0'); // the configuration refers to it
+  const std::string producer =
+      kProducer.str() + std::string(kDigits, '0'); // the configuration refers to it
   mlir::BytecodeWriterConfig config(producer);
-  if (failed(mlir::writeBytecodeToFile(module, stream, config))) return "";
+  if (failed(mlir::writeBytecodeToFile(module, stream, config)))
+    return "";
   size_t digits = findDigits(bytes);
-  if (digits == llvm::StringRef::npos) return ""; // a format of MLIR's with its producer elsewhere
+  if (digits == llvm::StringRef::npos)
+    return ""; // a format of MLIR's with its producer elsewhere
   bytes.replace(digits, kDigits, sumOf(bytes, digits));
   return bytes;
 }
 
 BytecodeState inspectBytecode(llvm::StringRef bytes) {
-  if (!bytes.starts_with(kMagic)) return BytecodeState::None;
+  if (!bytes.starts_with(kMagic))
+    return BytecodeState::None;
   size_t digits = findDigits(bytes);
-  if (digits == llvm::StringRef::npos) return BytecodeState::Foreign;
-  return bytes.substr(digits, kDigits) == sumOf(bytes, digits) ? BytecodeState::Intact : BytecodeState::Damaged;
+  if (digits == llvm::StringRef::npos)
+    return BytecodeState::Foreign;
+  return bytes.substr(digits, kDigits) == sumOf(bytes, digits) ? BytecodeState::Intact
+                                                               : BytecodeState::Damaged;
 }
 
 } // namespace weft::ir

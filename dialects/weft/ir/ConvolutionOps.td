@@ -1,5 +1,6 @@
-// Convolutions, pooling and batch normalization of images: [N, C, H, W], as PyTorch has them. Composites: a library runs them whole, or
-// their decompositions turn them into windows, matrix products and elementwise ops.
+// Convolutions, pooling and batch normalization of images: [N, C, H, W], as PyTorch has them.
+// Composites: a library runs them whole, or their decompositions turn them into windows, matrix
+// products and elementwise ops.
 #ifndef WEFT_CONVOLUTION_OPS
 #define WEFT_CONVOLUTION_OPS
 
@@ -19,7 +20,8 @@ def Weft_WindowsOp : Weft_Op<"windows", MovementKind, NotDifferentiable<"decompo
 }
 
 //===-- Convolution ---------------------------------------------------------------------------===//
-// The three are each other's derivatives: each is linear in two of input, weight and gradient and gives the third.
+// The three are each other's derivatives: each is linear in two of input, weight and gradient and
+// gives the third.
 
 class Weft_Conv2dLikeOp<string mnemonic, list<Trait> traits>
     : Weft_Op<mnemonic, CompositeKind, InFile, InFile, InFile, ByDecomposition, NoBatching, !listconcat([Pure], traits)> {
@@ -57,8 +59,9 @@ def Weft_Conv2dWeightGradientOp : Weft_Conv2dLikeOp<"conv2d_weight_gradient", []
 }
 
 //===-- Pooling -------------------------------------------------------------------------------===//
-// A result has (H + 2 padding - dilation (kernel - 1) - 1) / stride + 1 rows, rounded up with ceil_mode; but no window starts in the padding
-// behind the image. padding is at most half a window.
+// A result has (H + 2 padding - dilation (kernel - 1) - 1) / stride + 1 rows, rounded up with
+// ceil_mode; but no window starts in the padding behind the image. padding is at most half a
+// window.
 
 def Weft_MaxPool2dOp : Weft_Op<"max_pool2d", CompositeKind, InFile, InFile, InFile, ByDecomposition, NoBatching, [Pure, Infer]> {
   let tests = ExactTests;

@@ -1,4 +1,5 @@
-// Kernels of users as an op. It stands apart from the other records: what it is made of names the C ABI, which few files need to see.
+// Kernels of users as an op. It stands apart from the other records: what it is made of names the C
+// ABI, which few files need to see.
 #ifndef WEFT_CUSTOM_OPS
 #define WEFT_CUSTOM_OPS
 

@@ -1,5 +1,6 @@
-// Decompositions of convolutions, pooling and batch normalization, for what no library runs: other dtypes than f32, NaN-exact pooling,
-// targets without a library. A convolution becomes one matrix product with the windows of its input; it costs memory for these.
+// Decompositions of convolutions, pooling and batch normalization, for what no library runs: other
+// dtypes than f32, NaN-exact pooling, targets without a library. A convolution becomes one matrix
+// product with the windows of its input; it costs memory for these.
 #include "dialects/weft/ir/Composites.h"
 #include "dialects/weft/ir/Window.h"
 
@@ -16,7 +17,8 @@ using Values = SmallVector<Value>;
 
 SmallVector<int64_t> allButChannels(int64_t rank) {
   SmallVector<int64_t> dims{0};
-  for (int64_t i = 2; i < rank; ++i) dims.push_back(i);
+  for (int64_t i = 2; i < rank; ++i)
+    dims.push_back(i);
   return dims;
 }
 
@@ -39,7 +41,8 @@ static Val place(Val x, Placing rows, Placing columns, double fill) {
     limits.push_back(dim.isStatic() ? dim.size : mlir::ShapedType::kDynamic);
     starts.push_back(p.start);
     steps.push_back(p.step);
-    if (!spatial) continue;
+    if (!spatial)
+      continue;
     int64_t first = p.start < 0 ? (-p.start + p.step - 1) / p.step : 0;
     int64_t end = p.start >= p.size ? 0 : std::min(dim.size, (p.size - 1 - p.start) / p.step + 1);
     cut |= first > 0 || end < dim.size;
@@ -50,15 +53,20 @@ static Val place(Val x, Placing rows, Placing columns, double fill) {
     dim = p.size;
   }
   bool isStatic = llvm::all_of(dims, [](const Dim &dim) { return dim.isStatic(); });
-  Val base = isStatic ? x.constant(fill, llvm::map_to_vector(dims, [](const Dim &dim) { return dim.size; }))
-                      : broadcastTo(x.constant(fill, {}), dims);
-  if (empty) return base;
+  Val base =
+      isStatic
+          ? x.constant(fill, llvm::map_to_vector(dims, [](const Dim &dim) { return dim.size; }))
+          : broadcastTo(x.constant(fill, {}), dims);
+  if (empty)
+    return base;
   if (cut) {
     SmallVector<int64_t> ones(dims.size(), 1);
     x = x.at(SliceOp::create(x.builder(), x.loc(), x, from, limits, ones));
   }
-  if (dimsOf(x.type()) == dims) return x;
-  return base.at(InsertSliceOp::create(base.builder(), base.loc(), base.type(), base, x, starts, steps));
+  if (dimsOf(x.type()) == dims)
+    return x;
+  return base.at(
+      InsertSliceOp::create(base.builder(), base.loc(), base.type(), base, x, starts, steps));
 }
 
 // The input of windows: the image with its padding, as large as the windows need it.
@@ -67,13 +75,16 @@ static Val padded(Val x, const Windows2d &windows, int64_t rows, int64_t columns
   auto placing = [](const Window &window, int64_t size, int64_t outputs) {
     return Placing{window.padding, 1, std::max(window.covered(outputs), size + window.padding)};
   };
-  return place(x, placing(windows.y, shape.end()[-2], rows), placing(windows.x, shape.end()[-1], columns), fill);
+  return place(x, placing(windows.y, shape.end()[-2], rows),
+               placing(windows.x, shape.end()[-1], columns), fill);
 }
 
 // [.., KH, KW, OH, OW] of [.., H, W].
 static Val windowsOf(Val x, const Windows2d &windows) {
-  return x.at(WindowsOp::create(x.builder(), x.loc(), x, ArrayRef{windows.y.kernel, windows.x.kernel},
-                                ArrayRef{windows.y.stride, windows.x.stride}, ArrayRef{windows.y.dilation, windows.x.dilation}));
+  return x.at(WindowsOp::create(x.builder(), x.loc(), x,
+                                ArrayRef{windows.y.kernel, windows.x.kernel},
+                                ArrayRef{windows.y.stride, windows.x.stride},
+                                ArrayRef{windows.y.dilation, windows.x.dilation}));
 }
 
 // f16 and bf16 are computed in f32 and rounded once.
@@ -88,7 +99,8 @@ static Value narrowed(Val x, Value like) {
 
 //===-- Convolution ---------------------------------------------------------------------------===//
 
-// The windows of an image as the right side of a product: [N, groups, C / groups * KH * KW, OH * OW].
+// The windows of an image as the right side of a product: [N, groups, C / groups * KH * KW, OH *
+// OW].
 static Val columnsOf(Val x, const Windows2d &windows, int64_t groups) {
   Dims dims = dimsOf(windowsOf(x, windows).type());
   int64_t depth = dims[1].size / groups * dims[2].size * dims[3].size;
@@ -101,23 +113,27 @@ FailureOr<Values> Conv2dOp::decompose(OpBuilder &b) {
   Windows2d windows = convolutionWindows(*this, w.shape());
   int64_t groups = getGroups(), outputs = w.shape()[0] / groups;
   Val columns = columnsOf(padded(x, windows, result[2].size, result[3].size, 0), windows, groups);
-  Val y = matmul(reshape(w, {1, groups, outputs, w.shape()[1] * w.shape()[2] * w.shape()[3]}), columns);
+  Val y =
+      matmul(reshape(w, {1, groups, outputs, w.shape()[1] * w.shape()[2] * w.shape()[3]}), columns);
   return Values{narrowed(reshapeTo(y, result), getResult())};
 }
 
-// A convolution of the gradient, its elements a stride apart, with the weight turned by half a turn.
+// A convolution of the gradient, its elements a stride apart, with the weight turned by half a
+// turn.
 FailureOr<Values> Conv2dInputGradientOp::decompose(OpBuilder &b) {
   Val g = widened(Val(b, getLoc(), getGradient())), w = widened(g.at(getWeight()));
   Dims result = dimsOf(mlir::cast<mlir::RankedTensorType>(getType()));
   Windows2d windows = convolutionWindows(*this, w.shape());
-  int64_t groups = getGroups(), outputs = w.shape()[0] / groups, inputs = w.shape()[1], taps = w.shape()[2] * w.shape()[3];
+  int64_t groups = getGroups(), outputs = w.shape()[0] / groups, inputs = w.shape()[1],
+          taps = w.shape()[2] * w.shape()[3];
   auto placing = [](const Window &window, int64_t size) {
     return Placing{window.extent() - 1 - window.padding, window.stride, size + window.extent() - 1};
   };
   Val spread = place(g, placing(windows.y, result[2].size), placing(windows.x, result[3].size), 0);
   windows.y.stride = windows.x.stride = 1;
   Val columns = columnsOf(spread, windows, groups);
-  SmallVector<int64_t> starts{0, 0, w.shape()[2] - 1, w.shape()[3] - 1}, limits{w.shape()[0], w.shape()[1], -1, -1}, steps{1, 1, -1, -1};
+  SmallVector<int64_t> starts{0, 0, w.shape()[2] - 1, w.shape()[3] - 1},
+      limits{w.shape()[0], w.shape()[1], -1, -1}, steps{1, 1, -1, -1};
   Val turned = w.at(SliceOp::create(b, getLoc(), w, starts, limits, steps));
   turned = transpose(reshape(turned, {groups, outputs, inputs, taps}), {0, 2, 1, 3});
   Val y = matmul(reshape(turned, {1, groups, inputs, outputs * taps}), columns);
@@ -127,15 +143,19 @@ FailureOr<Values> Conv2dInputGradientOp::decompose(OpBuilder &b) {
 FailureOr<Values> Conv2dWeightGradientOp::decompose(OpBuilder &b) {
   Val x = widened(Val(b, getLoc(), getInput())), g = widened(x.at(getGradient()));
   Dims result = dimsOf(mlir::cast<mlir::RankedTensorType>(getType())), pooled = dimsOf(g.type());
-  Windows2d windows = convolutionWindows(*this, mlir::cast<mlir::RankedTensorType>(getType()).getShape());
-  int64_t groups = getGroups(), outputs = result[0].size / groups, pixels = pooled[2].size * pooled[3].size;
+  Windows2d windows =
+      convolutionWindows(*this, mlir::cast<mlir::RankedTensorType>(getType()).getShape());
+  int64_t groups = getGroups(), outputs = result[0].size / groups,
+          pixels = pooled[2].size * pooled[3].size;
   Val columns = columnsOf(padded(x, windows, pooled[2].size, pooled[3].size, 0), windows, groups);
   Val rows = reshapeTo(g, {pooled[0], groups, outputs, pixels});
   Val y;
   if (pooled[0].isStatic()) {
     // The batch is part of the contraction.
     int64_t depth = columns.shape()[2], batch = pooled[0].size;
-    auto byGroup = [&](Val v, int64_t n) { return reshape(transpose(v, {1, 2, 0, 3}), {groups, n, batch * pixels}); };
+    auto byGroup = [&](Val v, int64_t n) {
+      return reshape(transpose(v, {1, 2, 0, 3}), {groups, n, batch * pixels});
+    };
     y = matmul(byGroup(rows, outputs), byGroup(columns, depth), false, true);
   } else {
     y = sum(matmul(rows, columns, false, true), {0});
@@ -145,15 +165,19 @@ FailureOr<Values> Conv2dWeightGradientOp::decompose(OpBuilder &b) {
 
 //===-- Pooling -------------------------------------------------------------------------------===//
 
-static Val splat(Val like, ArrayRef<Dim> dims, mlir::Type element, ArrayRef<double> numbers, ArrayRef<int64_t> shape) {
+static Val splat(Val like, ArrayRef<Dim> dims, mlir::Type element, ArrayRef<double> numbers,
+                 ArrayRef<int64_t> shape) {
   HostTensor host(dtypeOf(element), std::vector<int64_t>(shape.begin(), shape.end()));
-  for (auto [i, number] : llvm::enumerate(numbers)) host.set(i, number);
-  Val constant = like.at(ConstantOp::create(like.builder(), like.loc(), host.toAttribute(like.builder().getContext())));
+  for (auto [i, number] : llvm::enumerate(numbers))
+    host.set(i, number);
+  Val constant = like.at(ConstantOp::create(like.builder(), like.loc(),
+                                            host.toAttribute(like.builder().getContext())));
   return broadcastTo(constant, dims);
 }
 
 // One tap of all windows: [N, C, OH, OW] of the padded image.
-static Val tapOf(Val x, const Windows2d &windows, int64_t row, int64_t column, ArrayRef<Dim> pooled) {
+static Val tapOf(Val x, const Windows2d &windows, int64_t row, int64_t column,
+                 ArrayRef<Dim> pooled) {
   SmallVector<int64_t> starts{0, 0, row * windows.y.dilation, column * windows.x.dilation};
   SmallVector<int64_t> limits{pooled[0].isStatic() ? pooled[0].size : mlir::ShapedType::kDynamic,
                               pooled[1].isStatic() ? pooled[1].size : mlir::ShapedType::kDynamic,
@@ -164,12 +188,16 @@ static Val tapOf(Val x, const Windows2d &windows, int64_t row, int64_t column, A
 }
 
 // Where a tap of each window lies in the image, y * W + x: int32, of the result's dims.
-static Val positionsOf(Val like, const Windows2d &windows, int64_t row, int64_t column, ArrayRef<Dim> pooled, int64_t width) {
+static Val positionsOf(Val like, const Windows2d &windows, int64_t row, int64_t column,
+                       ArrayRef<Dim> pooled, int64_t width) {
   std::vector<double> rows, columns;
-  for (int64_t y = 0; y < pooled[2].size; ++y) rows.push_back(static_cast<double>(windows.y.at(y, row) * width));
-  for (int64_t x = 0; x < pooled[3].size; ++x) columns.push_back(static_cast<double>(windows.x.at(x, column)));
+  for (int64_t y = 0; y < pooled[2].size; ++y)
+    rows.push_back(static_cast<double>(windows.y.at(y, row) * width));
+  for (int64_t x = 0; x < pooled[3].size; ++x)
+    columns.push_back(static_cast<double>(windows.x.at(x, column)));
   mlir::Type element = like.builder().getI32Type();
-  return splat(like, pooled, element, rows, {pooled[2].size, 1}) + splat(like, pooled, element, columns, {pooled[3].size});
+  return splat(like, pooled, element, rows, {pooled[2].size, 1}) +
+         splat(like, pooled, element, columns, {pooled[3].size});
 }
 
 // A chain of comparisons, tap by tap, which keeps PyTorch's order of ties and NaNs.
@@ -179,24 +207,28 @@ FailureOr<Values> MaxPool2dOp::decompose(OpBuilder &b) {
   Windows2d windows = poolWindows(*this);
   int64_t width = x.shape()[3];
   // Windows of one tap have no padding and are slices.
-  Val image = padded(x, windows, pooled[2].size, pooled[3].size, -std::numeric_limits<double>::infinity());
+  Val image =
+      padded(x, windows, pooled[2].size, pooled[3].size, -std::numeric_limits<double>::infinity());
   std::vector<double> firstRows, firstColumns;
   auto first = [](const Window &window, int64_t output) {
     int64_t at = window.at(output, 0);
     return at >= 0 ? at : at + (-at + window.dilation - 1) / window.dilation * window.dilation;
   };
-  for (int64_t y = 0; y < pooled[2].size; ++y) firstRows.push_back(static_cast<double>(first(windows.y, y) * width));
-  for (int64_t i = 0; i < pooled[3].size; ++i) firstColumns.push_back(static_cast<double>(first(windows.x, i)));
+  for (int64_t y = 0; y < pooled[2].size; ++y)
+    firstRows.push_back(static_cast<double>(first(windows.y, y) * width));
+  for (int64_t i = 0; i < pooled[3].size; ++i)
+    firstColumns.push_back(static_cast<double>(first(windows.x, i)));
   // A window of nothing but -inf points at its first element in the image.
-  Val index =
-      splat(x, pooled, b.getI32Type(), firstRows, {pooled[2].size, 1}) + splat(x, pooled, b.getI32Type(), firstColumns, {pooled[3].size});
+  Val index = splat(x, pooled, b.getI32Type(), firstRows, {pooled[2].size, 1}) +
+              splat(x, pooled, b.getI32Type(), firstColumns, {pooled[3].size});
   Val largest;
   for (int64_t row = 0; row < windows.y.kernel; ++row)
     for (int64_t column = 0; column < windows.x.kernel; ++column) {
       Val tap = tapOf(image, windows, row, column, pooled);
       if (!largest) {
         largest = tap;
-        // Where the first tap lies in the padding, the index of the first element stands already; elsewhere it is the first tap's.
+        // Where the first tap lies in the padding, the index of the first element stands already;
+        // elsewhere it is the first tap's.
         continue;
       }
       Val isNan = compare("ne", tap, tap), isLarger = compare("gt", tap, largest);
@@ -204,7 +236,8 @@ FailureOr<Values> MaxPool2dOp::decompose(OpBuilder &b) {
       index = select(isNan, at, select(isLarger, at, index));
       largest = select(isNan, tap, select(isLarger, tap, largest));
     }
-  if (getIndices().getType().getElementType() != b.getI32Type()) index = cast(index, getIndices().getType().getElementType());
+  if (getIndices().getType().getElementType() != b.getI32Type())
+    index = cast(index, getIndices().getType().getElementType());
   return Values{largest, index};
 }
 
@@ -215,14 +248,18 @@ FailureOr<Values> MaxPool2dGradientOp::decompose(OpBuilder &b) {
   Dims pooled = dimsOf(g.type());
   Windows2d windows = poolWindows(*this);
   int64_t height = type.getShape()[2], width = type.getShape()[3];
-  if (indices.type().getElementType() != b.getI32Type()) indices = cast(indices, b.getI32Type());
+  if (indices.type().getElementType() != b.getI32Type())
+    indices = cast(indices, b.getI32Type());
   Val total;
   for (int64_t row = 0; row < windows.y.kernel; ++row)
     for (int64_t column = 0; column < windows.x.kernel; ++column) {
       Val mine = compare("eq", indices, positionsOf(g, windows, row, column, pooled, width));
       Val taken = select(mine, g, g.constant(0));
-      auto placing = [](const Window &window, int64_t tap, int64_t size) { return Placing{window.at(0, tap), window.stride, size}; };
-      Val placed = place(taken, placing(windows.y, row, height), placing(windows.x, column, width), 0);
+      auto placing = [](const Window &window, int64_t tap, int64_t size) {
+        return Placing{window.at(0, tap), window.stride, size};
+      };
+      Val placed =
+          place(taken, placing(windows.y, row, height), placing(windows.x, column, width), 0);
       total = total ? total + placed : placed;
     }
   return Values{narrowed(total, getResult())};
@@ -235,20 +272,25 @@ template <typename Op> static Val divideByWindow(Val x, Op op, ArrayRef<int64_t>
   std::vector<double> divisors;
   for (int64_t row = 0; row < pooled[2].size; ++row)
     for (int64_t column = 0; column < pooled[3].size; ++column)
-      divisors.push_back(static_cast<double>(windows.y.divisor(row, image[2], op.getCountIncludePad()) *
-                                             windows.x.divisor(column, image[3], op.getCountIncludePad())));
-  if (llvm::all_equal(divisors)) return x / divisors.front();
-  return x / splat(x, pooled, x.type().getElementType(), divisors, {pooled[2].size, pooled[3].size});
+      divisors.push_back(
+          static_cast<double>(windows.y.divisor(row, image[2], op.getCountIncludePad()) *
+                              windows.x.divisor(column, image[3], op.getCountIncludePad())));
+  if (llvm::all_equal(divisors))
+    return x / divisors.front();
+  return x /
+         splat(x, pooled, x.type().getElementType(), divisors, {pooled[2].size, pooled[3].size});
 }
 
 FailureOr<Values> AvgPool2dOp::decompose(OpBuilder &b) {
   Val x = widened(Val(b, getLoc(), getInput()));
   Dims pooled = dimsOf(mlir::cast<mlir::RankedTensorType>(getType()));
   Windows2d windows = poolWindows(*this);
-  bool whole = pooled[2].isOne() && pooled[3].isOne() && windows.y.padding == 0 && windows.x.padding == 0 &&
-               windows.y.kernel == x.shape()[2] && windows.x.kernel == x.shape()[3];
-  Val total =
-      whole ? reshapeTo(sum(x, {2, 3}), pooled) : sum(windowsOf(padded(x, windows, pooled[2].size, pooled[3].size, 0), windows), {2, 3});
+  bool whole = pooled[2].isOne() && pooled[3].isOne() && windows.y.padding == 0 &&
+               windows.x.padding == 0 && windows.y.kernel == x.shape()[2] &&
+               windows.x.kernel == x.shape()[3];
+  Val total = whole ? reshapeTo(sum(x, {2, 3}), pooled)
+                    : sum(windowsOf(padded(x, windows, pooled[2].size, pooled[3].size, 0), windows),
+                          {2, 3});
   return Values{narrowed(divideByWindow(total, *this, x.shape()), getResult())};
 }
 
@@ -260,17 +302,21 @@ FailureOr<Values> AvgPool2dGradientOp::decompose(OpBuilder &b) {
   // Windows that tile the image: each of a window's elements gets its share.
   Dims pooled = dimsOf(g.type());
   auto tiles = [](const Window &window, const Dim &windows, int64_t size) {
-    return window.padding == 0 && window.stride == window.kernel && windows.size * window.kernel == size;
+    return window.padding == 0 && window.stride == window.kernel &&
+           windows.size * window.kernel == size;
   };
-  if (tiles(windows.y, pooled[2], type.getShape()[2]) && tiles(windows.x, pooled[3], type.getShape()[3])) {
+  if (tiles(windows.y, pooled[2], type.getShape()[2]) &&
+      tiles(windows.x, pooled[3], type.getShape()[3])) {
     Val apart = reshapeTo(share, {pooled[0], pooled[1], pooled[2], 1, pooled[3], 1});
-    apart = broadcastTo(apart, {pooled[0], pooled[1], pooled[2], windows.y.kernel, pooled[3], windows.x.kernel});
+    apart = broadcastTo(
+        apart, {pooled[0], pooled[1], pooled[2], windows.y.kernel, pooled[3], windows.x.kernel});
     return Values{narrowed(reshapeTo(apart, dimsOf(type)), getResult())};
   }
   auto placing = [](const Window &window, int64_t size) {
     return Placing{window.extent() - 1 - window.padding, window.stride, size + window.extent() - 1};
   };
-  Val spread = place(share, placing(windows.y, type.getShape()[2]), placing(windows.x, type.getShape()[3]), 0);
+  Val spread = place(share, placing(windows.y, type.getShape()[2]),
+                     placing(windows.x, type.getShape()[3]), 0);
   windows.y.stride = windows.x.stride = 1;
   return Values{narrowed(sum(windowsOf(spread, windows), {2, 3}), getResult())};
 }
@@ -281,14 +327,19 @@ FailureOr<Values> BatchNormOp::decompose(OpBuilder &b) {
   Val x = widened(Val(b, getLoc(), getInput()));
   SmallVector<int64_t> dims = allButChannels(x.rank());
   Dims extents = dimsOf(x.type());
-  auto full = [&](Val channel) { return unreduce(channel, extents, dims); };
+  auto full = [&](Val channel) {
+    return unreduce(channel, extents, dims);
+  };
   Val mean = divideByCount(sum(x, dims), extents, dims);
   Val centered = x - full(mean);
   Val variance = divideByCount(sum(centered * centered, dims), extents, dims);
   Val y = centered * full(rsqrt(variance + getEps().convertToDouble()));
-  if (Value weight = getWeight()) y = y * full(widened(x.at(weight)));
-  if (Value bias = getBias()) y = y + full(widened(x.at(bias)));
-  return Values{narrowed(y, getResult()), narrowed(mean, getMean()), narrowed(variance, getVariance())};
+  if (Value weight = getWeight())
+    y = y * full(widened(x.at(weight)));
+  if (Value bias = getBias())
+    y = y + full(widened(x.at(bias)));
+  return Values{narrowed(y, getResult()), narrowed(mean, getMean()),
+                narrowed(variance, getVariance())};
 }
 
 } // namespace weft::ir

@@ -1,5 +1,6 @@
-// Derivative rules of the composite ops. Each is written so that, for the last dims of its input, its formula is one row-wise
-// fusion: full-size values, one value a row, and sums over rows at the end.
+// Derivative rules of the composite ops. Each is written so that, for the last dims of its input,
+// its formula is one row-wise fusion: full-size values, one value a row, and sums over rows at the
+// end.
 #include "dialects/weft/ir/Composites.h"
 #include "dialects/weft/ir/Weft.h"
 
@@ -24,9 +25,9 @@ LogicalResult LogSoftmaxOp::differentiate(GradContext &ctx) {
   return success();
 }
 
-// With h = (x - mean) rstd and c = g weight: dx = rstd (c - mean(c) - h mean(c h)), dweight = sum(g h), dbias = sum(g), the sums
-// over rows. mean and rstd are results with cotangents of their own (a second derivative brings them): d mean / dx = 1 / n,
-// d rstd / dx = -rstd^2 h / n.
+// With h = (x - mean) rstd and c = g weight: dx = rstd (c - mean(c) - h mean(c h)), dweight = sum(g
+// h), dbias = sum(g), the sums over rows. mean and rstd are results with cotangents of their own (a
+// second derivative brings them): d mean / dx = 1 / n, d rstd / dx = -rstd^2 h / n.
 LogicalResult LayerNormOp::differentiate(GradContext &ctx) {
   enum { kInput, kWeight, kBias };
   Dims extents = dimsOf(ctx.operandType(kInput));
@@ -36,17 +37,28 @@ LogicalResult LayerNormOp::differentiate(GradContext &ctx) {
   int64_t weightIndex = 1, biasIndex = hasWeight ? 2 : 1;
   SmallVector<int64_t> dims = lastDims(rank, count);
 
-  auto full = [&](Val row) { return unreduce(row, extents, dims); };
-  auto overRows = [&](Val x) { return sumToDims(x, ArrayRef<Dim>(extents).take_back(count)); };
-  auto perElement = [&](Val row) { return divideByCount(row, extents, dims); };
+  auto full = [&](Val row) {
+    return unreduce(row, extents, dims);
+  };
+  auto overRows = [&](Val x) {
+    return sumToDims(x, ArrayRef<Dim>(extents).take_back(count));
+  };
+  auto perElement = [&](Val row) {
+    return divideByCount(row, extents, dims);
+  };
   bool needsInput = ctx.needs(kInput), needsWeight = hasWeight && ctx.needs(weightIndex);
-  if (hasBias && ctx.hasG(0) && ctx.needs(biasIndex)) ctx.grad(biasIndex, overRows(ctx.g(0)));
-  if (!needsInput && !needsWeight) return success();
+  if (hasBias && ctx.hasG(0) && ctx.needs(biasIndex))
+    ctx.grad(biasIndex, overRows(ctx.g(0)));
+  if (!needsInput && !needsWeight)
+    return success();
 
   Val rstd = ctx.result(2), normalized;
-  if (ctx.hasG(0) || ctx.hasG(2)) normalized = (ctx.operand(kInput) - full(ctx.result(1))) * full(rstd);
-  if (needsWeight && ctx.hasG(0)) ctx.grad(weightIndex, overRows(ctx.g(0) * normalized));
-  if (!needsInput) return success();
+  if (ctx.hasG(0) || ctx.hasG(2))
+    normalized = (ctx.operand(kInput) - full(ctx.result(1))) * full(rstd);
+  if (needsWeight && ctx.hasG(0))
+    ctx.grad(weightIndex, overRows(ctx.g(0) * normalized));
+  if (!needsInput)
+    return success();
 
   // dx = a + h b with one value a row in `a` and `b`, beside rstd c.
   Val dx, rowTerm, rowFactor;
@@ -56,69 +68,98 @@ LogicalResult LayerNormOp::differentiate(GradContext &ctx) {
     rowTerm = -(rstd * perElement(sum(c, dims)));
     rowFactor = -(rstd * perElement(sum(c * normalized, dims)));
   }
-  auto accumulate = [](Val &to, Val term) { to = to ? to + term : term; };
-  if (ctx.hasG(1)) accumulate(rowTerm, perElement(ctx.g(1)));
-  if (ctx.hasG(2)) accumulate(rowFactor, -perElement(ctx.g(2) * rstd * rstd));
-  if (rowTerm) accumulate(dx, full(rowTerm));
-  if (rowFactor) accumulate(dx, normalized * full(rowFactor));
-  if (dx) ctx.grad(kInput, dx);
+  auto accumulate = [](Val &to, Val term) {
+    to = to ? to + term : term;
+  };
+  if (ctx.hasG(1))
+    accumulate(rowTerm, perElement(ctx.g(1)));
+  if (ctx.hasG(2))
+    accumulate(rowFactor, -perElement(ctx.g(2) * rstd * rstd));
+  if (rowTerm)
+    accumulate(dx, full(rowTerm));
+  if (rowFactor)
+    accumulate(dx, normalized * full(rowFactor));
+  if (dx)
+    ctx.grad(kInput, dx);
   return success();
 }
 
-// With p = exp(scores - log_sum_exp), recomputed as Dao et al. 2022 do: dvalue = p^T g, dp = g value^T,
-// dscores = p (dp - rowsum(p dp) + g_log_sum_exp). The row sum equals rowsum(g result) and needs no saved result.
+// With p = exp(scores - log_sum_exp), recomputed as Dao et al. 2022 do: dvalue = p^T g, dp = g
+// value^T, dscores = p (dp - rowsum(p dp) + g_log_sum_exp). The row sum equals rowsum(g result) and
+// needs no saved result.
 LogicalResult AttentionOp::differentiate(GradContext &ctx) {
   const auto &p = ctx.properties<AttentionOp>();
   double scale = p.scale.getValueAsDouble();
   bool hasMask = ctx.numOperands() > 3, causal = p.causal && p.causal.getValue();
-  bool maskNeeds = hasMask && ctx.needs(3) && mlir::isa<mlir::FloatType>(ctx.operandType(3).getElementType());
+  bool maskNeeds =
+      hasMask && ctx.needs(3) && mlir::isa<mlir::FloatType>(ctx.operandType(3).getElementType());
   Val query = ctx.operand(0), key = ctx.operand(1), mask = hasMask ? ctx.operand(3) : Val();
   Val scores = attentionScores(query, key, mask, causal, scale);
-  if (!scores) return ctx.noRule(AttentionOp::getOperationName(), "it is causal over different symbolic lengths");
+  if (!scores)
+    return ctx.noRule(AttentionOp::getOperationName(),
+                      "it is causal over different symbolic lengths");
   SmallVector<int64_t> dims{scores.rank() - 1};
   Dims extents = dimsOf(scores.type());
-  auto full = [&](Val row) { return unreduce(row, extents, dims); };
-  auto toOperand = [&](Val gradient, int64_t i) { return sumToDims(gradient, dimsOf(ctx.operandType(i))); };
+  auto full = [&](Val row) {
+    return unreduce(row, extents, dims);
+  };
+  auto toOperand = [&](Val gradient, int64_t i) {
+    return sumToDims(gradient, dimsOf(ctx.operandType(i)));
+  };
   Val probability = exp(scores - full(zeroIfMinusInfinity(ctx.result(1))));
 
-  if (ctx.needs(2) && ctx.hasG(0)) ctx.grad(2, toOperand(matmul(probability, ctx.g(0), true, false), 2));
-  if (!ctx.needs(0) && !ctx.needs(1) && !maskNeeds) return success();
+  if (ctx.needs(2) && ctx.hasG(0))
+    ctx.grad(2, toOperand(matmul(probability, ctx.g(0), true, false), 2));
+  if (!ctx.needs(0) && !ctx.needs(1) && !maskNeeds)
+    return success();
 
   Val dscores;
   if (ctx.hasG(0)) {
     Val dp = matmul(ctx.g(0), ctx.operand(2), false, true);
     Val row = sum(probability * dp, dims);
-    if (ctx.hasG(1)) row = row - ctx.g(1);
+    if (ctx.hasG(1))
+      row = row - ctx.g(1);
     dscores = probability * (dp - full(row));
   } else if (ctx.hasG(1)) {
     dscores = probability * full(ctx.g(1));
   } else {
     return success();
   }
-  if (maskNeeds) ctx.grad(3, cast(toOperand(dscores, 3), ctx.operandType(3).getElementType()));
-  if (!ctx.needs(0) && !ctx.needs(1)) return success();
+  if (maskNeeds)
+    ctx.grad(3, cast(toOperand(dscores, 3), ctx.operandType(3).getElementType()));
+  if (!ctx.needs(0) && !ctx.needs(1))
+    return success();
   Val scaled = dscores * scale;
-  if (ctx.needs(0)) ctx.grad(0, toOperand(matmul(scaled, key, false, false), 0));
-  if (ctx.needs(1)) ctx.grad(1, toOperand(matmul(scaled, query, true, false), 1));
+  if (ctx.needs(0))
+    ctx.grad(0, toOperand(matmul(scaled, key, false, false), 0));
+  if (ctx.needs(1))
+    ctx.grad(1, toOperand(matmul(scaled, query, true, false), 1));
   return success();
 }
 
-// With p = exp(logits - log_sum_exp): dlogits = (p - onehot(target)) g, 0 in ignored rows, + p g_log_sum_exp.
+// With p = exp(logits - log_sum_exp): dlogits = (p - onehot(target)) g, 0 in ignored rows, + p
+// g_log_sum_exp.
 LogicalResult CrossEntropyOp::differentiate(GradContext &ctx) {
   Val logits = ctx.operand(0), targets = ctx.operand(1);
   SmallVector<int64_t> dims{logits.rank() - 1};
   Dims extents = dimsOf(logits.type());
-  auto full = [&](Val row) { return unreduce(row, extents, dims); };
+  auto full = [&](Val row) {
+    return unreduce(row, extents, dims);
+  };
   Val probability = exp(logits - full(ctx.result(1)));
   if (!ctx.hasG(0)) {
     ctx.grad(0, probability * full(ctx.g(1)));
     return success();
   }
-  int64_t ignored = ctx.properties<CrossEntropyOp>().ignore_index ? ctx.properties<CrossEntropyOp>().ignore_index.getInt() : -100;
+  int64_t ignored = ctx.properties<CrossEntropyOp>().ignore_index
+                        ? ctx.properties<CrossEntropyOp>().ignore_index.getInt()
+                        : -100;
   // The loss itself may never be computed: the derivative checks them as well, once where both are.
-  if (extents.back().isStatic()) targets = checkedTargets(targets, extents.back().size, ignored);
+  if (extents.back().isStatic())
+    targets = checkedTargets(targets, extents.back().size, ignored);
   Val g = ctx.g(0);
-  Val loss = select(compare("ne", targets, targets.constant(static_cast<double>(ignored))), g, g.constant(0));
+  Val loss = select(compare("ne", targets, targets.constant(static_cast<double>(ignored))), g,
+                    g.constant(0));
   Val total = ctx.hasG(1) ? loss + ctx.g(1) : loss;
   Val spread = probability * full(total);
   ctx.grad(0, select(isTarget(targets, extents), spread - full(loss), spread));
@@ -126,9 +167,12 @@ LogicalResult CrossEntropyOp::differentiate(GradContext &ctx) {
 }
 
 LogicalResult DropoutOp::differentiate(GradContext &ctx) {
-  if (!ctx.hasG(0)) return success();
+  if (!ctx.hasG(0))
+    return success();
   Val g = ctx.g(0);
-  ctx.grad(0, select(ctx.result(1), g * (1.0 / (1.0 - ctx.properties<DropoutOp>().rate.getValueAsDouble())), g.constant(0)));
+  ctx.grad(0, select(ctx.result(1),
+                     g * (1.0 / (1.0 - ctx.properties<DropoutOp>().rate.getValueAsDouble())),
+                     g.constant(0)));
   return success();
 }
 

@@ -1,5 +1,6 @@
-// Derivative rules of the elementwise ops. Where a rule must mask a point at which the formula has a pole, it changes the
-// formula's input there, not its output: a masked infinity would come back as NaN in the second derivative.
+// Derivative rules of the elementwise ops. Where a rule must mask a point at which the formula has
+// a pole, it changes the formula's input there, not its output: a masked infinity would come back
+// as NaN in the second derivative.
 #include "dialects/weft/ir/Weft.h"
 
 namespace weft::ir {
@@ -7,7 +8,9 @@ namespace weft::ir {
 using mlir::LogicalResult;
 using mlir::success;
 
-static Val zeroLike(Val x) { return x.constant(0); }
+static Val zeroLike(Val x) {
+  return x.constant(0);
+}
 
 LogicalResult AbsOp::differentiate(GradContext &ctx) {
   Val x = ctx.operand(0), g = ctx.g(), zero = zeroLike(x);
@@ -58,7 +61,8 @@ LogicalResult ReluOp::differentiate(GradContext &ctx) {
 
 LogicalResult GeluOp::differentiate(GradContext &ctx) {
   Val x = ctx.operand(0);
-  if (ctx.properties<GeluOp>().tanh_approximation && ctx.properties<GeluOp>().tanh_approximation.getValue()) {
+  if (ctx.properties<GeluOp>().tanh_approximation &&
+      ctx.properties<GeluOp>().tanh_approximation.getValue()) {
     constexpr double kCubic = 0.044715, kInner = M_SQRT2 * M_2_SQRTPI * 0.5; // sqrt(2 / pi)
     Val x2 = x * x;
     Val t = tanh(kInner * (x + kCubic * (x2 * x)));
@@ -73,30 +77,38 @@ LogicalResult GeluOp::differentiate(GradContext &ctx) {
 }
 
 LogicalResult MulOp::differentiate(GradContext &ctx) {
-  if (ctx.needs(0)) ctx.grad(0, ctx.g() * ctx.operand(1));
-  if (ctx.needs(1)) ctx.grad(1, ctx.g() * ctx.operand(0));
+  if (ctx.needs(0))
+    ctx.grad(0, ctx.g() * ctx.operand(1));
+  if (ctx.needs(1))
+    ctx.grad(1, ctx.g() * ctx.operand(0));
   return success();
 }
 
 LogicalResult DivOp::differentiate(GradContext &ctx) {
   Val quotient = ctx.g() / ctx.operand(1);
   ctx.grad(0, quotient);
-  if (ctx.needs(1)) ctx.grad(1, -(quotient * ctx.result(0)));
+  if (ctx.needs(1))
+    ctx.grad(1, -(quotient * ctx.result(0)));
   return success();
 }
 
 LogicalResult RemOp::differentiate(GradContext &ctx) {
   ctx.grad(0, ctx.g());
-  if (ctx.needs(1)) ctx.grad(1, -(ctx.g() * floor(ctx.operand(0) / ctx.operand(1))));
+  if (ctx.needs(1))
+    ctx.grad(1, -(ctx.g() * floor(ctx.operand(0) / ctx.operand(1))));
   return success();
 }
 
 LogicalResult PowOp::differentiate(GradContext &ctx) {
   Val x = ctx.operand(0), y = ctx.operand(1), g = ctx.g(), one = x.constant(1);
-  auto power = [&](Val base, Val exponent) { return ctx.at(PowOp::create(ctx.builder(), ctx.loc(), base, exponent)); };
+  auto power = [&](Val base, Val exponent) {
+    return ctx.at(PowOp::create(ctx.builder(), ctx.loc(), base, exponent));
+  };
   if (ctx.needs(0)) {
-    // d/dx x^y = y x^(y-1). For y = 0 it is 0 for every x, NaN included: there 0 * x^-1 needs an x that is neither 0 nor NaN.
-    Val base = select(compare("eq", y, zeroLike(y)), select(compare("gt", x * x, zeroLike(x)), x, one), x);
+    // d/dx x^y = y x^(y-1). For y = 0 it is 0 for every x, NaN included: there 0 * x^-1 needs an x
+    // that is neither 0 nor NaN.
+    Val base =
+        select(compare("eq", y, zeroLike(y)), select(compare("gt", x * x, zeroLike(x)), x, one), x);
     ctx.grad(0, g * (y * power(base, y - 1.0)));
   }
   if (ctx.needs(1)) {
@@ -110,38 +122,49 @@ LogicalResult PowOp::differentiate(GradContext &ctx) {
 
 LogicalResult Atan2Op::differentiate(GradContext &ctx) {
   Val y = ctx.operand(0), x = ctx.operand(1), scale = ctx.g() / (x * x + y * y);
-  if (ctx.needs(0)) ctx.grad(0, scale * x);
-  if (ctx.needs(1)) ctx.grad(1, -(scale * y));
+  if (ctx.needs(0))
+    ctx.grad(0, scale * x);
+  if (ctx.needs(1))
+    ctx.grad(1, -(scale * y));
   return success();
 }
 
-// The cotangent where `mine` wins, half of it at a tie, 0 where it loses; to both where one is NaN, as in PyTorch.
+// The cotangent where `mine` wins, half of it at a tie, 0 where it loses; to both where one is NaN,
+// as in PyTorch.
 static Val winnersShare(Val g, Val mine, Val other, llvm::StringRef loses) {
-  return select(compare(loses, mine, other), zeroLike(g), select(compare("eq", mine, other), g * 0.5, g));
+  return select(compare(loses, mine, other), zeroLike(g),
+                select(compare("eq", mine, other), g * 0.5, g));
 }
 
 LogicalResult MinimumOp::differentiate(GradContext &ctx) {
-  if (ctx.needs(0)) ctx.grad(0, winnersShare(ctx.g(), ctx.operand(0), ctx.operand(1), "gt"));
-  if (ctx.needs(1)) ctx.grad(1, winnersShare(ctx.g(), ctx.operand(1), ctx.operand(0), "gt"));
+  if (ctx.needs(0))
+    ctx.grad(0, winnersShare(ctx.g(), ctx.operand(0), ctx.operand(1), "gt"));
+  if (ctx.needs(1))
+    ctx.grad(1, winnersShare(ctx.g(), ctx.operand(1), ctx.operand(0), "gt"));
   return success();
 }
 
 LogicalResult MaximumOp::differentiate(GradContext &ctx) {
-  if (ctx.needs(0)) ctx.grad(0, winnersShare(ctx.g(), ctx.operand(0), ctx.operand(1), "lt"));
-  if (ctx.needs(1)) ctx.grad(1, winnersShare(ctx.g(), ctx.operand(1), ctx.operand(0), "lt"));
+  if (ctx.needs(0))
+    ctx.grad(0, winnersShare(ctx.g(), ctx.operand(0), ctx.operand(1), "lt"));
+  if (ctx.needs(1))
+    ctx.grad(1, winnersShare(ctx.g(), ctx.operand(1), ctx.operand(0), "lt"));
   return success();
 }
 
 LogicalResult SelectOp::differentiate(GradContext &ctx) {
   Val condition = ctx.operand(0), g = ctx.g();
-  if (ctx.needs(1)) ctx.grad(1, select(condition, g, zeroLike(g)));
-  if (ctx.needs(2)) ctx.grad(2, select(condition, zeroLike(g), g));
+  if (ctx.needs(1))
+    ctx.grad(1, select(condition, g, zeroLike(g)));
+  if (ctx.needs(2))
+    ctx.grad(2, select(condition, zeroLike(g), g));
   return success();
 }
 
 LogicalResult CastOp::differentiate(GradContext &ctx) {
   // A cast to an integer or bool is constant almost everywhere: no gradient.
-  if (mlir::isa<mlir::FloatType>(ctx.resultType(0).getElementType())) ctx.grad(0, cast(ctx.g(), ctx.operandType(0).getElementType()));
+  if (mlir::isa<mlir::FloatType>(ctx.resultType(0).getElementType()))
+    ctx.grad(0, cast(ctx.g(), ctx.operandType(0).getElementType()));
   return success();
 }
 

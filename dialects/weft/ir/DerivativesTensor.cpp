@@ -19,7 +19,8 @@ LogicalResult ReshapeOp::differentiate(GradContext &ctx) {
 LogicalResult TransposeOp::differentiate(GradContext &ctx) {
   ArrayRef<int64_t> permutation = ctx.properties<TransposeOp>().permutation.asArrayRef();
   SmallVector<int64_t> inverse(permutation.size());
-  for (auto [to, from] : llvm::enumerate(permutation)) inverse[from] = to;
+  for (auto [to, from] : llvm::enumerate(permutation))
+    inverse[from] = to;
   ctx.grad(0, transpose(ctx.g(), inverse));
   return success();
 }
@@ -29,14 +30,18 @@ LogicalResult BroadcastOp::differentiate(GradContext &ctx) {
   return success();
 }
 
-static Val zeros(GradContext &ctx, mlir::RankedTensorType type) { return zerosOf(ctx.g(), dimsOf(type)); }
+static Val zeros(GradContext &ctx, mlir::RankedTensorType type) {
+  return zerosOf(ctx.g(), dimsOf(type));
+}
 
 static Val insertSlice(Val update, Val base, ArrayRef<int64_t> starts, ArrayRef<int64_t> steps) {
-  return base.at(InsertSliceOp::create(base.builder(), base.loc(), base.type(), base, update, starts, steps));
+  return base.at(
+      InsertSliceOp::create(base.builder(), base.loc(), base.type(), base, update, starts, steps));
 }
 
 // The slice of `x` of the given shape.
-static Val slice(Val x, ArrayRef<int64_t> shape, ArrayRef<int64_t> starts, ArrayRef<int64_t> steps) {
+static Val slice(Val x, ArrayRef<int64_t> shape, ArrayRef<int64_t> starts,
+                 ArrayRef<int64_t> steps) {
   SmallVector<int64_t> limits;
   for (auto [size, start, step] : llvm::zip(shape, starts, steps))
     limits.push_back(size == 0 ? start : start + (size - 1) * step + (step > 0 ? 1 : -1));
@@ -45,7 +50,8 @@ static Val slice(Val x, ArrayRef<int64_t> shape, ArrayRef<int64_t> starts, Array
 
 LogicalResult SliceOp::differentiate(GradContext &ctx) {
   const auto &p = ctx.properties<SliceOp>();
-  ctx.grad(0, insertSlice(ctx.g(), zeros(ctx, ctx.operandType(0)), p.starts.asArrayRef(), p.steps.asArrayRef()));
+  ctx.grad(0, insertSlice(ctx.g(), zeros(ctx, ctx.operandType(0)), p.starts.asArrayRef(),
+                          p.steps.asArrayRef()));
   return success();
 }
 
@@ -53,22 +59,27 @@ LogicalResult SliceOp::differentiate(GradContext &ctx) {
 static constexpr llvm::StringLiteral kSymbolicSlice = "its slices have symbolic sizes";
 
 LogicalResult InsertSliceOp::differentiate(GradContext &ctx) {
-  if (!ctx.operandType(1).hasStaticShape()) return ctx.noRule(InsertSliceOp::getOperationName(), kSymbolicSlice);
+  if (!ctx.operandType(1).hasStaticShape())
+    return ctx.noRule(InsertSliceOp::getOperationName(), kSymbolicSlice);
   const auto &p = ctx.properties<InsertSliceOp>();
   ArrayRef<int64_t> starts = p.starts.asArrayRef(), steps = p.steps.asArrayRef();
-  if (ctx.needs(0)) ctx.grad(0, insertSlice(zeros(ctx, ctx.operandType(1)), ctx.g(), starts, steps));
-  if (ctx.needs(1)) ctx.grad(1, slice(ctx.g(), ctx.operandType(1).getShape(), starts, steps));
+  if (ctx.needs(0))
+    ctx.grad(0, insertSlice(zeros(ctx, ctx.operandType(1)), ctx.g(), starts, steps));
+  if (ctx.needs(1))
+    ctx.grad(1, slice(ctx.g(), ctx.operandType(1).getShape(), starts, steps));
   return success();
 }
 
 LogicalResult ConcatOp::differentiate(GradContext &ctx) {
   for (int64_t i = 0; i < ctx.numOperands(); ++i)
-    if (!ctx.operandType(i).hasStaticShape()) return ctx.noRule(ConcatOp::getOperationName(), kSymbolicSlice);
+    if (!ctx.operandType(i).hasStaticShape())
+      return ctx.noRule(ConcatOp::getOperationName(), kSymbolicSlice);
   int64_t dim = ctx.properties<ConcatOp>().dim.getInt(), rank = ctx.resultType(0).getRank();
   SmallVector<int64_t> starts(rank, 0), steps(rank, 1);
   for (int64_t i = 0; i < ctx.numOperands(); ++i) {
     ArrayRef<int64_t> shape = ctx.operandType(i).getShape();
-    if (ctx.needs(i)) ctx.grad(i, slice(ctx.g(), shape, starts, steps));
+    if (ctx.needs(i))
+      ctx.grad(i, slice(ctx.g(), shape, starts, steps));
     starts[dim] += shape[dim];
   }
   return success();
@@ -77,7 +88,8 @@ LogicalResult ConcatOp::differentiate(GradContext &ctx) {
 //===-- Reduction -----------------------------------------------------------------------------===//
 
 LogicalResult ReduceSumOp::differentiate(GradContext &ctx) {
-  ctx.grad(0, unreduce(ctx.g(), dimsOf(ctx.operandType(0)), ctx.properties<ReduceSumOp>().dims.asArrayRef()));
+  ctx.grad(0, unreduce(ctx.g(), dimsOf(ctx.operandType(0)),
+                       ctx.properties<ReduceSumOp>().dims.asArrayRef()));
   return success();
 }
 
@@ -85,23 +97,30 @@ template <typename Op> static LogicalResult differentiateExtreme(GradContext &ct
   Val x = ctx.operand(0);
   ArrayRef<int64_t> dims = ctx.properties<Op>().dims.asArrayRef();
   Dims extents = dimsOf(x.type());
-  Val ties = cast(compare("eq", x, unreduce(ctx.result(0), extents, dims)), x.type().getElementType());
-  // A product, not a select: where the extreme is NaN nothing ties with it, and the gradient must be NaN (0 * g / 0), not 0.
-  // Ties are counted in f32 at least: f16 ends at 65504.
+  Val ties =
+      cast(compare("eq", x, unreduce(ctx.result(0), extents, dims)), x.type().getElementType());
+  // A product, not a select: where the extreme is NaN nothing ties with it, and the gradient must
+  // be NaN (0 * g / 0), not 0. Ties are counted in f32 at least: f16 ends at 65504.
   Val share = ctx.at(narrowTo(widen(ctx.g()) / sum(widen(ties), dims), ctx.g()));
   ctx.grad(0, ties * unreduce(share, extents, dims));
   return success();
 }
-LogicalResult ReduceMaxOp::differentiate(GradContext &ctx) { return differentiateExtreme<ReduceMaxOp>(ctx); }
-LogicalResult ReduceMinOp::differentiate(GradContext &ctx) { return differentiateExtreme<ReduceMinOp>(ctx); }
+LogicalResult ReduceMaxOp::differentiate(GradContext &ctx) {
+  return differentiateExtreme<ReduceMaxOp>(ctx);
+}
+LogicalResult ReduceMinOp::differentiate(GradContext &ctx) {
+  return differentiateExtreme<ReduceMinOp>(ctx);
+}
 
 LogicalResult ReduceProdOp::differentiate(GradContext &ctx) {
   Val x = ctx.operand(0);
   ArrayRef<int64_t> dims = ctx.properties<ReduceProdOp>().dims.asArrayRef();
   Dims extents = dimsOf(x.type());
-  auto full = [&](Val row) { return unreduce(row, extents, dims); };
-  // With the zeros left out: without any, each factor's gradient is the product over the factor; with one, only that has a gradient, the
-  // product of the others; with more, none has.
+  auto full = [&](Val row) {
+    return unreduce(row, extents, dims);
+  };
+  // With the zeros left out: without any, each factor's gradient is the product over the factor;
+  // with one, only that has a gradient, the product of the others; with more, none has.
   Val isZero = compare("eq", x, x.constant(0)), nonzero = select(isZero, x.constant(1), x);
   Val others = full(ctx.g() * prod(nonzero, dims)) / nonzero;
   Val zeros = full(sum(select(isZero, x.constant(1), x.constant(0)), dims));
@@ -122,19 +141,23 @@ LogicalResult ReduceMeanOp::differentiate(GradContext &ctx) {
 LogicalResult CumsumOp::differentiate(GradContext &ctx) {
   const auto &p = ctx.properties<CumsumOp>();
   bool reverse = p.reverse && p.reverse.getValue();
-  ctx.grad(0, ctx.at(CumsumOp::create(ctx.builder(), ctx.loc(), ctx.g().type(), ctx.g(), p.dim.getInt(), !reverse)));
+  ctx.grad(0, ctx.at(CumsumOp::create(ctx.builder(), ctx.loc(), ctx.g().type(), ctx.g(),
+                                      p.dim.getInt(), !reverse)));
   return success();
 }
 
 //===-- Contraction ---------------------------------------------------------------------------===//
 
-static bool isSet(mlir::BoolAttr flag) { return flag && flag.getValue(); }
+static bool isSet(mlir::BoolAttr flag) {
+  return flag && flag.getValue();
+}
 
 // x with all leading dims folded into the rows.
 static Val flattenRows(Val x) {
   Dims dims = dimsOf(x.type());
   int64_t rows = 1;
-  for (const Dim &dim : ArrayRef<Dim>(dims).drop_back()) rows *= dim.size;
+  for (const Dim &dim : ArrayRef<Dim>(dims).drop_back())
+    rows *= dim.size;
   return reshapeTo(x, {rows, dims.back()});
 }
 
@@ -146,20 +169,25 @@ LogicalResult MatmulOp::differentiate(GradContext &ctx) {
   // Each gradient is one matmul that reads its inputs as they lie, transposed by flags only.
   if (ctx.needs(0)) {
     Val rhs = ctx.operand(1);
-    Val grad = transposeLhs ? matmul(rhs, g, transposeRhs, true) : matmul(g, rhs, false, !transposeRhs);
+    Val grad =
+        transposeLhs ? matmul(rhs, g, transposeRhs, true) : matmul(g, rhs, false, !transposeRhs);
     ctx.grad(0, sumToDims(grad, lhsDims));
   }
   if (ctx.needs(1)) {
     Val lhs = ctx.operand(0);
-    bool sharedRhs = llvm::all_of(ArrayRef<Dim>(rhsDims).drop_back(2), [](const Dim &dim) { return dim.isOne(); });
+    bool sharedRhs = llvm::all_of(ArrayRef<Dim>(rhsDims).drop_back(2),
+                                  [](const Dim &dim) { return dim.isOne(); });
     // Symbolic rows have no name for their product: their batch stays.
-    bool staticRows = llvm::all_of(ArrayRef<Dim>(lhsDims).drop_back(), [](const Dim &dim) { return dim.isStatic(); });
+    bool staticRows = llvm::all_of(ArrayRef<Dim>(lhsDims).drop_back(),
+                                   [](const Dim &dim) { return dim.isStatic(); });
     if (sharedRhs && !transposeLhs && lhsDims.size() > 2 && staticRows) {
-      // One right side for the whole batch (a weight): the batch is part of the contraction, not a sum over products.
+      // One right side for the whole batch (a weight): the batch is part of the contraction, not a
+      // sum over products.
       lhs = flattenRows(lhs);
       g = flattenRows(g);
     }
-    Val grad = transposeRhs ? matmul(g, lhs, true, transposeLhs) : matmul(lhs, g, !transposeLhs, false);
+    Val grad =
+        transposeRhs ? matmul(g, lhs, true, transposeLhs) : matmul(lhs, g, !transposeLhs, false);
     ctx.grad(1, reshapeTo(sumToDims(grad, ArrayRef<Dim>(rhsDims).take_back(grad.rank())), rhsDims));
   }
   return success();
@@ -169,16 +197,16 @@ LogicalResult MatmulOp::differentiate(GradContext &ctx) {
 
 LogicalResult IndexSelectOp::differentiate(GradContext &ctx) {
   Val base = zeros(ctx, ctx.operandType(0));
-  ctx.grad(0, ctx.at(IndexAddOp::create(ctx.builder(), ctx.loc(), base.type(), base, ctx.operand(1), ctx.g(),
-                                        ctx.properties<IndexSelectOp>().dim.getInt())));
+  ctx.grad(0, ctx.at(IndexAddOp::create(ctx.builder(), ctx.loc(), base.type(), base, ctx.operand(1),
+                                        ctx.g(), ctx.properties<IndexSelectOp>().dim.getInt())));
   return success();
 }
 
 LogicalResult IndexAddOp::differentiate(GradContext &ctx) {
   ctx.grad(0, ctx.g());
   if (ctx.needs(2))
-    ctx.grad(2,
-             ctx.at(IndexSelectOp::create(ctx.builder(), ctx.loc(), ctx.g(), ctx.operand(1), ctx.properties<IndexAddOp>().dim.getInt())));
+    ctx.grad(2, ctx.at(IndexSelectOp::create(ctx.builder(), ctx.loc(), ctx.g(), ctx.operand(1),
+                                             ctx.properties<IndexAddOp>().dim.getInt())));
   return success();
 }
 
@@ -186,17 +214,25 @@ LogicalResult IndexPutOp::differentiate(GradContext &ctx) {
   Val indices = ctx.operand(1), g = ctx.g();
   int64_t dim = ctx.properties<IndexPutOp>().dim.getInt();
   auto put = [&](Val base, Val source, int64_t at) {
-    return ctx.at(IndexPutOp::create(ctx.builder(), ctx.loc(), base.type(), base, indices, source, at));
+    return ctx.at(
+        IndexPutOp::create(ctx.builder(), ctx.loc(), base.type(), base, indices, source, at));
   };
-  Dims baseDims = dimsOf(ctx.operandType(0)), sourceDims = dimsOf(ctx.operandType(2)), taken = dimsOf(indices.type());
+  Dims baseDims = dimsOf(ctx.operandType(0)), sourceDims = dimsOf(ctx.operandType(2)),
+       taken = dimsOf(indices.type());
   ctx.grad(0, put(g, zerosOf(g, sourceDims), dim));
-  if (!ctx.needs(2)) return success();
-  // Of several slices for one index only the last has a gradient: each index's number is put where its slice was, and read back.
-  if (!indices.type().hasStaticShape()) return ctx.noRule(IndexPutOp::getOperationName(), "its indices have symbolic sizes");
+  if (!ctx.needs(2))
+    return success();
+  // Of several slices for one index only the last has a gradient: each index's number is put where
+  // its slice was, and read back.
+  if (!indices.type().hasStaticShape())
+    return ctx.noRule(IndexPutOp::getOperationName(), "its indices have symbolic sizes");
   int64_t count = indices.type().getNumElements();
   Val number = reshapeTo(iota(indices, {count}, 0, ctx.builder().getI64Type()), taken);
   Val none = zerosOf(number, {baseDims[dim]});
-  Val last = compare("eq", ctx.at(IndexSelectOp::create(ctx.builder(), ctx.loc(), put(none, number, 0), indices, 0)), number);
+  Val last = compare(
+      "eq",
+      ctx.at(IndexSelectOp::create(ctx.builder(), ctx.loc(), put(none, number, 0), indices, 0)),
+      number);
   Dims raised(sourceDims.size(), 1);
   llvm::copy(taken, raised.begin() + dim);
   Val chosen = ctx.at(IndexSelectOp::create(ctx.builder(), ctx.loc(), g, indices, dim));
@@ -206,15 +242,17 @@ LogicalResult IndexPutOp::differentiate(GradContext &ctx) {
 
 LogicalResult GatherOp::differentiate(GradContext &ctx) {
   Val base = zeros(ctx, ctx.operandType(0));
-  ctx.grad(0, ctx.at(ScatterAddOp::create(ctx.builder(), ctx.loc(), base.type(), base, ctx.operand(1), ctx.g(),
-                                          ctx.properties<GatherOp>().dim.getInt())));
+  ctx.grad(0,
+           ctx.at(ScatterAddOp::create(ctx.builder(), ctx.loc(), base.type(), base, ctx.operand(1),
+                                       ctx.g(), ctx.properties<GatherOp>().dim.getInt())));
   return success();
 }
 
 LogicalResult ScatterAddOp::differentiate(GradContext &ctx) {
   ctx.grad(0, ctx.g());
   if (ctx.needs(2))
-    ctx.grad(2, ctx.at(GatherOp::create(ctx.builder(), ctx.loc(), ctx.g(), ctx.operand(1), ctx.properties<ScatterAddOp>().dim.getInt())));
+    ctx.grad(2, ctx.at(GatherOp::create(ctx.builder(), ctx.loc(), ctx.g(), ctx.operand(1),
+                                        ctx.properties<ScatterAddOp>().dim.getInt())));
   return success();
 }
 
@@ -222,20 +260,30 @@ LogicalResult ScatterReduceOp::differentiate(GradContext &ctx) {
   const auto &p = ctx.properties<ScatterReduceOp>();
   Combiner combiner = p.combiner.getValue();
   int64_t dim = p.dim.getInt();
-  Val base = ctx.operand(0), indices = ctx.operand(1), source = ctx.operand(2), result = ctx.result(0), g = ctx.g();
+  Val base = ctx.operand(0), indices = ctx.operand(1), source = ctx.operand(2),
+      result = ctx.result(0), g = ctx.g();
   mlir::Type element = base.type().getElementType();
-  auto gathered = [&](Val x) { return ctx.at(GatherOp::create(ctx.builder(), ctx.loc(), x, indices, dim)); };
-  auto added = [&](Val to, Val from) { return ctx.at(ScatterAddOp::create(ctx.builder(), ctx.loc(), to.type(), to, indices, from, dim)); };
+  auto gathered = [&](Val x) {
+    return ctx.at(GatherOp::create(ctx.builder(), ctx.loc(), x, indices, dim));
+  };
+  auto added = [&](Val to, Val from) {
+    return ctx.at(
+        ScatterAddOp::create(ctx.builder(), ctx.loc(), to.type(), to, indices, from, dim));
+  };
   if (combiner != Combiner::prod) {
-    Val mine = cast(compare("eq", base, result), element), theirs = cast(compare("eq", source, gathered(result)), element);
-    // Products, not selects: where the extreme is NaN nothing ties with it, and the gradient must be NaN (0 * g / 0), not 0.
-    Val share = ctx.at(narrowTo(widen(g) / added(widen(mine), widen(theirs)), g)); // counted in f32 at least
+    Val mine = cast(compare("eq", base, result), element),
+        theirs = cast(compare("eq", source, gathered(result)), element);
+    // Products, not selects: where the extreme is NaN nothing ties with it, and the gradient must
+    // be NaN (0 * g / 0), not 0.
+    Val share = ctx.at(
+        narrowTo(widen(g) / added(widen(mine), widen(theirs)), g)); // counted in f32 at least
     ctx.grad(0, mine * share);
     ctx.grad(2, theirs * gathered(share));
     return success();
   }
   auto product = [&](Val to, Val from) {
-    return ctx.at(ScatterReduceOp::create(ctx.builder(), ctx.loc(), to.type(), combiner, to, indices, from, dim));
+    return ctx.at(ScatterReduceOp::create(ctx.builder(), ctx.loc(), to.type(), combiner, to,
+                                          indices, from, dim));
   };
   Val one = base.constant(1), sourceOne = source.constant(1);
   if (ctx.needs(0)) {
@@ -243,11 +291,12 @@ LogicalResult ScatterReduceOp::differentiate(GradContext &ctx) {
     ctx.grad(0, g * (product(nonzero, source) / nonzero));
   }
   if (ctx.needs(2)) {
-    // A factor that is not 0 has the product over the factor; the only 0 among an element's has the product of the others, where it counts
-    // as a 1; of several zeros none has a gradient.
+    // A factor that is not 0 has the product over the factor; the only 0 among an element's has the
+    // product of the others, where it counts as a 1; of several zeros none has a gradient.
     Val isZero = compare("eq", source, source.constant(0)),
         zeros = gathered(added(zerosOf(base, dimsOf(base.type())), cast(isZero, element)));
-    Val onlyZero = ctx.at(AndOp::create(ctx.builder(), ctx.loc(), isZero.value(), compare("eq", zeros, sourceOne).value()));
+    Val onlyZero = ctx.at(AndOp::create(ctx.builder(), ctx.loc(), isZero.value(),
+                                        compare("eq", zeros, sourceOne).value()));
     Val others = gathered(g * product(base, select(onlyZero, sourceOne, source)));
     ctx.grad(2, select(onlyZero, others, gathered(g * result) / select(isZero, sourceOne, source)));
   }

@@ -9,29 +9,37 @@ namespace weft::ir {
 DiagnosticCollector::DiagnosticCollector(mlir::MLIRContext *context)
     : handler_(context, [this](mlir::Diagnostic &diagnostic) {
         // Warnings and remarks are no reason of a failure.
-        if (diagnostic.getSeverity() != mlir::DiagnosticSeverity::Error) return mlir::success();
+        if (diagnostic.getSeverity() != mlir::DiagnosticSeverity::Error)
+          return mlir::success();
         auto append = [this](mlir::Diagnostic &part) {
           if (auto file = mlir::dyn_cast<mlir::FileLineColLoc>(part.getLocation()))
-            text_ += (file.getFilename().getValue() + ":" + llvm::Twine(file.getLine()) + ": ").str();
+            text_ +=
+                (file.getFilename().getValue() + ":" + llvm::Twine(file.getLine()) + ": ").str();
           text_ += part.str();
         };
-        if (!text_.empty()) text_ += "; ";
+        if (!text_.empty())
+          text_ += "; ";
         append(diagnostic);
         for (mlir::Diagnostic &note : diagnostic.getNotes()) {
           // MLIR shows the op that an error is about. A function would be all of the program.
-          if (llvm::StringRef(note.str()).contains('\n')) continue;
+          if (llvm::StringRef(note.str()).contains('\n'))
+            continue;
           text_ += " (";
           append(note);
           text_ += ")";
         }
-        if (std::string advice = typeAdvice(diagnostic); !advice.empty()) text_ += " (" + advice + ")";
+        if (std::string advice = typeAdvice(diagnostic); !advice.empty())
+          text_ += " (" + advice + ")";
         return mlir::success();
       }) {}
 
-std::string DiagnosticCollector::failure(llvm::StringRef what) const { return (what + (text_.empty() ? "" : ": ") + text_).str(); }
+std::string DiagnosticCollector::failure(llvm::StringRef what) const {
+  return (what + (text_.empty() ? "" : ": ") + text_).str();
+}
 
 std::string DiagnosticCollector::added(std::string message) const {
-  if (!text_.empty() && message.find(text_) == std::string::npos) message += " (" + text_ + ")";
+  if (!text_.empty() && message.find(text_) == std::string::npos)
+    message += " (" + text_ + ")";
   return message;
 }
 

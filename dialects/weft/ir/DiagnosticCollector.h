@@ -7,13 +7,16 @@
 
 namespace weft::ir {
 
-// Collects a context's errors while it lives, in place of MLIR's printing them: "file:line: message", one after another, separated by
-// semicolons; notes and advice follow what they belong to, in parentheses. Works for one thread's use of a context.
+// Collects a context's errors while it lives, in place of MLIR's printing them: "file:line:
+// message", one after another, separated by semicolons; notes and advice follow what they belong
+// to, in parentheses. Works for one thread's use of a context.
 class DiagnosticCollector {
 public:
   explicit DiagnosticCollector(mlir::MLIRContext *context);
 
-  const std::string &text() const { return text_; }
+  const std::string &text() const {
+    return text_;
+  }
   // What failed, and why: "what: text", or just `what` where nothing was said.
   std::string failure(llvm::StringRef what) const;
   // A message that was made elsewhere, with the text in parentheses unless it has it already.

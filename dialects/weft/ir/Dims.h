@@ -1,4 +1,5 @@
-// Sizes of tensor dimensions as the shape rules see them: a number, or a named symbol (equal names are equal sizes).
+// Sizes of tensor dimensions as the shape rules see them: a number, or a named symbol (equal names
+// are equal sizes).
 #pragma once
 
 #include <optional>
@@ -18,8 +19,12 @@ struct Dim {
 
   Dim(int64_t size) : size(size) {}
   Dim(mlir::StringAttr symbol) : size(mlir::ShapedType::kDynamic), symbol(symbol) {}
-  bool isStatic() const { return !symbol; }
-  bool isOne() const { return isStatic() && size == 1; }
+  bool isStatic() const {
+    return !symbol;
+  }
+  bool isOne() const {
+    return isStatic() && size == 1;
+  }
   bool operator==(const Dim &other) const = default;
 };
 using Dims = llvm::SmallVector<Dim, 4>;
@@ -34,7 +39,8 @@ mlir::RankedTensorType tensorOf(llvm::ArrayRef<Dim> dims, mlir::Type element);
 std::optional<Dims> broadcastDims(llvm::ArrayRef<Dim> a, llvm::ArrayRef<Dim> b);
 // Whether `from` broadcasts to exactly `to`.
 bool broadcastsTo(llvm::ArrayRef<Dim> from, llvm::ArrayRef<Dim> to);
-// Whether both have the same number of elements, for every value of the symbols. Nothing where only their values tell.
+// Whether both have the same number of elements, for every value of the symbols. Nothing where only
+// their values tell.
 bool sameNumberOfElements(llvm::ArrayRef<Dim> a, llvm::ArrayRef<Dim> b);
 
 // A type as users know it: "float32[2, 3]", "int64[n, 3]".

@@ -1,11 +1,13 @@
-// Elementwise ops: one scalar function of the operands at the same position. Operands and result have one shape.
+// Elementwise ops: one scalar function of the operands at the same position. Operands and result
+// have one shape.
 #ifndef WEFT_ELEMENTWISE_OPS
 #define WEFT_ELEMENTWISE_OPS
 
 include "dialects/weft/ir/WeftBase.td"
 
-// `reference` is the scalar function on doubles or int64s (a generic lambda's return expression over x, y, z);
-// `scalar` emits arith or math ops on x, y through a ScalarEmitter s; bf16 and f16 arrive as f32, and what it returns is rounded once.
+// `reference` is the scalar function on doubles or int64s (a generic lambda's return expression
+// over x, y, z); `scalar` emits arith or math ops on x, y through a ScalarEmitter s; bf16 and f16
+// arrive as f32, and what it returns is rounded once.
 class Weft_ElementwiseOp<string mnemonic, Rule derivative, list<Trait> traits = []>
     : Weft_Op<mnemonic, ElementwiseKind, derivative, InFile, NotApplicable<"an elementwise op is a primitive">, InFile, NoBatching,
               !listconcat([Pure, DeclareOpInterfaceMethods<Weft_ElementwiseOpInterface>], traits)> {
@@ -50,7 +52,8 @@ class Weft_BinaryOp<string mnemonic, Type operand, Rule derivative>
     "  return ::weft::ir::foldElementwise(*this, adaptor.getOperands(), /*exact=*/", !if(!eq(tests.ulp, 0), "true", "false"), ");\n}\n");
 }
 
-// The derivative of a step function, 0: as a value, so that its operand gets a gradient, as in PyTorch.
+// The derivative of a step function, 0: as a value, so that its operand gets a gradient, as in
+// PyTorch.
 defvar ZeroDerivative = Inline<"ctx.grad(0, ctx.g().constant(0)); return ::mlir::success();">;
 
 //===-- Unary ---------------------------------------------------------------------------------===//

@@ -40,12 +40,14 @@ private:
 
 void BlockEvaluation::define(Value value, HostTensor tensor) {
   int64_t uses = std::distance(value.use_begin(), value.use_end());
-  if (uses) values_[value] = std::make_unique<Entry>(Entry{std::move(tensor), uses});
+  if (uses)
+    values_[value] = std::make_unique<Entry>(Entry{std::move(tensor), uses});
 }
 
 void BlockEvaluation::use(Value value) {
   auto entry = values_.find(value);
-  if (entry != values_.end() && --entry->second->usesLeft == 0) values_.erase(entry);
+  if (entry != values_.end() && --entry->second->usesLeft == 0)
+    values_.erase(entry);
 }
 
 LogicalResult BlockEvaluation::bind(Value argument, HostTensor tensor) {
@@ -53,20 +55,23 @@ LogicalResult BlockEvaluation::bind(Value argument, HostTensor tensor) {
   std::string given = name(tensor.dtype) + spell(Dims(tensor.shape.begin(), tensor.shape.end()));
   auto number = mlir::cast<mlir::BlockArgument>(argument).getArgNumber();
   auto mismatch = [&](const Twine &why) {
-    return mlir::emitError(argument.getLoc()) << "argument " << number << " is " << spell(argument.getType()) << " but the given tensor is "
-                                              << given << (why.isTriviallyEmpty() ? "" : ": ") << why;
+    return mlir::emitError(argument.getLoc())
+           << "argument " << number << " is " << spell(argument.getType())
+           << " but the given tensor is " << given << (why.isTriviallyEmpty() ? "" : ": ") << why;
   };
   if (!type || !dimsAreNamed(type) || dtypeOf(type.getElementType()) != tensor.dtype ||
       type.getRank() != static_cast<int64_t>(tensor.shape.size()))
     return mismatch("");
   for (auto [dim, size] : llvm::zip(dimsOf(type), tensor.shape)) {
     if (dim.isStatic()) {
-      if (dim.size != size) return mismatch("");
+      if (dim.size != size)
+        return mismatch("");
       continue;
     }
     auto [entry, isNew] = symbols_.try_emplace(dim.symbol.getValue(), size);
     if (!isNew && entry->second != size)
-      return mismatch("'" + dim.symbol.getValue() + "' is already " + Twine(entry->second) + " in an argument before it");
+      return mismatch("'" + dim.symbol.getValue() + "' is already " + Twine(entry->second) +
+                      " in an argument before it");
   }
   define(argument, std::move(tensor));
   return success();
@@ -74,7 +79,8 @@ LogicalResult BlockEvaluation::bind(Value argument, HostTensor tensor) {
 
 mlir::FailureOr<HostTensor> BlockEvaluation::zeros(Operation &op, mlir::Type type) const {
   auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
-  if (!tensor || !dimsAreNamed(tensor)) return op.emitOpError("has a result that reference evaluation cannot hold: ") << spell(type);
+  if (!tensor || !dimsAreNamed(tensor))
+    return op.emitOpError("has a result that reference evaluation cannot hold: ") << spell(type);
   std::vector<int64_t> shape;
   int64_t bytes = byte_size(dtypeOf(tensor.getElementType()));
   for (const Dim &dim : dimsOf(tensor)) {
@@ -82,10 +88,12 @@ mlir::FailureOr<HostTensor> BlockEvaluation::zeros(Operation &op, mlir::Type typ
     if (!dim.isStatic()) {
       auto symbol = symbols_.find(dim.symbol.getValue());
       if (symbol == symbols_.end())
-        return op.emitOpError("has a result of symbolic size '") << dim.symbol.getValue() << "', which no argument has";
+        return op.emitOpError("has a result of symbolic size '")
+               << dim.symbol.getValue() << "', which no argument has";
       shape.back() = symbol->second;
     }
-    if (__builtin_mul_overflow(bytes, shape.back(), &bytes)) return op.emitOpError("has a result too large for memory: ") << spell(type);
+    if (__builtin_mul_overflow(bytes, shape.back(), &bytes))
+      return op.emitOpError("has a result too large for memory: ") << spell(type);
   }
   try {
     return HostTensor(dtypeOf(tensor.getElementType()), std::move(shape));
@@ -96,23 +104,30 @@ mlir::FailureOr<HostTensor> BlockEvaluation::zeros(Operation &op, mlir::Type typ
 
 LogicalResult BlockEvaluation::run(Operation &op) {
   auto rules = mlir::dyn_cast<WeftOp>(op);
-  if (!rules) return op.emitOpError("is no op of the weft dialect, so reference evaluation cannot run it");
+  if (!rules)
+    return op.emitOpError("is no op of the weft dialect, so reference evaluation cannot run it");
   llvm::SmallVector<const HostTensor *> operands;
-  for (Value operand : op.getOperands()) operands.push_back(&values_.find(operand)->second->tensor);
+  for (Value operand : op.getOperands())
+    operands.push_back(&values_.find(operand)->second->tensor);
   llvm::SmallVector<HostTensor> results;
   for (mlir::Type type : op.getResultTypes()) {
     mlir::FailureOr<HostTensor> result = zeros(op, type);
-    if (failed(result)) return failure();
+    if (failed(result))
+      return failure();
     results.push_back(std::move(*result));
   }
   EvalContext context(&op, operands, results);
-  if (failed(rules.evaluate(context))) return failure();
-  for (Value operand : op.getOperands()) use(operand);
-  for (auto [value, tensor] : llvm::zip(op.getResults(), results)) define(value, std::move(tensor));
+  if (failed(rules.evaluate(context)))
+    return failure();
+  for (Value operand : op.getOperands())
+    use(operand);
+  for (auto [value, tensor] : llvm::zip(op.getResults(), results))
+    define(value, std::move(tensor));
   return success();
 }
 
-LogicalResult BlockEvaluation::results(Operation &terminator, llvm::SmallVectorImpl<HostTensor> &out) {
+LogicalResult BlockEvaluation::results(Operation &terminator,
+                                       llvm::SmallVectorImpl<HostTensor> &out) {
   for (Value operand : terminator.getOperands()) {
     Entry &entry = *values_.find(operand)->second;
     // Only the last use may take the tensor away: a value can be returned twice.
@@ -122,27 +137,37 @@ LogicalResult BlockEvaluation::results(Operation &terminator, llvm::SmallVectorI
   return success();
 }
 
-LogicalResult evaluateBlock(mlir::Block &block, llvm::MutableArrayRef<HostTensor> arguments, llvm::SmallVectorImpl<HostTensor> &results) {
+LogicalResult evaluateBlock(mlir::Block &block, llvm::MutableArrayRef<HostTensor> arguments,
+                            llvm::SmallVectorImpl<HostTensor> &results) {
   if (arguments.size() != block.getNumArguments())
     return mlir::emitError(block.getParentOp()->getLoc())
            << "takes " << block.getNumArguments() << " arguments but is given " << arguments.size();
   BlockEvaluation evaluation;
   for (auto [argument, tensor] : llvm::zip(block.getArguments(), arguments))
-    if (failed(evaluation.bind(argument, std::move(tensor)))) return failure();
+    if (failed(evaluation.bind(argument, std::move(tensor))))
+      return failure();
   for (Operation &op : block.without_terminator())
-    if (failed(evaluation.run(op))) return failure();
+    if (failed(evaluation.run(op)))
+      return failure();
   return evaluation.results(*block.getTerminator(), results);
 }
 
 static LogicalResult evaluateBody(mlir::Region &body, EvalContext &ctx) {
   llvm::SmallVector<HostTensor> arguments, results;
-  for (int64_t i = 0; i < ctx.numOperands(); ++i) arguments.push_back(ctx.operand(i));
-  if (failed(evaluateBlock(body.front(), arguments, results))) return failure();
-  for (auto [i, result] : llvm::enumerate(results)) ctx.result(i) = std::move(result);
+  for (int64_t i = 0; i < ctx.numOperands(); ++i)
+    arguments.push_back(ctx.operand(i));
+  if (failed(evaluateBlock(body.front(), arguments, results)))
+    return failure();
+  for (auto [i, result] : llvm::enumerate(results))
+    ctx.result(i) = std::move(result);
   return success();
 }
 
-LogicalResult FusionOp::evaluate(EvalContext &ctx) { return evaluateBody(getBody(), ctx); }
-LogicalResult ProviderCallOp::evaluate(EvalContext &ctx) { return evaluateBody(getBody(), ctx); }
+LogicalResult FusionOp::evaluate(EvalContext &ctx) {
+  return evaluateBody(getBody(), ctx);
+}
+LogicalResult ProviderCallOp::evaluate(EvalContext &ctx) {
+  return evaluateBody(getBody(), ctx);
+}
 
 } // namespace weft::ir

@@ -1,4 +1,5 @@
-// Reference evaluation of convolutions, pooling and batch normalization: the sums of their records, in float64, one product at a time.
+// Reference evaluation of convolutions, pooling and batch normalization: the sums of their records,
+// in float64, one product at a time.
 #include "dialects/weft/ir/EvaluationIndex.h"
 #include "dialects/weft/ir/Window.h"
 
@@ -11,23 +12,27 @@ using mlir::success;
 
 static std::vector<double> numbersOf(const HostTensor &tensor) {
   std::vector<double> numbers(tensor.size());
-  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = tensor.getDouble(i);
+  for (size_t i = 0; i < numbers.size(); ++i)
+    numbers[i] = tensor.getDouble(i);
   return numbers;
 }
 static void store(HostTensor &to, ArrayRef<double> from) {
-  for (auto [i, number] : llvm::enumerate(from)) to.set(i, number);
+  for (auto [i, number] : llvm::enumerate(from))
+    to.set(i, number);
 }
 
 // Visits the taps of a window that lie in the image: visit(tap, position).
-template <typename Visit> static void visitTaps(const Window &window, int64_t output, int64_t size, Visit visit) {
+template <typename Visit>
+static void visitTaps(const Window &window, int64_t output, int64_t size, Visit visit) {
   for (int64_t tap = 0; tap < window.kernel; ++tap)
-    if (int64_t at = window.at(output, tap); at >= 0 && at < size) visit(tap, at);
+    if (int64_t at = window.at(output, tap); at >= 0 && at < size)
+      visit(tap, at);
 }
 
 // All products of a convolution: visit(position in the input, in the weight, in the result).
 template <typename Visit>
-static void visitProducts(const Windows2d &windows, int64_t groups, ArrayRef<int64_t> input, ArrayRef<int64_t> weight,
-                          ArrayRef<int64_t> result, Visit visit) {
+static void visitProducts(const Windows2d &windows, int64_t groups, ArrayRef<int64_t> input,
+                          ArrayRef<int64_t> weight, ArrayRef<int64_t> result, Visit visit) {
   int64_t outputs = weight[0] / groups, inputs = weight[1];
   for (int64_t n = 0; n < input[0]; ++n)
     for (int64_t o = 0; o < weight[0]; ++o)
@@ -37,7 +42,8 @@ static void visitProducts(const Windows2d &windows, int64_t groups, ArrayRef<int
             visitTaps(windows.y, y, input[2], [&](int64_t i, int64_t row) {
               visitTaps(windows.x, x, input[3], [&](int64_t j, int64_t column) {
                 int64_t channel = o / outputs * inputs + c;
-                visit(((n * input[1] + channel) * input[2] + row) * input[3] + column, ((o * inputs + c) * weight[2] + i) * weight[3] + j,
+                visit(((n * input[1] + channel) * input[2] + row) * input[3] + column,
+                      ((o * inputs + c) * weight[2] + i) * weight[3] + j,
                       ((n * weight[0] + o) * result[2] + y) * result[3] + x);
               });
             });
@@ -46,7 +52,8 @@ static void visitProducts(const Windows2d &windows, int64_t groups, ArrayRef<int
 LogicalResult Conv2dOp::evaluate(EvalContext &ctx) {
   const HostTensor &input = ctx.operand(0), &weight = ctx.operand(1);
   std::vector<double> x = numbersOf(input), w = numbersOf(weight), sums(ctx.result().size(), 0);
-  visitProducts(convolutionWindows(*this, weight.shape), getGroups(), input.shape, weight.shape, ctx.result().shape,
+  visitProducts(convolutionWindows(*this, weight.shape), getGroups(), input.shape, weight.shape,
+                ctx.result().shape,
                 [&](int64_t in, int64_t by, int64_t out) { sums[out] += x[in] * w[by]; });
   store(ctx.result(), sums);
   return success();
@@ -55,7 +62,8 @@ LogicalResult Conv2dOp::evaluate(EvalContext &ctx) {
 LogicalResult Conv2dInputGradientOp::evaluate(EvalContext &ctx) {
   const HostTensor &gradient = ctx.operand(0), &weight = ctx.operand(1);
   std::vector<double> g = numbersOf(gradient), w = numbersOf(weight), sums(ctx.result().size(), 0);
-  visitProducts(convolutionWindows(*this, weight.shape), getGroups(), ctx.result().shape, weight.shape, gradient.shape,
+  visitProducts(convolutionWindows(*this, weight.shape), getGroups(), ctx.result().shape,
+                weight.shape, gradient.shape,
                 [&](int64_t in, int64_t by, int64_t out) { sums[in] += g[out] * w[by]; });
   store(ctx.result(), sums);
   return success();
@@ -64,7 +72,8 @@ LogicalResult Conv2dInputGradientOp::evaluate(EvalContext &ctx) {
 LogicalResult Conv2dWeightGradientOp::evaluate(EvalContext &ctx) {
   const HostTensor &input = ctx.operand(0), &gradient = ctx.operand(1);
   std::vector<double> x = numbersOf(input), g = numbersOf(gradient), sums(ctx.result().size(), 0);
-  visitProducts(convolutionWindows(*this, ctx.result().shape), getGroups(), input.shape, ctx.result().shape, gradient.shape,
+  visitProducts(convolutionWindows(*this, ctx.result().shape), getGroups(), input.shape,
+                ctx.result().shape, gradient.shape,
                 [&](int64_t in, int64_t by, int64_t out) { sums[by] += x[in] * g[out]; });
   store(ctx.result(), sums);
   return success();
@@ -77,17 +86,20 @@ LogicalResult WindowsOp::evaluate(EvalContext &ctx) {
   int64_t rank = input.shape.size(), n = ctx.result().size();
   for (int64_t i = 0; i < n; ++i) {
     Coords to = coordsOf(i, ctx.result().shape), from(to.begin(), to.begin() + rank);
-    for (int64_t d = 0; d < 2; ++d) from[rank - 2 + d] = to[rank + d] * getStrides()[d] + to[rank - 2 + d] * getDilation()[d];
+    for (int64_t d = 0; d < 2; ++d)
+      from[rank - 2 + d] = to[rank + d] * getStrides()[d] + to[rank - 2 + d] * getDilation()[d];
     copyElement(ctx.result(), i, input, positionOf(from, input.shape));
   }
   return success();
 }
 
-// Visits the windows of an image: visit(image, y, x), whose result is element (image * OH + y) * OW + x.
+// Visits the windows of an image: visit(image, y, x), whose result is element (image * OH + y) * OW
+// + x.
 template <typename Visit> static void visitWindows(ArrayRef<int64_t> pooled, Visit visit) {
   for (int64_t image = 0; image < pooled[0] * pooled[1]; ++image)
     for (int64_t y = 0; y < pooled[2]; ++y)
-      for (int64_t x = 0; x < pooled[3]; ++x) visit(image, y, x, (image * pooled[2] + y) * pooled[3] + x);
+      for (int64_t x = 0; x < pooled[3]; ++x)
+        visit(image, y, x, (image * pooled[2] + y) * pooled[3] + x);
 }
 
 LogicalResult MaxPool2dOp::evaluate(EvalContext &ctx) {
@@ -100,7 +112,8 @@ LogicalResult MaxPool2dOp::evaluate(EvalContext &ctx) {
     visitTaps(windows.y, y, height, [&](int64_t, int64_t row) {
       visitTaps(windows.x, x, width, [&](int64_t, int64_t column) {
         double value = input.getDouble((image * height + row) * width + column);
-        if (index >= 0 && !(value > largest) && value == value) return;
+        if (index >= 0 && !(value > largest) && value == value)
+          return;
         largest = value;
         index = row * width + column;
       });
@@ -121,7 +134,8 @@ LogicalResult MaxPool2dGradientOp::evaluate(EvalContext &ctx) {
     visitTaps(windows.y, y, ctx.result().shape[2], [&](int64_t, int64_t row) {
       visitTaps(windows.x, x, ctx.result().shape[3], [&](int64_t, int64_t column) {
         int64_t at = row * ctx.result().shape[3] + column;
-        if (indices.getInt(out) == at) sums[image * pixels + at] += gradient.getDouble(out);
+        if (indices.getInt(out) == at)
+          sums[image * pixels + at] += gradient.getDouble(out);
       });
     });
   });
@@ -136,10 +150,12 @@ LogicalResult AvgPool2dOp::evaluate(EvalContext &ctx) {
   visitWindows(ctx.result().shape, [&](int64_t image, int64_t y, int64_t x, int64_t out) {
     double sum = 0;
     visitTaps(windows.y, y, height, [&](int64_t, int64_t row) {
-      visitTaps(windows.x, x, width, [&](int64_t, int64_t column) { sum += input.getDouble((image * height + row) * width + column); });
+      visitTaps(windows.x, x, width, [&](int64_t, int64_t column) {
+        sum += input.getDouble((image * height + row) * width + column);
+      });
     });
-    double divisor =
-        static_cast<double>(windows.y.divisor(y, height, getCountIncludePad()) * windows.x.divisor(x, width, getCountIncludePad()));
+    double divisor = static_cast<double>(windows.y.divisor(y, height, getCountIncludePad()) *
+                                         windows.x.divisor(x, width, getCountIncludePad()));
     ctx.result().set(out, sum / divisor);
   });
   return success();
@@ -151,11 +167,12 @@ LogicalResult AvgPool2dGradientOp::evaluate(EvalContext &ctx) {
   int64_t height = ctx.result().shape[2], width = ctx.result().shape[3];
   std::vector<double> sums(ctx.result().size(), 0);
   visitWindows(gradient.shape, [&](int64_t image, int64_t y, int64_t x, int64_t out) {
-    double divisor =
-        static_cast<double>(windows.y.divisor(y, height, getCountIncludePad()) * windows.x.divisor(x, width, getCountIncludePad()));
+    double divisor = static_cast<double>(windows.y.divisor(y, height, getCountIncludePad()) *
+                                         windows.x.divisor(x, width, getCountIncludePad()));
     visitTaps(windows.y, y, height, [&](int64_t, int64_t row) {
-      visitTaps(windows.x, x, width,
-                [&](int64_t, int64_t column) { sums[(image * height + row) * width + column] += gradient.getDouble(out) / divisor; });
+      visitTaps(windows.x, x, width, [&](int64_t, int64_t column) {
+        sums[(image * height + row) * width + column] += gradient.getDouble(out) / divisor;
+      });
     });
   });
   store(ctx.result(), sums);
@@ -167,13 +184,15 @@ LogicalResult AvgPool2dGradientOp::evaluate(EvalContext &ctx) {
 LogicalResult BatchNormOp::evaluate(EvalContext &ctx) {
   const HostTensor &x = ctx.operand(0);
   int64_t next = 1;
-  const HostTensor *weight = getWeight() ? &ctx.operand(next++) : nullptr, *bias = getBias() ? &ctx.operand(next++) : nullptr;
+  const HostTensor *weight = getWeight() ? &ctx.operand(next++) : nullptr,
+                   *bias = getBias() ? &ctx.operand(next++) : nullptr;
   DimSplit split(x.shape, 1);
   double count = static_cast<double>(split.outer * split.inner);
   for (int64_t c = 0; c < split.size; ++c) {
     auto visit = [&](auto f) {
       for (int64_t o = 0; o < split.outer; ++o)
-        for (int64_t i = 0; i < split.inner; ++i) f(split.at(o, c, i));
+        for (int64_t i = 0; i < split.inner; ++i)
+          f(split.at(o, c, i));
     };
     double sum = 0, squares = 0;
     visit([&](int64_t at) { sum += x.getDouble(at); });
@@ -184,8 +203,10 @@ LogicalResult BatchNormOp::evaluate(EvalContext &ctx) {
     ctx.result(2).set(c, variance);
     visit([&](int64_t at) {
       double y = (x.getDouble(at) - mean) * rstd;
-      if (weight) y *= weight->getDouble(c);
-      if (bias) y += bias->getDouble(c);
+      if (weight)
+        y *= weight->getDouble(c);
+      if (bias)
+        y += bias->getDouble(c);
       ctx.result(0).set(at, y);
     });
   }

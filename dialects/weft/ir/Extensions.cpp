@@ -27,35 +27,41 @@ Extensions &extensions() {
 
 } // namespace
 
-bool registerExtension(const std::string &name, const std::string &version, std::function<void(mlir::DialectRegistry &)> insert) {
+bool registerExtension(const std::string &name, const std::string &version,
+                       std::function<void(mlir::DialectRegistry &)> insert) {
   std::lock_guard lock(extensions().mutex);
   return extensions().byName.try_emplace(name, Extension{version, std::move(insert)}).second;
 }
 
 void insertExtensions(mlir::DialectRegistry &registry) {
   std::lock_guard lock(extensions().mutex);
-  for (auto &[name, extension] : extensions().byName) extension.insert(registry);
+  for (auto &[name, extension] : extensions().byName)
+    extension.insert(registry);
 }
 
 void loadExtensions(mlir::MLIRContext &context) {
   mlir::DialectRegistry registry;
   insertExtensions(registry);
-  if (registry.getDialectNames().empty()) return;
+  if (registry.getDialectNames().empty())
+    return;
   context.appendDialectRegistry(registry);
-  for (llvm::StringRef name : registry.getDialectNames()) context.getOrLoadDialect(name);
+  for (llvm::StringRef name : registry.getDialectNames())
+    context.getOrLoadDialect(name);
 }
 
 std::string extensionsKey() {
   std::lock_guard lock(extensions().mutex);
   std::string key;
-  for (auto &[name, extension] : extensions().byName) key += "dialect " + name + " " + extension.version + "\n";
+  for (auto &[name, extension] : extensions().byName)
+    key += "dialect " + name + " " + extension.version + "\n";
   return key;
 }
 
 std::string whyExtensionsAreNotCachable() {
   std::lock_guard lock(extensions().mutex);
   for (auto &[name, extension] : extensions().byName)
-    if (extension.version.empty()) return "the registered dialect '" + name + "' has no version";
+    if (extension.version.empty())
+      return "the registered dialect '" + name + "' has no version";
   return "";
 }
 

@@ -1,5 +1,5 @@
-// Dialects of users: loaded into every context that holds weft ops, so that their ops are recorded, read, compiled and run like ours where
-// they implement the interfaces of WeftInterfaces.td.
+// Dialects of users: loaded into every context that holds weft ops, so that their ops are recorded,
+// read, compiled and run like ours where they implement the interfaces of WeftInterfaces.td.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,14 @@ class MLIRContext;
 
 namespace weft::ir {
 
-// Contexts that are made from now on load what `insert` inserts. name and version go into the keys of caches; an empty version switches the
-// disk cache off, with a reason that names the dialect. False when the name is taken. To be called from any thread.
-bool registerExtension(const std::string &name, const std::string &version, std::function<void(mlir::DialectRegistry &)> insert);
+// Contexts that are made from now on load what `insert` inserts. name and version go into the keys
+// of caches; an empty version switches the disk cache off, with a reason that names the dialect.
+// False when the name is taken. To be called from any thread.
+bool registerExtension(const std::string &name, const std::string &version,
+                       std::function<void(mlir::DialectRegistry &)> insert);
 
-// For contexts that were there before, and for registries of tools that load dialects when they meet an op.
+// For contexts that were there before, and for registries of tools that load dialects when they
+// meet an op.
 void loadExtensions(mlir::MLIRContext &context);
 void insertExtensions(mlir::DialectRegistry &registry);
 

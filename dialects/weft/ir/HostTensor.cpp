@@ -7,11 +7,16 @@
 namespace weft::ir {
 
 DType dtypeOf(mlir::Type element) {
-  if (element.isF32()) return DType::kFloat32;
-  if (element.isF64()) return DType::kFloat64;
-  if (element.isBF16()) return DType::kBFloat16;
-  if (element.isF16()) return DType::kFloat16;
-  if (element.isUnsignedInteger(8)) return DType::kUInt8;
+  if (element.isF32())
+    return DType::kFloat32;
+  if (element.isF64())
+    return DType::kFloat64;
+  if (element.isBF16())
+    return DType::kBFloat16;
+  if (element.isF16())
+    return DType::kFloat16;
+  if (element.isUnsignedInteger(8))
+    return DType::kUInt8;
   auto integer = mlir::cast<mlir::IntegerType>(element);
   switch (integer.getWidth()) {
   case 1:
@@ -54,17 +59,22 @@ mlir::Type elementType(DType dtype, mlir::MLIRContext *context) {
   llvm_unreachable("a DType outside its enum");
 }
 
-HostTensor::HostTensor(DType dtype, std::vector<int64_t> shape) : dtype(dtype), shape(std::move(shape)) {
+HostTensor::HostTensor(DType dtype, std::vector<int64_t> shape)
+    : dtype(dtype), shape(std::move(shape)) {
   bytes.resize(size() * byte_size(dtype));
 }
 
-HostTensor HostTensor::of(mlir::RankedTensorType type) { return HostTensor(dtypeOf(type.getElementType()), type.getShape().vec()); }
+HostTensor HostTensor::of(mlir::RankedTensorType type) {
+  return HostTensor(dtypeOf(type.getElementType()), type.getShape().vec());
+}
 
 HostTensor HostTensor::from(mlir::ElementsAttr attribute) {
   HostTensor tensor = of(mlir::cast<mlir::RankedTensorType>(attribute.getShapedType()));
-  if (tensor.bytes.empty()) return tensor;
+  if (tensor.bytes.empty())
+    return tensor;
   if (auto resource = mlir::dyn_cast<mlir::DenseResourceElementsAttr>(attribute)) {
-    if (mlir::AsmResourceBlob *blob = resource.getRawHandle().getBlob(); blob && blob->getData().size() == tensor.bytes.size())
+    if (mlir::AsmResourceBlob *blob = resource.getRawHandle().getBlob();
+        blob && blob->getData().size() == tensor.bytes.size())
       std::memcpy(tensor.bytes.data(), blob->getData().data(), tensor.bytes.size());
     return tensor;
   }
@@ -72,7 +82,8 @@ HostTensor HostTensor::from(mlir::ElementsAttr attribute) {
   int64_t count = dense.isSplat() ? 1 : tensor.size();
   if (tensor.dtype == DType::kBool) {
     // MLIR may hold bools as bits.
-    for (auto [i, value] : llvm::enumerate(llvm::make_range(dense.value_begin<bool>(), std::next(dense.value_begin<bool>(), count))))
+    for (auto [i, value] : llvm::enumerate(llvm::make_range(
+             dense.value_begin<bool>(), std::next(dense.value_begin<bool>(), count))))
       tensor.setInt(i, value);
   } else {
     std::memcpy(tensor.bytes.data(), dense.getRawData().data(), count * byte_size(tensor.dtype));
@@ -84,7 +95,8 @@ HostTensor HostTensor::from(mlir::ElementsAttr attribute) {
 
 int64_t HostTensor::size() const {
   int64_t n = 1;
-  for (int64_t dim : shape) n *= dim;
+  for (int64_t dim : shape)
+    n *= dim;
   return n;
 }
 
@@ -176,9 +188,12 @@ void HostTensor::setInt(int64_t i, int64_t value) {
 }
 
 int64_t saturating_int64(double value) {
-  if (value != value) return 0;
-  if (value >= 0x1p63) return INT64_MAX;
-  if (value < -0x1p63) return INT64_MIN;
+  if (value != value)
+    return 0;
+  if (value >= 0x1p63)
+    return INT64_MAX;
+  if (value < -0x1p63)
+    return INT64_MIN;
   return static_cast<int64_t>(value);
 }
 
@@ -186,10 +201,12 @@ mlir::DenseElementsAttr HostTensor::toAttribute(mlir::MLIRContext *context) cons
   auto type = mlir::RankedTensorType::get(shape, elementType(dtype, context));
   if (dtype == DType::kBool) {
     llvm::SmallVector<bool> values(size());
-    for (int64_t i = 0, n = size(); i < n; ++i) values[i] = getInt(i);
+    for (int64_t i = 0, n = size(); i < n; ++i)
+      values[i] = getInt(i);
     return mlir::DenseElementsAttr::get(type, llvm::ArrayRef<bool>(values));
   }
-  return mlir::DenseElementsAttr::getFromRawBuffer(type, llvm::ArrayRef(reinterpret_cast<const char *>(bytes.data()), bytes.size()));
+  return mlir::DenseElementsAttr::getFromRawBuffer(
+      type, llvm::ArrayRef(reinterpret_cast<const char *>(bytes.data()), bytes.size()));
 }
 
 } // namespace weft::ir

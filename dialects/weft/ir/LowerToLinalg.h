@@ -9,26 +9,33 @@
 
 namespace weft::ir {
 
-// On the linalg.generic of a scatter: the dim of its result that the indices choose. Its inputs are the indices and the source; its loops
-// the dims of the result (parallel), then those of the source (reductions, in whose row-major order elements are added).
+// On the linalg.generic of a scatter: the dim of its result that the indices choose. Its inputs are
+// the indices and the source; its loops the dims of the result (parallel), then those of the source
+// (reductions, in whose row-major order elements are added).
 inline constexpr llvm::StringLiteral kScatterDim = "weft.scatter_dim";
 
 // On the linalg.generic of a scan: the dim of its result along which it goes.
 inline constexpr llvm::StringLiteral kScanDim = "weft.scan_dim";
 
-using ScalarBody = llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location, mlir::ValueRange)>;
+using ScalarBody =
+    llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location, mlir::ValueRange)>;
 
-// A linalg.generic over the elements of a tensor of `type`, each of which `body` computes from the elements of `inputs` that `maps`
-// (loop position -> input position) name; no maps means the same position.
-mlir::Value parallelGeneric(mlir::OpBuilder &b, mlir::Location loc, mlir::RankedTensorType type, mlir::ValueRange inputs,
-                            llvm::ArrayRef<mlir::AffineMap> maps, ScalarBody body);
+// A linalg.generic over the elements of a tensor of `type`, each of which `body` computes from the
+// elements of `inputs` that `maps` (loop position -> input position) name; no maps means the same
+// position.
+mlir::Value parallelGeneric(mlir::OpBuilder &b, mlir::Location loc, mlir::RankedTensorType type,
+                            mlir::ValueRange inputs, llvm::ArrayRef<mlir::AffineMap> maps,
+                            ScalarBody body);
 
-// A linalg.generic that folds the loops that `reduced` marks of an iteration space as large as `shape` with `body(element values...,
-// accumulator)`, from `identity`.
-mlir::Value reductionGeneric(mlir::OpBuilder &b, mlir::Location loc, mlir::RankedTensorType type, llvm::ArrayRef<bool> reduced,
-                             mlir::ValueRange inputs, llvm::ArrayRef<mlir::AffineMap> maps, mlir::TypedAttr identity, ScalarBody body);
+// A linalg.generic that folds the loops that `reduced` marks of an iteration space as large as
+// `shape` with `body(element values..., accumulator)`, from `identity`.
+mlir::Value reductionGeneric(mlir::OpBuilder &b, mlir::Location loc, mlir::RankedTensorType type,
+                             llvm::ArrayRef<bool> reduced, mlir::ValueRange inputs,
+                             llvm::ArrayRef<mlir::AffineMap> maps, mlir::TypedAttr identity,
+                             ScalarBody body);
 
-// The index in [0, size) that `index` means (negative ones count from the end), as a value of index type; asserts that it is in range.
+// The index in [0, size) that `index` means (negative ones count from the end), as a value of index
+// type; asserts that it is in range.
 mlir::Value checkedIndex(mlir::OpBuilder &b, mlir::Location loc, mlir::Value index, int64_t size);
 
 } // namespace weft::ir

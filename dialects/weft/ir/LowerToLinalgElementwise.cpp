@@ -14,35 +14,44 @@ using mlir::ValueRange;
 using Values = llvm::SmallVector<Value>;
 namespace arith = mlir::arith;
 
-Value parallelGeneric(OpBuilder &b, mlir::Location loc, RankedTensorType type, ValueRange inputs, llvm::ArrayRef<AffineMap> maps,
-                      ScalarBody body) {
+Value parallelGeneric(OpBuilder &b, mlir::Location loc, RankedTensorType type, ValueRange inputs,
+                      llvm::ArrayRef<AffineMap> maps, ScalarBody body) {
   Value init = mlir::tensor::EmptyOp::create(b, loc, type.getShape(), type.getElementType());
   AffineMap identity = AffineMap::getMultiDimIdentityMap(type.getRank(), b.getContext());
   llvm::SmallVector<AffineMap> all(maps);
-  if (maps.empty()) all.assign(inputs.size(), identity);
+  if (maps.empty())
+    all.assign(inputs.size(), identity);
   all.push_back(identity);
-  llvm::SmallVector<mlir::utils::IteratorType> iterators(type.getRank(), mlir::utils::IteratorType::parallel);
+  llvm::SmallVector<mlir::utils::IteratorType> iterators(type.getRank(),
+                                                         mlir::utils::IteratorType::parallel);
   auto generic = mlir::linalg::GenericOp::create(
-      b, loc, mlir::TypeRange{type}, inputs, ValueRange{init}, all, iterators, [&](OpBuilder &inner, mlir::Location at, ValueRange args) {
+      b, loc, mlir::TypeRange{type}, inputs, ValueRange{init}, all, iterators,
+      [&](OpBuilder &inner, mlir::Location at, ValueRange args) {
         mlir::linalg::YieldOp::create(inner, at, body(inner, at, args.drop_back()));
       });
   return generic.getResult(0);
 }
 
-Value reductionGeneric(OpBuilder &b, mlir::Location loc, RankedTensorType type, llvm::ArrayRef<bool> reduced, ValueRange inputs,
+Value reductionGeneric(OpBuilder &b, mlir::Location loc, RankedTensorType type,
+                       llvm::ArrayRef<bool> reduced, ValueRange inputs,
                        llvm::ArrayRef<AffineMap> maps, mlir::TypedAttr identity, ScalarBody body) {
-  Value init = arith::ConstantOp::create(b, loc, mlir::DenseElementsAttr::get(type, mlir::Attribute(identity)));
+  Value init = arith::ConstantOp::create(
+      b, loc, mlir::DenseElementsAttr::get(type, mlir::Attribute(identity)));
   llvm::SmallVector<mlir::AffineExpr> kept;
   llvm::SmallVector<mlir::utils::IteratorType> iterators;
   for (auto [i, isReduced] : llvm::enumerate(reduced)) {
-    iterators.push_back(isReduced ? mlir::utils::IteratorType::reduction : mlir::utils::IteratorType::parallel);
-    if (!isReduced) kept.push_back(b.getAffineDimExpr(i));
+    iterators.push_back(isReduced ? mlir::utils::IteratorType::reduction
+                                  : mlir::utils::IteratorType::parallel);
+    if (!isReduced)
+      kept.push_back(b.getAffineDimExpr(i));
   }
   llvm::SmallVector<AffineMap> all(maps);
-  if (maps.empty()) all.assign(inputs.size(), AffineMap::getMultiDimIdentityMap(reduced.size(), b.getContext()));
+  if (maps.empty())
+    all.assign(inputs.size(), AffineMap::getMultiDimIdentityMap(reduced.size(), b.getContext()));
   all.push_back(AffineMap::get(reduced.size(), 0, kept, b.getContext()));
   auto generic = mlir::linalg::GenericOp::create(
-      b, loc, mlir::TypeRange{type}, inputs, ValueRange{init}, all, iterators, [&](OpBuilder &inner, mlir::Location at, ValueRange args) {
+      b, loc, mlir::TypeRange{type}, inputs, ValueRange{init}, all, iterators,
+      [&](OpBuilder &inner, mlir::Location at, ValueRange args) {
         mlir::linalg::YieldOp::create(inner, at, body(inner, at, args));
       });
   return generic.getResult(0);
@@ -50,10 +59,14 @@ Value reductionGeneric(OpBuilder &b, mlir::Location loc, RankedTensorType type, 
 
 Value checkedIndex(OpBuilder &b, mlir::Location loc, Value index, int64_t size) {
   mlir::Type type = index.getType();
-  auto constant = [&](int64_t n) -> Value { return arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, n)); };
+  auto constant = [&](int64_t n) -> Value {
+    return arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, n));
+  };
   Value negative = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, index, constant(0));
-  Value counted = arith::SelectOp::create(b, loc, negative, arith::AddIOp::create(b, loc, index, constant(size)), index);
-  // Unsigned: what is still negative is out of range, too. A size that i32 cannot hold bounds nothing.
+  Value counted = arith::SelectOp::create(
+      b, loc, negative, arith::AddIOp::create(b, loc, index, constant(size)), index);
+  // Unsigned: what is still negative is out of range, too. A size that i32 cannot hold bounds
+  // nothing.
   Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, counted, constant(size));
   mlir::cf::AssertOp::create(b, loc, inside, "index out of range");
   return arith::IndexCastOp::create(b, loc, b.getIndexType(), counted);
@@ -62,14 +75,23 @@ Value checkedIndex(OpBuilder &b, mlir::Location loc, Value index, int64_t size) 
 FailureOr<Values> lowerElementwise(OpBuilder &b, mlir::Operation *op, ValueRange operands) {
   auto type = mlir::cast<RankedTensorType>(op->getResult(0).getType());
   auto scalar = mlir::cast<ElementwiseOp>(op);
-  return Values{parallelGeneric(b, op->getLoc(), type, operands, {}, [&](OpBuilder &inner, mlir::Location loc, ValueRange args) {
-    return scalar.emitScalar(inner, loc, args);
-  })};
+  return Values{parallelGeneric(b, op->getLoc(), type, operands, {},
+                                [&](OpBuilder &inner, mlir::Location loc, ValueRange args) {
+                                  return scalar.emitScalar(inner, loc, args);
+                                })};
 }
 
-FailureOr<Values> CompareOp::lowerToLinalg(OpBuilder &b, ValueRange operands) { return lowerElementwise(b, *this, operands); }
-FailureOr<Values> SelectOp::lowerToLinalg(OpBuilder &b, ValueRange operands) { return lowerElementwise(b, *this, operands); }
-FailureOr<Values> CastOp::lowerToLinalg(OpBuilder &b, ValueRange operands) { return lowerElementwise(b, *this, operands); }
-FailureOr<Values> CheckIndexOp::lowerToLinalg(OpBuilder &b, ValueRange operands) { return lowerElementwise(b, *this, operands); }
+FailureOr<Values> CompareOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
+  return lowerElementwise(b, *this, operands);
+}
+FailureOr<Values> SelectOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
+  return lowerElementwise(b, *this, operands);
+}
+FailureOr<Values> CastOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
+  return lowerElementwise(b, *this, operands);
+}
+FailureOr<Values> CheckIndexOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
+  return lowerElementwise(b, *this, operands);
+}
 
 } // namespace weft::ir

@@ -1,6 +1,7 @@
-// Ops whose positions come from data. Gathers are parallel generics that extract from their input; scatters are reductions over all
-// source elements, each of which is combined where its target is the result's position. Read as written, a scatter is quadratic: its
-// generic is marked with kScatterDim, by which codegen knows that one loop over the source does it.
+// Ops whose positions come from data. Gathers are parallel generics that extract from their input;
+// scatters are reductions over all source elements, each of which is combined where its target is
+// the result's position. Read as written, a scatter is quadratic: its generic is marked with
+// kScatterDim, by which codegen knows that one loop over the source does it.
 #include "dialects/weft/ir/IndexBounds.h"
 #include "dialects/weft/ir/LowerToLinalg.h"
 
@@ -17,88 +18,119 @@ using Values = llvm::SmallVector<Value>;
 namespace arith = mlir::arith;
 
 FailureOr<Values> IndexSelectOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
-  auto input = mlir::cast<RankedTensorType>(getInput().getType()), indices = mlir::cast<RankedTensorType>(getIndices().getType());
+  auto input = mlir::cast<RankedTensorType>(getInput().getType()),
+       indices = mlir::cast<RankedTensorType>(getIndices().getType());
   auto type = mlir::cast<RankedTensorType>(getType());
   int64_t dim = getDim(), width = indices.getRank();
   llvm::SmallVector<AffineExpr> position;
-  for (int64_t i = 0; i < width; ++i) position.push_back(b.getAffineDimExpr(dim + i));
+  for (int64_t i = 0; i < width; ++i)
+    position.push_back(b.getAffineDimExpr(dim + i));
   Value table = operands[0];
-  return Values{parallelGeneric(b, getLoc(), type, operands[1], AffineMap::get(type.getRank(), 0, position, b.getContext()),
-                                [&](OpBuilder &inner, mlir::Location loc, ValueRange args) -> Value {
-                                  Values at;
-                                  Value chosen = checkedIndex(inner, loc, args[0], input.getDimSize(dim));
-                                  for (int64_t i = 0; i < input.getRank(); ++i)
-                                    at.push_back(i == dim ? chosen
-                                                          : Value(mlir::linalg::IndexOp::create(inner, loc, i < dim ? i : i + width - 1)));
-                                  return mlir::tensor::ExtractOp::create(inner, loc, table, at);
-                                })};
+  return Values{parallelGeneric(
+      b, getLoc(), type, operands[1], AffineMap::get(type.getRank(), 0, position, b.getContext()),
+      [&](OpBuilder &inner, mlir::Location loc, ValueRange args) -> Value {
+        Values at;
+        Value chosen = checkedIndex(inner, loc, args[0], input.getDimSize(dim));
+        for (int64_t i = 0; i < input.getRank(); ++i)
+          at.push_back(i == dim ? chosen
+                                : Value(mlir::linalg::IndexOp::create(
+                                      inner, loc, i < dim ? i : i + width - 1)));
+        return mlir::tensor::ExtractOp::create(inner, loc, table, at);
+      })};
 }
 
 FailureOr<Values> GatherOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
-  auto input = mlir::cast<RankedTensorType>(getInput().getType()), type = mlir::cast<RankedTensorType>(getType());
+  auto input = mlir::cast<RankedTensorType>(getInput().getType()),
+       type = mlir::cast<RankedTensorType>(getType());
   int64_t dim = getDim();
   Value table = operands[0];
-  return Values{parallelGeneric(b, getLoc(), type, operands[1], {}, [&](OpBuilder &inner, mlir::Location loc, ValueRange args) -> Value {
-    Values at;
-    Value chosen = checkedIndex(inner, loc, args[0], input.getDimSize(dim));
-    for (int64_t i = 0; i < input.getRank(); ++i) at.push_back(i == dim ? chosen : Value(mlir::linalg::IndexOp::create(inner, loc, i)));
-    return mlir::tensor::ExtractOp::create(inner, loc, table, at);
-  })};
+  return Values{parallelGeneric(
+      b, getLoc(), type, operands[1], {},
+      [&](OpBuilder &inner, mlir::Location loc, ValueRange args) -> Value {
+        Values at;
+        Value chosen = checkedIndex(inner, loc, args[0], input.getDimSize(dim));
+        for (int64_t i = 0; i < input.getRank(); ++i)
+          at.push_back(i == dim ? chosen : Value(mlir::linalg::IndexOp::create(inner, loc, i)));
+        return mlir::tensor::ExtractOp::create(inner, loc, table, at);
+      })};
 }
 
 // What is there and what meets it, as one.
 using Combine = Value (*)(ScalarEmitter &, Value there, Value update);
-static Value addUp(ScalarEmitter &s, Value there, Value update) { return s.add(there, update); }
-static Value keepLast(ScalarEmitter &, Value, Value update) { return update; }
+static Value addUp(ScalarEmitter &s, Value there, Value update) {
+  return s.add(there, update);
+}
+static Value keepLast(ScalarEmitter &, Value, Value update) {
+  return update;
+}
 
 // result[t] = base[t] combined with source[s] for all s, in row-major order, whose target is t:
-// t[i] = s[sourceDim(i)] for i != dim and t[dim] = indices[s]. Loops: the dims of t, then those of s.
-static Value scatter(OpBuilder &b, mlir::Location loc, Value base, Value indices, AffineMap indexMap, Value source, int64_t dim,
+// t[i] = s[sourceDim(i)] for i != dim and t[dim] = indices[s]. Loops: the dims of t, then those of
+// s.
+static Value scatter(OpBuilder &b, mlir::Location loc, Value base, Value indices,
+                     AffineMap indexMap, Value source, int64_t dim,
                      llvm::function_ref<int64_t(int64_t)> sourceDim, Combine combine) {
-  auto type = mlir::cast<RankedTensorType>(base.getType()), from = mlir::cast<RankedTensorType>(source.getType());
+  auto type = mlir::cast<RankedTensorType>(base.getType()),
+       from = mlir::cast<RankedTensorType>(source.getType());
   int64_t rank = type.getRank(), loops = rank + from.getRank();
   llvm::SmallVector<AffineExpr> sourceExprs, targetExprs;
-  for (int64_t i = rank; i < loops; ++i) sourceExprs.push_back(b.getAffineDimExpr(i));
-  for (int64_t i = 0; i < rank; ++i) targetExprs.push_back(b.getAffineDimExpr(i));
-  llvm::SmallVector<mlir::utils::IteratorType> iterators(loops, mlir::utils::IteratorType::reduction);
+  for (int64_t i = rank; i < loops; ++i)
+    sourceExprs.push_back(b.getAffineDimExpr(i));
+  for (int64_t i = 0; i < rank; ++i)
+    targetExprs.push_back(b.getAffineDimExpr(i));
+  llvm::SmallVector<mlir::utils::IteratorType> iterators(loops,
+                                                         mlir::utils::IteratorType::reduction);
   std::fill_n(iterators.begin(), rank, mlir::utils::IteratorType::parallel);
   AffineMap sourceMap = AffineMap::get(loops, 0, sourceExprs, b.getContext());
   auto generic = mlir::linalg::GenericOp::create(
       b, loc, mlir::TypeRange{type}, ValueRange{indices, source}, ValueRange{base},
-      llvm::ArrayRef<AffineMap>{indexMap.shiftDims(rank), sourceMap, AffineMap::get(loops, 0, targetExprs, b.getContext())}, iterators,
-      [&](OpBuilder &inner, mlir::Location at, ValueRange args) {
+      llvm::ArrayRef<AffineMap>{indexMap.shiftDims(rank), sourceMap,
+                                AffineMap::get(loops, 0, targetExprs, b.getContext())},
+      iterators, [&](OpBuilder &inner, mlir::Location at, ValueRange args) {
         Value target = checkedIndex(inner, at, args[0], type.getDimSize(dim));
         Value hit;
         for (int64_t i = 0; i < rank; ++i) {
-          Value from = i == dim ? target : Value(mlir::linalg::IndexOp::create(inner, at, rank + sourceDim(i)));
-          Value equal = arith::CmpIOp::create(inner, at, arith::CmpIPredicate::eq, from, mlir::linalg::IndexOp::create(inner, at, i));
+          Value from = i == dim
+                           ? target
+                           : Value(mlir::linalg::IndexOp::create(inner, at, rank + sourceDim(i)));
+          Value equal = arith::CmpIOp::create(inner, at, arith::CmpIPredicate::eq, from,
+                                              mlir::linalg::IndexOp::create(inner, at, i));
           hit = hit ? Value(arith::AndIOp::create(inner, at, hit, equal)) : equal;
         }
         ScalarEmitter emitter(inner, at);
         Value here = combine(emitter, args[2], args[1]);
-        mlir::linalg::YieldOp::create(inner, at, Value(arith::SelectOp::create(inner, at, hit, here, args[2])));
+        mlir::linalg::YieldOp::create(
+            inner, at, Value(arith::SelectOp::create(inner, at, hit, here, args[2])));
       });
   generic->setAttr(kScatterDim, b.getI64IntegerAttr(dim));
   return generic.getResult(0);
 }
 
-template <typename Op> static Values scatterSlices(OpBuilder &b, Op op, ValueRange operands, Combine combine) {
-  int64_t dim = op.getDim(), width = op.getIndices().getType().getRank(), sourceRank = op.getSource().getType().getRank();
+template <typename Op>
+static Values scatterSlices(OpBuilder &b, Op op, ValueRange operands, Combine combine) {
+  int64_t dim = op.getDim(), width = op.getIndices().getType().getRank(),
+          sourceRank = op.getSource().getType().getRank();
   llvm::SmallVector<AffineExpr> position;
-  for (int64_t i = 0; i < width; ++i) position.push_back(b.getAffineDimExpr(dim + i));
+  for (int64_t i = 0; i < width; ++i)
+    position.push_back(b.getAffineDimExpr(dim + i));
   AffineMap indexMap = AffineMap::get(sourceRank, 0, position, b.getContext());
   return Values{scatter(
-      b, op.getLoc(), operands[0], operands[1], indexMap, operands[2], dim, [&](int64_t i) { return i < dim ? i : i + width - 1; },
-      combine)};
+      b, op.getLoc(), operands[0], operands[1], indexMap, operands[2], dim,
+      [&](int64_t i) { return i < dim ? i : i + width - 1; }, combine)};
 }
-FailureOr<Values> IndexAddOp::lowerToLinalg(OpBuilder &b, ValueRange operands) { return scatterSlices(b, *this, operands, addUp); }
-FailureOr<Values> IndexPutOp::lowerToLinalg(OpBuilder &b, ValueRange operands) { return scatterSlices(b, *this, operands, keepLast); }
+FailureOr<Values> IndexAddOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
+  return scatterSlices(b, *this, operands, addUp);
+}
+FailureOr<Values> IndexPutOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
+  return scatterSlices(b, *this, operands, keepLast);
+}
 
-static Values scatterElements(OpBuilder &b, mlir::Location loc, ValueRange operands, int64_t dim, Combine combine) {
+static Values scatterElements(OpBuilder &b, mlir::Location loc, ValueRange operands, int64_t dim,
+                              Combine combine) {
   int64_t rank = mlir::cast<RankedTensorType>(operands[2].getType()).getRank();
   return Values{scatter(
-      b, loc, operands[0], operands[1], AffineMap::getMultiDimIdentityMap(rank, b.getContext()), operands[2], dim,
-      [](int64_t i) { return i; }, combine)};
+      b, loc, operands[0], operands[1], AffineMap::getMultiDimIdentityMap(rank, b.getContext()),
+      operands[2], dim, [](int64_t i) { return i; }, combine)};
 }
 FailureOr<Values> ScatterAddOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
   return scatterElements(b, getLoc(), operands, getDim(), addUp);
@@ -107,13 +139,19 @@ FailureOr<Values> ScatterReduceOp::lowerToLinalg(OpBuilder &b, ValueRange operan
   Combine combine = nullptr;
   switch (getCombiner()) {
   case Combiner::prod:
-    combine = [](ScalarEmitter &s, Value there, Value update) { return s.mul(there, update); };
+    combine = [](ScalarEmitter &s, Value there, Value update) {
+      return s.mul(there, update);
+    };
     break;
   case Combiner::max:
-    combine = [](ScalarEmitter &s, Value there, Value update) { return s.maximum(there, update); };
+    combine = [](ScalarEmitter &s, Value there, Value update) {
+      return s.maximum(there, update);
+    };
     break;
   case Combiner::min:
-    combine = [](ScalarEmitter &s, Value there, Value update) { return s.minimum(there, update); };
+    combine = [](ScalarEmitter &s, Value there, Value update) {
+      return s.minimum(there, update);
+    };
     break;
   }
   return scatterElements(b, getLoc(), operands, getDim(), combine);
@@ -122,18 +160,26 @@ FailureOr<Values> ScatterReduceOp::lowerToLinalg(OpBuilder &b, ValueRange operan
 std::optional<IndexBounds> indexBounds(mlir::Operation *op) {
   auto of = [&](Value indexed, Value indices, int64_t dim) -> std::optional<IndexBounds> {
     int64_t size = mlir::cast<RankedTensorType>(indexed.getType()).getDimSize(dim);
-    if (mlir::ShapedType::isDynamic(size)) return std::nullopt;
+    if (mlir::ShapedType::isDynamic(size))
+      return std::nullopt;
     return IndexBounds{indices, op->getName().getStringRef(), -size, size, std::nullopt};
   };
-  if (auto select = mlir::dyn_cast<IndexSelectOp>(op)) return of(select.getInput(), select.getIndices(), select.getDim());
-  if (auto add = mlir::dyn_cast<IndexAddOp>(op)) return of(add.getBase(), add.getIndices(), add.getDim());
-  if (auto gather = mlir::dyn_cast<GatherOp>(op)) return of(gather.getInput(), gather.getIndices(), gather.getDim());
-  if (auto scatter = mlir::dyn_cast<ScatterAddOp>(op)) return of(scatter.getBase(), scatter.getIndices(), scatter.getDim());
-  if (auto scatter = mlir::dyn_cast<ScatterReduceOp>(op)) return of(scatter.getBase(), scatter.getIndices(), scatter.getDim());
+  if (auto select = mlir::dyn_cast<IndexSelectOp>(op))
+    return of(select.getInput(), select.getIndices(), select.getDim());
+  if (auto add = mlir::dyn_cast<IndexAddOp>(op))
+    return of(add.getBase(), add.getIndices(), add.getDim());
+  if (auto gather = mlir::dyn_cast<GatherOp>(op))
+    return of(gather.getInput(), gather.getIndices(), gather.getDim());
+  if (auto scatter = mlir::dyn_cast<ScatterAddOp>(op))
+    return of(scatter.getBase(), scatter.getIndices(), scatter.getDim());
+  if (auto scatter = mlir::dyn_cast<ScatterReduceOp>(op))
+    return of(scatter.getBase(), scatter.getIndices(), scatter.getDim());
   if (auto check = mlir::dyn_cast<CheckIndexOp>(op)) {
     std::optional<int64_t> ignored;
-    if (check.getIgnoreIndex()) ignored = static_cast<int64_t>(*check.getIgnoreIndex());
-    return IndexBounds{check.getInput(), check.getUser(), 0, static_cast<int64_t>(check.getSize()), ignored};
+    if (check.getIgnoreIndex())
+      ignored = static_cast<int64_t>(*check.getIgnoreIndex());
+    return IndexBounds{check.getInput(), check.getUser(), 0, static_cast<int64_t>(check.getSize()),
+                       ignored};
   }
   return std::nullopt;
 }

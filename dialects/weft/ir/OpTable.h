@@ -10,11 +10,13 @@ namespace weft::ir {
 struct OpRow {
   const char *mnemonic; // without "weft."
   Kind kind;
-  // The dtypes of each operand, "?" after optional and "*" after variadic ones: "floating floating? index". floating, integer, numeric,
-  // index (int32, int64), bool, logic (bool, integers), any, state (of a random generator).
+  // The dtypes of each operand, "?" after optional and "*" after variadic ones: "floating floating?
+  // index". floating, integer, numeric, index (int32, int64), bool, logic (bool, integers), any,
+  // state (of a random generator).
   const char *operands;
   bool differentiable;
-  // The error budget of f32 results against reference evaluation in units in the last place; 0 is bit-exact, -1 the bound of an n-term sum.
+  // The error budget of f32 results against reference evaluation in units in the last place; 0 is
+  // bit-exact, -1 the bound of an n-term sum.
   int ulp;
   struct Domain {
     double lowest, highest;

@@ -9,78 +9,144 @@ using mlir::Type;
 using mlir::Value;
 
 static mlir::TypedAttr numberAttr(Type element, double number) {
-  if (auto floating = mlir::dyn_cast<mlir::FloatType>(element)) return mlir::FloatAttr::get(floating, number);
+  if (auto floating = mlir::dyn_cast<mlir::FloatType>(element))
+    return mlir::FloatAttr::get(floating, number);
   unsigned width = cast<mlir::IntegerType>(element).getWidth();
-  return mlir::IntegerAttr::get(element, llvm::APInt(64, saturating_int64(number)).sextOrTrunc(width));
+  return mlir::IntegerAttr::get(element,
+                                llvm::APInt(64, saturating_int64(number)).sextOrTrunc(width));
 }
 
-static Value splat(mlir::OpBuilder &b, mlir::Location loc, mlir::RankedTensorType type, double number) {
+static Value splat(mlir::OpBuilder &b, mlir::Location loc, mlir::RankedTensorType type,
+                   double number) {
   mlir::TypedAttr value = numberAttr(type.getElementType(), number);
-  if (!type.getEncoding()) return ConstantOp::create(b, loc, mlir::SplatElementsAttr::get(type, mlir::Attribute(value)));
+  if (!type.getEncoding())
+    return ConstantOp::create(b, loc, mlir::SplatElementsAttr::get(type, mlir::Attribute(value)));
   auto scalar = mlir::RankedTensorType::get({}, type.getElementType());
-  return BroadcastOp::create(b, loc, type, ConstantOp::create(b, loc, mlir::SplatElementsAttr::get(scalar, mlir::Attribute(value))));
+  return BroadcastOp::create(
+      b, loc, type,
+      ConstantOp::create(b, loc, mlir::SplatElementsAttr::get(scalar, mlir::Attribute(value))));
 }
 
-Val Val::constant(double number) const { return at(splat(*builder_, *loc_, type(), number)); }
+Val Val::constant(double number) const {
+  return at(splat(*builder_, *loc_, type(), number));
+}
 Val Val::constant(double number, llvm::ArrayRef<int64_t> shape) const {
-  return at(splat(*builder_, *loc_, mlir::RankedTensorType::get(shape, type().getElementType()), number));
+  return at(
+      splat(*builder_, *loc_, mlir::RankedTensorType::get(shape, type().getElementType()), number));
 }
 
 //===-- Elementwise ---------------------------------------------------------------------------===//
 
-template <typename Op> static Val unary(Val x) { return x.at(Op::create(x.builder(), x.loc(), x.value())); }
-template <typename Op> static Val binary(Val a, Val b) { return a.at(Op::create(a.builder(), a.loc(), a.value(), b.value())); }
+template <typename Op> static Val unary(Val x) {
+  return x.at(Op::create(x.builder(), x.loc(), x.value()));
+}
+template <typename Op> static Val binary(Val a, Val b) {
+  return a.at(Op::create(a.builder(), a.loc(), a.value(), b.value()));
+}
 
-Val operator+(Val a, Val b) { return binary<AddOp>(a, b); }
-Val operator-(Val a, Val b) { return binary<SubOp>(a, b); }
-Val operator*(Val a, Val b) { return binary<MulOp>(a, b); }
-Val operator/(Val a, Val b) { return binary<DivOp>(a, b); }
-Val operator-(Val a) { return unary<NegOp>(a); }
-Val operator+(Val a, double b) { return a + a.constant(b); }
-Val operator-(Val a, double b) { return a - a.constant(b); }
-Val operator-(double a, Val b) { return b.constant(a) - b; }
-Val operator*(Val a, double b) { return a * a.constant(b); }
-Val operator*(double a, Val b) { return b.constant(a) * b; }
-Val operator/(Val a, double b) { return a / a.constant(b); }
-Val operator/(double a, Val b) { return b.constant(a) / b; }
+Val operator+(Val a, Val b) {
+  return binary<AddOp>(a, b);
+}
+Val operator-(Val a, Val b) {
+  return binary<SubOp>(a, b);
+}
+Val operator*(Val a, Val b) {
+  return binary<MulOp>(a, b);
+}
+Val operator/(Val a, Val b) {
+  return binary<DivOp>(a, b);
+}
+Val operator-(Val a) {
+  return unary<NegOp>(a);
+}
+Val operator+(Val a, double b) {
+  return a + a.constant(b);
+}
+Val operator-(Val a, double b) {
+  return a - a.constant(b);
+}
+Val operator-(double a, Val b) {
+  return b.constant(a) - b;
+}
+Val operator*(Val a, double b) {
+  return a * a.constant(b);
+}
+Val operator*(double a, Val b) {
+  return b.constant(a) * b;
+}
+Val operator/(Val a, double b) {
+  return a / a.constant(b);
+}
+Val operator/(double a, Val b) {
+  return b.constant(a) / b;
+}
 
-Val exp(Val x) { return unary<ExpOp>(x); }
-Val log(Val x) { return unary<LogOp>(x); }
-Val sqrt(Val x) { return unary<SqrtOp>(x); }
-Val rsqrt(Val x) { return unary<RsqrtOp>(x); }
-Val tanh(Val x) { return unary<TanhOp>(x); }
-Val erf(Val x) { return unary<ErfOp>(x); }
-Val sin(Val x) { return unary<SinOp>(x); }
-Val cos(Val x) { return unary<CosOp>(x); }
-Val sigmoid(Val x) { return unary<SigmoidOp>(x); }
-Val floor(Val x) { return unary<FloorOp>(x); }
-Val maximum(Val a, Val b) { return binary<MaximumOp>(a, b); }
+Val exp(Val x) {
+  return unary<ExpOp>(x);
+}
+Val log(Val x) {
+  return unary<LogOp>(x);
+}
+Val sqrt(Val x) {
+  return unary<SqrtOp>(x);
+}
+Val rsqrt(Val x) {
+  return unary<RsqrtOp>(x);
+}
+Val tanh(Val x) {
+  return unary<TanhOp>(x);
+}
+Val erf(Val x) {
+  return unary<ErfOp>(x);
+}
+Val sin(Val x) {
+  return unary<SinOp>(x);
+}
+Val cos(Val x) {
+  return unary<CosOp>(x);
+}
+Val sigmoid(Val x) {
+  return unary<SigmoidOp>(x);
+}
+Val floor(Val x) {
+  return unary<FloorOp>(x);
+}
+Val maximum(Val a, Val b) {
+  return binary<MaximumOp>(a, b);
+}
 
 Val compare(llvm::StringRef direction, Val a, Val b) {
   std::optional<Direction> symbol = symbolizeDirection(direction);
-  if (!symbol) llvm::report_fatal_error("a rule compares by '" + direction + "', which is no direction");
+  if (!symbol)
+    llvm::report_fatal_error("a rule compares by '" + direction + "', which is no direction");
   return a.at(CompareOp::create(a.builder(), a.loc(), *symbol, a.value(), b.value()));
 }
 
 Val select(Val condition, Val onTrue, Val onFalse) {
-  return onTrue.at(SelectOp::create(onTrue.builder(), onTrue.loc(), condition.value(), onTrue.value(), onFalse.value()));
+  return onTrue.at(SelectOp::create(onTrue.builder(), onTrue.loc(), condition.value(),
+                                    onTrue.value(), onFalse.value()));
 }
 
 Val cast(Val x, Type element) {
-  if (x.type().getElementType() == element) return x;
+  if (x.type().getElementType() == element)
+    return x;
   return x.at(CastOp::create(x.builder(), x.loc(), withElementType(x.type(), element), x.value()));
 }
 
 //===-- Movement ------------------------------------------------------------------------------===//
 
-Val reshape(Val x, llvm::ArrayRef<int64_t> shape) { return reshapeTo(x, Dims(shape.begin(), shape.end())); }
+Val reshape(Val x, llvm::ArrayRef<int64_t> shape) {
+  return reshapeTo(x, Dims(shape.begin(), shape.end()));
+}
 
 Val reshapeTo(Val x, llvm::ArrayRef<Dim> dims) {
   mlir::RankedTensorType type = tensorOf(dims, x.type().getElementType());
   return type == x.type() ? x : x.at(ReshapeOp::create(x.builder(), x.loc(), type, x.value()));
 }
 
-Val broadcast(Val x, llvm::ArrayRef<int64_t> shape) { return broadcastTo(x, Dims(shape.begin(), shape.end())); }
+Val broadcast(Val x, llvm::ArrayRef<int64_t> shape) {
+  return broadcastTo(x, Dims(shape.begin(), shape.end()));
+}
 
 Val broadcastTo(Val x, llvm::ArrayRef<Dim> dims) {
   mlir::RankedTensorType type = tensorOf(dims, x.type().getElementType());
@@ -92,55 +158,73 @@ Val transpose(Val x, llvm::ArrayRef<int64_t> permutation) {
 }
 
 Val iota(Val like, llvm::ArrayRef<int64_t> shape, int64_t dim, Type element) {
-  return like.at(IotaOp::create(like.builder(), like.loc(), mlir::RankedTensorType::get(shape, element), dim));
+  return like.at(
+      IotaOp::create(like.builder(), like.loc(), mlir::RankedTensorType::get(shape, element), dim));
 }
 
 //===-- Reduction and contraction -------------------------------------------------------------===//
 
 template <typename Op> static Val reduce(Val x, llvm::ArrayRef<int64_t> dims, bool keepdim) {
-  if (dims.empty()) return x;
+  if (dims.empty())
+    return x;
   llvm::SmallVector<int64_t> sorted(dims);
   llvm::sort(sorted);
   Val result = x.at(Op::create(x.builder(), x.loc(), x.value(), sorted));
-  if (!keepdim) return result;
+  if (!keepdim)
+    return result;
   Dims kept = dimsOf(x.type());
-  for (int64_t dim : dims) kept[dim] = 1;
+  for (int64_t dim : dims)
+    kept[dim] = 1;
   return reshapeTo(result, kept);
 }
 
-Val sum(Val x, llvm::ArrayRef<int64_t> dims, bool keepdim) { return reduce<ReduceSumOp>(x, dims, keepdim); }
-Val max(Val x, llvm::ArrayRef<int64_t> dims, bool keepdim) { return reduce<ReduceMaxOp>(x, dims, keepdim); }
-Val min(Val x, llvm::ArrayRef<int64_t> dims, bool keepdim) { return reduce<ReduceMinOp>(x, dims, keepdim); }
-Val prod(Val x, llvm::ArrayRef<int64_t> dims, bool keepdim) { return reduce<ReduceProdOp>(x, dims, keepdim); }
+Val sum(Val x, llvm::ArrayRef<int64_t> dims, bool keepdim) {
+  return reduce<ReduceSumOp>(x, dims, keepdim);
+}
+Val max(Val x, llvm::ArrayRef<int64_t> dims, bool keepdim) {
+  return reduce<ReduceMaxOp>(x, dims, keepdim);
+}
+Val min(Val x, llvm::ArrayRef<int64_t> dims, bool keepdim) {
+  return reduce<ReduceMinOp>(x, dims, keepdim);
+}
+Val prod(Val x, llvm::ArrayRef<int64_t> dims, bool keepdim) {
+  return reduce<ReduceProdOp>(x, dims, keepdim);
+}
 
 Val matmul(Val a, Val b, bool transposeA, bool transposeB) {
   return a.at(MatmulOp::create(a.builder(), a.loc(), a.value(), b.value(), transposeA, transposeB));
 }
 
-Val sumTo(Val x, llvm::ArrayRef<int64_t> shape) { return sumToDims(x, Dims(shape.begin(), shape.end())); }
+Val sumTo(Val x, llvm::ArrayRef<int64_t> shape) {
+  return sumToDims(x, Dims(shape.begin(), shape.end()));
+}
 
 Val sumToDims(Val x, llvm::ArrayRef<Dim> dims) {
   Dims from = dimsOf(x.type());
   int64_t extra = static_cast<int64_t>(from.size()) - static_cast<int64_t>(dims.size());
   llvm::SmallVector<int64_t> reduced;
   for (int64_t i = 0; i < static_cast<int64_t>(from.size()); ++i)
-    if (i < extra || (dims[i - extra].isOne() && !from[i].isOne())) reduced.push_back(i);
+    if (i < extra || (dims[i - extra].isOne() && !from[i].isOne()))
+      reduced.push_back(i);
   return reshapeTo(sum(x, reduced), dims);
 }
 
 //===-- GradContext ---------------------------------------------------------------------------===//
 
-GradContext::GradContext(mlir::OpBuilder &builder, mlir::Location loc, mlir::OperationName name, mlir::OpaqueProperties properties,
-                         mlir::TypeRange operandTypes, mlir::TypeRange resultTypes, llvm::ArrayRef<Value> operands,
-                         llvm::ArrayRef<Value> results, llvm::ArrayRef<Value> cotangents, llvm::ArrayRef<bool> needs)
-    : builder_(builder), loc_(loc), name_(name), properties_(properties), operandTypes_(operandTypes.begin(), operandTypes.end()),
-      resultTypes_(resultTypes.begin(), resultTypes.end()), operands_(operands), results_(results), cotangents_(cotangents),
-      gradients_(operandTypes.size()), needs_(needs) {}
+GradContext::GradContext(mlir::OpBuilder &builder, mlir::Location loc, mlir::OperationName name,
+                         mlir::OpaqueProperties properties, mlir::TypeRange operandTypes,
+                         mlir::TypeRange resultTypes, llvm::ArrayRef<Value> operands,
+                         llvm::ArrayRef<Value> results, llvm::ArrayRef<Value> cotangents,
+                         llvm::ArrayRef<bool> needs)
+    : builder_(builder), loc_(loc), name_(name), properties_(properties),
+      operandTypes_(operandTypes.begin(), operandTypes.end()),
+      resultTypes_(resultTypes.begin(), resultTypes.end()), operands_(operands), results_(results),
+      cotangents_(cotangents), gradients_(operandTypes.size()), needs_(needs) {}
 
 static void checkSaved(mlir::OperationName name, llvm::StringRef what, int64_t i, bool saved) {
   if (!saved)
-    llvm::report_fatal_error("the derivative of " + name.getStringRef() + " reads " + what + " " + llvm::Twine(i) +
-                             ", which its record does not save");
+    llvm::report_fatal_error("the derivative of " + name.getStringRef() + " reads " + what + " " +
+                             llvm::Twine(i) + ", which its record does not save");
 }
 
 Val GradContext::operand(int64_t i) const {
@@ -153,13 +237,17 @@ Val GradContext::result(int64_t i) const {
   return at(results_[i]);
 }
 
-Val GradContext::g(int64_t i) const { return at(hasG(i) ? cotangents_[i] : splat(builder_, loc_, resultType(i), 0)); }
+Val GradContext::g(int64_t i) const {
+  return at(hasG(i) ? cotangents_[i] : splat(builder_, loc_, resultType(i), 0));
+}
 
 void GradContext::grad(int64_t i, Val value) {
-  if (!needs(i) || !value) return;
+  if (!needs(i) || !value)
+    return;
   if (value.value().getType() != operandTypes_[i])
-    llvm::report_fatal_error("the derivative of " + name_.getStringRef() + " gives operand " + llvm::Twine(i) + " of type " +
-                             spell(operandTypes_[i]) + " a gradient of type " + spell(value.value().getType()));
+    llvm::report_fatal_error("the derivative of " + name_.getStringRef() + " gives operand " +
+                             llvm::Twine(i) + " of type " + spell(operandTypes_[i]) +
+                             " a gradient of type " + spell(value.value().getType()));
   gradients_[i] = value;
 }
 
@@ -169,6 +257,8 @@ mlir::LogicalResult GradContext::noRule(llvm::StringRef name, llvm::StringRef re
 
 //===-- EvalContext ---------------------------------------------------------------------------===//
 
-mlir::LogicalResult EvalContext::error(const llvm::Twine &message) const { return op_->emitOpError() << message; }
+mlir::LogicalResult EvalContext::error(const llvm::Twine &message) const {
+  return op_->emitOpError() << message;
+}
 
 } // namespace weft::ir

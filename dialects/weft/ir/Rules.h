@@ -1,4 +1,5 @@
-// What the rules of op records are written with: the contexts of differentiation and evaluation, and small helpers.
+// What the rules of op records are written with: the contexts of differentiation and evaluation,
+// and small helpers.
 #pragma once
 
 #include "dialects/weft/ir/Dims.h"
@@ -11,7 +12,18 @@
 
 namespace weft::ir {
 
-enum class Kind { Creation, Elementwise, Movement, Reduction, Scan, Contraction, Indexing, Random, Composite, Structure };
+enum class Kind {
+  Creation,
+  Elementwise,
+  Movement,
+  Reduction,
+  Scan,
+  Contraction,
+  Indexing,
+  Random,
+  Composite,
+  Structure
+};
 enum class Direction : uint32_t; // of a comparison; the record Weft_Direction has its cases
 enum class RuleKind { Derivative, Evaluation, Decomposition, Lowering, Batching };
 
@@ -19,23 +31,43 @@ bool isRandomState(mlir::Type type);
 // `type` with another element type.
 mlir::Type withElementType(mlir::Type type, mlir::Type element);
 
-// A value together with the place where ops on it are built, so that rules read like formulas. Binary operators need operands
-// of one type, or a number, which becomes a splat constant of the other side's type.
+// A value together with the place where ops on it are built, so that rules read like formulas.
+// Binary operators need operands of one type, or a number, which becomes a splat constant of the
+// other side's type.
 class Val {
 public:
   Val() = default;
-  Val(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value) : builder_(&builder), loc_(loc), value_(value) {}
+  Val(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value)
+      : builder_(&builder), loc_(loc), value_(value) {}
 
-  explicit operator bool() const { return static_cast<bool>(value_); }
-  operator mlir::Value() const { return value_; }
-  mlir::Value value() const { return value_; }
-  mlir::RankedTensorType type() const { return mlir::cast<mlir::RankedTensorType>(value_.getType()); }
-  llvm::ArrayRef<int64_t> shape() const { return type().getShape(); }
-  int64_t rank() const { return type().getRank(); }
-  mlir::OpBuilder &builder() const { return *builder_; }
-  mlir::Location loc() const { return *loc_; }
+  explicit operator bool() const {
+    return static_cast<bool>(value_);
+  }
+  operator mlir::Value() const {
+    return value_;
+  }
+  mlir::Value value() const {
+    return value_;
+  }
+  mlir::RankedTensorType type() const {
+    return mlir::cast<mlir::RankedTensorType>(value_.getType());
+  }
+  llvm::ArrayRef<int64_t> shape() const {
+    return type().getShape();
+  }
+  int64_t rank() const {
+    return type().getRank();
+  }
+  mlir::OpBuilder &builder() const {
+    return *builder_;
+  }
+  mlir::Location loc() const {
+    return *loc_;
+  }
   // Another value, built at the same place.
-  Val at(mlir::Value value) const { return Val(*builder_, *loc_, value); }
+  Val at(mlir::Value value) const {
+    return Val(*builder_, *loc_, value);
+  }
   // A splat constant of this value's shape and element type, or of another shape.
   Val constant(double number) const;
   Val constant(double number, llvm::ArrayRef<int64_t> shape) const;
@@ -90,39 +122,64 @@ Val iota(Val like, llvm::ArrayRef<int64_t> shape, int64_t dim, mlir::Type elemen
 Val sumTo(Val x, llvm::ArrayRef<int64_t> shape);
 Val sumToDims(Val x, llvm::ArrayRef<Dim> dims);
 
-// What a derivative rule sees: properties, the types of operands and results, the saved values, the cotangents. Never an op in
-// place: the same rule serves the recorder's backward and the weft-differentiate pass.
+// What a derivative rule sees: properties, the types of operands and results, the saved values, the
+// cotangents. Never an op in place: the same rule serves the recorder's backward and the
+// weft-differentiate pass.
 class GradContext {
 public:
-  // properties: of the op's own Properties type. operands and results: null where the record does not save them.
-  // cotangents: null where none arrived (zero). needs: which operands want a gradient.
-  GradContext(mlir::OpBuilder &builder, mlir::Location loc, mlir::OperationName name, mlir::OpaqueProperties properties,
-              mlir::TypeRange operandTypes, mlir::TypeRange resultTypes, llvm::ArrayRef<mlir::Value> operands,
-              llvm::ArrayRef<mlir::Value> results, llvm::ArrayRef<mlir::Value> cotangents, llvm::ArrayRef<bool> needs);
+  // properties: of the op's own Properties type. operands and results: null where the record does
+  // not save them. cotangents: null where none arrived (zero). needs: which operands want a
+  // gradient.
+  GradContext(mlir::OpBuilder &builder, mlir::Location loc, mlir::OperationName name,
+              mlir::OpaqueProperties properties, mlir::TypeRange operandTypes,
+              mlir::TypeRange resultTypes, llvm::ArrayRef<mlir::Value> operands,
+              llvm::ArrayRef<mlir::Value> results, llvm::ArrayRef<mlir::Value> cotangents,
+              llvm::ArrayRef<bool> needs);
 
   // The op's properties: ctx.properties<MatmulOp>().transpose_lhs ...
-  template <typename Op> const typename Op::Properties &properties() const { return *properties_.as<const typename Op::Properties *>(); }
-  int64_t numOperands() const { return operandTypes_.size(); }
-  mlir::RankedTensorType operandType(int64_t i) const { return mlir::cast<mlir::RankedTensorType>(operandTypes_[i]); }
-  mlir::RankedTensorType resultType(int64_t i) const { return mlir::cast<mlir::RankedTensorType>(resultTypes_[i]); }
-  // The saved value of an operand or a result; reading one that the record does not save is a fatal error in the rule.
+  template <typename Op> const typename Op::Properties &properties() const {
+    return *properties_.as<const typename Op::Properties *>();
+  }
+  int64_t numOperands() const {
+    return operandTypes_.size();
+  }
+  mlir::RankedTensorType operandType(int64_t i) const {
+    return mlir::cast<mlir::RankedTensorType>(operandTypes_[i]);
+  }
+  mlir::RankedTensorType resultType(int64_t i) const {
+    return mlir::cast<mlir::RankedTensorType>(resultTypes_[i]);
+  }
+  // The saved value of an operand or a result; reading one that the record does not save is a fatal
+  // error in the rule.
   Val operand(int64_t i) const;
   Val result(int64_t i) const;
   // The cotangent of result i, a zero constant where none arrived; hasG says which.
   Val g(int64_t i = 0) const;
-  bool hasG(int64_t i) const { return static_cast<bool>(cotangents_[i]); }
-  bool needs(int64_t i) const { return needs_[i]; }
+  bool hasG(int64_t i) const {
+    return static_cast<bool>(cotangents_[i]);
+  }
+  bool needs(int64_t i) const {
+    return needs_[i];
+  }
   // Sets the gradient of operand i; ignored where none is needed.
   void grad(int64_t i, Val value);
 
-  mlir::OpBuilder &builder() const { return builder_; }
-  mlir::Location loc() const { return loc_; }
-  Val at(mlir::Value value) const { return Val(builder_, loc_, value); }
+  mlir::OpBuilder &builder() const {
+    return builder_;
+  }
+  mlir::Location loc() const {
+    return loc_;
+  }
+  Val at(mlir::Value value) const {
+    return Val(builder_, loc_, value);
+  }
   // Reports that the op `name` has no derivative.
   mlir::LogicalResult noRule(llvm::StringRef name, llvm::StringRef reason) const;
 
   // After the rule ran: one value an operand, null where no gradient was needed or set.
-  llvm::ArrayRef<mlir::Value> gradients() const { return gradients_; }
+  llvm::ArrayRef<mlir::Value> gradients() const {
+    return gradients_;
+  }
 
 private:
   mlir::OpBuilder &builder_;
@@ -134,8 +191,9 @@ private:
   llvm::SmallVector<bool, 4> needs_;
 };
 
-// Emits scalar arith and math ops; picks the float or integer form by type. All elementwise records lower through it. Functions
-// that the machine does not have (exp, tanh, ...) become math ops, which compiler/math expands.
+// Emits scalar arith and math ops; picks the float or integer form by type. All elementwise records
+// lower through it. Functions that the machine does not have (exp, tanh, ...) become math ops,
+// which compiler/math expands.
 class ScalarEmitter {
 public:
   ScalarEmitter(mlir::OpBuilder &builder, mlir::Location loc) : b_(builder), loc_(loc) {}
@@ -183,14 +241,17 @@ private:
   mlir::Location loc_;
 };
 
-// arith.constant, with an unrealized cast where the type is unsigned, which arith.constant does not take.
+// arith.constant, with an unrealized cast where the type is unsigned, which arith.constant does not
+// take.
 mlir::Value scalarConstant(mlir::OpBuilder &b, mlir::Location loc, mlir::TypedAttr value);
 
-// emit(args) in f32 where the arguments are narrower floats, rounded once to their type; else emit(args).
+// emit(args) in f32 where the arguments are narrower floats, rounded once to their type; else
+// emit(args).
 mlir::Value emitWidened(mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange args,
                         llvm::function_ref<mlir::Value(mlir::ValueRange)> emit);
 
 // The linalg form of an elementwise op: one linalg.generic with identity maps around emitScalar.
-mlir::FailureOr<llvm::SmallVector<mlir::Value>> lowerElementwise(mlir::OpBuilder &b, mlir::Operation *op, mlir::ValueRange operands);
+mlir::FailureOr<llvm::SmallVector<mlir::Value>>
+lowerElementwise(mlir::OpBuilder &b, mlir::Operation *op, mlir::ValueRange operands);
 
 } // namespace weft::ir

@@ -1,7 +1,8 @@
 // Sizes that vary within bounds: a dim that has both a number and a name.
 //
-// tensor<64x128xf32, #weft.dims<n, _>> has up to 64 rows; n says how many. Compilation works on the numbers, the largest sizes, and every
-// rule that compares dims compares their names too, so that equal numbers alone join nothing. A name like "n.m.4" is a product.
+// tensor<64x128xf32, #weft.dims<n, _>> has up to 64 rows; n says how many. Compilation works on the
+// numbers, the largest sizes, and every rule that compares dims compares their names too, so that
+// equal numbers alone join nothing. A name like "n.m.4" is a product.
 #pragma once
 
 #include "dialects/weft/ir/Dims.h"
@@ -14,7 +15,8 @@ struct SizeProduct {
   llvm::SmallVector<llvm::StringRef, 2> symbols; // sorted
 };
 SizeProduct productOf(llvm::StringRef name);
-// A dim with that name, as large as `largest`, which is 2 or more: 0 and 1 mean no elements and broadcasting, and have no name.
+// A dim with that name, as large as `largest`, which is 2 or more: 0 and 1 mean no elements and
+// broadcasting, and have no name.
 Dim namedDim(mlir::StringAttr name, int64_t largest);
 // One dim as large as all of these together: the one that they become when a reshape joins them.
 Dim productDim(llvm::ArrayRef<Dim> dims);

@@ -1,7 +1,8 @@
 // Assembly and verification of region ops: weft.fusion and weft.provider_call.
 //
-//   %0 = weft.fusion(%a = %x : tensor<4xf32>) -> (tensor<4xf32>) { ... weft.yield %r : tensor<4xf32> }
-//   %0 = weft.provider_call "onednn.matmul"(%a = %x : ..., %b = %y : ...) -> (...) config {...} { ... }
+//   %0 = weft.fusion(%a = %x : tensor<4xf32>) -> (tensor<4xf32>) { ... weft.yield %r :
+//   tensor<4xf32> } %0 = weft.provider_call "onednn.matmul"(%a = %x : ..., %b = %y : ...) -> (...)
+//   config {...} { ... }
 #include "dialects/weft/ir/RuleChecks.h"
 
 namespace weft::ir {
@@ -12,47 +13,58 @@ using mlir::OpAsmPrinter;
 using mlir::ParseResult;
 
 // (%argument = %operand : type, ...) -> (types)
-static ParseResult parseSignature(OpAsmParser &parser, mlir::OperationState &state, SmallVector<OpAsmParser::Argument> &arguments) {
+static ParseResult parseSignature(OpAsmParser &parser, mlir::OperationState &state,
+                                  SmallVector<OpAsmParser::Argument> &arguments) {
   SmallVector<OpAsmParser::UnresolvedOperand> operands;
   SmallVector<mlir::Type> types;
   llvm::SMLoc loc = parser.getCurrentLocation();
   auto parseOne = [&]() -> ParseResult {
     return mlir::failure(parser.parseArgument(arguments.emplace_back()) || parser.parseEqual() ||
-                         parser.parseOperand(operands.emplace_back()) || parser.parseColonType(arguments.back().type));
+                         parser.parseOperand(operands.emplace_back()) ||
+                         parser.parseColonType(arguments.back().type));
   };
-  if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, parseOne) || parser.parseArrow() || parser.parseLParen())
+  if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, parseOne) ||
+      parser.parseArrow() || parser.parseLParen())
     return mlir::failure();
-  if (parser.parseOptionalRParen() && (parser.parseTypeList(state.types) || parser.parseRParen())) return mlir::failure();
-  for (const OpAsmParser::Argument &argument : arguments) types.push_back(argument.type);
+  if (parser.parseOptionalRParen() && (parser.parseTypeList(state.types) || parser.parseRParen()))
+    return mlir::failure();
+  for (const OpAsmParser::Argument &argument : arguments)
+    types.push_back(argument.type);
   return parser.resolveOperands(operands, types, loc, state.operands);
 }
 
-static ParseResult parseBody(OpAsmParser &parser, mlir::OperationState &state, SmallVector<OpAsmParser::Argument> &arguments) {
-  if (parser.parseOptionalAttrDictWithKeyword(state.attributes)) return mlir::failure();
+static ParseResult parseBody(OpAsmParser &parser, mlir::OperationState &state,
+                             SmallVector<OpAsmParser::Argument> &arguments) {
+  if (parser.parseOptionalAttrDictWithKeyword(state.attributes))
+    return mlir::failure();
   return parser.parseRegion(*state.addRegion(), arguments);
 }
 
 static void printSignature(OpAsmPrinter &printer, mlir::Operation *op) {
   printer << "(";
-  llvm::interleaveComma(llvm::zip(op->getRegion(0).getArguments(), op->getOperands()), printer, [&](auto pair) {
-    auto [argument, operand] = pair;
-    printer << argument << " = " << operand << " : " << operand.getType();
-  });
+  llvm::interleaveComma(llvm::zip(op->getRegion(0).getArguments(), op->getOperands()), printer,
+                        [&](auto pair) {
+                          auto [argument, operand] = pair;
+                          printer << argument << " = " << operand << " : " << operand.getType();
+                        });
   printer << ") -> (";
   llvm::interleaveComma(op->getResultTypes(), printer);
   printer << ")";
 }
 
-static void printBody(OpAsmPrinter &printer, mlir::Operation *op, llvm::ArrayRef<llvm::StringRef> elided) {
+static void printBody(OpAsmPrinter &printer, mlir::Operation *op,
+                      llvm::ArrayRef<llvm::StringRef> elided) {
   printer.printOptionalAttrDictWithKeyword(op->getAttrs(), elided);
   printer << " ";
-  printer.printRegion(op->getRegion(0), /*printEntryBlockArgs=*/false, /*printBlockTerminators=*/true);
+  printer.printRegion(op->getRegion(0), /*printEntryBlockArgs=*/false,
+                      /*printBlockTerminators=*/true);
 }
 
 static mlir::LogicalResult verifyRegion(mlir::Operation *op) {
   RuleChecks check(op);
   mlir::Block &body = op->getRegion(0).front();
-  if (body.empty() || !mlir::isa<YieldOp>(body.back())) return check.error("the body must end with weft.yield");
+  if (body.empty() || !mlir::isa<YieldOp>(body.back()))
+    return check.error("the body must end with weft.yield");
   if (body.getArgumentTypes() != op->getOperandTypes())
     return check.error("the arguments of the body must have the number and types of the operands");
   if (body.back().getOperandTypes() != op->getResultTypes())
@@ -62,19 +74,22 @@ static mlir::LogicalResult verifyRegion(mlir::Operation *op) {
 
 ParseResult FusionOp::parse(OpAsmParser &parser, mlir::OperationState &state) {
   SmallVector<OpAsmParser::Argument> arguments;
-  return mlir::failure(parseSignature(parser, state, arguments) || parseBody(parser, state, arguments));
+  return mlir::failure(parseSignature(parser, state, arguments) ||
+                       parseBody(parser, state, arguments));
 }
 void FusionOp::print(OpAsmPrinter &printer) {
   printSignature(printer, *this);
   printBody(printer, *this, {});
 }
-mlir::LogicalResult FusionOp::verify() { return verifyRegion(*this); }
+mlir::LogicalResult FusionOp::verify() {
+  return verifyRegion(*this);
+}
 
 ParseResult ProviderCallOp::parse(OpAsmParser &parser, mlir::OperationState &state) {
   SmallVector<OpAsmParser::Argument> arguments;
   auto &properties = state.getOrAddProperties<Properties>();
-  if (parser.parseAttribute(properties.callee) || parseSignature(parser, state, arguments) || parser.parseKeyword("config") ||
-      parser.parseAttribute(properties.config))
+  if (parser.parseAttribute(properties.callee) || parseSignature(parser, state, arguments) ||
+      parser.parseKeyword("config") || parser.parseAttribute(properties.config))
     return mlir::failure();
   return parseBody(parser, state, arguments);
 }
@@ -84,6 +99,8 @@ void ProviderCallOp::print(OpAsmPrinter &printer) {
   printer << " config " << getConfig();
   printBody(printer, *this, {"callee", "config"});
 }
-mlir::LogicalResult ProviderCallOp::verify() { return verifyRegion(*this); }
+mlir::LogicalResult ProviderCallOp::verify() {
+  return verifyRegion(*this);
+}
 
 } // namespace weft::ir

@@ -142,8 +142,8 @@ def Weft_MatmulOp : Weft_Op<"matmul", ContractionKind, InFile, InFile, Primitive
 }
 
 //===-- Indexing ------------------------------------------------------------------------------===//
-// An index outside [-size, size) is an error when the program runs, which names the op, the index, its position and the source line;
-// negative ones count from the end.
+// An index outside [-size, size) is an error when the program runs, which names the op, the index,
+// its position and the source line; negative ones count from the end.
 
 def Weft_IndexSelectOp : Weft_Op<"index_select", IndexingKind, InFile, InFile, Primitive, InFile, NoBatching, [Pure, Infer]> {
   let tests = ExactTests;
@@ -212,9 +212,10 @@ def Weft_ScatterReduceOp : Weft_Op<"scatter_reduce", IndexingKind, InFile, InFil
 }
 
 //===-- Random --------------------------------------------------------------------------------===//
-// Philox 4x32-10 (Salmon et al. 2011). state is {key, counter}. Element i of the row-major result comes from block
-// counter + offset + (i / 64) * 16 + i % 16 and is its word (i / 16) % 4: 64 neighbours are four vectors of 16 blocks,
-// whatever the vector width or the number of threads. A tensor of n elements takes (n + 63) / 64 * 16 blocks.
+// Philox 4x32-10 (Salmon et al. 2011). state is {key, counter}. Element i of the row-major result
+// comes from block counter + offset + (i / 64) * 16 + i % 16 and is its word (i / 16) % 4: 64
+// neighbours are four vectors of 16 blocks, whatever the vector width or the number of threads. A
+// tensor of n elements takes (n + 63) / 64 * 16 blocks.
 
 def Weft_RandomUniformOp : Weft_Op<"random_uniform", RandomKind, NotDifferentiable<"a sample does not depend on its state smoothly">, InFile, Primitive, InFile, NoBatching, [Pure]> {
   let hasFolder = 1;

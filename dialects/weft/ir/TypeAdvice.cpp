@@ -11,13 +11,17 @@ namespace weft::ir {
 // "weft.add" where the line of a text file holds one such op; the parser's messages do not name it.
 static std::string opAt(mlir::Location location) {
   auto file = mlir::dyn_cast<mlir::FileLineColLoc>(location);
-  if (!file) return "";
+  if (!file)
+    return "";
   auto buffer = llvm::MemoryBuffer::getFile(file.getFilename().getValue(), /*IsText=*/true);
-  if (!buffer) return "";
+  if (!buffer)
+    return "";
   for (llvm::line_iterator line(**buffer, /*SkipBlanks=*/false); !line.is_at_end(); ++line) {
-    if (line.line_number() != static_cast<int64_t>(file.getLine())) continue;
+    if (line.line_number() != static_cast<int64_t>(file.getLine()))
+      continue;
     size_t start = line->find("weft.");
-    if (start == llvm::StringRef::npos) return "";
+    if (start == llvm::StringRef::npos)
+      return "";
     size_t end = line->find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_.", start);
     return line->slice(start, end).str();
   }
@@ -27,19 +31,24 @@ static std::string opAt(mlir::Location location) {
 std::string typeAdvice(const mlir::Diagnostic &diagnostic) {
   std::string text = diagnostic.str();
   bool parsed = text.find("expects different type than prior uses") != std::string::npos;
-  bool verified = text.find("requires the same type for all operands and results") != std::string::npos ||
-                  text.find("failed to verify that all of {") != std::string::npos;
-  if (!parsed && !(verified && text.rfind("'weft.", 0) == 0)) return "";
+  bool verified =
+      text.find("requires the same type for all operands and results") != std::string::npos ||
+      text.find("failed to verify that all of {") != std::string::npos;
+  if (!parsed && !(verified && text.rfind("'weft.", 0) == 0))
+    return "";
   std::string op = parsed ? opAt(diagnostic.getLocation()) : text.substr(1, text.find('\'', 1) - 1);
-  if (parsed && op.empty()) return "";
-  return op + " takes operands of one shape and one dtype; weft.broadcast gives an operand the other's shape, weft.cast its dtype";
+  if (parsed && op.empty())
+    return "";
+  return op + " takes operands of one shape and one dtype; weft.broadcast gives an operand the "
+              "other's shape, weft.cast its dtype";
 }
 
 void addTypeAdvice(mlir::DialectRegistry &registry) {
   registry.addExtension(+[](mlir::MLIRContext *context, WeftDialect *) {
     context->getDiagEngine().registerHandler([](mlir::Diagnostic &diagnostic) {
       std::string advice = typeAdvice(diagnostic);
-      if (!advice.empty()) diagnostic.attachNote() << advice;
+      if (!advice.empty())
+        diagnostic.attachNote() << advice;
       return mlir::failure(); // the other handlers print it
     });
   });

@@ -1,4 +1,5 @@
-// What to do about MLIR's own messages on types that do not fit, which a user who writes .mlir by hand meets first.
+// What to do about MLIR's own messages on types that do not fit, which a user who writes .mlir by
+// hand meets first.
 #pragma once
 
 #include <string>
@@ -10,10 +11,12 @@ class DialectRegistry;
 
 namespace weft::ir {
 
-// For an error that operands of a weft op differ in type: which op, and the ops that make them equal. Empty for any other diagnostic.
+// For an error that operands of a weft op differ in type: which op, and the ops that make them
+// equal. Empty for any other diagnostic.
 std::string typeAdvice(const mlir::Diagnostic &diagnostic);
 
-// Contexts of this registry add the advice as a note to such errors; for tools whose diagnostics MLIR prints.
+// Contexts of this registry add the advice as a note to such errors; for tools whose diagnostics
+// MLIR prints.
 void addTypeAdvice(mlir::DialectRegistry &registry);
 
 } // namespace weft::ir

@@ -64,8 +64,8 @@ def Weft_RandomState
 }
 
 //===-- Rules ---------------------------------------------------------------------------------===//
-// Each op record states, for each interface, how the rule is given. A field that stays unset fails the build
-// (tools/opgen checks every record).
+// Each op record states, for each interface, how the rule is given. A field that stays unset fails
+// the build (tools/opgen checks every record).
 
 class Rule<string kind_, string text_> {
   string kind = kind_;
@@ -92,15 +92,16 @@ def RandomKind : OpKind<"Random">;
 def CompositeKind : OpKind<"Composite">;      // stays whole until a provider claims or decomposes it
 def StructureKind : OpKind<"Structure">;      // fusion, yield, leaf, provider_call
 
-// How the frontend offers the op. Unary and Binary functions (free, member) are generated from the record;
-// Handwritten ones stand in frontend/ops/.
+// How the frontend offers the op. Unary and Binary functions (free, member) are generated from the
+// record; Handwritten ones stand in frontend/ops/.
 class Frontend<string kind_> { string kind = kind_; }
 def UnaryFunction : Frontend<"unary">;
 def BinaryFunction : Frontend<"binary">;    // with broadcasting and promotion
 def Handwritten : Frontend<"handwritten">;
 def Internal : Frontend<"internal">;        // made by rules and passes only
 
-// Where tests draw an operand's random values from; integers and bools take what of it they can hold.
+// Where tests draw an operand's random values from; integers and bools take what of it they can
+// hold.
 class Domain<string lowest_, string highest_> {
   string lowest = lowest_;
   string highest = highest_;
@@ -108,8 +109,9 @@ class Domain<string lowest_, string highest_> {
 def AnyDomain : Domain<"-4", "4">;
 def PositiveDomain : Domain<"0.001", "1000">;
 
-// What the tests of the op draw and expect: a domain for each operand, or one for all, and the error budget of an f32 result: in units in
-// the last place of the reference's, 0 for bit-exact; or ReductionBound.
+// What the tests of the op draw and expect: a domain for each operand, or one for all, and the
+// error budget of an f32 result: in units in the last place of the reference's, 0 for bit-exact; or
+// ReductionBound.
 class Tests<list<Domain> domains_, int ulp_, string reason_ = ""> {
   list<Domain> domains = domains_;
   int ulp = ulp_;

@@ -15,10 +15,13 @@ namespace weft::ir {
 
 bool isRandomState(mlir::Type type) {
   auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
-  return tensor && tensor.getElementType().isInteger(64) && tensor.getShape() == llvm::ArrayRef<int64_t>{2};
+  return tensor && tensor.getElementType().isInteger(64) &&
+         tensor.getShape() == llvm::ArrayRef<int64_t>{2};
 }
 
-mlir::Type withElementType(mlir::Type type, mlir::Type element) { return mlir::cast<mlir::RankedTensorType>(type).clone(element); }
+mlir::Type withElementType(mlir::Type type, mlir::Type element) {
+  return mlir::cast<mlir::RankedTensorType>(type).clone(element);
+}
 
 void WeftDialect::initialize() {
   addOperations<
@@ -37,9 +40,11 @@ void WeftDialect::initialize() {
   loadExtensions(*getContext());
 }
 
-mlir::Operation *WeftDialect::materializeConstant(mlir::OpBuilder &builder, mlir::Attribute value, mlir::Type type, mlir::Location loc) {
+mlir::Operation *WeftDialect::materializeConstant(mlir::OpBuilder &builder, mlir::Attribute value,
+                                                  mlir::Type type, mlir::Location loc) {
   if (auto elements = mlir::dyn_cast<mlir::ElementsAttr>(value))
-    if (elements.getType() == type) return ConstantOp::create(builder, loc, elements);
+    if (elements.getType() == type)
+      return ConstantOp::create(builder, loc, elements);
   return nullptr;
 }
 

@@ -1,4 +1,5 @@
-// The one interface of all weft ops. A record gives each method inline, in the file of its group, or says why it has none.
+// The one interface of all weft ops. A record gives each method inline, in the file of its group,
+// or says why it has none.
 #ifndef WEFT_INTERFACES
 #define WEFT_INTERFACES
 

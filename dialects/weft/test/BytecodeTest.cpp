@@ -27,7 +27,8 @@ protected:
   std::string write(std::unique_ptr<BytecodeVersion> version = nullptr) {
     EXPECT_TRUE(parse(kProgram)) << messages;
     mlir::BytecodeWriterConfig config;
-    if (version) config.setDialectVersion<WeftDialect>(std::move(version));
+    if (version)
+      config.setDialectVersion<WeftDialect>(std::move(version));
     std::string bytes;
     llvm::raw_string_ostream out(bytes);
     EXPECT_TRUE(mlir::succeeded(mlir::writeBytecodeToFile(*module, out, config)));
@@ -43,18 +44,26 @@ TEST_F(BytecodeTest, RoundTrip) {
 }
 
 TEST_F(BytecodeTest, AnOlderVersionIsRead) {
-  EXPECT_TRUE(mlir::parseSourceString<mlir::ModuleOp>(write(std::make_unique<BytecodeVersion>(0)), &context)) << messages;
+  EXPECT_TRUE(mlir::parseSourceString<mlir::ModuleOp>(write(std::make_unique<BytecodeVersion>(0)),
+                                                      &context))
+      << messages;
 }
 
 TEST_F(BytecodeTest, ANewerVersionIsRefused) {
-  EXPECT_FALSE(mlir::parseSourceString<mlir::ModuleOp>(write(std::make_unique<BytecodeVersion>(kBytecodeVersion + 1)), &context));
-  EXPECT_NE(messages.find("the file holds weft ops of version 2, but this Weft reads versions up to 1"), std::string::npos) << messages;
+  EXPECT_FALSE(mlir::parseSourceString<mlir::ModuleOp>(
+      write(std::make_unique<BytecodeVersion>(kBytecodeVersion + 1)), &context));
+  EXPECT_NE(
+      messages.find("the file holds weft ops of version 2, but this Weft reads versions up to 1"),
+      std::string::npos)
+      << messages;
 }
 
 TEST_F(BytecodeTest, CutFilesAreRefused) {
   std::string bytes = write();
   for (size_t length = 8; length < bytes.size(); length += 7)
-    EXPECT_FALSE(mlir::parseSourceString<mlir::ModuleOp>(llvm::StringRef(bytes).take_front(length), &context)) << length;
+    EXPECT_FALSE(mlir::parseSourceString<mlir::ModuleOp>(llvm::StringRef(bytes).take_front(length),
+                                                         &context))
+        << length;
 }
 
 TEST_F(BytecodeTest, AnyDamageToAFileIsSeen) {
@@ -75,7 +84,9 @@ TEST_F(BytecodeTest, AnyDamageToAFileIsSeen) {
     std::string changed = bytes;
     changed[at] = static_cast<char>(changed[at] ^ 1 << at % 8);
     EXPECT_EQ(inspectBytecode(changed), BytecodeState::Damaged) << at;
-    if (at > sections + 16) EXPECT_EQ(inspectBytecode(llvm::StringRef(bytes).take_front(at)), BytecodeState::Damaged) << at;
+    if (at > sections + 16)
+      EXPECT_EQ(inspectBytecode(llvm::StringRef(bytes).take_front(at)), BytecodeState::Damaged)
+          << at;
   }
 }
 

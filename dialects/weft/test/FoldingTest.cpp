@@ -1,4 +1,5 @@
-// Folds hold for every value: NaN, infinities and signed zeros. Each test folds ops over an unknown %x, or over constants.
+// Folds hold for every value: NaN, infinities and signed zeros. Each test folds ops over an unknown
+// %x, or over constants.
 #include "dialects/weft/ir/Folding.h"
 
 #include <limits>
@@ -16,18 +17,22 @@ protected:
   mlir::Value fold(llvm::StringRef text) {
     function = parse(text);
     EXPECT_TRUE(function) << messages;
-    if (!function) return {};
+    if (!function)
+      return {};
     mlir::OperationFolder folder(&context);
-    for (mlir::Operation &op : llvm::make_early_inc_range(function.getBody().front().without_terminator())) {
-      if (mlir::isa<ConstantOp>(op)) continue;
+    for (mlir::Operation &op :
+         llvm::make_early_inc_range(function.getBody().front().without_terminator())) {
+      if (mlir::isa<ConstantOp>(op))
+        continue;
       (void)folder.tryToFold(&op);
     }
     return function.getBody().front().getTerminator()->getOperand(0);
   }
   // The same for the body of a function of %x: tensor<2x3xf32>.
   mlir::Value foldOver(llvm::StringRef body, llvm::StringRef result = "tensor<2x3xf32>") {
-    return fold(("func.func @f(%x: tensor<2x3xf32>, %i: tensor<2x3xi32>, %b: tensor<2x3xi1>, %s: tensor<2xi64>) -> " + result + " {\n" +
-                 body + "\nreturn %r : " + result + "\n}")
+    return fold(("func.func @f(%x: tensor<2x3xf32>, %i: tensor<2x3xi32>, %b: tensor<2x3xi1>, %s: "
+                 "tensor<2xi64>) -> " +
+                 result + " {\n" + body + "\nreturn %r : " + result + "\n}")
                     .str());
   }
   bool isArgument(mlir::Value value, unsigned number = 0) {
@@ -44,14 +49,22 @@ protected:
 };
 
 TEST_F(FoldingTest, AddingMinusZeroIsNothingAddingZeroIsNot) {
-  EXPECT_TRUE(isArgument(foldOver("%z = weft.constant dense<-0.0> : tensor<2x3xf32>\n%r = weft.add %x, %z : tensor<2x3xf32>")));
-  EXPECT_TRUE(isArgument(foldOver("%z = weft.constant dense<-0.0> : tensor<2x3xf32>\n%r = weft.add %z, %x : tensor<2x3xf32>")));
+  EXPECT_TRUE(isArgument(foldOver(
+      "%z = weft.constant dense<-0.0> : tensor<2x3xf32>\n%r = weft.add %x, %z : tensor<2x3xf32>")));
+  EXPECT_TRUE(isArgument(foldOver(
+      "%z = weft.constant dense<-0.0> : tensor<2x3xf32>\n%r = weft.add %z, %x : tensor<2x3xf32>")));
   // -0 + 0 is 0.
-  EXPECT_FALSE(isArgument(foldOver("%z = weft.constant dense<0.0> : tensor<2x3xf32>\n%r = weft.add %x, %z : tensor<2x3xf32>")));
-  EXPECT_TRUE(isArgument(foldOver("%z = weft.constant dense<0.0> : tensor<2x3xf32>\n%r = weft.sub %x, %z : tensor<2x3xf32>")));
-  EXPECT_FALSE(isArgument(foldOver("%z = weft.constant dense<-0.0> : tensor<2x3xf32>\n%r = weft.sub %x, %z : tensor<2x3xf32>")));
-  EXPECT_TRUE(
-      isArgument(foldOver("%z = weft.constant dense<0> : tensor<2x3xi32>\n%r = weft.add %i, %z : tensor<2x3xi32>", "tensor<2x3xi32>"), 1));
+  EXPECT_FALSE(isArgument(foldOver(
+      "%z = weft.constant dense<0.0> : tensor<2x3xf32>\n%r = weft.add %x, %z : tensor<2x3xf32>")));
+  EXPECT_TRUE(isArgument(foldOver(
+      "%z = weft.constant dense<0.0> : tensor<2x3xf32>\n%r = weft.sub %x, %z : tensor<2x3xf32>")));
+  EXPECT_FALSE(isArgument(foldOver(
+      "%z = weft.constant dense<-0.0> : tensor<2x3xf32>\n%r = weft.sub %x, %z : tensor<2x3xf32>")));
+  EXPECT_TRUE(isArgument(
+      foldOver(
+          "%z = weft.constant dense<0> : tensor<2x3xi32>\n%r = weft.add %i, %z : tensor<2x3xi32>",
+          "tensor<2x3xi32>"),
+      1));
 }
 
 TEST_F(FoldingTest, IdentitiesOfOneOperand) {
@@ -59,22 +72,32 @@ TEST_F(FoldingTest, IdentitiesOfOneOperand) {
        {"%c = weft.constant dense<1.0> : tensor<2x3xf32>\n%r = weft.mul %x, %c : tensor<2x3xf32>",
         "%c = weft.constant dense<1.0> : tensor<2x3xf32>\n%r = weft.mul %c, %x : tensor<2x3xf32>",
         "%c = weft.constant dense<1.0> : tensor<2x3xf32>\n%r = weft.div %x, %c : tensor<2x3xf32>",
-        "%n = weft.neg %x : tensor<2x3xf32>\n%r = weft.neg %n : tensor<2x3xf32>", "%r = weft.maximum %x, %x : tensor<2x3xf32>",
-        "%r = weft.select %b, %x, %x : tensor<2x3xf32>", "%r = weft.cast %x : tensor<2x3xf32> to tensor<2x3xf32>",
-        "%w = weft.cast %x : tensor<2x3xf32> to tensor<2x3xf64>\n%r = weft.cast %w : tensor<2x3xf64> to tensor<2x3xf32>",
-        "%r = weft.reshape %x : tensor<2x3xf32> to tensor<2x3xf32>", "%r = weft.broadcast %x : tensor<2x3xf32> to tensor<2x3xf32>",
-        "%r = weft.transpose %x, [0, 1] : tensor<2x3xf32>", "%r = weft.slice %x [[0, 0] : [2, 3] : [1, 1]] : tensor<2x3xf32>",
+        "%n = weft.neg %x : tensor<2x3xf32>\n%r = weft.neg %n : tensor<2x3xf32>",
+        "%r = weft.maximum %x, %x : tensor<2x3xf32>",
+        "%r = weft.select %b, %x, %x : tensor<2x3xf32>",
+        "%r = weft.cast %x : tensor<2x3xf32> to tensor<2x3xf32>",
+        "%w = weft.cast %x : tensor<2x3xf32> to tensor<2x3xf64>\n%r = weft.cast %w : "
+        "tensor<2x3xf64> to tensor<2x3xf32>",
+        "%r = weft.reshape %x : tensor<2x3xf32> to tensor<2x3xf32>",
+        "%r = weft.broadcast %x : tensor<2x3xf32> to tensor<2x3xf32>",
+        "%r = weft.transpose %x, [0, 1] : tensor<2x3xf32>",
+        "%r = weft.slice %x [[0, 0] : [2, 3] : [1, 1]] : tensor<2x3xf32>",
         "%r = weft.concat %x dim = 0 : tensor<2x3xf32>",
-        "%t = weft.transpose %x, [1, 0] : tensor<2x3xf32>\n%r = weft.transpose %t, [1, 0] : tensor<3x2xf32>",
-        "%f = weft.reshape %x : tensor<2x3xf32> to tensor<6xf32>\n%r = weft.reshape %f : tensor<6xf32> to tensor<2x3xf32>"})
+        "%t = weft.transpose %x, [1, 0] : tensor<2x3xf32>\n%r = weft.transpose %t, [1, 0] : "
+        "tensor<3x2xf32>",
+        "%f = weft.reshape %x : tensor<2x3xf32> to tensor<6xf32>\n%r = weft.reshape %f : "
+        "tensor<6xf32> to tensor<2x3xf32>"})
     EXPECT_TRUE(isArgument(foldOver(body))) << body << messages;
 }
 
 TEST_F(FoldingTest, WhatDoesNotHoldForEveryValueStays) {
   for (const char *body :
-       {"%c = weft.constant dense<0.0> : tensor<2x3xf32>\n%r = weft.mul %x, %c : tensor<2x3xf32>", "%r = weft.sub %x, %x : tensor<2x3xf32>",
-        "%w = weft.cast %x : tensor<2x3xf32> to tensor<2x3xi64>\n%r = weft.cast %w : tensor<2x3xi64> to tensor<2x3xf32>",
-        "%w = weft.cast %x : tensor<2x3xf32> to tensor<2x3xbf16>\n%r = weft.cast %w : tensor<2x3xbf16> to tensor<2x3xf32>",
+       {"%c = weft.constant dense<0.0> : tensor<2x3xf32>\n%r = weft.mul %x, %c : tensor<2x3xf32>",
+        "%r = weft.sub %x, %x : tensor<2x3xf32>",
+        "%w = weft.cast %x : tensor<2x3xf32> to tensor<2x3xi64>\n%r = weft.cast %w : "
+        "tensor<2x3xi64> to tensor<2x3xf32>",
+        "%w = weft.cast %x : tensor<2x3xf32> to tensor<2x3xbf16>\n%r = weft.cast %w : "
+        "tensor<2x3xbf16> to tensor<2x3xf32>",
         "%r = weft.slice %x [[1, 0] : [-1, 3] : [-1, 1]] : tensor<2x3xf32>"}) {
     mlir::Value value = foldOver(body);
     EXPECT_FALSE(isArgument(value)) << body;
@@ -83,9 +106,9 @@ TEST_F(FoldingTest, WhatDoesNotHoldForEveryValueStays) {
 }
 
 TEST_F(FoldingTest, ChainsOfMovementsBecomeOne) {
-  mlir::Value value =
-      foldOver("%0 = weft.reshape %x : tensor<2x3xf32> to tensor<6xf32>\n%r = weft.reshape %0 : tensor<6xf32> to tensor<3x2xf32>",
-               "tensor<3x2xf32>");
+  mlir::Value value = foldOver("%0 = weft.reshape %x : tensor<2x3xf32> to tensor<6xf32>\n%r = "
+                               "weft.reshape %0 : tensor<6xf32> to tensor<3x2xf32>",
+                               "tensor<3x2xf32>");
   EXPECT_TRUE(isArgument(value.getDefiningOp<ReshapeOp>().getInput()));
   value = foldOver("%0 = weft.reshape %x : tensor<2x3xf32> to tensor<1x2x3xf32>\n"
                    "%r = weft.broadcast %0 : tensor<1x2x3xf32> to tensor<4x2x3xf32>",
@@ -115,8 +138,9 @@ TEST_F(FoldingTest, LargeConstantsAreNotWrittenOut) {
   auto program = [](int64_t n) {
     std::string rows = "tensor<" + std::to_string(n) + "x2xi32>";
     return "func.func @f() -> " + rows +
-           " {\n%0 = weft.constant dense<[1, 2]> : tensor<2xi32>\n%1 = weft.broadcast %0 : tensor<2xi32> to " + rows +
-           "\nreturn %1 : " + rows + "\n}";
+           " {\n%0 = weft.constant dense<[1, 2]> : tensor<2xi32>\n%1 = weft.broadcast %0 : "
+           "tensor<2xi32> to " +
+           rows + "\nreturn %1 : " + rows + "\n}";
   };
   EXPECT_TRUE(constant(fold(program(kMaxFoldedElements / 2))));
   EXPECT_FALSE(constant(fold(program(kMaxFoldedElements / 2 + 1))));
@@ -130,7 +154,8 @@ TEST_F(FoldingTest, SmallTablesConcatenate) {
     return %2 : tensor<3xi32>
   })");
   ASSERT_TRUE(constant(value));
-  EXPECT_EQ(llvm::to_vector(constant(value).getValues<int32_t>()), (llvm::SmallVector<int32_t>{1, 2, 3}));
+  EXPECT_EQ(llvm::to_vector(constant(value).getValues<int32_t>()),
+            (llvm::SmallVector<int32_t>{1, 2, 3}));
 }
 
 TEST_F(FoldingTest, OnlyExactFunctionsFold) {
@@ -157,21 +182,25 @@ TEST_F(FoldingTest, ComparisonsAndBoolsFold) {
     return %3 : tensor<3xi1>
   })");
   ASSERT_TRUE(constant(value));
-  EXPECT_EQ(llvm::to_vector(constant(value).getValues<bool>()), (llvm::SmallVector<bool>{false, false, true}));
+  EXPECT_EQ(llvm::to_vector(constant(value).getValues<bool>()),
+            (llvm::SmallVector<bool>{false, false, true}));
 }
 
 TEST_F(FoldingTest, AdvancesBecomeOffsets) {
-  mlir::Value value = foldOver("%0 = weft.random_advance %s, 16 : tensor<2xi64>\n%1 = weft.random_advance %0, 32 : tensor<2xi64>\n"
+  mlir::Value value = foldOver("%0 = weft.random_advance %s, 16 : tensor<2xi64>\n%1 = "
+                               "weft.random_advance %0, 32 : tensor<2xi64>\n"
                                "%r = weft.random_uniform %1 {offset = 4 : i64} : tensor<2x3xf32>");
   auto sample = value.getDefiningOp<RandomUniformOp>();
   ASSERT_TRUE(sample);
   EXPECT_EQ(sample.getOffset(), 52);
   EXPECT_TRUE(isArgument(sample.getState(), 3));
-  EXPECT_TRUE(isArgument(foldOver("%r = weft.random_advance %s, 0 : tensor<2xi64>", "tensor<2xi64>"), 3));
+  EXPECT_TRUE(
+      isArgument(foldOver("%r = weft.random_advance %s, 0 : tensor<2xi64>", "tensor<2xi64>"), 3));
 }
 
 TEST_F(FoldingTest, SymbolicTypesNeverBecomeConstants) {
-  mlir::Value value = fold(R"(func.func @f(%n: tensor<?xf32, #weft.dims<n>>) -> tensor<?xf32, #weft.dims<n>> {
+  mlir::Value value =
+      fold(R"(func.func @f(%n: tensor<?xf32, #weft.dims<n>>) -> tensor<?xf32, #weft.dims<n>> {
     %0 = weft.constant dense<2.0> : tensor<f32>
     %1 = weft.broadcast %0 : tensor<f32> to tensor<?xf32, #weft.dims<n>>
     return %1 : tensor<?xf32, #weft.dims<n>>

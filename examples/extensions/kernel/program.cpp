@@ -1,4 +1,5 @@
-// Calls the kernel between other ops: a loss on the largest and the smallest element of each row, and its gradient.
+// Calls the kernel between other ops: a loss on the largest and the smallest element of each row,
+// and its gradient.
 #include <iostream>
 
 #include "weft/weft.h"

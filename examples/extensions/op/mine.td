@@ -1,4 +1,5 @@
-// A dialect with one op. Weft_UnaryOp makes the rest of it from this record, as for ops of Weft: verifier, assembly, reference evaluation, lowering.
+// A dialect with one op. Weft_UnaryOp makes the rest of it from this record, as for ops of Weft:
+// verifier, assembly, reference evaluation, lowering.
 include "dialects/weft/ir/ElementwiseOps.td"
 
 def Mine_Dialect : Dialect {

@@ -1,4 +1,5 @@
-// The dialect, and the plugin that registers it. mine_*.inc are made from mine.td by mlir-tblgen (test.sh).
+// The dialect, and the plugin that registers it. mine_*.inc are made from mine.td by mlir-tblgen
+// (test.sh).
 #include "compiler/plugin/Plugin.h"
 #include "dialects/weft/ir/Folding.h"
 #include "dialects/weft/ir/Weft.h"
@@ -20,8 +21,11 @@ void mine::MineDialect::initialize() {
 
 namespace {
 void registerAll(weft::compiler::PluginRegistrar &registrar) {
-  registrar.registerDialects("mine", "1.0", [](mlir::DialectRegistry &registry) { registry.insert<mine::MineDialect>(); });
+  registrar.registerDialects(
+      "mine", "1.0", [](mlir::DialectRegistry &registry) { registry.insert<mine::MineDialect>(); });
 }
 } // namespace
 
-extern "C" weft::compiler::PluginInfo weft_plugin() { return {weft::compiler::kPluginApiVersion, "mine", "1.0", registerAll}; }
+extern "C" weft::compiler::PluginInfo weft_plugin() {
+  return {weft::compiler::kPluginApiVersion, "mine", "1.0", registerAll};
+}

@@ -10,16 +10,21 @@ namespace mine {
 class AbsPass : public mlir::PassWrapper<AbsPass, mlir::OperationPass<mlir::ModuleOp>> {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(AbsPass)
-  llvm::StringRef getName() const override { return "mine-abs"; }
+  llvm::StringRef getName() const override {
+    return "mine-abs";
+  }
 
   void runOnOperation() override {
     getOperation().walk([](weft::ir::SqrtOp root) {
       auto square = root.getInput().getDefiningOp<weft::ir::MulOp>();
-      if (!square || square.getLhs() != square.getRhs()) return;
+      if (!square || square.getLhs() != square.getRhs())
+        return;
       mlir::OpBuilder builder(root);
-      root.replaceAllUsesWith(weft::ir::AbsOp::create(builder, root.getLoc(), square.getLhs()).getResult());
+      root.replaceAllUsesWith(
+          weft::ir::AbsOp::create(builder, root.getLoc(), square.getLhs()).getResult());
       root.erase();
-      if (square.use_empty()) square.erase();
+      if (square.use_empty())
+        square.erase();
     });
   }
 };

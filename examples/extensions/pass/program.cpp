@@ -1,4 +1,5 @@
-// The pass registered from C++ (with --register), and what it changes: x * x overflows, abs(x) does not.
+// The pass registered from C++ (with --register), and what it changes: x * x overflows, abs(x) does
+// not.
 #include <cstring>
 #include <iostream>
 
@@ -9,7 +10,9 @@
 int main(int argc, char **argv) {
   if (argc > 1 && !std::strcmp(argv[1], "--register")) {
     using namespace weft::compiler;
-    registerPass(Phase::Graph, Position::After, [] { return std::make_unique<mine::AbsPass>(); }, "mine-abs", "1.0");
+    registerPass(
+        Phase::Graph, Position::After, [] { return std::make_unique<mine::AbsPass>(); }, "mine-abs",
+        "1.0");
   }
   weft::Tensor x = weft::tensor({-3.f, 1e30f});
   std::cout << weft::sqrt(x * x) << "\n";

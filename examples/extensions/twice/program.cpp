@@ -1,4 +1,5 @@
-// A function, its derivative and its second derivative as programs: dumped, run, and the last one compiled ahead of time.
+// A function, its derivative and its second derivative as programs: dumped, run, and the last one
+// compiled ahead of time.
 #include <fstream>
 #include <iostream>
 
@@ -18,8 +19,9 @@ weft::Tensor banana(const weft::Tensor &point) {
 int main(int argc, char **argv) {
   std::string folder = argc > 1 ? argv[1] : ".";
   weft::Program function = weft::trace(banana, {weft::zeros({2})});
-  weft::Program gradient = function.differentiate();               // point -> value, gradient
-  weft::Program hessian = gradient.differentiate({.result = 1});   // point, v -> value, gradient, Hessian times v
+  weft::Program gradient = function.differentiate(); // point -> value, gradient
+  weft::Program hessian =
+      gradient.differentiate({.result = 1}); // point, v -> value, gradient, Hessian times v
   function.save(folder + "/function.mlir");
   gradient.save(folder + "/gradient.mlir");
   hessian.save(folder + "/hessian.mlirbc", weft::ProgramFormat::bytecode);
@@ -31,17 +33,20 @@ int main(int argc, char **argv) {
   for (int step = 0; step < 8; ++step) {
     std::vector<float> h[2], g;
     for (int i = 0; i < 2; ++i) {
-      std::vector<weft::Tensor> results = hessian.run({point, weft::tensor({i == 0 ? 1.f : 0.f, i == 1 ? 1.f : 0.f})});
+      std::vector<weft::Tensor> results =
+          hessian.run({point, weft::tensor({i == 0 ? 1.f : 0.f, i == 1 ? 1.f : 0.f})});
       g = results[1].to_vector<float>();
       h[i] = results[2].to_vector<float>();
     }
     float determinant = h[0][0] * h[1][1] - h[0][1] * h[1][0];
-    float dx = (g[0] * h[1][1] - g[1] * h[1][0]) / determinant, dy = (g[1] * h[0][0] - g[0] * h[0][1]) / determinant;
+    float dx = (g[0] * h[1][1] - g[1] * h[1][0]) / determinant,
+          dy = (g[1] * h[0][0] - g[0] * h[0][1]) / determinant;
     point = point - weft::tensor({dx, dy});
   }
   std::vector<float> found = point.to_vector<float>();
   std::cout << "minimum at " << found[0] << ", " << found[1] << "\n";
-  if (std::abs(found[0] - 1) > 1e-3f || std::abs(found[1] - 1) > 1e-3f) return 1;
+  if (std::abs(found[0] - 1) > 1e-3f || std::abs(found[1] - 1) > 1e-3f)
+    return 1;
 
   hessian.compile({.emit = weft::Emit::executable, .output = folder + "/hessian"});
   return 0;

@@ -1,5 +1,6 @@
-// Entries of the disk cache: a plan and objects of code, under a checksum that is made right before they are read. The cache's own frame
-// (a SHA-256 over everything) lets no altered entry through to this parser.
+// Entries of the disk cache: a plan and objects of code, under a checksum that is made right before
+// they are read. The cache's own frame (a SHA-256 over everything) lets no altered entry through to
+// this parser.
 #include <cstring>
 
 #include "compiler/link/Artifact.h"
@@ -30,11 +31,14 @@ bool parse(const uint8_t *data, size_t size) {
     std::memcpy(bytes.data() + kChecksumAt, &sum, sizeof sum);
   }
   auto artifact = compiler::readArtifact(bytes);
-  if (artifact.ok() && compiler::writeArtifact(*artifact).size() > size) std::abort();
+  if (artifact.ok() && compiler::writeArtifact(*artifact).size() > size)
+    std::abort();
   return artifact.ok();
 }
 
 // An object of no bytes takes 8 in the file, and some 100 as a shared string.
-int64_t allowed_bytes(size_t size) { return 24 * static_cast<int64_t>(size) + 8192; }
+int64_t allowed_bytes(size_t size) {
+  return 24 * static_cast<int64_t>(size) + 8192;
+}
 
 } // namespace weft::fuzz

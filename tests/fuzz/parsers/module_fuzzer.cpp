@@ -1,4 +1,5 @@
-// Programs as text and as bytecode: weft's types, attributes, op assembly and verifiers behind MLIR's parser.
+// Programs as text and as bytecode: weft's types, attributes, op assembly and verifiers behind
+// MLIR's parser.
 #include <cstring>
 #include <map>
 #include <set>
@@ -70,9 +71,12 @@ mlir::MLIRContext &context() {
 
 static std::string written(mlir::ModuleOp module) {
   std::string bytes;
-  if (kBytecode) bytes = ir::writeBytecode(module);
-  else llvm::raw_string_ostream(bytes) << module;
-  if (bytes.empty()) std::abort();
+  if (kBytecode)
+    bytes = ir::writeBytecode(module);
+  else
+    llvm::raw_string_ostream(bytes) << module;
+  if (bytes.empty())
+    std::abort();
   return bytes;
 }
 
@@ -81,14 +85,16 @@ std::vector<std::string> seeds() {
   std::vector<std::string> all;
   for (const char *text : kPrograms) {
     auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context());
-    if (!module) std::abort();
+    if (!module)
+      std::abort();
     all.push_back(kBytecode ? written(*module) : text);
   }
   std::map<std::string, int> of_op;
   std::set<std::string> known;
   for (const tests::OpCase &c : tests::allCases(context())) {
     constexpr int kMostOfAnOp = 3;
-    if (c.large || of_op[c.op] == kMostOfAnOp || !known.insert(c.op + c.attributes).second) continue;
+    if (c.large || of_op[c.op] == kMostOfAnOp || !known.insert(c.op + c.attributes).second)
+      continue;
     for (DType dtype : {DType::kFloat32, DType::kInt64, DType::kBool})
       if (tests::OpModule made = tests::buildModule(context(), c, dtype)) {
         ++of_op[c.op];
@@ -101,19 +107,26 @@ std::vector<std::string> seeds() {
 
 bool parse(const uint8_t *data, size_t size) {
   std::string source(reinterpret_cast<const char *>(data), size);
-  // MLIR's reader gets bytecode that its checksum says is as it was written, and nothing of others': it does not stand up to any bytes.
+  // MLIR's reader gets bytecode that its checksum says is as it was written, and nothing of
+  // others': it does not stand up to any bytes.
   ir::BytecodeState state = ir::inspectBytecode(source);
-  if (state != (kBytecode ? ir::BytecodeState::Intact : ir::BytecodeState::None)) return false;
+  if (state != (kBytecode ? ir::BytecodeState::Intact : ir::BytecodeState::None))
+    return false;
   mlir::MLIRContext *current = &context();
-  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::parseSourceString<mlir::ModuleOp>(source, current);
-  if (!module) return false;
+  mlir::OwningOpRef<mlir::ModuleOp> module =
+      mlir::parseSourceString<mlir::ModuleOp>(source, current);
+  if (!module)
+    return false;
   // What is accepted can be written, and read again.
-  if (!mlir::parseSourceString<mlir::ModuleOp>(written(*module), current)) std::abort();
+  if (!mlir::parseSourceString<mlir::ModuleOp>(written(*module), current))
+    std::abort();
   return true;
 }
 
 // MLIR's own structures; a constant's elements are splats or stand in the file.
-int64_t allowed_bytes(size_t size) { return 4096 * static_cast<int64_t>(size) + (64 << 20); }
+int64_t allowed_bytes(size_t size) {
+  return 4096 * static_cast<int64_t>(size) + (64 << 20);
+}
 
 } // namespace weft::fuzz
 
@@ -125,14 +138,17 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t mos
   using namespace weft::fuzz;
   Generator random(seed);
   std::string source(reinterpret_cast<const char *>(data), size);
-  if (random() % 8 == 0 || weft::ir::inspectBytecode(source) != weft::ir::BytecodeState::Intact) return LLVMFuzzerMutate(data, size, most);
+  if (random() % 8 == 0 || weft::ir::inspectBytecode(source) != weft::ir::BytecodeState::Intact)
+    return LLVMFuzzerMutate(data, size, most);
   // Unverified: what was changed before may be changed again.
   mlir::ParserConfig config(&context(), /*verifyAfterParse=*/false);
   auto module = mlir::parseSourceString<mlir::ModuleOp>(source, config);
-  if (!module) return LLVMFuzzerMutate(data, size, most);
+  if (!module)
+    return LLVMFuzzerMutate(data, size, most);
   mutate(*module, random);
   std::string bytes = written(*module);
-  if (bytes.size() > most) return LLVMFuzzerMutate(data, size, most);
+  if (bytes.size() > most)
+    return LLVMFuzzerMutate(data, size, most);
   std::memcpy(data, bytes.data(), bytes.size());
   return random() % 8 == 0 ? LLVMFuzzerMutate(data, bytes.size(), most) : bytes.size();
 }

@@ -1,4 +1,5 @@
-// What the fuzz targets of parsers share: a corpus that the writers make, and a bound on what a parser may allocate.
+// What the fuzz targets of parsers share: a corpus that the writers make, and a bound on what a
+// parser may allocate.
 #pragma once
 
 #include <cstdint>
