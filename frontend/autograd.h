@@ -8,6 +8,7 @@
 
 namespace weft {
 
+// What grad() is given beside outputs and inputs.
 struct GradOptions {
   std::vector<Tensor> grad_outputs =
       {}; // the weights of the outputs; may be left out for outputs of one element
@@ -51,6 +52,7 @@ private:
   bool previous_;
 };
 
+// Whether calls on this thread keep history.
 bool grad_enabled();
 
 } // namespace weft

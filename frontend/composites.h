@@ -14,25 +14,38 @@
 namespace weft {
 
 // --- Elementwise. Integers give float32 where the result is a fraction. ---
+// 1 / x.
 Tensor reciprocal(const Tensor &x, Location location = Location::current());
+// The logarithm to base 2; NaN below 0, -inf at 0.
 Tensor log2(const Tensor &x, Location location = Location::current());
+// The logarithm to base 10; NaN below 0, -inf at 0.
 Tensor log10(const Tensor &x, Location location = Location::current());
+// The tangent, of radians.
 Tensor tan(const Tensor &x, Location location = Location::current());
+// (exp(x) - exp(-x)) / 2.
 Tensor sinh(const Tensor &x, Location location = Location::current());
+// (exp(x) + exp(-x)) / 2.
 Tensor cosh(const Tensor &x, Location location = Location::current());
-// In radians; accurate to the ends of their domains, outside of which they are NaN.
+// The angle in [-pi/2, pi/2] whose sine is x; accurate to the ends of [-1, 1], NaN outside.
 Tensor asin(const Tensor &x, Location location = Location::current());
+// The angle in [0, pi] whose cosine is x; accurate to the ends of [-1, 1], NaN outside.
 Tensor acos(const Tensor &x, Location location = Location::current());
+// The angle in [-pi/2, pi/2] whose tangent is x.
 Tensor atan(const Tensor &x, Location location = Location::current());
-// Accurate near 0 (acosh near 1) and for numbers whose square overflows.
+// The inverse of sinh; accurate near 0 and for numbers whose square overflows.
 Tensor asinh(const Tensor &x, Location location = Location::current());
+// The inverse of cosh, not negative; accurate near 1, NaN below it.
 Tensor acosh(const Tensor &x, Location location = Location::current());
+// The inverse of tanh; accurate near 0, infinite at 1 and -1, NaN beyond.
 Tensor atanh(const Tensor &x, Location location = Location::current());
+// 2 to the power of x.
 Tensor exp2(const Tensor &x, Location location = Location::current());
 // log(x / (1 - x)), of x clamped to [eps, 1 - eps] if eps is given.
 Tensor logit(const Tensor &x, std::optional<double> eps = {},
              Location location = Location::current());
+// Radians as degrees.
 Tensor rad2deg(const Tensor &x, Location location = Location::current());
+// Degrees as radians.
 Tensor deg2rad(const Tensor &x, Location location = Location::current());
 // x - trunc(x).
 Tensor frac(const Tensor &x, Location location = Location::current());
@@ -48,9 +61,10 @@ Tensor xlogy(TensorArg x, TensorArg y, Location location = Location::current());
 // the dtype where nothing is given.
 Tensor nan_to_num(const Tensor &x, double nan = 0, std::optional<double> posinf = {},
                   std::optional<double> neginf = {}, Location location = Location::current());
-// x + value * a * b; x + value * a / b.
+// x + value * a * b.
 Tensor addcmul(const Tensor &x, const Tensor &a, const Tensor &b, Scalar value = 1.0,
                Location location = Location::current());
+// x + value * a / b.
 Tensor addcdiv(const Tensor &x, const Tensor &a, const Tensor &b, Scalar value = 1.0,
                Location location = Location::current());
 // The integer next to x towards 0; integers stay.
@@ -66,9 +80,10 @@ Tensor logaddexp(const Tensor &x, const Tensor &y, Location location = Location:
 // nothing, unless equal_nan.
 Tensor is_close(const Tensor &x, const Tensor &y, double rtol = 1e-5, double atol = 1e-8,
                 bool equal_nan = false, Location location = Location::current());
-// Whether all are close; whether shapes and all elements are equal. Both compute x and y now.
+// Whether all are close. Computes x and y now.
 bool all_close(const Tensor &x, const Tensor &y, double rtol = 1e-5, double atol = 1e-8,
                bool equal_nan = false, Location location = Location::current());
+// Whether shapes and all elements are equal. Computes x and y now.
 bool equal(const Tensor &x, const Tensor &y, Location location = Location::current());
 
 // --- Along dims ---
@@ -80,9 +95,10 @@ Tensor std(const Tensor &x, Dims dims = {}, int64_t correction = 1, bool keepdim
            Location location = Location::current());
 // How many elements are not 0: int64.
 Tensor count_nonzero(const Tensor &x, Dims dims = {}, Location location = Location::current());
-// The sum and the mean of the elements that are not NaN.
+// The sum of the elements that are not NaN.
 Tensor nansum(const Tensor &x, Dims dims = {}, bool keepdim = false,
               Location location = Location::current());
+// The mean of the elements that are not NaN.
 Tensor nanmean(const Tensor &x, Dims dims = {}, bool keepdim = false,
                Location location = Location::current());
 // The p-norm over dims: (sum |x|^p)^(1/p); for p = 0 how many are not 0, for infinity (-infinity)
@@ -113,6 +129,7 @@ Tensor cdist(const Tensor &x, const Tensor &y, Location location = Location::cur
 // so).
 std::pair<Tensor, Tensor> sort(const Tensor &x, int64_t dim = -1, bool descending = false,
                                Location location = Location::current());
+// sort(x, dim, descending).second.
 Tensor argsort(const Tensor &x, int64_t dim = -1, bool descending = false,
                Location location = Location::current());
 // sort(x, 0).first.
@@ -129,16 +146,18 @@ std::pair<Tensor, Tensor> kthvalue(const Tensor &x, int64_t k, int64_t dim = -1,
 std::pair<Tensor, Tensor> median(const Tensor &x, int64_t dim, bool keepdim = false,
                                  Location location = Location::current());
 Tensor median(const Tensor &x, Location location = Location::current());
-// The largest (smallest) element along dim, or the first NaN, and where it stands: of equal ones
-// the first, which alone has a derivative (max and min share it). PyTorch's max(dim) and min(dim).
+// The largest element along dim, or the first NaN, and where it stands: of equal ones the first,
+// which alone has a derivative (max shares it). PyTorch's max(dim).
 std::pair<Tensor, Tensor> max_with_indices(const Tensor &x, int64_t dim, bool keepdim = false,
                                            Location location = Location::current());
+// The same of the smallest element: PyTorch's min(dim).
 std::pair<Tensor, Tensor> min_with_indices(const Tensor &x, int64_t dim, bool keepdim = false,
                                            Location location = Location::current());
-// The largest (smallest) of the elements up to each one along dim, NaN from the first one on, and
-// where it stands: of equal ones the last. In log2(n) passes.
+// The largest of the elements up to each one along dim, NaN from the first one on, and where it
+// stands: of equal ones the last. In log2(n) passes.
 std::pair<Tensor, Tensor> cummax(const Tensor &x, int64_t dim,
                                  Location location = Location::current());
+// The same of the smallest elements.
 std::pair<Tensor, Tensor> cummin(const Tensor &x, int64_t dim,
                                  Location location = Location::current());
 // The value that stands most often along dim, of several the smallest, and where it stands last.
@@ -175,6 +194,7 @@ Tensor bucketize(const Tensor &x, const Tensor &boundaries, bool right = false,
                  Location location = Location::current());
 // Whether each element of x is one of `elements`. Bool.
 Tensor isin(const Tensor &x, const Tensor &elements, Location location = Location::current());
+// What unique() gives.
 struct UniqueResult {
   Tensor values;  // [count]
   Tensor inverse; // of the shape of x: the place of each element in values; int64

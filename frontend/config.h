@@ -12,6 +12,7 @@ namespace runtime {
 class Allocator;
 }
 
+// The options of a process; config() has them as they are.
 struct Config {
   bool eager = false;          // WEFT_EAGER=1: compute after every call
   bool explain = false;        // WEFT_EXPLAIN=1: one line an evaluation on stderr
@@ -28,7 +29,9 @@ struct Config {
                          // $XDG_CACHE_HOME/weft
   // Bounds. A program over one is dropped, least recently used first.
   int64_t cache_entries = 512; // programs in memory
+  // What these programs hold, by an estimate.
   int64_t cache_bytes = int64_t(512) << 20;
+  // Files of the disk cache.
   int64_t disk_cache_bytes = int64_t(1) << 30;
   // Input signatures (dtypes and shapes) that one jitted function holds programs for. A function
   // called with more shapes records again, which finds its program in the memory cache.
@@ -42,6 +45,7 @@ struct Config {
   int64_t context_bound = 100000;
 };
 
+// The options now.
 Config config();
 // Takes effect for what is recorded and evaluated from now on. Errors: an unknown backend.
 void set_config(const Config &config);

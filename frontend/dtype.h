@@ -29,6 +29,7 @@ struct BFloat16 {
     return bfloat16_to_float(bits);
   }
 };
+// As BFloat16, for float16: 11 bits of mantissa, up to 65504.
 struct Float16 {
   uint16_t bits = 0;
   Float16() = default;
@@ -53,6 +54,7 @@ static_assert(sizeof(BFloat16) == 2 && sizeof(Float16) == 2);
   X(int16_t, kInt16)                                                                               \
   X(uint8_t, kUInt8)
 
+// The dtype of an element type, if it is one: what ElementType and dtype_of() ask.
 template <typename T> struct ElementDType {
   static constexpr bool known = false;
 };
@@ -64,6 +66,7 @@ template <typename T> struct ElementDType {
 WEFT_ELEMENT_TYPES(WEFT_ELEMENT_DTYPE)
 #undef WEFT_ELEMENT_DTYPE
 
+// A C++ type of the list above.
 template <typename T>
 concept ElementType = ElementDType<T>::known;
 

@@ -10,6 +10,7 @@ namespace weft {
 // Where a call stands in the user's source. Functions take it as their last, defaulted argument.
 using Location = std::source_location;
 
+// What kind of thing went wrong.
 enum class ErrorKind {
   kShape,   // shapes do not fit
   kDType,   // dtypes do not fit
@@ -23,6 +24,7 @@ enum class ErrorKind {
   kFile,    // a file is missing, unreadable, damaged or of another format
 };
 
+// "shape", "dtype", ...: as messages name the kind.
 const char *name(ErrorKind kind);
 
 // what() is "FILE:LINE: message"; the message names the op, the argument, the shapes and dtypes,
@@ -31,6 +33,7 @@ class Error : public std::runtime_error {
 public:
   Error(ErrorKind kind, std::string message, Location location = Location::current());
 
+  // What a program may branch on; the text is for people.
   ErrorKind kind() const {
     return kind_;
   }
@@ -42,6 +45,7 @@ public:
   const std::string &file() const {
     return file_;
   }
+  // The number of that line.
   int line() const {
     return line_;
   }

@@ -22,8 +22,10 @@ enum class CutReason : uint8_t {
   kWrite, // mutable_data() wants the memory
   kMask,  // a boolean mask, or nonzero(), decides a shape
 };
+// "value", "eval", "step", ..., as explain prints it.
 const char *name(CutReason reason);
 
+// Where an evaluation found its program: in memory, on disk, or nowhere.
 enum class CacheOutcome : uint8_t { kMemoryHit, kDiskHit, kCompiled };
 
 // One evaluation.
@@ -68,6 +70,7 @@ Evaluation explain(const Tensor &tensor, Location location = Location::current()
 // The last evaluations, oldest first (at most 256 are kept).
 std::vector<Evaluation> recent_evaluations();
 
+// Counts of this process, since its start where nothing else is said.
 struct Statistics {
   uint64_t evaluations = 0; // each found its program in one of the four ways below, or failed
   uint64_t compiles = 0;
@@ -87,6 +90,7 @@ struct Statistics {
   uint64_t prepared_results = 0, prepared_bytes = 0, prepared_made = 0, prepared_written = 0,
            prepared_reclaimed = 0;
 };
+// The counts now.
 Statistics statistics();
 
 } // namespace weft

@@ -56,6 +56,7 @@ struct AvgPool2dOptions {
   bool ceil_mode = false;
   bool count_include_pad = true; // the zeros of the padding count as elements
 };
+// The mean of each window; x and the result as in max_pool2d.
 Tensor avg_pool2d(const Tensor &x, Pair kernel_size, AvgPool2dOptions options = {},
                   Location location = Location::current());
 // The means of windows chosen so that the result has this size: rows floor(i H / H') to ceil((i +
@@ -84,6 +85,7 @@ Tensor group_norm(const Tensor &x, int64_t groups, const Tensor &weight = Tensor
 Tensor rms_norm(const Tensor &x, const Shape &normalized_shape, const Tensor &weight = Tensor(),
                 double eps = 1e-6, Location location = Location::current());
 
+// How a pixel is made of those around its place: the nearest one, or a mean of four.
 enum class Resize { kNearest, kBilinear };
 struct ResizeOptions {
   Resize mode = Resize::kNearest;
@@ -107,9 +109,11 @@ Tensor unfold(const Tensor &x, Pair kernel_size, PatchOptions options = {},
 Tensor fold(const Tensor &x, Pair output_size, Pair kernel_size, PatchOptions options = {},
             Location location = Location::current());
 // Each block of factor^2 channels as a block of pixels: [.., C factor^2, H, W] -> [.., C, H factor,
-// W factor] (Shi et al. 2016), and back.
+// W factor] (Shi et al. 2016).
 Tensor pixel_shuffle(const Tensor &x, int64_t factor, Location location = Location::current());
+// The way back: [.., C, H factor, W factor] -> [.., C factor^2, H, W].
 Tensor pixel_unshuffle(const Tensor &x, int64_t factor, Location location = Location::current());
+// What lies outside an image: zeros, or the nearest pixel of its border.
 enum class GridPadding { kZeros, kBorder };
 struct GridSampleOptions {
   Resize mode = Resize::kBilinear;

@@ -50,6 +50,7 @@ public:
   // The IR, with the lines of the user's source as locations.
   void print() const;
   void print(std::ostream &stream) const;
+  // The IR as text, with or without the lines of the user's source.
   std::string to_string(bool locations = true) const;
   // Captured tensors are saved with it; an old file is replaced in one step. Errors: the file
   // cannot be written.
@@ -58,6 +59,7 @@ public:
   // Either format. Errors: a file that cannot be read, that is damaged, no program of weft ops, or
   // of a newer version; the message says where.
   static Program load(const std::string &path, Location location = Location::current());
+  // The program that a text of IR holds. Errors: as load().
   static Program parse(const std::string &text, Location location = Location::current());
   // Errors: number, shapes or dtypes of the inputs.
   std::vector<Tensor> run(const std::vector<Tensor> &inputs,
@@ -72,9 +74,13 @@ public:
   // Compiles ahead of time and writes options.output.
   void compile(const CompileOptions &options, Location location = Location::current()) const;
 
+  // What run() takes: the shapes of the inputs, in order.
   std::vector<Shape> input_shapes() const;
+  // The dtypes of the inputs.
   std::vector<DType> input_dtypes() const;
+  // What run() gives: the shapes of the outputs, in order.
   std::vector<Shape> output_shapes() const;
+  // The dtypes of the outputs.
   std::vector<DType> output_dtypes() const;
 
 private:
@@ -220,6 +226,8 @@ public:
 private:
   std::shared_ptr<recorder::JitImpl> impl_;
 };
+// The function fn as a Jit: `auto step = weft::jit([&](const Tensor &x) { ... });`. Parameters and
+// results are those of trace().
 template <typename F> Jit<std::decay_t<F>> jit(F &&fn) {
   return Jit<std::decay_t<F>>(std::forward<F>(fn));
 }

@@ -28,8 +28,10 @@ Tensor nll_loss(const Tensor &log_probs, const Tensor &targets, const ClassLossO
                 Location location = Location::current());
 
 // --- With PyTorch's formulas and defaults. Operands are floating and of one dtype; targets of 1
-// and -1 may be integers. --- max(0, -target (x - y) + margin), elementwise, where target is 1 if x
-// should be the larger one, else -1. The three broadcast.
+// and -1 may be integers. ---
+
+// max(0, -target (x - y) + margin), elementwise, where target is 1 if x should be the larger one,
+// else -1. The three broadcast.
 Tensor margin_ranking_loss(const Tensor &x, const Tensor &y, const Tensor &target,
                            double margin = 0, Reduction reduction = Reduction::kMean,
                            Location location = Location::current());

@@ -23,33 +23,51 @@ Tensor remainder(TensorArg x, TensorArg y, Location location = Location::current
 // The angle of the point (y, x) from the positive x-axis, in [-pi, pi], as C's atan2. Integers give
 // float32. Its derivative at (0, 0) is NaN.
 Tensor atan2(TensorArg y, TensorArg x, Location location = Location::current());
+// x * x.
 Tensor square(const Tensor &x, Location location = Location::current());
 // approximate: "none" (erf) or "tanh" (Hendrycks and Gimpel 2016).
 Tensor gelu(const Tensor &x, std::string_view approximate = "none",
             Location location = Location::current());
-// Bool. Integers are finite.
+// Whether each element is NaN. Bool, as the next two; integers are finite.
 Tensor is_nan(const Tensor &x, Location location = Location::current());
+// Whether each element is infinite.
 Tensor is_inf(const Tensor &x, Location location = Location::current());
+// Whether each element is neither NaN nor infinite.
 Tensor is_finite(const Tensor &x, Location location = Location::current());
+// Whether x == 0. Bool, as the next three, which take operands other than bool as x != 0.
 Tensor logical_not(const Tensor &x, Location location = Location::current());
-Tensor logical_and(TensorArg x, TensorArg y,
-                   Location location = Location::current()); // operands other than bool: x != 0
+// Whether both are true.
+Tensor logical_and(TensorArg x, TensorArg y, Location location = Location::current());
+// Whether at least one is true.
 Tensor logical_or(TensorArg x, TensorArg y, Location location = Location::current());
+// Whether exactly one is true.
 Tensor logical_xor(TensorArg x, TensorArg y, Location location = Location::current());
-Tensor bitwise_not(const Tensor &x,
-                   Location location = Location::current()); // bool and integers, as the next three
+// All bits inverted; of a bool, the other one. Floating operands are an error, here and in the next
+// three.
+Tensor bitwise_not(const Tensor &x, Location location = Location::current());
+// The bits that both have.
 Tensor bitwise_and(TensorArg x, TensorArg y, Location location = Location::current());
+// The bits that at least one has.
 Tensor bitwise_or(TensorArg x, TensorArg y, Location location = Location::current());
+// The bits that exactly one has.
 Tensor bitwise_xor(TensorArg x, TensorArg y, Location location = Location::current());
+// Whether x == y. Bool, as the next five; operands broadcast and promote, and NaN is equal to
+// nothing.
 Tensor eq(TensorArg x, TensorArg y, Location location = Location::current());
+// Whether x != y: true for NaN.
 Tensor ne(TensorArg x, TensorArg y, Location location = Location::current());
+// Whether x < y.
 Tensor lt(TensorArg x, TensorArg y, Location location = Location::current());
+// Whether x <= y.
 Tensor le(TensorArg x, TensorArg y, Location location = Location::current());
+// Whether x > y.
 Tensor gt(TensorArg x, TensorArg y, Location location = Location::current());
+// Whether x >= y.
 Tensor ge(TensorArg x, TensorArg y, Location location = Location::current());
 // x where the condition (bool) holds, else y.
 Tensor where(const Tensor &condition, TensorArg x, TensorArg y,
              Location location = Location::current());
+// value where the mask (bool, which broadcasts to x) holds, else x. The dtype is that of x.
 Tensor masked_fill(const Tensor &x, const Tensor &mask, TensorArg value,
                    Location location = Location::current());
 // min where x is at most min, max where it is at least max; a bound may be left out, NaN stays. The
@@ -68,19 +86,22 @@ Tensor elu(const Tensor &x, Scalar alpha = 1.0, Location location = Location::cu
 Tensor selu(const Tensor &x, Location location = Location::current());
 // x above 0, else slope * x.
 Tensor leaky_relu(const Tensor &x, Scalar slope = 0.01, Location location = Location::current());
+// log(sigmoid(x)) = -softplus(-x), which does not underflow.
 Tensor log_sigmoid(const Tensor &x, Location location = Location::current());
 // x tanh(softplus(x)) (Misra 2019).
 Tensor mish(const Tensor &x, Location location = Location::current());
-// clamp(x, low, high), whose derivative at the bounds is 0; clamp(x, 0, 6).
+// clamp(x, low, high), whose derivative at the bounds is 0.
 Tensor hardtanh(const Tensor &x, Scalar low = -1.0, Scalar high = 1.0,
                 Location location = Location::current());
+// clamp(x, 0, 6).
 Tensor relu6(const Tensor &x, Location location = Location::current());
 // x / (1 + |x|).
 Tensor softsign(const Tensor &x, Location location = Location::current());
 // x - tanh(x).
 Tensor tanhshrink(const Tensor &x, Location location = Location::current());
-// x where |x| > lambda, else 0; and moved towards 0 by lambda.
+// x where |x| > lambda, else 0.
 Tensor hardshrink(const Tensor &x, Scalar lambda = 0.5, Location location = Location::current());
+// x moved towards 0 by lambda; 0 where |x| <= lambda.
 Tensor softshrink(const Tensor &x, Scalar lambda = 0.5, Location location = Location::current());
 // x above 0, else alpha (exp(x / alpha) - 1) (Barron 2017).
 Tensor celu(const Tensor &x, Scalar alpha = 1.0, Location location = Location::current());
@@ -88,26 +109,35 @@ Tensor celu(const Tensor &x, Scalar alpha = 1.0, Location location = Location::c
 Tensor prelu(const Tensor &x, const Tensor &weight, Location location = Location::current());
 // The first half of x along dim times the sigmoid of the second (Dauphin et al. 2017).
 Tensor glu(const Tensor &x, int64_t dim = -1, Location location = Location::current());
-// clamp(x + 3, 0, 6) / 6, and that times x (Howard et al. 2019).
+// clamp(x + 3, 0, 6) / 6 (Howard et al. 2019).
 Tensor hardsigmoid(const Tensor &x, Location location = Location::current());
+// x hardsigmoid(x) (Howard et al. 2019).
 Tensor hardswish(const Tensor &x, Location location = Location::current());
+// x in another dtype. Float to integer rounds towards zero and saturates (NaN gives 0), integers
+// wrap, between floats to nearest even; a bool is x != 0.
 Tensor cast(const Tensor &x, DType dtype, Location location = Location::current());
 
 // --- Reductions over dims (default: all). The sum and product of bool and integers is int64; mean
 // and var want floating point. ---
+// The sum; of no elements 0.
 Tensor sum(const Tensor &x, Dims dims = {}, bool keepdim = false,
            Location location = Location::current());
+// The sum over the number of elements.
 Tensor mean(const Tensor &x, Dims dims = {}, bool keepdim = false,
             Location location = Location::current());
+// The largest element, NaN if there is one; equal ones share the derivative. Error: no elements.
 Tensor max(const Tensor &x, Dims dims = {}, bool keepdim = false,
            Location location = Location::current());
+// The smallest element, NaN if there is one; equal ones share the derivative. Error: no elements.
 Tensor min(const Tensor &x, Dims dims = {}, bool keepdim = false,
            Location location = Location::current());
+// The product; of no elements 1.
 Tensor prod(const Tensor &x, Dims dims = {}, bool keepdim = false,
             Location location = Location::current());
-// Whether x != 0 for any, or all, elements. Bool.
+// Whether x != 0 for any element. Bool.
 Tensor any(const Tensor &x, Dims dims = {}, bool keepdim = false,
            Location location = Location::current());
+// Whether x != 0 for all elements. Bool.
 Tensor all(const Tensor &x, Dims dims = {}, bool keepdim = false,
            Location location = Location::current());
 // The variance with divisor n - correction.
@@ -116,10 +146,11 @@ Tensor var(const Tensor &x, Dims dims = {}, int64_t correction = 1, bool keepdim
 // The Euclidean norm over dims.
 Tensor norm(const Tensor &x, Dims dims = {}, bool keepdim = false,
             Location location = Location::current());
-// The index (int64) of the first largest (smallest) element along dim, or of the first NaN; without
-// dim, of the flattened tensor.
+// The index (int64) of the first largest element along dim, or of the first NaN; without dim, of
+// the flattened tensor. Error: no elements.
 Tensor argmax(const Tensor &x, std::optional<int64_t> dim = {}, bool keepdim = false,
               Location location = Location::current());
+// The same of the first smallest element.
 Tensor argmin(const Tensor &x, std::optional<int64_t> dim = {}, bool keepdim = false,
               Location location = Location::current());
 // The sums of the elements up to each one along dim. bool and integers give int64.
@@ -133,25 +164,37 @@ Tensor matmul(const Tensor &x, const Tensor &y, Location location = Location::cu
 Tensor linear(const Tensor &x, const Tensor &weight, const Tensor &bias = Tensor(),
               Location location = Location::current());
 
-// --- Shape. The first group are views: they share the storage. ---
+// --- Shape. Up to chunk these are views: they share the storage. ---
+// x with the same elements in another shape, in row-major order. One size may be -1: what the
+// others leave.
 Tensor reshape(const Tensor &x, const Shape &shape, Location location = Location::current());
+// The dims start_dim to end_dim, both included, as one.
 Tensor flatten(const Tensor &x, int64_t start_dim = 0, int64_t end_dim = -1,
                Location location = Location::current());
+// x without those of the dims (default: all) that have size 1.
 Tensor squeeze(const Tensor &x, Dims dims = {}, Location location = Location::current());
+// x with a dim of size 1 in front of dim; -1 appends it.
 Tensor unsqueeze(const Tensor &x, int64_t dim, Location location = Location::current());
+// x with its dims in another order: dim i of the result is dim permutation[i] of x.
 Tensor permute(const Tensor &x, const Shape &permutation, Location location = Location::current());
+// x with two dims exchanged.
 Tensor transpose(const Tensor &x, int64_t dim0, int64_t dim1,
                  Location location = Location::current());
+// x repeated to a shape by numpy's rule: dims of size 1, and new ones in front.
 Tensor broadcast_to(const Tensor &x, const Shape &shape, Location location = Location::current());
+// Parts of `size` slices along dim, the last one with what is left; or of the given sizes, which
+// add up to that of dim.
 std::vector<Tensor> split(const Tensor &x, int64_t size, int64_t dim = 0,
                           Location location = Location::current());
 std::vector<Tensor> split(const Tensor &x, const Shape &sizes, int64_t dim = 0,
                           Location location = Location::current());
+// Up to `chunks` parts along dim, of equal size but for the last.
 std::vector<Tensor> chunk(const Tensor &x, int64_t chunks, int64_t dim = 0,
                           Location location = Location::current());
-// Copies.
+// The tensors one after another along dim: the other sizes must be equal, dtypes promote. A copy.
 Tensor cat(const std::vector<Tensor> &tensors, int64_t dim = 0,
            Location location = Location::current());
+// Tensors of one shape along a new dim; a copy.
 Tensor stack(const std::vector<Tensor> &tensors, int64_t dim = 0,
              Location location = Location::current());
 // x with its elements along dims in reverse order.
@@ -169,23 +212,24 @@ enum class PadMode { kConstant, kReflect, kReplicate };
 // numbers cut, with kConstant.
 Tensor pad(const Tensor &x, const Shape &padding, PadMode mode = PadMode::kConstant,
            Scalar value = 0.0, Location location = Location::current());
-// Elements on and below (tril) or above (triu) the given diagonal of the last two dims, 0
-// elsewhere.
+// Elements on and below the given diagonal of the last two dims, 0 elsewhere.
 Tensor tril(const Tensor &x, int64_t diagonal = 0, Location location = Location::current());
+// Elements on and above the given diagonal of the last two dims, 0 elsewhere.
 Tensor triu(const Tensor &x, int64_t diagonal = 0, Location location = Location::current());
 
 // --- Indexing by tensors: int32 or int64; negative indices count from the end; one outside its
-// dimension is an error of the run. --- x's slices at the indices along dim. indices: any shape;
-// its dims stand in dim's place.
+// dimension is an error of the run. ---
+
+// x's slices at the indices along dim. indices: any shape; its dims stand in dim's place.
 Tensor index_select(const Tensor &x, int64_t dim, const Tensor &indices,
                     Location location = Location::current());
 // Rows of weight [n, d]: result [..indices, d].
 Tensor embedding(const Tensor &indices, const Tensor &weight,
                  Location location = Location::current());
-// PyTorch's gather and scatter_add: indices has x's rank; result[i][j] = x[indices[i][j]][j] for
-// dim 0.
+// PyTorch's gather: indices has x's rank; result[i][j] = x[indices[i][j]][j] for dim 0.
 Tensor gather(const Tensor &x, int64_t dim, const Tensor &indices,
               Location location = Location::current());
+// PyTorch's scatter_add: x with source[i][j] added to its element [indices[i][j]][j], for dim 0.
 Tensor scatter_add(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source,
                    Location location = Location::current());
 // PyTorch's scatter_reduce: as scatter_add, where what meets in an element becomes one by `reduce`:
@@ -212,7 +256,9 @@ Tensor nonzero(const Tensor &x, Location location = Location::current());
 Tensor one_hot(const Tensor &indices, int64_t classes, Location location = Location::current());
 
 // --- Composites ---
+// exp(x) / sum(exp(x)) along dim, which does not overflow.
 Tensor softmax(const Tensor &x, int64_t dim, Location location = Location::current());
+// log(softmax(x)) along dim, without the rounding of the two in turn.
 Tensor log_softmax(const Tensor &x, int64_t dim, Location location = Location::current());
 // Over the last normalized_shape.size() dims; weight and bias of that shape, or undefined (Ba et
 // al. 2016).
@@ -230,9 +276,11 @@ struct AttentionOptions {
 Tensor attention(const Tensor &query, const Tensor &key, const Tensor &value,
                  const Tensor &mask = Tensor(), AttentionOptions options = {},
                  Location location = Location::current());
+// attention, under PyTorch's name.
 Tensor scaled_dot_product_attention(const Tensor &query, const Tensor &key, const Tensor &value,
                                     const Tensor &mask = Tensor(), AttentionOptions options = {},
                                     Location location = Location::current());
+// What a loss makes of its elements: their mean, their sum, or nothing (the elements themselves).
 enum class Reduction { kMean, kSum, kNone };
 // logits [.., C], targets [..] of class indices. kMean divides by the number of targets that are
 // not ignore_index.
@@ -251,6 +299,7 @@ Tensor binary_cross_entropy_with_logits(const Tensor &input, const Tensor &targe
                                         Reduction reduction = Reduction::kMean,
                                         const Tensor &pos_weight = Tensor(),
                                         Location location = Location::current());
+// |input - target|.
 Tensor l1_loss(const Tensor &input, const Tensor &target, Reduction reduction = Reduction::kMean,
                Location location = Location::current());
 // d^2 / 2 where |d| < delta, else delta (|d| - delta / 2), for d = input - target (Huber 1964).
@@ -264,6 +313,7 @@ Tensor smooth_l1_loss(const Tensor &input, const Tensor &target, double beta = 1
 // log space. PyTorch's `batchmean` is kSum over the batch size.
 Tensor kl_div(const Tensor &input, const Tensor &target, Reduction reduction = Reduction::kMean,
               bool log_target = false, Location location = Location::current());
+// (input - target)^2.
 Tensor mse_loss(const Tensor &input, const Tensor &target, Reduction reduction = Reduction::kMean,
                 Location location = Location::current());
 

@@ -14,6 +14,7 @@ namespace weft {
 class Generator {
 public:
   explicit Generator(uint64_t seed);
+  // Starts the stream of this seed from its beginning.
   void manual_seed(uint64_t seed);
   // {key, counter}, int64 [2]: a copy that later draws do not change; for checkpoints.
   Tensor state() const;
@@ -33,17 +34,19 @@ Generator &default_generator();
 // Seeds the default generator.
 void manual_seed(uint64_t seed);
 
-// Uniform over [0, 1); standard normal. Of any floating dtype; bfloat16 and float16 samples of rand
-// have 8 and 11 random bits.
+// Uniform over [0, 1), of any floating dtype; bfloat16 and float16 samples have 8 and 11 random
+// bits.
 Tensor rand(const Shape &shape, DType dtype = float32, Location location = Location::current());
 Tensor rand(const Shape &shape, Generator &generator, DType dtype = float32,
             Location location = Location::current());
+// Standard normal, of any floating dtype.
 Tensor randn(const Shape &shape, DType dtype = float32, Location location = Location::current());
 Tensor randn(const Shape &shape, Generator &generator, DType dtype = float32,
              Location location = Location::current());
 // Uniform over [low, high).
 Tensor uniform(const Shape &shape, double low, double high, DType dtype = float32,
                Generator &generator = default_generator(), Location location = Location::current());
+// Normal with this mean and standard deviation.
 Tensor normal(const Shape &shape, double mean, double deviation, DType dtype = float32,
               Generator &generator = default_generator(), Location location = Location::current());
 // Integers of [low, high), int64; high - low at most 2^24.

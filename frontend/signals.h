@@ -32,6 +32,8 @@ struct MaxPool1dOptions {
   int64_t padding = 0, dilation = 1;
   bool ceil_mode = false; // a last window may reach over the end
 };
+// The largest element of each window of x [N, C, L]; NaN if there is one. padding (of -inf) is at
+// most half a window.
 Tensor max_pool1d(const Tensor &x, int64_t kernel_size, MaxPool1dOptions options = {},
                   Location location = Location::current());
 struct AvgPool1dOptions {
@@ -40,6 +42,7 @@ struct AvgPool1dOptions {
   bool ceil_mode = false;
   bool count_include_pad = true; // the zeros of the padding count as elements
 };
+// The mean of each window of x [N, C, L].
 Tensor avg_pool1d(const Tensor &x, int64_t kernel_size, AvgPool1dOptions options = {},
                   Location location = Location::current());
 // The means of windows chosen so that the result has this length: elements floor(i L / L') to

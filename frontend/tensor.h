@@ -24,19 +24,23 @@ namespace recorder {
 class TensorImpl;
 }
 
+// The sizes of a tensor's dims, the outermost first; numbers of dims and positions, too.
 using Shape = std::vector<int64_t>;
 
 // Dimensions to reduce or permute: one, several, or (as a default) all. Negative ones count from
 // the end.
 class Dims {
 public:
-  Dims() = default; // all
+  // All dims.
+  Dims() = default;
   template <std::integral T> Dims(T dim) : dims_{static_cast<int64_t>(dim)}, all_(false) {}
   Dims(std::initializer_list<int64_t> dims) : dims_(dims), all_(dims.size() == 0) {}
   Dims(Shape dims) : dims_(std::move(dims)), all_(dims_.empty()) {}
+  // Whether no dims were given.
   bool all() const {
     return all_;
   }
+  // The dims as they were given.
   const std::vector<int64_t> &values() const {
     return dims_;
   }
@@ -61,6 +65,7 @@ struct Scalar {
   Scalar(T value)
       : dtype(std::is_same_v<T, bool> ? DType::kBool : DType::kInt64),
         i(static_cast<int64_t>(value)) {}
+  // The value as a double.
   double as_double() const {
     return dtype == DType::kFloat64 ? d : static_cast<double>(i);
   }
@@ -79,12 +84,15 @@ public:
   TensorArg(Scalar value, Location location = Location::current())
       : scalar_(value), location_(location) {}
 
+  // Null for a scalar.
   const Tensor *tensor() const {
     return tensor_;
-  } // null for a scalar
+  }
+  // The number, where it is no tensor.
   const Scalar &scalar() const {
     return scalar_;
   }
+  // The caller's line.
   Location location() const {
     return location_;
   }
@@ -102,8 +110,10 @@ struct Slice {
   std::optional<int64_t> start, stop;
   int64_t step;
 };
+// As an index: all dims that the other entries leave.
 struct EllipsisType {};
 inline constexpr EllipsisType Ellipsis{};
+// As an index: a new dim of size 1; None is the same.
 struct NewAxisType {};
 inline constexpr NewAxisType NewAxis{};
 inline constexpr NewAxisType None{};
@@ -112,6 +122,7 @@ inline constexpr NewAxisType None{};
 // has) is referred to, not held: an Index lives as long as the call.
 class Index {
 public:
+  // What an entry may be.
   enum class Kind { kInteger, kSlice, kEllipsis, kNewAxis, kTensor };
   template <std::integral T>
   Index(T i) : kind_(Kind::kInteger), integer_(static_cast<int64_t>(i)) {}
@@ -119,15 +130,19 @@ public:
   Index(EllipsisType) : kind_(Kind::kEllipsis) {}
   Index(NewAxisType) : kind_(Kind::kNewAxis) {}
   Index(const Tensor &tensor) : kind_(Kind::kTensor), tensor_(&tensor) {}
+  // Which of these it is; the next three read it.
   Kind kind() const {
     return kind_;
   }
+  // Of kInteger: a position, negative from the end.
   int64_t integer() const {
     return integer_;
   }
+  // Of kSlice.
   const Slice &slice() const {
     return slice_;
   }
+  // Of kTensor.
   const Tensor &tensor() const {
     return *tensor_;
   }
@@ -139,6 +154,8 @@ private:
   const Tensor *tensor_ = nullptr;
 };
 
+// A handle to a storage, cheap to copy: copies share the storage, clone() copies it. Undefined
+// until something is assigned.
 class Tensor {
 public:
   // Undefined: every use but defined(), assignment and destruction is an error.
@@ -168,23 +185,31 @@ public:
                            Location location = Location::current());
 
   // --- What it is. Nothing here computes. ---
+  // Whether it refers to a storage.
   bool defined() const {
     return impl_ != nullptr;
   }
+  // The type of its elements; a tensor's never changes.
   DType dtype() const;
+  // The sizes of its dims; a tensor's never change.
   const Shape &shape() const;
+  // The number of dims.
   int64_t ndim() const {
     return static_cast<int64_t>(shape().size());
   }
+  // ndim(), under PyTorch's name.
   int64_t dim() const {
     return ndim();
   }
-  // The number of elements; of one dimension (negative: from the end).
+  // The number of elements.
   int64_t size() const;
+  // size(), under PyTorch's name.
   int64_t numel() const {
     return size();
   }
+  // The size of one dim (negative: from the end). Error: there is no such dim.
   int64_t size(int64_t dim, Location location = Location::current()) const;
+  // Bytes of its elements, row-major.
   int64_t nbytes() const;
   // Whether both handles refer to the same elements of one storage: a write to one shows in the
   // other.
@@ -195,17 +220,21 @@ public:
   uint64_t version() const;
 
   // --- Its values: computed if they are not yet. Errors of the run are raised here, with the line
-  // that recorded the op. --- The value of a tensor of one element, converted to T.
+  // that recorded the op. ---
+
+  // The value of a tensor of one element, converted to T.
   template <ElementType T> T item(Location location = Location::current()) const;
   // A copy of all elements in row-major order, converted to T.
   template <ElementType T> std::vector<T> to_vector(Location location = Location::current()) const;
   // The elements in row-major order, of exactly T's dtype; valid until the storage is written or
   // dies.
   template <ElementType T> const T *data(Location location = Location::current()) const;
+  // As data(), of any dtype.
   const void *data_bytes(Location location = Location::current()) const;
   // As data(), to write: counts as a write to the storage, and nothing else shares the memory.
   // Writes after the next call that writes this storage or evaluates it are lost: ask again.
   template <ElementType T> T *mutable_data(Location location = Location::current());
+  // As mutable_data(), of any dtype.
   void *mutable_data_bytes(Location location = Location::current());
   // Computes the value now.
   const Tensor &eval(Location location = Location::current()) const;
@@ -213,8 +242,12 @@ public:
   std::string to_string(Location location = Location::current()) const;
 
   // --- Autograd (weft/autograd.h) ---
+  // Whether backward() reaches it: it, or what it was computed from, was marked.
   bool requires_grad() const;
+  // Marks a parameter, and computes it now. Errors: a dtype that is not floating; taking the mark
+  // from what was computed from marked tensors.
   Tensor &set_requires_grad(bool value = true, Location location = Location::current());
+  // set_requires_grad(), under PyTorch's name.
   Tensor &requires_grad_(bool value = true, Location location = Location::current()) {
     return set_requires_grad(value, location);
   }
@@ -222,7 +255,10 @@ public:
   bool is_leaf() const;
   // What backward() added up here; undefined before.
   Tensor grad() const;
+  // Replaces grad(); an undefined one drops it. Errors: another shape or dtype; not a leaf that
+  // requires a gradient.
   void set_grad(const Tensor &grad, Location location = Location::current());
+  // Drops grad().
   void zero_grad() {
     set_grad(Tensor());
   }
@@ -237,7 +273,8 @@ public:
   Tensor clone(Location location = Location::current()) const;
 
   // --- Views: they share the storage; writes show through. ---
-  // x[i]; the index knows the caller's line.
+
+  // The i of x[i], which knows the caller's line.
   struct At {
     template <std::integral T>
     At(T i, Location location = Location::current())
@@ -259,45 +296,63 @@ public:
   // through a mask computes nothing now.
   void index_put_(std::initializer_list<Index> indices, TensorArg value, bool accumulate = false,
                   Location location = Location::current());
+  // The slice at position i of dim (negative: from the end), without that dim. Error: i is outside.
   Tensor select(int64_t dim, int64_t i, Location location = Location::current()) const;
   // Elements start, start+1, ... of `dim`.
   Tensor narrow(int64_t dim, int64_t start, int64_t length,
                 Location location = Location::current()) const;
+  // Elements start, start + step, ... below stop of dim, as numpy's x[start:stop:step]; bounds
+  // beyond the ends are cut. A negative step goes backwards. Error: a step of 0.
   Tensor slice(int64_t dim, std::optional<int64_t> start = {}, std::optional<int64_t> stop = {},
                int64_t step = 1, Location location = Location::current()) const;
   // One size may be -1: it is what the others leave.
   Tensor reshape(const Shape &shape, Location location = Location::current()) const;
+  // reshape(), under PyTorch's name.
   Tensor view(const Shape &shape, Location location = Location::current()) const {
     return reshape(shape, location);
   }
+  // The dims start_dim to end_dim, both included, as one.
   Tensor flatten(int64_t start_dim = 0, int64_t end_dim = -1,
                  Location location = Location::current()) const;
+  // Without those of the dims (default: all) that have size 1.
   Tensor squeeze(Dims dims = {}, Location location = Location::current()) const;
+  // With a dim of size 1 in front of dim; -1 appends it.
   Tensor unsqueeze(int64_t dim, Location location = Location::current()) const;
+  // The dims in another order: dim i of the result is dim permutation[i] of this tensor.
   Tensor permute(const Shape &permutation, Location location = Location::current()) const;
+  // Two dims exchanged.
   Tensor transpose(int64_t dim0, int64_t dim1, Location location = Location::current()) const;
-  Tensor t(Location location = Location::current()) const;  // of a matrix (or less)
+  Tensor t(Location location = Location::current()) const;  // the transpose of a matrix (or less)
   Tensor mT(Location location = Location::current()) const; // the last two dimensions exchanged
   // Repeats dimensions of size 1; -1 keeps a size.
   Tensor expand(const Shape &shape, Location location = Location::current()) const;
+  // expand() to the shape of other.
   Tensor expand_as(const Tensor &other, Location location = Location::current()) const {
     return expand(other.shape(), location);
   }
+  // expand(), under numpy's name.
   Tensor broadcast_to(const Shape &shape, Location location = Location::current()) const {
     return expand(shape, location);
   }
 
   // --- In place: the storage gets a new value, every handle to it sees it. The dtype and shape
   // stay. ---
+  // Adds other, which broadcasts to this shape. Error: the result's dtype or shape does not fit
+  // into this tensor, here and in the next three.
   Tensor &add_(TensorArg other, Location location = Location::current());
+  // Subtracts other.
   Tensor &sub_(TensorArg other, Location location = Location::current());
+  // Multiplies by other.
   Tensor &mul_(TensorArg other, Location location = Location::current());
+  // Divides by other. The quotient of integers is floating, which does not fit into them.
   Tensor &div_(TensorArg other, Location location = Location::current());
-  Tensor &copy_(TensorArg source,
-                Location location = Location::current()); // broadcasts and converts
+  // Takes the values of source, which broadcasts and is converted.
+  Tensor &copy_(TensorArg source, Location location = Location::current());
+  // Every element gets the value.
   Tensor &fill_(TensorArg value, Location location = Location::current()) {
     return copy_(value, location);
   }
+  // Every element gets 0.
   Tensor &zero_(Location location = Location::current());
   // The functions of these names without the underscore. Throws Error where the result's dtype or
   // shape does not fit.
@@ -551,23 +606,31 @@ private:
 std::ostream &operator<<(std::ostream &stream, const Tensor &tensor);
 
 // --- New tensors ---
+// A tensor of zeros.
 Tensor zeros(const Shape &shape, DType dtype = float32, Location location = Location::current());
+// A tensor of ones.
 Tensor ones(const Shape &shape, DType dtype = float32, Location location = Location::current());
 // The dtype of a bool, integer or floating value is boolean, int64 or float32.
 Tensor full(const Shape &shape, Scalar value, std::optional<DType> dtype = {},
             Location location = Location::current());
+// A tensor without dims; dtype as of full().
 Tensor scalar(Scalar value, std::optional<DType> dtype = {},
               Location location = Location::current());
+// Zeros of x's shape and dtype.
 Tensor zeros_like(const Tensor &x, Location location = Location::current());
+// Ones of x's shape and dtype.
 Tensor ones_like(const Tensor &x, Location location = Location::current());
+// value, in x's shape and dtype.
 Tensor full_like(const Tensor &x, Scalar value, Location location = Location::current());
 // 0, 1, ..., n-1; start, start+step, ... below stop. Integers give int64, others float32.
 Tensor arange(Scalar stop, std::optional<DType> dtype = {},
               Location location = Location::current());
 Tensor arange(Scalar start, Scalar stop, Scalar step = 1, std::optional<DType> dtype = {},
               Location location = Location::current());
+// `steps` numbers from start to stop, both included, at equal distances.
 Tensor linspace(double start, double stop, int64_t steps, DType dtype = float32,
                 Location location = Location::current());
+// A matrix [n, m] with 1 on its diagonal, 0 elsewhere; m is n by default.
 Tensor eye(int64_t n, std::optional<int64_t> m = {}, DType dtype = float32,
            Location location = Location::current());
 // Values in braces, for short constants: tensor({1.f, 2.f, 3.f}), tensor({{1.f, 2.f}, {3.f, 4.f}}).

@@ -19,6 +19,7 @@ struct HostArray {
   std::vector<int64_t> shape;
   std::vector<std::byte> bytes; // product of shape, times the size of an element
 
+  // An array of this dtype and shape, all bytes 0.
   static HostArray empty(DType dtype, std::vector<int64_t> shape) {
     HostArray array{dtype, std::move(shape), {}};
     int64_t size = byte_size(dtype);
@@ -27,6 +28,7 @@ struct HostArray {
     array.bytes.resize(static_cast<size_t>(size));
     return array;
   }
+  // The elements, which T must fit: nothing is converted.
   template <typename T> std::span<T> as() {
     return {reinterpret_cast<T *>(bytes.data()), bytes.size() / sizeof(T)};
   }
@@ -35,10 +37,12 @@ struct HostArray {
   }
 };
 
+// Some items of a data set.
 struct HostBatch {
   HostArray input, target; // both with the items along dim 0
 };
 
+// A data set. Implement size() and fetch(); give it to a DataLoader.
 class Dataset {
 public:
   virtual ~Dataset() = default;

@@ -31,9 +31,11 @@ public:
     return images_.shape[0];
   }
   HostBatch fetch(std::span<const int64_t> items) const override;
+  // Rows of an image.
   int64_t height() const {
     return images_.shape[1];
   }
+  // Columns of an image.
   int64_t width() const {
     return images_.shape[2];
   }

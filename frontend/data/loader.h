@@ -36,6 +36,7 @@ struct LoaderState {
   bool operator==(const LoaderState &) const = default;
 };
 
+// What the loader hands out.
 struct Batch {
   Tensor input,
       target; // dim 0 is the batch; the last batch of an epoch may be smaller (without drop_last)
@@ -91,7 +92,9 @@ public:
     int64_t epoch_;
     bool taken_ = false; // the current batch was handed out
   };
+  // The start of a loop over an epoch.
   Iterator begin();
+  // The end that every such loop has.
   std::default_sentinel_t end() const {
     return {};
   }

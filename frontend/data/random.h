@@ -12,6 +12,7 @@ class SplitMix64 {
 public:
   explicit SplitMix64(uint64_t seed) : state_(seed) {}
 
+  // 64 random bits.
   uint64_t next() {
     uint64_t z = (state_ += 0x9E3779B97F4A7C15ull);
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;

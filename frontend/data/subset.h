@@ -19,6 +19,7 @@ public:
   }
   HostBatch fetch(std::span<const int64_t> items) const override;
   HostBatch fetch_seeded(std::span<const int64_t> items, uint64_t seed) const override;
+  // The numbers of its items in the whole data set.
   const std::vector<int64_t> &items() const {
     return items_;
   }

@@ -6,6 +6,7 @@
 
 namespace weft::data {
 
+// Rows of two tensors in memory.
 class TensorDataset : public Dataset {
 public:
   // Copies the values (computed now). Throws Error when one has no dimension, or their first

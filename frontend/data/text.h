@@ -19,6 +19,7 @@ namespace weft::data {
 std::u32string decode_utf8(std::string_view text, const std::string &name,
                            Location location = Location::current());
 
+// The characters as UTF-8.
 std::string encode_utf8(std::u32string_view characters);
 
 // The characters of a UTF-8 file. Throws Error when it is missing, unreadable, not a file, empty,
@@ -43,6 +44,7 @@ public:
   int64_t size() const {
     return static_cast<int64_t>(characters_.size());
   }
+  // The characters, in the order of their ids.
   const std::u32string &characters() const {
     return characters_;
   }

@@ -37,9 +37,11 @@ public:
   const std::vector<std::string> &classes() const {
     return classes_;
   }
+  // The file of an item.
   const std::string &path(int64_t item) const {
     return items_[static_cast<size_t>(item)].path;
   }
+  // The class of an item: its place in classes().
   int64_t label(int64_t item) const {
     return items_[static_cast<size_t>(item)].label;
   }

@@ -17,6 +17,7 @@ struct Planes {
   int64_t channels = 0, height = 0, width = 0;
   std::vector<float> values;
 };
+// The channels of a picture one after another, as floats; numbers stay.
 Planes to_planes(const Image &image);
 
 // One step. Throws Error when the picture does not suit it; a data set adds the file's name.
@@ -130,6 +131,7 @@ public:
   explicit BatchOfPlanes(size_t count) : count_(static_cast<int64_t>(count)) {}
   // Throws Error when this one has another size than the first. `name` stands in the error.
   void add(const Planes &planes, const std::string &name);
+  // All that were added, [count, channels, height, width]; the batch is empty afterwards.
   data::HostArray take() {
     return std::move(array_);
   }

@@ -19,6 +19,7 @@ struct ProgressOptions {
   int width = 0; // columns; 0 asks the terminal, and without one plain lines are written
 };
 
+// One line on a terminal: the bar, a status, the time that is left. Plain lines elsewhere.
 class ProgressBar {
 public:
   explicit ProgressBar(ProgressOptions options);

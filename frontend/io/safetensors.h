@@ -11,6 +11,7 @@
 
 namespace weft::io {
 
+// What a safetensors file holds.
 struct SafeTensors {
   std::vector<std::pair<std::string, Tensor>> tensors; // in the file's order
   std::map<std::string, std::string> metadata;
