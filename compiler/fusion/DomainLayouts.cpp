@@ -44,7 +44,8 @@ std::optional<DimLayout> DomainAnalysis::reflow(Value from, llvm::ArrayRef<int64
       if (extent > left) {
         if (extent % left)
           return std::nullopt;
-        // What came before in this result must see the cut, too: it does not hold this atom yet.
+        // The part of the result that is made already must see the cut, too: it does not hold this
+        // atom yet.
         split(atoms[next], left);
         extent = left;
       } else if (left % extent) {
@@ -141,7 +142,7 @@ void DomainAnalysis::propagate(const llvm::DenseSet<Operation *> &members) {
           mixed |= mlir::isa<ir::ReshapeOp>(producer);
       }
     }
-    // Only uses inside: a value may have very many others.
+    // Only uses by ops of the fusion: a value may have very many other uses.
     for (auto [user, operand] : uses.lookup(value)) {
       if (user->getNumResults() != 1 || layouts.contains(user->getResult(0)))
         continue;
@@ -153,8 +154,8 @@ void DomainAnalysis::propagate(const llvm::DenseSet<Operation *> &members) {
   }
 }
 
-// Gives layouts to slices of values that have one, and to what they are placed in: dims that are
-// taken whole keep their atoms, others get one of their own.
+// Gives layouts to slices of values that have one, and to the bases that such values are inserted
+// into. A dim that is taken whole keeps its atoms; any other dim gets an atom of its own.
 void DomainAnalysis::followSlices(const llvm::DenseSet<Operation *> &members) {
   for (Operation *op : ops) {
     auto slice = mlir::dyn_cast<ir::SliceOp>(op);
@@ -169,7 +170,8 @@ void DomainAnalysis::followSlices(const llvm::DenseSet<Operation *> &members) {
     DimLayout layout;
     for (auto [dim, size, before, step] :
          llvm::zip(found->second, shapeOf(op->getResult(0)), shapeOf(from), steps)) {
-      // As many elements, one after the other, are all of them.
+      // The slice has as many elements along this dim as its operand, in the same order: it takes
+      // the whole dim.
       if (size == before && step > 0) {
         layout.push_back(dim);
         continue;
@@ -200,8 +202,8 @@ void DomainAnalysis::mergeAtoms() {
         continue;
       if (i == atoms.end() || (j != atoms.end() && j != i + 1))
         return false;
-      // A value that is the same along y: it is loaded once a run, but runs of a few elements do
-      // not fill vectors.
+      // This value does not vary along y. A run of its own lets it be loaded once a run; but a run
+      // of a few elements does not fill a vector, so that short ones are merged all the same.
       if (j == atoms.end() && domain.atoms_[y] >= kShortRun)
         return false;
     }
@@ -220,7 +222,8 @@ void DomainAnalysis::mergeAtoms() {
     }
   };
   if (domain.shape_ == FusionDomain::Shape::Elementwise) {
-    // O and I are one list, cut after merging: the first output's innermost run is the row.
+    // O and I are merged as one list, and cut afterwards: the first output's innermost run is the
+    // row.
     Atoms all = flat(layouts[outputs.front()]);
     merge(all);
     domain.inner_.clear();

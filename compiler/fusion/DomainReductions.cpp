@@ -8,12 +8,12 @@ using mlir::Operation;
 using mlir::RankedTensorType;
 using mlir::Value;
 
-// A single row is one piece of work for one thread; beyond this a whole-tensor reduction is better
-// a kernel of its own, whose blocks run in parallel.
+// A single row is one piece of work, for one thread. A reduction over a larger tensor is better a
+// kernel of its own (Total), whose blocks run in parallel.
 static constexpr int64_t kLargestSingleRow = 1 << 15;
 
-// Whether more than elementwise ops on O reads a reduction of a nest: another reduction, or an
-// output of all elements.
+// Whether something beside elementwise ops on O reads a reduction of a nest: another reduction, or
+// an output that has all elements.
 bool DomainAnalysis::nestNeedsRows() {
   llvm::DenseSet<Value> dependent;
   for (Operation *op : ops) {
@@ -31,9 +31,9 @@ bool DomainAnalysis::nestNeedsRows() {
   });
 }
 
-// Whether the rows of a nest can be swept as others are: its reductions read one order of atoms,
-// which ends with reduced ones, so that vectors lie along them. (Sizes that vary are leading ones,
-// which such rows have inside.)
+// Whether the rows of a nest can be swept as other rows are. All of its reductions must read one
+// order of atoms, and the innermost atom must be reduced, so that vectors lie along it. A size that
+// varies is a leading one, and would lie inside such rows: refused.
 bool DomainAnalysis::nestMakesRows() {
   std::optional<Atoms> common;
   for (Operation *op : ops) {
@@ -49,7 +49,8 @@ bool DomainAnalysis::nestMakesRows() {
   return llvm::is_contained(domain.inner_, common->back());
 }
 
-// After mergeAtoms: the run is what the reductions' operands end with.
+// Called after mergeAtoms. The run is what is contiguous and reduced at the end of the reductions'
+// operands.
 void DomainAnalysis::findRuns() {
   domain.run_ = domain.rowSize();
   if (!nestRows)
@@ -64,8 +65,8 @@ void DomainAnalysis::findRuns() {
   }
 }
 
-// A reduction in the terms of the domain: the atoms of its operand, in order, and which of them it
-// folds.
+// A reduction in terms of the domain: all atoms of its operand, in order, and which of them are
+// kept and reduced.
 struct DomainAnalysis::Fold {
   Atoms all, kept, reduced;
   bool leading = false,
@@ -88,11 +89,11 @@ bool DomainAnalysis::fold(Operation *op, Fold &result) {
   return true;
 }
 
-// Whether a reduction folds runs that end each row's prefixes, and over some of the outer dims, as
-// the one over [N, C, H, W] to [C] beside rows of a sample's groups. Its order is that of the same
-// reduction in a kernel of its own, which NestSchedule sweeps run by run, or, where it folds no
-// outer dim, in rows that are the runs. (A row's leading size must not vary: the partial results
-// have one place each.)
+// Whether the reduction gives a Part value: it keeps leading dims of I and some of O, and folds the
+// rest. Example: from [N, C, H, W] to [C], where the rows are groups of channels of a sample. The
+// order of its sum is that of the same reduction in a kernel of its own, so that fused and unfused
+// agree: run by run, as NestSchedule sweeps, or, if no dim of O is folded, row by row where the
+// rows are these runs. A leading size that varies is refused: each partial result has one place.
 bool DomainAnalysis::makesPart(const Fold &fold, llvm::ArrayRef<int32_t> outer,
                                llvm::ArrayRef<int32_t> inner, Operation *op) {
   Atoms full(outer.begin(), outer.end());
@@ -107,7 +108,8 @@ bool DomainAnalysis::makesPart(const Fold &fold, llvm::ArrayRef<int32_t> outer,
     ++prefix;
   if (prefix == inner.size() || llvm::any_of(inner.drop_front(prefix), isKept))
     return false;
-  // Rows that are folded whole, and with them the next ones: alone they would be one longer run.
+  // The reduction folds whole rows and the rows next to them. Alone, it would fold all of these as
+  // one longer run, in another order.
   if (prefix == 0 && (outer.empty() || !isKept(outer.back())))
     return false;
   return domain.kept_.empty() ||
@@ -154,8 +156,8 @@ bool DomainAnalysis::classifyReductions() {
     Fold f;
     if (!fold(op, f))
       return false;
-    // Of the same elements in another order it is no row: by itself it would be a nest, which adds
-    // them up in that order.
+    // The reduction folds the elements of the rows in another order of atoms. Alone it is a nest,
+    // which adds them up in that order.
     if (haveRows && f.trailing && f.kept == outer && f.reduced == inner)
       continue;
     if (f.kept.empty()) {
@@ -178,7 +180,7 @@ bool DomainAnalysis::classifyReductions() {
       domain.kept_.assign(f.kept.begin(), f.kept.end());
       continue;
     }
-    // Of a Row value: over rows.
+    // The operand is a Row value: the reduction is over rows.
     if (f.trailing && haveRows && f.all.size() != outer.size())
       return refuse(Refusal::DifferentRows, op);
     if (f.leading && !haveNest && !haveTotal) {
@@ -206,7 +208,7 @@ bool DomainAnalysis::classifyReductions() {
     nestRows = nestNeedsRows() && nestMakesRows();
     domain.shape_ = nestRows ? Shape::Rows : Shape::Nest;
   } else if (haveTotal) {
-    // Small enough for one thread: one row, whose scalars may be read again.
+    // Small enough for one thread: the whole is one row, and ops of the kernel may read its sums.
     if (totalOp && domain.rowSize() <= kLargestSingleRow)
       domain.shape_ = Shape::Rows;
     else

@@ -19,8 +19,8 @@ void fillResults(mlir::Block &block) {
     auto type = mlir::cast<mlir::RankedTensorType>(constant.getType());
     if (!splat || !type.hasStaticShape())
       continue;
-    // In floating point, since the bytes of a shape that no machine has memory for may not fit into
-    // an integer.
+    // In floating point: a shape that no machine has memory for may have more bytes than an integer
+    // holds.
     if (double(type.getNumElements()) * ((type.getElementTypeBitWidth() + 7) / 8) <
         limits::kMinFilledBytes)
       continue;

@@ -44,11 +44,12 @@ public:
 
   void run() {
     findCandidates();
-    // Rows of several runs come second: a channel's sums must not take what a sample's rows need
-    // (the gradients of group_norm). Sums of parts of rows come last: in a kernel of other rows
-    // nothing can read them, and batch_norm's result reads its channels' sums. So do slices of
-    // rows, which their kernel computes again, and which must not keep a whole row from being
-    // there.
+    // Merge in the order of how much a fusion blocks others: contiguous rows, strided rows, then
+    // partial sums and windows. Strided rows come second: a channel's sums must not take the ops
+    // that a sample's rows need (the gradients of group_norm). Partial sums come last: nothing in
+    // their kernel can read them, and the result of batch_norm reads its channels' sums. Windows of
+    // a row come last, too: their kernel computes again what they read, and must not keep the whole
+    // row from being written.
     for (Late late : {Late::None, Late::SeveralRuns, Late::PartsAndSlices}) {
       if (late > Late::None && !saw_[static_cast<int>(late)])
         continue;
@@ -65,9 +66,9 @@ public:
     }
   }
 
-  // Values that cross from one kernel to others, but that these could compute from what is in
-  // memory anyway: a mask and a scale applied to the result of a matmul, a row less its mean.
-  // Elementwise ops give the same bits wherever they run.
+  // Some values cross from one kernel to others though these could compute them from what is in
+  // memory anyway: a mask and a scale applied to the result of a matmul, a row less its mean. Such
+  // values are computed again by each reader. Elementwise ops give the same bits wherever they run.
   void rematerialize() {
     for (int v = 0; v < graph_.numNodes(); ++v) {
       if (graph_.isBarrier(v) || graph_.isAlwaysOutput(v) || !isCheap(graph_.node(v)))
@@ -100,7 +101,8 @@ public:
   }
 
 private:
-  // What kernels may have only after all others are made.
+  // What a kernel may contain. Kernels with strided rows are made after those with contiguous rows
+  // only, kernels with partial sums or windows after both; run() says why.
   enum class Late { None, SeveralRuns, PartsAndSlices };
   // Two nodes whose kernels may become one: a producer and a consumer, or two readers of one value.
   struct Candidate {
@@ -121,8 +123,9 @@ private:
         if (graph_.isBarrier(p) || graph_.consumers(p).size() > limits::kMaxReaders)
           continue;
         mlir::Value value = graph_.node(p)->getResult(0);
-        // A scalar that several kernels read is computed once, beside the other scalars; one of its
-        // readers would make the others wait.
+        // A scalar that several kernels read is computed once, in the kernel of the other scalars.
+        // In the kernel of one of its readers, it would make the other readers wait for that
+        // kernel.
         bool scalar = elementsOf(value) == 1 && elementsOf(graph_.node(i)->getResult(0)) > 1 &&
                       graph_.consumers(p).size() > 1;
         if (!scalar)
@@ -160,8 +163,9 @@ private:
         addCandidate(0, last, i, true);
       last = i;
     }
-    // Producers before siblings of the same size: they save a write as well. Equal ones as they
-    // were found. (No stable_sort: its temporary buffer is deprecated.)
+    // At the same size a producer and its reader come before two readers: they save a write as
+    // well. Further ties are kept in the order in which they were found. (No stable_sort: its
+    // temporary buffer is deprecated.)
     std::sort(candidates_.begin(), candidates_.end(), [](const Candidate &a, const Candidate &b) {
       return std::make_tuple(-a.saved, a.sibling, a.number) <
              std::make_tuple(-b.saved, b.sibling, b.number);
@@ -220,10 +224,11 @@ private:
     return true;
   }
 
-  // Elementwise ops of one shape share a domain without further questions: long chains of them are
-  // what must be quick.
+  // Elementwise ops of one shape share a domain, whatever they are. No analysis is needed, so that
+  // long chains of them are quick.
   static bool isPlain(llvm::ArrayRef<mlir::Operation *> ops) {
-    // Names of dims are in the encoding: one size at most is not one size.
+    // Compare encodings as well as shapes: the encoding has the names of dims, and two names with
+    // one largest size are two sizes.
     auto first = mlir::cast<mlir::RankedTensorType>(ops.front()->getResult(0).getType());
     return llvm::all_of(ops, [&](mlir::Operation *op) {
       if (!isa<ir::ElementwiseOp, ir::ConstantOp>(op))
@@ -321,7 +326,8 @@ private:
     return inputs.size();
   }
 
-  // An op that the kernel would run more often than it has elements, and that is not cheap.
+  // An expensive op that the kernel would run more often than its result has elements; null if
+  // there is none.
   mlir::Operation *recomputed(const FusionDomain &domain,
                               llvm::ArrayRef<mlir::Operation *> ops) const {
     if (domain.shape() == FusionDomain::Shape::Alone)
@@ -335,7 +341,7 @@ private:
                    elsewhere.contains(op->getResult(0));
       if (graph_.isFree(op) || !again || isOncePerRow(domain, op))
         continue;
-      // What only moves elements computes nothing.
+      // Ops that only move elements compute nothing.
       if (mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Movement)
         continue;
       if (isExpensive(op) || ++cheap > limits::kMaxRecomputedOps)
@@ -344,8 +350,9 @@ private:
     return nullptr;
   }
 
-  // In a kernel without reductions, what is read at its own position and at others, which compute
-  // it again: a step of a simulation that reads its neighbours' last one.
+  // Values of a kernel without reductions that are read through slices. A value that is also read
+  // at its own position is computed once for each of these: a step of a simulation reads its last
+  // state at each cell and at its neighbours.
   static llvm::DenseSet<mlir::Value> readElsewhere(llvm::ArrayRef<mlir::Operation *> ops) {
     llvm::DenseSet<mlir::Value> read;
     if (llvm::any_of(ops, [](mlir::Operation *op) { return isReduction(op); }))
@@ -359,8 +366,8 @@ private:
     return read;
   }
 
-  // The same of what is read at other positions of a row after its reductions (the windows of a
-  // norm, the other half of a rotation): all that lies along the row.
+  // The same for values along a row that are read at other positions of the row, after its
+  // reductions: the windows of a pooled norm, the other half of a rotary embedding.
   mlir::Operation *recomputedInRow(const FusionDomain &domain,
                                    llvm::ArrayRef<mlir::Operation *> ops) const {
     using Role = FusionDomain::Role;

@@ -12,8 +12,8 @@ namespace weft::compiler {
 
 namespace {
 
-// A kernel keeps the places of at most so many of its ops: further ones say nothing new to a reader
-// of an error.
+// A kernel keeps the source lines of at most this many of its ops: more lines say nothing new to a
+// reader of an error.
 constexpr size_t kMaxLocations = 8;
 
 mlir::Location locationOf(mlir::MLIRContext *context, const FusionGroup &group) {
@@ -24,8 +24,8 @@ mlir::Location locationOf(mlir::MLIRContext *context, const FusionGroup &group) 
   return locations.size() == 1 ? locations.front() : mlir::FusedLoc::get(context, locations);
 }
 
-// Builds the kernel where the group's ops stand, and erases the originals of its clones that nobody
-// reads any more.
+// Builds the kernel at the place of the group's ops. Of ops that were copied into it, the originals
+// that nobody reads any more are erased.
 void buildFusion(mlir::OpBuilder &builder, const FusionGroup &group) {
   llvm::DenseSet<mlir::Operation *> inside(group.ops.begin(), group.ops.end());
   llvm::MapVector<mlir::Value, unsigned> inputs;
@@ -99,7 +99,7 @@ llvm::LogicalResult buildFusions(mlir::Block &block, const FusionGroups &groups)
     for (auto [op, clone] : llvm::zip(group.ops, group.clone))
       if (!clone)
         nodeOf[op] = i;
-  // A node's place in the old order is that of its last op, where all of its operands were there.
+  // A node is ranked by its last op: there, all of its operands are defined.
   std::vector<unsigned> rank(groups.size(), 0);
   unsigned index = 0;
   for (mlir::Operation &op : block.without_terminator()) {
@@ -161,8 +161,8 @@ llvm::LogicalResult buildFusions(mlir::Block &block, const FusionGroups &groups)
       for (auto [op, clone] : llvm::zip(groups[i].ops, groups[i].clone))
         if (!clone)
           op->moveBefore(terminator);
-  // From the last kernel to the first: the readers of each are kernels already, and hold copies of
-  // the clones between.
+  // From the last kernel to the first: then the readers of each kernel are kernels already, which
+  // hold their own copies of the cloned ops between.
   mlir::OpBuilder builder(terminator);
   for (unsigned i : llvm::reverse(order))
     if (i < groups.size())

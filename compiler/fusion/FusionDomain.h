@@ -1,24 +1,25 @@
 // The domain that the ops of one kernel share, or the named reason why they have none.
 //
-// A kernel runs over rows: the domain is O x I, outer (parallel) dimensions and the inner ones that
-// make one row. Dimensions are `atoms`: the coarsest pieces into which the reshapes and transposes
-// between the ops cut them. Every value of the fusion is one of
-//   Full    O x I, in some order of the atoms        Row     O: a reduction over I, and what is
-//                                                            computed from such
-// A row need not lie together: batch_norm's, of [N, C, H, W], are the channels, each of N runs of H
-// * W elements.
-//   Col     I: a reduction over O (cross-row)        Scalar  a reduction over everything
-//                                                            (cross-row)
-//   Part    some of O and the leading dims of I: a reduction over the rest (cross-row). Rows of a
-//           sample's groups have such: the sums over samples and pixels that group_norm's weight
-//           and bias get, a number a channel
-//   Near    O and dims of its own: elementwise on slices of a row's Full values, as the maxima over
-//           windows of what a row's reductions normalise. An output, or what only such are computed
-//           from; no reduction reads it
-//   Inline  computed wherever it is needed (the operand of a slice or a gather, a broadcast row):
-//           must not depend on a reduction
-// Col, Part and Scalar values, and what is computed from them, exist only after all rows are done:
-// nothing Full or Row may read them.
+// A kernel runs over rows. Its domain is O x I: outer dims, which run in parallel, and inner dims,
+// which make one row. Reshapes and transposes between the ops cut dims into `atoms`, the coarsest
+// pieces of which every dim is made. A row need not lie together: for batch_norm over [N, C, H, W]
+// the rows are the channels, each of N runs of H * W elements.
+//
+// Every value of the fusion has one role. The role says at which positions the value exists:
+//   Full    O x I, in some order of the atoms
+//   Row     O: a reduction over I, and what is computed from such reductions
+//   Col     I: a reduction over O
+//   Scalar  none: a reduction over everything
+//   Part    some of O and the leading dims of I: a reduction over the rest. Example: the
+//           gradient of group_norm's weight, a number a channel, where the rows are the
+//           groups of each sample
+//   Near    O and dims of its own: elementwise on slices of a row's Full values. Example:
+//           the maxima over windows of a row that was normalised. A Near value is an output,
+//           or only Near values are computed from it; no reduction reads it
+//   Inline  computed wherever it is needed (the operand of a slice or a gather, a broadcast
+//           row); it must not depend on a reduction
+// Col, Part and Scalar values are cross-row: they, and what is computed from them, exist only after
+// all rows are done. Nothing Full or Row may read them.
 #pragma once
 
 #include <cstdint>
@@ -66,12 +67,13 @@ bool isReduction(mlir::Operation *op);
 
 // The most ops in one kernel: compile time grows with them faster than what fusing saves.
 inline constexpr int64_t kMaxFusionOps = 96;
-// As many where it reads windows of its rows: a pooling of 3 x 3 that says where its maxima are
-// takes 77, some eight for each window, and a batch_norm in training that feeds it 31.
+// The same for a kernel that reads windows of its rows. A pooling of 3 x 3 with the indices of its
+// maxima takes 77 ops, about eight for each window; a batch_norm in training that feeds it takes 31
+// more.
 inline constexpr int64_t kMaxWindowedOps = 128;
-// The most positions at which a kernel computes one Inline value for each element: each is computed
-// anew, and through several such ops the numbers multiply. A pooling of 3 x 3 takes in what feeds
-// it.
+// The most positions at which a kernel computes one Inline value for each element. Each position
+// computes the value anew, and through several such ops the numbers multiply. Nine lets a pooling
+// of 3 x 3 take in what feeds it.
 inline constexpr int64_t kMaxPositions = 9;
 
 class FusionDomain {
@@ -79,12 +81,10 @@ public:
   enum class Shape {
     Elementwise, // no reduction; I is the innermost run of the first output
     Rows,        // reductions over I (Row), over O (Col), or both
-    Total, // reductions of whole values to scalars that nothing else in the kernel reads; O is
-           // empty
-    Nest,  // reductions over other dims (I: middle ones, or several groups), read by nothing but
-           // their elementwise consumers;
-    // where more reads them, and the innermost dim is one of I, they are Rows whose elements lie in
-    // several runs
+    Total,       // reductions of whole values to scalars that no op of the kernel reads; O is empty
+    // Reductions over middle dims or over several groups of dims, read by elementwise ops alone. If
+    // more ops read them and the innermost dim is reduced, the shape is Rows, with strided rows.
+    Nest,
     Alone, // one op with a schedule of its own (matmul, scatter_add, scatter_reduce, index_add,
            // index_put, cumsum), and what computes its operands
     Empty, // no element anywhere but in results of empty reductions
@@ -117,7 +117,7 @@ public:
   llvm::ArrayRef<int32_t> inner() const {
     return inner_;
   }
-  // The extents of some atoms, and how many positions they have together.
+  // The extents of some atoms; below, how many positions they have together.
   llvm::SmallVector<int64_t, 6> extents(llvm::ArrayRef<int32_t> some) const {
     llvm::SmallVector<int64_t, 6> result;
     for (int32_t atom : some)
@@ -136,25 +136,27 @@ public:
   int64_t rowSize() const {
     return positions(inner_);
   }
-  // Elements of a row that lie together in what Row reductions read: they are folded run by run. A
-  // divisor of rowSize(), which it is but where Rows are those of a Nest.
+  // Elements of a row that lie together in the operands of Row reductions; these fold a row run by
+  // run. Equals rowSize() unless rows are strided (batch_norm over [N, C, H, W]); always divides
+  // it.
   int64_t runSize() const {
     return run_;
   }
-  // The atoms of Part values, outermost first; empty where there are none. Those of I lead it; what
-  // they leave of a row is a run of partRun() elements.
+  // The atoms of Part values, outermost first; empty without Part values. The kept atoms of I are
+  // its outermost ones; the rest of a row is a run of partRun() elements.
   llvm::ArrayRef<int32_t> kept() const {
     return kept_;
   }
   int64_t partRun() const;
-  // The atoms of their partial results, of which each row leaves its own: those of O, and the kept
-  // ones of I. And those of O that are added up.
+  // Every row leaves a partial result for each Part value. Their atoms: those of O and the kept
+  // ones of I. Below, the atoms of O over which the partial results are added up.
   Layout partialLayout() const;
   Layout addedRows() const;
-  // Cuts an atom of extent n * inner in two, in every layout; the outer part keeps the number, the
-  // inner part's is returned. Without reductions the inner part of the row is the row then.
+  // Cuts an atom of extent n * inner in two, in every layout. The outer part keeps the atom's
+  // number; the inner part's number is returned. In a kernel without reductions the inner part
+  // becomes the row.
   int32_t cut(int32_t atom, int64_t inner);
-  // The atoms of Near values beside those of O, outermost first; empty where there are none.
+  // The atoms of Near values beside those of O, outermost first; empty without Near values.
   llvm::ArrayRef<int32_t> near() const {
     return near_;
   }

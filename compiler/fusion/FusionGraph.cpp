@@ -24,8 +24,8 @@ static int64_t elementBits(mlir::Value value) {
       .getIntOrFloatBitWidth();
 }
 
-// What must be in memory: the results of the program and the operands of library calls. A reshape
-// of it is an alias.
+// Whether the user needs its operands in memory: the return of results, and library calls. A
+// reshape of such an operand is an alias.
 static bool readsMemory(mlir::Operation *user) {
   return isa<ir::ProviderCallOp, ir::FusionOp>(user) ||
          user->hasTrait<mlir::OpTrait::IsTerminator>();
@@ -57,7 +57,8 @@ FusionGraph::FusionGraph(mlir::Block &block) {
     for (int p : producers)
       nodes_[p].consumers.push_back(i);
   }
-  // Who is read by memory readers, through aliases; by very many; or by nobody.
+  // Finds the nodes whose results are in memory whatever fuses: library calls or the caller read
+  // them (through reshapes), very many ops do, or nobody does.
   for (Node &node : nodes_) {
     int64_t readers = 0, reads = 0;
     llvm::SmallVector<mlir::Value> pending(node.op->getResults());
@@ -119,16 +120,17 @@ void FusionGraph::findFreeOps(mlir::Block &block) {
     int64_t size;
     if (!canBeFree(&op, size))
       continue;
-    // Somebody reads it from memory: then it is made there once, and the others read it, too. A
-    // reshape is there as an alias.
+    // A reader needs the value in memory. Then it is computed once, and its other readers read it
+    // there as well. A reshape in memory is an alias.
     if (!isa<ir::ReshapeOp>(op) && llvm::any_of(op.getUsers(), [](mlir::Operation *user) {
           return readsMemory(user) || isa<ir::MatmulOp>(user) || isa<ir::ReshapeOp>(user);
         }))
       continue;
     free_[&op] = size;
   }
-  // An op that stands alone must still fit into one kernel with all the free ops that it reads,
-  // each with a constant of its own: what it reads of too many is computed once.
+  // A kernel of one op holds all the free ops that the op reads, each with a constant of its own.
+  // If these are more than a kernel may have, the values that stand for them are computed once
+  // instead.
   for (mlir::Operation &op : block.without_terminator()) {
     if (free_.count(&op))
       continue;
@@ -146,7 +148,7 @@ void FusionGraph::findFreeOps(mlir::Block &block) {
 }
 
 void FusionGraph::roots(mlir::Value value, llvm::SmallVectorImpl<int> &result) const {
-  // Bounded: a free op stands for a bounded number of them.
+  // Bounded, as a free op stands for a bounded number of free ops (kMaxFreeOps).
   llvm::SmallVector<mlir::Value> pending{value};
   while (!pending.empty()) {
     mlir::Operation *def = pending.pop_back_val().getDefiningOp();
@@ -224,16 +226,16 @@ void FusionGraph::collect(llvm::ArrayRef<int> members,
         mlir::Operation *def = operand.getDefiningOp();
         return def && inside.lookup(def);
       });
-      // A reshape of something that is in memory is an alias: an input. Inside it would only hide
-      // whose input it is. What a kernel computes again is not in memory, even where all that it
-      // reads is.
+      // A reshape of a value in memory is an alias: it stays a kernel input, so that the in-place
+      // analysis sees the buffer. A value that the kernel computes again is not in memory, even if
+      // all of its operands are.
       bool alias = isa<ir::ReshapeOp>(op) && !reads;
       inside[op] = reads || !isa<ir::ReshapeOp, ir::ConstantOp>(op);
       if (!alias)
         ops.push_back(op);
     }
   }
-  // An alias may read free ops that only it needs; they stay outside with it.
+  // An alias may read free ops that no other op reads. They stay outside of the kernel with it.
   llvm::SmallPtrSet<mlir::Operation *, 16> needed;
   llvm::sort(ops, [&](mlir::Operation *a, mlir::Operation *b) {
     return index_.lookup(a) < index_.lookup(b);
@@ -315,8 +317,8 @@ bool FusionGraph::search(int from, int limitPosition, int target, int skip, bool
         if (other == group || groups_[other].mark == mark)
           continue;
         if (other == target) {
-          // Straight from the one to the other is what merging makes internal; through a third one
-          // it is a circle.
+          // An edge straight from one group to the other becomes internal when they merge. A path
+          // through a third group becomes a circle.
           if (group == skip)
             continue;
           return true;
@@ -365,7 +367,8 @@ int FusionGraph::merge(int a, int b) {
   for (int group : before_)
     groups_[group].position = places[next++];
   groups_[root].position = places[next++];
-  // One place falls free: the first one after the merged group, so that later groups keep theirs.
+  // Two groups had two places and need one. The place after the merged group stays unused, so that
+  // later groups keep theirs.
   ++next;
   for (int group : after_)
     groups_[group].position = places[next++];

@@ -12,10 +12,10 @@
 
 namespace weft::compiler {
 
-// Nodes are the ops that become part of exactly one kernel (or that stay as they are: barriers).
-// Free ops are no nodes: every kernel that reads one computes it again, and edges run through them.
-// Free are splat constants, iotas, reshapes, broadcasts, widening casts and slices, and elementwise
-// ops on such that read no tensor.
+// Nodes are ops that become part of exactly one kernel, and barriers, which stay as they are. Free
+// ops are no nodes: every kernel that reads one computes it again, and edges run through them. Free
+// are splat constants, iotas, reshapes, broadcasts, widening casts, slices, and elementwise ops
+// that read only such and no tensor.
 class FusionGraph {
 public:
   explicit FusionGraph(mlir::Block &block);
@@ -26,7 +26,8 @@ public:
   mlir::Operation *node(int i) const {
     return nodes_[i].op;
   }
-  // Not to be fused: provider calls, constants and reshapes that stand alone, the terminator.
+  // Whether the node is never fused: provider calls, constants and reshapes that stand alone, the
+  // terminator.
   bool isBarrier(int i) const {
     return nodes_[i].barrier;
   }
@@ -53,8 +54,8 @@ public:
     return groups_[group].position;
   }
 
-  // The ops of a kernel of these nodes, with the free ops that they read, in block order; and its
-  // results that others read.
+  // For a kernel of these nodes: its ops in block order, the free ops that they read included, and
+  // those of its results that others read.
   void collect(llvm::ArrayRef<int> members, llvm::SmallVectorImpl<mlir::Operation *> &ops,
                llvm::SmallVectorImpl<mlir::Value> &outputs) const;
 
@@ -71,15 +72,15 @@ public:
     return it == nodeOf_.end() ? -1 : it->second;
   }
 
-  // Makes nodes of one group free: each kernel that reads one computes it again. No merging
-  // afterwards.
+  // Makes nodes of one group free: each kernel that reads one computes it again. No groups may
+  // merge afterwards.
   void setFree(llvm::ArrayRef<int> nodes);
   // Takes the last setFree back.
   void unsetFree(llvm::ArrayRef<int> nodes, int group);
 
   enum class Order { Fine, Circle, TooFar };
-  // Whether two groups can be one: not where a third one lies between them. Does not change the
-  // graph.
+  // Whether two groups can become one: not if a third one lies on a path between them (Circle), nor
+  // if the search for such a path takes too long (TooFar). Does not change the graph.
   Order canMerge(int a, int b);
   // Merges the groups of the last canMerge, which said Fine. Returns the group of both.
   int merge(int a, int b);

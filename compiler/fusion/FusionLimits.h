@@ -11,59 +11,60 @@ namespace weft::compiler::limits {
 // about as many streams as this.
 inline constexpr int64_t kMaxBuffers = 48;
 
-// Inputs of one weft.concat; wider ones become a tree. Below kMaxBuffers, so that something may
-// fuse with a concat of so many.
+// Inputs of one weft.concat; wider ones are cut into a tree. Less than kMaxBuffers, so that other
+// ops may fuse with a concat of this many.
 inline constexpr int64_t kMaxConcatInputs = 32;
 
-// Ops that are computed again in each kernel that reads them instead of once in memory (broadcasts,
-// iotas, widening casts, comparisons of indices): at most so many in a row. A mask of positions
-// takes 5, with room for a shift and a cast.
+// The longest chain of free ops: those that each kernel which reads them computes again, instead of
+// reading memory (broadcasts, iotas, widening casts, comparisons of indices). A mask of positions
+// takes 5; eight leaves room for a shift and a cast.
 inline constexpr int64_t kMaxFreeOps = 8;
 
-// Results that are one value everywhere and have at least so many bytes are written by a kernel.
-// Smaller ones are constants of the program: a kernel takes some ten milliseconds to compile, and
-// these bytes in a program and its file cost less.
+// A result that is one value everywhere is written by a kernel if it has at least this many bytes.
+// A smaller one is a constant of the program: a kernel takes some ten milliseconds to compile,
+// which is more than such bytes in a program and its file cost.
 inline constexpr int64_t kMinFilledBytes = 256 << 10;
 
-// A value with more readers than this stays in memory whatever reads it: to look at all of them for
-// each candidate would not be linear. kMaxReads counts the free ops between as well: each of the 9
-// slices of a pooling's 3 x 3 windows has some.
+// A value with more readers than kMaxReaders stays in memory, whatever reads it: to look at all of
+// them for each candidate would not be linear. kMaxReads counts free ops between a value and its
+// readers as well; each of the 9 slices of a 3 x 3 pooling has some.
 inline constexpr int64_t kMaxReaders = 64;
 inline constexpr int64_t kMaxReads = 128;
 
-// Edges that one search for a path between two groups may follow before the fusion is refused: what
-// keeps the phase linear. Of the training steps that were looked at, the largest search took some
+// Edges that the search for a path between two groups may follow before the fusion is refused. This
+// bound keeps the phase linear. In the training steps that were tried, the largest search took some
 // hundreds.
 inline constexpr int64_t kMaxSearch = 4096;
 
-// Ops that a kernel may compute again for each element that a broadcast, slice or gather inside of
-// it reads, if they are cheap.
+// Cheap ops that a kernel may compute again for each element that a broadcast, slice or gather
+// inside of it reads.
 inline constexpr int64_t kMaxRecomputedOps = 4;
 
-// The same for what is read at other positions of a row whose reductions have normalised it. To
-// keep the row instead means to write all of it and to read it: a norm takes five and its
-// activation one, each of them on 9 / 4 as many elements in a pooling of 3 x 3 by twos.
+// The same for values along a normalised row that are read at other positions of it. Keeping the
+// row instead means to write it and to read it again. A norm takes five ops and its activation one;
+// a 3 x 3 pooling with stride 2 computes each for 9 / 4 as many elements.
 inline constexpr int64_t kMaxWindowOps = 6;
 
-// What depends on no element of a row (a channel's factor, in the kernel of an inference's
-// batch_norm) is computed once a row: whatever it costs is little beside a row of so many elements.
+// A value that depends on no element of a row (a channel's factor, in an inference's batch_norm) is
+// computed once a row. In rows of at least this many elements its cost does not show, whatever it
+// is.
 inline constexpr int64_t kMinHoistedRow = 256;
 
-// Ops of a value that a later kernel computes again from what is in memory anyway, instead of
-// reading it: so many cheap ones take less time than the write and the read of the value. Values
-// below kMinRematerializedBytes are not worth the look.
+// A kernel computes a value again from what is in memory, instead of reading it, if that takes at
+// most this many cheap ops: they take less time than the value's write and read. Values below
+// kMinRematerializedBytes are not looked at.
 inline constexpr size_t kMaxRematerializedOps = 4;
 inline constexpr int64_t kMinRematerializedBytes = 4 << 10;
-// An operand of such a value may come into memory for its sake if it has at most this part of its
-// bytes (a statistic of each row).
+// An operand of such a value may be written to memory for its sake if it has at most this part of
+// the value's bytes (a statistic of each row).
 inline constexpr int64_t kSmallOperandPart = 8;
 
-// Kernels that share an input but nothing else are joined if it has at least so many bytes: below
-// it the read is in a near cache anyway.
+// Two kernels that share an input and nothing else are joined if the input has at least this many
+// bytes. A smaller one is read from a near cache anyway.
 inline constexpr int64_t kMinSharedBytes = 16 << 10;
 
-// How often the phase goes over all candidates: a fusion can make one legal that was refused before
-// it. What more rounds find is nothing.
+// How often the phase goes over all candidates: one fusion can make another legal that was refused
+// before. Further rounds found nothing.
 inline constexpr int kMaxRounds = 3;
 
 } // namespace weft::compiler::limits

@@ -1,7 +1,7 @@
-// A concat of n inputs is a kernel with n operands, whose code looks for the input of each element:
-// compile time grows with the square of n, registers with n, and inputs that are free to compute
-// again (slices of one matrix) are more ops than a kernel holds. The tree's inner nodes are written
-// and read once more, where they do not fuse.
+// A concat of n inputs is a kernel of n operands, whose code finds the input of each element.
+// Compile time grows with n squared, registers with n; and if the inputs are free to compute again
+// (slices of one matrix), the kernel has more ops than the limit. A tree of concats writes and
+// reads its inner nodes once more, where they do not fuse.
 #include "compiler/fusion/SplitWide.h"
 
 #include "compiler/fusion/FusionLimits.h"
