@@ -5,10 +5,10 @@
 
 namespace weft::runtime {
 
-// Every buffer, and every arena, constant and state offset, is a multiple of so many bytes, so that
-// kernels may rely on it: a cache line, an AVX-512 vector.
+// Every buffer, and every offset in the arena, the constants and the state, is a multiple of this
+// many bytes. Kernels rely on it: it is a cache line, and an AVX-512 vector.
 inline constexpr int64_t kBufferAlignment = 64;
-// The bytes up to the next multiple of it.
+// bytes, rounded up to the next multiple of kBufferAlignment.
 inline constexpr int64_t align(int64_t bytes) {
   return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
 }

@@ -67,8 +67,9 @@ public:
       std::memcpy(&value, piece.data(), sizeof(T));
     return value;
   }
-  // A number of items that take at least `item_bytes` bytes each; fails when they cannot be there.
-  // So a reader that reserves room for them allocates no more than the file justifies.
+  // A number of items that take at least `item_bytes` bytes each. Fails if the bytes that are left
+  // cannot hold as many, so that a reader which reserves room for them allocates no more than the
+  // file justifies.
   size_t count(size_t item_bytes) {
     uint64_t value = scalar<uint64_t>();
     if (value > remaining() / item_bytes) {
@@ -121,8 +122,8 @@ private:
   bool ok_ = true;
 };
 
-// A 64-bit checksum. Every step is a bijection of the state for given data and of the data for a
-// given state, so that a change within one 8-byte word is always seen. Not meant against forgery.
+// A 64-bit checksum. A change within one 8-byte word is always seen: each step is a bijection of
+// the state for given data, and of the data for a given state. Not meant against forgery.
 inline uint64_t checksum(std::span<const std::byte> bytes, uint64_t seed = 0xcbf29ce484222325ull) {
   constexpr uint64_t kPrime = 0x9e3779b97f4a7c15ull;
   uint64_t state = seed ^ (bytes.size() * kPrime);

@@ -1,4 +1,5 @@
-// The 16-bit floats in host code: what they are as float32, and back, rounded to nearest even.
+// Conversions of the 16-bit floats on the host: to float32, which is exact, and from float32,
+// rounded to nearest even.
 #pragma once
 
 #include <bit>
@@ -35,11 +36,13 @@ constexpr uint16_t float_to_float16(float value) {
     return static_cast<uint16_t>(sign | 0x7e00 | (magnitude >> 13 & 0x3ff));
   if (magnitude >= 0x47800000u)
     return static_cast<uint16_t>(sign | 0x7c00); // 2^16 and above
-  // Below the normal range the addition of 0.5 rounds: its last place is that of the subnormals.
+  // Below the normal range: adding 0.5 rounds, since the last place of a number in [0.5, 1) is that
+  // of float16's subnormals.
   if (magnitude < 0x38800000u)
     return static_cast<uint16_t>(
         sign | (std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u));
-  // The exponent rebased; a carry out of the mantissa is right, up to infinity.
+  // The exponent is rebased. A carry out of the mantissa gives the next exponent, up to infinity,
+  // which is right.
   return static_cast<uint16_t>(sign |
                                ((magnitude - 0x38000000u + 0xfff + (magnitude >> 13 & 1)) >> 13));
 }

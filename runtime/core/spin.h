@@ -1,4 +1,4 @@
-// Waiting for a moment without giving the processor up.
+// Waiting for a moment without giving up the processor.
 #pragma once
 
 #include <atomic>
@@ -11,19 +11,19 @@
 
 namespace weft::runtime {
 
-// Long enough to bridge the gap between two submissions of a training loop, short enough not to
-// burn a core that has other work.
+// How long a thread spins. Long enough to bridge the gap between two submissions of a training
+// loop, short enough not to burn a core that has other work.
 inline constexpr std::chrono::microseconds kSpin{50};
 
-// Whether there is a processor for a thread that waits while the whole team of threads works; set
-// by the executor. Without one, whoever spins keeps the thread that it waits for from running, for
-// all of kSpin, where to sleep at once costs two switches on one processor, some 3 us.
+// Whether a processor is left for a thread that waits while the whole team of threads works; the
+// executor sets it. Without one, a spinning thread keeps the thread that it waits for from running,
+// for all of kSpin. Sleeping at once then costs two switches on one processor, some 3 us.
 inline std::atomic<bool> spinning_pays{false};
 
-// What a thread's spinning has come to. A scheduler may leave the thread that is waited for on the
-// processor of the one that woke it, though others are idle: then each spin is in vain, and costs
-// both all of kSpin (110 us an evaluation instead of 13, on a virtual machine). So after kVain of
-// them in a row the thread sleeps at once, but for each kRetry-th time.
+// How a thread's last spins ended. A scheduler may put the awaited thread on the processor of the
+// thread that woke it, though others are idle. Then each spin is in vain and costs both threads all
+// of kSpin (110 us an evaluation instead of 13, on a virtual machine). So after kVain spins in vain
+// in a row the thread sleeps at once; each kRetry-th time it tries again.
 class SpinHistory {
 public:
   static constexpr uint32_t kVain = 4, kRetry = 64;
@@ -38,8 +38,8 @@ private:
   uint32_t vain_ = 0;
 };
 
-// Until ready() or kSpin has passed, or at once where spinning does not pay; what ready() said
-// last.
+// Spins until ready(), for at most kSpin; not at all where spinning does not pay. Returns what
+// ready() said last.
 template <typename Ready> bool spin_until(Ready ready) {
   if (ready())
     return true;

@@ -33,7 +33,7 @@ public:
   const std::string &name() const {
     return name_;
   }
-  // Empty for none.
+  // The name of the kernel that is the derivative; empty if there is none.
   const std::string &derivative() const {
     return derivative_;
   }
@@ -41,12 +41,12 @@ public:
     return kernel_.num_outputs;
   }
 
-  // Dtypes and dims of the outputs. InvalidArgument with what the kernel's shape rule says, or
-  // where that rule says what cannot be.
+  // Dtypes and dims of the outputs. InvalidArgument with what the kernel's shape rule says, or if
+  // the rule gives shapes that cannot be.
   absl::StatusOr<std::vector<CustomTensor>> infer(std::span<const CustomTensor> inputs,
                                                   const CustomParameters &parameters) const;
-  // Runs the kernel on so many threads (the device's executor only, where there are several).
-  // Internal with what the kernel says.
+  // Runs the kernel on this many threads; more than one only on the device's executor. Internal
+  // with what the kernel says if it fails.
   absl::Status run(std::span<const CustomTensor> inputs, std::span<const CustomTensor> outputs,
                    const CustomParameters &parameters, int threads) const;
 
@@ -55,7 +55,8 @@ private:
   std::string name_, derivative_;
 };
 
-// NotFound, with the names of those that are there. What is found stays valid.
+// The kernel of this name, which stays valid. NotFound lists the names of those that are
+// registered.
 absl::StatusOr<const CustomKernel *> find_custom_kernel(std::string_view name);
 
 } // namespace weft::runtime

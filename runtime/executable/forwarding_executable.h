@@ -1,4 +1,5 @@
-// For executables that add something to another one: everything goes to it, but what they override.
+// The base of executables that add something to another one: what a derived class does not override
+// goes to the other one.
 #pragma once
 
 #include <utility>

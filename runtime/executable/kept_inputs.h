@@ -1,5 +1,6 @@
-// What a failed run says of the inputs that its program keeps: those that are written only after
-// every check that can end a run (compiler/plan). Whoever gave them may take them back.
+// Whether a failed run left its kept inputs as they were. Kept inputs are written after the last
+// check that can end a run (compiler/plan); a run that ends at a check has written none, and the
+// caller may take them back.
 #pragma once
 
 #include "absl/status/status.h"

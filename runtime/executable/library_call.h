@@ -15,8 +15,8 @@
 
 namespace weft::runtime {
 
-// One LibraryCall of one loaded program, ready to run for one number of threads (a library's
-// primitive).
+// The state of one LibraryCall of one loaded program for one number of threads (a library's
+// primitive), ready to run.
 class LibraryCallState {
 public:
   virtual ~LibraryCallState() = default;
@@ -36,8 +36,8 @@ public:
   // Which operand run() expects in that form.
   virtual int operand() const = 0;
   virtual int64_t packed_bytes() const = 0;
-  // Names the form and what of the operand goes into it: equal texts for equal contents of an
-  // operand mean equal bytes.
+  // Names the form, and which contents of the operand it depends on. Two operands of equal contents
+  // whose texts are equal have equal packed bytes.
   virtual std::string form() const = 0;
   // Writes the packed form of the plain operand. Called by the device's executor only.
   virtual absl::Status pack(const void *plain, void *packed) = 0;
@@ -51,8 +51,8 @@ public:
   // does not do; the message says which.
   virtual absl::StatusOr<std::unique_ptr<LibraryCallState>> init(const LibraryCall &call,
                                                                  int threads) const = 0;
-  // The same call with an operand packed, if that pays and gives the same bits; null if not.
-  // `stable` says for each operand whether it is the same in many runs.
+  // The same call with one operand packed; null if packing does not pay, or would change bits.
+  // `stable` says of each operand whether it is the same in many runs.
   virtual absl::StatusOr<std::unique_ptr<PackedCallState>>
   init_packed(const LibraryCall &, const std::vector<bool> &, int) const {
     return nullptr;

@@ -7,7 +7,8 @@
 namespace weft::runtime {
 namespace {
 
-// Bound of every size: sums of two stay far from overflow, and no machine has as much.
+// No size is larger: sums of two such sizes stay far from overflow, and no machine has as much
+// memory.
 constexpr int64_t kMaxBytes = int64_t{1} << 56;
 
 bool is_size(int64_t value) {
@@ -319,7 +320,7 @@ absl::Status validate(const Program &program) {
 }
 
 bool is_serial(const Program &program) {
-  // Bytes that are kept from run to run belong to one run at a time.
+  // State is kept from run to run, so only one run at a time may use it: the program is not serial.
   if (program.state_bytes > 0)
     return false;
   if (!program.prepare.empty() && !is_serial(program.prepare.front()))

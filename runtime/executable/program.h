@@ -44,8 +44,9 @@ struct BufferEntry {
   int64_t bytes = 0;
 };
 
-// What the indices that a kernel reads from data must be within: each in [lower, upper), or
-// `ignored`. Kernels check it themselves; this is for the message when one fails (index_check.h).
+// The bounds of indices that a kernel reads from data: each must be in [lower, upper), or equal
+// `ignored`. The kernel checks its indices itself; this serves the message when a check fails
+// (index_check.h).
 struct IndexCheck {
   std::string op;       // "weft.index_select"
   int32_t operand = -1; // of the launch: the indices; -1 where the kernel computes them
@@ -91,8 +92,8 @@ struct LibraryCall {
   Config config;
   std::vector<TensorRef> operands; // inputs, then outputs, in the entry's order
   int32_t inputs = 0;              // how many of them are inputs
-  // Memory that the call may use while it runs, into Program::buffers, or -1: what the entry needs
-  // beyond it, or all, the executable takes from its allocator before the first instruction.
+  // Memory that the call may use while it runs: a row of Program::buffers, or -1. What the entry
+  // needs beyond it, the executable takes from its allocator before the first instruction.
   int32_t scratch = -1;
   int32_t location = -1;
 };
@@ -149,17 +150,18 @@ struct Program {
   std::vector<std::string> symbols;   // kernels
   std::vector<std::string> locations; // "train.cpp:31", for errors
   std::vector<std::byte> constants;
-  // None or one: a program that computes from stable inputs and constants what later runs find
+  // None, or one program, which computes from stable inputs and constants what later runs find
   // ready. It has no donatable inputs, no outputs tied to inputs, and no `prepare` of its own. Its
-  // inputs are the rows `prepare_inputs` of `buffers`, each a whole stable input or a part of the
-  // constants.
+  // inputs are the rows `prepare_inputs` of `buffers`: each is a whole stable input or a part of
+  // the constants.
   std::vector<Program> prepare;
   std::vector<int32_t> prepare_inputs;
   int64_t arena_bytes = 0;
   int64_t state_bytes = 0;
   int64_t thread_scratch_bytes = 0; // the most that one launch asks for each thread
-  // For the report: the planned peak of live bytes, arena and outputs, and the largest sum of live
-  // bytes at one instruction, which no packing of the same order can beat.
+  // For the report. peak_bytes: the planned peak of live bytes, arena and outputs.
+  // live_bytes_bound: the largest sum of live bytes at one instruction; no packing of this order
+  // takes less.
   int64_t peak_bytes = 0;
   int64_t live_bytes_bound = 0;
 };

@@ -49,8 +49,8 @@ public:
   absl::StatusOr<std::unique_ptr<RunResources>> acquire(const RunContext &context) override;
   absl::Status prepare(const RunContext &context, RunResources &resources,
                        std::span<Buffer *const> inputs) override;
-  // Computes what prepare() has reserved and nobody has computed, where run() would; a program that
-  // is loaded once does so at once.
+  // Computes what prepare() reserved and no other run has computed. run() does so, too; a program
+  // that is loaded once does it right after loading.
   absl::Status compute_prepared(const RunContext &context, RunResources &resources);
   absl::Status run(const RunContext &context, RunResources &resources,
                    std::span<Buffer *const> inputs, std::span<Buffer *const> outputs) override;
@@ -100,7 +100,8 @@ private:
                              std::shared_ptr<Memory> memory, std::shared_ptr<const void> code);
   void add_operand(int32_t buffer, int64_t offset = 0);
   absl::Status add_packed(LibraryStates &states, size_t call, int threads);
-  // The buffer that holds a row of kind input (stable), constant or prepared; null for other rows.
+  // The buffer of a row: a stable input, a constant or a prepared value; null for rows of other
+  // kinds.
   Buffer *source_of(int32_t row, std::span<Buffer *const> inputs, const Resources &resources) const;
   absl::Status prepare_values(const RunContext &context, Resources &resources,
                               std::span<Buffer *const> inputs);

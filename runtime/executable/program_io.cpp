@@ -15,8 +15,7 @@ constexpr char kMagic[8] = {'W', 'E', 'F', 'T', 'P', 'L', 'A', 'N'};
 // magic, version, zero, size of the whole, checksum of all that follows the header
 constexpr size_t kHeaderBytes = 8 + 4 + 4 + 8 + 8;
 
-// A struct of programs, or the same one const: each has one list of its fields, which serves
-// writing and reading.
+// Struct, const or not: one list of fields serves writing and reading.
 template <class Given, class Struct>
 concept Is = std::same_as<std::remove_const_t<Given>, Struct>;
 
@@ -60,7 +59,7 @@ void fields(auto &file, Is<SizeTable::Entry> auto &entry) {
 void fields(auto &file, Is<SizeTable> auto &table) {
   file(table.names, table.entries);
 }
-// All but the constants, and but what prepares it.
+// All fields but the constants and `prepare`, which are written apart.
 void fields(auto &file, Is<Program> auto &program) {
   file(program.target, program.inputs, program.outputs, program.buffers, program.symbols,
        program.locations, program.arena_bytes, program.state_bytes, program.thread_scratch_bytes,
@@ -100,7 +99,7 @@ private:
   ByteWriter &out_;
 };
 
-// The least bytes that an item takes in the file: of one without strings, lists and alternatives.
+// The least bytes that an item takes in a file: those of an item whose strings and lists are empty.
 // They bound counts before anything is allocated.
 class LeastBytes {
 public:
@@ -170,14 +169,15 @@ private:
   }
   void read(BufferKind &kind) {
     kind = static_cast<BufferKind>(in_.scalar<uint8_t>());
-  } // validate() knows which there are
+  } // validate() refuses other numbers
   void read(std::string &text) {
     text = in_.string();
   }
   template <class T> void read(std::vector<T> &items) {
     static const size_t kLeast = LeastBytes::of<T>();
     size_t count = in_.count(kLeast);
-    // A struct may be larger than its least bytes in the file: room for those is made as they come.
+    // A struct may be larger in memory than its least bytes in the file: room for such structs is
+    // made as they come.
     if (sizeof(T) <= kLeast)
       items.reserve(count);
     for (size_t i = 0; i < count && in_.ok(); ++i)
@@ -206,7 +206,7 @@ void write_program(ByteWriter &out, const Program &program) {
   out.raw(prepare.constants.data(), prepare.constants.size());
 }
 
-// `whole`: not what prepares another.
+// whole: false for a program that prepares another one, which has no `prepare` of its own.
 void read_program(ByteReader &in, Program &program, bool whole) {
   Reader file(in);
   fields(file, program);

@@ -8,8 +8,8 @@
 
 namespace weft::runtime {
 
-// The bases that operands are relative to: these, then the inputs, the outputs, the prepared
-// values.
+// The bases that operands are relative to: these three, then one for each input, output and
+// prepared value.
 inline constexpr int32_t kArenaBase = 0;
 inline constexpr int32_t kConstantBase = 1;
 inline constexpr int32_t kStateBase = 2;
@@ -36,7 +36,7 @@ struct ProgramExecutable::Resources : RunResources {
   std::vector<char *> bases;
   std::vector<void *> pointers;
 
-  // What Program::prepare made, or will have made when the run starts.
+  // The results of Program::prepare; computed when the run starts, if they are not yet.
   std::shared_ptr<Prepared> values;
   std::shared_ptr<Buffer> values_block;
   std::unique_ptr<RunResources> values_resources; // to compute them with

@@ -102,7 +102,7 @@ absl::StatusOr<Program> at_sizes(const Program &program, const SizeTable &table,
     }
     }
   }
-  // Inputs and outputs are as large as they are; the arena is the largest program's.
+  // Inputs and outputs have their actual sizes; the arena is that of the largest sizes.
   for (size_t i = 0; i < sized.inputs.size(); ++i)
     sized.inputs[i].bytes = bytes_of(sized.inputs[i].dtype, sized.inputs[i].dims);
   for (size_t i = 0; i < sized.outputs.size(); ++i)

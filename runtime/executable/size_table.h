@@ -1,5 +1,5 @@
-// Programs for many sizes: which numbers of a program, planned for the largest sizes, are others at
-// smaller ones.
+// A program for many sizes is planned for the largest ones. This table says which of its numbers
+// are smaller at smaller sizes.
 #pragma once
 
 #include <cstdint>

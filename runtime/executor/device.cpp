@@ -26,10 +26,10 @@ void Device::trim() {
 
 namespace {
 
-// Waits for what is under way when the process ends. atexit() comes too late for this: oneDNN
-// registers the destructors of the code that it generates at its first calls, after ours, so that
-// they run before it, and a program that still runs jumps into freed memory. exit() ends the
-// objects of its own thread before all of that.
+// Waits for what is under way when the process ends. atexit() is too late: oneDNN registers the
+// destructors of its generated code at its first calls, after atexit() here, so that they run
+// first, and a program that still runs jumps into freed memory. exit() ends thread-local objects of
+// its own thread before all of these.
 struct Drain {
   ~Drain() {
     bool is_main_thread = gettid() == getpid(); // another thread ends without the process

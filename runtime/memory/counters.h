@@ -23,7 +23,7 @@ public:
   void failed() {
     failures_.fetch_add(1, std::memory_order_relaxed);
   }
-  // reserved_bytes is live_bytes: an allocator that keeps more says so itself.
+  // reserved_bytes equals live_bytes; an allocator that keeps freed blocks adds them itself.
   AllocatorStats snapshot() const {
     AllocatorStats stats;
     stats.live_bytes = live_.load(std::memory_order_relaxed);

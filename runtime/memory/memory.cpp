@@ -35,8 +35,8 @@ std::shared_ptr<Memory> Memory::create(std::shared_ptr<Allocator> allocator) {
 
 absl::StatusOr<std::shared_ptr<Buffer>> Memory::allocate(int64_t bytes, const char *purpose) {
   absl::StatusOr<void *> data = allocator_->allocate(bytes, kAlignment);
-  // What can be made again goes first. More than was asked for may have to go, since it need not
-  // lie together.
+  // Prepared results can be made again: they go before a request fails. More bytes than were asked
+  // for may have to go, since freed blocks need not be contiguous.
   while (!data.ok() && absl::IsResourceExhausted(data.status()) &&
          PreparedStore::instance().release(*this, std::max<int64_t>(bytes, 1)) > 0)
     data = allocator_->allocate(bytes, kAlignment);

@@ -1,5 +1,5 @@
-// Results that are kept because their sources seldom change: packed weights, work that depends on
-// weights only.
+// Results that are kept from run to run because their sources seldom change: packed weights, and
+// values computed from weights alone.
 #pragma once
 
 #include <atomic>
@@ -21,15 +21,15 @@ namespace weft::runtime {
 
 class Memory;
 
-// The purpose under which statistics and messages count them.
+// The purpose under which Memory counts these results.
 inline constexpr const char *kPreparedPurpose = "prepared";
 
 // One result: what a recipe makes of the contents of its sources. Made by the first run that needs
 // it.
 class Prepared : public BufferDependent, public std::enable_shared_from_this<Prepared> {
 public:
-  // The memory of the result. Null once it was dropped; who holds the buffer may use it to the end
-  // of its run.
+  // The memory of the result; null once it was dropped. A run that holds the buffer may use it to
+  // its end.
   std::shared_ptr<Buffer> block() const;
   // Calls `make` with the block's memory, once, however many threads ask; the others wait. False in
   // `made` for all but the one that did it. After a failure the next one tries again. The caller
@@ -69,9 +69,9 @@ struct PreparedStats {
 // recently used first, beyond the bound.
 class PreparedStore {
 public:
-  // A quarter of the machine's memory: results are copies of weights in other forms, which a
-  // machine that is filled by weights alone has no room for; programs that alternate more of them
-  // compute them again.
+  // Holds up to a quarter of the machine's memory. Results are copies of weights in other forms; a
+  // machine that the weights alone fill has no room for such copies. Programs that alternate more
+  // results compute them again.
   static PreparedStore &instance();
 
   // The result that `recipe` makes of the sources' contents: a known one, or one of `bytes` bytes
@@ -79,9 +79,9 @@ public:
   // ResourceExhausted when there is no memory, or when it is more than the bound.
   absl::StatusOr<std::shared_ptr<Prepared>> take(Memory &memory, const std::string &recipe,
                                                  std::span<Buffer *const> sources, int64_t bytes);
-  // Drops results of `memory`, the least recently used first, until `bytes` bytes were held by
-  // those dropped. Returns their bytes. Those that a run is using give their memory back at its
-  // end.
+  // Drops results of `memory`, the least recently used first, until the dropped ones held `bytes`
+  // bytes. Returns how many bytes they held. A result that a run is using gives its memory back
+  // when the run ends.
   int64_t release(const Memory &memory, int64_t bytes);
   PreparedStats stats() const;
   int64_t max_bytes() const;

@@ -70,7 +70,7 @@ void run_share(Call &call, int thread, int threads) {
 void team_body(void *data) {
   Call &call = *static_cast<Call *>(data);
   WEFT_TSAN_ACQUIRE(&call.body);
-  // The team may be smaller than asked for (OMP_THREAD_LIMIT): its real size decides the shares.
+  // The team may be smaller than was asked for (OMP_THREAD_LIMIT): shares follow its real size.
   run_share(call, omp_get_thread_num(), omp_get_num_threads());
   WEFT_TSAN_RELEASE(&call.first_error);
 }
@@ -92,8 +92,8 @@ int32_t parallel_for(int64_t count, int64_t grain, int threads, RangeBody body, 
     return body(data, 0, 0, count);
   Call call{body, data, count, grain};
   WEFT_TSAN_RELEASE(&call.body);
-  // The whole team even for fewer grains: libgomp ends the threads that a smaller team leaves out,
-  // and makes them anew for the next.
+  // Always the whole team, even for fewer grains: libgomp ends the threads that a smaller team
+  // leaves out, and makes them anew for the next.
   GOMP_parallel(team_body, &call, static_cast<unsigned>(threads), 0);
   WEFT_TSAN_ACQUIRE(&call.first_error);
   return static_cast<int32_t>(call.first_error.load(std::memory_order_relaxed) & 0xffffffffu);

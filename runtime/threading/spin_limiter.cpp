@@ -13,8 +13,8 @@
 
 namespace weft::runtime {
 
-// Where the second team's master waits; its other threads sleep in libgomp, which ends them with
-// their master.
+// What the master of the second team waits on. The team's other threads sleep inside libgomp, which
+// ends them with their master.
 struct SpinLimiter::Parking {
   std::mutex mutex;
   std::condition_variable changed;
@@ -23,8 +23,8 @@ struct SpinLimiter::Parking {
 
 namespace {
 
-// The processors' time that was not idle since the machine started, other machines' part of a
-// shared processor included; -1 if not known.
+// Nanoseconds that processors were not idle since the machine started, time taken by other virtual
+// machines included; -1 if not known.
 int64_t machine_nanoseconds() {
   std::FILE *file = std::fopen("/proc/stat", "re");
   if (!file)
@@ -81,7 +81,7 @@ void SpinLimiter::after_run(int threads) {
   preemptions_ += after.preemptions - before_.preemptions;
   if (after.process >= 0) {
     run_ += std::chrono::nanoseconds(now - run_start_).count();
-    // The other threads of the team are as busy as this one, or less.
+    // An upper bound of the team's time: its other threads are at most as busy as this one.
     beside_ +=
         (after.process - before_.process) - threads * (after.nanoseconds - before_.nanoseconds);
   }
@@ -92,7 +92,7 @@ void SpinLimiter::after_run(int threads) {
     return;
   int64_t preemptions = std::exchange(preemptions_, 0);
   bool first = std::exchange(last_, now) == std::chrono::steady_clock::time_point{};
-  // After a pause nothing is known of the time in between.
+  // A long pause says nothing about the time in between.
   if (!first && period < 20 * kPeriod)
     observe(others_ ? preemptions : 0, period, threads);
 }
@@ -101,7 +101,7 @@ void SpinLimiter::start_sample(std::chrono::steady_clock::time_point now) {
   sample_start_ = now;
   machine_ = machine_nanoseconds();
   process_ = process_nanoseconds();
-  // Where the machine does not say, any preemption counts.
+  // If the machine's counters cannot be read, any preemption counts.
   if (machine_ < 0)
     others_ = true;
   sampling_ = machine_ >= 0;
@@ -140,7 +140,7 @@ void SpinLimiter::observe(int64_t preemptions, std::chrono::nanoseconds period, 
 }
 
 void SpinLimiter::start(int threads) {
-  // With a team of `threads` and this one's, one more than there are processors.
+  // The second team makes libgomp manage one thread more than there are processors.
   int processors = available_processors(), others = std::max(processors - threads + 2, 2);
   parking_ = new Parking;
   helper_ = std::thread([parking = parking_, others] {

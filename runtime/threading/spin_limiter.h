@@ -7,23 +7,24 @@
 
 namespace weft::runtime {
 
-// libgomp's threads spin for some 15 ms at a barrier (300,000 pauses) before they sleep. That is
-// right where every thread has a processor; where another process takes one, whoever spins there
-// keeps the thread that it waits for from running, and a step of 75 ms takes seconds. The settings
-// for it (GOMP_SPINCOUNT, OMP_WAIT_POLICY) are read when the library loads, before any code of ours
-// runs, ahead of time or not. But libgomp spins for 100 pauses only while it manages more threads
-// than there are processors. So: while this thread is often pushed off its processor, a second team
-// stands by, asleep, which makes them more.
+// Limits spinning at libgomp's barriers while other processes use the machine. libgomp's threads
+// spin for some 15 ms (300,000 pauses) before they sleep. That is right where each thread has a
+// processor. Where another process takes one, the spinning threads keep the thread that they wait
+// for from running, and a step of 75 ms takes seconds. The settings for it (GOMP_SPINCOUNT,
+// OMP_WAIT_POLICY) are read when the library loads, before any code of Weft runs. But libgomp spins
+// for 100 pauses only while it manages more threads than there are processors. So while the team's
+// thread is often pushed off its processor, a second team stands by, asleep: it makes the threads
+// more.
 class SpinLimiter {
 public:
   SpinLimiter() = default;
-  // Sends the second team home.
+  // Ends the second team.
   ~SpinLimiter();
   SpinLimiter(const SpinLimiter &) = delete;
   SpinLimiter &operator=(const SpinLimiter &) = delete;
 
-  // To be called by the thread that owns the team, around each run: they look at the thread's
-  // counters, and every kPeriod decide.
+  // Called around each run by the thread that owns the team. They read the thread's counters, and
+  // decide every kPeriod.
   void before_run();
   void after_run(int threads);
   // Whether spinning is limited now.
@@ -31,31 +32,32 @@ public:
     return helper_.joinable();
   }
 
-  // What decides, apart from clocks and counters: `preemptions` in `period`, of a thread whose team
-  // has `threads`. Tests call it.
+  // The decision itself, without clocks and counters: this thread was preempted `preemptions` times
+  // in `period`, and its team has `threads`. Tests call it.
   void observe(int64_t preemptions, std::chrono::nanoseconds period, int threads);
 
   // Long enough to tell, short enough that a disturbed loop is soon better.
   static constexpr std::chrono::milliseconds kPeriod{50};
-  // Preemptions a second, during runs: between them a caller and this thread wake each other. A
-  // machine of one's own has a few (its daemons); a neighbour on the same processor brings one each
-  // few milliseconds.
+  // Preemptions a second, counted during runs only: between runs a caller and this thread wake each
+  // other. A machine without other load has a few (its daemons); a neighbour on the same processor
+  // causes one each few milliseconds.
   static constexpr int64_t kBusyPerSecond = 60, kQuietPerSecond = 10;
-  // Threads of a program push each other off a processor for a moment, too (a team that sleeps at
-  // its barriers most of all): preemptions count only while others have at least this share of one
-  // processor: a neighbour that never rests has two thirds or more, a program that works in turns
+  // Threads of one program push each other off a processor at times, too, most of all in a team
+  // that sleeps at its barriers. So preemptions count only while others have at least this share of
+  // one processor. A neighbour that never rests has two thirds or more; a program that takes turns
   // with this one spins into its turn for some 15 ms. Others are other processes and, during runs
-  // of at least kLongRun, threads of this one that are not of the team.
+  // of at least kLongRun, threads of this process outside of the team.
   static constexpr double kOthersShare = 0.5;
   static constexpr std::chrono::milliseconds kLongRun{1};
-  // What others have is seen in samples of at least kSample, at most one each kSampleEvery (the
-  // machine counts for some 20 us), and told anew from kSampled of them, or from the first that
-  // leaves no doubt: the machine counts in steps. A sample has no pause between runs in it: who
-  // works in turns with this program does not disturb it.
+  // What others have is measured in samples of at least kSample, one each kSampleEvery at most, as
+  // reading the machine's counters takes some 20 us. It is judged anew after kSampled of samples,
+  // or from the first sample that leaves no doubt; the machine counts in steps of kMachineStep. A
+  // sample has no pause between runs in it: a program that takes turns with this one does not
+  // disturb it.
   static constexpr std::chrono::milliseconds kSample{40}, kSampleEvery{80}, kSampled{120},
       kPause{5}, kMachineStep{10};
-  // Periods that must be quiet before spinning is as usual again, while others are there; at once
-  // when they have gone.
+  // Quiet periods after which spinning is as usual again, while others are still there; if they
+  // have gone, at once.
   static constexpr int kQuietPeriods = 4;
 
 private:
