@@ -38,7 +38,8 @@ public:
     std::vector<int64_t> items(static_cast<size_t>(std::min(options_.batch_size, size_ - first)));
     if (!sums_.empty()) {
       SplitMix64 generator(derived_seed(derived_seed(at.seed, at.epoch), at.batch));
-      // The first sum above a point of [0, sum of all): an item of weight 0 is never drawn.
+      // Draws a point of [0, sum of all weights) and takes the first item whose running sum lies
+      // above it. An item of weight 0 is never drawn.
       for (int64_t &item : items)
         item = std::min<int64_t>(
             std::upper_bound(sums_.begin(), sums_.end(), generator.uniform() * sums_.back()) -
@@ -106,7 +107,7 @@ struct DataLoader::Impl {
 
   Prepared prepare(const LoaderState &at) {
     try {
-      // Of another stream than what the sampler draws.
+      // This seed starts another stream than the sampler's.
       uint64_t seed = derived_seed(derived_seed(~at.seed, at.epoch), at.batch);
       return {dataset->fetch_seeded(sampler.items(at), seed), nullptr};
     } catch (...) {

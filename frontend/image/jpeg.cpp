@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdio>
 
-// After <cstdio>, which it wants.
+// After <cstdio>, which jerror.h needs.
 #include <jerror.h>
 #include <jpeglib.h>
 
@@ -17,7 +17,7 @@ namespace {
 // have about ten.
 constexpr int kMostScans = 500;
 
-// libjpeg reports by these; an error must not return.
+// libjpeg reports through these functions; the one for errors must not return.
 struct ErrorManager {
   jpeg_error_mgr base; // first: libjpeg knows this part
   std::jmp_buf escape;
@@ -74,7 +74,7 @@ bool begin(Decoder &decoder, std::span<const uint8_t> bytes, int64_t channels) {
   bool inks =
       decoder.info.jpeg_color_space == JCS_CMYK || decoder.info.jpeg_color_space == JCS_YCCK;
   decoder.info.out_color_space = inks ? JCS_CMYK : channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
-  // What libjpeg does not convert itself: RGB without luminance to gray.
+  // libjpeg does not convert RGB without luminance to gray: convert() does.
   if (channels == 1 && decoder.info.jpeg_color_space == JCS_RGB)
     decoder.info.out_color_space = JCS_RGB;
   return true;

@@ -43,7 +43,8 @@ Planes part(const Planes &from, int64_t top, int64_t left, int64_t height, int64
   return to;
 }
 
-// Where result pixel i reads: between `low` and `high`, with `share` of the latter.
+// Result pixel i reads between the pixels `low` and `high` of the source, and takes `share` of
+// `high`.
 struct Sample {
   int64_t low, high;
   float share;
@@ -79,7 +80,7 @@ Planes resized(const Planes &from, int64_t height, int64_t width) {
   return to;
 }
 
-// Half of what is left over, rounded to even.
+// Half of the pixels that are left over, rounded to even.
 int64_t margin(int64_t all, int64_t wanted) {
   return static_cast<int64_t>(std::nearbyint(static_cast<double>(all - wanted) / 2));
 }

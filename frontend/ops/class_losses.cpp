@@ -1,5 +1,5 @@
-// Losses over classes with weights, label smoothing and targets that are probabilities:
-// compositions of those without.
+// Losses over classes with weights, label smoothing, or targets that are probabilities. They are
+// composed of the losses without these.
 #include "frontend/ops/promotion.h"
 #include "frontend/recorder/emit.h"
 #include "frontend/tensor/impl.h"
@@ -31,7 +31,7 @@ Tensor reduced(const Tensor &loss, Reduction reduction, const Tensor &count) {
   return reduction == Reduction::kSum ? loss.sum() : loss.sum() / count;
 }
 
-// The weight of each target, 0 where it is ignored.
+// The weight of each target; 0 for an ignored one.
 Tensor target_weights(const Tensor &targets, const Tensor &weight, int64_t ignore_index,
                       DType dtype) {
   Tensor counts = targets != ignore_index;

@@ -1,4 +1,5 @@
-// What floating-point numbers are, as bool tensors: comparisons that the compiler sees through.
+// Tests of floating-point numbers (NaN, infinite, finite), as comparisons: these fuse and fold like
+// any others.
 #include <limits>
 
 #include "frontend/ops/promotion.h"
@@ -16,7 +17,8 @@ Var everywhere(bool value, const Shape &shape) {
   return broadcast(emit_constant(value, DType::kBool), shape);
 }
 
-// |x| `comparison` infinity; for integers, what that is for every number.
+// |x| compared with infinity. For integers the result is one constant: it is that of any finite
+// number.
 Tensor against_infinity(const char *name, const Tensor &x, Comparison comparison, bool of_integers,
                         Location location) {
   Session session(name, location);

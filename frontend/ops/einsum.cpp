@@ -69,7 +69,8 @@ void take_diagonals(Term &term) {
     }
 }
 
-// With the dims of exactly these labels, in this order; those that it lacks have size 1.
+// The term's tensor with the dims of exactly these labels, in this order. A dim that the term lacks
+// has size 1.
 Tensor arranged(const Term &term, const Labels &labels) {
   Shape order;
   for (Label label : labels)
@@ -83,7 +84,7 @@ Tensor arranged(const Term &term, const Labels &labels) {
   return result;
 }
 
-// Without the dims that nobody asks for any more.
+// Sums the term over the dims whose labels are not wanted.
 void sum_others(Term &term, const Labels &wanted) {
   Shape dims;
   Labels left;

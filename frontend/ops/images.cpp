@@ -188,7 +188,8 @@ Tensor adaptive_avg_pool2d(const Tensor &x, Pair output_size, Location location)
     IntPair window = {height / output_size.height, width / output_size.width};
     return wrap(emit_avg_pool2d(var, window, window, {0, 0}, false, true));
   }
-  // Windows of several sizes: a product with the matrix of their weights, along each dim.
+  // Windows differ in size here, so that the mean is a product with the matrix of their weights,
+  // along each dim.
   DType wide = computing_dtype(var.dtype());
   Tensor rows = averages(height, output_size.height, wide, location),
          columns = averages(width, output_size.width, wide, location);

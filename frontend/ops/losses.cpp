@@ -72,8 +72,8 @@ Tensor nll_loss(const Tensor &log_probs, const Tensor &targets, Reduction reduct
              to_string(t.dims()) +
              ": log_probs must be [.., classes] and targets [..], with equal leading dimensions");
   t = emit_check_index(t, x.dims().back(), ignore_index, "weft.nll_loss");
-  // The chosen element as a masked sum over the row, whose derivative is a mask as well: a gather's
-  // would be a scatter.
+  // The chosen element is a masked sum over the row: the derivative of that is a mask as well,
+  // where a gather's would be a scatter.
   Shape raised = t.dims();
   raised.push_back(1);
   int64_t last = x.ndim() - 1;
@@ -158,7 +158,7 @@ Tensor kl_div(const Tensor &input, const Tensor &target, Reduction reduction, bo
   auto [x, y, dtype] = pair(input, target);
   if (log_target)
     return reduced(mul(emit_unary(Unary::kExp, y), sub(y, x)), reduction, dtype);
-  // 0 log(0) is 0, and has no derivative that is NaN: log(1) stands in for it.
+  // 0 log(0) is 0 here, and its derivative must not be NaN: log(1) stands in for log(0).
   Var zero = emit_compare(Comparison::kEq, y, number(0, y));
   Var logarithm = emit_unary(Unary::kLog, emit_select(zero, number(1, y), y));
   return reduced(sub(mul(y, logarithm), mul(y, x)), reduction, dtype);

@@ -46,7 +46,7 @@ Windows windows_of(const Shape &size, const Pair &kernel, const PatchOptions &op
   return w;
 }
 
-// The pixels that element (row, column) of the windows has in padded images.
+// For element (row, column) of a window: its pixel in each of the windows, of padded images.
 Tensor taps(const Tensor &padded, const Windows &w, int64_t row, int64_t column) {
   int64_t y = row * w.dilation[0], x = column * w.dilation[1];
   return padded.slice(2, y, y + (w.counts[0] - 1) * w.stride[0] + 1, w.stride[0])
@@ -151,13 +151,13 @@ Tensor grid_sample(const Tensor &x, const Tensor &grid, GridSampleOptions option
   Tensor pixels = wrap(widened(image)).reshape({from[0], from[1], height * width}),
          wide = wrap(widened(places));
   bool zero_outside = options.padding == GridPadding::kZeros;
-  // In pixels, from the centre of the first one.
+  // A position in pixels, counted from the centre of the first pixel.
   auto position = [&](int64_t which, int64_t size) {
     Tensor place = wide.select(3, which);
     place = where(is_nan(place), -1.0, place);
     place = options.align_corners ? (place + 1) * (0.5 * static_cast<double>(size - 1))
                                   : ((place + 1) * static_cast<double>(size) - 1) * 0.5;
-    // Far outside one place is as good as another, but its number must fit into an integer.
+    // All places far outside are alike, but the number of a place must fit into an integer.
     return zero_outside ? clamp(place, -2.0, static_cast<double>(size) + 1)
                         : clamp(place, 0.0, static_cast<double>(size - 1));
   };

@@ -22,7 +22,8 @@ Tensor raised(const Tensor &x, const char *argument, const char *layout) {
 
 constexpr const char *kSignal = "[batch, channels, length]";
 
-// What images would say of dimensions that the caller does not have is said here.
+// Checks here what the ops on images would refuse: their errors would name dims that the caller
+// does not have.
 void check_window(const Tensor &x, int64_t taps, int64_t stride, int64_t padding, int64_t dilation,
                   const char *what) {
   for (auto [value, argument, least] :

@@ -8,7 +8,8 @@
 
 namespace weft::recorder {
 
-// What an index has made: an assignment to it, x[i] = y, stands at the caller's line.
+// Called with a tensor that an index has made, so that an assignment to it, x[i] = y, is recorded
+// at the caller's line.
 void note_assignable(const Tensor &made);
 
 bool has_tensors(std::span<const Index> indices);
