@@ -176,6 +176,6 @@ class Weft_Op<string mnemonic, OpKind kind_, Rule derivative_, Rule evaluation_,
 
 // The result types follow from the operands: the record's shape and dtype rule, in ShapeRules*.cpp.
 defvar Infer = InferTypeOpAdaptor;
-defvar NoBatching = Deferred<"vmap comes with its own issue">;
+defvar NoBatching = Deferred<"vmap is planned">;
 
 #endif
