@@ -254,8 +254,10 @@ def make(paths):
     for items in headers.values():
         functions |= {i.name for i in items if isinstance(i, Declaration) and i.comment}
     pages, lacking = {}, []
-    contents = ["# API", "", "The public headers, from their comments. Functions take their caller's "
-                "line as a last argument,", "which these pages leave out. "
+    contents = ["# API", "",
+                "The public headers, from their comments. Functions take their caller's line as a "
+                "last argument,",
+                "which these pages leave out. "
                 "`bazel run //tools/docs:update_api` writes them anew.",
                 "", "| header | what |", "|---|---|"]
     for name in sorted(headers, key=lambda n: (n.count("/"), n)):
@@ -292,12 +294,12 @@ def main():
     for file in sorted(set(pages) | set(present)):
         if file not in pages or file not in present or \
                 open(present[file], encoding="utf-8").read() != pages[file]:
-            print(f"docs/api/{file} is stale: run  bazel run //tools/docs:update_api  and commit it")
+            print(f"docs/api/{file} is stale: run  bazel run //tools/docs:update_api")
             failed = True
     if len(lacking) != MISSING:
         for header, name, _ in lacking:
             print(f"weft/{header}: {name} has no comment")
-        print(f"{len(lacking)} public declarations have no comment; MISSING in api.py is {MISSING}: "
+        print(f"{len(lacking)} public declarations lack a comment, MISSING in api.py is {MISSING}: "
               + ("comment what you add" if len(lacking) > MISSING else "lower it"))
         failed = True
     sys.exit(1 if failed else 0)

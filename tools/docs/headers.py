@@ -212,8 +212,9 @@ class Reader:
     def declaration(self, comment, scope):
         """The declaration at the cursor, up to its semicolon or the end of its body."""
         start = self.at
-        header = re.compile(r"(template <[^{;]*?>\s*)?(class|struct|union|enum class|enum)\b[^;{(=]*\{"
-                            ).match(self.text, self.at)
+        header = re.compile(r"(template <[^{;]*?>\s*)?"
+                            r"(class|struct|union|enum class|enum)\b[^;{(=]*\{").match(self.text,
+                                                                                      self.at)
         if header:
             self.at = header.end() - 1
             found = Declaration(squeeze(header.group()[:-1]), comment)
