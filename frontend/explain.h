@@ -83,6 +83,9 @@ struct Statistics {
   uint64_t cuts[static_cast<int>(CutReason::kMask) + 1] = {}; // by CutReason; kMask is the last
   uint64_t recorded_ops = 0;                                  // since the start
   uint64_t live_ops = 0;                                      // in the record now
+  // Calls of jit functions that were plain calls: history is wanted of their results, or an argument
+  // is what the function writes.
+  uint64_t direct_calls = 0;
   uint64_t context_rebuilds = 0;
   uint64_t cache_entries = 0, cache_bytes = 0;
   // Results kept because the weights that they were made of did not change; made since the start;

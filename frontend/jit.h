@@ -6,11 +6,12 @@
 #include <iosfwd>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "weft/tensor.h"
+#include "weft/tensor_tree.h"
 
 namespace weft {
 
@@ -40,8 +41,8 @@ struct DifferentiateOptions {
   int64_t result = 0;                  // which output
 };
 
-// A recorded function: a module of weft ops whose arguments are its inputs; the tensors that it
-// captured are constants.
+// A recorded function: a module of weft ops whose arguments are its inputs. Tensors that it
+// captured are constants; those that it writes are its state.
 class Program {
 public:
   Program() = default;
@@ -61,7 +62,13 @@ public:
   static Program load(const std::string &path, Location location = Location::current());
   // The program that a text of IR holds. Errors: as load().
   static Program parse(const std::string &text, Location location = Location::current());
-  // Errors: number, shapes or dtypes of the inputs.
+  // What the program keeps between runs, and a run changes, by name: for a traced training step its
+  // parameters, moments, step count and generator. The tensors are the program's own: writing one
+  // in place (copy_) changes what the next run finds. save() and compile() store them as they are
+  // then.
+  std::vector<std::pair<std::string, Tensor>> state() const;
+  // Inputs that the function writes are written. Results are tensors of their own. Errors: number,
+  // shapes or dtypes of the inputs; an input that the program writes given twice.
   std::vector<Tensor> run(const std::vector<Tensor> &inputs,
                           Location location = Location::current()) const;
   // The program that returns this one's outputs and then a gradient for each chosen input, by
@@ -88,143 +95,194 @@ private:
 };
 
 namespace recorder {
-using ErasedFunction = std::function<std::vector<Tensor>(const std::vector<Tensor> &)>;
+
 using TensorNames = std::vector<std::pair<std::string, Tensor>>;
+// What a recorded function returned: its tensors, and the rest, into which those of a call are put.
+struct ErasedResult {
+  std::vector<Tensor> tensors;
+  std::shared_ptr<const void> shape;
+};
+using ErasedFunction = std::function<ErasedResult(const std::vector<Tensor> &)>;
+
 Program trace(const ErasedFunction &function, const std::vector<Tensor> &inputs,
               const TensorNames &names, Location location);
-// The state of a module, as a function that is traced may be one; nothing for other functions.
-template <typename F> TensorNames state_names(const F &function) {
-  if constexpr (requires { TensorNames(function.state()); })
-    return function.state();
-  else
-    return {};
-}
-std::shared_ptr<JitImpl> make_jit(ErasedFunction function);
-std::vector<Tensor> call_jit(JitImpl &jit, const std::vector<Tensor> &inputs, Location location);
+std::shared_ptr<JitImpl> make_jit();
+// key: all that decides which program the call needs, besides its tensors.
+ErasedResult call_jit(JitImpl &jit, const ErasedFunction &function,
+                      const std::vector<Tensor> &inputs, const std::string &key, Location location);
 
-inline std::vector<Tensor> flatten_result(Tensor result) {
-  return {std::move(result)};
-}
-inline std::vector<Tensor> flatten_result(std::vector<Tensor> result) {
-  return result;
-}
-inline std::vector<Tensor> flatten_result(std::pair<Tensor, Tensor> result) {
-  return {std::move(result.first), std::move(result.second)};
-}
-
-template <typename F, size_t... I>
-decltype(auto) call_with(F &function, const std::vector<Tensor> &args, std::index_sequence<I...>) {
-  return function(args[I]...);
-}
-// Whether F takes its tensors as one vector; else each is an argument.
-template <typename F>
-inline constexpr bool takes_vector = std::is_invocable_v<F &, const std::vector<Tensor> &> &&
-                                     !std::is_invocable_v<F &, const Tensor &>;
-template <typename F, size_t N = 0> constexpr size_t arity() {
-  if constexpr (N > 8)
-    return N;
-  else if constexpr ([]<size_t... I>(std::index_sequence<I...>) {
-                       return std::is_invocable_v<
-                           F &, decltype((void(I), std::declval<const Tensor &>()))...>;
-                     }(std::make_index_sequence<N>()))
-    return N;
-  else
-    return arity<F, N + 1>();
-}
-} // namespace recorder
-
-// Records fn(inputs...) and returns its program. fn takes Tensors (or one const
-// std::vector<Tensor>&) and returns a Tensor, a pair or a vector of them. Tensors that fn captures
-// become constants of the program; where fn is an nn::Module, its parameters and buffers keep their
-// names ("up.weight"), by which compile() stores and --weights finds them. Nothing is run and no
-// storage changes.
-template <typename F>
-Program trace(F &&fn, const std::vector<Tensor> &inputs, Location location = Location::current()) {
-  using Fn = std::remove_reference_t<F>;
-  if constexpr (recorder::takes_vector<Fn>) {
-    return recorder::trace(
-        [&fn](const std::vector<Tensor> &args) { return recorder::flatten_result(fn(args)); },
-        inputs, recorder::state_names(fn), location);
-  } else {
-    constexpr size_t n = recorder::arity<Fn>();
-    static_assert(
-        n <= 8, "weft::trace: the function must take up to 8 tensors, or one std::vector<Tensor>");
-    if (inputs.size() != n)
-      throw Error(ErrorKind::kValue,
-                  "trace: the function takes " + std::to_string(n) + " tensors, " +
-                      std::to_string(inputs.size()) + " were given",
-                  location);
-    return recorder::trace(
-        [&fn](const std::vector<Tensor> &args) {
-          return recorder::flatten_result(
-              recorder::call_with(fn, args, std::make_index_sequence<n>()));
-        },
-        inputs, recorder::state_names(fn), location);
-  }
-}
-
-namespace recorder {
-// An argument of a function of tensors, written out for each, so that the caller's line can follow
-// them.
-template <size_t> using TensorArgument = const Tensor &;
-template <typename F> consteval auto jit_arguments() {
-  if constexpr (takes_vector<F>)
-    return;
+// The types of a function's arguments, decayed, as a tuple: those that it declares; of one that
+// takes any (a generic lambda), up to eight tensors.
+template <typename F> struct DeclaredArguments;
+template <typename R, typename... A> struct DeclaredArguments<R (*)(A...)> {
+  using type = std::tuple<std::decay_t<A>...>;
+};
+template <typename R, typename C, typename... A> struct DeclaredArguments<R (C::*)(A...)> {
+  using type = std::tuple<std::decay_t<A>...>;
+};
+template <typename R, typename C, typename... A> struct DeclaredArguments<R (C::*)(A...) const> {
+  using type = std::tuple<std::decay_t<A>...>;
+};
+template <size_t> using AnyTensor = Tensor;
+template <typename F, size_t N = 0> consteval auto argument_tuple() {
+  if constexpr (requires { typename DeclaredArguments<F>::type; })
+    return std::type_identity<typename DeclaredArguments<F>::type>();
+  else if constexpr (requires { typename DeclaredArguments<decltype(&F::operator())>::type; })
+    return std::type_identity<typename DeclaredArguments<decltype(&F::operator())>::type>();
   else {
-    static_assert(arity<F>() <= 8,
-                  "weft::jit: the function must take up to 8 tensors, or one std::vector<Tensor>");
-    return std::make_index_sequence<arity<F>()>();
+    constexpr bool takes = []<size_t... I>(std::index_sequence<I...>) {
+      return std::is_invocable_v<F &, decltype((void(I), std::declval<const Tensor &>()))...>;
+    }(std::make_index_sequence<N>());
+    static_assert(N <= 8, "weft::jit, weft::trace: the function must declare its arguments, or "
+                          "take up to 8 tensors");
+    if constexpr (takes)
+      return []<size_t... I>(std::index_sequence<I...>) {
+        return std::type_identity<std::tuple<AnyTensor<I>...>>();
+      }(std::make_index_sequence<N>());
+    else
+      return argument_tuple<F, N + 1>();
   }
 }
-template <typename Result> Result unflatten(std::vector<Tensor> results) {
-  if constexpr (std::is_same_v<Result, std::vector<Tensor>>)
-    return results;
-  else if constexpr (std::is_same_v<Result, std::pair<Tensor, Tensor>>)
-    return Result(std::move(results[0]), std::move(results[1]));
-  else
-    return std::move(results[0]);
-}
-} // namespace recorder
-
-// A function that is recorded at its first call for each combination of input shapes and dtypes,
-// and replayed after. Storages that existed before the call and are read are inputs, read again at
-// each call; those that are written are outputs. Other C++ values are frozen; WEFT_JIT_CHECK=1
-// records again and compares. Assigning to a handle that was born before the recording throws.
-template <typename F, typename Arguments = decltype(recorder::jit_arguments<F>())> class Jit;
-
-// Of up to eight tensors.
-template <typename F, size_t... I> class Jit<F, std::index_sequence<I...>> {
-public:
-  explicit Jit(F fn)
-      : impl_(recorder::make_jit([fn = std::make_shared<F>(std::move(fn))](
-                                     [[maybe_unused]] const std::vector<Tensor> &args) {
-          return recorder::flatten_result((*fn)(args[I]...));
-        })) {}
-  auto operator()(recorder::TensorArgument<I>... args,
-                  Location location = Location::current()) const {
-    return recorder::unflatten<std::invoke_result_t<F &, recorder::TensorArgument<I>...>>(
-        recorder::call_jit(*impl_, {args...}, location));
-  }
-
-private:
-  std::shared_ptr<recorder::JitImpl> impl_;
+template <typename F> using Arguments = typename decltype(argument_tuple<std::decay_t<F>>())::type;
+template <typename F, typename Tuple> struct ResultOf;
+template <typename F, typename... A> struct ResultOf<F, std::tuple<A...>> {
+  using type = std::decay_t<std::invoke_result_t<F &, A &...>>;
 };
 
-// Of a vector of them.
-template <typename F> class Jit<F, void> {
+// fn as a function of the tensors in `arguments`, which also give all that is no tensor.
+template <typename F, typename Tuple> ErasedFunction erase(F &fn, const Tuple &arguments) {
+  return [&fn, &arguments](const std::vector<Tensor> &tensors) {
+    Tuple mine = arguments;
+    tensor_tree::Replace replace(tensors);
+    replace(mine);
+    using Result = typename ResultOf<F, Tuple>::type;
+    if constexpr (std::is_void_v<Result>) {
+      std::apply(fn, mine);
+      return ErasedResult();
+    } else {
+      auto result = std::make_shared<Result>(std::apply(fn, mine));
+      tensor_tree::Flatten flat;
+      flat(*result);
+      static const std::vector<Tensor> kNone;
+      tensor_tree::Replace none(kNone); // the shape of a result keeps no memory
+      none(*result);
+      return ErasedResult{std::move(flat.tensors), std::move(result)};
+    }
+  };
+}
+template <typename F, typename Tuple>
+typename ResultOf<F, Tuple>::type restore(const ErasedResult &erased) {
+  using Result = typename ResultOf<F, Tuple>::type;
+  if constexpr (!std::is_void_v<Result>) {
+    Result result = *static_cast<const Result *>(erased.shape.get());
+    tensor_tree::Replace replace(erased.tensors);
+    replace(result);
+    return result;
+  }
+}
+
+// While a function is recorded: the program holds only as long as the flag is what it is now.
+void depend_on(std::shared_ptr<const bool> flag);
+
+} // namespace recorder
+
+// Names for what a traced function writes and captures, from what has a state(): modules,
+// optimizers, or lists of names and tensors.
+//
+//   weft::trace(step, {x, y}, {{"model", model}, {"optimizer", optimizer}});
+class StateNames {
 public:
-  explicit Jit(F fn)
-      : impl_(recorder::make_jit(
-            [fn = std::make_shared<F>(std::move(fn))](const std::vector<Tensor> &args) {
-              return recorder::flatten_result((*fn)(args));
-            })) {}
-  auto operator()(const std::vector<Tensor> &args, Location location = Location::current()) const {
-    return recorder::unflatten<std::invoke_result_t<F &, const std::vector<Tensor> &>>(
-        recorder::call_jit(*impl_, args, location));
+  StateNames() = default;
+  // prefix: the name is "PREFIX.NAME"; "" for none.
+  template <typename T> StateNames(const std::string &prefix, const T &holder) {
+    if constexpr (requires { holder.state(); })
+      add(prefix, holder.state());
+    else
+      add(prefix, holder);
+  }
+  StateNames(std::initializer_list<StateNames> all) {
+    for (const StateNames &each : all)
+      names_.insert(names_.end(), each.names_.begin(), each.names_.end());
+  }
+  const recorder::TensorNames &names() const {
+    return names_;
   }
 
 private:
-  std::shared_ptr<recorder::JitImpl> impl_;
+  void add(const std::string &prefix, const recorder::TensorNames &tensors) {
+    for (const auto &[name, tensor] : tensors)
+      names_.emplace_back(prefix.empty() ? name : prefix + "." + name, tensor);
+  }
+  recorder::TensorNames names_;
+};
+
+// Records fn and returns its program. fn takes and gives tensors and what holds them
+// (tensor_tree.h). What fn captured and only reads becomes constants of the program; what it writes
+// becomes the program's state, whose first value is the present one. Parameters and buffers keep
+// their names: those of `names`, and, where fn is an nn::Module, its own ("up.weight"). Nothing is
+// run and no storage changes. Errors: fn asks for a value; it assigns to a handle that was born
+// before.
+template <typename F, typename... A>
+Program trace(F &&fn, const std::tuple<A...> &arguments, const StateNames &names = {},
+              Location location = Location::current()) {
+  recorder::TensorNames all = names.names();
+  if constexpr (requires { recorder::TensorNames(fn.state()); }) {
+    recorder::TensorNames own = fn.state();
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  auto copy = arguments;
+  tensor_tree::Flatten flat;
+  flat(copy);
+  return recorder::trace(recorder::erase(fn, arguments), flat.tensors, all, location);
+}
+// inputs: the tensors of fn's arguments, in order, or a vector that fn takes as one.
+template <typename F>
+Program trace(F &&fn, const std::vector<Tensor> &inputs, const StateNames &names = {},
+              Location location = Location::current()) {
+  using Arguments = recorder::Arguments<F>;
+  Arguments arguments;
+  if constexpr (std::is_same_v<Arguments, std::tuple<std::vector<Tensor>>>) {
+    std::get<0>(arguments) = inputs;
+  } else {
+    tensor_tree::Flatten taken;
+    taken(arguments);
+    if (inputs.size() != taken.tensors.size())
+      throw Error(ErrorKind::kValue,
+                  "trace: the function takes " + std::to_string(taken.tensors.size()) +
+                      " tensors, " + std::to_string(inputs.size()) + " were given",
+                  location);
+    tensor_tree::Replace replace(inputs);
+    replace(arguments);
+  }
+  return trace(std::forward<F>(fn), arguments, names, location);
+}
+
+// A function that is recorded at its first call, and replayed after. It is recorded again for other
+// shapes and dtypes, other values of arguments that are no tensors, with history on or off, and
+// where parameters have been frozen or modules switched between training and evaluation. Storages
+// that existed before and are read are read again at each call; those that are written, arguments
+// included, are written by each call. Results are tensors of their own. Where the plain call leaves
+// a history behind (a loss that is to be differentiated outside), the plain call is made, and
+// Statistics::direct_calls counts it. Other C++ values are frozen; WEFT_JIT_CHECK=1 records again
+// and compares. Assigning to a handle that was born before the recording throws.
+template <typename F, typename Arguments = recorder::Arguments<F>> class Jit;
+
+template <typename F, typename... A> class Jit<F, std::tuple<A...>> {
+public:
+  explicit Jit(F fn) : fn_(std::make_shared<F>(std::move(fn))) {}
+
+  auto operator()(const A &...arguments, Location location = Location::current()) const {
+    using Tuple = std::tuple<A...>;
+    Tuple given(arguments...);
+    tensor_tree::Flatten flat;
+    flat(given);
+    return recorder::restore<F, Tuple>(
+        recorder::call_jit(*impl_, recorder::erase(*fn_, given), flat.tensors, flat.key, location));
+  }
+
+private:
+  std::shared_ptr<F> fn_;
+  std::shared_ptr<recorder::JitImpl> impl_ = recorder::make_jit();
 };
 // The function fn as a Jit: `auto step = weft::jit([&](const Tensor &x) { ... });`. Parameters and
 // results are those of trace().

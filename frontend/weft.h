@@ -20,3 +20,4 @@
 #include "weft/random.h"
 #include "weft/signals.h"
 #include "weft/tensor.h"
+#include "weft/tensor_tree.h"

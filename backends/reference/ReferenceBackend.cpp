@@ -9,7 +9,7 @@
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/Parser/Parser.h"
 #include "runtime/executable/executable.h"
-#include "runtime/executable/kept_inputs.h"
+#include "runtime/executable/run_failure.h"
 #include "runtime/memory/buffer.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -31,13 +31,15 @@ public:
         [raw = executable.get()](mlir::Diagnostic &diagnostic) {
           if (diagnostic.getSeverity() != mlir::DiagnosticSeverity::Error)
             return mlir::success();
-          llvm::raw_string_ostream stream(raw->diagnostics_);
-          if (!raw->diagnostics_.empty())
-            stream << "; ";
           // The user's line as compilers print it.
+          std::string where;
           if (auto line = mlir::dyn_cast<mlir::FileLineColLoc>(diagnostic.getLocation()))
-            stream << line.getFilename().getValue() << ":" << line.getLine() << ": ";
-          stream << diagnostic.str();
+            where = (line.getFilename().getValue() + ":" + llvm::Twine(line.getLine())).str();
+          if (raw->diagnostics_.empty())
+            raw->first_location_ = where;
+          else
+            raw->diagnostics_ += "; " + (where.empty() ? where : where + ": ");
+          raw->diagnostics_ += diagnostic.str();
           return mlir::success();
         });
     executable->module_ = mlir::parseSourceString<mlir::ModuleOp>(
@@ -87,10 +89,14 @@ public:
       arguments.push_back(std::move(tensor));
     }
     diagnostics_.clear();
+    first_location_.clear();
     auto results = interpret(main_, std::move(arguments));
-    if (mlir::failed(results)) // outputs are written below
-      return runtime::with_kept_inputs(
+    if (mlir::failed(results)) { // outputs are written below
+      absl::Status failure = runtime::with_kept_inputs(
           absl::InternalError(diagnostics_.empty() ? "reference evaluation failed" : diagnostics_));
+      return first_location_.empty() ? failure
+                                     : runtime::with_location(failure, first_location_);
+    }
     for (size_t i = 0; i < outputs.size(); ++i)
       if (outputs_[i].bytes > 0)
         std::memcpy(outputs[i]->data(), (*results)[i].bytes.data(),
@@ -129,6 +135,7 @@ private:
   std::string bytecode_;
   std::unique_ptr<mlir::MLIRContext> context_;
   std::string diagnostics_;
+  std::string first_location_; // of what they begin with, "train.cpp:31"
   mlir::OwningOpRef<mlir::ModuleOp> module_;
   mlir::func::FuncOp main_;
   std::vector<runtime::InputSpec> inputs_;

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "weft/autograd.h"
+#include "weft/jit.h"
 #include "weft/nn/init.h"
 #include "weft/ops.h"
 
@@ -193,6 +194,8 @@ void Module::train(bool on) {
   State::walk(*state_, [&](State &state, const std::string &) { state.training = on; });
 }
 bool Module::training() const {
+  // What a jitted function records in training is not what it does in evaluation.
+  recorder::depend_on(std::shared_ptr<const bool>(state_, &state_->training));
   return state_->training;
 }
 

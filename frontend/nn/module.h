@@ -71,6 +71,10 @@ public:
   // Drops the gradients of all parameters.
   void zero_grad() const;
 
+  // The same for handles to the same parameters, and for no other module while one of them lives.
+  const void *identity() const {
+    return state_.get();
+  }
   // Whether both handles lead to the same parameters.
   bool is_same(const Module &other) const {
     return state_ == other.state_;

@@ -53,7 +53,13 @@ Generator::Generator(uint64_t seed) : state_(std::make_shared<Stream>()) {
 void Generator::manual_seed(uint64_t seed) {
   std::vector<int64_t> state = {static_cast<int64_t>(seed), 0};
   auto &stream = static_cast<Stream &>(*state_);
-  stream.set(Tensor::from(state));
+  // In place: programs that were recorded with this generator draw from the new seed, too.
+  if (stream.defined()) {
+    Session session("manual_seed", Location::current());
+    write(stream, read(Tensor::from(state), "state"));
+  } else {
+    stream.set(Tensor::from(state));
+  }
   stream.start = Tensor::from(state);
   stream.losses = 0;
 }

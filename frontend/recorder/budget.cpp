@@ -46,7 +46,7 @@ void cut(CutReason reason) {
   Recorder &r = recorder();
   std::vector<Node *> nodes;
   for (Node *node = r.first; node; node = node->next)
-    if (!node->claimed && !node->lost)
+    if (!node->claimed && !node->tracer && !node->lost)
       nodes.push_back(node);
   if (nodes.empty())
     return;

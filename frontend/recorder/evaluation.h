@@ -49,7 +49,7 @@ public:
   bool may_fail = false; // it checks indices, or reads results of a run that does and has not ended
   bool lost = false; // it failed, and somebody was told: what it computed is lost unless it went
                      // back (undo.h)
-  std::string loss;  // then, why
+  absl::Status loss; // then, why
   std::vector<Undo> undo; // changes in number before the run and after it only
 
   void finish(double run_ms, const absl::Status &status, const runtime::PreparedUse &prepared);
@@ -58,7 +58,7 @@ public:
   RunState state() const {
     return state_.load(std::memory_order_acquire);
   }
-  std::string failure() const;
+  absl::Status failure() const;
   bool failed() const {
     return state() > RunState::kDone;
   }
@@ -67,6 +67,7 @@ public:
 
 private:
   mutable std::mutex mutex_;
+  absl::Status failure_; // of a run that has ended
   std::atomic<RunState> state_{RunState::kUnderWay};
 };
 

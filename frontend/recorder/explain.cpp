@@ -7,7 +7,7 @@
 #include "frontend/recorder/program_cache.h"
 #include "frontend/recorder/state.h"
 #include "frontend/tensor/impl.h"
-#include "runtime/executable/kept_inputs.h"
+#include "runtime/executable/run_failure.h"
 #include "runtime/memory/prepared_store.h"
 
 namespace weft {
@@ -106,6 +106,7 @@ void EvaluationRecord::finish(double run_ms, const absl::Status &status,
   data.prepared_refused = prepared.refused;
   data.run_ms = run_ms;
   data.failure = std::string(status.message());
+  failure_ = status;
   // One write, so that lines of several threads do not mix.
   if (print)
     std::cerr << data.to_string() + "\n";
@@ -116,9 +117,9 @@ void EvaluationRecord::end() {
   state_.compare_exchange_strong(under_way, RunState::kSkipped, std::memory_order_acq_rel);
 }
 
-std::string EvaluationRecord::failure() const {
+absl::Status EvaluationRecord::failure() const {
   std::lock_guard<std::mutex> lock(mutex_);
-  return data.failure;
+  return failure_;
 }
 
 Evaluation EvaluationRecord::snapshot() const {

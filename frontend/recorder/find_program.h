@@ -33,14 +33,13 @@ FoundProgram insert_symbolic(const Slice &slice, const StructureKey &structure,
 void observe(const StructureKey &structure, uint64_t salt, const SymbolicRequest *refused = nullptr,
              const std::string &why = "");
 
-// Claims the slice while it compiles without the lock, and gives it back: the caller must hold
-// handles to its outputs. Fills outcome, difference, times. Throws when it does not compile. The
-// program is static: a jit function holds one for each signature.
-std::shared_ptr<CompiledProgram> find_program(Slice &slice, const EvaluateRequest &request,
-                                              Evaluation &data);
-
-// What the report and the slice say of a run.
-void describe_run(const Slice &slice, const CompiledProgram &program,
-                  const EvaluateRequest &request, Evaluation &data);
+// The program of a claimed slice, compiled without the lock where it is not known. Fills outcome,
+// difference, times. Throws kCompile when it does not compile. may_be_symbolic: it may serve other
+// sizes as well.
+FoundProgram find_program(const Slice &slice, const EvaluateRequest &request, Evaluation &data,
+                          bool may_be_symbolic);
+// Whether somebody compiles this program, or one that differs in ints only and may serve this slice
+// as well.
+bool being_compiled(const Slice &slice);
 
 } // namespace weft::recorder

@@ -2,9 +2,11 @@
 
 #include "dialects/weft/ir/Custom.h"
 #include "dialects/weft/ir/IndexBounds.h"
+#include "frontend/recorder/program_impl.h"
 #include "frontend/recorder/state.h"
 #include "frontend/recorder/state_api.h"
 #include "frontend/recorder/structure.h"
+#include "frontend/tensor/impl.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/Support/raw_ostream.h"
@@ -130,7 +132,7 @@ void IrState::fill(Signature *signature, mlir::Operation *op) {
 
 // cross_entropy becomes ops with a check where it is decomposed; kernels of users say whether they
 // failed.
-static bool may_end_run(mlir::Operation *op) {
+bool may_end_run(mlir::Operation *op) {
   return ir::indexBounds(op) || mlir::isa<ir::CrossEntropyOp, ir::CustomOp>(op);
 }
 
@@ -212,6 +214,8 @@ Node *IrState::enter(Signature *signature, llvm::ArrayRef<Value *> operands, Sou
   node->line = line;
   node->number = r.next_number++;
   node->may_fail = node->signature->checks;
+  if (const TraceHooks *hooks = trace_hooks())
+    node->tracer = hooks->tracer;
   node->operands.reserve(operands.size());
   for (Value *operand : operands) {
     node->may_fail = node->may_fail || (operand->node && operand->node->may_fail);

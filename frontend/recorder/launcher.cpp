@@ -47,10 +47,10 @@ void use_threads(int threads) {
   runtime::cpu_device().executor().set_threads(threads > 0 ? threads : runtime::default_threads());
 }
 
-absl::Status run(Launch &launch, std::shared_ptr<EvaluationRecord> record) {
+absl::StatusOr<runtime::Executor::Started> start(Launch &launch,
+                                                 std::shared_ptr<EvaluationRecord> record) {
   auto observed = std::make_shared<Observed>(launch.executable, std::move(record));
-  return runtime::cpu_device().executor().submit(std::move(observed), launch.inputs,
-                                                 launch.outputs);
+  return runtime::cpu_device().executor().start(std::move(observed), launch.inputs, launch.outputs);
 }
 
 void drain() {

@@ -8,6 +8,7 @@
 #include "frontend/recorder/evaluation.h"
 #include "frontend/recorder/values.h"
 #include "runtime/executable/executable.h"
+#include "runtime/executor/executor.h"
 #include "runtime/memory/buffer.h"
 #include "runtime/memory/memory.h"
 
@@ -26,12 +27,10 @@ void use_allocator(std::shared_ptr<runtime::Allocator> allocator);
 // 0 selects all cores.
 void use_threads(int threads);
 
-// Acquires all that the run needs, then runs it, here or on the device's executor; the record
-// learns of its end. A failure that is returned happened before the first instruction; a later one
-// poisons the outputs' buffers.
-absl::Status run(Launch &launch, std::shared_ptr<EvaluationRecord> record);
-// The buffer of a leaf; a scalar gets one.
-std::shared_ptr<runtime::Buffer> leaf_buffer(Value *leaf);
+// Acquires all that the run needs, and starts it; the record learns of its end. A failure that is
+// returned happened before the first instruction; a later one poisons the outputs' buffers.
+absl::StatusOr<runtime::Executor::Started> start(Launch &launch,
+                                                 std::shared_ptr<EvaluationRecord> record);
 // Until all launched programs have ended.
 void drain();
 

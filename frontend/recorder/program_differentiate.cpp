@@ -9,9 +9,14 @@ namespace weft {
 Program Program::differentiate(const DifferentiateOptions &options, Location location) const {
   location = CallerScope::resolve(location);
   recorder::ProgramImpl &source = recorder::checked_program(impl_, location);
+  if (source.bound.targets.size() != source.outputs.size())
+    throw Error(ErrorKind::kValue,
+                "differentiate: the program writes what it keeps or is given, which has no "
+                "derivative; differentiate inside the function, or trace one that only computes",
+                location);
   // A context of its own: programs live and die by themselves.
   std::shared_ptr<recorder::ProgramImpl> program =
-      recorder::parse_program(recorder::bytecode_of(source), "the program", location);
+      recorder::parse_program(recorder::bytecode_of(source, location), "the program", location);
   ir::DiagnosticCollector diagnostics(program->context.get());
   auto main = program->module->lookupSymbol<mlir::func::FuncOp>("main");
   compiler::DifferentiateOptions ours;
@@ -22,7 +27,7 @@ Program Program::differentiate(const DifferentiateOptions &options, Location loc
     throw Error(ErrorKind::kValue, diagnostics.failure("differentiate"), location);
   main.erase();
   derivative->setName("main");
-  recorder::describe_types(*program, "the derivative", location);
+  recorder::describe_main(*program, "the derivative", location);
   return Program(program);
 }
 

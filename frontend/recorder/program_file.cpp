@@ -1,13 +1,19 @@
 // weft::Program as text and as bytecode: printing, saving, loading.
 #include <iostream>
 
+#include <cstring>
+
+#include "dialects/weft/ir/Attributes.h"
 #include "dialects/weft/ir/BytecodeFile.h"
 #include "dialects/weft/ir/DiagnosticCollector.h"
+#include "dialects/weft/ir/HostTensor.h"
 #include "dialects/weft/ir/Weft.h"
+#include "dialects/weft/state/StateAttributes.h"
 #include "frontend/recorder/program_impl.h"
-#include "frontend/recorder/recorder.h"
+#include "frontend/tensor/impl.h"
 #include "mlir/Parser/Parser.h"
 #include "runtime/io/files.h"
+#include "runtime/memory/buffer.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace weft {
@@ -23,52 +29,146 @@ std::shared_ptr<ProgramImpl> make_program() {
   return program;
 }
 
-void describe_types(ProgramImpl &program, const std::string &name, Location location) {
-  auto main = program.module->lookupSymbol<mlir::func::FuncOp>("main");
-  if (!main || !llvm::hasSingleElement(main.getBody()))
-    throw Error(ErrorKind::kFile, name + " has no function @main with one block", location);
-  auto describe = [&](mlir::Type type, const char *what, size_t number,
-                      std::vector<const TypeInfo *> &into) {
+namespace {
+
+// Errors of a module that is no program: "NAME: what is wrong".
+class Reader {
+public:
+  Reader(ProgramImpl &program, const std::string &name, Location location)
+      : program_(program), name_(name), location_(location) {
+    main_ = program.module->lookupSymbol<mlir::func::FuncOp>("main");
+    if (!main_ || !llvm::hasSingleElement(main_.getBody()))
+      refuse("there is no function @main with one block");
+  }
+
+  void read() {
+    program_.inputs.clear();
+    program_.outputs.clear();
+    program_.state.clear();
+    program_.bound = BoundProgram();
+    program_.compiled_for.clear();
+    main_.walk([&](mlir::Operation *op) {
+      program_.bound.checks = program_.bound.checks || may_end_run(op);
+    });
+    for (unsigned i = 0; i < main_.getNumArguments(); ++i)
+      read_argument(i);
+    for (unsigned i = 0; i < main_.getNumResults(); ++i)
+      read_result(i);
+    program_.bound.outputs = static_cast<uint32_t>(program_.outputs.size());
+  }
+
+private:
+  [[noreturn]] void refuse(const std::string &what) {
+    throw Error(ErrorKind::kFile, name_ + ": " + what, location_);
+  }
+
+  const TypeInfo *type_of(mlir::Type type, const std::string &which) {
     auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
-    const DTypeInfo *dtype = nullptr;
     for (const DTypeInfo &each : kDTypes)
       if (tensor && tensor.hasStaticShape() &&
-          ir::elementType(each.dtype, program.context.get()) == tensor.getElementType())
-        dtype = &each;
-    if (!dtype) {
-      std::string text;
-      llvm::raw_string_ostream(text) << type;
-      throw Error(ErrorKind::kFile,
-                  name + ": " + what + " " + std::to_string(number) + " of @main is " + text +
-                      "; it must be a tensor of static shape and of an element type of Weft's",
-                  location);
+          ir::elementType(each.dtype, program_.context.get()) == tensor.getElementType())
+        return type_info(each.dtype, Shape(tensor.getShape().begin(), tensor.getShape().end()));
+    std::string text;
+    llvm::raw_string_ostream(text) << type;
+    refuse(which + " of @main is " + text +
+           "; it must be a tensor of static shape and of an element type of Weft's");
+  }
+
+  void read_argument(unsigned i) {
+    std::string which = "argument " + std::to_string(i);
+    const TypeInfo *type = type_of(main_.getArgumentTypes()[i], which);
+    Source &source = program_.bound.sources.emplace_back();
+    auto state = main_.getArgAttrOfType<mlir::StringAttr>(i, ir::kStateAttr);
+    if (!state) {
+      if (!program_.state.empty())
+        refuse(which + " of @main is an input behind what the program keeps (weft.state)");
+      source.kind = Source::Kind::kArgument;
+      source.argument = i;
+      program_.inputs.push_back(type);
+      return;
     }
-    std::lock_guard<RecorderMutex> lock(recorder_mutex());
-    into.push_back(
-        type_info(dtype->dtype, Shape(tensor.getShape().begin(), tensor.getShape().end())));
-  };
-  program.inputs.clear();
-  program.outputs.clear();
-  for (mlir::Type type : main.getArgumentTypes())
-    describe(type, "argument", program.inputs.size(), program.inputs);
-  for (mlir::Type type : main.getResultTypes())
-    describe(type, "result", program.outputs.size(), program.outputs);
+    for (const auto &[name, tensor] : program_.state)
+      if (name == state.getValue())
+        refuse("the program keeps two tensors that are called '" + name + "'");
+    auto initial = main_.getArgAttrOfType<mlir::ElementsAttr>(i, ir::kInitialAttr);
+    if (!initial || initial.getType() != main_.getArgumentTypes()[i])
+      refuse(which + " of @main, '" + state.str() +
+             "', has no first value (weft.initial) of its type");
+    ir::HostTensor host = ir::HostTensor::from(initial);
+    std::shared_ptr<runtime::Buffer> buffer = allocate_buffer(type->bytes);
+    if (type->bytes > 0)
+      std::memcpy(buffer->data(), host.bytes.data(), static_cast<size_t>(type->bytes));
+    source.kind = Source::Kind::kStorage;
+    source.storage = wrap_quietly(make_leaf(type, std::move(buffer)));
+    program_.state.emplace_back(state.str(), source.storage);
+  }
+
+  void read_result(unsigned i) {
+    std::string which = "result " + std::to_string(i);
+    const TypeInfo *type = type_of(main_.getResultTypes()[i], which);
+    Target &target = program_.bound.targets.emplace_back();
+    target.type = type;
+    auto writes = main_.getResultAttrOfType<mlir::IntegerAttr>(i, ir::kWritesAttr);
+    if (!writes) {
+      target.outputs.push_back(static_cast<uint32_t>(program_.outputs.size()));
+      program_.outputs.push_back(type);
+      if (program_.outputs.size() != program_.bound.targets.size())
+        refuse(which + " of @main is an output behind what the program writes (weft.writes)");
+      return;
+    }
+    int64_t argument = writes.getInt();
+    if (argument < 0 || argument >= main_.getNumArguments() ||
+        main_.getArgumentTypes()[argument] != main_.getResultTypes()[i])
+      refuse(which + " of @main writes argument " + std::to_string(argument) +
+             ", which is not there or has another type");
+    Source &source = program_.bound.sources[argument];
+    if (source.written)
+      refuse("argument " + std::to_string(argument) + " of @main is written by two results");
+    source.written = true;
+    if (source.kind == Source::Kind::kArgument)
+      target.arguments.push_back(source.argument);
+    else
+      target.storages.push_back(source.storage);
+  }
+
+  ProgramImpl &program_;
+  const std::string &name_;
+  Location location_;
+  mlir::func::FuncOp main_;
+};
+
+} // namespace
+
+ProgramImpl::~ProgramImpl() {
+  std::lock_guard<RecorderMutex> lock(recorder_mutex());
+  state.clear();
+  bound = BoundProgram();
+}
+
+void describe_main(ProgramImpl &program, const std::string &name, Location location) {
+  std::lock_guard<RecorderMutex> lock(recorder_mutex());
+  Reader(program, name, location).read();
+}
+
+void parse_module(ProgramImpl &program, llvm::StringRef source, const std::string &name,
+                  Location location) {
+  ir::DiagnosticCollector diagnostics(program.context.get());
+  if (source.trim().empty())
+    throw Error(ErrorKind::kFile, name + " is empty", location);
+  if (ir::inspectBytecode(source) == ir::BytecodeState::Damaged)
+    throw Error(ErrorKind::kFile, name + " " + ir::kDamagedBytecode, location);
+  program.module = mlir::parseSourceString<mlir::ModuleOp>(
+      source, mlir::ParserConfig(program.context.get()), name);
+  if (!program.module)
+    throw Error(ErrorKind::kFile, diagnostics.failure(name + " is not a program of weft ops"),
+                location);
 }
 
 std::shared_ptr<ProgramImpl> parse_program(llvm::StringRef source, const std::string &name,
                                            Location location) {
   std::shared_ptr<ProgramImpl> program = make_program();
-  ir::DiagnosticCollector diagnostics(program->context.get());
-  if (source.trim().empty())
-    throw Error(ErrorKind::kFile, name + " is empty", location);
-  if (ir::inspectBytecode(source) == ir::BytecodeState::Damaged)
-    throw Error(ErrorKind::kFile, name + " " + ir::kDamagedBytecode, location);
-  program->module = mlir::parseSourceString<mlir::ModuleOp>(
-      source, mlir::ParserConfig(program->context.get()), name);
-  if (!program->module)
-    throw Error(ErrorKind::kFile, diagnostics.failure(name + " is not a program of weft ops"),
-                location);
-  describe_types(*program, name, location);
+  parse_module(*program, source, name, location);
+  describe_main(*program, name, location);
   return program;
 }
 
@@ -81,8 +181,24 @@ ProgramImpl &checked_program(const std::shared_ptr<ProgramImpl> &impl, Location 
 
 namespace {
 
-std::string text_of(ProgramImpl &program, bool locations, bool whole) {
+// A program is stored with what it keeps now.
+void update_initial_values(ProgramImpl &program, Location location) {
+  auto main = program.module->lookupSymbol<mlir::func::FuncOp>("main");
+  for (size_t i = 0; i < program.state.size(); ++i) {
+    const Tensor &tensor = program.state[i].second;
+    const void *data = tensor.data_bytes(location);
+    ir::HostTensor host(tensor.dtype(), tensor.shape());
+    if (!host.bytes.empty())
+      std::memcpy(host.bytes.data(), data, host.bytes.size());
+    main.setArgAttr(program.inputs.size() + i, ir::kInitialAttr,
+                    host.toAttribute(program.context.get()));
+  }
+}
+
+std::string text_of(ProgramImpl &program, bool locations, bool whole, Location location) {
   std::lock_guard<std::mutex> lock(program.mutex);
+  if (whole)
+    update_initial_values(program, location);
   mlir::OpPrintingFlags flags;
   if (locations)
     flags.enableDebugInfo(true, /*prettyForm=*/!whole);
@@ -98,8 +214,9 @@ std::string text_of(ProgramImpl &program, bool locations, bool whole) {
 
 } // namespace
 
-std::string bytecode_of(ProgramImpl &program) {
+std::string bytecode_of(ProgramImpl &program, Location location) {
   std::lock_guard<std::mutex> lock(program.mutex);
+  update_initial_values(program, location);
   std::string bytes = ir::writeBytecode(*program.module);
   if (bytes.empty())
     throw Error(ErrorKind::kCompile, "the program cannot be written as bytecode");
@@ -115,13 +232,14 @@ void Program::print(std::ostream &stream) const {
   stream << to_string();
 }
 std::string Program::to_string(bool locations) const {
-  return recorder::text_of(recorder::checked_program(impl_), locations, false);
+  return recorder::text_of(recorder::checked_program(impl_), locations, false, Location::current());
 }
 
 void Program::save(const std::string &path, ProgramFormat format, Location location) const {
   recorder::ProgramImpl &program = recorder::checked_program(impl_, location);
-  std::string content = format == ProgramFormat::text ? recorder::text_of(program, true, true)
-                                                      : recorder::bytecode_of(program);
+  std::string content = format == ProgramFormat::text
+                            ? recorder::text_of(program, true, true, location)
+                            : recorder::bytecode_of(program, location);
   std::span<const std::byte> bytes = std::as_bytes(std::span(content));
   if (absl::Status status = runtime::write_file_atomically(path, {&bytes, 1}); !status.ok())
     throw Error(ErrorKind::kFile, std::string(status.message()), CallerScope::resolve(location));

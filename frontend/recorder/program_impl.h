@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "frontend/recorder/program_cache.h"
+#include "frontend/recorder/bound_program.h"
 #include "frontend/recorder/values.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -17,25 +17,40 @@
 namespace weft::recorder {
 
 struct ProgramImpl {
+  ProgramImpl() = default;
+  ~ProgramImpl();
+
   std::mutex mutex; // of the module and its context
   std::unique_ptr<mlir::MLIRContext> context;
+  // @main takes the inputs of a run and then what the program keeps (weft.state); it returns the
+  // outputs and then what it writes (weft.writes).
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::vector<const TypeInfo *> inputs, outputs;
+  // What the program keeps between runs: its own tensors, in the order of @main's arguments.
+  std::vector<std::pair<std::string, Tensor>> state;
+
+  std::mutex compiling;     // one thread compiles, the others wait for it
+  std::string compiled_for; // under it: the backend, and which passes were registered
   // Under the recorder's lock.
-  std::shared_ptr<CompiledProgram> compiled;
-  std::string compiled_for; // the backend, and which passes were registered
+  BoundProgram bound;
 };
 
 // An empty program with a context of its own.
 std::shared_ptr<ProgramImpl> make_program();
 
+// Fills the program's module; else as parse_program.
+void parse_module(ProgramImpl &program, llvm::StringRef source, const std::string &name,
+                  Location location);
 // Reads text or bytecode; `name` is what errors call it. Throws kFile with what the parser says.
 std::shared_ptr<ProgramImpl> parse_program(llvm::StringRef source, const std::string &name,
                                            Location location);
-// Fills inputs and outputs from @main. Throws kFile where the module has none of tensors of static
-// shape.
-void describe_types(ProgramImpl &program, const std::string &name, Location location);
-std::string bytecode_of(ProgramImpl &program);
+// Fills inputs, outputs and state from @main, and binds them. Throws kFile where the module has no
+// @main of tensors of static shape, or what it keeps or writes does not fit.
+void describe_main(ProgramImpl &program, const std::string &name, Location location);
+// With what the program keeps now as its state's first values.
+std::string bytecode_of(ProgramImpl &program, Location location);
+// Whether an op may end the run of a program: it looks at indices from data, or is a user's kernel.
+bool may_end_run(mlir::Operation *op);
 // Throws kState for none.
 ProgramImpl &checked_program(const std::shared_ptr<ProgramImpl> &impl,
                              Location location = Location::current());

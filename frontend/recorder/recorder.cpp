@@ -183,7 +183,7 @@ const TypeInfo *type_info(DType dtype, const Shape &dims) {
 
 Var make_leaf(const TypeInfo *type, std::shared_ptr<runtime::Buffer> buffer, bool borrowed) {
   auto *value = new Value(type);
-  value->cell = new Cell{std::move(buffer), 1, borrowed};
+  value->cell = new Cell{.buffer = std::move(buffer), .owners = 1, .borrowed = borrowed};
   return Var{ValueRef(value), GradRef(), 0};
 }
 

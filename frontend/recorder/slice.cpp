@@ -13,7 +13,7 @@ static constexpr int64_t kScalarBytes = 8; // the widest dtype
 static constexpr size_t kSortedOps =
     8; // so many ops of the record are passed in the time in which one is sorted
 
-bool collect(std::span<Value *const> roots, Slice &slice) {
+bool collect(std::span<Value *const> roots, Slice &slice, uint32_t tracer) {
   Recorder &r = recorder();
   uint64_t epoch = ++r.epoch;
   std::vector<Node *> &nodes = slice.nodes;
@@ -21,7 +21,7 @@ bool collect(std::span<Value *const> roots, Slice &slice) {
     Node *node = value->node;
     if (!node || node->epoch == epoch)
       return true;
-    if (node->claimed)
+    if (node->claimed || node->tracer != tracer)
       return false;
     node->epoch = epoch;
     nodes.push_back(node);

@@ -32,8 +32,8 @@ struct Slice {
 };
 
 // Collects the slice of the roots (which have handles). False when it meets ops that another thread
-// has claimed: wait for them first.
-bool collect(std::span<Value *const> roots, Slice &slice);
+// has claimed, or that belong to another tracer: wait for them first.
+bool collect(std::span<Value *const> roots, Slice &slice, uint32_t tracer = 0);
 
 // Values that a cut for this reason computes beside the slice that was just collected, as further
 // roots:

@@ -237,10 +237,4 @@ void mark_stable_replayed(Slice &slice, const std::vector<bool> &same) {
     mark(slice, stable);
 }
 
-void note_use(const Slice &slice) {
-  for (Value *leaf : slice.leaves)
-    if (leaf->cell)
-      leaf->cell->used_contents = leaf->cell->buffer->contents();
-}
-
 } // namespace weft::recorder

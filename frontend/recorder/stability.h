@@ -18,7 +18,5 @@ void mark_stable(Slice &slice);
 // the function reads and does not write. They are stable at once, as whoever replays a function
 // uses them again.
 void mark_stable_replayed(Slice &slice, const std::vector<bool> &same);
-// After the slice was launched: what its leaves hold.
-void note_use(const Slice &slice);
 
 } // namespace weft::recorder

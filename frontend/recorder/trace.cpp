@@ -1,67 +1,122 @@
 #include "frontend/recorder/trace.h"
 
+#include <unordered_set>
+
+#include "frontend/recorder/claims.h"
 #include "frontend/recorder/state_api.h"
 
 namespace weft::recorder {
 
-// Sees every storage that the function touches, and puts back what it wrote.
+// Sees every storage and gradient that the function touches, and puts back what it wrote.
 struct Trace : TraceHooks {
-  struct Touched {
-    Tensor tensor; // keeps the storage
-    Var before;
-    bool written = false;
-  };
-  struct TouchedGrad {
-    GradRef leaf;
-    Tensor before;
-  };
-
   const char *what;
-  Location location;
-  uint64_t storages_before, grads_before;
-  std::unordered_map<TensorImpl *, Touched> storages;
-  std::vector<TensorImpl *>
-      order; // of the first touch: the order of inputs and outputs must not depend on addresses
-  std::unordered_map<GradNode *, TouchedGrad> grads;
-  std::vector<GradNode *> grad_order;
+  Recording &recording;
+  uint64_t first_storage = 0, first_gradient = 0; // the function's own are born from these on
+  std::unordered_map<TensorImpl *, size_t> storages;
+  std::vector<Var> storages_before;
+  std::vector<bool> written;
+  std::unordered_map<GradNode *, size_t> gradients;
+  std::vector<Tensor> gradients_before;
+  std::unordered_set<const bool *> flags;
   bool evaluating = false;
 
-  Touched *touch(TensorImpl *storage) {
-    if (storage->born >= storages_before)
-      return nullptr;
-    auto [it, fresh] = storages.try_emplace(storage);
-    if (fresh) {
-      // What was recorded before is not part of the function.
-      if (storage->var.value->node) {
-        ValueRef held = storage->var.value;
-        Value *value = held.get();
-        evaluating = true;
-        submit({&value, 1}, {CutReason::kJit, location});
-        evaluating = false;
-      }
-      storage->refs.fetch_add(1, std::memory_order_relaxed);
-      it->second.tensor = Tensor(storage);
-      it->second.before = storage->var;
-      order.push_back(storage);
-    }
-    return &it->second;
+  Trace(const char *what, Recording &recording) : what(what), recording(recording) {
+    static uint32_t traces = 0; // under the recorder's lock
+    tracer = recording.tracer = ++traces;
   }
+
+  std::optional<size_t> touch(TensorImpl *storage) {
+    if (storage->born >= first_storage)
+      return std::nullopt;
+    auto [it, fresh] = storages.try_emplace(storage, recording.storages.size());
+    if (!fresh)
+      return it->second;
+    storage->refs.fetch_add(1, std::memory_order_relaxed);
+    TouchedStorage &touched = recording.storages.emplace_back();
+    touched.tensor = Tensor(storage);
+    touched.requires_grad = static_cast<bool>(storage->leaf);
+    // What was recorded before is not part of the function.
+    if (storage->var.value->node) {
+      ValueRef held = storage->var.value;
+      Value *value = held.get();
+      evaluating = true;
+      submit({&value, 1}, {CutReason::kJit, Session::location()});
+      evaluating = false;
+    }
+    storages_before.push_back(storage->var);
+    written.push_back(false);
+    touched.stand_in = storage->var.value = stand_in_for(storage->var.value.get());
+    recording.storage_of.emplace(touched.stand_in.get(), it->second);
+    ++storage->version; // values of views that were computed before are none of the stand-in's
+    return it->second;
+  }
+
   void on_read(TensorImpl *storage) override {
     touch(storage);
   }
   void on_write(TensorImpl *storage) override {
-    if (Touched *touched = touch(storage))
-      touched->written = true;
+    if (std::optional<size_t> touched = touch(storage))
+      written[*touched] = true;
   }
   void on_grad(GradNode *leaf) override {
-    if (leaf->number >= grads_before)
+    if (leaf->number >= first_gradient) {
+      for (const Var &placeholder : recording.placeholders)
+        if (placeholder.grad.get() == leaf)
+          recording.reads_argument_gradient = true;
       return;
-    auto [it, fresh] = grads.try_emplace(leaf);
-    if (!fresh)
+    }
+    if (!gradients.try_emplace(leaf, recording.gradients.size()).second)
       return;
-    it->second.leaf = GradRef(leaf);
-    it->second.before = leaf->grad;
-    grad_order.push_back(leaf);
+    TouchedGradient &touched = recording.gradients.emplace_back();
+    touched.leaf = GradRef(leaf);
+    touched.had_one = leaf->grad.defined();
+    gradients_before.push_back(leaf->grad);
+  }
+
+  // A leaf with the same memory, and no other handle.
+  static ValueRef stand_in_for(const Value *leaf) {
+    auto *made = new Value(leaf->type);
+    if ((made->cell = leaf->cell))
+      ++made->cell->owners;
+    made->is_scalar = leaf->is_scalar;
+    made->bits = leaf->bits;
+    made->evaluation = leaf->evaluation;
+    return ValueRef(made);
+  }
+
+  // Notes what the function left: new values of storages and gradients.
+  void finish() {
+    for (size_t i = 0; i < storages_before.size(); ++i) {
+      TouchedStorage &touched = recording.storages[i];
+      const Var &now = touched.tensor.impl()->var;
+      if (!written[i] || now.value.get() == touched.stand_in.get())
+        continue;
+      recording.note_history(now.grad, storages_before[i].grad.get());
+      touched.written = now.without_history();
+    }
+    for (size_t i = 0; i < gradients_before.size(); ++i) {
+      TouchedGradient &touched = recording.gradients[i];
+      const Tensor &now = touched.leaf->grad, &then = gradients_before[i];
+      if (then.defined())
+        if (auto it = storages.find(then.impl()->storage()); it != storages.end())
+          recording.storages[it->second].gradient_of = touched.leaf;
+      if (now.impl() == then.impl())
+        continue;
+      touched.after = now.defined() ? TouchedGradient::After::kNew : TouchedGradient::After::kNone;
+      if (now.defined())
+        touched.value = read(now, "grad").without_history();
+    }
+  }
+
+  void put_back() {
+    for (size_t i = 0; i < storages_before.size(); ++i) {
+      TensorImpl *storage = recording.storages[i].tensor.impl();
+      forget_write(*storage);
+      storage->var = std::move(storages_before[i]);
+      ++storage->version; // views that saw a traced value must not come back
+    }
+    for (size_t i = 0; i < gradients_before.size(); ++i)
+      recording.gradients[i].leaf->grad = gradients_before[i];
   }
 };
 
@@ -81,24 +136,84 @@ public:
     current_trace = nullptr;
     trace_hooks() = nullptr;
     std::lock_guard<RecorderMutex> lock(recorder_mutex());
-    for (auto &[storage, touched] : trace_.storages)
-      if (touched.written) {
-        forget_write(*storage);
-        storage->var = touched.before;
-        ++storage->version; // caches of views that saw the traced value must not come back
-      }
-    for (auto &[leaf, touched] : trace_.grads)
-      leaf->grad = touched.before;
+    trace_.put_back();
+    trace_.gradients_before.clear();
   }
 
 private:
   Trace &trace_;
 };
 
+std::string place_of(const Value *value) {
+  return value->node->line->file + ":" + std::to_string(value->node->line->line);
+}
+
+// The slice of all that the function returned and wrote.
+void collect_slice(Recording &recording) {
+  std::vector<Value *> roots;
+  auto root = [&](const Var &x) {
+    if (x)
+      roots.push_back(x.value.get());
+  };
+  for (const Var &x : recording.outputs)
+    root(x);
+  for (const Var &x : recording.written_arguments)
+    root(x);
+  for (const TouchedStorage &touched : recording.storages)
+    root(touched.written);
+  for (const TouchedGradient &touched : recording.gradients)
+    root(touched.value);
+  collect(roots, recording.slice, recording.tracer);
+  std::unordered_set<Value *> known(roots.begin(), roots.end());
+  for (Value *output : recording.slice.outputs)
+    if (!known.count(output))
+      fail(ErrorKind::kState,
+           "a tensor that the function computed (" + describe(*output->type) + ", at " +
+               place_of(output) +
+               ") is still referred to from outside: assigning to a handle that was born before "
+               "the recording is not possible; return the tensor, or write it in place with copy_");
+}
+
 } // namespace
+
+Recording::~Recording() {
+  if (tracer == 0)
+    return;
+  std::lock_guard<RecorderMutex> lock(recorder_mutex());
+  slice = Slice();
+  placeholders.clear();
+  written_arguments.clear();
+  outputs.clear();
+  storages.clear();
+  gradients.clear();
+  end_claim(); // threads may wait for one of these ops to go
+}
+
+// A history that cannot be walked again, since a backward has released it, is none.
+void Recording::note_history(const GradRef &grad, const GradNode *known) {
+  if (!grad || grad.get() == known || has_history)
+    return;
+  std::vector<GradNode *> reached{grad.get()};
+  std::unordered_set<GradNode *> seen{grad.get()};
+  for (size_t i = 0; i < reached.size(); ++i) {
+    if (reached[i]->released)
+      return;
+    for (const GradEdge &edge : reached[i]->edges)
+      if (edge.node && seen.insert(edge.node.get()).second)
+        reached.push_back(edge.node.get());
+  }
+  has_history = true;
+}
 
 Trace *active_trace() {
   return current_trace && !current_trace->evaluating ? current_trace : nullptr;
+}
+
+void depend_on(std::shared_ptr<const bool> flag) {
+  if (!current_trace)
+    return;
+  if (current_trace->flags.insert(flag.get()).second)
+    current_trace->recording.flags.emplace_back(flag, *flag);
 }
 
 void refuse_evaluation(const Trace &trace, const EvaluateRequest &request) {
@@ -110,79 +225,62 @@ void refuse_evaluation(const Trace &trace, const EvaluateRequest &request) {
               CallerScope::resolve(request.location));
 }
 
-TraceResult record_trace(const char *what, const ErasedFunction &function,
-                         const std::vector<const TypeInfo *> &inputs, bool effects,
-                         Location location) {
+Recording record(const char *what, const ErasedFunction &function,
+                 const std::vector<ArgumentType> &types, Location location) {
   if (current_trace)
     throw Error(ErrorKind::kState,
                 std::string("weft::") + what +
                     " is called inside another traced function; call the plain function there",
                 location);
-  TraceResult result;
+  Recording recording;
+  std::optional<Trace> trace;
   std::vector<Tensor> arguments;
-  Trace trace;
-  trace.what = what;
-  trace.location = location;
   {
     std::lock_guard<RecorderMutex> lock(recorder_mutex());
-    for (const TypeInfo *type : inputs) {
+    trace.emplace(what, recording);
+    trace->first_storage = next_birth();
+    trace->first_gradient = recorder().next_grad_number;
+    for (const ArgumentType &argument : types) {
       // A leaf without a buffer: nobody can read it, since nothing is evaluated while tracing.
-      result.placeholders.push_back(make_leaf(type, nullptr, true));
-      arguments.push_back(wrap_quietly(result.placeholders.back()));
+      Var placeholder = make_leaf(argument.type, nullptr, true);
+      arguments.push_back(wrap_quietly(placeholder));
+      arguments.back().impl()->born = trace->first_storage; // the function's own
+      if (argument.requires_grad)
+        placeholder.grad = arguments.back().impl()->leaf = make_grad_leaf(argument.type);
+      recording.placeholders.push_back(std::move(placeholder));
     }
-    trace.storages_before = next_birth();
-    trace.grads_before = recorder().next_grad_number;
-    for (Tensor &argument : arguments)
-      argument.impl()->born = trace.storages_before; // the function's own
   }
   {
-    Tracing tracing(trace);
+    Tracing tracing(*trace);
     std::vector<Tensor> outputs;
     {
       Session::Outside outside;
-      outputs = function(arguments);
+      ErasedResult result = function(arguments);
+      outputs = std::move(result.tensors);
+      recording.result_shape = std::move(result.shape);
     }
     std::lock_guard<RecorderMutex> lock(recorder_mutex());
     for (const Tensor &output : outputs) {
       Session session(what, location);
-      result.outputs.push_back(read(output, "result").without_history());
+      Var x = read(output, "result");
+      recording.note_history(x.grad);
+      recording.outputs.push_back(x.without_history());
     }
-    for (GradNode *leaf : trace.grad_order)
-      if (effects && leaf->grad.defined() && leaf->grad.impl() != trace.grads[leaf].before.impl())
-        result.gradients.emplace_back(GradRef(leaf), read(leaf->grad, "grad").without_history());
-    for (TensorImpl *storage : trace.order) {
-      Trace::Touched &touched = trace.storages[storage];
-      if (effects && touched.written)
-        result.written.emplace_back(touched.tensor, storage->var.without_history());
-      result.captured.try_emplace(touched.before.value.get(), touched.tensor);
-      result.held.push_back(touched.before.value);
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      const Var &now = arguments[i].impl()->var;
+      bool written = now.value.get() != recording.placeholders[i].value.get();
+      if (written)
+        recording.note_history(now.grad);
+      recording.written_arguments.push_back(written ? now.without_history() : Var());
     }
+    trace->finish();
+    outputs.clear();
+    arguments.clear();
   }
-  arguments.clear();
   std::lock_guard<RecorderMutex> lock(recorder_mutex());
   Session session(what, location);
-  std::vector<Value *> roots;
-  std::unordered_map<Value *, bool> known;
-  auto root = [&](const Var &x) {
-    roots.push_back(x.value.get());
-    known[x.value.get()] = true;
-  };
-  for (const Var &x : result.outputs)
-    root(x);
-  for (auto &[tensor, x] : result.written)
-    root(x);
-  for (auto &[leaf, x] : result.gradients)
-    root(x);
-  collect(roots, result.slice);
-  for (Value *output : result.slice.outputs)
-    if (!known.count(output))
-      fail(ErrorKind::kState, "a tensor that the function computed (" + describe(*output->type) +
-                                  ", at " + output->node->line->file + ":" +
-                                  std::to_string(output->node->line->line) +
-                                  ") is still referred to from outside: assigning to a handle that "
-                                  "was born before the recording is not "
-                                  "possible; return the tensor, or write it in place with copy_");
-  return result;
+  collect_slice(recording);
+  return recording;
 }
 
 } // namespace weft::recorder

@@ -12,25 +12,62 @@ namespace weft::recorder {
 // Throws: a value is asked for while a function is being traced.
 [[noreturn]] void refuse_evaluation(const Trace &trace, const EvaluateRequest &request);
 
-// What one recording of a function gives. All values are still recorded ops; nothing was written
-// for good.
-struct TraceResult {
-  std::vector<Var> placeholders; // stand for the inputs
-  std::vector<Var> outputs;      // what the function returned
-  // Storages from before that the function wrote, with their new values.
-  std::vector<std::pair<Tensor, Var>> written;
-  // Leaves from before whose gradient the function made or replaced.
-  std::vector<std::pair<GradRef, Var>> gradients;
-  // Values of storages from before that were read, and of those storages.
-  std::unordered_map<Value *, Tensor> captured;
-  std::vector<ValueRef> held;
-  Slice slice; // of everything above
+// A storage from before the recording that the function touched. A leaf of its own stands in for
+// what it held: two storages may share a value at this call, and not at a later one.
+struct TouchedStorage {
+  Tensor tensor; // keeps the storage
+  ValueRef stand_in;
+  bool requires_grad = false;
+  GradRef gradient_of; // the leaf whose gradient the storage is, if the function asked that leaf
+  Var written;         // the storage's new value; null where it was only read
 };
 
-// `what` is "jit" or "trace". effects: written storages and gradients are results too; otherwise
-// they are only put back.
-TraceResult record_trace(const char *what, const ErasedFunction &function,
-                         const std::vector<const TypeInfo *> &inputs, bool effects,
-                         Location location);
+// A leaf from before the recording whose gradient the function asked for, made or dropped.
+struct TouchedGradient {
+  enum class After : uint8_t { kSame, kNone, kNew };
+
+  GradRef leaf;
+  bool had_one = false;
+  After after = After::kSame;
+  Var value; // of a new gradient
+};
+
+// What one recording of a function gives. All values are still recorded ops, which only this
+// recording may use; nothing was written for good.
+struct Recording {
+  Recording() = default;
+  Recording(Recording &&other) noexcept = default;
+  Recording &operator=(Recording &&) = delete;
+  ~Recording();
+
+  // Sets has_history where `grad`, which is not `known`, can be differentiated.
+  void note_history(const GradRef &grad, const GradNode *known = nullptr);
+
+  std::vector<Var> placeholders;      // stand for the arguments
+  std::vector<Var> written_arguments; // new values; null where the argument was only read
+  std::vector<Var> outputs;           // what the function returned
+  std::vector<TouchedStorage> storages;
+  std::vector<TouchedGradient> gradients;
+  std::unordered_map<Value *, size_t> storage_of; // by the leaf that stands in for it
+  // A result, or what was written, has a history: a plain call would leave it behind, a program
+  // does not.
+  bool has_history = false;
+  // The function asks an argument for its gradient, which a placeholder does not have.
+  bool reads_argument_gradient = false;
+  std::vector<std::pair<std::shared_ptr<const bool>, bool>> flags; // depend_on()
+  std::shared_ptr<const void> result_shape;
+  Slice slice;         // of everything above
+  uint32_t tracer = 0; // Node::tracer of its ops
+};
+
+// What stands for an argument while the function is recorded.
+struct ArgumentType {
+  const TypeInfo *type = nullptr;
+  bool requires_grad = false; // as a leaf
+};
+
+// `what` is "jit" or "trace".
+Recording record(const char *what, const ErasedFunction &function,
+                 const std::vector<ArgumentType> &arguments, Location location);
 
 } // namespace weft::recorder

@@ -257,20 +257,25 @@ void drop_writes(const Slice &slice, bool all) {
 
 static void go_back() {
   Recorder &r = recorder();
-  drain();
+  {
+    RecorderMutex::Pause pause(r.mutex);
+    drain();
+  }
   auto unsettled = std::exchange(r.unsettled, {});
   llvm::MapVector<Value *, const Undo *>
       targets; // of what the runs should have written; null where it is lost
-  std::string first;
+  absl::Status first; // later ones are skipped since it failed
   for (const std::shared_ptr<EvaluationRecord> &record : unsettled) {
     if (!record->failed())
       continue;
     record->lost = true;
     record->loss = record->failure();
-    if (first.empty())
+    if (first.ok())
       first = record->loss;
     if (record->state() == RunState::kSkipped)
       record->loss = first;
+    if (record->loss.ok())
+      record->loss = absl::InternalError("a program whose results it reads failed");
     for (const Undo &undo : record->undo) {
       const Undo *target = &undo;
       const Cell *cell = undo.before.cell();
@@ -310,7 +315,7 @@ absl::Status loss_of(Value *leaf) {
   std::shared_ptr<EvaluationRecord> record = leaf->evaluation;
   // Its memory may be another value's by now.
   if (record && record->lost)
-    return absl::InternalError(record->loss);
+    return record->loss;
   if (record && !record->failed())
     return absl::OkStatus();
   absl::Status status = leaf->cell->buffer->error();
@@ -320,7 +325,7 @@ absl::Status loss_of(Value *leaf) {
   // index may end it.
   if (record) {
     record->lost = true;
-    record->loss = std::string(status.message());
+    record->loss = status;
   }
   go_back();
   return status;

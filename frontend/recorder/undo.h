@@ -33,7 +33,8 @@ bool is_unsettled(const Value *leaf);
 // Remembers a record with something to undo, and forgets those whose runs have succeeded.
 void keep_unsettled(const std::shared_ptr<EvaluationRecord> &record);
 
-// The error of a leaf whose run has failed, after everything went back that can; OK for any other
+// The error of a leaf whose run has failed, after everything went back that can, for which the
+// recorder's lock is given up: what the caller refers to must be held by handles. OK for any other
 // leaf, one whose run is under way included.
 absl::Status loss_of(Value *leaf);
 

@@ -240,6 +240,7 @@ struct Node : Pooled<Node> {
   uint64_t epoch = 0;  // of the last walk that saw it
   uint32_t live_results = 0;
   bool claimed = false;
+  uint32_t tracer = 0;   // the recording of a function that alone may use it; 0 for none
   bool may_fail = false; // it checks indices, or reads what recorded ops that do compute
   bool lost = false;     // it reads, maybe through others, what a failed run has lost
   InlineVector<Value *, 3> operands;         // each counts as a use

@@ -97,6 +97,7 @@ public:
   virtual void on_read(TensorImpl *storage) = 0;
   virtual void on_write(TensorImpl *storage) = 0;
   virtual void on_grad(GradNode *leaf) = 0;
+  uint32_t tracer = 0; // Node::tracer of what is recorded
 };
 TraceHooks *&trace_hooks();
 

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/executable/index_check.h"
-#include "runtime/executable/kept_inputs.h"
+#include "runtime/executable/run_failure.h"
 #include "runtime/executable/program_resources.h"
 #include "runtime/memory/arena_pool.h"
 #include "runtime/memory/buffer.h"
@@ -186,10 +186,10 @@ ProgramExecutable::library_states(int threads) {
   for (const auto &[entry, call] : library_calls_) {
     absl::StatusOr<std::unique_ptr<LibraryCallState>> state = entry->init(*call, threads);
     if (!state.ok()) {
-      std::string where =
-          call->location == -1 ? "" : absl::StrCat(program_.locations[call->location], ": ");
-      return absl::Status(state.status().code(),
-                          absl::StrCat(where, call->entry, ": ", state.status().message()));
+      absl::Status failed(state.status().code(),
+                          absl::StrCat(call->entry, ": ", state.status().message()));
+      return call->location == -1 ? failed
+                                  : with_location(failed, program_.locations[call->location]);
     }
     // A buffer that the plan holds ready covers its own size; what is left comes from the scratch
     // of the run.
@@ -301,9 +301,7 @@ absl::Status ProgramExecutable::run(const RunContext &context, RunResources &run
 absl::Status ProgramExecutable::at(const Step &step, const absl::Status &status) const {
   if (step.location == -1)
     return status;
-  absl::Status located(status.code(),
-                       absl::StrCat(program_.locations[step.location], ": ", status.message()));
-  return has_kept_inputs(status) ? with_kept_inputs(std::move(located)) : located;
+  return with_location(status, program_.locations[step.location]);
 }
 
 absl::Status ProgramExecutable::failure(const Step &step, int32_t code,
@@ -312,11 +310,8 @@ absl::Status ProgramExecutable::failure(const Step &step, int32_t code,
     return at(step, absl::InternalError(absl::StrCat("a kernel failed with code ", code)));
   BadIndex bad = find_bad_index(program_, *step.launch, buffers);
   absl::Status status = absl::OutOfRangeError(bad.message);
-  if (bad.location == -1)
-    status = at(step, status);
-  else
-    status =
-        absl::OutOfRangeError(absl::StrCat(program_.locations[bad.location], ": ", bad.message));
+  status = bad.location == -1 ? at(step, status)
+                              : with_location(status, program_.locations[bad.location]);
   return with_kept_inputs(std::move(status));
 }
 

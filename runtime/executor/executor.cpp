@@ -28,28 +28,6 @@ bool is_written(const OutputSpec &output) {
   return output.alias_input == -1 && output.alias_output == -1;
 }
 
-// Marks every buffer of a run with the run's end, and returns what the run depends on: the writes
-// of its inputs that have failed or may yet.
-std::vector<std::shared_ptr<const Event>> mark(const Executable &executable,
-                                               const std::vector<std::shared_ptr<Buffer>> &inputs,
-                                               const std::vector<std::shared_ptr<Buffer>> &outputs,
-                                               const std::shared_ptr<const Event> &event) {
-  std::vector<std::shared_ptr<const Event>> dependencies;
-  std::span<const InputSpec> input_specs = executable.input_specs();
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    // The run may use a donated input's memory even where no output ends in it.
-    std::shared_ptr<const Event> before =
-        input_specs[i].donatable ? inputs[i]->begin_write(event) : inputs[i]->begin_read(event);
-    if (before && before != event && !(before->done() && before->wait().ok()))
-      dependencies.push_back(std::move(before));
-  }
-  std::span<const OutputSpec> output_specs = executable.output_specs();
-  for (size_t i = 0; i < outputs.size(); ++i)
-    if (is_written(output_specs[i]))
-      outputs[i]->begin_write(event);
-  return dependencies;
-}
-
 bool is_quiet(const Executable &executable, const std::vector<std::shared_ptr<Buffer>> &inputs,
               const std::vector<std::shared_ptr<Buffer>> &outputs) {
   std::span<const InputSpec> input_specs = executable.input_specs();
@@ -58,13 +36,6 @@ bool is_quiet(const Executable &executable, const std::vector<std::shared_ptr<Bu
       return false;
   return std::all_of(outputs.begin(), outputs.end(),
                      [](const std::shared_ptr<Buffer> &output) { return output->is_idle(); });
-}
-
-absl::Status first_error(const std::vector<std::shared_ptr<Buffer>> &inputs) {
-  for (const std::shared_ptr<Buffer> &input : inputs)
-    if (absl::Status status = input->error(); !status.ok())
-      return status;
-  return absl::OkStatus();
 }
 
 } // namespace
@@ -141,74 +112,121 @@ RunContext Executor::context(bool on_executor) {
   return context;
 }
 
+// Marks every buffer of a run with the run's end, and notes what the run depends on.
+void Executor::mark(Item &item) {
+  auto depend = [&](Buffer::Uses uses) {
+    auto is_pending = [&](const std::shared_ptr<const Event> &event) {
+      return event && event != item.event;
+    };
+    if (is_pending(uses.write) && !(uses.write->done() && uses.write->wait().ok()))
+      item.dependencies.push_back(std::move(uses.write));
+    for (std::shared_ptr<const Event> &read : uses.reads)
+      if (is_pending(read) && !read->done())
+        item.readers.push_back(std::move(read));
+  };
+  std::span<const InputSpec> inputs = item.executable->input_specs();
+  // The run may use a donated input's memory even where no output ends in it.
+  for (size_t i = 0; i < inputs.size(); ++i)
+    depend(inputs[i].donatable ? item.inputs[i]->begin_write(item.event)
+                               : item.inputs[i]->begin_read(item.event));
+  std::span<const OutputSpec> outputs = item.executable->output_specs();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!is_written(outputs[i]))
+      continue;
+    // What an output held is lost anyway.
+    Buffer::Uses uses = item.outputs[i]->begin_write(item.event);
+    if (uses.write && uses.write != item.event && !uses.write->done())
+      item.readers.push_back(uses.write);
+    uses.write = nullptr;
+    depend(std::move(uses));
+  }
+}
+
+absl::StatusOr<Executor::Started> Executor::start(std::shared_ptr<Executable> executable,
+                                                  std::vector<std::shared_ptr<Buffer>> inputs,
+                                                  std::vector<std::shared_ptr<Buffer>> &outputs) {
+  auto item = std::make_unique<Item>();
+  bool small = executable->is_serial() && executable->work_bytes() <= kMaxInlineBytes;
+  item->context = context(!small);
+  absl::StatusOr<std::unique_ptr<RunResources>> resources =
+      acquire(*executable, item->context, inputs, outputs);
+  if (!resources.ok())
+    return resources.status();
+  item->resources = *std::move(resources);
+  item->event = std::make_shared<Event>();
+  item->executable = std::move(executable);
+  item->inputs = std::move(inputs);
+  item->outputs = outputs;
+  Started started;
+  started.executor_ = this;
+  std::lock_guard order(order_mutex_);
+  if (!small || !is_quiet(*item->executable, item->inputs, item->outputs)) {
+    enqueue(std::move(item));
+    return started;
+  }
+  mark(*item);
+  std::lock_guard lock(queue_mutex_);
+  inline_runs_under_way_.push_back(item->event);
+  started.item_ = std::move(item);
+  return started;
+}
+
+Executor::Started::Started(Started &&other) noexcept
+    : executor_(std::exchange(other.executor_, nullptr)), item_(std::move(other.item_)) {}
+
+Executor::Started &Executor::Started::operator=(Started &&other) noexcept {
+  finish();
+  executor_ = std::exchange(other.executor_, nullptr);
+  item_ = std::move(other.item_);
+  return *this;
+}
+
+Executor::Started::~Started() {
+  finish();
+}
+
+void Executor::Started::finish() {
+  Executor *executor = std::exchange(executor_, nullptr);
+  if (!executor)
+    return;
+  if (std::unique_ptr<Item> item = std::move(item_)) {
+    executor->run_inline(*item);
+    return;
+  }
+  // Who starts runs faster than they end waits here, rather than fill the memory.
+  std::unique_lock lock(executor->queue_mutex_);
+  executor->room_.wait(
+      lock, [executor] { return executor->in_flight_ <= kMaxInFlight || executor->stopped_; });
+}
+
 absl::Status Executor::submit(std::shared_ptr<Executable> executable,
                               std::vector<std::shared_ptr<Buffer>> inputs,
                               std::vector<std::shared_ptr<Buffer>> &outputs) {
-  Item item;
-  bool small = executable->is_serial() && executable->work_bytes() <= kMaxInlineBytes;
-  if (small) {
-    item.context = context(false);
-    absl::StatusOr<std::unique_ptr<RunResources>> resources =
-        acquire(*executable, item.context, inputs, outputs);
-    if (!resources.ok())
-      return resources.status();
-    item.resources = *std::move(resources);
-    if (is_quiet(*executable, inputs, outputs)) {
-      absl::Status status = first_error(inputs);
-      std::span<const InputSpec> specs = executable->input_specs();
-      for (size_t i = 0; i < inputs.size(); ++i)
-        if (specs[i].donatable)
-          inputs[i]->changed();
-      if (status.ok())
-        status = executable->run(item.context, *item.resources, raw(inputs), raw(outputs));
-      // Buffers that were never in flight stay without an event while all goes well.
-      bool marked = !status.ok();
-      for (const std::shared_ptr<Buffer> &output : outputs)
-        marked = marked || !output->error().ok();
-      if (marked) {
-        auto event = std::make_shared<Event>();
-        event->complete(status);
-        mark(*executable, inputs, outputs, event);
-      }
-      inline_runs_.fetch_add(1, std::memory_order_relaxed);
-      return absl::OkStatus();
-    }
-  } else {
-    item.context = context(true);
-    absl::StatusOr<std::unique_ptr<RunResources>> resources =
-        acquire(*executable, item.context, inputs, outputs);
-    if (!resources.ok())
-      return resources.status();
-    item.resources = *std::move(resources);
-  }
-  item.event = std::make_shared<Event>();
-  item.executable = std::move(executable);
-  item.inputs = std::move(inputs);
-  item.outputs = outputs;
-  std::unique_lock order(order_mutex_);
-  enqueue(std::move(item), std::move(order));
-  return absl::OkStatus();
+  absl::StatusOr<Started> started = start(std::move(executable), std::move(inputs), outputs);
+  if (started.ok())
+    started->finish();
+  return started.status();
 }
 
 std::shared_ptr<const Event>
 Executor::submit(std::function<absl::Status(const RunContext &context)> work) {
-  Item item;
-  item.context = context(true);
-  item.event = std::make_shared<Event>();
-  item.work = std::move(work);
-  std::shared_ptr<const Event> event = item.event;
-  std::unique_lock order(order_mutex_);
-  enqueue(std::move(item), std::move(order));
+  auto item = std::make_unique<Item>();
+  item->context = context(true);
+  item->event = std::make_shared<Event>();
+  item->work = std::move(work);
+  std::shared_ptr<const Event> event = item->event;
+  std::lock_guard order(order_mutex_);
+  enqueue(std::move(item));
   return event;
 }
 
-void Executor::enqueue(Item item, std::unique_lock<std::mutex> order) {
+// Under order_mutex_.
+void Executor::enqueue(std::unique_ptr<Item> item) {
   std::unique_lock lock(queue_mutex_);
-  room_.wait(lock, [this] { return in_flight_ < kMaxInFlight || stopped_; });
-  if (item.executable)
-    item.dependencies = mark(*item.executable, item.inputs, item.outputs, item.event);
+  if (item->executable)
+    mark(*item);
   if (stopped_) {
-    // After the end of main(): nothing else runs, and `order` keeps other callers out.
+    // After the end of main(): nothing else runs, and the order keeps other callers out.
     lock.unlock();
     run(std::move(item), nullptr);
     return;
@@ -220,28 +238,48 @@ void Executor::enqueue(Item item, std::unique_lock<std::mutex> order) {
   arrivals_.notify_one();
 }
 
-void Executor::run(Item item, SpinLimiter *spinning) {
+void Executor::run_inline(Item &item) {
+  absl::Status status;
+  // They have ended: what failed has lost what this run reads.
+  for (const std::shared_ptr<const Event> &write : item.dependencies)
+    if (status.ok())
+      status = write->wait();
+  if (status.ok())
+    status =
+        item.executable->run(item.context, *item.resources, raw(item.inputs), raw(item.outputs));
+  inline_runs_.fetch_add(1, std::memory_order_relaxed);
+  std::shared_ptr<Event> event = std::move(item.event);
+  // Before the event: who waits for it may count the memory.
+  item = Item();
+  event->complete(std::move(status));
+  std::lock_guard lock(queue_mutex_);
+  std::erase(inline_runs_under_way_, event);
+}
+
+void Executor::run(std::unique_ptr<Item> item, SpinLimiter *spinning) {
   absl::Status status;
   if (spinning)
     spinning->before_run();
-  if (item.executable) {
-    // They came earlier in the queue, so they have ended. One that failed has lost what this run
-    // reads.
-    for (const std::shared_ptr<const Event> &write : item.dependencies)
+  if (item->executable) {
+    // They came earlier in the queue, or a caller runs them now. One that failed has lost what this
+    // run reads.
+    for (const std::shared_ptr<const Event> &write : item->dependencies)
       if (status.ok())
         status = write->wait();
+    for (const std::shared_ptr<const Event> &reader : item->readers)
+      reader->wait().IgnoreError();
     if (status.ok())
-      status =
-          item.executable->run(item.context, *item.resources, raw(item.inputs), raw(item.outputs));
+      status = item->executable->run(item->context, *item->resources, raw(item->inputs),
+                                     raw(item->outputs));
   } else {
-    status = item.work(item.context);
+    status = item->work(item->context);
   }
   if (spinning)
     spinning->after_run(threads());
   submitted_.fetch_add(1, std::memory_order_relaxed);
-  std::shared_ptr<Event> event = std::move(item.event);
+  std::shared_ptr<Event> event = std::move(item->event);
   // Before the event: who waits for it may count the memory.
-  item = Item();
+  item.reset();
   event->complete(std::move(status));
 }
 
@@ -262,7 +300,7 @@ void Executor::loop() {
         arrivals_.wait(arrivals, std::memory_order_acquire);
       continue;
     }
-    Item item = std::move(queue_.front());
+    std::unique_ptr<Item> item = std::move(queue_.front());
     queue_.pop_front();
     lock.unlock();
     run(std::move(item), &spinning);
@@ -274,6 +312,13 @@ void Executor::loop() {
 }
 
 void Executor::synchronize() {
+  std::vector<std::shared_ptr<const Event>> elsewhere;
+  {
+    std::lock_guard lock(queue_mutex_);
+    elsewhere = inline_runs_under_way_;
+  }
+  for (const std::shared_ptr<const Event> &event : elsewhere)
+    event->wait().IgnoreError();
   submit([](const RunContext &) { return absl::OkStatus(); })->wait().IgnoreError();
 }
 

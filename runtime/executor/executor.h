@@ -38,19 +38,43 @@ struct ExecutorStats {
 // One thread, the sole user of the thread team (parallel_for) and of vendor libraries. All
 // functions may be called from any thread but the executor's own.
 class Executor {
+  struct Item;
+
 public:
+  // A run that was started. A small one waits for its caller, who holds no lock that others need
+  // meanwhile, to run it: finish().
+  class Started {
+  public:
+    Started() = default;
+    Started(Started &&) noexcept;
+    Started &operator=(Started &&) noexcept;
+    // finish(), if that was not called.
+    ~Started();
+    void finish();
+
+  private:
+    friend class Executor;
+    Executor *executor_ = nullptr;
+    std::unique_ptr<Item> item_; // null: the executor's thread runs it
+  };
+
   Executor(std::shared_ptr<Memory> memory, int threads);
   // Finishes what is under way.
   ~Executor();
   Executor(const Executor &) = delete;
   Executor &operator=(const Executor &) = delete;
 
-  // Runs the executable after all that was submitted before. `inputs` are as its specs say. In
-  // `outputs` null entries are filled: with a new buffer, or with the one that the output is tied
-  // to. A failure that is returned came before the first instruction: nothing has changed, a retry
-  // is legal. A later one poisons outputs and donated inputs: their wait() returns it. So does an
-  // input that an earlier run has poisoned. A small serial program runs on the caller's thread,
-  // when nothing is under way on its buffers.
+  // The run comes after all that was started before on the same buffers. `inputs` are as the
+  // executable's specs say. In `outputs` null entries are filled: with a new buffer, or with the
+  // one that the output is tied to. A failure that is returned came before the first instruction:
+  // nothing has changed, a retry is legal. A later one poisons outputs and donated inputs: their
+  // wait() returns it. So does an input that an earlier run has poisoned. A small serial program
+  // runs on the caller's thread, in finish(), when nothing is under way on its buffers; others may
+  // wait for it from now on.
+  absl::StatusOr<Started> start(std::shared_ptr<Executable> executable,
+                                std::vector<std::shared_ptr<Buffer>> inputs,
+                                std::vector<std::shared_ptr<Buffer>> &outputs);
+  // start() and finish().
   absl::Status submit(std::shared_ptr<Executable> executable,
                       std::vector<std::shared_ptr<Buffer>> inputs,
                       std::vector<std::shared_ptr<Buffer>> &outputs);
@@ -85,8 +109,10 @@ private:
     RunContext context;
     std::vector<std::shared_ptr<Buffer>> inputs;
     std::vector<std::shared_ptr<Buffer>> outputs;
-    std::vector<std::shared_ptr<const Event>>
-        dependencies; // writes of inputs that were under way, or failed, at submission
+    // Writes of inputs that were under way, or failed, at submission.
+    std::vector<std::shared_ptr<const Event>> dependencies;
+    // Reads that were under way of what the run writes: their errors are not its own.
+    std::vector<std::shared_ptr<const Event>> readers;
     std::function<absl::Status(const RunContext &)> work;
   };
 
@@ -98,8 +124,10 @@ private:
           const std::vector<std::shared_ptr<Buffer>> &inputs,
           std::vector<std::shared_ptr<Buffer>> &outputs);
   RunContext context(bool on_executor);
-  void enqueue(Item item, std::unique_lock<std::mutex> order);
-  void run(Item item, SpinLimiter *spinning);
+  void mark(Item &item);
+  void enqueue(std::unique_ptr<Item> item);
+  void run_inline(Item &item);
+  void run(std::unique_ptr<Item> item, SpinLimiter *spinning);
   void loop();
 
   mutable std::mutex settings_mutex_;
@@ -111,7 +139,8 @@ private:
                            // marks follow the order of the queue
   std::mutex queue_mutex_;
   std::condition_variable room_;
-  std::deque<Item> queue_;
+  std::deque<std::unique_ptr<Item>> queue_;
+  std::vector<std::shared_ptr<const Event>> inline_runs_under_way_; // under queue_mutex_
   int64_t in_flight_ = 0;
   bool stopping_ = false;
   bool stopped_ = false;

@@ -11,6 +11,10 @@ namespace {
 
 std::atomic<uint64_t> next_contents{1};
 
+bool is_done(const std::shared_ptr<const Event> &event) {
+  return event->done();
+}
+
 void drop_all(const std::vector<std::weak_ptr<BufferDependent>> &dependents) {
   for (const std::weak_ptr<BufferDependent> &dependent : dependents)
     if (std::shared_ptr<BufferDependent> alive = dependent.lock())
@@ -47,14 +51,13 @@ absl::Status Buffer::wait() const {
 }
 
 absl::Status Buffer::wait_idle() const {
-  std::shared_ptr<const Event> use;
+  std::vector<std::shared_ptr<const Event>> reads;
   {
     std::lock_guard lock(mutex_);
-    use = use_;
+    reads = reads_;
   }
-  // One executor runs a device's work in order, so the last use ends after all the others.
-  if (use)
-    use->wait().IgnoreError();
+  for (const std::shared_ptr<const Event> &read : reads)
+    read->wait().IgnoreError();
   return wait();
 }
 
@@ -65,7 +68,7 @@ bool Buffer::is_written() const {
 
 bool Buffer::is_idle() const {
   std::lock_guard lock(mutex_);
-  return (!write_ || write_->done()) && (!use_ || use_->done());
+  return (!write_ || write_->done()) && std::all_of(reads_.begin(), reads_.end(), is_done);
 }
 
 absl::Status Buffer::error() const {
@@ -73,19 +76,20 @@ absl::Status Buffer::error() const {
   return write && write->done() ? write->wait() : absl::OkStatus();
 }
 
-std::shared_ptr<const Event> Buffer::begin_read(std::shared_ptr<const Event> event) {
+Buffer::Uses Buffer::begin_read(std::shared_ptr<const Event> event) {
   std::lock_guard lock(mutex_);
-  use_ = std::move(event);
-  return write_;
+  std::erase_if(reads_, is_done);
+  reads_.push_back(std::move(event));
+  return {write_, {}};
 }
 
-std::shared_ptr<const Event> Buffer::begin_write(std::shared_ptr<const Event> event) {
+Buffer::Uses Buffer::begin_write(std::shared_ptr<const Event> event) {
   std::vector<std::weak_ptr<BufferDependent>> dependents;
-  std::shared_ptr<const Event> before;
+  Uses before;
   {
     std::lock_guard lock(mutex_);
-    use_ = event;
-    before = std::exchange(write_, std::move(event));
+    before.reads = std::exchange(reads_, {});
+    before.write = std::exchange(write_, std::move(event));
     dependents = renew();
   }
   drop_all(dependents);

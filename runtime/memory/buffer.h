@@ -72,10 +72,15 @@ public:
   // Borrowed memory may be written by its owner at any time, so nothing may depend on it.
   void add_dependent(std::weak_ptr<BufferDependent> dependent, uint64_t contents);
 
-  // Called by those who submit work, in the order in which the work runs. A read does not replace
-  // the last write's error. Both return the write that came before, or null.
-  std::shared_ptr<const Event> begin_read(std::shared_ptr<const Event> event);
-  std::shared_ptr<const Event> begin_write(std::shared_ptr<const Event> event);
+  // What a run must wait for before it uses the buffer; done or null where there is nothing.
+  struct Uses {
+    std::shared_ptr<const Event> write;              // its error is the reader's too
+    std::vector<std::shared_ptr<const Event>> reads; // of a write only
+  };
+  // Called by those who submit work, in the order of submission: what `event` ends uses the buffer
+  // from now on. A read does not replace the last write's error.
+  Uses begin_read(std::shared_ptr<const Event> event);
+  Uses begin_write(std::shared_ptr<const Event> event);
 
 private:
   friend class Memory;
@@ -93,7 +98,7 @@ private:
   mutable std::mutex mutex_;
   std::shared_ptr<const Event>
       write_; // the last write; null when the contents were there from the start
-  std::shared_ptr<const Event> use_; // the last read or write that the device's executor was given
+  std::vector<std::shared_ptr<const Event>> reads_; // since then, but for those that have ended
   uint64_t contents_;
   uint32_t contents_uses_ = 0;
   std::vector<std::weak_ptr<BufferDependent>> dependents_;

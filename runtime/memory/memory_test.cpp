@@ -193,8 +193,8 @@ TEST(Buffer, WaitsForWritesAndKeepsErrors) {
   EXPECT_TRUE(buffer->is_idle());
   auto write = std::make_shared<Event>();
   auto read = std::make_shared<Event>();
-  EXPECT_EQ(buffer->begin_write(write), nullptr);
-  EXPECT_EQ(buffer->begin_read(read), write);
+  EXPECT_EQ(buffer->begin_write(write).write, nullptr);
+  EXPECT_EQ(buffer->begin_read(read).write, write);
   EXPECT_FALSE(buffer->is_written());
   std::thread writer([&] {
     value = 5;
@@ -205,7 +205,16 @@ TEST(Buffer, WaitsForWritesAndKeepsErrors) {
   writer.join();
   EXPECT_FALSE(buffer->is_idle());
   EXPECT_TRUE(buffer->is_written());
+  // Reads end in any order; a write is told of those that have not.
+  auto second_read = std::make_shared<Event>();
+  buffer->begin_read(second_read);
+  second_read->complete(absl::OkStatus());
+  EXPECT_FALSE(buffer->is_idle());
+  auto third_read = std::make_shared<Event>();
+  buffer->begin_read(third_read);
   read->complete(absl::OkStatus());
+  EXPECT_FALSE(buffer->is_idle());
+  third_read->complete(absl::OkStatus());
   EXPECT_EQ(buffer->wait_idle().message(), "lost");
   EXPECT_EQ(buffer->error().message(), "lost");
 }

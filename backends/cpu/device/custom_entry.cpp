@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/custom/custom_kernels.h"
-#include "runtime/executable/kept_inputs.h"
+#include "runtime/executable/run_failure.h"
 
 namespace weft::backends::cpu {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/executable/index_check.h"
-#include "runtime/executable/kept_inputs.h"
+#include "runtime/executable/run_failure.h"
 #include "runtime/memory/buffer.h"
 
 namespace weft::backends::cuda {
@@ -409,8 +409,7 @@ absl::Status CudaExecutable::bad_index(const runtime::Launch &launch,
 absl::Status CudaExecutable::at(int32_t location, const absl::Status &status) const {
   if (status.ok() || location == -1)
     return status;
-  return absl::Status(status.code(),
-                      absl::StrCat(program_.locations[location], ": ", status.message()));
+  return runtime::with_location(status, program_.locations[location]);
 }
 
 } // namespace weft::backends::cuda

@@ -1,0 +1,325 @@
+#include "frontend/recorder/bound_program.h"
+
+#include <algorithm>
+
+#include "frontend/recorder/invocation.h"
+#include "frontend/recorder/trace.h"
+#include "frontend/recorder/undo.h"
+
+namespace weft::recorder {
+namespace {
+
+// A call while it is made.
+class Call {
+public:
+  Call(const BoundProgram &bound, const std::vector<Tensor> &arguments, Location location)
+      : bound_(bound), arguments_(arguments), location_(location) {}
+
+  std::vector<Tensor> run() {
+    // All leaves first: one that must be computed takes its turn before this program.
+    for (const Tensor &argument : arguments_)
+      inputs_.push_back(read(argument, "argument"));
+    for (Var &input : inputs_)
+      input = Var{leaf_of(input), GradRef(), 0};
+    std::vector<ValueRef> leaves;
+    for (const Source &source : bound_.sources)
+      leaves.push_back(leaf_of(source));
+    std::vector<Var> passed;
+    for (const auto &[source, target] : bound_.passed)
+      passed.push_back(Var{leaf_of(source), GradRef(), 0});
+    results_.resize(bound_.outputs);
+    if (bound_.program)
+      launch(leaves);
+    for (size_t i = 0; i < passed.size(); ++i) {
+      const Target &target = bound_.passed[i].second;
+      hand_out(target, passed[i]);
+      for (TensorImpl *storage : written_by(target))
+        give(*storage, passed[i]);
+    }
+    for (const GradRef &leaf : bound_.dropped_gradients)
+      leaf->grad = Tensor();
+    if (invocation_)
+      invocation_->finish();
+    return std::move(results_);
+  }
+
+private:
+  ValueRef leaf_of(const Source &source) {
+    switch (source.kind) {
+    case Source::Kind::kArgument:
+      return inputs_[source.argument].value;
+    case Source::Kind::kStorage:
+      return leaf_of(source.storage.impl()->var);
+    case Source::Kind::kGradient:
+      return leaf_of(source.leaf->grad.impl()->storage()->var);
+    case Source::Kind::kConstant:
+      return source.constant.value;
+    }
+    return ValueRef();
+  }
+
+  // Computes what is recorded. `from` may be a storage's: that has a value of its own afterwards.
+  ValueRef leaf_of(const Var &from) {
+    ValueRef value = from.value;
+    if (value->node) {
+      Value *root = value.get();
+      submit({&root, 1}, {CutReason::kJit, location_});
+      value = from.value;
+    }
+    check_leaf(value.get(), location_);
+    return value;
+  }
+
+  // The storage that the program may take memory from: null where others see parts of it.
+  TensorImpl *storage_of(const Source &source) const {
+    switch (source.kind) {
+    case Source::Kind::kArgument: {
+      TensorImpl *impl = arguments_[source.argument].impl();
+      return impl->is_view() ? nullptr : impl;
+    }
+    case Source::Kind::kStorage:
+      return source.storage.impl();
+    case Source::Kind::kGradient:
+      return source.leaf->grad.impl()->storage();
+    case Source::Kind::kConstant:
+      break;
+    }
+    return nullptr;
+  }
+
+  void launch(const std::vector<ValueRef> &leaves) {
+    Invocation &invocation = invocation_.emplace(bound_.program, bound_.figures, bound_.checks);
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      const Source &source = bound_.sources[i];
+      if (!source.written) {
+        invocation.bind(leaves[i].get());
+        continue;
+      }
+      // Handles that are known: the storage's, and this call's.
+      uint32_t handles = storage_of(source) ? 2 : 0;
+      handles += source.kind == Source::Kind::kArgument;
+      invocation.donate(leaves[i].get(), handles, location_);
+    }
+    const std::shared_ptr<EvaluationRecord> &record = invocation.record();
+    for (size_t i = 0; i < bound_.targets.size(); ++i) {
+      const Target &target = bound_.targets[i];
+      if (invocation.may_fail())
+        for (TensorImpl *storage : written_by(target))
+          prepare_undo(*storage, *record);
+      for (const GradRef &leaf : target.new_gradients)
+        if (Value *old = replaced(*leaf))
+          invocation.reuse(i, old);
+    }
+    invocation.launch(location_);
+
+    std::vector<Var> values; // live as long as the invocation
+    auto undo = record->undo.begin();
+    for (size_t i = 0; i < bound_.targets.size(); ++i) {
+      const Target &target = bound_.targets[i];
+      Var value = new_value(target.type);
+      invocation.publish(i, value.value.get());
+      values.push_back(value);
+      for (TensorImpl *storage : written_by(target)) {
+        if (!invocation.may_fail()) {
+          give(*storage, value);
+          continue;
+        }
+        // A value of the storage's own: it goes back, results do not.
+        Var mine = new_value(target.type);
+        mine.value->cell = value.value->cell;
+        ++mine.value->cell->owners;
+        mine.value->evaluation = value.value->evaluation;
+        undo->now = mine.value.get();
+        ++undo++->now->weak;
+        give(*storage, mine);
+      }
+      hand_out(target, value);
+    }
+  }
+
+  // The gradient that a new one replaces, if nobody else refers to it.
+  static Value *replaced(const GradNode &leaf) {
+    TensorImpl *grad = leaf.grad.impl();
+    if (!grad || grad->is_view() || grad->refs.load(std::memory_order_relaxed) != 1)
+      return nullptr;
+    Value *value = grad->var.value.get();
+    return value->cell && value->handles == 1 && value->weak == 0 ? value : nullptr;
+  }
+
+  static void give(TensorImpl &storage, const Var &value) {
+    forget_write(storage);
+    storage.var.value = value.value;
+    ++storage.version;
+  }
+
+  // To all that is no storage to be written.
+  void hand_out(const Target &target, const Var &value) {
+    for (uint32_t output : target.outputs)
+      results_[output] = wrap_quietly(value);
+    for (const GradRef &leaf : target.new_gradients)
+      leaf->grad = wrap_quietly(value);
+    // Through a view the storage behind it gets a part of its value.
+    for (uint32_t argument : target.arguments)
+      if (arguments_[argument].impl()->is_view())
+        write(arguments_[argument], value);
+  }
+
+  // Storages that get the whole result.
+  std::vector<TensorImpl *> written_by(const Target &target) const {
+    std::vector<TensorImpl *> storages;
+    for (const Tensor &storage : target.storages)
+      storages.push_back(storage.impl());
+    for (const GradRef &leaf : target.gradients)
+      storages.push_back(leaf->grad.impl()->storage());
+    for (uint32_t argument : target.arguments)
+      if (TensorImpl *impl = arguments_[argument].impl(); !impl->is_view())
+        storages.push_back(impl);
+    return storages;
+  }
+
+  static Var new_value(const TypeInfo *type) {
+    return Var{ValueRef(new Value(type)), GradRef(), 0};
+  }
+  const BoundProgram &bound_;
+  const std::vector<Tensor> &arguments_;
+  Location location_;
+  std::vector<Var> inputs_;
+  std::vector<Tensor> results_;
+  std::optional<Invocation> invocation_;
+};
+
+} // namespace
+
+// One walk of all that the recording left.
+BoundProgram bind_recording(const Recording &recording) {
+  BoundProgram bound;
+  bound.checks = recording.slice.checks;
+  bound.outputs = static_cast<uint32_t>(recording.outputs.size());
+  std::unordered_map<Value *, uint32_t> argument_of;
+  for (uint32_t i = 0; i < recording.placeholders.size(); ++i)
+    argument_of.emplace(recording.placeholders[i].value.get(), i);
+  auto source_of = [&](Value *leaf) {
+    Source source;
+    if (auto argument = argument_of.find(leaf); argument != argument_of.end()) {
+      source.kind = Source::Kind::kArgument;
+      source.argument = argument->second;
+      source.written = static_cast<bool>(recording.written_arguments[source.argument]);
+    } else if (auto storage = recording.storage_of.find(leaf);
+               storage != recording.storage_of.end()) {
+      const TouchedStorage &touched = recording.storages[storage->second];
+      source.kind = touched.gradient_of ? Source::Kind::kGradient : Source::Kind::kStorage;
+      source.storage = touched.tensor;
+      source.leaf = touched.gradient_of;
+      source.written = static_cast<bool>(touched.written);
+    } else {
+      source.constant = Var{ValueRef(leaf), GradRef(), 0};
+    }
+    return source;
+  };
+
+  std::unordered_map<Value *, Target *> targets;
+  bound.targets.resize(recording.slice.outputs.size());
+  for (size_t i = 0; i < bound.targets.size(); ++i) {
+    bound.targets[i].type = recording.slice.outputs[i]->type;
+    targets.emplace(recording.slice.outputs[i], &bound.targets[i]);
+  }
+  std::vector<Value *> passed; // leaves
+  std::vector<std::unique_ptr<Target>> passed_to;
+  auto target_of = [&](const Var &x) -> Target & {
+    Value *value = x.value.get();
+    auto [it, fresh] = targets.try_emplace(value);
+    if (fresh) {
+      passed.push_back(value);
+      passed_to.push_back(std::make_unique<Target>());
+      passed_to.back()->type = value->type;
+      it->second = passed_to.back().get();
+    }
+    return *it->second;
+  };
+  for (uint32_t i = 0; i < recording.outputs.size(); ++i)
+    target_of(recording.outputs[i]).outputs.push_back(i);
+  for (uint32_t i = 0; i < recording.written_arguments.size(); ++i)
+    if (const Var &x = recording.written_arguments[i])
+      target_of(x).arguments.push_back(i);
+  for (const TouchedStorage &touched : recording.storages) {
+    if (!touched.written)
+      continue;
+    Target &target = target_of(touched.written);
+    if (touched.gradient_of)
+      target.gradients.push_back(touched.gradient_of);
+    else
+      target.storages.push_back(touched.tensor);
+  }
+  for (const TouchedGradient &touched : recording.gradients) {
+    if (touched.after == TouchedGradient::After::kNew)
+      target_of(touched.value).new_gradients.push_back(touched.leaf);
+    else if (touched.after == TouchedGradient::After::kNone)
+      bound.dropped_gradients.push_back(touched.leaf);
+  }
+  for (Value *leaf : recording.slice.leaves) {
+    Source &source = bound.sources.emplace_back(source_of(leaf));
+    // What is handed on must stay what it is.
+    source.written = source.written && !targets.count(leaf);
+  }
+  for (size_t i = 0; i < passed.size(); ++i)
+    bound.passed.emplace_back(source_of(passed[i]), std::move(*passed_to[i]));
+  return bound;
+}
+
+namespace {
+
+// Calls f with each target of the program, those of passed values included.
+template <typename F> void each_target(const BoundProgram &bound, F f) {
+  for (const Target &target : bound.targets)
+    f(target);
+  for (const auto &[source, target] : bound.passed)
+    f(target);
+}
+
+} // namespace
+
+bool has_aliases(const BoundProgram &bound, const std::vector<Tensor> &arguments) {
+  std::vector<TensorImpl *> given;
+  for (const Tensor &argument : arguments)
+    given.push_back(argument.impl()->storage());
+  auto times_given = [&](TensorImpl *storage) {
+    return std::count(given.begin(), given.end(), storage);
+  };
+  std::vector<bool> written(arguments.size());
+  bool found = false, writes_argument = false;
+  each_target(bound, [&](const Target &target) {
+    for (uint32_t argument : target.arguments) {
+      written[argument] = writes_argument = true;
+      found = found || times_given(given[argument]) > 1;
+    }
+    for (const Tensor &storage : target.storages)
+      found = found || times_given(storage.impl());
+    for (const GradRef &leaf : target.gradients)
+      found = found || times_given(leaf->grad.impl()->storage());
+  });
+  if (found || !writes_argument)
+    return found;
+  auto reads_written = [&](const Source &source) {
+    if (source.kind != Source::Kind::kStorage && source.kind != Source::Kind::kGradient)
+      return false;
+    TensorImpl *storage = source.kind == Source::Kind::kStorage
+                              ? source.storage.impl()
+                              : source.leaf->grad.impl()->storage();
+    for (size_t i = 0; i < given.size(); ++i)
+      if (written[i] && given[i] == storage)
+        return true;
+    return false;
+  };
+  for (const Source &source : bound.sources)
+    found = found || reads_written(source);
+  for (const auto &[source, target] : bound.passed)
+    found = found || reads_written(source);
+  return found;
+}
+
+std::vector<Tensor> call(const BoundProgram &bound, const std::vector<Tensor> &arguments,
+                         Location location) {
+  return Call(bound, arguments, location).run();
+}
+
+} // namespace weft::recorder

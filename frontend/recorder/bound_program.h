@@ -1,0 +1,66 @@
+// A program that stands for calls of a recorded function: where its arguments come from at each
+// call, and where its results go. Private to this folder.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "frontend/recorder/program_cache.h"
+#include "frontend/recorder/values.h"
+#include "weft/explain.h"
+
+namespace weft::recorder {
+
+// Where an argument of the program comes from.
+struct Source {
+  enum class Kind : uint8_t {
+    kArgument, // of the call
+    kStorage,  // from before the recording: read again at each call
+    kGradient, // what the leaf has then
+    kConstant, // made by the function
+  };
+  Kind kind = Kind::kConstant;
+  uint32_t argument = 0;
+  Tensor storage;
+  GradRef leaf;
+  Var constant;
+  bool written = false; // the program may take its memory for the new value
+};
+
+// Where a result of the program goes; each may go to several places.
+struct Target {
+  const TypeInfo *type = nullptr;
+  std::vector<uint32_t> outputs;      // results of the call
+  std::vector<uint32_t> arguments;    // written in place
+  std::vector<Tensor> storages;       // written in place
+  std::vector<GradRef> gradients;     // written in place
+  std::vector<GradRef> new_gradients; // the leaf gets another tensor
+};
+
+struct BoundProgram {
+  std::shared_ptr<CompiledProgram> program; // null where nothing is computed
+  Evaluation figures;
+  bool checks = false; // as of a slice
+  std::vector<Source> sources;
+  std::vector<Target> targets;
+  // What an argument of the program holds goes there unchanged.
+  std::vector<std::pair<Source, Target>> passed;
+  std::vector<GradRef> dropped_gradients;
+  uint32_t outputs = 0; // results of the call
+};
+
+struct Recording;
+// Without a program: where the arguments of the recording's slice come from, and where its results
+// go.
+BoundProgram bind_recording(const Recording &recording);
+
+// A storage that the program writes is, in this call, also an argument that it takes for something
+// else, so that the program is not what the function would do.
+bool has_aliases(const BoundProgram &bound, const std::vector<Tensor> &arguments);
+
+// One call. The results are tensors of their own: one that is an argument or a captured tensor,
+// unchanged, shares its value, not its storage.
+std::vector<Tensor> call(const BoundProgram &bound, const std::vector<Tensor> &arguments,
+                         Location location);
+
+} // namespace weft::recorder

@@ -1,0 +1,30 @@
+// Slices that are being compiled. Private to this folder.
+#pragma once
+
+#include "frontend/recorder/slice.h"
+
+namespace weft::recorder {
+
+// While it lives, the slice's values are withdrawn: other threads that need one of them wait for
+// the claim to end. A claim that does not succeed leaves everything as it was.
+class Claim {
+public:
+  explicit Claim(Slice &slice);
+  ~Claim();
+  Claim(const Claim &) = delete;
+  Claim &operator=(const Claim &) = delete;
+
+  // The slice's outputs have their memory: they are leaves now, and its ops go.
+  void succeed();
+
+private:
+  Slice *slice_;
+};
+
+// Gives up the recorder's lock until some claim has ended. For threads that met claimed ops, or a
+// program that is being compiled.
+void wait_for_a_claim();
+// Wakes those threads: ops that were withheld are there again, or gone.
+void end_claim();
+
+} // namespace weft::recorder

@@ -1,0 +1,147 @@
+#include "frontend/recorder/find_program.h"
+
+#include "compiler/pipeline/PassHooks.h"
+#include "frontend/recorder/invocation.h"
+
+namespace weft::recorder {
+namespace {
+
+// What the disk cache's key is made of: the slice's key with texts instead of this process's ids.
+// structure: its structure's key, for a program that serves all slices that have it; else null.
+std::string content_of(const Slice &slice, const StructureKey *structure) {
+  const auto &key = structure ? structure->key : slice.key;
+  IrState &ir = *recorder().ir;
+  std::string content;
+  llvm::DenseMap<uint32_t, uint32_t> local;
+  auto number = [&](uint32_t x) {
+    content.append(reinterpret_cast<const char *>(&x), sizeof x);
+  };
+  size_t at = 0;
+  for (Node *node : slice.nodes) {
+    auto [it, fresh] = local.try_emplace(key[at], local.size());
+    number(it->second);
+    if (fresh)
+      content +=
+          (structure ? ir.structure_text(key[at]) : ir.text(key[at]).name + ir.text(key[at]).text) +
+          '\0';
+    ++at;
+    for (uint32_t i = 0; i < node->operands.size(); ++i)
+      number(key[at++]);
+  }
+  for (Value *leaf : slice.leaves) {
+    if (structure)
+      number(key[at]);
+    else
+      content += describe(*leaf->type) + '\0';
+    number(key[at + 1]);
+    at += 2;
+  }
+  for (; at < key.size(); ++at)
+    number(key[at]);
+  return content;
+}
+
+ProgramContext context_of(const Config &config) {
+  return {config.backend, config.dump_dir, compiler::registeredPassesGeneration(), config.prepare};
+}
+
+// Why a slice is new, where it is because of a literal that was a constant in earlier programs and
+// is an input of this one.
+std::string literal_difference(const Slice &slice) {
+  for (Node *node : slice.nodes)
+    for (Value *operand : node->operands)
+      if (operand->was_constant)
+        return "literal: a second value at " + node->line->file + ":" +
+               std::to_string(node->line->line) + " makes what was a constant an input (" +
+               describe(*operand->type) + ")";
+  return "";
+}
+
+} // namespace
+
+FoundProgram find_program(const Slice &slice, const EvaluateRequest &request, Evaluation &data,
+                          bool may_be_symbolic) {
+  Recorder &r = recorder();
+  ProgramContext context = context_of(r.config);
+  uint64_t salt = context.salt();
+  if (auto program = r.cache->find(slice.key, salt)) {
+    data.outcome = CacheOutcome::kMemoryHit;
+    ++r.statistics.memory_hits;
+    return {program, {}};
+  }
+  StructureKey structure = structure_key(slice);
+  if (may_be_symbolic)
+    if (auto found = find_symbolic(structure, salt, data))
+      return *found;
+  struct Compiling {
+    ProgramCache &cache;
+    const ProgramCache::Key &key;
+    uint64_t salt;
+    Compiling(ProgramCache &cache, const ProgramCache::Key &key, uint64_t salt)
+        : cache(cache), key(key), salt(salt) {
+      cache.begin_compile(key, salt);
+    }
+    ~Compiling() {
+      cache.end_compile(key, salt);
+    }
+  } exact(*r.cache, slice.key, salt), family(*r.cache, structure.key, salt);
+  data.difference = literal_difference(slice);
+  if (data.difference.empty())
+    data.difference = r.cache->difference(slice, context);
+  CompileRequest compile{write_module(slice), content_of(slice, nullptr), r.config, nullptr};
+  if (may_be_symbolic)
+    if (auto request = symbolic_request(slice, structure, salt, data)) {
+      request->content = content_of(slice, &structure);
+      compile.symbolic = std::move(request);
+    }
+  absl::StatusOr<CompileOutcome> outcome = absl::UnknownError("not compiled");
+  std::shared_ptr<const SymbolicRequest> refused;
+  {
+    RecorderMutex::Pause pause(r.mutex);
+    outcome = compile_slice(compile);
+    // A library takes larger sizes only: a narrower range may do.
+    if (absl::IsOutOfRange(outcome.status()) && compile.symbolic) {
+      auto narrower = std::make_shared<SymbolicRequest>(*compile.symbolic);
+      if (narrower->general.raise_ranges()) {
+        compile.symbolic = std::move(narrower);
+        outcome = compile_slice(compile);
+      }
+    }
+    if (!outcome.ok() && compile.symbolic) {
+      data.not_symbolic = std::string(outcome.status().message());
+      refused = std::exchange(compile.symbolic, nullptr);
+      outcome = compile_slice(compile);
+    }
+  }
+  if (!outcome.ok())
+    throw Error(kind_of(outcome.status(), ErrorKind::kCompile),
+                "the recorded ops do not compile; they stay as they are: " +
+                    std::string(outcome.status().message()),
+                request.location);
+  data.outcome = outcome->from;
+  data.disk_cache = outcome->disk_cache;
+  data.compile_ms = outcome->milliseconds;
+  ++(outcome->from == CacheOutcome::kDiskHit ? r.statistics.disk_hits : r.statistics.compiles);
+  r.statistics.corrupt_entries += outcome->corrupt;
+  // Passes that were registered meanwhile may or may not have run: such a program serves this run
+  // only.
+  bool keep = context.passes == compiler::registeredPassesGeneration();
+  if (compile.symbolic)
+    return insert_symbolic(slice, structure, context, *compile.symbolic, outcome->program,
+                           outcome->sized, keep, data);
+  if (keep)
+    r.cache->insert(slice.key, context, outcome->program, r.config);
+  observe(structure, salt, refused.get(), data.not_symbolic);
+  return {outcome->program, {}};
+}
+
+bool being_compiled(const Slice &slice) {
+  Recorder &r = recorder();
+  if (!r.cache->is_compiling())
+    return false;
+  uint64_t salt = context_of(r.config).salt();
+  return r.cache->is_compiling(slice.key, salt) ||
+         r.cache->is_compiling(structure_key(slice).key, salt);
+}
+
+} // namespace weft::recorder

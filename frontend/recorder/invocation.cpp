@@ -1,0 +1,162 @@
+#include "frontend/recorder/invocation.h"
+
+#include <cstring>
+
+#include "frontend/recorder/state.h"
+#include "frontend/recorder/undo.h"
+
+namespace weft::recorder {
+
+Invocation::Invocation(std::shared_ptr<CompiledProgram> program, const Evaluation &figures,
+                       bool checks)
+    : program_(std::move(program)), record_(std::make_shared<EvaluationRecord>()) {
+  record_->data = figures;
+  record_->may_fail = checks;
+  launch_.executable = program_->executable;
+  size_t inputs = launch_.executable->input_specs().size();
+  launch_.inputs.reserve(inputs);
+  leaves_.reserve(inputs);
+  launch_.outputs.resize(launch_.executable->output_specs().size());
+}
+
+void Invocation::bind(Value *leaf) {
+  record_->may_fail = record_->may_fail || is_unsettled(leaf);
+  leaves_.emplace_back(leaf);
+  if (leaf->is_scalar)
+    scalars_.push_back({launch_.inputs.size(), leaf->bits, leaf->type->bytes});
+  launch_.inputs.push_back(leaf->is_scalar ? nullptr : leaf->cell->buffer);
+}
+
+void Invocation::donate(Value *leaf, uint32_t handles, Location location) {
+  bool sole = !leaf->is_scalar && leaf->handles == handles && leaf->uses == 0 &&
+              leaf->cell->owners == 1 && !leaf->cell->borrowed;
+  bind(leaf);
+  if (sole || leaf->is_scalar)
+    return;
+  const void *data = wait_for(leaf, location);
+  std::shared_ptr<runtime::Buffer> copy = allocate_buffer(leaf->type->bytes);
+  std::memcpy(copy->data(), data, static_cast<size_t>(leaf->type->bytes));
+  launch_.inputs.back() = std::move(copy);
+}
+
+void Invocation::reuse(size_t i, Value *leaf) {
+  const runtime::OutputSpec &spec = launch_.executable->output_specs()[i];
+  bool tied = spec.donated_input >= 0 || spec.alias_input >= 0 || spec.alias_output >= 0;
+  const Cell *cell = leaf->cell;
+  if (!tied && leaf->uses == 0 && cell->owners == 1 && cell->kept == 0 && !cell->borrowed &&
+      cell->buffer->bytes() == spec.bytes && cell->buffer->memory() == memory())
+    launch_.outputs[i] = cell->buffer;
+}
+
+void Invocation::bind_scalars(const std::vector<int64_t> &bits) {
+  auto specs = launch_.executable->input_specs();
+  for (int64_t each : bits) {
+    scalars_.push_back(
+        {launch_.inputs.size(), static_cast<uint64_t>(each), specs[launch_.inputs.size()].bytes});
+    launch_.inputs.push_back(nullptr);
+  }
+}
+
+// Scalars share one buffer.
+absl::Status Invocation::bind_block() {
+  constexpr int64_t kSlot = 8;
+  if (scalars_.empty())
+    return absl::OkStatus();
+  auto block = memory()->allocate(static_cast<int64_t>(scalars_.size()) * kSlot, "scalars");
+  if (!block.ok())
+    return block.status();
+  char *place = static_cast<char *>((*block)->data());
+  for (const ScalarInput &scalar : scalars_) {
+    std::memcpy(place, &scalar.bits, kSlot);
+    launch_.inputs[scalar.input] = runtime::Buffer::borrow(place, scalar.bytes, *block);
+    place += kSlot;
+  }
+  return absl::OkStatus();
+}
+
+void Invocation::account() {
+  Recorder &r = recorder();
+  Evaluation &data = record_->data;
+  data.number = ++r.statistics.evaluations;
+  ++r.statistics.cuts[static_cast<int>(data.reason)];
+  data.backend = r.config.backend;
+  data.donated = data.output_bytes = 0;
+  for (const runtime::OutputSpec &spec : launch_.executable->output_specs()) {
+    data.donated += spec.donated_input >= 0;
+    if (spec.donated_input < 0 && spec.alias_input < 0 && spec.alias_output < 0)
+      data.output_bytes += spec.bytes;
+  }
+  record_->print = r.config.explain;
+  record_->report = program_->report;
+}
+
+void Invocation::launch(Location location) {
+  account();
+  absl::Status status = bind_block();
+  if (status.ok()) {
+    absl::StatusOr<runtime::Executor::Started> started = start(launch_, record_);
+    status = started.status();
+    if (started.ok())
+      started_ = *std::move(started);
+  }
+  if (!status.ok())
+    throw Error(kind_of(status, ErrorKind::kRun),
+                "nothing was computed, and every tensor keeps its value: " +
+                    std::string(status.message()),
+                location);
+  cells_.resize(launch_.outputs.size());
+  for (const ValueRef &leaf : leaves_)
+    if (leaf->cell)
+      leaf->cell->used_contents = leaf->cell->buffer->contents();
+  keep_unsettled(record_);
+  keep(record_);
+}
+
+void Invocation::publish(size_t i, Value *value) {
+  const runtime::OutputSpec &spec = launch_.executable->output_specs()[i];
+  Cell *shared = nullptr;
+  bool of_launch = false; // the memory is a scalar's, and goes with the launch
+  if (spec.alias_output >= 0) {
+    shared = cells_[spec.alias_output];
+  } else if (spec.alias_input >= 0) {
+    size_t input = static_cast<size_t>(spec.alias_input);
+    Value *leaf = input < leaves_.size() ? leaves_[input].get() : nullptr;
+    of_launch = !leaf || leaf->is_scalar;
+    if (leaf && leaf->cell && leaf->cell->buffer == launch_.outputs[i])
+      shared = leaf->cell;
+  }
+  if (shared) {
+    ++shared->owners;
+    value->cell = shared;
+  } else {
+    value->cell = new Cell{.buffer = launch_.outputs[i], .owners = 1, .borrowed = of_launch};
+  }
+  value->evaluation = record_;
+  cells_[i] = value->cell;
+}
+
+void Invocation::finish() {
+  RecorderMutex::Pause pause(recorder().mutex);
+  started_.finish();
+}
+
+void describe_program(const CompiledProgram &program, Evaluation &figures) {
+  figures.kernels = program.report->kernels;
+  figures.library_calls = program.report->libraryCalls;
+  figures.prepared_values = program.report->preparedValues;
+  figures.planned_peak_bytes = program.report->plan.arenaBytes;
+  figures.lower_bound_bytes = program.report->plan.liveBound;
+}
+
+void describe_request(const EvaluateRequest &request, Evaluation &figures) {
+  figures.reason = request.reason;
+  Location line = CallerScope::resolve(request.location);
+  figures.file = line.file_name();
+  figures.line = static_cast<int>(line.line());
+}
+
+ErrorKind kind_of(const absl::Status &status, ErrorKind otherwise) {
+  return status.code() == absl::StatusCode::kResourceExhausted ? ErrorKind::kMemory : otherwise;
+}
+
+} // namespace weft::recorder

@@ -1,0 +1,78 @@
+// One run of a program: its inputs are bound, it is launched, its results become values. Private to
+// this folder.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "frontend/recorder/evaluation.h"
+#include "frontend/recorder/launcher.h"
+#include "frontend/recorder/program_cache.h"
+#include "frontend/recorder/recorder.h"
+
+namespace weft::recorder {
+
+// Evaluation, weft::jit and weft::Program all run programs through this class, so that donation,
+// aliases, accounts and undo are the same for each of them. Used under the recorder's lock.
+class Invocation {
+public:
+  // figures: what explain tells of the program (describe_program) and of how it was found.
+  // checks: whether one of its ops may end the run (Slice::checks).
+  Invocation(std::shared_ptr<CompiledProgram> program, const Evaluation &figures, bool checks);
+
+  // The next input: a leaf whose error the caller has looked for (check_leaf).
+  void bind(Value *leaf);
+  // As bind(), for an input that the program writes. It writes a copy, unless `handles` is the
+  // number of handles to the leaf that may lose what it held, and nobody else reads its memory.
+  void donate(Value *leaf, uint32_t handles, Location location);
+  // Lets result i take the memory of a leaf whose one handle is about to go, if nobody else reads
+  // the memory and the result is tied to no other.
+  void reuse(size_t i, Value *leaf);
+  // What a symbolic program takes after its leaves: sizes, starts and constants, as bits.
+  void bind_scalars(const std::vector<int64_t> &bits);
+
+  // Whether the run may end at a check, its own or that of a run whose results it reads.
+  bool may_fail() const {
+    return record_->may_fail;
+  }
+  const std::shared_ptr<EvaluationRecord> &record() const {
+    return record_;
+  }
+
+  // Throws kMemory or kRun where the run fails before its first instruction: every tensor keeps its
+  // value then. A later failure poisons the results. Other threads may wait for the results from
+  // now on, so the caller goes on to finish() without waiting for anything itself.
+  void launch(Location location);
+  // Gives `value`, which has no memory yet, that of result i, or of what the result is an alias of.
+  // Results are published in order, and live as long as the invocation does.
+  void publish(size_t i, Value *value);
+  // The last step, which gives the recorder's lock up: a small program runs now, on this thread.
+  void finish();
+
+private:
+  struct ScalarInput {
+    size_t input;
+    uint64_t bits;
+    int64_t bytes;
+  };
+  absl::Status bind_block();
+  void account();
+
+  std::shared_ptr<CompiledProgram> program_;
+  std::shared_ptr<EvaluationRecord> record_;
+  Launch launch_;
+  runtime::Executor::Started started_;
+  std::vector<ValueRef> leaves_;
+  std::vector<ScalarInput> scalars_;
+  std::vector<Cell *> cells_; // of the results
+};
+
+// What a report says of a program: kernels, library calls, planned memory.
+void describe_program(const CompiledProgram &program, Evaluation &figures);
+// Who asked, and where.
+void describe_request(const EvaluateRequest &request, Evaluation &figures);
+
+// kMemory where memory ran out, else `otherwise`.
+ErrorKind kind_of(const absl::Status &status, ErrorKind otherwise);
+
+} // namespace weft::recorder

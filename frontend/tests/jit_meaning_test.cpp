@@ -1,0 +1,399 @@
+// What weft::jit, weft::trace and a program mean: what the plain call means. Each test fails where
+// a write, an alias or a gradient gets lost on the way.
+#include <map>
+
+#include "tests/support/errors.h"
+#include "weft/weft.h"
+#include "gtest/gtest.h"
+
+namespace weft {
+namespace {
+
+using Floats = std::vector<float>;
+
+Floats values(const Tensor &x) {
+  return x.to_vector<float>();
+}
+
+TEST(ProgramResults, ThatAliasAnInputAreNotTheInput) {
+  Tensor x = ones({4096}).eval();
+  Program p = trace([](const Tensor &a) { return a.reshape({64, 64}); }, {x});
+  Tensor y = p.run({x})[0], again = p.run({x})[0];
+  y += 1;
+  y.eval();
+  EXPECT_EQ(x.sum().item<float>(), 4096.f);
+  EXPECT_EQ(again.sum().item<float>(), 4096.f);
+  EXPECT_EQ(y.sum().item<float>(), 8192.f);
+  // And the other way round.
+  x += 5;
+  x.eval();
+  EXPECT_EQ(again.sum().item<float>(), 4096.f);
+}
+
+TEST(ProgramResults, ThatAreTwiceTheSameAreTwoTensors) {
+  Program p = trace(
+      [](const Tensor &a) {
+        Tensor y = a * 2;
+        return std::vector<Tensor>{y, y.reshape({2, 2}), y};
+      },
+      {zeros({4})});
+  std::vector<Tensor> results = p.run({ones({4})});
+  results[0] += 1;
+  results[0].eval();
+  EXPECT_EQ(values(results[1]), (Floats{2, 2, 2, 2}));
+  EXPECT_EQ(values(results[2]), (Floats{2, 2, 2, 2}));
+}
+
+TEST(JitResults, ThatAreCapturedTensorsAreTensorsOfTheirOwn) {
+  Tensor c = ones({8}).eval();
+  auto f = jit([&](const Tensor &) { return c; });
+  Tensor z = f(zeros({1}));
+  z += 1;
+  z.eval();
+  EXPECT_EQ(values(c), Floats(8, 1.f));
+  EXPECT_EQ(values(f(zeros({1}))), Floats(8, 1.f));
+  c += 2;
+  EXPECT_EQ(values(f(zeros({1}))), Floats(8, 3.f));
+}
+
+TEST(JitResults, ThatAliasArgumentsOrConstantsAreNotThem) {
+  auto f = jit([](const Tensor &x) {
+    return std::vector<Tensor>{x.reshape({2, 4}), x, full({3}, 7), x.narrow(0, 0, 8)};
+  });
+  for (int call = 0; call < 2; ++call) {
+    Tensor x = ones({8}).eval();
+    std::vector<Tensor> results = f(x);
+    for (Tensor &result : results) {
+      result += 1;
+      result.eval();
+    }
+    EXPECT_EQ(values(x), Floats(8, 1.f));
+    EXPECT_EQ(values(results[0]), Floats(8, 2.f));
+    EXPECT_EQ(values(results[2]), Floats(3, 8.f));
+  }
+}
+
+TEST(JitGradients, ReachCapturedParameters) {
+  Tensor w = tensor({2.f, 3.f}).set_requires_grad();
+  auto plain = [&](const Tensor &x) {
+    return (x * w).sum();
+  };
+  auto f = jit(plain);
+  Tensor x = tensor({5.f, 7.f});
+  for (int call = 0; call < 3; ++call) {
+    w.zero_grad();
+    (f(x) + (w * w).sum()).backward();
+    EXPECT_EQ(values(w.grad()), (Floats{5 + 4, 7 + 6})) << call;
+  }
+  // Without history there is one program.
+  NoGrad no_grad;
+  uint64_t before = statistics().replays;
+  f(x), f(x), f(x);
+  EXPECT_EQ(statistics().replays - before, 2u);
+  EXPECT_FALSE(f(x).requires_grad());
+}
+
+TEST(JitGradients, OfParametersThatAreFrozenLater) {
+  Tensor w = tensor({2.f}).set_requires_grad(), v = tensor({3.f}).set_requires_grad();
+  auto f = jit([&](const Tensor &x) { return x * w * v; });
+  EXPECT_TRUE(f(ones({1})).requires_grad());
+  w.set_requires_grad(false);
+  v.set_requires_grad(false);
+  uint64_t before = statistics().replays;
+  EXPECT_FALSE(f(ones({1})).requires_grad());
+  EXPECT_EQ(f(ones({1})).item<float>(), 6.f);
+  EXPECT_EQ(statistics().replays - before, 1u);
+}
+
+TEST(JitGradients, AddUpAsInPlainCalls) {
+  auto run = [](bool replayed) {
+    Tensor w = tensor({2.f, -1.f}).set_requires_grad();
+    auto step = [&](const Tensor &x) {
+      (square(w) * x).sum().backward();
+    };
+    auto fast = jit(step);
+    std::vector<Floats> seen;
+    for (int i = 0; i < 6; ++i) {
+      if (i == 4)
+        w.zero_grad();
+      replayed ? fast(full({2}, i)) : step(full({2}, i));
+      seen.push_back(values(w.grad()));
+    }
+    return seen;
+  };
+  EXPECT_EQ(run(true), run(false));
+}
+
+TEST(JitGradients, AreReadWhereTheyAreAtTheCall) {
+  Tensor w = tensor({1.f}).set_requires_grad();
+  auto update = jit([&]() {
+    NoGrad no_grad;
+    w -= w.grad() * 0.5;
+    w.zero_grad();
+  });
+  Floats seen;
+  for (int i = 1; i <= 3; ++i) {
+    (w * float(i)).sum().backward(); // another gradient tensor at each turn
+    update();
+    EXPECT_FALSE(w.grad().defined());
+    seen.push_back(w.item<float>());
+  }
+  EXPECT_EQ(seen, (Floats{0.5f, -0.5f, -2.f}));
+}
+
+TEST(JitWrites, ReachArguments) {
+  auto plain = [](const Tensor &x) {
+    Tensor y = x;
+    y += 1;
+    return y * 10;
+  };
+  auto f = jit(plain);
+  for (int call = 0; call < 3; ++call) {
+    Tensor x = full({4}, call).eval(), kept = x.clone();
+    EXPECT_EQ(values(f(x)), Floats(4, 10.f * (call + 1)));
+    EXPECT_EQ(values(x), Floats(4, call + 1.f));
+    EXPECT_EQ(values(kept), Floats(4, float(call)));
+  }
+  // Through a view the tensor behind it is written.
+  Tensor base = zeros({3, 4}).eval();
+  f(base[1]);
+  EXPECT_EQ(values(base), (Floats{0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0}));
+}
+
+TEST(JitWrites, ReachArgumentsThatAreOneTensor) {
+  auto plain = [](const Tensor &a, const Tensor &b) {
+    Tensor x = a;
+    x += 1;
+    return a * 100 + b;
+  };
+  auto f = jit(plain);
+  for (int call = 0; call < 2; ++call) {
+    Tensor x = ones({2}), y = ones({2});
+    EXPECT_EQ(values(f(x, x)), values(plain(y, y)));
+    EXPECT_EQ(values(x), values(y));
+    Tensor a = ones({2}), b = ones({2});
+    EXPECT_EQ(values(f(a, b)), (Floats{201, 201}));
+    EXPECT_EQ(values(b), (Floats{1, 1}));
+    // Views of one tensor.
+    Tensor base = ones({4}), twin = ones({4});
+    EXPECT_EQ(values(f(base.narrow(0, 0, 2), base.narrow(0, 1, 2))),
+              values(plain(twin.narrow(0, 0, 2), twin.narrow(0, 1, 2))));
+    EXPECT_EQ(values(base), values(twin));
+  }
+}
+
+TEST(JitWrites, ReachArgumentsThatAreCapturedToo) {
+  Tensor state = ones({2});
+  auto f = jit([&](const Tensor &x) {
+    state += 1;
+    return x + state;
+  });
+  EXPECT_EQ(values(f(full({2}, 5))), (Floats{7, 7}));
+  EXPECT_EQ(values(f(state)), (Floats{6, 6}));
+  EXPECT_EQ(values(f(full({2}, 5))), (Floats{9, 9}));
+}
+
+TEST(JitWrites, OfOneStorageIntoAnother) {
+  Tensor a = tensor({1.f}), b = tensor({2.f});
+  auto rotate = jit([&](const Tensor &x) {
+    Tensor old = a.clone();
+    a.copy_(b);
+    b.copy_(x);
+    return old;
+  });
+  EXPECT_EQ(rotate(tensor({3.f})).item<float>(), 1.f);
+  EXPECT_EQ(rotate(tensor({4.f})).item<float>(), 2.f);
+  EXPECT_EQ(a.item<float>(), 3.f);
+  EXPECT_EQ(b.item<float>(), 4.f);
+}
+
+TEST(JitWrites, KeepStoragesApartThatShareAValueAtFirst) {
+  Tensor w = tensor({1.f, 2.f}).eval(), average = w.clone();
+  auto f = jit([&](const Tensor &x) {
+    w += x;
+    average *= 0.5;
+    average += w * 0.5;
+    return average * 1;
+  });
+  Tensor w2 = tensor({1.f, 2.f}).eval(), average2 = w2.clone();
+  for (int i = 0; i < 3; ++i) {
+    Tensor x = full({2}, i + 1);
+    w2 += x;
+    average2 *= 0.5;
+    average2 += w2 * 0.5;
+    EXPECT_EQ(values(f(x)), values(average2));
+    EXPECT_EQ(values(w), values(w2));
+  }
+}
+
+TEST(JitCalls, FollowTrainingAndEvaluation) {
+  nn::Dropout dropout(0.5);
+  auto f = jit([&](const Tensor &x) { return dropout(x); });
+  Tensor x = ones({64});
+  EXPECT_NE(values(f(x)), values(x));
+  dropout.eval();
+  EXPECT_EQ(values(f(x)), values(x));
+  dropout.train();
+  EXPECT_NE(values(f(x)), values(x));
+}
+
+TEST(JitCalls, DrawFromTheSeedThatWasSet) {
+  auto f = jit([](const Tensor &x) { return x + rand({4}); });
+  Tensor x = zeros({4});
+  f(x);
+  manual_seed(11);
+  Floats replayed = values(f(x));
+  manual_seed(11);
+  EXPECT_EQ(replayed, values(x + rand({4})));
+}
+
+struct Batch {
+  Tensor x, y;
+  int power = 1;
+};
+void visit_tensors(Batch &batch, TensorVisitor &visit) {
+  visit(batch.x)(batch.y)(batch.power);
+}
+
+TEST(JitCalls, TakeAndGiveWhatHoldsTensors) {
+  int calls = 0;
+  auto f = jit([&](const Batch &batch, const std::vector<Tensor> &more, double scale) {
+    ++calls;
+    Tensor x = batch.x;
+    for (int i = 1; i < batch.power; ++i)
+      x = x * batch.x;
+    for (const Tensor &each : more)
+      x = x + each;
+    return std::map<std::string, Batch>{{"scaled", {x * scale, batch.y, batch.power + 1}}};
+  });
+  Batch batch{tensor({2.f}), tensor({7.f}), 3};
+  auto result = f(batch, {ones({1}), ones({1})}, 0.5);
+  EXPECT_EQ(result.at("scaled").x.item<float>(), 5.f);
+  EXPECT_EQ(result.at("scaled").y.item<float>(), 7.f);
+  EXPECT_EQ(result.at("scaled").power, 4);
+  batch.x = tensor({3.f});
+  result = f(batch, {ones({1}), ones({1})}, 0.5);
+  EXPECT_EQ(result.at("scaled").x.item<float>(), 14.5f);
+  EXPECT_EQ(calls, 1);
+  // Numbers and lengths are part of what is recorded.
+  EXPECT_EQ(f(batch, {ones({1})}, 0.5).at("scaled").x.item<float>(), 14.f);
+  EXPECT_EQ(f(batch, {ones({1})}, 2).at("scaled").x.item<float>(), 56.f);
+  batch.power = 1;
+  EXPECT_EQ(f(batch, {ones({1})}, 2).at("scaled").x.item<float>(), 8.f);
+  EXPECT_EQ(calls, 4);
+}
+
+TEST(JitCalls, MayReturnNothing) {
+  Tensor count = zeros({});
+  auto f = jit([&](const Tensor &x) { count += x.sum(); });
+  f(ones({3}));
+  f(ones({3}));
+  EXPECT_EQ(count.item<float>(), 6.f);
+}
+
+// A model with an optimizer that keeps moments and counts, dropout, and statistics of a norm.
+struct Trainer {
+  struct Model : nn::Module {
+    nn::Linear up = child("up", nn::Linear(4, 8));
+    nn::BatchNorm1d norm = child("norm", nn::BatchNorm1d(8));
+    nn::Dropout dropout = child("dropout", nn::Dropout(0.25));
+    nn::Linear down = child("down", nn::Linear(8, 1));
+    Tensor operator()(const Tensor &x) {
+      return down(dropout(relu(norm(up(x)))));
+    }
+  } model;
+  optim::AdamW optimizer{model.parameters(), {.lr = 1e-2}};
+
+  Tensor operator()(const Tensor &x, const Tensor &y) {
+    Tensor loss = nn::mse(model(x), y);
+    optimizer.zero_grad();
+    loss.backward();
+    optimizer.step();
+    return loss.detach();
+  }
+};
+
+TEST(TracedSteps, TrainAsPlainStepsDo) {
+  auto train = [](int mode) {
+    manual_seed(3);
+    Trainer trainer;
+    Generator data(17);
+    Program program;
+    auto fast = jit([&](const Tensor &x, const Tensor &y) { return trainer(x, y); });
+    Floats numbers;
+    for (int i = 0; i < 6; ++i) {
+      Tensor x = rand({16, 4}, data), y = x.sum(1, true);
+      if (mode == 2 && i == 0)
+        program = trace([&](const Tensor &x, const Tensor &y) { return trainer(x, y); }, {x, y},
+                        {{"model", trainer.model}, {"optimizer", trainer.optimizer}});
+      Tensor loss = mode == 0 ? trainer(x, y) : mode == 1 ? fast(x, y) : program.run({x, y})[0];
+      numbers.push_back(loss.item<float>());
+    }
+    auto state = mode == 2 ? program.state() : nn::NamedTensors();
+    if (mode == 2) {
+      std::map<std::string, Tensor> kept(state.begin(), state.end());
+      EXPECT_TRUE(kept.count("generator"));
+      EXPECT_TRUE(kept.count("optimizer.step"));
+      for (const auto &[name, tensor] : trainer.model.state())
+        for (float value : kept.at("model." + name).to_vector<float>())
+          numbers.push_back(value);
+    } else {
+      for (const auto &[name, tensor] : trainer.model.state())
+        for (float value : tensor.to_vector<float>())
+          numbers.push_back(value);
+    }
+    return numbers;
+  };
+  Floats plain = train(0);
+  EXPECT_EQ(train(1), plain);
+  EXPECT_EQ(train(2), plain);
+}
+
+TEST(TracedSteps, GoOnFromAFile) {
+  manual_seed(4);
+  Trainer trainer;
+  Tensor x = rand({16, 4}), y = x.sum(1, true);
+  Program program = trace([&](const Tensor &x, const Tensor &y) { return trainer(x, y); }, {x, y},
+                          {{"", trainer.model}});
+  program.run({x, y});
+  std::string path = testing::TempDir() + "/step.mlirbc";
+  program.save(path, ProgramFormat::bytecode);
+  Program loaded = Program::load(path);
+  EXPECT_EQ(loaded.state().size(), program.state().size());
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(loaded.run({x, y})[0].item<float>(), program.run({x, y})[0].item<float>());
+}
+
+TEST(TracedSteps, WriteTheirArguments) {
+  Program program = trace(
+      [](const Tensor &x, const Tensor &y) {
+        Tensor sum = x;
+        sum += y;
+        return sum * 2;
+      },
+      {zeros({2}), zeros({2})});
+  Tensor x = ones({2}), y = full({2}, 3.0);
+  EXPECT_EQ(values(program.run({x, y})[0]), (Floats{8, 8}));
+  EXPECT_EQ(values(x), (Floats{4, 4}));
+  EXPECT_EQ(values(y), (Floats{3, 3}));
+  EXPECT_EQ(testing_support::error_of([&] { program.run({x, x}); }).kind(), ErrorKind::kValue);
+}
+
+TEST(TracedSteps, StateCanBeSet) {
+  Tensor count = zeros({1});
+  Program program = trace(
+      [&](const Tensor &x) {
+        count += x;
+        return count * 1;
+      },
+      {zeros({1})}, {{"", std::vector<std::pair<std::string, Tensor>>{{"count", count}}}});
+  EXPECT_EQ(program.run({ones({1})})[0].item<float>(), 1.f);
+  ASSERT_EQ(program.state().size(), 1u);
+  EXPECT_EQ(program.state()[0].first, "count");
+  program.state()[0].second.copy_(full({1}, 10));
+  EXPECT_EQ(program.run({ones({1})})[0].item<float>(), 11.f);
+  EXPECT_EQ(count.item<float>(), 0.f);
+}
+
+} // namespace
+} // namespace weft

@@ -1,0 +1,29 @@
+// What the failure of a run says besides its message: where the instruction was recorded, and
+// whether the run may be undone.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+
+namespace weft::runtime {
+
+// The failure of an instruction that was recorded at `location`, "train.cpp:31". The message begins
+// with it. All else that the failure says stays.
+absl::Status with_location(const absl::Status &failure, std::string_view location);
+// The line of the user's, and the message without it.
+struct LocatedFailure {
+  std::string file;
+  int line;
+  std::string message;
+};
+std::optional<LocatedFailure> located(const absl::Status &failure);
+
+// The failure of a run that has written no kept input: those that are written only after every
+// check that can end a run (compiler/plan). Whoever gave them may take them back.
+absl::Status with_kept_inputs(absl::Status failure);
+bool has_kept_inputs(const absl::Status &failure);
+
+} // namespace weft::runtime
