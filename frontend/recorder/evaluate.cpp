@@ -56,7 +56,7 @@ void refuse_lost_leaves(const Slice &slice, std::span<Value *const> roots,
     if (status.ok())
       continue;
     Slice now; // other threads may have computed parts of it meanwhile
-    if (collect(roots, now))
+    if (collect_with_companions(roots, request.reason, now))
       drop_writes(now, /*all=*/!known);
     raise_run(status, leaf, request.location);
   }
