@@ -96,4 +96,17 @@ struct Statistics {
 // The counts now.
 Statistics statistics();
 
+// A cache of the process (docs/caches.md says what each is for).
+struct CacheState {
+  std::string name;
+  // Now, and at most; -1 where it is not counted, or has no bound of that kind.
+  int64_t entries = -1, bytes = -1;
+  int64_t max_entries = -1, max_bytes = -1;
+  std::string freed; // what frees it
+
+  std::string to_string() const; // one line
+};
+// All of them, by name: what holds memory between calls beside tensors and compiled functions.
+std::vector<CacheState> caches();
+
 } // namespace weft

@@ -15,6 +15,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Parser/Parser.h"
+#include "runtime/core/caches.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -147,6 +148,16 @@ struct KernelCompiler::Impl {
     return it == cache.end() ? nullptr : it->second;
   }
 
+  runtime::CacheUse kernelUse() {
+    std::lock_guard<std::mutex> lock(mutex);
+    return {int64_t(cache.size()), cachedBytes, -1, kMaxKernelCacheBytes};
+  }
+
+  runtime::CacheUse contextUse() {
+    std::lock_guard<std::mutex> lock(mutex);
+    return {int64_t(idle.size()), -1, int64_t(kMaxIdleContexts), -1};
+  }
+
   void keep(const std::string &key, Result kernel) {
     std::lock_guard<std::mutex> lock(mutex);
     int64_t bytes = int64_t(key.size() + kernel->object.size());
@@ -195,12 +206,27 @@ KernelMaker hostKernelMaker(const TargetInfo &target) {
   return {.key = target.key(), .prepare = nullptr, .make = make};
 }
 
+static const runtime::RegisteredCache kernels("kernels", "all go when the next is beyond the bound",
+                                              [] { return KernelCompiler::instance().use(); });
+static const runtime::RegisteredCache
+    contexts("codegen contexts",
+             "each after so many kernels: a context never frees what it has seen",
+             [] { return KernelCompiler::instance().contextUse(); });
+
 KernelCompiler::KernelCompiler() : impl_(std::make_unique<Impl>()) {}
 KernelCompiler::~KernelCompiler() = default;
 
 KernelCompiler &KernelCompiler::instance() {
   static KernelCompiler *compiler = new KernelCompiler();
   return *compiler;
+}
+
+runtime::CacheUse KernelCompiler::use() const {
+  return impl_->kernelUse();
+}
+
+runtime::CacheUse KernelCompiler::contextUse() const {
+  return impl_->contextUse();
 }
 
 absl::StatusOr<std::vector<std::shared_ptr<const CompiledKernel>>>

@@ -10,6 +10,7 @@
 #include "compiler/backend/CompileOptions.h"
 #include "compiler/codegen/Codegen.h"
 #include "dialects/plan/ir/Plan.h"
+#include "runtime/core/caches.h"
 
 namespace weft::compiler {
 
@@ -47,6 +48,10 @@ public:
   absl::StatusOr<std::vector<std::shared_ptr<const CompiledKernel>>>
   compile(llvm::ArrayRef<plan::KernelOp> kernels, const KernelMaker &maker,
           const CompileOptions &options, llvm::StringRef dumpFolder);
+
+  // Of the kernels, and of the contexts that wait for the next ones.
+  runtime::CacheUse use() const;
+  runtime::CacheUse contextUse() const;
 
 private:
   KernelCompiler();

@@ -51,6 +51,7 @@ Generator::Generator(uint64_t seed) : state_(std::make_shared<Stream>()) {
 }
 
 void Generator::manual_seed(uint64_t seed) {
+  Session session("manual_seed", Location::current()); // others draw from it meanwhile
   std::vector<int64_t> state = {static_cast<int64_t>(seed), 0};
   auto &stream = static_cast<Stream &>(*state_);
   // In place: programs that were recorded with this generator draw from the new seed, too.
@@ -65,6 +66,7 @@ void Generator::manual_seed(uint64_t seed) {
 }
 
 Tensor Generator::state() const {
+  Session session("state", Location::current());
   return state_->detach().clone();
 }
 

@@ -29,7 +29,7 @@ struct Source {
 
 // Where a result of the program goes; each may go to several places.
 struct Target {
-  const TypeInfo *type = nullptr;
+  TypeRef type;
   std::vector<uint32_t> outputs;      // results of the call
   std::vector<uint32_t> arguments;    // written in place
   std::vector<Tensor> storages;       // written in place

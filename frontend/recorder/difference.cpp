@@ -17,41 +17,34 @@ enum Weight : int { kLight = 1, kTypes = 4, kProperties = 16, kDataflow = 64, kO
 
 // A key taken apart (slice.h says how it is built).
 struct Parts {
-  explicit Parts(const ProgramCache::Key &key) : key(key) {
-    IrState &ir = *recorder().ir;
+  explicit Parts(const HeldKey &held) : held(held), key(held.words) {
     size_t n = key.size();
     uint32_t nodes = key[n - 3];
     leaves = key[n - 2], outputs = key[n - 1];
     size_t at = 0;
     for (uint32_t i = 0; i < nodes; ++i) {
       node_at.push_back(at);
-      at += 1 + ir.text(key[at]).operands;
+      at += 1 + held.texts[i]->operands;
     }
     leaf_at = at;
     output_at = at + 2 * static_cast<size_t>(leaves);
   }
   const SignatureText &text(size_t node) const {
-    return recorder().ir->text(key[node_at[node]]);
+    return *held.texts[node];
   }
-  uint32_t leaf_type(size_t leaf) const {
-    return key[leaf_at + 2 * leaf];
+  const TypeInfo &leaf_type(size_t leaf) const {
+    return *held.types[leaf];
   }
   uint32_t leaf_flags(size_t leaf) const {
     return key[leaf_at + 2 * leaf + 1];
   }
 
+  const HeldKey &held;
   const ProgramCache::Key &key;
   std::vector<size_t> node_at;
   uint32_t leaves, outputs;
   size_t leaf_at, output_at;
 };
-
-const TypeInfo *type_of(uint32_t id) {
-  for (auto &[shape, type] : recorder().types)
-    if (type && type->id == id)
-      return type.get();
-  return nullptr;
-}
 
 // "dtype", "rank" or "dims".
 const char *part_of(const TypeInfo &mine, const TypeInfo &theirs) {
@@ -61,7 +54,8 @@ const char *part_of(const TypeInfo &mine, const TypeInfo &theirs) {
 }
 
 std::string properties(const SignatureText &text) {
-  return text.text.substr(0, text.text.find(" ("));
+  std::string rest = text.rest();
+  return rest.substr(0, rest.find(" ("));
 }
 
 class Comparison {
@@ -88,7 +82,7 @@ public:
 private:
   std::string op(size_t node) const {
     const SourceLine &line = *slice_.nodes[node]->line;
-    return "op " + std::to_string(node) + " " + mine_.text(node).name + " (" + line.file + ":" +
+    return "op " + std::to_string(node) + " " + mine_.text(node).name() + " (" + line.file + ":" +
            std::to_string(line.line) + ")";
   }
 
@@ -96,14 +90,14 @@ private:
   bool compare_ops() {
     size_t mine = mine_.node_at.size(), theirs = theirs_.node_at.size(),
            both = std::min(mine, theirs), i = 0;
-    while (i < both && mine_.text(i).name == theirs_.text(i).name)
+    while (i < both && mine_.text(i).name() == theirs_.text(i).name())
       ++i;
     if (i == both && mine == theirs)
       return true;
     std::string counts =
         mine == theirs ? "" : std::to_string(mine) + " instead of " + std::to_string(theirs) + ", ";
     if (i < both)
-      add(kOps, "ops: " + counts + op(i) + " instead of " + theirs_.text(i).name);
+      add(kOps, "ops: " + counts + op(i) + " instead of " + theirs_.text(i).name());
     else
       add(kOps,
           "ops: " + counts +
@@ -127,16 +121,14 @@ private:
   void compare_types() {
     bool named = false;
     for (uint32_t i = 0; i < std::min(mine_.leaves, theirs_.leaves) && !named; ++i) {
-      if (mine_.leaf_type(i) == theirs_.leaf_type(i))
-        continue;
-      const TypeInfo *mine = type_of(mine_.leaf_type(i)), *theirs = type_of(theirs_.leaf_type(i));
-      if (!mine || !theirs)
+      const TypeInfo &mine = mine_.leaf_type(i), &theirs = theirs_.leaf_type(i);
+      if (&mine == &theirs)
         continue;
       named = true;
-      int parts = (mine->dtype != theirs->dtype) + (mine->dims != theirs->dims) +
-                  (mine->ndim() != theirs->ndim());
-      add(kTypes * parts, std::string(part_of(*mine, *theirs)) + ": input " + std::to_string(i) +
-                              " is " + describe(*mine) + " instead of " + describe(*theirs) +
+      int parts = (mine.dtype != theirs.dtype) + (mine.dims != theirs.dims) +
+                  (mine.ndim() != theirs.ndim());
+      add(kTypes * parts, std::string(part_of(mine, theirs)) + ": input " + std::to_string(i) +
+                              " is " + describe(mine) + " instead of " + describe(theirs) +
                               reader(i));
     }
     for (size_t i = 0; i < mine_.node_at.size(); ++i) {
@@ -148,8 +140,8 @@ private:
       if (named)
         continue; // the inputs say it
       named = true;
-      add(kTypes, "types: " + op(i) + " is" + mine.text.substr(properties(mine).size()) +
-                      " instead of" + theirs.text.substr(properties(theirs).size()));
+      add(kTypes, "types: " + op(i) + " is" + mine.rest().substr(properties(mine).size()) +
+                      " instead of" + theirs.rest().substr(properties(theirs).size()));
     }
   }
 
@@ -234,7 +226,8 @@ private:
 std::string ProgramCache::difference(const Slice &slice, const ProgramContext &context) const {
   if (order_.empty())
     return "the first program";
-  Parts mine(slice.key);
+  HeldKey key = hold_key(slice);
+  Parts mine(key);
   int least = 0, seen = 0;
   std::string text;
   for (const Entry &entry : order_) {

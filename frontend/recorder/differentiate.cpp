@@ -1,6 +1,7 @@
 // The ops of a call's derivative: what its rule builds the first time, repeated from then on.
 #include "llvm/ADT/DenseSet.h"
 
+#include "frontend/recorder/limits.h"
 #include "frontend/recorder/state.h"
 #include "frontend/recorder/state_api.h"
 
@@ -8,10 +9,6 @@ namespace weft::recorder {
 namespace {
 
 using llvm::SmallVector;
-
-// Variants of one signature that are kept: which operands want a gradient differs from call to
-// call, but seldom in more ways.
-constexpr size_t kDerivatives = 8;
 
 // A slice's derivative is recorded after backward released the node, which then has no saved
 // results.
@@ -98,7 +95,7 @@ std::shared_ptr<const Derivative> run_rule(const GradNode &node, SmallVector<boo
   for (mlir::Value gradient : context.gradients())
     derivative->gradients.push_back(gradient ? std::optional(numbers.find(gradient)->second)
                                              : std::nullopt);
-  if (s->derivatives.size() < kDerivatives) {
+  if (s->derivatives.size() < kLimits.derivatives) {
     for (const Derivative::Step &step : derivative->steps)
       ++step.signature->refs;
     s->derivatives.push_back(derivative);

@@ -11,6 +11,8 @@
 #include <filesystem>
 
 #include "frontend/recorder/compile_slice.h"
+#include "frontend/recorder/state.h"
+#include "runtime/core/caches.h"
 #include "runtime/executable/executable.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/SHA256.h"
@@ -72,6 +74,57 @@ std::string prepare(const std::string &folder) {
   return "";
 }
 
+struct Entry {
+  fs::path path;
+  int64_t bytes;
+  fs::file_time_type used;
+};
+
+// The folder's, after what processes that died have left has gone.
+std::vector<Entry> entries_of(const std::string &folder) {
+  std::vector<Entry> entries;
+  std::error_code error;
+  auto now = fs::file_time_type::clock::now();
+  for (const fs::directory_entry &file : fs::directory_iterator(folder, error)) {
+    std::error_code gone;
+    Entry entry{file.path(), static_cast<int64_t>(file.file_size(gone)),
+                file.last_write_time(gone)};
+    if (gone)
+      continue; // another process was faster
+    if (entry.path.extension() == ".weft")
+      entries.push_back(std::move(entry));
+    else if (entry.path.filename().string().rfind("tmp.", 0) == 0 &&
+             now - entry.used > std::chrono::hours(1))
+      fs::remove(entry.path, gone);
+  }
+  return entries;
+}
+
+int64_t bytes_of(const std::vector<Entry> &entries) {
+  int64_t bytes = 0;
+  for (const Entry &entry : entries)
+    bytes += entry.bytes;
+  return bytes;
+}
+
+// "off" for none.
+std::string folder_of(const Config &config) {
+  return config.cache_dir.empty() ? default_folder() : config.cache_dir;
+}
+
+const runtime::RegisteredCache
+    registered("programs on disk", "the least recently used beyond the bound; rm -r of the folder",
+               [] {
+                 const Config config = recorder().config;
+                 RecorderMutex::Pause pause(recorder_mutex());
+                 std::string folder = folder_of(config);
+                 std::vector<Entry> entries;
+                 if (!folder.empty() && folder != "off")
+                   entries = entries_of(folder);
+                 return runtime::CacheUse{static_cast<int64_t>(entries.size()), bytes_of(entries),
+                                          -1, config.disk_cache_bytes};
+               });
+
 bool write_all(int file, llvm::StringRef bytes) {
   while (!bytes.empty()) {
     ssize_t n = ::write(file, bytes.data(), bytes.size());
@@ -90,7 +143,7 @@ DiskCache::DiskCache(const Config &config, compiler::Backend &backend)
     : backend_(backend), bound_(config.disk_cache_bytes) {
   compiler::CompileOptions options = compile_options(config);
   target_key_ = backend.targetKey(options);
-  folder_ = config.cache_dir.empty() ? default_folder() : config.cache_dir;
+  folder_ = folder_of(config);
   if (config.cache_dir == "off")
     why_off_ = "switched off";
   else if (folder_.empty())
@@ -207,29 +260,8 @@ absl::Status DiskCache::store(const std::string &key, const CompiledProgram &pro
 }
 
 void DiskCache::trim() {
-  struct Entry {
-    fs::path path;
-    int64_t bytes;
-    fs::file_time_type used;
-  };
-  std::vector<Entry> entries;
-  int64_t total = 0;
-  std::error_code error;
-  auto now = fs::file_time_type::clock::now();
-  for (const fs::directory_entry &file : fs::directory_iterator(folder_, error)) {
-    std::error_code gone;
-    Entry entry{file.path(), static_cast<int64_t>(file.file_size(gone)),
-                file.last_write_time(gone)};
-    if (gone)
-      continue; // another process was faster
-    if (entry.path.extension() == ".weft") {
-      total += entry.bytes;
-      entries.push_back(std::move(entry));
-    } else if (entry.path.filename().string().rfind("tmp.", 0) == 0 &&
-               now - entry.used > std::chrono::hours(1)) {
-      fs::remove(entry.path, gone); // left by a process that died
-    }
-  }
+  std::vector<Entry> entries = entries_of(folder_);
+  int64_t total = bytes_of(entries);
   if (total <= bound_)
     return;
   std::sort(entries.begin(), entries.end(),

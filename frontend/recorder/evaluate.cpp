@@ -103,9 +103,6 @@ void submit(std::span<Value *const> roots, const EvaluateRequest &request) {
     settle_writes(slice, roots, invocation.record());
     claimed.succeed();
     invocation.finish();
-    // Few ops are live after a cut: the time to move them to a new context.
-    if (r.ir->uniqued() > r.config.context_bound)
-      r.ir->renew();
     return;
   }
 }

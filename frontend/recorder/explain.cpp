@@ -1,12 +1,15 @@
 #include "weft/explain.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 
 #include "frontend/recorder/evaluation.h"
+#include "frontend/recorder/limits.h"
 #include "frontend/recorder/program_cache.h"
 #include "frontend/recorder/state.h"
 #include "frontend/tensor/impl.h"
+#include "runtime/core/caches.h"
 #include "runtime/executable/run_failure.h"
 #include "runtime/memory/prepared_store.h"
 
@@ -85,8 +88,10 @@ std::string Evaluation::to_string() const {
 
 namespace recorder {
 
-// Enough to look back over a few steps.
-constexpr size_t kKeptEvaluations = 256;
+static const runtime::RegisteredCache registered("evaluations", "the next evaluation", [] {
+  return runtime::CacheUse{static_cast<int64_t>(recorder().evaluations.size()), -1,
+                           static_cast<int64_t>(kLimits.evaluations), -1};
+});
 
 void EvaluationRecord::finish(double run_ms, const absl::Status &status,
                               const runtime::PreparedUse &prepared) {
@@ -133,7 +138,7 @@ Evaluation EvaluationRecord::snapshot() const {
 void keep(std::shared_ptr<EvaluationRecord> record) {
   Recorder &r = recorder();
   r.evaluations.push_back(std::move(record));
-  if (r.evaluations.size() > kKeptEvaluations)
+  if (r.evaluations.size() > kLimits.evaluations)
     r.evaluations.pop_front();
 }
 
@@ -171,6 +176,30 @@ Statistics statistics() {
   result.prepared_made = static_cast<uint64_t>(prepared.made);
   result.prepared_written = static_cast<uint64_t>(prepared.written);
   result.prepared_reclaimed = static_cast<uint64_t>(prepared.reclaimed);
+  return result;
+}
+
+std::string CacheState::to_string() const {
+  auto amount = [](int64_t now, int64_t most, const char *unit) {
+    std::string text = now < 0 ? "? " : std::to_string(now) + " ";
+    if (most >= 0)
+      text += "of " + std::to_string(most) + " ";
+    return text + unit;
+  };
+  return name + ": " + amount(entries, max_entries, "entries") + ", " +
+         amount(bytes, max_bytes, "bytes") + "; freed by: " + freed;
+}
+
+std::vector<CacheState> caches() {
+  recorder::Session session("caches", Location::current());
+  std::vector<CacheState> result;
+  for (const runtime::Cache &cache : runtime::CacheList::instance().all()) {
+    runtime::CacheUse use = cache.use();
+    result.push_back(
+        {cache.name, use.entries, use.bytes, use.max_entries, use.max_bytes, cache.freed});
+  }
+  std::sort(result.begin(), result.end(),
+            [](const CacheState &a, const CacheState &b) { return a.name < b.name; });
   return result;
 }
 

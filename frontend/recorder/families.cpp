@@ -2,37 +2,32 @@
 
 #include <algorithm>
 
+#include "frontend/recorder/limits.h"
+#include "frontend/recorder/state.h"
+#include "runtime/core/caches.h"
 #include "llvm/Support/xxhash.h"
 
 namespace weft::recorder {
-namespace {
-
-// What a family remembers. Two observations show what varies; more of them keep what varied before.
-constexpr size_t kObservations = 4;
-// Symbolic programs of one family: ranges grow by powers of two, so that older ones are seldom
-// asked for.
-constexpr size_t kPrograms = 4;
-// Families beyond these are forgotten, least recently used first: their programs stay in the
-// program cache until that drops them.
-constexpr size_t kFamilies = 512;
-// Keys and observations of all of them: some 30 programs of 100,000 ops.
-constexpr int64_t kBytes = int64_t(128) << 20;
-
-} // namespace
+static const runtime::RegisteredCache
+    registered("families", "the least recently used beyond a bound", [] {
+      return runtime::CacheUse{recorder().families->entries(), recorder().families->bytes(),
+                               static_cast<int64_t>(kLimits.families), kLimits.family_bytes};
+    });
 
 void Family::observe(std::vector<int64_t> ints) {
   auto known = std::find(observations.begin(), observations.end(), ints);
   if (known != observations.end())
     observations.erase(known);
   observations.push_back(std::move(ints));
-  if (observations.size() > kObservations)
+  if (observations.size() > kLimits.observations)
     observations.pop_front();
-  while (programs.size() > kPrograms)
+  while (programs.size() > kLimits.symbolic_programs)
     programs.pop_back();
 }
 
 int64_t Family::bytes() const {
-  size_t bytes = (key.size() + size_positions.size()) * sizeof(uint32_t);
+  size_t bytes =
+      (key.size() + size_positions.size()) * sizeof(uint32_t) + structures.size() * sizeof(void *);
   for (const auto &ints : observations)
     bytes += ints.size() * sizeof(int64_t);
   for (const SymbolicProgram &program : programs)
@@ -56,16 +51,15 @@ Family *Families::find(const std::vector<uint32_t> &key, uint64_t salt) {
   return nullptr;
 }
 
-Family &Families::add(std::vector<uint32_t> key, uint64_t salt) {
+Family &Families::add(std::vector<uint32_t> key, const StructureKey &structure, uint64_t salt) {
   uint64_t h = hash(key, salt);
   order_.emplace_front();
   order_.front().key = std::move(key);
+  order_.front().structures.assign(structure.structures.begin(), structure.structures.end());
   order_.front().salt = salt;
   index_.emplace(h, order_.begin());
-  int64_t bytes = 0;
-  for (const Family &family : order_)
-    bytes += family.bytes();
-  while (order_.size() > 1 && (order_.size() > kFamilies || bytes > kBytes)) {
+  int64_t bytes = this->bytes();
+  while (order_.size() > 1 && (order_.size() > kLimits.families || bytes > kLimits.family_bytes)) {
     bytes -= order_.back().bytes();
     auto [first, last] = index_.equal_range(hash(order_.back().key, order_.back().salt));
     for (auto it = first; it != last; ++it)
@@ -78,10 +72,17 @@ Family &Families::add(std::vector<uint32_t> key, uint64_t salt) {
   return order_.front();
 }
 
+int64_t Families::bytes() const {
+  int64_t bytes = 0;
+  for (const Family &family : order_)
+    bytes += family.bytes();
+  return bytes;
+}
+
 Family *Families::of(const StructureKey &structure, uint64_t salt, bool add) {
   Family *family = find(structure.key, salt);
   if (!family)
-    return add ? &this->add(structure.key, salt) : nullptr;
+    return add ? &this->add(structure.key, structure, salt) : nullptr;
   if (family->size_positions.empty())
     return family;
   std::vector<uint32_t> key = structure.key;
@@ -99,7 +100,7 @@ Family *Families::of(const StructureKey &structure, uint64_t salt, bool add) {
     if (std::all_of(family->size_positions.begin(), family->size_positions.end(),
                     [&](uint32_t p) { return ints[p] == structure.ints[p]; }))
       known.push_back(ints);
-  sized = &this->add(std::move(key), salt); // `family` may be forgotten now
+  sized = &this->add(std::move(key), structure, salt); // `family` may be forgotten now
   for (std::vector<int64_t> &ints : known)
     sized->observe(std::move(ints));
   return sized;

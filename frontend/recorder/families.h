@@ -20,6 +20,7 @@ struct SymbolicProgram {
 
 struct Family {
   std::vector<uint32_t> key;
+  std::vector<Ref<const SignatureStructure>> structures; // what the key's ids stand for
   uint64_t salt = 0;
   std::deque<std::vector<int64_t>>
       observations; // of programs that were compiled or asked for, the newest last
@@ -40,10 +41,14 @@ public:
   // Null where none is known; makes it the most recently used.
   Family *find(const std::vector<uint32_t> &key, uint64_t salt);
   // Stays where it is until the next add().
-  Family &add(std::vector<uint32_t> key, uint64_t salt);
+  Family &add(std::vector<uint32_t> key, const StructureKey &structure, uint64_t salt);
   // The family that programs with these ints belong to: that of their structure, or the one for
   // their sizes. Null where none is known, unless it is to be added.
   Family *of(const StructureKey &structure, uint64_t salt, bool add = false);
+  int64_t entries() const {
+    return static_cast<int64_t>(order_.size());
+  }
+  int64_t bytes() const;
   // A key in the program cache that no slice has.
   ProgramCache::Key next_key() {
     return {kSymbolicKey, ++programs_};

@@ -10,7 +10,6 @@ namespace {
 // structure: its structure's key, for a program that serves all slices that have it; else null.
 std::string content_of(const Slice &slice, const StructureKey *structure) {
   const auto &key = structure ? structure->key : slice.key;
-  IrState &ir = *recorder().ir;
   std::string content;
   llvm::DenseMap<uint32_t, uint32_t> local;
   auto number = [&](uint32_t x) {
@@ -22,8 +21,7 @@ std::string content_of(const Slice &slice, const StructureKey *structure) {
     number(it->second);
     if (fresh)
       content +=
-          (structure ? ir.structure_text(key[at]) : ir.text(key[at]).name + ir.text(key[at]).text) +
-          '\0';
+          (structure ? node->signature->text->structure->text : node->signature->text->text) + '\0';
     ++at;
     for (uint32_t i = 0; i < node->operands.size(); ++i)
       number(key[at++]);
@@ -130,7 +128,7 @@ FoundProgram find_program(const Slice &slice, const EvaluateRequest &request, Ev
     return insert_symbolic(slice, structure, context, *compile.symbolic, outcome->program,
                            outcome->sized, keep, data);
   if (keep)
-    r.cache->insert(slice.key, context, outcome->program, r.config);
+    r.cache->insert(hold_key(slice), context, outcome->program, r.config);
   observe(structure, salt, refused.get(), data.not_symbolic);
   return {outcome->program, {}};
 }

@@ -9,6 +9,7 @@
 #include "frontend/tensor/impl.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/Diagnostics.h"
+#include "runtime/core/caches.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace weft::recorder {
@@ -29,6 +30,17 @@ std::string print(const TypeInfo &type) {
   return text + info(type.dtype).ir_name;
 }
 
+const runtime::RegisteredCache
+    signatures("signatures", "a new context, if no recorded op or history has it", [] {
+      const IrState &ir = *recorder().ir;
+      return runtime::CacheUse{ir.signatures(), -1, ir.most_signatures(), -1};
+    });
+const runtime::RegisteredCache
+    texts("signatures' texts", "the last signature, program or family that has it", [] {
+      IrState &ir = *recorder().ir;
+      return runtime::CacheUse{ir.texts().size() + ir.structures().size(), -1, -1, -1};
+    });
+
 // What the op's own rule finds is left out: it is looked for by whoever does not know it yet.
 uint64_t hash_of(mlir::OperationName name, mlir::OpaqueProperties properties,
                  llvm::ArrayRef<const TypeInfo *> operands,
@@ -47,7 +59,16 @@ bool infers(mlir::OperationName name) {
 
 } // namespace
 
+Signature::Signature(mlir::OperationName name, llvm::ArrayRef<const TypeInfo *> operands,
+                     llvm::ArrayRef<const TypeInfo *> results)
+    : name(name), operands(operands), results(results) {
+  for (const TypeInfo *type : llvm::concat<const TypeInfo *const>(operands, results))
+    ++type->users;
+}
+
 Signature::~Signature() {
+  for (const TypeInfo *type : llvm::concat<const TypeInfo *>(operands, results))
+    --type->users;
   if (!properties)
     return;
   name.destroyOpProperties(opaque());
@@ -64,6 +85,10 @@ IrState::~IrState() {
       delete std::exchange(s, s->next);
 }
 
+int64_t IrState::most_signatures() const {
+  return signatures_left_ + recorder().config.context_bound;
+}
+
 void IrState::open() {
   context_ = std::make_unique<mlir::MLIRContext>(mlir::MLIRContext::Threading::DISABLED);
   context_->loadDialect<ir::WeftDialect>();
@@ -78,12 +103,17 @@ std::string IrState::take_diagnostic() {
   return std::exchange(diagnostic_, std::string());
 }
 
+void IrState::count_uniqued() {
+  Recorder &r = recorder();
+  r.crowded = ++uniqued_ > r.config.context_bound || r.crowded;
+}
+
 mlir::Location IrState::location(SourceLine *line) {
   if (!line->ir) {
     line->ir = mlir::Location(
                    mlir::FileLineColLoc::get(context_.get(), line->file, line->line, line->column))
                    .getAsOpaquePointer();
-    lines_.push_back(line);
+    count_uniqued();
   }
   return mlir::Location::getFromOpaquePointer(line->ir);
 }
@@ -92,9 +122,9 @@ mlir::RankedTensorType IrState::type(const TypeInfo *type) {
   if (!type->ir) {
     auto made =
         mlir::RankedTensorType::get(type->dims, ir::elementType(type->dtype, context_.get()));
-    const_cast<TypeInfo *>(type)->ir = made.getAsOpaquePointer();
+    type->ir = made.getAsOpaquePointer();
     types_[type->ir] = type;
-    ++uniqued_;
+    count_uniqued();
   }
   return mlir::cast<mlir::RankedTensorType>(mlir::Type::getFromOpaquePointer(type->ir));
 }
@@ -130,8 +160,6 @@ void IrState::fill(Signature *signature, mlir::Operation *op) {
   signature->rules = signature->name.getInterface<ir::WeftOp>();
 }
 
-// cross_entropy becomes ops with a check where it is decomposed; kernels of users say whether they
-// failed.
 bool may_end_run(mlir::Operation *op) {
   return ir::indexBounds(op) || mlir::isa<ir::CrossEntropyOp, ir::CustomOp>(op);
 }
@@ -164,10 +192,8 @@ Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *>
         llvm::ArrayRef(s->results) == llvm::ArrayRef(results) &&
         (!s->properties || name.compareOpProperties(s->opaque(), op->getPropertiesStorage())))
       return s;
-  auto *s = new Signature(name);
+  auto *s = new Signature(name, operands, results);
   s->hash = key;
-  s->operands.assign(operands.begin(), operands.end());
-  s->results.assign(results.begin(), results.end());
   for (const TypeInfo *type : results)
     s->result_bytes += type->bytes;
   fill(s, op);
@@ -178,32 +204,52 @@ Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *>
     s->saved_results = s->rules->savedResults();
   }
   s->properties_text = s->properties ? print(op->getPropertiesAsAttribute()) : std::string();
-  std::string text = s->properties_text + " (";
-  for (const TypeInfo *type : s->operands)
-    text += print(*type) + ", ";
-  text += ") -> (";
-  for (const TypeInfo *type : s->results)
-    text += print(*type) + ", ";
-  text += ")";
-  auto [it, fresh] =
-      ids_.try_emplace(name.getStringRef().str() + text, static_cast<uint32_t>(texts_.size()));
-  if (fresh) {
-    auto properties = mlir::dyn_cast_if_present<mlir::DictionaryAttr>(
-        s->properties ? op->getPropertiesAsAttribute() : mlir::Attribute());
-    SignatureInts split = split_ints(name.getStringRef(), properties, s->operands, s->results);
-    auto [structure, added] = structure_ids_.try_emplace(std::move(split.structure),
-                                                         static_cast<uint32_t>(structures_.size()));
-    if (added)
-      structures_.push_back({std::move(split.positions), &structure->first});
-    texts_.push_back(std::make_unique<SignatureText>(
-        SignatureText{name.getStringRef().str(), text, static_cast<uint32_t>(operands.size()),
-                      structure->second, std::move(split.ints)}));
-  }
-  s->id = it->second;
+  s->text = text_of(*s, op);
+  s->id = s->text->id;
   s->next = head;
   head = s;
-  ++uniqued_;
+  ++signature_count_;
+  count_uniqued();
   return s;
+}
+
+Ref<const SignatureText> IrState::text_of(const Signature &s, mlir::Operation *op) {
+  std::string name = s.name.getStringRef().str();
+  std::string text = name + s.properties_text + " (";
+  for (const TypeInfo *type : s.operands)
+    text += print(*type) + ", ";
+  text += ") -> (";
+  for (const TypeInfo *type : s.results)
+    text += print(*type) + ", ";
+  text += ")";
+  if (const SignatureText *known = texts_.find(text))
+    return known;
+  auto properties = mlir::dyn_cast_if_present<mlir::DictionaryAttr>(
+      s.properties ? op->getPropertiesAsAttribute() : mlir::Attribute());
+  SignatureInts split = split_ints(name, properties, s.operands, s.results);
+  const SignatureStructure *structure = structures_.find(split.structure);
+  if (!structure) {
+    auto made = std::make_unique<SignatureStructure>();
+    made->id = next_structure_++;
+    made->text = std::move(split.structure);
+    made->positions = std::move(split.positions);
+    structure = structures_.add(std::move(made));
+  }
+  auto made = std::make_unique<SignatureText>();
+  made->id = next_text_++;
+  made->text = std::move(text);
+  made->name_size = name.size();
+  made->operands = static_cast<uint32_t>(s.operands.size());
+  made->structure = structure;
+  made->ints = std::move(split.ints);
+  return texts_.add(std::move(made));
+}
+
+void unused(const SignatureText &text) {
+  recorder().ir->texts().erase(text);
+}
+void unused(const SignatureStructure &structure) {
+  recorder().ir->structures().erase(structure);
 }
 
 Node *IrState::enter(Signature *signature, llvm::ArrayRef<Value *> operands, SourceLine *line) {
@@ -243,8 +289,8 @@ Node *IrState::enter(Signature *signature, llvm::ArrayRef<Value *> operands, Sou
 
 void IrState::renew() {
   Recorder &r = recorder();
-  // Signatures that nobody uses go; the others and the types are made anew. Ids stay, so that
-  // cached programs are still found.
+  // Signatures that nobody uses go; the others and the types are made anew. What cached keys know
+  // of them stays, so that the programs are still found.
   for (auto &entry : signatures_)
     for (Signature *s = entry.second; s; s = s->next) {
       for (const auto &derivative : s->derivatives)
@@ -254,14 +300,12 @@ void IrState::renew() {
     }
   llvm::DenseMap<uint64_t, Signature *> old_signatures;
   std::swap(old_signatures, signatures_);
-  llvm::DenseMap<const void *, const TypeInfo *> old_types;
-  std::swap(old_types, types_);
-  for (auto &[ir, type] : old_types)
-    const_cast<TypeInfo *>(type)->ir = nullptr;
-  for (SourceLine *line : lines_)
-    line->ir = nullptr;
-  lines_.clear();
+  types_.clear();
   uniqued_ = 0;
+  for (const auto &type : r.types)
+    type->ir = nullptr;
+  for (const auto &line : r.lines)
+    line->ir = nullptr;
 
   std::unique_ptr<mlir::MLIRContext> old_context = std::move(context_);
   open();
@@ -271,6 +315,7 @@ void IrState::renew() {
       Signature *s = std::exchange(next, next->next);
       if (s->refs == 0) {
         delete s;
+        --signature_count_;
         continue;
       }
       if (s->properties) {
@@ -296,8 +341,9 @@ void IrState::renew() {
       Signature *&head = signatures_[s->hash];
       s->next = head;
       head = s;
-      ++uniqued_;
     }
+  uniqued_ = 0; // what is in use does not count
+  signatures_left_ = signature_count_;
   ++r.statistics.context_rebuilds;
 }
 

@@ -4,19 +4,16 @@
 // folder.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 
 #include "dialects/weft/ir/Weft.h"
-#include "frontend/recorder/generalize.h"
 #include "frontend/recorder/recorder.h"
+#include "frontend/recorder/signature_text.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/StringMap.h"
 
 namespace weft::recorder {
 
@@ -41,11 +38,12 @@ struct Derivative {
 // An op but for its operands. Two ops with one signature do the same to operands of the same types.
 struct Signature {
   mlir::OperationName name;
-  void *properties = nullptr; // a copy of its own
-  llvm::SmallVector<const TypeInfo *, 3> operands;
+  void *properties = nullptr;                      // a copy of its own
+  llvm::SmallVector<const TypeInfo *, 3> operands; // it is a user of the types
   llvm::SmallVector<const TypeInfo *, 1> results;
   uint64_t hash = 0;
-  uint32_t id = 0;   // the same in every context of this process
+  Ref<const SignatureText> text;
+  uint32_t id = 0;   // the text's
   uint32_t refs = 0; // nodes and gradient nodes
   const ir::WeftOp::Concept *rules = nullptr;
   bool differentiable = false;
@@ -56,20 +54,12 @@ struct Signature {
   std::vector<std::shared_ptr<const Derivative>> derivatives;
   Signature *next = nullptr; // with the same hash
 
-  explicit Signature(mlir::OperationName name) : name(name) {}
+  Signature(mlir::OperationName name, llvm::ArrayRef<const TypeInfo *> operands,
+            llvm::ArrayRef<const TypeInfo *> results);
   ~Signature();
   mlir::OpaqueProperties opaque() const {
     return mlir::OpaqueProperties(properties);
   }
-};
-
-// What keys and messages know of a signature after its context is gone.
-struct SignatureText {
-  std::string name; // "weft.matmul"
-  std::string text; // properties and types
-  uint32_t operands;
-  uint32_t structure;        // the same for signatures that differ in ints only
-  std::vector<int64_t> ints; // in the structure's order
 };
 
 template <typename... Ops> bool is(const Node *node) {
@@ -94,6 +84,10 @@ private:
   IrState &ir_;
   llvm::SmallVector<mlir::Value, 4> values_;
 };
+
+// Whether a program with this op may end at it: it looks at indices from data, is decomposed into
+// ops that do (cross_entropy), or is a kernel of a user's, which says whether it failed.
+bool may_end_run(mlir::Operation *op);
 
 class IrState {
 public:
@@ -120,43 +114,46 @@ public:
     --signature->refs;
   }
 
-  // How many distinct types and signatures this context has made: it never frees them.
+  // How many distinct types, signatures and locations this context has made beyond those that it
+  // began with: it never frees them.
   int64_t uniqued() const {
     return uniqued_;
   }
   // Makes everything anew in a fresh context.
   void renew();
 
-  const SignatureText &text(uint32_t id) const {
-    return *texts_[id];
+  // The type is about to go.
+  void forget(const TypeInfo &type) {
+    if (type.ir)
+      types_.erase(type.ir);
   }
-  // What the ints of a structure are.
-  const std::vector<IntPosition> &positions(uint32_t structure) const {
-    return structures_[structure].positions;
+  InternTable<SignatureText, std::string_view> &texts() {
+    return texts_;
   }
-  // Its op, properties, dtypes and ranks: the same in every process.
-  const std::string &structure_text(uint32_t structure) const {
-    return *structures_[structure].text;
+  InternTable<SignatureStructure, std::string_view> &structures() {
+    return structures_;
   }
+  int64_t signatures() const {
+    return signature_count_;
+  }
+  int64_t most_signatures() const; // before the context is made anew
   // The first diagnostic since it was last taken.
   std::string take_diagnostic();
 
 private:
   void open();
   void fill(Signature *signature, mlir::Operation *op);
+  void count_uniqued();
+  Ref<const SignatureText> text_of(const Signature &signature, mlir::Operation *op);
 
   std::unique_ptr<mlir::MLIRContext> context_;
   llvm::DenseMap<const void *, const TypeInfo *> types_;
   llvm::DenseMap<uint64_t, Signature *> signatures_;
-  std::unordered_map<std::string, uint32_t> ids_;
-  std::vector<std::unique_ptr<SignatureText>> texts_;
-  std::unordered_map<std::string, uint32_t> structure_ids_;
-  struct Structure {
-    std::vector<IntPosition> positions;
-    const std::string *text; // in structure_ids_
-  };
-  std::deque<Structure> structures_;
-  std::vector<SourceLine *> lines_; // with a location in this context
+  int64_t signature_count_ = 0;
+  int64_t signatures_left_ = 0; // when the context was made
+  InternTable<SignatureText, std::string_view> texts_;
+  InternTable<SignatureStructure, std::string_view> structures_;
+  uint32_t next_text_ = 0, next_structure_ = 0;
   std::string diagnostic_;
   int64_t uniqued_ = 0;
 };

@@ -1,6 +1,7 @@
 // weft::jit: one compiled program for each way in which the function can be called, replayed on
 // storages.
 #include <algorithm>
+#include <atomic>
 #include <optional>
 
 #include "frontend/recorder/bound_program.h"
@@ -9,6 +10,7 @@
 #include "frontend/recorder/invocation.h"
 #include "frontend/recorder/stability.h"
 #include "frontend/recorder/trace.h"
+#include "runtime/core/caches.h"
 #include "weft/explain.h"
 
 namespace weft::recorder {
@@ -18,19 +20,32 @@ namespace {
 // besides values.
 struct Replay {
   std::string key;
-  std::vector<const TypeInfo *> types;
+  std::vector<TypeRef> types;
   std::vector<bool> argument_requires_grad;
   bool grad_mode = false;
   std::vector<std::pair<Tensor, bool>> requires_grad;             // by captured storage
-  std::vector<std::pair<GradRef, const TypeInfo *>> had_gradient; // its storage's type, or null
+  std::vector<std::pair<GradRef, TypeRef>> had_gradient;          // its storage's type, or null
   std::vector<std::pair<std::shared_ptr<const bool>, bool>> flags;
 
   // What a call leaves behind cannot be had from a program: the function itself is called.
   bool direct = false;
   BoundProgram bound;
-  std::vector<uint32_t> slice_key;
+  HeldKey slice_key;
   std::shared_ptr<const void> result_shape;
+
+  Replay() {
+    ++count;
+  }
+  ~Replay() {
+    --count;
+  }
+  inline static std::atomic<int64_t> count = 0;
 };
+
+const runtime::RegisteredCache
+    registered("jit programs",
+               "the jitted function's end; its least recently used beyond Config::jit_signatures",
+               [] { return runtime::CacheUse{Replay::count, -1, -1, -1}; });
 
 const TypeInfo *gradient_type(const GradNode &leaf) {
   return leaf.grad.defined() ? leaf.grad.impl()->storage()->type : nullptr;
@@ -139,7 +154,7 @@ private:
         return;
     }
     Recording again = record("jit", function, types, location);
-    if (again.slice.key != replay.slice_key)
+    if (again.slice.key != replay.slice_key.words)
       throw Error(ErrorKind::kState,
                   "jit: the function records another program than at its first call "
                   "(WEFT_JIT_CHECK): a C++ value that it depends on has changed; pass it as a "
@@ -168,7 +183,7 @@ private:
     replay->direct = recording.has_history || recording.reads_argument_gradient;
     if (!replay->direct) {
       replay->bound = bind_recording(recording);
-      replay->slice_key = recording.slice.key;
+      replay->slice_key = hold_key(recording.slice);
       if (!recording.slice.nodes.empty())
         compile(recording.slice, replay->bound, location);
     }

@@ -4,8 +4,11 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <new>
 #include <utility>
+
+#include "frontend/recorder/lock.h"
 
 namespace weft::recorder {
 
@@ -22,6 +25,10 @@ inline constexpr bool kPools = true;
 inline constexpr bool kPools = true;
 #endif
 
+struct PoolMemory {
+  inline static int64_t bytes = 0; // of all pools
+};
+
 // A base of T, whose objects are made and deleted under the recorder's lock: freed ones are kept
 // for the next. What the longest record took stays the process's.
 template <typename T> class Pooled {
@@ -30,6 +37,7 @@ public:
     if constexpr (!kPools)
       return ::operator new(size);
     static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__ && sizeof(T) >= sizeof(Free));
+    UnderLock lock;
     if (!free_)
       grow();
     return std::exchange(free_, free_->next);
@@ -37,6 +45,7 @@ public:
   static void operator delete(void *object) {
     if constexpr (!kPools)
       return ::operator delete(object);
+    UnderLock lock;
     free_ = new (object) Free{free_};
   }
 
@@ -46,6 +55,7 @@ private:
   };
   static void grow() {
     constexpr size_t kObjects = 64;
+    PoolMemory::bytes += kObjects * sizeof(T);
     auto *block = static_cast<std::byte *>(::operator new(kObjects * sizeof(T)));
     for (size_t i = kObjects; i-- > 0;)
       free_ = new (block + i * sizeof(T)) Free{free_};

@@ -279,9 +279,9 @@ std::vector<std::pair<std::string, Tensor>> Program::state() const {
 
 namespace {
 template <typename T, typename F>
-std::vector<T> each(const std::vector<const recorder::TypeInfo *> &types, F f) {
+std::vector<T> each(const std::vector<recorder::TypeRef> &types, F f) {
   std::vector<T> result;
-  for (const recorder::TypeInfo *type : types)
+  for (const recorder::TypeRef &type : types)
     result.push_back(f(*type));
   return result;
 }

@@ -1,10 +1,18 @@
 #include "frontend/recorder/program_cache.h"
 
 #include "frontend/recorder/slice.h"
+#include "runtime/core/caches.h"
 #include "llvm/ADT/Hashing.h"
 #include "llvm/Support/xxhash.h"
 
 namespace weft::recorder {
+
+static const runtime::RegisteredCache
+    registered("programs", "the least recently used beyond a bound", [] {
+      const Recorder &r = recorder();
+      return runtime::CacheUse{r.cache->entries(), r.cache->bytes(), r.config.cache_entries,
+                               r.config.cache_bytes};
+    });
 
 uint64_t ProgramCache::hash(const Key &key, uint64_t salt) {
   auto *bytes = reinterpret_cast<const uint8_t *>(key.data());
@@ -14,7 +22,7 @@ uint64_t ProgramCache::hash(const Key &key, uint64_t salt) {
 std::shared_ptr<CompiledProgram> ProgramCache::find(const Key &key, uint64_t salt) {
   auto [first, last] = index_.equal_range(hash(key, salt));
   for (auto it = first; it != last; ++it) {
-    if (it->second->salt != salt || it->second->key != key)
+    if (it->second->salt != salt || it->second->key.words != key)
       continue;
     order_.splice(order_.begin(), order_, it->second);
     return it->second->program;
@@ -22,13 +30,14 @@ std::shared_ptr<CompiledProgram> ProgramCache::find(const Key &key, uint64_t sal
   return nullptr;
 }
 
-void ProgramCache::insert(Key key, ProgramContext context, std::shared_ptr<CompiledProgram> program,
-                          const Config &config, bool symbolic) {
+void ProgramCache::insert(HeldKey key, ProgramContext context,
+                          std::shared_ptr<CompiledProgram> program, const Config &config,
+                          bool symbolic) {
   uint64_t salt = context.salt();
-  uint64_t h = hash(key, salt);
-  bytes_ += program->bytes + static_cast<int64_t>(key.size() * sizeof(uint32_t));
+  uint64_t h = hash(key.words, salt);
   order_.push_front(
       Entry{std::move(key), std::move(context), salt, h, std::move(program), symbolic});
+  bytes_ += order_.front().bytes();
   index_.emplace(h, order_.begin());
   trim(config);
 }
@@ -37,7 +46,7 @@ void ProgramCache::trim(const Config &config) {
   // The newest stays, whatever its size: it is about to run.
   while (order_.size() > 1 && (entries() > config.cache_entries || bytes_ > config.cache_bytes)) {
     Entry &oldest = order_.back();
-    bytes_ -= oldest.program->bytes + static_cast<int64_t>(oldest.key.size() * sizeof(uint32_t));
+    bytes_ -= oldest.bytes();
     auto [first, last] = index_.equal_range(oldest.hash);
     for (auto it = first; it != last; ++it)
       if (&*it->second == &oldest) {

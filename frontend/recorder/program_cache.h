@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "compiler/backend/CompileReport.h"
+#include "frontend/recorder/signature_text.h"
 #include "weft/config.h"
 
 namespace weft::runtime {
@@ -46,7 +47,7 @@ public:
   std::shared_ptr<CompiledProgram> find(const Key &key, uint64_t salt);
   // After its compilation succeeded.
   // symbolic: the key is not that of a slice.
-  void insert(Key key, ProgramContext context, std::shared_ptr<CompiledProgram> program,
+  void insert(HeldKey key, ProgramContext context, std::shared_ptr<CompiledProgram> program,
               const Config &config, bool symbolic = false);
   // Drops the least recently used down to the bounds.
   void trim(const Config &config);
@@ -77,12 +78,15 @@ public:
 
 private:
   struct Entry {
-    Key key;
+    HeldKey key;
     ProgramContext context;
     uint64_t salt;
     uint64_t hash;
     std::shared_ptr<CompiledProgram> program;
     bool symbolic;
+    int64_t bytes() const {
+      return program->bytes + key.bytes();
+    }
   };
   static uint64_t hash(const Key &key, uint64_t salt);
 

@@ -25,7 +25,7 @@ struct ProgramImpl {
   // @main takes the inputs of a run and then what the program keeps (weft.state); it returns the
   // outputs and then what it writes (weft.writes).
   mlir::OwningOpRef<mlir::ModuleOp> module;
-  std::vector<const TypeInfo *> inputs, outputs;
+  std::vector<TypeRef> inputs, outputs;
   // What the program keeps between runs: its own tensors, in the order of @main's arguments.
   std::vector<std::pair<std::string, Tensor>> state;
 
@@ -49,8 +49,6 @@ std::shared_ptr<ProgramImpl> parse_program(llvm::StringRef source, const std::st
 void describe_main(ProgramImpl &program, const std::string &name, Location location);
 // With what the program keeps now as its state's first values.
 std::string bytecode_of(ProgramImpl &program, Location location);
-// Whether an op may end the run of a program: it looks at indices from data, or is a user's kernel.
-bool may_end_run(mlir::Operation *op);
 // Throws kState for none.
 ProgramImpl &checked_program(const std::shared_ptr<ProgramImpl> &impl,
                              Location location = Location::current());

@@ -1,5 +1,5 @@
 // Locks, sessions, leaves, and the deaths of values and ops.
-#include <bit>
+#include <algorithm>
 
 #include "dialects/weft/ir/HostTensor.h"
 #include "frontend/recorder/config_env.h"
@@ -8,6 +8,7 @@
 #include "frontend/recorder/program_cache.h"
 #include "frontend/recorder/state.h"
 #include "frontend/recorder/state_api.h"
+#include "runtime/core/caches.h"
 #include "runtime/memory/buffer.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/Hashing.h"
@@ -27,39 +28,41 @@ Recorder &recorder() {
   return *recorder;
 }
 
+template <typename Table> static runtime::CacheUse use_of(const Table &table) {
+  return {table.size(), -1, table.most(recorder().config.context_bound), -1};
+}
+
+static const char *const kSwept =
+    "a call that finds the table full, if nothing refers to the entry";
+static const runtime::RegisteredCache types("types", kSwept,
+                                            [] { return use_of(recorder().types); });
+static const runtime::RegisteredCache lines("source lines", kSwept,
+                                            [] { return use_of(recorder().lines); });
+static const runtime::RegisteredCache
+    pools("records", "nothing: the memory of the longest record serves the next ones",
+          [] { return runtime::CacheUse{-1, PoolMemory::bytes, -1, -1}; });
+
 RecorderMutex &recorder_mutex() {
   return recorder().mutex;
 }
 
 //===-- The lock ------------------------------------------------------------------------------===//
 
-void RecorderMutex::lock() {
-  if (held()) {
-    ++depth_;
-    return;
-  }
-  mutex_.lock();
-  owner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
-  depth_ = 1;
-}
-
-void RecorderMutex::unlock() {
-  if (--depth_ > 0)
-    return;
-  owner_.store(std::thread::id(), std::memory_order_relaxed);
-  mutex_.unlock();
-}
-
-RecorderMutex::Pause::Pause(RecorderMutex &mutex) : mutex_(mutex), depth_(mutex.depth_) {
-  mutex_.owner_.store(std::thread::id(), std::memory_order_relaxed);
-  mutex_.depth_ = 0;
+RecorderMutex::Pause::Pause(RecorderMutex &mutex)
+    : mutex_(mutex), depth_(std::exchange(RecorderMutex::depth_, 0)) {
   mutex_.mutex_.unlock();
 }
 
 RecorderMutex::Pause::~Pause() {
   mutex_.mutex_.lock();
-  mutex_.owner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
-  mutex_.depth_ = depth_;
+  RecorderMutex::depth_ = depth_;
+}
+
+void UnderLock::take() {
+  recorder_mutex().lock();
+}
+void UnderLock::give_back() {
+  recorder_mutex().unlock();
 }
 
 //===-- Sessions ------------------------------------------------------------------------------===//
@@ -69,22 +72,44 @@ namespace {
 struct CurrentCall {
   const char *op = nullptr; // null outside of a session
   Location location;
-  SourceLine *line = nullptr;
+  SourceLine *line = nullptr; // counts as a user
 };
 thread_local CurrentCall current;
 thread_local bool grad_mode_on = true;
 
+// Brings tables back below their bounds. Between calls: whatever refers to a type, a line or the
+// context is a handle, or belongs to a call that is giving the lock up meanwhile and has handles to
+// what it goes on with.
+void tidy() {
+  Recorder &r = recorder();
+  int64_t bound = r.config.context_bound;
+  if (r.ir->uniqued() > bound)
+    r.ir->renew();
+  if (r.types.crowded(bound))
+    r.types.sweep(bound, [&](const TypeInfo &type) { r.ir->forget(type); });
+  if (r.lines.crowded(bound))
+    r.lines.sweep(bound, [](const SourceLine &) {});
+  r.crowded = false;
+}
+
 } // namespace
 
 Session::Session(const char *op, Location location) : outermost_(current.op == nullptr) {
-  recorder().mutex.lock();
-  if (outermost_)
-    current = {op, CallerScope::resolve(location), nullptr};
+  Recorder &r = recorder();
+  r.mutex.lock();
+  if (!outermost_)
+    return;
+  current = {op, CallerScope::resolve(location), nullptr};
+  if (r.crowded)
+    tidy();
 }
 
 Session::~Session() {
-  if (outermost_)
+  if (outermost_) {
     current.op = nullptr;
+    if (current.line)
+      --std::exchange(current.line, nullptr)->users;
+  }
   recorder().mutex.unlock();
 }
 
@@ -102,32 +127,30 @@ Location Session::location() {
   return current.location;
 }
 SourceLine *Session::line() {
-  if (!current.line)
+  if (!current.line) {
     current.line = source_line(current.location);
+    ++current.line->users;
+  }
   return current.line;
+}
+
+size_t SourceLine::hash(const LineKey &key) {
+  return llvm::hash_combine(key.file, key.line, key.column);
 }
 
 SourceLine *source_line(Location location) {
   Recorder &r = recorder();
-  const void *key = nullptr;
-  if constexpr (sizeof(Location) == sizeof(void *))
-    key = std::bit_cast<const void *>(location);
-  if (key) {
-    auto it = r.lines.find(key);
-    if (it != r.lines.end())
-      return it->second;
-  }
-  auto &slot = r.lines_by_text[{location.file_name(), static_cast<int>(location.line()),
-                                static_cast<int>(location.column())}];
-  if (!slot) {
-    slot = std::make_unique<SourceLine>();
-    slot->file = location.file_name();
-    slot->line = static_cast<int>(location.line());
-    slot->column = static_cast<int>(location.column());
-  }
-  if (key)
-    r.lines[key] = slot.get();
-  return slot.get();
+  LineKey key{location.file_name(), location.line(), location.column()};
+  if (SourceLine *known = r.lines.find(key))
+    return known;
+  auto line = std::make_unique<SourceLine>();
+  line->where = key;
+  line->file = key.file;
+  line->line = static_cast<int>(key.line);
+  line->column = static_cast<int>(key.column);
+  SourceLine *added = r.lines.add(std::move(line));
+  r.crowded = r.crowded || r.lines.crowded(r.config.context_bound);
+  return added;
 }
 
 void fail(ErrorKind kind, const std::string &message) {
@@ -150,35 +173,34 @@ void set_grad_mode(bool on) {
 
 //===-- Types and leaves ----------------------------------------------------------------------===//
 
+size_t TypeInfo::hash(const TypeKey &key) {
+  return llvm::hash_combine(key.dtype, llvm::hash_combine_range(key.dims.begin(), key.dims.end()));
+}
+
 const TypeInfo *type_info(DType dtype, const Shape &dims) {
   Recorder &r = recorder();
-  const TypeInfo *&known = r.known_types[static_cast<size_t>(
-      llvm::hash_combine(dtype, llvm::hash_combine_range(dims.begin(), dims.end())))];
-  if (known && known->dtype == dtype && known->dims == dims)
+  if (const TypeInfo *known = r.types.find({dtype, dims}))
     return known;
-  auto &slot = r.types[{static_cast<int>(dtype), dims}];
-  if (!slot) {
-    int64_t elements = 1;
-    for (int64_t dim : dims) {
-      if (dim < 0) {
-        r.types.erase({static_cast<int>(dtype), dims});
-        fail(ErrorKind::kShape, "a shape must not be negative, got " + to_string(dims));
-      }
-      if (__builtin_mul_overflow(elements, dim, &elements)) {
-        r.types.erase({static_cast<int>(dtype), dims});
-        fail(ErrorKind::kShape,
-             "a tensor of shape " + to_string(dims) + " has more elements than an int64 counts");
-      }
-    }
-    int64_t bytes;
-    if (__builtin_mul_overflow(elements, byte_size(dtype), &bytes)) {
-      r.types.erase({static_cast<int>(dtype), dims});
+  int64_t elements = 1, bytes;
+  for (int64_t dim : dims) {
+    if (dim < 0)
+      fail(ErrorKind::kShape, "a shape must not be negative, got " + to_string(dims));
+    if (__builtin_mul_overflow(elements, dim, &elements))
       fail(ErrorKind::kShape,
-           "a tensor of shape " + to_string(dims) + " has more bytes than an int64 counts");
-    }
-    slot = std::make_unique<TypeInfo>(TypeInfo{dtype, dims, elements, bytes, r.next_type_id++});
+           "a tensor of shape " + to_string(dims) + " has more elements than an int64 counts");
   }
-  return known = slot.get();
+  if (__builtin_mul_overflow(elements, byte_size(dtype), &bytes))
+    fail(ErrorKind::kShape,
+         "a tensor of shape " + to_string(dims) + " has more bytes than an int64 counts");
+  auto type = std::make_unique<TypeInfo>();
+  type->dtype = dtype;
+  type->dims = dims;
+  type->elements = elements;
+  type->bytes = bytes;
+  type->id = r.next_type_id++;
+  const TypeInfo *added = r.types.add(std::move(type));
+  r.crowded = r.crowded || r.types.crowded(r.config.context_bound);
+  return added;
 }
 
 Var make_leaf(const TypeInfo *type, std::shared_ptr<runtime::Buffer> buffer, bool borrowed) {
@@ -235,8 +257,8 @@ uint64_t scalar_bits(const Scalar &scalar, DType dtype) {
 
 Var make_scalar(Scalar scalar, DType dtype) {
   static const Shape kScalarShape;
-  static const TypeInfo *types[16] = {}; // rank 0, by dtype: the hot path of literals
-  const TypeInfo *&type = types[static_cast<int>(dtype)];
+  static auto *types = new TypeRef[16]; // rank 0, by dtype: the hot path of literals
+  TypeRef &type = types[static_cast<int>(dtype)];
   if (!type)
     type = type_info(dtype, kScalarShape);
   auto *value = new Value(type);
@@ -247,13 +269,17 @@ Var make_scalar(Scalar scalar, DType dtype) {
 
 Var make_specialized_scalar(Scalar scalar, DType dtype, int operand) {
   uint64_t bits = scalar_bits(scalar, dtype);
-  auto [it, fresh] = recorder().specialized.try_emplace(
-      {Session::line(), operand, static_cast<int>(dtype)}, SpecializedSite{bits, false});
-  if (it->second.parameter)
+  std::vector<SpecializedSite> &sites = Session::line()->sites;
+  auto site = std::find_if(sites.begin(), sites.end(), [&](const SpecializedSite &each) {
+    return each.operand == operand && each.dtype == dtype;
+  });
+  if (site == sites.end())
+    site = sites.insert(site, {operand, dtype, bits});
+  if (site->parameter)
     return make_scalar(scalar, dtype);
-  if (fresh || it->second.bits == bits)
+  if (site->bits == bits)
     return emit_constant(scalar, dtype);
-  it->second.parameter = true;
+  site->parameter = true;
   Var x = make_scalar(scalar, dtype);
   x.value->was_constant = true;
   return x;
@@ -308,21 +334,26 @@ void bury(Value *value) {
 }
 
 void release_weak(Value *value) {
+  UnderLock lock;
   if (--value->weak == 0 && value->handles == 0 && value->uses == 0)
     delete value;
 }
 
 void ValueRef::release() {
+  UnderLock lock;
   if (--value_->handles == 0 && value_->uses == 0)
     bury(value_);
 }
 
 GradRef::GradRef(GradNode *node) : node_(node) {
-  if (node_)
-    ++node_->refs;
+  if (!node_)
+    return;
+  UnderLock lock;
+  ++node_->refs;
 }
 
 void GradRef::release() {
+  UnderLock lock;
   if (--node_->refs > 0)
     return;
   Recorder &r = recorder();

@@ -2,13 +2,12 @@
 // header is what the rest of the frontend sees of it; MLIR stays behind it.
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <span>
-#include <thread>
 
+#include "frontend/recorder/lock.h"
 #include "frontend/recorder/values.h"
 #include "weft/config.h"
 #include "weft/explain.h"
@@ -18,34 +17,6 @@ namespace weft::recorder {
 
 class IrState;
 class Launcher;
-
-// A mutex that its owner may take again, and give up wholly while it waits or compiles.
-class RecorderMutex {
-public:
-  void lock();
-  void unlock();
-  // Gives the lock up, however often it was taken, and takes it back when destroyed. What the
-  // caller refers to must be held by handles.
-  class Pause {
-  public:
-    explicit Pause(RecorderMutex &mutex);
-    ~Pause();
-
-  private:
-    RecorderMutex &mutex_;
-    uint32_t depth_;
-  };
-  bool held() const {
-    return owner_.load(std::memory_order_relaxed) == std::this_thread::get_id();
-  }
-
-private:
-  std::mutex mutex_;
-  std::atomic<std::thread::id> owner_{};
-  uint32_t depth_ = 0;
-};
-
-RecorderMutex &recorder_mutex();
 
 // Every public call opens one: takes the lock and says where the call stands. Nested ones keep the
 // outer location.
@@ -73,7 +44,7 @@ public:
   private:
     const char *op_;
     Location location_;
-    SourceLine *line_;
+    SourceLine *line_; // counts as a user
   };
 
 private:

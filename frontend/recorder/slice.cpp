@@ -97,6 +97,15 @@ bool collect(std::span<Value *const> roots, Slice &slice, uint32_t tracer) {
   return true;
 }
 
+HeldKey hold_key(const Slice &slice) {
+  HeldKey key{slice.key, {}, {}};
+  for (const Node *node : slice.nodes)
+    key.texts.push_back(node->signature->text);
+  for (const Value *leaf : slice.leaves)
+    key.types.push_back(leaf->type);
+  return key;
+}
+
 void claim(Slice &slice) {
   for (Node *node : slice.nodes) {
     node->claimed = true;

@@ -4,6 +4,8 @@
 
 #include "compiler/backend/Backend.h"
 #include "compiler/prepare/PrepareLimits.h"
+#include "frontend/recorder/limits.h"
+#include "runtime/core/caches.h"
 #include "runtime/memory/buffer.h"
 #include "llvm/Support/xxhash.h"
 
@@ -19,9 +21,12 @@ constexpr uint8_t kProfits = 4;  // and should be stable
 
 // Enough for a weight that is reshaped, transposed and cast on its way.
 constexpr int kMaxChain = 8;
-// Slices whose variants are remembered: those of a loop are few; beyond it all are forgotten, and
-// at worst a program is compiled again.
-constexpr size_t kMaxStructures = 4096;
+
+const runtime::RegisteredCache registered("stable leaves", "all go beyond a bound", [] {
+  const Recorder &r = recorder();
+  return runtime::CacheUse{static_cast<int64_t>(r.stable_variants.size()), r.stable_bytes,
+                           static_cast<int64_t>(kLimits.stable_slices), kLimits.stable_bytes};
+});
 
 bool is_free(const Node *node) {
   return is<ir::ReshapeOp, ir::BroadcastOp, ir::SliceOp, ir::ConstantOp, ir::IotaOp>(node);
@@ -200,12 +205,15 @@ void mark_stable(Slice &slice) {
   auto *bytes = reinterpret_cast<const uint8_t *>(slice.key.data());
   uint64_t structure =
       llvm::xxh3_64bits(llvm::ArrayRef<uint8_t>(bytes, slice.key.size() * sizeof(uint32_t)));
-  if (r.stable_variants.size() > kMaxStructures)
+  if (r.stable_variants.size() >= kLimits.stable_slices || r.stable_bytes > kLimits.stable_bytes) {
     r.stable_variants.clear();
+    r.stable_bytes = 0;
+  }
   std::vector<std::vector<bool>> &variants = r.stable_variants[structure];
   if (std::find(variants.begin(), variants.end(), stable) == variants.end()) {
     if (variants.size() < static_cast<size_t>(kPrepareLimits.variants)) {
       variants.push_back(stable);
+      r.stable_bytes += static_cast<int64_t>(sizeof(stable) + stable.size() / 8);
     } else {
       // A program that counts on less is right as well.
       std::vector<bool> best(stable.size());

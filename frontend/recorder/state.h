@@ -2,7 +2,6 @@
 #pragma once
 
 #include <deque>
-#include <map>
 #include <unordered_map>
 
 #include "frontend/recorder/ir_state.h"
@@ -11,11 +10,6 @@ namespace weft::recorder {
 
 class Families;
 class ProgramCache;
-
-struct SpecializedSite {
-  uint64_t bits = 0;
-  bool parameter = false; // a second value was seen
-};
 
 struct Recorder {
   RecorderMutex mutex;
@@ -32,13 +26,10 @@ struct Recorder {
   uint64_t last_mark = 0; // recording number at the last step's or backward's end
   bool cutting = false;   // inside a budget's cut
 
-  std::map<std::pair<int, Shape>, std::unique_ptr<TypeInfo>> types;
-  std::unordered_map<size_t, const TypeInfo *>
-      known_types; // by a hash: the last that was asked for
+  InternTable<TypeInfo, TypeKey> types;
   uint32_t next_type_id = 0;
-  llvm::DenseMap<const void *, SourceLine *> lines;
-  std::map<std::tuple<std::string, int, int>, std::unique_ptr<SourceLine>> lines_by_text;
-  std::map<std::tuple<SourceLine *, int, int>, SpecializedSite> specialized;
+  InternTable<SourceLine, LineKey> lines;
+  bool crowded = false; // a table has reached its bound: the next call tidies up
 
   std::vector<Value *> dying;
   bool burying = false;
@@ -49,6 +40,7 @@ struct Recorder {
   std::unique_ptr<Families> families;
   // By the key of a slice without stable leaves: the sets of them that programs were made for.
   std::unordered_map<uint64_t, std::vector<std::vector<bool>>> stable_variants;
+  int64_t stable_bytes = 0; // of them
   Statistics statistics;
   std::deque<std::shared_ptr<EvaluationRecord>> evaluations;
   std::deque<std::shared_ptr<EvaluationRecord>>

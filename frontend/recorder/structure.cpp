@@ -71,13 +71,13 @@ SignatureInts split_ints(llvm::StringRef op, mlir::DictionaryAttr properties,
 }
 
 StructureKey structure_key(const Slice &slice) {
-  IrState &ir = *recorder().ir;
   StructureKey result;
   result.key = slice.key;
   size_t at = 0;
   for (const Node *node : slice.nodes) {
-    const SignatureText &text = ir.text(slice.key[at]);
-    result.key[at] = text.structure;
+    const SignatureText &text = *node->signature->text;
+    result.key[at] = text.structure->id;
+    result.structures.push_back(text.structure);
     result.ints.insert(result.ints.end(), text.ints.begin(), text.ints.end());
     at += 1 + node->operands.size();
   }
@@ -93,16 +93,12 @@ StructureKey structure_key(const Slice &slice) {
 }
 
 std::vector<IntPosition> int_positions(const Slice &slice) {
-  IrState &ir = *recorder().ir;
   std::vector<IntPosition> result;
-  size_t at = 0;
-  for (size_t i = 0; i < slice.nodes.size(); ++i) {
-    for (IntPosition position : ir.positions(ir.text(slice.key[at]).structure)) {
+  for (size_t i = 0; i < slice.nodes.size(); ++i)
+    for (IntPosition position : slice.nodes[i]->signature->text->structure->positions) {
       position.op = static_cast<uint32_t>(i);
       result.push_back(position);
     }
-    at += 1 + slice.nodes[i]->operands.size();
-  }
   return result;
 }
 

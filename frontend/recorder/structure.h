@@ -5,8 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "frontend/recorder/generalize.h"
-#include "frontend/recorder/values.h"
+#include "frontend/recorder/signature_text.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -32,6 +31,7 @@ SignatureInts split_ints(llvm::StringRef op, mlir::DictionaryAttr properties,
 struct StructureKey {
   std::vector<uint32_t> key;
   std::vector<int64_t> ints;
+  std::vector<const SignatureStructure *> structures; // by node; the slice has them
 };
 StructureKey structure_key(const Slice &slice);
 std::vector<IntPosition> int_positions(const Slice &slice);

@@ -3,6 +3,7 @@
 
 #include "frontend/recorder/families.h"
 #include "frontend/recorder/find_program.h"
+#include "frontend/recorder/limits.h"
 
 namespace weft::recorder {
 namespace {
@@ -73,10 +74,6 @@ std::string description(const Slice &slice, const SymbolicRequest &request) {
   return more ? text + ", " + std::to_string(more) + " more" : text;
 }
 
-// Programs at particular sizes that a symbolic one keeps ready: each holds an instruction table,
-// and library primitives.
-constexpr size_t kSized = 16;
-
 absl::StatusOr<std::shared_ptr<CompiledProgram>> program_at(SymbolicProgram &known,
                                                             const CompiledProgram &program,
                                                             const std::vector<int64_t> &sizes) {
@@ -90,7 +87,7 @@ absl::StatusOr<std::shared_ptr<CompiledProgram>> program_at(SymbolicProgram &kno
   if (!sized.ok())
     return sized.status();
   known.sized.emplace_front(sizes, *sized);
-  if (known.sized.size() > kSized)
+  if (known.sized.size() > kLimits.sized_programs)
     known.sized.pop_back();
   return *std::move(sized);
 }
@@ -205,7 +202,8 @@ FoundProgram insert_symbolic(const Slice &slice, const StructureKey &structure,
     family.programs.push_front({request.general, r.families->next_key(), {}});
     if (sized)
       family.programs.front().sized.emplace_front(request.sizes, sized);
-    r.cache->insert(family.programs.front().key, context, program, r.config, /*symbolic=*/true);
+    r.cache->insert({family.programs.front().key, {}, {}}, context, program, r.config,
+                    /*symbolic=*/true);
   }
   data.symbolic = description(slice, request);
   FoundProgram found{sized ? std::move(sized) : std::move(program), {}};

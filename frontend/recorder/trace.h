@@ -62,7 +62,7 @@ struct Recording {
 
 // What stands for an argument while the function is recorded.
 struct ArgumentType {
-  const TypeInfo *type = nullptr;
+  TypeRef type;
   bool requires_grad = false; // as a leaf
 };
 

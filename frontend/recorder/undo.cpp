@@ -11,6 +11,7 @@ namespace weft::recorder {
 //===-- Before --------------------------------------------------------------------------------===//
 
 Before::Before(Value *leaf, bool hold) : value_(leaf), cell_(leaf->cell), wanted_(true) {
+  UnderLock lock;
   ++value_->weak;
   if (!cell_)
     return;
@@ -23,6 +24,7 @@ Before::Before(Value *leaf, bool hold) : value_(leaf), cell_(leaf->cell), wanted
 void Before::hold() {
   if (held_ || !cell_)
     return;
+  UnderLock lock;
   held_ = true;
   ++cell_->held;
 }
@@ -30,6 +32,7 @@ void Before::hold() {
 void Before::hand_over() {
   if (!wanted_)
     return;
+  UnderLock lock;
   wanted_ = false;
   if (!cell_)
     return;
@@ -44,6 +47,7 @@ void Before::hand_over() {
 Before::~Before() {
   if (!value_)
     return;
+  UnderLock lock; // the thread of a run may be the last that knows its record
   hand_over();
   if (cell_ && --cell_->kept == 0 && cell_->owners == 0)
     delete cell_;

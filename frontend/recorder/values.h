@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "frontend/recorder/inline_vector.h"
+#include "frontend/recorder/interned.h"
 #include "frontend/recorder/pool.h"
 #include "weft/tensor.h"
 
@@ -23,26 +24,62 @@ struct GradNode;
 class TensorImpl;
 class EvaluationRecord;
 
-// A dtype with a static shape; one object for each in use.
-struct TypeInfo {
+struct TypeKey {
+  DType dtype;
+  const Shape &dims;
+  bool operator==(const TypeKey &other) const {
+    return dtype == other.dtype && dims == other.dims;
+  }
+};
+
+// A dtype with a static shape.
+struct TypeInfo : Interned {
   DType dtype;
   Shape dims;
   int64_t elements;
   int64_t bytes;
-  uint32_t id;              // never reused: types in keys compare by it
-  const void *ir = nullptr; // the mlir::Type in the current context
+  uint32_t id;                      // never reused: types in keys compare by it
+  mutable const void *ir = nullptr; // the mlir::Type in the current context
   int64_t ndim() const {
     return static_cast<int64_t>(dims.size());
   }
+  TypeKey key() const {
+    return {dtype, dims};
+  }
+  static size_t hash(const TypeKey &key);
+};
+using TypeRef = Ref<const TypeInfo>;
+inline void unused(const TypeInfo &) {}
+
+// A literal that programs have as a constant until a second value of it is seen.
+struct SpecializedSite {
+  int operand;
+  DType dtype;
+  uint64_t bits;
+  bool parameter = false; // a second value was seen
+};
+
+struct LineKey {
+  const char *file; // as the compiler has it: compared by address, and never read
+  uint32_t line, column;
+  bool operator==(const LineKey &) const = default;
 };
 
 // A source line of the user's.
-struct SourceLine {
+struct SourceLine : Interned {
+  LineKey where;
   std::string file;
   int line = 0;
   int column = 0;
-  const void *ir = nullptr; // the mlir::Location in the current context
+  const void *ir = nullptr;           // the mlir::Location in the current context
+  std::vector<SpecializedSite> sites; // of the literals in it
+  LineKey key() const {
+    return where;
+  }
+  static size_t hash(const LineKey &key);
 };
+using LineRef = Ref<SourceLine>;
+inline void unused(SourceLine &) {}
 
 // A buffer and the number of values that share it: one that a single dead value owns may be written
 // by the next program.
@@ -62,7 +99,7 @@ struct Cell {
 struct Value : Pooled<Value> {
   explicit Value(const TypeInfo *type) : type(type) {}
 
-  const TypeInfo *type;
+  TypeRef type;
   uint32_t handles =
       0; // by tensors and saved values: they make it an output of the slice that computes it
   uint32_t uses = 0;         // operands of recorded ops
@@ -98,8 +135,10 @@ class ValueRef {
 public:
   ValueRef() = default;
   explicit ValueRef(Value *value) : value_(value) {
-    if (value_)
-      ++value_->handles;
+    if (!value_)
+      return;
+    UnderLock lock;
+    ++value_->handles;
   }
   ValueRef(const ValueRef &other) : ValueRef(other.value_) {}
   ValueRef(ValueRef &&other) noexcept : value_(std::exchange(other.value_, nullptr)) {}
@@ -235,7 +274,7 @@ struct Signature;
 // One recorded op.
 struct Node : Pooled<Node> {
   Signature *signature = nullptr;
-  SourceLine *line = nullptr;
+  LineRef line;
   uint64_t number = 0; // in the order of recording
   uint64_t epoch = 0;  // of the last walk that saw it
   uint32_t live_results = 0;
@@ -258,12 +297,12 @@ struct GradNode : Pooled<GradNode> {
   uint32_t refs = 0;
   uint64_t number = 0; // higher than that of all its edges
   Signature *signature = nullptr;
-  SourceLine *line = nullptr;
+  LineRef line;
   bool released = false;
   InlineVector<GradEdge, 2> edges;    // one an operand; null where no gradient is wanted
   InlineVector<ValueRef, 2> operands; // saved ones, null the others
   InlineVector<ValueRef, 1> results;  // saved ones, null the others
-  const TypeInfo *leaf_type = nullptr;
+  TypeRef leaf_type;
   Tensor grad; // of a leaf
 
   bool is_leaf() const {

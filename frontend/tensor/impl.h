@@ -27,7 +27,7 @@ uint64_t next_birth();
 class TensorImpl : public Pooled<TensorImpl> {
 public:
   std::atomic<uint32_t> refs{1};
-  const TypeInfo *type = nullptr;
+  TypeRef type;
   uint64_t born =
       next_birth(); // when, among all handles' targets: a trace tells what was there before it
 

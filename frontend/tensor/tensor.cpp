@@ -73,6 +73,7 @@ bool Tensor::requires_grad() const {
 }
 
 bool Tensor::is_leaf() const {
+  Session session("is_leaf", Location::current());
   return !requires_grad() || impl_->leaf;
 }
 

@@ -1,6 +1,9 @@
 // Kernels of users behind weft::custom, and ops by name.
+#include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <functional>
+#include <thread>
 
 #include "weft/weft.h"
 #include "gtest/gtest.h"
@@ -374,6 +377,57 @@ TEST(Plugins, FilesThatAreNoneAreRefused) {
             std::string::npos);
   EXPECT_NE(message_of([] { load_plugin("libm.so.6"); }, ErrorKind::kValue).find("is no plugin"),
             std::string::npos);
+}
+
+// A step is submitted while the Program that makes its input is still running, and then fails: what
+// the step writes goes back.
+TEST_F(Custom, AProgramThatFailsUnderAStep) {
+  static std::atomic<bool> go;
+  static const std::thread::id caller = std::this_thread::get_id();
+  weft_custom_kernel kernel = {};
+  kernel.struct_size = sizeof kernel;
+  kernel.version = WEFT_CUSTOM_ABI_VERSION;
+  kernel.infer = same_as_first;
+  kernel.count = [](const weft_custom_call *) -> int64_t {
+    return 1;
+  };
+  kernel.name = "test.waits_and_fails";
+  kernel.num_outputs = 1;
+  kernel.run = [](const weft_custom_call *call, int64_t, int64_t) -> const char * {
+    if (std::this_thread::get_id() != caller) // not every backend has another
+      go.wait(false);
+    std::copy_n(in(call, 0), elements(call), out(call, 0));
+    return in(call, 0)[0] < 0 ? "the first element is negative" : nullptr;
+  };
+  register_kernel(kernel);
+  constexpr int64_t kElements = 1 << 18; // too many for a run on the caller's thread
+  Tensor good = ones({kElements}).eval(), bad = (-good).eval();
+  Program program =
+      trace([](const Tensor &x) { return custom("test.waits_and_fails", {x})[0]; }, {good});
+  for (bool jitted : {false, true}) {
+    SCOPED_TRACE(jitted ? "jit" : "recorded");
+    Tensor w = zeros({kElements}).eval();
+    std::function<Tensor(const Tensor &)> step = [&](const Tensor &y) {
+      w.add_(y);
+      return w * 2;
+    };
+    if (jitted)
+      step = jit(step);
+    auto run = [&](const Tensor &x) { // the last element of w
+      go = false;
+      step(program.run({x})[0]);
+      submit_step({&w, 1});
+      go = true;
+      go.notify_all();
+      return w.narrow(0, kElements - 1, 1).item<float>();
+    };
+    go = true;
+    program.run({good})[0].eval(); // compiled
+    EXPECT_EQ(run(good), 1);
+    EXPECT_THROW(run(bad), Error);
+    EXPECT_EQ(w.narrow(0, kElements - 1, 1).item<float>(), 1);
+    EXPECT_EQ(run(good), 2);
+  }
 }
 
 } // namespace

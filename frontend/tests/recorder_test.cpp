@@ -6,7 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-
+#include <functional>
 #include <thread>
 
 namespace weft {
@@ -253,6 +253,58 @@ TEST_F(Recorder, ThreadsReadOnePendingValue) {
     thread.join();
   for (int t = 0; t < 8; ++t)
     EXPECT_EQ(results[t], 2.f + t);
+}
+
+// Handles go wherever the user lets them go, while other threads record: functions that were traced
+// or jitted with what they captured, gradients, generators.
+TEST_F(Recorder, HandlesGoOutsideOfCalls) {
+  constexpr int kRounds = 40;
+  Config options = config();
+  options.context_bound = 50; // tables are swept meanwhile
+  set_config(options);
+  Tensor w = ones({4}).set_requires_grad();
+  std::vector<std::function<void(int)>> work = {
+      [](int i) {
+        Program program = trace([](const Tensor &x) { return exp(x) * 2; }, {ones({1 + i % 5})});
+        EXPECT_EQ(program.input_shapes()[0], (Shape{1 + i % 5}));
+      },
+      [](int i) {
+        Tensor state = zeros({3}), p = ones({3}).set_requires_grad();
+        auto f = jit([&](const Tensor &x) {
+          state += x;
+          Tensor loss = (p * x * float(i % 3)).sum();
+          loss.backward();
+          return loss.detach();
+        });
+        EXPECT_EQ(f(ones({3})).item<float>(), 3.f * (i % 3));
+        EXPECT_EQ(state.to_vector<float>()[2], 1.f);
+      },
+      [](int i) {
+        Generator generator(static_cast<uint64_t>(i));
+        Tensor a = rand({3}, generator);
+        manual_seed(static_cast<uint64_t>(i));
+        Tensor b = rand({3});
+        generator.manual_seed(static_cast<uint64_t>(i));
+        EXPECT_EQ(rand({3}, generator).to_vector<float>(), a.to_vector<float>());
+      },
+      [&](int i) {
+        EXPECT_TRUE(w.is_leaf());
+        Tensor y = (w * float(i)).sum();
+        EXPECT_FALSE(y.is_leaf());
+        EXPECT_EQ(grad({y}, {w})[0].to_vector<float>()[3], float(i));
+      },
+      [](int i) {
+        Tensor x = ones({1 + i % 7, 2 + i % 3}).eval();
+        EXPECT_EQ((x + 1).sum().item<float>(), 2.f * (1 + i % 7) * (2 + i % 3));
+      }};
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < work.size(); ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kRounds; ++i)
+        work[t](i);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
 }
 
 TEST_F(Recorder, TheCacheIsBounded) {

@@ -17,6 +17,7 @@ namespace weft {
 namespace {
 
 using testing_support::error_of;
+using Floats = std::vector<float>;
 constexpr int64_t kVocabulary = 11, kWidth = 8, kBatch = 4, kLength = 6;
 
 // Embedding, a running state, dropout, a hidden layer, classes: what a language model's step has.
@@ -190,6 +191,47 @@ TEST(Undo, IndicesThatAreComputed) {
   }
   state.copy_(state * index_select(table, 0, argmax(scores, 0, true) - 1).sum());
   EXPECT_EQ(state.to_vector<float>(), (std::vector<float>{0, 3, 6, 9}));
+}
+
+// A Program that fails while a step that reads its output is on its way: the parameters that the
+// step writes go back.
+TEST(Undo, AProgramThatFailsUnderAStep) {
+  Tensor table = arange(32, float32).reshape({8, 4});
+  Program program = trace([&](const Tensor &indices) { return index_select(table, 0, indices); },
+                          {tensor<int64_t>({0, 1})});
+  for (bool jitted : {false, true}) {
+    Tensor w = ones({4}).eval();
+    auto update = [&](const Tensor &features) {
+      NoGrad no_grad;
+      w.sub_(features.sum({0}) * 0.5);
+      return features.sum();
+    };
+    auto step = jitted ? std::function<Tensor(const Tensor &)>(jit(update)) : update;
+    step(program.run({tensor<int64_t>({0, 1})})[0]).eval();
+    Floats before = w.to_vector<float>();
+    EXPECT_EQ(before, (Floats{-1, -2, -3, -4}));
+    Tensor features = program.run({tensor<int64_t>({0, 9})})[0];
+    EXPECT_THROW(
+        {
+          step(features);
+          w.eval();
+        },
+        Error);
+    EXPECT_EQ(w.to_vector<float>(), before);
+    EXPECT_THROW(features.eval(), Error);
+    EXPECT_THROW(program.run({features.sum({1}).to(int64)})[0].eval(), Error);
+    step(program.run({tensor<int64_t>({0, 1})})[0]).eval();
+    EXPECT_EQ(w.to_vector<float>(), (Floats{-3, -5, -7, -9}));
+  }
+}
+
+// A Program's input that is lost says so: its memory may be another tensor's by now.
+TEST(Undo, AProgramThatReadsWhatIsLost) {
+  Program twice = trace([](const Tensor &x) { return x * 2; }, {ones({2})});
+  Tensor lost = index_select(tensor({1.f, 2.f}), 0, tensor<int64_t>({0, 2}));
+  EXPECT_THROW(lost.eval(), Error);
+  EXPECT_THROW(twice.run({lost}), Error);
+  EXPECT_EQ(twice.run({tensor({1.f, 2.f})})[0].to_vector<float>(), (Floats{2, 4}));
 }
 
 // A value that another tensor holds too is lost for that one only.

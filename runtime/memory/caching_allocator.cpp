@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/core/caches.h"
 
 namespace weft::runtime {
 namespace {
@@ -18,6 +19,18 @@ int64_t round_up(int64_t value, int64_t step) {
   return (value + step - 1) / step * step;
 }
 
+const RegisteredCache registered(
+    "freed memory", "an allocation of the same size; the least recently freed beyond the bound",
+    [] {
+      CacheUse use{0, 0, -1, 0};
+      Instances<CachingAllocator>::instance().each([&](const CachingAllocator *allocator) {
+        use.entries += allocator->cached_blocks();
+        use.bytes += allocator->cached_bytes();
+        use.max_bytes += allocator->options().max_cached_bytes;
+      });
+      return use;
+    });
+
 } // namespace
 
 int64_t CachingAllocator::class_bytes(int64_t bytes) {
@@ -30,9 +43,12 @@ int64_t CachingAllocator::class_bytes(int64_t bytes) {
 
 CachingAllocator::CachingAllocator(std::shared_ptr<Allocator> upstream,
                                    CachingAllocatorOptions options)
-    : upstream_(std::move(upstream)), options_(options) {}
+    : upstream_(std::move(upstream)), options_(options) {
+  Instances<CachingAllocator>::instance().add(this);
+}
 
 CachingAllocator::~CachingAllocator() {
+  Instances<CachingAllocator>::instance().remove(this);
   trim(0);
 }
 
@@ -117,6 +133,11 @@ void CachingAllocator::trim(int64_t keep_bytes) {
 int64_t CachingAllocator::cached_bytes() const {
   std::lock_guard lock(mutex_);
   return cached_bytes_;
+}
+
+int64_t CachingAllocator::cached_blocks() const {
+  std::lock_guard lock(mutex_);
+  return static_cast<int64_t>(unused_.size());
 }
 
 AllocatorStats CachingAllocator::stats() const {

@@ -38,6 +38,10 @@ public:
   // Gives unused blocks back, the least recently freed first, until at most `keep_bytes` are kept.
   void trim(int64_t keep_bytes = 0);
   int64_t cached_bytes() const;
+  int64_t cached_blocks() const;
+  const CachingAllocatorOptions &options() const {
+    return options_;
+  }
   // The bytes of the block that a request of `bytes` gets.
   static int64_t class_bytes(int64_t bytes);
 

@@ -3,9 +3,18 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/core/caches.h"
 #include "runtime/memory/memory.h"
 
 namespace weft::runtime {
+
+static const RegisteredCache registered(
+    "prepared results",
+    "a write to a source, or its death; a want of memory; the least recently used beyond the bound",
+    [] {
+      PreparedStats stats = PreparedStore::instance().stats();
+      return CacheUse{stats.results, stats.bytes, -1, PreparedStore::instance().max_bytes()};
+    });
 
 std::shared_ptr<Buffer> Prepared::block() const {
   std::lock_guard lock(mutex_);

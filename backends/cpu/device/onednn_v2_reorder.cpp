@@ -2,8 +2,18 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
+#include "runtime/core/caches.h"
 
 namespace weft::backends::cpu {
+
+// It tells how many it may keep, not how many it has.
+static const runtime::RegisteredCache
+    registered("oneDNN primitives", "oneDNN, the least recently used beyond its bound", [] {
+      int capacity = -1;
+      if (dnnl_get_primitive_cache_capacity(&capacity) != dnnl_success)
+        capacity = -1;
+      return runtime::CacheUse{-1, -1, capacity, -1};
+    });
 
 absl::Status OnednnV2Reorder::build(const dnnl_memory_desc_t &from, const dnnl_memory_desc_t &to) {
   auto both = engine_and_stream();

@@ -1,0 +1,137 @@
+// What there is one object of for each key: types, source lines, the texts and structures of
+// signatures.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_set>
+#include <utility>
+
+#include "frontend/recorder/lock.h"
+
+namespace weft::recorder {
+
+// A base of such objects.
+struct Interned {
+  mutable uint32_t users = 0; // Refs, under the recorder's lock
+  mutable bool idle = false;  // nobody has asked for it, or used it, since the table was last swept
+};
+
+// A pointer that keeps an interned object. When the last one goes, unused(T &) decides: the object
+// stays for whoever asks for it next, or is erased from its table.
+template <typename T> class Ref {
+public:
+  Ref() = default;
+  Ref(T *object) : object_(object) {
+    if (!object_)
+      return;
+    UnderLock lock;
+    ++object_->users;
+  }
+  Ref(const Ref &other) : Ref(other.object_) {}
+  Ref(Ref &&other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  Ref &operator=(Ref other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  ~Ref() {
+    if (!object_)
+      return;
+    UnderLock lock;
+    if (--object_->users == 0)
+      unused(*object_);
+  }
+  operator T *() const {
+    return object_;
+  }
+  T *operator->() const {
+    return object_;
+  }
+  T &operator*() const {
+    return *object_;
+  }
+
+private:
+  T *object_ = nullptr;
+};
+
+// The objects of one kind. T has members key(), which gives a Key, and hash(Key).
+template <typename T, typename Key> class InternTable {
+public:
+  // Null where there is none.
+  T *find(const Key &key) {
+    auto it = objects_.find(key);
+    if (it == objects_.end())
+      return nullptr;
+    (*it)->idle = false;
+    return it->get();
+  }
+  T *add(std::unique_ptr<T> object) {
+    return objects_.insert(std::move(object)).first->get();
+  }
+  void erase(const T &object) {
+    objects_.erase(objects_.find(object.key()));
+  }
+  int64_t size() const {
+    return static_cast<int64_t>(objects_.size());
+  }
+  auto begin() const {
+    return objects_.begin();
+  }
+  auto end() const {
+    return objects_.end();
+  }
+
+  // How many objects make it time for a sweep: `bound` more than the last one left.
+  int64_t most(int64_t bound) const {
+    return left_ + bound;
+  }
+  bool crowded(int64_t bound) const {
+    return size() > most(bound);
+  }
+  // Erases what nobody uses and nobody has asked for since the last sweep, so that what a caller
+  // has just seen stays; but leaves no more than `bound` objects without use.
+  template <typename Gone> void sweep(int64_t bound, const Gone &gone) {
+    int64_t spared = 0;
+    for (auto it = objects_.begin(); it != objects_.end();) {
+      const T &object = **it;
+      bool is_used = object.users > 0;
+      if (!is_used && (object.idle || spared == bound)) {
+        gone(object);
+        it = objects_.erase(it);
+        continue;
+      }
+      object.idle = !is_used;
+      spared += !is_used;
+      ++it;
+    }
+    left_ = size();
+  }
+
+private:
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(const Key &key) const {
+      return T::hash(key);
+    }
+    size_t operator()(const std::unique_ptr<T> &object) const {
+      return T::hash(object->key());
+    }
+  };
+  struct Equal {
+    using is_transparent = void;
+    bool operator()(const Key &a, const std::unique_ptr<T> &b) const {
+      return a == b->key();
+    }
+    bool operator()(const std::unique_ptr<T> &a, const Key &b) const {
+      return a->key() == b;
+    }
+    bool operator()(const std::unique_ptr<T> &a, const std::unique_ptr<T> &b) const {
+      return a->key() == b->key();
+    }
+  };
+  std::unordered_set<std::unique_ptr<T>, Hash, Equal> objects_;
+  int64_t left_ = 0;
+};
+
+} // namespace weft::recorder

@@ -1,0 +1,38 @@
+// Bounds of what the recorder keeps for later, each with its reason; those that users may want to
+// change are in weft::Config. Private to this folder.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace weft::recorder {
+
+struct RecorderLimits {
+  // Records of evaluations: enough to look back over a few steps.
+  size_t evaluations = 256;
+  // Variants of one signature's derivative: which operands want a gradient differs from call to
+  // call, but seldom in more ways.
+  size_t derivatives = 8;
+  // Families, the least recently used going first: their programs stay in the program cache until
+  // that drops them.
+  size_t families = 512;
+  // Keys and observations of all families: some 30 programs of 100,000 ops.
+  int64_t family_bytes = int64_t(128) << 20;
+  // What a family remembers. Two observations show what varies; more of them keep what varied
+  // before.
+  size_t observations = 4;
+  // Symbolic programs of one family: ranges grow by powers of two, so that older ones are seldom
+  // asked for.
+  size_t symbolic_programs = 4;
+  // Programs at particular sizes that a symbolic one keeps ready: each holds an instruction table,
+  // and library primitives.
+  size_t sized_programs = 16;
+  // Slices whose sets of stable leaves are remembered, and the bytes of them: those of a loop are
+  // few. Beyond it all are forgotten, and at worst a program is compiled again.
+  size_t stable_slices = 4096;
+  int64_t stable_bytes = int64_t(16) << 20;
+};
+
+inline constexpr RecorderLimits kLimits;
+
+} // namespace weft::recorder

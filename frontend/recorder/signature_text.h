@@ -1,0 +1,66 @@
+// What keys and messages know of the signatures of ops, without MLIR. Private to this folder.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "frontend/recorder/generalize.h"
+#include "frontend/recorder/values.h"
+
+namespace weft::recorder {
+
+// What signatures that differ in ints only have in common.
+struct SignatureStructure : Interned {
+  uint32_t id = 0;                    // never reused: families compare by it
+  std::string text;                   // op, properties, dtypes and ranks: the same in every process
+  std::vector<IntPosition> positions; // what the ints are
+  std::string_view key() const {
+    return text;
+  }
+  static size_t hash(std::string_view key) {
+    return std::hash<std::string_view>()(key);
+  }
+};
+void unused(const SignatureStructure &structure);
+
+// Outlives the signature, which belongs to a context.
+struct SignatureText : Interned {
+  uint32_t id = 0;  // never reused: keys compare by it
+  std::string text; // op, properties and types: the same in every process
+  size_t name_size = 0;
+  uint32_t operands = 0;
+  Ref<const SignatureStructure> structure;
+  std::vector<int64_t> ints; // in the structure's order
+  std::string_view key() const {
+    return text;
+  }
+  static size_t hash(std::string_view key) {
+    return std::hash<std::string_view>()(key);
+  }
+  // "weft.matmul"
+  std::string name() const {
+    return text.substr(0, name_size);
+  }
+  // Properties and types.
+  std::string rest() const {
+    return text.substr(name_size);
+  }
+};
+void unused(const SignatureText &text);
+
+struct Slice;
+
+// The key of a slice (slice.h). Its words stand for the same as long as somebody has it.
+struct HeldKey {
+  std::vector<uint32_t> words;
+  std::vector<Ref<const SignatureText>> texts; // by node
+  std::vector<TypeRef> types;                  // by leaf
+  int64_t bytes() const {
+    return static_cast<int64_t>(words.size() * sizeof(uint32_t) +
+                                (texts.size() + types.size()) * sizeof(void *));
+  }
+};
+HeldKey hold_key(const Slice &slice);
+
+} // namespace weft::recorder
