@@ -23,7 +23,7 @@ inline void eval(const Tensor &tensor, Location location = Location::current()) 
 void submit_step(std::span<const Tensor> tensors, Location location = Location::current());
 
 // For modules and optimizers: computes parameters and state when they are made (cut reason `init`),
-// so that step 1 is step 2.
+// so that step 1 is step 2. What starts from a known value (nn/init.h) stays to be made.
 void submit_init(std::span<const Tensor> tensors, Location location = Location::current());
 
 // Waits until everything that was submitted has run. Errors of runs are raised where their values

@@ -19,7 +19,7 @@ int64_t checked_size(int64_t size, int64_t heads, Location location) {
 }
 
 Linear projection(const Tensor &weight, bool bias, Location location) {
-  return Linear(weight, bias ? init::constant({weight.size(0)}, 0, float32, location) : Tensor(),
+  return Linear(weight, bias ? init::constant({weight.size(0)}, 0, {}, location) : Tensor(),
                 location);
 }
 

@@ -5,9 +5,15 @@
 #include <numbers>
 #include <numeric>
 
+#include "frontend/tensor/starting.h"
 #include "weft/eval.h"
+#include "weft/nn/module.h"
 
 namespace weft::nn::init {
+
+static DType parameter_dtype() {
+  return DTypeScope::active().value_or(float32);
+}
 
 Fans fans(const Shape &shape, Location location) {
   if (shape.size() < 2)
@@ -21,28 +27,20 @@ Fans fans(const Shape &shape, Location location) {
   return {static_cast<double>(shape[1]) * field, static_cast<double>(shape[0]) * field};
 }
 
-Tensor constant(const Shape &shape, double value, DType dtype, Location location) {
-  location = CallerScope::resolve(location);
-  int64_t count = 1;
-  for (int64_t dim : shape)
-    count *= dim;
-  if (dtype == float64)
-    return Tensor::from(std::vector<double>(count, value), shape, location);
-  if (dtype == float32)
-    return Tensor::from(std::vector<float>(count, static_cast<float>(value)), shape, location);
-  return full(shape, value, dtype, location);
+Tensor constant(const Shape &shape, double value, std::optional<DType> dtype, Location location) {
+  return start_constant(shape, value, dtype.value_or(parameter_dtype()), location);
 }
 
 Tensor uniform(const Shape &shape, double bound, Location location) {
-  return weft::uniform(shape, -bound, bound, float32, default_generator(), location);
+  return uniform(shape, -bound, bound, location);
 }
 
 Tensor normal(const Shape &shape, double mean, double deviation, Location location) {
-  return weft::normal(shape, mean, deviation, float32, default_generator(), location);
+  return start_normal(shape, mean, deviation, parameter_dtype(), default_generator(), location);
 }
 
 Tensor uniform(const Shape &shape, double low, double high, Location location) {
-  return weft::uniform(shape, low, high, float32, default_generator(), location);
+  return start_uniform(shape, low, high, parameter_dtype(), default_generator(), location);
 }
 
 // The inverse of the standard normal's distribution function, for p in (0, 1): by Newton's method
@@ -86,7 +84,7 @@ Tensor truncated_normal(const Shape &shape, double mean, double deviation, doubl
     values.push_back(
         static_cast<float>(std::clamp(mean + deviation * normal_quantile(p), low, high)));
   }
-  return Tensor::from(values, shape, location);
+  return Tensor::from(values, shape, location).to(parameter_dtype());
 }
 
 Tensor xavier_uniform(const Shape &shape, double gain, Location location) {
@@ -158,7 +156,7 @@ Tensor orthogonal(const Shape &shape, double gain, Location location) {
     for (int64_t c = 0; c < columns; ++c)
       values[r * columns + c] =
           static_cast<float>(gain * (wide ? vectors[r * length + c] : vectors[c * length + r]));
-  return Tensor::from(values, shape, location);
+  return Tensor::from(values, shape, location).to(parameter_dtype());
 }
 
 Tensor copy_of(const Tensor &source, Location location) {

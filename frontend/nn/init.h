@@ -1,6 +1,9 @@
-// Values that parameters start from: new tensors, where random drawn from the default generator
-// (weft::manual_seed).
+// Values that parameters start from: new tensors of DTypeScope's dtype, where random drawn from the
+// default generator (weft::manual_seed). Those of constants, uniform and normal ones come into
+// memory when they are read first: what is loaded or converted before costs nothing.
 #pragma once
+
+#include <optional>
 
 #include "weft/random.h"
 #include "weft/tensor.h"
@@ -17,7 +20,7 @@ Fans fans(const Shape &shape, Location location = Location::current());
 
 // All elements `value`, in memory of its own: recorded constants of one shape would share theirs,
 // and the first step that writes them would not be the program of the others.
-Tensor constant(const Shape &shape, double value, DType dtype = float32,
+Tensor constant(const Shape &shape, double value, std::optional<DType> dtype = {},
                 Location location = Location::current());
 // Uniform over [-bound, bound).
 Tensor uniform(const Shape &shape, double bound, Location location = Location::current());
@@ -56,8 +59,8 @@ Tensor orthogonal(const Shape &shape, double gain = 1, Location location = Locat
 // another program than later ones.
 Tensor copy_of(const Tensor &source, Location location = Location::current());
 
-// Computes new parameters now (reason `init`), and the default generator's state after them: left
-// to the first step, its advance would make that step a program of its own.
+// Computes new parameters that were recorded now (reason `init`), and the default generator's state
+// after them: left to the first step, its advance would make that step a program of its own.
 void submit(std::vector<Tensor> tensors, Location location = Location::current());
 
 } // namespace weft::nn::init

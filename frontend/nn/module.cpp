@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "frontend/tensor/starting.h"
 #include "weft/autograd.h"
 #include "weft/jit.h"
 #include "weft/nn/init.h"
@@ -80,6 +81,14 @@ void Module::register_child(const std::string &name, const Module &module, Locat
   state_->children.emplace_back(name, module.state_);
 }
 
+// Of DTypeScope's dtype.
+static Tensor in_scope(Tensor value, Location location) {
+  std::optional<DType> dtype = DTypeScope::active();
+  return dtype && is_floating(value.dtype()) && value.dtype() != *dtype
+             ? start_copy(value, dtype, location)
+             : value;
+}
+
 Parameter Module::parameter(const std::string &name, Tensor value, Location location) {
   location = CallerScope::resolve(location);
   state_->check_name(name, "parameter", location);
@@ -94,6 +103,7 @@ Parameter Module::parameter(const std::string &name, Tensor value, Location loca
         "parameter: '" + name +
             "' was computed from tensors that require grad; detach() it to begin with its value",
         location);
+  value = in_scope(std::move(value), location);
   init::submit({value}, location);
   value.set_requires_grad(true, location);
   state_->parameters.emplace_back(name, value);
@@ -103,6 +113,7 @@ Parameter Module::parameter(const std::string &name, Tensor value, Location loca
 Parameter Module::buffer(const std::string &name, Tensor value, Location location) {
   location = CallerScope::resolve(location);
   state_->check_name(name, "buffer", location);
+  value = in_scope(std::move(value), location);
   init::submit({value}, location);
   state_->buffers.emplace_back(name, value);
   return Parameter(std::move(value));
@@ -204,6 +215,32 @@ void Module::zero_grad() const {
     tensor.zero_grad();
 }
 
+//===-- Dtypes
+//------------------------------------------------------------------------------------------===//
+
+namespace {
+thread_local std::optional<DType> scope_dtype;
+
+void want_floating(DType dtype, const char *what, Location location) {
+  if (!is_floating(dtype))
+    throw Error(ErrorKind::kDType,
+                std::string(what) + ": parameters are floating-point numbers, not " +
+                    weft::name(dtype),
+                CallerScope::resolve(location));
+}
+} // namespace
+
+DTypeScope::DTypeScope(DType dtype, Location location) : previous_(scope_dtype) {
+  want_floating(dtype, "DTypeScope", location);
+  scope_dtype = dtype;
+}
+DTypeScope::~DTypeScope() {
+  scope_dtype = previous_;
+}
+std::optional<DType> DTypeScope::active() {
+  return scope_dtype;
+}
+
 //===-- Copies
 //------------------------------------------------------------------------------------------===//
 
@@ -219,10 +256,8 @@ thread_local CloneScope *active_scope = nullptr;
 
 CloneScope::CloneScope(std::optional<DType> dtype, Location location)
     : map_(std::make_unique<Map>()) {
-  if (dtype && !is_floating(*dtype))
-    throw Error(ErrorKind::kDType,
-                std::string("to: parameters are floating-point numbers, not ") + weft::name(*dtype),
-                CallerScope::resolve(location));
+  if (dtype)
+    want_floating(*dtype, "to", location);
   map_->dtype = dtype;
   if (active_scope)
     throw Error(ErrorKind::kState, "clone: a module is being cloned on this thread already");
@@ -244,10 +279,7 @@ Tensor CloneScope::copy_of(const Tensor &tensor) {
     return tensor;
   auto [it, is_new] = active_scope->map_->tensors.try_emplace(tensor.impl());
   if (is_new) {
-    NoGrad no_grad;
-    Tensor copy = tensor.detach().clone();
-    if (active_scope->map_->dtype && is_floating(copy.dtype()))
-      copy = copy.to(*active_scope->map_->dtype);
+    Tensor copy = start_copy(tensor, active_scope->map_->dtype, Location::current());
     submit_init({&copy, 1});
     copy.set_requires_grad(tensor.requires_grad());
     it->second = copy;

@@ -88,7 +88,8 @@ protected:
     return module;
   }
   void register_child(const std::string &name, const Module &module, Location location);
-  // Registers a tensor, computed now (reason `init`); a parameter requires a gradient. Throws Error
+  // Registers a tensor, computed now if it was recorded (reason `init`); a parameter requires a
+  // gradient. Throws Error
   // as child() does, and for a parameter that is not floating point.
   Parameter parameter(const std::string &name, Tensor value,
                       Location location = Location::current());
@@ -119,6 +120,23 @@ private:
   static Tensor copy_of(const Tensor &tensor);
   static std::shared_ptr<Module::State> copy_of(const std::shared_ptr<Module::State> &state);
   std::unique_ptr<Map> map_;
+};
+
+// While one lives on a thread, the floating-point parameters and buffers that modules make have
+// this dtype, as if nn::to() had converted them: a model is made in it, not made and converted.
+class DTypeScope {
+public:
+  // Throws Error for a dtype that is not floating point.
+  explicit DTypeScope(DType dtype, Location location = Location::current());
+  ~DTypeScope();
+  DTypeScope(const DTypeScope &) = delete;
+  DTypeScope &operator=(const DTypeScope &) = delete;
+
+  // That of the innermost one on this thread; nothing outside of all.
+  static std::optional<DType> active();
+
+private:
+  std::optional<DType> previous_;
 };
 
 // A module of its own with the same values, gradients left out. Members of M that are modules,

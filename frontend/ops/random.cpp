@@ -1,11 +1,13 @@
 #include "weft/random.h"
 
 #include <cmath>
+#include <cstring>
 
 #include "frontend/ops/promotion.h"
 #include "frontend/recorder/emit.h"
 #include "frontend/recorder/state_api.h"
 #include "frontend/tensor/impl.h"
+#include "frontend/tensor/starting.h"
 #include "runtime/memory/buffer.h"
 #include "weft/autograd.h"
 #include "weft/composites.h"
@@ -91,23 +93,31 @@ void manual_seed(uint64_t seed) {
 
 namespace {
 
-// The blocks that a sample of this shape takes from the stream (dialects/weft/ir/TensorOps.td,
-// "Random").
-int64_t blocks_of(const TypeInfo &type) {
-  return (type.elements + 63) / 64 * 16;
+void want_samples(DType dtype) {
+  if (!is_floating(dtype))
+    fail(ErrorKind::kDType, std::string("samples are floating-point numbers, not ") + name(dtype) +
+                                "; randint draws integers");
+}
+void want_range(double low, double high) {
+  if (!(low <= high))
+    fail(ErrorKind::kValue,
+         "low " + std::to_string(low) + " must not be above high " + std::to_string(high));
+}
+void want_deviation(double deviation) {
+  if (!(deviation >= 0))
+    fail(ErrorKind::kValue,
+         "deviation is " + std::to_string(deviation) + "; it must not be negative");
 }
 
 // Samples, and moves the generator on by as much as they take.
 Var draw(Generator &generator, DType dtype, const Shape &shape, bool normal) {
-  if (!is_floating(dtype))
-    fail(ErrorKind::kDType, std::string("samples are floating-point numbers, not ") + name(dtype) +
-                                "; randint draws integers");
+  want_samples(dtype);
   NoGrad no_grad;
   Var state = state_of(generator);
   Var samples =
       normal ? emit_random_normal(state, dtype, shape) : emit_random_uniform(state, dtype, shape);
   write(generator.state_storage(),
-        emit_random_advance(state, blocks_of(samples.type()) * (normal ? 2 : 1)));
+        emit_random_advance(state, random_blocks(samples.type().elements, normal)));
   return samples;
 }
 
@@ -142,9 +152,7 @@ Tensor randn(const Shape &shape, DType dtype, Location location) {
 Tensor uniform(const Shape &shape, double low, double high, DType dtype, Generator &generator,
                Location location) {
   Session session("uniform", location);
-  if (!(low <= high))
-    fail(ErrorKind::kValue,
-         "low " + std::to_string(low) + " must not be above high " + std::to_string(high));
+  want_range(low, high);
   return wrap(rounded(
       affine(draw(generator, computing_dtype(dtype), shape, false), high - low, low), dtype));
 }
@@ -152,11 +160,106 @@ Tensor uniform(const Shape &shape, double low, double high, DType dtype, Generat
 Tensor normal(const Shape &shape, double mean, double deviation, DType dtype, Generator &generator,
               Location location) {
   Session session("normal", location);
-  if (!(deviation >= 0))
-    fail(ErrorKind::kValue,
-         "deviation is " + std::to_string(deviation) + "; it must not be negative");
+  want_deviation(deviation);
   return wrap(rounded(affine(draw(generator, computing_dtype(dtype), shape, true), deviation, mean),
                       dtype));
+}
+
+namespace {
+
+// The state in memory, which the next samples begin at. Moves the generator on by what they take.
+std::array<int64_t, 2> take(Generator &generator, int64_t blocks) {
+  NoGrad no_grad;
+  Location location = Session::location();
+  while (true) {
+    Var state = state_of(generator);
+    Value *value = state.value.get();
+    if (value->node)
+      submit({&value, 1}, {CutReason::kInit, location});
+    const void *words = wait_for(value, location);
+    // Another thread may have drawn while this one waited without the lock.
+    if (read(generator.state_storage(), "generator").value.get() != value)
+      continue;
+    std::array<int64_t, 2> before;
+    std::memcpy(before.data(), words, sizeof before);
+    write(generator.state_storage(),
+          read(Tensor::from(std::vector<int64_t>{before[0], before[1] + blocks}), "generator"));
+    return before;
+  }
+}
+
+// Undefined where the samples are to be recorded.
+Tensor start_samples(StartingValue value, const Shape &shape, DType dtype, Generator &generator) {
+  want_samples(dtype);
+  if (active_trace())
+    return Tensor();
+  const TypeInfo *type = type_info(dtype, shape);
+  value.computed = computing_dtype(dtype);
+  value.location = Session::location();
+  std::shared_ptr<const StartingValue> start = with_program(value, *type);
+  if (!start)
+    return Tensor();
+  StartingValue drawn = *start;
+  drawn.state =
+      take(generator, random_blocks(type->elements, value.kind == StartingValue::Kind::kNormal));
+  return wrap_start(std::make_shared<const StartingValue>(std::move(drawn)), type);
+}
+
+} // namespace
+
+Tensor start_uniform(const Shape &shape, double low, double high, DType dtype, Generator &generator,
+                     Location location) {
+  Session session("uniform", location);
+  want_range(low, high);
+  Tensor made =
+      start_samples({.kind = StartingValue::Kind::kUniform, .scale = high - low, .shift = low},
+                    shape, dtype, generator);
+  return made.defined() ? made : uniform(shape, low, high, dtype, generator, location);
+}
+
+Tensor start_normal(const Shape &shape, double mean, double deviation, DType dtype,
+                    Generator &generator, Location location) {
+  Session session("normal", location);
+  want_deviation(deviation);
+  Tensor made =
+      start_samples({.kind = StartingValue::Kind::kNormal, .scale = deviation, .shift = mean},
+                    shape, dtype, generator);
+  return made.defined() ? made : normal(shape, mean, deviation, dtype, generator, location);
+}
+
+Tensor start_constant(const Shape &shape, double value, DType dtype, Location location) {
+  Session session("full", location);
+  const TypeInfo *type = type_info(dtype, shape);
+  make_fitting_scalar(value, dtype); // refuses what the dtype cannot hold
+  return wrap_start(with_program({.kind = StartingValue::Kind::kConstant,
+                                  .computed = computing_dtype(dtype),
+                                  .shift = value},
+                                 *type),
+                    type);
+}
+
+Tensor start_copy(const Tensor &tensor, std::optional<DType> dtype, Location location) {
+  Session session("copy", location);
+  TensorImpl *impl = checked(tensor, "tensor");
+  DType to = dtype && is_floating(impl->type->dtype) ? *dtype : impl->type->dtype;
+  const TypeInfo *type = type_info(to, impl->type->dims);
+  NoGrad no_grad;
+  // What it starts from, unless that was rounded before it is converted.
+  if (impl->start && (to == impl->type->dtype || impl->type->dtype == impl->start->computed)) {
+    StartingValue value = *impl->start;
+    if (value.kind == StartingValue::Kind::kConstant && impl->type->dtype == DType::kFloat32)
+      value.shift = static_cast<float>(value.shift);
+    if (std::shared_ptr<const StartingValue> start = with_program(std::move(value), *type))
+      return wrap_start(std::move(start), type);
+  }
+  if (to == impl->type->dtype || active_trace())
+    return tensor.detach().clone().to(to);
+  Var x = read(tensor, "tensor");
+  Value *value = x.value.get();
+  if (value->node)
+    submit({&value, 1}, {CutReason::kInit, location});
+  Var made = converted(value, to);
+  return made ? wrap_quietly(std::move(made)) : tensor.detach().to(to);
 }
 
 Tensor randint(int64_t low, int64_t high, const Shape &shape, Generator &generator,
@@ -196,7 +299,8 @@ Tensor dropout(const Tensor &x, double p, bool training, Generator &generator, L
   Var state = state_of(generator);
   Var result = emit_dropout(input, state, p);
   NoGrad no_grad;
-  write(generator.state_storage(), emit_random_advance(state, blocks_of(input.type())));
+  write(generator.state_storage(),
+        emit_random_advance(state, random_blocks(input.type().elements, false)));
   return wrap(result);
 }
 

@@ -175,7 +175,9 @@ void submit_all(std::span<const Tensor> tensors, CutReason reason, Location loca
   std::vector<Var> vars;
   std::vector<Value *> roots;
   for (const Tensor &tensor : tensors) {
-    if (!tensor.defined())
+    // A storage that starts from a known value is what later steps find it to be.
+    if (!tensor.defined() ||
+        (reason == CutReason::kInit && checked(tensor, "tensors")->storage()->start))
       continue;
     vars.push_back(read(tensor, "tensors"));
     roots.push_back(vars.back().value.get());

@@ -114,6 +114,17 @@ TensorImpl::~TensorImpl() {
   forget_write(*this);
 }
 
+namespace {
+void begin(TensorImpl &storage) {
+  std::shared_ptr<const StartingValue> start = storage.start;
+  Var made = in_memory(*start, *storage.type);
+  if (storage.start != start)
+    return; // another thread was faster
+  storage.var = std::move(made);
+  storage.start = nullptr;
+}
+} // namespace
+
 TensorImpl *checked(const Tensor &tensor, const char *argument) {
   if (!tensor.defined())
     fail(ErrorKind::kState,
@@ -124,6 +135,8 @@ TensorImpl *checked(const Tensor &tensor, const char *argument) {
 Var read(const Tensor &tensor, const char *argument) {
   TensorImpl *impl = checked(tensor, argument);
   if (!impl->is_view()) {
+    if (impl->start)
+      begin(*impl);
     if (TraceHooks *hooks = trace_hooks())
       hooks->on_read(impl);
     Var x = impl->var;
@@ -197,6 +210,12 @@ void write(const Tensor &tensor, Var value) {
       fail(ErrorKind::kState, "a view of a leaf tensor that requires grad cannot be written in "
                               "place while history is kept; do it under weft::NoGrad");
   }
+  if (impl->start) {
+    // What may have to go back to it (a trace, a run that fails) needs it; else nobody will.
+    if (trace_hooks() || value.value->node)
+      begin(*impl);
+    impl->start = nullptr;
+  }
   if (TraceHooks *hooks = trace_hooks())
     hooks->on_write(impl);
   note_write(*impl, value.value.get());
@@ -212,6 +231,13 @@ Tensor wrap_quietly(Var var) {
   auto *impl = new TensorImpl;
   impl->type = var.value->type;
   impl->var = std::move(var);
+  return Tensor(impl);
+}
+
+Tensor wrap_start(std::shared_ptr<const StartingValue> start, const TypeInfo *type) {
+  auto *impl = new TensorImpl;
+  impl->type = type;
+  impl->start = std::move(start);
   return Tensor(impl);
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "frontend/recorder/recorder.h"
+#include "frontend/recorder/starting_values.h"
 
 namespace weft::recorder {
 
@@ -57,6 +58,10 @@ public:
   // Where gradients add up, for a tensor that requires them itself.
   GradRef leaf;
 
+  // What a storage's `var` is to be once somebody reads it; until then `var` is null. A storage
+  // that was read or written never has it again.
+  std::shared_ptr<const StartingValue> start;
+
   ~TensorImpl();
   bool is_view() const {
     return base.defined();
@@ -75,6 +80,8 @@ public:
 Tensor wrap(Var var);
 // Without what follows a call.
 Tensor wrap_quietly(Var var);
+// A new storage that starts from the value.
+Tensor wrap_start(std::shared_ptr<const StartingValue> start, const TypeInfo *type);
 // The value now. Fails with the argument's name when the tensor is undefined.
 Var read(const Tensor &tensor, const char *argument);
 TensorImpl *checked(const Tensor &tensor, const char *argument);

@@ -262,6 +262,11 @@ static Val cosineOfTurn(Val u) {
   return -(angle * series);
 }
 
+Val normalOf(Val first, Val second) {
+  Val u1 = 1.0 - first;
+  return sqrt(-2.0 * log(u1)) * cosineOfTurn(second);
+}
+
 FailureOr<SmallVector<Value>> RandomNormalOp::decompose(OpBuilder &b) {
   auto type = mlir::cast<mlir::RankedTensorType>(getType());
   mlir::Type element = type.getElementType().isF64() ? b.getF64Type() : b.getF32Type();
@@ -270,9 +275,9 @@ FailureOr<SmallVector<Value>> RandomNormalOp::decompose(OpBuilder &b) {
   int64_t blocks = (type.getNumElements() + 63) / 64 * 16, offset = getOffset();
   auto computed = mlir::cast<mlir::RankedTensorType>(withElementType(type, element));
   Val place(b, getLoc(), getState());
-  Val u1 = 1.0 - uniform(place, getState(), computed, offset);
-  Val u2 = uniform(place, getState(), computed, offset + blocks);
-  return SmallVector<Value>{narrowTo(sqrt(-2.0 * log(u1)) * cosineOfTurn(u2), getResult())};
+  Val first = uniform(place, getState(), computed, offset);
+  Val second = uniform(place, getState(), computed, offset + blocks);
+  return SmallVector<Value>{narrowTo(normalOf(first, second), getResult())};
 }
 
 } // namespace weft::ir

@@ -1,0 +1,257 @@
+#include "frontend/recorder/starting_values.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+
+#include "compiler/pipeline/PassHooks.h"
+#include "dialects/weft/ir/HostTensor.h"
+#include "dialects/weft/ir/SizeNames.h"
+#include "frontend/recorder/compile_slice.h"
+#include "frontend/recorder/launcher.h"
+#include "frontend/recorder/state.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace weft::ir {
+Val normalOf(Val first, Val second); // Decompositions.cpp
+}
+
+namespace weft::recorder {
+namespace {
+
+// More elements than any memory has: the programs are planned for them, and have no arena.
+constexpr int64_t kMostElements = int64_t(1) << 40;
+// In place of a first number of a slice's key in the program cache.
+constexpr uint32_t kFlatKey = 0xfffffffdu;
+constexpr int64_t kSlotBytes =
+    16; // of what a program takes besides its tensor: a state, or a number
+
+// A program from one row of memory to another, or to one from nothing.
+struct FlatProgram {
+  enum class Kind : uint8_t { kUniform, kNormal, kConvert };
+  Kind kind;
+  DType from, to; // from: what samples are computed in
+
+  uint32_t number() const {
+    return static_cast<uint32_t>(kind) << 16 | static_cast<uint32_t>(from) << 8 |
+           static_cast<uint32_t>(to);
+  }
+  std::string what() const {
+    return kind == Kind::kConvert ? std::string("converts ") + name(from) + " to " + name(to)
+                                  : std::string("draws ") + name(to) +
+                                        (kind == Kind::kUniform ? " uniformly" : " normally");
+  }
+};
+
+// The ops that random.cpp records of a call, of a row of n elements.
+std::string module_text(const FlatProgram &program) {
+  mlir::MLIRContext *context = &recorder().ir->context();
+  mlir::OpBuilder builder(context);
+  mlir::Location unknown = builder.getUnknownLoc();
+  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(unknown);
+  mlir::StringAttr name = builder.getStringAttr("n");
+  (*module)->setAttr("weft.sizes", builder.getDictionaryAttr(builder.getNamedAttr(
+                                       name, builder.getDenseI64ArrayAttr({2, kMostElements}))));
+  ir::Dims dims = {ir::namedDim(name, kMostElements)};
+  mlir::Type from = ir::elementType(program.from, context),
+             to = ir::elementType(program.to, context);
+  mlir::RankedTensorType row = ir::tensorOf(dims, from), result = ir::tensorOf(dims, to),
+                         number = mlir::RankedTensorType::get({}, from),
+                         state = mlir::RankedTensorType::get({2}, builder.getI64Type());
+  llvm::SmallVector<mlir::Type> inputs;
+  if (program.kind == FlatProgram::Kind::kConvert)
+    inputs = {row};
+  else if (program.kind == FlatProgram::Kind::kUniform)
+    inputs = {state, number, number};
+  else
+    inputs = {state, state, number, number};
+  builder.setInsertionPointToEnd(module->getBody());
+  auto main = mlir::func::FuncOp::create(builder, unknown, "main",
+                                         builder.getFunctionType(inputs, {result}));
+  mlir::Block *body = main.addEntryBlock();
+  builder.setInsertionPointToEnd(body);
+  auto argument = [&](unsigned i) {
+    return ir::Val(builder, unknown, body->getArgument(i));
+  };
+  auto samples = [&](unsigned i) {
+    return argument(i).at(ir::RandomUniformOp::create(builder, unknown, row, argument(i), 0));
+  };
+  unsigned last = static_cast<unsigned>(inputs.size()) - 1;
+  ir::Val value = program.kind == FlatProgram::Kind::kConvert   ? argument(0)
+                  : program.kind == FlatProgram::Kind::kUniform ? samples(0)
+                                                                : normalOf(samples(0), samples(1));
+  if (program.kind != FlatProgram::Kind::kConvert)
+    value =
+        value * ir::broadcastTo(argument(last - 1), dims) + ir::broadcastTo(argument(last), dims);
+  mlir::func::ReturnOp::create(builder, unknown, ir::cast(value, to).value());
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module->print(stream);
+  return text;
+}
+
+// From the caches or compiled; null where the backend has none.
+std::shared_ptr<CompiledProgram> find(const FlatProgram &flat) {
+  Recorder &r = recorder();
+  ProgramContext context = {r.config.backend, r.config.dump_dir,
+                            compiler::registeredPassesGeneration(), r.config.prepare};
+  uint64_t salt = context.salt();
+  ProgramCache::Key key = {kFlatKey, flat.number()};
+  if (std::shared_ptr<CompiledProgram> known = r.cache->find(key, salt))
+    return known->executable ? known : nullptr;
+  std::string text = module_text(flat);
+  CompileRequest request{text, text, r.config, nullptr};
+  absl::StatusOr<CompileOutcome> outcome = absl::UnknownError("not compiled");
+  {
+    RecorderMutex::Pause pause(r.mutex);
+    outcome = compile_slice(request);
+    if (outcome.ok())
+      if (auto sized = outcome->program->executable->at_sizes({{"n", 2}}); !sized.ok())
+        outcome = sized.status();
+  }
+  if (std::shared_ptr<CompiledProgram> known = r.cache->find(key, salt)) // another thread's
+    return known->executable ? known : nullptr;
+  bool refused = absl::IsUnimplemented(outcome.status());
+  if (!outcome.ok() && !refused)
+    fail(ErrorKind::kCompile, std::string(outcome.status().message()));
+  // A refusal is remembered, too: as a program without code.
+  auto program = refused ? std::make_shared<CompiledProgram>() : outcome->program;
+  if (context.passes == compiler::registeredPassesGeneration())
+    r.cache->insert(key, context, program, r.config, /*symbolic=*/true);
+  if (refused)
+    return nullptr;
+  ++(outcome->from == CacheOutcome::kDiskHit ? r.statistics.disk_hits : r.statistics.compiles);
+  r.statistics.corrupt_entries += outcome->corrupt;
+  if (r.config.explain) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.2f ms", outcome->milliseconds);
+    std::cerr << std::string("weft init ") + Session::location().file_name() + ":" +
+                     std::to_string(Session::location().line()) + " | a program that " +
+                     flat.what() + ", for all sizes: " +
+                     (outcome->from == CacheOutcome::kDiskHit ? "disk hit in " : "compiled in ") +
+                     text + "\n";
+  }
+  return program;
+}
+
+// A leaf of this type, in flight.
+Var launch(const std::shared_ptr<CompiledProgram> &program,
+           std::vector<std::shared_ptr<runtime::Buffer>> inputs, const TypeInfo &type,
+           Location location) {
+  Recorder &r = recorder();
+  auto sized = program->executable->at_sizes({{"n", type.elements}});
+  if (!sized.ok())
+    fail(ErrorKind::kRun, std::string(sized.status().message()));
+  Launch launch{*sized, std::move(inputs), {}};
+  launch.outputs.resize(1);
+  auto record = std::make_shared<EvaluationRecord>();
+  record->print = r.config.explain;
+  record->report = program->report;
+  Evaluation &data = record->data;
+  data.reason = CutReason::kInit;
+  data.file = location.file_name();
+  data.line = static_cast<int>(location.line());
+  data.inputs = static_cast<int64_t>(launch.inputs.size());
+  data.outputs = 1;
+  data.outcome = CacheOutcome::kMemoryHit;
+  data.symbolic = "n=" + std::to_string(type.elements);
+  data.backend = r.config.backend;
+  data.kernels = program->report->kernels;
+  data.planned_peak_bytes = program->report->plan.arenaBytes;
+  data.output_bytes = type.bytes;
+  auto started = start(launch, record);
+  if (!started.ok())
+    fail(absl::IsResourceExhausted(started.status()) ? ErrorKind::kMemory : ErrorKind::kRun,
+         "the tensor's first value cannot be made, and stays to be made: " +
+             std::string(started.status().message()));
+  Var leaf = make_leaf(&type, launch.outputs[0]);
+  leaf.value->evaluation = record;
+  RecorderMutex::Pause pause(r.mutex);
+  started->finish();
+  return leaf;
+}
+
+FlatProgram program_of(const StartingValue &value, const TypeInfo &type) {
+  return {value.kind == StartingValue::Kind::kUniform ? FlatProgram::Kind::kUniform
+                                                      : FlatProgram::Kind::kNormal,
+          value.computed, type.dtype};
+}
+
+} // namespace
+
+int64_t random_blocks(int64_t elements, bool normal) {
+  return (elements + 63) / 64 * 16 * (normal ? 2 : 1);
+}
+
+std::shared_ptr<const StartingValue> with_program(StartingValue value, const TypeInfo &type) {
+  if (value.kind != StartingValue::Kind::kConstant) {
+    if (type.elements > kMostElements)
+      return nullptr;
+    value.program = find(program_of(value, type));
+    if (!value.program)
+      return nullptr;
+  }
+  return std::make_shared<const StartingValue>(std::move(value));
+}
+
+Var in_memory(const StartingValue &value, const TypeInfo &type) {
+  if (value.kind == StartingValue::Kind::kConstant || type.elements == 0) {
+    std::shared_ptr<runtime::Buffer> buffer = allocate_buffer(type.bytes);
+    uint64_t bits = make_scalar(Scalar(value.shift), type.dtype).value->bits;
+    auto fill = [&](auto element) {
+      std::memcpy(&element, &bits, sizeof element);
+      std::fill_n(static_cast<decltype(element) *>(buffer->data()), type.elements, element);
+    };
+    switch (byte_size(type.dtype)) {
+    case 1:
+      fill(uint8_t());
+      break;
+    case 2:
+      fill(uint16_t());
+      break;
+    case 4:
+      fill(uint32_t());
+      break;
+    default:
+      fill(uint64_t());
+    }
+    return make_leaf(&type, std::move(buffer));
+  }
+  bool normal = value.kind == StartingValue::Kind::kNormal;
+  std::shared_ptr<runtime::Buffer> block = allocate_buffer(4 * kSlotBytes);
+  std::vector<std::shared_ptr<runtime::Buffer>> inputs;
+  auto add = [&](const void *bytes, int64_t count) {
+    char *place =
+        static_cast<char *>(block->data()) + kSlotBytes * static_cast<int64_t>(inputs.size());
+    std::memcpy(place, bytes, static_cast<size_t>(count));
+    inputs.push_back(runtime::Buffer::borrow(place, count, block));
+  };
+  std::array<int64_t, 2> state = value.state;
+  add(state.data(), sizeof state);
+  if (normal) {
+    state[1] += random_blocks(type.elements, false);
+    add(state.data(), sizeof state);
+  }
+  // x + -0.0 is x, which x + 0.0 is not where x is -0.0: as if nothing were added.
+  for (double number : {value.scale, value.shift == 0 ? -0.0 : value.shift}) {
+    uint64_t bits = make_scalar(Scalar(number), value.computed).value->bits;
+    add(&bits, byte_size(value.computed));
+  }
+  return launch(value.program, std::move(inputs), type, value.location);
+}
+
+Var converted(Value *leaf, DType dtype) {
+  if (!leaf->cell || leaf->type->elements == 0 || leaf->type->elements > kMostElements)
+    return Var();
+  ValueRef held(leaf);
+  std::shared_ptr<CompiledProgram> program =
+      find({FlatProgram::Kind::kConvert, leaf->type->dtype, dtype});
+  if (!program)
+    return Var();
+  return launch(program, {leaf->cell->buffer}, *type_info(dtype, leaf->type->dims),
+                Session::location());
+}
+
+} // namespace weft::recorder
