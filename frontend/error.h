@@ -1,6 +1,7 @@
 // What goes wrong, as an exception that knows the caller's line.
 #pragma once
 
+#include <optional>
 #include <source_location>
 #include <stdexcept>
 #include <string>
@@ -27,8 +28,9 @@ enum class ErrorKind {
 // "shape", "dtype", ...: as messages name the kind.
 const char *name(ErrorKind kind);
 
-// what() is "FILE:LINE: message"; the message names the op, the argument, the shapes and dtypes,
-// and what to do.
+// what() is "FILE:LINE: message", and where modules of users were called (CalledFrom), " (called
+// from FILE:LINE, ...)"; the message names the op, the argument, the shapes and dtypes, and what to
+// do.
 class Error : public std::runtime_error {
 public:
   Error(ErrorKind kind, std::string message, Location location = Location::current());
@@ -54,10 +56,35 @@ public:
   Error(ErrorKind kind, std::string message, std::string file, int line);
 
 private:
+  static std::string callers(const std::string &file, int line);
+
   ErrorKind kind_;
   std::string message_;
   std::string file_;
   int line_;
+};
+
+// For modules and functions of users that take their caller's line: while one lives, calls on this
+// thread stand at their own lines, and errors say from where they were called.
+//
+//   Tensor operator()(const Tensor &x, Location location = Location::current()) const {
+//     CalledFrom scope(location);
+//     return down(weft::relu(up(x)));
+//   }
+//
+// nn::Sequential opens one for each function and each module that takes no line.
+class CalledFrom {
+public:
+  explicit CalledFrom(Location caller);
+  ~CalledFrom();
+  CalledFrom(const CalledFrom &) = delete;
+  CalledFrom &operator=(const CalledFrom &) = delete;
+
+private:
+  friend class Error;
+  Location caller_;
+  std::optional<Location> library_; // the CallerScope that this one interrupts
+  const CalledFrom *outer_;
 };
 
 // While one lives, calls on this thread are recorded at `caller`, the line of the user who called a

@@ -282,9 +282,7 @@ public:
     int64_t index;
     Location location;
   };
-  Tensor operator[](At i) const {
-    return select(0, i.index, i.location);
-  }
+  Tensor operator[](At i) const;
   // A view; with tensors among the indices a copy, as in PyTorch: they broadcast to one shape,
   // which stands in place of the indexed dims where those are next to each other, else in front. An
   // index outside its dim is an error of the run. A bool mask is the positions where it holds:

@@ -21,3 +21,4 @@
 #include "weft/signals.h"
 #include "weft/tensor.h"
 #include "weft/tensor_tree.h"
+#include "weft/warning.h"

@@ -139,7 +139,9 @@ public:
         continue;
       if (node->released)
         fail(ErrorKind::kState, "the values that this derivative needs were released by an earlier "
-                                "backward; pass retain_graph = true to that one");
+                                "backward, at " +
+                                    node->line->file + ":" + std::to_string(node->line->line) +
+                                    "; pass retain_graph = true to that one");
       if (std::optional<Band> band = band_of(*node); band && node->edges[0].node) {
         // Left until all slices of the same value are there.
         const GradEdge &edge = node->edges[0];
@@ -158,6 +160,7 @@ public:
       }
       if (!retain_) {
         node->released = true;
+        node->line = Session::line(); // where, for whoever wants it again
         node->operands.clear();
         node->results.clear();
         node->operands.resize(node->edges.size());

@@ -1,5 +1,8 @@
 #include "weft/nn/dropout.h"
 
+#include "weft/autograd.h"
+#include "weft/warning.h"
+
 namespace weft::nn {
 
 Dropout::Dropout(double rate, Location location) : rate_(rate) {
@@ -13,6 +16,9 @@ Tensor Dropout::operator()(const Tensor &x, Location location) const {
   if (!training() || rate_ == 0)
     return x;
   CallerScope scope(location);
+  if (!grad_enabled())
+    warn("Dropout: it drops elements, as in training, although no history is kept (NoGrad); call "
+         "eval() on the module around it before evaluation, and train() after it");
   return weft::dropout(x, rate_, true, default_generator());
 }
 

@@ -1,6 +1,7 @@
 #include "weft/nn/module.h"
 
 #include <algorithm>
+#include <atomic>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -8,6 +9,7 @@
 #include "weft/autograd.h"
 #include "weft/jit.h"
 #include "weft/nn/init.h"
+#include "weft/nn/unlisted.h"
 #include "weft/ops.h"
 
 namespace weft::nn {
@@ -16,7 +18,24 @@ struct Module::State {
   NamedTensors parameters, buffers;
   std::vector<std::pair<std::string, std::shared_ptr<State>>> children;
   bool training = true;
+  Location made = {}; // where the first parameter was registered
+  mutable std::atomic<bool> is_listed = false;
 
+  ~State() {
+    list();
+  }
+  // Somebody has asked for the parameters.
+  void list() const {
+    if (!is_listed.exchange(true, std::memory_order_relaxed))
+      note_listed(this);
+  }
+  void add_parameter(const std::string &name, const Tensor &tensor, Location location) {
+    if (parameters.empty())
+      made = location;
+    parameters.emplace_back(name, tensor);
+    if (!is_listed.load(std::memory_order_relaxed))
+      note_parameter(this, name, tensor, location);
+  }
   bool has(const std::string &name) const {
     auto is_it = [&](const auto &entry) {
       return entry.first == name;
@@ -106,7 +125,7 @@ Parameter Module::parameter(const std::string &name, Tensor value, Location loca
   value = in_scope(std::move(value), location);
   init::submit({value}, location);
   value.set_requires_grad(true, location);
-  state_->parameters.emplace_back(name, value);
+  state_->add_parameter(name, value, location);
   return Parameter(std::move(value));
 }
 
@@ -125,6 +144,7 @@ Parameter Module::buffer(const std::string &name, Tensor value, Location locatio
 NamedTensors Module::named_parameters() const {
   NamedTensors named;
   State::walk(*state_, [&](const State &state, const std::string &prefix) {
+    state.list();
     for (const auto &[name, tensor] : state.parameters)
       named.emplace_back(prefix + name, tensor);
   });
@@ -150,6 +170,7 @@ std::vector<Tensor> Module::parameters() const {
 NamedTensors Module::state() const {
   NamedTensors named;
   State::walk(*state_, [&](const State &state, const std::string &prefix) {
+    state.list();
     for (const auto &[name, tensor] : state.parameters)
       named.emplace_back(prefix + name, tensor);
     for (const auto &[name, tensor] : state.buffers)
@@ -306,7 +327,7 @@ std::shared_ptr<Module::State> CloneScope::copy_of(const std::shared_ptr<Module:
     Module::State &to = *states.at(from);
     to.training = from->training;
     for (const auto &[name, tensor] : from->parameters)
-      to.parameters.emplace_back(name, copy_of(tensor));
+      to.add_parameter(name, copy_of(tensor), from->made);
     for (const auto &[name, tensor] : from->buffers)
       to.buffers.emplace_back(name, copy_of(tensor));
     for (const auto &[name, state] : from->children)

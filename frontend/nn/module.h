@@ -89,8 +89,7 @@ protected:
   }
   void register_child(const std::string &name, const Module &module, Location location);
   // Registers a tensor, computed now if it was recorded (reason `init`); a parameter requires a
-  // gradient. Throws Error
-  // as child() does, and for a parameter that is not floating point.
+  // gradient. Throws Error as child() does, and for a parameter that is not floating point.
   Parameter parameter(const std::string &name, Tensor value,
                       Location location = Location::current());
   Parameter buffer(const std::string &name, Tensor value, Location location = Location::current());

@@ -12,7 +12,7 @@ Tensor Sequential::operator()(const Tensor &x, Location location) const {
   CallerScope scope(location);
   Tensor y = x;
   for (const AnyLayer &layer : layers_)
-    y = layer(y);
+    y = layer(y, location);
   return y;
 }
 

@@ -23,8 +23,10 @@ public:
   AnyLayer &operator=(const AnyLayer &) = default;
   AnyLayer &operator=(AnyLayer &&) noexcept = default;
 
-  Tensor operator()(const Tensor &x) const {
-    return held_->call(x);
+  // location: the caller's line. A layer that takes one gets it; within others errors say that they
+  // were called from there.
+  Tensor operator()(const Tensor &x, Location location = Location::current()) const {
+    return held_->call(x, location);
   }
   // Null for a function.
   const Module *module() const {
@@ -34,14 +36,19 @@ public:
 private:
   struct Base {
     virtual ~Base() = default;
-    virtual Tensor call(const Tensor &x) const = 0;
+    virtual Tensor call(const Tensor &x, Location location) const = 0;
     virtual const Module *module() const = 0;
     virtual std::shared_ptr<const Base> copy() const = 0;
   };
   template <typename F> struct Held : Base {
     explicit Held(F f) : layer(std::move(f)) {}
-    Tensor call(const Tensor &x) const override {
-      return layer(x);
+    Tensor call(const Tensor &x, Location location) const override {
+      if constexpr (std::is_invocable_r_v<Tensor, const F &, const Tensor &, Location>) {
+        return layer(x, location);
+      } else {
+        CalledFrom scope(location);
+        return layer(x);
+      }
     }
     const Module *module() const override {
       if constexpr (std::derived_from<F, Module>)

@@ -7,8 +7,10 @@
 #include "weft/autograd.h"
 #include "weft/eval.h"
 #include "weft/nn/init.h"
+#include "weft/nn/unlisted.h"
 #include "weft/ops.h"
 #include "weft/optim/step_counts.h"
+#include "weft/optim/step_watch.h"
 
 namespace weft::optim {
 
@@ -48,6 +50,8 @@ Optimizer::Optimizer(const char *name, std::vector<Tensor> parameters, double lr
     if (!seen.insert(parameter.impl()).second)
       throw Error(ErrorKind::kValue, which + " is given twice", location);
   }
+  nn::note_listed(parameters_);
+  watch_ = std::make_shared<StepWatch>();
   lr_ = make_scalar("lr", lr);
 }
 
@@ -94,6 +98,7 @@ void Optimizer::step(Location location) {
     gradients.push_back(parameter.grad());
     taking.push_back(gradients.back().defined());
   }
+  watch_->take(parameters_, gradients, location);
   if (counts_)
     counts_->advance(taking);
   begin_step();
@@ -112,7 +117,8 @@ void Optimizer::step(Location location) {
   submit_step(written);
 }
 
-void Optimizer::zero_grad() {
+void Optimizer::zero_grad(Location location) {
+  watch_->drop(parameters_, location);
   for (Tensor &parameter : parameters_)
     parameter.zero_grad();
 }

@@ -25,6 +25,7 @@ private:
 };
 
 class StepCounts;
+class StepWatch;
 
 // Everything that a step changes is a tensor (moments, step count, learning rate), so that all
 // steps are one program. Handles are cheap to copy; copies share the state.
@@ -33,10 +34,12 @@ public:
   virtual ~Optimizer() = default;
 
   // Updates the parameters that have a gradient, in place, and submits forward, backward and update
-  // as one program without waiting for it (reason `step`).
+  // as one program without waiting for it (reason `step`). Warns where there is no gradient at all,
+  // where backward() has added to gradients that were taken before, and, in the first step, of
+  // layers that have gradients and were registered nowhere.
   void step(Location location = Location::current());
   // Drops the gradients.
-  void zero_grad();
+  void zero_grad(Location location = Location::current());
 
   // Takes effect from the next step on; never recompiles.
   void set_lr(double lr, Location location = Location::current());
@@ -87,6 +90,7 @@ protected:
 private:
   nn::NamedTensors state_;
   std::shared_ptr<StepCounts> counts_; // null in optimizers that have no use for them
+  std::shared_ptr<StepWatch> watch_;
 };
 
 // Scales the gradients by max_norm / (norm + 1e-6) where their common Euclidean norm exceeds

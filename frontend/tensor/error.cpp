@@ -1,6 +1,7 @@
 #include "weft/error.h"
 
 #include <optional>
+#include <utility>
 
 namespace weft {
 
@@ -29,14 +30,40 @@ const char *name(ErrorKind kind) {
 }
 
 Error::Error(ErrorKind kind, std::string message, std::string file, int line)
-    : std::runtime_error(file + ":" + std::to_string(line) + ": " + message), kind_(kind),
-      message_(std::move(message)), file_(std::move(file)), line_(line) {}
+    : std::runtime_error(file + ":" + std::to_string(line) + ": " + message + callers(file, line)),
+      kind_(kind), message_(std::move(message)), file_(std::move(file)), line_(line) {}
 
 Error::Error(ErrorKind kind, std::string message, Location location)
     : Error(kind, std::move(message), location.file_name(), static_cast<int>(location.line())) {}
 
 namespace {
 thread_local std::optional<Location> outermost_caller;
+thread_local const CalledFrom *innermost_call = nullptr;
+// Of a chain of calls: a recursion is not to bury the message.
+constexpr int kMostCallers = 8;
+} // namespace
+
+CalledFrom::CalledFrom(Location caller)
+    : caller_(CallerScope::resolve(caller)), library_(std::exchange(outermost_caller, {})),
+      outer_(std::exchange(innermost_call, this)) {}
+
+CalledFrom::~CalledFrom() {
+  innermost_call = outer_;
+  outermost_caller = library_;
+}
+
+std::string Error::callers(const std::string &file, int line) {
+  std::string text, before = file + ":" + std::to_string(line);
+  int count = 0;
+  for (const CalledFrom *call = innermost_call; call && count < kMostCallers; call = call->outer_) {
+    std::string place =
+        std::string(call->caller_.file_name()) + ":" + std::to_string(call->caller_.line());
+    if (place == before)
+      continue;
+    text += (count++ ? ", " : " (called from ") + place;
+    before = std::move(place);
+  }
+  return count ? text + ")" : text;
 }
 
 CallerScope::CallerScope(Location caller) : outermost_(!outermost_caller) {

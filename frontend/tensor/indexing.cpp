@@ -124,6 +124,23 @@ void Tensor::index_put_(std::initializer_list<Index> indices, TensorArg value, b
     index(entries, location).copy_(value, location);
 }
 
+Tensor Tensor::operator[](At i) const {
+  Session session("operator[]", i.location);
+  const TypeInfo &type = *checked(*this, "x")->type;
+  int64_t size = type.ndim() > 0 ? type.dims[0] : 0;
+  if (i.index < -size || i.index >= size)
+    throw Error(ErrorKind::kIndex,
+                "x[" + std::to_string(i.index) + "]: " +
+                    (type.ndim() == 0 ? std::string("x has no dimensions; item() reads its value")
+                     : size == 0
+                         ? "x has shape " + weft::to_string(type.dims) + ", which has no elements"
+                         : "x has shape " + weft::to_string(type.dims) +
+                               "; the index must be in [" + std::to_string(-size) + ", " +
+                               std::to_string(size - 1) + "]"),
+                Session::location());
+  return select(0, i.index);
+}
+
 Tensor Tensor::select(int64_t dim, int64_t i, Location location) const {
   Session session("select", location);
   const TypeInfo &type = *checked(*this, "self")->type;
