@@ -14,12 +14,16 @@ namespace {
 // Each op may be looked at this often on average before the driver stops: rules that undo each
 // other must not loop for ever, and what real programs need is below 3.
 constexpr int64_t kVisitsPerOp = 16;
+// Operands of all ops but concats and those of users.
+constexpr unsigned kFewOperands = 8;
 
 // Ops to look at, each at most once at a time. A vector and an index, as in MLIR's greedy driver;
 // but the driver here never walks the block again, never hashes constants and never recurses, so
 // that it stays linear on chains and on values with many users.
 class Worklist : public mlir::RewriterBase::Listener {
 public:
+  ConcatBegins begins;
+
   void push(mlir::Operation *op) {
     auto [it, isNew] = index_.insert({op, ops_.size()});
     if (isNew)
@@ -41,11 +45,15 @@ public:
     push(op);
   }
   void notifyOperationModified(mlir::Operation *op) override {
+    begins.forget(op);
     push(op);
   }
   void notifyOperationErased(mlir::Operation *op) override {
+    begins.forget(op);
+    llvm::SmallPtrSet<mlir::Operation *, 4> seen;
     for (mlir::Value operand : op->getOperands())
-      if (mlir::Operation *def = operand.getDefiningOp())
+      if (mlir::Operation *def = operand.getDefiningOp();
+          def && seen.insert(def).second && mayMatter(op, def))
         push(def);
     auto it = index_.find(op);
     if (it == index_.end())
@@ -55,9 +63,38 @@ public:
   }
 
 private:
+  // Whether rules may apply to what an erased op has read, now that it has one user less. To look
+  // at a wide one (a concat) costs as much as it has operands, and only its last user matters to
+  // it.
+  static bool mayMatter(mlir::Operation *erased, mlir::Operation *def) {
+    return def->getNumOperands() <= kFewOperands ||
+           llvm::all_of(def->getUsers(), [&](mlir::Operation *user) { return user == erased; });
+  }
+
   llvm::SmallVector<mlir::Operation *> ops_;
   llvm::DenseMap<mlir::Operation *, size_t> index_;
 };
+
+llvm::LogicalResult applyRules(mlir::Operation *op, mlir::RewriterBase &rewriter,
+                               ConcatBegins &begins) {
+  auto weftOp = mlir::dyn_cast<ir::WeftOp>(op);
+  if (!weftOp)
+    return llvm::failure();
+  if (succeeded(fold(op, rewriter)))
+    return llvm::success();
+  switch (weftOp.kind()) {
+  case ir::Kind::Elementwise:
+    return simplifyElementwise(op, rewriter);
+  case ir::Kind::Movement:
+    return simplifyMovement(op, rewriter, begins);
+  case ir::Kind::Reduction:
+    return simplifyReduction(op, rewriter);
+  case ir::Kind::Contraction:
+    return simplifyContraction(op, rewriter);
+  default:
+    return llvm::failure();
+  }
+}
 
 class SimplifyPass : public impl::SimplifyPassBase<SimplifyPass> {
 public:
@@ -67,53 +104,40 @@ public:
     mlir::func::FuncOp main = sliceMain(getOperation());
     if (!main)
       return signalPassFailure();
-    mlir::Block &block = main.getBody().front();
-    Worklist worklist;
-    int64_t budget = 4096;
-    for (mlir::Operation &op : llvm::reverse(block.without_terminator())) {
-      worklist.push(&op);
-      budget += kVisitsPerOp;
-    }
-    mlir::IRRewriter rewriter(&getContext(), &worklist);
-    while (mlir::Operation *op = worklist.pop()) {
-      if (budget-- == 0) {
-        // What is done stays; the program is right at every step.
-        op->emitRemark() << "weft-simplify stops here: its rules keep changing this program";
-        break;
-      }
-      if (op == block.getTerminator())
-        continue;
-      if (mlir::isOpTriviallyDead(op)) {
-        rewriter.eraseOp(op);
-        continue;
-      }
-      rewriter.setInsertionPoint(op);
-      if (succeeded(simplify(op, rewriter)))
-        ++numRewrites;
-    }
-  }
-
-private:
-  static llvm::LogicalResult simplify(mlir::Operation *op, mlir::RewriterBase &rewriter) {
-    auto weftOp = mlir::dyn_cast<ir::WeftOp>(op);
-    if (!weftOp)
-      return llvm::failure();
-    if (succeeded(fold(op, rewriter)))
-      return llvm::success();
-    switch (weftOp.kind()) {
-    case ir::Kind::Elementwise:
-      return simplifyElementwise(op, rewriter);
-    case ir::Kind::Movement:
-      return simplifyMovement(op, rewriter);
-    case ir::Kind::Reduction:
-      return simplifyReduction(op, rewriter);
-    case ir::Kind::Contraction:
-      return simplifyContraction(op, rewriter);
-    default:
-      return llvm::failure();
-    }
+    numRewrites += simplify(main.getBody().front()).rewrites;
   }
 };
 
 } // namespace
+
+SimplifyWork simplify(mlir::Block &block) {
+  SimplifyWork work;
+  Worklist worklist;
+  int64_t budget = 4096;
+  for (mlir::Operation &op : llvm::reverse(block.without_terminator())) {
+    worklist.push(&op);
+    budget += kVisitsPerOp;
+  }
+  mlir::IRRewriter rewriter(block.getParentOp()->getContext(), &worklist);
+  while (mlir::Operation *op = worklist.pop()) {
+    if (budget-- == 0) {
+      // What is done stays; the program is right at every step.
+      op->emitRemark() << "weft-simplify stops here: its rules keep changing this program";
+      break;
+    }
+    if (op == block.getTerminator())
+      continue;
+    if (mlir::isOpTriviallyDead(op)) {
+      rewriter.eraseOp(op);
+      continue;
+    }
+    rewriter.setInsertionPoint(op);
+    work.operands += op->getNumOperands();
+    if (succeeded(applyRules(op, rewriter, worklist.begins)))
+      ++work.rewrites;
+  }
+  work.operands += worklist.begins.work();
+  return work;
+}
+
 } // namespace weft::compiler

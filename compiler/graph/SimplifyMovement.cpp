@@ -65,7 +65,11 @@ LogicalResult simplifyBroadcast(ir::BroadcastOp op, mlir::RewriterBase &rewriter
   return failure();
 }
 
-LogicalResult simplifySlice(ir::SliceOp op, mlir::RewriterBase &rewriter) {
+int64_t dimOf(ir::ConcatOp concat) {
+  return concat.getDim() < 0 ? concat.getDim() + tensorType(concat).getRank() : concat.getDim();
+}
+
+LogicalResult simplifySlice(ir::SliceOp op, mlir::RewriterBase &rewriter, ConcatBegins &begins) {
   auto from = tensorType(op.getInput());
   llvm::ArrayRef<int64_t> starts = op.getStarts(), limits = op.getLimits(), steps = op.getSteps();
   bool forward = llvm::all_of(steps, [](int64_t step) { return step > 0; });
@@ -87,21 +91,20 @@ LogicalResult simplifySlice(ir::SliceOp op, mlir::RewriterBase &rewriter) {
   }
   // A slice that lies in one input of a concat is a slice of that input.
   if (auto concat = op.getInput().getDefiningOp<ir::ConcatOp>()) {
-    int64_t dim = concat.getDim() < 0 ? concat.getDim() + from.getRank() : concat.getDim(),
-            begin = 0;
-    if (tensorType(op).getShape()[dim] == 0)
+    int64_t dim = dimOf(concat), extent = tensorType(op).getShape()[dim];
+    if (extent == 0)
       return failure();
-    int64_t last = starts[dim] + (tensorType(op).getShape()[dim] - 1) * steps[dim];
-    for (mlir::Value input : concat.getInputs()) {
-      int64_t extent = tensorType(input).getShape()[dim];
-      if (starts[dim] >= begin && last < begin + extent) {
-        llvm::SmallVector<int64_t> newStarts(starts), newLimits(limits);
-        newStarts[dim] -= begin;
-        newLimits[dim] = last + 1 - begin;
-        rewriter.replaceOpWithNewOp<ir::SliceOp>(op, input, newStarts, newLimits, steps);
-        return success();
-      }
-      begin += extent;
+    llvm::ArrayRef<int64_t> places = begins.of(concat);
+    // Of inputs that begin there the last one: the others are empty.
+    size_t input = llvm::upper_bound(places, starts[dim]) - places.begin() - 1;
+    int64_t last = starts[dim] + (extent - 1) * steps[dim];
+    if (last < places[input + 1]) {
+      llvm::SmallVector<int64_t> newStarts(starts), newLimits(limits);
+      newStarts[dim] -= places[input];
+      newLimits[dim] = last + 1 - places[input];
+      rewriter.replaceOpWithNewOp<ir::SliceOp>(op, concat.getInputs()[input], newStarts, newLimits,
+                                               steps);
+      return success();
     }
   }
   return failure();
@@ -109,13 +112,25 @@ LogicalResult simplifySlice(ir::SliceOp op, mlir::RewriterBase &rewriter) {
 
 } // namespace
 
-LogicalResult simplifyMovement(mlir::Operation *op, mlir::RewriterBase &rewriter) {
+llvm::ArrayRef<int64_t> ConcatBegins::of(ir::ConcatOp concat) {
+  auto [it, isNew] = begins_.try_emplace(concat);
+  if (isNew) {
+    it->second.push_back(0);
+    for (mlir::Value input : concat.getInputs())
+      it->second.push_back(it->second.back() + tensorType(input).getShape()[dimOf(concat)]);
+    work_ += int64_t(concat.getInputs().size());
+  }
+  return it->second;
+}
+
+LogicalResult simplifyMovement(mlir::Operation *op, mlir::RewriterBase &rewriter,
+                               ConcatBegins &begins) {
   if (auto transpose = dyn_cast<ir::TransposeOp>(op))
     return simplifyTranspose(transpose, rewriter);
   if (auto broadcast = dyn_cast<ir::BroadcastOp>(op))
     return simplifyBroadcast(broadcast, rewriter);
   if (auto slice = dyn_cast<ir::SliceOp>(op))
-    return simplifySlice(slice, rewriter);
+    return simplifySlice(slice, rewriter, begins);
   return failure();
 }
 

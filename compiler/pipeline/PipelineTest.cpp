@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "compiler/graph/Simplify.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
@@ -301,6 +302,32 @@ TEST_F(PipelineTest, AValueWith40000Users) {
   });
   ASSERT_TRUE(succeeded(Pipeline({}, nullptr, nullptr).run(*module, Phase::Import, Phase::Fuse)));
   EXPECT_LT(count(*module, "weft.fusion"), kUsers / 20);
+}
+
+// A network that stacks its steps and reads them one by one: the slices are the steps, and each is
+// found without a walk over the others.
+TEST_F(PipelineTest, FortyThousandStepsOfAStack) {
+  auto module = make(1, [&](mlir::OpBuilder &builder, mlir::Block *block) {
+    mlir::Location loc = builder.getUnknownLoc();
+    llvm::SmallVector<mlir::Value> steps, results;
+    for (int i = 0; i < kUsers; ++i)
+      steps.push_back(ir::TanhOp::create(builder, loc, i ? steps.back() : block->getArgument(0)));
+    mlir::Value stack = ir::ConcatOp::create(builder, loc, steps, 0);
+    auto step = mlir::cast<mlir::RankedTensorType>(steps[0].getType());
+    for (int64_t i = 0; i < kUsers; ++i) {
+      llvm::SmallVector<int64_t> starts(step.getRank(), 0), limits(step.getShape()),
+          ones(step.getRank(), 1);
+      starts[0] = i * step.getDimSize(0);
+      limits[0] += starts[0];
+      results.push_back(ir::SliceOp::create(builder, loc, stack, starts, limits, ones));
+    }
+    return results;
+  });
+  auto main = module->lookupSymbol<mlir::func::FuncOp>("main");
+  SimplifyWork work = simplify(main.getBody().front());
+  EXPECT_EQ(count(*module, "weft.slice"), 0);
+  EXPECT_EQ(count(*module, "weft.concat"), 0);
+  EXPECT_LT(work.operands, 10 * kUsers);
 }
 
 // 40,000 equal readers are one after CSE, and its 40,000 uses go with it.
