@@ -60,19 +60,14 @@ const weft::compiler::ProviderSet *cpuProviders() {
 }
 
 // Kernels for this machine: the plan needs what codegen says of them.
-absl::StatusOr<std::vector<weft::compiler::KernelInfo>>
-makeKernels(llvm::ArrayRef<weft::plan::KernelOp> kernels, llvm::StringRef dumpFolder) {
+weft::compiler::MadeKernels makeKernels(llvm::ArrayRef<weft::plan::KernelOp> kernels,
+                                        llvm::StringRef dumpFolder) {
   weft::compiler::CompileOptions options;
   options.verifyEachPhase = true;
-  auto compiled = weft::compiler::KernelCompiler::instance().compile(
+  std::vector<std::shared_ptr<const weft::compiler::CompiledKernel>> made;
+  return weft::compiler::KernelCompiler::instance().compile(
       kernels, weft::compiler::hostKernelMaker(weft::compiler::TargetInfo::host()), options,
-      dumpFolder);
-  if (!compiled.ok())
-    return compiled.status();
-  std::vector<weft::compiler::KernelInfo> infos;
-  for (const auto &kernel : *compiled)
-    infos.push_back(kernel->info);
-  return infos;
+      dumpFolder, made);
 }
 
 // Runs a range of phases as one pass, through the same driver as the backends do.

@@ -154,10 +154,7 @@ private:
   }
 
   // All into one module, with names that no other model has.
-  absl::StatusOr<std::vector<KernelInfo>> buildKernels(llvm::ArrayRef<plan::KernelOp> kernels) {
-    std::vector<KernelInfo> infos;
-    // Those of the program itself come first, then those of what prepares it.
-    std::string prefix = "weft_" + name_ + (kernelSets_++ == 0 ? "_" : "_prepare_");
+  MadeKernels buildKernels(llvm::ArrayRef<plan::KernelOp> kernels) {
     CodegenOptions options;
     options.verify = options_.compile.verifyEachPhase;
     if (options_.device) {
@@ -168,31 +165,37 @@ private:
       if (options_.device->maker.prepare)
         options_.device->maker.prepare(*module_.getContext());
     }
-    ir::DiagnosticCollector diagnostics(module_.getContext());
+    std::vector<absl::StatusOr<KernelInfo>> infos;
     for (plan::KernelOp kernel : kernels) {
-      auto fusions = kernel.getBody().front().getOps<ir::FusionOp>();
-      if (fusions.empty())
-        return absl::InternalError(("kernel " + kernel.getSymName() + " has no fusion").str());
-      std::string symbol = prefix + kernel.getSymName().str();
-      if (options_.device) {
-        absl::StatusOr<CompiledKernel> made =
-            options_.device->maker.make(*fusions.begin(), symbol, options);
-        if (!made.ok())
-          return absl::Status(made.status().code(),
-                              diagnostics.failure("kernel " + kernel.getSymName().str() + ": " +
-                                                  std::string(made.status().message())));
-        infos.push_back(made->info);
-        deviceKernels_.push_back(*std::move(made));
-        continue;
-      }
-      mlir::FailureOr<KernelInfo> info =
-          buildKernel(*fusions.begin(), symbol, *code_, target_, options);
-      if (mlir::failed(info))
-        return absl::InternalError(
-            diagnostics.failure("codegen of kernel " + kernel.getSymName().str() + " failed"));
-      infos.push_back(*info);
+      ir::DiagnosticCollector diagnostics(module_.getContext());
+      absl::StatusOr<KernelInfo> info = buildKernel(kernel, options);
+      if (!info.ok())
+        info = absl::Status(info.status().code(), diagnostics.failure(std::string(info.status().message())));
+      infos.push_back(std::move(info));
     }
     return infos;
+  }
+
+  absl::StatusOr<KernelInfo> buildKernel(plan::KernelOp kernel, const CodegenOptions &options) {
+    auto fusions = kernel.getBody().front().getOps<ir::FusionOp>();
+    if (fusions.empty())
+      return absl::InternalError("its fusion is gone");
+    bool prepares = kernel->getParentOp() != module_;
+    std::string symbol =
+        "weft_" + name_ + (prepares ? "_prepare_" : "_") + kernel.getSymName().str();
+    if (options_.device) {
+      absl::StatusOr<CompiledKernel> made =
+          options_.device->maker.make(*fusions.begin(), symbol, options);
+      if (!made.ok())
+        return made.status();
+      deviceKernels_.push_back(*std::move(made));
+      return deviceKernels_.back().info;
+    }
+    mlir::FailureOr<KernelInfo> info =
+        compiler::buildKernel(*fusions.begin(), symbol, *code_, target_, options);
+    if (mlir::failed(info))
+      return absl::InternalError("codegen failed");
+    return *info;
   }
 
   absl::Status bindWeights() {
@@ -419,7 +422,6 @@ private:
   std::string name_;
   mlir::OwningOpRef<mlir::ModuleOp> code_;
   mlir::OwningOpRef<mlir::ModuleOp> prepare_;
-  int kernelSets_ = 0;
   runtime::Program program_;
   std::vector<int32_t> parameters_;
   llvm::SmallVector<const RuntimeLibrary *, 2> libraries_; // that the program calls

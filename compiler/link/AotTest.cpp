@@ -131,6 +131,34 @@ TEST_F(AotTest, AnExecutableNeedsNoCompilerAndNoLibraryThatItDoesNotCall) {
     EXPECT_EQ(libraries.text.find(name), std::string::npos) << name << " in " << libraries.text;
 }
 
+// The same, with the sums of its columns in a fusion that is no kernel.
+TEST_F(AotTest, AKernelThatCannotBeCompiledIsSeveral) {
+  auto result = compile(options(Emit::Executable, "model"), R"(
+func.func @main(%x: tensor<4x8xf32> {weft.name = "x"}, %w: tensor<8xf32> {weft.parameter = "layer.w"}) -> (tensor<4x8xf32> {weft.name = "y"}) {
+  %r:2 = weft.fusion(%a = %x : tensor<4x8xf32>, %b = %w : tensor<8xf32>) -> (tensor<4x8xf32>, tensor<8xf32>) {
+    %0 = weft.broadcast %b : tensor<8xf32> to tensor<4x8xf32>
+    %1 = weft.mul %a, %0 : tensor<4x8xf32>
+    %2 = weft.exp %1 : tensor<4x8xf32>
+    %3 = weft.reduce_sum %2, dims = [1] : tensor<4x8xf32>
+    %4 = weft.reshape %3 : tensor<4xf32> to tensor<4x1xf32>
+    %5 = weft.broadcast %4 : tensor<4x1xf32> to tensor<4x8xf32>
+    %6 = weft.div %2, %5 : tensor<4x8xf32>
+    %7 = weft.transpose %2, [1, 0] : tensor<4x8xf32>
+    %8 = weft.reduce_sum %7, dims = [1] : tensor<8x4xf32>
+    weft.yield %6, %8 : tensor<4x8xf32>, tensor<8xf32>
+  }
+  return %r#0 : tensor<4x8xf32>
+})");
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(std::any_of(result->report.remarks.begin(), result->report.remarks.end(),
+                          [](const std::string &remark) {
+                            return remark.find("does-not-compile") != std::string::npos;
+                          }));
+  Command run = shell(folder + "/model --input " + folder + "/x.npy --output " + folder + "/y.npy");
+  ASSERT_EQ(run.code, 0) << run.text;
+  expectRight(folder + "/y.npy");
+}
+
 TEST_F(AotTest, WeightsMayStandBesideIt) {
   AotOptions beside = options(Emit::Executable, "model");
   beside.embedWeights = false;

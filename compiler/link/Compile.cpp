@@ -5,6 +5,7 @@
 #include "compiler/codegen/Sizes.h"
 #include "compiler/link/BuildProgram.h"
 #include "compiler/link/KernelCompiler.h"
+#include "compiler/link/SplitKernels.h"
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/plan/Extract.h"
 #include "compiler/plan/Passes.h"
@@ -43,6 +44,46 @@ void countInstructions(mlir::ModuleOp module, CompileReport &report) {
   }
 }
 
+mlir::LogicalResult sizesOf(plan::KernelOp kernel) {
+  auto fusions = kernel.getBody().front().getOps<ir::FusionOp>();
+  return mlir::success(llvm::all_of(
+      fusions, [](ir::FusionOp fusion) { return mlir::succeeded(kernelSizes(fusion)); }));
+}
+
+// Has the kernels made, and what becomes of those that cannot be, until all are.
+absl::Status makeAll(mlir::ModuleOp module, llvm::SmallVector<plan::KernelOp> kernels,
+                     const MakeKernels &makeKernels, llvm::StringRef dumpFolder,
+                     const PlanPhaseResult &result) {
+  KernelSplitter splitter(module);
+  while (!kernels.empty()) {
+    // Of parts, too, sizes may vary; of whole kernels that has been looked at.
+    llvm::SmallVector<RefusedKernel> refused;
+    llvm::erase_if(kernels, [&](plan::KernelOp kernel) {
+      ir::DiagnosticCollector diagnostics(module.getContext());
+      if (mlir::succeeded(sizesOf(kernel)))
+        return false;
+      refused.push_back({kernel, absl::InternalError(diagnostics.text())});
+      return true;
+    });
+    MadeKernels infos = makeKernels(kernels, dumpFolder);
+    if (!infos.ok())
+      return infos.status();
+    for (auto [kernel, info] : llvm::zip(kernels, *infos)) {
+      if (info.ok())
+        attachKernelInfo(kernel, *info);
+      else
+        refused.push_back({kernel, info.status()});
+    }
+    kernels.clear();
+    if (refused.empty())
+      break;
+    if (absl::Status split = splitter.split(refused, kernels); !split.ok())
+      return split;
+  }
+  splitter.refusals().flush(result.refusals);
+  return absl::OkStatus();
+}
+
 } // namespace
 
 void setPlanPhase(Pipeline &pipeline, const CompileOptions &options, MakeKernels makeKernels,
@@ -62,19 +103,16 @@ void setPlanPhase(Pipeline &pipeline, const CompileOptions &options, MakeKernels
         // Before anything is compiled: sizes that vary are given up for one kernel that cannot have
         // them.
         for (plan::KernelOp kernel : kernels)
-          for (auto fusion : kernel.getBody().front().getOps<ir::FusionOp>())
-            if (mlir::failed(kernelSizes(fusion)))
-              return mlir::failure();
-        auto infos = makeKernels(kernels, pipeline.dumpFolder());
+          if (mlir::failed(sizesOf(kernel)))
+            return mlir::failure();
+        absl::Status made = makeAll(module, kernels, makeKernels, pipeline.dumpFolder(), result);
         if (result.kernelMilliseconds)
           *result.kernelMilliseconds = millisecondsSince(start);
-        if (!infos.ok()) {
+        if (!made.ok()) {
           if (result.kernelFailure)
-            *result.kernelFailure = infos.status();
-          return mlir::emitError(module.getLoc()) << std::string(infos.status().message());
+            *result.kernelFailure = made;
+          return mlir::emitError(module.getLoc()) << std::string(made.message());
         }
-        for (auto [kernel, info] : llvm::zip(kernels, *infos))
-          attachKernelInfo(kernel, info);
         return runPasses(module, options.verifyEachPhase, [&](mlir::OpPassManager &passes) {
           addPlanMemoryPasses(passes, result.report, options.inPlace);
         });
@@ -86,10 +124,12 @@ namespace {
 // The phases that are left for what runs ahead: it was split off after claiming.
 mlir::LogicalResult planPrepare(mlir::ModuleOp prepare, CompileOptions options,
                                 const CompileRequest &request, llvm::StringRef dumpFolder,
-                                CompileReport &report, absl::Status &kernelFailure) {
+                                CompileReport &report, CompileReport &refusals,
+                                absl::Status &kernelFailure) {
   options.dumpDir = dumpFolder.empty() ? "" : (dumpFolder + "/prepare").str();
   Pipeline pipeline(options, request.providers, &report);
-  setPlanPhase(pipeline, options, request.makeKernels, {&report.plan, &kernelFailure, nullptr});
+  setPlanPhase(pipeline, options, request.makeKernels,
+               {&report.plan, &refusals, &kernelFailure, nullptr});
   return pipeline.run(prepare, Phase::Fuse, Phase::Plan);
 }
 
@@ -106,7 +146,7 @@ absl::Status compileToPlan(mlir::ModuleOp module, const CompileOptions &options,
   absl::Status kernelFailure;
   double kernelMilliseconds = 0;
   setPlanPhase(pipeline, options, request.makeKernels,
-               {&filled.plan, &kernelFailure, &kernelMilliseconds});
+               {&filled.plan, &filled, &kernelFailure, &kernelMilliseconds});
   auto failure = [&]() -> absl::Status {
     if (!kernelFailure.ok())
       return kernelFailure;
@@ -127,8 +167,8 @@ absl::Status compileToPlan(mlir::ModuleOp module, const CompileOptions &options,
   if (prepare) {
     auto startOfPrepare = std::chrono::steady_clock::now();
     CompileReport own;
-    if (mlir::failed(
-            planPrepare(*prepare, options, request, pipeline.dumpFolder(), own, kernelFailure)))
+    if (mlir::failed(planPrepare(*prepare, options, request, pipeline.dumpFolder(), own, filled,
+                                 kernelFailure)))
       return failure();
     countInstructions(*prepare, filled);
     filled.plan.constantBytes += own.plan.constantBytes;

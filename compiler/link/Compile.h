@@ -19,15 +19,21 @@ namespace weft::compiler {
 class Pipeline;
 class ProviderSet;
 
-// Makes the kernels of a program; the results stand in their order. dumpFolder is empty for no
-// dumps. Called once for a program and once more for what prepares it.
-using MakeKernels = std::function<absl::StatusOr<std::vector<KernelInfo>>(
-    llvm::ArrayRef<plan::KernelOp> kernels, llvm::StringRef dumpFolder)>;
+// What codegen says of each of some kernels, in their order, or why it cannot make it; an error
+// where the program cannot be whatever its kernels are.
+using MadeKernels = absl::StatusOr<std::vector<absl::StatusOr<KernelInfo>>>;
+
+// Makes kernels of a program. dumpFolder is empty for no dumps. Called for all of them, and again
+// for the parts of those that it could not make; then the same for what prepares the program. Names
+// of kernels differ within either.
+using MakeKernels =
+    std::function<MadeKernels(llvm::ArrayRef<plan::KernelOp> kernels, llvm::StringRef dumpFolder)>;
 
 // Makes the phase plan of a pipeline lower, have kernels made, and plan memory. What it fills must
 // outlive the pipeline's run; null: not wanted.
 struct PlanPhaseResult {
   PlanReport *report = nullptr;
+  CompileReport *refusals = nullptr; // gets the reasons of kernels that were split
   absl::Status *kernelFailure = nullptr;
   double *kernelMilliseconds = nullptr;
 };

@@ -92,6 +92,8 @@ struct Worker {
   Worker() : context(mlir::MLIRContext::Threading::DISABLED) {
     context.loadDialect<ir::WeftDialect, plan::PlanDialect>();
     registerCodegenDialects(context);
+    // Why a kernel cannot be made is a sentence for explain, not an op.
+    context.printOpOnDiagnostic(false);
   }
   mlir::MLIRContext context;
   int kernels = 0;
@@ -103,8 +105,7 @@ absl::StatusOr<std::shared_ptr<const CompiledKernel>> compileJob(const Job &job,
                                                                  const KernelDump &dump) {
   ir::DiagnosticCollector diagnostics(&worker.context);
   auto fail = [&](const absl::Status &status) {
-    return absl::Status(status.code(), diagnostics.failure("kernel " + job.name + ": " +
-                                                           std::string(status.message())));
+    return absl::Status(status.code(), diagnostics.failure(std::string(status.message())));
   };
 
   mlir::ParserConfig config(&worker.context, /*verifyAfterParse=*/false);
@@ -229,9 +230,10 @@ runtime::CacheUse KernelCompiler::contextUse() const {
   return impl_->contextUse();
 }
 
-absl::StatusOr<std::vector<std::shared_ptr<const CompiledKernel>>>
+std::vector<absl::StatusOr<KernelInfo>>
 KernelCompiler::compile(llvm::ArrayRef<plan::KernelOp> kernels, const KernelMaker &maker,
-                        const CompileOptions &options, llvm::StringRef dumpFolder) {
+                        const CompileOptions &options, llvm::StringRef dumpFolder,
+                        std::vector<std::shared_ptr<const CompiledKernel>> &made) {
   std::vector<Job> jobs;
   std::vector<std::string> keys;
   std::vector<Impl::Result> results(kernels.size());
@@ -287,10 +289,16 @@ KernelCompiler::compile(llvm::ArrayRef<plan::KernelOp> kernels, const KernelMake
   for (std::thread &thread : others)
     thread.join();
 
-  for (absl::Status &failure : failures)
-    if (!failure.ok())
-      return failure;
-  return results;
+  std::vector<absl::StatusOr<KernelInfo>> infos;
+  for (auto [result, failure] : llvm::zip(results, failures)) {
+    if (result) {
+      infos.push_back(result->info);
+      made.push_back(std::move(result));
+    } else {
+      infos.push_back(std::move(failure));
+    }
+  }
+  return infos;
 }
 
 void attachKernelInfo(plan::KernelOp kernel, const KernelInfo &info) {

@@ -43,11 +43,12 @@ public:
   static KernelCompiler &instance();
 
   // Compiles all of the kernels, on up to options.compileThreads threads, each in MLIR contexts of
-  // its own. The results stand in the order of `kernels`. The first failure in that order is the
-  // error: with codegen's diagnostics and the kernel's name.
-  absl::StatusOr<std::vector<std::shared_ptr<const CompiledKernel>>>
+  // its own. What codegen says of each stands in the order of `kernels`, or why it has none: with
+  // codegen's diagnostics. Those that were made are added to `made`.
+  std::vector<absl::StatusOr<KernelInfo>>
   compile(llvm::ArrayRef<plan::KernelOp> kernels, const KernelMaker &maker,
-          const CompileOptions &options, llvm::StringRef dumpFolder);
+          const CompileOptions &options, llvm::StringRef dumpFolder,
+          std::vector<std::shared_ptr<const CompiledKernel>> &made);
 
   // Of the kernels, and of the contexts that wait for the next ones.
   runtime::CacheUse use() const;

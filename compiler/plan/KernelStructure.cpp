@@ -1,5 +1,6 @@
 #include "compiler/plan/KernelStructure.h"
 
+#include "mlir/IR/Builders.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace weft::compiler {
@@ -59,6 +60,23 @@ std::string kernelNameSuffix(ir::FusionOp fusion) {
     last = name;
   }
   return suffix;
+}
+
+plan::KernelOp createKernel(mlir::OpBuilder &builder, ir::FusionOp fusion, size_t number) {
+  mlir::OpBuilder::InsertionGuard guard(builder);
+  auto kernel = plan::KernelOp::create(
+      builder, fusion.getLoc(), "k" + std::to_string(number) + kernelNameSuffix(fusion),
+      builder.getFunctionType(fusion->getOperandTypes(), fusion->getResultTypes()),
+      mlir::ArrayAttr(), mlir::ArrayAttr(), 1, 1, 0, 0, builder.getDenseI64ArrayAttr({}),
+      mlir::StringAttr(), mlir::StringAttr(), mlir::FloatAttr(), mlir::FloatAttr());
+  mlir::Block *block = builder.createBlock(&kernel.getBody());
+  llvm::SmallVector<mlir::Value> arguments;
+  for (mlir::Value operand : fusion->getOperands())
+    arguments.push_back(block->addArgument(operand.getType(), fusion.getLoc()));
+  mlir::Operation *body = builder.clone(*fusion);
+  body->setOperands(arguments);
+  plan::ReturnOp::create(builder, fusion.getLoc(), body->getResults());
+  return kernel;
 }
 
 } // namespace weft::compiler

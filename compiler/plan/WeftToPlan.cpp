@@ -8,7 +8,6 @@
 #include "dialects/plan/ir/Plan.h"
 #include "dialects/weft/ir/Attributes.h"
 #include "dialects/weft/ir/Weft.h"
-#include "mlir/IR/IRMapping.h"
 #include "runtime/core/alignment.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/MapVector.h"
@@ -282,20 +281,7 @@ private:
       return kernel;
     mlir::OpBuilder::InsertionGuard guard(builder_);
     builder_.setInsertionPoint(program_);
-    std::string name = "k" + std::to_string(kernels_.size() - 1) + kernelNameSuffix(fusion);
-    kernel = plan::KernelOp::create(
-        builder_, fusion.getLoc(), name,
-        builder_.getFunctionType(fusion->getOperandTypes(), fusion->getResultTypes()),
-        mlir::ArrayAttr(), mlir::ArrayAttr(), 1, 1, 0, 0, builder_.getDenseI64ArrayAttr({}),
-        mlir::StringAttr(), mlir::StringAttr(), mlir::FloatAttr(), mlir::FloatAttr());
-    mlir::Block *block = builder_.createBlock(&kernel.getBody());
-    mlir::IRMapping mapping;
-    llvm::SmallVector<mlir::Value> arguments;
-    for (mlir::Value operand : fusion->getOperands())
-      arguments.push_back(block->addArgument(operand.getType(), fusion.getLoc()));
-    mlir::Operation *body = builder_.clone(*fusion, mapping);
-    body->setOperands(arguments);
-    plan::ReturnOp::create(builder_, fusion.getLoc(), body->getResults());
+    kernel = createKernel(builder_, fusion, kernels_.size() - 1);
     return kernel;
   }
 

@@ -59,8 +59,8 @@ void prepare(mlir::MLIRContext &context) {
   context.loadAllAvailableDialects();
 }
 
-absl::StatusOr<std::shared_ptr<runtime::Executable>> compile(mlir::ModuleOp module,
-                                                             const Variant &variant) {
+absl::StatusOr<std::shared_ptr<runtime::Executable>>
+compile(mlir::ModuleOp module, const Variant &variant, compiler::CompileReport *report) {
   absl::StatusOr<compiler::Backend *> backend = compiler::findBackend(variant.backend);
   if (!backend.ok())
     return backend.status();
@@ -70,7 +70,7 @@ absl::StatusOr<std::shared_ptr<runtime::Executable>> compile(mlir::ModuleOp modu
     diagnostics += "\n  " + diagnostic.str();
     return mlir::success();
   });
-  auto executable = (*backend)->compile(*copy, variant.options, nullptr);
+  auto executable = (*backend)->compile(*copy, variant.options, report);
   if (!executable.ok())
     return absl::Status(executable.status().code(),
                         std::string(executable.status().message()) + diagnostics);

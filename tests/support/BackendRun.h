@@ -42,9 +42,9 @@ std::optional<std::string> narrowFeatures();
 // A context that can hold modules for every registered backend.
 void prepare(mlir::MLIRContext &context);
 
-// The module stays as it is: the backend gets a copy.
-absl::StatusOr<std::shared_ptr<runtime::Executable>> compile(mlir::ModuleOp module,
-                                                             const Variant &variant);
+// The module stays as it is: the backend gets a copy. report may be null.
+absl::StatusOr<std::shared_ptr<runtime::Executable>>
+compile(mlir::ModuleOp module, const Variant &variant, compiler::CompileReport *report = nullptr);
 // Results in the order of the function's; inputs are copied, so that donation cannot be seen.
 absl::StatusOr<std::vector<ir::HostTensor>> run(std::shared_ptr<runtime::Executable> executable,
                                                 const std::vector<ir::HostTensor> &inputs,

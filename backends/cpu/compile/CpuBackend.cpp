@@ -63,18 +63,9 @@ CpuBackend::compile(mlir::ModuleOp module, const CompileOptions &options, Compil
   compiler::CompileRequest request;
   request.providers = ours.claim ? providers() : nullptr;
   request.target = target->key();
-  request.makeKernels =
-      [&](llvm::ArrayRef<plan::KernelOp> ops,
-          llvm::StringRef dumpFolder) -> absl::StatusOr<std::vector<compiler::KernelInfo>> {
-    auto compiled = compiler::KernelCompiler::instance().compile(
-        ops, compiler::hostKernelMaker(*target), ours, dumpFolder);
-    if (!compiled.ok())
-      return compiled.status();
-    std::vector<compiler::KernelInfo> infos;
-    for (const auto &kernel : *compiled)
-      infos.push_back(kernel->info);
-    llvm::append_range(kernels, *std::move(compiled));
-    return infos;
+  request.makeKernels = [&](llvm::ArrayRef<plan::KernelOp> ops, llvm::StringRef dumpFolder) {
+    return compiler::KernelCompiler::instance().compile(ops, compiler::hostKernelMaker(*target),
+                                                        ours, dumpFolder, kernels);
   };
   runtime::SizeTable sizes;
   absl::StatusOr<runtime::Program> program =

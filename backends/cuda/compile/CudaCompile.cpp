@@ -61,22 +61,14 @@ absl::StatusOr<CompiledProgram> compileProgram(mlir::ModuleOp module,
   compiler::CompileRequest request;
   request.providers = providers;
   request.target = maker.key;
-  request.makeKernels =
-      [&](llvm::ArrayRef<plan::KernelOp> ops,
-          llvm::StringRef dumpFolder) -> absl::StatusOr<std::vector<compiler::KernelInfo>> {
+  request.makeKernels = [&](llvm::ArrayRef<plan::KernelOp> ops,
+                            llvm::StringRef dumpFolder) -> compiler::MadeKernels {
     // Asked here, where ops have their locations: kernels are made without.
     for (plan::KernelOp kernel : ops)
       for (auto fusion : kernel.getBody().front().getOps<ir::FusionOp>())
         if (mlir::Operation *op = unscheduled(fusion))
           return refusal(op);
-    auto compiled = compiler::KernelCompiler::instance().compile(ops, maker, options, dumpFolder);
-    if (!compiled.ok())
-      return compiled.status();
-    std::vector<compiler::KernelInfo> infos;
-    for (const auto &kernel : *compiled)
-      infos.push_back(kernel->info);
-    llvm::append_range(kernels, *std::move(compiled));
-    return infos;
+    return compiler::KernelCompiler::instance().compile(ops, maker, options, dumpFolder, kernels);
   };
   absl::StatusOr<runtime::Program> program =
       compiler::compileToProgram(module, options, request, report);
