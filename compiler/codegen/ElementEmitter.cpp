@@ -223,14 +223,20 @@ void ElementEmitter::noteFailure(Value condition, Value mask) {
 
 //===-- Elements ------------------------------------------------------------------------------===//
 
-Value ElementEmitter::at(Value tensor, llvm::ArrayRef<Index> position, Value mask) {
+Value ElementEmitter::at(Value tensor, llvm::ArrayRef<Index> given, Value mask) {
+  // A dim of size 1 has one position, also in lanes that a write at an offset leaves out.
+  llvm::SmallVector<Index> position(given);
+  for (auto [at, size] :
+       llvm::zip(position, mlir::cast<mlir::RankedTensorType>(tensor.getType()).getShape()))
+    if (size == 1)
+      at = Index::of(0);
   for (Scope &scope : scopes_)
     if (auto found = scope.elements.find(tensor); found != scope.elements.end())
       for (const Element &element : found->second)
-        if (element.mask == mask && llvm::ArrayRef(element.position) == position)
+        if (element.mask == mask && element.position == position)
           return element.value;
   Value value = compute(tensor, position, mask);
-  scopes_.back().elements[tensor].push_back({llvm::SmallVector<Index>(position), mask, value});
+  scopes_.back().elements[tensor].push_back({std::move(position), mask, value});
   return value;
 }
 

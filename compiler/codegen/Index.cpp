@@ -7,6 +7,32 @@
 
 namespace weft::compiler {
 
+// The digits of a position have one form whatever shapes they were taken through: x / a, x % b and
+// (x / a) % b. Schedules tell by it that a value is read where they computed it.
+
+using Kind = IndexSpace::Kind;
+
+// The symbol that the index is, without a coefficient; null for none.
+static const IndexSpace::Symbol *single(const IndexSpace &space, const Index &index) {
+  bool is = index.constant == 0 && index.terms.size() == 1 && index.terms[0].second == 1;
+  return is ? &space.symbol(index.terms[0].first) : nullptr;
+}
+
+// Whether `high` is what dividing `low`'s dividend by its divisor leaves, as it is or less what a
+// further division took: the next digit.
+static bool follows(const IndexSpace &space, const IndexSpace::Symbol &high,
+                    const IndexSpace::Symbol &low) {
+  const IndexSpace::Symbol *quotient =
+      high.kind == Kind::Remainder ? single(space, high.of) : &high;
+  if (!quotient || quotient->kind != Kind::Quotient || low.kind != Kind::Remainder)
+    return false;
+  if (quotient->of == low.of && quotient->by == low.by)
+    return true;
+  const IndexSpace::Symbol *whole = single(space, low.of);
+  return whole && whole->kind == Kind::Quotient && quotient->of == whole->of &&
+         quotient->by == whole->by * low.by;
+}
+
 Index IndexSpace::intern(Symbol symbol) {
   Index index;
   index.terms.push_back({static_cast<int32_t>(symbols_.size()), 1});
@@ -40,6 +66,15 @@ Index IndexSpace::lane(int64_t lanes) {
 }
 
 Index IndexSpace::opaque(Kind kind, const Index &of, int64_t by) {
+  if (const Symbol *symbol = single(*this, of)) {
+    const Symbol inner = *symbol; // which interning may move
+    if (kind == Kind::Quotient && inner.kind == Kind::Quotient)
+      return divide(inner.of, inner.by * by).first;
+    if (inner.kind == Kind::Remainder && inner.by % by == 0) {
+      auto [quotient, remainder] = divide(inner.of, by);
+      return kind == Kind::Remainder ? remainder : divide(quotient, inner.by / by).second;
+    }
+  }
   for (auto [id, symbol] : llvm::enumerate(symbols_))
     if (symbol.kind == kind && symbol.by == by && symbol.of == of)
       return Index{0, {{static_cast<int32_t>(id), 1}}};
@@ -80,23 +115,19 @@ Index IndexSpace::add(const Index &a, const Index &b) {
       ++i, ++j;
     }
   }
-  // A quotient and its remainder that meet again are what was divided: by * q + r.
-  for (auto &[q, qc] : sum.terms) {
-    if (symbols_[q].kind != Kind::Quotient)
-      continue;
-    for (auto &[r, rc] : sum.terms) {
-      const Symbol &quotient = symbols_[q], &remainder = symbols_[r];
-      if (remainder.kind != Kind::Remainder || remainder.by != quotient.by ||
-          qc != rc * quotient.by || !(remainder.of == quotient.of))
+  // Neighbouring digits that meet again are one.
+  for (auto [h, highCoefficient] : sum.terms)
+    for (auto [l, lowCoefficient] : sum.terms) {
+      const Symbol high = symbols_[h], low = symbols_[l];
+      if (highCoefficient != lowCoefficient * low.by || !follows(*this, high, low))
         continue;
-      Index whole = scale(quotient.of, rc), rest;
-      rest.constant = sum.constant;
+      Index both = high.kind == Kind::Quotient ? low.of : divide(low.of, low.by * high.by).second;
+      Index rest = Index::of(sum.constant);
       for (auto &term : sum.terms)
-        if (term.first != q && term.first != r)
+        if (term.first != h && term.first != l)
           rest.terms.push_back(term);
-      return add(rest, whole);
+      return add(rest, scale(both, lowCoefficient));
     }
-  }
   return sum;
 }
 

@@ -259,6 +259,24 @@ TEST(Rows, ReductionsOverMiddleDims) {
 
 // batch_norm: rows that lie in several runs, which vectors fill, or not, or more than one block of
 // a sum; what is expensive waits in scratch.
+// The means of an average pooling where channels are innermost, as they are and with channels in
+// front: channels fill blocks of vectors, or end in one.
+TEST(Rows, MeansOverWindowsInTwoOrders) {
+  for (const char *channels : {"8", "96", "128"}) {
+    auto of = [&](const std::string &text) {
+      return replaced(text, "C", channels);
+    };
+    checkFusion(of("%x: tensor<2x6x2x5x2xCxf32>, %b: tensor<Cxf32>"), of(R"(
+      %0 = weft.reduce_sum %x, dims = [2, 4] : tensor<2x6x2x5x2xCxf32>
+      %1 = weft.broadcast %b : tensor<Cxf32> to tensor<2x6x5xCxf32>
+      %2 = weft.mul %0, %1 : tensor<2x6x5xCxf32>
+      %3 = weft.transpose %2, [0, 3, 1, 2] : tensor<2x6x5xCxf32>
+      %4 = weft.neg %3 : tensor<2xCx6x5xf32>
+      %5 = weft.reshape %4 : tensor<2xCx6x5xf32> to tensor<2xCx30xf32>)"),
+                of("%2: tensor<2x6x5xCxf32>, %4: tensor<2xCx6x5xf32>, %5: tensor<2xCx30xf32>"));
+  }
+}
+
 TEST(Rows, RowsOfSeveralRuns) {
   struct Sizes {
     const char *n, *c, *h, *w;
@@ -470,6 +488,38 @@ TEST(Rows, RotationsOfNormalizedRows) {
 }
 
 // Few long rows: the columns are cut into blocks, the last one shorter.
+// The normalised row is there, too: what lies in a part of a line keeps the lines apart.
+TEST(Rows, PartsOfLinesOfNormalizedRows) {
+  for (auto [slice, shape] : {std::pair{"[[0, 0, 3] : [2, 4, 5] : [1, 1, 1]]", "2x4x2"},
+                              {"[[0, 1, 0] : [2, 3, 5] : [1, 1, 1]]", "2x2x5"}}) {
+    auto of = [&, slice = slice, shape = shape](const std::string &text) {
+      return replaced(replaced(text, "SLICE", slice), "SHAPE", shape);
+    };
+    checkFusion("%x: tensor<2x4x5xf32>", of(R"(
+      %s = weft.reduce_sum %x, dims = [1, 2] : tensor<2x4x5xf32>
+      %r = weft.reshape %s : tensor<2xf32> to tensor<2x1x1xf32>
+      %b = weft.broadcast %r : tensor<2x1x1xf32> to tensor<2x4x5xf32>
+      %d = weft.sub %x, %b : tensor<2x4x5xf32>
+      %p = weft.slice %dSLICE : tensor<2x4x5xf32>
+      %q = weft.neg %p : tensor<SHAPExf32>)"),
+                of("%d: tensor<2x4x5xf32>, %q: tensor<SHAPExf32>"));
+  }
+}
+
+// A row that becomes a part of something is one element there, or one of each row.
+TEST(Rows, WritesOfSums) {
+  checkFusion("%x: tensor<6x1xf32>, %z: tensor<6xf32>", R"(
+    %s = weft.reduce_sum %x, dims = [0] : tensor<6x1xf32>
+    %w = weft.insert_slice %s into %z[[2] : [1]] : tensor<1xf32> into tensor<6xf32>)",
+              "%w: tensor<6xf32>");
+  checkFusion("%x: tensor<5x40xf32>, %z: tensor<5x40xf32>", R"(
+    %s = weft.reduce_sum %x, dims = [1] : tensor<5x40xf32>
+    %r = weft.reshape %s : tensor<5xf32> to tensor<5x1xf32>
+    %w = weft.insert_slice %r into %z[[0, 33] : [1, 1]] : tensor<5x1xf32> into tensor<5x40xf32>
+    %a = weft.add %w, %x : tensor<5x40xf32>)",
+              "%a: tensor<5x40xf32>");
+}
+
 TEST(Rows, SumsOverFewLongRows) {
   for (int n : {2047, 2048, 3000, 5 * 1024}) {
     std::string rows = "tensor<3x" + std::to_string(n) + "xf32>",

@@ -8,13 +8,11 @@
 #include "compiler/codegen/Schedule.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace weft::compiler {
 
 namespace arith = mlir::arith;
 namespace linalg = mlir::linalg;
-namespace scf = mlir::scf;
 using mlir::Operation;
 using mlir::Value;
 
@@ -74,8 +72,8 @@ struct NestSchedule {
       if (atom != lanes)
         others.push_back(atom);
     llvm::ArrayRef<int32_t> reduced = kernel.domain.inner();
-    int64_t n = kernel.domain.atoms()[lanes], whole = n / kColumns,
-            blocks = llvm::divideCeil(n, kColumns), rows = kernel.domain.positions(reduced);
+    int64_t n = kernel.domain.atoms()[lanes], blocks = llvm::divideCeil(n, kColumns),
+            rows = kernel.domain.positions(reduced);
     kernel.info.count = kernel.domain.positions(others) * blocks;
     bool isWindow = rows <= kWindow && rows * static_cast<int64_t>(kernel.ops.size()) <= kWindowOps;
     auto columns = [&](const Index &other, int64_t size, const Index &base) {
@@ -117,22 +115,8 @@ struct NestSchedule {
     };
     f.loop(f.begin, f.end, kernel.info.count, {}, [&](Index piece, KernelFunction::State &) {
       auto [other, block] = f.e.space.divide(piece, blocks);
-      if (n % kColumns == 0)
-        return columns(other, kColumns, f.e.space.scale(block, kColumns));
-      if (!whole)
-        return columns(other, n, Index::of(0));
-      Value isLast = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::eq, f.e.scalarIndex(block),
-                                             f.e.constantIndex(whole));
-      auto branch = scf::IfOp::create(f.builder, f.e.loc, isLast, /*withElseRegion=*/true);
-      auto fill = [&](mlir::Block *body, int64_t size, const Index &base) {
-        mlir::OpBuilder::InsertionGuard guard(f.builder);
-        f.builder.setInsertionPointToStart(body);
-        f.e.pushScope();
-        columns(other, size, base);
-        f.e.popScope();
-      };
-      fill(branch.thenBlock(), n % kColumns, Index::of(whole * kColumns));
-      fill(branch.elseBlock(), kColumns, f.e.space.scale(block, kColumns));
+      f.block(block, n, kColumns,
+              [&, other = other](const Index &base, int64_t size) { columns(other, size, base); });
     });
   }
 

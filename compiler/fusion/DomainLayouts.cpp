@@ -194,7 +194,9 @@ void DomainAnalysis::mergeAtoms() {
     lists.push_back(flat(layouts[value]));
   Atoms kept(domain.kept_.begin(), domain.kept_.end());
   auto adjacent = [&](int32_t x, int32_t y) {
-    if (llvm::is_contained(kept, x) != llvm::is_contained(kept, y))
+    // A value of slices of rows has the one in full and of the other only a part.
+    if (llvm::is_contained(kept, x) != llvm::is_contained(kept, y) ||
+        llvm::is_contained(domain.near_, x) != llvm::is_contained(domain.near_, y))
       return false;
     for (const Atoms &atoms : lists) {
       auto i = llvm::find(atoms, x), j = llvm::find(atoms, y);
@@ -218,6 +220,7 @@ void DomainAnalysis::mergeAtoms() {
       domain.atoms_[x] *= domain.atoms_[y];
       for (Atoms &atoms : lists)
         atoms.erase(std::remove(atoms.begin(), atoms.end(), y), atoms.end());
+      llvm::erase(domain.near_, y);
       side.erase(side.begin() + i);
     }
   };

@@ -106,6 +106,23 @@ bool DomainAnalysis::checkPositions() {
   return true;
 }
 
+// Whether an op that takes a part of an operand, or makes it a part of its result, has each element
+// at the same position of the dim in both.
+static bool keepsPlaces(Operation *op, unsigned operand, int64_t dim) {
+  if (auto concat = mlir::dyn_cast<ir::ConcatOp>(op)) {
+    int64_t along = concat.getDim(), rank = shapeOf(concat.getResult()).size();
+    return dim != (along < 0 ? along + rank : along) ||
+           llvm::all_of(op->getOperands().take_front(operand),
+                        [&](Value before) { return shapeOf(before)[dim] == 0; });
+  }
+  auto slice = mlir::dyn_cast<ir::SliceOp>(op);
+  auto insert = mlir::dyn_cast<ir::InsertSliceOp>(op);
+  if (insert && operand == 0)
+    return true;
+  return (slice ? slice.getStarts() : insert.getStarts())[dim] == 0 &&
+         (slice ? slice.getSteps() : insert.getSteps())[dim] == 1;
+}
+
 // Whether a slice, or what a value becomes a part of, has its elements in the row that they have in
 // the operand.
 bool DomainAnalysis::staysInRow(Operation *op, Value operand) {
@@ -116,10 +133,14 @@ bool DomainAnalysis::staysInRow(Operation *op, Value operand) {
   if (from == layouts.end() || to == layouts.end())
     return false;
   Atoms kept;
-  for (auto [before, after] : llvm::zip(from->second, to->second)) {
+  for (auto [dim, before, after] : llvm::enumerate(from->second, to->second)) {
     bool isOuter =
         llvm::any_of(before, [&](int32_t atom) { return llvm::is_contained(domain.outer_, atom); });
-    if (isOuter && before != after)
+    // A value may be several operands: of concats, which have few.
+    bool keeps = llvm::all_of(op->getOpOperands(), [&, dim = dim](mlir::OpOperand &use) {
+      return use.get() != operand || keepsPlaces(op, use.getOperandNumber(), dim);
+    });
+    if (isOuter && (before != after || !keeps))
       return false;
     if (isOuter)
       kept.append(after.begin(), after.end());

@@ -1,0 +1,146 @@
+// Positions as linear forms: what they say is what arithmetic gives, and digits of one position
+// have one form whatever shapes they went through.
+#include "compiler/codegen/Index.h"
+
+#include <random>
+
+#include "llvm/ADT/Sequence.h"
+#include "llvm/Support/MathExtras.h"
+#include "gtest/gtest.h"
+
+namespace weft::compiler {
+namespace {
+
+using Shape = llvm::SmallVector<int64_t>;
+
+class IndexTest : public testing::Test {
+protected:
+  // A loop variable, known by its number.
+  Index variable(int number, int64_t extent) {
+    extents_.resize(std::max<size_t>(extents_.size(), number + 1));
+    extents_[number] = extent;
+    return space.scalar(valueOf(number), extent);
+  }
+  static mlir::Value valueOf(int number) {
+    return mlir::Value::getFromOpaquePointer(reinterpret_cast<void *>(intptr_t(number + 1) << 8));
+  }
+  int64_t evaluate(const Index &index, llvm::ArrayRef<int64_t> variables) {
+    int64_t sum = index.constant;
+    for (auto [id, coefficient] : index.terms) {
+      IndexSpace::Symbol symbol = space.symbol(id);
+      int64_t value = 0;
+      if (symbol.kind == IndexSpace::Kind::Scalar) {
+        for (size_t i = 0; i < variables.size(); ++i)
+          if (symbol.value == valueOf(int(i)))
+            value = variables[i];
+      } else {
+        value = evaluate(symbol.of, variables);
+        value = symbol.kind == IndexSpace::Kind::Quotient
+                    ? llvm::divideFloorSigned(value, symbol.by)
+                    : value - symbol.by * llvm::divideFloorSigned(value, symbol.by);
+      }
+      EXPECT_LT(value, symbol.extent);
+      sum += coefficient * value;
+    }
+    return sum;
+  }
+  int64_t pick(int64_t n) {
+    return int64_t(random() % uint64_t(n));
+  }
+  // The factors run together to some dims.
+  Shape group(llvm::ArrayRef<int64_t> factors) {
+    Shape shape{1};
+    for (int64_t factor : factors) {
+      if (pick(2))
+        shape.push_back(1);
+      shape.back() *= factor;
+    }
+    return shape;
+  }
+
+  IndexSpace space;
+  std::mt19937 random{7};
+  llvm::SmallVector<int64_t> extents_;
+};
+
+TEST_F(IndexTest, DigitsHaveOneFormWhateverShapesTheyWentThrough) {
+  for (int round = 0; round < 300; ++round) {
+    Shape factors;
+    int64_t size = 1;
+    for (int64_t i = 0, n = 2 + pick(4); i < n; ++i)
+      factors.push_back(2 + pick(6)), size *= factors.back();
+    Index x = variable(round, size);
+    llvm::SmallVector<Index> digits = space.delinearize(x, factors);
+    for (int way = 0; way < 4; ++way) {
+      // Through some shapes, of the whole and of its dims.
+      Index linear = x;
+      for (int i = 0; i < 3; ++i) {
+        Shape shape = group(factors);
+        linear = space.linearize(space.delinearize(linear, shape), shape);
+        EXPECT_TRUE(linear == x);
+      }
+      Shape shape = group(factors);
+      llvm::SmallVector<Index> dims = space.delinearize(linear, shape), again;
+      size_t next = 0;
+      for (auto [dim, extent] : llvm::zip(dims, shape)) {
+        Shape own;
+        for (int64_t left = extent; left > 1; left /= own.back())
+          own.push_back(factors[next++]);
+        again.append(space.delinearize(dim, own));
+      }
+      EXPECT_TRUE(again == digits);
+      // Neighbours meet in any order of additions.
+      Index sum;
+      auto order = llvm::to_vector(llvm::seq<size_t>(0, factors.size()));
+      std::shuffle(order.begin(), order.end(), random);
+      for (size_t i : order) {
+        int64_t stride = 1;
+        for (size_t k = i + 1; k < factors.size(); ++k)
+          stride *= factors[k];
+        sum = space.add(sum, space.scale(digits[i], stride));
+      }
+      EXPECT_TRUE(sum == x);
+    }
+  }
+}
+
+// Random sums, multiples, quotients and remainders, some of them negative.
+TEST_F(IndexTest, SaysWhatArithmeticGives) {
+  for (int round = 0; round < 200; ++round) {
+    llvm::SmallVector<Index> known;
+    llvm::SmallVector<llvm::SmallVector<int64_t>> values; // of each, for some values of variables
+    llvm::SmallVector<llvm::SmallVector<int64_t>> variables(20);
+    for (int v = 0; v < 3; ++v) {
+      known.push_back(variable(3 * round + v, 1 + pick(40)));
+      values.emplace_back();
+      for (auto &point : variables) {
+        point.resize(3 * round + v + 1);
+        values.back().push_back(point.back() = pick(extents_[3 * round + v]));
+      }
+    }
+    for (int step = 0; step < 12; ++step) {
+      size_t a = size_t(pick(known.size())), b = size_t(pick(known.size()));
+      int64_t number = 1 + pick(9), kind = pick(5);
+      auto [quotient, remainder] = space.divide(known[a], number);
+      known.push_back(kind == 0   ? space.add(known[a], known[b])
+                      : kind == 1 ? space.scale(known[a], number - 4)
+                      : kind == 2 ? space.add(known[a], number - 5)
+                      : kind == 3 ? quotient
+                                  : remainder);
+      llvm::SmallVector<int64_t> results;
+      for (size_t i = 0; i < variables.size(); ++i) {
+        int64_t x = values[a][i], y = values[b][i];
+        results.push_back(kind == 0   ? x + y
+                          : kind == 1 ? x * (number - 4)
+                          : kind == 2 ? x + number - 5
+                          : kind == 3 ? llvm::divideFloorSigned(x, number)
+                                      : x - number * llvm::divideFloorSigned(x, number));
+        ASSERT_EQ(evaluate(known.back(), variables[i]), results.back());
+      }
+      values.push_back(results);
+    }
+  }
+}
+
+} // namespace
+} // namespace weft::compiler
