@@ -77,7 +77,12 @@ void add_movement(Calls &all) {
         return step({x}, {{size}, {dim}, {d.random.below((n + size - 1) / size)}});
       },
       [](const Tensors &a, const Step &s) {
-        return split(a[0], s.numbers[0][0], s.numbers[1][0])[static_cast<size_t>(s.numbers[2][0])];
+        Tensors parts = split(a[0], s.numbers[0][0], s.numbers[1][0]);
+        size_t part = static_cast<size_t>(s.numbers[2][0]);
+        // A smaller input has fewer.
+        if (part >= parts.size())
+          throw Error(ErrorKind::kIndex, "split has no such part");
+        return parts[part];
       },
       "weft::split($0, #0, #1)[#2]", 0.5};
   auto like = [](Draw &d, int x) {

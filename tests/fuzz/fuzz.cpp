@@ -42,6 +42,8 @@ int main(int argc, char **argv) {
   app.add_option("--failures", failures_allowed,
                  "how many failing programs to report before it ends");
   app.add_flag("--print", print, "print each program before it runs");
+  app.add_flag("--whole-kernels", weft::fuzz::whole_kernels,
+               "a kernel that has to be split is a failure, too");
   CLI11_PARSE(app, argc, argv);
   if (minutes <= 0 && programs == UINT64_MAX)
     minutes = 1;

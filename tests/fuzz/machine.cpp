@@ -31,6 +31,20 @@ std::vector<std::vector<int>> last_uses(const Program &program) {
   return dying;
 }
 
+// What explain says of a kernel that was split in an evaluation after this one; empty for none.
+std::string split_kernel(uint64_t after) {
+  for (const Evaluation &evaluation : recent_evaluations())
+    for (const std::string &note : evaluation.notes)
+      if (evaluation.number > after && note.find("does-not-compile") != std::string::npos)
+        return note;
+  return "";
+}
+
+uint64_t last_evaluation() {
+  std::vector<Evaluation> evaluations = recent_evaluations();
+  return evaluations.empty() ? 0 : evaluations.back().number;
+}
+
 } // namespace
 
 void Machine::apply(const Step &step) {
@@ -47,6 +61,7 @@ void Machine::apply(const Step &step) {
 
 Outcome run(const Program &program, const Setup &setup) {
   Outcome outcome;
+  uint64_t before = whole_kernels ? last_evaluation() : 0;
   use(setup.backend, setup.threads, setup.eager);
   manual_seed(program.seed);
   try {
@@ -72,6 +87,8 @@ Outcome run(const Program &program, const Setup &setup) {
   } catch (const Error &error) {
     outcome.error = std::string(name(error.kind())) + ": " + error.message();
   }
+  if (whole_kernels && outcome.error.empty())
+    outcome.error = split_kernel(before);
   use("reference", 1, false);
   return outcome;
 }

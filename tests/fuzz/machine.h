@@ -43,6 +43,10 @@ struct Outcome {
   std::vector<ir::HostTensor> outputs;
 };
 
+// Whether a kernel that fusing made and codegen refused is an error, though the program runs: it has
+// become several.
+inline bool whole_kernels = false;
+
 // Sets the process up, runs, and reads the outputs.
 Outcome run(const Program &program, const Setup &setup);
 
