@@ -6,7 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "backends/cpu/device/convolution_packing.h"
 #include "backends/cpu/device/convolution_parts.h"
+#include "backends/cpu/device/depthwise_gradient.h"
 #include "backends/cpu/device/onednn_convolution.h"
+#include "backends/cpu/device/parts_scratch.h"
 #include "runtime/threading/parallel_for.h"
 
 namespace weft::backends::cpu {
@@ -189,7 +191,7 @@ public:
   }
 
   int64_t scratch_bytes() const override {
-    return scratch_bytes_;
+    return partial_bytes_ + scratch_.bytes(threads_);
   }
 
   absl::Status run(std::span<void *const> operands, void *scratch) override {
@@ -208,8 +210,8 @@ private:
   static constexpr int64_t kSumGrain = 16384; // elements that are worth a second thread
 
   struct Part {
-    int64_t image = 0, gradient = 0;  // elements before the part's first image
-    int64_t scratch = 0, partial = 0; // bytes in the scratch memory
+    int64_t image = 0, gradient = 0; // elements before the part's first image
+    int64_t partial = 0;             // bytes before its partial result, in the scratch memory
     std::unique_ptr<OnednnConvolution> convolution;
   };
   struct Call {
@@ -236,10 +238,9 @@ private:
       Part &made = parts_.emplace_back();
       made.image = first * (elements(problem.image) / batch);
       made.gradient = first * (elements(problem.result) / batch);
-      made.scratch = scratch_bytes_;
-      scratch_bytes_ += runtime::align((*convolution)->scratch_bytes());
+      scratch_.add((*convolution)->scratch_bytes());
       made.convolution = *std::move(convolution);
-      made.partial = scratch_bytes_;
+      made.partial = partial_bytes_;
       if (i == 0) {
         packed_ = made.convolution->weight_bytes() > 0;
         partial_elements_ =
@@ -247,7 +248,7 @@ private:
       }
       // Where it is plain, the first part's is the result itself.
       if (i > 0 || packed_)
-        scratch_bytes_ += runtime::align(partial_elements_ * 4);
+        partial_bytes_ += runtime::align(partial_elements_ * 4);
       first += count;
     }
     return absl::OkStatus();
@@ -259,15 +260,17 @@ private:
                : reinterpret_cast<float *>(call.scratch + call.state->parts_[i].partial);
   }
 
-  static int32_t compute(void *data, int, int64_t begin, int64_t end) {
+  static int32_t compute(void *data, int thread, int64_t begin, int64_t end) {
     Call &call = *static_cast<Call *>(data);
+    PartedState &state = *call.state;
+    char *scratch = call.scratch + state.partial_bytes_; // behind the partial results
     for (int64_t i = begin; i < end; ++i) {
-      Part &part = call.state->parts_[static_cast<size_t>(i)];
+      Part &part = state.parts_[static_cast<size_t>(i)];
       void *operands[] = {static_cast<float *>(call.operands[0]) + part.image,
                           static_cast<float *>(call.operands[1]) + part.gradient,
                           partial(call, static_cast<size_t>(i))};
       call.statuses[static_cast<size_t>(i)] =
-          part.convolution->run(operands, call.scratch + part.scratch);
+          part.convolution->run(operands, state.scratch_.of(scratch, i, thread, state.threads_));
     }
     return 0;
   }
@@ -285,7 +288,8 @@ private:
 
   std::vector<Part> parts_;
   bool packed_ = false; // whether partial results are in the library's layout
-  int64_t partial_elements_ = 0, scratch_bytes_ = 0;
+  int64_t partial_elements_ = 0, partial_bytes_ = 0;
+  PartsScratch scratch_;
   int threads_ = 1;
 };
 
@@ -306,8 +310,10 @@ public:
     absl::StatusOr<ConvolutionProblem> problem = read_problem(call);
     if (!problem.ok())
       return problem.status();
-    if (problem->kind == ConvolutionKind::kWeightGradient)
-      return PartedState::create(*problem, parts_of(*problem), threads);
+    if (problem->kind == ConvolutionKind::kWeightGradient) {
+      auto state = depthwise_weight_gradient(*problem, threads);
+      return state ? std::move(state) : PartedState::create(*problem, parts_of(*problem), threads);
+    }
     absl::StatusOr<std::unique_ptr<OnednnConvolution>> convolution =
         OnednnConvolution::create(*problem, threads, threads);
     if (!convolution.ok())

@@ -230,6 +230,50 @@ TEST(Convolution, TakesImagesWithChannelsLast) {
     }
 }
 
+// The kernel of ours: channels that fill no vector, windows that reach into the padding on both
+// sides, images smaller than a window, tiles and parts with a rest.
+TEST(Convolution, WeightGradientsOfDepthwiseConvolutions) {
+  for (Problem p : {Problem{{3, 72, 28, 28}, {72, 1, 5, 5}, 2, 2, 1, 72, true},
+                    {{2, 20, 14, 9}, {20, 1, 5, 5}, 1, 2, 1, 20, true},
+                    {{16, 96, 7, 7}, {96, 1, 5, 5}, 1, 2, 1, 96, true},
+                    {{1, 37, 12, 31}, {37, 1, 7, 7}, 3, 3, 1, 37, true},
+                    {{2, 19, 11, 11}, {19, 1, 3, 5}, 1, 0, 2, 19, true},
+                    {{1, 16, 3, 2}, {16, 1, 5, 5}, 1, 4, 1, 16, true},
+                    {{2, 24, 40, 4}, {24, 1, 1, 7}, 1, 3, 1, 24, true},
+                    {{1, 1100, 5, 5}, {1100, 1, 5, 5}, 2, 3, 1, 1100, true},
+                    {{2, 130, 13, 13}, {130, 1, 3, 3}, 1, 1, 1, 130, true}}) {
+    Problem row_major = p;
+    row_major.channels_last = false;
+    LibraryCall plain = row_major.call("weight_gradient");
+    Values values = random_operands(plain);
+    std::vector<double> sums, sizes;
+    expected(p, "weight_gradient", values, sums, sizes);
+    for (size_t i = 0; i < 2; ++i)
+      values[i] = with_channels_last(values[i], plain.operands[i].dims);
+    LibraryCall call = p.call("weight_gradient");
+    Values one = values;
+    ASSERT_TRUE(run(call, one, 1).ok());
+    for (size_t i = 0; i < sums.size(); ++i)
+      ASSERT_NEAR(one[2][i], sums[i], 1e-6 * sizes[i] + 1e-30) << p.image[1] << " element " << i;
+    for (int threads : {2, 5}) {
+      Values more = values;
+      ASSERT_TRUE(run(call, more, threads).ok());
+      EXPECT_EQ(more[2], one[2]) << threads << " threads";
+    }
+  }
+}
+
+// Scratch of a call is what its threads work in, not what its parts would: no call takes more than
+// the images that it reads.
+TEST(Convolution, WeightGradientsTakeLittleScratch) {
+  for (const Problem &p : {Problem{{16, 480, 14, 14}, {480, 1, 5, 5}, 1, 2, 1, 480, true},
+                           {{16, 1152, 7, 7}, {1152, 1, 3, 3}, 1, 1, 1, 1152, true}}) {
+    auto state = convolution_entry().init(p.call("weight_gradient"), 2);
+    ASSERT_TRUE(state.ok()) << state.status();
+    EXPECT_LT((*state)->scratch_bytes(), 4 * elements(p.image));
+  }
+}
+
 // Of a network's shapes: images are used where they lie.
 TEST(Convolution, ImagesWithChannelsLastAreNotCopied) {
   for (const Problem &p : {Problem{{2, 64, 28, 28}, {64, 64, 3, 3}, 1, 1, 1, 1, true},

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "runtime/core/alignment.h"
+#include "backends/cpu/device/parts_scratch.h"
 #include "runtime/core/dtype.h"
 #include "runtime/threading/parallel_for.h"
 
@@ -53,8 +53,7 @@ public:
           made.offsets.push_back(channel * byte_size(DType::kFloat32));
         made.offsets.push_back(forward ? at_result : at_image);
         made.operands.resize(made.offsets.size());
-        made.scratch = scratch_bytes_;
-        scratch_bytes_ += runtime::align((*convolution)->scratch_bytes());
+        scratch_.add((*convolution)->scratch_bytes());
         made.convolution = *std::move(convolution);
         channel += some;
       }
@@ -64,7 +63,7 @@ public:
   }
 
   int64_t scratch_bytes() const override {
-    return scratch_bytes_;
+    return scratch_.bytes(threads_);
   }
 
   absl::Status run(std::span<void *const> operands, void *scratch) override {
@@ -81,7 +80,6 @@ private:
   struct Part {
     std::unique_ptr<OnednnConvolution> convolution;
     std::vector<int64_t> offsets; // of its operands, in bytes
-    int64_t scratch = 0;
     std::vector<void *> operands;
   };
   struct Call {
@@ -91,20 +89,21 @@ private:
     std::vector<absl::Status> statuses;
   };
 
-  static int32_t run_parts(void *data, int, int64_t begin, int64_t end) {
+  static int32_t run_parts(void *data, int thread, int64_t begin, int64_t end) {
     Call &call = *static_cast<Call *>(data);
+    PartsState &state = *call.state;
     for (int64_t i = begin; i < end; ++i) {
-      Part &part = call.state->parts_[static_cast<size_t>(i)];
+      Part &part = state.parts_[static_cast<size_t>(i)];
       for (size_t k = 0; k < part.operands.size(); ++k)
         part.operands[k] = static_cast<char *>(call.operands[k]) + part.offsets[k];
-      call.statuses[static_cast<size_t>(i)] =
-          part.convolution->run(part.operands, call.scratch + part.scratch);
+      call.statuses[static_cast<size_t>(i)] = part.convolution->run(
+          part.operands, state.scratch_.of(call.scratch, i, thread, state.threads_));
     }
     return 0;
   }
 
   std::vector<Part> parts_;
-  int64_t scratch_bytes_ = 0;
+  PartsScratch scratch_;
   int threads_ = 1;
 };
 

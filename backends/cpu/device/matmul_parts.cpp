@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/core/alignment.h"
+#include "backends/cpu/device/parts_scratch.h"
 #include "runtime/core/dtype.h"
 #include "runtime/threading/parallel_for.h"
 
@@ -48,7 +48,7 @@ public:
     return SumOrder::kFixed;
   }
   int64_t scratch_bytes() const override {
-    return scratch_bytes_;
+    return scratch_.bytes(at_once_ ? threads_ : 1);
   }
   int64_t packed_bytes() const override {
     return 0;
@@ -131,7 +131,6 @@ private:
   struct Part {
     std::unique_ptr<OnednnMatmul> matmul;
     std::vector<int64_t> offsets; // of its operands, in bytes
-    int64_t scratch = 0;
     std::vector<void *> operands;
   };
   struct Call {
@@ -152,22 +151,23 @@ private:
     if (!matmul.ok())
       return matmul.status();
     Part &part = parts_.emplace_back();
-    part.scratch = scratch_bytes_;
-    scratch_bytes_ += runtime::align((*matmul)->scratch_bytes());
+    scratch_.add((*matmul)->scratch_bytes());
     part.matmul = *std::move(matmul);
     part.operands.resize(offsets.size());
     part.offsets = std::move(offsets);
     return absl::OkStatus();
   }
 
-  static int32_t run_parts(void *data, int, int64_t begin, int64_t end) {
+  static int32_t run_parts(void *data, int thread, int64_t begin, int64_t end) {
     Call &call = *static_cast<Call *>(data);
+    PartedMatmul &matmul = *call.matmul;
+    int threads = matmul.at_once_ ? matmul.threads_ : 1;
     for (int64_t i = begin; i < end; ++i) {
-      Part &part = call.matmul->parts_[static_cast<size_t>(i)];
+      Part &part = matmul.parts_[static_cast<size_t>(i)];
       for (size_t k = 0; k < part.operands.size(); ++k)
         part.operands[k] = static_cast<char *>(call.operands[k]) + part.offsets[k];
       call.statuses[static_cast<size_t>(i)] =
-          part.matmul->run(part.operands, call.scratch + part.scratch);
+          part.matmul->run(part.operands, matmul.scratch_.of(call.scratch, i, thread, threads));
     }
     return 0;
   }
@@ -175,7 +175,7 @@ private:
   int threads_;
   bool at_once_ = false;
   std::vector<Part> parts_;
-  int64_t scratch_bytes_ = 0;
+  PartsScratch scratch_;
 };
 
 absl::StatusOr<std::unique_ptr<OnednnMatmul>> cut_result(const MatmulProblem &problem,

@@ -35,6 +35,11 @@ inline bool has_avx512() {
   return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;
 }
 
+// The same of AVX2.
+inline bool has_avx2() {
+  return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx2) == dnnl_cpu_isa_avx2;
+}
+
 template <typename T, dnnl_status_t (*destroy)(T)> class Owned {
 public:
   Owned() = default;

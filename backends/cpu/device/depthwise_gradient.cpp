@@ -1,0 +1,276 @@
+// gradient[c, i, j] = sum over n, y, x of image[n, y s + i d - p, x s + j d - p, c] g[n, y, x, c]:
+// for each channel as many dot products as there are taps, and vectors lie along channels. A row of
+// taps stays in registers while the pixels of a few rows go by; the sums of such tiles are added up
+// in memory, tile after tile, so that an error stays that of a short sum.
+//
+// Ranges of tiles (parts) and of channels (units) are computed by one thread each, parts are added
+// in order, and their number depends on the shapes alone: so do the bits.
+#include "backends/cpu/device/depthwise_gradient.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "backends/cpu/device/onednn_v2.h"
+#include "runtime/core/alignment.h"
+#include "runtime/threading/parallel_for.h"
+
+namespace weft::backends::cpu {
+namespace {
+
+// Channels of a unit: what a thread reads of a pixel lies in a row of four cache lines.
+constexpr int64_t kUnitChannels = 64;
+// Units times parts: as many as there may be threads.
+constexpr int64_t kMostTasks = 16;
+// Pixels of a tile: many enough that loading and storing its sums does not count, few enough that
+// the rows it reads stay in the L1 cache for all taps (16 channels of 5 + 4 rows of 28 take 16 KB).
+constexpr int64_t kTilePixels = 64;
+
+struct Shape {
+  int64_t images, channels, height, width, rows, columns; // of the image, and of the result
+  int64_t tap_rows, tap_columns;
+  std::array<int64_t, 2> stride, padding, dilation;
+  int64_t tile_rows, tiles_of_image;
+};
+
+// The tiles [first_tile, last_tile) of the channels [first, last), added to sums[tap, channel].
+struct Task {
+  const Shape *shape;
+  const float *image, *gradient;
+  float *sums;
+  int64_t first_tile, last_tile, first, last;
+};
+
+#define WEFT_INLINE __attribute__((always_inline)) inline
+
+template <int kLanes> struct Lanes {
+  using Vector = float __attribute__((ext_vector_type(kLanes)));
+};
+template <> struct Lanes<1> {
+  using Vector = float;
+};
+
+template <int kLanes> WEFT_INLINE typename Lanes<kLanes>::Vector load(const float *from) {
+  typename Lanes<kLanes>::Vector value;
+  std::memcpy(&value, from, sizeof(float) * kLanes);
+  return value;
+}
+
+// Rounded up; b is positive.
+WEFT_INLINE int64_t ceil_div(int64_t a, int64_t b) {
+  return a <= 0 ? -(-a / b) : (a + b - 1) / b;
+}
+
+// One tile of kLanes channels. The pixels that no tap of a row reads padding for are summed up two
+// at a time, so that enough sums are under way at once; the others tap by tap.
+template <int kLanes, int kTaps>
+WEFT_INLINE void add_tile(const Shape &s, const float *image, const float *gradient, float *sums,
+                          int64_t first_row, int64_t last_row) {
+  using Vector = typename Lanes<kLanes>::Vector;
+  int64_t step = s.stride[1] * s.channels, tap = s.dilation[1] * s.channels;
+  int64_t inner = std::min(ceil_div(s.padding[1], s.stride[1]), s.columns);
+  int64_t behind = s.width - 1 + s.padding[1] - (kTaps - 1) * s.dilation[1];
+  int64_t outer = std::clamp(behind < 0 ? 0 : behind / s.stride[1] + 1, inner, s.columns);
+  for (int64_t i = 0; i < s.tap_rows; ++i) {
+    Vector even[kTaps] = {}, odd[kTaps] = {};
+    for (int64_t y = first_row; y < last_row; ++y) {
+      int64_t row = y * s.stride[0] + i * s.dilation[0] - s.padding[0];
+      if (row < 0 || row >= s.height)
+        continue;
+      int64_t start = (row * s.width - s.padding[1]) * s.channels; // may lie before the row
+      const float *g = gradient + y * s.columns * s.channels;
+      int64_t x = inner;
+      for (; x + 1 < outer; x += 2) {
+        Vector g0 = load<kLanes>(g + x * s.channels), g1 = load<kLanes>(g + (x + 1) * s.channels);
+        const float *p = image + (start + x * step);
+        for (int j = 0; j < kTaps; ++j) {
+          even[j] += load<kLanes>(p + j * tap) * g0;
+          odd[j] += load<kLanes>(p + step + j * tap) * g1;
+        }
+      }
+      if (x < outer) {
+        Vector g0 = load<kLanes>(g + x * s.channels);
+        for (int j = 0; j < kTaps; ++j)
+          even[j] += load<kLanes>(image + (start + x * step + j * tap)) * g0;
+      }
+      for (int j = 0; j < kTaps; ++j) {
+        int64_t before = s.padding[1] - j * s.dilation[1], last = s.width - 1 + before;
+        int64_t begin = std::max<int64_t>(ceil_div(before, s.stride[1]), 0),
+                end = last < 0 ? 0 : std::min(last / s.stride[1] + 1, s.columns);
+        for (x = begin; x < std::min(inner, end); ++x)
+          even[j] +=
+              load<kLanes>(image + (start + x * step + j * tap)) * load<kLanes>(g + x * s.channels);
+        for (x = std::max(outer, begin); x < end; ++x)
+          odd[j] +=
+              load<kLanes>(image + (start + x * step + j * tap)) * load<kLanes>(g + x * s.channels);
+      }
+    }
+    for (int j = 0; j < kTaps; ++j) {
+      float *to = sums + (i * kTaps + j) * s.channels;
+      Vector sum = load<kLanes>(to) + (even[j] + odd[j]);
+      std::memcpy(to, &sum, sizeof(float) * kLanes);
+    }
+  }
+}
+
+// As many of the task's channels as fill vectors of kLanes.
+template <int kLanes, int kTaps>
+WEFT_INLINE void add_channels(const Task &task, const float *image, const float *gradient,
+                              int64_t first_row, int64_t last_row, int64_t &c) {
+  for (; c + kLanes <= task.last; c += kLanes)
+    add_tile<kLanes, kTaps>(*task.shape, image + c, gradient + c, task.sums + c, first_row,
+                            last_row);
+}
+
+template <int kTaps> WEFT_INLINE void add_tiles(const Task &task) {
+  const Shape &s = *task.shape;
+  for (int64_t tile = task.first_tile; tile < task.last_tile; ++tile) {
+    int64_t n = tile / s.tiles_of_image, first = tile % s.tiles_of_image * s.tile_rows,
+            last = std::min(first + s.tile_rows, s.rows), c = task.first;
+    const float *image = task.image + n * s.height * s.width * s.channels,
+                *gradient = task.gradient + n * s.rows * s.columns * s.channels;
+    add_channels<16, kTaps>(task, image, gradient, first, last, c);
+    add_channels<8, kTaps>(task, image, gradient, first, last, c);
+    add_channels<4, kTaps>(task, image, gradient, first, last, c);
+    add_channels<1, kTaps>(task, image, gradient, first, last, c);
+  }
+}
+
+WEFT_INLINE void compute(const Task &task) {
+  if (task.shape->tap_columns == 3)
+    add_tiles<3>(task);
+  else if (task.shape->tap_columns == 5)
+    add_tiles<5>(task);
+  else
+    add_tiles<7>(task);
+}
+
+// The same for each kind of processor, with the instructions that it has.
+void compute_plain(const Task &task) {
+  compute(task);
+}
+#if defined(__x86_64__)
+__attribute__((target("avx2,fma"))) void compute_avx2(const Task &task) {
+  compute(task);
+}
+__attribute__((target("avx512f"))) void compute_avx512(const Task &task) {
+  compute(task);
+}
+#endif
+
+using Compute = void (*)(const Task &task);
+Compute compute_here() {
+#if defined(__x86_64__)
+  // What oneDNN may use, so that its variable holds for this kernel as well.
+  if (has_avx512())
+    return compute_avx512;
+  if (has_avx2() && __builtin_cpu_supports("fma"))
+    return compute_avx2;
+#endif
+  return compute_plain;
+}
+
+class DepthwiseState : public runtime::LibraryCallState {
+public:
+  DepthwiseState(const ConvolutionProblem &p, int threads) : threads_(threads) {
+    shape_ = {p.image[0],
+              p.image[1],
+              p.image[2],
+              p.image[3],
+              p.result[2],
+              p.result[3],
+              p.weight[2],
+              p.weight[3],
+              p.strides,
+              p.padding,
+              p.dilation,
+              1,
+              1};
+    shape_.tile_rows = std::clamp<int64_t>(kTilePixels / shape_.columns, 1, shape_.rows);
+    shape_.tiles_of_image = (shape_.rows + shape_.tile_rows - 1) / shape_.tile_rows;
+    tiles_ = shape_.images * shape_.tiles_of_image;
+    taps_ = shape_.tap_rows * shape_.tap_columns;
+    units_ = (shape_.channels + kUnitChannels - 1) / kUnitChannels;
+    parts_ = std::clamp<int64_t>(kMostTasks / units_, 1, tiles_);
+  }
+
+  int64_t scratch_bytes() const override {
+    return parts_ * taps_ * shape_.channels * byte_size(DType::kFloat32);
+  }
+
+  absl::Status run(std::span<void *const> operands, void *scratch) override {
+    Call call{this, operands, static_cast<float *>(scratch)};
+    runtime::parallel_for(units_ * parts_, 1, threads_, compute_tasks, &call);
+    runtime::parallel_for(shape_.channels, kUnitChannels, threads_, add_up, &call);
+    return absl::OkStatus();
+  }
+
+private:
+  struct Call {
+    const DepthwiseState *state;
+    std::span<void *const> operands;
+    float *sums; // [part, tap, channel]
+  };
+
+  static int32_t compute_tasks(void *data, int, int64_t begin, int64_t end) {
+    const Call &call = *static_cast<Call *>(data);
+    const DepthwiseState &state = *call.state;
+    const Shape &shape = state.shape_;
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t part = i / state.units_, unit = i % state.units_;
+      Task task{&shape,
+                static_cast<const float *>(call.operands[0]),
+                static_cast<const float *>(call.operands[1]),
+                call.sums + part * state.taps_ * shape.channels,
+                state.tiles_ * part / state.parts_,
+                state.tiles_ * (part + 1) / state.parts_,
+                unit * kUnitChannels,
+                std::min((unit + 1) * kUnitChannels, shape.channels)};
+      for (int64_t tap = 0; tap < state.taps_; ++tap)
+        std::fill(task.sums + tap * shape.channels + task.first,
+                  task.sums + tap * shape.channels + task.last, 0.0f);
+      state.compute_(task);
+    }
+    return 0;
+  }
+
+  static int32_t add_up(void *data, int, int64_t begin, int64_t end) {
+    const Call &call = *static_cast<Call *>(data);
+    const DepthwiseState &state = *call.state;
+    float *result = static_cast<float *>(call.operands[2]);
+    int64_t channels = state.shape_.channels, taps = state.taps_;
+    for (int64_t c = begin; c < end; ++c)
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        float sum = call.sums[tap * channels + c];
+        for (int64_t part = 1; part < state.parts_; ++part)
+          sum += call.sums[(part * taps + tap) * channels + c];
+        result[c * taps + tap] = sum;
+      }
+    return 0;
+  }
+
+  Shape shape_;
+  int64_t tiles_, taps_, units_, parts_;
+  int threads_;
+  Compute compute_ = compute_here();
+};
+
+} // namespace
+
+std::unique_ptr<runtime::LibraryCallState> depthwise_weight_gradient(const ConvolutionProblem &p,
+                                                                     int threads) {
+  int64_t width = p.weight[3];
+  if (p.kind != ConvolutionKind::kWeightGradient || !p.channels_last || p.groups != p.image[1] ||
+      p.groups != p.weight[0] || (width != 3 && width != 5 && width != 7))
+    return nullptr;
+  // The library has a kernel of its own for many of width 3, as fast as this one.
+  if (width == 3) {
+    absl::StatusOr<std::unique_ptr<OnednnConvolution>> library =
+        OnednnConvolution::create(p, 1, threads);
+    if (library.ok() && (*library)->implementation().starts_with("jit_dw"))
+      return nullptr;
+  }
+  return std::make_unique<DepthwiseState>(p, threads);
+}
+
+} // namespace weft::backends::cpu
