@@ -31,12 +31,6 @@ static int64_t product(llvm::ArrayRef<int64_t> sizes) {
   return n;
 }
 
-static Value sumOf(KernelFunction &f, Value a, Value b) {
-  if (mlir::isa<mlir::FloatType>(mlir::getElementTypeOrSelf(a.getType())))
-    return f.e.make<arith::AddFOp>(a, b);
-  return f.e.make<arith::AddIOp>(a, b);
-}
-
 //===-- Scatters ------------------------------------------------------------------------------===//
 
 Value combineScattered(ElementEmitter &e, Operation *scatter, Value there, Value update) {
@@ -60,6 +54,7 @@ Value combineScattered(ElementEmitter &e, Operation *scatter, Value there, Value
 // One loop over the source. Pieces hold different parts of the result: the dims before the
 // scattered one, and columns after it, so that whoever adds to an element does so alone and in the
 // source's order. The lanes of a vector are columns of a slice, and so never meet in an element.
+// Where many meet, they are added up in more digits.
 static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op) {
   KernelFunction f(kernel, kernel.info.symbol);
   IndexSpace &space = f.e.space;
@@ -100,25 +95,71 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
                      const Index &c) { // linear position in the result
     return space.add(space.add(space.scale(l, size * trail), space.scale(t, trail)), c);
   };
+  // Totals of float32, or what those of float64 lose, in scratch, for each element of the dims from
+  // the scattered one on.
+  mlir::Type type = mlir::cast<mlir::RankedTensorType>(base.getType()).getElementType();
+  mlir::Type f64 = f.builder.getF64Type();
+  bool isWide = type.isF32();
+  Value kept;
+  if (scattersTotals(op, product(middle)))
+    kept = f.scratch(kernel.claimScratch(size * trail * 8), size * trail, f64);
+  auto keptAt = [&](const Index &l, const Index &place) {
+    return space.add(place, space.scale(l, -size * trail));
+  };
+  auto load = [&](Value memory, const Index &at, Value mask, bool vector) {
+    Value value = f.e.load(memory, memory == kept ? f64 : type, at, mask);
+    return vector ? f.e.broadcast(value) : value;
+  };
+  // Of a scalar or a vector.
+  auto widened = [&](Value value) -> Value {
+    auto vector = mlir::dyn_cast<mlir::VectorType>(value.getType());
+    return f.e.make<arith::ExtFOp>(vector ? mlir::Type(vector.clone(f64)) : f64, value);
+  };
+  // The element at `place` with one that meets it.
+  auto meet = [&](const Index &l, const Index &place, Value update, Value mask) {
+    bool vector = mlir::isa<mlir::VectorType>(update.getType());
+    if (puts)
+      return f.e.store(out, update, place, mask);
+    if (!kept)
+      return f.e.store(out, combineScattered(f.e, op, load(out, place, mask, vector), update),
+                       place, mask);
+    Index at = keptAt(l, place);
+    Value before = load(kept, at, mask, vector);
+    if (isWide)
+      return f.e.store(kept, f.sum(before, widened(update)), at, mask);
+    Value total = f.addKeeping(load(out, place, mask, vector), update, before);
+    f.e.store(out, total, place, mask);
+    f.e.store(kept, before, at, mask);
+  };
   auto piece = [&](const Index &l, const Index &first, int64_t n) {
-    // The base first: one run, where the piece has all columns.
-    if (blocks == 1)
-      f.run(size * trail, 1, space.scale(l, size * trail), {},
-            [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-              for (const KernelFunction::Unit &unit : units)
-                f.e.store(out, f.e.at(base, space.delinearize(unit.position, to), unit.mask),
-                          unit.position, unit.mask);
-            });
-    else
-      f.loop(size, {}, [&](Index t, KernelFunction::State &) {
-        f.run(n, 1, first, {},
+    // emit(position, mask) for the elements of the piece: one run, where it has all columns.
+    auto each = [&](llvm::function_ref<void(const Index &, Value)> emit) {
+      if (blocks == 1)
+        f.run(size * trail, 1, space.scale(l, size * trail), {},
               [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-                for (const KernelFunction::Unit &unit : units) {
-                  Index at = element(l, t, unit.position);
-                  f.e.store(out, f.e.at(base, space.delinearize(at, to), unit.mask), at, unit.mask);
-                }
+                for (const KernelFunction::Unit &unit : units)
+                  emit(unit.position, unit.mask);
               });
-      });
+      else
+        f.loop(size, {}, [&](Index t, KernelFunction::State &) {
+          f.run(n, 1, first, {},
+                [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
+                  for (const KernelFunction::Unit &unit : units)
+                    emit(element(l, t, unit.position), unit.mask);
+                });
+        });
+    };
+    // The base first.
+    each([&](const Index &at, Value mask) {
+      Value element = f.e.at(base, space.delinearize(at, to), mask);
+      if (!kept || !isWide)
+        f.e.store(out, element, at, mask);
+      if (kept)
+        f.e.store(kept,
+                  isWide ? widened(f.e.broadcast(element))
+                         : f.e.broadcast(f.e.constant(f.builder.getF64FloatAttr(0))),
+                  keptAt(l, at), mask);
+    });
     auto leadAt = space.delinearize(l, leadTo);
     auto target = [&](llvm::ArrayRef<Index> at, Value mask = nullptr) -> Index {
       llvm::SmallVector<Index> position;
@@ -153,8 +194,7 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
     // store of the vector that it is a part of.
     auto oneByOne = [&](int64_t count, const Index &base,
                         llvm::function_ref<Source(const Index &)> sourceAt) {
-      mlir::Type type = mlir::cast<mlir::RankedTensorType>(source.getType()).getElementType(),
-                 i64 = f.builder.getI64Type();
+      mlir::Type i64 = f.builder.getI64Type();
       Value places = f.scratch(placeScratch, kScatterBatch, i64),
             updates = f.scratch(updateScratch, kScatterBatch, type);
       auto batch = [&](int64_t n, const Index &from) {
@@ -175,10 +215,7 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
           Value at = f.e.make<arith::IndexCastOp>(f.builder.getIndexType(),
                                                   f.e.load(places, i64, number, nullptr));
           Index place = space.scalar(at, std::max<int64_t>(product(to), 1));
-          Value update = f.e.load(updates, type, number, nullptr);
-          if (!puts)
-            update = combineScattered(f.e, op, f.e.load(out, type, place, nullptr), update);
-          f.e.store(out, update, place, nullptr);
+          meet(l, place, f.e.load(updates, type, number, nullptr), nullptr);
         };
         f.loop(n / kScatterUnroll, {}, [&](Index round, KernelFunction::State &) {
           for (int64_t u = 0; u < kScatterUnroll; ++u)
@@ -209,12 +246,7 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
         at.resize(from.size());
         if (trail == 1 && product(trailFrom) == 1) {
           Index place = element(l, target(at), Index::of(0));
-          Value update = f.e.at(source, at);
-          if (!puts)
-            update =
-                combineScattered(f.e, op, f.e.load(out, update.getType(), place, nullptr), update);
-          f.e.store(out, update, place, nullptr);
-          return;
+          return meet(l, place, f.e.at(source, at), nullptr);
         }
         if (byColumns && wholeSlices) {
           // One target a step.
@@ -224,14 +256,7 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
                   for (const KernelFunction::Unit &unit : units) {
                     llvm::copy(space.delinearize(unit.position, trailTo), at.begin() + dim + width);
                     Value update = f.e.broadcast(f.e.at(source, at, unit.mask));
-                    Index place = element(l, t, unit.position);
-                    if (!puts)
-                      update = combineScattered(
-                          f.e, op,
-                          f.e.broadcast(f.e.load(out, mlir::getElementTypeOrSelf(update.getType()),
-                                                 place, unit.mask)),
-                          update);
-                    f.e.store(out, update, place, unit.mask);
+                    meet(l, element(l, t, unit.position), update, unit.mask);
                   }
                 });
           return;
@@ -252,14 +277,24 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
                                              f.e.constantIndex(have));
       covered = covered ? f.e.make<arith::AndIOp>(covered, inside) : inside;
     }
-    if (!covered)
-      return add();
-    auto branch = scf::IfOp::create(f.builder, f.e.loc, covered, /*withElseRegion=*/false);
-    mlir::OpBuilder::InsertionGuard guard(f.builder);
-    f.builder.setInsertionPointToStart(branch.thenBlock());
-    f.e.pushScope();
-    add();
-    f.e.popScope();
+    if (covered) {
+      auto branch = scf::IfOp::create(f.builder, f.e.loc, covered, /*withElseRegion=*/false);
+      mlir::OpBuilder::InsertionGuard guard(f.builder);
+      f.builder.setInsertionPointToStart(branch.thenBlock());
+      f.e.pushScope();
+      add();
+      f.e.popScope();
+    } else {
+      add();
+    }
+    if (kept)
+      each([&](const Index &at, Value mask) {
+        Value value = load(kept, keptAt(l, at), mask, true);
+        f.e.store(out,
+                  isWide ? f.e.make<arith::TruncFOp>(f.e.vectorOf(type), value)
+                         : f.settle(load(out, at, mask, true), value),
+                  at, mask);
+      });
   };
   Value firstPiece = isSized ? f.e.constantIndex(0) : f.begin,
         lastPiece = isSized ? f.e.constantIndex(blocks) : f.end;
@@ -282,7 +317,7 @@ static mlir::LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op)
 
 //===-- Scans ---------------------------------------------------------------------------------===//
 
-// One loop along the scanned dim, each step of which stores what the sums are then. Pieces hold
+// One walk along the scanned dim, each step of which stores what the sums are then. Pieces hold
 // different parts of the other dims: where the scanned dim is not the innermost, a vector's worth
 // of columns each, else as many rows, whose tiles are transposed so that each lane has a row's sum:
 // one row by itself would wait for each addition.
@@ -302,9 +337,11 @@ static mlir::LogicalResult scheduleScan(KernelBuilder &kernel, Operation *op) {
   bool vector = trail > 1, rowsTogether = trail == 1 && lead >= kLanes;
   if (rowsTogether)
     kernel.info.count = size == 0 ? 0 : llvm::divideCeil(lead, kLanes);
-  // kLanes rows from `first` on.
+  // kLanes rows from `first` on, a block of their columns at a time.
+  static_assert(kScanBlock == kLanes);
   auto rows = [&](const Index &first) {
-    auto tile = [&](const Index &column, int64_t width, Value sum) {
+    Value zero = f.identity(generic, true);
+    auto tile = [&](const Index &column, int64_t width, KernelFunction::State &total) {
       Value mask = f.e.tailMask(width);
       auto at = [&](int64_t row) {
         return space.add(space.scale(space.add(first, row), size),
@@ -321,36 +358,41 @@ static mlir::LogicalResult scheduleScan(KernelBuilder &kernel, Operation *op) {
                                        (reverse ? -1 : 1) * kScanAhead * kLanes),
                              /*write=*/false, /*nearest=*/false);
       transposeTile(f.e, tile);
+      Value sum;
       for (int64_t c = 0; c < width; ++c) {
         Value &element = tile[reverse ? width - 1 - c : c];
-        element = sum = sumOf(f, sum, element);
+        sum = c == 0 ? f.sum(zero, element) : f.sum(sum, element);
+        element = size <= kScanBlock ? sum : f.scanned(total, sum);
       }
+      f.endBlock(total, sum);
       transposeTile(f.e, tile);
       for (int64_t row = 0; row < kLanes; ++row)
         f.e.store(f.output(0), tile[row], at(row), mask);
-      return sum;
     };
-    int64_t tiles = size / kLanes, rest = size % kLanes;
-    KernelFunction::State sum = {f.identity(generic, true)};
+    int64_t tiles = size / kScanBlock, rest = size % kScanBlock;
+    KernelFunction::State total = f.startScan(zero);
     if (rest && reverse)
-      sum[0] = tile(Index::of(tiles * kLanes), rest, sum[0]);
-    sum = f.loop(tiles, sum, [&](Index step, KernelFunction::State &inside) {
+      tile(Index::of(tiles * kScanBlock), rest, total);
+    total = f.loop(tiles, total, [&](Index step, KernelFunction::State &inside) {
       Index number = reverse ? space.add(space.scale(step, -1), tiles - 1) : step;
-      inside[0] = tile(space.scale(number, kLanes), kLanes, inside[0]);
+      tile(space.scale(number, kScanBlock), kScanBlock, inside);
     });
     if (rest && !reverse)
-      tile(Index::of(tiles * kLanes), rest, sum[0]);
+      tile(Index::of(tiles * kScanBlock), rest, total);
   };
   auto piece = [&](const Index &l, const Index &first, int64_t n) {
     auto scan = [&](const Index &column, Value mask) {
-      f.loop(size, {f.identity(generic, vector)}, [&](Index step, KernelFunction::State &sum) {
+      auto at = [&](const Index &step) {
         Index k = reverse ? space.add(space.scale(step, -1), size - 1) : step;
-        Index at =
-            space.add(space.add(space.scale(l, size * trail), space.scale(k, trail)), column);
-        Value element = f.e.at(source, space.delinearize(at, shape), mask);
-        sum[0] = sumOf(f, sum[0], vector ? f.e.broadcast(element) : element);
-        f.e.store(f.output(0), sum[0], at, mask);
-      });
+        return space.add(space.add(space.scale(l, size * trail), space.scale(k, trail)), column);
+      };
+      f.scan(
+          size, reverse, f.identity(generic, vector),
+          [&](const Index &step) {
+            Value element = f.e.at(source, space.delinearize(at(step), shape), mask);
+            return vector ? f.e.broadcast(element) : element;
+          },
+          [&](const Index &step, Value sum) { f.e.store(f.output(0), sum, at(step), mask); });
     };
     if (!vector)
       return scan(Index::of(0), nullptr);

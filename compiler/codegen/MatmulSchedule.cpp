@@ -7,9 +7,10 @@
 // 2008); the depth is cut so that the block stays in the L2 cache. Products that are small enough
 // read the right side where it lies.
 //
-// Each sum starts at 0 and adds its products in order, by fused multiply-adds; where the depth is
-// cut, it waits in the result. So its bits depend neither on tiles, which differ between machines,
-// nor on threads, nor on transposes.
+// The sum of a part of the depth starts at 0 and adds its products in order, by fused
+// multiply-adds; where the depth is cut, the parts are added in order, in the result. So its bits
+// depend neither on tiles, which differ between machines, nor on threads, nor on transposes, and a
+// deep product loses no more than a part's products and the parts do.
 #include "compiler/codegen/MatmulSchedule.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -36,6 +37,9 @@ static constexpr int64_t kTileVectors = 3;
 // cache), a multiple of every vector; the bytes, which are less than most L2 caches have.
 static constexpr int64_t kMostDepth = 256;
 static constexpr int64_t kBlockBytes = 384 << 10;
+// Parts of the depth that are added up one by one. Of more, what is lost is added up beside them,
+// in scratch, which is small beside a left side of such a depth.
+static constexpr int64_t kPlainParts = 64;
 // Bytes of the right side, a part of the depth, that are read where they lie: their pages and lines
 // are few. Beyond it, a copy takes so many rows to be earned back.
 static constexpr int64_t kPlainBytes = 256 << 10;
@@ -69,6 +73,7 @@ private:
   void rowsOf(int64_t rows, const Index &first);
   void tile(int64_t rows, int64_t vectors, int64_t lastLanes, const Index &first,
             const Index &panel);
+  Value withEarlierParts(Value sum, const Index &place, const Index &lost, Value mask);
   void packRight();
   // v[j] lane i = read(i) lane j for `count` rows, over the depth of the chunk: store(depth,
   // vector).
@@ -113,7 +118,7 @@ private:
   // there are.
   bool piecesAreRows_;
   Tiling t_;
-  Value scratch_;
+  Value scratch_, lost_;
   // Of the code being emitted.
   llvm::SmallVector<Index> batch_;
   Index firstPanel_, firstDepth_;
@@ -344,17 +349,7 @@ void MatmulSchedule::tile(int64_t rows, int64_t vectors, int64_t last, const Ind
     position.push_back(columnAt(v));
     return space.linearize(position, result_);
   };
-  KernelFunction::State sums;
-  Value zero = e.broadcast(f_.identity(generic_, false));
-  for (int64_t row = 0; row < rows; ++row)
-    for (int64_t v = 0; v < vectors; ++v) {
-      Value sum = zero;
-      if (t_.chunks > 1) {
-        Value before = e.load(f_.output(0), element_, placeOf(row, v), e.tailMask(lanesOf(v)));
-        sum = e.make<arith::SelectOp>(isFirstChunk_, zero, e.broadcast(before));
-      }
-      sums.push_back(sum);
-    }
+  KernelFunction::State sums(rows * vectors, e.broadcast(f_.identity(generic_, false)));
   Index local = space.add(panel, space.scale(firstPanel_, -1));
   sums = overDepth(sums, [&](Index depth, KernelFunction::State &inside) {
     Index at = space.add(firstDepth_, depth);
@@ -384,8 +379,35 @@ void MatmulSchedule::tile(int64_t rows, int64_t vectors, int64_t last, const Ind
     }
   });
   for (int64_t row = 0; row < rows; ++row)
-    for (int64_t v = 0; v < vectors; ++v)
-      e.store(f_.output(0), sums[row * vectors + v], placeOf(row, v), e.tailMask(lanesOf(v)));
+    for (int64_t v = 0; v < vectors; ++v) {
+      Value sum = sums[row * vectors + v], mask = e.tailMask(lanesOf(v));
+      if (t_.chunks > 1) {
+        Index lost = space.add(
+            space.scale(space.add(first, row), t_.panelsPerBlock * width),
+            space.add(space.scale(local, width), space.add(space.lane(t_.lanes), v * t_.lanes)));
+        sum = withEarlierParts(sum, placeOf(row, v), lost, mask);
+      }
+      e.store(f_.output(0), sum, placeOf(row, v), mask);
+    }
+}
+
+// The sum of the chunk and those before it, which are in the result at `place`; what their addition
+// loses is at `lost`.
+Value MatmulSchedule::withEarlierParts(Value sum, const Index &place, const Index &lost,
+                                       Value mask) {
+  ElementEmitter &e = f_.e;
+  Value zero = f_.identity(generic_, true);
+  auto before = [&](Value memory, const Index &at, Value lanes) {
+    Value there = e.broadcast(e.load(memory, element_, at, lanes));
+    return e.make<arith::SelectOp>(isFirstChunk_, zero, there);
+  };
+  Value total = before(f_.output(0), place, mask);
+  if (!lost_)
+    return f_.sum(total, sum);
+  Value rest = before(lost_, lost, nullptr);
+  total = f_.addKeeping(total, sum, rest);
+  e.store(lost_, rest, lost, nullptr);
+  return e.make<arith::SelectOp>(isLastChunk_, f_.settle(total, rest), total);
 }
 
 void MatmulSchedule::rowsOf(int64_t rows, const Index &first) {
@@ -460,6 +482,10 @@ mlir::LogicalResult MatmulSchedule::run() {
   if (t_.packsRight) {
     int64_t count = std::max<int64_t>(t_.depth, 1) * t_.panelsPerBlock * t_.vectors * t_.lanes;
     scratch_ = f_.scratch(kernel_.claimScratch(count * bytes), count, element_);
+  }
+  if (t_.chunks > kPlainParts && mlir::isa<mlir::FloatType>(element_)) {
+    int64_t count = m_ * t_.panelsPerBlock * t_.vectors * t_.lanes;
+    lost_ = f_.scratch(kernel_.claimScratch(count * bytes), count, element_);
   }
   if (piecesAreRows_) {
     f_.loop(t_.columnBlocks, {}, [&](Index columns, KernelFunction::State &) {

@@ -1,5 +1,5 @@
 // Products of matrices: every element is the sum of its products in order, each added by a fused
-// multiply-add, on every machine.
+// multiply-add, part of the depth by part, on every machine.
 #include <cmath>
 
 #include "compiler/codegen/FusionText.h"
@@ -62,16 +62,28 @@ HostTensor expectedOf(const Product &p, const HostTensor &left, const HostTensor
        ++batch, a += p.m * p.k, b += p.k * p.n, c += p.m * p.n)
     for (int64_t i = 0; i < p.m; ++i)
       for (int64_t j = 0; j < p.n; ++j) {
-        T sum = 0;
-        for (int64_t d = 0; d < p.k; ++d) {
-          T x = p.transposeLeft ? a[d * p.m + i] : a[i * p.k + d],
-            y = p.transposeRight ? b[j * p.k + d] : b[d * p.n + j];
-          if constexpr (std::is_floating_point_v<T>)
-            sum = std::fma(x, y, sum);
-          else
-            sum = static_cast<T>(sum + x * y);
+        // Parts of at most 256 products, a multiple of 16; what more than 64 of them lose is added
+        // up beside them.
+        int64_t parts = std::max<int64_t>(1, (p.k + 255) / 256),
+                depth = parts == 1 ? std::max<int64_t>(p.k, 1)
+                                   : ((p.k + parts - 1) / parts + 15) / 16 * 16;
+        T total = 0, lost = 0;
+        for (int64_t from = 0; from < p.k; from += depth) {
+          T sum = 0;
+          for (int64_t d = from; d < std::min(p.k, from + depth); ++d) {
+            T x = p.transposeLeft ? a[d * p.m + i] : a[i * p.k + d],
+              y = p.transposeRight ? b[j * p.k + d] : b[d * p.n + j];
+            if constexpr (std::is_floating_point_v<T>)
+              sum = std::fma(x, y, sum);
+            else
+              sum = static_cast<T>(sum + x * y);
+          }
+          T before = total;
+          total = static_cast<T>(total + sum);
+          if (p.k > 64 * depth)
+            lost = static_cast<T>(lost + (sum - (total - before)));
         }
-        c[i * p.n + j] = sum;
+        c[i * p.n + j] = static_cast<T>(total + lost);
       }
   return result;
 }
@@ -134,6 +146,9 @@ TEST(MatmulSchedule, CutsWhatIsLarge) {
   check<double>({0, 213, 270, 40, true, false}, "f64");
   check<double>({0, 3, 300, 900}, "f64");
   check<double>({0, 300, 40, 5}, "f64");
+  // So deep that what is lost is added up.
+  check<double>({0, 9, 20000, 30, false, true}, "f64");
+  check<float>({2, 3, 17000, 5}, "f32");
 }
 
 TEST(MatmulSchedule, OtherTypes) {

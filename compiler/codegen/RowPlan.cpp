@@ -125,8 +125,11 @@ void RowSchedule::planPartials() {
   for (Sweep &sweep : sweeps) {
     for (Operation *op : sweep.columns) {
       mlir::Type element = elementOf(op->getResult(0));
-      partials[op] = {kernel.claimPartials(chunks * roundUp(n, kLanes) * memoryBytes(element)),
-                      element};
+      Partial &partial = partials[op] = {
+          kernel.claimPartials(chunks * paddedColumns() * memoryBytes(element)), element};
+      if (hasRows && chunkRows > kChain)
+        for (int64_t &offset : partial.totals)
+          offset = kernel.claimScratch(paddedColumns() * 8);
     }
     for (Operation *op : sweep.parts) {
       mlir::Type element = elementOf(op->getResult(0));

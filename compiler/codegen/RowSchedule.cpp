@@ -24,12 +24,8 @@ using Shape = FusionDomain::Shape;
 // Vectors of a group where a sweep does maxima only. IEEE's maximum takes six instructions in a
 // chain, some 15 cycles.
 static constexpr int64_t kExactVectors = 4;
-// Vectors whose sums over rows stay in registers.
-static constexpr int64_t kColumnVectors = 4;
 // Elements of a piece of an elementwise kernel whose rows are at least twice as long.
 static constexpr int64_t kRowBlock = 4096;
-// Columns of a piece of a reduction over rows.
-static constexpr int64_t kColumnBlock = 1024;
 
 // Whether a reduction gives the same bits in any order.
 static bool isExact(Operation *op) {
@@ -161,7 +157,7 @@ void RowSchedule::sweepRow(KernelFunction &f, int64_t l, const Index &row, const
   llvm::SmallVector<linalg::GenericOp> reductions;
   for (Operation *op : sweep.reductions)
     reductions.push_back(kernel.generic(op));
-  int64_t n = domain.rowSize(), padded = roundUp(n, kLanes);
+  int64_t n = domain.rowSize(), padded = paddedColumns();
   bool onlyExact = llvm::all_of(sweep.reductions, isExact) && sweep.columns.empty() &&
                    sweep.stores.empty() && sweep.keep.empty();
   int64_t group = onlyExact ? std::max(unroll, kExactVectors) : unroll;
@@ -357,81 +353,13 @@ std::pair<Value, Value> RowSchedule::pieces(KernelFunction &f) {
 
 mlir::LogicalResult RowSchedule::emitRows() {
   KernelFunction f(kernel, kernel.info.symbol);
-  int64_t rows = domain.rows(), n = domain.rowSize(), padded = roundUp(n, kLanes);
-  kernel.info.count = isSizedRow() ? n : kernel.sizes ? rows : chunks;
+  kernel.info.count = isSizedRow() ? domain.rowSize() : kernel.sizes ? domain.rows() : chunks;
   auto [firstPiece, lastPiece] = pieces(f);
   f.loop(firstPiece, lastPiece, chunks, {}, [&](Index piece, KernelFunction::State &) {
-    if (!hasColumns)
-      return oneRow(f, piece, nullptr);
-    for (auto &[op, partial] : partials) {
-      if (domain.role(op->getResult(0)) != Role::Col)
-        continue;
-      Value buffer = f.partials(partial.offset, chunks * padded, partial.element),
-            zero = f.identity(kernel.generic(op), true);
-      Index base = f.e.space.scale(piece, padded);
-      f.run(padded, 1, base, {},
-            [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-              for (const KernelFunction::Unit &unit : units)
-                f.e.store(buffer, zero, unit.position, nullptr);
-            });
-    }
-    Value first = f.e.scalarIndex(f.e.space.scale(piece, chunkRows));
-    Value bound =
-        f.e.make<arith::MinSIOp>(f.e.make<arith::AddIOp>(first, f.e.constantIndex(chunkRows)),
-                                 kernel.sizes ? f.end : f.e.constantIndex(rows));
-    f.loop(first, bound, rows, {},
-           [&](Index row, KernelFunction::State &) { oneRow(f, row, &piece); });
-  });
-  return f.finish();
-}
-
-// Only reductions over rows (and stores beside them): a few columns at a time, whose sums stay in
-// registers. A piece is a chunk of rows and a block of columns; few long rows would else be a
-// single piece. Where rows are counted at run time the range is theirs, and columns are one block.
-mlir::LogicalResult RowSchedule::emitColumns() {
-  KernelFunction f(kernel, kernel.info.symbol);
-  int64_t rows = domain.rows(), n = domain.rowSize(), padded = roundUp(n, kLanes);
-  int64_t blocks = kernel.sizes || n < 2 * kColumnBlock ? 1 : llvm::divideCeil(n, kColumnBlock);
-  kernel.info.count = kernel.sizes ? rows : chunks * blocks;
-  const Sweep &sweep = sweeps[0];
-  llvm::SmallVector<linalg::GenericOp> reductions;
-  for (Operation *op : sweep.columns)
-    reductions.push_back(kernel.generic(op));
-  auto columns = [&](const Index &chunk, int64_t size, const Index &base) {
-    Value first = f.e.scalarIndex(f.e.space.scale(chunk, chunkRows));
-    Value bound =
-        f.e.make<arith::MinSIOp>(f.e.make<arith::AddIOp>(first, f.e.constantIndex(chunkRows)),
-                                 kernel.sizes ? f.end : f.e.constantIndex(rows));
-    f.run(size, kColumnVectors, base, {},
-          [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &) {
-            KernelFunction::State sums;
-            for (linalg::GenericOp reduction : reductions)
-              sums.append(units.size(), f.identity(reduction, true));
-            sums = f.loop(first, bound, rows, sums, [&](Index row, KernelFunction::State &inside) {
-              for (auto [u, unit] : llvm::enumerate(units)) {
-                auto atoms = atomPositions(f, row, unit.position);
-                trackReads(f, &sweep, 0, atoms);
-                for (auto [i, op] : llvm::enumerate(sweep.columns)) {
-                  Value &sum = inside[i * units.size() + u];
-                  sum = f.accumulate(reductions[i], f.position(op->getOperand(0), atoms), sum,
-                                     unit.mask);
-                }
-                storeFull(f, sweep, 0, unit, row);
-              }
-            });
-            for (auto [i, op] : llvm::enumerate(sweep.columns)) {
-              Value buffer = f.partials(partials[op].offset, chunks * padded, partials[op].element);
-              for (auto [u, unit] : llvm::enumerate(units))
-                f.e.store(buffer, sums[i * units.size() + u],
-                          f.e.space.add(f.e.space.scale(chunk, padded), unit.position), unit.mask);
-            }
-          });
-  };
-  auto [firstPiece, lastPiece] = pieces(f);
-  f.loop(firstPiece, lastPiece, chunks * blocks, {}, [&](Index piece, KernelFunction::State &) {
-    auto [chunk, block] = f.e.space.divide(piece, blocks);
-    f.block(block, n, blocks == 1 ? n : kColumnBlock,
-            [&](const Index &first, int64_t size) { columns(chunk, size, first); });
+    if (hasColumns)
+      rowsOfChunk(f, piece);
+    else
+      oneRow(f, piece, nullptr);
   });
   return f.finish();
 }
@@ -505,6 +433,16 @@ void RowSchedule::storeOutputs(KernelFunction &f, Role role, llvm::ArrayRef<Inde
   }
 }
 
+// The total of part(i) for i in [0, count), which `most` bounds.
+static Value addUp(KernelFunction &f, linalg::GenericOp reduction, bool vector, Value count,
+                   int64_t most, llvm::function_ref<Value(const Index &)> part) {
+  auto totals = f.loop(f.e.constantIndex(0), count, most, f.noTotals(reduction, 1, vector),
+                       [&](Index i, KernelFunction::State &inside) {
+                         f.addToTotals(inside, reduction, 1, part(i));
+                       });
+  return f.fromTotals(totals, reduction, 1)[0];
+}
+
 // Adds the partial results in order, and computes what depends on them.
 mlir::LogicalResult RowSchedule::emitFinish() {
   kernel.info.finish = kernel.info.symbol + "_finish";
@@ -525,10 +463,7 @@ mlir::LogicalResult RowSchedule::emitFinish() {
       if (blocks == 1)
         sum = value(Index::of(0));
       else
-        sum = f.loop(blocks, {f.identity(reduction, false)},
-                     [&](Index i, KernelFunction::State &total) {
-                       total[0] = f.combine(reduction, total[0], value(i));
-                     })[0];
+        sum = addUp(f, reduction, false, f.e.constantIndex(blocks), blocks, value);
     } else {
       Value buffer = f.partials(partial.offset, rows, partial.element);
       auto add = [&](llvm::ArrayRef<KernelFunction::Unit> units, KernelFunction::State &slots) {
@@ -563,23 +498,9 @@ mlir::LogicalResult RowSchedule::emitFinish() {
                   Index at = f.e.space.add(f.e.space.scale(chunk, padded), unit.position);
                   return f.e.broadcast(f.e.load(buffer, partial.element, at, unit.mask));
                 };
-                auto more = [&](Index chunk, KernelFunction::State &total) {
-                  total[0] = f.combine(reduction, total[0], value(chunk));
-                };
-                Value sum;
-                if (chunks == 1) {
-                  sum = value(Index::of(0));
-                } else if (kernel.sizes) {
-                  // One chunk is the sum; of several, each is added to the identity in turn.
-                  Value head = value(Index::of(0));
-                  Value one = f.e.make<arith::CmpIOp>(arith::CmpIPredicate::ule, f.end,
-                                                      f.e.constantIndex(chunkRows));
-                  head = f.e.make<arith::SelectOp>(
-                      one, head, f.combine(reduction, f.identity(reduction, true), head));
-                  sum = f.loop(f.e.constantIndex(1), pieces(f).second, chunks, {head}, more)[0];
-                } else {
-                  sum = f.loop(chunks, {f.identity(reduction, true)}, more)[0];
-                }
+                Value count = kernel.sizes ? pieces(f).second : f.e.constantIndex(chunks);
+                Value sum = chunks == 1 ? value(Index::of(0))
+                                        : addUp(f, reduction, true, count, chunks, value);
                 f.e.setKnown(kernel.lowered.lookup(op->getResult(0)),
                              [sum](llvm::ArrayRef<Index>, Value) { return sum; });
               }

@@ -1,8 +1,8 @@
 // The schedule of a kernel over rows, shared by the files that emit its parts: RowSchedule.cpp
-// (what each sweep does; bodies and finish), RowNear.cpp (slices of rows), RowParts.cpp (reductions
-// of parts of rows), RowPlan.cpp (which sweep does what), RowPrefetch.cpp (what sweeps ask for
-// ahead), RowTiles.cpp (bodies with transposed inputs) and ShortRows.cpp (bodies with rows of up to
-// a vector).
+// (what each sweep does; bodies and finish), RowColumns.cpp (reductions over rows), RowNear.cpp
+// (slices of rows), RowParts.cpp (reductions of parts of rows), RowPlan.cpp (which sweep does
+// what), RowPrefetch.cpp (what sweeps ask for ahead), RowTiles.cpp (bodies with transposed inputs)
+// and ShortRows.cpp (bodies with rows of up to a vector).
 #pragma once
 
 #include "compiler/codegen/Schedule.h"
@@ -36,6 +36,9 @@ struct RowSchedule {
   struct Partial {
     int64_t offset;
     mlir::Type element;
+    // In scratch, of a Col reduction beside others whose chunks have more rows than one accumulator
+    // takes: the totals (KernelFunction::noTotals).
+    int64_t totals[2] = {-1, -1};
   };
   llvm::MapVector<mlir::Operation *, Partial> partials;
   bool hasColumns = false, hasRows = false, hasParts = false, hasNear = false;
@@ -65,6 +68,9 @@ struct RowSchedule {
   void plan();
   void planScratch();
   int64_t paddedRow() const;
+  int64_t paddedColumns() const {
+    return roundUp(domain.rowSize(), kLanes);
+  }
   void planPartials();
   void planPrefetch();
   void prefetch(KernelFunction &f, int64_t level, const Index &row,
@@ -103,6 +109,10 @@ struct RowSchedule {
   mlir::LogicalResult emitSizedLinear();
   mlir::LogicalResult emitRowBlocks();
   mlir::LogicalResult emitTiles(int32_t along);
+  void eachColumn(
+      KernelFunction &f,
+      llvm::function_ref<void(mlir::Operation *, mlir::linalg::GenericOp, const Index &)> emit);
+  void rowsOfChunk(KernelFunction &f, const Index &chunk);
   mlir::LogicalResult emitRows();
   bool hasGroups() const;
   bool hasShortRows() const;

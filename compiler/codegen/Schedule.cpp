@@ -126,29 +126,43 @@ KernelFunction::State KernelFunction::loop(int64_t count, State state,
 
 KernelFunction::State
 KernelFunction::run(int64_t n, int64_t unroll, const Index &base, State state,
-                    llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit) {
-  int64_t vectors = n / kLanes, tail = n % kLanes, rounds = vectors / unroll;
-  if (rounds > 1) {
-    state = loop(rounds, state, [&](Index round, State &inside) {
-      llvm::SmallVector<Unit, 4> units;
-      for (int64_t u = 0; u < unroll; ++u) {
-        Index at = e.space.add(e.space.scale(round, unroll * kLanes), u * kLanes);
-        units.push_back({e.space.add(e.space.add(at, e.space.lane(kLanes)), base), nullptr, kLanes,
-                         u % kSlots});
-      }
-      emit(units, inside);
-    });
-  } else {
+                    llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit,
+                    llvm::function_ref<void(State &)> atBlock) {
+  int64_t vectors = n / kLanes, tail = n % kLanes, rounds = vectors / unroll,
+          perBlock = kSumBlock / (unroll * kLanes);
+  auto group = [&](Index round, State &inside) {
+    llvm::SmallVector<Unit, 4> units;
+    for (int64_t u = 0; u < unroll; ++u) {
+      Index at = e.space.add(e.space.scale(round, unroll * kLanes), u * kLanes);
+      units.push_back(
+          {e.space.add(e.space.add(at, e.space.lane(kLanes)), base), nullptr, kLanes, u % kSlots});
+    }
+    emit(units, inside);
+  };
+  if (rounds <= 1)
     rounds = 0;
-  }
+  else if (!atBlock)
+    state = loop(rounds, state, group);
+  else
+    state = loop(llvm::divideCeil(rounds, perBlock), state, [&](Index number, State &inside) {
+      atBlock(inside);
+      Value first = e.scalarIndex(e.space.scale(number, perBlock)),
+            last = e.make<arith::AddIOp>(first, e.constantIndex(perBlock));
+      if (rounds % perBlock)
+        last = e.make<arith::MinUIOp>(last, e.constantIndex(rounds));
+      inside = loop(first, last, rounds, inside, group);
+    });
   llvm::SmallVector<Unit, 4> units;
   for (int64_t v = rounds * unroll; v < vectors + (tail > 0); ++v) {
     int64_t lanes = v < vectors ? kLanes : tail;
     Index at = e.space.add(e.space.add(e.space.lane(lanes), v * kLanes), base);
     units.push_back({at, e.tailMask(lanes), lanes, v % kSlots});
   }
-  if (!units.empty())
-    emit(units, state);
+  if (units.empty())
+    return state;
+  if (atBlock && rounds % perBlock == 0)
+    atBlock(state);
+  emit(units, state);
   return state;
 }
 
@@ -208,6 +222,9 @@ KernelFunction::runUpTo(Value n, int64_t largest, int64_t unroll, const Index &b
 //===-- Reductions ----------------------------------------------------------------------------===//
 
 Value KernelFunction::combine(linalg::GenericOp reduction, Value a, Value b) {
+  // A contraction's body multiplies its terms before it adds.
+  if (reduction.getNumDpsInputs() > 1)
+    return sum(a, b);
   return e.body(reduction, {}, {b, a}, nullptr);
 }
 
@@ -232,9 +249,7 @@ Value KernelFunction::accumulate(linalg::GenericOp reduction, llvm::ArrayRef<Ind
   return next;
 }
 
-Value KernelFunction::foldLanes(linalg::GenericOp reduction, llvm::ArrayRef<Value> slots) {
-  Value whole = combine(reduction, slots[0], slots[1]);
-  static_assert(kSlots == 2);
+Value KernelFunction::foldLanes(linalg::GenericOp reduction, Value whole) {
   for (int64_t half = kLanes / 2; half >= 1; half /= 2) {
     auto low = llvm::to_vector(llvm::seq<int64_t>(0, half)),
          high = llvm::to_vector(llvm::seq<int64_t>(half, 2 * half));
@@ -245,36 +260,142 @@ Value KernelFunction::foldLanes(linalg::GenericOp reduction, llvm::ArrayRef<Valu
   return e.make<vector::ExtractOp>(whole, 0);
 }
 
+// The op of a reduction's body that takes the accumulator.
+static mlir::Operation *combinerOf(linalg::GenericOp reduction) {
+  return reduction.getRegion().front().getTerminator()->getOperand(0).getDefiningOp();
+}
+static bool addsFloats(linalg::GenericOp reduction) {
+  return mlir::isa_and_nonnull<arith::AddFOp>(combinerOf(reduction));
+}
+// Whether the order of a reduction shows in its bits.
+static bool orderShows(linalg::GenericOp reduction) {
+  return mlir::isa_and_nonnull<arith::AddFOp, arith::MulFOp>(combinerOf(reduction));
+}
+
+KernelFunction::State KernelFunction::identities(llvm::ArrayRef<linalg::GenericOp> reductions,
+                                                 int64_t copies, bool vector) {
+  State state;
+  for (linalg::GenericOp reduction : reductions)
+    state.append(copies, identity(reduction, vector));
+  return state;
+}
+
+// Whether totals of values of the type are of a wider one.
+static bool hasWideTotals(Type type) {
+  return mlir::getElementTypeOrSelf(type).isF32();
+}
+
+KernelFunction::State KernelFunction::noTotals(llvm::ArrayRef<linalg::GenericOp> reductions,
+                                               int64_t copies, bool vector) {
+  State totals = identities(reductions, copies, vector);
+  for (auto [i, reduction] : llvm::enumerate(reductions)) {
+    if (!addsFloats(reduction))
+      continue;
+    Value zero = totals[i * copies];
+    if (!hasWideTotals(zero.getType())) {
+      totals.append(copies, zero);
+      continue;
+    }
+    Value wide = e.constant(builder.getF64FloatAttr(0));
+    std::fill_n(totals.begin() + i * copies, copies, vector ? e.broadcast(wide) : wide);
+  }
+  return totals;
+}
+
+void KernelFunction::addToTotals(State &totals, llvm::ArrayRef<linalg::GenericOp> reductions,
+                                 int64_t copies, llvm::ArrayRef<Value> parts) {
+  size_t lost = parts.size();
+  for (auto [i, part] : llvm::enumerate(parts)) {
+    Value &total = totals[i];
+    if (!addsFloats(reductions[i / copies]))
+      total = combine(reductions[i / copies], total, part);
+    else if (hasWideTotals(part.getType()))
+      total = sum(total, e.make<arith::ExtFOp>(total.getType(), part));
+    else
+      total = addKeeping(total, part, totals[lost++]);
+  }
+}
+
+KernelFunction::State KernelFunction::fromTotals(llvm::ArrayRef<Value> totals,
+                                                 llvm::ArrayRef<linalg::GenericOp> reductions,
+                                                 int64_t copies) {
+  size_t count = reductions.size() * copies, lost = count;
+  State sums;
+  for (size_t i = 0; i < count; ++i) {
+    Value total = totals[i];
+    Type type =
+        identity(reductions[i / copies], mlir::isa<mlir::VectorType>(total.getType())).getType();
+    if (!addsFloats(reductions[i / copies]))
+      sums.push_back(total);
+    else if (hasWideTotals(type))
+      sums.push_back(e.make<arith::TruncFOp>(type, total));
+    else
+      sums.push_back(settle(total, totals[lost++]));
+  }
+  return sums;
+}
+
+Value KernelFunction::addKeeping(Value total, Value part, Value &lost) {
+  Value after = e.make<arith::AddFOp>(total, part), added = e.make<arith::SubFOp>(after, total);
+  lost = e.make<arith::AddFOp>(lost, e.make<arith::SubFOp>(part, added));
+  return after;
+}
+
+Value KernelFunction::settle(Value total, Value lost) {
+  // Beside an infinity what is lost is no number, and the total itself is right.
+  Value zero = e.make<arith::SubFOp>(lost, lost);
+  Value isFinite = e.make<arith::CmpFOp>(arith::CmpFPredicate::ORD, zero, zero);
+  return e.make<arith::SelectOp>(isFinite, e.make<arith::AddFOp>(total, lost), total);
+}
+
+void KernelFunction::nextBlock(State &state, llvm::ArrayRef<linalg::GenericOp> reductions) {
+  static_assert(kSlots == 2);
+  for (auto [i, reduction] : llvm::enumerate(reductions)) {
+    Value &before = state[reductions.size() * kSlots + i];
+    before = combine(reduction, before, combine(reduction, state[2 * i], state[2 * i + 1]));
+    state[2 * i] = state[2 * i + 1] = identity(reduction, true);
+  }
+}
+
+KernelFunction::State KernelFunction::foldSlots(State state,
+                                                llvm::ArrayRef<linalg::GenericOp> reductions,
+                                                bool inBlocks) {
+  if (inBlocks)
+    nextBlock(state, reductions);
+  State sums;
+  for (auto [i, reduction] : llvm::enumerate(reductions))
+    sums.push_back(foldLanes(reduction, inBlocks
+                                            ? state[reductions.size() * kSlots + i]
+                                            : combine(reduction, state[2 * i], state[2 * i + 1])));
+  return sums;
+}
+
 llvm::SmallVector<Value>
 KernelFunction::reduceRun(int64_t n, int64_t unroll, const Index &base,
                           llvm::ArrayRef<linalg::GenericOp> reductions,
                           llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit) {
-  auto block = [&](int64_t size, const Index &from) {
-    State slots;
-    for (linalg::GenericOp reduction : reductions)
-      slots.append(kSlots, identity(reduction, true));
-    slots = run(size, unroll, from, slots, emit);
-    State sums;
-    for (auto [i, reduction] : llvm::enumerate(reductions))
-      sums.push_back(foldLanes(reduction, llvm::ArrayRef(slots).slice(i * kSlots, kSlots)));
-    return sums;
+  auto next = [&](State &state) {
+    nextBlock(state, reductions);
+  };
+  auto piece = [&](int64_t size, const Index &from) {
+    bool inBlocks = size > kSumBlock && llvm::any_of(reductions, orderShows);
+    State state = identities(reductions, kSlots, true);
+    if (!inBlocks)
+      return foldSlots(run(size, unroll, from, state, emit), reductions, false);
+    state.append(identities(reductions, 1, true));
+    return foldSlots(run(size, unroll, from, state, emit, next), reductions, true);
   };
   if (n <= kReductionBlock)
-    return block(n, base);
-  State totals;
-  for (linalg::GenericOp reduction : reductions)
-    totals.push_back(identity(reduction, false));
-  auto add = [&](State &totals, const State &sums) {
-    for (auto [i, reduction] : llvm::enumerate(reductions))
-      totals[i] = combine(reduction, totals[i], sums[i]);
-  };
-  int64_t blocks = n / kReductionBlock;
-  totals = loop(blocks, totals, [&](Index number, State &inside) {
-    add(inside, block(kReductionBlock, e.space.add(base, e.space.scale(number, kReductionBlock))));
+    return piece(n, base);
+  int64_t whole = n / kReductionBlock;
+  State totals = loop(whole, noTotals(reductions, 1, false), [&](Index number, State &inside) {
+    Index from = e.space.add(base, e.space.scale(number, kReductionBlock));
+    addToTotals(inside, reductions, 1, piece(kReductionBlock, from));
   });
   if (n % kReductionBlock)
-    add(totals, block(n % kReductionBlock, e.space.add(base, blocks * kReductionBlock)));
-  return totals;
+    addToTotals(totals, reductions, 1,
+                piece(n % kReductionBlock, e.space.add(base, whole * kReductionBlock)));
+  return fromTotals(totals, reductions, 1);
 }
 
 llvm::SmallVector<Value>
@@ -282,40 +403,135 @@ KernelFunction::reduceRunUpTo(Value n, int64_t largest, const Index &base,
                               llvm::ArrayRef<linalg::GenericOp> reductions,
                               llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit) {
   assert(largest <= kReductionBlock && "longer runs are folded block by block");
-  State slots;
-  for (linalg::GenericOp reduction : reductions)
-    slots.append(kSlots, identity(reduction, true));
-  slots = runUpTo(n, largest, kSlots, base, slots, emit);
-  State sums;
-  for (auto [i, reduction] : llvm::enumerate(reductions))
-    sums.push_back(foldLanes(reduction, llvm::ArrayRef(slots).slice(i * kSlots, kSlots)));
-  return sums;
+  bool inBlocks = largest > kSumBlock && llvm::any_of(reductions, orderShows);
+  State state = identities(reductions, kSlots, true);
+  if (!inBlocks)
+    return foldSlots(runUpTo(n, largest, kSlots, base, state, emit), reductions, false);
+  state.append(identities(reductions, 1, true));
+  Value size = e.constantIndex(kSumBlock),
+        blocks =
+            e.make<arith::DivUIOp>(e.make<arith::AddIOp>(n, e.constantIndex(kSumBlock - 1)), size);
+  state = loop(e.constantIndex(0), blocks, llvm::divideCeil(largest, kSumBlock), state,
+               [&](Index number, State &inside) {
+                 nextBlock(inside, reductions);
+                 Index from = e.space.scale(number, kSumBlock);
+                 Value left =
+                     e.make<arith::MinUIOp>(e.make<arith::SubIOp>(n, e.scalarIndex(from)), size);
+                 inside = runUpTo(left, kSumBlock, kSlots, e.space.add(base, from), inside, emit);
+               });
+  return foldSlots(state, reductions, true);
+}
+
+KernelFunction::State KernelFunction::reduceSteps(Value begin, Value end, int64_t extent,
+                                                  int64_t most,
+                                                  llvm::ArrayRef<linalg::GenericOp> reductions,
+                                                  int64_t copies, bool vector,
+                                                  llvm::function_ref<void(Index, State &)> emit) {
+  State zero = identities(reductions, copies, vector);
+  if (most <= kChain || reductions.empty())
+    return loop(begin, end, extent, zero, emit);
+  Value size = e.constantIndex(kChain), count = e.make<arith::SubIOp>(end, begin),
+        blocks =
+            e.make<arith::DivUIOp>(e.make<arith::AddIOp>(count, e.constantIndex(kChain - 1)), size);
+  State totals =
+      loop(e.constantIndex(0), blocks, llvm::divideCeil(most, kChain),
+           noTotals(reductions, copies, vector), [&](Index number, State &inside) {
+             Value first =
+                       e.make<arith::AddIOp>(begin, e.scalarIndex(e.space.scale(number, kChain))),
+                   last = e.make<arith::MinUIOp>(e.make<arith::AddIOp>(first, size), end);
+             addToTotals(inside, reductions, copies, loop(first, last, extent, zero, emit));
+           });
+  return fromTotals(totals, reductions, copies);
+}
+
+KernelFunction::State KernelFunction::reduceSteps(int64_t count,
+                                                  llvm::ArrayRef<linalg::GenericOp> reductions,
+                                                  int64_t copies, bool vector,
+                                                  llvm::function_ref<void(Index, State &)> emit) {
+  if (count <= kChain)
+    return loop(count, identities(reductions, copies, vector), emit);
+  return reduceSteps(e.constantIndex(0), e.constantIndex(count), count, count, reductions, copies,
+                     vector, emit);
 }
 
 KernelFunction::State KernelFunction::reduceRows(int64_t count,
                                                  llvm::ArrayRef<linalg::GenericOp> reductions,
                                                  int64_t copies, bool vector,
                                                  llvm::function_ref<void(Index, State &)> emit) {
-  State zero;
-  for (linalg::GenericOp reduction : reductions)
-    zero.append(copies, identity(reduction, vector));
-  auto add = [&](State &totals, const State &sums) {
-    for (size_t i = 0; i < totals.size(); ++i)
-      totals[i] = combine(reductions[i / copies], totals[i], sums[i]);
-  };
-  auto chunk = [&](int64_t rows, const Index &from) {
-    return loop(rows, zero,
-                [&](Index row, State &inside) { emit(e.space.add(from, row), inside); });
-  };
-  int64_t size = rowsPerChunk(count), whole = count / size;
+  int64_t size = rowsPerChunk(count);
   if (count <= size)
-    return chunk(count, Index::of(0));
-  State totals = loop(whole, zero, [&](Index number, State &inside) {
-    add(inside, chunk(size, e.space.scale(number, size)));
-  });
-  if (count % size)
-    add(totals, chunk(count % size, Index::of(whole * size)));
-  return totals;
+    return reduceSteps(count, reductions, copies, vector, emit);
+  State totals =
+      loop(llvm::divideCeil(count, size), noTotals(reductions, copies, vector),
+           [&](Index number, State &inside) {
+             Value first = e.scalarIndex(e.space.scale(number, size)),
+                   last = e.make<arith::AddIOp>(first, e.constantIndex(size));
+             if (count % size)
+               last = e.make<arith::MinUIOp>(last, e.constantIndex(count));
+             addToTotals(inside, reductions, copies,
+                         reduceSteps(first, last, count, size, reductions, copies, vector, emit));
+           });
+  return fromTotals(totals, reductions, copies);
+}
+
+//===-- Scans ---------------------------------------------------------------------------------===//
+
+Value KernelFunction::sum(Value a, Value b) {
+  if (mlir::isa<mlir::FloatType>(mlir::getElementTypeOrSelf(a.getType())))
+    return e.make<arith::AddFOp>(a, b);
+  return e.make<arith::AddIOp>(a, b);
+}
+
+KernelFunction::State KernelFunction::startScan(Value zero) {
+  bool isFloat = mlir::isa<mlir::FloatType>(mlir::getElementTypeOrSelf(zero.getType()));
+  return State(isFloat ? 2 : 1, zero);
+}
+
+Value KernelFunction::scanned(llvm::ArrayRef<Value> before, Value inBlock) {
+  return sum(before[0], before.size() > 1 ? sum(inBlock, before[1]) : inBlock);
+}
+
+void KernelFunction::endBlock(State &total, Value inBlock) {
+  Value before = total[0], part = total.size() > 1 ? sum(inBlock, total[1]) : inBlock;
+  total[0] = sum(before, part);
+  if (total.size() == 1)
+    return;
+  // What the sum loses, exactly (D. Knuth's two-sum); nothing where it is infinite.
+  Value added = e.make<arith::SubFOp>(total[0], before),
+        kept = e.make<arith::SubFOp>(total[0], added);
+  Value lost = e.make<arith::AddFOp>(e.make<arith::SubFOp>(before, kept),
+                                     e.make<arith::SubFOp>(part, added)),
+        zero = e.make<arith::SubFOp>(lost, lost);
+  Value isFinite = e.make<arith::CmpFOp>(arith::CmpFPredicate::ORD, zero, zero);
+  Value none = arith::ConstantOp::create(
+      builder, e.loc, mlir::cast<mlir::TypedAttr>(builder.getZeroAttr(lost.getType())));
+  total[1] = e.make<arith::SelectOp>(isFinite, lost, none);
+}
+
+void KernelFunction::scan(int64_t size, bool reverse, Value zero,
+                          llvm::function_ref<Value(Index)> element,
+                          llvm::function_ref<void(Index, Value)> store) {
+  auto steps = [&](Value from, Value to, llvm::ArrayRef<Value> before) {
+    return loop(from, to, size, {zero}, [&](Index step, State &inside) {
+      inside[0] = sum(inside[0], element(step));
+      store(step, before.empty() ? inside[0] : scanned(before, inside[0]));
+    })[0];
+  };
+  if (size <= kScanBlock) {
+    steps(e.constantIndex(0), e.constantIndex(size), {});
+    return;
+  }
+  int64_t blocks = llvm::divideCeil(size, kScanBlock),
+          shift = reverse ? blocks * kScanBlock - size : 0;
+  loop(e.constantIndex(0), e.constantIndex(blocks), blocks, startScan(zero),
+       [&](Index number, State &total) {
+         Value end =
+             e.scalarIndex(e.space.add(e.space.scale(number, kScanBlock), kScanBlock - shift));
+         Value from = e.make<arith::MaxSIOp>(
+                   e.make<arith::SubIOp>(end, e.constantIndex(kScanBlock)), e.constantIndex(0)),
+               to = e.make<arith::MinSIOp>(end, e.constantIndex(size));
+         endBlock(total, steps(from, to, total));
+       });
 }
 
 //===-- Positions -----------------------------------------------------------------------------===//

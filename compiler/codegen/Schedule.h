@@ -17,12 +17,19 @@ namespace weft::compiler {
 inline constexpr int64_t kSlots =
     2; // accumulators of kLanes lanes: hides the latency of an addition
 inline constexpr int64_t kReductionBlock =
-    8192; // elements of a run whose lanes are folded together; blocks are added one by one
+    8192; // elements of a run whose lanes are folded together; the sums of such are totals
+// Terms that one accumulator adds one by one before it starts anew: what they lose, some 32
+// roundings at worst, does not grow with the length of a sum.
+inline constexpr int64_t kChain = 32;
+// Elements of a run that the accumulators of its lanes take so.
+inline constexpr int64_t kSumBlock = kChain * kSlots * kLanes;
+// Elements that a scan adds up by themselves: a tile of rows has as many columns.
+inline constexpr int64_t kScanBlock = kLanes;
 inline constexpr int64_t kMostChunks =
     64; // of rows, in a reduction over rows; bounds the partial results
 inline constexpr int64_t kPieceElements =
     1024; // of a piece where the domain is one run; a multiple of every unrolling
-inline constexpr int64_t kLeastChunk = 32; // rows in a chunk
+inline constexpr int64_t kLeastChunk = kChain; // rows in a chunk
 // Elements between lanes up to which whole vectors are loaded and shuffled: with 4, four loads and
 // three shuffles, where a gather takes two dozen steps of a machine that has one.
 inline constexpr int64_t kMostStride = 4;
@@ -40,11 +47,11 @@ inline constexpr double kGrainNanoseconds = 15000;
 // of two and a half of the above would give one of two threads four fifths of it.
 inline constexpr double kFineGrainNanoseconds = 1500;
 
-inline int64_t rowsPerChunk(int64_t rows) {
-  return std::max(kLeastChunk, (rows + kMostChunks - 1) / kMostChunks);
-}
 inline int64_t roundUp(int64_t value, int64_t to) {
   return (value + to - 1) / to * to;
+}
+inline int64_t rowsPerChunk(int64_t rows) {
+  return std::max(kLeastChunk, roundUp((rows + kMostChunks - 1) / kMostChunks, kChain));
 }
 
 // A fusion on its way to a kernel.
@@ -125,9 +132,11 @@ public:
              llvm::function_ref<void(Index, State &)> emit);
   State loop(int64_t count, State state, llvm::function_ref<void(Index, State &)> emit);
   // All vectors of a run of n elements from `base` on, `unroll` (1 or even) at a time. Vectors go
-  // to emit in groups, so that a group can do all its reads before its writes.
+  // to emit in groups, so that a group can do all its reads before its writes. `atBlock`: called
+  // for the state before each kSumBlock elements.
   State run(int64_t n, int64_t unroll, const Index &base, State state,
-            llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit);
+            llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit,
+            llvm::function_ref<void(State &)> atBlock = nullptr);
   // `steps` after `at`, but at most the last of `count`: where a loop asks for what it will read.
   Index ahead(const Index &at, int64_t steps, int64_t count);
   // Code for one block of `extent` elements cut into blocks of `size`: emit(its first element, how
@@ -146,8 +155,22 @@ public:
   // One more element a lane.
   mlir::Value accumulate(mlir::linalg::GenericOp reduction, llvm::ArrayRef<Index> position,
                          mlir::Value accumulator, mlir::Value mask);
-  // kSlots accumulators of kLanes lanes as one scalar, in a fixed tree.
-  mlir::Value foldLanes(mlir::linalg::GenericOp reduction, llvm::ArrayRef<mlir::Value> slots);
+  // kLanes lanes as one scalar, in a fixed tree.
+  mlir::Value foldLanes(mlir::linalg::GenericOp reduction, mlir::Value lanes);
+
+  // Totals add up parts of a reduction, `copies` of each, however many there are. Those of float32
+  // are float64. Those of float64 have a second value beside them, which adds up what each addition
+  // loses (addKeeping; T. Dekker's form, which is exact where the total is no smaller than the
+  // part, and else off by a rounding of the part); settle adds it in the end. So parts x, y, ...
+  // give their sum within some 3 roundings of |x| + |y| + ..., in any number, and the first parts'
+  // total does not depend on how many follow.
+  mlir::Value addKeeping(mlir::Value total, mlir::Value part, mlir::Value &lost);
+  mlir::Value settle(mlir::Value total, mlir::Value lost);
+  State noTotals(llvm::ArrayRef<mlir::linalg::GenericOp> reductions, int64_t copies, bool vector);
+  void addToTotals(State &totals, llvm::ArrayRef<mlir::linalg::GenericOp> reductions,
+                   int64_t copies, llvm::ArrayRef<mlir::Value> parts);
+  State fromTotals(llvm::ArrayRef<mlir::Value> totals,
+                   llvm::ArrayRef<mlir::linalg::GenericOp> reductions, int64_t copies);
   // Several reductions over a run of n elements in one sweep: emit gets accumulators (kSlots a
   // reduction) in its state.
   llvm::SmallVector<mlir::Value>
@@ -160,10 +183,31 @@ public:
   reduceRunUpTo(mlir::Value n, int64_t largest, const Index &base,
                 llvm::ArrayRef<mlir::linalg::GenericOp> reductions,
                 llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit);
-  // The sum of `count` values that value(i, mask-less) gives, in chunks of rowsPerChunk: a
-  // reduction over rows. `vector`: many at once.
+  // What emit makes of accumulators over steps [begin, end), at most `most` of them, each below
+  // `extent`: kChain steps at a time, whose results are totals. `vector`: many at once.
+  State reduceSteps(mlir::Value begin, mlir::Value end, int64_t extent, int64_t most,
+                    llvm::ArrayRef<mlir::linalg::GenericOp> reductions, int64_t copies, bool vector,
+                    llvm::function_ref<void(Index, State &)> emit);
+  State reduceSteps(int64_t count, llvm::ArrayRef<mlir::linalg::GenericOp> reductions,
+                    int64_t copies, bool vector, llvm::function_ref<void(Index, State &)> emit);
+  // The same in chunks of rowsPerChunk: a reduction over rows.
   State reduceRows(int64_t count, llvm::ArrayRef<mlir::linalg::GenericOp> reductions,
                    int64_t copies, bool vector, llvm::function_ref<void(Index, State &)> emit);
+
+  // Running sums over `size` steps along a line of which blocks of kScanBlock end at multiples of
+  // it: element(step) is added, and store(step, sum) gets what the sum is then. `reverse`: the line
+  // is walked from its end. Sums in a block start at 0; what is before the block is a total, which
+  // is added to each. So the sum of floats of one sign never turns back, and errs by a fraction of
+  // kScanBlock roundings, however long the line is.
+  void scan(int64_t size, bool reverse, mlir::Value zero,
+            llvm::function_ref<mlir::Value(Index)> element,
+            llvm::function_ref<void(Index, mlir::Value)> store);
+  // The total before a line (`zero`, which has the type), the sum `inBlock` with what is before its
+  // block, and the total behind it.
+  State startScan(mlir::Value zero);
+  mlir::Value scanned(llvm::ArrayRef<mlir::Value> before, mlir::Value inBlock);
+  void endBlock(State &total, mlir::Value inBlock);
+  mlir::Value sum(mlir::Value a, mlir::Value b);
 
   // The position in `value`'s shape of the element that `atoms` (one Index an atom) choose.
   llvm::SmallVector<Index> position(mlir::Value value, llvm::ArrayRef<Index> atoms);
@@ -174,8 +218,28 @@ protected:
   explicit KernelFunction(KernelBuilder &kernel)
       : kernel(kernel), builder(kernel.module.getContext()), e(builder, kernel.fusion.getLoc()) {}
   mlir::Value view(mlir::Value bytes, int64_t offset, int64_t count, mlir::Type element);
+
+private:
+  State identities(llvm::ArrayRef<mlir::linalg::GenericOp> reductions, int64_t copies, bool vector);
+  // Accumulators of a run, kSlots for each reduction and a vector of what earlier blocks gave; what
+  // starts a block; the results. `inBlocks`: as of reductions whose order shows.
+  void nextBlock(State &state, llvm::ArrayRef<mlir::linalg::GenericOp> reductions);
+  State foldSlots(State state, llvm::ArrayRef<mlir::linalg::GenericOp> reductions, bool inBlocks);
 };
 
+// Whether a scatter of `steps` slices adds up totals, in memory for as many elements as one place
+// in the leading dims has of the result: where elements get more terms than one accumulator takes
+// if all get as many, or are so few that it costs nothing.
+inline bool scattersTotals(mlir::Operation *scatter, int64_t steps) {
+  auto type = mlir::cast<mlir::RankedTensorType>(scatter->getResult(0).getType());
+  if (!mlir::isa<ir::IndexAddOp, ir::ScatterAddOp>(scatter) ||
+      !mlir::isa<mlir::FloatType>(type.getElementType()))
+    return false;
+  int64_t dim = mlir::cast<mlir::IntegerAttr>(scatter->getAttr("dim")).getInt(), elements = 1;
+  for (int64_t size : type.getShape().drop_front(dim))
+    elements *= size;
+  return elements <= kSumBlock || steps / kChain > type.getDimSize(dim);
+}
 // What a scatter makes of the element that is there and one that meets it.
 mlir::Value combineScattered(ElementEmitter &e, mlir::Operation *scatter, mlir::Value there,
                              mlir::Value update);

@@ -117,6 +117,16 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
           outputs.front().getDefiningOp());
   if ((domain->shape() == Shape::Alone && !hasOwnSchedule) || domain->shape() == Shape::Empty)
     return fusion.emitError("codegen: a kernel of this kind has no form for sizes that vary"), none;
+  if (hasOwnSchedule && !mlir::isa<ir::MatmulOp>(outputs.front().getDefiningOp())) {
+    // How a sum is added up must not change within the range.
+    Operation *scatter = outputs.front().getDefiningOp();
+    auto indices = mlir::cast<RankedTensorType>(scatter->getOperand(1).getType());
+    if (!sizes.named.contains(scatter->getResult(0)) &&
+        scattersTotals(scatter, 0) != scattersTotals(scatter, indices.getNumElements()))
+      return scatter->emitOpError("adds up too much: the order of its sums would depend on a size "
+                                  "that varies"),
+             none;
+  }
   auto noDomain = [&] {
     return fusion.emitError("codegen: a size that varies is not the slowest of the kernel's loops"),
            none;

@@ -15,12 +15,6 @@ static constexpr int64_t kThreads = 128;
 // Threads that a scatter should have; each takes a range of the targets.
 static constexpr int64_t kScatterThreads = 1 << 17;
 
-static Value sumOf(GpuFunction &f, Value a, Value b) {
-  if (mlir::isa<mlir::FloatType>(a.getType()))
-    return f.e.make<arith::AddFOp>(a, b);
-  return f.e.make<arith::AddIOp>(a, b);
-}
-
 static int64_t product(llvm::ArrayRef<int64_t> sizes) {
   int64_t n = 1;
   for (int64_t size : sizes)
@@ -57,7 +51,15 @@ mlir::LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
 
   GpuFunction f(kernel, kernel.info.symbol, geometry, 1);
   compiler::IndexSpace &space = f.e.space;
-  Value number = f.gridThread(), out = f.output(0);
+  Value number = f.gridThread(), out = f.output(0), kept;
+  // Totals of float32, or what those of float64 lose, for each element of the result.
+  mlir::Type type = plan.elementOf(base), f64 = f.builder.getF64Type();
+  bool isWide = type.isF32();
+  if (compiler::scattersTotals(op, product(middle)))
+    kept = plan.buffer(f, plan.makePartial(f64, product(to)));
+  auto load = [&](Value memory, const Index &at) {
+    return f.e.load(memory, memory == kept ? f64 : type, at, nullptr);
+  };
   auto emit = [&] {
     auto [outer, c] = space.divide(space.scalar(number, count),
                                    trail); // neighbouring threads, neighbouring columns
@@ -70,7 +72,14 @@ mlir::LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
     Value end = f.e.make<arith::MinSIOp>(
         f.e.make<arith::AddIOp>(first, f.e.constantIndex(perRange)), f.e.constantIndex(size));
     f.loop(first, end, size, {}, [&](Index t, GpuFunction::State &) {
-      f.e.store(out, f.e.at(base, space.delinearize(element(t), to)), element(t), nullptr);
+      Value there = f.e.at(base, space.delinearize(element(t), to));
+      if (!kept || !isWide)
+        f.e.store(out, there, element(t), nullptr);
+      if (kept)
+        f.e.store(kept,
+                  isWide ? f.e.make<arith::ExtFOp>(f64, there)
+                         : f.e.constant(f.builder.getF64FloatAttr(0)),
+                  element(t), nullptr);
     });
     // In PyTorch's scatter_add the indices may cover a part of the other dims only.
     Value covered;
@@ -100,21 +109,38 @@ mlir::LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
                                     f.e.make<arith::CmpIOp>(arith::CmpIPredicate::slt, t, end));
         f.when(mine, [&] {
           Value update = f.e.at(source, at);
-          if (!puts)
-            update = compiler::combineScattered(
-                f.e, op, f.e.load(out, update.getType(), element(target), nullptr), update);
-          f.e.store(out, update, element(target), nullptr);
+          Index place = element(target);
+          if (kept && isWide) {
+            Value wide = f.e.make<arith::ExtFOp>(f64, update);
+            return f.e.store(kept, f.sum(load(kept, place), wide), place, nullptr);
+          }
+          if (kept) {
+            Value lost = load(kept, place);
+            update = f.addKeeping(load(out, place), update, lost);
+            f.e.store(kept, lost, place, nullptr);
+          } else if (!puts) {
+            update = compiler::combineScattered(f.e, op, load(out, place), update);
+          }
+          f.e.store(out, update, place, nullptr);
         });
       });
     });
+    if (kept)
+      f.loop(first, end, size, {}, [&](Index t, GpuFunction::State &) {
+        Value value = load(kept, element(t));
+        f.e.store(out,
+                  isWide ? f.e.make<arith::TruncFOp>(type, value)
+                         : f.settle(load(out, element(t)), value),
+                  element(t), nullptr);
+      });
   };
   if (count)
     f.when(f.lessThan(number, count), emit);
   return f.finish();
 }
 
-// A thread walks one line along the scanned dim and stores what the sums are at each step: the
-// order of a sum is that of its terms. Neighbouring threads have neighbouring lines. Lines along
+// A thread walks one line along the scanned dim and stores what the sums are at each step.
+// Neighbouring threads have neighbouring lines. Lines along
 // the innermost dim are read with a stride between threads, which is slow.
 mlir::LogicalResult scheduleScan(KernelPlan &plan, Geometry &geometry) {
   KernelBuilder &kernel = plan.kernel;
@@ -136,18 +162,20 @@ mlir::LogicalResult scheduleScan(KernelPlan &plan, Geometry &geometry) {
     f.when(f.lessThan(number, count), [&] {
       auto [lead, column] = space.divide(space.scalar(number, count), trail);
       Index first = space.add(space.scale(lead, size * trail), column);
-      f.loop(size, {f.identityOf(generic)}, [&](Index step, GpuFunction::State &sum) {
+      auto at = [&](const Index &step) {
         Index k = reverse ? space.add(space.scale(step, -1), size - 1) : step;
-        Index at = space.add(first, space.scale(k, trail));
-        sum[0] = sumOf(f, sum[0], f.e.at(source, space.delinearize(at, shape)));
-        f.e.store(f.output(0), sum[0], at, nullptr);
-      });
+        return space.add(first, space.scale(k, trail));
+      };
+      f.scan(
+          size, reverse, f.identityOf(generic),
+          [&](const Index &step) { return f.e.at(source, space.delinearize(at(step), shape)); },
+          [&](const Index &step, Value sum) { f.e.store(f.output(0), sum, at(step), nullptr); });
     });
   return f.finish();
 }
 
 // A vector of a row of the result a thread, whose sums stay in registers; each adds its products in
-// order.
+// the order of reduceSteps.
 mlir::LogicalResult scheduleMatmul(KernelPlan &plan, Geometry &geometry) {
   KernelBuilder &kernel = plan.kernel;
   Operation *op = kernel.outputs.front().getDefiningOp();
@@ -173,10 +201,11 @@ mlir::LogicalResult scheduleMatmul(KernelPlan &plan, Geometry &geometry) {
         linear = space.add(linear, space.lane(width));
       llvm::SmallVector<Index> position = space.delinearize(linear, loops);
       position.emplace_back();
-      auto sums = f.loop(k, {f.identityOf(generic)}, [&](Index depth, GpuFunction::State &inside) {
-        position.back() = depth;
-        inside[0] = f.accumulateWhere(nullptr, generic, position, inside[0]);
-      });
+      auto sums =
+          f.reduceSteps(k, generic, 1, width > 1, [&](Index depth, GpuFunction::State &inside) {
+            position.back() = depth;
+            inside[0] = f.accumulateWhere(nullptr, generic, position, inside[0]);
+          });
       f.e.store(f.output(0), sums[0], linear, nullptr);
     });
   return f.finish();

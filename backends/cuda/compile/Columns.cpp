@@ -37,19 +37,18 @@ mlir::LogicalResult scheduleColumns(KernelPlan &plan, Geometry &geometry) {
   f.when(f.lessThan(vector, vectors), [&, chunk = chunk] {
     Index at = space.scale(space.scalar(vector, vectors), width),
           position = width == 1 ? at : space.add(at, space.lane(width));
-    GpuFunction::State sums;
-    for (auto reduction : plan.generics(sweep.columns))
-      sums.push_back(f.identityOf(reduction));
+    auto reductions = plan.generics(sweep.columns);
     Value to = f.e.make<arith::MinSIOp>(f.e.make<arith::AddIOp>(from, f.e.constantIndex(chunkRows)),
                                         f.e.constantIndex(rows));
-    sums = f.loop(from, to, rows, sums, [&](Index row, GpuFunction::State &inside) {
+    auto step = [&](Index row, GpuFunction::State &inside) {
       auto atoms = compiler::atomPositions(f, row, position);
       plan.trackReads(f, 0, &atoms);
       for (auto [i, op] : llvm::enumerate(sweep.columns))
-        inside[i] = f.accumulateWhere(nullptr, plan.kernel.generic(op),
-                                      f.position(op->getOperand(0), atoms), inside[i]);
+        inside[i] = f.accumulateWhere(nullptr, reductions[i], f.position(op->getOperand(0), atoms),
+                                      inside[i]);
       plan.store(f, plan.compute(f, sweep.stores, atoms));
-    });
+    };
+    auto sums = f.reduceSteps(from, to, rows, chunkRows, reductions, 1, width > 1, step);
     for (auto [op, sum] : llvm::zip(sweep.columns, sums)) {
       const KernelPlan::Partial &partial = plan.partials[op];
       f.e.store(plan.buffer(f, partial), sum,

@@ -18,8 +18,8 @@ static void finishScalars(KernelPlan &plan, GpuFunction &f, llvm::ArrayRef<int64
   auto fold = [&](Operation *op, const KernelPlan::Partial &partial) {
     auto reduction = plan.kernel.generic(op);
     int64_t rounds = ceilDivide(partial.count, kThreads);
-    Value buffer = plan.buffer(f, partial), zero = f.identity(reduction, false);
-    GpuFunction::State sum = f.loop(rounds, {zero}, [&](Index round, GpuFunction::State &inside) {
+    Value buffer = plan.buffer(f, partial);
+    auto add = [&](Index round, GpuFunction::State &inside) {
       Value step = f.e.make<arith::MulIOp>(f.e.scalarIndex(round), f.e.constantIndex(kThreads));
       Value number = f.e.make<arith::AddIOp>(step, f.thread),
             guard = f.lessThan(number, partial.count);
@@ -28,8 +28,8 @@ static void finishScalars(KernelPlan &plan, GpuFunction &f, llvm::ArrayRef<int64
           reduction, inside[0],
           f.e.load(buffer, partial.element, f.e.space.scalar(number, partial.count), nullptr));
       inside[0] = f.e.make<arith::SelectOp>(guard, next, inside[0]);
-    });
-    return f.foldGroup(reduction, sum, kThreads)[0];
+    };
+    return f.foldGroup(reduction, f.reduceSteps(rounds, reduction, 1, false, add), kThreads)[0];
   };
   for (auto &[op, partial] : plan.partials) {
     if (Role role = plan.domain.role(op->getResult(0)); role == Role::Col || role == Role::Part)
@@ -55,10 +55,10 @@ static void finishColumns(KernelPlan &plan, GpuFunction &f, llvm::ArrayRef<int64
     };
     Value sum = partial.count == 1
                     ? part(Index::of(0))
-                    : f.loop(partial.count, {f.identityOf(reduction)},
-                             [&](Index chunk, GpuFunction::State &total) {
-                               total[0] = f.combine(reduction, total[0], part(chunk));
-                             })[0];
+                    : f.reduceSteps(partial.count, reduction, 1, f.e.width > 1,
+                                    [&](Index chunk, GpuFunction::State &total) {
+                                      total[0] = f.combine(reduction, total[0], part(chunk));
+                                    })[0];
     f.e.setKnown(plan.kernel.lowered.lookup(op->getResult(0)),
                  [sum](llvm::ArrayRef<Index>, Value) { return sum; });
   }
@@ -89,8 +89,9 @@ static void finishParts(KernelPlan &plan, GpuFunction &f, llvm::ArrayRef<int64_t
       return f.e.load(buffer, partial.element, f.e.space.linearize(digits, domain.extents(layout)),
                       nullptr);
     };
-    Value sum = count == 1 ? part(Index::of(0))
-                           : f.loop(count, {f.identityOf(reduction)},
+    Value sum = count == 1
+                    ? part(Index::of(0))
+                    : f.reduceSteps(count, reduction, 1, false,
                                     [&](Index number, GpuFunction::State &total) {
                                       total[0] = f.combine(reduction, total[0], part(number));
                                     })[0];

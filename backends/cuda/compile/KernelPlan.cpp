@@ -43,9 +43,9 @@ KernelPlan::KernelPlan(KernelBuilder &kernel) : kernel(kernel), domain(kernel.do
   }
 }
 
-void KernelPlan::addPartial(Operation *op, mlir::Type element, int64_t count, int64_t stride) {
-  partials[op] = {kernel.claimPartials(count * stride * compiler::memoryBytes(element)), count,
-                  stride, element};
+KernelPlan::Partial KernelPlan::makePartial(mlir::Type element, int64_t count, int64_t stride) {
+  return {kernel.claimPartials(count * stride * compiler::memoryBytes(element)), count, stride,
+          element};
 }
 
 int64_t KernelPlan::widest() const {

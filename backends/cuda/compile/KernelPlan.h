@@ -35,7 +35,10 @@ public:
     mlir::Type element;
   };
   llvm::MapVector<mlir::Operation *, Partial> partials;
-  void addPartial(mlir::Operation *op, mlir::Type element, int64_t count, int64_t stride = 1);
+  Partial makePartial(mlir::Type element, int64_t count, int64_t stride = 1);
+  void addPartial(mlir::Operation *op, mlir::Type element, int64_t count, int64_t stride = 1) {
+    partials[op] = makePartial(element, count, stride);
+  }
   mlir::Value buffer(GpuFunction &f, const Partial &partial) {
     return f.partials(partial.offset, partial.count * partial.stride, partial.element);
   }

@@ -77,15 +77,14 @@ struct NestSchedule {
       auto [other, vector] = space.divide(space.scalar(number, count), vectors);
       place(f, atoms, others, other);
       atoms[along] = width == 1 ? vector : space.add(space.scale(vector, width), space.lane(width));
-      GpuFunction::State sums;
-      for (auto reduction : reductions)
-        sums.push_back(f.identityOf(reduction));
-      sums = f.loop(product(domain.inner()), sums, [&](Index step, GpuFunction::State &inside) {
-        place(f, atoms, domain.inner(), step);
-        for (auto [i, op] : llvm::enumerate(ops))
-          inside[i] = f.accumulateWhere(nullptr, reductions[i],
+      auto sums = f.reduceSteps(product(domain.inner()), reductions, 1, width > 1,
+                                [&](Index step, GpuFunction::State &inside) {
+                                  place(f, atoms, domain.inner(), step);
+                                  for (auto [i, op] : llvm::enumerate(ops))
+                                    inside[i] = f.accumulateWhere(
+                                        nullptr, reductions[i],
                                         f.position(op->getOperand(0), atoms), inside[i]);
-      });
+                                });
       for (int32_t atom : domain.inner())
         atoms[atom] = Index::of(0);
       store(f, atoms, sums, nullptr);
@@ -114,10 +113,7 @@ struct NestSchedule {
       place(f, atoms, domain.outer(), space.scalar(number, count));
       for (const Index &atom : atoms)
         (void)f.e.scalarIndex(atom);
-      GpuFunction::State sums;
-      for (auto reduction : reductions)
-        sums.push_back(f.identityOf(reduction));
-      sums = f.loop(ceilDivide(vectors, kWarp), sums, [&](Index round, GpuFunction::State &inside) {
+      auto add = [&](Index round, GpuFunction::State &inside) {
         Value step = f.e.make<arith::MulIOp>(f.e.scalarIndex(round), f.e.constantIndex(kWarp));
         Value vector = f.e.make<arith::AddIOp>(step, member), guard;
         if (vectors % kWarp) {
@@ -129,7 +125,8 @@ struct NestSchedule {
         for (auto [i, op] : llvm::enumerate(ops))
           inside[i] = f.accumulateWhere(guard, reductions[i], f.position(op->getOperand(0), atoms),
                                         inside[i]);
-      });
+      };
+      auto sums = f.reduceSteps(ceilDivide(vectors, kWarp), reductions, 1, width > 1, add);
       for (int32_t atom : reduced)
         atoms[atom] = Index::of(0);
       store(f, atoms, f.foldGroup(reductions, sums, kWarp), f.isZero(member));

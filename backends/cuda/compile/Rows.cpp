@@ -42,8 +42,13 @@ struct RowSchedule {
     geometry = {ceilDivide(workers, groups), threads * groups};
     for (const Sweep &sweep : plan.sweeps) {
       for (Operation *op : sweep.columns) {
-        plan.addPartial(op, plan.elementOf(op->getResult(0)), workers, compiler::roundUp(n, 16));
+        mlir::Type element = plan.elementOf(op->getResult(0));
+        int64_t stride = compiler::roundUp(n, 16);
+        plan.addPartial(op, element, workers, stride);
         columns.push_back(op);
+        for (KernelPlan::Partial &total : totals[op])
+          if (inBlocks())
+            total = plan.makePartial(mlir::Float64Type::get(element.getContext()), workers, stride);
       }
       for (Operation *op : sweep.rowTotals)
         plan.addPartial(op, plan.elementOf(op->getOperand(0)), rows);
@@ -59,8 +64,15 @@ struct RowSchedule {
   llvm::SmallVector<Operation *> columns;
   Value member; // of the thread in its group
 
+  // Totals of what rows add up in memory, where their columns are too many for registers and they
+  // are too many for one accumulator (KernelFunction::noTotals).
+  llvm::DenseMap<Operation *, std::array<KernelPlan::Partial, 2>> totals;
+
   bool inRegisters() const {
     return units <= kMostUnits;
+  }
+  bool inBlocks() const {
+    return !inRegisters() && chunkRows > compiler::kChain;
   }
 
   // A vector of a row, and which threads have it.
@@ -81,10 +93,14 @@ struct RowSchedule {
   }
 
   using State = GpuFunction::State;
-  // emit(units, state) for all vectors of the thread, those in registers at once.
-  State each(GpuFunction &f, State state,
+  // emit(units, state) for all vectors of the thread, those in registers at once; the state is an
+  // accumulator for each of `reductions`.
+  State each(GpuFunction &f, llvm::ArrayRef<mlir::linalg::GenericOp> reductions,
              llvm::function_ref<void(llvm::ArrayRef<Unit>, State &)> emit) {
     if (inRegisters()) {
+      State state;
+      for (auto reduction : reductions)
+        state.push_back(f.identityOf(reduction));
       llvm::SmallVector<Unit> all;
       for (int64_t u = 0; u < units; ++u)
         all.push_back(unit(f, f.e.make<arith::AddIOp>(member, f.e.constantIndex(u * threads)),
@@ -92,7 +108,7 @@ struct RowSchedule {
       emit(all, state);
       return state;
     }
-    return f.loop(units, state, [&](Index round, State &inside) {
+    return f.reduceSteps(units, reductions, 1, width > 1, [&](Index round, State &inside) {
       Value first = f.e.make<arith::MulIOp>(f.e.scalarIndex(round), f.e.constantIndex(threads));
       emit(unit(f, f.e.make<arith::AddIOp>(first, member), vectors % threads == 0), inside);
     });
@@ -101,6 +117,18 @@ struct RowSchedule {
   Index columnAt(GpuFunction &f, const Index &worker, const KernelPlan::Partial &partial,
                  const Index &position) {
     return f.e.space.add(f.e.space.scale(worker, partial.stride), position);
+  }
+  Value loadColumn(GpuFunction &f, const Index &worker, const KernelPlan::Partial &partial,
+                   const Index &position) {
+    return f.e.load(plan.buffer(f, partial), partial.element,
+                    columnAt(f, worker, partial, position), nullptr);
+  }
+  void storeColumn(GpuFunction &f, const Index &worker, const KernelPlan::Partial &partial,
+                   const Unit &unit, Value value) {
+    f.when(unit.guard, [&] {
+      f.e.store(plan.buffer(f, partial), value, columnAt(f, worker, partial, unit.position),
+                nullptr);
+    });
   }
 
   void storeRows(GpuFunction &f, const Sweep &sweep, const Index &row) {
@@ -129,10 +157,7 @@ struct RowSchedule {
     if (sweep.reductions.empty() && sweep.columns.empty() && sweep.stores.empty())
       return;
     auto reductions = plan.generics(sweep.reductions);
-    State slots;
-    for (auto reduction : reductions)
-      slots.push_back(f.identityOf(reduction));
-    slots = each(f, slots, [&](llvm::ArrayRef<Unit> all, State &inside) {
+    State slots = each(f, reductions, [&](llvm::ArrayRef<Unit> all, State &inside) {
       llvm::SmallVector<llvm::SmallVector<KernelPlan::Store>> stores;
       for (auto [u, unit] : llvm::enumerate(all)) {
         auto atoms = compiler::atomPositions(f, row, unit.position);
@@ -149,11 +174,9 @@ struct RowSchedule {
             continue;
           }
           const KernelPlan::Partial &partial = plan.partials[op];
-          Value buffer = plan.buffer(f, partial);
-          Index at = columnAt(f, worker, partial, unit.position);
-          Value sum = f.accumulateWhere(unit.guard, reduction, position,
-                                        f.e.load(buffer, partial.element, at, nullptr));
-          f.when(unit.guard, [&] { f.e.store(buffer, sum, at, nullptr); });
+          storeColumn(f, worker, partial, unit,
+                      f.accumulateWhere(unit.guard, reduction, position,
+                                        loadColumn(f, worker, partial, unit.position)));
         }
         f.setGuard(unit.guard);
         stores.push_back(plan.compute(f, sweep.stores, atoms));
@@ -180,10 +203,7 @@ struct RowSchedule {
     auto reductions = plan.generics(sweep.parts);
     int64_t run = plan.domain.partRun(), parts = n / run, inRun = run / width;
     f.loop(parts, {}, [&](Index part, State &) {
-      State slots;
-      for (auto reduction : reductions)
-        slots.push_back(f.identityOf(reduction));
-      slots = f.loop(ceilDivide(inRun, threads), slots, [&](Index round, State &inside) {
+      auto step = [&](Index round, State &inside) {
         Value first = f.e.make<arith::MulIOp>(f.e.scalarIndex(round), f.e.constantIndex(threads));
         Value number = f.e.make<arith::AddIOp>(first, member),
               guard = inRun % threads ? f.lessThan(number, inRun) : Value();
@@ -198,8 +218,10 @@ struct RowSchedule {
         for (auto [i, op] : llvm::enumerate(sweep.parts))
           inside[i] = f.accumulateWhere(guard, reductions[i], f.position(op->getOperand(0), atoms),
                                         inside[i]);
-      });
-      auto sums = f.foldGroup(reductions, slots, threads);
+      };
+      auto sums = f.foldGroup(
+          reductions, f.reduceSteps(ceilDivide(inRun, threads), reductions, 1, width > 1, step),
+          threads);
       f.when(f.isZero(member), [&] {
         Index at = f.e.space.add(f.e.space.scale(row, parts), part);
         for (auto [op, sum] : llvm::zip(sweep.parts, sums))
@@ -239,33 +261,81 @@ struct RowSchedule {
 
   // All rows of a chunk; then the partial results.
   void chunk(GpuFunction &f, const Index &worker) {
-    if (!inRegisters())
-      each(f, {}, [&](llvm::ArrayRef<Unit> all, State &) {
-        for (Operation *op : columns)
-          for (const Unit &unit : all)
-            f.when(unit.guard, [&] {
-              f.e.store(plan.buffer(f, plan.partials[op]), f.identityOf(plan.kernel.generic(op)),
-                        columnAt(f, worker, plan.partials[op], unit.position), nullptr);
-            });
-      });
-    State sums;
-    if (inRegisters())
-      for (Operation *op : columns)
-        sums.append(units, f.identityOf(plan.kernel.generic(op)));
     Value first = f.e.scalarIndex(f.e.space.scale(worker, chunkRows));
     Value bound = f.e.make<arith::MinSIOp>(
         f.e.make<arith::AddIOp>(first, f.e.constantIndex(chunkRows)), f.e.constantIndex(rows));
-    sums = f.loop(first, bound, rows, sums,
-                  [&](Index at, State &inside) { row(f, at, worker, inside); });
     if (!inRegisters())
-      return;
+      return chunkInMemory(f, worker, first, bound);
+    State sums =
+        f.reduceSteps(first, bound, rows, chunkRows, plan.generics(columns), units, width > 1,
+                      [&](Index at, State &inside) { row(f, at, worker, inside); });
     each(f, {}, [&](llvm::ArrayRef<Unit> all, State &) {
       for (auto [i, op] : llvm::enumerate(columns))
         for (auto [u, unit] : llvm::enumerate(all))
-          f.when(unit.guard, [&, i = i, op = op, u = u, &unit = unit] {
-            f.e.store(plan.buffer(f, plan.partials[op]), sums[i * units + u],
-                      columnAt(f, worker, plan.partials[op], unit.position), nullptr);
-          });
+          storeColumn(f, worker, plan.partials[op], unit, sums[i * units + u]);
+    });
+  }
+
+  // emit(op, its reduction, unit) for the columns of the thread.
+  void
+  eachColumn(GpuFunction &f,
+             llvm::function_ref<void(Operation *, mlir::linalg::GenericOp, const Unit &)> emit) {
+    each(f, {}, [&](llvm::ArrayRef<Unit> all, State &) {
+      for (Operation *op : columns)
+        for (const Unit &unit : all)
+          emit(op, plan.kernel.generic(op), unit);
+    });
+  }
+
+  // The same where rows are added up in memory: kChain of them in the partial result, and those in
+  // totals, in the order of reduceSteps.
+  void chunkInMemory(GpuFunction &f, const Index &worker, Value first, Value bound) {
+    auto placeOf = [&](Operation *op, size_t number, Value total) {
+      KernelPlan::Partial place = totals[op][number];
+      place.element = mlir::getElementTypeOrSelf(total.getType());
+      return place;
+    };
+    auto load = [&](Operation *op, const Unit &unit) {
+      State values = f.noTotals(plan.kernel.generic(op), 1, width > 1);
+      for (auto [i, total] : llvm::enumerate(values))
+        total = loadColumn(f, worker, placeOf(op, i, total), unit.position);
+      return values;
+    };
+    auto store = [&](Operation *op, const Unit &unit, llvm::ArrayRef<Value> values) {
+      for (auto [i, total] : llvm::enumerate(values))
+        storeColumn(f, worker, placeOf(op, i, total), unit, total);
+    };
+    auto clear = [&](Operation *op, const Unit &unit) {
+      storeColumn(f, worker, plan.partials[op], unit, f.identityOf(plan.kernel.generic(op)));
+    };
+    eachColumn(f, [&](Operation *op, mlir::linalg::GenericOp reduction, const Unit &unit) {
+      clear(op, unit);
+      if (inBlocks())
+        store(op, unit, f.noTotals(reduction, 1, width > 1));
+    });
+    State none;
+    auto sweep = [&](Value from, Value to) {
+      f.loop(from, to, rows, {}, [&](Index at, State &) { row(f, at, worker, none); });
+    };
+    if (!inBlocks())
+      return sweep(first, bound);
+    Value size = f.e.constantIndex(compiler::kChain);
+    f.loop(ceilDivide(chunkRows, compiler::kChain), {}, [&](Index number, State &) {
+      Value from = f.e.make<arith::AddIOp>(
+                first, f.e.scalarIndex(f.e.space.scale(number, compiler::kChain))),
+            to = f.e.make<arith::MinSIOp>(f.e.make<arith::AddIOp>(from, size), bound);
+      sweep(from, to);
+      eachColumn(f, [&](Operation *op, mlir::linalg::GenericOp reduction, const Unit &unit) {
+        State values = load(op, unit);
+        f.addToTotals(values, reduction, 1,
+                      loadColumn(f, worker, plan.partials[op], unit.position));
+        store(op, unit, values);
+        clear(op, unit);
+      });
+    });
+    eachColumn(f, [&](Operation *op, mlir::linalg::GenericOp reduction, const Unit &unit) {
+      storeColumn(f, worker, plan.partials[op], unit,
+                  f.fromTotals(load(op, unit), reduction, 1)[0]);
     });
   }
 };

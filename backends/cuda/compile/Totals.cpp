@@ -26,12 +26,9 @@ mlir::LogicalResult scheduleTotals(KernelPlan &plan, Geometry &geometry) {
   GpuFunction f(plan.kernel, plan.kernel.info.symbol, geometry, width);
   compiler::IndexSpace &space = f.e.space;
   auto reductions = plan.generics(sweep.totals);
-  GpuFunction::State sums;
-  for (auto reduction : reductions)
-    sums.push_back(f.identityOf(reduction));
   Value first = f.e.make<arith::AddIOp>(
       f.e.make<arith::MulIOp>(f.block, f.e.constantIndex(perBlock)), f.thread);
-  sums = f.loop(rounds, sums, [&](Index round, GpuFunction::State &inside) {
+  auto step = [&](Index round, GpuFunction::State &inside) {
     Value step = f.e.make<arith::MulIOp>(f.e.scalarIndex(round), f.e.constantIndex(kThreads));
     Value number = f.e.make<arith::AddIOp>(first, step), guard;
     if (vectors % perBlock) {
@@ -49,8 +46,9 @@ mlir::LogicalResult scheduleTotals(KernelPlan &plan, Geometry &geometry) {
     auto stores = plan.compute(f, sweep.stores, atoms);
     f.setGuard(nullptr);
     f.when(guard, [&] { plan.store(f, stores); });
-  });
-  auto results = f.foldGroup(reductions, sums, kThreads);
+  };
+  auto results =
+      f.foldGroup(reductions, f.reduceSteps(rounds, reductions, 1, width > 1, step), kThreads);
   f.when(f.isZero(f.thread), [&] {
     for (auto [op, sum] : llvm::zip(sweep.totals, results))
       f.e.store(plan.buffer(f, plan.partials[op]), sum, f.blockIndex(), nullptr);
