@@ -248,6 +248,19 @@ static void addReductions(std::vector<OpCase> &cases) {
     add({257, 1031}, {0}, true);
     add({70001}, {0}, true);
     add({9, 130, 77}, {0, 2}, true);
+    // Many of one number, so that all roundings of a sum go the same way.
+    for (const auto &[shape, dims] : {std::pair<Shape, Shape>{{70001}, {0}},
+                                      {{2, 35001}, {1}},
+                                      {{35001, 3}, {0}},
+                                      {{3, 7001, 20}, {1}},
+                                      {{150, 2, 470}, {0, 2}}})
+      cases.push_back({op,
+                       "of one number " + spellShape(shape) + " over " + spellShape(dims),
+                       {{shape, {}, Values::Numbers, 0.1, 0.1}},
+                       "{dims = " + list(dims) + "}",
+                       {},
+                       {},
+                       true});
   }
 }
 
@@ -277,15 +290,15 @@ static void addProducts(std::vector<OpCase> &cases) {
 }
 
 static void addScansAndPositions(std::vector<OpCase> &cases) {
-  auto scan = [&](Shape shape, int64_t dim, bool reverse, bool large = false) {
-    cases.push_back(
-        {"weft.cumsum",
-         spellShape(shape) + " along " + std::to_string(dim) + (reverse ? " from the end" : ""),
-         {data(shape)},
-         "{" + field("dim", dim) + ", reverse = " + (reverse ? "true" : "false") + "}",
-         {},
-         {},
-         large});
+  auto scan = [&](Shape shape, int64_t dim, bool reverse, bool large = false, bool alike = false) {
+    cases.push_back({"weft.cumsum",
+                     std::string(alike ? "of one number " : "") + spellShape(shape) + " along " +
+                         std::to_string(dim) + (reverse ? " from the end" : ""),
+                     {alike ? TensorSpec{shape, {}, Values::Numbers, 0.1, 0.1} : data(shape)},
+                     "{" + field("dim", dim) + ", reverse = " + (reverse ? "true" : "false") + "}",
+                     {},
+                     {},
+                     large});
   };
   for (bool reverse : {false, true}) {
     scan({5}, 0, reverse);
@@ -297,6 +310,9 @@ static void addScansAndPositions(std::vector<OpCase> &cases) {
     scan({257, 1031}, 1, reverse, true);
     scan({257, 1031}, 0, reverse, true);
     scan({5, 33, 40}, 1, reverse, true);
+    scan({20001}, 0, reverse, true, true);
+    scan({17, 3001}, 1, reverse, true, true);
+    scan({10001, 3}, 0, reverse, true, true);
   }
   for (const char *op : {"weft.arg_max", "weft.arg_min"}) {
     auto add = [&](Shape shape, int64_t dim, bool large = false) {

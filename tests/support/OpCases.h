@@ -14,7 +14,7 @@
 namespace weft::tests {
 
 enum class Values {
-  Numbers,  // distinct ones in [low, high], none near 0
+  Numbers,  // in [low, high], distinct where these are; none near 0
   Indices,  // 0 .. limit-1, in no order, with repeats
   Booleans, // true and false mixed
   State,    // a random generator's {key, counter}
