@@ -132,6 +132,21 @@ TEST_F(SpecialPointsTest, ProductsWithZeros) {
       " %0 = weft.reduce_prod %x, dims = [1] : tensor<3x3xf64> return %0 : tensor<3xf64> }";
   expectNear(gradient(rows, {tensor({3, 3}, {2, 3, 4, 2, 0, 4, 0, 3, 0})}),
              {12, 8, 6, 0, 8, 0, 0, 0, 0});
+  // Of the sum of bc, ac and ab.
+  expectNear(gradient(rows, {tensor({3, 3}, {2, 3, 4, 2, 0, 4, 0, 3, 0})}, 2),
+             {7, 6, 5, 4, 6, 2, 3, 0, 3});
+  expectNear(gradient(rows, {tensor({3, 3}, {2, 3, 4, 2, 0, 4, 0, 3, 0})}, 3),
+             {2, 2, 2, 2, 2, 2, 2, 2, 2});
+  const char *scattered =
+      "func.func @f(%x: tensor<2xf64>, %y: tensor<5xf64>) -> tensor<2xf64> {"
+      " %i = weft.constant dense<[0, 0, 1, 1, 1]> : tensor<5xi64>"
+      " %0 = weft.scatter_reduce prod %x, %i, %y, dim = 0 : tensor<2xf64>, tensor<5xi64>, "
+      "tensor<5xf64> return %0 : tensor<2xf64> }";
+  HostTensor x = tensor({2}, {3, 5}), y = tensor({5}, {0, 0, 2, 0, 7});
+  expectNear(gradient(scattered, {x, y}, 1, 1), {0, 0, 0, 70, 0});
+  expectNear(gradient(scattered, {x, y}, 2, 1), {3, 3, 35, 45, 10});
+  expectNear(gradient(scattered, {tensor({2}, {3, 0}), y}, 1, 0), {0, 0});
+  expectNear(gradient(scattered, {tensor({2}, {3, 0}), y}, 2, 1), {3, 3, 0, 0, 0});
 }
 
 TEST_F(SpecialPointsTest, OfSeveralWritesTheLastHasTheGradient) {

@@ -121,7 +121,9 @@ LogicalResult PowOp::differentiate(GradContext &ctx) {
 }
 
 LogicalResult Atan2Op::differentiate(GradContext &ctx) {
-  Val y = ctx.operand(0), x = ctx.operand(1), scale = ctx.g() / (x * x + y * y);
+  Val y = ctx.operand(0), x = ctx.operand(1), square = x * x + y * y, g = ctx.g();
+  Val origin = compare("eq", square, zeroLike(square));
+  Val scale = select(origin, zeroLike(g), g) / select(origin, square.constant(1), square);
   if (ctx.needs(0))
     ctx.grad(0, scale * x);
   if (ctx.needs(1))

@@ -112,6 +112,16 @@ LogicalResult ReduceMinOp::differentiate(GradContext &ctx) {
   return differentiateExtreme<ReduceMinOp>(ctx);
 }
 
+// The gradient of a factor that is 0: the product of the others. It is the `rest`, those that are
+// not 0, if no other is 0. If one is, it is 0, but has a derivative by that one: hence the other
+// zeros' sum as a factor. With more of them the first two derivatives are 0. A factor that is not 0
+// has the product over the factor, whose derivatives are right with zeros among the others.
+static Val ofZeroFactor(Val rest, Val zeros, Val otherZeros) {
+  return select(
+      compare("eq", zeros, zeros.constant(1)), rest,
+      select(compare("eq", zeros, zeros.constant(2)), rest * otherZeros, rest.constant(0)));
+}
+
 LogicalResult ReduceProdOp::differentiate(GradContext &ctx) {
   Val x = ctx.operand(0);
   ArrayRef<int64_t> dims = ctx.properties<ReduceProdOp>().dims.asArrayRef();
@@ -119,13 +129,13 @@ LogicalResult ReduceProdOp::differentiate(GradContext &ctx) {
   auto full = [&](Val row) {
     return unreduce(row, extents, dims);
   };
-  // With the zeros left out: without any, each factor's gradient is the product over the factor;
-  // with one, only that has a gradient, the product of the others; with more, none has.
-  Val isZero = compare("eq", x, x.constant(0)), nonzero = select(isZero, x.constant(1), x);
-  Val others = full(ctx.g() * prod(nonzero, dims)) / nonzero;
-  Val zeros = full(sum(select(isZero, x.constant(1), x.constant(0)), dims));
-  Val left = zeros - select(isZero, x.constant(1), x.constant(0)); // zeros among the other factors
-  ctx.grad(0, select(compare("eq", left, x.constant(0)), others, x.constant(0)));
+  Val zero = x.constant(0), one = x.constant(1), isZero = compare("eq", x, zero),
+      nonzero = select(isZero, one, x);
+  Val rest = full(ctx.g() * prod(nonzero, dims)), mine = select(isZero, x, zero);
+  ctx.grad(0, select(isZero,
+                     ofZeroFactor(rest, full(sum(select(isZero, one, zero), dims)),
+                                  full(sum(mine, dims)) - mine),
+                     full(ctx.g() * prod(x, dims)) / nonzero));
   return success();
 }
 
@@ -291,14 +301,14 @@ LogicalResult ScatterReduceOp::differentiate(GradContext &ctx) {
     ctx.grad(0, g * (product(nonzero, source) / nonzero));
   }
   if (ctx.needs(2)) {
-    // A factor that is not 0 has the product over the factor; the only 0 among an element's has the
-    // product of the others, where it counts as a 1; of several zeros none has a gradient.
-    Val isZero = compare("eq", source, source.constant(0)),
-        zeros = gathered(added(zerosOf(base, dimsOf(base.type())), cast(isZero, element)));
-    Val onlyZero = ctx.at(AndOp::create(ctx.builder(), ctx.loc(), isZero.value(),
-                                        compare("eq", zeros, sourceOne).value()));
-    Val others = gathered(g * product(base, select(onlyZero, sourceOne, source)));
-    ctx.grad(2, select(onlyZero, others, gathered(g * result) / select(isZero, sourceOne, source)));
+    Val zero = source.constant(0), isZero = compare("eq", source, zero),
+        nonzero = select(isZero, sourceOne, source), mine = select(isZero, source, zero);
+    auto total = [&](Val x) {
+      return gathered(added(zerosOf(base, dimsOf(base.type())), x));
+    };
+    Val ofZero = ofZeroFactor(gathered(g * product(base, nonzero)), total(cast(isZero, element)),
+                              total(mine) - mine);
+    ctx.grad(2, select(isZero, ofZero, gathered(g * result) / nonzero));
   }
   return success();
 }

@@ -168,7 +168,7 @@ def Weft_ErfOp : Weft_UnaryOp<"erf", Weft_FloatTensor, InFile> {
 def Weft_SigmoidOp : Weft_UnaryOp<"sigmoid", Weft_FloatTensor, InFile> {
   let tests = Tests<[Domain<"-90", "90">], 2>;
   let summary = "1 / (1 + exp(-x))";
-  let reference = "return T(1.0 / (1.0 + std::exp(-double(x))));";
+  let reference = "double e = std::exp(-std::abs(double(x))); return T((double(x) < 0 ? e : 1.0) / (1.0 + e));";
   let scalar = "return s.sigmoid(x);";
   let savesResults = [0];
 }
@@ -263,7 +263,7 @@ def Weft_PowOp : Weft_BinaryOp<"pow", Weft_NumericTensor, InFile> {
 def Weft_Atan2Op : Weft_BinaryOp<"atan2", Weft_FloatTensor, InFile> {
   let tests = Tests<[AnyDomain], 2>;
   let summary = "the angle of the point (y, x), lhs and rhs, from the positive x-axis, in [-pi, pi]: C's atan2";
-  let description = [{Infinities and signed zeros as in C: atan2(0, -0) is pi, atan2(-0, 0) is -0. The derivative at (0, 0) is NaN, as PyTorch's.}];
+  let description = [{Infinities and signed zeros as in C: atan2(0, -0) is pi, atan2(-0, 0) is -0. The derivative at (0, 0) is 0, as PyTorch's.}];
   let reference = "return T(std::atan2(double(x), double(y)));";
   let scalar = "return s.atan2(x, y);";
   let savesOperands = [0, 1];

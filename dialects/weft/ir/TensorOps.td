@@ -110,7 +110,7 @@ def Weft_ReduceMinOp : Weft_ReduceExtremeOp<"reduce_min"> {
 def Weft_ReduceProdOp : Weft_ReduceOp<"reduce_prod", Weft_NumericTensor, InFile, Primitive, InFile> {
   let summary = "the product over dims; integers wrap, an empty product is 1";
   let description = [{
-    The first derivative holds with zeros among the factors, too; the second takes factors that are 0 as constants.
+    The first two derivatives hold with zeros among the factors, too.
   }];
   let savesOperands = [0];
 }
