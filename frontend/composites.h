@@ -102,8 +102,8 @@ Tensor nansum(const Tensor &x, Dims dims = {}, bool keepdim = false,
 Tensor nanmean(const Tensor &x, Dims dims = {}, bool keepdim = false,
                Location location = Location::current());
 // The p-norm over dims: (sum |x|^p)^(1/p); for p = 0 how many are not 0, for infinity (-infinity)
-// the largest (smallest) |x|. Its derivative at 0 is 0.
-Tensor vector_norm(const Tensor &x, double p = 2, Dims dims = {}, bool keepdim = false,
+// the largest (smallest) |x|. Its derivatives at 0 are 0.
+Tensor vector_norm(const Tensor &x, NormOrder p = 2, Dims dims = {}, bool keepdim = false,
                    Location location = Location::current());
 // The n-th differences of neighbours along dim; of bools, whether they differ.
 Tensor diff(const Tensor &x, int64_t n = 1, int64_t dim = -1,
@@ -116,7 +116,7 @@ Tensor cumprod(const Tensor &x, int64_t dim, Location location = Location::curre
 // x / max(|x|, eps), with the Euclidean norm along dim.
 Tensor normalize(const Tensor &x, int64_t dim = 1, double eps = 1e-12,
                  Location location = Location::current());
-// The cosine of the angle between x and y along dim: x y / max(|x| |y|, eps).
+// The cosine of the angle between x and y along dim: x y / (max(|x|, eps) max(|y|, eps)).
 Tensor cosine_similarity(const Tensor &x, const Tensor &y, int64_t dim = 1, double eps = 1e-8,
                          Location location = Location::current());
 // The Euclidean distance of each row of x [.., n, d] to each of y [.., m, d]: [.., n, m]. Its

@@ -21,7 +21,7 @@ Tensor div(TensorArg x, TensorArg y, Location location = Location::current());
 // 0.
 Tensor remainder(TensorArg x, TensorArg y, Location location = Location::current());
 // The angle of the point (y, x) from the positive x-axis, in [-pi, pi], as C's atan2. Integers give
-// float32. Its derivative at (0, 0) is NaN.
+// float32. Its derivative at (0, 0) is 0.
 Tensor atan2(TensorArg y, TensorArg x, Location location = Location::current());
 // x * x.
 Tensor square(const Tensor &x, Location location = Location::current());
@@ -72,7 +72,8 @@ Tensor masked_fill(const Tensor &x, const Tensor &mask, TensorArg value,
                    Location location = Location::current());
 // min where x is at most min, max where it is at least max; a bound may be left out, NaN stays. The
 // derivative at a bound is 0, as PyTorch's. Scalar bounds are constants of the program until a
-// second value is seen at the same line.
+// second value is seen at the same line. One beyond the range of an integer dtype bounds nothing;
+// as in minimum and maximum, it is an error where all numbers of the dtype lie beyond it.
 Tensor clamp(const Tensor &x, std::optional<Scalar> min, std::optional<Scalar> max = {},
              Location location = Location::current());
 // Bounds that broadcast with x; an undefined one bounds nothing.
@@ -143,8 +144,9 @@ Tensor all(const Tensor &x, Dims dims = {}, bool keepdim = false,
 // The variance with divisor n - correction.
 Tensor var(const Tensor &x, Dims dims = {}, int64_t correction = 1, bool keepdim = false,
            Location location = Location::current());
-// The Euclidean norm over dims.
-Tensor norm(const Tensor &x, Dims dims = {}, bool keepdim = false,
+// The p-norm over dims, of one or several: vector_norm in weft/composites.h. As in libtorch, p
+// comes first: norm(x, 2, dim).
+Tensor norm(const Tensor &x, NormOrder p = 2, Dims dims = {}, bool keepdim = false,
             Location location = Location::current());
 // The index (int64) of the first largest element along dim, or of the first NaN; without dim, of
 // the flattened tensor. Error: no elements.

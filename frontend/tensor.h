@@ -34,6 +34,7 @@ public:
   // All dims.
   Dims() = default;
   template <std::integral T> Dims(T dim) : dims_{static_cast<int64_t>(dim)}, all_(false) {}
+  Dims(bool) = delete; // a keepdim in the place of dims
   Dims(std::initializer_list<int64_t> dims) : dims_(dims), all_(dims.size() == 0) {}
   Dims(Shape dims) : dims_(std::move(dims)), all_(dims_.empty()) {}
   // Whether no dims were given.
@@ -48,6 +49,15 @@ public:
 private:
   std::vector<int64_t> dims_;
   bool all_ = true;
+};
+
+// The p of a p-norm: a number, infinities included, not in braces, where dims would be meant.
+struct NormOrder {
+  template <typename T>
+    requires(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>)
+  NormOrder(T p) : value(static_cast<double>(p)) {}
+  NormOrder(std::initializer_list<double>) = delete;
+  double value;
 };
 
 // A scalar that a caller passes. It is a parameter of the recorded program, not a part of it: a
@@ -154,6 +164,12 @@ private:
   const Tensor *tensor_ = nullptr;
 };
 
+// A location that {} does not stand for: in from(values, {}) it is the shape of one element.
+struct Caller {
+  Caller(Location location) : location(location) {}
+  Location location;
+};
+
 // A handle to a storage, cheap to copy: copies share the storage, clone() copies it. Undefined
 // until something is assigned.
 class Tensor {
@@ -179,7 +195,7 @@ public:
   static Tensor from(const std::vector<T> &values, Shape shape,
                      Location location = Location::current());
   template <ElementType T>
-  static Tensor from(const std::vector<T> &values, Location location = Location::current());
+  static Tensor from(const std::vector<T> &values, Caller caller = Location::current());
   // A new tensor that holds a copy of `bytes`: row-major elements of any dtype.
   static Tensor from_bytes(const void *bytes, DType dtype, Shape shape,
                            Location location = Location::current());
@@ -492,7 +508,7 @@ public:
                 Location location = Location::current()) const;
   Tensor nanmean(Dims dims = {}, bool keepdim = false,
                  Location location = Location::current()) const;
-  Tensor vector_norm(double p = 2, Dims dims = {}, bool keepdim = false,
+  Tensor vector_norm(NormOrder p = 2, Dims dims = {}, bool keepdim = false,
                      Location location = Location::current()) const;
   Tensor diff(int64_t n = 1, int64_t dim = -1, Location location = Location::current()) const;
   Tensor logcumsumexp(int64_t dim, Location location = Location::current()) const;
@@ -544,7 +560,8 @@ public:
   bool all_close(const Tensor &other, double rtol = 1e-5, double atol = 1e-8,
                  bool equal_nan = false, Location location = Location::current()) const;
   bool equal(const Tensor &other, Location location = Location::current()) const;
-  Tensor norm(Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;
+  Tensor norm(NormOrder p = 2, Dims dims = {}, bool keepdim = false,
+              Location location = Location::current()) const;
   Tensor std(Dims dims = {}, int64_t correction = 1, bool keepdim = false,
              Location location = Location::current()) const;
   Tensor logsumexp(Dims dims = {}, bool keepdim = false,
@@ -650,6 +667,8 @@ Tensor tensor(std::initializer_list<std::initializer_list<T>> rows,
                   location);
     v.insert(v.end(), row.begin(), row.end());
   }
+  if (rows.size() == 0) // tensor<T>({}) comes here
+    return Tensor::from<T>(v, Shape{0}, location);
   return Tensor::from<T>(v, Shape{static_cast<int64_t>(rows.size()), columns}, location);
 }
 

@@ -1,5 +1,7 @@
 // Activations that are compositions: they fuse into one kernel, forward and backward. 16-bit floats
 // are computed in float32 and rounded once.
+#include <algorithm>
+
 #include "frontend/ops/promotion.h"
 #include "frontend/recorder/emit.h"
 #include "frontend/tensor/impl.h"
@@ -123,7 +125,13 @@ Tensor hardtanh(const Tensor &x, Scalar low, Scalar high, Location location) {
   if (!(low.as_double() <= high.as_double()))
     fail(ErrorKind::kValue, "low " + std::to_string(low.as_double()) + " must not be above high " +
                                 std::to_string(high.as_double()));
-  return clamp(x, low, high).to(x.dtype());
+  // Of integers the bounds lose their fractions.
+  DType dtype = checked(x, "x")->type->dtype;
+  if (is_integer(dtype))
+    for (Scalar *bound : {&low, &high})
+      if (bound->dtype == DType::kFloat64)
+        *bound = static_cast<int64_t>(std::clamp(bound->d, -0x1p63, 0x1.fffffffffffffp62));
+  return clamp(x, low, high).to(dtype);
 }
 
 Tensor relu6(const Tensor &x, Location location) {

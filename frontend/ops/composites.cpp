@@ -26,6 +26,15 @@ Tensor in_dtype_of(const Tensor &y, const Tensor &x) {
 
 } // namespace
 
+namespace recorder {
+
+Tensor smooth_root(const Tensor &x) {
+  Tensor zero = x == 0;
+  return where(zero, 0.0, sqrt(where(zero, 1.0, x)));
+}
+
+} // namespace recorder
+
 Tensor reciprocal(const Tensor &x, Location location) {
   return div(1, x, location);
 }
@@ -48,15 +57,19 @@ Tensor tan(const Tensor &x, Location location) {
 
 Tensor sinh(const Tensor &x, Location location) {
   Session session("sinh", location);
-  Tensor y = computed(x);
-  return in_dtype_of(0.5 * (expm1(y) - expm1(-y)),
-                     x); // exact near 0, where the difference of exponentials is not
+  Tensor y = computed(x), size = abs(y), far = size > 20.0, near = where(far, 0.0, y);
+  // expm1 is exact near 0, where a difference of exponentials is not. Far from it one of them is
+  // nothing beside the other, which as a product overflows where the result does and no sooner.
+  Tensor grown = exp(0.5 * where(far, size, 0.0)), large = 0.5 * grown * grown;
+  return in_dtype_of(where(far, where(y < 0, -large, large), 0.5 * (expm1(near) - expm1(-near))),
+                     x);
 }
 
 Tensor cosh(const Tensor &x, Location location) {
   Session session("cosh", location);
   Tensor y = computed(x);
-  return in_dtype_of(0.5 * (exp(y) + exp(-y)), x);
+  Tensor up = exp(0.5 * y), down = exp(-0.5 * y);
+  return in_dtype_of(0.5 * up * up + 0.5 * down * down, x); // overflows where the result does
 }
 
 Tensor trunc(const Tensor &x, Location location) {
@@ -66,17 +79,20 @@ Tensor trunc(const Tensor &x, Location location) {
 
 Tensor floor_divide(TensorArg x, TensorArg y, Location location) {
   Session session("floor_divide", location);
-  Operands both = promote(x, y);
+  Operands both = promote(x, y, /*floating=*/false, 0, /*wide=*/true);
   if (both.x.dtype() == DType::kBool)
     fail(ErrorKind::kDType, "x and y are bool; convert one with to() first");
-  Var rest = emit_binary(Binary::kRem, both.x, both.y);
-  Var quotient = emit_binary(Binary::kDiv, emit_binary(Binary::kSub, both.x, rest), both.y);
-  if (!is_floating(both.result))
-    return wrap(quotient);
-  // The difference is a multiple of y up to rounding; by 0 the quotient is an infinity or NaN.
-  return where(wrap(both.y) == 0, wrap(emit_binary(Binary::kDiv, both.x, both.y)),
-               round(wrap(quotient)))
-      .to(both.result);
+  Var dividend = widened(both.x), divisor = widened(both.y);
+  Tensor a = wrap(dividend), b = wrap(divisor),
+         quotient = wrap(emit_binary(Binary::kDiv, dividend, divisor));
+  Tensor opposite = (a < 0) != (b < 0);
+  if (!is_floating(both.result)) // rounded towards zero, and 0 by zero, as the remainder is
+    return where(opposite & (remainder(a, b) != 0), quotient - 1, quotient);
+  // Of sizes: what the remainder leaves is a multiple of the divisor, up to rounding.
+  Tensor size = abs(a), by = abs(b), rest = remainder(size, by), whole = round((size - rest) / by);
+  Tensor result = where(opposite, -where(rest != 0, whole + 1, whole), whole);
+  // A zero has the quotient's sign; by 0 the quotient is an infinity or NaN.
+  return where(b == 0, quotient, where(result == 0, 0 * quotient, result)).to(both.result);
 }
 
 Tensor lerp(const Tensor &x, const Tensor &y, TensorArg weight, Location location) {
@@ -87,10 +103,10 @@ Tensor lerp(const Tensor &x, const Tensor &y, TensorArg weight, Location locatio
 Tensor logaddexp(const Tensor &x, const Tensor &y, Location location) {
   Session session("logaddexp", location);
   Tensor a = computed(x), b = computed(y);
-  Tensor low = minimum(a, b), high = maximum(a, b);
-  // Two equal infinities have no difference.
-  Tensor difference = where(low == high, 0.0, low - high);
-  Tensor result = high + log1p(exp(difference));
+  // One of two equal numbers is the higher one, so that derivatives of any order are those of
+  // softplus. An infinity is the result by itself; two have no difference.
+  Tensor ordered = a >= b, high = where(ordered, a, b), low = where(ordered, b, a);
+  Tensor result = high + softplus(where(is_inf(high) & (low <= high), 0.0, low - high));
   return x.dtype() == y.dtype() ? in_dtype_of(result, x) : result;
 }
 
@@ -140,20 +156,20 @@ Tensor std(const Tensor &x, Dims dims, int64_t correction, bool keepdim, Locatio
   if (DType dtype = checked(x, "x")->type->dtype; !is_floating(dtype))
     fail(ErrorKind::kDType,
          std::string("x is ") + name(dtype) + "; it must be floating: convert with to(float32)");
-  return in_dtype_of(sqrt(var(computed(x), std::move(dims), correction, keepdim)), x);
+  return in_dtype_of(smooth_root(var(computed(x), std::move(dims), correction, keepdim)), x);
 }
 
 Tensor normalize(const Tensor &x, int64_t dim, double eps, Location location) {
   Session session("normalize", location);
   Tensor input = computed(x);
-  return in_dtype_of(input / clamp(norm(input, dim, true), eps), x);
+  return in_dtype_of(input / clamp(norm(input, 2, dim, true), eps), x);
 }
 
 Tensor cosine_similarity(const Tensor &x, const Tensor &y, int64_t dim, double eps,
                          Location location) {
   Session session("cosine_similarity", location);
   Tensor a = computed(x), b = computed(y);
-  Tensor result = sum(a * b, dim) / clamp(norm(a, dim) * norm(b, dim), eps);
+  Tensor result = sum(a * b, dim) / (clamp(norm(a, 2, dim), eps) * clamp(norm(b, 2, dim), eps));
   return x.dtype() == y.dtype() ? in_dtype_of(result, x) : result;
 }
 
@@ -164,9 +180,7 @@ Tensor cdist(const Tensor &x, const Tensor &y, Location location) {
     fail(ErrorKind::kShape, "x has shape " + to_string(left.dims) + ", y has shape " +
                                 to_string(right.dims) + ": they must be [.., n, d] and [.., m, d]");
   Tensor squares = square(computed(x).unsqueeze(-2) - computed(y).unsqueeze(-3)).sum(-1);
-  // The root has no derivative at 0: there it is that of a constant.
-  Tensor zero = squares == 0;
-  Tensor result = where(zero, 0.0, sqrt(where(zero, 1.0, squares)));
+  Tensor result = smooth_root(squares);
   return x.dtype() == y.dtype() ? in_dtype_of(result, x) : result;
 }
 
@@ -194,6 +208,10 @@ namespace {
 // The p-norm of floating x over dims. Roots and fractional powers have no derivative at 0: there it
 // is that of a constant.
 Tensor p_norm(const Tensor &x, double p, const Dims &dims, bool keepdim) {
+  if (std::isnan(p))
+    fail(ErrorKind::kValue, "p is NaN");
+  if (p == 2)
+    return smooth_root(sum(square(x), dims, keepdim));
   Tensor size = abs(x);
   if (std::isinf(p))
     return p > 0 ? max(size, dims, keepdim) : min(size, dims, keepdim);
@@ -201,27 +219,27 @@ Tensor p_norm(const Tensor &x, double p, const Dims &dims, bool keepdim) {
     return sum((x != 0).to(x.dtype()), dims, keepdim);
   if (p == 1)
     return sum(size, dims, keepdim);
-  Tensor terms = p == 2 ? square(x) : pow(where(size == 0, 1.0, size), p);
-  if (p != 2)
-    terms = where(size == 0, p > 0 ? 0.0 : std::numeric_limits<double>::infinity(), terms);
-  Tensor total = sum(terms, dims, keepdim), none = total == 0, taken = where(none, 1.0, total);
-  return where(none, 0.0, p == 2 ? sqrt(taken) : pow(taken, 1 / p));
+  Tensor terms = pow(where(size == 0, 1.0, size), p);
+  terms = where(size == 0, p > 0 ? 0.0 : std::numeric_limits<double>::infinity(), terms);
+  Tensor total = sum(terms, dims, keepdim), none = total == 0;
+  return where(none, 0.0, pow(where(none, 1.0, total), 1 / p));
 }
 
 } // namespace
 
-Tensor vector_norm(const Tensor &x, double p, Dims dims, bool keepdim, Location location) {
+Tensor vector_norm(const Tensor &x, NormOrder p, Dims dims, bool keepdim, Location location) {
   Session session("vector_norm", location);
-  if (std::isnan(p))
-    fail(ErrorKind::kValue, "p is NaN");
-  return in_dtype_of(p_norm(wrap(widened(floating_only(x))), p, dims, keepdim), x);
+  return in_dtype_of(p_norm(wrap(widened(floating_only(x))), p.value, dims, keepdim), x);
+}
+
+Tensor norm(const Tensor &x, NormOrder p, Dims dims, bool keepdim, Location location) {
+  Session session("norm", location);
+  return vector_norm(x, p, std::move(dims), keepdim);
 }
 
 Tensor pairwise_distance(const Tensor &x, const Tensor &y, double p, double eps, bool keepdim,
                          Location location) {
   Session session("pairwise_distance", location);
-  if (std::isnan(p))
-    fail(ErrorKind::kValue, "p is NaN");
   if (checked(x, "x")->type->ndim() == 0 || checked(y, "y")->type->ndim() == 0)
     fail(ErrorKind::kShape, "x and y must have a dimension to measure along");
   Tensor result = p_norm(computed(x) - computed(y) + eps, p, -1, keepdim);

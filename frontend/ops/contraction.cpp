@@ -85,9 +85,8 @@ Tensor linear(const Tensor &x, const Tensor &weight, const Tensor &bias, Locatio
 Tensor index_select(const Tensor &x, int64_t dim, const Tensor &indices, Location location) {
   Session session("index_select", location);
   Var var = read(x, "x"), at = index_operand(indices);
-  if (var.ndim() == 0)
-    fail(ErrorKind::kShape, "x has no dimensions to select from");
-  return wrap(emit_index_select(var, at, normalize_dim(dim, var.ndim(), "dim")));
+  int64_t axis = normalize_dim_or_scalar(dim, var.ndim(), "dim");
+  return wrap(emit_index_select(var.ndim() == 0 ? emit_reshape(var, {1}) : var, at, axis));
 }
 
 Tensor embedding(const Tensor &indices, const Tensor &weight, Location location) {
@@ -105,9 +104,10 @@ Tensor gather(const Tensor &x, int64_t dim, const Tensor &indices, Location loca
   if (var.ndim() != at.ndim())
     fail(ErrorKind::kShape, "x has shape " + to_string(var.dims()) + ", indices have shape " +
                                 to_string(at.dims()) + ": both must have as many dimensions");
+  int64_t axis = normalize_dim_or_scalar(dim, var.ndim(), "dim");
   if (var.ndim() == 0)
-    fail(ErrorKind::kShape, "x has no dimensions to gather from");
-  return wrap(emit_gather(var, at, normalize_dim(dim, var.ndim(), "dim")));
+    return wrap(emit_reshape(emit_gather(emit_reshape(var, {1}), emit_reshape(at, {1}), 0), {}));
+  return wrap(emit_gather(var, at, axis));
 }
 
 Tensor one_hot(const Tensor &indices, int64_t classes, Location location) {
@@ -130,17 +130,19 @@ Tensor one_hot(const Tensor &indices, int64_t classes, Location location) {
 Tensor softmax(const Tensor &x, int64_t dim, Location location) {
   Session session("softmax", location);
   Var var = floating_only(x);
+  int64_t axis = normalize_dim_or_scalar(dim, var.ndim(), "dim");
   if (var.ndim() == 0)
     return wrap(emit_reshape(emit_softmax(emit_reshape(var, {1}), 0), {}));
-  return wrap(emit_softmax(var, normalize_dim(dim, var.ndim(), "dim")));
+  return wrap(emit_softmax(var, axis));
 }
 
 Tensor log_softmax(const Tensor &x, int64_t dim, Location location) {
   Session session("log_softmax", location);
   Var var = floating_only(x);
+  int64_t axis = normalize_dim_or_scalar(dim, var.ndim(), "dim");
   if (var.ndim() == 0)
     return wrap(emit_reshape(emit_log_softmax(emit_reshape(var, {1}), 0), {}));
-  return wrap(emit_log_softmax(var, normalize_dim(dim, var.ndim(), "dim")));
+  return wrap(emit_log_softmax(var, axis));
 }
 
 Tensor layer_norm(const Tensor &x, const Shape &normalized_shape, const Tensor &weight,

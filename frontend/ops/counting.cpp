@@ -72,8 +72,10 @@ Tensor histc(const Tensor &x, int64_t bins, double low, double high, Location lo
 
 namespace {
 
-// As searchsorted; both have at least one dim.
-Tensor searched(const Tensor &sorted, const Tensor &values, bool right) {
+// Where each value would stand; before(element, value) says which elements of `sorted`, which has
+// at least one dim, come first.
+template <typename Before>
+Tensor searched(const Tensor &sorted, const Tensor &values, Before before) {
   const Shape &rows = sorted.shape();
   int64_t n = rows.back();
   Tensor found = zeros(values.shape(), int64);
@@ -87,10 +89,16 @@ Tensor searched(const Tensor &sorted, const Tensor &values, bool right) {
   for (; step > 0; step /= 2) {
     Tensor next = found + step, at = minimum(next, n) - 1;
     Tensor element = rows.size() == 1 ? index_select(sorted, 0, at) : gather(sorted, -1, at);
-    Tensor before = logical_not(right ? element > values : element >= values);
-    found = where(before & (next <= n), next, found);
+    found = where(before(element, values) & (next <= n), next, found);
   }
   return found;
+}
+
+// As searchsorted.
+Tensor searched(const Tensor &sorted, const Tensor &values, bool right) {
+  return searched(sorted, values, [&](const Tensor &element, const Tensor &value) {
+    return logical_not(right ? element > value : element >= value);
+  });
 }
 
 } // namespace
@@ -127,7 +135,10 @@ Tensor isin(const Tensor &x, const Tensor &elements, Location location) {
   if (n == 0)
     return zeros(x.shape(), boolean);
   Tensor sorted = sort(elements.detach().reshape({-1})).first;
-  Tensor at = minimum(searched(sorted, x, false), n - 1);
+  // NaNs, which stand last and equal nothing, are not passed.
+  Tensor place = searched(
+      sorted, x, [](const Tensor &element, const Tensor &value) { return element < value; });
+  Tensor at = minimum(place, n - 1);
   return index_select(sorted, 0, at) == x;
 }
 

@@ -40,40 +40,10 @@ Tensor unary(Unary op, const char *name, const Tensor &x, Location location) {
   return wrap(emit_unary(op, var));
 }
 
-// What PyTorch computes with two bools: their logic. Nothing for what it refuses.
-std::optional<Binary> on_bools(Binary op) {
-  switch (op) {
-  case Binary::kAdd:
-  case Binary::kMaximum:
-  case Binary::kOr:
-    return Binary::kOr;
-  case Binary::kMul:
-  case Binary::kMinimum:
-  case Binary::kAnd:
-    return Binary::kAnd;
-  default:
-    return std::nullopt;
-  }
-}
-
 Tensor binary(Binary op, const char *name, const TensorArg &x, const TensorArg &y,
               Location location, bool floating = false) {
   Session session(name, location);
-  bool arithmetic =
-      op != Binary::kMinimum && op != Binary::kMaximum; // those give one of their operands
-  Operands operands = promote(x, y, floating, specialized_operands(op), arithmetic);
-  if (op == Binary::kPow && is_integer(operands.x.dtype()) && !y.tensor() && y.scalar().i < 0)
-    fail(ErrorKind::kValue, "integers to the power of " + std::to_string(y.scalar().i) +
-                                " would almost all be 0; convert x with to(float32), or give the "
-                                "exponent as a floating-point number");
-  if (operands.x.dtype() == DType::kBool) {
-    std::optional<Binary> logic = on_bools(op);
-    if (!logic)
-      fail(ErrorKind::kDType, std::string("both operands are bool, which has no ") + name +
-                                  "; convert with to() first");
-    op = *logic;
-  }
-  return wrap(rounded(emit_binary(op, operands.x, operands.y), operands.result));
+  return wrap(arithmetic(op, name, x, y, floating));
 }
 
 Tensor compare(Comparison comparison, const char *name, const TensorArg &x, const TensorArg &y,
@@ -258,6 +228,11 @@ Tensor where(const Tensor &condition, TensorArg x, TensorArg y, Location locatio
   if (c.dtype() != DType::kBool)
     fail(ErrorKind::kDType, "condition is " + describe(c) + "; it must be bool");
   Operands operands = promote(x, y);
+  // An integer that does not fit is no other one; a floating-point number becomes an infinity.
+  if (is_integer(operands.result))
+    for (const TensorArg *arg : {&x, &y})
+      if (!arg->tensor())
+        want_fitting(arg->scalar(), operands.result);
   Shape shape = broadcast_shape(c.dims(), operands.x.dims(), "condition", "x and y");
   return wrap(
       emit_select(broadcast(c, shape), broadcast(operands.x, shape), broadcast(operands.y, shape)));
@@ -301,11 +276,13 @@ Tensor clamp(const Tensor &x, std::optional<Scalar> min, std::optional<Scalar> m
     args.emplace_back(*max, location);
   DType dtype = result_type(args);
   Var input = operand(args[0], dtype, "x");
-  auto bound = [&](const std::optional<Scalar> &scalar, int position) {
-    return scalar ? broadcast(make_specialized_scalar(*scalar, dtype, position), input.dims())
+  auto bound = [&](const std::optional<Scalar> &scalar, int position, const char *name) {
+    return scalar ? broadcast(make_specialized_scalar(
+                                  bound_for(*scalar, dtype, position == 1, name), dtype, position),
+                              input.dims())
                   : Var();
   };
-  return wrap(clamped(input, bound(min, 1), bound(max, 2)));
+  return wrap(clamped(input, bound(min, 1, "min"), bound(max, 2, "max")));
 }
 
 Tensor clamp(const Tensor &x, const Tensor &min, const Tensor &max, Location location) {

@@ -15,7 +15,7 @@ namespace {
 std::pair<Tensor, Tensor> extreme_with_indices(const Tensor &x, int64_t dim, bool keepdim,
                                                bool largest) {
   const TypeInfo &type = *checked(x, "x")->type;
-  int64_t axis = normalize_dim(dim, type.ndim(), "dim");
+  int64_t axis = normalize_dim_or_scalar(dim, type.ndim(), "dim");
   if (type.ndim() == 0)
     return {x, zeros({}, int64)};
   // Bools have an order, but no arg_max: that of integers is the same.
@@ -40,7 +40,7 @@ template <typename Combine> Tensor scanned(Tensor x, int64_t axis, Combine combi
 
 std::pair<Tensor, Tensor> running_extreme(const Tensor &x, int64_t dim, bool largest) {
   const TypeInfo &type = *checked(x, "x")->type;
-  int64_t axis = normalize_dim(dim, type.ndim(), "dim");
+  int64_t axis = normalize_dim_or_scalar(dim, type.ndim(), "dim");
   if (type.ndim() == 0)
     return {x, zeros({}, int64)};
   int64_t n = type.dims[axis];
@@ -87,7 +87,7 @@ std::pair<Tensor, Tensor> cummin(const Tensor &x, int64_t dim, Location location
 Tensor logcumsumexp(const Tensor &x, int64_t dim, Location location) {
   Session session("logcumsumexp", location);
   Var given = floating_operand(x);
-  int64_t axis = normalize_dim(dim, given.ndim(), "dim");
+  int64_t axis = normalize_dim_or_scalar(dim, given.ndim(), "dim");
   if (given.ndim() == 0)
     return wrap(given);
   Tensor result = scanned(wrap(widened(given)), axis, [](const Tensor &before, const Tensor &self) {
@@ -100,7 +100,7 @@ Tensor cumprod(const Tensor &x, int64_t dim, Location location) {
   Session session("cumprod", location);
   const TypeInfo &type = *checked(x, "x")->type;
   Tensor result = is_floating(type.dtype) ? x.to(computing_dtype(type.dtype)) : x.to(int64);
-  int64_t axis = normalize_dim(dim, type.ndim(), "dim");
+  int64_t axis = normalize_dim_or_scalar(dim, type.ndim(), "dim");
   if (type.ndim() > 0)
     result = scanned(result, axis,
                      [](const Tensor &before, const Tensor &self) { return self * before; });

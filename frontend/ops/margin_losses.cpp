@@ -49,7 +49,7 @@ Shape without_last(const Tensor &x, const char *argument) {
 
 // |x - y + eps| along the last dim.
 Tensor distance(const Tensor &x, const Tensor &y, double eps) {
-  return norm(x - y + eps, -1);
+  return norm(x - y + eps, 2, -1);
 }
 
 } // namespace

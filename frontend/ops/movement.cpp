@@ -39,7 +39,7 @@ std::vector<Tensor> split(const Tensor &x, const Shape &sizes, int64_t dim, Loca
       fail(ErrorKind::kValue, "sizes " + to_string(sizes) + " must not be negative");
     total += size;
   }
-  if (type.ndim() == 0 || total != type.dims[axis])
+  if (total != type.dims[axis])
     fail(ErrorKind::kShape, "sizes " + to_string(sizes) + " sum to " + std::to_string(total) +
                                 ", dimension " + std::to_string(dim) + " of shape " +
                                 to_string(type.dims) + " does not");
@@ -58,8 +58,6 @@ std::vector<Tensor> split(const Tensor &x, int64_t size, int64_t dim, Location l
   int64_t axis = normalize_dim(dim, type.ndim(), "dim");
   if (size <= 0)
     fail(ErrorKind::kValue, "size is " + std::to_string(size) + "; it must be positive");
-  if (type.ndim() == 0)
-    fail(ErrorKind::kShape, "a tensor without dimensions cannot be split");
   Shape sizes;
   for (int64_t left = type.dims[axis]; left > 0; left -= size)
     sizes.push_back(std::min(size, left));
@@ -74,8 +72,6 @@ std::vector<Tensor> chunk(const Tensor &x, int64_t chunks, int64_t dim, Location
   int64_t axis = normalize_dim(dim, type.ndim(), "dim");
   if (chunks <= 0)
     fail(ErrorKind::kValue, "chunks is " + std::to_string(chunks) + "; it must be positive");
-  if (type.ndim() == 0)
-    fail(ErrorKind::kShape, "a tensor without dimensions cannot be split");
   return split(x, std::max<int64_t>(1, (type.dims[axis] + chunks - 1) / chunks), dim, location);
 }
 
@@ -153,7 +149,7 @@ Var pad_constant(Var x, const Shape &before, const Shape &after, Scalar value) {
   }
   if (!grows)
     return x;
-  return emit_insert_slice(broadcast(make_scalar(value, x.dtype()), shape), x, starts,
+  return emit_insert_slice(broadcast(make_fitting_scalar(value, x.dtype()), shape), x, starts,
                            Shape(shape.size(), 1));
 }
 
@@ -222,7 +218,7 @@ Tensor repeat_interleave(const Tensor &x, int64_t repeats, std::optional<int64_t
   Var var = read(x, "x");
   if (!dim)
     var = emit_reshape(var, {var.type().elements});
-  int64_t axis = dim ? normalize_dim(*dim, var.ndim(), "dim") : 0;
+  int64_t axis = dim ? normalize_dim_or_scalar(*dim, var.ndim(), "dim") : 0;
   if (var.ndim() == 0)
     var = emit_reshape(var, {1});
   Shape raised = var.dims(), wide, shape = var.dims();

@@ -35,20 +35,6 @@ Tensor is_negative(const Tensor &x) {
   return (x < 0) | ((x == 0) & (1.0 / x < 0));
 }
 
-// The largest number of the dtype.
-double most(DType dtype) {
-  switch (dtype) {
-  case DType::kFloat16:
-    return 65504;
-  case DType::kBFloat16:
-    return 0x1.fep127;
-  case DType::kFloat32:
-    return std::numeric_limits<float>::max();
-  default:
-    return std::numeric_limits<double>::max();
-  }
-}
-
 } // namespace
 
 Tensor exp2(const Tensor &x, Location location) {
@@ -82,10 +68,12 @@ Tensor frac(const Tensor &x, Location location) {
 Tensor hypot(TensorArg x, TensorArg y, Location location) {
   Session session("hypot", location);
   return computed(x, y, /*floating=*/true, [](const Tensor &a, const Tensor &b) {
-    // The larger one, by which both are divided; no part of the derivative.
-    Tensor size = maximum(abs(a), abs(b)).detach();
-    size = where((size == 0) | is_inf(size), 1.0, size);
-    return size * sqrt(square(a / size) + square(b / size));
+    // The larger one, by which both are divided; no part of the derivative. An infinity is larger
+    // than NaN.
+    Tensor infinite = is_inf(a) | is_inf(b), size = maximum(abs(a), abs(b)).detach();
+    size = where((size == 0) | infinite, 1.0, size);
+    return where(infinite, std::numeric_limits<double>::infinity(),
+                 size * smooth_root(square(a / size) + square(b / size)));
   });
 }
 
@@ -126,8 +114,8 @@ Tensor nan_to_num(const Tensor &x, double nan, std::optional<double> posinf,
     return x;
   double infinity = std::numeric_limits<double>::infinity();
   Tensor result = where(is_nan(x), nan, x);
-  result = where(result == infinity, posinf.value_or(most(dtype)), result);
-  return where(result == -infinity, neginf.value_or(-most(dtype)), result).to(dtype);
+  result = where(result == infinity, posinf.value_or(largest_finite(dtype)), result);
+  return where(result == -infinity, neginf.value_or(-largest_finite(dtype)), result).to(dtype);
 }
 
 namespace {
@@ -139,7 +127,9 @@ Tensor added(const Tensor &x, const Tensor &a, const Tensor &b, const Scalar &va
   DType dtype = result_type(args), wide = computing_dtype(dtype);
   if (dtype == DType::kBool)
     fail(ErrorKind::kDType, "x, a and b are bool; convert them with to() first");
-  return (x.to(wide) + value * f(a.to(wide), b.to(wide))).to(dtype);
+  // In the dtype of the operands: 0.5 of integers is 0.
+  return (x.to(wide) + wrap(make_fitting_scalar(value, wide)) * f(a.to(wide), b.to(wide)))
+      .to(dtype);
 }
 
 } // namespace

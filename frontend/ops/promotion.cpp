@@ -78,42 +78,83 @@ Var operand(const TensorArg &arg, DType dtype, const char *name) {
   return x.dtype() == dtype ? x : emit_cast(x, dtype);
 }
 
-Var make_fitting_scalar(const Scalar &scalar, DType dtype) {
-  auto most = [](DType dtype) -> double { // the largest finite number
-    switch (dtype) {
-    case DType::kFloat16:
-      return 65504;
-    case DType::kBFloat16:
-      return 0x1.fep127;
-    case DType::kFloat32:
-      return std::numeric_limits<float>::max();
-    case DType::kFloat64:
-      return std::numeric_limits<double>::max();
-    case DType::kUInt8:
-      return 255;
-    case DType::kBool:
-      return std::numeric_limits<double>::infinity();
-    default:
-      return std::ldexp(1.0, static_cast<int>(8 * byte_size(dtype) - 1)) - (byte_size(dtype) < 8);
-    }
-  };
-  double value = scalar.as_double(), limit = most(dtype);
-  bool fits =
-      is_floating(dtype) ? !std::isfinite(value) || std::fabs(value) <= limit
-      : dtype == DType::kInt64
-          ? scalar.dtype != DType::kFloat64 || (value >= -limit && value < limit)
-          : dtype == DType::kBool ||
-                (value >= (dtype == DType::kUInt8 ? -limit : -limit - 1) && value < limit + 1);
-  if (!fits) {
-    std::ostringstream text;
-    if (scalar.dtype == DType::kFloat64)
-      text << value;
-    else
-      text << scalar.i;
-    fail(ErrorKind::kValue, "value is " + text.str() + ", which does not fit into " + name(dtype) +
-                                " without overflow; choose a wider dtype");
+int64_t least_integer(DType dtype) {
+  return dtype == DType::kUInt8
+             ? 0
+             : std::numeric_limits<int64_t>::min() >> (64 - 8 * byte_size(dtype));
+}
+
+int64_t most_integer(DType dtype) {
+  return dtype == DType::kUInt8
+             ? 255
+             : std::numeric_limits<int64_t>::max() >> (64 - 8 * byte_size(dtype));
+}
+
+double largest_finite(DType dtype) {
+  switch (dtype) {
+  case DType::kFloat16:
+    return 65504;
+  case DType::kBFloat16:
+    return 0x1.fep127;
+  case DType::kFloat32:
+    return std::numeric_limits<float>::max();
+  case DType::kFloat64:
+    return std::numeric_limits<double>::max();
+  case DType::kBool:
+    return 1;
+  default:
+    return static_cast<double>(most_integer(dtype));
   }
+}
+
+namespace {
+
+bool fits(const Scalar &scalar, DType dtype) {
+  double value = scalar.as_double();
+  if (dtype == DType::kBool)
+    return true; // whether it is 0
+  if (is_floating(dtype))
+    return !std::isfinite(value) || std::fabs(value) <= largest_finite(dtype);
+  // Of uint8 a negative number wraps.
+  int64_t most = most_integer(dtype), least = dtype == DType::kUInt8 ? -most : least_integer(dtype);
+  if (scalar.dtype != DType::kFloat64)
+    return scalar.i >= least && scalar.i <= most;
+  // The largest int64 has no double; 2^63, to which it rounds, does not fit.
+  double end = static_cast<double>(most), begin = static_cast<double>(least);
+  return value >= begin && value < (dtype == DType::kInt64 ? end : end + 1);
+}
+
+std::string text_of(const Scalar &scalar) {
+  std::ostringstream text;
+  if (scalar.dtype == DType::kFloat64)
+    text << scalar.d;
+  else
+    text << scalar.i;
+  return text.str();
+}
+
+} // namespace
+
+void want_fitting(const Scalar &scalar, DType dtype) {
+  if (!fits(scalar, dtype))
+    fail(ErrorKind::kValue, "value is " + text_of(scalar) + ", which does not fit into " +
+                                name(dtype) + " without overflow; choose a wider dtype");
+}
+
+Var make_fitting_scalar(const Scalar &scalar, DType dtype) {
+  want_fitting(scalar, dtype);
   return make_scalar(scalar, dtype);
+}
+
+Scalar bound_for(const Scalar &scalar, DType dtype, bool from_below, const char *argument) {
+  if (!is_integer(dtype) || scalar.dtype == DType::kFloat64)
+    return scalar;
+  int64_t least = least_integer(dtype), most = most_integer(dtype);
+  if (from_below ? scalar.i > most : scalar.i < least)
+    fail(ErrorKind::kValue, std::string(argument) + " is " + text_of(scalar) +
+                                ", beyond all numbers of " + name(dtype) +
+                                ": the result would not fit; convert x to a wider dtype first");
+  return std::clamp(scalar.i, least, most);
 }
 
 Shape broadcast_shape(const Shape &x, const Shape &y, const char *x_name, const char *y_name) {
@@ -171,6 +212,67 @@ Operands promote(const TensorArg &x, const TensorArg &y, bool floating, uint32_t
     return {std::move(a), std::move(b), result};
   Shape shape = broadcast_shape(a.dims(), b.dims(), "x", "y");
   return {broadcast(std::move(a), shape), broadcast(std::move(b), shape), result};
+}
+
+namespace {
+
+// What PyTorch computes with two bools: their logic. Nothing for what it refuses.
+std::optional<Binary> on_bools(Binary op) {
+  switch (op) {
+  case Binary::kAdd:
+  case Binary::kMaximum:
+  case Binary::kOr:
+    return Binary::kOr;
+  case Binary::kMul:
+  case Binary::kMinimum:
+  case Binary::kAnd:
+    return Binary::kAnd;
+  default:
+    return std::nullopt;
+  }
+}
+
+DType dtype_of(const TensorArg &arg, const char *argument) {
+  return arg.tensor() ? checked(*arg.tensor(), argument)->type->dtype : arg.scalar().dtype;
+}
+
+// What stands for a number beside integers: a bound for the smaller or larger of two; else itself.
+TensorArg fitting(Binary op, const TensorArg &arg, const TensorArg &other, const char *argument) {
+  if (arg.tensor() || (op != Binary::kMinimum && op != Binary::kMaximum))
+    return arg;
+  const TensorArg args[] = {arg, other};
+  return TensorArg(bound_for(arg.scalar(), result_type(args), op == Binary::kMaximum, argument),
+                   arg.location());
+}
+
+} // namespace
+
+Var arithmetic(Binary op, const char *name, const TensorArg &x, const TensorArg &y, bool floating) {
+  if (op == Binary::kSub)
+    for (const auto &[arg, argument] : {std::pair{&x, "x"}, std::pair{&y, "y"}})
+      if (dtype_of(*arg, argument) == DType::kBool)
+        fail(ErrorKind::kDType, std::string(argument) +
+                                    " is bool, which is not subtracted: use ^, or ~ to invert a "
+                                    "mask, or convert it with to() first");
+  bool one_of_both = op == Binary::kMinimum || op == Binary::kMaximum;
+  Operands operands = promote(fitting(op, x, y, "x"), fitting(op, y, x, "y"), floating,
+                              specialized_operands(op), /*wide=*/!one_of_both);
+  DType dtype = operands.x.dtype();
+  if (op == Binary::kPow && is_integer(dtype) && !y.tensor()) {
+    if (y.scalar().i < 0)
+      fail(ErrorKind::kValue, "integers to the power of " + std::to_string(y.scalar().i) +
+                                  " would almost all be 0; convert x with to(float32), or give the "
+                                  "exponent as a floating-point number");
+    want_fitting(y.scalar(), dtype);
+  }
+  if (dtype == DType::kBool) {
+    std::optional<Binary> logic = on_bools(op);
+    if (!logic)
+      fail(ErrorKind::kDType, std::string("both operands are bool, which has no ") + name +
+                                  "; convert with to() first");
+    op = *logic;
+  }
+  return rounded(emit_binary(op, operands.x, operands.y), operands.result);
 }
 
 DType computing_dtype(DType dtype) {

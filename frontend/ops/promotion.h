@@ -1,6 +1,7 @@
 // Promotion and broadcasting, made explicit before an op is recorded. Private to the library.
 #pragma once
 
+#include "frontend/recorder/emit.h"
 #include "frontend/recorder/recorder.h"
 
 namespace weft::recorder {
@@ -14,6 +15,16 @@ Var operand(const TensorArg &arg, DType dtype, const char *name);
 // does: 300 in uint8, 1e5 in float16, NaN in an integer. A fraction is cut off; a negative number
 // of uint8's size wraps.
 Var make_fitting_scalar(const Scalar &scalar, DType dtype);
+// Fails as make_fitting_scalar does.
+void want_fitting(const Scalar &scalar, DType dtype);
+// A number that the elements of an integer dtype are bounded by, in that dtype. Beyond what the
+// dtype holds it bounds nothing and becomes the dtype's own bound, or everything lies beyond it:
+// then it fails. Other dtypes: the number itself.
+Scalar bound_for(const Scalar &scalar, DType dtype, bool from_below, const char *name);
+// The numbers that a dtype of integers holds; the largest finite one of any.
+int64_t least_integer(DType dtype);
+int64_t most_integer(DType dtype);
+double largest_finite(DType dtype);
 // numpy's rule. Fails with both names and shapes.
 Shape broadcast_shape(const Shape &x, const Shape &y, const char *x_name, const char *y_name);
 Var broadcast(Var x, const Shape &shape);
@@ -30,6 +41,12 @@ struct Operands {
 Operands promote(const TensorArg &x, const TensorArg &y, bool floating = false,
                  uint32_t specialized = 0, bool wide = false);
 
+// x op y as users write it, of an operator or in place: promoted (in float32, for `floating`, where
+// neither is floating), rounded once. Bools give their logic; what PyTorch refuses of them fails
+// with `name`.
+Var arithmetic(Binary op, const char *name, const TensorArg &x, const TensorArg &y,
+               bool floating = false);
+
 // x, in float32 where it is an integer or bool.
 Var floating_operand(const Tensor &x, const char *name = "x");
 
@@ -39,6 +56,9 @@ Var index_operand(const Tensor &indices, const char *name = "indices");
 // x, which must be floating: what PyTorch refuses for integers is refused here too, before a loss
 // or a norm is silently of rounded data.
 Var floating_only(const Tensor &x, const char *name = "x");
+
+// sqrt(x) whose derivatives at 0 are 0, as a norm's are, where the root's own are infinite.
+Tensor smooth_root(const Tensor &x);
 
 // What a function that is one to its caller computes in, so that it rounds once although it records
 // several ops: float32 for 16-bit floats, else the dtype itself. widened(x) is x in that dtype,

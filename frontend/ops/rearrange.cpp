@@ -50,8 +50,6 @@ Tensor roll(const Tensor &x, int64_t shift, int64_t dim, Location location) {
 std::vector<Tensor> unbind(const Tensor &x, int64_t dim, Location location) {
   Session session("unbind", location);
   const TypeInfo &type = *checked(x, "x")->type;
-  if (type.ndim() == 0)
-    fail(ErrorKind::kShape, "a tensor without dimensions has no parts");
   int64_t axis = normalize_dim(dim, type.ndim(), "dim");
   std::vector<Tensor> parts;
   for (int64_t i = 0; i < type.dims[axis]; ++i)
@@ -62,12 +60,14 @@ std::vector<Tensor> unbind(const Tensor &x, int64_t dim, Location location) {
 Tensor movedim(const Tensor &x, int64_t source, int64_t destination, Location location) {
   Session session("movedim", location);
   int64_t rank = checked(x, "x")->type->ndim();
-  int64_t from = normalize_dim(source, rank, "source"),
-          to = normalize_dim(destination, rank, "destination");
+  int64_t from = normalize_dim_or_scalar(source, rank, "source"),
+          to = normalize_dim_or_scalar(destination, rank, "destination");
   Shape order(static_cast<size_t>(rank));
   std::iota(order.begin(), order.end(), 0);
-  order.erase(order.begin() + from);
-  order.insert(order.begin() + to, from);
+  if (rank > 0) {
+    order.erase(order.begin() + from);
+    order.insert(order.begin() + to, from);
+  }
   return x.permute(order);
 }
 
@@ -176,9 +176,9 @@ Tensor unflatten(const Tensor &x, int64_t dim, const Shape &sizes, Location loca
   Session session("unflatten", location);
   const TypeInfo &type = *checked(x, "x")->type;
   int64_t axis = normalize_dim(dim, type.ndim(), "dim"), known = 1, unknown = 0;
-  if (type.ndim() == 0 || sizes.empty())
-    fail(ErrorKind::kShape, "x has shape " + to_string(type.dims) + ", sizes are " +
-                                to_string(sizes) + ": there must be a dimension to split");
+  if (sizes.empty())
+    fail(ErrorKind::kShape, "x has shape " + to_string(type.dims) +
+                                ", sizes are []: there must be sizes to split it into");
   for (int64_t size : sizes) {
     if (size == -1)
       ++unknown;
@@ -218,8 +218,6 @@ Tensor take_along_dim(const Tensor &x, const Tensor &indices, int64_t dim, Locat
 Tensor diff(const Tensor &x, int64_t n, int64_t dim, Location location) {
   Session session("diff", location);
   const TypeInfo &type = *checked(x, "x")->type;
-  if (type.ndim() == 0)
-    fail(ErrorKind::kShape, "x has no dimensions to take differences along");
   if (n < 0)
     fail(ErrorKind::kValue, "n is " + std::to_string(n) + "; it must not be negative");
   int64_t axis = normalize_dim(dim, type.ndim(), "dim");
@@ -245,10 +243,13 @@ Tensor scatter(const Tensor &x, int64_t dim, const Tensor &indices, TensorArg so
                Location location) {
   Session session("scatter", location);
   const TypeInfo &type = *checked(x, "x")->type, &at = *checked(indices, "indices")->type;
-  if (at.ndim() != type.ndim() || type.ndim() == 0)
+  if (at.ndim() != type.ndim())
     fail(ErrorKind::kShape, "x has shape " + to_string(type.dims) + ", indices have shape " +
-                                to_string(at.dims) +
-                                ": both must have as many dimensions, at least one");
+                                to_string(at.dims) + ": both must have as many dimensions");
+  if (type.ndim() == 0) { // as vectors of one element
+    normalize_dim_or_scalar(dim, 0, "dim");
+    return scatter(x.reshape({1}), 0, indices.reshape({1}), source).reshape({});
+  }
   int64_t axis = normalize_dim(dim, type.ndim(), "dim");
   std::vector<Tensor> places;
   for (int64_t d = 0; d < type.ndim(); ++d) {
@@ -297,8 +298,6 @@ Tensor index_fill(const Tensor &x, int64_t dim, const Tensor &indices, Scalar va
                   Location location) {
   Session session("index_fill", location);
   const TypeInfo &type = *checked(x, "x")->type, &at = *checked(indices, "indices")->type;
-  if (type.ndim() == 0)
-    fail(ErrorKind::kShape, "x has no dimensions to index");
   int64_t axis = normalize_dim(dim, type.ndim(), "dim");
   Shape shape = type.dims;
   if (at.ndim() == 1)

@@ -72,7 +72,7 @@ Var arg(const Tensor &x, std::optional<int64_t> dim, bool keepdim, bool largest)
   int64_t axis = 0;
   if (!dim || shape.empty()) {
     if (dim)
-      normalize_dim(*dim, 0, "dim");
+      normalize_dim_or_scalar(*dim, 0, "dim");
     Shape all(shape.size());
     for (size_t i = 0; i < all.size(); ++i)
       all[i] = static_cast<int64_t>(i);
@@ -143,14 +143,6 @@ Tensor var(const Tensor &x, Dims dims, int64_t correction, bool keepdim, Locatio
   return wrap(rounded(result, given.dtype()));
 }
 
-Tensor norm(const Tensor &x, Dims dims, bool keepdim, Location location) {
-  Session session("norm", location);
-  Var given = floating_only(x), input = widened(given);
-  Shape which = normalize_dims(dims, input.ndim(), "dims");
-  Var squares = reduce(ReduceKind::kSum, emit_binary(Binary::kMul, input, input), which, keepdim);
-  return wrap(rounded(emit_unary(Unary::kSqrt, squares), given.dtype()));
-}
-
 Tensor argmax(const Tensor &x, std::optional<int64_t> dim, bool keepdim, Location location) {
   Session session("argmax", location);
   return wrap(arg(x, dim, keepdim, true));
@@ -164,7 +156,7 @@ Tensor argmin(const Tensor &x, std::optional<int64_t> dim, bool keepdim, Locatio
 Tensor cumsum(const Tensor &x, int64_t dim, Location location) {
   Session session("cumsum", location);
   Var var = summand(x);
-  int64_t axis = normalize_dim(dim, var.ndim(), "dim");
+  int64_t axis = normalize_dim_or_scalar(dim, var.ndim(), "dim");
   return wrap(var.ndim() == 0 ? var : emit_cumsum(var, axis));
 }
 

@@ -29,12 +29,17 @@ Scatter scatter_operands(const Tensor &x, int64_t dim, const Tensor &indices,
   if (var.dtype() == DType::kBool)
     fail(ErrorKind::kDType,
          "x and source are bool, which do not add up; convert them with to() first");
-  if (var.ndim() != at.ndim() || at.dims() != from.dims() || var.ndim() == 0)
+  if (var.ndim() != at.ndim() || at.dims() != from.dims())
     fail(ErrorKind::kShape,
          "x has shape " + to_string(var.dims()) + ", indices " + to_string(at.dims()) +
              ", source " + to_string(from.dims()) +
              ": all must have as many dimensions, and indices and source one shape");
-  s.axis = normalize_dim(dim, var.ndim(), "dim");
+  s.axis = normalize_dim_or_scalar(dim, var.ndim(), "dim");
+  if (var.ndim() == 0) { // vectors of one element; in_shape_of takes the results back
+    for (Var *each : {&s.base, &s.indices, &s.source})
+      *each = emit_reshape(*each, {1});
+    return s;
+  }
   for (int64_t i = 0; i < var.ndim(); ++i)
     if (i != s.axis && at.dims()[i] > var.dims()[i])
       fail(ErrorKind::kShape, "indices of shape " + to_string(at.dims()) +
@@ -43,24 +48,22 @@ Scatter scatter_operands(const Tensor &x, int64_t dim, const Tensor &indices,
   return s;
 }
 
+Tensor in_shape_of(const Tensor &result, const Tensor &x) {
+  return x.ndim() == 0 ? result.reshape({}) : result;
+}
+
 Var filled(Scalar value, DType dtype, const Shape &shape) {
   return broadcast(emit_constant(value, dtype), shape);
 }
 
-// What changes nothing in a product (sum), and in the largest and the smallest of numbers.
+// What changes nothing in the largest and the smallest of numbers.
 Scalar lowest(DType dtype) {
-  if (is_floating(dtype))
-    return -std::numeric_limits<double>::infinity();
-  if (dtype == DType::kUInt8)
-    return int64_t(0);
-  return std::numeric_limits<int64_t>::min() >> (64 - 8 * byte_size(dtype));
+  return is_floating(dtype) ? Scalar(-std::numeric_limits<double>::infinity())
+                            : Scalar(least_integer(dtype));
 }
 Scalar highest(DType dtype) {
-  if (is_floating(dtype))
-    return std::numeric_limits<double>::infinity();
-  if (dtype == DType::kUInt8)
-    return int64_t(255);
-  return std::numeric_limits<int64_t>::max() >> (64 - 8 * byte_size(dtype));
+  return is_floating(dtype) ? Scalar(std::numeric_limits<double>::infinity())
+                            : Scalar(most_integer(dtype));
 }
 
 Tensor scatter_reduced(Scatter s, std::string_view reduce, bool include_self) {
@@ -112,13 +115,14 @@ Tensor scatter_add(const Tensor &x, int64_t dim, const Tensor &indices, const Te
                    Location location) {
   Session session("scatter_add", location);
   Scatter s = scatter_operands(x, dim, indices, source);
-  return wrap(emit_scatter_add(s.base, s.indices, s.source, s.axis));
+  return in_shape_of(wrap(emit_scatter_add(s.base, s.indices, s.source, s.axis)), x);
 }
 
 Tensor scatter_reduce(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source,
                       std::string_view reduce, bool include_self, Location location) {
   Session session("scatter_reduce", location);
-  return scatter_reduced(scatter_operands(x, dim, indices, source), reduce, include_self);
+  return in_shape_of(
+      scatter_reduced(scatter_operands(x, dim, indices, source), reduce, include_self), x);
 }
 
 Tensor index_reduce(const Tensor &x, int64_t dim, const Tensor &indices, const Tensor &source,

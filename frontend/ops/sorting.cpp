@@ -15,6 +15,17 @@ using namespace recorder;
 
 namespace {
 
+// Along dim 0 or -1, a tensor without dimensions is a vector of its element: f(x, axis) of that
+// vector, each result again without the dimension that it has from it.
+template <typename F>
+std::pair<Tensor, Tensor> along(const Tensor &x, int64_t dim, bool keepdim, F f) {
+  int64_t rank = checked(x, "x")->type->ndim(), axis = normalize_dim_or_scalar(dim, rank, "dim");
+  if (rank > 0)
+    return f(x, axis, keepdim);
+  auto [values, indices] = f(x.reshape({1}), 0, false);
+  return {values.reshape({}), indices.reshape({})};
+}
+
 Tensor ordered(const Tensor &x, int64_t axis, bool descending,
                std::optional<int64_t> count = std::nullopt) {
   return wrap(emit_arg_sort(read(x, "x"), axis, descending, count));
@@ -30,16 +41,13 @@ std::pair<Tensor, Tensor> picked(const Tensor &x, int64_t axis, const Tensor &in
   return {values.squeeze(axis), indices.squeeze(axis)};
 }
 
-// The dim, which must have elements to choose from.
-int64_t dim_to_choose_from(const Tensor &x, int64_t dim) {
-  const TypeInfo &type = *checked(x, "x")->type;
-  if (type.ndim() == 0)
-    fail(ErrorKind::kShape, "x has no dimensions to choose from");
-  int64_t axis = normalize_dim(dim, type.ndim(), "dim");
-  if (type.dims[axis] == 0)
-    fail(ErrorKind::kShape, "dimension " + std::to_string(axis) + " of shape " +
-                                to_string(type.dims) + " has no elements to choose from");
-  return axis;
+// The size of the dim, which must have elements to choose from.
+int64_t size_to_choose_from(const Tensor &x, int64_t axis) {
+  const Shape &shape = x.shape();
+  if (shape[axis] == 0)
+    fail(ErrorKind::kShape, "dimension " + std::to_string(axis) + " of shape " + to_string(shape) +
+                                " has no elements to choose from");
+  return shape[axis];
 }
 
 } // namespace
@@ -47,9 +55,8 @@ int64_t dim_to_choose_from(const Tensor &x, int64_t dim) {
 Tensor argsort(const Tensor &x, int64_t dim, bool descending, Location location) {
   Session session("argsort", location);
   const TypeInfo &type = *checked(x, "x")->type;
-  if (type.ndim() == 0)
-    return zeros({}, int64);
-  return ordered(x, normalize_dim(dim, type.ndim(), "dim"), descending);
+  int64_t axis = normalize_dim_or_scalar(dim, type.ndim(), "dim");
+  return type.ndim() == 0 ? zeros({}, int64) : ordered(x, axis, descending);
 }
 
 std::pair<Tensor, Tensor> sort(const Tensor &x, int64_t dim, bool descending, Location location) {
@@ -67,37 +74,43 @@ std::pair<Tensor, Tensor> topk(const Tensor &x, int64_t k, int64_t dim, bool lar
                                Location location) {
   Session session("topk", location);
   const TypeInfo &type = *checked(x, "x")->type;
-  if (type.ndim() == 0)
-    fail(ErrorKind::kShape, "x has no dimensions to choose from");
-  int64_t axis = normalize_dim(dim, type.ndim(), "dim");
-  if (k < 0 || k > type.dims[axis])
-    fail(ErrorKind::kValue, "k is " + std::to_string(k) + "; dimension " + std::to_string(axis) +
-                                " of shape " + to_string(type.dims) + " has from 0 to " +
-                                std::to_string(type.dims[axis]) + " to choose");
-  Tensor indices = ordered(x, axis, largest, k);
-  return {gather(x, axis, indices), indices};
+  if (type.ndim() == 0 && k != 1)
+    fail(ErrorKind::kValue, "k is " + std::to_string(k) +
+                                "; of x, which has no dimensions, there is one element to choose");
+  return along(x, dim, true, [&](const Tensor &x, int64_t axis, bool) {
+    const Shape &shape = x.shape();
+    if (k < 0 || k > shape[axis])
+      fail(ErrorKind::kValue, "k is " + std::to_string(k) + "; dimension " + std::to_string(axis) +
+                                  " of shape " + to_string(shape) + " has from 0 to " +
+                                  std::to_string(shape[axis]) + " to choose");
+    Tensor indices = ordered(x, axis, largest, k);
+    return std::pair(gather(x, axis, indices), indices);
+  });
 }
 
 std::pair<Tensor, Tensor> kthvalue(const Tensor &x, int64_t k, int64_t dim, bool keepdim,
                                    Location location) {
   Session session("kthvalue", location);
-  int64_t axis = dim_to_choose_from(x, dim), size = x.shape()[static_cast<size_t>(axis)];
-  if (k < 1 || k > size)
-    fail(ErrorKind::kValue, "k is " + std::to_string(k) + "; dimension " + std::to_string(axis) +
-                                " of shape " + to_string(x.shape()) + " has a first to a " +
-                                std::to_string(size) + "th element");
-  return picked(x, axis, ordered(x, axis, false, k).narrow(axis, k - 1, 1), keepdim);
+  return along(x, dim, keepdim, [&](const Tensor &x, int64_t axis, bool keepdim) {
+    int64_t size = size_to_choose_from(x, axis);
+    if (k < 1 || k > size)
+      fail(ErrorKind::kValue, "k is " + std::to_string(k) + "; dimension " + std::to_string(axis) +
+                                  " of shape " + to_string(x.shape()) + " has a first to a " +
+                                  std::to_string(size) + "th element");
+    return picked(x, axis, ordered(x, axis, false, k).narrow(axis, k - 1, 1), keepdim);
+  });
 }
 
 std::pair<Tensor, Tensor> median(const Tensor &x, int64_t dim, bool keepdim, Location location) {
   Session session("median", location);
-  int64_t axis = dim_to_choose_from(x, dim), size = x.shape()[static_cast<size_t>(axis)];
-  int64_t middle = (size - 1) / 2;
-  Tensor indices = ordered(x, axis, false, middle + 1).narrow(axis, middle, 1);
-  // NaN is the largest: the first one is argmax's.
-  if (is_floating(x.dtype()))
-    indices = where(any(is_nan(x), axis, true), argmax(x, axis, true), indices);
-  return picked(x, axis, indices, keepdim);
+  return along(x, dim, keepdim, [](const Tensor &x, int64_t axis, bool keepdim) {
+    int64_t middle = (size_to_choose_from(x, axis) - 1) / 2;
+    Tensor indices = ordered(x, axis, false, middle + 1).narrow(axis, middle, 1);
+    // NaN is the largest: the first one is argmax's.
+    if (is_floating(x.dtype()))
+      indices = where(any(is_nan(x), axis, true), argmax(x, axis, true), indices);
+    return picked(x, axis, indices, keepdim);
+  });
 }
 
 Tensor median(const Tensor &x, Location location) {
@@ -109,19 +122,21 @@ Tensor median(const Tensor &x, Location location) {
 
 std::pair<Tensor, Tensor> mode(const Tensor &x, int64_t dim, bool keepdim, Location location) {
   Session session("mode", location);
-  int64_t axis = dim_to_choose_from(x, dim), size = x.shape()[static_cast<size_t>(axis)];
-  auto [values, indices] = sort(x, axis);
-  // Where the run of equal elements begins that each one stands in; the longest ends first of the
-  // smallest value.
-  Shape along(x.shape().size(), 1), one = x.shape();
-  along[static_cast<size_t>(axis)] = size;
-  one[static_cast<size_t>(axis)] = 1;
-  Tensor place = arange(size).reshape(along).expand(x.shape());
-  Tensor begins = cat(
-      {ones(one, boolean), values.narrow(axis, 1, size - 1) != values.narrow(axis, 0, size - 1)},
-      axis);
-  Tensor start = cummax(where(begins, place, 0), axis).first;
-  return picked(x, axis, gather(indices, axis, argmax(place - start, axis, true)), keepdim);
+  return along(x, dim, keepdim, [](const Tensor &x, int64_t axis, bool keepdim) {
+    int64_t size = size_to_choose_from(x, axis);
+    auto [values, indices] = sort(x, axis);
+    // Where the run of equal elements begins that each one stands in; the longest ends first of the
+    // smallest value.
+    Shape row(x.shape().size(), 1), one = x.shape();
+    row[static_cast<size_t>(axis)] = size;
+    one[static_cast<size_t>(axis)] = 1;
+    Tensor place = arange(size).reshape(row).expand(x.shape());
+    Tensor begins = cat(
+        {ones(one, boolean), values.narrow(axis, 1, size - 1) != values.narrow(axis, 0, size - 1)},
+        axis);
+    Tensor start = cummax(where(begins, place, 0), axis).first;
+    return picked(x, axis, gather(indices, axis, argmax(place - start, axis, true)), keepdim);
+  });
 }
 
 namespace {
@@ -148,13 +163,14 @@ std::vector<Tensor> quantiles(const Tensor &x, const std::vector<double> &q,
       fail(ErrorKind::kValue, "q is " + std::to_string(one) + "; it must be in [0, 1]");
   Shape kept = x.shape();
   Tensor rows = x;
-  if (!dim) {
+  int64_t axis = dim ? normalize_dim_or_scalar(*dim, x.ndim(), "dim") : 0;
+  if (!dim || kept.empty()) {
     kept.assign(kept.size(), 1);
     rows = x.reshape({-1});
-  }
-  int64_t axis = dim_to_choose_from(rows, dim.value_or(0));
-  if (dim)
+  } else {
     kept[static_cast<size_t>(axis)] = 1;
+  }
+  size_to_choose_from(rows, axis);
   rows = rows.to(computing_dtype(dtype));
   Tensor in_order = sort(rows, axis).first, has_nan = any(is_nan(rows), axis, true);
   std::vector<Tensor> results;

@@ -59,16 +59,18 @@ Tensor asinh(const Tensor &x, Location location) {
     Tensor near = where(far, 1.0, a), square = near * near;
     Tensor result = where(far, log(where(far, a, 1.0)) + std::numbers::ln2,
                           log1p(near + square / (1.0 + sqrt(square + 1.0))));
-    return where(negative, -result, result);
+    return where(negative, -result, where(y == 0, y, result)); // a zero keeps its sign
   });
 }
 
-// log(x + sqrt(x^2 - 1)) = log1p(t + sqrt(t (t + 2))) for t = x - 1.
+// log(x + sqrt(x^2 - 1)) = log1p(t + sqrt(t (t + 2))) for t = x - 1, with roots of each factor,
+// which are NaN below 0, whatever the product is.
 Tensor acosh(const Tensor &x, Location location) {
   Session session("acosh", location);
   return computed(x, [](const Tensor &y) {
     Tensor far = y > large(y.dtype()), t = where(far, 2.0, y) - 1.0;
-    return where(far, log(where(far, y, 1.0)) + std::numbers::ln2, log1p(t + sqrt(t * (t + 2.0))));
+    return where(far, log(where(far, y, 1.0)) + std::numbers::ln2,
+                 log1p(t + sqrt(t) * sqrt(t + 2.0)));
   });
 }
 

@@ -50,14 +50,14 @@ Tensor Tensor::from(const std::vector<T> &values, Shape shape, Location location
   }
 }
 
-template <ElementType T> Tensor Tensor::from(const std::vector<T> &values, Location location) {
-  return from<T>(values, Shape{static_cast<int64_t>(values.size())}, location);
+template <ElementType T> Tensor Tensor::from(const std::vector<T> &values, Caller caller) {
+  return from<T>(values, Shape{static_cast<int64_t>(values.size())}, caller.location);
 }
 
 #define WEFT_INSTANTIATE(T, dtype)                                                                 \
   template Tensor Tensor::from<T>(std::span<const T>, Shape, Location);                            \
   template Tensor Tensor::from<T>(const std::vector<T> &, Shape, Location);                        \
-  template Tensor Tensor::from<T>(const std::vector<T> &, Location);
+  template Tensor Tensor::from<T>(const std::vector<T> &, Caller);
 WEFT_ELEMENT_TYPES(WEFT_INSTANTIATE)
 #undef WEFT_INSTANTIATE
 
@@ -101,7 +101,14 @@ Tensor arange(Scalar start, Scalar stop, Scalar step, std::optional<DType> dtype
   double span = (stop.as_double() - start.as_double()) / step.as_double();
   if (step.as_double() == 0 || !std::isfinite(span))
     fail(ErrorKind::kValue, "start, stop and step must be finite, and step must not be 0");
-  int64_t count = span <= 0 ? 0 : static_cast<int64_t>(std::ceil(span));
+  int64_t count = 0;
+  if (floating)
+    count = span <= 0 ? 0 : static_cast<int64_t>(std::ceil(span));
+  else if (step.i > 0 ? start.i < stop.i : start.i > stop.i) {
+    // In numbers that hold the distance of any two int64s, which doubles round.
+    __int128 distance = __int128(stop.i) - start.i, by = step.i;
+    count = static_cast<int64_t>((distance + by - (by > 0 ? 1 : -1)) / by);
+  }
   // Computed where the steps are exact: in float64 or int64.
   DType exact = floating ? DType::kFloat64 : DType::kInt64;
   Var x = emit_iota(exact, {count}, 0);

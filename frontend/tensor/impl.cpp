@@ -284,6 +284,13 @@ Tensor make_detached(const Tensor &tensor) {
 }
 
 int64_t normalize_dim(int64_t dim, int64_t rank, const char *argument) {
+  if (rank == 0)
+    fail(ErrorKind::kIndex, std::string(argument) + " is " + std::to_string(dim) +
+                                ", but the tensor has no dimensions; unsqueeze(0) gives it one");
+  return normalize_dim_or_scalar(dim, rank, argument);
+}
+
+int64_t normalize_dim_or_scalar(int64_t dim, int64_t rank, const char *argument) {
   int64_t count = std::max<int64_t>(rank, 1);
   if (dim < -count || dim >= count)
     fail(ErrorKind::kIndex, std::string(argument) + " " + std::to_string(dim) +
@@ -300,15 +307,14 @@ Shape normalize_dims(const Dims &dims, int64_t rank, const char *argument) {
       result.push_back(i);
     return result;
   }
-  for (int64_t dim : dims.values()) {
-    int64_t normal = normalize_dim(dim, rank, argument);
-    if (rank > 0)
-      result.push_back(normal);
-  }
+  for (int64_t dim : dims.values())
+    result.push_back(normalize_dim_or_scalar(dim, rank, argument));
   std::sort(result.begin(), result.end());
   if (std::adjacent_find(result.begin(), result.end()) != result.end())
     fail(ErrorKind::kValue,
          std::string(argument) + " " + to_string(dims.values()) + " names a dimension twice");
+  if (rank == 0)
+    result.clear();
   return result;
 }
 

@@ -92,8 +92,13 @@ void write(const Tensor &tensor, Var value);
 Tensor make_view(const Tensor &tensor, ViewStep step);
 Tensor make_detached(const Tensor &tensor);
 
-// dim of a tensor of this rank, counted from the front. Fails with the argument's name.
+// dim of a tensor of this rank, counted from the front: an index into its shape. Fails with the
+// argument's name; always for a tensor without dimensions, so that no caller reads a size that is
+// not there.
 int64_t normalize_dim(int64_t dim, int64_t rank, const char *argument);
+// The same, but 0 for dims 0 and -1 of a tensor without dimensions, which is then no index: for
+// callers that treat such a tensor by itself.
+int64_t normalize_dim_or_scalar(int64_t dim, int64_t rank, const char *argument);
 // Sorted, distinct, from the front; all of them for Dims().
 Shape normalize_dims(const Dims &dims, int64_t rank, const char *argument);
 

@@ -144,8 +144,6 @@ Tensor Tensor::operator[](At i) const {
 Tensor Tensor::select(int64_t dim, int64_t i, Location location) const {
   Session session("select", location);
   const TypeInfo &type = *checked(*this, "self")->type;
-  if (type.ndim() == 0)
-    fail(ErrorKind::kIndex, "a tensor without dimensions cannot be indexed");
   std::vector<Index> indices(normalize_dim(dim, type.ndim(), "dim"), Index(Slice()));
   indices.push_back(i);
   return index(indices, location);
@@ -155,8 +153,6 @@ Tensor Tensor::slice(int64_t dim, std::optional<int64_t> start, std::optional<in
                      int64_t step, Location location) const {
   Session session("slice", location);
   const TypeInfo &type = *checked(*this, "self")->type;
-  if (type.ndim() == 0)
-    fail(ErrorKind::kIndex, "a tensor without dimensions cannot be sliced");
   std::vector<Index> indices(normalize_dim(dim, type.ndim(), "dim"), Index(Slice()));
   indices.push_back(Slice(start, stop, step));
   return index(indices, location);
@@ -165,8 +161,6 @@ Tensor Tensor::slice(int64_t dim, std::optional<int64_t> start, std::optional<in
 Tensor Tensor::narrow(int64_t dim, int64_t start, int64_t length, Location location) const {
   Session session("narrow", location);
   const TypeInfo &type = *checked(*this, "self")->type;
-  if (type.ndim() == 0)
-    fail(ErrorKind::kIndex, "a tensor without dimensions cannot be narrowed");
   int64_t size = type.dims[normalize_dim(dim, type.ndim(), "dim")];
   int64_t from = start < 0 ? start + size : start;
   if (from < 0 || length < 0 || from > size || length > size - from)

@@ -182,8 +182,8 @@ bool Tensor::all_close(const Tensor &other, double rtol, double atol, bool equal
 bool Tensor::equal(const Tensor &other, Location location) const {
   return weft::equal(*this, other, location);
 }
-Tensor Tensor::norm(Dims dims, bool keepdim, Location location) const {
-  return weft::norm(*this, std::move(dims), keepdim, location);
+Tensor Tensor::norm(NormOrder p, Dims dims, bool keepdim, Location location) const {
+  return weft::norm(*this, p, std::move(dims), keepdim, location);
 }
 Tensor Tensor::std(Dims dims, int64_t correction, bool keepdim, Location location) const {
   return weft::std(*this, std::move(dims), correction, keepdim, location);
@@ -350,7 +350,7 @@ Tensor Tensor::nansum(Dims dims, bool keepdim, Location location) const {
 Tensor Tensor::nanmean(Dims dims, bool keepdim, Location location) const {
   return weft::nanmean(*this, std::move(dims), keepdim, location);
 }
-Tensor Tensor::vector_norm(double p, Dims dims, bool keepdim, Location location) const {
+Tensor Tensor::vector_norm(NormOrder p, Dims dims, bool keepdim, Location location) const {
   return weft::vector_norm(*this, p, std::move(dims), keepdim, location);
 }
 Tensor Tensor::diff(int64_t n, int64_t dim, Location location) const {

@@ -49,8 +49,6 @@ int64_t Tensor::nbytes() const {
 int64_t Tensor::size(int64_t dim, Location location) const {
   Session session("size", location);
   const TypeInfo &type = *checked(*this, "self")->type;
-  if (type.ndim() == 0)
-    fail(ErrorKind::kIndex, "a tensor without dimensions has no dim " + std::to_string(dim));
   return type.dims[normalize_dim(dim, type.ndim(), "dim")];
 }
 uint64_t Tensor::version() const {
@@ -170,8 +168,8 @@ Tensor Tensor::reshape(const Shape &shape, Location location) const {
 Tensor Tensor::flatten(int64_t start_dim, int64_t end_dim, Location location) const {
   Session session("flatten", location);
   const TypeInfo &type = *checked(*this, "self")->type;
-  int64_t start = normalize_dim(start_dim, type.ndim(), "start_dim"),
-          end = normalize_dim(end_dim, type.ndim(), "end_dim");
+  int64_t start = normalize_dim_or_scalar(start_dim, type.ndim(), "start_dim"),
+          end = normalize_dim_or_scalar(end_dim, type.ndim(), "end_dim");
   if (start > end)
     fail(ErrorKind::kValue, "start_dim " + std::to_string(start_dim) + " lies behind end_dim " +
                                 std::to_string(end_dim));
@@ -211,7 +209,7 @@ Tensor Tensor::permute(const Shape &permutation, Location location) const {
   std::vector<bool> seen(type.dims.size());
   for (int64_t dim : permutation) {
     int64_t d = normalize_dim(dim, type.ndim(), "permutation");
-    if (type.dims.empty() || seen[d])
+    if (seen[d])
       break;
     seen[d] = true;
     step.permutation.push_back(d);
@@ -229,7 +227,8 @@ Tensor Tensor::transpose(int64_t dim0, int64_t dim1, Location location) const {
   int64_t rank = checked(*this, "self")->type->ndim();
   Shape permutation(rank);
   std::iota(permutation.begin(), permutation.end(), 0);
-  int64_t a = normalize_dim(dim0, rank, "dim0"), b = normalize_dim(dim1, rank, "dim1");
+  int64_t a = normalize_dim_or_scalar(dim0, rank, "dim0"),
+          b = normalize_dim_or_scalar(dim1, rank, "dim1");
   if (rank > 0)
     std::swap(permutation[a], permutation[b]);
   return permute(permutation, location);
@@ -280,9 +279,8 @@ namespace {
 Tensor &update(Tensor &self, TensorArg other, Binary op, const char *op_name, Location location) {
   Session session(op_name, location);
   TensorImpl *impl = checked(self, "self");
-  Operands operands =
-      promote(TensorArg(self, location), other, op == Binary::kDiv, 0, /*wide=*/true);
-  const TypeInfo &result = *operands.x.value->type;
+  Var value = arithmetic(op, op_name, TensorArg(self, location), other, op == Binary::kDiv);
+  const TypeInfo &result = *value.value->type;
   if (result.dims != impl->type->dims)
     fail(ErrorKind::kShape, "self is " + describe(*impl->type) + ", but the result has shape " +
                                 weft::to_string(result.dims) + ", which does not fit into it");
@@ -291,7 +289,6 @@ Tensor &update(Tensor &self, TensorArg other, Binary op, const char *op_name, Lo
                                 ", which cannot be written into self, a tensor of " +
                                 name(impl->type->dtype) +
                                 "; convert with to(), or do it out of place");
-  Var value = emit_binary(op, operands.x, operands.y);
   if (value.dtype() != impl->type->dtype)
     value = emit_cast(value, impl->type->dtype);
   write(self, std::move(value));

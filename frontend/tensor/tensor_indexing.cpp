@@ -15,19 +15,25 @@ using namespace recorder;
 
 namespace {
 
-// The positions where x is not 0, one vector a dim. Computes x now.
-std::vector<std::vector<int64_t>> positions_of(const Var &x, Location location) {
+// The positions where x is not 0. Computes x now.
+struct Positions {
+  std::vector<std::vector<int64_t>> along; // one vector a dim
+  int64_t count = 0;
+};
+Positions positions_of(const Var &x, Location location) {
   Var mask = x.dtype() == DType::kBool ? x : emit_cast(x, DType::kBool);
   Value *value = mask.value.get();
   submit({&value, 1}, {CutReason::kMask, location});
   auto *bits = static_cast<const uint8_t *>(wait_for(value, location));
   const Shape &shape = mask.dims();
-  std::vector<std::vector<int64_t>> found(shape.size());
+  Positions found;
+  found.along.resize(shape.size());
   Shape at(shape.size(), 0);
   for (int64_t i = 0, n = mask.type().elements; i < n; ++i) {
+    found.count += bits[i] != 0;
     if (bits[i])
       for (size_t d = 0; d < shape.size(); ++d)
-        found[d].push_back(at[d]);
+        found.along[d].push_back(at[d]);
     for (size_t d = shape.size(); d-- > 0;) {
       if (++at[d] < shape[d])
         break;
@@ -162,7 +168,8 @@ Plan plan_of(const Picked &picked, Location location) {
       continue;
     }
     int64_t dim = entry.dim;
-    for (const auto &positions : positions_of(entry.var, location))
+    Positions found = positions_of(entry.var, location);
+    for (const auto &positions : found.along)
       tensors.emplace_back(dim++, int64_leaf(positions, location));
   }
   Plan plan;
@@ -238,7 +245,9 @@ void put_by_tensors(const Tensor &x, std::span<const Index> indices, const Tenso
     fail(ErrorKind::kDType,
          "self is bool, which does not add up; use logical_or, or convert it with to() first");
   Picked picked = pick(x, indices, location);
-  Var base = read(picked.view, "self"), source = operand(value, base.dtype(), "value");
+  Var base = read(picked.view, "self"),
+      source = value.tensor() ? operand(value, base.dtype(), "value")
+                              : make_fitting_scalar(value.scalar(), base.dtype());
   bool one_value = source.type().elements == 1;
   if (one_value && !accumulate && picked.entries.size() == 1 &&
       picked.entries[0].var.dtype() == DType::kBool) {
@@ -273,14 +282,12 @@ Tensor index_put(const Tensor &x, std::initializer_list<Index> indices, TensorAr
 
 Tensor nonzero(const Tensor &x, Location location) {
   Session session("nonzero", location);
-  std::vector<std::vector<int64_t>> found = positions_of(read(x, "x"), location);
-  int64_t rank = static_cast<int64_t>(found.size()),
-          count = rank ? static_cast<int64_t>(found[0].size()) : 0;
+  Positions found = positions_of(read(x, "x"), location);
   std::vector<int64_t> flat;
-  for (int64_t i = 0; i < count; ++i)
-    for (const auto &positions : found)
+  for (int64_t i = 0; i < found.count; ++i)
+    for (const auto &positions : found.along)
       flat.push_back(positions[i]);
-  return Tensor::from(flat, {count, rank}, location);
+  return Tensor::from(flat, {found.count, static_cast<int64_t>(found.along.size())}, location);
 }
 
 } // namespace weft

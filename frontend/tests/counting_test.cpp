@@ -154,6 +154,13 @@ TEST(Counting, SearchIsWhatLowerAndUpperBoundFind) {
   EXPECT_EQ(isin(tensor<int64_t>({1, 5, 2, 9}), tensor<int64_t>({9, 1})).to_vector<bool>(),
             (Bools{true, false, false, true}));
   EXPECT_EQ(isin(tensor({1.f}), zeros({0})).item<bool>(), false);
+  // A NaN equals nothing, and hides none of the others.
+  Tensor x = tensor({1.f, 5.f, kNan, INFINITY, 3.f});
+  EXPECT_EQ(isin(x, tensor({kNan, 3.f, 1.f, kNan})).to_vector<bool>(),
+            (Bools{true, false, false, false, true}));
+  EXPECT_EQ(isin(x, tensor({kNan})).to_vector<bool>(), Bools(5, false));
+  EXPECT_EQ(isin(x, tensor({kNan, INFINITY})).to_vector<bool>(),
+            (Bools{false, false, false, true, false}));
 }
 
 TEST(Counting, UniqueValues) {

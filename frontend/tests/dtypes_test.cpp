@@ -83,7 +83,7 @@ std::vector<Function> functions() {
       {"prod", [=](DType t) { return prod(x(t), 1); }},
       {"any", [=](DType t) { return any(x(t), 0); }},
       {"var", [=](DType t) { return var(x(t), 1); }},
-      {"norm", [=](DType t) { return norm(x(t), 1); }},
+      {"norm", [=](DType t) { return norm(x(t), 2, 1); }},
       {"argmax", [=](DType t) { return argmax(x(t), 1); }},
       {"cumsum", [=](DType t) { return cumsum(x(t), 0); }},
       {"matmul", [=](DType t) { return matmul(x(t), numbers(t, {4, 5})); }},

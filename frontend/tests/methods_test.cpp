@@ -88,7 +88,7 @@ TEST(Methods, FunctionsThatTakeATensorFirstAreMembers) {
 
 TEST(Methods, DoWhatTheFunctionsDo) {
   Tensor x = tensor({{3.f, 1.f, 2.f}, {4.f, 6.f, 5.f}});
-  EXPECT_EQ(x.norm(1).to_vector<float>(), norm(x, 1).to_vector<float>());
+  EXPECT_EQ(x.norm(1, 1).to_vector<float>(), norm(x, 1, 1).to_vector<float>());
   EXPECT_EQ(x.std(1).to_vector<float>(), (std::vector<float>{1, 1}));
   EXPECT_EQ(x.sort(1, true).first.to_vector<float>(), (std::vector<float>{3, 2, 1, 6, 5, 4}));
   EXPECT_EQ(x.topk(1).second.to_vector<int64_t>(), (std::vector<int64_t>{0, 1}));

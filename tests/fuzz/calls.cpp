@@ -129,7 +129,11 @@ void add_reductions(Calls &all) {
   add("mean", mean, [](Draw &d) { return draw_reduction(d, floating); });
   add("max", max, [](Draw &d) { return draw_extremum(d, numeric); });
   add("min", min, [](Draw &d) { return draw_extremum(d, numeric); });
-  add("norm", norm, [](Draw &d) { return draw_reduction(d, floating); });
+  all["norm"] = {[](Draw &d) { return draw_reduction(d, floating); },
+                 [](const Tensors &a, const Step &s) {
+                   return norm(a[0], 2, Dims(s.numbers[0]), s.numbers[1][0] != 0);
+                 },
+                 "weft::norm($0, 2, {#0}, #1)", 1.5};
   all["var"] = {[](Draw &d) { return draw_extremum(d, floating); },
                 [](const Tensors &a, const Step &s) {
                   return var(a[0], Dims(s.numbers[0]), 0, s.numbers[1][0] != 0);

@@ -120,7 +120,7 @@ struct Twin : nn::Module {
   nn::Linear out = child("out", nn::Linear(54, 8));
   Tensor operator()(const Tensor &x) const {
     Tensor y = out(leaky_relu(conv(x), 0.1).flatten(1));
-    return y / norm(y, 1, true);
+    return y / norm(y, 2, 1, true);
   }
 };
 

@@ -195,7 +195,7 @@ TEST(NetworkKernels, GradientPenalty) {
   EXPECT_EQ(kernels([&] {
               Tensor y = matmul(tanh(matmul(x, w1)), w2);
               Tensor slope = grad({y.sum()}, {x}, true).front();
-              Tensor penalty = square(norm(slope, {1}) - 1).mean();
+              Tensor penalty = square(norm(slope, 2, 1) - 1).mean();
               return with(grad({penalty}, {w1, w2}), penalty);
             }),
             4);
