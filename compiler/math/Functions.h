@@ -260,7 +260,8 @@ template <typename V> V tanh(V x) {
     grown = exp(a + a);
   }
   V far = one - x.constant(2.0) / (grown + one);
-  return select(lt(a, x.constant(0.58)), nearZero, copySign(far, x));
+  // Of both: the polynomial's sum loses the sign of -0.
+  return copySign(select(lt(a, x.constant(0.58)), nearZero, far), x);
 }
 
 //===-- erf and erfc --------------------------------------------------------------------------===//

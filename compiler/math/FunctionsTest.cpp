@@ -376,6 +376,19 @@ TEST(Atan2, Specials) {
   expectAtan2Specials<F64, double>();
 }
 
+template <typename F, typename T> void expectZerosKeepTheirSigns() {
+  for (T zero : {T(0), T(-0.0)}) {
+    EXPECT_EQ(std::signbit(tanh(F{zero}).value), std::signbit(zero));
+    EXPECT_EQ(std::signbit(expm1(F{zero}).value), std::signbit(zero));
+    EXPECT_EQ(std::signbit(log1p(F{zero}).value), std::signbit(zero));
+    EXPECT_EQ(std::signbit(erf(F{zero}).value), std::signbit(zero));
+  }
+}
+TEST(Functions, ZerosKeepTheirSigns) {
+  expectZerosKeepTheirSigns<F32, float>();
+  expectZerosKeepTheirSigns<F64, double>();
+}
+
 TEST(Functions64, FmodIsExact) {
   const double values[] = {0.0,
                            -0.0,
