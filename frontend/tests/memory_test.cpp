@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 
@@ -23,6 +24,7 @@ public:
         std::aligned_alloc(static_cast<size_t>(alignment),
                            static_cast<size_t>((bytes + alignment) / alignment * alignment));
     live_bytes += bytes;
+    peak_bytes = std::max<int64_t>(peak_bytes, live_bytes);
     ++allocations;
     return pointer;
   }
@@ -42,7 +44,8 @@ public:
     until_failure_ = allocations;
   }
 
-  std::atomic<int64_t> live_bytes{0}, allocations{0};
+  // The peak is exact where one thread allocates.
+  std::atomic<int64_t> live_bytes{0}, peak_bytes{0}, allocations{0};
 
 private:
   std::atomic<int64_t> until_failure_{INT64_MAX};
@@ -70,6 +73,29 @@ TEST_F(Memory, ComesFromTheUsersAllocator) {
   }
   synchronize();
   EXPECT_LT(allocator_->live_bytes, 1000); // records of evaluations hold no tensors
+}
+
+// A loop over one tensor runs in its memory: each step donates the last one's result.
+TEST_F(Memory, ALoopOverATensorTakesNoMore) {
+  constexpr int64_t kBytes = 4 << 20;
+  Tensor x = zeros({kBytes / 4});
+  auto step = [&] {
+    x = x * 0.5 + 1.0;
+    x.eval();
+    synchronize();
+  };
+  step();
+  int64_t live = allocator_->live_bytes;
+  allocator_->peak_bytes = live;
+  for (int i = 0; i < 5; ++i)
+    step();
+  EXPECT_EQ(allocator_->live_bytes, live);
+  int64_t more = allocator_->peak_bytes - live;
+  if (config().backend == "cpu")
+    EXPECT_LT(more, kBytes / 2);
+  else
+    EXPECT_GE(more, kBytes) << "interpretation writes results of their own";
+  EXPECT_EQ(x.to_vector<float>()[7], 2 - 0x1p-5f);
 }
 
 TEST_F(Memory, AFailureNamesWhatItIsAndARetryWorks) {

@@ -1,6 +1,6 @@
 #!/bin/bash
 # No public header reaches MLIR, LLVM or abseil, and including all of them stays cheap.
-set -u
+set -euo pipefail
 main="$1" # a file that includes weft/weft.h
 shift
 root=$(mktemp -d)

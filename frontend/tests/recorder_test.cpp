@@ -66,13 +66,51 @@ TEST_F(Recorder, LiveValuesAreNotComputedTwice) {
   EXPECT_EQ(explain(a).number, first.number);
 }
 
+// Memory whose value nobody can read any more becomes the result's.
 TEST_F(Recorder, DeadInputsAreDonated) {
+  // Interpretation keeps its inputs.
+  int64_t one = before_.backend == "cpu" ? 1 : 0;
   Tensor x = tensor({1.f, 2.f, 3.f});
+  const void *memory = x.data_bytes();
   x = x + 1;
   x = x * 2;
-  x.eval();
+  EXPECT_EQ(explain(x).donated, one);
+  if (one)
+    EXPECT_EQ(x.data_bytes(), memory);
   x = x + 1;
+  EXPECT_EQ(explain(x).donated, one);
+  if (one)
+    EXPECT_EQ(x.data_bytes(), memory);
   EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{5, 7, 9}));
+}
+
+TEST_F(Recorder, WhatSomebodyCanReadIsNotDonated) {
+  auto expect_kept = [](const Tensor &result, const Tensor &kept) {
+    const void *memory = kept.data_bytes();
+    EXPECT_EQ(explain(result).donated, 0);
+    EXPECT_NE(result.data_bytes(), memory);
+    EXPECT_EQ(kept.data_bytes(), memory);
+  };
+  Tensor x = tensor({1.f, 2.f, 3.f});
+  Tensor second = x, view = tensor({4.f, 5.f, 6.f});
+  x = x + 1;
+  expect_kept(x, second);
+  EXPECT_EQ(second.to_vector<float>(), (std::vector<float>{1, 2, 3}));
+  // A view reads the memory of what it is a view of.
+  Tensor whole = view;
+  view = view.narrow(0, 1, 2);
+  Tensor sum = whole + 1;
+  whole = Tensor();
+  EXPECT_EQ(explain(sum).donated, 0);
+  EXPECT_EQ(view.to_vector<float>(), (std::vector<float>{5, 6}));
+  // The derivative reads x.
+  Tensor w = tensor({2.f, 3.f, 4.f}).set_requires_grad(), y = w * 2;
+  y.eval();
+  Tensor loss = square(y).sum();
+  y = Tensor();
+  EXPECT_EQ(explain(loss).donated, 0);
+  loss.backward();
+  EXPECT_EQ(w.grad().to_vector<float>(), (std::vector<float>{16, 24, 32}));
 }
 
 TEST_F(Recorder, AnExponentIsAConstantUntilASecondValue) {

@@ -180,6 +180,7 @@ TEST_P(GradientTest, EverySavedValueIsRead) {
     while (!scratch.empty())
       scratch.back().erase();
   }
+  EXPECT_FALSE(first) << GetParam() << " has no case";
   for (auto [kind, i] : unread)
     ADD_FAILURE() << GetParam() << " saves " << (kind == 'o' ? "operand " : "result ") << i
                   << " but no derivative reads it";

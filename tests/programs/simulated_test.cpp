@@ -59,6 +59,7 @@ protected:
       ASSERT_EQ(got.size(), values.size()) << name;
       double largest = 0, worst = 0;
       for (size_t k = 0; k < values.size(); ++k) {
+        ASSERT_TRUE(std::isfinite(values[k]) && std::isfinite(got[k])) << name << " " << k;
         largest = std::max(largest, std::abs(static_cast<double>(values[k])));
         worst = std::max(worst, std::abs(static_cast<double>(got[k]) - values[k]));
       }

@@ -37,6 +37,7 @@ struct TrainingRun {
       optim::Optimizer &optimizer, const std::function<Tensor(int64_t)> &loss_of,
       const std::function<void()> &after = [] {}) const {
     std::vector<double> expected = (*this)["losses"].to_vector<double>();
+    ASSERT_FALSE(expected.empty()) << name;
     Compiles compiles;
     for (size_t step = 0; step < expected.size(); ++step) {
       Tensor loss = loss_of(static_cast<int64_t>(step));

@@ -102,8 +102,10 @@ double largestError(const runtime::Buffer &a, const runtime::Buffer &b, int64_t 
   for (int64_t i = 0; i < n; ++i) {
     double x = double(static_cast<const T *>(a.data())[i]),
            y = double(static_cast<const T *>(b.data())[i]);
-    if (std::isnan(x) && std::isnan(y))
+    if (x == y || (std::isnan(x) && std::isnan(y)))
       continue;
+    if (!std::isfinite(x) || !std::isfinite(y))
+      return INFINITY;
     error = std::max(error, std::abs(x - y) / std::max(1.0, std::abs(y)));
   }
   return error;
