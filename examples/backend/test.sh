@@ -25,4 +25,8 @@ echo "$out"
 ! grep -q "^step:" <<<"$out" || fail "an op of the network's step did not run on the device"
 grep -q "^sums:.*no-kernel(weft.cumsum)" <<<"$out" || fail "no note says why cumsum did not run on the device"
 
+# It refuses nothing, and so passes without a table of refusals. With one that says otherwise it does not.
 "$conformance" --gtest_filter='*/toy_*:-*/toy_unclaimed_*' --gtest_brief=1
+echo 'toy | add | int8 | not true' >refusals.txt
+! out=$(WEFT_REFUSALS=refusals.txt "$conformance" --gtest_filter='*/toy_add' 2>&1) || fail "a table that is not true passes: $out"
+grep -q "add in int8 is not refused any more" <<<"$out" || fail "$out"

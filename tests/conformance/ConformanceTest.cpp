@@ -1,12 +1,14 @@
 // Every op, dtype by dtype, on every registered backend (and, for those that compile, without
 // fusion and without providers) against reference evaluation, within the error budget of the op's
-// record. All calls of an op in one dtype are one module.
+// record. All calls of an op in one dtype are one module. What a backend may refuse stands in a
+// table (Refusals.h).
 #include <cmath>
 #include <limits>
 #include <map>
 
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/IR/IRMapping.h"
+#include "tests/conformance/Refusals.h"
 #include "tests/support/BackendRun.h"
 #include "tests/support/Compare.h"
 #include "tests/support/ErrorBudget.h"
@@ -147,9 +149,20 @@ Batch makeBatch(mlir::MLIRContext &context, const std::vector<OpCase> &cases, DT
   return batch;
 }
 
+std::vector<std::string> ops() {
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  return opsWithCases(context);
+}
+
+const absl::StatusOr<Refusals> &expectedRefusals() {
+  static const absl::StatusOr<Refusals> table = Refusals::fromEnvironment(ops());
+  return table;
+}
+
 class ConformanceTest : public testing::TestWithParam<std::tuple<Variant, std::string>> {
 protected:
   void SetUp() override {
+    ASSERT_TRUE(expectedRefusals().ok()) << expectedRefusals().status();
     prepare(context);
   }
 
@@ -164,14 +177,15 @@ protected:
     }
   }
 
-  // Compiles and runs; skips the test (and says why) where the backend does not run the op at all.
-  void check(const Batch &batch, const Variant &variant, const std::string &what) {
+  // Compiles and runs; skips the test (and says why) where the backend's device is not there.
+  void check(const Batch &batch, const Variant &variant, DType dtype, const std::string &what) {
     ASSERT_EQ(batch.error, "");
     auto executable = compile(*batch.module, variant);
     if (executable.status().code() == absl::StatusCode::kUnavailable)
       GTEST_SKIP() << executable.status().message();
+    std::string &refusal = refusals[dtype]; // it was tried
     if (executable.status().code() == absl::StatusCode::kUnimplemented) {
-      unsupported += "\n" + what + ": " + std::string(executable.status().message());
+      refusal = what + ": " + std::string(executable.status().message());
       return;
     }
     ASSERT_TRUE(executable.ok()) << what << ": " << executable.status();
@@ -183,10 +197,38 @@ protected:
     for (size_t i = 0; i < single->size(); ++i)
       EXPECT_EQ(compareExact((*several)[i], (*single)[i]), "")
           << batch.expected[i].what << ": two threads differ from one";
+    checked += batch.expected.size();
+  }
+
+  // What was refused is what the table says, no more and no less. Skips the test (and says why)
+  // where nothing is left.
+  void compareRefusals(const std::string &variant, llvm::StringRef op) {
+    op.consume_front("weft.");
+    std::string expected;
+    for (const auto &[dtype, refusal] : refusals) {
+      const std::string *reason = expectedRefusals()->find(variant, op.str(), dtype);
+      if (reason && refusal.empty())
+        ADD_FAILURE() << variant << ": " << op.str() << " in " << name(dtype)
+                      << " is not refused any more: take it out of the table of refusals (which "
+                         "says: "
+                      << *reason << ")";
+      if (!reason && !refusal.empty())
+        ADD_FAILURE() << variant << " refuses " << refusal
+                      << "\n  Mend it, or add to the table of refusals, with the reason:\n  "
+                      << variant << " | " << op.str() << " | " << name(dtype) << " | ...";
+      if (reason && !refusal.empty())
+        expected += "\n" + op.str() + " in " + name(dtype) + ": expected: " + *reason;
+    }
+    if (!expected.empty())
+      std::printf("%s refuses%s\n", variant.c_str(), expected.c_str());
+    ASSERT_TRUE(checked > 0 || !expected.empty()) << "nothing was tried";
+    if (checked == 0)
+      GTEST_SKIP() << variant << " refuses all of it, as its table says:" << expected;
   }
 
   mlir::MLIRContext context{mlir::MLIRContext::Threading::DISABLED};
-  std::string unsupported;
+  std::map<DType, std::string> refusals; // by what was tried: empty, or what was refused
+  size_t checked = 0;                    // results that were compared
 };
 
 TEST_P(ConformanceTest, MatchesTheReference) {
@@ -196,7 +238,6 @@ TEST_P(ConformanceTest, MatchesTheReference) {
     if (c.op == op)
       cases.push_back(c);
   ASSERT_FALSE(cases.empty()) << op << " has no cases: add some to tests/support/OpCases.cpp";
-  size_t checked = 0;
   for (const DTypeInfo &info : kDTypes)
     for (Layout layout : {Layout::Contiguous, Layout::Views}) {
       DType dtype = info.dtype;
@@ -208,15 +249,12 @@ TEST_P(ConformanceTest, MatchesTheReference) {
       Batch batch = makeBatch(context, cases, dtype, layout);
       if (batch.error.empty() && batch.expected.empty())
         continue;
-      check(batch, variant,
+      check(batch, variant, dtype,
             op + " in " + name(dtype) + (layout == Layout::Views ? " on views" : ""));
       if (HasFatalFailure() || IsSkipped())
         return;
-      checked += batch.expected.size();
     }
-  EXPECT_GT(checked, 0u);
-  if (!unsupported.empty())
-    GTEST_SKIP() << "unsupported:" << unsupported;
+  compareRefusals(variant.name, op);
 }
 
 // In f64 the reference is itself off by a unit; bf16 and f16 are rounded from an f32 that may be
@@ -294,18 +332,12 @@ TEST_P(SpecialValuesTest, MatchTheReference) {
                                   budgetOfSpecialValues(op, dtype)});
       batch.inputs = made.inputs;
       batch.module = std::move(made.module);
-      check(batch, variant, op + " in " + name(dtype));
+      check(batch, variant, dtype, op + " in " + name(dtype));
       if (HasFatalFailure() || IsSkipped())
         return;
     }
   }
-  if (!unsupported.empty())
-    GTEST_SKIP() << "unsupported:" << unsupported;
-}
-
-std::vector<std::string> ops() {
-  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
-  return opsWithCases(context);
+  compareRefusals(variant.name, op);
 }
 
 std::vector<std::string> elementwiseOps() {

@@ -1,5 +1,5 @@
 // main() of the suite with plugins: the cases come from the registered backends, so that those of
-// WEFT_PLUGINS must be there first.
+// WEFT_PLUGINS must be there first. A run that skips everything is no success.
 #include <iostream>
 
 #include "compiler/plugin/Plugin.h"
@@ -11,5 +11,11 @@ int main(int argc, char **argv) {
     return 2;
   }
   testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
+  int status = RUN_ALL_TESTS();
+  if (status == 0 && !GTEST_FLAG_GET(list_tests) &&
+      testing::UnitTest::GetInstance()->successful_test_count() == 0) {
+    std::cerr << "no test of the suite ran: none is chosen, or all were skipped\n";
+    return 1;
+  }
+  return status;
 }
