@@ -60,6 +60,9 @@ struct Call {
 // By name, in a fixed order.
 const std::map<std::string, Call> &calls();
 
+inline bool is_input(const Step &step) {
+  return step.call == "input" || step.call == "indices";
+}
 // "input" is the step that makes a tensor of values: numbers are {dtype, seed, low, high in
 // thousandths, special}, {shape}. "indices": {limit, seed, dtype}, {shape}.
 Tensor make_input(const Step &step);

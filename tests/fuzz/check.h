@@ -11,7 +11,8 @@ namespace weft::fuzz {
 //   cpu with one thread = with two = unfused = evaluated call by call, bit for bit;
 //   reference = evaluated call by call, bit for bit;
 //   every op of the recorded program, run by the cpu on what it was given there, lies within its
-//   error budget of reference evaluation.
+//   error budget of reference evaluation;
+//   its function called = jitted = traced (function.h).
 std::string check(const Program &program);
 
 // The smallest program that can be reached by dropping outputs and steps, putting inputs in the

@@ -11,6 +11,7 @@
 
 #include "tests/fuzz/check.h"
 #include "tests/fuzz/machine.h"
+#include "tests/fuzz/threads.h"
 
 namespace {
 
@@ -34,8 +35,8 @@ int main(int argc, char **argv) {
   uint64_t programs = UINT64_MAX;
   int failures_allowed = 1;
   bool print = false;
-  CLI::App app("Runs random programs on the cpu, fused and unfused, on one thread and two, and "
-               "against reference evaluation.");
+  CLI::App app("Runs random programs on the cpu, fused and unfused, on one thread and two, called, "
+               "jitted and traced, and against reference evaluation.");
   app.add_option("--minutes", minutes, "how long to run");
   app.add_option("--seed", seed, "of the first program; the next ones count on");
   app.add_option("--programs", programs, "how many programs to run");
@@ -51,6 +52,8 @@ int main(int argc, char **argv) {
     std::signal(signal, on_crash);
   ::setenv("WEFT_CACHE_DIR", "off", 0);
 
+  constexpr size_t kOnTwoThreads = 32; // programs at a time
+  std::vector<weft::fuzz::Program> together;
   std::cout << "seed " << seed << std::endl;
   auto start = std::chrono::steady_clock::now();
   uint64_t done = 0;
@@ -68,11 +71,21 @@ int main(int argc, char **argv) {
                   static_cast<unsigned long long>(seed + done), text.c_str());
     if (print)
       std::cout << current << std::endl;
-    std::string wrong = weft::fuzz::check(program);
-    if (wrong.empty())
+    if (std::string wrong = weft::fuzz::check(program); !wrong.empty()) {
+      ++failures;
+      std::cout << weft::fuzz::report(program, wrong) << std::endl;
       continue;
-    ++failures;
-    std::cout << weft::fuzz::report(program, wrong) << std::endl;
+    }
+    together.push_back(std::move(program));
+    if (together.size() < kOnTwoThreads)
+      continue;
+    std::snprintf(current, sizeof current, "seeds up to %llu, on two threads\n",
+                  static_cast<unsigned long long>(seed + done));
+    if (std::string wrong = weft::fuzz::check_threads(together, "cpu"); !wrong.empty()) {
+      ++failures;
+      std::cout << wrong << std::endl;
+    }
+    together.clear();
   }
   std::cout << done << " programs, " << failures << " failed" << std::endl;
   return failures ? 1 : 0;

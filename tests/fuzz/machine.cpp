@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tests/support/Compare.h"
+
 namespace weft::fuzz {
-namespace {
 
 void use(const std::string &backend, int threads, bool eager) {
   Config options = config();
@@ -14,7 +15,13 @@ void use(const std::string &backend, int threads, bool eager) {
   set_config(options);
 }
 
-// Where each value is used last.
+ir::HostTensor host_tensor(const Tensor &tensor) {
+  ir::HostTensor copy(tensor.dtype(), tensor.shape());
+  if (tensor.nbytes() > 0)
+    std::memcpy(copy.bytes.data(), tensor.data_bytes(), static_cast<size_t>(tensor.nbytes()));
+  return copy;
+}
+
 std::vector<std::vector<int>> last_uses(const Program &program) {
   std::vector<int> last(program.steps.size(), -1);
   for (size_t i = 0; i < program.steps.size(); ++i) {
@@ -32,7 +39,7 @@ std::vector<std::vector<int>> last_uses(const Program &program) {
 }
 
 // What explain says of a kernel that was split in an evaluation after this one; empty for none.
-std::string split_kernel(uint64_t after) {
+static std::string split_kernel(uint64_t after) {
   for (const Evaluation &evaluation : recent_evaluations())
     for (const std::string &note : evaluation.notes)
       if (evaluation.number > after && note.find("does-not-compile") != std::string::npos)
@@ -40,16 +47,16 @@ std::string split_kernel(uint64_t after) {
   return "";
 }
 
-uint64_t last_evaluation() {
+static uint64_t last_evaluation() {
   std::vector<Evaluation> evaluations = recent_evaluations();
   return evaluations.empty() ? 0 : evaluations.back().number;
 }
 
-} // namespace
-
 void Machine::apply(const Step &step) {
-  if (step.call == "input" || step.call == "indices") {
-    values_.push_back(make_input(step));
+  if (is_input(step)) {
+    size_t place = values_.size();
+    bool given = place < inputs_.size() && inputs_[place].defined();
+    values_.push_back(given ? inputs_[place] : make_input(step));
     return;
   }
   const Call &call = calls().at(step.call);
@@ -59,38 +66,52 @@ void Machine::apply(const Step &step) {
   values_.push_back(dry_ && call.dry ? call.dry(args, step) : call.run(args, step));
 }
 
-Outcome run(const Program &program, const Setup &setup) {
+Tensors Machine::run(const Program &program) {
+  std::vector<std::vector<int>> dying = last_uses(program);
+  for (size_t i = 0; i < program.steps.size(); ++i) {
+    apply(program.steps[i]);
+    for (int place : dying[i])
+      values_[static_cast<size_t>(place)] = Tensor();
+  }
+  Tensors results;
+  for (int place : program.outputs)
+    results.push_back(values_[static_cast<size_t>(place)]);
+  return results;
+}
+
+Outcome run(const Program &program, const Tensors &inputs) {
   Outcome outcome;
-  uint64_t before = whole_kernels ? last_evaluation() : 0;
-  use(setup.backend, setup.threads, setup.eager);
-  manual_seed(program.seed);
   try {
-    std::vector<std::vector<int>> dying = last_uses(program);
-    Tensors results;
-    {
-      Machine machine;
-      for (size_t i = 0; i < program.steps.size(); ++i) {
-        machine.apply(program.steps[i]);
-        for (int place : dying[i])
-          machine.drop(place);
-      }
-      for (int place : program.outputs)
-        results.push_back(machine.values()[static_cast<size_t>(place)]);
-    }
+    Tensors results = Machine(false, inputs).run(program);
     eval(results);
-    for (const Tensor &result : results) {
-      ir::HostTensor tensor(result.dtype(), result.shape());
-      if (result.nbytes() > 0)
-        std::memcpy(tensor.bytes.data(), result.data_bytes(), static_cast<size_t>(result.nbytes()));
-      outcome.outputs.push_back(std::move(tensor));
-    }
+    for (const Tensor &result : results)
+      outcome.outputs.push_back(host_tensor(result));
   } catch (const Error &error) {
     outcome.error = std::string(name(error.kind())) + ": " + error.message();
   }
+  return outcome;
+}
+
+Outcome run(const Program &program, const Setup &setup) {
+  uint64_t before = whole_kernels ? last_evaluation() : 0;
+  use(setup.backend, setup.threads, setup.eager);
+  manual_seed(program.seed);
+  Outcome outcome = run(program);
   if (whole_kernels && outcome.error.empty())
     outcome.error = split_kernel(before);
   use("reference", 1, false);
   return outcome;
+}
+
+std::string different_outcome(const Program &program, const Outcome &actual,
+                              const Outcome &expected) {
+  if (actual.error != expected.error)
+    return "it ends with '" + actual.error + "', not '" + expected.error + "'";
+  for (size_t i = 0; i < expected.outputs.size(); ++i)
+    if (std::string different = tests::compareExact(actual.outputs[i], expected.outputs[i]);
+        !different.empty())
+      return "output x" + std::to_string(program.outputs[i]) + " " + different;
+  return "";
 }
 
 Program generate(uint64_t seed) {

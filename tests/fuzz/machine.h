@@ -13,22 +13,29 @@ namespace weft::fuzz {
 // Executes steps one after the other.
 class Machine {
 public:
-  // dry: nothing is computed; shapes and dtypes only.
-  explicit Machine(bool dry = false) : dry_(dry) {}
+  // dry: nothing is computed; shapes and dtypes only. inputs: by place, used instead of those that
+  // the steps would make.
+  explicit Machine(bool dry = false, Tensors inputs = {}) : dry_(dry), inputs_(std::move(inputs)) {}
   // Errors: weft::Error, where a call refuses its arguments.
   void apply(const Step &step);
   const Tensors &values() const {
     return values_;
   }
-  // Gives a handle up, as a program does whose variable goes out of scope.
-  void drop(int place) {
-    values_[static_cast<size_t>(place)] = Tensor();
-  }
+  // All steps. Gives each value up where it is used last, as a program does whose variable goes out
+  // of scope; returns the outputs.
+  Tensors run(const Program &program);
 
 private:
   bool dry_;
-  Tensors values_;
+  Tensors inputs_, values_;
 };
+
+// The places whose values nothing reads after a step, by step; outputs are not among them.
+std::vector<std::vector<int>> last_uses(const Program &program);
+// Sets the process up.
+void use(const std::string &backend, int threads, bool eager);
+// A copy of the values, which are computed.
+ir::HostTensor host_tensor(const Tensor &tensor);
 
 // One way to run a program.
 struct Setup {
@@ -49,6 +56,11 @@ inline bool whole_kernels = false;
 
 // Sets the process up, runs, and reads the outputs.
 Outcome run(const Program &program, const Setup &setup);
+// On what is set up; from these inputs, where given.
+Outcome run(const Program &program, const Tensors &inputs = {});
+// Empty, or what differs.
+std::string different_outcome(const Program &program, const Outcome &actual,
+                              const Outcome &expected);
 
 // A random program; the same seed gives the same one as long as the table of calls stays the same.
 Program generate(uint64_t seed);

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "tests/fuzz/calls.h"
+#include "tests/fuzz/function.h"
 
 namespace weft::fuzz {
 namespace {
@@ -104,38 +105,90 @@ constexpr const char *kBackward =
 };
 )";
 
-} // namespace
+std::string declaration(size_t place, const std::string &value) {
+  return "weft::Tensor " + variable(static_cast<int>(place)) + " = " + value + ";\n";
+}
 
-std::string to_cpp(const Program &program) {
-  std::string text, preamble;
+std::string step_text(const Program &program, size_t place) {
+  const Step &step = program.steps[place];
+  const Call &call = calls().at(step.call);
+  std::string done = call_text(step, call.text);
+  if (!call.writes)
+    return declaration(place, done);
+  return done + ";\n" + declaration(place, variable(step.args[0]));
+}
+
+// What the lines use beside the library, and the seed.
+std::string preamble(const Program &program) {
   bool gradient = false, backward = false, random = false;
-  for (size_t i = 0; i < program.steps.size(); ++i) {
-    const Step &step = program.steps[i];
-    std::string name = variable(static_cast<int>(i));
-    if (step.call == "input" || step.call == "indices") {
-      text += "weft::Tensor " + name + " = " + input_text(step) + ";\n";
-      continue;
-    }
+  for (const Step &step : program.steps) {
     gradient |= step.call == "grad";
     backward |= step.call == "backward";
     random |= step.call.starts_with("rand") || step.call == "dropout";
-    const Call &call = calls().at(step.call);
-    std::string done = call_text(step, call.text);
-    if (call.writes)
-      text += done + ";\nweft::Tensor " + name + " = " + variable(step.args[0]) + ";\n";
-    else
-      text += "weft::Tensor " + name + " = " + done + ";\n";
   }
+  std::string text;
   if (gradient)
-    preamble += kGradient;
+    text += kGradient;
   if (backward)
-    preamble += kBackward;
+    text += kBackward;
   if (random)
-    preamble += "weft::manual_seed(" + std::to_string(program.seed) + "u);\n";
-  text += "weft::eval({";
-  for (size_t i = 0; i < program.outputs.size(); ++i)
-    text += (i ? ", " : "") + variable(program.outputs[i]);
-  return preamble + text + "});\n";
+    text += "weft::manual_seed(" + std::to_string(program.seed) + "u);\n";
+  return text;
+}
+
+std::string variables(const std::vector<int> &places) {
+  std::string text;
+  for (size_t i = 0; i < places.size(); ++i)
+    text += (i ? ", " : "") + variable(places[i]);
+  return "{" + text + "}";
+}
+
+} // namespace
+
+std::string to_cpp(const Program &program) {
+  std::string text = preamble(program);
+  for (size_t i = 0; i < program.steps.size(); ++i)
+    text += is_input(program.steps[i]) ? declaration(i, input_text(program.steps[i]))
+                                       : step_text(program, i);
+  return text + "weft::eval(" + variables(program.outputs) + ");\n";
+}
+
+std::string function_to_cpp(const Program &program) {
+  FunctionForm form = form_of(program);
+  std::string text = preamble(program), second;
+  for (size_t i = 0; i < program.steps.size(); ++i)
+    if (is_input(program.steps[i]))
+      text +=
+          declaration(i, form.same[i] >= 0 ? variable(form.same[i]) : input_text(program.steps[i]));
+  text += "auto function = [&](const std::vector<weft::Tensor> &arguments) -> "
+          "std::vector<weft::Tensor> {\n";
+  for (size_t i = 0; i < form.arguments.size(); ++i)
+    text +=
+        declaration(static_cast<size_t>(form.arguments[i]), "arguments[" + std::to_string(i) + "]");
+  for (size_t i = 0; i < program.steps.size(); ++i)
+    if (program.steps[i].call == "eval")
+      text += declaration(i, variable(program.steps[i].args[0]));
+    else if (!is_input(program.steps[i]))
+      text += step_text(program, i);
+  text += "return " + variables(program.outputs) + ";\n};\n";
+  std::string passed = variables(form.arguments);
+  text +=
+      "auto f = weft::jit(function); // or function itself, with its results cloned; or the run "
+      "of weft::trace(function, " +
+      passed + ")\nweft::eval(f(" + passed + "));\n";
+  for (int place : form.arguments) {
+    auto at = static_cast<size_t>(place);
+    Step other = program.steps[at];
+    ++other.numbers[0][1];
+    if (form.other_values)
+      text += variable(place) + " = " +
+              (form.same[at] >= 0 ? variable(form.same[at]) : input_text(other)) + ";\n";
+  }
+  return text + "std::vector<weft::Tensor> results = f(" + passed +
+         ");\nfor (weft::Tensor &result : results)\n  if (result.requires_grad()) // not of a "
+         "trace\n    weft::sum(result).backward({}, true);\nweft::NoGrad no_grad;\nfor "
+         "(weft::Tensor &result : results)\n  if (result.dtype() != weft::boolean)\n    "
+         "result.add_(1);\n";
 }
 
 } // namespace weft::fuzz
