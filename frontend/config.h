@@ -41,7 +41,8 @@ struct Config {
   int64_t budget_ops = 400000;
   // Bytes as if every value had a buffer of its own: fusion and reuse usually leave a tenth of it.
   int64_t budget_bytes = int64_t(32) << 30;
-  // Distinct types and attributes after which the recorder's context is made anew.
+  // Distinct types, source lines and signatures of ops that the recorder keeps beyond those in use:
+  // the next call mostly wants the same ones. Its MLIR context is made anew after so many.
   int64_t context_bound = 100000;
 };
 

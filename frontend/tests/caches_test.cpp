@@ -9,8 +9,7 @@
 #include <deque>
 #include <fstream>
 #include <map>
-#include <set>
-#include <sstream>
+#include <string>
 
 namespace weft {
 namespace {
@@ -177,29 +176,33 @@ TEST_F(Caches, ProgramsOfTheirOwnKeepTheirTypes) {
   EXPECT_EQ(program.run({ones({3, 11})})[0].to_vector<float>(), Floats(33, 2.f));
 }
 
-// docs/caches.md has a row for each: | name | what it holds | bound | what frees it |.
+// docs/caches.md has an item for each: - **NAME**: what it holds. Its bound. Freed by: WHAT.
 TEST_F(Caches, ThePageNamesAll) {
   std::ifstream page("docs/caches.md");
   ASSERT_TRUE(page) << "the test runs where docs/caches.md is";
-  std::map<std::string, std::string> rows;
+  std::vector<std::string> items;
+  bool inside = false;
   for (std::string line; std::getline(page, line);) {
-    if (line.rfind("| ", 0) != 0)
-      continue;
-    std::vector<std::string> cells;
-    std::istringstream cut(line.substr(2));
-    for (std::string cell; std::getline(cut, cell, '|');) {
-      size_t end = cell.find_last_not_of(' '), begin = cell.find_first_not_of(' ');
-      if (end != std::string::npos)
-        cells.push_back(cell.substr(begin, end + 1 - begin));
-    }
-    ASSERT_EQ(cells.size(), 4u) << line;
-    rows[cells[0]] = cells[3];
+    bool starts = line.rfind("- **", 0) == 0;
+    inside = starts || (inside && line.rfind("  ", 0) == 0);
+    if (starts)
+      items.push_back(line.substr(4));
+    else if (inside)
+      items.back() += line.substr(1);
   }
-  rows.erase("cache"); // the heading
+  std::map<std::string, std::string> named;
+  const std::string freed = "Freed by: ";
+  for (const std::string &item : items) {
+    size_t end = item.find("**"), at = item.find(freed);
+    ASSERT_NE(end, std::string::npos) << item;
+    ASSERT_NE(at, std::string::npos) << item;
+    at += freed.size();
+    named[item.substr(0, end)] = item.substr(at, item.size() - 1 - at); // without the full stop
+  }
   std::map<std::string, std::string> registered;
   for (const CacheState &each : caches())
     EXPECT_TRUE(registered.emplace(each.name, each.freed).second) << each.name << " twice";
-  EXPECT_EQ(rows, registered);
+  EXPECT_EQ(named, registered);
 }
 
 } // namespace
