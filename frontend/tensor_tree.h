@@ -31,9 +31,12 @@ namespace weft {
 class TensorVisitor {
 public:
   virtual ~TensorVisitor() = default;
+  // A tensor, which the visitor may replace.
   virtual void tensor(Tensor &x) = 0;
+  // The bytes of what is frozen: equal bytes mean equal values.
   virtual void value(std::string_view bytes) = 0;
 
+  // Visits all that x holds.
   template <typename T> TensorVisitor &operator()(T &x);
 };
 

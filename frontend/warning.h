@@ -9,6 +9,7 @@
 
 namespace weft {
 
+// What is legal and most likely not meant.
 struct Warning {
   std::string message; // names the call, what is odd about it, and what to do
   std::string file;    // the line whose call it is about
