@@ -85,7 +85,10 @@ public:
   }
   void runOnOperation() override {
     Pipeline pipeline(options_, options_.claim ? cpuProviders() : nullptr, nullptr);
-    setPlanPhase(pipeline, options_, makeKernels, {});
+    // Plans are the same on every machine: no library is asked for its scratch.
+    weft::compiler::CompileRequest request;
+    request.makeKernels = makeKernels;
+    setPlanPhase(pipeline, options_, request, {});
     if (failed(pipeline.run(getOperation(), range_.from, range_.to)))
       signalPassFailure();
   }

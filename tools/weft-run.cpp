@@ -37,7 +37,7 @@ struct Options {
 
 // The files that inputs came from: their arrays lie in `storage`.
 struct Inputs {
-  std::vector<std::vector<std::byte>> storage;
+  std::vector<std::shared_ptr<const void>> storage;
   std::vector<runtime::ArrayView> arrays;
 };
 

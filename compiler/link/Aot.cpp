@@ -5,7 +5,6 @@
 #include "compiler/claim/Passes.h"
 #include "compiler/codegen/Codegen.h"
 #include "compiler/link/BuildProgram.h"
-#include "compiler/link/Compile.h"
 #include "compiler/link/KernelCompiler.h"
 #include "compiler/link/ModelCode.h"
 #include "compiler/link/SystemLinker.h"
@@ -117,6 +116,7 @@ private:
     CompileRequest request;
     request.providers = options_.compile.claim ? options_.providers : nullptr;
     request.target = options_.device ? options_.device->maker.key : target_.key();
+    request.scratchBytes = options_.scratchBytes;
     request.makeKernels = [this](llvm::ArrayRef<plan::KernelOp> kernels, llvm::StringRef) {
       return buildKernels(kernels);
     };

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "compiler/backend/CompileOptions.h"
 #include "compiler/backend/CompileReport.h"
+#include "compiler/link/Compile.h"
 #include "compiler/link/KernelCompiler.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "runtime/core/dtype.h"
@@ -61,6 +62,8 @@ struct AotOptions {
   bool embedWeights = true;
   // Who may claim ops; null for nobody.
   const ProviderSet *providers = nullptr;
+  // What calls of libraries work in, where they run on this machine; null for others.
+  ScratchBytes scratchBytes;
   // Null: kernels are the host's.
   const DeviceKernels *device = nullptr;
   // The folder of libweft_aot.a; empty: WEFT_RUNTIME_DIR, or what is found from the folder of this

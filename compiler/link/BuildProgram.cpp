@@ -37,6 +37,32 @@ absl::Status invalid(mlir::Operation *op, llvm::StringRef what) {
   return absl::InvalidArgumentError((op->getName().getStringRef() + ": " + what).str());
 }
 
+std::optional<runtime::ConfigValue> configValue(mlir::Attribute attribute) {
+  return llvm::TypeSwitch<mlir::Attribute, std::optional<runtime::ConfigValue>>(attribute)
+      .Case([](mlir::BoolAttr value) { return runtime::ConfigValue(int64_t(value.getValue())); })
+      .Case([](mlir::UnitAttr) { return runtime::ConfigValue(int64_t(1)); })
+      .Case([](mlir::IntegerAttr value) {
+        return runtime::ConfigValue(value.getValue().getSExtValue());
+      })
+      .Case([](mlir::FloatAttr value) { return runtime::ConfigValue(value.getValueAsDouble()); })
+      .Case([](mlir::StringAttr value) { return runtime::ConfigValue(value.str()); })
+      .Case([](mlir::DenseI64ArrayAttr value) {
+        return runtime::ConfigValue(
+            std::vector<int64_t>(value.asArrayRef().begin(), value.asArrayRef().end()));
+      })
+      .Case([](mlir::ArrayAttr value) -> std::optional<runtime::ConfigValue> {
+        std::vector<int64_t> list;
+        for (mlir::Attribute element : value) {
+          auto integer = mlir::dyn_cast<mlir::IntegerAttr>(element);
+          if (!integer)
+            return std::nullopt;
+          list.push_back(integer.getInt());
+        }
+        return runtime::ConfigValue(std::move(list));
+      })
+      .Default([](mlir::Attribute) { return std::nullopt; });
+}
+
 class Builder {
 public:
   Builder(plan::ProgramOp source, llvm::StringRef target, const PlanReport &report,
@@ -280,64 +306,22 @@ private:
   }
 
   absl::Status add(plan::LibraryCallOp op) {
-    runtime::LibraryCall call;
-    call.entry = op.getCallee().str();
-    call.inputs = int32_t(op.getInputs().size());
-    call.location = location(op);
-    for (auto [value, attribute] : llvm::zip(op.getOperands(), op.getTypes())) {
-      auto type =
-          mlir::cast<mlir::RankedTensorType>(mlir::cast<mlir::TypeAttr>(attribute).getValue());
-      runtime::TensorRef ref;
-      ref.buffer = buffer(value);
-      ref.dtype = ir::dtypeOf(type.getElementType());
-      ref.dims.assign(type.getShape().begin(), type.getShape().end());
-      ref.strides.resize(ref.dims.size());
-      int64_t stride = 1;
-      for (size_t i = ref.dims.size(); i-- > 0; stride *= ref.dims[i])
-        ref.strides[i] = stride;
-      addSizes(type, {runtime::SizeTable::Place::kOperandDim, int32_t(program_.instructions.size()),
-                      int32_t(call.operands.size())});
-      call.operands.push_back(std::move(ref));
+    absl::StatusOr<runtime::LibraryCall> call = libraryCall(op);
+    if (!call.ok())
+      return call.status();
+    call->location = location(op);
+    // Tensors come first among the op's operands.
+    for (auto [i, ref] : llvm::enumerate(call->operands)) {
+      ref.buffer = buffer(op->getOperand(i));
+      auto type = mlir::cast<mlir::TypeAttr>(op.getTypes()[i]).getValue();
+      addSizes(mlir::cast<mlir::RankedTensorType>(type),
+               {runtime::SizeTable::Place::kOperandDim, int32_t(program_.instructions.size()),
+                int32_t(i)});
     }
-    for (mlir::NamedAttribute entry : op.getConfig()) {
-      std::optional<runtime::ConfigValue> value = configValue(entry.getValue());
-      if (!value)
-        return invalid(op,
-                       ("config entry '" + entry.getName().getValue() +
-                        "' is neither an integer, a float, a string, a bool nor a list of integers")
-                           .str());
-      call.config.emplace_back(entry.getName().str(), *std::move(value));
-    }
-    std::sort(call.config.begin(), call.config.end(),
-              [](const auto &a, const auto &b) { return a.first < b.first; });
-    program_.instructions.emplace_back(std::move(call));
+    if (op.getScratch())
+      call->scratch = buffer(op.getScratch());
+    program_.instructions.emplace_back(*std::move(call));
     return absl::OkStatus();
-  }
-
-  static std::optional<runtime::ConfigValue> configValue(mlir::Attribute attribute) {
-    return llvm::TypeSwitch<mlir::Attribute, std::optional<runtime::ConfigValue>>(attribute)
-        .Case([](mlir::BoolAttr value) { return runtime::ConfigValue(int64_t(value.getValue())); })
-        .Case([](mlir::UnitAttr) { return runtime::ConfigValue(int64_t(1)); })
-        .Case([](mlir::IntegerAttr value) {
-          return runtime::ConfigValue(value.getValue().getSExtValue());
-        })
-        .Case([](mlir::FloatAttr value) { return runtime::ConfigValue(value.getValueAsDouble()); })
-        .Case([](mlir::StringAttr value) { return runtime::ConfigValue(value.str()); })
-        .Case([](mlir::DenseI64ArrayAttr value) {
-          return runtime::ConfigValue(
-              std::vector<int64_t>(value.asArrayRef().begin(), value.asArrayRef().end()));
-        })
-        .Case([](mlir::ArrayAttr value) -> std::optional<runtime::ConfigValue> {
-          std::vector<int64_t> list;
-          for (mlir::Attribute element : value) {
-            auto integer = mlir::dyn_cast<mlir::IntegerAttr>(element);
-            if (!integer)
-              return std::nullopt;
-            list.push_back(integer.getInt());
-          }
-          return runtime::ConfigValue(std::move(list));
-        })
-        .Default([](mlir::Attribute) { return std::nullopt; });
   }
 
   absl::Status add(plan::CopyOp op) {
@@ -424,6 +408,35 @@ private:
 };
 
 } // namespace
+
+absl::StatusOr<runtime::LibraryCall> libraryCall(plan::LibraryCallOp op) {
+  runtime::LibraryCall call;
+  call.entry = op.getCallee().str();
+  call.inputs = int32_t(op.getInputs().size());
+  for (mlir::Attribute attribute : op.getTypes()) {
+    auto type =
+        mlir::cast<mlir::RankedTensorType>(mlir::cast<mlir::TypeAttr>(attribute).getValue());
+    runtime::TensorRef ref;
+    ref.dtype = ir::dtypeOf(type.getElementType());
+    ref.dims.assign(type.getShape().begin(), type.getShape().end());
+    ref.strides.resize(ref.dims.size());
+    int64_t stride = 1;
+    for (size_t i = ref.dims.size(); i-- > 0; stride *= ref.dims[i])
+      ref.strides[i] = stride;
+    call.operands.push_back(std::move(ref));
+  }
+  for (mlir::NamedAttribute entry : op.getConfig()) {
+    std::optional<runtime::ConfigValue> value = configValue(entry.getValue());
+    if (!value)
+      return invalid(op, ("config entry '" + entry.getName().getValue() +
+                          "' is neither an integer, a float, a string, a bool nor a list of integers")
+                             .str());
+    call.config.emplace_back(entry.getName().str(), *std::move(value));
+  }
+  std::sort(call.config.begin(), call.config.end(),
+            [](const auto &a, const auto &b) { return a.first < b.first; });
+  return call;
+}
 
 absl::StatusOr<runtime::Program> buildProgram(plan::ProgramOp program, llvm::StringRef target,
                                               const PlanReport &report, plan::ProgramOp prepare,

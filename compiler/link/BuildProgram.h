@@ -18,6 +18,10 @@ absl::StatusOr<runtime::Program> buildProgram(plan::ProgramOp program, llvm::Str
                                               plan::ProgramOp prepare = nullptr,
                                               runtime::SizeTable *sizes = nullptr);
 
+// The call as the runtime has it, but that its operands name no buffers. InvalidArgument, with the
+// op, for a config that the runtime has no form for.
+absl::StatusOr<runtime::LibraryCall> libraryCall(plan::LibraryCallOp op);
+
 // The program with inputs turned into constants: bytes of inputs[i].first become the value of that
 // input, which is an input no longer. The numbers of the other inputs move up. InvalidArgument for
 // a size that does not fit, or an input that the program writes.

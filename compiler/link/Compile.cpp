@@ -7,12 +7,15 @@
 #include "compiler/link/KernelCompiler.h"
 #include "compiler/link/SplitKernels.h"
 #include "compiler/pipeline/Pipeline.h"
+#include "compiler/pipeline/Report.h"
 #include "compiler/plan/Extract.h"
 #include "compiler/plan/Passes.h"
 #include "compiler/prepare/Passes.h"
 #include "dialects/weft/ir/DiagnosticCollector.h"
+#include "mlir/IR/Builders.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace weft::compiler {
@@ -84,13 +87,52 @@ absl::Status makeAll(mlir::ModuleOp module, llvm::SmallVector<plan::KernelOp> ke
   return absl::OkStatus();
 }
 
+// Gives library calls a buffer to work in, which the planner places as it does any other: live
+// during the call alone, it shares its bytes with what is not live then.
+absl::Status addScratch(plan::ProgramOp program, const ScratchBytes &ask) {
+  if (!program)
+    return absl::OkStatus();
+  // The layers of a network repeat: equal calls are asked about once.
+  llvm::DenseMap<std::tuple<mlir::Attribute, mlir::Attribute, mlir::Attribute>, int64_t> known;
+  for (auto call : program.getBody().front().getOps<plan::LibraryCallOp>()) {
+    auto [it, fresh] =
+        known.try_emplace({call.getCalleeAttr(), call.getTypesAttr(), call.getConfigAttr()}, 0);
+    if (fresh) {
+      absl::StatusOr<runtime::LibraryCall> described = libraryCall(call);
+      if (!described.ok())
+        return described.status();
+      absl::StatusOr<int64_t> bytes = ask(*described);
+      if (!bytes.ok()) {
+        std::string line = locationText(call);
+        return absl::Status(bytes.status().code(), (line.empty() ? "" : line + ": ") +
+                                                       described->entry + ": " +
+                                                       std::string(bytes.status().message()));
+      }
+      it->second = *bytes;
+    }
+    if (it->second == 0)
+      continue;
+    mlir::OpBuilder builder(call);
+    auto type = plan::BufferType::get(call.getContext(), it->second);
+    call.getScratchMutable().assign(
+        plan::AllocOp::create(builder, call.getLoc(), type).getResult());
+  }
+  return absl::OkStatus();
+}
+
 } // namespace
 
-void setPlanPhase(Pipeline &pipeline, const CompileOptions &options, MakeKernels makeKernels,
+void setPlanPhase(Pipeline &pipeline, const CompileOptions &options, const CompileRequest &request,
                   PlanPhaseResult result) {
   pipeline.setPhaseBody(
       Phase::Plan,
-      [&pipeline, options, makeKernels, result](mlir::ModuleOp module) -> mlir::LogicalResult {
+      [&pipeline, options, makeKernels = request.makeKernels, scratchBytes = request.scratchBytes,
+       result](mlir::ModuleOp module) -> mlir::LogicalResult {
+        auto fail = [&](const absl::Status &status) -> mlir::LogicalResult {
+          if (result.failure)
+            *result.failure = status;
+          return mlir::emitError(module.getLoc()) << std::string(status.message());
+        };
         if (mlir::failed(
                 runPasses(module, options.verifyEachPhase, [](mlir::OpPassManager &passes) {
                   passes.addPass(createWeftToPlanPass());
@@ -108,11 +150,11 @@ void setPlanPhase(Pipeline &pipeline, const CompileOptions &options, MakeKernels
         absl::Status made = makeAll(module, kernels, makeKernels, pipeline.dumpFolder(), result);
         if (result.kernelMilliseconds)
           *result.kernelMilliseconds = millisecondsSince(start);
-        if (!made.ok()) {
-          if (result.kernelFailure)
-            *result.kernelFailure = made;
-          return mlir::emitError(module.getLoc()) << std::string(made.message());
-        }
+        if (!made.ok())
+          return fail(made);
+        if (scratchBytes)
+          if (absl::Status status = addScratch(findProgram(module), scratchBytes); !status.ok())
+            return fail(status);
         return runPasses(module, options.verifyEachPhase, [&](mlir::OpPassManager &passes) {
           addPlanMemoryPasses(passes, result.report, options.inPlace);
         });
@@ -125,11 +167,10 @@ namespace {
 mlir::LogicalResult planPrepare(mlir::ModuleOp prepare, CompileOptions options,
                                 const CompileRequest &request, llvm::StringRef dumpFolder,
                                 CompileReport &report, CompileReport &refusals,
-                                absl::Status &kernelFailure) {
+                                absl::Status &planFailure) {
   options.dumpDir = dumpFolder.empty() ? "" : (dumpFolder + "/prepare").str();
   Pipeline pipeline(options, request.providers, &report);
-  setPlanPhase(pipeline, options, request.makeKernels,
-               {&report.plan, &refusals, &kernelFailure, nullptr});
+  setPlanPhase(pipeline, options, request, {&report.plan, &refusals, &planFailure, nullptr});
   return pipeline.run(prepare, Phase::Fuse, Phase::Plan);
 }
 
@@ -143,13 +184,13 @@ absl::Status compileToPlan(mlir::ModuleOp module, const CompileOptions &options,
   auto start = std::chrono::steady_clock::now();
   ir::DiagnosticCollector diagnostics(module.getContext());
   Pipeline pipeline(options, request.providers, &filled);
-  absl::Status kernelFailure;
+  absl::Status planFailure;
   double kernelMilliseconds = 0;
-  setPlanPhase(pipeline, options, request.makeKernels,
-               {&filled.plan, &filled, &kernelFailure, &kernelMilliseconds});
+  setPlanPhase(pipeline, options, request,
+               {&filled.plan, &filled, &planFailure, &kernelMilliseconds});
   auto failure = [&]() -> absl::Status {
-    if (!kernelFailure.ok())
-      return kernelFailure;
+    if (!planFailure.ok())
+      return planFailure;
     std::string message = diagnostics.failure("compilation failed");
     return filled.takesSomeSizes ? absl::OutOfRangeError(message) : absl::InternalError(message);
   };
@@ -168,7 +209,7 @@ absl::Status compileToPlan(mlir::ModuleOp module, const CompileOptions &options,
     auto startOfPrepare = std::chrono::steady_clock::now();
     CompileReport own;
     if (mlir::failed(planPrepare(*prepare, options, request, pipeline.dumpFolder(), own, filled,
-                                 kernelFailure)))
+                                 planFailure)))
       return failure();
     countInstructions(*prepare, filled);
     filled.plan.constantBytes += own.plan.constantBytes;

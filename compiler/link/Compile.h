@@ -29,22 +29,27 @@ using MadeKernels = absl::StatusOr<std::vector<absl::StatusOr<KernelInfo>>>;
 using MakeKernels =
     std::function<MadeKernels(llvm::ArrayRef<plan::KernelOp> kernels, llvm::StringRef dumpFolder)>;
 
-// Makes the phase plan of a pipeline lower, have kernels made, and plan memory. What it fills must
-// outlive the pipeline's run; null: not wanted.
-struct PlanPhaseResult {
-  PlanReport *report = nullptr;
-  CompileReport *refusals = nullptr; // gets the reasons of kernels that were split
-  absl::Status *kernelFailure = nullptr;
-  double *kernelMilliseconds = nullptr;
-};
-void setPlanPhase(Pipeline &pipeline, const CompileOptions &options, MakeKernels makeKernels,
-                  PlanPhaseResult result);
+// What a library call works in while it runs, in bytes. The operands name no buffers. Only the
+// library itself knows, of the machine and the number of threads that run the program.
+using ScratchBytes = std::function<absl::StatusOr<int64_t>(const runtime::LibraryCall &call)>;
 
 struct CompileRequest {
   const ProviderSet *providers = nullptr; // null: nothing is claimed
   std::string target;                     // what the program says it needs
   MakeKernels makeKernels;
+  ScratchBytes scratchBytes; // null where nobody knows yet: calls bring their scratch to the run
 };
+
+// Makes the phase plan of a pipeline lower, have kernels made, and plan memory. What it fills must
+// outlive the pipeline's run; null: not wanted.
+struct PlanPhaseResult {
+  PlanReport *report = nullptr;
+  CompileReport *refusals = nullptr; // gets the reasons of kernels that were split
+  absl::Status *failure = nullptr;   // of a kernel or a library, as it said it
+  double *kernelMilliseconds = nullptr;
+};
+void setPlanPhase(Pipeline &pipeline, const CompileOptions &options, const CompileRequest &request,
+                  PlanPhaseResult result);
 
 // Runs the phases import to plan on `module`, which then holds a plan.program and its kernels. What
 // is computed ahead of runs becomes `prepare`, a module of the same kind, or stays null; its

@@ -294,7 +294,8 @@ private:
     llvm::SmallVector<mlir::Type> types(call->getOperandTypes());
     llvm::append_range(types, call->getResultTypes());
     plan::LibraryCallOp::create(builder_, call.getLoc(), call.getCallee(), inputs, outputs,
-                                builder_.getTypeArrayAttr(types), call.getConfig());
+                                /*scratch=*/mlir::Value(), builder_.getTypeArrayAttr(types),
+                                call.getConfig());
     return success();
   }
 

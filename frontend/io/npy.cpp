@@ -1,6 +1,7 @@
 #include "weft/io/npy.h"
 
 #include "frontend/io/status.h"
+#include "frontend/tensor/constant.h"
 #include "runtime/io/npy.h"
 
 namespace weft::io {
@@ -16,7 +17,8 @@ Tensor load_npy(const std::string &path, Location location) {
   CallerScope scope(location);
   absl::StatusOr<runtime::NpyFile> file = runtime::read_npy(path);
   check(file.status(), location);
-  return Tensor::from_bytes(file->array.bytes.data(), file->array.dtype, file->array.dims);
+  return recorder::constant_tensor(file->array.bytes.data(), file->array.dtype, file->array.dims,
+                                   file->storage, location);
 }
 
 } // namespace weft::io

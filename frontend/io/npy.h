@@ -13,7 +13,7 @@ void save_npy(const std::string &path, const Tensor &tensor,
               Location location = Location::current());
 
 // Throws Error when the file is missing, unreadable, cut off, damaged, no .npy file, or has an
-// element type that Weft lacks.
+// element type that Weft lacks. The file is mapped, as load_safetensors does.
 Tensor load_npy(const std::string &path, Location location = Location::current());
 
 } // namespace weft::io

@@ -1,6 +1,7 @@
 #include "weft/io/safetensors.h"
 
 #include "frontend/io/status.h"
+#include "frontend/tensor/constant.h"
 #include "runtime/io/safetensors.h"
 #include "weft/eval.h"
 
@@ -29,7 +30,8 @@ SafeTensors load_safetensors(const std::string &path, Location location) {
   SafeTensors result;
   for (const runtime::ArrayView &view : file->tensors)
     result.tensors.emplace_back(view.name,
-                                Tensor::from_bytes(view.bytes.data(), view.dtype, view.dims));
+                                recorder::constant_tensor(view.bytes.data(), view.dtype,
+                                                          view.dims, file->storage, location));
   result.metadata = std::move(file->metadata);
   return result;
 }

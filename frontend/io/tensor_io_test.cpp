@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/executor/device.h"
+#include "runtime/memory/memory.h"
 #include "tests/support/errors.h"
 #include "weft/io/io.h"
 #include "weft/weft.h"
@@ -71,6 +73,100 @@ TEST(Npy, TensorsComeBackBitForBit) {
     ASSERT_EQ(y.shape(), x.shape());
     EXPECT_EQ(y.to_vector<double>(), x.to_vector<double>());
   }
+}
+
+struct Line : nn::Module {
+  nn::Linear layer = child("layer", nn::Linear(64, 64));
+  Tensor operator()(const Tensor &x) {
+    return layer(x);
+  }
+};
+
+Tensor weight_in(const SafeTensors &file) {
+  for (const auto &[name, tensor] : file.tensors)
+    if (name == "layer.weight")
+      return tensor;
+  return Tensor();
+}
+
+// What was loaded is written by training, by hand and through a pointer; the file never is.
+TEST(Safetensors, AFileStaysAsItIs) {
+  std::string path = scratch_folder() + "/x.safetensors";
+  manual_seed(3);
+  Line line;
+  save_safetensors(path, line.state());
+  const std::string before = content(path);
+  Tensor x = randn({8, 64}).eval();
+  auto train = [&](Line &model) {
+    optim::SGD optimizer(model.parameters(), {.lr = 0.1});
+    for (int i = 0; i < 3; ++i) {
+      optimizer.zero_grad();
+      (model(x) * model(x)).sum().backward();
+      optimizer.step();
+    }
+    return model.layer.weight.to_vector<float>();
+  };
+  Line loaded, copied;
+  SafeTensors file = load_safetensors(path);
+  loaded.load_state(file.tensors);
+  copied.load_state(line.state());
+  EXPECT_EQ(train(loaded), train(copied));
+  EXPECT_EQ(content(path), before);
+  EXPECT_EQ(weight_in(file).to_vector<float>(), line.layer.weight.to_vector<float>());
+  // The loaded tensors themselves, in each way that there is to write one.
+  file = load_safetensors(path);
+  Tensor weight = weight_in(file);
+  ASSERT_EQ(weight.shape(), (Shape{64, 64}));
+  weight += 1;
+  weight.eval();
+  weight.narrow(0, 0, 1).zero_();
+  weight.eval();
+  Tensor pointed = weight_in(load_safetensors(path));
+  std::fill_n(pointed.mutable_data<float>(), 64, 5.f);
+  EXPECT_EQ(pointed.to_vector<float>()[63], 5.f);
+  Tensor given = weight_in(load_safetensors(path));
+  given = given * 2; // the program may have its memory
+  given.eval();
+  Tensor jitted = weight_in(load_safetensors(path));
+  auto grow = jit([&](const Tensor &by) {
+    jitted += by;
+    return jitted.sum();
+  });
+  grow(ones({64}));
+  jitted.eval();
+  synchronize();
+  EXPECT_EQ(content(path), before);
+  // Over itself, while it is mapped; and gone.
+  file = load_safetensors(path);
+  save_safetensors(path, file.tensors);
+  EXPECT_EQ(weight_in(load_safetensors(path)).to_vector<float>(),
+            line.layer.weight.to_vector<float>());
+  fs::remove(path);
+  EXPECT_EQ(weight_in(file).to_vector<float>(), line.layer.weight.to_vector<float>());
+}
+
+// A float64 behind three float32 is not aligned to its elements.
+TEST(Safetensors, AlignsWhatIsNot) {
+  std::string path = scratch_folder() + "/x.safetensors";
+  Tensor odd = tensor({1.f, 2.f, 3.f}), x = Tensor::from(std::vector<double>{4, 5, 6});
+  save_safetensors(path, {{"odd", odd}, {"x", x}});
+  Tensor read = load_safetensors(path).tensors[1].second;
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(read.data<double>()) % sizeof(double), 0u);
+  EXPECT_EQ((read * 2).to_vector<double>(), (std::vector<double>{8, 10, 12}));
+}
+
+// Weights in a file are prepared like others: nobody writes them.
+TEST(Safetensors, LoadingTakesNoMemoryOfTensors) {
+  std::string path = scratch_folder() + "/x.safetensors";
+  save_safetensors(path, {{"x", zeros({1 << 20})}});
+  auto allocated = [] {
+    return runtime::cpu_device().memory()->allocator().stats().live_bytes;
+  };
+  int64_t before = allocated();
+  Tensor x = load_safetensors(path).tensors[0].second;
+  EXPECT_EQ(allocated(), before);
+  x += 1;
+  EXPECT_EQ(x.sum().item<float>(), 1 << 20);
 }
 
 TEST(Files, ErrorsNameTheFileAndTheCaller) {

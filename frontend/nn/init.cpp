@@ -5,6 +5,7 @@
 #include <numbers>
 #include <numeric>
 
+#include "frontend/tensor/constant.h"
 #include "frontend/tensor/starting.h"
 #include "weft/eval.h"
 #include "weft/nn/module.h"
@@ -160,8 +161,7 @@ Tensor orthogonal(const Shape &shape, double gain, Location location) {
 }
 
 Tensor copy_of(const Tensor &source, Location location) {
-  location = CallerScope::resolve(location);
-  return Tensor::from_bytes(source.data_bytes(location), source.dtype(), source.shape(), location);
+  return recorder::copy_of(source, location);
 }
 
 void submit(std::vector<Tensor> tensors, Location location) {

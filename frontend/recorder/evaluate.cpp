@@ -127,7 +127,7 @@ const void *wait_for(Value *leaf, Location location) {
 void *make_writable(Value *leaf, Location location) {
   const void *old = wait_for(leaf, location);
   Cell *cell = leaf->cell;
-  if (cell && cell->owners == 1 && !cell->borrowed) {
+  if (cell && cell->owners == 1 && !cell->borrowed && !cell->buffer->is_constant()) {
     std::shared_ptr<runtime::Buffer> buffer = cell->buffer;
     absl::Status status;
     {

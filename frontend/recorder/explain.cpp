@@ -65,7 +65,7 @@ std::string Evaluation::to_string() const {
   }
   text += " | slice " + milliseconds(record_ms) + ", run " +
           (run_ms < 0 ? "under way" : milliseconds(run_ms)) + " | " + std::to_string(output_bytes) +
-          " B out, arena " + std::to_string(planned_peak_bytes) + " B";
+          " B out, peak " + std::to_string(planned_peak_bytes) + " B";
   if (prepared_results > 0)
     text += std::string(" | prepared: ") +
             (prepared_computed > 0 ? "computed " + std::to_string(prepared_computed) + " of "

@@ -7,6 +7,17 @@
 
 namespace weft::recorder {
 
+namespace {
+
+// Of a buffer that is written.
+std::shared_ptr<runtime::Buffer> copy_of(const runtime::Buffer &buffer) {
+  std::shared_ptr<runtime::Buffer> copy = allocate_buffer(buffer.bytes());
+  std::memcpy(copy->data(), buffer.data(), static_cast<size_t>(buffer.bytes()));
+  return copy;
+}
+
+} // namespace
+
 Invocation::Invocation(std::shared_ptr<CompiledProgram> program, const Evaluation &figures,
                        bool checks)
     : program_(std::move(program)), record_(std::make_shared<EvaluationRecord>()) {
@@ -24,19 +35,21 @@ void Invocation::bind(Value *leaf) {
   leaves_.emplace_back(leaf);
   if (leaf->is_scalar)
     scalars_.push_back({launch_.inputs.size(), leaf->bits, leaf->type->bytes});
-  launch_.inputs.push_back(leaf->is_scalar ? nullptr : leaf->cell->buffer);
+  std::shared_ptr<runtime::Buffer> buffer = leaf->is_scalar ? nullptr : leaf->cell->buffer;
+  // A program may write what it is given: of memory that nobody may write it gets a copy.
+  bool given = launch_.executable->input_specs()[launch_.inputs.size()].donatable;
+  launch_.inputs.push_back(given && buffer && buffer->is_constant() ? copy_of(*buffer)
+                                                                    : std::move(buffer));
 }
 
 void Invocation::donate(Value *leaf, uint32_t handles, Location location) {
   bool sole = !leaf->is_scalar && leaf->handles == handles && leaf->uses == 0 &&
               leaf->cell->owners == 1 && !leaf->cell->borrowed;
   bind(leaf);
-  if (sole || leaf->is_scalar)
+  if (sole || leaf->is_scalar || launch_.inputs.back() != leaf->cell->buffer)
     return;
-  const void *data = wait_for(leaf, location);
-  std::shared_ptr<runtime::Buffer> copy = allocate_buffer(leaf->type->bytes);
-  std::memcpy(copy->data(), data, static_cast<size_t>(leaf->type->bytes));
-  launch_.inputs.back() = std::move(copy);
+  wait_for(leaf, location);
+  launch_.inputs.back() = copy_of(*leaf->cell->buffer);
 }
 
 void Invocation::reuse(size_t i, Value *leaf) {
@@ -86,6 +99,7 @@ void Invocation::account() {
     if (spec.donated_input < 0 && spec.alias_input < 0 && spec.alias_output < 0)
       data.output_bytes += spec.bytes;
   }
+  data.lower_bound_bytes = program_->report->plan.liveBound + data.output_bytes;
   record_->print = r.config.explain;
   record_->report = program_->report;
 }
@@ -144,8 +158,6 @@ void describe_program(const CompiledProgram &program, Evaluation &figures) {
   figures.kernels = program.report->kernels;
   figures.library_calls = program.report->libraryCalls;
   figures.prepared_values = program.report->preparedValues;
-  figures.planned_peak_bytes = program.report->plan.arenaBytes;
-  figures.lower_bound_bytes = program.report->plan.liveBound;
 }
 
 void describe_request(const EvaluateRequest &request, Evaluation &figures) {

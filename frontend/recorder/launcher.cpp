@@ -9,7 +9,7 @@
 namespace weft::recorder {
 namespace {
 
-// Tells the record how long the run took and how it ended.
+// Tells the record what the run takes, how long it took and how it ended.
 class Observed : public runtime::ForwardingExecutable<> {
 public:
   Observed(std::shared_ptr<runtime::Executable> executable,
@@ -18,6 +18,14 @@ public:
 
   ~Observed() override {
     record_->end();
+  }
+
+  absl::StatusOr<std::unique_ptr<runtime::RunResources>>
+  acquire(const runtime::RunContext &context) override {
+    auto resources = target().acquire(context);
+    if (resources.ok())
+      record_->data.planned_peak_bytes = (*resources)->bytes + record_->data.output_bytes;
+    return resources;
   }
 
   absl::Status run(const runtime::RunContext &context, runtime::RunResources &resources,

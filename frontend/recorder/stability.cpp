@@ -177,7 +177,7 @@ bool can_be_stable(const Slice &slice, size_t i) {
   if (leaf->is_scalar || slice.donatable[i] || leaf->type->bytes < kPrepareLimits.minLeafBytes)
     return false;
   // Memory of the user's may change unseen.
-  return leaf->cell && leaf->cell->buffer && leaf->cell->buffer->memory();
+  return leaf->cell && leaf->cell->buffer && leaf->cell->buffer->keeps_contents();
 }
 
 } // namespace

@@ -4,6 +4,7 @@
 
 #include "frontend/ops/promotion.h"
 #include "frontend/recorder/emit.h"
+#include "frontend/tensor/constant.h"
 #include "frontend/tensor/impl.h"
 #include "runtime/memory/buffer.h"
 
@@ -19,6 +20,32 @@ Tensor Tensor::from_bytes(const void *bytes, DType dtype, Shape shape, Location 
     std::memcpy(buffer->data(), bytes, static_cast<size_t>(type->bytes));
   return wrap_quietly(make_leaf(type, std::move(buffer)));
 }
+
+namespace recorder {
+
+Tensor constant_tensor(const void *data, DType dtype, Shape shape,
+                       std::shared_ptr<const void> owner, Location location) {
+  if (reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(byte_size(dtype)) != 0)
+    return Tensor::from_bytes(data, dtype, std::move(shape), location);
+  Session session("from", location);
+  const TypeInfo *type = type_info(dtype, shape);
+  return wrap_quietly(
+      make_leaf(type, runtime::Buffer::borrow_constant(data, type->bytes, std::move(owner))));
+}
+
+Tensor copy_of(const Tensor &source, Location location) {
+  location = CallerScope::resolve(location);
+  const void *data = source.data_bytes(location);
+  Session session("copy", location);
+  TensorImpl *impl = checked(source, "source");
+  Cell *cell = impl->is_view() ? nullptr : impl->var.value->cell;
+  if (cell && cell->buffer->is_constant())
+    return wrap_quietly(make_leaf(
+        impl->type, runtime::Buffer::borrow_constant(data, impl->type->bytes, cell->buffer)));
+  return Tensor::from_bytes(data, source.dtype(), source.shape(), location);
+}
+
+} // namespace recorder
 
 namespace {
 

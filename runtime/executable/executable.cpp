@@ -32,6 +32,14 @@ absl::Status check_bindings(const Executable &executable, std::span<Buffer *cons
       return absl::InvalidArgumentError(
           absl::StrCat("input ", i, " '", in[i].name, "' takes ", in[i].bytes,
                        " bytes; its buffer has ", inputs[i] == nullptr ? 0 : inputs[i]->bytes()));
+  auto must_not_be_written = [](const char *what, size_t i, const std::string &name) {
+    return absl::InvalidArgumentError(absl::StrCat(what, " ", i, " '", name,
+                                                   "' is written by the program, but bound to memory "
+                                                   "that must not be"));
+  };
+  for (size_t i = 0; i < in.size(); ++i)
+    if (in[i].donatable && inputs[i]->is_constant())
+      return must_not_be_written("input", i, in[i].name);
   for (size_t i = 0; i < out.size(); ++i) {
     if (outputs[i] == nullptr || outputs[i]->bytes() < out[i].bytes)
       return absl::InvalidArgumentError(
@@ -44,6 +52,8 @@ absl::Status check_bindings(const Executable &executable, std::span<Buffer *cons
     if (outputs[i] != tied)
       return absl::InvalidArgumentError(absl::StrCat(
           "output ", i, " '", out[i].name, "' is not bound to the buffer that it is tied to"));
+    if (outputs[i]->is_constant() && out[i].alias_input == -1 && out[i].alias_output == -1)
+      return must_not_be_written("output", i, out[i].name);
   }
   return absl::OkStatus();
 }

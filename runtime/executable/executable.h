@@ -39,6 +39,8 @@ struct PreparedUse {
 class RunResources {
 public:
   virtual ~RunResources() = default;
+  // What acquire() took: intermediate values and scratch, on the device that runs the program.
+  int64_t bytes = 0;
   PreparedUse prepared; // complete when the run has ended
 };
 

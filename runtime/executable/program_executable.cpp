@@ -222,6 +222,7 @@ ProgramExecutable::acquire(const RunContext &context) {
   resources->bases.resize(kFirstInputBase + program_.inputs.size() + program_.outputs.size() +
                           prepared_offsets_.size());
   resources->pointers.resize(operands_.size());
+  resources->bytes = total;
   if (total > 0) {
     absl::StatusOr<std::shared_ptr<Buffer>> block =
         context.arenas != nullptr ? context.arenas->take(*context.memory, total)

@@ -107,7 +107,7 @@ absl::Status ProgramExecutable::prepare_values(const RunContext &context, Resour
     if (source == nullptr)
       return absl::InvalidArgumentError(
           absl::StrCat("stable input ", entry.index, " is not bound"));
-    kept = kept && source->memory() != nullptr;
+    kept = kept && source->keeps_contents();
     sources.push_back(source);
     if (entry.kind == BufferKind::kConstant) {
       resources.values_constants.push_back(
@@ -176,7 +176,7 @@ absl::Status ProgramExecutable::prepare(const RunContext &context, RunResources 
     Buffer *source = source_of(operand.buffer, inputs, resources);
     // Values of this run alone would be packed for this run alone.
     bool kept = row.kind != BufferKind::kPrepared || resources.values;
-    if (source == nullptr || source->memory() == nullptr || !kept)
+    if (source == nullptr || !source->keeps_contents() || !kept)
       continue;
     // Constants serve every run; the others must have shown that they last.
     if (row.kind != BufferKind::kConstant && !context.pack_at_once &&

@@ -1,6 +1,7 @@
 #include "runtime/io/files.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -63,6 +64,16 @@ bool write_all(int file, std::span<const std::byte> bytes) {
   return true;
 }
 
+// Of a file that was opened for reading.
+absl::StatusOr<size_t> size_of(const File &file, const std::string &path) {
+  struct stat status;
+  if (file.get() < 0 || ::fstat(file.get(), &status) != 0)
+    return failure("read", path, errno);
+  if (!S_ISREG(status.st_mode))
+    return absl::InvalidArgumentError("cannot read '" + path + "': not a regular file");
+  return static_cast<size_t>(status.st_size);
+}
+
 // Another name in the same folder, so that the rename stays on one file system; no two writers
 // share one.
 std::string temporary_beside(const std::string &path) {
@@ -74,14 +85,10 @@ std::string temporary_beside(const std::string &path) {
 
 absl::StatusOr<std::vector<std::byte>> read_file(const std::string &path) {
   File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0)
-    return failure("read", path, errno);
-  struct stat status;
-  if (::fstat(file.get(), &status) != 0)
-    return failure("read", path, errno);
-  if (!S_ISREG(status.st_mode))
-    return absl::InvalidArgumentError("cannot read '" + path + "': not a regular file");
-  std::vector<std::byte> bytes(static_cast<size_t>(status.st_size));
+  absl::StatusOr<size_t> size = size_of(file, path);
+  if (!size.ok())
+    return size.status();
+  std::vector<std::byte> bytes(*size);
   size_t filled = 0;
   while (filled < bytes.size()) {
     ssize_t count = ::read(file.get(), bytes.data() + filled, bytes.size() - filled);
@@ -95,6 +102,24 @@ absl::StatusOr<std::vector<std::byte>> read_file(const std::string &path) {
   }
   bytes.resize(filled);
   return bytes;
+}
+
+absl::StatusOr<MappedFile> map_file(const std::string &path) {
+  File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  absl::StatusOr<size_t> size = size_of(file, path);
+  if (!size.ok())
+    return size.status();
+  void *data = *size == 0 ? MAP_FAILED
+                          : ::mmap(nullptr, *size, PROT_READ, MAP_PRIVATE, file.get(), /*offset=*/0);
+  if (data == MAP_FAILED) {
+    absl::StatusOr<std::vector<std::byte>> bytes = read_file(path);
+    if (!bytes.ok())
+      return bytes.status();
+    auto kept = std::make_shared<const std::vector<std::byte>>(*std::move(bytes));
+    return MappedFile{*kept, kept};
+  }
+  std::shared_ptr<const void> owner(data, [size = *size](void *mapped) { ::munmap(mapped, size); });
+  return MappedFile{{static_cast<const std::byte *>(data), *size}, std::move(owner)};
 }
 
 absl::Status write_file_atomically(const std::string &path,

@@ -1,8 +1,8 @@
-// Whole files, in and out.
+// Whole files, in and out, and in memory.
 #pragma once
 
 #include <cstddef>
-#include <initializer_list>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,6 +15,16 @@ namespace weft::runtime {
 // The bytes of a regular file. NotFound when there is none, InvalidArgument for a folder or a
 // device, PermissionDenied or DataLoss when it cannot be read; the message names the file.
 absl::StatusOr<std::vector<std::byte>> read_file(const std::string &path);
+
+// What a file holds, while `owner` lives. It reads nothing before it is looked at. The file may be
+// deleted or replaced meanwhile (write_file_atomically() replaces), but must not be written or cut in
+// place: that shows, and reading what was cut off ends the process (SIGBUS).
+struct MappedFile {
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> owner;
+};
+// As read_file(), which it calls on file systems that map nothing.
+absl::StatusOr<MappedFile> map_file(const std::string &path);
 
 // Writes the pieces one after another into a file beside `path`, then renames it to `path`: whoever
 // reads `path`, and a process that is killed meanwhile, finds the old content or the new one. The

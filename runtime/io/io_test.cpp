@@ -17,6 +17,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// The memory of this process that lies in RAM.
+int64_t resident_bytes() {
+  std::ifstream stream("/proc/self/statm");
+  int64_t pages = 0;
+  stream >> pages >> pages;
+  return pages * sysconf(_SC_PAGESIZE);
+}
+
 std::string scratch_folder() {
   const char *base = std::getenv("TEST_TMPDIR");
   std::string folder = std::string(base ? base : "/tmp") + "/io_test." + std::to_string(getpid()) +
@@ -82,7 +90,8 @@ TEST(Npy, ReadsWhatNumpyWrites) {
   std::string header = "{'descr': '|u1', 'fortran_order': False, 'shape': (1,)}\n";
   std::string second = std::string("\x93NUMPY\x02\x00", 8) + static_cast<char>(header.size()) +
                        std::string(3, '\0') + header + "\x07";
-  file = parse_npy(bytes_of(second));
+  std::vector<std::byte> kept = bytes_of(second);
+  file = parse_npy(kept);
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_EQ(file->array.bytes[0], std::byte{7});
 }
@@ -268,6 +277,61 @@ TEST(Json, Utf8) {
   for (const char *bad : {"\x80", "\xC0\x80", "\xC3", "\xE0\x80\x80", "\xED\xA0\x80",
                           "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF"})
     EXPECT_FALSE(is_utf8(bad));
+}
+
+TEST(MappedFile, IsNotReadBeforeItIsLookedAt) {
+  // 200 MB of zeros, which take no room on the disk.
+  constexpr int64_t kBytes = 200'000'000, kLittle = 8'000'000;
+  std::string path = scratch_folder() + "/large.safetensors";
+  std::ofstream(path) << safetensors("{\"x\":{\"dtype\":\"F32\",\"shape\":[50000000],"
+                                     "\"data_offsets\":[0,200000000]}}",
+                                     "");
+  fs::resize_file(path, fs::file_size(path) + kBytes);
+  std::string array = path + ".npy";
+  std::ofstream(array) << npy("{'descr': '<f4', 'fortran_order': False, 'shape': (50000000,), }\n",
+                              "");
+  fs::resize_file(array, fs::file_size(array) + kBytes);
+  int64_t before = resident_bytes();
+  absl::StatusOr<SafetensorsFile> file = read_safetensors(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  absl::StatusOr<NpyFile> read = read_npy(array);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_LT(resident_bytes() - before, kLittle);
+  // It lives as long as its storage, whatever becomes of the file.
+  std::shared_ptr<const void> storage = file->storage;
+  std::span<const std::byte> bytes = file->tensors[0].bytes;
+  file = absl::UnknownError("gone");
+  fs::remove(path);
+  EXPECT_EQ(static_cast<int64_t>(bytes.size()), kBytes);
+  EXPECT_EQ(bytes[kBytes - 1], std::byte{0});
+  fs::remove(array);
+}
+
+TEST(MappedFile, MayBeReplacedWhileItIsThere) {
+  std::string path = scratch_folder() + "/x.safetensors";
+  std::vector<float> ones(1000, 1), twos(1000, 2);
+  ArrayView view{"x", DType::kFloat32, {1000}, std::as_bytes(std::span(ones))};
+  ASSERT_TRUE(write_safetensors(path, {&view, 1}).ok());
+  absl::StatusOr<SafetensorsFile> old = read_safetensors(path);
+  ASSERT_TRUE(old.ok()) << old.status();
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(old->tensors[0].bytes.data()) % 64, 0u);
+  // What is mapped is written over itself, then something else is.
+  ASSERT_TRUE(write_safetensors(path, old->tensors).ok());
+  view.bytes = std::as_bytes(std::span(twos));
+  ASSERT_TRUE(write_safetensors(path, {&view, 1}).ok());
+  EXPECT_EQ(std::memcmp(old->tensors[0].bytes.data(), ones.data(), 4000), 0);
+  EXPECT_EQ(std::memcmp(read_safetensors(path)->tensors[0].bytes.data(), twos.data(), 4000), 0);
+}
+
+TEST(MappedFile, EmptyAndMissingFiles) {
+  std::string path = scratch_folder() + "/empty";
+  std::ofstream(path).flush();
+  absl::StatusOr<MappedFile> empty = map_file(path);
+  ASSERT_TRUE(empty.ok()) << empty.status();
+  EXPECT_TRUE(empty->bytes.empty());
+  EXPECT_EQ(map_file(path + "none").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(map_file(scratch_folder()).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(read_safetensors(path).status().code(), absl::StatusCode::kDataLoss);
 }
 
 } // namespace

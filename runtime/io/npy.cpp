@@ -153,7 +153,7 @@ std::vector<std::byte> from_fortran(std::span<const std::byte> bytes, std::span<
 
 } // namespace
 
-absl::StatusOr<NpyFile> parse_npy(std::vector<std::byte> bytes) {
+absl::StatusOr<NpyFile> parse_npy(std::span<const std::byte> bytes) {
   std::string_view text(reinterpret_cast<const char *>(bytes.data()), bytes.size());
   if (text.size() < 10 || text.substr(0, kMagic.size()) != kMagic)
     return absl::DataLossError("not an .npy file");
@@ -184,24 +184,28 @@ absl::StatusOr<NpyFile> parse_npy(std::vector<std::byte> bytes) {
   NpyFile file;
   file.array.dtype = *dtype;
   file.array.dims = *header.shape;
-  std::span<const std::byte> data = std::span<const std::byte>(bytes).subspan(start + length);
+  std::span<const std::byte> data = bytes.subspan(start + length);
   if (*header.fortran_order && header.shape->size() > 1) {
-    file.storage = from_fortran(data, file.array.dims, byte_size(*dtype));
-    file.array.bytes = file.storage;
+    auto turned = std::make_shared<const std::vector<std::byte>>(
+        from_fortran(data, file.array.dims, byte_size(*dtype)));
+    file.array.bytes = *turned;
+    file.storage = std::move(turned);
   } else {
-    file.storage = std::move(bytes); // the span stays valid: a move keeps the memory
     file.array.bytes = data;
   }
   return file;
 }
 
 absl::StatusOr<NpyFile> read_npy(const std::string &path) {
-  absl::StatusOr<std::vector<std::byte>> bytes = read_file(path);
-  if (!bytes.ok())
-    return bytes.status();
-  absl::StatusOr<NpyFile> file = parse_npy(*std::move(bytes));
-  if (file.ok())
+  absl::StatusOr<MappedFile> mapped = map_file(path);
+  if (!mapped.ok())
+    return mapped.status();
+  absl::StatusOr<NpyFile> file = parse_npy(mapped->bytes);
+  if (file.ok()) {
+    if (!file->storage)
+      file->storage = std::move(mapped->owner);
     return file;
+  }
   return absl::Status(
       file.status().code(),
       absl::string_view("cannot read '" + path + "': " + std::string(file.status().message())));

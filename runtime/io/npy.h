@@ -11,16 +11,17 @@
 namespace weft::runtime {
 
 struct NpyFile {
-  std::vector<std::byte> storage;
-  ArrayView array; // lies in storage
+  std::shared_ptr<const void> storage; // of the array, where a file was read or the array turned
+  ArrayView array;
 };
 
 // DataLoss for bytes that are cut off or no .npy file; Unimplemented for an element type that Weft
 // lacks (big-endian, complex, strings, objects; NumPy has no bfloat16). Fortran order is turned
-// into row-major. Never allocates more than the bytes given.
-absl::StatusOr<NpyFile> parse_npy(std::vector<std::byte> bytes);
+// into row-major; the array lies in the bytes given otherwise. Never allocates more than those.
+absl::StatusOr<NpyFile> parse_npy(std::span<const std::byte> bytes);
 
-// As parse_npy, and the errors of read_file; the message names the file.
+// As parse_npy, and the errors of map_file; the message names the file. Of a file that is mapped the
+// header alone is read, but in Fortran order.
 absl::StatusOr<NpyFile> read_npy(const std::string &path);
 
 // Version 1, row-major. Unimplemented for bfloat16.

@@ -12,6 +12,8 @@ namespace {
 
 // The format's own limit, so that a damaged length asks for no more.
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;
+// Of the first tensor in the files that we write: kernels read a mapped file as fast as other memory.
+constexpr size_t kDataAlignment = 64;
 
 std::optional<DType> dtype_of(std::string_view tag) {
   for (const DTypeInfo &known : kDTypes)
@@ -92,7 +94,7 @@ bool read_header(JsonReader json, std::vector<Entry> &entries,
 
 } // namespace
 
-absl::StatusOr<SafetensorsFile> parse_safetensors(std::vector<std::byte> bytes) {
+absl::StatusOr<SafetensorsFile> parse_safetensors(std::span<const std::byte> bytes) {
   if (bytes.size() < 8)
     return absl::DataLossError("not a safetensors file: it has " + std::to_string(bytes.size()) +
                                " bytes");
@@ -109,7 +111,7 @@ absl::StatusOr<SafetensorsFile> parse_safetensors(std::vector<std::byte> bytes) 
   std::sort(entries.begin(), entries.end(), [](const Entry &a, const Entry &b) {
     return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
   });
-  std::span<const std::byte> data = std::span<const std::byte>(bytes).subspan(8 + length);
+  std::span<const std::byte> data = bytes.subspan(8 + length);
   std::set<std::string_view> names;
   int64_t position = 0;
   for (Entry &entry : entries) {
@@ -140,17 +142,18 @@ absl::StatusOr<SafetensorsFile> parse_safetensors(std::vector<std::byte> bytes) 
                                " bytes belong to no tensor");
   for (Entry &entry : entries)
     file.tensors.push_back(std::move(entry.view));
-  file.storage = std::move(bytes); // the spans stay valid: a move keeps the memory
   return file;
 }
 
 absl::StatusOr<SafetensorsFile> read_safetensors(const std::string &path) {
-  absl::StatusOr<std::vector<std::byte>> bytes = read_file(path);
-  if (!bytes.ok())
-    return bytes.status();
-  absl::StatusOr<SafetensorsFile> file = parse_safetensors(*std::move(bytes));
-  if (file.ok())
+  absl::StatusOr<MappedFile> mapped = map_file(path);
+  if (!mapped.ok())
+    return mapped.status();
+  absl::StatusOr<SafetensorsFile> file = parse_safetensors(mapped->bytes);
+  if (file.ok()) {
+    file->storage = std::move(mapped->owner);
     return file;
+  }
   return absl::Status(
       file.status().code(),
       absl::string_view("cannot read '" + path + "': " + std::string(file.status().message())));
@@ -195,7 +198,7 @@ absl::Status write_safetensors(const std::string &path, std::span<const ArrayVie
     pieces.push_back(tensor.bytes);
   }
   header += "}";
-  header.append((8 - header.size() % 8) % 8, ' ');
+  header.append((kDataAlignment - (8 + header.size()) % kDataAlignment) % kDataAlignment, ' ');
   std::string start;
   for (int i = 0; i < 8; ++i)
     start += static_cast<char>(header.size() >> (8 * i) & 0xFF);

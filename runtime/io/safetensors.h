@@ -12,21 +12,21 @@
 namespace weft::runtime {
 
 struct SafetensorsFile {
-  std::vector<std::byte> storage;
-  std::vector<ArrayView> tensors; // in the order of their bytes; they lie in storage
+  std::shared_ptr<const void> storage; // of the tensors, where a file was read
+  std::vector<ArrayView> tensors;      // in the order of their bytes
   std::map<std::string, std::string> metadata;
 };
 
 // DataLoss for bytes that are cut off, contradict themselves (ranges that overlap, leave gaps, or
 // do not fit a shape) or are no safetensors file; Unimplemented for an element type that Weft lacks
 // (unsigned 16 to 64 bits, 8-bit floats). Never allocates more than a small multiple of the bytes
-// given.
-absl::StatusOr<SafetensorsFile> parse_safetensors(std::vector<std::byte> bytes);
-
-// As parse_safetensors, and the errors of read_file; the message names the file.
+// given, in which the tensors lie.
+absl::StatusOr<SafetensorsFile> parse_safetensors(std::span<const std::byte> bytes);
+// As parse_safetensors, and the errors of map_file; the message names the file. Of a file that is
+// mapped the header alone is read.
 absl::StatusOr<SafetensorsFile> read_safetensors(const std::string &path);
 
-// Tensors stand in the order given. InvalidArgument for two tensors of one name, a name that is not
+// Tensors stand in the order given, the first at a multiple of 64 bytes. InvalidArgument for two tensors of one name, a name that is not
 // UTF-8, or bytes that do not fit a shape. Atomic.
 absl::Status write_safetensors(const std::string &path, std::span<const ArrayView> tensors,
                                const std::map<std::string, std::string> &metadata = {});

@@ -34,6 +34,13 @@ std::shared_ptr<Buffer> Buffer::borrow(void *data, int64_t bytes,
   return buffer;
 }
 
+std::shared_ptr<Buffer> Buffer::borrow_constant(const void *data, int64_t bytes,
+                                                std::shared_ptr<const void> owner) {
+  std::shared_ptr<Buffer> buffer = borrow(const_cast<void *>(data), bytes, std::move(owner));
+  buffer->constant_ = true;
+  return buffer;
+}
+
 Buffer::~Buffer() {
   drop_all(dependents_);
   if (memory_)

@@ -30,6 +30,10 @@ public:
   // that never goes).
   static std::shared_ptr<Buffer> borrow(void *data, int64_t bytes,
                                         std::shared_ptr<const void> owner);
+  // The same of memory that nobody writes while `owner` lives, such as a file that is mapped: what is
+  // made of it may be kept, and no run may write it.
+  static std::shared_ptr<Buffer> borrow_constant(const void *data, int64_t bytes,
+                                                 std::shared_ptr<const void> owner);
   ~Buffer();
   Buffer(const Buffer &) = delete;
   Buffer &operator=(const Buffer &) = delete;
@@ -47,6 +51,13 @@ public:
   // Null for borrowed memory.
   const std::shared_ptr<Memory> &memory() const {
     return memory_;
+  }
+  bool is_constant() const {
+    return constant_;
+  }
+  // Whether the contents change by what contents() counts only.
+  bool keeps_contents() const {
+    return memory_ != nullptr || constant_;
   }
 
   // Waits for the run that writes the buffer, if any; its error when it failed: the contents are
@@ -69,7 +80,7 @@ public:
   // depends on the old contents.
   void changed();
   // Drops `dependent` with the contents numbered `contents`: now, if they are gone already.
-  // Borrowed memory may be written by its owner at any time, so nothing may depend on it.
+  // Nothing may depend on memory that its owner may write at any time (keeps_contents()).
   void add_dependent(std::weak_ptr<BufferDependent> dependent, uint64_t contents);
 
   // What a run must wait for before it uses the buffer; done or null where there is nothing.
@@ -94,6 +105,7 @@ private:
   const char *purpose_;
   std::shared_ptr<Memory> memory_;
   std::shared_ptr<const void> owner_;
+  bool constant_ = false;
 
   mutable std::mutex mutex_;
   std::shared_ptr<const Event>

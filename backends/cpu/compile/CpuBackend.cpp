@@ -38,6 +38,11 @@ absl::StatusOr<compiler::TargetInfo> targetOf(const CompileOptions &options) {
   return target;
 }
 
+// Whether what is compiled runs on this machine, whose libraries can be asked.
+bool isHost(const CompileOptions &options) {
+  return options.cpu.empty() && options.features.empty();
+}
+
 } // namespace
 
 void CpuBackend::registerDialects(mlir::DialectRegistry &registry) const {
@@ -63,6 +68,8 @@ CpuBackend::compile(mlir::ModuleOp module, const CompileOptions &options, Compil
   compiler::CompileRequest request;
   request.providers = ours.claim ? providers() : nullptr;
   request.target = target->key();
+  if (isHost(options))
+    request.scratchBytes = libraryScratch;
   request.makeKernels = [&](llvm::ArrayRef<plan::KernelOp> ops, llvm::StringRef dumpFolder) {
     return compiler::KernelCompiler::instance().compile(ops, compiler::hostKernelMaker(*target),
                                                         ours, dumpFolder, kernels);
@@ -98,6 +105,8 @@ CpuBackend::compileAheadOfTime(mlir::ModuleOp module, const compiler::AotOptions
   ours.compile = effective(options.compile);
   if (!ours.providers && ours.compile.claim)
     ours.providers = providers();
+  if (isHost(options.compile))
+    ours.scratchBytes = libraryScratch;
   absl::StatusOr<compiler::AotResult> result = compiler::compileAheadOfTime(module, ours);
   if (!result.ok())
     return result.status();

@@ -5,11 +5,22 @@
 #include "backends/cpu/compile/SortProvider.h"
 #include "backends/cpu/device/library_registry.h"
 #include "backends/cpu/device/onednn_matmul.h"
+#include "runtime/executor/device.h"
 
 namespace weft::backends::cpu {
 
 runtime::LibraryResolver libraryResolver() {
   return find_library_entry;
+}
+
+absl::StatusOr<int64_t> libraryScratch(const runtime::LibraryCall &call) {
+  const runtime::LibraryEntry *entry = find_library_entry(call.entry);
+  if (!entry)
+    return absl::NotFoundError("there is no such library entry in this build");
+  auto state = entry->init(call, runtime::cpu_device().executor().threads());
+  if (!state.ok())
+    return state.status();
+  return (*state)->scratch_bytes();
 }
 
 const compiler::ProviderSet *providers() {

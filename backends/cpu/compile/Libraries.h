@@ -13,6 +13,9 @@ namespace weft::backends::cpu {
 
 // Finds the entries of all libraries by name.
 runtime::LibraryResolver libraryResolver();
+// What a call works in on this machine, on the device's threads; NotFound for an unknown entry.
+// (Set other threads later, and a run brings what a plan lacks.)
+absl::StatusOr<int64_t> libraryScratch(const runtime::LibraryCall &call);
 // Who claims ops for them; null when there is nobody.
 const compiler::ProviderSet *providers();
 // Whether one of them packs matrices on this machine (backends/cpu/device/matmul_packing.h).

@@ -160,6 +160,7 @@ CudaExecutable::acquire(const runtime::RunContext &) {
   for (const runtime::OutputSpec &output : program_.outputs)
     if (owned(output))
       total += align(output.bytes);
+  resources->bytes = total;
   if (total > 0) {
     absl::StatusOr<std::shared_ptr<runtime::Buffer>> block =
         device_->memory()->allocate(total, "arena");

@@ -1,4 +1,4 @@
-// RUN: weft-opt %s --plan-pack --plan-verify | FileCheck %s
+// RUN: weft-opt %s --plan-pack --plan-verify --split-input-file | FileCheck %s
 
 plan.kernel @neg(%x: tensor<20xf32>) -> tensor<20xf32> {
   plan.return %x : tensor<20xf32>
@@ -19,5 +19,26 @@ plan.program @main(%x: !plan.buffer<80> {plan.type = tensor<20xf32>}) -> (!plan.
   plan.launch @neg ins(%a : !plan.buffer<80>) outs(%b : !plan.buffer<80>)
   plan.launch @neg ins(%b : !plan.buffer<80>) outs(%c : !plan.buffer<80>)
   plan.launch @neg ins(%c : !plan.buffer<80>) outs(%y : !plan.buffer<80>)
+  plan.return %y : !plan.buffer<80>
+}
+
+// -----
+
+// Scratch of a library call is live during that call alone: two calls share theirs, beside what they
+// read and write.
+// CHECK-LABEL: plan.program @scratch
+plan.program @scratch(%x: !plan.buffer<80> {plan.type = tensor<20xf32>}) -> (!plan.buffer<80> {plan.type = tensor<20xf32>}) {
+  // CHECK: %[[ARENA:.*]] = plan.arena : !plan.buffer<640>
+  // CHECK-DAG: %[[A:.*]] = plan.view %[[ARENA]][{{.*}}] : !plan.buffer<640> to !plan.buffer<80>
+  // CHECK-DAG: %[[S:.*]] = plan.view %[[ARENA]]{{.}}[[PLACE:[0-9]+]]] : !plan.buffer<640> to !plan.buffer<512>
+  // CHECK-DAG: %[[T:.*]] = plan.view %[[ARENA]]{{.}}[[PLACE]]] : !plan.buffer<640> to !plan.buffer<500>
+  // CHECK: plan.library_call "some.call" ins(%{{.*}} : !plan.buffer<80>) outs(%[[A]] : !plan.buffer<80>) scratch(%[[S]] : !plan.buffer<512>)
+  // CHECK: plan.library_call "some.call" ins(%[[A]] : !plan.buffer<80>) outs(%{{.*}} : !plan.buffer<80>) scratch(%[[T]] : !plan.buffer<500>)
+  %a = plan.alloc : !plan.buffer<80>
+  %s = plan.alloc : !plan.buffer<512>
+  %t = plan.alloc : !plan.buffer<500>
+  %y = plan.output : !plan.buffer<80>
+  plan.library_call "some.call" ins(%x : !plan.buffer<80>) outs(%a : !plan.buffer<80>) scratch(%s : !plan.buffer<512>) as [tensor<20xf32>, tensor<20xf32>] config {}
+  plan.library_call "some.call" ins(%a : !plan.buffer<80>) outs(%y : !plan.buffer<80>) scratch(%t : !plan.buffer<500>) as [tensor<20xf32>, tensor<20xf32>] config {}
   plan.return %y : !plan.buffer<80>
 }

@@ -204,14 +204,17 @@ mlir::OperandRange LibraryCallOp::getReads() {
   return getInputs();
 }
 mlir::MutableOperandRange LibraryCallOp::getWritesMutable() {
-  return getOutputsMutable();
+  // Outputs and scratch lie side by side.
+  auto [start, length] = getODSOperandIndexAndLength(1);
+  return mlir::MutableOperandRange(*this, start, length + (getScratch() ? 1 : 0));
 }
 
 LogicalResult LibraryCallOp::verify() {
-  if (getTypes().size() != getNumOperands())
-    return emitOpError() << "has " << getNumOperands() << " operands, but states "
-                         << getTypes().size() << " tensor types";
-  for (auto [operand, attribute] : llvm::zip(getOperands(), getTypes())) {
+  size_t tensors = getInputs().size() + getOutputs().size();
+  if (getTypes().size() != tensors)
+    return emitOpError() << "has " << tensors << " operands, but states " << getTypes().size()
+                         << " tensor types";
+  for (auto [operand, attribute] : llvm::zip(getOperands().take_front(tensors), getTypes())) {
     auto tensor =
         mlir::dyn_cast<mlir::RankedTensorType>(mlir::cast<mlir::TypeAttr>(attribute).getValue());
     if (!tensor || !tensor.hasStaticShape() || byteSize(tensor) != bytesOf(operand))

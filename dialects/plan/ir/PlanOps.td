@@ -157,11 +157,12 @@ def Plan_LibraryCallOp : Plan_Instruction<"library_call", [AttrSizedOperandSegme
   let summary = "calls an entry of a vendor library through the runtime's registry";
   let description = [{
     `config` is the entry's configuration: integers, floats, strings and lists of integers. `types` are the tensor types of inputs, then outputs, which say how the entry sees the bytes.
+    `scratch` is the memory that the entry works in; without it, or where it is too small for the number of threads, the run brings some.
   }];
-  let arguments = (ins StrAttr:$callee, Variadic<Plan_BufferType>:$inputs, Variadic<Plan_BufferType>:$outputs, TypeArrayAttr:$types,
-                       DictionaryAttr:$config);
+  let arguments = (ins StrAttr:$callee, Variadic<Plan_BufferType>:$inputs, Variadic<Plan_BufferType>:$outputs, Optional<Plan_BufferType>:$scratch,
+                       TypeArrayAttr:$types, DictionaryAttr:$config);
   let assemblyFormat = [{
-    $callee (`ins` `(` $inputs^ `:` type($inputs) `)`)? (`outs` `(` $outputs^ `:` type($outputs) `)`)?
+    $callee (`ins` `(` $inputs^ `:` type($inputs) `)`)? (`outs` `(` $outputs^ `:` type($outputs) `)`)? (`scratch` `(` $scratch^ `:` type($scratch) `)`)?
     `as` $types `config` $config attr-dict
   }];
   let hasVerifier = 1;

@@ -33,7 +33,7 @@ std::vector<std::string> seeds() {
 
 bool parse(const uint8_t *data, size_t size) {
   const auto *bytes = reinterpret_cast<const std::byte *>(data);
-  auto file = runtime::parse_npy(std::vector<std::byte>(bytes, bytes + size));
+  auto file = runtime::parse_npy({bytes, size});
   // Whatever is accepted can be read to its end.
   if (file.ok()) {
     volatile int sum = 0;

@@ -39,7 +39,7 @@ std::vector<std::string> seeds() {
 
 bool parse(const uint8_t *data, size_t size) {
   const auto *bytes = reinterpret_cast<const std::byte *>(data);
-  auto file = runtime::parse_safetensors(std::vector<std::byte>(bytes, bytes + size));
+  auto file = runtime::parse_safetensors({bytes, size});
   if (!file.ok())
     return false;
   for (const runtime::ArrayView &tensor : file->tensors) {

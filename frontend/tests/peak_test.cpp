@@ -1,0 +1,167 @@
+// The peak that explain plans is what the allocator sees: arena, outputs, and the scratch of kernels
+// and libraries.
+#include "weft/weft.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+
+#include "runtime/executor/device.h"
+#include "runtime/memory/allocator.h"
+
+namespace weft {
+namespace {
+
+class CountingAllocator : public runtime::Allocator {
+public:
+  absl::StatusOr<void *> allocate(int64_t bytes, int64_t alignment) override {
+    int64_t live = live_ += bytes, peak = peak_;
+    while (live > peak && !peak_.compare_exchange_weak(peak, live)) {}
+    return std::aligned_alloc(static_cast<size_t>(alignment),
+                              static_cast<size_t>((bytes + alignment) / alignment * alignment));
+  }
+  void free(void *pointer, int64_t bytes) override {
+    if (pointer)
+      live_ -= bytes;
+    std::free(pointer);
+  }
+  runtime::AllocatorStats stats() const override {
+    runtime::AllocatorStats stats;
+    stats.live_bytes = live_;
+    stats.peak_bytes = peak_;
+    return stats;
+  }
+  void start() {
+    peak_ = live_.load();
+    before_ = live_;
+  }
+  int64_t taken() const {
+    return peak_ - before_;
+  }
+
+private:
+  std::atomic<int64_t> live_{0}, peak_{0}, before_{0};
+};
+
+class Peak : public testing::Test {
+protected:
+  void SetUp() override {
+    set_allocator(allocator_);
+  }
+  void TearDown() override {
+    set_allocator(nullptr);
+  }
+
+  // `evaluate` is one evaluation, of a program that is known.
+  void expect_planned(const char *what, const std::function<void()> &evaluate) {
+    synchronize();
+    runtime::cpu_device().executor().trim(); // earlier runs' arena
+    uint64_t evaluations = statistics().evaluations;
+    allocator_->start();
+    evaluate();
+    synchronize();
+    ASSERT_EQ(statistics().evaluations, evaluations + 1) << what;
+    Evaluation evaluation = recent_evaluations().back();
+    auto taken = static_cast<double>(allocator_->taken()),
+         planned = static_cast<double>(evaluation.planned_peak_bytes);
+    EXPECT_GT(evaluation.library_calls, 0) << what;
+    EXPECT_NEAR(taken, planned, 0.02 * planned) << what << ": " << evaluation.to_string();
+    EXPECT_GE(evaluation.planned_peak_bytes, evaluation.lower_bound_bytes) << what;
+    // Planned with the rest, and not beside it: it takes the place of what is not live then.
+    EXPECT_LE(planned, 1.25 * static_cast<double>(evaluation.lower_bound_bytes)) << what;
+  }
+
+  template <class Model> void expect_planned_runs(Model model, const Tensor &x, const Tensor &y) {
+    optim::AdamW optimizer(model.parameters(), {.lr = 1e-3});
+    auto step = [&] {
+      nn::cross_entropy(model(x), y).backward();
+      optimizer.step();
+    };
+    for (int i = 0; i < 3; ++i) {
+      optimizer.zero_grad();
+      step();
+    }
+    optimizer.zero_grad();
+    expect_planned("training", step);
+    optimizer.zero_grad();
+    model.eval();
+    Tensor logits;
+    auto infer = [&] {
+      NoGrad guard;
+      logits = model(x).eval();
+    };
+    for (int i = 0; i < 6; ++i) { // weights are packed after some
+      logits = Tensor();
+      infer();
+    }
+    logits = Tensor();
+    expect_planned("inference", infer);
+  }
+
+  std::shared_ptr<CountingAllocator> allocator_ = std::make_shared<CountingAllocator>();
+};
+
+// Widens, convolves each channel alone, narrows.
+struct InvertedResidual : nn::Module {
+  InvertedResidual(int64_t in, int64_t out, int64_t kernel, int64_t stride)
+      : widen(child("widen", nn::Conv2d(in, 6 * in, 1, {.bias = false}))),
+        widened(child("widened", nn::BatchNorm2d(6 * in))),
+        depthwise(child("depthwise", nn::Conv2d(6 * in, 6 * in, kernel,
+                                                {.stride = stride,
+                                                 .padding = kernel / 2,
+                                                 .groups = 6 * in,
+                                                 .bias = false}))),
+        convolved(child("convolved", nn::BatchNorm2d(6 * in))),
+        narrow(child("narrow", nn::Conv2d(6 * in, out, 1, {.bias = false}))),
+        narrowed(child("narrowed", nn::BatchNorm2d(out))) {}
+  Tensor operator()(const Tensor &x) {
+    Tensor wide = relu(widened(widen(x)));
+    return narrowed(narrow(relu(convolved(depthwise(wide)))));
+  }
+  nn::Conv2d widen;
+  nn::BatchNorm2d widened;
+  nn::Conv2d depthwise;
+  nn::BatchNorm2d convolved;
+  nn::Conv2d narrow;
+  nn::BatchNorm2d narrowed;
+};
+
+struct ImageNetwork : nn::Module {
+  nn::Conv2d stem = child("stem", nn::Conv2d(3, 16, 3, {.stride = 2, .padding = 1}));
+  InvertedResidual first = child("first", InvertedResidual(16, 24, 5, 2));
+  InvertedResidual second = child("second", InvertedResidual(24, 24, 3, 1));
+  InvertedResidual third = child("third", InvertedResidual(24, 40, 5, 1));
+  nn::Conv2d grouped = child("grouped", nn::Conv2d(40, 64, 3, {.padding = 1, .groups = 4}));
+  nn::GroupNorm norm = child("norm", nn::GroupNorm(8, 64));
+  nn::Linear head = child("head", nn::Linear(64, 10));
+  Tensor operator()(const Tensor &x) {
+    Tensor y = third(second(first(relu(stem(x)))));
+    return head(relu(norm(grouped(y))).mean({2, 3}));
+  }
+};
+
+TEST_F(Peak, OfConvolutions) {
+  manual_seed(1);
+  Tensor x = randn({4, 3, 64, 64}).eval(), y = randint(0, 10, {4}).eval();
+  expect_planned_runs(ImageNetwork(), x, y);
+}
+
+struct Products : nn::Module {
+  nn::Linear up = child("up", nn::Linear(96, 512));
+  nn::LayerNorm norm = child("norm", nn::LayerNorm(512));
+  nn::Linear middle = child("middle", nn::Linear(512, 512));
+  nn::Linear down = child("down", nn::Linear(512, 10));
+  Tensor operator()(const Tensor &x) {
+    return down(gelu(middle(norm(up(x)))));
+  }
+};
+
+TEST_F(Peak, OfProducts) {
+  manual_seed(2);
+  Tensor x = randn({512, 96}).eval(), y = randint(0, 10, {512}).eval();
+  expect_planned_runs(Products(), x, y);
+}
+
+} // namespace
+} // namespace weft
