@@ -119,7 +119,8 @@ std::shared_ptr<CompiledProgram> find(const FlatProgram &flat) {
   // A refusal is remembered, too: as a program without code.
   auto program = refused ? std::make_shared<CompiledProgram>() : outcome->program;
   if (context.passes == compiler::registeredPassesGeneration())
-    r.cache->insert(key, context, program, r.config, /*symbolic=*/true);
+    r.cache->insert({.words = key, .texts = {}, .types = {}}, context, program, r.config,
+                    /*symbolic=*/true);
   if (refused)
     return nullptr;
   ++(outcome->from == CacheOutcome::kDiskHit ? r.statistics.disk_hits : r.statistics.compiles);

@@ -34,7 +34,7 @@ public:
   }
   void start() {
     peak_ = live_.load();
-    before_ = live_;
+    before_ = live_.load();
   }
   int64_t taken() const {
     return peak_ - before_;
