@@ -99,7 +99,7 @@ public:
         if (mlir::isa<plan::CopyOp, plan::FillOp>(op))
           return invalid(&op, "has no form for sizes that vary");
       if (!table_)
-        return invalid(source_, "has sizes that vary; give each its number");
+        return absl::UnimplementedError("programs of this backend have no sizes that vary");
       *table_ = std::move(sizes_);
     }
     if (absl::Status status = runtime::validate(program_); !status.ok())

@@ -12,8 +12,9 @@ cp -RLs "$tree" "$work/prefix"
 cd "$work"
 fail() { echo "$1"; exit 1; }
 
-lines=$(cat "$sources"/toy_* | wc -l)
-((lines < 1000)) || fail "the backend has $lines lines; it must have fewer than 1,000"
+# Without white space, so that the format does not count.
+size=$(cat "$sources"/toy_* | tr -d '[:space:]' | wc -c)
+((size < 40000)) || fail "the backend has $size characters; it must have fewer than 40,000"
 
 # How it is built by hand: CONTRIBUTING.md, "a backend".
 clang++-22 -O2 -Wall "$sources"/toy_*.cpp -I"$sources" $(pkg-config --cflags --libs weft-plugin) -o toy.so

@@ -232,6 +232,8 @@ TEST(Starting, AWriteThroughAViewAndAnUndoneOneFindIt) {
   EXPECT_EQ(viewed.to_vector<float>(), (std::vector<float>{values[0], 5, values[2], values[3]}));
   manual_seed(9);
   Tensor undone = init::uniform({4}, 1);
+  if (config().backend == "reference")
+    undone.eval(); // where no program draws for all sizes, the samples are an op of the call
   undone.copy_(index_select(arange(3).to(float32), 0, tensor<int64_t>({0, 1, 2, 7})));
   EXPECT_THROW(undone.eval(), Error);
   EXPECT_EQ(undone.to_vector<float>(), values);

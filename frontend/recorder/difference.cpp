@@ -224,8 +224,6 @@ private:
 } // namespace
 
 std::string ProgramCache::difference(const Slice &slice, const ProgramContext &context) const {
-  if (order_.empty())
-    return "the first program";
   HeldKey key = hold_key(slice);
   Parts mine(key);
   int least = 0, seen = 0;
@@ -252,6 +250,8 @@ std::string ProgramCache::difference(const Slice &slice, const ProgramContext &c
     least = comparison.weight;
     text = comparison.text;
   }
+  if (seen == 0)
+    return "the first program";
   return text.empty() ? "dropped: the program was in the cache, and went to make room" : text;
 }
 

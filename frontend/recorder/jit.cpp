@@ -64,6 +64,18 @@ bool fits(const Replay &replay) {
   return true;
 }
 
+// Whether somebody else refers to its memory, which a result shares with nobody.
+bool is_shared(const Tensor &tensor) {
+  if (!tensor.defined())
+    return false;
+  for (const TensorImpl *impl = tensor.impl();; impl = impl->base.impl()) {
+    if (impl->refs.load(std::memory_order_relaxed) > 1)
+      return true;
+    if (!impl->is_view())
+      return false;
+  }
+}
+
 // What the program writes may lie in the memory of what it reads. The recording's slice, which
 // knows no calls, gets its flags.
 void mark_donated(Slice &slice, const BoundProgram &bound) {
@@ -125,7 +137,11 @@ public:
       }
       ++recorder().statistics.direct_calls;
     }
-    return function(arguments); // its ops have names and lines of their own
+    ErasedResult result = function(arguments); // its ops have names and lines of their own
+    for (Tensor &tensor : result.tensors)
+      if (is_shared(tensor))
+        tensor = tensor.clone();
+    return result;
   }
 
 private:

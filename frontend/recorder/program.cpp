@@ -215,7 +215,8 @@ Program trace(const ErasedFunction &function, const std::vector<Tensor> &inputs,
   for (const Tensor &input : inputs) {
     if (!input.defined())
       throw Error(ErrorKind::kState, "trace: an input is an undefined tensor", location);
-    types.push_back({input.impl()->type, false});
+    // The function may differentiate by its arguments, as it does when it is called.
+    types.push_back({input.impl()->type, input.requires_grad()});
   }
   Recording recording = record("trace", function, types, location);
   std::string bytecode;

@@ -162,11 +162,15 @@ public:
     if (code != 0)
       return "ptxas fails: " + text;
     llvm::StringRef rest(text);
+    llvm::StringRef kernel;
     for (auto [line, after] = rest.split('\n'); !rest.empty();
-         std::tie(line, after) = (rest = after).split('\n'))
+         std::tie(line, after) = (rest = after).split('\n')) {
+      if (line.contains("Compiling entry function"))
+        kernel = line;
       if (line.contains("bytes stack frame") &&
           !line.contains(" 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads"))
-        return "local memory: " + line.str();
+        return "local memory: " + line.str() + " of " + kernel.str();
+    }
     return "";
   }
 

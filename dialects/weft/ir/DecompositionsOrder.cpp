@@ -134,9 +134,9 @@ static Val best(Val x, int64_t count, bool descending) {
 
 FailureOr<SmallVector<Value>> ArgSortOp::decompose(OpBuilder &b) {
   Val x(b, getLoc(), getInput());
-  // Integers compare as they are; bool as a number.
+  // Integers compare as they are; bool as a number that every backend has.
   if (x.type().getElementType().isInteger(1))
-    x = cast(x, mlir::IntegerType::get(b.getContext(), 8, mlir::IntegerType::Unsigned));
+    x = cast(x, b.getI32Type());
   SmallVector<int64_t> swap = llvm::to_vector(llvm::seq<int64_t>(0, x.rank()));
   std::swap(swap[getDim()], swap.back());
   bool moved = static_cast<int64_t>(getDim()) != x.rank() - 1;
