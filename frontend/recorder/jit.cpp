@@ -64,16 +64,17 @@ bool fits(const Replay &replay) {
   return true;
 }
 
-// Whether somebody else refers to its memory, which a result shares with nobody.
-bool is_shared(const Tensor &tensor) {
-  if (!tensor.defined())
-    return false;
-  for (const TensorImpl *impl = tensor.impl();; impl = impl->base.impl()) {
+// Whether each of its elements is an element of memory that nobody else refers to, as those of
+// results are.
+bool is_of_its_own(const Tensor &tensor) {
+  for (const TensorImpl *impl = tensor.impl(); impl; impl = impl->base.impl()) {
     if (impl->refs.load(std::memory_order_relaxed) > 1)
-      return true;
-    if (!impl->is_view())
       return false;
+    for (const ViewStep &step : impl->steps)
+      if (step.kind == ViewStep::Kind::kBroadcast)
+        return false;
   }
+  return true;
 }
 
 // What the program writes may lie in the memory of what it reads. The recording's slice, which
@@ -139,7 +140,7 @@ public:
     }
     ErasedResult result = function(arguments); // its ops have names and lines of their own
     for (Tensor &tensor : result.tensors)
-      if (is_shared(tensor))
+      if (!is_of_its_own(tensor))
         tensor = tensor.clone();
     return result;
   }

@@ -148,7 +148,7 @@ Var launch(const std::shared_ptr<CompiledProgram> &program,
   Launch launch{*sized, std::move(inputs), {}};
   launch.outputs.resize(1);
   auto record = std::make_shared<EvaluationRecord>();
-  record->print = r.config.explain;
+  record->print = false; // what is worth a line is the program
   record->report = program->report;
   Evaluation &data = record->data;
   data.reason = CutReason::kInit;

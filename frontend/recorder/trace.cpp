@@ -274,6 +274,10 @@ Recording record(const char *what, const ErasedFunction &function,
       recording.written_arguments.push_back(written ? now.without_history() : Var());
     }
     trace->finish();
+    // Gradients of stand-ins: a caller's argument has none of them.
+    for (const Var &placeholder : recording.placeholders)
+      if (placeholder.grad)
+        placeholder.grad->grad = Tensor();
     outputs.clear();
     arguments.clear();
   }
