@@ -154,10 +154,11 @@ void addModelCode(mlir::ModuleOp module, const ModelCode &code) {
   // In the order of weft_model_code.
   globals.structure("weft_model_" + code.name, {{"", 32, sizeof(weft_model_code)},
                                                 {"", 32, WEFT_MODEL_VERSION},
+                                                {"", 32, WEFT_ABI_VERSION},
+                                                {"", 32, code.kernels.size()},
                                                 {name, 0, 0},
                                                 {program, 0, 0},
                                                 {"", 64, code.program.size()},
-                                                {"", 64, code.kernels.size()},
                                                 {nameTable, 0, 0},
                                                 {kernelTable, 0, 0},
                                                 {"", 64, code.libraryFinders.size()},

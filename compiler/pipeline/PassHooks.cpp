@@ -8,6 +8,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Tools/Plugins/PassPlugin.h"
+#include "runtime/abi/read_struct.h"
 #include "llvm/Support/DynamicLibrary.h"
 
 namespace weft::compiler {
@@ -97,10 +98,11 @@ llvm::Error loadPassPlugin(llvm::StringRef path) {
     return error("cannot load the pass plugin %s: %s", file.c_str(), message.c_str());
   if (void *entry = library.getAddressOfSymbol("weft_pass_plugin")) {
     PassPluginInfo info = reinterpret_cast<PassPluginInfo (*)()>(entry)();
-    if (info.apiVersion != kPassPluginApiVersion)
-      return error(
-          "the pass plugin %s has API version %u; this program needs %u: rebuild the plugin",
-          file.c_str(), info.apiVersion, kPassPluginApiVersion);
+    if (absl::Status status =
+            runtime::check_cxx_version(info.apiVersion, kPassPluginApiVersion,
+                                       "the pass plugin " + file, "compiler/pipeline/PassHooks.h");
+        !status.ok())
+      return error("%s", std::string(status.message()).c_str());
     if (!info.registerPasses)
       return error("the pass plugin %s registers nothing: registerPasses is null", file.c_str());
     GlobalRegistrar registrar;

@@ -9,6 +9,7 @@
 
 #include "compiler/pipeline/Phase.h"
 #include "mlir/Pass/Pass.h"
+#include "runtime/abi/weft_version.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
@@ -29,9 +30,10 @@ public:
 };
 
 // A plugin exports `extern "C" weft::compiler::PassPluginInfo weft_pass_plugin()`. It is built
-// against the same MLIR, shared.
-inline constexpr uint32_t kPassPluginApiVersion = 1;
-struct PassPluginInfo {
+// against the same MLIR, shared. A virtual function at the end of PassRegistrar is a new minor
+// version (runtime/abi/weft_version.h).
+inline constexpr uint32_t kPassPluginApiVersion = WEFT_VERSION(1, 0);
+struct PassPluginInfo { // returned by value: it never grows
   uint32_t apiVersion;
   const char *name;
   const char *version;

@@ -226,6 +226,11 @@ TEST_F(PipelineTest, PluginsAddPassesAndAreCheckedWhenLoaded) {
             std::string::npos);
   EXPECT_NE(message(loadPassPlugin(base + "nowhere.so")).find("cannot load the pass plugin"),
             std::string::npos);
+  std::string newer = message(loadPassPlugin(base + "test_newer_plugin.so"));
+  EXPECT_NE(newer.find("was built for version 1.1 of compiler/pipeline/PassHooks.h; this Weft has "
+                       "version 1.0"),
+            std::string::npos)
+      << newer;
   EXPECT_NE(message(loadPassPlugin("libm.so.6")).find("is no pass plugin"), std::string::npos);
 }
 

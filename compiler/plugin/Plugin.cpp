@@ -5,6 +5,7 @@
 
 #include "compiler/plugin/Flavour.h"
 #include "dialects/weft/ir/Extensions.h"
+#include "runtime/abi/read_struct.h"
 #include "runtime/abi/weft_custom.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Object/ELFObjectFile.h"
@@ -95,10 +96,10 @@ absl::Status load(const std::string &path) {
   void *entry = library.getAddressOfSymbol("weft_plugin");
   if (entry) {
     PluginInfo info = reinterpret_cast<PluginInfo (*)()>(entry)();
-    if (info.apiVersion != kPluginApiVersion)
-      return absl::FailedPreconditionError(
-          "the plugin " + path + " has API version " + std::to_string(info.apiVersion) +
-          "; this program needs " + std::to_string(kPluginApiVersion) + ": rebuild the plugin");
+    if (absl::Status status = runtime::check_cxx_version(
+            info.apiVersion, kPluginApiVersion, "the plugin " + path, "compiler/plugin/Plugin.h");
+        !status.ok())
+      return status;
     if (!info.registerAll)
       return absl::InvalidArgumentError("the plugin " + path +
                                         " registers nothing: registerAll is null");

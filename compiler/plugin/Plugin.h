@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "compiler/backend/Backend.h"
 #include "compiler/pipeline/PassHooks.h"
+#include "runtime/abi/weft_version.h"
 
 namespace weft::compiler {
 
@@ -24,9 +25,12 @@ public:
 };
 
 // A plugin exports `extern "C" weft::compiler::PluginInfo weft_plugin()`. It is built against the
-// same Weft headers and the same MLIR, shared.
-inline constexpr uint32_t kPluginApiVersion = 1;
-struct PluginInfo {
+// same MLIR, shared, and headers of Weft of this version, or of a minor one before it. A virtual
+// function at the end of PluginRegistrar is a new minor version; any other change of a class that
+// plugins derive from, make or are given (Backend, runtime::Executable, RunResources, ...) is a new
+// major one. (runtime/abi/weft_version.h)
+inline constexpr uint32_t kPluginApiVersion = WEFT_VERSION(2, 0);
+struct PluginInfo { // returned by value: it never grows
   uint32_t apiVersion;
   const char *name;
   const char *version;

@@ -20,6 +20,9 @@ constexpr const char *kModelHeader =
 constexpr const char *kAbiHeader =
 #include "examples/common/abi_header.inc"
     ;
+constexpr const char *kVersionHeader =
+#include "examples/common/version_header.inc"
+    ;
 
 // Where libweft_aot.a lies: WEFT_RUNTIME_DIR, or runtime/aot below the folder of this program or
 // one above it.
@@ -83,6 +86,7 @@ std::string link_model(const std::string &folder, const LinkOptions &options) {
   weft::io::make_writable_folder(folder + "/runtime/abi");
   weft::io::write_file(folder + "/runtime/aot/weft_model.h", kModelHeader);
   weft::io::write_file(folder + "/runtime/abi/weft_runtime.h", kAbiHeader);
+  weft::io::write_file(folder + "/runtime/abi/weft_version.h", kVersionHeader);
   weft::io::write_file(folder + "/" + options.source_name, options.source);
   weft::io::write_file(folder + "/build.sh", build_script(options));
   auto [messages, ok] = run_shell("cd " + shell_quoted(folder) + " && sh build.sh 2>&1");

@@ -1,16 +1,19 @@
 // Kernels of users, behind weft::custom(...) and the op weft.custom: plain C, so that one is built
 // with any compiler and loads beside any LLVM. A kernel is a pure function of tensors: it reads its
-// inputs, writes every element of its outputs, and keeps no state that shows.
+// inputs, writes every element of its outputs, and keeps no state that shows. Kernels that were
+// built for another minor version of this header work; weft_version.h says how.
 #ifndef WEFT_RUNTIME_ABI_CUSTOM_H
 #define WEFT_RUNTIME_ABI_CUSTOM_H
 
 #include <stdint.h>
 
+#include "runtime/abi/weft_version.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define WEFT_CUSTOM_ABI_VERSION 1
+#define WEFT_CUSTOM_ABI_VERSION WEFT_VERSION(1, 0)
 
 // A derivative takes the inputs, the outputs and their cotangents, hence more inputs than outputs.
 #define WEFT_CUSTOM_MAX_INPUTS 32
@@ -30,7 +33,7 @@ enum { // the values of weft::DType; an element takes the bytes that its name sa
   WEFT_UINT8 = 9,
 };
 
-// Row-major, without gaps. Aligned to its elements at least.
+// Row-major, without gaps. Aligned to its elements at least. Stands in arrays: it never grows.
 typedef struct weft_custom_tensor {
   void *data; // NULL while shapes are inferred
   const int64_t *dims;
@@ -39,7 +42,7 @@ typedef struct weft_custom_tensor {
 } weft_custom_tensor;
 
 typedef struct weft_custom_call {
-  uint32_t struct_size; // sizeof(weft_custom_call) of the caller
+  uint32_t struct_size; // sizeof(weft_custom_call) of the caller, which is Weft
   int32_t num_inputs;
   int32_t num_outputs;
   const weft_custom_tensor *inputs;
@@ -50,7 +53,7 @@ typedef struct weft_custom_call {
   int64_t num_scalars;
 } weft_custom_call;
 
-// What the shape rule says of one output.
+// What the shape rule says of one output. Stands in arrays: it never grows.
 typedef struct weft_custom_shape {
   int32_t dtype;
   int32_t rank;
@@ -58,8 +61,8 @@ typedef struct weft_custom_shape {
 } weft_custom_shape;
 
 typedef struct weft_custom_kernel {
-  uint32_t struct_size; // sizeof(weft_custom_kernel)
-  uint32_t version;     // WEFT_CUSTOM_ABI_VERSION
+  uint32_t struct_size; // sizeof(weft_custom_kernel) of whoever registers it
+  uint32_t version;     // WEFT_CUSTOM_ABI_VERSION, likewise
   const char *name;     // "mine.scan"
   int32_t num_outputs;
 
@@ -82,8 +85,8 @@ typedef struct weft_custom_kernel {
 } weft_custom_kernel;
 
 // Makes a kernel known to this process, for good; from any thread. The struct is copied, its
-// strings too. NULL, or why not: another kernel of that name, another version of this header, a
-// missing function.
+// strings too. NULL, or why not: another kernel of that name, another major version of this header,
+// a missing function. The text is valid until the thread's next call.
 const char *weft_register_kernel(const weft_custom_kernel *kernel);
 
 // What a plugin of kernels exports, under this name: loaded by WEFT_PLUGINS or weft::load_plugin,

@@ -1,5 +1,5 @@
-// The boundary between compiled code and the runtime: plain C, small versioned structs, nothing of
-// LLVM or C++.
+// The boundary between compiled code and the runtime: plain C, small versioned structs
+// (weft_version.h), nothing of LLVM or C++.
 //
 // A kernel is one fused computation over a range of independent pieces [begin, end); the runtime
 // splits the whole range [0, count) between threads. Kernels hold no state, allocate nothing and
@@ -9,15 +9,20 @@
 
 #include <stdint.h>
 
+#include "runtime/abi/weft_version.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define WEFT_ABI_VERSION 1
+// Of this header: what kernels are compiled for. A model states it
+// (weft_model_code.kernel_version).
+#define WEFT_ABI_VERSION WEFT_VERSION(1, 0)
 
-// What a kernel knows of the thread that runs it.
+// What a kernel knows of the thread that runs it. A kernel that uses a field which a later minor
+// version added asks struct_size first.
 typedef struct weft_kernel_env {
-  uint32_t struct_size; // sizeof(weft_kernel_env) of the caller
+  uint32_t struct_size; // sizeof(weft_kernel_env) of the runtime
   uint32_t thread;      // 0 .. threads - 1
   void *scratch; // this thread's own, 64-byte aligned, of the size that the kernel's launch states
 } weft_kernel_env;

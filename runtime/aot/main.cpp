@@ -152,12 +152,14 @@ std::pair<std::string, std::string> split(const std::string &text,
 }
 
 struct Inputs {
-  std::vector<std::vector<std::byte>> storage;
+  std::vector<std::shared_ptr<const void>> storage;
   std::vector<const void *> pointers;
   std::vector<bool> bound;
 };
 
+// The array lies in `storage`.
 absl::Status give_input(Inputs &result, size_t i, const ArrayView &array,
+                        std::shared_ptr<const void> storage,
                         const std::vector<weft_tensor_info> &infos, const std::string &path) {
   const weft_tensor_info &info = infos[i];
   if (static_cast<int32_t>(array.dtype) != info.dtype ||
@@ -169,9 +171,15 @@ absl::Status give_input(Inputs &result, size_t i, const ArrayView &array,
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": ", input_label(i, info), " was given before"));
   result.bound[i] = true;
-  result.storage.emplace_back(array.bytes.begin(),
-                              array.bytes.end()); // aligned, which a file's bytes need not be
-  result.pointers[i] = result.storage.back().data();
+  result.pointers[i] = array.bytes.data();
+  if (reinterpret_cast<uintptr_t>(array.bytes.data()) %
+          static_cast<uintptr_t>(byte_size(array.dtype)) !=
+      0) {
+    auto copy = std::make_shared<std::vector<std::byte>>(array.bytes.begin(), array.bytes.end());
+    result.pointers[i] = copy->data();
+    storage = std::move(copy);
+  }
+  result.storage.push_back(std::move(storage));
   return absl::OkStatus();
 }
 
@@ -201,7 +209,8 @@ absl::StatusOr<Inputs> read_inputs(const Arguments &arguments,
           return absl::NotFoundError(absl::StrCat(path, ": the model has no input '",
                                                   label.empty() ? tensor.name : label,
                                                   "'; --help lists them"));
-        if (absl::Status status = give_input(result, i, tensor, infos, path); !status.ok())
+        if (absl::Status status = give_input(result, i, tensor, file->storage, infos, path);
+            !status.ok())
           return status;
       }
       continue;
@@ -216,7 +225,8 @@ absl::StatusOr<Inputs> read_inputs(const Arguments &arguments,
     absl::StatusOr<NpyFile> file = read_npy(path);
     if (!file.ok())
       return file.status();
-    if (absl::Status status = give_input(result, i, file->array, infos, path); !status.ok())
+    if (absl::Status status = give_input(result, i, file->array, file->storage, infos, path);
+        !status.ok())
       return status;
   }
   for (size_t i = 0; i < infos.size(); ++i)

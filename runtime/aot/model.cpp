@@ -8,6 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/abi/read_struct.h"
+#include "runtime/aot/c_executable.h"
 #include "runtime/aot/cpu_check.h"
 #include "runtime/aot/weft_model.h"
 #include "runtime/executable/program_executable.h"
@@ -47,7 +49,11 @@ template <typename Spec> weft_tensor_info info_of(const Spec &spec) {
           static_cast<int32_t>(spec.dims.size()), spec.dims.data(), spec.bytes};
 }
 
-// Reads the weights that are not embedded.
+bool is_aligned(const void *data, DType dtype) {
+  return reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(byte_size(dtype)) == 0;
+}
+
+// Maps the weights that are not embedded.
 absl::Status load_weights(const weft_model_code &code, const char *path, weft_model &model) {
   std::span<const InputSpec> specs = model.executable->input_specs();
   model.weights.resize(specs.size());
@@ -76,6 +82,11 @@ absl::Status load_weights(const weft_model_code &code, const char *path, weft_mo
       return absl::InvalidArgumentError(
           absl::StrCat(path, ": the weight '", spec.name, "' is ", show(tensor.dtype, tensor.dims),
                        "; the model takes ", show(spec.dtype, spec.dims)));
+    if (is_aligned(tensor.bytes.data(), spec.dtype) && !spec.donatable) {
+      model.weights[index] =
+          Buffer::borrow_constant(tensor.bytes.data(), spec.bytes, file->storage);
+      continue;
+    }
     absl::StatusOr<std::shared_ptr<Buffer>> buffer =
         model.context.memory->allocate(spec.bytes, "parameter");
     if (!buffer.ok())
@@ -87,20 +98,12 @@ absl::Status load_weights(const weft_model_code &code, const char *path, weft_mo
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<Executable>> executable_of_device(const weft_model_code &code,
-                                                                 Program program) {
-  absl::StatusOr<std::shared_ptr<Executable>> made =
-      absl::InternalError("the device made no executable");
-  code.make_executable(&program, code.device_code, code.device_code_bytes, &made);
-  return made;
-}
-
 absl::StatusOr<std::shared_ptr<ProgramExecutable>>
 executable_of_host(const weft_model_code &code, Program program, std::shared_ptr<Memory> memory) {
   if (absl::Status status = check_cpu(program.target); !status.ok())
     return status;
   std::map<std::string_view, weft_kernel> kernels;
-  for (uint64_t i = 0; i < code.kernel_count; ++i)
+  for (uint32_t i = 0; i < code.kernel_count; ++i)
     kernels.emplace(code.kernel_names[i], code.kernels[i]);
   auto find_kernel = [&](std::string_view symbol) {
     auto found = kernels.find(symbol);
@@ -109,8 +112,8 @@ executable_of_host(const weft_model_code &code, Program program, std::shared_ptr
   auto find_entry = [&](std::string_view entry) -> const LibraryEntry * {
     std::string text(entry);
     for (uint64_t i = 0; i < code.library_count; ++i)
-      if (const void *found = code.libraries[i](text.c_str()))
-        return static_cast<const LibraryEntry *>(found);
+      if (const weft_library_entry *found = code.libraries[i](text.c_str()))
+        return reinterpret_cast<const LibraryEntry *>(found);
     return nullptr;
   };
   return ProgramExecutable::create(std::move(program), find_kernel, find_entry, std::move(memory));
@@ -131,12 +134,21 @@ absl::Status prepare(ProgramExecutable &executable, weft_model &model) {
                                 : cpu_device().executor().submit(compute)->wait();
 }
 
-absl::Status open(const weft_model_code &code, const weft_model_options &options,
+absl::Status open(const weft_model_code &given, const weft_model_options &options,
                   weft_model &model) {
-  if (code.version != WEFT_MODEL_VERSION || code.struct_size < sizeof(weft_model_code))
-    return absl::FailedPreconditionError(
-        absl::StrCat("the model was compiled for version ", code.version,
-                     " of weft_model.h; this runtime has ", static_cast<int>(WEFT_MODEL_VERSION)));
+  // The first version's fields: all that there are up to the last one.
+  constexpr size_t first_bytes =
+      offsetof(weft_model_code, device_code_bytes) + sizeof(weft_model_code::device_code_bytes);
+  auto read =
+      read_struct(given, first_bytes, WEFT_MODEL_VERSION, "the model", "runtime/aot/weft_model.h");
+  if (!read.ok())
+    return read.status();
+  const weft_model_code &code = *read;
+  if (absl::Status status = check_version(code.kernel_version, WEFT_ABI_VERSION,
+                                          absl::StrCat("a kernel of the model '", code.name, "'"),
+                                          "runtime/abi/weft_runtime.h");
+      !status.ok())
+    return status;
   if (options.threads < 0)
     return absl::InvalidArgumentError(absl::StrCat("cannot use ", options.threads, " threads"));
   absl::StatusOr<Program> program = deserialize(
@@ -149,7 +161,7 @@ absl::Status open(const weft_model_code &code, const weft_model_options &options
   model.context.threads = options.threads > 0 ? options.threads : device.executor().threads();
   std::shared_ptr<ProgramExecutable> host; // null where another device runs the program
   if (code.make_executable != nullptr) {
-    auto executable = executable_of_device(code, *std::move(program));
+    auto executable = take_executable(code, *std::move(program));
     if (!executable.ok())
       return executable.status();
     model.executable = *std::move(executable);
@@ -190,10 +202,10 @@ absl::Status check_pointers(const std::vector<weft_tensor_info> &infos, const vo
       continue;
     if (pointers == nullptr || pointers[i] == nullptr)
       return absl::InvalidArgumentError(absl::StrCat(what, " ", i, " is NULL"));
-    uintptr_t element = static_cast<uintptr_t>(byte_size(static_cast<DType>(infos[i].dtype)));
-    if (reinterpret_cast<uintptr_t>(pointers[i]) % element != 0)
-      return absl::InvalidArgumentError(
-          absl::StrCat(what, " ", i, " is not aligned to its elements of ", element, " bytes"));
+    DType dtype = static_cast<DType>(infos[i].dtype);
+    if (!is_aligned(pointers[i], dtype))
+      return absl::InvalidArgumentError(absl::StrCat(
+          what, " ", i, " is not aligned to its elements of ", byte_size(dtype), " bytes"));
   }
   return absl::OkStatus();
 }
@@ -254,12 +266,14 @@ int32_t weft_model_open(const weft_model_code *code, const weft_model_options *o
   if (code == nullptr || model == nullptr)
     return fail(absl::InvalidArgumentError("weft_model_open was given NULL"));
   *model = nullptr;
-  weft_model_options all{sizeof(weft_model_options), 0, nullptr};
-  // A caller of an older version knows fewer fields.
+  absl::StatusOr<weft_model_options> all = weft_model_options{};
   if (options != nullptr)
-    std::memcpy(&all, options, std::min<size_t>(options->struct_size, sizeof(all)));
+    all = read_struct(*options, offsetof(weft_model_options, weights) + sizeof options->weights,
+                      "options");
+  if (!all.ok())
+    return fail(all.status());
   auto opened = std::make_unique<weft_model>();
-  if (absl::Status status = open(*code, all, *opened); !status.ok())
+  if (absl::Status status = open(*code, *all, *opened); !status.ok())
     return fail(status);
   *model = opened.release();
   return 0;

@@ -5,11 +5,13 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/aot/c_executable.h"
 #include "runtime/aot/cpu_check.h"
 #include "runtime/aot/sample_model.h"
 #include "runtime/aot/weft_model.h"
 #include "runtime/executable/program.h"
 #include "runtime/io/safetensors.h"
+#include "runtime/memory/buffer.h"
 
 namespace weft::runtime {
 namespace {
@@ -121,10 +123,6 @@ TEST(Model, ErrorsSayWhatIsWrong) {
                 .find("the weight 'w' is float32[4, 8]; the model takes float32[8, 8]"),
             std::string::npos);
   EXPECT_EQ(message("x", -1), "cannot use -1 threads");
-  weft_model_code old = weft_model_sample;
-  old.version = 99;
-  EXPECT_NE(weft_model_open(&old, nullptr, &model), 0);
-  EXPECT_NE(std::string(weft_model_error()).find("version 99"), std::string::npos);
   weft_model_code cut = weft_model_sample;
   cut.program_bytes -= 1;
   EXPECT_NE(weft_model_open(&cut, nullptr, &model), 0);
@@ -132,6 +130,131 @@ TEST(Model, ErrorsSayWhatIsWrong) {
   bare.library_count = 0;
   EXPECT_NE(weft_model_open(&bare, nullptr, &model), 0);
   EXPECT_STREQ(weft_model_error(), "no library entry 'onednn.matmul' in this build");
+}
+
+TEST(Model, OtherMinorVersionsWorkAndOtherMajorOnesDoNot) {
+  std::string weights = write_weights("weights.safetensors", "w", {8, 8}, 0.5f);
+  // Newer ones have larger structs.
+  struct {
+    weft_model_code known;
+    const void *field;
+  } code = {weft_model_sample, &code};
+  code.known.struct_size = sizeof code;
+  code.known.version = WEFT_VERSION(3, 7);
+  code.known.kernel_version = WEFT_VERSION(1, 7);
+  struct {
+    weft_model_options known;
+    const void *field;
+  } options = {{sizeof options, 0, weights.c_str()}, &options};
+  weft_model *model = nullptr;
+  ASSERT_EQ(weft_model_open(&code.known, &options.known, &model), 0) << weft_model_error();
+  Values values;
+  EXPECT_EQ(values.run(model), 0) << weft_model_error();
+  values.expect_right();
+  weft_model_close(model);
+
+  code.known.version = WEFT_VERSION(4, 2);
+  EXPECT_NE(weft_model_open(&code.known, &options.known, &model), 0);
+  EXPECT_STREQ(weft_model_error(),
+               "the model was built for version 4.2 of runtime/aot/weft_model.h; this Weft has "
+               "version 3.0, which does not fit: build it anew");
+  code.known.version = WEFT_MODEL_VERSION;
+  code.known.kernel_version = WEFT_VERSION(2, 0);
+  EXPECT_NE(weft_model_open(&code.known, &options.known, &model), 0);
+  EXPECT_STREQ(weft_model_error(),
+               "a kernel of the model 'sample' was built for version 2.0 of "
+               "runtime/abi/weft_runtime.h; this Weft has version 1.0, which does not fit: build "
+               "it anew");
+  code.known = weft_model_sample;
+  code.known.struct_size = offsetof(weft_model_code, device_code_bytes);
+  EXPECT_NE(weft_model_open(&code.known, &options.known, &model), 0);
+  options.known.struct_size = 0;
+  EXPECT_NE(weft_model_open(&weft_model_sample, &options.known, &model), 0);
+  EXPECT_NE(std::string(weft_model_error()).find("options has a struct_size of 0"),
+            std::string::npos);
+}
+
+// A device that negates, across the plain C.
+struct Negation : Executable {
+  Negation() : program(described()) {}
+  static Program described() {
+    Program program;
+    program.inputs = {{"x", DType::kFloat32, {2}, 8, false, false}};
+    program.outputs = {{"y", DType::kFloat32, {2}, 8, -1, -1, -1},
+                       {"again", DType::kFloat32, {2}, 8, -1, -1, 0}};
+    return program;
+  }
+  std::span<const InputSpec> input_specs() const override {
+    return program.inputs;
+  }
+  std::span<const OutputSpec> output_specs() const override {
+    return program.outputs;
+  }
+  int64_t arena_bytes() const override {
+    return 0;
+  }
+  bool is_serial() const override {
+    return false;
+  }
+  absl::StatusOr<std::unique_ptr<RunResources>> acquire(const RunContext &) override {
+    return std::make_unique<RunResources>();
+  }
+  absl::Status run(const RunContext &, RunResources &, std::span<Buffer *const> inputs,
+                   std::span<Buffer *const> outputs) override {
+    const float *x = static_cast<const float *>(inputs[0]->data());
+    if (x[0] == 0)
+      return absl::InternalError("the device is gone");
+    for (int i = 0; i < 2; ++i)
+      static_cast<float *>(outputs[0]->data())[i] = -x[i];
+    return absl::OkStatus();
+  }
+  Program program;
+};
+
+const char *make_negation(const void *, uint64_t, const void *, uint64_t, weft_executable *to) {
+  return give_executable(std::make_shared<Negation>(), to);
+}
+const char *make_nothing(const void *, uint64_t, const void *, uint64_t, weft_executable *to) {
+  return give_executable(absl::UnavailableError("there is no such device here"), to);
+}
+const char *make_newer(const void *, uint64_t, const void *, uint64_t, weft_executable *to) {
+  const char *wrong = give_executable(std::make_shared<Negation>(), to);
+  to->version = WEFT_VERSION(9, 0);
+  to->close(to->self);
+  return wrong;
+}
+
+TEST(Model, RunsOnADeviceOfItsOwn) {
+  std::string program = serialize(Negation().program).value();
+  weft_model_code code = {};
+  code.struct_size = sizeof code;
+  code.version = WEFT_MODEL_VERSION;
+  code.kernel_version = WEFT_ABI_VERSION;
+  code.name = "negation";
+  code.program = program.data();
+  code.program_bytes = program.size();
+  code.make_executable = make_negation;
+  weft_model *model = nullptr;
+  ASSERT_EQ(weft_model_open(&code, nullptr, &model), 0) << weft_model_error();
+  float x[] = {1, 2}, y[2] = {}, again[2] = {};
+  const void *inputs[] = {x};
+  void *outputs[] = {y, again};
+  ASSERT_EQ(weft_model_run(model, inputs, outputs), 0) << weft_model_error();
+  EXPECT_EQ(y[1], -2);
+  EXPECT_EQ(again[0], -1);
+  x[0] = 0;
+  EXPECT_NE(weft_model_run(model, inputs, outputs), 0);
+  EXPECT_STREQ(weft_model_error(), "the device is gone");
+  weft_model_close(model);
+  code.make_executable = make_nothing;
+  EXPECT_NE(weft_model_open(&code, nullptr, &model), 0);
+  EXPECT_STREQ(weft_model_error(), "there is no such device here");
+  code.make_executable = make_newer;
+  EXPECT_NE(weft_model_open(&code, nullptr, &model), 0);
+  EXPECT_NE(
+      std::string(weft_model_error()).find("the device of the model was built for version 9.0"),
+      std::string::npos)
+      << weft_model_error();
 }
 
 TEST(Model, BadRunsAreRefused) {

@@ -5,7 +5,7 @@
 
 #include "runtime/executable/program.h"
 
-extern "C" const void *weft_onednn_find(const char *name);
+extern "C" const weft_library_entry *weft_onednn_find(const char *name);
 
 namespace {
 
@@ -67,10 +67,11 @@ extern "C" {
 extern const weft_model_code *const weft_main_model;
 const weft_model_code weft_model_sample = {sizeof(weft_model_code),
                                            WEFT_MODEL_VERSION,
+                                           WEFT_ABI_VERSION,
+                                           2,
                                            "sample",
                                            program.data(),
                                            program.size(),
-                                           2,
                                            kernel_names,
                                            kernels,
                                            1,

@@ -1,5 +1,7 @@
 // A model compiled ahead of time: what a generated object exports, and how a C or C++ program runs
-// it. Plain C.
+// it. Plain C. Models and callers that were built for another minor version of this header work;
+// weft_version.h says how. (A program within a model has a version of its own, which must be the
+// runtime's: runtime/executable/program.h.)
 //
 //   #include "mlp.h"                              // generated beside mlp.o; declares
 //                                                 weft_model_mlp
@@ -23,27 +25,40 @@
 extern "C" {
 #endif
 
-#define WEFT_MODEL_VERSION 2
+#define WEFT_MODEL_VERSION WEFT_VERSION(3, 0)
 
 // Finds the entries of a library; defined by the archive that brings the library (libweft_onednn.a,
-// libweft_sort.a). What it gives is the runtime's own affair.
-typedef const void *(*weft_library_finder)(const char *name);
+// libweft_sort.a), which is linked with the runtime that it was built with. What an entry is is
+// their own affair.
+typedef struct weft_library_entry weft_library_entry;
+typedef const weft_library_entry *(*weft_library_finder)(const char *name);
 
-// Makes what runs a program whose kernels are for another device than the host; defined by the
-// archive that brings the device, which is linked with the runtime that it was built with. program:
-// a runtime::Program, moved from; executable: an
-// absl::StatusOr<std::shared_ptr<runtime::Executable>>, set.
-typedef void (*weft_executable_maker)(void *program, const void *code, uint64_t code_bytes,
-                                      void *executable);
+// What runs a program whose kernels are for another device than the host.
+typedef struct weft_executable {
+  uint32_t struct_size; // sizeof(weft_executable) of the runtime; then of who filled it
+  uint32_t version;     // WEFT_MODEL_VERSION, likewise
+  void *self;
+  // Runs on memory of the host: an element for each input and output of the program, weights
+  // included. NULL, or what went wrong; the text is valid until the thread's next call.
+  const char *(*run)(void *self, const void *const *inputs, void *const *outputs);
+  void (*close)(void *self);
+} weft_executable;
+
+// Makes one: fills `executable`. Defined by the archive that brings the device. program: as in
+// weft_model_code. NULL, or why it cannot, as run() says it.
+typedef const char *(*weft_executable_maker)(const void *program, uint64_t program_bytes,
+                                             const void *code, uint64_t code_bytes,
+                                             weft_executable *executable);
 
 // What an object exports under the name weft_model_NAME.
 typedef struct weft_model_code {
-  uint32_t struct_size; // sizeof(weft_model_code) of the compiler
-  uint32_t version;     // WEFT_MODEL_VERSION of the compiler
+  uint32_t struct_size;    // sizeof(weft_model_code) of the compiler
+  uint32_t version;        // WEFT_MODEL_VERSION of the compiler
+  uint32_t kernel_version; // WEFT_ABI_VERSION of the compiler
+  uint32_t kernel_count;
   const char *name;
   const void *program; // runtime::serialize() of the program
   uint64_t program_bytes;
-  uint64_t kernel_count;
   const char *const *kernel_names;
   const weft_kernel *kernels;
   uint64_t library_count;
@@ -57,7 +72,7 @@ typedef struct weft_model_code {
 } weft_model_code;
 
 // An input or an output of a model. dtype: a value of weft::DType (0 float32, 1 float64, 2 int32, 3
-// int64, 4 bool, 5 bfloat16, 6 float16, 7 int8, 8 int16, 9 uint8).
+// int64, 4 bool, 5 bfloat16, 6 float16, 7 int8, 8 int16, 9 uint8). Made by the runtime alone.
 typedef struct weft_tensor_info {
   const char *name; // "" for none
   int32_t dtype;

@@ -1,10 +1,12 @@
 #include "runtime/custom/custom_kernels.h"
 
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <mutex>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/abi/read_struct.h"
 #include "runtime/threading/parallel_for.h"
 
 namespace weft::runtime {
@@ -141,23 +143,41 @@ absl::StatusOr<const CustomKernel *> find_custom_kernel(std::string_view name) {
                              (known.empty() ? "none" : known));
 }
 
-} // namespace weft::runtime
+namespace {
 
-extern "C" const char *weft_register_kernel(const weft_custom_kernel *kernel) {
-  using namespace weft::runtime;
-  if (!kernel || kernel->struct_size != sizeof(weft_custom_kernel) ||
-      kernel->version != WEFT_CUSTOM_ABI_VERSION)
-    return "the kernel was built with another version of runtime/abi/weft_custom.h; build it anew";
+absl::Status add(const weft_custom_kernel *given) {
+  if (!given)
+    return absl::InvalidArgumentError("weft_register_kernel was given NULL");
+  // The first version's fields: all that there are up to `derivative`.
+  constexpr size_t first_bytes = offsetof(weft_custom_kernel, derivative) + sizeof(const char *);
+  auto kernel = read_struct(*given, first_bytes, WEFT_CUSTOM_ABI_VERSION, "the kernel",
+                            "runtime/abi/weft_custom.h");
+  if (!kernel.ok())
+    return kernel.status();
   if (!kernel->name || !*kernel->name)
-    return "the kernel has no name";
+    return absl::InvalidArgumentError("the kernel has no name");
+  auto refused = [&](const std::string &why) {
+    return absl::InvalidArgumentError(absl::StrCat("the kernel '", kernel->name, "' ", why));
+  };
   if (!kernel->infer || !kernel->run)
-    return "the kernel lacks infer or run";
+    return refused("lacks infer or run");
   if (kernel->num_outputs < 1 || kernel->num_outputs > WEFT_CUSTOM_MAX_OUTPUTS)
-    return "the kernel must have 1 to 8 outputs";
+    return refused(absl::StrCat("has ", kernel->num_outputs, " outputs; it must have 1 to ",
+                                WEFT_CUSTOM_MAX_OUTPUTS));
   std::lock_guard<std::mutex> lock(registry().mutex);
   auto [it, fresh] = registry().kernels.try_emplace(kernel->name, nullptr);
   if (!fresh)
-    return "a kernel of that name is registered already";
+    return refused("is registered already, by this name");
   it->second = std::make_unique<CustomKernel>(*kernel);
-  return nullptr;
+  return absl::OkStatus();
+}
+
+} // namespace
+} // namespace weft::runtime
+
+extern "C" const char *weft_register_kernel(const weft_custom_kernel *kernel) {
+  thread_local std::string why;
+  absl::Status status = weft::runtime::add(kernel);
+  why = std::string(status.message());
+  return status.ok() ? nullptr : why.c_str();
 }

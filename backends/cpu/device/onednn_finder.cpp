@@ -5,11 +5,11 @@
 #include "backends/cpu/device/matmul_entry.h"
 #include "backends/cpu/device/pack_entry.h"
 
-extern "C" const void *weft_onednn_find(const char *name) {
+extern "C" const struct weft_library_entry *weft_onednn_find(const char *name) {
   using namespace weft::backends::cpu;
   for (const weft::runtime::LibraryEntry *entry :
        {&matmul_entry(), &pack_entry(), &convolution_entry()})
     if (entry->name() == name)
-      return entry;
+      return reinterpret_cast<const weft_library_entry *>(entry);
   return nullptr;
 }

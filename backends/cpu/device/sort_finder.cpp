@@ -5,7 +5,7 @@
 
 #include "backends/cpu/device/sort_entry.h"
 
-extern "C" const void *weft_sort_find(const char *name) {
+extern "C" const struct weft_library_entry *weft_sort_find(const char *name) {
   const weft::runtime::LibraryEntry &entry = weft::backends::cpu::sort_entry();
-  return entry.name() == name ? &entry : nullptr;
+  return entry.name() == name ? reinterpret_cast<const weft_library_entry *>(&entry) : nullptr;
 }

@@ -3,21 +3,25 @@
 
 #include "backends/cuda/device/cuda_executable.h"
 #include "backends/cuda/device/cuda_libraries.h"
+#include "runtime/aot/c_executable.h"
 
 namespace {
 
 using namespace weft;
 using namespace weft::backends::cuda;
 
-absl::StatusOr<std::shared_ptr<runtime::Executable>> make(runtime::Program program,
+absl::StatusOr<std::shared_ptr<runtime::Executable>> make(std::span<const std::byte> bytes,
                                                           std::span<const std::byte> code) {
+  absl::StatusOr<runtime::Program> program = runtime::deserialize(bytes);
+  if (!program.ok())
+    return program.status();
   absl::StatusOr<std::vector<KernelModule>> modules = read_modules(code);
   if (!modules.ok())
     return modules.status();
   absl::StatusOr<std::shared_ptr<CudaDevice>> device = CudaDevice::get();
   if (!device.ok())
     return device.status();
-  auto executable = CudaExecutable::create(std::move(program), *std::move(modules), *device,
+  auto executable = CudaExecutable::create(*std::move(program), *std::move(modules), *device,
                                            library_resolver(*device));
   if (!executable.ok())
     return executable.status();
@@ -26,9 +30,12 @@ absl::StatusOr<std::shared_ptr<runtime::Executable>> make(runtime::Program progr
 
 } // namespace
 
-extern "C" void weft_cuda_make_executable(void *program, const void *code, uint64_t code_bytes,
-                                          void *executable) {
-  *static_cast<absl::StatusOr<std::shared_ptr<runtime::Executable>> *>(executable) =
-      make(std::move(*static_cast<runtime::Program *>(program)),
-           {static_cast<const std::byte *>(code), static_cast<size_t>(code_bytes)});
+extern "C" const char *weft_cuda_make_executable(const void *program, uint64_t program_bytes,
+                                                 const void *code, uint64_t code_bytes,
+                                                 weft_executable *executable) {
+  auto bytes = [](const void *data, uint64_t size) {
+    return std::span(static_cast<const std::byte *>(data), static_cast<size_t>(size));
+  };
+  return runtime::give_executable(make(bytes(program, program_bytes), bytes(code, code_bytes)),
+                                  executable);
 }

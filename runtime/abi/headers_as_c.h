@@ -1,0 +1,17 @@
+// Private to the test.
+#ifndef WEFT_RUNTIME_ABI_HEADERS_AS_C_H
+#define WEFT_RUNTIME_ABI_HEADERS_AS_C_H
+
+#include <stddef.h>
+
+#define WEFT_STRUCTS(apply)                                                                        \
+  apply(weft_kernel_env) apply(weft_custom_tensor) apply(weft_custom_call)                         \
+      apply(weft_custom_shape) apply(weft_custom_kernel) apply(weft_executable)                    \
+          apply(weft_model_code) apply(weft_tensor_info) apply(weft_model_options)
+
+#ifdef __cplusplus
+extern "C"
+#endif
+    size_t weft_sizes_in_c(size_t *sizes); // how many there are
+
+#endif
