@@ -191,8 +191,11 @@ TEST_P(GpuOps, HavePtxThatPtxasTakes) {
     tests::OpModule made = tests::buildModule(context, c, GetParam());
     if (!made.op || FusionDomain::fusible(made.op) != compiler::Refusal::None)
       continue;
-    ASSERT_TRUE(mlir::succeeded(buildGpuKernel(compiler::fusionAround(made.op),
-                                               "kernel" + std::to_string(number++), *module)))
+    std::string name = "kernel" + std::to_string(number++) + "_" + c.name();
+    std::replace_if(
+        name.begin(), name.end(), [](unsigned char letter) { return !std::isalnum(letter); }, '_');
+    ASSERT_TRUE(
+        mlir::succeeded(buildGpuKernel(compiler::fusionAround(made.op), name, *module)))
         << c.name();
   }
   EXPECT_GT(number, 30);
