@@ -15,19 +15,14 @@ constexpr int kCandidates = 16;
 // name.
 enum Weight : int { kLight = 1, kTypes = 4, kProperties = 16, kDataflow = 64, kOps = 4096 };
 
-// A key taken apart (slice.h says how it is built).
+// A key with where its nodes stand.
 struct Parts {
-  explicit Parts(const HeldKey &held) : held(held), key(held.words) {
-    size_t n = key.size();
-    uint32_t nodes = key[n - 3];
-    leaves = key[n - 2], outputs = key[n - 1];
+  explicit Parts(const HeldKey &held) : held(held), key(held.key) {
     size_t at = 0;
-    for (uint32_t i = 0; i < nodes; ++i) {
+    for (const auto &text : held.texts) {
       node_at.push_back(at);
-      at += 1 + held.texts[i]->operands;
+      at += 1 + text->operands;
     }
-    leaf_at = at;
-    output_at = at + 2 * static_cast<size_t>(leaves);
   }
   const SignatureText &text(size_t node) const {
     return *held.texts[node];
@@ -35,15 +30,16 @@ struct Parts {
   const TypeInfo &leaf_type(size_t leaf) const {
     return *held.types[leaf];
   }
-  uint32_t leaf_flags(size_t leaf) const {
-    return key[leaf_at + 2 * leaf + 1];
+  const ProgramKey::Leaf &leaf(size_t leaf) const {
+    return key.leaves[leaf];
+  }
+  uint32_t leaves() const {
+    return static_cast<uint32_t>(key.leaves.size());
   }
 
   const HeldKey &held;
-  const ProgramCache::Key &key;
+  const ProgramKey &key;
   std::vector<size_t> node_at;
-  uint32_t leaves, outputs;
-  size_t leaf_at, output_at;
 };
 
 // "dtype", "rank" or "dims".
@@ -65,8 +61,7 @@ public:
     if (compare_ops()) {
       compare_dataflow();
       compare_types();
-      compare_donation();
-      compare_stability();
+      compare_leaves();
       compare_outputs();
     }
   }
@@ -111,8 +106,10 @@ private:
     for (size_t i = 0; i < mine_.node_at.size(); ++i) {
       size_t a = mine_.node_at[i], b = theirs_.node_at[i];
       uint32_t count = mine_.text(i).operands, other = theirs_.text(i).operands;
-      if (count == other && std::equal(mine_.key.begin() + a + 1, mine_.key.begin() + a + 1 + count,
-                                       theirs_.key.begin() + b + 1))
+      auto mine = mine_.key.code.begin() + static_cast<std::ptrdiff_t>(a) + 1;
+      if (count == other &&
+          std::equal(mine, mine + count,
+                     theirs_.key.code.begin() + static_cast<std::ptrdiff_t>(b) + 1))
         continue;
       return add(kDataflow, "dataflow: " + op(i) + " has other operands");
     }
@@ -120,7 +117,7 @@ private:
 
   void compare_types() {
     bool named = false;
-    for (uint32_t i = 0; i < std::min(mine_.leaves, theirs_.leaves) && !named; ++i) {
+    for (uint32_t i = 0; i < std::min(mine_.leaves(), theirs_.leaves()) && !named; ++i) {
       const TypeInfo &mine = mine_.leaf_type(i), &theirs = theirs_.leaf_type(i);
       if (&mine == &theirs)
         continue;
@@ -149,47 +146,36 @@ private:
   std::string reader(uint32_t leaf) const {
     for (size_t i = 0; i < mine_.node_at.size(); ++i)
       for (uint32_t k = 0; k < mine_.text(i).operands; ++k)
-        if (mine_.key[mine_.node_at[i] + 1 + k] == (kLeafBit | leaf))
+        if (mine_.key.code[mine_.node_at[i] + 1 + k] == (kLeafBit | leaf))
           return ", read by " + op(i);
     return "";
   }
 
-  void compare_donation() {
-    if (mine_.leaves != theirs_.leaves)
+  // What may be done with the inputs.
+  void compare_leaves() {
+    if (mine_.leaves() != theirs_.leaves())
       return;
-    for (uint32_t i = 0; i < mine_.leaves; ++i) {
-      if (((mine_.leaf_flags(i) ^ theirs_.leaf_flags(i)) & kDonatableBit) == 0)
-        continue;
-      return add(kLight, "donation: input " + std::to_string(i) + reader(i) +
-                             (mine_.leaf_flags(i) & kDonatableBit
-                                  ? ", may be overwritten now: nothing else refers to it"
-                                  : ", must not be overwritten now: something else refers to it"));
-    }
+    compare_flag(&ProgramKey::Leaf::donatable, "donation",
+                 "may be overwritten now: nothing else refers to it",
+                 "must not be overwritten now: something else refers to it");
+    compare_flag(&ProgramKey::Leaf::kept, "kept",
+                 "is now what a tensor goes back to when its run ends at a check",
+                 "is no longer what a tensor goes back to when its run ends at a check");
+    compare_flag(&ProgramKey::Leaf::stable, "stability",
+                 "is now stable: it has not changed since its last use",
+                 "is no longer stable: it has changed since its last use");
   }
 
-  void compare_stability() {
-    if (mine_.leaves != theirs_.leaves)
-      return;
-    for (uint32_t i = 0; i < mine_.leaves; ++i) {
-      if (((mine_.leaf_flags(i) ^ theirs_.leaf_flags(i)) & kKeptBit) != 0)
-        return add(
-            kLight,
-            "input " + std::to_string(i) + reader(i) +
-                (mine_.leaf_flags(i) & kKeptBit
-                     ? ", is now what a tensor goes back to when its run ends at a check"
-                     : ", is no longer what a tensor goes back to when its run ends at a check"));
-      if (((mine_.leaf_flags(i) ^ theirs_.leaf_flags(i)) & kStableBit) == 0)
-        continue;
-      return add(kLight, "stability: leaf " + std::to_string(i) + reader(i) +
-                             (mine_.leaf_flags(i) & kStableBit
-                                  ? ", is now stable: it has not changed since its last use"
-                                  : ", is no longer stable: it has changed since its last use"));
-    }
+  void compare_flag(bool ProgramKey::Leaf::*flag, const char *part, const char *is,
+                    const char *is_not) {
+    for (uint32_t i = 0; i < mine_.leaves(); ++i)
+      if (bool mine = mine_.leaf(i).*flag; mine != theirs_.leaf(i).*flag)
+        return add(kLight, std::string(part) + ": input " + std::to_string(i) + reader(i) + ", " +
+                               (mine ? is : is_not));
   }
 
   void compare_outputs() {
-    std::vector<uint32_t> mine(mine_.key.begin() + mine_.output_at, mine_.key.end() - 3);
-    std::vector<uint32_t> theirs(theirs_.key.begin() + theirs_.output_at, theirs_.key.end() - 3);
+    const std::vector<uint32_t> &mine = mine_.key.outputs, &theirs = theirs_.key.outputs;
     std::vector<uint32_t> more, less;
     std::set_difference(mine.begin(), mine.end(), theirs.begin(), theirs.end(),
                         std::back_inserter(more));
@@ -229,7 +215,7 @@ std::string ProgramCache::difference(const Slice &slice, const ProgramContext &c
   int least = 0, seen = 0;
   std::string text;
   for (const Entry &entry : order_) {
-    if (entry.symbolic)
+    if (entry.key.key.kind != ProgramKey::Kind::kSlice)
       continue;
     if (++seen > kCandidates)
       break;

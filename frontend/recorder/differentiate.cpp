@@ -62,7 +62,7 @@ std::shared_ptr<const Derivative> run_rule(const GradNode &node, SmallVector<boo
                           llvm::ArrayRef(asked).take_front(operand_count));
   if (mlir::failed(s->rules->differentiate(context)))
     fail(ErrorKind::kState, "the derivative of " + s->name.getStringRef().str() +
-                                " cannot be recorded: " + ir.take_diagnostic());
+                                " cannot be recorded: " + ir.take_diagnostic().message);
 
   // Ops that no gradient needs are left out.
   llvm::DenseSet<mlir::Operation *> needed;

@@ -70,16 +70,13 @@ Signature *make_signature(ArrayRef<const Var *> operands, ArrayRef<const TypeInf
     if (mlir::failed(Op::inferReturnTypes(&ir.context(), location, state.operands,
                                           mlir::DictionaryAttr::get(&ir.context()),
                                           mlir::OpaqueProperties(&copy), {}, state.types))) {
-      std::string message = ir.take_diagnostic();
+      auto [message, kind] = ir.take_diagnostic();
       std::string given;
       for (const Var *operand : operands)
         given += (given.empty() ? "" : ", ") + describe(*operand);
       if (message.empty())
         message = "the operands do not fit";
-      fail(message.find("type") != std::string::npos && message.find("shape") == std::string::npos
-               ? ErrorKind::kDType
-               : ErrorKind::kShape,
-           message + " (given " + given + ")");
+      fail(kind, message + " (given " + given + ")");
     }
   }
   mlir::Operation *op = mlir::Operation::create(state);

@@ -97,7 +97,7 @@ void set_attributes(mlir::OperationName name, mlir::OpaqueProperties properties,
   };
   if (!properties || mlir::failed(name.setOpPropertiesFromAttribute(
                          name, properties, list.getDictionary(context), complain))) {
-    std::string why = recorder().ir->take_diagnostic();
+    std::string why = recorder().ir->take_diagnostic().message;
     fail(ErrorKind::kValue,
          name.getStringRef().str() + ": " + (why.empty() ? "attributes that do not fit" : why));
   }
@@ -133,7 +133,7 @@ llvm::SmallVector<Var, 1> emit_named(const std::string &name, std::span<const Va
   }
   llvm::ArrayRef<mlir::Value> ir_operands = stand_ins.values();
   auto refuse = [&](const std::string &otherwise) {
-    std::string why = ir.take_diagnostic();
+    std::string why = ir.take_diagnostic().message;
     fail(ErrorKind::kShape,
          (why.empty() ? name + ": " + otherwise : why) + " (given " + list_of(operands) + ")");
   };

@@ -5,7 +5,6 @@
 #include "frontend/recorder/limits.h"
 #include "frontend/recorder/state.h"
 #include "runtime/core/caches.h"
-#include "llvm/Support/xxhash.h"
 
 namespace weft::recorder {
 static const runtime::RegisteredCache
@@ -26,8 +25,8 @@ void Family::observe(std::vector<int64_t> ints) {
 }
 
 int64_t Family::bytes() const {
-  size_t bytes =
-      (key.size() + size_positions.size()) * sizeof(uint32_t) + structures.size() * sizeof(void *);
+  size_t bytes = static_cast<size_t>(key.bytes()) + size_positions.size() * sizeof(uint32_t) +
+                 structures.size() * sizeof(void *);
   for (const auto &ints : observations)
     bytes += ints.size() * sizeof(int64_t);
   for (const SymbolicProgram &program : programs)
@@ -35,13 +34,8 @@ int64_t Family::bytes() const {
   return static_cast<int64_t>(bytes);
 }
 
-uint64_t Families::hash(const std::vector<uint32_t> &key, uint64_t salt) {
-  auto *bytes = reinterpret_cast<const uint8_t *>(key.data());
-  return llvm::xxh3_64bits(llvm::ArrayRef<uint8_t>(bytes, key.size() * sizeof(uint32_t))) ^ salt;
-}
-
-Family *Families::find(const std::vector<uint32_t> &key, uint64_t salt) {
-  auto [first, last] = index_.equal_range(hash(key, salt));
+Family *Families::find(const ProgramKey &key, uint64_t salt) {
+  auto [first, last] = index_.equal_range(key.hash() ^ salt);
   for (auto it = first; it != last; ++it) {
     if (it->second->salt != salt || it->second->key != key)
       continue;
@@ -51,8 +45,8 @@ Family *Families::find(const std::vector<uint32_t> &key, uint64_t salt) {
   return nullptr;
 }
 
-Family &Families::add(std::vector<uint32_t> key, const StructureKey &structure, uint64_t salt) {
-  uint64_t h = hash(key, salt);
+Family &Families::add(ProgramKey key, const StructureKey &structure, uint64_t salt) {
+  uint64_t h = key.hash() ^ salt;
   order_.emplace_front();
   order_.front().key = std::move(key);
   order_.front().structures.assign(structure.structures.begin(), structure.structures.end());
@@ -61,7 +55,7 @@ Family &Families::add(std::vector<uint32_t> key, const StructureKey &structure, 
   int64_t bytes = this->bytes();
   while (order_.size() > 1 && (order_.size() > kLimits.families || bytes > kLimits.family_bytes)) {
     bytes -= order_.back().bytes();
-    auto [first, last] = index_.equal_range(hash(order_.back().key, order_.back().salt));
+    auto [first, last] = index_.equal_range(order_.back().key.hash() ^ order_.back().salt);
     for (auto it = first; it != last; ++it)
       if (&*it->second == &order_.back()) {
         index_.erase(it);
@@ -85,13 +79,10 @@ Family *Families::of(const StructureKey &structure, uint64_t salt, bool add) {
     return add ? &this->add(structure.key, structure, salt) : nullptr;
   if (family->size_positions.empty())
     return family;
-  std::vector<uint32_t> key = structure.key;
-  key.push_back(kSizesKey);
-  for (uint32_t p : family->size_positions) {
-    auto size = static_cast<uint64_t>(structure.ints[p]);
-    key.push_back(static_cast<uint32_t>(size));
-    key.push_back(static_cast<uint32_t>(size >> 32));
-  }
+  ProgramKey key = structure.key;
+  key.kind = ProgramKey::Kind::kSizes;
+  for (uint32_t p : family->size_positions)
+    key.sizes.push_back(structure.ints[p]);
   Family *sized = find(key, salt);
   if (sized || !add)
     return sized;

@@ -13,13 +13,13 @@ namespace weft::recorder {
 
 struct SymbolicProgram {
   Generalization general;
-  ProgramCache::Key key; // under which the program cache holds it
+  ProgramKey key; // under which the program cache holds it
   // At the sizes that were last asked for, the newest first.
   std::deque<std::pair<std::vector<int64_t>, std::shared_ptr<CompiledProgram>>> sized;
 };
 
 struct Family {
-  std::vector<uint32_t> key;
+  ProgramKey key;
   std::vector<Ref<const SignatureStructure>> structures; // what the key's ids stand for
   uint64_t salt = 0;
   std::deque<std::vector<int64_t>>
@@ -39,9 +39,9 @@ struct Family {
 class Families {
 public:
   // Null where none is known; makes it the most recently used.
-  Family *find(const std::vector<uint32_t> &key, uint64_t salt);
+  Family *find(const ProgramKey &key, uint64_t salt);
   // Stays where it is until the next add().
-  Family &add(std::vector<uint32_t> key, const StructureKey &structure, uint64_t salt);
+  Family &add(ProgramKey key, const StructureKey &structure, uint64_t salt);
   // The family that programs with these ints belong to: that of their structure, or the one for
   // their sizes. Null where none is known, unless it is to be added.
   Family *of(const StructureKey &structure, uint64_t salt, bool add = false);
@@ -50,13 +50,11 @@ public:
   }
   int64_t bytes() const;
   // A key in the program cache that no slice has.
-  ProgramCache::Key next_key() {
-    return {kSymbolicKey, ++programs_};
+  ProgramKey next_key() {
+    return {.kind = ProgramKey::Kind::kSymbolic, .code = {++programs_}};
   }
 
 private:
-  static constexpr uint32_t kSymbolicKey = 0xffffffffu, kSizesKey = 0xfffffffeu;
-  static uint64_t hash(const std::vector<uint32_t> &key, uint64_t salt);
   std::list<Family> order_; // most recently used first
   std::unordered_multimap<uint64_t, std::list<Family>::iterator> index_;
   uint32_t programs_ = 0;

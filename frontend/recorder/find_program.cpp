@@ -9,7 +9,7 @@ namespace {
 // What the disk cache's key is made of: the slice's key with texts instead of this process's ids.
 // structure: its structure's key, for a program that serves all slices that have it; else null.
 std::string content_of(const Slice &slice, const StructureKey *structure) {
-  const auto &key = structure ? structure->key : slice.key;
+  const ProgramKey &key = structure ? structure->key : slice.key;
   std::string content;
   llvm::DenseMap<uint32_t, uint32_t> local;
   auto number = [&](uint32_t x) {
@@ -17,25 +17,25 @@ std::string content_of(const Slice &slice, const StructureKey *structure) {
   };
   size_t at = 0;
   for (Node *node : slice.nodes) {
-    auto [it, fresh] = local.try_emplace(key[at], local.size());
+    auto [it, fresh] = local.try_emplace(key.code[at], local.size());
     number(it->second);
     if (fresh)
       content +=
           (structure ? node->signature->text->structure->text : node->signature->text->text) + '\0';
     ++at;
     for (uint32_t i = 0; i < node->operands.size(); ++i)
-      number(key[at++]);
+      number(key.code[at++]);
   }
-  for (Value *leaf : slice.leaves) {
+  for (size_t i = 0; i < slice.leaves.size(); ++i) {
+    const ProgramKey::Leaf &leaf = key.leaves[i];
     if (structure)
-      number(key[at]);
+      number(leaf.type);
     else
-      content += describe(*leaf->type) + '\0';
-    number(key[at + 1]);
-    at += 2;
+      content += describe(*slice.leaves[i]->type) + '\0';
+    number(leaf.donatable | leaf.stable << 1 | leaf.kept << 2);
   }
-  for (; at < key.size(); ++at)
-    number(key[at]);
+  for (uint32_t output : key.outputs)
+    number(output);
   return content;
 }
 
@@ -73,9 +73,9 @@ FoundProgram find_program(const Slice &slice, const EvaluateRequest &request, Ev
       return *found;
   struct Compiling {
     ProgramCache &cache;
-    const ProgramCache::Key &key;
+    const ProgramKey &key;
     uint64_t salt;
-    Compiling(ProgramCache &cache, const ProgramCache::Key &key, uint64_t salt)
+    Compiling(ProgramCache &cache, const ProgramKey &key, uint64_t salt)
         : cache(cache), key(key), salt(salt) {
       cache.begin_compile(key, salt);
     }

@@ -2,6 +2,7 @@
 
 #include "dialects/weft/ir/Custom.h"
 #include "dialects/weft/ir/IndexBounds.h"
+#include "dialects/weft/ir/RuleChecks.h"
 #include "frontend/recorder/program_impl.h"
 #include "frontend/recorder/state.h"
 #include "frontend/recorder/state_api.h"
@@ -93,14 +94,17 @@ void IrState::open() {
   context_ = std::make_unique<mlir::MLIRContext>(mlir::MLIRContext::Threading::DISABLED);
   context_->loadDialect<ir::WeftDialect>();
   context_->getDiagEngine().registerHandler([this](mlir::Diagnostic &diagnostic) {
-    if (diagnostic_.empty())
-      diagnostic_ = diagnostic.str();
+    if (!diagnostic_.message.empty())
+      return mlir::success();
+    diagnostic_.message = diagnostic.str();
+    if (ir::isDtypeError(diagnostic.getLocation()))
+      diagnostic_.kind = ErrorKind::kDType;
     return mlir::success();
   });
 }
 
-std::string IrState::take_diagnostic() {
-  return std::exchange(diagnostic_, std::string());
+IrState::Refusal IrState::take_diagnostic() {
+  return std::exchange(diagnostic_, Refusal());
 }
 
 void IrState::count_uniqued() {

@@ -138,7 +138,11 @@ public:
   }
   int64_t most_signatures() const; // before the context is made anew
   // The first diagnostic since it was last taken.
-  std::string take_diagnostic();
+  struct Refusal {
+    std::string message;
+    ErrorKind kind = ErrorKind::kShape;
+  };
+  Refusal take_diagnostic();
 
 private:
   void open();
@@ -154,7 +158,7 @@ private:
   InternTable<SignatureText, std::string_view> texts_;
   InternTable<SignatureStructure, std::string_view> structures_;
   uint32_t next_text_ = 0, next_structure_ = 0;
-  std::string diagnostic_;
+  Refusal diagnostic_;
   int64_t uniqued_ = 0;
 };
 

@@ -23,8 +23,8 @@ struct Replay {
   std::vector<TypeRef> types;
   std::vector<bool> argument_requires_grad;
   bool grad_mode = false;
-  std::vector<std::pair<Tensor, bool>> requires_grad;             // by captured storage
-  std::vector<std::pair<GradRef, TypeRef>> had_gradient;          // its storage's type, or null
+  std::vector<std::pair<Tensor, bool>> requires_grad;    // by captured storage
+  std::vector<std::pair<GradRef, TypeRef>> had_gradient; // its storage's type, or null
   std::vector<std::pair<std::shared_ptr<const bool>, bool>> flags;
 
   // What a call leaves behind cannot be had from a program: the function itself is called.
@@ -80,13 +80,11 @@ bool is_of_its_own(const Tensor &tensor) {
 // What the program writes may lie in the memory of what it reads. The recording's slice, which
 // knows no calls, gets its flags.
 void mark_donated(Slice &slice, const BoundProgram &bound) {
-  size_t table = slice.key.size() - 3 - slice.outputs.size() - 2 * slice.leaves.size();
   std::vector<bool> same;
   for (size_t i = 0; i < slice.leaves.size(); ++i) {
     bool written = bound.sources[i].written;
-    slice.donatable[i] = written;
-    slice.kept[i] = written && slice.checks;
-    slice.key[table + 2 * i + 1] = (written ? kDonatableBit : 0) | (slice.kept[i] ? kKeptBit : 0);
+    slice.key.leaves[i].donatable = written;
+    slice.key.leaves[i].kept = written && slice.checks;
     same.push_back(bound.sources[i].kind == Source::Kind::kStorage && !written);
   }
   mark_stable_replayed(slice, same);
@@ -171,7 +169,7 @@ private:
         return;
     }
     Recording again = record("jit", function, types, location);
-    if (again.slice.key != replay.slice_key.words)
+    if (again.slice.key != replay.slice_key.key)
       throw Error(ErrorKind::kState,
                   "jit: the function records another program than at its first call "
                   "(WEFT_JIT_CHECK): a C++ value that it depends on has changed; pass it as a "

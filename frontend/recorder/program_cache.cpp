@@ -3,7 +3,6 @@
 #include "frontend/recorder/slice.h"
 #include "runtime/core/caches.h"
 #include "llvm/ADT/Hashing.h"
-#include "llvm/Support/xxhash.h"
 
 namespace weft::recorder {
 
@@ -14,15 +13,14 @@ static const runtime::RegisteredCache
                                r.config.cache_bytes};
     });
 
-uint64_t ProgramCache::hash(const Key &key, uint64_t salt) {
-  auto *bytes = reinterpret_cast<const uint8_t *>(key.data());
-  return llvm::xxh3_64bits(llvm::ArrayRef<uint8_t>(bytes, key.size() * sizeof(uint32_t))) ^ salt;
+uint64_t ProgramCache::hash(const ProgramKey &key, uint64_t salt) {
+  return key.hash() ^ salt;
 }
 
-std::shared_ptr<CompiledProgram> ProgramCache::find(const Key &key, uint64_t salt) {
+std::shared_ptr<CompiledProgram> ProgramCache::find(const ProgramKey &key, uint64_t salt) {
   auto [first, last] = index_.equal_range(hash(key, salt));
   for (auto it = first; it != last; ++it) {
-    if (it->second->salt != salt || it->second->key.words != key)
+    if (it->second->salt != salt || it->second->key.key != key)
       continue;
     order_.splice(order_.begin(), order_, it->second);
     return it->second->program;
@@ -31,12 +29,10 @@ std::shared_ptr<CompiledProgram> ProgramCache::find(const Key &key, uint64_t sal
 }
 
 void ProgramCache::insert(HeldKey key, ProgramContext context,
-                          std::shared_ptr<CompiledProgram> program, const Config &config,
-                          bool symbolic) {
+                          std::shared_ptr<CompiledProgram> program, const Config &config) {
   uint64_t salt = context.salt();
-  uint64_t h = hash(key.words, salt);
-  order_.push_front(
-      Entry{std::move(key), std::move(context), salt, h, std::move(program), symbolic});
+  uint64_t h = hash(key.key, salt);
+  order_.push_front(Entry{std::move(key), std::move(context), salt, h, std::move(program)});
   bytes_ += order_.front().bytes();
   index_.emplace(h, order_.begin());
   trim(config);

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "compiler/backend/CompileReport.h"
-#include "frontend/recorder/signature_text.h"
+#include "frontend/recorder/program_key.h"
 #include "weft/config.h"
 
 namespace weft::runtime {
@@ -28,8 +28,6 @@ struct CompiledProgram {
   int64_t bytes = 0; // an estimate of what it holds
 };
 
-struct Slice;
-
 // What a program depends on besides its slice.
 struct ProgramContext {
   std::string backend, dump_dir;
@@ -38,17 +36,14 @@ struct ProgramContext {
   uint64_t salt() const;
 };
 
-// Keys are compared byte by byte; the hash only finds candidates.
+// Keys are compared field by field; the hash only finds candidates.
 class ProgramCache {
 public:
-  using Key = std::vector<uint32_t>;
-
   // Null on a miss. Makes the entry the most recently used.
-  std::shared_ptr<CompiledProgram> find(const Key &key, uint64_t salt);
+  std::shared_ptr<CompiledProgram> find(const ProgramKey &key, uint64_t salt);
   // After its compilation succeeded.
-  // symbolic: the key is not that of a slice.
   void insert(HeldKey key, ProgramContext context, std::shared_ptr<CompiledProgram> program,
-              const Config &config, bool symbolic = false);
+              const Config &config);
   // Drops the least recently used down to the bounds.
   void trim(const Config &config);
   int64_t entries() const {
@@ -59,16 +54,16 @@ public:
   }
 
   // Single flight: whoever finds a key being compiled waits.
-  bool is_compiling(const Key &key, uint64_t salt) const {
+  bool is_compiling(const ProgramKey &key, uint64_t salt) const {
     return compiling_.count(hash(key, salt)) > 0;
   }
   bool is_compiling() const {
     return !compiling_.empty();
   }
-  void begin_compile(const Key &key, uint64_t salt) {
+  void begin_compile(const ProgramKey &key, uint64_t salt) {
     compiling_.insert(hash(key, salt));
   }
-  void end_compile(const Key &key, uint64_t salt) {
+  void end_compile(const ProgramKey &key, uint64_t salt) {
     compiling_.erase(hash(key, salt));
   }
 
@@ -83,12 +78,11 @@ private:
     uint64_t salt;
     uint64_t hash;
     std::shared_ptr<CompiledProgram> program;
-    bool symbolic;
     int64_t bytes() const {
       return program->bytes + key.bytes();
     }
   };
-  static uint64_t hash(const Key &key, uint64_t salt);
+  static uint64_t hash(const ProgramKey &key, uint64_t salt);
 
   std::list<Entry> order_; // most recently used first
   std::unordered_multimap<uint64_t, std::list<Entry>::iterator> index_;

@@ -49,18 +49,4 @@ struct SignatureText : Interned {
 };
 void unused(const SignatureText &text);
 
-struct Slice;
-
-// The key of a slice (slice.h). Its words stand for the same as long as somebody has it.
-struct HeldKey {
-  std::vector<uint32_t> words;
-  std::vector<Ref<const SignatureText>> texts; // by node
-  std::vector<TypeRef> types;                  // by leaf
-  int64_t bytes() const {
-    return static_cast<int64_t>(words.size() * sizeof(uint32_t) +
-                                (texts.size() + types.size()) * sizeof(void *));
-  }
-};
-HeldKey hold_key(const Slice &slice);
-
 } // namespace weft::recorder

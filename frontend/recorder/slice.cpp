@@ -46,12 +46,12 @@ bool collect(std::span<Value *const> roots, Slice &slice, uint32_t tracer) {
               [](const Node *a, const Node *b) { return a->number < b->number; });
   }
 
-  std::vector<uint32_t> &key = slice.key;
-  key.reserve(nodes.size() * 4 + 16);
+  std::vector<uint32_t> &code = slice.key.code;
+  code.reserve(nodes.size() * 4);
   uint32_t next = 0;
   for (Node *node : nodes) {
     slice.checks = slice.checks || node->signature->checks;
-    key.push_back(node->signature->id);
+    code.push_back(node->signature->id);
     for (Value *operand : node->operands) {
       if (operand->epoch != epoch) { // a leaf that was not met before: results of the slice's own
                                      // nodes were numbered below
@@ -61,7 +61,7 @@ bool collect(std::span<Value *const> roots, Slice &slice, uint32_t tracer) {
         slice.leaves.push_back(operand);
       }
       ++operand->slice_uses;
-      key.push_back(operand->number);
+      code.push_back(operand->number);
     }
     for (Value *result : node->results) {
       if (result) {
@@ -76,34 +76,20 @@ bool collect(std::span<Value *const> roots, Slice &slice, uint32_t tracer) {
     // Nobody but this slice can ever read the buffer again. A single number is not worth a program
     // of its own: a scalar that a loop starts from cannot be given, the buffer that its first
     // iteration leaves could.
-    bool donatable = !leaf->is_scalar && leaf->type->bytes > kScalarBytes && leaf->handles == 0 &&
-                     leaf->uses == leaf->slice_uses && leaf->cell->owners == 1 &&
-                     !leaf->cell->borrowed;
-    bool kept = donatable && slice.checks && leaf->cell->wanted > 0;
-    slice.donatable.push_back(donatable);
-    slice.kept.push_back(kept);
-    key.push_back(leaf->type->id);
-    key.push_back((donatable ? kDonatableBit : 0) | (kept ? kKeptBit : 0));
+    ProgramKey::Leaf &flags = slice.key.leaves.emplace_back();
+    flags.type = leaf->type->id;
+    flags.donatable = !leaf->is_scalar && leaf->type->bytes > kScalarBytes && leaf->handles == 0 &&
+                      leaf->uses == leaf->slice_uses && leaf->cell->owners == 1 &&
+                      !leaf->cell->borrowed;
+    flags.kept = flags.donatable && slice.checks && leaf->cell->wanted > 0;
   }
   for (Node *node : nodes)
     for (Value *result : node->results)
       if (result && (result->handles > 0 || result->uses > result->slice_uses)) {
         slice.outputs.push_back(result);
-        key.push_back(result->number);
+        slice.key.outputs.push_back(result->number);
       }
-  key.push_back(static_cast<uint32_t>(nodes.size()));
-  key.push_back(static_cast<uint32_t>(slice.leaves.size()));
-  key.push_back(static_cast<uint32_t>(slice.outputs.size()));
   return true;
-}
-
-HeldKey hold_key(const Slice &slice) {
-  HeldKey key{slice.key, {}, {}};
-  for (const Node *node : slice.nodes)
-    key.texts.push_back(node->signature->text);
-  for (const Value *leaf : slice.leaves)
-    key.types.push_back(leaf->type);
-  return key;
 }
 
 void claim(Slice &slice) {
@@ -114,7 +100,7 @@ void claim(Slice &slice) {
         result->withdrawn = result->handles == 0;
   }
   for (size_t i = 0; i < slice.leaves.size(); ++i)
-    if (slice.donatable[i])
+    if (slice.key.leaves[i].donatable)
       slice.leaves[i]->withdrawn = true;
   for (Value *output : slice.outputs)
     ++output->handles;
@@ -179,11 +165,12 @@ std::string write_module(const Slice &slice) {
   llvm::DenseMap<Value *, mlir::Value> values;
   for (size_t i = 0; i < slice.leaves.size(); ++i) {
     values[slice.leaves[i]] = body->getArgument(i);
-    if (slice.donatable[i])
+    const ProgramKey::Leaf &flags = slice.key.leaves[i];
+    if (flags.donatable)
       function.setArgAttr(i, ir::kDonatableAttr, builder.getUnitAttr());
-    if (slice.kept[i])
+    if (flags.kept)
       function.setArgAttr(i, ir::kKeptAttr, builder.getUnitAttr());
-    if (!slice.stable.empty() && slice.stable[i])
+    if (flags.stable)
       function.setArgAttr(i, ir::kStableAttr, builder.getUnitAttr());
   }
   builder.setInsertionPointToEnd(body);
@@ -210,7 +197,7 @@ std::string write_module(const Slice &slice) {
   llvm::raw_string_ostream stream(bytes);
   if (mlir::failed(mlir::writeBytecodeToFile(*module, stream)))
     fail(ErrorKind::kCompile,
-         "the recorded ops cannot be written as bytecode: " + ir.take_diagnostic());
+         "the recorded ops cannot be written as bytecode: " + ir.take_diagnostic().message);
   return bytes;
 }
 

@@ -5,30 +5,18 @@
 #include <string>
 #include <vector>
 
+#include "frontend/recorder/program_key.h"
 #include "frontend/recorder/state.h"
 #include "weft/explain.h"
 
 namespace weft::recorder {
 
-// In a key, an operand that is a leaf; the other bits count leaves in the order of their first use.
-inline constexpr uint32_t kLeafBit = 0x80000000u;
-inline constexpr uint32_t kDonatableBit = 1;
-inline constexpr uint32_t kStableBit = 2;
-inline constexpr uint32_t kKeptBit = 4;
-
 struct Slice {
-  std::vector<Node *> nodes;   // in the order of recording
-  std::vector<Value *> leaves; // in the order of their first use
-  std::vector<bool> donatable; // by leaf
-  std::vector<bool> stable;    // by leaf; empty for none (stability.h)
-  std::vector<bool>
-      kept;            // by leaf: a storage goes back to it when the run ends at a check (undo.h)
-  bool checks = false; // whether one of its ops may end a run (Signature::checks)
+  std::vector<Node *> nodes;    // in the order of recording
+  std::vector<Value *> leaves;  // in the order of their first use
   std::vector<Value *> outputs; // in the order of recording
-  // All that decides what is compiled: for each node its signature's id and its operands' numbers;
-  // for each leaf its type's id and its flags; the outputs' numbers; the counts. Values of scalars
-  // are not in it.
-  std::vector<uint32_t> key;
+  bool checks = false;          // whether one of its ops may end a run (Signature::checks)
+  ProgramKey key;
 };
 
 // Collects the slice of the roots (which have handles). False when it meets ops that another thread

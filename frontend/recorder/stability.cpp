@@ -7,7 +7,6 @@
 #include "frontend/recorder/limits.h"
 #include "runtime/core/caches.h"
 #include "runtime/memory/buffer.h"
-#include "llvm/Support/xxhash.h"
 
 namespace weft::recorder {
 namespace {
@@ -149,15 +148,9 @@ private:
   const compiler::StableUse &use_;
 };
 
-size_t flags_of(const Slice &slice, size_t leaf) {
-  return slice.key.size() - 3 - slice.outputs.size() - 2 * slice.leaves.size() + 2 * leaf + 1;
-}
-
 void mark(Slice &slice, const std::vector<bool> &stable) {
-  slice.stable = stable;
   for (size_t i = 0; i < stable.size(); ++i)
-    if (stable[i])
-      slice.key[flags_of(slice, i)] |= kStableBit;
+    slice.key.leaves[i].stable = stable[i];
 }
 
 bool any(const std::vector<bool> &set) {
@@ -174,7 +167,8 @@ compiler::StableUse use_of(const Config &config) {
 
 bool can_be_stable(const Slice &slice, size_t i) {
   const Value *leaf = slice.leaves[i];
-  if (leaf->is_scalar || slice.donatable[i] || leaf->type->bytes < kPrepareLimits.minLeafBytes)
+  if (leaf->is_scalar || slice.key.leaves[i].donatable ||
+      leaf->type->bytes < kPrepareLimits.minLeafBytes)
     return false;
   // Memory of the user's may change unseen.
   return leaf->cell && leaf->cell->buffer && leaf->cell->buffer->keeps_contents();
@@ -189,7 +183,8 @@ void mark_stable(Slice &slice) {
     const Value *leaf = slice.leaves[i];
     if (leaf->is_scalar)
       continue; // a literal, most often
-    bool same = !slice.donatable[i] && leaf->cell->used_contents == leaf->cell->buffer->contents();
+    bool same = !slice.key.leaves[i].donatable &&
+                leaf->cell->used_contents == leaf->cell->buffer->contents();
     varies = varies || !same;
     candidates[i] = same && can_be_stable(slice, i);
   }
@@ -202,9 +197,7 @@ void mark_stable(Slice &slice) {
   std::vector<bool> stable = Analysis(slice, use).run(candidates, varies);
   if (!any(stable))
     return;
-  auto *bytes = reinterpret_cast<const uint8_t *>(slice.key.data());
-  uint64_t structure =
-      llvm::xxh3_64bits(llvm::ArrayRef<uint8_t>(bytes, slice.key.size() * sizeof(uint32_t)));
+  uint64_t structure = slice.key.hash();
   if (r.stable_variants.size() >= kLimits.stable_slices || r.stable_bytes > kLimits.stable_bytes) {
     r.stable_variants.clear();
     r.stable_bytes = 0;

@@ -23,8 +23,6 @@ namespace {
 
 // More elements than any memory has: the programs are planned for them, and have no arena.
 constexpr int64_t kMostElements = int64_t(1) << 40;
-// In place of a first number of a slice's key in the program cache.
-constexpr uint32_t kFlatKey = 0xfffffffdu;
 constexpr int64_t kSlotBytes =
     16; // of what a program takes besides its tensor: a state, or a number
 
@@ -98,7 +96,7 @@ std::shared_ptr<CompiledProgram> find(const FlatProgram &flat) {
   ProgramContext context = {r.config.backend, r.config.dump_dir,
                             compiler::registeredPassesGeneration(), r.config.prepare};
   uint64_t salt = context.salt();
-  ProgramCache::Key key = {kFlatKey, flat.number()};
+  ProgramKey key{.kind = ProgramKey::Kind::kFlat, .code = {flat.number()}};
   if (std::shared_ptr<CompiledProgram> known = r.cache->find(key, salt))
     return known->executable ? known : nullptr;
   std::string text = module_text(flat);
@@ -119,8 +117,7 @@ std::shared_ptr<CompiledProgram> find(const FlatProgram &flat) {
   // A refusal is remembered, too: as a program without code.
   auto program = refused ? std::make_shared<CompiledProgram>() : outcome->program;
   if (context.passes == compiler::registeredPassesGeneration())
-    r.cache->insert({.words = key, .texts = {}, .types = {}}, context, program, r.config,
-                    /*symbolic=*/true);
+    r.cache->insert({key}, context, program, r.config);
   if (refused)
     return nullptr;
   ++(outcome->from == CacheOutcome::kDiskHit ? r.statistics.disk_hits : r.statistics.compiles);

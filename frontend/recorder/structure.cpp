@@ -71,23 +71,23 @@ SignatureInts split_ints(llvm::StringRef op, mlir::DictionaryAttr properties,
 }
 
 StructureKey structure_key(const Slice &slice) {
-  StructureKey result;
-  result.key = slice.key;
+  StructureKey result{.key = slice.key, .ints = {}, .structures = {}};
+  result.key.kind = ProgramKey::Kind::kStructure;
   size_t at = 0;
   for (const Node *node : slice.nodes) {
     const SignatureText &text = *node->signature->text;
-    result.key[at] = text.structure->id;
+    result.key.code[at] = text.structure->id;
     result.structures.push_back(text.structure);
     result.ints.insert(result.ints.end(), text.ints.begin(), text.ints.end());
     at += 1 + node->operands.size();
   }
-  for (const Value *leaf : slice.leaves) {
-    result.key[at] =
-        static_cast<uint32_t>(leaf->type->dtype) << 16 | static_cast<uint32_t>(leaf->type->ndim());
+  for (size_t i = 0; i < slice.leaves.size(); ++i) {
+    const TypeInfo &type = *slice.leaves[i]->type;
+    result.key.leaves[i].type =
+        static_cast<uint32_t>(type.dtype) << 16 | static_cast<uint32_t>(type.ndim());
     // What is prepared belongs to a program of one size, so that one for many sizes counts on no
     // leaf: it serves slices with and without.
-    result.key[at + 1] &= ~kStableBit;
-    at += 2;
+    result.key.leaves[i].stable = false;
   }
   return result;
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "frontend/recorder/program_key.h"
 #include "frontend/recorder/signature_text.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "llvm/ADT/StringRef.h"
@@ -29,7 +30,7 @@ SignatureInts split_ints(llvm::StringRef op, mlir::DictionaryAttr properties,
 
 // The slice's key with structures instead of signatures and ranks instead of types.
 struct StructureKey {
-  std::vector<uint32_t> key;
+  ProgramKey key;
   std::vector<int64_t> ints;
   std::vector<const SignatureStructure *> structures; // by node; the slice has them
 };

@@ -202,8 +202,7 @@ FoundProgram insert_symbolic(const Slice &slice, const StructureKey &structure,
     family.programs.push_front({request.general, r.families->next_key(), {}});
     if (sized)
       family.programs.front().sized.emplace_front(request.sizes, sized);
-    r.cache->insert({family.programs.front().key, {}, {}}, context, program, r.config,
-                    /*symbolic=*/true);
+    r.cache->insert({family.programs.front().key}, context, program, r.config);
   }
   data.symbolic = description(slice, request);
   FoundProgram found{sized ? std::move(sized) : std::move(program), {}};

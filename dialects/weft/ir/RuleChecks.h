@@ -1,5 +1,4 @@
-// Private to the shape rules and verifiers: checked access to operands, and errors that say what to
-// do.
+// For the shape rules and verifiers: checked access to operands, and errors that say what to do.
 #pragma once
 
 #include "dialects/weft/ir/Weft.h"
@@ -15,6 +14,14 @@ public:
 
   mlir::LogicalResult error(const llvm::Twine &message) const {
     return mlir::emitOptionalError(loc_, op_, ": ", message);
+  }
+  // Of dtypes, which callers tell from errors of shapes: isDtypeError(location of the diagnostic).
+  mlir::LogicalResult dtypeError(const llvm::Twine &message) const {
+    RuleChecks marked = *this;
+    if (loc_)
+      marked.loc_ =
+          mlir::FusedLoc::get({*loc_}, mlir::UnitAttr::get(loc_->getContext()), loc_->getContext());
+    return marked.error(message);
   }
 
   // The type of an operand; fails where it is no tensor whose dims are named.
@@ -44,19 +51,25 @@ public:
                                   mlir::RankedTensorType b, llvm::StringRef nameB) const {
     if (a.getElementType() == b.getElementType())
       return mlir::success();
-    return error(nameA + " is " + spell(a) + " but " + nameB + " is " + spell(b) +
-                 "; cast one, so that their dtypes are equal");
+    return dtypeError(nameA + " is " + spell(a) + " but " + nameB + " is " + spell(b) +
+                      "; cast one, so that their dtypes are equal");
   }
 
   mlir::LogicalResult index(mlir::RankedTensorType type) const {
     if (type.getElementType().isInteger(32) || type.getElementType().isInteger(64))
       return mlir::success();
-    return error("indices is " + spell(type) + "; indices must be int32 or int64, cast them");
+    return dtypeError("indices is " + spell(type) + "; indices must be int32 or int64, cast them");
   }
 
 private:
   std::optional<mlir::Location> loc_;
   llvm::StringRef op_;
 };
+
+// Whether a rule's diagnostic at this location is about dtypes; else it is about shapes.
+inline bool isDtypeError(mlir::Location location) {
+  auto fused = mlir::dyn_cast<mlir::FusedLoc>(location);
+  return fused && mlir::isa_and_nonnull<mlir::UnitAttr>(fused.getMetadata());
+}
 
 } // namespace weft::ir
