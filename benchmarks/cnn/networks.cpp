@@ -42,6 +42,21 @@ struct Residual : nn::Module {
   std::optional<ConvNorm> skip; // where the other side of the sum has another shape
 };
 
+struct Bottleneck : nn::Module {
+  Bottleneck(int64_t in, int64_t width, int64_t stride)
+      : first(child("first", ConvNorm(in, width, 1, 1, Activation::kRelu))),
+        second(child("second", ConvNorm(width, width, 3, stride, Activation::kRelu))),
+        third(child("third", ConvNorm(width, 4 * width, 1, 1, Activation::kNone))) {
+    if (in != 4 * width || stride != 1)
+      skip = child("skip", ConvNorm(in, 4 * width, 1, stride, Activation::kNone));
+  }
+  Tensor operator()(const Tensor &x) const {
+    return relu(third(second(first(x))) + (skip ? (*skip)(x) : x));
+  }
+  ConvNorm first, second, third;
+  std::optional<ConvNorm> skip;
+};
+
 struct InvertedResidual : nn::Module {
   InvertedResidual(int64_t in, int64_t out, int64_t stride, int64_t expansion)
       : depthwise(child("depthwise", ConvNorm(in * expansion, in * expansion, 3, stride,
@@ -77,6 +92,20 @@ nn::Sequential resnet18(int64_t classes) {
   }
   net.append(mean_of_pixels);
   net.append(nn::Linear(512, classes));
+  return net;
+}
+
+nn::Sequential resnet50(int64_t classes) {
+  nn::Sequential net(ConvNorm(3, 64, 7, 2, Activation::kRelu),
+                     nn::MaxPool2d(3, {.stride = 2, .padding = 1}));
+  int64_t in = 64, width = 64;
+  for (int64_t blocks : {3, 4, 6, 3}) {
+    for (int64_t i = 0; i < blocks; ++i, in = 4 * width)
+      net.append(Bottleneck(in, width, i == 0 && width > 64 ? 2 : 1));
+    width *= 2;
+  }
+  net.append(mean_of_pixels);
+  net.append(nn::Linear(in, classes));
   return net;
 }
 

@@ -11,6 +11,9 @@ namespace weft::benchmarks {
 // images: float32 [batch, 3, H, W], H and W at least 32 -> logits [batch, classes].
 nn::Sequential resnet18(int64_t classes);
 
+// ResNet-50, of the same table: three convolutions a block.
+nn::Sequential resnet50(int64_t classes);
+
 // MobileNetV2 (Sandler et al. 2018, table 2), of width 1. images: float32 [batch, 3, H, W], H and W
 // at least 32 -> logits.
 nn::Sequential mobilenet(int64_t classes);

@@ -10,9 +10,11 @@
 #include "benchmarks/common/report.h"
 #include "benchmarks/overhead/contexts.h"
 #include "benchmarks/overhead/executables.h"
+#include "benchmarks/overhead/first_uses.h"
 #include "benchmarks/overhead/inference.h"
 #include "benchmarks/overhead/instructions.h"
 #include "benchmarks/overhead/recurrent.h"
+#include "benchmarks/overhead/small_programs.h"
 #include "benchmarks/train/char_gpt_step.h"
 #include "weft/weft.h"
 
@@ -178,16 +180,19 @@ void compiling(Report &report, const std::string &program, int threads) {
 } // namespace
 
 int main(int argc, char **argv) {
-  std::string json, cache;
+  std::string json, cache, network;
   int threads = 2;
   CLI::App app("Measures what Weft itself costs.");
   app.add_option("--json", json, "file to append the measurements to");
   app.add_option("--threads", threads, "that Weft was told to use");
   app.add_option("--first-step", cache, "for this program's own use");
+  app.add_option("--first-uses", network, "for this program's own use");
   CLI11_PARSE(app, argc, argv);
   try {
     if (!cache.empty())
       return first_step(cache);
+    if (!network.empty())
+      return first_uses_of(network);
     Report report(json);
     record_and_hit(report, threads);
     record_with_history(report, threads);
@@ -197,7 +202,10 @@ int main(int argc, char **argv) {
     add(report, "compile_context", "time", "us", 1e6 * seconds_per_context(kRounds), threads);
     inference(report, kRounds, threads);
     executables(report, threads);
-    compiling(report, fs::canonical("/proc/self/exe").string(), threads);
+    small_programs(report, kRounds, threads);
+    std::string program = fs::canonical("/proc/self/exe").string();
+    compiling(report, program, threads);
+    first_uses(report, program, threads);
     return 0;
   } catch (const std::exception &error) {
     std::cerr << "overhead: " << error.what() << "\n";

@@ -1,0 +1,88 @@
+#include "benchmarks/overhead/first_uses.h"
+
+#include <iostream>
+#include <sstream>
+#include <stdexcept>
+
+#include "benchmarks/cnn/networks.h"
+#include "weft/weft.h"
+
+namespace weft::benchmarks {
+namespace {
+
+constexpr int kProcesses = 5;
+constexpr const char *kNetworks[] = {"resnet18", "resnet50", "mobilenet"};
+
+nn::Sequential make(const std::string &network) {
+  if (network == "resnet18")
+    return resnet18(1000);
+  return network == "resnet50" ? resnet50(1000) : mobilenet(1000);
+}
+
+std::string output_of(const std::string &command) {
+  std::FILE *pipe = popen(command.c_str(), "r");
+  std::string text;
+  char chunk[512];
+  while (pipe && std::fgets(chunk, sizeof chunk, pipe))
+    text += chunk;
+  if (!pipe || pclose(pipe) != 0)
+    throw std::runtime_error("the process that uses a network for the first time failed");
+  return text;
+}
+
+} // namespace
+
+int first_uses_of(const std::string &network) {
+  Config off = config();
+  off.cache_dir = "off";
+  set_config(off);
+  double start = now();
+  nn::Sequential net = make(network);
+  eval(net.parameters());
+  synchronize();
+  double made = now();
+  net.eval();
+  Tensor image = ones({1, 3, 64, 64});
+  {
+    NoGrad no_grad;
+    net(image).eval();
+  }
+  double inferred = now();
+  net.train();
+  net(ones({2, 3, 64, 64})).sum().backward();
+  std::vector<Tensor> gradients;
+  for (const Tensor &parameter : net.parameters())
+    gradients.push_back(parameter.grad());
+  eval(gradients);
+  double trained = now();
+  volatile double sink = 0;
+  for (const Tensor &gradient : gradients)
+    sink = gradient.norm().item<float>();
+  (void)sink;
+  std::cout << made - start << " " << inferred - made << " " << now() - trained << " "
+            << gradients.size() << std::endl;
+  return 0;
+}
+
+void first_uses(Report &report, const std::string &program, int threads) {
+  for (const std::string network : kNetworks) {
+    std::vector<double> made, inferred, norms;
+    double parameters = 0;
+    for (int i = 0; i < kProcesses; ++i) {
+      double seconds[3];
+      std::istringstream stream(output_of("'" + program + "' --first-uses " + network));
+      stream >> seconds[0] >> seconds[1] >> seconds[2] >> parameters;
+      made.push_back(seconds[0]);
+      inferred.push_back(seconds[1]);
+      norms.push_back(seconds[2] / parameters);
+    }
+    auto add = [&](const char *what, const char *unit, double value) {
+      report.add({"overhead", network + what, "weft", "time", unit, value, threads, 1});
+    };
+    add("_cold_construction", "s", median(made));
+    add("_cold_inference", "s", median(inferred));
+    add("_cold_norm_of_a_gradient", "ms", 1e3 * median(norms));
+  }
+}
+
+} // namespace weft::benchmarks

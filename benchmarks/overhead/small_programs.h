@@ -1,0 +1,11 @@
+// Many threads, each of which evaluates small programs of its own.
+#pragma once
+
+#include "benchmarks/common/report.h"
+
+namespace weft::benchmarks {
+
+// Programs a second of one thread, and of 8 together.
+void small_programs(Report &report, int rounds, int threads);
+
+} // namespace weft::benchmarks
