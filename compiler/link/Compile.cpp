@@ -6,6 +6,7 @@
 #include "compiler/link/BuildProgram.h"
 #include "compiler/link/KernelCompiler.h"
 #include "compiler/link/SplitKernels.h"
+#include "compiler/pipeline/PassHooks.h"
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/pipeline/Report.h"
 #include "compiler/plan/Extract.h"
@@ -176,9 +177,24 @@ mlir::LogicalResult planPrepare(mlir::ModuleOp prepare, CompileOptions options,
 
 } // namespace
 
+// A module is a plan when the last phase that runs passes is done: what is registered later would
+// never run, in silence.
+static absl::Status refusePassesAfterPlan() {
+  for (const RegisteredPass &pass : registeredPasses())
+    if (pass.phase > Phase::Plan)
+      return absl::InvalidArgumentError(
+          "the pass '" + pass.name + "' is registered at the phase '" +
+          phaseInfo(pass.phase).name.str() +
+          "', which makes machine code and runs no passes on the module; register it at 'plan' or "
+          "before");
+  return absl::OkStatus();
+}
+
 absl::Status compileToPlan(mlir::ModuleOp module, const CompileOptions &options,
                            const CompileRequest &request, CompileReport *report,
                            mlir::OwningOpRef<mlir::ModuleOp> &prepare) {
+  if (absl::Status status = refusePassesAfterPlan(); !status.ok())
+    return status;
   CompileReport scratch;
   CompileReport &filled = report ? *report : scratch;
   auto start = std::chrono::steady_clock::now();
