@@ -15,7 +15,8 @@ public:
   Call(const BoundProgram &bound, const std::vector<Tensor> &arguments, Location location)
       : bound_(bound), arguments_(arguments), location_(location) {}
 
-  std::vector<Tensor> run() {
+  // Nothing where memory ran out and some may be had: every tensor keeps its value.
+  std::optional<std::vector<Tensor>> run(Attempt attempt) {
     // All leaves first: one that must be computed takes its turn before this program.
     for (const Tensor &argument : arguments_)
       inputs_.push_back(read(argument, "argument"));
@@ -28,8 +29,8 @@ public:
     for (const auto &[source, target] : bound_.passed)
       passed.push_back(Var{leaf_of(source), GradRef(), 0});
     results_.resize(bound_.outputs);
-    if (bound_.program)
-      launch(leaves);
+    if (bound_.program && !launch(leaves, attempt))
+      return std::nullopt;
     for (size_t i = 0; i < passed.size(); ++i) {
       const Target &target = bound_.passed[i].second;
       hand_out(target, passed[i]);
@@ -87,7 +88,7 @@ private:
     return nullptr;
   }
 
-  void launch(const std::vector<ValueRef> &leaves) {
+  bool launch(const std::vector<ValueRef> &leaves, Attempt attempt) {
     Invocation &invocation = invocation_.emplace(bound_.program, bound_.figures, bound_.checks);
     for (size_t i = 0; i < leaves.size(); ++i) {
       const Source &source = bound_.sources[i];
@@ -110,8 +111,8 @@ private:
         if (Value *old = replaced(*leaf))
           invocation.reuse(i, old);
     }
-    invocation.launch(location_);
-
+    if (!invocation.launch(attempt, location_))
+      return false;
     std::vector<Var> values; // live as long as the invocation
     auto undo = record->undo.begin();
     for (size_t i = 0; i < bound_.targets.size(); ++i) {
@@ -135,6 +136,7 @@ private:
       }
       hand_out(target, value);
     }
+    return true;
   }
 
   // The gradient that a new one replaces, if nobody else refers to it.
@@ -319,7 +321,10 @@ bool has_aliases(const BoundProgram &bound, const std::vector<Tensor> &arguments
 
 std::vector<Tensor> call(const BoundProgram &bound, const std::vector<Tensor> &arguments,
                          Location location) {
-  return Call(bound, arguments, location).run();
+  auto results = Call(bound, arguments, location).run(Attempt::kFirst);
+  if (!results)
+    results = Call(bound, arguments, location).run(attempt_with_room());
+  return *std::move(results);
 }
 
 } // namespace weft::recorder

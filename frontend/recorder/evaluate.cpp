@@ -68,6 +68,7 @@ void submit(std::span<Value *const> roots, const EvaluateRequest &request) {
   Recorder &r = recorder();
   if (Trace *trace = active_trace())
     refuse_evaluation(*trace, request);
+  Attempt attempt = Attempt::kFirst;
   while (true) {
     auto start = Clock::now();
     Slice slice;
@@ -85,7 +86,7 @@ void submit(std::span<Value *const> roots, const EvaluateRequest &request) {
     }
     Evaluation figures;
     describe_request(request, figures);
-    Claim claimed(slice);
+    std::optional<Claim> claimed(slice);
     FoundProgram found = find_program(slice, request, figures, r.config.symbolic);
     describe_program(*found.program, figures);
     figures.ops = static_cast<int64_t>(slice.nodes.size());
@@ -97,11 +98,15 @@ void submit(std::span<Value *const> roots, const EvaluateRequest &request) {
       invocation.bind(leaf);
     invocation.bind_scalars(found.scalars);
     prepare_undo(slice, *invocation.record());
-    invocation.launch(request.location);
+    if (!invocation.launch(attempt, request.location)) {
+      claimed.reset();
+      attempt = attempt_with_room();
+      continue;
+    }
     for (size_t i = 0; i < slice.outputs.size(); ++i)
       invocation.publish(i, slice.outputs[i]);
     settle_writes(slice, roots, invocation.record());
-    claimed.succeed();
+    claimed->succeed();
     invocation.finish();
     return;
   }

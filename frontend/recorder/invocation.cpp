@@ -90,8 +90,7 @@ absl::Status Invocation::bind_block() {
 void Invocation::account() {
   Recorder &r = recorder();
   Evaluation &data = record_->data;
-  data.number = ++r.statistics.evaluations;
-  ++r.statistics.cuts[static_cast<int>(data.reason)];
+  data.number = r.statistics.evaluations + 1;
   data.backend = r.config.backend;
   data.donated = data.output_bytes = 0;
   for (const runtime::OutputSpec &spec : launch_.executable->output_specs()) {
@@ -104,7 +103,7 @@ void Invocation::account() {
   record_->report = program_->report;
 }
 
-void Invocation::launch(Location location) {
+bool Invocation::launch(Attempt attempt, Location location) {
   account();
   absl::Status status = bind_block();
   if (status.ok()) {
@@ -113,17 +112,29 @@ void Invocation::launch(Location location) {
     if (started.ok())
       started_ = *std::move(started);
   }
+  if (absl::IsResourceExhausted(status) && attempt == Attempt::kFirst)
+    return false;
   if (!status.ok())
     throw Error(kind_of(status, ErrorKind::kRun),
                 "nothing was computed, and every tensor keeps its value: " +
                     std::string(status.message()),
                 location);
+  Recorder &r = recorder();
+  r.statistics.evaluations = record_->data.number;
+  ++r.statistics.cuts[static_cast<int>(record_->data.reason)];
   cells_.resize(launch_.outputs.size());
   for (const ValueRef &leaf : leaves_)
     if (leaf->cell)
       leaf->cell->used_contents = leaf->cell->buffer->contents();
   keep_unsettled(record_);
   keep(record_);
+  return true;
+}
+
+Attempt attempt_with_room() {
+  RecorderMutex::Pause pause(recorder().mutex);
+  make_room();
+  return Attempt::kLast;
 }
 
 void Invocation::publish(size_t i, Value *value) {

@@ -12,6 +12,8 @@
 
 namespace weft::recorder {
 
+enum class Attempt { kFirst, kLast };
+
 // Evaluation, weft::jit and weft::Program all run programs through this class, so that donation,
 // aliases, accounts and undo are the same for each of them. Used under the recorder's lock.
 class Invocation {
@@ -40,9 +42,11 @@ public:
   }
 
   // Throws kMemory or kRun where the run fails before its first instruction: every tensor keeps its
-  // value then. A later failure poisons the results. Other threads may wait for the results from
-  // now on, so the caller goes on to finish() without waiting for anything itself.
-  void launch(Location location);
+  // value then. False where memory ran out and some may be had, which the caller waits for without
+  // the recorder's lock before it binds a new invocation (attempt_with_room). A later failure
+  // poisons the results. Other threads may wait for the results from now on, so the caller goes on
+  // to finish() without waiting for anything itself.
+  bool launch(Attempt attempt, Location location);
   // Gives `value`, which has no memory yet, that of result i, or of what the result is an alias of.
   // Results are published in order, and live as long as the invocation does.
   void publish(size_t i, Value *value);
@@ -66,6 +70,9 @@ private:
   std::vector<ScalarInput> scalars_;
   std::vector<Cell *> cells_; // of the results
 };
+
+// Waits for what is under way, without the recorder's lock. The attempt that comes then.
+Attempt attempt_with_room();
 
 // What a report says of a program: kernels, library calls, planned memory.
 void describe_program(const CompiledProgram &program, Evaluation &figures);

@@ -64,5 +64,8 @@ absl::StatusOr<runtime::Executor::Started> start(Launch &launch,
 void drain() {
   runtime::cpu_device().executor().synchronize();
 }
+void make_room() {
+  runtime::cpu_device().executor().make_room();
+}
 
 } // namespace weft::recorder

@@ -33,5 +33,7 @@ absl::StatusOr<runtime::Executor::Started> start(Launch &launch,
                                                  std::shared_ptr<EvaluationRecord> record);
 // Until all launched programs have ended.
 void drain();
+// As drain(), and gives back what they leave; for a further attempt where there is no memory.
+void make_room();
 
 } // namespace weft::recorder

@@ -267,7 +267,7 @@ static void go_back() {
   }
   auto unsettled = std::exchange(r.unsettled, {});
   llvm::MapVector<Value *, const Undo *>
-      targets; // of what the runs should have written; null where it is lost
+      targets;        // of what the runs should have written; null where it is lost
   absl::Status first; // later ones are skipped since it failed
   for (const std::shared_ptr<EvaluationRecord> &record : unsettled) {
     if (!record->failed())

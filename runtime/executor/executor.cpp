@@ -82,26 +82,17 @@ absl::StatusOr<std::unique_ptr<RunResources>>
 Executor::acquire(Executable &executable, const RunContext &context,
                   const std::vector<std::shared_ptr<Buffer>> &inputs,
                   std::vector<std::shared_ptr<Buffer>> &outputs) {
-  for (int attempt = 0;; ++attempt) {
-    std::vector<std::shared_ptr<Buffer>> bound = outputs;
-    absl::Status status = bind_outputs(executable, *context.memory, inputs, bound);
-    if (status.ok()) {
-      absl::StatusOr<std::unique_ptr<RunResources>> resources = executable.acquire(context);
-      status = resources.status();
-      if (status.ok())
-        status = executable.prepare(context, **resources, raw(inputs));
-      if (status.ok()) {
-        outputs = std::move(bound);
-        return resources;
-      }
-    }
-    if (attempt > 0 || !absl::IsResourceExhausted(status))
+  std::vector<std::shared_ptr<Buffer>> bound = outputs;
+  absl::Status status = bind_outputs(executable, *context.memory, inputs, bound);
+  if (!status.ok())
+    return status;
+  absl::StatusOr<std::unique_ptr<RunResources>> resources = executable.acquire(context);
+  if (resources.ok())
+    if (status = executable.prepare(context, **resources, raw(inputs)); !status.ok())
       return status;
-    // What is under way will give memory back, and so may the arena of a larger program.
-    bound.clear();
-    synchronize();
-    trim();
-  }
+  if (resources.ok())
+    outputs = std::move(bound);
+  return resources;
 }
 
 RunContext Executor::context(bool on_executor) {
@@ -202,7 +193,11 @@ void Executor::Started::finish() {
 absl::Status Executor::submit(std::shared_ptr<Executable> executable,
                               std::vector<std::shared_ptr<Buffer>> inputs,
                               std::vector<std::shared_ptr<Buffer>> &outputs) {
-  absl::StatusOr<Started> started = start(std::move(executable), std::move(inputs), outputs);
+  absl::StatusOr<Started> started = start(executable, inputs, outputs);
+  if (absl::IsResourceExhausted(started.status())) {
+    make_room();
+    started = start(std::move(executable), std::move(inputs), outputs);
+  }
   if (started.ok())
     started->finish();
   return started.status();
@@ -320,6 +315,11 @@ void Executor::synchronize() {
   for (const std::shared_ptr<const Event> &event : elsewhere)
     event->wait().IgnoreError();
   submit([](const RunContext &) { return absl::OkStatus(); })->wait().IgnoreError();
+}
+
+void Executor::make_room() {
+  synchronize();
+  trim();
 }
 
 void Executor::stop() {

@@ -74,7 +74,7 @@ public:
   absl::StatusOr<Started> start(std::shared_ptr<Executable> executable,
                                 std::vector<std::shared_ptr<Buffer>> inputs,
                                 std::vector<std::shared_ptr<Buffer>> &outputs);
-  // start() and finish().
+  // start() and finish(); where there is no memory, once more after make_room().
   absl::Status submit(std::shared_ptr<Executable> executable,
                       std::vector<std::shared_ptr<Buffer>> inputs,
                       std::vector<std::shared_ptr<Buffer>> &outputs);
@@ -87,6 +87,8 @@ public:
   // Stops the thread after it has finished what is under way; later submissions run on their
   // caller's thread, one at a time.
   void stop();
+  // Waits for what is under way, which gives memory back, as may the arena of a larger program.
+  void make_room();
   // Gives the shared arena back.
   void trim() {
     arenas_.trim();
