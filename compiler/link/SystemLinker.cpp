@@ -157,7 +157,7 @@ absl::Status linkModel(const LinkRequest &request, const std::string &runtimeFol
   for (const RuntimeLibrary *library : request.libraries)
     if (!library->flag.empty())
       arguments.push_back(library->flag.str());
-  arguments.insert(arguments.end(), {"-lstdc++", "-l:libgomp.so.1", "-lm", "-lpthread"});
+  arguments.insert(arguments.end(), {"-lstdc++", "-lm", "-lpthread"});
 
   std::vector<llvm::StringRef> views(arguments.begin(), arguments.end());
   std::string error;

@@ -76,7 +76,7 @@ std::string build_script(const LinkOptions &options) {
          "  \"$RUNTIME/libweft_onednn.a\" \"$RUNTIME/libweft_sort.a\" \"$RUNTIME/libweft_aot.a\" "
          "-ldnnl " +
          options.libraries + (options.libraries.empty() ? "" : " ") +
-         "-lstdc++ -l:libgomp.so.1 -lm -lpthread\n";
+         "-lstdc++ -lm -lpthread\n";
 }
 
 } // namespace

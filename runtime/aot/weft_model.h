@@ -12,8 +12,8 @@
 //   if (weft_model_run(model, inputs, outputs)) puts(weft_model_error());
 //   weft_model_close(model);
 //
-// Link the object with the runtime's archive (libweft_aot.a), the C++ library and libgomp, and with
-// oneDNN where mlp.h says so.
+// Link the object with the runtime's archive (libweft_aot.a) and the C++ library, and with oneDNN
+// where mlp.h says so.
 #ifndef WEFT_AOT_MODEL_H
 #define WEFT_AOT_MODEL_H
 

@@ -40,10 +40,11 @@ private:
 
 // Spins until ready(), for at most kSpin; not at all where spinning does not pay. Returns what
 // ready() said last.
-template <typename Ready> bool spin_until(Ready ready) {
+template <typename Ready>
+bool spin_until(Ready ready, bool pays = spinning_pays.load(std::memory_order_relaxed)) {
   if (ready())
     return true;
-  if (!spinning_pays.load(std::memory_order_relaxed))
+  if (!pays)
     return false;
   thread_local SpinHistory history;
   if (!history.pays()) {

@@ -11,7 +11,6 @@
 #include "runtime/memory/memory.h"
 #include "runtime/memory/prepared_store.h"
 #include "runtime/threading/parallel_for.h"
-#include "runtime/threading/spin_limiter.h"
 
 namespace weft::runtime {
 namespace {
@@ -223,7 +222,7 @@ void Executor::enqueue(std::unique_ptr<Item> item) {
   if (stopped_) {
     // After the end of main(): nothing else runs, and the order keeps other callers out.
     lock.unlock();
-    run(std::move(item), nullptr);
+    run(std::move(item));
     return;
   }
   ++in_flight_;
@@ -251,10 +250,8 @@ void Executor::run_inline(Item &item) {
   std::erase(inline_runs_under_way_, event);
 }
 
-void Executor::run(std::unique_ptr<Item> item, SpinLimiter *spinning) {
+void Executor::run(std::unique_ptr<Item> item) {
   absl::Status status;
-  if (spinning)
-    spinning->before_run();
   if (item->executable) {
     // They came earlier in the queue, or a caller runs them now. One that failed has lost what this
     // run reads.
@@ -269,8 +266,6 @@ void Executor::run(std::unique_ptr<Item> item, SpinLimiter *spinning) {
   } else {
     status = item->work(item->context);
   }
-  if (spinning)
-    spinning->after_run(threads());
   submitted_.fetch_add(1, std::memory_order_relaxed);
   std::shared_ptr<Event> event = std::move(item->event);
   // Before the event: who waits for it may count the memory.
@@ -280,7 +275,6 @@ void Executor::run(std::unique_ptr<Item> item, SpinLimiter *spinning) {
 
 void Executor::loop() {
   pthread_setname_np(pthread_self(), "weft-executor");
-  SpinLimiter spinning;
   while (true) {
     uint32_t arrivals = arrivals_.load(std::memory_order_acquire);
     std::unique_lock lock(queue_mutex_);
@@ -298,7 +292,7 @@ void Executor::loop() {
     std::unique_ptr<Item> item = std::move(queue_.front());
     queue_.pop_front();
     lock.unlock();
-    run(std::move(item), &spinning);
+    run(std::move(item));
     lock.lock();
     --in_flight_;
     lock.unlock();
@@ -331,6 +325,8 @@ void Executor::stop() {
   arrivals_.notify_one();
   if (thread_.joinable())
     thread_.join();
+  // The caller of a later submission may have ended its pool of threads already.
+  threads_.store(1, std::memory_order_relaxed);
 }
 
 void Executor::set_threads(int threads) {

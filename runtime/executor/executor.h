@@ -20,8 +20,6 @@
 
 namespace weft::runtime {
 
-class SpinLimiter;
-
 // Submissions wait when this many are under way: each holds its inputs and outputs, and a loop that
 // reads nothing would run out of memory.
 inline constexpr int64_t kMaxInFlight = 16;
@@ -35,7 +33,7 @@ struct ExecutorStats {
   int64_t inline_runs = 0; // programs run on their caller's thread
 };
 
-// One thread, the sole user of the thread team (parallel_for) and of vendor libraries. All
+// One thread, the sole user of its pool of threads (parallel_for) and of vendor libraries. All
 // functions may be called from any thread but the executor's own.
 class Executor {
   struct Item;
@@ -129,7 +127,7 @@ private:
   void mark(Item &item);
   void enqueue(std::unique_ptr<Item> item);
   void run_inline(Item &item);
-  void run(std::unique_ptr<Item> item, SpinLimiter *spinning);
+  void run(std::unique_ptr<Item> item);
   void loop();
 
   mutable std::mutex settings_mutex_;

@@ -1,4 +1,4 @@
-// The one team of threads: libgomp's, which oneDNN uses too.
+// Work over a range, on the calling thread's pool.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,11 @@ namespace weft::runtime {
 // Part of a range, on one thread of the team. 0, or an error code.
 using RangeBody = int32_t (*)(void *data, int thread, int64_t begin, int64_t end);
 
-// Splits [0, count) at multiples of `grain` into one range for each of at most `threads` threads
-// and runs them; the caller is thread 0. Returns the error of the lowest range that failed, or 0.
-// To be called from the device's executor only: libgomp gives each calling thread a team of its
-// own.
+// Splits [0, count) at multiples of `grain` into pieces, a few for each of at most `threads`
+// threads, and runs them; the caller is thread 0. Which pieces there are depends on `threads`, who
+// runs which on chance: results must depend on neither. Returns the error of the lowest piece that
+// failed, or 0. Each calling thread has a pool of its own (thread_pool.h), so that devices'
+// executors are the ones to call it.
 int32_t parallel_for(int64_t count, int64_t grain, int threads, RangeBody body, void *data);
 
 // The processors that this process may use.
@@ -20,18 +21,5 @@ int available_processors();
 // The number of threads to use: WEFT_NUM_THREADS where it is a number from 1 to 1024, else the
 // processors that this process may use.
 int default_threads();
-
-// Sets, for the calling thread, the team size that oneDNN and other users of OpenMP see, and
-// restores it.
-class ScopedTeamSize {
-public:
-  explicit ScopedTeamSize(int threads);
-  ~ScopedTeamSize();
-  ScopedTeamSize(const ScopedTeamSize &) = delete;
-  ScopedTeamSize &operator=(const ScopedTeamSize &) = delete;
-
-private:
-  int before_;
-};
 
 } // namespace weft::runtime

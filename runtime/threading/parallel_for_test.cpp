@@ -38,12 +38,13 @@ TEST(ParallelFor, CoversTheRangeOnceInAlignedPieces) {
         for (std::atomic<int> &times : seen.times)
           EXPECT_EQ(times, 1);
         EXPECT_TRUE(seen.aligned);
-        EXPECT_LE(seen.ranges, threads);
+        // A thread that does not get to run delays the others by a part of its share.
+        EXPECT_EQ(threads > 1 && (count + grain - 1) / grain > threads, seen.ranges > threads);
         EXPECT_LE(seen.ranges, (count + grain - 1) / grain);
       }
 }
 
-TEST(ParallelFor, TheLowestRangesErrorWins) {
+TEST(ParallelFor, TheLowestPiecesErrorWins) {
   for (int i = 0; i < 50; ++i) {
     Seen seen{std::vector<std::atomic<int>>(100)};
     seen.fail_at = 100;

@@ -1,7 +1,8 @@
 // Races on purpose, for the test that no suppression hides those of Weft's own code: two threads
-// write one number without a lock. What the suppressions name (MLIR's pass manager, a team of
-// libgomp's threads) is on the stack, under Weft's code.
+// write one number without a lock. What the suppressions name (MLIR's pass manager) is on the
+// stack, under Weft's code; so is a thread of the pool.
 // Usage: race thread|pass|walk|team
+#include <atomic>
 #include <cstring>
 #include <thread>
 
@@ -66,6 +67,11 @@ int main(int argc, char **argv) {
     runtime::parallel_for(
         2, 1, 2,
         [](void *, int, int64_t, int64_t) {
+          // Lest one thread takes both pieces; relaxed, so that it orders nothing.
+          static std::atomic<int> begun{0};
+          begun.fetch_add(1, std::memory_order_relaxed);
+          while (begun.load(std::memory_order_relaxed) < 2)
+            std::this_thread::yield();
           write_without_a_lock();
           return int32_t(0);
         },

@@ -79,6 +79,8 @@ CpuBackend::compile(mlir::ModuleOp module, const CompileOptions &options, Compil
       compiler::compileToProgram(module, ours, request, &filled, &sizes);
   if (!program.ok())
     return program.status();
+  if (std::string why = libraryThreads(); filled.libraryCalls > 0 && !why.empty())
+    filled.remarks.push_back("oneDNN works on threads of its own, beside the pool's: " + why);
 
   auto start = std::chrono::steady_clock::now();
   std::vector<std::shared_ptr<const std::string>> objects;

@@ -42,4 +42,8 @@ std::string libraryVersions() {
   return library_versions();
 }
 
+std::string libraryThreads() {
+  return library_threads();
+}
+
 } // namespace weft::backends::cpu

@@ -22,5 +22,7 @@ const compiler::ProviderSet *providers();
 bool packsWeights();
 // Names and versions, for keys of caches.
 std::string libraryVersions();
+// Why libraries work on threads of their own, beside the runtime's; empty where none does.
+std::string libraryThreads();
 
 } // namespace weft::backends::cpu

@@ -4,6 +4,7 @@
 #include "backends/cpu/device/custom_entry.h"
 #include "backends/cpu/device/matmul_entry.h"
 #include "backends/cpu/device/onednn_matmul.h"
+#include "backends/cpu/device/onednn_threads.h"
 #include "backends/cpu/device/pack_entry.h"
 #include "backends/cpu/device/sort_entry.h"
 
@@ -24,6 +25,10 @@ const runtime::LibraryEntry *find_library_entry(std::string_view name) {
 
 std::string library_versions() {
   return onednn_version();
+}
+
+std::string library_threads() {
+  return onednn_own_threads();
 }
 
 } // namespace weft::backends::cpu

@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "backends/cpu/device/onednn_convolution.h"
+#include "backends/cpu/device/onednn_threads.h"
 #include "backends/cpu/device/onednn_v2_reorder.h"
 #include "runtime/executable/program.h"
-#include "runtime/threading/parallel_for.h"
 
 namespace weft::backends::cpu {
 namespace {
@@ -106,7 +106,7 @@ private:
   absl::Status copy(const OnednnV2Reorder &reorder, const void *from, void *to) const {
     if (!reorder.is_built())
       return absl::FailedPreconditionError("the convolution's weight is plain");
-    runtime::ScopedTeamSize team(copy_threads_);
+    OnednnTeam team(copy_threads_);
     return reorder.run(from, to);
   }
 
@@ -141,7 +141,7 @@ absl::Status OnednnV2Convolution::add(const_dnnl_primitive_desc_t primitive, int
   if (is_own && is_packed(*wanted)) {
     weight_bytes_ = static_cast<int64_t>(dnnl_memory_desc_get_size(wanted));
     weight_form_ = form_of(given, *wanted);
-    runtime::ScopedTeamSize team(copy_threads_);
+    OnednnTeam team(copy_threads_);
     if (absl::Status status = pack_.build(given, *wanted); !status.ok())
       return status;
     if (absl::Status status = unpack_.build(*wanted, given); !status.ok())
@@ -212,7 +212,7 @@ absl::Status OnednnV2Convolution::build(const ConvolutionProblem &p, Attempt att
     WEFT_ONEDNN(dnnl_primitive_attr_set_post_ops, attributes.get(), post_ops.get());
   }
 
-  runtime::ScopedTeamSize team(threads_);
+  OnednnTeam team(threads_);
   dnnl_convolution_desc_t operation;
   switch (p.kind) {
   case ConvolutionKind::kForward:
@@ -289,7 +289,7 @@ absl::Status OnednnV2Convolution::build(const ConvolutionProblem &p, Attempt att
 }
 
 absl::Status OnednnV2Convolution::run(std::span<void *const> operands, void *scratch) {
-  runtime::ScopedTeamSize team(threads_);
+  OnednnTeam team(threads_);
   char *memory = static_cast<char *>(scratch);
   if (scratchpad_bytes_ > 0)
     WEFT_ONEDNN(dnnl_memory_set_data_handle, scratchpad_.get(), memory);

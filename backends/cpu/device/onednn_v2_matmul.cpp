@@ -3,8 +3,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "backends/cpu/device/onednn_matmul.h"
+#include "backends/cpu/device/onednn_threads.h"
 #include "backends/cpu/device/onednn_v2_reorder.h"
-#include "runtime/threading/parallel_for.h"
 
 namespace weft::backends::cpu {
 namespace {
@@ -138,7 +138,7 @@ absl::Status OnednnV2Matmul::build(const MatmulProblem &problem, bool packed) {
   WEFT_ONEDNN(dnnl_primitive_attr_set_scratchpad_mode, attributes.get(), dnnl_scratchpad_mode_user);
   WEFT_ONEDNN(dnnl_primitive_attr_set_post_ops, attributes.get(), post_ops.get());
 
-  runtime::ScopedTeamSize team(threads_);
+  OnednnTeam team(threads_);
   dnnl_matmul_desc_t operation;
   WEFT_ONEDNN(dnnl_matmul_desc_init, &operation, &operands[0].second, &operands[1].second,
               problem.bias ? &operands[3].second : nullptr, &operands[2].second);
@@ -188,7 +188,7 @@ absl::Status OnednnV2Matmul::build_reorder(const dnnl_memory_desc_t &plain,
 absl::Status OnednnV2Matmul::pack(const void *b, void *packed) {
   if (packed_bytes_ == 0)
     return absl::FailedPreconditionError("the matmul was not created packed");
-  runtime::ScopedTeamSize team(threads_);
+  OnednnTeam team(threads_);
   return reorder_.run(b, packed);
 }
 
@@ -196,7 +196,7 @@ absl::Status OnednnV2Matmul::run(std::span<void *const> operands, void *scratch)
   for (size_t i = 0; i < arguments_.size(); ++i)
     WEFT_ONEDNN(dnnl_memory_set_data_handle, arguments_[i].memory,
                 i < operands.size() ? operands[i] : scratch);
-  runtime::ScopedTeamSize team(threads_);
+  OnednnTeam team(threads_);
   WEFT_ONEDNN(dnnl_primitive_execute, primitive_.get(), stream_,
               static_cast<int>(arguments_.size()), arguments_.data());
   return absl::OkStatus();
