@@ -60,18 +60,21 @@ float multiply() {
 TEST(OnednnThreads, WeftsCallsWorkOnThePoolAndOthersOnTheirOwn) {
   ASSERT_EQ(onednn_own_threads(), "");
   omp_set_num_threads(3);
+  int others = 0;
   // A thread of its own: what follows begins without a pool and without a team.
-  std::thread([] {
+  std::thread([&] {
+    others = threads_now(false) - 1;
     for (int round = 0; round < 20; ++round) {
       OnednnTeam team(4);
       EXPECT_EQ(multiply(), 512);
     }
     EXPECT_EQ(count_threads(true, 3), 3);
-    EXPECT_EQ(count_threads(false, 2), 2); // the test's and this one
+    EXPECT_EQ(count_threads(false, others + 1), others + 1); // and this one
   }).join();
   EXPECT_EQ(multiply(), 512);
   EXPECT_EQ(count_threads(true, 0), 0);
-  EXPECT_EQ(count_threads(false, 3), 3); // OpenMP's, the test's among them
+  // OpenMP's three, the test's among them.
+  EXPECT_EQ(count_threads(false, others + 2), others + 2);
 }
 
 TEST(OnednnThreads, AMatmulInATaskOfThePoolStaysOnItsThread) {
@@ -92,19 +95,19 @@ TEST(OnednnThreads, OpenMpOfTheProgramKeepsItsMeaning) {
   omp_set_num_threads(5);
   EXPECT_EQ(omp_get_max_threads(), 5);
   EXPECT_FALSE(omp_in_parallel());
-  struct Seen {
+  // Static: ThreadSanitizer does not see that libgomp orders its threads.
+  static struct {
     std::atomic<int> numbers{0}, arrived{0}, wrong{0};
   } seen;
   GOMP_parallel(
-      [](void *data) {
-        auto &seen = *static_cast<Seen *>(data);
+      [](void *) {
         seen.numbers |= 1 << omp_get_thread_num();
         seen.wrong += omp_get_num_threads() != 3 || !omp_in_parallel();
         ++seen.arrived;
         GOMP_barrier();
         seen.wrong += seen.arrived != 3;
       },
-      &seen, 3, 0);
+      nullptr, 3, 0);
   EXPECT_EQ(seen.numbers, 7);
   EXPECT_EQ(seen.wrong, 0);
 }
