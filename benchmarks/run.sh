@@ -1,24 +1,26 @@
 #!/bin/bash
-# benchmarks/run.sh SUITE [--peers] [--json FILE] [--threads N] [--filter TEXT]
+# benchmarks/run.sh SUITE [--peers] [--json FILE] [--threads N] [--filter TEXT] [--busy N]
 # Runs a suite and writes one JSON object a line (to stdout, or appended to FILE); a table for
 # people goes to stderr. With --peers, other frameworks are measured beside Weft in the same run,
-# taking turns; they live in a Python environment that this script makes.
+# taking turns; they live in a Python environment that this script makes. --busy (ops, cnn): each
+# case also beside N processes that never rest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 usage() {
-  echo "usage: benchmarks/run.sh overhead|train|ops|cnn [--peers] [--json FILE] [--threads N] [--filter TEXT]" >&2
+  echo "usage: benchmarks/run.sh overhead|train|ops|cnn [--peers] [--json FILE] [--threads N] [--filter TEXT] [--busy N]" >&2
   exit 2
 }
 suite=${1:-}
 [ $# -gt 0 ] && shift
-peers=0 json="" threads="" filter=""
+peers=0 json="" threads="" filter="" busy=0
 while [ $# -gt 0 ]; do
   case $1 in
     --peers) peers=1 ;;
     --json) [ $# -gt 1 ] || usage; json=$(realpath -m "$2"); shift ;;
     --threads) [ $# -gt 1 ] || usage; threads=$2; shift ;;
     --filter) [ $# -gt 1 ] || usage; filter=$2; shift ;;
+    --busy) [ $# -gt 1 ] || usage; busy=$2; shift ;;
     *) usage ;;
   esac
   shift
@@ -31,9 +33,9 @@ threads=${threads:-2}
 export WEFT_NUM_THREADS=$threads OMP_NUM_THREADS=$threads
 venv=.venv-peers
 make_venv() {
-  [ -x $venv/bin/python ] && $venv/bin/python -c 'import torch' 2>/dev/null && return
-  echo "benchmarks/run.sh: installing torch into $venv" >&2
-  python3 -m venv $venv >&2 && $venv/bin/pip install --quiet torch numpy >&2 ||
+  [ -x $venv/bin/python ] && $venv/bin/python -c 'import torch, onnx, onnxruntime' 2>/dev/null && return
+  echo "benchmarks/run.sh: installing torch and ONNX Runtime into $venv" >&2
+  python3 -m venv $venv >&2 && $venv/bin/pip install --quiet torch numpy onnx onnxruntime >&2 ||
     { echo "benchmarks/run.sh: cannot install the peers (python3-venv and access to PyPI are needed)" >&2; exit 1; }
 }
 
@@ -61,10 +63,11 @@ case $suite in
       make_venv
       contestants+=(--contestant "torch-eager=$venv/bin/python benchmarks/$suite/peers.py eager"
                     --contestant "torch-compile=$venv/bin/python benchmarks/$suite/peers.py compile")
+      [ $suite = cnn ] && contestants+=(--contestant "onnxruntime=$venv/bin/python benchmarks/cnn/peers.py onnx")
     fi
     for count in ${counts:-$threads}; do
       WEFT_NUM_THREADS=$count OMP_NUM_THREADS=$count \
-        bazel-bin/benchmarks/$suite/$suite --threads "$count" --filter "$filter" "${arguments[@]}" "${contestants[@]}"
+        bazel-bin/benchmarks/$suite/$suite --threads "$count" --filter "$filter" --busy "$busy" "${arguments[@]}" "${contestants[@]}"
     done
     ;;
 esac

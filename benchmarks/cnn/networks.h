@@ -18,4 +18,12 @@ nn::Sequential resnet50(int64_t classes);
 // at least 32 -> logits.
 nn::Sequential mobilenet(int64_t classes);
 
+// SqueezeNet 1.1 (Iandola et al. 2016, and the smaller one that its authors gave later). images:
+// float32 [batch, 3, H, W], H and W at least 32 -> logits.
+nn::Sequential squeezenet(int64_t classes);
+
+// The first half of EfficientNet-B0 (Tan and Le 2019, table 1), whose first block expands as well.
+// images: float32 [batch, 3, H, W], H and W at least 32 -> logits.
+nn::Sequential efficientnet(int64_t classes);
+
 } // namespace weft::benchmarks

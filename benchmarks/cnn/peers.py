@@ -1,7 +1,9 @@
-"""PyTorch's side of the suite `cnn`: the networks of networks.cpp and the cases of cases.cpp by name.
+"""The peers' side of the suite `cnn`: the networks of networks.cpp and the cases of cases.cpp by name.
 
-Usage: peers.py eager|compile. Speaks the protocol of benchmarks/common/contestant.h.
+Usage: peers.py eager|compile|onnx. Speaks the protocol of benchmarks/common/contestant.h. `onnx`: what PyTorch exports, on
+ONNX Runtime; it has no training.
 """
+import io
 import os
 import sys
 import time
@@ -10,7 +12,8 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-CLASSES, IMAGE = 1000, 224
+CLASSES, IMAGE, SMALL_IMAGE = 1000, 224, 64
+THREADS = int(os.environ.get("WEFT_NUM_THREADS", "2"))
 
 
 def conv_norm(inputs, outputs, kernel, stride, activation, groups=1):
@@ -40,6 +43,33 @@ class InvertedResidual(nn.Module):
         return x + self.body(x) if self.adds else self.body(x)
 
 
+class Fire(nn.Module):
+    def __init__(self, inputs, narrow, outputs):
+        super().__init__()
+        self.squeeze, self.one = nn.Conv2d(inputs, narrow, 1), nn.Conv2d(narrow, outputs, 1)
+        self.three = nn.Conv2d(narrow, outputs, 3, padding=1)
+
+    def forward(self, x):
+        y = F.relu(self.squeeze(x), inplace=True)
+        return torch.cat((F.relu(self.one(y), inplace=True), F.relu(self.three(y), inplace=True)), 1)
+
+
+class WeightedResidual(nn.Module):
+    def __init__(self, inputs, outputs, kernel, stride, expansion):
+        super().__init__()
+        inner = inputs * expansion
+        self.expand = conv_norm(inputs, inner, 1, 1, nn.SiLU)
+        self.depthwise = conv_norm(inner, inner, kernel, stride, nn.SiLU, inner)
+        self.narrow, self.weigh = nn.Conv2d(inner, inputs // 4, 1), nn.Conv2d(inputs // 4, inner, 1)
+        self.project = conv_norm(inner, outputs, 1, 1, None)
+        self.adds = inputs == outputs and stride == 1
+
+    def forward(self, x):
+        y = self.depthwise(self.expand(x))
+        y = self.project(y * torch.sigmoid(self.weigh(F.silu(self.narrow(y.mean((2, 3), keepdim=True))))))
+        return x + y if self.adds else y
+
+
 class MeanOfPixels(nn.Module):
     def forward(self, x):
         return x.mean((2, 3))
@@ -63,19 +93,55 @@ def mobilenet():
     return nn.Sequential(*layers, conv_norm(inputs, 1280, 1, 1, nn.ReLU6), MeanOfPixels(), nn.Linear(1280, CLASSES))
 
 
+def squeezenet():
+    halve = nn.MaxPool2d(3, 2)
+    layers, inputs = [nn.Conv2d(3, 64, 3, 2), nn.ReLU(inplace=True), halve], 64
+    for width in (1, 1, 2, 2, 3, 3, 4, 4):
+        if (inputs, width) in ((128, 2), (256, 3)):
+            layers.append(halve)
+        layers.append(Fire(inputs, 16 * width, 64 * width))
+        inputs = 128 * width
+    return nn.Sequential(*layers, nn.Conv2d(inputs, CLASSES, 1), nn.ReLU(inplace=True), MeanOfPixels())
+
+
+def efficientnet():
+    layers, inputs = [conv_norm(3, 32, 3, 2, nn.SiLU)], 32
+    for expansion, outputs, kernel, blocks, stride in ((1, 16, 3, 1, 1), (6, 24, 3, 2, 2), (6, 40, 5, 2, 2), (6, 80, 3, 3, 2)):
+        for i in range(blocks):
+            layers.append(WeightedResidual(inputs, outputs, kernel, stride if i == 0 else 1, expansion))
+            inputs = outputs
+    return nn.Sequential(*layers, conv_norm(inputs, 320, 1, 1, nn.SiLU), MeanOfPixels(), nn.Linear(320, CLASSES))
+
+
+def onnx_inference(net, images):
+    import onnxruntime
+    file = io.BytesIO()
+    torch.onnx.export(net, (images,), file, dynamo=False, input_names=["images"])
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = THREADS
+    session = onnxruntime.InferenceSession(file.getvalue(), options, providers=["CPUExecutionProvider"])
+    given = {"images": images.numpy()}
+    return lambda: session.run(None, given)
+
+
 def make_case(mode, name):
     network, kind, batch = name.split("_")
     torch.manual_seed(1)
-    net = {"resnet18": resnet18, "mobilenet": mobilenet}[network]()
-    images = torch.rand(int(batch), 3, IMAGE, IMAGE)
+    net = {"resnet18": resnet18, "mobilenet": mobilenet, "squeezenet": squeezenet, "efficientnet": efficientnet}[network]()
+    pixels = SMALL_IMAGE if network == "efficientnet" else IMAGE
+    images = torch.rand(int(batch), 3, pixels, pixels)
     if kind == "inference":
         net.eval()
+        if mode == "onnx":
+            return onnx_inference(net, images)
         forward = torch.compile(net) if mode == "compile" else net
 
         def infer():
             with torch.no_grad():
                 forward(images)
         return infer
+    if mode == "onnx":
+        return None
     classes = torch.randint(CLASSES, (int(batch),))
     optimizer = torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9, foreach=True)
     forward = torch.compile(net) if mode == "compile" else net
@@ -90,7 +156,7 @@ def make_case(mode, name):
 
 
 def main():
-    torch.set_num_threads(int(os.environ.get("WEFT_NUM_THREADS", "2")))
+    torch.set_num_threads(THREADS)
     work = None
     print("ready 0", flush=True)
     for line in sys.stdin:
@@ -98,6 +164,9 @@ def main():
         start = time.perf_counter()
         if word == "case":
             work = make_case(sys.argv[1], argument)
+            if work is None:
+                print("none", flush=True)
+                continue
             for _ in range(3):
                 work()
             print("ready", time.perf_counter() - start, flush=True)

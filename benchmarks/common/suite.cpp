@@ -1,10 +1,15 @@
 #include "benchmarks/common/suite.h"
 
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <csignal>
 #include <iostream>
 #include <limits>
 #include <map>
@@ -19,9 +24,15 @@ namespace {
 
 struct Options {
   std::string json, filter;
-  int threads = 2;
+  int threads = 2, busy = 0;
   std::vector<std::string> contestants;
 };
+
+std::string rounded(double ratio) {
+  char text[32];
+  std::snprintf(text, sizeof text, ratio < 10 ? "%.2f" : "%.1f", ratio);
+  return text;
+}
 
 // What is printed at the end: the judged contestant's time divided by each other's.
 class Ratios {
@@ -77,17 +88,50 @@ private:
     double logs = 0;
     int cases = 0;
   };
-  static std::string rounded(double ratio) {
-    char text[32];
-    std::snprintf(text, sizeof text, ratio < 10 ? "%.2f" : "%.1f", ratio);
-    return text;
-  }
-
   const Suite &suite_;
   std::vector<std::string> impls_, lines_;
   std::map<std::pair<std::string, size_t>, Mean> means_; // by group and contestant
   int lost_ = 0;
 };
+
+// Processes that never rest, as long as this lives.
+class BusyProcesses {
+public:
+  explicit BusyProcesses(int count) {
+    for (int i = 0; i < count; ++i) {
+      pid_t process = fork();
+      if (process == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (volatile uint64_t n = 0;; n = n + 1) {}
+      }
+      if (process > 0)
+        processes_.push_back(process);
+    }
+  }
+  ~BusyProcesses() {
+    for (pid_t process : processes_) {
+      kill(process, SIGKILL);
+      waitpid(process, nullptr, 0);
+    }
+  }
+  BusyProcesses(const BusyProcesses &) = delete;
+  BusyProcesses &operator=(const BusyProcesses &) = delete;
+
+private:
+  std::vector<pid_t> processes_;
+};
+
+// Seconds of a run beside busy processes: the median of `rounds` turns, since here what disturbs is
+// what is measured. Turns follow each other, so that a turn of one contestant ends in peace.
+double beside_busy(const Suite &suite, Contestant &contestant, int processes) {
+  BusyProcesses busy(processes);
+  double one = contestant.run(1);
+  auto runs = std::clamp<int64_t>(static_cast<int64_t>(suite.seconds_per_turn / one), 1, 2000);
+  std::vector<double> turns;
+  for (int round = 0; round < suite.rounds; ++round)
+    turns.push_back(contestant.run(runs) / static_cast<double>(runs));
+  return median(turns);
+}
 
 // The threads of the contestant whose turn has ended go on spinning for some 15 ms (libgomp), on
 // the processors of the next one.
@@ -103,6 +147,8 @@ void run(const Suite &suite, const Options &options) {
     impls.push_back(contestants.back()->impl());
   }
   Ratios ratios(suite, impls);
+  std::string metric = "time beside " + std::to_string(options.busy) + " busy processes";
+  std::vector<std::string> slowdowns;
   int cases = 0;
   for (const std::string &name : suite.cases) {
     if ((suite.group(name) + "/" + name).find(options.filter) == std::string::npos)
@@ -138,10 +184,26 @@ void run(const Suite &suite, const Options &options) {
         report.add({suite.name, name, impls[i], "time", "ms", 1e3 * best[i], options.threads,
                     suite.batch(name)});
     ratios.add(name, best);
+    if (options.busy == 0)
+      continue;
+    slowdowns.push_back(name + ":");
+    for (size_t i = 0; i < contestants.size(); ++i) {
+      if (runs[i] == 0)
+        continue;
+      std::this_thread::sleep_for(kBetweenTurns);
+      double beside = beside_busy(suite, *contestants[i], options.busy);
+      report.add({suite.name, name, impls[i], metric, "ms", 1e3 * beside, options.threads,
+                  suite.batch(name)});
+      slowdowns.back() += "  " + impls[i] + " " + rounded(beside / best[i]);
+    }
   }
   if (cases == 0)
     throw std::runtime_error("no GROUP/CASE has '" + options.filter + "' in its name");
   ratios.print(options.threads);
+  if (options.busy > 0)
+    std::fprintf(stderr, "\n  %s / time alone:\n", metric.c_str());
+  for (const std::string &line : slowdowns)
+    std::fprintf(stderr, "  %s\n", line.c_str());
 }
 
 } // namespace
@@ -153,6 +215,8 @@ int run_suite(Suite suite, int argc, char **argv) {
   app.add_option("--threads", options.threads, "that the contestants were told to use");
   app.add_option("--rounds", suite.rounds, "turns of each contestant a case")
       ->check(CLI::PositiveNumber);
+  app.add_option("--busy", options.busy, "time each case also beside this many busy processes")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--filter", options.filter, "only cases with this in GROUP/CASE");
   app.add_option("--contestant", options.contestants,
                  "IMPL=COMMAND, as often as there are; the first is the one to judge")

@@ -25,7 +25,8 @@ struct Suite {
 };
 
 // The main function of a suite's program: --contestant IMPL=COMMAND as often as there are, the
-// first is the one to judge; --json FILE, --threads N, --rounds N, --filter TEXT (of GROUP/CASE).
+// first is the one to judge; --json FILE, --threads N, --rounds N, --filter TEXT (of GROUP/CASE),
+// --busy N: each case also beside N processes that never rest, and how much slower it is there.
 // Prints the first one's time divided by the others', a line a case, and geometric means, a line a
 // group; a ratio above 1 to the judge is marked.
 int run_suite(Suite suite, int argc, char **argv);
