@@ -25,12 +25,14 @@ namespace {
 namespace fs = std::filesystem;
 constexpr const char *kWorker = "tests/programs/fault_worker";
 
-// Fails one allocation, the given one.
+// Fails the given allocation and all that follow, so that a further attempt finds no memory either.
 class FailingAllocator : public runtime::Allocator {
 public:
   absl::StatusOr<void *> allocate(int64_t bytes, int64_t alignment) override {
-    if (until_failure_-- == 0)
+    if (until_failure_ == 0)
       return absl::ResourceExhaustedError("this allocation was told to fail");
+    if (until_failure_ > 0)
+      --until_failure_;
     return system_.allocate(bytes, alignment);
   }
   void free(void *pointer, int64_t bytes) override {
@@ -39,7 +41,7 @@ public:
   runtime::AllocatorStats stats() const override {
     return system_.stats();
   }
-  void fail_at(int64_t allocation) {
+  void fail_from(int64_t allocation) {
     until_failure_ = allocation;
   }
 
@@ -82,7 +84,7 @@ TEST(Faults, EveryAllocationOfATrainingStepFailsInTurn) {
     // A batch of another size: its program takes an arena of its own.
     training.x = Tensor::from(std::vector<float>(35, -0.5f), {7, 5});
     training.y = Tensor::from(std::vector<int64_t>{2, 1, 0, 2, 1, 0, 2});
-    allocator->fail_at(failing);
+    allocator->fail_from(failing);
     Tensor loss;
     try {
       loss = nn::cross_entropy(training.model(training.x), training.y);
@@ -97,7 +99,7 @@ TEST(Faults, EveryAllocationOfATrainingStepFailsInTurn) {
            {"out of memory: ", " asked for ", "; in use ", ", by ", "told to fail"})
         EXPECT_NE(error.message().find(part), std::string::npos) << error.what();
     }
-    allocator->fail_at(-1);
+    allocator->fail_from(-1);
     return training.numbers(loss); // what was recorded is still there: asking again computes it
   };
   bool failed = false;

@@ -107,6 +107,7 @@ private:
     EXPECT_EQ(losses_of(jitted), called) << name << ", jitted";
     put_back();
     EXPECT_EQ(losses_of([&] { return traced.run({})[0]; }), called) << name << ", traced";
+    put_back();
   }
 };
 
