@@ -27,8 +27,11 @@ struct CompileOptions {
   std::string output = {}; // path; an object and a library get a C header beside it
   std::string target = "cpu";
   std::string cpu = {};       // LLVM's name of the processor, "" for this machine's
-  bool embed_weights = true;  // false: weights stand in OUTPUT.safetensors
+  bool embed_weights = true;  // false: weights and state stand in OUTPUT.safetensors
   std::string name = "model"; // prefix of the C functions
+  // Objects or archives with the kernels of users that the program calls, for a library or an
+  // executable: they define weft_kernel_plugin, as a plugin of kernels does (weft/extend.h).
+  std::vector<std::string> link = {};
 };
 
 // How a program is stored: MLIR's text, for reading and editing, or its bytecode, which is smaller
@@ -78,7 +81,7 @@ public:
   // op without a derivative.
   Program differentiate(const DifferentiateOptions &options = {},
                         Location location = Location::current()) const;
-  // Compiles ahead of time and writes options.output.
+  // Compiles ahead of time and writes options.output: weft::compile() with one entry, "main".
   void compile(const CompileOptions &options, Location location = Location::current()) const;
 
   // What run() takes: the shapes of the inputs, in order.
@@ -91,8 +94,29 @@ public:
   std::vector<DType> output_dtypes() const;
 
 private:
+  friend void compile(const std::vector<std::pair<std::string, Program>> &entries,
+                      const CompileOptions &options, Location location);
   std::shared_ptr<recorder::ProgramImpl> impl_;
 };
+
+// Compiles programs into one model, and writes options.output. Each is an entry, which is called by
+// its name (runtime/aot/weft_model.h); the first one is what an executable runs where none is
+// named.
+//
+//   weft::StateNames names = {{"model", model}, {"optimizer", optimizer}};
+//   weft::compile({{"train", weft::trace(step, {x, y}, names)},
+//                  {"predict", weft::trace(model, {x}, names)}},
+//                 {.output = "trainer"});
+//
+// The model keeps the programs' state, beginning with what they keep now: a run of an entry that
+// writes it changes it. State and captured tensors of one name are one tensor, so that an entry
+// reads what another has learned; name them alike where they are traced. What no entry writes is a
+// constant. Inputs that a program writes are not written: their new values are outputs behind its
+// own. Errors: no entry, or a name that is no C identifier or is there twice; tensors of one name
+// that differ in shape or dtype, or, where none writes them, in value; state without a name in two
+// entries; kernels of users that options.link lacks; a file that cannot be written.
+void compile(const std::vector<std::pair<std::string, Program>> &entries,
+             const CompileOptions &options, Location location = Location::current());
 
 namespace recorder {
 

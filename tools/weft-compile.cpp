@@ -131,6 +131,9 @@ int main(int argc, char **argv) {
   app.add_option("--weights-mode", flags.weightsMode,
                  "embed the weights, or put them beside the output")
       ->capture_default_str();
+  app.add_option("--link", flags.options.link,
+                 "objects of kernels of users that the program calls; they define "
+                 "weft_kernel_plugin");
   app.add_option("--dump-dir", flags.options.compile.dumpDir, "folder for the IR of each phase")
       ->envname("WEFT_DUMP_DIR");
   app.add_option("--runtime-dir", flags.options.runtimeFolder, "folder of libweft_aot.a");

@@ -6,12 +6,16 @@
 //   y.npy -
 #include <CLI/CLI.hpp>
 #include <cstring>
+#include <map>
 
 #include "compiler/backend/Backend.h"
 #include "compiler/plugin/Plugin.h"
 #include "dialects/weft/ir/BytecodeFile.h"
+#include "dialects/weft/ir/HostTensor.h"
 #include "dialects/weft/ir/TypeAdvice.h"
 #include "dialects/weft/ir/Weft.h"
+#include "dialects/weft/state/StateAttributes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
 #include "runtime/executor/device.h"
@@ -31,6 +35,7 @@ struct Options {
   std::string backend = "cpu";
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
+  int64_t steps = 1;
   bool report = false;
   compiler::CompileOptions compile;
 };
@@ -73,20 +78,50 @@ absl::StatusOr<Inputs> readInputs(const std::vector<std::string> &paths) {
   return inputs;
 }
 
+// What the program keeps from run to run (dialects/weft/state), by argument and by result.
+struct State {
+  std::map<size_t, ir::HostTensor> initial;
+  std::map<size_t, std::pair<size_t, std::string>> writes; // result: argument, name
+
+  explicit State(mlir::func::FuncOp main) {
+    std::map<size_t, std::string> names;
+    for (unsigned i = 0; main && i < main.getNumArguments(); ++i) {
+      auto name = main.getArgAttrOfType<mlir::StringAttr>(i, ir::kStateAttr);
+      auto value = main.getArgAttrOfType<mlir::ElementsAttr>(i, ir::kInitialAttr);
+      if (!name || !value || value.getType() != main.getArgumentTypes()[i])
+        continue;
+      names.emplace(i, name.str());
+      initial.emplace(i, ir::HostTensor::from(value));
+      main.removeArgAttr(i, ir::kInitialAttr);
+    }
+    for (unsigned i = 0; main && i < main.getNumResults(); ++i)
+      if (auto argument = main.getResultAttrOfType<mlir::IntegerAttr>(i, ir::kWritesAttr))
+        if (auto known = names.find(static_cast<size_t>(argument.getInt())); known != names.end())
+          writes.emplace(i, *known);
+  }
+};
+
 absl::StatusOr<std::vector<std::shared_ptr<runtime::Buffer>>>
-bindInputs(const runtime::Executable &executable, const Inputs &inputs, runtime::Memory &memory) {
+bindInputs(const runtime::Executable &executable, const Inputs &inputs, const State &state,
+           runtime::Memory &memory) {
   auto specs = executable.input_specs();
-  if (specs.size() != inputs.arrays.size()) {
+  if (specs.size() != inputs.arrays.size() + state.initial.size()) {
     std::string wanted;
-    for (const auto &spec : specs)
-      wanted += (wanted.empty() ? "" : ", ") + runtime::shape_text(spec.dtype, spec.dims);
-    return invalid("@main takes " + std::to_string(specs.size()) + " inputs (" + wanted + "), " +
-                   std::to_string(inputs.arrays.size()) +
+    for (size_t i = 0; i < specs.size(); ++i)
+      if (!state.initial.count(i))
+        wanted += (wanted.empty() ? "" : ", ") + runtime::shape_text(specs[i].dtype, specs[i].dims);
+    return invalid("@main takes " + std::to_string(specs.size() - state.initial.size()) +
+                   " inputs (" + wanted + "), " + std::to_string(inputs.arrays.size()) +
                    " are given; name a file for each, in order, by --input");
   }
   std::vector<std::shared_ptr<runtime::Buffer>> buffers;
+  size_t next = 0;
   for (size_t i = 0; i < specs.size(); ++i) {
-    const runtime::ArrayView &array = inputs.arrays[i];
+    runtime::ArrayView array;
+    if (auto kept = state.initial.find(i); kept != state.initial.end())
+      array = {"", kept->second.dtype, kept->second.shape, kept->second.bytes};
+    else
+      array = inputs.arrays[next++];
     if (array.dtype != specs[i].dtype || array.dims != specs[i].dims)
       return invalid("input " + std::to_string(i) + " (" + array.name + ") is " +
                      runtime::shape_text(array.dtype, array.dims) + ", but @main takes " +
@@ -102,6 +137,7 @@ bindInputs(const runtime::Executable &executable, const Inputs &inputs, runtime:
 }
 
 absl::Status writeOutputs(const Options &options, const runtime::Executable &executable,
+                          const State &state,
                           const std::vector<std::shared_ptr<runtime::Buffer>> &buffers) {
   auto specs = executable.output_specs();
   std::vector<runtime::ArrayView> arrays;
@@ -109,7 +145,8 @@ absl::Status writeOutputs(const Options &options, const runtime::Executable &exe
     if (absl::Status status = buffers[i]->wait(); !status.ok())
       return status;
     runtime::ArrayView array;
-    array.name = "output" + std::to_string(i);
+    auto kept = state.writes.find(i);
+    array.name = kept == state.writes.end() ? "output" + std::to_string(i) : kept->second.second;
     array.dtype = specs[i].dtype;
     array.dims = specs[i].dims;
     array.bytes = {static_cast<const std::byte *>(buffers[i]->data()),
@@ -117,7 +154,9 @@ absl::Status writeOutputs(const Options &options, const runtime::Executable &exe
     arrays.push_back(std::move(array));
   }
   if (options.outputs.empty()) {
-    for (const runtime::ArrayView &array : arrays) {
+    for (const auto &[i, array] : llvm::enumerate(arrays)) {
+      if (state.writes.count(i))
+        llvm::outs() << array.name << ": ";
       llvm::outs() << runtime::shape_text(array.dtype, array.dims) << "\n";
       llvm::outs() << runtime::array_text(array) << "\n";
     }
@@ -125,14 +164,17 @@ absl::Status writeOutputs(const Options &options, const runtime::Executable &exe
   }
   if (options.outputs.size() == 1 && endsWith(options.outputs[0], ".safetensors"))
     return runtime::write_safetensors(options.outputs[0], arrays);
-  if (options.outputs.size() != arrays.size())
+  size_t results = arrays.size() - state.writes.size();
+  if (options.outputs.size() != results)
     return invalid(
-        "@main has " + std::to_string(arrays.size()) + " results, " +
+        "@main has " + std::to_string(results) + " results, " +
         std::to_string(options.outputs.size()) +
         " --output files are given; name one .npy file for each, or one .safetensors file for all");
-  for (size_t i = 0; i < arrays.size(); ++i)
-    if (absl::Status status = runtime::write_npy(options.outputs[i], arrays[i]); !status.ok())
-      return status;
+  for (size_t i = 0, next = 0; i < arrays.size(); ++i)
+    if (!state.writes.count(i))
+      if (absl::Status status = runtime::write_npy(options.outputs[next++], arrays[i]);
+          !status.ok())
+        return status;
   return absl::OkStatus();
 }
 
@@ -170,6 +212,7 @@ absl::Status run(const Options &options) {
   if (!module)
     return invalid(options.program + " is not a program that weft-run can read: " + diagnostics);
 
+  State state(module->lookupSymbol<mlir::func::FuncOp>("main"));
   compiler::CompileReport report;
   auto executable = (*backend)->compile(*module, options.compile, &report);
   if (!executable.ok())
@@ -182,13 +225,21 @@ absl::Status run(const Options &options) {
                  << report.plan.arenaBytes << " B, compiled in " << report.milliseconds << " ms\n";
 
   runtime::Device &device = runtime::cpu_device();
-  auto buffers = bindInputs(**executable, *inputs, *device.memory());
+  auto buffers = bindInputs(**executable, *inputs, state, *device.memory());
   if (!buffers.ok())
     return buffers.status();
-  std::vector<std::shared_ptr<runtime::Buffer>> outputs((*executable)->output_specs().size());
-  if (absl::Status status = device.executor().submit(*executable, *buffers, outputs); !status.ok())
-    return status;
-  return writeOutputs(options, **executable, outputs);
+  std::vector<std::shared_ptr<runtime::Buffer>> outputs;
+  for (int64_t step = 0; step < options.steps; ++step) {
+    // A result that is an argument, unchanged, is its buffer: nothing here is written in place.
+    for (const auto &[result, argument] : state.writes)
+      if (step > 0)
+        (*buffers)[argument.first] = outputs[result];
+    outputs.assign((*executable)->output_specs().size(), nullptr);
+    if (absl::Status status = device.executor().submit(*executable, *buffers, outputs);
+        !status.ok())
+      return status;
+  }
+  return writeOutputs(options, **executable, state, outputs);
 }
 
 } // namespace
@@ -210,6 +261,10 @@ int main(int argc, char **argv) {
   for (const std::string &backend : compiler::backendNames())
     known += (known.empty() ? "" : ", ") + backend;
   app.add_option("--backend", options.backend, "what runs it: " + known)->capture_default_str();
+  app.add_option("--steps", options.steps,
+                 "runs so often; what the program keeps goes from one run to the next")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_flag("--report", options.report, "says on standard error what was compiled");
   app.add_flag("!--no-fuse", options.compile.fuse, "each op becomes a kernel of its own");
   app.add_flag("!--no-claim", options.compile.claim, "no vendor library is called");

@@ -1,23 +1,15 @@
 #include "compiler/link/Aot.h"
 
-#include <map>
+#include <memory>
 
-#include "compiler/claim/Passes.h"
 #include "compiler/codegen/Codegen.h"
-#include "compiler/link/BuildProgram.h"
-#include "compiler/link/KernelCompiler.h"
+#include "compiler/link/AotEntry.h"
 #include "compiler/link/ModelCode.h"
 #include "compiler/link/SystemLinker.h"
-#include "compiler/pipeline/Pipeline.h"
-#include "compiler/plan/Extract.h"
-#include "dialects/weft/ir/Attributes.h"
-#include "dialects/weft/ir/DiagnosticCollector.h"
-#include "dialects/weft/ir/Weft.h"
-#include "runtime/executable/library_call.h"
 #include "runtime/io/files.h"
 #include "runtime/io/safetensors.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
@@ -27,6 +19,7 @@
 namespace weft::compiler {
 namespace {
 
+// The artifact: entries, what they share, and the files that they become.
 class AotCompilation {
 public:
   AotCompilation(mlir::ModuleOp module, const AotOptions &options)
@@ -35,14 +28,10 @@ public:
   absl::StatusOr<AotResult> run() {
     if (absl::Status status = prepare(); !status.ok())
       return status;
-    if (options_.emit == Emit::Weft)
-      return emitWeft();
     if (absl::Status status = compile(); !status.ok())
       return status;
-    if (options_.emit == Emit::Plan)
-      return finish(writeText(printed(module_) + (prepare_ ? printed(*prepare_) : "")));
-    if (absl::Status status = bindWeights(); !status.ok())
-      return status;
+    if (options_.emit == Emit::Weft || options_.emit == Emit::Plan)
+      return finish(writeText(text()));
     if (absl::Status status = makeObject(); !status.ok())
       return status;
     switch (options_.emit) {
@@ -59,9 +48,8 @@ public:
 
 private:
   absl::Status prepare() {
-    auto main = module_.lookupSymbol<mlir::func::FuncOp>("main");
-    if (!main)
-      return absl::InvalidArgumentError("the module has no func.func @main to compile");
+    if (absl::Status status = findEntries(); !status.ok())
+      return status;
     name_ = cIdentifier(options_.name.empty() ? llvm::sys::path::stem(options_.output)
                                               : llvm::StringRef(options_.name));
     if (name_.empty())
@@ -72,18 +60,8 @@ private:
         !isCode(options_.emit))
       return absl::InvalidArgumentError(
           "objects, libraries and executables cannot go to stdout; name an output file");
-    llvm::StringSet<> known;
-    for (unsigned i = 0; i < main.getNumArguments(); ++i) {
-      // Inputs belong to whoever runs the model.
-      main.removeArgAttr(i, ir::kDonatableAttr);
-      if (auto parameter = main.getArgAttrOfType<mlir::StringAttr>(i, ir::kParameterAttr))
-        known.insert(parameter.getValue());
-    }
-    for (const AotWeight &weight : options_.weights)
-      if (!known.contains(weight.name))
-        return absl::InvalidArgumentError("there is a weight '" + weight.name +
-                                          "', but @main has no argument with weft.parameter = \"" +
-                                          weight.name + "\"");
+    if (absl::Status status = shareHeld(); !status.ok())
+      return status;
     target_ = TargetInfo::host();
     if (options_.device) {
       // The host's processor only starts the device: its object, which holds no code, is for any of
@@ -102,144 +80,110 @@ private:
     return target_.checkUsable();
   }
 
-  absl::StatusOr<AotResult> emitWeft() {
-    ir::DiagnosticCollector diagnostics(module_.getContext());
-    Pipeline pipeline(options_.compile, options_.providers, &result_.report);
-    if (mlir::failed(pipeline.run(module_, Phase::Import, Phase::Fuse)))
-      return absl::InternalError(diagnostics.failure("compilation failed"));
-    return finish(writeText(printed(module_)));
+  // The module itself, or each of those that it holds.
+  absl::Status findEntries() {
+    for (mlir::ModuleOp module : llvm::make_early_inc_range(module_.getOps<mlir::ModuleOp>())) {
+      std::string name = module.getSymName().value_or("").str();
+      if (name.empty() || name != cIdentifier(name))
+        return absl::InvalidArgumentError("an entry is named '" + name +
+                                          "'; it must be a C identifier");
+      if (llvm::any_of(entries_, [&](const auto &entry) { return entry->name() == name; }))
+        return absl::InvalidArgumentError("two entries are named '" + name + "'");
+      module->remove();
+      modules_.emplace_back(module);
+      entries_.push_back(std::make_unique<AotEntry>(name, module));
+    }
+    if (entries_.empty())
+      entries_.push_back(std::make_unique<AotEntry>("main", module_));
+    for (const std::unique_ptr<AotEntry> &entry : entries_)
+      if (absl::Status status = entry->read(); !status.ok())
+        return entries_.size() == 1
+                   ? status
+                   : absl::Status(status.code(), "the entry '" + entry->name() +
+                                                     "': " + std::string(status.message()));
+    return absl::OkStatus();
+  }
+
+  // One tensor for each name that entries hold.
+  absl::Status shareHeld() {
+    for (const std::unique_ptr<AotEntry> &entry : entries_)
+      for (AotEntry::Held &held : entry->held()) {
+        auto [it, fresh] = numbers_.try_emplace(held.name, shared_.size());
+        if (fresh)
+          shared_.push_back(
+              {{held.name, held.dtype, held.dims, false, std::nullopt}, entry->name()});
+        Shared &shared = shared_[it->second];
+        HeldTensor &tensor = shared.tensor;
+        ++shared.entries;
+        if (tensor.dtype != held.dtype || tensor.dims != held.dims)
+          return absl::InvalidArgumentError(
+              "the entries hold different tensors of one name: '" + held.name + "' is " +
+              tensorText(tensor.dtype, tensor.dims) + " in '" + shared.first + "', but " +
+              tensorText(held.dtype, held.dims) + " in '" + entry->name() + "'");
+        tensor.isState |= held.isState;
+        if (!tensor.value && held.initial)
+          tensor.value = {reinterpret_cast<const char *>(held.initial->bytes.data()),
+                          held.initial->bytes.size()};
+      }
+    for (const AotWeight &weight : options_.weights) {
+      auto known = numbers_.find(weight.name);
+      if (known == numbers_.end())
+        return absl::InvalidArgumentError("there is a weight '" + weight.name +
+                                          "', but @main has no argument with weft.parameter = \"" +
+                                          weight.name + "\"");
+      HeldTensor &tensor = shared_[known->second].tensor;
+      if (weight.dtype != tensor.dtype || weight.dims != tensor.dims)
+        return absl::InvalidArgumentError(
+            "the weight '" + weight.name + "' is " + tensorText(weight.dtype, weight.dims) +
+            ", but the model takes " + tensorText(tensor.dtype, tensor.dims));
+      tensor.value = weight.bytes;
+    }
+    for (const std::unique_ptr<AotEntry> &entry : entries_) {
+      for (AotEntry::Held &held : entry->held())
+        held.isState = of(held).tensor.isState;
+      entry->mark();
+    }
+    return absl::OkStatus();
   }
 
   absl::Status compile() {
-    registerCodegenDialects(*module_.getContext());
-    code_ = mlir::ModuleOp::create(module_.getLoc());
-    CompileRequest request;
-    request.providers = options_.compile.claim ? options_.providers : nullptr;
-    request.target = options_.device ? options_.device->maker.key : target_.key();
-    request.scratchBytes = options_.scratchBytes;
-    request.makeKernels = [this](llvm::ArrayRef<plan::KernelOp> kernels, llvm::StringRef) {
-      return buildKernels(kernels);
-    };
-    absl::Status status =
-        compileToPlan(module_, options_.compile, request, &result_.report, prepare_);
-    if (!status.ok() || options_.emit == Emit::Plan)
-      return status;
-    absl::StatusOr<runtime::Program> program = linkProgram(
-        module_, prepare_ ? *prepare_ : mlir::ModuleOp(), request.target, result_.report.plan);
-    if (!program.ok())
-      return program.status();
-    program_ = *std::move(program);
-    if (absl::Status status = refuseCustomKernels(program_); !status.ok())
-      return status;
-    for (const runtime::Program &prepare : program_.prepare)
-      if (absl::Status status = refuseCustomKernels(prepare); !status.ok())
-        return status;
-    return absl::OkStatus();
-  }
-
-  // They are functions of this process, which no object can hold.
-  static absl::Status refuseCustomKernels(const runtime::Program &program) {
-    for (const runtime::Instruction &instruction : program.instructions) {
-      auto *call = std::get_if<runtime::LibraryCall>(&instruction);
-      if (!call || call->entry != kCustomEntry)
-        continue;
-      absl::StatusOr<std::string> kernel = runtime::config_string(call->config, "kernel", "");
-      return absl::UnimplementedError(
-          (call->location >= 0 ? program.locations[call->location] + ": " : "") +
-          "weft.custom calls the kernel '" + (kernel.ok() ? *kernel : "") +
-          "', which is registered in this process only: a program that calls kernels of users does "
-          "not compile ahead of time");
+    if (options_.emit == Emit::Weft) {
+      for (const std::unique_ptr<AotEntry> &entry : entries_)
+        if (absl::Status status = entry->compileToFuse(options_); !status.ok())
+          return status;
+      return absl::OkStatus();
     }
-    return absl::OkStatus();
-  }
-
-  // All into one module, with names that no other model has.
-  MadeKernels buildKernels(llvm::ArrayRef<plan::KernelOp> kernels) {
+    mlir::MLIRContext &context = *module_.getContext();
+    registerCodegenDialects(context);
+    code_ = mlir::ModuleOp::create(module_.getLoc());
     CodegenOptions options;
     options.verify = options_.compile.verifyEachPhase;
-    if (options_.device) {
-      if (isCode(options_.emit))
-        options.dump = [this](llvm::StringRef stage, llvm::StringRef text) {
-          keepText(stage, text);
-        };
-      if (options_.device->maker.prepare)
-        options_.device->maker.prepare(*module_.getContext());
+    if (options_.device && isCode(options_.emit))
+      options.dump = [this](llvm::StringRef stage, llvm::StringRef text) {
+        keepText(stage, text);
+      };
+    if (options_.device && options_.device->maker.prepare)
+      options_.device->maker.prepare(context);
+    for (auto [i, entry] : llvm::enumerate(entries_)) {
+      // Names that no other model has, and no other entry.
+      std::string prefix = "weft_" + name_;
+      if (entries_.size() > 1)
+        prefix += "_" + std::to_string(i) + "_" + entry->name();
+      if (absl::Status status = entry->compile(options_, target_, *code_, prefix, options);
+          !status.ok())
+        return status;
     }
-    std::vector<absl::StatusOr<KernelInfo>> infos;
-    for (plan::KernelOp kernel : kernels) {
-      ir::DiagnosticCollector diagnostics(module_.getContext());
-      absl::StatusOr<KernelInfo> info = buildKernel(kernel, options);
-      if (!info.ok())
-        info = absl::Status(info.status().code(), diagnostics.failure(std::string(info.status().message())));
-      infos.push_back(std::move(info));
-    }
-    return infos;
-  }
-
-  absl::StatusOr<KernelInfo> buildKernel(plan::KernelOp kernel, const CodegenOptions &options) {
-    auto fusions = kernel.getBody().front().getOps<ir::FusionOp>();
-    if (fusions.empty())
-      return absl::InternalError("its fusion is gone");
-    bool prepares = kernel->getParentOp() != module_;
-    std::string symbol =
-        "weft_" + name_ + (prepares ? "_prepare_" : "_") + kernel.getSymName().str();
-    if (options_.device) {
-      absl::StatusOr<CompiledKernel> made =
-          options_.device->maker.make(*fusions.begin(), symbol, options);
-      if (!made.ok())
-        return made.status();
-      deviceKernels_.push_back(*std::move(made));
-      return deviceKernels_.back().info;
-    }
-    mlir::FailureOr<KernelInfo> info =
-        compiler::buildKernel(*fusions.begin(), symbol, *code_, target_, options);
-    if (mlir::failed(info))
-      return absl::InternalError("codegen failed");
-    return *info;
-  }
-
-  absl::Status bindWeights() {
-    std::map<std::string, const AotWeight *> byName;
-    for (const AotWeight &weight : options_.weights)
-      byName[weight.name] = &weight;
-    plan::ProgramOp source = findProgram(module_);
-    std::vector<std::pair<int32_t, llvm::ArrayRef<char>>> bound;
-    std::vector<std::string> unbound;
-    for (unsigned i = 0; i < source.getNumArguments(); ++i) {
-      auto parameter =
-          mlir::dyn_cast_or_null<mlir::StringAttr>(source.getArgAttr(i, plan::kParameterAttr));
-      if (!parameter)
-        continue;
-      auto it = byName.find(parameter.str());
-      if (it == byName.end() || !options_.embedWeights) {
-        unbound.push_back(parameter.str());
-        if (it == byName.end())
-          continue;
-      }
-      const runtime::InputSpec &spec = program_.inputs[i];
-      if (it->second->dtype != spec.dtype || it->second->dims != spec.dims)
-        return absl::InvalidArgumentError("the weight '" + parameter.str() + "' is " +
-                                          shapeText(it->second->dtype, it->second->dims) +
-                                          ", but the model takes " +
-                                          shapeText(spec.dtype, spec.dims));
-      if (options_.embedWeights)
-        bound.emplace_back(int32_t(i), it->second->bytes);
-    }
-    absl::StatusOr<runtime::Program> program = bindConstants(program_, bound);
-    if (!program.ok())
-      return program.status();
-    program_ = *std::move(program);
-    for (size_t i = 0; i < program_.inputs.size(); ++i)
-      if (llvm::is_contained(unbound, program_.inputs[i].name))
-        parameters_.push_back(int32_t(i));
     return absl::OkStatus();
   }
 
-  static std::string shapeText(DType dtype, llvm::ArrayRef<int64_t> dims) {
-    std::string text = std::string(weft::name(dtype)) + "[";
-    llvm::raw_string_ostream stream(text);
-    llvm::interleaveComma(dims, stream);
-    return text + "]";
+  std::string text() const {
+    std::string text;
+    for (const std::unique_ptr<AotEntry> &entry : entries_) {
+      if (entries_.size() > 1)
+        text += "// entry '" + entry->name() + "'\n";
+      text += entry->text();
+    }
+    return text;
   }
 
   static bool isCode(Emit emit) {
@@ -253,37 +197,50 @@ private:
       assembly_ += text;
   }
 
+  // A weight of one entry, with a value, becomes a constant of that entry's program. All others are
+  // the model's.
+  absl::Status gatherCode() {
+    model_.name = name_;
+    model_.isMain = options_.emit == Emit::Executable;
+    if (options_.device)
+      model_.executableMaker = options_.device->executableMaker;
+    auto value = [&](const AotEntry::Held &held) -> std::optional<llvm::ArrayRef<char>> {
+      const Shared &shared = of(held);
+      if (!options_.embedWeights || shared.tensor.isState || shared.entries > 1)
+        return std::nullopt;
+      return shared.tensor.value;
+    };
+    auto number = [&](const AotEntry::Held &held) {
+      Shared &shared = of(held);
+      if (shared.number < 0) {
+        shared.number = int32_t(model_.held.size());
+        model_.held.push_back(shared.tensor);
+        if (!options_.embedWeights)
+          model_.held.back().value.reset();
+      }
+      return shared.number;
+    };
+    for (const std::unique_ptr<AotEntry> &entry : entries_) {
+      absl::StatusOr<EntryCode> code = entry->code(options_, value, number);
+      if (!code.ok())
+        return code.status();
+      model_.entries.push_back(*std::move(code));
+    }
+    for (const RuntimeLibrary &library : kRuntimeLibraries) {
+      if (llvm::none_of(entries_, [&](const auto &entry) { return entry->calls(library.entries); }))
+        continue;
+      libraries_.push_back(&library);
+      model_.libraryFinders.push_back(library.finder.str());
+    }
+    return addModelCode(*code_, model_);
+  }
+
   absl::Status makeObject() {
     // Of a device's kernels both forms were kept when they were made.
     if (options_.device && isCode(options_.emit))
       return absl::OkStatus();
-    absl::StatusOr<std::string> program = runtime::serialize(program_);
-    if (!program.ok())
-      return program.status();
-    ModelCode code;
-    code.name = name_;
-    code.program = *std::move(program);
-    if (options_.device) {
-      code.executableMaker = options_.device->executableMaker;
-      absl::StatusOr<std::string> packed = options_.device->pack(deviceKernels_);
-      if (!packed.ok())
-        return packed.status();
-      code.deviceCode = *std::move(packed);
-    } else {
-      code.kernels = program_.symbols;
-      for (const runtime::Program &prepare : program_.prepare)
-        llvm::append_range(code.kernels, prepare.symbols);
-    }
-    code.parameters = parameters_;
-    code.isMain = options_.emit == Emit::Executable;
-    for (const RuntimeLibrary &library : kRuntimeLibraries) {
-      if (!calls(library.entries))
-        continue;
-      libraries_.push_back(&library);
-      code.libraryFinders.push_back(library.finder.str());
-    }
-    addModelCode(*code_, code);
-
+    if (absl::Status status = gatherCode(); !status.ok())
+      return status;
     CodegenOptions options;
     options.verify = options_.compile.verifyEachPhase;
     if (isCode(options_.emit))
@@ -294,27 +251,7 @@ private:
     if (!object.ok())
       return object.status();
     object_ = *std::move(object);
-    result_.report.codeBytes = int64_t(object_.size());
     return absl::OkStatus();
-  }
-
-  // Whether the program, or what prepares it, calls an entry whose name starts so.
-  bool calls(llvm::StringRef prefix) const {
-    auto does = [&](const runtime::Program &program) {
-      return llvm::any_of(program.instructions, [&](const runtime::Instruction &instruction) {
-        auto *call = std::get_if<runtime::LibraryCall>(&instruction);
-        return call && llvm::StringRef(call->entry).starts_with(prefix);
-      });
-    };
-    return does(program_) || llvm::any_of(program_.prepare, does);
-  }
-
-  static std::string printed(mlir::ModuleOp module) {
-    std::string text;
-    llvm::raw_string_ostream stream(text);
-    module.print(stream);
-    stream << "\n";
-    return text;
   }
 
   absl::Status writeText(const std::string &text) {
@@ -352,19 +289,20 @@ private:
       if (!library->flag.empty())
         archives.push_back(library->flag.str());
     }
-    return write(header, modelHeader(name_, program_, parameters_, llvm::join(archives, ", ")));
+    return write(header, modelHeader(model_, llvm::join(archives, ", ")));
   }
 
   absl::Status writeWeights() {
-    if (options_.embedWeights || options_.weights.empty())
-      return absl::OkStatus();
     std::vector<runtime::ArrayView> views;
-    for (const AotWeight &weight : options_.weights)
-      views.push_back(
-          {weight.name,
-           weight.dtype,
-           weight.dims,
-           {reinterpret_cast<const std::byte *>(weight.bytes.data()), weight.bytes.size()}});
+    for (const auto &[tensor, entry, entries, number] : shared_)
+      if (tensor.value && !options_.embedWeights)
+        views.push_back(
+            {tensor.name,
+             tensor.dtype,
+             tensor.dims,
+             {reinterpret_cast<const std::byte *>(tensor.value->data()), tensor.value->size()}});
+    if (views.empty())
+      return absl::OkStatus();
     std::string path = beside("safetensors");
     absl::Status status = runtime::write_safetensors(path, views);
     if (status.ok())
@@ -394,11 +332,8 @@ private:
       llvm::raw_fd_ostream stream(descriptor, /*shouldClose=*/true);
       stream << object_;
     }
-    LinkRequest request{{std::string(object.str())},
-                        options_.output,
-                        options_.emit == Emit::SharedLibrary,
-                        libraries_,
-                        {}};
+    LinkRequest request{{std::string(object.str())},          options_.link, options_.output,
+                        options_.emit == Emit::SharedLibrary, libraries_,    {}};
     if (options_.device)
       request.archives = options_.device->archives;
     if (absl::Status status = linkModel(request, *folder); !status.ok())
@@ -413,19 +348,33 @@ private:
   absl::StatusOr<AotResult> finish(absl::Status status) {
     if (!status.ok())
       return status;
+    for (const std::unique_ptr<AotEntry> &entry : entries_)
+      result_.reports.push_back(std::move(entry->report()));
     return std::move(result_);
+  }
+
+  // A held tensor of all entries that name it.
+  struct Shared {
+    HeldTensor tensor;
+    std::string first;   // the entry that names it first
+    int entries = 0;     // how many do
+    int32_t number = -1; // in the model; -1: not there
+  };
+  Shared &of(const AotEntry::Held &held) {
+    return shared_[numbers_.find(held.name)->second];
   }
 
   mlir::ModuleOp module_;
   const AotOptions &options_;
   TargetInfo target_;
   std::string name_;
+  std::vector<mlir::OwningOpRef<mlir::ModuleOp>> modules_; // of entries, where there are several
+  std::vector<std::unique_ptr<AotEntry>> entries_;
+  std::vector<Shared> shared_;
+  llvm::StringMap<size_t> numbers_;
+  ModelCode model_;
   mlir::OwningOpRef<mlir::ModuleOp> code_;
-  mlir::OwningOpRef<mlir::ModuleOp> prepare_;
-  runtime::Program program_;
-  std::vector<int32_t> parameters_;
-  llvm::SmallVector<const RuntimeLibrary *, 2> libraries_; // that the program calls
-  std::vector<CompiledKernel> deviceKernels_;
+  llvm::SmallVector<const RuntimeLibrary *, 2> libraries_; // that the programs call
   std::string object_, llvm_, assembly_;
   AotResult result_;
 };

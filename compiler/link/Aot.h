@@ -30,8 +30,8 @@ enum class Emit {
 // "weft", "plan", "llvm", "asm", "obj", "so", "exe"; nullopt for another name.
 std::optional<Emit> parseEmit(llvm::StringRef name);
 
-// The value of a parameter: an argument of @main with the attribute weft.parameter = "name".
-// Row-major bytes that the caller keeps.
+// The value of a parameter, an argument of @main with the attribute weft.parameter = "name", or the
+// first value of a state. Row-major bytes that the caller keeps.
 struct AotWeight {
   std::string name;
   DType dtype = DType::kFloat32;
@@ -56,9 +56,9 @@ struct AotOptions {
   std::string output; // the file to write; "-" writes text to stdout
   std::string name;   // of the model in C; empty: the output's name without folder and extension
   std::vector<AotWeight> weights;
-  // true: weights go into the program. false: they go into OUTPUT.safetensors, which
-  // weft_model_open() or --weights is given. Parameters without a value are always read when the
-  // model is opened.
+  // true: weights and first values of state go into the object. false: they go into
+  // OUTPUT.safetensors, which weft_model_open() or --weights is given. Those without a value are
+  // always read when the model is opened.
   bool embedWeights = true;
   // Who may claim ops; null for nobody.
   const ProviderSet *providers = nullptr;
@@ -66,19 +66,25 @@ struct AotOptions {
   ScratchBytes scratchBytes;
   // Null: kernels are the host's.
   const DeviceKernels *device = nullptr;
+  // What libraries and executables are linked with beside: objects or archives that define
+  // weft_kernel_plugin (runtime/abi/weft_custom.h) where the program calls kernels of users.
+  std::vector<std::string> link;
   // The folder of libweft_aot.a; empty: WEFT_RUNTIME_DIR, or what is found from the folder of this
   // program upwards.
   std::string runtimeFolder;
 };
 
 struct AotResult {
-  std::vector<std::string> files; // what was written, the output first
-  CompileReport report;
+  std::vector<std::string> files;     // what was written, the output first
+  std::vector<CompileReport> reports; // one for each entry
 };
 
-// The module is consumed. InvalidArgument for a module, name or weight that does not fit (the
-// message says which), NotFound for a missing runtime archive or linker, Internal for a failed
-// phase or link, with its messages.
+// The module is consumed. It has a function @main, or holds a module with one for each entry of the
+// model, named as the entry is: what entries hold under one name, they share. Arguments with
+// weft.state (dialects/weft/state) are what the model keeps between runs, and a result with
+// weft.writes is the new value of one; of other arguments it is an output. InvalidArgument for a
+// module, name or weight that does not fit (the message says which), NotFound for a missing runtime
+// archive or linker, Internal for a failed phase or link, with its messages.
 absl::StatusOr<AotResult> compileAheadOfTime(mlir::ModuleOp module, const AotOptions &options);
 
 } // namespace weft::compiler

@@ -150,7 +150,7 @@ func.func @main(%x: tensor<4x8xf32> {weft.name = "x"}, %w: tensor<8xf32> {weft.p
   return %r#0 : tensor<4x8xf32>
 })");
   ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_TRUE(std::any_of(result->report.remarks.begin(), result->report.remarks.end(),
+  EXPECT_TRUE(std::any_of(result->reports[0].remarks.begin(), result->reports[0].remarks.end(),
                           [](const std::string &remark) {
                             return remark.find("does-not-compile") != std::string::npos;
                           }));
@@ -299,7 +299,7 @@ func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> tensor<4x8xf32> {
     ASSERT_EQ(run.code, 0) << run.text;
     expectRight(folder + "/y.npy");
     EXPECT_EQ(shell("ldd " + folder + "/matmul").text.find("dnnl") != std::string::npos,
-              result->report.libraryCalls > 0);
+              result->reports[0].libraryCalls > 0);
     // The inputs have no names.
     Command one = shell(folder + "/matmul --input " + folder + "/x.npy");
     EXPECT_EQ(one.code, 2);
@@ -335,7 +335,7 @@ func.func @main(%x: tensor<4x784xf32>, %w1: tensor<128x784xf32> {weft.parameter 
     mlp.compile.claim = claim;
     auto result = compile(mlp, model);
     ASSERT_TRUE(result.ok()) << result.status();
-    EXPECT_EQ(result->report.libraryCalls > 0, claim);
+    EXPECT_EQ(result->reports[0].libraryCalls > 0, claim);
     EXPECT_LE(std::filesystem::file_size(folder + "/mlp"), kMostBytes)
         << (claim ? "with oneDNN" : "without a library");
     EXPECT_EQ(shell("ldd " + folder + "/mlp").text.find("dnnl") != std::string::npos, claim);
@@ -363,8 +363,8 @@ func.func @main(%x: tensor<4x8xf32> {weft.name = "x"}, %w: tensor<8x2048xf32> {w
     prepared.embedWeights = embed;
     auto result = compile(prepared, model);
     ASSERT_TRUE(result.ok()) << result.status();
-    EXPECT_EQ(result->report.preparedValues, 1);
-    EXPECT_EQ(result->report.preparedBytes, int64_t(weights.size() * 4));
+    EXPECT_EQ(result->reports[0].preparedValues, 1);
+    EXPECT_EQ(result->reports[0].preparedBytes, int64_t(weights.size() * 4));
     std::string command =
         prepared.output + " --input " + folder + "/x.npy --output " + folder + "/y.npy";
     Command run =
@@ -386,6 +386,79 @@ func.func @main(%x: tensor<4x8xf32> {weft.name = "x"}, %w: tensor<8x2048xf32> {w
   ASSERT_TRUE(compile(text, model).ok());
   EXPECT_NE(readText(folder + "/plan.mlir").find("plan.prepared = 0"), std::string::npos);
   EXPECT_NE(readText(folder + "/plan.mlir").find("plan.source = 1"), std::string::npos);
+}
+
+// Entries, each a module, hold one tensor of each name: what one only reads, another may write. A
+// weight of two entries stands in the object once.
+TEST_F(AotTest, EntriesShareWhatTheyHold) {
+  constexpr llvm::StringLiteral model = R"(
+module @train {
+  func.func @main(%x: tensor<8xf32>, %w: tensor<8xf32> {weft.state = "w", weft.initial = dense<1.0> : tensor<8xf32>}, %s: tensor<8xf32> {weft.parameter = "scale"})
+      -> (tensor<8xf32>, tensor<8xf32> {weft.writes = 1 : i64}) {
+    %0 = weft.mul %x, %s : tensor<8xf32>
+    %1 = weft.add %w, %0 : tensor<8xf32>
+    %2 = weft.neg %1 : tensor<8xf32>
+    return %2, %1 : tensor<8xf32>, tensor<8xf32>
+  }
+}
+module @predict {
+  func.func @main(%x: tensor<8xf32>, %s: tensor<8xf32> {weft.parameter = "scale"}, %w: tensor<8xf32> {weft.parameter = "w"}) -> tensor<8xf32> {
+    %0 = weft.mul %x, %s : tensor<8xf32>
+    %1 = weft.sub %0, %w : tensor<8xf32>
+    return %1 : tensor<8xf32>
+  }
+})";
+  AotOptions both = options(Emit::Executable, "both");
+  both.weights[0].name = "scale";
+  auto result = compile(both, model);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->reports.size(), 2u);
+  std::vector<float> ones(8, 1);
+  ASSERT_TRUE(runtime::write_npy(folder + "/x.npy",
+                                 {"", DType::kFloat32, {8}, std::as_bytes(std::span(ones))})
+                  .ok());
+  std::string state = folder + "/state.safetensors";
+  auto run = [&](const std::string &arguments) {
+    Command done = shell(folder + "/both " + arguments + " " + folder + "/x.npy --output " +
+                         folder + "/y.npy");
+    EXPECT_EQ(done.code, 0) << done.text;
+    auto file = runtime::read_npy(folder + "/y.npy");
+    EXPECT_TRUE(file.ok());
+    const float *y = reinterpret_cast<const float *>(file->array.bytes.data());
+    return std::vector<float>(y, y + file->array.bytes.size() / 4);
+  };
+  auto of_scale = [&](float scale, float bias) { // w of the fixture is the scale
+    std::vector<float> values;
+    for (float each : w)
+      values.push_back(scale * each + bias);
+    return values;
+  };
+  EXPECT_EQ(run("--entry predict"), of_scale(1, -1));
+  EXPECT_EQ(run("--save " + state), of_scale(-1, -1));
+  EXPECT_EQ(run("--entry predict --load " + state), of_scale(0, -1));
+  EXPECT_EQ(runtime::read_safetensors(state)->tensors.size(), 1u);
+
+  // The state is updated where it lies: only the caller's output has memory of its own.
+  AotOptions plan = options(Emit::Plan, "plan.mlir");
+  plan.weights.clear();
+  ASSERT_TRUE(compile(plan, model).ok());
+  std::string text = readText(folder + "/plan.mlir");
+  std::string train = text.substr(0, text.find("// entry 'predict'"));
+  EXPECT_NE(train.find("// entry 'train'"), std::string::npos);
+  EXPECT_EQ(llvm::StringRef(train).count("plan.output"), 1u) << train;
+
+  AotOptions wrong = options(Emit::Object, "wrong.o");
+  wrong.weights.clear();
+  auto message = [&](std::string from, std::string to) {
+    std::string changed = model.str();
+    changed.replace(changed.find(from), from.size(), to);
+    auto result = compile(wrong, changed);
+    return result.ok() ? std::string() : std::string(result.status().message());
+  };
+  EXPECT_NE(message("weft.writes = 1", "weft.writes = 7").find("writes argument 7"),
+            std::string::npos);
+  EXPECT_NE(message("weft.parameter = \"w\"", "weft.state = \"scale\"").find("'scale'"),
+            std::string::npos);
 }
 
 TEST_F(AotTest, SaysWhatIsWrong) {

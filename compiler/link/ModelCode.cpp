@@ -4,6 +4,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Builders.h"
 #include "runtime/aot/weft_model.h"
+#include "runtime/io/array.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -30,19 +31,34 @@ public:
     return name;
   }
 
+  // Built in rows, since each element that is put into a constant makes another constant of all of
+  // it; the last row is filled up with null.
   std::string pointers(const std::string &name, llvm::ArrayRef<std::string> symbols) {
-    define(name, LLVM::LLVMArrayType::get(pointer_, symbols.size()), LLVM::Linkage::Internal,
-           llvm::to_vector(llvm::map_range(
-               symbols, [](const std::string &symbol) { return Field{symbol, 0, 0}; })));
+    constexpr size_t kRow = 64;
+    auto row = LLVM::LLVMArrayType::get(pointer_, kRow);
+    auto type = LLVM::LLVMArrayType::get(row, llvm::divideCeil(symbols.size(), kRow));
+    define(name, type, LLVM::Linkage::Internal, [&](mlir::OpBuilder &body) -> mlir::Value {
+      mlir::Value value = LLVM::UndefOp::create(body, loc_, type);
+      for (size_t first = 0; first < symbols.size(); first += kRow) {
+        mlir::Value part = LLVM::ZeroOp::create(body, loc_, row);
+        for (size_t i = 0; i < std::min(kRow, symbols.size() - first); ++i)
+          part = insert(body, part,
+                        LLVM::AddressOfOp::create(body, loc_, pointer_, symbols[first + i]), i);
+        value = insert(body, value, part, first / kRow);
+      }
+      return value;
+    });
     return name;
   }
 
-  std::string integers(const std::string &name, llvm::ArrayRef<int32_t> values) {
-    llvm::SmallVector<Field> fields;
-    for (int32_t value : values)
-      fields.push_back({"", 32, uint64_t(uint32_t(value))});
-    define(name, LLVM::LLVMArrayType::get(builder_.getI32Type(), values.size()),
-           LLVM::Linkage::Internal, fields);
+  template <typename Int>
+  std::string integers(const std::string &name, llvm::ArrayRef<Int> values) {
+    mlir::Type element = builder_.getIntegerType(8 * sizeof(Int));
+    LLVM::GlobalOp::create(
+        builder_, loc_, LLVM::LLVMArrayType::get(element, values.size()), /*isConstant=*/true,
+        LLVM::Linkage::Internal, name,
+        mlir::DenseElementsAttr::get(mlir::RankedTensorType::get({int64_t(values.size())}, element),
+                                     values));
     return name;
   }
 
@@ -53,23 +69,36 @@ public:
     unsigned width = 0;
     uint64_t value = 0;
   };
-  void structure(const std::string &name, llvm::ArrayRef<Field> fields) {
+  std::string structure(const std::string &name, llvm::ArrayRef<Field> fields,
+                        LLVM::Linkage linkage = LLVM::Linkage::Internal) {
     llvm::SmallVector<mlir::Type> types;
     for (const Field &field : fields)
       types.push_back(field.width ? mlir::Type(builder_.getIntegerType(field.width))
                                   : mlir::Type(pointer_));
-    define(name, LLVM::LLVMStructType::getLiteral(builder_.getContext(), types),
-           LLVM::Linkage::External, fields);
+    auto type = LLVM::LLVMStructType::getLiteral(builder_.getContext(), types);
+    define(name, type, linkage, [&](mlir::OpBuilder &body) -> mlir::Value {
+      mlir::Value value = LLVM::UndefOp::create(body, loc_, type);
+      for (auto [i, field] : llvm::enumerate(fields)) {
+        mlir::Value element;
+        if (field.width)
+          element = LLVM::ConstantOp::create(
+              body, loc_, types[i],
+              body.getIntegerAttr(types[i], llvm::APInt(field.width, field.value)));
+        else if (field.symbol.empty())
+          element = LLVM::ZeroOp::create(body, loc_, pointer_);
+        else
+          element = LLVM::AddressOfOp::create(body, loc_, pointer_, field.symbol);
+        value = insert(body, value, element, i);
+      }
+      return value;
+    });
+    return name;
   }
 
   void pointer(const std::string &name, const std::string &symbol) {
-    LLVM::GlobalOp global =
-        LLVM::GlobalOp::create(builder_, loc_, pointer_, /*isConstant=*/true,
-                               LLVM::Linkage::External, name, mlir::Attribute());
-    mlir::OpBuilder body =
-        mlir::OpBuilder::atBlockEnd(&global.getInitializerRegion().emplaceBlock());
-    mlir::Value address = LLVM::AddressOfOp::create(body, loc_, pointer_, symbol);
-    LLVM::ReturnOp::create(body, loc_, address);
+    define(name, pointer_, LLVM::Linkage::External, [&](mlir::OpBuilder &body) -> mlir::Value {
+      return LLVM::AddressOfOp::create(body, loc_, pointer_, symbol);
+    });
   }
 
   void declareFunction(const std::string &name) {
@@ -80,28 +109,18 @@ public:
   }
 
 private:
-  void define(const std::string &name, mlir::Type type, LLVM::Linkage linkage,
-              llvm::ArrayRef<Field> fields) {
+  // build makes the value in the global's body.
+  template <typename Build>
+  void define(const std::string &name, mlir::Type type, LLVM::Linkage linkage, Build build) {
     auto global = LLVM::GlobalOp::create(builder_, loc_, type, /*isConstant=*/true, linkage, name,
                                          mlir::Attribute());
     mlir::OpBuilder body =
         mlir::OpBuilder::atBlockEnd(&global.getInitializerRegion().emplaceBlock());
-    mlir::Value value = LLVM::UndefOp::create(body, loc_, type);
-    for (auto [i, field] : llvm::enumerate(fields)) {
-      mlir::Value element;
-      if (field.width)
-        element =
-            LLVM::ConstantOp::create(body, loc_, body.getIntegerType(field.width),
-                                     body.getIntegerAttr(body.getIntegerType(field.width),
-                                                         llvm::APInt(field.width, field.value)));
-      else if (field.symbol.empty())
-        element = LLVM::ZeroOp::create(body, loc_, pointer_);
-      else
-        element = LLVM::AddressOfOp::create(body, loc_, pointer_, field.symbol);
-      value = LLVM::InsertValueOp::create(body, loc_, value, element,
-                                          llvm::ArrayRef<int64_t>{int64_t(i)});
-    }
-    LLVM::ReturnOp::create(body, loc_, value);
+    LLVM::ReturnOp::create(body, loc_, build(body));
+  }
+  mlir::Value insert(mlir::OpBuilder &body, mlir::Value into, mlir::Value element, size_t place) {
+    return LLVM::InsertValueOp::create(body, loc_, into, element,
+                                       llvm::ArrayRef<int64_t>{int64_t(place)});
   }
 
   mlir::OpBuilder builder_;
@@ -110,103 +129,185 @@ private:
   LLVM::LLVMPointerType pointer_;
 };
 
+using Field = Globals::Field;
+
+// The globals of one model.
+class ModelGlobals {
+public:
+  ModelGlobals(mlir::ModuleOp module, const ModelCode &code)
+      : globals_(module), code_(code), prefix_("weft_" + code.name) {}
+
+  absl::Status add() {
+    std::vector<std::string> kernels, names;
+    for (const EntryCode &entry : code_.entries)
+      if (code_.executableMaker.empty()) {
+        llvm::append_range(kernels, entry.program.symbols);
+        for (const runtime::Program &prepare : entry.program.prepare)
+          llvm::append_range(kernels, prepare.symbols);
+      }
+    for (const std::string &kernel : kernels)
+      names.push_back(text(kernel));
+    for (const std::string &finder : code_.libraryFinders)
+      globals_.declareFunction(finder);
+    if (!code_.executableMaker.empty())
+      globals_.declareFunction(code_.executableMaker);
+    std::string name = text(code_.name), nameTable = table("_kernel_names", names),
+                kernelTable = table("_kernels", kernels),
+                libraryTable = table("_libraries", code_.libraryFinders);
+    std::vector<std::string> held, entries;
+    for (const HeldTensor &tensor : code_.held)
+      held.push_back(heldCode(tensor));
+    for (const EntryCode &entry : code_.entries) {
+      absl::StatusOr<std::string> program = runtime::serialize(entry.program);
+      if (!program.ok())
+        return program.status();
+      entries.push_back(entryCode(entry, *std::move(program)));
+    }
+    std::string heldTable = table("_held", held), entryTable = table("_entries", entries);
+    // In the order of weft_model_code.
+    globals_.structure("weft_model_" + code_.name,
+                       {{"", 32, sizeof(weft_model_code)},
+                        {"", 32, WEFT_MODEL_VERSION},
+                        {"", 32, WEFT_ABI_VERSION},
+                        {"", 32, kernels.size()},
+                        {name},
+                        {nameTable},
+                        {kernelTable},
+                        {"", 64, code_.libraryFinders.size()},
+                        {libraryTable},
+                        {"", 64, code_.held.size()},
+                        {heldTable},
+                        {"", 64, code_.entries.size()},
+                        {entryTable},
+                        {code_.executableMaker}},
+                       LLVM::Linkage::External);
+    if (code_.isMain)
+      globals_.pointer("weft_main_model", "weft_model_" + code_.name);
+    return absl::OkStatus();
+  }
+
+private:
+  // In the order of weft_held_code.
+  std::string heldCode(const HeldTensor &tensor) {
+    std::string value;
+    if (tensor.value)
+      value = globals_.bytes(fresh(), std::string(tensor.value->begin(), tensor.value->end()),
+                             runtime::kBufferAlignment, true);
+    return globals_.structure(
+        fresh(),
+        {{text(tensor.name)},
+         {tensor.dims.empty() ? std::string() : globals_.integers<int64_t>(fresh(), tensor.dims)},
+         {"", 32, tensor.dims.size()},
+         {"", 32, uint64_t(tensor.dtype)},
+         {"", 64, tensor.isState},
+         {value},
+         {"", 64, uint64_t(runtime::array_bytes(tensor.dtype, tensor.dims))}});
+  }
+
+  // In the order of weft_entry_code.
+  std::string entryCode(const EntryCode &entry, std::string program) {
+    uint64_t size = program.size();
+    std::string bytes =
+        globals_.bytes(fresh(), std::move(program), runtime::kBufferAlignment, false);
+    std::string device;
+    if (!code_.executableMaker.empty())
+      device = globals_.bytes(fresh(), entry.deviceCode, runtime::kBufferAlignment, false);
+    return globals_.structure(fresh(), {{text(entry.name)},
+                                        {bytes},
+                                        {"", 64, size},
+                                        {"", 64, entry.reads.size()},
+                                        {places(entry.reads)},
+                                        {"", 64, entry.writes.size()},
+                                        {places(entry.writes)},
+                                        {device},
+                                        {"", 64, entry.deviceCode.size()}});
+  }
+
+  std::string places(llvm::ArrayRef<std::pair<int32_t, int32_t>> places) {
+    std::vector<int32_t> values;
+    for (auto [place, held] : places)
+      values.insert(values.end(), {place, held});
+    return values.empty() ? std::string() : globals_.integers<int32_t>(fresh(), values);
+  }
+  std::string table(const char *suffix, llvm::ArrayRef<std::string> symbols) {
+    return symbols.empty() ? std::string() : globals_.pointers(prefix_ + suffix, symbols);
+  }
+  std::string text(const std::string &value) {
+    return globals_.bytes(fresh(), value, 1, true);
+  }
+  std::string fresh() {
+    return prefix_ + "_data_" + std::to_string(count_++);
+  }
+
+  Globals globals_;
+  const ModelCode &code_;
+  std::string prefix_;
+  unsigned count_ = 0;
+};
+
+} // namespace
+
+absl::Status addModelCode(mlir::ModuleOp module, const ModelCode &code) {
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>())
+    if (!function.isExternal())
+      function.setLinkage(LLVM::Linkage::Internal);
+  return ModelGlobals(module, code).add();
+}
+
+std::string modelHeader(const ModelCode &code, llvm::StringRef archives) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  std::string guard = llvm::StringRef(code.name).upper();
+  out << "// Generated by weft-compile: the model '" << code.name
+      << "'. How to run it: runtime/aot/weft_model.h.\n"
+      << "// Link with libweft_aot.a" << (archives.empty() ? "" : ", ") << archives
+      << " and the C++ library.\n"
+      << "#ifndef WEFT_MODEL_" << guard << "_H\n#define WEFT_MODEL_" << guard
+      << "_H\n\n#include \"runtime/aot/weft_model.h\"\n\n"
+      << "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\nextern const weft_model_code weft_model_"
+      << code.name << ";\n";
+  for (const EntryCode &entry : code.entries) {
+    bool several = code.entries.size() > 1;
+    std::string upper = guard;
+    out << "\n";
+    if (several) {
+      upper += "_" + llvm::StringRef(entry.name).upper();
+      out << "// entry '" << entry.name << "'\n";
+    }
+    // Those that the model holds are not the caller's.
+    auto list = [&](const char *kind, const auto &specs,
+                    llvm::ArrayRef<std::pair<int32_t, int32_t>> held) {
+      std::string prefix = upper + "_" + llvm::StringRef(kind).upper();
+      int64_t count = 0;
+      for (auto [i, spec] : llvm::enumerate(specs)) {
+        if (llvm::any_of(held, [&](auto place) { return place.first == int32_t(i); }))
+          continue;
+        out << "// " << kind << " " << count << (spec.name.empty() ? "" : " '" + spec.name + "'")
+            << ": " << tensorText(spec.dtype, spec.dims) << "\n";
+        std::string name = "#define " + prefix + "_" + std::to_string(count++);
+        out << name << "_BYTES " << spec.bytes << "\n"
+            << name << "_ELEMENTS " << spec.bytes / byte_size(spec.dtype) << "\n";
+      }
+      out << "#define " << prefix << "S " << count << "\n";
+    };
+    list("input", entry.program.inputs, entry.reads);
+    list("output", entry.program.outputs, entry.writes);
+  }
+  out << "\n";
+  for (const HeldTensor &tensor : code.held)
+    if (tensor.isState || !tensor.value)
+      out << "// " << (tensor.isState ? "state" : "weight") << " '" << tensor.name << "'"
+          << (tensor.value ? "" : ", read when the model is opened") << ": "
+          << tensorText(tensor.dtype, tensor.dims) << "\n";
+  out << "\n#ifdef __cplusplus\n}\n#endif\n#endif\n";
+  return text;
+}
+
 std::string tensorText(DType dtype, llvm::ArrayRef<int64_t> dims) {
   std::string text = std::string(name(dtype)) + "[";
   llvm::raw_string_ostream stream(text);
   llvm::interleaveComma(dims, stream);
   return text + "]";
-}
-
-} // namespace
-
-void addModelCode(mlir::ModuleOp module, const ModelCode &code) {
-  for (auto function : module.getOps<LLVM::LLVMFuncOp>())
-    if (!function.isExternal())
-      function.setLinkage(LLVM::Linkage::Internal);
-
-  Globals globals(module);
-  std::string prefix = "weft_" + code.name;
-  std::string name = globals.bytes(prefix + "_name", code.name, 1, true);
-  std::string program =
-      globals.bytes(prefix + "_program", code.program, runtime::kBufferAlignment, false);
-  std::vector<std::string> names;
-  for (auto [i, kernel] : llvm::enumerate(code.kernels))
-    names.push_back(globals.bytes(prefix + "_kernel_name_" + std::to_string(i), kernel, 1, true));
-  for (const std::string &finder : code.libraryFinders)
-    globals.declareFunction(finder);
-  auto table = [&](const char *suffix, llvm::ArrayRef<std::string> symbols) {
-    return symbols.empty() ? std::string() : globals.pointers(prefix + suffix, symbols);
-  };
-  std::string nameTable = table("_kernel_names", names),
-              kernelTable = table("_kernels", code.kernels);
-  std::string libraryTable = table("_libraries", code.libraryFinders);
-  std::string parameters = code.parameters.empty()
-                               ? std::string()
-                               : globals.integers(prefix + "_parameters", code.parameters);
-
-  std::string deviceCode;
-  if (!code.executableMaker.empty()) {
-    globals.declareFunction(code.executableMaker);
-    deviceCode =
-        globals.bytes(prefix + "_device_code", code.deviceCode, runtime::kBufferAlignment, false);
-  }
-
-  // In the order of weft_model_code.
-  globals.structure("weft_model_" + code.name, {{"", 32, sizeof(weft_model_code)},
-                                                {"", 32, WEFT_MODEL_VERSION},
-                                                {"", 32, WEFT_ABI_VERSION},
-                                                {"", 32, code.kernels.size()},
-                                                {name, 0, 0},
-                                                {program, 0, 0},
-                                                {"", 64, code.program.size()},
-                                                {nameTable, 0, 0},
-                                                {kernelTable, 0, 0},
-                                                {"", 64, code.libraryFinders.size()},
-                                                {libraryTable, 0, 0},
-                                                {"", 64, code.parameters.size()},
-                                                {parameters, 0, 0},
-                                                {code.executableMaker, 0, 0},
-                                                {deviceCode, 0, 0},
-                                                {"", 64, code.deviceCode.size()}});
-  if (code.isMain)
-    globals.pointer("weft_main_model", "weft_model_" + code.name);
-}
-
-std::string modelHeader(llvm::StringRef name, const runtime::Program &program,
-                        llvm::ArrayRef<int32_t> parameters, llvm::StringRef archives) {
-  std::string text;
-  llvm::raw_string_ostream out(text);
-  std::string upper = name.upper();
-  out << "// Generated by weft-compile: the model '" << name
-      << "'. How to run it: runtime/aot/weft_model.h.\n"
-      << "// Link with libweft_aot.a" << (archives.empty() ? "" : ", ") << archives
-      << " and the C++ library.\n"
-      << "#ifndef WEFT_MODEL_" << upper << "_H\n#define WEFT_MODEL_" << upper
-      << "_H\n\n#include \"runtime/aot/weft_model.h\"\n\n"
-      << "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\nextern const weft_model_code weft_model_"
-      << name << ";\n\n";
-  auto tensor = [&](const char *kind, int64_t i, const std::string &label, DType dtype,
-                    llvm::ArrayRef<int64_t> dims, int64_t bytes) {
-    out << "// " << kind << " " << i << (label.empty() ? "" : " '" + label + "'") << ": "
-        << tensorText(dtype, dims) << "\n";
-    out << "#define " << upper << "_" << llvm::StringRef(kind).upper() << "_" << i << "_BYTES "
-        << bytes << "\n";
-    out << "#define " << upper << "_" << llvm::StringRef(kind).upper() << "_" << i << "_ELEMENTS "
-        << bytes / byte_size(dtype) << "\n";
-  };
-  int64_t inputs = 0;
-  for (auto [i, input] : llvm::enumerate(program.inputs))
-    if (!llvm::is_contained(parameters, int32_t(i)))
-      tensor("input", inputs++, input.name, input.dtype, input.dims, input.bytes);
-  for (auto [i, output] : llvm::enumerate(program.outputs))
-    tensor("output", i, output.name, output.dtype, output.dims, output.bytes);
-  out << "#define " << upper << "_INPUTS " << inputs << "\n#define " << upper << "_OUTPUTS "
-      << program.outputs.size() << "\n";
-  for (int32_t i : parameters)
-    out << "// weight '" << program.inputs[i].name << "', read when the model is opened: "
-        << tensorText(program.inputs[i].dtype, program.inputs[i].dims) << "\n";
-  out << "\n#ifdef __cplusplus\n}\n#endif\n#endif\n";
-  return text;
 }
 
 std::string cIdentifier(llvm::StringRef name) {

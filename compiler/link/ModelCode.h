@@ -1,32 +1,53 @@
 // The data that a compiled object exports: weft_model_code of runtime/aot/weft_model.h.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "runtime/executable/program.h"
 #include "llvm/ADT/ArrayRef.h"
 
 namespace weft::compiler {
 
+// weft_held_code.
+struct HeldTensor {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  std::vector<int64_t> dims;
+  bool isState = false;
+  std::optional<llvm::ArrayRef<char>> value; // to be embedded; the caller keeps it
+};
+
+// weft_entry_code.
+struct EntryCode {
+  std::string name; // a C identifier
+  runtime::Program program;
+  std::vector<std::pair<int32_t, int32_t>> reads, writes; // input or output, held tensor
+  std::string deviceCode;                                 // what ModelCode::executableMaker takes
+};
+
 struct ModelCode {
-  std::string name;    // a C identifier
-  std::string program; // runtime::serialize()
-  std::vector<std::string> kernels;
+  std::string name; // a C identifier
+  std::vector<EntryCode> entries;
+  std::vector<HeldTensor> held;
   std::vector<std::string> libraryFinders; // C functions
-  std::vector<int32_t> parameters;
-  std::string executableMaker; // a C function; empty where the kernels are the host's
-  std::string deviceCode;      // what it takes
-  bool isMain = false;         // also names the model for the archive's main()
+  std::string executableMaker;             // a C function; empty where the kernels are the host's
+  bool isMain = false;                     // also names the model for the archive's main()
 };
 
 // Adds the globals to a module of kernels, and makes the kernels internal, so that objects of
-// several models link together.
-void addModelCode(mlir::ModuleOp module, const ModelCode &code);
+// several models link together. InvalidArgument for a program that does not validate.
+absl::Status addModelCode(mlir::ModuleOp module, const ModelCode &code);
 
 // The C header of the model. archives: what it is linked with beside the runtime's.
-std::string modelHeader(llvm::StringRef name, const runtime::Program &program,
-                        llvm::ArrayRef<int32_t> parameters, llvm::StringRef archives);
+std::string modelHeader(const ModelCode &code, llvm::StringRef archives);
+
+// "float32[2, 3]".
+std::string tensorText(DType dtype, llvm::ArrayRef<int64_t> dims);
 
 // The name as a C identifier; empty when nothing of it is left.
 std::string cIdentifier(llvm::StringRef name);

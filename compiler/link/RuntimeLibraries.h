@@ -15,6 +15,8 @@ struct RuntimeLibrary {
 inline constexpr RuntimeLibrary kRuntimeLibraries[] = {
     {"onednn.", "weft_onednn_find", "libweft_onednn.a", "-ldnnl"},
     {"weft.arg_sort", "weft_sort_find", "libweft_sort.a", ""},
+    // Beside it, what defines weft_kernel_plugin (runtime/abi/weft_custom.h).
+    {"weft.custom", "weft_custom_find", "libweft_custom.a", ""},
 };
 
 } // namespace weft::compiler

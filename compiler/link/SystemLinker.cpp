@@ -114,7 +114,8 @@ absl::Status linkModel(const LinkRequest &request, const std::string &runtimeFol
   if (!driver.ok())
     return driver.status();
   std::vector<std::string> arguments{*driver, "-o", request.output};
-  arguments.insert(arguments.end(), request.objects.begin(), request.objects.end());
+  for (const auto *files : {&request.objects, &request.kernels})
+    arguments.insert(arguments.end(), files->begin(), files->end());
 
   llvm::SmallString<128> exports, messages;
   if (llvm::sys::fs::createTemporaryFile("weft-link", "txt", messages))
@@ -128,9 +129,7 @@ absl::Status linkModel(const LinkRequest &request, const std::string &runtimeFol
     llvm::raw_fd_ostream(descriptor, /*shouldClose=*/true) << kExports;
     arguments.push_back("-shared");
     arguments.push_back("-Wl,--version-script=" + std::string(exports.str()));
-    for (const char *function :
-         {"open", "close", "input_count", "output_count", "input", "output", "run", "error"})
-      arguments.push_back("-Wl,-u,weft_model_" + std::string(function));
+    arguments.push_back("-Wl,-u,weft_model_open"); // brings all of the interface
     // Debian's static abseil is not made for shared libraries (thread-local variables of the
     // executable's kind), so that the shared one comes first.
     arguments.push_back("-Wl,--no-as-needed");

@@ -17,6 +17,7 @@ absl::StatusOr<std::string> findRuntimeFolder(const std::string &given);
 
 struct LinkRequest {
   std::vector<std::string> objects;
+  std::vector<std::string> kernels; // of users, beside them
   std::string output;
   bool shared = false;
   llvm::SmallVector<const RuntimeLibrary *, 2> libraries; // that they call

@@ -122,9 +122,12 @@ int run(const CLI::App &app, Arguments arguments) {
 
   Shipped shipped = ship(model, corpus.vocabulary, arguments.out);
   std::string from_executable = run_executable(shipped.executable, prompt, kCompareLength);
-  summary.print(training, shipped, from_executable == greedy);
+  ShippedTrainer shipped_trainer = ship_trainer(trainer, arguments.out);
+  summary.print(training, shipped, from_executable == greedy, shipped_trainer);
+  if (!shipped_trainer.same)
+    std::fprintf(stderr, "char_gpt: the trainer's executable computes other losses\n");
   if (from_executable == greedy)
-    return 0;
+    return shipped_trainer.same ? 0 : 1;
   std::fprintf(stderr, "char_gpt: the executable continues differently:\n  jit: %s\n  exe: %s\n",
                one_line(greedy).c_str(), one_line(from_executable).c_str());
   return 1;

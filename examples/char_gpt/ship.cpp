@@ -1,8 +1,10 @@
 #include "examples/char_gpt/ship.h"
 
+#include <cstring>
 #include <filesystem>
 
 #include "examples/common/link_model.h"
+#include "weft/io/io.h"
 #include "weft/weft.h"
 
 namespace char_gpt {
@@ -54,6 +56,69 @@ Shipped ship(const CharGpt &trained, const weft::data::Vocabulary &vocabulary,
 std::string run_executable(const std::string &executable, const std::string &prompt,
                            int64_t length) {
   return examples::output_of({fs::absolute(executable), prompt, std::to_string(length)});
+}
+
+namespace {
+
+weft::Tensor find(const weft::nn::NamedTensors &tensors, const std::string &name) {
+  for (const auto &[known, tensor] : tensors)
+    if (known == name)
+      return tensor;
+  throw weft::Error(weft::ErrorKind::kState, "there is no tensor '" + name + "'");
+}
+
+bool same_bits(const weft::Tensor &a, const weft::Tensor &b) {
+  std::vector<float> left = a.to_vector<float>(), right = b.to_vector<float>();
+  return a.shape() == b.shape() &&
+         std::memcmp(left.data(), right.data(), left.size() * sizeof(float)) == 0;
+}
+
+} // namespace
+
+ShippedTrainer ship_trainer(Trainer &trainer, const std::string &folder) {
+  constexpr int64_t kSteps = 4;
+  CharGpt &model = trainer.model();
+  weft::optim::Optimizer &optimizer = trainer.optimizer();
+  std::vector<weft::Tensor> inputs, targets;
+  for (int64_t i = 0; i < kSteps; ++i) {
+    auto [input, target] = trainer.next_batch();
+    inputs.push_back(input);
+    targets.push_back(target);
+  }
+  // The learning rate of each step is an input beside its batch.
+  weft::Tensor rate = find(optimizer.state(), "lr");
+  weft::StateNames names = {{"model", model}, {"optimizer", optimizer}};
+  model.train();
+  weft::Program train = weft::trace(
+      [&](const weft::Tensor &input, const weft::Tensor &target, const weft::Tensor &lr) {
+        rate.copy_(lr);
+        return trainer.step(input, target);
+      },
+      {inputs[0], targets[0], rate.clone()}, names);
+  model.eval();
+  weft::Program predict =
+      weft::trace(model, {weft::zeros({1, model.sizes().context}, weft::int64)}, names);
+  model.train();
+  ShippedTrainer shipped{
+      .executable = folder + "/trainer", .state = folder + "/trainer.safetensors", .steps = kSteps};
+  weft::compile({{"train", train}, {"predict", predict}},
+                {.output = shipped.executable, .embed_weights = false, .name = "char_gpt_trainer"});
+
+  weft::io::save_npy(folder + "/input.npy", weft::stack(inputs));
+  weft::io::save_npy(folder + "/target.npy", weft::stack(targets));
+  weft::io::save_npy(folder + "/lr.npy", weft::stack(std::vector<weft::Tensor>(kSteps, rate)));
+  std::vector<weft::Tensor> losses;
+  for (int64_t i = 0; i < kSteps; ++i)
+    losses.push_back(trainer.step(inputs[i], targets[i]));
+  examples::output_of({fs::absolute(shipped.executable), "--weights", shipped.state, "--output",
+                       folder + "/loss.npy", "--save", folder + "/trained.safetensors",
+                       folder + "/input.npy", folder + "/target.npy", folder + "/lr.npy"});
+  shipped.same = same_bits(weft::io::load_npy(folder + "/loss.npy"), weft::stack(losses));
+  weft::nn::NamedTensors trained =
+      weft::io::load_safetensors(folder + "/trained.safetensors").tensors;
+  for (const auto &[name, tensor] : model.state())
+    shipped.same = shipped.same && same_bits(find(trained, "model." + name), tensor);
+  return shipped;
 }
 
 DumpScope::DumpScope(const std::string &folder) {

@@ -1,10 +1,11 @@
 // The trained model without Weft around it: an object, its C header, and an executable that needs
-// no compiler.
+// no compiler. Its trainer, likewise.
 #pragma once
 
 #include <string>
 
 #include "examples/char_gpt/model.h"
+#include "examples/char_gpt/trainer.h"
 #include "weft/data/text.h"
 
 namespace char_gpt {
@@ -22,6 +23,20 @@ Shipped ship(const CharGpt &model, const weft::data::Vocabulary &vocabulary,
 // What `generate PROMPT LENGTH` prints. Throws weft::Error when it cannot be run or fails.
 std::string run_executable(const std::string &executable, const std::string &prompt,
                            int64_t length);
+
+struct ShippedTrainer {
+  std::string executable;
+  std::string state; // what it begins with
+  int64_t steps = 0; // that were compared
+  bool same = false; // losses, and all that the steps write, to the last bit
+};
+
+// Compiles the training step ahead of time, with the model in evaluation beside it, to
+// folder/trainer, with what both hold now in folder/trainer.safetensors. Then takes some steps in
+// this process and lets the executable take them, too, on the same batches: folder/input.npy,
+// target.npy and lr.npy. What it computes is folder/loss.npy and trained.safetensors. Throws
+// weft::Error when a file cannot be written, or the executable fails.
+ShippedTrainer ship_trainer(Trainer &trainer, const std::string &folder);
 
 // From its construction to end(), what is compiled leaves the IR of each phase and kernel in the
 // folder. What an earlier run left there goes.

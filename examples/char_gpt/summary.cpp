@@ -34,8 +34,8 @@ void Summary::note_step() {
       step_ = evaluation;
 }
 
-void Summary::print(const TrainingReport &training, const Shipped &shipped,
-                    bool same_output) const {
+void Summary::print(const TrainingReport &training, const Shipped &shipped, bool same_output,
+                    const ShippedTrainer &trainer) const {
   weft::Statistics statistics = weft::statistics();
   auto bytes = [](int64_t n) {
     return weft::io::format_bytes(static_cast<double>(n));
@@ -84,6 +84,10 @@ void Summary::print(const TrainingReport &training, const Shipped &shipped,
                          size_of(shipped.object) + ", header " + shipped.header + ")");
   line("output", same_output ? "the executable's greedy text equals the JIT's"
                              : "THE EXECUTABLE'S GREEDY TEXT DIFFERS FROM THE JIT'S");
+  line("trainer",
+       trainer.executable + " (" + size_of(trainer.executable) + "; state " + trainer.state + ", " +
+           size_of(trainer.state) + "); its " + std::to_string(trainer.steps) + " steps " +
+           (trainer.same ? "equal this process's, bit for bit" : "DIFFER FROM THIS PROCESS'S"));
   line("IR", folder_ + "/ir (" + std::to_string(files_below(folder_ + "/ir")) +
                  " files: each phase of the step and each kernel)");
 }

@@ -16,7 +16,8 @@ public:
   // To be called when a training step was just submitted: remembers how it was compiled.
   void note_step();
 
-  void print(const TrainingReport &training, const Shipped &shipped, bool same_output) const;
+  void print(const TrainingReport &training, const Shipped &shipped, bool same_output,
+             const ShippedTrainer &trainer) const;
 
 private:
   std::string folder_;

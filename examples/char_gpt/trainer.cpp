@@ -82,6 +82,15 @@ void Trainer::save(const std::string &path) {
                          .random = weft::default_generator().state()});
 }
 
+weft::Tensor Trainer::step(const weft::Tensor &input, const weft::Tensor &target) {
+  weft::Tensor loss = nn::cross_entropy(model_(input), target);
+  optimizer_.zero_grad();
+  loss.backward();
+  weft::optim::clip_grad_norm(optimizer_.parameters(), kMaxGradientNorm);
+  optimizer_.step();
+  return loss;
+}
+
 TrainingReport Trainer::run(const std::string &folder,
                             const std::function<void()> &before_first_step,
                             const std::function<void()> &after_first_step) {
@@ -119,13 +128,9 @@ TrainingReport Trainer::run(const std::string &folder,
   for (bool first = true; step_ < options_.steps; first = false) {
     if (first)
       before_first_step();
-    auto [input, target] = loader_.next();
+    auto [input, target] = next_batch();
     optimizer_.set_lr(weft::optim::cosine_lr(step_, schedule));
-    weft::Tensor loss = nn::cross_entropy(model_(input), target);
-    optimizer_.zero_grad();
-    loss.backward();
-    weft::optim::clip_grad_norm(optimizer_.parameters(), kMaxGradientNorm);
-    optimizer_.step();
+    weft::Tensor loss = step(input, target);
     ++step_;
     if (unread.defined())
       read(step_ - 1, unread, {});

@@ -7,6 +7,7 @@
 
 #include "examples/char_gpt/checkpoint.h"
 #include "examples/char_gpt/corpus.h"
+#include "weft/data/data.h"
 #include "weft/optim/optim.h"
 
 namespace char_gpt {
@@ -39,8 +40,18 @@ public:
   TrainingReport run(const std::string &folder, const std::function<void()> &before_first_step,
                      const std::function<void()> &after_first_step);
 
+  // One step on a batch, at the optimizer's learning rate; gives the loss. It reads no value, so
+  // that it can be traced.
+  weft::Tensor step(const weft::Tensor &input, const weft::Tensor &target);
+
   CharGpt &model() {
     return model_;
+  }
+  weft::optim::AdamW &optimizer() {
+    return optimizer_;
+  }
+  weft::data::Batch next_batch() {
+    return loader_.next();
   }
 
 private:

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <fstream>
 #include <functional>
 #include <thread>
 
@@ -203,17 +204,24 @@ TEST_F(Custom, ProgramsThatCallOneHaveOneSize) {
   EXPECT_NE(why.find("weft.custom"), std::string::npos) << why;
 }
 
-TEST_F(Custom, DoesNotCompileAheadOfTime) {
+// Linked in and run: tests/programs/shipped_training_test.cpp.
+TEST_F(Custom, CompilesAheadOfTimeWithItsObject) {
   if (config().backend == "reference")
     GTEST_SKIP() << "the reference backend compiles nothing ahead of time";
   Program program = trace([](const Tensor &x) { return power(x, 3, 1); }, {zeros({2})});
   std::string message = message_of(
-      [&] { program.compile({.emit = Emit::object, .output = testing::TempDir() + "/custom.o"}); },
+      [&] {
+        program.compile({.emit = Emit::library, .output = testing::TempDir() + "/custom.so"});
+      },
       ErrorKind::kCompile);
   EXPECT_NE(message.find("'test.power', which is registered in this process only"),
             std::string::npos)
       << message;
   EXPECT_NE(message.find("custom_test.cpp"), std::string::npos) << message;
+  program.compile({.emit = Emit::object, .output = testing::TempDir() + "/custom.o"});
+  std::ifstream header(testing::TempDir() + "/custom.h");
+  EXPECT_NE(std::string(std::istreambuf_iterator<char>(header), {}).find("libweft_custom.a"),
+            std::string::npos);
 }
 
 TEST_F(Custom, ErrorsNameTheKernelAndTheCall) {

@@ -23,7 +23,9 @@ TEST(Abi, IsTheSameInCAndInCpp) {
 }
 
 // Structs in arrays, whose size is a stride on both sides.
-static_assert(sizeof(weft_custom_tensor) == 24 && sizeof(weft_custom_shape) == 136);
+static_assert(sizeof(weft_custom_tensor) == 24 && sizeof(weft_custom_shape) == 136 &&
+              sizeof(weft_held_code) == 48 && sizeof(weft_held_place) == 8 &&
+              sizeof(weft_entry_code) == 72);
 
 // One interface in three minor versions.
 struct First {

@@ -7,7 +7,8 @@
 #define WEFT_STRUCTS(apply)                                                                        \
   apply(weft_kernel_env) apply(weft_custom_tensor) apply(weft_custom_call)                         \
       apply(weft_custom_shape) apply(weft_custom_kernel) apply(weft_executable)                    \
-          apply(weft_model_code) apply(weft_tensor_info) apply(weft_model_options)
+          apply(weft_held_code) apply(weft_held_place) apply(weft_entry_code)                      \
+              apply(weft_model_code) apply(weft_tensor_info) apply(weft_model_options)
 
 #ifdef __cplusplus
 extern "C"

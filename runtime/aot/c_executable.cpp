@@ -122,13 +122,13 @@ const char *give_executable(absl::StatusOr<std::shared_ptr<Executable>> made, we
   return nullptr;
 }
 
-absl::StatusOr<std::shared_ptr<Executable>> take_executable(const weft_model_code &code,
-                                                            Program program) {
+absl::StatusOr<std::shared_ptr<Executable>>
+take_executable(weft_executable_maker maker, const weft_entry_code &entry, Program program) {
   weft_executable made{};
   made.struct_size = sizeof made;
   made.version = WEFT_MODEL_VERSION;
-  if (const char *wrong = code.make_executable(code.program, code.program_bytes, code.device_code,
-                                               code.device_code_bytes, &made))
+  if (const char *wrong = maker(entry.program, entry.program_bytes, entry.device_code,
+                                entry.device_code_bytes, &made))
     return absl::UnavailableError(wrong);
   auto executable =
       read_struct(made, kFirstBytes, WEFT_MODEL_VERSION, "the device of the model", kInterface);

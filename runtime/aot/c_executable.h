@@ -13,9 +13,9 @@ namespace weft::runtime {
 // now. Returns what the maker returns.
 const char *give_executable(absl::StatusOr<std::shared_ptr<Executable>> made, weft_executable *to);
 
-// For the model: what the maker that the code names makes of its program, of which `program` is a
-// copy. Errors: the maker's text, or FailedPrecondition for a maker of another major version.
-absl::StatusOr<std::shared_ptr<Executable>> take_executable(const weft_model_code &code,
-                                                            Program program);
+// For the model: what the maker makes of an entry's program, of which `program` is a copy. Errors:
+// the maker's text, or FailedPrecondition for a maker of another major version.
+absl::StatusOr<std::shared_ptr<Executable>>
+take_executable(weft_executable_maker maker, const weft_entry_code &entry, Program program);
 
 } // namespace weft::runtime

@@ -1,22 +1,22 @@
 // The main() of an executable that weft-compile makes: files in, files out.
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstring>
-#include <map>
+#include <filesystem>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "runtime/aot/held_tensors.h"
+#include "runtime/aot/main_files.h"
 #include "runtime/aot/weft_model.h"
-#include "runtime/core/float16.h"
 #include "runtime/executable/program.h"
-#include "runtime/io/npy.h"
-#include "runtime/io/safetensors.h"
 
 using namespace weft;
 using namespace weft::runtime;
@@ -28,29 +28,23 @@ namespace {
 struct Arguments {
   bool help = false;
   int threads = 0;
-  std::string weights;
+  int64_t steps = 0; // 0: as many as there are batches
+  std::string weights, entry, load, save;
   std::vector<std::string> inputs; // FILE or NAME=FILE
   std::vector<std::string> outputs;
 };
 
-bool ends_with(std::string_view text, std::string_view end) {
-  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
-}
-
-std::string show(DType dtype, std::span<const int64_t> dims) {
-  return absl::StrCat(name(dtype), "[", absl::StrJoin(dims, ", "), "]");
-}
-std::string show(const weft_tensor_info &info) {
-  return show(static_cast<DType>(info.dtype), std::span(info.dims, static_cast<size_t>(info.rank)));
-}
-
-// "input 0 'x'"; without a name where the model gives none.
-std::string input_label(size_t i, const weft_tensor_info &info) {
-  return *info.name == '\0' ? absl::StrCat("input ", i)
-                            : absl::StrCat("input ", i, " '", info.name, "'");
+absl::Status parse_number(const std::string &option, const std::string &value, int64_t most,
+                          int64_t &result) {
+  auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), result);
+  if (error != std::errc() || end != value.data() + value.size() || result < 1 || result > most)
+    return absl::InvalidArgumentError(
+        absl::StrCat(option, " takes a number from 1 to ", most, ", not '", value, "'"));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Arguments> parse(int argc, char **argv) {
+  constexpr int64_t kMostThreads = 1024, kMostSteps = 1'000'000'000;
   Arguments result;
   for (int i = 1; i < argc; ++i) {
     std::string_view word = argv[i];
@@ -72,22 +66,31 @@ absl::StatusOr<Arguments> parse(int argc, char **argv) {
     else
       return absl::InvalidArgumentError(
           absl::StrCat(option, " needs a value; --help shows the options"));
+    absl::Status status;
+    int64_t threads = 0;
     if (option == "--input" || option == "-i")
       result.inputs.push_back(value);
     else if (option == "--output" || option == "-o")
       result.outputs.push_back(value);
     else if (option == "--weights")
       result.weights = value;
-    else if (option == "--threads") {
-      auto [end, error] =
-          std::from_chars(value.data(), value.data() + value.size(), result.threads);
-      if (error != std::errc() || end != value.data() + value.size() || result.threads < 1 ||
-          result.threads > 1024)
-        return absl::InvalidArgumentError(
-            absl::StrCat("--threads takes a number from 1 to 1024, not '", value, "'"));
-    } else
-      return absl::InvalidArgumentError(
+    else if (option == "--entry")
+      result.entry = value;
+    else if (option == "--load")
+      result.load = value;
+    else if (option == "--save")
+      result.save = value;
+    else if (option == "--steps")
+      status = parse_number(option, value, kMostSteps, result.steps);
+    else if (option == "--threads")
+      status = parse_number(option, value, kMostThreads, threads);
+    else
+      status = absl::InvalidArgumentError(
           absl::StrCat("unknown option ", option, "; --help shows the options"));
+    if (!status.ok())
+      return status;
+    if (threads > 0)
+      result.threads = static_cast<int>(threads);
   }
   return result;
 }
@@ -100,231 +103,78 @@ void list(const char *title, const std::vector<weft_tensor_info> &tensors) {
     std::printf("  none\n");
 }
 
-std::vector<weft_tensor_info> tensors_of(const weft_model_code &code, bool outputs,
-                                         Program &program) {
+// The specs of a program that the model does not hold.
+template <typename Specs>
+std::vector<weft_tensor_info> given_of(const Specs &specs, const weft_held_place *held,
+                                       uint64_t count) {
   std::vector<weft_tensor_info> result;
-  auto add = [&](const auto &spec) {
-    result.push_back({spec.name.c_str(), static_cast<int32_t>(spec.dtype),
-                      static_cast<int32_t>(spec.dims.size()), spec.dims.data(), spec.bytes});
-  };
-  if (outputs) {
-    for (const OutputSpec &spec : program.outputs)
-      add(spec);
-    return result;
-  }
-  for (size_t i = 0; i < program.inputs.size(); ++i) {
-    bool weight = false;
-    for (uint64_t p = 0; p < code.parameter_count; ++p)
-      weight = weight || code.parameters[p] == static_cast<int32_t>(i);
-    if (!weight)
-      add(program.inputs[i]);
+  for (size_t i = 0; i < specs.size(); ++i) {
+    bool is_held = false;
+    for (uint64_t h = 0; h < count; ++h)
+      is_held = is_held || held[h].place == static_cast<int32_t>(i);
+    if (!is_held)
+      result.push_back({specs[i].name.c_str(), static_cast<int32_t>(specs[i].dtype),
+                        static_cast<int32_t>(specs[i].dims.size()), specs[i].dims.data(),
+                        specs[i].bytes});
   }
   return result;
 }
 
-void print_help(const weft_model_code &code, const char *self,
-                const std::vector<weft_tensor_info> &inputs,
-                const std::vector<weft_tensor_info> &outputs) {
+// Shapes are known without weights and on any processor.
+absl::Status print_help(const weft_model_code &code, const char *self) {
+  std::vector<weft_tensor_info> state;
+  bool needs_weights = false;
+  for (uint64_t i = 0; i < code.held_count; ++i) {
+    const weft_held_code &held = *code.held[i];
+    needs_weights = needs_weights || held.value == nullptr;
+    if (held.is_state)
+      state.push_back(
+          {held.name, held.dtype, held.rank, held.dims, static_cast<int64_t>(held.bytes)});
+  }
   std::printf("Runs the model '%s', compiled by Weft.\n\n"
-              "usage: %s [--input [NAME=]FILE]... [--output [NAME=]FILE]... %s[--threads N]\n\n"
+              "usage: %s [--input [NAME=]FILE]... [--output [NAME=]FILE]... [--steps N]%s%s%s "
+              "[--threads N]\n\n"
               "A FILE is x.npy, one tensor, or x.safetensors, tensors by name. Inputs and outputs "
               "without a NAME are taken in order.\n"
-              "Without --output, shapes and first elements are printed.%s\n\n",
-              code.name, self, code.parameter_count > 0 ? "--weights FILE.safetensors " : "",
-              code.parameter_count > 0 ? " The weights are read from a safetensors file." : "");
-  list("inputs", inputs);
-  list("outputs", outputs);
-}
-
-// NAME=FILE, where NAME is one of the tensors' or the whole is a FILE.
-std::pair<std::string, std::string> split(const std::string &text,
-                                          const std::vector<weft_tensor_info> &tensors) {
-  size_t equals = text.find('=');
-  if (equals == text.npos)
-    return {"", text};
-  std::string label = text.substr(0, equals);
-  for (const weft_tensor_info &tensor : tensors)
-    if (label == tensor.name)
-      return {label, text.substr(equals + 1)};
-  // An unknown name is reported by the caller, unless the text is a path that holds '='.
-  return label.find('/') == label.npos ? std::make_pair(label, text.substr(equals + 1))
-                                       : std::make_pair(std::string(), text);
-}
-
-struct Inputs {
-  std::vector<std::shared_ptr<const void>> storage;
-  std::vector<const void *> pointers;
-  std::vector<bool> bound;
-};
-
-// The array lies in `storage`.
-absl::Status give_input(Inputs &result, size_t i, const ArrayView &array,
-                        std::shared_ptr<const void> storage,
-                        const std::vector<weft_tensor_info> &infos, const std::string &path) {
-  const weft_tensor_info &info = infos[i];
-  if (static_cast<int32_t>(array.dtype) != info.dtype ||
-      !std::equal(array.dims.begin(), array.dims.end(), info.dims, info.dims + info.rank))
-    return absl::InvalidArgumentError(absl::StrCat(path, ": ", input_label(i, info), " is ",
-                                                   show(info), "; the file holds ",
-                                                   show(array.dtype, array.dims)));
-  if (result.bound[i])
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": ", input_label(i, info), " was given before"));
-  result.bound[i] = true;
-  result.pointers[i] = array.bytes.data();
-  if (reinterpret_cast<uintptr_t>(array.bytes.data()) %
-          static_cast<uintptr_t>(byte_size(array.dtype)) !=
-      0) {
-    auto copy = std::make_shared<std::vector<std::byte>>(array.bytes.begin(), array.bytes.end());
-    result.pointers[i] = copy->data();
-    storage = std::move(copy);
+              "Without --output, shapes and first elements are printed.%s\n"
+              "An input with one leading dim more than listed holds a batch for each step: there "
+              "are as many steps, or N, which begin with the first batch again. The outputs of "
+              "steps are printed step by step, or written with a leading dim.\n",
+              code.name, self, needs_weights ? " --weights FILE.safetensors" : "",
+              code.entry_count > 1 ? " [--entry NAME]" : "",
+              state.empty() ? "" : " [--load FILE.safetensors] [--save FILE.safetensors]",
+              needs_weights ? " The weights are read from a safetensors file." : "");
+  if (!state.empty())
+    std::printf("The model keeps state from step to step. --load takes all of it from a file "
+                "before the first step, --save writes it after the last.\n");
+  std::printf("\n");
+  for (uint64_t i = 0; i < code.entry_count; ++i) {
+    const weft_entry_code &entry = *code.entries[i];
+    absl::StatusOr<Program> program = deserialize(
+        {static_cast<const std::byte *>(entry.program), static_cast<size_t>(entry.program_bytes)});
+    if (!program.ok())
+      return program.status();
+    if (code.entry_count > 1)
+      std::printf("entry %s%s\n", entry.name, i == 0 ? " (where none is named)" : "");
+    list("inputs", given_of(program->inputs, entry.reads, entry.read_count));
+    list("outputs", given_of(program->outputs, entry.writes, entry.write_count));
   }
-  result.storage.push_back(std::move(storage));
+  if (!state.empty())
+    list("state", state);
   return absl::OkStatus();
-}
-
-absl::StatusOr<Inputs> read_inputs(const Arguments &arguments,
-                                   const std::vector<weft_tensor_info> &infos) {
-  Inputs result;
-  result.pointers.resize(infos.size());
-  result.bound.resize(infos.size());
-  size_t next = 0;
-  auto index_of = [&](const std::string &label) {
-    for (size_t i = 0; i < infos.size(); ++i)
-      if (label == infos[i].name)
-        return i;
-    return infos.size();
-  };
-  for (const std::string &text : arguments.inputs) {
-    auto [label, path] = split(text, infos);
-    if (ends_with(path, ".safetensors")) {
-      absl::StatusOr<SafetensorsFile> file = read_safetensors(path);
-      if (!file.ok())
-        return file.status();
-      for (const ArrayView &tensor : file->tensors) {
-        if (!label.empty() && file->tensors.size() > 1 && tensor.name != label)
-          continue;
-        size_t i = index_of(label.empty() ? tensor.name : label);
-        if (i == infos.size())
-          return absl::NotFoundError(absl::StrCat(path, ": the model has no input '",
-                                                  label.empty() ? tensor.name : label,
-                                                  "'; --help lists them"));
-        if (absl::Status status = give_input(result, i, tensor, file->storage, infos, path);
-            !status.ok())
-          return status;
-      }
-      continue;
-    }
-    size_t i = label.empty() ? next++ : index_of(label);
-    if (i >= infos.size())
-      return label.empty()
-                 ? absl::InvalidArgumentError(absl::StrCat("the model has ", infos.size(),
-                                                           " inputs; ", path, " is one too many"))
-                 : absl::NotFoundError(
-                       absl::StrCat("the model has no input '", label, "'; --help lists them"));
-    absl::StatusOr<NpyFile> file = read_npy(path);
-    if (!file.ok())
-      return file.status();
-    if (absl::Status status = give_input(result, i, file->array, file->storage, infos, path);
-        !status.ok())
-      return status;
-  }
-  for (size_t i = 0; i < infos.size(); ++i)
-    if (!result.bound[i])
-      return absl::InvalidArgumentError(absl::StrCat(input_label(i, infos[i]), " ", show(infos[i]),
-                                                     " is missing; --help shows how to give it"));
-  return result;
-}
-
-// Where each output goes; a safetensors file takes all.
-absl::StatusOr<std::vector<std::pair<std::string, size_t>>>
-plan_outputs(const Arguments &arguments, const std::vector<weft_tensor_info> &infos) {
-  std::vector<std::pair<std::string, size_t>> result;
-  size_t next = 0;
-  for (const std::string &text : arguments.outputs) {
-    auto [label, path] = split(text, infos);
-    bool all = ends_with(path, ".safetensors");
-    if (!all && !ends_with(path, ".npy"))
-      return absl::InvalidArgumentError(
-          absl::StrCat("an output file is .npy or .safetensors, not '", path, "'"));
-    size_t i = all ? infos.size() : next;
-    if (!label.empty()) {
-      for (i = 0; i < infos.size() && label != infos[i].name; ++i) {}
-      if (i == infos.size())
-        return absl::NotFoundError(
-            absl::StrCat("the model has no output '", label, "'; --help lists them"));
-    } else if (!all && next++ >= infos.size()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the model has ", infos.size(), " outputs; ", path, " is one too many"));
-    }
-    result.emplace_back(path, i);
-  }
-  return result;
-}
-
-absl::Status write_outputs(const std::vector<std::pair<std::string, size_t>> &targets,
-                           const std::vector<ArrayView> &arrays) {
-  for (const auto &[path, i] : targets) {
-    absl::Status status;
-    if (!ends_with(path, ".safetensors"))
-      status = write_npy(path, arrays[i]);
-    else
-      status =
-          write_safetensors(path, i < arrays.size() ? std::span(&arrays[i], 1) : std::span(arrays));
-    if (!status.ok())
-      return status;
-  }
-  return absl::OkStatus();
-}
-
-void print_summary(const std::vector<ArrayView> &arrays) {
-  constexpr int64_t kShown = 8;
-  for (const ArrayView &array : arrays) {
-    std::printf("%s %s", array.name.c_str(), show(array.dtype, array.dims).c_str());
-    int64_t count = static_cast<int64_t>(array.bytes.size()) / byte_size(array.dtype);
-    for (int64_t i = 0; i < std::min(count, kShown); ++i) {
-      auto as = [&](auto zero) {
-        std::memcpy(&zero, array.bytes.data() + static_cast<size_t>(i) * sizeof(zero),
-                    sizeof(zero));
-        return zero;
-      };
-      switch (array.dtype) {
-      case DType::kFloat32:
-        std::printf(" %.9g", static_cast<double>(as(float())));
-        break;
-      case DType::kFloat64:
-        std::printf(" %.17g", as(double()));
-        break;
-      case DType::kInt32:
-        std::printf(" %d", as(int32_t()));
-        break;
-      case DType::kInt64:
-        std::printf(" %lld", static_cast<long long>(as(int64_t())));
-        break;
-      case DType::kInt8:
-        std::printf(" %d", as(int8_t()));
-        break;
-      case DType::kInt16:
-        std::printf(" %d", as(int16_t()));
-        break;
-      case DType::kBool:
-      case DType::kUInt8:
-        std::printf(" %d", as(uint8_t()));
-        break;
-      case DType::kBFloat16:
-        std::printf(" %.9g", static_cast<double>(bfloat16_to_float(as(uint16_t()))));
-        break;
-      case DType::kFloat16:
-        std::printf(" %.9g", static_cast<double>(float16_to_float(as(uint16_t()))));
-        break;
-      }
-    }
-    std::printf(count > kShown ? " ...\n" : "\n");
-  }
 }
 
 absl::Status last_error() {
   return absl::InternalError(weft_model_error());
+}
+
+// What would otherwise be found out after the last step.
+absl::Status check_writable(const std::string &path) {
+  std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (access(folder.empty() ? "." : folder.c_str(), W_OK) != 0)
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": cannot be written: ", std::strerror(errno)));
+  return absl::OkStatus();
 }
 
 absl::Status run(int argc, char **argv) {
@@ -332,52 +182,52 @@ absl::Status run(int argc, char **argv) {
   if (!arguments.ok())
     return arguments.status();
   const weft_model_code &code = *weft_main_model;
-  if (arguments->help) {
-    // Shapes are known without weights and on any processor.
-    absl::StatusOr<Program> program = deserialize(
-        {static_cast<const std::byte *>(code.program), static_cast<size_t>(code.program_bytes)});
-    if (!program.ok())
-      return program.status();
-    print_help(code, argv[0], tensors_of(code, false, *program), tensors_of(code, true, *program));
-    return absl::OkStatus();
-  }
+  if (arguments->help)
+    return print_help(code, argv[0]);
   weft_model_options options{sizeof(weft_model_options), arguments->threads,
                              arguments->weights.empty() ? nullptr : arguments->weights.c_str()};
-  if (code.parameter_count > 0 && arguments->weights.empty())
+  bool needs_weights = false;
+  for (uint64_t i = 0; i < code.held_count; ++i)
+    needs_weights = needs_weights || code.held[i]->value == nullptr;
+  if (needs_weights && arguments->weights.empty())
     return absl::InvalidArgumentError(
         "the model's weights are not embedded: --weights FILE.safetensors is missing");
   weft_model *model = nullptr;
   if (weft_model_open(&code, &options, &model) != 0)
     return last_error();
   std::unique_ptr<weft_model, void (*)(weft_model *)> closed(model, weft_model_close);
+  if (!arguments->entry.empty() &&
+      (model = weft_model_entry(model, arguments->entry.c_str())) == nullptr)
+    return last_error();
+  if (weft_model_state_count(model) == 0 && !(arguments->load + arguments->save).empty())
+    return absl::InvalidArgumentError(
+        "the model keeps no state: --load and --save have nothing to read or write");
+  if (!arguments->save.empty())
+    if (absl::Status status = check_writable(arguments->save); !status.ok())
+      return status;
+
   std::vector<weft_tensor_info> inputs, outputs;
   for (int32_t i = 0; i < weft_model_input_count(model); ++i)
     inputs.push_back(*weft_model_input(model, i));
   for (int32_t i = 0; i < weft_model_output_count(model); ++i)
     outputs.push_back(*weft_model_output(model, i));
-  absl::StatusOr<std::vector<std::pair<std::string, size_t>>> targets =
-      plan_outputs(*arguments, outputs);
-  if (!targets.ok())
-    return targets.status();
-  absl::StatusOr<Inputs> given = read_inputs(*arguments, inputs);
-  if (!given.ok())
-    return given.status();
-  std::vector<std::vector<std::byte>> results;
-  std::vector<void *> pointers;
-  std::vector<ArrayView> arrays;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    results.emplace_back(static_cast<size_t>(outputs[i].bytes));
-    pointers.push_back(results.back().data());
-    arrays.push_back({*outputs[i].name != '\0' ? outputs[i].name : absl::StrCat("output", i),
-                      static_cast<DType>(outputs[i].dtype),
-                      std::vector<int64_t>(outputs[i].dims, outputs[i].dims + outputs[i].rank),
-                      results.back()});
-  }
-  if (weft_model_run(model, given->pointers.data(), pointers.data()) != 0)
+  absl::StatusOr<Batches> batches = Batches::read(arguments->inputs, inputs);
+  if (!batches.ok())
+    return batches.status();
+  int64_t steps = arguments->steps > 0 ? arguments->steps : batches->count();
+  absl::StatusOr<Results> results = Results::plan(arguments->outputs, outputs, steps);
+  if (!results.ok())
+    return results.status();
+  if (!arguments->load.empty() && weft_model_load_state(model, arguments->load.c_str()) != 0)
     return last_error();
-  if (targets->empty())
-    print_summary(arrays);
-  return write_outputs(*targets, arrays);
+  for (int64_t step = 0; step < std::max<int64_t>(steps, 1); ++step) {
+    if (weft_model_run(model, batches->at(step).data(), results->at(step).data()) != 0)
+      return last_error();
+    results->show(step);
+  }
+  if (!arguments->save.empty() && weft_model_save_state(model, arguments->save.c_str()) != 0)
+    return last_error();
+  return results->write();
 }
 
 } // namespace

@@ -1,8 +1,11 @@
 // The implementation of weft_model.h.
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,24 +14,41 @@
 #include "runtime/abi/read_struct.h"
 #include "runtime/aot/c_executable.h"
 #include "runtime/aot/cpu_check.h"
+#include "runtime/aot/held_tensors.h"
 #include "runtime/aot/weft_model.h"
 #include "runtime/executable/program_executable.h"
+#include "runtime/executable/run_failure.h"
 #include "runtime/executor/device.h"
-#include "runtime/io/safetensors.h"
-#include "runtime/memory/buffer.h"
-#include "runtime/memory/memory.h"
+#include "runtime/memory/arena_pool.h"
 
 using namespace weft;
 using namespace weft::runtime;
 
+namespace {
+
+constexpr int32_t kCaller = -1; // who gives an input or gets an output that the model does not hold
+
+// All that the entries of a model share.
+struct Shared {
+  std::string name;
+  HeldTensors held;
+  ArenaPool arenas;
+  std::vector<std::unique_ptr<weft_model>> entries; // gone before the arenas are
+  std::mutex mutex;                                 // of a run, and of the state
+};
+
+} // namespace
+
+// An entry.
 struct weft_model {
+  Shared *shared = nullptr;
+  std::string name;
   std::shared_ptr<Executable> executable;
+  std::shared_ptr<ProgramExecutable> host; // the same, or null where another device runs it
   RunContext context;
   std::unique_ptr<RunResources> resources;
-  std::vector<std::shared_ptr<Buffer>> weights; // by program input; null where the user gives it
-  std::vector<size_t> inputs;                   // program inputs that the user gives
+  std::vector<int32_t> reads, writes; // by the program's input, output: what is held, or kCaller
   std::vector<weft_tensor_info> input_infos, output_infos;
-  std::mutex mutex; // one run at a time
 };
 
 namespace {
@@ -40,62 +60,13 @@ int32_t fail(const absl::Status &status) {
   return 1;
 }
 
-std::string show(DType dtype, const std::vector<int64_t> &dims) {
-  return absl::StrCat(name(dtype), "[", absl::StrJoin(dims, ", "), "]");
+int32_t done(const absl::Status &status) {
+  return status.ok() ? 0 : fail(status);
 }
 
 template <typename Spec> weft_tensor_info info_of(const Spec &spec) {
   return {spec.name.c_str(), static_cast<int32_t>(spec.dtype),
           static_cast<int32_t>(spec.dims.size()), spec.dims.data(), spec.bytes};
-}
-
-bool is_aligned(const void *data, DType dtype) {
-  return reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(byte_size(dtype)) == 0;
-}
-
-// Maps the weights that are not embedded.
-absl::Status load_weights(const weft_model_code &code, const char *path, weft_model &model) {
-  std::span<const InputSpec> specs = model.executable->input_specs();
-  model.weights.resize(specs.size());
-  if (code.parameter_count == 0)
-    return absl::OkStatus();
-  if (path == nullptr)
-    return absl::InvalidArgumentError(absl::StrCat("the model '", code.name, "' needs ",
-                                                   code.parameter_count,
-                                                   " weights; name a safetensors file"));
-  absl::StatusOr<SafetensorsFile> file = read_safetensors(path);
-  if (!file.ok())
-    return file.status();
-  std::map<std::string_view, const ArrayView *> by_name;
-  for (const ArrayView &tensor : file->tensors)
-    by_name.emplace(tensor.name, &tensor);
-  for (uint64_t i = 0; i < code.parameter_count; ++i) {
-    size_t index = static_cast<size_t>(code.parameters[i]);
-    if (code.parameters[i] < 0 || index >= specs.size())
-      return absl::InvalidArgumentError("the model names a weight that its program lacks");
-    const InputSpec &spec = specs[index];
-    auto found = by_name.find(spec.name);
-    if (found == by_name.end())
-      return absl::NotFoundError(absl::StrCat(path, ": there is no weight '", spec.name, "'"));
-    const ArrayView &tensor = *found->second;
-    if (tensor.dtype != spec.dtype || tensor.dims != spec.dims)
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, ": the weight '", spec.name, "' is ", show(tensor.dtype, tensor.dims),
-                       "; the model takes ", show(spec.dtype, spec.dims)));
-    if (is_aligned(tensor.bytes.data(), spec.dtype) && !spec.donatable) {
-      model.weights[index] =
-          Buffer::borrow_constant(tensor.bytes.data(), spec.bytes, file->storage);
-      continue;
-    }
-    absl::StatusOr<std::shared_ptr<Buffer>> buffer =
-        model.context.memory->allocate(spec.bytes, "parameter");
-    if (!buffer.ok())
-      return buffer.status();
-    if (spec.bytes > 0)
-      std::memcpy((*buffer)->data(), tensor.bytes.data(), static_cast<size_t>(spec.bytes));
-    model.weights[index] = *std::move(buffer);
-  }
-  return absl::OkStatus();
 }
 
 absl::StatusOr<std::shared_ptr<ProgramExecutable>>
@@ -120,25 +91,95 @@ executable_of_host(const weft_model_code &code, Program program, std::shared_ptr
 }
 
 // What depends on weights alone is computed once, now that they are there.
-absl::Status prepare(ProgramExecutable &executable, weft_model &model) {
-  std::vector<Buffer *> stable(model.weights.size());
+absl::Status prepare(ProgramExecutable &executable, weft_model &entry) {
+  std::vector<Buffer *> stable(entry.reads.size());
+  const HeldTensors &held = entry.shared->held;
   for (size_t i = 0; i < stable.size(); ++i)
-    stable[i] = model.weights[i].get();
-  if (absl::Status status = executable.prepare(model.context, *model.resources, stable);
+    if (entry.reads[i] != kCaller && !held.is_state(static_cast<size_t>(entry.reads[i])))
+      stable[i] = held.buffer(static_cast<size_t>(entry.reads[i]));
+  if (absl::Status status = executable.prepare(entry.context, *entry.resources, stable);
       !status.ok())
     return status;
   auto compute = [&](const RunContext &) {
-    return executable.compute_prepared(model.context, *model.resources);
+    return executable.compute_prepared(entry.context, *entry.resources);
   };
-  return executable.is_serial() ? compute(model.context)
+  return executable.is_serial() ? compute(entry.context)
                                 : cpu_device().executor().submit(compute)->wait();
 }
 
-absl::Status open(const weft_model_code &given, const weft_model_options &options,
-                  weft_model &model) {
+// By place: what is held there, whose size must be that of the spec.
+template <typename Specs>
+absl::StatusOr<std::vector<int32_t>> places(const HeldTensors &held, const weft_held_place *given,
+                                            uint64_t count, const Specs &specs) {
+  std::vector<int32_t> result(specs.size(), kCaller);
+  for (uint64_t i = 0; i < count; ++i) {
+    auto [place, tensor] = given[i];
+    if (place < 0 || static_cast<size_t>(place) >= specs.size() || tensor < 0 ||
+        static_cast<size_t>(tensor) >= held.size() ||
+        held.info(static_cast<size_t>(tensor)).bytes != specs[static_cast<size_t>(place)].bytes)
+      return absl::InvalidArgumentError("the model names a weight that its program lacks");
+    result[static_cast<size_t>(place)] = tensor;
+  }
+  return result;
+}
+
+absl::Status make_executable(const weft_model_code &code, const weft_entry_code &given, int threads,
+                             weft_model &entry) {
+  absl::StatusOr<Program> program = deserialize(
+      {static_cast<const std::byte *>(given.program), static_cast<size_t>(given.program_bytes)});
+  if (!program.ok())
+    return program.status();
+  Device &device = cpu_device();
+  entry.name = given.name;
+  entry.context.memory = device.memory();
+  entry.context.pack_at_once = true;
+  entry.context.threads = threads > 0 ? threads : device.executor().threads();
+  entry.context.arenas = &entry.shared->arenas;
+  if (code.make_executable != nullptr) {
+    auto executable = take_executable(code.make_executable, given, *std::move(program));
+    if (!executable.ok())
+      return executable.status();
+    entry.executable = *std::move(executable);
+  } else {
+    auto executable = executable_of_host(code, *std::move(program), entry.context.memory);
+    if (!executable.ok())
+      return executable.status();
+    entry.executable = entry.host = *std::move(executable);
+  }
+  if (entry.executable->is_serial())
+    entry.context.threads = 1;
+  return absl::OkStatus();
+}
+
+absl::Status bind_held(const weft_entry_code &given, weft_model &entry) {
+  const HeldTensors &held = entry.shared->held;
+  std::span<const InputSpec> inputs = entry.executable->input_specs();
+  std::span<const OutputSpec> outputs = entry.executable->output_specs();
+  auto reads = places(held, given.reads, given.read_count, inputs);
+  if (!reads.ok())
+    return reads.status();
+  entry.reads = *std::move(reads);
+  auto writes = places(held, given.writes, given.write_count, outputs);
+  if (!writes.ok())
+    return writes.status();
+  entry.writes = *std::move(writes);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (entry.reads[i] == kCaller)
+      entry.input_infos.push_back(info_of(inputs[i]));
+  std::vector<int64_t> beside; // sizes of new values that have memory of their own
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (entry.writes[i] == kCaller)
+      entry.output_infos.push_back(info_of(outputs[i]));
+    else if (outputs[i].donated_input == -1)
+      beside.push_back(outputs[i].bytes);
+  }
+  return entry.shared->held.reserve(beside);
+}
+
+absl::Status open(const weft_model_code &given, const weft_model_options &options, Shared &model) {
   // The first version's fields: all that there are up to the last one.
   constexpr size_t first_bytes =
-      offsetof(weft_model_code, device_code_bytes) + sizeof(weft_model_code::device_code_bytes);
+      offsetof(weft_model_code, make_executable) + sizeof(weft_model_code::make_executable);
   auto read =
       read_struct(given, first_bytes, WEFT_MODEL_VERSION, "the model", "runtime/aot/weft_model.h");
   if (!read.ok())
@@ -151,47 +192,38 @@ absl::Status open(const weft_model_code &given, const weft_model_options &option
     return status;
   if (options.threads < 0)
     return absl::InvalidArgumentError(absl::StrCat("cannot use ", options.threads, " threads"));
-  absl::StatusOr<Program> program = deserialize(
-      {static_cast<const std::byte *>(code.program), static_cast<size_t>(code.program_bytes)});
-  if (!program.ok())
-    return program.status();
-  Device &device = cpu_device();
-  model.context.memory = device.memory();
-  model.context.pack_at_once = true;
-  model.context.threads = options.threads > 0 ? options.threads : device.executor().threads();
-  std::shared_ptr<ProgramExecutable> host; // null where another device runs the program
-  if (code.make_executable != nullptr) {
-    auto executable = take_executable(code, *std::move(program));
-    if (!executable.ok())
-      return executable.status();
-    model.executable = *std::move(executable);
-  } else {
-    auto executable = executable_of_host(code, *std::move(program), model.context.memory);
-    if (!executable.ok())
-      return executable.status();
-    model.executable = host = *std::move(executable);
-  }
-  if (model.executable->is_serial())
-    model.context.threads = 1;
-  if (absl::Status status = load_weights(code, options.weights, model); !status.ok())
-    return status;
-  absl::StatusOr<std::unique_ptr<RunResources>> resources =
-      model.executable->acquire(model.context);
-  if (!resources.ok())
-    return resources.status();
-  model.resources = *std::move(resources);
-  if (host)
-    if (absl::Status status = prepare(*host, model); !status.ok())
+  if (code.entry_count == 0)
+    return absl::InvalidArgumentError(absl::StrCat("the model '", code.name, "' has no entry"));
+  model.name = code.name;
+  for (uint64_t i = 0; i < code.entry_count; ++i) {
+    weft_model &entry = *model.entries.emplace_back(std::make_unique<weft_model>());
+    entry.shared = &model;
+    if (absl::Status status = make_executable(code, *code.entries[i], options.threads, entry);
+        !status.ok())
       return status;
-  std::span<const InputSpec> inputs = model.executable->input_specs();
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (model.weights[i])
-      continue;
-    model.inputs.push_back(i);
-    model.input_infos.push_back(info_of(inputs[i]));
   }
-  for (const OutputSpec &output : model.executable->output_specs())
-    model.output_infos.push_back(info_of(output));
+  if (absl::Status status = model.held.open(code, options.weights, cpu_device().memory());
+      !status.ok())
+    return status;
+  for (uint64_t i = 0; i < code.entry_count; ++i)
+    if (absl::Status status = bind_held(*code.entries[i], *model.entries[i]); !status.ok())
+      return status;
+  // The largest arena first: the others lie in it.
+  std::vector<weft_model *> by_size;
+  for (const std::unique_ptr<weft_model> &entry : model.entries)
+    by_size.push_back(entry.get());
+  std::ranges::sort(by_size, std::ranges::greater(),
+                    [](const weft_model *entry) { return entry->executable->arena_bytes(); });
+  for (weft_model *entry : by_size) {
+    absl::StatusOr<std::unique_ptr<RunResources>> resources =
+        entry->executable->acquire(entry->context);
+    if (!resources.ok())
+      return resources.status();
+    entry->resources = *std::move(resources);
+    if (entry->host)
+      if (absl::Status status = prepare(*entry->host, *entry); !status.ok())
+        return status;
+  }
   return absl::OkStatus();
 }
 
@@ -202,59 +234,148 @@ absl::Status check_pointers(const std::vector<weft_tensor_info> &infos, const vo
       continue;
     if (pointers == nullptr || pointers[i] == nullptr)
       return absl::InvalidArgumentError(absl::StrCat(what, " ", i, " is NULL"));
-    DType dtype = static_cast<DType>(infos[i].dtype);
-    if (!is_aligned(pointers[i], dtype))
-      return absl::InvalidArgumentError(absl::StrCat(
-          what, " ", i, " is not aligned to its elements of ", byte_size(dtype), " bytes"));
+    if (!is_aligned(pointers[i], infos[i].dtype))
+      return absl::InvalidArgumentError(
+          absl::StrCat(what, " ", i, " is not aligned to its elements of ",
+                       byte_size(static_cast<DType>(infos[i].dtype)), " bytes"));
   }
   return absl::OkStatus();
 }
 
-absl::Status run(weft_model &model, const void *const *inputs, void *const *outputs) {
-  if (absl::Status status = check_pointers(model.input_infos, inputs, "input"); !status.ok())
-    return status;
-  if (absl::Status status = check_pointers(model.output_infos, outputs, "output"); !status.ok())
-    return status;
-  std::span<const OutputSpec> specs = model.executable->output_specs();
-  std::vector<std::shared_ptr<Buffer>> buffers;
-  std::vector<Buffer *> in(model.weights.size()), out(specs.size());
-  auto borrow = [&](void *data, int64_t bytes) {
-    buffers.push_back(Buffer::borrow(data, bytes, nullptr));
-    return buffers.back().get();
-  };
-  for (size_t i = 0; i < in.size(); ++i)
-    in[i] = model.weights[i].get();
-  // Programs only read inputs that are not donated, and those that are get a copy, below.
-  for (size_t i = 0; i < model.inputs.size(); ++i)
-    in[model.inputs[i]] = borrow(const_cast<void *>(inputs[i]), model.input_infos[i].bytes);
-  for (size_t i = 0; i < out.size(); ++i) {
-    if (specs[i].donated_input != -1) {
-      // The output is made in the input's place: start from a copy there.
-      Buffer *&input = in[static_cast<size_t>(specs[i].donated_input)];
-      if (specs[i].bytes > 0)
-        std::memcpy(outputs[i], input->data(), static_cast<size_t>(specs[i].bytes));
-      out[i] = input = borrow(outputs[i], specs[i].bytes);
-    } else if (specs[i].alias_input != -1)
-      out[i] = in[static_cast<size_t>(specs[i].alias_input)];
-    else if (specs[i].alias_output != -1)
-      out[i] = out[static_cast<size_t>(specs[i].alias_output)];
-    else
-      out[i] = borrow(outputs[i], specs[i].bytes);
+// One run: what the caller gives and what is held become a program's inputs; its outputs become the
+// caller's, or new values of what is held.
+class Run {
+public:
+  Run(weft_model &entry, const void *const *inputs, void *const *outputs)
+      : entry_(entry), held_(entry.shared->held), specs_(entry.executable->output_specs()),
+        in_(entry.reads.size()), out_(specs_.size()), beside_(specs_.size()),
+        targets_(specs_.size()) {
+    size_t given = 0;
+    // Programs only read inputs that are not donated, which those of the caller never are.
+    for (size_t i = 0; i < in_.size(); ++i)
+      in_[i] = entry.reads[i] == kCaller ? borrow(const_cast<void *>(inputs[given++]),
+                                                  entry.executable->input_specs()[i].bytes)
+                                         : held_.buffer(static_cast<size_t>(entry.reads[i]));
+    size_t taken = 0;
+    for (size_t i = 0; i < out_.size(); ++i) {
+      if (entry.writes[i] == kCaller)
+        targets_[i] = outputs[taken++];
+      out_[i] = place_of(i);
+    }
   }
-  std::lock_guard lock(model.mutex);
-  auto work = [&](const RunContext &) {
-    return model.executable->run(model.context, *model.resources, in, out);
-  };
-  // Threads and libraries belong to the executor; the rest runs here.
-  absl::Status status = model.executable->is_serial()
-                            ? work(model.context)
-                            : cpu_device().executor().submit(work)->wait();
-  if (!status.ok())
+  ~Run() {
+    for (std::shared_ptr<Buffer> &spare : beside_)
+      if (spare)
+        held_.give_back(std::move(spare));
+  }
+
+  absl::Status run() {
+    auto work = [&](const RunContext &) {
+      return entry_.executable->run(entry_.context, *entry_.resources, in_, out_);
+    };
+    // Threads and libraries belong to the executor; the rest runs here.
+    absl::Status status = entry_.executable->is_serial()
+                              ? work(entry_.context)
+                              : cpu_device().executor().submit(work)->wait();
+    if (status.ok())
+      hand_over();
+    else if (writes_state_ && !has_kept_inputs(status))
+      held_.lose(status);
     return status;
-  for (size_t i = 0; i < out.size(); ++i)
-    if (specs[i].bytes > 0 && out[i]->data() != outputs[i])
-      std::memcpy(outputs[i], out[i]->data(), static_cast<size_t>(specs[i].bytes));
-  return absl::OkStatus();
+  }
+
+private:
+  Buffer *borrow(void *data, int64_t bytes) {
+    buffers_.push_back(Buffer::borrow(data, bytes, nullptr));
+    return buffers_.back().get();
+  }
+
+  Buffer *place_of(size_t i) {
+    const OutputSpec &spec = specs_[i];
+    bool is_held = entry_.writes[i] != kCaller;
+    writes_state_ = writes_state_ || is_held;
+    if (is_held && spec.donated_input == -1)
+      beside_[i] = held_.take(spec.bytes);
+    if (spec.donated_input != -1) {
+      Buffer *&input = in_[static_cast<size_t>(spec.donated_input)];
+      if (is_held)
+        return input;
+      // The output is made in the input's place: start from a copy where the caller wants it.
+      if (spec.bytes > 0)
+        std::memcpy(targets_[i], input->data(), static_cast<size_t>(spec.bytes));
+      return input = borrow(targets_[i], spec.bytes);
+    }
+    if (spec.alias_input != -1)
+      return in_[static_cast<size_t>(spec.alias_input)];
+    if (spec.alias_output != -1)
+      return out_[static_cast<size_t>(spec.alias_output)];
+    return is_held ? beside_[i].get() : borrow(targets_[i], spec.bytes);
+  }
+
+  // Copies what an output only refers to, before any value is replaced; then replaces them all.
+  void hand_over() {
+    std::vector<std::pair<size_t, std::shared_ptr<Buffer>>> values;
+    for (size_t i = 0; i < out_.size(); ++i) {
+      void *target = beside_[i] ? beside_[i]->data() : targets_[i];
+      if (specs_[i].bytes > 0 && target != nullptr && out_[i]->data() != target)
+        std::memcpy(target, out_[i]->data(), static_cast<size_t>(specs_[i].bytes));
+      if (entry_.writes[i] == kCaller)
+        continue;
+      int32_t donor = specs_[i].donated_input == -1
+                          ? kCaller
+                          : entry_.reads[static_cast<size_t>(specs_[i].donated_input)];
+      values.emplace_back(entry_.writes[i], donor == kCaller
+                                                ? std::move(beside_[i])
+                                                : held_.share(static_cast<size_t>(donor)));
+    }
+    held_.exchange(std::move(values));
+  }
+
+  weft_model &entry_;
+  HeldTensors &held_;
+  std::span<const OutputSpec> specs_;
+  std::vector<std::shared_ptr<Buffer>> buffers_; // the caller's memory
+  std::vector<Buffer *> in_, out_;
+  std::vector<std::shared_ptr<Buffer>> beside_; // by output: where its new value is written
+  std::vector<void *> targets_;                 // by output: the caller's
+  bool writes_state_ = false;
+};
+
+absl::Status run(weft_model &entry, const void *const *inputs, void *const *outputs) {
+  if (absl::Status status = check_pointers(entry.input_infos, inputs, "input"); !status.ok())
+    return status;
+  if (absl::Status status = check_pointers(entry.output_infos, outputs, "output"); !status.ok())
+    return status;
+  std::lock_guard lock(entry.shared->mutex);
+  if (absl::Status status = entry.shared->held.check(); !status.ok())
+    return status;
+  return Run(entry, inputs, outputs).run();
+}
+
+// Calls copy(value of the state, its bytes) with the model's lock.
+template <typename Copy>
+int32_t with_state(const weft_model *model, const char *name, const void *data, uint64_t bytes,
+                   Copy copy) {
+  if (model == nullptr || name == nullptr)
+    return fail(absl::InvalidArgumentError("a state of a model was asked for by NULL"));
+  std::lock_guard lock(model->shared->mutex);
+  const HeldTensors &held = model->shared->held;
+  if (absl::Status status = held.check(); !status.ok())
+    return fail(status);
+  absl::StatusOr<size_t> index = held.find_state(name);
+  if (!index.ok())
+    return fail(index.status());
+  const weft_tensor_info &info = held.info(*index);
+  if (static_cast<uint64_t>(info.bytes) != bytes)
+    return fail(absl::InvalidArgumentError(absl::StrCat("the state '", name, "' is ", show(info),
+                                                        ", which takes ", info.bytes,
+                                                        " bytes, not ", bytes)));
+  if (bytes == 0)
+    return 0;
+  if (data == nullptr)
+    return fail(absl::InvalidArgumentError(absl::StrCat("the value of '", name, "' is NULL")));
+  copy(held.buffer(*index)->data(), static_cast<size_t>(bytes));
+  return 0;
 }
 
 } // namespace
@@ -272,15 +393,41 @@ int32_t weft_model_open(const weft_model_code *code, const weft_model_options *o
                       "options");
   if (!all.ok())
     return fail(all.status());
-  auto opened = std::make_unique<weft_model>();
+  auto opened = std::make_unique<Shared>();
   if (absl::Status status = open(*code, *all, *opened); !status.ok())
     return fail(status);
-  *model = opened.release();
+  *model = opened.release()->entries.front().get();
   return 0;
 }
 
 void weft_model_close(weft_model *model) {
-  delete model;
+  if (model != nullptr)
+    delete model->shared;
+}
+
+weft_model *weft_model_entry(weft_model *model, const char *name) {
+  if (model == nullptr || name == nullptr) {
+    fail(absl::InvalidArgumentError("weft_model_entry was given NULL"));
+    return nullptr;
+  }
+  std::vector<std::string> known;
+  for (const std::unique_ptr<weft_model> &entry : model->shared->entries) {
+    if (entry->name == name)
+      return entry.get();
+    known.push_back(entry->name);
+  }
+  fail(absl::NotFoundError(absl::StrCat("the model '", model->shared->name, "' has no entry '",
+                                        name, "'; it has ", absl::StrJoin(known, ", "))));
+  return nullptr;
+}
+
+int32_t weft_model_entry_count(const weft_model *model) {
+  return static_cast<int32_t>(model->shared->entries.size());
+}
+const char *weft_model_entry_name(const weft_model *model, int32_t index) {
+  return index < 0 || index >= weft_model_entry_count(model)
+             ? nullptr
+             : model->shared->entries[static_cast<size_t>(index)]->name.c_str();
 }
 
 int32_t weft_model_input_count(const weft_model *model) {
@@ -304,8 +451,41 @@ const weft_tensor_info *weft_model_output(const weft_model *model, int32_t index
 int32_t weft_model_run(weft_model *model, const void *const *inputs, void *const *outputs) {
   if (model == nullptr)
     return fail(absl::InvalidArgumentError("weft_model_run was given no model"));
-  absl::Status status = run(*model, inputs, outputs);
-  return status.ok() ? 0 : fail(status);
+  return done(run(*model, inputs, outputs));
+}
+
+int32_t weft_model_state_count(const weft_model *model) {
+  return static_cast<int32_t>(model->shared->held.state().size());
+}
+const weft_tensor_info *weft_model_state(const weft_model *model, int32_t index) {
+  const HeldTensors &held = model->shared->held;
+  return index < 0 || index >= weft_model_state_count(model)
+             ? nullptr
+             : &held.info(held.state()[static_cast<size_t>(index)]);
+}
+
+int32_t weft_model_get_state(const weft_model *model, const char *name, void *data,
+                             uint64_t bytes) {
+  return with_state(model, name, data, bytes,
+                    [&](const void *value, size_t size) { std::memcpy(data, value, size); });
+}
+int32_t weft_model_set_state(weft_model *model, const char *name, const void *data,
+                             uint64_t bytes) {
+  return with_state(model, name, data, bytes,
+                    [&](void *value, size_t size) { std::memcpy(value, data, size); });
+}
+
+int32_t weft_model_save_state(const weft_model *model, const char *path) {
+  if (model == nullptr || path == nullptr)
+    return fail(absl::InvalidArgumentError("weft_model_save_state was given NULL"));
+  std::lock_guard lock(model->shared->mutex);
+  return done(model->shared->held.save(path));
+}
+int32_t weft_model_load_state(weft_model *model, const char *path) {
+  if (model == nullptr || path == nullptr)
+    return fail(absl::InvalidArgumentError("weft_model_load_state was given NULL"));
+  std::lock_guard lock(model->shared->mutex);
+  return done(model->shared->held.load(path));
 }
 
 const char *weft_model_error(void) {

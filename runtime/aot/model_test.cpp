@@ -123,8 +123,11 @@ TEST(Model, ErrorsSayWhatIsWrong) {
                 .find("the weight 'w' is float32[4, 8]; the model takes float32[8, 8]"),
             std::string::npos);
   EXPECT_EQ(message("x", -1), "cannot use -1 threads");
+  weft_entry_code cut_entry = *weft_model_sample.entries[0];
+  const weft_entry_code *cut_entries[] = {&cut_entry};
+  cut_entry.program_bytes -= 1;
   weft_model_code cut = weft_model_sample;
-  cut.program_bytes -= 1;
+  cut.entries = cut_entries;
   EXPECT_NE(weft_model_open(&cut, nullptr, &model), 0);
   weft_model_code bare = weft_model_sample;
   bare.library_count = 0;
@@ -140,7 +143,7 @@ TEST(Model, OtherMinorVersionsWorkAndOtherMajorOnesDoNot) {
     const void *field;
   } code = {weft_model_sample, &code};
   code.known.struct_size = sizeof code;
-  code.known.version = WEFT_VERSION(3, 7);
+  code.known.version = WEFT_VERSION(4, 7);
   code.known.kernel_version = WEFT_VERSION(1, 7);
   struct {
     weft_model_options known;
@@ -153,11 +156,11 @@ TEST(Model, OtherMinorVersionsWorkAndOtherMajorOnesDoNot) {
   values.expect_right();
   weft_model_close(model);
 
-  code.known.version = WEFT_VERSION(4, 2);
+  code.known.version = WEFT_VERSION(5, 2);
   EXPECT_NE(weft_model_open(&code.known, &options.known, &model), 0);
   EXPECT_STREQ(weft_model_error(),
-               "the model was built for version 4.2 of runtime/aot/weft_model.h; this Weft has "
-               "version 3.0, which does not fit: build it anew");
+               "the model was built for version 5.2 of runtime/aot/weft_model.h; this Weft has "
+               "version 4.0, which does not fit: build it anew");
   code.known.version = WEFT_MODEL_VERSION;
   code.known.kernel_version = WEFT_VERSION(2, 0);
   EXPECT_NE(weft_model_open(&code.known, &options.known, &model), 0);
@@ -166,7 +169,7 @@ TEST(Model, OtherMinorVersionsWorkAndOtherMajorOnesDoNot) {
                "runtime/abi/weft_runtime.h; this Weft has version 1.0, which does not fit: build "
                "it anew");
   code.known = weft_model_sample;
-  code.known.struct_size = offsetof(weft_model_code, device_code_bytes);
+  code.known.struct_size = offsetof(weft_model_code, make_executable);
   EXPECT_NE(weft_model_open(&code.known, &options.known, &model), 0);
   options.known.struct_size = 0;
   EXPECT_NE(weft_model_open(&weft_model_sample, &options.known, &model), 0);
@@ -231,8 +234,13 @@ TEST(Model, RunsOnADeviceOfItsOwn) {
   code.version = WEFT_MODEL_VERSION;
   code.kernel_version = WEFT_ABI_VERSION;
   code.name = "negation";
-  code.program = program.data();
-  code.program_bytes = program.size();
+  weft_entry_code entry = {};
+  entry.name = "main";
+  entry.program = program.data();
+  entry.program_bytes = program.size();
+  code.entry_count = 1;
+  const weft_entry_code *entries[] = {&entry};
+  code.entries = entries;
   code.make_executable = make_negation;
   weft_model *model = nullptr;
   ASSERT_EQ(weft_model_open(&code, nullptr, &model), 0) << weft_model_error();

@@ -59,7 +59,13 @@ const std::string program = program_bytes();
 const char *const kernel_names[] = {"increment", "pick"};
 const weft_kernel kernels[] = {increment, pick};
 const weft_library_finder libraries[] = {weft_onednn_find};
-const int32_t parameters[] = {1};
+const int64_t w_dims[] = {8, 8};
+const weft_held_code w = {"w", w_dims, 2, 0, 0, nullptr, 256};
+const weft_held_code *const held[] = {&w};
+const weft_held_place reads[] = {{1, 0}};
+const weft_entry_code main_entry = {"main", program.data(), program.size(), 1, reads,
+                                    0,      nullptr,        nullptr,        0};
+const weft_entry_code *const entries[] = {&main_entry};
 
 } // namespace
 
@@ -70,16 +76,14 @@ const weft_model_code weft_model_sample = {sizeof(weft_model_code),
                                            WEFT_ABI_VERSION,
                                            2,
                                            "sample",
-                                           program.data(),
-                                           program.size(),
                                            kernel_names,
                                            kernels,
                                            1,
                                            libraries,
                                            1,
-                                           parameters,
-                                           nullptr,
-                                           nullptr,
-                                           0};
+                                           held,
+                                           1,
+                                           entries,
+                                           nullptr};
 const weft_model_code *const weft_main_model = &weft_model_sample;
 }

@@ -12,6 +12,15 @@
 //   if (weft_model_run(model, inputs, outputs)) puts(weft_model_error());
 //   weft_model_close(model);
 //
+// A model may hold state, which its runs change: a training step compiled ahead of time holds
+// parameters, moments, the step count and the generator. It may have several entries, train and
+// predict, that share what it holds.
+//
+//   weft_model *predict = weft_model_entry(model, "predict");
+//   for (...) weft_model_run(model, batch, loss);   // the first entry
+//   weft_model_run(predict, inputs, outputs);       // with what was learned
+//   weft_model_save_state(model, "trained.safetensors");
+//
 // Link the object with the runtime's archive (libweft_aot.a) and the C++ library, and with oneDNN
 // where mlp.h says so.
 #ifndef WEFT_AOT_MODEL_H
@@ -25,7 +34,7 @@
 extern "C" {
 #endif
 
-#define WEFT_MODEL_VERSION WEFT_VERSION(3, 0)
+#define WEFT_MODEL_VERSION WEFT_VERSION(4, 0)
 
 // Finds the entries of a library; defined by the archive that brings the library (libweft_onednn.a,
 // libweft_sort.a), which is linked with the runtime that it was built with. What an entry is is
@@ -38,17 +47,47 @@ typedef struct weft_executable {
   uint32_t struct_size; // sizeof(weft_executable) of the runtime; then of who filled it
   uint32_t version;     // WEFT_MODEL_VERSION, likewise
   void *self;
-  // Runs on memory of the host: an element for each input and output of the program, weights
-  // included. NULL, or what went wrong; the text is valid until the thread's next call.
+  // Runs on memory of the host: an element for each input and output of the program, what the model
+  // holds included. NULL, or what went wrong; the text is valid until the thread's next call.
   const char *(*run)(void *self, const void *const *inputs, void *const *outputs);
   void (*close)(void *self);
 } weft_executable;
 
-// Makes one: fills `executable`. Defined by the archive that brings the device. program: as in
-// weft_model_code. NULL, or why it cannot, as run() says it.
+// Makes one: fills `executable`. Defined by the archive that brings the device. program, code: as
+// in weft_entry_code. NULL, or why it cannot, as run() says it.
 typedef const char *(*weft_executable_maker)(const void *program, uint64_t program_bytes,
                                              const void *code, uint64_t code_bytes,
                                              weft_executable *executable);
+
+// What the model holds: state, which an entry writes, or a weight, which none does. One name, one
+// tensor: that is how entries share it. It and an entry have no struct_size, and never grow.
+typedef struct weft_held_code {
+  const char *name;
+  const int64_t *dims;
+  int32_t rank;
+  int32_t dtype;
+  uint64_t is_state;
+  const void *value; // the first one; NULL: open() reads it from options->weights, by name
+  uint64_t bytes;
+} weft_held_code;
+
+// An input or an output of a program, by its number, is what the model holds, by its number.
+typedef struct weft_held_place {
+  int32_t place;
+  int32_t held;
+} weft_held_place;
+
+typedef struct weft_entry_code {
+  const char *name;
+  const void *program; // runtime::serialize() of the program
+  uint64_t program_bytes;
+  uint64_t read_count; // inputs that are held; the caller gives all others
+  const weft_held_place *reads;
+  uint64_t write_count; // outputs that become the value of what is held; the caller gets all others
+  const weft_held_place *writes;
+  const void *device_code; // what make_executable takes
+  uint64_t device_code_bytes;
+} weft_entry_code;
 
 // What an object exports under the name weft_model_NAME.
 typedef struct weft_model_code {
@@ -57,22 +96,20 @@ typedef struct weft_model_code {
   uint32_t kernel_version; // WEFT_ABI_VERSION of the compiler
   uint32_t kernel_count;
   const char *name;
-  const void *program; // runtime::serialize() of the program
-  uint64_t program_bytes;
-  const char *const *kernel_names;
+  const char *const *kernel_names; // of all entries
   const weft_kernel *kernels;
   uint64_t library_count;
   const weft_library_finder *libraries;
-  uint64_t parameter_count; // inputs of the program that are weights: open() reads them from
-                            // options->weights, by name
-  const int32_t *parameters;
+  uint64_t held_count;
+  const weft_held_code *const *held;
+  uint64_t entry_count; // one at least
+  const weft_entry_code *const *entries;
   weft_executable_maker make_executable; // NULL where the kernels are those above
-  const void *device_code;               // what it makes the executable of
-  uint64_t device_code_bytes;
 } weft_model_code;
 
-// An input or an output of a model. dtype: a value of weft::DType (0 float32, 1 float64, 2 int32, 3
-// int64, 4 bool, 5 bfloat16, 6 float16, 7 int8, 8 int16, 9 uint8). Made by the runtime alone.
+// An input, an output or a state of a model. dtype: a value of weft::DType (0 float32, 1 float64, 2
+// int32, 3 int64, 4 bool, 5 bfloat16, 6 float16, 7 int8, 8 int16, 9 uint8). Made by the runtime
+// alone.
 typedef struct weft_tensor_info {
   const char *name; // "" for none
   int32_t dtype;
@@ -84,7 +121,7 @@ typedef struct weft_tensor_info {
 typedef struct weft_model_options {
   uint32_t struct_size; // sizeof(weft_model_options) of the caller
   int32_t threads;      // 0: WEFT_NUM_THREADS, or one for each processor
-  const char *weights;  // a safetensors file for weights that are not embedded; NULL for none
+  const char *weights;  // a safetensors file for weights and state that are not embedded, or NULL
 } weft_model_options;
 
 typedef struct weft_model weft_model;
@@ -94,18 +131,41 @@ typedef struct weft_model weft_model;
 // or a weight is missing or of another shape.
 int32_t weft_model_open(const weft_model_code *code, const weft_model_options *options,
                         weft_model **model);
+// With all its entries.
 void weft_model_close(weft_model *model);
 
-// Without the weights.
+// Another entry of the same model, as a model whose inputs, outputs and run are that entry's; all
+// else is shared. It lives as long as the model, and is not closed. NULL where there is none of
+// that name; weft_model_error() lists them. weft_model_open() gives the first one.
+weft_model *weft_model_entry(weft_model *model, const char *name);
+int32_t weft_model_entry_count(const weft_model *model);
+// Their names, in order; NULL for an index that does not exist.
+const char *weft_model_entry_name(const weft_model *model, int32_t index);
+
+// Without what the model holds.
 int32_t weft_model_input_count(const weft_model *model);
 int32_t weft_model_output_count(const weft_model *model);
 // Lives as long as the model; NULL for an index that does not exist.
 const weft_tensor_info *weft_model_input(const weft_model *model, int32_t index);
 const weft_tensor_info *weft_model_output(const weft_model *model, int32_t index);
 
-// Reads inputs and writes outputs, which belong to the caller and must not overlap. May be called
-// from any thread, by one at a time for each model.
+// Reads inputs and writes outputs, which belong to the caller and must not overlap, and replaces
+// what it writes of the state. May be called from any thread, by one at a time for each model. A
+// run that fails at an index that is out of range, or that is refused, leaves the state as it was.
+// After any other failure the state is lost: all that needs it fails until weft_model_load_state().
 int32_t weft_model_run(weft_model *model, const void *const *inputs, void *const *outputs);
+
+// What the model holds and some entry writes.
+int32_t weft_model_state_count(const weft_model *model);
+const weft_tensor_info *weft_model_state(const weft_model *model, int32_t index);
+// Copies the value of the state `name`. bytes: as weft_tensor_info has it; others are refused.
+int32_t weft_model_get_state(const weft_model *model, const char *name, void *data, uint64_t bytes);
+int32_t weft_model_set_state(weft_model *model, const char *name, const void *data, uint64_t bytes);
+// All of it, in a safetensors file, which is replaced in one step.
+int32_t weft_model_save_state(const weft_model *model, const char *path);
+// Takes all of it from such a file, or none: fails where a name is missing or has another shape or
+// dtype. Other tensors in the file are not looked at.
+int32_t weft_model_load_state(weft_model *model, const char *path);
 
 // The last error of the calling thread; never NULL.
 const char *weft_model_error(void);

@@ -157,6 +157,49 @@ TEST_F(CharGpt, ResumesWithWhatTheCheckpointSays) {
 
 // Every kind of bad input: exit code 2, one line on stderr that names what is wrong, and the folder
 // as it was.
+// What it ships needs nothing of Weft's: the executables compute what the process does. Dropout
+// draws from the generator, which the trainer keeps with all else.
+TEST_F(CharGpt, ShipsTheModelAndItsTrainer) {
+  constexpr uintmax_t kMostBytes = 4'000'000;
+  std::string out = folder_ + "/out";
+  std::vector<std::string> shipping = command(out, {"--steps", "5"});
+  std::erase(shipping, "--train-only");
+  ProcessResult result = run_process(shipping);
+  ASSERT_EQ(result.exit_code, 0) << result.err << result.out;
+  EXPECT_NE(result.out.find("its 4 steps equal this process's, bit for bit"), std::string::npos)
+      << result.out;
+  EXPECT_LE(fs::file_size(out + "/trainer"), kMostBytes);
+  ProcessResult libraries = run_process({"/usr/bin/ldd", out + "/trainer"});
+  ASSERT_EQ(libraries.exit_code, 0) << libraries.err;
+  for (const char *absent : {"LLVM", "MLIR", "weft", "absl"})
+    EXPECT_EQ(libraries.out.find(absent), std::string::npos) << libraries.out;
+
+  // The same steps give the same bytes; others follow from what they left.
+  auto take = [&](const std::string &name, std::vector<std::string> more) {
+    std::vector<std::string> training = {out + "/trainer",
+                                         "--weights",
+                                         out + "/trainer.safetensors",
+                                         "--steps",
+                                         "2",
+                                         "--save",
+                                         folder_ + "/" + name,
+                                         out + "/input.npy",
+                                         out + "/target.npy",
+                                         out + "/lr.npy"};
+    training.insert(training.end(), more.begin(), more.end());
+    return run_process(training);
+  };
+  ProcessResult first = take("first", {});
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  ASSERT_EQ(lines_of(first.out).size(), 2u);
+  ProcessResult again = take("again", {});
+  EXPECT_EQ(again.out, first.out);
+  EXPECT_EQ(read_whole(folder_ + "/again"), read_whole(folder_ + "/first"));
+  ProcessResult next = take("next", {"--load", folder_ + "/first"});
+  EXPECT_EQ(next.exit_code, 0) << next.err;
+  EXPECT_NE(next.out, first.out);
+}
+
 TEST_F(CharGpt, RefusesBadInput) {
   ASSERT_EQ(run_process(command(folder_ + "/good")).exit_code, 0);
   const std::string good = read_whole(folder_ + "/good/checkpoint.safetensors");

@@ -1,0 +1,88 @@
+// One entry of a model that is compiled ahead of time: from its module to the runtime's program.
+// Private to this folder.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/codegen/Codegen.h"
+#include "compiler/link/Aot.h"
+#include "compiler/link/ModelCode.h"
+#include "dialects/weft/ir/HostTensor.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace weft::compiler {
+
+class AotEntry {
+public:
+  // An argument of @main that the model holds between runs.
+  struct Held {
+    unsigned argument = 0;
+    std::string name;
+    DType dtype = DType::kFloat32;
+    std::vector<int64_t> dims;
+    bool isState = false;   // this entry or another one writes it
+    bool isWritten = false; // this one does
+    std::optional<ir::HostTensor> initial;
+  };
+
+  // The module is consumed.
+  AotEntry(std::string name, mlir::ModuleOp module)
+      : name_(std::move(name)), module_(module),
+        main_(module.lookupSymbol<mlir::func::FuncOp>("main")) {}
+
+  const std::string &name() const {
+    return name_;
+  }
+  // Takes what the model holds from the attributes of @main, and leaves none. InvalidArgument where
+  // there is no @main, or a result writes what it cannot.
+  absl::Status read();
+  // What only reads state knows so by the other entries: `isState` may be set before mark().
+  std::vector<Held> &held() {
+    return held_;
+  }
+  // Tells the phases what may be written in place, and what stays as it is. After read().
+  void mark();
+
+  absl::Status compileToFuse(const AotOptions &options);
+  // Kernels go into `code`, under names that begin with `prefix`; those of another device stay
+  // here.
+  absl::Status compile(const AotOptions &options, const TargetInfo &target, mlir::ModuleOp code,
+                       const std::string &prefix, const CodegenOptions &codegen);
+  std::string text() const;
+
+  const runtime::Program &program() const {
+    return program_;
+  }
+  // Whether the program, or what prepares it, calls an entry of a library whose name starts so.
+  bool calls(llvm::StringRef prefix) const;
+  CompileReport &report() {
+    return report_;
+  }
+
+  // What becomes code. value: of the held tensor, where it becomes a constant of the program.
+  // number: of the tensor in the model, for all others.
+  absl::StatusOr<EntryCode>
+  code(const AotOptions &options,
+       llvm::function_ref<std::optional<llvm::ArrayRef<char>>(const Held &)> value,
+       llvm::function_ref<int32_t(const Held &)> number) const;
+
+private:
+  absl::StatusOr<KernelInfo> buildKernel(plan::KernelOp kernel, const AotOptions &options,
+                                         const TargetInfo &target, mlir::ModuleOp code,
+                                         const std::string &prefix, const CodegenOptions &codegen);
+
+  std::string name_;
+  mlir::ModuleOp module_;
+  mlir::func::FuncOp main_;
+  std::vector<Held> held_;
+  std::vector<std::pair<unsigned, unsigned>> writes_; // result, number in held_
+  mlir::OwningOpRef<mlir::ModuleOp> prepare_;
+  runtime::Program program_;
+  std::vector<CompiledKernel> deviceKernels_;
+  CompileReport report_;
+};
+
+} // namespace weft::compiler

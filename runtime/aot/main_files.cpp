@@ -1,0 +1,268 @@
+#include "runtime/aot/main_files.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/aot/held_tensors.h"
+#include "runtime/core/float16.h"
+#include "runtime/io/array_text.h"
+#include "runtime/io/npy.h"
+#include "runtime/io/safetensors.h"
+
+namespace weft::runtime {
+namespace {
+
+// "input 0 'x'"; without a name where the model gives none.
+std::string input_label(size_t i, const weft_tensor_info &info) {
+  return *info.name == '\0' ? absl::StrCat("input ", i)
+                            : absl::StrCat("input ", i, " '", info.name, "'");
+}
+
+size_t index_of(const std::string &label, const std::vector<weft_tensor_info> &infos) {
+  for (size_t i = 0; i < infos.size(); ++i)
+    if (label == infos[i].name)
+      return i;
+  return infos.size();
+}
+
+// NAME=FILE, where NAME is one of the tensors' or the whole is a FILE.
+std::pair<std::string, std::string> split(const std::string &text,
+                                          const std::vector<weft_tensor_info> &tensors) {
+  size_t equals = text.find('=');
+  if (equals == text.npos)
+    return {"", text};
+  std::string label = text.substr(0, equals);
+  // An unknown name is reported by the caller, unless the text is a path that holds '='.
+  if (index_of(label, tensors) < tensors.size() || label.find('/') == label.npos)
+    return {label, text.substr(equals + 1)};
+  return {"", text};
+}
+
+std::vector<int64_t> dims_of(const weft_tensor_info &info) {
+  return {info.dims, info.dims + info.rank};
+}
+
+void print_element(DType dtype, const std::byte *at) {
+  auto as = [&](auto zero) {
+    std::memcpy(&zero, at, sizeof(zero));
+    return zero;
+  };
+  switch (dtype) {
+  case DType::kFloat32:
+    std::printf(" %.9g", static_cast<double>(as(float())));
+    break;
+  case DType::kFloat64:
+    std::printf(" %.17g", as(double()));
+    break;
+  case DType::kInt32:
+    std::printf(" %d", as(int32_t()));
+    break;
+  case DType::kInt64:
+    std::printf(" %lld", static_cast<long long>(as(int64_t())));
+    break;
+  case DType::kInt8:
+    std::printf(" %d", as(int8_t()));
+    break;
+  case DType::kInt16:
+    std::printf(" %d", as(int16_t()));
+    break;
+  case DType::kBool:
+  case DType::kUInt8:
+    std::printf(" %d", as(uint8_t()));
+    break;
+  case DType::kBFloat16:
+    std::printf(" %.9g", static_cast<double>(bfloat16_to_float(as(uint16_t()))));
+    break;
+  case DType::kFloat16:
+    std::printf(" %.9g", static_cast<double>(float16_to_float(as(uint16_t()))));
+    break;
+  }
+}
+
+} // namespace
+
+bool ends_with(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
+}
+
+//===-- Batches -------------------------------------------------------------------------------===//
+
+// The array lies in `storage`.
+absl::Status Batches::give(size_t i, const ArrayView &array, std::shared_ptr<const void> storage,
+                           const std::vector<weft_tensor_info> &infos, const std::string &path) {
+  const weft_tensor_info &info = infos[i];
+  Input &input = inputs_[i];
+  std::vector<int64_t> dims = dims_of(info);
+  input.varies = array.dims.size() == dims.size() + 1;
+  if (static_cast<int32_t>(array.dtype) != info.dtype ||
+      !std::equal(array.dims.begin() + input.varies, array.dims.end(), dims.begin(), dims.end()))
+    return absl::InvalidArgumentError(absl::StrCat(path, ": ", input_label(i, info), " is ",
+                                                   runtime::show(info), "; the file holds ",
+                                                   shape_text(array.dtype, array.dims)));
+  if (input.data)
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": ", input_label(i, info), " was given before"));
+  if (input.varies && array.dims[0] == 0)
+    return absl::InvalidArgumentError(absl::StrCat(path, ": there is no batch in it"));
+  if (input.varies && count_ != 0 && array.dims[0] != count_)
+    return absl::InvalidArgumentError(absl::StrCat(path, ": it holds ", array.dims[0],
+                                                   " batches; the input before it holds ", count_));
+  if (input.varies)
+    count_ = array.dims[0];
+  input.bytes = info.bytes;
+  input.data = array.bytes.data();
+  if (!is_aligned(input.data, info.dtype)) {
+    auto copy = std::make_shared<std::vector<std::byte>>(array.bytes.begin(), array.bytes.end());
+    input.data = copy->data();
+    storage = std::move(copy);
+  }
+  static const std::byte kNone{};
+  if (input.data == nullptr)
+    input.data = &kNone;
+  storage_.push_back(std::move(storage));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Batches> Batches::read(const std::vector<std::string> &files,
+                                      const std::vector<weft_tensor_info> &infos) {
+  Batches result;
+  result.inputs_.resize(infos.size());
+  size_t next = 0;
+  for (const std::string &text : files) {
+    auto [label, path] = split(text, infos);
+    if (ends_with(path, ".safetensors")) {
+      absl::StatusOr<SafetensorsFile> file = read_safetensors(path);
+      if (!file.ok())
+        return file.status();
+      for (const ArrayView &tensor : file->tensors) {
+        if (!label.empty() && file->tensors.size() > 1 && tensor.name != label)
+          continue;
+        size_t i = index_of(label.empty() ? tensor.name : label, infos);
+        if (i == infos.size())
+          return absl::NotFoundError(absl::StrCat(path, ": the model has no input '",
+                                                  label.empty() ? tensor.name : label,
+                                                  "'; --help lists them"));
+        if (absl::Status status = result.give(i, tensor, file->storage, infos, path); !status.ok())
+          return status;
+      }
+      continue;
+    }
+    size_t i = label.empty() ? next++ : index_of(label, infos);
+    if (i >= infos.size())
+      return label.empty()
+                 ? absl::InvalidArgumentError(absl::StrCat("the model has ", infos.size(),
+                                                           " inputs; ", path, " is one too many"))
+                 : absl::NotFoundError(
+                       absl::StrCat("the model has no input '", label, "'; --help lists them"));
+    absl::StatusOr<NpyFile> file = read_npy(path);
+    if (!file.ok())
+      return file.status();
+    if (absl::Status status = result.give(i, file->array, file->storage, infos, path); !status.ok())
+      return status;
+  }
+  for (size_t i = 0; i < infos.size(); ++i)
+    if (!result.inputs_[i].data)
+      return absl::InvalidArgumentError(absl::StrCat(input_label(i, infos[i]), " ",
+                                                     runtime::show(infos[i]),
+                                                     " is missing; --help shows how to give it"));
+  return result;
+}
+
+std::vector<const void *> Batches::at(int64_t step) const {
+  std::vector<const void *> pointers;
+  for (const Input &input : inputs_)
+    pointers.push_back(input.varies ? input.data + step % count_ * input.bytes : input.data);
+  return pointers;
+}
+
+//===-- Results -------------------------------------------------------------------------------===//
+
+bool Results::keeps(size_t output) const {
+  return std::ranges::any_of(targets_, [&](const Target &target) {
+    return target.output == output || target.output == infos_.size();
+  });
+}
+
+absl::StatusOr<Results> Results::plan(const std::vector<std::string> &files,
+                                      const std::vector<weft_tensor_info> &infos, int64_t steps) {
+  Results result;
+  result.infos_ = infos;
+  result.steps_ = steps;
+  size_t next = 0;
+  for (const std::string &text : files) {
+    auto [label, path] = split(text, infos);
+    bool all = ends_with(path, ".safetensors");
+    if (!all && !ends_with(path, ".npy"))
+      return absl::InvalidArgumentError(
+          absl::StrCat("an output file is .npy or .safetensors, not '", path, "'"));
+    size_t i = all ? infos.size() : next;
+    if (!label.empty()) {
+      i = index_of(label, infos);
+      if (i == infos.size())
+        return absl::NotFoundError(
+            absl::StrCat("the model has no output '", label, "'; --help lists them"));
+    } else if (!all && next++ >= infos.size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the model has ", infos.size(), " outputs; ", path, " is one too many"));
+    }
+    result.targets_.push_back({path, i});
+  }
+  for (size_t i = 0; i < infos.size(); ++i) {
+    int64_t kept = result.keeps(i) ? std::max<int64_t>(steps, 1) : 1;
+    result.values_.emplace_back(static_cast<size_t>(infos[i].bytes * kept));
+  }
+  return result;
+}
+
+std::vector<void *> Results::at(int64_t step) {
+  std::vector<void *> pointers;
+  for (size_t i = 0; i < infos_.size(); ++i)
+    pointers.push_back(values_[i].data() + (keeps(i) ? step * infos_[i].bytes : 0));
+  return pointers;
+}
+
+void Results::show(int64_t step) const {
+  constexpr int64_t kShown = 8;
+  if (!targets_.empty())
+    return;
+  for (size_t i = 0; i < infos_.size(); ++i) {
+    const weft_tensor_info &info = infos_[i];
+    DType dtype = static_cast<DType>(info.dtype);
+    if (steps_ > 0)
+      std::printf("step %lld ", static_cast<long long>(step + 1));
+    std::printf("%s %s", *info.name ? info.name : absl::StrCat("output", i).c_str(),
+                runtime::show(info).c_str());
+    int64_t count = info.bytes / byte_size(dtype);
+    for (int64_t e = 0; e < std::min(count, kShown); ++e)
+      print_element(dtype, values_[i].data() + e * byte_size(dtype));
+    std::printf(count > kShown ? " ...\n" : "\n");
+  }
+  std::fflush(stdout);
+}
+
+absl::Status Results::write() const {
+  std::vector<ArrayView> arrays;
+  for (size_t i = 0; i < infos_.size(); ++i) {
+    std::vector<int64_t> dims = dims_of(infos_[i]);
+    if (steps_ > 0)
+      dims.insert(dims.begin(), steps_);
+    arrays.push_back({*infos_[i].name ? infos_[i].name : absl::StrCat("output", i),
+                      static_cast<DType>(infos_[i].dtype), std::move(dims), values_[i]});
+  }
+  for (const auto &[path, i] : targets_) {
+    absl::Status status;
+    if (!ends_with(path, ".safetensors"))
+      status = write_npy(path, arrays[i]);
+    else
+      status =
+          write_safetensors(path, i < arrays.size() ? std::span(&arrays[i], 1) : std::span(arrays));
+    if (!status.ok())
+      return status;
+  }
+  return absl::OkStatus();
+}
+
+} // namespace weft::runtime
