@@ -26,7 +26,9 @@ struct CompileOptions {
   Emit emit = Emit::executable;
   std::string output = {}; // path; an object and a library get a C header beside it
   std::string target = "cpu";
-  std::string cpu = {};       // LLVM's name of the processor, "" for this machine's
+  // LLVM's name of the processor, "" for this machine's; or several, the best first, as
+  // "x86-64-v4,x86-64-v3": the model takes the first that its machine can run.
+  std::string cpu = {};
   bool embed_weights = true;  // false: weights and state stand in OUTPUT.safetensors
   std::string name = "model"; // prefix of the C functions
   // Objects or archives with the kernels of users that the program calls, for a library or an

@@ -122,7 +122,8 @@ int main(int argc, char **argv) {
          "the backend that it is compiled for, with :PROCESSOR after it where it is not --mcpu's")
       ->capture_default_str();
   app.add_option("--mcpu", flags.options.compile.cpu,
-                 "the processor, as LLVM names it (x86-64-v3, znver3, ...); this one by default");
+                 "the processor, as LLVM names it (x86-64-v3, znver3, ...); several, the best "
+                 "first, as x86-64-v4,x86-64-v3; this one by default");
   app.add_option("--mattr", flags.options.compile.features,
                  "processor features beside it, such as +avx512f,-fma4");
   app.add_option("--name", flags.options.name, "the model's name in C; by default the output's");

@@ -6,6 +6,7 @@
 #include "compiler/link/AotEntry.h"
 #include "compiler/link/ModelCode.h"
 #include "compiler/link/SystemLinker.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "runtime/io/files.h"
 #include "runtime/io/safetensors.h"
 #include "llvm/ADT/StringExtras.h"
@@ -62,22 +63,38 @@ private:
           "objects, libraries and executables cannot go to stdout; name an output file");
     if (absl::Status status = shareHeld(); !status.ok())
       return status;
-    target_ = TargetInfo::host();
+    return findTargets();
+  }
+
+  // A level for each processor that is named.
+  absl::Status findTargets() {
     if (options_.device) {
       // The host's processor only starts the device: its object, which holds no code, is for any of
       // its kind.
-      target_.cpu = target_.features = "";
+      target().cpu = target().features = "";
       return absl::OkStatus();
     }
-    if (!options_.compile.cpu.empty()) {
-      absl::StatusOr<TargetInfo> named = TargetInfo::named(options_.compile.cpu);
-      if (!named.ok())
-        return named.status();
-      target_ = *std::move(named);
+    llvm::SmallVector<llvm::StringRef> names;
+    llvm::StringRef(options_.compile.cpu).split(names, ',');
+    for (auto [i, name] : llvm::enumerate(names)) {
+      if (i > 0) {
+        Level &level = levels_.emplace_back();
+        for (const std::unique_ptr<AotEntry> &entry : entries())
+          level.entries.push_back(entry->copy());
+      }
+      TargetInfo &target = levels_[i].target;
+      if (!options_.compile.cpu.empty()) {
+        absl::StatusOr<TargetInfo> named = TargetInfo::named(name);
+        if (!named.ok())
+          return named.status();
+        target = *std::move(named);
+      }
+      if (!options_.compile.features.empty())
+        target.features += (target.features.empty() ? "" : ",") + options_.compile.features;
+      if (absl::Status status = target.checkUsable(); !status.ok())
+        return status;
     }
-    if (!options_.compile.features.empty())
-      target_.features += (target_.features.empty() ? "" : ",") + options_.compile.features;
-    return target_.checkUsable();
+    return absl::OkStatus();
   }
 
   // The module itself, or each of those that it holds.
@@ -87,17 +104,17 @@ private:
       if (name.empty() || name != cIdentifier(name))
         return absl::InvalidArgumentError("an entry is named '" + name +
                                           "'; it must be a C identifier");
-      if (llvm::any_of(entries_, [&](const auto &entry) { return entry->name() == name; }))
+      if (llvm::any_of(entries(), [&](const auto &entry) { return entry->name() == name; }))
         return absl::InvalidArgumentError("two entries are named '" + name + "'");
       module->remove();
       modules_.emplace_back(module);
-      entries_.push_back(std::make_unique<AotEntry>(name, module));
+      entries().push_back(std::make_unique<AotEntry>(name, module));
     }
-    if (entries_.empty())
-      entries_.push_back(std::make_unique<AotEntry>("main", module_));
-    for (const std::unique_ptr<AotEntry> &entry : entries_)
+    if (entries().empty())
+      entries().push_back(std::make_unique<AotEntry>("main", module_));
+    for (const std::unique_ptr<AotEntry> &entry : entries())
       if (absl::Status status = entry->read(); !status.ok())
-        return entries_.size() == 1
+        return entries().size() == 1
                    ? status
                    : absl::Status(status.code(), "the entry '" + entry->name() +
                                                      "': " + std::string(status.message()));
@@ -106,7 +123,7 @@ private:
 
   // One tensor for each name that entries hold.
   absl::Status shareHeld() {
-    for (const std::unique_ptr<AotEntry> &entry : entries_)
+    for (const std::unique_ptr<AotEntry> &entry : entries())
       for (AotEntry::Held &held : entry->held()) {
         auto [it, fresh] = numbers_.try_emplace(held.name, shared_.size());
         if (fresh)
@@ -138,7 +155,7 @@ private:
             ", but the model takes " + tensorText(tensor.dtype, tensor.dims));
       tensor.value = weight.bytes;
     }
-    for (const std::unique_ptr<AotEntry> &entry : entries_) {
+    for (const std::unique_ptr<AotEntry> &entry : entries()) {
       for (AotEntry::Held &held : entry->held())
         held.isState = of(held).tensor.isState;
       entry->mark();
@@ -148,7 +165,7 @@ private:
 
   absl::Status compile() {
     if (options_.emit == Emit::Weft) {
-      for (const std::unique_ptr<AotEntry> &entry : entries_)
+      for (const std::unique_ptr<AotEntry> &entry : entries())
         if (absl::Status status = entry->compileToFuse(options_); !status.ok())
           return status;
       return absl::OkStatus();
@@ -164,24 +181,47 @@ private:
       };
     if (options_.device && options_.device->maker.prepare)
       options_.device->maker.prepare(context);
-    for (auto [i, entry] : llvm::enumerate(entries_)) {
-      // Names that no other model has, and no other entry.
-      std::string prefix = "weft_" + name_;
-      if (entries_.size() > 1)
-        prefix += "_" + std::to_string(i) + "_" + entry->name();
-      if (absl::Status status = entry->compile(options_, target_, *code_, prefix, options);
-          !status.ok())
-        return status;
-    }
+    for (auto [l, level] : llvm::enumerate(levels_))
+      for (auto [e, entry] : llvm::enumerate(level.entries)) {
+        // Names that no other model has, no other entry and no other level.
+        std::string prefix = "weft_" + name_;
+        if (levels_.size() > 1)
+          prefix += "_level" + std::to_string(l);
+        if (level.entries.size() > 1)
+          prefix += "_" + std::to_string(e) + "_" + entry->name();
+        absl::Status status = entry->compile(options_, level.target, *code_, prefix, options);
+        if (!status.ok())
+          return status;
+        if (levels_.size() > 1)
+          markTarget(prefix, level.target);
+      }
     return absl::OkStatus();
+  }
+
+  // The code holds functions for several processors: each says which it is for.
+  void markTarget(llvm::StringRef prefix, const TargetInfo &target) {
+    for (auto function : code_->getOps<mlir::LLVM::LLVMFuncOp>()) {
+      if (!function.getSymName().starts_with(prefix))
+        continue;
+      function.setTargetCpu(target.cpu);
+      if (!target.features.empty())
+        function.setTargetFeaturesAttr(
+            mlir::LLVM::TargetFeaturesAttr::get(code_->getContext(), target.features));
+    }
   }
 
   std::string text() const {
     std::string text;
-    for (const std::unique_ptr<AotEntry> &entry : entries_) {
-      if (entries_.size() > 1)
-        text += "// entry '" + entry->name() + "'\n";
-      text += entry->text();
+    for (const Level &level : levels_) {
+      if (options_.emit == Emit::Weft && &level != &levels_.front())
+        break; // that is not for a processor yet
+      for (const std::unique_ptr<AotEntry> &entry : level.entries) {
+        if (levels_.size() > 1 && options_.emit != Emit::Weft)
+          text += "// for " + level.target.cpu + "\n";
+        if (level.entries.size() > 1)
+          text += "// entry '" + entry->name() + "'\n";
+        text += entry->text();
+      }
     }
     return text;
   }
@@ -197,8 +237,7 @@ private:
       assembly_ += text;
   }
 
-  // A weight of one entry, with a value, becomes a constant of that entry's program. All others are
-  // the model's.
+  // A weight of one program, with a value, becomes a constant of it. All others are the model's.
   absl::Status gatherCode() {
     model_.name = name_;
     model_.isMain = options_.emit == Emit::Executable;
@@ -206,7 +245,8 @@ private:
       model_.executableMaker = options_.device->executableMaker;
     auto value = [&](const AotEntry::Held &held) -> std::optional<llvm::ArrayRef<char>> {
       const Shared &shared = of(held);
-      if (!options_.embedWeights || shared.tensor.isState || shared.entries > 1)
+      if (!options_.embedWeights || shared.tensor.isState || shared.entries > 1 ||
+          levels_.size() > 1)
         return std::nullopt;
       return shared.tensor.value;
     };
@@ -220,14 +260,21 @@ private:
       }
       return shared.number;
     };
-    for (const std::unique_ptr<AotEntry> &entry : entries_) {
-      absl::StatusOr<EntryCode> code = entry->code(options_, value, number);
-      if (!code.ok())
-        return code.status();
-      model_.entries.push_back(*std::move(code));
+    for (const Level &level : levels_) {
+      std::vector<EntryCode> &codes = model_.levels.emplace_back();
+      for (const std::unique_ptr<AotEntry> &entry : level.entries) {
+        absl::StatusOr<EntryCode> code = entry->code(options_, value, number);
+        if (!code.ok())
+          return code.status();
+        codes.push_back(*std::move(code));
+      }
     }
     for (const RuntimeLibrary &library : kRuntimeLibraries) {
-      if (llvm::none_of(entries_, [&](const auto &entry) { return entry->calls(library.entries); }))
+      bool calls = llvm::any_of(levels_, [&](const Level &level) {
+        return llvm::any_of(level.entries,
+                            [&](const auto &entry) { return entry->calls(library.entries); });
+      });
+      if (!calls)
         continue;
       libraries_.push_back(&library);
       model_.libraryFinders.push_back(library.finder.str());
@@ -247,7 +294,7 @@ private:
       options.dump = [this](llvm::StringRef stage, llvm::StringRef text) {
         keepText(stage, text);
       };
-    absl::StatusOr<std::string> object = emitObject(*code_, target_, options);
+    absl::StatusOr<std::string> object = emitObject(*code_, levels_.back().target, options);
     if (!object.ok())
       return object.status();
     object_ = *std::move(object);
@@ -348,8 +395,9 @@ private:
   absl::StatusOr<AotResult> finish(absl::Status status) {
     if (!status.ok())
       return status;
-    for (const std::unique_ptr<AotEntry> &entry : entries_)
-      result_.reports.push_back(std::move(entry->report()));
+    for (const Level &level : levels_)
+      for (const std::unique_ptr<AotEntry> &entry : level.entries)
+        result_.reports.push_back(std::move(entry->report()));
     return std::move(result_);
   }
 
@@ -364,12 +412,24 @@ private:
     return shared_[numbers_.find(held.name)->second];
   }
 
+  // The entries for one kind of processor.
+  struct Level {
+    TargetInfo target = TargetInfo::host();
+    std::vector<std::unique_ptr<AotEntry>> entries;
+  };
+  std::vector<std::unique_ptr<AotEntry>> &entries() {
+    return levels_.front().entries;
+  }
+  TargetInfo &target() {
+    return levels_.front().target;
+  }
+
   mlir::ModuleOp module_;
   const AotOptions &options_;
-  TargetInfo target_;
   std::string name_;
   std::vector<mlir::OwningOpRef<mlir::ModuleOp>> modules_; // of entries, where there are several
-  std::vector<std::unique_ptr<AotEntry>> entries_;
+  // The best first. All that holds no code is asked of the first one's entries.
+  std::vector<Level> levels_ = std::vector<Level>(1);
   std::vector<Shared> shared_;
   llvm::StringMap<size_t> numbers_;
   ModelCode model_;

@@ -51,6 +51,8 @@ struct DeviceKernels {
 };
 
 struct AotOptions {
+  // compile.cpu may name several processors, the best first, as "x86-64-v4,x86-64-v3": the model
+  // takes the first that its machine can run.
   CompileOptions compile;
   Emit emit = Emit::Executable;
   std::string output; // the file to write; "-" writes text to stdout

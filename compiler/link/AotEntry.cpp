@@ -117,6 +117,17 @@ void AotEntry::mark() {
   }
 }
 
+std::unique_ptr<AotEntry> AotEntry::copy() const {
+  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp(module_).clone();
+  auto result = std::make_unique<AotEntry>(name_, *module);
+  result->copy_ = std::move(module);
+  result->writes_ = writes_;
+  for (const Held &held : held_)
+    result->held_.push_back({held.argument, held.name, held.dtype, held.dims, held.isState,
+                             held.isWritten, std::nullopt});
+  return result;
+}
+
 absl::Status AotEntry::compileToFuse(const AotOptions &options) {
   ir::DiagnosticCollector diagnostics(module_.getContext());
   Pipeline pipeline(options.compile, options.providers, &report_);

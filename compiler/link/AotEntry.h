@@ -2,6 +2,7 @@
 // Private to this folder.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +33,9 @@ public:
   AotEntry(std::string name, mlir::ModuleOp module)
       : name_(std::move(name)), module_(module),
         main_(module.lookupSymbol<mlir::func::FuncOp>("main")) {}
+
+  // The same for another processor, with a copy of the module. After mark(), before it is compiled.
+  std::unique_ptr<AotEntry> copy() const;
 
   const std::string &name() const {
     return name_;
@@ -75,6 +79,7 @@ private:
                                          const std::string &prefix, const CodegenOptions &codegen);
 
   std::string name_;
+  mlir::OwningOpRef<mlir::ModuleOp> copy_; // of a module, where this is a copy
   mlir::ModuleOp module_;
   mlir::func::FuncOp main_;
   std::vector<Held> held_;

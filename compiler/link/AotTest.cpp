@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <sstream>
 
 #include "backends/cpu/compile/Libraries.h"
@@ -387,6 +388,49 @@ func.func @main(%x: tensor<4x8xf32> {weft.name = "x"}, %w: tensor<8x2048xf32> {w
   EXPECT_NE(readText(folder + "/plan.mlir").find("plan.prepared = 0"), std::string::npos);
   EXPECT_NE(readText(folder + "/plan.mlir").find("plan.source = 1"), std::string::npos);
 }
+
+#if defined(__x86_64__)
+// Kernels for two kinds of processor stand in one object: the first that the machine can run is
+// taken, whatever that is here.
+TEST_F(AotTest, SeveralProcessorsInOneModel) {
+  for (const char *cpus :
+       {"x86-64-v4,x86-64-v3", "x86-64-v3,x86-64-v4", "sapphirerapids,x86-64-v3"}) {
+    AotOptions several = options(Emit::Executable, "model");
+    several.compile.cpu = cpus;
+    auto result = compile(several);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->reports.size(), 2u);
+    Command run =
+        shell(folder + "/model --input " + folder + "/x.npy --output " + folder + "/y.npy");
+    ASSERT_EQ(run.code, 0) << run.text;
+    expectRight(folder + "/y.npy");
+    std::remove((folder + "/y.npy").c_str());
+  }
+  AotOptions code = options(Emit::Assembly, "several.s");
+  code.compile.cpu = "x86-64-v4,x86-64-v3";
+  code.weights.clear();
+  auto result = compile(code, R"(
+func.func @main(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
+  %0 = weft.exp %x : tensor<4x64xf32>
+  return %0 : tensor<4x64xf32>
+})");
+  ASSERT_TRUE(result.ok()) << result.status();
+  std::map<std::string, int> wide; // registers of 512 bits, by level
+  std::string level;
+  std::istringstream lines(readText(folder + "/several.s"));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind("weft_several_level", 0) == 0)
+      level = line.substr(0, std::string("weft_several_level0").size());
+    wide[level] += line.find("%zmm") != std::string::npos;
+  }
+  ASSERT_TRUE(wide.count("weft_several_level0") && wide.count("weft_several_level1"));
+  EXPECT_GT(wide["weft_several_level0"], 0);
+  EXPECT_EQ(wide["weft_several_level1"], 0);
+  code.compile.cpu = "x86-64-v3,x86-64-v2";
+  code.weights = {weight()};
+  EXPECT_NE(std::string(compile(code).status().message()).find("no avx2"), std::string::npos);
+}
+#endif
 
 // Entries, each a module, hold one tensor of each name: what one only reads, another may write. A
 // weight of two entries stands in the object once.

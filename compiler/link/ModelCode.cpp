@@ -139,12 +139,13 @@ public:
 
   absl::Status add() {
     std::vector<std::string> kernels, names;
-    for (const EntryCode &entry : code_.entries)
-      if (code_.executableMaker.empty()) {
-        llvm::append_range(kernels, entry.program.symbols);
-        for (const runtime::Program &prepare : entry.program.prepare)
-          llvm::append_range(kernels, prepare.symbols);
-      }
+    for (const std::vector<EntryCode> &level : code_.levels)
+      for (const EntryCode &entry : level)
+        if (code_.executableMaker.empty()) {
+          llvm::append_range(kernels, entry.program.symbols);
+          for (const runtime::Program &prepare : entry.program.prepare)
+            llvm::append_range(kernels, prepare.symbols);
+        }
     for (const std::string &kernel : kernels)
       names.push_back(text(kernel));
     for (const std::string &finder : code_.libraryFinders)
@@ -154,16 +155,20 @@ public:
     std::string name = text(code_.name), nameTable = table("_kernel_names", names),
                 kernelTable = table("_kernels", kernels),
                 libraryTable = table("_libraries", code_.libraryFinders);
-    std::vector<std::string> held, entries;
+    std::vector<std::string> held, levels;
     for (const HeldTensor &tensor : code_.held)
       held.push_back(heldCode(tensor));
-    for (const EntryCode &entry : code_.entries) {
-      absl::StatusOr<std::string> program = runtime::serialize(entry.program);
-      if (!program.ok())
-        return program.status();
-      entries.push_back(entryCode(entry, *std::move(program)));
+    for (const std::vector<EntryCode> &level : code_.levels) {
+      std::vector<std::string> entries;
+      for (const EntryCode &entry : level) {
+        absl::StatusOr<std::string> program = runtime::serialize(entry.program);
+        if (!program.ok())
+          return program.status();
+        entries.push_back(entryCode(entry, *std::move(program)));
+      }
+      levels.push_back(globals_.pointers(fresh(), entries));
     }
-    std::string heldTable = table("_held", held), entryTable = table("_entries", entries);
+    std::string heldTable = table("_held", held), levelTable = table("_levels", levels);
     // In the order of weft_model_code.
     globals_.structure("weft_model_" + code_.name,
                        {{"", 32, sizeof(weft_model_code)},
@@ -177,8 +182,9 @@ public:
                         {libraryTable},
                         {"", 64, code_.held.size()},
                         {heldTable},
-                        {"", 64, code_.entries.size()},
-                        {entryTable},
+                        {"", 64, code_.levels.front().size()},
+                        {"", 64, code_.levels.size()},
+                        {levelTable},
                         {code_.executableMaker}},
                        LLVM::Linkage::External);
     if (code_.isMain)
@@ -266,8 +272,8 @@ std::string modelHeader(const ModelCode &code, llvm::StringRef archives) {
       << "_H\n\n#include \"runtime/aot/weft_model.h\"\n\n"
       << "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\nextern const weft_model_code weft_model_"
       << code.name << ";\n";
-  for (const EntryCode &entry : code.entries) {
-    bool several = code.entries.size() > 1;
+  for (const EntryCode &entry : code.levels.front()) {
+    bool several = code.levels.front().size() > 1;
     std::string upper = guard;
     out << "\n";
     if (several) {

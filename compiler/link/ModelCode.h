@@ -31,8 +31,8 @@ struct EntryCode {
 };
 
 struct ModelCode {
-  std::string name; // a C identifier
-  std::vector<EntryCode> entries;
+  std::string name;                           // a C identifier
+  std::vector<std::vector<EntryCode>> levels; // the entries, by kind of processor, the best first
   std::vector<HeldTensor> held;
   std::vector<std::string> libraryFinders; // C functions
   std::string executableMaker;             // a C function; empty where the kernels are the host's

@@ -149,7 +149,7 @@ absl::Status print_help(const weft_model_code &code, const char *self) {
                 "before the first step, --save writes it after the last.\n");
   std::printf("\n");
   for (uint64_t i = 0; i < code.entry_count; ++i) {
-    const weft_entry_code &entry = *code.entries[i];
+    const weft_entry_code &entry = *code.levels[0][i];
     absl::StatusOr<Program> program = deserialize(
         {static_cast<const std::byte *>(entry.program), static_cast<size_t>(entry.program_bytes)});
     if (!program.ok())
@@ -184,12 +184,14 @@ absl::Status run(int argc, char **argv) {
   const weft_model_code &code = *weft_main_model;
   if (arguments->help)
     return print_help(code, argv[0]);
+  // A file with the state serves where state is all that is not embedded.
+  const std::string &weights = arguments->weights.empty() ? arguments->load : arguments->weights;
   weft_model_options options{sizeof(weft_model_options), arguments->threads,
-                             arguments->weights.empty() ? nullptr : arguments->weights.c_str()};
+                             weights.empty() ? nullptr : weights.c_str()};
   bool needs_weights = false;
   for (uint64_t i = 0; i < code.held_count; ++i)
     needs_weights = needs_weights || code.held[i]->value == nullptr;
-  if (needs_weights && arguments->weights.empty())
+  if (needs_weights && weights.empty())
     return absl::InvalidArgumentError(
         "the model's weights are not embedded: --weights FILE.safetensors is missing");
   weft_model *model = nullptr;

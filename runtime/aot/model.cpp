@@ -123,10 +123,27 @@ absl::StatusOr<std::vector<int32_t>> places(const HeldTensors &held, const weft_
   return result;
 }
 
+absl::StatusOr<Program> program_of(const weft_entry_code &entry) {
+  return deserialize(
+      {static_cast<const std::byte *>(entry.program), static_cast<size_t>(entry.program_bytes)});
+}
+
+// The entries that this processor can run: the first ones, or the last where it can run none, which
+// says what it lacks.
+absl::StatusOr<const weft_entry_code *const *> choose_level(const weft_model_code &code) {
+  for (uint64_t level = 0; level + 1 < code.level_count; ++level) {
+    absl::StatusOr<Program> program = program_of(*code.levels[level][0]);
+    if (!program.ok())
+      return program.status();
+    if (check_cpu(program->target).ok())
+      return code.levels[level];
+  }
+  return code.levels[code.level_count - 1];
+}
+
 absl::Status make_executable(const weft_model_code &code, const weft_entry_code &given, int threads,
                              weft_model &entry) {
-  absl::StatusOr<Program> program = deserialize(
-      {static_cast<const std::byte *>(given.program), static_cast<size_t>(given.program_bytes)});
+  absl::StatusOr<Program> program = program_of(given);
   if (!program.ok())
     return program.status();
   Device &device = cpu_device();
@@ -192,13 +209,17 @@ absl::Status open(const weft_model_code &given, const weft_model_options &option
     return status;
   if (options.threads < 0)
     return absl::InvalidArgumentError(absl::StrCat("cannot use ", options.threads, " threads"));
-  if (code.entry_count == 0)
+  if (code.entry_count == 0 || code.level_count == 0)
     return absl::InvalidArgumentError(absl::StrCat("the model '", code.name, "' has no entry"));
+  auto level = choose_level(code);
+  if (!level.ok())
+    return level.status();
+  const weft_entry_code *const *entries = *level;
   model.name = code.name;
   for (uint64_t i = 0; i < code.entry_count; ++i) {
     weft_model &entry = *model.entries.emplace_back(std::make_unique<weft_model>());
     entry.shared = &model;
-    if (absl::Status status = make_executable(code, *code.entries[i], options.threads, entry);
+    if (absl::Status status = make_executable(code, *entries[i], options.threads, entry);
         !status.ok())
       return status;
   }
@@ -206,7 +227,7 @@ absl::Status open(const weft_model_code &given, const weft_model_options &option
       !status.ok())
     return status;
   for (uint64_t i = 0; i < code.entry_count; ++i)
-    if (absl::Status status = bind_held(*code.entries[i], *model.entries[i]); !status.ok())
+    if (absl::Status status = bind_held(*entries[i], *model.entries[i]); !status.ok())
       return status;
   // The largest arena first: the others lie in it.
   std::vector<weft_model *> by_size;

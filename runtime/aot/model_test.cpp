@@ -123,11 +123,12 @@ TEST(Model, ErrorsSayWhatIsWrong) {
                 .find("the weight 'w' is float32[4, 8]; the model takes float32[8, 8]"),
             std::string::npos);
   EXPECT_EQ(message("x", -1), "cannot use -1 threads");
-  weft_entry_code cut_entry = *weft_model_sample.entries[0];
+  weft_entry_code cut_entry = *weft_model_sample.levels[0][0];
   const weft_entry_code *cut_entries[] = {&cut_entry};
+  const weft_entry_code *const *cut_levels[] = {cut_entries};
   cut_entry.program_bytes -= 1;
   weft_model_code cut = weft_model_sample;
-  cut.entries = cut_entries;
+  cut.levels = cut_levels;
   EXPECT_NE(weft_model_open(&cut, nullptr, &model), 0);
   weft_model_code bare = weft_model_sample;
   bare.library_count = 0;
@@ -240,7 +241,9 @@ TEST(Model, RunsOnADeviceOfItsOwn) {
   entry.program_bytes = program.size();
   code.entry_count = 1;
   const weft_entry_code *entries[] = {&entry};
-  code.entries = entries;
+  const weft_entry_code *const *levels[] = {entries};
+  code.level_count = 1;
+  code.levels = levels;
   code.make_executable = make_negation;
   weft_model *model = nullptr;
   ASSERT_EQ(weft_model_open(&code, nullptr, &model), 0) << weft_model_error();

@@ -66,6 +66,7 @@ const weft_held_place reads[] = {{1, 0}};
 const weft_entry_code main_entry = {"main", program.data(), program.size(), 1, reads,
                                     0,      nullptr,        nullptr,        0};
 const weft_entry_code *const entries[] = {&main_entry};
+const weft_entry_code *const *const levels[] = {entries};
 
 } // namespace
 
@@ -83,7 +84,8 @@ const weft_model_code weft_model_sample = {sizeof(weft_model_code),
                                            1,
                                            held,
                                            1,
-                                           entries,
+                                           1,
+                                           levels,
                                            nullptr};
 const weft_model_code *const weft_main_model = &weft_model_sample;
 }

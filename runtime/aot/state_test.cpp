@@ -110,7 +110,9 @@ protected:
       entry_table_.push_back(&entry);
     code_.held = held_table_.data();
     code_.entry_count = entries_.size();
-    code_.entries = entry_table_.data();
+    level_ = entry_table_.data();
+    code_.level_count = 1;
+    code_.levels = &level_;
     open();
   }
   ~ModelState() override {
@@ -147,6 +149,7 @@ protected:
   std::vector<weft_entry_code> entries_;
   std::vector<weft_held_code> held_;
   std::vector<const weft_entry_code *> entry_table_;
+  const weft_entry_code *const *level_ = nullptr;
   std::vector<const weft_held_code *> held_table_;
   weft_model_code code_ = {};
   weft_model *model_ = nullptr;

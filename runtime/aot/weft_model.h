@@ -103,7 +103,10 @@ typedef struct weft_model_code {
   uint64_t held_count;
   const weft_held_code *const *held;
   uint64_t entry_count; // one at least
-  const weft_entry_code *const *entries;
+  // The entries, once for each kind of processor that the model was compiled for, the best one
+  // first: open() takes the first that this one can run.
+  uint64_t level_count; // one at least
+  const weft_entry_code *const *const *levels;
   weft_executable_maker make_executable; // NULL where the kernels are those above
 } weft_model_code;
 

@@ -162,7 +162,7 @@ TEST_F(CharGpt, ResumesWithWhatTheCheckpointSays) {
 TEST_F(CharGpt, ShipsTheModelAndItsTrainer) {
   constexpr uintmax_t kMostBytes = 4'000'000;
   std::string out = folder_ + "/out";
-  std::vector<std::string> shipping = command(out, {"--steps", "5"});
+  std::vector<std::string> shipping = command(out);
   std::erase(shipping, "--train-only");
   ProcessResult result = run_process(shipping);
   ASSERT_EQ(result.exit_code, 0) << result.err << result.out;
