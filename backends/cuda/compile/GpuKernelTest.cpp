@@ -167,8 +167,10 @@ public:
          std::tie(line, after) = (rest = after).split('\n')) {
       if (line.contains("Compiling entry function"))
         kernel = line;
+      // One register may be spilled, as some version of ptxas chooses; an array is larger.
+      uint64_t bytes = 0;
       if (line.contains("bytes stack frame") &&
-          !line.contains(" 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads"))
+          (line.trim().consumeInteger(10, bytes) || bytes > 8))
         return "local memory: " + line.str() + " of " + kernel.str();
     }
     return "";
@@ -194,8 +196,7 @@ TEST_P(GpuOps, HavePtxThatPtxasTakes) {
     std::string name = "kernel" + std::to_string(number++) + "_" + c.name();
     std::replace_if(
         name.begin(), name.end(), [](unsigned char letter) { return !std::isalnum(letter); }, '_');
-    ASSERT_TRUE(
-        mlir::succeeded(buildGpuKernel(compiler::fusionAround(made.op), name, *module)))
+    ASSERT_TRUE(mlir::succeeded(buildGpuKernel(compiler::fusionAround(made.op), name, *module)))
         << c.name();
   }
   EXPECT_GT(number, 30);
