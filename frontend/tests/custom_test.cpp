@@ -238,7 +238,13 @@ TEST_F(Custom, ErrorsNameTheKernelAndTheCall) {
   EXPECT_NE(message.find("the kernel test.fails failed: out of luck"), std::string::npos)
       << message;
   weft_custom_kernel again = {};
-  EXPECT_NE(message_of([&] { register_kernel(again); }, ErrorKind::kValue).find("another version"),
+  EXPECT_NE(message_of([&] { register_kernel(again); }, ErrorKind::kValue)
+                .find("the kernel has a struct_size of 0"),
+            std::string::npos);
+  again.struct_size = sizeof again;
+  again.version = WEFT_VERSION(9, 0);
+  EXPECT_NE(message_of([&] { register_kernel(again); }, ErrorKind::kValue)
+                .find("the kernel was built for version 9.0"),
             std::string::npos);
   message = message_of(
       [] {
