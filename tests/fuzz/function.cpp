@@ -34,8 +34,8 @@ struct Observed {
   std::vector<Seen> seen;
 };
 
-// kCalledAfresh: without the gradients of the calls before, which a Program has none of: what it
-// records is a call that found none.
+// kCalledAfresh: without the gradients and the history of the calls before, of which a Program
+// keeps none.
 enum class How { kCalled, kCalledAfresh, kJitted, kTraced };
 
 class Observer {
@@ -58,9 +58,7 @@ public:
         if (call == 1 && form_.other_values)
           renew_arguments();
         if (call == 1 && how == How::kCalledAfresh)
-          for (size_t i = 0; i < inputs_.size(); ++i)
-            if (wants_gradient(program_.steps[i]))
-              inputs_[i].zero_grad();
+          forget();
         bool called = how == How::kCalled || how == How::kCalledAfresh;
         std::vector<Tensor> results = called                ? function(arguments())
                                       : how == How::kJitted ? jitted(arguments())
@@ -87,9 +85,8 @@ public:
     return observed;
   }
 
-  bool makes_gradients() const {
-    return std::any_of(program_.steps.begin(), program_.steps.end(),
-                       [](const Step &step) { return step.call == "backward"; });
+  bool has_history() const {
+    return std::any_of(program_.steps.begin(), program_.steps.end(), wants_gradient);
   }
   bool passes_a_tensor_twice() const {
     return std::any_of(form_.same.begin(), form_.same.end(), [](int place) { return place >= 0; });
@@ -102,6 +99,15 @@ private:
       if (is_input(program_.steps[i]))
         inputs_[i] = form_.same[i] >= 0 ? inputs_[static_cast<size_t>(form_.same[i])]
                                         : make_input(program_.steps[i]);
+  }
+  void forget() {
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      if (wants_gradient(program_.steps[i]))
+        inputs_[i].zero_grad();
+      else if (inputs_[i].defined())
+        inputs_[i] = form_.same[i] >= 0 ? inputs_[static_cast<size_t>(form_.same[i])]
+                                        : inputs_[i].detach().clone();
+    }
   }
   void renew_arguments() {
     for (int place : form_.arguments) {
@@ -229,7 +235,7 @@ static std::string check_functions(const Program &program, const std::string &ba
       if (how == How::kTraced && observer.passes_a_tensor_twice())
         continue;
       Observed observed = observer.observe(how);
-      bool afresh = how == How::kTraced && observer.makes_gradients();
+      bool afresh = how == How::kTraced && observer.has_history();
       if (std::string different =
               compare(afresh ? observer.observe(How::kCalledAfresh) : called, observed);
           !different.empty()) {
