@@ -103,7 +103,7 @@ struct Dense : nn::Module {
 
 TEST(ImageNetworks, ADenseNetWithASqueezeAndExciteGate) {
   TrainingRun run{file(), "dense"};
-  Dense model = started("dense", Dense());
+  Dense model = run.started(Dense());
   optim::SGD optimizer(model.parameters(),
                        {.lr = 0.1, .momentum = 0.9, .weight_decay = 1e-3, .nesterov = true});
   run.train(optimizer,
