@@ -16,7 +16,7 @@ namespace weft::tests {
 
 // Of a text of lines
 //   VARIANT, ... | OP, ... | DTYPE, ... | REASON
-// A variant is a way to run programs (BackendRun.h), "cuda unclaimed"; an op is named without the
+// A variant is a way to run programs (BackendRun.h), "cpu unclaimed"; an op is named without the
 // dialect; * stands for every op or dtype, "* except OP, ..." for all ops but these. # starts a
 // comment.
 class Refusals {

@@ -103,7 +103,9 @@ struct Dense : nn::Module {
 
 TEST(ImageNetworks, ADenseNetWithASqueezeAndExciteGate) {
   TrainingRun run{file(), "dense"};
-  Dense model = run.started(Dense());
+  Dense model = started("dense", Dense());
+  for (const auto &[name, buffer] : model.named_buffers())
+    run.written.push_back(buffer);
   optim::SGD optimizer(model.parameters(),
                        {.lr = 0.1, .momentum = 0.9, .weight_decay = 1e-3, .nesterov = true});
   run.train(optimizer,

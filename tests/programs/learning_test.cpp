@@ -111,7 +111,10 @@ TEST(Learning, AGraphThatGathersAndScatters) {
 
 TEST(Learning, RelationsWhoseEdgesAMaskTakes) {
   // Beside the step's own: how many edges a relation has is asked for, by a program for each mask.
-  TrainingRun run{.file = file(), .name = "relations", .most_compiles = 8};
+  TrainingRun run{.file = file(),
+                  .name = "relations",
+                  .most_compiles = 8,
+                  .not_recorded = "a mask asks how many elements it takes"};
   Layers model = run.started(Layers({8, 8, 3}));
   Tensor embedding = parameter_from(run["embedding"]), weights = parameter_from(run["weights"]);
   optim::Adam optimizer(joined(model.parameters(), {embedding, weights}), {.lr = 2e-2});
@@ -177,7 +180,10 @@ TEST(Learning, RaysSampledWhereTheFirstPassSaw) {
 }
 
 TEST(Learning, CodesThatFollowByAverages) {
-  TrainingRun run{.file = file(), .name = "codebook", .most_compiles = 4};
+  TrainingRun run{.file = file(),
+                  .name = "codebook",
+                  .most_compiles = 4,
+                  .not_recorded = "it assigns what the update after the step reads"};
   Layers model = run.started(Layers({8, 12, 4, 12, 8}));
   Tensor code = run["code"].clone(), sizes = ones({10}), sums = code.clone(), z, nearest;
   optim::Adam optimizer(model.parameters(), {.lr = 1e-2});
