@@ -2,9 +2,9 @@
 
 #include <iostream>
 #include <sstream>
-#include <stdexcept>
 
 #include "benchmarks/cnn/networks.h"
+#include "benchmarks/overhead/child_process.h"
 #include "weft/weft.h"
 
 namespace weft::benchmarks {
@@ -17,17 +17,6 @@ nn::Sequential make(const std::string &network) {
   if (network == "resnet18")
     return resnet18(1000);
   return network == "resnet50" ? resnet50(1000) : mobilenet(1000);
-}
-
-std::string output_of(const std::string &command) {
-  std::FILE *pipe = popen(command.c_str(), "r");
-  std::string text;
-  char chunk[512];
-  while (pipe && std::fgets(chunk, sizeof chunk, pipe))
-    text += chunk;
-  if (!pipe || pclose(pipe) != 0)
-    throw std::runtime_error("the process that uses a network for the first time failed");
-  return text;
 }
 
 } // namespace

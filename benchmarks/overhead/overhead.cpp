@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "benchmarks/common/report.h"
+#include "benchmarks/overhead/child_process.h"
 #include "benchmarks/overhead/contexts.h"
 #include "benchmarks/overhead/executables.h"
 #include "benchmarks/overhead/first_uses.h"
@@ -133,15 +134,9 @@ struct FirstStep {
 };
 FirstStep run_first_step(const std::string &program, const std::string &cache) {
   std::string command = "'" + program + "' --first-step '" + cache + "'";
-  std::FILE *pipe = popen(command.c_str(), "r");
-  std::string text;
-  char chunk[512];
-  while (pipe && std::fgets(chunk, sizeof chunk, pipe))
-    text += chunk;
   FirstStep result;
-  std::istringstream stream(text);
-  if (!pipe || pclose(pipe) != 0 ||
-      !(stream >> result.seconds >> result.ops >> result.kernels >> result.library_calls >>
+  std::istringstream stream(output_of(command));
+  if (!(stream >> result.seconds >> result.ops >> result.kernels >> result.library_calls >>
         result.peak >> result.bound >> result.from_disk))
     throw std::runtime_error("the process that compiles the char GPT step failed");
   return result;
