@@ -48,12 +48,15 @@ if [[ -n ${WEFT_SANITIZER-} ]]; then
     --test_timeout=900,1800,3600,7200)
 fi
 
-targets=("${@:-//...}")
-query="tests(set(${targets[*]}))"
-if [[ ${WEFT_SANITIZER-} == tsan ]]; then
-  options+=(--test_tag_filters=-no_tsan)
-  query="$query except attr(tags, no_tsan, $query)"
-fi
+targets=("${@:-//...}") wide=() named=()
+[[ ${WEFT_SANITIZER-} == tsan ]] && options+=(--test_tag_filters=-no_tsan)
+# A pattern like //... leaves out tests that are tagged manual, a label does not.
+for pattern in "${targets[@]}"; do
+  [[ $pattern == *... || $pattern == *:all || $pattern == *:\* ]] && wide+=("$pattern") || named+=("$pattern")
+done
+wide="tests(set(${wide[*]-}))"
+query="tests(set(${named[*]-})) union ($wide except attr(tags, manual, $wide))"
+[[ ${WEFT_SANITIZER-} == tsan ]] && query="($query) except attr(tags, no_tsan, $query)"
 if ! tests=$(bazel query --noshow_progress "$query" 2>/tmp/weft-query.$$); then
   cat /tmp/weft-query.$$ >&2
   rm -f /tmp/weft-query.$$
