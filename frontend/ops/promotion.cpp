@@ -284,8 +284,8 @@ Var widened(const Var &x) {
   return wide == x.dtype() ? x : emit_cast(x, wide);
 }
 
-Var rounded(const Var &y, DType dtype) {
-  return y.dtype() == dtype ? y : emit_cast(y, dtype);
+Var rounded(Var y, DType dtype) {
+  return y.dtype() == dtype ? std::move(y) : emit_cast(y, dtype);
 }
 
 Var floating_only(const Tensor &x, const char *name) {

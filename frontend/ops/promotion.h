@@ -65,6 +65,6 @@ Tensor smooth_root(const Tensor &x);
 // rounded(y, dtype) the result back in the caller's.
 DType computing_dtype(DType dtype);
 Var widened(const Var &x);
-Var rounded(const Var &y, DType dtype);
+Var rounded(Var y, DType dtype);
 
 } // namespace weft::recorder

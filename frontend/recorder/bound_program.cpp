@@ -111,7 +111,7 @@ private:
         if (Value *old = replaced(*leaf))
           invocation.reuse(i, old);
     }
-    if (!invocation.launch(attempt, location_))
+    if (!invocation.launch(attempt, location_, Guard::kLock))
       return false;
     std::vector<Var> values; // live as long as the invocation
     auto undo = record->undo.begin();

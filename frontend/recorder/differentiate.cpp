@@ -125,7 +125,7 @@ uint32_t result_count(const GradNode &node) {
 
 std::optional<Band> band_of(const GradNode &node) {
   Signature *s = node.signature;
-  if (!s || s->name.getStringRef() != ir::SliceOp::getOperationName())
+  if (!s || s->name.getTypeID() != mlir::TypeID::get<ir::SliceOp>())
     return std::nullopt;
   const auto &properties = *s->opaque().as<const ir::SliceOp::Properties *>();
   llvm::ArrayRef<int64_t> starts = properties.starts.asArrayRef(),
@@ -144,7 +144,7 @@ std::optional<Band> band_of(const GradNode &node) {
 
 std::optional<RowProduct> row_product_of(const GradNode &node, int64_t rows) {
   Signature *s = node.signature;
-  if (!s || s->name.getStringRef() != ir::MatmulOp::getOperationName())
+  if (!s || s->name.getTypeID() != mlir::TypeID::get<ir::MatmulOp>())
     return std::nullopt;
   const auto &properties = *s->opaque().as<const ir::MatmulOp::Properties *>();
   bool transpose_x = properties.transpose_lhs && properties.transpose_lhs.getValue();

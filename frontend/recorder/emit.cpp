@@ -8,42 +8,43 @@ namespace weft::recorder {
 using llvm::ArrayRef;
 using llvm::SmallVector;
 
-void results_of(Node *node, ArrayRef<const Var *> operands, llvm::SmallVectorImpl<Var> &results) {
-  Recorder &r = recorder();
+// What the call of the node has for derivatives; null where no operand has a history.
+static GradRef history_of(Node *node, ArrayRef<const Var *> operands) {
   Signature *s = node->signature;
-  GradRef history;
-  if (grad_mode() && s->differentiable) {
-    bool wanted = false;
-    for (const Var *operand : operands)
-      wanted |= operand && operand->grad;
-    if (wanted) {
-      auto *grad = new GradNode;
-      history = GradRef(grad);
-      grad->number = r.next_grad_number++;
-      grad->signature = s;
-      ++s->refs;
-      grad->line = node->line;
-      grad->edges.reserve(operands.size());
-      for (const Var *operand : operands)
-        grad->edges.push_back(GradEdge{operand->grad, operand->grad_index});
-      grad->operands.resize(operands.size());
-      grad->results.resize(s->results.size());
-      for (int64_t i : s->saved_operands)
-        if (i < static_cast<int64_t>(operands.size()))
-          grad->operands[i] = operands[i]->value;
-      for (int64_t i : s->saved_results)
-        if (i < static_cast<int64_t>(s->results.size()))
-          grad->results[i] = ValueRef(node->results[i]);
-    }
-  }
-  for (uint32_t i = 0; i < node->results.size(); ++i) {
-    Var result{ValueRef(node->results[i]), GradRef(), 0};
-    if (history && is_floating(result.dtype())) {
-      result.grad = history;
-      result.grad_index = i;
-    }
-    results.push_back(std::move(result));
-  }
+  if (!s->differentiable || !grad_mode() ||
+      std::none_of(operands.begin(), operands.end(),
+                   [](const Var *operand) { return operand && operand->grad; }))
+    return GradRef();
+  auto *grad = new GradNode;
+  GradRef history(grad);
+  grad->number = recorder().next_grad_number++;
+  grad->signature = s;
+  ++s->refs;
+  grad->line = node->line;
+  grad->edges.reserve(operands.size());
+  for (const Var *operand : operands)
+    grad->edges.push_back(GradEdge{operand->grad, operand->grad_index});
+  grad->operands.resize(operands.size());
+  grad->results.resize(s->results.size());
+  for (int64_t i : s->saved_operands)
+    if (i < static_cast<int64_t>(operands.size()))
+      grad->operands[i] = operands[i]->value;
+  for (int64_t i : s->saved_results)
+    if (i < static_cast<int64_t>(s->results.size()))
+      grad->results[i] = ValueRef(node->results[i]);
+  return history;
+}
+
+static Var result_of(Node *node, uint32_t i, const GradRef &history) {
+  Value *value = node->results[i];
+  bool has_history = history && is_floating(value->type->dtype);
+  return Var{ValueRef(value), has_history ? history : GradRef(), has_history ? i : 0};
+}
+
+void results_of(Node *node, ArrayRef<const Var *> operands, llvm::SmallVectorImpl<Var> &results) {
+  GradRef history = history_of(node, operands);
+  for (uint32_t i = 0; i < node->results.size(); ++i)
+    results.push_back(result_of(node, i, history));
 }
 
 namespace {
@@ -88,8 +89,8 @@ Signature *make_signature(ArrayRef<const Var *> operands, ArrayRef<const TypeInf
 // Records `Op` on the operands with these properties. result: its type, or null to ask the op's own
 // rule.
 template <typename Op>
-SmallVector<Var, 1> emit(ArrayRef<const Var *> operands, const typename Op::Properties &properties,
-                         const TypeInfo *result) {
+Node *record(ArrayRef<const Var *> operands, const typename Op::Properties &properties,
+             const TypeInfo *result) {
   IrState &ir = *recorder().ir;
   SourceLine *line = Session::line();
   SmallVector<Value *, 4> values;
@@ -98,22 +99,27 @@ SmallVector<Var, 1> emit(ArrayRef<const Var *> operands, const typename Op::Prop
     values.push_back(operand->value.get());
     types.push_back(operand->value->type);
   }
-  mlir::RegisteredOperationName name =
-      *mlir::RegisteredOperationName::lookup(mlir::TypeID::get<Op>(), &ir.context());
-  typename Op::Properties copy = properties;
-  Signature *signature = ir.find(name, mlir::OpaqueProperties(&copy), types, result);
+  Signature *signature = ir.find<Op>(properties, types, result);
   if (!signature)
     signature = make_signature<Op>(operands, types, properties, result, line);
-  Node *node = ir.enter(signature, values, line);
-  SmallVector<Var, 1> results;
-  results_of(node, operands, results);
+  return ir.enter(signature, values, line);
+}
+
+template <typename Op>
+SmallVector<Var, 2> emit(ArrayRef<const Var *> operands, const typename Op::Properties &properties,
+                         const TypeInfo *result) {
+  SmallVector<Var, 2> results;
+  results_of(record<Op>(operands, properties, result), operands, results);
   return results;
 }
 
 template <typename Op>
 Var emit_one(ArrayRef<const Var *> operands, const TypeInfo *result,
              const typename Op::Properties &properties = {}) {
-  return std::move(emit<Op>(operands, properties, result)[0]);
+  if constexpr (!Op::template hasTrait<mlir::OpTrait::OneResult>())
+    return std::move(emit<Op>(operands, properties, result)[0]);
+  Node *node = record<Op>(operands, properties, result);
+  return result_of(node, 0, history_of(node, operands));
 }
 
 mlir::Builder builder() {
@@ -444,7 +450,7 @@ std::pair<Var, Var> emit_max_pool2d(const Var &x, IntPair kernel, IntPair stride
   p.padding = ints(padding);
   p.dilation = ints(dilation);
   p.ceil_mode = boolean_attr(ceil_mode);
-  SmallVector<Var, 1> results = emit<ir::MaxPool2dOp>({&x}, p, nullptr);
+  SmallVector<Var, 2> results = emit<ir::MaxPool2dOp>({&x}, p, nullptr);
   return {std::move(results[0]), std::move(results[1])};
 }
 
@@ -468,7 +474,7 @@ BatchNormResults emit_batch_norm(const Var &x, const Var &weight, const Var &bia
   ir::BatchNormOp::Properties p;
   p.eps = real(eps);
   p.operandSegmentSizes = {1, weight ? 1 : 0, bias ? 1 : 0};
-  SmallVector<Var, 1> results = emit<ir::BatchNormOp>(operands, p, nullptr);
+  SmallVector<Var, 2> results = emit<ir::BatchNormOp>(operands, p, nullptr);
   return {std::move(results[0]), std::move(results[1]), std::move(results[2])};
 }
 

@@ -98,7 +98,7 @@ void submit(std::span<Value *const> roots, const EvaluateRequest &request) {
       invocation.bind(leaf);
     invocation.bind_scalars(found.scalars);
     prepare_undo(slice, *invocation.record());
-    if (!invocation.launch(attempt, request.location)) {
+    if (!invocation.launch(attempt, request.location, Guard::kClaim)) {
       claimed.reset();
       attempt = attempt_with_room();
       continue;

@@ -1,6 +1,7 @@
 #include "frontend/recorder/invocation.h"
 
 #include <cstring>
+#include <optional>
 
 #include "frontend/recorder/state.h"
 #include "frontend/recorder/undo.h"
@@ -90,7 +91,7 @@ absl::Status Invocation::bind_block() {
 void Invocation::account() {
   Recorder &r = recorder();
   Evaluation &data = record_->data;
-  data.number = r.statistics.evaluations + 1;
+  data.number = ++r.statistics.evaluations;
   data.backend = r.config.backend;
   data.donated = data.output_bytes = 0;
   for (const runtime::OutputSpec &spec : launch_.executable->output_specs()) {
@@ -103,15 +104,23 @@ void Invocation::account() {
   record_->report = program_->report;
 }
 
-bool Invocation::launch(Attempt attempt, Location location) {
+bool Invocation::launch(Attempt attempt, Location location, Guard guard) {
   account();
-  absl::Status status = bind_block();
-  if (status.ok()) {
-    absl::StatusOr<runtime::Executor::Started> started = start(launch_, record_);
-    status = started.status();
-    if (started.ok())
-      started_ = *std::move(started);
+  absl::Status status;
+  {
+    std::optional<RecorderMutex::Pause> pause;
+    if (guard == Guard::kClaim && !record_->may_fail)
+      pause.emplace(recorder().mutex);
+    status = bind_block();
+    if (status.ok()) {
+      absl::StatusOr<runtime::Executor::Started> started = start(launch_, record_);
+      status = started.status();
+      if (started.ok())
+        started_ = *std::move(started);
+    }
   }
+  if (!status.ok())
+    --recorder().statistics.evaluations;
   if (absl::IsResourceExhausted(status) && attempt == Attempt::kFirst)
     return false;
   if (!status.ok())
@@ -120,7 +129,6 @@ bool Invocation::launch(Attempt attempt, Location location) {
                     std::string(status.message()),
                 location);
   Recorder &r = recorder();
-  r.statistics.evaluations = record_->data.number;
   ++r.statistics.cuts[static_cast<int>(record_->data.reason)];
   cells_.resize(launch_.outputs.size());
   for (const ValueRef &leaf : leaves_)
@@ -163,6 +171,7 @@ void Invocation::publish(size_t i, Value *value) {
 void Invocation::finish() {
   RecorderMutex::Pause pause(recorder().mutex);
   started_.finish();
+  launch_ = Launch();
 }
 
 void describe_program(const CompiledProgram &program, Evaluation &figures) {

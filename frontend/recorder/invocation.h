@@ -13,6 +13,11 @@
 namespace weft::recorder {
 
 enum class Attempt { kFirst, kLast };
+// Who keeps others from what an invocation has bound until its results are published.
+enum class Guard {
+  kLock,  // the recorder's lock
+  kClaim, // a claim of the ops: what they read has uses, so that nobody writes it
+};
 
 // Evaluation, weft::jit and weft::Program all run programs through this class, so that donation,
 // aliases, accounts and undo are the same for each of them. Used under the recorder's lock.
@@ -45,8 +50,9 @@ public:
   // value then. False where memory ran out and some may be had, which the caller waits for without
   // the recorder's lock before it binds a new invocation (attempt_with_room). A later failure
   // poisons the results. Other threads may wait for the results from now on, so the caller goes on
-  // to finish() without waiting for anything itself.
-  bool launch(Attempt attempt, Location location);
+  // to finish() without waiting for anything itself. Behind a claim it takes memory and starts the
+  // run without the recorder's lock, if nothing may have to go back.
+  bool launch(Attempt attempt, Location location, Guard guard);
   // Gives `value`, which has no memory yet, that of result i, or of what the result is an alias of.
   // Results are published in order, and live as long as the invocation does.
   void publish(size_t i, Value *value);

@@ -177,8 +177,7 @@ Signature *IrState::find(mlir::OperationName name, mlir::OpaqueProperties proper
   if (it == signatures_.end())
     return nullptr;
   for (Signature *s = it->second; s; s = s->next)
-    if (s->name == name && llvm::ArrayRef(s->operands) == operands &&
-        (!result || (s->results.size() == 1 && s->results[0] == result)) &&
+    if (s->name == name && has_types(*s, operands, result) &&
         (!s->properties || name.compareOpProperties(s->opaque(), properties)))
       return s;
   return nullptr;
@@ -304,6 +303,7 @@ void IrState::renew() {
     }
   llvm::DenseMap<uint64_t, Signature *> old_signatures;
   std::swap(old_signatures, signatures_);
+  recent_.fill(nullptr);
   types_.clear();
   uniqued_ = 0;
   for (const auto &type : r.types)

@@ -4,11 +4,13 @@
 // folder.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "dialects/weft/ir/Weft.h"
+#include "frontend/recorder/limits.h"
 #include "frontend/recorder/recorder.h"
 #include "frontend/recorder/signature_text.h"
 #include "mlir/IR/Builders.h"
@@ -104,8 +106,28 @@ public:
 
   // The signature of an op on operands of these types that was met before, else null. result: its
   // only result's type; null where the op's own rule says what its results are.
-  Signature *find(mlir::OperationName name, mlir::OpaqueProperties properties,
-                  llvm::ArrayRef<const TypeInfo *> operands, const TypeInfo *result) const;
+  template <typename Op>
+  Signature *find(const typename Op::Properties &properties,
+                  llvm::ArrayRef<const TypeInfo *> operands, const TypeInfo *result) {
+    mlir::TypeID op = mlir::TypeID::get<Op>();
+    uint64_t hash = reinterpret_cast<uintptr_t>(op.getAsOpaquePointer()) ^
+                    reinterpret_cast<uintptr_t>(result) * 3;
+    for (const TypeInfo *operand : operands)
+      hash = hash * 31 + reinterpret_cast<uintptr_t>(operand);
+    Signature *&recent =
+        recent_[hash * 0x9e3779b97f4a7c15u >> (64 - kLimits.recent_signature_bits)];
+    if (recent && recent->name.getTypeID() == op && has_types(*recent, operands, result)) {
+      if constexpr (std::is_same_v<typename Op::Properties, mlir::EmptyProperties>)
+        return recent;
+      else if (*static_cast<const typename Op::Properties *>(recent->properties) == properties)
+        return recent;
+    }
+    typename Op::Properties copy = properties;
+    if (Signature *found = find(*mlir::RegisteredOperationName::lookup(op, context_.get()),
+                                mlir::OpaqueProperties(&copy), operands, result))
+      return recent = found;
+    return nullptr;
+  }
   // The signature of an op on stand-ins of these types.
   Signature *intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *> operands);
   // A new op at the end of the record.
@@ -145,6 +167,13 @@ public:
   Refusal take_diagnostic();
 
 private:
+  static bool has_types(const Signature &signature, llvm::ArrayRef<const TypeInfo *> operands,
+                        const TypeInfo *result) {
+    return llvm::ArrayRef(signature.operands) == operands &&
+           (!result || (signature.results.size() == 1 && signature.results[0] == result));
+  }
+  Signature *find(mlir::OperationName name, mlir::OpaqueProperties properties,
+                  llvm::ArrayRef<const TypeInfo *> operands, const TypeInfo *result) const;
   void open();
   void fill(Signature *signature, mlir::Operation *op);
   void count_uniqued();
@@ -153,6 +182,8 @@ private:
   std::unique_ptr<mlir::MLIRContext> context_;
   llvm::DenseMap<const void *, const TypeInfo *> types_;
   llvm::DenseMap<uint64_t, Signature *> signatures_;
+  // Those that calls found last, by a hash of the op and its types.
+  std::array<Signature *, size_t(1) << kLimits.recent_signature_bits> recent_{};
   int64_t signature_count_ = 0;
   int64_t signatures_left_ = 0; // when the context was made
   InternTable<SignatureText, std::string_view> texts_;

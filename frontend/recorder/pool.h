@@ -30,37 +30,96 @@ struct PoolMemory {
 };
 
 // A base of T, whose objects are made and deleted under the recorder's lock: freed ones are kept
-// for the next. What the longest record took stays the process's.
+// for the next. What the longest record took stays the process's. A thread has up to two batches of
+// freed objects for itself, so that threads which record by turns do not hand each other memory
+// that the other one's processor has in its cache.
 template <typename T> class Pooled {
 public:
   static void *operator new(size_t size) {
     if constexpr (!kPools)
       return ::operator new(size);
     static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__ && sizeof(T) >= sizeof(Free));
-    UnderLock lock;
-    if (!free_)
-      grow();
-    return std::exchange(free_, free_->next);
+    Mine &mine = mine_;
+    if (!mine.free) [[unlikely]]
+      refill(mine);
+    --mine.count;
+    return std::exchange(mine.free, mine.free->next);
   }
   static void operator delete(void *object) {
     if constexpr (!kPools)
       return ::operator delete(object);
-    UnderLock lock;
-    free_ = new (object) Free{free_};
+    Mine &mine = mine_;
+    if (mine.count == kBatch) [[unlikely]]
+      set_aside(mine);
+    mine.free = new (object) Free{mine.free, nullptr};
+    ++mine.count;
   }
 
 private:
+  static constexpr uint32_t kBatch = 64;
   struct Free {
     Free *next;
+    Free *next_batch; // of the first of a batch
   };
-  static void grow() {
-    constexpr size_t kObjects = 64;
-    PoolMemory::bytes += kObjects * sizeof(T);
-    auto *block = static_cast<std::byte *>(::operator new(kObjects * sizeof(T)));
-    for (size_t i = kObjects; i-- > 0;)
-      free_ = new (block + i * sizeof(T)) Free{free_};
+  struct Mine {
+    Free *free = nullptr;
+    uint32_t count = kBatch; // so that the first object that the thread frees registers it, too
+    Free *full = nullptr;    // a batch, or null
+  };
+  // At the end of a thread all that it has becomes everybody's. What it frees later stays behind.
+  struct Leaving {
+    ~Leaving() {
+      UnderLock lock;
+      Mine &mine = mine_;
+      if (mine.full)
+        share(std::exchange(mine.full, nullptr));
+      while (mine.free) {
+        Free *object = std::exchange(mine.free, mine.free->next);
+        object->next = nullptr;
+        share(object);
+      }
+      mine.count = 0;
+    }
+  };
+
+  static void share(Free *batch) {
+    batch->next_batch = std::exchange(shared_, batch);
   }
-  inline static Free *free_ = nullptr;
+  static void set_aside(Mine &mine) {
+    thread_local Leaving leaving;
+    if (mine.full && mine.free) {
+      UnderLock lock;
+      share(mine.full);
+    }
+    if (mine.free)
+      mine.full = std::exchange(mine.free, nullptr);
+    mine.count = 0;
+  }
+  static void refill(Mine &mine) {
+    if (mine.full) {
+      mine.free = std::exchange(mine.full, nullptr);
+      mine.count = kBatch;
+      return;
+    }
+    thread_local Leaving leaving;
+    UnderLock lock;
+    mine.count = 0;
+    if (shared_) {
+      mine.free = std::exchange(shared_, shared_->next_batch);
+      for (Free *object = mine.free; object; object = object->next)
+        ++mine.count;
+      return;
+    }
+    PoolMemory::bytes += kBatch * sizeof(T);
+    auto *block = static_cast<std::byte *>(::operator new(kBatch * sizeof(T)));
+    for (size_t i = kBatch; i-- > 0;)
+      mine.free = new (block + i * sizeof(T)) Free{mine.free, nullptr};
+    mine.count = kBatch;
+  }
+
+  inline static Free *shared_ = nullptr; // batches
+  // In a shared library the default would be a call.
+  [[gnu::tls_model("initial-exec")]] inline static constinit thread_local Mine mine_{};
 };
 
 } // namespace weft::recorder

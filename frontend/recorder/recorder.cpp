@@ -5,17 +5,21 @@
 #include "frontend/recorder/config_env.h"
 #include "frontend/recorder/emit.h"
 #include "frontend/recorder/families.h"
+#include "frontend/recorder/limits.h"
 #include "frontend/recorder/program_cache.h"
 #include "frontend/recorder/state.h"
 #include "frontend/recorder/state_api.h"
 #include "runtime/core/caches.h"
+#include "runtime/core/spin.h"
 #include "runtime/memory/buffer.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/Hashing.h"
 
 namespace weft::recorder {
 
-Recorder &recorder() {
+constinit std::atomic<Recorder *> the_recorder{nullptr};
+
+Recorder &make_recorder() {
   // Never destroyed: tensors in static variables outlive main().
   static Recorder *recorder = [] {
     auto *made = new Recorder;
@@ -25,6 +29,7 @@ Recorder &recorder() {
     made->families = std::make_unique<Families>();
     return made;
   }();
+  the_recorder.store(recorder, std::memory_order_release);
   return *recorder;
 }
 
@@ -48,13 +53,25 @@ RecorderMutex &recorder_mutex() {
 
 //===-- The lock ------------------------------------------------------------------------------===//
 
+void RecorderMutex::acquire_taken() {
+  auto is_mine = [this] {
+    uint32_t expected = kFree;
+    return state_.load(std::memory_order_relaxed) == kFree &&
+           state_.compare_exchange_strong(expected, kTaken, std::memory_order_acquire);
+  };
+  if (runtime::spin_until(is_mine, /*pays=*/true))
+    return;
+  while (state_.exchange(kAwaited, std::memory_order_acquire) != kFree)
+    state_.wait(kAwaited, std::memory_order_relaxed);
+}
+
 RecorderMutex::Pause::Pause(RecorderMutex &mutex)
     : mutex_(mutex), depth_(std::exchange(RecorderMutex::depth_, 0)) {
-  mutex_.mutex_.unlock();
+  mutex_.release();
 }
 
 RecorderMutex::Pause::~Pause() {
-  mutex_.mutex_.lock();
+  mutex_.acquire();
   RecorderMutex::depth_ = depth_;
 }
 
@@ -87,8 +104,10 @@ void tidy() {
     r.ir->renew();
   if (r.types.crowded(bound))
     r.types.sweep(bound, [&](const TypeInfo &type) { r.ir->forget(type); });
-  if (r.lines.crowded(bound))
+  if (r.lines.crowded(bound)) {
+    r.recent_lines.fill(nullptr);
     r.lines.sweep(bound, [](const SourceLine &) {});
+  }
   r.crowded = false;
 }
 
@@ -141,16 +160,23 @@ size_t SourceLine::hash(const LineKey &key) {
 SourceLine *source_line(Location location) {
   Recorder &r = recorder();
   LineKey key{location.file_name(), location.line(), location.column()};
+  uint64_t hash = (reinterpret_cast<uintptr_t>(key.file) ^ key.line ^ uint64_t(key.column) << 32) *
+                  0x9e3779b97f4a7c15u;
+  SourceLine *&recent = r.recent_lines[hash >> (64 - kLimits.recent_line_bits)];
+  if (recent && recent->where == key) {
+    recent->idle = false;
+    return recent;
+  }
   if (SourceLine *known = r.lines.find(key))
-    return known;
+    return recent = known;
   auto line = std::make_unique<SourceLine>();
   line->where = key;
   line->file = key.file;
   line->line = static_cast<int>(key.line);
   line->column = static_cast<int>(key.column);
-  SourceLine *added = r.lines.add(std::move(line));
+  recent = r.lines.add(std::move(line));
   r.crowded = r.crowded || r.lines.crowded(r.config.context_bound);
-  return added;
+  return recent;
 }
 
 void fail(ErrorKind kind, const std::string &message) {
@@ -345,9 +371,7 @@ void ValueRef::release() {
     bury(value_);
 }
 
-GradRef::GradRef(GradNode *node) : node_(node) {
-  if (!node_)
-    return;
+void GradRef::share() {
   UnderLock lock;
   ++node_->refs;
 }

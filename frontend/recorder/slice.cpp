@@ -16,7 +16,7 @@ static constexpr size_t kSortedOps =
 bool collect(std::span<Value *const> roots, Slice &slice, uint32_t tracer) {
   Recorder &r = recorder();
   uint64_t epoch = ++r.epoch;
-  std::vector<Node *> &nodes = slice.nodes;
+  llvm::SmallVectorImpl<Node *> &nodes = slice.nodes;
   auto visit = [&](Value *value) {
     Node *node = value->node;
     if (!node || node->epoch == epoch)
@@ -46,12 +46,15 @@ bool collect(std::span<Value *const> roots, Slice &slice, uint32_t tracer) {
               [](const Node *a, const Node *b) { return a->number < b->number; });
   }
 
-  std::vector<uint32_t> &code = slice.key.code;
-  code.reserve(nodes.size() * 4);
+  size_t operands = 0;
+  for (const Node *node : nodes)
+    operands += node->operands.size();
+  slice.key.code.resize(nodes.size() + operands);
+  uint32_t *code = slice.key.code.data();
   uint32_t next = 0;
   for (Node *node : nodes) {
     slice.checks = slice.checks || node->signature->checks;
-    code.push_back(node->signature->id);
+    *code++ = node->signature->id;
     for (Value *operand : node->operands) {
       if (operand->epoch != epoch) { // a leaf that was not met before: results of the slice's own
                                      // nodes were numbered below
@@ -61,7 +64,7 @@ bool collect(std::span<Value *const> roots, Slice &slice, uint32_t tracer) {
         slice.leaves.push_back(operand);
       }
       ++operand->slice_uses;
-      code.push_back(operand->number);
+      *code++ = operand->number;
     }
     for (Value *result : node->results) {
       if (result) {

@@ -12,10 +12,10 @@
 namespace weft::recorder {
 
 struct Slice {
-  std::vector<Node *> nodes;    // in the order of recording
-  std::vector<Value *> leaves;  // in the order of their first use
-  std::vector<Value *> outputs; // in the order of recording
-  bool checks = false;          // whether one of its ops may end a run (Signature::checks)
+  llvm::SmallVector<Node *, 16> nodes;   // in the order of recording
+  llvm::SmallVector<Value *, 8> leaves;  // in the order of their first use
+  llvm::SmallVector<Value *, 4> outputs; // in the order of recording
+  bool checks = false;                   // whether one of its ops may end a run (Signature::checks)
   ProgramKey key;
 };
 

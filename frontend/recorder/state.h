@@ -1,10 +1,13 @@
 // The recorder itself: one per process, touched under its lock. Private to this folder.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <deque>
 #include <unordered_map>
 
 #include "frontend/recorder/ir_state.h"
+#include "frontend/recorder/limits.h"
 
 namespace weft::recorder {
 
@@ -29,6 +32,8 @@ struct Recorder {
   InternTable<TypeInfo, TypeKey> types;
   uint32_t next_type_id = 0;
   InternTable<SourceLine, LineKey> lines;
+  std::array<SourceLine *, size_t(1) << kLimits.recent_line_bits>
+      recent_lines{};   // by a hash of their keys
   bool crowded = false; // a table has reached its bound: the next call tidies up
 
   std::vector<Value *> dying;
@@ -47,7 +52,12 @@ struct Recorder {
       unsettled; // in order of submission: what can be undone (undo.h)
 };
 
-Recorder &recorder();
+extern std::atomic<Recorder *> the_recorder; // null until it is made
+Recorder &make_recorder();
+inline Recorder &recorder() {
+  Recorder *made = the_recorder.load(std::memory_order_acquire);
+  return made ? *made : make_recorder();
+}
 
 // A value whose last handle and last use went.
 void bury(Value *value);

@@ -44,9 +44,7 @@ void Before::hand_over() {
     cell_->buffer.reset();
 }
 
-Before::~Before() {
-  if (!value_)
-    return;
+void Before::release() {
   UnderLock lock; // the thread of a run may be the last that knows its record
   hand_over();
   if (cell_ && --cell_->kept == 0 && cell_->owners == 0)

@@ -180,7 +180,10 @@ public:
     swap(other);
     return *this;
   }
-  ~Before();
+  ~Before() {
+    if (value_)
+      release();
+  }
   void hold();
   // It is no longer a storage's, but a run's.
   void hand_over();
@@ -197,6 +200,7 @@ public:
   uint64_t bits() const; // of a scalar
 
 private:
+  void release();
   void swap(Before &other) noexcept {
     std::swap(value_, other.value_);
     std::swap(cell_, other.cell_);
@@ -213,7 +217,10 @@ private:
 class GradRef {
 public:
   GradRef() = default;
-  explicit GradRef(GradNode *node);
+  explicit GradRef(GradNode *node) : node_(node) {
+    if (node_)
+      share();
+  }
   GradRef(const GradRef &other) : GradRef(other.node_) {}
   GradRef(GradRef &&other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
   GradRef &operator=(GradRef other) noexcept {
@@ -238,6 +245,7 @@ public:
   }
 
 private:
+  void share();
   void release();
   GradNode *node_ = nullptr;
 };

@@ -110,8 +110,10 @@ void add_step(std::vector<ViewStep> &steps, ViewStep step, const Shape &before) 
 } // namespace
 
 TensorImpl::~TensorImpl() {
-  cache(*this, nullptr);
-  forget_write(*this);
+  if (cached)
+    cache(*this, nullptr);
+  if (before)
+    forget_write(*this);
 }
 
 namespace {

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <map>
 #include <string>
+#include <thread>
 
 namespace weft {
 namespace {
@@ -177,6 +178,28 @@ TEST_F(Caches, ProgramsOfTheirOwnKeepTheirTypes) {
 }
 
 // docs/caches.md has an item for each: - **NAME**: what it holds. Its bound. Freed by: WHAT.
+// A thread keeps some freed records for itself; what it has when it ends serves others, also where
+// it has recorded nothing itself.
+TEST_F(Caches, ThreadsThatEndLeaveTheirRecordsToOthers) {
+  auto record = [] {
+    std::vector<Tensor> made = {ones({4})};
+    for (int i = 0; i < 300; ++i)
+      made.push_back(made.back() + 1.0);
+    return made;
+  };
+  auto round = [&] {
+    std::thread([&] { record(); }).join();
+    std::vector<Tensor> made = record();
+    std::thread([&] { made.clear(); }).join();
+  };
+  for (int i = 0; i < 4; ++i)
+    round();
+  int64_t before = cache("records").bytes;
+  for (int i = 0; i < 100; ++i)
+    round();
+  EXPECT_EQ(cache("records").bytes, before);
+}
+
 TEST_F(Caches, ThePageNamesAll) {
   std::ifstream page("docs/caches.md");
   ASSERT_TRUE(page) << "the test runs where docs/caches.md is";

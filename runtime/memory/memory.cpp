@@ -72,9 +72,14 @@ void Memory::release(void *data, int64_t bytes, const char *purpose) {
 
 void Memory::account(const char *purpose, int64_t bytes, int64_t buffers) {
   std::lock_guard lock(mutex_);
+  // The same purpose is nearly always the same literal.
   auto row = std::find_if(holders_.begin(), holders_.end(), [&](const MemoryHolder &holder) {
-    return holder.purpose == purpose || std::strcmp(holder.purpose, purpose) == 0;
+    return holder.purpose == purpose;
   });
+  if (row == holders_.end())
+    row = std::find_if(holders_.begin(), holders_.end(), [&](const MemoryHolder &holder) {
+      return std::strcmp(holder.purpose, purpose) == 0;
+    });
   if (row == holders_.end())
     row = holders_.insert(holders_.end(), MemoryHolder{purpose});
   row->bytes += bytes;
