@@ -55,6 +55,10 @@ public:
   // Whether run() uses one thread and no library, so that it may be called from any thread, several
   // at once. The others are run by their device's executor only, one at a time.
   virtual bool is_serial() const = 0;
+  // The same of a run whose context has one thread.
+  virtual bool is_serial_with_one_thread() const {
+    return is_serial();
+  }
   // An estimate of the bytes that one run moves: small serial programs run on the caller's thread.
   // 0 if not known.
   virtual int64_t work_bytes() const {

@@ -24,6 +24,9 @@ public:
   bool is_serial() const override {
     return target_->is_serial();
   }
+  bool is_serial_with_one_thread() const override {
+    return target_->is_serial_with_one_thread();
+  }
   int64_t work_bytes() const override {
     return target_->work_bytes();
   }

@@ -180,7 +180,7 @@ absl::StatusOr<std::string> serialize(const Program &program);
 absl::StatusOr<Program> deserialize(std::span<const std::byte> bytes);
 
 // Whether no instruction of the program uses more than one thread or calls a library: such a
-// program may run on any thread.
-bool is_serial(const Program &program);
+// program may run on any thread. one_thread: where a run is given one.
+bool is_serial(const Program &program, bool one_thread = false);
 
 } // namespace weft::runtime

@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/executable/index_check.h"
-#include "runtime/executable/run_failure.h"
 #include "runtime/executable/program_resources.h"
+#include "runtime/executable/run_failure.h"
 #include "runtime/memory/arena_pool.h"
 #include "runtime/memory/buffer.h"
 #include "runtime/memory/memory.h"
@@ -172,6 +172,7 @@ absl::Status ProgramExecutable::build(const KernelResolver &kernels,
     steps_.push_back(step);
   }
   serial_ = runtime::is_serial(program_);
+  serial_with_one_thread_ = runtime::is_serial(program_, /*one_thread=*/true);
   return absl::OkStatus();
 }
 

@@ -43,6 +43,9 @@ public:
   bool is_serial() const override {
     return serial_;
   }
+  bool is_serial_with_one_thread() const override {
+    return serial_with_one_thread_;
+  }
   int64_t work_bytes() const override {
     return work_bytes_;
   }
@@ -123,6 +126,7 @@ private:
   int64_t prepared_bytes_ = 0;
   std::string prepare_recipe_;
   bool serial_ = false;
+  bool serial_with_one_thread_ = false;
   int64_t work_bytes_ = 0;
   std::mutex mutex_;
   std::vector<std::pair<int, std::unique_ptr<LibraryStates>>> states_; // by number of threads

@@ -150,8 +150,10 @@ TEST(Program, InvalidProgramsAreRefused) {
 TEST(Program, SerialMeansNoThreadsAndNoLibrary) {
   Program program = testing::sample_program();
   EXPECT_FALSE(is_serial(program));
+  EXPECT_FALSE(is_serial(program, /*one_thread=*/true)); // it calls a library
   program.instructions.erase(program.instructions.begin() + 1);
   EXPECT_FALSE(is_serial(program));
+  EXPECT_TRUE(is_serial(program, /*one_thread=*/true));
   for (Instruction &instruction : program.instructions)
     if (Launch *launch = std::get_if<Launch>(&instruction))
       launch->serial = true;

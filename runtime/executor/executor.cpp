@@ -102,6 +102,13 @@ RunContext Executor::context(bool on_executor) {
   return context;
 }
 
+// Whether a program of another caller is under way.
+bool Executor::is_shared_now() {
+  std::lock_guard lock(queue_mutex_);
+  return !inline_runs_under_way_.empty() ||
+         (in_flight_ > 0 && last_caller_ != std::this_thread::get_id());
+}
+
 // Marks every buffer of a run with the run's end, and notes what the run depends on.
 void Executor::mark(Item &item) {
   auto depend = [&](Buffer::Uses uses) {
@@ -136,7 +143,9 @@ absl::StatusOr<Executor::Started> Executor::start(std::shared_ptr<Executable> ex
                                                   std::vector<std::shared_ptr<Buffer>> inputs,
                                                   std::vector<std::shared_ptr<Buffer>> &outputs) {
   auto item = std::make_unique<Item>();
-  bool small = executable->is_serial() && executable->work_bytes() <= kMaxInlineBytes;
+  bool small =
+      executable->work_bytes() <= kMaxInlineBytes &&
+      (executable->is_serial() || (executable->is_serial_with_one_thread() && is_shared_now()));
   item->context = context(!small);
   absl::StatusOr<std::unique_ptr<RunResources>> resources =
       acquire(*executable, item->context, inputs, outputs);
@@ -226,6 +235,7 @@ void Executor::enqueue(std::unique_ptr<Item> item) {
     return;
   }
   ++in_flight_;
+  last_caller_ = std::this_thread::get_id();
   queue_.push_back(std::move(item));
   lock.unlock();
   arrivals_.fetch_add(1, std::memory_order_release);

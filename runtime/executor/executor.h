@@ -25,7 +25,9 @@ namespace weft::runtime {
 inline constexpr int64_t kMaxInFlight = 16;
 // A serial program that touches no more bytes than this runs on the caller's thread: it takes less
 // time (some 20 us) than a caller that reads the result would lose in two hand-overs; a larger one
-// is worth the overlap with the caller.
+// is worth the overlap with the caller. So does one of several threads while another caller's
+// program is under way: each caller then keeps a processor busy, where the executor's thread would
+// run their programs one after the other, at the price of a team's start each.
 inline constexpr int64_t kMaxInlineBytes = 256 << 10;
 
 struct ExecutorStats {
@@ -66,9 +68,9 @@ public:
   // executable's specs say. In `outputs` null entries are filled: with a new buffer, or with the
   // one that the output is tied to. A failure that is returned came before the first instruction:
   // nothing has changed, a retry is legal. A later one poisons outputs and donated inputs: their
-  // wait() returns it. So does an input that an earlier run has poisoned. A small serial program
-  // runs on the caller's thread, in finish(), when nothing is under way on its buffers; others may
-  // wait for it from now on.
+  // wait() returns it. So does an input that an earlier run has poisoned. A small program (see
+  // kMaxInlineBytes) runs on the caller's thread, in finish(), when nothing is under way on its
+  // buffers; others may wait for it from now on.
   absl::StatusOr<Started> start(std::shared_ptr<Executable> executable,
                                 std::vector<std::shared_ptr<Buffer>> inputs,
                                 std::vector<std::shared_ptr<Buffer>> &outputs);
@@ -124,6 +126,7 @@ private:
           const std::vector<std::shared_ptr<Buffer>> &inputs,
           std::vector<std::shared_ptr<Buffer>> &outputs);
   RunContext context(bool on_executor);
+  bool is_shared_now();
   void mark(Item &item);
   void enqueue(std::unique_ptr<Item> item);
   void run_inline(Item &item);
@@ -142,6 +145,7 @@ private:
   std::deque<std::unique_ptr<Item>> queue_;
   std::vector<std::shared_ptr<const Event>> inline_runs_under_way_; // under queue_mutex_
   int64_t in_flight_ = 0;
+  std::thread::id last_caller_; // of those that queued something
   bool stopping_ = false;
   bool stopped_ = false;
   std::atomic<uint32_t> arrivals_{0}; // what the thread waits on

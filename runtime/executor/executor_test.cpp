@@ -153,6 +153,37 @@ TEST_F(ExecutorTest, SmallSerialProgramsRunOnTheCallersThread) {
   EXPECT_EQ(executor.stats().inline_runs, 1);
 }
 
+TEST_F(ExecutorTest, SmallProgramsOfSeveralCallersRunOnTheirThreads) {
+  auto step = incrementer(memory, /*parallel=*/true, false);
+  ASSERT_FALSE(step->is_serial());
+  ASSERT_TRUE(step->is_serial_with_one_thread());
+  auto held = hold();
+  // The caller whose work is under way overlaps with it.
+  Buffers mine;
+  ASSERT_TRUE(executor.submit(step, {filled(memory, 1)}, mine).ok());
+  EXPECT_FALSE(mine[0]->is_written());
+  std::thread([&] {
+    Buffers others, waiting, large;
+    ASSERT_TRUE(executor.submit(step, {filled(memory, 2)}, others).ok());
+    EXPECT_TRUE(others[0]->is_idle());
+    EXPECT_EQ(last(others[0]), 3);
+    EXPECT_EQ(executor.stats().inline_runs, 1);
+    // Not what depends on work under way, nor large ones.
+    ASSERT_TRUE(executor.submit(step, {mine[0]}, waiting).ok());
+    ASSERT_TRUE(
+        executor
+            .submit(incrementer(memory, true, false, 100000), {filled(memory, 1, 100000)}, large)
+            .ok());
+    EXPECT_FALSE(waiting[0]->is_written());
+    EXPECT_FALSE(large[0]->is_written());
+    open = true;
+    EXPECT_EQ(*read(waiting[0]), 3);
+    EXPECT_EQ(*read(large[0]), 2);
+  }).join();
+  EXPECT_EQ(*read(mine[0]), 2);
+  EXPECT_EQ(executor.stats().inline_runs, 1);
+}
+
 TEST_F(ExecutorTest, FailuresPoisonWhatDependsOnThem) {
   for (bool parallel : {true, false}) {
     auto step = incrementer(memory, parallel, false);
