@@ -115,6 +115,7 @@ TEST(ImageNetworks, ADenseNetWithASqueezeAndExciteGate) {
   model.eval();
   NoGrad no_grad;
   EXPECT_LT(golden::relative_distance(model(run["x"][0]), run["evaluated"]), 1e-3);
+  ThreeWays().compare(model, run["x"][0]);
 }
 
 struct Twin : nn::Module {
@@ -167,11 +168,7 @@ TEST(ImageNetworks, TwoNetworksByTurnsWithAGradientPenalty) {
   Maker maker = started("gan.maker", Maker());
   optim::Adam a(critic.parameters(), {.lr = 5e-3, .beta1 = 0.5, .beta2 = 0.9}),
       b(maker.parameters(), {.lr = 5e-3, .beta1 = 0.5, .beta2 = 0.9});
-  std::vector<double> of_critic = file()["gan.critic_losses"].to_vector<double>(),
-                      of_maker = file()["gan.maker_losses"].to_vector<double>();
-  Compiles compiles;
-  for (size_t i = 0; i < of_critic.size(); ++i) {
-    int64_t step = static_cast<int64_t>(i);
+  auto learn = [&](int64_t step) {
     Tensor real = file()["gan.real"][step], z = file()["gan.z"][step],
            share = file()["gan.share"][step];
     Tensor fake = maker(z);
@@ -186,12 +183,27 @@ TEST(ImageNetworks, TwoNetworksByTurnsWithAGradientPenalty) {
     b.zero_grad();
     other.backward();
     b.step();
+    return std::pair(loss, other);
+  };
+  std::vector<double> of_critic = file()["gan.critic_losses"].to_vector<double>(),
+                      of_maker = file()["gan.maker_losses"].to_vector<double>();
+  Compiles compiles;
+  for (size_t i = 0; i < of_critic.size(); ++i) {
+    int64_t step = static_cast<int64_t>(i);
+    auto [loss, other] = learn(step);
     ASSERT_NEAR(loss.item<float>(), of_critic[i], 2e-3 * std::abs(of_critic[i]) + 1e-3)
         << "step " << step;
     ASSERT_NEAR(other.item<float>(), of_maker[i], 2e-3 * std::abs(of_maker[i]) + 1e-3)
         << "step " << step;
   }
   EXPECT_LE(compiles.count(), 8u);
+  ThreeWays ways{.written = written_by(a), .calls = 3};
+  for (const Tensor &tensor : written_by(b))
+    ways.written.push_back(tensor);
+  for (const nn::NamedTensors &buffers : {critic.named_buffers(), maker.named_buffers()})
+    for (const auto &[name, buffer] : buffers)
+      ways.written.push_back(buffer);
+  ways.compare(learn, int64_t(0));
 }
 
 struct Small : nn::Module {
@@ -208,9 +220,8 @@ TEST(ImageNetworks, CurvatureOfALoss) {
   TrainingRun run{file(), "curvature"};
   Small model = started(run.name, Small());
   std::vector<Tensor> parameters = model.parameters();
-  Compiles compiles;
-  uint64_t known = 0;
-  for (int i = 0; i < 3; ++i) {
+  // The Hessian's products with a vector, and the derivatives of the gradient's norm.
+  auto differentiate = [&] {
     std::vector<Tensor> g = grad({nn::cross_entropy(model(run["x"]), run["y"])}, parameters, true);
     Tensor along = zeros({}), size = zeros({});
     for (size_t k = 0; k < g.size(); ++k) {
@@ -219,10 +230,16 @@ TEST(ImageNetworks, CurvatureOfALoss) {
     }
     std::vector<Tensor> products = grad({along}, parameters, {.retain_graph = true}),
                         norms = grad({sqrt(size)}, parameters);
+    return std::pair(products, norms);
+  };
+  Compiles compiles;
+  uint64_t known = 0;
+  for (int i = 0; i < 3; ++i) {
+    auto [products, norms] = differentiate();
     std::vector<Tensor> all = products;
     all.insert(all.end(), norms.begin(), norms.end());
     eval(all);
-    for (size_t k = 0; k < g.size(); ++k) {
+    for (size_t k = 0; k < products.size(); ++k) {
       // The batch takes away what the convolution's bias adds: its derivatives are rounding errors.
       Tensor product = run["product" + std::to_string(k)],
              of_norm = run["norm" + std::to_string(k)];
@@ -237,6 +254,10 @@ TEST(ImageNetworks, CurvatureOfALoss) {
       known = compiles.count(); // with the programs that compare
   }
   EXPECT_EQ(compiles.count(), known);
+  ThreeWays ways;
+  for (const auto &[name, buffer] : model.named_buffers())
+    ways.written.push_back(buffer);
+  ways.compare(differentiate);
 }
 
 } // namespace

@@ -52,6 +52,15 @@ TEST(Learning, LayersThatThaw) {
     (parameter.ndim() == 2 ? weights : biases).push_back(parameter);
   optim::AdamW first(weights, {.lr = 2e-2, .weight_decay = 0.1});
   optim::Adam second(biases, {.lr = 2e-2});
+  auto learn = [&](int64_t step) {
+    Tensor loss = nn::cross_entropy(model(run["x"][step]), run["y"][step]);
+    first.zero_grad();
+    second.zero_grad();
+    loss.backward();
+    first.step();
+    second.step();
+    return loss;
+  };
   std::vector<double> expected = run["losses"].to_vector<double>();
   ASSERT_GT(expected.size(), 4u) << "the last layer thaws at step 4";
   for (size_t step = 0; step < expected.size(); ++step) {
@@ -59,14 +68,13 @@ TEST(Learning, LayersThatThaw) {
       parameter.requires_grad_(step >= 4);
     for (Tensor parameter : model.layers[1].parameters())
       parameter.requires_grad_(step >= 2);
-    Tensor loss = nn::cross_entropy(model(run["x"][step]), run["y"][step]);
-    first.zero_grad();
-    second.zero_grad();
-    loss.backward();
-    first.step();
-    second.step();
-    ASSERT_NEAR(loss.item<double>(), expected[step], 1e-4) << step;
+    ASSERT_NEAR(learn(static_cast<int64_t>(step)).item<double>(), expected[step], 1e-4) << step;
   }
+  ThreeWays ways{.written = joined(written_by(first), written_by(second)), .calls = 3};
+  ways.compare(learn, int64_t(0));
+  for (Tensor parameter : model.layers[1].parameters())
+    parameter.requires_grad_(false);
+  ways.compare(learn, int64_t(0));
 }
 
 struct Aggregation : nn::Module {
@@ -187,25 +195,40 @@ TEST(Learning, CodesThatFollowByAverages) {
   Layers model = run.started(Layers({8, 12, 4, 12, 8}));
   Tensor code = run["code"].clone(), sizes = ones({10}), sums = code.clone(), z, nearest;
   optim::Adam optimizer(model.parameters(), {.lr = 1e-2});
+  auto encode = [&](int64_t step) {
+    Tensor x = run["x"][step];
+    Tensor z = model.layers[1](relu(model.layers[0](x)));
+    Tensor nearest =
+        (z.square().sum(1, true) - 2 * matmul(z, code.t()) + code.square().sum(1)).argmin(1);
+    Tensor q = code.index({nearest});
+    Tensor passed = z + (q - z).detach();
+    Tensor loss = nn::mse(model.layers[3](relu(model.layers[2](passed))), x) + 0.25 * nn::mse(z, q);
+    return std::tuple(z, nearest, loss);
+  };
+  auto follow = [&](const Tensor &z, const Tensor &nearest) {
+    NoGrad no_grad;
+    Tensor chosen = one_hot(nearest, 10).to(float32);
+    sizes.mul_(0.9).add_(chosen.sum(0) * 0.1);
+    sums.mul_(0.9).add_(matmul(chosen.t(), z) * 0.1);
+    code.copy_(sums / clamp(sizes, 1e-3).unsqueeze(1));
+  };
   run.train(
       optimizer,
       [&](int64_t step) {
-        Tensor x = run["x"][step];
-        z = model.layers[1](relu(model.layers[0](x)));
-        nearest =
-            (z.square().sum(1, true) - 2 * matmul(z, code.t()) + code.square().sum(1)).argmin(1);
-        Tensor q = code.index({nearest});
-        Tensor passed = z + (q - z).detach();
-        return nn::mse(model.layers[3](relu(model.layers[2](passed))), x) + 0.25 * nn::mse(z, q);
+        Tensor loss;
+        std::tie(z, nearest, loss) = encode(step);
+        return loss;
       },
-      [&] {
-        NoGrad no_grad;
-        Tensor chosen = one_hot(nearest, 10).to(float32);
-        sizes.mul_(0.9).add_(chosen.sum(0) * 0.1);
-        sums.mul_(0.9).add_(matmul(chosen.t(), z) * 0.1);
-        code.copy_(sums / clamp(sizes, 1e-3).unsqueeze(1));
-      });
+      [&] { follow(z, nearest); });
   EXPECT_LT(golden::relative_distance(code, run["last"]), 1e-4);
+  ThreeWays{.written = joined(written_by(optimizer), {code, sizes, sums}), .calls = 3}.compare([&] {
+    auto [z, nearest, loss] = encode(0);
+    optimizer.zero_grad();
+    loss.backward();
+    optimizer.step();
+    follow(z, nearest);
+    return std::pair(loss, nearest);
+  });
 }
 
 Tensor overlap(const Tensor &a, const Tensor &b) {
@@ -247,14 +270,20 @@ TEST(Learning, BoxesMatchedAndThinnedOut) {
   NoGrad no_grad;
   auto [predicted, score] = predict(0);
   Tensor boxes = predicted[0], scores = score[0], alive = ones({12}, boolean);
+  auto thin = [&](const Tensor &alive) {
+    Tensor best = where(alive, scores, -INFINITY).argmax();
+    return std::pair(alive.logical_and(overlap(boxes, boxes.index({best})) < 0.3)
+                         .logical_and(arange(12) != best),
+                     best);
+  };
   std::vector<int64_t> kept;
   while (alive.any().item<bool>()) {
-    Tensor best = where(alive, scores, -INFINITY).argmax();
+    Tensor best;
+    std::tie(alive, best) = thin(alive);
     kept.push_back(best.item<int64_t>());
-    alive = alive.logical_and(overlap(boxes, boxes.index({best})) < 0.3)
-                .logical_and(arange(12) != best);
   }
   EXPECT_EQ(kept, run["kept"].to_vector<int64_t>());
+  ThreeWays{.calls = 3, .fed_back = 1}.compare(thin, ones({12}, boolean));
 }
 
 TEST(Learning, AnEquilibriumDifferentiatedAtTheFixedPoint) {
@@ -266,19 +295,19 @@ TEST(Learning, AnEquilibriumDifferentiatedAtTheFixedPoint) {
   auto next = [&](const Tensor &z, const Tensor &x) {
     return tanh(0.5 * cell(z) + x);
   };
-  std::vector<double> expected = run["losses"].to_vector<double>();
-  Compiles compiles;
-  for (size_t step = 0; step < expected.size(); ++step) {
-    Tensor x = run["x"][step], z = zeros({6, 8});
-    {
-      NoGrad no_grad;
-      for (int i = 0; i < 30; ++i) {
-        Tensor last = z;
-        z = next(z, x);
-        if ((z - last).norm().item<float>() < 1e-4f)
-          break;
-      }
+  auto settle = [&](const Tensor &x, auto &&settled) {
+    NoGrad no_grad;
+    Tensor z = zeros({6, 8});
+    for (int i = 0; i < 30; ++i) {
+      Tensor last = z;
+      z = next(z, x);
+      if (settled(i, z - last))
+        break;
     }
+    return z;
+  };
+  auto learn = [&](int64_t step, const Tensor &z) {
+    Tensor x = run["x"][step];
     Tensor start = z.detach().requires_grad_();
     Tensor out = next(start, x);
     Tensor loss = nn::cross_entropy(head(out), run["y"][step]);
@@ -294,11 +323,22 @@ TEST(Learning, AnEquilibriumDifferentiatedAtTheFixedPoint) {
       parameters[i].set_grad(direct[1 + i]);
     out.backward(adjoint);
     optimizer.step();
-    ASSERT_NEAR(loss.item<double>(), expected[step], 1e-4) << step;
+    return loss;
+  };
+  std::vector<double> expected = run["losses"].to_vector<double>();
+  Compiles compiles;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    auto step = static_cast<int64_t>(i);
+    Tensor z = settle(run["x"][step], [](int, const Tensor &change) {
+      return change.norm().item<float>() < 1e-4f;
+    });
+    ASSERT_NEAR(learn(step, z).item<double>(), expected[i], 1e-4) << step;
   }
   // The first iteration from zeros, the others, the step: each for its first slice of the data and
   // for all further ones.
   EXPECT_LE(compiles.count(), 8u);
+  ThreeWays{.written = written_by(optimizer), .calls = 3}.compare(
+      [&] { return learn(0, settle(run["x"][0], [](int i, const Tensor &) { return i == 7; })); });
 }
 
 } // namespace

@@ -1,10 +1,11 @@
 // Programs whose kernels codegen once refused: what fusing accepts now compiles as it is, and gives
 // the bits of one op a kernel.
-#include "weft/weft.h"
+#include <functional>
 
 #include <gtest/gtest.h>
 
-#include <functional>
+#include "tests/programs/three_ways.h"
+#include "weft/weft.h"
 
 namespace weft {
 namespace {
@@ -38,6 +39,10 @@ protected:
     auto fused = run("cpu", program), apart = run("cpu-unfused", program),
          expected = run("reference", program);
     EXPECT_TRUE(fused == apart);
+    Config now = before_;
+    now.backend = "cpu";
+    set_config(now);
+    tests::ThreeWays().compare(program);
     for (size_t i = 0; i < expected.size(); ++i)
       for (size_t k = 0; k < expected[i].size(); ++k)
         ASSERT_NEAR(fused[i][k], expected[i][k], 2e-4 * (1 + std::abs(expected[i][k])));
@@ -53,6 +58,8 @@ TEST_F(LegalKernels, TransitionsOfDenseNet) {
   for (int64_t channels : {16, 96, 128})
     for (bool training : {false, true}) {
       SCOPED_TRACE(channels);
+      Tensor image = rand({2, 8, 28, 24}).set_requires_grad(training);
+      image.eval();
       check([&]() -> Tensors {
         int64_t growth = 8;
         auto norm = [&](const Tensor &x) {
@@ -66,8 +73,6 @@ TEST_F(LegalKernels, TransitionsOfDenseNet) {
           return conv2d(x, (rand({out, x.shape()[1], size, size}) - 0.5) * 0.2, Tensor(),
                         {.padding = size / 2});
         };
-        Tensor image = rand({2, 8, 28, 24}).set_requires_grad(training);
-        image.eval();
         Tensor pooled = avg_pool2d(conv(norm(image), channels, 1), 2, {.stride = Pair(2)});
         Tensor features = pooled;
         for (int layer = 0; layer < 2; ++layer)
@@ -82,8 +87,9 @@ TEST_F(LegalKernels, TransitionsOfDenseNet) {
 
 // A sum of everything, written into a part of a tensor: all that the row has is one element there.
 TEST_F(LegalKernels, WritesOfSums) {
-  check([]() -> Tensors {
-    Tensor w = ones({6}).eval(), z = zeros({6});
+  Tensor w = ones({6}).eval();
+  check([&]() -> Tensors {
+    Tensor z = zeros({6});
     z.narrow(0, 2, 1) = w.reshape({6, 1}).sum({0});
     return {z};
   });

@@ -1,6 +1,7 @@
 // Numerical methods as users write them on tensors: writes in place through views, loops that look
-// at values, derivatives of derivatives. The numbers are right, and the number of programs does not
-// grow with that of the iterations.
+// at values, derivatives of derivatives. The numbers are right, the number of programs does not
+// grow with that of the iterations, and what they repeat has the same bits called, jitted and
+// traced.
 #include <cmath>
 #include <complex>
 #include <functional>
@@ -8,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/programs/three_ways.h"
 #include "tests/support/compiles.h"
 #include "weft/weft.h"
 
@@ -24,7 +26,7 @@ TEST(Methods, QrInPlace) {
   constexpr int64_t kRows = 12, kColumns = 6;
   Tensor a = randn({kRows, kColumns}, float64);
   a.eval();
-  auto factor = [&](bool step_by_step) {
+  auto factor = [&](const Tensor &a, bool step_by_step) {
     Tensor r = a.clone(), q = eye(kRows, {}, float64);
     for (int64_t k = 0; k < kColumns; ++k) {
       Tensor v = r.index({Slice(k), k}).clone();
@@ -38,16 +40,17 @@ TEST(Methods, QrInPlace) {
     }
     return std::pair(q, r);
   };
-  auto [q, r] = factor(false);
+  auto [q, r] = factor(a, false);
   EXPECT_LT(largest(matmul(q, r) - a), 1e-13);
   EXPECT_LT(largest(matmul(q.t(), q) - eye(kRows, {}, float64)), 1e-13);
   EXPECT_LT(largest(tril(r, -1)), 1e-13);
   Compiles compiles;
-  EXPECT_LT(largest(factor(true).second - r), 1e-13);
+  EXPECT_LT(largest(factor(a, true).second - r), 1e-13);
   uint64_t first = compiles.count();
   EXPECT_LE(first, 2u * kColumns + 3) << "each step has a size of its own";
-  factor(true);
+  factor(a, true);
   EXPECT_EQ(compiles.count(), first);
+  ThreeWays{.calls = 1}.compare(factor, a, false);
 }
 
 // Red cells, then black ones, each in two slices with steps.
@@ -56,8 +59,7 @@ TEST(Methods, GaussAndSeidelOnAGrid) {
   Tensor u = zeros({kSize, kSize}, float64);
   u.eval();
   std::vector<double> expected(kSize * kSize);
-  Compiles compiles;
-  for (int sweep = 0; sweep < 20; ++sweep) {
+  auto relax = [](Tensor u) {
     for (int64_t color = 0; color < 2; ++color)
       for (int64_t half = 0; half < 2; ++half) {
         int64_t i = 1 + half, j = 1 + (half + color) % 2;
@@ -67,6 +69,10 @@ TEST(Methods, GaussAndSeidelOnAGrid) {
                     u.index({Slice(i, -1, 2), Slice(j - 1, -2, 2)}) +
                     u.index({Slice(i, -1, 2), Slice(j + 1, {}, 2)}) + 1e-3);
       }
+  };
+  Compiles compiles;
+  for (int sweep = 0; sweep < 20; ++sweep) {
+    relax(u);
     u.eval();
     for (size_t color = 0; color < 2; ++color)
       for (size_t i = 1; i + 1 < kSize; ++i)
@@ -80,6 +86,7 @@ TEST(Methods, GaussAndSeidelOnAGrid) {
   std::vector<double> found = u.to_vector<double>();
   for (size_t i = 0; i < found.size(); ++i)
     EXPECT_NEAR(found[i], expected[i], 1e-15);
+  ThreeWays{.calls = 3}.compare(relax, u);
 }
 
 TEST(Methods, ALifeOfGliders) {
@@ -89,18 +96,22 @@ TEST(Methods, ALifeOfGliders) {
     cells.index({i, j}) = true;
   Tensor start = cells.clone();
   eval({cells, start});
-  Compiles compiles;
-  for (int64_t step = 0; step < 4 * kSize; ++step) {
+  auto live = [](const Tensor &cells) {
     Tensor alive = cells.to(uint8), neighbours = zeros_like(alive);
     for (int64_t down : {-1, 0, 1})
       for (int64_t right : {-1, 0, 1})
         if (down || right)
           neighbours += roll(alive, {down, right}, {0, 1});
-    cells = (neighbours == 3) | (cells & (neighbours == 2));
+    return (neighbours == 3) | (cells & (neighbours == 2));
+  };
+  Compiles compiles;
+  for (int64_t step = 0; step < 4 * kSize; ++step) {
+    cells = live(cells);
     ASSERT_EQ(cells.sum().item<int64_t>(), 5);
   }
   EXPECT_LE(compiles.count(), 2u);
   EXPECT_TRUE(equal(cells, start)) << "once around the torus";
+  ThreeWays{.calls = 3, .fed_back = 1}.compare(live, start);
 }
 
 // Cooley and Tukey's, with the real and the imaginary part in two tensors; its derivative is the
@@ -113,15 +124,19 @@ TEST(Methods, AFourierTransformAndItsDerivative) {
       reversed[i] |= static_cast<int64_t>(i >> b & 1) << (kBits - 1 - b);
   manual_seed(2);
   Tensor x = randn({kSize}, float64).requires_grad_();
-  Tensor re = x.index({Tensor::from(reversed)}), im = zeros({kSize}, float64);
-  for (int64_t half = 1; half < kSize; half *= 2) {
-    Tensor angle = arange(half, float64) * (-std::numbers::pi / static_cast<double>(half)),
-           c = cos(angle), s = sin(angle);
-    auto r = unbind(re.reshape({-1, 2, half}), 1), i = unbind(im.reshape({-1, 2, half}), 1);
-    Tensor odd_re = c * r[1] - s * i[1], odd_im = c * i[1] + s * r[1];
-    re = stack({r[0] + odd_re, r[0] - odd_re}, 1).flatten();
-    im = stack({i[0] + odd_im, i[0] - odd_im}, 1).flatten();
-  }
+  auto transform = [&](const Tensor &x) {
+    Tensor re = x.index({Tensor::from(reversed)}), im = zeros({kSize}, float64);
+    for (int64_t half = 1; half < kSize; half *= 2) {
+      Tensor angle = arange(half, float64) * (-std::numbers::pi / static_cast<double>(half)),
+             c = cos(angle), s = sin(angle);
+      auto r = unbind(re.reshape({-1, 2, half}), 1), i = unbind(im.reshape({-1, 2, half}), 1);
+      Tensor odd_re = c * r[1] - s * i[1], odd_im = c * i[1] + s * r[1];
+      re = stack({r[0] + odd_re, r[0] - odd_re}, 1).flatten();
+      im = stack({i[0] + odd_im, i[0] - odd_im}, 1).flatten();
+    }
+    return std::pair(re, im);
+  };
+  auto [re, im] = transform(x);
   std::vector<double> at = x.to_vector<double>(), real = re.to_vector<double>(),
                       imaginary = im.to_vector<double>();
   for (int64_t k = 0; k < kSize; ++k) {
@@ -134,6 +149,14 @@ TEST(Methods, AFourierTransformAndItsDerivative) {
   }
   // Parseval: the sum of squares is n times that of x.
   EXPECT_LT(largest(grad({(re.square() + im.square()).sum()}, {x})[0] - 2 * kSize * x), 1e-11);
+  ThreeWays().compare(
+      [&](const Tensor &at) {
+        Tensor x = at.clone().requires_grad_();
+        auto [re, im] = transform(x);
+        Tensor g = grad({(re.square() + im.square()).sum()}, {x}, {.retain_graph = true})[0];
+        return std::tuple(re.detach(), im.detach(), g);
+      },
+      x.detach());
 }
 
 // Limited-memory BFGS (Nocedal 1980): the last steps in rings of rows, written at a place that goes
@@ -153,10 +176,7 @@ TEST(Methods, QuasiNewtonWithARingOfSteps) {
   Tensor weights = zeros({kKept}, float64);
   eval({x, steps, changes, weights});
   auto [y, g] = with_gradient(x);
-  Compiles compiles;
-  uint64_t early = 0;
-  int64_t iteration = 0;
-  for (; iteration < 200 && norm(g).item<double>() > 1e-9; ++iteration) {
+  auto direction = [&](const Tensor &g, int64_t iteration) {
     Tensor d = g;
     std::vector<Tensor> alphas;
     int64_t known = std::min(iteration, kKept);
@@ -172,6 +192,18 @@ TEST(Methods, QuasiNewtonWithARingOfSteps) {
     for (int64_t i = known; i-- > 0;)
       d = d + (alphas[static_cast<size_t>(i)] - weights[ring(i)] * dot(changes[ring(i)], d)) *
                   steps[ring(i)];
+    return d;
+  };
+  auto keep = [&](int64_t place, const Tensor &step, const Tensor &change) {
+    steps[place] = step;
+    changes[place] = change;
+    weights[place] = 1 / dot(steps[place], changes[place]);
+  };
+  Compiles compiles;
+  uint64_t early = 0;
+  int64_t iteration = 0;
+  for (; iteration < 200 && norm(g).item<double>() > 1e-9; ++iteration) {
+    Tensor d = direction(g, iteration);
     double before = y.item<double>(), slope = dot(g, d).item<double>(), size = iteration ? 1 : 1e-3;
     Tensor next, next_y, next_g;
     for (;; size /= 2) {
@@ -180,10 +212,7 @@ TEST(Methods, QuasiNewtonWithARingOfSteps) {
       if (next_y.item<double>() <= before - 1e-4 * size * slope || size < 1e-12)
         break;
     }
-    int64_t place = iteration % kKept;
-    steps[place] = next - x;
-    changes[place] = next_g - g;
-    weights[place] = 1 / dot(steps[place], changes[place]);
+    keep(iteration % kKept, next - x, next_g - g);
     x = next, y = next_y, g = next_g;
     if (iteration == 20)
       early = compiles.count();
@@ -191,6 +220,14 @@ TEST(Methods, QuasiNewtonWithARingOfSteps) {
   EXPECT_LT(largest(x - 1), 1e-8);
   EXPECT_LE(early, 20u);
   EXPECT_LE(compiles.count() - early, 3u);
+  ThreeWays{.written = {steps, changes, weights}, .calls = 3, .fed_back = 2}.compare(
+      [&](const Tensor &x, const Tensor &g) {
+        Tensor next = x - 1e-3 * direction(g, 13);
+        auto [y, next_g] = with_gradient(next);
+        keep(3, next - x, next_g - g);
+        return std::tuple(next, next_g, y);
+      },
+      ones({kSize}, float64) * 0.5, ones({kSize}, float64));
 }
 
 // Levenberg and Marquardt's fit of a exp(b t) + c; the Jacobian by rows, the equations by
@@ -203,9 +240,8 @@ TEST(Methods, AFitByLeastSquares) {
   auto residuals = [&](const Tensor &q) {
     return q[0] * exp(q[1] * t) + q[2] - y;
   };
-  double damping = 1e-2, cost = residuals(p).square().sum().item<double>();
-  Compiles compiles;
-  for (int iteration = 0; iteration < 25; ++iteration) {
+  // Where a step leads, and what is left there.
+  auto step = [&](const Tensor &p, double damping) {
     Tensor q = p.detach().clone().requires_grad_(), r = residuals(q),
            jacobian = zeros({30, 3}, float64);
     for (int64_t i = 0; i < 30; ++i)
@@ -219,7 +255,13 @@ TEST(Methods, AFitByLeastSquares) {
           m[i] -= m.index({i, k}).clone() * m[k];
     }
     Tensor next = p + m.select(1, 3);
-    double now = residuals(next).square().sum().item<double>();
+    return std::pair(next, residuals(next).square().sum());
+  };
+  double damping = 1e-2, cost = residuals(p).square().sum().item<double>();
+  Compiles compiles;
+  for (int iteration = 0; iteration < 25; ++iteration) {
+    auto [next, left] = step(p, damping);
+    double now = left.item<double>();
     if (now < cost)
       p = next, cost = now, damping /= 10;
     else
@@ -227,6 +269,7 @@ TEST(Methods, AFitByLeastSquares) {
   }
   EXPECT_LT(largest(p - tensor<double>({2.5, -1.3, 0.5})), 1e-9);
   EXPECT_LE(compiles.count(), 6u);
+  ThreeWays{.fed_back = 1}.compare(step, tensor<double>({1, -1, 0}), 1e-2);
 }
 
 // The likelihood of a Gaussian process, by Cholesky's factorization written into a matrix of zeros,
@@ -259,15 +302,18 @@ TEST(Methods, AGaussianProcessByCholesky) {
   Compiles compiles;
   optim::Adam optimizer({length, noise}, {.lr = 0.05});
   double first = loss(length, noise).item<double>(), last = first;
-  for (int step = 0; step < 10; ++step) {
+  auto learn = [&] {
     Tensor now = loss(length, noise);
     optimizer.zero_grad();
     now.backward();
     optimizer.step();
-    last = now.item<double>();
-  }
+    return now;
+  };
+  for (int step = 0; step < 10; ++step)
+    last = learn().item<double>();
   EXPECT_LT(last, first - 1);
   EXPECT_LE(compiles.count(), 3u);
+  ThreeWays{.written = written_by(optimizer)}.compare(learn);
 }
 
 // V cycles for the Poisson equation, with convolutions as stencils, pooling down and bilinear
@@ -301,6 +347,12 @@ TEST(Methods, Multigrid) {
   }
   EXPECT_LT(last / start, 1e-4);
   EXPECT_LE(compiles.count(), 4u);
+  ThreeWays{.fed_back = 1}.compare(
+      [&](const Tensor &u, const Tensor &f) {
+        Tensor next = cycle(u, f, 3);
+        return std::pair(next, norm(f - apply(next)));
+      },
+      zeros_like(f), f);
 }
 
 // The derivative of a fixed point by the implicit function theorem is that of the iterations.
@@ -314,17 +366,24 @@ TEST(Methods, TheDerivativeOfAFixedPoint) {
       z = tanh(matmul(w, z) + x);
     return z;
   };
-  Tensor unrolled = grad({iterate(zeros({8}, float64)).square().sum()}, {w})[0];
-  Tensor z;
-  {
-    NoGrad no_grad;
-    z = iterate(zeros({8}, float64));
-  }
-  Tensor at = z.clone().requires_grad_(), next = tanh(matmul(w, at) + x), weight = 2 * z,
-         total = weight;
-  for (int i = 0; i < 80; ++i)
-    total = weight + grad({next}, {at}, {.grad_outputs = {total}, .retain_graph = true})[0];
-  EXPECT_LT(largest(grad({next}, {w}, {.grad_outputs = {total}})[0] - unrolled), 1e-11);
+  auto unrolled = [&] {
+    return grad({iterate(zeros({8}, float64)).square().sum()}, {w})[0];
+  };
+  auto implicit = [&] {
+    Tensor z;
+    {
+      NoGrad no_grad;
+      z = iterate(zeros({8}, float64));
+    }
+    Tensor at = z.clone().requires_grad_(), next = tanh(matmul(w, at) + x), weight = 2 * z,
+           total = weight;
+    for (int i = 0; i < 80; ++i)
+      total = weight + grad({next}, {at}, {.grad_outputs = {total}, .retain_graph = true})[0];
+    return grad({next}, {w}, {.grad_outputs = {total}})[0];
+  };
+  EXPECT_LT(largest(implicit() - unrolled()), 1e-11);
+  ThreeWays().compare(unrolled);
+  ThreeWays().compare(implicit);
 }
 
 // Sharpness-aware minimization (Foret et al. 2021): two backward passes a step, and weights that
@@ -340,8 +399,7 @@ TEST(Methods, TwoBackwardPassesAStep) {
     return nn::cross_entropy(down(tanh(up(x))), y);
   };
   double first = loss().item<double>(), last = first;
-  Compiles compiles;
-  for (int step = 0; step < 40; ++step) {
+  auto learn = [&] {
     optimizer.zero_grad();
     loss().backward();
     std::vector<Tensor> moved;
@@ -364,10 +422,14 @@ TEST(Methods, TwoBackwardPassesAStep) {
         parameters[i] -= moved[i];
     }
     optimizer.step();
-    last = now.item<double>();
-  }
+    return now;
+  };
+  Compiles compiles;
+  for (int step = 0; step < 40; ++step)
+    last = learn().item<double>();
   EXPECT_LT(last, 0.8 * first);
   EXPECT_LE(compiles.count(), 2u);
+  ThreeWays{.written = parameters, .calls = 3}.compare(learn);
 }
 
 } // namespace

@@ -53,13 +53,29 @@ TEST(Networks, ACharacterLstmThatKeepsItsState) {
   CharLstm model = run.started(CharLstm());
   Tensor ids = run["ids"], hidden, cell;
   optim::Adam optimizer(model.parameters(), {.lr = 1e-2});
-  run.train(optimizer, [&](int64_t step) {
+  auto read = [&](const Tensor &hidden, const Tensor &cell, int64_t step) {
     auto [y, h, c] = model.lstm(model.embed(ids[step].narrow(1, 0, 10)), hidden, cell);
-    hidden = h.detach(), cell = c.detach();
-    return nn::cross_entropy(model.head(y), ids[step].narrow(1, 1, 10), {.label_smoothing = 0.1});
+    return std::tuple(
+        h.detach(), c.detach(),
+        nn::cross_entropy(model.head(y), ids[step].narrow(1, 1, 10), {.label_smoothing = 0.1}));
+  };
+  run.train(optimizer, [&](int64_t step) {
+    Tensor loss;
+    std::tie(hidden, cell, loss) = read(hidden, cell, step);
+    return loss;
   });
   EXPECT_LT(relative_distance(hidden, run["hidden"]), 1e-3);
   EXPECT_LT(relative_distance(cell, run["cell"]), 1e-3);
+  // A step that is given the state, and returns it, is recorded.
+  ThreeWays{.written = written_by(optimizer), .calls = 3, .fed_back = 2}.compare(
+      [&](const Tensor &hidden, const Tensor &cell) {
+        auto all = read(hidden, cell, 0);
+        optimizer.zero_grad();
+        std::get<2>(all).backward();
+        optimizer.step();
+        return all;
+      },
+      hidden, cell);
 }
 
 struct GraphNet : nn::Module {
@@ -119,17 +135,21 @@ TEST(Networks, ADiffusionModelAndItsSamples) {
   Tensor sample = nn::init::copy_of(run["begin"]);
   std::vector<float> levels = kept.to_vector<float>();
   eval({sample});
-  Compiles compiles;
-  for (int64_t level = static_cast<int64_t>(levels.size()) - 1; level >= 0; --level) {
+  auto denoise = [&](const Tensor &sample, int64_t level) {
     double now = levels[static_cast<size_t>(level)],
            next = level > 0 ? levels[static_cast<size_t>(level - 1)] : 1.0;
     Tensor predicted = model(sample, full({16}, level));
     Tensor clean = (sample - std::sqrt(1 - now) * predicted) / std::sqrt(now);
-    sample = std::sqrt(next) * clean + std::sqrt(1 - next) * predicted;
+    return std::sqrt(next) * clean + std::sqrt(1 - next) * predicted;
+  };
+  Compiles compiles;
+  for (int64_t level = static_cast<int64_t>(levels.size()) - 1; level >= 0; --level) {
+    sample = denoise(sample, level);
     sample.eval();
   }
   EXPECT_LE(compiles.count(), 1u) << "levels are numbers that change, not programs";
   EXPECT_LT(relative_distance(sample, run["sample"]), 2e-3);
+  ThreeWays{.fed_back = 1}.compare(denoise, run["begin"], int64_t(2));
 }
 
 struct Mlp : nn::Module {

@@ -1,5 +1,6 @@
 // Numerical methods whose course is decided by values that they read, and algorithms on graphs
-// given as lists of edges: the numbers are those of plain C++, and programs are found again.
+// given as lists of edges: the numbers are those of plain C++, programs are found again, and what a
+// method repeats has the same bits called, jitted and traced.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -7,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/programs/three_ways.h"
 #include "tests/support/compiles.h"
 #include "weft/weft.h"
 
@@ -52,6 +54,11 @@ TEST(Numerics, TheDerivativeOfCholeskyByColumns) {
          inverse = (both + both * eye(kSize, {}, float64)) / 2.0;
   EXPECT_LT((matmul(inverse, a.detach()) - eye(kSize, {}, float64)).abs().max().item<double>(),
             1e-10);
+  ThreeWays().compare([&] {
+    Tensor l = cholesky_by_columns(a);
+    Tensor g = grad({l.diagonal().log().sum()}, {a}, {.retain_graph = true})[0];
+    return std::pair(l.detach(), g);
+  });
 }
 
 // Dormand and Prince's method of order 5 with steps chosen by the error: a body on an ellipse comes
@@ -66,12 +73,8 @@ TEST(Numerics, AnOrbitByAdaptiveSteps) {
              {1 - kEccentricity, 0, 0, std::sqrt((1 + kEccentricity) / (1 - kEccentricity))}),
          y = start.clone();
   y.eval();
-  Compiles compiles;
-  double t = 0, h = 0.5;
-  const double period = 2 * std::acos(-1.0);
-  int accepted = 0, rejected = 0;
-  while (t < period && accepted + rejected < 1000) {
-    h = std::min(h, period - t);
+  // Where a step of size h leads, and its error.
+  auto step = [&](const Tensor &y, double h) {
     Tensor k1 = f(y), k2 = f(y + h / 5 * k1), k3 = f(y + h * (3. / 40 * k1 + 9. / 40 * k2));
     Tensor k4 = f(y + h * (44. / 45 * k1 - 56. / 15 * k2 + 32. / 9 * k3));
     Tensor k5 =
@@ -83,8 +86,16 @@ TEST(Numerics, AnOrbitByAdaptiveSteps) {
            k7 = f(next);
     Tensor e = h * (71. / 57600 * k1 - 71. / 16695 * k3 + 71. / 1920 * k4 - 17253. / 339200 * k5 +
                     22. / 525 * k6 - 1. / 40 * k7);
-    double error =
-        (e.abs() / (kTolerance * (1 + maximum(y.abs(), next.abs())))).max().item<double>();
+    return std::pair(next, (e.abs() / (kTolerance * (1 + maximum(y.abs(), next.abs())))).max());
+  };
+  Compiles compiles;
+  double t = 0, h = 0.5;
+  const double period = 2 * std::acos(-1.0);
+  int accepted = 0, rejected = 0;
+  while (t < period && accepted + rejected < 1000) {
+    h = std::min(h, period - t);
+    auto [next, errors] = step(y, h);
+    double error = errors.item<double>();
     if (error < 1)
       t += h, y = next, ++accepted;
     else
@@ -95,6 +106,7 @@ TEST(Numerics, AnOrbitByAdaptiveSteps) {
   EXPECT_LT(accepted, 300);
   EXPECT_LE(compiles.count(), 3u) << "after an accepted step, and after a rejected one";
   EXPECT_LT((y - start).abs().max().item<double>(), 2e-6);
+  ThreeWays{.calls = 4, .fed_back = 1}.compare(step, start, 0.01);
 }
 
 // A sparse matrix as lists of entries: the basis has a row for each step, and those that are not
@@ -121,6 +133,16 @@ TEST(Numerics, GmresWithRestarts) {
   auto product = [&](const Tensor &x) {
     return zeros({kSize}, float64).index_add(0, row, entry * x.index_select(0, column));
   };
+  // The next row of a basis, which is written, what it is made of, and its length before.
+  auto extend = [&](Tensor basis, int64_t j) {
+    Tensor w = product(basis[j]), along = matmul(basis, w);
+    w = w - matmul(along, basis);
+    Tensor again = matmul(basis, w);
+    w = w - matmul(again, basis);
+    Tensor length = norm(w);
+    basis[j + 1] = w / length;
+    return std::pair(along + again, length);
+  };
   Tensor b = numbers({kSize}, 5), x = zeros({kSize}, float64);
   const double size = norm(b).item<double>();
   Compiles compiles;
@@ -135,13 +157,8 @@ TEST(Numerics, GmresWithRestarts) {
     basis[0] = r / residual;
     std::vector<Doubles> h(kRestart, Doubles(kRestart + 1));
     for (int64_t j = 0; j < kRestart; ++j, ++steps) {
-      Tensor w = product(basis[j]), along = matmul(basis, w);
-      w = w - matmul(along, basis);
-      Tensor again = matmul(basis, w), length;
-      w = w - matmul(again, basis);
-      length = norm(w);
-      basis[j + 1] = w / length;
-      h[size_t(j)] = (along + again).to_vector<double>();
+      auto [along, length] = extend(basis, j);
+      h[size_t(j)] = along.to_vector<double>();
       h[size_t(j)][size_t(j) + 1] = length.item<double>();
     }
     // The least squares problem of the Hessenberg matrix, by Givens' rotations.
@@ -168,6 +185,19 @@ TEST(Numerics, GmresWithRestarts) {
   EXPECT_LT(residual, 1e-10 * size);
   EXPECT_LT(steps, 200);
   EXPECT_LE(compiles.count(), 8u) << "for all steps together";
+  Tensor basis = zeros({kRestart + 1, kSize}, float64);
+  basis[0] = b / norm(b);
+  ThreeWays().compare(extend, basis, int64_t(0));
+  ThreeWays().compare(
+      [&](const Tensor &basis) {
+        std::vector<Tensor> all;
+        for (int64_t j = 0; j < 4; ++j) {
+          auto [along, length] = extend(basis, j);
+          all.push_back(along), all.push_back(length);
+        }
+        return all;
+      },
+      basis);
 }
 
 // Elimination with pivots that are read: whole rows and masks, so that steps differ in numbers
@@ -183,20 +213,38 @@ TEST(Numerics, EliminationWithPivots) {
     x[i] = x[j];
     x[j] = row;
   };
-  for (int64_t k = 0; k < kSize; ++k) {
-    int64_t pivot = where(rows >= k, upper.select(1, k).abs(), -1.0).argmax().item<int64_t>();
+  auto pivot_of = [&](const Tensor &upper, int64_t k) {
+    return where(rows >= k, upper.select(1, k).abs(), -1.0).argmax();
+  };
+  auto eliminate = [&](Tensor upper, Tensor y, int64_t k, int64_t pivot) {
     if (pivot != k)
       exchange(upper, k, pivot), exchange(y, k, pivot);
     Tensor factors = where(rows > k, upper.select(1, k) / upper[k][k], 0.0);
     upper -= outer(factors, where(rows >= k, upper[k], 0.0));
     y -= factors * y[k];
-  }
+  };
+  for (int64_t k = 0; k < kSize; ++k)
+    eliminate(upper, y, k, pivot_of(upper, k).item<int64_t>());
   EXPECT_LE(compiles.count(), 10u) << "with and without an exchange, for all columns";
   EXPECT_LT(upper.tril(-1).abs().max().item<double>(), 1e-14);
-  Tensor x = zeros({kSize}, float64);
-  for (int64_t k = kSize - 1; k >= 0; --k)
-    x[k] = (y[k] - dot(upper[k], x)) / upper[k][k];
-  EXPECT_LT((matmul(a, x) - right).abs().max().item<double>(), 1e-11);
+  auto substitute = [](const Tensor &upper, const Tensor &y) {
+    Tensor x = zeros({kSize}, float64);
+    for (int64_t k = kSize - 1; k >= 0; --k)
+      x[k] = (y[k] - dot(upper[k], x)) / upper[k][k];
+    return x;
+  };
+  EXPECT_LT((matmul(a, substitute(upper, y)) - right).abs().max().item<double>(), 1e-11);
+  ThreeWays{.calls = 1}.compare(substitute, upper, y);
+  ThreeWays{.calls = 1}.compare(
+      [&](const Tensor &upper, const Tensor &y) {
+        std::vector<Tensor> pivots;
+        for (int64_t k = 0; k < 3; ++k) {
+          pivots.push_back(pivot_of(upper, k));
+          eliminate(upper, y, k, k + 2 * (k % 2));
+        }
+        return pivots;
+      },
+      a, right);
 }
 
 struct Graph {
@@ -223,13 +271,17 @@ TEST(Numerics, ShortestPathsByRelaxation) {
   Tensor distance = full({kPlaces}, infinity, float64);
   distance[0] = 0.0;
   distance.eval();
+  auto relax = [&](const Tensor &distance) {
+    Tensor next = scatter_reduce(distance, 0, to, distance.index_select(0, from) + length, "amin");
+    return std::pair(next, (next < distance).any());
+  };
   Compiles compiles;
   int rounds = 0;
   while (rounds++ < kPlaces) {
-    Tensor next = scatter_reduce(distance, 0, to, distance.index_select(0, from) + length, "amin");
-    bool changed = (next < distance).any().item<bool>();
+    auto [next, changed] = relax(distance);
+    bool more = changed.item<bool>();
     distance = next;
-    if (!changed)
+    if (!more)
       break;
   }
   EXPECT_LE(compiles.count(), 2u);
@@ -241,6 +293,9 @@ TEST(Numerics, ShortestPathsByRelaxation) {
       at = std::min(at, expected[size_t(graph.from[e])] + graph.length[e]);
     }
   EXPECT_EQ(distance.to_vector<double>(), expected);
+  Tensor start = full({kPlaces}, infinity, float64);
+  start[0] = 0.0;
+  ThreeWays{.calls = 5, .fed_back = 1}.compare(relax, start);
 }
 
 TEST(Numerics, ComponentsByTheSmallestNumber) {
@@ -248,11 +303,14 @@ TEST(Numerics, ComponentsByTheSmallestNumber) {
   Graph graph = some_graph(kPlaces, 1);
   Tensor from = Tensor::from(graph.from), to = Tensor::from(graph.to), component = arange(kPlaces);
   eval({from, to, component});
-  Compiles compiles;
-  for (bool changed = true; changed;) {
+  auto spread = [&](const Tensor &component) {
     Tensor next = component.scatter_reduce(0, to, component.gather(0, from), "amin");
     next = next.scatter_reduce(0, from, next.gather(0, to), "amin");
-    next = next.gather(0, next);
+    return next.gather(0, next);
+  };
+  Compiles compiles;
+  for (bool changed = true; changed;) {
+    Tensor next = spread(component);
     changed = !next.equal(component);
     component = next;
   }
@@ -269,6 +327,7 @@ TEST(Numerics, ComponentsByTheSmallestNumber) {
     }
   }
   EXPECT_EQ(component.to_vector<int64_t>(), expected);
+  ThreeWays{.fed_back = 1}.compare(spread, arange(kPlaces));
 }
 
 // A hidden Markov model by Baum and Welch: the same likelihood from either end, and never a smaller
@@ -280,9 +339,7 @@ TEST(Numerics, AHiddenMarkovModel) {
          shows = numbers({kStates, kSymbols}, 2).log_softmax(1);
   Tensor first = numbers({kStates}, 3).log_softmax(0);
   eval({seen, moves, shows, first});
-  Compiles compiles;
-  double before = -std::numeric_limits<double>::infinity();
-  for (int round = 0; round < 5; ++round) {
+  auto improve = [&](const Tensor &first, const Tensor &moves, const Tensor &shows) {
     Tensor emitted = shows.index({Slice(), seen}).t(), forward = zeros({kTimes, kStates}, float64),
            backward = zeros_like(forward);
     forward[0] = first + emitted[0];
@@ -297,14 +354,20 @@ TEST(Numerics, AHiddenMarkovModel) {
                                  (emitted + backward).slice(0, 1).unsqueeze(1) - likelihood,
                              0);
     Tensor counts = matmul(exp(states).t(), one_hot(seen, kSymbols).to(float64));
-    first = states[0];
-    moves = pairs - logsumexp(pairs, 1, true);
-    shows = log(counts / counts.sum(1, true));
+    return std::tuple(states[0], pairs - logsumexp(pairs, 1, true),
+                      log(counts / counts.sum(1, true)), likelihood, from_the_end);
+  };
+  Compiles compiles;
+  double before = -std::numeric_limits<double>::infinity();
+  for (int round = 0; round < 5; ++round) {
+    Tensor likelihood, from_the_end;
+    std::tie(first, moves, shows, likelihood, from_the_end) = improve(first, moves, shows);
     EXPECT_NEAR(likelihood.item<double>(), from_the_end.item<double>(), 1e-11);
     EXPECT_GE(likelihood.item<double>(), before - 1e-12);
     before = likelihood.item<double>();
   }
   EXPECT_LE(compiles.count(), 4u);
+  ThreeWays{.fed_back = 3}.compare(improve, first, moves, shows);
 }
 
 // Cameras and points from what the cameras see, by Gauss and Newton: columns of the Jacobian are
@@ -323,9 +386,7 @@ TEST(Numerics, PointsAndCameras) {
   Tensor truth = numbers({kUnknowns}, 1), seen = project(truth),
          v = truth + 0.05 * (numbers({kUnknowns}, 7) - 0.5);
   eval({seen, v});
-  Compiles compiles;
-  Doubles residuals;
-  for (int round = 0; round < 6; ++round) {
+  auto improve = [&](const Tensor &v) {
     Tensor z = v.detach().clone().requires_grad_(), r = project(z) - seen,
            weights = zeros_like(r).requires_grad_();
     Tensor products = grad({(r * weights).sum()}, {z}, true)[0];
@@ -343,12 +404,19 @@ TEST(Numerics, PointsAndCameras) {
       factors[k] = 0.0;
       a -= outer(factors, a[k]);
     }
-    v = z.detach() - a.select(1, kUnknowns);
-    residuals.push_back(norm(r0).item<double>());
+    return std::pair(z.detach() - a.select(1, kUnknowns), norm(r0));
+  };
+  Compiles compiles;
+  Doubles residuals;
+  for (int round = 0; round < 6; ++round) {
+    Tensor residual;
+    std::tie(v, residual) = improve(v);
+    residuals.push_back(residual.item<double>());
   }
   EXPECT_GT(residuals[0], 1e-2);
   EXPECT_LT(residuals.back(), 1e-11);
   EXPECT_LE(compiles.count(), 3u);
+  ThreeWays{.fed_back = 1}.compare(improve, truth + 0.05);
 }
 
 } // namespace

@@ -51,10 +51,15 @@ TEST(RoutingNetworks, AFlowThatCanBeTurnedBack) {
     return (0.5 * z.square().sum(1) + 1.5 * std::log(2 * std::numbers::pi) - volume).mean();
   });
   NoGrad no_grad;
-  Tensor x = run["x"][0], back = through(x).first;
-  for (size_t i = 3; i-- > 0;)
-    back = model.layers[i].inverse(back, masks[i]);
-  EXPECT_LT(golden::relative_distance(back, x), 1e-5);
+  auto there_and_back = [&](const Tensor &x) {
+    Tensor back = through(x).first;
+    for (size_t i = 3; i-- > 0;)
+      back = model.layers[i].inverse(back, masks[i]);
+    return back;
+  };
+  Tensor x = run["x"][0];
+  EXPECT_LT(golden::relative_distance(there_and_back(x), x), 1e-5);
+  ThreeWays().compare(there_and_back, x);
 }
 
 struct Field : nn::Module {

@@ -157,6 +157,14 @@ TEST(SequenceNetworks, ADecoderThatKeepsKeysAndValues) {
   }
   EXPECT_LT(golden::relative_distance(logits, run["logits"]), 1e-3);
   EXPECT_LE(compiles.count(), 6u);
+  ThreeWays ways{.written = keys, .calls = 3, .fed_back = 1};
+  ways.written.insert(ways.written.end(), values.begin(), values.end());
+  ways.compare(
+      [&](const Tensor &word) {
+        Tensor logits = next_logits(model, keys, values, word, 9);
+        return std::pair(logits.argmax(1), logits);
+      },
+      said.select(1, 9));
 }
 
 } // namespace

@@ -1,9 +1,10 @@
 // Equal steps and equal layers of a program share their kernels: the count does not grow with them.
-#include "weft/weft.h"
+#include <functional>
 
 #include <gtest/gtest.h>
 
-#include <functional>
+#include "tests/programs/three_ways.h"
+#include "weft/weft.h"
 
 namespace weft {
 namespace {
@@ -55,6 +56,7 @@ TEST(SharedKernels, StepsOfASampler) {
     Evaluation many = program([&] { return std::vector<Tensor>{sampler(60)}; });
     EXPECT_EQ(many.kernels, few.kernels) << many.to_string();
     EXPECT_LE(many.kernels, 12) << many.to_string();
+    tests::ThreeWays().compare(sampler, 10);
   }
 }
 

@@ -1,11 +1,13 @@
 // Simulations and decompositions that write parts of a tensor in place, step by step, and methods
 // that decide on the host. The numbers are those of PyTorch 2.15 in float64, of the same statements
-// in Python, with sin(rate * torch.arange(n, dtype=torch.float64)) as input.
+// in Python, with sin(rate * torch.arange(n, dtype=torch.float64)) as input; called, jitted and
+// traced they have the same bits.
 #include <cmath>
 #include <deque>
 
 #include <gtest/gtest.h>
 
+#include "tests/programs/three_ways.h"
 #include "tests/support/compiles.h"
 #include "weft/weft.h"
 
@@ -34,7 +36,7 @@ protected:
 // Gauss-Seidel in two colours: each step writes every other point of every other row.
 TEST_P(Simulations, RedAndBlackPoints) {
   Tensor f = wave(0.7, {16, 16}, GetParam()), u = zeros({18, 18}, GetParam());
-  for (int step = 0; step < 10; ++step)
+  auto relax = [&](const Tensor &u) {
     for (int colour = 0; colour < 2; ++colour)
       for (int64_t odd = 0; odd < 2; ++odd) {
         int64_t row = 1 + odd, column = 1 + (odd + colour) % 2;
@@ -44,22 +46,31 @@ TEST_P(Simulations, RedAndBlackPoints) {
         Tensor right = f.slice(0, row - 1, row + 14, 2).slice(1, column - 1, column + 14, 2);
         at(0, 0).copy_(0.25 * (at(-1, 0) + at(1, 0) + at(0, -1) + at(0, 1) - right));
       }
+  };
+  for (int step = 0; step < 10; ++step)
+    relax(u);
   expect(u.abs().sum(), 79.3758857804);
+  ThreeWays{.calls = 3}.compare(relax, u);
+  ThreeWays{.written = {u}, .calls = 3}.compare([&] { relax(u); });
 }
 
 // A wave in two dims, whose three fields have shapes of their own.
 TEST_P(Simulations, Maxwell) {
   DType dtype = GetParam();
   Tensor e = zeros({20, 20}, dtype), hx = zeros({20, 19}, dtype), hy = zeros({19, 20}, dtype);
-  for (int step = 0; step < 15; ++step) {
+  auto step = [](Tensor e, Tensor hx, Tensor hy, const auto &source) {
     hx.sub_(0.5 * (e.slice(1, 1) - e.slice(1, 0, -1)));
     hy.add_(0.5 * (e.slice(0, 1) - e.slice(0, 0, -1)));
     Tensor curl = hy.slice(0, 1).slice(1, 1, -1) - hy.slice(0, 0, -1).slice(1, 1, -1) -
                   hx.slice(0, 1, -1).slice(1, 1) + hx.slice(0, 1, -1).slice(1, 0, -1);
     e.slice(0, 1, -1).slice(1, 1, -1).add_(0.5 * curl);
-    e[10][10].add_(std::sin(0.3 * step));
-  }
+    e[10][10].add_(source);
+  };
+  for (int i = 0; i < 15; ++i)
+    step(e, hx, hy, std::sin(0.3 * i));
   expect(e.square().sum(), 2.13474106648);
+  ThreeWays{.calls = 3}.compare(step, e, hx, hy, 0.25);
+  ThreeWays{.calls = 3}.compare(step, e, hx, hy, scalar(0.3, dtype));
 }
 
 // What two bodies do to one another, for all pairs; and how far they get, by how fast they were.
@@ -70,37 +81,50 @@ TEST_P(Simulations, BodiesThatAttractOneAnother) {
     return (d * (pow(squares, -1.5) * mass).unsqueeze(-1)).sum(1);
   };
   Tensor x = start.clone(), v = zeros({40, 3}, GetParam()), a = pull(x);
-  for (int step = 0; step < 10; ++step) {
+  auto leap = [&](Tensor x, Tensor v, Tensor a) {
     v.add_(0.005 * a);
     x.add_(0.01 * v);
     a = pull(x);
     v.add_(0.005 * a);
-  }
+    return a;
+  };
+  for (int step = 0; step < 10; ++step)
+    a = leap(x, v, a);
   expect((v.square().sum(1) * mass).sum(), 3.70745811647);
   Tensor first = (start * 0.1).detach().requires_grad_();
-  x = start, v = first;
-  for (int step = 0; step < 5; ++step) {
-    v = v + 0.01 * pull(x);
-    x = x + 0.01 * v;
-  }
-  expect(grad({x.square().sum()}, {first})[0].norm(), 2.33321960194);
+  auto sensitivity = [&] {
+    Tensor x = start, v = first;
+    for (int step = 0; step < 5; ++step) {
+      v = v + 0.01 * pull(x);
+      x = x + 0.01 * v;
+    }
+    return grad({x.square().sum()}, {first})[0];
+  };
+  expect(sensitivity().norm(), 2.33321960194);
+  ThreeWays{.calls = 3}.compare(leap, x, v, a);
+  ThreeWays().compare(sensitivity);
 }
 
 // Columns are written as they are found, and read by the later ones.
 TEST_P(Simulations, GramSchmidt) {
-  Tensor a = sin(5 * wave(2.1, {12, 9}, GetParam())), q = zeros({12, 9}, GetParam()),
-         r = zeros({9, 9}, GetParam());
-  for (int64_t j = 0; j < 9; ++j) {
-    Tensor v = a.select(1, j).clone();
-    for (int64_t i = 0; i < j; ++i) {
-      r[i][j].copy_(dot(q.select(1, i), v));
-      v.sub_(r[i][j] * q.select(1, i));
+  auto factor = [](const Tensor &a) {
+    Tensor q = zeros({12, 9}, a.dtype()), r = zeros({9, 9}, a.dtype());
+    for (int64_t j = 0; j < 9; ++j) {
+      Tensor v = a.select(1, j).clone();
+      for (int64_t i = 0; i < j; ++i) {
+        r[i][j].copy_(dot(q.select(1, i), v));
+        v.sub_(r[i][j] * q.select(1, i));
+      }
+      r[j][j].copy_(v.norm());
+      q.select(1, j).copy_(v / r[j][j]);
     }
-    r[j][j].copy_(v.norm());
-    q.select(1, j).copy_(v / r[j][j]);
-  }
+    return std::pair(q, r);
+  };
+  Tensor a = sin(5 * wave(2.1, {12, 9}, GetParam()));
+  auto [q, r] = factor(a);
   EXPECT_LT((matmul(q, r) - a).abs().max().item<double>(), GetParam() == float64 ? 1e-14 : 1e-5);
   expect(r.square().sum(), 66.2849331663);
+  ThreeWays{.calls = 1}.compare(factor, a);
 }
 
 INSTANTIATE_TEST_SUITE_P(DTypes, Simulations, testing::Values(float32, float64),
@@ -160,6 +184,14 @@ TEST(HostMethods, LimitedMemoryQuasiNewton) {
   Compiles compiles;
   minimize();
   EXPECT_EQ(compiles.count(), 0u);
+  // Of what the host does with numbers in between, this is one try.
+  ThreeWays{.calls = 3, .fed_back = 1}.compare(
+      [&](const Tensor &x, double length) {
+        Tensor here = x.detach().clone().requires_grad_(), value = rosenbrock(here),
+               g = grad({value}, {here}, {.retain_graph = true})[0];
+        return std::tuple(here.detach() - length * g, value.detach(), g, dot(g, g));
+      },
+      wave(1.1, {20}, float64), 1e-3);
 }
 
 // A curve is fitted by damped Gauss-Newton steps; the Jacobian comes from derivatives of a
@@ -171,8 +203,8 @@ TEST(HostMethods, LevenbergAndMarquardt) {
     return p[0] * exp(-p[1] * t) * cos(p[2] * t + p[3]) - y;
   };
   Tensor p = Tensor::from(std::vector<double>{1, 1, 2.5, 0}).requires_grad_();
-  double damping = 1e-2, best = 1e9;
-  for (int iteration = 0; iteration < 12; ++iteration) {
+  // Where a step leads, and the error there.
+  auto step = [&](const Tensor &p, double damping) {
     Tensor r = residual(p), v = zeros({60}, float64).requires_grad_();
     Tensor transposed = grad({r}, {p}, GradOptions{.grad_outputs = {v}, .create_graph = true})[0];
     std::vector<Tensor> columns;
@@ -189,7 +221,12 @@ TEST(HostMethods, LevenbergAndMarquardt) {
           rows[i].sub_(rows[i][k].clone() * rows[k]);
     }
     Tensor next = p - rows.select(1, 4);
-    double error = residual(next).square().sum().item<double>();
+    return std::pair(next, residual(next).square().sum());
+  };
+  double damping = 1e-2, best = 1e9;
+  for (int iteration = 0; iteration < 12; ++iteration) {
+    auto [next, errors] = step(p, damping);
+    double error = errors.item<double>();
     if (error < best)
       best = error, p = next.detach().requires_grad_(), damping /= 3;
     else
@@ -197,6 +234,9 @@ TEST(HostMethods, LevenbergAndMarquardt) {
   }
   EXPECT_NEAR(best, 0.00294450903117, 1e-8 * 0.00294450903117);
   EXPECT_NEAR(p[1].item<double>(), 1.3007658619, 1e-6);
+  ThreeWays{.calls = 3, .fed_back = 1}.compare(
+      [&](const Tensor &p) { return step(p.detach().clone().requires_grad_(), 1e-2); },
+      Tensor::from(std::vector<double>{1, 1, 2.5, 0}));
 }
 
 } // namespace

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/golden/golden_file.h"
+#include "tests/programs/three_ways.h"
 #include "tests/support/compiles.h"
 #include "weft/weft.h"
 
@@ -68,46 +69,12 @@ private:
     return loss;
   }
 
-  // The first step three times from one state: each way has the bits of the calls. Afterwards the
-  // state is what it was.
+  // The first step, three times. Afterwards the state is what it was.
   void compare_recorded(optim::Optimizer &optimizer,
                         const std::function<Tensor(int64_t)> &loss_of) const {
-    std::vector<Tensor> state = written, before;
-    state.insert(state.end(), optimizer.parameters().begin(), optimizer.parameters().end());
-    for (const auto &[tensor_name, tensor] : optimizer.state())
-      state.push_back(tensor);
-    {
-      NoGrad no_grad;
-      for (const Tensor &tensor : state)
-        before.push_back(tensor.clone());
-    }
-    eval(before);
-    auto step = [&] {
-      return take_step(optimizer, loss_of, 0);
-    };
-    auto losses_of = [&](const std::function<Tensor()> &call) {
-      std::vector<double> losses;
-      for (int i = 0; i < 3; ++i)
-        losses.push_back(call().to(float64).item<double>());
-      return losses;
-    };
-    auto put_back = [&] {
-      NoGrad no_grad;
-      for (size_t i = 0; i < state.size(); ++i)
-        Tensor(state[i]).copy_(before[i]);
-      eval(state);
-      optimizer.zero_grad();
-      manual_seed(5);
-    };
-    put_back();
-    Program traced = trace(step, std::tuple<>());
-    std::vector<double> called = losses_of(step);
-    put_back();
-    auto jitted = jit(step);
-    EXPECT_EQ(losses_of(jitted), called) << name << ", jitted";
-    put_back();
-    EXPECT_EQ(losses_of([&] { return traced.run({})[0]; }), called) << name << ", traced";
-    put_back();
+    ThreeWays ways{.written = written_by(optimizer), .calls = 3};
+    ways.written.insert(ways.written.end(), written.begin(), written.end());
+    ways.compare([&] { return take_step(optimizer, loss_of, 0); });
   }
 };
 

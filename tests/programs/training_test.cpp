@@ -5,10 +5,26 @@
 #include <gtest/gtest.h>
 
 #include "tests/programs/process.h"
+#include "tests/programs/three_ways.h"
 #include "weft/weft.h"
 
 namespace weft::tests {
 namespace {
+
+// One step, called, jitted and traced.
+void compare_step(optim::Optimizer &optimizer,
+                  const std::function<Tensor(const Tensor &, const Tensor &)> &loss_of,
+                  const Tensor &x, const Tensor &y) {
+  ThreeWays{.written = written_by(optimizer), .calls = 3}.compare(
+      [&](const Tensor &x, const Tensor &y) {
+        Tensor loss = loss_of(x, y);
+        optimizer.zero_grad();
+        loss.backward();
+        optimizer.step();
+        return loss;
+      },
+      x, y);
+}
 
 float spread(const Tensor &tensor) {
   std::vector<float> values = tensor.to_vector<float>();
@@ -36,6 +52,8 @@ TEST(Training, SgdFindsTheLine) {
   EXPECT_NEAR(weight[1], -1, 1e-3);
   EXPECT_NEAR(weight[2], 0.5, 1e-3);
   EXPECT_NEAR(model.bias.item<float>(), 0.25, 1e-3);
+  compare_step(
+      optimizer, [&](const Tensor &x, const Tensor &y) { return nn::mse(model(x), y); }, x, y);
 }
 
 TEST(Training, ALayeredNetworkLearnsXor) {
@@ -52,6 +70,9 @@ TEST(Training, ALayeredNetworkLearnsXor) {
   }
   EXPECT_LT(nn::cross_entropy(model(x), y).item<float>(), 0.02f);
   EXPECT_EQ(argmax(model(x), 1).to_vector<int64_t>(), y.to_vector<int64_t>());
+  compare_step(
+      optimizer, [&](const Tensor &x, const Tensor &y) { return nn::cross_entropy(model(x), y); },
+      x, y);
 }
 
 // A transformer learns to repeat what stood `lag` positions before: attention has to look back.
@@ -70,8 +91,7 @@ TEST(Training, ATransformerLearnsToLookBack) {
   } model;
   optim::AdamW optimizer(model.parameters(), {.lr = 3e-3});
   data::SplitMix64 random(5);
-  float loss = 0;
-  for (int step = 0; step < 400; ++step) {
+  auto batch = [&] {
     std::vector<int64_t> input(kBatch * kLength), target(kBatch * kLength, -100);
     for (int64_t b = 0; b < kBatch; ++b)
       for (int64_t t = 0; t < kLength; ++t) {
@@ -79,16 +99,27 @@ TEST(Training, ATransformerLearnsToLookBack) {
         if (t >= kLag)
           target[b * kLength + t] = input[b * kLength + t - kLag];
       }
-    Tensor value = nn::cross_entropy(model(Tensor::from(input, {kBatch, kLength})),
-                                     Tensor::from(target, {kBatch, kLength}));
+    return std::pair(Tensor::from(input, {kBatch, kLength}),
+                     Tensor::from(target, {kBatch, kLength}));
+  };
+  auto learn = [&](const Tensor &input, const Tensor &target) {
+    Tensor loss = nn::cross_entropy(model(input), target);
     optimizer.zero_grad();
-    value.backward();
+    loss.backward();
     optim::clip_grad_norm(model.parameters(), 1.0);
     optimizer.step();
+    return loss;
+  };
+  float loss = 0;
+  for (int step = 0; step < 400; ++step) {
+    auto [input, target] = batch();
+    Tensor value = learn(input, target);
     if (step == 399)
       loss = value.item<float>();
   }
   EXPECT_LT(loss, 0.2f) << "guessing costs " << std::log(6.0);
+  auto [input, target] = batch();
+  ThreeWays{.written = written_by(optimizer), .calls = 3}.compare(learn, input, target);
 }
 
 TEST(Training, ARaggedLastBatchIsAtMostOneMoreProgram) {
@@ -173,6 +204,10 @@ TEST(Training, ACheckpointContinuesBitForBit) {
                          .epoch = std::stoll(file.metadata.at("epoch")),
                          .batch = std::stoll(file.metadata.at("batch"))});
   EXPECT_EQ(second.train(20), expected);
+  compare_step(
+      second.optimizer,
+      [&](const Tensor &x, const Tensor &y) { return nn::mse(second.model(x), y); },
+      x.narrow(0, 0, 8), x.narrow(0, 0, 8).sum(1, true));
 }
 
 } // namespace
