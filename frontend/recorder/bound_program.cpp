@@ -102,15 +102,26 @@ private:
       invocation.donate(leaves[i].get(), handles, location_);
     }
     const std::shared_ptr<EvaluationRecord> &record = invocation.record();
+    std::unordered_map<int64_t, std::vector<Value *>> spare; // gradients that go, by bytes
     for (size_t i = 0; i < bound_.targets.size(); ++i) {
       const Target &target = bound_.targets[i];
       if (invocation.may_fail())
         for (TensorImpl *storage : written_by(target))
           prepare_undo(*storage, *record);
       for (const GradRef &leaf : target.new_gradients)
-        if (Value *old = replaced(*leaf))
-          invocation.reuse(i, old);
+        if (Value *old = replaced(*leaf); old && !invocation.reuse(i, old))
+          spare[target.type->bytes].push_back(old);
     }
+    // The plan has put the new ones into memory of the call's, such as a weight's, so that what is
+    // as large lies elsewhere: the weight's new value.
+    for (size_t i = 0; !spare.empty() && i < bound_.targets.size(); ++i)
+      if (auto found = spare.find(bound_.targets[i].type->bytes); found != spare.end()) {
+        std::vector<Value *> &left = found->second;
+        if (invocation.reuse(i, left.back()))
+          left.pop_back();
+        if (left.empty())
+          spare.erase(found);
+      }
     if (!invocation.launch(attempt, location_, Guard::kLock))
       return false;
     std::vector<Var> values; // live as long as the invocation

@@ -53,13 +53,15 @@ void Invocation::donate(Value *leaf, uint32_t handles, Location location) {
   launch_.inputs.back() = copy_of(*leaf->cell->buffer);
 }
 
-void Invocation::reuse(size_t i, Value *leaf) {
+bool Invocation::reuse(size_t i, Value *leaf) {
   const runtime::OutputSpec &spec = launch_.executable->output_specs()[i];
   bool tied = spec.donated_input >= 0 || spec.alias_input >= 0 || spec.alias_output >= 0;
   const Cell *cell = leaf->cell;
-  if (!tied && leaf->uses == 0 && cell->owners == 1 && cell->kept == 0 && !cell->borrowed &&
-      cell->buffer->bytes() == spec.bytes && cell->buffer->memory() == memory())
-    launch_.outputs[i] = cell->buffer;
+  if (tied || launch_.outputs[i] || leaf->uses > 0 || cell->owners > 1 || cell->kept > 0 ||
+      cell->borrowed || cell->buffer->bytes() != spec.bytes || cell->buffer->memory() != memory())
+    return false;
+  launch_.outputs[i] = cell->buffer;
+  return true;
 }
 
 void Invocation::bind_scalars(const std::vector<int64_t> &bits) {

@@ -32,9 +32,9 @@ public:
   // As bind(), for an input that the program writes. It writes a copy, unless `handles` is the
   // number of handles to the leaf that may lose what it held, and nobody else reads its memory.
   void donate(Value *leaf, uint32_t handles, Location location);
-  // Lets result i take the memory of a leaf whose one handle is about to go, if nobody else reads
-  // the memory and the result is tied to no other.
-  void reuse(size_t i, Value *leaf);
+  // Lets result i take the memory of a leaf whose one handle is about to go. False where somebody
+  // else reads the memory, it has another size, or the result has memory or is tied to another's.
+  bool reuse(size_t i, Value *leaf);
   // What a symbolic program takes after its leaves: sizes, starts and constants, as bits.
   void bind_scalars(const std::vector<int64_t> &bits);
 

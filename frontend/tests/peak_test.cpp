@@ -1,11 +1,13 @@
-// The peak that explain plans is what the allocator sees: arena, outputs, and the scratch of kernels
-// and libraries.
+// The peak that explain plans is what the allocator sees: arena, outputs, and the scratch of
+// kernels and libraries. A step of training needs no more memory jitted or traced than called.
 #include "weft/weft.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <cstdlib>
+#include <functional>
+#include <optional>
 
 #include "runtime/executor/device.h"
 #include "runtime/memory/allocator.h"
@@ -35,6 +37,10 @@ public:
   void start() {
     peak_ = live_.load();
     before_ = live_.load();
+  }
+  // Forgets what start() has seen since, but not what it counts from.
+  void again() {
+    peak_ = live_.load();
   }
   int64_t taken() const {
     return peak_ - before_;
@@ -107,11 +113,11 @@ struct InvertedResidual : nn::Module {
   InvertedResidual(int64_t in, int64_t out, int64_t kernel, int64_t stride)
       : widen(child("widen", nn::Conv2d(in, 6 * in, 1, {.bias = false}))),
         widened(child("widened", nn::BatchNorm2d(6 * in))),
-        depthwise(child("depthwise", nn::Conv2d(6 * in, 6 * in, kernel,
-                                                {.stride = stride,
-                                                 .padding = kernel / 2,
-                                                 .groups = 6 * in,
-                                                 .bias = false}))),
+        depthwise(
+            child("depthwise",
+                  nn::Conv2d(
+                      6 * in, 6 * in, kernel,
+                      {.stride = stride, .padding = kernel / 2, .groups = 6 * in, .bias = false}))),
         convolved(child("convolved", nn::BatchNorm2d(6 * in))),
         narrow(child("narrow", nn::Conv2d(6 * in, out, 1, {.bias = false}))),
         narrowed(child("narrowed", nn::BatchNorm2d(out))) {}
@@ -161,6 +167,99 @@ TEST_F(Peak, OfProducts) {
   manual_seed(2);
   Tensor x = randn({512, 96}).eval(), y = randint(0, 10, {512}).eval();
   expect_planned_runs(Products(), x, y);
+}
+
+struct Wide : nn::Module {
+  nn::Linear first = child("first", nn::Linear(512, 512)),
+             second = child("second", nn::Linear(512, 512)),
+             third = child("third", nn::Linear(512, 512));
+  Tensor operator()(const Tensor &x) {
+    return third(relu(second(relu(first(x)))));
+  }
+};
+
+enum class Way { kCalled, kJitted, kTraced };
+enum class Zeroed { kInTheStep, kBeforeIt, kAtItsEnd, kNever };
+
+class StepPeak : public Peak {
+protected:
+  using MakeOptimizer =
+      std::function<std::unique_ptr<optim::Optimizer>(const std::vector<Tensor> &)>;
+
+  // What training holds at most, weights and the optimizer's state included.
+  int64_t peak(Way way, Zeroed zeroed, const MakeOptimizer &make,
+               const std::function<Tensor(const Tensor &)> &loss_of) {
+    Tensor x = zeros({32, 512}).eval();
+    synchronize();
+    runtime::cpu_device().executor().trim();
+    allocator_->start();
+    std::optional<Wide> model(std::in_place);
+    std::unique_ptr<optim::Optimizer> optimizer = make(model->parameters());
+    auto step = [&](const Tensor &x) {
+      Tensor loss = loss_of((*model)(x));
+      if (zeroed == Zeroed::kInTheStep)
+        optimizer->zero_grad();
+      loss.backward();
+      optimizer->step();
+      if (zeroed == Zeroed::kAtItsEnd)
+        optimizer->zero_grad();
+      return loss;
+    };
+    std::function<Tensor(const Tensor &)> call = step;
+    if (way == Way::kJitted)
+      call = jit(step);
+    if (way == Way::kTraced) {
+      call = [program = trace(step, {x})](const Tensor &x) {
+        return program.run({x})[0];
+      };
+      // The program has its own.
+      model.reset();
+      optimizer.reset();
+    }
+    for (int i = 0; i < 5; ++i) {
+      if (zeroed == Zeroed::kBeforeIt && optimizer)
+        optimizer->zero_grad();
+      if (i == 3) { // all programs are known, and all state is there
+        synchronize();
+        runtime::cpu_device().executor().trim();
+        allocator_->again();
+      }
+      call(x).item<float>();
+    }
+    synchronize();
+    return allocator_->taken();
+  }
+};
+
+// Where gradients are replaced in the step, the old ones are there until it runs: their memory is
+// that of the new ones, or of what else the plan has put into fresh memory.
+TEST_F(StepPeak, IsNoHigherJittedOrTracedThanCalled) {
+  manual_seed(3);
+  Tensor y = randn({32, 512}).eval(), label = randint(0, 512, {32}).eval();
+  auto free = [&](const Tensor &out) {
+    return nn::mse(out, y);
+  };
+  auto checked = [&](const Tensor &out) { // a label may end the run: weights are not written over
+    return nn::cross_entropy(out, label);
+  };
+  auto sgd = [](const std::vector<Tensor> &parameters) {
+    return std::make_unique<optim::SGD>(parameters, optim::SGDOptions{.lr = 1e-3, .momentum = 0.9});
+  };
+  auto adam = [](const std::vector<Tensor> &parameters) {
+    return std::make_unique<optim::AdamW>(parameters, optim::AdamWOptions{.lr = 1e-3});
+  };
+  for (const std::function<Tensor(const Tensor &)> &loss_of :
+       {std::function<Tensor(const Tensor &)>(free), {checked}})
+    for (const MakeOptimizer &make : {MakeOptimizer(sgd), {adam}})
+      for (Zeroed zeroed :
+           {Zeroed::kInTheStep, Zeroed::kBeforeIt, Zeroed::kAtItsEnd, Zeroed::kNever}) {
+        auto called = static_cast<double>(peak(Way::kCalled, zeroed, make, loss_of));
+        EXPECT_GT(called, 3 * 4 * 512 * 512 * 3) << "weights, momenta, gradients";
+        for (Way way : {Way::kJitted, Way::kTraced})
+          EXPECT_LE(static_cast<double>(peak(way, zeroed, make, loss_of)), 1.02 * called)
+              << (way == Way::kJitted ? "jitted" : "traced") << ", zeroed "
+              << static_cast<int>(zeroed);
+      }
 }
 
 } // namespace
