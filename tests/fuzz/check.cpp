@@ -9,9 +9,6 @@
 namespace weft::fuzz {
 namespace {
 
-// Until jit and trace mean what the call means.
-constexpr bool kFunctions = true;
-
 struct Class {
   const char *name;
   std::vector<Setup> setups;
@@ -277,7 +274,7 @@ std::string check(const Program &program) {
         return setup.name + " differs from " + c.setups.front().name + ": " + different;
     }
   }
-  return kFunctions ? check_functions(program) : "";
+  return check_functions(program);
 }
 
 Program reduce(const Program &program) {
@@ -291,8 +288,7 @@ std::string report(const Program &program, const std::string &what) {
          std::to_string(program.seed) + " --programs 1): " + what + "\nreduced from " +
          std::to_string(program.steps.size()) + " to " + std::to_string(smaller.steps.size()) +
          " steps: " + now + "\n" +
-         (kFunctions && !check_functions(smaller).empty() ? function_to_cpp(smaller)
-                                                          : to_cpp(smaller));
+         (!check_functions(smaller).empty() ? function_to_cpp(smaller) : to_cpp(smaller));
 }
 
 } // namespace weft::fuzz
