@@ -90,6 +90,13 @@ protected:
     }
     optimizer.zero_grad();
     expect_planned("training", step);
+    auto jitted = jit(step);
+    for (int i = 0; i < 2; ++i) {
+      optimizer.zero_grad();
+      jitted();
+    }
+    optimizer.zero_grad();
+    expect_planned("jitted training", [&] { jitted(); });
     optimizer.zero_grad();
     model.eval();
     Tensor logits;

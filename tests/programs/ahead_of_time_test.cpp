@@ -37,7 +37,7 @@ protected:
                        values = io::load_npy(folder_ + "/y.npy").to_vector<float>();
     ASSERT_EQ(values.size(), expected.size());
     for (size_t i = 0; i < values.size(); ++i)
-      EXPECT_NEAR(values[i], expected[i], 1e-5) << i;
+      EXPECT_EQ(values[i], expected[i]) << i;
   }
 };
 
