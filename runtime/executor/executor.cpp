@@ -143,9 +143,10 @@ absl::StatusOr<Executor::Started> Executor::start(std::shared_ptr<Executable> ex
                                                   std::vector<std::shared_ptr<Buffer>> inputs,
                                                   std::vector<std::shared_ptr<Buffer>> &outputs) {
   auto item = std::make_unique<Item>();
-  bool small =
-      executable->work_bytes() <= kMaxInlineBytes &&
-      (executable->is_serial() || (executable->is_serial_with_one_thread() && is_shared_now()));
+  int64_t bytes = executable->work_bytes();
+  bool small = (executable->is_serial() && bytes <= kMaxInlineBytes) ||
+               (executable->is_serial_with_one_thread() && bytes <= kMaxInlineBytesOfMany &&
+                is_shared_now());
   item->context = context(!small);
   absl::StatusOr<std::unique_ptr<RunResources>> resources =
       acquire(*executable, item->context, inputs, outputs);

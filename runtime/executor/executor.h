@@ -25,10 +25,13 @@ namespace weft::runtime {
 inline constexpr int64_t kMaxInFlight = 16;
 // A serial program that touches no more bytes than this runs on the caller's thread: it takes less
 // time (some 20 us) than a caller that reads the result would lose in two hand-overs; a larger one
-// is worth the overlap with the caller. So does one of several threads while another caller's
-// program is under way: each caller then keeps a processor busy, where the executor's thread would
-// run their programs one after the other, at the price of a team's start each.
+// is worth the overlap with the caller.
 inline constexpr int64_t kMaxInlineBytes = 256 << 10;
+// So does one of up to this size, even if it would be shared out among threads, while another
+// caller's program is under way: each caller keeps a processor busy then, where the executor's
+// thread would run their programs one after the other. For some 100 us the start of a team of
+// threads and two hand-overs count.
+inline constexpr int64_t kMaxInlineBytesOfMany = 1 << 20;
 
 struct ExecutorStats {
   int64_t submitted = 0;   // programs run by the executor's thread
@@ -68,9 +71,9 @@ public:
   // executable's specs say. In `outputs` null entries are filled: with a new buffer, or with the
   // one that the output is tied to. A failure that is returned came before the first instruction:
   // nothing has changed, a retry is legal. A later one poisons outputs and donated inputs: their
-  // wait() returns it. So does an input that an earlier run has poisoned. A small program (see
-  // kMaxInlineBytes) runs on the caller's thread, in finish(), when nothing is under way on its
-  // buffers; others may wait for it from now on.
+  // wait() returns it. So does an input that an earlier run has poisoned. A small program
+  // (kMaxInlineBytes, kMaxInlineBytesOfMany) runs on the caller's thread, in finish(), when nothing
+  // is under way on its buffers; others may wait for it from now on.
   absl::StatusOr<Started> start(std::shared_ptr<Executable> executable,
                                 std::vector<std::shared_ptr<Buffer>> inputs,
                                 std::vector<std::shared_ptr<Buffer>> &outputs);
