@@ -84,16 +84,23 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
       sizes.named.insert(value);
     return dim != -2;
   };
-  auto leadingOnly = [&] {
-    return fusion.emitError("codegen: a size that varies is not that of the leading dimension");
+  // The op that an error about a value names: one line of the user's, not all that was fused.
+  auto opOf = [&](Value value) {
+    if (Operation *op = value.getDefiningOp())
+      return op;
+    return value.use_empty() ? fusion.getOperation() : *value.user_begin();
+  };
+  auto leadingOnly = [&](Value value) {
+    return opOf(value)->emitOpError(
+        "codegen: a size that varies is not that of the leading dimension");
   };
   for (Value argument : body.getArguments())
     if (!consider(argument))
-      return leadingOnly(), none;
+      return leadingOnly(argument), none;
   for (Operation *op : ops)
     for (Value result : op->getResults())
       if (!consider(result))
-        return leadingOnly(), none;
+        return leadingOnly(result), none;
   if (sizes.named.empty())
     return sizes;
   for (Operation *op : ops) {
@@ -127,8 +134,18 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
                                   "that varies"),
              none;
   }
-  auto noDomain = [&] {
-    return fusion.emitError("codegen: a size that varies is not the slowest of the kernel's loops"),
+  auto noDomain = [&](Value value) {
+    return opOf(value)->emitOpError(
+               "codegen: a size that varies is not the slowest of the kernel's loops"),
+           none;
+  };
+  auto tooLong = [&] {
+    auto sum = llvm::find_if(ops, [](Operation *op) {
+      return mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Reduction;
+    });
+    return (sum == ops.end() ? ops.front() : *sum)
+               ->emitOpError("codegen: a sum over a size that varies is too long: its order would "
+                             "depend on the size"),
            none;
   };
   int32_t atom = domain->outer().empty() ? (domain->inner().empty() ? -1 : domain->inner().front())
@@ -137,10 +154,10 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
   bool singleRow = domain->shape() == Shape::Rows && domain->outer().empty();
   bool isNest = domain->shape() == Shape::Nest;
   if ((atom < 0 && !hasOwnSchedule) || (isNest && domain->outer().empty()))
-    return noDomain();
+    return noDomain(outputs.front());
   if (((domain->shape() == Shape::Rows && !singleRow) || isNest) &&
       llvm::is_contained(domain->inner(), atom))
-    return noDomain();
+    return noDomain(outputs.front());
   ir::SizeProduct product;
   llvm::SmallVector<Value> all(body.getArguments());
   for (Operation *op : ops)
@@ -151,17 +168,13 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
     // one block of a run.
     bool isColumn = role == Role::Col && domain->shape() == Shape::Rows;
     if (singleRow && domain->rowSize() > kReductionBlock)
-      return fusion.emitError("codegen: a sum over a size that varies is too long: its order would "
-                              "depend on the size"),
-             none;
+      return tooLong();
     int64_t summed = isColumn                          ? domain->rows()
                      : domain->shape() == Shape::Total ? domain->rowSize()
                      : role == Role::Scalar            ? domain->rows()
                                                        : 0;
     if (summed > (isColumn ? kMostChunks * kLeastChunk : kReductionBlock))
-      return fusion.emitError("codegen: a sum over a size that varies is too long: its order would "
-                              "depend on the size"),
-             none;
+      return tooLong();
     bool isNamed = sizes.named.contains(value);
     if (isNamed) {
       // One size for the whole kernel, whatever it is multiplied by.
@@ -170,12 +183,12 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
       if (product.symbols.empty())
         product = mine;
       if (mine.symbols != product.symbols)
-        return fusion.emitError("codegen: two sizes vary in one kernel"), none;
+        return opOf(value)->emitOpError("codegen: two sizes vary in one kernel"), none;
     }
     if (const FusionDomain::Layout *layout = domain->layout(value)) {
       bool has = llvm::is_contained(*layout, atom);
       if (has != isNamed || (isNamed && layout->front() != atom))
-        return noDomain();
+        return noDomain(value);
     }
   }
   for (auto [i, value] :

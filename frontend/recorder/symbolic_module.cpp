@@ -6,6 +6,7 @@
 
 #include <map>
 
+#include "compiler/pipeline/Report.h"
 #include "dialects/weft/ir/Attributes.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
@@ -17,6 +18,19 @@ namespace weft::recorder {
 namespace {
 
 using ir::Val;
+
+absl::Status cannot(mlir::Operation *op, std::string why) {
+  if (std::string line = op ? compiler::locationText(op) : std::string(); !line.empty())
+    why += " (" + line + ")";
+  return absl::UnimplementedError(why);
+}
+
+// The op that gives a value, or the first that takes it.
+mlir::Operation *op_of(mlir::Value value) {
+  if (mlir::Operation *op = value.getDefiningOp())
+    return op;
+  return value.use_empty() ? nullptr : *value.user_begin();
+}
 
 // The scalars that stand for the elements of an attribute, null where one does not vary.
 using Varying = llvm::SmallVector<mlir::Value, 4>;
@@ -66,12 +80,12 @@ public:
         ir::Dims dims = ir::dimsOf(typeOf(slice));
         for (size_t d = 0; d < dims.size(); ++d)
           if (starts->second[d] && !dims[d].isStatic())
-            return absl::UnimplementedError("weft.slice has a start and a size that vary");
+            return cannot(op, "weft.slice has a start and a size that vary");
         replacement = rewrite(slice, starts->second);
       } else if (auto insert = mlir::dyn_cast<ir::InsertSliceOp>(op)) {
         starts->second.resize(insert.getStarts().size());
         if (ir::hasNamedDims(insert.getType()))
-          return absl::UnimplementedError("weft.insert_slice has a start and a size that vary");
+          return cannot(op, "weft.insert_slice has a start and a size that vary");
         absl::StatusOr<mlir::Value> made = rewrite(insert, starts->second);
         if (!made.ok())
           return made.status();
@@ -82,8 +96,8 @@ public:
         replacement = ir::broadcastTo(Val(builder_, op->getLoc(), attributes.begin()->second[0]),
                                       ir::dimsOf(typeOf(constant)));
       } else {
-        return absl::UnimplementedError(op->getName().getStringRef().str() +
-                                        " has an attribute that cannot vary");
+        return cannot(op,
+                      op->getName().getStringRef().str() + " has an attribute that cannot vary");
       }
       op->getResult(0).replaceAllUsesWith(replacement);
       op->erase();
@@ -120,8 +134,9 @@ private:
       bool leading = true;
       for (const ir::Dim &dim : shape) {
         if (!dim.isStatic() && !leading)
-          return absl::UnimplementedError(
-              "a size that varies is not that of the leading dimension of " + ir::spell(shape));
+          return cannot(op_of(value),
+                        "a size that varies is not that of the leading dimension of " +
+                            ir::spell(shape));
         leading &= dim.isOne();
       }
       value.setType(ir::tensorOf(shape, typeOf(value).getElementType()));
@@ -156,7 +171,7 @@ private:
         constant && ir::hasNamedDims(constant.getType())) {
       auto elements = mlir::dyn_cast<mlir::SplatElementsAttr>(constant.getValue());
       if (!elements)
-        return absl::UnimplementedError("a constant has a size that varies");
+        return cannot(op, "a constant has a size that varies");
       // The op itself becomes the scalar, so that ops keep their numbers.
       ir::Dims dims = ir::dimsOf(typeOf(constant));
       auto scalar = mlir::RankedTensorType::get({}, elements.getElementType());
@@ -175,8 +190,7 @@ private:
           continue;
         if (ir::dimsOf(typeOf(slice.getInput()))[d] != ir::dimsOf(typeOf(slice))[d] ||
             slice.getStarts()[d] != 0 || slice.getSteps()[d] != 1)
-          return absl::UnimplementedError(
-              "weft.slice takes a part of a dimension whose size varies");
+          return cannot(op, "weft.slice takes a part of a dimension whose size varies");
         limits[d] = mlir::ShapedType::kDynamic;
       }
       slice.setLimits(limits);
@@ -184,7 +198,7 @@ private:
       for (mlir::Value value : llvm::concat<mlir::Value>(llvm::to_vector(op->getOperands()),
                                                          llvm::to_vector(op->getResults())))
         if (ir::hasNamedDims(value.getType()))
-          return absl::UnimplementedError(name + " has no kernel for sizes that vary");
+          return cannot(op, name + " has no kernel for sizes that vary");
     }
     return absl::OkStatus();
   }
@@ -274,7 +288,7 @@ private:
     bool whole = true;
     for (int64_t d = 0; d < base.getRank(); ++d) {
       if (starts[d] && steps[d] != 1)
-        return absl::UnimplementedError("weft.insert_slice with a step has a start that varies");
+        return cannot(insert, "weft.insert_slice with a step has a start that varies");
       if (starts[d])
         first[d] = 0;
       int64_t n = starts[d] ? base.getDimSize(d) : update.getDimSize(d);
@@ -336,7 +350,7 @@ private:
       return absl::OkStatus();
     mlir::Type element = typeOf(mean).getElementType();
     if (!element.isF32() && !element.isF64())
-      return absl::UnimplementedError("weft.reduce_mean of 16-bit floats over a size that varies");
+      return cannot(op, "weft.reduce_mean of 16-bit floats over a size that varies");
     builder_.setInsertionPoint(op);
     Val sum(builder_, op->getLoc(),
             ir::ReduceSumOp::create(builder_, op->getLoc(), mean.getInput(), mean.getDims()));

@@ -38,3 +38,21 @@ func.func @main(%x: tensor<32xf32, #weft.dims<n>>) -> tensor<3x32xf32, #weft.dim
   return %1 : tensor<3x32xf32, #weft.dims<_, n>>
 }
 }
+
+// -----
+
+// Elements that are written out have one size; one element that all of them are has not.
+// CHECK-LABEL: @constants
+module @constants {
+func.func @main(%x: tensor<32x2xf32, #weft.dims<n, _>>) -> (tensor<32x2xf32, #weft.dims<n, _>>, tensor<32xf32, #weft.dims<n>>) {
+  // CHECK: %[[BIAS:.*]] = weft.broadcast %{{.*}} : tensor<2xf32> to tensor<32x2xf32, #weft.dims<n, _>>
+  // CHECK: weft.add %{{.*}}, %[[BIAS]] : tensor<32x2xf32, #weft.dims<n, _>>
+  %bias = weft.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %0 = weft.broadcast %bias : tensor<2xf32> to tensor<32x2xf32, #weft.dims<n, _>>
+  %1 = weft.add %x, %0 : tensor<32x2xf32, #weft.dims<n, _>>
+  // CHECK: weft.constant dense<3.000000e+00> : tensor<32xf32, #weft.dims<n>>
+  %three = weft.constant dense<3.0> : tensor<f32>
+  %2 = weft.broadcast %three : tensor<f32> to tensor<32xf32, #weft.dims<n>>
+  return %1, %2 : tensor<32x2xf32, #weft.dims<n, _>>, tensor<32xf32, #weft.dims<n>>
+}
+}

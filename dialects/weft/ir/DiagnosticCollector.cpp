@@ -12,9 +12,15 @@ DiagnosticCollector::DiagnosticCollector(mlir::MLIRContext *context)
         if (diagnostic.getSeverity() != mlir::DiagnosticSeverity::Error)
           return mlir::success();
         auto append = [this](mlir::Diagnostic &part) {
-          if (auto file = mlir::dyn_cast<mlir::FileLineColLoc>(part.getLocation()))
+          // Of several lines that were fused, the first.
+          part.getLocation()->walk([this](mlir::Location location) {
+            auto file = mlir::dyn_cast<mlir::FileLineColLoc>(location);
+            if (!file)
+              return mlir::WalkResult::advance();
             text_ +=
                 (file.getFilename().getValue() + ":" + llvm::Twine(file.getLine()) + ": ").str();
+            return mlir::WalkResult::interrupt();
+          });
           text_ += part.str();
         };
         if (!text_.empty())

@@ -1,5 +1,6 @@
 #include "dialects/weft/ir/Folding.h"
 
+#include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -45,8 +46,10 @@ static bool allSplat(ArrayRef<Attribute> operands) {
   return llvm::all_of(operands,
                       [](Attribute a) { return mlir::cast<mlir::DenseElementsAttr>(a).isSplat(); });
 }
+// Elements that are written out have one size.
 static bool mayHold(RankedTensorType type) {
-  return type.hasStaticShape() && type.getNumElements() <= kMaxFoldedElements;
+  return type.hasStaticShape() && !hasNamedDims(type) &&
+         type.getNumElements() <= kMaxFoldedElements;
 }
 
 static bool isConstant(Attribute attribute, double number) {
