@@ -46,6 +46,15 @@ struct DifferentiateOptions {
   int64_t result = 0;                  // which output
 };
 
+// The sizes that the leading dim of inputs may have, both bounds included: one size for all of
+// them, which compile() leaves open.
+//
+//   weft::trace(model, {x}, {}, weft::BatchRange{.min = 1, .max = 64})
+struct BatchRange {
+  int64_t min = 0, max = 0;         // 0 and 0: none, each input has the one shape that it is given
+  std::vector<int64_t> inputs = {}; // which inputs have it, by number; empty: all that have dims
+};
+
 // A recorded function: a module of weft ops whose arguments are its inputs. Tensors that it
 // captured are constants; those that it writes are its state.
 class Program {
@@ -72,8 +81,9 @@ public:
   // in place (copy_) changes what the next run finds. save() and compile() store them as they are
   // then.
   std::vector<std::pair<std::string, Tensor>> state() const;
-  // Inputs that the function writes are written. Results are tensors of their own. Errors: number,
-  // shapes or dtypes of the inputs; an input that the program writes given twice.
+  // Inputs that the function writes are written. Results are tensors of their own. Where the batch
+  // is a range, the inputs have any one size of it. Errors: number, shapes or dtypes of the inputs;
+  // an input that the program writes given twice.
   std::vector<Tensor> run(const std::vector<Tensor> &inputs,
                           Location location = Location::current()) const;
   // The program that returns this one's outputs and then a gradient for each chosen input, by
@@ -88,6 +98,9 @@ public:
 
   // What run() takes: the shapes of the inputs, in order.
   std::vector<Shape> input_shapes() const;
+  // The sizes that a compiled model takes, and which inputs have them; {0, 0} where all are fixed.
+  // input_shapes() and output_shapes() are those of the largest size.
+  BatchRange batch() const;
   // The dtypes of the inputs.
   std::vector<DType> input_dtypes() const;
   // What run() gives: the shapes of the outputs, in order.
@@ -131,7 +144,7 @@ struct ErasedResult {
 using ErasedFunction = std::function<ErasedResult(const std::vector<Tensor> &)>;
 
 Program trace(const ErasedFunction &function, const std::vector<Tensor> &inputs,
-              const TensorNames &names, Location location);
+              const TensorNames &names, const BatchRange &batch, Location location);
 std::shared_ptr<JitImpl> make_jit();
 // key: all that decides which program the call needs, besides its tensors.
 ErasedResult call_jit(JitImpl &jit, const ErasedFunction &function,
@@ -248,9 +261,15 @@ private:
 // their names: those of `names`, and, where fn is an nn::Module, its own ("up.weight"). Nothing is
 // run and no storage changes. Errors: fn asks for a value; it assigns to a handle that was born
 // before.
+//
+// With a batch the program is one for all sizes of the range: a model that it is compiled into
+// takes each of them, and computes what a call of fn with that size does, bit for bit. fn is then
+// recorded at several sizes, whatever the leading dims of `arguments` are, and must record the same
+// ops at each. Errors beside those above: the op, with its line, whose sizes or numbers depend on
+// the batch in a way that a compiled program cannot follow; a captured tensor of the batch's size.
 template <typename F, typename... A>
 Program trace(F &&fn, const std::tuple<A...> &arguments, const StateNames &names = {},
-              Location location = Location::current()) {
+              const BatchRange &batch = {}, Location location = Location::current()) {
   recorder::TensorNames all = names.names();
   if constexpr (requires { recorder::TensorNames(fn.state()); }) {
     recorder::TensorNames own = fn.state();
@@ -259,12 +278,12 @@ Program trace(F &&fn, const std::tuple<A...> &arguments, const StateNames &names
   auto copy = arguments;
   tensor_tree::Flatten flat;
   flat(copy);
-  return recorder::trace(recorder::erase(fn, arguments), flat.tensors, all, location);
+  return recorder::trace(recorder::erase(fn, arguments), flat.tensors, all, batch, location);
 }
 // inputs: the tensors of fn's arguments, in order, or a vector that fn takes as one.
 template <typename F>
 Program trace(F &&fn, const std::vector<Tensor> &inputs, const StateNames &names = {},
-              Location location = Location::current()) {
+              const BatchRange &batch = {}, Location location = Location::current()) {
   using Arguments = recorder::Arguments<F>;
   Arguments arguments;
   if constexpr (std::is_same_v<Arguments, std::tuple<std::vector<Tensor>>>) {
@@ -280,7 +299,7 @@ Program trace(F &&fn, const std::vector<Tensor> &inputs, const StateNames &names
     tensor_tree::Replace replace(inputs);
     replace(arguments);
   }
-  return trace(std::forward<F>(fn), arguments, names, location);
+  return trace(std::forward<F>(fn), arguments, names, batch, location);
 }
 
 // A function that is recorded at its first call, and replayed after. It is recorded again for other

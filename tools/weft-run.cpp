@@ -9,9 +9,11 @@
 #include <map>
 
 #include "compiler/backend/Backend.h"
+#include "compiler/link/SizeRange.h"
 #include "compiler/plugin/Plugin.h"
 #include "dialects/weft/ir/BytecodeFile.h"
 #include "dialects/weft/ir/HostTensor.h"
+#include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/TypeAdvice.h"
 #include "dialects/weft/ir/Weft.h"
 #include "dialects/weft/state/StateAttributes.h"
@@ -178,6 +180,35 @@ absl::Status writeOutputs(const Options &options, const runtime::Executable &exe
   return absl::OkStatus();
 }
 
+// A program for a range of sizes becomes the one for the size that the inputs have.
+absl::Status narrowToInputs(mlir::ModuleOp module, const Inputs &inputs, bool report) {
+  auto range = compiler::sizeRange(module);
+  if (!range.ok() || !*range)
+    return range.status();
+  auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
+  size_t next = 0;
+  for (unsigned i = 0; main && i < main.getNumArguments(); ++i) {
+    if (main.getArgAttr(i, ir::kStateAttr))
+      continue;
+    size_t input = next++;
+    if (!ir::hasNamedDims(main.getArgumentTypes()[i]) || input >= inputs.arrays.size())
+      continue;
+    const runtime::ArrayView &array = inputs.arrays[input];
+    int64_t size = array.dims.empty() ? 0 : array.dims[0];
+    if (size < (*range)->low || size > (*range)->high)
+      return invalid("input " + std::to_string(input) + " (" + array.name + ") is " +
+                     runtime::shape_text(array.dtype, array.dims) + ": its " + (*range)->name +
+                     " must be from " + std::to_string((*range)->low) + " to " +
+                     std::to_string((*range)->high));
+    if (report)
+      llvm::errs() << "weft-run: " << (*range)->name << " " << size << " of " << (*range)->low
+                   << " to " << (*range)->high << "\n";
+    return compiler::narrow(module, size, size);
+  }
+  // What is missing is said with the largest shapes.
+  return compiler::narrow(module, (*range)->high, (*range)->high);
+}
+
 absl::Status run(const Options &options) {
   auto backend = compiler::findBackend(options.backend);
   if (!backend.ok())
@@ -212,6 +243,8 @@ absl::Status run(const Options &options) {
   if (!module)
     return invalid(options.program + " is not a program that weft-run can read: " + diagnostics);
 
+  if (absl::Status status = narrowToInputs(*module, *inputs, options.report); !status.ok())
+    return status;
   State state(module->lookupSymbol<mlir::func::FuncOp>("main"));
   compiler::CompileReport report;
   auto executable = (*backend)->compile(*module, options.compile, &report);

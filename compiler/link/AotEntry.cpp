@@ -1,12 +1,17 @@
 #include "compiler/link/AotEntry.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "compiler/claim/Passes.h"
 #include "compiler/codegen/Codegen.h"
 #include "compiler/link/BuildProgram.h"
+#include "compiler/link/Limits.h"
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/plan/Extract.h"
 #include "dialects/weft/ir/Attributes.h"
 #include "dialects/weft/ir/DiagnosticCollector.h"
+#include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
 #include "dialects/weft/state/StateAttributes.h"
 #include "runtime/executable/library_call.h"
@@ -20,7 +25,8 @@ namespace {
 std::string printed(mlir::ModuleOp module) {
   std::string text;
   llvm::raw_string_ostream stream(text);
-  module.print(stream);
+  // Code generation has taken names of sizes from the kernels' ops, and left them in their types.
+  module.print(stream, mlir::OpPrintingFlags().assumeVerified());
   stream << "\n";
   return text;
 }
@@ -50,6 +56,10 @@ absl::Status checkCustomKernels(const runtime::Program &program, const AotOption
 absl::Status AotEntry::read() {
   if (!main_)
     return absl::InvalidArgumentError("the module has no func.func @main to compile");
+  absl::StatusOr<std::optional<SizeRange>> range = sizeRange(module_);
+  if (!range.ok())
+    return range.status();
+  range_ = *range;
   llvm::StringSet<> names;
   for (unsigned i = 0; i < main_.getNumArguments(); ++i) {
     // Inputs belong to whoever runs the model.
@@ -64,6 +74,9 @@ absl::Status AotEntry::read() {
     held.name = (state ? state : parameter).str();
     held.dtype = ir::dtypeOf(type.getElementType());
     held.dims.assign(type.getShape().begin(), type.getShape().end());
+    if (ir::hasNamedDims(type))
+      return absl::InvalidArgumentError("the model holds '" + held.name +
+                                        "', which has a size that varies: " + ir::spell(type));
     held.isState = bool(state);
     if (!names.insert(held.name).second)
       return absl::InvalidArgumentError("two arguments of @main are called '" + held.name + "'");
@@ -105,7 +118,9 @@ void AotEntry::mark() {
   mlir::Builder builder(main_.getContext());
   for (const Held &held : held_) {
     mlir::StringAttr name = builder.getStringAttr(held.name);
-    if (!held.isState) {
+    // What is prepared of a weight belongs to one program: where there is one for each size it
+    // would be there as often.
+    if (!held.isState && !range_) {
       main_.setArgAttr(held.argument, ir::kParameterAttr, name);
       continue;
     }
@@ -122,21 +137,156 @@ std::unique_ptr<AotEntry> AotEntry::copy() const {
   auto result = std::make_unique<AotEntry>(name_, *module);
   result->copy_ = std::move(module);
   result->writes_ = writes_;
+  result->range_ = range_;
   for (const Held &held : held_)
     result->held_.push_back({held.argument, held.name, held.dtype, held.dims, held.isState,
                              held.isWritten, std::nullopt});
   return result;
 }
 
-absl::Status AotEntry::compileToFuse(const AotOptions &options) {
+// Whether the claims of libraries are the same for all sizes. Other errors are left to the
+// compilation.
+absl::StatusOr<bool> AotEntry::servesAll(int64_t low, int64_t high, const AotOptions &options) {
+  if (low == high)
+    return true;
+  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp(module_).clone();
+  if (absl::Status status = narrow(*module, low, high); !status.ok())
+    return status;
   ir::DiagnosticCollector diagnostics(module_.getContext());
-  Pipeline pipeline(options.compile, options.providers, &report_);
-  if (mlir::failed(pipeline.run(module_, Phase::Import, Phase::Fuse)))
-    return absl::InternalError(diagnostics.failure("compilation failed"));
+  CompileReport report;
+  CompileOptions compile = options.compile;
+  compile.dumpDir.clear();
+  Pipeline pipeline(compile, options.compile.claim ? options.providers : nullptr, &report);
+  return mlir::succeeded(pipeline.run(*module, Phase::Import, Phase::Claim)) ||
+         !report.takesSomeSizes;
+}
+
+absl::StatusOr<AotEntry::Part> AotEntry::makePart(int64_t low, int64_t high) {
+  Part part;
+  part.low = low;
+  part.high = high;
+  part.copy = mlir::ModuleOp(module_).clone();
+  part.module = *part.copy;
+  if (absl::Status status = narrow(part.module, low, high); !status.ok())
+    return status;
+  // The size is an input of the program, which becomes a constant that the table of sizes sets.
+  auto main = part.module.lookupSymbol<mlir::func::FuncOp>("main");
+  llvm::SmallVector<ir::ConstantOp> sizes;
+  for (auto constant : main.getOps<ir::ConstantOp>())
+    if (constant->hasAttr(kSizeAttr))
+      sizes.push_back(constant);
+  if (!sizes.empty()) {
+    part.sizeInput = int32_t(main.getNumArguments());
+    if (mlir::failed(main.insertArgument(main.getNumArguments(), sizes.front().getType(), {},
+                                         main.getLoc())))
+      return absl::InternalError("@main takes no further argument");
+    for (ir::ConstantOp constant : sizes) {
+      constant.getResult().replaceAllUsesWith(main.getArgument(unsigned(part.sizeInput)));
+      constant.erase();
+    }
+  }
+  return part;
+}
+
+// From the largest size down: each part reaches as far as libraries take the same ops, 1 is one of
+// its own.
+absl::Status AotEntry::makeParts(const AotOptions &options) {
+  parts_.clear();
+  if (!range_) {
+    parts_.emplace_back().module = module_;
+    return absl::OkStatus();
+  }
+  if (options.device)
+    return absl::UnimplementedError("programs of this backend have no sizes that vary; trace the "
+                                    "function for one size");
+  constexpr int64_t kFirstNamed = 2;
+  for (int64_t high = range_->high; high >= range_->low;) {
+    int64_t low = high < kFirstNamed ? high : std::max(range_->low, kFirstNamed), beyond = high;
+    // The smallest that serves: mostly all do.
+    for (bool first = true; low < beyond; first = false) {
+      int64_t middle = first ? low : low + (beyond - low) / 2;
+      absl::StatusOr<bool> serves = servesAll(middle, high, options);
+      if (!serves.ok())
+        return serves.status();
+      if (*serves)
+        beyond = middle;
+      else
+        low = middle + 1;
+    }
+    absl::StatusOr<Part> part = makePart(low, high);
+    if (!part.ok())
+      return part.status();
+    parts_.insert(parts_.begin(), *std::move(part));
+    high = low - 1;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AotEntry::at(const Part &part, const absl::Status &status) const {
+  if (!range_ || status.ok())
+    return status;
+  return absl::Status(status.code(), "the " + range_->name + " of '" + name_ +
+                                         "' cannot vary from " + std::to_string(part.low) + " to " +
+                                         std::to_string(part.high) + ": " +
+                                         std::string(status.message()));
+}
+
+absl::Status AotEntry::compileToFuse(const AotOptions &options) {
+  if (absl::Status status = makeParts(options); !status.ok())
+    return status;
+  for (Part &part : parts_) {
+    ir::DiagnosticCollector diagnostics(module_.getContext());
+    Pipeline pipeline(options.compile, options.providers, &report_);
+    if (mlir::failed(pipeline.run(part.module, Phase::Import, Phase::Fuse)))
+      return at(part, absl::InternalError(diagnostics.failure("compilation failed")));
+  }
   return absl::OkStatus();
 }
 
 absl::Status AotEntry::compile(const AotOptions &options, const TargetInfo &target,
+                               mlir::ModuleOp code, const std::string &prefix,
+                               const CodegenOptions &codegen) {
+  if (absl::Status status = makeParts(options); !status.ok())
+    return status;
+  auto name = [&](const Part &part) {
+    std::string text = prefix;
+    if (range_)
+      text += "_size" + std::to_string(part.low);
+    if (part.low < part.high)
+      text += "_to_" + std::to_string(part.high);
+    return text;
+  };
+  std::vector<Part> made;
+  int64_t alone = 0;
+  for (Part &part : parts_) {
+    absl::Status status = compile(part, options, target, code, name(part), codegen);
+    int64_t count = part.high - part.low + 1;
+    if (!status.ok() && (count == 1 || alone + count > kMaxSizesAlone))
+      return at(part, status);
+    if (status.ok()) {
+      made.push_back(std::move(part));
+      continue;
+    }
+    // An op has no form for these sizes together.
+    alone += count;
+    report_.remarks.push_back("sizes from " + std::to_string(part.low) + " to " +
+                              std::to_string(part.high) +
+                              " have programs of their own: " + std::string(status.message()));
+    for (int64_t size = part.low; size <= part.high; ++size) {
+      absl::StatusOr<Part> single = makePart(size, size);
+      if (!single.ok())
+        return single.status();
+      status = compile(*single, options, target, code, name(*single), codegen);
+      if (!status.ok())
+        return at(*single, status);
+      made.push_back(*std::move(single));
+    }
+  }
+  parts_ = std::move(made);
+  return absl::OkStatus();
+}
+
+absl::Status AotEntry::compile(Part &part, const AotOptions &options, const TargetInfo &target,
                                mlir::ModuleOp code, const std::string &prefix,
                                const CodegenOptions &codegen) {
   CompileRequest request;
@@ -147,7 +297,9 @@ absl::Status AotEntry::compile(const AotOptions &options, const TargetInfo &targ
     std::vector<absl::StatusOr<KernelInfo>> infos;
     for (plan::KernelOp kernel : kernels) {
       ir::DiagnosticCollector diagnostics(module_.getContext());
-      absl::StatusOr<KernelInfo> info = buildKernel(kernel, options, target, code, prefix, codegen);
+      bool prepares = kernel->getParentOp() != part.module;
+      absl::StatusOr<KernelInfo> info =
+          buildKernel(kernel, prepares, options, target, code, prefix, codegen);
       if (!info.ok())
         info = absl::Status(info.status().code(),
                             diagnostics.failure(std::string(info.status().message())));
@@ -155,30 +307,56 @@ absl::Status AotEntry::compile(const AotOptions &options, const TargetInfo &targ
     }
     return infos;
   };
-  absl::Status status = compileToPlan(module_, options.compile, request, &report_, prepare_);
+  absl::Status status =
+      compileToPlan(part.module, options.compile, request, &report_, part.prepare);
   if (!status.ok() || options.emit == Emit::Plan)
     return status;
   absl::StatusOr<runtime::Program> program =
-      linkProgram(module_, prepare_ ? *prepare_ : mlir::ModuleOp(), request.target, report_.plan);
+      linkProgram(part.module, part.prepare ? *part.prepare : mlir::ModuleOp(), request.target,
+                  report_.plan, range_ ? &part.sizes : nullptr);
   if (!program.ok())
     return program.status();
-  program_ = *std::move(program);
-  if (absl::Status refused = checkCustomKernels(program_, options); !refused.ok())
+  part.program = *std::move(program);
+  if (part.sizeInput >= 0) {
+    int64_t offset = int64_t(part.program.constants.size());
+    absl::StatusOr<runtime::Program> bound = bindConstants(
+        part.program,
+        {{part.sizeInput, {reinterpret_cast<const char *>(&part.high), sizeof part.high}}});
+    if (!bound.ok())
+      return bound.status();
+    part.program = *std::move(bound);
+    auto &names = part.sizes.names;
+    if (part.low < part.high) {
+      if (!llvm::is_contained(names, range_->name))
+        names.push_back(range_->name);
+      runtime::SizeTable::Entry entry;
+      entry.place = runtime::SizeTable::Place::kConstant;
+      entry.index = int32_t(offset);
+      entry.value.names.push_back(int32_t(llvm::find(names, range_->name) - names.begin()));
+      entry.largest = part.high;
+      if (offset > std::numeric_limits<int32_t>::max())
+        return absl::UnimplementedError(
+            "the program's constants take more than 2 GiB; name what it "
+            "captures, so that it becomes weights");
+      part.sizes.entries.push_back(std::move(entry));
+    }
+  }
+  if (absl::Status refused = checkCustomKernels(part.program, options); !refused.ok())
     return refused;
-  for (const runtime::Program &prepare : program_.prepare)
+  for (const runtime::Program &prepare : part.program.prepare)
     if (absl::Status refused = checkCustomKernels(prepare, options); !refused.ok())
       return refused;
   return absl::OkStatus();
 }
 
-absl::StatusOr<KernelInfo> AotEntry::buildKernel(plan::KernelOp kernel, const AotOptions &options,
+absl::StatusOr<KernelInfo> AotEntry::buildKernel(plan::KernelOp kernel, bool prepares,
+                                                 const AotOptions &options,
                                                  const TargetInfo &target, mlir::ModuleOp code,
                                                  const std::string &prefix,
                                                  const CodegenOptions &codegen) {
   auto fusions = kernel.getBody().front().getOps<ir::FusionOp>();
   if (fusions.empty())
     return absl::InternalError("its fusion is gone");
-  bool prepares = kernel->getParentOp() != module_;
   std::string symbol = prefix + (prepares ? "_prepare_" : "_") + kernel.getSymName().str();
   if (options.device) {
     absl::StatusOr<CompiledKernel> made =
@@ -196,7 +374,14 @@ absl::StatusOr<KernelInfo> AotEntry::buildKernel(plan::KernelOp kernel, const Ao
 }
 
 std::string AotEntry::text() const {
-  return printed(module_) + (prepare_ ? printed(*prepare_) : "");
+  std::string text;
+  for (const Part &part : parts_) {
+    if (range_)
+      text += "// " + range_->name + " from " + std::to_string(part.low) + " to " +
+              std::to_string(part.high) + "\n";
+    text += printed(part.module) + (part.prepare ? printed(*part.prepare) : "");
+  }
+  return text;
 }
 
 bool AotEntry::calls(llvm::StringRef prefix) const {
@@ -206,7 +391,9 @@ bool AotEntry::calls(llvm::StringRef prefix) const {
       return call && llvm::StringRef(call->entry).starts_with(prefix);
     });
   };
-  return does(program_) || llvm::any_of(program_.prepare, does);
+  return llvm::any_of(parts_, [&](const Part &part) {
+    return does(part.program) || llvm::any_of(part.program.prepare, does);
+  });
 }
 
 absl::StatusOr<EntryCode>
@@ -217,17 +404,23 @@ AotEntry::code(const AotOptions &options,
   code.name = name_;
   std::vector<std::pair<int32_t, llvm::ArrayRef<char>>> constants;
   for (const Held &held : held_) { // in the order of the arguments
-    if (std::optional<llvm::ArrayRef<char>> bytes = value(held))
+    // A constant would be copied for each size.
+    std::optional<llvm::ArrayRef<char>> bytes = range_ ? std::nullopt : value(held);
+    if (bytes)
       constants.emplace_back(int32_t(held.argument), *bytes);
     else
       code.reads.emplace_back(int32_t(held.argument - constants.size()), number(held));
   }
   for (auto [result, index] : writes_)
     code.writes.emplace_back(int32_t(result), number(held_[index]));
-  absl::StatusOr<runtime::Program> bound = bindConstants(program_, constants);
-  if (!bound.ok())
-    return bound.status();
-  code.program = *std::move(bound);
+  if (range_)
+    code.programs.name = range_->name;
+  for (const Part &part : parts_) {
+    absl::StatusOr<runtime::Program> bound = bindConstants(part.program, constants);
+    if (!bound.ok())
+      return bound.status();
+    code.programs.parts.push_back({part.low, part.high, *std::move(bound), part.sizes});
+  }
   if (options.device) {
     absl::StatusOr<std::string> packed = options.device->pack(deviceKernels_);
     if (!packed.ok())

@@ -10,6 +10,7 @@
 #include "compiler/codegen/Codegen.h"
 #include "compiler/link/Aot.h"
 #include "compiler/link/ModelCode.h"
+#include "compiler/link/SizeRange.h"
 #include "dialects/weft/ir/HostTensor.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -52,15 +53,12 @@ public:
 
   absl::Status compileToFuse(const AotOptions &options);
   // Kernels go into `code`, under names that begin with `prefix`; those of another device stay
-  // here.
+  // here. A module with a range of sizes becomes several programs.
   absl::Status compile(const AotOptions &options, const TargetInfo &target, mlir::ModuleOp code,
                        const std::string &prefix, const CodegenOptions &codegen);
   std::string text() const;
 
-  const runtime::Program &program() const {
-    return program_;
-  }
-  // Whether the program, or what prepares it, calls an entry of a library whose name starts so.
+  // Whether a program, or what prepares it, calls an entry of a library whose name starts so.
   bool calls(llvm::StringRef prefix) const;
   CompileReport &report() {
     return report_;
@@ -74,9 +72,28 @@ public:
        llvm::function_ref<int32_t(const Held &)> number) const;
 
 private:
-  absl::StatusOr<KernelInfo> buildKernel(plan::KernelOp kernel, const AotOptions &options,
-                                         const TargetInfo &target, mlir::ModuleOp code,
-                                         const std::string &prefix, const CodegenOptions &codegen);
+  // The module for a part of the range of sizes, or the whole one where it has none.
+  struct Part {
+    int64_t low = 0, high = 0;
+    mlir::OwningOpRef<mlir::ModuleOp> copy; // where there is a range
+    mlir::ModuleOp module;
+    int32_t sizeInput = -1; // where @main takes the size
+    mlir::OwningOpRef<mlir::ModuleOp> prepare;
+    runtime::Program program;
+    runtime::SizeTable sizes;
+  };
+
+  absl::Status makeParts(const AotOptions &options);
+  absl::StatusOr<bool> servesAll(int64_t low, int64_t high, const AotOptions &options);
+  absl::StatusOr<Part> makePart(int64_t low, int64_t high);
+  absl::Status compile(Part &part, const AotOptions &options, const TargetInfo &target,
+                       mlir::ModuleOp code, const std::string &prefix,
+                       const CodegenOptions &codegen);
+  absl::Status at(const Part &part, const absl::Status &status) const;
+  absl::StatusOr<KernelInfo> buildKernel(plan::KernelOp kernel, bool prepares,
+                                         const AotOptions &options, const TargetInfo &target,
+                                         mlir::ModuleOp code, const std::string &prefix,
+                                         const CodegenOptions &codegen);
 
   std::string name_;
   mlir::OwningOpRef<mlir::ModuleOp> copy_; // of a module, where this is a copy
@@ -84,8 +101,8 @@ private:
   mlir::func::FuncOp main_;
   std::vector<Held> held_;
   std::vector<std::pair<unsigned, unsigned>> writes_; // result, number in held_
-  mlir::OwningOpRef<mlir::ModuleOp> prepare_;
-  runtime::Program program_;
+  std::optional<SizeRange> range_;
+  std::vector<Part> parts_; // by size
   std::vector<CompiledKernel> deviceKernels_;
   CompileReport report_;
 };

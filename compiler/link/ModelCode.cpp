@@ -141,9 +141,11 @@ public:
     std::vector<std::string> kernels, names;
     for (const std::vector<EntryCode> &level : code_.levels)
       for (const EntryCode &entry : level)
-        if (code_.executableMaker.empty()) {
-          llvm::append_range(kernels, entry.program.symbols);
-          for (const runtime::Program &prepare : entry.program.prepare)
+        for (const runtime::SizedPrograms::Part &part : entry.programs.parts) {
+          if (!code_.executableMaker.empty())
+            continue;
+          llvm::append_range(kernels, part.program.symbols);
+          for (const runtime::Program &prepare : part.program.prepare)
             llvm::append_range(kernels, prepare.symbols);
         }
     for (const std::string &kernel : kernels)
@@ -161,7 +163,7 @@ public:
     for (const std::vector<EntryCode> &level : code_.levels) {
       std::vector<std::string> entries;
       for (const EntryCode &entry : level) {
-        absl::StatusOr<std::string> program = runtime::serialize(entry.program);
+        absl::StatusOr<std::string> program = runtime::serialize(entry.programs);
         if (!program.ok())
           return program.status();
         entries.push_back(entryCode(entry, *std::move(program)));
@@ -280,8 +282,19 @@ std::string modelHeader(const ModelCode &code, llvm::StringRef archives) {
       upper += "_" + llvm::StringRef(entry.name).upper();
       out << "// entry '" << entry.name << "'\n";
     }
+    const runtime::SizedPrograms &programs = entry.programs;
+    const runtime::Program &program = programs.largest();
+    absl::StatusOr<runtime::Program> smallest = runtime::Program();
+    if (programs.varies()) {
+      smallest = programs.at(programs.low()); // which was serialized, so that it is there
+      std::string name = llvm::StringRef(programs.name).upper();
+      out << "// The sizes of '" << programs.name << "', a leading dim: run it with "
+          << "weft_model_run_sized(). Bytes and elements are those of the largest.\n"
+          << "#define " << upper << "_" << name << "_MIN " << programs.low() << "\n"
+          << "#define " << upper << "_" << name << "_MAX " << programs.high() << "\n";
+    }
     // Those that the model holds are not the caller's.
-    auto list = [&](const char *kind, const auto &specs,
+    auto list = [&](const char *kind, const auto &specs, const auto &least,
                     llvm::ArrayRef<std::pair<int32_t, int32_t>> held) {
       std::string prefix = upper + "_" + llvm::StringRef(kind).upper();
       int64_t count = 0;
@@ -289,15 +302,16 @@ std::string modelHeader(const ModelCode &code, llvm::StringRef archives) {
         if (llvm::any_of(held, [&](auto place) { return place.first == int32_t(i); }))
           continue;
         out << "// " << kind << " " << count << (spec.name.empty() ? "" : " '" + spec.name + "'")
-            << ": " << tensorText(spec.dtype, spec.dims) << "\n";
+            << ": " << runtime::range_text(spec.dtype, least[i].dims, spec.dims) << "\n";
         std::string name = "#define " + prefix + "_" + std::to_string(count++);
         out << name << "_BYTES " << spec.bytes << "\n"
             << name << "_ELEMENTS " << spec.bytes / byte_size(spec.dtype) << "\n";
       }
       out << "#define " << prefix << "S " << count << "\n";
     };
-    list("input", entry.program.inputs, entry.reads);
-    list("output", entry.program.outputs, entry.writes);
+    const runtime::Program &least = programs.varies() && smallest.ok() ? *smallest : program;
+    list("input", program.inputs, least.inputs, entry.reads);
+    list("output", program.outputs, least.outputs, entry.writes);
   }
   out << "\n";
   for (const HeldTensor &tensor : code.held)

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "runtime/executable/program.h"
+#include "runtime/executable/sized_programs.h"
 #include "llvm/ADT/ArrayRef.h"
 
 namespace weft::compiler {
@@ -25,7 +25,7 @@ struct HeldTensor {
 // weft_entry_code.
 struct EntryCode {
   std::string name; // a C identifier
-  runtime::Program program;
+  runtime::SizedPrograms programs;
   std::vector<std::pair<int32_t, int32_t>> reads, writes; // input or output, held tensor
   std::string deviceCode;                                 // what ModelCode::executableMaker takes
 };

@@ -54,6 +54,9 @@ public:
 
   // In the order of calls: all programs first.
   void parse(const std::string &name, recorder::ProgramImpl &program) {
+    // Why sizes cannot vary is a sentence that names an op, not its text.
+    if (!program.batch.inputs.empty())
+      context().printOpOnDiagnostic(false);
     ir::DiagnosticCollector diagnostics(&context());
     mlir::OwningOpRef<mlir::ModuleOp> module = mlir::parseSourceString<mlir::ModuleOp>(
         recorder::bytecode_of(program, location_), mlir::ParserConfig(&context()), name);

@@ -1,11 +1,15 @@
 // weft::trace, and running a weft::Program: a recorded function as a module of its own.
 // program_file.cpp reads and writes programs.
+#include <algorithm>
 #include <cstring>
 
+#include "compiler/link/SizeRange.h"
 #include "compiler/pipeline/PassHooks.h"
 #include "dialects/weft/ir/Attributes.h"
 #include "dialects/weft/ir/BytecodeFile.h"
+#include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/state/StateAttributes.h"
+#include "frontend/recorder/batch_trace.h"
 #include "frontend/recorder/compile_slice.h"
 #include "frontend/recorder/invocation.h"
 #include "frontend/recorder/program_impl.h"
@@ -47,17 +51,23 @@ private:
 // order of their first use.
 class ProgramBuilder {
 public:
-  ProgramBuilder(const Recording &recording, ProgramImpl &program, const TensorNames &names,
-                 Location location)
+  // batch: null where all sizes are fixed.
+  ProgramBuilder(const Recording &recording, const BatchTrace *batch, ProgramImpl &program,
+                 const TensorNames &names, Location location)
       : recording_(recording), program_(program), names_(names), location_(location),
         main_(program.module->lookupSymbol<mlir::func::FuncOp>("main")),
-        body_(main_.getBody().front()), builder_(mlir::OpBuilder::atBlockBegin(&body_)) {}
+        body_(main_.getBody().front()), builder_(mlir::OpBuilder::atBlockBegin(&body_)),
+        batch_(batch) {}
 
   void build() {
     const Slice &slice = recording_.slice;
     const unsigned leaves = body_.getNumArguments();
-    for (const Var &placeholder : recording_.placeholders)
-      values_[placeholder.value.get()] = add_argument(placeholder);
+    for (size_t i = 0; i < recording_.placeholders.size(); ++i) {
+      const Var &placeholder = recording_.placeholders[i];
+      mlir::Value argument = values_[placeholder.value.get()] = add_argument(placeholder);
+      if (batch_ && batch_->varies(i))
+        argument.setType(batch_->named(argument.getType()));
+    }
     // What the function writes is kept; what it only reads becomes constants.
     std::vector<unsigned> kept(recording_.storages.size());
     for (size_t i = 0; i < kept.size(); ++i) {
@@ -143,6 +153,7 @@ private:
   mlir::func::FuncOp main_;
   mlir::Block &body_;
   mlir::OpBuilder builder_;
+  const BatchTrace *batch_;
   llvm::DenseMap<Value *, mlir::Value> values_;
   std::vector<std::pair<unsigned, const TouchedStorage *>> states_; // by @main's argument
 };
@@ -202,14 +213,64 @@ void ensure_compiled(ProgramImpl &program, Location location) {
   figures.outcome = outcome->from;
   figures.compile_ms = outcome->milliseconds;
   figures.disk_cache = outcome->disk_cache;
-  figures.difference = "a loaded or traced program";
+  figures.difference = program.description;
   ++(outcome->from == CacheOutcome::kDiskHit ? r.statistics.disk_hits : r.statistics.compiles);
+}
+
+// Where the batch of the program is a range, the program for the size that the inputs have: it
+// keeps what the program keeps. Null where all sizes are fixed.
+std::shared_ptr<ProgramImpl> at_batch(ProgramImpl &program, const std::vector<Tensor> &inputs,
+                                      Location location) {
+  if (program.batch.inputs.empty())
+    return nullptr;
+  auto first = static_cast<size_t>(program.batch.inputs.front());
+  int64_t size = 0;
+  {
+    Session session("run", location);
+    const TypeInfo &given = *checked(inputs[first], "inputs")->type, &most = *program.inputs[first];
+    if (given.ndim() != most.ndim())
+      fail(ErrorKind::kShape, "input " + std::to_string(first) + " is " + describe(given) +
+                                  "; the program takes " + describe(most) +
+                                  ", or a smaller leading dim");
+    size = given.dims[0];
+    if (size < program.batch.min || size > program.batch.max)
+      fail(ErrorKind::kShape,
+           "input " + std::to_string(first) + " is " + describe(given) + ": a batch of " +
+               std::to_string(size) + " is out of range; it must be from " +
+               std::to_string(program.batch.min) + " to " + std::to_string(program.batch.max));
+  }
+  std::lock_guard<std::mutex> single(program.compiling);
+  auto known =
+      std::ranges::find_if(program.sized, [&](const auto &each) { return each.first == size; });
+  if (known != program.sized.end()) {
+    std::rotate(program.sized.begin(), known, known + 1);
+    return program.sized.front().second;
+  }
+  std::shared_ptr<ProgramImpl> sized =
+      parse_program(bytecode_of(program, location), "the program", location);
+  if (absl::Status status = compiler::narrow(*sized->module, size, size); !status.ok())
+    throw Error(ErrorKind::kCompile, "run: " + std::string(status.message()), location);
+  describe_main(*sized, "the program", location);
+  sized->description += ", at a batch of " + std::to_string(size) + " of " +
+                        std::to_string(program.batch.min) + " to " +
+                        std::to_string(program.batch.max);
+  std::lock_guard<RecorderMutex> lock(recorder_mutex());
+  sized->state = program.state;
+  sized->bound.sources = program.bound.sources;
+  for (size_t i = 0; i < sized->bound.targets.size(); ++i)
+    sized->bound.targets[i].storages = program.bound.targets[i].storages;
+  // Each has what the function captured as constants of its own.
+  constexpr size_t kSizes = 4;
+  program.sized.emplace_front(size, sized);
+  if (program.sized.size() > kSizes)
+    program.sized.pop_back();
+  return sized;
 }
 
 } // namespace
 
 Program trace(const ErasedFunction &function, const std::vector<Tensor> &inputs,
-              const TensorNames &names, Location location) {
+              const TensorNames &names, const BatchRange &batch, Location location) {
   location = CallerScope::resolve(location);
   std::vector<ArgumentType> types;
   for (const Tensor &input : inputs) {
@@ -218,7 +279,13 @@ Program trace(const ErasedFunction &function, const std::vector<Tensor> &inputs,
     // The function may differentiate by its arguments, as it does when it is called.
     types.push_back({input.impl()->type, input.requires_grad()});
   }
-  Recording recording = record("trace", function, types, location);
+  std::optional<BatchTrace> sizes;
+  std::optional<Recording> plain;
+  if (batch.min == 0 && batch.max == 0 && batch.inputs.empty())
+    plain.emplace(record("trace", function, types, location));
+  else
+    sizes.emplace(function, types, batch, location);
+  const Recording &recording = plain ? *plain : sizes->recording();
   std::string bytecode;
   {
     std::lock_guard<RecorderMutex> lock(recorder_mutex());
@@ -226,12 +293,16 @@ Program trace(const ErasedFunction &function, const std::vector<Tensor> &inputs,
   }
   std::shared_ptr<ProgramImpl> program = make_program();
   parse_module(*program, bytecode, "the recorded function", location);
+  if (sizes)
+    sizes->name_sizes(*program->module);
   {
     std::lock_guard<RecorderMutex> lock(recorder_mutex());
-    ProgramBuilder(recording, *program, names, location).build();
+    ProgramBuilder(recording, sizes ? &*sizes : nullptr, *program, names, location).build();
   }
   if (mlir::failed(mlir::verify(*program->module)))
     throw Error(ErrorKind::kCompile, "trace: the recorded function does not verify", location);
+  if (sizes)
+    sizes->check_smallest(*program->module);
   describe_main(*program, "the recorded function", location);
   return Program(program);
 }
@@ -244,13 +315,18 @@ using recorder::checked_program;
 using recorder::ProgramImpl;
 
 std::vector<Tensor> Program::run(const std::vector<Tensor> &inputs, Location location) const {
-  ProgramImpl &program = checked_program(impl_, location);
+  ProgramImpl &whole = checked_program(impl_, location);
   {
     recorder::Session session("run", location);
-    if (inputs.size() != program.inputs.size())
+    if (inputs.size() != whole.inputs.size())
       recorder::fail(ErrorKind::kValue, std::to_string(inputs.size()) +
                                             " inputs for a program that takes " +
-                                            std::to_string(program.inputs.size()));
+                                            std::to_string(whole.inputs.size()));
+  }
+  std::shared_ptr<ProgramImpl> sized = recorder::at_batch(whole, inputs, location);
+  ProgramImpl &program = sized ? *sized : whole;
+  {
+    recorder::Session session("run", location);
     for (size_t i = 0; i < inputs.size(); ++i)
       if (const recorder::TypeInfo &type = *recorder::checked(inputs[i], "inputs")->type;
           &type != program.inputs[i])
@@ -272,6 +348,10 @@ std::vector<Tensor> Program::run(const std::vector<Tensor> &inputs, Location loc
   figures.difference.clear();
   figures.disk_cache.clear();
   return results;
+}
+
+BatchRange Program::batch() const {
+  return checked_program(impl_).batch;
 }
 
 std::vector<std::pair<std::string, Tensor>> Program::state() const {

@@ -3,10 +3,12 @@
 
 #include <cstring>
 
+#include "compiler/link/SizeRange.h"
 #include "dialects/weft/ir/Attributes.h"
 #include "dialects/weft/ir/BytecodeFile.h"
 #include "dialects/weft/ir/DiagnosticCollector.h"
 #include "dialects/weft/ir/HostTensor.h"
+#include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
 #include "dialects/weft/state/StateAttributes.h"
 #include "frontend/recorder/program_impl.h"
@@ -46,8 +48,13 @@ public:
     program_.inputs.clear();
     program_.outputs.clear();
     program_.state.clear();
+    program_.batch = BatchRange();
     program_.bound = BoundProgram();
     program_.compiled_for.clear();
+    auto range = compiler::sizeRange(*program_.module);
+    if (!range.ok())
+      refuse(std::string(range.status().message()));
+    range_ = *range;
     main_.walk([&](mlir::Operation *op) {
       program_.bound.checks = program_.bound.checks || may_end_run(op);
     });
@@ -56,6 +63,8 @@ public:
     for (unsigned i = 0; i < main_.getNumResults(); ++i)
       read_result(i);
     program_.bound.outputs = static_cast<uint32_t>(program_.outputs.size());
+    if (range_ && program_.batch.inputs.empty())
+      refuse("weft.sizes names '" + range_->name + "', which is the leading dim of no input");
   }
 
 private:
@@ -86,8 +95,23 @@ private:
       source.kind = Source::Kind::kArgument;
       source.argument = i;
       program_.inputs.push_back(type);
+      if (!ir::hasNamedDims(main_.getArgumentTypes()[i]))
+        return;
+      auto tensor = mlir::cast<mlir::RankedTensorType>(main_.getArgumentTypes()[i]);
+      ir::Dims dims = ir::dimsOf(tensor);
+      for (size_t d = 0; d < dims.size(); ++d)
+        if (!dims[d].isStatic() && (!range_ || d > 0 || dims[d].symbol.getValue() != range_->name ||
+                                    dims[d].size != range_->high))
+          refuse(which + " of @main is " + ir::spell(tensor) +
+                 "; a size that varies is a leading dim, and the one of weft.sizes, whose largest "
+                 "number the type has");
+      program_.batch.min = range_->low;
+      program_.batch.max = range_->high;
+      program_.batch.inputs.push_back(i);
       return;
     }
+    if (ir::hasNamedDims(main_.getArgumentTypes()[i]))
+      refuse(which + " of @main, '" + state.str() + "', is kept and has a size that varies");
     for (const auto &[name, tensor] : program_.state)
       if (name == state.getValue())
         refuse("the program keeps two tensors that are called '" + name + "'");
@@ -136,11 +160,13 @@ private:
   const std::string &name_;
   Location location_;
   mlir::func::FuncOp main_;
+  std::optional<compiler::SizeRange> range_;
 };
 
 } // namespace
 
 ProgramImpl::~ProgramImpl() {
+  sized.clear();
   std::lock_guard<RecorderMutex> lock(recorder_mutex());
   state.clear();
   bound = BoundProgram();

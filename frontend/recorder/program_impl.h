@@ -1,6 +1,7 @@
 // What a weft::Program holds. Private to this folder.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -26,11 +27,17 @@ struct ProgramImpl {
   // outputs and then what it writes (weft.writes).
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::vector<TypeRef> inputs, outputs;
+  // Which inputs' leading dims may have which sizes; inputs and outputs above have the largest.
+  BatchRange batch;
   // What the program keeps between runs: its own tensors, in the order of @main's arguments.
   std::vector<std::pair<std::string, Tensor>> state;
 
+  std::string description = "a loaded or traced program"; // for explain
+
   std::mutex compiling;     // one thread compiles, the others wait for it
   std::string compiled_for; // under it: the backend, and which passes were registered
+  // Under `compiling`: programs for the sizes of the batch that were run last, the newest first.
+  std::deque<std::pair<int64_t, std::shared_ptr<ProgramImpl>>> sized;
   // Under the recorder's lock.
   BoundProgram bound;
 };

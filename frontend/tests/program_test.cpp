@@ -37,6 +37,50 @@ Program cube() {
   return trace([&](const Tensor &x) { return sum(w * x * x * x); }, {zeros({2})});
 }
 
+// A program for a range of batch sizes runs at each of them, and comes back from its files with it.
+TEST(Program, ItsBatchMayBeARange) {
+  Tensor w = tensor({{1.f, 2.f}, {3.f, 4.f}}), total = zeros({2});
+  auto step = [&](const Tensor &x, const Tensor &scale) {
+    Tensor y = matmul(x, w) * scale;
+    total += y.sum(0);
+    return std::vector<Tensor>{y, y.mean()};
+  };
+  Program program =
+      trace(step, {zeros({7, 2}), zeros({2})}, {}, BatchRange{.min = 1, .max = 5, .inputs = {0}});
+  EXPECT_EQ(program.input_shapes(), (std::vector<Shape>{{5, 2}, {2}}));
+  EXPECT_EQ(program.output_shapes(), (std::vector<Shape>{{5, 2}, {}}));
+  EXPECT_EQ(total.to_vector<float>(), (Floats{0, 0}));
+  program.save(path_of("range.mlir"));
+  program.save(path_of("range.bin"), ProgramFormat::bytecode);
+  for (Program each :
+       {program, Program::load(path_of("range.mlir")), Program::load(path_of("range.bin"))}) {
+    EXPECT_EQ(each.batch().min, 1);
+    EXPECT_EQ(each.batch().max, 5);
+    EXPECT_EQ(each.batch().inputs, (std::vector<int64_t>{0}));
+    Floats sums(2);
+    for (int64_t size : {5, 1, 3, 2, 4, 1}) {
+      Tensor x = arange(2 * size).reshape({size, 2}).to(float32), scale = tensor({2.f, 1.f});
+      std::vector<Tensor> results = each.run({x, scale});
+      Tensor expected = matmul(x, w) * scale;
+      EXPECT_EQ(results[0].shape(), (Shape{size, 2}));
+      EXPECT_EQ(results[0].to_vector<float>(), expected.to_vector<float>());
+      EXPECT_EQ(results[1].item<float>(), expected.mean().item<float>());
+      for (size_t i = 0; i < 2; ++i)
+        sums[i] += expected.sum(0).to_vector<float>()[i];
+      EXPECT_EQ(each.state()[0].second.to_vector<float>(), sums);
+    }
+  }
+  auto message = [&](const Shape &shape) {
+    return error_of([&] { program.run({zeros(shape), zeros({2})}); }).message();
+  };
+  EXPECT_NE(message({6, 2}).find("a batch of 6 is out of range; it must be from 1 to 5"),
+            std::string::npos);
+  EXPECT_NE(message({3, 3}).find("input 0 is float32 [3, 3]; the program takes float32 [3, 2]"),
+            std::string::npos)
+      << message({3, 3});
+  EXPECT_NE(message({3}).find("float32 [5, 2], or a smaller leading dim"), std::string::npos);
+}
+
 TEST(Program, IsSavedAsTextAndAsBytecode) {
   Tensor w = randn({64, 64});
   Program program = trace([&](const Tensor &x) { return relu(matmul(x, w)); }, {zeros({2, 64})});

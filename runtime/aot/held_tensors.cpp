@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/executable/sized_programs.h"
 #include "runtime/io/array_text.h"
 
 namespace weft::runtime {
@@ -63,7 +64,7 @@ const char *kind_of(bool is_state) {
 
 std::string show(const weft_tensor_info &info) {
   std::span<const int64_t> dims = dims_of(info);
-  return shape_text(static_cast<DType>(info.dtype), {dims.begin(), dims.end()});
+  return range_text(static_cast<DType>(info.dtype), {info.min_dims, dims.size()}, dims);
 }
 
 bool is_aligned(const void *data, int32_t dtype) {
@@ -102,7 +103,8 @@ absl::Status HeldTensors::open(const weft_model_code &code, const char *path,
   for (const weft_held_code *code_of : held) {
     const weft_held_code &each = *code_of;
     Tensor &tensor = tensors_.emplace_back();
-    tensor.info = {each.name, each.dtype, each.rank, each.dims, static_cast<int64_t>(each.bytes)};
+    tensor.info = {each.name, each.dtype, each.rank, each.dims, static_cast<int64_t>(each.bytes),
+                   each.dims};
     tensor.is_state = each.is_state != 0;
     if (tensor.is_state)
       state_.push_back(tensors_.size() - 1);

@@ -14,7 +14,7 @@
 
 namespace weft::runtime {
 
-// "float32[2, 3]".
+// "float32[2, 3]", or "float32[1..64, 3]".
 std::string show(const weft_tensor_info &info);
 bool is_aligned(const void *data, int32_t dtype);
 

@@ -16,7 +16,7 @@
 #include "runtime/aot/held_tensors.h"
 #include "runtime/aot/main_files.h"
 #include "runtime/aot/weft_model.h"
-#include "runtime/executable/program.h"
+#include "runtime/executable/sized_programs.h"
 
 using namespace weft;
 using namespace weft::runtime;
@@ -29,6 +29,7 @@ struct Arguments {
   bool help = false;
   int threads = 0;
   int64_t steps = 0; // 0: as many as there are batches
+  int64_t batch = 0; // rows of a batch; 0: inputs are not cut
   std::string weights, entry, load, save;
   std::vector<std::string> inputs; // FILE or NAME=FILE
   std::vector<std::string> outputs;
@@ -82,6 +83,8 @@ absl::StatusOr<Arguments> parse(int argc, char **argv) {
       result.save = value;
     else if (option == "--steps")
       status = parse_number(option, value, kMostSteps, result.steps);
+    else if (option == "--batch")
+      status = parse_number(option, value, kMostSteps, result.batch);
     else if (option == "--threads")
       status = parse_number(option, value, kMostThreads, threads);
     else
@@ -105,8 +108,8 @@ void list(const char *title, const std::vector<weft_tensor_info> &tensors) {
 
 // The specs of a program that the model does not hold.
 template <typename Specs>
-std::vector<weft_tensor_info> given_of(const Specs &specs, const weft_held_place *held,
-                                       uint64_t count) {
+std::vector<weft_tensor_info> given_of(const Specs &specs, const Specs &least,
+                                       const weft_held_place *held, uint64_t count) {
   std::vector<weft_tensor_info> result;
   for (size_t i = 0; i < specs.size(); ++i) {
     bool is_held = false;
@@ -115,24 +118,35 @@ std::vector<weft_tensor_info> given_of(const Specs &specs, const weft_held_place
     if (!is_held)
       result.push_back({specs[i].name.c_str(), static_cast<int32_t>(specs[i].dtype),
                         static_cast<int32_t>(specs[i].dims.size()), specs[i].dims.data(),
-                        specs[i].bytes});
+                        specs[i].bytes, least[i].dims.data()});
   }
   return result;
 }
 
 // Shapes are known without weights and on any processor.
 absl::Status print_help(const weft_model_code &code, const char *self) {
+  std::vector<SizedPrograms> entries;
+  bool varies = false;
+  for (uint64_t i = 0; i < code.entry_count; ++i) {
+    const weft_entry_code &entry = *code.levels[0][i];
+    absl::StatusOr<SizedPrograms> programs = deserialize_sized(
+        {static_cast<const std::byte *>(entry.program), static_cast<size_t>(entry.program_bytes)});
+    if (!programs.ok())
+      return programs.status();
+    varies = varies || programs->varies();
+    entries.push_back(*std::move(programs));
+  }
   std::vector<weft_tensor_info> state;
   bool needs_weights = false;
   for (uint64_t i = 0; i < code.held_count; ++i) {
     const weft_held_code &held = *code.held[i];
     needs_weights = needs_weights || held.value == nullptr;
     if (held.is_state)
-      state.push_back(
-          {held.name, held.dtype, held.rank, held.dims, static_cast<int64_t>(held.bytes)});
+      state.push_back({held.name, held.dtype, held.rank, held.dims,
+                       static_cast<int64_t>(held.bytes), held.dims});
   }
   std::printf("Runs the model '%s', compiled by Weft.\n\n"
-              "usage: %s [--input [NAME=]FILE]... [--output [NAME=]FILE]... [--steps N]%s%s%s "
+              "usage: %s [--input [NAME=]FILE]... [--output [NAME=]FILE]... [--steps N]%s%s%s%s "
               "[--threads N]\n\n"
               "A FILE is x.npy, one tensor, or x.safetensors, tensors by name. Inputs and outputs "
               "without a NAME are taken in order.\n"
@@ -140,24 +154,32 @@ absl::Status print_help(const weft_model_code &code, const char *self) {
               "An input with one leading dim more than listed holds a batch for each step: there "
               "are as many steps, or N, which begin with the first batch again. The outputs of "
               "steps are printed step by step, or written with a leading dim.\n",
-              code.name, self, needs_weights ? " --weights FILE.safetensors" : "",
+              code.name, self, varies ? " [--batch ROWS]" : "",
+              needs_weights ? " --weights FILE.safetensors" : "",
               code.entry_count > 1 ? " [--entry NAME]" : "",
               state.empty() ? "" : " [--load FILE.safetensors] [--save FILE.safetensors]",
               needs_weights ? " The weights are read from a safetensors file." : "");
+  if (varies)
+    std::printf("A dim that is listed as MIN..MAX has any size between them. --batch cuts an input "
+                "into batches of so many rows, one for each step; the last one has what is left. "
+                "Outputs of that size are written as one array.\n");
   if (!state.empty())
     std::printf("The model keeps state from step to step. --load takes all of it from a file "
                 "before the first step, --save writes it after the last.\n");
   std::printf("\n");
   for (uint64_t i = 0; i < code.entry_count; ++i) {
     const weft_entry_code &entry = *code.levels[0][i];
-    absl::StatusOr<Program> program = deserialize(
-        {static_cast<const std::byte *>(entry.program), static_cast<size_t>(entry.program_bytes)});
-    if (!program.ok())
-      return program.status();
+    const SizedPrograms &programs = entries[i];
+    absl::StatusOr<Program> smallest = Program();
+    if (programs.varies())
+      smallest = programs.at(programs.low());
+    if (!smallest.ok())
+      return smallest.status();
+    const Program &most = programs.largest(), &least = programs.varies() ? *smallest : most;
     if (code.entry_count > 1)
       std::printf("entry %s%s\n", entry.name, i == 0 ? " (where none is named)" : "");
-    list("inputs", given_of(program->inputs, entry.reads, entry.read_count));
-    list("outputs", given_of(program->outputs, entry.writes, entry.write_count));
+    list("inputs", given_of(most.inputs, least.inputs, entry.reads, entry.read_count));
+    list("outputs", given_of(most.outputs, least.outputs, entry.writes, entry.write_count));
   }
   if (!state.empty())
     list("state", state);
@@ -213,17 +235,29 @@ absl::Status run(int argc, char **argv) {
     inputs.push_back(*weft_model_input(model, i));
   for (int32_t i = 0; i < weft_model_output_count(model); ++i)
     outputs.push_back(*weft_model_output(model, i));
-  absl::StatusOr<Batches> batches = Batches::read(arguments->inputs, inputs);
+  absl::StatusOr<Batches> batches = Batches::read(arguments->inputs, inputs, arguments->batch);
   if (!batches.ok())
     return batches.status();
   int64_t steps = arguments->steps > 0 ? arguments->steps : batches->count();
-  absl::StatusOr<Results> results = Results::plan(arguments->outputs, outputs, steps);
+  absl::StatusOr<Results> results =
+      Results::plan(arguments->outputs, outputs, steps, arguments->batch > 0);
   if (!results.ok())
     return results.status();
   if (!arguments->load.empty() && weft_model_load_state(model, arguments->load.c_str()) != 0)
     return last_error();
   for (int64_t step = 0; step < std::max<int64_t>(steps, 1); ++step) {
-    if (weft_model_run(model, batches->at(step).data(), results->at(step).data()) != 0)
+    std::vector<Shape> shapes = batches->shapes(step), produced;
+    std::vector<const int64_t *> dims;
+    for (const Shape &shape : shapes)
+      dims.push_back(shape.data());
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      Shape &shape = produced.emplace_back(static_cast<size_t>(outputs[i].rank) + 1);
+      if (weft_model_output_dims(model, dims.data(), static_cast<int32_t>(i), shape.data()) != 0)
+        return last_error();
+      shape.pop_back();
+    }
+    if (weft_model_run_sized(model, dims.data(), batches->at(step).data(),
+                             results->at(produced).data()) != 0)
       return last_error();
     results->show(step);
   }

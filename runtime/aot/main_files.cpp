@@ -41,10 +41,6 @@ std::pair<std::string, std::string> split(const std::string &text,
   return {"", text};
 }
 
-std::vector<int64_t> dims_of(const weft_tensor_info &info) {
-  return {info.dims, info.dims + info.rank};
-}
-
 void print_element(DType dtype, const std::byte *at) {
   auto as = [&](auto zero) {
     std::memcpy(&zero, at, sizeof(zero));
@@ -88,6 +84,13 @@ bool ends_with(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
 }
 
+int32_t varying_dim(const weft_tensor_info &info) {
+  for (int32_t d = 0; d < info.rank; ++d)
+    if (info.min_dims[d] != info.dims[d])
+      return d;
+  return -1;
+}
+
 //===-- Batches -------------------------------------------------------------------------------===//
 
 // The array lies in `storage`.
@@ -95,24 +98,53 @@ absl::Status Batches::give(size_t i, const ArrayView &array, std::shared_ptr<con
                            const std::vector<weft_tensor_info> &infos, const std::string &path) {
   const weft_tensor_info &info = infos[i];
   Input &input = inputs_[i];
-  std::vector<int64_t> dims = dims_of(info);
-  input.varies = array.dims.size() == dims.size() + 1;
-  if (static_cast<int32_t>(array.dtype) != info.dtype ||
-      !std::equal(array.dims.begin() + input.varies, array.dims.end(), dims.begin(), dims.end()))
+  const bool sized = varying_dim(info) >= 0;
+  const bool stacked = array.dims.size() == static_cast<size_t>(info.rank) + 1;
+  Shape own(array.dims.begin() + stacked, array.dims.end());
+  const bool cut = sized && !stacked && rows_ > 0 && !own.empty();
+  auto wrong = [&](const std::string &advice) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": ", input_label(i, info), " is ",
                                                    runtime::show(info), "; the file holds ",
-                                                   shape_text(array.dtype, array.dims)));
+                                                   shape_text(array.dtype, array.dims), advice));
+  };
+  if (static_cast<int32_t>(array.dtype) != info.dtype ||
+      own.size() != static_cast<size_t>(info.rank))
+    return wrong("");
+  for (size_t d = 0; d < own.size(); ++d)
+    if ((d > 0 || !cut) && (own[d] < info.min_dims[d] || own[d] > info.dims[d]))
+      return wrong(
+          sized && !stacked && d == 0 && own[0] > info.dims[0]
+              ? absl::StrCat("; --batch ROWS, at most ", info.dims[0], ", cuts it into steps")
+              : "");
+  if (sized && stacked && rows_ > 0)
+    return wrong(", which are batches already; leave --batch out");
   if (input.data)
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": ", input_label(i, info), " was given before"));
-  if (input.varies && array.dims[0] == 0)
+  input.varies = stacked || cut;
+  int64_t batches = 0;
+  if (stacked)
+    batches = array.dims[0];
+  if (cut) {
+    input.rows = own[0];
+    batches = (own[0] + rows_ - 1) / rows_;
+    int64_t last = own[0] % rows_;
+    if (rows_ > info.dims[0] || rows_ < info.min_dims[0])
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--batch is ", rows_, "; ", input_label(i, info), " is ", runtime::show(info)));
+    if (last != 0 && last < info.min_dims[0])
+      return wrong(absl::StrCat(", whose last batch of ", last, " is too small"));
+    own[0] = rows_;
+  }
+  if (input.varies && batches == 0)
     return absl::InvalidArgumentError(absl::StrCat(path, ": there is no batch in it"));
-  if (input.varies && count_ != 0 && array.dims[0] != count_)
-    return absl::InvalidArgumentError(absl::StrCat(path, ": it holds ", array.dims[0],
-                                                   " batches; the input before it holds ", count_));
+  if (input.varies && count_ != 0 && batches != count_)
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": it holds ", batches, " batches; the input before it holds ", count_));
   if (input.varies)
-    count_ = array.dims[0];
-  input.bytes = info.bytes;
+    count_ = batches;
+  input.bytes = array_bytes(array.dtype, own);
+  input.dims = std::move(own);
   input.data = array.bytes.data();
   if (!is_aligned(input.data, info.dtype)) {
     auto copy = std::make_shared<std::vector<std::byte>>(array.bytes.begin(), array.bytes.end());
@@ -127,8 +159,12 @@ absl::Status Batches::give(size_t i, const ArrayView &array, std::shared_ptr<con
 }
 
 absl::StatusOr<Batches> Batches::read(const std::vector<std::string> &files,
-                                      const std::vector<weft_tensor_info> &infos) {
+                                      const std::vector<weft_tensor_info> &infos, int64_t rows) {
   Batches result;
+  result.rows_ = rows;
+  if (rows > 0 && std::ranges::none_of(
+                      infos, [](const weft_tensor_info &info) { return varying_dim(info) >= 0; }))
+    return absl::InvalidArgumentError("--batch: the model's inputs have one shape each");
   result.inputs_.resize(infos.size());
   size_t next = 0;
   for (const std::string &text : files) {
@@ -178,6 +214,16 @@ std::vector<const void *> Batches::at(int64_t step) const {
   return pointers;
 }
 
+std::vector<Shape> Batches::shapes(int64_t step) const {
+  std::vector<Shape> shapes;
+  for (const Input &input : inputs_) {
+    shapes.push_back(input.dims);
+    if (input.rows > 0)
+      shapes.back()[0] = std::min(rows_, input.rows - step % count_ * rows_);
+  }
+  return shapes;
+}
+
 //===-- Results -------------------------------------------------------------------------------===//
 
 bool Results::keeps(size_t output) const {
@@ -187,10 +233,12 @@ bool Results::keeps(size_t output) const {
 }
 
 absl::StatusOr<Results> Results::plan(const std::vector<std::string> &files,
-                                      const std::vector<weft_tensor_info> &infos, int64_t steps) {
+                                      const std::vector<weft_tensor_info> &infos, int64_t steps,
+                                      bool joins) {
   Results result;
   result.infos_ = infos;
   result.steps_ = steps;
+  result.joins_ = joins;
   size_t next = 0;
   for (const std::string &text : files) {
     auto [label, path] = split(text, infos);
@@ -210,17 +258,26 @@ absl::StatusOr<Results> Results::plan(const std::vector<std::string> &files,
     }
     result.targets_.push_back({path, i});
   }
+  // All memory now, so that none is moved or missing later.
   for (size_t i = 0; i < infos.size(); ++i) {
     int64_t kept = result.keeps(i) ? std::max<int64_t>(steps, 1) : 1;
-    result.values_.emplace_back(static_cast<size_t>(infos[i].bytes * kept));
+    result.values_.emplace_back().bytes.reserve(static_cast<size_t>(infos[i].bytes * kept));
   }
   return result;
 }
 
-std::vector<void *> Results::at(int64_t step) {
+std::vector<void *> Results::at(const std::vector<Shape> &shapes) {
   std::vector<void *> pointers;
-  for (size_t i = 0; i < infos_.size(); ++i)
-    pointers.push_back(values_[i].data() + (keeps(i) ? step * infos_[i].bytes : 0));
+  for (size_t i = 0; i < infos_.size(); ++i) {
+    Output &output = values_[i];
+    output.dims = shapes[i];
+    if (int32_t dim = varying_dim(infos_[i]); dim >= 0)
+      output.joined += shapes[i][static_cast<size_t>(dim)];
+    size_t offset = keeps(i) ? output.bytes.size() : 0;
+    output.bytes.resize(
+        offset + static_cast<size_t>(array_bytes(static_cast<DType>(infos_[i].dtype), shapes[i])));
+    pointers.push_back(output.bytes.data() + offset);
+  }
   return pointers;
 }
 
@@ -234,10 +291,10 @@ void Results::show(int64_t step) const {
     if (steps_ > 0)
       std::printf("step %lld ", static_cast<long long>(step + 1));
     std::printf("%s %s", *info.name ? info.name : absl::StrCat("output", i).c_str(),
-                runtime::show(info).c_str());
-    int64_t count = info.bytes / byte_size(dtype);
+                shape_text(dtype, values_[i].dims).c_str());
+    int64_t count = static_cast<int64_t>(values_[i].bytes.size()) / byte_size(dtype);
     for (int64_t e = 0; e < std::min(count, kShown); ++e)
-      print_element(dtype, values_[i].data() + e * byte_size(dtype));
+      print_element(dtype, values_[i].bytes.data() + e * byte_size(dtype));
     std::printf(count > kShown ? " ...\n" : "\n");
   }
   std::fflush(stdout);
@@ -246,11 +303,14 @@ void Results::show(int64_t step) const {
 absl::Status Results::write() const {
   std::vector<ArrayView> arrays;
   for (size_t i = 0; i < infos_.size(); ++i) {
-    std::vector<int64_t> dims = dims_of(infos_[i]);
-    if (steps_ > 0)
+    Shape dims = values_[i].dims;
+    int32_t varying = varying_dim(infos_[i]);
+    if (steps_ > 0 && joins_ && varying >= 0)
+      dims[static_cast<size_t>(varying)] = values_[i].joined;
+    else if (steps_ > 0)
       dims.insert(dims.begin(), steps_);
     arrays.push_back({*infos_[i].name ? infos_[i].name : absl::StrCat("output", i),
-                      static_cast<DType>(infos_[i].dtype), std::move(dims), values_[i]});
+                      static_cast<DType>(infos_[i].dtype), std::move(dims), values_[i].bytes});
   }
   for (const auto &[path, i] : targets_) {
     absl::Status status;

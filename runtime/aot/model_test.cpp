@@ -161,7 +161,7 @@ TEST(Model, OtherMinorVersionsWorkAndOtherMajorOnesDoNot) {
   EXPECT_NE(weft_model_open(&code.known, &options.known, &model), 0);
   EXPECT_STREQ(weft_model_error(),
                "the model was built for version 5.2 of runtime/aot/weft_model.h; this Weft has "
-               "version 4.0, which does not fit: build it anew");
+               "version 4.1, which does not fit: build it anew");
   code.known.version = WEFT_MODEL_VERSION;
   code.known.kernel_version = WEFT_VERSION(2, 0);
   EXPECT_NE(weft_model_open(&code.known, &options.known, &model), 0);

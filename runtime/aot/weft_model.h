@@ -21,6 +21,13 @@
 //   weft_model_run(predict, inputs, outputs);       // with what was learned
 //   weft_model_save_state(model, "trained.safetensors");
 //
+// An entry may take a batch of any size in a range, which mlp.h says: the leading dims of some
+// inputs are that size. Its shapes are given with each run.
+//
+//   const int64_t x_dims[] = {17, 12};
+//   const int64_t* dims[] = {x_dims};
+//   weft_model_run_sized(model, dims, inputs, outputs);
+//
 // Link the object with the runtime's archive (libweft_aot.a) and the C++ library, and with oneDNN
 // where mlp.h says so.
 #ifndef WEFT_AOT_MODEL_H
@@ -34,7 +41,7 @@
 extern "C" {
 #endif
 
-#define WEFT_MODEL_VERSION WEFT_VERSION(4, 0)
+#define WEFT_MODEL_VERSION WEFT_VERSION(4, 1)
 
 // Finds the entries of a library; defined by the archive that brings the library (libweft_onednn.a,
 // libweft_sort.a), which is linked with the runtime that it was built with. What an entry is is
@@ -79,7 +86,7 @@ typedef struct weft_held_place {
 
 typedef struct weft_entry_code {
   const char *name;
-  const void *program; // runtime::serialize() of the program
+  const void *program; // runtime::serialize() of the program, or of those for a range of sizes
   uint64_t program_bytes;
   uint64_t read_count; // inputs that are held; the caller gives all others
   const weft_held_place *reads;
@@ -117,8 +124,11 @@ typedef struct weft_tensor_info {
   const char *name; // "" for none
   int32_t dtype;
   int32_t rank;
-  const int64_t *dims;
-  int64_t bytes;
+  const int64_t *dims; // the largest
+  int64_t bytes;       // of those
+  // The smallest dims: where they differ from `dims`, a dim has any size between them, both
+  // included, which is the batch or a multiple of it. Since 4.1.
+  const int64_t *min_dims;
 } weft_tensor_info;
 
 typedef struct weft_model_options {
@@ -156,7 +166,20 @@ const weft_tensor_info *weft_model_output(const weft_model *model, int32_t index
 // what it writes of the state. May be called from any thread, by one at a time for each model. A
 // run that fails at an index that is out of range, or that is refused, leaves the state as it was.
 // After any other failure the state is lost: all that needs it fails until weft_model_load_state().
+// Fails for an entry with sizes that vary.
 int32_t weft_model_run(weft_model *model, const void *const *inputs, void *const *outputs);
+
+// The same for inputs of these shapes, as many dims each as weft_model_input() says; dims[i] may be
+// NULL where input i has one shape. A shape that the entry does not take is refused, with the name
+// of the input and the range. The memory that a run works in is that of the largest size, taken
+// when the model is opened; the first run at a size prepares its instructions, and those of the
+// last sizes are kept. Since 4.1.
+int32_t weft_model_run_sized(weft_model *model, const int64_t *const *dims,
+                             const void *const *inputs, void *const *outputs);
+// The shape that output `index` has for inputs of these shapes: fills output_dims, which has as
+// many elements as weft_model_output() says. Since 4.1.
+int32_t weft_model_output_dims(weft_model *model, const int64_t *const *dims, int32_t index,
+                               int64_t *output_dims);
 
 // What the model holds and some entry writes.
 int32_t weft_model_state_count(const weft_model *model);

@@ -163,7 +163,7 @@ private:
   }
   void read(SizeTable::Place &place) {
     uint8_t value = in_.scalar<uint8_t>();
-    if (value > static_cast<uint8_t>(SizeTable::Place::kCount))
+    if (value > static_cast<uint8_t>(SizeTable::Place::kConstant))
       return in_.fail();
     place = static_cast<SizeTable::Place>(value);
   }

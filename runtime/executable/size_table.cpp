@@ -1,6 +1,7 @@
 #include "runtime/executable/size_table.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "absl/strings/str_cat.h"
 
@@ -50,6 +51,14 @@ absl::Status validate(const SizeTable &table, const Program &program) {
       if (!is_index(entry.index, program.instructions.size()) ||
           !std::holds_alternative<Launch>(program.instructions[entry.index]))
         return invalid("is the count of no launch");
+    } else if (entry.place == SizeTable::Place::kConstant) {
+      int64_t constant = 0;
+      if (entry.index < 0 ||
+          static_cast<size_t>(entry.index) + sizeof constant > program.constants.size())
+        return invalid("is no constant of the program");
+      std::memcpy(&constant, program.constants.data() + entry.index, sizeof constant);
+      if (constant != entry.largest)
+        return invalid("is no constant of the program");
     } else {
       const int64_t *dim = dim_of(entry, program);
       if (!dim || *dim != entry.largest)
@@ -100,6 +109,9 @@ absl::StatusOr<Program> at_sizes(const Program &program, const SizeTable &table,
           static_cast<int64_t>(static_cast<__int128>(launch.count) * value / entry.largest);
       break;
     }
+    case SizeTable::Place::kConstant:
+      std::memcpy(sized.constants.data() + entry.index, &value, sizeof value);
+      break;
     }
   }
   // Inputs and outputs have their actual sizes; the arena is that of the largest sizes.

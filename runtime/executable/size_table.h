@@ -24,8 +24,9 @@ struct SizeTable {
     kOutputDim,  // dims[dim] of outputs[index]
     kOperandDim, // dims[dim] of operand `operand` of instructions[index], a library call; strides
                  // follow, row-major
-    kCount, // the count of instructions[index], a launch: as large a part of it as `value` is of
-            // `largest`
+    kCount,    // the count of instructions[index], a launch: as large a part of it as `value` is of
+               // `largest`
+    kConstant, // the int64 at byte `index` of the constants
   };
   struct Entry {
     Place place = Place::kInputDim;

@@ -97,6 +97,8 @@ TEST(SizeTable, OfAnotherProgramIsRefused) {
                                  {Place::kInputDim, 0, 0, 0, {1, {1}}, 64},
                                  {Place::kInputDim, 0, 0, 0, {0, {0}}, 64},
                                  {Place::kCount, 1, 0, 0, {1, {0}}, 64},
+                                 {Place::kConstant, 0, 0, 0, {1, {0}}, 64},
+                                 {Place::kConstant, -1, 0, 0, {1, {0}}, 64},
                                  {Place::kCount, 2, 0, 0, {1, {0}}, 64},
                                  {Place::kOperandDim, 0, 0, 0, {1, {0}}, 64},
                                  {Place::kOperandDim, 1, 2, 0, {1, {0}}, 64},

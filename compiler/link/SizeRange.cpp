@@ -1,0 +1,95 @@
+#include "compiler/link/SizeRange.h"
+
+#include "dialects/weft/ir/DiagnosticCollector.h"
+#include "dialects/weft/ir/SizeNames.h"
+#include "dialects/weft/ir/Weft.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Verifier.h"
+
+namespace weft::compiler {
+
+absl::StatusOr<std::optional<SizeRange>> sizeRange(mlir::ModuleOp module) {
+  auto sizes = module->getAttrOfType<mlir::DictionaryAttr>(kSizesAttr);
+  if (!sizes || sizes.empty())
+    return std::optional<SizeRange>();
+  mlir::NamedAttribute entry = *sizes.begin();
+  auto bounds = mlir::dyn_cast<mlir::DenseI64ArrayAttr>(entry.getValue());
+  if (sizes.size() > 1)
+    return absl::InvalidArgumentError("weft.sizes names several sizes; a model has one");
+  if (!bounds || bounds.size() != 2 || bounds[0] < 1 || bounds[0] > bounds[1] || bounds[1] < 2)
+    return absl::InvalidArgumentError("weft.sizes: '" + entry.getName().str() +
+                                      "' has no range; write [MIN, MAX] with 1 <= MIN <= MAX, and "
+                                      "MAX at least 2");
+  return std::optional<SizeRange>({entry.getName().str(), bounds[0], bounds[1]});
+}
+
+namespace {
+
+// The type at the size: with its names, or without.
+mlir::Type resized(mlir::Type type, int64_t size, bool named) {
+  if (!ir::hasNamedDims(type))
+    return type;
+  auto tensor = mlir::cast<mlir::RankedTensorType>(type);
+  ir::Dims dims = ir::dimsOf(tensor);
+  for (ir::Dim &dim : dims) {
+    if (dim.isStatic())
+      continue;
+    ir::SizeProduct product = ir::productOf(dim.symbol.getValue());
+    int64_t value = product.coefficient;
+    for (size_t i = 0; i < product.symbols.size(); ++i)
+      value *= size;
+    dim = named ? ir::namedDim(dim.symbol, value) : ir::Dim(value);
+  }
+  return ir::tensorOf(dims, tensor.getElementType());
+}
+
+} // namespace
+
+absl::Status narrow(mlir::ModuleOp module, int64_t low, int64_t high) {
+  mlir::Builder builder(module.getContext());
+  auto sizes = module->getAttrOfType<mlir::DictionaryAttr>(kSizesAttr);
+  bool named = low < high;
+  if (named)
+    module->setAttr(kSizesAttr,
+                    builder.getDictionaryAttr(builder.getNamedAttr(
+                        sizes.begin()->getName(), builder.getDenseI64ArrayAttr({low, high}))));
+  else
+    module->removeAttr(kSizesAttr);
+  module.walk([&](mlir::Operation *op) {
+    for (mlir::Value result : op->getResults())
+      result.setType(resized(result.getType(), high, named));
+    for (mlir::Region &region : op->getRegions())
+      for (mlir::BlockArgument argument : region.getArguments())
+        argument.setType(resized(argument.getType(), high, named));
+    auto constant = mlir::dyn_cast<ir::ConstantOp>(op);
+    if (!constant || !op->hasAttr(kSizeAttr))
+      return;
+    constant.setValueAttr(mlir::DenseElementsAttr::get(
+        mlir::cast<mlir::ShapedType>(constant.getType()), builder.getI64IntegerAttr(high)));
+    if (!named)
+      op->removeAttr(kSizeAttr);
+  });
+  // The whole of a size that varies has no limit.
+  if (!named)
+    module.walk([](ir::SliceOp slice) {
+      llvm::SmallVector<int64_t> limits(slice.getLimits());
+      auto input = mlir::cast<mlir::RankedTensorType>(slice.getInput().getType());
+      for (auto [limit, size] : llvm::zip(limits, input.getShape()))
+        if (mlir::ShapedType::isDynamic(limit))
+          limit = size;
+      slice.setLimits(limits);
+    });
+  for (auto function : module.getOps<mlir::func::FuncOp>())
+    if (!function.isExternal())
+      function.setFunctionType(
+          builder.getFunctionType(function.getBody().front().getArgumentTypes(),
+                                  function.getBody().front().getTerminator()->getOperandTypes()));
+  ir::DiagnosticCollector diagnostics(module.getContext());
+  if (mlir::failed(mlir::verify(module)))
+    return absl::InvalidArgumentError(
+        diagnostics.failure("the program does not fit a size of " + std::to_string(high)));
+  return absl::OkStatus();
+}
+
+} // namespace weft::compiler
