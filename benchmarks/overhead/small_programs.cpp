@@ -1,5 +1,6 @@
 #include "benchmarks/overhead/small_programs.h"
 
+#include <string>
 #include <thread>
 
 #include "weft/weft.h"
@@ -8,8 +9,9 @@ namespace weft::benchmarks {
 namespace {
 
 constexpr int kThreads = 8;
-constexpr int kPrograms = 4000;      // a round, of all threads together
-constexpr int64_t kElements = 16384; // some microseconds of computing
+constexpr int kPrograms = 4000; // a round, of all threads together
+// From next to no computing to some 30 us.
+constexpr int64_t kElements[] = {1024, 4096, 16384};
 
 // As many programs as it is told, each of which is recorded, found, run and read.
 void evaluate(const Tensor &x, int programs) {
@@ -32,20 +34,21 @@ double seconds(const std::vector<Tensor> &xs, int count) {
 } // namespace
 
 void small_programs(Report &report, int rounds, int threads) {
-  std::vector<Tensor> xs;
-  for (int i = 0; i < kThreads; ++i)
-    xs.push_back(rand({kElements}));
-  eval(xs);
-  evaluate(xs[0], 2);
-  std::vector<double> one, many;
-  for (int round = 0; round < rounds; ++round) {
-    one.push_back(kPrograms / seconds(xs, 1));
-    many.push_back(kPrograms / seconds(xs, kThreads));
+  for (int64_t elements : kElements) {
+    std::vector<Tensor> xs;
+    for (int i = 0; i < kThreads; ++i)
+      xs.push_back(rand({elements}));
+    eval(xs);
+    evaluate(xs[0], 2);
+    std::vector<double> one, many;
+    for (int round = 0; round < rounds; ++round) {
+      one.push_back(kPrograms / seconds(xs, 1));
+      many.push_back(kPrograms / seconds(xs, kThreads));
+    }
+    std::string name = "programs_of_" + std::to_string(elements) + "_elements_by_";
+    report.add({"overhead", name + "1_thread", "weft", "rate", "1/s", median(one), threads, 1});
+    report.add({"overhead", name + "8_threads", "weft", "rate", "1/s", median(many), threads, 1});
   }
-  report.add(
-      {"overhead", "small_programs_of_1_thread", "weft", "rate", "1/s", median(one), threads, 1});
-  report.add(
-      {"overhead", "small_programs_of_8_threads", "weft", "rate", "1/s", median(many), threads, 1});
 }
 
 } // namespace weft::benchmarks
