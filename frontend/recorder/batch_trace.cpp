@@ -45,13 +45,6 @@ ProgramKey structure_of(const Recording &recording) {
   return key;
 }
 
-std::string at_line(const Node *node) {
-  std::string text = node->signature->name.getStringRef().str();
-  if (node->line && !node->line->file.empty())
-    text += " (" + node->line->file + ":" + std::to_string(node->line->line) + ")";
-  return text;
-}
-
 // The whole number that this is, or nearly; 0 for none.
 int64_t factor_of(double number) {
   constexpr double kMost = 1LL << 40;
@@ -135,7 +128,7 @@ void BatchTrace::expect_same_ops(const Recording &other, int64_t size) const {
            ours[i]->signature->text->structure == theirs[i]->signature->text->structure)
       ++i;
     auto what = [&](llvm::ArrayRef<Node *> nodes) {
-      return i < nodes.size() ? at_line(nodes[i]) : std::string("other uses of them");
+      return i < nodes.size() ? describe(nodes[i]) : std::string("other uses of them");
     };
     refuse("the function records " + what(ours) + " at a size of " + std::to_string(high_) +
            ", and " + what(theirs) + " at " + std::to_string(size) +
@@ -226,7 +219,7 @@ Recording BatchTrace::record_at(int64_t size) {
 std::string BatchTrace::use_of(const Value *leaf) const {
   for (const Node *node : recording_->slice.nodes)
     if (std::find(node->operands.begin(), node->operands.end(), leaf) != node->operands.end())
-      return at_line(node);
+      return describe(node);
   return "the function";
 }
 
@@ -265,11 +258,8 @@ void BatchTrace::compare_leaves(const Recording &other) {
 void BatchTrace::generalize_sizes(const Recording &other) {
   const Slice &slice = recording_->slice;
   std::vector<int64_t> ours = structure_key(slice).ints, theirs = structure_key(other.slice).ints;
-  bool counts = std::any_of(slice.nodes.begin(), slice.nodes.end(), [](const Node *node) {
-    return node->signature->name.getStringRef() == ir::ReduceMeanOp::getOperationName();
-  });
   std::string why;
-  any_ = generalize({&theirs, &ours}, positions_, counts, general_, why);
+  any_ = generalize({&theirs, &ours}, positions_, computes_with_sizes(slice), general_, why);
   if (!any_)
     return;
   for (Generalization::Size &size : general_.sizes) {
@@ -356,7 +346,7 @@ std::optional<BatchTrace::Formula> BatchTrace::fit_amount(const Recording &other
                                                           int64_t other_amount) const {
   llvm::ArrayRef<Node *> ours = recording_->slice.nodes;
   const Node *advance = ours[position.op];
-  if (advance->signature->name.getStringRef() != ir::RandomAdvanceOp::getOperationName())
+  if (!is<ir::RandomAdvanceOp>(advance))
     return std::nullopt;
   for (size_t i = 0; i < ours.size(); ++i) {
     const Node *node = ours[i];

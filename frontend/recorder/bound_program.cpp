@@ -35,7 +35,7 @@ public:
       const Target &target = bound_.passed[i].second;
       hand_out(target, passed[i]);
       for (TensorImpl *storage : written_by(target))
-        give(*storage, passed[i]);
+        give(*storage, passed[i].value);
     }
     for (const GradRef &leaf : bound_.dropped_gradients)
       leaf->grad = Tensor();
@@ -125,25 +125,15 @@ private:
     if (!invocation.launch(attempt, location_, Guard::kLock))
       return false;
     std::vector<Var> values; // live as long as the invocation
-    auto undo = record->undo.begin();
+    size_t next = 0;         // of record->undo
     for (size_t i = 0; i < bound_.targets.size(); ++i) {
       const Target &target = bound_.targets[i];
       Var value = new_value(target.type);
       invocation.publish(i, value.value.get());
       values.push_back(value);
       for (TensorImpl *storage : written_by(target)) {
-        if (!invocation.may_fail()) {
-          give(*storage, value);
-          continue;
-        }
-        // A value of the storage's own: it goes back, results do not.
-        Var mine = new_value(target.type);
-        mine.value->cell = value.value->cell;
-        ++mine.value->cell->owners;
-        mine.value->evaluation = value.value->evaluation;
-        undo->now = mine.value.get();
-        ++undo++->now->weak;
-        give(*storage, mine);
+        give(*storage, invocation.may_fail() ? settle_write(value.value.get(), record->undo[next++])
+                                             : value.value);
       }
       hand_out(target, value);
     }
@@ -159,9 +149,9 @@ private:
     return value->cell && value->handles == 1 && value->weak == 0 ? value : nullptr;
   }
 
-  static void give(TensorImpl &storage, const Var &value) {
+  static void give(TensorImpl &storage, ValueRef value) {
     forget_write(storage);
-    storage.var.value = value.value;
+    storage.var.value = std::move(value);
     ++storage.version;
   }
 

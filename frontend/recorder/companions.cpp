@@ -11,10 +11,6 @@ namespace {
 constexpr size_t kSearchedOps = 4096;
 constexpr size_t kSearchedOpsPerSliceOp = 4;
 
-bool advances_generator(const Node &node) {
-  return node.signature->name.getTypeID() == mlir::TypeID::get<ir::RandomAdvanceOp>();
-}
-
 } // namespace
 
 std::vector<Value *> companions(const Slice &slice, CutReason reason) {
@@ -37,7 +33,7 @@ std::vector<Value *> companions(const Slice &slice, CutReason reason) {
   for (Node *node = slice.nodes.front()->next; node && left > 0; node = node->next, --left) {
     if (node->claimed || node->tracer || node->lost || node->epoch == r.epoch)
       continue;
-    bool advances = advances_generator(*node);
+    bool advances = is<ir::RandomAdvanceOp>(node);
     if (!consumers && !advances)
       continue;
     bool reads = false;

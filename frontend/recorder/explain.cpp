@@ -101,8 +101,7 @@ void EvaluationRecord::finish(double run_ms, const absl::Status &status,
                    : runtime::has_kept_inputs(status) ? RunState::kFailed
                                                       : RunState::kFailedLate;
   if (status.ok())
-    for (Undo &each : undo)
-      freed.push_back(std::move(each.memory));
+    freed = let_go();
   state_.store(ended, std::memory_order_release);
   data.prepared_results = prepared.results;
   data.prepared_bytes = prepared.bytes;

@@ -20,7 +20,8 @@ enum class Guard {
 };
 
 // Evaluation, weft::jit and weft::Program all run programs through this class, so that donation,
-// aliases, accounts and undo are the same for each of them. Used under the recorder's lock.
+// aliases, accounts and what a failed run leaves are the same for each of them. Used under the
+// recorder's lock.
 class Invocation {
 public:
   // figures: what explain tells of the program (describe_program) and of how it was found.

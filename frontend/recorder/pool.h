@@ -71,13 +71,9 @@ private:
     ~Leaving() {
       UnderLock lock;
       Mine &mine = mine_;
-      if (mine.full)
-        share(std::exchange(mine.full, nullptr));
-      while (mine.free) {
-        Free *object = std::exchange(mine.free, mine.free->next);
-        object->next = nullptr;
-        share(object);
-      }
+      for (Free **batch : {&mine.full, &mine.free})
+        if (*batch)
+          share(std::exchange(*batch, nullptr));
       mine.count = 0;
     }
   };

@@ -20,7 +20,7 @@ struct ProgramKey {
     uint32_t type = 0;      // its type's id; its dtype and rank in the key of a structure
     bool donatable = false; // the program may write its results there
     bool stable = false;    // the program may prepare work on it (stability.h)
-    bool kept = false;      // a storage goes back to it when the run ends at a check (undo.h)
+    bool kept = false;      // a storage goes back to it when the run ends at a check
     bool operator==(const Leaf &) const = default;
   };
   // The last three are no slice's.

@@ -1,5 +1,10 @@
 // Locks, sessions, leaves, and the deaths of values and ops.
 #include <algorithm>
+#include <linux/membarrier.h>
+#include <mutex>
+#include <sys/syscall.h>
+#include <thread>
+#include <unistd.h>
 
 #include "dialects/weft/ir/HostTensor.h"
 #include "frontend/recorder/config_env.h"
@@ -53,7 +58,47 @@ RecorderMutex &recorder_mutex() {
 
 //===-- The lock ------------------------------------------------------------------------------===//
 
-void RecorderMutex::acquire_taken() {
+// Has each thread of the process pass a memory barrier. Whether it can: Linux since 4.14, if no
+// filter of system calls is in the way.
+static bool fence_all_threads() {
+  auto membarrier = [](int command) {
+    return syscall(SYS_membarrier, command, 0, 0) == 0;
+  };
+  return membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) ||
+         (membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) &&
+          membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED));
+}
+
+RecorderMutex::RecorderMutex() {
+  if (fence_all_threads())
+    return;
+  ending_.store(true, std::memory_order_relaxed);
+  state_.store(kFree, std::memory_order_release);
+}
+
+void RecorderMutex::end_reservation() {
+  static std::mutex ending; // of several threads one does it
+  std::lock_guard<std::mutex> lock(ending);
+  if (ending_.exchange(true, std::memory_order_relaxed))
+    return;
+  fence_all_threads();
+  while (inside_.load(std::memory_order_acquire))
+    std::this_thread::yield();
+  reserved_for_.store(this, std::memory_order_relaxed); // no thread's
+  release();
+}
+
+void RecorderMutex::acquire_shared() {
+  if (!ending_.load(std::memory_order_relaxed)) {
+    const void *nobody = nullptr;
+    if (reserved_for_.compare_exchange_strong(nobody, &depth_, std::memory_order_relaxed) &&
+        enter_reserved())
+      return;
+    end_reservation();
+  }
+  uint32_t expected = kFree;
+  if (state_.compare_exchange_strong(expected, kTaken, std::memory_order_acquire)) [[likely]]
+    return;
   // A look now and then: who records goes on for some calls, rather than have each of them move the
   // record from one processor's cache to the other's.
   auto is_mine = [this, look = 0]() mutable {

@@ -49,7 +49,7 @@ struct Recorder {
   Statistics statistics;
   std::deque<std::shared_ptr<EvaluationRecord>> evaluations;
   std::deque<std::shared_ptr<EvaluationRecord>>
-      unsettled; // in order of submission: what can be undone (undo.h)
+      unsettled; // in order of submission: runs whose writes may yet go back
 };
 
 extern std::atomic<Recorder *> the_recorder; // null until it is made

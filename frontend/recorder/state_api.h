@@ -10,7 +10,7 @@ namespace weft::recorder {
 // A view's cache lets go of a value; frees it when it was the last that knew it.
 void release_weak(Value *value);
 // The storage is about to be given the recorded or computed value in place: what it held is what it
-// goes back to (undo.h).
+// goes back to if the run fails.
 void note_write(TensorImpl &storage, Value *value);
 // It never goes back.
 void forget_write(TensorImpl &storage);

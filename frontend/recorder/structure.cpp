@@ -102,6 +102,18 @@ std::vector<IntPosition> int_positions(const Slice &slice) {
   return result;
 }
 
+bool computes_with_sizes(const Slice &slice) {
+  return std::any_of(slice.nodes.begin(), slice.nodes.end(),
+                     [](const Node *node) { return is<ir::ReduceMeanOp>(node); });
+}
+
+std::string describe(const Node *node) {
+  std::string text = node->signature->name.getStringRef().str();
+  if (node->line && !node->line->file.empty())
+    text += " (" + node->line->file + ":" + std::to_string(node->line->line) + ")";
+  return text;
+}
+
 std::string describe(const Slice &slice, const IntPosition &position) {
   const Node *node = slice.nodes[position.op];
   std::string what;
@@ -126,10 +138,7 @@ std::string describe(const Slice &slice, const IntPosition &position) {
     what = "the value of ";
     break;
   }
-  what += node->signature->name.getStringRef().str();
-  if (node->line && !node->line->file.empty())
-    what += " (" + node->line->file + ":" + std::to_string(node->line->line) + ")";
-  return what;
+  return what + describe(node);
 }
 
 } // namespace weft::recorder

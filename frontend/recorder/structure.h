@@ -36,6 +36,10 @@ struct StructureKey {
 };
 StructureKey structure_key(const Slice &slice);
 std::vector<IntPosition> int_positions(const Slice &slice);
+// Whether a program for many sizes needs them as numbers: a mean divides by how many there are.
+bool computes_with_sizes(const Slice &slice);
+// "weft.add (train.cpp:12)"
+std::string describe(const Node *node);
 // "dim 0 of operand 1 of weft.add (train.cpp:12)"
 std::string describe(const Slice &slice, const IntPosition &position);
 

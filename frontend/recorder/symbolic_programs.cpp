@@ -180,10 +180,8 @@ std::shared_ptr<SymbolicRequest> symbolic_request(const Slice &slice, const Stru
   if (family->refusals > 0)
     keep_nearest(observations, structure.ints, request->positions);
   observations.push_back(&structure.ints);
-  bool counts = std::any_of(slice.nodes.begin(), slice.nodes.end(), [](const Node *node) {
-    return node->signature->name.getStringRef() == ir::ReduceMeanOp::getOperationName();
-  });
-  if (!generalize(observations, request->positions, counts, request->general, data.not_symbolic))
+  if (!generalize(observations, request->positions, computes_with_sizes(slice), request->general,
+                  data.not_symbolic))
     return nullptr;
   std::vector<int64_t> scalars;
   request->general.matches(structure.ints, request->sizes, scalars);

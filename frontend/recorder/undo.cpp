@@ -117,8 +117,6 @@ bool is_unsettled(const Value *leaf) {
 }
 
 void prepare_undo(const Slice &slice, EvaluationRecord &record) {
-  record.may_fail =
-      slice.checks || std::any_of(slice.leaves.begin(), slice.leaves.end(), is_unsettled);
   if (!record.may_fail)
     return;
   for (Value *output : slice.outputs)
@@ -135,6 +133,16 @@ void prepare_undo(TensorImpl &storage, EvaluationRecord &record) {
   undo.before.hand_over();
   if (old->cell)
     undo.memory = old->cell->buffer;
+}
+
+ValueRef settle_write(Value *computed, Undo &undo) {
+  ValueRef own(new Value(computed->type));
+  own->cell = computed->cell;
+  ++own->cell->owners;
+  own->evaluation = computed->evaluation;
+  undo.now = own.get();
+  ++own->weak;
+  return own;
 }
 
 void settle_writes(const Slice &slice, std::span<Value *const> roots,
@@ -155,20 +163,16 @@ void settle_writes(const Slice &slice, std::span<Value *const> roots,
         output->writers->previous_writer = nullptr;
       if (!record->may_fail)
         continue;
-      // Of a value that others hold too, only the storage goes back.
-      Value *now = output;
-      if (!sole) {
-        now = new Value(output->type);
-        now->cell = output->cell;
-        ++now->cell->owners;
-        now->evaluation = output->evaluation;
-        storage->var.value = ValueRef(now);
-      }
       Undo &undo = record->undo[next++];
       before.hand_over();
       undo.before = std::move(before);
-      undo.now = now;
-      ++now->weak;
+      // Of a value that others hold too, only the storage goes back.
+      if (!sole) {
+        storage->var.value = settle_write(output, undo);
+        continue;
+      }
+      undo.now = output;
+      ++output->weak;
     }
   }
 }
@@ -186,6 +190,13 @@ void keep_unsettled(const std::shared_ptr<EvaluationRecord> &record) {
   });
   if (record->may_fail && !record->undo.empty())
     unsettled.push_back(record);
+}
+
+std::vector<std::shared_ptr<runtime::Buffer>> EvaluationRecord::let_go() {
+  std::vector<std::shared_ptr<runtime::Buffer>> memory;
+  for (Undo &each : undo)
+    memory.push_back(std::move(each.memory));
+  return memory;
 }
 
 //===-- Going back ----------------------------------------------------------------------------===//

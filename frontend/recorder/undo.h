@@ -20,7 +20,7 @@
 namespace weft::recorder {
 
 // Fills the record's `undo` for the storages behind the slice's outputs, where the run may fail;
-// before the launch.
+// before the launch, when everything is bound.
 void prepare_undo(const Slice &slice, EvaluationRecord &record);
 // For one storage of a program that is replayed: what it holds now.
 void prepare_undo(TensorImpl &storage, EvaluationRecord &record);
@@ -28,6 +28,9 @@ void prepare_undo(TensorImpl &storage, EvaluationRecord &record);
 // be. roots: how many further handles refer to an output while it is evaluated.
 void settle_writes(const Slice &slice, std::span<Value *const> roots,
                    const std::shared_ptr<EvaluationRecord> &record);
+// For one storage of a replayed program: the value that it gets, in the memory of `computed`. It is
+// the storage's own, since it goes back where results do not. undo: the storage's.
+ValueRef settle_write(Value *computed, Undo &undo);
 // Whether a run that reads the leaf may be skipped.
 bool is_unsettled(const Value *leaf);
 // Remembers a record with something to undo, and forgets those whose runs have succeeded.

@@ -29,11 +29,6 @@ TraceHooks *&trace_hooks() {
   return hooks;
 }
 
-uint64_t next_birth() {
-  static std::atomic<uint64_t> births{0};
-  return births.fetch_add(1, std::memory_order_relaxed);
-}
-
 namespace {
 
 void cache(TensorImpl &impl, Value *value) {
@@ -332,7 +327,9 @@ Tensor::Tensor(const Tensor &other) : impl_(other.impl_) {
 }
 
 Tensor::~Tensor() {
-  if (!impl_ || impl_->refs.fetch_sub(1, std::memory_order_acq_rel) != 1)
+  // Of the only handle nobody can make another meanwhile.
+  if (!impl_ || (impl_->refs.load(std::memory_order_acquire) != 1 &&
+                 impl_->refs.fetch_sub(1, std::memory_order_acq_rel) != 1))
     return;
   std::lock_guard<recorder::RecorderMutex> lock(recorder::recorder_mutex());
   delete impl_;

@@ -20,8 +20,11 @@ struct ViewStep {
   Shape starts, limits, steps; // kSlice
 };
 
-// Counts up.
-uint64_t next_birth();
+// Counts up. Under the recorder's lock.
+inline uint64_t next_birth() {
+  static uint64_t births = 0;
+  return births++;
+}
 
 // Handles are copied by any thread: refs is atomic. Everything else is touched under the recorder's
 // lock.
