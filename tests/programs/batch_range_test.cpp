@@ -1,7 +1,5 @@
 // Programs for a range of batch sizes, compiled ahead of time: what they compute at each size has
 // the bits of a process that runs that size, and what stands in a range's way is named.
-#include <dlfcn.h>
-
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -11,6 +9,7 @@
 
 #include "runtime/aot/weft_model.h"
 #include "runtime/core/dtype.h"
+#include "tests/programs/library.h"
 #include "tests/programs/process.h"
 #include "tests/support/errors.h"
 #include "weft/weft.h"
@@ -53,25 +52,6 @@ struct Characters : nn::Module {
   }
 };
 
-// The library, as a C program would use it.
-class Library {
-public:
-  explicit Library(const std::string &path) : handle_(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
-    EXPECT_NE(handle_, nullptr) << dlerror();
-  }
-  ~Library() {
-    if (handle_)
-      dlclose(handle_);
-  }
-  template <typename T> T *find(const char *name) const {
-    void *symbol = dlsym(handle_, name);
-    EXPECT_NE(symbol, nullptr) << name;
-    return reinterpret_cast<T *>(symbol);
-  }
-
-private:
-  void *handle_;
-};
 #define MODEL_FUNCTION(name) library.find<decltype(name)>(#name)
 
 class BatchRanges : public testing::Test {

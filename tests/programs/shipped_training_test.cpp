@@ -1,7 +1,5 @@
 // A whole training step, traced and compiled ahead of time: the executable and the library compute
 // what the process does, bit for bit, and keep what it keeps.
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -11,6 +9,7 @@
 
 #include "runtime/aot/weft_model.h"
 #include "runtime/core/dtype.h"
+#include "tests/programs/library.h"
 #include "tests/programs/process.h"
 #include "tests/support/errors.h"
 #include "weft/weft.h"
@@ -170,23 +169,6 @@ TEST_F(ShippedTraining, TheModelBeginsWithWhatTheProgramKeeps) {
   for (const char *name : {"/embedded", "/trainer", "/loaded"})
     expect_same_state(read_state(folder_ + name + "_after.safetensors"), program.state());
 }
-
-// The library, as a C program would use it.
-struct Library {
-  void *handle;
-  explicit Library(const std::string &path) : handle(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
-    EXPECT_NE(handle, nullptr) << dlerror();
-  }
-  ~Library() {
-    if (handle)
-      dlclose(handle);
-  }
-  template <typename T> T *find(const char *name) const {
-    void *symbol = dlsym(handle, name);
-    EXPECT_NE(symbol, nullptr) << name;
-    return reinterpret_cast<T *>(symbol);
-  }
-};
 
 TEST_F(ShippedTraining, ALibraryTrainsAndPredictsWithTheSameWeights) {
   manual_seed(6);
