@@ -6,6 +6,7 @@
 #include "frontend/recorder/invocation.h"
 #include "frontend/recorder/slice.h"
 #include "frontend/recorder/stability.h"
+#include "frontend/recorder/structure.h"
 #include "frontend/recorder/trace.h"
 #include "frontend/recorder/undo.h"
 #include "runtime/executable/run_failure.h"
@@ -34,6 +35,16 @@ double since(Clock::time_point start) {
               failure->file, failure->line);
 }
 
+// While a function is recorded its arguments have no memory: another thread has got hold of one.
+void refuse_placeholder(const Value *leaf, Location location) {
+  if (leaf->cell && !leaf->cell->buffer)
+    throw Error(ErrorKind::kState,
+                "another thread computes with an argument of a function while weft::jit or "
+                "weft::trace records it: the argument has no value yet; compute in the function's "
+                "own thread, or before the call",
+                CallerScope::resolve(location));
+}
+
 // False where it meets ops that another thread has claimed.
 bool collect_with_companions(std::span<Value *const> roots, CutReason reason, Slice &slice) {
   if (!collect(roots, slice))
@@ -50,6 +61,7 @@ bool collect_with_companions(std::span<Value *const> roots, CutReason reason, Sl
 void refuse_lost_leaves(const Slice &slice, std::span<Value *const> roots,
                         const EvaluateRequest &request) {
   for (Value *leaf : slice.leaves) {
+    refuse_placeholder(leaf, request.location);
     bool known = is_lost(leaf);
     ValueRef held(leaf);
     absl::Status status = loss_of(leaf);
@@ -59,6 +71,27 @@ void refuse_lost_leaves(const Slice &slice, std::span<Value *const> roots,
     if (collect_with_companions(roots, request.reason, now))
       drop_writes(now, /*all=*/!known);
     raise_run(status, leaf, request.location);
+  }
+}
+
+// What a function computed while it was recorded has no value afterwards, unless it returned it.
+void refuse_ended_recording(std::span<Value *const> roots, Location location) {
+  uint64_t epoch = ++recorder().epoch;
+  std::vector<Node *> nodes;
+  auto visit = [&](Value *value) {
+    if (value->node && std::exchange(value->node->epoch, epoch) != epoch)
+      nodes.push_back(value->node);
+  };
+  std::for_each(roots.begin(), roots.end(), visit);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i]->tracer == kEnded)
+      throw Error(ErrorKind::kState,
+                  describe(nodes[i]) +
+                      " was recorded inside a function that weft::jit or weft::trace has recorded: "
+                      "it has no value outside; return the tensor from the function, or write it "
+                      "in place with copy_",
+                  CallerScope::resolve(location));
+    std::for_each(nodes[i]->operands.begin(), nodes[i]->operands.end(), visit);
   }
 }
 
@@ -73,6 +106,7 @@ void submit(std::span<Value *const> roots, const EvaluateRequest &request) {
     auto start = Clock::now();
     Slice slice;
     if (!collect_with_companions(roots, request.reason, slice)) {
+      refuse_ended_recording(roots, request.location);
       wait_for_a_claim();
       continue;
     }
@@ -120,6 +154,7 @@ void check_leaf(Value *leaf, Location location) {
 const void *wait_for(Value *leaf, Location location) {
   if (leaf->is_scalar)
     return &leaf->bits;
+  refuse_placeholder(leaf, location);
   ValueRef held(leaf);
   if (std::shared_ptr<runtime::Buffer> buffer = leaf->cell->buffer; !buffer->is_written()) {
     RecorderMutex::Pause pause(recorder().mutex);

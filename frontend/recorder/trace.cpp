@@ -22,15 +22,25 @@ struct Trace : TraceHooks {
 
   Trace(const char *what, Recording &recording) : what(what), recording(recording) {
     static uint32_t traces = 0; // under the recorder's lock
-    tracer = recording.tracer = ++traces;
+    tracer = recording.tracer.number = ++traces;
+    recording.first = recorder().next_number;
+  }
+
+  // What another thread records meanwhile is none of the function's: it is computed, and read as
+  // what was there before.
+  bool is_own(const TensorImpl &storage) const {
+    const Value *value = storage.var.value.get();
+    return storage.born >= first_storage &&
+           !(value && value->node && value->node->tracer != tracer);
   }
 
   std::optional<size_t> touch(TensorImpl *storage) {
-    if (storage->born >= first_storage)
+    auto known = storages.find(storage);
+    if (known != storages.end())
+      return known->second;
+    if (is_own(*storage))
       return std::nullopt;
-    auto [it, fresh] = storages.try_emplace(storage, recording.storages.size());
-    if (!fresh)
-      return it->second;
+    size_t touching = storages.emplace(storage, recording.storages.size()).first->second;
     storage->refs.fetch_add(1, std::memory_order_relaxed);
     TouchedStorage &touched = recording.storages.emplace_back();
     touched.tensor = Tensor(storage);
@@ -46,9 +56,9 @@ struct Trace : TraceHooks {
     storages_before.push_back(storage->var);
     written.push_back(false);
     touched.stand_in = storage->var.value = stand_in_for(storage->var.value.get());
-    recording.storage_of.emplace(touched.stand_in.get(), it->second);
+    recording.storage_of.emplace(touched.stand_in.get(), touching);
     ++storage->version; // values of views that were computed before are none of the stand-in's
-    return it->second;
+    return touching;
   }
 
   void on_read(TensorImpl *storage) override {
@@ -163,7 +173,9 @@ void collect_slice(Recording &recording) {
     root(touched.written);
   for (const TouchedGradient &touched : recording.gradients)
     root(touched.value);
-  collect(roots, recording.slice, recording.tracer);
+  if (!collect(roots, recording.slice, recording.tracer.number))
+    fail(ErrorKind::kState, "the function reads a value that another thread records meanwhile: "
+                            "compute it there, with eval(), or before the call");
   std::unordered_set<Value *> known(roots.begin(), roots.end());
   for (Value *output : recording.slice.outputs)
     if (!known.count(output))
@@ -177,7 +189,7 @@ void collect_slice(Recording &recording) {
 } // namespace
 
 Recording::~Recording() {
-  if (tracer == 0)
+  if (tracer.number == 0)
     return;
   std::lock_guard<RecorderMutex> lock(recorder_mutex());
   slice = Slice();
@@ -186,6 +198,10 @@ Recording::~Recording() {
   outputs.clear();
   storages.clear();
   gradients.clear();
+  // A handle of the user's may have been given a result: it keeps an op that nobody computes.
+  for (Node *node = recorder().last; node && node->number >= first; node = node->previous)
+    if (node->tracer == tracer.number)
+      node->tracer = kEnded;
   end_claim(); // threads may wait for one of these ops to go
 }
 

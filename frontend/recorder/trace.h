@@ -56,8 +56,13 @@ struct Recording {
   bool reads_argument_gradient = false;
   std::vector<std::pair<std::shared_ptr<const bool>, bool>> flags; // depend_on()
   std::shared_ptr<const void> result_shape;
-  Slice slice;         // of everything above
-  uint32_t tracer = 0; // Node::tracer of its ops
+  Slice slice; // of everything above
+  struct Tracer {
+    uint32_t number = 0; // Node::tracer of its ops; 0 when it was moved from
+    Tracer() = default;
+    Tracer(Tracer &&other) noexcept : number(std::exchange(other.number, 0)) {}
+  } tracer;
+  uint64_t first = 0; // Node::number: its ops have this one or a higher one
 };
 
 // What stands for an argument while the function is recorded.

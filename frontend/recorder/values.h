@@ -279,6 +279,9 @@ struct Var {
 // Everything about an op but its operands: name, properties, types. One object for each in use.
 struct Signature;
 
+// Node::tracer of what is left of a recording that has ended.
+inline constexpr uint32_t kEnded = ~uint32_t(0);
+
 // One recorded op.
 struct Node : Pooled<Node> {
   Signature *signature = nullptr;
@@ -287,7 +290,8 @@ struct Node : Pooled<Node> {
   uint64_t epoch = 0;  // of the last walk that saw it
   uint32_t live_results = 0;
   bool claimed = false;
-  uint32_t tracer = 0;   // the recording of a function that alone may use it; 0 for none
+  uint32_t tracer = 0;   // the recording of a function that alone may use it; 0 for none, kEnded
+                         // after that: nobody may
   bool may_fail = false; // it checks indices, or reads what recorded ops that do compute
   bool lost = false;     // it reads, maybe through others, what a failed run has lost
   InlineVector<Value *, 3> operands;         // each counts as a use

@@ -1,6 +1,8 @@
 // What weft::jit, weft::trace and a program mean: what the plain call means. Each test fails where
 // a write, an alias or a gradient gets lost on the way.
+#include <functional>
 #include <map>
+#include <thread>
 
 #include "tests/support/errors.h"
 #include "weft/weft.h"
@@ -289,6 +291,78 @@ TEST(JitCalls, MayReturnNothing) {
   f(ones({3}));
   f(ones({3}));
   EXPECT_EQ(count.item<float>(), 6.f);
+}
+
+// What a function leaves in a handle of its caller's has no value: whoever reads it is told so, at
+// once, and everything else goes on.
+TEST(JitCalls, LeaveNothingInHandlesFromOutside) {
+  auto expect_refused = [](const Tensor &left) {
+    for (const auto &read : std::vector<std::function<void()>>{
+             [&] { values(left); }, [&] { (left + 1).eval(); }, [&] { eval({left, ones({3})}); }})
+      try {
+        read();
+        ADD_FAILURE() << "read";
+      } catch (const Error &error) {
+        EXPECT_EQ(error.kind(), ErrorKind::kState);
+        EXPECT_NE(std::string(error.what()).find("return the tensor from the function"),
+                  std::string::npos)
+            << error.what();
+      }
+  };
+  Tensor left;
+  auto f = jit([&](const Tensor &x) {
+    left = x + 1;
+    return x * 2.0;
+  });
+  EXPECT_EQ(values(f(ones({3}))), Floats({2, 2, 2}));
+  expect_refused(left);
+  EXPECT_EQ(values(f(full({3}, 2.f))), Floats({4, 4, 4}));
+
+  auto same = jit([&](const Tensor &x) {
+    left = x + 1;
+    return left;
+  });
+  Tensor result = same(ones({3}));
+  EXPECT_EQ(values(result), Floats({2, 2, 2}));
+  expect_refused(left);
+
+  std::vector<Tensor> kept;
+  Program program = trace(
+      [&](const Tensor &x) {
+        kept.push_back(x * 2.0);
+        return x;
+      },
+      {ones({3})});
+  expect_refused(kept[0]);
+  EXPECT_EQ(values(program.run({ones({3})})[0]), Floats({1, 1, 1}));
+}
+
+// A thread that the function starts is not recorded: what it makes is read as a captured tensor is.
+TEST(JitCalls, ReadWhatAnotherThreadRecordsMeanwhile) {
+  Tensor x = ones({3});
+  for (bool of_the_argument : {false, true}) {
+    auto function = [&](const Tensor &y) {
+      Tensor made;
+      std::thread([&] { made = (of_the_argument ? x : ones({3})) * 3.0; }).join();
+      return y + made;
+    };
+    auto f = jit(function);
+    EXPECT_EQ(values(f(x)), Floats({4, 4, 4}));
+    EXPECT_EQ(values(f(x + 1)), Floats({5, 5, 5}));
+    Program program = trace(function, {x});
+    EXPECT_EQ(values(program.run({x})[0]), Floats({4, 4, 4}));
+  }
+}
+
+// The placeholder of an argument has no value that another thread could compute with.
+TEST(JitCalls, RefuseAnotherThreadsWorkOnAnArgument) {
+  auto f = jit([&](const Tensor &x) {
+    Tensor made;
+    std::thread([&] { made = x * 3.0; }).join();
+    return x + made;
+  });
+  EXPECT_THROW(f(ones({3})), Error);
+  EXPECT_EQ(values(ones({3}) + 1), Floats({2, 2, 2}));
 }
 
 // A model with an optimizer that keeps moments and counts, dropout, and statistics of a norm.
