@@ -248,6 +248,9 @@ Tensor masked_fill(const Tensor &x, const Tensor &mask, TensorArg value, Locatio
   if (broadcast_shape(var.dims(), m.dims(), "x", "mask") != var.dims())
     fail(ErrorKind::kShape, "mask has shape " + to_string(m.dims()) +
                                 ", which does not fit into x of shape " + to_string(var.dims()));
+  if (broadcast_shape(var.dims(), fill.dims(), "x", "value") != var.dims())
+    fail(ErrorKind::kShape, "value has shape " + to_string(fill.dims()) +
+                                ", which does not fit into x of shape " + to_string(var.dims()));
   return wrap(emit_select(broadcast(m, var.dims()), broadcast(fill, var.dims()), var));
 }
 

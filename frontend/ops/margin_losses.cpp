@@ -135,8 +135,17 @@ Tensor binary_cross_entropy(const Tensor &x, const Tensor &target, Reduction red
   Session session("binary_cross_entropy", location);
   want_equal(x, "x", target, "target");
   Tensor a = computed(x, "x"), t = computed(target, "target");
+  // At least -100. Its derivative is that of log where y (1 - y) >= 1e-12, and finite elsewhere, as
+  // PyTorch's: (1 - y) / max(y (1 - y), 1e-12). So the difference, which is 0, has the history.
   auto bounded = [](const Tensor &y) {
-    return clamp(log(y), -100.0);
+    Tensor value = clamp(log(y), -100.0);
+    if (!y.requires_grad())
+      return value;
+    constexpr double kLeast = 1e-12;
+    Tensor known = y.detach(), positive = maximum(known, kLeast);
+    Tensor slope = (1 - known) / maximum(known * (1 - known), kLeast) * positive;
+    Tensor smooth = log(y + (positive - known)) * slope;
+    return value.detach() + (smooth - smooth.detach());
   };
   return reduced(-(t * bounded(a) + (1 - t) * bounded(1 - a)), reduction, x.dtype());
 }

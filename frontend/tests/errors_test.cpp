@@ -108,6 +108,10 @@ TEST(Errors, ValuesThatDoNotFit) {
        ErrorKind::kValue,
        {"masked_fill", "1e+10", "int32"},
        [] { zeros({2}, int32).masked_fill(ones({2}, boolean), 1e10); }},
+      {"masked_fill's shape",
+       ErrorKind::kShape,
+       {"masked_fill", "value", "[4, 3]", "[2, 3]"},
+       [] { ones({2, 3}).masked_fill(ones({2, 3}, boolean), ones({4, 3})); }},
   });
   EXPECT_EQ(full({1}, 255, uint8).item<int64_t>(), 255);
   EXPECT_EQ(full({1}, -1, uint8).item<int64_t>(), 255); // as PyTorch

@@ -275,6 +275,27 @@ TEST(Losses, NothingComesOfAnImprobableClass) {
     EXPECT_TRUE(std::isfinite(value));
 }
 
+// PyTorch's: (x - target) / max(x (1 - x), 1e-12), and the derivative of that.
+TEST(Losses, ProbabilitiesOfZeroAndOneHaveGradients) {
+  Tensor target = tensor({0.f, 1.f, 1.f, 0.f, 1.f});
+  Tensor x = tensor({0.f, 1.f, 0.f, 1.f, 0.25f}).set_requires_grad();
+  Tensor loss = binary_cross_entropy(x, target, Reduction::kNone);
+  EXPECT_EQ(loss.detach().slice(0, 0, 4).to_vector<float>(), (std::vector<float>{0, 0, 100, 100}));
+  Tensor first = grad({loss.sum()}, {x}, {.create_graph = true})[0];
+  std::vector<float> values = first.detach().to_vector<float>();
+  EXPECT_EQ(values[0], 0);
+  EXPECT_EQ(values[1], 0);
+  EXPECT_FLOAT_EQ(values[2], -1e12f);
+  EXPECT_FLOAT_EQ(values[3], 1e12f);
+  EXPECT_FLOAT_EQ(values[4], -4);
+  EXPECT_FLOAT_EQ(grad({first.sum()}, {x})[0].to_vector<float>()[4], 16);
+
+  // Of a sigmoid that is 0 or 1 in float32.
+  Tensor z = tensor({-200.f, 200.f}).set_requires_grad();
+  binary_cross_entropy(sigmoid(z), tensor({0.f, 1.f})).backward();
+  EXPECT_EQ(z.grad().to_vector<float>(), (std::vector<float>{0, 0}));
+}
+
 TEST(Losses, Errors) {
   EXPECT_NE(
       message_of([] { huber_loss(zeros({2}), zeros({2}), 0); }, ErrorKind::kValue).find("delta"),
