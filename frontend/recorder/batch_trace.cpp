@@ -132,7 +132,8 @@ void BatchTrace::expect_same_ops(const Recording &other, int64_t size) const {
     };
     refuse("the function records " + what(ours) + " at a size of " + std::to_string(high_) +
            ", and " + what(theirs) + " at " + std::to_string(size) +
-           "; it must record the same ops at every size");
+           "; it must record the same ops at every size" +
+           (size == 1 ? ", and may do so in a range from 2 on" : ""));
   }
   if (recording_->outputs.size() != other.outputs.size())
     refuse("the function gives " + std::to_string(recording_->outputs.size()) +
