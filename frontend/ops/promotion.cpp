@@ -191,6 +191,9 @@ Operands promote(const TensorArg &x, const TensorArg &y, bool floating, uint32_t
       x.tensor()->impl()->type == y.tensor()->impl()->type)
     dtype = x.tensor()->impl()->type->dtype; // the usual case
   else {
+    for (auto [arg, name] : {std::pair(&x, "x"), std::pair(&y, "y")})
+      if (arg->tensor())
+        checked(*arg->tensor(), name);
     const TensorArg args[] = {x, y};
     dtype = result_type(args);
   }

@@ -77,6 +77,9 @@ Signature *make_signature(ArrayRef<const Var *> operands, ArrayRef<const TypeInf
         given += (given.empty() ? "" : ", ") + describe(*operand);
       if (message.empty())
         message = "the operands do not fit";
+      // The call has said its name.
+      if (std::string name = Op::getOperationName().str() + ": "; message.starts_with(name))
+        message.erase(0, name.size());
       fail(kind, message + " (given " + given + ")");
     }
   }

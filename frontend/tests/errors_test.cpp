@@ -225,6 +225,13 @@ TEST(Errors, Assignments) {
   EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{5, 6, 7, 5, 6, 7}));
 }
 
+TEST(Errors, UndefinedOperandsAreNamed) {
+  expect_refused({
+      {"first", ErrorKind::kState, {"add: ", "'x' is an undefined"}, [] { Tensor() + ones({2}); }},
+      {"second", ErrorKind::kState, {"add: ", "'y' is an undefined"}, [] { ones({2}) + Tensor(); }},
+  });
+}
+
 TEST(Errors, Windows) {
   expect_refused({
       {"kernel",
@@ -233,7 +240,7 @@ TEST(Errors, Windows) {
        [] { conv2d(image(), ones({3, 2, 7, 7})); }},
       {"channels",
        ErrorKind::kShape,
-       {"conv2d", "[1, 2, 5, 6]", "[3, 4, 3, 3]"},
+       {"conv2d: input is", "[1, 2, 5, 6]", "[3, 4, 3, 3]"},
        [] { conv2d(image(), ones({3, 4, 3, 3})); }},
       {"stride",
        ErrorKind::kShape,
