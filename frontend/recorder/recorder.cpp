@@ -1,5 +1,6 @@
 // Locks, sessions, leaves, and the deaths of values and ops.
 #include <algorithm>
+#include <chrono>
 #include <linux/membarrier.h>
 #include <mutex>
 #include <sys/syscall.h>
@@ -81,7 +82,9 @@ void RecorderMutex::end_reservation() {
   std::lock_guard<std::mutex> lock(ending);
   if (ending_.exchange(true, std::memory_order_relaxed))
     return;
-  fence_all_threads();
+  // A filter of system calls may have come since: any store is seen long before that.
+  if (!fence_all_threads())
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   while (inside_.load(std::memory_order_acquire))
     std::this_thread::yield();
   reserved_for_.store(this, std::memory_order_relaxed); // no thread's
