@@ -11,8 +11,8 @@ namespace weft::recorder {
 // short a time would be woken by each owner in turn: so a thread that finds it taken spins first.
 //
 // Most programs record on one thread. So the first thread that takes the mutex reserves it: from
-// then on it enters and leaves by stores alone, which cost a tenth of an atomic exchange. The first
-// other thread ends the reservation for good (end_reservation).
+// then on it enters and leaves by stores alone, without the two atomic exchanges that a call would
+// pay for. The first other thread ends the reservation for good (end_reservation).
 class RecorderMutex {
 public:
   RecorderMutex();
