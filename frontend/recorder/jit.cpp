@@ -67,10 +67,12 @@ bool fits(const Replay &replay) {
 // Whether each of its elements is an element of memory that nobody else refers to, as those of
 // results are.
 bool is_of_its_own(const Tensor &tensor) {
-  for (const TensorImpl *impl = tensor.impl(); impl; impl = impl->base.impl()) {
+  for (const TensorImpl *impl = tensor.impl(); impl; impl = impl->view->base.impl()) {
     if (impl->refs.load(std::memory_order_relaxed) > 1)
       return false;
-    for (const ViewStep &step : impl->steps)
+    if (!impl->is_view())
+      return true;
+    for (const ViewStep &step : impl->view->steps)
       if (step.kind == ViewStep::Kind::kBroadcast)
         return false;
   }

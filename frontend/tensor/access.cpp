@@ -107,7 +107,7 @@ const void *Tensor::data_bytes(Location location) const {
   TensorImpl *impl = checked(*this, "self");
   Var x = evaluated(*this, CutReason::kValue, location);
   if (impl->is_view())
-    impl->pinned = x.value;
+    impl->view->pinned = x.value;
   return wait_for(x.value.get(), location);
 }
 

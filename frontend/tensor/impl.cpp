@@ -31,10 +31,10 @@ TraceHooks *&trace_hooks() {
 
 namespace {
 
-void cache(TensorImpl &impl, Value *value) {
+void cache(View &view, Value *value) {
   if (value)
     ++value->weak;
-  if (Value *old = std::exchange(impl.cached, value))
+  if (Value *old = std::exchange(view.cached, value))
     release_weak(old);
 }
 
@@ -104,9 +104,11 @@ void add_step(std::vector<ViewStep> &steps, ViewStep step, const Shape &before) 
 
 } // namespace
 
+View::~View() {
+  cache(*this, nullptr);
+}
+
 TensorImpl::~TensorImpl() {
-  if (cached)
-    cache(*this, nullptr);
   if (before)
     forget_write(*this);
 }
@@ -143,40 +145,41 @@ Var read(const Tensor &tensor, const char *argument) {
     }
     return x;
   }
+  View &view = *impl->view;
   TensorImpl *storage = impl->storage();
-  Var from = read(impl->base, argument);
-  if (impl->detached)
+  Var from = read(view.base, argument);
+  if (view.detached)
     from = from.without_history();
   bool wants_history = static_cast<bool>(from.grad) && grad_mode();
   // The history outlives the value, which goes when it was computed and nobody holds it: whatever
   // was made of this view before leads to the same node as what is made of it now.
-  if (impl->cached_version != storage->version) {
-    cache(*impl, nullptr);
-    impl->cached_history = impl->cached_base = GradEdge();
+  if (view.cached_version != storage->version) {
+    cache(view, nullptr);
+    view.cached_history = view.cached_base = GradEdge();
   }
   bool same_base =
-      impl->cached_base.node.get() == from.grad.get() && impl->cached_base.index == from.grad_index;
+      view.cached_base.node.get() == from.grad.get() && view.cached_base.index == from.grad_index;
   if (wants_history && !same_base)
-    impl->cached_history = GradEdge();
+    view.cached_history = GradEdge();
   bool alive =
-      impl->cached && !impl->cached->gone() && !impl->cached->withdrawn && !is_lost(impl->cached);
+      view.cached && !view.cached->gone() && !view.cached->withdrawn && !is_lost(view.cached);
   Var x;
-  if (alive && (!wants_history || impl->cached_history.node)) {
-    x.value = ValueRef(impl->cached);
+  if (alive && (!wants_history || view.cached_history.node)) {
+    x.value = ValueRef(view.cached);
   } else {
-    x = wants_history && impl->cached_history.node ? from.without_history() : from;
-    for (const ViewStep &step : impl->steps)
+    x = wants_history && view.cached_history.node ? from.without_history() : from;
+    for (const ViewStep &step : view.steps)
       x = apply(step, x);
-    cache(*impl, x.value.get());
-    impl->cached_version = storage->version;
+    cache(view, x.value.get());
+    view.cached_version = storage->version;
     if (x.grad) {
-      impl->cached_history = GradEdge{x.grad, x.grad_index};
-      impl->cached_base = GradEdge{from.grad, from.grad_index};
+      view.cached_history = GradEdge{x.grad, x.grad_index};
+      view.cached_base = GradEdge{from.grad, from.grad_index};
     }
   }
   if (wants_history) {
-    x.grad = impl->cached_history.node;
-    x.grad_index = impl->cached_history.index;
+    x.grad = view.cached_history.node;
+    x.grad_index = view.cached_history.index;
   }
   if (impl->leaf) {
     x.grad = impl->leaf;
@@ -193,16 +196,17 @@ void write(const Tensor &tensor, Var value) {
   bool keep_history = grad_mode();
   // Down the views to the storage: each level's new value comes from what its view was given.
   while (impl->is_view()) {
-    if (impl->detached)
+    View &view = *impl->view;
+    if (view.detached)
       keep_history = false;
-    std::vector<Var> path{read(impl->base, "self")};
+    std::vector<Var> path{read(view.base, "self")};
     if (!keep_history)
       path[0] = path[0].without_history();
-    for (size_t i = 0; i + 1 < impl->steps.size(); ++i)
-      path.push_back(apply(impl->steps[i], path.back()));
-    for (size_t i = impl->steps.size(); i-- > 0;)
-      value = put(impl->steps[i], path[i], value);
-    impl = impl->base.impl();
+    for (size_t i = 0; i + 1 < view.steps.size(); ++i)
+      path.push_back(apply(view.steps[i], path.back()));
+    for (size_t i = view.steps.size(); i-- > 0;)
+      value = put(view.steps[i], path[i], value);
+    impl = view.base.impl();
     if (impl->leaf && keep_history)
       fail(ErrorKind::kState, "a view of a leaf tensor that requires grad cannot be written in "
                               "place while history is kept; do it under weft::NoGrad");
@@ -246,38 +250,40 @@ Tensor wrap(Var var) {
 
 Tensor make_view(const Tensor &tensor, ViewStep step) {
   TensorImpl *from = checked(tensor, "self");
+  auto view = std::make_unique<View>();
   auto *impl = new TensorImpl;
-  Tensor view(impl);
+  Tensor result(impl);
   impl->type = type_info(from->type->dtype, step.dims);
   if (from->is_view() && !from->leaf) {
-    impl->base = from->base;
-    impl->steps = from->steps;
-    impl->detached = from->detached;
+    view->base = from->view->base;
+    view->steps = from->view->steps;
+    view->detached = from->view->detached;
   } else {
-    impl->base = tensor;
+    view->base = tensor;
   }
   // Born while no history was kept: it has none, whatever its base has.
-  impl->detached = impl->detached || !grad_mode();
-  add_step(impl->steps, std::move(step), from->type->dims);
-  note_assignable(view);
-  return view;
+  view->detached = view->detached || !grad_mode();
+  add_step(view->steps, std::move(step), from->type->dims);
+  impl->view = std::move(view);
+  note_assignable(result);
+  return result;
 }
 
 Tensor make_detached(const Tensor &tensor) {
   TensorImpl *from = checked(tensor, "self");
-  auto *impl = new TensorImpl;
-  Tensor view(impl);
-  impl->type = from->type;
-  impl->detached = true;
+  auto view = std::make_unique<View>();
+  view->detached = true;
   // History ends here anyway, so hang it on the storage itself: chains of detached handles stay
   // flat.
-  Tensor base = tensor;
-  while (base.impl()->is_view()) {
-    impl->steps.insert(impl->steps.begin(), base.impl()->steps.begin(), base.impl()->steps.end());
-    base = Tensor(base.impl()->base);
+  view->base = tensor;
+  while (const View *outer = view->base.impl()->view.get()) {
+    view->steps.insert(view->steps.begin(), outer->steps.begin(), outer->steps.end());
+    view->base = Tensor(outer->base);
   }
-  impl->base = base;
-  return view;
+  auto *impl = new TensorImpl;
+  impl->type = from->type;
+  impl->view = std::move(view);
+  return Tensor(impl);
 }
 
 int64_t normalize_dim(int64_t dim, int64_t rank, const char *argument) {

@@ -26,11 +26,31 @@ inline uint64_t next_birth() {
   return births++;
 }
 
+// What a view has and a storage has not. Under the recorder's lock.
+struct View : Pooled<View> {
+  // `steps` lead from the base to the view. `detached`: without the base's history.
+  Tensor base;
+  std::vector<ViewStep> steps;
+  bool detached = false;
+  // The view's value when the base had this version. Without a handle of its own, so that a view
+  // does not become an output of a slice only because it exists; `pinned` holds it once its memory
+  // was handed out.
+  Value *cached = nullptr;
+  GradEdge cached_history;
+  GradEdge cached_base; // the base's history that it goes on from
+  uint64_t cached_version = 0;
+  ValueRef pinned;
+
+  ~View();
+};
+
 // Handles are copied by any thread: refs is atomic. Everything else is touched under the recorder's
 // lock.
 class TensorImpl : public Pooled<TensorImpl> {
 public:
   std::atomic<uint32_t> refs{1};
+  bool picked = false; // what index() with tensors made: a copy, into which an assignment would be
+                       // lost
   TypeRef type;
   uint64_t born =
       next_birth(); // when, among all handles' targets: a trace tells what was there before it
@@ -43,20 +63,8 @@ public:
   Before before;
   TensorImpl *previous_writer = nullptr, *next_writer = nullptr;
 
-  // A view (base is defined): `steps` away from the base. `detached`: without the base's history.
-  Tensor base;
-  std::vector<ViewStep> steps;
-  bool detached = false;
-  bool picked =
-      false; // what index() with tensors made: a copy, into which an assignment would be lost
-  // The view's value when the base had this version. Without a handle of its own, so that a view
-  // does not become an output of a slice only because it exists; `pinned` holds it once its memory
-  // was handed out.
-  Value *cached = nullptr;
-  GradEdge cached_history;
-  GradEdge cached_base; // the base's history that it goes on from
-  uint64_t cached_version = 0;
-  ValueRef pinned;
+  // Null for a storage.
+  std::unique_ptr<View> view;
 
   // Where gradients add up, for a tensor that requires them itself.
   GradRef leaf;
@@ -67,13 +75,13 @@ public:
 
   ~TensorImpl();
   bool is_view() const {
-    return base.defined();
+    return view != nullptr;
   }
   // The impl that holds the storage.
   TensorImpl *storage() {
     TensorImpl *impl = this;
     while (impl->is_view())
-      impl = impl->base.impl();
+      impl = impl->view->base.impl();
     return impl;
   }
 };

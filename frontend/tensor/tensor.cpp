@@ -60,12 +60,12 @@ uint64_t Tensor::version() const {
 
 bool Tensor::requires_grad() const {
   Session session("requires_grad", Location::current());
-  for (TensorImpl *impl = checked(*this, "self");; impl = impl->base.impl()) {
+  for (TensorImpl *impl = checked(*this, "self");; impl = impl->view->base.impl()) {
     if (impl->leaf)
       return true;
     if (!impl->is_view())
       return static_cast<bool>(impl->var.grad);
-    if (impl->detached)
+    if (impl->view->detached)
       return false;
   }
 }
