@@ -129,7 +129,7 @@ public:
       add_bands(pending);
       add_products(pending);
       if (restricted_ && wanted_.count(node))
-        found_[node] = pending.cotangents;
+        found_[node].assign(pending.cotangents.begin(), pending.cotangents.end());
       if (node->is_leaf()) {
         if (!restricted_)
           add_to_leaf(*node, pending.cotangents[0]);
@@ -149,9 +149,10 @@ public:
             {*band, edge.index, GradRef(node), std::move(pending.cotangents[0])});
       } else {
         std::optional<uint32_t> later;
-        if (leave_product(*node, pending.cotangents))
+        if (leave_product(*node, pending.cotangents[0]))
           later = 1;
-        std::vector<Var> gradients = differentiate(*node, pending.cotangents, create_graph_, later);
+        std::vector<Var> gradients = differentiate(
+            *node, {pending.cotangents.begin(), pending.cotangents.size()}, create_graph_, later);
         for (uint32_t i = 0; i < node->edges.size(); ++i) {
           const GradEdge &edge = node->edges[i];
           if (edge.node && gradients[i])
@@ -193,7 +194,7 @@ private:
   };
   struct Pending {
     GradRef node; // keeps it
-    std::vector<Var> cotangents;
+    InlineVector<Var, 1> cotangents;
     std::vector<Piece> pieces;
     uint32_t product_count = 0;
     std::vector<Product> products; // the last step first
@@ -301,7 +302,7 @@ private:
 
   // True where the node is one of many products by the same y, whose gradient waits for all of
   // them.
-  bool leave_product(const GradNode &node, const std::vector<Var> &cotangents) {
+  bool leave_product(const GradNode &node, const Var &cotangent) {
     if (node.edges.size() != 2 || !node.edges[1].node || !node.operands[0])
       return false;
     std::optional<RowProduct> product = row_product_of(node, kFewRows);
@@ -312,7 +313,7 @@ private:
       return false;
     Var x{node.operands[0], node.edges[0].node, node.edges[0].index};
     of_y.products.push_back({node.edges[1].index, product->transpose_y,
-                             create_graph_ ? x : x.without_history(), cotangents[0]});
+                             create_graph_ ? x : x.without_history(), cotangent});
     return true;
   }
 

@@ -51,7 +51,10 @@ Tensor Tensor::index(std::span<const Index> indices, Location location) const {
                                 std::to_string(type.ndim()) + " dimensions, " +
                                 weft::to_string(type.dims));
   ViewStep step{ViewStep::Kind::kSlice, {}, {}, {}, {}, {}};
+  for (Shape *each : {&step.starts, &step.limits, &step.steps, &step.dims})
+    each->reserve(type.dims.size());
   Shape result;
+  result.reserve(type.dims.size());
   bool cuts = false;
   int64_t dim = 0;
   auto take = [&](int64_t start, int64_t limit, int64_t stride, int64_t count) {
