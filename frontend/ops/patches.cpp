@@ -175,8 +175,11 @@ Tensor grid_sample(const Tensor &x, const Tensor &grid, GridSampleOptions option
   };
   Tensor result;
   if (options.mode == Resize::kNearest) {
-    Tensor y = round(row), c = round(column);
-    result = read_at(y, c, ones_like(y));
+    Tensor y = round(row), c = round(column), weight = ones_like(y);
+    // The result does not change where the grid does a little: its derivative by the grid is 0.
+    if (places.grad)
+      weight = weight + 0.0 * (row + column);
+    result = read_at(y, c, weight);
   } else {
     Tensor y = floor(row).detach(), c = floor(column).detach(), below = row - y, right = column - c;
     result = read_at(y, c, (1 - below) * (1 - right)) + read_at(y, c + 1, (1 - below) * right) +

@@ -128,9 +128,16 @@ Tensor arange(Scalar start, Scalar stop, Scalar step, std::optional<DType> dtype
   double span = (stop.as_double() - start.as_double()) / step.as_double();
   if (step.as_double() == 0 || !std::isfinite(span))
     fail(ErrorKind::kValue, "start, stop and step must be finite, and step must not be 0");
+  if (span < 0) {
+    auto text = [](const Scalar &x) {
+      return x.dtype == DType::kFloat64 ? std::to_string(x.as_double()) : std::to_string(x.i);
+    };
+    fail(ErrorKind::kValue, "a step of " + text(step) + " does not lead from " + text(start) +
+                                " to " + text(stop));
+  }
   int64_t count = 0;
   if (floating)
-    count = span <= 0 ? 0 : static_cast<int64_t>(std::ceil(span));
+    count = span == 0 ? 0 : static_cast<int64_t>(std::ceil(span));
   else if (step.i > 0 ? start.i < stop.i : start.i > stop.i) {
     // In numbers that hold the distance of any two int64s, which doubles round.
     __int128 distance = __int128(stop.i) - start.i, by = step.i;

@@ -167,7 +167,6 @@ TEST(IntegerScalars, RangesThatDoublesRound) {
   EXPECT_EQ(arange(far, far + 3).size(), 3);
   EXPECT_EQ(arange(far + 3, far, -2).to_vector<int64_t>(), (Ints{far + 3, far + 1}));
   EXPECT_EQ(arange(5, 5).size(), 0);
-  EXPECT_EQ(arange(5, 2).size(), 0);
   EXPECT_EQ(arange(0, 7, 3).to_vector<int64_t>(), (Ints{0, 3, 6}));
   EXPECT_EQ(arange(7, 0, -7).to_vector<int64_t>(), (Ints{7}));
 }

@@ -125,6 +125,13 @@ TEST(Numbers, IntegersAndDTypes) {
             (Ints{3, 3, 3, 3}));
 }
 
+TEST(Numbers, TheNearestPixelDoesNotDependOnTheGrid) {
+  Tensor x = rand({1, 2, 4, 4}), grid = rand({1, 3, 3, 2}).set_requires_grad(true);
+  grid_sample(x, grid, {.mode = Resize::kNearest}).sum().backward();
+  EXPECT_EQ(grid.grad().to_vector<float>(), Floats(18, 0));
+  EXPECT_EQ(arange(5, 5, -1).shape(), (Shape{0}));
+}
+
 TEST(Numbers, PReLULearnsItsSlope) {
   nn::PReLU layer(2);
   Tensor x = tensor({{-2.f, 3.f}, {1.f, -4.f}});
@@ -148,6 +155,8 @@ TEST(Numbers, Errors) {
   EXPECT_MESSAGE(fold(zeros({1, 5, 4}), 3, 2), "fold: x has shape [1, 5, 4]");
   EXPECT_MESSAGE(pixel_shuffle(zeros({1, 3, 2, 2}), 2), "a multiple of 4 channels");
   EXPECT_MESSAGE(grid_sample(zeros({1, 1, 2, 2}), zeros({2, 2, 2})), "grid must be [N, H', W', 2]");
+  EXPECT_MESSAGE(arange(0, 5, -1), "arange: a step of -1 does not lead from 0 to 5");
+  EXPECT_MESSAGE(arange(-3), "arange: a step of 1 does not lead from 0 to -3");
   EXPECT_MESSAGE(glu(zeros({3})), "cannot be halved");
   EXPECT_MESSAGE(vector_norm(tensor<int64_t>({3})), "it must be floating");
 }
