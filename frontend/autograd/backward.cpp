@@ -342,8 +342,8 @@ private:
   }
 
   void add_to_leaf(GradNode &leaf, const Var &g) {
-    if (TraceHooks *hooks = trace_hooks())
-      hooks->on_grad(&leaf);
+    if (Trace *trace = current_trace())
+      trace->on_grad(&leaf);
     if (!leaf.grad.defined()) {
       leaf.grad = wrap_quietly(create_graph_ ? g : g.without_history());
       return;

@@ -1,7 +1,6 @@
 // What follows every call: eager evaluation, and cuts when the record grows too long or holds too
 // much.
 #include "frontend/recorder/state.h"
-#include "frontend/recorder/trace.h"
 #include "frontend/tensor/impl.h"
 
 namespace weft::recorder {

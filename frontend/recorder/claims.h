@@ -1,4 +1,4 @@
-// Slices that are being compiled. Private to this folder.
+// Slices that are being compiled.
 #pragma once
 
 #include "frontend/recorder/slice.h"

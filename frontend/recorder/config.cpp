@@ -4,7 +4,7 @@
 #include <iostream>
 
 #include "compiler/plugin/Plugin.h"
-#include "frontend/recorder/compile_slice.h"
+#include "frontend/compile/compile_slice.h"
 #include "frontend/recorder/config_env.h"
 #include "frontend/recorder/launcher.h"
 #include "frontend/recorder/program_cache.h"

@@ -7,7 +7,6 @@
 #include "frontend/recorder/slice.h"
 #include "frontend/recorder/stability.h"
 #include "frontend/recorder/structure.h"
-#include "frontend/recorder/trace.h"
 #include "frontend/recorder/undo.h"
 #include "runtime/executable/run_failure.h"
 
@@ -43,6 +42,15 @@ void refuse_placeholder(const Value *leaf, Location location) {
                 "weft::trace records it: the argument has no value yet; compute in the function's "
                 "own thread, or before the call",
                 CallerScope::resolve(location));
+}
+
+[[noreturn]] void refuse_evaluation(const Trace &trace, const EvaluateRequest &request) {
+  throw Error(ErrorKind::kState,
+              std::string("a value is asked for (") + name(request.reason) +
+                  ") while weft::" + trace.what +
+                  " records the function: it has none yet; return the tensor instead, or ask "
+                  "before the call",
+              CallerScope::resolve(request.location));
 }
 
 // False where it meets ops that another thread has claimed.
@@ -99,7 +107,7 @@ void refuse_ended_recording(std::span<Value *const> roots, Location location) {
 
 void submit(std::span<Value *const> roots, const EvaluateRequest &request) {
   Recorder &r = recorder();
-  if (Trace *trace = active_trace())
+  if (const Trace *trace = active_trace())
     refuse_evaluation(*trace, request);
   Attempt attempt = Attempt::kFirst;
   while (true) {

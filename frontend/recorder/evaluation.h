@@ -1,4 +1,4 @@
-// The record of an evaluation, shared by the values that it computed. Private to this folder.
+// The record of an evaluation, shared by the values that it computed.
 #pragma once
 
 #include <atomic>

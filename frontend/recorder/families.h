@@ -1,5 +1,5 @@
 // What is known of programs that differ in ints only: the ints that were seen, and the symbolic
-// programs that serve many of them. Private to this folder; touched under the recorder's lock.
+// programs that serve many of them. Touched under the recorder's lock.
 #pragma once
 
 #include <deque>

@@ -1,9 +1,9 @@
-// The program of a slice, from the caches or by compiling. Private to this folder.
+// The program of a slice, from the caches or by compiling.
 #pragma once
 
 #include <optional>
 
-#include "frontend/recorder/compile_slice.h"
+#include "frontend/compile/compile_slice.h"
 #include "frontend/recorder/program_cache.h"
 #include "frontend/recorder/slice.h"
 #include "frontend/recorder/structure.h"

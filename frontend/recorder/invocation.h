@@ -1,5 +1,4 @@
-// One run of a program: its inputs are bound, it is launched, its results become values. Private to
-// this folder.
+// One run of a program: its inputs are bound, it is launched, its results become values.
 #pragma once
 
 #include <memory>

@@ -3,7 +3,6 @@
 #include "dialects/weft/ir/Custom.h"
 #include "dialects/weft/ir/IndexBounds.h"
 #include "dialects/weft/ir/RuleChecks.h"
-#include "frontend/recorder/program_impl.h"
 #include "frontend/recorder/state.h"
 #include "frontend/recorder/state_api.h"
 #include "frontend/recorder/structure.h"
@@ -263,8 +262,8 @@ Node *IrState::enter(Signature *signature, llvm::ArrayRef<Value *> operands, Sou
   node->line = line;
   node->number = r.next_number++;
   node->may_fail = node->signature->checks;
-  if (const TraceHooks *hooks = trace_hooks())
-    node->tracer = hooks->tracer;
+  if (const Trace *trace = current_trace())
+    node->tracer = trace->tracer;
   node->operands.reserve(operands.size());
   for (Value *operand : operands) {
     node->may_fail = node->may_fail || (operand->node && operand->node->may_fail);

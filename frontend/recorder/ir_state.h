@@ -1,7 +1,6 @@
 // What the record knows of MLIR: the types, locations and signatures of its ops in a context of its
 // own. An op in the record is its signature and its operands; it becomes an MLIR op where a slice
-// is compiled, and where a signature or a derivative is met for the first time. Private to this
-// folder.
+// is compiled, and where a signature or a derivative is met for the first time.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Hands compiled programs to their device. Private to this folder.
+// Hands compiled programs to their device.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
 // Bounds of what the recorder keeps for later, each with its reason; those that users may want to
-// change are in weft::Config. Private to this folder.
+// change are in weft::Config.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
 #include "frontend/recorder/program_cache.h"
 
+#include "frontend/compile/disk_cache.h"
 #include "frontend/recorder/slice.h"
 #include "runtime/core/caches.h"
 #include "llvm/ADT/Hashing.h"
@@ -12,6 +13,13 @@ static const runtime::RegisteredCache
       return runtime::CacheUse{r.cache->entries(), r.cache->bytes(), r.config.cache_entries,
                                r.config.cache_bytes};
     });
+static const runtime::RegisteredCache
+    on_disk("programs on disk", "the least recently used beyond the bound; rm -r of the folder",
+            [] {
+              const Config config = recorder().config;
+              RecorderMutex::Pause pause(recorder_mutex());
+              return DiskCache::use(config);
+            });
 
 uint64_t ProgramCache::hash(const ProgramKey &key, uint64_t salt) {
   return key.hash() ^ salt;

@@ -1,5 +1,4 @@
-// Compiled programs in memory: least recently used first out, bounded in bytes and entries. Private
-// to this folder.
+// Compiled programs in memory: least recently used first out, bounded in bytes and entries.
 #pragma once
 
 #include <condition_variable>
@@ -11,22 +10,11 @@
 #include <unordered_set>
 #include <vector>
 
-#include "compiler/backend/CompileReport.h"
+#include "frontend/compile/compiled_program.h"
 #include "frontend/recorder/program_key.h"
 #include "weft/config.h"
 
-namespace weft::runtime {
-class Executable;
-}
-
 namespace weft::recorder {
-
-struct CompiledProgram {
-  std::shared_ptr<runtime::Executable> executable;
-  // Apart from the program, so that a record of an evaluation does not keep the code.
-  std::shared_ptr<compiler::CompileReport> report = std::make_shared<compiler::CompileReport>();
-  int64_t bytes = 0; // an estimate of what it holds
-};
 
 // What a program depends on besides its slice.
 struct ProgramContext {

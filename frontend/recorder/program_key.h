@@ -1,4 +1,4 @@
-// What decides which program computes a slice. Private to this folder.
+// What decides which program computes a slice.
 #pragma once
 
 #include <cstdint>

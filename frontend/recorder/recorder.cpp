@@ -248,6 +248,15 @@ void set_grad_mode(bool on) {
   grad_mode_on = on;
 }
 
+Trace *&current_trace() {
+  thread_local Trace *trace = nullptr;
+  return trace;
+}
+Trace *active_trace() {
+  Trace *trace = current_trace();
+  return trace && !trace->evaluating ? trace : nullptr;
+}
+
 //===-- Types and leaves ----------------------------------------------------------------------===//
 
 size_t TypeInfo::hash(const TypeKey &key) {

@@ -11,7 +11,6 @@
 #include "frontend/recorder/values.h"
 #include "weft/config.h"
 #include "weft/explain.h"
-#include "weft/jit.h"
 
 namespace weft::recorder {
 
@@ -97,8 +96,23 @@ GradRef make_grad_leaf(const TypeInfo *type);
 std::vector<Var> differentiate(GradNode &node, std::span<const Var> cotangents, bool with_history,
                                std::optional<uint32_t> except = std::nullopt);
 
-// --- Tracing (jit, trace) ---
-struct Trace;
+// --- Functions that are recorded as a whole (frontend/programs) ---
+// Sees what a function touches while this thread records it.
+class Trace {
+public:
+  explicit Trace(const char *what) : what(what) {}
+  virtual ~Trace() = default;
+  virtual void on_read(TensorImpl *storage) = 0;
+  virtual void on_write(TensorImpl *storage) = 0;
+  virtual void on_grad(GradNode *leaf) = 0;
+
+  const char *const what;  // "jit" or "trace"
+  uint32_t tracer = 0;     // Node::tracer of what is recorded
+  bool evaluating = false; // it computes what was recorded before the function
+};
+// This thread's; null outside of such a function.
+Trace *&current_trace();
+// Null also while the trace evaluates: then all is as outside.
 Trace *active_trace();
 
 } // namespace weft::recorder

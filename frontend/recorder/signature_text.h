@@ -1,11 +1,11 @@
-// What keys and messages know of the signatures of ops, without MLIR. Private to this folder.
+// What keys and messages know of the signatures of ops, without MLIR.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "frontend/recorder/generalize.h"
+#include "frontend/compile/generalize.h"
 #include "frontend/recorder/values.h"
 
 namespace weft::recorder {

@@ -1,5 +1,5 @@
 // The ops that requested values need, in order, with what they read and what they leave: what one
-// evaluation compiles. Private to this folder.
+// evaluation compiles.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // Which leaves of a slice are stable: the same as when they were last used, and worth a program
-// that counts on it. Private to this folder.
+// that counts on it.
 #pragma once
 
 #include <vector>

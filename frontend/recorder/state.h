@@ -1,4 +1,4 @@
-// The recorder itself: one per process, touched under its lock. Private to this folder.
+// The recorder itself: one per process, touched under its lock.
 #pragma once
 
 #include <array>

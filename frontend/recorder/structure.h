@@ -1,5 +1,4 @@
-// Signatures without their ints: programs that differ in ints only have one structure. Private to
-// this folder.
+// Signatures without their ints: programs that differ in ints only have one structure.
 #pragma once
 
 #include <string>
@@ -13,11 +12,6 @@
 namespace weft::recorder {
 
 struct Slice;
-
-// The attributes whose elements may differ between programs of one structure, as IntPosition::value
-// numbers them. Where they do, the op becomes one that takes them as an operand
-// (symbolic_module.cpp); every other attribute is part of the structure.
-enum class VaryingAttribute : uint16_t { kStarts, kAmount };
 
 struct SignatureInts {
   std::string structure;     // the op, its other properties, dtypes and ranks

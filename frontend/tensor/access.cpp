@@ -124,8 +124,8 @@ void *Tensor::mutable_data_bytes(Location location) {
     fail(ErrorKind::kState, "the tensor was computed with history, which a write behind its back "
                             "would make wrong; detach().clone() it first");
   Var x = evaluated(*this, CutReason::kWrite, location);
-  if (TraceHooks *hooks = trace_hooks())
-    hooks->on_write(impl);
+  if (Trace *trace = current_trace())
+    trace->on_write(impl);
   // Others may still refer to the value (saved for a derivative, or recorded ops): they keep the
   // old one.
   impl->var = Var();

@@ -24,11 +24,6 @@ void note_assignable(const Tensor &made) {
   last_assignable = {made.impl(), Session::location()};
 }
 
-TraceHooks *&trace_hooks() {
-  thread_local TraceHooks *hooks = nullptr;
-  return hooks;
-}
-
 namespace {
 
 void cache(View &view, Value *value) {
@@ -136,8 +131,8 @@ Var read(const Tensor &tensor, const char *argument) {
   if (!impl->is_view()) {
     if (impl->start)
       begin(*impl);
-    if (TraceHooks *hooks = trace_hooks())
-      hooks->on_read(impl);
+    if (Trace *trace = current_trace())
+      trace->on_read(impl);
     Var x = impl->var;
     if (impl->leaf) {
       x.grad = impl->leaf;
@@ -213,12 +208,12 @@ void write(const Tensor &tensor, Var value) {
   }
   if (impl->start) {
     // What may have to go back to it (a trace, a run that fails) needs it; else nobody will.
-    if (trace_hooks() || value.value->node)
+    if (current_trace() || value.value->node)
       begin(*impl);
     impl->start = nullptr;
   }
-  if (TraceHooks *hooks = trace_hooks())
-    hooks->on_write(impl);
+  if (Trace *trace = current_trace())
+    trace->on_write(impl);
   note_write(*impl, value.value.get());
   // Outside of history the edge to what computed the storage stays, as in PyTorch.
   if (keep_history)

@@ -113,15 +113,4 @@ int64_t normalize_dim_or_scalar(int64_t dim, int64_t rank, const char *argument)
 // Sorted, distinct, from the front; all of them for Dims().
 Shape normalize_dims(const Dims &dims, int64_t rank, const char *argument);
 
-// Where a trace sees which storages are read and written; null outside of traces.
-class TraceHooks {
-public:
-  virtual ~TraceHooks() = default;
-  virtual void on_read(TensorImpl *storage) = 0;
-  virtual void on_write(TensorImpl *storage) = 0;
-  virtual void on_grad(GradNode *leaf) = 0;
-  uint32_t tracer = 0; // Node::tracer of what is recorded
-};
-TraceHooks *&trace_hooks();
-
 } // namespace weft::recorder

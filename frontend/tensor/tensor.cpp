@@ -103,8 +103,8 @@ Tensor Tensor::grad() const {
   TensorImpl *impl = checked(*this, "self");
   if (!impl->leaf)
     return Tensor();
-  if (TraceHooks *hooks = trace_hooks())
-    hooks->on_grad(impl->leaf.get());
+  if (Trace *trace = current_trace())
+    trace->on_grad(impl->leaf.get());
   return impl->leaf->grad;
 }
 
@@ -119,8 +119,8 @@ void Tensor::set_grad(const Tensor &grad, Location location) {
   if (grad.defined() && grad.impl()->type != impl->type)
     fail(ErrorKind::kShape, "the gradient is " + describe(*grad.impl()->type) + ", the tensor is " +
                                 describe(*impl->type));
-  if (TraceHooks *hooks = trace_hooks())
-    hooks->on_grad(impl->leaf.get());
+  if (Trace *trace = current_trace())
+    trace->on_grad(impl->leaf.get());
   impl->leaf->grad = grad;
 }
 

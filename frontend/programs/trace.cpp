@@ -1,4 +1,4 @@
-#include "frontend/recorder/trace.h"
+#include "frontend/programs/trace.h"
 
 #include <unordered_set>
 
@@ -8,8 +8,7 @@
 namespace weft::recorder {
 
 // Sees every storage and gradient that the function touches, and puts back what it wrote.
-struct Trace : TraceHooks {
-  const char *what;
+struct FunctionTrace : Trace {
   Recording &recording;
   uint64_t first_storage = 0, first_gradient = 0; // the function's own are born from these on
   std::unordered_map<TensorImpl *, size_t> storages;
@@ -18,9 +17,8 @@ struct Trace : TraceHooks {
   std::unordered_map<GradNode *, size_t> gradients;
   std::vector<Tensor> gradients_before;
   std::unordered_set<const bool *> flags;
-  bool evaluating = false;
 
-  Trace(const char *what, Recording &recording) : what(what), recording(recording) {
+  FunctionTrace(const char *what, Recording &recording) : Trace(what), recording(recording) {
     static uint32_t traces = 0; // under the recorder's lock
     tracer = recording.tracer.number = ++traces;
     recording.first = recorder().next_number;
@@ -132,26 +130,22 @@ struct Trace : TraceHooks {
 
 namespace {
 
-thread_local Trace *current_trace = nullptr;
-
 // While it lives, this thread records for the trace; afterwards every storage and gradient is what
 // it was.
 class Tracing {
 public:
-  explicit Tracing(Trace &trace) : trace_(trace) {
-    current_trace = &trace;
-    trace_hooks() = &trace;
+  explicit Tracing(FunctionTrace &trace) : trace_(trace) {
+    current_trace() = &trace;
   }
   ~Tracing() {
-    current_trace = nullptr;
-    trace_hooks() = nullptr;
+    current_trace() = nullptr;
     std::lock_guard<RecorderMutex> lock(recorder_mutex());
     trace_.put_back();
     trace_.gradients_before.clear();
   }
 
 private:
-  Trace &trace_;
+  FunctionTrace &trace_;
 };
 
 std::string place_of(const Value *value) {
@@ -221,35 +215,21 @@ void Recording::note_history(const GradRef &grad, const GradNode *known) {
   has_history = true;
 }
 
-Trace *active_trace() {
-  return current_trace && !current_trace->evaluating ? current_trace : nullptr;
-}
-
 void depend_on(std::shared_ptr<const bool> flag) {
-  if (!current_trace)
-    return;
-  if (current_trace->flags.insert(flag.get()).second)
-    current_trace->recording.flags.emplace_back(flag, *flag);
-}
-
-void refuse_evaluation(const Trace &trace, const EvaluateRequest &request) {
-  throw Error(ErrorKind::kState,
-              std::string("a value is asked for (") + name(request.reason) +
-                  ") while weft::" + trace.what +
-                  " records the function: it has none yet; return the tensor instead, or ask "
-                  "before the call",
-              CallerScope::resolve(request.location));
+  auto *trace = static_cast<FunctionTrace *>(current_trace());
+  if (trace && trace->flags.insert(flag.get()).second)
+    trace->recording.flags.emplace_back(flag, *flag);
 }
 
 Recording record(const char *what, const ErasedFunction &function,
                  const std::vector<ArgumentType> &types, Location location) {
-  if (current_trace)
+  if (current_trace())
     throw Error(ErrorKind::kState,
                 std::string("weft::") + what +
                     " is called inside another traced function; call the plain function there",
                 location);
   Recording recording;
-  std::optional<Trace> trace;
+  std::optional<FunctionTrace> trace;
   std::vector<Tensor> arguments;
   {
     std::lock_guard<RecorderMutex> lock(recorder_mutex());

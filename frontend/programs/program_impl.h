@@ -1,4 +1,4 @@
-// What a weft::Program holds. Private to this folder.
+// What a weft::Program holds.
 #pragma once
 
 #include <deque>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "frontend/recorder/bound_program.h"
+#include "frontend/programs/bound_program.h"
 #include "frontend/recorder/values.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"

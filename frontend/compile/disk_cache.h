@@ -1,12 +1,14 @@
 // Compiled programs on disk. Entries are code, so the folder must be the user's own, closed to
-// others. Private to this folder.
+// others.
 #pragma once
 
 #include <string>
 
 #include "absl/status/status.h"
 #include "compiler/backend/Backend.h"
-#include "frontend/recorder/program_cache.h"
+#include "frontend/compile/compiled_program.h"
+#include "runtime/core/caches.h"
+#include "weft/config.h"
 
 namespace weft::recorder {
 
@@ -19,6 +21,8 @@ public:
   const std::string &why_off() const {
     return why_off_;
   }
+  // What the folder of this configuration holds, by reading it.
+  static runtime::CacheUse use(const Config &config);
   // SHA-256 of the content and of all that the backend says decides the code.
   std::string key(const std::string &content) const;
 

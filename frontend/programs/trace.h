@@ -1,16 +1,13 @@
-// Records a function apart from the rest: what it reads, what it writes, what it returns. Private
-// to this folder.
+// Records a function apart from the rest: what it reads, what it writes, what it returns.
 #pragma once
 
 #include <unordered_map>
 
 #include "frontend/recorder/slice.h"
 #include "frontend/tensor/impl.h"
+#include "weft/jit.h"
 
 namespace weft::recorder {
-
-// Throws: a value is asked for while a function is being traced.
-[[noreturn]] void refuse_evaluation(const Trace &trace, const EvaluateRequest &request);
 
 // A storage from before the recording that the function touched. A leaf of its own stands in for
 // what it held: two storages may share a value at this call, and not at a later one.

@@ -1,5 +1,5 @@
 // What programs of one structure have in common: which of their ints vary together, and what a
-// program for all of them may assume. Private to this folder; knows nothing of MLIR.
+// program for all of them may assume. Knows nothing of MLIR.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,14 @@ struct IntPosition {
   Kind kind;
   uint32_t op;    // in the slice
   uint16_t value; // kSize: operand, or kResult | result; else the number of the attribute
-                  // (symbolic_ints.h)
+                  // (VaryingAttribute)
   uint16_t at;    // the dim, or the element of the attribute
 };
 inline constexpr uint16_t kResult = 0x8000;
+// The attributes whose elements may differ between programs of one structure. Where they do, the op
+// becomes one that takes them as an operand (symbolic_module.cpp); every other attribute is part of
+// the structure.
+enum class VaryingAttribute : uint16_t { kStarts, kAmount };
 
 // A program for many ints: every int is a constant, or a member of a class. All members of a class
 // have one value.

@@ -2,7 +2,7 @@
 #include "compiler/graph/Differentiate.h"
 #include "dialects/weft/ir/DiagnosticCollector.h"
 #include "dialects/weft/ir/Weft.h"
-#include "frontend/recorder/program_impl.h"
+#include "frontend/programs/program_impl.h"
 
 namespace weft {
 

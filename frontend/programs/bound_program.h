@@ -1,5 +1,5 @@
 // A program that stands for calls of a recorded function: where its arguments come from at each
-// call, and where its results go. Private to this folder.
+// call, and where its results go.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-#include "frontend/recorder/generalize.h"
+#include "frontend/compile/generalize.h"
 
 #include <algorithm>
 #include <map>

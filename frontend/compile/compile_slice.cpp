@@ -1,11 +1,11 @@
-#include "frontend/recorder/compile_slice.h"
+#include "frontend/compile/compile_slice.h"
 
 #include <chrono>
 
 #include "dialects/weft/ir/DiagnosticCollector.h"
 #include "dialects/weft/ir/Weft.h"
-#include "frontend/recorder/disk_cache.h"
-#include "frontend/recorder/symbolic_module.h"
+#include "frontend/compile/disk_cache.h"
+#include "frontend/compile/symbolic_module.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
 #include "runtime/executable/executable.h"

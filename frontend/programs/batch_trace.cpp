@@ -1,4 +1,4 @@
-#include "frontend/recorder/batch_trace.h"
+#include "frontend/programs/batch_trace.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,10 +8,10 @@
 #include "dialects/weft/ir/DiagnosticCollector.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
+#include "frontend/compile/symbolic_module.h"
 #include "frontend/recorder/invocation.h"
 #include "frontend/recorder/starting_values.h"
 #include "frontend/recorder/structure.h"
-#include "frontend/recorder/symbolic_module.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace weft::recorder {

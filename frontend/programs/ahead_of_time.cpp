@@ -9,7 +9,7 @@
 #include "dialects/weft/ir/DiagnosticCollector.h"
 #include "dialects/weft/ir/HostTensor.h"
 #include "dialects/weft/ir/Weft.h"
-#include "frontend/recorder/program_impl.h"
+#include "frontend/programs/program_impl.h"
 #include "mlir/Parser/Parser.h"
 #include "weft/jit.h"
 #include "weft/warning.h"

@@ -2,7 +2,7 @@
 // index_select of start + step * iota, an insert_slice selects between its base and the update at
 // iota - start, a generator's advance is an addition. They move the same elements, so that the
 // values are the same bit for bit.
-#include "frontend/recorder/symbolic_module.h"
+#include "frontend/compile/symbolic_module.h"
 
 #include <map>
 
@@ -10,7 +10,6 @@
 #include "dialects/weft/ir/Attributes.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
-#include "frontend/recorder/structure.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/MapVector.h"
 

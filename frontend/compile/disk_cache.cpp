@@ -1,18 +1,19 @@
-#include "frontend/recorder/disk_cache.h"
+#include "frontend/compile/disk_cache.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 
-#include "frontend/recorder/compile_slice.h"
-#include "frontend/recorder/state.h"
-#include "runtime/core/caches.h"
+#include "frontend/compile/compile_slice.h"
 #include "runtime/executable/executable.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/SHA256.h"
@@ -112,19 +113,6 @@ std::string folder_of(const Config &config) {
   return config.cache_dir.empty() ? default_folder() : config.cache_dir;
 }
 
-const runtime::RegisteredCache
-    registered("programs on disk", "the least recently used beyond the bound; rm -r of the folder",
-               [] {
-                 const Config config = recorder().config;
-                 RecorderMutex::Pause pause(recorder_mutex());
-                 std::string folder = folder_of(config);
-                 std::vector<Entry> entries;
-                 if (!folder.empty() && folder != "off")
-                   entries = entries_of(folder);
-                 return runtime::CacheUse{static_cast<int64_t>(entries.size()), bytes_of(entries),
-                                          -1, config.disk_cache_bytes};
-               });
-
 bool write_all(int file, llvm::StringRef bytes) {
   while (!bytes.empty()) {
     ssize_t n = ::write(file, bytes.data(), bytes.size());
@@ -158,6 +146,14 @@ DiskCache::DiskCache(const Config &config, compiler::Backend &backend)
     why_off_ = prepare(folder_);
   if (!why_off_.empty())
     why_off_ = "off: " + why_off_;
+}
+
+runtime::CacheUse DiskCache::use(const Config &config) {
+  std::string folder = folder_of(config);
+  std::vector<Entry> entries;
+  if (!folder.empty() && folder != "off")
+    entries = entries_of(folder);
+  return {static_cast<int64_t>(entries.size()), bytes_of(entries), -1, config.disk_cache_bytes};
 }
 
 std::string DiskCache::key(const std::string &content) const {

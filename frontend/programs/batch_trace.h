@@ -1,4 +1,4 @@
-// trace() of a function for a range of batch sizes. Private to this folder.
+// trace() of a function for a range of batch sizes.
 //
 // The function is recorded at two sizes, and at a third one to confirm. What differs between the
 // recordings is what the size decides, found as for programs of a process that serve many sizes
@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "frontend/recorder/generalize.h"
-#include "frontend/recorder/program_impl.h"
-#include "frontend/recorder/trace.h"
+#include "frontend/compile/generalize.h"
+#include "frontend/programs/program_impl.h"
+#include "frontend/programs/trace.h"
 
 namespace weft::recorder {
 

@@ -11,7 +11,7 @@
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
 #include "dialects/weft/state/StateAttributes.h"
-#include "frontend/recorder/program_impl.h"
+#include "frontend/programs/program_impl.h"
 #include "frontend/recorder/state.h"
 #include "frontend/tensor/impl.h"
 #include "mlir/Parser/Parser.h"

@@ -1,8 +1,8 @@
-// A recorded slice as the program for many ints. Private to this folder.
+// A recorded slice as the program for many ints.
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "frontend/recorder/generalize.h"
+#include "frontend/compile/generalize.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace weft::recorder {

@@ -1,13 +1,12 @@
 // From a slice's bytecode to an executable: from the disk cache, or by the backend. Holds no lock.
-// Private to this folder.
 #pragma once
 
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "compiler/backend/Backend.h"
-#include "frontend/recorder/generalize.h"
-#include "frontend/recorder/program_cache.h"
+#include "frontend/compile/compiled_program.h"
+#include "frontend/compile/generalize.h"
 #include "weft/config.h"
 #include "weft/explain.h"
 

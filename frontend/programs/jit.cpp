@@ -4,12 +4,12 @@
 #include <atomic>
 #include <optional>
 
-#include "frontend/recorder/bound_program.h"
+#include "frontend/programs/bound_program.h"
+#include "frontend/programs/trace.h"
 #include "frontend/recorder/claims.h"
 #include "frontend/recorder/find_program.h"
 #include "frontend/recorder/invocation.h"
 #include "frontend/recorder/stability.h"
-#include "frontend/recorder/trace.h"
 #include "runtime/core/caches.h"
 #include "weft/explain.h"
 

@@ -1,9 +1,9 @@
-#include "frontend/recorder/bound_program.h"
+#include "frontend/programs/bound_program.h"
 
 #include <algorithm>
 
+#include "frontend/programs/trace.h"
 #include "frontend/recorder/invocation.h"
-#include "frontend/recorder/trace.h"
 #include "frontend/recorder/undo.h"
 
 namespace weft::recorder {

@@ -1,0 +1,21 @@
+// What compiling a slice gives.
+#pragma once
+
+#include <memory>
+
+#include "compiler/backend/CompileReport.h"
+
+namespace weft::runtime {
+class Executable;
+}
+
+namespace weft::recorder {
+
+struct CompiledProgram {
+  std::shared_ptr<runtime::Executable> executable;
+  // Apart from the program, so that a record of an evaluation does not keep the code.
+  std::shared_ptr<compiler::CompileReport> report = std::make_shared<compiler::CompileReport>();
+  int64_t bytes = 0; // an estimate of what it holds
+};
+
+} // namespace weft::recorder
