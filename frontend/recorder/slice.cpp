@@ -30,10 +30,13 @@ bool collect(std::span<Value *const> roots, Slice &slice, uint32_t tracer) {
   for (Value *root : roots)
     if (!visit(root))
       return false;
-  for (size_t i = 0; i < nodes.size(); ++i)
+  size_t operands = 0;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    operands += nodes[i]->operands.size();
     for (Value *operand : nodes[i]->operands)
       if (!visit(operand))
         return false;
+  }
   // Recorded order is topological, and the same whenever a program is recorded again. The record is
   // in this order: where the slice is most of it, reading it again is cheaper than sorting.
   if (r.live_ops <= static_cast<int64_t>(kSortedOps * nodes.size())) {
@@ -46,9 +49,6 @@ bool collect(std::span<Value *const> roots, Slice &slice, uint32_t tracer) {
               [](const Node *a, const Node *b) { return a->number < b->number; });
   }
 
-  size_t operands = 0;
-  for (const Node *node : nodes)
-    operands += node->operands.size();
   slice.key.code.resize(nodes.size() + operands);
   uint32_t *code = slice.key.code.data();
   uint32_t next = 0;
