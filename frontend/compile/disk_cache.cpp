@@ -15,6 +15,7 @@
 
 #include "frontend/compile/compile_slice.h"
 #include "runtime/executable/executable.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/SHA256.h"
 
@@ -29,10 +30,15 @@ constexpr char kMagic[8] = {'w', 'e', 'f', 't', 'c', 'a', 'c', '2'};
 struct Header {
   char magic[8];
   uint64_t blob_bytes;
-  int64_t
-      report[7]; // kernels, launches, library calls, copies, code bytes, arena bytes, live bound
+  int64_t report[7];    // figures_of()
   uint8_t checksum[32]; // SHA-256 of everything else
 };
+
+// What an entry keeps of a report.
+std::array<int64_t *, 7> figures_of(compiler::CompileReport &report) {
+  return {&report.kernels,   &report.launches,        &report.libraryCalls,  &report.copies,
+          &report.codeBytes, &report.plan.arenaBytes, &report.plan.liveBound};
+}
 
 std::array<uint8_t, 32> sha256(llvm::ArrayRef<llvm::StringRef> pieces) {
   llvm::SHA256 hash;
@@ -198,14 +204,8 @@ DiskCache::Lookup DiskCache::load(const std::string &key) {
       if (executable.ok()) {
         lookup.program = std::make_shared<CompiledProgram>();
         lookup.program->executable = *std::move(executable);
-        compiler::CompileReport &report = *lookup.program->report;
-        report.kernels = header.report[0];
-        report.launches = header.report[1];
-        report.libraryCalls = header.report[2];
-        report.copies = header.report[3];
-        report.codeBytes = header.report[4];
-        report.plan.arenaBytes = header.report[5];
-        report.plan.liveBound = header.report[6];
+        for (auto [i, figure] : llvm::enumerate(figures_of(*lookup.program->report)))
+          *figure = header.report[i];
         lookup.program->bytes = static_cast<int64_t>(bytes.size());
         ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0); // used just now
         return lookup;
@@ -222,15 +222,12 @@ absl::Status DiskCache::store(const std::string &key, const CompiledProgram &pro
   if (!blob)
     return absl::UnimplementedError("backend " + backend_.name().str() +
                                     " cannot write this program");
-  const compiler::CompileReport &report = *program.report;
   Header header;
   std::memset(&header, 0, sizeof header);
   std::memcpy(header.magic, kMagic, sizeof kMagic);
   header.blob_bytes = blob->size();
-  int64_t figures[7] = {report.kernels,       report.launches,  report.libraryCalls,
-                        report.copies,        report.codeBytes, report.plan.arenaBytes,
-                        report.plan.liveBound};
-  std::memcpy(header.report, figures, sizeof figures);
+  for (auto [i, figure] : llvm::enumerate(figures_of(*program.report)))
+    header.report[i] = *figure;
   auto digest = checksum(header, *blob);
   std::memcpy(header.checksum, digest.data(), digest.size());
 

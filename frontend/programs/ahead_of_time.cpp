@@ -17,26 +17,8 @@
 namespace weft {
 namespace {
 
-// The public enum's values are the compiler's, in the same order.
-compiler::Emit emit_of(Emit emit) {
-  switch (emit) {
-  case Emit::weft:
-    return compiler::Emit::Weft;
-  case Emit::plan:
-    return compiler::Emit::Plan;
-  case Emit::llvm:
-    return compiler::Emit::Llvm;
-  case Emit::assembly:
-    return compiler::Emit::Assembly;
-  case Emit::object:
-    return compiler::Emit::Object;
-  case Emit::library:
-    return compiler::Emit::SharedLibrary;
-  case Emit::executable:
-    return compiler::Emit::Executable;
-  }
-  return compiler::Emit::Executable;
-}
+static_assert(static_cast<int>(Emit::weft) == static_cast<int>(compiler::Emit::Weft) &&
+              static_cast<int>(Emit::executable) == static_cast<int>(compiler::Emit::Executable));
 
 // A captured tensor without a name that is worth one: smaller ones stay constants, which the
 // compiler folds.
@@ -225,7 +207,7 @@ void compile(const std::vector<std::pair<std::string, Program>> &entries,
   mlir::OwningOpRef<mlir::ModuleOp> module = all.take();
   compiler::AotOptions aot;
   aot.compile.cpu = options.cpu;
-  aot.emit = emit_of(options.emit);
+  aot.emit = static_cast<compiler::Emit>(options.emit); // the same values in the same order
   aot.output = options.output;
   aot.name = options.name;
   aot.embedWeights = options.embed_weights;

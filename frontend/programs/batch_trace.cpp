@@ -6,6 +6,7 @@
 
 #include "compiler/link/SizeRange.h"
 #include "dialects/weft/ir/DiagnosticCollector.h"
+#include "dialects/weft/ir/HostTensor.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
 #include "frontend/compile/symbolic_module.h"
@@ -51,10 +52,14 @@ int64_t factor_of(double number) {
   return std::abs(number) < kMost ? std::llround(number) : 0;
 }
 
-template <typename T> double number_of(int64_t bits) {
-  T value;
-  std::memcpy(&value, &bits, sizeof value);
-  return static_cast<double>(value);
+// What the bits are in this dtype; nothing for one that no formula is looked for in.
+std::optional<double> number_of(DType dtype, int64_t bits) {
+  if (dtype != DType::kFloat32 && dtype != DType::kFloat64 && dtype != DType::kInt32 &&
+      dtype != DType::kInt64)
+    return std::nullopt;
+  ir::HostTensor host(dtype, {});
+  std::memcpy(host.bytes.data(), &bits, host.bytes.size());
+  return host.getDouble(0);
 }
 
 } // namespace
@@ -95,7 +100,7 @@ BatchTrace::BatchTrace(const ErasedFunction &function, std::vector<ArgumentType>
   // A number in the source is a constant of the first recording, and given to those after the first
   // one where it differs: from then on it is given, also when all are recorded again.
   auto same = [&] {
-    std::lock_guard<RecorderMutex> lock(recorder_mutex());
+    UnderLock lock;
     ProgramKey key = structure_of(*recording_);
     return key == structure_of(*other) && key == structure_of(*third) &&
            (!single || key == structure_of(*single));
@@ -107,7 +112,7 @@ BatchTrace::BatchTrace(const ErasedFunction &function, std::vector<ArgumentType>
     other.emplace(record_at(other_));
     recording_.emplace(record_at(high_));
   }
-  std::lock_guard<RecorderMutex> lock(recorder_mutex());
+  UnderLock lock;
   expect_same_ops(*other, other_);
   expect_same_ops(*third, third_);
   if (single)
@@ -182,34 +187,18 @@ void BatchTrace::check_formulas(const Recording &other, int64_t size) const {
 }
 
 int64_t BatchTrace::bits_at(const Formula &formula, DType dtype, int64_t size) const {
-  int64_t product = formula.factor * size, bits = 0;
-  auto store = [&](auto value) {
-    std::memcpy(&bits, &value, sizeof value);
-  };
-  double number = formula.kind == Formula::Kind::kReciprocal ? 1 / static_cast<double>(product)
-                                                             : static_cast<double>(product);
-  switch (dtype) {
-  case DType::kFloat32:
-    store(static_cast<float>(number));
-    break;
-  case DType::kFloat64:
-    store(number);
-    break;
-  case DType::kInt32:
-    store(static_cast<int32_t>(product));
-    break;
-  default:
-    store(formula.kind == Formula::Kind::kMultiple
-              ? product
-              : random_blocks(product, formula.kind == Formula::Kind::kNormalBlocks));
-  }
-  return bits;
+  Scalar number(formula.factor * size);
+  if (formula.kind == Formula::Kind::kReciprocal)
+    number = Scalar(1 / number.as_double());
+  else if (formula.kind != Formula::Kind::kMultiple)
+    number = Scalar(random_blocks(number.i, formula.kind == Formula::Kind::kNormalBlocks));
+  return static_cast<int64_t>(scalar_bits(number, dtype));
 }
 
 Recording BatchTrace::record_at(int64_t size) {
   std::vector<ArgumentType> types = types_;
   {
-    std::lock_guard<RecorderMutex> lock(recorder_mutex());
+    UnderLock lock;
     for (size_t i = 0; i < types.size(); ++i)
       if (varies_[i])
         types[i].type = at_size(*types[i].type, size);
@@ -309,24 +298,9 @@ void BatchTrace::generalize_sizes(const Recording &other) {
 
 std::optional<BatchTrace::Formula> BatchTrace::fit(DType dtype, int64_t bits,
                                                    int64_t other_bits) const {
-  auto as = [&](int64_t value) -> std::optional<double> {
-    switch (dtype) {
-    case DType::kFloat32:
-      return number_of<float>(value);
-    case DType::kFloat64:
-      return number_of<double>(value);
-    case DType::kInt32:
-      return number_of<int32_t>(value);
-    case DType::kInt64:
-      return number_of<int64_t>(value);
-    default:
-      return std::nullopt;
-    }
-  };
-  std::optional<double> a = as(bits);
+  std::optional<double> a = number_of(dtype, bits);
   if (!a || !std::isfinite(*a) || *a == 0)
     return std::nullopt;
-  bool is_float = dtype == DType::kFloat32 || dtype == DType::kFloat64;
   auto fits = [&](const Formula &formula) {
     return formula.factor != 0 && bits_at(formula, dtype, high_) == bits &&
            bits_at(formula, dtype, other_) == other_bits;
@@ -335,7 +309,7 @@ std::optional<BatchTrace::Formula> BatchTrace::fit(DType dtype, int64_t bits,
       reciprocal{Formula::Kind::kReciprocal, factor_of(1 / (*a * static_cast<double>(high_)))};
   if (fits(multiple))
     return multiple;
-  if (is_float && fits(reciprocal))
+  if (is_floating(dtype) && fits(reciprocal))
     return reciprocal;
   return std::nullopt;
 }

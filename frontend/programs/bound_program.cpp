@@ -9,6 +9,13 @@
 namespace weft::recorder {
 namespace {
 
+// Of a source that is a storage, the call's arguments apart; else null.
+TensorImpl *storage_of(const Source &source) {
+  if (source.kind == Source::Kind::kGradient)
+    return source.leaf->grad.impl()->storage();
+  return source.kind == Source::Kind::kStorage ? source.storage.impl() : nullptr;
+}
+
 // A call while it is made.
 class Call {
 public:
@@ -46,17 +53,11 @@ public:
 
 private:
   ValueRef leaf_of(const Source &source) {
-    switch (source.kind) {
-    case Source::Kind::kArgument:
+    if (source.kind == Source::Kind::kArgument)
       return inputs_[source.argument].value;
-    case Source::Kind::kStorage:
-      return leaf_of(source.storage.impl()->var);
-    case Source::Kind::kGradient:
-      return leaf_of(source.leaf->grad.impl()->storage()->var);
-    case Source::Kind::kConstant:
-      return source.constant.value;
-    }
-    return ValueRef();
+    if (TensorImpl *storage = storage_of(source))
+      return leaf_of(storage->var);
+    return source.constant.value;
   }
 
   // Computes what is recorded. `from` may be a storage's: that has a value of its own afterwards.
@@ -71,23 +72,6 @@ private:
     return value;
   }
 
-  // The storage that the program may take memory from: null where others see parts of it.
-  TensorImpl *storage_of(const Source &source) const {
-    switch (source.kind) {
-    case Source::Kind::kArgument: {
-      TensorImpl *impl = arguments_[source.argument].impl();
-      return impl->is_view() ? nullptr : impl;
-    }
-    case Source::Kind::kStorage:
-      return source.storage.impl();
-    case Source::Kind::kGradient:
-      return source.leaf->grad.impl()->storage();
-    case Source::Kind::kConstant:
-      break;
-    }
-    return nullptr;
-  }
-
   bool launch(const std::vector<ValueRef> &leaves, Attempt attempt) {
     Invocation &invocation = invocation_.emplace(bound_.program, bound_.figures, bound_.checks);
     for (size_t i = 0; i < leaves.size(); ++i) {
@@ -96,9 +80,12 @@ private:
         invocation.bind(leaves[i].get());
         continue;
       }
-      // Handles that are known: the storage's, and this call's.
-      uint32_t handles = storage_of(source) ? 2 : 0;
-      handles += source.kind == Source::Kind::kArgument;
+      // Handles that are known: the storage's, where no other tensor sees parts of it, and this
+      // call's.
+      bool is_argument = source.kind == Source::Kind::kArgument;
+      bool sole = is_argument ? !arguments_[source.argument].impl()->is_view()
+                              : storage_of(source) != nullptr;
+      uint32_t handles = (sole ? 2 : 0) + is_argument;
       invocation.donate(leaves[i].get(), handles, location_);
     }
     const std::shared_ptr<EvaluationRecord> &record = invocation.record();
@@ -128,7 +115,7 @@ private:
     size_t next = 0;         // of record->undo
     for (size_t i = 0; i < bound_.targets.size(); ++i) {
       const Target &target = bound_.targets[i];
-      Var value = new_value(target.type);
+      Var value{ValueRef(new Value(target.type)), GradRef(), 0};
       invocation.publish(i, value.value.get());
       values.push_back(value);
       for (TensorImpl *storage : written_by(target)) {
@@ -180,9 +167,6 @@ private:
     return storages;
   }
 
-  static Var new_value(const TypeInfo *type) {
-    return Var{ValueRef(new Value(type)), GradRef(), 0};
-  }
   const BoundProgram &bound_;
   const std::vector<Tensor> &arguments_;
   Location location_;
@@ -190,6 +174,14 @@ private:
   std::vector<Tensor> results_;
   std::optional<Invocation> invocation_;
 };
+
+// Calls f with each target of the program, those of passed values included.
+template <typename F> void each_target(const BoundProgram &bound, F f) {
+  for (const Target &target : bound.targets)
+    f(target);
+  for (const auto &[source, target] : bound.passed)
+    f(target);
+}
 
 } // namespace
 
@@ -269,18 +261,6 @@ BoundProgram bind_recording(const Recording &recording) {
   return bound;
 }
 
-namespace {
-
-// Calls f with each target of the program, those of passed values included.
-template <typename F> void each_target(const BoundProgram &bound, F f) {
-  for (const Target &target : bound.targets)
-    f(target);
-  for (const auto &[source, target] : bound.passed)
-    f(target);
-}
-
-} // namespace
-
 bool has_aliases(const BoundProgram &bound, const std::vector<Tensor> &arguments) {
   std::vector<TensorImpl *> given;
   for (const Tensor &argument : arguments)
@@ -303,11 +283,7 @@ bool has_aliases(const BoundProgram &bound, const std::vector<Tensor> &arguments
   if (found || !writes_argument)
     return found;
   auto reads_written = [&](const Source &source) {
-    if (source.kind != Source::Kind::kStorage && source.kind != Source::Kind::kGradient)
-      return false;
-    TensorImpl *storage = source.kind == Source::Kind::kStorage
-                              ? source.storage.impl()
-                              : source.leaf->grad.impl()->storage();
+    TensorImpl *storage = storage_of(source);
     for (size_t i = 0; i < given.size(); ++i)
       if (written[i] && given[i] == storage)
         return true;
@@ -320,11 +296,17 @@ bool has_aliases(const BoundProgram &bound, const std::vector<Tensor> &arguments
   return found;
 }
 
-std::vector<Tensor> call(const BoundProgram &bound, const std::vector<Tensor> &arguments,
+std::vector<Tensor> call(BoundProgram &bound, const std::vector<Tensor> &arguments,
                          Location location) {
   auto results = Call(bound, arguments, location).run(Attempt::kFirst);
   if (!results)
     results = Call(bound, arguments, location).run(attempt_with_room());
+  // From now on it is a hit.
+  Evaluation &figures = bound.figures;
+  figures.outcome = CacheOutcome::kMemoryHit;
+  figures.difference.clear();
+  figures.disk_cache.clear();
+  figures.compile_ms = 0;
   return *std::move(results);
 }
 

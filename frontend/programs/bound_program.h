@@ -60,7 +60,7 @@ bool has_aliases(const BoundProgram &bound, const std::vector<Tensor> &arguments
 
 // One call. The results are tensors of their own: one that is an argument or a captured tensor,
 // unchanged, shares its value, not its storage.
-std::vector<Tensor> call(const BoundProgram &bound, const std::vector<Tensor> &arguments,
+std::vector<Tensor> call(BoundProgram &bound, const std::vector<Tensor> &arguments,
                          Location location);
 
 } // namespace weft::recorder

@@ -20,8 +20,7 @@ namespace {
 // besides values.
 struct Replay {
   std::string key;
-  std::vector<TypeRef> types;
-  std::vector<bool> argument_requires_grad;
+  std::vector<ArgumentType> types;
   bool grad_mode = false;
   std::vector<std::pair<Tensor, bool>> requires_grad;    // by captured storage
   std::vector<std::pair<GradRef, TypeRef>> had_gradient; // its storage's type, or null
@@ -97,7 +96,7 @@ void mark_donated(Slice &slice, const BoundProgram &bound) {
 class JitImpl {
 public:
   ~JitImpl() {
-    std::lock_guard<RecorderMutex> lock(recorder_mutex());
+    UnderLock lock;
     replays_.clear();
   }
 
@@ -108,7 +107,7 @@ public:
       return function(arguments);
     std::vector<ArgumentType> types;
     bool wants_history = false;
-    std::shared_ptr<Replay> replay;
+    std::shared_ptr<Replay> replay; // null where the function itself is called
     {
       Session session("jit", location);
       for (const Tensor &argument : arguments) {
@@ -122,19 +121,12 @@ public:
     // Without the lock: the function is the user's.
     if (!wants_history && !replay)
       replay = make(function, key, types, location);
-    else if (!wants_history && !replay->direct)
+    else if (replay && !replay->direct)
       check(*replay, function, types, location);
     {
       Session session("jit", location);
-      if (!wants_history && !replay->direct && !has_aliases(replay->bound, arguments)) {
-        std::vector<Tensor> results = recorder::call(replay->bound, arguments, location);
-        // From now on it is a hit.
-        Evaluation &figures = replay->bound.figures;
-        figures.outcome = CacheOutcome::kMemoryHit;
-        figures.difference.clear();
-        figures.disk_cache.clear();
-        figures.compile_ms = 0;
-        return {std::move(results), replay->result_shape};
+      if (replay && !replay->direct && !has_aliases(replay->bound, arguments)) {
+        return {recorder::call(replay->bound, arguments, location), replay->result_shape};
       }
       ++recorder().statistics.direct_calls;
     }
@@ -148,12 +140,8 @@ public:
 private:
   std::shared_ptr<Replay> find(const std::string &key, const std::vector<ArgumentType> &types) {
     auto known = std::find_if(replays_.begin(), replays_.end(), [&](const auto &each) {
-      bool same =
-          each->grad_mode == grad_mode() && each->types.size() == types.size() && each->key == key;
-      for (size_t i = 0; same && i < types.size(); ++i)
-        same = each->types[i] == types[i].type &&
-               each->argument_requires_grad[i] == types[i].requires_grad;
-      return same && fits(*each);
+      return each->grad_mode == grad_mode() && each->types == types && each->key == key &&
+             fits(*each);
     });
     if (known == replays_.end())
       return nullptr;
@@ -166,7 +154,7 @@ private:
   void check(const Replay &replay, const ErasedFunction &function,
              const std::vector<ArgumentType> &types, Location location) {
     {
-      std::lock_guard<RecorderMutex> lock(recorder_mutex());
+      UnderLock lock;
       if (!recorder().config.jit_check)
         return;
     }
@@ -187,10 +175,7 @@ private:
     replay->key = key;
     replay->result_shape = recording.result_shape;
     replay->flags = recording.flags;
-    for (const ArgumentType &type : types) {
-      replay->types.push_back(type.type);
-      replay->argument_requires_grad.push_back(type.requires_grad);
-    }
+    replay->types = types;
     replay->grad_mode = grad_mode();
     for (const TouchedStorage &touched : recording.storages)
       if (!touched.gradient_of)
@@ -215,16 +200,10 @@ private:
   static void compile(Slice &slice, BoundProgram &bound, Location location) {
     mark_donated(slice, bound);
     EvaluateRequest request{CutReason::kJit, location};
-    Evaluation &figures = bound.figures;
-    describe_request(request, figures);
     while (being_compiled(slice))
       wait_for_a_claim();
     Claim claimed(slice);
-    bound.program = find_program(slice, request, figures, /*may_be_symbolic=*/false).program;
-    describe_program(*bound.program, figures);
-    figures.ops = static_cast<int64_t>(slice.nodes.size());
-    figures.inputs = static_cast<int64_t>(slice.leaves.size());
-    figures.outputs = static_cast<int64_t>(slice.outputs.size());
+    bound.program = find_program(slice, request, bound.figures, /*may_be_symbolic=*/false).program;
   }
 
   std::vector<std::shared_ptr<Replay>> replays_; // the last used first

@@ -6,13 +6,13 @@
 #include "compiler/link/SizeRange.h"
 #include "compiler/pipeline/PassHooks.h"
 #include "dialects/weft/ir/Attributes.h"
-#include "dialects/weft/ir/BytecodeFile.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/state/StateAttributes.h"
 #include "frontend/compile/compile_slice.h"
 #include "frontend/programs/batch_trace.h"
 #include "frontend/programs/program_impl.h"
 #include "frontend/programs/trace.h"
+#include "frontend/recorder/find_program.h"
 #include "frontend/recorder/invocation.h"
 #include "mlir/IR/Verifier.h"
 #include "weft/random.h"
@@ -173,10 +173,7 @@ std::string module_to_compile(ProgramImpl &program, Location location) {
       main.setArgAttr(i, ir::kKeptAttr, unit);
   }
   main.removeResAttrsAttr();
-  std::string bytes = ir::writeBytecode(*module);
-  if (bytes.empty())
-    throw Error(ErrorKind::kCompile, "the program cannot be written as bytecode", location);
-  return bytes;
+  return bytecode_of(*module, location);
 }
 
 // Compiles the program where it is not, without the recorder's lock.
@@ -185,14 +182,14 @@ void ensure_compiled(ProgramImpl &program, Location location) {
   Recorder &r = recorder();
   Config config;
   {
-    std::lock_guard<RecorderMutex> lock(r.mutex);
+    UnderLock lock;
     config = r.config;
   }
   // Passes that were registered since the last run want to see the program, too.
   std::string wanted =
       config.backend + " " + std::to_string(compiler::registeredPassesGeneration());
   if (program.compiled_for == wanted) {
-    std::lock_guard<RecorderMutex> lock(r.mutex);
+    UnderLock lock;
     ++r.statistics.replays;
     return;
   }
@@ -201,7 +198,7 @@ void ensure_compiled(ProgramImpl &program, Location location) {
   if (!outcome.ok())
     throw Error(kind_of(outcome.status(), ErrorKind::kCompile),
                 "run: " + std::string(outcome.status().message()), location);
-  std::lock_guard<RecorderMutex> lock(r.mutex);
+  UnderLock lock;
   BoundProgram &bound = program.bound;
   bound.program = outcome->program;
   program.compiled_for = wanted;
@@ -210,11 +207,8 @@ void ensure_compiled(ProgramImpl &program, Location location) {
   describe_program(*bound.program, figures);
   figures.inputs = static_cast<int64_t>(bound.sources.size());
   figures.outputs = static_cast<int64_t>(bound.targets.size());
-  figures.outcome = outcome->from;
-  figures.compile_ms = outcome->milliseconds;
-  figures.disk_cache = outcome->disk_cache;
   figures.difference = program.description;
-  ++(outcome->from == CacheOutcome::kDiskHit ? r.statistics.disk_hits : r.statistics.compiles);
+  account(*outcome, figures);
 }
 
 // Where the batch of the program is a range, the program for the size that the inputs have: it
@@ -254,7 +248,7 @@ std::shared_ptr<ProgramImpl> at_batch(ProgramImpl &program, const std::vector<Te
   sized->description += ", at a batch of " + std::to_string(size) + " of " +
                         std::to_string(program.batch.min) + " to " +
                         std::to_string(program.batch.max);
-  std::lock_guard<RecorderMutex> lock(recorder_mutex());
+  UnderLock lock;
   sized->state = program.state;
   sized->bound.sources = program.bound.sources;
   for (size_t i = 0; i < sized->bound.targets.size(); ++i)
@@ -288,7 +282,7 @@ Program trace(const ErasedFunction &function, const std::vector<Tensor> &inputs,
   const Recording &recording = plain ? *plain : sizes->recording();
   std::string bytecode;
   {
-    std::lock_guard<RecorderMutex> lock(recorder_mutex());
+    UnderLock lock;
     bytecode = write_module(recording.slice);
   }
   std::shared_ptr<ProgramImpl> program = make_program();
@@ -296,7 +290,7 @@ Program trace(const ErasedFunction &function, const std::vector<Tensor> &inputs,
   if (sizes)
     sizes->name_sizes(*program->module);
   {
-    std::lock_guard<RecorderMutex> lock(recorder_mutex());
+    UnderLock lock;
     ProgramBuilder(recording, sizes ? &*sizes : nullptr, *program, names, location).build();
   }
   if (mlir::failed(mlir::verify(*program->module)))
@@ -340,14 +334,8 @@ std::vector<Tensor> Program::run(const std::vector<Tensor> &inputs, Location loc
   }
   recorder::ensure_compiled(program, CallerScope::resolve(location));
   recorder::Session session("run", location);
-  Evaluation &figures = program.bound.figures;
-  recorder::describe_request({CutReason::kJit, location}, figures);
-  std::vector<Tensor> results = recorder::call(program.bound, inputs, location);
-  figures.outcome = CacheOutcome::kMemoryHit;
-  figures.compile_ms = 0;
-  figures.difference.clear();
-  figures.disk_cache.clear();
-  return results;
+  recorder::describe_request({CutReason::kJit, location}, program.bound.figures);
+  return recorder::call(program.bound, inputs, location);
 }
 
 BatchRange Program::batch() const {

@@ -167,13 +167,13 @@ private:
 
 ProgramImpl::~ProgramImpl() {
   sized.clear();
-  std::lock_guard<RecorderMutex> lock(recorder_mutex());
+  UnderLock lock;
   state.clear();
   bound = BoundProgram();
 }
 
 void describe_main(ProgramImpl &program, const std::string &name, Location location) {
-  std::lock_guard<RecorderMutex> lock(recorder_mutex());
+  UnderLock lock;
   Reader(program, name, location).read();
 }
 
@@ -241,13 +241,17 @@ std::string text_of(ProgramImpl &program, bool locations, bool whole, Location l
 
 } // namespace
 
+std::string bytecode_of(mlir::ModuleOp module, Location location) {
+  std::string bytes = ir::writeBytecode(module);
+  if (bytes.empty())
+    throw Error(ErrorKind::kCompile, "the program cannot be written as bytecode", location);
+  return bytes;
+}
+
 std::string bytecode_of(ProgramImpl &program, Location location) {
   std::lock_guard<std::mutex> lock(program.mutex);
   update_initial_values(program, location);
-  std::string bytes = ir::writeBytecode(*program.module);
-  if (bytes.empty())
-    throw Error(ErrorKind::kCompile, "the program cannot be written as bytecode");
-  return bytes;
+  return bytecode_of(*program.module, location);
 }
 
 } // namespace recorder

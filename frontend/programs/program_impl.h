@@ -54,6 +54,8 @@ std::shared_ptr<ProgramImpl> parse_program(llvm::StringRef source, const std::st
 // Fills inputs, outputs and state from @main, and binds them. Throws kFile where the module has no
 // @main of tensors of static shape, or what it keeps or writes does not fit.
 void describe_main(ProgramImpl &program, const std::string &name, Location location);
+// Throws kCompile where it cannot be written.
+std::string bytecode_of(mlir::ModuleOp module, Location location);
 // With what the program keeps now as its state's first values.
 std::string bytecode_of(ProgramImpl &program, Location location);
 // Throws kState for none.

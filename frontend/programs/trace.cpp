@@ -4,10 +4,12 @@
 
 #include "frontend/recorder/claims.h"
 #include "frontend/recorder/state_api.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 namespace weft::recorder {
 
-// Sees every storage and gradient that the function touches, and puts back what it wrote.
+// While it lives, this thread records a function, and it sees every storage and gradient that the
+// function touches; afterwards each of them is what it was.
 struct FunctionTrace : Trace {
   Recording &recording;
   uint64_t first_storage = 0, first_gradient = 0; // the function's own are born from these on
@@ -19,9 +21,19 @@ struct FunctionTrace : Trace {
   std::unordered_set<const bool *> flags;
 
   FunctionTrace(const char *what, Recording &recording) : Trace(what), recording(recording) {
-    static uint32_t traces = 0; // under the recorder's lock
+    UnderLock lock;
+    static uint32_t traces = 0;
     tracer = recording.tracer.number = ++traces;
     recording.first = recorder().next_number;
+    first_storage = next_birth();
+    first_gradient = recorder().next_grad_number;
+    current_trace() = this;
+  }
+  ~FunctionTrace() {
+    current_trace() = nullptr;
+    UnderLock lock;
+    put_back();
+    gradients_before.clear();
   }
 
   // What another thread records meanwhile is none of the function's: it is computed, and read as
@@ -47,9 +59,8 @@ struct FunctionTrace : Trace {
     if (storage->var.value->node) {
       ValueRef held = storage->var.value;
       Value *value = held.get();
-      evaluating = true;
+      llvm::SaveAndRestore evaluates(evaluating, true);
       submit({&value, 1}, {CutReason::kJit, Session::location()});
-      evaluating = false;
     }
     storages_before.push_back(storage->var);
     written.push_back(false);
@@ -77,7 +88,6 @@ struct FunctionTrace : Trace {
       return;
     TouchedGradient &touched = recording.gradients.emplace_back();
     touched.leaf = GradRef(leaf);
-    touched.had_one = leaf->grad.defined();
     gradients_before.push_back(leaf->grad);
   }
 
@@ -90,6 +100,22 @@ struct FunctionTrace : Trace {
     made->bits = leaf->bits;
     made->evaluation = leaf->evaluation;
     return ValueRef(made);
+  }
+
+  // Stand for those of a call.
+  std::vector<Tensor> arguments(const std::vector<ArgumentType> &types) {
+    UnderLock lock;
+    std::vector<Tensor> made;
+    for (const ArgumentType &type : types) {
+      // A leaf without a buffer: nobody can read it, since nothing is evaluated while tracing.
+      Var placeholder = make_leaf(type.type, nullptr, true);
+      made.push_back(wrap_quietly(placeholder));
+      made.back().impl()->born = first_storage; // the function's own
+      if (type.requires_grad)
+        placeholder.grad = made.back().impl()->leaf = make_grad_leaf(type.type);
+      recording.placeholders.push_back(std::move(placeholder));
+    }
+    return made;
   }
 
   // Notes what the function left: new values of storages and gradients.
@@ -130,24 +156,6 @@ struct FunctionTrace : Trace {
 
 namespace {
 
-// While it lives, this thread records for the trace; afterwards every storage and gradient is what
-// it was.
-class Tracing {
-public:
-  explicit Tracing(FunctionTrace &trace) : trace_(trace) {
-    current_trace() = &trace;
-  }
-  ~Tracing() {
-    current_trace() = nullptr;
-    std::lock_guard<RecorderMutex> lock(recorder_mutex());
-    trace_.put_back();
-    trace_.gradients_before.clear();
-  }
-
-private:
-  FunctionTrace &trace_;
-};
-
 std::string place_of(const Value *value) {
   return value->node->line->file + ":" + std::to_string(value->node->line->line);
 }
@@ -185,7 +193,7 @@ void collect_slice(Recording &recording) {
 Recording::~Recording() {
   if (tracer.number == 0)
     return;
-  std::lock_guard<RecorderMutex> lock(recorder_mutex());
+  UnderLock lock;
   slice = Slice();
   placeholders.clear();
   written_arguments.clear();
@@ -229,25 +237,9 @@ Recording record(const char *what, const ErasedFunction &function,
                     " is called inside another traced function; call the plain function there",
                 location);
   Recording recording;
-  std::optional<FunctionTrace> trace;
-  std::vector<Tensor> arguments;
   {
-    std::lock_guard<RecorderMutex> lock(recorder_mutex());
-    trace.emplace(what, recording);
-    trace->first_storage = next_birth();
-    trace->first_gradient = recorder().next_grad_number;
-    for (const ArgumentType &argument : types) {
-      // A leaf without a buffer: nobody can read it, since nothing is evaluated while tracing.
-      Var placeholder = make_leaf(argument.type, nullptr, true);
-      arguments.push_back(wrap_quietly(placeholder));
-      arguments.back().impl()->born = trace->first_storage; // the function's own
-      if (argument.requires_grad)
-        placeholder.grad = arguments.back().impl()->leaf = make_grad_leaf(argument.type);
-      recording.placeholders.push_back(std::move(placeholder));
-    }
-  }
-  {
-    Tracing tracing(*trace);
+    FunctionTrace trace(what, recording);
+    std::vector<Tensor> arguments = trace.arguments(types);
     std::vector<Tensor> outputs;
     {
       Session::Outside outside;
@@ -255,7 +247,7 @@ Recording record(const char *what, const ErasedFunction &function,
       outputs = std::move(result.tensors);
       recording.result_shape = std::move(result.shape);
     }
-    std::lock_guard<RecorderMutex> lock(recorder_mutex());
+    UnderLock lock;
     for (const Tensor &output : outputs) {
       Session session(what, location);
       Var x = read(output, "result");
@@ -269,7 +261,7 @@ Recording record(const char *what, const ErasedFunction &function,
         recording.note_history(now.grad);
       recording.written_arguments.push_back(written ? now.without_history() : Var());
     }
-    trace->finish();
+    trace.finish();
     // Gradients of stand-ins: a caller's argument has none of them.
     for (const Var &placeholder : recording.placeholders)
       if (placeholder.grad)
@@ -277,7 +269,7 @@ Recording record(const char *what, const ErasedFunction &function,
     outputs.clear();
     arguments.clear();
   }
-  std::lock_guard<RecorderMutex> lock(recorder_mutex());
+  UnderLock lock;
   Session session(what, location);
   collect_slice(recording);
   return recording;

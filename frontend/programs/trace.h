@@ -24,7 +24,6 @@ struct TouchedGradient {
   enum class After : uint8_t { kSame, kNone, kNew };
 
   GradRef leaf;
-  bool had_one = false;
   After after = After::kSame;
   Var value; // of a new gradient
 };
@@ -66,6 +65,7 @@ struct Recording {
 struct ArgumentType {
   TypeRef type;
   bool requires_grad = false; // as a leaf
+  bool operator==(const ArgumentType &other) const = default;
 };
 
 // `what` is "jit" or "trace".

@@ -2,6 +2,7 @@
 // much.
 #include "frontend/recorder/state.h"
 #include "frontend/tensor/impl.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 namespace weft::recorder {
 namespace {
@@ -45,7 +46,7 @@ void cut(CutReason reason) {
   Recorder &r = recorder();
   std::vector<Node *> nodes;
   for (Node *node = r.first; node; node = node->next)
-    if (!node->claimed && !node->tracer && !node->lost)
+    if (node->is_open())
       nodes.push_back(node);
   if (nodes.empty())
     return;
@@ -92,15 +93,7 @@ void after_call(Tensor &x) {
     reason = CutReason::kBytes;
   else
     return;
-  struct Cutting {
-    bool &flag;
-    explicit Cutting(bool &flag) : flag(flag) {
-      flag = true;
-    }
-    ~Cutting() {
-      flag = false;
-    }
-  } cutting(r.cutting);
+  llvm::SaveAndRestore cutting(r.cutting, true);
   cut(reason);
 }
 

@@ -18,7 +18,7 @@ std::vector<Value *> companions(const Slice &slice, CutReason reason) {
   Recorder &r = recorder();
   if (reason == CutReason::kInit) {
     for (Node *node = r.first; node; node = node->next) {
-      if (node->claimed || node->tracer || node->lost || node->epoch == r.epoch)
+      if (!node->is_open() || node->epoch == r.epoch)
         continue;
       for (Value *result : node->results)
         if (result && result->handles > 0)
@@ -31,7 +31,7 @@ std::vector<Value *> companions(const Slice &slice, CutReason reason) {
   bool consumers = reason == CutReason::kStep || reason == CutReason::kValue;
   size_t left = kSearchedOps + kSearchedOpsPerSliceOp * slice.nodes.size();
   for (Node *node = slice.nodes.front()->next; node && left > 0; node = node->next, --left) {
-    if (node->claimed || node->tracer || node->lost || node->epoch == r.epoch)
+    if (!node->is_open() || node->epoch == r.epoch)
       continue;
     bool advances = is<ir::RandomAdvanceOp>(node);
     if (!consumers && !advances)

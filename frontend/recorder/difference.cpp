@@ -4,6 +4,7 @@
 
 #include "frontend/recorder/program_cache.h"
 #include "frontend/recorder/slice.h"
+#include "frontend/recorder/structure.h"
 
 namespace weft::recorder {
 namespace {
@@ -76,9 +77,7 @@ public:
 
 private:
   std::string op(size_t node) const {
-    const SourceLine &line = *slice_.nodes[node]->line;
-    return "op " + std::to_string(node) + " " + mine_.text(node).name() + " (" + line.file + ":" +
-           std::to_string(line.line) + ")";
+    return "op " + std::to_string(node) + " " + describe(slice_.nodes[node]);
   }
 
   // Whether they are the same ops, whatever these work on.

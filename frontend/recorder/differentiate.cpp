@@ -1,5 +1,6 @@
 // The ops of a call's derivative: what its rule builds the first time, repeated from then on.
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/ScopeExit.h"
 
 #include "frontend/recorder/limits.h"
 #include "frontend/recorder/state.h"
@@ -156,14 +157,8 @@ std::optional<RowProduct> row_product_of(const GradNode &node, int64_t rows) {
 
 std::vector<Var> differentiate(GradNode &node, std::span<const Var> cotangents, bool with_history,
                                std::optional<uint32_t> except) {
-  bool before = grad_mode();
+  llvm::scope_exit restore([before = grad_mode()] { set_grad_mode(before); });
   set_grad_mode(with_history);
-  struct Restore {
-    bool mode;
-    ~Restore() {
-      set_grad_mode(mode);
-    }
-  } restore{before};
 
   std::shared_ptr<const Derivative> derivative = derivative_of(node, cotangents, except);
   // By number; reserved, so that they stay where they are.

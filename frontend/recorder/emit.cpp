@@ -47,47 +47,55 @@ void results_of(Node *node, ArrayRef<const Var *> operands, llvm::SmallVectorImp
     results.push_back(result_of(node, i, history));
 }
 
-namespace {
-
-// The signature of an op that was not met before. Fails where the op's own rule refuses the
-// operands.
-template <typename Op>
-Signature *make_signature(ArrayRef<const Var *> operands, ArrayRef<const TypeInfo *> types,
-                          const typename Op::Properties &properties, const TypeInfo *result,
-                          SourceLine *line) {
+Signature *make_signature(mlir::OperationName op_name, mlir::OpaqueProperties properties,
+                          ArrayRef<const Var *> operands, const TypeInfo *result, bool by_name) {
   IrState &ir = *recorder().ir;
-  mlir::Location location = ir.location(line);
+  (void)ir.take_diagnostic();
+  mlir::Location location = ir.location(Session::line());
   StandIns stand_ins(ir);
-  for (const TypeInfo *type : types)
-    stand_ins.add(type);
-  mlir::OperationState state(location, Op::getOperationName());
-  state.addOperands(stand_ins.values());
-  if constexpr (!std::is_same_v<typename Op::Properties, mlir::EmptyProperties>)
-    state.getOrAddProperties<typename Op::Properties>() = properties;
-  if (result) {
-    state.types.push_back(ir.type(result));
-  } else if constexpr (Op::template hasTrait<mlir::InferTypeOpInterface::Trait>()) {
-    typename Op::Properties copy = properties;
-    if (mlir::failed(Op::inferReturnTypes(&ir.context(), location, state.operands,
-                                          mlir::DictionaryAttr::get(&ir.context()),
-                                          mlir::OpaqueProperties(&copy), {}, state.types))) {
-      auto [message, kind] = ir.take_diagnostic();
-      std::string given;
-      for (const Var *operand : operands)
-        given += (given.empty() ? "" : ", ") + describe(*operand);
-      if (message.empty())
-        message = "the operands do not fit";
-      // The call has said its name.
-      if (std::string name = Op::getOperationName().str() + ": "; message.starts_with(name))
-        message.erase(0, name.size());
-      fail(kind, message + " (given " + given + ")");
-    }
+  SmallVector<const TypeInfo *, 4> types;
+  for (const Var *operand : operands) {
+    types.push_back(operand->value->type);
+    stand_ins.add(types.back());
   }
-  mlir::Operation *op = mlir::Operation::create(state);
-  Signature *signature = ir.intern(op, types);
+  auto refuse = [&](const char *otherwise) {
+    auto [message, kind] = ir.take_diagnostic();
+    std::string name = op_name.getStringRef().str() + ": ", given;
+    if (message.empty())
+      message = name + otherwise;
+    // A call that is the op's has said its name.
+    if (!by_name && message.starts_with(name))
+      message.erase(0, name.size());
+    for (const Var *operand : operands)
+      given += (given.empty() ? "" : ", ") + describe(*operand);
+    fail(kind, message + " (given " + (given.empty() ? "nothing" : given) + ")");
+  };
+  SmallVector<mlir::Type, 2> results;
+  if (result) {
+    results.push_back(ir.type(result));
+  } else if (auto *rule = op_name.getInterface<mlir::InferTypeOpInterface>()) {
+    if (mlir::failed(rule->inferReturnTypes(&ir.context(), location, stand_ins.values(),
+                                            mlir::DictionaryAttr::get(&ir.context()), properties,
+                                            {}, results)))
+      refuse("the operands do not fit");
+  } else if (op_name.hasTrait<mlir::OpTrait::SameOperandsAndResultType>() && !operands.empty()) {
+    results.push_back(ir.type(types[0]));
+  } else {
+    fail(ErrorKind::kValue, op_name.getStringRef().str() +
+                                " does not say what its results are: it needs "
+                                "InferTypeOpInterface or SameOperandsAndResultType");
+  }
+  mlir::Operation *op = mlir::Operation::create(location, op_name, results, stand_ins.values(),
+                                                mlir::NamedAttrList(), properties);
+  bool fits = !by_name || mlir::succeeded(op_name.verifyInvariants(op));
+  Signature *signature = fits ? ir.intern(op, types) : nullptr;
   op->destroy();
+  if (!signature)
+    refuse("the op does not verify");
   return signature;
 }
+
+namespace {
 
 // Records `Op` on the operands with these properties. result: its type, or null to ask the op's own
 // rule.
@@ -103,8 +111,12 @@ Node *record(ArrayRef<const Var *> operands, const typename Op::Properties &prop
     types.push_back(operand->value->type);
   }
   Signature *signature = ir.find<Op>(properties, types, result);
-  if (!signature)
-    signature = make_signature<Op>(operands, types, properties, result, line);
+  if (!signature) {
+    typename Op::Properties copy = properties;
+    mlir::OperationName name(Op::getOperationName(), &ir.context());
+    signature = make_signature(name, mlir::OpaqueProperties(&copy), operands, result,
+                               /*by_name=*/false);
+  }
   return ir.enter(signature, values, line);
 }
 
@@ -139,6 +151,23 @@ mlir::FloatAttr real(double value) {
 }
 mlir::BoolAttr boolean_attr(bool value) {
   return builder().getBoolAttr(value);
+}
+
+template <typename Op> typename Op::Properties along(int64_t dim) {
+  typename Op::Properties p;
+  p.dim = integer(dim);
+  return p;
+}
+// An op that has a dim, and nothing else.
+template <typename Op>
+Var emit_along(ArrayRef<const Var *> operands, const TypeInfo *result, int64_t dim) {
+  return emit_one<Op>(operands, result, along<Op>(dim));
+}
+
+template <typename Op> Var emit_reduction(const Var &x, std::span<const int64_t> dims) {
+  typename Op::Properties p;
+  p.dims = ints(dims);
+  return emit_one<Op>({&x}, nullptr, p);
 }
 
 const TypeInfo *with_dtype(const TypeInfo &type, DType dtype) {
@@ -185,15 +214,9 @@ uint32_t specialized_operands(Binary op) {
 #include "weft/ops/elementwise.inc"
 #undef WEFT_UNARY
 #undef WEFT_BINARY
-  case Binary::kDiv:
-  case Binary::kRem:
-  case Binary::kAtan2:
-  case Binary::kAnd:
-  case Binary::kOr:
-  case Binary::kXor:
+  default:
     return 0;
   }
-  return 0;
 }
 
 Var emit_binary(Binary op, const Var &x, const Var &y) {
@@ -237,9 +260,7 @@ Var emit_cast(const Var &x, DType dtype) {
 }
 
 Var emit_iota(DType dtype, const Shape &shape, int64_t dim) {
-  ir::IotaOp::Properties p;
-  p.dim = integer(dim);
-  return emit_one<ir::IotaOp>({}, type_info(dtype, shape), p);
+  return emit_along<ir::IotaOp>({}, type_info(dtype, shape), dim);
 }
 
 Var emit_reshape(const Var &x, const Shape &shape) {
@@ -277,44 +298,32 @@ Var emit_concat(std::span<const Var> inputs, int64_t dim) {
   SmallVector<const Var *, 8> operands;
   for (const Var &input : inputs)
     operands.push_back(&input);
-  ir::ConcatOp::Properties p;
-  p.dim = integer(dim);
-  return emit_one<ir::ConcatOp>(operands, nullptr, p);
+  return emit_along<ir::ConcatOp>(operands, nullptr, dim);
 }
 
 Var emit_reduce(ReduceKind kind, const Var &x, std::span<const int64_t> dims) {
-  auto with = [&](auto properties) {
-    properties.dims = ints(dims);
-    return properties;
-  };
   switch (kind) {
   case ReduceKind::kSum:
-    return emit_one<ir::ReduceSumOp>({&x}, nullptr, with(ir::ReduceSumOp::Properties()));
+    return emit_reduction<ir::ReduceSumOp>(x, dims);
   case ReduceKind::kMax:
-    return emit_one<ir::ReduceMaxOp>({&x}, nullptr, with(ir::ReduceMaxOp::Properties()));
+    return emit_reduction<ir::ReduceMaxOp>(x, dims);
   case ReduceKind::kMin:
-    return emit_one<ir::ReduceMinOp>({&x}, nullptr, with(ir::ReduceMinOp::Properties()));
+    return emit_reduction<ir::ReduceMinOp>(x, dims);
   case ReduceKind::kProd:
-    return emit_one<ir::ReduceProdOp>({&x}, nullptr, with(ir::ReduceProdOp::Properties()));
+    return emit_reduction<ir::ReduceProdOp>(x, dims);
   case ReduceKind::kMean:
-    return emit_one<ir::ReduceMeanOp>({&x}, nullptr, with(ir::ReduceMeanOp::Properties()));
+    return emit_reduction<ir::ReduceMeanOp>(x, dims);
   }
   return Var();
 }
 
 Var emit_arg(const Var &x, int64_t dim, bool largest) {
-  auto with = [&](auto properties) {
-    properties.dim = integer(dim);
-    return properties;
-  };
-  if (largest)
-    return emit_one<ir::ArgMaxOp>({&x}, nullptr, with(ir::ArgMaxOp::Properties()));
-  return emit_one<ir::ArgMinOp>({&x}, nullptr, with(ir::ArgMinOp::Properties()));
+  return largest ? emit_along<ir::ArgMaxOp>({&x}, nullptr, dim)
+                 : emit_along<ir::ArgMinOp>({&x}, nullptr, dim);
 }
 
 Var emit_arg_sort(const Var &x, int64_t dim, bool descending, std::optional<int64_t> count) {
-  ir::ArgSortOp::Properties p;
-  p.dim = integer(dim);
+  auto p = along<ir::ArgSortOp>(dim);
   p.descending = boolean_attr(descending);
   if (count && *count != x.dims()[static_cast<size_t>(dim)])
     p.count = integer(*count);
@@ -322,8 +331,7 @@ Var emit_arg_sort(const Var &x, int64_t dim, bool descending, std::optional<int6
 }
 
 Var emit_cumsum(const Var &x, int64_t dim) {
-  ir::CumsumOp::Properties p;
-  p.dim = integer(dim);
+  auto p = along<ir::CumsumOp>(dim);
   p.reverse = boolean_attr(false);
   return emit_one<ir::CumsumOp>({&x}, x.value->type, p);
 }
@@ -336,42 +344,29 @@ Var emit_matmul(const Var &x, const Var &y, bool transpose_x, bool transpose_y) 
 }
 
 Var emit_index_select(const Var &x, const Var &indices, int64_t dim) {
-  ir::IndexSelectOp::Properties p;
-  p.dim = integer(dim);
-  return emit_one<ir::IndexSelectOp>({&x, &indices}, nullptr, p);
+  return emit_along<ir::IndexSelectOp>({&x, &indices}, nullptr, dim);
 }
 
 Var emit_index_write(const Var &base, const Var &indices, const Var &source, int64_t dim,
                      bool accumulate) {
-  auto with = [&](auto properties) {
-    properties.dim = integer(dim);
-    return properties;
-  };
   if (accumulate)
-    return emit_one<ir::IndexAddOp>({&base, &indices, &source}, base.value->type,
-                                    with(ir::IndexAddOp::Properties()));
-  return emit_one<ir::IndexPutOp>({&base, &indices, &source}, base.value->type,
-                                  with(ir::IndexPutOp::Properties()));
+    return emit_along<ir::IndexAddOp>({&base, &indices, &source}, base.value->type, dim);
+  return emit_along<ir::IndexPutOp>({&base, &indices, &source}, base.value->type, dim);
 }
 
 Var emit_gather(const Var &x, const Var &indices, int64_t dim) {
-  ir::GatherOp::Properties p;
-  p.dim = integer(dim);
-  return emit_one<ir::GatherOp>({&x, &indices}, nullptr, p);
+  return emit_along<ir::GatherOp>({&x, &indices}, nullptr, dim);
 }
 
 Var emit_scatter_add(const Var &base, const Var &indices, const Var &source, int64_t dim) {
-  ir::ScatterAddOp::Properties p;
-  p.dim = integer(dim);
-  return emit_one<ir::ScatterAddOp>({&base, &indices, &source}, base.value->type, p);
+  return emit_along<ir::ScatterAddOp>({&base, &indices, &source}, base.value->type, dim);
 }
 
 Var emit_scatter_reduce(Combiner combiner, const Var &base, const Var &indices, const Var &source,
                         int64_t dim) {
-  ir::ScatterReduceOp::Properties p;
+  auto p = along<ir::ScatterReduceOp>(dim);
   p.combiner =
       ir::CombinerAttr::get(&recorder().ir->context(), static_cast<ir::Combiner>(combiner));
-  p.dim = integer(dim);
   return emit_one<ir::ScatterReduceOp>({&base, &indices, &source}, base.value->type, p);
 }
 
@@ -394,29 +389,30 @@ Var emit_random_advance(const Var &state, int64_t blocks) {
 }
 
 Var emit_softmax(const Var &x, int64_t dim) {
-  ir::SoftmaxOp::Properties p;
-  p.dim = integer(dim);
-  return emit_one<ir::SoftmaxOp>({&x}, x.value->type, p);
+  return emit_along<ir::SoftmaxOp>({&x}, x.value->type, dim);
 }
 
 Var emit_log_softmax(const Var &x, int64_t dim) {
-  ir::LogSoftmaxOp::Properties p;
-  p.dim = integer(dim);
-  return emit_one<ir::LogSoftmaxOp>({&x}, x.value->type, p);
+  return emit_along<ir::LogSoftmaxOp>({&x}, x.value->type, dim);
 }
 
-Var emit_layer_norm(const Var &x, const Var &weight, const Var &bias, int64_t normalized_rank,
-                    double eps) {
+// The operands of a norm, whose weight and bias may be missing.
+static SmallVector<const Var *, 3> with_affine(const Var &x, const Var &weight, const Var &bias) {
   SmallVector<const Var *, 3> operands = {&x};
   if (weight)
     operands.push_back(&weight);
   if (bias)
     operands.push_back(&bias);
+  return operands;
+}
+
+Var emit_layer_norm(const Var &x, const Var &weight, const Var &bias, int64_t normalized_rank,
+                    double eps) {
   ir::LayerNormOp::Properties p;
   p.normalized_rank = integer(normalized_rank);
   p.eps = real(eps);
   p.operandSegmentSizes = {1, weight ? 1 : 0, bias ? 1 : 0};
-  return emit_one<ir::LayerNormOp>(operands, nullptr, p);
+  return emit_one<ir::LayerNormOp>(with_affine(x, weight, bias), nullptr, p);
 }
 
 namespace {
@@ -469,15 +465,10 @@ Var emit_avg_pool2d(const Var &x, IntPair kernel, IntPair strides, IntPair paddi
 }
 
 BatchNormResults emit_batch_norm(const Var &x, const Var &weight, const Var &bias, double eps) {
-  SmallVector<const Var *, 3> operands = {&x};
-  if (weight)
-    operands.push_back(&weight);
-  if (bias)
-    operands.push_back(&bias);
   ir::BatchNormOp::Properties p;
   p.eps = real(eps);
   p.operandSegmentSizes = {1, weight ? 1 : 0, bias ? 1 : 0};
-  SmallVector<Var, 2> results = emit<ir::BatchNormOp>(operands, p, nullptr);
+  SmallVector<Var, 2> results = emit<ir::BatchNormOp>(with_affine(x, weight, bias), p, nullptr);
   return {std::move(results[0]), std::move(results[1]), std::move(results[2])};
 }
 

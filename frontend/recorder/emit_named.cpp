@@ -81,6 +81,7 @@ void set_attributes(mlir::OperationName name, mlir::OpaqueProperties properties,
                     const Attributes &attributes) {
   if (attributes.empty())
     return;
+  (void)recorder().ir->take_diagnostic();
   mlir::MLIRContext *context = name.getContext();
   mlir::NamedAttrList list;
   for (const auto &[key, value] : attributes) {
@@ -105,70 +106,26 @@ void set_attributes(mlir::OperationName name, mlir::OpaqueProperties properties,
   name.populateDefaultProperties(properties);
 }
 
-std::string list_of(std::span<const Var> operands) {
-  std::string given;
-  for (const Var &operand : operands)
-    given += (given.empty() ? "" : ", ") + describe(operand);
-  return given.empty() ? "nothing" : given;
-}
-
-llvm::SmallVector<Var, 1> emit_named(const std::string &name, std::span<const Var> operands,
-                                     const Attributes &attributes) {
-  mlir::RegisteredOperationName op_name = find_op(name);
-  IrState &ir = *recorder().ir;
-  (void)ir.take_diagnostic();
-  OwnedProperties properties(op_name);
-  set_attributes(op_name, properties.get(), attributes);
-  SourceLine *line = Session::line();
-  mlir::Location location = ir.location(line);
-  llvm::SmallVector<Value *, 4> values;
-  llvm::SmallVector<const Var *, 4> vars;
-  llvm::SmallVector<const TypeInfo *, 4> operand_types;
-  StandIns stand_ins(ir);
-  for (const Var &operand : operands) {
-    values.push_back(operand.value.get());
-    vars.push_back(&operand);
-    operand_types.push_back(operand.value->type);
-    stand_ins.add(operand.value->type);
-  }
-  llvm::ArrayRef<mlir::Value> ir_operands = stand_ins.values();
-  auto refuse = [&](const std::string &otherwise) {
-    std::string why = ir.take_diagnostic().message;
-    fail(ErrorKind::kShape,
-         (why.empty() ? name + ": " + otherwise : why) + " (given " + list_of(operands) + ")");
-  };
-  llvm::SmallVector<mlir::Type, 2> types;
-  if (auto *rule = op_name.getInterface<mlir::InferTypeOpInterface>()) {
-    if (mlir::failed(rule->inferReturnTypes(&ir.context(), location, ir_operands,
-                                            mlir::DictionaryAttr::get(&ir.context()),
-                                            properties.get(), {}, types)))
-      refuse("the operands do not fit");
-  } else if (op_name.hasTrait<mlir::OpTrait::SameOperandsAndResultType>() && !ir_operands.empty()) {
-    types.push_back(ir_operands[0].getType());
-  } else {
-    fail(ErrorKind::kValue, name + " does not say what its results are: it needs "
-                                   "InferTypeOpInterface or SameOperandsAndResultType");
-  }
-  mlir::Operation *op = mlir::Operation::create(location, op_name, types, ir_operands,
-                                                mlir::NamedAttrList(), properties.get());
-  bool verifies = mlir::succeeded(op_name.verifyInvariants(op));
-  Signature *signature = verifies ? ir.intern(op, operand_types) : nullptr;
-  op->destroy();
-  if (!signature)
-    refuse("the op does not verify");
-  Node *node = ir.enter(signature, values, line);
-  llvm::SmallVector<Var, 1> results;
-  results_of(node, vars, results);
-  return results;
-}
-
 std::vector<Tensor> call(const std::string &name, const std::vector<Tensor> &operands,
                          const Attributes &attributes) {
   std::vector<Var> vars;
   for (size_t i = 0; i < operands.size(); ++i)
     vars.push_back(read(operands[i], ("operand " + std::to_string(i)).c_str()));
+  llvm::SmallVector<const Var *, 4> inputs;
+  llvm::SmallVector<Value *, 4> values;
+  for (const Var &var : vars) {
+    inputs.push_back(&var);
+    values.push_back(var.value.get());
+  }
+  mlir::RegisteredOperationName op = find_op(name);
+  OwnedProperties properties(op);
+  set_attributes(op, properties.get(), attributes);
+  Signature *signature =
+      make_signature(op, properties.get(), inputs, /*result=*/nullptr, /*by_name=*/true);
+  llvm::SmallVector<Var, 1> made;
+  results_of(recorder().ir->enter(signature, values, Session::line()), inputs, made);
   std::vector<Tensor> results;
-  for (Var &result : emit_named(name, vars, attributes))
+  for (Var &result : made)
     results.push_back(wrap(std::move(result)));
   return results;
 }

@@ -127,13 +127,8 @@ void submit(std::span<Value *const> roots, const EvaluateRequest &request) {
       continue;
     }
     Evaluation figures;
-    describe_request(request, figures);
     std::optional<Claim> claimed(slice);
     FoundProgram found = find_program(slice, request, figures, r.config.symbolic);
-    describe_program(*found.program, figures);
-    figures.ops = static_cast<int64_t>(slice.nodes.size());
-    figures.inputs = static_cast<int64_t>(slice.leaves.size());
-    figures.outputs = static_cast<int64_t>(slice.outputs.size());
     figures.record_ms = since(start) - figures.compile_ms;
     Invocation invocation(found.program, figures, slice.checks);
     for (Value *leaf : slice.leaves)

@@ -66,9 +66,6 @@ public:
   Evaluation snapshot() const;
 
 private:
-  // The memory that the run kept in case it failed.
-  std::vector<std::shared_ptr<runtime::Buffer>> let_go();
-
   mutable std::mutex mutex_;
   absl::Status failure_; // of a run that has ended
   std::atomic<RunState> state_{RunState::kUnderWay};

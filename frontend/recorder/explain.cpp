@@ -16,29 +16,10 @@
 namespace weft {
 
 const char *name(CutReason reason) {
-  switch (reason) {
-  case CutReason::kValue:
-    return "value";
-  case CutReason::kEval:
-    return "eval";
-  case CutReason::kStep:
-    return "step";
-  case CutReason::kInit:
-    return "init";
-  case CutReason::kOps:
-    return "ops";
-  case CutReason::kBytes:
-    return "bytes";
-  case CutReason::kEager:
-    return "eager";
-  case CutReason::kJit:
-    return "jit";
-  case CutReason::kWrite:
-    return "write";
-  case CutReason::kMask:
-    return "mask";
-  }
-  return "?";
+  static constexpr const char *kNames[] = {"value", "eval",  "step", "init",  "ops",
+                                           "bytes", "eager", "jit",  "write", "mask"};
+  static_assert(std::size(kNames) == static_cast<size_t>(CutReason::kMask) + 1);
+  return kNames[static_cast<size_t>(reason)];
 }
 
 std::string Evaluation::to_string() const {
@@ -95,13 +76,15 @@ static const runtime::RegisteredCache registered("evaluations", "the next evalua
 
 void EvaluationRecord::finish(double run_ms, const absl::Status &status,
                               const runtime::PreparedUse &prepared) {
-  std::vector<std::shared_ptr<runtime::Buffer>> freed; // after the lock
+  // What the run kept in case it failed goes after the lock.
+  std::vector<std::shared_ptr<runtime::Buffer>> kept;
   std::lock_guard<std::mutex> lock(mutex_);
   RunState ended = status.ok()                        ? RunState::kDone
                    : runtime::has_kept_inputs(status) ? RunState::kFailed
                                                       : RunState::kFailedLate;
   if (status.ok())
-    freed = let_go();
+    for (Undo &each : undo)
+      kept.push_back(std::move(each.memory));
   state_.store(ended, std::memory_order_release);
   data.prepared_results = prepared.results;
   data.prepared_bytes = prepared.bytes;

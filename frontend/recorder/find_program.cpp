@@ -39,10 +39,6 @@ std::string content_of(const Slice &slice, const StructureKey *structure) {
   return content;
 }
 
-ProgramContext context_of(const Config &config) {
-  return {config.backend, config.dump_dir, compiler::registeredPassesGeneration(), config.prepare};
-}
-
 // Why a slice is new, where it is because of a literal that was a constant in earlier programs and
 // is an input of this one.
 std::string literal_difference(const Slice &slice) {
@@ -55,12 +51,10 @@ std::string literal_difference(const Slice &slice) {
   return "";
 }
 
-} // namespace
-
-FoundProgram find_program(const Slice &slice, const EvaluateRequest &request, Evaluation &data,
-                          bool may_be_symbolic) {
+FoundProgram find_or_compile(const Slice &slice, Location location, Evaluation &data,
+                             bool may_be_symbolic) {
   Recorder &r = recorder();
-  ProgramContext context = context_of(r.config);
+  ProgramContext context(r.config);
   uint64_t salt = context.salt();
   if (auto program = r.cache->find(slice.key, salt)) {
     data.outcome = CacheOutcome::kMemoryHit;
@@ -71,18 +65,7 @@ FoundProgram find_program(const Slice &slice, const EvaluateRequest &request, Ev
   if (may_be_symbolic)
     if (auto found = find_symbolic(structure, salt, data))
       return *found;
-  struct Compiling {
-    ProgramCache &cache;
-    const ProgramKey &key;
-    uint64_t salt;
-    Compiling(ProgramCache &cache, const ProgramKey &key, uint64_t salt)
-        : cache(cache), key(key), salt(salt) {
-      cache.begin_compile(key, salt);
-    }
-    ~Compiling() {
-      cache.end_compile(key, salt);
-    }
-  } exact(*r.cache, slice.key, salt), family(*r.cache, structure.key, salt);
+  ProgramCache::Compiling exact(*r.cache, slice.key, salt), family(*r.cache, structure.key, salt);
   data.difference = literal_difference(slice);
   if (data.difference.empty())
     data.difference = r.cache->difference(slice, context);
@@ -115,12 +98,8 @@ FoundProgram find_program(const Slice &slice, const EvaluateRequest &request, Ev
     throw Error(kind_of(outcome.status(), ErrorKind::kCompile),
                 "the recorded ops do not compile; they stay as they are: " +
                     std::string(outcome.status().message()),
-                request.location);
-  data.outcome = outcome->from;
-  data.disk_cache = outcome->disk_cache;
-  data.compile_ms = outcome->milliseconds;
-  ++(outcome->from == CacheOutcome::kDiskHit ? r.statistics.disk_hits : r.statistics.compiles);
-  r.statistics.corrupt_entries += outcome->corrupt;
+                location);
+  account(*outcome, data);
   // Passes that were registered meanwhile may or may not have run: such a program serves this run
   // only.
   bool keep = context.passes == compiler::registeredPassesGeneration();
@@ -133,11 +112,37 @@ FoundProgram find_program(const Slice &slice, const EvaluateRequest &request, Ev
   return {outcome->program, {}};
 }
 
+} // namespace
+
+FoundProgram find_program(const Slice &slice, const EvaluateRequest &request, Evaluation &figures,
+                          bool may_be_symbolic) {
+  describe_request(request, figures);
+  FoundProgram found = find_or_compile(slice, request.location, figures, may_be_symbolic);
+  describe_program(*found.program, figures);
+  figures.ops = static_cast<int64_t>(slice.nodes.size());
+  figures.inputs = static_cast<int64_t>(slice.leaves.size());
+  figures.outputs = static_cast<int64_t>(slice.outputs.size());
+  return found;
+}
+
+void count(const CompileOutcome &outcome) {
+  Statistics &statistics = recorder().statistics;
+  ++(outcome.from == CacheOutcome::kDiskHit ? statistics.disk_hits : statistics.compiles);
+  statistics.corrupt_entries += outcome.corrupt;
+}
+
+void account(const CompileOutcome &outcome, Evaluation &figures) {
+  count(outcome);
+  figures.outcome = outcome.from;
+  figures.disk_cache = outcome.disk_cache;
+  figures.compile_ms = outcome.milliseconds;
+}
+
 bool being_compiled(const Slice &slice) {
   Recorder &r = recorder();
   if (!r.cache->is_compiling())
     return false;
-  uint64_t salt = context_of(r.config).salt();
+  uint64_t salt = ProgramContext(r.config).salt();
   return r.cache->is_compiling(slice.key, salt) ||
          r.cache->is_compiling(structure_key(slice).key, salt);
 }

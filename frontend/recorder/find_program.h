@@ -33,11 +33,14 @@ FoundProgram insert_symbolic(const Slice &slice, const StructureKey &structure,
 void observe(const StructureKey &structure, uint64_t salt, const SymbolicRequest *refused = nullptr,
              const std::string &why = "");
 
-// The program of a claimed slice, compiled without the lock where it is not known. Fills outcome,
-// difference, times. Throws kCompile when it does not compile. may_be_symbolic: it may serve other
-// sizes as well.
-FoundProgram find_program(const Slice &slice, const EvaluateRequest &request, Evaluation &data,
+// The program of a claimed slice, compiled without the lock where it is not known. Throws kCompile
+// when it does not compile. figures: what explain tells of the request, of the slice, of the
+// program and of how it was found. may_be_symbolic: it may serve other sizes as well.
+FoundProgram find_program(const Slice &slice, const EvaluateRequest &request, Evaluation &figures,
                           bool may_be_symbolic);
+// What compiling gave, into the statistics, and into figures.
+void count(const CompileOutcome &outcome);
+void account(const CompileOutcome &outcome, Evaluation &figures);
 // Whether somebody compiles this program, or one that differs in ints only and may serve this slice
 // as well.
 bool being_compiled(const Slice &slice);

@@ -2,11 +2,12 @@
 // signatures.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <unordered_set>
-#include <utility>
 
+#include "frontend/recorder/handle.h"
 #include "frontend/recorder/lock.h"
 
 namespace weft::recorder {
@@ -17,42 +18,26 @@ struct Interned {
   mutable bool idle = false;  // nobody has asked for it, or used it, since the table was last swept
 };
 
-// A pointer that keeps an interned object. When the last one goes, unused(T &) decides: the object
-// stays for whoever asks for it next, or is erased from its table.
-template <typename T> class Ref {
+inline void retain(const Interned &object) {
+  UnderLock lock;
+  ++object.users;
+}
+// When the last one goes, unused(T &) decides: the object stays for whoever asks for it next, or is
+// erased from its table.
+template <std::derived_from<Interned> T> void release(T &object) {
+  UnderLock lock;
+  if (--object.users == 0)
+    unused(object);
+}
+
+// A handle to an interned object, which stands for the pointer.
+template <typename T> class Ref : public Handle<T> {
 public:
   Ref() = default;
-  Ref(T *object) : object_(object) {
-    if (!object_)
-      return;
-    UnderLock lock;
-    ++object_->users;
-  }
-  Ref(const Ref &other) : Ref(other.object_) {}
-  Ref(Ref &&other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
-  Ref &operator=(Ref other) noexcept {
-    std::swap(object_, other.object_);
-    return *this;
-  }
-  ~Ref() {
-    if (!object_)
-      return;
-    UnderLock lock;
-    if (--object_->users == 0)
-      unused(*object_);
-  }
+  Ref(T *object) : Handle<T>(object) {}
   operator T *() const {
-    return object_;
+    return this->get();
   }
-  T *operator->() const {
-    return object_;
-  }
-  T &operator*() const {
-    return *object_;
-  }
-
-private:
-  T *object_ = nullptr;
 };
 
 // The objects of one kind. T has members key(), which gives a Key, and hash(Key).

@@ -69,10 +69,22 @@ Signature::Signature(mlir::OperationName name, llvm::ArrayRef<const TypeInfo *> 
 Signature::~Signature() {
   for (const TypeInfo *type : llvm::concat<const TypeInfo *>(operands, results))
     --type->users;
+  drop_properties();
+}
+
+void Signature::adopt(mlir::Operation *op) {
+  if (int size = name.getOpPropertyByteSize()) {
+    properties = ::operator new(size, std::align_val_t(8));
+    name.initOpProperties(opaque(), op->getPropertiesStorage());
+  }
+  rules = name.getInterface<ir::WeftOp>();
+}
+
+void Signature::drop_properties() {
   if (!properties)
     return;
   name.destroyOpProperties(opaque());
-  ::operator delete(properties, std::align_val_t(8));
+  ::operator delete(std::exchange(properties, nullptr), std::align_val_t(8));
 }
 
 IrState::IrState() {
@@ -155,14 +167,6 @@ StandIns::~StandIns() {
     value.getDefiningOp()->destroy();
 }
 
-void IrState::fill(Signature *signature, mlir::Operation *op) {
-  if (int size = signature->name.getOpPropertyByteSize()) {
-    signature->properties = ::operator new(size, std::align_val_t(8));
-    signature->name.initOpProperties(signature->opaque(), op->getPropertiesStorage());
-  }
-  signature->rules = signature->name.getInterface<ir::WeftOp>();
-}
-
 bool may_end_run(mlir::Operation *op) {
   return ir::indexBounds(op) || mlir::isa<ir::CrossEntropyOp, ir::CustomOp>(op);
 }
@@ -198,7 +202,7 @@ Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *>
   s->hash = key;
   for (const TypeInfo *type : results)
     s->result_bytes += type->bytes;
-  fill(s, op);
+  s->adopt(op);
   s->checks = may_end_run(op);
   s->differentiable = s->rules && s->rules->missingRule(ir::RuleKind::Derivative).empty();
   if (s->rules) {
@@ -321,11 +325,7 @@ void IrState::renew() {
         --signature_count_;
         continue;
       }
-      if (s->properties) {
-        s->name.destroyOpProperties(s->opaque());
-        ::operator delete(s->properties, std::align_val_t(8));
-        s->properties = nullptr;
-      }
+      s->drop_properties();
       // An op gives it its new properties.
       StandIns operands(*this);
       for (const TypeInfo *type : s->operands)
@@ -338,7 +338,7 @@ void IrState::renew() {
         state.propertiesAttr = mlir::parseAttribute(s->properties_text, context_.get());
       mlir::Operation *op = mlir::Operation::create(state);
       s->name = op->getName();
-      fill(s, op);
+      s->adopt(op);
       s->hash = hash_of(s->name, s->opaque(), s->operands, s->results, infers(s->name));
       op->destroy();
       Signature *&head = signatures_[s->hash];

@@ -61,6 +61,9 @@ struct Signature {
   mlir::OpaqueProperties opaque() const {
     return mlir::OpaqueProperties(properties);
   }
+  // A copy of the op's properties, and the rules of its name.
+  void adopt(mlir::Operation *op);
+  void drop_properties();
 };
 
 template <typename... Ops> bool is(const Node *node) {
@@ -174,7 +177,6 @@ private:
   Signature *find(mlir::OperationName name, mlir::OpaqueProperties properties,
                   llvm::ArrayRef<const TypeInfo *> operands, const TypeInfo *result) const;
   void open();
-  void fill(Signature *signature, mlir::Operation *op);
   void count_uniqued();
   Ref<const SignatureText> text_of(const Signature &signature, mlir::Operation *op);
 

@@ -1,5 +1,6 @@
 #include "frontend/recorder/program_cache.h"
 
+#include "compiler/pipeline/PassHooks.h"
 #include "frontend/compile/disk_cache.h"
 #include "frontend/recorder/slice.h"
 #include "runtime/core/caches.h"
@@ -60,6 +61,10 @@ void ProgramCache::trim(const Config &config) {
     order_.pop_back();
   }
 }
+
+ProgramContext::ProgramContext(const Config &config)
+    : backend(config.backend), dump_dir(config.dump_dir),
+      passes(compiler::registeredPassesGeneration()), prepare(config.prepare) {}
 
 uint64_t ProgramContext::salt() const {
   return static_cast<size_t>(llvm::hash_combine(backend, dump_dir, passes, prepare));

@@ -18,9 +18,10 @@ namespace weft::recorder {
 
 // What a program depends on besides its slice.
 struct ProgramContext {
+  explicit ProgramContext(const Config &config);
   std::string backend, dump_dir;
-  uint64_t passes = 0; // compiler::registeredPassesGeneration()
-  bool prepare = true;
+  uint64_t passes; // compiler::registeredPassesGeneration()
+  bool prepare;
   uint64_t salt() const;
 };
 
@@ -41,18 +42,26 @@ public:
     return bytes_;
   }
 
-  // Single flight: whoever finds a key being compiled waits.
+  // Single flight: while one lives, whoever finds the key waits.
+  class Compiling {
+  public:
+    Compiling(ProgramCache &cache, const ProgramKey &key, uint64_t salt)
+        : cache_(cache), hash_(hash(key, salt)) {
+      cache_.compiling_.insert(hash_);
+    }
+    ~Compiling() {
+      cache_.compiling_.erase(hash_);
+    }
+
+  private:
+    ProgramCache &cache_;
+    uint64_t hash_;
+  };
   bool is_compiling(const ProgramKey &key, uint64_t salt) const {
     return compiling_.count(hash(key, salt)) > 0;
   }
   bool is_compiling() const {
     return !compiling_.empty();
-  }
-  void begin_compile(const ProgramKey &key, uint64_t salt) {
-    compiling_.insert(hash(key, salt));
-  }
-  void end_compile(const ProgramKey &key, uint64_t salt) {
-    compiling_.erase(hash(key, salt));
   }
 
   // For a miss: in which parts of the key the slice differs from the most similar of the recent

@@ -310,7 +310,8 @@ uint16_t narrow(double value, const llvm::fltSemantics &semantics) {
   return static_cast<uint16_t>(x.bitcastToAPInt().getZExtValue());
 }
 
-// The scalar's bytes in dtype; numpy's conversions.
+} // namespace
+
 uint64_t scalar_bits(const Scalar &scalar, DType dtype) {
   double d = scalar.as_double();
   int64_t i = scalar.dtype == DType::kFloat64 ? ir::saturating_int64(d) : scalar.i; // as weft.cast
@@ -338,8 +339,6 @@ uint64_t scalar_bits(const Scalar &scalar, DType dtype) {
   }
   return 0;
 }
-
-} // namespace
 
 Var make_scalar(Scalar scalar, DType dtype) {
   static const Shape kScalarShape;
@@ -425,23 +424,23 @@ void release_weak(Value *value) {
     delete value;
 }
 
-void ValueRef::release() {
+void release(Value &value) {
   UnderLock lock;
-  if (--value_->handles == 0 && value_->uses == 0)
-    bury(value_);
+  if (--value.handles == 0 && value.uses == 0)
+    bury(&value);
 }
 
-void GradRef::share() {
+void retain(GradNode &node) {
   UnderLock lock;
-  ++node_->refs;
+  ++node.refs;
 }
 
-void GradRef::release() {
+void release(GradNode &node) {
   UnderLock lock;
-  if (--node_->refs > 0)
+  if (--node.refs > 0)
     return;
   Recorder &r = recorder();
-  r.dying_grads.push_back(node_);
+  r.dying_grads.push_back(&node);
   if (r.burying_grads)
     return;
   r.burying_grads = true;

@@ -64,6 +64,8 @@ void set_grad_mode(bool on);
 
 // --- Leaves ---
 Var make_leaf(const TypeInfo *type, std::shared_ptr<runtime::Buffer> buffer, bool borrowed = false);
+// The scalar's bytes in dtype; numpy's conversions.
+uint64_t scalar_bits(const Scalar &scalar, DType dtype);
 // A rank-0 leaf that holds the scalar, converted to dtype.
 Var make_scalar(Scalar scalar, DType dtype);
 // As make_scalar, but a constant of the program until a second value is seen at this session's line

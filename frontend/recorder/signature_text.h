@@ -10,11 +10,10 @@
 
 namespace weft::recorder {
 
-// What signatures that differ in ints only have in common.
-struct SignatureStructure : Interned {
-  uint32_t id = 0;                    // never reused: families compare by it
-  std::string text;                   // op, properties, dtypes and ranks: the same in every process
-  std::vector<IntPosition> positions; // what the ints are
+// Interned by a text that is the same in every process.
+struct InternedText : Interned {
+  uint32_t id = 0; // never reused: keys and families compare by it
+  std::string text;
   std::string_view key() const {
     return text;
   }
@@ -22,22 +21,19 @@ struct SignatureStructure : Interned {
     return std::hash<std::string_view>()(key);
   }
 };
+
+// What signatures that differ in ints only have in common: op, properties, dtypes and ranks.
+struct SignatureStructure : InternedText {
+  std::vector<IntPosition> positions; // what the ints are
+};
 void unused(const SignatureStructure &structure);
 
-// Outlives the signature, which belongs to a context.
-struct SignatureText : Interned {
-  uint32_t id = 0;  // never reused: keys compare by it
-  std::string text; // op, properties and types: the same in every process
+// Op, properties and types. Outlives the signature, which belongs to a context.
+struct SignatureText : InternedText {
   size_t name_size = 0;
   uint32_t operands = 0;
   Ref<const SignatureStructure> structure;
   std::vector<int64_t> ints; // in the structure's order
-  std::string_view key() const {
-    return text;
-  }
-  static size_t hash(std::string_view key) {
-    return std::hash<std::string_view>()(key);
-  }
   // "weft.matmul"
   std::string name() const {
     return text.substr(0, name_size);

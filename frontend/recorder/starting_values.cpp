@@ -8,9 +8,8 @@
 #include "compiler/pipeline/PassHooks.h"
 #include "dialects/weft/ir/HostTensor.h"
 #include "dialects/weft/ir/SizeNames.h"
-#include "frontend/compile/compile_slice.h"
+#include "frontend/recorder/find_program.h"
 #include "frontend/recorder/launcher.h"
-#include "frontend/recorder/program_cache.h"
 #include "frontend/recorder/state.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/raw_ostream.h"
@@ -94,8 +93,7 @@ std::string module_text(const FlatProgram &program) {
 // From the caches or compiled; null where the backend has none.
 std::shared_ptr<CompiledProgram> find(const FlatProgram &flat) {
   Recorder &r = recorder();
-  ProgramContext context = {r.config.backend, r.config.dump_dir,
-                            compiler::registeredPassesGeneration(), r.config.prepare};
+  ProgramContext context(r.config);
   uint64_t salt = context.salt();
   ProgramKey key{.kind = ProgramKey::Kind::kFlat, .code = {flat.number()}};
   if (std::shared_ptr<CompiledProgram> known = r.cache->find(key, salt))
@@ -121,8 +119,7 @@ std::shared_ptr<CompiledProgram> find(const FlatProgram &flat) {
     r.cache->insert({key}, context, program, r.config);
   if (refused)
     return nullptr;
-  ++(outcome->from == CacheOutcome::kDiskHit ? r.statistics.disk_hits : r.statistics.compiles);
-  r.statistics.corrupt_entries += outcome->corrupt;
+  count(*outcome);
   if (r.config.explain) {
     char text[32];
     std::snprintf(text, sizeof text, "%.2f ms", outcome->milliseconds);
@@ -198,7 +195,7 @@ std::shared_ptr<const StartingValue> with_program(StartingValue value, const Typ
 Var in_memory(const StartingValue &value, const TypeInfo &type) {
   if (value.kind == StartingValue::Kind::kConstant || type.elements == 0) {
     std::shared_ptr<runtime::Buffer> buffer = allocate_buffer(type.bytes);
-    uint64_t bits = make_scalar(Scalar(value.shift), type.dtype).value->bits;
+    uint64_t bits = scalar_bits(Scalar(value.shift), type.dtype);
     auto fill = [&](auto element) {
       std::memcpy(&element, &bits, sizeof element);
       std::fill_n(static_cast<decltype(element) *>(buffer->data()), type.elements, element);
@@ -235,7 +232,7 @@ Var in_memory(const StartingValue &value, const TypeInfo &type) {
   }
   // x + -0.0 is x, which x + 0.0 is not where x is -0.0: as if nothing were added.
   for (double number : {value.scale, value.shift == 0 ? -0.0 : value.shift}) {
-    uint64_t bits = make_scalar(Scalar(number), value.computed).value->bits;
+    uint64_t bits = scalar_bits(Scalar(number), value.computed);
     add(&bits, byte_size(value.computed));
   }
   return launch(value.program, std::move(inputs), type, value.location);

@@ -67,6 +67,12 @@ void erase_node(Node *node);
 void release_cell(Cell *cell);
 SourceLine *source_line(Location location);
 
+// The signature of an op that was not met before; the properties go into a copy. result: its only
+// result's type, or null to ask the op's own rule. Fails where the rule refuses the operands, or,
+// for an op that the caller knows by name only, where the op does not verify.
+Signature *make_signature(mlir::OperationName op, mlir::OpaqueProperties properties,
+                          llvm::ArrayRef<const Var *> operands, const TypeInfo *result,
+                          bool by_name);
 // The values of the node, with history where one of the operands has some.
 void results_of(Node *node, llvm::ArrayRef<const Var *> operands,
                 llvm::SmallVectorImpl<Var> &results);

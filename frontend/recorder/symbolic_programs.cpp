@@ -19,40 +19,47 @@ std::string scalar_name(size_t i) {
   return "a" + std::to_string(i);
 }
 
+// Items with commas between, as many as are described.
+class Listed {
+public:
+  bool full() const {
+    return items_ >= kDescribed;
+  }
+  void add(const std::string &item) {
+    if (!full())
+      text_ += (items_ > 0 ? ", " : "") + item;
+    ++items_;
+  }
+  std::string text() const {
+    return items_ > kDescribed ? text_ + ", " + std::to_string(items_ - kDescribed) + " more"
+                               : text_;
+  }
+
+private:
+  std::string text_;
+  size_t items_ = 0;
+};
+
 std::string values_of(const Generalization &general, const std::vector<int64_t> &sizes,
                       const std::vector<int64_t> &scalars) {
-  std::string text;
-  size_t more = 0, written = 0;
-  auto add = [&](const std::string &item) {
-    if (written++ < kDescribed)
-      text += (text.empty() ? "" : ", ") + item;
-    else
-      ++more;
-  };
+  Listed list;
   for (size_t i = 0; i < sizes.size(); ++i)
     if (general.sizes[i].factors.empty())
-      add(general.sizes[i].name + "=" + std::to_string(sizes[i]));
+      list.add(general.sizes[i].name + "=" + std::to_string(sizes[i]));
   for (size_t i = 0; i < scalars.size(); ++i)
     if (general.scalars[i].kind == IntPosition::Kind::kAttribute)
-      add(scalar_name(i) + "=" + std::to_string(scalars[i]));
+      list.add(scalar_name(i) + "=" + std::to_string(scalars[i]));
     else if (general.scalars[i].kind == IntPosition::Kind::kConstant)
-      add(scalar_name(i) + " (a constant)");
-  return more ? text + ", " + std::to_string(more) + " more" : text;
+      list.add(scalar_name(i) + " (a constant)");
+  return list.text();
 }
 
 std::string description(const Slice &slice, const SymbolicRequest &request) {
   const Generalization &general = request.general;
-  std::string text;
-  size_t more = 0, written = 0;
-  auto add = [&](const std::string &item) {
-    if (written++ < kDescribed)
-      text += (text.empty() ? "" : ", ") + item;
-    else
-      ++more;
-  };
+  Listed list;
   for (size_t i = 0; i < general.sizes.size(); ++i) {
     const Generalization::Size &size = general.sizes[i];
-    if (!size.factors.empty() || written >= kDescribed)
+    if (!size.factors.empty() || list.full())
       continue;
     // Of an input, if one has it.
     size_t at = size.position;
@@ -64,14 +71,14 @@ std::string description(const Slice &slice, const SymbolicRequest &request) {
     for (size_t p = at; p < general.classes.size() && !is_input(at); ++p)
       if (general.classes[p] == static_cast<int32_t>(i) && is_input(p))
         at = p;
-    add(size.name + " in [" + std::to_string(size.low) + ", " + std::to_string(size.high) + "] (" +
-        describe(slice, request.positions[at]) + ")");
+    list.add(size.name + " in [" + std::to_string(size.low) + ", " + std::to_string(size.high) +
+             "] (" + describe(slice, request.positions[at]) + ")");
   }
   for (size_t i = 0; i < general.scalars.size(); ++i)
     if (general.scalars[i].kind != IntPosition::Kind::kSize)
-      add(scalar_name(i) + " (" + describe(slice, request.positions[general.scalars[i].position]) +
-          ")");
-  return more ? text + ", " + std::to_string(more) + " more" : text;
+      list.add(scalar_name(i) + " (" +
+               describe(slice, request.positions[general.scalars[i].position]) + ")");
+  return list.text();
 }
 
 absl::StatusOr<std::shared_ptr<CompiledProgram>> program_at(SymbolicProgram &known,

@@ -192,13 +192,6 @@ void keep_unsettled(const std::shared_ptr<EvaluationRecord> &record) {
     unsettled.push_back(record);
 }
 
-std::vector<std::shared_ptr<runtime::Buffer>> EvaluationRecord::let_go() {
-  std::vector<std::shared_ptr<runtime::Buffer>> memory;
-  for (Undo &each : undo)
-    memory.push_back(std::move(each.memory));
-  return memory;
-}
-
 //===-- Going back ----------------------------------------------------------------------------===//
 
 namespace {

@@ -100,8 +100,7 @@ struct Value : Pooled<Value> {
   explicit Value(const TypeInfo *type) : type(type) {}
 
   TypeRef type;
-  uint32_t handles =
-      0; // by tensors and saved values: they make it an output of the slice that computes it
+  uint32_t handles = 0;      // ValueRefs, by tensors and saved values
   uint32_t uses = 0;         // operands of recorded ops
   uint32_t weak = 0;         // caches of views, which compute it again when it is gone
   uint32_t index = 0;        // which result of `node`
@@ -130,40 +129,17 @@ struct Value : Pooled<Value> {
   }
 };
 
-// Counts as a handle: keeps the value and makes it an output.
-class ValueRef {
-public:
-  ValueRef() = default;
-  explicit ValueRef(Value *value) : value_(value) {
-    if (!value_)
-      return;
-    UnderLock lock;
-    ++value_->handles;
-  }
-  ValueRef(const ValueRef &other) : ValueRef(other.value_) {}
-  ValueRef(ValueRef &&other) noexcept : value_(std::exchange(other.value_, nullptr)) {}
-  ValueRef &operator=(ValueRef other) noexcept {
-    std::swap(value_, other.value_);
-    return *this;
-  }
-  ~ValueRef() {
-    if (value_)
-      release();
-  }
-  Value *get() const {
-    return value_;
-  }
-  Value *operator->() const {
-    return value_;
-  }
-  explicit operator bool() const {
-    return value_ != nullptr;
-  }
+// Makes the value an output of the slice that computes it.
+using ValueRef = Handle<Value>;
+inline void retain(Value &value) {
+  UnderLock lock;
+  ++value.handles;
+}
+void release(Value &value);
 
-private:
-  void release();
-  Value *value_ = nullptr;
-};
+using GradRef = Handle<GradNode>;
+void retain(GradNode &node);
+void release(GradNode &node);
 
 // What a storage held before writes in place that are yet to be computed. It does not keep the
 // memory from becoming a result's: a run that ends at a check of an index leaves what is in it
@@ -214,42 +190,6 @@ private:
   bool wanted_ = false;
 };
 
-class GradRef {
-public:
-  GradRef() = default;
-  explicit GradRef(GradNode *node) : node_(node) {
-    if (node_)
-      share();
-  }
-  GradRef(const GradRef &other) : GradRef(other.node_) {}
-  GradRef(GradRef &&other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
-  GradRef &operator=(GradRef other) noexcept {
-    std::swap(node_, other.node_);
-    return *this;
-  }
-  ~GradRef() {
-    if (node_)
-      release();
-  }
-  GradNode *get() const {
-    return node_;
-  }
-  GradNode &operator*() const {
-    return *node_;
-  }
-  GradNode *operator->() const {
-    return node_;
-  }
-  explicit operator bool() const {
-    return node_ != nullptr;
-  }
-
-private:
-  void share();
-  void release();
-  GradNode *node_ = nullptr;
-};
-
 // A value with its history: result `index` of `grad`, or nothing to differentiate.
 struct Var {
   ValueRef value;
@@ -297,6 +237,11 @@ struct Node : Pooled<Node> {
   InlineVector<Value *, 3> operands;         // each counts as a use
   InlineVector<Value *, 1> results;          // null once nobody refers to it
   Node *previous = nullptr, *next = nullptr; // all live ops, in order
+
+  // Whether a cut may compute it that was not asked for it.
+  bool is_open() const {
+    return !claimed && !tracer && !lost;
+  }
 };
 
 struct GradEdge {
