@@ -79,50 +79,39 @@ absl::StatusOr<CompileOutcome> compile_slice(const CompileRequest &request) {
     return found.status();
   compiler::Backend &backend = **found;
   CompileOutcome outcome;
-  auto finish = [&] {
-    outcome.milliseconds = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-    return outcome;
-  };
   DiskCache disk(request.config, backend);
   outcome.disk_cache = disk.why_off();
+  const bool cached = outcome.disk_cache.empty();
   std::string key =
       disk.key(request.symbolic ? request.symbolic->content + request.symbolic->general.text()
                                 : request.content);
-  // Code and constants, with what loading them costs beside.
-  auto at_slice = [&]() -> absl::Status {
-    if (!request.symbolic || request.symbolic->general.sizes.empty())
-      return absl::OkStatus();
-    auto sized = at_sizes(*outcome.program, request.symbolic->general, request.symbolic->sizes);
-    if (sized.ok())
-      outcome.sized = *std::move(sized);
-    return sized.status();
-  };
-  if (outcome.disk_cache.empty()) {
+  if (cached) {
     DiskCache::Lookup lookup = disk.load(key);
     outcome.corrupt = lookup.corrupt;
-    if (lookup.program) {
-      outcome.program = std::move(lookup.program);
-      outcome.from = CacheOutcome::kDiskHit;
-      if (absl::Status status = at_slice(); !status.ok())
-        return status;
-      return finish();
-    }
+    outcome.program = std::move(lookup.program);
   }
-  auto program = compile(request, backend);
-  if (!program.ok())
-    return program.status();
-  outcome.program = *std::move(program);
-  if (absl::Status status = at_slice(); !status.ok())
-    return status;
-  constexpr int64_t kOverheadBytes = 16 << 10;
-  outcome.program->bytes = kOverheadBytes + outcome.program->report->codeBytes +
-                           outcome.program->report->plan.constantBytes;
-  if (outcome.disk_cache.empty()) {
-    absl::Status stored = disk.store(key, *outcome.program);
-    if (!stored.ok())
+  outcome.from = outcome.program ? CacheOutcome::kDiskHit : CacheOutcome::kCompiled;
+  if (!outcome.program) {
+    auto program = compile(request, backend);
+    if (!program.ok())
+      return program.status();
+    outcome.program = *std::move(program);
+    // Code and constants, with what loading them costs beside.
+    constexpr int64_t kOverheadBytes = 16 << 10;
+    const compiler::CompileReport &report = *outcome.program->report;
+    outcome.program->bytes = kOverheadBytes + report.codeBytes + report.plan.constantBytes;
+  }
+  if (request.symbolic && !request.symbolic->general.sizes.empty()) {
+    auto sized = at_sizes(*outcome.program, request.symbolic->general, request.symbolic->sizes);
+    if (!sized.ok())
+      return sized.status();
+    outcome.sized = *std::move(sized);
+  }
+  if (cached && outcome.from == CacheOutcome::kCompiled)
+    if (absl::Status stored = disk.store(key, *outcome.program); !stored.ok())
       outcome.disk_cache = "off: " + std::string(stored.message());
-  }
-  return finish();
+  outcome.milliseconds = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+  return outcome;
 }
 
 } // namespace weft::recorder

@@ -94,35 +94,32 @@ BatchTrace::BatchTrace(const ErasedFunction &function, std::vector<ArgumentType>
   // Sizes that follow each other share no factor: whatever is a multiple of both is one of the
   // size.
   other_ = high_ > 2 ? high_ - 1 : high_ + 1;
-  third_ = std::max<int64_t>(low_, 2);
-
-  std::optional<Recording> other, third, single;
+  std::vector<int64_t> sizes = {other_, std::max<int64_t>(low_, 2)};
+  if (low_ == 1)
+    sizes.push_back(1);
+  std::vector<Recording> others; // at these
   // A number in the source is a constant of the first recording, and given to those after the first
   // one where it differs: from then on it is given, also when all are recorded again.
   auto same = [&] {
     UnderLock lock;
     ProgramKey key = structure_of(*recording_);
-    return key == structure_of(*other) && key == structure_of(*third) &&
-           (!single || key == structure_of(*single));
+    return std::ranges::all_of(others,
+                               [&](const Recording &other) { return structure_of(other) == key; });
   };
   for (int attempt = 0; attempt == 0 || (attempt == 1 && !same()); ++attempt) {
-    if (low_ == 1)
-      single.emplace(record_at(1));
-    third.emplace(record_at(third_));
-    other.emplace(record_at(other_));
+    others.clear();
+    for (int64_t size : sizes)
+      others.push_back(record_at(size));
     recording_.emplace(record_at(high_));
   }
   UnderLock lock;
-  expect_same_ops(*other, other_);
-  expect_same_ops(*third, third_);
-  if (single)
-    expect_same_ops(*single, 1);
+  for (size_t i = 0; i < sizes.size(); ++i)
+    expect_same_ops(others[i], sizes[i]);
   positions_ = int_positions(recording_->slice);
-  generalize_sizes(*other);
-  compare_leaves(*other);
-  check_formulas(*third, third_);
-  if (single)
-    check_formulas(*single, 1);
+  generalize_sizes(others[0]);
+  compare_leaves(others[0]);
+  for (size_t i = 1; i < sizes.size(); ++i)
+    check_formulas(others[i], sizes[i]);
 }
 
 void BatchTrace::expect_same_ops(const Recording &other, int64_t size) const {

@@ -66,9 +66,9 @@ private:
   std::vector<ArgumentType> types_;
   Location location_;
   std::vector<bool> varies_;
-  // Recorded at high_ and other_, which give the formulas, and at third_ and 1, which are to
-  // confirm them.
-  int64_t low_ = 0, high_ = 0, other_ = 0, third_ = 0;
+  // Recorded at high_ and other_, which give the formulas, and at smaller sizes, which confirm
+  // them.
+  int64_t low_ = 0, high_ = 0, other_ = 0;
   std::optional<Recording> recording_;
   std::vector<IntPosition> positions_;
   bool any_ = false; // whether an op depends on the size

@@ -125,9 +125,8 @@ public:
       check(*replay, function, types, location);
     {
       Session session("jit", location);
-      if (replay && !replay->direct && !has_aliases(replay->bound, arguments)) {
+      if (replay && !replay->direct && !has_aliases(replay->bound, arguments))
         return {recorder::call(replay->bound, arguments, location), replay->result_shape};
-      }
       ++recorder().statistics.direct_calls;
     }
     ErasedResult result = function(arguments); // its ops have names and lines of their own

@@ -69,13 +69,10 @@ public:
         argument.setType(batch_->named(argument.getType()));
     }
     // What the function writes is kept; what it only reads becomes constants.
-    std::vector<unsigned> kept(recording_.storages.size());
-    for (size_t i = 0; i < kept.size(); ++i) {
-      const TouchedStorage &touched = recording_.storages[i];
+    for (const TouchedStorage &touched : recording_.storages) {
       if (!touched.written)
         continue;
-      kept[i] = body_.getNumArguments() - leaves;
-      states_.emplace_back(kept[i], &touched);
+      states_.emplace_back(body_.getNumArguments() - leaves, &touched);
       values_[touched.stand_in.get()] = add_argument(touched.written);
     }
     for (unsigned i = 0; i < leaves; ++i)
@@ -86,15 +83,12 @@ public:
       values_[slice.outputs[i]] = end->getOperand(i);
     llvm::SmallVector<mlir::Value> results;
     std::vector<std::pair<unsigned, unsigned>> writes; // result, argument
-    auto add_result = [&](const Var &x) {
-      results.push_back(value_of(x.value.get()));
-    };
     auto add_write = [&](const Var &x, unsigned argument) {
       writes.emplace_back(results.size(), argument);
-      add_result(x);
+      results.push_back(value_of(x.value.get()));
     };
     for (const Var &output : recording_.outputs)
-      add_result(output);
+      results.push_back(value_of(output.value.get()));
     for (unsigned i = 0; i < recording_.written_arguments.size(); ++i)
       if (const Var &x = recording_.written_arguments[i])
         add_write(x, i);

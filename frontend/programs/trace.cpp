@@ -156,10 +156,6 @@ struct FunctionTrace : Trace {
 
 namespace {
 
-std::string place_of(const Value *value) {
-  return value->node->line->file + ":" + std::to_string(value->node->line->line);
-}
-
 // The slice of all that the function returned and wrote.
 void collect_slice(Recording &recording) {
   std::vector<Value *> roots;
@@ -183,7 +179,7 @@ void collect_slice(Recording &recording) {
     if (!known.count(output))
       fail(ErrorKind::kState,
            "a tensor that the function computed (" + describe(*output->type) + ", at " +
-               place_of(output) +
+               output->node->line->place() +
                ") is still referred to from outside: assigning to a handle that was born before "
                "the recording is not possible; return the tensor, or write it in place with copy_");
 }

@@ -509,10 +509,8 @@ Var emit_dropout(const Var &x, const Var &state, double rate) {
 Var emit_constant(Scalar scalar, DType dtype) {
   IrState &ir = *recorder().ir;
   ir::HostTensor host(dtype, {});
-  if (scalar.dtype == DType::kFloat64)
-    host.set(0, scalar.d);
-  else
-    host.setInt(0, scalar.i);
+  uint64_t bits = scalar_bits(scalar, dtype);
+  std::memcpy(host.bytes.data(), &bits, host.bytes.size());
   ir::ConstantOp::Properties p;
   p.value = host.toAttribute(&ir.context());
   return emit_one<ir::ConstantOp>({}, type_info(dtype, {}), p);

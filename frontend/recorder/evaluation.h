@@ -47,9 +47,9 @@ public:
   bool print = false;
   std::shared_ptr<const compiler::CompileReport> report; // whose remarks become the notes
   bool may_fail = false; // it checks indices, or reads results of a run that does and has not ended
-  bool lost = false; // it failed, and somebody was told: what it computed is lost unless it went
-                     // back (undo.h)
-  absl::Status loss; // then, why
+  // Not OK once it has failed and somebody was told: what it computed is lost, unless it went back
+  // (undo.h).
+  absl::Status loss;
   std::vector<Undo> undo; // changes in number before the run and after it only
 
   void finish(double run_ms, const absl::Status &status, const runtime::PreparedUse &prepared);

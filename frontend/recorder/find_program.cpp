@@ -45,9 +45,8 @@ std::string literal_difference(const Slice &slice) {
   for (Node *node : slice.nodes)
     for (Value *operand : node->operands)
       if (operand->was_constant)
-        return "literal: a second value at " + node->line->file + ":" +
-               std::to_string(node->line->line) + " makes what was a constant an input (" +
-               describe(*operand->type) + ")";
+        return "literal: a second value at " + node->line->place() +
+               " makes what was a constant an input (" + describe(*operand->type) + ")";
   return "";
 }
 

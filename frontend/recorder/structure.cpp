@@ -110,7 +110,7 @@ bool computes_with_sizes(const Slice &slice) {
 std::string describe(const Node *node) {
   std::string text = node->signature->name.getStringRef().str();
   if (node->line && !node->line->file.empty())
-    text += " (" + node->line->file + ":" + std::to_string(node->line->line) + ")";
+    text += " (" + node->line->place() + ")";
   return text;
 }
 

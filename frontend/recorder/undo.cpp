@@ -108,7 +108,7 @@ void note_write(TensorImpl &storage, Value *value) {
 //===-- Runs ----------------------------------------------------------------------------------===//
 
 bool is_lost(const Value *leaf) {
-  return leaf->evaluation && leaf->evaluation->lost;
+  return leaf->evaluation && !leaf->evaluation->loss.ok();
 }
 
 bool is_unsettled(const Value *leaf) {
@@ -274,7 +274,6 @@ static void go_back() {
   for (const std::shared_ptr<EvaluationRecord> &record : unsettled) {
     if (!record->failed())
       continue;
-    record->lost = true;
     record->loss = record->failure();
     if (first.ok())
       first = record->loss;
@@ -320,7 +319,7 @@ absl::Status loss_of(Value *leaf) {
     return absl::OkStatus();
   std::shared_ptr<EvaluationRecord> record = leaf->evaluation;
   // Its memory may be another value's by now.
-  if (record && record->lost)
+  if (record && !record->loss.ok())
     return record->loss;
   if (record && !record->failed())
     return absl::OkStatus();
@@ -329,10 +328,8 @@ absl::Status loss_of(Value *leaf) {
     return status;
   // Not all that failed is among the unsettled: there may be nothing to undo, or no check of an
   // index may end it.
-  if (record) {
-    record->lost = true;
+  if (record)
     record->loss = status;
-  }
   go_back();
   return status;
 }

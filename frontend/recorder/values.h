@@ -76,6 +76,10 @@ struct SourceLine : Interned {
   LineKey key() const {
     return where;
   }
+  // "train.cpp:12"
+  std::string place() const {
+    return file + ":" + std::to_string(line);
+  }
   static size_t hash(const LineKey &key);
 };
 using LineRef = Ref<SourceLine>;

@@ -115,6 +115,21 @@ TEST_F(DiskCache, RecompilesAndReplacesDamagedEntries) {
   }
 }
 
+TEST_F(DiskCache, CountsDamagedEntriesOfTracedProgramsToo) {
+  Tensor x = ones({7}).eval();
+  auto run = [&] {
+    Program program = trace([](const Tensor &a) { return a * 5; }, {x});
+    EXPECT_EQ(program.run({x})[0].to_vector<float>(), std::vector<float>(7, 5.f));
+  };
+  run();
+  ASSERT_FALSE(entries().empty());
+  for (const fs::path &path : entries())
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << "damaged";
+  uint64_t before = statistics().corrupt_entries;
+  run();
+  EXPECT_EQ(statistics().corrupt_entries - before, 1u);
+}
+
 TEST_F(DiskCache, IsBounded) {
   evaluate(1);
   ASSERT_FALSE(entries().empty());

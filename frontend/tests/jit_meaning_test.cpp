@@ -295,6 +295,24 @@ TEST(JitCalls, MayReturnNothing) {
 
 // What a function leaves in a handle of its caller's has no value: whoever reads it is told so, at
 // once, and everything else goes on.
+TEST(JitCalls, StayRecordedAfterAnErrorThatTheFunctionCatches) {
+  Tensor lost = index_select(ones({2}), 0, tensor<int64_t>({7})), reads = lost + 1;
+  EXPECT_NE(testing_support::message_of([&] { values(lost); }), "nothing was thrown");
+  int caught = 0;
+  auto f = jit([&](const Tensor &x) {
+    try {
+      Tensor y = reads * 2;
+    } catch (const Error &) {
+      ++caught;
+    }
+    return Tensor(x * x.item<float>());
+  });
+  std::string message = testing_support::message_of([&] { f(ones({1})); });
+  EXPECT_EQ(caught, 1);
+  EXPECT_NE(message.find("a value is asked for (value) while weft::jit records"), std::string::npos)
+      << message;
+}
+
 TEST(JitCalls, LeaveNothingInHandlesFromOutside) {
   auto expect_refused = [](const Tensor &left) {
     for (const auto &read : std::vector<std::function<void()>>{
