@@ -275,16 +275,12 @@ void BatchTrace::generalize_sizes(const Recording &other) {
   for (const Generalization::Scalar &scalar : general_.scalars) {
     const IntPosition &position = positions_[scalar.position];
     int64_t a = ours[scalar.position], b = theirs[scalar.position];
-    std::optional<Formula> formula;
-    if (scalar.kind == IntPosition::Kind::kAttribute)
-      formula = fit_amount(other, position, a, b);
+    std::optional<Formula> formula = Formula(); // a size is a multiple of a power of the batch
     if (scalar.kind == IntPosition::Kind::kConstant)
       formula = fit(slice.nodes[position.op]->signature->results[0]->dtype, a, b);
-    else if (!formula)
-      formula = fit(DType::kInt64, a, b);
-    // A size is a multiple of a power of the batch.
-    if (scalar.kind == IntPosition::Kind::kSize)
-      formula = Formula();
+    else if (scalar.kind == IntPosition::Kind::kAttribute)
+      if (formula = fit_amount(other, position, a, b); !formula)
+        formula = fit(DType::kInt64, a, b);
     if (!formula)
       refuse(describe(slice, position) +
              " depends on the size in another way than as a multiple of it" +

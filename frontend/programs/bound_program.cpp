@@ -5,6 +5,7 @@
 #include "frontend/programs/trace.h"
 #include "frontend/recorder/invocation.h"
 #include "frontend/recorder/undo.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 namespace weft::recorder {
 namespace {
@@ -268,11 +269,11 @@ bool has_aliases(const BoundProgram &bound, const std::vector<Tensor> &arguments
   auto times_given = [&](TensorImpl *storage) {
     return std::count(given.begin(), given.end(), storage);
   };
-  std::vector<bool> written(arguments.size());
-  bool found = false, writes_argument = false;
+  llvm::SmallPtrSet<TensorImpl *, 4> written; // arguments' storages
+  bool found = false;
   each_target(bound, [&](const Target &target) {
     for (uint32_t argument : target.arguments) {
-      written[argument] = writes_argument = true;
+      written.insert(given[argument]);
       found = found || times_given(given[argument]) > 1;
     }
     for (const Tensor &storage : target.storages)
@@ -280,19 +281,10 @@ bool has_aliases(const BoundProgram &bound, const std::vector<Tensor> &arguments
     for (const GradRef &leaf : target.gradients)
       found = found || times_given(leaf->grad.impl()->storage());
   });
-  if (found || !writes_argument)
-    return found;
-  auto reads_written = [&](const Source &source) {
-    TensorImpl *storage = storage_of(source);
-    for (size_t i = 0; i < given.size(); ++i)
-      if (written[i] && given[i] == storage)
-        return true;
-    return false;
-  };
   for (const Source &source : bound.sources)
-    found = found || reads_written(source);
+    found = found || written.contains(storage_of(source));
   for (const auto &[source, target] : bound.passed)
-    found = found || reads_written(source);
+    found = found || written.contains(storage_of(source));
   return found;
 }
 

@@ -121,16 +121,16 @@ bool Invocation::launch(Attempt attempt, Location location, Guard guard) {
         started_ = *std::move(started);
     }
   }
-  if (!status.ok())
-    --recorder().statistics.evaluations;
-  if (absl::IsResourceExhausted(status) && attempt == Attempt::kFirst)
-    return false;
-  if (!status.ok())
+  Recorder &r = recorder();
+  if (!status.ok()) {
+    --r.statistics.evaluations;
+    if (absl::IsResourceExhausted(status) && attempt == Attempt::kFirst)
+      return false;
     throw Error(kind_of(status, ErrorKind::kRun),
                 "nothing was computed, and every tensor keeps its value: " +
                     std::string(status.message()),
                 location);
-  Recorder &r = recorder();
+  }
   ++r.statistics.cuts[static_cast<int>(record_->data.reason)];
   cells_.resize(launch_.outputs.size());
   for (const ValueRef &leaf : leaves_)

@@ -106,7 +106,7 @@ void claim(Slice &slice) {
     if (slice.key.leaves[i].donatable)
       slice.leaves[i]->withdrawn = true;
   for (Value *output : slice.outputs)
-    ++output->handles;
+    retain(*output);
 }
 
 void unclaim(Slice &slice) {
@@ -119,8 +119,7 @@ void unclaim(Slice &slice) {
   for (Value *leaf : slice.leaves)
     leaf->withdrawn = false;
   for (Value *output : slice.outputs)
-    if (--output->handles == 0 && output->uses == 0)
-      bury(output);
+    release(*output);
 }
 
 void retire(Slice &slice) {
@@ -146,8 +145,7 @@ void retire(Slice &slice) {
     }
   }
   for (Value *output : slice.outputs)
-    if (--output->handles == 0 && output->uses == 0)
-      bury(output);
+    release(*output);
 }
 
 std::string write_module(const Slice &slice) {
