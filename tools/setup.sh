@@ -9,7 +9,7 @@ packages=(
   # the build
   bazel-bootstrap bazel-platforms bazel-rules-java bazel-rules-proto bazel-skylib git
   # libraries
-  libabsl-dev libbenchmark-dev libcli11-dev libdnnl-dev libgmock-dev libgtest-dev libjpeg62-turbo-dev libpng-dev nlohmann-json3-dev zlib1g-dev
+  libabsl-dev libbenchmark-dev libcli11-dev libdnnl-dev libgloo-dev libgmock-dev libgtest-dev libjpeg62-turbo-dev libpng-dev nlohmann-json3-dev zlib1g-dev
   # what extensions are built with (tools/install.sh), and what the sealed flavour links beside
   # LLVM's archives
   pkg-config libzstd-dev

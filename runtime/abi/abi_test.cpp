@@ -3,6 +3,7 @@
 
 #include "runtime/abi/headers_as_c.h"
 #include "runtime/abi/read_struct.h"
+#include "runtime/abi/weft_collective.h"
 #include "runtime/abi/weft_custom.h"
 #include "runtime/abi/weft_runtime.h"
 #include "runtime/aot/weft_model.h"

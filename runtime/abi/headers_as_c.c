@@ -2,6 +2,7 @@
 // how large their structs are there.
 #include "runtime/abi/headers_as_c.h"
 
+#include "runtime/abi/weft_collective.h"
 #include "runtime/abi/weft_custom.h"
 #include "runtime/abi/weft_runtime.h"
 #include "runtime/abi/weft_version.h"

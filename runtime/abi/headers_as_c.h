@@ -8,7 +8,9 @@
   apply(weft_kernel_env) apply(weft_custom_tensor) apply(weft_custom_call)                         \
       apply(weft_custom_shape) apply(weft_custom_kernel) apply(weft_executable)                    \
           apply(weft_held_code) apply(weft_held_place) apply(weft_entry_code)                      \
-              apply(weft_model_code) apply(weft_tensor_info) apply(weft_model_options)
+              apply(weft_model_code) apply(weft_tensor_info) apply(weft_model_options)             \
+                  apply(weft_collective_world) apply(weft_collective_transfer)                     \
+                      apply(weft_collective_layer)
 
 #ifdef __cplusplus
 extern "C"

@@ -1,0 +1,112 @@
+// A collective layer: what carries bytes between the ranks of a job. Plain C, so that a layer is
+// built with any compiler. Layers that were built for another minor version of this header work;
+// weft_version.h says how.
+//
+// A layer brings a transport: it connects the ranks and moves messages between two of them. All
+// else stands above it in Weft, once for all layers: the algorithms of the collectives, the order
+// of sums, dtypes, groups and their numbers, the check that all ranks make the same call, timeouts,
+// and errors. For then sums have the same bits over every layer, a fault reads the same on every
+// layer, and a layer is short. What libraries have of collectives of their own adds in an order
+// that depends on their algorithm, so that Weft could not say what the bits of a sum are.
+//
+// Memory is the host's. A library that has collectives alone, on memory and streams of its devices
+// (NCCL), does not fit behind these functions: for it a minor version appends a function that
+// enqueues a collective.
+#ifndef WEFT_RUNTIME_ABI_COLLECTIVE_H
+#define WEFT_RUNTIME_ABI_COLLECTIVE_H
+
+#include <stdint.h>
+
+#include "runtime/abi/weft_version.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEFT_COLLECTIVE_ABI_VERSION WEFT_VERSION(1, 0)
+
+// What a layer connects. Weft's, and so are the strings: valid during connect() alone. `store` with
+// its functions is valid until then, too.
+typedef struct weft_collective_world {
+  uint32_t struct_size; // sizeof(weft_collective_world) of the caller, which is Weft
+  int32_t rank;         // of this process or thread, in [0, size)
+  int32_t size;
+  int64_t timeout_ms;  // connect() fails after it
+  const char *session; // letters and digits, the same on all ranks and on those of no other job:
+                       // for names of files and of shared memory
+  const char *address; // a numeric address under which the other ranks reach this one
+
+  // A few bytes under a name, for all ranks: where a rank listens, for instance. get() waits until
+  // some rank has set the name, and gives at most `capacity` bytes and how many there are. NULL, or
+  // what went wrong: valid until the thread's next call of either function.
+  void *store;
+  const char *(*set)(void *store, const char *name, const void *value, int64_t bytes);
+  const char *(*get)(void *store, const char *name, void *value, int64_t capacity, int64_t *bytes);
+} weft_collective_world;
+
+// One message on its way. Weft's: it stands still from post() until wait() has said that it is done
+// or abort() has returned, and so do its data.
+typedef struct weft_collective_transfer {
+  uint32_t struct_size; // sizeof(weft_collective_transfer) of the caller, which is Weft
+  int32_t peer;         // the other rank, never this one
+  int32_t is_send;      // else it is received
+  uint64_t channel;     // messages of a channel between two ranks are taken in the order in which
+                        // they were posted; those of different channels do not wait for each other
+  void *data;           // not written where is_send
+  int64_t bytes;        // more than 0, and what the peer posts for the same message
+  void *layer;          // the layer's own; NULL before post()
+} weft_collective_transfer;
+
+enum {
+  WEFT_TRANSFER_DONE = 0,
+  WEFT_TRANSFER_LATE = 1,   // the time is over
+  WEFT_TRANSFER_FAILED = 2, // the peer has gone, the message had another size, abort() was called
+};
+
+// Texts that functions return stay valid until the thread's next call of the layer.
+typedef struct weft_collective_layer {
+  uint32_t struct_size; // sizeof(weft_collective_layer) of whoever registers it
+  uint32_t version;     // WEFT_COLLECTIVE_ABI_VERSION, likewise
+  const char *name;     // "mine"
+
+  // Connects this rank with all others; all ranks call it. NULL and a connection, which is the
+  // layer's until close(); or why not, by when nothing is left of it.
+  const char *(*connect)(const weft_collective_world *world, void **connection);
+
+  // post(), wait() and abort() are called from several threads at once; post() and wait() of one
+  // channel from one thread at a time.
+
+  // Begins a transfer and returns without waiting for the peer. NULL, or what went wrong: then the
+  // transfer has not begun.
+  const char *(*post)(void *connection, weft_collective_transfer *transfer);
+
+  // Waits for the end of a transfer, `timeout_ms` at most, and takes back what post() made for it.
+  // All transfers move on while one is waited for. After another result than DONE Weft calls
+  // abort(), and `why` says more (NULL: nothing more to say).
+  int32_t (*wait)(void *connection, weft_collective_transfer *transfer, int64_t timeout_ms,
+                  const char **why);
+
+  // Ends all transfers, those that are waited for and those to come, as FAILED. When it returns, no
+  // memory of a transfer is read or written any more. The peers find out that this rank has gone.
+  // From any thread, also more than once, also beside wait().
+  void (*abort)(void *connection);
+
+  // Frees the connection. No other function is under way, and none is called after it. What was
+  // sent arrives.
+  void (*close)(void *connection);
+} weft_collective_layer;
+
+// Makes a layer known to this process, for good; from any thread. The struct is copied, its name
+// too. NULL, or why not: another layer of that name, another major version of this header, a
+// missing function. The text is valid until the thread's next call.
+const char *weft_register_collective_layer(const weft_collective_layer *layer);
+
+// What a plugin of layers exports, under this name: it registers its layers with the function that
+// it is given, and so needs no symbol of the program. NULL, or why it cannot.
+typedef const char *(*weft_register_collective_layer_function)(const weft_collective_layer *layer);
+const char *weft_collective_plugin(weft_register_collective_layer_function register_layer);
+
+#ifdef __cplusplus
+}
+#endif
+#endif // WEFT_RUNTIME_ABI_COLLECTIVE_H

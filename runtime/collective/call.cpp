@@ -1,0 +1,120 @@
+#include "runtime/collective/call.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+
+namespace weft::runtime {
+namespace {
+
+constexpr uint32_t kMagic = 0x57454654; // another version of the header is another number
+
+constexpr const char *kNames[] = {"all_reduce", "all_gather", "reduce_scatter",
+                                  "all_to_all", "broadcast",  "send",
+                                  "receive",    "barrier",    "split"};
+
+bool reduces(Collective kind) {
+  return kind == Collective::kAllReduce || kind == Collective::kReduceScatter;
+}
+bool is_between_two(Collective kind) {
+  return kind == Collective::kSend || kind == Collective::kReceive;
+}
+
+CollectiveCall call_of(const CallHeader &header) {
+  CollectiveCall call;
+  call.kind = static_cast<Collective>(std::min<size_t>(header.kind, std::size(kNames) - 1));
+  call.dtype = static_cast<DType>(std::min<size_t>(header.dtype, std::size(kDTypes) - 1));
+  call.reduction = static_cast<Reduction>(std::min<int>(header.reduction, 4));
+  call.count = header.count;
+  call.peer = header.peer;
+  call.place = std::string(header.place, strnlen(header.place, sizeof header.place));
+  return call;
+}
+
+std::string described(const CallHeader &header, int rank) {
+  CollectiveCall call = call_of(header);
+  return absl::StrCat("rank ", rank, " calls ", describe(call), " as number ", header.number,
+                      call.place.empty() ? "" : " at ", call.place);
+}
+
+} // namespace
+
+std::string describe(const CollectiveCall &call) {
+  std::string text = kNames[static_cast<int>(call.kind)];
+  if (call.kind == Collective::kBarrier || call.kind == Collective::kSplit)
+    return text + "()";
+  text += "(";
+  if (reduces(call.kind))
+    absl::StrAppend(&text, name(call.reduction), ", ");
+  if (call.kind == Collective::kBroadcast || call.kind == Collective::kReceive)
+    absl::StrAppend(&text, "from ", call.peer, ", ");
+  if (call.kind == Collective::kSend)
+    absl::StrAppend(&text, "to ", call.peer, ", ");
+  absl::StrAppend(&text, name(call.dtype), " x ", call.count, ")");
+  return text;
+}
+
+absl::Status check(const CollectiveCall &call, int rank, int size) {
+  auto wrong = [&](const std::string &what) {
+    return absl::InvalidArgumentError(absl::StrCat(describe(call), ": ", what));
+  };
+  int64_t bytes = 0;
+  if (call.count < 0 || __builtin_mul_overflow(call.count, byte_size(call.dtype), &bytes) ||
+      __builtin_mul_overflow(bytes, int64_t{size}, &bytes))
+    return wrong("the count is negative or too large");
+  if (reduces(call.kind) && call.reduction == Reduction::kMean && !is_floating(call.dtype))
+    return wrong(absl::StrCat("there is no mean of ", name(call.dtype),
+                              "; cast to a floating dtype, or take the sum"));
+  bool has_peer = call.kind == Collective::kBroadcast || is_between_two(call.kind);
+  if (has_peer && (call.peer < 0 || call.peer >= size))
+    return wrong(absl::StrCat("the group has the ranks 0 to ", size - 1));
+  if (is_between_two(call.kind) && call.peer == rank)
+    return wrong("that is this rank itself; copy instead");
+  bool has_data = call.count > 0 && call.kind != Collective::kBarrier;
+  bool reads = call.kind != Collective::kReceive &&
+               !(call.kind == Collective::kBroadcast && call.peer != rank);
+  if (has_data && ((reads && !call.input) || (call.kind != Collective::kSend && !call.output)))
+    return wrong("a buffer is null");
+  return absl::OkStatus();
+}
+
+CallHeader header_of(const CollectiveCall &call, uint64_t number) {
+  CallHeader header = {};
+  header.magic = kMagic;
+  header.kind = static_cast<uint8_t>(call.kind);
+  header.dtype = static_cast<uint8_t>(call.dtype);
+  header.reduction = reduces(call.kind) ? static_cast<uint8_t>(call.reduction) : 0;
+  header.peer = call.peer;
+  header.count = call.count;
+  header.number = number;
+  size_t length = std::min(call.place.size(), sizeof header.place - 1);
+  std::memcpy(header.place, call.place.data() + call.place.size() - length, length);
+  return header;
+}
+
+absl::Status check_same(const CallHeader &own, const CallHeader &theirs, int rank, int other,
+                        int me, int they, const std::string &group) {
+  if (theirs.magic != kMagic)
+    return absl::FailedPreconditionError(
+        absl::StrCat("rank ", other, " runs another version of Weft than rank ", rank,
+                     ": install the same one on all machines"));
+  auto kind = static_cast<Collective>(own.kind), its = static_cast<Collective>(theirs.kind);
+  bool same = own.dtype == theirs.dtype && own.reduction == theirs.reduction &&
+              own.count == theirs.count && own.number == theirs.number;
+  if (is_between_two(kind))
+    same = same && kind != its && is_between_two(its) && own.peer == they && theirs.peer == me;
+  else
+    same = same && kind == its && own.peer == theirs.peer;
+  if (same)
+    return absl::OkStatus();
+  bool first = rank < other; // all ranks that see it say the same
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the ranks' calls in group '", group,
+      "' differ: ", first ? described(own, rank) : described(theirs, other), ", ",
+      first ? described(theirs, other) : described(own, rank),
+      ". All ranks of a group make the same calls in the same order: see what decides which way "
+      "these two lines are reached"));
+}
+
+} // namespace weft::runtime

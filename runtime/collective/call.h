@@ -1,0 +1,63 @@
+// One call of a collective, and what ranks compare before they exchange data.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "runtime/collective/reduce.h"
+#include "runtime/core/dtype.h"
+
+namespace weft::runtime {
+
+enum class Collective : uint8_t {
+  kAllReduce,     // output[i] = the reduction of all ranks' input[i]
+  kAllGather,     // output = all ranks' inputs, by rank
+  kReduceScatter, // output = this rank's part of what all_reduce gives
+  kAllToAll,      // part r of the input goes to rank r; part r of the output comes from rank r
+  kBroadcast,     // output = the input of rank `peer`
+  kSend,          // to rank `peer`
+  kReceive,       // from rank `peer`
+  kBarrier,
+  kSplit, // an all_gather, by another name
+};
+
+struct CollectiveCall {
+  Collective kind = Collective::kBarrier;
+  DType dtype = DType::kFloat32;
+  Reduction reduction = Reduction::kSum;
+  // Elements of the input, or of one of its parts: reduce_scatter and all_to_all take size() times
+  // as many, all_gather and all_to_all give as many. The same on all ranks.
+  int64_t count = 0;
+  int32_t peer = 0; // a rank of the group
+  const void *input = nullptr;
+  // all_reduce, broadcast: may be the input. all_gather: the input may be this rank's part of it,
+  // and of reduce_scatter the output may be this rank's part of the input. Else they are apart.
+  void *output = nullptr;
+  std::string place; // the caller's line, for errors: "train.cpp:12"
+};
+
+// "all_reduce(sum, float32 x 1000)".
+std::string describe(const CollectiveCall &call);
+
+// InvalidArgument for what no rank of a group of this size may call.
+absl::Status check(const CollectiveCall &call, int rank, int size);
+
+// What travels in front of the data of a call: plain bytes, the same for all layers.
+struct CallHeader {
+  uint32_t magic;
+  uint8_t kind, dtype, reduction, unused;
+  int32_t peer, unused_too;
+  int64_t count;
+  uint64_t number;
+  char place[216]; // its end where it is longer
+};
+static_assert(sizeof(CallHeader) == 248);
+
+CallHeader header_of(const CollectiveCall &call, uint64_t number);
+// FailedPrecondition names both calls, ranks and lines. `rank`, `other`: the ranks of the job;
+// `me`, `they`: of the group.
+absl::Status check_same(const CallHeader &own, const CallHeader &theirs, int rank, int other,
+                        int me, int they, const std::string &group);
+
+} // namespace weft::runtime

@@ -1,0 +1,275 @@
+// Groups and collectives over the layer "local": ranks are threads.
+#include "runtime/collective/communicator.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/abi/weft_collective.h"
+#include "runtime/collective/check_collectives.h"
+#include "runtime/collective/layers.h"
+
+namespace weft::runtime {
+namespace {
+
+// Runs one thread for each rank, connected.
+void run_ranks(int size, const std::function<void(Communicator &)> &body, double timeout = 10) {
+  std::vector<std::unique_ptr<Store>> stores = local_stores(size);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank)
+    threads.emplace_back([&, rank] {
+      World world;
+      world.rank = rank;
+      world.size = size;
+      world.timeout_seconds = timeout;
+      auto made = Communicator::connect(world, "local", std::move(stores[rank]));
+      ASSERT_TRUE(made.ok()) << made.status();
+      body(*made);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
+CollectiveCall all_reduce(std::vector<float> &data, std::string place = "") {
+  CollectiveCall call;
+  call.kind = Collective::kAllReduce;
+  call.count = static_cast<int64_t>(data.size());
+  call.input = call.output = data.data();
+  call.place = std::move(place);
+  return call;
+}
+
+CollectiveCall barrier() {
+  return {};
+}
+
+class Ranks : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(All, Ranks, testing::Range(1, 9));
+
+TEST_P(Ranks, EveryCollectiveGivesWhatLoopsSay) {
+  run_ranks(GetParam(),
+            [](Communicator &ranks) { EXPECT_EQ(check_collectives(*ranks.world()), ""); });
+}
+
+TEST(Collective, BitsDoNotDependOnTime) {
+  for (int64_t count : {900, 20011}) {
+    std::vector<std::vector<float>> first(4);
+    run_ranks(4, [&](Communicator &ranks) {
+      Group &group = *ranks.world();
+      for (int repeat = 0; repeat < 500; ++repeat) {
+        std::vector<char> bytes = sample(DType::kFloat32, 0, count, group.rank(), 7);
+        std::vector<float> data(static_cast<size_t>(count));
+        std::memcpy(data.data(), bytes.data(), bytes.size());
+        uint32_t delay = static_cast<uint32_t>(repeat * 7919 + group.rank() * 104729) % 97;
+        std::this_thread::sleep_for(std::chrono::microseconds(delay));
+        ASSERT_TRUE(group.run(all_reduce(data)).ok());
+        std::vector<float> &kept = first[static_cast<size_t>(group.rank())];
+        if (repeat == 0)
+          kept = data;
+        ASSERT_EQ(std::memcmp(kept.data(), data.data(), bytes.size()), 0) << repeat;
+      }
+    });
+    for (int rank = 1; rank < 4; ++rank)
+      EXPECT_EQ(std::memcmp(first[0].data(), first[rank].data(), count * sizeof(float)), 0);
+  }
+}
+
+TEST(Collective, CallsAreStartedAndWaitedForLater) {
+  run_ranks(3, [](Communicator &ranks) {
+    Group &group = *ranks.world();
+    std::vector<std::vector<float>> data;
+    for (int i = 0; i < 40; ++i)
+      data.emplace_back(i % 5 == 0 ? 3000 : 3, static_cast<float>(i + group.rank()));
+    std::vector<std::shared_ptr<const Event>> events;
+    for (std::vector<float> &one : data) {
+      auto event = group.start(all_reduce(one));
+      ASSERT_TRUE(event.ok()) << event.status();
+      events.push_back(*event);
+    }
+    for (int i = 39; i >= 0; --i) {
+      ASSERT_TRUE(events[i]->wait().ok());
+      EXPECT_EQ(data[i].back(), static_cast<float>(3 * i + 3));
+    }
+  });
+}
+
+TEST(Collective, GroupsRunAtOnceAndDoNotWaitForEachOther) {
+  run_ranks(4, [](Communicator &ranks) {
+    auto rows = ranks.world()->split(ranks.world()->rank() / 2, 0, "rows");
+    auto columns = ranks.world()->split(ranks.world()->rank() % 2, 0, "columns");
+    ASSERT_TRUE(rows.ok() && columns.ok());
+    // In two orders: within a group alone does the order count.
+    bool rows_first = (*rows)->rank() == 0;
+    for (int i = 0; i < 50; ++i) {
+      std::vector<float> a(2000, 1), b(2000, 2);
+      std::shared_ptr<const Event> events[2];
+      for (bool is_rows : {rows_first, !rows_first}) {
+        auto event = is_rows ? (*rows)->start(all_reduce(a)) : (*columns)->start(all_reduce(b));
+        ASSERT_TRUE(event.ok()) << event.status();
+        events[is_rows] = *event;
+      }
+      ASSERT_TRUE(events[0]->wait().ok() && events[1]->wait().ok());
+      EXPECT_EQ(a[1999], 2);
+      EXPECT_EQ(b[1999], 4);
+    }
+  });
+}
+
+TEST(Collective, GroupsAreSplitByColorAndOrderedByKey) {
+  run_ranks(5, [](Communicator &ranks) {
+    int rank = ranks.world()->rank();
+    // 4, 3 and 1 from the back; 0 and 2 in none.
+    auto odd = ranks.world()->split(rank == 0 || rank == 2 ? -1 : 7, -rank, "some");
+    ASSERT_TRUE(odd.ok()) << odd.status();
+    ASSERT_EQ(*odd == nullptr, rank == 0 || rank == 2);
+    if (!*odd)
+      return;
+    EXPECT_EQ((*odd)->size(), 3);
+    EXPECT_EQ((*odd)->rank(), rank == 4 ? 0 : rank == 3 ? 1 : 2);
+    CollectiveCall call;
+    call.kind = Collective::kAllToAll;
+    call.count = 3000;
+    EXPECT_EQ(check_call(**odd, call, 1, false), "");
+    auto alone = (*odd)->split(rank, 0, "alone");
+    ASSERT_TRUE(alone.ok() && (*alone)->size() == 1);
+    std::vector<float> data(10, 3);
+    EXPECT_TRUE((*alone)->run(all_reduce(data)).ok());
+    EXPECT_EQ(data[9], 3);
+  });
+}
+
+TEST(Collective, WhatNoRankMayCallIsRefusedAndNothingIsStarted) {
+  run_ranks(2, [](Communicator &ranks) {
+    Group &group = *ranks.world();
+    int64_t data[4] = {};
+    auto wrong = [&](Collective kind, Reduction reduction, int64_t count, int peer, void *output) {
+      CollectiveCall call{kind, DType::kInt64, reduction, count, peer, data, output, "here"};
+      auto started = group.start(call);
+      EXPECT_EQ(started.status().code(), absl::StatusCode::kInvalidArgument);
+      return std::string(started.status().message());
+    };
+    EXPECT_EQ(
+        wrong(Collective::kAllReduce, Reduction::kMean, 4, 0, data),
+        "all_reduce(mean, int64 x 4): there is no mean of int64; cast to a floating dtype, or "
+        "take the sum");
+    EXPECT_EQ(wrong(Collective::kBroadcast, Reduction::kSum, 4, 2, data),
+              "broadcast(from 2, int64 x 4): the group has the ranks 0 to 1");
+    EXPECT_EQ(wrong(Collective::kSend, Reduction::kSum, 4, group.rank(), data),
+              absl::StrCat("send(to ", group.rank(),
+                           ", int64 x 4): that is this rank itself; copy instead"));
+    EXPECT_EQ(wrong(Collective::kAllGather, Reduction::kSum, -1, 0, data),
+              "all_gather(int64 x -1): the count is negative or too large");
+    EXPECT_EQ(wrong(Collective::kAllGather, Reduction::kSum, int64_t{1} << 60, 0, data),
+              "all_gather(int64 x 1152921504606846976): the count is negative or too large");
+    EXPECT_EQ(wrong(Collective::kAllReduce, Reduction::kSum, 4, 0, nullptr),
+              "all_reduce(sum, int64 x 4): a buffer is null");
+    EXPECT_TRUE(group.run(barrier()).ok());
+  });
+}
+
+TEST(Collective, CallsThatDifferAreAnErrorOnAllRanksThatNamesBothLines) {
+  using Change = void (*)(CollectiveCall &);
+  const std::pair<Change, const char *> changes[] = {
+      {[](CollectiveCall &call) { call.kind = Collective::kBroadcast; },
+       "broadcast(from 0, float32 x 2000)"},
+      {[](CollectiveCall &call) { call.dtype = DType::kInt32; }, "all_reduce(sum, int32 x 2000)"},
+      {[](CollectiveCall &call) { call.count = 3; }, "all_reduce(sum, float32 x 3)"},
+      {[](CollectiveCall &call) { call.reduction = Reduction::kMax; },
+       "all_reduce(max, float32 x 2000)"},
+      {[](CollectiveCall &call) { call.kind = Collective::kSend; }, "send(to 0, float32 x 2000)"}};
+  for (const auto &[change, what] : changes)
+    run_ranks(3, [&](Communicator &ranks) {
+      Group &group = *ranks.world();
+      ASSERT_TRUE(group.run(barrier()).ok());
+      std::vector<float> data(2000);
+      CollectiveCall call = all_reduce(data, absl::StrCat("r", group.rank(), ".cpp:5"));
+      if (group.rank() == 1)
+        change(call);
+      absl::Status status = group.run(call);
+      std::string text(status.message());
+      EXPECT_NE(text.find("in group 'world' differ: "), text.npos) << status;
+      EXPECT_NE(text.find("all_reduce(sum, float32 x 2000) as number 2 at r"), text.npos) << status;
+      EXPECT_NE(text.find(absl::StrCat("rank 1 calls ", what)), text.npos) << status;
+      EXPECT_NE(text.find("r1.cpp:5"), text.npos) << status;
+      EXPECT_NE(text.find(absl::StrCat("Rank ", group.rank(), " was in ")), text.npos) << status;
+      // From then on nothing is started, with the same error.
+      absl::Status later = group.start(barrier()).status();
+      EXPECT_EQ(later.message(), absl::StrCat(ranks.status().message(), ". Rank ", group.rank(),
+                                              " has not started barrier()"));
+      EXPECT_EQ(text.find(std::string(ranks.status().message())), 0u) << ranks.status();
+    });
+}
+
+TEST(Collective, ASilentRankIsNamedOnAllRanksWithinTheTimeout) {
+  auto begin = std::chrono::steady_clock::now();
+  std::atomic<int> ended = 0;
+  run_ranks(
+      3,
+      [&](Communicator &ranks) {
+        Group &group = *ranks.world();
+        ASSERT_TRUE(group.run(barrier()).ok());
+        if (group.rank() == 1) {
+          while (ended < 2)
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        } else {
+          std::vector<float> data(5000);
+          absl::Status status = group.run(all_reduce(data, "train.cpp:12"));
+          EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+          std::string text(status.message());
+          EXPECT_EQ(text.find("rank 1 is silent for longer than the timeout of 1 s"), 0u) << text;
+          EXPECT_NE(text.find("was in all_reduce(sum, float32 x 5000) at train.cpp:12, number 2 of "
+                              "group 'world'"),
+                    text.npos)
+              << text;
+          ++ended;
+        }
+        EXPECT_EQ(group.run(barrier()).code(), absl::StatusCode::kDeadlineExceeded);
+      },
+      1);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30)); // and no hang
+}
+
+TEST(Collective, ARankThatLeavesOrFailsEndsTheOthersWaits) {
+  run_ranks(3, [](Communicator &ranks) {
+    ASSERT_TRUE(ranks.world()->run(barrier()).ok()); // all are connected
+    if (ranks.world()->rank() == 2)
+      return ranks.fail(absl::DataLossError("the disk of rank 2 is full"));
+    absl::Status status = ranks.world()->run(barrier());
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+    EXPECT_EQ(status.message().find("the disk of rank 2 is full"), 0u) << status;
+  });
+  run_ranks(3, [](Communicator &ranks) {
+    if (ranks.world()->rank() == 2)
+      return;
+    absl::Status status = ranks.world()->run(barrier());
+    EXPECT_EQ(status.message().find("rank 2 has gone (it has "), 0u) << status;
+  });
+}
+
+TEST(Layers, AreRegisteredByNameAndVersion) {
+  auto nothing = find_collective_layer("none");
+  EXPECT_EQ(nothing.status().message(),
+            "no collective layer named 'none' is registered in this process "
+            "(weft_register_collective_layer); known: local");
+  weft_collective_layer layer = **find_collective_layer("local");
+  EXPECT_EQ(weft_register_collective_layer(&layer),
+            std::string("the collective layer 'local' is registered already, by this name"));
+  layer.name = "test";
+  layer.wait = nullptr;
+  EXPECT_EQ(weft_register_collective_layer(&layer),
+            std::string("the collective layer 'test' lacks connect, post, wait, abort or close"));
+  layer.version = WEFT_VERSION(2, 0);
+  EXPECT_NE(std::string(weft_register_collective_layer(&layer)).find("version 2.0 of"),
+            std::string::npos);
+  EXPECT_EQ(load_collective_plugin("./none.so").code(), absl::StatusCode::kNotFound);
+  World world;
+  EXPECT_EQ(Communicator::connect(world, "none").status().code(), absl::StatusCode::kNotFound);
+}
+
+} // namespace
+} // namespace weft::runtime

@@ -1,0 +1,265 @@
+#include "runtime/collective/communicator.h"
+
+#include <algorithm>
+#include <cstring>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/collective/algorithms.h"
+#include "runtime/collective/link.h"
+#include "runtime/collective/tcp_store.h"
+
+namespace weft::runtime {
+namespace {
+
+bool is_between_two(Collective kind) {
+  return kind == Collective::kSend || kind == Collective::kReceive;
+}
+
+// "all_reduce(sum, float32 x 10) at train.cpp:12".
+std::string described(const CollectiveCall &call) {
+  return absl::StrCat(describe(call), call.place.empty() ? "" : " at ", call.place);
+}
+
+// The channel of a group: the same on all of its ranks, since it follows from where and when the
+// group was split off. Murmur's finalizer.
+uint64_t mixed(uint64_t channel, uint64_t number) {
+  uint64_t x = channel * 0x9e3779b97f4a7c15u + number;
+  x = (x ^ x >> 33) * 0xff51afd7ed558ccdu;
+  x = (x ^ x >> 33) * 0xc4ceb9fe1a85ec53u;
+  return x ^ x >> 33;
+}
+
+// The part of the input that goes to `rank` in a first message.
+const char *part_for(const CollectiveCall &call, int rank, int64_t bytes) {
+  bool each = call.kind == Collective::kReduceScatter || call.kind == Collective::kAllToAll;
+  return static_cast<const char *>(call.input) + (each ? rank * bytes : 0);
+}
+
+// The call's result from what came with first messages; `from(r)` is what rank r has sent, or this
+// rank's own.
+template <typename From> void finish(const CollectiveCall &call, int me, int size, From from) {
+  const int64_t bytes = call.count * byte_size(call.dtype);
+  auto *output = static_cast<char *>(call.output);
+  auto take = [&](int rank, char *to) {
+    if (bytes > 0 && from(rank) != to)
+      std::memmove(to, from(rank), static_cast<size_t>(bytes));
+  };
+  switch (call.kind) {
+  case Collective::kAllReduce:
+  case Collective::kReduceScatter: {
+    std::vector<const void *> parts(static_cast<size_t>(size));
+    for (int rank = 0; rank < size; ++rank)
+      parts[static_cast<size_t>(rank)] = from(rank);
+    return reduce(call.dtype, call.reduction, parts, output, call.count);
+  }
+  case Collective::kAllGather:
+  case Collective::kAllToAll:
+  case Collective::kSplit:
+    for (int rank = 0; rank < size; ++rank)
+      take(rank, output + rank * bytes);
+    return;
+  case Collective::kBroadcast:
+  case Collective::kReceive:
+    return take(call.peer, output);
+  case Collective::kSend:
+  case Collective::kBarrier:
+    return;
+  }
+}
+
+} // namespace
+
+Group::Group(std::shared_ptr<Link> link, std::vector<int> members, int me, uint64_t channel,
+             std::string name)
+    : link_(std::move(link)), members_(std::move(members)), me_(me), channel_(channel),
+      name_(std::move(name)), started_with_(members_.size()) {}
+
+Group::~Group() {
+  {
+    std::lock_guard lock(mutex_);
+    ending_ = true;
+    work_.notify_one();
+  }
+  if (thread_.joinable())
+    thread_.join();
+}
+
+absl::StatusOr<Group::Item> Group::enqueue(CollectiveCall call) {
+  if (absl::Status status = check(call, me_, size()); !status.ok())
+    return status;
+  if (absl::Status status = link_->status(); !status.ok())
+    return absl::Status(status.code(), absl::StrCat(status.message(), ". Rank ", link_->rank(),
+                                                    " has not started ", described(call)));
+  std::lock_guard lock(mutex_);
+  if (!thread_.joinable())
+    thread_ = start_thread([](void *group) { static_cast<Group *>(group)->loop(); }, this);
+  // Sends and receives are counted between two ranks: the others know nothing of them.
+  uint64_t number =
+      is_between_two(call.kind) ? ++started_with_[static_cast<size_t>(call.peer)] : ++started_;
+  Item item{std::move(call), number, std::make_shared<Event>()};
+  queue_.push_back(item);
+  work_.notify_one();
+  return item;
+}
+
+absl::StatusOr<std::shared_ptr<const Event>> Group::start(CollectiveCall call) {
+  absl::StatusOr<Item> item = enqueue(std::move(call));
+  if (!item.ok())
+    return item.status();
+  return item->event;
+}
+
+absl::Status Group::run(CollectiveCall call) {
+  auto event = start(std::move(call));
+  return event.ok() ? (*event)->wait() : event.status();
+}
+
+void Group::loop() {
+  for (;;) {
+    std::unique_lock lock(mutex_);
+    work_.wait(lock, [&] { return !queue_.empty() || ending_; });
+    if (queue_.empty())
+      return;
+    Item item = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    absl::Status status = execute(item);
+    if (!status.ok())
+      status =
+          absl::Status(status.code(), absl::StrCat(status.message(), ". Rank ", link_->rank(),
+                                                   " was in ", described(item.call), ", number ",
+                                                   item.number, " of group '", name_, "'"));
+    item.event->complete(std::move(status));
+  }
+}
+
+absl::Status Group::execute(const Item &item) {
+  const CollectiveCall &call = item.call;
+  const int64_t bytes = call.count * byte_size(call.dtype);
+  if (absl::Status status = link_->status(); !status.ok())
+    return status;
+  auto own = [&] {
+    return part_for(call, me_, bytes);
+  };
+  if (size() == 1) {
+    finish(call, me_, 1, [&](int) { return own(); });
+    return absl::OkStatus();
+  }
+  sent_.resize(static_cast<size_t>(kMessageBytes * size()));
+  received_.resize(sent_.size());
+  bool is_small = bytes <= kInlineBytes;
+  bool has_input = call.kind != Collective::kReceive && call.kind != Collective::kBarrier &&
+                   (call.kind != Collective::kBroadcast || call.peer == me_);
+  const CallHeader header = header_of(call, item.number);
+  Messages messages(*link_, members_, channel_);
+  auto is_peer = [&](int rank) {
+    return rank != me_ && (!is_between_two(call.kind) || rank == call.peer);
+  };
+  auto message = [&](std::vector<char> &all, int rank) {
+    return &all[rank * kMessageBytes];
+  };
+  // Whatever fails, no message is under way when this function returns: fail() ends them.
+  for (int distance = 1; distance < size(); ++distance) {
+    int to = (me_ + distance) % size(), from = (me_ + size() - distance) % size();
+    if (is_peer(to)) {
+      char *out = message(sent_, to);
+      std::memcpy(out, &header, sizeof header);
+      if (is_small && has_input && bytes > 0)
+        std::memcpy(out + sizeof header, part_for(call, to, bytes), static_cast<size_t>(bytes));
+      if (absl::Status status = messages.send(to, out, kMessageBytes); !status.ok())
+        return link_->fail(status);
+    }
+    if (is_peer(from))
+      if (absl::Status status = messages.receive(from, message(received_, from), kMessageBytes);
+          !status.ok())
+        return link_->fail(status);
+  }
+  if (absl::Status status = messages.wait_for_ranks(); !status.ok())
+    return link_->fail(status);
+  for (int rank = 0; rank < size(); ++rank) {
+    if (!is_peer(rank))
+      continue;
+    CallHeader theirs;
+    std::memcpy(&theirs, message(received_, rank), sizeof theirs);
+    int of_job = members_[static_cast<size_t>(rank)];
+    if (absl::Status status = check_same(header, theirs, link_->rank(), of_job, me_, rank, name_);
+        !status.ok())
+      return link_->fail(status);
+  }
+  if (is_small) {
+    finish(call, me_, size(), [&](int rank) {
+      return rank == me_ ? own() : message(received_, rank) + sizeof header;
+    });
+    return absl::OkStatus();
+  }
+  if (absl::Status status = exchange(call, me_, size(), messages); !status.ok())
+    return link_->fail(status);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<Group>> Group::split(int64_t color, int64_t key, std::string name,
+                                                    std::string place) {
+  const int64_t own[2] = {color, key};
+  std::vector<int64_t> all(2 * members_.size());
+  CollectiveCall call;
+  call.kind = Collective::kSplit;
+  call.dtype = DType::kInt64;
+  call.count = 2;
+  call.input = own;
+  call.output = all.data();
+  call.place = std::move(place);
+  absl::StatusOr<Item> item = enqueue(std::move(call));
+  if (!item.ok())
+    return item.status();
+  if (absl::Status status = item->event->wait(); !status.ok())
+    return status;
+  if (color < 0)
+    return nullptr;
+  std::vector<std::pair<int64_t, int>> chosen; // key, rank of this group
+  for (int rank = 0; rank < size(); ++rank)
+    if (all[2 * static_cast<size_t>(rank)] == color)
+      chosen.emplace_back(all[2 * static_cast<size_t>(rank) + 1], rank);
+  std::sort(chosen.begin(), chosen.end());
+  std::vector<int> members;
+  int me = 0;
+  for (auto [key_of, rank] : chosen) {
+    if (rank == me_)
+      me = static_cast<int>(members.size());
+    members.push_back(members_[static_cast<size_t>(rank)]);
+  }
+  return std::shared_ptr<Group>(
+      new Group(link_, std::move(members), me, mixed(channel_, item->number), std::move(name)));
+}
+
+absl::StatusOr<Communicator> Communicator::connect(const World &world, std::string_view layer) {
+  if (world.size == 1)
+    return connect(world, layer, nullptr);
+  absl::StatusOr<std::unique_ptr<Store>> store = connect_store(world);
+  if (!store.ok())
+    return store.status();
+  return connect(world, layer, *std::move(store));
+}
+
+absl::StatusOr<Communicator> Communicator::connect(const World &world, std::string_view layer,
+                                                   std::shared_ptr<Store> store) {
+  auto link = Link::connect(world, layer, std::move(store));
+  if (!link.ok())
+    return link.status();
+  std::vector<int> members(static_cast<size_t>(world.size));
+  for (int rank = 0; rank < world.size; ++rank)
+    members[static_cast<size_t>(rank)] = rank;
+  std::shared_ptr<Group> group(new Group(*link, std::move(members), world.rank, 1, "world"));
+  return Communicator(*std::move(link), std::move(group));
+}
+
+absl::Status Communicator::status() const {
+  return link_->status();
+}
+
+void Communicator::fail(const absl::Status &why) {
+  (void)link_->fail(why);
+}
+
+} // namespace weft::runtime

@@ -1,0 +1,190 @@
+// The layer "gloo": Debian's libgloo, TCP between processes. Of Gloo its transport: pairs of
+// sockets, served by a thread of Gloo's. Its collectives are not used: they add in the order of a
+// ring or of a tree, which depends on the number of ranks and on the size.
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/abi/weft_collective.h"
+
+#include <gloo/rendezvous/context.h>
+#include <gloo/rendezvous/store.h>
+#include <gloo/transport/tcp/device.h>
+#include <gloo/transport/unbound_buffer.h>
+
+namespace weft::runtime {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+// Gloo writes to sockets whose other end may be closed: a signal that ends the process, in threads
+// that do not block it. What it starts inherits that.
+class WithoutSignals {
+public:
+  WithoutSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~WithoutSignals() {
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+private:
+  sigset_t before_;
+};
+
+// Where ranks find each other's sockets.
+class Addresses : public gloo::rendezvous::Store {
+public:
+  explicit Addresses(const weft_collective_world &world) : world_(world) {}
+  void set(const std::string &key, const std::vector<char> &data) override {
+    if (const char *why =
+            world_.set(world_.store, key.c_str(), data.data(), static_cast<int64_t>(data.size())))
+      throw gloo::Exception(why);
+  }
+  std::vector<char> get(const std::string &key) override {
+    std::vector<char> data(1 << 16);
+    int64_t bytes = 0;
+    if (const char *why = world_.get(world_.store, key.c_str(), data.data(),
+                                     static_cast<int64_t>(data.size()), &bytes))
+      throw gloo::Exception(why);
+    data.resize(static_cast<size_t>(bytes));
+    return data;
+  }
+  void wait(const std::vector<std::string> &keys) override {
+    for (const std::string &key : keys)
+      get(key);
+  }
+  void wait(const std::vector<std::string> &keys, const milliseconds &) override {
+    wait(keys);
+  }
+
+private:
+  const weft_collective_world &world_;
+};
+
+using Buffer = gloo::transport::UnboundBuffer;
+
+struct Connection {
+  std::shared_ptr<gloo::rendezvous::Context> context;
+  std::mutex mutex;
+  bool aborted = false;                                          // under the mutex, as are
+  std::unordered_map<Buffer *, std::unique_ptr<Buffer>> buffers; // those under way
+};
+
+// What Gloo says, without where in its sources.
+const char *keep(const std::exception &error) {
+  thread_local std::string text;
+  text = error.what();
+  if (size_t end = text.find("] "); text.starts_with('[') && end != std::string::npos)
+    text = text.substr(end + 2);
+  return text.c_str();
+}
+
+const char *connect(const weft_collective_world *world, void **connection) {
+  try {
+    WithoutSignals without;
+    gloo::transport::tcp::attr attributes;
+    attributes.hostname = world->address;
+    auto device = gloo::transport::tcp::CreateDevice(attributes);
+    auto made = std::make_unique<Connection>();
+    made->context = std::make_shared<gloo::rendezvous::Context>(world->rank, world->size);
+    made->context->setTimeout(milliseconds(world->timeout_ms));
+    Addresses addresses(*world);
+    made->context->connectFullMesh(addresses, device);
+    *connection = made.release();
+    return nullptr;
+  } catch (const std::exception &error) {
+    return keep(error);
+  }
+}
+
+const char *post(void *connection, weft_collective_transfer *transfer) {
+  auto &own = *static_cast<Connection *>(connection);
+  try {
+    auto made =
+        own.context->createUnboundBuffer(transfer->data, static_cast<size_t>(transfer->bytes));
+    Buffer *buffer = made.get();
+    {
+      std::lock_guard lock(own.mutex);
+      if (own.aborted)
+        return "this rank has closed the connection";
+      own.buffers[buffer] = std::move(made);
+    }
+    transfer->layer = buffer;
+    // Of what is begun while abort() runs, abort() knows: the wait for it ends.
+    if (transfer->is_send)
+      buffer->send(transfer->peer, transfer->channel);
+    else
+      buffer->recv(transfer->peer, transfer->channel);
+    return nullptr;
+  } catch (const std::exception &error) {
+    return keep(error);
+  }
+}
+
+int32_t wait(void *connection, weft_collective_transfer *transfer, int64_t timeout_ms,
+             const char **why) {
+  auto &own = *static_cast<Connection *>(connection);
+  auto *buffer = static_cast<Buffer *>(transfer->layer);
+  auto end = steady_clock::now() + milliseconds(timeout_ms);
+  // No time at all means to Gloo that time has no end.
+  milliseconds timeout(std::max<int64_t>(timeout_ms, 1));
+  try {
+    bool done =
+        transfer->is_send ? buffer->waitSend(nullptr, timeout) : buffer->waitRecv(nullptr, timeout);
+    if (!done) {
+      *why = "this rank has closed the connection";
+      return WEFT_TRANSFER_FAILED;
+    }
+  } catch (const std::exception &error) {
+    // Late or broken, Gloo has closed all of its connections.
+    *why = keep(error);
+    return steady_clock::now() >= end ? WEFT_TRANSFER_LATE : WEFT_TRANSFER_FAILED;
+  }
+  std::lock_guard lock(own.mutex);
+  own.buffers.erase(buffer);
+  return WEFT_TRANSFER_DONE;
+}
+
+void abort(void *connection) {
+  auto &own = *static_cast<Connection *>(connection);
+  std::lock_guard lock(own.mutex);
+  if (own.aborted)
+    return;
+  own.aborted = true;
+  for (const auto &[buffer, owned] : own.buffers) {
+    buffer->abortWaitRecv();
+    buffer->abortWaitSend();
+  }
+  try {
+    // Closed sockets are served no more.
+    own.context->closeConnections();
+  } catch (const std::exception &) {
+    // A connection that is broken is closed.
+  }
+}
+
+void close(void *connection) {
+  std::unique_ptr<Connection> own(static_cast<Connection *>(connection));
+  own->buffers.clear();
+}
+
+const char *const kRegistered = [] {
+  const weft_collective_layer layer = {
+      sizeof layer, WEFT_COLLECTIVE_ABI_VERSION, "gloo", connect, post, wait, abort, close};
+  return weft_register_collective_layer(&layer);
+}();
+
+} // namespace
+} // namespace weft::runtime

@@ -1,0 +1,142 @@
+#include "runtime/collective/link.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/collective/layers.h"
+
+namespace weft::runtime {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+milliseconds timeout_of(const World &world) {
+  return milliseconds(static_cast<int64_t>(world.timeout_seconds * 1000));
+}
+
+// The store as a layer sees it.
+struct Names {
+  Store &store;
+  Deadline deadline;
+};
+
+const char *keep(const absl::Status &status) {
+  thread_local std::string text;
+  text = std::string(status.message());
+  return status.ok() ? nullptr : text.c_str();
+}
+
+const char *set_name(void *data, const char *name, const void *value, int64_t bytes) {
+  auto &names = *static_cast<Names *>(data);
+  return keep(names.store.set(
+      name, std::string(static_cast<const char *>(value), static_cast<size_t>(bytes))));
+}
+
+const char *get_name(void *data, const char *name, void *value, int64_t capacity, int64_t *bytes) {
+  auto &names = *static_cast<Names *>(data);
+  absl::StatusOr<std::string> found = names.store.get(name, names.deadline);
+  if (!found.ok())
+    return keep(found.status());
+  *bytes = std::min<int64_t>(capacity, static_cast<int64_t>(found->size()));
+  std::memcpy(value, found->data(), static_cast<size_t>(*bytes));
+  return nullptr;
+}
+
+} // namespace
+
+std::thread start_thread(void (*body)(void *), void *data) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before); // a thread inherits it
+  std::thread thread(body, data);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return thread;
+}
+
+absl::StatusOr<std::shared_ptr<Link>> Link::connect(const World &world, std::string_view layer,
+                                                    std::shared_ptr<Store> store) {
+  auto found = find_collective_layer(layer);
+  if (!found.ok())
+    return found.status();
+  if (world.size < 1 || world.rank < 0 || world.rank >= world.size || !(world.timeout_seconds > 0))
+    return absl::InvalidArgumentError(absl::StrCat("rank ", world.rank, " of ", world.size,
+                                                   " ranks, timeout ", world.timeout_seconds,
+                                                   " s: there are no such worlds"));
+  std::shared_ptr<Link> link(new Link(world, **found, store));
+  if (world.size == 1)
+    return link;
+  Names names{*store, steady_clock::now() + timeout_of(world)};
+  weft_collective_world given = {};
+  given.struct_size = sizeof given;
+  given.rank = world.rank;
+  given.size = world.size;
+  given.timeout_ms = timeout_of(world).count();
+  given.session = store->session().c_str();
+  given.address = store->address().c_str();
+  given.store = &names;
+  given.set = set_name;
+  given.get = get_name;
+  void *connection = nullptr;
+  if (const char *why = link->layer_.connect(&given, &connection))
+    return link->fail(absl::UnavailableError(
+        absl::StrCat("rank ", world.rank, " cannot connect with the others through the layer '",
+                     std::string(layer), "': ", why)));
+  link->connection_ = connection;
+  store->watch([raw = link.get()](const std::string &failure) { raw->end(failure); });
+  return link;
+}
+
+Link::~Link() {
+  if (store_)
+    store_->leave(); // no end() comes after it
+  if (connection_)
+    layer_.close(connection_);
+}
+
+absl::Status Link::status() const {
+  std::lock_guard lock(mutex_);
+  return status_;
+}
+
+void Link::end(const std::string &failure) {
+  {
+    std::lock_guard lock(mutex_);
+    if (status_.ok())
+      status_ = decode_failure(failure);
+  }
+  if (connection_)
+    layer_.abort(connection_);
+}
+
+milliseconds Link::agreement() const {
+  return std::min<milliseconds>(milliseconds(1000), timeout_of(world_) / 10);
+}
+
+absl::Status Link::fail(const absl::Status &why) {
+  if (absl::Status known = status(); known.ok())
+    end(store_ ? store_->fail(encode_failure(why), steady_clock::now() + agreement())
+               : encode_failure(why));
+  else if (connection_)
+    layer_.abort(connection_); // another thread may be on its way to it
+  return status();
+}
+
+const char *Link::post(weft_collective_transfer &transfer) {
+  return layer_.post(connection_, &transfer);
+}
+
+int32_t Link::wait(weft_collective_transfer &transfer, Deadline deadline, const char *&why) {
+  auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now());
+  return layer_.wait(connection_, &transfer, std::max<int64_t>(left.count(), 0), &why);
+}
+
+Deadline Link::deadline() const {
+  return steady_clock::now() + timeout_of(world_) - agreement();
+}
+
+} // namespace weft::runtime

@@ -1,0 +1,70 @@
+// One rank's connection with the others, and what all ranks know of a failure. Private.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/abi/weft_collective.h"
+#include "runtime/collective/store.h"
+#include "runtime/collective/world.h"
+
+namespace weft::runtime {
+
+class Link {
+public:
+  static absl::StatusOr<std::shared_ptr<Link>> connect(const World &world, std::string_view layer,
+                                                       std::shared_ptr<Store> store);
+  ~Link();
+  Link(const Link &) = delete;
+  Link &operator=(const Link &) = delete;
+
+  int rank() const {
+    return world_.rank;
+  }
+  int size() const {
+    return world_.size;
+  }
+  double timeout_seconds() const {
+    return world_.timeout_seconds;
+  }
+  absl::Status status() const;
+
+  // The job ends: with `why`, or with what another rank has said first. Returns that, when no
+  // memory of a transfer is touched any more.
+  absl::Status fail(const absl::Status &why);
+
+  // Null or why not, as the layer says it.
+  const char *post(weft_collective_transfer &transfer);
+  // What the layer's wait() gives.
+  int32_t wait(weft_collective_transfer &transfer, Deadline deadline, const char *&why);
+  // From now on: what waits until then leaves enough of the timeout for all ranks to agree.
+  Deadline deadline() const;
+
+private:
+  Link(const World &world, const weft_collective_layer &layer, std::shared_ptr<Store> store)
+      : world_(world), layer_(layer), store_(std::move(store)) {}
+  void end(const std::string &failure);
+  // Of the timeout, what is kept for agreeing on a failure.
+  std::chrono::milliseconds agreement() const;
+
+  World world_;
+  weft_collective_layer layer_;
+  std::shared_ptr<Store> store_;
+  void *connection_ = nullptr;
+  mutable std::mutex mutex_;
+  absl::Status status_; // under it
+};
+
+// A thread that no signal is delivered to: signals are the program's.
+std::thread start_thread(void (*body)(void *), void *data);
+
+} // namespace weft::runtime

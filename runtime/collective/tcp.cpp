@@ -1,0 +1,200 @@
+#include "runtime/collective/tcp.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+
+namespace weft::runtime {
+namespace {
+
+// Addresses, refusals and errors as text: nothing that travels is larger.
+constexpr uint32_t kMaxPart = 1 << 20;
+
+absl::Status failed(const char *what) {
+  return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(errno)));
+}
+
+void configure(int descriptor) {
+  int on = 1;
+  setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+int milliseconds_to(Deadline deadline) {
+  auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+  return static_cast<int>(std::clamp<int64_t>(left.count(), 0, 1 << 30));
+}
+
+} // namespace
+
+Socket::~Socket() {
+  if (descriptor_ >= 0)
+    close(descriptor_);
+}
+
+absl::StatusOr<Socket> listen_at(int &port, bool local) {
+  int flags = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, on = 1, off = 0;
+  sockaddr_storage storage = {};
+  socklen_t length = 0;
+  // IPv6 takes IPv4 as well; a machine may have none.
+  Socket socket(local ? -1 : ::socket(AF_INET6, flags, 0));
+  if (socket) {
+    setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    auto *address = reinterpret_cast<sockaddr_in6 *>(&storage);
+    *address = {};
+    address->sin6_family = AF_INET6;
+    address->sin6_addr = in6addr_any;
+    address->sin6_port = htons(static_cast<uint16_t>(port));
+    length = sizeof *address;
+  } else {
+    socket = Socket(::socket(AF_INET, flags, 0));
+    if (!socket)
+      return failed("no socket");
+    auto *address = reinterpret_cast<sockaddr_in *>(&storage);
+    address->sin_family = AF_INET;
+    address->sin_addr.s_addr = htonl(local ? INADDR_LOOPBACK : INADDR_ANY);
+    address->sin_port = htons(static_cast<uint16_t>(port));
+    length = sizeof *address;
+  }
+  // A port whose last connections have ended is free.
+  setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (bind(socket.get(), reinterpret_cast<sockaddr *>(&storage), length) != 0 ||
+      listen(socket.get(), 4096) != 0)
+    return failed(absl::StrCat("cannot listen at port ", port).c_str());
+  if (getsockname(socket.get(), reinterpret_cast<sockaddr *>(&storage), &length) != 0)
+    return failed("the socket has no name");
+  port = ntohs(storage.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6 *>(&storage)->sin6_port
+                                             : reinterpret_cast<sockaddr_in *>(&storage)->sin_port);
+  return socket;
+}
+
+absl::StatusOr<Socket> connect_to(const std::string &address, int port, Deadline deadline) {
+  addrinfo hints = {}, *list = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  if (int error = getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &list))
+    return absl::UnavailableError(
+        absl::StrCat("the name '", address, "' is not known: ", gai_strerror(error)));
+  absl::Status status = absl::UnavailableError("no address");
+  Socket connected;
+  for (addrinfo *one = list; one && !connected; one = one->ai_next) {
+    Socket socket(::socket(one->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    if (!socket) {
+      status = failed("no socket");
+      continue;
+    }
+    int error = 0;
+    socklen_t length = sizeof error;
+    if (connect(socket.get(), one->ai_addr, one->ai_addrlen) != 0) {
+      error = errno;
+      if (error == EINPROGRESS) {
+        if (!wait_for(socket, POLLOUT, deadline))
+          error = ETIMEDOUT;
+        else
+          getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+      }
+    }
+    if (error) {
+      status = absl::UnavailableError(std::strerror(error));
+      continue;
+    }
+    configure(socket.get());
+    connected = std::move(socket);
+  }
+  freeaddrinfo(list);
+  if (!connected)
+    return status;
+  return connected;
+}
+
+std::string own_address(const Socket &socket) {
+  sockaddr_storage storage = {};
+  socklen_t length = sizeof storage;
+  char text[NI_MAXHOST] = "";
+  if (getsockname(socket.get(), reinterpret_cast<sockaddr *>(&storage), &length) != 0 ||
+      getnameinfo(reinterpret_cast<sockaddr *>(&storage), length, text, sizeof text, nullptr, 0,
+                  NI_NUMERICHOST) != 0)
+    return "127.0.0.1";
+  std::string address = text;
+  // IPv4 in an IPv6 socket.
+  return address.starts_with("::ffff:") ? address.substr(7) : address;
+}
+
+bool wait_for(const Socket &socket, short events, Deadline deadline) {
+  for (;;) {
+    pollfd one = {socket.get(), events, 0};
+    int ready = poll(&one, 1, milliseconds_to(deadline));
+    if (ready > 0)
+      return true;
+    if (ready == 0 && std::chrono::steady_clock::now() >= deadline)
+      return false;
+    if (ready < 0 && errno != EINTR)
+      return false;
+  }
+}
+
+std::string encode(const Frame &frame) {
+  uint32_t sizes[2] = {static_cast<uint32_t>(frame.name.size()),
+                       static_cast<uint32_t>(frame.value.size())};
+  std::string bytes(1, static_cast<char>(frame.kind));
+  bytes.append(reinterpret_cast<const char *>(sizes), sizeof sizes);
+  return bytes + frame.name + frame.value;
+}
+
+int decode(std::string &bytes, Frame &frame) {
+  uint32_t sizes[2];
+  if (bytes.empty())
+    return 0;
+  if (static_cast<uint8_t>(bytes[0]) > Frame::kLeave)
+    return -1;
+  if (bytes.size() < 1 + sizeof sizes)
+    return 0;
+  std::memcpy(sizes, bytes.data() + 1, sizeof sizes);
+  if (sizes[0] > kMaxPart || sizes[1] > kMaxPart)
+    return -1;
+  size_t head = 1 + sizeof sizes;
+  if (bytes.size() < head + sizes[0] + sizes[1])
+    return 0;
+  frame = {static_cast<Frame::Kind>(bytes[0]), bytes.substr(head, sizes[0]),
+           bytes.substr(head + sizes[0], sizes[1])};
+  bytes.erase(0, head + sizes[0] + sizes[1]);
+  return 1;
+}
+
+int read_some(const Socket &socket, std::string &bytes) {
+  char buffer[4096];
+  for (;;) {
+    ssize_t got = recv(socket.get(), buffer, sizeof buffer, 0);
+    if (got > 0)
+      bytes.append(buffer, static_cast<size_t>(got));
+    if (got > 0)
+      return 1;
+    if (got < 0 && errno == EINTR)
+      continue;
+    return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? 0 : -1;
+  }
+}
+
+bool write_some(const Socket &socket, std::string &bytes) {
+  while (!bytes.empty()) {
+    ssize_t put = send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (put < 0 && errno == EINTR)
+      continue;
+    if (put < 0)
+      return errno == EAGAIN || errno == EWOULDBLOCK;
+    bytes.erase(0, static_cast<size_t>(put));
+  }
+  return true;
+}
+
+} // namespace weft::runtime

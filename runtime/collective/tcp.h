@@ -1,0 +1,74 @@
+// Sockets and frames of the store over TCP. Private.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/collective/store.h"
+
+namespace weft::runtime {
+
+class Socket {
+public:
+  Socket() = default;
+  explicit Socket(int descriptor) : descriptor_(descriptor) {}
+  Socket(Socket &&other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  Socket &operator=(Socket &&other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+  }
+  ~Socket();
+  int get() const {
+    return descriptor_;
+  }
+  explicit operator bool() const {
+    return descriptor_ >= 0;
+  }
+
+private:
+  int descriptor_ = -1;
+};
+
+// All are non-blocking.
+// Listens at `port`, or at any for 0; only for this machine where `local`. The port is set.
+absl::StatusOr<Socket> listen_at(int &port, bool local);
+// One try, which ends at the deadline.
+absl::StatusOr<Socket> connect_to(const std::string &address, int port, Deadline deadline);
+std::string own_address(const Socket &socket);
+
+// Waits until the socket can be read or written; false where the deadline comes first.
+bool wait_for(const Socket &socket, short events, Deadline deadline);
+
+// What travels: a kind, a name and a value.
+struct Frame {
+  enum Kind : uint8_t {
+    kHello,   // server: a magic word, so that both know whom they talk to
+    kJoin,    // client: name = job, value = rank and size
+    kAccept,  // server: all have joined; value = session
+    kRefuse,  // server: value = why
+    kSet,     // client
+    kGet,     // client; answered by kValue when there is one
+    kValue,   // server
+    kFail,    // client: value = failure
+    kFailure, // server: value = the job's failure
+    kLeave,   // client, or server: ends in order
+  };
+  Kind kind;
+  std::string name, value;
+};
+inline constexpr char kHelloText[] = "weft-store-1";
+
+std::string encode(const Frame &frame);
+// Takes the first frame off `bytes`. 1 if there was one, 0 if it has not come in full, -1 for what
+// is no frame.
+int decode(std::string &bytes, Frame &frame);
+// Reads what is there: 1, 0 for nothing now, -1 for the end.
+int read_some(const Socket &socket, std::string &bytes);
+// Writes what can be written, and takes it off: false for the end.
+bool write_some(const Socket &socket, std::string &bytes);
+
+} // namespace weft::runtime

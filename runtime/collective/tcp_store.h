@@ -1,0 +1,18 @@
+// The store of ranks that are processes: rank 0 listens (store_server.h), all connect to it.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "runtime/collective/store.h"
+#include "runtime/collective/world.h"
+
+namespace weft::runtime {
+
+// Returns when all ranks have come. Errors, within world.timeout_seconds: DeadlineExceeded names
+// the ranks that are late; FailedPrecondition for a rank of another job, a rank that is there
+// twice, or something else that listens at the port; InvalidArgument for another number of ranks;
+// Unavailable where rank 0 cannot listen or be reached.
+absl::StatusOr<std::unique_ptr<Store>> connect_store(const World &world);
+
+} // namespace weft::runtime
