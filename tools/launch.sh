@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# Starts the ranks of a job on this machine, labels and merges their output, and ends all of them
+# when one fails.
+# Usage: tools/launch.sh -n RANKS [--restarts N] PROGRAM [ARGUMENT ...]
+#   -n RANKS       how many processes
+#   --restarts N   after a failure all ranks are started again, N times at most
+# Each rank gets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, WEFT_RENDEZVOUS (a file in which
+# the ranks meet), WEFT_JOB_ID and WEFT_RESTART (how often the job was started before). Signals
+# that end this script go to the ranks. The status is that of the rank that failed first; 128 and
+# the signal's number where a signal ended it.
+set -uo pipefail
+
+fail() { echo "tools/launch.sh: $1" >&2; exit 2; }
+usage() { sed -n '4,6s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
+is_number() { [[ $1 =~ ^[0-9]{1,4}$ ]] || fail "$2 takes a number, not '$1'"; }
+
+ranks=0 restarts=0
+while (($#)); do
+  case $1 in
+  -n) is_number "${2-}" -n; ranks=$2; shift 2 ;;
+  --restarts) is_number "${2-}" --restarts; restarts=$2; shift 2 ;;
+  -*) usage ;;
+  *) break ;;
+  esac
+done
+((ranks > 0 && $# > 0)) || usage
+command -v -- "$1" >/dev/null || fail "there is no program '$1'"
+
+# How long ranks may take to end after they were told to.
+grace=5
+folder=$(mktemp -d) || fail "no temporary folder"
+trap 'rm -rf "$folder"' EXIT
+declare -A rank_of=() # by process
+signal=
+
+# Each rank is a group of processes of its own, so that what it has started ends with it.
+signal_all() { for process in "${!rank_of[@]}"; do kill -"$1" -- "-$process" 2>/dev/null; done; }
+for name in HUP INT TERM; do
+  trap "signal=$name; signal_all $name" "$name"
+done
+
+start_rank() {
+  local rank=$1 restart=$2
+  set -m
+  # Line by line, so that lines of different ranks do not mix. The labels' processes end with the
+  # output that they label.
+  RANK=$rank WORLD_SIZE=$ranks LOCAL_RANK=$rank LOCAL_WORLD_SIZE=$ranks \
+    WEFT_RENDEZVOUS=$folder/meet.$restart WEFT_JOB_ID=launch.$$.$restart WEFT_RESTART=$restart \
+    "${@:3}" > >(exec sed -u "s/^/[$rank] /") 2> >(exec sed -u "s/^/[$rank] /" >&2) </dev/null &
+  rank_of[$!]=$rank
+  set +m
+}
+
+# "by signal 9 (KILL)", "with status 3".
+how() { if (($1 > 128 && $1 < 193)); then echo "by signal $(($1 - 128)) ($(kill -l $(($1 - 128))))"; else echo "with status $1"; fi; }
+
+# Tells all ranks to end, and kills those that do not.
+end_all() {
+  local until=$((SECONDS + grace)) process left
+  # A stopped process takes a signal only when it goes on.
+  signal_all TERM
+  signal_all CONT
+  while ((SECONDS < until)); do
+    left=0
+    for process in "${!rank_of[@]}"; do kill -0 -- "-$process" 2>/dev/null && left=1; done
+    ((left)) || break
+    sleep 0.05
+  done
+  signal_all KILL
+  wait "${!rank_of[@]}" 2>/dev/null
+  rank_of=()
+}
+
+for ((restart = 0; ; ++restart)); do
+  for ((rank = 0; rank < ranks; ++rank)); do start_rank "$rank" "$restart" "$@"; done
+  status=0
+  while ((${#rank_of[@]})); do
+    process=
+    wait -n -p process "${!rank_of[@]}" 2>/dev/null
+    status=$?
+    # Without a process it was a signal of this script's that ended the wait.
+    [[ -n $signal ]] && break
+    [[ -n $process ]] || continue
+    rank=${rank_of[$process]}
+    unset "rank_of[$process]"
+    if ((status)); then
+      echo "tools/launch.sh: rank $rank of $ranks ended $(how $status); ending the others" >&2
+      # What it started and left behind.
+      kill -TERM -- "-$process" 2>/dev/null
+      break
+    fi
+  done
+  end_all
+  if [[ -n $signal ]]; then
+    echo "tools/launch.sh: ended by $signal" >&2
+    exit $((128 + $(kill -l "$signal")))
+  fi
+  ((status)) || exit 0
+  ((restart < restarts)) || exit $status
+  echo "tools/launch.sh: starting all ranks again ($((restart + 1)) of $restarts)" >&2
+done
