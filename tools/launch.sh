@@ -30,45 +30,51 @@ command -v -- "$1" >/dev/null || fail "there is no program '$1'"
 grace=5
 folder=$(mktemp -d) || fail "no temporary folder"
 trap 'rm -rf "$folder"' EXIT
-declare -A rank_of=() # by process
+declare -A rank_of=() # of processes that have not ended
+groups=() labels=()
 signal=
 
 # Each rank is a group of processes of its own, so that what it has started ends with it.
-signal_all() { for process in "${!rank_of[@]}"; do kill -"$1" -- "-$process" 2>/dev/null; done; }
+signal_all() { for group in "${groups[@]}"; do kill -"$1" -- "-$group" 2>/dev/null; done; }
 for name in HUP INT TERM; do
   trap "signal=$name; signal_all $name" "$name"
 done
 
+# Line by line, so that lines of different ranks do not mix. It ends with the output. (A named pipe
+# is opened by the process that reads it: that waits for the one that writes.)
+label() { (trap '' HUP INT TERM; exec sed -u "s/^/[$1] /" <"$2") & labels+=($!); }
+
 start_rank() {
   local rank=$1 restart=$2
+  rm -f "$folder"/{out,err}."$rank"
+  mkfifo "$folder"/{out,err}."$rank" || fail "no named pipes in $folder"
+  label "$rank" "$folder/out.$rank"
+  label "$rank" "$folder/err.$rank" >&2
   set -m
-  # Line by line, so that lines of different ranks do not mix. The labels' processes end with the
-  # output that they label.
   RANK=$rank WORLD_SIZE=$ranks LOCAL_RANK=$rank LOCAL_WORLD_SIZE=$ranks \
     WEFT_RENDEZVOUS=$folder/meet.$restart WEFT_JOB_ID=launch.$$.$restart WEFT_RESTART=$restart \
-    "${@:3}" > >(exec sed -u "s/^/[$rank] /") 2> >(exec sed -u "s/^/[$rank] /" >&2) </dev/null &
-  rank_of[$!]=$rank
+    "${@:3}" >"$folder/out.$rank" 2>"$folder/err.$rank" </dev/null &
   set +m
+  rank_of[$!]=$rank
+  groups+=($!)
 }
 
 # "by signal 9 (KILL)", "with status 3".
 how() { if (($1 > 128 && $1 < 193)); then echo "by signal $(($1 - 128)) ($(kill -l $(($1 - 128))))"; else echo "with status $1"; fi; }
 
-# Tells all ranks to end, and kills those that do not.
+# Tells ranks that still run to end, and kills what does not; returns when all output is out.
 end_all() {
-  local until=$((SECONDS + grace)) process left
-  # A stopped process takes a signal only when it goes on.
-  signal_all TERM
-  signal_all CONT
-  while ((SECONDS < until)); do
+  local until=$((SECONDS + grace)) process left=1
+  ((${#rank_of[@]})) && signal_all TERM
+  signal_all CONT # a stopped process takes a signal when it goes on
+  while ((left && SECONDS < until)); do
     left=0
-    for process in "${!rank_of[@]}"; do kill -0 -- "-$process" 2>/dev/null && left=1; done
-    ((left)) || break
-    sleep 0.05
+    for process in "${!rank_of[@]}"; do kill -0 "$process" 2>/dev/null && left=1; done
+    ((left)) && sleep 0.05
   done
   signal_all KILL
-  wait "${!rank_of[@]}" 2>/dev/null
-  rank_of=()
+  wait "${groups[@]}" "${labels[@]}" 2>/dev/null
+  rank_of=() groups=() labels=()
 }
 
 for ((restart = 0; ; ++restart)); do
@@ -85,8 +91,6 @@ for ((restart = 0; ; ++restart)); do
     unset "rank_of[$process]"
     if ((status)); then
       echo "tools/launch.sh: rank $rank of $ranks ended $(how $status); ending the others" >&2
-      # What it started and left behind.
-      kill -TERM -- "-$process" 2>/dev/null
       break
     fi
   done

@@ -9,7 +9,7 @@ cd "$work"
 fail() { echo "$1"; exit 1; }
 expect() { grep -qxF -- "$1" <<<"$2" || fail "expected the line '$1' in: $2"; }
 # A launcher that hangs is ended, and fails the test.
-launch() { timeout 60 "$launch" "$@"; }
+launch() { timeout -k 5 60 "$launch" "$@"; }
 
 cat >rank.sh <<'END'
 echo "$RANK of $WORLD_SIZE, local $LOCAL_RANK of $LOCAL_WORLD_SIZE, restart $WEFT_RESTART, $*"
