@@ -26,8 +26,9 @@ done
 ((ranks > 0 && $# > 0)) || usage
 command -v -- "$1" >/dev/null || fail "there is no program '$1'"
 
-# How long ranks may take to end after they were told to.
-grace=5
+# Seconds that the others have to say what they saw when one has failed, and that ranks may take to
+# end after they were told to.
+last_words=1 grace=5
 folder=$(mktemp -d) || fail "no temporary folder"
 trap 'rm -rf "$folder"' EXIT
 declare -A rank_of=() # of processes that have not ended
@@ -62,16 +63,23 @@ start_rank() {
 # "by signal 9 (KILL)", "with status 3".
 how() { if (($1 > 128 && $1 < 193)); then echo "by signal $(($1 - 128)) ($(kill -l $(($1 - 128))))"; else echo "with status $1"; fi; }
 
-# Tells ranks that still run to end, and kills what does not; returns when all output is out.
-end_all() {
-  local until=$((SECONDS + grace)) process left=1
-  ((${#rank_of[@]})) && signal_all TERM
-  signal_all CONT # a stopped process takes a signal when it goes on
-  while ((left && SECONDS < until)); do
+# Until all have ended, for so many seconds.
+wait_for_ranks() {
+  local tries=$(($1 * 20)) process left
+  while ((tries-- > 0)); do
     left=0
     for process in "${!rank_of[@]}"; do kill -0 "$process" 2>/dev/null && left=1; done
-    ((left)) && sleep 0.05
+    ((left)) || return
+    sleep 0.05
   done
+}
+
+# Tells ranks that still run to end, and kills what does not; returns when all output is out.
+end_all() {
+  [[ -n $signal ]] || wait_for_ranks "$last_words"
+  ((${#rank_of[@]})) && signal_all TERM
+  signal_all CONT # a stopped process takes a signal when it goes on
+  wait_for_ranks "$grace"
   signal_all KILL
   wait "${groups[@]}" "${labels[@]}" 2>/dev/null
   rank_of=() groups=() labels=()

@@ -151,7 +151,7 @@ absl::Status Messages::post(int peer, bool is_send, void *data, int64_t bytes) {
     transfer.data = at(data, from);
     transfer.bytes = std::min(kMaxMessage, bytes - from);
     if (const char *why = link_.post(transfer))
-      return gone(transfer.peer, why);
+      return link_.fail(gone(transfer.peer, why));
   }
   return absl::OkStatus();
 }
@@ -169,13 +169,13 @@ absl::Status Messages::wait_for_first(Deadline deadline) {
   const char *why = nullptr;
   int32_t result = link_.wait(transfer, deadline, why);
   if (result == WEFT_TRANSFER_LATE)
-    return absl::DeadlineExceededError(absl::StrCat(
+    return link_.fail(absl::DeadlineExceededError(absl::StrCat(
         "rank ", transfer.peer, " is silent for longer than the timeout of ",
         link_.timeout_seconds(),
         " s: it is stopped, elsewhere in its program, or out of reach. Its output says where it "
-        "is; if it is only slow, raise the timeout (WEFT_COLLECTIVE_TIMEOUT, in seconds)"));
+        "is; if it is only slow, raise the timeout (WEFT_COLLECTIVE_TIMEOUT, in seconds)")));
   if (result != WEFT_TRANSFER_DONE)
-    return gone(transfer.peer, why ? why : "the layer says no more");
+    return link_.fail(gone(transfer.peer, why ? why : "the layer says no more"));
   transfers_.pop_front();
   ++first_;
   return absl::OkStatus();

@@ -14,14 +14,15 @@
 namespace weft::runtime {
 
 // The messages of one call, in the order in which they are posted and waited for. Ranks are the
-// group's. Larger data goes in several messages, so that the time for one says whether a rank is
-// alive, not how much there is to send.
+// group's. An error is the job's failure, which all ranks have been told: when it is returned, no
+// memory of a message is touched any more, so that the caller may free it. Larger data goes in
+// several messages, so that the time for one says whether a rank is alive, not how much there is to
+// send.
 class Messages {
 public:
   Messages(Link &link, const std::vector<int> &members, uint64_t channel)
       : link_(link), members_(members), channel_(channel) {}
 
-  // An error names the rank; the job has not been told.
   absl::Status send(int to, const void *data, int64_t bytes);
   absl::Status receive(int from, void *data, int64_t bytes);
   // Waits for those that were posted before `mark` = posted(), for each no longer than the timeout

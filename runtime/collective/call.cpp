@@ -38,6 +38,31 @@ std::string described(const CallHeader &header, int rank) {
                       call.place.empty() ? "" : " at ", call.place);
 }
 
+// What the kind allows, where input and output overlap in another way.
+const char *find_overlap(const CollectiveCall &call, int rank, int size) {
+  const auto input = reinterpret_cast<uintptr_t>(call.input),
+             output = reinterpret_cast<uintptr_t>(call.output);
+  const auto bytes = static_cast<uintptr_t>(call.count * byte_size(call.dtype));
+  const auto own = static_cast<uintptr_t>(rank) * bytes, all = static_cast<uintptr_t>(size) * bytes;
+  const bool takes_all =
+      call.kind == Collective::kReduceScatter || call.kind == Collective::kAllToAll;
+  const bool gives_all = call.kind == Collective::kAllGather ||
+                         call.kind == Collective::kAllToAll || call.kind == Collective::kSplit;
+  if (output >= input + (takes_all ? all : bytes) || input >= output + (gives_all ? all : bytes))
+    return nullptr;
+  switch (call.kind) {
+  case Collective::kAllGather:
+    return input == output + own ? nullptr : "the input may only be this rank's part of the output";
+  case Collective::kReduceScatter:
+    return output == input + own ? nullptr : "the output may only be this rank's part of the input";
+  case Collective::kAllReduce:
+  case Collective::kBroadcast:
+    return input == output ? nullptr : "they may be one buffer, or none of it";
+  default:
+    return "give it two buffers";
+  }
+}
+
 } // namespace
 
 std::string describe(const CollectiveCall &call) {
@@ -76,6 +101,9 @@ absl::Status check(const CollectiveCall &call, int rank, int size) {
                !(call.kind == Collective::kBroadcast && call.peer != rank);
   if (has_data && ((reads && !call.input) || (call.kind != Collective::kSend && !call.output)))
     return wrong("a buffer is null");
+  if (has_data && reads && call.kind != Collective::kSend)
+    if (const char *overlap = find_overlap(call, rank, size))
+      return wrong(absl::StrCat("input and output overlap; ", overlap));
   return absl::OkStatus();
 }
 

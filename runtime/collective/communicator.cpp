@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <tuple>
+#include <new>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -93,8 +94,13 @@ absl::StatusOr<Group::Item> Group::enqueue(CollectiveCall call) {
     return absl::Status(status.code(), absl::StrCat(status.message(), ". Rank ", link_->rank(),
                                                     " has not started ", described(call)));
   std::lock_guard lock(mutex_);
-  if (!thread_.joinable())
-    thread_ = start_thread([](void *group) { static_cast<Group *>(group)->loop(); }, this);
+  try {
+    if (!thread_.joinable())
+      thread_ = start_thread([](void *group) { static_cast<Group *>(group)->loop(); }, this);
+  } catch (const std::system_error &error) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("there is no thread for group '", name_, "': ", error.what()));
+  }
   // Sends and receives are counted between two ranks: the others know nothing of them.
   uint64_t number =
       is_between_two(call.kind) ? ++started_with_[static_cast<size_t>(call.peer)] : ++started_;
@@ -125,7 +131,13 @@ void Group::loop() {
     Item item = std::move(queue_.front());
     queue_.pop_front();
     lock.unlock();
-    absl::Status status = execute(item);
+    absl::Status status;
+    try {
+      status = execute(item);
+    } catch (const std::bad_alloc &) { // before anything was posted into what it allocates
+      status = link_->fail(absl::ResourceExhaustedError(absl::StrCat(
+          "rank ", link_->rank(), " has no memory for a collective: give its process more")));
+    }
     if (!status.ok())
       status =
           absl::Status(status.code(), absl::StrCat(status.message(), ". Rank ", link_->rank(),
@@ -160,7 +172,6 @@ absl::Status Group::execute(const Item &item) {
   auto message = [&](std::vector<char> &all, int rank) {
     return &all[rank * kMessageBytes];
   };
-  // Whatever fails, no message is under way when this function returns: fail() ends them.
   for (int distance = 1; distance < size(); ++distance) {
     int to = (me_ + distance) % size(), from = (me_ + size() - distance) % size();
     if (is_peer(to)) {
@@ -169,15 +180,15 @@ absl::Status Group::execute(const Item &item) {
       if (is_small && has_input && bytes > 0)
         std::memcpy(out + sizeof header, part_for(call, to, bytes), static_cast<size_t>(bytes));
       if (absl::Status status = messages.send(to, out, kMessageBytes); !status.ok())
-        return link_->fail(status);
+        return status;
     }
     if (is_peer(from))
       if (absl::Status status = messages.receive(from, message(received_, from), kMessageBytes);
           !status.ok())
-        return link_->fail(status);
+        return status;
   }
   if (absl::Status status = messages.wait_for_ranks(); !status.ok())
-    return link_->fail(status);
+    return status;
   for (int rank = 0; rank < size(); ++rank) {
     if (!is_peer(rank))
       continue;
@@ -194,9 +205,7 @@ absl::Status Group::execute(const Item &item) {
     });
     return absl::OkStatus();
   }
-  if (absl::Status status = exchange(call, me_, size(), messages); !status.ok())
-    return link_->fail(status);
-  return absl::OkStatus();
+  return exchange(call, me_, size(), messages);
 }
 
 absl::StatusOr<std::shared_ptr<Group>> Group::split(int64_t color, int64_t key, std::string name,
