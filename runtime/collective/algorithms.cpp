@@ -213,8 +213,10 @@ absl::Status exchange(const CollectiveCall &call, int me, int size, Messages &me
       WEFT_RETURN(messages.send(to, at(call.input, each ? to * bytes : 0), bytes));
       WEFT_RETURN(messages.receive(from, at(output, from * bytes), bytes));
     }
-    std::memmove(at(output, me * bytes), at(call.input, each ? me * bytes : 0),
-                 static_cast<size_t>(bytes));
+    // Where it is there already, it is being sent.
+    const char *own = at(call.input, each ? me * bytes : 0);
+    if (own != output + me * bytes)
+      std::memcpy(output + me * bytes, own, static_cast<size_t>(bytes));
     return messages.wait();
   }
   case Collective::kBroadcast:

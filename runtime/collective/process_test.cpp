@@ -135,6 +135,9 @@ struct Job {
                            {"LOCAL_WORLD_SIZE", std::to_string(size)},
                            {"WEFT_RENDEZVOUS", file},
                            {"WEFT_COLLECTIVE_TIMEOUT", "10"}};
+    for (const char *name : {"TSAN_OPTIONS", "ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS"})
+      if (const char *value = std::getenv(name)) // of tools/test.sh --sanitizers
+        variables[name] = value;
     for (const auto &[name, value] : more)
       variables[name] = value;
     ranks.push_back(std::make_unique<Process>(args, variables));
