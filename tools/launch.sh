@@ -81,14 +81,27 @@ end_all() {
   signal_all CONT # a stopped process takes a signal when it goes on
   wait_for_ranks "$grace"
   signal_all KILL
-  wait "${groups[@]}" "${labels[@]}" 2>/dev/null
+  ((${#groups[@]})) && wait "${groups[@]}" 2>/dev/null
+  # A rank that was killed before it had opened its pipes has left readers without a writer.
+  local pipe label tries=$((grace * 20)) left=1
+  for pipe in "$folder"/{out,err}.*; do [[ -p $pipe ]] && : <>"$pipe"; done
+  # What a rank has started in a session of its own may hold the output for ever.
+  while ((left && tries-- > 0)); do
+    left=0
+    for label in "${labels[@]}"; do kill -0 "$label" 2>/dev/null && left=1; done
+    ((left)) && sleep 0.05
+  done
+  ((left)) && kill "${labels[@]}" 2>/dev/null
   rank_of=() groups=() labels=()
 }
 
 for ((restart = 0; ; ++restart)); do
-  for ((rank = 0; rank < ranks; ++rank)); do start_rank "$rank" "$restart" "$@"; done
+  for ((rank = 0; rank < ranks; ++rank)); do
+    [[ -n $signal ]] || start_rank "$rank" "$restart" "$@"
+  done
   status=0
   while ((${#rank_of[@]})); do
+    [[ -n $signal ]] && break
     process=
     wait -n -p process "${!rank_of[@]}" 2>/dev/null
     status=$?

@@ -50,18 +50,19 @@ struct FunctionTrace : Trace {
       return known->second;
     if (is_own(*storage))
       return std::nullopt;
-    size_t touching = storages.emplace(storage, recording.storages.size()).first->second;
-    storage->refs.fetch_add(1, std::memory_order_relaxed);
-    TouchedStorage &touched = recording.storages.emplace_back();
-    touched.tensor = Tensor(storage);
-    touched.requires_grad = static_cast<bool>(storage->leaf);
-    // What was recorded before is not part of the function.
+    // What was recorded before is not part of the function. This comes first: where it fails and
+    // the function goes on, nothing has been noted.
     if (storage->var.value->node) {
       ValueRef held = storage->var.value;
       Value *value = held.get();
       llvm::SaveAndRestore evaluates(evaluating, true);
       submit({&value, 1}, {CutReason::kJit, Session::location()});
     }
+    size_t touching = storages.emplace(storage, recording.storages.size()).first->second;
+    storage->refs.fetch_add(1, std::memory_order_relaxed);
+    TouchedStorage &touched = recording.storages.emplace_back();
+    touched.tensor = Tensor(storage);
+    touched.requires_grad = static_cast<bool>(storage->leaf);
     storages_before.push_back(storage->var);
     written.push_back(false);
     touched.stand_in = storage->var.value = stand_in_for(storage->var.value.get());

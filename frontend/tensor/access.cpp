@@ -126,16 +126,16 @@ void *Tensor::mutable_data_bytes(Location location) {
   Var x = evaluated(*this, CutReason::kWrite, location);
   if (Trace *trace = current_trace())
     trace->on_write(impl);
-  // Others may still refer to the value (saved for a derivative, or recorded ops): they keep the
-  // old one.
-  impl->var = Var();
-  ++impl->version;
-  if (x.value->handles > 1 || x.value->uses > 0 || x.value->weak > 0) {
+  // Others than x and the storage may still refer to the value (saved for a derivative, or recorded
+  // ops): they keep the old one.
+  uint32_t own = impl->var.value.get() == x.value.get() ? 2 : 1;
+  if (x.value->handles > own || x.value->uses > 0 || x.value->weak > 0) {
     std::shared_ptr<runtime::Buffer> copy = allocate_buffer(impl->type->bytes);
     std::memcpy(copy->data(), wait_for(x.value.get(), location),
                 static_cast<size_t>(impl->type->bytes));
     x = make_leaf(impl->type, std::move(copy));
   }
+  ++impl->version;
   impl->var = x;
   return make_writable(x.value.get(), location);
 }

@@ -1,6 +1,7 @@
 // New tensors.
 #include <cmath>
 #include <cstring>
+#include <sstream>
 
 #include "frontend/ops/promotion.h"
 #include "frontend/recorder/emit.h"
@@ -128,12 +129,14 @@ Tensor arange(Scalar start, Scalar stop, Scalar step, std::optional<DType> dtype
   double span = (stop.as_double() - start.as_double()) / step.as_double();
   if (step.as_double() == 0 || !std::isfinite(span))
     fail(ErrorKind::kValue, "start, stop and step must be finite, and step must not be 0");
-  if (span < 0) {
+  if (floating ? span < 0 : step.i > 0 ? start.i > stop.i : start.i < stop.i) {
     auto text = [](const Scalar &x) {
-      return x.dtype == DType::kFloat64 ? std::to_string(x.as_double()) : std::to_string(x.i);
+      std::ostringstream stream;
+      x.dtype == DType::kFloat64 ? stream << x.d : stream << x.i;
+      return stream.str();
     };
-    fail(ErrorKind::kValue, "a step of " + text(step) + " does not lead from " + text(start) +
-                                " to " + text(stop));
+    fail(ErrorKind::kValue,
+         "a step of " + text(step) + " does not lead from " + text(start) + " to " + text(stop));
   }
   int64_t count = 0;
   if (floating)

@@ -295,6 +295,22 @@ TEST(JitCalls, MayReturnNothing) {
 
 // What a function leaves in a handle of its caller's has no value: whoever reads it is told so, at
 // once, and everything else goes on.
+TEST(JitCalls, KeepWhatTheyCaptureAfterAnErrorThatTheFunctionCatches) {
+  Tensor lost = index_select(ones({2}), 0, tensor<int64_t>({7}));
+  EXPECT_NE(testing_support::message_of([&] { values(lost); }), "nothing was thrown");
+  Tensor x = lost + 1, y = full({3}, 7.f).eval();
+  auto f = jit([&](const Tensor &a) {
+    try {
+      Tensor t = x * 2;
+    } catch (const Error &) {}
+    return Tensor(a + y);
+  });
+  for (int call = 0; call < 2; ++call)
+    EXPECT_EQ(values(f(ones({3}))), std::vector<float>(3, 8));
+  EXPECT_EQ(values(y), std::vector<float>(3, 7));
+  EXPECT_NE(testing_support::message_of([&] { values(x); }), "nothing was thrown");
+}
+
 TEST(JitCalls, StayRecordedAfterAnErrorThatTheFunctionCatches) {
   Tensor lost = index_select(ones({2}), 0, tensor<int64_t>({7}));
   EXPECT_NE(testing_support::message_of([&] { values(lost); }), "nothing was thrown");

@@ -157,6 +157,9 @@ TEST(Numbers, Errors) {
   EXPECT_MESSAGE(grid_sample(zeros({1, 1, 2, 2}), zeros({2, 2, 2})), "grid must be [N, H', W', 2]");
   EXPECT_MESSAGE(arange(0, 5, -1), "arange: a step of -1 does not lead from 0 to 5");
   EXPECT_MESSAGE(arange(-3), "arange: a step of 1 does not lead from 0 to -3");
+  EXPECT_MESSAGE(arange(0.0, -1e-7, 0.5), "a step of 0.5 does not lead from 0 to -1e-07");
+  int64_t far = std::numeric_limits<int64_t>::max();
+  EXPECT_MESSAGE(arange(far, far - 1), "a step of 1 does not lead");
   EXPECT_MESSAGE(glu(zeros({3})), "cannot be halved");
   EXPECT_MESSAGE(vector_norm(tensor<int64_t>({3})), "it must be floating");
 }

@@ -387,6 +387,15 @@ TEST_F(Recorder, EagerComputesEachCall) {
   EXPECT_EQ(y.item<float>(), 4.f);
 }
 
+TEST_F(Recorder, ATensorOutlivesAPointerThatItCannotGive) {
+  Tensor x = index_select(ones({2}), 0, tensor<int64_t>({7})), used = x + 1;
+  EXPECT_THROW(x.mutable_data<float>(), Error);
+  EXPECT_THROW(x.to_vector<float>(), Error) << "its value is lost, and it says so";
+  x.fill_(3);
+  x.mutable_data<float>()[0] = 4;
+  EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{4}));
+}
+
 TEST_F(Recorder, AFailedRunPoisonsItsResults) {
   Tensor x = tensor({1.f, 2.f}), index = tensor<int64_t>({5});
   Tensor y = index_select(x, 0, index) + 1;

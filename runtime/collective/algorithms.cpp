@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <new>
 
 #include "absl/strings/str_cat.h"
 
@@ -142,7 +143,14 @@ std::pair<int64_t, int64_t> part_of(int64_t count, int rank, int size) {
 
 absl::Status Messages::post(int peer, bool is_send, void *data, int64_t bytes) {
   for (int64_t from = 0; from < bytes; from += kMaxMessage) {
-    weft_collective_transfer &transfer = transfers_.emplace_back();
+    try {
+      transfers_.emplace_back();
+    } catch (const std::bad_alloc &) {
+      // Before what is under way loses its memory.
+      return link_.fail(absl::ResourceExhaustedError(absl::StrCat(
+          "rank ", link_.rank(), " has no memory for a collective: give its process more")));
+    }
+    weft_collective_transfer &transfer = transfers_.back();
     transfer = {};
     transfer.struct_size = sizeof transfer;
     transfer.peer = members_[static_cast<size_t>(peer)];

@@ -53,7 +53,7 @@ public:
       throw gloo::Exception(why);
   }
   std::vector<char> get(const std::string &key) override {
-    std::vector<char> data(1 << 16);
+    std::vector<char> data(1 << 20); // an address of 136 bytes a rank
     int64_t bytes = 0;
     if (const char *why = world_.get(world_.store, key.c_str(), data.data(),
                                      static_cast<int64_t>(data.size()), &bytes))

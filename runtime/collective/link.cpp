@@ -42,8 +42,12 @@ const char *get_name(void *data, const char *name, void *value, int64_t capacity
   absl::StatusOr<std::string> found = names.store.get(name, names.deadline);
   if (!found.ok())
     return keep(found.status());
-  *bytes = std::min<int64_t>(capacity, static_cast<int64_t>(found->size()));
-  std::memcpy(value, found->data(), static_cast<size_t>(*bytes));
+  *bytes = static_cast<int64_t>(found->size());
+  if (*bytes > capacity)
+    return keep(absl::InvalidArgumentError(absl::StrCat("'", name, "' has ", *bytes,
+                                                        " bytes, more than the ", capacity,
+                                                        " that there is room for")));
+  std::memcpy(value, found->data(), found->size());
   return nullptr;
 }
 
@@ -53,16 +57,23 @@ std::thread start_thread(void (*body)(void *), void *data) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before); // a thread inherits it
-  std::thread thread(body, data);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
+  struct Restore {                             // also where no thread can be had
+    sigset_t set;
+    ~Restore() {
+      pthread_sigmask(SIG_SETMASK, &set, nullptr);
+    }
+  } restore{before};
+  return std::thread(body, data);
 }
 
 absl::StatusOr<std::shared_ptr<Link>> Link::connect(const World &world, std::string_view layer,
                                                     std::shared_ptr<Store> store) {
   auto found = find_collective_layer(layer);
-  if (!found.ok())
+  if (!found.ok()) {
+    if (store) // the other ranks wait for this one
+      store->fail(encode_failure(found.status()), steady_clock::now() + milliseconds(1000));
     return found.status();
+  }
   if (world.size < 1 || world.rank < 0 || world.rank >= world.size || !(world.timeout_seconds > 0))
     return absl::InvalidArgumentError(absl::StrCat("rank ", world.rank, " of ", world.size,
                                                    " ranks, timeout ", world.timeout_seconds,

@@ -90,12 +90,12 @@ public:
 
   // Everything that it says, and its status; -1 after a signal.
   int finish() {
-    EXPECT_TRUE(read_until("")) << "it hangs; so far: " << text_;
-    int status = 0;
-    if (!HasFailure())
-      waitpid(pid_, &status, 0);
-    else
+    if (!read_until("")) {
+      ADD_FAILURE() << "it hangs; so far: " << text_;
       return -2;
+    }
+    int status = 0;
+    waitpid(pid_, &status, 0);
     pid_ = -1;
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
@@ -104,9 +104,6 @@ public:
   }
 
 private:
-  static bool HasFailure() {
-    return testing::Test::HasFatalFailure();
-  }
   pid_t pid_ = -1;
   int output_ = -1;
   std::string text_;

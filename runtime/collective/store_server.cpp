@@ -65,7 +65,8 @@ absl::StatusOr<std::unique_ptr<StoreServer>> StoreServer::start(World &world, De
 }
 
 StoreServer::~StoreServer() {
-  wake_ = Socket(); // swapped into a temporary, which closes it
+  // A child that was forked may hold this end too: that it is closed would not be seen.
+  [[maybe_unused]] ssize_t written = write(wake_.get(), "", 1);
   if (thread_.joinable())
     thread_.join();
 }
@@ -179,6 +180,8 @@ void StoreServer::join(Connection &from, const Frame &frame) {
         absl::StrCat("rank ", rank, " was started as one of ", size, " ranks, rank 0 as one of ",
                      world_.size, ": start all ranks with the same number of ranks (WORLD_SIZE)");
     refuse(from, why);
+    if (accepted_)
+      return; // all ranks are there: it is another job's
     told_.insert(rank);
     return fail(encode_failure(absl::InvalidArgumentError(why)));
   }

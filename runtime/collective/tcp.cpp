@@ -108,6 +108,16 @@ absl::StatusOr<Socket> connect_to(const std::string &address, int port, Deadline
       status = absl::UnavailableError(std::strerror(error));
       continue;
     }
+    // To a port where nobody listens a socket can connect with itself: the system may have given it
+    // that port for its own.
+    sockaddr_storage own = {}, peer = {};
+    socklen_t own_length = sizeof own, peer_length = sizeof peer;
+    getsockname(socket.get(), reinterpret_cast<sockaddr *>(&own), &own_length);
+    getpeername(socket.get(), reinterpret_cast<sockaddr *>(&peer), &peer_length);
+    if (own_length == peer_length && std::memcmp(&own, &peer, own_length) == 0) {
+      status = absl::UnavailableError("nobody listens");
+      continue;
+    }
     configure(socket.get());
     connected = std::move(socket);
   }

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -281,8 +282,11 @@ absl::StatusOr<std::unique_ptr<Store>> join(const World &world, Deadline deadlin
 
 } // namespace
 
-absl::StatusOr<std::unique_ptr<Store>> connect_store(const World &given) {
+static absl::StatusOr<std::unique_ptr<Store>> meet(const World &given) {
   World world = given;
+  // Ranks of one machine meet on its loopback, whatever name their starter has for the machine.
+  if (world.file.empty() && world.local_size == world.size)
+    world.address = "127.0.0.1";
   auto seconds = std::chrono::duration<double>(world.timeout_seconds);
   Deadline deadline =
       steady_clock::now() + std::chrono::duration_cast<steady_clock::duration>(seconds);
@@ -300,6 +304,15 @@ absl::StatusOr<std::unique_ptr<Store>> connect_store(const World &given) {
   if (world.rank == 0 && !world.file.empty())
     std::remove(world.file.c_str()); // all are there: a later job must not find it
   return store;
+}
+
+absl::StatusOr<std::unique_ptr<Store>> connect_store(const World &world) {
+  try {
+    return meet(world);
+  } catch (const std::system_error &error) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "rank ", world.rank, " cannot start the threads by which ranks meet: ", error.what()));
+  }
 }
 
 } // namespace weft::runtime

@@ -95,7 +95,7 @@ absl::Status read_meeting_place(const Reader &reader, const Starter &starter, Wo
   world.port = *port;
   // Behind this port torchrun's own store listens, of which the ranks are clients.
   if (world.port && reader.text("TORCHELASTIC_USE_AGENT_STORE") == "True")
-    ++world.port;
+    world.port = world.port < 65535 ? world.port + 1 : 1024;
   bool is_slurm = std::strcmp(starter.name, "srun") == 0;
   if (is_slurm && address.empty()) {
     std::string nodes = reader.text("SLURM_STEP_NODELIST");
