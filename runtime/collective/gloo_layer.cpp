@@ -6,10 +6,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -25,6 +28,9 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
+
+// A year: to Gloo, no time at all would be the default.
+constexpr milliseconds kNoTimeout = std::chrono::hours(24 * 365);
 
 // Gloo writes to sockets whose other end may be closed: a signal that ends the process, in threads
 // that do not block it. What it starts inherits that.
@@ -75,12 +81,51 @@ private:
 
 using Buffer = gloo::transport::UnboundBuffer;
 
+// What some thread waits for.
+struct Wait {
+  steady_clock::time_point end;
+  Buffer *buffer;
+  bool is_send;
+};
+
+void end_wait(const Wait &wait) {
+  if (wait.is_send)
+    wait.buffer->abortWaitSend();
+  else
+    wait.buffer->abortWaitRecv();
+}
+
 struct Connection {
   std::shared_ptr<gloo::rendezvous::Context> context;
+  std::thread guard;
   std::mutex mutex;
-  bool aborted = false;                                          // under the mutex, as are
-  std::unordered_map<Buffer *, std::unique_ptr<Buffer>> buffers; // those under way
+  std::condition_variable changed;
+  bool aborted = false, closing = false;                         // under the mutex, as are
+  std::unordered_map<Buffer *, std::unique_ptr<Buffer>> buffers; // those under way,
+  std::vector<Wait> waits;
+  steady_clock::time_point wakes = steady_clock::time_point::max(); // and when the guard looks
 };
+
+// Ends waits that are late. Gloo is given no timeout: when one is over it closes the connections
+// with all ranks, before the job knows which rank it was, and threads that wait for other ranks
+// would name those.
+void guard(Connection &own) {
+  std::unique_lock lock(own.mutex);
+  while (!own.closing) {
+    if (own.wakes == steady_clock::time_point::max())
+      own.changed.wait(lock);
+    else
+      own.changed.wait_until(lock, own.wakes);
+    own.wakes = steady_clock::time_point::max();
+    const auto now = steady_clock::now();
+    for (Wait &wait : own.waits) {
+      if (wait.end <= now)
+        end_wait(wait);
+      else
+        own.wakes = std::min(own.wakes, wait.end);
+    }
+  }
+}
 
 // What Gloo says, without where in its sources.
 const char *keep(const std::exception &error) {
@@ -102,6 +147,7 @@ const char *connect(const weft_collective_world *world, void **connection) {
     made->context->setTimeout(milliseconds(world->timeout_ms));
     Addresses addresses(*world);
     made->context->connectFullMesh(addresses, device);
+    made->guard = std::thread(guard, std::ref(*made));
     *connection = made.release();
     return nullptr;
   } catch (const std::exception &error) {
@@ -137,22 +183,27 @@ int32_t wait(void *connection, weft_collective_transfer *transfer, int64_t timeo
              const char **why) {
   auto &own = *static_cast<Connection *>(connection);
   auto *buffer = static_cast<Buffer *>(transfer->layer);
-  auto end = steady_clock::now() + milliseconds(timeout_ms);
-  // No time at all means to Gloo that time has no end.
-  milliseconds timeout(std::max<int64_t>(timeout_ms, 1));
-  try {
-    bool done =
-        transfer->is_send ? buffer->waitSend(nullptr, timeout) : buffer->waitRecv(nullptr, timeout);
-    if (!done) {
-      *why = "this rank has closed the connection";
-      return WEFT_TRANSFER_FAILED;
+  const auto end = steady_clock::now() + milliseconds(timeout_ms);
+  {
+    std::lock_guard lock(own.mutex);
+    own.waits.push_back({end, buffer, transfer->is_send != 0});
+    if (end < own.wakes) {
+      own.wakes = end;
+      own.changed.notify_one();
     }
+  }
+  bool done = false;
+  *why = "this rank has closed the connection";
+  try {
+    done = transfer->is_send ? buffer->waitSend(nullptr, kNoTimeout)
+                             : buffer->waitRecv(nullptr, kNoTimeout);
   } catch (const std::exception &error) {
-    // Late or broken, Gloo has closed all of its connections.
     *why = keep(error);
-    return steady_clock::now() >= end ? WEFT_TRANSFER_LATE : WEFT_TRANSFER_FAILED;
   }
   std::lock_guard lock(own.mutex);
+  std::erase_if(own.waits, [&](const Wait &wait) { return wait.buffer == buffer; });
+  if (!done)
+    return steady_clock::now() >= end ? WEFT_TRANSFER_LATE : WEFT_TRANSFER_FAILED;
   own.buffers.erase(buffer);
   return WEFT_TRANSFER_DONE;
 }
@@ -177,6 +228,12 @@ void abort(void *connection) {
 
 void close(void *connection) {
   std::unique_ptr<Connection> own(static_cast<Connection *>(connection));
+  {
+    std::lock_guard lock(own->mutex);
+    own->closing = true;
+    own->changed.notify_one();
+  }
+  own->guard.join();
   own->buffers.clear();
 }
 

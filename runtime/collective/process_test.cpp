@@ -198,6 +198,27 @@ TEST(Processes, AStoppedRankIsNamedOnAllOthersWithinTheTimeout) {
   }
 }
 
+TEST(Processes, ARankThatIsSilentInOneGroupIsNamedInTheOthers) {
+  Job job(3, {"gloo", "groups"}, {{"WEFT_COLLECTIVE_TIMEOUT", "2"}});
+  for (auto &rank : job.ranks)
+    ASSERT_TRUE(rank->read_until("step 2")) << rank->text();
+  job[1].signal(SIGSTOP);
+  for (int rank : {0, 2})
+    expect_says(job[rank], "error: rank 1 is silent for longer than the timeout");
+  job[1].signal(SIGCONT);
+  expect_says(job[1], "error: rank 1 is silent");
+}
+
+TEST(Processes, RanksOfOneMachineMeetWhateverItsNameIs) {
+  int port = 20000 + getpid() % 12000; // below those that the system gives away
+  Job job(2, {"gloo", "check"},
+          {{"WEFT_RENDEZVOUS", ""},
+           {"MASTER_ADDR", "no-such-host.invalid"},
+           {"MASTER_PORT", std::to_string(port)}});
+  for (auto &rank : job.ranks)
+    expect_says(*rank, "all right", 0);
+}
+
 TEST(Processes, CallsThatDifferAreNamedOnAllRanks) {
   Job job(3, {"gloo", "differ"});
   for (auto &rank : job.ranks) {

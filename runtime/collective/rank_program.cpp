@@ -95,6 +95,38 @@ int main(int argc, char **argv) {
     std::printf("%.3f ms, median %.3f ms\n", seconds[0] * 1e3, seconds[25] * 1e3);
     return 0;
   }
+  if (mode == "groups") {
+    // Rank 0 is in two groups, in one with rank 1 and in one with all others, and waits for none.
+    auto first = group.split(group.rank() < 2 ? 0 : -1, 0, "first"),
+         second = group.split(group.rank() != 1 ? 0 : -1, 0, "second");
+    if (!first.ok() || !second.ok())
+      return fail("no groups");
+    std::vector<float> a(50000, 0), b(50000, 0);
+    CollectiveCall call;
+    call.kind = Collective::kAllReduce;
+    call.count = static_cast<int64_t>(a.size());
+    std::shared_ptr<const Event> started;
+    for (int step = 0;; ++step) {
+      absl::Status status;
+      if (*first && (!started || started->done())) {
+        status = started ? started->wait() : absl::OkStatus();
+        call.input = call.output = a.data();
+        if (auto next = (*first)->start(call); next.ok())
+          started = *next;
+        else
+          status.Update(next.status());
+        if (!*second && status.ok())
+          status = started->wait();
+      }
+      call.input = call.output = b.data();
+      if (*second && status.ok())
+        status = (*second)->run(call);
+      if (!status.ok())
+        return fail(std::string(status.message()));
+      if (step == 2)
+        std::printf("step 2\n");
+    }
+  }
   const int steps = mode == "steps" ? number(2) : 3;
   for (int step = 0; step < steps; ++step) {
     if (mode == "steps")
