@@ -141,7 +141,7 @@ Tensor arange(Scalar start, Scalar stop, Scalar step, std::optional<DType> dtype
   int64_t count = 0;
   if (floating)
     count = span == 0 ? 0 : static_cast<int64_t>(std::ceil(span));
-  else if (step.i > 0 ? start.i < stop.i : start.i > stop.i) {
+  else if (start.i != stop.i) {
     // In numbers that hold the distance of any two int64s, which doubles round.
     __int128 distance = __int128(stop.i) - start.i, by = step.i;
     count = static_cast<int64_t>((distance + by - (by > 0 ? 1 : -1)) / by);

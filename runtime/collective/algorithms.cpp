@@ -28,13 +28,6 @@ char *at(void *data, int64_t bytes) {
   if (absl::Status status = (expression); !status.ok())                                            \
   return status
 
-absl::Status gone(int rank, const char *why) {
-  return absl::UnavailableError(absl::StrCat(
-      "rank ", rank, " has gone (", why,
-      "): its process ended, or its machine is out of reach. Its output says why; start the job "
-      "again"));
-}
-
 // Each rank adds up its part of the input, whose parts are [begin(r), end(r)): `result` is where
 // its sum goes. With `all`, an all_reduce's output, it gets the other ranks' parts, too.
 absl::Status reduce_parts(const CollectiveCall &call, int me, int size, char *result, char *all,
@@ -147,8 +140,7 @@ absl::Status Messages::post(int peer, bool is_send, void *data, int64_t bytes) {
       transfers_.emplace_back();
     } catch (const std::bad_alloc &) {
       // Before what is under way loses its memory.
-      return link_.fail(absl::ResourceExhaustedError(absl::StrCat(
-          "rank ", link_.rank(), " has no memory for a collective: give its process more")));
+      return link_.fail(rank_without_memory(link_.rank()));
     }
     weft_collective_transfer &transfer = transfers_.back();
     transfer = {};
@@ -159,7 +151,7 @@ absl::Status Messages::post(int peer, bool is_send, void *data, int64_t bytes) {
     transfer.data = at(data, from);
     transfer.bytes = std::min(kMaxMessage, bytes - from);
     if (const char *why = link_.post(transfer))
-      return link_.fail(gone(transfer.peer, why));
+      return link_.fail(rank_gone(transfer.peer, why));
   }
   return absl::OkStatus();
 }
@@ -183,7 +175,7 @@ absl::Status Messages::wait_for_first(Deadline deadline) {
         " s: it is stopped, elsewhere in its program, or out of reach. Its output says where it "
         "is; if it is only slow, raise the timeout (WEFT_COLLECTIVE_TIMEOUT, in seconds)")));
   if (result != WEFT_TRANSFER_DONE)
-    return link_.fail(gone(transfer.peer, why ? why : "the layer says no more"));
+    return link_.fail(rank_gone(transfer.peer, why ? why : "the layer says no more"));
   transfers_.pop_front();
   ++first_;
   return absl::OkStatus();

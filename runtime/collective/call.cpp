@@ -17,9 +17,6 @@ constexpr const char *kNames[] = {"all_reduce", "all_gather", "reduce_scatter",
 bool reduces(Collective kind) {
   return kind == Collective::kAllReduce || kind == Collective::kReduceScatter;
 }
-bool is_between_two(Collective kind) {
-  return kind == Collective::kSend || kind == Collective::kReceive;
-}
 
 CollectiveCall call_of(const CallHeader &header) {
   CollectiveCall call;
@@ -64,6 +61,10 @@ const char *find_overlap(const CollectiveCall &call, int rank, int size) {
 }
 
 } // namespace
+
+bool is_between_two(Collective kind) {
+  return kind == Collective::kSend || kind == Collective::kReceive;
+}
 
 std::string describe(const CollectiveCall &call) {
   std::string text = kNames[static_cast<int>(call.kind)];

@@ -37,6 +37,8 @@ struct CollectiveCall {
   std::string place; // the caller's line, for errors: "train.cpp:12"
 };
 
+bool is_between_two(Collective kind); // send and receive
+
 // "all_reduce(sum, float32 x 1000)".
 std::string describe(const CollectiveCall &call);
 

@@ -14,10 +14,6 @@
 namespace weft::runtime {
 namespace {
 
-bool is_between_two(Collective kind) {
-  return kind == Collective::kSend || kind == Collective::kReceive;
-}
-
 // "all_reduce(sum, float32 x 10) at train.cpp:12".
 std::string described(const CollectiveCall &call) {
   return absl::StrCat(describe(call), call.place.empty() ? "" : " at ", call.place);
@@ -135,8 +131,7 @@ void Group::loop() {
     try {
       status = execute(item);
     } catch (const std::bad_alloc &) { // before anything was posted into what it allocates
-      status = link_->fail(absl::ResourceExhaustedError(absl::StrCat(
-          "rank ", link_->rank(), " has no memory for a collective: give its process more")));
+      status = link_->fail(rank_without_memory(link_->rank()));
     }
     if (!status.ok())
       status =

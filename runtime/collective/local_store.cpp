@@ -131,6 +131,18 @@ absl::Status decode_failure(const std::string &text) {
   return absl::Status(static_cast<absl::StatusCode>(code), text.substr(at + 1));
 }
 
+absl::Status rank_gone(int rank, std::string_view how) {
+  return absl::UnavailableError(absl::StrCat(
+      "rank ", rank, " has gone", how.empty() ? "" : " (", std::string(how), how.empty() ? "" : ")",
+      ": its process ended, or its machine is out of reach. Its output says why; "
+      "start the job again"));
+}
+
+absl::Status rank_without_memory(int rank) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("rank ", rank, " has no memory for a collective: give its process more"));
+}
+
 std::vector<std::unique_ptr<Store>> local_stores(int size) {
   static std::atomic<int64_t> worlds{0};
   auto shared = std::make_shared<Shared>();

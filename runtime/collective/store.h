@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -40,6 +41,11 @@ public:
 // A failure as text that keeps its code.
 std::string encode_failure(const absl::Status &status);
 absl::Status decode_failure(const std::string &text);
+
+// Failures that are seen in several places. `how`: what says that the rank has gone, if more is
+// known than the end of its connection.
+absl::Status rank_gone(int rank, std::string_view how = "");
+absl::Status rank_without_memory(int rank);
 
 // For ranks that are threads of this process: one for each rank.
 std::vector<std::unique_ptr<Store>> local_stores(int size);

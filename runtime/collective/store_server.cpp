@@ -229,10 +229,7 @@ void StoreServer::ended(Connection &connection) {
   int rank = connection.rank;
   if (rank < 0 || connection.has_left)
     return;
-  fail(encode_failure(absl::UnavailableError(
-      absl::StrCat("rank ", rank,
-                   " has gone: its process ended, or its machine is out of reach. Its output "
-                   "says why; start the job again"))));
+  fail(encode_failure(rank_gone(rank)));
 }
 
 bool StoreServer::is_awaited(int rank) const {

@@ -140,9 +140,7 @@ private:
     ended_ = true;
     // Rank 0 has left in order, or this rank leaves: no failure, though none can be agreed on.
     if (!in_order && failure_.empty() && !leaving_) {
-      failure_ = encode_failure(absl::UnavailableError(
-          "rank 0 has gone: its process ended, or its machine is out of reach. Its output says "
-          "why; start the job again"));
+      failure_ = encode_failure(rank_gone(0));
       call_back(lock);
     }
     changed_.notify_all();
