@@ -1,8 +1,9 @@
 // Random programs give the same on every way to run them; each shard of the test has programs of
 // its own. A part of them has the same seeds in every run, so that what was right stays right; the
-// others start at a seed that is new in each run, and printed: --seed=N (bazel's --test_arg) takes
-// them again. --programs=N takes fewer or more than 5,000 (rounded up to a multiple of the
-// batches); WEFT_FUZZ_SEED and WEFT_FUZZ_PROGRAMS in the environment do the same.
+// others start at a seed that is printed: tools/test.sh takes it from the tree that is checked out,
+// else it is new in each run. --seed=N (bazel's --test_arg) takes them again. --programs=N takes
+// fewer or more than 5,000 (rounded up to a multiple of the batches); WEFT_FUZZ_SEED and
+// WEFT_FUZZ_PROGRAMS in the environment do the same.
 #include <algorithm>
 #include <random>
 

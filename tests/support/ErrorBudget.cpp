@@ -131,6 +131,12 @@ static double roundingsOf(OpModule &made, DType dtype, double terms) {
   return isLong ? std::min(terms, kLongSum) : terms;
 }
 
+static bool isProduct(mlir::Operation *op) {
+  auto scatter = mlir::dyn_cast<ir::ScatterReduceOp>(op);
+  return mlir::isa<ir::ReduceProdOp>(op) ||
+         (scatter && scatter.getCombiner() == ir::Combiner::prod);
+}
+
 // The bound of an n-term sum: (n + c) u times the sum of the terms' absolute values, where u is
 // half a unit in the last place of 1. The absolute values come from evaluating the op on its
 // inputs' absolute values, where it is linear; composites, whose values are sums of bounded terms,
@@ -159,15 +165,15 @@ static std::vector<double> sumBound(OpModule &made, DType dtype, const HostTenso
       bound.push_back((terms + 2) * (unit * sums[0].getDouble(i) + least) +
                       narrowing(dtype, std::abs(expected.getDouble(i))));
     // In another order a product of some of the factors may be too large for the dtype, and a 0
-    // then makes it NaN.
-    if (mlir::isa<ir::ReduceProdOp>(made.op)) {
+    // then makes it NaN. Or it lies below the normal range, where it loses up to half of `least`,
+    // which the other factors then multiply: at most by all that are larger than 1.
+    if (isProduct(made.op)) {
       for (HostTensor &input : absolute)
-        for (int64_t i = 0; i < input.size(); ++i)
+        for (int64_t i = 0; is_floating(input.dtype) && i < input.size(); ++i)
           input.set(i, std::isfinite(input.getDouble(i)) ? std::max(1.0, input.getDouble(i)) : 1.0);
       std::vector<HostTensor> largest = evaluate(made.main, absolute, error);
       for (size_t i = 0; i < bound.size() && !largest.empty(); ++i)
-        if (std::isinf(largest[0].getDouble(static_cast<int64_t>(i))))
-          bound[i] = std::numeric_limits<double>::infinity();
+        bound[i] += terms * least * largest[0].getDouble(static_cast<int64_t>(i));
     }
     return bound;
   }

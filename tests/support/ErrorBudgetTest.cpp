@@ -108,5 +108,35 @@ TEST_P(GeluTail, IsTightNearZero) {
 INSTANTIATE_TEST_SUITE_P(Forms, GeluTail, testing::Bool(),
                          [](const auto &info) { return info.param ? "tanh" : "erf"; });
 
+// A product's error is relative to its size, but for factors whose own product lies below the
+// normal range: {1e-40, 0.3, 1e15} in order loses four digits in its first step.
+TEST(ErrorBudget, OfAProductAllowsForPartsBelowTheNormalRange) {
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  OpModule made =
+      buildModule(context, {"weft.reduce_prod", "", {{{2, 3}}}, "{dims = array<i64: 1>}"},
+                  DType::kFloat32);
+  ASSERT_TRUE(made);
+  volatile float factors[2][3] = {{1e-40f, 0.3f, 1e15f}, {2, 3, 0.5f}};
+  for (int64_t i = 0; i < 6; ++i)
+    made.inputs[0].set(i, factors[i / 3][i % 3]);
+  std::string error;
+  HostTensor expected = evaluate(made.main, made.inputs, error).front();
+  ASSERT_EQ(error, "");
+  Budget budget = budgetOf(made, DType::kFloat32, expected);
+  HostTensor forward = expected, backward = expected, off = expected;
+  for (int64_t i = 0; i < 2; ++i) {
+    volatile float *row = factors[i];
+    volatile float first = row[0] * row[1], last = row[2] * row[1];
+    forward.set(i, first * row[2]);
+    backward.set(i, last * row[0]);
+    off.set(i, expected.getDouble(i) * 1.001);
+  }
+  EXPECT_NE(forward.getDouble(0), backward.getDouble(0));
+  EXPECT_EQ(compareWithin(forward, expected, budget.ulps, budget.bound), "");
+  EXPECT_EQ(compareWithin(backward, expected, budget.ulps, budget.bound), "");
+  EXPECT_NE(compareWithin(off, expected, budget.ulps, budget.bound), "");
+  EXPECT_LE(budget.bound[1], 8 * 0x1p-24 * 3);
+}
+
 } // namespace
 } // namespace weft::tests
