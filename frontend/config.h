@@ -6,6 +6,8 @@
 #include <memory>
 #include <string>
 
+#include "weft/device.h"
+
 namespace weft {
 
 namespace runtime {
@@ -18,6 +20,7 @@ struct Config {
   bool explain = false;        // WEFT_EXPLAIN=1: one line an evaluation on stderr
   std::string dump_dir;        // WEFT_DUMP_DIR: one file per compiler phase and kernel
   std::string backend = "cpu"; // WEFT_BACKEND: the name of a registered one: cpu, reference, ...
+  std::string device = "cpu";  // WEFT_DEVICE: where new tensors lie, outside of a DeviceScope
   int num_threads = 0;         // WEFT_NUM_THREADS: 0 for all cores
   bool symbolic = true; // WEFT_SYMBOLIC=0: a program of its own for each size and slice start
   // WEFT_PREPARE=0: weights that do not change are like any other input; nothing is computed ahead
@@ -51,8 +54,8 @@ Config config();
 // Takes effect for what is recorded and evaluated from now on. Errors: an unknown backend.
 void set_config(const Config &config);
 
-// Memory for all tensors and programs that are made from now on; null for the default caching
+// Memory for all tensors and programs that are made on the device from now on; null for its default
 // allocator.
-void set_allocator(std::shared_ptr<runtime::Allocator> allocator);
+void set_allocator(std::shared_ptr<runtime::Allocator> allocator, Device device = Device());
 
 } // namespace weft

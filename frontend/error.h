@@ -15,6 +15,7 @@ using Location = std::source_location;
 enum class ErrorKind {
   kShape,   // shapes do not fit
   kDType,   // dtypes do not fit
+  kDevice,  // there is no such device, or tensors lie on several
   kValue,   // an argument's value is out of its range
   kIndex,   // an index lies outside its dimension
   kState,   // the call is not legal now: an undefined tensor, a released graph, an assignment while

@@ -45,6 +45,8 @@ struct Evaluation {
   std::string not_symbolic; // of a static one after a miss that differs in ints only: why it was
                             // not made symbolic
   std::string backend;
+  std::string device;        // "cpu:0": what ran it, and what its results are on
+  std::string source_device; // of a transfer: the device that its bytes come from; else empty
   int64_t kernels = 0, library_calls = 0;
   int64_t planned_peak_bytes = 0, lower_bound_bytes = 0;
   double record_ms = 0; // slicing, key and look-up
@@ -83,8 +85,8 @@ struct Statistics {
   uint64_t cuts[static_cast<int>(CutReason::kMask) + 1] = {}; // by CutReason; kMask is the last
   uint64_t recorded_ops = 0;                                  // since the start
   uint64_t live_ops = 0;                                      // in the record now
-  // Calls of jit functions that were plain calls: history is wanted of their results, or an argument
-  // is what the function writes.
+  // Calls of jit functions that were plain calls: history is wanted of their results, or an
+  // argument is what the function writes.
   uint64_t direct_calls = 0;
   uint64_t context_rebuilds = 0;
   uint64_t cache_entries = 0, cache_bytes = 0;

@@ -9,24 +9,27 @@
 
 namespace weft {
 
+namespace recorder {
+struct GeneratorStreams;
+}
+
 // A handle to a stream of random numbers. Its state is a tensor, so that a step that draws from it
-// is pure and repeatable.
+// is pure and repeatable. Each device has a stream of its own, all of them from the same seed.
 class Generator {
 public:
   explicit Generator(uint64_t seed);
-  // Starts the stream of this seed from its beginning.
+  // Starts the streams of this seed from their beginning.
   void manual_seed(uint64_t seed);
   // {key, counter}, int64 [2]: a copy that later draws do not change; for checkpoints.
-  Tensor state() const;
-  // Errors: not int64 [2].
+  Tensor state(Device device = current_device()) const;
+  // Of the stream of the state's device. Errors: not int64 [2].
   void set_state(const Tensor &state, Location location = Location::current());
-  // The storage itself, which every draw writes.
-  const Tensor &state_storage() const {
-    return *state_;
-  }
+  // The storage itself, which every draw on the device writes.
+  const Tensor &state_storage(Device device = current_device()) const;
 
 private:
-  std::shared_ptr<Tensor> state_;
+  friend struct recorder::GeneratorStreams;
+  std::shared_ptr<recorder::GeneratorStreams> streams_;
 };
 
 // The generator that is used where none is given. All threads share it.

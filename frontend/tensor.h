@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/device.h"
 #include "weft/dtype.h"
 #include "weft/error.h"
 
@@ -207,6 +208,8 @@ public:
   }
   // The type of its elements; a tensor's never changes.
   DType dtype() const;
+  // Where it lies, and what is made of it; a tensor's never changes.
+  Device device() const;
   // The sizes of its dims; a tensor's never change.
   const Shape &shape() const;
   // The number of dims.
@@ -426,6 +429,10 @@ public:
   Tensor square(Location location = Location::current()) const;
   Tensor gelu(std::string_view approximate = "none", Location location = Location::current()) const;
   Tensor to(DType dtype, Location location = Location::current()) const;
+  // The same values in the device's memory; the tensor itself where it lies there. Recorded like
+  // any call, with a derivative; the bytes move while both devices go on with what does not need
+  // them.
+  Tensor to(Device device, Location location = Location::current()) const;
   Tensor sum(Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;
   Tensor mean(Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;
   Tensor max(Dims dims = {}, bool keepdim = false, Location location = Location::current()) const;

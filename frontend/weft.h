@@ -5,6 +5,7 @@
 #include "weft/composites.h"
 #include "weft/config.h"
 #include "weft/data/data.h"
+#include "weft/device.h"
 #include "weft/dtype.h"
 #include "weft/error.h"
 #include "weft/eval.h"

@@ -84,6 +84,7 @@ public:
                                     ": only a tensor of one element has a derivative without a "
                                     "gradient to weigh it by");
       ModeScope mode(create_graph_);
+      call_device = {output.device(), true};
       g = broadcast(emit_constant(1, output.dtype()), output.dims());
     }
     accumulate(output.grad, output.grad_index, std::move(g));
@@ -281,6 +282,7 @@ private:
   Var side_by_side(const std::vector<const Piece *> &row) {
     ModeScope mode(create_graph_);
     const TypeInfo &whole = *row[0]->band.from;
+    call_device = {whole.device, true};
     std::vector<Var> parts;
     int64_t at = 0, dim = row[0]->band.dim;
     auto zeros_to = [&](int64_t limit) {

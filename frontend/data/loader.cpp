@@ -88,6 +88,7 @@ Tensor to_tensor(const HostArray &array) {
 struct DataLoader::Impl {
   struct Prepared {
     HostBatch batch;
+    Batch tensors; // of LoaderOptions::device: made ahead
     std::exception_ptr error;
   };
 
@@ -109,10 +110,20 @@ struct DataLoader::Impl {
     try {
       // This seed starts another stream than the sampler's.
       uint64_t seed = derived_seed(derived_seed(~at.seed, at.epoch), at.batch);
-      return {dataset->fetch_seeded(sampler.items(at), seed), nullptr};
+      Prepared prepared{.batch = dataset->fetch_seeded(sampler.items(at), seed)};
+      if (options.device) {
+        prepared.tensors = tensors_of(prepared.batch);
+        prepared.batch = {};
+      }
+      return prepared;
     } catch (...) {
-      return {{}, std::current_exception()};
+      return {.error = std::current_exception()};
     }
+  }
+
+  Batch tensors_of(const HostBatch &batch) const {
+    DeviceScope scope(options.device.value_or(current_device()));
+    return {to_tensor(batch.input), to_tensor(batch.target)};
   }
 
   // Prepares batches from `at` on, until it is told to stop or one fails.
@@ -229,7 +240,7 @@ Batch DataLoader::next() {
     impl_->stop(); // its thread has ended; a later call starts over at the same position
     std::rethrow_exception(prepared.error);
   }
-  Batch batch{to_tensor(prepared.batch.input), to_tensor(prepared.batch.target)};
+  Batch batch = impl_->options.device ? prepared.tensors : impl_->tensors_of(prepared.batch);
   impl_->position = impl_->after(impl_->position);
   impl_->fresh = false;
   return batch;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "weft/data/dataset.h"
@@ -25,6 +26,9 @@ struct LoaderOptions {
   uint64_t seed = 0;      // of shuffling and drawing; nothing else in the process influences them
   int64_t prefetch =
       2; // batches prepared ahead by one thread; 0: no thread, a batch is made when asked for
+  // Where batches lie: they are brought there ahead, by the thread that prepares them. Nothing: the
+  // device of the thread that asks, when it asks.
+  std::optional<Device> device = {};
 };
 
 // Where a loader stands. The order of an epoch depends on seed and epoch alone, so this is all

@@ -104,7 +104,7 @@ void Module::register_child(const std::string &name, const Module &module, Locat
 static Tensor in_scope(Tensor value, Location location) {
   std::optional<DType> dtype = DTypeScope::active();
   return dtype && is_floating(value.dtype()) && value.dtype() != *dtype
-             ? start_copy(value, dtype, location)
+             ? start_copy(value, dtype, {}, location)
              : value;
 }
 
@@ -269,17 +269,19 @@ struct CloneScope::Map {
   std::unordered_map<const Module::State *, std::shared_ptr<Module::State>> states;
   std::unordered_map<const void *, Tensor> tensors;
   std::optional<DType> dtype;
+  std::optional<Device> device;
 };
 
 namespace {
 thread_local CloneScope *active_scope = nullptr;
 }
 
-CloneScope::CloneScope(std::optional<DType> dtype, Location location)
+CloneScope::CloneScope(std::optional<DType> dtype, std::optional<Device> device, Location location)
     : map_(std::make_unique<Map>()) {
   if (dtype)
     want_floating(*dtype, "to", location);
   map_->dtype = dtype;
+  map_->device = device;
   if (active_scope)
     throw Error(ErrorKind::kState, "clone: a module is being cloned on this thread already");
   active_scope = this;
@@ -300,7 +302,8 @@ Tensor CloneScope::copy_of(const Tensor &tensor) {
     return tensor;
   auto [it, is_new] = active_scope->map_->tensors.try_emplace(tensor.impl());
   if (is_new) {
-    Tensor copy = start_copy(tensor, active_scope->map_->dtype, Location::current());
+    Tensor copy = start_copy(tensor, active_scope->map_->dtype, active_scope->map_->device,
+                             Location::current());
     submit_init({&copy, 1});
     copy.set_requires_grad(tensor.requires_grad());
     it->second = copy;

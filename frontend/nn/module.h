@@ -104,8 +104,9 @@ private:
 // source gives the same copy.
 class CloneScope {
 public:
-  // dtype: what floating-point tensors become.
-  explicit CloneScope(std::optional<DType> dtype = {}, Location location = Location::current());
+  // dtype: what floating-point tensors become. device: where all tensors go.
+  explicit CloneScope(std::optional<DType> dtype = {}, std::optional<Device> device = {},
+                      Location location = Location::current());
   ~CloneScope();
   CloneScope(const CloneScope &) = delete;
   CloneScope &operator=(const CloneScope &) = delete;
@@ -150,7 +151,15 @@ template <typename M> M clone(const M &module) {
 // module.to(dtype), for tensors, whose dtype never changes. An optimizer takes the parameters of
 // the result. Throws Error for a dtype that is not floating point.
 template <typename M> M to(const M &module, DType dtype, Location location = Location::current()) {
-  CloneScope scope(dtype, location);
+  CloneScope scope(dtype, {}, location);
+  return M(module);
+}
+
+// Such a clone with its parameters and buffers on the device. A module that is made in a
+// DeviceScope lies there from the start.
+template <typename M>
+M to(const M &module, Device device, Location location = Location::current()) {
+  CloneScope scope({}, device, location);
   return M(module);
 }
 

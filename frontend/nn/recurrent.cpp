@@ -66,6 +66,7 @@ Recurrent::States Recurrent::initial_states(const States &initial, bool batched,
   DType dtype = halves_[0].weight_hh.dtype();
   Shape wanted = batched ? Shape{halves, batch, hidden_} : Shape{halves, hidden_};
   States states;
+  DeviceScope scope(halves_[0].weight_hh.device());
   for (const Tensor &state : initial) {
     if (!state.defined()) {
       states.push_back(zeros({halves, batch, hidden_}, dtype));

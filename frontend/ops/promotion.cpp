@@ -181,7 +181,12 @@ Shape broadcast_shape(const Shape &x, const Shape &y, const char *x_name, const 
 }
 
 Var broadcast(Var x, const Shape &shape) {
-  return x.dims() == shape ? std::move(x) : emit_broadcast(x, shape);
+  if (x.dims() == shape)
+    return x;
+  // It would fill a tensor that lies elsewhere than those that it is for.
+  if (call_device.device != x.device() && goes_along(x.type()))
+    x = on_device(std::move(x), call_device.device);
+  return emit_broadcast(x, shape);
 }
 
 Operands promote(const TensorArg &x, const TensorArg &y, bool floating, uint32_t specialized,
@@ -193,7 +198,7 @@ Operands promote(const TensorArg &x, const TensorArg &y, bool floating, uint32_t
   else {
     for (auto [arg, name] : {std::pair(&x, "x"), std::pair(&y, "y")})
       if (arg->tensor())
-        checked(*arg->tensor(), name);
+        note_device(*checked(*arg->tensor(), name)->type);
     const TensorArg args[] = {x, y};
     dtype = result_type(args);
   }

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <map>
 
 #include "frontend/ops/promotion.h"
 #include "frontend/recorder/emit.h"
@@ -20,66 +21,99 @@ namespace {
 
 // The state, which every program that draws writes, and what it takes to go on when one of them
 // fails.
-struct Stream : Tensor {
+struct Stream {
+  Tensor state;
   Tensor start; // the state that was set last
-  mutable int64_t losses = 0;
-
-  void set(const Tensor &state) & {
-    Tensor::operator=(state);
-  }
+  int64_t losses = 0;
 };
 
 // Each time the state is lost the counter goes on here, far from all samples before.
 constexpr int64_t kBlocksToALoss = int64_t(1) << 40;
 
-// The state to draw with. After a program that failed over an index it is again what it was. One
-// that failed otherwise has lost what it would have written; the generator, which all of a process
-// may share, is not to end with it.
-Var state_of(Generator &generator) {
-  const auto &stream = static_cast<const Stream &>(generator.state_storage());
-  Var state = read(stream, "generator");
-  if (state.value->node || !is_lost(state.value.get()))
-    return state;
-  std::vector<int64_t> start = stream.start.to_vector<int64_t>();
-  start[1] += ++stream.losses * kBlocksToALoss;
-  write(stream, read(Tensor::from(start), "generator"));
-  return read(stream, "generator");
+Tensor state_tensor(int64_t key, int64_t counter, uint8_t device) {
+  const int64_t words[] = {key, counter};
+  return wrap_quietly(
+      make_leaf(type_info(DType::kInt64, {2}, device), buffer_of(words, sizeof words, device)));
 }
 
 } // namespace
 
-Generator::Generator(uint64_t seed) : state_(std::make_shared<Stream>()) {
-  manual_seed(seed);
+// Under the recorder's lock.
+struct recorder::GeneratorStreams {
+  static GeneratorStreams &of(const Generator &generator) {
+    return *generator.streams_;
+  }
+
+  uint64_t seed = 0;
+  std::map<uint8_t, Stream> streams; // by device
+
+  Stream &of(uint8_t device) {
+    auto [it, fresh] = streams.try_emplace(device);
+    Stream &stream = it->second;
+    if (fresh) {
+      stream.state = state_tensor(static_cast<int64_t>(seed), 0, device);
+      stream.start = state_tensor(static_cast<int64_t>(seed), 0, device);
+      // As if it had been there always: a function that is recorded leaves it changed.
+      stream.state.impl()->born = 0;
+    }
+    return stream;
+  }
+
+  // The state to draw with. After a program that failed over an index it is again what it was. One
+  // that failed otherwise has lost what it would have written; the generator, which all of a
+  // process may share, is not to end with it.
+  Var state(uint8_t device) {
+    Stream &stream = of(device);
+    Var state = read(stream.state, "generator");
+    if (state.value->node || !is_lost(state.value.get()))
+      return state;
+    std::vector<int64_t> start = stream.start.to_vector<int64_t>();
+    write(stream.state,
+          read(state_tensor(start[0], start[1] + ++stream.losses * kBlocksToALoss, device),
+               "generator"));
+    return read(stream.state, "generator");
+  }
+
+  ~GeneratorStreams() {
+    UnderLock lock;
+    streams.clear();
+  }
+};
+
+Generator::Generator(uint64_t seed) : streams_(std::make_shared<GeneratorStreams>()) {
+  streams_->seed = seed;
 }
 
 void Generator::manual_seed(uint64_t seed) {
   Session session("manual_seed", Location::current()); // others draw from it meanwhile
-  std::vector<int64_t> state = {static_cast<int64_t>(seed), 0};
-  auto &stream = static_cast<Stream &>(*state_);
-  // In place: programs that were recorded with this generator draw from the new seed, too.
-  if (stream.defined()) {
-    Session session("manual_seed", Location::current());
-    write(stream, read(Tensor::from(state), "state"));
-  } else {
-    stream.set(Tensor::from(state));
+  streams_->seed = seed;
+  for (auto &[device, stream] : streams_->streams) {
+    // In place: programs that were recorded with this generator draw from the new seed, too.
+    write(stream.state, read(state_tensor(static_cast<int64_t>(seed), 0, device), "state"));
+    stream.start = state_tensor(static_cast<int64_t>(seed), 0, device);
+    stream.losses = 0;
   }
-  stream.start = Tensor::from(state);
-  stream.losses = 0;
 }
 
-Tensor Generator::state() const {
+Tensor Generator::state(Device device) const {
   Session session("state", Location::current());
-  return state_->detach().clone();
+  return state_storage(device).detach().clone();
+}
+
+const Tensor &Generator::state_storage(Device device) const {
+  Session session("state_storage", Location::current());
+  return streams_->of(static_cast<uint8_t>(device.index())).state;
 }
 
 void Generator::set_state(const Tensor &state, Location location) {
   Session session("set_state", location);
-  if (const TypeInfo &type = *checked(state, "state")->type;
-      type.dtype != DType::kInt64 || type.dims != Shape{2})
+  const TypeInfo &type = *checked(state, "state")->type;
+  if (type.dtype != DType::kInt64 || type.dims != Shape{2})
     fail(ErrorKind::kShape, "state is " + describe(type) + "; a generator's state is int64 [2]");
   NoGrad no_grad;
-  state_->copy_(state, location);
-  static_cast<Stream &>(*state_).start = state.detach().clone();
+  Stream &stream = streams_->of(type.device);
+  stream.state.copy_(state, location);
+  stream.start = state.detach().clone();
 }
 
 Generator &default_generator() {
@@ -113,10 +147,12 @@ void want_deviation(double deviation) {
 Var draw(Generator &generator, DType dtype, const Shape &shape, bool normal) {
   want_samples(dtype);
   NoGrad no_grad;
-  Var state = state_of(generator);
+  GeneratorStreams &streams = GeneratorStreams::of(generator);
+  uint8_t device = call_device.device;
+  Var state = streams.state(device);
   Var samples =
       normal ? emit_random_normal(state, dtype, shape) : emit_random_uniform(state, dtype, shape);
-  write(generator.state_storage(),
+  write(streams.of(device).state,
         emit_random_advance(state, random_blocks(samples.type().elements, normal)));
   return samples;
 }
@@ -171,19 +207,22 @@ namespace {
 std::array<int64_t, 2> take(Generator &generator, int64_t blocks) {
   NoGrad no_grad;
   Location location = Session::location();
+  GeneratorStreams &streams = GeneratorStreams::of(generator);
+  uint8_t device = call_device.device;
   while (true) {
-    Var state = state_of(generator);
+    Var state = streams.state(device);
     Value *value = state.value.get();
     if (value->node)
       submit({&value, 1}, {CutReason::kInit, location});
-    const void *words = wait_for(value, location);
+    std::vector<char> room;
+    const void *words = host_bytes(value, location, room);
     // Another thread may have drawn while this one waited without the lock.
-    if (read(generator.state_storage(), "generator").value.get() != value)
+    const Tensor &storage = streams.of(device).state;
+    if (read(storage, "generator").value.get() != value)
       continue;
     std::array<int64_t, 2> before;
     std::memcpy(before.data(), words, sizeof before);
-    write(generator.state_storage(),
-          read(Tensor::from(std::vector<int64_t>{before[0], before[1] + blocks}), "generator"));
+    write(storage, read(state_tensor(before[0], before[1] + blocks, device), "generator"));
     return before;
   }
 }
@@ -238,11 +277,13 @@ Tensor start_constant(const Shape &shape, double value, DType dtype, Location lo
                     type);
 }
 
-Tensor start_copy(const Tensor &tensor, std::optional<DType> dtype, Location location) {
+Tensor start_copy(const Tensor &tensor, std::optional<DType> dtype, std::optional<Device> device,
+                  Location location) {
   Session session("copy", location);
   TensorImpl *impl = checked(tensor, "tensor");
   DType to = dtype && is_floating(impl->type->dtype) ? *dtype : impl->type->dtype;
-  const TypeInfo *type = type_info(to, impl->type->dims);
+  uint8_t there = device ? static_cast<uint8_t>(device->index()) : impl->type->device;
+  const TypeInfo *type = type_info(to, impl->type->dims, there);
   NoGrad no_grad;
   // What it starts from, unless that was rounded before it is converted.
   if (impl->start && (to == impl->type->dtype || impl->type->dtype == impl->start->computed)) {
@@ -251,6 +292,10 @@ Tensor start_copy(const Tensor &tensor, std::optional<DType> dtype, Location loc
       value.shift = static_cast<float>(value.shift);
     if (std::shared_ptr<const StartingValue> start = with_program(std::move(value), *type))
       return wrap_start(std::move(start), type);
+  }
+  if (there != impl->type->device) {
+    Tensor moved = tensor.detach().to(device_at(there));
+    return to == impl->type->dtype ? moved : start_copy(moved, to, {}, location);
   }
   if (to == impl->type->dtype || active_trace())
     return tensor.detach().clone().to(to);
@@ -296,10 +341,11 @@ Tensor dropout(const Tensor &x, double p, bool training, Generator &generator, L
   if (!training || p == 0)
     return x;
   Var input = floating_operand(x);
-  Var state = state_of(generator);
+  GeneratorStreams &streams = GeneratorStreams::of(generator);
+  Var state = streams.state(input.device());
   Var result = emit_dropout(input, state, p);
   NoGrad no_grad;
-  write(generator.state_storage(),
+  write(streams.of(input.device()).state,
         emit_random_advance(state, random_blocks(input.type().elements, false)));
   return wrap(result);
 }

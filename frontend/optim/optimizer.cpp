@@ -58,13 +58,20 @@ Optimizer::Optimizer(const char *name, std::vector<Tensor> parameters, double lr
 std::vector<Tensor> Optimizer::make_moments(const std::string &name, double value) {
   std::vector<Tensor> moments;
   for (size_t i = 0; i < parameters_.size(); ++i) {
+    DeviceScope scope(parameters_[i].device());
     moments.push_back(nn::init::constant(parameters_[i].shape(), value, parameters_[i].dtype()));
     state_.emplace_back(name + "." + std::to_string(i), moments.back());
   }
   return moments;
 }
 
+// Where all parameters lie; those of several devices take numbers of the host along.
 Tensor Optimizer::make_scalar(const std::string &name, double value) {
+  Device device = parameters_[0].device();
+  for (const Tensor &parameter : parameters_)
+    if (parameter.device() != device)
+      device = Device();
+  DeviceScope scope(device);
   Tensor tensor = nn::init::constant({}, value, float64);
   state_.emplace_back(name, tensor);
   return tensor;
@@ -207,13 +214,13 @@ Tensor clip_grad_norm(const std::vector<Tensor> &parameters, double max_norm, Lo
     return zeros({});
   Tensor total = squares[0];
   for (size_t i = 1; i < squares.size(); ++i)
-    total = total + squares[i];
+    total = total + squares[i].to(total.device());
   Tensor norm = sqrt(total);
   Tensor factor = minimum(div(max_norm, norm + 1e-6), 1.0);
   size_t next = 0;
   for (Tensor parameter : parameters)
     if (parameter.grad().defined())
-      parameter.set_grad(gradients[next++] * factor);
+      parameter.set_grad(gradients[next++] * factor.to(parameter.device()));
   return norm;
 }
 

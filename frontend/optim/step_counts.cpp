@@ -9,6 +9,7 @@ namespace weft::optim {
 
 StepCounts::StepCounts(size_t parameters, const Tensor &shared)
     : slots_(parameters, 0), counts_{shared}, stepped_(parameters + 1, false) {
+  DeviceScope scope(shared.device());
   // Made now: a tensor that is made while weft::jit records would be a constant of that program.
   for (size_t i = 0; i < parameters; ++i)
     counts_.push_back(nn::init::constant({}, 0, float64));

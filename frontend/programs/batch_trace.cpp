@@ -24,7 +24,7 @@ constexpr char kBatch[] = "batch";
 TypeRef at_size(const TypeInfo &type, int64_t size) {
   Shape dims = type.dims;
   dims[0] = size;
-  return type_info(type.dtype, dims);
+  return type_info(type.dtype, dims, type.device);
 }
 
 // The number of a placeholder, or of a storage behind those; nothing for what the function made.
@@ -224,7 +224,9 @@ void BatchTrace::compare_leaves(const Recording &other) {
     if (source)
       continue;
     if (!ours[i]->is_scalar) {
-      const void *a = wait_for(ours[i], location_), *b = wait_for(theirs[i], location_);
+      std::vector<char> our_room, their_room;
+      const void *a = host_bytes(ours[i], location_, our_room),
+                 *b = host_bytes(theirs[i], location_, their_room);
       if (ours[i]->type->bytes > 0 &&
           std::memcmp(a, b, static_cast<size_t>(ours[i]->type->bytes)) != 0)
         refuse(use_of(ours[i]) + " reads a tensor that the function makes, whose elements differ "

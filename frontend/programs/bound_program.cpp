@@ -74,7 +74,8 @@ private:
   }
 
   bool launch(const std::vector<ValueRef> &leaves, Attempt attempt) {
-    Invocation &invocation = invocation_.emplace(bound_.program, bound_.figures, bound_.checks);
+    Invocation &invocation =
+        invocation_.emplace(bound_.program, bound_.figures, bound_.checks, bound_.device);
     for (size_t i = 0; i < leaves.size(); ++i) {
       const Source &source = bound_.sources[i];
       if (!source.written) {
@@ -190,6 +191,7 @@ template <typename F> void each_target(const BoundProgram &bound, F f) {
 BoundProgram bind_recording(const Recording &recording) {
   BoundProgram bound;
   bound.checks = recording.slice.checks;
+  bound.device = recording.slice.device;
   bound.outputs = static_cast<uint32_t>(recording.outputs.size());
   std::unordered_map<Value *, uint32_t> argument_of;
   for (uint32_t i = 0; i < recording.placeholders.size(); ++i)

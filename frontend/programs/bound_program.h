@@ -41,6 +41,7 @@ struct BoundProgram {
   std::shared_ptr<CompiledProgram> program; // null where nothing is computed
   Evaluation figures;
   bool checks = false; // as of a slice
+  uint8_t device = 0;  // that it runs on
   std::vector<Source> sources;
   std::vector<Target> targets;
   // What an argument of the program holds goes there unchanged.

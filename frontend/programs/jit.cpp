@@ -2,6 +2,7 @@
 // storages.
 #include <algorithm>
 #include <atomic>
+#include <iostream>
 #include <optional>
 
 #include "frontend/programs/bound_program.h"
@@ -181,7 +182,14 @@ private:
         replay->requires_grad.emplace_back(touched.tensor, touched.requires_grad);
     for (const TouchedGradient &touched : recording.gradients)
       replay->had_gradient.emplace_back(touched.leaf, gradient_type(*touched.leaf));
-    replay->direct = recording.has_history || recording.reads_argument_gradient;
+    std::string why = recording.has_history               ? "its results keep a history"
+                      : recording.reads_argument_gradient ? "it asks an argument for its gradient"
+                                                          : recording.several_devices;
+    replay->direct = !why.empty();
+    if (replay->direct && recorder().config.explain)
+      std::cerr << std::string("weft jit ") + Session::location().file_name() + ":" +
+                       std::to_string(Session::location().line()) +
+                       " | the function itself is called: " + why + "\n";
     if (!replay->direct) {
       replay->bound = bind_recording(recording);
       replay->slice_key = hold_key(recording.slice);

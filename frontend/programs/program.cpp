@@ -12,6 +12,7 @@
 #include "frontend/programs/batch_trace.h"
 #include "frontend/programs/program_impl.h"
 #include "frontend/programs/trace.h"
+#include "frontend/recorder/devices.h"
 #include "frontend/recorder/find_program.h"
 #include "frontend/recorder/invocation.h"
 #include "mlir/IR/Verifier.h"
@@ -24,7 +25,7 @@ namespace {
 // Names of storages, and of gradients by their leaf.
 class Names {
 public:
-  explicit Names(const TensorNames &names) {
+  Names(const TensorNames &names, uint8_t device) {
     for (const auto &[name, tensor] : names) {
       if (!tensor.defined())
         continue;
@@ -32,7 +33,8 @@ public:
       if (const GradNode *leaf = tensor.impl()->leaf.get())
         gradients_.try_emplace(leaf, name + ".grad");
     }
-    storages_.try_emplace(default_generator().state_storage().impl()->storage(), "generator");
+    storages_.try_emplace(default_generator().state_storage(device_at(device)).impl()->storage(),
+                          "generator");
   }
 
   const std::string *find(const TouchedStorage &touched) const {
@@ -54,8 +56,8 @@ public:
   // batch: null where all sizes are fixed.
   ProgramBuilder(const Recording &recording, const BatchTrace *batch, ProgramImpl &program,
                  const TensorNames &names, Location location)
-      : recording_(recording), program_(program), names_(names), location_(location),
-        main_(program.module->lookupSymbol<mlir::func::FuncOp>("main")),
+      : recording_(recording), program_(program), names_(names, recording.device()),
+        location_(location), main_(program.module->lookupSymbol<mlir::func::FuncOp>("main")),
         body_(main_.getBody().front()), builder_(mlir::OpBuilder::atBlockBegin(&body_)),
         batch_(batch) {}
 
@@ -123,7 +125,8 @@ private:
 
   mlir::ElementsAttr elements_of(Value *leaf) {
     ir::HostTensor host(leaf->type->dtype, leaf->type->dims);
-    const void *data = wait_for(leaf, location_);
+    std::vector<char> room;
+    const void *data = host_bytes(leaf, location_, room);
     if (leaf->type->bytes > 0)
       std::memcpy(host.bytes.data(), data, static_cast<size_t>(leaf->type->bytes));
     return host.toAttribute(builder_.getContext());
@@ -188,7 +191,8 @@ void ensure_compiled(ProgramImpl &program, Location location) {
     return;
   }
   std::string bytecode = module_to_compile(program, location);
-  auto outcome = compile_slice({bytecode, "program " + bytecode, config});
+  auto outcome =
+      compile_slice({bytecode, "program " + bytecode, config_for(config, program.bound.device)});
   if (!outcome.ok())
     throw Error(kind_of(outcome.status(), ErrorKind::kCompile),
                 "run: " + std::string(outcome.status().message()), location);
@@ -235,7 +239,7 @@ std::shared_ptr<ProgramImpl> at_batch(ProgramImpl &program, const std::vector<Te
     return program.sized.front().second;
   }
   std::shared_ptr<ProgramImpl> sized =
-      parse_program(bytecode_of(program, location), "the program", location);
+      parse_program(bytecode_of(program, location), "the program", location, program.bound.device);
   if (absl::Status status = compiler::narrow(*sized->module, size, size); !status.ok())
     throw Error(ErrorKind::kCompile, "run: " + std::string(status.message()), location);
   describe_main(*sized, "the program", location);
@@ -274,12 +278,18 @@ Program trace(const ErasedFunction &function, const std::vector<Tensor> &inputs,
   else
     sizes.emplace(function, types, batch, location);
   const Recording &recording = plain ? *plain : sizes->recording();
+  if (!recording.several_devices.empty())
+    throw Error(ErrorKind::kDevice,
+                "trace: a program runs on one device, but " + recording.several_devices +
+                    "; trace what each device does by itself",
+                location);
   std::string bytecode;
   {
     UnderLock lock;
     bytecode = write_module(recording.slice);
   }
   std::shared_ptr<ProgramImpl> program = make_program();
+  program->bound.device = recording.device();
   parse_module(*program, bytecode, "the recorded function", location);
   if (sizes)
     sizes->name_sizes(*program->module);

@@ -24,6 +24,7 @@ namespace recorder {
 
 std::shared_ptr<ProgramImpl> make_program() {
   auto program = std::make_shared<ProgramImpl>();
+  program->bound.device = default_device();
   mlir::DialectRegistry registry;
   registry.insert<ir::WeftDialect, mlir::func::FuncDialect>();
   program->context =
@@ -49,7 +50,9 @@ public:
     program_.outputs.clear();
     program_.state.clear();
     program_.batch = BatchRange();
+    uint8_t device = program_.bound.device;
     program_.bound = BoundProgram();
+    program_.bound.device = device;
     program_.compiled_for.clear();
     auto range = compiler::sizeRange(*program_.module);
     if (!range.ok())
@@ -77,7 +80,8 @@ private:
     for (const DTypeInfo &each : kDTypes)
       if (tensor && tensor.hasStaticShape() &&
           ir::elementType(each.dtype, program_.context.get()) == tensor.getElementType())
-        return type_info(each.dtype, Shape(tensor.getShape().begin(), tensor.getShape().end()));
+        return type_info(each.dtype, Shape(tensor.getShape().begin(), tensor.getShape().end()),
+                         program_.bound.device);
     std::string text;
     llvm::raw_string_ostream(text) << type;
     refuse(which + " of @main is " + text +
@@ -120,11 +124,9 @@ private:
       refuse(which + " of @main, '" + state.str() +
              "', has no first value (weft.initial) of its type");
     ir::HostTensor host = ir::HostTensor::from(initial);
-    std::shared_ptr<runtime::Buffer> buffer = allocate_buffer(type->bytes);
-    if (type->bytes > 0)
-      std::memcpy(buffer->data(), host.bytes.data(), static_cast<size_t>(type->bytes));
     source.kind = Source::Kind::kStorage;
-    source.storage = wrap_quietly(make_leaf(type, std::move(buffer)));
+    source.storage =
+        wrap_quietly(make_leaf(type, buffer_of(host.bytes.data(), type->bytes, type->device)));
     program_.state.emplace_back(state.str(), source.storage);
   }
 
@@ -192,8 +194,10 @@ void parse_module(ProgramImpl &program, llvm::StringRef source, const std::strin
 }
 
 std::shared_ptr<ProgramImpl> parse_program(llvm::StringRef source, const std::string &name,
-                                           Location location) {
+                                           Location location, std::optional<uint8_t> device) {
   std::shared_ptr<ProgramImpl> program = make_program();
+  if (device)
+    program->bound.device = *device;
   parse_module(*program, source, name, location);
   describe_main(*program, name, location);
   return program;

@@ -42,15 +42,17 @@ struct ProgramImpl {
   BoundProgram bound;
 };
 
-// An empty program with a context of its own.
+// An empty program with a context of its own, for the thread's device.
 std::shared_ptr<ProgramImpl> make_program();
 
 // Fills the program's module; else as parse_program.
 void parse_module(ProgramImpl &program, llvm::StringRef source, const std::string &name,
                   Location location);
 // Reads text or bytecode; `name` is what errors call it. Throws kFile with what the parser says.
+// device: that it runs on; the thread's where none is given.
 std::shared_ptr<ProgramImpl> parse_program(llvm::StringRef source, const std::string &name,
-                                           Location location);
+                                           Location location,
+                                           std::optional<uint8_t> device = std::nullopt);
 // Fills inputs, outputs and state from @main, and binds them. Throws kFile where the module has no
 // @main of tensors of static shape, or what it keeps or writes does not fit.
 void describe_main(ProgramImpl &program, const std::string &name, Location location);

@@ -157,6 +157,22 @@ struct FunctionTrace : Trace {
 
 namespace {
 
+// Empty, or what makes the slice one of several devices.
+std::string why_no_program(const Slice &slice) {
+  if (!slice.is_mixed && !slice.is_transfer)
+    return "";
+  for (const Node *node : slice.nodes) {
+    std::string there = device_text(node->signature->device), place = node->line->place();
+    if (node->signature->transfers)
+      return "the function moves a tensor from " + device_text(node->operands[0]->type->device) +
+             " to " + there + " at " + place;
+    if (node->signature->device != slice.device)
+      return "the function computes on " + device_text(slice.device) + " and, at " + place +
+             ", on " + there;
+  }
+  return "";
+}
+
 // The slice of all that the function returned and wrote.
 void collect_slice(Recording &recording) {
   std::vector<Value *> roots;
@@ -175,6 +191,7 @@ void collect_slice(Recording &recording) {
   if (!collect(roots, recording.slice, recording.tracer.number))
     fail(ErrorKind::kState, "the function reads a value that another thread records meanwhile: "
                             "compute it there, with eval(), or before the call");
+  recording.several_devices = why_no_program(recording.slice);
   std::unordered_set<Value *> known(roots.begin(), roots.end());
   for (Value *output : recording.slice.outputs)
     if (!known.count(output))

@@ -53,6 +53,12 @@ struct Recording {
   std::vector<std::pair<std::shared_ptr<const bool>, bool>> flags; // depend_on()
   std::shared_ptr<const void> result_shape;
   Slice slice; // of everything above
+  // Empty, or why the slice is no program of one device's.
+  std::string several_devices;
+  // Of the slice; of one without ops, that of what it hands on.
+  uint8_t device() const {
+    return !slice.nodes.empty() ? slice.device : outputs.empty() ? 0 : outputs[0].device();
+  }
   struct Tracer {
     uint32_t number = 0; // Node::tracer of its ops; 0 when it was moved from
     Tracer() = default;

@@ -9,6 +9,7 @@
 #include "frontend/recorder/launcher.h"
 #include "frontend/recorder/program_cache.h"
 #include "frontend/recorder/state.h"
+#include "runtime/executor/device.h"
 
 namespace weft {
 namespace recorder {
@@ -60,8 +61,13 @@ Config config_from_environment() {
   read_number("WEFT_BUDGET_OPS", config.budget_ops);
   read_number("WEFT_BUDGET_BYTES", config.budget_bytes);
   read_text("WEFT_BACKEND", config.backend);
+  read_text("WEFT_DEVICE", config.device);
   if (absl::Status status = compiler::loadPluginsFromEnvironment(); !status.ok())
     std::cerr << "weft: WEFT_PLUGINS: " << status.message() << "\n";
+  if (auto device = runtime::find_device(config.device); !device.ok()) {
+    std::cerr << "weft: WEFT_DEVICE is ignored: " << device.status().message() << "\n";
+    config.device = Config().device;
+  }
   use_threads(config.num_threads);
   return config;
 }
@@ -81,13 +87,17 @@ void set_config(const Config &config) {
       config.context_bound < 1 || config.num_threads < 0)
     recorder::fail(ErrorKind::kValue,
                    "bounds must be positive, and num_threads must not be negative");
+  auto device = runtime::find_device(config.device);
+  if (!device.ok())
+    recorder::fail(ErrorKind::kDevice, std::string(device.status().message()));
   recorder::use_threads(config.num_threads);
   recorder::recorder().config = config;
+  recorder::recorder().default_device = static_cast<uint8_t>(*device);
   recorder::recorder().cache->trim(config);
 }
 
-void set_allocator(std::shared_ptr<runtime::Allocator> allocator) {
-  recorder::use_allocator(std::move(allocator));
+void set_allocator(std::shared_ptr<runtime::Allocator> allocator, Device device) {
+  runtime::device(device.index()).set_allocator(std::move(allocator));
 }
 
 } // namespace weft

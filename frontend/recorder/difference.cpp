@@ -43,8 +43,10 @@ struct Parts {
   std::vector<size_t> node_at;
 };
 
-// "dtype", "rank" or "dims".
+// "device", "dtype", "rank" or "dims".
 const char *part_of(const TypeInfo &mine, const TypeInfo &theirs) {
+  if (mine.device != theirs.device)
+    return "device";
   if (mine.dtype != theirs.dtype)
     return "dtype";
   return mine.ndim() != theirs.ndim() ? "rank" : "dims";
@@ -121,8 +123,8 @@ private:
       if (&mine == &theirs)
         continue;
       named = true;
-      int parts = (mine.dtype != theirs.dtype) + (mine.dims != theirs.dims) +
-                  (mine.ndim() != theirs.ndim());
+      int parts = (mine.device != theirs.device) + (mine.dtype != theirs.dtype) +
+                  (mine.dims != theirs.dims) + (mine.ndim() != theirs.ndim());
       add(kTypes * parts, std::string(part_of(mine, theirs)) + ": input " + std::to_string(i) +
                               " is " + describe(mine) + " instead of " + describe(theirs) +
                               reader(i));
@@ -222,6 +224,9 @@ std::string ProgramCache::difference(const Slice &slice, const ProgramContext &c
     const ProgramContext &other = entry.context;
     if (other.backend != context.backend)
       comparison.add(kLight, "backend: " + context.backend + " instead of " + other.backend);
+    if (other.device != context.device)
+      comparison.add(kLight, "device: " + device_text(context.device) + " instead of " +
+                                 device_text(other.device));
     if (other.dump_dir != context.dump_dir)
       comparison.add(kLight, "options: dump_dir is \"" + context.dump_dir + "\" instead of \"" +
                                  other.dump_dir + "\"");

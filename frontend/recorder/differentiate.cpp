@@ -38,12 +38,12 @@ std::shared_ptr<const Derivative> run_rule(const GradNode &node, SmallVector<boo
   for (const TypeInfo *type : s->results)
     result_types.push_back(ir.type(type));
   llvm::DenseMap<mlir::Value, uint32_t> numbers;
-  uint32_t number = 0;
+  SmallVector<const TypeInfo *, 16> types; // by number
   auto stand_in = [&](const TypeInfo *type, bool given) {
     mlir::Value value = given ? stand_ins.add(type) : mlir::Value();
     if (given)
-      numbers[value] = number;
-    ++number;
+      numbers[value] = static_cast<uint32_t>(types.size());
+    types.push_back(type);
     return value;
   };
   SmallVector<mlir::Value, 4> operands, results, cotangents;
@@ -82,15 +82,21 @@ std::shared_ptr<const Derivative> run_rule(const GradNode &node, SmallVector<boo
   for (mlir::Operation *op : built.ops) {
     if (!needed.count(op))
       continue;
-    SmallVector<const TypeInfo *, 4> types;
-    for (mlir::Type type : op->getOperandTypes())
-      types.push_back(ir.info(type));
     Derivative::Step &step = derivative->steps.emplace_back();
-    step.signature = ir.intern(op, types);
-    for (mlir::Value operand : op->getOperands())
+    SmallVector<const TypeInfo *, 4> given;
+    for (mlir::Value operand : op->getOperands()) {
       step.operands.push_back(numbers.find(operand)->second);
-    for (mlir::Value result : op->getResults())
-      numbers[result] = number++;
+      given.push_back(types[step.operands.back()]);
+    }
+    // A transfer leads back to where the operand is; nothing else changes the device.
+    uint8_t device = mlir::isa<ir::TransferOp>(op) ? s->operands[0]->device
+                     : given.empty()               ? s->device
+                                                   : given[0]->device;
+    step.signature = ir.intern(op, given, device);
+    for (auto [i, result] : llvm::enumerate(op->getResults())) {
+      numbers[result] = static_cast<uint32_t>(types.size());
+      types.push_back(step.signature->results[i]);
+    }
     derivative->made += op->getNumResults();
   }
   for (mlir::Value gradient : context.gradients())

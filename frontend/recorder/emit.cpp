@@ -88,20 +88,50 @@ Signature *make_signature(mlir::OperationName op_name, mlir::OpaqueProperties pr
   mlir::Operation *op = mlir::Operation::create(location, op_name, results, stand_ins.values(),
                                                 mlir::NamedAttrList(), properties);
   bool fits = !by_name || mlir::succeeded(op_name.verifyInvariants(op));
-  Signature *signature = fits ? ir.intern(op, types) : nullptr;
+  uint8_t device = result ? result->device : types.empty() ? call_device.device : types[0]->device;
+  Signature *signature = fits ? ir.intern(op, types, device) : nullptr;
   op->destroy();
   if (!signature)
     refuse("the op does not verify");
   return signature;
 }
 
+bool align_devices(llvm::StringRef op, ArrayRef<const Var *> &operands, Aligned &aligned) {
+  auto device_of = [](const Var *x) {
+    return x->device();
+  };
+  if (operands.empty() || llvm::all_equal(llvm::map_range(operands, device_of)))
+    return false;
+  const Var *decides = nullptr;
+  size_t place = 0;
+  for (auto [i, x] : llvm::enumerate(operands)) {
+    if (goes_along(x->type()))
+      continue;
+    if (decides && decides->device() != x->device())
+      fail(ErrorKind::kDevice, "operand " + std::to_string(place) + " of " + op.str() + " is " +
+                                   describe(*decides) + " and lies on " +
+                                   device_text(decides->device()) + ", operand " +
+                                   std::to_string(i) + " is " + describe(*x) + " and lies on " +
+                                   device_text(x->device()) + "; move one of them with to(device)");
+    if (!decides)
+      decides = x, place = i;
+  }
+  aligned.vars.reserve(operands.size());
+  for (const Var *x : operands) {
+    aligned.vars.push_back(on_device(*x, decides->device()));
+    aligned.operands.push_back(&aligned.vars.back());
+  }
+  operands = aligned.operands;
+  return true;
+}
+
 namespace {
 
 // Records `Op` on the operands with these properties. result: its type, or null to ask the op's own
-// rule.
+// rule. Where an operand has to be moved to the others' device, `operands` are those that were.
 template <typename Op>
-Node *record(ArrayRef<const Var *> operands, const typename Op::Properties &properties,
-             const TypeInfo *result) {
+Node *record(ArrayRef<const Var *> &operands, const typename Op::Properties &properties,
+             const TypeInfo *result, Aligned &aligned) {
   IrState &ir = *recorder().ir;
   SourceLine *line = Session::line();
   SmallVector<Value *, 4> values;
@@ -112,6 +142,11 @@ Node *record(ArrayRef<const Var *> operands, const typename Op::Properties &prop
   }
   Signature *signature = ir.find<Op>(properties, types, result);
   if (!signature) {
+    if (align_devices(Op::getOperationName(), operands, aligned))
+      return record<Op>(operands, properties,
+                        result ? type_info(result->dtype, result->dims, operands[0]->device())
+                               : nullptr,
+                        aligned);
     typename Op::Properties copy = properties;
     mlir::OperationName name(Op::getOperationName(), &ir.context());
     signature = make_signature(name, mlir::OpaqueProperties(&copy), operands, result,
@@ -124,7 +159,9 @@ template <typename Op>
 SmallVector<Var, 2> emit(ArrayRef<const Var *> operands, const typename Op::Properties &properties,
                          const TypeInfo *result) {
   SmallVector<Var, 2> results;
-  results_of(record<Op>(operands, properties, result), operands, results);
+  Aligned aligned;
+  Node *node = record<Op>(operands, properties, result, aligned);
+  results_of(node, operands, results);
   return results;
 }
 
@@ -133,7 +170,8 @@ Var emit_one(ArrayRef<const Var *> operands, const TypeInfo *result,
              const typename Op::Properties &properties = {}) {
   if constexpr (!Op::template hasTrait<mlir::OpTrait::OneResult>())
     return std::move(emit<Op>(operands, properties, result)[0]);
-  Node *node = record<Op>(operands, properties, result);
+  Aligned aligned;
+  Node *node = record<Op>(operands, properties, result, aligned);
   return result_of(node, 0, history_of(node, operands));
 }
 
@@ -171,7 +209,7 @@ template <typename Op> Var emit_reduction(const Var &x, std::span<const int64_t>
 }
 
 const TypeInfo *with_dtype(const TypeInfo &type, DType dtype) {
-  return type_info(dtype, type.dims);
+  return type_info(dtype, type.dims, type.device);
 }
 
 } // namespace
@@ -259,12 +297,31 @@ Var emit_cast(const Var &x, DType dtype) {
   return emit_one<ir::CastOp>({&x}, with_dtype(x.type(), dtype));
 }
 
+Var emit_transfer(const Var &x, uint8_t device) {
+  ir::TransferOp::Properties p;
+  p.from = builder().getStringAttr(device_text(x.device()));
+  p.to = builder().getStringAttr(device_text(device));
+  return emit_one<ir::TransferOp>({&x}, type_info(x.dtype(), x.dims(), device), p);
+}
+
+Var on_device(Var x, uint8_t device) {
+  if (x.device() == device)
+    return x;
+  if (!x.value->is_scalar || x.grad)
+    return emit_transfer(x, device);
+  auto *there = new Value(type_info(x.dtype(), x.dims(), device));
+  there->is_scalar = true;
+  there->bits = x.value->bits;
+  there->was_constant = x.value->was_constant;
+  return Var{ValueRef(there), GradRef(), 0};
+}
+
 Var emit_iota(DType dtype, const Shape &shape, int64_t dim) {
   return emit_along<ir::IotaOp>({}, type_info(dtype, shape), dim);
 }
 
 Var emit_reshape(const Var &x, const Shape &shape) {
-  return emit_one<ir::ReshapeOp>({&x}, type_info(x.dtype(), shape));
+  return emit_one<ir::ReshapeOp>({&x}, type_info(x.dtype(), shape, x.device()));
 }
 
 Var emit_transpose(const Var &x, std::span<const int64_t> permutation) {
@@ -274,7 +331,7 @@ Var emit_transpose(const Var &x, std::span<const int64_t> permutation) {
 }
 
 Var emit_broadcast(const Var &x, const Shape &shape) {
-  return emit_one<ir::BroadcastOp>({&x}, type_info(x.dtype(), shape));
+  return emit_one<ir::BroadcastOp>({&x}, type_info(x.dtype(), shape, x.device()));
 }
 
 Var emit_slice(const Var &x, std::span<const int64_t> starts, std::span<const int64_t> limits,
@@ -373,13 +430,13 @@ Var emit_scatter_reduce(Combiner combiner, const Var &base, const Var &indices, 
 Var emit_random_uniform(const Var &state, DType dtype, const Shape &shape) {
   ir::RandomUniformOp::Properties p;
   p.offset = integer(0);
-  return emit_one<ir::RandomUniformOp>({&state}, type_info(dtype, shape), p);
+  return emit_one<ir::RandomUniformOp>({&state}, type_info(dtype, shape, state.device()), p);
 }
 
 Var emit_random_normal(const Var &state, DType dtype, const Shape &shape) {
   ir::RandomNormalOp::Properties p;
   p.offset = integer(0);
-  return emit_one<ir::RandomNormalOp>({&state}, type_info(dtype, shape), p);
+  return emit_one<ir::RandomNormalOp>({&state}, type_info(dtype, shape, state.device()), p);
 }
 
 Var emit_random_advance(const Var &state, int64_t blocks) {
@@ -437,7 +494,7 @@ Var emit_conv2d(const Var &x, const Var &weight, const ConvolutionGeometry &geom
 Var emit_conv2d_input_gradient(const Var &gradient, const Var &weight, const Shape &result,
                                const ConvolutionGeometry &geometry) {
   return emit_one<ir::Conv2dInputGradientOp>(
-      {&gradient, &weight}, type_info(gradient.dtype(), result),
+      {&gradient, &weight}, type_info(gradient.dtype(), result, gradient.device()),
       convolution_properties<ir::Conv2dInputGradientOp>(geometry));
 }
 

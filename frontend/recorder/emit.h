@@ -43,6 +43,9 @@ Var emit_binary(Binary op, const Var &x, const Var &y);
 Var emit_compare(Comparison comparison, const Var &x, const Var &y);
 Var emit_select(const Var &condition, const Var &x, const Var &y);
 Var emit_cast(const Var &x, DType dtype);
+Var emit_transfer(const Var &x, uint8_t device);
+// x there: a number is made anew, everything else is moved.
+Var on_device(Var x, uint8_t device);
 Var emit_iota(DType dtype, const Shape &shape, int64_t dim);
 Var emit_reshape(const Var &x, const Shape &shape);
 Var emit_transpose(const Var &x, std::span<const int64_t> permutation);

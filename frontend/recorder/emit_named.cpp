@@ -111,12 +111,15 @@ std::vector<Tensor> call(const std::string &name, const std::vector<Tensor> &ope
   std::vector<Var> vars;
   for (size_t i = 0; i < operands.size(); ++i)
     vars.push_back(read(operands[i], ("operand " + std::to_string(i)).c_str()));
-  llvm::SmallVector<const Var *, 4> inputs;
+  llvm::SmallVector<const Var *, 4> given;
+  for (const Var &var : vars)
+    given.push_back(&var);
+  Aligned aligned;
+  llvm::ArrayRef<const Var *> inputs = given;
+  align_devices(name, inputs, aligned);
   llvm::SmallVector<Value *, 4> values;
-  for (const Var &var : vars) {
-    inputs.push_back(&var);
-    values.push_back(var.value.get());
-  }
+  for (const Var *input : inputs)
+    values.push_back(input->value.get());
   mlir::RegisteredOperationName op = find_op(name);
   OwnedProperties properties(op);
   set_attributes(op, properties.get(), attributes);

@@ -4,11 +4,13 @@
 #include "frontend/recorder/claims.h"
 #include "frontend/recorder/find_program.h"
 #include "frontend/recorder/invocation.h"
+#include "frontend/recorder/parts.h"
 #include "frontend/recorder/slice.h"
 #include "frontend/recorder/stability.h"
 #include "frontend/recorder/structure.h"
 #include "frontend/recorder/undo.h"
 #include "runtime/executable/run_failure.h"
+#include "runtime/executor/transfer.h"
 
 namespace weft::recorder {
 namespace {
@@ -53,32 +55,40 @@ void refuse_placeholder(const Value *leaf, Location location) {
               CallerScope::resolve(request.location));
 }
 
+// What one submission computes: its roots and, for the first one of a request, what goes with them.
+struct Wanted {
+  std::span<Value *const> roots;
+  const EvaluateRequest &request;
+  bool with_companions;
+};
+
 // False where it meets ops that another thread has claimed.
-bool collect_with_companions(std::span<Value *const> roots, CutReason reason, Slice &slice) {
-  if (!collect(roots, slice))
+bool collect(const Wanted &wanted, Slice &slice) {
+  if (!collect(wanted.roots, slice))
     return false;
-  std::vector<Value *> more = companions(slice, reason);
+  std::vector<Value *> more;
+  if (wanted.with_companions)
+    more = companions(slice, wanted.request.reason);
   if (more.empty())
     return true;
-  more.insert(more.begin(), roots.begin(), roots.end());
+  more.insert(more.begin(), wanted.roots.begin(), wanted.roots.end());
   slice = Slice();
   return collect(more, slice);
 }
 
 // A slice that reads what a failed run has lost raises that run's error, and writes nothing.
-void refuse_lost_leaves(const Slice &slice, std::span<Value *const> roots,
-                        const EvaluateRequest &request) {
+void refuse_lost_leaves(const Slice &slice, const Wanted &wanted) {
   for (Value *leaf : slice.leaves) {
-    refuse_placeholder(leaf, request.location);
+    refuse_placeholder(leaf, wanted.request.location);
     bool known = is_lost(leaf);
     ValueRef held(leaf);
     absl::Status status = loss_of(leaf);
     if (status.ok())
       continue;
     Slice now; // other threads may have computed parts of it meanwhile
-    if (collect_with_companions(roots, request.reason, now))
+    if (collect(wanted, now))
       drop_writes(now, /*all=*/!known);
-    raise_run(status, leaf, request.location);
+    raise_run(status, leaf, wanted.request.location);
   }
 }
 
@@ -103,24 +113,51 @@ void refuse_ended_recording(std::span<Value *const> roots, Location location) {
   }
 }
 
-} // namespace
+FoundProgram transfer_program(const Slice &slice, const EvaluateRequest &request,
+                              Evaluation &figures) {
+  const TypeInfo &from = *slice.leaves[0]->type;
+  auto program = std::make_shared<CompiledProgram>();
+  program->executable = runtime::make_transfer(runtime::device(from.device),
+                                               runtime::device(slice.device), from.bytes);
+  describe_request(request, figures);
+  figures.ops = figures.inputs = figures.outputs = 1;
+  figures.outcome = CacheOutcome::kMemoryHit;
+  return {std::move(program), {}};
+}
 
-void submit(std::span<Value *const> roots, const EvaluateRequest &request) {
+void submit(const Wanted &wanted);
+
+// Handles keep what is to come, and go as soon as it is under way: what is read later must not look
+// as if somebody held it.
+void submit_parts(std::vector<Part> parts, const EvaluateRequest &request) {
+  for (Part &part : parts) {
+    std::vector<Value *> roots;
+    for (const ValueRef &root : part)
+      roots.push_back(root.get());
+    submit({roots, request, /*with_companions=*/false});
+    part.clear();
+  }
+}
+
+void submit(const Wanted &wanted) {
+  const auto &[roots, request, with_companions] = wanted;
   Recorder &r = recorder();
-  if (const Trace *trace = active_trace())
-    refuse_evaluation(*trace, request);
   Attempt attempt = Attempt::kFirst;
   while (true) {
     auto start = Clock::now();
     Slice slice;
-    if (!collect_with_companions(roots, request.reason, slice)) {
+    if (!collect(wanted, slice)) {
       refuse_ended_recording(roots, request.location);
       wait_for_a_claim();
       continue;
     }
     if (slice.nodes.empty())
       return;
-    refuse_lost_leaves(slice, roots, request);
+    refuse_lost_leaves(slice, wanted);
+    if (slice.is_mixed) {
+      submit_parts(parts_of(slice), request);
+      continue;
+    }
     mark_stable(slice);
     if (being_compiled(slice)) {
       wait_for_a_claim();
@@ -128,9 +165,16 @@ void submit(std::span<Value *const> roots, const EvaluateRequest &request) {
     }
     Evaluation figures;
     std::optional<Claim> claimed(slice);
-    FoundProgram found = find_program(slice, request, figures, r.config.symbolic);
+    FoundProgram found = slice.is_transfer
+                             ? transfer_program(slice, request, figures)
+                             : find_program(slice, request, figures, r.config.symbolic);
     figures.record_ms = since(start) - figures.compile_ms;
-    Invocation invocation(found.program, figures, slice.checks);
+    std::optional<Invocation> made;
+    if (slice.is_transfer)
+      made.emplace(found.program, figures, slice.device, slice.leaves[0]->type->device);
+    else
+      made.emplace(found.program, figures, slice.checks, slice.device);
+    Invocation &invocation = *made;
     for (Value *leaf : slice.leaves)
       invocation.bind(leaf);
     invocation.bind_scalars(found.scalars);
@@ -147,6 +191,14 @@ void submit(std::span<Value *const> roots, const EvaluateRequest &request) {
     invocation.finish();
     return;
   }
+}
+
+} // namespace
+
+void submit(std::span<Value *const> roots, const EvaluateRequest &request) {
+  if (const Trace *trace = active_trace())
+    refuse_evaluation(*trace, request);
+  submit({roots, request, /*with_companions=*/true});
 }
 
 void check_leaf(Value *leaf, Location location) {
@@ -167,6 +219,18 @@ const void *wait_for(Value *leaf, Location location) {
   return leaf->is_scalar ? static_cast<const void *>(&leaf->bits) : leaf->cell->buffer->data();
 }
 
+const void *host_bytes(Value *leaf, Location location, std::vector<char> &room) {
+  const void *there = wait_for(leaf, location);
+  if (leaf->is_scalar || host_reads(leaf->type->device))
+    return there;
+  room.resize(static_cast<size_t>(leaf->type->bytes));
+  absl::Status status =
+      runtime::device(leaf->type->device).read(room.data(), there, leaf->type->bytes);
+  if (!status.ok())
+    throw Error(ErrorKind::kRun, std::string(status.message()), CallerScope::resolve(location));
+  return room.data();
+}
+
 void *make_writable(Value *leaf, Location location) {
   const void *old = wait_for(leaf, location);
   Cell *cell = leaf->cell;
@@ -183,8 +247,7 @@ void *make_writable(Value *leaf, Location location) {
     buffer->changed();
     return buffer->data();
   }
-  std::shared_ptr<runtime::Buffer> copy = allocate_buffer(leaf->type->bytes);
-  std::memcpy(copy->data(), old, leaf->type->bytes);
+  std::shared_ptr<runtime::Buffer> copy = buffer_of(old, leaf->type->bytes, leaf->type->device);
   if (cell)
     release_cell(cell);
   leaf->cell = new Cell{.buffer = copy, .owners = 1};
@@ -192,13 +255,22 @@ void *make_writable(Value *leaf, Location location) {
   return copy->data();
 }
 
-std::shared_ptr<runtime::Buffer> allocate_buffer(int64_t bytes) {
-  auto made = memory()->allocate(bytes, "tensor");
+std::shared_ptr<runtime::Buffer> allocate_buffer(int64_t bytes, uint8_t device) {
+  auto made = memory(device)->allocate(bytes, "tensor");
   if (!made.ok())
     throw Error(ErrorKind::kMemory,
-                "no memory for a tensor: " + std::string(made.status().message()),
+                "no memory for a tensor on " + device_text(device) + ": " +
+                    std::string(made.status().message()),
                 Session::location());
   return *std::move(made);
+}
+
+std::shared_ptr<runtime::Buffer> buffer_of(const void *bytes, int64_t count, uint8_t device) {
+  std::shared_ptr<runtime::Buffer> buffer = allocate_buffer(count, device);
+  if (absl::Status status = runtime::device(device).write(buffer->data(), bytes, count);
+      !status.ok())
+    fail(ErrorKind::kRun, std::string(status.message()));
+  return buffer;
 }
 
 void synchronize_all() {

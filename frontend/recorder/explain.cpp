@@ -29,10 +29,17 @@ std::string Evaluation::to_string() const {
     return std::string(text);
   };
   std::string text = "weft #" + std::to_string(number) + " " + weft::name(reason) + " " + file +
-                     ":" + std::to_string(line) + " | " + std::to_string(ops) + " ops -> " +
-                     std::to_string(kernels) + " kernels, " + std::to_string(library_calls) +
-                     " library calls | " + std::to_string(inputs) + " in, " +
-                     std::to_string(outputs) + " out, " + std::to_string(donated) + " donated | ";
+                     ":" + std::to_string(line) + " | ";
+  if (!source_device.empty())
+    return text + "transfer from " + source_device + " to " + device + " | " +
+           std::to_string(output_bytes) + " B, " +
+           (run_ms < 0 ? "under way" : milliseconds(run_ms)) +
+           (failure.empty() ? "" : " | FAILED: " + failure);
+  if (!device.empty() && device != "cpu:0")
+    text += "on " + device + " | ";
+  text += std::to_string(ops) + " ops -> " + std::to_string(kernels) + " kernels, " +
+          std::to_string(library_calls) + " library calls | " + std::to_string(inputs) + " in, " +
+          std::to_string(outputs) + " out, " + std::to_string(donated) + " donated | ";
   switch (outcome) {
   case CacheOutcome::kMemoryHit:
     text += symbolic.empty() ? "hit" : "hit (symbolic, " + symbolic + ")";

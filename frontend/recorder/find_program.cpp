@@ -1,10 +1,16 @@
 #include "frontend/recorder/find_program.h"
 
 #include "compiler/pipeline/PassHooks.h"
+#include "frontend/recorder/devices.h"
 #include "frontend/recorder/invocation.h"
 
 namespace weft::recorder {
 namespace {
+
+// Without the device: programs on disk serve all devices that their backend compiles for.
+std::string text_of(const TypeInfo &type) {
+  return std::string(name(type.dtype)) + " " + to_string(type.dims);
+}
 
 // What the disk cache's key is made of: the slice's key with texts instead of this process's ids.
 // structure: its structure's key, for a program that serves all slices that have it; else null.
@@ -31,7 +37,7 @@ std::string content_of(const Slice &slice, const StructureKey *structure) {
     if (structure)
       number(leaf.type);
     else
-      content += describe(*slice.leaves[i]->type) + '\0';
+      content += text_of(*slice.leaves[i]->type) + '\0';
     number(leaf.donatable | leaf.stable << 1 | leaf.kept << 2);
   }
   for (uint32_t output : key.outputs)
@@ -53,7 +59,7 @@ std::string literal_difference(const Slice &slice) {
 FoundProgram find_or_compile(const Slice &slice, Location location, Evaluation &data,
                              bool may_be_symbolic) {
   Recorder &r = recorder();
-  ProgramContext context(r.config);
+  ProgramContext context(r.config, slice.device);
   uint64_t salt = context.salt();
   if (auto program = r.cache->find(slice.key, salt)) {
     data.outcome = CacheOutcome::kMemoryHit;
@@ -68,7 +74,8 @@ FoundProgram find_or_compile(const Slice &slice, Location location, Evaluation &
   data.difference = literal_difference(slice);
   if (data.difference.empty())
     data.difference = r.cache->difference(slice, context);
-  CompileRequest compile{write_module(slice), content_of(slice, nullptr), r.config, nullptr};
+  CompileRequest compile{write_module(slice), content_of(slice, nullptr),
+                         config_for(r.config, slice.device), nullptr};
   if (may_be_symbolic)
     if (auto request = symbolic_request(slice, structure, salt, data)) {
       request->content = content_of(slice, &structure);
@@ -141,7 +148,7 @@ bool being_compiled(const Slice &slice) {
   Recorder &r = recorder();
   if (!r.cache->is_compiling())
     return false;
-  uint64_t salt = ProgramContext(r.config).salt();
+  uint64_t salt = ProgramContext(r.config, slice.device).salt();
   return r.cache->is_compiling(slice.key, salt) ||
          r.cache->is_compiling(structure_key(slice).key, salt);
 }

@@ -3,27 +3,41 @@
 #include <cstring>
 #include <optional>
 
+#include "frontend/recorder/devices.h"
 #include "frontend/recorder/state.h"
 #include "frontend/recorder/undo.h"
+#include "runtime/executor/device.h"
 
 namespace weft::recorder {
 
 namespace {
 
-// Of a buffer that is written.
-std::shared_ptr<runtime::Buffer> copy_of(const runtime::Buffer &buffer) {
-  std::shared_ptr<runtime::Buffer> copy = allocate_buffer(buffer.bytes());
-  std::memcpy(copy->data(), buffer.data(), static_cast<size_t>(buffer.bytes()));
-  return copy;
+// Of a buffer of the device's that is written.
+std::shared_ptr<runtime::Buffer> copy_of(const runtime::Buffer &buffer, uint8_t device) {
+  if (runtime::device(device).is_host_memory())
+    return buffer_of(buffer.data(), buffer.bytes(), device);
+  std::vector<char> host(static_cast<size_t>(buffer.bytes()));
+  if (absl::Status status =
+          runtime::device(device).read(host.data(), buffer.data(), buffer.bytes());
+      !status.ok())
+    fail(ErrorKind::kRun, std::string(status.message()));
+  return buffer_of(host.data(), buffer.bytes(), device);
 }
 
 } // namespace
 
+Invocation::Invocation(std::shared_ptr<CompiledProgram> transfer, const Evaluation &figures,
+                       uint8_t device, uint8_t source)
+    : Invocation(std::move(transfer), figures, /*checks=*/false, device) {
+  launch_.device = source;
+}
+
 Invocation::Invocation(std::shared_ptr<CompiledProgram> program, const Evaluation &figures,
-                       bool checks)
-    : program_(std::move(program)), record_(std::make_shared<EvaluationRecord>()) {
+                       bool checks, uint8_t device)
+    : program_(std::move(program)), record_(std::make_shared<EvaluationRecord>()), device_(device) {
   record_->data = figures;
   record_->may_fail = checks;
+  launch_.device = device;
   launch_.executable = program_->executable;
   size_t inputs = launch_.executable->input_specs().size();
   launch_.inputs.reserve(inputs);
@@ -39,8 +53,9 @@ void Invocation::bind(Value *leaf) {
   std::shared_ptr<runtime::Buffer> buffer = leaf->is_scalar ? nullptr : leaf->cell->buffer;
   // A program may write what it is given: of memory that nobody may write it gets a copy.
   bool given = launch_.executable->input_specs()[launch_.inputs.size()].donatable;
-  launch_.inputs.push_back(given && buffer && buffer->is_constant() ? copy_of(*buffer)
-                                                                    : std::move(buffer));
+  launch_.inputs.push_back(given && buffer && buffer->is_constant()
+                               ? copy_of(*buffer, launch_.device)
+                               : std::move(buffer));
 }
 
 void Invocation::donate(Value *leaf, uint32_t handles, Location location) {
@@ -50,7 +65,7 @@ void Invocation::donate(Value *leaf, uint32_t handles, Location location) {
   if (sole || leaf->is_scalar || launch_.inputs.back() != leaf->cell->buffer)
     return;
   wait_for(leaf, location);
-  launch_.inputs.back() = copy_of(*leaf->cell->buffer);
+  launch_.inputs.back() = copy_of(*leaf->cell->buffer, device_);
 }
 
 bool Invocation::reuse(size_t i, Value *leaf) {
@@ -58,7 +73,8 @@ bool Invocation::reuse(size_t i, Value *leaf) {
   bool tied = spec.donated_input >= 0 || spec.alias_input >= 0 || spec.alias_output >= 0;
   const Cell *cell = leaf->cell;
   if (tied || launch_.outputs[i] || leaf->uses > 0 || cell->owners > 1 || cell->kept > 0 ||
-      cell->borrowed || cell->buffer->bytes() != spec.bytes || cell->buffer->memory() != memory())
+      cell->borrowed || cell->buffer->bytes() != spec.bytes ||
+      cell->buffer->memory() != memory(device_))
     return false;
   launch_.outputs[i] = cell->buffer;
   return true;
@@ -78,12 +94,15 @@ absl::Status Invocation::bind_block() {
   constexpr int64_t kSlot = 8;
   if (scalars_.empty())
     return absl::OkStatus();
-  auto block = memory()->allocate(static_cast<int64_t>(scalars_.size()) * kSlot, "scalars");
+  auto block =
+      memory(launch_.device)->allocate(static_cast<int64_t>(scalars_.size()) * kSlot, "scalars");
   if (!block.ok())
     return block.status();
   char *place = static_cast<char *>((*block)->data());
+  const runtime::Device &device = runtime::device(launch_.device);
   for (const ScalarInput &scalar : scalars_) {
-    std::memcpy(place, &scalar.bits, kSlot);
+    if (absl::Status status = device.write(place, &scalar.bits, kSlot); !status.ok())
+      return status;
     launch_.inputs[scalar.input] = runtime::Buffer::borrow(place, scalar.bytes, *block);
     place += kSlot;
   }
@@ -94,7 +113,10 @@ void Invocation::account() {
   Recorder &r = recorder();
   Evaluation &data = record_->data;
   data.number = ++r.statistics.evaluations;
-  data.backend = r.config.backend;
+  data.backend = backend_of(r.config, device_);
+  data.device = device_text(device_);
+  if (launch_.device != device_)
+    data.source_device = device_text(launch_.device);
   data.donated = data.output_bytes = 0;
   for (const runtime::OutputSpec &spec : launch_.executable->output_specs()) {
     data.donated += spec.donated_input >= 0;
@@ -114,6 +136,12 @@ bool Invocation::launch(Attempt attempt, Location location, Guard guard) {
     if (guard == Guard::kClaim && !record_->may_fail)
       pause.emplace(recorder().mutex);
     status = bind_block();
+    if (launch_.device != device_ && status.ok()) {
+      auto there = memory(device_)->allocate(launch_.executable->output_specs()[0].bytes, "output");
+      status = there.status();
+      if (there.ok())
+        launch_.outputs[0] = *std::move(there);
+    }
     if (status.ok()) {
       absl::StatusOr<runtime::Executor::Started> started = start(launch_, record_);
       status = started.status();
@@ -127,7 +155,8 @@ bool Invocation::launch(Attempt attempt, Location location, Guard guard) {
     if (absl::IsResourceExhausted(status) && attempt == Attempt::kFirst)
       return false;
     throw Error(kind_of(status, ErrorKind::kRun),
-                "nothing was computed, and every tensor keeps its value: " +
+                "nothing was computed" + (device_ == 0 ? "" : " on " + device_text(device_)) +
+                    ", and every tensor keeps its value: " +
                     std::string(status.message()),
                 location);
   }

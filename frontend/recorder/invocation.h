@@ -24,8 +24,13 @@ enum class Guard {
 class Invocation {
 public:
   // figures: what explain tells of the program (describe_program) and of how it was found.
-  // checks: whether one of its ops may end the run (Slice::checks).
-  Invocation(std::shared_ptr<CompiledProgram> program, const Evaluation &figures, bool checks);
+  // checks: whether one of its ops may end the run (Slice::checks). device: that its results are
+  // on.
+  Invocation(std::shared_ptr<CompiledProgram> program, const Evaluation &figures, bool checks,
+             uint8_t device);
+  // A transfer to the device, which that of `source` runs.
+  Invocation(std::shared_ptr<CompiledProgram> transfer, const Evaluation &figures, uint8_t device,
+             uint8_t source);
 
   // The next input: a leaf whose error the caller has looked for (check_leaf).
   void bind(Value *leaf);
@@ -70,6 +75,7 @@ private:
 
   std::shared_ptr<CompiledProgram> program_;
   std::shared_ptr<EvaluationRecord> record_;
+  uint8_t device_ = 0;
   Launch launch_;
   runtime::Executor::Started started_;
   std::vector<ValueRef> leaves_;

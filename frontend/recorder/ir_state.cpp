@@ -138,19 +138,20 @@ mlir::RankedTensorType IrState::type(const TypeInfo *type) {
     auto made =
         mlir::RankedTensorType::get(type->dims, ir::elementType(type->dtype, context_.get()));
     type->ir = made.getAsOpaquePointer();
-    types_[type->ir] = type;
+    types_[{type->ir, type->device}] = type;
     count_uniqued();
   }
   return mlir::cast<mlir::RankedTensorType>(mlir::Type::getFromOpaquePointer(type->ir));
 }
 
-const TypeInfo *IrState::info(mlir::Type type) {
-  auto it = types_.find(type.getAsOpaquePointer());
+const TypeInfo *IrState::info(mlir::Type type, uint8_t device) {
+  auto it = types_.find({type.getAsOpaquePointer(), device});
   if (it != types_.end())
     return it->second;
   auto tensor = mlir::cast<mlir::RankedTensorType>(type);
-  const TypeInfo *found = type_info(ir::dtypeOf(tensor.getElementType()),
-                                    Shape(tensor.getShape().begin(), tensor.getShape().end()));
+  const TypeInfo *found =
+      type_info(ir::dtypeOf(tensor.getElementType()),
+                Shape(tensor.getShape().begin(), tensor.getShape().end()), device);
   this->type(found);
   return found;
 }
@@ -186,11 +187,12 @@ Signature *IrState::find(mlir::OperationName name, mlir::OpaqueProperties proper
   return nullptr;
 }
 
-Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *> operands) {
+Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *> operands,
+                           uint8_t device) {
   mlir::OperationName name = op->getName();
   llvm::SmallVector<const TypeInfo *, 2> results;
   for (mlir::Type type : op->getResultTypes())
-    results.push_back(info(type));
+    results.push_back(info(type, device));
   uint64_t key = hash_of(name, op->getPropertiesStorage(), operands, results, infers(name));
   Signature *&head = signatures_[key];
   for (Signature *s = head; s; s = s->next)
@@ -204,6 +206,8 @@ Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *>
     s->result_bytes += type->bytes;
   s->adopt(op);
   s->checks = may_end_run(op);
+  s->transfers = mlir::isa<ir::TransferOp>(op);
+  s->device = device;
   s->differentiable = s->rules && s->rules->missingRule(ir::RuleKind::Derivative).empty();
   if (s->rules) {
     s->saved_operands = s->rules->savedOperands();

@@ -48,7 +48,9 @@ struct Signature {
   uint32_t refs = 0; // nodes and gradient nodes
   const ir::WeftOp::Concept *rules = nullptr;
   bool differentiable = false;
-  bool checks = false; // may end a run: it looks at indices from data, or is a user's kernel
+  bool checks = false;    // may end a run: it looks at indices from data, or is a user's kernel
+  bool transfers = false; // is a transfer: no part of a program
+  uint8_t device = 0;     // that its results are on
   llvm::ArrayRef<int64_t> saved_operands, saved_results;
   int64_t result_bytes = 0;
   std::string properties_text; // to make them anew in another context
@@ -103,8 +105,8 @@ public:
   }
   mlir::Location location(SourceLine *line);
   mlir::RankedTensorType type(const TypeInfo *type);
-  // Of a type that ops in this context have.
-  const TypeInfo *info(mlir::Type type);
+  // Of a type that ops in this context have. Devices are not in it: a program has one.
+  const TypeInfo *info(mlir::Type type, uint8_t device);
 
   // The signature of an op on operands of these types that was met before, else null. result: its
   // only result's type; null where the op's own rule says what its results are.
@@ -130,8 +132,8 @@ public:
       return recent = found;
     return nullptr;
   }
-  // The signature of an op on stand-ins of these types.
-  Signature *intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *> operands);
+  // The signature of an op on stand-ins of these types, with results on the device.
+  Signature *intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *> operands, uint8_t device);
   // A new op at the end of the record.
   Node *enter(Signature *signature, llvm::ArrayRef<Value *> operands, SourceLine *line);
   void release(Signature *signature) {
@@ -149,7 +151,7 @@ public:
   // The type is about to go.
   void forget(const TypeInfo &type) {
     if (type.ir)
-      types_.erase(type.ir);
+      types_.erase({type.ir, type.device});
   }
   InternTable<SignatureText, std::string_view> &texts() {
     return texts_;
@@ -181,7 +183,7 @@ private:
   Ref<const SignatureText> text_of(const Signature &signature, mlir::Operation *op);
 
   std::unique_ptr<mlir::MLIRContext> context_;
-  llvm::DenseMap<const void *, const TypeInfo *> types_;
+  llvm::DenseMap<std::pair<const void *, unsigned>, const TypeInfo *> types_; // with the device
   llvm::DenseMap<uint64_t, Signature *> signatures_;
   // Those that calls found last, by a hash of the op and its types.
   std::array<Signature *, size_t(1) << kLimits.recent_signature_bits> recent_{};

@@ -45,11 +45,8 @@ private:
 
 } // namespace
 
-std::shared_ptr<runtime::Memory> memory() {
-  return runtime::cpu_device().memory();
-}
-void use_allocator(std::shared_ptr<runtime::Allocator> allocator) {
-  runtime::cpu_device().set_allocator(std::move(allocator));
+std::shared_ptr<runtime::Memory> memory(uint8_t device) {
+  return runtime::device(device).memory();
 }
 void use_threads(int threads) {
   runtime::cpu_device().executor().set_threads(threads > 0 ? threads : runtime::default_threads());
@@ -58,14 +55,18 @@ void use_threads(int threads) {
 absl::StatusOr<runtime::Executor::Started> start(Launch &launch,
                                                  std::shared_ptr<EvaluationRecord> record) {
   auto observed = std::make_shared<Observed>(launch.executable, std::move(record));
-  return runtime::cpu_device().executor().start(std::move(observed), launch.inputs, launch.outputs);
+  return runtime::device(launch.device)
+      .executor()
+      .start(std::move(observed), launch.inputs, launch.outputs);
 }
 
 void drain() {
-  runtime::cpu_device().executor().synchronize();
+  for (runtime::Device *device : runtime::devices_in_use())
+    device->executor().synchronize();
 }
 void make_room() {
-  runtime::cpu_device().executor().make_room();
+  for (runtime::Device *device : runtime::devices_in_use())
+    device->executor().make_room();
 }
 
 } // namespace weft::recorder

@@ -15,23 +15,22 @@
 namespace weft::recorder {
 
 struct Launch {
+  uint8_t device = 0; // whose executor runs it
   std::shared_ptr<runtime::Executable> executable;
   std::vector<std::shared_ptr<runtime::Buffer>> inputs;
   // Filled by the launch: new buffers, or those that outputs are tied to.
   std::vector<std::shared_ptr<runtime::Buffer>> outputs;
 };
 
-std::shared_ptr<runtime::Memory> memory();
-// Null selects the default allocator.
-void use_allocator(std::shared_ptr<runtime::Allocator> allocator);
-// 0 selects all cores.
+std::shared_ptr<runtime::Memory> memory(uint8_t device);
+// 0 selects all cores. Of cpu:0.
 void use_threads(int threads);
 
 // Acquires all that the run needs, and starts it; the record learns of its end. A failure that is
 // returned happened before the first instruction; a later one poisons the outputs' buffers.
 absl::StatusOr<runtime::Executor::Started> start(Launch &launch,
                                                  std::shared_ptr<EvaluationRecord> record);
-// Until all launched programs have ended.
+// Until all launched programs have ended, on all devices.
 void drain();
 // As drain(), and gives back what they leave; for a further attempt where there is no memory.
 void make_room();

@@ -2,6 +2,7 @@
 
 #include "compiler/pipeline/PassHooks.h"
 #include "frontend/compile/disk_cache.h"
+#include "frontend/recorder/devices.h"
 #include "frontend/recorder/slice.h"
 #include "runtime/core/caches.h"
 #include "llvm/ADT/Hashing.h"
@@ -62,12 +63,12 @@ void ProgramCache::trim(const Config &config) {
   }
 }
 
-ProgramContext::ProgramContext(const Config &config)
-    : backend(config.backend), dump_dir(config.dump_dir),
+ProgramContext::ProgramContext(const Config &config, uint8_t device)
+    : backend(backend_of(config, device)), dump_dir(config.dump_dir), device(device),
       passes(compiler::registeredPassesGeneration()), prepare(config.prepare) {}
 
 uint64_t ProgramContext::salt() const {
-  return static_cast<size_t>(llvm::hash_combine(backend, dump_dir, passes, prepare));
+  return static_cast<size_t>(llvm::hash_combine(backend, dump_dir, device, passes, prepare));
 }
 
 } // namespace weft::recorder

@@ -18,8 +18,10 @@ namespace weft::recorder {
 
 // What a program depends on besides its slice.
 struct ProgramContext {
-  explicit ProgramContext(const Config &config);
+  // A program serves one device: what it keeps of libraries' state is for one executor at a time.
+  ProgramContext(const Config &config, uint8_t device);
   std::string backend, dump_dir;
+  uint8_t device;
   uint64_t passes; // compiler::registeredPassesGeneration()
   bool prepare;
   uint64_t salt() const;

@@ -17,6 +17,7 @@
 #include "frontend/recorder/state_api.h"
 #include "runtime/core/caches.h"
 #include "runtime/core/spin.h"
+#include "runtime/executor/device.h"
 #include "runtime/memory/buffer.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/Hashing.h"
@@ -30,6 +31,7 @@ Recorder &make_recorder() {
   static Recorder *recorder = [] {
     auto *made = new Recorder;
     made->config = config_from_environment();
+    made->default_device = static_cast<uint8_t>(*runtime::find_device(made->config.device));
     made->ir = std::make_unique<IrState>();
     made->cache = std::make_unique<ProgramCache>();
     made->families = std::make_unique<Families>();
@@ -170,6 +172,7 @@ Session::Session(const char *op, Location location) : outermost_(current.op == n
   if (!outermost_)
     return;
   current = {op, CallerScope::resolve(location), nullptr};
+  call_device = {default_device(), false};
   if (r.crowded)
     tidy();
 }
@@ -235,7 +238,8 @@ void fail(ErrorKind kind, const std::string &message) {
 }
 
 std::string describe(const TypeInfo &type) {
-  return std::string(name(type.dtype)) + " " + to_string(type.dims);
+  return std::string(name(type.dtype)) + " " + to_string(type.dims) +
+         (type.device == 0 ? "" : " on " + device_text(type.device));
 }
 std::string describe(const Var &x) {
   return describe(x.type());
@@ -260,12 +264,13 @@ Trace *active_trace() {
 //===-- Types and leaves ----------------------------------------------------------------------===//
 
 size_t TypeInfo::hash(const TypeKey &key) {
-  return llvm::hash_combine(key.dtype, llvm::hash_combine_range(key.dims.begin(), key.dims.end()));
+  return llvm::hash_combine(key.dtype, key.device,
+                            llvm::hash_combine_range(key.dims.begin(), key.dims.end()));
 }
 
-const TypeInfo *type_info(DType dtype, const Shape &dims) {
+const TypeInfo *type_info(DType dtype, const Shape &dims, uint8_t device) {
   Recorder &r = recorder();
-  if (const TypeInfo *known = r.types.find({dtype, dims}))
+  if (const TypeInfo *known = r.types.find({dtype, dims, device}))
     return known;
   int64_t elements = 1, bytes;
   for (int64_t dim : dims) {
@@ -280,6 +285,7 @@ const TypeInfo *type_info(DType dtype, const Shape &dims) {
          "a tensor of shape " + to_string(dims) + " has more bytes than an int64 counts");
   auto type = std::make_unique<TypeInfo>();
   type->dtype = dtype;
+  type->device = device;
   type->dims = dims;
   type->elements = elements;
   type->bytes = bytes;
@@ -342,11 +348,12 @@ uint64_t scalar_bits(const Scalar &scalar, DType dtype) {
 
 Var make_scalar(Scalar scalar, DType dtype) {
   static const Shape kScalarShape;
-  static auto *types = new TypeRef[16]; // rank 0, by dtype: the hot path of literals
-  TypeRef &type = types[static_cast<int>(dtype)];
-  if (!type)
-    type = type_info(dtype, kScalarShape);
-  auto *value = new Value(type);
+  static auto *types = new TypeRef[16]; // rank 0, on the host, by dtype: the hot path of literals
+  TypeRef &known = types[static_cast<int>(dtype)];
+  if (!known)
+    known = type_info(dtype, kScalarShape, 0);
+  TypeRef type = call_device.device == 0 ? known : TypeRef(type_info(dtype, kScalarShape));
+  auto *value = new Value(type.get());
   value->is_scalar = true;
   value->bits = scalar_bits(scalar, dtype);
   return Var{ValueRef(value), GradRef(), 0};

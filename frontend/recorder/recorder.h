@@ -57,7 +57,34 @@ private:
 std::string describe(const Var &x);
 std::string describe(const TypeInfo &type);
 
-const TypeInfo *type_info(DType dtype, const Shape &dims);
+// Where a call makes what it makes of no tensor: on the device of the first tensor that it reads,
+// until then on the thread's.
+struct CallDevice {
+  uint8_t device = 0;
+  bool is_known = false; // a tensor has decided
+};
+extern constinit thread_local CallDevice call_device;
+// A tensor without dimensions on the host goes where the others are: it decides only until another
+// one does.
+inline bool goes_along(const TypeInfo &type) {
+  return type.device == 0 && type.dims.empty();
+}
+// The call reads a tensor of this type.
+inline void note_device(const TypeInfo &type) {
+  if ((type.device | call_device.device) != 0 && !call_device.is_known)
+    call_device = {type.device, !goes_along(type)};
+}
+// "cpu:1"
+std::string device_text(uint8_t device);
+// Whether the host reads and writes the device's memory.
+bool host_reads(uint8_t device);
+// The thread's: its innermost DeviceScope's, else Config::device.
+uint8_t default_device();
+
+const TypeInfo *type_info(DType dtype, const Shape &dims, uint8_t device);
+inline const TypeInfo *type_info(DType dtype, const Shape &dims) {
+  return type_info(dtype, dims, call_device.device);
+}
 
 bool grad_mode();
 void set_grad_mode(bool on);
@@ -71,7 +98,10 @@ Var make_scalar(Scalar scalar, DType dtype);
 // As make_scalar, but a constant of the program until a second value is seen at this session's line
 // for operand position `operand`.
 Var make_specialized_scalar(Scalar scalar, DType dtype, int operand);
-std::shared_ptr<runtime::Buffer> allocate_buffer(int64_t bytes);
+// In the device's memory.
+std::shared_ptr<runtime::Buffer> allocate_buffer(int64_t bytes, uint8_t device);
+// A buffer there with these bytes.
+std::shared_ptr<runtime::Buffer> buffer_of(const void *bytes, int64_t count, uint8_t device);
 
 // --- Evaluation ---
 struct EvaluateRequest {
@@ -82,6 +112,8 @@ struct EvaluateRequest {
 void submit(std::span<Value *const> roots, const EvaluateRequest &request);
 // Waits for a leaf's buffer; raises its run's error.
 const void *wait_for(Value *leaf, Location location);
+// As wait_for(): the bytes where the host reads them, in `room` if that is not the device's memory.
+const void *host_bytes(Value *leaf, Location location, std::vector<char> &room);
 // Waits until nothing reads or writes the leaf's buffer, which nobody shares afterwards.
 void *make_writable(Value *leaf, Location location);
 void synchronize_all();

@@ -49,11 +49,17 @@ bool collect(std::span<Value *const> roots, Slice &slice, uint32_t tracer) {
               [](const Node *a, const Node *b) { return a->number < b->number; });
   }
 
+  if (!nodes.empty()) {
+    slice.device = nodes.front()->signature->device;
+    slice.is_transfer = nodes.size() == 1 && nodes.front()->signature->transfers;
+  }
   slice.key.code.resize(nodes.size() + operands);
   uint32_t *code = slice.key.code.data();
   uint32_t next = 0;
   for (Node *node : nodes) {
     slice.checks = slice.checks || node->signature->checks;
+    slice.is_mixed = slice.is_mixed || node->signature->device != slice.device ||
+                     (node->signature->transfers && !slice.is_transfer);
     *code++ = node->signature->id;
     for (Value *operand : node->operands) {
       if (operand->epoch != epoch) { // a leaf that was not met before: results of the slice's own

@@ -4,6 +4,7 @@
 
 #include "compiler/backend/Backend.h"
 #include "compiler/prepare/PrepareLimits.h"
+#include "frontend/recorder/devices.h"
 #include "frontend/recorder/limits.h"
 #include "runtime/core/caches.h"
 #include "runtime/memory/buffer.h"
@@ -158,10 +159,10 @@ bool any(const std::vector<bool> &set) {
 }
 
 // What the backend makes of stable leaves; nothing when it was not asked to.
-compiler::StableUse use_of(const Config &config) {
+compiler::StableUse use_of(const Config &config, uint8_t device) {
   if (!config.prepare || config.eager)
     return {};
-  auto backend = compiler::findBackend(config.backend);
+  auto backend = compiler::findBackend(backend_of(config, device));
   return backend.ok() ? (*backend)->stableUse() : compiler::StableUse();
 }
 
@@ -191,7 +192,7 @@ void mark_stable(Slice &slice) {
   if (!any(candidates))
     return;
   Recorder &r = recorder();
-  compiler::StableUse use = use_of(r.config);
+  compiler::StableUse use = use_of(r.config, slice.device);
   if (!use.any())
     return;
   std::vector<bool> stable = Analysis(slice, use).run(candidates, varies);
@@ -230,7 +231,7 @@ void mark_stable_replayed(Slice &slice, const std::vector<bool> &same) {
   std::vector<bool> candidates(slice.leaves.size());
   for (size_t i = 0; i < candidates.size(); ++i)
     candidates[i] = same[i] && can_be_stable(slice, i);
-  compiler::StableUse use = use_of(recorder().config);
+  compiler::StableUse use = use_of(recorder().config, slice.device);
   if (!any(candidates) || !use.any())
     return;
   std::vector<bool> stable = Analysis(slice, use).run(candidates, /*varies=*/true);

@@ -8,6 +8,7 @@
 #include "compiler/pipeline/PassHooks.h"
 #include "dialects/weft/ir/HostTensor.h"
 #include "dialects/weft/ir/SizeNames.h"
+#include "frontend/recorder/devices.h"
 #include "frontend/recorder/find_program.h"
 #include "frontend/recorder/launcher.h"
 #include "frontend/recorder/state.h"
@@ -91,15 +92,15 @@ std::string module_text(const FlatProgram &program) {
 }
 
 // From the caches or compiled; null where the backend has none.
-std::shared_ptr<CompiledProgram> find(const FlatProgram &flat) {
+std::shared_ptr<CompiledProgram> find(const FlatProgram &flat, uint8_t device) {
   Recorder &r = recorder();
-  ProgramContext context(r.config);
+  ProgramContext context(r.config, device);
   uint64_t salt = context.salt();
   ProgramKey key{.kind = ProgramKey::Kind::kFlat, .code = {flat.number()}};
   if (std::shared_ptr<CompiledProgram> known = r.cache->find(key, salt))
     return known->executable ? known : nullptr;
   std::string text = module_text(flat);
-  CompileRequest request{text, text, r.config, nullptr};
+  CompileRequest request{text, text, config_for(r.config, device), nullptr};
   absl::StatusOr<CompileOutcome> outcome = absl::UnknownError("not compiled");
   {
     RecorderMutex::Pause pause(r.mutex);
@@ -140,7 +141,7 @@ Var launch(const std::shared_ptr<CompiledProgram> &program,
   auto sized = program->executable->at_sizes({{"n", type.elements}});
   if (!sized.ok())
     fail(ErrorKind::kRun, std::string(sized.status().message()));
-  Launch launch{*sized, std::move(inputs), {}};
+  Launch launch{type.device, *sized, std::move(inputs), {}};
   launch.outputs.resize(1);
   auto record = std::make_shared<EvaluationRecord>();
   record->print = false; // what is worth a line is the program
@@ -153,7 +154,8 @@ Var launch(const std::shared_ptr<CompiledProgram> &program,
   data.outputs = 1;
   data.outcome = CacheOutcome::kMemoryHit;
   data.symbolic = "n=" + std::to_string(type.elements);
-  data.backend = r.config.backend;
+  data.backend = backend_of(r.config, type.device);
+  data.device = device_text(type.device);
   data.kernels = program->report->kernels;
   data.planned_peak_bytes = program->report->plan.arenaBytes;
   data.output_bytes = type.bytes;
@@ -185,7 +187,7 @@ std::shared_ptr<const StartingValue> with_program(StartingValue value, const Typ
   if (value.kind != StartingValue::Kind::kConstant) {
     if (type.elements > kMostElements)
       return nullptr;
-    value.program = find(program_of(value, type));
+    value.program = find(program_of(value, type), type.device);
     if (!value.program)
       return nullptr;
   }
@@ -194,7 +196,8 @@ std::shared_ptr<const StartingValue> with_program(StartingValue value, const Typ
 
 Var in_memory(const StartingValue &value, const TypeInfo &type) {
   if (value.kind == StartingValue::Kind::kConstant || type.elements == 0) {
-    std::shared_ptr<runtime::Buffer> buffer = allocate_buffer(type.bytes);
+    std::shared_ptr<runtime::Buffer> buffer =
+        allocate_buffer(type.bytes, host_reads(type.device) ? type.device : 0);
     uint64_t bits = scalar_bits(Scalar(value.shift), type.dtype);
     auto fill = [&](auto element) {
       std::memcpy(&element, &bits, sizeof element);
@@ -213,16 +216,16 @@ Var in_memory(const StartingValue &value, const TypeInfo &type) {
     default:
       fill(uint64_t());
     }
+    if (!host_reads(type.device))
+      buffer = buffer_of(buffer->data(), type.bytes, type.device);
     return make_leaf(&type, std::move(buffer));
   }
   bool normal = value.kind == StartingValue::Kind::kNormal;
-  std::shared_ptr<runtime::Buffer> block = allocate_buffer(4 * kSlotBytes);
-  std::vector<std::shared_ptr<runtime::Buffer>> inputs;
+  std::array<char, 4 * kSlotBytes> slots{};
+  std::vector<std::pair<int64_t, int64_t>> used; // offset and bytes
   auto add = [&](const void *bytes, int64_t count) {
-    char *place =
-        static_cast<char *>(block->data()) + kSlotBytes * static_cast<int64_t>(inputs.size());
-    std::memcpy(place, bytes, static_cast<size_t>(count));
-    inputs.push_back(runtime::Buffer::borrow(place, count, block));
+    used.emplace_back(kSlotBytes * static_cast<int64_t>(used.size()), count);
+    std::memcpy(slots.data() + used.back().first, bytes, static_cast<size_t>(count));
   };
   std::array<int64_t, 2> state = value.state;
   add(state.data(), sizeof state);
@@ -235,6 +238,11 @@ Var in_memory(const StartingValue &value, const TypeInfo &type) {
     uint64_t bits = scalar_bits(Scalar(number), value.computed);
     add(&bits, byte_size(value.computed));
   }
+  std::shared_ptr<runtime::Buffer> block = buffer_of(slots.data(), slots.size(), type.device);
+  std::vector<std::shared_ptr<runtime::Buffer>> inputs;
+  for (auto [offset, bytes] : used)
+    inputs.push_back(
+        runtime::Buffer::borrow(static_cast<char *>(block->data()) + offset, bytes, block));
   return launch(value.program, std::move(inputs), type, value.location);
 }
 
@@ -243,11 +251,11 @@ Var converted(Value *leaf, DType dtype) {
     return Var();
   ValueRef held(leaf);
   std::shared_ptr<CompiledProgram> program =
-      find({FlatProgram::Kind::kConvert, leaf->type->dtype, dtype});
+      find({FlatProgram::Kind::kConvert, leaf->type->dtype, dtype}, leaf->type->device);
   if (!program)
     return Var();
-  return launch(program, {leaf->cell->buffer}, *type_info(dtype, leaf->type->dims),
-                Session::location());
+  return launch(program, {leaf->cell->buffer},
+                *type_info(dtype, leaf->type->dims, leaf->type->device), Session::location());
 }
 
 } // namespace weft::recorder

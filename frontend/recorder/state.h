@@ -18,6 +18,7 @@ struct Recorder {
   RecorderMutex mutex;
   std::unique_ptr<IrState> ir;
   Config config;
+  uint8_t default_device = 0; // Config::device
 
   // All live recorded ops, oldest first.
   Node *first = nullptr, *last = nullptr;
@@ -73,6 +74,14 @@ SourceLine *source_line(Location location);
 Signature *make_signature(mlir::OperationName op, mlir::OpaqueProperties properties,
                           llvm::ArrayRef<const Var *> operands, const TypeInfo *result,
                           bool by_name);
+// Operands of one op that were moved to one device.
+struct Aligned {
+  llvm::SmallVector<Var, 0> vars;
+  llvm::SmallVector<const Var *, 0> operands;
+};
+// Operands of an op lie on one device; those that go along (goes_along) are moved to the others'.
+// False where they lie on one already. Fails with kDevice where two of the others differ.
+bool align_devices(llvm::StringRef op, llvm::ArrayRef<const Var *> &operands, Aligned &aligned);
 // The values of the node, with history where one of the operands has some.
 void results_of(Node *node, llvm::ArrayRef<const Var *> operands,
                 llvm::SmallVectorImpl<Var> &results);

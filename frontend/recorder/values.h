@@ -27,14 +27,16 @@ class EvaluationRecord;
 struct TypeKey {
   DType dtype;
   const Shape &dims;
+  uint8_t device;
   bool operator==(const TypeKey &other) const {
-    return dtype == other.dtype && dims == other.dims;
+    return dtype == other.dtype && device == other.device && dims == other.dims;
   }
 };
 
-// A dtype with a static shape.
+// A dtype with a static shape, on a device.
 struct TypeInfo : Interned {
   DType dtype;
+  uint8_t device; // its index (weft/device.h)
   Shape dims;
   int64_t elements;
   int64_t bytes;
@@ -44,7 +46,7 @@ struct TypeInfo : Interned {
     return static_cast<int64_t>(dims.size());
   }
   TypeKey key() const {
-    return {dtype, dims};
+    return {dtype, dims, device};
   }
   static size_t hash(const TypeKey &key);
 };
@@ -208,6 +210,9 @@ struct Var {
   }
   const Shape &dims() const {
     return value->type->dims;
+  }
+  uint8_t device() const {
+    return value->type->device;
   }
   int64_t ndim() const {
     return value->type->ndim();

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "frontend/recorder/emit.h"
 #include "frontend/recorder/recorder.h"
 #include "frontend/tensor/impl.h"
 #include "runtime/memory/buffer.h"
@@ -88,7 +89,8 @@ template <ElementType T> T Tensor::item(Location location) const {
                                 "; item() is for tensors of one element");
   Var x = evaluated(*this, CutReason::kValue, location);
   T result[1];
-  convert<T>(wait_for(x.value.get(), location), type.dtype, 1, result);
+  std::vector<char> room;
+  convert<T>(host_bytes(x.value.get(), location, room), type.dtype, 1, result);
   return result[0];
 }
 
@@ -96,7 +98,8 @@ template <ElementType T> std::vector<T> Tensor::to_vector(Location location) con
   Session session("to_vector", location);
   const TypeInfo &type = *checked(*this, "self")->type;
   Var x = evaluated(*this, CutReason::kValue, location);
-  const void *data = wait_for(x.value.get(), location);
+  std::vector<char> room;
+  const void *data = host_bytes(x.value.get(), location, room);
   std::vector<T> result(static_cast<size_t>(type.elements));
   convert<T>(data, type.dtype, type.elements, result.begin());
   return result;
@@ -105,6 +108,13 @@ template <ElementType T> std::vector<T> Tensor::to_vector(Location location) con
 const void *Tensor::data_bytes(Location location) const {
   Session session("data", location);
   TensorImpl *impl = checked(*this, "self");
+  if (!host_reads(impl->type->device)) {
+    Var copy = on_device(read(*this, "self").without_history(), 0);
+    Value *value = copy.value.get();
+    submit({&value, 1}, {CutReason::kValue, location});
+    impl->on_host = copy.value;
+    return wait_for(value, location);
+  }
   Var x = evaluated(*this, CutReason::kValue, location);
   if (impl->is_view())
     impl->view->pinned = x.value;
@@ -120,6 +130,10 @@ void *Tensor::mutable_data_bytes(Location location) {
   if (impl->leaf && grad_mode())
     fail(ErrorKind::kState, "a leaf tensor that requires grad cannot be written while history is "
                             "kept; do it under weft::NoGrad");
+  if (!host_reads(impl->type->device))
+    fail(ErrorKind::kDevice, "the tensor is on " + device_text(impl->type->device) +
+                                 ", whose memory the host does not write; copy_ a tensor of the "
+                                 "host into it");
   if (impl->var.grad)
     fail(ErrorKind::kState, "the tensor was computed with history, which a write behind its back "
                             "would make wrong; detach().clone() it first");
@@ -130,10 +144,8 @@ void *Tensor::mutable_data_bytes(Location location) {
   // ops): they keep the old one.
   uint32_t own = impl->var.value.get() == x.value.get() ? 2 : 1;
   if (x.value->handles > own || x.value->uses > 0 || x.value->weak > 0) {
-    std::shared_ptr<runtime::Buffer> copy = allocate_buffer(impl->type->bytes);
-    std::memcpy(copy->data(), wait_for(x.value.get(), location),
-                static_cast<size_t>(impl->type->bytes));
-    x = make_leaf(impl->type, std::move(copy));
+    x = make_leaf(impl->type, buffer_of(wait_for(x.value.get(), location), impl->type->bytes,
+                                        impl->type->device));
   }
   ++impl->version;
   impl->var = x;

@@ -16,10 +16,7 @@ using namespace recorder;
 Tensor Tensor::from_bytes(const void *bytes, DType dtype, Shape shape, Location location) {
   Session session("from", location);
   const TypeInfo *type = type_info(dtype, shape);
-  std::shared_ptr<runtime::Buffer> buffer = allocate_buffer(type->bytes);
-  if (type->bytes > 0)
-    std::memcpy(buffer->data(), bytes, static_cast<size_t>(type->bytes));
-  return wrap_quietly(make_leaf(type, std::move(buffer)));
+  return wrap_quietly(make_leaf(type, buffer_of(bytes, type->bytes, type->device)));
 }
 
 namespace recorder {
@@ -30,6 +27,8 @@ Tensor constant_tensor(const void *data, DType dtype, Shape shape,
     return Tensor::from_bytes(data, dtype, std::move(shape), location);
   Session session("from", location);
   const TypeInfo *type = type_info(dtype, shape);
+  if (!host_reads(type->device))
+    return Tensor::from_bytes(data, dtype, std::move(shape), location);
   return wrap_quietly(
       make_leaf(type, runtime::Buffer::borrow_constant(data, type->bytes, std::move(owner))));
 }
@@ -40,6 +39,7 @@ Tensor copy_of(const Tensor &source, Location location) {
   Session session("copy", location);
   TensorImpl *impl = checked(source, "source");
   Cell *cell = impl->is_view() ? nullptr : impl->var.value->cell;
+  BesideTensor beside(source);
   if (cell && cell->buffer->is_constant())
     return wrap_quietly(make_leaf(
         impl->type, runtime::Buffer::borrow_constant(data, impl->type->bytes, cell->buffer)));
@@ -109,12 +109,18 @@ Tensor scalar(Scalar value, std::optional<DType> dtype, Location location) {
   return full({}, value, dtype, location);
 }
 Tensor zeros_like(const Tensor &x, Location location) {
+  Session session("zeros_like", location);
+  BesideTensor beside(x);
   return zeros(x.shape(), x.dtype(), location);
 }
 Tensor ones_like(const Tensor &x, Location location) {
+  Session session("ones_like", location);
+  BesideTensor beside(x);
   return ones(x.shape(), x.dtype(), location);
 }
 Tensor full_like(const Tensor &x, Scalar value, Location location) {
+  Session session("full_like", location);
+  BesideTensor beside(x);
   return full(x.shape(), value, x.dtype(), location);
 }
 

@@ -11,6 +11,8 @@ const char *name(ErrorKind kind) {
     return "shape";
   case ErrorKind::kDType:
     return "dtype";
+  case ErrorKind::kDevice:
+    return "device";
   case ErrorKind::kValue:
     return "value";
   case ErrorKind::kIndex:

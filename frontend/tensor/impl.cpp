@@ -99,6 +99,9 @@ void add_step(std::vector<ViewStep> &steps, ViewStep step, const Shape &before) 
 
 } // namespace
 
+BesideTensor::BesideTensor(const Tensor &tensor)
+    : before_(std::exchange(call_device, {checked(tensor, "x")->type->device, true})) {}
+
 View::~View() {
   cache(*this, nullptr);
 }
@@ -123,6 +126,7 @@ TensorImpl *checked(const Tensor &tensor, const char *argument) {
   if (!tensor.defined())
     fail(ErrorKind::kState,
          std::string("'") + argument + "' is an undefined tensor: it was never given a value");
+  note_device(*tensor.impl()->type);
   return tensor.impl();
 }
 
@@ -188,6 +192,11 @@ void write(const Tensor &tensor, Var value) {
   if (impl->leaf && grad_mode())
     fail(ErrorKind::kState, "a leaf tensor that requires grad cannot be written in place while "
                             "history is kept; do it under weft::NoGrad");
+  if (value.device() != impl->type->device)
+    fail(ErrorKind::kDevice, "the value, " + describe(value) + ", lies on " +
+                                 device_text(value.device()) + ", what it is written to on " +
+                                 device_text(impl->type->device) +
+                                 "; copy_ moves it, as to(device) does");
   bool keep_history = grad_mode();
   // Down the views to the storage: each level's new value comes from what its view was given.
   while (impl->is_view()) {
@@ -248,7 +257,7 @@ Tensor make_view(const Tensor &tensor, ViewStep step) {
   auto view = std::make_unique<View>();
   auto *impl = new TensorImpl;
   Tensor result(impl);
-  impl->type = type_info(from->type->dtype, step.dims);
+  impl->type = type_info(from->type->dtype, step.dims, from->type->device);
   if (from->is_view() && !from->leaf) {
     view->base = from->view->base;
     view->steps = from->view->steps;

@@ -65,6 +65,8 @@ public:
 
   // Null for a storage.
   std::unique_ptr<View> view;
+  // What data() gave of memory that the host does not read.
+  ValueRef on_host;
 
   // Where gradients add up, for a tensor that requires them itself.
   GradRef leaf;
@@ -86,6 +88,20 @@ public:
   }
 };
 
+// While it lives, the call makes what it makes on the tensor's device.
+class BesideTensor {
+public:
+  explicit BesideTensor(const Tensor &tensor);
+  ~BesideTensor() {
+    call_device = before_;
+  }
+  BesideTensor(const BesideTensor &) = delete;
+  BesideTensor &operator=(const BesideTensor &) = delete;
+
+private:
+  CallDevice before_;
+};
+
 // A new storage with this value, as a handle; then what follows every call: eager evaluation,
 // budgets.
 Tensor wrap(Var var);
@@ -95,6 +111,7 @@ Tensor wrap_quietly(Var var);
 Tensor wrap_start(std::shared_ptr<const StartingValue> start, const TypeInfo *type);
 // The value now. Fails with the argument's name when the tensor is undefined.
 Var read(const Tensor &tensor, const char *argument);
+// The call reads the tensor, or what it makes has something of it (note_device).
 TensorImpl *checked(const Tensor &tensor, const char *argument);
 // Gives the storage behind the handle a new value of the same type: through the views, if it is
 // one.

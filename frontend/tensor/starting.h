@@ -19,6 +19,7 @@ Tensor start_normal(const Shape &shape, double mean, double deviation, DType dty
 Tensor start_constant(const Shape &shape, double value, DType dtype, Location location);
 // A storage of its own with the tensor's value; a floating-point one in this dtype, where one is
 // given.
-Tensor start_copy(const Tensor &tensor, std::optional<DType> dtype, Location location);
+Tensor start_copy(const Tensor &tensor, std::optional<DType> dtype, std::optional<Device> device,
+                  Location location);
 
 } // namespace weft

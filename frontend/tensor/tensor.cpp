@@ -37,6 +37,15 @@ const TypeInfo &type_of(const Tensor &tensor) {
 DType Tensor::dtype() const {
   return type_of(*this).dtype;
 }
+Device Tensor::device() const {
+  return device_at(type_of(*this).device);
+}
+Tensor Tensor::to(Device device, Location location) const {
+  Session session("to", location);
+  Var x = read(*this, "self");
+  int there = device.index();
+  return x.device() == there ? *this : wrap(on_device(std::move(x), static_cast<uint8_t>(there)));
+}
 const Shape &Tensor::shape() const {
   return type_of(*this).dims;
 }
@@ -316,6 +325,7 @@ Tensor &Tensor::copy_(TensorArg source, Location location) {
   TensorImpl *impl = checked(*this, "self");
   Var value = source.tensor() ? operand(source, impl->type->dtype, "source")
                               : make_fitting_scalar(source.scalar(), impl->type->dtype);
+  value = on_device(std::move(value), impl->type->device);
   if (value.dims() != impl->type->dims) {
     if (broadcast_shape(value.dims(), impl->type->dims, "source", "self") != impl->type->dims)
       fail(ErrorKind::kShape, "source is " + describe(value) + ", self is " +

@@ -24,7 +24,8 @@ Positions positions_of(const Var &x, Location location) {
   Var mask = x.dtype() == DType::kBool ? x : emit_cast(x, DType::kBool);
   Value *value = mask.value.get();
   submit({&value, 1}, {CutReason::kMask, location});
-  auto *bits = static_cast<const uint8_t *>(wait_for(value, location));
+  std::vector<char> room;
+  auto *bits = static_cast<const uint8_t *>(host_bytes(value, location, room));
   const Shape &shape = mask.dims();
   Positions found;
   found.along.resize(shape.size());

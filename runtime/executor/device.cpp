@@ -2,17 +2,22 @@
 
 #include <unistd.h>
 
+#include <array>
+#include <charconv>
 #include <cstdlib>
+#include <cstring>
 
+#include "absl/strings/str_cat.h"
 #include "runtime/memory/caching_allocator.h"
 #include "runtime/memory/system_allocator.h"
 #include "runtime/threading/parallel_for.h"
 
 namespace weft::runtime {
 
-Device::Device(std::string_view name, std::shared_ptr<Allocator> allocator, int threads)
-    : name_(name), default_allocator_(allocator),
-      executor_(Memory::create(std::move(allocator)), threads) {}
+Device::Device(const DeviceKind &kind, int number, int index)
+    : kind_(kind), number_(number), index_(index), name_(absl::StrCat(kind.name, ":", number)),
+      default_allocator_(kind.allocator(number)),
+      executor_(Memory::create(default_allocator_), kind.threads) {}
 
 void Device::set_allocator(std::shared_ptr<Allocator> allocator) {
   executor_.set_memory(Memory::create(allocator ? std::move(allocator) : default_allocator_));
@@ -24,7 +29,157 @@ void Device::trim() {
     caching->trim();
 }
 
+absl::Status Device::write(void *device, const void *host, int64_t bytes) const {
+  if (bytes == 0)
+    return absl::OkStatus();
+  if (!is_host_memory())
+    return kind_.to_device(number_, device, host, bytes);
+  std::memcpy(device, host, static_cast<size_t>(bytes));
+  return absl::OkStatus();
+}
+
+absl::Status Device::read(void *host, const void *device, int64_t bytes) const {
+  if (bytes == 0)
+    return absl::OkStatus();
+  if (!is_host_memory())
+    return kind_.to_host(number_, host, device, bytes);
+  std::memcpy(host, device, static_cast<size_t>(bytes));
+  return absl::OkStatus();
+}
+
 namespace {
+
+DeviceKind host(int count, int threads) {
+  return {.name = "cpu",
+          .count = count,
+          .allocator =
+              [](int) {
+                return std::make_shared<CachingAllocator>(std::make_shared<SystemAllocator>());
+              },
+          .to_device = nullptr,
+          .to_host = nullptr,
+          .threads = threads};
+}
+
+// WEFT_CPU_DEVICES: how many devices there are on the host's processors beside cpu:0.
+int more_cpu_devices() {
+  const char *text = std::getenv("WEFT_CPU_DEVICES");
+  int count = 0;
+  if (!text || !*text)
+    return 0;
+  const char *end = text + std::strlen(text);
+  auto [stop, error] = std::from_chars(text, end, count);
+  return error == std::errc() && stop == end && count >= 0 && count < kMostDevices ? count : 0;
+}
+
+// Never destroyed, since tensors with static storage may outlive any order of destruction.
+class Table {
+public:
+  static Table &instance() {
+    static auto *table = new Table;
+    return *table;
+  }
+
+  Device &at(int index) {
+    Device *made = made_[static_cast<size_t>(index)].load(std::memory_order_acquire);
+    return made ? *made : make(index);
+  }
+
+  int count() {
+    std::lock_guard lock(mutex_);
+    return static_cast<int>(entries_.size());
+  }
+
+  std::string name(int index) {
+    std::lock_guard lock(mutex_);
+    const Entry &entry = entries_[static_cast<size_t>(index)];
+    return absl::StrCat(entry.kind->name, ":", entry.number);
+  }
+
+  absl::StatusOr<int> find(std::string_view name) {
+    std::string whole(name);
+    if (name.find(':') == std::string_view::npos)
+      whole += ":0";
+    std::string known;
+    for (int i = 0, n = count(); i < n; ++i) {
+      if (this->name(i) == whole)
+        return i;
+      absl::StrAppend(&known, i > 0 ? ", " : "", this->name(i));
+    }
+    return absl::NotFoundError(absl::StrCat(
+        "there is no device '", std::string(name), "'; there are ", known,
+        whole.starts_with("cpu:") ? " (WEFT_CPU_DEVICES=n makes cpu:1 to cpu:n)" : ""));
+  }
+
+  absl::Status add(DeviceKind kind) {
+    std::lock_guard lock(mutex_);
+    for (const Entry &entry : entries_)
+      if (entry.kind->name == kind.name)
+        return absl::AlreadyExistsError("there is a kind of devices named '" + kind.name + "'");
+    return append(std::make_shared<DeviceKind>(std::move(kind)));
+  }
+
+  std::vector<Device *> in_use() {
+    std::vector<Device *> result;
+    for (std::atomic<Device *> &each : made_)
+      if (Device *made = each.load(std::memory_order_acquire))
+        result.push_back(made);
+    return result;
+  }
+
+private:
+  struct Entry {
+    std::shared_ptr<const DeviceKind> kind;
+    int number;
+  };
+
+  Table() {
+    int more = more_cpu_devices();
+    append(std::make_shared<DeviceKind>(host(1, default_threads()))).IgnoreError();
+    if (more == 0)
+      return;
+    auto kind = std::make_shared<DeviceKind>(host(1 + more, std::max(default_threads() / more, 1)));
+    for (int i = 1; i <= more; ++i)
+      entries_.push_back({kind, i});
+  }
+
+  absl::Status append(std::shared_ptr<const DeviceKind> kind) {
+    if (entries_.size() + static_cast<size_t>(kind->count) > static_cast<size_t>(kMostDevices))
+      return absl::ResourceExhaustedError(
+          absl::StrCat("there are at most ", kMostDevices, " devices"));
+    for (int i = 0; i < kind->count; ++i)
+      entries_.push_back({kind, i});
+    return absl::OkStatus();
+  }
+
+  Device &make(int index) {
+    std::lock_guard making(making_mutex_);
+    std::atomic<Device *> &place = made_[static_cast<size_t>(index)];
+    if (Device *made = place.load(std::memory_order_acquire))
+      return *made;
+    Entry entry;
+    {
+      std::lock_guard lock(mutex_);
+      entry = entries_[static_cast<size_t>(index)];
+    }
+    auto *made = new Device(*entry.kind, entry.number, index);
+    // At exit the executors finish what is under way and end their threads, before the libraries
+    // that they call are torn down.
+    if (!registered_)
+      std::atexit([] {
+        for (Device *device : devices_in_use())
+          device->executor().stop();
+      });
+    registered_ = true;
+    place.store(made, std::memory_order_release);
+    return *made;
+  }
+
+  std::mutex mutex_, making_mutex_;
+  std::vector<Entry> entries_;
+  std::array<std::atomic<Device *>, kMostDevices> made_{};
+  bool registered_ = false;
+};
 
 // Waits for what is under way when the process ends. atexit() is too late: oneDNN registers the
 // destructors of its generated code at its first calls, after atexit() here, so that they run
@@ -34,26 +189,41 @@ struct Drain {
   ~Drain() {
     bool is_main_thread = gettid() == getpid(); // another thread ends without the process
     if (is_main_thread)
-      cpu_device().executor().synchronize();
+      for (Device *device : devices_in_use())
+        device->executor().synchronize();
   }
 };
 thread_local Drain drain_at_exit;
 
 } // namespace
 
-Device &cpu_device() {
-  // Never destroyed, since tensors with static storage may outlive any order of destruction. At
-  // exit the executor finishes what is under way and ends its thread, before the libraries that it
-  // calls are torn down.
-  static Device *const device = [] {
-    auto *made =
-        new Device("cpu", std::make_shared<CachingAllocator>(std::make_shared<SystemAllocator>()),
-                   default_threads());
-    std::atexit([] { cpu_device().executor().stop(); });
-    return made;
-  }();
+Device &device(int index) {
   [[maybe_unused]] Drain *made_at_first_use = &drain_at_exit;
-  return *device;
+  return Table::instance().at(index);
+}
+
+Device &cpu_device() {
+  return device(0);
+}
+
+int device_count() {
+  return Table::instance().count();
+}
+
+std::string device_name(int index) {
+  return Table::instance().name(index);
+}
+
+absl::StatusOr<int> find_device(std::string_view name) {
+  return Table::instance().find(name);
+}
+
+absl::Status register_device_kind(DeviceKind kind) {
+  return Table::instance().add(std::move(kind));
+}
+
+std::vector<Device *> devices_in_use() {
+  return Table::instance().in_use();
 }
 
 } // namespace weft::runtime

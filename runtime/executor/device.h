@@ -1,21 +1,57 @@
 // What a process has of a device: its memory and its executor.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "runtime/executor/executor.h"
 #include "runtime/memory/allocator.h"
 #include "runtime/memory/memory.h"
 
 namespace weft::runtime {
 
+// Of all kinds together: a device's place in the table fits into a byte.
+inline constexpr int kMostDevices = 255;
+
+// What the devices of one kind have in common.
+struct DeviceKind {
+  std::string name; // "cuda"
+  int count = 0;    // numbers 0 to count - 1
+  // Where the memory of device `number` comes from.
+  std::function<std::shared_ptr<Allocator>(int number)> allocator;
+  // Between the host's memory and that of device `number`. Null: the host reads and writes the
+  // device's memory itself.
+  std::function<absl::Status(int number, void *device, const void *host, int64_t bytes)> to_device;
+  std::function<absl::Status(int number, void *host, const void *device, int64_t bytes)> to_host;
+  int threads = 1; // of the executor of each
+};
+
 class Device {
 public:
-  Device(std::string_view name, std::shared_ptr<Allocator> allocator, int threads);
+  Device(const DeviceKind &kind, int number, int index);
 
-  std::string_view name() const {
+  // "cpu:1"
+  const std::string &name() const {
     return name_;
+  }
+  const std::string &kind() const {
+    return kind_.name;
+  }
+  int number() const {
+    return number_;
+  }
+  // Its place in the table of devices; the host has 0.
+  int index() const {
+    return index_;
+  }
+  // Whether the host reads and writes its memory.
+  bool is_host_memory() const {
+    return !kind_.to_host;
   }
   Executor &executor() {
     return executor_;
@@ -31,14 +67,36 @@ public:
   // it keeps for reuse.
   void trim();
 
+  // Between memory of the host and of the device; nothing may be under way on either.
+  absl::Status write(void *device, const void *host, int64_t bytes) const;
+  absl::Status read(void *host, const void *device, int64_t bytes) const;
+
 private:
-  std::string_view name_;
+  DeviceKind kind_;
+  int number_, index_;
+  std::string name_;
   std::shared_ptr<Allocator> default_allocator_;
   Executor executor_;
 };
 
-// The host. Made at first use, with a caching allocator and default_threads(); lives until the
-// process ends, its executor until exit().
+// The process's devices. A device is made at its first use, with its executor's thread, and lives
+// until the process ends, its executor until exit(). All functions may be called from any thread.
+
+// cpu:0, the host: with a caching allocator and default_threads().
 Device &cpu_device();
+// 0 <= index < device_count().
+Device &device(int index);
+// Of all kinds that are registered. cpu:0 stands first, then cpu:1 to cpu:n for WEFT_CPU_DEVICES=n:
+// devices of their own on the host's processors, each with its memory, executor and an equal share
+// of the threads.
+int device_count();
+// "cpu:1", without making the device.
+std::string device_name(int index);
+// The index of "cpu:1" or of "cuda", which is cuda:0. NotFound, with those that there are.
+absl::StatusOr<int> find_device(std::string_view name);
+// AlreadyExists where there is a kind of that name; ResourceExhausted beyond kMostDevices.
+absl::Status register_device_kind(DeviceKind kind);
+// Those that were made.
+std::vector<Device *> devices_in_use();
 
 } // namespace weft::runtime

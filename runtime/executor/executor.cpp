@@ -37,6 +37,17 @@ bool is_quiet(const Executable &executable, const std::vector<std::shared_ptr<Bu
                      [](const std::shared_ptr<Buffer> &output) { return output->is_idle(); });
 }
 
+// Held from marking the buffers of a submission to queueing it, so that the marks follow the order
+// of the queue. One for all executors: a run that waits for another device's was submitted after
+// it, so that two devices never wait for each other.
+std::mutex &submission_order() {
+  static auto *mutex = new std::mutex; // executors may outlive static objects
+  return *mutex;
+}
+
+// Of all executors together.
+std::atomic<int> all_threads{0};
+
 } // namespace
 
 Executor::Executor(std::shared_ptr<Memory> memory, int threads) : memory_(std::move(memory)) {
@@ -46,6 +57,7 @@ Executor::Executor(std::shared_ptr<Memory> memory, int threads) : memory_(std::m
 
 Executor::~Executor() {
   stop();
+  all_threads -= threads();
 }
 
 absl::Status Executor::bind_outputs(const Executable &executable, Memory &memory,
@@ -159,7 +171,7 @@ absl::StatusOr<Executor::Started> Executor::start(std::shared_ptr<Executable> ex
   item->outputs = outputs;
   Started started;
   started.executor_ = this;
-  std::lock_guard order(order_mutex_);
+  std::lock_guard order(submission_order());
   if (!small || !is_quiet(*item->executable, item->inputs, item->outputs)) {
     enqueue(std::move(item));
     return started;
@@ -219,12 +231,12 @@ Executor::submit(std::function<absl::Status(const RunContext &context)> work) {
   item->event = std::make_shared<Event>();
   item->work = std::move(work);
   std::shared_ptr<const Event> event = item->event;
-  std::lock_guard order(order_mutex_);
+  std::lock_guard order(submission_order());
   enqueue(std::move(item));
   return event;
 }
 
-// Under order_mutex_.
+// Under submission_order().
 void Executor::enqueue(std::unique_ptr<Item> item) {
   std::unique_lock lock(queue_mutex_);
   if (item->executable)
@@ -337,12 +349,13 @@ void Executor::stop() {
   if (thread_.joinable())
     thread_.join();
   // The caller of a later submission may have ended its pool of threads already.
-  threads_.store(1, std::memory_order_relaxed);
+  set_threads(1);
 }
 
 void Executor::set_threads(int threads) {
-  threads_.store(std::max(threads, 1), std::memory_order_relaxed);
-  spinning_pays.store(threads < available_processors(), std::memory_order_relaxed);
+  threads = std::max(threads, 1);
+  int all = all_threads += threads - threads_.exchange(threads, std::memory_order_relaxed);
+  spinning_pays.store(all < available_processors(), std::memory_order_relaxed);
 }
 
 std::shared_ptr<Memory> Executor::memory() const {

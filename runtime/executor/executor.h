@@ -138,11 +138,9 @@ private:
 
   mutable std::mutex settings_mutex_;
   std::shared_ptr<Memory> memory_;
-  std::atomic<int> threads_;
+  std::atomic<int> threads_{0};
   ArenaPool arenas_;
 
-  std::mutex order_mutex_; // held from marking the buffers of a submission to queueing it: the
-                           // marks follow the order of the queue
   std::mutex queue_mutex_;
   std::condition_variable room_;
   std::deque<std::unique_ptr<Item>> queue_;

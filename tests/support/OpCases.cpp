@@ -108,6 +108,14 @@ static void addSelectAndCasts(std::vector<OpCase> &cases) {
                      {},
                      {},
                      shape.size() == 2 && shape[0] > 100});
+  for (const Shape &shape : {Shape{}, Shape{3, 7}, Shape{0, 2}, Shape{130, 513}})
+    cases.push_back({"weft.transfer",
+                     spellShape(shape),
+                     {data(shape)},
+                     "{from = \"cpu:0\", to = \"cpu:1\"}",
+                     {},
+                     {},
+                     shape.size() == 2 && shape[0] > 100});
   for (const DTypeInfo &info : kDTypes)
     for (const Shape &shape : {Shape{}, Shape{3, 7}, Shape{0, 2}, Shape{130, 513}})
       cases.push_back({"weft.cast",

@@ -170,4 +170,12 @@ LogicalResult CastOp::differentiate(GradContext &ctx) {
   return success();
 }
 
+LogicalResult TransferOp::differentiate(GradContext &ctx) {
+  const Properties &p = ctx.properties<TransferOp>();
+  Val g = ctx.g();
+  ctx.grad(0,
+           ctx.at(TransferOp::create(ctx.builder(), ctx.loc(), g.type(), g.value(), p.to, p.from)));
+  return success();
+}
+
 } // namespace weft::ir

@@ -351,5 +351,15 @@ def Weft_CheckIndexOp : Weft_ElementwiseOp<"check_index", NotDifferentiable<"int
   let assemblyFormat = "$input `in` $size `for` $user attr-dict `:` type($input)";
   let frontend = Internal;
 }
+def Weft_TransferOp : Weft_ElementwiseOp<"transfer", InFile, [SameOperandsAndResultType]> {
+  let tests = ExactTests;
+  let summary = "the same values in another device's memory";
+  let description = [{
+    A program runs on one device: what is recorded is cut at transfers, which the runtime carries out between programs. Inside a program a transfer is its operand.
+  }];
+  let arguments = (ins Weft_Tensor:$input, StrAttr:$from, StrAttr:$to);
+  let results = (outs Weft_Tensor:$result);
+  let assemblyFormat = "$input `from` $from `to` $to attr-dict `:` type($input)";
+}
 
 #endif

@@ -319,6 +319,11 @@ static FailureOr<int64_t> indexAt(EvalContext &ctx, int64_t i, int64_t size) {
                    "; it must lie in [" + Twine(-size) + ", " + Twine(size) + ")");
 }
 
+LogicalResult TransferOp::evaluate(EvalContext &ctx) {
+  ctx.result().bytes = ctx.operand(0).bytes;
+  return success();
+}
+
 LogicalResult CheckIndexOp::evaluate(EvalContext &ctx) {
   const HostTensor &indices = ctx.operand(0);
   for (int64_t i = 0, n = indices.size(); i < n; ++i) {

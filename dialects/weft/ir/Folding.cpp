@@ -136,6 +136,10 @@ OpFoldResult SelectOp::fold(FoldAdaptor adaptor) {
   return foldElementwise(*this, adaptor.getOperands(), /*exact=*/true);
 }
 
+OpFoldResult TransferOp::fold(FoldAdaptor) {
+  return getInput();
+}
+
 // Constant indices are checked where all others are.
 OpFoldResult CheckIndexOp::fold(FoldAdaptor) {
   return {};

@@ -93,5 +93,8 @@ FailureOr<Values> CastOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
 FailureOr<Values> CheckIndexOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
   return lowerElementwise(b, *this, operands);
 }
+FailureOr<Values> TransferOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
+  return lowerElementwise(b, *this, operands);
+}
 
 } // namespace weft::ir

@@ -485,6 +485,10 @@ Value CastOp::emitScalar(mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRang
   return ScalarEmitter(b, loc).cast(args[0], getType().getElementType());
 }
 
+Value TransferOp::emitScalar(mlir::OpBuilder &, mlir::Location, mlir::ValueRange args) {
+  return args[0];
+}
+
 Value CheckIndexOp::emitScalar(mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange args) {
   mlir::Type type = args[0].getType();
   auto constant = [&](int64_t n) -> Value {

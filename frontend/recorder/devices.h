@@ -1,0 +1,16 @@
+// Devices by their indices, as types have them.
+#pragma once
+
+#include <string>
+
+#include "frontend/recorder/recorder.h"
+
+namespace weft::recorder {
+
+// The name of the backend that compiles for the device: Config::backend for those on the host's
+// processors, for others the one that says that it compiles for their kind.
+std::string backend_of(const Config &config, uint8_t device);
+// The options with that backend.
+Config config_for(const Config &config, uint8_t device);
+
+} // namespace weft::recorder
