@@ -46,7 +46,9 @@ struct Evaluation {
                             // not made symbolic
   std::string backend;
   std::string device;        // "cpu:0": what ran it, and what its results are on
-  std::string source_device; // of a transfer: the device that its bytes come from; else empty
+  // Of what no program holds: "transfer from cpu:0 to cpu:1", "weft.all_reduce (train.cpp:12) over
+  // world"; else empty.
+  std::string exchange;
   int64_t kernels = 0, library_calls = 0;
   int64_t planned_peak_bytes = 0, lower_bound_bytes = 0;
   double record_ms = 0; // slicing, key and look-up

@@ -66,7 +66,8 @@ Refusal FusionDomain::fusible(Operation *op) {
   auto weft = mlir::dyn_cast<ir::WeftOp>(op);
   if (!weft)
     return Refusal::NotFusible;
-  if (weft.kind() == Kind::Structure || weft.kind() == Kind::Composite)
+  if (weft.kind() == Kind::Structure || weft.kind() == Kind::Composite ||
+      weft.kind() == Kind::Exchange)
     return Refusal::NotFusible;
   if (!weft.missingRule(ir::RuleKind::Lowering).empty())
     return Refusal::NotFusible;

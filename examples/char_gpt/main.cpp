@@ -27,7 +27,7 @@ struct Arguments {
   std::string text = "/usr/share/common-licenses";
   std::string out = "char_gpt_out";
   std::string prompt;
-  bool resume = false, train_only = false;
+  bool resume = false, train_only = false, is_rank = false;
   Cadence cadence;
   RunOptions run;
 };
@@ -60,6 +60,16 @@ void adopt(const CLI::App &app, const Checkpoint &checkpoint, const Corpus &corp
   arguments.run = stored;
 }
 
+// All but the first rank train, and leave the rest to it.
+int run_rank(const Arguments &arguments, const Corpus &corpus,
+             const std::optional<Checkpoint> &checkpoint, const weft::distributed::Group &ranks) {
+  auto nothing = [] {
+  };
+  Trainer(arguments.run, arguments.cadence, corpus, checkpoint, ranks)
+      .run(arguments.out, nothing, nothing);
+  return 0;
+}
+
 int run(const CLI::App &app, Arguments arguments) {
   const std::string checkpoint_path = arguments.out + "/checkpoint.safetensors";
   std::optional<Checkpoint> checkpoint;
@@ -72,10 +82,19 @@ int run(const CLI::App &app, Arguments arguments) {
   arguments.run.sizes.vocabulary = corpus.vocabulary.size();
   if (checkpoint)
     adopt(app, *checkpoint, corpus, arguments);
+  weft::distributed::Group ranks;
+  if (arguments.is_rank)
+    ranks = weft::distributed::init();
+  if (ranks.defined() && ranks.rank() > 0)
+    return run_rank(arguments, corpus, checkpoint, ranks);
   weft::io::make_writable_folder(arguments.out);
 
   const RunOptions &options = arguments.run;
-  Trainer trainer(options, arguments.cadence, corpus, checkpoint);
+  Trainer trainer(options, arguments.cadence, corpus, checkpoint, ranks);
+  if (ranks.defined())
+    std::printf("ranks       %d, each with %lld of %lld windows a step\n", ranks.size(),
+                static_cast<long long>(options.batch / ranks.size()),
+                static_cast<long long>(options.batch));
   std::printf("text        %s: %zu file%s, %s characters to train on, %s to validate on, %lld "
               "different ones\n",
               arguments.text.c_str(), corpus.files, corpus.files == 1 ? "" : "s",
@@ -100,6 +119,8 @@ int run(const CLI::App &app, Arguments arguments) {
         summary.note_step(); // waits for it
         dumps.reset();
       });
+
+  trainer.leave_ranks();
 
   if (arguments.train_only) {
     std::printf("validation  %.3f -> %.3f nats per character\n", training.first_validation,
@@ -180,6 +201,9 @@ int main(int argc, char **argv) {
   app.add_option("--checkpoint-every", arguments.cadence.checkpoint, "steps")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  app.add_flag("--distributed", arguments.is_rank,
+               "be one rank of a job (tools/launch.sh, torchrun, mpirun, srun): all share each "
+               "batch, and the first one writes");
   app.add_flag("--train-only", arguments.train_only, "neither sample nor compile ahead of time");
   return examples::run_program("char_gpt", app, argc, argv, [&] {
     if (options.sizes.width % options.sizes.heads != 0)

@@ -34,13 +34,22 @@ double seconds_since(Clock::time_point start) {
 } // namespace
 
 Trainer::Trainer(const RunOptions &options, const Cadence &cadence, const Corpus &corpus,
-                 const std::optional<Checkpoint> &checkpoint)
+                 const std::optional<Checkpoint> &checkpoint, const weft::distributed::Group &ranks)
     : options_(options), cadence_(cadence), corpus_(corpus),
       model_((weft::manual_seed(options.seed), options.sizes)),
       optimizer_(model_.parameters(),
                  {.lr = options.lr, .beta2 = kBeta2, .weight_decay = kWeightDecay}),
       loader_(weft::data::TextDataset(corpus.training, options.sizes.context),
-              {.batch_size = options.batch, .replacement = true, .seed = options.seed}) {
+              {.batch_size = options.batch, .replacement = true, .seed = options.seed}),
+      ranks_(ranks) {
+  if (ranks_.defined()) {
+    if (options.batch % ranks_.size() != 0)
+      throw weft::Error(weft::ErrorKind::kValue,
+                        "a batch of " + std::to_string(options.batch) + " does not divide among " +
+                            std::to_string(ranks_.size()) + " ranks; choose another --batch");
+    replicas_.emplace(model_.parameters(), ranks_);
+    weft::default_generator().set_part(ranks_.rank(), ranks_.size());
+  }
   if (!checkpoint)
     return;
   model_.load_state(checkpoint->model);
@@ -51,6 +60,19 @@ Trainer::Trainer(const RunOptions &options, const Cadence &cadence, const Corpus
   report_.first_loss = checkpoint->first_loss;
   report_.first_validation = checkpoint->first_validation;
   report_.validation = checkpoint->validation;
+}
+
+weft::data::Batch Trainer::share_of(const weft::data::Batch &batch) const {
+  if (!ranks_.defined())
+    return batch;
+  int64_t rows = options_.batch / ranks_.size(), first = ranks_.rank() * rows;
+  return {batch.input.narrow(0, first, rows), batch.target.narrow(0, first, rows)};
+}
+
+void Trainer::leave_ranks() {
+  replicas_.reset();
+  ranks_ = {};
+  weft::default_generator().set_part(0, 1);
 }
 
 double Trainer::validate() {
@@ -86,6 +108,11 @@ weft::Tensor Trainer::step(const weft::Tensor &input, const weft::Tensor &target
   weft::Tensor loss = nn::cross_entropy(model_(input), target);
   optimizer_.zero_grad();
   loss.backward();
+  if (replicas_) {
+    replicas_->reduce_gradients();
+    loss =
+        weft::distributed::all_reduce(loss.detach(), weft::distributed::Reduction::kMean, ranks_);
+  }
   weft::optim::clip_grad_norm(optimizer_.parameters(), kMaxGradientNorm);
   optimizer_.step();
   return loss;
@@ -94,10 +121,14 @@ weft::Tensor Trainer::step(const weft::Tensor &input, const weft::Tensor &target
 TrainingReport Trainer::run(const std::string &folder,
                             const std::function<void()> &before_first_step,
                             const std::function<void()> &after_first_step) {
-  examples::Curve curve(folder + "/curve.csv", "validation", step_);
+  std::optional<examples::Curve> curve;
+  if (writes())
+    curve.emplace(folder + "/curve.csv", "validation", step_);
   if (step_ == 0)
     report_.first_validation = report_.validation = validate();
-  weft::io::ProgressBar bar({.total = options_.steps, .start = step_});
+  std::optional<weft::io::ProgressBar> bar;
+  if (writes())
+    bar.emplace(weft::io::ProgressOptions{.total = options_.steps, .start = step_});
   weft::optim::CosineOptions schedule{.lr = options_.lr,
                                       .warmup = std::min(kWarmupSteps, options_.steps / 10),
                                       .total = options_.steps,
@@ -123,12 +154,13 @@ TrainingReport Trainer::run(const std::string &folder,
     last_losses.push_back(value);
     if (last_losses.size() > 10)
       last_losses.pop_front();
-    curve.add(of_step, value, validation);
+    if (curve)
+      curve->add(of_step, value, validation);
   };
   for (bool first = true; step_ < options_.steps; first = false) {
     if (first)
       before_first_step();
-    auto [input, target] = next_batch();
+    auto [input, target] = share_of(next_batch());
     optimizer_.set_lr(weft::optim::cosine_lr(step_, schedule));
     weft::Tensor loss = step(input, target);
     ++step_;
@@ -155,8 +187,8 @@ TrainingReport Trainer::run(const std::string &folder,
       read(step_, unread, validates ? std::optional(report_.validation) : std::nullopt);
       unread = weft::Tensor();
     }
-    if (saves) {
-      curve.flush();
+    if (saves && writes()) {
+      curve->flush();
       save(folder + "/checkpoint.safetensors");
     }
     char status[96];
@@ -167,7 +199,8 @@ TrainingReport Trainer::run(const std::string &folder,
       std::snprintf(loss_text, sizeof loss_text, "%.3f", last_losses.back());
     std::snprintf(status, sizeof status, "loss %s  validation %.3f  %s tokens/s", loss_text,
                   report_.validation, weft::io::format_count(pace).c_str());
-    bar.update(step_, status);
+    if (bar)
+      bar->update(step_, status);
   }
   report_.seconds = seconds_since(start);
   if (!last_losses.empty())

@@ -8,6 +8,7 @@
 #include "examples/char_gpt/checkpoint.h"
 #include "examples/char_gpt/corpus.h"
 #include "weft/data/data.h"
+#include "weft/distributed/distributed.h"
 #include "weft/optim/optim.h"
 
 namespace char_gpt {
@@ -29,9 +30,10 @@ struct Cadence {
 
 class Trainer {
 public:
-  // A new run, or the rest of the one that `checkpoint` was taken of.
+  // A new run, or the rest of the one that `checkpoint` was taken of. ranks: those that share each
+  // batch; undefined for one process. Only rank 0 writes files.
   Trainer(const RunOptions &options, const Cadence &cadence, const Corpus &corpus,
-          const std::optional<Checkpoint> &checkpoint);
+          const std::optional<Checkpoint> &checkpoint, const weft::distributed::Group &ranks = {});
 
   // Runs the steps that are left. `folder`/checkpoint.safetensors and `folder`/curve.csv are kept
   // up to date; what a killed run wrote to the curve after its checkpoint is taken back first.
@@ -43,6 +45,8 @@ public:
   // One step on a batch, at the optimizer's learning rate; gives the loss. It reads no value, so
   // that it can be traced.
   weft::Tensor step(const weft::Tensor &input, const weft::Tensor &target);
+  // From now on steps are this process's alone.
+  void leave_ranks();
 
   CharGpt &model() {
     return model_;
@@ -55,6 +59,11 @@ public:
   }
 
 private:
+  // This rank's rows of a batch.
+  weft::data::Batch share_of(const weft::data::Batch &batch) const;
+  bool writes() const {
+    return !ranks_.defined() || ranks_.rank() == 0;
+  }
   double validate();
   void save(const std::string &path);
 
@@ -64,6 +73,8 @@ private:
   CharGpt model_;
   weft::optim::AdamW optimizer_;
   weft::data::DataLoader loader_;
+  weft::distributed::Group ranks_;
+  std::optional<weft::distributed::DataParallel> replicas_;
   int64_t step_ = 0;
   TrainingReport report_;
 };

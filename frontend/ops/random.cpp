@@ -45,7 +45,19 @@ struct recorder::GeneratorStreams {
   }
 
   uint64_t seed = 0;
+  int64_t part = 0, parts = 1;
   std::map<uint8_t, Stream> streams; // by device
+
+  // The state that a draw of so many blocks begins at.
+  Var begin(uint8_t device, int64_t blocks) {
+    Var whole = state(device);
+    return part == 0 ? whole : emit_random_advance(whole, part * blocks);
+  }
+  // After it the stream moves on by what all parts take.
+  void move_on(uint8_t device, int64_t blocks) {
+    NoGrad no_grad;
+    write(of(device).state, emit_random_advance(state(device), parts * blocks));
+  }
 
   Stream &of(uint8_t device) {
     auto [it, fresh] = streams.try_emplace(device);
@@ -93,6 +105,15 @@ void Generator::manual_seed(uint64_t seed) {
     stream.start = state_tensor(static_cast<int64_t>(seed), 0, device);
     stream.losses = 0;
   }
+}
+
+void Generator::set_part(int part, int parts, Location location) {
+  Session session("set_part", location);
+  if (parts < 1 || part < 0 || part >= parts)
+    fail(ErrorKind::kValue, "there is no part " + std::to_string(part) + " of " +
+                                std::to_string(parts) + ": parts count from 0");
+  streams_->part = part;
+  streams_->parts = parts;
 }
 
 Tensor Generator::state(Device device) const {
@@ -149,11 +170,11 @@ Var draw(Generator &generator, DType dtype, const Shape &shape, bool normal) {
   NoGrad no_grad;
   GeneratorStreams &streams = GeneratorStreams::of(generator);
   uint8_t device = call_device.device;
-  Var state = streams.state(device);
+  int64_t blocks = random_blocks(type_info(dtype, shape)->elements, normal);
+  Var state = streams.begin(device, blocks);
   Var samples =
       normal ? emit_random_normal(state, dtype, shape) : emit_random_uniform(state, dtype, shape);
-  write(streams.of(device).state,
-        emit_random_advance(state, random_blocks(samples.type().elements, normal)));
+  streams.move_on(device, blocks);
   return samples;
 }
 
@@ -342,11 +363,9 @@ Tensor dropout(const Tensor &x, double p, bool training, Generator &generator, L
     return x;
   Var input = floating_operand(x);
   GeneratorStreams &streams = GeneratorStreams::of(generator);
-  Var state = streams.state(input.device());
-  Var result = emit_dropout(input, state, p);
-  NoGrad no_grad;
-  write(streams.of(input.device()).state,
-        emit_random_advance(state, random_blocks(input.type().elements, false)));
+  int64_t blocks = random_blocks(input.type().elements, false);
+  Var result = emit_dropout(input, streams.begin(input.device(), blocks), p);
+  streams.move_on(input.device(), blocks);
   return wrap(result);
 }
 

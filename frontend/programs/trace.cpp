@@ -159,11 +159,13 @@ namespace {
 
 // Empty, or what makes the slice one of several devices.
 std::string why_no_program(const Slice &slice) {
-  if (!slice.is_mixed && !slice.is_transfer)
+  if (!slice.is_mixed && !slice.is_exchange)
     return "";
   for (const Node *node : slice.nodes) {
     std::string there = device_text(node->signature->device), place = node->line->place();
-    if (node->signature->transfers)
+    if (node->signature->exchange == Exchange::kCollective)
+      return "the function exchanges with other ranks at " + place;
+    if (node->signature->exchange == Exchange::kTransfer)
       return "the function moves a tensor from " + device_text(node->operands[0]->type->device) +
              " to " + there + " at " + place;
     if (node->signature->device != slice.device)

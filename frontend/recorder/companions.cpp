@@ -1,5 +1,6 @@
 // Which values a cut computes beside those that are asked for, so that a loop's iteration is one
 // program and the same one each time.
+#include "frontend/recorder/exchange.h"
 #include "frontend/recorder/slice.h"
 
 namespace weft::recorder {
@@ -17,6 +18,9 @@ std::vector<Value *> companions(const Slice &slice, CutReason reason) {
   std::vector<Value *> found;
   Recorder &r = recorder();
   if (reason == CutReason::kInit) {
+    // What other ranks have recorded is theirs.
+    if (thread_rank != 0)
+      return found;
     for (Node *node = r.first; node; node = node->next) {
       if (!node->is_open() || node->epoch == r.epoch)
         continue;

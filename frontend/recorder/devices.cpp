@@ -10,7 +10,7 @@ namespace weft {
 namespace recorder {
 
 constinit thread_local CallDevice call_device;
-static constinit thread_local int thread_device = -1; // a DeviceScope's; -1: Config::device
+constinit thread_local int16_t thread_device = -1;
 
 uint8_t default_device() {
   return thread_device < 0 ? recorder().default_device : static_cast<uint8_t>(thread_device);
@@ -87,9 +87,9 @@ Device current_device() {
 }
 
 DeviceScope::DeviceScope(Device device)
-    : before_(std::exchange(recorder::thread_device, device.index())) {}
+    : before_(std::exchange(recorder::thread_device, static_cast<int16_t>(device.index()))) {}
 DeviceScope::~DeviceScope() {
-  recorder::thread_device = before_;
+  recorder::thread_device = static_cast<int16_t>(before_);
 }
 
 MemoryStatistics memory_statistics(Device device) {

@@ -116,12 +116,13 @@ bool align_devices(llvm::StringRef op, ArrayRef<const Var *> &operands, Aligned 
     if (!decides)
       decides = x, place = i;
   }
-  aligned.vars.reserve(operands.size());
+  aligned = std::make_unique<MovedOperands>();
+  aligned->vars.reserve(operands.size());
   for (const Var *x : operands) {
-    aligned.vars.push_back(on_device(*x, decides->device()));
-    aligned.operands.push_back(&aligned.vars.back());
+    aligned->vars.push_back(on_device(*x, decides->device()));
+    aligned->operands.push_back(&aligned->vars.back());
   }
-  operands = aligned.operands;
+  operands = aligned->operands;
   return true;
 }
 
@@ -314,6 +315,41 @@ Var on_device(Var x, uint8_t device) {
   there->bits = x.value->bits;
   there->was_constant = x.value->was_constant;
   return Var{ValueRef(there), GradRef(), 0};
+}
+
+namespace {
+template <typename Op> typename Op::Properties among(const RankGroup &group) {
+  typename Op::Properties p;
+  p.group = builder().getStringAttr(group.group);
+  p.ranks = integer(group.ranks);
+  return p;
+}
+ir::ReductionAttr reduction_attr(RankReduction reduction) {
+  return ir::ReductionAttr::get(&recorder().ir->context(), static_cast<ir::Reduction>(reduction));
+}
+} // namespace
+
+Var emit_all_reduce(const Var &x, RankReduction reduction, const RankGroup &group) {
+  auto p = among<ir::AllReduceOp>(group);
+  p.reduction = reduction_attr(reduction);
+  return emit_one<ir::AllReduceOp>({&x}, x.value->type, p);
+}
+Var emit_all_gather(const Var &x, const RankGroup &group) {
+  return emit_one<ir::AllGatherOp>({&x}, nullptr, among<ir::AllGatherOp>(group));
+}
+Var emit_reduce_scatter(const Var &x, RankReduction reduction, const RankGroup &group) {
+  auto p = among<ir::ReduceScatterOp>(group);
+  p.reduction = reduction_attr(reduction);
+  return emit_one<ir::ReduceScatterOp>({&x}, nullptr, p);
+}
+Var emit_all_to_all(const Var &x, const RankGroup &group) {
+  return emit_one<ir::AllToAllOp>({&x}, x.value->type, among<ir::AllToAllOp>(group));
+}
+Var emit_broadcast_from(const Var &x, int64_t root, const RankGroup &group) {
+  auto p = among<ir::BroadcastFromOp>(group);
+  p.root = integer(root);
+  p.rank = integer(group.rank);
+  return emit_one<ir::BroadcastFromOp>({&x}, x.value->type, p);
 }
 
 Var emit_iota(DType dtype, const Shape &shape, int64_t dim) {

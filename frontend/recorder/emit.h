@@ -46,6 +46,23 @@ Var emit_cast(const Var &x, DType dtype);
 Var emit_transfer(const Var &x, uint8_t device);
 // x there: a number is made anew, everything else is moved.
 Var on_device(Var x, uint8_t device);
+// What ranks exchange: `group` is the name that CollectiveRunner knows (exchange.h).
+struct RankGroup {
+  std::string group;
+  int64_t rank = 0, ranks = 1;
+};
+enum class RankReduction : uint8_t {
+  kSum,
+  kMean,
+  kMin,
+  kMax,
+  kProd
+}; // as weft.all_reduce has them
+Var emit_all_reduce(const Var &x, RankReduction reduction, const RankGroup &group);
+Var emit_all_gather(const Var &x, const RankGroup &group);
+Var emit_reduce_scatter(const Var &x, RankReduction reduction, const RankGroup &group);
+Var emit_all_to_all(const Var &x, const RankGroup &group);
+Var emit_broadcast_from(const Var &x, int64_t root, const RankGroup &group);
 Var emit_iota(DType dtype, const Shape &shape, int64_t dim);
 Var emit_reshape(const Var &x, const Shape &shape);
 Var emit_transpose(const Var &x, std::span<const int64_t> permutation);

@@ -2,6 +2,7 @@
 #include <chrono>
 
 #include "frontend/recorder/claims.h"
+#include "frontend/recorder/exchange.h"
 #include "frontend/recorder/find_program.h"
 #include "frontend/recorder/invocation.h"
 #include "frontend/recorder/parts.h"
@@ -10,7 +11,7 @@
 #include "frontend/recorder/structure.h"
 #include "frontend/recorder/undo.h"
 #include "runtime/executable/run_failure.h"
-#include "runtime/executor/transfer.h"
+#include "runtime/executor/device.h"
 
 namespace weft::recorder {
 namespace {
@@ -67,8 +68,10 @@ bool collect(const Wanted &wanted, Slice &slice) {
   if (!collect(wanted.roots, slice))
     return false;
   std::vector<Value *> more;
-  if (wanted.with_companions)
+  if (wanted.with_companions) {
     more = companions(slice, wanted.request.reason);
+    add_pending(more);
+  }
   if (more.empty())
     return true;
   more.insert(more.begin(), wanted.roots.begin(), wanted.roots.end());
@@ -113,18 +116,6 @@ void refuse_ended_recording(std::span<Value *const> roots, Location location) {
   }
 }
 
-FoundProgram transfer_program(const Slice &slice, const EvaluateRequest &request,
-                              Evaluation &figures) {
-  const TypeInfo &from = *slice.leaves[0]->type;
-  auto program = std::make_shared<CompiledProgram>();
-  program->executable = runtime::make_transfer(runtime::device(from.device),
-                                               runtime::device(slice.device), from.bytes);
-  describe_request(request, figures);
-  figures.ops = figures.inputs = figures.outputs = 1;
-  figures.outcome = CacheOutcome::kMemoryHit;
-  return {std::move(program), {}};
-}
-
 void submit(const Wanted &wanted);
 
 // Handles keep what is to come, and go as soon as it is under way: what is read later must not look
@@ -136,6 +127,7 @@ void submit_parts(std::vector<Part> parts, const EvaluateRequest &request) {
       roots.push_back(root.get());
     submit({roots, request, /*with_companions=*/false});
     part.clear();
+    drop_pending();
   }
 }
 
@@ -165,15 +157,18 @@ void submit(const Wanted &wanted) {
     }
     Evaluation figures;
     std::optional<Claim> claimed(slice);
-    FoundProgram found = slice.is_transfer
-                             ? transfer_program(slice, request, figures)
-                             : find_program(slice, request, figures, r.config.symbolic);
-    figures.record_ms = since(start) - figures.compile_ms;
+    FoundProgram found;
     std::optional<Invocation> made;
-    if (slice.is_transfer)
-      made.emplace(found.program, figures, slice.device, slice.leaves[0]->type->device);
-    else
+    if (slice.is_exchange) {
+      FoundExchange exchange = find_exchange(slice, request, figures);
+      figures.record_ms = since(start);
+      made.emplace(std::move(exchange.program), figures, slice.checks, slice.device,
+                   slice.leaves[0]->type->device, exchange.executor);
+    } else {
+      found = find_program(slice, request, figures, r.config.symbolic);
+      figures.record_ms = since(start) - figures.compile_ms;
       made.emplace(found.program, figures, slice.checks, slice.device);
+    }
     Invocation &invocation = *made;
     for (Value *leaf : slice.leaves)
       invocation.bind(leaf);

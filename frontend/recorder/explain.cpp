@@ -30,9 +30,8 @@ std::string Evaluation::to_string() const {
   };
   std::string text = "weft #" + std::to_string(number) + " " + weft::name(reason) + " " + file +
                      ":" + std::to_string(line) + " | ";
-  if (!source_device.empty())
-    return text + "transfer from " + source_device + " to " + device + " | " +
-           std::to_string(output_bytes) + " B, " +
+  if (!exchange.empty())
+    return text + exchange + " | " + std::to_string(output_bytes) + " B, " +
            (run_ms < 0 ? "under way" : milliseconds(run_ms)) +
            (failure.empty() ? "" : " | FAILED: " + failure);
   if (!device.empty() && device != "cpu:0")

@@ -26,10 +26,11 @@ std::shared_ptr<runtime::Buffer> copy_of(const runtime::Buffer &buffer, uint8_t 
 
 } // namespace
 
-Invocation::Invocation(std::shared_ptr<CompiledProgram> transfer, const Evaluation &figures,
-                       uint8_t device, uint8_t source)
-    : Invocation(std::move(transfer), figures, /*checks=*/false, device) {
+Invocation::Invocation(std::shared_ptr<CompiledProgram> exchange, const Evaluation &figures,
+                       bool checks, uint8_t device, uint8_t source, runtime::Executor *executor)
+    : Invocation(std::move(exchange), figures, checks, device) {
   launch_.device = source;
+  launch_.executor = executor;
 }
 
 Invocation::Invocation(std::shared_ptr<CompiledProgram> program, const Evaluation &figures,
@@ -115,8 +116,6 @@ void Invocation::account() {
   data.number = ++r.statistics.evaluations;
   data.backend = backend_of(r.config, device_);
   data.device = device_text(device_);
-  if (launch_.device != device_)
-    data.source_device = device_text(launch_.device);
   data.donated = data.output_bytes = 0;
   for (const runtime::OutputSpec &spec : launch_.executable->output_specs()) {
     data.donated += spec.donated_input >= 0;
@@ -136,8 +135,11 @@ bool Invocation::launch(Attempt attempt, Location location, Guard guard) {
     if (guard == Guard::kClaim && !record_->may_fail)
       pause.emplace(recorder().mutex);
     status = bind_block();
-    if (launch_.device != device_ && status.ok()) {
-      auto there = memory(device_)->allocate(launch_.executable->output_specs()[0].bytes, "output");
+    // Another executor's memory is not the device's.
+    const runtime::OutputSpec *result =
+        launch_.executor && status.ok() ? &launch_.executable->output_specs()[0] : nullptr;
+    if (result && result->donated_input < 0) {
+      auto there = memory(device_)->allocate(result->bytes, "output");
       status = there.status();
       if (there.ok())
         launch_.outputs[0] = *std::move(there);
@@ -156,8 +158,7 @@ bool Invocation::launch(Attempt attempt, Location location, Guard guard) {
       return false;
     throw Error(kind_of(status, ErrorKind::kRun),
                 "nothing was computed" + (device_ == 0 ? "" : " on " + device_text(device_)) +
-                    ", and every tensor keeps its value: " +
-                    std::string(status.message()),
+                    ", and every tensor keeps its value: " + std::string(status.message()),
                 location);
   }
   ++r.statistics.cuts[static_cast<int>(record_->data.reason)];

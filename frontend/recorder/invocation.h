@@ -28,9 +28,10 @@ public:
   // on.
   Invocation(std::shared_ptr<CompiledProgram> program, const Evaluation &figures, bool checks,
              uint8_t device);
-  // A transfer to the device, which that of `source` runs.
-  Invocation(std::shared_ptr<CompiledProgram> transfer, const Evaluation &figures, uint8_t device,
-             uint8_t source);
+  // An exchange (exchange.h), which another executor than the device's may run; what it takes lies
+  // on `source`.
+  Invocation(std::shared_ptr<CompiledProgram> exchange, const Evaluation &figures, bool checks,
+             uint8_t device, uint8_t source, runtime::Executor *executor);
 
   // The next input: a leaf whose error the caller has looked for (check_leaf).
   void bind(Value *leaf);

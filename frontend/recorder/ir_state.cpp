@@ -3,6 +3,7 @@
 #include "dialects/weft/ir/Custom.h"
 #include "dialects/weft/ir/IndexBounds.h"
 #include "dialects/weft/ir/RuleChecks.h"
+#include "frontend/recorder/exchange.h"
 #include "frontend/recorder/state.h"
 #include "frontend/recorder/state_api.h"
 #include "frontend/recorder/structure.h"
@@ -169,7 +170,9 @@ StandIns::~StandIns() {
 }
 
 bool may_end_run(mlir::Operation *op) {
-  return ir::indexBounds(op) || mlir::isa<ir::CrossEntropyOp, ir::CustomOp>(op);
+  auto weft = mlir::dyn_cast<ir::WeftOp>(op);
+  return ir::indexBounds(op) || mlir::isa<ir::CrossEntropyOp, ir::CustomOp>(op) ||
+         (weft && weft.kind() == ir::Kind::Exchange);
 }
 
 Signature *IrState::find(mlir::OperationName name, mlir::OpaqueProperties properties,
@@ -206,7 +209,10 @@ Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *>
     s->result_bytes += type->bytes;
   s->adopt(op);
   s->checks = may_end_run(op);
-  s->transfers = mlir::isa<ir::TransferOp>(op);
+  if (mlir::isa<ir::TransferOp>(op))
+    s->exchange = Exchange::kTransfer;
+  else if (s->rules && s->rules->kind() == ir::Kind::Exchange)
+    s->exchange = Exchange::kCollective;
   s->device = device;
   s->differentiable = s->rules && s->rules->missingRule(ir::RuleKind::Derivative).empty();
   if (s->rules) {
@@ -294,6 +300,8 @@ Node *IrState::enter(Signature *signature, llvm::ArrayRef<Value *> operands, Sou
   ++r.live_ops;
   r.live_bytes += node->signature->result_bytes;
   ++r.statistics.recorded_ops;
+  if (signature->exchange == Exchange::kCollective && !node->tracer) [[unlikely]]
+    r.pending_collectives.push_back({ValueRef(node->results[0]), thread_rank});
   return node;
 }
 

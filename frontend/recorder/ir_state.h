@@ -36,6 +36,9 @@ struct Derivative {
   llvm::SmallVector<std::optional<uint32_t>, 3> gradients; // by operand
 };
 
+// Whether the runtime carries an op out between programs, and how.
+enum class Exchange : uint8_t { kNone, kTransfer, kCollective };
+
 // An op but for its operands. Two ops with one signature do the same to operands of the same types.
 struct Signature {
   mlir::OperationName name;
@@ -48,9 +51,9 @@ struct Signature {
   uint32_t refs = 0; // nodes and gradient nodes
   const ir::WeftOp::Concept *rules = nullptr;
   bool differentiable = false;
-  bool checks = false;    // may end a run: it looks at indices from data, or is a user's kernel
-  bool transfers = false; // is a transfer: no part of a program
-  uint8_t device = 0;     // that its results are on
+  bool checks = false; // may end a run: it looks at indices from data, or is a user's kernel
+  Exchange exchange = Exchange::kNone;
+  uint8_t device = 0; // that its results are on
   llvm::ArrayRef<int64_t> saved_operands, saved_results;
   int64_t result_bytes = 0;
   std::string properties_text; // to make them anew in another context
@@ -92,7 +95,8 @@ private:
 };
 
 // Whether a program with this op may end at it: it looks at indices from data, is decomposed into
-// ops that do (cross_entropy), or is a kernel of a user's, which says whether it failed.
+// ops that do (cross_entropy), is a kernel of a user's, which says whether it failed, or an
+// exchange with other ranks, which may be gone.
 bool may_end_run(mlir::Operation *op);
 
 class IrState {

@@ -55,9 +55,9 @@ void use_threads(int threads) {
 absl::StatusOr<runtime::Executor::Started> start(Launch &launch,
                                                  std::shared_ptr<EvaluationRecord> record) {
   auto observed = std::make_shared<Observed>(launch.executable, std::move(record));
-  return runtime::device(launch.device)
-      .executor()
-      .start(std::move(observed), launch.inputs, launch.outputs);
+  runtime::Executor &executor =
+      launch.executor ? *launch.executor : runtime::device(launch.device).executor();
+  return executor.start(std::move(observed), launch.inputs, launch.outputs);
 }
 
 void drain() {

@@ -15,7 +15,8 @@
 namespace weft::recorder {
 
 struct Launch {
-  uint8_t device = 0; // whose executor runs it
+  uint8_t device = 0;                    // that its inputs lie on, and whose executor runs it
+  runtime::Executor *executor = nullptr; // another one that does
   std::shared_ptr<runtime::Executable> executable;
   std::vector<std::shared_ptr<runtime::Buffer>> inputs;
   // Filled by the launch: new buffers, or those that outputs are tied to.

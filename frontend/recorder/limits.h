@@ -31,6 +31,9 @@ struct RecorderLimits {
   // few. Beyond it all are forgotten, and at worst a program is compiled again.
   size_t stable_slices = 4096;
   int64_t stable_bytes = int64_t(16) << 20;
+  // Bytes of exchanges that are worth the end of a program before them: they take some 0.1 ms on a
+  // fast network, and a program's end a few launches.
+  int64_t exchanged_bytes = int64_t(1) << 20;
   // Source lines and signatures that calls found last, as powers of two: those of a model's step. A
   // call that finds another one in its place looks the table up, some 50 ns.
   int recent_line_bits = 8;

@@ -3,6 +3,7 @@
 #include <map>
 #include <tuple>
 
+#include "frontend/recorder/limits.h"
 #include "frontend/recorder/state.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
@@ -32,41 +33,96 @@ bool is_work(const Node *node) {
   return kind != ir::Kind::Creation && kind != ir::Kind::Elementwise && kind != ir::Kind::Movement;
 }
 
-} // namespace
+bool is_exchange(const Node *node) {
+  return node->signature->exchange != Exchange::kNone;
+}
 
-std::vector<Part> parts_of(const Slice &slice) {
-  // How many transfers an op waits for in a row, itself included.
-  llvm::DenseMap<const Node *, uint32_t> depths;
-  auto depth_of = [&](const Node *node) {
-    auto known = depths.find(node);
-    return known == depths.end() ? 0 : known->second;
-  };
+using Depths = llvm::DenseMap<const Node *, uint32_t>;
+
+// How many exchanges an op waits for in a row, itself included. All collectives keep the order in
+// which they were recorded, since other ranks start theirs in it.
+Depths depths_of(const Slice &slice) {
+  Depths depths;
+  uint32_t last_collective = 0;
   for (const Node *node : slice.nodes) {
     uint32_t depth = 0;
     for (const Value *operand : node->operands)
-      depth = std::max(depth, depth_of(operand->node));
-    depths[node] = depth + node->signature->transfers;
+      if (auto known = depths.find(operand->node); operand->node && known != depths.end())
+        depth = std::max(depth, known->second);
+    depth += is_exchange(node);
+    if (node->signature->exchange == Exchange::kCollective)
+      depth = last_collective = std::max(depth, last_collective);
+    depths[node] = depth;
   }
   // What is no work goes to the first of the ops that read it, the last op first.
   llvm::DenseMap<const Node *, uint32_t> first_use;
   for (const Node *node : llvm::reverse(slice.nodes)) {
     auto used = first_use.find(node);
     uint32_t &depth = depths[node];
-    if (used != first_use.end() && !node->signature->transfers && !is_work(node))
+    if (used != first_use.end() && !is_exchange(node) && !is_work(node))
       depth = std::max(depth, used->second);
-    // A transfer waits for all that stands before it.
-    uint32_t wanted = depth - node->signature->transfers;
+    // An exchange waits for all that stands before it.
+    uint32_t wanted = depth - is_exchange(node);
     for (const Value *operand : node->operands)
       if (operand->node)
         if (auto [place, fresh] = first_use.try_emplace(operand->node, wanted); !fresh)
           place->second = std::min(place->second, wanted);
   }
-  // By depth, computing ops after transfers; a transfer is a part of its own.
-  std::map<std::tuple<uint32_t, bool, uint64_t>, std::vector<const Node *>> parts;
+  return depths;
+}
+
+constexpr uint32_t kNoGroup = ~uint32_t(0);
+
+// Exchanges of one depth in the order of recording, as many together as have the bytes that are
+// worth a program's end: a group is under way while what the next one waits for is computed.
+using Groups = llvm::DenseMap<const Node *, uint32_t>;
+Groups groups_of(const Slice &slice, const Depths &depths) {
+  Groups groups;
+  struct Open {
+    uint32_t group = 0;
+    int64_t bytes = 0;
+  };
+  std::map<uint32_t, Open> by_depth;
   for (const Node *node : slice.nodes) {
-    bool transfers = node->signature->transfers;
-    parts[{depths[node], !transfers, transfers ? node->number : node->signature->device}].push_back(
-        node);
+    if (!is_exchange(node))
+      continue;
+    Open &open = by_depth[depths.find(node)->second];
+    if (open.bytes >= kLimits.exchanged_bytes)
+      open = {open.group + 1, 0};
+    open.bytes += node->operands[0]->type->bytes;
+    groups[node] = open.group;
+  }
+  return groups;
+}
+
+} // namespace
+
+std::vector<Part> parts_of(const Slice &slice) {
+  Depths depths = depths_of(slice);
+  Groups groups = groups_of(slice, depths);
+  // The first group of exchanges that waits for a computing op of the depth before it.
+  llvm::DenseMap<const Node *, uint32_t> needed_by;
+  auto group_of = [&](const Node *node) {
+    auto known = needed_by.find(node);
+    return known == needed_by.end() ? kNoGroup : known->second;
+  };
+  for (const Node *node : llvm::reverse(slice.nodes)) {
+    bool exchange = is_exchange(node);
+    uint32_t depth = depths[node] - exchange, group = exchange ? groups[node] : group_of(node);
+    for (const Value *operand : node->operands)
+      if (auto known = depths.find(operand->node); operand->node && known != depths.end() &&
+                                                   known->second == depth &&
+                                                   !is_exchange(operand->node))
+        needed_by[operand->node] = std::min(group_of(operand->node), group);
+  }
+  // By depth, and in it for each group of exchanges what they wait for and then they; what none
+  // waits for comes last. An exchange is a part of its own.
+  std::map<std::tuple<uint32_t, uint32_t, bool, uint64_t>, std::vector<const Node *>> parts;
+  for (const Node *node : slice.nodes) {
+    bool exchange = is_exchange(node);
+    parts[{depths[node] - exchange, exchange ? groups[node] : group_of(node), exchange,
+           exchange ? node->number : node->signature->device}]
+        .push_back(node);
   }
   std::vector<Part> result;
   for (const auto &[place, nodes] : parts)

@@ -7,12 +7,14 @@
 
 namespace weft::recorder {
 
-// What one submission computes: values of one device, or the result of one transfer.
+// What one submission computes: values of one device, or the result of one exchange.
 using Part = std::vector<ValueRef>;
 
-// Each part needs results of earlier ones only. What does not wait for a transfer comes first, and
-// of what waits for equally many in a row the transfers do: while one device's bytes are on their
-// way, the others compute. Linear in the slice.
+// Each part needs results of earlier ones only. Exchanges begin as early as they can: what they
+// wait for is a program of its own, so that their bytes are on their way while the rest is
+// computed. Small ones wait for each other, since a program's end costs fusion. Elementwise work
+// that no exchange waits for goes to the program that reads it. Linear in the slice, but for a sort
+// of the parts.
 std::vector<Part> parts_of(const Slice &slice);
 
 } // namespace weft::recorder

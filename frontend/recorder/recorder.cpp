@@ -172,7 +172,7 @@ Session::Session(const char *op, Location location) : outermost_(current.op == n
   if (!outermost_)
     return;
   current = {op, CallerScope::resolve(location), nullptr};
-  call_device = {default_device(), false};
+  call_device = {thread_device < 0 ? r.default_device : static_cast<uint8_t>(thread_device), false};
   if (r.crowded)
     tidy();
 }
@@ -352,8 +352,7 @@ Var make_scalar(Scalar scalar, DType dtype) {
   TypeRef &known = types[static_cast<int>(dtype)];
   if (!known)
     known = type_info(dtype, kScalarShape, 0);
-  TypeRef type = call_device.device == 0 ? known : TypeRef(type_info(dtype, kScalarShape));
-  auto *value = new Value(type.get());
+  auto *value = new Value(call_device.device == 0 ? known.get() : type_info(dtype, kScalarShape));
   value->is_scalar = true;
   value->bits = scalar_bits(scalar, dtype);
   return Var{ValueRef(value), GradRef(), 0};

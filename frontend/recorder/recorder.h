@@ -64,6 +64,7 @@ struct CallDevice {
   bool is_known = false; // a tensor has decided
 };
 extern constinit thread_local CallDevice call_device;
+extern constinit thread_local int16_t thread_device; // a DeviceScope's; -1: Config::device
 // A tensor without dimensions on the host goes where the others are: it decides only until another
 // one does.
 inline bool goes_along(const TypeInfo &type) {

@@ -51,7 +51,7 @@ bool collect(std::span<Value *const> roots, Slice &slice, uint32_t tracer) {
 
   if (!nodes.empty()) {
     slice.device = nodes.front()->signature->device;
-    slice.is_transfer = nodes.size() == 1 && nodes.front()->signature->transfers;
+    slice.is_exchange = nodes.size() == 1 && nodes.front()->signature->exchange != Exchange::kNone;
   }
   slice.key.code.resize(nodes.size() + operands);
   uint32_t *code = slice.key.code.data();
@@ -59,7 +59,7 @@ bool collect(std::span<Value *const> roots, Slice &slice, uint32_t tracer) {
   for (Node *node : nodes) {
     slice.checks = slice.checks || node->signature->checks;
     slice.is_mixed = slice.is_mixed || node->signature->device != slice.device ||
-                     (node->signature->transfers && !slice.is_transfer);
+                     (node->signature->exchange != Exchange::kNone && !slice.is_exchange);
     *code++ = node->signature->id;
     for (Value *operand : node->operands) {
       if (operand->epoch != epoch) { // a leaf that was not met before: results of the slice's own

@@ -17,9 +17,9 @@ struct Slice {
   llvm::SmallVector<Value *, 4> outputs; // in the order of recording
   bool checks = false;                   // whether one of its ops may end a run (Signature::checks)
   uint8_t device = 0;                    // its ops'
-  bool is_transfer = false;              // it is a transfer, and nothing else
-  bool is_mixed =
-      false; // its ops lie on several devices, or some are transfers: no program's (parts.h)
+  bool is_exchange = false;              // it is a transfer or a collective, and nothing else
+  bool is_mixed = false; // its ops lie on several devices, or some are exchanges: no program's
+                         // (parts.h)
   ProgramKey key;
 };
 

@@ -14,6 +14,13 @@ namespace weft::recorder {
 class Families;
 class ProgramCache;
 
+// A collective that nobody has asked for, and the rank of this process's that recorded it
+// (exchange.h).
+struct PendingCollective {
+  ValueRef result;
+  uint32_t rank;
+};
+
 struct Recorder {
   RecorderMutex mutex;
   std::unique_ptr<IrState> ir;
@@ -36,6 +43,8 @@ struct Recorder {
   std::array<SourceLine *, size_t(1) << kLimits.recent_line_bits>
       recent_lines{};   // by a hash of their keys
   bool crowded = false; // a table has reached its bound: the next call tidies up
+
+  std::vector<PendingCollective> pending_collectives;
 
   std::vector<Value *> dying;
   bool burying = false;
@@ -74,11 +83,12 @@ SourceLine *source_line(Location location);
 Signature *make_signature(mlir::OperationName op, mlir::OpaqueProperties properties,
                           llvm::ArrayRef<const Var *> operands, const TypeInfo *result,
                           bool by_name);
-// Operands of one op that were moved to one device.
-struct Aligned {
-  llvm::SmallVector<Var, 0> vars;
-  llvm::SmallVector<const Var *, 0> operands;
+// Operands of one op that were moved to one device. Most ops have none.
+struct MovedOperands {
+  std::vector<Var> vars;
+  std::vector<const Var *> operands;
 };
+using Aligned = std::unique_ptr<MovedOperands>;
 // Operands of an op lie on one device; those that go along (goes_along) are moved to the others'.
 // False where they lie on one already. Fails with kDevice where two of the others differ.
 bool align_devices(llvm::StringRef op, llvm::ArrayRef<const Var *> &operands, Aligned &aligned);

@@ -344,7 +344,7 @@ TEST(Devices, ExplainSaysWhere) {
   EXPECT_NE(evaluation.to_string().find("on cpu:1"), std::string::npos) << evaluation.to_string();
   bool found = false;
   for (const Evaluation &each : recent_evaluations())
-    if (each.source_device == "cpu:0" && each.device == "cpu:1" && each.output_bytes == 4000) {
+    if (each.exchange == "transfer from cpu:0 to cpu:1" && each.output_bytes == 4000) {
       found = true;
       EXPECT_NE(each.to_string().find("transfer from cpu:0 to cpu:1 | 4000 B"), std::string::npos)
           << each.to_string();

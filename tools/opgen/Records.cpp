@@ -13,7 +13,7 @@ static const char *const kRules[] = {"derivative", "evaluation", "decomposition"
 const std::vector<std::string> &kindNames() {
   static const std::vector<std::string> names{"Creation",  "Elementwise", "Movement", "Reduction",
                                               "Scan",      "Contraction", "Indexing", "Random",
-                                              "Composite", "Structure"};
+                                              "Composite", "Exchange",    "Structure"};
   return names;
 }
 

@@ -22,6 +22,7 @@ enum class Kind {
   Indexing,
   Random,
   Composite,
+  Exchange,
   Structure
 };
 enum class Direction : uint32_t; // of a comparison; the record Weft_Direction has its cases

@@ -90,6 +90,7 @@ def ContractionKind : OpKind<"Contraction">;  // matmul and its kin
 def IndexingKind : OpKind<"Indexing">;        // positions come from data: gather, scatter
 def RandomKind : OpKind<"Random">;
 def CompositeKind : OpKind<"Composite">;      // stays whole until a provider claims or decomposes it
+def ExchangeKind : OpKind<"Exchange">;        // between ranks: the runtime runs it between programs
 def StructureKind : OpKind<"Structure">;      // fusion, yield, leaf, provider_call
 
 // How the frontend offers the op. Unary and Binary functions (free, member) are generated from the

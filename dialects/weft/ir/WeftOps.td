@@ -2,3 +2,4 @@
 include "dialects/weft/ir/ElementwiseOps.td"
 include "dialects/weft/ir/TensorOps.td"
 include "dialects/weft/ir/ConvolutionOps.td"
+include "dialects/weft/ir/CollectiveOps.td"

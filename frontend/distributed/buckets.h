@@ -1,0 +1,21 @@
+// Tensors that travel together: rows of their elements.
+#pragma once
+
+#include <vector>
+
+#include "weft/tensor.h"
+
+namespace weft::distributed {
+
+// Tensors [first, last) of one dtype and device, of at most some bytes; a larger one is alone.
+struct Bucket {
+  size_t first, last;
+};
+std::vector<Bucket> buckets_of(const std::vector<Tensor> &tensors, int64_t bytes);
+
+// Their elements as one row, with zeros behind them up to a multiple of `parts`.
+Tensor row_of(const std::vector<Tensor> &tensors, Bucket bucket, int64_t parts = 1);
+// What the row has for each of them, in its shape.
+std::vector<Tensor> parts_of(const Tensor &row, const std::vector<Tensor> &tensors, Bucket bucket);
+
+} // namespace weft::distributed

@@ -1,0 +1,37 @@
+// Functions on tensors that all ranks of a group call together. They are recorded like any call,
+// run in the order of recording, and have derivatives; a result is waited for where it is read.
+#pragma once
+
+#include "weft/distributed/group.h"
+#include "weft/tensor.h"
+
+namespace weft::distributed {
+
+// How the elements of all ranks become one. Sums are added up in rank order, so that the bits do
+// not depend on timing; a mean is of floating-point dtypes.
+enum class Reduction : uint8_t { kSum, kMean, kMin, kMax, kProduct };
+
+// Errors of all of them: kValue for what no rank may call (a mean of integers), kShape for a dim 0
+// that does not divide; kDevice for memory that the host does not read; kRun, where a result is
+// read, for ranks that are gone, late, or call something else, with their lines.
+
+// The reduction of all ranks' x, on all ranks. The derivative is that of a loss that is the sum of
+// all ranks' losses; max, min and products have none.
+Tensor all_reduce(const Tensor &x, Reduction reduction = Reduction::kSum,
+                  const Group &group = world(), Location location = Location::current());
+// All ranks' x [n, ...] below each other in rank order: [ranks * n, ...].
+Tensor all_gather(const Tensor &x, const Group &group = world(),
+                  Location location = Location::current());
+// This rank's rows of what all_reduce gives: [ranks * n, ...] becomes [n, ...].
+Tensor reduce_scatter(const Tensor &x, Reduction reduction = Reduction::kSum,
+                      const Group &group = world(), Location location = Location::current());
+// x [ranks * n, ...]: rows r n to (r + 1) n go to rank r, and those of the result come from there.
+Tensor all_to_all(const Tensor &x, const Group &group = world(),
+                  Location location = Location::current());
+// x of rank `root`, on all ranks; the others' x says shape and dtype.
+Tensor broadcast(const Tensor &x, int root = 0, const Group &group = world(),
+                 Location location = Location::current());
+// Waits until all ranks have come, and until what they recorded before has run.
+void barrier(const Group &group = world(), Location location = Location::current());
+
+} // namespace weft::distributed

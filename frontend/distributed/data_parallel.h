@@ -1,0 +1,47 @@
+// One model on all ranks, each with a part of every batch.
+#pragma once
+
+#include <vector>
+
+#include "weft/distributed/collectives.h"
+
+namespace weft::distributed {
+
+struct DataParallelOptions {
+  // Gradients of one dtype and device travel together, in pieces of about so many bytes: small ones
+  // cost a message each, large ones begin late.
+  int64_t bucket_bytes = int64_t(8) << 20;
+};
+
+// Keeps replicas of parameters the same: they start as rank 0's, and gradients become the mean over
+// the ranks.
+//
+//   distributed::DataParallel replicas(model.parameters());
+//   ...
+//   loss.backward();
+//   replicas.reduce_gradients();
+//   optimizer.step();
+//
+// Gradients that add up over several backwards are reduced once, after the last.
+class DataParallel {
+public:
+  // Sends rank 0's values of the parameters, and of further tensors (buffers), to all.
+  explicit DataParallel(std::vector<Tensor> parameters, const Group &group = world(),
+                        DataParallelOptions options = {}, Location location = Location::current());
+
+  // Gives each parameter that has a gradient the mean of all ranks' gradients. The last parameters'
+  // come first, as a backward makes them, so that they travel while it goes on. All ranks must have
+  // gradients for the same parameters. Error kState: no parameter has a gradient.
+  void reduce_gradients(Location location = Location::current());
+
+  const Group &group() const {
+    return group_;
+  }
+
+private:
+  std::vector<Tensor> parameters_;
+  Group group_;
+  DataParallelOptions options_;
+};
+
+} // namespace weft::distributed

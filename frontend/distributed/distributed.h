@@ -1,0 +1,7 @@
+// Programs of several ranks; link //frontend/distributed.
+#pragma once
+
+#include "weft/distributed/collectives.h"
+#include "weft/distributed/data_parallel.h"
+#include "weft/distributed/group.h"
+#include "weft/distributed/sharded.h"

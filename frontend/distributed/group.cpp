@@ -1,0 +1,168 @@
+#include "frontend/distributed/group_state.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+
+#include "frontend/distributed/runner.h"
+#include "frontend/recorder/exchange.h"
+#include "runtime/executor/device.h"
+#include "runtime/memory/system_allocator.h"
+#include "weft/distributed/collectives.h"
+
+namespace weft::distributed {
+namespace {
+
+using runtime::Communicator;
+
+[[noreturn]] void fail(const char *op, ErrorKind kind, const std::string &what, Location location) {
+  throw Error(kind, std::string(op) + ": " + what, CallerScope::resolve(location));
+}
+[[noreturn]] void fail(const char *op, const absl::Status &status, Location location) {
+  fail(op, absl::IsInvalidArgument(status) ? ErrorKind::kValue : ErrorKind::kRun,
+       std::string(status.message()), location);
+}
+
+// The process's job, and, in run_ranks(), that of the thread's rank.
+std::mutex process_mutex;
+Group process_world;
+thread_local Group thread_world;
+
+Group make_group(std::shared_ptr<Communicator> job, std::shared_ptr<runtime::Group> group,
+                 const std::string &prefix) {
+  auto state = std::make_shared<GroupState>();
+  state->job = std::move(job);
+  state->id = prefix + group->name();
+  state->group = std::move(group);
+  state->calls = std::make_unique<runtime::Executor>(runtime::cpu_device().memory(), 1);
+  register_group(state);
+  return Group(std::move(state));
+}
+
+} // namespace
+
+GroupState &checked(const Group &group, const char *op, Location location) {
+  if (!group.defined())
+    fail(op, ErrorKind::kState, "the group is undefined: this rank is not one of its ranks",
+         location);
+  return *group.state();
+}
+
+int Group::rank() const {
+  return checked(*this, "rank", Location::current()).group->rank();
+}
+int Group::size() const {
+  return checked(*this, "size", Location::current()).group->size();
+}
+std::string Group::name() const {
+  return checked(*this, "name", Location::current()).group->name();
+}
+
+Group Group::split(int64_t color, int64_t key, const std::string &name, Location location) const {
+  GroupState &state = checked(*this, "split", location);
+  location = CallerScope::resolve(location);
+  barrier(*this, location); // what was recorded comes first, on all ranks
+  auto part =
+      state.group->split(color, key, state.group->name() + "/" + name,
+                         std::string(location.file_name()) + ":" + std::to_string(location.line()));
+  if (!part.ok())
+    fail("split", part.status(), location);
+  if (!*part)
+    return Group();
+  // Groups of one split have one name, and this rank is in one of them.
+  static std::atomic<int> splits = 0;
+  return make_group(state.job, *part, "#" + std::to_string(++splits) + " ");
+}
+
+Group init(const JoinOptions &options, Location location) {
+  std::lock_guard lock(process_mutex);
+  if (process_world.defined())
+    fail("init", ErrorKind::kState, "this process has joined its job already; world() is its group",
+         location);
+  auto world = runtime::world_from_environment();
+  if (!world.ok())
+    fail("init", world.status(), location);
+  std::string layer = options.layer;
+  if (const char *text = std::getenv("WEFT_COLLECTIVE_LAYER"); layer.empty() && text)
+    layer = text;
+  auto job = Communicator::connect(*world, layer.empty() ? "gloo" : layer);
+  if (!job.ok())
+    fail("init", job.status(), location);
+  auto shared = std::make_shared<Communicator>(*std::move(job));
+  auto group = shared->world();
+  // Never destroyed: a group's end would wait for ranks that have gone.
+  return process_world = *new Group(make_group(std::move(shared), std::move(group), ""));
+}
+
+bool is_initialized() {
+  std::lock_guard lock(process_mutex);
+  return thread_world.defined() || process_world.defined();
+}
+
+Group world(Location location) {
+  if (thread_world.defined())
+    return thread_world;
+  std::lock_guard lock(process_mutex);
+  if (!process_world.defined())
+    fail("world", ErrorKind::kState,
+         "there is no job yet: weft::distributed::init() joins the one that this process is a rank "
+         "of",
+         location);
+  return process_world;
+}
+
+void run_ranks(int ranks, const std::function<void()> &rank, Location location) {
+  if (ranks < 1)
+    fail("run_ranks", ErrorKind::kValue, "there must be at least one rank", location);
+  for (int i = 1; i <= ranks; ++i)
+    if (auto device = runtime::find_device("cpu:" + std::to_string(i)); !device.ok())
+      fail("run_ranks", ErrorKind::kDevice,
+           "each rank has a device of its own, and " + std::string(device.status().message()),
+           location);
+  std::vector<std::shared_ptr<runtime::Store>> stores;
+  for (std::unique_ptr<runtime::Store> &store : runtime::local_stores(ranks))
+    stores.push_back(std::move(store));
+  std::vector<std::exception_ptr> errors(static_cast<size_t>(ranks));
+  std::vector<std::thread> threads;
+  for (int i = 0; i < ranks; ++i)
+    threads.emplace_back([&, i] {
+      try {
+        runtime::World here{.rank = i,
+                            .size = ranks,
+                            .local_rank = i,
+                            .local_size = ranks,
+                            .address = "",
+                            .file = "",
+                            .job = ""};
+        auto job = Communicator::connect(here, "local", stores[static_cast<size_t>(i)]);
+        if (!job.ok())
+          fail("run_ranks", job.status(), location);
+        auto shared = std::make_shared<Communicator>(*std::move(job));
+        auto group = shared->world();
+        DeviceScope scope("cpu:" + std::to_string(i + 1));
+        recorder::thread_rank = static_cast<uint32_t>(i) + 1;
+        thread_world =
+            make_group(shared, std::move(group), "rank " + std::to_string(i) + " of threads ");
+        try {
+          rank();
+          barrier(thread_world, location); // what it recorded has run before it leaves
+        } catch (const std::exception &error) {
+          shared->fail(absl::AbortedError("rank " + std::to_string(i) + " ended: " + error.what()));
+          throw;
+        }
+      } catch (...) {
+        errors[static_cast<size_t>(i)] = std::current_exception();
+      }
+      if (thread_world.defined())
+        forget_group(*thread_world.state());
+      thread_world = Group();
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  for (const std::exception_ptr &error : errors)
+    if (error)
+      std::rethrow_exception(error);
+}
+
+} // namespace weft::distributed

@@ -1,0 +1,25 @@
+// What a group is to the library: the runtime's group, and the executor that its calls run on.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "runtime/collective/communicator.h"
+#include "runtime/executor/executor.h"
+#include "weft/distributed/group.h"
+
+namespace weft::distributed {
+
+struct GroupState {
+  std::shared_ptr<runtime::Communicator> job;
+  std::shared_ptr<runtime::Group> group;
+  // Of all groups of the process: what recorded ops name it by.
+  std::string id;
+  // One thread: calls wait for each other and for other ranks, while the devices compute.
+  std::unique_ptr<runtime::Executor> calls;
+};
+
+// Error kState for an undefined group.
+GroupState &checked(const Group &group, const char *op, Location location);
+
+} // namespace weft::distributed

@@ -1,0 +1,63 @@
+// Ops that no program holds, since they reach beyond one device: transfers and collectives. Each is
+// a run of its own.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "frontend/recorder/evaluation.h"
+#include "frontend/recorder/slice.h"
+#include "runtime/executor/executor.h"
+
+namespace weft::recorder {
+
+struct CompiledProgram;
+
+// A run of an exchange.
+struct ExchangeRun {
+  runtime::Executor *executor = nullptr; // whose work it is
+  std::shared_ptr<runtime::Executable> executable;
+};
+
+// A collective as it was recorded, with what it takes.
+struct CollectiveCall {
+  enum class Kind : uint8_t { kAllReduce, kAllGather, kReduceScatter, kAllToAll, kBroadcast };
+  Kind kind;
+  int reduction = 0; // as the record weft.all_reduce has them
+  int64_t root = 0;
+  std::string group;
+  const TypeInfo *input = nullptr, *result = nullptr;
+  bool may_overwrite = false; // nobody else reads the input
+  std::string place;          // "train.cpp:12"
+};
+
+// What carries collectives out: frontend/distributed, where a program links it.
+class CollectiveRunner {
+public:
+  virtual ~CollectiveRunner() = default;
+  virtual absl::StatusOr<ExchangeRun> prepare(const CollectiveCall &call) = 0;
+};
+// Stays for good.
+void set_collective_runner(CollectiveRunner *runner);
+
+struct FoundExchange {
+  std::shared_ptr<CompiledProgram> program;
+  runtime::Executor *executor = nullptr;
+};
+// The run of a slice that is an exchange, and what explain tells of it. Throws kRun where there is
+// no group of the name any more.
+FoundExchange find_exchange(const Slice &slice, const EvaluateRequest &request,
+                            Evaluation &figures);
+
+// Where the ranks of a job are threads of this process, the thread's rank: its collectives are its
+// own, since a rank that ran another's would wait for itself. 0 for all other threads.
+extern constinit thread_local uint32_t thread_rank;
+
+// Collectives that nobody has asked for yet, in the order of recording: other ranks wait for them,
+// whoever reads their results here. They go with the rank's next evaluation, whatever it is for.
+void add_pending(std::vector<Value *> &roots);
+// Those that are under way are nobody's any more.
+void drop_pending();
+
+} // namespace weft::recorder
