@@ -7,6 +7,7 @@
 #include "dialects/weft/ir/Extensions.h"
 #include "runtime/abi/read_struct.h"
 #include "runtime/abi/weft_custom.h"
+#include "runtime/collective/layers.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Object/ELFObjectFile.h"
 #include "llvm/Support/DynamicLibrary.h"
@@ -85,14 +86,15 @@ absl::Status load(const std::string &path) {
     if (std::string entry = cxxEntryOf(path); !entry.empty())
       return absl::FailedPreconditionError(
           "the plugin " + path + " exports " + entry +
-          ": it uses MLIR's C++ API, which this sealed Weft hides; it takes plugins of C kernels "
-          "(weft_kernel_plugin). Load it in the shared flavour of Weft");
+          ": it uses MLIR's C++ API, which this sealed Weft hides; it takes plugins in C "
+          "(weft_kernel_plugin, weft_collective_plugin). Load it in the shared flavour of Weft");
   std::string message;
   llvm::sys::DynamicLibrary library =
       llvm::sys::DynamicLibrary::getPermanentLibrary(path.c_str(), &message);
   if (!library.isValid())
     return absl::NotFoundError("cannot load the plugin " + path + ": " + message);
   void *kernels = library.getAddressOfSymbol("weft_kernel_plugin");
+  void *layers = library.getAddressOfSymbol("weft_collective_plugin");
   void *entry = library.getAddressOfSymbol("weft_plugin");
   if (entry) {
     PluginInfo info = reinterpret_cast<PluginInfo (*)()>(entry)();
@@ -112,15 +114,18 @@ absl::Status load(const std::string &path) {
              library.getAddressOfSymbol("mlirGetPassPluginInfo")) {
     if (llvm::Error error = loadPassPlugin(path))
       return absl::FailedPreconditionError(llvm::toString(std::move(error)));
-  } else if (!kernels) {
+  } else if (!kernels && !layers) {
     return absl::InvalidArgumentError(path + " is no plugin: it exports none of weft_plugin, "
-                                             "weft_pass_plugin, mlirGetPassPluginInfo and "
-                                             "weft_kernel_plugin");
+                                             "weft_pass_plugin, mlirGetPassPluginInfo, "
+                                             "weft_kernel_plugin and weft_collective_plugin");
   }
   if (kernels)
     if (const char *wrong =
             reinterpret_cast<decltype(&weft_kernel_plugin)>(kernels)(weft_register_kernel))
       return absl::FailedPreconditionError("the plugin " + path + ": " + wrong);
+  if (layers)
+    return runtime::register_layers_of(path,
+                                       reinterpret_cast<decltype(&weft_collective_plugin)>(layers));
   return absl::OkStatus();
 }
 

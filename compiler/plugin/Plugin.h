@@ -1,5 +1,5 @@
 // Extensions of users in libraries of their own: passes, dialects and backends (through MLIR's C++
-// API), and kernels (plain C).
+// API), kernels and collective layers (plain C).
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,8 @@ struct PluginInfo { // returned by value: it never grows
 };
 
 // Loads a library for good, and registers what it brings: weft_plugin, else weft_pass_plugin or
-// mlirGetPassPluginInfo (PassHooks.h); weft_kernel_plugin (runtime/abi/weft_custom.h), alone or
-// beside one of those. Loading one file twice does nothing. Errors name the file: NotFound where
+// mlirGetPassPluginInfo (PassHooks.h); weft_kernel_plugin (runtime/abi/weft_custom.h) and
+// weft_collective_plugin (runtime/abi/weft_collective.h), alone or beside those. Loading one file twice does nothing. Errors name the file: NotFound where
 // there is none or it does not load, InvalidArgument for no plugin, FailedPrecondition for another
 // version, for a name that is taken, and, in the sealed flavour of Weft, for plugins that use
 // MLIR's C++ API.

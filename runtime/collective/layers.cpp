@@ -24,7 +24,7 @@ struct Registry {
   std::mutex mutex;
   std::map<std::string, std::unique_ptr<Entry>, std::less<>> layers;
   std::mutex loading;
-  std::set<void *> loaded; // under `loading`
+  std::set<decltype(&weft_collective_plugin)> called; // under `loading`
 };
 
 // Never destroyed: connections may close while the process ends.
@@ -74,17 +74,22 @@ absl::StatusOr<const weft_collective_layer *> find_collective_layer(std::string_
                    known.empty() ? "none" : known));
 }
 
-absl::Status load_collective_plugin(const std::string &path) {
+absl::Status register_layers_of(const std::string &path, decltype(&weft_collective_plugin) entry) {
   std::lock_guard<std::mutex> lock(registry().loading);
+  if (registry().called.contains(entry))
+    return absl::OkStatus();
+  if (const char *wrong = entry(weft_register_collective_layer))
+    return absl::FailedPreconditionError(absl::StrCat("the plugin ", path, ": ", wrong));
+  registry().called.insert(entry);
+  return absl::OkStatus();
+}
+
+absl::Status load_collective_plugin(const std::string &path) {
   void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const char *why = dlerror();
     return absl::NotFoundError(
         absl::StrCat("cannot load the plugin ", path, ": ", why ? why : "unknown error"));
-  }
-  if (registry().loaded.contains(library)) { // dlopen counts: it gives the same handle again
-    dlclose(library);
-    return absl::OkStatus();
   }
   auto entry =
       reinterpret_cast<decltype(&weft_collective_plugin)>(dlsym(library, "weft_collective_plugin"));
@@ -95,10 +100,7 @@ absl::Status load_collective_plugin(const std::string &path) {
                            "weft_collective_plugin"));
   }
   // From here on the library stays: it may have registered some of its layers.
-  if (const char *wrong = entry(weft_register_collective_layer))
-    return absl::FailedPreconditionError(absl::StrCat("the plugin ", path, ": ", wrong));
-  registry().loaded.insert(library);
-  return absl::OkStatus();
+  return register_layers_of(path, entry);
 }
 
 } // namespace weft::runtime

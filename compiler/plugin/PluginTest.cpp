@@ -1,0 +1,67 @@
+// Collective layers that plugins bring. (Passes and backends: //compiler/pipeline:pipeline_test and
+// examples/; kernels: //frontend/tests:custom_test.)
+#include "compiler/plugin/Plugin.h"
+
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#include "runtime/collective/communicator.h"
+#include "runtime/collective/layers.h"
+#include "runtime/custom/custom_kernels.h"
+#include "gtest/gtest.h"
+
+namespace weft::compiler {
+namespace {
+
+std::string path(const std::string &name) {
+  const char *sources = std::getenv("TEST_SRCDIR"), *workspace = std::getenv("TEST_WORKSPACE");
+  return sources ? std::string(sources) + "/" + workspace + "/compiler/plugin/" + name
+                 : "bazel-bin/compiler/plugin/" + name;
+}
+
+TEST(Plugin, BringsACollectiveLayerBesideAKernel) {
+  std::string both = path("test_layer_and_kernel.so");
+  setenv("WEFT_PLUGINS", both.c_str(), 1);
+  ASSERT_TRUE(loadPluginsFromEnvironment().ok());
+  EXPECT_TRUE(runtime::find_custom_kernel("test.plus_one").ok());
+  // By whatever way the library comes again, it registers nothing twice.
+  EXPECT_TRUE(loadPlugin(both).ok());
+  EXPECT_TRUE(runtime::load_collective_plugin(both).ok());
+
+  std::vector<std::unique_ptr<runtime::Store>> stores = runtime::local_stores(2);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank)
+    threads.emplace_back([&, rank] {
+      runtime::World world;
+      world.rank = rank;
+      world.size = 2;
+      auto ranks = runtime::Communicator::connect(world, "socket", std::move(stores[rank]));
+      ASSERT_TRUE(ranks.ok()) << ranks.status();
+      float value = static_cast<float>(rank + 1);
+      runtime::CollectiveCall call;
+      call.kind = runtime::Collective::kAllReduce;
+      call.count = 1;
+      call.input = call.output = &value;
+      ASSERT_TRUE(ranks->world()->run(call).ok());
+      EXPECT_EQ(value, 3);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+
+  // A library with a layer alone is a plugin, too; this one's name is taken.
+  absl::Status taken = loadPlugin(path("test_layer.so"));
+  EXPECT_EQ(taken.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(taken.message(), "the plugin " + path("test_layer.so") +
+                                 ": the collective layer 'socket' is registered already, by this "
+                                 "name");
+}
+
+TEST(Plugin, WhatBringsNothingIsNone) {
+  absl::Status status = loadPlugin("libm.so.6");
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message().find("libm.so.6 is no plugin: it exports none of "), 0u) << status;
+}
+
+} // namespace
+} // namespace weft::compiler
