@@ -190,6 +190,8 @@ const char *connect_ranks(const weft_collective_world *world, void **connection)
       return "a rank does not connect: are all on one machine?";
     int32_t rank = -1;
     int other = accept4(listener.socket, nullptr, nullptr, SOCK_CLOEXEC);
+    timeval time = {left / 1000, left % 1000 * 1000};
+    setsockopt(other, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time); // a stranger may say nothing
     if (recv(other, &rank, sizeof rank, MSG_WAITALL) != sizeof rank || rank <= world->rank ||
         rank >= world->size || own->peers[rank].socket >= 0) {
       close(other);
@@ -287,6 +289,7 @@ weft_collective_plugin(weft_register_collective_layer_function register_layer) {
   const weft_collective_layer layer = {sizeof layer, WEFT_COLLECTIVE_ABI_VERSION,
                                        "socket",     connect_ranks,
                                        post,         wait_for,
-                                       abort_all,    close_connection};
+                                       abort_all,    close_connection,
+                                       nullptr};
   return register_layer(&layer);
 }

@@ -23,7 +23,7 @@
 extern "C" {
 #endif
 
-#define WEFT_COLLECTIVE_ABI_VERSION WEFT_VERSION(1, 0)
+#define WEFT_COLLECTIVE_ABI_VERSION WEFT_VERSION(1, 1)
 
 // What a layer connects. Weft's, and so are the strings: valid during connect() alone. `store` with
 // its functions is valid until then, too.
@@ -94,6 +94,11 @@ typedef struct weft_collective_layer {
   // Frees the connection. No other function is under way, and none is called after it. What was
   // sent arrives.
   void (*close)(void *connection);
+
+  // Since 1.1, may be NULL. For starters that do not say where ranks meet: gives all ranks what
+  // rank 0 has at `data`, by a way of the layer's own, before there is a store or a connection. Of
+  // `world` rank, size and timeout_ms alone are set. All ranks call it, with the same `bytes`.
+  const char *(*meet)(const weft_collective_world *world, void *data, int64_t bytes);
 } weft_collective_layer;
 
 // Makes a layer known to this process, for good; from any thread. The struct is copied, its name

@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/collective/algorithms.h"
 #include "runtime/collective/link.h"
-#include "runtime/collective/tcp_store.h"
 
 namespace weft::runtime {
 namespace {
@@ -240,7 +239,7 @@ absl::StatusOr<std::shared_ptr<Group>> Group::split(int64_t color, int64_t key, 
 absl::StatusOr<Communicator> Communicator::connect(const World &world, std::string_view layer) {
   if (world.size == 1)
     return connect(world, layer, nullptr);
-  absl::StatusOr<std::unique_ptr<Store>> store = connect_store(world);
+  absl::StatusOr<std::unique_ptr<Store>> store = connect_store(world, Link::meeting(world, layer));
   if (!store.ok())
     return store.status();
   return connect(world, layer, *std::move(store));

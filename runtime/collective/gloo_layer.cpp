@@ -1,9 +1,6 @@
 // The layer "gloo": Debian's libgloo, TCP between processes. Of Gloo its transport: pairs of
 // sockets, served by a thread of Gloo's. Its collectives are not used: they add in the order of a
 // ring or of a tree, which depends on the number of ranks and on the size.
-#include <pthread.h>
-#include <signal.h>
-
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -17,6 +14,7 @@
 #include <vector>
 
 #include "runtime/abi/weft_collective.h"
+#include "runtime/collective/without_signals.h"
 
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/store.h>
@@ -31,23 +29,6 @@ using std::chrono::steady_clock;
 
 // A year: to Gloo, no time at all would be the default.
 constexpr milliseconds kNoTimeout = std::chrono::hours(24 * 365);
-
-// Gloo writes to sockets whose other end may be closed: a signal that ends the process, in threads
-// that do not block it. What it starts inherits that.
-class WithoutSignals {
-public:
-  WithoutSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~WithoutSignals() {
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-
-private:
-  sigset_t before_;
-};
 
 // Where ranks find each other's sockets.
 class Addresses : public gloo::rendezvous::Store {
@@ -138,7 +119,7 @@ const char *keep(const std::exception &error) {
 
 const char *connect(const weft_collective_world *world, void **connection) {
   try {
-    WithoutSignals without;
+    WithoutSignals without; // Gloo's threads write to sockets whose other end may be closed
     gloo::transport::tcp::attr attributes;
     attributes.hostname = world->address;
     auto device = gloo::transport::tcp::CreateDevice(attributes);
@@ -239,7 +220,8 @@ void close(void *connection) {
 
 const char *const kRegistered = [] {
   const weft_collective_layer layer = {
-      sizeof layer, WEFT_COLLECTIVE_ABI_VERSION, "gloo", connect, post, wait, abort, close};
+      sizeof layer, WEFT_COLLECTIVE_ABI_VERSION, "gloo", connect, post, wait, abort, close,
+      nullptr};
   return weft_register_collective_layer(&layer);
 }();
 

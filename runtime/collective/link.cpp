@@ -1,13 +1,11 @@
 #include "runtime/collective/link.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <algorithm>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/collective/layers.h"
+#include "runtime/collective/without_signals.h"
 
 namespace weft::runtime {
 namespace {
@@ -54,15 +52,7 @@ const char *get_name(void *data, const char *name, void *value, int64_t capacity
 } // namespace
 
 std::thread start_thread(void (*body)(void *), void *data) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before); // a thread inherits it
-  struct Restore {                             // also where no thread can be had
-    sigset_t set;
-    ~Restore() {
-      pthread_sigmask(SIG_SETMASK, &set, nullptr);
-    }
-  } restore{before};
+  WithoutSignals without;
   return std::thread(body, data);
 }
 
@@ -100,6 +90,29 @@ absl::StatusOr<std::shared_ptr<Link>> Link::connect(const World &world, std::str
   link->connection_ = connection;
   store->watch([raw = link.get()](const std::string &failure) { raw->end(failure); });
   return link;
+}
+
+Meet Link::meeting(const World &world, std::string_view layer) {
+  auto found = find_collective_layer(layer);
+  if (!found.ok() || !(*found)->meet)
+    return nullptr;
+  return [world, layer = *found](std::string &text) -> absl::Status {
+    weft_collective_world given = {};
+    given.struct_size = sizeof given;
+    given.rank = world.rank;
+    given.size = world.size;
+    given.timeout_ms = timeout_of(world).count();
+    char bytes[1024] = {};
+    text.copy(bytes, sizeof bytes - 1);
+    if (const char *why = layer->meet(&given, bytes, sizeof bytes))
+      return absl::UnavailableError(absl::StrCat("rank ", world.rank,
+                                                 " cannot meet the others "
+                                                 "through the layer '",
+                                                 layer->name, "': ", why));
+    bytes[sizeof bytes - 1] = 0;
+    text = bytes;
+    return absl::OkStatus();
+  };
 }
 
 Link::~Link() {

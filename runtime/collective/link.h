@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/abi/weft_collective.h"
 #include "runtime/collective/store.h"
+#include "runtime/collective/tcp_store.h"
 #include "runtime/collective/world.h"
 
 namespace weft::runtime {
@@ -23,6 +24,8 @@ class Link {
 public:
   static absl::StatusOr<std::shared_ptr<Link>> connect(const World &world, std::string_view layer,
                                                        std::shared_ptr<Store> store);
+  // The way to meet that a layer of this name has; null if it has none.
+  static Meet meeting(const World &world, std::string_view layer);
   ~Link();
   Link(const Link &) = delete;
   Link &operator=(const Link &) = delete;

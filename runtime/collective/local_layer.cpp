@@ -182,7 +182,8 @@ void close(void *connection) {
 
 const char *const kRegistered = [] {
   const weft_collective_layer layer = {
-      sizeof layer, WEFT_COLLECTIVE_ABI_VERSION, "local", connect, post, wait, abort, close};
+      sizeof layer, WEFT_COLLECTIVE_ABI_VERSION, "local", connect, post, wait, abort, close,
+      nullptr};
   return weft_register_collective_layer(&layer);
 }();
 

@@ -1,154 +1,20 @@
 // Jobs of real processes over the layer "gloo": what they compute, and what each of them says when
 // one is killed, stopped, late, or of another job.
-#include <fcntl.h>
+#include "runtime/collective/processes.h"
+
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <poll.h>
+#include <netinet/in.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <cstdlib>
-#include <map>
-#include <string>
-#include <thread>
-#include <vector>
+#include <fstream>
 
 #include "absl/strings/str_cat.h"
 
 namespace weft::runtime {
 namespace {
-
-using std::chrono::steady_clock;
-
-using Variables = std::map<std::string, std::string>;
-
-std::string rank_program() {
-  const char *sources = std::getenv("TEST_SRCDIR"), *workspace = std::getenv("TEST_WORKSPACE");
-  return sources ? absl::StrCat(sources, "/", workspace, "/runtime/collective/rank_program")
-                 : "bazel-bin/runtime/collective/rank_program";
-}
-
-// A process whose output is read to its end. It is killed when this goes, at the latest.
-class Process {
-public:
-  Process(const std::vector<std::string> &args, const Variables &variables) {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0)
-      std::abort();
-    output_ = ends[0];
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
-    std::vector<std::string> words = {rank_program()}, settings;
-    words.insert(words.end(), args.begin(), args.end());
-    for (const auto &[name, value] : variables)
-      settings.push_back(name + "=" + value);
-    std::vector<char *> argv, envp;
-    for (std::string &word : words)
-      argv.push_back(word.data());
-    for (std::string &setting : settings)
-      envp.push_back(setting.data());
-    argv.push_back(nullptr);
-    envp.push_back(nullptr);
-    if (posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), envp.data()) != 0)
-      pid_ = -1;
-    posix_spawn_file_actions_destroy(&actions);
-    ::close(ends[1]);
-  }
-  ~Process() {
-    if (pid_ > 0) {
-      signal(SIGKILL);
-      waitpid(pid_, nullptr, 0);
-    }
-    ::close(output_);
-  }
-  Process(const Process &) = delete;
-
-  void signal(int number) {
-    kill(pid_, number);
-  }
-
-  // Until the output holds `text`, or ends, or a minute is over: the test must not hang.
-  bool read_until(const std::string &text) {
-    auto end = steady_clock::now() + std::chrono::seconds(60);
-    while (text.empty() || text_.find(text) == text_.npos) {
-      pollfd one = {output_, POLLIN, 0};
-      char bytes[4096];
-      if (steady_clock::now() > end)
-        return false;
-      if (poll(&one, 1, 100) <= 0)
-        continue;
-      ssize_t got = read(output_, bytes, sizeof bytes);
-      if (got <= 0)
-        return text.empty();
-      text_.append(bytes, static_cast<size_t>(got));
-    }
-    return true;
-  }
-
-  // Everything that it says, and its status; -1 after a signal.
-  int finish() {
-    if (!read_until("")) {
-      ADD_FAILURE() << "it hangs; so far: " << text_;
-      return -2;
-    }
-    int status = 0;
-    waitpid(pid_, &status, 0);
-    pid_ = -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  }
-  const std::string &text() const {
-    return text_;
-  }
-
-private:
-  pid_t pid_ = -1;
-  int output_ = -1;
-  std::string text_;
-};
-
-// The ranks of a job that meet in a file.
-struct Job {
-  std::vector<std::unique_ptr<Process>> ranks;
-  std::string file;
-
-  Job(int size, const std::vector<std::string> &args, Variables more = {}) {
-    static int jobs = 0;
-    const char *folder = std::getenv("TEST_TMPDIR");
-    file = absl::StrCat(folder ? folder : "/tmp", "/meet-", getpid(), "-", jobs++);
-    for (int rank = 0; rank < size; ++rank)
-      add(rank, size, args, more);
-  }
-  ~Job() {
-    ranks.clear();
-    unlink(file.c_str());
-  }
-  void add(int rank, int size, const std::vector<std::string> &args, const Variables &more) {
-    Variables variables = {{"RANK", std::to_string(rank)},
-                           {"WORLD_SIZE", std::to_string(size)},
-                           {"LOCAL_RANK", std::to_string(rank)},
-                           {"LOCAL_WORLD_SIZE", std::to_string(size)},
-                           {"WEFT_RENDEZVOUS", file},
-                           {"WEFT_COLLECTIVE_TIMEOUT", "10"}};
-    for (const char *name : {"TSAN_OPTIONS", "ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS"})
-      if (const char *value = std::getenv(name)) // of tools/test.sh --sanitizers
-        variables[name] = value;
-    for (const auto &[name, value] : more)
-      variables[name] = value;
-    ranks.push_back(std::make_unique<Process>(args, variables));
-  }
-  Process &operator[](size_t rank) {
-    return *ranks[rank];
-  }
-};
-
-void expect_says(Process &process, const std::string &what, int status = 1) {
-  EXPECT_EQ(process.finish(), status) << process.text();
-  EXPECT_NE(process.text().find(what), std::string::npos)
-      << "'" << what << "' is not in: " << process.text();
-}
 
 TEST(Processes, EveryCollectiveGivesWhatLoopsSay) {
   for (int size : {2, 3}) {
@@ -248,6 +114,32 @@ TEST(Processes, WithoutRank0EveryRankSaysSo) {
   soon["MASTER_PORT"] = "9"; // discard
   job.add(1, 2, {"gloo", "check"}, soon);
   expect_says(job[1], "error: rank 1 has not reached rank 0 at 127.0.0.1:9 within 1 s (Connection");
+}
+
+TEST(Processes, WhatAnEarlierJobHasLeftInTheFileIsNotWaitedFor) {
+  // Something that takes connections, and says nothing.
+  int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr *>(&address), length), 0);
+  ASSERT_EQ(listen(listener, 100), 0);
+  getsockname(listener, reinterpret_cast<sockaddr *>(&address), &length);
+  Job job(0, {});
+  std::ofstream(job.file) << ntohs(address.sin_port) << " 127.0.0.1\n";
+  job.add(1, 2, {"gloo", "check"}, {});
+  sleep(1); // it has found the listener
+  job.add(0, 2, {"gloo", "check"}, {});
+  for (auto &rank : job.ranks)
+    expect_says(*rank, "all right", 0);
+  // Where no other place comes it is named.
+  std::ofstream(job.file) << ntohs(address.sin_port) << " 127.0.0.1\n";
+  job.add(1, 2, {"gloo", "check"}, {{"WEFT_COLLECTIVE_TIMEOUT", "1"}});
+  expect_says(job[2], absl::StrCat("error: rank 1 has not reached rank 0 at 127.0.0.1:",
+                                   ntohs(address.sin_port), " (from the file ", job.file,
+                                   ") within 1 s (it says nothing)"));
+  close(listener);
 }
 
 TEST(Processes, AnotherNumberOfRanksIsAnErrorOnAllOfThem) {

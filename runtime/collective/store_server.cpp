@@ -198,8 +198,15 @@ void StoreServer::join(Connection &from, const Frame &frame) {
   if (ranks_.size() < static_cast<size_t>(world_.size))
     return;
   accepted_ = true;
+  // Ranks beside rank 0 may have come by a name that stands for the loopback here.
+  std::string address;
+  for (const auto &[one, connection] : ranks_) {
+    std::string reached = own_address(connection->socket);
+    if (address.empty() && !is_loopback(reached) && reached != peer_address(connection->socket))
+      address = reached;
+  }
   for (const auto &[one, connection] : ranks_)
-    send(*connection, {Frame::kAccept, "", session_});
+    send(*connection, {Frame::kAccept, address, session_});
 }
 
 void StoreServer::send(Connection &to, const Frame &frame) {

@@ -2,6 +2,8 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -11,9 +13,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <condition_variable>
 #include <cstring>
+#include <memory>
+#include <mutex>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/collective/link.h"
 
 namespace weft::runtime {
 namespace {
@@ -34,6 +40,74 @@ int milliseconds_to(Deadline deadline) {
   auto left =
       std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
   return static_cast<int>(std::clamp<int64_t>(left.count(), 0, 1 << 30));
+}
+
+// A search for a name. Its thread owns it, too, and may go on after the deadline.
+struct Lookup {
+  std::string address, port;
+  bool is_numeric = false;
+  std::mutex mutex; // of all below
+  std::condition_variable changed;
+  bool done = false;
+  int error = 0;
+  addrinfo *list = nullptr;
+
+  ~Lookup() {
+    if (list)
+      freeaddrinfo(list);
+  }
+  void run() {
+    addrinfo hints = {}, *found = nullptr;
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = is_numeric ? AI_NUMERICHOST : 0;
+    int result = getaddrinfo(address.c_str(), port.c_str(), &hints, &found);
+    std::lock_guard lock(mutex);
+    error = result;
+    list = result ? nullptr : found;
+    done = true;
+    changed.notify_all();
+  }
+};
+
+// Null where the deadline comes first.
+std::shared_ptr<Lookup> look_up(const std::string &address, int port, Deadline deadline) {
+  auto lookup = std::make_shared<Lookup>();
+  lookup->address = address;
+  lookup->port = std::to_string(port);
+  lookup->is_numeric = true;
+  lookup->run(); // asks nobody
+  if (lookup->error != EAI_NONAME)
+    return lookup;
+  lookup->is_numeric = lookup->done = false;
+  auto shared = std::make_unique<std::shared_ptr<Lookup>>(lookup);
+  start_thread(
+      [](void *data) {
+        std::unique_ptr<std::shared_ptr<Lookup>> own(static_cast<std::shared_ptr<Lookup> *>(data));
+        (*own)->run();
+      },
+      shared.get())
+      .detach();
+  shared.release(); // NOLINT: the thread's
+  std::unique_lock lock(lookup->mutex);
+  return lookup->changed.wait_until(lock, deadline, [&] { return lookup->done; }) ? lookup
+                                                                                  : nullptr;
+}
+
+// Numeric, and IPv4 as such where it came through a socket of IPv6; empty if it has no such form.
+std::string text_of(const sockaddr *address, socklen_t length) {
+  char text[NI_MAXHOST] = "";
+  if (getnameinfo(address, length, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0)
+    return "";
+  return std::strncmp(text, "::ffff:", 7) == 0 ? text + 7 : text;
+}
+
+using NameOf = int (*)(int, sockaddr *, socklen_t *);
+std::string address_of(const Socket &socket, NameOf name_of) {
+  sockaddr_storage storage = {};
+  socklen_t length = sizeof storage;
+  auto *address = reinterpret_cast<sockaddr *>(&storage);
+  std::string text = name_of(socket.get(), address, &length) == 0 ? text_of(address, length) : "";
+  return text.empty() ? "127.0.0.1" : text;
 }
 
 } // namespace
@@ -79,15 +153,19 @@ absl::StatusOr<Socket> listen_at(int &port, bool local) {
   return socket;
 }
 
-absl::StatusOr<Socket> connect_to(const std::string &address, int port, Deadline deadline) {
-  addrinfo hints = {}, *list = nullptr;
-  hints.ai_socktype = SOCK_STREAM;
-  if (int error = getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &list))
+absl::StatusOr<Socket> connect_to(const std::string &address, int port, Deadline deadline,
+                                  std::chrono::milliseconds patience) {
+  std::shared_ptr<Lookup> lookup = look_up(address, port, deadline);
+  if (!lookup)
     return absl::UnavailableError(
-        absl::StrCat("the name '", address, "' is not known: ", gai_strerror(error)));
+        absl::StrCat("the name '", address, "' is not known in time: a name server is silent"));
+  if (lookup->error)
+    return absl::UnavailableError(
+        absl::StrCat("the name '", address, "' is not known: ", gai_strerror(lookup->error)));
+  deadline = std::min(deadline, std::chrono::steady_clock::now() + patience);
   absl::Status status = absl::UnavailableError("no address");
   Socket connected;
-  for (addrinfo *one = list; one && !connected; one = one->ai_next) {
+  for (addrinfo *one = lookup->list; one && !connected; one = one->ai_next) {
     Socket socket(::socket(one->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (!socket) {
       status = failed("no socket");
@@ -121,23 +199,46 @@ absl::StatusOr<Socket> connect_to(const std::string &address, int port, Deadline
     configure(socket.get());
     connected = std::move(socket);
   }
-  freeaddrinfo(list);
   if (!connected)
     return status;
   return connected;
 }
 
 std::string own_address(const Socket &socket) {
-  sockaddr_storage storage = {};
-  socklen_t length = sizeof storage;
-  char text[NI_MAXHOST] = "";
-  if (getsockname(socket.get(), reinterpret_cast<sockaddr *>(&storage), &length) != 0 ||
-      getnameinfo(reinterpret_cast<sockaddr *>(&storage), length, text, sizeof text, nullptr, 0,
-                  NI_NUMERICHOST) != 0)
-    return "127.0.0.1";
-  std::string address = text;
-  // IPv4 in an IPv6 socket.
-  return address.starts_with("::ffff:") ? address.substr(7) : address;
+  return address_of(socket, getsockname);
+}
+
+std::string peer_address(const Socket &socket) {
+  return address_of(socket, getpeername);
+}
+
+bool is_loopback(const std::string &address) {
+  return address.starts_with("127.") || address == "::1";
+}
+
+std::vector<std::string> machine_addresses() {
+  std::vector<std::string> result;
+  ifaddrs *list = nullptr;
+  if (getifaddrs(&list) != 0)
+    list = nullptr;
+  for (ifaddrs *one = list; one; one = one->ifa_next) {
+    if (!one->ifa_addr || !(one->ifa_flags & IFF_UP))
+      continue;
+    int family = one->ifa_addr->sa_family;
+    if (family != AF_INET && family != AF_INET6)
+      continue;
+    std::string text =
+        text_of(one->ifa_addr, family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+    // Those with a percent sign mean something on this machine alone.
+    if (!text.empty() && !is_loopback(text) && text.find('%') == text.npos)
+      result.push_back(text);
+  }
+  if (list)
+    freeifaddrs(list);
+  char host[256] = "";
+  if (gethostname(host, sizeof host - 1) == 0 && *host)
+    result.push_back(host);
+  return result;
 }
 
 bool wait_for(const Socket &socket, short events, Deadline deadline) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -36,9 +37,16 @@ private:
 // All are non-blocking.
 // Listens at `port`, or at any for 0; only for this machine where `local`. The port is set.
 absl::StatusOr<Socket> listen_at(int &port, bool local);
-// One try, which ends at the deadline.
-absl::StatusOr<Socket> connect_to(const std::string &address, int port, Deadline deadline);
+// Finds out what a name stands for, and ends at the deadline, which the system's own search for
+// names does not have; then tries once to connect, for no longer than `patience`.
+absl::StatusOr<Socket> connect_to(const std::string &address, int port, Deadline deadline,
+                                  std::chrono::milliseconds patience);
+// Of this end, and of the other one; numeric.
 std::string own_address(const Socket &socket);
+std::string peer_address(const Socket &socket);
+bool is_loopback(const std::string &address);
+// Under which this machine may be reached: those of its networks, then its name.
+std::vector<std::string> machine_addresses();
 
 // Waits until the socket can be read or written; false where the deadline comes first.
 bool wait_for(const Socket &socket, short events, Deadline deadline);
@@ -48,7 +56,8 @@ struct Frame {
   enum Kind : uint8_t {
     kHello,   // server: a magic word, so that both know whom they talk to
     kJoin,    // client: name = job, value = rank and size
-    kAccept,  // server: all have joined; value = session
+    kAccept,  // server: all have joined; value = session, name = an address of rank 0's machine
+              // under which another machine has reached it, if one has
     kRefuse,  // server: value = why
     kSet,     // client
     kGet,     // client; answered by kValue when there is one

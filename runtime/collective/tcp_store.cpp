@@ -4,12 +4,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <sstream>
 #include <system_error>
 #include <thread>
 
@@ -24,13 +26,19 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kRetry{30};
+// What listens at an address and says nothing, or loses what is sent there, may be an address that
+// an earlier job has left: the next try may find rank 0.
+constexpr std::chrono::milliseconds kMostPatience{1000};
 
 class TcpStore : public Store {
 public:
+  // `machine`: an address of rank 0's machine that other machines reach, if there are others.
   TcpStore(std::unique_ptr<StoreServer> server, Socket socket, std::string unread,
-           std::string session)
+           std::string session, const std::string &machine)
       : server_(std::move(server)), socket_(std::move(socket)), in_(std::move(unread)),
         session_(std::move(session)), address_(own_address(socket_)) {
+    if (is_loopback(address_) && !machine.empty())
+      address_ = machine;
     reader_ = start_thread([](void *store) { static_cast<TcpStore *>(store)->read(); }, this);
   }
   ~TcpStore() override {
@@ -175,27 +183,46 @@ private:
   std::thread reader_;
 };
 
-// Where rank 0 listens: what it has written into the file, else the address and the port.
-bool find_rank_0(const World &world, std::string &address, int &port) {
-  address = world.address;
-  port = world.port;
+// Where rank 0 listens: "port address address ...", any of which may reach it.
+struct Place {
+  int port = 0;
+  std::vector<std::string> addresses;
+
+  static Place parse(std::istream &text) {
+    Place place;
+    text >> place.port;
+    for (std::string address; text >> address;)
+      place.addresses.push_back(address);
+    return place;
+  }
+};
+
+std::string place_of_rank_0(const World &world) {
+  std::vector<std::string> addresses;
+  if (world.local_size == world.size)
+    addresses = {"127.0.0.1"};
+  else if (!world.address.empty())
+    addresses = {world.address};
+  else
+    addresses = machine_addresses();
+  std::string text = std::to_string(world.port);
+  for (const std::string &address : addresses)
+    absl::StrAppend(&text, " ", address);
+  return text;
+}
+
+Place find_rank_0(const World &world) {
   if (world.file.empty())
-    return true;
+    return {world.port, {world.address}};
   std::ifstream file(world.file);
-  return static_cast<bool>(file >> address >> port);
+  return Place::parse(file);
 }
 
 // In one step, so that nobody reads half of it.
 absl::Status write_meeting_file(const World &world) {
-  std::string address = "127.0.0.1", temporary = absl::StrCat(world.file, ".", getpid());
-  if (world.local_size != world.size) {
-    char host[256] = "";
-    if (gethostname(host, sizeof host - 1) != 0)
-      return absl::UnavailableError("this machine has no name");
-    address = host;
-  }
+  std::string temporary = absl::StrCat(world.file, ".", getpid());
   std::ofstream file(temporary);
-  file << address << " " << world.port << "\n";
+  file << place_of_rank_0(world) << "\n";
   file.close();
   if (!file || std::rename(temporary.c_str(), world.file.c_str()) != 0) {
     std::remove(temporary.c_str());
@@ -204,6 +231,17 @@ absl::Status write_meeting_file(const World &world) {
                      ", where ranks meet (WEFT_RENDEZVOUS): ", std::strerror(errno)));
   }
   return absl::OkStatus();
+}
+
+absl::Status no_meeting_place(const World &world) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      world.starter.empty() ? "the program" : world.starter, " has started rank ", world.rank,
+      " of ", world.size, ", but ",
+      world.address.empty() && !world.port ? "neither MASTER_ADDR nor MASTER_PORT is"
+      : world.port                         ? "MASTER_ADDR is not"
+                                           : "MASTER_PORT is not",
+      " set: give every rank both (the machine of rank 0, and a port that is free there), or "
+      "WEFT_RENDEZVOUS, the path of a file that all ranks can write"));
 }
 
 // The next frame; `in` keeps what came after it.
@@ -222,38 +260,48 @@ absl::StatusOr<Frame> next_frame(const Socket &socket, std::string &in, Deadline
   }
 }
 
-absl::StatusOr<std::unique_ptr<Store>> join(const World &world, Deadline deadline,
+// `told`: where rank 0 listens, if the layer has said it.
+absl::StatusOr<std::unique_ptr<Store>> join(const World &world, const Place *told,
+                                            Deadline deadline,
                                             std::unique_ptr<StoreServer> server) {
   std::string address, in;
   int port = 0;
   Socket socket;
   absl::Status why = absl::UnavailableError("rank 0 has not written where it listens");
+  bool is_stranger = false;
   auto rank_0 = [&] {
     std::string place = port ? absl::StrCat(" at ", address, ":", port) : "";
     return world.file.empty() ? absl::StrCat("rank 0", place)
                               : absl::StrCat("rank 0", place, " (from the file ", world.file, ")");
   };
+  const auto patience = std::min(
+      kMostPatience, std::chrono::milliseconds(static_cast<int64_t>(world.timeout_seconds * 125)));
   // Rank 0 may come later, and what an earlier job has left in the file is overwritten then.
-  for (;;) {
+  for (size_t tries = 0;; ++tries) {
     in.clear();
-    if (find_rank_0(world, address, port)) {
-      auto connected = connect_to(address, port, deadline);
+    is_stranger = false;
+    if (Place place = told ? *told : find_rank_0(world); !place.addresses.empty()) {
+      address = place.addresses[tries % place.addresses.size()];
+      port = place.port;
+      auto connected = connect_to(address, port, deadline, patience);
       why = connected.status();
       if (connected.ok()) {
         socket = *std::move(connected);
-        auto hello = next_frame(socket, in, deadline);
+        auto hello = next_frame(socket, in, std::min(deadline, steady_clock::now() + patience));
         if (hello.ok() && hello->kind == Frame::kHello && hello->value == kHelloText)
           break;
-        if (absl::IsUnavailable(hello.status()))
-          why = hello.status(); // a rank 0 that ends; the next one may come
-        else
-          return absl::FailedPreconditionError(
-              absl::StrCat("what listens where ", rank_0(),
-                           " is to be is no rank 0 of Weft: another program uses that port; give "
-                           "the job another MASTER_PORT"));
+        why = hello.status();
+        // Else a rank 0 that ends, or is stopped: it may go on, or the next one come.
+        is_stranger = hello.ok() || absl::IsFailedPrecondition(why);
       }
     }
-    if (steady_clock::now() + kRetry >= deadline)
+    bool is_late = steady_clock::now() + kRetry >= deadline;
+    if (is_stranger && (is_late || (world.file.empty() && !told)))
+      return absl::FailedPreconditionError(
+          absl::StrCat("what listens where ", rank_0(),
+                       " is to be is no rank 0 of Weft: another program uses that port; give "
+                       "the job another MASTER_PORT"));
+    if (is_late)
       return absl::UnavailableError(absl::StrCat(
           "rank ", world.rank, " has not reached ", rank_0(), " within ", world.timeout_seconds,
           " s (", why.message(),
@@ -275,13 +323,16 @@ absl::StatusOr<std::unique_ptr<Store>> join(const World &world, Deadline deadlin
   if (answer->kind != Frame::kAccept)
     return absl::FailedPreconditionError(answer->value);
   return std::make_unique<TcpStore>(std::move(server), std::move(socket), std::move(in),
-                                    answer->value);
+                                    answer->value, answer->name);
 }
 
 } // namespace
 
-static absl::StatusOr<std::unique_ptr<Store>> meet(const World &given) {
+static absl::StatusOr<std::unique_ptr<Store>> meet_at(const World &given, const Meet &meet) {
   World world = given;
+  bool is_told = !world.file.empty() || (!world.address.empty() && world.port);
+  if (!is_told && !meet)
+    return no_meeting_place(world);
   // Ranks of one machine meet on its loopback, whatever name their starter has for the machine.
   if (world.file.empty() && world.local_size == world.size)
     world.address = "127.0.0.1";
@@ -289,24 +340,37 @@ static absl::StatusOr<std::unique_ptr<Store>> meet(const World &given) {
   Deadline deadline =
       steady_clock::now() + std::chrono::duration_cast<steady_clock::duration>(seconds);
   std::unique_ptr<StoreServer> server;
+  absl::Status listens;
   if (world.rank == 0) {
     auto started = StoreServer::start(world, deadline);
-    if (!started.ok())
-      return started.status();
-    server = *std::move(started);
-    if (!world.file.empty())
-      if (absl::Status status = write_meeting_file(world); !status.ok())
-        return status;
+    listens = started.status();
+    if (listens.ok())
+      server = *std::move(started);
+    if (listens.ok() && !world.file.empty())
+      listens = write_meeting_file(world);
   }
-  auto store = join(world, deadline, std::move(server));
+  Place told;
+  if (!is_told) {
+    // An error of rank 0's begins with a letter.
+    std::string text = listens.ok() ? place_of_rank_0(world) : std::string(listens.message());
+    if (absl::Status status = meet(text); !status.ok())
+      return status;
+    std::istringstream words(text);
+    told = Place::parse(words);
+    if (listens.ok() && told.addresses.empty())
+      listens = absl::UnavailableError(text);
+  }
+  if (!listens.ok())
+    return listens;
+  auto store = join(world, is_told ? nullptr : &told, deadline, std::move(server));
   if (world.rank == 0 && !world.file.empty())
     std::remove(world.file.c_str()); // all are there: a later job must not find it
   return store;
 }
 
-absl::StatusOr<std::unique_ptr<Store>> connect_store(const World &world) {
+absl::StatusOr<std::unique_ptr<Store>> connect_store(const World &world, const Meet &meet) {
   try {
-    return meet(world);
+    return meet_at(world, meet);
   } catch (const std::system_error &error) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "rank ", world.rank, " cannot start the threads by which ranks meet: ", error.what()));

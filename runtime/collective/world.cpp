@@ -111,15 +111,7 @@ absl::Status read_meeting_place(const Reader &reader, const Starter &starter, Wo
   // Ranks of one machine need no address.
   if (world.address.empty() && world.local_size == world.size && world.port)
     world.address = "127.0.0.1";
-  if (!world.address.empty() && world.port)
-    return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      starter.name, " has started rank ", world.rank, " of ", world.size, ", but ",
-      world.address.empty() && !world.port ? "neither MASTER_ADDR nor MASTER_PORT is"
-      : world.port                         ? "MASTER_ADDR is not"
-                                           : "MASTER_PORT is not",
-      " set: give every rank both (the machine of rank 0, and a port that is free there), or "
-      "WEFT_RENDEZVOUS, the path of a file that all ranks can write"));
+  return absl::OkStatus();
 }
 
 } // namespace
@@ -175,6 +167,7 @@ absl::StatusOr<World> world_from_environment(const Environment &environment) {
       for (const char *part : starter.job)
         if (std::string text = reader.text(part); !text.empty())
           absl::StrAppend(&world.job, world.job.empty() ? "" : ".", text);
+    world.starter = starter.name;
     if (world.size == 1)
       return world;
     if (absl::Status status = read_meeting_place(reader, starter, world); !status.ok())

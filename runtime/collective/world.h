@@ -13,10 +13,12 @@ struct World {
   int rank = 0, size = 1;
   int local_rank = 0, local_size = 1; // on this machine
   // Rank 0 listens at `port`, the others connect to address:port. With `file` instead, it listens
-  // anywhere and writes into that file where. A world of one rank needs neither.
+  // anywhere and writes into that file where. A world of one rank needs neither, nor does one whose
+  // layer has a way to meet.
   std::string address, file;
   int port = 0;
-  std::string job; // what the starter calls it; ranks of another job are refused. May be empty
+  std::string starter; // what has set rank and size, for errors
+  std::string job;     // what the starter calls it; ranks of another job are refused. May be empty
   double timeout_seconds = 10; // WEFT_COLLECTIVE_TIMEOUT
 };
 
@@ -27,7 +29,8 @@ using Environment = std::function<const char *(const char *name)>;
 // (OMPI_COMM_WORLD_...), else srun (SLURM_...); one rank without any of them. WEFT_RENDEZVOUS=file
 // or MASTER_ADDR and MASTER_PORT say where the ranks meet; srun's nodes and job number do where
 // neither is set. InvalidArgument names the variable that is missing, is no number, or contradicts
-// another one.
+// another one. Whether ranks have where to meet is seen when they do (tcp_store.h): some layers
+// need no such variables.
 absl::StatusOr<World> world_from_environment(const Environment &environment);
 absl::StatusOr<World> world_from_environment(); // of this process
 
