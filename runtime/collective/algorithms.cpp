@@ -169,11 +169,7 @@ absl::Status Messages::wait_for_first(Deadline deadline) {
   const char *why = nullptr;
   int32_t result = link_.wait(transfer, deadline, why);
   if (result == WEFT_TRANSFER_LATE)
-    return link_.fail(absl::DeadlineExceededError(absl::StrCat(
-        "rank ", transfer.peer, " is silent for longer than the timeout of ",
-        link_.timeout_seconds(),
-        " s: it is stopped, elsewhere in its program, or out of reach. Its output says where it "
-        "is; if it is only slow, raise the timeout (WEFT_COLLECTIVE_TIMEOUT, in seconds)")));
+    return link_.fail_late(transfer.peer);
   if (result != WEFT_TRANSFER_DONE)
     return link_.fail(rank_gone(transfer.peer, why ? why : "the layer says no more"));
   transfers_.pop_front();

@@ -244,6 +244,30 @@ TEST(Collective, ASilentRankIsNamedOnAllRanksWithinTheTimeout) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30)); // and no hang
 }
 
+TEST(Collective, ARankThatWaitsForASilentOneIsNotTakenForIt) {
+  std::atomic<int> ended = 0;
+  run_ranks(
+      3,
+      [&](Communicator &ranks) {
+        int rank = ranks.world()->rank();
+        auto first = ranks.world()->split(rank < 2 ? 0 : -1, 0, "first");
+        auto second = ranks.world()->split(rank > 0 ? 0 : -1, 0, "second");
+        ASSERT_TRUE(first.ok() && second.ok());
+        if (rank == 2) {
+          while (ended < 2)
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+          return;
+        }
+        // Rank 0 waits for rank 1, and did so before rank 1 waited for rank 2.
+        std::this_thread::sleep_for(std::chrono::milliseconds(rank * 30));
+        absl::Status status = (rank == 0 ? *first : *second)->run(barrier());
+        EXPECT_EQ(status.message().find("rank 2 is silent for longer than the timeout of 2 s"), 0u)
+            << status;
+        ++ended;
+      },
+      2);
+}
+
 TEST(Collective, ARankThatLeavesOrFailsEndsTheOthersWaits) {
   run_ranks(3, [](Communicator &ranks) {
     ASSERT_TRUE(ranks.world()->run(barrier()).ok()); // all are connected

@@ -1,6 +1,7 @@
 #include "runtime/collective/link.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -142,9 +143,33 @@ milliseconds Link::agreement() const {
 }
 
 absl::Status Link::fail(const absl::Status &why) {
+  return fail(why, steady_clock::now() + agreement());
+}
+
+absl::Status Link::fail_late(int peer) {
+  const auto now = steady_clock::now();
+  auto name_of = [](int rank) {
+    return absl::StrCat("waits/", rank);
+  };
+  int silent = peer;
+  if (store_ && store_->set(name_of(rank()), std::to_string(peer)).ok())
+    for (int hops = 0; hops < size(); ++hops) {
+      auto next = store_->get(name_of(silent), now + agreement() / 2);
+      if (!next.ok() || std::atoi(next->c_str()) == rank())
+        break;
+      silent = std::atoi(next->c_str());
+    }
+  return fail(absl::DeadlineExceededError(absl::StrCat(
+                  "rank ", silent, " is silent for longer than the timeout of ", timeout_seconds(),
+                  " s: it is stopped, elsewhere in its program, or out of reach. Its output says "
+                  "where it is; if it is only slow, raise the timeout (WEFT_COLLECTIVE_TIMEOUT, in "
+                  "seconds)")),
+              now + agreement());
+}
+
+absl::Status Link::fail(const absl::Status &why, Deadline agreed) {
   if (absl::Status known = status(); known.ok())
-    end(store_ ? store_->fail(encode_failure(why), steady_clock::now() + agreement())
-               : encode_failure(why));
+    end(store_ ? store_->fail(encode_failure(why), agreed) : encode_failure(why));
   else if (connection_)
     layer_.abort(connection_); // another thread may be on its way to it
   return status();

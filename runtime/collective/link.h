@@ -44,6 +44,9 @@ public:
   // The job ends: with `why`, or with what another rank has said first. Returns that, when no
   // memory of a transfer is touched any more.
   absl::Status fail(const absl::Status &why);
+  // The same for a rank that is silent for too long. That one may wait for another in its turn,
+  // whose silence both see at once: who is named waits for nobody.
+  absl::Status fail_late(int peer);
 
   // Null or why not, as the layer says it.
   const char *post(weft_collective_transfer &transfer);
@@ -56,6 +59,7 @@ private:
   Link(const World &world, const weft_collective_layer &layer, std::shared_ptr<Store> store)
       : world_(world), layer_(layer), store_(std::move(store)) {}
   void end(const std::string &failure);
+  absl::Status fail(const absl::Status &why, Deadline agreed);
   // Of the timeout, what is kept for agreeing on a failure.
   std::chrono::milliseconds agreement() const;
 

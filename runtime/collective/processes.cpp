@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 
 #include "absl/strings/str_cat.h"
 
@@ -20,7 +21,7 @@ using std::chrono::steady_clock;
 std::string rank_program() {
   const char *sources = std::getenv("TEST_SRCDIR"), *workspace = std::getenv("TEST_WORKSPACE");
   return sources ? absl::StrCat(sources, "/", workspace, "/runtime/collective/rank_program")
-                 : "bazel-bin/runtime/collective/rank_program";
+                 : std::filesystem::absolute("bazel-bin/runtime/collective/rank_program").string();
 }
 
 Variables common_variables() {

@@ -26,6 +26,9 @@ public:
   Process(const Process &) = delete;
   Process &operator=(const Process &) = delete;
 
+  pid_t id() const {
+    return pid_;
+  }
   void signal(int number);
   // Until the output holds `text`, or ends, or a minute is over: the test must not hang.
   bool read_until(const std::string &text);
