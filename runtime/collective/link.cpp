@@ -17,6 +17,9 @@ using std::chrono::steady_clock;
 milliseconds timeout_of(const World &world) {
   return milliseconds(static_cast<int64_t>(world.timeout_seconds * 1000));
 }
+milliseconds meeting_timeout_of(const World &world) {
+  return milliseconds(static_cast<int64_t>(world.meeting_seconds() * 1000));
+}
 
 // The store as a layer sees it.
 struct Names {
@@ -72,12 +75,12 @@ absl::StatusOr<std::shared_ptr<Link>> Link::connect(const World &world, std::str
   std::shared_ptr<Link> link(new Link(world, **found, store));
   if (world.size == 1)
     return link;
-  Names names{*store, steady_clock::now() + timeout_of(world)};
+  Names names{*store, steady_clock::now() + meeting_timeout_of(world)};
   weft_collective_world given = {};
   given.struct_size = sizeof given;
   given.rank = world.rank;
   given.size = world.size;
-  given.timeout_ms = timeout_of(world).count();
+  given.timeout_ms = meeting_timeout_of(world).count();
   given.session = store->session().c_str();
   given.address = store->address().c_str();
   given.store = &names;
@@ -102,7 +105,7 @@ Meet Link::meeting(const World &world, std::string_view layer) {
     given.struct_size = sizeof given;
     given.rank = world.rank;
     given.size = world.size;
-    given.timeout_ms = timeout_of(world).count();
+    given.timeout_ms = meeting_timeout_of(world).count();
     char bytes[1024] = {};
     text.copy(bytes, sizeof bytes - 1);
     if (const char *why = layer->meet(&given, bytes, sizeof bytes))

@@ -167,7 +167,7 @@ std::string Mpi::run(std::function<std::string()> body, milliseconds timeout) {
   thread_->gave_up = true;
   return "not all ranks of the job have come to MPI within " + std::to_string(timeout.count()) +
          " ms. Their output says where they are; if they are only late, raise the timeout "
-         "(WEFT_COLLECTIVE_TIMEOUT, in seconds)";
+         "(WEFT_RENDEZVOUS_TIMEOUT, in seconds)";
 }
 
 void Mpi::give_up() {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <functional>
 
 #include "absl/strings/str_cat.h"
 
@@ -83,6 +84,56 @@ TEST(Processes, RanksOfOneMachineMeetWhateverItsNameIs) {
            {"MASTER_PORT", std::to_string(port)}});
   for (auto &rank : job.ranks)
     expect_says(*rank, "all right", 0);
+}
+
+TEST(Processes, MeetByTheVariablesOfEachStarter) {
+  const int port = 20000 + (getpid() + 1) % 12000;
+  const std::string text = std::to_string(port);
+  const std::string job = std::to_string(getpid());
+  // What each starter sets on a rank; "" stands for what it does not set.
+  std::function<Variables(std::string)> starters[] = {
+      [&](const std::string &rank) { // torchrun; at its port its agent listens
+        return Variables{{"RANK", rank},
+                         {"WORLD_SIZE", "2"},
+                         {"LOCAL_RANK", rank},
+                         {"LOCAL_WORLD_SIZE", "2"},
+                         {"MASTER_ADDR", "localhost"},
+                         {"MASTER_PORT", text},
+                         {"TORCHELASTIC_RUN_ID", job},
+                         {"TORCHELASTIC_USE_AGENT_STORE", "True"}};
+      },
+      [&](const std::string &rank) { // mpirun, with variables of the user's
+        return Variables{{"OMPI_COMM_WORLD_RANK", rank},
+                         {"OMPI_COMM_WORLD_SIZE", "2"},
+                         {"OMPI_COMM_WORLD_LOCAL_RANK", rank},
+                         {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                         {"PMIX_NAMESPACE", job},
+                         {"MASTER_PORT", text}};
+      },
+      [&](const std::string &rank) { // srun
+        return Variables{{"SLURM_PROCID", rank}, {"SLURM_NTASKS", "2"},
+                         {"SLURM_LOCALID", "0"}, {"SLURM_JOB_ID", job},
+                         {"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NODELIST", "localhost,node[2-3]"}};
+      },
+      [&](const std::string &rank) { // an Indexed Job of Kubernetes
+        return Variables{{"RANK", rank},
+                         {"WORLD_SIZE", "2"},
+                         {"MASTER_ADDR", "localhost"},
+                         {"MASTER_PORT", text}};
+      }};
+  for (const auto &variables : starters) {
+    Job ranks(0, {});
+    for (int rank : {1, 0}) {
+      Variables all = {{"WEFT_RENDEZVOUS", ""}, {"LOCAL_RANK", ""}, {"LOCAL_WORLD_SIZE", ""}};
+      for (const auto &[name, value] : variables(std::to_string(rank)))
+        all[name] = value;
+      if (!all.contains("RANK"))
+        all["RANK"] = all["WORLD_SIZE"] = "";
+      ranks.add(rank, 2, {"gloo", "steps", "2", "0"}, all);
+    }
+    for (auto &rank : ranks.ranks)
+      expect_says(*rank, "done", 0);
+  }
 }
 
 TEST(Processes, CallsThatDifferAreNamedOnAllRanks) {

@@ -262,9 +262,9 @@ void StoreServer::stop_waiting_for_ranks() {
     absl::StrAppend(&missing, " and ", count - 8, " more");
   fail(encode_failure(absl::DeadlineExceededError(absl::StrCat(
       count == 1 ? "rank " : "ranks ", missing, " of ", world_.size, " did not come within ",
-      world_.timeout_seconds, " s. See whether ", count == 1 ? "it was" : "they were",
+      world_.meeting_seconds(), " s. See whether ", count == 1 ? "it was" : "they were",
       " started and can reach rank 0; if ", count == 1 ? "it is" : "they are",
-      " only late, raise the timeout (WEFT_COLLECTIVE_TIMEOUT, in seconds)"))));
+      " only late, raise the timeout (WEFT_RENDEZVOUS_TIMEOUT, in seconds)"))));
 }
 
 } // namespace weft::runtime

@@ -274,8 +274,9 @@ absl::StatusOr<std::unique_ptr<Store>> join(const World &world, const Place *tol
     return world.file.empty() ? absl::StrCat("rank 0", place)
                               : absl::StrCat("rank 0", place, " (from the file ", world.file, ")");
   };
-  const auto patience = std::min(
-      kMostPatience, std::chrono::milliseconds(static_cast<int64_t>(world.timeout_seconds * 125)));
+  const auto patience =
+      std::min(kMostPatience,
+               std::chrono::milliseconds(static_cast<int64_t>(world.meeting_seconds() * 125)));
   // Rank 0 may come later, and what an earlier job has left in the file is overwritten then.
   for (size_t tries = 0;; ++tries) {
     in.clear();
@@ -303,10 +304,10 @@ absl::StatusOr<std::unique_ptr<Store>> join(const World &world, const Place *tol
                        "the job another MASTER_PORT"));
     if (is_late)
       return absl::UnavailableError(absl::StrCat(
-          "rank ", world.rank, " has not reached ", rank_0(), " within ", world.timeout_seconds,
+          "rank ", world.rank, " has not reached ", rank_0(), " within ", world.meeting_seconds(),
           " s (", why.message(),
           "). See whether rank 0 was started, and whether its address is right; if it is only "
-          "late, raise the timeout (WEFT_COLLECTIVE_TIMEOUT, in seconds)"));
+          "late, raise the timeout (WEFT_RENDEZVOUS_TIMEOUT, in seconds)"));
     std::this_thread::sleep_for(kRetry);
   }
   std::string hello = encode({Frame::kJoin, world.job, absl::StrCat(world.rank, " ", world.size)});
@@ -336,7 +337,7 @@ static absl::StatusOr<std::unique_ptr<Store>> meet_at(const World &given, const 
   // Ranks of one machine meet on its loopback, whatever name their starter has for the machine.
   if (world.file.empty() && world.local_size == world.size)
     world.address = "127.0.0.1";
-  auto seconds = std::chrono::duration<double>(world.timeout_seconds);
+  auto seconds = std::chrono::duration<double>(world.meeting_seconds());
   Deadline deadline =
       steady_clock::now() + std::chrono::duration_cast<steady_clock::duration>(seconds);
   std::unique_ptr<StoreServer> server;

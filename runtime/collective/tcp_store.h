@@ -14,7 +14,7 @@ namespace weft::runtime {
 // Gives all ranks the text that rank 0 has: how ranks meet whose world has no meeting place.
 using Meet = std::function<absl::Status(std::string &text)>;
 
-// Returns when all ranks have come. Errors, within world.timeout_seconds: DeadlineExceeded names
+// Returns when all ranks have come. Errors, within world.meeting_seconds(): DeadlineExceeded names
 // the ranks that are late; FailedPrecondition for a rank of another job, a rank that is there
 // twice, or something else that listens at the port; InvalidArgument for another number of ranks,
 // and where there is neither a meeting place nor `meet`; Unavailable where rank 0 cannot listen or

@@ -61,6 +61,19 @@ public:
     return result;
   }
 
+  // Leaves `seconds` as they are where the variable is not set.
+  absl::Status seconds(const char *name, double &seconds) const {
+    std::string value = text(name);
+    if (value.empty())
+      return absl::OkStatus();
+    char *end = nullptr;
+    seconds = std::strtod(value.c_str(), &end);
+    if (*end || !(seconds >= 0.1 && seconds <= 1e6))
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, "='", value, "': it must be 0.1 to 1e6 seconds"));
+    return absl::OkStatus();
+  }
+
 private:
   const Environment &environment_;
 };
@@ -119,13 +132,11 @@ absl::Status read_meeting_place(const Reader &reader, const Starter &starter, Wo
 absl::StatusOr<World> world_from_environment(const Environment &environment) {
   Reader reader(environment);
   World world;
-  if (std::string timeout = reader.text("WEFT_COLLECTIVE_TIMEOUT"); !timeout.empty()) {
-    char *end = nullptr;
-    world.timeout_seconds = std::strtod(timeout.c_str(), &end);
-    if (*end || !(world.timeout_seconds >= 0.1 && world.timeout_seconds <= 1e6))
-      return absl::InvalidArgumentError(
-          absl::StrCat("WEFT_COLLECTIVE_TIMEOUT='", timeout, "': it must be 0.1 to 1e6 seconds"));
-  }
+  for (absl::Status status :
+       {reader.seconds("WEFT_COLLECTIVE_TIMEOUT", world.timeout_seconds),
+        reader.seconds("WEFT_RENDEZVOUS_TIMEOUT", world.meeting_timeout_seconds)})
+    if (!status.ok())
+      return status;
   for (const Starter &starter : kStarters) {
     std::string rank = reader.text(starter.rank), size = reader.text(starter.size);
     if (rank.empty() && size.empty())

@@ -20,6 +20,13 @@ struct World {
   std::string starter; // what has set rank and size, for errors
   std::string job;     // what the starter calls it; ranks of another job are refused. May be empty
   double timeout_seconds = 10; // WEFT_COLLECTIVE_TIMEOUT
+  // In which all ranks have to come; 0: timeout_seconds. Machines of a cluster may start minutes
+  // apart. WEFT_RENDEZVOUS_TIMEOUT
+  double meeting_timeout_seconds = 0;
+
+  double meeting_seconds() const {
+    return meeting_timeout_seconds > 0 ? meeting_timeout_seconds : timeout_seconds;
+  }
 };
 
 // getenv, or what stands in for it: null for a variable that is not there.

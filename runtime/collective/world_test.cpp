@@ -30,6 +30,10 @@ TEST(World, IsOneRankWithoutAStarter) {
   EXPECT_EQ(world->rank, 0);
   EXPECT_EQ(world->size, 1);
   EXPECT_EQ(world->timeout_seconds, 10);
+  EXPECT_EQ(world->meeting_seconds(), 10);
+  auto later = read({{"WEFT_RENDEZVOUS_TIMEOUT", "300"}});
+  EXPECT_EQ(later->timeout_seconds, 10);
+  EXPECT_EQ(later->meeting_seconds(), 300);
 }
 
 TEST(World, IsReadFromEachStarter) {
@@ -114,6 +118,8 @@ TEST(World, WhatIsMissingOrContradictsIsNamed) {
             std::string::npos);
   EXPECT_EQ(error({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "70000"}}),
             "MASTER_PORT='70000': it must be a number of 1 to 65535");
+  EXPECT_EQ(error({{"WEFT_RENDEZVOUS_TIMEOUT", "x"}}),
+            "WEFT_RENDEZVOUS_TIMEOUT='x': it must be 0.1 to 1e6 seconds");
   EXPECT_EQ(error({{"WEFT_COLLECTIVE_TIMEOUT", "0"}}),
             "WEFT_COLLECTIVE_TIMEOUT='0': it must be 0.1 to 1e6 seconds");
 }
