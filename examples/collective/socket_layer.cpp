@@ -286,10 +286,14 @@ void close_connection(void *connection) {
 
 extern "C" const char *
 weft_collective_plugin(weft_register_collective_layer_function register_layer) {
-  const weft_collective_layer layer = {sizeof layer, WEFT_COLLECTIVE_ABI_VERSION,
-                                       "socket",     connect_ranks,
-                                       post,         wait_for,
-                                       abort_all,    close_connection,
-                                       nullptr};
+  weft_collective_layer layer = {}; // what a later version appends is not there
+  layer.struct_size = sizeof layer;
+  layer.version = WEFT_COLLECTIVE_ABI_VERSION;
+  layer.name = "socket";
+  layer.connect = connect_ranks;
+  layer.post = post;
+  layer.wait = wait_for;
+  layer.abort = abort_all;
+  layer.close = close_connection;
   return register_layer(&layer);
 }

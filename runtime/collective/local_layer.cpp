@@ -181,9 +181,15 @@ void close(void *connection) {
 }
 
 const char *const kRegistered = [] {
-  const weft_collective_layer layer = {
-      sizeof layer, WEFT_COLLECTIVE_ABI_VERSION, "local", connect, post, wait, abort, close,
-      nullptr};
+  weft_collective_layer layer = {};
+  layer.struct_size = sizeof layer;
+  layer.version = WEFT_COLLECTIVE_ABI_VERSION;
+  layer.name = "local";
+  layer.connect = connect;
+  layer.post = post;
+  layer.wait = wait;
+  layer.abort = abort;
+  layer.close = close;
   return weft_register_collective_layer(&layer);
 }();
 

@@ -289,6 +289,7 @@ const char *connect(const weft_collective_world *world, void **connection) {
     if (why = own->receive_notice(); !why.empty())
       return keep(why);
     *connection = own.release();
+    mpi.enter();
     return nullptr;
   } catch (const std::exception &error) {
     return keep(error.what());
@@ -389,6 +390,8 @@ void abort(void *connection) {
   if (own.aborted)
     return;
   own.aborted = true;
+  if (Mpi::instance().is_over())
+    return;
   Mpi::instance().give_up();
   Notice gone;
   gone.kind = Notice::kGone;
@@ -400,10 +403,13 @@ void abort(void *connection) {
 void close(void *connection) {
   std::unique_ptr<Connection> own(static_cast<Connection *>(connection));
   Mpi &mpi = Mpi::instance();
-  if (mpi.is_over()) { // the process ends, and MPI has
-    (void)own.release();
-    return;
-  }
+  struct Leave {
+    ~Leave() {
+      Mpi::instance().leave();
+    }
+  } leave;
+  if (mpi.is_over())
+    return Leaving::all().add(std::move(own));
   for (size_t rank = 0; rank < own->peers.size(); ++rank) {
     Peer &peer = own->peers[rank];
     if (static_cast<int>(rank) == own->rank || own->aborted)
@@ -429,8 +435,16 @@ void close(void *connection) {
 }
 
 const char *const kRegistered = [] {
-  const weft_collective_layer layer = {
-      sizeof layer, WEFT_COLLECTIVE_ABI_VERSION, "mpi", connect, post, wait, abort, close, meet};
+  weft_collective_layer layer = {};
+  layer.struct_size = sizeof layer;
+  layer.version = WEFT_COLLECTIVE_ABI_VERSION;
+  layer.name = "mpi";
+  layer.connect = connect;
+  layer.post = post;
+  layer.wait = wait;
+  layer.abort = abort;
+  layer.close = close;
+  layer.meet = meet;
   return weft_register_collective_layer(&layer);
 }();
 

@@ -43,7 +43,9 @@ struct Mpi::Thread {
   std::condition_variable changed;
   std::deque<std::shared_ptr<Job>> jobs;
   bool busy = false, ending = false, ended = false, gave_up = false;
-  bool is_ours = false; // this process has not initialised MPI by itself
+  bool is_ours = false; // the thread has initialised MPI, and not the program
+  std::mutex pulsing;
+  int connections = 0; // under it
 };
 
 Mpi &Mpi::instance() {
@@ -177,8 +179,27 @@ void Mpi::give_up() {
 }
 
 bool Mpi::is_over() const {
+  int is_over = 0;
+  Finalized(&is_over);
   std::lock_guard lock(thread_->mutex);
-  return thread_->ending;
+  return is_over || thread_->ending;
+}
+
+void Mpi::enter() {
+  std::lock_guard lock(thread_->pulsing);
+  ++thread_->connections;
+}
+
+void Mpi::leave() {
+  std::lock_guard lock(thread_->pulsing);
+  --thread_->connections;
+}
+
+void Mpi::pulse() {
+  std::lock_guard lock(thread_->pulsing);
+  int flag = 0;
+  if (thread_->is_ours || thread_->connections > 0)
+    Iprobe(kMpiAnySource, 0, world, &flag, nullptr);
 }
 
 void Mpi::loop() {
@@ -200,8 +221,7 @@ void Mpi::loop() {
       thread_->changed.notify_all();
     } else if (size) {
       lock.unlock();
-      int flag = 0;
-      Iprobe(kMpiAnySource, 0, world, &flag, nullptr);
+      pulse();
       lock.lock();
     }
   }

@@ -23,6 +23,7 @@ constexpr int kMpiAnySource = -1, kMpiThreadMultiple = 3, kMpiTagUpperBound = 0;
 
 #define WEFT_MPI_FUNCTIONS(F)                                                                      \
   F(Initialized, (int *))                                                                          \
+  F(Finalized, (int *))                                                                            \
   F(Init_thread, (int *, char ***, int, int *))                                                    \
   F(Query_thread, (int *))                                                                         \
   F(Finalize, ())                                                                                  \
@@ -54,8 +55,12 @@ public:
   std::string error(int result, const char *what) const;
   // A job has failed: its messages may never be complete, and MPI cannot end in order.
   void give_up();
-  // Whether MPI has ended, with the process: none of its functions may be called any more.
+  // Whether MPI has ended: none of its functions may be called any more.
   bool is_over() const;
+  // Beside a connection. Where the program ends MPI itself, it does so when all have left: no
+  // thread calls MPI any more by then.
+  void enter();
+  void leave();
 
   // Of all ranks, with errors that are returned; after start().
   MpiCommunicator world = nullptr;
@@ -75,6 +80,7 @@ private:
   std::string open();
   std::string initialise();
   void loop();
+  void pulse();
   void end();
 
   void *errors_return_ = nullptr;

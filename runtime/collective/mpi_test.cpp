@@ -46,7 +46,6 @@ protected:
     if (!ends)
       words.insert(words.end(), {"--mca", "orte_abort_on_non_zero_status", "0"});
     words.push_back(rank_program());
-    words.push_back("mpi");
     words.insert(words.end(), args.begin(), args.end());
     return std::make_unique<Process>(words, variables);
   }
@@ -54,20 +53,32 @@ protected:
 
 TEST_F(MpiRun, EveryCollectiveGivesWhatLoopsSay) {
   for (int size : {1, 2, 3, 4}) {
-    auto job = start(size, {"check"}, {}, true);
+    auto job = start(size, {"mpi", "check"}, {}, true);
     EXPECT_EQ(job->finish(), 0) << job->text();
     EXPECT_EQ(count(job->text(), "all right"), size) << job->text();
   }
 }
 
+TEST_F(MpiRun, AProgramMayUseMpiItself) {
+  auto job = start(2, {"--init-mpi", "3", "mpi", "steps", "3", "10"}, {}, true);
+  EXPECT_EQ(job->finish(), 0) << job->text();
+  EXPECT_EQ(count(job->text(), "done"), 2) << job->text();
+  job = start(2, {"--init-mpi", "0", "mpi", "steps", "3", "10"});
+  job->finish();
+  EXPECT_EQ(count(job->text(), "the program has called MPI_Init: threads need MPI_Init_thread with "
+                               "MPI_THREAD_MULTIPLE"),
+            2)
+      << job->text();
+}
+
 TEST_F(MpiRun, ARankThatEndsIsNamedOnAllOthers) {
-  auto job = start(3, {"exit"});
+  auto job = start(3, {"mpi", "exit"});
   job->finish();
   EXPECT_EQ(count(job->text(), "error: rank 1 has gone"), 2) << job->text();
 }
 
 TEST_F(MpiRun, CallsThatDifferAreNamedOnAllRanks) {
-  auto job = start(3, {"differ"});
+  auto job = start(3, {"mpi", "differ"});
   job->finish();
   EXPECT_EQ(count(job->text(), "error: the ranks' calls in group 'world' differ: rank "), 3)
       << job->text();
@@ -75,7 +86,7 @@ TEST_F(MpiRun, CallsThatDifferAreNamedOnAllRanks) {
 }
 
 TEST_F(MpiRun, ALateRankIsAnErrorOnAllRanks) {
-  auto job = start(3, {"late", "3000"}, {{"WEFT_COLLECTIVE_TIMEOUT", "1"}});
+  auto job = start(3, {"mpi", "late", "3000"}, {{"WEFT_COLLECTIVE_TIMEOUT", "1"}});
   job->finish();
   EXPECT_EQ(count(job->text(), "not all ranks of the job have come to MPI"), 3) << job->text();
 }
@@ -84,10 +95,10 @@ TEST_F(MpiRun, WhatIsMissingIsNamed) {
   Job alone(2, {"mpi", "check"}, {{"WEFT_RENDEZVOUS", ""}});
   for (auto &rank : alone.ranks)
     expect_says(*rank, "this process was not started by mpirun: start the ranks with `mpirun -n");
-  auto job = start(2, {"check"}, {{"WEFT_MPI_LIBRARY", "/none.so"}});
+  auto job = start(2, {"mpi", "check"}, {{"WEFT_MPI_LIBRARY", "/none.so"}});
   job->finish();
   EXPECT_EQ(count(job->text(), "Open MPI was not found (/none.so: cannot open"), 2) << job->text();
-  job = start(2, {"check"}, {{"WEFT_MPI_LIBRARY", "libm.so.6"}});
+  job = start(2, {"mpi", "check"}, {{"WEFT_MPI_LIBRARY", "libm.so.6"}});
   job->finish();
   EXPECT_EQ(count(job->text(), "libm.so.6 is not Open MPI"), 2) << job->text();
 }

@@ -87,7 +87,7 @@ std::shared_ptr<Lookup> look_up(const std::string &address, int port, Deadline d
       },
       shared.get())
       .detach();
-  shared.release(); // NOLINT: the thread's
+  (void)shared.release(); // the thread's
   std::unique_lock lock(lookup->mutex);
   return lookup->changed.wait_until(lock, deadline, [&] { return lookup->done; }) ? lookup
                                                                                   : nullptr;

@@ -19,7 +19,8 @@ struct World {
   int port = 0;
   std::string starter; // what has set rank and size, for errors
   std::string job;     // what the starter calls it; ranks of another job are refused. May be empty
-  double timeout_seconds = 10; // WEFT_COLLECTIVE_TIMEOUT
+  // Within 10 s after a fault all ranks have ended, what they do about it included.
+  double timeout_seconds = 9; // WEFT_COLLECTIVE_TIMEOUT
   // In which all ranks have to come; 0: timeout_seconds. Machines of a cluster may start minutes
   // apart. WEFT_RENDEZVOUS_TIMEOUT
   double meeting_timeout_seconds = 0;

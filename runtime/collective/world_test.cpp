@@ -29,10 +29,10 @@ TEST(World, IsOneRankWithoutAStarter) {
   ASSERT_TRUE(world.ok());
   EXPECT_EQ(world->rank, 0);
   EXPECT_EQ(world->size, 1);
-  EXPECT_EQ(world->timeout_seconds, 10);
-  EXPECT_EQ(world->meeting_seconds(), 10);
+  EXPECT_EQ(world->timeout_seconds, 9);
+  EXPECT_EQ(world->meeting_seconds(), 9);
   auto later = read({{"WEFT_RENDEZVOUS_TIMEOUT", "300"}});
-  EXPECT_EQ(later->timeout_seconds, 10);
+  EXPECT_EQ(later->timeout_seconds, 9);
   EXPECT_EQ(later->meeting_seconds(), 300);
 }
 
