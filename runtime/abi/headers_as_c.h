@@ -10,7 +10,7 @@
           apply(weft_held_code) apply(weft_held_place) apply(weft_entry_code)                      \
               apply(weft_model_code) apply(weft_tensor_info) apply(weft_model_options)             \
                   apply(weft_collective_world) apply(weft_collective_transfer)                     \
-                      apply(weft_collective_layer)
+                      apply(weft_collective_layer) apply(weft_collective_call)
 
 #ifdef __cplusplus
 extern "C"

@@ -9,9 +9,9 @@
 // layer, and a layer is short. What libraries have of collectives of their own adds in an order
 // that depends on their algorithm, so that Weft could not say what the bits of a sum are.
 //
-// Memory is the host's. A library that has collectives alone, on memory and streams of its devices
-// (NCCL), does not fit behind these functions: for it a minor version appends a function that
-// enqueues a collective.
+// Memory of messages is the host's. A library that has collectives alone, on memory and streams of
+// its devices (NCCL), brings the functions below enqueue() instead of post() and wait(). The order
+// of its sums is its own.
 #ifndef WEFT_RUNTIME_ABI_COLLECTIVE_H
 #define WEFT_RUNTIME_ABI_COLLECTIVE_H
 
@@ -63,6 +63,39 @@ enum {
   WEFT_TRANSFER_FAILED = 2, // the peer has gone, the message had another size, abort() was called
 };
 
+enum { // of weft_collective_call, as in Weft's own (call.h)
+  WEFT_ALL_REDUCE = 0,
+  WEFT_ALL_GATHER = 1,
+  WEFT_REDUCE_SCATTER = 2,
+  WEFT_ALL_TO_ALL = 3,
+  WEFT_BROADCAST = 4,
+  WEFT_SEND = 5,
+  WEFT_RECEIVE = 6,
+};
+enum {
+  WEFT_REDUCE_SUM = 0,
+  WEFT_REDUCE_MEAN = 1, // of floating dtypes only
+  WEFT_REDUCE_MIN = 2,
+  WEFT_REDUCE_MAX = 3,
+  WEFT_REDUCE_PRODUCT = 4,
+};
+
+// One collective on memory of a device, since 1.1. Weft has checked it: kinds, ranks and sizes are
+// right, and it is not empty. A group may have one rank.
+typedef struct weft_collective_call {
+  uint32_t struct_size; // sizeof(weft_collective_call) of the caller, which is Weft
+  int32_t kind, reduction;
+  int32_t dtype; // WEFT_FLOAT32 and so on: weft_custom.h
+  int32_t peer;  // of send, receive, broadcast: a rank of the group
+  int64_t count; // elements of the input, or of one of its parts
+  const void *input;
+  void *output;
+  void *stream;      // of the device, in whose order it runs
+  void *group;       // what split() gave; NULL for all ranks
+  int32_t size;      // ranks of the group
+  const char *place; // the caller's line; may be empty
+} weft_collective_call;
+
 // Texts that functions return stay valid until the thread's next call of the layer.
 typedef struct weft_collective_layer {
   uint32_t struct_size; // sizeof(weft_collective_layer) of whoever registers it
@@ -99,6 +132,19 @@ typedef struct weft_collective_layer {
   // rank 0 has at `data`, by a way of the layer's own, before there is a store or a connection. Of
   // `world` rank, size and timeout_ms alone are set. All ranks call it, with the same `bytes`.
   const char *(*meet)(const weft_collective_world *world, void *data, int64_t bytes);
+
+  // Since 1.1, for layers of devices: all three, and post() and wait() are NULL.
+
+  // Puts a collective on its stream and returns without waiting for other ranks' streams. NULL, or
+  // why not: memory that is not the device's, a dtype that the library has not. From any thread.
+  const char *(*enqueue)(void *connection, const weft_collective_call *call);
+  // Ranks of a group that give the same color become a group of their own, by `rank`; none for
+  // those that give a negative one. `group`: what they are split off, as in a call. All its ranks
+  // call it. What it gives is the layer's until leave().
+  const char *(*split)(void *connection, void *group, int32_t color, int32_t rank,
+                       int64_t timeout_ms, void **made);
+  // Ends a group that split() gave, after what was enqueued in it.
+  void (*leave)(void *connection, void *group);
 } weft_collective_layer;
 
 // Makes a layer known to this process, for good; from any thread. The struct is copied, its name

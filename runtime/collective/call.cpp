@@ -31,7 +31,8 @@ CollectiveCall call_of(const CallHeader &header) {
 
 std::string described(const CallHeader &header, int rank) {
   CollectiveCall call = call_of(header);
-  return absl::StrCat("rank ", rank, " calls ", describe(call), " as number ", header.number,
+  return absl::StrCat("rank ", rank, " calls ", describe(call),
+                      header.on_device ? " on a device" : "", " as number ", header.number,
                       call.place.empty() ? "" : " at ", call.place);
 }
 
@@ -108,12 +109,13 @@ absl::Status check(const CollectiveCall &call, int rank, int size) {
   return absl::OkStatus();
 }
 
-CallHeader header_of(const CollectiveCall &call, uint64_t number) {
+CallHeader header_of(const CollectiveCall &call, uint64_t number, bool on_device) {
   CallHeader header = {};
   header.magic = kMagic;
   header.kind = static_cast<uint8_t>(call.kind);
   header.dtype = static_cast<uint8_t>(call.dtype);
   header.reduction = reduces(call.kind) ? static_cast<uint8_t>(call.reduction) : 0;
+  header.on_device = on_device;
   header.peer = call.peer;
   header.count = call.count;
   header.number = number;
@@ -130,7 +132,8 @@ absl::Status check_same(const CallHeader &own, const CallHeader &theirs, int ran
                      ": install the same one on all machines"));
   auto kind = static_cast<Collective>(own.kind), its = static_cast<Collective>(theirs.kind);
   bool same = own.dtype == theirs.dtype && own.reduction == theirs.reduction &&
-              own.count == theirs.count && own.number == theirs.number;
+              own.on_device == theirs.on_device && own.count == theirs.count &&
+              own.number == theirs.number;
   if (is_between_two(kind))
     same = same && kind != its && is_between_two(its) && own.peer == they && theirs.peer == me;
   else

@@ -48,7 +48,7 @@ absl::Status check(const CollectiveCall &call, int rank, int size);
 // What travels in front of the data of a call: plain bytes, the same for all layers.
 struct CallHeader {
   uint32_t magic;
-  uint8_t kind, dtype, reduction, unused;
+  uint8_t kind, dtype, reduction, on_device;
   int32_t peer, unused_too;
   int64_t count;
   uint64_t number;
@@ -56,7 +56,7 @@ struct CallHeader {
 };
 static_assert(sizeof(CallHeader) == 248);
 
-CallHeader header_of(const CollectiveCall &call, uint64_t number);
+CallHeader header_of(const CollectiveCall &call, uint64_t number, bool on_device);
 // FailedPrecondition names both calls, ranks and lines. `rank`, `other`: the ranks of the job;
 // `me`, `they`: of the group.
 absl::Status check_same(const CallHeader &own, const CallHeader &theirs, int rank, int other,

@@ -80,9 +80,34 @@ Group::~Group() {
   }
   if (thread_.joinable())
     thread_.join();
+  if (devices_)
+    link_->leave_devices(devices_);
 }
 
-absl::StatusOr<Group::Item> Group::enqueue(CollectiveCall call) {
+absl::Status Group::put_on_stream(const CollectiveCall &call, void *stream) {
+  if (call.count == 0)
+    return absl::OkStatus();
+  weft_collective_call given = {};
+  given.struct_size = sizeof given;
+  given.kind = static_cast<int32_t>(call.kind);
+  given.reduction = static_cast<int32_t>(call.reduction);
+  given.dtype = static_cast<int32_t>(call.dtype);
+  given.peer = call.peer;
+  given.count = call.count;
+  given.input = call.input;
+  given.output = call.output;
+  given.stream = stream;
+  given.group = devices_;
+  given.size = size();
+  given.place = call.place.c_str();
+  absl::Status status = link_->enqueue(given);
+  return status.ok()
+             ? status
+             : absl::Status(status.code(), absl::StrCat(described(call), ": rank ", link_->rank(),
+                                                        ": ", status.message()));
+}
+
+absl::StatusOr<Group::Item> Group::enqueue(CollectiveCall call, void **stream) {
   if (absl::Status status = check(call, me_, size()); !status.ok())
     return status;
   if (absl::Status status = link_->status(); !status.ok())
@@ -99,14 +124,34 @@ absl::StatusOr<Group::Item> Group::enqueue(CollectiveCall call) {
   // Sends and receives are counted between two ranks: the others know nothing of them.
   uint64_t number =
       is_between_two(call.kind) ? ++started_with_[static_cast<size_t>(call.peer)] : ++started_;
-  Item item{std::move(call), number, std::make_shared<Event>()};
+  Item item{std::move(call), number, std::make_shared<Event>(), stream != nullptr};
   queue_.push_back(item);
+  // Under the lock: on the stream, too, calls are in the order of their numbers.
+  if (stream)
+    if (absl::Status status = put_on_stream(item.call, *stream); !status.ok()) {
+      work_.notify_one();
+      return link_->fail(status);
+    }
   work_.notify_one();
   return item;
 }
 
 absl::StatusOr<std::shared_ptr<const Event>> Group::start(CollectiveCall call) {
   absl::StatusOr<Item> item = enqueue(std::move(call));
+  if (!item.ok())
+    return item.status();
+  return item->event;
+}
+
+absl::StatusOr<std::shared_ptr<const Event>> Group::start_on_device(CollectiveCall call,
+                                                                    void *stream) {
+  if (call.kind >= Collective::kBarrier)
+    return absl::InvalidArgumentError(
+        absl::StrCat(describe(call), ": it moves no data; start it on the host"));
+  if (!link_->device_layer())
+    return absl::FailedPreconditionError(absl::StrCat(
+        described(call), ": the ranks' devices are not connected (Communicator::add_devices)"));
+  absl::StatusOr<Item> item = enqueue(std::move(call), &stream);
   if (!item.ok())
     return item.status();
   return item->event;
@@ -150,15 +195,17 @@ absl::Status Group::execute(const Item &item) {
     return part_for(call, me_, bytes);
   };
   if (size() == 1) {
-    finish(call, me_, 1, [&](int) { return own(); });
+    if (!item.on_device)
+      finish(call, me_, 1, [&](int) { return own(); });
     return absl::OkStatus();
   }
   sent_.resize(static_cast<size_t>(kMessageBytes * size()));
   received_.resize(sent_.size());
   bool is_small = bytes <= kInlineBytes;
-  bool has_input = call.kind != Collective::kReceive && call.kind != Collective::kBarrier &&
+  bool has_input = !item.on_device && call.kind != Collective::kReceive &&
+                   call.kind != Collective::kBarrier &&
                    (call.kind != Collective::kBroadcast || call.peer == me_);
-  const CallHeader header = header_of(call, item.number);
+  const CallHeader header = header_of(call, item.number, item.on_device);
   Messages messages(*link_, members_, channel_);
   auto is_peer = [&](int rank) {
     return rank != me_ && (!is_between_two(call.kind) || rank == call.peer);
@@ -193,6 +240,8 @@ absl::Status Group::execute(const Item &item) {
         !status.ok())
       return link_->fail(status);
   }
+  if (item.on_device)
+    return absl::OkStatus();
   if (is_small) {
     finish(call, me_, size(), [&](int rank) {
       return rank == me_ ? own() : message(received_, rank) + sizeof header;
@@ -218,10 +267,8 @@ absl::StatusOr<std::shared_ptr<Group>> Group::split(int64_t color, int64_t key, 
     return item.status();
   if (absl::Status status = item->event->wait(); !status.ok())
     return status;
-  if (color < 0)
-    return nullptr;
   std::vector<std::pair<int64_t, int>> chosen; // key, rank of this group
-  for (int rank = 0; rank < size(); ++rank)
+  for (int rank = 0; rank < size() && color >= 0; ++rank)
     if (all[2 * static_cast<size_t>(rank)] == color)
       chosen.emplace_back(all[2 * static_cast<size_t>(rank) + 1], rank);
   std::sort(chosen.begin(), chosen.end());
@@ -232,8 +279,20 @@ absl::StatusOr<std::shared_ptr<Group>> Group::split(int64_t color, int64_t key, 
       me = static_cast<int>(members.size());
     members.push_back(members_[static_cast<size_t>(rank)]);
   }
-  return std::shared_ptr<Group>(
+  void *devices = nullptr;
+  if (link_->device_layer()) {
+    // Devices know colors of 32 bits: the first member stands for the group's.
+    auto made = link_->split_devices(devices_, color < 0 ? -1 : members[0], me);
+    if (!made.ok())
+      return made.status();
+    devices = *made;
+  }
+  if (color < 0)
+    return nullptr;
+  std::shared_ptr<Group> group(
       new Group(link_, std::move(members), me, mixed(channel_, item->number), std::move(name)));
+  group->devices_ = devices;
+  return group;
 }
 
 absl::StatusOr<Communicator> Communicator::connect(const World &world, std::string_view layer) {
@@ -255,6 +314,10 @@ absl::StatusOr<Communicator> Communicator::connect(const World &world, std::stri
     members[static_cast<size_t>(rank)] = rank;
   std::shared_ptr<Group> group(new Group(*link, std::move(members), world.rank, 1, "world"));
   return Communicator(*std::move(link), std::move(group));
+}
+
+absl::Status Communicator::add_devices(std::string_view layer) {
+  return link_->add_devices(layer);
 }
 
 absl::Status Communicator::status() const {

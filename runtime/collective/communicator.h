@@ -61,6 +61,13 @@ public:
   // start() and the wait.
   absl::Status run(CollectiveCall call);
 
+  // Starts a call on memory of this rank's device: it is put on the stream (of the device; a
+  // CUstream) before this returns, and runs in the stream's order. Sums are in the order of the
+  // layer's library. The event says that all ranks have made the same call, or the job's failure,
+  // after which devices do not wait for each other any more; that the buffers are free, the stream
+  // alone says. InvalidArgument, and the job ends, where the layer cannot: the others have begun.
+  absl::StatusOr<std::shared_ptr<const Event>> start_on_device(CollectiveCall call, void *stream);
+
   // Ranks that give the same color become a group, ordered by key and then by rank; null for those
   // that give a negative color. All ranks of this group call it. Groups may overlap and outlive the
   // one they come from.
@@ -76,11 +83,13 @@ private:
     CollectiveCall call;
     uint64_t number;
     std::shared_ptr<Event> event;
+    bool on_device = false; // its data does not pass here
   };
 
   Group(std::shared_ptr<Link> link, std::vector<int> members, int me, uint64_t channel,
         std::string name);
-  absl::StatusOr<Item> enqueue(CollectiveCall call);
+  absl::StatusOr<Item> enqueue(CollectiveCall call, void **stream = nullptr);
+  absl::Status put_on_stream(const CollectiveCall &call, void *stream);
   void loop();
   absl::Status execute(const Item &item);
 
@@ -89,6 +98,7 @@ private:
   int me_;
   uint64_t channel_;
   std::string name_;
+  void *devices_ = nullptr;           // of a group that was split off, the device layer's
   std::vector<char> sent_, received_; // first messages of a call, one for each rank
 
   std::mutex mutex_; // of all below
@@ -113,6 +123,9 @@ public:
   const std::shared_ptr<Group> &world() const {
     return world_;
   }
+  // Connects the ranks' devices through a layer of devices ("nccl"), each rank's current one. All
+  // ranks call it, once, before they split groups.
+  absl::Status add_devices(std::string_view layer);
   // Ok, or the job's failure.
   absl::Status status() const;
   // Ends the job on all ranks with this error.

@@ -47,8 +47,11 @@ absl::Status add(const weft_collective_layer *given) {
     return absl::InvalidArgumentError(
         absl::StrCat("the collective layer '", layer->name, "' ", why));
   };
-  if (!layer->connect || !layer->post || !layer->wait || !layer->abort || !layer->close)
-    return refused("lacks connect, post, wait, abort or close");
+  if (!layer->connect || !layer->abort || !layer->close)
+    return refused("lacks connect, abort or close");
+  bool of_devices = layer->enqueue || layer->split || layer->leave;
+  if (of_devices ? !layer->enqueue || !layer->split || !layer->leave : !layer->post || !layer->wait)
+    return refused(of_devices ? "lacks enqueue, split or leave" : "lacks post or wait");
   std::lock_guard<std::mutex> lock(registry().mutex);
   auto [it, fresh] = registry().layers.try_emplace(layer->name, nullptr);
   if (!fresh)

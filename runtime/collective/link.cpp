@@ -23,7 +23,7 @@ milliseconds meeting_timeout_of(const World &world) {
 
 // The store as a layer sees it.
 struct Names {
-  Store &store;
+  Store *store; // null in a job of one rank, which finds nobody
   Deadline deadline;
 };
 
@@ -35,13 +35,17 @@ const char *keep(const absl::Status &status) {
 
 const char *set_name(void *data, const char *name, const void *value, int64_t bytes) {
   auto &names = *static_cast<Names *>(data);
-  return keep(names.store.set(
+  if (!names.store)
+    return nullptr;
+  return keep(names.store->set(
       name, std::string(static_cast<const char *>(value), static_cast<size_t>(bytes))));
 }
 
 const char *get_name(void *data, const char *name, void *value, int64_t capacity, int64_t *bytes) {
   auto &names = *static_cast<Names *>(data);
-  absl::StatusOr<std::string> found = names.store.get(name, names.deadline);
+  if (!names.store)
+    return "a job of one rank has no names of others";
+  absl::StatusOr<std::string> found = names.store->get(name, names.deadline);
   if (!found.ok())
     return keep(found.status());
   *bytes = static_cast<int64_t>(found->size());
@@ -72,28 +76,79 @@ absl::StatusOr<std::shared_ptr<Link>> Link::connect(const World &world, std::str
     return absl::InvalidArgumentError(absl::StrCat("rank ", world.rank, " of ", world.size,
                                                    " ranks, timeout ", world.timeout_seconds,
                                                    " s: there are no such worlds"));
+  if (!(*found)->post)
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the layer '", std::string(layer),
+        "' connects devices: connect the ranks through another one, and add this one to it"));
   std::shared_ptr<Link> link(new Link(world, **found, store));
   if (world.size == 1)
     return link;
-  Names names{*store, steady_clock::now() + meeting_timeout_of(world)};
+  absl::StatusOr<void *> connection = link->open(link->layer_);
+  if (!connection.ok())
+    return connection.status();
+  link->connection_ = *connection;
+  store->watch([raw = link.get()](const std::string &failure) { raw->end(failure); });
+  return link;
+}
+
+absl::StatusOr<void *> Link::open(const weft_collective_layer &layer) {
+  Names names{store_.get(), steady_clock::now() + meeting_timeout_of(world_)};
   weft_collective_world given = {};
   given.struct_size = sizeof given;
-  given.rank = world.rank;
-  given.size = world.size;
-  given.timeout_ms = meeting_timeout_of(world).count();
-  given.session = store->session().c_str();
-  given.address = store->address().c_str();
+  given.rank = world_.rank;
+  given.size = world_.size;
+  given.timeout_ms = meeting_timeout_of(world_).count();
+  given.session = store_ ? store_->session().c_str() : "alone";
+  given.address = store_ ? store_->address().c_str() : "127.0.0.1";
   given.store = &names;
   given.set = set_name;
   given.get = get_name;
   void *connection = nullptr;
-  if (const char *why = link->layer_.connect(&given, &connection))
-    return link->fail(absl::UnavailableError(
-        absl::StrCat("rank ", world.rank, " cannot connect with the others through the layer '",
-                     std::string(layer), "': ", why)));
-  link->connection_ = connection;
-  store->watch([raw = link.get()](const std::string &failure) { raw->end(failure); });
-  return link;
+  if (const char *why = layer.connect(&given, &connection))
+    return fail(absl::UnavailableError(
+        absl::StrCat("rank ", world_.rank, " cannot connect with the others through the layer '",
+                     layer.name, "': ", why)));
+  return connection;
+}
+
+absl::Status Link::add_devices(std::string_view layer) {
+  auto found = find_collective_layer(layer);
+  if (!found.ok())
+    return fail(found.status()); // the other ranks wait for this one
+  if (!(*found)->enqueue)
+    return absl::InvalidArgumentError(
+        absl::StrCat("the layer '", (*found)->name, "' has no collectives on devices"));
+  if (devices_)
+    return absl::FailedPreconditionError("the ranks' devices are connected already");
+  device_layer_ = **found;
+  auto connection = open(device_layer_);
+  if (!connection.ok())
+    return connection.status();
+  devices_ = *connection;
+  if (!status().ok()) // it came while there was nothing to abort
+    device_layer_.abort(devices_);
+  return status();
+}
+
+absl::Status Link::enqueue(const weft_collective_call &call) {
+  if (const char *why = device_layer_.enqueue(devices_, &call))
+    return absl::InvalidArgumentError(why);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<void *> Link::split_devices(void *group, int color, int rank) {
+  void *made = nullptr;
+  if (const char *why = device_layer_.split(devices_, group, color, rank,
+                                            meeting_timeout_of(world_).count(), &made))
+    return fail(absl::UnavailableError(absl::StrCat("rank ", world_.rank,
+                                                    " cannot split a group of "
+                                                    "devices through the layer '",
+                                                    device_layer_.name, "': ", why)));
+  return made;
+}
+
+void Link::leave_devices(void *group) {
+  device_layer_.leave(devices_, group);
 }
 
 Meet Link::meeting(const World &world, std::string_view layer) {
@@ -122,6 +177,8 @@ Meet Link::meeting(const World &world, std::string_view layer) {
 Link::~Link() {
   if (store_)
     store_->leave(); // no end() comes after it
+  if (devices_)
+    device_layer_.close(devices_);
   if (connection_)
     layer_.close(connection_);
 }
@@ -137,6 +194,13 @@ void Link::end(const std::string &failure) {
     if (status_.ok())
       status_ = decode_failure(failure);
   }
+  abort();
+}
+
+void Link::abort() {
+  // What devices wait for ends, too.
+  if (devices_)
+    device_layer_.abort(devices_);
   if (connection_)
     layer_.abort(connection_);
 }
@@ -173,8 +237,8 @@ absl::Status Link::fail_late(int peer) {
 absl::Status Link::fail(const absl::Status &why, Deadline agreed) {
   if (absl::Status known = status(); known.ok())
     end(store_ ? store_->fail(encode_failure(why), agreed) : encode_failure(why));
-  else if (connection_)
-    layer_.abort(connection_); // another thread may be on its way to it
+  else
+    abort(); // another thread may be on its way to it
   return status();
 }
 

@@ -1,6 +1,7 @@
 // One rank's connection with the others, and what all ranks know of a failure. Private.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -48,6 +49,16 @@ public:
   // whose silence both see at once: who is named waits for nobody.
   absl::Status fail_late(int peer);
 
+  // Connects the ranks' devices, too, through a layer that has them.
+  absl::Status add_devices(std::string_view layer);
+  // Null, or a group of one rank: there are none.
+  const weft_collective_layer *device_layer() const {
+    return devices_ ? &device_layer_ : nullptr;
+  }
+  absl::Status enqueue(const weft_collective_call &call);
+  absl::StatusOr<void *> split_devices(void *group, int color, int rank);
+  void leave_devices(void *group);
+
   // Null or why not, as the layer says it.
   const char *post(weft_collective_transfer &transfer);
   // What the layer's wait() gives.
@@ -58,7 +69,9 @@ public:
 private:
   Link(const World &world, const weft_collective_layer &layer, std::shared_ptr<Store> store)
       : world_(world), layer_(layer), store_(std::move(store)) {}
+  absl::StatusOr<void *> open(const weft_collective_layer &layer);
   void end(const std::string &failure);
+  void abort();
   absl::Status fail(const absl::Status &why, Deadline agreed);
   // Of the timeout, what is kept for agreeing on a failure.
   std::chrono::milliseconds agreement() const;
@@ -67,6 +80,8 @@ private:
   weft_collective_layer layer_;
   std::shared_ptr<Store> store_;
   void *connection_ = nullptr;
+  weft_collective_layer device_layer_ = {};
+  std::atomic<void *> devices_ = nullptr; // their connection
   mutable std::mutex mutex_;
   absl::Status status_; // under it
 };
