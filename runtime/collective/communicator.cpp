@@ -113,7 +113,11 @@ absl::StatusOr<Group::Item> Group::enqueue(CollectiveCall call, void **stream) {
   if (absl::Status status = link_->status(); !status.ok())
     return absl::Status(status.code(), absl::StrCat(status.message(), ". Rank ", link_->rank(),
                                                     " has not started ", described(call)));
-  std::lock_guard lock(mutex_);
+  // On the stream, too, calls are in the order of their numbers.
+  std::unique_lock<std::mutex> order(stream_order_, std::defer_lock);
+  if (stream)
+    order.lock();
+  std::unique_lock lock(mutex_);
   try {
     if (!thread_.joinable())
       thread_ = start_thread([](void *group) { static_cast<Group *>(group)->loop(); }, this);
@@ -126,13 +130,12 @@ absl::StatusOr<Group::Item> Group::enqueue(CollectiveCall call, void **stream) {
       is_between_two(call.kind) ? ++started_with_[static_cast<size_t>(call.peer)] : ++started_;
   Item item{std::move(call), number, std::make_shared<Event>(), stream != nullptr};
   queue_.push_back(item);
-  // Under the lock: on the stream, too, calls are in the order of their numbers.
-  if (stream)
-    if (absl::Status status = put_on_stream(item.call, *stream); !status.ok()) {
-      work_.notify_one();
-      return link_->fail(status);
-    }
   work_.notify_one();
+  lock.unlock();
+  // Ranks compare the call meanwhile: this may wait for theirs.
+  if (stream)
+    if (absl::Status status = put_on_stream(item.call, *stream); !status.ok())
+      return link_->fail(status);
   return item;
 }
 

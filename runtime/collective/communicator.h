@@ -101,7 +101,8 @@ private:
   void *devices_ = nullptr;           // of a group that was split off, the device layer's
   std::vector<char> sent_, received_; // first messages of a call, one for each rank
 
-  std::mutex mutex_; // of all below
+  std::mutex stream_order_; // before mutex_: of calls on devices, one is started at a time
+  std::mutex mutex_;        // of all below
   std::condition_variable work_;
   std::deque<Item> queue_;
   uint64_t started_ = 0;

@@ -9,6 +9,7 @@
 #include <climits>
 #include <cstring>
 #include <exception>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -162,6 +163,14 @@ std::string settle(Connection &own, Comm comm, milliseconds timeout, const char 
   }
 }
 
+// What NCCL may still write after an error: for good.
+void leave_to_nccl(std::shared_ptr<void> memory) {
+  static std::mutex *mutex = new std::mutex;
+  static auto *all = new std::list<std::shared_ptr<void>>;
+  std::lock_guard lock(*mutex);
+  all->push_back(std::move(memory));
+}
+
 void abort(void *connection) {
   auto &own = *static_cast<Connection *>(connection);
   std::lock_guard lock(own.mutex);
@@ -201,7 +210,7 @@ const char *connect(const weft_collective_world *world, void **connection) {
       wrong = nccl.error(nccl.CommCuDevice(own->world, &own->device), "ncclCommCuDevice");
     if (!wrong.empty()) {
       abort(own.get());
-      (void)own.release(); // NCCL may still say in it which communicator it has made
+      leave_to_nccl(std::move(own)); // it may yet say there which communicator it has made
       return keep(wrong);
     }
     *connection = own.release();
@@ -326,7 +335,6 @@ const char *split(void *connection, void *group, int32_t color, int32_t rank, in
   try {
     const Nccl &nccl = Nccl::instance();
     Comm parent = group ? group : own.world;
-    // NCCL may write it later, also after an error: then it stays.
     auto slot = std::make_unique<Comm>(nullptr);
     {
       std::lock_guard lock(own.mutex);
@@ -341,7 +349,7 @@ const char *split(void *connection, void *group, int32_t color, int32_t rank, in
     // Until the parent has settled, it is not known whether there is a new one.
     const milliseconds timeout(timeout_ms);
     if (std::string wrong = settle(own, parent, timeout, "ncclCommSplit"); !wrong.empty()) {
-      (void)slot.release();
+      leave_to_nccl(std::move(slot));
       return keep(wrong);
     }
     Comm comm = *slot;

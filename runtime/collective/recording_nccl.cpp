@@ -193,6 +193,9 @@ int ncclCommGetAsyncError(void *given, int *state) {
   if (comm->ended)
     wrong("a communicator is asked after its end");
   bool all = static_cast<int>(comm->shared->ranks.size()) == comm->shared->size;
+  // In its first call a rank connects with the others.
+  for (const Comm *other : comm->shared->ranks)
+    all = all && !(comm->calls == 1 && other->calls == 0);
   *state = comm->splitting || !all ? 7 : 0;
   return 0;
 }
