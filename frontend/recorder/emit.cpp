@@ -137,17 +137,23 @@ Node *record(ArrayRef<const Var *> &operands, const typename Op::Properties &pro
   SourceLine *line = Session::line();
   SmallVector<Value *, 4> values;
   SmallVector<const TypeInfo *, 4> types;
-  for (const Var *operand : operands) {
-    values.push_back(operand->value.get());
-    types.push_back(operand->value->type);
-  }
+  auto take_operands = [&] {
+    for (const Var *operand : operands) {
+      values.push_back(operand->value.get());
+      types.push_back(operand->value->type);
+    }
+  };
+  take_operands();
   Signature *signature = ir.find<Op>(properties, types, result);
+  if (!signature && align_devices(Op::getOperationName(), operands, aligned)) {
+    values.clear();
+    types.clear();
+    take_operands();
+    if (result)
+      result = type_info(result->dtype, result->dims, operands[0]->device());
+    signature = ir.find<Op>(properties, types, result);
+  }
   if (!signature) {
-    if (align_devices(Op::getOperationName(), operands, aligned))
-      return record<Op>(operands, properties,
-                        result ? type_info(result->dtype, result->dims, operands[0]->device())
-                               : nullptr,
-                        aligned);
     typename Op::Properties copy = properties;
     mlir::OperationName name(Op::getOperationName(), &ir.context());
     signature = make_signature(name, mlir::OpaqueProperties(&copy), operands, result,

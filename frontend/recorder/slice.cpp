@@ -55,11 +55,11 @@ bool collect(std::span<Value *const> roots, Slice &slice, uint32_t tracer) {
   }
   slice.key.code.resize(nodes.size() + operands);
   uint32_t *code = slice.key.code.data();
-  uint32_t next = 0;
+  uint32_t next = 0, others = 0; // others: not 0 where an op is none of one program's
   for (Node *node : nodes) {
     slice.checks = slice.checks || node->signature->checks;
-    slice.is_mixed = slice.is_mixed || node->signature->device != slice.device ||
-                     (node->signature->exchange != Exchange::kNone && !slice.is_exchange);
+    others |= static_cast<uint32_t>(node->signature->device ^ slice.device) |
+              static_cast<uint32_t>(node->signature->exchange);
     *code++ = node->signature->id;
     for (Value *operand : node->operands) {
       if (operand->epoch != epoch) { // a leaf that was not met before: results of the slice's own
@@ -81,6 +81,7 @@ bool collect(std::span<Value *const> roots, Slice &slice, uint32_t tracer) {
       ++next;
     }
   }
+  slice.is_mixed = others != 0 && !slice.is_exchange;
   for (Value *leaf : slice.leaves) {
     // Nobody but this slice can ever read the buffer again. A single number is not worth a program
     // of its own: a scalar that a loop starts from cannot be given, the buffer that its first

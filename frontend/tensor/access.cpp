@@ -108,17 +108,18 @@ template <ElementType T> std::vector<T> Tensor::to_vector(Location location) con
 const void *Tensor::data_bytes(Location location) const {
   Session session("data", location);
   TensorImpl *impl = checked(*this, "self");
-  if (!host_reads(impl->type->device)) {
-    Var copy = on_device(read(*this, "self").without_history(), 0);
-    Value *value = copy.value.get();
-    submit({&value, 1}, {CutReason::kValue, location});
-    impl->on_host = copy.value;
-    return wait_for(value, location);
-  }
   Var x = evaluated(*this, CutReason::kValue, location);
   if (impl->is_view())
     impl->view->pinned = x.value;
-  return wait_for(x.value.get(), location);
+  const void *there = wait_for(x.value.get(), location);
+  if (x.value->is_scalar || host_reads(x.device()))
+    return there;
+  std::shared_ptr<runtime::Buffer> &copy = x.value->cell->on_host;
+  if (!copy) {
+    std::vector<char> room;
+    copy = buffer_of(host_bytes(x.value.get(), location, room), x.type().bytes, 0);
+  }
+  return copy->data();
 }
 
 void *Tensor::mutable_data_bytes(Location location) {

@@ -65,8 +65,6 @@ public:
 
   // Null for a storage.
   std::unique_ptr<View> view;
-  // What data() gave of memory that the host does not read.
-  ValueRef on_host;
 
   // Where gradients add up, for a tensor that requires them itself.
   GradRef leaf;
