@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 usage() {
-  echo "usage: benchmarks/run.sh overhead|train|ops|cnn [--peers] [--json FILE] [--threads N] [--filter TEXT] [--busy N]" >&2
+  echo "usage: benchmarks/run.sh overhead|train|ranks|ops|cnn [--peers] [--json FILE] [--threads N] [--filter TEXT] [--busy N]" >&2
   exit 2
 }
 suite=${1:-}
@@ -25,7 +25,7 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-case $suite in overhead | train | ops | cnn) ;; *) usage ;; esac
+case $suite in overhead | train | ranks | ops | cnn) ;; *) usage ;; esac
 
 # Single operators are measured on two threads, then on one.
 if [ $suite = ops ]; then counts=${threads:-2 1}; fi
@@ -54,6 +54,21 @@ case $suite in
                     --contestant "torch-compile=$venv/bin/python benchmarks/train/char_gpt.py compile")
     fi
     exec bazel-bin/benchmarks/train/train --threads "$threads" "${arguments[@]}" "${contestants[@]}"
+    ;;
+  ranks)
+    # One process with all threads, and as many processes of one thread: the same global batch, by
+    # turns.
+    programs=("weft=bazel-bin/benchmarks/train/ranks")
+    if [ $peers = 1 ]; then
+      make_venv
+      programs+=("torch=$venv/bin/python benchmarks/train/ranks.py")
+    fi
+    for round in 1 2 3 4 5; do
+      for program in "${programs[@]}"; do
+        echo "${program%%=*}, $threads threads: $(${program#*=} 16 40)"
+        echo "${program%%=*}, 1 thread each: $(WEFT_NUM_THREADS=1 OMP_NUM_THREADS=1 tools/launch.sh -n "$threads" ${program#*=} 16 40)"
+      done
+    done
     ;;
   ops | cnn)
     contestants=(--contestant "weft=bazel-bin/benchmarks/$suite/worker weft")

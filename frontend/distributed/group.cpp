@@ -123,25 +123,23 @@ void run_ranks(int ranks, const std::function<void()> &rank, Location location) 
   std::vector<std::shared_ptr<runtime::Store>> stores;
   for (std::unique_ptr<runtime::Store> &store : runtime::local_stores(ranks))
     stores.push_back(std::move(store));
+  static std::atomic<uint32_t> ranks_so_far = 1;
+  uint32_t first_rank = ranks_so_far.fetch_add(static_cast<uint32_t>(ranks));
   std::vector<std::exception_ptr> errors(static_cast<size_t>(ranks));
   std::vector<std::thread> threads;
   for (int i = 0; i < ranks; ++i)
     threads.emplace_back([&, i] {
       try {
-        runtime::World here{.rank = i,
-                            .size = ranks,
-                            .local_rank = i,
-                            .local_size = ranks,
-                            .address = "",
-                            .file = "",
-                            .job = ""};
+        runtime::World here;
+        here.rank = here.local_rank = i;
+        here.size = here.local_size = ranks;
         auto job = Communicator::connect(here, "local", stores[static_cast<size_t>(i)]);
         if (!job.ok())
           fail("run_ranks", job.status(), location);
         auto shared = std::make_shared<Communicator>(*std::move(job));
         auto group = shared->world();
         DeviceScope scope("cpu:" + std::to_string(i + 1));
-        recorder::thread_rank = static_cast<uint32_t>(i) + 1;
+        recorder::thread_rank = first_rank + static_cast<uint32_t>(i);
         thread_world =
             make_group(shared, std::move(group), "rank " + std::to_string(i) + " of threads ");
         try {
@@ -154,6 +152,7 @@ void run_ranks(int ranks, const std::function<void()> &rank, Location location) 
       } catch (...) {
         errors[static_cast<size_t>(i)] = std::current_exception();
       }
+      recorder::end_rank();
       if (thread_world.defined())
         forget_group(*thread_world.state());
       thread_world = Group();

@@ -102,4 +102,11 @@ void drop_pending() {
   });
 }
 
+void end_rank() {
+  UnderLock lock;
+  std::erase_if(recorder().pending_collectives,
+                [](const PendingCollective &each) { return each.rank == thread_rank; });
+  thread_rank = 0;
+}
+
 } // namespace weft::recorder

@@ -59,5 +59,7 @@ extern constinit thread_local uint32_t thread_rank;
 void add_pending(std::vector<Value *> &roots);
 // Those that are under way are nobody's any more.
 void drop_pending();
+// The thread's rank ends: nobody waits for what it has recorded and not run. Takes the lock.
+void end_rank();
 
 } // namespace weft::recorder

@@ -91,7 +91,8 @@ inline void unused(SourceLine &) {}
 // by the next program.
 struct Cell {
   std::shared_ptr<runtime::Buffer> buffer;
-  std::shared_ptr<runtime::Buffer> on_host; // what data() gave of memory that the host does not read
+  // What data() gave of memory that the host does not read.
+  std::shared_ptr<runtime::Buffer> on_host = nullptr;
   uint32_t owners = 0;
   uint64_t used_contents = 0; // what the buffer held when a slice last read it
   uint32_t kept = 0;          // by Before: keeps the cell, but not its buffer

@@ -51,6 +51,7 @@ int main(int argc, char **argv) {
   for (int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGBUS})
     std::signal(signal, on_crash);
   ::setenv("WEFT_CACHE_DIR", "off", 0);
+  ::setenv("WEFT_CPU_DEVICES", "1", 0);
 
   constexpr size_t kOnTwoThreads = 32; // programs at a time
   std::vector<weft::fuzz::Program> together;

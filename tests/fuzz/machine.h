@@ -15,7 +15,9 @@ class Machine {
 public:
   // dry: nothing is computed; shapes and dtypes only. inputs: by place, used instead of those that
   // the steps would make.
-  explicit Machine(bool dry = false, Tensors inputs = {}) : dry_(dry), inputs_(std::move(inputs)) {}
+  // devices: where inputs lie, by turns; none: where they are made.
+  explicit Machine(bool dry = false, Tensors inputs = {}, std::vector<Device> devices = {})
+      : dry_(dry), inputs_(std::move(inputs)), devices_(std::move(devices)) {}
   // Errors: weft::Error, where a call refuses its arguments.
   void apply(const Step &step);
   const Tensors &values() const {
@@ -28,6 +30,7 @@ public:
 private:
   bool dry_;
   Tensors inputs_, values_;
+  std::vector<Device> devices_;
 };
 
 // The places whose values nothing reads after a step, by step; outputs are not among them.
@@ -43,6 +46,8 @@ struct Setup {
   std::string backend;
   int threads = 1;
   bool eager = false; // every call is computed at once
+  // Where the inputs lie, by turns. A call's operands are moved to its first one's device.
+  std::vector<std::string> devices = {};
 };
 
 struct Outcome {
@@ -50,14 +55,15 @@ struct Outcome {
   std::vector<ir::HostTensor> outputs;
 };
 
-// Whether a kernel that fusing made and codegen refused is an error, though the program runs: it has
-// become several.
+// Whether a kernel that fusing made and codegen refused is an error, though the program runs: it
+// has become several.
 inline bool whole_kernels = false;
 
 // Sets the process up, runs, and reads the outputs.
 Outcome run(const Program &program, const Setup &setup);
-// On what is set up; from these inputs, where given.
-Outcome run(const Program &program, const Tensors &inputs = {});
+// On what is set up; from these inputs, where given, on these devices.
+Outcome run(const Program &program, const Tensors &inputs = {},
+            const std::vector<Device> &devices = {});
 // Empty, or what differs.
 std::string different_outcome(const Program &program, const Outcome &actual,
                               const Outcome &expected);
