@@ -84,7 +84,7 @@ TEST(Calls, ReachEveryOpOfTheRecords) {
     for (const std::string &op : checked_ops())
       missing.erase(op);
   }
-  missing.erase("weft.transfer"); // no program holds it: programs on two devices have it between them
+  missing.erase("weft.transfer"); // no program holds it
   std::string names;
   for (const std::string &op : missing)
     names += " " + op;

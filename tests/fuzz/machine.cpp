@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
 
 #include "tests/support/Compare.h"
 
@@ -58,25 +57,12 @@ void Machine::apply(const Step &step) {
     size_t place = values_.size();
     bool given = place < inputs_.size() && inputs_[place].defined();
     values_.push_back(given ? inputs_[place] : make_input(step));
-    Tensor &made = values_.back();
-    if (!devices_.empty() && made.device() != devices_[place % devices_.size()]) {
-      bool is_leaf = made.requires_grad();
-      made = made.detach().to(devices_[place % devices_.size()]);
-      if (is_leaf)
-        made.set_requires_grad();
-    }
     return;
   }
   const Call &call = calls().at(step.call);
   Tensors args;
   for (int place : step.args)
     args.push_back(values_[static_cast<size_t>(place)]);
-  // Each device has a stream of random numbers: all draws are of one.
-  if (!devices_.empty() && step.call == "dropout")
-    args[0] = args[0].to(devices_[0]);
-  // Of a leaf's copy backward() asks no gradient.
-  for (size_t i = 1; i < args.size() && !devices_.empty() && step.call != "backward"; ++i)
-    args[i] = args[i].to(args[0].device());
   values_.push_back(dry_ && call.dry ? call.dry(args, step) : call.run(args, step));
 }
 
@@ -93,10 +79,10 @@ Tensors Machine::run(const Program &program) {
   return results;
 }
 
-Outcome run(const Program &program, const Tensors &inputs, const std::vector<Device> &devices) {
+Outcome run(const Program &program, const Tensors &inputs) {
   Outcome outcome;
   try {
-    Tensors results = Machine(false, inputs, devices).run(program);
+    Tensors results = Machine(false, inputs).run(program);
     eval(results);
     for (const Tensor &result : results)
       outcome.outputs.push_back(host_tensor(result));
@@ -110,12 +96,8 @@ Outcome run(const Program &program, const Setup &setup) {
   uint64_t before = whole_kernels ? last_evaluation() : 0;
   use(setup.backend, setup.threads, setup.eager);
   manual_seed(program.seed);
-  // Every device draws what the host does.
-  std::vector<Device> devices(setup.devices.begin(), setup.devices.end());
-  std::optional<DeviceScope> scope;
-  if (!devices.empty())
-    scope.emplace(devices[0]);
-  Outcome outcome = run(program, {}, devices);
+  DeviceScope scope(setup.device);
+  Outcome outcome = run(program);
   if (whole_kernels && outcome.error.empty())
     outcome.error = split_kernel(before);
   use("reference", 1, false);

@@ -15,9 +15,7 @@ class Machine {
 public:
   // dry: nothing is computed; shapes and dtypes only. inputs: by place, used instead of those that
   // the steps would make.
-  // devices: where inputs lie, by turns; none: where they are made.
-  explicit Machine(bool dry = false, Tensors inputs = {}, std::vector<Device> devices = {})
-      : dry_(dry), inputs_(std::move(inputs)), devices_(std::move(devices)) {}
+  explicit Machine(bool dry = false, Tensors inputs = {}) : dry_(dry), inputs_(std::move(inputs)) {}
   // Errors: weft::Error, where a call refuses its arguments.
   void apply(const Step &step);
   const Tensors &values() const {
@@ -30,7 +28,6 @@ public:
 private:
   bool dry_;
   Tensors inputs_, values_;
-  std::vector<Device> devices_;
 };
 
 // The places whose values nothing reads after a step, by step; outputs are not among them.
@@ -45,9 +42,8 @@ struct Setup {
   std::string name;
   std::string backend;
   int threads = 1;
-  bool eager = false; // every call is computed at once
-  // Where the inputs lie, by turns. A call's operands are moved to its first one's device.
-  std::vector<std::string> devices = {};
+  bool eager = false;         // every call is computed at once
+  std::string device = "cpu"; // where everything is made
 };
 
 struct Outcome {
@@ -61,9 +57,8 @@ inline bool whole_kernels = false;
 
 // Sets the process up, runs, and reads the outputs.
 Outcome run(const Program &program, const Setup &setup);
-// On what is set up; from these inputs, where given, on these devices.
-Outcome run(const Program &program, const Tensors &inputs = {},
-            const std::vector<Device> &devices = {});
+// On what is set up; from these inputs, where given.
+Outcome run(const Program &program, const Tensors &inputs = {});
 // Empty, or what differs.
 std::string different_outcome(const Program &program, const Outcome &actual,
                               const Outcome &expected);
