@@ -20,12 +20,12 @@ const std::vector<Class> &classes() {
        {{"cpu, unfused", "cpu-unfused"},
         {"cpu on one thread", "cpu"},
         {"cpu on two threads", "cpu", 2},
-        {"cpu on another device", "cpu", 1, false, "cpu:1"},
+        {"cpu on two devices", "cpu", 1, false, {"cpu:1", "cpu"}},
         {"cpu, every op against reference evaluation", kCheckedBackend}}},
       {"reference",
        {{"reference", "reference"},
         {"reference, call by call", "reference", 1, true},
-        {"reference on another device", "reference", 1, false, "cpu:1"}}},
+        {"reference on another device", "reference", 1, false, {"cpu:1"}}}},
   };
   return all;
 }

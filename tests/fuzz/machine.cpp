@@ -63,6 +63,13 @@ void Machine::apply(const Step &step) {
   Tensors args;
   for (int place : step.args)
     args.push_back(values_[static_cast<size_t>(place)]);
+  // A gradient is asked of the tensor that the program has, not of its copy; and random numbers are
+  // those of one device's stream.
+  if (!devices_.empty() && step.call != "grad" && step.call != "backward") {
+    size_t turn = step.call == "dropout" ? 0 : values_.size() % devices_.size();
+    for (Tensor &arg : args)
+      arg = arg.to(devices_[turn]);
+  }
   values_.push_back(dry_ && call.dry ? call.dry(args, step) : call.run(args, step));
 }
 
@@ -79,10 +86,16 @@ Tensors Machine::run(const Program &program) {
   return results;
 }
 
-Outcome run(const Program &program, const Tensors &inputs) {
+static bool writes(const Program &program) {
+  return std::any_of(program.steps.begin(), program.steps.end(), [](const Step &step) {
+    return !is_input(step) && calls().at(step.call).writes;
+  });
+}
+
+Outcome run(const Program &program, const Tensors &inputs, const std::vector<Device> &devices) {
   Outcome outcome;
   try {
-    Tensors results = Machine(false, inputs).run(program);
+    Tensors results = Machine(false, inputs, devices).run(program);
     eval(results);
     for (const Tensor &result : results)
       outcome.outputs.push_back(host_tensor(result));
@@ -96,8 +109,11 @@ Outcome run(const Program &program, const Setup &setup) {
   uint64_t before = whole_kernels ? last_evaluation() : 0;
   use(setup.backend, setup.threads, setup.eager);
   manual_seed(program.seed);
-  DeviceScope scope(setup.device);
-  Outcome outcome = run(program);
+  std::vector<Device> devices(setup.devices.begin(), setup.devices.end());
+  DeviceScope scope(devices[0]);
+  if (devices.size() == 1 || writes(program))
+    devices.clear();
+  Outcome outcome = run(program, {}, devices);
   if (whole_kernels && outcome.error.empty())
     outcome.error = split_kernel(before);
   use("reference", 1, false);

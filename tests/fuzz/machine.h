@@ -14,8 +14,9 @@ namespace weft::fuzz {
 class Machine {
 public:
   // dry: nothing is computed; shapes and dtypes only. inputs: by place, used instead of those that
-  // the steps would make.
-  explicit Machine(bool dry = false, Tensors inputs = {}) : dry_(dry), inputs_(std::move(inputs)) {}
+  // the steps would make. devices: where calls compute, by turns; none: where their operands lie.
+  explicit Machine(bool dry = false, Tensors inputs = {}, std::vector<Device> devices = {})
+      : dry_(dry), inputs_(std::move(inputs)), devices_(std::move(devices)) {}
   // Errors: weft::Error, where a call refuses its arguments.
   void apply(const Step &step);
   const Tensors &values() const {
@@ -28,6 +29,7 @@ public:
 private:
   bool dry_;
   Tensors inputs_, values_;
+  std::vector<Device> devices_;
 };
 
 // The places whose values nothing reads after a step, by step; outputs are not among them.
@@ -42,8 +44,10 @@ struct Setup {
   std::string name;
   std::string backend;
   int threads = 1;
-  bool eager = false;         // every call is computed at once
-  std::string device = "cpu"; // where everything is made
+  bool eager = false; // every call is computed at once
+  // Inputs are made on the first one; calls compute on all of them, by turns. Programs that write
+  // to tensors stay on the first one: a moved operand is a copy, which shows no writes.
+  std::vector<std::string> devices = {"cpu"};
 };
 
 struct Outcome {
@@ -58,7 +62,8 @@ inline bool whole_kernels = false;
 // Sets the process up, runs, and reads the outputs.
 Outcome run(const Program &program, const Setup &setup);
 // On what is set up; from these inputs, where given.
-Outcome run(const Program &program, const Tensors &inputs = {});
+Outcome run(const Program &program, const Tensors &inputs = {},
+            const std::vector<Device> &devices = {});
 // Empty, or what differs.
 std::string different_outcome(const Program &program, const Outcome &actual,
                               const Outcome &expected);

@@ -72,8 +72,7 @@ static int64_t product(llvm::ArrayRef<int64_t> shape) {
   return n;
 }
 
-// How many terms are added up to one element of the op's results, at most.
-static double termsOf(OpModule &made) {
+double termsOf(OpModule &made) {
   llvm::StringRef name = made.op->getName().getStringRef();
   auto shape = [&](int64_t i) {
     return mlir::cast<mlir::RankedTensorType>(made.op->getOperand(i).getType()).getShape();

@@ -16,6 +16,10 @@ struct Budget {
 // that it computes is rounded before exp magnifies it; 0 where there is no such exponent.
 double exponentRoundings(mlir::Operation *op, double x);
 
+// How many terms are added up to one element of the op's results, at most. In float64 the reference
+// adds them in order, so that its own sum is off by as many roundings.
+double termsOf(OpModule &made);
+
 // The budget of a result of made.op, run in `dtype` on made.inputs; `expected` is the result by
 // reference evaluation. Ops whose records are Untested have no budget of their own: such a result
 // is compared exactly.
