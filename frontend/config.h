@@ -56,6 +56,6 @@ void set_config(const Config &config);
 
 // Memory for all tensors and programs that are made on the device from now on; null for its default
 // allocator.
-void set_allocator(std::shared_ptr<runtime::Allocator> allocator, Device device = Device());
+void set_allocator(std::shared_ptr<runtime::Allocator> allocator, Device device = current_device());
 
 } // namespace weft

@@ -67,6 +67,6 @@ struct MemoryStatistics {
   int64_t allocations = 0, frees = 0, failures = 0;
 };
 // The statistics of the device's memory now.
-MemoryStatistics memory_statistics(Device device = Device());
+MemoryStatistics memory_statistics(Device device = current_device());
 
 } // namespace weft

@@ -7,6 +7,8 @@
 #                                                                  in one build), tsan
 #                                                                  (ThreadSanitizer); default:
 #                                                                  asan,tsan and what runs our code
+#        tools/test.sh --device=cpu:1 [BAZEL TARGET PATTERN ...]  with all tensors on that device;
+#                                                                  default: tests/programs
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -32,6 +34,14 @@ if [[ ${1-} == --sanitizers* ]]; then
   done
   exit $status
 fi
+options=()
+if [[ ${1-} == --device=* ]]; then
+  device=${1#*=}
+  shift
+  (($#)) || set -- //tests/programs/...
+  options=(--test_env=WEFT_DEVICE="$device")
+  [[ $device == cpu:* ]] && options+=(--test_env=WEFT_CPU_DEVICES="${device#cpu:}")
+fi
 tools/setup.sh || exit 1
 
 # Random programs are new with each change, and the same in each run of one tree: what passed here
@@ -40,12 +50,11 @@ if [[ -z ${WEFT_FUZZ_SEED-} ]] && tree=$(git rev-parse 'HEAD^{tree}' 2>/dev/null
   export WEFT_FUZZ_SEED=$((1000000 + 0x${tree:0:13}))
 fi
 
-options=()
 if [[ -n ${WEFT_SANITIZER-} ]]; then
   # A report ends the test, also where the test would go on. WEFT_FUZZ_PROGRAMS: a tenth of the
   # random programs, which take ten times as long. ignore_noninstrumented_modules: what MLIR, LLVM
   # and oneDNN do to memory of their own is ordered by atomics that ThreadSanitizer does not see.
-  options=(--config="$WEFT_SANITIZER"
+  options+=(--config="$WEFT_SANITIZER"
     --test_env=ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1
     --test_env=LSAN_OPTIONS=suppressions="$PWD/tools/sanitizers/lsan.supp":print_suppressions=0
     --test_env=UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1

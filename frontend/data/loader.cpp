@@ -122,7 +122,7 @@ struct DataLoader::Impl {
   }
 
   Batch tensors_of(const HostBatch &batch) const {
-    DeviceScope scope(options.device.value_or(current_device()));
+    DeviceScope scope(options.device ? *options.device : current_device());
     return {to_tensor(batch.input), to_tensor(batch.target)};
   }
 

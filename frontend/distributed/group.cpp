@@ -35,7 +35,8 @@ Group make_group(std::shared_ptr<Communicator> job, std::shared_ptr<runtime::Gro
   state->job = std::move(job);
   state->id = prefix + group->name();
   state->group = std::move(group);
-  state->calls = std::make_unique<runtime::Executor>(runtime::cpu_device().memory(), 1);
+  state->rank = recorder::thread_rank;
+  state->calls = std::make_shared<runtime::Executor>(runtime::cpu_device().memory(), 1);
   register_group(state);
   return Group(std::move(state));
 }
@@ -49,14 +50,14 @@ GroupState &checked(const Group &group, const char *op, Location location) {
   return *group.state();
 }
 
-int Group::rank() const {
-  return checked(*this, "rank", Location::current()).group->rank();
+int Group::rank(Location location) const {
+  return checked(*this, "rank", location).group->rank();
 }
-int Group::size() const {
-  return checked(*this, "size", Location::current()).group->size();
+int Group::size(Location location) const {
+  return checked(*this, "size", location).group->size();
 }
-std::string Group::name() const {
-  return checked(*this, "name", Location::current()).group->name();
+std::string Group::name(Location location) const {
+  return checked(*this, "name", location).group->name();
 }
 
 Group Group::split(int64_t color, int64_t key, const std::string &name, Location location) const {
@@ -91,7 +92,13 @@ Group init(const JoinOptions &options, Location location) {
     fail("init", job.status(), location);
   auto shared = std::make_shared<Communicator>(*std::move(job));
   auto group = shared->world();
-  // Never destroyed: a group's end would wait for ranks that have gone.
+  // Never destroyed: a group's end would wait for ranks that have gone. But the process leaves in
+  // order, so that the others can go on among themselves.
+  static auto *own = new std::shared_ptr<Communicator>(shared);
+  std::atexit([] {
+    finish_groups();
+    (*own)->leave();
+  });
   return process_world = *new Group(make_group(std::move(shared), std::move(group), ""));
 }
 
@@ -140,22 +147,26 @@ void run_ranks(int ranks, const std::function<void()> &rank, Location location) 
         auto group = shared->world();
         DeviceScope scope("cpu:" + std::to_string(i + 1));
         recorder::thread_rank = first_rank + static_cast<uint32_t>(i);
-        thread_world =
-            make_group(shared, std::move(group), "rank " + std::to_string(i) + " of threads ");
+        thread_world = make_group(shared, std::move(group),
+                                  "thread " + std::to_string(recorder::thread_rank) + " ");
         try {
           rank();
           barrier(thread_world, location); // what it recorded has run before it leaves
         } catch (const std::exception &error) {
           shared->fail(absl::AbortedError("rank " + std::to_string(i) + " ended: " + error.what()));
           throw;
+        } catch (...) {
+          shared->fail(absl::AbortedError("rank " + std::to_string(i) + " ended by an exception"));
+          throw;
         }
       } catch (...) {
         errors[static_cast<size_t>(i)] = std::current_exception();
       }
+      uint32_t self = recorder::thread_rank;
       recorder::end_rank();
-      if (thread_world.defined())
-        forget_group(*thread_world.state());
       thread_world = Group();
+      if (self != 0)
+        forget_groups(self);
     });
   for (std::thread &thread : threads)
     thread.join();

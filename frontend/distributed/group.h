@@ -15,7 +15,7 @@ namespace weft::distributed {
 struct GroupState;
 
 // Some ranks of a job that call collectives together, all of them the same ones in the same order.
-// A handle; copies are the same group.
+// A handle; copies are the same group, which lives as long as its job.
 class Group {
 public:
   // Of no ranks.
@@ -27,10 +27,10 @@ public:
     return state_ != nullptr;
   }
   // This rank's number in the group, from 0, and how many there are. Error kState: undefined.
-  int rank() const;
-  int size() const;
+  int rank(Location location = Location::current()) const;
+  int size(Location location = Location::current()) const;
   // "world", "world/row", ...: the same on all ranks.
-  std::string name() const;
+  std::string name(Location location = Location::current()) const;
   // Ranks that give the same color become a group, ordered by key and then by rank. All ranks of
   // this group call it, and wait for each other. Error kRun: a rank is gone, late, or calls
   // something else.

@@ -15,8 +15,9 @@ struct GroupState {
   std::shared_ptr<runtime::Group> group;
   // Of all groups of the process: what recorded ops name it by.
   std::string id;
+  uint32_t rank = 0; // recorder::thread_rank of the one whose group it is
   // One thread: calls wait for each other and for other ranks, while the devices compute.
-  std::unique_ptr<runtime::Executor> calls;
+  std::shared_ptr<runtime::Executor> calls;
 };
 
 // Error kState for an undefined group.

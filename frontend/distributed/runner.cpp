@@ -19,11 +19,38 @@ constexpr Collective kKinds[] = {Collective::kAllReduce, Collective::kAllGather,
                                  Collective::kReduceScatter, Collective::kAllToAll,
                                  Collective::kBroadcast};
 
+absl::Status does_not_come(const runtime::Communicator &job, const std::string &call) {
+  return absl::AbortedError("rank " + std::to_string(job.world()->rank()) + " does not come to " +
+                            call);
+}
+
+// A call that is to come: other ranks wait for it. The job ends where it does not come, since what
+// it takes was lost.
+class Turn : public runtime::RunResources {
+public:
+  Turn(std::shared_ptr<runtime::Communicator> job, const runtime::CollectiveCall &call)
+      : job_(std::move(job)), what_(describe(call) + " at " + call.place) {}
+  ~Turn() override {
+    if (job_)
+      job_->fail(does_not_come(*job_, what_ +
+                                          ": what it takes was lost when a program of that rank "
+                                          "failed; its own error says why"));
+  }
+  void take() {
+    job_ = nullptr;
+  }
+
+private:
+  std::shared_ptr<runtime::Communicator> job_;
+  std::string what_;
+};
+
+// Knows the runtime's group alone: the executor that runs it belongs to the library's.
 class CollectiveExecutable : public runtime::Executable {
 public:
-  CollectiveExecutable(std::shared_ptr<GroupState> group, runtime::CollectiveCall call,
-                       int64_t bytes_in, int64_t bytes_out, bool in_place)
-      : group_(std::move(group)), call_(std::move(call)) {
+  CollectiveExecutable(const GroupState &state, runtime::CollectiveCall call, int64_t bytes_in,
+                       int64_t bytes_out, bool in_place)
+      : job_(state.job), group_(state.group), call_(std::move(call)) {
     input_.bytes = bytes_in;
     output_.bytes = bytes_out;
     input_.donatable = in_place;
@@ -45,16 +72,17 @@ public:
   }
   absl::StatusOr<std::unique_ptr<runtime::RunResources>>
   acquire(const runtime::RunContext &) override {
-    return std::make_unique<runtime::RunResources>();
+    return std::make_unique<Turn>(job_, call_);
   }
 
-  absl::Status run(const runtime::RunContext &, runtime::RunResources &,
+  absl::Status run(const runtime::RunContext &, runtime::RunResources &turn,
                    std::span<runtime::Buffer *const> inputs,
                    std::span<runtime::Buffer *const> outputs) override {
+    static_cast<Turn &>(turn).take();
     runtime::CollectiveCall call = call_;
     call.input = inputs[0]->data();
     call.output = outputs[0]->data();
-    absl::Status status = group_->group->run(std::move(call));
+    absl::Status status = group_->run(std::move(call));
     if (status.ok())
       return status;
     status = runtime::with_location(status, call_.place);
@@ -62,7 +90,8 @@ public:
   }
 
 private:
-  std::shared_ptr<GroupState> group_;
+  std::shared_ptr<runtime::Communicator> job_;
+  std::shared_ptr<runtime::Group> group_;
   runtime::CollectiveCall call_;
   runtime::InputSpec input_;
   runtime::OutputSpec output_;
@@ -84,24 +113,42 @@ public:
     std::string id = state->id;
     groups_[std::move(id)] = std::move(state);
   }
-  void remove(const std::string &id) {
-    std::shared_ptr<GroupState> last; // its end waits for what runs
+  void remove(uint32_t rank) {
+    std::vector<std::shared_ptr<GroupState>> last = of(rank); // their end waits for what runs
     std::lock_guard lock(mutex_);
-    if (auto found = groups_.find(id); found != groups_.end()) {
-      last = std::move(found->second);
-      groups_.erase(found);
-    }
+    std::erase_if(groups_, [&](const auto &entry) { return entry.second->rank == rank; });
+  }
+  std::vector<std::shared_ptr<GroupState>> of(uint32_t rank) {
+    std::vector<std::shared_ptr<GroupState>> found;
+    std::lock_guard lock(mutex_);
+    for (const auto &[id, state] : groups_)
+      if (state->rank == rank)
+        found.push_back(state);
+    return found;
+  }
+
+  std::vector<std::shared_ptr<runtime::Executor>> executors() override {
+    std::vector<std::shared_ptr<runtime::Executor>> found;
+    for (const std::shared_ptr<GroupState> &state : of(recorder::thread_rank))
+      found.push_back(state->calls);
+    return found;
+  }
+
+  void abandon(const std::string &group, const std::string &call_and_why) override {
+    std::shared_ptr<GroupState> state = find(group);
+    if (!state)
+      return;
+    // After the calls before it.
+    state->calls->submit([job = state->job, call_and_why](const runtime::RunContext &) {
+      job->fail(does_not_come(*job, call_and_why));
+      return absl::OkStatus();
+    });
   }
 
   absl::StatusOr<recorder::ExchangeRun> prepare(const CollectiveCall &recorded) override {
-    std::shared_ptr<GroupState> state;
-    {
-      std::lock_guard lock(mutex_);
-      auto found = groups_.find(recorded.group);
-      if (found == groups_.end())
-        return absl::FailedPreconditionError("the group has ended");
-      state = found->second;
-    }
+    std::shared_ptr<GroupState> state = find(recorded.group);
+    if (!state)
+      return absl::FailedPreconditionError("the group has ended");
     runtime::CollectiveCall call;
     call.kind = kKinds[static_cast<size_t>(recorded.kind)];
     call.reduction = static_cast<runtime::Reduction>(recorded.reduction);
@@ -113,14 +160,18 @@ public:
     call.count = recorded.input->elements / (divided ? state->group->size() : 1);
     bool in_place = recorded.may_overwrite &&
                     (call.kind == Collective::kAllReduce || call.kind == Collective::kBroadcast);
-    runtime::Executor *executor = state->calls.get();
-    return recorder::ExchangeRun{
-        executor, std::make_shared<CollectiveExecutable>(std::move(state), std::move(call),
-                                                         recorded.input->bytes,
-                                                         recorded.result->bytes, in_place)};
+    return recorder::ExchangeRun{state->calls, std::make_shared<CollectiveExecutable>(
+                                                   *state, std::move(call), recorded.input->bytes,
+                                                   recorded.result->bytes, in_place)};
   }
 
 private:
+  std::shared_ptr<GroupState> find(const std::string &id) {
+    std::lock_guard lock(mutex_);
+    auto found = groups_.find(id);
+    return found == groups_.end() ? nullptr : found->second;
+  }
+
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<GroupState>> groups_;
 };
@@ -130,8 +181,12 @@ private:
 void register_group(std::shared_ptr<GroupState> state) {
   Runner::instance().add(std::move(state));
 }
-void forget_group(const GroupState &state) {
-  Runner::instance().remove(state.id);
+void forget_groups(uint32_t rank) {
+  Runner::instance().remove(rank);
+}
+void finish_groups() {
+  for (const std::shared_ptr<runtime::Executor> &executor : Runner::instance().executors())
+    executor->synchronize();
 }
 
 } // namespace weft::distributed

@@ -1,6 +1,7 @@
 // How recorded collectives find their group.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "frontend/distributed/group_state.h"
@@ -9,7 +10,9 @@ namespace weft::distributed {
 
 // Ops that name state->id run on its executor from now on.
 void register_group(std::shared_ptr<GroupState> state);
-// They do not any more.
-void forget_group(const GroupState &state);
+// Those of a rank that is a thread of this process do not any more. Waits for what is under way.
+void forget_groups(uint32_t rank);
+// Of this process's rank: what was started has ended.
+void finish_groups();
 
 } // namespace weft::distributed

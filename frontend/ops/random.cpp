@@ -19,12 +19,18 @@ using namespace recorder;
 
 namespace {
 
+// Which of so many equal parts of a draw is drawn.
+struct Part {
+  int64_t index = 0, count = 1;
+};
+
 // The state, which every program that draws writes, and what it takes to go on when one of them
 // fails.
 struct Stream {
   Tensor state;
   Tensor start; // the state that was set last
   int64_t losses = 0;
+  std::optional<Part> part = {}; // of the rank that has the device, where ranks are threads
 };
 
 // Each time the state is lost the counter goes on here, far from all samples before.
@@ -45,30 +51,32 @@ struct recorder::GeneratorStreams {
   }
 
   uint64_t seed = 0;
-  int64_t part = 0, parts = 1;
+  Part part;
   std::map<uint8_t, Stream> streams; // by device
 
   // The state that a draw of so many blocks begins at.
   Var begin(uint8_t device, int64_t blocks) {
     Var whole = state(device);
-    return part == 0 ? whole : emit_random_advance(whole, part * blocks);
+    int64_t index = of(device).part.value_or(part).index;
+    return index == 0 ? whole : emit_random_advance(whole, index * blocks);
   }
   // After it the stream moves on by what all parts take.
   void move_on(uint8_t device, int64_t blocks) {
     NoGrad no_grad;
-    write(of(device).state, emit_random_advance(state(device), parts * blocks));
+    write(of(device).state,
+          emit_random_advance(state(device), of(device).part.value_or(part).count * blocks));
   }
 
   Stream &of(uint8_t device) {
-    auto [it, fresh] = streams.try_emplace(device);
-    Stream &stream = it->second;
-    if (fresh) {
-      stream.state = state_tensor(static_cast<int64_t>(seed), 0, device);
-      stream.start = state_tensor(static_cast<int64_t>(seed), 0, device);
-      // As if it had been there always: a function that is recorded leaves it changed.
-      stream.state.impl()->born = 0;
-    }
-    return stream;
+    if (auto known = streams.find(device); known != streams.end())
+      return known->second;
+    auto fresh = [&] {
+      return state_tensor(static_cast<int64_t>(seed), 0, device);
+    };
+    Stream stream{.state = fresh(), .start = fresh()};
+    // As if it had been there always: a function that is recorded leaves it changed.
+    stream.state.impl()->born = 0;
+    return streams.emplace(device, std::move(stream)).first->second;
   }
 
   // The state to draw with. After a program that failed over an index it is again what it was. One
@@ -112,8 +120,10 @@ void Generator::set_part(int part, int parts, Location location) {
   if (parts < 1 || part < 0 || part >= parts)
     fail(ErrorKind::kValue, "there is no part " + std::to_string(part) + " of " +
                                 std::to_string(parts) + ": parts count from 0");
-  streams_->part = part;
-  streams_->parts = parts;
+  if (thread_rank == 0)
+    streams_->part = {part, parts};
+  else
+    streams_->of(default_device()).part = {part, parts};
 }
 
 Tensor Generator::state(Device device) const {

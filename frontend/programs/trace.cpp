@@ -163,8 +163,6 @@ std::string why_no_program(const Slice &slice) {
     return "";
   for (const Node *node : slice.nodes) {
     std::string there = device_text(node->signature->device), place = node->line->place();
-    if (node->signature->exchange == Exchange::kCollective)
-      return "the function exchanges with other ranks at " + place;
     if (node->signature->exchange == Exchange::kTransfer)
       return "the function moves a tensor from " + device_text(node->operands[0]->type->device) +
              " to " + there + " at " + place;
@@ -176,7 +174,7 @@ std::string why_no_program(const Slice &slice) {
 }
 
 // The slice of all that the function returned and wrote.
-void collect_slice(Recording &recording) {
+void collect_slice(Recording &recording, const std::string &exchange) {
   std::vector<Value *> roots;
   auto root = [&](const Var &x) {
     if (x)
@@ -193,7 +191,10 @@ void collect_slice(Recording &recording) {
   if (!collect(roots, recording.slice, recording.tracer.number))
     fail(ErrorKind::kState, "the function reads a value that another thread records meanwhile: "
                             "compute it there, with eval(), or before the call");
-  recording.several_devices = why_no_program(recording.slice);
+  // Also where nothing that it returns comes of it: the other ranks wait for it.
+  recording.several_devices = exchange.empty()
+                                  ? why_no_program(recording.slice)
+                                  : "the function exchanges with other ranks at " + exchange;
   std::unordered_set<Value *> known(roots.begin(), roots.end());
   for (Value *output : recording.slice.outputs)
     if (!known.count(output))
@@ -253,6 +254,7 @@ Recording record(const char *what, const ErasedFunction &function,
                     " is called inside another traced function; call the plain function there",
                 location);
   Recording recording;
+  std::string exchange;
   {
     FunctionTrace trace(what, recording);
     std::vector<Tensor> arguments = trace.arguments(types);
@@ -278,6 +280,7 @@ Recording record(const char *what, const ErasedFunction &function,
       recording.written_arguments.push_back(written ? now.without_history() : Var());
     }
     trace.finish();
+    exchange = std::move(trace.exchange);
     // Gradients of stand-ins: a caller's argument has none of them.
     for (const Var &placeholder : recording.placeholders)
       if (placeholder.grad)
@@ -287,7 +290,7 @@ Recording record(const char *what, const ErasedFunction &function,
   }
   UnderLock lock;
   Session session(what, location);
-  collect_slice(recording);
+  collect_slice(recording, exchange);
   return recording;
 }
 

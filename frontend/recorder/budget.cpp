@@ -1,5 +1,6 @@
 // What follows every call: eager evaluation, and cuts when the record grows too long or holds too
 // much.
+#include "frontend/recorder/exchange.h"
 #include "frontend/recorder/state.h"
 #include "frontend/tensor/impl.h"
 #include "llvm/Support/SaveAndRestore.h"
@@ -44,9 +45,11 @@ uint64_t cut_point(const std::vector<Node *> &nodes, uint64_t mark) {
 
 void cut(CutReason reason) {
   Recorder &r = recorder();
+  // Of ranks that are threads each has a device of its own, and runs what lies there.
+  uint8_t own = default_device();
   std::vector<Node *> nodes;
   for (Node *node = r.first; node; node = node->next)
-    if (node->is_open())
+    if (node->is_open() && (thread_rank == 0 || node->signature->device == own))
       nodes.push_back(node);
   if (nodes.empty())
     return;

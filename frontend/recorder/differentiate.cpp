@@ -65,7 +65,7 @@ std::shared_ptr<const Derivative> run_rule(const GradNode &node, SmallVector<boo
     fail(ErrorKind::kState, "the derivative of " + s->name.getStringRef().str() +
                                 " cannot be recorded: " + ir.take_diagnostic().message);
 
-  // Ops that no gradient needs are left out.
+  // Ops that no gradient needs are left out, but for exchanges: other ranks need them.
   llvm::DenseSet<mlir::Operation *> needed;
   auto need = [&](mlir::Value value) {
     if (value && !numbers.count(value))
@@ -73,6 +73,9 @@ std::shared_ptr<const Derivative> run_rule(const GradNode &node, SmallVector<boo
   };
   for (mlir::Value gradient : context.gradients())
     need(gradient);
+  for (mlir::Operation *op : built.ops)
+    if (auto weft = mlir::dyn_cast<ir::WeftOp>(op); weft && weft.kind() == ir::Kind::Exchange)
+      needed.insert(op);
   for (mlir::Operation *op : llvm::reverse(built.ops))
     if (needed.count(op))
       for (mlir::Value operand : op->getOperands())

@@ -61,7 +61,15 @@ struct Wanted {
   std::span<Value *const> roots;
   const EvaluateRequest &request;
   bool with_companions;
+  std::span<const Part> later = {}; // parts of the request that come after it
 };
+
+std::vector<Value *> roots_of(const Part &part) {
+  std::vector<Value *> roots;
+  for (const ValueRef &root : part)
+    roots.push_back(root.get());
+  return roots;
+}
 
 // False where it meets ops that another thread has claimed.
 bool collect(const Wanted &wanted, Slice &slice) {
@@ -91,6 +99,12 @@ void refuse_lost_leaves(const Slice &slice, const Wanted &wanted) {
     Slice now; // other threads may have computed parts of it meanwhile
     if (collect(wanted, now))
       drop_writes(now, /*all=*/!known);
+    for (const Part &part : wanted.later) {
+      std::vector<Value *> roots = roots_of(part);
+      if (Slice then; collect(roots, then))
+        drop_writes(then, /*all=*/!known);
+    }
+    drop_pending();
     raise_run(status, leaf, wanted.request.location);
   }
 }
@@ -121,19 +135,38 @@ void submit(const Wanted &wanted);
 // Handles keep what is to come, and go as soon as it is under way: what is read later must not look
 // as if somebody held it.
 void submit_parts(std::vector<Part> parts, const EvaluateRequest &request) {
+  std::span<Part> later = parts;
   for (Part &part : parts) {
-    std::vector<Value *> roots;
-    for (const ValueRef &root : part)
-      roots.push_back(root.get());
-    submit({roots, request, /*with_companions=*/false});
+    later = later.subspan(1);
+    submit({roots_of(part), request, /*with_companions=*/false, later});
     part.clear();
-    drop_pending();
+    drop_started();
   }
 }
 
+// The run of a slice, bound to its leaves. Throws where there is no program or no group for it.
+void prepare(const Slice &slice, const EvaluateRequest &request, Clock::time_point start,
+             std::optional<Invocation> &made) {
+  Evaluation figures;
+  FoundProgram found;
+  if (slice.is_exchange) {
+    FoundExchange exchange = find_exchange(slice, request, figures);
+    figures.record_ms = since(start);
+    made.emplace(std::move(exchange.program), figures, slice.checks, slice.device,
+                 slice.leaves[0]->type->device, std::move(exchange.executor));
+  } else {
+    found = find_program(slice, request, figures, recorder().config.symbolic);
+    figures.record_ms = since(start) - figures.compile_ms;
+    made.emplace(found.program, figures, slice.checks, slice.device);
+  }
+  for (Value *leaf : slice.leaves)
+    made->bind(leaf);
+  made->bind_scalars(found.scalars);
+  prepare_undo(slice, *made->record());
+}
+
 void submit(const Wanted &wanted) {
-  const auto &[roots, request, with_companions] = wanted;
-  Recorder &r = recorder();
+  const auto &[roots, request, with_companions, later] = wanted;
   Attempt attempt = Attempt::kFirst;
   while (true) {
     auto start = Clock::now();
@@ -155,30 +188,22 @@ void submit(const Wanted &wanted) {
       wait_for_a_claim();
       continue;
     }
-    Evaluation figures;
     std::optional<Claim> claimed(slice);
-    FoundProgram found;
     std::optional<Invocation> made;
-    if (slice.is_exchange) {
-      FoundExchange exchange = find_exchange(slice, request, figures);
-      figures.record_ms = since(start);
-      made.emplace(std::move(exchange.program), figures, slice.checks, slice.device,
-                   slice.leaves[0]->type->device, exchange.executor);
-    } else {
-      found = find_program(slice, request, figures, r.config.symbolic);
-      figures.record_ms = since(start) - figures.compile_ms;
-      made.emplace(found.program, figures, slice.checks, slice.device);
+    bool has_started = false;
+    try {
+      prepare(slice, request, start, made);
+      has_started = made->launch(attempt, request.location, Guard::kClaim);
+    } catch (const Error &error) {
+      abandon_pending(error.message());
+      throw;
     }
-    Invocation &invocation = *made;
-    for (Value *leaf : slice.leaves)
-      invocation.bind(leaf);
-    invocation.bind_scalars(found.scalars);
-    prepare_undo(slice, *invocation.record());
-    if (!invocation.launch(attempt, request.location, Guard::kClaim)) {
+    if (!has_started) {
       claimed.reset();
       attempt = attempt_with_room();
       continue;
     }
+    Invocation &invocation = *made;
     for (size_t i = 0; i < slice.outputs.size(); ++i)
       invocation.publish(i, slice.outputs[i]);
     settle_writes(slice, roots, invocation.record());
@@ -193,6 +218,7 @@ void submit(const Wanted &wanted) {
 void submit(std::span<Value *const> roots, const EvaluateRequest &request) {
   if (const Trace *trace = active_trace())
     refuse_evaluation(*trace, request);
+  drop_pending();
   submit({roots, request, /*with_companions=*/true});
 }
 

@@ -1,5 +1,7 @@
 #include "frontend/recorder/exchange.h"
 
+#include <atomic>
+
 #include "frontend/compile/compiled_program.h"
 #include "frontend/recorder/invocation.h"
 #include "frontend/recorder/state.h"
@@ -9,20 +11,18 @@
 namespace weft::recorder {
 namespace {
 
-CollectiveRunner *collective_runner = nullptr; // under the recorder's lock
+std::atomic<CollectiveRunner *> collective_runner = nullptr;
 
 template <typename Op> const typename Op::Properties &properties_of(const Node &node) {
   return *node.signature->opaque().as<const typename Op::Properties *>();
 }
 
-CollectiveCall call_of(const Slice &slice) {
+CollectiveCall call_of(const Node &node) {
   using Kind = CollectiveCall::Kind;
-  const Node &node = *slice.nodes[0];
   CollectiveCall call{.kind = Kind::kAllReduce,
                       .group = "",
-                      .input = slice.leaves[0]->type,
+                      .input = node.operands[0]->type,
                       .result = node.signature->results[0],
-                      .may_overwrite = slice.key.leaves[0].donatable && !slice.key.leaves[0].kept,
                       .place = node.line->place()};
   auto reduced = [&](const auto &properties) {
     call.reduction = static_cast<int>(properties.reduction.getValue());
@@ -48,12 +48,19 @@ CollectiveCall call_of(const Slice &slice) {
   return call;
 }
 
+void abandon(const Node &node, const std::string &why) {
+  CollectiveRunner *runner = collective_runner;
+  if (!runner)
+    return;
+  CollectiveCall call = call_of(node);
+  runner->abandon(call.group, describe(&node) + ": " + why);
+}
+
 } // namespace
 
 constinit thread_local uint32_t thread_rank = 0;
 
 void set_collective_runner(CollectiveRunner *runner) {
-  UnderLock lock;
   collective_runner = runner;
 }
 
@@ -69,12 +76,14 @@ FoundExchange find_exchange(const Slice &slice, const EvaluateRequest &request,
     runtime::Device &source = runtime::device(from.device);
     figures.exchange = "transfer from " + source.name() + " to " + device_text(slice.device);
     program->executable = runtime::make_transfer(source, runtime::device(slice.device), from.bytes);
-    return {std::move(program), &source.executor()};
+    // A device's lives as long as the process.
+    return {std::move(program), {std::shared_ptr<void>(), &source.executor()}};
   }
-  CollectiveCall call = call_of(slice);
+  CollectiveCall call = call_of(node);
+  call.may_overwrite = slice.key.leaves[0].donatable && !slice.key.leaves[0].kept;
   absl::StatusOr<ExchangeRun> run = absl::FailedPreconditionError("no group of this process");
-  if (collective_runner)
-    run = collective_runner->prepare(call);
+  if (CollectiveRunner *runner = collective_runner)
+    run = runner->prepare(call);
   if (!run.ok())
     throw Error(ErrorKind::kRun,
                 describe(&node) + " over '" + call.group +
@@ -82,30 +91,60 @@ FoundExchange find_exchange(const Slice &slice, const EvaluateRequest &request,
                 CallerScope::resolve(request.location));
   figures.exchange = describe(&node) + " over " + call.group;
   program->executable = std::move(run->executable);
-  return {std::move(program), run->executor};
+  return {std::move(program), std::move(run->executor)};
+}
+
+// Null: none.
+static std::deque<ValueRef> *pending() {
+  auto &all = recorder().pending_collectives;
+  if (all.empty())
+    return nullptr;
+  auto own = all.find(thread_rank);
+  return own == all.end() ? nullptr : &own->second;
 }
 
 void add_pending(std::vector<Value *> &roots) {
-  drop_pending();
-  for (const PendingCollective &each : recorder().pending_collectives)
-    if (each.rank == thread_rank)
-      roots.push_back(each.result.get());
+  if (std::deque<ValueRef> *own = pending())
+    for (const ValueRef &each : *own)
+      roots.push_back(each.get());
+}
+
+void drop_started() {
+  if (std::deque<ValueRef> *own = pending())
+    while (!own->empty() && !own->front()->node)
+      own->pop_front();
 }
 
 void drop_pending() {
-  std::vector<PendingCollective> &pending = recorder().pending_collectives;
-  if (pending.empty())
+  drop_started();
+  if (std::deque<ValueRef> *own = pending())
+    std::erase_if(*own, [](const ValueRef &each) {
+      const Node *node = each->node;
+      if (node && node->lost)
+        abandon(*node, "what it takes was lost when a program of that rank failed; its own "
+                       "error says why");
+      return !node || node->lost;
+    });
+}
+
+void abandon_pending(const std::string &why) {
+  std::deque<ValueRef> *own = pending();
+  if (!own)
     return;
-  // What reads a value that was lost has no result; who reads it is told.
-  std::erase_if(pending, [](const PendingCollective &each) {
-    return !each.result->node || each.result->node->lost;
-  });
+  std::deque<ValueRef> ended = std::exchange(*own, {}); // none is left if one cannot be told
+  for (const ValueRef &each : ended)
+    if (const Node *node = each->node)
+      abandon(*node, why);
+}
+
+std::vector<std::shared_ptr<runtime::Executor>> exchange_executors() {
+  CollectiveRunner *runner = collective_runner;
+  return runner ? runner->executors() : std::vector<std::shared_ptr<runtime::Executor>>();
 }
 
 void end_rank() {
   UnderLock lock;
-  std::erase_if(recorder().pending_collectives,
-                [](const PendingCollective &each) { return each.rank == thread_rank; });
+  recorder().pending_collectives.erase(thread_rank);
   thread_rank = 0;
 }
 

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "frontend/recorder/evaluation.h"
 #include "frontend/recorder/slice.h"
+#include "frontend/recorder/state_api.h"
 #include "runtime/executor/executor.h"
 
 namespace weft::recorder {
@@ -16,7 +17,7 @@ struct CompiledProgram;
 
 // A run of an exchange.
 struct ExchangeRun {
-  runtime::Executor *executor = nullptr; // whose work it is
+  std::shared_ptr<runtime::Executor> executor; // whose work it is
   std::shared_ptr<runtime::Executable> executable;
 };
 
@@ -37,28 +38,35 @@ class CollectiveRunner {
 public:
   virtual ~CollectiveRunner() = default;
   virtual absl::StatusOr<ExchangeRun> prepare(const CollectiveCall &call) = 0;
+  // A call of this group that will not be made: the other ranks, who may wait for it, are told.
+  virtual void abandon(const std::string &group, const std::string &call_and_why) = 0;
+  // What the thread's rank exchanges on.
+  virtual std::vector<std::shared_ptr<runtime::Executor>> executors() = 0;
 };
 // Stays for good.
 void set_collective_runner(CollectiveRunner *runner);
 
 struct FoundExchange {
   std::shared_ptr<CompiledProgram> program;
-  runtime::Executor *executor = nullptr;
+  std::shared_ptr<runtime::Executor> executor;
 };
 // The run of a slice that is an exchange, and what explain tells of it. Throws kRun where there is
 // no group of the name any more.
 FoundExchange find_exchange(const Slice &slice, const EvaluateRequest &request,
                             Evaluation &figures);
 
-// Where the ranks of a job are threads of this process, the thread's rank: its collectives are its
-// own, since a rank that ran another's would wait for itself. 0 for all other threads.
-extern constinit thread_local uint32_t thread_rank;
-
 // Collectives that nobody has asked for yet, in the order of recording: other ranks wait for them,
 // whoever reads their results here. They go with the rank's next evaluation, whatever it is for.
 void add_pending(std::vector<Value *> &roots);
 // Those that are under way are nobody's any more.
+void drop_started();
+// The same, and of those that read what a failed run has lost the other ranks are told.
 void drop_pending();
+// An evaluation cannot start what the rank's collectives wait for: they end with it, and the other
+// ranks are told why.
+void abandon_pending(const std::string &why);
+// Of the thread's rank.
+std::vector<std::shared_ptr<runtime::Executor>> exchange_executors();
 // The thread's rank ends: nobody waits for what it has recorded and not run. Takes the lock.
 void end_rank();
 

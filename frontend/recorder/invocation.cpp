@@ -27,10 +27,12 @@ std::shared_ptr<runtime::Buffer> copy_of(const runtime::Buffer &buffer, uint8_t 
 } // namespace
 
 Invocation::Invocation(std::shared_ptr<CompiledProgram> exchange, const Evaluation &figures,
-                       bool checks, uint8_t device, uint8_t source, runtime::Executor *executor)
+                       bool checks, uint8_t device, uint8_t source,
+                       std::shared_ptr<runtime::Executor> executor)
     : Invocation(std::move(exchange), figures, checks, device) {
   launch_.device = source;
-  launch_.executor = executor;
+  launch_.executor = executor.get();
+  executor_ = std::move(executor);
 }
 
 Invocation::Invocation(std::shared_ptr<CompiledProgram> program, const Evaluation &figures,

@@ -31,7 +31,7 @@ public:
   // An exchange (exchange.h), which another executor than the device's may run; what it takes lies
   // on `source`.
   Invocation(std::shared_ptr<CompiledProgram> exchange, const Evaluation &figures, bool checks,
-             uint8_t device, uint8_t source, runtime::Executor *executor);
+             uint8_t device, uint8_t source, std::shared_ptr<runtime::Executor> executor);
 
   // The next input: a leaf whose error the caller has looked for (check_leaf).
   void bind(Value *leaf);
@@ -78,6 +78,7 @@ private:
   std::shared_ptr<EvaluationRecord> record_;
   uint8_t device_ = 0;
   Launch launch_;
+  std::shared_ptr<runtime::Executor> executor_; // of an exchange
   runtime::Executor::Started started_;
   std::vector<ValueRef> leaves_;
   std::vector<ScalarInput> scalars_;

@@ -276,8 +276,11 @@ Node *IrState::enter(Signature *signature, llvm::ArrayRef<Value *> operands, Sou
   node->line = line;
   node->number = r.next_number++;
   node->may_fail = node->signature->checks;
-  if (const Trace *trace = current_trace())
+  if (Trace *trace = current_trace()) {
     node->tracer = trace->tracer;
+    if (signature->exchange == Exchange::kCollective && trace->exchange.empty())
+      trace->exchange = line->place();
+  }
   node->operands.reserve(operands.size());
   for (Value *operand : operands) {
     node->may_fail = node->may_fail || (operand->node && operand->node->may_fail);
@@ -301,7 +304,7 @@ Node *IrState::enter(Signature *signature, llvm::ArrayRef<Value *> operands, Sou
   r.live_bytes += node->signature->result_bytes;
   ++r.statistics.recorded_ops;
   if (signature->exchange == Exchange::kCollective && !node->tracer) [[unlikely]]
-    r.pending_collectives.push_back({ValueRef(node->results[0]), thread_rank});
+    r.pending_collectives[thread_rank].emplace_back(node->results[0]);
   return node;
 }
 

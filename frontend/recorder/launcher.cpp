@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "frontend/recorder/exchange.h"
 #include "runtime/executable/forwarding_executable.h"
 #include "runtime/executor/device.h"
 #include "runtime/threading/parallel_for.h"
@@ -60,13 +61,24 @@ absl::StatusOr<runtime::Executor::Started> start(Launch &launch,
   return executor.start(std::move(observed), launch.inputs, launch.outputs);
 }
 
-void drain() {
+// The executors that the thread waits for: all of the process, but of the ranks that are threads of
+// it only its own. Others may wait for this one.
+static std::vector<std::shared_ptr<runtime::Executor>> executors() {
+  std::vector<std::shared_ptr<runtime::Executor>> found = exchange_executors();
+  uint8_t own = thread_rank == 0 ? 0 : default_device();
   for (runtime::Device *device : runtime::devices_in_use())
-    device->executor().synchronize();
+    if (thread_rank == 0 || device->index() == own)
+      found.emplace_back(std::shared_ptr<void>(), &device->executor());
+  return found;
+}
+
+void drain() {
+  for (const std::shared_ptr<runtime::Executor> &executor : executors())
+    executor->synchronize();
 }
 void make_room() {
-  for (runtime::Device *device : runtime::devices_in_use())
-    device->executor().make_room();
+  for (const std::shared_ptr<runtime::Executor> &executor : executors())
+    executor->make_room();
 }
 
 } // namespace weft::recorder

@@ -23,7 +23,7 @@ struct ProgramKey {
     bool kept = false;      // a storage goes back to it when the run ends at a check
     bool operator==(const Leaf &) const = default;
   };
-  // The last three are no slice's.
+  // All but the first are no slice's.
   enum class Kind : uint32_t { kSlice, kStructure, kSizes, kSymbolic, kFlat };
 
   Kind kind = Kind::kSlice;

@@ -2,10 +2,9 @@
 // header is what the rest of the frontend sees of it; MLIR stays behind it.
 #pragma once
 
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <span>
+#include <string>
 
 #include "frontend/recorder/lock.h"
 #include "frontend/recorder/values.h"
@@ -15,7 +14,6 @@
 namespace weft::recorder {
 
 class IrState;
-class Launcher;
 
 // Every public call opens one: takes the lock and says where the call stands. Nested ones keep the
 // outer location.
@@ -144,6 +142,7 @@ public:
   const char *const what;  // "jit" or "trace"
   uint32_t tracer = 0;     // Node::tracer of what is recorded
   bool evaluating = false; // it computes what was recorded before the function
+  std::string exchange;    // where the function exchanges with other ranks first
 };
 // This thread's; null outside of such a function.
 Trace *&current_trace();

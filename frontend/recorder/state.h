@@ -14,13 +14,6 @@ namespace weft::recorder {
 class Families;
 class ProgramCache;
 
-// A collective that nobody has asked for, and the rank of this process's that recorded it
-// (exchange.h).
-struct PendingCollective {
-  ValueRef result;
-  uint32_t rank;
-};
-
 struct Recorder {
   RecorderMutex mutex;
   std::unique_ptr<IrState> ir;
@@ -44,7 +37,9 @@ struct Recorder {
       recent_lines{};   // by a hash of their keys
   bool crowded = false; // a table has reached its bound: the next call tidies up
 
-  std::vector<PendingCollective> pending_collectives;
+  // Collectives that nobody has asked for, in the order of recording, by the rank of this process's
+  // that recorded them (exchange.h).
+  std::unordered_map<uint32_t, std::deque<ValueRef>> pending_collectives;
 
   std::vector<Value *> dying;
   bool burying = false;

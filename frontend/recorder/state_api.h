@@ -7,6 +7,10 @@
 
 namespace weft::recorder {
 
+// Where the ranks of a job are threads of this process, the thread's rank: its collectives are its
+// own, since a rank that ran another's would wait for itself. 0 for all other threads.
+extern constinit thread_local uint32_t thread_rank;
+
 // A view's cache lets go of a value; frees it when it was the last that knew it.
 void release_weak(Value *value);
 // The storage is about to be given the recorded or computed value in place: what it held is what it

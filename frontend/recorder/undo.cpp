@@ -296,8 +296,12 @@ static void go_back() {
   for (auto [value, undo] : targets)
     if (undo && !value->gone())
       put_back(value, *undo);
-  for (const std::shared_ptr<EvaluationRecord> &record : unsettled)
-    record->undo.clear();
+  // A run that waits for another rank may be under way still.
+  for (std::shared_ptr<EvaluationRecord> &record : unsettled)
+    if (record->state() == RunState::kUnderWay)
+      r.unsettled.push_back(std::move(record));
+    else
+      record->undo.clear();
   // Recorded ops that read what stays lost.
   std::vector<ValueRef> lost;
   for (Node *node = r.first; node; node = node->next) {

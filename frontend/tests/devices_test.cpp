@@ -378,5 +378,30 @@ TEST(Devices, MemoryIsEachOnesOwn) {
   EXPECT_EQ(memory_statistics(two).live_bytes, before_two);
 }
 
+TEST(Devices, AFailedFirstDrawLeavesTheGenerator) {
+  Generator generator(3);
+  set_allocator(std::make_shared<runtime::LimitAllocator>(
+                    std::make_shared<runtime::SystemAllocator>(), 0),
+                two);
+  std::string message;
+  {
+    DeviceScope scope(two);
+    EXPECT_EQ(kind_of([&] { (void)rand({4}, generator).eval(); }, message), ErrorKind::kMemory);
+    set_allocator(nullptr, two);
+    EXPECT_EQ(values(rand({4}, generator)), values(rand({4}, *std::make_unique<Generator>(3))));
+    generator.manual_seed(4);
+    (void)generator.state();
+  }
+}
+
+TEST(Devices, AnAllocatorIsTheCurrentDevices) {
+  DeviceScope scope(one);
+  int64_t before = memory_statistics().live_bytes;
+  Tensor x = ones({1000}).eval();
+  synchronize();
+  EXPECT_GE(memory_statistics().live_bytes, before + 4000);
+  EXPECT_EQ(memory_statistics().live_bytes, memory_statistics(one).live_bytes);
+}
+
 } // namespace
 } // namespace weft

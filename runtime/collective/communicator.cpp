@@ -331,4 +331,8 @@ void Communicator::fail(const absl::Status &why) {
   (void)link_->fail(why);
 }
 
+void Communicator::leave() {
+  link_->leave();
+}
+
 } // namespace weft::runtime

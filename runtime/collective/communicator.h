@@ -131,6 +131,8 @@ public:
   absl::Status status() const;
   // Ends the job on all ranks with this error.
   void fail(const absl::Status &why);
+  // This rank's part ends in order, as in the destructor: for a process that is about to end.
+  void leave();
 
 private:
   Communicator(std::shared_ptr<Link> link, std::shared_ptr<Group> world)

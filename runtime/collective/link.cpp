@@ -76,10 +76,14 @@ absl::StatusOr<std::shared_ptr<Link>> Link::connect(const World &world, std::str
     return absl::InvalidArgumentError(absl::StrCat("rank ", world.rank, " of ", world.size,
                                                    " ranks, timeout ", world.timeout_seconds,
                                                    " s: there are no such worlds"));
-  if (!(*found)->post)
-    return absl::InvalidArgumentError(absl::StrCat(
+  if (!(*found)->post) {
+    absl::Status devices = absl::InvalidArgumentError(absl::StrCat(
         "the layer '", std::string(layer),
         "' connects devices: connect the ranks through another one, and add this one to it"));
+    if (store)
+      store->fail(encode_failure(devices), steady_clock::now() + milliseconds(1000));
+    return devices;
+  }
   std::shared_ptr<Link> link(new Link(world, **found, store));
   if (world.size == 1)
     return link;
@@ -174,9 +178,13 @@ Meet Link::meeting(const World &world, std::string_view layer) {
   };
 }
 
-Link::~Link() {
+void Link::leave() {
   if (store_)
     store_->leave(); // no end() comes after it
+}
+
+Link::~Link() {
+  leave();
   if (devices_)
     device_layer_.close(devices_);
   if (connection_)

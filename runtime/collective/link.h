@@ -41,6 +41,9 @@ public:
     return world_.timeout_seconds;
   }
   absl::Status status() const;
+  // This rank ends in order, and the others may go on among themselves. No call may be under way,
+  // and none may follow.
+  void leave();
 
   // The job ends: with `why`, or with what another rank has said first. Returns that, when no
   // memory of a transfer is touched any more.

@@ -19,6 +19,7 @@ protected:
     compiler::clearRegisteredPasses();
   }
   Config before_;
+  DeviceScope host_{Device("cpu")}; // elsewhere types are shown with their device
 };
 
 // One program that the tests vary.

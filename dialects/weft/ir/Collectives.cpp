@@ -90,7 +90,7 @@ LogicalResult ReduceScatterOp::differentiate(GradContext &ctx) {
   Val whole = ctx.at(AllGatherOp::create(ctx.builder(), ctx.loc(), ctx.operandType(0),
                                          ctx.g().value(), p.group, p.ranks));
   if (p.reduction.getValue() == Reduction::mean)
-    whole = whole * (1.0 / static_cast<double>(p.ranks.getInt()));
+    whole = whole / static_cast<double>(p.ranks.getInt());
   ctx.grad(0, whole);
   return success();
 }
@@ -108,7 +108,7 @@ LogicalResult BroadcastFromOp::differentiate(GradContext &ctx) {
   Val sum = ctx.at(
       AllReduceOp::create(ctx.builder(), ctx.loc(), g.type(), kind, g.value(), p.group, p.ranks));
   // The other ranks' inputs went nowhere; each rank takes part in the sum all the same.
-  ctx.grad(0, p.rank.getInt() == p.root.getInt() ? sum : sum * 0.0);
+  ctx.grad(0, p.rank.getInt() == p.root.getInt() ? sum : g.constant(0));
   return success();
 }
 

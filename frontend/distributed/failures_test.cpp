@@ -1,0 +1,236 @@
+// Ranks as threads that fail in the middle: the others are told which call does not come, nothing
+// waits for ever, and what is left goes on.
+#include "weft/distributed/distributed.h"
+#include "weft/weft.h"
+
+#include "runtime/memory/limit_allocator.h"
+#include "runtime/memory/system_allocator.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+
+namespace weft::distributed {
+namespace {
+
+std::string error_of(const std::function<void()> &call) {
+  try {
+    call();
+  } catch (const std::exception &error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+// The device of a rank has an allocator that fails beyond so many bytes.
+class Limited {
+public:
+  Limited(Device device, int64_t bytes) : device_(device) {
+    set_allocator(std::make_shared<runtime::LimitAllocator>(
+                      std::make_shared<runtime::SystemAllocator>(), bytes),
+                  device_);
+  }
+  ~Limited() {
+    set_allocator(nullptr, device_);
+  }
+
+private:
+  Device device_;
+};
+
+class Errors {
+public:
+  void put(const std::string &error) {
+    std::lock_guard lock(mutex_);
+    of_[static_cast<size_t>(world().rank())] = error;
+  }
+  const std::string &of(int rank) const {
+    return of_[static_cast<size_t>(rank)];
+  }
+
+private:
+  std::mutex mutex_;
+  std::array<std::string, 8> of_;
+};
+
+void expect(const std::string &text, std::initializer_list<const char *> parts) {
+  for (const char *part : parts)
+    EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
+}
+
+// Two calls alike in a row: the second one of a rank that skips the first must not meet the first
+// one of the others.
+TEST(Failures, ACallWhoseInputIsLostDoesNotCome) {
+  Errors errors;
+  (void)error_of([&] {
+    run_ranks(2, [&] {
+      int me = world().rank();
+      Tensor table = arange(8).to(float32).eval(),
+             label = Tensor::from(std::vector<int64_t>{me == 0 ? 99 : 1}, {1});
+      Tensor loss = all_reduce(table.index_select(0, label).sum()), count = all_reduce(scalar(1.f));
+      std::string of_loss = error_of([&] { (void)loss.item<float>(); }),
+                  of_count = error_of([&] { EXPECT_EQ(count.item<float>(), 2); });
+      errors.put(of_loss + " | " + of_count);
+    });
+  });
+  expect(errors.of(0), {"index 99 at position 0 is out of range"});
+  expect(errors.of(1),
+         {"rank 0 does not come to", "all_reduce", "failures_test.cpp:", "its own error says why"});
+}
+
+// The value is lost before the call is made.
+TEST(Failures, ACallOnWhatIsLostAlready) {
+  Errors errors;
+  (void)error_of([&] {
+    run_ranks(2, [&] {
+      int me = world().rank();
+      Tensor table = arange(8).to(float32).eval(),
+             label = Tensor::from(std::vector<int64_t>{me == 0 ? 99 : 1}, {1}),
+             picked = table.index_select(0, label);
+      (void)error_of([&] { (void)picked.to_vector<float>(); });
+      Tensor loss = all_reduce(picked * 2);
+      // What it is asked for does not depend on it.
+      EXPECT_EQ((table.narrow(0, 3, 1) + 1).item<float>(), 4);
+      errors.put(error_of([&] { (void)loss.item<float>(); }));
+    });
+  });
+  expect(errors.of(1), {"rank 0 does not come to weft.all_reduce (", "its own error says why"});
+}
+
+TEST(Failures, ARankThrowsWithACallUnderWay) {
+  for (int i = 0; i < 10; ++i)
+    EXPECT_EQ(error_of([] {
+                run_ranks(2, [] {
+                  if (world().rank() == 1)
+                    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+                  Tensor y = all_reduce(ones({4}));
+                  submit_step({{y}});
+                  if (world().rank() == 0)
+                    throw std::runtime_error("enough");
+                  (void)error_of([&] { (void)y.to_vector<float>(); });
+                });
+              }),
+              "enough");
+  EXPECT_ANY_THROW(run_ranks(2, [] { throw 1; }));
+}
+
+TEST(Failures, NoMemoryOfOneRankIsAnErrorOfAll) {
+  Errors errors;
+  (void)error_of([&] {
+    run_ranks(2, [&] {
+      int me = world().rank();
+      Tensor w = ones({3}).eval(), x = ones({1 << 16}).eval();
+      barrier();
+      std::optional<Limited> limited;
+      if (me == 0)
+        limited.emplace(current_device(), 64 << 10);
+      std::string error;
+      {
+        Tensor y = all_gather(x);
+        error = error_of([&] { (void)y.to_vector<float>(); });
+      }
+      // The rank's later evaluations do not meet it again.
+      EXPECT_EQ((w * 2).sum().item<float>(), 6);
+      errors.put(error);
+    });
+  });
+  expect(errors.of(0), {"failures_test.cpp", "cpu:1"});
+  expect(errors.of(1), {"rank 0 does not come to weft.all_gather (", "cpu:1"});
+}
+
+TEST(Failures, SynchronizeWaitsForCalls) {
+  std::atomic<bool> has_come = false;
+  run_ranks(2, [&] {
+    Tensor x = ones({4}).eval();
+    if (world().rank() == 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      has_come = true;
+    }
+    Tensor y = all_reduce(x);
+    submit_step({{y}});
+    synchronize();
+    EXPECT_TRUE(has_come);
+    EXPECT_EQ(y.to_vector<float>()[0], 2);
+  });
+}
+
+// A function whose result depends on the rank: the call is made by both.
+TEST(Failures, AJittedFunctionKeepsCallsWhoseResultsItDrops) {
+  run_ranks(2, [] {
+    auto f = jit([](const Tensor &x) {
+      Tensor sum = all_reduce(x);
+      return world().rank() == 0 ? sum : x;
+    });
+    for (int i = 0; i < 3; ++i)
+      EXPECT_EQ(f(full({2}, i + 1)).to_vector<float>()[0],
+                static_cast<float>(world().rank() == 0 ? 2 * (i + 1) : i + 1));
+    expect(error_of([] {
+             (void)trace([](const Tensor &x) { return all_reduce(x), x + 1; }, {ones({2})});
+           }),
+           {"exchanges with other ranks", "failures_test.cpp"});
+  });
+}
+
+TEST(Ranks, OfTwoJobsAtOnce) {
+  auto job = [](float value) {
+    for (int i = 0; i < 20; ++i)
+      run_ranks(2,
+                [&] { EXPECT_EQ(all_reduce(full({3}, value)).to_vector<float>()[2], 2 * value); });
+  };
+  std::thread other(job, 5.f);
+  job(7.f);
+  other.join();
+}
+
+TEST(Ranks, ABroadcastsGradientIsZeroWhereNothingCameFrom) {
+  run_ranks(2, [] {
+    Tensor x = ones({2}).set_requires_grad();
+    Tensor y = broadcast(x, 0) * (world().rank() == 0 ? INFINITY : -1.f);
+    y.sum().backward();
+    float gradient = x.grad().to_vector<float>()[0];
+    if (world().rank() == 0)
+      EXPECT_EQ(gradient, INFINITY);
+    else
+      EXPECT_TRUE(gradient == 0 && !std::signbit(gradient)) << gradient;
+  });
+}
+
+TEST(Ranks, DrawTheirPartsThoughTheyAreThreads) {
+  manual_seed(5);
+  std::vector<float> whole = rand({2, 64}).to_vector<float>();
+  manual_seed(5);
+  run_ranks(2, [&] {
+    size_t me = static_cast<size_t>(world().rank());
+    default_generator().set_part(world().rank(), 2);
+    barrier();
+    std::vector<float> part = rand({1, 64}).to_vector<float>();
+    EXPECT_EQ(part, std::vector<float>(whole.begin() + static_cast<int64_t>(me * 64),
+                                       whole.begin() + static_cast<int64_t>(me * 64 + 64)));
+    default_generator().set_part(0, 1);
+  });
+}
+
+// A cut of a long record is of the rank's own ops.
+TEST(Ranks, ABudgetCutsOnlyWhatIsTheRanks) {
+  Config before = config(), small = before;
+  small.budget_ops = 24;
+  set_config(small);
+  run_ranks(3, [] {
+    int me = world().rank();
+    if (me == 1)
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    std::vector<Tensor> sums;
+    for (int i = 0; i < 20; ++i)
+      sums.push_back(all_reduce(full({2}, me + i).eval() + 1));
+    for (int i = 0; i < 20; ++i)
+      EXPECT_EQ(sums[static_cast<size_t>(i)].to_vector<float>()[0], 3 + 3 + 3 * i);
+  });
+  set_config(before);
+}
+
+} // namespace
+} // namespace weft::distributed
