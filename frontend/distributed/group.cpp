@@ -77,6 +77,8 @@ Group Group::split(int64_t color, int64_t key, const std::string &name, Location
 }
 
 Group init(const JoinOptions &options, Location location) {
+  if (thread_world.defined())
+    return thread_world;
   std::lock_guard lock(process_mutex);
   if (process_world.defined())
     fail("init", ErrorKind::kState, "this process has joined its job already; world() is its group",
@@ -127,6 +129,8 @@ void run_ranks(int ranks, const std::function<void()> &rank, Location location) 
       fail("run_ranks", ErrorKind::kDevice,
            "each rank has a device of its own, and " + std::string(device.status().message()),
            location);
+  // Of the world that the process is started in, the timeout.
+  auto outside = runtime::world_from_environment();
   std::vector<std::shared_ptr<runtime::Store>> stores;
   for (std::unique_ptr<runtime::Store> &store : runtime::local_stores(ranks))
     stores.push_back(std::move(store));
@@ -138,6 +142,8 @@ void run_ranks(int ranks, const std::function<void()> &rank, Location location) 
     threads.emplace_back([&, i] {
       try {
         runtime::World here;
+        if (outside.ok())
+          here.timeout_seconds = outside->timeout_seconds;
         here.rank = here.local_rank = i;
         here.size = here.local_size = ranks;
         auto job = Communicator::connect(here, "local", stores[static_cast<size_t>(i)]);

@@ -54,7 +54,8 @@ struct JoinOptions {
 // Joins the job that this process is a rank of, by the variables of what started it
 // (tools/launch.sh, torchrun, mpirun, srun), and waits for the other ranks; a job of one rank where
 // nothing did. The group of all. Errors: kValue where the variables contradict each other, kRun
-// where ranks are late or of another job; kState where the process has joined already.
+// where ranks are late or of another job; kState where the process has joined already. In
+// run_ranks() the group that the thread's rank is in already.
 Group init(const JoinOptions &options = {}, Location location = Location::current());
 // The group of all ranks: in run_ranks() of that thread's job. Error kState: init() comes first.
 Group world(Location location = Location::current());
@@ -63,7 +64,9 @@ bool is_initialized();
 
 // Runs `rank` on so many threads, which are the ranks of a job in this process, each with a device
 // of its own (cpu:1 for rank 0, ...; WEFT_CPU_DEVICES=n makes them) as its DeviceScope. Waits for
-// all; throws what the first of them threw. The reference for tests, and a way to try a program.
+// all; throws what the rank of the lowest number threw. The reference for tests, and a way to try a
+// program. Ranks share what a process has one of: the default generator's seed, Config. Where two
+// of them compute on one device, what waits for another rank may hold up what that rank waits for.
 void run_ranks(int ranks, const std::function<void()> &rank,
                Location location = Location::current());
 

@@ -23,6 +23,7 @@ struct Replay {
   std::string key;
   std::vector<ArgumentType> types;
   bool grad_mode = false;
+  uint8_t device = 0; // where the call made what it made of no tensor
   std::vector<std::pair<Tensor, bool>> requires_grad;    // by captured storage
   std::vector<std::pair<GradRef, TypeRef>> had_gradient; // its storage's type, or null
   std::vector<std::pair<std::shared_ptr<const bool>, bool>> flags;
@@ -140,8 +141,8 @@ public:
 private:
   std::shared_ptr<Replay> find(const std::string &key, const std::vector<ArgumentType> &types) {
     auto known = std::find_if(replays_.begin(), replays_.end(), [&](const auto &each) {
-      return each->grad_mode == grad_mode() && each->types == types && each->key == key &&
-             fits(*each);
+      return each->grad_mode == grad_mode() && each->device == default_device() &&
+             each->types == types && each->key == key && fits(*each);
     });
     if (known == replays_.end())
       return nullptr;
@@ -177,6 +178,7 @@ private:
     replay->flags = recording.flags;
     replay->types = types;
     replay->grad_mode = grad_mode();
+    replay->device = default_device();
     for (const TouchedStorage &touched : recording.storages)
       if (!touched.gradient_of)
         replay->requires_grad.emplace_back(touched.tensor, touched.requires_grad);

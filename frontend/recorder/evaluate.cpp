@@ -56,12 +56,19 @@ void refuse_placeholder(const Value *leaf, Location location) {
               CallerScope::resolve(request.location));
 }
 
+// A request that is cut into parts. What it writes in place is written by parts that begin when all
+// others that may fail have succeeded, so that the request is done or not.
+struct Parts {
+  std::span<const Part> later;                             // those that are not submitted yet
+  std::vector<std::shared_ptr<const runtime::Event>> ends; // of runs that may fail
+};
+
 // What one submission computes: its roots and, for the first one of a request, what goes with them.
 struct Wanted {
   std::span<Value *const> roots;
   const EvaluateRequest &request;
   bool with_companions;
-  std::span<const Part> later = {}; // parts of the request that come after it
+  Parts *parts = nullptr; // that it is one of
 };
 
 std::vector<Value *> roots_of(const Part &part) {
@@ -99,7 +106,7 @@ void refuse_lost_leaves(const Slice &slice, const Wanted &wanted) {
     Slice now; // other threads may have computed parts of it meanwhile
     if (collect(wanted, now))
       drop_writes(now, /*all=*/!known);
-    for (const Part &part : wanted.later) {
+    for (const Part &part : wanted.parts ? wanted.parts->later : std::span<const Part>()) {
       std::vector<Value *> roots = roots_of(part);
       if (Slice then; collect(roots, then))
         drop_writes(then, /*all=*/!known);
@@ -135,18 +142,19 @@ void submit(const Wanted &wanted);
 // Handles keep what is to come, and go as soon as it is under way: what is read later must not look
 // as if somebody held it.
 void submit_parts(std::vector<Part> parts, const EvaluateRequest &request) {
-  std::span<Part> later = parts;
+  Parts all{parts, {}};
   for (Part &part : parts) {
-    later = later.subspan(1);
-    submit({roots_of(part), request, /*with_companions=*/false, later});
+    all.later = all.later.subspan(1);
+    submit({roots_of(part), request, /*with_companions=*/false, &all});
     part.clear();
     drop_started();
   }
 }
 
 // The run of a slice, bound to its leaves. Throws where there is no program or no group for it.
-void prepare(const Slice &slice, const EvaluateRequest &request, Clock::time_point start,
-             std::optional<Invocation> &made) {
+void prepare(const Slice &slice, const Wanted &wanted, Clock::time_point start,
+             std::optional<Invocation> &made, std::shared_ptr<const runtime::Event> &end) {
+  const EvaluateRequest &request = wanted.request;
   Evaluation figures;
   FoundProgram found;
   if (slice.is_exchange) {
@@ -159,6 +167,13 @@ void prepare(const Slice &slice, const EvaluateRequest &request, Clock::time_poi
     figures.record_ms = since(start) - figures.compile_ms;
     made.emplace(found.program, figures, slice.checks, slice.device);
   }
+  if (wanted.parts) {
+    // Exchanges write memory of their own.
+    bool writes = !slice.is_exchange &&
+                  llvm::any_of(slice.outputs, [](const Value *output) { return output->writers; });
+    made->follow(writes ? wanted.parts->ends : std::vector<std::shared_ptr<const runtime::Event>>(),
+                 end);
+  }
   for (Value *leaf : slice.leaves)
     made->bind(leaf);
   made->bind_scalars(found.scalars);
@@ -166,7 +181,7 @@ void prepare(const Slice &slice, const EvaluateRequest &request, Clock::time_poi
 }
 
 void submit(const Wanted &wanted) {
-  const auto &[roots, request, with_companions, later] = wanted;
+  const auto &[roots, request, with_companions, parts] = wanted;
   Attempt attempt = Attempt::kFirst;
   while (true) {
     auto start = Clock::now();
@@ -191,8 +206,9 @@ void submit(const Wanted &wanted) {
     std::optional<Claim> claimed(slice);
     std::optional<Invocation> made;
     bool has_started = false;
+    std::shared_ptr<const runtime::Event> end;
     try {
-      prepare(slice, request, start, made);
+      prepare(slice, wanted, start, made, end);
       has_started = made->launch(attempt, request.location, Guard::kClaim);
     } catch (const Error &error) {
       abandon_pending(error.message());
@@ -204,6 +220,8 @@ void submit(const Wanted &wanted) {
       continue;
     }
     Invocation &invocation = *made;
+    if (parts && invocation.record()->may_fail)
+      parts->ends.push_back(std::move(end));
     for (size_t i = 0; i < slice.outputs.size(); ++i)
       invocation.publish(i, slice.outputs[i]);
     settle_writes(slice, roots, invocation.record());

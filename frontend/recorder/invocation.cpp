@@ -48,6 +48,13 @@ Invocation::Invocation(std::shared_ptr<CompiledProgram> program, const Evaluatio
   launch_.outputs.resize(launch_.executable->output_specs().size());
 }
 
+void Invocation::follow(std::vector<std::shared_ptr<const runtime::Event>> after,
+                        std::shared_ptr<const runtime::Event> &end) {
+  record_->may_fail = record_->may_fail || !after.empty();
+  launch_.after = std::move(after);
+  launch_.end = &end;
+}
+
 void Invocation::bind(Value *leaf) {
   record_->may_fail = record_->may_fail || is_unsettled(leaf);
   leaves_.emplace_back(leaf);

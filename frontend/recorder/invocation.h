@@ -33,6 +33,10 @@ public:
   Invocation(std::shared_ptr<CompiledProgram> exchange, const Evaluation &figures, bool checks,
              uint8_t device, uint8_t source, std::shared_ptr<runtime::Executor> executor);
 
+  // The run begins when these have succeeded, and not at all if one of them fails; `end` is given
+  // its own end.
+  void follow(std::vector<std::shared_ptr<const runtime::Event>> after,
+              std::shared_ptr<const runtime::Event> &end);
   // The next input: a leaf whose error the caller has looked for (check_leaf).
   void bind(Value *leaf);
   // As bind(), for an input that the program writes. It writes a copy, unless `handles` is the

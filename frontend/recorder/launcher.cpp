@@ -58,7 +58,8 @@ absl::StatusOr<runtime::Executor::Started> start(Launch &launch,
   auto observed = std::make_shared<Observed>(launch.executable, std::move(record));
   runtime::Executor &executor =
       launch.executor ? *launch.executor : runtime::device(launch.device).executor();
-  return executor.start(std::move(observed), launch.inputs, launch.outputs);
+  return executor.start(std::move(observed), launch.inputs, launch.outputs, launch.after,
+                        launch.end);
 }
 
 // The executors that the thread waits for: all of the process, but of the ranks that are threads of

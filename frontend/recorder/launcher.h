@@ -19,6 +19,10 @@ struct Launch {
   runtime::Executor *executor = nullptr; // another one that does
   std::shared_ptr<runtime::Executable> executable;
   std::vector<std::shared_ptr<runtime::Buffer>> inputs;
+  // Runs of the same step that must have succeeded before this one begins, and where its own end
+  // goes (runtime/executor/executor.h).
+  std::vector<std::shared_ptr<const runtime::Event>> after;
+  std::shared_ptr<const runtime::Event> *end = nullptr;
   // Filled by the launch: new buffers, or those that outputs are tied to.
   std::vector<std::shared_ptr<runtime::Buffer>> outputs;
 };

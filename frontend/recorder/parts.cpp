@@ -6,6 +6,7 @@
 #include "frontend/recorder/limits.h"
 #include "frontend/recorder/state.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace weft::recorder {
@@ -39,6 +40,33 @@ bool is_exchange(const Node *node) {
 
 using Depths = llvm::DenseMap<const Node *, uint32_t>;
 
+// Gives what storages are given, and what reads that, a depth after all others, unless an exchange
+// waits for it: nothing is written in place before the last part that may fail.
+void defer_writes(const Slice &slice, Depths &depths) {
+  llvm::DenseSet<const Node *> awaited, deferred;
+  uint32_t last = 0;
+  for (const Node *node : llvm::reverse(slice.nodes)) {
+    last = std::max(last, depths[node] + 1);
+    if (is_exchange(node) || awaited.contains(node))
+      for (const Value *operand : node->operands)
+        if (operand->node)
+          awaited.insert(operand->node);
+  }
+  for (const Node *node : slice.nodes) {
+    if (is_exchange(node) || awaited.contains(node))
+      continue;
+    bool defers = llvm::any_of(node->results,
+                               [](const Value *result) { return result && result->writers; }) ||
+                  llvm::any_of(node->operands, [&](const Value *operand) {
+                    return operand->node && deferred.contains(operand->node);
+                  });
+    if (!defers)
+      continue;
+    deferred.insert(node);
+    depths[node] = last;
+  }
+}
+
 // How many exchanges an op waits for in a row, itself included. All collectives keep the order in
 // which they were recorded, since other ranks start theirs in it.
 Depths depths_of(const Slice &slice) {
@@ -54,6 +82,8 @@ Depths depths_of(const Slice &slice) {
       depth = last_collective = std::max(depth, last_collective);
     depths[node] = depth;
   }
+  if (slice.checks)
+    defer_writes(slice, depths);
   // What is no work goes to the first of the ops that read it, the last op first.
   llvm::DenseMap<const Node *, uint32_t> first_use;
   for (const Node *node : llvm::reverse(slice.nodes)) {

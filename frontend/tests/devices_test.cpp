@@ -380,9 +380,9 @@ TEST(Devices, MemoryIsEachOnesOwn) {
 
 TEST(Devices, AFailedFirstDrawLeavesTheGenerator) {
   Generator generator(3);
-  set_allocator(std::make_shared<runtime::LimitAllocator>(
-                    std::make_shared<runtime::SystemAllocator>(), 0),
-                two);
+  set_allocator(
+      std::make_shared<runtime::LimitAllocator>(std::make_shared<runtime::SystemAllocator>(), 0),
+      two);
   std::string message;
   {
     DeviceScope scope(two);
@@ -401,6 +401,63 @@ TEST(Devices, AnAllocatorIsTheCurrentDevices) {
   synchronize();
   EXPECT_GE(memory_statistics().live_bytes, before + 4000);
   EXPECT_EQ(memory_statistics().live_bytes, memory_statistics(one).live_bytes);
+}
+
+// A step of two devices is done or not: w goes back though its own program did not fail.
+TEST(Devices, AFailedStepGoesBackOnAllOfThem) {
+  for (bool joined : {false, true}) {
+    Tensor e = ones({4}), w = full({3}, 2.f).to(one);
+    e.set_requires_grad();
+    w.set_requires_grad();
+    optim::SGD optimizer({e, w}, {.lr = 0.1, .momentum = 0.9});
+    auto step = [&](int64_t index) {
+      optimizer.zero_grad();
+      Tensor i = Tensor::from(std::vector<int64_t>{index}, {1});
+      Tensor a = e.index_select(0, i).sum(), b = (w * w).sum();
+      if (joined) {
+        (a.to(one) + b).backward();
+      } else {
+        a.backward();
+        b.backward();
+      }
+      optimizer.step();
+    };
+    auto now = [&] {
+      std::vector<std::vector<float>> all{values(e), values(w)};
+      for (const auto &[name, tensor] : optimizer.state())
+        all.push_back(values(tensor.to(float32)));
+      return all;
+    };
+    step(1);
+    std::vector<std::vector<float>> before = now();
+    std::string message;
+    auto fail = [&] {
+      step(99);
+      (void)values(w);
+    };
+    EXPECT_EQ(kind_of(fail, message), ErrorKind::kRun) << message;
+    EXPECT_NE(message.find("out of range"), std::string::npos) << message;
+    EXPECT_EQ(now(), before) << joined;
+    step(2);
+    EXPECT_NE(now(), before);
+  }
+}
+
+TEST(Devices, AJittedFunctionIsThatOfTheCurrentDevice) {
+  auto f = jit([] { return ones({2}); });
+  EXPECT_EQ(f().device(), host);
+  DeviceScope scope(one);
+  EXPECT_EQ(f().device(), one);
+}
+
+TEST(Devices, AJittedFunctionDrawsThePartThatIsSet) {
+  Generator generator(7), plain(7);
+  auto f = jit([&](const Tensor &x) { return x + rand({2, 64}, generator); });
+  Tensor x = zeros({2, 64});
+  EXPECT_EQ(values(f(x)), values(rand({2, 64}, plain)));
+  generator.set_part(1, 2);
+  plain.set_part(1, 2);
+  EXPECT_EQ(values(f(x)), values(rand({2, 64}, plain)));
 }
 
 } // namespace

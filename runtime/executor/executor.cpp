@@ -153,7 +153,9 @@ void Executor::mark(Item &item) {
 
 absl::StatusOr<Executor::Started> Executor::start(std::shared_ptr<Executable> executable,
                                                   std::vector<std::shared_ptr<Buffer>> inputs,
-                                                  std::vector<std::shared_ptr<Buffer>> &outputs) {
+                                                  std::vector<std::shared_ptr<Buffer>> &outputs,
+                                                  std::vector<std::shared_ptr<const Event>> after,
+                                                  std::shared_ptr<const Event> *end) {
   auto item = std::make_unique<Item>();
   int64_t bytes = executable->work_bytes();
   bool small = (executable->is_serial() && bytes <= kMaxInlineBytes) ||
@@ -166,13 +168,19 @@ absl::StatusOr<Executor::Started> Executor::start(std::shared_ptr<Executable> ex
     return resources.status();
   item->resources = *std::move(resources);
   item->event = std::make_shared<Event>();
+  if (end)
+    *end = item->event;
+  bool waits =
+      std::any_of(after.begin(), after.end(),
+                  [](const std::shared_ptr<const Event> &event) { return !event->done(); });
+  item->dependencies = std::move(after);
   item->executable = std::move(executable);
   item->inputs = std::move(inputs);
   item->outputs = outputs;
   Started started;
   started.executor_ = this;
   std::lock_guard order(submission_order());
-  if (!small || !is_quiet(*item->executable, item->inputs, item->outputs)) {
+  if (!small || waits || !is_quiet(*item->executable, item->inputs, item->outputs)) {
     enqueue(std::move(item));
     return started;
   }

@@ -74,9 +74,13 @@ public:
   // wait() returns it. So does an input that an earlier run has poisoned. A small program
   // (kMaxInlineBytes, kMaxInlineBytesOfMany) runs on the caller's thread, in finish(), when nothing
   // is under way on its buffers; others may wait for it from now on.
+  // after: runs that it reads nothing of, and that must have succeeded before it begins: it fails
+  // as if they wrote its inputs. end: is given the run's end.
   absl::StatusOr<Started> start(std::shared_ptr<Executable> executable,
                                 std::vector<std::shared_ptr<Buffer>> inputs,
-                                std::vector<std::shared_ptr<Buffer>> &outputs);
+                                std::vector<std::shared_ptr<Buffer>> &outputs,
+                                std::vector<std::shared_ptr<const Event>> after = {},
+                                std::shared_ptr<const Event> *end = nullptr);
   // start() and finish(); where there is no memory, once more after make_room().
   absl::Status submit(std::shared_ptr<Executable> executable,
                       std::vector<std::shared_ptr<Buffer>> inputs,
