@@ -74,8 +74,9 @@ public:
     if (weight.defined()) {
       g = read(weight, "gradient");
       if (g.value->type != output.value->type)
-        fail(ErrorKind::kShape, "the gradient is " + describe(g) + ", " + what + " is " +
-                                    describe(output) + ": they must have one dtype and shape");
+        fail(g.device() == output.device() ? ErrorKind::kShape : ErrorKind::kDevice,
+             "the gradient is " + describe(g) + ", " + what + " is " + describe(output) +
+                 ": they must have one dtype and shape, and lie on one device");
       if (!create_graph_)
         g = g.without_history();
     } else {

@@ -328,9 +328,10 @@ std::vector<Tensor> Program::run(const std::vector<Tensor> &inputs, Location loc
     for (size_t i = 0; i < inputs.size(); ++i)
       if (const recorder::TypeInfo &type = *recorder::checked(inputs[i], "inputs")->type;
           &type != program.inputs[i])
-        recorder::fail(ErrorKind::kShape, "input " + std::to_string(i) + " is " +
-                                              recorder::describe(type) + "; the program takes " +
-                                              recorder::describe(*program.inputs[i]));
+        recorder::fail(type.device == program.inputs[i]->device ? ErrorKind::kShape
+                                                                : ErrorKind::kDevice,
+                       "input " + std::to_string(i) + " is " + recorder::describe(type) +
+                           "; the program takes " + recorder::describe(*program.inputs[i]));
     if (has_aliases(program.bound, inputs))
       recorder::fail(ErrorKind::kValue,
                      "the program writes an input that is also another input, or what it keeps; "

@@ -100,6 +100,10 @@ bool align_devices(llvm::StringRef op, ArrayRef<const Var *> &operands, Aligned 
   auto device_of = [](const Var *x) {
     return x->device();
   };
+  // describe() names every device but the host.
+  auto placed = [](const Var &x) {
+    return describe(x) + (x.device() == 0 ? " on " + device_text(0) : "");
+  };
   if (operands.empty() || llvm::all_equal(llvm::map_range(operands, device_of)))
     return false;
   const Var *decides = nullptr;
@@ -109,10 +113,8 @@ bool align_devices(llvm::StringRef op, ArrayRef<const Var *> &operands, Aligned 
       continue;
     if (decides && decides->device() != x->device())
       fail(ErrorKind::kDevice, "operand " + std::to_string(place) + " of " + op.str() + " is " +
-                                   describe(*decides) + " and lies on " +
-                                   device_text(decides->device()) + ", operand " +
-                                   std::to_string(i) + " is " + describe(*x) + " and lies on " +
-                                   device_text(x->device()) + "; move one of them with to(device)");
+                                   placed(*decides) + ", operand " + std::to_string(i) + " is " +
+                                   placed(*x) + "; move one of them with to(device)");
     if (!decides)
       decides = x, place = i;
   }

@@ -126,8 +126,9 @@ void Tensor::set_grad(const Tensor &grad, Location location) {
     fail(ErrorKind::kState, "only a leaf that requires grad has one");
   }
   if (grad.defined() && grad.impl()->type != impl->type)
-    fail(ErrorKind::kShape, "the gradient is " + describe(*grad.impl()->type) + ", the tensor is " +
-                                describe(*impl->type));
+    fail(grad.impl()->type->device == impl->type->device ? ErrorKind::kShape : ErrorKind::kDevice,
+         "the gradient is " + describe(*grad.impl()->type) + ", the tensor is " +
+             describe(*impl->type));
   if (Trace *trace = current_trace())
     trace->on_grad(impl->leaf.get());
   impl->leaf->grad = grad;

@@ -443,6 +443,24 @@ TEST(Devices, AFailedStepGoesBackOnAllOfThem) {
   }
 }
 
+TEST(Devices, GradientsOfAnotherDeviceAreRefused) {
+  Tensor x = ones({3}).to(one).set_requires_grad(), elsewhere = ones({3});
+  std::string message;
+  EXPECT_EQ(kind_of([&] { x.set_grad(elsewhere); }, message), ErrorKind::kDevice) << message;
+  EXPECT_EQ(kind_of([&] { (x * 2).backward(elsewhere); }, message), ErrorKind::kDevice) << message;
+  EXPECT_EQ(kind_of(
+                [&] {
+                  (void)trace([](const Tensor &y) { return y + 1; }, {x.detach()}).run({elsewhere});
+                },
+                message),
+            ErrorKind::kDevice)
+      << message;
+  EXPECT_EQ(kind_of([&] { (void)(x + elsewhere); }, message), ErrorKind::kDevice);
+  EXPECT_NE(message.find("is float32 [3] on cpu:1, operand 1 is float32 [3] on cpu:0"),
+            std::string::npos)
+      << message;
+}
+
 TEST(Devices, AJittedFunctionIsThatOfTheCurrentDevice) {
   auto f = jit([] { return ones({2}); });
   EXPECT_EQ(f().device(), host);
