@@ -46,4 +46,10 @@ std::vector<Tensor> parts_of(const Tensor &row, const std::vector<Tensor> &tenso
   return parts;
 }
 
+void copy_parts(const Tensor &row, std::vector<Tensor> &tensors, Bucket bucket) {
+  size_t next = bucket.first;
+  for (const Tensor &values : parts_of(row, tensors, bucket))
+    tensors[next++].copy_(values);
+}
+
 } // namespace weft::distributed

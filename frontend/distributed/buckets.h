@@ -17,5 +17,7 @@ std::vector<Bucket> buckets_of(const std::vector<Tensor> &tensors, int64_t bytes
 Tensor row_of(const std::vector<Tensor> &tensors, Bucket bucket, int64_t parts = 1);
 // What the row has for each of them, in its shape.
 std::vector<Tensor> parts_of(const Tensor &row, const std::vector<Tensor> &tensors, Bucket bucket);
+// Writes that into the tensors.
+void copy_parts(const Tensor &row, std::vector<Tensor> &tensors, Bucket bucket);
 
 } // namespace weft::distributed

@@ -34,7 +34,7 @@ Var input_of(const Tensor &x, const GroupState &state, runtime::Collective kind,
   runtime::CollectiveCall call;
   call.kind = kind;
   call.dtype = input.dtype();
-  call.reduction = static_cast<runtime::Reduction>(reduction);
+  call.reduction = reduction;
   call.count = 0;
   call.peer = root;
   if (absl::Status status = runtime::check(call, state.group->rank(), state.group->size());
@@ -49,7 +49,7 @@ Tensor all_reduce(const Tensor &x, Reduction reduction, const Group &group, Loca
   GroupState &state = checked(group, "all_reduce", location);
   Session session("all_reduce", location);
   Var input = input_of(x, state, runtime::Collective::kAllReduce, reduction);
-  return wrap(emit_all_reduce(input, static_cast<RankReduction>(reduction), ranks_of(state)));
+  return wrap(emit_all_reduce(input, reduction, ranks_of(state)));
 }
 
 Tensor all_gather(const Tensor &x, const Group &group, Location location) {
@@ -63,7 +63,7 @@ Tensor reduce_scatter(const Tensor &x, Reduction reduction, const Group &group, 
   GroupState &state = checked(group, "reduce_scatter", location);
   Session session("reduce_scatter", location);
   Var input = input_of(x, state, runtime::Collective::kReduceScatter, reduction);
-  return wrap(emit_reduce_scatter(input, static_cast<RankReduction>(reduction), ranks_of(state)));
+  return wrap(emit_reduce_scatter(input, reduction, ranks_of(state)));
 }
 
 Tensor all_to_all(const Tensor &x, const Group &group, Location location) {
@@ -82,15 +82,15 @@ Tensor broadcast(const Tensor &x, int root, const Group &group, Location locatio
 void barrier(const Group &group, Location location) {
   GroupState &state = checked(group, "barrier", location);
   location = CallerScope::resolve(location);
-  {
-    // A collective like others, so that all earlier ones go with it.
-    Session session("barrier", location);
-    Tensor token = wrap_quietly(make_scalar(0.0, DType::kFloat32));
-    Var x = emit_all_reduce(read(token, "token"), RankReduction::kSum, ranks_of(state));
-    Value *value = x.value.get();
-    submit({&value, 1}, {CutReason::kEval, location});
-    wait_for(value, location);
-  }
+  // A collective like others, so that all earlier ones go with it, of a token on the host: the
+  // thread's own device may be one whose memory ranks do not exchange.
+  DeviceScope scope{Device()};
+  Session session("barrier", location);
+  Tensor token = wrap_quietly(make_scalar(0.0, DType::kFloat32));
+  Var x = emit_all_reduce(read(token, "token"), Reduction::kSum, ranks_of(state));
+  Value *value = x.value.get();
+  submit({&value, 1}, {CutReason::kEval, location});
+  wait_for(value, location);
 }
 
 } // namespace weft::distributed

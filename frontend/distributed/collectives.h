@@ -2,14 +2,15 @@
 // run in the order of recording, and have derivatives; a result is waited for where it is read.
 #pragma once
 
+#include "runtime/collective/kinds.h"
 #include "weft/distributed/group.h"
 #include "weft/tensor.h"
 
 namespace weft::distributed {
 
-// How the elements of all ranks become one. Sums are added up in rank order, so that the bits do
-// not depend on timing; a mean is of floating-point dtypes.
-enum class Reduction : uint8_t { kSum, kMean, kMin, kMax, kProduct };
+// kSum, kMean, kMin, kMax or kProduct of the elements of all ranks. Sums are added up in rank
+// order, so that the bits do not depend on timing; a mean is of floating-point dtypes.
+using Reduction = runtime::Reduction;
 
 // Errors of all of them: kValue for what no rank may call (a mean of integers), kShape for a dim 0
 // that does not divide; kDevice for memory that the host does not read; kRun, where a result is

@@ -17,12 +17,8 @@ DataParallel::DataParallel(std::vector<Tensor> parameters, const Group &group,
                     "; it must be positive",
                 CallerScope::resolve(location));
   NoGrad no_grad;
-  for (Bucket bucket : buckets_of(parameters_, options_.bucket_bytes)) {
-    Tensor row = broadcast(row_of(parameters_, bucket), 0, group_);
-    size_t next = bucket.first;
-    for (const Tensor &values : parts_of(row, parameters_, bucket))
-      parameters_[next++].copy_(values);
-  }
+  for (Bucket bucket : buckets_of(parameters_, options_.bucket_bytes))
+    copy_parts(broadcast(row_of(parameters_, bucket), 0, group_), parameters_, bucket);
   eval(parameters_);
 }
 

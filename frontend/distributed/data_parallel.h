@@ -25,7 +25,9 @@ struct DataParallelOptions {
 // Gradients that add up over several backwards are reduced once, after the last.
 class DataParallel {
 public:
-  // Sends rank 0's values of the parameters, and of further tensors (buffers), to all.
+  // Sends rank 0's values to all. A model's buffers are no parameters: where ranks must have the
+  // same ones, they stand among these tensors, and are left alone later, since they have no
+  // gradients.
   explicit DataParallel(std::vector<Tensor> parameters, const Group &group = world(),
                         DataParallelOptions options = {}, Location location = Location::current());
 
@@ -34,6 +36,7 @@ public:
   // gradients for the same parameters. Error kState: no parameter has a gradient.
   void reduce_gradients(Location location = Location::current());
 
+  // The ranks that have replicas.
   const Group &group() const {
     return group_;
   }

@@ -332,12 +332,23 @@ template <typename Op> typename Op::Properties among(const RankGroup &group) {
   p.ranks = integer(group.ranks);
   return p;
 }
-ir::ReductionAttr reduction_attr(RankReduction reduction) {
+// The record's enumeration, which TableGen makes, has the order of the list that all else shares.
+constexpr bool is_same(runtime::Reduction reduction, ir::Reduction record) {
+  return static_cast<uint32_t>(reduction) == static_cast<uint32_t>(record);
+}
+static_assert(is_same(runtime::Reduction::kSum, ir::Reduction::sum) &&
+              is_same(runtime::Reduction::kMean, ir::Reduction::mean) &&
+              is_same(runtime::Reduction::kMin, ir::Reduction::min) &&
+              is_same(runtime::Reduction::kMax, ir::Reduction::max) &&
+              is_same(runtime::Reduction::kProduct, ir::Reduction::prod) &&
+              ir::getMaxEnumValForReduction() ==
+                  static_cast<uint32_t>(runtime::Reduction::kProduct));
+ir::ReductionAttr reduction_attr(runtime::Reduction reduction) {
   return ir::ReductionAttr::get(&recorder().ir->context(), static_cast<ir::Reduction>(reduction));
 }
 } // namespace
 
-Var emit_all_reduce(const Var &x, RankReduction reduction, const RankGroup &group) {
+Var emit_all_reduce(const Var &x, runtime::Reduction reduction, const RankGroup &group) {
   auto p = among<ir::AllReduceOp>(group);
   p.reduction = reduction_attr(reduction);
   return emit_one<ir::AllReduceOp>({&x}, x.value->type, p);
@@ -345,7 +356,7 @@ Var emit_all_reduce(const Var &x, RankReduction reduction, const RankGroup &grou
 Var emit_all_gather(const Var &x, const RankGroup &group) {
   return emit_one<ir::AllGatherOp>({&x}, nullptr, among<ir::AllGatherOp>(group));
 }
-Var emit_reduce_scatter(const Var &x, RankReduction reduction, const RankGroup &group) {
+Var emit_reduce_scatter(const Var &x, runtime::Reduction reduction, const RankGroup &group) {
   auto p = among<ir::ReduceScatterOp>(group);
   p.reduction = reduction_attr(reduction);
   return emit_one<ir::ReduceScatterOp>({&x}, nullptr, p);

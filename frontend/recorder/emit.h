@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "frontend/recorder/recorder.h"
+#include "runtime/collective/kinds.h"
 
 namespace weft::recorder {
 
@@ -51,16 +52,9 @@ struct RankGroup {
   std::string group;
   int64_t rank = 0, ranks = 1;
 };
-enum class RankReduction : uint8_t {
-  kSum,
-  kMean,
-  kMin,
-  kMax,
-  kProd
-}; // as weft.all_reduce has them
-Var emit_all_reduce(const Var &x, RankReduction reduction, const RankGroup &group);
+Var emit_all_reduce(const Var &x, runtime::Reduction reduction, const RankGroup &group);
 Var emit_all_gather(const Var &x, const RankGroup &group);
-Var emit_reduce_scatter(const Var &x, RankReduction reduction, const RankGroup &group);
+Var emit_reduce_scatter(const Var &x, runtime::Reduction reduction, const RankGroup &group);
 Var emit_all_to_all(const Var &x, const RankGroup &group);
 Var emit_broadcast_from(const Var &x, int64_t root, const RankGroup &group);
 Var emit_iota(DType dtype, const Shape &shape, int64_t dim);

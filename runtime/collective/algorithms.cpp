@@ -6,6 +6,7 @@
 #include <new>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/collective/reduce.h"
 
 namespace weft::runtime {
 namespace {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/collective/reduce.h"
 
 namespace weft::runtime {
 namespace {

@@ -5,22 +5,10 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "runtime/collective/reduce.h"
+#include "runtime/collective/kinds.h"
 #include "runtime/core/dtype.h"
 
 namespace weft::runtime {
-
-enum class Collective : uint8_t {
-  kAllReduce,     // output[i] = the reduction of all ranks' input[i]
-  kAllGather,     // output = all ranks' inputs, by rank
-  kReduceScatter, // output = this rank's part of what all_reduce gives
-  kAllToAll,      // part r of the input goes to rank r; part r of the output comes from rank r
-  kBroadcast,     // output = the input of rank `peer`
-  kSend,          // to rank `peer`
-  kReceive,       // from rank `peer`
-  kBarrier,
-  kSplit, // an all_gather, by another name
-};
 
 struct CollectiveCall {
   Collective kind = Collective::kBarrier;

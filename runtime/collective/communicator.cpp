@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/collective/algorithms.h"
 #include "runtime/collective/link.h"
+#include "runtime/collective/reduce.h"
 
 namespace weft::runtime {
 namespace {

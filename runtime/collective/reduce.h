@@ -4,11 +4,10 @@
 #include <cstdint>
 #include <span>
 
+#include "runtime/collective/kinds.h"
 #include "runtime/core/dtype.h"
 
 namespace weft::runtime {
-
-enum class Reduction : uint8_t { kSum, kMean, kMin, kMax, kProduct };
 
 const char *name(Reduction reduction);
 
