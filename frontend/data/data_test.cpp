@@ -260,6 +260,48 @@ TEST_P(Loader, EndsWithBatchesUnderWay) {
   }
 }
 
+// All ranks' parts, one after the other, are what one process gets; where the last batch does not
+// divide, with the first items of the epoch behind it. They resume on another number of ranks.
+TEST_P(Loader, RanksShareEachBatch) {
+  for (bool shuffle : {false, true})
+    for (int ranks : {1, 2, 3, 4}) {
+      LoaderOptions options{
+          .batch_size = 12, .shuffle = shuffle, .seed = 5, .prefetch = GetParam()};
+      DataLoader alone(numbers_to(31), options);
+      std::vector<DataLoader> parts;
+      options.ranks = ranks;
+      for (options.rank = 0; options.rank < ranks; ++options.rank)
+        parts.emplace_back(numbers_to(31), options);
+      std::vector<int64_t> epoch;
+      for (int batch = 0; batch < 7; ++batch) {
+        std::vector<int64_t> expected = values(alone.next().input), found;
+        if (batch % 3 == 0)
+          epoch.clear();
+        epoch.insert(epoch.end(), expected.begin(), expected.end());
+        size_t rows = (expected.size() + ranks - 1) / ranks;
+        for (DataLoader &part : parts) {
+          EXPECT_EQ(part.batches(), alone.batches());
+          std::vector<int64_t> of_rank = values(part.next().input);
+          EXPECT_EQ(of_rank.size(), rows);
+          found.insert(found.end(), of_rank.begin(), of_rank.end());
+          EXPECT_EQ(part.state(), alone.state());
+        }
+        for (size_t i = 0; expected.size() < found.size(); ++i)
+          expected.push_back(epoch[i]);
+        EXPECT_EQ(found, expected) << ranks << " ranks, batch " << batch;
+      }
+      options.ranks = 6;
+      options.rank = 2;
+      DataLoader later(numbers_to(31), options);
+      later.restore(parts[0].state());
+      std::vector<int64_t> all = values(alone.next().input);
+      EXPECT_EQ(values(later.next().input), std::vector<int64_t>(all.begin() + 4, all.begin() + 6));
+    }
+  // Fewer items than ranks: each gets one.
+  DataLoader few(numbers_to(2), {.batch_size = 5, .prefetch = GetParam(), .rank = 4, .ranks = 5});
+  EXPECT_EQ(values(few.next().input), std::vector<int64_t>{0});
+}
+
 INSTANTIATE_TEST_SUITE_P(Prefetch, Loader, ::testing::Values(0, 1, 3));
 
 TEST(DataLoader, RefusesBadOptions) {
@@ -276,6 +318,12 @@ TEST(DataLoader, RefusesBadOptions) {
   EXPECT_NE(message_of([] { DataLoader(numbers_to(0), {.batch_size = 4}); }).find("0 items"),
             std::string::npos);
   EXPECT_NE(message_of([] { DataLoader(DatasetPtr(), {}); }).find("null"), std::string::npos);
+  EXPECT_NE(message_of([] { DataLoader(numbers_to(3), {.rank = 2, .ranks = 2}); }).find("rank 2"),
+            std::string::npos);
+  EXPECT_NE(message_of([] {
+              DataLoader(numbers_to(3), {.batch_size = 3, .ranks = 2});
+            }).find("does not divide among 2 ranks"),
+            std::string::npos);
 }
 
 //===-- IDX

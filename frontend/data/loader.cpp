@@ -15,8 +15,8 @@
 namespace weft::data {
 namespace {
 
-// The items of any batch, from seed and position alone. Keeps the order of the epoch it was last
-// asked about.
+// This rank's items of any batch, from seed and position alone. Keeps the order of the epoch it was
+// last asked about.
 class Sampler {
 public:
   Sampler(int64_t size, const LoaderOptions &options) : size_(size), options_(options) {
@@ -34,8 +34,20 @@ public:
   }
 
   std::vector<int64_t> items(const LoaderState &at) {
-    int64_t first = at.batch * options_.batch_size;
-    std::vector<int64_t> items(static_cast<size_t>(std::min(options_.batch_size, size_ - first)));
+    std::vector<int64_t> all = items_of_all(at);
+    if (options_.ranks == 1)
+      return all;
+    int64_t rows = static_cast<int64_t>(all.size()) / options_.ranks;
+    auto first = all.begin() + options_.rank * rows;
+    return {first, first + rows};
+  }
+
+private:
+  // Of all ranks: as many for each.
+  std::vector<int64_t> items_of_all(const LoaderState &at) {
+    int64_t first = at.batch * options_.batch_size, ranks = options_.ranks;
+    int64_t count = std::min(options_.batch_size, size_ - first);
+    std::vector<int64_t> items(static_cast<size_t>((count + ranks - 1) / ranks * ranks));
     if (!sums_.empty()) {
       SplitMix64 generator(derived_seed(derived_seed(at.seed, at.epoch), at.batch));
       // Draws a point of [0, sum of all weights) and takes the first item whose running sum lies
@@ -51,14 +63,15 @@ public:
         item = static_cast<int64_t>(generator.below(size_));
     } else if (options_.shuffle) {
       shuffle_for(at);
-      std::copy_n(order_.begin() + first, items.size(), items.begin());
+      for (size_t i = 0; i < items.size(); ++i)
+        items[i] = order_[(first + i) % order_.size()];
     } else {
-      std::iota(items.begin(), items.end(), first);
+      for (size_t i = 0; i < items.size(); ++i)
+        items[i] = (first + static_cast<int64_t>(i)) % size_;
     }
     return items;
   }
 
-private:
   void shuffle_for(const LoaderState &at) {
     if (!order_.empty() && seed_ == at.seed && epoch_ == at.epoch)
       return;
@@ -108,8 +121,10 @@ struct DataLoader::Impl {
 
   Prepared prepare(const LoaderState &at) {
     try {
-      // This seed starts another stream than the sampler's.
+      // This seed starts another stream than the sampler's, and than that of any other rank.
       uint64_t seed = derived_seed(derived_seed(~at.seed, at.epoch), at.batch);
+      if (options.rank > 0)
+        seed = derived_seed(seed, options.rank);
       Prepared prepared{.batch = dataset->fetch_seeded(sampler.items(at), seed)};
       if (options.device) {
         prepared.tensors = tensors_of(prepared.batch);
@@ -196,6 +211,17 @@ DataLoader::DataLoader(DatasetPtr dataset, LoaderOptions options, Location locat
     throw Error(ErrorKind::kValue,
                 "DataLoader: prefetch must not be negative, it is " +
                     std::to_string(options.prefetch),
+                location);
+  if (options.ranks < 1 || options.rank < 0 || options.rank >= options.ranks)
+    throw Error(ErrorKind::kValue,
+                "DataLoader: there is no rank " + std::to_string(options.rank) + " of " +
+                    std::to_string(options.ranks),
+                location);
+  if (options.batch_size % options.ranks != 0)
+    throw Error(ErrorKind::kValue,
+                "DataLoader: a batch of " + std::to_string(options.batch_size) +
+                    " does not divide among " + std::to_string(options.ranks) +
+                    " ranks; batch_size is that of all together",
                 location);
   if (const std::vector<double> &weights = options.weights; !weights.empty()) {
     if (static_cast<int64_t>(weights.size()) != dataset->size())

@@ -26,6 +26,11 @@ struct LoaderOptions {
   uint64_t seed = 0;      // of shuffling and drawing; nothing else in the process influences them
   int64_t prefetch =
       2; // batches prepared ahead by one thread; 0: no thread, a batch is made when asked for
+  // Of several ranks that share each batch: this one gets part `rank` of `ranks` equal ones, in
+  // rows, of what a loader without ranks hands out; batch_size is that of all together. A last
+  // batch that does not divide is filled up from the start of its epoch's order. The position is
+  // the batch's, so that a loader of another number of ranks goes on from it.
+  int rank = 0, ranks = 1;
   // Where batches lie: they are brought there ahead, by the thread that prepares them. Nothing: the
   // device of the thread that asks, when it asks.
   std::optional<Device> device = {};
@@ -50,8 +55,8 @@ struct Batch {
 // still under way.
 class DataLoader {
 public:
-  // Throws Error when batch_size, prefetch or a weight is out of range, or an epoch would hold no
-  // batch.
+  // Throws Error when batch_size, prefetch, rank or a weight is out of range, batch_size does not
+  // divide among the ranks, or an epoch would hold no batch.
   DataLoader(DatasetPtr dataset, LoaderOptions options, Location location = Location::current());
   // Takes a data set by value: DataLoader(TextDataset(ids, 128), {...}).
   template <typename D>
