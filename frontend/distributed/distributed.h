@@ -5,3 +5,4 @@
 #include "weft/distributed/data_parallel.h"
 #include "weft/distributed/group.h"
 #include "weft/distributed/sharded.h"
+#include "weft/distributed/sharded_layers.h"

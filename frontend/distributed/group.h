@@ -26,8 +26,9 @@ public:
   bool defined() const {
     return state_ != nullptr;
   }
-  // This rank's number in the group, from 0, and how many there are. Error kState: undefined.
+  // This rank's number in the group, from 0. Error kState: undefined.
   int rank(Location location = Location::current()) const;
+  // How many ranks there are. Error kState: undefined.
   int size(Location location = Location::current()) const;
   // "world", "world/row", ...: the same on all ranks.
   std::string name(Location location = Location::current()) const;
@@ -37,6 +38,7 @@ public:
   Group split(int64_t color, int64_t key = 0, const std::string &name = "part",
               Location location = Location::current()) const;
 
+  // The library's own.
   GroupState *state() const {
     return state_.get();
   }

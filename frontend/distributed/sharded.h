@@ -1,11 +1,15 @@
 // One model on all ranks, whose optimizer's state is cut among them.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "weft/distributed/collectives.h"
+#include "weft/optim/optimizer.h"
 
 namespace weft::distributed {
+
+struct Shards;
 
 // Each rank updates a part of the parameters, and keeps moments for that part alone.
 //
@@ -26,9 +30,7 @@ public:
                              Location location = Location::current());
 
   // This rank's parts, rows of elements, to be trained instead of the parameters.
-  const std::vector<Tensor> &shards() const {
-    return shards_;
-  }
+  const std::vector<Tensor> &shards() const;
   // Gives the shards this rank's part of the mean of all ranks' gradients, and drops the
   // parameters' own. A parameter without a gradient counts as one of zeros, on each rank by itself.
   // Error kState: no parameter has a gradient.
@@ -36,9 +38,20 @@ public:
   // Gives the parameters the values of all ranks' shards.
   void gather(Location location = Location::current());
 
+  // For checkpoints, of an optimizer over shards(): what state() of one over the whole parameters
+  // gives, so that any number of ranks, one without shards included, takes it. All ranks call it;
+  // rank 0 gets it, the others nothing.
+  nn::NamedTensors whole_state(const optim::Optimizer &optimizer,
+                               Location location = Location::current()) const;
+  // Gives such an optimizer this rank's part of what whole_state() gave, or state() of an optimizer
+  // over the whole parameters; each rank has all of it, mapped from a file at best. Errors: kValue
+  // for a name that is missing or unknown, and for parameters of one shard that took different
+  // numbers of steps; kShape.
+  void load_whole_state(optim::Optimizer &optimizer, const nn::NamedTensors &state,
+                        Location location = Location::current()) const;
+
 private:
-  std::vector<Tensor> parameters_, shards_;
-  Group group_;
+  std::shared_ptr<Shards> shards_;
 };
 
 } // namespace weft::distributed

@@ -80,6 +80,10 @@ public:
   size_t size() const {
     return layers_.size();
   }
+  // In their order, for what runs them one by one.
+  const std::vector<AnyLayer> &layers() const {
+    return layers_;
+  }
 
   Tensor operator()(const Tensor &x, Location location = Location::current()) const;
 

@@ -1,6 +1,7 @@
 #include "frontend/tensor/impl.h"
 
 #include <algorithm>
+#include <limits>
 #include <mutex>
 
 #include "frontend/recorder/emit.h"
@@ -229,6 +230,16 @@ void write(const Tensor &tensor, Var value) {
     impl->var = std::move(value);
   else
     impl->var.value = std::move(value.value);
+  ++impl->version;
+}
+
+void replace(const Tensor &storage, Var value) {
+  static const auto nothing = std::make_shared<const StartingValue>(
+      StartingValue{.shift = std::numeric_limits<double>::quiet_NaN()});
+  TensorImpl *impl = storage.impl();
+  forget_write(*impl);
+  impl->start = value ? nullptr : nothing;
+  impl->var.value = std::move(value.value);
   ++impl->version;
 }
 

@@ -114,6 +114,9 @@ TensorImpl *checked(const Tensor &tensor, const char *argument);
 // Gives the storage behind the handle a new value of the same type: through the views, if it is
 // one.
 void write(const Tensor &tensor, Var value);
+// Gives a storage a value of its type, or with none its memory back: it reads as NaN until it gets
+// one. No failed run gives it back what it held, which is free as soon as nothing reads it.
+void replace(const Tensor &storage, Var value);
 // A view of the tensor, one step on.
 Tensor make_view(const Tensor &tensor, ViewStep step);
 Tensor make_detached(const Tensor &tensor);

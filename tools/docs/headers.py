@@ -8,7 +8,8 @@ read as clang-format leaves them: this is no parser of all of C++.
 import re
 
 # Namespaces whose declarations are public; others are the library's own.
-PUBLIC = {"weft", "weft::nn", "weft::optim", "weft::data", "weft::io", "weft::image"}
+PUBLIC = {"weft", "weft::nn", "weft::optim", "weft::data", "weft::distributed", "weft::io",
+          "weft::image"}
 
 
 class Declaration:

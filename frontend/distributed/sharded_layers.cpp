@@ -1,0 +1,253 @@
+#include "weft/distributed/sharded_layers.h"
+
+#include <optional>
+#include <unordered_set>
+
+#include "frontend/distributed/group_state.h"
+#include "frontend/distributed/shards.h"
+#include "frontend/tensor/impl.h"
+#include "weft/autograd.h"
+#include "weft/eval.h"
+#include "weft/ops.h"
+#include "weft/random.h"
+
+namespace weft::distributed {
+namespace {
+
+// What a layer may write beside its result: its buffers, and the default generator's state.
+struct Written {
+  std::vector<Tensor> storages;
+  std::vector<Tensor> values; // each held these
+};
+
+// Values are immutable: a storage's is kept by holding it.
+std::vector<Tensor> values_of(const std::vector<Tensor> &storages) {
+  recorder::Session session("ShardedLayers", Location::current());
+  std::vector<Tensor> values;
+  for (const Tensor &storage : storages)
+    values.push_back(recorder::wrap_quietly(recorder::read(storage, "storage").without_history()));
+  return values;
+}
+void set_values(const std::vector<Tensor> &storages, const std::vector<Tensor> &values) {
+  recorder::Session session("ShardedLayers", Location::current());
+  NoGrad no_grad;
+  for (size_t i = 0; i < storages.size(); ++i)
+    recorder::write(storages[i], recorder::read(values[i], "value"));
+}
+
+// What was written since `before`.
+Written written_since(const std::vector<Tensor> &storages, const std::vector<Tensor> &before) {
+  recorder::Session session("ShardedLayers", Location::current());
+  Written written;
+  for (size_t i = 0; i < storages.size(); ++i)
+    if (recorder::read(storages[i], "storage").value.get() !=
+        recorder::read(before[i], "value").value.get()) {
+      written.storages.push_back(storages[i]);
+      written.values.push_back(before[i]);
+    }
+  return written;
+}
+
+// Starts what computes the tensors.
+void start(const std::vector<Tensor> &tensors) {
+  Location location = CallerScope::resolve(Location::current());
+  recorder::Session session("ShardedLayers", location);
+  std::vector<recorder::Var> vars;
+  std::vector<recorder::Value *> values;
+  for (const Tensor &tensor : tensors)
+    if (tensor.defined()) {
+      vars.push_back(recorder::read(tensor, "tensor"));
+      values.push_back(vars.back().value.get());
+    }
+  recorder::submit(values, {CutReason::kEval, location});
+}
+
+} // namespace
+
+struct ShardedLayers::Impl {
+  // A call that kept history.
+  struct Pass {
+    Tensor x;
+    std::vector<Tensor> inputs; // of each layer, leaves
+    std::vector<Written> written;
+    Tensor result;
+  };
+
+  // While it lives, the layer's parameters are whole.
+  class Whole {
+  public:
+    Whole(Impl &impl, size_t layer) : impl_(impl), layer_(layer) {
+      std::vector<Tensor> values = impl.shards.gathered(layer);
+      recorder::Session session("ShardedLayers", Location::current());
+      for (size_t i = 0; i < values.size(); ++i)
+        recorder::replace(impl.parameters[layer][i], recorder::read(values[i], "value"));
+    }
+    // What was recorded of them holds their values.
+    ~Whole() {
+      recorder::Session session("ShardedLayers", Location::current());
+      for (const Tensor &parameter : impl_.parameters[layer_])
+        recorder::replace(parameter, {});
+    }
+
+  private:
+    Impl &impl_;
+    size_t layer_;
+  };
+
+  Impl(std::vector<nn::AnyLayer> of, const Group &group, Location location)
+      : layers(std::move(of)), parameters(parameters_of(layers, location)),
+        shards(parameters, /*keep=*/false, group) {}
+
+  static std::vector<std::vector<Tensor>> parameters_of(const std::vector<nn::AnyLayer> &layers,
+                                                        Location location) {
+    std::vector<std::vector<Tensor>> result;
+    std::unordered_set<const recorder::TensorImpl *> known;
+    for (size_t i = 0; i < layers.size(); ++i) {
+      result.push_back(layers[i].module() ? layers[i].module()->parameters()
+                                          : std::vector<Tensor>());
+      for (const Tensor &parameter : result.back())
+        if (!known.insert(parameter.impl()).second)
+          throw Error(ErrorKind::kValue,
+                      "ShardedLayers: layer " + std::to_string(i) +
+                          " has a parameter that a layer before it has, too; make one layer of "
+                          "those between them",
+                      CallerScope::resolve(location));
+    }
+    return result;
+  }
+
+  std::vector<Tensor> storages_of(size_t layer, const Tensor &x) const {
+    std::vector<Tensor> storages{default_generator().state_storage(x.device())};
+    if (const nn::Module *module = layers[layer].module())
+      for (const auto &[name, buffer] : module->named_buffers())
+        storages.push_back(buffer);
+    return storages;
+  }
+
+  std::vector<nn::AnyLayer> layers;
+  std::vector<std::vector<Tensor>> parameters; // of each layer
+  Shards shards;
+  std::vector<Pass> passes;
+};
+
+ShardedLayers::ShardedLayers(std::vector<nn::AnyLayer> layers, const Group &group,
+                             Location location) {
+  CallerScope scope(location);
+  checked(group, "ShardedLayers", location);
+  impl_ = std::make_unique<Impl>(std::move(layers), group, location);
+}
+ShardedLayers::~ShardedLayers() = default;
+ShardedLayers::ShardedLayers(ShardedLayers &&) noexcept = default;
+ShardedLayers &ShardedLayers::operator=(ShardedLayers &&) noexcept = default;
+
+const std::vector<Tensor> &ShardedLayers::shards() const {
+  return impl_->shards.shards;
+}
+
+Tensor ShardedLayers::operator()(const Tensor &x, Location location) {
+  CallerScope scope(location);
+  bool kept = grad_enabled();
+  NoGrad no_grad;
+  Impl::Pass pass;
+  pass.x = x;
+  // The layer before the one that is under way has ended, and its parameters are gone, when the
+  // next one's are gathered.
+  Tensor at = x, before;
+  for (size_t i = 0; i < impl_->layers.size(); ++i) {
+    Tensor input = at.detach();
+    std::vector<Tensor> storages = impl_->storages_of(i, input), values = values_of(storages);
+    {
+      Impl::Whole whole(*impl_, i);
+      // With history, as layers expect it in training, but without keeping it.
+      std::optional<EnableGrad> grad;
+      if (kept)
+        grad.emplace();
+      at = values_of({impl_->layers[i](input, location)})[0];
+    }
+    if (kept) {
+      pass.written.push_back(written_since(storages, values));
+      if (i > 0 ? is_floating(input.dtype()) : x.requires_grad())
+        input.set_requires_grad();
+      pass.inputs.push_back(input);
+    }
+    start({at});
+    if (before.defined())
+      eval(before);
+    before = at;
+  }
+  if (!kept)
+    return at;
+  pass.result = at.detach().set_requires_grad();
+  impl_->passes.push_back(pass);
+  return pass.result;
+}
+
+void ShardedLayers::reduce_gradients(Location location) {
+  CallerScope scope(location);
+  std::vector<Impl::Pass> passes = std::exchange(impl_->passes, {});
+  std::erase_if(passes, [](const Impl::Pass &pass) { return !pass.result.grad().defined(); });
+  if (passes.empty())
+    throw Error(ErrorKind::kState,
+                "reduce_gradients: no result of the layers has a gradient; call them, and "
+                "backward() of what is made of it, first",
+                CallerScope::resolve(location));
+  std::vector<Tensor> gradients, before;
+  for (Impl::Pass &pass : passes) {
+    gradients.push_back(pass.result.grad());
+    pass.result = Tensor();
+  }
+  Shards &shards = impl_->shards;
+  for (size_t i = impl_->layers.size(); i-- > 0;) {
+    std::vector<Tensor> made;
+    {
+      Impl::Whole whole(*impl_, i);
+      for (size_t p = 0; p < passes.size(); ++p) {
+        Tensor input = std::exchange(passes[p].inputs[i], {});
+        Written written = std::exchange(passes[p].written[i], {});
+        std::vector<Tensor> now = values_of(written.storages);
+        set_values(written.storages, written.values);
+        Tensor result;
+        {
+          EnableGrad grad;
+          result = impl_->layers[i](input, location);
+        }
+        set_values(written.storages, now);
+        if (result.requires_grad())
+          result.backward(gradients[p]);
+        gradients[p] = input.grad();
+        if (!gradients[p].defined() && i > 0)
+          gradients[p] = zeros_like(input);
+        made.push_back(gradients[p]);
+      }
+      shards.reduce(i);
+    }
+    for (size_t k = shards.first_bucket[i]; k < shards.first_bucket[i + 1]; ++k)
+      made.push_back(shards.shards[k].grad());
+    std::erase_if(made, [](const Tensor &tensor) { return !tensor.defined(); });
+    start(made);
+    eval(before);
+    before = std::move(made);
+  }
+  for (size_t p = 0; p < passes.size(); ++p)
+    if (gradients[p].defined())
+      passes[p].x.backward(gradients[p]);
+}
+
+std::vector<Tensor> ShardedLayers::whole_parameters(Location location) const {
+  CallerScope scope(location);
+  return impl_->shards.whole(impl_->shards.shards);
+}
+
+nn::NamedTensors ShardedLayers::whole_state(const optim::Optimizer &optimizer,
+                                            Location location) const {
+  CallerScope scope(location);
+  return impl_->shards.whole_state(optimizer, location);
+}
+
+void ShardedLayers::load_whole_state(optim::Optimizer &optimizer, const nn::NamedTensors &state,
+                                     Location location) const {
+  CallerScope scope(location);
+  impl_->shards.load_whole_state(optimizer, state, location);
+}
+
+} // namespace weft::distributed

@@ -1,0 +1,297 @@
+// Parameters, gradients and moments in one part a rank: what a step gives, what it takes of memory,
+// and what another number of ranks goes on from.
+#include "weft/distributed/distributed.h"
+#include "weft/weft.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <mutex>
+#include <thread>
+
+namespace weft::distributed {
+namespace {
+
+using Values = std::vector<double>;
+
+Values values_of(const std::vector<Tensor> &tensors) {
+  Values values;
+  for (const Tensor &tensor : tensors)
+    for (double value : tensor.to_vector<double>())
+      values.push_back(value);
+  return values;
+}
+void expect_near(const Values &found, const Values &expected, double tolerance) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i)
+    ASSERT_NEAR(found[i], expected[i], tolerance * (1 + std::abs(expected[i]))) << i;
+}
+
+// What ranks share in a test: rank 0 fills it.
+template <typename T> class FromRank0 {
+public:
+  void put(T value) {
+    if (world().rank() == 0)
+      value_ = std::move(value);
+  }
+  T &get() {
+    return value_;
+  }
+
+private:
+  T value_;
+};
+
+// Of 12 rows: divides among 1, 2, 3, 4 ranks. Sizes that divide among none of them.
+struct Task {
+  nn::Sequential start{nn::Linear(5, 7), nn::LayerNorm(7), nn::Tanh(), nn::Linear(7, 3)};
+  Tensor inputs = randn({12, 5}).eval(), targets = randint(0, 3, {12}).eval();
+
+  // This rank's part of the batch.
+  std::pair<Tensor, Tensor> part() const {
+    int64_t rows = 12 / world().size(), first = rows * world().rank();
+    return {inputs.narrow(0, first, rows).to(current_device()),
+            targets.narrow(0, first, rows).to(current_device())};
+  }
+};
+
+// What a checkpoint holds.
+struct Saved {
+  nn::NamedTensors model, optimizer;
+};
+// The mean of all ranks' losses.
+double mean_loss(const Tensor &loss) {
+  return all_reduce(loss.detach(), Reduction::kMean).item<float>();
+}
+
+// Steps of a sharded optimizer on so many ranks, from a checkpoint if there is one.
+Values train_sharded(const Task &task, int ranks, int steps, Saved &saved) {
+  FromRank0<Values> losses;
+  FromRank0<Saved> after;
+  run_ranks(ranks, [&] {
+    nn::Sequential model = nn::to(task.start, current_device());
+    if (!saved.model.empty())
+      model.load_state(saved.model);
+    ShardedParameters sharded(model.parameters());
+    optim::AdamW optimizer(sharded.shards(), {.lr = 1e-2});
+    if (!saved.optimizer.empty())
+      sharded.load_whole_state(optimizer, saved.optimizer);
+    auto [x, t] = task.part();
+    Values found;
+    for (int step = 0; step < steps; ++step) {
+      Tensor loss = cross_entropy(model(x), t);
+      loss.backward();
+      sharded.reduce_gradients();
+      optimizer.step();
+      sharded.gather();
+      found.push_back(mean_loss(loss));
+    }
+    nn::NamedTensors whole = sharded.whole_state(optimizer);
+    EXPECT_EQ(whole.empty(), world().rank() != 0);
+    // To memory that all ranks' devices read.
+    after.put({nn::to(model, Device()).state(), whole});
+    losses.put(found);
+  });
+  saved = after.get();
+  return losses.get();
+}
+
+TEST(Sharded, CheckpointsGoOnOnAnotherNumberOfRanks) {
+  Task task;
+  Saved undisturbed;
+  Values expected = train_sharded(task, 2, 9, undisturbed);
+  for (auto [from, to, then] : {std::tuple{4, 2, 3}, {2, 3, 1}, {1, 4, 2}, {3, 1, 4}}) {
+    SCOPED_TRACE(std::to_string(from) + " to " + std::to_string(to));
+    Saved saved;
+    Values losses;
+    for (int ranks : {from, to, then})
+      for (double loss : train_sharded(task, ranks, 3, saved))
+        losses.push_back(loss);
+    expect_near(losses, expected, 1e-5);
+    ASSERT_EQ(saved.optimizer.size(), undisturbed.optimizer.size());
+    for (size_t i = 0; i < saved.optimizer.size(); ++i) {
+      EXPECT_EQ(saved.optimizer[i].first, undisturbed.optimizer[i].first);
+      expect_near(values_of({saved.optimizer[i].second}),
+                  values_of({undisturbed.optimizer[i].second}), 1e-4);
+    }
+  }
+  // One process without ranks takes it, and goes on alike.
+  Saved once;
+  train_sharded(task, 4, 3, once);
+  nn::Sequential model = nn::clone(task.start);
+  model.load_state(once.model);
+  optim::AdamW optimizer(model.parameters(), {.lr = 1e-2});
+  optimizer.load_state(once.optimizer);
+  Values losses;
+  for (int step = 0; step < 3; ++step) {
+    Tensor loss = cross_entropy(model(task.inputs), task.targets);
+    model.zero_grad();
+    loss.backward();
+    optimizer.step();
+    losses.push_back(loss.item<float>());
+  }
+  expect_near(losses, {expected.begin() + 3, expected.begin() + 6}, 1e-5);
+}
+
+std::string error_of(const std::function<void()> &call) {
+  try {
+    call();
+  } catch (const Error &error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+TEST(Sharded, StateThatDoesNotFitIsRefused) {
+  run_ranks(2, [] {
+    nn::Linear model(3, 2);
+    ShardedParameters sharded(model.parameters());
+    optim::AdamW optimizer(sharded.shards());
+    nn::NamedTensors state = optim::AdamW(model.parameters()).state(), less = state, more = state,
+                     other = state;
+    less.pop_back();
+    more.emplace_back("more", ones({}));
+    for (auto &[name, tensor] : other)
+      if (name == "exp_avg.0")
+        tensor = ones({2});
+    for (const auto &[given, part] :
+         {std::pair{less, "there is no tensor for '"},
+          {more, " are the optimizer's"},
+          {other, "'exp_avg.0' is float32 [2], the parameter's has float32 [2, 3]"}}) {
+      std::string error = error_of([&] { sharded.load_whole_state(optimizer, given); });
+      EXPECT_NE(error.find(part), std::string::npos) << error;
+      EXPECT_NE(error.find("sharded_test.cpp"), std::string::npos) << error;
+    }
+    sharded.load_whole_state(optimizer, state);
+  });
+}
+
+// Two calls a step, whose gradients add up; dropout, whose samples come twice; layers without
+// parameters; buffers.
+TEST(ShardedLayers, AreDataParallel) {
+  Task task;
+  nn::Sequential start(nn::Linear(5, 8), nn::BatchNorm1d(8), nn::ReLU(), nn::Dropout(0.5),
+                       nn::Linear(8, 3));
+  auto train = [&](bool sharded) {
+    std::map<int, std::pair<Values, Values>> found;
+    std::mutex mutex;
+    run_ranks(3, [&] {
+      nn::Sequential model = nn::to(start, current_device());
+      default_generator().set_state(Tensor::from(std::vector<int64_t>{7, 0}));
+      auto [x, t] = task.part();
+      x = x.clone().set_requires_grad();
+      std::optional<ShardedLayers> layers;
+      std::optional<DataParallel> replicas;
+      if (sharded)
+        layers.emplace(model.layers());
+      else
+        replicas.emplace(model.parameters());
+      optim::AdamW optimizer(sharded ? layers->shards() : model.parameters(), {.lr = 1e-2});
+      Values losses;
+      for (int step = 0; step < 4; ++step) {
+        optimizer.zero_grad();
+        Tensor sum;
+        for (int64_t half = 0; half < 2; ++half) {
+          Tensor part = x.narrow(0, 2 * half, 2);
+          Tensor loss =
+              cross_entropy(sharded ? (*layers)(part) : model(part), t.narrow(0, 2 * half, 2));
+          loss.backward();
+          sum = half ? sum + loss.detach() : loss.detach();
+        }
+        sharded ? layers->reduce_gradients() : replicas->reduce_gradients();
+        optimizer.step();
+        losses.push_back(mean_loss(sum));
+      }
+      std::vector<Tensor> end = sharded ? layers->whole_parameters() : model.parameters();
+      EXPECT_EQ(end.empty(), sharded && world().rank() != 0);
+      if (sharded) {
+        EXPECT_TRUE(std::isnan(model.parameters()[0].to_vector<float>()[0]));
+        NoGrad no_grad;
+        model.eval();
+        EXPECT_EQ((*layers)(x).shape(), (Shape{4, 3}));
+      }
+      for (const auto &[name, buffer] : model.named_buffers())
+        end.push_back(buffer);
+      end.push_back(x.grad());
+      std::lock_guard lock(mutex);
+      found[world().rank()] = {losses, values_of(end)};
+    });
+    return found;
+  };
+  auto expected = train(false), layers = train(true);
+  for (int rank = 0; rank < 3; ++rank)
+    expect_near(layers[rank].first, expected[rank].first, 1e-4);
+  expect_near(layers[0].second, expected[0].second, 1e-3);
+}
+
+// Bytes of a rank's device: between steps, and at most.
+struct Bytes {
+  int64_t stay = 0, most = 0;
+};
+TEST(ShardedLayers, TakeTheirPartOfMemory) {
+  constexpr int kRanks = 4, kLayers = 8;
+  constexpr int64_t kWidth = 256, kWhole = kLayers * kWidth * (kWidth + 1) * 4;
+  auto train = [&](bool sharded, int64_t expected) {
+    std::vector<Bytes> bytes(kRanks);
+    run_ranks(kRanks, [&] {
+      int64_t before = memory_statistics(current_device()).live_bytes;
+      auto live = [&] {
+        return memory_statistics(current_device()).live_bytes - before;
+      };
+      nn::Sequential model;
+      for (int i = 0; i < kLayers; ++i)
+        model.append(nn::Linear(kWidth, kWidth));
+      std::optional<ShardedLayers> layers;
+      std::optional<DataParallel> replicas;
+      if (sharded)
+        layers.emplace(model.layers());
+      else
+        replicas.emplace(model.parameters());
+      optim::AdamW optimizer(sharded ? layers->shards() : model.parameters());
+      Tensor x = ones({2, kWidth}).eval();
+      for (int step = 0; step < 3; ++step) {
+        optimizer.zero_grad();
+        (sharded ? (*layers)(x) : model(x)).square().mean().backward();
+        sharded ? layers->reduce_gradients() : replicas->reduce_gradients();
+        optimizer.step();
+      }
+      optimizer.zero_grad();
+      eval(optimizer.parameters());
+      // What a run has read goes a moment after it.
+      for (int tries = 0; tries < 500 && live() > expected; ++tries)
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      bytes[world().rank()] = {live(), memory_statistics(current_device()).peak_bytes - before};
+      barrier();
+    });
+    return bytes;
+  };
+  // Parameters and two moments. The devices' peaks are those since the start: the smaller first.
+  std::vector<Bytes> part = train(true, 3 * kWhole * 3 / 10), whole = train(false, 3 * kWhole);
+  for (int rank = 0; rank < kRanks; ++rank) {
+    EXPECT_GE(whole[rank].stay, 3 * kWhole);
+    EXPECT_LE(part[rank].stay, 3 * kWhole * 3 / 10);
+    EXPECT_LE(part[rank].most, whole[rank].most / 2);
+  }
+  std::printf("parameters and moments: %.3f of replicas' bytes; at most %.3f\n",
+              double(part[0].stay) / double(3 * kWhole),
+              double(part[0].most) / double(whole[0].most));
+}
+
+TEST(ShardedLayers, RefuseWhatTheyCannotDo) {
+  run_ranks(1, [] {
+    nn::Linear twice(3, 3);
+    std::string error = error_of([&] { ShardedLayers layers({twice, nn::ReLU(), twice}); });
+    EXPECT_NE(error.find("layer 2 has a parameter that a layer before it has"), std::string::npos)
+        << error;
+    ShardedLayers layers({twice, nn::ReLU()});
+    (void)layers(ones({2, 3}));
+    error = error_of([&] { layers.reduce_gradients(); });
+    EXPECT_NE(error.find("no result of the layers has a gradient"), std::string::npos) << error;
+    EXPECT_NE(error.find("sharded_test.cpp"), std::string::npos) << error;
+  });
+}
+
+} // namespace
+} // namespace weft::distributed
