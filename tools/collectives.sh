@@ -23,7 +23,7 @@ while (($#)); do
   shift 2
 done
 
-bazel build //runtime/collective:rank_program //runtime/collective:fault_times || exit 1
+bazel build //runtime/collective:rank_program //runtime/collective:fault_times //frontend/distributed:fault_program || exit 1
 program=$PWD/bazel-bin/runtime/collective/rank_program
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -81,6 +81,7 @@ done
 
 if ((faults > 0)); then
   WEFT_FAULT_REPEATS=$faults bazel-bin/runtime/collective/fault_times --gtest_brief=1 || status=1
+  frontend/distributed/fault_test.sh bazel-bin/frontend/distributed/fault_program tools/launch.sh "$faults" || status=1
 fi
 ((status)) || echo "all right"
 exit $status

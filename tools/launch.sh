@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # Starts the ranks of a job on this machine, labels and merges their output, and ends all of them
 # when one fails.
-# Usage: tools/launch.sh -n RANKS [--restarts N] PROGRAM [ARGUMENT ...]
+# Usage: tools/launch.sh -n RANKS [--restarts N [--least M]] PROGRAM [ARGUMENT ...]
 #   -n RANKS       how many processes
 #   --restarts N   after a failure all ranks are started again, N times at most
+#   --least M      where the same rank is the first to fail in two starts one after the other, the
+#                  next start has a rank less, but M at least
 # Each rank gets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, WEFT_RENDEZVOUS (a file in which
 # the ranks meet), WEFT_JOB_ID and WEFT_RESTART (how often the job was started before). Signals
 # that end this script go to the ranks. The status is that of the rank that failed first; 128 and
@@ -11,14 +13,15 @@
 set -uo pipefail
 
 fail() { echo "tools/launch.sh: $1" >&2; exit 2; }
-usage() { sed -n '4,6s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
+usage() { sed -n '4,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
 is_number() { [[ $1 =~ ^[0-9]{1,4}$ ]] || fail "$2 takes a number, not '$1'"; }
 
-ranks=0 restarts=0
+ranks=0 restarts=0 least=
 while (($#)); do
   case $1 in
   -n) is_number "${2-}" -n; ranks=$2; shift 2 ;;
   --restarts) is_number "${2-}" --restarts; restarts=$2; shift 2 ;;
+  --least) is_number "${2-}" --least; least=$2; shift 2 ;;
   -*) usage ;;
   *) break ;;
   esac
@@ -31,6 +34,7 @@ command -v -- "$1" >/dev/null || fail "there is no program '$1'"
 last_words=1 grace=5
 folder=$(mktemp -d) || fail "no temporary folder"
 trap 'rm -rf "$folder"' EXIT
+failed_before= # the rank that failed first, in the start before
 declare -A rank_of=() # of processes that have not ended
 groups=() labels=()
 signal=
@@ -122,5 +126,12 @@ for ((restart = 0; ; ++restart)); do
   fi
   ((status)) || exit 0
   ((restart < restarts)) || exit $status
-  echo "tools/launch.sh: starting all ranks again ($((restart + 1)) of $restarts)" >&2
+  all="all ranks"
+  if [[ -n $least && $rank == "$failed_before" ]] && ((ranks > least)); then
+    ((--ranks))
+    all="$ranks ranks" rank=
+    echo "tools/launch.sh: rank $failed_before cannot come back" >&2
+  fi
+  failed_before=$rank
+  echo "tools/launch.sh: starting $all again ($((restart + 1)) of $restarts)" >&2
 done

@@ -17,6 +17,7 @@ echo "an error of $RANK" >&2
 case $1 in
 status) [[ $RANK == 1 ]] && exit 7; exec sleep 1000 ;;
 once) [[ $RANK == 1 && $WEFT_RESTART == 0 ]] && kill -9 $$; [[ $WEFT_RESTART == 0 ]] && exec sleep 1000 ;;
+last) [[ $RANK == 2 ]] && exit 4; [[ $WORLD_SIZE == 3 ]] && exec sleep 1000 ;;
 stubborn) trap '' TERM; echo $$ >"pid.$RANK"; [[ $RANK == 0 ]] && exit 3; while :; do sleep 0.1; done ;;
 signal) trap 'echo "$RANK got it"; exit 0' INT; echo $$ >"pid.$RANK"; while :; do sleep 0.1; done ;;
 esac
@@ -42,6 +43,13 @@ expect "[0] 0 of 2, local 0 of 2, restart 1, once" "$out"
 out=$(launch -n 2 --restarts 1 bash rank.sh status 2>&1)
 (($? == 7)) || fail "more restarts than were asked for: $out"
 (($(grep -c "ended with status 7" <<<"$out") == 2)) || fail "not two tries: $out"
+
+# Without a rank that fails whenever it is started.
+out=$(launch -n 3 --restarts 3 --least 2 bash rank.sh last 2>&1) || fail "not with fewer ranks: $out"
+expect "tools/launch.sh: starting all ranks again (1 of 3)" "$out"
+expect "tools/launch.sh: starting 2 ranks again (2 of 3)" "$out"
+expect "[1] 1 of 2, local 1 of 2, restart 2, last" "$out"
+out=$(launch -n 3 --restarts 3 --least 3 bash rank.sh last 2>&1) && fail "with fewer ranks than the least: $out"
 
 # Ranks that do not end are killed.
 out=$(launch -n 2 bash rank.sh stubborn 2>&1)

@@ -121,6 +121,15 @@ Group world(Location location) {
   return process_world;
 }
 
+void end_job(const std::exception &error) {
+  if (!is_initialized())
+    return;
+  GroupState &state = *world().state();
+  state.job->fail(absl::AbortedError("rank " + std::to_string(state.group->rank()) + " of " +
+                                     std::to_string(state.group->size()) +
+                                     " ended: " + error.what()));
+}
+
 void run_ranks(int ranks, const std::function<void()> &rank, Location location) {
   if (ranks < 1)
     fail("run_ranks", ErrorKind::kValue, "there must be at least one rank", location);

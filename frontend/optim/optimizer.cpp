@@ -121,7 +121,7 @@ void Optimizer::step(Location location) {
   if (counts_)
     for (const Tensor &count : counts_->tensors())
       written.push_back(count);
-  submit_step(written);
+  submit_step(written, location);
 }
 
 void Optimizer::zero_grad(Location location) {
