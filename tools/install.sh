@@ -3,19 +3,20 @@
 # Usage: tools/install.sh [--sealed] PREFIX
 #   PREFIX/include/weft   headers: weft/weft.h for programs; compiler/, dialects/, runtime/
 #                         (generated files and op records included) for extensions
-#   PREFIX/lib            libweft.so; weft/: what models compiled ahead of time are linked with;
-#                         pkgconfig/: weft.pc, weft-plugin.pc
+#   PREFIX/lib            libweft.so; libweft_distributed.so, for programs of several ranks; weft/:
+#                         what models compiled ahead of time are linked with; pkgconfig/: weft.pc,
+#                         weft-distributed.pc, weft-plugin.pc
 #   PREFIX/bin            weft-opt, weft-run, weft-compile, which load plugins
 # --sealed: libweft.so has LLVM inside and hidden: for programs that embed Weft beside another LLVM.
-# It takes plugins of C kernels only, and there are
-#           no tools and no headers of the compiler beside it.
+#           It takes plugins of C kernels only; there are no tools, no headers of the compiler and no
+#           libweft_distributed.so beside it.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 target=//tools/install:tree
 options=()
 [[ ${1-} == --sealed ]] && { target=//tools/install:sealed_tree; options=(--config=sealed); shift; }
 if (($# != 1)) || [[ $1 == -* ]]; then
-  sed -n '3,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
+  sed -n '3,12s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
   exit 2
 fi
 mkdir -p "$1" || exit 1

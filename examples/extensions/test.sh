@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Builds an extension against an installed Weft, with clang++ alone, and runs it. Also: how to build
 # them by hand.
-# Usage: test.sh pass|op|kernel|twice|allocator TREE FOLDER_OF_SOURCES WRITE_FLAGS
+# Usage: test.sh pass|op|kernel|twice|distributed|allocator TREE FOLDER_OF_SOURCES WRITE_FLAGS
 #   TREE: what tools/install.sh installs, as //tools/install:tree makes it
 set -euo pipefail
 name=$1 tree=$(realpath "$2") sources=$(realpath "$3") write_flags=$(realpath "$4")
+root=$PWD
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export WEFT_CACHE_DIR=off PKG_CONFIG_PATH=$work/prefix/lib/pkgconfig
@@ -76,6 +77,17 @@ twice)
   grep -q "func.func @main" dump/function.mlir && grep -q "weft" dump/gradient.mlir && [[ -s dump/hessian.mlirbc ]] || fail "no dumps"
   (($(grep -c 'weft\.' dump/gradient.mlir) > $(grep -c 'weft\.' dump/function.mlir))) || fail "the derivative has no more ops than the function"
   dump/hessian --help >/dev/null || fail "the executable does not run"
+  ;;
+distributed)
+  # The program that the docs begin with.
+  awk '/^```cpp/ { on = 1; next } /^```/ { exit } on' "$root/docs/distributed.md" >all.inc
+  grep '^#include' all.inc >headers.inc
+  grep -v '^#include' all.inc >loop.inc
+  clang++-22 -I. "$sources/program.cpp" $(pkg-config --cflags --libs weft-distributed) -o program
+  expect "rank 0 of 1 ranks" "$(./program)"
+  expect "[1] rank 1 of 2 ranks" "$("$root/tools/launch.sh" -n 2 ./program)"
+  # Nothing of it is in the library that all programs link.
+  ! readelf -d prefix/lib/libweft.so | grep -q gloo || fail "libweft.so needs libgloo"
   ;;
 allocator)
   clang++-22 "$sources/counting_allocator.cpp" $(weft) -labsl_status -labsl_statusor -labsl_strings -o program

@@ -31,7 +31,7 @@ FOREIGN = {
 }
 
 # What pkg-config knows, and files that the build makes.
-PACKAGES = {"weft-plugin", "weft-compiler"}
+PACKAGES = {"weft-distributed", "weft-plugin", "weft-compiler"}
 BUILT = {"libweft_aot.a", "elementwise.inc"}
 
 SOURCE = re.compile(r"\.(h|c|cpp|td|py|sh|bzl|inc|mlir|test)$|(^|/)(BUILD|WORKSPACE|\.bazelrc)$")

@@ -2,6 +2,9 @@
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 
+# The archives that a library has whole.
+_WholeArchives = provider(fields = ["archives"])
+
 def _is_ours(owner):
     return owner.workspace_name == ""
 
@@ -13,7 +16,12 @@ def _weft_library_impl(ctx):
         requested_features = ctx.features,
         unsupported_features = ctx.disabled_features,
     )
-    whole, flags = [], []
+    elsewhere = {
+        archive: True
+        for library in ctx.attr.beside
+        for archive in library[_WholeArchives].archives.to_list()
+    }
+    whole, flags, archives = [], [], []
     for dep in ctx.attr.deps:
         for linker_input in dep[CcInfo].linking_context.linker_inputs.to_list():
             # The sealed library brings LLVM as archives instead.
@@ -24,7 +32,8 @@ def _weft_library_impl(ctx):
                     flags.append(flag)
             for library in linker_input.libraries:
                 archive = library.pic_static_library or library.static_library
-                if archive and _is_ours(linker_input.owner):
+                if archive and _is_ours(linker_input.owner) and archive not in elsewhere:
+                    archives.append(archive)
                     # Whole: what no function of ours calls is there for users and plugins.
                     whole.append(cc_common.create_library_to_link(
                         actions = ctx.actions,
@@ -33,7 +42,9 @@ def _weft_library_impl(ctx):
                         pic_static_library = archive,
                         alwayslink = True,
                     ))
-    own_flags = ["-Wl,-soname,libweft.so"]
+    own_flags = ["-Wl,-soname,lib%s.so" % ctx.attr.library]
+    if ctx.attr.beside:
+        own_flags.append("-Wl,-rpath,$ORIGIN")
     if ctx.files.hidden_archives:
         own_flags += ["-Wl,--start-group"] + [archive.path for archive in ctx.files.hidden_archives] + ["-Wl,--end-group", "-Wl,--gc-sections"] + ctx.attr.hidden_linkopts
     inputs = list(ctx.files.hidden_archives)
@@ -41,7 +52,7 @@ def _weft_library_impl(ctx):
         own_flags.append("-Wl,--version-script=" + ctx.file.exports.path)
         inputs.append(ctx.file.exports)
     linked = cc_common.link(
-        name = ctx.attr.folder + "/weft",
+        name = ctx.attr.folder + "/" + ctx.attr.library,
         actions = ctx.actions,
         feature_configuration = features,
         cc_toolchain = toolchain,
@@ -53,11 +64,12 @@ def _weft_library_impl(ctx):
                 libraries = depset(whole),
                 user_link_flags = depset(own_flags + flags),
             ),
-        ]))],
+        ]))] + [library[CcInfo].linking_context for library in ctx.attr.beside],
     )
     library = linked.library_to_link.resolved_symlink_dynamic_library or linked.library_to_link.dynamic_library
     return [
         DefaultInfo(files = depset([library]), runfiles = ctx.runfiles([library])),
+        _WholeArchives(archives = depset(archives)),
         CcInfo(
             compilation_context = cc_common.merge_cc_infos(cc_infos = [dep[CcInfo] for dep in ctx.attr.deps]).compilation_context,
             linking_context = cc_common.create_linking_context(linker_inputs = depset([
@@ -75,7 +87,9 @@ weft_library = rule(
     implementation = _weft_library_impl,
     attrs = {
         "deps": attr.label_list(providers = [CcInfo]),
-        "folder": attr.string(doc = "where libweft.so goes, below this package", mandatory = True),
+        "library": attr.string(doc = "its name", default = "weft"),
+        "beside": attr.label_list(doc = "libraries of this kind that it needs: it has nothing of what they have", providers = [_WholeArchives]),
+        "folder": attr.string(doc = "where the library goes, below this package", mandatory = True),
         "hidden_archives": attr.label_list(allow_files = [".a"], doc = "linked into the library in place of the shared LLVM"),
         "hidden_linkopts": attr.string_list(doc = "what the archives need"),
         "exports": attr.label(allow_single_file = True, doc = "a version script"),

@@ -14,6 +14,16 @@ Cflags: -std=c++20 -I\${prefix}/include/weft
 Libs: -L\${prefix}/lib -Wl,-rpath,\${prefix}/lib -lweft
 END
 [[ $kind == tree ]] || exit 0
+# A program of several ranks.
+cat > "$prefix/lib/pkgconfig/weft-distributed.pc" <<END
+prefix=$prefix
+
+Name: weft-distributed
+Description: Weft for programs of several ranks
+Version: 0.1
+Requires: weft
+Libs: -L\${prefix}/lib -lweft_distributed
+END
 # A plugin links nothing of Weft and LLVM: both are in the process that loads it.
 cat > "$prefix/lib/pkgconfig/weft-plugin.pc" <<END
 prefix=$prefix
