@@ -64,8 +64,8 @@ Group init(const JoinOptions &options = {}, Location location = Location::curren
 Group world(Location location = Location::current());
 // Whether there is one.
 bool is_initialized();
-// Ends the job on all ranks with what ended this one, for main's catch: without it the others see
-// no more than that this rank is gone. Nothing where there is no job.
+// Ends the job on all ranks with what ended this one, for main's catch: without it the others learn
+// no more than that this rank has left. Nothing where there is no job.
 void end_job(const std::exception &error);
 
 // Runs `rank` on so many threads, which are the ranks of a job in this process, each with a device

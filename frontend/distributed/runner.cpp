@@ -11,13 +11,8 @@
 namespace weft::distributed {
 namespace {
 
-using recorder::CollectiveCall;
+using recorder::RecordedCollective;
 using runtime::Collective;
-
-// As CollectiveCall::Kind has them.
-constexpr Collective kKinds[] = {Collective::kAllReduce, Collective::kAllGather,
-                                 Collective::kReduceScatter, Collective::kAllToAll,
-                                 Collective::kBroadcast};
 
 absl::Status does_not_come(const runtime::Communicator &job, const std::string &call) {
   return absl::AbortedError("rank " + std::to_string(job.world()->rank()) + " does not come to " +
@@ -145,13 +140,13 @@ public:
     });
   }
 
-  absl::StatusOr<recorder::ExchangeRun> prepare(const CollectiveCall &recorded) override {
+  absl::StatusOr<recorder::ExchangeRun> prepare(const RecordedCollective &recorded) override {
     std::shared_ptr<GroupState> state = find(recorded.group);
     if (!state)
       return absl::FailedPreconditionError("the group has ended");
     runtime::CollectiveCall call;
-    call.kind = kKinds[static_cast<size_t>(recorded.kind)];
-    call.reduction = static_cast<runtime::Reduction>(recorded.reduction);
+    call.kind = recorded.kind;
+    call.reduction = recorded.reduction;
     call.dtype = recorded.input->dtype;
     call.peer = static_cast<int32_t>(recorded.root);
     call.place = recorded.place;

@@ -231,7 +231,7 @@ struct Bytes {
   int64_t stay = 0, most = 0;
 };
 TEST(ShardedLayers, TakeTheirPartOfMemory) {
-  constexpr int kRanks = 4, kLayers = 8;
+  constexpr int kRanks = 4, kLayers = 12;
   constexpr int64_t kWidth = 256, kWhole = kLayers * kWidth * (kWidth + 1) * 4;
   auto train = [&](bool sharded, int64_t expected) {
     std::vector<Bytes> bytes(kRanks);
@@ -267,11 +267,12 @@ TEST(ShardedLayers, TakeTheirPartOfMemory) {
     });
     return bytes;
   };
-  // Parameters and two moments. The devices' peaks are those since the start: the smaller first.
-  std::vector<Bytes> part = train(true, 3 * kWhole * 3 / 10), whole = train(false, 3 * kWhole);
+  // Parameters and two moments; beside them stays what the largest program computes in, which is
+  // about a layer. The devices' peaks are those since the start: the smaller first.
+  std::vector<Bytes> part = train(true, 3 * kWhole * 30 / 100), whole = train(false, 3 * kWhole);
   for (int rank = 0; rank < kRanks; ++rank) {
     EXPECT_GE(whole[rank].stay, 3 * kWhole);
-    EXPECT_LE(part[rank].stay, 3 * kWhole * 3 / 10);
+    EXPECT_LE(part[rank].stay, 3 * kWhole * 30 / 100);
     EXPECT_LE(part[rank].most, whole[rank].most / 2);
   }
   std::printf("parameters and moments: %.3f of replicas' bytes; at most %.3f\n",

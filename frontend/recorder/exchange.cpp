@@ -17,15 +17,16 @@ template <typename Op> const typename Op::Properties &properties_of(const Node &
   return *node.signature->opaque().as<const typename Op::Properties *>();
 }
 
-CollectiveCall call_of(const Node &node) {
-  using Kind = CollectiveCall::Kind;
-  CollectiveCall call{.kind = Kind::kAllReduce,
-                      .group = "",
-                      .input = node.operands[0]->type,
-                      .result = node.signature->results[0],
-                      .place = node.line->place()};
+RecordedCollective recorded_of(const Node &node) {
+  using Kind = runtime::Collective;
+  RecordedCollective call{.kind = Kind::kAllReduce,
+                          .group = "",
+                          .input = node.operands[0]->type,
+                          .result = node.signature->results[0],
+                          .place = node.line->place()};
   auto reduced = [&](const auto &properties) {
-    call.reduction = static_cast<int>(properties.reduction.getValue());
+    // In one order, as emit.cpp makes sure.
+    call.reduction = static_cast<runtime::Reduction>(properties.reduction.getValue());
     call.group = properties.group.getValue().str();
   };
   if (is<ir::AllReduceOp>(&node)) {
@@ -52,7 +53,7 @@ void abandon(const Node &node, const std::string &why) {
   CollectiveRunner *runner = collective_runner;
   if (!runner)
     return;
-  CollectiveCall call = call_of(node);
+  RecordedCollective call = recorded_of(node);
   runner->abandon(call.group, describe(&node) + ": " + why);
 }
 
@@ -79,7 +80,7 @@ FoundExchange find_exchange(const Slice &slice, const EvaluateRequest &request,
     // A device's lives as long as the process.
     return {std::move(program), {std::shared_ptr<void>(), &source.executor()}};
   }
-  CollectiveCall call = call_of(node);
+  RecordedCollective call = recorded_of(node);
   call.may_overwrite = slice.key.leaves[0].donatable && !slice.key.leaves[0].kept;
   absl::StatusOr<ExchangeRun> run = absl::FailedPreconditionError("no group of this process");
   if (CollectiveRunner *runner = collective_runner)

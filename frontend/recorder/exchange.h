@@ -9,6 +9,7 @@
 #include "frontend/recorder/evaluation.h"
 #include "frontend/recorder/slice.h"
 #include "frontend/recorder/state_api.h"
+#include "runtime/collective/kinds.h"
 #include "runtime/executor/executor.h"
 
 namespace weft::recorder {
@@ -22,10 +23,9 @@ struct ExchangeRun {
 };
 
 // A collective as it was recorded, with what it takes.
-struct CollectiveCall {
-  enum class Kind : uint8_t { kAllReduce, kAllGather, kReduceScatter, kAllToAll, kBroadcast };
-  Kind kind;
-  int reduction = 0; // as the record weft.all_reduce has them
+struct RecordedCollective {
+  runtime::Collective kind;
+  runtime::Reduction reduction = runtime::Reduction::kSum;
   int64_t root = 0;
   std::string group;
   const TypeInfo *input = nullptr, *result = nullptr;
@@ -37,7 +37,7 @@ struct CollectiveCall {
 class CollectiveRunner {
 public:
   virtual ~CollectiveRunner() = default;
-  virtual absl::StatusOr<ExchangeRun> prepare(const CollectiveCall &call) = 0;
+  virtual absl::StatusOr<ExchangeRun> prepare(const RecordedCollective &recorded) = 0;
   // A call of this group that will not be made: the other ranks, who may wait for it, are told.
   virtual void abandon(const std::string &group, const std::string &call_and_why) = 0;
   // What the thread's rank exchanges on.
