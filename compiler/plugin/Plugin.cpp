@@ -32,6 +32,9 @@ public:
       keep(
           absl::AlreadyExistsError(("dialects named '" + name + "' are already registered").str()));
   }
+  void registerDevices(runtime::DeviceKind kind) override {
+    keep(runtime::register_device_kind(std::move(kind)));
+  }
   const absl::Status &status() const {
     return status_;
   }

@@ -1,5 +1,5 @@
-// Extensions of users in libraries of their own: passes, dialects and backends (through MLIR's C++
-// API), kernels and collective layers (plain C).
+// Extensions of users in libraries of their own: passes, dialects, backends and devices (through
+// MLIR's C++ API), kernels and collective layers (plain C).
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include "compiler/backend/Backend.h"
 #include "compiler/pipeline/PassHooks.h"
 #include "runtime/abi/weft_version.h"
+#include "runtime/executor/device.h"
 
 namespace weft::compiler {
 
@@ -22,14 +23,17 @@ public:
   // Inserts dialects that every context gets beside weft's own (dialects/weft/ir/Extensions.h).
   virtual void registerDialects(llvm::StringRef name, llvm::StringRef version,
                                 std::function<void(mlir::DialectRegistry &)> insert) = 0;
+  // As runtime::register_device_kind. The backend of the kind's name compiles for its devices.
+  // Since 2.1.
+  virtual void registerDevices(runtime::DeviceKind kind) = 0;
 };
 
 // A plugin exports `extern "C" weft::compiler::PluginInfo weft_plugin()`. It is built against the
 // same MLIR, shared, and headers of Weft of this version, or of a minor one before it. A virtual
 // function at the end of PluginRegistrar is a new minor version; any other change of a class that
-// plugins derive from, make or are given (Backend, runtime::Executable, RunResources, ...) is a new
+// plugins derive from, make or are given (Backend, runtime::Executable, DeviceKind, ...) is a new
 // major one. (runtime/abi/weft_version.h)
-inline constexpr uint32_t kPluginApiVersion = WEFT_VERSION(2, 0);
+inline constexpr uint32_t kPluginApiVersion = WEFT_VERSION(2, 1);
 struct PluginInfo { // returned by value: it never grows
   uint32_t apiVersion;
   const char *name;
@@ -39,10 +43,10 @@ struct PluginInfo { // returned by value: it never grows
 
 // Loads a library for good, and registers what it brings: weft_plugin, else weft_pass_plugin or
 // mlirGetPassPluginInfo (PassHooks.h); weft_kernel_plugin (runtime/abi/weft_custom.h) and
-// weft_collective_plugin (runtime/abi/weft_collective.h), alone or beside those. Loading one file twice does nothing. Errors name the file: NotFound where
-// there is none or it does not load, InvalidArgument for no plugin, FailedPrecondition for another
-// version, for a name that is taken, and, in the sealed flavour of Weft, for plugins that use
-// MLIR's C++ API.
+// weft_collective_plugin (runtime/abi/weft_collective.h), alone or beside those. Loading one file
+// twice does nothing. Errors name the file: NotFound where there is none or it does not load,
+// InvalidArgument for no plugin, FailedPrecondition for another version, for a name that is taken,
+// and, in the sealed flavour of Weft, for plugins that use MLIR's C++ API.
 absl::Status loadPlugin(const std::string &path);
 // Those that WEFT_PLUGINS names, separated by colons; the first call only. The first error, after
 // the others were tried.

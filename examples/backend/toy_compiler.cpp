@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "compiler/pipeline/Report.h"
+#include "dialects/weft/ir/Attributes.h"
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/StringMap.h"
@@ -69,19 +70,19 @@ public:
     mlir::OwningOpRef<mlir::ModuleOp> host = mlir::ModuleOp::create(main.getLoc());
     host_ = *host;
     for (mlir::BlockArgument argument : block.getArguments()) {
-      if (absl::Status status = add_slot(argument, -1); !status.ok())
+      if (absl::Status status = add_slot(argument, -1, Slot::Place::kInput); !status.ok())
         return status;
-      program_.inputs.push_back(spec<weft::runtime::InputSpec>(slots_[argument]));
-      program_.input_slots.push_back(slots_[argument]);
+      program_.slots.back().at = argument.getArgNumber();
+      program_.inputs.push_back(spec<weft::runtime::InputSpec>(argument));
     }
     for (Operation &op : block.without_terminator())
       if (absl::Status status = add(&op); !status.ok())
         return status;
     close_chain();
-    for (Value value : block.getTerminator()->getOperands()) {
-      program_.outputs.push_back(spec<weft::runtime::OutputSpec>(slots_[value]));
-      program_.output_slots.push_back(slots_[value]);
-    }
+    for (Value value : block.getTerminator()->getOperands())
+      if (absl::Status status = add_output(value); !status.ok())
+        return status;
+    write_in_place(main);
     plan_memory();
     refusals_.flush(&report_);
     report_.plan.arenaBytes = program_.arena_bytes;
@@ -89,31 +90,31 @@ public:
     auto ops = std::make_unique<Host>();
     if (absl::Status status = ops->load(*host); !status.ok())
       return status;
-    return ToyExecutable::create(std::move(program_), std::move(steps_), std::move(ops));
+    return std::make_shared<ToyExecutable>(std::move(program_), std::move(steps_), std::move(ops));
   }
 
 private:
-  template <typename Spec> Spec spec(int32_t slot) const {
+  Slot &slot_of(Value value) {
+    return program_.slots[slots_[value]];
+  }
+  template <typename Spec> Spec spec(Value value) {
     Spec spec;
-    spec.dtype = program_.slots[slot].dtype;
-    spec.dims = program_.slots[slot].dims;
-    spec.bytes = program_.slots[slot].bytes;
+    spec.dtype = slot_of(value).dtype;
+    spec.dims = dims_of(value).vec();
+    spec.bytes = slot_of(value).bytes;
     return spec;
   }
 
   //===-- Values ------------------------------------------------------------------------------===//
 
   // step: what writes the value; -1 for inputs.
-  absl::Status add_slot(Value value, int32_t step) {
+  absl::Status add_slot(Value value, int32_t step, Slot::Place place = Slot::Place::kArena) {
     auto type = mlir::dyn_cast<mlir::RankedTensorType>(value.getType());
     if (!type || !type.hasStaticShape())
-      return absl::InvalidArgumentError("the toy backend takes tensors of static shape");
-    Slot slot;
-    slot.dtype = ir::dtypeOf(type.getElementType());
-    slot.dims = type.getShape().vec();
-    slot.bytes = type.getNumElements() * weft::byte_size(slot.dtype);
+      return absl::UnimplementedError("the toy backend takes tensors of static shape");
+    weft::DType dtype = ir::dtypeOf(type.getElementType());
     slots_[value] = static_cast<int32_t>(program_.slots.size());
-    program_.slots.push_back(std::move(slot));
+    program_.slots.push_back({dtype, type.getNumElements() * weft::byte_size(dtype), place});
     lives_.push_back({step, step});
     return absl::OkStatus();
   }
@@ -140,13 +141,59 @@ private:
     return absl::OkStatus();
   }
 
+  // The steps write a result where the caller wants it; what lies in another buffer already is that
+  // buffer.
+  absl::Status add_output(Value value) {
+    auto output = spec<weft::runtime::OutputSpec>(value);
+    int32_t slot = slots_[value];
+    if (auto [dtype, bytes, place, at] = program_.slots[slot]; place == Slot::Place::kInput)
+      output.alias_input = static_cast<int32_t>(at);
+    else if (place == Slot::Place::kOutput)
+      output.alias_output = static_cast<int32_t>(at);
+    else {
+      if (place == Slot::Place::kConstants) {
+        if (absl::Status status = add_slot(value, steps_.size()); !status.ok())
+          return status;
+        steps_.push_back(copy_of(slot, slots_[value], bytes));
+      }
+      slot_of(value).place = Slot::Place::kOutput;
+      slot_of(value).at = static_cast<int64_t>(program_.outputs.size());
+    }
+    program_.outputs.push_back(std::move(output));
+    return absl::OkStatus();
+  }
+
+  // A result takes the memory of an input that the caller gives up, if nothing reads that once the
+  // result is written. A chain may read it still: it reads each element before it writes it. An op
+  // of the host may fail, as for a wrong index; inputs are then to be what they were.
+  void write_in_place(mlir::func::FuncOp main) {
+    if (!host_.getBody()->empty())
+      return;
+    llvm::DenseSet<int32_t> free;
+    for (size_t i = 0; i < program_.inputs.size(); ++i)
+      if (main.getArgAttr(i, ir::kDonatableAttr) && program_.inputs[i].bytes > 0)
+        free.insert(static_cast<int32_t>(i));
+    for (const weft::runtime::OutputSpec &output : program_.outputs)
+      free.erase(output.alias_input);
+    for (size_t slot = 0; slot < lives_.size(); ++slot) {
+      if (program_.slots[slot].place != Slot::Place::kOutput)
+        continue;
+      int32_t born = lives_[slot].first, last = born - !chains_.contains(born);
+      for (int32_t i = 0; i < static_cast<int32_t>(program_.inputs.size()); ++i)
+        if (lives_[i].second <= last && program_.inputs[i].bytes == program_.slots[slot].bytes &&
+            free.erase(i)) {
+          program_.inputs[i].donatable = true;
+          program_.outputs[program_.slots[slot].at].donated_input = i;
+          break;
+        }
+    }
+  }
+
   // Values whose lives do not meet share memory.
   void plan_memory() {
-    for (int32_t slot : program_.output_slots)
-      lives_[slot].second = static_cast<int32_t>(steps_.size());
     std::vector<std::vector<int32_t>> born(steps_.size() + 1), dying(steps_.size() + 1);
     for (size_t i = 0; i < lives_.size(); ++i) {
-      if (program_.slots[i].constant)
+      if (program_.slots[i].place != Slot::Place::kArena)
         continue;
       born[lives_[i].first + 1].push_back(static_cast<int32_t>(i));
       if (lives_[i].second < static_cast<int32_t>(steps_.size()))
@@ -155,10 +202,10 @@ private:
     FirstFit arena(int64_t(1) << 60);
     for (size_t step = 0; step < born.size(); ++step) {
       for (int32_t slot : born[step])
-        program_.slots[slot].offset = arena.take(program_.slots[slot].bytes);
+        program_.slots[slot].at = arena.take(program_.slots[slot].bytes);
       if (step > 0)
         for (int32_t slot : dying[step - 1])
-          arena.give(program_.slots[slot].offset, program_.slots[slot].bytes);
+          arena.give(program_.slots[slot].at, program_.slots[slot].bytes);
     }
     program_.arena_bytes = arena.highest();
   }
@@ -218,12 +265,10 @@ private:
 
   absl::Status add_constant(ir::ConstantOp op) {
     ir::HostTensor tensor = ir::HostTensor::from(op.getValue());
-    if (absl::Status status = add_slot(op.getResult(), 0); !status.ok())
+    if (absl::Status status = add_slot(op.getResult(), 0, Slot::Place::kConstants); !status.ok())
       return status;
-    Slot &slot = program_.slots[slots_[op.getResult()]];
-    slot.constant = true;
-    slot.offset = static_cast<int64_t>((program_.constants.size() + 63) / 64 * 64);
-    program_.constants.resize(static_cast<size_t>(slot.offset));
+    program_.constants.resize((program_.constants.size() + 63) / 64 * 64);
+    program_.slots.back().at = static_cast<int64_t>(program_.constants.size());
     program_.constants.insert(program_.constants.end(), tensor.bytes.begin(), tensor.bytes.end());
     return absl::OkStatus();
   }
@@ -232,13 +277,6 @@ private:
   absl::Status add_alias(ir::ReshapeOp op) {
     close_chain(); // its input must be in memory
     slots_[op.getResult()] = slots_[op.getInput()];
-    // Readers of outputs see the new dims: a slot of its own would be a copy, and outputs are
-    // described by types.
-    if (llvm::any_of(op->getUsers(),
-                     [](Operation *user) { return user->hasTrait<mlir::OpTrait::IsTerminator>(); }))
-      return step(op, [this](auto &in, auto &out) {
-        return copy_of(in[0], out[0], program_.slots[in[0]].bytes);
-      });
     return absl::OkStatus();
   }
   static Step copy_of(int32_t from, int32_t to, int64_t bytes) {
@@ -408,6 +446,7 @@ private:
     }
     ++report_.launches;
     ++report_.kernels;
+    chains_.insert(static_cast<int32_t>(steps_.size()));
     steps_.push_back([chain, wide, in, out](const Run &run) {
       (wide ? run_chain<double> : run_chain<float>)(run.device(), chain, run.addresses(in),
                                                     run.addresses(out));
@@ -423,7 +462,8 @@ private:
   mlir::ModuleOp host_;
   llvm::DenseMap<Value, int32_t> slots_;
   std::vector<std::pair<int32_t, int32_t>>
-      lives_; // of each slot: the step that writes it, the last that reads it
+      lives_;                      // of each slot: the step that writes it, the last that reads it
+  llvm::DenseSet<int32_t> chains_; // the steps that are some
   llvm::SmallVector<Operation *> chain_; // elementwise ops that wait to become a step
 };
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 
@@ -64,11 +66,15 @@ void FirstFit::give(int64_t offset, int64_t bytes) {
     }
 }
 
-// Pages are taken from the system when they are first written.
+// Pages are taken from the system when they are first written; the addresses have none.
+static void *reserve(int protection) {
+  return mmap(nullptr, Device::kCapacity, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+              -1, 0);
+}
 Device::Device()
-    : memory_(static_cast<std::byte *>(mmap(nullptr, kCapacity, PROT_READ | PROT_WRITE,
-                                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))) {
-  if (memory_ == MAP_FAILED)
+    : memory_(static_cast<std::byte *>(reserve(PROT_READ | PROT_WRITE))),
+      first_(address_of(reserve(PROT_NONE))) {
+  if (memory_ == MAP_FAILED || first_ == address_of(MAP_FAILED))
     space_ = FirstFit(0); // every allocation fails, with a message
 }
 
@@ -82,21 +88,24 @@ absl::StatusOr<Address> Device::allocate(int64_t bytes) {
   int64_t offset = space_.take(bytes);
   if (offset < 0)
     return absl::ResourceExhaustedError("the toy device has no " + std::to_string(bytes) +
-                                        " bytes left: " + std::to_string(live_) + " of " +
-                                        std::to_string(kCapacity) + " are in use");
-  live_ += bytes;
-  return Address(offset);
+                                        " contiguous bytes left of its " +
+                                        std::to_string(kCapacity));
+  return first_ + offset;
 }
 
 void Device::free(Address address, int64_t bytes) {
   std::lock_guard lock(mutex_);
-  space_.give(static_cast<int64_t>(address), bytes);
-  live_ -= bytes;
+  space_.give(offset_of(address), bytes);
 }
 
-int64_t Device::live_bytes() const {
-  std::lock_guard lock(mutex_);
-  return live_;
+int64_t Device::offset_of(Address address) const {
+  auto offset = static_cast<int64_t>(address) - static_cast<int64_t>(first_);
+  if (offset < 0 || offset >= kCapacity) {
+    std::fprintf(stderr, "toy: %p is no address of the device's\n",
+                 reinterpret_cast<void *>(address));
+    std::abort();
+  }
+  return offset;
 }
 
 void Device::copy_in(Address to, const void *from, int64_t bytes) {
@@ -106,14 +115,6 @@ void Device::copy_in(Address to, const void *from, int64_t bytes) {
 void Device::copy_out(void *to, Address from, int64_t bytes) {
   if (bytes > 0)
     std::memcpy(to, at<std::byte>(from), static_cast<size_t>(bytes));
-}
-
-absl::StatusOr<DeviceBuffer> DeviceBuffer::allocate(int64_t bytes) {
-  bytes = std::max<int64_t>(bytes, 1);
-  absl::StatusOr<Address> address = Device::instance().allocate(bytes);
-  if (!address.ok())
-    return address.status();
-  return DeviceBuffer(*address, bytes);
 }
 
 template <typename T>

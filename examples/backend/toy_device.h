@@ -1,5 +1,5 @@
 // A toy device: memory of its own, which the host reaches by copies only, and kernels that work on
-// it. Knows nothing of Weft's compiler.
+// it. Knows nothing of Weft.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,14 @@
 
 namespace toy {
 
-// Where something lies in the device's memory, in bytes. Not a pointer: the host cannot follow it.
-enum class Address : int64_t {};
+// Where something lies in the device's memory. The host that takes it for a pointer faults: no page
+// is there.
+enum class Address : uintptr_t {};
 inline Address operator+(Address base, int64_t bytes) {
-  return Address(static_cast<int64_t>(base) + bytes);
+  return Address(static_cast<uintptr_t>(base) + static_cast<uintptr_t>(bytes));
+}
+inline Address address_of(const void *pointer) {
+  return Address(reinterpret_cast<uintptr_t>(pointer));
 }
 
 // Places pieces in a range of bytes: the first gap that is large enough. Serves the device's memory
@@ -41,47 +45,27 @@ class Device {
 public:
   static Device &instance();
 
-  // ResourceExhausted when the memory is full.
+  // A multiple of 64; ResourceExhausted when the memory is full.
   absl::StatusOr<Address> allocate(int64_t bytes);
   void free(Address address, int64_t bytes);
-  int64_t live_bytes() const;
 
   void copy_in(Address to, const void *from, int64_t bytes);
   void copy_out(void *to, Address from, int64_t bytes);
 
-  // For kernels.
+  // For kernels. Ends the process where the address is none of the device's.
   template <typename T> T *at(Address address) {
-    return reinterpret_cast<T *>(memory_ + static_cast<int64_t>(address));
+    return reinterpret_cast<T *>(memory_ + offset_of(address));
   }
 
   static constexpr int64_t kCapacity = int64_t(1) << 30;
 
 private:
   Device();
+  int64_t offset_of(Address address) const;
   std::byte *memory_;
-  mutable std::mutex mutex_;
+  Address first_; // of the range that stands for the memory
+  std::mutex mutex_;
   FirstFit space_{kCapacity};
-  int64_t live_ = 0;
-};
-
-// Memory that goes with its owner.
-class DeviceBuffer {
-public:
-  DeviceBuffer(Address address, int64_t bytes) : address_(address), bytes_(bytes) {}
-  DeviceBuffer(DeviceBuffer &&other) noexcept
-      : address_(other.address_), bytes_(std::exchange(other.bytes_, 0)) {}
-  ~DeviceBuffer() {
-    if (bytes_ > 0)
-      Device::instance().free(address_, bytes_);
-  }
-  static absl::StatusOr<DeviceBuffer> allocate(int64_t bytes);
-  Address address() const {
-    return address_;
-  }
-
-private:
-  Address address_;
-  int64_t bytes_;
 };
 
 //===-- Kernels -------------------------------------------------------------------------------===//

@@ -3,7 +3,7 @@
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/Parser/Parser.h"
-#include "runtime/memory/buffer.h"
+#include "runtime/memory/memory.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace toy {
@@ -52,49 +52,45 @@ absl::Status Host::run(llvm::StringRef function, std::vector<HostTensor> argumen
 //===-- ToyExecutable -------------------------------------------------------------------------===//
 
 namespace {
-struct Arena : weft::runtime::RunResources {
-  explicit Arena(DeviceBuffer memory) : memory(std::move(memory)) {}
-  DeviceBuffer memory;
+struct Taken : weft::runtime::RunResources {
+  std::shared_ptr<weft::runtime::Buffer> arena, constants;
 };
 } // namespace
 
-absl::StatusOr<std::shared_ptr<ToyExecutable>>
-ToyExecutable::create(Program program, std::vector<Step> steps, std::unique_ptr<Host> host) {
-  absl::StatusOr<DeviceBuffer> constants =
-      DeviceBuffer::allocate(static_cast<int64_t>(program.constants.size()));
-  if (!constants.ok())
-    return constants.status();
-  Device::instance().copy_in(constants->address(), program.constants.data(),
-                             static_cast<int64_t>(program.constants.size()));
-  program.constants.clear();
-  return std::shared_ptr<ToyExecutable>(new ToyExecutable(std::move(program), std::move(steps),
-                                                          std::move(host), *std::move(constants)));
-}
-
+// From the memory that the run is given, so that its allocator is asked and its books are right.
 absl::StatusOr<std::unique_ptr<weft::runtime::RunResources>>
-ToyExecutable::acquire(const weft::runtime::RunContext &) {
-  absl::StatusOr<DeviceBuffer> arena = DeviceBuffer::allocate(program_.arena_bytes);
+ToyExecutable::acquire(const weft::runtime::RunContext &context) {
+  auto taken = std::make_unique<Taken>();
+  taken->bytes = program_.arena_bytes;
+  auto arena = context.memory->allocate(program_.arena_bytes, "arena");
   if (!arena.ok())
     return arena.status();
-  return std::make_unique<Arena>(*std::move(arena));
+  taken->arena = *std::move(arena);
+  std::lock_guard lock(mutex_);
+  if (!constants_) {
+    auto bytes = static_cast<int64_t>(program_.constants.size());
+    auto constants = context.memory->allocate(bytes, "constants");
+    if (!constants.ok())
+      return constants.status();
+    constants_ = *std::move(constants);
+    Device::instance().copy_in(address_of(constants_->data()), program_.constants.data(), bytes);
+    program_.constants = {};
+  }
+  taken->constants = constants_;
+  return taken;
 }
 
 absl::Status ToyExecutable::run(const weft::runtime::RunContext &,
-                                weft::runtime::RunResources &resources,
-                                std::span<weft::runtime::Buffer *const> inputs,
-                                std::span<weft::runtime::Buffer *const> outputs) {
+                                weft::runtime::RunResources &resources, Run::Buffers inputs,
+                                Run::Buffers outputs) {
   if (absl::Status status = weft::runtime::check_bindings(*this, inputs, outputs); !status.ok())
     return status;
-  Run run(program_, *host_, static_cast<Arena &>(resources).memory.address(), constants_.address());
-  for (size_t i = 0; i < inputs.size(); ++i)
-    run.device().copy_in(run.address(program_.input_slots[i]), inputs[i]->data(),
-                         program_.inputs[i].bytes);
+  auto &taken = static_cast<Taken &>(resources);
+  Run run(program_, *host_, address_of(taken.arena->data()), address_of(taken.constants->data()),
+          inputs, outputs);
   for (const Step &step : steps_)
     if (absl::Status status = step(run); !status.ok())
       return status;
-  for (size_t i = 0; i < outputs.size(); ++i)
-    run.device().copy_out(outputs[i]->data(), run.address(program_.output_slots[i]),
-                          program_.outputs[i].bytes);
   return absl::OkStatus();
 }
 

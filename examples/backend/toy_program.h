@@ -12,23 +12,25 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "runtime/executable/executable.h"
+#include "runtime/memory/buffer.h"
 #include "toy_device.h"
 
 namespace toy {
 
-// A value: a piece of the arena, or of the constants.
+// A value, and where it lies: a piece of the arena or of the constants, or a buffer of the
+// caller's.
 struct Slot {
+  enum class Place : uint8_t { kArena, kConstants, kInput, kOutput };
   weft::DType dtype = weft::DType::kFloat32;
-  std::vector<int64_t> dims;
-  int64_t bytes = 0, offset = 0;
-  bool constant = false;
+  int64_t bytes = 0;
+  Place place = Place::kArena;
+  int64_t at = 0; // the offset, or the buffer's number
 };
 
 struct Program {
   std::vector<weft::runtime::InputSpec> inputs;
   std::vector<weft::runtime::OutputSpec> outputs;
   std::vector<Slot> slots;
-  std::vector<int32_t> input_slots, output_slots;
   std::vector<std::byte> constants;
   int64_t arena_bytes = 0;
 };
@@ -54,8 +56,11 @@ private:
 // One run: where its values are.
 class Run {
 public:
-  Run(const Program &program, Host &host, Address arena, Address constants)
-      : program_(program), host_(host), arena_(arena), constants_(constants) {}
+  using Buffers = std::span<weft::runtime::Buffer *const>;
+  Run(const Program &program, Host &host, Address arena, Address constants, Buffers inputs,
+      Buffers outputs)
+      : program_(program), host_(host), arena_(arena), constants_(constants), inputs_(inputs),
+        outputs_(outputs) {}
   Device &device() const {
     return Device::instance();
   }
@@ -66,7 +71,17 @@ public:
     return program_.slots[i];
   }
   Address address(int32_t i) const {
-    return (slot(i).constant ? constants_ : arena_) + slot(i).offset;
+    const auto &[dtype, bytes, place, at] = slot(i);
+    switch (place) {
+    case Slot::Place::kArena:
+      return arena_ + at;
+    case Slot::Place::kConstants:
+      return constants_ + at;
+    case Slot::Place::kInput:
+      return address_of(inputs_[at]->data());
+    case Slot::Place::kOutput:
+      return address_of(outputs_[at]->data());
+    }
   }
   std::vector<Address> addresses(const std::vector<int32_t> &slots) const {
     std::vector<Address> all;
@@ -79,15 +94,16 @@ private:
   const Program &program_;
   Host &host_;
   Address arena_, constants_;
+  Buffers inputs_, outputs_;
 };
 
 using Step = std::function<absl::Status(const Run &run)>;
 
-// Takes and gives buffers of the host, which are copied at the edges.
+// Takes and gives the device's buffers: nothing is copied at the edges.
 class ToyExecutable : public weft::runtime::Executable {
 public:
-  static absl::StatusOr<std::shared_ptr<ToyExecutable>>
-  create(Program program, std::vector<Step> steps, std::unique_ptr<Host> host);
+  ToyExecutable(Program program, std::vector<Step> steps, std::unique_ptr<Host> host)
+      : program_(std::move(program)), steps_(std::move(steps)), host_(std::move(host)) {}
 
   std::span<const weft::runtime::InputSpec> input_specs() const override {
     return program_.inputs;
@@ -108,14 +124,11 @@ public:
                    std::span<weft::runtime::Buffer *const> outputs) override;
 
 private:
-  ToyExecutable(Program program, std::vector<Step> steps, std::unique_ptr<Host> host,
-                DeviceBuffer constants)
-      : program_(std::move(program)), steps_(std::move(steps)), host_(std::move(host)),
-        constants_(std::move(constants)) {}
   Program program_;
   std::vector<Step> steps_;
   std::unique_ptr<Host> host_;
-  DeviceBuffer constants_;
+  std::mutex mutex_;
+  std::shared_ptr<weft::runtime::Buffer> constants_; // since the first run
 };
 
 } // namespace toy

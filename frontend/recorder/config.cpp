@@ -6,6 +6,7 @@
 #include "compiler/plugin/Plugin.h"
 #include "frontend/compile/compile_slice.h"
 #include "frontend/recorder/config_env.h"
+#include "frontend/recorder/devices.h"
 #include "frontend/recorder/launcher.h"
 #include "frontend/recorder/program_cache.h"
 #include "frontend/recorder/state.h"
@@ -48,6 +49,11 @@ void read_text(const char *name, std::string &value) {
 
 } // namespace
 
+void load_plugins() {
+  if (absl::Status status = compiler::loadPluginsFromEnvironment(); !status.ok())
+    std::cerr << "weft: WEFT_PLUGINS: " << status.message() << "\n";
+}
+
 Config config_from_environment() {
   Config config;
   read_bool("WEFT_EAGER", config.eager);
@@ -62,8 +68,7 @@ Config config_from_environment() {
   read_number("WEFT_BUDGET_BYTES", config.budget_bytes);
   read_text("WEFT_BACKEND", config.backend);
   read_text("WEFT_DEVICE", config.device);
-  if (absl::Status status = compiler::loadPluginsFromEnvironment(); !status.ok())
-    std::cerr << "weft: WEFT_PLUGINS: " << status.message() << "\n";
+  load_plugins();
   if (auto device = runtime::find_device(config.device); !device.ok()) {
     std::cerr << "weft: WEFT_DEVICE is ignored: " << device.status().message() << "\n";
     config.device = Config().device;
@@ -83,6 +88,7 @@ void set_config(const Config &config) {
   recorder::Session session("set_config", Location::current());
   if (auto backend = compiler::findBackend(config.backend); !backend.ok())
     recorder::fail(ErrorKind::kValue, std::string(backend.status().message()));
+  recorder::check_backend(config.backend, 0);
   if (config.budget_ops < 1 || config.budget_bytes < 1 || config.cache_entries < 1 ||
       config.context_bound < 1 || config.num_threads < 0)
     recorder::fail(ErrorKind::kValue,

@@ -7,5 +7,7 @@ namespace weft::recorder {
 
 // A variable that does not parse is reported on stderr by name and keeps its default.
 Config config_from_environment();
+// Those of WEFT_PLUGINS, at the first call: what they bring may be asked for by name.
+void load_plugins();
 
 } // namespace weft::recorder

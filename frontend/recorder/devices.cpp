@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "compiler/backend/Backend.h"
+#include "frontend/recorder/config_env.h"
 #include "frontend/recorder/state.h"
 #include "runtime/executor/device.h"
 #include "weft/device.h"
@@ -33,9 +35,21 @@ std::string backend_of(const Config &config, uint8_t device) {
   return kind == "cpu" ? config.backend : kind;
 }
 
+void check_backend(const std::string &backend, uint8_t device) {
+  auto found = compiler::findBackend(backend);
+  std::string name = device_text(device);
+  if (!found.ok() || (*found)->device() == kind_of(name))
+    return;
+  std::string other = (*found)->device().str();
+  fail(ErrorKind::kDevice,
+       "the backend '" + backend + "' computes on devices of kind " + other + ", not on " + name +
+           "; move the tensors instead (WEFT_DEVICE=" + other + ", or to(\"" + other + "\"))");
+}
+
 Config config_for(const Config &config, uint8_t device) {
   Config result = config;
   result.backend = backend_of(config, device);
+  check_backend(result.backend, device);
   return result;
 }
 
@@ -46,6 +60,7 @@ bool host_reads(uint8_t device) {
 } // namespace recorder
 
 Device::Device(std::string_view name, Location location) {
+  recorder::load_plugins();
   absl::StatusOr<int> found = runtime::find_device(name);
   if (!found.ok())
     throw Error(ErrorKind::kDevice, std::string(found.status().message()),
@@ -65,6 +80,7 @@ int Device::number() const {
 }
 
 Device device_at(int index) {
+  recorder::load_plugins();
   int count = runtime::device_count();
   if (index < 0 || index >= count)
     throw Error(ErrorKind::kDevice, "there is no device of index " + std::to_string(index) +
@@ -75,6 +91,7 @@ Device device_at(int index) {
 }
 
 std::vector<Device> devices() {
+  recorder::load_plugins();
   std::vector<Device> all;
   for (int i = 0, count = runtime::device_count(); i < count; ++i)
     all.push_back(device_at(i));

@@ -1,9 +1,11 @@
 #include "frontend/recorder/launcher.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "frontend/recorder/exchange.h"
 #include "runtime/executable/forwarding_executable.h"
+#include "runtime/executable/run_failure.h"
 #include "runtime/executor/device.h"
 #include "runtime/threading/parallel_for.h"
 
@@ -34,6 +36,9 @@ public:
                    std::span<runtime::Buffer *const> outputs) override {
     auto start = std::chrono::steady_clock::now();
     absl::Status status = target().run(context, resources, inputs, outputs);
+    // What writes none of its inputs keeps them all, whatever it fails of.
+    if (!status.ok() && std::ranges::none_of(input_specs(), &runtime::InputSpec::donatable))
+      status = runtime::with_kept_inputs(std::move(status));
     double ms =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     record_->finish(ms, status, resources.prepared);

@@ -189,10 +189,10 @@ protected:
       return;
     }
     ASSERT_TRUE(executable.ok()) << what << ": " << executable.status();
-    auto single = run(*executable, batch.inputs, 1);
+    auto single = run(*executable, batch.inputs, 1, variant.backend);
     ASSERT_TRUE(single.ok()) << what << ": " << single.status();
     compare(batch, *single, variant.name);
-    auto several = run(*executable, batch.inputs, 2);
+    auto several = run(*executable, batch.inputs, 2, variant.backend);
     ASSERT_TRUE(several.ok()) << what << ": " << several.status();
     for (size_t i = 0; i < single->size(); ++i)
       EXPECT_EQ(compareExact((*several)[i], (*single)[i]), "")

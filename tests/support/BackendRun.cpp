@@ -1,13 +1,12 @@
 #include "tests/support/BackendRun.h"
 
-#include <cstring>
 #include <map>
 #include <optional>
 
 #include "dialects/weft/ir/Weft.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/DialectRegistry.h"
-#include "runtime/executor/executor.h"
+#include "runtime/executor/device.h"
 #include "runtime/memory/buffer.h"
 #include "runtime/memory/memory.h"
 #include "runtime/memory/system_allocator.h"
@@ -77,26 +76,47 @@ compile(mlir::ModuleOp module, const Variant &variant, compiler::CompileReport *
   return executable;
 }
 
-// One executor for each number of threads, each with a thread (and so a thread team) of its own.
-static runtime::Executor &executorOf(int threads) {
-  static std::map<int, runtime::Executor> executors;
-  auto found = executors.find(threads);
-  if (found != executors.end())
+// One host for each number of threads, each with a thread (and so a thread team) of its own.
+static runtime::Device &hostOf(int threads) {
+  static std::map<int, runtime::Device> hosts;
+  auto found = hosts.find(threads);
+  if (found != hosts.end())
     return found->second;
-  auto memory = runtime::Memory::create(std::make_shared<runtime::SystemAllocator>());
-  return executors.try_emplace(threads, std::move(memory), threads).first->second;
+  runtime::DeviceKind kind;
+  kind.name = "cpu";
+  kind.allocator = [](int) {
+    return std::make_shared<runtime::SystemAllocator>();
+  };
+  kind.threads = threads;
+  return hosts.try_emplace(threads, kind, 0, 0).first->second;
+}
+
+static absl::StatusOr<runtime::Device *> deviceOf(const std::string &backend, int threads) {
+  absl::StatusOr<compiler::Backend *> found = compiler::findBackend(backend);
+  if (!found.ok() || (*found)->device() == "cpu")
+    return &hostOf(threads);
+  absl::StatusOr<int> index = runtime::find_device((*found)->device().str());
+  if (!index.ok())
+    return index.status();
+  return &runtime::device(*index);
 }
 
 absl::StatusOr<std::vector<HostTensor>> run(std::shared_ptr<runtime::Executable> executable,
-                                            const std::vector<HostTensor> &inputs, int threads) {
-  runtime::Executor &executor = executorOf(threads);
+                                            const std::vector<HostTensor> &inputs, int threads,
+                                            const std::string &backend) {
+  absl::StatusOr<runtime::Device *> device = deviceOf(backend, threads);
+  if (!device.ok())
+    return device.status();
+  runtime::Executor &executor = (*device)->executor();
   std::vector<std::shared_ptr<runtime::Buffer>> in, out;
   for (const HostTensor &input : inputs) {
     auto buffer = executor.memory()->allocate(input.bytes.size(), "test");
     if (!buffer.ok())
       return buffer.status();
-    if (!input.bytes.empty())
-      std::memcpy((*buffer)->data(), input.bytes.data(), input.bytes.size());
+    if (absl::Status status =
+            (*device)->write((*buffer)->data(), input.bytes.data(), input.bytes.size());
+        !status.ok())
+      return status;
     in.push_back(*std::move(buffer));
   }
   for (const runtime::OutputSpec &spec : executable->output_specs()) {
@@ -107,8 +127,10 @@ absl::StatusOr<std::vector<HostTensor>> run(std::shared_ptr<runtime::Executable>
       if (!made.ok())
         return made.status();
       buffer = *std::move(made);
-      if (spec.bytes)
-        std::memset(buffer->data(), 0x5a, spec.bytes); // an element that is not written shows
+      std::vector<char> unwritten(spec.bytes, 0x5a); // an element that is not written shows
+      if (absl::Status status = (*device)->write(buffer->data(), unwritten.data(), spec.bytes);
+          !status.ok())
+        return status;
     }
     out.push_back(std::move(buffer));
   }
@@ -120,8 +142,10 @@ absl::StatusOr<std::vector<HostTensor>> run(std::shared_ptr<runtime::Executable>
       return status;
     const runtime::OutputSpec &spec = executable->output_specs()[i];
     HostTensor tensor(spec.dtype, spec.dims);
-    if (!tensor.bytes.empty())
-      std::memcpy(tensor.bytes.data(), out[i]->data(), tensor.bytes.size());
+    if (absl::Status status =
+            (*device)->read(tensor.bytes.data(), out[i]->data(), tensor.bytes.size());
+        !status.ok())
+      return status;
     results.push_back(std::move(tensor));
   }
   return results;

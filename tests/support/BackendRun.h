@@ -45,9 +45,11 @@ void prepare(mlir::MLIRContext &context);
 // The module stays as it is: the backend gets a copy. report may be null.
 absl::StatusOr<std::shared_ptr<runtime::Executable>>
 compile(mlir::ModuleOp module, const Variant &variant, compiler::CompileReport *report = nullptr);
-// Results in the order of the function's; inputs are copied, so that donation cannot be seen.
+// Results in the order of the function's; inputs are copied, so that donation cannot be seen. The
+// buffers are those of the device that the variant's backend compiles for: a host's with as many
+// threads, another kind's first one.
 absl::StatusOr<std::vector<ir::HostTensor>> run(std::shared_ptr<runtime::Executable> executable,
                                                 const std::vector<ir::HostTensor> &inputs,
-                                                int threads);
+                                                int threads, const std::string &backend = "cpu");
 
 } // namespace weft::tests
