@@ -38,7 +38,7 @@ std::string backend_of(const Config &config, uint8_t device) {
 void check_backend(const std::string &backend, uint8_t device) {
   auto found = compiler::findBackend(backend);
   std::string name = device_text(device);
-  if (!found.ok() || (*found)->device() == kind_of(name))
+  if (!found.ok() || (*found)->device() == kind_of(name) || backend == kind_of(name))
     return;
   std::string other = (*found)->device().str();
   fail(ErrorKind::kDevice,

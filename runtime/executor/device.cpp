@@ -2,10 +2,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/memory/caching_allocator.h"
@@ -52,6 +54,7 @@ namespace {
 DeviceKind host(int count, int threads) {
   return {.name = "cpu",
           .count = count,
+          .late_count = nullptr,
           .allocator =
               [](int) {
                 return std::make_shared<CachingAllocator>(std::make_shared<SystemAllocator>());
@@ -86,26 +89,46 @@ public:
   }
 
   int count() {
+    // Who comes meanwhile waits for the count.
+    std::lock_guard counting(counting_mutex_);
+    std::vector<std::shared_ptr<const DeviceKind>> uncounted;
+    {
+      std::lock_guard lock(mutex_);
+      uncounted.swap(uncounted_);
+    }
+    for (const std::shared_ptr<const DeviceKind> &kind : uncounted) {
+      int found = kind->late_count();
+      std::lock_guard lock(mutex_);
+      append(kind, std::clamp(found, 0, kMostDevices - static_cast<int>(entries_.size())))
+          .IgnoreError();
+    }
     std::lock_guard lock(mutex_);
     return static_cast<int>(entries_.size());
   }
 
   std::string name(int index) {
     std::lock_guard lock(mutex_);
-    const Entry &entry = entries_[static_cast<size_t>(index)];
-    return absl::StrCat(entry.kind->name, ":", entry.number);
+    return name_of(entries_[static_cast<size_t>(index)]);
   }
 
   absl::StatusOr<int> find(std::string_view name) {
     std::string whole(name);
     if (name.find(':') == std::string_view::npos)
       whole += ":0";
-    std::string known;
-    for (int i = 0, n = count(); i < n; ++i) {
-      if (this->name(i) == whole)
-        return i;
-      absl::StrAppend(&known, i > 0 ? ", " : "", this->name(i));
+    int looked_at = 0;
+    {
+      std::lock_guard lock(mutex_);
+      for (; looked_at < static_cast<int>(entries_.size()); ++looked_at)
+        if (name_of(entries_[static_cast<size_t>(looked_at)]) == whole)
+          return looked_at;
     }
+    int all = count();
+    for (; looked_at < all; ++looked_at)
+      if (this->name(looked_at) == whole)
+        return looked_at;
+    std::string known;
+    for (int i = 0; i < all; ++i)
+      absl::StrAppend(&known, i > 0 ? ", " : "", this->name(i));
     return absl::NotFoundError(absl::StrCat(
         "there is no device '", std::string(name), "'; there are ", known,
         whole.starts_with("cpu:") ? " (WEFT_CPU_DEVICES=n makes cpu:1 to cpu:n)" : ""));
@@ -113,10 +136,13 @@ public:
 
   absl::Status add(DeviceKind kind) {
     std::lock_guard lock(mutex_);
-    for (const Entry &entry : entries_)
-      if (entry.kind->name == kind.name)
-        return absl::AlreadyExistsError("there is a kind of devices named '" + kind.name + "'");
-    return append(std::make_shared<DeviceKind>(std::move(kind)));
+    if (!names_.insert(kind.name).second)
+      return absl::AlreadyExistsError("there is a kind of devices named '" + kind.name + "'");
+    auto kept = std::make_shared<DeviceKind>(std::move(kind));
+    if (!kept->late_count)
+      return append(kept, kept->count);
+    uncounted_.push_back(std::move(kept));
+    return absl::OkStatus();
   }
 
   std::vector<Device *> in_use() {
@@ -135,7 +161,8 @@ private:
 
   Table() {
     int more = more_cpu_devices();
-    append(std::make_shared<DeviceKind>(host(1, default_threads()))).IgnoreError();
+    names_.insert("cpu");
+    append(std::make_shared<DeviceKind>(host(1, default_threads())), 1).IgnoreError();
     if (more == 0)
       return;
     auto kind = std::make_shared<DeviceKind>(host(1 + more, std::max(default_threads() / more, 1)));
@@ -143,11 +170,15 @@ private:
       entries_.push_back({kind, i});
   }
 
-  absl::Status append(std::shared_ptr<const DeviceKind> kind) {
-    if (entries_.size() + static_cast<size_t>(kind->count) > static_cast<size_t>(kMostDevices))
+  static std::string name_of(const Entry &entry) {
+    return absl::StrCat(entry.kind->name, ":", entry.number);
+  }
+
+  absl::Status append(const std::shared_ptr<const DeviceKind> &kind, int count) {
+    if (entries_.size() + static_cast<size_t>(count) > static_cast<size_t>(kMostDevices))
       return absl::ResourceExhaustedError(
           absl::StrCat("there are at most ", kMostDevices, " devices"));
-    for (int i = 0; i < kind->count; ++i)
+    for (int i = 0; i < count; ++i)
       entries_.push_back({kind, i});
     return absl::OkStatus();
   }
@@ -175,8 +206,10 @@ private:
     return *made;
   }
 
-  std::mutex mutex_, making_mutex_;
+  std::mutex mutex_, making_mutex_, counting_mutex_;
   std::vector<Entry> entries_;
+  std::set<std::string> names_; // of kinds
+  std::vector<std::shared_ptr<const DeviceKind>> uncounted_;
   std::array<std::atomic<Device *>, kMostDevices> made_{};
   bool registered_ = false;
 };
@@ -220,6 +253,13 @@ absl::StatusOr<int> find_device(std::string_view name) {
 
 absl::Status register_device_kind(DeviceKind kind) {
   return Table::instance().add(std::move(kind));
+}
+
+Device *device_of(const Memory &memory) {
+  for (Device *device : devices_in_use())
+    if (device->memory().get() == &memory)
+      return device;
+  return nullptr;
 }
 
 std::vector<Device *> devices_in_use() {

@@ -22,6 +22,9 @@ inline constexpr int kMostDevices = 255;
 struct DeviceKind {
   std::string name; // "cuda"
   int count = 0;    // numbers 0 to count - 1
+  // Gives the count instead, where that takes time (a driver has to be asked): called once, when a
+  // device of another name than those that are known is wanted, or all of them.
+  std::function<int()> late_count;
   // Where the memory of device `number` comes from.
   std::function<std::shared_ptr<Allocator>(int number)> allocator;
   // Between the host's memory and that of device `number`. Null: the host reads and writes the
@@ -98,5 +101,7 @@ absl::StatusOr<int> find_device(std::string_view name);
 absl::Status register_device_kind(DeviceKind kind);
 // Those that were made.
 std::vector<Device *> devices_in_use();
+// The one whose memory it is now; null where it is none's.
+Device *device_of(const Memory &memory);
 
 } // namespace weft::runtime

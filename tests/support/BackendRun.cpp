@@ -91,30 +91,26 @@ static runtime::Device &hostOf(int threads) {
   return hosts.try_emplace(threads, kind, 0, 0).first->second;
 }
 
-static absl::StatusOr<runtime::Device *> deviceOf(const std::string &backend, int threads) {
-  absl::StatusOr<compiler::Backend *> found = compiler::findBackend(backend);
-  if (!found.ok() || (*found)->device() == "cpu")
-    return &hostOf(threads);
-  absl::StatusOr<int> index = runtime::find_device((*found)->device().str());
-  if (!index.ok())
-    return index.status();
-  return &runtime::device(*index);
+static runtime::Device &deviceOf(const std::string &backend, int threads) {
+  for (const char *number : {":1", ":0"})
+    if (auto index = runtime::find_device(backend + number); index.ok())
+      if (runtime::Device &device = runtime::device(*index); !device.is_host_memory())
+        return device;
+  return hostOf(threads);
 }
 
 absl::StatusOr<std::vector<HostTensor>> run(std::shared_ptr<runtime::Executable> executable,
                                             const std::vector<HostTensor> &inputs, int threads,
                                             const std::string &backend) {
-  absl::StatusOr<runtime::Device *> device = deviceOf(backend, threads);
-  if (!device.ok())
-    return device.status();
-  runtime::Executor &executor = (*device)->executor();
+  runtime::Device &device = deviceOf(backend, threads);
+  runtime::Executor &executor = device.executor();
   std::vector<std::shared_ptr<runtime::Buffer>> in, out;
   for (const HostTensor &input : inputs) {
     auto buffer = executor.memory()->allocate(input.bytes.size(), "test");
     if (!buffer.ok())
       return buffer.status();
     if (absl::Status status =
-            (*device)->write((*buffer)->data(), input.bytes.data(), input.bytes.size());
+            device.write((*buffer)->data(), input.bytes.data(), input.bytes.size());
         !status.ok())
       return status;
     in.push_back(*std::move(buffer));
@@ -128,7 +124,7 @@ absl::StatusOr<std::vector<HostTensor>> run(std::shared_ptr<runtime::Executable>
         return made.status();
       buffer = *std::move(made);
       std::vector<char> unwritten(spec.bytes, 0x5a); // an element that is not written shows
-      if (absl::Status status = (*device)->write(buffer->data(), unwritten.data(), spec.bytes);
+      if (absl::Status status = device.write(buffer->data(), unwritten.data(), spec.bytes);
           !status.ok())
         return status;
     }
@@ -142,8 +138,7 @@ absl::StatusOr<std::vector<HostTensor>> run(std::shared_ptr<runtime::Executable>
       return status;
     const runtime::OutputSpec &spec = executable->output_specs()[i];
     HostTensor tensor(spec.dtype, spec.dims);
-    if (absl::Status status =
-            (*device)->read(tensor.bytes.data(), out[i]->data(), tensor.bytes.size());
+    if (absl::Status status = device.read(tensor.bytes.data(), out[i]->data(), tensor.bytes.size());
         !status.ok())
       return status;
     results.push_back(std::move(tensor));

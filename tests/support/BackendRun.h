@@ -46,8 +46,8 @@ void prepare(mlir::MLIRContext &context);
 absl::StatusOr<std::shared_ptr<runtime::Executable>>
 compile(mlir::ModuleOp module, const Variant &variant, compiler::CompileReport *report = nullptr);
 // Results in the order of the function's; inputs are copied, so that donation cannot be seen. The
-// buffers are those of the device that the variant's backend compiles for: a host's with as many
-// threads, another kind's first one.
+// buffers are those of the kind of devices that has the backend's name: of its second one if there
+// are two. Where there is none they are a host's with as many threads.
 absl::StatusOr<std::vector<ir::HostTensor>> run(std::shared_ptr<runtime::Executable> executable,
                                                 const std::vector<ir::HostTensor> &inputs,
                                                 int threads, const std::string &backend = "cpu");

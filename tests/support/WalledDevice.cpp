@@ -107,6 +107,7 @@ private:
 runtime::DeviceKind kind() {
   return {.name = "walled",
           .count = 2,
+          .late_count = nullptr,
           .allocator =
               [](int number) {
                 return std::make_shared<runtime::CachingAllocator>(

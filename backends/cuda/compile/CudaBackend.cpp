@@ -13,6 +13,7 @@
 #include "dialects/plan/ir/Plan.h"
 #include "dialects/weft/ir/SizeNames.h"
 #include "dialects/weft/ir/Weft.h"
+#include "runtime/executor/device.h"
 #include "llvm/Config/llvm-config.h"
 
 namespace weft::backends::cuda {
@@ -91,10 +92,34 @@ CudaBackend::CudaBackend(Parts parts) : parts_(std::move(parts)) {
 }
 
 absl::StatusOr<std::shared_ptr<CudaDevice>> CudaBackend::findDevice() const {
-  absl::StatusOr<std::shared_ptr<CudaDevice>> device = parts_.device();
+  absl::StatusOr<std::shared_ptr<CudaDevice>> device = parts_.device(0);
   if (!device.ok())
     return absl::UnavailableError(device.status().message());
   return device;
+}
+
+absl::StatusOr<std::shared_ptr<runtime::Executable>>
+CudaBackend::executable(runtime::Program program, std::vector<KernelModule> modules,
+                        const std::shared_ptr<CudaDevice> &device) const {
+  auto made = CudaExecutable::create(std::move(program), std::move(modules), device,
+                                     parts_.libraries(device));
+  if (!made.ok())
+    return made.status();
+  CudaExecutable::Devices devices;
+  devices.number_of = [kind = parts_.name](const runtime::Memory &memory) {
+    const runtime::Device *device = runtime::device_of(memory);
+    return device && device->kind() == kind ? device->number() : -1;
+  };
+  devices.make = [parts = parts_](const CudaExecutable &first,
+                                  int number) -> absl::StatusOr<std::shared_ptr<CudaExecutable>> {
+    absl::StatusOr<std::shared_ptr<CudaDevice>> device = parts.device(number);
+    if (!device.ok())
+      return device.status();
+    return CudaExecutable::create(first.program(), first.modules(), *device,
+                                  parts.libraries(*device));
+  };
+  (*made)->serve(std::move(devices));
+  return *std::move(made);
 }
 
 void CudaBackend::registerDialects(mlir::DialectRegistry &registry) const {
@@ -117,12 +142,7 @@ CudaBackend::compile(mlir::ModuleOp module, const CompileOptions &options,
       module, ours, parts_.kernels(*architecture), ours.claim ? providers() : nullptr, report);
   if (!compiled.ok())
     return compiled.status();
-  auto executable =
-      CudaExecutable::create(std::move(compiled->program), std::move(compiled->modules), *device,
-                             parts_.libraries(*device));
-  if (!executable.ok())
-    return executable.status();
-  return *std::move(executable);
+  return executable(std::move(compiled->program), std::move(compiled->modules), *device);
 }
 
 absl::StatusOr<std::vector<std::string>>
@@ -150,7 +170,7 @@ CudaBackend::compileAheadOfTime(mlir::ModuleOp module, const compiler::AotOption
 }
 
 std::string CudaBackend::targetKey(const CompileOptions &options) const {
-  absl::StatusOr<std::shared_ptr<CudaDevice>> device = parts_.device();
+  absl::StatusOr<std::shared_ptr<CudaDevice>> device = parts_.device(0);
   absl::StatusOr<std::string> architecture =
       architectureOf(options, device.ok() ? device->get() : nullptr);
   std::string key = std::string("cuda ") + kCompilerDigest + " code " +
@@ -199,11 +219,7 @@ CudaBackend::load(llvm::ArrayRef<char> blob) const {
       read_modules(bytesOf(*artifact->objects.front()));
   if (!modules.ok())
     return modules.status();
-  auto executable = CudaExecutable::create(*std::move(program), *std::move(modules), *device,
-                                           parts_.libraries(*device));
-  if (!executable.ok())
-    return executable.status();
-  return *std::move(executable);
+  return executable(*std::move(program), *std::move(modules), *device);
 }
 
 } // namespace weft::backends::cuda

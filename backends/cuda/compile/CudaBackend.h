@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "backends/cuda/device/cuda_code.h"
 #include "backends/cuda/device/cuda_device.h"
 #include "compiler/backend/Backend.h"
 #include "compiler/link/KernelCompiler.h"
@@ -10,10 +11,12 @@
 
 namespace weft::backends::cuda {
 
-// Registered as "cuda". Its executables take and give buffers of the host, and copy at the edges.
+// Registered as "cuda", as is the kind of its devices. Its executables take and give buffers of
+// those; of the host's they make copies at the edges (WEFT_BACKEND=cuda with tensors on cpu:0).
 //
 // compile() needs a GPU and its driver, which are looked for when it is called: Unavailable, and
-// what is missing, where there is none. Unimplemented for ops without a schedule and for sizes that
+// what is missing, where there is none. It compiles for the first GPU; on others its executables
+// load themselves anew. Unimplemented for ops without a schedule and for sizes that
 // vary. compileAheadOfTime() needs neither. options.cpu is the architecture ("sm_90"): by default
 // the GPU's own, ahead of time kDefaultArchitecture. Nothing is prepared ahead of runs: programs
 // have no memory of their own on the GPU between runs but their constants.
@@ -22,7 +25,7 @@ public:
   // What tests put in a GPU's place.
   struct Parts {
     std::string name = "cuda";
-    std::function<absl::StatusOr<std::shared_ptr<CudaDevice>>()> device = CudaDevice::get;
+    std::function<absl::StatusOr<std::shared_ptr<CudaDevice>>(int number)> device = CudaDevice::get;
     std::function<compiler::KernelMaker(llvm::StringRef architecture)>
         kernels; // empty: kernelMaker
     std::function<runtime::LibraryResolver(std::shared_ptr<CudaDevice>)>
@@ -50,6 +53,9 @@ public:
 
 private:
   absl::StatusOr<std::shared_ptr<CudaDevice>> findDevice() const;
+  absl::StatusOr<std::shared_ptr<runtime::Executable>>
+  executable(runtime::Program program, std::vector<KernelModule> modules,
+             const std::shared_ptr<CudaDevice> &device) const;
 
   Parts parts_;
 };

@@ -93,7 +93,7 @@ func.func @main(%x: tensor<3x5xf32>) -> tensor<3x2xi64> {
 }
 
 TEST_F(CudaBackendTest, SaysWhatIsMissing) {
-  auto nowhere = []() -> absl::StatusOr<std::shared_ptr<CudaDevice>> {
+  auto nowhere = [](int) -> absl::StatusOr<std::shared_ptr<CudaDevice>> {
     return open_driver("libnowhere.so.1").status();
   };
   CudaBackend backend({.name = "cuda", .device = nowhere, .kernels = {}, .libraries = {}});
@@ -107,8 +107,8 @@ TEST_F(CudaBackendTest, SaysWhatIsMissing) {
   EXPECT_EQ(backend.load({}).status().code(), absl::StatusCode::kUnavailable);
 
   // A driver without cuBLASLt: the call that needs it is named, and the program runs without.
-  auto driver = [] {
-    return CudaDevice::create(*open_driver(kRecording));
+  auto driver = [](int number) {
+    return CudaDevice::create(*open_driver(kRecording), number);
   };
   auto none = [](std::shared_ptr<CudaDevice> device) {
     return library_resolver(std::move(device), "libnoblas.so");

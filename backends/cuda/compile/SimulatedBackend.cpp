@@ -1,6 +1,7 @@
-// Registers "cuda-simulated", for tests: all of the backend on a machine without a GPU. Programs
-// run through the device half on the recording driver, whose kernels are those that became PTX, run
-// on the host by the simulator, and whose matrix products stand in for cuBLASLt's.
+// Registers "cuda-simulated" and devices of that kind (WEFT_RECORDING_GPUS=n), for tests: all of
+// the backend on a machine without a GPU. Programs run through the device half on the recording
+// driver, whose kernels are those that became PTX, run on the host by the simulator, and whose
+// matrix products stand in for cuBLASLt's.
 //
 // Every second launch of a kernel goes through its threads in the opposite order, so that who runs
 // a program twice and compares finds what depends on it. Whatever the recording driver objects to
@@ -17,6 +18,7 @@
 #include "backends/cuda/compile/CudaCompile.h"
 #include "backends/cuda/compile/Simulator.h"
 #include "backends/cuda/device/cuda_libraries.h"
+#include "backends/cuda/device/device_kind.h"
 #include "backends/cuda/device/recording_driver.h"
 #include "mlir/IR/OwningOpRef.h"
 
@@ -77,26 +79,41 @@ private:
   std::map<std::string, Entry> simulators_;
 };
 
-absl::StatusOr<std::shared_ptr<CudaDevice>> device() {
-  static auto *made = new absl::StatusOr<std::shared_ptr<CudaDevice>>(
-      []() -> absl::StatusOr<std::shared_ptr<CudaDevice>> {
-        absl::StatusOr<Driver> driver = open_driver(kLibrary);
-        if (!driver.ok())
-          return driver.status();
-        void *library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
-        auto run = reinterpret_cast<weft_recording_run_t>(dlsym(library, "weft_recording_run"));
-        static auto errors =
-            reinterpret_cast<weft_recording_errors_t>(dlsym(library, "weft_recording_errors"));
-        run([](const char *symbol, void **arguments, int count) {
-          Kernels::instance().launch(symbol, arguments, count);
-        });
-        std::atexit([] {
-          if (*errors() != '\0')
-            fail(errors());
-        });
-        return CudaDevice::create(*driver);
-      }());
+absl::StatusOr<Driver> driver() {
+  static auto *made = new absl::StatusOr<Driver>([]() -> absl::StatusOr<Driver> {
+    absl::StatusOr<Driver> driver = open_driver(kLibrary);
+    if (!driver.ok())
+      return driver.status();
+    void *library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+    auto run = reinterpret_cast<weft_recording_run_t>(dlsym(library, "weft_recording_run"));
+    static auto errors =
+        reinterpret_cast<weft_recording_errors_t>(dlsym(library, "weft_recording_errors"));
+    run([](const char *symbol, void **arguments, int count) {
+      Kernels::instance().launch(symbol, arguments, count);
+    });
+    std::atexit([] {
+      if (*errors() != '\0')
+        fail(errors());
+    });
+    return driver;
+  }());
   return *made;
+}
+
+absl::StatusOr<std::shared_ptr<CudaDevice>> device(int number) {
+  static std::mutex mutex;
+  static auto *devices = new std::map<int, std::shared_ptr<CudaDevice>>;
+  std::lock_guard lock(mutex);
+  std::shared_ptr<CudaDevice> &known = (*devices)[number];
+  if (known)
+    return known;
+  absl::StatusOr<Driver> found = driver();
+  if (!found.ok())
+    return found.status();
+  absl::StatusOr<std::shared_ptr<CudaDevice>> made = CudaDevice::create(*found, number);
+  if (made.ok())
+    known = *made;
+  return made;
 }
 
 compiler::KernelMaker kernels(llvm::StringRef architecture) {
@@ -113,6 +130,8 @@ compiler::BackendRegistration registration("cuda-simulated", [] {
   return std::make_unique<CudaBackend>(
       CudaBackend::Parts{"cuda-simulated", device, kernels, libraries});
 });
+[[maybe_unused]] const absl::Status devices =
+    runtime::register_device_kind(device_kind("cuda-simulated", driver, device));
 
 } // namespace
 } // namespace weft::backends::cuda

@@ -1,5 +1,6 @@
 #include "backends/cuda/device/cuda_device.h"
 
+#include <map>
 #include <mutex>
 
 #include "absl/strings/str_cat.h"
@@ -58,19 +59,22 @@ private:
 
 } // namespace
 
-absl::StatusOr<std::shared_ptr<CudaDevice>> CudaDevice::create(const Driver &driver) {
+absl::StatusOr<std::shared_ptr<CudaDevice>> CudaDevice::create(const Driver &driver, int number) {
   std::shared_ptr<CudaDevice> device(new CudaDevice());
   device->driver_ = driver;
+  device->number_ = number;
   if (absl::Status status = driver.check(driver.init(0), "starting the driver"); !status.ok())
     return absl::FailedPreconditionError(
         absl::StrCat(status.message(), "; is there a GPU, and does its kernel module run?"));
   int count = 0, ordinal = 0, major = 0, minor = 0;
   absl::Status status = driver.check(driver.device_get_count(&count), "counting GPUs");
-  if (status.ok() && count == 0)
+  if (status.ok() && count <= number)
     status = absl::FailedPreconditionError(
-        "NVIDIA's driver sees no GPU; CUDA_VISIBLE_DEVICES may hide it");
+        absl::StrCat("NVIDIA's driver sees ", count == 0 ? "no GPU" : absl::StrCat(count, " GPUs"),
+                     "; CUDA_VISIBLE_DEVICES may hide one"));
   if (status.ok())
-    status = driver.check(driver.device_get(&ordinal, 0), "opening the first GPU");
+    status =
+        driver.check(driver.device_get(&ordinal, number), absl::StrCat("opening GPU ", number));
   if (status.ok())
     status = driver.check(driver.device_get_attribute(&major, kCapabilityMajor, ordinal),
                           "asking for the GPU's generation");
@@ -84,29 +88,31 @@ absl::StatusOr<std::shared_ptr<CudaDevice>> CudaDevice::create(const Driver &dri
     status = device->enter();
   if (status.ok())
     status = driver.check(driver.stream_create(&device->stream_, kNonBlocking), "making a stream");
+  if (status.ok())
+    status = driver.check(driver.stream_create(&device->copies_, kNonBlocking), "making a stream");
   if (!status.ok())
     return status;
   device->capability_ = 10 * major + minor;
   auto allocator = std::make_shared<DeviceAllocator>(driver, device->context_);
-  device->memory_ =
-      runtime::Memory::create(std::make_shared<runtime::CachingAllocator>(std::move(allocator)));
+  device->allocator_ = std::make_shared<runtime::CachingAllocator>(std::move(allocator));
+  device->memory_ = runtime::Memory::create(device->allocator_);
   return device;
 }
 
-absl::StatusOr<std::shared_ptr<CudaDevice>> CudaDevice::get() {
+absl::StatusOr<std::shared_ptr<CudaDevice>> CudaDevice::get(int number) {
   static std::mutex mutex;
   // Never destroyed: buffers of static storage may outlive any order of destruction, and the driver
   // goes with the process.
-  static auto *device = new std::shared_ptr<CudaDevice>();
+  static auto *devices = new std::map<int, std::shared_ptr<CudaDevice>>();
   std::lock_guard lock(mutex);
-  if (*device)
-    return *device;
+  if (auto known = devices->find(number); known != devices->end())
+    return known->second;
   absl::StatusOr<Driver> driver = open_driver();
   if (!driver.ok())
     return driver.status();
-  absl::StatusOr<std::shared_ptr<CudaDevice>> made = create(*driver);
+  absl::StatusOr<std::shared_ptr<CudaDevice>> made = create(*driver, number);
   if (made.ok())
-    *device = *made;
+    (*devices)[number] = *made;
   return made;
 }
 
@@ -117,6 +123,28 @@ absl::Status CudaDevice::enter() const {
 absl::Status CudaDevice::synchronize() const {
   return driver_.check(driver_.stream_synchronize(stream_),
                        "waiting for the GPU (a kernel or a copy failed)");
+}
+
+absl::Status CudaDevice::write(void *device, const void *host, int64_t bytes) const {
+  absl::Status status = enter();
+  if (status.ok())
+    status = driver_.check(driver_.copy_to_device(reinterpret_cast<DevicePointer>(device), host,
+                                                  static_cast<size_t>(bytes), copies_),
+                           "copying to the GPU");
+  if (status.ok())
+    status = driver_.check(driver_.stream_synchronize(copies_), "copying to the GPU");
+  return status;
+}
+
+absl::Status CudaDevice::read(void *host, const void *device, int64_t bytes) const {
+  absl::Status status = enter();
+  if (status.ok())
+    status = driver_.check(driver_.copy_to_host(host, reinterpret_cast<DevicePointer>(device),
+                                                static_cast<size_t>(bytes), copies_),
+                           "copying from the GPU");
+  if (status.ok())
+    status = driver_.check(driver_.stream_synchronize(copies_), "copying from the GPU");
+  return status;
 }
 
 } // namespace weft::backends::cuda

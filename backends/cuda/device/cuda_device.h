@@ -1,4 +1,4 @@
-// A GPU: its context, its stream, its memory.
+// A GPU: its context, its streams, its memory.
 #pragma once
 
 #include <memory>
@@ -12,22 +12,29 @@ namespace weft::backends::cuda {
 
 class CudaDevice {
 public:
-  // The first GPU of the process. The driver is opened at the first call; an error (NotFound: no
-  // driver, FailedPrecondition: no GPU) says what was looked for, and the next call tries again.
-  // Lives until the process ends.
-  static absl::StatusOr<std::shared_ptr<CudaDevice>> get();
+  // That GPU of the process. The driver is opened at the first call; an error (NotFound: no driver,
+  // FailedPrecondition: no GPU) says what was looked for, and the next call tries again. Lives
+  // until the process ends.
+  static absl::StatusOr<std::shared_ptr<CudaDevice>> get(int number);
   // One with a driver of the caller's.
-  static absl::StatusOr<std::shared_ptr<CudaDevice>> create(const Driver &driver);
+  static absl::StatusOr<std::shared_ptr<CudaDevice>> create(const Driver &driver, int number = 0);
 
   const Driver &driver() const {
     return driver_;
   }
+  int number() const {
+    return number_;
+  }
+  // Programs'.
   Stream stream() const {
     return stream_;
   }
-  // Memory on the GPU, with a caching allocator.
+  // Memory on the GPU, and the caching allocator that it comes from.
   const std::shared_ptr<runtime::Memory> &memory() const {
     return memory_;
+  }
+  const std::shared_ptr<runtime::Allocator> &allocator() const {
+    return allocator_;
   }
   // Of the architecture: 90 for sm_90.
   int capability() const {
@@ -35,16 +42,21 @@ public:
   }
   // Makes the GPU's context the calling thread's: before every other call.
   absl::Status enter() const;
-  // Waits for all that was submitted.
+  // Waits for all that programs have submitted.
   absl::Status synchronize() const;
+  // Between the host's memory and the GPU's; they return when the bytes are there, and wait for no
+  // program. From any thread.
+  absl::Status write(void *device, const void *host, int64_t bytes) const;
+  absl::Status read(void *host, const void *device, int64_t bytes) const;
 
 private:
   CudaDevice() = default;
 
   Driver driver_;
   Context context_ = nullptr;
-  Stream stream_ = nullptr;
-  int capability_ = 0;
+  Stream stream_ = nullptr, copies_ = nullptr;
+  int number_ = 0, capability_ = 0;
+  std::shared_ptr<runtime::Allocator> allocator_;
   std::shared_ptr<runtime::Memory> memory_;
 };
 

@@ -1,7 +1,6 @@
 #include "backends/cuda/device/cuda_executable.h"
 
 #include <algorithm>
-#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/executable/index_check.h"
@@ -24,8 +23,10 @@ int64_t align(int64_t bytes) {
 } // namespace
 
 // One block on the GPU: failure notes (an int32 for each instruction), the arena, library scratch,
-// inputs, outputs.
+// copies of inputs and outputs.
 struct CudaExecutable::Resources : runtime::RunResources {
+  CudaExecutable *executable = nullptr; // that took them
+  bool copies = true;                   // inputs and outputs are the host's
   std::shared_ptr<runtime::Buffer> block;
   DevicePointer notes = 0, arena = 0, scratch = 0;
   std::vector<DevicePointer> inputs, outputs;
@@ -145,25 +146,50 @@ absl::Status CudaExecutable::check_launch(const runtime::Launch &launch) const {
   return absl::OkStatus();
 }
 
+void CudaExecutable::serve(Devices devices) {
+  devices_ = std::move(devices);
+}
+
+absl::StatusOr<CudaExecutable *> CudaExecutable::executable_on(int number) {
+  std::lock_guard lock(others_mutex_);
+  std::shared_ptr<CudaExecutable> &there = others_[number];
+  if (!there) {
+    absl::StatusOr<std::shared_ptr<CudaExecutable>> made = devices_.make(*this, number);
+    if (!made.ok())
+      return made.status();
+    there = *std::move(made);
+    there->serve(devices_);
+  }
+  return there.get();
+}
+
 absl::StatusOr<std::unique_ptr<runtime::RunResources>>
-CudaExecutable::acquire(const runtime::RunContext &) {
+CudaExecutable::acquire(const runtime::RunContext &context) {
+  int number = devices_.number_of && context.memory ? devices_.number_of(*context.memory) : -1;
+  if (number != -1 && number != device_->number()) {
+    absl::StatusOr<CudaExecutable *> executable = executable_on(number);
+    if (!executable.ok())
+      return executable.status();
+    return (*executable)->acquire(context);
+  }
   if (absl::Status status = device_->enter(); !status.ok())
     return status;
   auto resources = std::make_unique<Resources>();
+  resources->executable = this;
+  resources->copies = number == -1;
   int64_t notes = align(static_cast<int64_t>(program_.instructions.size() * sizeof(int32_t)));
   int64_t total = notes + align(program_.arena_bytes) + align(library_scratch_);
-  for (const runtime::InputSpec &input : program_.inputs)
-    total += align(input.bytes);
-  auto owned = [](const runtime::OutputSpec &output) {
-    return output.donated_input == -1 && output.alias_input == -1 && output.alias_output == -1;
-  };
-  for (const runtime::OutputSpec &output : program_.outputs)
-    if (owned(output))
-      total += align(output.bytes);
+  if (resources->copies) {
+    for (const runtime::InputSpec &input : program_.inputs)
+      total += align(input.bytes);
+    for (const runtime::OutputSpec &output : program_.outputs)
+      if (output.donated_input == -1 && output.alias_input == -1 && output.alias_output == -1)
+        total += align(output.bytes);
+  }
   resources->bytes = total;
   if (total > 0) {
     absl::StatusOr<std::shared_ptr<runtime::Buffer>> block =
-        device_->memory()->allocate(total, "arena");
+        (resources->copies ? device_->memory() : context.memory)->allocate(total, "arena");
     if (!block.ok())
       return block.status();
     resources->block = *std::move(block);
@@ -178,6 +204,9 @@ CudaExecutable::acquire(const runtime::RunContext &) {
   resources->notes = take(notes);
   resources->arena = take(program_.arena_bytes);
   resources->scratch = take(library_scratch_);
+  resources->seen_notes.resize(program_.instructions.size());
+  if (!resources->copies)
+    return resources;
   for (const runtime::InputSpec &input : program_.inputs)
     resources->inputs.push_back(take(input.bytes));
   for (const runtime::OutputSpec &output : program_.outputs)
@@ -186,7 +215,6 @@ CudaExecutable::acquire(const runtime::RunContext &) {
         : output.alias_input != -1  ? resources->inputs[static_cast<size_t>(output.alias_input)]
         : output.alias_output != -1 ? resources->outputs[static_cast<size_t>(output.alias_output)]
                                     : take(output.bytes));
-  resources->seen_notes.resize(program_.instructions.size());
   return resources;
 }
 
@@ -289,24 +317,37 @@ absl::Status CudaExecutable::execute(Resources &resources, size_t number) const 
   return at(filling.location, fill(address(resources, filling.target), filling));
 }
 
-absl::Status CudaExecutable::run(const runtime::RunContext &, runtime::RunResources &run_resources,
+absl::Status CudaExecutable::run(const runtime::RunContext &context,
+                                 runtime::RunResources &run_resources,
                                  std::span<runtime::Buffer *const> inputs,
                                  std::span<runtime::Buffer *const> outputs) {
+  auto &resources = static_cast<Resources &>(run_resources);
+  if (resources.executable != this)
+    return resources.executable->run(context, run_resources, inputs, outputs);
   if (absl::Status status = runtime::check_bindings(*this, inputs, outputs); !status.ok())
     return status;
   if (absl::Status status = device_->enter(); !status.ok())
     return status;
-  auto &resources = static_cast<Resources &>(run_resources);
+  if (!resources.copies) {
+    auto addresses = [](std::span<runtime::Buffer *const> buffers) {
+      std::vector<DevicePointer> result;
+      for (const runtime::Buffer *buffer : buffers)
+        result.push_back(reinterpret_cast<DevicePointer>(buffer->data()));
+      return result;
+    };
+    resources.inputs = addresses(inputs);
+    resources.outputs = addresses(outputs);
+  }
   const Driver &driver = device_->driver();
   Stream stream = device_->stream();
-  auto enqueue = [&]() -> absl::Status {
+  auto bring = [&]() -> absl::Status {
     size_t notes = resources.seen_notes.size();
     if (notes > 0)
       if (absl::Status status =
               driver.check(driver.fill_32(resources.notes, 0, notes, stream), "clearing notes");
           !status.ok())
         return status;
-    for (size_t i = 0; i < inputs.size(); ++i) {
+    for (size_t i = 0; resources.copies && i < inputs.size(); ++i) {
       if (program_.inputs[i].bytes == 0)
         continue;
       int error = driver.copy_to_device(resources.inputs[i], inputs[i]->data(),
@@ -314,13 +355,16 @@ absl::Status CudaExecutable::run(const runtime::RunContext &, runtime::RunResour
       if (absl::Status status = driver.check(error, "copying an input to the GPU"); !status.ok())
         return status;
     }
-    for (size_t i = 0; i < program_.instructions.size(); ++i)
+    return absl::OkStatus();
+  };
+  auto enqueue = [&](size_t first, size_t end) -> absl::Status {
+    for (size_t i = first; i < end; ++i)
       if (absl::Status status = execute(resources, i); !status.ok())
         return status;
     return absl::OkStatus();
   };
   auto fetch = [&]() -> absl::Status {
-    for (size_t i = 0; i < outputs.size(); ++i) {
+    for (size_t i = 0; resources.copies && i < outputs.size(); ++i) {
       const runtime::OutputSpec &spec = program_.outputs[i];
       // What is another buffer is either unchanged or copied with that one.
       if (spec.bytes == 0 || spec.alias_input != -1 || spec.alias_output != -1)
@@ -331,6 +375,11 @@ absl::Status CudaExecutable::run(const runtime::RunContext &, runtime::RunResour
         return status;
     }
     return absl::OkStatus();
+  };
+  // Whatever was put on the stream uses these buffers until the device has come to its end.
+  auto finish = [&](absl::Status status) {
+    absl::Status done = device_->synchronize();
+    return status.ok() ? done : status;
   };
   auto read_notes = [&]() -> absl::Status {
     if (resources.seen_notes.empty())
@@ -346,20 +395,16 @@ absl::Status CudaExecutable::run(const runtime::RunContext &, runtime::RunResour
           return bad_index(*launch, resources);
     return absl::OkStatus();
   };
-  // Whatever was put on the stream uses these buffers until the device has come to its end.
-  auto finish = [&](absl::Status status) {
-    absl::Status done = device_->synchronize();
-    return status.ok() ? done : status;
-  };
-  // Outputs may lie in donated inputs, which are to hold what they held when an index was out of
-  // range: such a program is looked at first.
-  bool checks = std::any_of(program_.instructions.begin(), program_.instructions.end(),
-                            [](const runtime::Instruction &instruction) {
-                              const auto *launch = std::get_if<runtime::Launch>(&instruction);
-                              return launch && !launch->checks.empty();
-                            });
-  absl::Status status = enqueue();
-  if (checks) {
+  // Inputs that are to hold what they held when an index was out of range are written after the
+  // last check of one (compiler/plan): it is waited for.
+  size_t checked = 0, all = program_.instructions.size();
+  for (size_t i = 0; i < all; ++i)
+    if (const auto *launch = std::get_if<runtime::Launch>(&program_.instructions[i]);
+        launch && !launch->checks.empty())
+      checked = i + 1;
+  absl::Status status = bring();
+  if (status.ok() && checked > 0) {
+    status = enqueue(0, checked);
     if (status.ok())
       status = read_notes();
     status = finish(std::move(status));
@@ -368,11 +413,13 @@ absl::Status CudaExecutable::run(const runtime::RunContext &, runtime::RunResour
         return runtime::with_kept_inputs(std::move(bad));
   }
   if (status.ok())
+    status = enqueue(checked, all);
+  if (status.ok())
     status = fetch();
-  if (status.ok() && !checks)
+  if (status.ok() && checked == 0)
     status = read_notes();
   status = finish(std::move(status));
-  return status.ok() && !checks ? noted() : status;
+  return status.ok() && checked == 0 ? noted() : status;
 }
 
 absl::Status CudaExecutable::bad_index(const runtime::Launch &launch,

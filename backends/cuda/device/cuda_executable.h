@@ -1,8 +1,11 @@
-// Runs a Program on a GPU: inputs are copied there, its instruction table is put on one stream,
-// outputs are copied back.
+// Runs a Program on a GPU: its instruction table is put on one stream. What lies on the host is
+// copied at the edges.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -25,7 +28,17 @@ public:
          std::shared_ptr<CudaDevice> device, const runtime::LibraryResolver &libraries);
   ~CudaExecutable() override;
 
-  // The buffers that it is given are the host's.
+  // Whose buffers a run is given, by its context's memory; without it they are the host's.
+  struct Devices {
+    // The GPU's number: its buffers are taken as they are. -1 for the host's.
+    std::function<int(const runtime::Memory &memory)> number_of;
+    // The same executable on a GPU of another number, made at the first run there.
+    std::function<absl::StatusOr<std::shared_ptr<CudaExecutable>>(const CudaExecutable &first,
+                                                                  int number)>
+        make;
+  };
+  void serve(Devices devices);
+
   std::span<const runtime::InputSpec> input_specs() const override {
     return program_.inputs;
   }
@@ -39,8 +52,8 @@ public:
   bool is_serial() const override {
     return false;
   } // the executor's thread is the only one that uses the stream
-  // Takes the GPU's memory for the arena and the copies of inputs and outputs; nothing of
-  // context.memory.
+  // Takes the GPU's memory for the arena and the copies of inputs and outputs: context.memory where
+  // that is the GPU's.
   absl::StatusOr<std::unique_ptr<runtime::RunResources>>
   acquire(const runtime::RunContext &context) override;
   absl::Status run(const runtime::RunContext &context, runtime::RunResources &resources,
@@ -62,6 +75,7 @@ private:
   struct Resources;
 
   CudaExecutable() = default;
+  absl::StatusOr<CudaExecutable *> executable_on(int number);
   absl::Status load(const runtime::LibraryResolver &libraries);
   absl::Status check_launch(const runtime::Launch &launch) const;
   absl::Status upload(std::span<const std::byte> bytes, const char *purpose,
@@ -76,6 +90,9 @@ private:
   runtime::Program program_;
   std::vector<KernelModule> modules_;
   std::shared_ptr<CudaDevice> device_;
+  Devices devices_;
+  std::mutex others_mutex_;
+  std::map<int, std::shared_ptr<CudaExecutable>> others_;
   std::vector<Module> loaded_;
   std::vector<Kernel> kernels_; // by number of the symbol
   std::shared_ptr<runtime::Buffer> constants_, state_;

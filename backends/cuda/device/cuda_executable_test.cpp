@@ -182,6 +182,57 @@ TEST_F(CudaExecutableTest, RunsEveryInstruction) {
                "unload add\nunload total\nunload total_finish\nunload out_of_range\n");
 }
 
+// Nothing crosses the bus but the notes, on whichever GPU the buffers lie.
+TEST_F(CudaExecutableTest, TakesTheBuffersOfTheGpuAsTheyAre) {
+  auto second = CudaDevice::create(*open_driver(kLibrary), 1);
+  ASSERT_TRUE(second.ok()) << second.status();
+  auto executable = CudaExecutable::create(program(), modules(), device, nullptr);
+  ASSERT_TRUE(executable.ok()) << executable.status();
+  std::vector<CudaDevice *> gpus = {device.get(), second->get()};
+  CudaExecutable::Devices devices;
+  devices.number_of = [&](const Memory &memory) {
+    return &memory == gpus[0]->memory().get() ? 0 : &memory == gpus[1]->memory().get() ? 1 : -1;
+  };
+  devices.make = [&](const CudaExecutable &first, int number) {
+    EXPECT_EQ(number, 1);
+    return CudaExecutable::create(first.program(), first.modules(), *second, nullptr);
+  };
+  (*executable)->serve(devices);
+  for (CudaDevice *gpu : gpus) {
+    Host host;
+    for (int i = 0; i < 16; ++i)
+      host.a[i] = static_cast<float>(i), host.b[i] = 1;
+    auto make = [&](int64_t bytes, const void *value) {
+      std::shared_ptr<Buffer> buffer = *gpu->memory()->allocate(bytes, "test");
+      EXPECT_TRUE(gpu->write(buffer->data(), value, bytes).ok());
+      return buffer;
+    };
+    auto a = make(64, host.a), b = make(64, host.b), total = make(4, &host.total),
+         pattern = make(64, host.pattern), constant = make(64, host.constant);
+    Buffer *inputs[] = {a.get(), b.get()},
+           *outputs[] = {a.get(), total.get(), b.get(), pattern.get(), constant.get()};
+    RunContext context;
+    context.memory = gpu->memory();
+    ASSERT_TRUE((*executable)->acquire_and_run(context, inputs, outputs).ok());
+    recording().reset();
+    ASSERT_TRUE(gpu->write(a->data(), host.a, 64).ok());
+    ASSERT_TRUE((*executable)->acquire_and_run(context, inputs, outputs).ok());
+    EXPECT_STREQ(
+        recording().log(),
+        "to device 64\nsynchronize\n"
+        "fill 4 x 4\n"
+        "launch add <<<1, 32>>>\nlaunch total <<<2, 128>>>\nlaunch total_finish <<<1, 128>>>\n"
+        "fill 4 x 8\nfill 4 x 8\non device 64\nto host 16\nsynchronize\n");
+    for (auto [buffer, bytes, value] : {std::tuple<Buffer *, int64_t, void *>{a.get(), 64, host.a},
+                                        {b.get(), 64, host.b},
+                                        {total.get(), 4, &host.total},
+                                        {pattern.get(), 64, host.pattern},
+                                        {constant.get(), 64, host.constant}})
+      ASSERT_TRUE(gpu->read(value, buffer->data(), bytes).ok());
+    expect(host);
+  }
+}
+
 TEST_F(CudaExecutableTest, AnyCallMayFail) {
   int failed = 0;
   for (const char *function :

@@ -18,7 +18,7 @@ absl::StatusOr<std::shared_ptr<runtime::Executable>> make(std::span<const std::b
   absl::StatusOr<std::vector<KernelModule>> modules = read_modules(code);
   if (!modules.ok())
     return modules.status();
-  absl::StatusOr<std::shared_ptr<CudaDevice>> device = CudaDevice::get();
+  absl::StatusOr<std::shared_ptr<CudaDevice>> device = CudaDevice::get(0);
   if (!device.ok())
     return device.status();
   auto executable = CudaExecutable::create(*std::move(program), *std::move(modules), *device,

@@ -1,7 +1,8 @@
 // Stands in for NVIDIA's driver and for cuBLASLt where there is no GPU: a library that exports
 // their functions. "The GPU's" memory is the host's, at addresses of its own that no host pointer
 // equals; work is put on a stream and done when somebody waits for it, so that memory which goes
-// too early is found. Kernels do what a test says; matrix products are computed.
+// too early is found. WEFT_RECORDING_GPUS=n has n of them, whose memory and streams do not mix.
+// Kernels do what a test says; matrix products are computed.
 #include "backends/cuda/device/recording_driver.h"
 
 #include <cstdarg>
@@ -21,13 +22,25 @@ namespace {
 constexpr uint64_t kBase = uint64_t{1} << 46; // of addresses on "the GPU"
 constexpr int kInvalid = 1;
 
+struct Gpu {
+  int number = 0;
+};
+
 struct Block {
   std::vector<unsigned char> bytes;
+  const Gpu *gpu = nullptr;
+};
+
+struct Stream {
+  explicit Stream(const Gpu *gpu) : gpu(gpu) {}
+  const Gpu *gpu;
+  std::vector<std::function<void()>> work;
 };
 
 struct Kernel {
   std::string name;
   int parameters = 0;
+  bool unloaded = false;
 };
 
 using Kernels = std::vector<std::unique_ptr<Kernel>>; // of a module
@@ -47,13 +60,16 @@ struct State {
   std::string log, errors;
   std::map<uint64_t, Block> live;
   uint64_t next = kBase;
-  std::vector<std::function<void()>> stream;
+  std::vector<std::unique_ptr<Stream>> streams; // never freed
   std::vector<std::unique_ptr<Kernels>>
       modules; // never freed: handles stay distinct, and what is on the stream keeps its kernels
   std::string failing;
   int fail_at = -1, fail_with = 0;
   weft_recording_kernel kernel = nullptr;
 };
+
+thread_local const Gpu *current = nullptr; // of the calling thread's context
+const Gpu *running = nullptr;              // of the work that is being done
 
 State &state() {
   static State *made = [] {
@@ -103,7 +119,9 @@ unsigned char *find(uint64_t address, size_t bytes, const char *what) {
   auto after = s.live.upper_bound(address);
   if (after != s.live.begin()) {
     auto &[start, block] = *std::prev(after);
-    if (address + bytes <= start + block.bytes.size())
+    if (block.gpu != running)
+      say(s.errors, "%s: an address of GPU %d on GPU %d", what, block.gpu->number, running->number);
+    else if (address + bytes <= start + block.bytes.size())
       return block.bytes.data() + (address - start);
   }
   say(s.errors, "%s: %zu bytes at %llx are not in one live block", what, bytes,
@@ -116,11 +134,18 @@ unsigned char *find_start(uint64_t address, const char *what) {
   return find(address, 0, what);
 }
 
-void flush() {
-  State &s = state();
-  for (auto &work : s.stream)
+void put(void *stream, std::function<void()> run) {
+  auto *on = static_cast<Stream *>(stream);
+  if (current != on->gpu)
+    say(state().errors, "a stream is used outside of its context");
+  on->work.push_back(std::move(run));
+}
+
+void flush(Stream &stream) {
+  running = stream.gpu;
+  for (const std::function<void()> &work : stream.work)
     work();
-  s.stream.clear();
+  stream.work.clear();
 }
 
 // Names and numbers of parameters of the entries in a PTX text.
@@ -131,7 +156,7 @@ Kernels entries(const char *text) {
     const char *open = std::strchr(at, '('), *close = std::strchr(at, ')');
     if (open == nullptr || close == nullptr)
       break;
-    auto kernel = std::make_unique<Kernel>(Kernel{std::string(at, open), 0});
+    auto kernel = std::make_unique<Kernel>(Kernel{std::string(at, open), 0, false});
     for (const char *p = open; (p = std::strstr(p, ".param")) != nullptr && p < close; ++p)
       ++kernel->parameters;
     result.push_back(std::move(kernel));
@@ -183,23 +208,29 @@ int cuGetErrorString(int error, const char **text) {
 }
 int cuDeviceGetCount(int *count) {
   WEFT_RECORDED("cuDeviceGetCount")
-  *count = 1;
+  const char *text = std::getenv("WEFT_RECORDING_GPUS");
+  *count = text ? std::atoi(text) : 1;
   return 0;
 }
 int cuDeviceGet(int *device, int ordinal) {
-  *device = 0;
-  return ordinal == 0 ? 0 : kInvalid;
+  int count = 0;
+  *device = ordinal;
+  return cuDeviceGetCount(&count) == 0 && ordinal < count ? 0 : kInvalid;
 }
 int cuDeviceGetAttribute(int *value, int attribute, int) {
   *value = attribute == 75 ? 9 : 0;
   return attribute == 75 || attribute == 76 ? 0 : kInvalid;
 }
-int cuDevicePrimaryCtxRetain(void **context, int) {
-  static int only;
-  *context = &only;
+int cuDevicePrimaryCtxRetain(void **context, int device) {
+  static auto *gpus = new std::map<int, Gpu>;
+  std::lock_guard lock(state().mutex);
+  Gpu &gpu = (*gpus)[device];
+  gpu.number = device;
+  *context = &gpu;
   return 0;
 }
 int cuCtxSetCurrent(void *context) {
+  current = static_cast<const Gpu *>(context);
   return context == nullptr ? kInvalid : 0;
 }
 int cuModuleLoadDataEx(void **module, const void *image, unsigned, int *, void **) {
@@ -213,10 +244,10 @@ int cuModuleLoadDataEx(void **module, const void *image, unsigned, int *, void *
 }
 int cuModuleUnload(void *module) {
   WEFT_RECORDED("cuModuleUnload")
-  for (const auto &kernel : *static_cast<Kernels *>(module))
+  for (const auto &kernel : *static_cast<Kernels *>(module)) {
     say(state().log, "unload %s", kernel->name.c_str());
-  if (!state().stream.empty())
-    say(state().errors, "a module goes while the stream needs it");
+    kernel->unloaded = true;
+  }
   return 0;
 }
 int cuModuleGetFunction(void **function, void *module, const char *name) {
@@ -229,7 +260,7 @@ int cuModuleGetFunction(void **function, void *module, const char *name) {
   return 500; // CUDA_ERROR_NOT_FOUND
 }
 int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                   unsigned bz, unsigned, void *, void **arguments, void **) {
+                   unsigned bz, unsigned, void *stream, void **arguments, void **) {
   WEFT_RECORDED("cuLaunchKernel")
   auto *kernel = static_cast<Kernel *>(function);
   say(state().log, "launch %s <<<%u, %u>>>", kernel->name.c_str(), gx, bx);
@@ -238,7 +269,9 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
   std::vector<uint64_t> addresses;
   for (int i = 0; i < kernel->parameters; ++i)
     addresses.push_back(*static_cast<uint64_t *>(arguments[i]));
-  state().stream.push_back([kernel, addresses] {
+  put(stream, [kernel, addresses] {
+    if (kernel->unloaded)
+      say(state().errors, "%s: its module goes while the stream needs it", kernel->name.c_str());
     std::vector<void *> pointers;
     for (uint64_t address : addresses)
       pointers.push_back(address ? find_start(address, kernel->name.c_str()) : nullptr);
@@ -252,42 +285,40 @@ int cuMemAlloc_v2(uint64_t *pointer, size_t bytes) {
   State &s = state();
   *pointer = s.next;
   s.next += (bytes / 256 + 2) * 256; // a gap after each, so that what runs over is found
-  s.live[*pointer].bytes.assign(bytes, 0xAB);
+  s.live[*pointer] = {std::vector<unsigned char>(bytes, 0xAB), current};
   say(s.log, "allocate %zu", bytes);
   return bytes > 0 ? 0 : kInvalid;
 }
 int cuMemFree_v2(uint64_t pointer) {
   WEFT_RECORDED("cuMemFree")
   State &s = state();
-  if (!s.stream.empty())
-    say(s.errors, "memory goes while the stream needs it");
   if (s.live.erase(pointer) == 0)
     say(s.errors, "memory is freed that is not allocated");
   say(s.log, "free");
   return 0;
 }
-int cuMemcpyHtoDAsync_v2(uint64_t target, const void *source, size_t bytes, void *) {
+int cuMemcpyHtoDAsync_v2(uint64_t target, const void *source, size_t bytes, void *stream) {
   WEFT_RECORDED("cuMemcpyHtoDAsync")
   say(state().log, "to device %zu", bytes);
-  state().stream.push_back([=] {
+  put(stream, [=] {
     if (unsigned char *to = find(target, bytes, "copy to device"))
       std::memcpy(to, source, bytes);
   });
   return 0;
 }
-int cuMemcpyDtoHAsync_v2(void *target, uint64_t source, size_t bytes, void *) {
+int cuMemcpyDtoHAsync_v2(void *target, uint64_t source, size_t bytes, void *stream) {
   WEFT_RECORDED("cuMemcpyDtoHAsync")
   say(state().log, "to host %zu", bytes);
-  state().stream.push_back([=] {
+  put(stream, [=] {
     if (unsigned char *from = find(source, bytes, "copy to host"))
       std::memcpy(target, from, bytes);
   });
   return 0;
 }
-int cuMemcpyDtoDAsync_v2(uint64_t target, uint64_t source, size_t bytes, void *) {
+int cuMemcpyDtoDAsync_v2(uint64_t target, uint64_t source, size_t bytes, void *stream) {
   WEFT_RECORDED("cuMemcpyDtoDAsync")
   say(state().log, "on device %zu", bytes);
-  state().stream.push_back([=] {
+  put(stream, [=] {
     unsigned char *to = find(target, bytes, "copy on device"),
                   *from = find(source, bytes, "copy on device");
     if (to && from)
@@ -296,9 +327,10 @@ int cuMemcpyDtoDAsync_v2(uint64_t target, uint64_t source, size_t bytes, void *)
   return 0;
 }
 
-static int fill(uint64_t target, size_t pitch, uint64_t value, size_t width, size_t count) {
+static int fill(uint64_t target, size_t pitch, uint64_t value, size_t width, size_t count,
+                void *stream) {
   say(state().log, "fill %zu x %zu", width, count);
-  state().stream.push_back([=] {
+  put(stream, [=] {
     if (count == 0)
       return;
     unsigned char *to = find(target, (count - 1) * pitch + width, "fill");
@@ -307,38 +339,41 @@ static int fill(uint64_t target, size_t pitch, uint64_t value, size_t width, siz
   });
   return 0;
 }
-int cuMemsetD8Async(uint64_t target, unsigned char value, size_t count, void *) {
+int cuMemsetD8Async(uint64_t target, unsigned char value, size_t count, void *stream) {
   WEFT_RECORDED("cuMemsetD8Async")
-  return fill(target, 1, value, 1, count);
+  return fill(target, 1, value, 1, count, stream);
 }
-int cuMemsetD16Async(uint64_t target, unsigned short value, size_t count, void *) {
+int cuMemsetD16Async(uint64_t target, unsigned short value, size_t count, void *stream) {
   WEFT_RECORDED("cuMemsetD16Async")
-  return fill(target, 2, value, 2, count);
+  return fill(target, 2, value, 2, count, stream);
 }
-int cuMemsetD32Async(uint64_t target, unsigned value, size_t count, void *) {
+int cuMemsetD32Async(uint64_t target, unsigned value, size_t count, void *stream) {
   WEFT_RECORDED("cuMemsetD32Async")
-  return fill(target, 4, value, 4, count);
+  return fill(target, 4, value, 4, count, stream);
 }
 int cuMemsetD2D32Async(uint64_t target, size_t pitch, unsigned value, size_t width, size_t height,
-                       void *) {
+                       void *stream) {
   WEFT_RECORDED("cuMemsetD2D32Async")
   if (width != 1)
     return kInvalid;
-  return fill(target, pitch, value, 4, height);
+  return fill(target, pitch, value, 4, height, stream);
 }
 int cuStreamCreate(void **stream, unsigned) {
-  static int only;
-  *stream = &only;
+  std::lock_guard lock(state().mutex);
+  auto made = std::make_unique<Stream>(current);
+  *stream = made.get();
+  state().streams.push_back(std::move(made));
   return 0;
 }
-int cuStreamSynchronize(void *) {
+int cuStreamSynchronize(void *stream) {
   std::lock_guard lock(state().mutex);
+  auto *on = static_cast<Stream *>(stream);
   if (int error = failure("cuStreamSynchronize")) {
-    state().stream.clear(); // a failed context does nothing any more
+    on->work.clear(); // a failed context does nothing any more
     return error;
   }
   say(state().log, "synchronize");
-  flush();
+  flush(*on);
   return 0;
 }
 
@@ -405,7 +440,8 @@ int cublasLtMatmulAlgoGetHeuristic(void *, void *, void *, void *, void *, void 
 }
 int cublasLtMatmul(void *, void *desc, const void *alpha, const void *a, void *a_layout,
                    const void *b, void *b_layout, const void *beta, const void *, void *, void *d,
-                   void *d_layout, const void *, void *workspace, size_t workspace_bytes, void *) {
+                   void *d_layout, const void *, void *workspace, size_t workspace_bytes,
+                   void *stream) {
   WEFT_RECORDED("cublasLtMatmul")
   Product product = *static_cast<Product *>(desc);
   Matrix ma = *static_cast<Matrix *>(a_layout), mb = *static_cast<Matrix *>(b_layout),
@@ -425,7 +461,7 @@ int cublasLtMatmul(void *, void *desc, const void *alpha, const void *a, void *a
   auto address = [](const void *pointer) {
     return reinterpret_cast<uint64_t>(pointer);
   };
-  state().stream.push_back([=] {
+  put(stream, [=] {
     (void)find(address(workspace), workspace_bytes, "workspace");
     for (int32_t batch = 0; batch < md.batch; ++batch) {
       auto matrix = [&](const void *pointer, const Matrix &of) {
