@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <set>
@@ -72,7 +73,13 @@ int more_cpu_devices() {
     return 0;
   const char *end = text + std::strlen(text);
   auto [stop, error] = std::from_chars(text, end, count);
-  return error == std::errc() && stop == end && count >= 0 && count < kMostDevices ? count : 0;
+  if (error == std::errc() && stop == end && count >= 0 && count < kMostDevices)
+    return count;
+  std::fprintf(stderr,
+               "weft: WEFT_CPU_DEVICES is '%s'; it must be a number from 0 to %d. There are no "
+               "devices on the processors but cpu:0\n",
+               text, kMostDevices - 1);
+  return 0;
 }
 
 // Never destroyed, since tensors with static storage may outlive any order of destruction.
@@ -135,6 +142,10 @@ public:
   }
 
   absl::Status add(DeviceKind kind) {
+    if (kind.name.empty() || !kind.allocator || !kind.to_device != !kind.to_host)
+      return absl::InvalidArgumentError(
+          "the kind of devices '" + kind.name +
+          "' needs a name, an allocator, and both ways between the host and a device, or none");
     std::lock_guard lock(mutex_);
     if (!names_.insert(kind.name).second)
       return absl::AlreadyExistsError("there is a kind of devices named '" + kind.name + "'");

@@ -1,5 +1,6 @@
 #include "runtime/executor/transfer.h"
 
+#include "runtime/executable/run_failure.h"
 #include "runtime/memory/buffer.h"
 
 namespace weft::runtime {
@@ -41,6 +42,13 @@ public:
 
   absl::Status run(const RunContext &, RunResources &resources, std::span<Buffer *const> inputs,
                    std::span<Buffer *const> outputs) override {
+    absl::Status status = copy(resources, inputs, outputs);
+    return status.ok() ? status : with_kept_inputs(std::move(status));
+  }
+
+private:
+  absl::Status copy(RunResources &resources, std::span<Buffer *const> inputs,
+                    std::span<Buffer *const> outputs) {
     const void *source = inputs[0]->data();
     void *target = outputs[0]->data();
     if (from_.is_host_memory())
@@ -52,7 +60,6 @@ public:
     return status.ok() ? to_.write(target, host, input_.bytes) : status;
   }
 
-private:
   struct Staging : RunResources {
     std::shared_ptr<Buffer> buffer;
   };
