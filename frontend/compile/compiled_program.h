@@ -16,6 +16,9 @@ struct CompiledProgram {
   // Apart from the program, so that a record of an evaluation does not keep the code.
   std::shared_ptr<compiler::CompileReport> report = std::make_shared<compiler::CompileReport>();
   int64_t bytes = 0; // an estimate of what it holds
+  // "train.cpp:12", of its ops that may end a run: its failures have these lines, which are those
+  // of the first slice that it ran for.
+  std::vector<std::string> check_places;
 };
 
 } // namespace weft::recorder

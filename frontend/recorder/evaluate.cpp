@@ -151,6 +151,16 @@ void submit_parts(std::vector<Part> parts, const EvaluateRequest &request) {
   }
 }
 
+// A program that was compiled of another slice has that one's lines.
+void note_places(const Slice &slice, const CompiledProgram &program, EvaluationRecord &record) {
+  if (!slice.checks)
+    return;
+  std::vector<std::string> places = check_places(slice);
+  for (size_t i = 0; i < std::min(places.size(), program.check_places.size()); ++i)
+    if (places[i] != program.check_places[i])
+      record.moved_places.emplace_back(program.check_places[i], std::move(places[i]));
+}
+
 // The run of a slice, bound to its leaves. Throws where there is no program or no group for it.
 void prepare(const Slice &slice, const Wanted &wanted, Clock::time_point start,
              std::optional<Invocation> &made, std::shared_ptr<const runtime::Event> &end) {
@@ -166,6 +176,7 @@ void prepare(const Slice &slice, const Wanted &wanted, Clock::time_point start,
     found = find_program(slice, request, figures, recorder().config.symbolic);
     figures.record_ms = since(start) - figures.compile_ms;
     made.emplace(found.program, figures, slice.checks, slice.device);
+    note_places(slice, *found.program, *made->record());
   }
   if (wanted.parts) {
     // Exchanges write memory of their own.

@@ -47,6 +47,8 @@ public:
   bool print = false;
   std::shared_ptr<const compiler::CompileReport> report; // whose remarks become the notes
   bool may_fail = false; // it checks indices, or reads results of a run that does and has not ended
+  // Lines that the program's failures have, and those of what is computed now.
+  std::vector<std::pair<std::string, std::string>> moved_places;
   // Not OK once it has failed and somebody was told: what it computed is lost, unless it went back
   // (undo.h).
   absl::Status loss;

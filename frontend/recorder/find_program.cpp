@@ -120,10 +120,20 @@ FoundProgram find_or_compile(const Slice &slice, Location location, Evaluation &
 
 } // namespace
 
+std::vector<std::string> check_places(const Slice &slice) {
+  std::vector<std::string> places;
+  for (const Node *node : slice.nodes)
+    if (node->signature->checks)
+      places.push_back(node->line->place());
+  return places;
+}
+
 FoundProgram find_program(const Slice &slice, const EvaluateRequest &request, Evaluation &figures,
                           bool may_be_symbolic) {
   describe_request(request, figures);
   FoundProgram found = find_or_compile(slice, request.location, figures, may_be_symbolic);
+  if (slice.checks && found.program->check_places.empty())
+    found.program->check_places = check_places(slice);
   describe_program(*found.program, figures);
   figures.ops = static_cast<int64_t>(slice.nodes.size());
   figures.inputs = static_cast<int64_t>(slice.leaves.size());

@@ -38,6 +38,8 @@ void observe(const StructureKey &structure, uint64_t salt, const SymbolicRequest
 // program and of how it was found. may_be_symbolic: it may serve other sizes as well.
 FoundProgram find_program(const Slice &slice, const EvaluateRequest &request, Evaluation &figures,
                           bool may_be_symbolic);
+// CompiledProgram::check_places of a program for the slice alone.
+std::vector<std::string> check_places(const Slice &slice);
 // What compiling gave, into the statistics, and into figures.
 void count(const CompileOutcome &outcome);
 void account(const CompileOutcome &outcome, Evaluation &figures);

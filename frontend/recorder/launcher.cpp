@@ -36,6 +36,12 @@ public:
                    std::span<runtime::Buffer *const> outputs) override {
     auto start = std::chrono::steady_clock::now();
     absl::Status status = target().run(context, resources, inputs, outputs);
+    if (auto failure = runtime::located(status))
+      for (const auto &[from, to] : record_->moved_places)
+        if (from == failure->file + ":" + std::to_string(failure->line)) {
+          status = runtime::moved_to(status, to);
+          break;
+        }
     // What writes none of its inputs keeps them all, whatever it fails of.
     if (!status.ok() && std::ranges::none_of(input_specs(), &runtime::InputSpec::donatable))
       status = runtime::with_kept_inputs(std::move(status));

@@ -331,5 +331,23 @@ TEST(Undo, GoodStepsTakeNoMemoryForIt) {
   set_allocator(nullptr);
 }
 
+// Two calls of one structure share a program: each has errors at its own line.
+TEST(Undo, TheErrorIsAtTheLineOfTheCall) {
+  Tensor e = ones({4}).eval();
+  auto index = [](int64_t i) {
+    return Tensor::from(std::vector<int64_t>{i}, {1});
+  };
+  (void)e.index_select(0, index(1)).to_vector<float>();
+  Tensor bad = e.index_select(0, index(9));
+  int line = __LINE__ - 1;
+  try {
+    (void)bad.to_vector<float>();
+    FAIL() << "no error";
+  } catch (const Error &error) {
+    EXPECT_EQ(error.line(), line) << error.what();
+    EXPECT_NE(error.message().find("index 9 at position 0"), std::string::npos);
+  }
+}
+
 } // namespace
 } // namespace weft

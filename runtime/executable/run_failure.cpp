@@ -11,14 +11,21 @@ static constexpr char kKeptInputs[] = "weft/kept_inputs";
 static constexpr char kLocation[] = "weft/location";
 
 absl::Status with_location(const absl::Status &failure, std::string_view location) {
-  absl::Status result(failure.code(),
-                      absl::StrCat(absl::string_view(location.data(), location.size()), ": ",
-                                   failure.message()));
-  failure.ForEachPayload([&](absl::string_view type, const absl::Cord &payload) {
-    result.SetPayload(type, payload);
-  });
+  absl::Status result(
+      failure.code(),
+      absl::StrCat(absl::string_view(location.data(), location.size()), ": ", failure.message()));
+  failure.ForEachPayload(
+      [&](absl::string_view type, const absl::Cord &payload) { result.SetPayload(type, payload); });
   result.SetPayload(kLocation, absl::Cord(absl::string_view(location.data(), location.size())));
   return result;
+}
+
+absl::Status moved_to(const absl::Status &failure, std::string_view location) {
+  std::optional<LocatedFailure> known = located(failure);
+  absl::Status bare(failure.code(), known ? known->message : std::string(failure.message()));
+  failure.ForEachPayload(
+      [&](absl::string_view type, const absl::Cord &payload) { bare.SetPayload(type, payload); });
+  return with_location(bare, location);
 }
 
 std::optional<LocatedFailure> located(const absl::Status &failure) {

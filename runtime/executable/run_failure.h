@@ -13,6 +13,8 @@ namespace weft::runtime {
 // The failure of an instruction that was recorded at `location`, "train.cpp:31". The message begins
 // with it. All else that the failure says stays.
 absl::Status with_location(const absl::Status &failure, std::string_view location);
+// The same at another line.
+absl::Status moved_to(const absl::Status &located, std::string_view location);
 // The line of the user's, and the message without it.
 struct LocatedFailure {
   std::string file;
