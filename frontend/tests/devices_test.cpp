@@ -189,7 +189,7 @@ TEST(Devices, DerivativesCrossThem) {
   EXPECT_EQ(values(second[0]), (std::vector<float>{12, 16}));
   // A gradient of another device does not fit.
   std::string message;
-  EXPECT_EQ(kind_of([&] { w.set_grad(zeros({2}).to(one)); }, message), ErrorKind::kShape)
+  EXPECT_EQ(kind_of([&] { w.set_grad(zeros({2}).to(one)); }, message), ErrorKind::kDevice)
       << message;
 }
 
@@ -322,7 +322,7 @@ TEST(Devices, FunctionsAreOfOneDevice) {
   EXPECT_EQ(values(program.run({y})[0]), (std::vector<float>{3, 3, 3, 3}));
   EXPECT_EQ(program.run({y})[0].device(), one);
   std::string message;
-  EXPECT_EQ(kind_of([&] { program.run({x}); }, message), ErrorKind::kShape) << message;
+  EXPECT_EQ(kind_of([&] { program.run({x}); }, message), ErrorKind::kDevice) << message;
   EXPECT_NE(message.find("on cpu:1"), std::string::npos) << message;
   // One that moves tensors is called itself, and is no program.
   auto moves = jit([](const Tensor &x) { return (x * 2).to("cpu:1") + 1; });
