@@ -11,8 +11,8 @@ using namespace recorder;
 
 namespace {
 
-RankGroup ranks_of(const GroupState &state) {
-  return {state.id, state.group->rank(), state.group->size()};
+RankGroup ranks_of(const GroupState &state, const std::string &operand = "") {
+  return {state.id, state.group->rank(), state.group->size(), operand};
 }
 
 // x, if this may be called with it: what no rank may call is refused here, at the caller's line.
@@ -43,13 +43,38 @@ Var input_of(const Tensor &x, const GroupState &state, runtime::Collective kind,
   return input;
 }
 
-} // namespace
-
-Tensor all_reduce(const Tensor &x, Reduction reduction, const Group &group, Location location) {
+Tensor all_reduced(const std::string &operand, const Tensor &x, Reduction reduction,
+                   const Group &group, Location location) {
   GroupState &state = checked(group, "all_reduce", location);
   Session session("all_reduce", location);
   Var input = input_of(x, state, runtime::Collective::kAllReduce, reduction);
-  return wrap(emit_all_reduce(input, reduction, ranks_of(state)));
+  return wrap(emit_all_reduce(input, reduction, ranks_of(state, operand)));
+}
+
+Tensor reduce_scattered(const std::string &operand, const Tensor &x, Reduction reduction,
+                        const Group &group, Location location) {
+  GroupState &state = checked(group, "reduce_scatter", location);
+  Session session("reduce_scatter", location);
+  Var input = input_of(x, state, runtime::Collective::kReduceScatter, reduction);
+  return wrap(emit_reduce_scatter(input, reduction, ranks_of(state, operand)));
+}
+
+Tensor broadcasted(const std::string &operand, const Tensor &x, int root, const Group &group,
+                   Location location) {
+  GroupState &state = checked(group, "broadcast", location);
+  Session session("broadcast", location);
+  Var input = input_of(x, state, runtime::Collective::kBroadcast, Reduction::kSum, root);
+  return wrap(emit_broadcast_from(input, root, ranks_of(state, operand)));
+}
+
+} // namespace
+
+Tensor all_reduce(const Tensor &x, Reduction reduction, const Group &group, Location location) {
+  return all_reduced("", x, reduction, group, location);
+}
+Tensor all_reduce_of(const std::string &operand, const Tensor &row, Reduction reduction,
+                     const Group &group) {
+  return all_reduced(operand, row, reduction, group, Location::current());
 }
 
 Tensor all_gather(const Tensor &x, const Group &group, Location location) {
@@ -60,10 +85,11 @@ Tensor all_gather(const Tensor &x, const Group &group, Location location) {
 }
 
 Tensor reduce_scatter(const Tensor &x, Reduction reduction, const Group &group, Location location) {
-  GroupState &state = checked(group, "reduce_scatter", location);
-  Session session("reduce_scatter", location);
-  Var input = input_of(x, state, runtime::Collective::kReduceScatter, reduction);
-  return wrap(emit_reduce_scatter(input, reduction, ranks_of(state)));
+  return reduce_scattered("", x, reduction, group, location);
+}
+Tensor reduce_scatter_of(const std::string &operand, const Tensor &row, Reduction reduction,
+                         const Group &group) {
+  return reduce_scattered(operand, row, reduction, group, Location::current());
 }
 
 Tensor all_to_all(const Tensor &x, const Group &group, Location location) {
@@ -73,24 +99,29 @@ Tensor all_to_all(const Tensor &x, const Group &group, Location location) {
 }
 
 Tensor broadcast(const Tensor &x, int root, const Group &group, Location location) {
-  GroupState &state = checked(group, "broadcast", location);
-  Session session("broadcast", location);
-  Var input = input_of(x, state, runtime::Collective::kBroadcast, Reduction::kSum, root);
-  return wrap(emit_broadcast_from(input, root, ranks_of(state)));
+  return broadcasted("", x, root, group, location);
+}
+Tensor broadcast_of(const std::string &operand, const Tensor &row, int root, const Group &group) {
+  return broadcasted(operand, row, root, group, Location::current());
 }
 
 void barrier(const Group &group, Location location) {
   GroupState &state = checked(group, "barrier", location);
   location = CallerScope::resolve(location);
-  // A collective like others, so that all earlier ones go with it, of a token on the host: the
-  // thread's own device may be one whose memory ranks do not exchange.
-  DeviceScope scope{Device()};
-  Session session("barrier", location);
-  Tensor token = wrap_quietly(make_scalar(0.0, DType::kFloat32));
-  Var x = emit_all_reduce(read(token, "token"), Reduction::kSum, ranks_of(state));
-  Value *value = x.value.get();
-  submit({&value, 1}, {CutReason::kEval, location});
-  wait_for(value, location);
+  {
+    Session session("barrier", location);
+    submit({}, {CutReason::kEval, location}); // what was recorded goes before it
+  }
+  runtime::CollectiveCall call;
+  call.place = std::string(location.file_name()) + ":" + std::to_string(location.line());
+  absl::Status status =
+      state.calls
+          ->submit([runtime_group = state.group, call](const runtime::RunContext &) {
+            return runtime_group->run(call);
+          })
+          ->wait();
+  if (!status.ok())
+    throw Error(ErrorKind::kRun, "barrier: " + std::string(status.message()), location);
 }
 
 } // namespace weft::distributed

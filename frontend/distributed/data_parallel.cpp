@@ -18,30 +18,49 @@ DataParallel::DataParallel(std::vector<Tensor> parameters, const Group &group,
                 CallerScope::resolve(location));
   NoGrad no_grad;
   for (Bucket bucket : buckets_of(parameters_, options_.bucket_bytes))
-    copy_parts(broadcast(row_of(parameters_, bucket), 0, group_), parameters_, bucket);
+    copy_parts(
+        broadcast_of(describe_values(parameters_, bucket), row_of(parameters_, bucket), 0, group_),
+        parameters_, bucket);
   eval(parameters_);
 }
 
 void DataParallel::reduce_gradients(Location location) {
   CallerScope scope(location);
   NoGrad no_grad;
-  std::vector<Tensor> gradients;
-  std::vector<size_t> owners;
-  // The last layers' gradients are made first.
-  for (size_t i = parameters_.size(); i-- > 0;)
-    if (Tensor gradient = parameters_[i].grad(); gradient.defined()) {
-      gradients.push_back(gradient);
-      owners.push_back(i);
+  // The last layers' gradients are made first. Buckets follow from what is trained, not from what
+  // has a gradient now: so they are the same on all ranks, and a gradient that one rank lacks is
+  // named.
+  std::vector<Tensor> trained;
+  std::vector<size_t> numbers;
+  bool any = false;
+  for (size_t i = parameters_.size(); i-- > 0;) {
+    bool has_gradient = parameters_[i].grad().defined();
+    any = any || has_gradient;
+    if (has_gradient || parameters_[i].requires_grad()) {
+      trained.push_back(parameters_[i]);
+      numbers.push_back(i);
     }
-  if (gradients.empty())
+  }
+  if (!any)
     throw Error(ErrorKind::kState,
                 "reduce_gradients: no parameter has a gradient; call backward() first",
                 CallerScope::resolve(location));
-  for (Bucket bucket : buckets_of(gradients, options_.bucket_bytes)) {
-    Tensor row = all_reduce(row_of(gradients, bucket), Reduction::kMean, group_);
-    size_t next = bucket.first;
-    for (const Tensor &values : parts_of(row, gradients, bucket))
-      parameters_[owners[next++]].set_grad(values);
+  for (Bucket bucket : buckets_of(trained, options_.bucket_bytes)) {
+    std::vector<Tensor> gradients, owners;
+    for (size_t i = bucket.first; i < bucket.last; ++i)
+      if (Tensor gradient = trained[i].grad(); gradient.defined()) {
+        gradients.push_back(gradient);
+        owners.push_back(trained[i]);
+      }
+    if (gradients.empty())
+      continue;
+    Bucket all{0, gradients.size()};
+    std::string operand =
+        describe_gradients(parameters_, {numbers[bucket.last - 1], numbers[bucket.first] + 1});
+    Tensor row = all_reduce_of(operand, row_of(gradients, all), Reduction::kMean, group_);
+    size_t next = 0;
+    for (const Tensor &values : parts_of(row, gradients, all))
+      owners[next++].set_grad(values);
   }
 }
 

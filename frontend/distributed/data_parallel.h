@@ -33,7 +33,8 @@ public:
 
   // Gives each parameter that has a gradient the mean of all ranks' gradients. The last parameters'
   // come first, as a backward makes them, so that they travel while it goes on. All ranks must have
-  // gradients for the same parameters. Error kState: no parameter has a gradient.
+  // gradients for the same parameters. Errors: kState, no parameter has a gradient; kRun on all
+  // ranks, where a gradient is read, if a parameter has one on some ranks alone, with its number.
   void reduce_gradients(Location location = Location::current());
 
   // The ranks that have replicas.

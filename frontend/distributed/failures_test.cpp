@@ -6,25 +6,19 @@
 #include "runtime/memory/limit_allocator.h"
 #include "runtime/memory/system_allocator.h"
 
+#include "tests/support/errors.h"
+
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <chrono>
 #include <mutex>
-#include <stdexcept>
 #include <thread>
 
 namespace weft::distributed {
 namespace {
 
-std::string error_of(const std::function<void()> &call) {
-  try {
-    call();
-  } catch (const std::exception &error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
+using testing_support::what_of;
 
 // The device of a rank has an allocator that fails beyond so many bytes.
 class Limited {
@@ -42,6 +36,7 @@ private:
   Device device_;
 };
 
+// The text of each rank's error.
 class Errors {
 public:
   void put(const std::string &error) {
@@ -66,14 +61,14 @@ void expect(const std::string &text, std::initializer_list<const char *> parts) 
 // one of the others.
 TEST(Failures, ACallWhoseInputIsLostDoesNotCome) {
   Errors errors;
-  (void)error_of([&] {
+  (void)what_of([&] {
     run_ranks(2, [&] {
       int me = world().rank();
       Tensor table = arange(8).to(float32).eval(),
              label = Tensor::from(std::vector<int64_t>{me == 0 ? 99 : 1}, {1});
       Tensor loss = all_reduce(table.index_select(0, label).sum()), count = all_reduce(scalar(1.f));
-      std::string of_loss = error_of([&] { (void)loss.item<float>(); }),
-                  of_count = error_of([&] { EXPECT_EQ(count.item<float>(), 2); });
+      std::string of_loss = what_of([&] { (void)loss.item<float>(); }),
+                  of_count = what_of([&] { EXPECT_EQ(count.item<float>(), 2); });
       errors.put(of_loss + " | " + of_count);
     });
   });
@@ -82,20 +77,114 @@ TEST(Failures, ACallWhoseInputIsLostDoesNotCome) {
          {"rank 0 does not come to", "all_reduce", "failures_test.cpp:", "its own error says why"});
 }
 
+// Fails on both ranks with errors that have these parts in them.
+void expect_on_both(const std::function<void()> &rank, std::initializer_list<const char *> parts) {
+  Errors errors;
+  (void)what_of([&] { run_ranks(2, [&] { errors.put(what_of(rank)); }); });
+  expect(errors.of(0), parts);
+  expect(errors.of(1), parts);
+}
+
+TEST(Failures, ShapesOfOneSizeDiffer) {
+  auto shape = [] {
+    return world().rank() == 0 ? Shape{2, 3} : Shape{3, 2};
+  };
+  for (const auto &call : std::initializer_list<Tensor (*)(const Tensor &)>{
+           [](const Tensor &x) { return all_reduce(x); },
+           [](const Tensor &x) { return broadcast(x, 1); },
+           [](const Tensor &x) { return all_gather(x); }})
+    expect_on_both([&] { (void)call(ones(shape())).to_vector<float>(); },
+                   {"rank 0 calls ", "float32 x 6 of [2, 3]", "rank 1 calls ",
+                    "float32 x 6 of [3, 2]", "failures_test.cpp:"});
+}
+
+TEST(Failures, ABarrierHasItsOwnName) {
+  expect_on_both(
+      [] {
+        if (world().rank() == 0)
+          barrier();
+        else
+          (void)all_reduce(ones({2})).to_vector<float>();
+      },
+      {"rank 0 calls barrier() as number 1 at ", "rank 1 calls all_reduce(sum, ",
+       "failures_test.cpp:"});
+}
+
+TEST(Failures, GradientsOfOtherParametersOfOneSizeAreNamed) {
+  std::vector<std::vector<Tensor>> of(2);
+  for (bool is_sharded : {false, true})
+    expect_on_both(
+        [&] {
+          auto me = static_cast<size_t>(world().rank());
+          std::vector<Tensor> &parameters = of[me];
+          parameters.clear();
+          for (int i = 0; i < 4; ++i) {
+            parameters.push_back(ones({2, 3}));
+            parameters.back().set_requires_grad();
+          }
+          std::optional<DataParallel> replicas;
+          std::optional<ShardedParameters> shards;
+          if (is_sharded)
+            shards.emplace(parameters);
+          else
+            replicas.emplace(parameters);
+          (parameters[0] * parameters[1 + me] * parameters[3]).sum().backward();
+          if (is_sharded) {
+            shards->reduce_gradients();
+            (void)shards->shards()[0].grad().to_vector<float>();
+          } else {
+            replicas->reduce_gradients();
+            (void)parameters[0].grad().to_vector<float>();
+          }
+        },
+        {"gradients of parameters 0 to 1, 3; none of 2 (float32 [2, 3])",
+         "gradients of parameters 0, 2 to 3; none of 1 (float32 [2, 3])", "failures_test.cpp:"});
+}
+
+TEST(Failures, ReplicasOfOtherShapesAreRefused) {
+  expect_on_both(
+      [] {
+        bool is_first = world().rank() == 0;
+        Tensor last = ones(is_first ? Shape{2, 3} : Shape{3, 2});
+        DataParallel replicas({ones({4}), last});
+        (void)last.to_vector<float>();
+      },
+      {"parameters 0 to 1: [4] [2, 3]", "parameters 0 to 1: [4] [3, 2]"});
+}
+
+TEST(Failures, AWrongTimeoutIsTheErrorOfInit) {
+  for (const char *name : {"WEFT_COLLECTIVE_TIMEOUT", "WEFT_RENDEZVOUS_TIMEOUT"}) {
+    setenv(name, "soon", 1);
+    for (const auto &call : {std::function<void()>([] { run_ranks(2, [] {}); }),
+                             std::function<void()>([] { (void)init(); })}) {
+      Error error = testing_support::error_of(call);
+      EXPECT_EQ(error.kind(), ErrorKind::kValue);
+      expect(error.what(), {name, "='soon': it must be 0.1 to 1e6 seconds", "failures_test.cpp"});
+    }
+    unsetenv(name);
+  }
+}
+
+TEST(Failures, ANameOfTwoLinesIsRefused) {
+  run_ranks(1, [] {
+    expect(what_of([] { (void)world().split(0, 0, "two\nlines"); }), {"split", "one line"});
+  });
+}
+
 // The value is lost before the call is made.
 TEST(Failures, ACallOnWhatIsLostAlready) {
   Errors errors;
-  (void)error_of([&] {
+  (void)what_of([&] {
     run_ranks(2, [&] {
       int me = world().rank();
       Tensor table = arange(8).to(float32).eval(),
              label = Tensor::from(std::vector<int64_t>{me == 0 ? 99 : 1}, {1}),
              picked = table.index_select(0, label);
-      (void)error_of([&] { (void)picked.to_vector<float>(); });
+      (void)what_of([&] { (void)picked.to_vector<float>(); });
       Tensor loss = all_reduce(picked * 2);
       // What it is asked for does not depend on it.
       EXPECT_EQ((table.narrow(0, 3, 1) + 1).item<float>(), 4);
-      errors.put(error_of([&] { (void)loss.item<float>(); }));
+      errors.put(what_of([&] { (void)loss.item<float>(); }));
     });
   });
   expect(errors.of(1), {"rank 0 does not come to weft.all_reduce (", "its own error says why"});
@@ -103,15 +192,15 @@ TEST(Failures, ACallOnWhatIsLostAlready) {
 
 TEST(Failures, ARankThrowsWithACallUnderWay) {
   for (int i = 0; i < 10; ++i)
-    EXPECT_EQ(error_of([] {
+    EXPECT_EQ(testing_support::message_of([] {
                 run_ranks(2, [] {
                   if (world().rank() == 1)
                     std::this_thread::sleep_for(std::chrono::milliseconds(20));
                   Tensor y = all_reduce(ones({4}));
                   submit_step({{y}});
                   if (world().rank() == 0)
-                    throw std::runtime_error("enough");
-                  (void)error_of([&] { (void)y.to_vector<float>(); });
+                    throw Error(ErrorKind::kValue, "enough");
+                  (void)what_of([&] { (void)y.to_vector<float>(); });
                 });
               }),
               "enough");
@@ -120,7 +209,7 @@ TEST(Failures, ARankThrowsWithACallUnderWay) {
 
 TEST(Failures, NoMemoryOfOneRankIsAnErrorOfAll) {
   Errors errors;
-  (void)error_of([&] {
+  (void)what_of([&] {
     run_ranks(2, [&] {
       int me = world().rank();
       Tensor w = ones({3}).eval(), x = ones({1 << 16}).eval();
@@ -131,7 +220,7 @@ TEST(Failures, NoMemoryOfOneRankIsAnErrorOfAll) {
       std::string error;
       {
         Tensor y = all_gather(x);
-        error = error_of([&] { (void)y.to_vector<float>(); });
+        error = what_of([&] { (void)y.to_vector<float>(); });
       }
       // The rank's later evaluations do not meet it again.
       EXPECT_EQ((w * 2).sum().item<float>(), 6);
@@ -168,7 +257,7 @@ TEST(Failures, AJittedFunctionKeepsCallsWhoseResultsItDrops) {
     for (int i = 0; i < 3; ++i)
       EXPECT_EQ(f(full({2}, i + 1)).to_vector<float>()[0],
                 static_cast<float>(world().rank() == 0 ? 2 * (i + 1) : i + 1));
-    expect(error_of([] {
+    expect(what_of([] {
              (void)trace([](const Tensor &x) { return all_reduce(x), x + 1; }, {ones({2})});
            }),
            {"exchanges with other ranks", "failures_test.cpp"});

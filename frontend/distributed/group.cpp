@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "frontend/distributed/runner.h"
+#include "frontend/recorder/emit.h"
 #include "frontend/recorder/exchange.h"
 #include "runtime/executor/device.h"
 #include "runtime/memory/system_allocator.h"
@@ -63,6 +64,8 @@ std::string Group::name(Location location) const {
 Group Group::split(int64_t color, int64_t key, const std::string &name, Location location) const {
   GroupState &state = checked(*this, "split", location);
   location = CallerScope::resolve(location);
+  if (name.find(recorder::kOperandMark) != std::string::npos)
+    fail("split", ErrorKind::kValue, "the name must be of one line", location);
   barrier(*this, location); // what was recorded comes first, on all ranks
   auto part =
       state.group->split(color, key, state.group->name() + "/" + name,
@@ -138,8 +141,8 @@ void run_ranks(int ranks, const std::function<void()> &rank, Location location) 
       fail("run_ranks", ErrorKind::kDevice,
            "each rank has a device of its own, and " + std::string(device.status().message()),
            location);
-  // Of the world that the process is started in, the timeout.
-  auto outside = runtime::world_from_environment();
+  if (auto here = runtime::world_of_threads(0, ranks); !here.ok())
+    fail("run_ranks", here.status(), location);
   std::vector<std::shared_ptr<runtime::Store>> stores;
   for (std::unique_ptr<runtime::Store> &store : runtime::local_stores(ranks))
     stores.push_back(std::move(store));
@@ -150,12 +153,10 @@ void run_ranks(int ranks, const std::function<void()> &rank, Location location) 
   for (int i = 0; i < ranks; ++i)
     threads.emplace_back([&, i] {
       try {
-        runtime::World here;
-        if (outside.ok())
-          here.timeout_seconds = outside->timeout_seconds;
-        here.rank = here.local_rank = i;
-        here.size = here.local_size = ranks;
-        auto job = Communicator::connect(here, "local", stores[static_cast<size_t>(i)]);
+        auto here = runtime::world_of_threads(i, ranks);
+        if (!here.ok())
+          fail("run_ranks", here.status(), location);
+        auto job = Communicator::connect(*here, "local", stores[static_cast<size_t>(i)]);
         if (!job.ok())
           fail("run_ranks", job.status(), location);
         auto shared = std::make_shared<Communicator>(*std::move(job));

@@ -6,7 +6,7 @@
 
 #include "runtime/collective/communicator.h"
 #include "runtime/executor/executor.h"
-#include "weft/distributed/group.h"
+#include "weft/distributed/collectives.h"
 
 namespace weft::distributed {
 
@@ -22,5 +22,13 @@ struct GroupState {
 
 // Error kState for an undefined group.
 GroupState &checked(const Group &group, const char *op, Location location);
+
+// Of rows that hold several tensors: ranks compare `operand`, which says which ones, instead of the
+// row's shape, and errors show it.
+Tensor all_reduce_of(const std::string &operand, const Tensor &row, Reduction reduction,
+                     const Group &group);
+Tensor reduce_scatter_of(const std::string &operand, const Tensor &row, Reduction reduction,
+                         const Group &group);
+Tensor broadcast_of(const std::string &operand, const Tensor &row, int root, const Group &group);
 
 } // namespace weft::distributed

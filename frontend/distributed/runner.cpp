@@ -27,9 +27,7 @@ public:
       : job_(std::move(job)), what_(describe(call) + " at " + call.place) {}
   ~Turn() override {
     if (job_)
-      job_->fail(does_not_come(*job_, what_ +
-                                          ": what it takes was lost when a program of that rank "
-                                          "failed; its own error says why"));
+      job_->fail(does_not_come(*job_, what_ + ": " + recorder::kLostOperand));
   }
   void take() {
     job_ = nullptr;
@@ -150,6 +148,7 @@ public:
     call.dtype = recorded.input->dtype;
     call.peer = static_cast<int32_t>(recorded.root);
     call.place = recorded.place;
+    call.operand = recorded.operand;
     // Of one part.
     bool divided = call.kind == Collective::kReduceScatter || call.kind == Collective::kAllToAll;
     call.count = recorded.input->elements / (divided ? state->group->size() : 1);

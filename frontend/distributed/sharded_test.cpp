@@ -3,6 +3,8 @@
 #include "weft/distributed/distributed.h"
 #include "weft/weft.h"
 
+#include "tests/support/errors.h"
+
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -13,6 +15,8 @@
 
 namespace weft::distributed {
 namespace {
+
+using testing_support::what_of;
 
 using Values = std::vector<double>;
 
@@ -135,15 +139,6 @@ TEST(Sharded, CheckpointsGoOnOnAnotherNumberOfRanks) {
   expect_near(losses, {expected.begin() + 3, expected.begin() + 6}, 1e-5);
 }
 
-std::string error_of(const std::function<void()> &call) {
-  try {
-    call();
-  } catch (const Error &error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
-
 TEST(Sharded, StateThatDoesNotFitIsRefused) {
   run_ranks(2, [] {
     nn::Linear model(3, 2);
@@ -160,7 +155,7 @@ TEST(Sharded, StateThatDoesNotFitIsRefused) {
          {std::pair{less, "there is no tensor for '"},
           {more, " are the optimizer's"},
           {other, "'exp_avg.0' is float32 [2], the parameter's has float32 [2, 3]"}}) {
-      std::string error = error_of([&] { sharded.load_whole_state(optimizer, given); });
+      std::string error = what_of([&] { sharded.load_whole_state(optimizer, given); });
       EXPECT_NE(error.find(part), std::string::npos) << error;
       EXPECT_NE(error.find("sharded_test.cpp"), std::string::npos) << error;
     }
@@ -283,12 +278,12 @@ TEST(ShardedLayers, TakeTheirPartOfMemory) {
 TEST(ShardedLayers, RefuseWhatTheyCannotDo) {
   run_ranks(1, [] {
     nn::Linear twice(3, 3);
-    std::string error = error_of([&] { ShardedLayers layers({twice, nn::ReLU(), twice}); });
+    std::string error = what_of([&] { ShardedLayers layers({twice, nn::ReLU(), twice}); });
     EXPECT_NE(error.find("layer 2 has a parameter that a layer before it has"), std::string::npos)
         << error;
     ShardedLayers layers({twice, nn::ReLU()});
     (void)layers(ones({2, 3}));
-    error = error_of([&] { layers.reduce_gradients(); });
+    error = what_of([&] { layers.reduce_gradients(); });
     EXPECT_NE(error.find("no result of the layers has a gradient"), std::string::npos) << error;
     EXPECT_NE(error.find("sharded_test.cpp"), std::string::npos) << error;
   });

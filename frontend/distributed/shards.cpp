@@ -1,5 +1,6 @@
 #include "frontend/distributed/shards.h"
 
+#include "frontend/distributed/group_state.h"
 #include "frontend/tensor/impl.h"
 #include "weft/autograd.h"
 #include "weft/distributed/collectives.h"
@@ -26,7 +27,8 @@ Shards::Shards(const std::vector<std::vector<Tensor>> &runs, bool keep, const Gr
     first_bucket.push_back(buckets.size());
   }
   for (Bucket bucket : buckets) {
-    Tensor row = broadcast(row_of(parameters, bucket, group.size()), 0, group);
+    Tensor row = broadcast_of(describe_values(parameters, bucket),
+                              row_of(parameters, bucket, group.size()), 0, group);
     int64_t part = row.numel() / group.size();
     // In memory of its own: the row goes.
     shards.push_back(nn::init::copy_of(row.narrow(0, group.rank() * part, part)));
@@ -46,13 +48,14 @@ void Shards::reduce(size_t run) {
   for (size_t i = first_bucket[run]; i < first_bucket[run + 1]; ++i) {
     Bucket bucket = buckets[i];
     std::vector<Tensor> gradients;
+    std::string operand = describe_gradients(parameters, bucket);
     for (size_t p = bucket.first; p < bucket.last; ++p) {
       Tensor gradient = parameters[p].grad();
       gradients.push_back(gradient.defined() ? gradient : zeros_like(parameters[p]));
       parameters[p].zero_grad();
     }
-    shards[i].set_grad(reduce_scatter(row_of(gradients, {0, gradients.size()}, group.size()),
-                                      Reduction::kMean, group));
+    shards[i].set_grad(reduce_scatter_of(
+        operand, row_of(gradients, {0, gradients.size()}, group.size()), Reduction::kMean, group));
   }
 }
 

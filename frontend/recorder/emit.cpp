@@ -328,7 +328,8 @@ Var on_device(Var x, uint8_t device) {
 namespace {
 template <typename Op> typename Op::Properties among(const RankGroup &group) {
   typename Op::Properties p;
-  p.group = builder().getStringAttr(group.group);
+  p.group = builder().getStringAttr(
+      group.operand.empty() ? group.group : group.group + kOperandMark + group.operand);
   p.ranks = integer(group.ranks);
   return p;
 }

@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "frontend/compile/compiled_program.h"
+#include "frontend/recorder/emit.h"
 #include "frontend/recorder/invocation.h"
 #include "frontend/recorder/state.h"
 #include "frontend/recorder/structure.h"
@@ -21,13 +22,20 @@ RecordedCollective recorded_of(const Node &node) {
   using Kind = runtime::Collective;
   RecordedCollective call{.kind = Kind::kAllReduce,
                           .group = "",
+                          .operand = to_string(node.operands[0]->type->dims),
                           .input = node.operands[0]->type,
                           .result = node.signature->results[0],
                           .place = node.line->place()};
+  auto among = [&](const auto &properties) {
+    auto [group, operand] = properties.group.getValue().split(kOperandMark);
+    call.group = group.str();
+    if (!operand.empty())
+      call.operand = operand.str();
+  };
   auto reduced = [&](const auto &properties) {
     // In one order, as emit.cpp makes sure.
     call.reduction = static_cast<runtime::Reduction>(properties.reduction.getValue());
-    call.group = properties.group.getValue().str();
+    among(properties);
   };
   if (is<ir::AllReduceOp>(&node)) {
     reduced(properties_of<ir::AllReduceOp>(node));
@@ -36,15 +44,15 @@ RecordedCollective recorded_of(const Node &node) {
     reduced(properties_of<ir::ReduceScatterOp>(node));
   } else if (is<ir::AllGatherOp>(&node)) {
     call.kind = Kind::kAllGather;
-    call.group = properties_of<ir::AllGatherOp>(node).group.getValue().str();
+    among(properties_of<ir::AllGatherOp>(node));
   } else if (is<ir::AllToAllOp>(&node)) {
     call.kind = Kind::kAllToAll;
-    call.group = properties_of<ir::AllToAllOp>(node).group.getValue().str();
+    among(properties_of<ir::AllToAllOp>(node));
   } else {
     const auto &properties = properties_of<ir::BroadcastFromOp>(node);
     call.kind = Kind::kBroadcast;
     call.root = properties.root.getInt();
-    call.group = properties.group.getValue().str();
+    among(properties);
   }
   return call;
 }
@@ -117,13 +125,11 @@ void drop_started() {
 }
 
 void drop_pending() {
-  drop_started();
   if (std::deque<ValueRef> *own = pending())
     std::erase_if(*own, [](const ValueRef &each) {
       const Node *node = each->node;
       if (node && node->lost)
-        abandon(*node, "what it takes was lost when a program of that rank failed; its own "
-                       "error says why");
+        abandon(*node, kLostOperand);
       return !node || node->lost;
     });
 }

@@ -16,6 +16,10 @@ namespace weft::recorder {
 
 struct CompiledProgram;
 
+// Why the other ranks are told that a call does not come.
+inline constexpr char kLostOperand[] =
+    "what it takes was lost when a program of that rank failed; its own error says why";
+
 // A run of an exchange.
 struct ExchangeRun {
   std::shared_ptr<runtime::Executor> executor; // whose work it is
@@ -28,6 +32,7 @@ struct RecordedCollective {
   runtime::Reduction reduction = runtime::Reduction::kSum;
   int64_t root = 0;
   std::string group;
+  std::string operand; // what ranks compare (runtime::CollectiveCall)
   const TypeInfo *input = nullptr, *result = nullptr;
   bool may_overwrite = false; // nobody else reads the input
   std::string place;          // "train.cpp:12"

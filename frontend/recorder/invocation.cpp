@@ -31,8 +31,7 @@ Invocation::Invocation(std::shared_ptr<CompiledProgram> exchange, const Evaluati
                        std::shared_ptr<runtime::Executor> executor)
     : Invocation(std::move(exchange), figures, checks, device) {
   launch_.device = source;
-  launch_.executor = executor.get();
-  executor_ = std::move(executor);
+  launch_.executor = std::move(executor);
 }
 
 Invocation::Invocation(std::shared_ptr<CompiledProgram> program, const Evaluation &figures,

@@ -82,7 +82,6 @@ private:
   std::shared_ptr<EvaluationRecord> record_;
   uint8_t device_ = 0;
   Launch launch_;
-  std::shared_ptr<runtime::Executor> executor_; // of an exchange
   runtime::Executor::Started started_;
   std::vector<ValueRef> leaves_;
   std::vector<ScalarInput> scalars_;

@@ -15,8 +15,8 @@
 namespace weft::recorder {
 
 struct Launch {
-  uint8_t device = 0;                    // that its inputs lie on, and whose executor runs it
-  runtime::Executor *executor = nullptr; // another one that does
+  uint8_t device = 0; // that its inputs lie on, and whose executor runs it
+  std::shared_ptr<runtime::Executor> executor = nullptr; // another one that does
   std::shared_ptr<runtime::Executable> executable;
   std::vector<std::shared_ptr<runtime::Buffer>> inputs;
   // Runs of the same step that must have succeeded before this one begins, and where its own end

@@ -9,11 +9,19 @@
 namespace weft::runtime {
 namespace {
 
-constexpr uint32_t kMagic = 0x57454654; // another version of the header is another number
+constexpr uint32_t kMagic = 0x57454655; // another version of the header is another number
 
 constexpr const char *kNames[] = {"all_reduce", "all_gather", "reduce_scatter",
                                   "all_to_all", "broadcast",  "send",
                                   "receive",    "barrier",    "split"};
+
+// FNV-1a: the same on all machines.
+uint64_t hash_of(const std::string &text) {
+  uint64_t hash = 14695981039346656037u;
+  for (char c : text)
+    hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  return hash;
+}
 
 bool reduces(Collective kind) {
   return kind == Collective::kAllReduce || kind == Collective::kReduceScatter;
@@ -27,6 +35,9 @@ CollectiveCall call_of(const CallHeader &header) {
   call.count = header.count;
   call.peer = header.peer;
   call.place = std::string(header.place, strnlen(header.place, sizeof header.place));
+  call.operand = std::string(header.operand, strnlen(header.operand, sizeof header.operand));
+  if (call.operand.size() == sizeof header.operand)
+    call.operand += "...";
   return call;
 }
 
@@ -79,7 +90,8 @@ std::string describe(const CollectiveCall &call) {
     absl::StrAppend(&text, "from ", call.peer, ", ");
   if (call.kind == Collective::kSend)
     absl::StrAppend(&text, "to ", call.peer, ", ");
-  absl::StrAppend(&text, name(call.dtype), " x ", call.count, ")");
+  absl::StrAppend(&text, name(call.dtype), " x ", call.count, call.operand.empty() ? "" : " of ",
+                  call.operand, ")");
   return text;
 }
 
@@ -120,6 +132,9 @@ CallHeader header_of(const CollectiveCall &call, uint64_t number, bool on_device
   header.peer = call.peer;
   header.count = call.count;
   header.number = number;
+  header.operand_hash = hash_of(call.operand);
+  std::memcpy(header.operand, call.operand.data(),
+              std::min(call.operand.size(), sizeof header.operand));
   size_t length = std::min(call.place.size(), sizeof header.place - 1);
   std::memcpy(header.place, call.place.data() + call.place.size() - length, length);
   return header;
@@ -134,7 +149,7 @@ absl::Status check_same(const CallHeader &own, const CallHeader &theirs, int ran
   auto kind = static_cast<Collective>(own.kind), its = static_cast<Collective>(theirs.kind);
   bool same = own.dtype == theirs.dtype && own.reduction == theirs.reduction &&
               own.on_device == theirs.on_device && own.count == theirs.count &&
-              own.number == theirs.number;
+              own.number == theirs.number && own.operand_hash == theirs.operand_hash;
   if (is_between_two(kind))
     same = same && kind != its && is_between_two(its) && own.peer == they && theirs.peer == me;
   else

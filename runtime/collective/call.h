@@ -23,11 +23,14 @@ struct CollectiveCall {
   // and of reduce_scatter the output may be this rank's part of the input. Else they are apart.
   void *output = nullptr;
   std::string place; // the caller's line, for errors: "train.cpp:12"
+  // What the elements are, as a text that is the same on all ranks: a shape, "[2, 3]", or which
+  // parameters' gradients. May be empty.
+  std::string operand = "";
 };
 
 bool is_between_two(Collective kind); // send and receive
 
-// "all_reduce(sum, float32 x 1000)".
+// "all_reduce(sum, float32 x 1000)", "all_reduce(sum, float32 x 6 of [2, 3])".
 std::string describe(const CollectiveCall &call);
 
 // InvalidArgument for what no rank of a group of this size may call.
@@ -40,7 +43,9 @@ struct CallHeader {
   int32_t peer, unused_too;
   int64_t count;
   uint64_t number;
-  char place[216]; // its end where it is longer
+  uint64_t operand_hash; // of the whole text
+  char operand[104];     // its beginning where it is longer
+  char place[104];       // its end where it is longer
 };
 static_assert(sizeof(CallHeader) == 248);
 

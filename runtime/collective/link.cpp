@@ -66,24 +66,23 @@ std::thread start_thread(void (*body)(void *), void *data) {
 
 absl::StatusOr<std::shared_ptr<Link>> Link::connect(const World &world, std::string_view layer,
                                                     std::shared_ptr<Store> store) {
-  auto found = find_collective_layer(layer);
-  if (!found.ok()) {
-    if (store) // the other ranks wait for this one
-      store->fail(encode_failure(found.status()), steady_clock::now() + milliseconds(1000));
-    return found.status();
-  }
-  if (world.size < 1 || world.rank < 0 || world.rank >= world.size || !(world.timeout_seconds > 0))
-    return absl::InvalidArgumentError(absl::StrCat("rank ", world.rank, " of ", world.size,
-                                                   " ranks, timeout ", world.timeout_seconds,
-                                                   " s: there are no such worlds"));
-  if (!(*found)->post) {
-    absl::Status devices = absl::InvalidArgumentError(absl::StrCat(
-        "the layer '", std::string(layer),
-        "' connects devices: connect the ranks through another one, and add this one to it"));
+  // The other ranks wait for this one.
+  auto refused = [&](absl::Status why) {
     if (store)
-      store->fail(encode_failure(devices), steady_clock::now() + milliseconds(1000));
-    return devices;
-  }
+      store->fail(encode_failure(why), steady_clock::now() + milliseconds(1000));
+    return why;
+  };
+  auto found = find_collective_layer(layer);
+  if (!found.ok())
+    return refused(found.status());
+  if (world.size < 1 || world.rank < 0 || world.rank >= world.size || !(world.timeout_seconds > 0))
+    return refused(absl::InvalidArgumentError(
+        absl::StrCat("rank ", world.rank, " of ", world.size, " ranks, timeout ",
+                     world.timeout_seconds, " s: there are no such worlds")));
+  if (!(*found)->post)
+    return refused(absl::InvalidArgumentError(absl::StrCat(
+        "the layer '", std::string(layer),
+        "' connects devices: connect the ranks through another one, and add this one to it")));
   std::shared_ptr<Link> link(new Link(world, **found, store));
   if (world.size == 1)
     return link;

@@ -78,6 +78,12 @@ private:
   const Environment &environment_;
 };
 
+absl::Status read_timeouts(const Reader &reader, World &world) {
+  absl::Status status = reader.seconds("WEFT_COLLECTIVE_TIMEOUT", world.timeout_seconds);
+  status.Update(reader.seconds("WEFT_RENDEZVOUS_TIMEOUT", world.meeting_timeout_seconds));
+  return status;
+}
+
 constexpr int kMostRanks = 1 << 20;
 
 // The first name of a list as Slurm writes it: "node[01-04,07],login" gives "node01".
@@ -132,11 +138,8 @@ absl::Status read_meeting_place(const Reader &reader, const Starter &starter, Wo
 absl::StatusOr<World> world_from_environment(const Environment &environment) {
   Reader reader(environment);
   World world;
-  for (absl::Status status :
-       {reader.seconds("WEFT_COLLECTIVE_TIMEOUT", world.timeout_seconds),
-        reader.seconds("WEFT_RENDEZVOUS_TIMEOUT", world.meeting_timeout_seconds)})
-    if (!status.ok())
-      return status;
+  if (absl::Status status = read_timeouts(reader, world); !status.ok())
+    return status;
   for (const Starter &starter : kStarters) {
     std::string rank = reader.text(starter.rank), size = reader.text(starter.size);
     if (rank.empty() && size.empty())
@@ -190,6 +193,18 @@ absl::StatusOr<World> world_from_environment(const Environment &environment) {
 
 absl::StatusOr<World> world_from_environment() {
   return world_from_environment([](const char *name) { return std::getenv(name); });
+}
+
+absl::StatusOr<World> world_of_threads(int rank, int size) {
+  Environment environment = [](const char *name) {
+    return std::getenv(name);
+  };
+  World world;
+  if (absl::Status status = read_timeouts(Reader(environment), world); !status.ok())
+    return status;
+  world.rank = world.local_rank = rank;
+  world.size = world.local_size = size;
+  return world;
 }
 
 } // namespace weft::runtime

@@ -41,5 +41,7 @@ using Environment = std::function<const char *(const char *name)>;
 // need no such variables.
 absl::StatusOr<World> world_from_environment(const Environment &environment);
 absl::StatusOr<World> world_from_environment(); // of this process
+// That of a rank which is a thread of this process: of the variables the timeouts alone count.
+absl::StatusOr<World> world_of_threads(int rank, int size);
 
 } // namespace weft::runtime

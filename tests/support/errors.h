@@ -24,6 +24,11 @@ template <typename F> std::string message_of(F call) {
   return error_of(call).message();
 }
 
+// With its line.
+template <typename F> std::string what_of(F call) {
+  return error_of(call).what();
+}
+
 // The message of the error that the call throws, "" if it throws none. The error is of this kind
 // and names a line of the test's own file: that line, if one is given.
 template <typename F>
