@@ -55,9 +55,7 @@ Tensor compare(Comparison comparison, const char *name, const TensorArg &x, cons
 
 // A bool tensor: x != 0.
 Var truth(const TensorArg &x, const char *name) {
-  DType dtype = result_type({&x, 1});
-  Var var = operand(x, dtype, name);
-  return dtype == DType::kBool ? var : emit_cast(var, DType::kBool);
+  return rounded(operand(x, result_type({&x, 1}), name), DType::kBool);
 }
 
 Tensor logical(Binary op, const char *name, const TensorArg &x, const TensorArg &y,

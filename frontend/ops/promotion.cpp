@@ -74,8 +74,7 @@ DType result_type(std::span<const TensorArg> args) {
 Var operand(const TensorArg &arg, DType dtype, const char *name) {
   if (!arg.tensor())
     return make_scalar(arg.scalar(), dtype);
-  Var x = read(*arg.tensor(), name);
-  return x.dtype() == dtype ? x : emit_cast(x, dtype);
+  return rounded(read(*arg.tensor(), name), dtype);
 }
 
 int64_t least_integer(DType dtype) {
@@ -244,9 +243,9 @@ DType dtype_of(const TensorArg &arg, const char *argument) {
   return arg.tensor() ? checked(*arg.tensor(), argument)->type->dtype : arg.scalar().dtype;
 }
 
-// What stands for a number beside integers: a bound for the smaller or larger of two; else itself.
+// An operand of the smaller or larger of two: beside integers, a bound stands for a number.
 TensorArg fitting(Binary op, const TensorArg &arg, const TensorArg &other, const char *argument) {
-  if (arg.tensor() || (op != Binary::kMinimum && op != Binary::kMaximum))
+  if (arg.tensor())
     return arg;
   const TensorArg args[] = {arg, other};
   return TensorArg(bound_for(arg.scalar(), result_type(args), op == Binary::kMaximum, argument),
@@ -262,9 +261,10 @@ Var arithmetic(Binary op, const char *name, const TensorArg &x, const TensorArg 
         fail(ErrorKind::kDType, std::string(argument) +
                                     " is bool, which is not subtracted: use ^, or ~ to invert a "
                                     "mask, or convert it with to() first");
-  bool one_of_both = op == Binary::kMinimum || op == Binary::kMaximum;
-  Operands operands = promote(fitting(op, x, y, "x"), fitting(op, y, x, "y"), floating,
-                              specialized_operands(op), /*wide=*/!one_of_both);
+  Operands operands = op == Binary::kMinimum || op == Binary::kMaximum
+                          ? promote(fitting(op, x, y, "x"), fitting(op, y, x, "y"), floating,
+                                    specialized_operands(op))
+                          : promote(x, y, floating, specialized_operands(op), /*wide=*/true);
   DType dtype = operands.x.dtype();
   if (op == Binary::kPow && is_integer(dtype) && !y.tensor()) {
     if (y.scalar().i < 0)
@@ -314,7 +314,9 @@ Var index_operand(const Tensor &indices, const char *name) {
 
 Var floating_operand(const Tensor &x, const char *name) {
   Var var = read(x, name);
-  return is_floating(var.dtype()) ? var : emit_cast(var, DType::kFloat32);
+  if (!is_floating(var.dtype()))
+    var = emit_cast(var, DType::kFloat32);
+  return var;
 }
 
 } // namespace recorder

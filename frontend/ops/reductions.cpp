@@ -41,13 +41,13 @@ Tensor reduced(ReduceKind kind, const Var &x, const Dims &dims, bool keepdim) {
 // bool and integers add up and multiply as int64.
 Var summand(const Tensor &x) {
   Var var = read(x, "x");
-  return is_floating(var.dtype()) || var.dtype() == DType::kInt64 ? var
-                                                                  : emit_cast(var, DType::kInt64);
+  if (!is_floating(var.dtype()))
+    var = rounded(std::move(var), DType::kInt64);
+  return var;
 }
 
 Var truth(const Tensor &x) {
-  Var var = read(x, "x");
-  return var.dtype() == DType::kBool ? var : emit_cast(var, DType::kBool);
+  return rounded(read(x, "x"), DType::kBool);
 }
 
 void want_elements(const Var &x, const Shape &dims) {

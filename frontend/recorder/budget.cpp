@@ -76,7 +76,8 @@ void cut(CutReason reason) {
 
 } // namespace
 
-void after_call(Tensor &x) {
+// Out of line: each call asks whether it is time for this.
+[[gnu::noinline]] static void eager_or_full(Tensor &x) {
   Recorder &r = recorder();
   if (active_trace())
     return;
@@ -98,6 +99,12 @@ void after_call(Tensor &x) {
     return;
   llvm::SaveAndRestore cutting(r.cutting, true);
   cut(reason);
+}
+
+void after_call(Tensor &x) {
+  const Recorder &r = recorder();
+  if (r.config.eager || r.live_ops >= r.config.budget_ops || r.live_bytes >= r.config.budget_bytes)
+    eager_or_full(x);
 }
 
 } // namespace weft::recorder

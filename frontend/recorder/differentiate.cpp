@@ -187,14 +187,10 @@ std::vector<Var> differentiate(GradNode &node, std::span<const Var> cotangents, 
     values.push_back(&cotangent);
   for (const Derivative::Step &step : derivative->steps) {
     SmallVector<const Var *, 4> operands;
-    SmallVector<Value *, 4> operand_values;
-    for (uint32_t number : step.operands) {
+    for (uint32_t number : step.operands)
       operands.push_back(values[number]);
-      operand_values.push_back(values[number]->value.get());
-    }
-    Node *entered = recorder().ir->enter(step.signature, operand_values, node.line);
     size_t first = made.size();
-    results_of(entered, operands, made);
+    record_op(step.signature, operands, node.line, made);
     for (size_t i = first; i < made.size(); ++i)
       values.push_back(&made[i]);
   }

@@ -8,13 +8,10 @@ namespace weft::recorder {
 using llvm::ArrayRef;
 using llvm::SmallVector;
 
-// What the call of the node has for derivatives; null where no operand has a history.
-static GradRef history_of(Node *node, ArrayRef<const Var *> operands) {
+// Out of line, as emit_new() is: most calls keep no history, or know their signature, and need
+// small frames.
+[[gnu::noinline]] static GradRef make_history(Node *node, ArrayRef<const Var *> operands) {
   Signature *s = node->signature;
-  if (!s->differentiable || !grad_mode() ||
-      std::none_of(operands.begin(), operands.end(),
-                   [](const Var *operand) { return operand && operand->grad; }))
-    return GradRef();
   auto *grad = new GradNode;
   GradRef history(grad);
   grad->number = recorder().next_grad_number++;
@@ -35,16 +32,42 @@ static GradRef history_of(Node *node, ArrayRef<const Var *> operands) {
   return history;
 }
 
-static Var result_of(Node *node, uint32_t i, const GradRef &history) {
-  Value *value = node->results[i];
-  bool has_history = history && is_floating(value->type->dtype);
-  return Var{ValueRef(value), has_history ? history : GradRef(), has_history ? i : 0};
+// What the call of the node has for derivatives; null where no operand has a history.
+static GradRef history_of(Node *node, ArrayRef<const Var *> operands) {
+  bool any = false;
+  for (const Var *operand : operands)
+    any = any || operand->grad;
+  return any && grad_mode() && node->signature->differentiable ? make_history(node, operands)
+                                                               : GradRef();
 }
 
-void results_of(Node *node, ArrayRef<const Var *> operands, llvm::SmallVectorImpl<Var> &results) {
+static Var result_of(Node *node, uint32_t i, GradRef history) {
+  Var result{ValueRef(node->results[i]), GradRef(), 0};
+  if (history && is_floating(result.dtype())) {
+    result.grad = std::move(history);
+    result.grad_index = i;
+  }
+  return result;
+}
+
+void record_op(Signature *signature, ArrayRef<const Var *> operands, SourceLine *line,
+               llvm::SmallVectorImpl<Var> &results) {
+  Node *node = recorder().ir->enter(signature, operands, line);
   GradRef history = history_of(node, operands);
   for (uint32_t i = 0; i < node->results.size(); ++i)
     results.push_back(result_of(node, i, history));
+}
+
+static SmallVector<Var, 2> record_all(Signature *signature, ArrayRef<const Var *> operands) {
+  SmallVector<Var, 2> results;
+  record_op(signature, operands, Session::line(), results);
+  return results;
+}
+
+// Of an op with one result.
+static Var record_one(Signature *signature, ArrayRef<const Var *> operands) {
+  Node *node = recorder().ir->enter(signature, operands, Session::line());
+  return result_of(node, 0, history_of(node, operands));
 }
 
 Signature *make_signature(mlir::OperationName op_name, mlir::OpaqueProperties properties,
@@ -130,58 +153,48 @@ bool align_devices(llvm::StringRef op, ArrayRef<const Var *> &operands, Aligned 
 
 namespace {
 
-// Records `Op` on the operands with these properties. result: its type, or null to ask the op's own
-// rule. Where an operand has to be moved to the others' device, `operands` are those that were.
-template <typename Op>
-Node *record(ArrayRef<const Var *> &operands, const typename Op::Properties &properties,
-             const TypeInfo *result, Aligned &aligned) {
+// Where no such op was recorded yet, or an operand has to be moved to the others' device.
+template <typename Op, auto kRecord>
+[[gnu::noinline]] auto emit_new(ArrayRef<const Var *> operands,
+                                const typename Op::Properties &properties, const TypeInfo *result) {
   IrState &ir = *recorder().ir;
-  SourceLine *line = Session::line();
-  SmallVector<Value *, 4> values;
-  SmallVector<const TypeInfo *, 4> types;
-  auto take_operands = [&] {
-    for (const Var *operand : operands) {
-      values.push_back(operand->value.get());
-      types.push_back(operand->value->type);
-    }
-  };
-  take_operands();
-  Signature *signature = ir.find<Op>(properties, types, result);
-  if (!signature && align_devices(Op::getOperationName(), operands, aligned)) {
-    values.clear();
-    types.clear();
-    take_operands();
+  Aligned aligned;
+  if (align_devices(Op::getOperationName(), operands, aligned)) {
     if (result)
       result = type_info(result->dtype, result->dims, operands[0]->device());
-    signature = ir.find<Op>(properties, types, result);
+    if (Signature *known = ir.find<Op>(properties, operands, result))
+      return kRecord(known, operands);
   }
-  if (!signature) {
-    typename Op::Properties copy = properties;
-    mlir::OperationName name(Op::getOperationName(), &ir.context());
-    signature = make_signature(name, mlir::OpaqueProperties(&copy), operands, result,
-                               /*by_name=*/false);
-  }
-  return ir.enter(signature, values, line);
+  typename Op::Properties copy = properties;
+  mlir::OperationName name(Op::getOperationName(), &ir.context());
+  return kRecord(make_signature(name, mlir::OpaqueProperties(&copy), operands, result,
+                                /*by_name=*/false),
+                 operands);
+}
+
+// Records `Op` on the operands with these properties, by kRecord. result: its type, or null to ask
+// the op's own rule.
+template <typename Op, auto kRecord>
+auto emit_by(ArrayRef<const Var *> operands, const typename Op::Properties &properties,
+             const TypeInfo *result) {
+  if (Signature *known = recorder().ir->find<Op>(properties, operands, result)) [[likely]]
+    return kRecord(known, operands);
+  return emit_new<Op, kRecord>(operands, properties, result);
 }
 
 template <typename Op>
 SmallVector<Var, 2> emit(ArrayRef<const Var *> operands, const typename Op::Properties &properties,
                          const TypeInfo *result) {
-  SmallVector<Var, 2> results;
-  Aligned aligned;
-  Node *node = record<Op>(operands, properties, result, aligned);
-  results_of(node, operands, results);
-  return results;
+  return emit_by<Op, record_all>(operands, properties, result);
 }
 
 template <typename Op>
 Var emit_one(ArrayRef<const Var *> operands, const TypeInfo *result,
              const typename Op::Properties &properties = {}) {
-  if constexpr (!Op::template hasTrait<mlir::OpTrait::OneResult>())
+  if constexpr (Op::template hasTrait<mlir::OpTrait::OneResult>())
+    return emit_by<Op, record_one>(operands, properties, result);
+  else
     return std::move(emit<Op>(operands, properties, result)[0]);
-  Aligned aligned;
-  Node *node = record<Op>(operands, properties, result, aligned);
-  return result_of(node, 0, history_of(node, operands));
 }
 
 mlir::Builder builder() {

@@ -117,16 +117,13 @@ std::vector<Tensor> call(const std::string &name, const std::vector<Tensor> &ope
   Aligned aligned;
   llvm::ArrayRef<const Var *> inputs = given;
   align_devices(name, inputs, aligned);
-  llvm::SmallVector<Value *, 4> values;
-  for (const Var *input : inputs)
-    values.push_back(input->value.get());
   mlir::RegisteredOperationName op = find_op(name);
   OwnedProperties properties(op);
   set_attributes(op, properties.get(), attributes);
   Signature *signature =
       make_signature(op, properties.get(), inputs, /*result=*/nullptr, /*by_name=*/true);
   llvm::SmallVector<Var, 1> made;
-  results_of(recorder().ir->enter(signature, values, Session::line()), inputs, made);
+  record_op(signature, inputs, Session::line(), made);
   std::vector<Tensor> results;
   for (Var &result : made)
     results.push_back(wrap(std::move(result)));

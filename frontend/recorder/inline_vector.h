@@ -28,7 +28,7 @@ public:
   }
   InlineVector &operator=(const InlineVector &) = delete;
   ~InlineVector() {
-    clear();
+    destroy();
   }
 
   uint32_t size() const {
@@ -80,10 +80,8 @@ public:
     capacity_ = n;
   }
   void clear() {
-    for (uint32_t i = 0; i < size_; ++i)
-      data_[i].~T();
+    destroy();
     size_ = 0;
-    free_heap();
     data_ = inline_data();
     capacity_ = N;
   }
@@ -91,6 +89,11 @@ public:
 private:
   T *inline_data() {
     return reinterpret_cast<T *>(storage_);
+  }
+  void destroy() {
+    for (uint32_t i = 0; i < size_; ++i)
+      data_[i].~T();
+    free_heap();
   }
   void free_heap() {
     if (data_ != inline_data())

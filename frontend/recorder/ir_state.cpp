@@ -176,10 +176,13 @@ bool may_end_run(mlir::Operation *op) {
 }
 
 Signature *IrState::find(mlir::OperationName name, mlir::OpaqueProperties properties,
-                         llvm::ArrayRef<const TypeInfo *> operands, const TypeInfo *result) const {
+                         llvm::ArrayRef<const Var *> operands, const TypeInfo *result) const {
   bool inferred = infers(name);
+  llvm::SmallVector<const TypeInfo *, 4> types;
+  for (const Var *operand : operands)
+    types.push_back(&operand->type());
   auto it = signatures_.find(
-      hash_of(name, properties, operands,
+      hash_of(name, properties, types,
               result ? llvm::ArrayRef(result) : llvm::ArrayRef<const TypeInfo *>(), inferred));
   if (it == signatures_.end())
     return nullptr;
@@ -268,43 +271,53 @@ void unused(const SignatureStructure &structure) {
   recorder().ir->structures().erase(structure);
 }
 
-Node *IrState::enter(Signature *signature, llvm::ArrayRef<Value *> operands, SourceLine *line) {
+// A collective that this thread has recorded. Out of line: other ops need a small frame.
+[[gnu::noinline]] static void note_collective(Node *node) {
+  Trace *trace = current_trace();
+  if (trace && trace->exchange.empty())
+    trace->exchange = node->line->place();
+  if (!node->tracer)
+    recorder().pending_collectives[thread_rank].emplace_back(node->results[0]);
+}
+
+Node *IrState::enter(Signature *signature, llvm::ArrayRef<const Var *> operands, SourceLine *line) {
   Recorder &r = recorder();
   auto *node = new Node;
   node->signature = signature;
-  ++node->signature->refs;
+  ++signature->refs;
   node->line = line;
   node->number = r.next_number++;
-  node->may_fail = node->signature->checks;
-  if (Trace *trace = current_trace()) {
+  if (const Trace *trace = current_trace())
     node->tracer = trace->tracer;
-    if (signature->exchange == Exchange::kCollective && trace->exchange.empty())
-      trace->exchange = line->place();
-  }
+  bool may_fail = signature->checks, lost = false;
   node->operands.reserve(operands.size());
-  for (Value *operand : operands) {
-    node->may_fail = node->may_fail || (operand->node && operand->node->may_fail);
-    node->lost = node->lost || (operand->node ? operand->node->lost : is_lost(operand));
-    ++operand->uses;
-    node->operands.push_back(operand);
+  for (const Var *operand : operands) {
+    Value *value = operand->value.get();
+    if (const Node *maker = value->node) {
+      may_fail |= maker->may_fail;
+      lost |= maker->lost;
+    } else {
+      lost |= is_lost(value);
+    }
+    ++value->uses;
+    node->operands.push_back(value);
   }
-  const auto &types = node->signature->results;
-  node->results.reserve(types.size());
-  for (unsigned i = 0; i < types.size(); ++i) {
-    auto *value = new Value(types[i]);
-    value->index = i;
+  node->may_fail = may_fail;
+  node->lost = lost;
+  for (const TypeInfo *type : signature->results) {
+    auto *value = new Value(type);
+    value->index = node->live_results++;
     value->node = node;
     node->results.push_back(value);
   }
-  node->live_results = types.size();
   node->previous = r.last;
   (r.last ? r.last->next : r.first) = node;
   r.last = node;
   ++r.live_ops;
-  r.live_bytes += node->signature->result_bytes;
+  r.live_bytes += signature->result_bytes;
   ++r.statistics.recorded_ops;
-  if (signature->exchange == Exchange::kCollective && !node->tracer) [[unlikely]]
-    r.pending_collectives[thread_rank].emplace_back(node->results[0]);
+  if (signature->exchange == Exchange::kCollective)
+    note_collective(node);
   return node;
 }
 

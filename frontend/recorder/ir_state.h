@@ -3,6 +3,7 @@
 // is compiled, and where a signature or a derivative is met for the first time.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <optional>
@@ -112,16 +113,16 @@ public:
   // Of a type that ops in this context have. Devices are not in it: a program has one.
   const TypeInfo *info(mlir::Type type, uint8_t device);
 
-  // The signature of an op on operands of these types that was met before, else null. result: its
-  // only result's type; null where the op's own rule says what its results are.
+  // The signature of an op on these operands that was met before, else null. result: its only
+  // result's type; null where the op's own rule says what its results are.
   template <typename Op>
-  Signature *find(const typename Op::Properties &properties,
-                  llvm::ArrayRef<const TypeInfo *> operands, const TypeInfo *result) {
+  Signature *find(const typename Op::Properties &properties, llvm::ArrayRef<const Var *> operands,
+                  const TypeInfo *result) {
     mlir::TypeID op = mlir::TypeID::get<Op>();
     uint64_t hash = reinterpret_cast<uintptr_t>(op.getAsOpaquePointer()) ^
                     reinterpret_cast<uintptr_t>(result) * 3;
-    for (const TypeInfo *operand : operands)
-      hash = hash * 31 + reinterpret_cast<uintptr_t>(operand);
+    for (const Var *operand : operands)
+      hash = hash * 31 + reinterpret_cast<uintptr_t>(&operand->type());
     Signature *&recent =
         recent_[hash * 0x9e3779b97f4a7c15u >> (64 - kLimits.recent_signature_bits)];
     if (recent && recent->name.getTypeID() == op && has_types(*recent, operands, result)) {
@@ -139,7 +140,7 @@ public:
   // The signature of an op on stand-ins of these types, with results on the device.
   Signature *intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *> operands, uint8_t device);
   // A new op at the end of the record.
-  Node *enter(Signature *signature, llvm::ArrayRef<Value *> operands, SourceLine *line);
+  Node *enter(Signature *signature, llvm::ArrayRef<const Var *> operands, SourceLine *line);
   void release(Signature *signature) {
     --signature->refs;
   }
@@ -175,13 +176,15 @@ public:
   Refusal take_diagnostic();
 
 private:
-  static bool has_types(const Signature &signature, llvm::ArrayRef<const TypeInfo *> operands,
+  static bool has_types(const Signature &signature, llvm::ArrayRef<const Var *> operands,
                         const TypeInfo *result) {
-    return llvm::ArrayRef(signature.operands) == operands &&
+    return signature.operands.size() == operands.size() &&
+           std::equal(operands.begin(), operands.end(), signature.operands.begin(),
+                      [](const Var *x, const TypeInfo *type) { return x->value->type == type; }) &&
            (!result || (signature.results.size() == 1 && signature.results[0] == result));
   }
   Signature *find(mlir::OperationName name, mlir::OpaqueProperties properties,
-                  llvm::ArrayRef<const TypeInfo *> operands, const TypeInfo *result) const;
+                  llvm::ArrayRef<const Var *> operands, const TypeInfo *result) const;
   void open();
   void count_uniqued();
   Ref<const SignatureText> text_of(const Signature &signature, mlir::Operation *op);

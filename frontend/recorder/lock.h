@@ -75,8 +75,8 @@ private:
   std::atomic<const void *> reserved_for_{nullptr}; // that thread's depth_; null before the first
   std::atomic<bool> inside_{false};                 // that thread has it
   std::atomic<bool> ending_{false};                 // for good
-  // How often this thread has taken it. In a shared library the default would be a call.
-  [[gnu::tls_model("initial-exec")]] inline static constinit thread_local uint32_t depth_ = 0;
+  // How often this thread has taken it.
+  inline static constinit thread_local uint32_t depth_ = 0;
 };
 
 RecorderMutex &recorder_mutex();

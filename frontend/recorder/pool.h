@@ -120,8 +120,7 @@ private:
   }
 
   inline static Free *shared_ = nullptr; // batches
-  // In a shared library the default would be a call.
-  [[gnu::tls_model("initial-exec")]] inline static constinit thread_local Mine mine_{};
+  inline static constinit thread_local Mine mine_{};
 };
 
 } // namespace weft::recorder

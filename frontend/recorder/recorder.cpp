@@ -25,6 +25,8 @@
 namespace weft::recorder {
 
 constinit std::atomic<Recorder *> the_recorder{nullptr};
+constinit thread_local bool thread_grad_mode = true;
+constinit thread_local Trace *thread_trace = nullptr;
 
 Recorder &make_recorder() {
   // Never destroyed: tensors in static variables outlive main().
@@ -145,12 +147,12 @@ struct CurrentCall {
   SourceLine *line = nullptr; // counts as a user
 };
 thread_local CurrentCall current;
-thread_local bool grad_mode_on = true;
 
 // Brings tables back below their bounds. Between calls: whatever refers to a type, a line or the
 // context is a handle, or belongs to a call that is giving the lock up meanwhile and has handles to
-// what it goes on with.
-void tidy() {
+// what it goes on with. Out of line, as what each call does but seldom is: it would enlarge the
+// frame of each call.
+[[gnu::noinline]] void tidy() {
   Recorder &r = recorder();
   int64_t bound = r.config.context_bound;
   if (r.ir->uniqued() > bound)
@@ -211,25 +213,30 @@ size_t SourceLine::hash(const LineKey &key) {
   return llvm::hash_combine(key.file, key.line, key.column);
 }
 
+// Out of line, see tidy().
+[[gnu::noinline]] static SourceLine *interned_line(const LineKey &key) {
+  Recorder &r = recorder();
+  if (SourceLine *known = r.lines.find(key))
+    return known;
+  auto line = std::make_unique<SourceLine>();
+  line->where = key;
+  line->file = key.file;
+  line->line = static_cast<int>(key.line);
+  line->column = static_cast<int>(key.column);
+  SourceLine *added = r.lines.add(std::move(line));
+  r.crowded = r.crowded || r.lines.crowded(r.config.context_bound);
+  return added;
+}
+
 SourceLine *source_line(Location location) {
   Recorder &r = recorder();
   LineKey key{location.file_name(), location.line(), location.column()};
   uint64_t hash = (reinterpret_cast<uintptr_t>(key.file) ^ key.line ^ uint64_t(key.column) << 32) *
                   0x9e3779b97f4a7c15u;
   SourceLine *&recent = r.recent_lines[hash >> (64 - kLimits.recent_line_bits)];
-  if (recent && recent->where == key) {
-    recent->idle = false;
-    return recent;
-  }
-  if (SourceLine *known = r.lines.find(key))
-    return recent = known;
-  auto line = std::make_unique<SourceLine>();
-  line->where = key;
-  line->file = key.file;
-  line->line = static_cast<int>(key.line);
-  line->column = static_cast<int>(key.column);
-  recent = r.lines.add(std::move(line));
-  r.crowded = r.crowded || r.lines.crowded(r.config.context_bound);
+  if (!recent || recent->where != key)
+    recent = interned_line(key);
+  recent->idle = false;
   return recent;
 }
 
@@ -243,22 +250,6 @@ std::string describe(const TypeInfo &type) {
 }
 std::string describe(const Var &x) {
   return describe(x.type());
-}
-
-bool grad_mode() {
-  return grad_mode_on;
-}
-void set_grad_mode(bool on) {
-  grad_mode_on = on;
-}
-
-Trace *&current_trace() {
-  thread_local Trace *trace = nullptr;
-  return trace;
-}
-Trace *active_trace() {
-  Trace *trace = current_trace();
-  return trace && !trace->evaluating ? trace : nullptr;
 }
 
 //===-- Types and leaves ----------------------------------------------------------------------===//
@@ -387,6 +378,15 @@ void release_cell(Cell *cell) {
     cell->buffer.reset();
 }
 
+// Of a value without uses and handles, which no op defines.
+static void drop(Value *value) {
+  if (value->cell)
+    release_cell(std::exchange(value->cell, nullptr));
+  value->is_scalar = false;
+  if (value->weak == 0)
+    delete value;
+}
+
 void erase_node(Node *node) {
   Recorder &r = recorder();
   (node->previous ? node->previous->next : r.first) = node->next;
@@ -395,8 +395,12 @@ void erase_node(Node *node) {
   r.live_bytes -= node->signature->result_bytes;
   r.ir->release(node->signature);
   for (Value *operand : node->operands)
-    if (--operand->uses == 0 && operand->handles == 0)
-      r.dying.push_back(operand);
+    if (--operand->uses == 0 && operand->handles == 0) {
+      if (operand->node)
+        r.dying.push_back(operand);
+      else
+        drop(operand);
+    }
   delete node;
 }
 
@@ -413,13 +417,8 @@ void bury(Value *value) {
       node->results[dead->index] = nullptr;
       if (--node->live_results == 0 && !node->claimed)
         erase_node(node);
-    } else {
-      if (dead->cell)
-        release_cell(std::exchange(dead->cell, nullptr));
-      dead->is_scalar = false;
     }
-    if (dead->weak == 0)
-      delete dead;
+    drop(dead);
   }
   r.burying = false;
 }

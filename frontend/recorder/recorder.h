@@ -85,8 +85,13 @@ inline const TypeInfo *type_info(DType dtype, const Shape &dims) {
   return type_info(dtype, dims, call_device.device);
 }
 
-bool grad_mode();
-void set_grad_mode(bool on);
+extern constinit thread_local bool thread_grad_mode;
+inline bool grad_mode() {
+  return thread_grad_mode;
+}
+inline void set_grad_mode(bool on) {
+  thread_grad_mode = on;
+}
 
 // --- Leaves ---
 Var make_leaf(const TypeInfo *type, std::shared_ptr<runtime::Buffer> buffer, bool borrowed = false);
@@ -144,9 +149,15 @@ public:
   bool evaluating = false; // it computes what was recorded before the function
   std::string exchange;    // where the function exchanges with other ranks first
 };
+extern constinit thread_local Trace *thread_trace;
 // This thread's; null outside of such a function.
-Trace *&current_trace();
+inline Trace *&current_trace() {
+  return thread_trace;
+}
 // Null also while the trace evaluates: then all is as outside.
-Trace *active_trace();
+inline Trace *active_trace() {
+  Trace *trace = current_trace();
+  return trace && !trace->evaluating ? trace : nullptr;
+}
 
 } // namespace weft::recorder

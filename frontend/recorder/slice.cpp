@@ -130,26 +130,16 @@ void unclaim(Slice &slice) {
 }
 
 void retire(Slice &slice) {
-  Recorder &r = recorder();
   for (Value *output : slice.outputs) {
     output->node->results[output->index] = nullptr;
     output->node = nullptr;
     output->withdrawn = false;
   }
-  bool outermost = !std::exchange(r.burying, true);
-  for (Node *node : slice.nodes)
+  for (Node *node : slice.nodes) {
     for (Value *result : node->results)
       if (result)
         result->node = nullptr;
-  for (size_t i = slice.nodes.size(); i-- > 0;)
-    erase_node(slice.nodes[i]);
-  if (outermost) {
-    r.burying = false;
-    if (!r.dying.empty()) {
-      Value *last = r.dying.back();
-      r.dying.pop_back();
-      bury(last);
-    }
+    erase_node(node);
   }
   for (Value *output : slice.outputs)
     release(*output);

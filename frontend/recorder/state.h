@@ -67,7 +67,8 @@ inline Recorder &recorder() {
 // A value whose last handle and last use went.
 void bury(Value *value);
 // Takes a node out of the record: its place in the list, its uses of operands. Its results must be
-// gone or be leaves already.
+// gone or be leaves already, and so must its operands, unless bury() is at work, which goes on with
+// them.
 void erase_node(Node *node);
 void release_cell(Cell *cell);
 SourceLine *source_line(Location location);
@@ -87,8 +88,8 @@ using Aligned = std::unique_ptr<MovedOperands>;
 // Operands of an op lie on one device; those that go along (goes_along) are moved to the others'.
 // False where they lie on one already. Fails with kDevice where two of the others differ.
 bool align_devices(llvm::StringRef op, llvm::ArrayRef<const Var *> &operands, Aligned &aligned);
-// The values of the node, with history where one of the operands has some.
-void results_of(Node *node, llvm::ArrayRef<const Var *> operands,
-                llvm::SmallVectorImpl<Var> &results);
+// Records the op. Adds its results, with history where one of the operands has some.
+void record_op(Signature *signature, llvm::ArrayRef<const Var *> operands, SourceLine *line,
+               llvm::SmallVectorImpl<Var> &results);
 
 } // namespace weft::recorder

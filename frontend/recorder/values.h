@@ -117,15 +117,14 @@ struct Value : Pooled<Value> {
   bool is_scalar = false;    // a leaf whose value is `bits`
   bool was_constant = false; // such a leaf, at the first call where a literal stopped being a
                              // constant of the program
-  bool withdrawn =
-      false;         // inside a claimed slice, or being donated: views must not pick it up again
-  uint64_t bits = 0; // a scalar's bytes, in its dtype
-  TensorImpl *writers = nullptr; // of a recorded value: the storages that were given it in place
-                                 // and can go back (undo.h), as a list
-  // Scratch of slicing.
+  bool withdrawn = false;    // inside a claimed slice, or being donated: views must not pick it up
+                             // again
+  uint8_t stability = 0;     // scratch of slicing, as are the next two and `epoch`
   uint32_t slice_uses = 0;
   uint32_t number = 0;
-  uint8_t stability = 0;
+  uint64_t bits = 0;             // a scalar's bytes, in its dtype
+  TensorImpl *writers = nullptr; // of a recorded value: the storages that were given it in place
+                                 // and can go back (undo.h), as a list
   uint64_t epoch = 0;
   std::shared_ptr<EvaluationRecord> evaluation; // what computed it
 

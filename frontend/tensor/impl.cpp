@@ -123,28 +123,20 @@ void begin(TensorImpl &storage) {
 }
 } // namespace
 
+// Out of line, as read_view() is: most calls read storages, and need small frames.
+[[noreturn, gnu::noinline]] static void refuse_undefined(const char *argument) {
+  fail(ErrorKind::kState,
+       std::string("'") + argument + "' is an undefined tensor: it was never given a value");
+}
+
 TensorImpl *checked(const Tensor &tensor, const char *argument) {
   if (!tensor.defined())
-    fail(ErrorKind::kState,
-         std::string("'") + argument + "' is an undefined tensor: it was never given a value");
+    refuse_undefined(argument);
   note_device(*tensor.impl()->type);
   return tensor.impl();
 }
 
-Var read(const Tensor &tensor, const char *argument) {
-  TensorImpl *impl = checked(tensor, argument);
-  if (!impl->is_view()) {
-    if (impl->start)
-      begin(*impl);
-    if (Trace *trace = current_trace())
-      trace->on_read(impl);
-    Var x = impl->var;
-    if (impl->leaf) {
-      x.grad = impl->leaf;
-      x.grad_index = 0;
-    }
-    return x;
-  }
+[[gnu::noinline]] static Var read_view(TensorImpl *impl, const char *argument) {
   View &view = *impl->view;
   TensorImpl *storage = impl->storage();
   Var from = read(view.base, argument);
@@ -181,6 +173,16 @@ Var read(const Tensor &tensor, const char *argument) {
     x.grad = view.cached_history.node;
     x.grad_index = view.cached_history.index;
   }
+  return x;
+}
+
+Var read(const Tensor &tensor, const char *argument) {
+  TensorImpl *impl = checked(tensor, argument);
+  if (impl->start)
+    begin(*impl);
+  if (Trace *trace = current_trace(); trace && !impl->is_view())
+    trace->on_read(impl);
+  Var x = impl->is_view() ? read_view(impl, argument) : impl->var;
   if (impl->leaf) {
     x.grad = impl->leaf;
     x.grad_index = 0;
@@ -244,21 +246,17 @@ void replace(const Tensor &storage, Var value) {
 }
 
 Tensor wrap_quietly(Var var) {
-  auto *impl = new TensorImpl;
-  impl->type = var.value->type;
-  impl->var = std::move(var);
-  return Tensor(impl);
+  return Tensor(new TensorImpl(std::move(var)));
 }
 
 Tensor wrap_start(std::shared_ptr<const StartingValue> start, const TypeInfo *type) {
-  auto *impl = new TensorImpl;
-  impl->type = type;
+  auto *impl = new TensorImpl(type);
   impl->start = std::move(start);
   return Tensor(impl);
 }
 
 Tensor wrap(Var var) {
-  Tensor tensor = wrap_quietly(std::move(var));
+  Tensor tensor(new TensorImpl(std::move(var)));
   after_call(tensor);
   return tensor;
 }
@@ -266,9 +264,8 @@ Tensor wrap(Var var) {
 Tensor make_view(const Tensor &tensor, ViewStep step) {
   TensorImpl *from = checked(tensor, "self");
   auto view = std::make_unique<View>();
-  auto *impl = new TensorImpl;
+  auto *impl = new TensorImpl(type_info(from->type->dtype, step.dims, from->type->device));
   Tensor result(impl);
-  impl->type = type_info(from->type->dtype, step.dims, from->type->device);
   if (from->is_view() && !from->leaf) {
     view->base = from->view->base;
     view->steps = from->view->steps;
@@ -295,8 +292,7 @@ Tensor make_detached(const Tensor &tensor) {
     view->steps.insert(view->steps.begin(), outer->steps.begin(), outer->steps.end());
     view->base = Tensor(outer->base);
   }
-  auto *impl = new TensorImpl;
-  impl->type = from->type;
+  auto *impl = new TensorImpl(from->type);
   impl->view = std::move(view);
   return Tensor(impl);
 }

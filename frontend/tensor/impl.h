@@ -48,6 +48,9 @@ struct View : Pooled<View> {
 // lock.
 class TensorImpl : public Pooled<TensorImpl> {
 public:
+  explicit TensorImpl(const TypeInfo *type) : type(type) {}
+  explicit TensorImpl(Var &&value) : type(value.value->type), var(std::move(value)) {}
+
   std::atomic<uint32_t> refs{1};
   bool picked = false; // what index() with tensors made: a copy, into which an assignment would be
                        // lost
