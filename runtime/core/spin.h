@@ -1,6 +1,7 @@
 // Waiting for a moment without giving up the processor.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -23,23 +24,36 @@ inline std::atomic<bool> spinning_pays{false};
 // How a thread's last spins ended. A scheduler may put the awaited thread on the processor of the
 // thread that woke it, though others are idle. Then each spin is in vain and costs both threads all
 // of kSpin (110 us an evaluation instead of 13, on a virtual machine). So after kVain spins in vain
-// in a row the thread sleeps at once; each kRetry-th time it tries again.
+// in a row the thread sleeps at once, but for a trial now and then.
+//
+// Two threads that wait for each other by turns may both sleep, and each has the other wait for the
+// time that its wake-up takes, which may be longer than kSpin. Whoever tried alone, or for kSpin,
+// would find that spinning does not pay, for ever. So all threads of the process have their trials
+// at the same time, by the clock, and spin long enough then for a wake-up.
 class SpinHistory {
 public:
-  static constexpr uint32_t kVain = 4, kRetry = 64;
-  bool pays() const {
-    return vain_ < kVain || vain_ % kRetry == 0;
+  using Time = std::chrono::steady_clock::time_point;
+  static constexpr uint32_t kVain = 4;
+  static constexpr std::chrono::milliseconds kTrial{1}, kPeriod{32}; // a trial in each period
+  static constexpr std::chrono::microseconds kTrialSpin = 4 * kSpin;
+  // How long to spin for what is awaited from now on.
+  std::chrono::microseconds patience(Time now) const {
+    if (vain_ < kVain)
+      return kSpin;
+    bool on_trial = now.time_since_epoch() % kPeriod < kTrial;
+    return on_trial ? kTrialSpin : std::chrono::microseconds(0);
   }
+  // What was awaited came while the thread spun, or not.
   void ended(bool in_time) {
-    vain_ = in_time ? 0 : vain_ + 1;
+    vain_ = in_time ? 0 : std::min(vain_ + 1, kVain);
   }
 
 private:
   uint32_t vain_ = 0;
 };
 
-// Spins until ready(), for at most kSpin; not at all where spinning does not pay. Returns what
-// ready() said last.
+// Spins until ready(), for as long as the thread's last spins advise; not at all where spinning
+// does not pay. Returns what ready() said last.
 template <typename Ready>
 bool spin_until(Ready ready, bool pays = spinning_pays.load(std::memory_order_relaxed)) {
   if (ready())
@@ -47,12 +61,8 @@ bool spin_until(Ready ready, bool pays = spinning_pays.load(std::memory_order_re
   if (!pays)
     return false;
   thread_local SpinHistory history;
-  if (!history.pays()) {
-    history.ended(false);
-    return false;
-  }
-  auto end = std::chrono::steady_clock::now() + kSpin;
-  do {
+  auto now = std::chrono::steady_clock::now(), end = now + history.patience(now);
+  while (now < end) {
     for (int i = 0; i < 32; ++i) {
 #if defined(__x86_64__)
       _mm_pause();
@@ -62,7 +72,8 @@ bool spin_until(Ready ready, bool pays = spinning_pays.load(std::memory_order_re
         return true;
       }
     }
-  } while (std::chrono::steady_clock::now() < end);
+    now = std::chrono::steady_clock::now();
+  }
   history.ended(false);
   return false;
 }

@@ -345,22 +345,60 @@ TEST_F(ExecutorTest, WhoWaitsSpinsOnlyWhereTheTeamLeavesAProcessor) {
   EXPECT_TRUE(spin_until([&] { return ++looks > 1; }));
 }
 
+using SpinTime = SpinHistory::Time;
+using Microseconds = std::chrono::microseconds;
+
 TEST(SpinHistory, VainSpinsBecomeRare) {
   SpinHistory history;
-  uint32_t spins = 0;
-  constexpr uint32_t kWaits = 10 * SpinHistory::kRetry;
-  for (uint32_t i = 0; i < kWaits; ++i) {
-    spins += history.pays();
+  for (uint32_t i = 0; i < SpinHistory::kVain; ++i) {
+    EXPECT_EQ(history.patience(SpinTime()), kSpin);
     history.ended(false);
   }
-  EXPECT_EQ(spins, SpinHistory::kVain + kWaits / SpinHistory::kRetry - 1);
+  constexpr Microseconds kApart(10);
+  int64_t waits = 0, spins = 0;
+  for (SpinTime now; now < SpinTime(10 * SpinHistory::kPeriod); now += kApart, ++waits) {
+    spins += history.patience(now) > Microseconds(0);
+    history.ended(false);
+  }
+  EXPECT_EQ(spins * (SpinHistory::kPeriod / SpinHistory::kTrial), waits);
   // One that ends in time is enough.
   history.ended(true);
-  for (uint32_t i = 0; i < SpinHistory::kVain; ++i) {
-    EXPECT_TRUE(history.pays());
-    history.ended(false);
+  EXPECT_EQ(history.patience(SpinTime(SpinHistory::kPeriod - kApart)), kSpin);
+}
+
+// Two threads that hand work to each other: each works for `work`, wakes the other and waits. How
+// many of the last 1,000 waits were slept through, where they began with spins in vain.
+int sleeps_of_a_pair(Microseconds work, Microseconds wake_up) {
+  struct Side {
+    SpinHistory history = {};
+    SpinTime since = {}; // it waits
+  } sides[2];
+  for (Side &side : sides)
+    for (uint32_t i = 0; i < SpinHistory::kVain; ++i)
+      side.history.ended(false);
+  constexpr int kHandovers = 20'000, kLast = 1'000;
+  SpinTime now(SpinHistory::kTrial);
+  int sleeps = 0;
+  for (int i = 0; i < kHandovers; ++i) {
+    Side &works = sides[i % 2], &waits = sides[1 - i % 2];
+    now += work;
+    bool in_time = now - waits.since <= waits.history.patience(waits.since);
+    waits.history.ended(in_time);
+    works.since = now;
+    if (in_time)
+      continue;
+    now += wake_up;
+    sleeps += i >= kHandovers - kLast;
   }
-  EXPECT_FALSE(history.pays());
+  return sleeps;
+}
+
+TEST(SpinHistory, TwoThreadsThatBothSleepFindEachOther) {
+  EXPECT_EQ(sleeps_of_a_pair(kSpin / 2, kSpin / 5), 0);
+  EXPECT_EQ(sleeps_of_a_pair(kSpin / 2, kSpin), 0);
+  EXPECT_EQ(sleeps_of_a_pair(kSpin / 2, 2 * kSpin), 0);
+  // Where no spin can be long enough they go on to sleep.
+  EXPECT_EQ(sleeps_of_a_pair(5 * kSpin, kSpin), 1'000);
 }
 
 TEST_F(ExecutorTest, AliasedOutputsAreTheBuffersThemselves) {
