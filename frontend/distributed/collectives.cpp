@@ -17,7 +17,7 @@ RankGroup ranks_of(const GroupState &state, const std::string &operand = "") {
 
 // x, if this may be called with it: what no rank may call is refused here, at the caller's line.
 Var input_of(const Tensor &x, const GroupState &state, runtime::Collective kind,
-             Reduction reduction = Reduction::kSum, int root = 0) {
+             Reduction reduction = Reduction::kSum, int peer = 0, int source = runtime::kNoRank) {
   Var input = read(x, "x");
   if (!host_reads(input.device()))
     fail(ErrorKind::kDevice, "x lies on " + device_text(input.device()) +
@@ -36,7 +36,8 @@ Var input_of(const Tensor &x, const GroupState &state, runtime::Collective kind,
   call.dtype = input.dtype();
   call.reduction = reduction;
   call.count = 0;
-  call.peer = root;
+  call.peer = peer;
+  call.source = source;
   if (absl::Status status = runtime::check(call, state.group->rank(), state.group->size());
       !status.ok())
     fail(ErrorKind::kValue, "x is " + describe(input) + ": " + std::string(status.message()));
@@ -103,6 +104,13 @@ Tensor broadcast(const Tensor &x, int root, const Group &group, Location locatio
 }
 Tensor broadcast_of(const std::string &operand, const Tensor &row, int root, const Group &group) {
   return broadcasted(operand, row, root, group, Location::current());
+}
+
+Tensor send_receive(const Tensor &x, int to, int from, const Group &group, Location location) {
+  GroupState &state = checked(group, "send_receive", location);
+  Session session("send_receive", location);
+  Var input = input_of(x, state, runtime::Collective::kSendReceive, Reduction::kSum, to, from);
+  return wrap(emit_send_receive(input, to, from, ranks_of(state, "")));
 }
 
 void barrier(const Group &group, Location location) {

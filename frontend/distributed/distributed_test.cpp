@@ -86,7 +86,7 @@ TEST_P(Ranks, ReduceEveryDType) {
 
 TEST_P(Ranks, GatherScatterAndExchange) {
   const int n = GetParam();
-  Found gathered, scattered, exchanged, sent;
+  Found gathered, scattered, exchanged, sent, passed, shifted;
   run_ranks(n, [&] {
     int me = world().rank();
     Tensor x = input(me, 6, float32).reshape({3, 2});
@@ -99,6 +99,10 @@ TEST_P(Ranks, GatherScatterAndExchange) {
     scattered.put(part.to_vector<double>());
     exchanged.put(all_to_all(wide).to_vector<double>());
     sent.put(broadcast(x * 10, n - 1).to_vector<double>());
+    // Around, where there are others; and from the first to the last.
+    int next = n > 1 ? (me + 1) % n : -1, before = n > 1 ? (me + n - 1) % n : -1;
+    passed.put(send_receive(x, next, before).to_vector<double>());
+    shifted.put(send_receive(x, me + 1 < n ? me + 1 : -1, me - 1).to_vector<double>());
   });
   for (int r = 0; r < n; ++r) {
     for (int from = 0; from < n; ++from)
@@ -109,8 +113,11 @@ TEST_P(Ranks, GatherScatterAndExchange) {
     for (int from = 0; from < n; ++from)
       for (int64_t i = 0; i < 4; ++i)
         EXPECT_EQ(exchanged.of(r)[from * 4 + i], element(from, 4 * r + i));
-    for (int64_t i = 0; i < 6; ++i)
+    for (int64_t i = 0; i < 6; ++i) {
       EXPECT_EQ(sent.of(r)[i], 10 * element(n - 1, i));
+      EXPECT_EQ(passed.of(r)[i], n == 1 ? 0 : element((r + n - 1) % n, i));
+      EXPECT_EQ(shifted.of(r)[i], r == 0 ? 0 : element(r - 1, i));
+    }
   }
 }
 
@@ -124,11 +131,13 @@ TEST(Distributed, DerivativesAreTheTransposedExchanges) {
     Tensor x = input(me, 6, float64).set_requires_grad();
     Tensor weight = input(me + 3, 6 * n, float64) + 2;
     // Each rank's loss weighs what it got by weights of its own.
-    Tensor loss = (all_gather(x) * weight).sum() + (all_reduce(x) * weight.narrow(0, 0, 6)).sum() +
-                  (all_reduce(x * x, Reduction::kMean) * weight.narrow(0, 6, 6)).sum() +
-                  (reduce_scatter(x) * weight.narrow(0, 0, 2)).sum() +
-                  (all_to_all(x) * weight.narrow(0, 3, 6)).sum() +
-                  (broadcast(x, 1) * weight.narrow(0, 1, 6)).sum();
+    Tensor loss =
+        (all_gather(x) * weight).sum() + (all_reduce(x) * weight.narrow(0, 0, 6)).sum() +
+        (all_reduce(x * x, Reduction::kMean) * weight.narrow(0, 6, 6)).sum() +
+        (reduce_scatter(x) * weight.narrow(0, 0, 2)).sum() +
+        (all_to_all(x) * weight.narrow(0, 3, 6)).sum() +
+        (broadcast(x, 1) * weight.narrow(0, 1, 6)).sum() +
+        (send_receive(x, me == 0 ? 2 : -1, me == 2 ? 0 : -1) * weight.narrow(0, 2, 6)).sum();
     loss.backward();
     found.put(x.grad().to_vector<double>());
   });
@@ -145,6 +154,8 @@ TEST(Distributed, DerivativesAreTheTransposedExchanges) {
         if (me == 1)
           expected += weight(r, 1 + i); // broadcast
       }
+      if (me == 0)
+        expected += weight(2, 2 + i);                     // send_receive
       expected += weight(static_cast<int>(i / 2), i % 2); // reduce_scatter: row i / 2 went there
       expected += weight(static_cast<int>(i / 2), 3 + 2 * me + i % 2); // all_to_all
       EXPECT_NEAR(found.of(me)[i], expected, 1e-12) << "rank " << me << ", element " << i;
@@ -345,10 +356,13 @@ TEST(Distributed, BadInputIsRefusedWhereItIsGiven) {
   EXPECT_NE(what_of([] { (void)all_reduce(ones({2})); }).find("init()"), std::string::npos);
   EXPECT_NE(what_of([] { run_ranks(9, [] {}); }).find("cpu:9"), std::string::npos);
   run_ranks(2, [] {
-    for (const std::string &error : {what_of([] { (void)reduce_scatter(ones({3, 2})); }),
-                                     what_of([] { (void)all_to_all(scalar(1.f)); }),
-                                     what_of([] { (void)all_reduce(arange(3), Reduction::kMean); }),
-                                     what_of([] { (void)broadcast(ones({2}), 5); })}) {
+    for (const std::string &error :
+         {what_of([] { (void)reduce_scatter(ones({3, 2})); }),
+          what_of([] { (void)all_to_all(scalar(1.f)); }),
+          what_of([] { (void)all_reduce(arange(3), Reduction::kMean); }),
+          what_of([] { (void)broadcast(ones({2}), 5); }),
+          what_of([] { (void)send_receive(ones({2}), 2, -1); }),
+          what_of([] { (void)send_receive(ones({2}), -1, world().rank()); })}) {
       EXPECT_EQ(error.find("nothing was thrown"), std::string::npos);
       EXPECT_NE(error.find("distributed_test.cpp"), std::string::npos) << error;
       EXPECT_NE(error.find("x is "), std::string::npos) << error;

@@ -321,5 +321,20 @@ TEST(Ranks, ABudgetCutsOnlyWhatIsTheRanks) {
   set_config(before);
 }
 
+// What one rank sends, the other one must take.
+TEST(Failures, SendersAndReceiversThatDoNotMeetAreToldBothLines) {
+  Errors errors;
+  what_of([&] {
+    run_ranks(2, [&] {
+      bool first = world().rank() == 0;
+      errors.put(
+          what_of([&] { (void)send_receive(ones({3}), first ? 1 : -1, -1).to_vector<float>(); }));
+    });
+  });
+  for (int rank : {0, 1})
+    expect(errors.of(rank), {"send_receive(to 1, from none", "send_receive(to none, from none",
+                             "failures_test.cpp"});
+}
+
 } // namespace
 } // namespace weft::distributed

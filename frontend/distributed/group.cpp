@@ -64,8 +64,6 @@ std::string Group::name(Location location) const {
 Group Group::split(int64_t color, int64_t key, const std::string &name, Location location) const {
   GroupState &state = checked(*this, "split", location);
   location = CallerScope::resolve(location);
-  if (name.find(recorder::kOperandMark) != std::string::npos)
-    fail("split", ErrorKind::kValue, "the name must be of one line", location);
   barrier(*this, location); // what was recorded comes first, on all ranks
   auto part =
       state.group->split(color, key, state.group->name() + "/" + name,

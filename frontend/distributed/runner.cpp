@@ -146,7 +146,8 @@ public:
     call.kind = recorded.kind;
     call.reduction = recorded.reduction;
     call.dtype = recorded.input->dtype;
-    call.peer = static_cast<int32_t>(recorded.root);
+    call.peer = static_cast<int32_t>(recorded.peer);
+    call.source = static_cast<int32_t>(recorded.source);
     call.place = recorded.place;
     call.operand = recorded.operand;
     // Of one part.

@@ -341,8 +341,10 @@ Var on_device(Var x, uint8_t device) {
 namespace {
 template <typename Op> typename Op::Properties among(const RankGroup &group) {
   typename Op::Properties p;
-  p.group = builder().getStringAttr(
-      group.operand.empty() ? group.group : group.group + kOperandMark + group.operand);
+  p.group = builder().getStringAttr(group.group);
+  if constexpr (requires { p.operand; })
+    if (!group.operand.empty())
+      p.operand = builder().getStringAttr(group.operand);
   p.ranks = integer(group.ranks);
   return p;
 }
@@ -377,6 +379,12 @@ Var emit_reduce_scatter(const Var &x, runtime::Reduction reduction, const RankGr
 }
 Var emit_all_to_all(const Var &x, const RankGroup &group) {
   return emit_one<ir::AllToAllOp>({&x}, x.value->type, among<ir::AllToAllOp>(group));
+}
+Var emit_send_receive(const Var &x, int64_t to, int64_t from, const RankGroup &group) {
+  auto p = among<ir::SendReceiveOp>(group);
+  p.to = integer(to);
+  p.from = integer(from);
+  return emit_one<ir::SendReceiveOp>({&x}, x.value->type, p);
 }
 Var emit_broadcast_from(const Var &x, int64_t root, const RankGroup &group) {
   auto p = among<ir::BroadcastFromOp>(group);

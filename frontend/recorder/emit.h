@@ -48,18 +48,18 @@ Var emit_transfer(const Var &x, uint8_t device);
 // x there: a number is made anew, everything else is moved.
 Var on_device(Var x, uint8_t device);
 // What ranks exchange: `group` is the name that CollectiveRunner knows (exchange.h).
-// `operand` is what ranks compare instead of the operand's shape, where it says more; behind the
-// mark it is a part of the op's group, whose name has no such character.
+// `operand` is what ranks compare instead of the operand's shape, where it says more.
 struct RankGroup {
   std::string group;
   int64_t rank = 0, ranks = 1;
   std::string operand = "";
 };
-inline constexpr char kOperandMark = '\n';
 Var emit_all_reduce(const Var &x, runtime::Reduction reduction, const RankGroup &group);
 Var emit_all_gather(const Var &x, const RankGroup &group);
 Var emit_reduce_scatter(const Var &x, runtime::Reduction reduction, const RankGroup &group);
 Var emit_all_to_all(const Var &x, const RankGroup &group);
+// To and from ranks of the group, or -1 (none).
+Var emit_send_receive(const Var &x, int64_t to, int64_t from, const RankGroup &group);
 Var emit_broadcast_from(const Var &x, int64_t root, const RankGroup &group);
 Var emit_iota(DType dtype, const Shape &shape, int64_t dim);
 Var emit_reshape(const Var &x, const Shape &shape);

@@ -27,10 +27,10 @@ RecordedCollective recorded_of(const Node &node) {
                           .result = node.signature->results[0],
                           .place = node.line->place()};
   auto among = [&](const auto &properties) {
-    auto [group, operand] = properties.group.getValue().split(kOperandMark);
-    call.group = group.str();
-    if (!operand.empty())
-      call.operand = operand.str();
+    call.group = properties.group.getValue().str();
+    if constexpr (requires { properties.operand; })
+      if (properties.operand)
+        call.operand = properties.operand.getValue().str();
   };
   auto reduced = [&](const auto &properties) {
     // In one order, as emit.cpp makes sure.
@@ -48,10 +48,16 @@ RecordedCollective recorded_of(const Node &node) {
   } else if (is<ir::AllToAllOp>(&node)) {
     call.kind = Kind::kAllToAll;
     among(properties_of<ir::AllToAllOp>(node));
+  } else if (is<ir::SendReceiveOp>(&node)) {
+    const auto &properties = properties_of<ir::SendReceiveOp>(node);
+    call.kind = Kind::kSendReceive;
+    call.peer = properties.to.getInt();
+    call.source = properties.from.getInt();
+    among(properties);
   } else {
     const auto &properties = properties_of<ir::BroadcastFromOp>(node);
     call.kind = Kind::kBroadcast;
-    call.root = properties.root.getInt();
+    call.peer = properties.root.getInt();
     among(properties);
   }
   return call;

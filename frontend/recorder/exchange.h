@@ -30,7 +30,7 @@ struct ExchangeRun {
 struct RecordedCollective {
   runtime::Collective kind;
   runtime::Reduction reduction = runtime::Reduction::kSum;
-  int64_t root = 0;
+  int64_t peer = 0, source = -1; // as of a runtime::CollectiveCall
   std::string group;
   std::string operand; // what ranks compare (runtime::CollectiveCall)
   const TypeInfo *input = nullptr, *result = nullptr;

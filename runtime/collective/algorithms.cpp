@@ -224,6 +224,14 @@ absl::Status exchange(const CollectiveCall &call, int me, int size, Messages &me
   case Collective::kReceive:
     WEFT_RETURN(messages.receive(call.peer, output, bytes));
     return messages.wait();
+  case Collective::kSendReceive:
+    if (call.peer != kNoRank)
+      WEFT_RETURN(messages.send(call.peer, call.input, bytes));
+    if (call.source == kNoRank)
+      std::memset(output, 0, static_cast<size_t>(bytes));
+    else
+      WEFT_RETURN(messages.receive(call.source, output, bytes));
+    return messages.wait();
   case Collective::kBarrier:
     return absl::OkStatus();
   }

@@ -11,9 +11,9 @@ namespace {
 
 constexpr uint32_t kMagic = 0x57454655; // another version of the header is another number
 
-constexpr const char *kNames[] = {"all_reduce", "all_gather", "reduce_scatter",
-                                  "all_to_all", "broadcast",  "send",
-                                  "receive",    "barrier",    "split"};
+constexpr const char *kNames[] = {"all_reduce", "all_gather",  "reduce_scatter", "all_to_all",
+                                  "broadcast",  "send",        "receive",        "barrier",
+                                  "split",      "send_receive"};
 
 // FNV-1a: the same on all machines.
 uint64_t hash_of(const std::string &text) {
@@ -34,6 +34,7 @@ CollectiveCall call_of(const CallHeader &header) {
   call.reduction = static_cast<Reduction>(std::min<int>(header.reduction, 4));
   call.count = header.count;
   call.peer = header.peer;
+  call.source = header.source;
   call.place = std::string(header.place, strnlen(header.place, sizeof header.place));
   call.operand = std::string(header.operand, strnlen(header.operand, sizeof header.operand));
   if (call.operand.size() == sizeof header.operand)
@@ -90,6 +91,12 @@ std::string describe(const CollectiveCall &call) {
     absl::StrAppend(&text, "from ", call.peer, ", ");
   if (call.kind == Collective::kSend)
     absl::StrAppend(&text, "to ", call.peer, ", ");
+  if (call.kind == Collective::kSendReceive) {
+    auto rank = [](int32_t number) {
+      return number == kNoRank ? "none" : absl::StrCat(number);
+    };
+    absl::StrAppend(&text, "to ", rank(call.peer), ", from ", rank(call.source), ", ");
+  }
   absl::StrAppend(&text, name(call.dtype), " x ", call.count, call.operand.empty() ? "" : " of ",
                   call.operand, ")");
   return text;
@@ -109,6 +116,11 @@ absl::Status check(const CollectiveCall &call, int rank, int size) {
   bool has_peer = call.kind == Collective::kBroadcast || is_between_two(call.kind);
   if (has_peer && (call.peer < 0 || call.peer >= size))
     return wrong(absl::StrCat("the group has the ranks 0 to ", size - 1));
+  if (call.kind == Collective::kSendReceive)
+    for (int32_t other : {call.peer, call.source})
+      if (other < kNoRank || other >= size || other == rank)
+        return wrong(absl::StrCat("it goes to and comes from another rank of 0 to ", size - 1,
+                                  ", or none (", kNoRank, ")"));
   if (is_between_two(call.kind) && call.peer == rank)
     return wrong("that is this rank itself; copy instead");
   bool has_data = call.count > 0 && call.kind != Collective::kBarrier;
@@ -130,6 +142,7 @@ CallHeader header_of(const CollectiveCall &call, uint64_t number, bool on_device
   header.reduction = reduces(call.kind) ? static_cast<uint8_t>(call.reduction) : 0;
   header.on_device = on_device;
   header.peer = call.peer;
+  header.source = call.kind == Collective::kSendReceive ? call.source : 0;
   header.count = call.count;
   header.number = number;
   header.operand_hash = hash_of(call.operand);
@@ -152,6 +165,9 @@ absl::Status check_same(const CallHeader &own, const CallHeader &theirs, int ran
               own.number == theirs.number && own.operand_hash == theirs.operand_hash;
   if (is_between_two(kind))
     same = same && kind != its && is_between_two(its) && own.peer == they && theirs.peer == me;
+  else if (kind == Collective::kSendReceive) // what one sends to the other, that one receives
+    same = same && kind == its && (own.peer == they) == (theirs.source == me) &&
+           (own.source == they) == (theirs.peer == me);
   else
     same = same && kind == its && own.peer == theirs.peer;
   if (same)

@@ -10,6 +10,8 @@
 
 namespace weft::runtime {
 
+inline constexpr int32_t kNoRank = -1;
+
 struct CollectiveCall {
   Collective kind = Collective::kBarrier;
   DType dtype = DType::kFloat32;
@@ -17,7 +19,8 @@ struct CollectiveCall {
   // Elements of the input, or of one of its parts: reduce_scatter and all_to_all take size() times
   // as many, all_gather and all_to_all give as many. The same on all ranks.
   int64_t count = 0;
-  int32_t peer = 0; // a rank of the group
+  int32_t peer = 0;    // a rank of the group; of send_receive also kNoRank
+  int32_t source = -1; // of send_receive: a rank of the group, or kNoRank, which gives zeros
   const void *input = nullptr;
   // all_reduce, broadcast: may be the input. all_gather: the input may be this rank's part of it,
   // and of reduce_scatter the output may be this rank's part of the input. Else they are apart.
@@ -40,7 +43,7 @@ absl::Status check(const CollectiveCall &call, int rank, int size);
 struct CallHeader {
   uint32_t magic;
   uint8_t kind, dtype, reduction, on_device;
-  int32_t peer, unused_too;
+  int32_t peer, source;
   int64_t count;
   uint64_t number;
   uint64_t operand_hash; // of the whole text

@@ -192,6 +192,10 @@ std::vector<char> expected(const CollectiveCall &call, int me, int size, uint64_
   case Collective::kReceive:
     copy(0, inputs[static_cast<size_t>(call.peer)]);
     break;
+  case Collective::kSendReceive:
+    if (call.source != kNoRank)
+      copy(0, inputs[static_cast<size_t>(call.source)]);
+    break;
   default:
     output.clear();
   }
@@ -229,13 +233,14 @@ std::string check_collectives(Group &group) {
   uint64_t seed = 0;
   std::string wrong;
   auto check = [&](Collective kind, DType dtype, int64_t count, bool in_place,
-                   Reduction reduction = Reduction::kSum, int peer = 0) {
+                   Reduction reduction = Reduction::kSum, int peer = 0, int source = kNoRank) {
     CollectiveCall call;
     call.kind = kind;
     call.dtype = dtype;
     call.count = count;
     call.reduction = reduction;
     call.peer = peer;
+    call.source = source;
     call.place = absl::StrCat("check:", ++seed);
     // After a failure nothing else works: the first one says why.
     if (wrong.empty())
@@ -261,12 +266,21 @@ std::string check_collectives(Group &group) {
               Reduction::kSum, peer);
       else
         ++seed; // the same on all ranks
+      // To the next rank: in a ring, and from the first to the last.
+      int next = (group.rank() + 1) % size, last = (group.rank() + size - 1) % size;
+      if (size > 1)
+        check(Collective::kSendReceive, type.dtype, count, false, Reduction::kSum, next, last);
+      check(Collective::kSendReceive, type.dtype, count, false, Reduction::kSum,
+            next == 0 ? kNoRank : next, group.rank() == 0 ? kNoRank : last);
     }
     check(Collective::kBarrier, type.dtype, 0, false);
   }
   // Several pieces and several messages; what many ranks add to that is above.
   if (size <= 3) {
     check(Collective::kAllReduce, DType::kFloat32, 400009, false);
+    if (size > 1)
+      check(Collective::kSendReceive, DType::kFloat32, 1200007, false, Reduction::kSum,
+            (group.rank() + 1) % size, (group.rank() + size - 1) % size);
     check(Collective::kAllReduce, DType::kFloat32, 400009, true);
     check(Collective::kReduceScatter, DType::kBFloat16, 300007, false);
     check(Collective::kBroadcast, DType::kInt64, 200003, false, Reduction::kSum, size - 1);

@@ -60,6 +60,12 @@ template <typename From> void finish(const CollectiveCall &call, int me, int siz
   case Collective::kBroadcast:
   case Collective::kReceive:
     return take(call.peer, output);
+  case Collective::kSendReceive:
+    if (call.source != kNoRank)
+      take(call.source, output);
+    else if (bytes > 0)
+      std::memset(output, 0, static_cast<size_t>(bytes));
+    return;
   case Collective::kSend:
   case Collective::kBarrier:
     return;

@@ -14,7 +14,8 @@ enum class Collective : uint8_t {
   kSend,          // to rank `peer`
   kReceive,       // from rank `peer`
   kBarrier,
-  kSplit, // an all_gather, by another name
+  kSplit,       // an all_gather, by another name
+  kSendReceive, // the input goes to rank `peer`, the output is the input of rank `source`
 };
 
 // How the elements of all ranks become one. Sums are added up in rank order, so that the bits do

@@ -73,14 +73,15 @@ LogicalResult AllReduceOp::differentiate(GradContext &ctx) {
   if (!isLinear(p.reduction.getValue()))
     return refuse(ctx, getOperationName(), p.reduction.getValue());
   ctx.grad(0, ctx.at(AllReduceOp::create(ctx.builder(), ctx.loc(), g.type(), p.reduction, g.value(),
-                                         p.group, p.ranks)));
+                                         p.group, p.ranks, p.operand)));
   return success();
 }
 LogicalResult AllGatherOp::differentiate(GradContext &ctx) {
   const Properties &p = ctx.properties<AllGatherOp>();
   auto sum = ReductionAttr::get(ctx.builder().getContext(), Reduction::sum);
-  ctx.grad(0, ctx.at(ReduceScatterOp::create(ctx.builder(), ctx.loc(), ctx.operandType(0), sum,
-                                             ctx.g().value(), p.group, p.ranks)));
+  ctx.grad(0,
+           ctx.at(ReduceScatterOp::create(ctx.builder(), ctx.loc(), ctx.operandType(0), sum,
+                                          ctx.g().value(), p.group, p.ranks, mlir::StringAttr())));
   return success();
 }
 LogicalResult ReduceScatterOp::differentiate(GradContext &ctx) {
@@ -105,10 +106,19 @@ LogicalResult BroadcastFromOp::differentiate(GradContext &ctx) {
   const Properties &p = ctx.properties<BroadcastFromOp>();
   Val g = ctx.g();
   auto kind = ReductionAttr::get(ctx.builder().getContext(), Reduction::sum);
-  Val sum = ctx.at(
-      AllReduceOp::create(ctx.builder(), ctx.loc(), g.type(), kind, g.value(), p.group, p.ranks));
+  Val sum = ctx.at(AllReduceOp::create(ctx.builder(), ctx.loc(), g.type(), kind, g.value(), p.group,
+                                       p.ranks, p.operand));
   // The other ranks' inputs went nowhere; each rank takes part in the sum all the same.
   ctx.grad(0, p.rank.getInt() == p.root.getInt() ? sum : g.constant(0));
+  return success();
+}
+
+// What came from a rank has its derivative go back there.
+LogicalResult SendReceiveOp::differentiate(GradContext &ctx) {
+  const Properties &p = ctx.properties<SendReceiveOp>();
+  Val g = ctx.g();
+  ctx.grad(0, ctx.at(SendReceiveOp::create(ctx.builder(), ctx.loc(), g.type(), g.value(), p.from,
+                                           p.to, p.group, p.ranks)));
   return success();
 }
 
@@ -136,6 +146,13 @@ LogicalResult AllToAllOp::evaluate(EvalContext &ctx) {
 }
 LogicalResult BroadcastFromOp::evaluate(EvalContext &ctx) {
   return alone(ctx, getRanks());
+}
+// Nobody is there to receive from: zeros.
+LogicalResult SendReceiveOp::evaluate(EvalContext &ctx) {
+  if (failed(alone(ctx, getRanks())))
+    return mlir::failure();
+  std::fill(ctx.result().bytes.begin(), ctx.result().bytes.end(), std::byte(0));
+  return success();
 }
 
 } // namespace weft::ir
