@@ -207,24 +207,11 @@ double estimate(KernelBuilder &kernel) {
   for (Value output : kernel.outputs)
     bytes += bytesOf(output);
   for (mlir::Operation *op : kernel.ops) {
-    double size = sizeOf(op->getResult(0)), cost = 1, pace = 1;
-    ir::Kind kind = mlir::cast<ir::WeftOp>(op).kind();
-    if (kind == ir::Kind::Reduction)
-      size = sizeOf(op->getOperand(0));
-    else if (kind == ir::Kind::Movement || kind == ir::Kind::Creation)
-      cost = 0;
-    else if (kind == ir::Kind::Random)
-      cost = 12;
-    else if (auto matmul = mlir::dyn_cast<ir::MatmulOp>(op)) {
-      auto lhs = matmul.getLhs().getType();
-      cost = 2.0 * lhs.getDimSize(lhs.getRank() - (matmul.getTransposeLhs() ? 2 : 1));
-      if (mlir::isa<mlir::FloatType>(lhs.getElementType()))
-        pace = kMatmulPace;
-    } else if (mlir::isa<ir::ExpOp, ir::LogOp, ir::TanhOp, ir::ErfOp, ir::SigmoidOp, ir::GeluOp,
-                         ir::PowOp, ir::Atan2Op>(op))
-      cost = 16;
-    flops += size * cost;
-    work += size * cost / pace;
+    double operations = ir::operationsOf(op);
+    bool isFloatProduct = mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Contraction &&
+                          mlir::isa<mlir::FloatType>(mlir::getElementTypeOrSelf(op->getResult(0)));
+    flops += operations;
+    work += operations / (isFloatProduct ? kMatmulPace : 1);
   }
   kernel.info.bytes = bytes;
   kernel.info.flops = flops;
@@ -310,12 +297,7 @@ static std::pair<int32_t, int64_t> whereVectorsEnd(KernelBuilder &kernel) {
   if (along < 0)
     return {0, 0};
   // Where elements are expensive, lanes without one cost more than the division.
-  bool expensive =
-      kernel.tensors
-          .walk([](mlir::Operation *op) {
-            return isExpanded(op) ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
-          })
-          .wasInterrupted();
+  bool expensive = llvm::any_of(kernel.ops, isCheaperToKeep);
   int64_t extent = domain.atoms()[along], period = extent;
   for (int64_t candidate : kernel.periods) {
     bool fills = 4 * candidate >= 3 * roundUp(candidate, kLanes);

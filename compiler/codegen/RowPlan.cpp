@@ -16,17 +16,6 @@ using Shape = FusionDomain::Shape;
 // Rows of scratch beyond this do not stay in the L2 cache; then computing twice is no worse.
 static constexpr int64_t kLargestScratchRow = 256 << 10;
 
-// Whether a value is cheaper to keep than to compute again: its scalar function has what
-// compiler/math expands.
-static bool isExpensive(KernelBuilder &kernel, Operation *op) {
-  if (mlir::isa<ir::RandomUniformOp>(op))
-    return true;
-  linalg::GenericOp generic =
-      mlir::isa<ir::ElementwiseOp>(op) ? kernel.generic(op) : linalg::GenericOp();
-  return generic && llvm::any_of(generic.getRegion().front(),
-                                 [](Operation &scalar) { return isExpanded(&scalar); });
-}
-
 // What each sweep does.
 void RowSchedule::plan() {
   llvm::SmallVector<Operation *> parts;
@@ -101,8 +90,7 @@ void RowSchedule::planScratch() {
       if (isReduction(op))
         continue;
       auto [first, isNew] = neededFirst.try_emplace(value, l);
-      if (!isNew && first->second < l && isExpensive(kernel, op) &&
-          domain.role(value) == Role::Full) {
+      if (!isNew && first->second < l && isCheaperToKeep(op) && domain.role(value) == Role::Full) {
         int64_t bytes = rowBytes * memoryBytes(elementOf(value));
         if (bytes <= kLargestScratchRow) {
           if (!kept.count(value)) {

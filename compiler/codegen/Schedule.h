@@ -96,6 +96,13 @@ mlir::FailureOr<KernelBuilder> startKernel(ir::FusionOp fusion, llvm::StringRef 
 // kind of machine) stay. halfConversions: as of lowerStorageTypes, which comes first.
 mlir::LogicalResult convertToLlvm(mlir::ModuleOp module, llvm::StringRef machineDialect = {},
                                   bool halfConversions = true);
+// Whether a value is cheaper to keep in a near cache than to compute again: from a draw of random
+// numbers on, which costs 12 operations.
+inline constexpr int64_t kKeptCost = 12;
+inline bool isCheaperToKeep(mlir::Operation *op) {
+  return mlir::cast<ir::WeftOp>(op).cost() >= kKeptCost;
+}
+
 // Fills the kernel's estimates of flops and bytes; returns nanoseconds of one core.
 double estimate(KernelBuilder &kernel);
 

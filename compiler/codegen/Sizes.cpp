@@ -34,21 +34,18 @@ static llvm::StringRef whyNot(Operation *op) {
     return namedDimOf(value.getType());
   };
   auto weft = mlir::cast<ir::WeftOp>(op);
-  if (weft.kind() == ir::Kind::Elementwise || weft.kind() == ir::Kind::Creation)
+  ir::Kind kind = weft.kind();
+  if (kind == ir::Kind::Elementwise || kind == ir::Kind::Creation || kind == ir::Kind::Movement ||
+      kind == ir::Kind::Reduction || mlir::isa<ir::RandomUniformOp>(op))
     return {};
-  if (mlir::isa<ir::ReshapeOp, ir::TransposeOp, ir::BroadcastOp, ir::SliceOp, ir::InsertSliceOp,
-                ir::ConcatOp, ir::WindowsOp, ir::RandomUniformOp>(op))
-    return {};
-  if (auto select = mlir::dyn_cast<ir::IndexSelectOp>(op))
-    return named(select.getInput()) == static_cast<int64_t>(select.getDim())
-               ? "it takes elements of a dimension whose size varies"
-               : llvm::StringRef();
-  if (auto gather = mlir::dyn_cast<ir::GatherOp>(op))
-    return named(gather.getInput()) == static_cast<int64_t>(gather.getDim())
-               ? "it takes elements of a dimension whose size varies"
-               : llvm::StringRef();
-  if (weft.kind() == ir::Kind::Reduction)
-    return {};
+  if (kind == ir::Kind::Gather) {
+    auto statement = weft.statement();
+    int64_t dim = named(op->getOperand(0));
+    bool isChosen = dim >= 0 && llvm::any_of(statement->operands[0][dim].terms, [&](auto term) {
+                      return statement->dims[term.dim].purpose == ir::Purpose::Chosen;
+                    });
+    return isChosen ? "it takes elements of a dimension whose size varies" : llvm::StringRef();
+  }
   // Its rows, or its batches, not what it sums over; no other op is in its kernel.
   if (auto matmul = mlir::dyn_cast<ir::MatmulOp>(op))
     return named(matmul.getResult()) == 0 &&
@@ -57,7 +54,7 @@ static llvm::StringRef whyNot(Operation *op) {
                : "it sums over a size that varies";
   // What is added to has the size in front of the dim that is indexed, or not at all: then it is
   // the source's length.
-  if (mlir::isa<ir::IndexAddOp, ir::IndexPutOp, ir::ScatterAddOp>(op)) {
+  if (kind == ir::Kind::Scatter && !mlir::isa<ir::ScatterReduceOp>(op)) {
     int64_t base = named(op->getOperand(0)), indices = named(op->getOperand(1)),
             source = named(op->getOperand(2));
     int64_t dim = mlir::cast<mlir::IntegerAttr>(op->getAttr("dim")).getInt();
@@ -120,8 +117,7 @@ mlir::FailureOr<KernelSizes> kernelSizes(ir::FusionOp fusion) {
     return fusion.emitError("codegen: ") << refusalText(why.reason), none;
   bool hasOwnSchedule =
       domain->shape() == Shape::Alone &&
-      mlir::isa_and_nonnull<ir::MatmulOp, ir::IndexAddOp, ir::IndexPutOp, ir::ScatterAddOp>(
-          outputs.front().getDefiningOp());
+      !mlir::isa<ir::CumsumOp, ir::ScatterReduceOp>(outputs.front().getDefiningOp());
   if ((domain->shape() == Shape::Alone && !hasOwnSchedule) || domain->shape() == Shape::Empty)
     return fusion.emitError("codegen: a kernel of this kind has no form for sizes that vary"), none;
   if (hasOwnSchedule && !mlir::isa<ir::MatmulOp>(outputs.front().getDefiningOp())) {

@@ -61,7 +61,9 @@ struct DomainAnalysis {
       order.push_back(value);
   }
   void split(int32_t atom, int64_t outer);
-  std::optional<DimLayout> reflow(mlir::Value from, llvm::ArrayRef<int64_t> shape);
+  std::optional<DimLayout> follow(const ir::IndexStatement &statement, mlir::Value from,
+                                  const ir::Positions &fromPositions, mlir::Value to,
+                                  const ir::Positions &toPositions);
   std::optional<DimLayout> resultFromOperand(mlir::Operation *op, unsigned operand);
   std::optional<DimLayout> operandFromResult(mlir::Operation *op, unsigned operand);
   void followSlices(const llvm::DenseSet<mlir::Operation *> &members);

@@ -28,104 +28,77 @@ void DomainAnalysis::split(int32_t atom, int64_t outer) {
           dim.insert(dim.begin() + ++i, inner);
 }
 
-// The same atoms, in order, for another shape of as many elements. Atoms that lie across its dims
-// are cut.
-std::optional<DimLayout> DomainAnalysis::reflow(Value from, llvm::ArrayRef<int64_t> shape) {
-  DimLayout result;
-  size_t next = 0;
-  for (int64_t size : shape) {
-    auto &dim = result.emplace_back();
-    int64_t left = size;
-    while (left > 1) {
-      Atoms atoms = flat(layouts[from]); // again, since a split changes it
-      if (next >= atoms.size())
-        return std::nullopt;
-      int64_t extent = domain.atoms_[atoms[next]];
-      if (extent > left) {
-        if (extent % left)
+// The layout of a tensor from that of another one of the same op: the atoms of each dim of the
+// first are those of the statement's dims that make it, which then make the dims of the other.
+// Atoms that lie across such dims are cut. Nothing where the first leaves a dim open, or positions
+// leave elements out (slices, windows, data).
+std::optional<DimLayout> DomainAnalysis::follow(const ir::IndexStatement &statement, Value from,
+                                                const ir::Positions &fromPositions, Value to,
+                                                const ir::Positions &toPositions) {
+  llvm::SmallVector<llvm::SmallVector<int32_t, 2>, 6> atomsOf(statement.dims.size());
+  llvm::SmallVector<bool, 6> known(statement.dims.size());
+  for (auto [i, dim] : llvm::enumerate(statement.dims))
+    known[i] = dim.size.isOne() && dim.purpose != ir::Purpose::Chosen;
+  for (auto [i, size] : llvm::enumerate(shapeOf(from))) {
+    auto digits = ir::digitsOf(statement, fromPositions[i], size);
+    if (!digits)
+      return std::nullopt;
+    size_t next = 0;
+    for (int32_t digit : *digits) {
+      known[digit] = statement.dims[digit].purpose != ir::Purpose::Chosen;
+      for (int64_t left = statement.dims[digit].size.size; left > 1;) {
+        int32_t atom = layouts[from][i][next]; // again, since a split changes it
+        int64_t extent = domain.atoms_[atom];
+        if (extent > left) {
+          if (extent % left)
+            return std::nullopt;
+          // The atoms that are taken already do not hold this one.
+          split(atom, left);
+          extent = left;
+        } else if (left % extent) {
           return std::nullopt;
-        // The part of the result that is made already must see the cut, too: it does not hold this
-        // atom yet.
-        split(atoms[next], left);
-        extent = left;
-      } else if (left % extent) {
-        return std::nullopt;
+        }
+        atomsOf[digit].push_back(atom);
+        ++next;
+        left /= extent;
       }
-      dim.push_back(atoms[next++]);
-      left /= extent;
     }
+  }
+  DimLayout result;
+  for (auto [position, size] : llvm::zip_equal(toPositions, shapeOf(to))) {
+    auto digits = ir::digitsOf(statement, position, size);
+    if (!digits || !llvm::all_of(*digits, [&](int32_t digit) { return known[digit]; }))
+      return std::nullopt;
+    auto &dim = result.emplace_back();
+    for (int32_t digit : *digits)
+      dim.append(atomsOf[digit].begin(), atomsOf[digit].end());
   }
   return result;
 }
 
-std::optional<DimLayout> DomainAnalysis::resultFromOperand(Operation *op, unsigned operand) {
-  Value from = op->getOperand(operand);
-  const DimLayout &layout = layouts[from];
-  auto kind = mlir::cast<ir::WeftOp>(op).kind();
-  if (kind == Kind::Elementwise)
-    return layout;
-  if (mlir::isa<ir::ReshapeOp>(op))
-    return reflow(from, shapeOf(op->getResult(0)));
-  if (auto transpose = mlir::dyn_cast<ir::TransposeOp>(op)) {
-    DimLayout result;
-    for (int64_t dim : transpose.getPermutation())
-      result.push_back(layout[dim]);
-    return result;
-  }
-  if (isReduce(op)) {
-    DimLayout result;
-    for (auto [i, dim] : llvm::enumerate(layout))
-      if (!llvm::is_contained(reducedDims(op), static_cast<int64_t>(i)))
-        result.push_back(dim);
-    return result;
-  }
-  if (mlir::isa<ir::BroadcastOp>(op) && sizeOf(from) == sizeOf(op->getResult(0))) {
-    DimLayout result(shapeOf(op->getResult(0)).size() - layout.size());
-    result.append(layout.begin(), layout.end());
-    return result;
-  }
-  return std::nullopt;
+// An insert_slice has the dims of its base; where its update lies is followSlices' to say.
+static std::optional<ir::IndexStatement> followed(Operation *op) {
+  if (mlir::isa<ir::InsertSliceOp>(op))
+    return std::nullopt;
+  return ir::statementOf(op);
 }
-
-std::optional<DimLayout> DomainAnalysis::operandFromResult(Operation *op, unsigned operand) {
-  Value result = op->getResult(0), to = op->getOperand(operand);
-  const DimLayout &layout = layouts[result];
+std::optional<DimLayout> DomainAnalysis::resultFromOperand(Operation *op, unsigned operand) {
   if (mlir::cast<ir::WeftOp>(op).kind() == Kind::Elementwise)
-    return layout;
-  if (mlir::isa<ir::ReshapeOp>(op))
-    return reflow(result, shapeOf(to));
-  if (auto transpose = mlir::dyn_cast<ir::TransposeOp>(op)) {
-    DimLayout from(layout.size());
-    for (auto [i, dim] : llvm::enumerate(transpose.getPermutation()))
-      from[dim] = layout[i];
-    return from;
-  }
-  if (mlir::isa<ir::BroadcastOp>(op)) {
-    DimLayout from;
-    size_t lead = layout.size() - shapeOf(to).size();
-    for (auto [i, size] : llvm::enumerate(shapeOf(to))) {
-      from.emplace_back();
-      if (size != 1)
-        from.back() = layout[lead + i];
-    }
-    return from;
-  }
-  if (isReduce(op) && !isReduction(op)) {
-    DimLayout from;
-    size_t next = 0;
-    for (int64_t i = 0, rank = shapeOf(to).size(); i < rank; ++i) {
-      from.emplace_back();
-      if (!llvm::is_contained(reducedDims(op), i))
-        from.back() = layout[next++];
-    }
-    return from;
-  }
-  if (mlir::isa<ir::GatherOp>(op) && operand == 1)
-    return layout;
-  if (auto select = mlir::dyn_cast<ir::IndexSelectOp>(op); select && operand == 1)
-    return DimLayout(layout.begin() + select.getDim(),
-                     layout.begin() + select.getDim() + shapeOf(to).size());
-  return std::nullopt;
+    return layouts[op->getOperand(operand)];
+  auto statement = followed(op);
+  if (!statement)
+    return std::nullopt;
+  return follow(*statement, op->getOperand(operand), statement->operands[operand], op->getResult(0),
+                statement->results[0]);
+}
+std::optional<DimLayout> DomainAnalysis::operandFromResult(Operation *op, unsigned operand) {
+  if (mlir::cast<ir::WeftOp>(op).kind() == Kind::Elementwise)
+    return layouts[op->getResult(0)];
+  auto statement = followed(op);
+  if (!statement)
+    return std::nullopt;
+  return follow(*statement, op->getResult(0), statement->results[0], op->getOperand(operand),
+                statement->operands[operand]);
 }
 
 void DomainAnalysis::propagate(const llvm::DenseSet<Operation *> &members) {

@@ -31,10 +31,8 @@ int64_t bytesOf(mlir::Value value) {
   return type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
 }
 
-// What takes more than a few cycles an element.
 bool isExpensive(mlir::Operation *op) {
-  return isa<ir::ExpOp, ir::LogOp, ir::SqrtOp, ir::RsqrtOp, ir::TanhOp, ir::ErfOp, ir::SigmoidOp,
-             ir::GeluOp, ir::PowOp, ir::Atan2Op, ir::DivOp, ir::RandomUniformOp>(op);
+  return mlir::cast<ir::WeftOp>(op).cost() >= limits::kExpensiveCost;
 }
 
 // Greedy contraction of the graph, the largest savings first.
@@ -457,7 +455,8 @@ private:
 
 // What stays outside of fusions: it costs no kernel.
 bool staysOutside(mlir::Operation &op) {
-  return isa<ir::ReshapeOp, ir::ConstantOp, ir::ProviderCallOp, ir::FusionOp>(op);
+  return mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Structure ||
+         isa<ir::ReshapeOp, ir::ConstantOp>(op);
 }
 
 // Each op a kernel of its own, with the splat constants that it reads.

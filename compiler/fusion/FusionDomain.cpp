@@ -58,8 +58,8 @@ static bool isTooLarge(llvm::ArrayRef<Operation *> ops, const FusionDomain &doma
   return countedOps(ops) > (domain.near().empty() ? kMaxFusionOps : kMaxWindowedOps);
 }
 static bool isAlone(Operation *op) {
-  return mlir::isa<ir::MatmulOp, ir::IndexAddOp, ir::IndexPutOp, ir::ScatterAddOp,
-                   ir::ScatterReduceOp, ir::CumsumOp>(op);
+  auto kind = mlir::cast<ir::WeftOp>(op).kind();
+  return kind == Kind::Contraction || kind == Kind::Scatter || kind == Kind::Scan;
 }
 
 Refusal FusionDomain::fusible(Operation *op) {
@@ -83,6 +83,24 @@ Refusal FusionDomain::fusible(Operation *op) {
   return Refusal::None;
 }
 
+// Whether the op reads its operands at other elements than those that stand in step with its
+// result's: a part of them, windows, where data say.
+static bool readsElsewhere(Operation *op) {
+  auto kind = mlir::cast<ir::WeftOp>(op).kind();
+  if (kind == Kind::Gather || kind == Kind::Scatter)
+    return true;
+  if (kind != Kind::Movement)
+    return false;
+  auto statement = ir::statementOf(op);
+  auto inStep = [&](mlir::OpOperand &operand) {
+    return llvm::all_of(llvm::enumerate(shapeOf(operand.get())), [&](auto dim) {
+      return ir::digitsOf(*statement, statement->operands[operand.getOperandNumber()][dim.index()],
+                          dim.value());
+    });
+  };
+  return statement && !llvm::all_of(op->getOpOperands(), inStep);
+}
+
 // Counts at how many positions each value is computed: users in step with it share one, each slice,
 // gather, concat or insert_slice brings those of its result. A constant costs nothing at any of
 // them: a concat may have one for each of its columns.
@@ -91,9 +109,7 @@ bool DomainAnalysis::checkPositions() {
   for (Operation *op : llvm::reverse(ops)) {
     if (mlir::isa<ir::ConstantOp>(op))
       continue;
-    auto kind = mlir::cast<ir::WeftOp>(op).kind();
-    bool moves = mlir::isa<ir::SliceOp, ir::InsertSliceOp, ir::ConcatOp, ir::WindowsOp>(op) ||
-                 kind == Kind::Indexing;
+    bool moves = readsElsewhere(op);
     int64_t own = 1;
     if (op->getNumResults() == 1)
       own = std::max<int64_t>(1, positions.lookup(op->getResult(0)));
@@ -107,23 +123,6 @@ bool DomainAnalysis::checkPositions() {
   return true;
 }
 
-// Whether an op that takes a part of an operand, or makes it a part of its result, has each element
-// at the same position of the dim in both.
-static bool keepsPlaces(Operation *op, unsigned operand, int64_t dim) {
-  if (auto concat = mlir::dyn_cast<ir::ConcatOp>(op)) {
-    int64_t along = concat.getDim(), rank = shapeOf(concat.getResult()).size();
-    return dim != (along < 0 ? along + rank : along) ||
-           llvm::all_of(op->getOperands().take_front(operand),
-                        [&](Value before) { return shapeOf(before)[dim] == 0; });
-  }
-  auto slice = mlir::dyn_cast<ir::SliceOp>(op);
-  auto insert = mlir::dyn_cast<ir::InsertSliceOp>(op);
-  if (insert && operand == 0)
-    return true;
-  return (slice ? slice.getStarts() : insert.getStarts())[dim] == 0 &&
-         (slice ? slice.getSteps() : insert.getSteps())[dim] == 1;
-}
-
 // Whether a slice, or what a value becomes a part of, has its elements in the row that they have in
 // the operand.
 bool DomainAnalysis::staysInRow(Operation *op, Value operand) {
@@ -133,13 +132,15 @@ bool DomainAnalysis::staysInRow(Operation *op, Value operand) {
   auto from = layouts.find(operand), to = layouts.find(op->getResult(0));
   if (from == layouts.end() || to == layouts.end())
     return false;
+  auto statement = ir::statementOf(op);
   Atoms kept;
   for (auto [dim, before, after] : llvm::enumerate(from->second, to->second)) {
     bool isOuter =
         llvm::any_of(before, [&](int32_t atom) { return llvm::is_contained(domain.outer_, atom); });
     // A value may be several operands: of concats, which have few.
     bool keeps = llvm::all_of(op->getOpOperands(), [&, dim = dim](mlir::OpOperand &use) {
-      return use.get() != operand || keepsPlaces(op, use.getOperandNumber(), dim);
+      return use.get() != operand ||
+             statement->operands[use.getOperandNumber()][dim].is(static_cast<int32_t>(dim));
     });
     if (isOuter && (before != after || !keeps))
       return false;

@@ -36,6 +36,10 @@ inline constexpr int64_t kMaxReads = 128;
 // hundreds.
 inline constexpr int64_t kMaxSearch = 4096;
 
+// The cost of an op (its record says it) from which computing it again is no longer free beside a
+// read: a division or a root, and all functions.
+inline constexpr int64_t kExpensiveCost = 4;
+
 // Cheap ops that a kernel may compute again for each element that a broadcast, slice or gather
 // inside of it reads.
 inline constexpr int64_t kMaxRecomputedOps = 4;

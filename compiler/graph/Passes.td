@@ -156,4 +156,16 @@ def CsePass : Pass<"weft-cse", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numMerged", "merged", "ops merged with an equal one">, Statistic<"numDead", "dead", "ops nobody reads">];
 }
 
+def PrintStatementsPass : Pass<"weft-print-statements", "::mlir::ModuleOp"> {
+  let summary = "prints each op's index statement as a remark";
+  let description = [{
+    What fusion, sizes and cuts over devices know of an op's positions (`dialects/weft/ir/Statement.h`). The module is left as it is.
+
+    ```mlir
+    %0 = weft.matmul %x, %w : tensor<4x8xf32>, tensor<8x2xf32>
+    ```
+    prints `remark: (m k, k n) -> (m n), k reduced by sum`.
+  }];
+}
+
 #endif

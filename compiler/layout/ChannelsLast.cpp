@@ -93,8 +93,7 @@ bool ChannelsLast::runsChannelsLast(Operation *op) const {
   // Of one number a channel, in networks that weigh channels.
   if (isa<ir::BroadcastOp>(op))
     return isImage(op->getResult(0)) && isLast(op->getOperand(0));
-  return isa<ir::SliceOp, ir::InsertSliceOp, ir::ConcatOp, ir::BatchNormOp, ir::MaxPool2dOp,
-             ir::MaxPool2dGradientOp>(op) &&
+  return (isDecomposable(op) || isa<ir::SliceOp, ir::InsertSliceOp, ir::ConcatOp>(op)) &&
          llvm::any_of(op->getOperands(), isLast);
 }
 

@@ -49,7 +49,8 @@ std::string kernelNameSuffix(ir::FusionOp fusion) {
   int named = 0;
   llvm::StringRef last;
   for (mlir::Operation &op : fusion.getBody().front().without_terminator()) {
-    if (mlir::isa<ir::ConstantOp, ir::BroadcastOp, ir::ReshapeOp, ir::CastOp>(op))
+    if (op.hasTrait<mlir::OpTrait::ConstantLike>() ||
+        mlir::isa<ir::BroadcastOp, ir::ReshapeOp, ir::CastOp>(op))
       continue;
     llvm::StringRef name = op.getName().stripDialect();
     if (name == last)

@@ -34,7 +34,8 @@ ir::Kind kindOf(mlir::Operation *op) {
 // Ops that cost nothing beside what reads them: they move no data, or are folded into the reads of
 // any kernel.
 bool isFree(mlir::Operation *op) {
-  return mlir::isa<ir::ReshapeOp, ir::BroadcastOp, ir::SliceOp, ir::ConstantOp, ir::IotaOp>(op);
+  return kindOf(op) == ir::Kind::Creation ||
+         mlir::isa<ir::ReshapeOp, ir::BroadcastOp, ir::SliceOp>(op);
 }
 
 // Ops that a kernel computes in passing, while it reads their operands.

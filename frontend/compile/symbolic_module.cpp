@@ -210,12 +210,12 @@ private:
     case ir::Kind::Elementwise:
     case ir::Kind::Movement:
     case ir::Kind::Reduction:
+    case ir::Kind::Gather:
       return true;
     case ir::Kind::Contraction:
       return mlir::isa<ir::MatmulOp>(op);
-    case ir::Kind::Indexing:
-      return mlir::isa<ir::IndexSelectOp, ir::GatherOp, ir::IndexAddOp, ir::IndexPutOp,
-                       ir::ScatterAddOp>(op);
+    case ir::Kind::Scatter:
+      return !mlir::isa<ir::ScatterReduceOp>(op);
     case ir::Kind::Random:
       return mlir::isa<ir::RandomUniformOp, ir::RandomAdvanceOp>(op);
     case ir::Kind::Composite:

@@ -20,7 +20,7 @@ TEST(Records, OfTheDialectAreComplete) {
 }
 
 TEST(Records, EachFieldThatIsUnsetIsNamed) {
-  for (const char *field : {"derivative", "evaluation", "decomposition", "lowering", "batching",
+  for (const char *field : {"derivative", "evaluation", "decomposition", "lowering", "statement",
                             "summary", "frontend", "tests", "kind", "reference"}) {
     nlohmann::json dump = records;
     dump["Weft_LogOp"][field] = nullptr;

@@ -8,12 +8,12 @@ namespace weft::opgen {
 using nlohmann::json;
 
 static const char *const kRules[] = {"derivative", "evaluation", "decomposition", "lowering",
-                                     "batching"};
+                                     "statement"};
 
 const std::vector<std::string> &kindNames() {
-  static const std::vector<std::string> names{"Creation",  "Elementwise", "Movement", "Reduction",
-                                              "Scan",      "Contraction", "Indexing", "Random",
-                                              "Composite", "Exchange",    "Structure"};
+  static const std::vector<std::string> names{"Creation", "Elementwise", "Movement", "Reduction",
+                                              "Scan",     "Contraction", "Gather",   "Scatter",
+                                              "Random",   "Composite",   "Exchange", "Structure"};
   return names;
 }
 

@@ -81,7 +81,7 @@ using Schedule = mlir::LogicalResult (*)(KernelPlan &, Geometry &);
 static Schedule scheduleOf(mlir::Operation *op) {
   if (mlir::isa<ir::MatmulOp>(op))
     return scheduleMatmul;
-  if (mlir::isa<ir::IndexAddOp, ir::IndexPutOp, ir::ScatterAddOp, ir::ScatterReduceOp>(op))
+  if (mlir::cast<ir::WeftOp>(op).kind() == ir::Kind::Scatter)
     return scheduleScatter;
   return mlir::isa<ir::CumsumOp>(op) ? scheduleScan : nullptr;
 }

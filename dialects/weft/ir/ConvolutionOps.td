@@ -9,7 +9,7 @@ include "dialects/weft/ir/WeftBase.td"
 //===-- Windows -------------------------------------------------------------------------------===//
 
 def Weft_WindowsOp : Weft_Op<"windows", MovementKind, NotDifferentiable<"decompositions make it, after derivatives are expanded">, InFile,
-                             NotApplicable<"a primitive">, InFile, NoBatching, [Pure, Infer]> {
+                             NotApplicable<"a primitive">, InFile, InFile, [Pure, Infer]> {
   let tests = ExactTests;
   let summary = "the windows that slide over the last two dims: result[.., i, j, y, x] = input[.., y * stride + i * dilation, x * stride + j * dilation]";
   let description = [{input: [.., H, W]; result: [.., kernel, (H - dilation * (kernel - 1) - 1) / stride + 1], each of the last two twos.}];
@@ -24,7 +24,8 @@ def Weft_WindowsOp : Weft_Op<"windows", MovementKind, NotDifferentiable<"decompo
 // gives the third.
 
 class Weft_Conv2dLikeOp<string mnemonic, list<Trait> traits>
-    : Weft_Op<mnemonic, CompositeKind, InFile, InFile, InFile, ByDecomposition, NoBatching, !listconcat([Pure], traits)> {
+    : Weft_Op<mnemonic, CompositeKind, InFile, InFile, InFile, ByDecomposition, InFile, !listconcat([Pure], traits)> {
+  let cost = TwoOperations;
   let tests = BoundTests;
   let savesOperands = [0, 1];
 }
@@ -63,7 +64,7 @@ def Weft_Conv2dWeightGradientOp : Weft_Conv2dLikeOp<"conv2d_weight_gradient", []
 // ceil_mode; but no window starts in the padding behind the image. padding is at most half a
 // window.
 
-def Weft_MaxPool2dOp : Weft_Op<"max_pool2d", CompositeKind, InFile, InFile, InFile, ByDecomposition, NoBatching, [Pure, Infer]> {
+def Weft_MaxPool2dOp : Weft_Op<"max_pool2d", CompositeKind, InFile, InFile, InFile, ByDecomposition, InFile, [Pure, Infer]> {
   let tests = ExactTests;
   let summary = "the largest element of each window, and where it lies: y * W + x, int32";
   let description = [{
@@ -76,7 +77,7 @@ def Weft_MaxPool2dOp : Weft_Op<"max_pool2d", CompositeKind, InFile, InFile, InFi
   let assemblyFormat = "$input attr-dict `:` type($input)";
   let savesResults = [1];
 }
-def Weft_MaxPool2dGradientOp : Weft_Op<"max_pool2d_gradient", CompositeKind, InFile, InFile, InFile, ByDecomposition, NoBatching, [Pure]> {
+def Weft_MaxPool2dGradientOp : Weft_Op<"max_pool2d_gradient", CompositeKind, InFile, InFile, InFile, ByDecomposition, InFile, [Pure]> {
   let tests = BoundTests;
   let summary = "the derivative of max_pool2d: each element of gradient added where its index points; 0 elsewhere";
   let description = [{gradient and indices: of the shape of max_pool2d's results, indices as it gave them; the result has the shape of its input.}];
@@ -87,7 +88,7 @@ def Weft_MaxPool2dGradientOp : Weft_Op<"max_pool2d_gradient", CompositeKind, InF
   let hasVerifier = 1;
   let savesOperands = [1];
 }
-def Weft_AvgPool2dOp : Weft_Op<"avg_pool2d", CompositeKind, InFile, InFile, InFile, ByDecomposition, NoBatching, [Pure, Infer]> {
+def Weft_AvgPool2dOp : Weft_Op<"avg_pool2d", CompositeKind, InFile, InFile, InFile, ByDecomposition, InFile, [Pure, Infer]> {
   let tests = BoundTests;
   let summary = "the mean of each window; with count_include_pad the zeros of the padding count as elements";
   let arguments = (ins Weft_FloatTensor:$input, DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$padding,
@@ -95,7 +96,7 @@ def Weft_AvgPool2dOp : Weft_Op<"avg_pool2d", CompositeKind, InFile, InFile, InFi
   let results = (outs Weft_FloatTensor:$result);
   let assemblyFormat = "$input attr-dict `:` type($input)";
 }
-def Weft_AvgPool2dGradientOp : Weft_Op<"avg_pool2d_gradient", CompositeKind, InFile, InFile, InFile, ByDecomposition, NoBatching, [Pure]> {
+def Weft_AvgPool2dGradientOp : Weft_Op<"avg_pool2d_gradient", CompositeKind, InFile, InFile, InFile, ByDecomposition, InFile, [Pure]> {
   let tests = BoundTests;
   let summary = "the derivative of avg_pool2d: each element of gradient spread over its window";
   let description = [{gradient: of the shape of avg_pool2d's result; the result has the shape of its input.}];
@@ -108,7 +109,7 @@ def Weft_AvgPool2dGradientOp : Weft_Op<"avg_pool2d_gradient", CompositeKind, InF
 
 //===-- Normalization -------------------------------------------------------------------------===//
 
-def Weft_BatchNormOp : Weft_Op<"batch_norm", CompositeKind, InFile, InFile, InFile, ByDecomposition, NoBatching,
+def Weft_BatchNormOp : Weft_Op<"batch_norm", CompositeKind, InFile, InFile, InFile, ByDecomposition, InFile,
                                [Pure, AttrSizedOperandSegments, Infer]> {
   let tests = BoundTests;
   let summary = "(x - mean) / sqrt(variance + eps) * weight + bias, each channel (dim 1) over all other dims (Ioffe and Szegedy 2015)";

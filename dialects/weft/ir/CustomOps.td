@@ -6,7 +6,7 @@
 include "dialects/weft/ir/WeftBase.td"
 
 def Weft_CustomOp : Weft_Op<"custom", StructureKind, InFile, InFile, NotApplicable<"the kernel is all there is">,
-                            NotApplicable<"the kernel runs it">, NoBatching, [Pure, Infer]> {
+                            NotApplicable<"the kernel runs it">, NotApplicable<"only its kernel knows">, [Pure, Infer]> {
   let tests = Untested<"its kernels are the user's">;
   let summary = "a kernel of the user's, registered through the C ABI under this name";
   let description = [{

@@ -9,7 +9,8 @@ include "dialects/weft/ir/WeftBase.td"
 // over x, y, z); `scalar` emits arith or math ops on x, y through a ScalarEmitter s; bf16 and f16
 // arrive as f32, and what it returns is rounded once.
 class Weft_ElementwiseOp<string mnemonic, Rule derivative, list<Trait> traits = []>
-    : Weft_Op<mnemonic, ElementwiseKind, derivative, InFile, NotApplicable<"an elementwise op is a primitive">, InFile, NoBatching,
+    : Weft_Op<mnemonic, ElementwiseKind, derivative, InFile, NotApplicable<"an elementwise op is a primitive">, InFile,
+              Inline<"return ::weft::ir::elementwiseStatement(*this);">,
               !listconcat([Pure, DeclareOpInterfaceMethods<Weft_ElementwiseOpInterface>], traits)> {
   string reference = ?;
   string scalar = ?;
@@ -72,6 +73,7 @@ def Weft_AbsOp : Weft_UnaryOp<"abs", Weft_NumericTensor, InFile> {
   let savesOperands = [0];
 }
 def Weft_ExpOp : Weft_UnaryOp<"exp", Weft_FloatTensor, Inline<"ctx.grad(0, ctx.g() * ctx.result(0)); return ::mlir::success();">> {
+  let cost = FunctionCost;
   let tests = Tests<[Domain<"-80", "80">], 2>;
   let summary = "e to the power of each element";
   let reference = "return T(std::exp(double(x)));";
@@ -79,6 +81,7 @@ def Weft_ExpOp : Weft_UnaryOp<"exp", Weft_FloatTensor, Inline<"ctx.grad(0, ctx.g
   let savesResults = [0];
 }
 def Weft_LogOp : Weft_UnaryOp<"log", Weft_FloatTensor, Inline<"ctx.grad(0, ctx.g() / ctx.operand(0)); return ::mlir::success();">> {
+  let cost = FunctionCost;
   let tests = Tests<[PositiveDomain], 1>;
   let summary = "the natural logarithm; NaN below 0, -inf at 0";
   let reference = "return T(std::log(double(x)));";
@@ -86,6 +89,7 @@ def Weft_LogOp : Weft_UnaryOp<"log", Weft_FloatTensor, Inline<"ctx.grad(0, ctx.g
   let savesOperands = [0];
 }
 def Weft_Expm1Op : Weft_UnaryOp<"expm1", Weft_FloatTensor, Inline<"ctx.grad(0, ctx.g() * (ctx.result(0) + 1.0)); return ::mlir::success();">> {
+  let cost = FunctionCost;
   let tests = Tests<[Domain<"-20", "20">], 2>;
   let summary = "exp(x) - 1, accurate near 0";
   let reference = "return T(std::expm1(double(x)));";
@@ -93,6 +97,7 @@ def Weft_Expm1Op : Weft_UnaryOp<"expm1", Weft_FloatTensor, Inline<"ctx.grad(0, c
   let savesResults = [0];
 }
 def Weft_Log1pOp : Weft_UnaryOp<"log1p", Weft_FloatTensor, Inline<"ctx.grad(0, ctx.g() / (ctx.operand(0) + 1.0)); return ::mlir::success();">> {
+  let cost = FunctionCost;
   let tests = Tests<[Domain<"-0.9", "1000">], 1>;
   let summary = "log(1 + x), accurate near 0; NaN below -1, -inf at -1";
   let reference = "return T(std::log1p(double(x)));";
@@ -100,6 +105,7 @@ def Weft_Log1pOp : Weft_UnaryOp<"log1p", Weft_FloatTensor, Inline<"ctx.grad(0, c
   let savesOperands = [0];
 }
 def Weft_SinOp : Weft_UnaryOp<"sin", Weft_FloatTensor, InFile> {
+  let cost = FunctionCost;
   let tests = Tests<[Domain<"-40", "40">], 1>;
   let summary = "the sine, of radians";
   let reference = "return T(std::sin(double(x)));";
@@ -107,6 +113,7 @@ def Weft_SinOp : Weft_UnaryOp<"sin", Weft_FloatTensor, InFile> {
   let savesOperands = [0];
 }
 def Weft_CosOp : Weft_UnaryOp<"cos", Weft_FloatTensor, InFile> {
+  let cost = FunctionCost;
   let tests = Tests<[Domain<"-40", "40">], 1>;
   let summary = "the cosine, of radians";
   let reference = "return T(std::cos(double(x)));";
@@ -138,6 +145,7 @@ def Weft_RoundOp : Weft_UnaryOp<"round", Weft_NumericTensor, ZeroDerivative> {
   let scalar = "return s.round(x);";
 }
 def Weft_SqrtOp : Weft_UnaryOp<"sqrt", Weft_FloatTensor, Inline<"ctx.grad(0, ctx.g() * 0.5 / ctx.result(0)); return ::mlir::success();">> {
+  let cost = DivisionCost;
   let tests = Tests<[PositiveDomain], 0>;
   let summary = "the square root; NaN below 0";
   let reference = "return T(std::sqrt(double(x)));";
@@ -145,6 +153,7 @@ def Weft_SqrtOp : Weft_UnaryOp<"sqrt", Weft_FloatTensor, Inline<"ctx.grad(0, ctx
   let savesResults = [0];
 }
 def Weft_RsqrtOp : Weft_UnaryOp<"rsqrt", Weft_FloatTensor, InFile> {
+  let cost = FunctionCost;
   let tests = Tests<[PositiveDomain], 1>;
   let summary = "1 / sqrt(x)";
   let reference = "return T(1.0 / std::sqrt(double(x)));";
@@ -152,6 +161,7 @@ def Weft_RsqrtOp : Weft_UnaryOp<"rsqrt", Weft_FloatTensor, InFile> {
   let savesResults = [0];
 }
 def Weft_TanhOp : Weft_UnaryOp<"tanh", Weft_FloatTensor, InFile> {
+  let cost = FunctionCost;
   let tests = Tests<[Domain<"-10", "10">], 2>;
   let summary = "the hyperbolic tangent";
   let reference = "return T(std::tanh(double(x)));";
@@ -159,6 +169,7 @@ def Weft_TanhOp : Weft_UnaryOp<"tanh", Weft_FloatTensor, InFile> {
   let savesResults = [0];
 }
 def Weft_ErfOp : Weft_UnaryOp<"erf", Weft_FloatTensor, InFile> {
+  let cost = FunctionCost;
   let tests = Tests<[AnyDomain], 2>;
   let summary = "the error function";
   let reference = "return T(std::erf(double(x)));";
@@ -166,6 +177,7 @@ def Weft_ErfOp : Weft_UnaryOp<"erf", Weft_FloatTensor, InFile> {
   let savesOperands = [0];
 }
 def Weft_SigmoidOp : Weft_UnaryOp<"sigmoid", Weft_FloatTensor, InFile> {
+  let cost = FunctionCost;
   let tests = Tests<[Domain<"-90", "90">], 2>;
   let summary = "1 / (1 + exp(-x))";
   let reference = "double e = std::exp(-std::abs(double(x))); return T((double(x) < 0 ? e : 1.0) / (1.0 + e));";
@@ -183,6 +195,7 @@ def Weft_SoftplusOp : Weft_UnaryOp<"softplus", Weft_FloatTensor, Inline<[{
     ctx.grad(0, ctx.g() * sigmoid(ctx.operand(0)));
     return ::mlir::success();
   }]>> {
+  let cost = FunctionCost;
   let tests = Tests<[Domain<"-90", "90">], 4>;
   let summary = "log(1 + exp(x)), which neither overflows nor cancels";
   let reference = "return T(std::max(double(x), 0.0) + std::log1p(std::exp(-std::abs(double(x)))));";
@@ -197,6 +210,7 @@ def Weft_NotOp : Weft_UnaryOp<"not", Weft_LogicTensor, NotDifferentiable<"bool a
   let frontend = Handwritten;
 }
 def Weft_GeluOp : Weft_UnaryOp<"gelu", Weft_FloatTensor, InFile> {
+  let cost = FunctionCost;
   let tests = Tests<[Domain<"-10", "10">], 4>;
   let summary = "the Gaussian error linear unit (Hendrycks and Gimpel 2016), x * Phi(x)";
   let description = [{
@@ -231,6 +245,7 @@ def Weft_MulOp : Weft_BinaryOp<"mul", Weft_NumericTensor, InFile> {
   let savesOperands = [0, 1];
 }
 def Weft_DivOp : Weft_BinaryOp<"div", Weft_NumericTensor, InFile> {
+  let cost = DivisionCost;
   let tests = Tests<[AnyDomain, Domain<"0.5", "4">], 0>;
   let summary = "the quotient; integers round towards zero, an integer division by zero gives 0";
   let reference = "return ::weft::ir::quotient(x, y);";
@@ -240,6 +255,7 @@ def Weft_DivOp : Weft_BinaryOp<"div", Weft_NumericTensor, InFile> {
   let frontend = Handwritten;
 }
 def Weft_RemOp : Weft_BinaryOp<"rem", Weft_NumericTensor, InFile> {
+  let cost = FunctionCost;
   let tests = Tests<[AnyDomain, Domain<"0.5", "4">], 0>;
   let summary = "PyTorch's remainder, x - y * floor(x / y): it has the sign of y; an integer's by zero is 0";
   let description = [{
@@ -252,6 +268,7 @@ def Weft_RemOp : Weft_BinaryOp<"rem", Weft_NumericTensor, InFile> {
   let frontend = Handwritten;
 }
 def Weft_PowOp : Weft_BinaryOp<"pow", Weft_NumericTensor, InFile> {
+  let cost = FunctionCost;
   let tests = Tests<[Domain<"0.1", "10">, AnyDomain], 4>;
   let summary = "x to the power of y, as C's pow; integers wrap";
   let description = [{An integer to a negative power is 0, but 1 and -1 to it are 1 and 1 or -1: as PyTorch has it, rounded towards zero.}];
@@ -261,6 +278,7 @@ def Weft_PowOp : Weft_BinaryOp<"pow", Weft_NumericTensor, InFile> {
   let specialize = [1];
 }
 def Weft_Atan2Op : Weft_BinaryOp<"atan2", Weft_FloatTensor, InFile> {
+  let cost = FunctionCost;
   let tests = Tests<[AnyDomain], 2>;
   let summary = "the angle of the point (y, x), lhs and rhs, from the positive x-axis, in [-pi, pi]: C's atan2";
   let description = [{Infinities and signed zeros as in C: atan2(0, -0) is pi, atan2(-0, 0) is -0. The derivative at (0, 0) is 0, as PyTorch's.}];

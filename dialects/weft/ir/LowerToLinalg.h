@@ -27,12 +27,14 @@ mlir::Value parallelGeneric(mlir::OpBuilder &b, mlir::Location loc, mlir::Ranked
                             mlir::ValueRange inputs, llvm::ArrayRef<mlir::AffineMap> maps,
                             ScalarBody body);
 
-// A linalg.generic that folds the loops that `reduced` marks of an iteration space as large as
-// `shape` with `body(element values..., accumulator)`, from `identity`.
-mlir::Value reductionGeneric(mlir::OpBuilder &b, mlir::Location loc, mlir::RankedTensorType type,
-                             llvm::ArrayRef<bool> reduced, mlir::ValueRange inputs,
-                             llvm::ArrayRef<mlir::AffineMap> maps, mlir::TypedAttr identity,
-                             ScalarBody body);
+// A linalg.generic over the dims of the op's statement, which folds its reduced ones with
+// `body(element values..., accumulator)`, from `identity`.
+mlir::Value reductionGeneric(mlir::OpBuilder &b, mlir::Operation *op, mlir::ValueRange inputs,
+                             mlir::TypedAttr identity, ScalarBody body);
+
+// A linalg.generic that reads the one operand where the op's statement says.
+mlir::FailureOr<llvm::SmallVector<mlir::Value>>
+lowerMovement(mlir::OpBuilder &b, mlir::Operation *op, mlir::ValueRange operands);
 
 // The index in [0, size) that `index` means (negative ones count from the end), as a value of index
 // type; asserts that it is in range.

@@ -32,29 +32,34 @@ Value parallelGeneric(OpBuilder &b, mlir::Location loc, RankedTensorType type, V
   return generic.getResult(0);
 }
 
-Value reductionGeneric(OpBuilder &b, mlir::Location loc, RankedTensorType type,
-                       llvm::ArrayRef<bool> reduced, ValueRange inputs,
-                       llvm::ArrayRef<AffineMap> maps, mlir::TypedAttr identity, ScalarBody body) {
+Value reductionGeneric(OpBuilder &b, mlir::Operation *op, ValueRange inputs,
+                       mlir::TypedAttr identity, ScalarBody body) {
+  mlir::Location loc = op->getLoc();
+  auto type = mlir::cast<RankedTensorType>(op->getResult(0).getType());
+  IndexStatement statement = *statementOf(op);
   Value init = arith::ConstantOp::create(
       b, loc, mlir::DenseElementsAttr::get(type, mlir::Attribute(identity)));
-  llvm::SmallVector<mlir::AffineExpr> kept;
   llvm::SmallVector<mlir::utils::IteratorType> iterators;
-  for (auto [i, isReduced] : llvm::enumerate(reduced)) {
-    iterators.push_back(isReduced ? mlir::utils::IteratorType::reduction
-                                  : mlir::utils::IteratorType::parallel);
-    if (!isReduced)
-      kept.push_back(b.getAffineDimExpr(i));
-  }
-  llvm::SmallVector<AffineMap> all(maps);
-  if (maps.empty())
-    all.assign(inputs.size(), AffineMap::getMultiDimIdentityMap(reduced.size(), b.getContext()));
-  all.push_back(AffineMap::get(reduced.size(), 0, kept, b.getContext()));
+  for (const IndexDim &dim : statement.dims)
+    iterators.push_back(dim.purpose == Purpose::Reduced ? mlir::utils::IteratorType::reduction
+                                                        : mlir::utils::IteratorType::parallel);
+  llvm::SmallVector<AffineMap> maps;
+  for (const Positions &positions : llvm::concat<Positions>(statement.operands, statement.results))
+    maps.push_back(mapOf(statement, positions, b.getContext()));
   auto generic = mlir::linalg::GenericOp::create(
-      b, loc, mlir::TypeRange{type}, inputs, ValueRange{init}, all, iterators,
+      b, loc, mlir::TypeRange{type}, inputs, ValueRange{init}, maps, iterators,
       [&](OpBuilder &inner, mlir::Location at, ValueRange args) {
         mlir::linalg::YieldOp::create(inner, at, body(inner, at, args));
       });
   return generic.getResult(0);
+}
+
+FailureOr<Values> lowerMovement(OpBuilder &b, mlir::Operation *op, ValueRange operands) {
+  IndexStatement statement = *statementOf(op);
+  return Values{
+      parallelGeneric(b, op->getLoc(), mlir::cast<RankedTensorType>(op->getResult(0).getType()),
+                      operands, mapOf(statement, statement.operands[0], b.getContext()),
+                      [](OpBuilder &, mlir::Location, ValueRange args) { return args[0]; })};
 }
 
 Value checkedIndex(OpBuilder &b, mlir::Location loc, Value index, int64_t size) {

@@ -17,42 +17,31 @@ using mlir::ValueRange;
 using Values = llvm::SmallVector<Value>;
 namespace arith = mlir::arith;
 
-FailureOr<Values> IndexSelectOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
-  auto input = mlir::cast<RankedTensorType>(getInput().getType()),
-       indices = mlir::cast<RankedTensorType>(getIndices().getType());
-  auto type = mlir::cast<RankedTensorType>(getType());
-  int64_t dim = getDim(), width = indices.getRank();
-  llvm::SmallVector<AffineExpr> position;
-  for (int64_t i = 0; i < width; ++i)
-    position.push_back(b.getAffineDimExpr(dim + i));
+// A parallel generic over the elements of the indices, which reads the table where the statement
+// says.
+static FailureOr<Values> gather(OpBuilder &b, mlir::Operation *op, ValueRange operands) {
+  IndexStatement statement = *statementOf(op);
   Value table = operands[0];
   return Values{parallelGeneric(
-      b, getLoc(), type, operands[1], AffineMap::get(type.getRank(), 0, position, b.getContext()),
+      b, op->getLoc(), mlir::cast<RankedTensorType>(op->getResult(0).getType()), operands[1],
+      mapOf(statement, statement.operands[1], b.getContext()),
       [&](OpBuilder &inner, mlir::Location loc, ValueRange args) -> Value {
         Values at;
-        Value chosen = checkedIndex(inner, loc, args[0], input.getDimSize(dim));
-        for (int64_t i = 0; i < input.getRank(); ++i)
-          at.push_back(i == dim ? chosen
-                                : Value(mlir::linalg::IndexOp::create(
-                                      inner, loc, i < dim ? i : i + width - 1)));
+        for (const Position &position : statement.operands[0]) {
+          int32_t number = position.terms[0].dim;
+          const IndexDim &dim = statement.dims[number];
+          at.push_back(dim.purpose == Purpose::Chosen
+                           ? checkedIndex(inner, loc, args[0], dim.size.size)
+                           : Value(mlir::linalg::IndexOp::create(inner, loc, number)));
+        }
         return mlir::tensor::ExtractOp::create(inner, loc, table, at);
       })};
 }
-
+FailureOr<Values> IndexSelectOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
+  return gather(b, *this, operands);
+}
 FailureOr<Values> GatherOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
-  auto input = mlir::cast<RankedTensorType>(getInput().getType()),
-       type = mlir::cast<RankedTensorType>(getType());
-  int64_t dim = getDim();
-  Value table = operands[0];
-  return Values{parallelGeneric(
-      b, getLoc(), type, operands[1], {},
-      [&](OpBuilder &inner, mlir::Location loc, ValueRange args) -> Value {
-        Values at;
-        Value chosen = checkedIndex(inner, loc, args[0], input.getDimSize(dim));
-        for (int64_t i = 0; i < input.getRank(); ++i)
-          at.push_back(i == dim ? chosen : Value(mlir::linalg::IndexOp::create(inner, loc, i)));
-        return mlir::tensor::ExtractOp::create(inner, loc, table, at);
-      })};
+  return gather(b, *this, operands);
 }
 
 // What is there and what meets it, as one.

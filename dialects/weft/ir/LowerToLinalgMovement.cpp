@@ -61,26 +61,11 @@ FailureOr<Values> ReshapeOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
 }
 
 FailureOr<Values> TransposeOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
-  auto type = mlir::cast<RankedTensorType>(getType());
-  llvm::SmallVector<AffineExpr> position(type.getRank());
-  for (auto [i, from] : llvm::enumerate(getPermutation()))
-    position[from] = b.getAffineDimExpr(i);
-  return Values{parallelGeneric(b, getLoc(), type, operands,
-                                AffineMap::get(type.getRank(), 0, position, b.getContext()),
-                                identity)};
+  return lowerMovement(b, *this, operands);
 }
 
 FailureOr<Values> BroadcastOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
-  auto from = mlir::cast<RankedTensorType>(getInput().getType()),
-       to = mlir::cast<RankedTensorType>(getType());
-  llvm::SmallVector<AffineExpr> position;
-  int64_t lead = to.getRank() - from.getRank();
-  for (auto [i, size] : llvm::enumerate(from.getShape()))
-    position.push_back(size == 1 && to.getDimSize(lead + i) != 1 ? b.getAffineConstantExpr(0)
-                                                                 : b.getAffineDimExpr(lead + i));
-  return Values{parallelGeneric(b, getLoc(), to, operands,
-                                AffineMap::get(to.getRank(), 0, position, b.getContext()),
-                                identity)};
+  return lowerMovement(b, *this, operands);
 }
 
 static llvm::SmallVector<mlir::OpFoldResult> indexAttributes(OpBuilder &b,
@@ -142,17 +127,7 @@ FailureOr<Values> InsertSliceOp::lowerToLinalg(OpBuilder &b, ValueRange operands
 }
 
 FailureOr<Values> WindowsOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
-  auto type = mlir::cast<RankedTensorType>(getType());
-  int64_t rank = type.getRank() - 2;
-  llvm::SmallVector<AffineExpr> position;
-  for (int64_t i = 0; i < rank - 2; ++i)
-    position.push_back(b.getAffineDimExpr(i));
-  for (int64_t d = 0; d < 2; ++d)
-    position.push_back(b.getAffineDimExpr(rank + d) * getStrides()[d] +
-                       b.getAffineDimExpr(rank - 2 + d) * getDilation()[d]);
-  return Values{parallelGeneric(b, getLoc(), type, operands,
-                                AffineMap::get(type.getRank(), 0, position, b.getContext()),
-                                identity)};
+  return lowerMovement(b, *this, operands);
 }
 
 } // namespace weft::ir

@@ -19,14 +19,15 @@ enum class Kind {
   Reduction,
   Scan,
   Contraction,
-  Indexing,
+  Gather,
+  Scatter,
   Random,
   Composite,
   Exchange,
   Structure
 };
 enum class Direction : uint32_t; // of a comparison; the record Weft_Direction has its cases
-enum class RuleKind { Derivative, Evaluation, Decomposition, Lowering, Batching };
+enum class RuleKind { Derivative, Evaluation, Decomposition, Lowering, Statement };
 
 bool isRandomState(mlir::Type type);
 // `type` with another element type.

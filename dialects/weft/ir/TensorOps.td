@@ -8,7 +8,7 @@ defvar Primitive = NotApplicable<"a primitive">;
 
 //===-- Creation ------------------------------------------------------------------------------===//
 
-def Weft_ConstantOp : Weft_Op<"constant", CreationKind, NotDifferentiable<"it has no operands">, InFile, Primitive, InFile, NoBatching,
+def Weft_ConstantOp : Weft_Op<"constant", CreationKind, NotDifferentiable<"it has no operands">, InFile, Primitive, InFile, InFile,
                               [Pure, ConstantLike, AllTypesMatch<["value", "result"]>]> {
   let tests = ExactTests;
   let summary = "a constant tensor";
@@ -18,7 +18,7 @@ def Weft_ConstantOp : Weft_Op<"constant", CreationKind, NotDifferentiable<"it ha
   let hasFolder = 1;
   let frontend = Internal;
 }
-def Weft_IotaOp : Weft_Op<"iota", CreationKind, NotDifferentiable<"it has no operands">, InFile, Primitive, InFile, NoBatching, [Pure]> {
+def Weft_IotaOp : Weft_Op<"iota", CreationKind, NotDifferentiable<"it has no operands">, InFile, Primitive, InFile, InFile, [Pure]> {
   let tests = ExactTests;
   let summary = "the index along one dimension: 0, 1, 2, ...";
   let arguments = (ins I64Attr:$dim);
@@ -29,7 +29,7 @@ def Weft_IotaOp : Weft_Op<"iota", CreationKind, NotDifferentiable<"it has no ope
 
 //===-- Movement ------------------------------------------------------------------------------===//
 
-def Weft_ReshapeOp : Weft_Op<"reshape", MovementKind, InFile, InFile, Primitive, InFile, NoBatching, [Pure]> {
+def Weft_ReshapeOp : Weft_Op<"reshape", MovementKind, InFile, InFile, Primitive, InFile, InFile, [Pure]> {
   let tests = ExactTests;
   let summary = "the same elements in row-major order under another shape";
   let arguments = (ins Weft_Tensor:$input);
@@ -38,7 +38,7 @@ def Weft_ReshapeOp : Weft_Op<"reshape", MovementKind, InFile, InFile, Primitive,
   let hasVerifier = 1;
   let hasFolder = 1;
 }
-def Weft_TransposeOp : Weft_Op<"transpose", MovementKind, InFile, InFile, Primitive, InFile, NoBatching, [Pure, Infer]> {
+def Weft_TransposeOp : Weft_Op<"transpose", MovementKind, InFile, InFile, Primitive, InFile, InFile, [Pure, Infer]> {
   let tests = ExactTests;
   let summary = "permutes the dimensions: result dim i is input dim permutation[i]";
   let arguments = (ins Weft_Tensor:$input, DenseI64ArrayAttr:$permutation);
@@ -46,7 +46,7 @@ def Weft_TransposeOp : Weft_Op<"transpose", MovementKind, InFile, InFile, Primit
   let assemblyFormat = "$input `,` $permutation attr-dict `:` type($input)";
   let hasFolder = 1;
 }
-def Weft_BroadcastOp : Weft_Op<"broadcast", MovementKind, InFile, InFile, Primitive, InFile, NoBatching, [Pure]> {
+def Weft_BroadcastOp : Weft_Op<"broadcast", MovementKind, InFile, InFile, Primitive, InFile, InFile, [Pure]> {
   let tests = ExactTests;
   let summary = "repeats the input to the result's shape; dimensions align at the end, as in numpy";
   let arguments = (ins Weft_Tensor:$input);
@@ -55,7 +55,7 @@ def Weft_BroadcastOp : Weft_Op<"broadcast", MovementKind, InFile, InFile, Primit
   let hasVerifier = 1;
   let hasFolder = 1;
 }
-def Weft_SliceOp : Weft_Op<"slice", MovementKind, InFile, InFile, Primitive, InFile, NoBatching, [Pure, Infer]> {
+def Weft_SliceOp : Weft_Op<"slice", MovementKind, InFile, InFile, Primitive, InFile, InFile, [Pure, Infer]> {
   let hasFolder = 1;
   let tests = ExactTests;
   let summary = "elements start, start+step, ... below limit, in each dimension; a negative step walks down from start to above limit";
@@ -63,7 +63,7 @@ def Weft_SliceOp : Weft_Op<"slice", MovementKind, InFile, InFile, Primitive, InF
   let results = (outs Weft_Tensor:$result);
   let assemblyFormat = "$input `[` $starts `:` $limits `:` $steps `]` attr-dict `:` type($input)";
 }
-def Weft_InsertSliceOp : Weft_Op<"insert_slice", MovementKind, InFile, InFile, Primitive, InFile, NoBatching,
+def Weft_InsertSliceOp : Weft_Op<"insert_slice", MovementKind, InFile, InFile, Primitive, InFile, InFile,
                                  [Pure, AllTypesMatch<["base", "result"]>]> {
   let tests = ExactTests;
   let summary = "base with the elements that weft.slice with these starts and steps would read replaced by update's";
@@ -72,7 +72,7 @@ def Weft_InsertSliceOp : Weft_Op<"insert_slice", MovementKind, InFile, InFile, P
   let assemblyFormat = "$update `into` $base `[` $starts `:` $steps `]` attr-dict `:` type($update) `into` type($base)";
   let hasVerifier = 1;
 }
-def Weft_ConcatOp : Weft_Op<"concat", MovementKind, InFile, InFile, Primitive, InFile, NoBatching, [Pure, Infer]> {
+def Weft_ConcatOp : Weft_Op<"concat", MovementKind, InFile, InFile, Primitive, InFile, InFile, [Pure, Infer]> {
   let hasFolder = 1;
   let tests = ExactTests;
   let summary = "the inputs one after another along a dimension";
@@ -85,7 +85,7 @@ def Weft_ConcatOp : Weft_Op<"concat", MovementKind, InFile, InFile, Primitive, I
 // The reduced dimensions vanish; keepdim is a reshape. dims are sorted and distinct.
 
 class Weft_ReduceOp<string mnemonic, Type type, Rule derivative, Rule decomposition, Rule lowering>
-    : Weft_Op<mnemonic, ReductionKind, derivative, InFile, decomposition, lowering, NoBatching, [Pure, Infer]> {
+    : Weft_Op<mnemonic, ReductionKind, derivative, InFile, decomposition, lowering, InFile, [Pure, Infer]> {
   let arguments = (ins type:$input, DenseI64ArrayAttr:$dims);
   let results = (outs type:$result);
   let assemblyFormat = "$input `,` `dims` `=` $dims attr-dict `:` type($input)";
@@ -120,7 +120,7 @@ def Weft_ReduceMeanOp : Weft_ReduceOp<"reduce_mean", Weft_FloatTensor, InFile, I
 
 //===-- Scan ----------------------------------------------------------------------------------===//
 
-def Weft_CumsumOp : Weft_Op<"cumsum", ScanKind, InFile, InFile, Primitive, InFile, NoBatching, [Pure, SameOperandsAndResultType]> {
+def Weft_CumsumOp : Weft_Op<"cumsum", ScanKind, InFile, InFile, Primitive, InFile, InFile, [Pure, SameOperandsAndResultType]> {
   let tests = BoundTests;
   let summary = "the sums of the elements up to each one along dim, added in order; with `reverse`, of those from it on, from the end";
   let arguments = (ins Weft_NumericTensor:$input, I64Attr:$dim, DefaultValuedAttr<BoolAttr, "false">:$reverse);
@@ -131,7 +131,7 @@ def Weft_CumsumOp : Weft_Op<"cumsum", ScanKind, InFile, InFile, Primitive, InFil
 
 //===-- Contraction ---------------------------------------------------------------------------===//
 
-def Weft_MatmulOp : Weft_Op<"matmul", ContractionKind, InFile, InFile, Primitive, InFile, NoBatching, [Pure, Infer]> {
+def Weft_MatmulOp : Weft_Op<"matmul", ContractionKind, InFile, InFile, Primitive, InFile, InFile, [Pure, Infer]> {
   let tests = BoundTests;
   let summary = "the matrix product of the last two dimensions; leading dimensions broadcast as in numpy; either side may be read transposed";
   let arguments = (ins Weft_NumericTensor:$lhs, Weft_NumericTensor:$rhs,
@@ -145,7 +145,7 @@ def Weft_MatmulOp : Weft_Op<"matmul", ContractionKind, InFile, InFile, Primitive
 // An index outside [-size, size) is an error when the program runs, which names the op, the index,
 // its position and the source line; negative ones count from the end.
 
-def Weft_IndexSelectOp : Weft_Op<"index_select", IndexingKind, InFile, InFile, Primitive, InFile, NoBatching, [Pure, Infer]> {
+def Weft_IndexSelectOp : Weft_Op<"index_select", GatherKind, InFile, InFile, Primitive, InFile, InFile, [Pure, Infer]> {
   let tests = ExactTests;
   let summary = "numpy's take: input[..., indices, ...] at dim; the result has the dims of indices in dim's place";
   let arguments = (ins Weft_Tensor:$input, Weft_IndexTensor:$indices, I64Attr:$dim);
@@ -153,7 +153,7 @@ def Weft_IndexSelectOp : Weft_Op<"index_select", IndexingKind, InFile, InFile, P
   let assemblyFormat = "$input `,` $indices `,` `dim` `=` $dim attr-dict `:` type($input) `,` type($indices)";
   let savesOperands = [1];
 }
-def Weft_IndexAddOp : Weft_Op<"index_add", IndexingKind, InFile, InFile, Primitive, InFile, NoBatching,
+def Weft_IndexAddOp : Weft_Op<"index_add", ScatterKind, InFile, InFile, Primitive, InFile, InFile,
                               [Pure, AllTypesMatch<["base", "result"]>]> {
   let tests = BoundTests;
   let summary = "base with source's slices added at the indices; the counterpart of index_select; repeats add up, in order";
@@ -163,7 +163,7 @@ def Weft_IndexAddOp : Weft_Op<"index_add", IndexingKind, InFile, InFile, Primiti
   let hasVerifier = 1;
   let savesOperands = [1];
 }
-def Weft_IndexPutOp : Weft_Op<"index_put", IndexingKind, InFile, InFile, Primitive, InFile, NoBatching,
+def Weft_IndexPutOp : Weft_Op<"index_put", ScatterKind, InFile, InFile, Primitive, InFile, InFile,
                               [Pure, AllTypesMatch<["base", "result"]>]> {
   let tests = ExactTests;
   let summary = "base with source's slices in place of its own at the indices; of several for one index the last one stays";
@@ -173,7 +173,7 @@ def Weft_IndexPutOp : Weft_Op<"index_put", IndexingKind, InFile, InFile, Primiti
   let hasVerifier = 1;
   let savesOperands = [1];
 }
-def Weft_GatherOp : Weft_Op<"gather", IndexingKind, InFile, InFile, Primitive, InFile, NoBatching, [Pure, Infer]> {
+def Weft_GatherOp : Weft_Op<"gather", GatherKind, InFile, InFile, Primitive, InFile, InFile, [Pure, Infer]> {
   let tests = ExactTests;
   let summary = "PyTorch's gather: result[i][j] = input[indices[i][j]][j] for dim 0; indices has the rank of input";
   let arguments = (ins Weft_Tensor:$input, Weft_IndexTensor:$indices, I64Attr:$dim);
@@ -181,7 +181,7 @@ def Weft_GatherOp : Weft_Op<"gather", IndexingKind, InFile, InFile, Primitive, I
   let assemblyFormat = "$input `,` $indices `,` `dim` `=` $dim attr-dict `:` type($input) `,` type($indices)";
   let savesOperands = [1];
 }
-def Weft_ScatterAddOp : Weft_Op<"scatter_add", IndexingKind, InFile, InFile, Primitive, InFile, NoBatching,
+def Weft_ScatterAddOp : Weft_Op<"scatter_add", ScatterKind, InFile, InFile, Primitive, InFile, InFile,
                                 [Pure, AllTypesMatch<["base", "result"]>]> {
   let tests = BoundTests;
   let summary = "PyTorch's scatter_add: base[indices[i][j]][j] += source[i][j] for dim 0; repeats add up, in order";
@@ -195,7 +195,7 @@ def Weft_Combiner : I32EnumAttr<"Combiner", "how elements that meet become one",
     I32EnumAttrCase<"prod", 0>, I32EnumAttrCase<"max", 1>, I32EnumAttrCase<"min", 2>]> {
   let cppNamespace = "::weft::ir";
 }
-def Weft_ScatterReduceOp : Weft_Op<"scatter_reduce", IndexingKind, InFile, InFile, Primitive, InFile, NoBatching,
+def Weft_ScatterReduceOp : Weft_Op<"scatter_reduce", ScatterKind, InFile, InFile, Primitive, InFile, InFile,
                                    [Pure, AllTypesMatch<["base", "result"]>]> {
   let tests = BoundTests;
   let summary = "as scatter_add, but what meets in an element is multiplied, or the largest or smallest of it stays: PyTorch's scatter_reduce";
@@ -217,7 +217,7 @@ def Weft_ScatterReduceOp : Weft_Op<"scatter_reduce", IndexingKind, InFile, InFil
 // neighbours are four vectors of 16 blocks, whatever the vector width or the number of threads. A
 // tensor of n elements takes (n + 63) / 64 * 16 blocks.
 
-def Weft_RandomUniformOp : Weft_Op<"random_uniform", RandomKind, NotDifferentiable<"a sample does not depend on its state smoothly">, InFile, Primitive, InFile, NoBatching, [Pure]> {
+def Weft_RandomUniformOp : Weft_Op<"random_uniform", RandomKind, NotDifferentiable<"a sample does not depend on its state smoothly">, InFile, Primitive, InFile, InFile, [Pure]> {
   let hasFolder = 1;
   let tests = ExactTests;
   let summary = "samples uniform over [0, 1): (word >> 8) * 2^-24, in f64 as well";
@@ -226,7 +226,7 @@ def Weft_RandomUniformOp : Weft_Op<"random_uniform", RandomKind, NotDifferentiab
   let results = (outs Weft_FloatTensor:$result);
   let assemblyFormat = "$state attr-dict `:` type($result)";
 }
-def Weft_RandomNormalOp : Weft_Op<"random_normal", RandomKind, NotDifferentiable<"a sample does not depend on its state smoothly">, InFile, InFile, ByDecomposition, NoBatching, [Pure]> {
+def Weft_RandomNormalOp : Weft_Op<"random_normal", RandomKind, NotDifferentiable<"a sample does not depend on its state smoothly">, InFile, InFile, ByDecomposition, InFile, [Pure]> {
   let hasFolder = 1;
   let tests = BoundTests;
   let summary = "samples of the standard normal distribution, by Box and Muller's transform of two uniform streams";
@@ -238,7 +238,7 @@ def Weft_RandomNormalOp : Weft_Op<"random_normal", RandomKind, NotDifferentiable
   let results = (outs Weft_FloatTensor:$result);
   let assemblyFormat = "$state attr-dict `:` type($result)";
 }
-def Weft_RandomAdvanceOp : Weft_Op<"random_advance", RandomKind, NotDifferentiable<"integers have no derivative">, InFile, Primitive, InFile, NoBatching,
+def Weft_RandomAdvanceOp : Weft_Op<"random_advance", RandomKind, NotDifferentiable<"integers have no derivative">, InFile, Primitive, InFile, InFile,
                                    [Pure, AllTypesMatch<["state", "result"]>]> {
   let hasFolder = 1;
   let tests = ExactTests;
@@ -250,7 +250,7 @@ def Weft_RandomAdvanceOp : Weft_Op<"random_advance", RandomKind, NotDifferentiab
 
 //===-- Composites ----------------------------------------------------------------------------===//
 
-class Weft_SoftmaxLikeOp<string mnemonic> : Weft_Op<mnemonic, CompositeKind, InFile, InFile, InFile, ByDecomposition, NoBatching, [Pure, SameOperandsAndResultType]> {
+class Weft_SoftmaxLikeOp<string mnemonic> : Weft_Op<mnemonic, CompositeKind, InFile, InFile, InFile, ByDecomposition, InFile, [Pure, SameOperandsAndResultType]> {
   let tests = BoundTests;
   let arguments = (ins Weft_FloatTensor:$input, I64Attr:$dim);
   let results = (outs Weft_FloatTensor:$result);
@@ -261,7 +261,7 @@ class Weft_SoftmaxLikeOp<string mnemonic> : Weft_Op<mnemonic, CompositeKind, InF
 def Weft_SoftmaxOp : Weft_SoftmaxLikeOp<"softmax"> { let summary = "exp(x - max) / sum(exp(x - max)) along dim"; }
 def Weft_LogSoftmaxOp : Weft_SoftmaxLikeOp<"log_softmax"> { let summary = "x - max - log(sum(exp(x - max))) along dim"; }
 class Weft_ArgOp<string mnemonic> : Weft_Op<mnemonic, CompositeKind, NotDifferentiable<"a position is constant almost everywhere">,
-                                            InFile, InFile, ByDecomposition, NoBatching, [Pure, Infer]> {
+                                            InFile, InFile, ByDecomposition, InFile, [Pure, Infer]> {
   let tests = ExactTests;
   let arguments = (ins Weft_NumericTensor:$input, I64Attr:$dim);
   let results = (outs Weft_IndexTensor:$result);
@@ -271,7 +271,7 @@ class Weft_ArgOp<string mnemonic> : Weft_Op<mnemonic, CompositeKind, NotDifferen
 def Weft_ArgMaxOp : Weft_ArgOp<"arg_max"> { let summary = "the index of the first largest element along dim, or of the first NaN"; }
 def Weft_ArgMinOp : Weft_ArgOp<"arg_min"> { let summary = "the index of the first smallest element along dim, or of the first NaN"; }
 def Weft_ArgSortOp : Weft_Op<"arg_sort", CompositeKind, NotDifferentiable<"a position is constant almost everywhere">, InFile, InFile,
-                             ByDecomposition, NoBatching, [Pure, Infer]> {
+                             ByDecomposition, InFile, [Pure, Infer]> {
   let tests = ExactTests;
   let summary = "the indices along dim of the elements in order: first the index of the smallest (with `descending`, of the largest), and so on";
   let description = [{
@@ -286,7 +286,7 @@ def Weft_ArgSortOp : Weft_Op<"arg_sort", CompositeKind, NotDifferentiable<"a pos
   let results = (outs Weft_IndexTensor:$result);
   let assemblyFormat = "$input `,` `dim` `=` $dim attr-dict `:` type($input)";
 }
-def Weft_LayerNormOp : Weft_Op<"layer_norm", CompositeKind, InFile, InFile, InFile, ByDecomposition, NoBatching, [Pure, AttrSizedOperandSegments, Infer]> {
+def Weft_LayerNormOp : Weft_Op<"layer_norm", CompositeKind, InFile, InFile, InFile, ByDecomposition, InFile, [Pure, AttrSizedOperandSegments, Infer]> {
   let tests = BoundTests;
   let summary = "(x - mean) * rstd * weight + bias over the last normalized_rank dims (Ba et al. 2016)";
   let description = [{mean and rstd = 1 / sqrt(var + eps) are over the normalized dims, with the biased variance; they have the leading dims and are results for the derivative's sake.}];
@@ -297,7 +297,7 @@ def Weft_LayerNormOp : Weft_Op<"layer_norm", CompositeKind, InFile, InFile, InFi
   let savesResults = [1, 2];
   let assemblyFormat = "$input (`weight` $weight^)? (`bias` $bias^)? attr-dict `:` functional-type(operands, results)";
 }
-def Weft_AttentionOp : Weft_Op<"attention", CompositeKind, InFile, InFile, InFile, ByDecomposition, NoBatching, [Pure, Infer]> {
+def Weft_AttentionOp : Weft_Op<"attention", CompositeKind, InFile, InFile, InFile, ByDecomposition, InFile, [Pure, Infer]> {
   let tests = BoundTests;
   let summary = "softmax(scale * query key^T + mask) value, over the last two dims (Vaswani et al. 2017)";
   let description = [{
@@ -311,7 +311,7 @@ def Weft_AttentionOp : Weft_Op<"attention", CompositeKind, InFile, InFile, InFil
   let savesOperands = [0, 1, 2, 3];
   let savesResults = [1];
 }
-def Weft_CrossEntropyOp : Weft_Op<"cross_entropy", CompositeKind, InFile, InFile, InFile, ByDecomposition, NoBatching, [Pure, Infer]> {
+def Weft_CrossEntropyOp : Weft_Op<"cross_entropy", CompositeKind, InFile, InFile, InFile, ByDecomposition, InFile, [Pure, Infer]> {
   let tests = BoundTests;
   let summary = "-log_softmax(logits)[target], for each row; a row whose target is ignore_index gives 0";
   let description = [{
@@ -324,7 +324,7 @@ def Weft_CrossEntropyOp : Weft_Op<"cross_entropy", CompositeKind, InFile, InFile
   let savesOperands = [0, 1];
   let savesResults = [1];
 }
-def Weft_DropoutOp : Weft_Op<"dropout", CompositeKind, InFile, InFile, InFile, ByDecomposition, NoBatching, [Pure, Infer]> {
+def Weft_DropoutOp : Weft_Op<"dropout", CompositeKind, InFile, InFile, InFile, ByDecomposition, InFile, [Pure, Infer]> {
   let hasFolder = 1;
   let tests = BoundTests;
   let summary = "0 where a uniform sample is below rate, else x / (1 - rate) (Srivastava et al. 2014); keep says which";
@@ -336,8 +336,10 @@ def Weft_DropoutOp : Weft_Op<"dropout", CompositeKind, InFile, InFile, InFile, B
 
 //===-- Structure -----------------------------------------------------------------------------===//
 
+defvar NoPositions = NotApplicable<"it has no positions of its own">;
+
 def Weft_LeafOp : Weft_Op<"leaf", StructureKind, NotDifferentiable<"it has no operands">, NotApplicable<"its value is the recorder's">, Primitive,
-                          NotApplicable<"slices turn it into an argument">, NoBatching, []> {
+                          NotApplicable<"slices turn it into an argument">, NoPositions, []> {
   let tests = Untested<"it stands for a value of the recorder">;
   let summary = "a value that the recorder holds: a buffer in memory or in flight, or a scalar";
   let results = (outs Weft_Tensor:$result);
@@ -345,7 +347,7 @@ def Weft_LeafOp : Weft_Op<"leaf", StructureKind, NotDifferentiable<"it has no op
   let frontend = Internal;
 }
 def Weft_FusionOp : Weft_Op<"fusion", StructureKind, NotDifferentiable<"derivatives are expanded before fusion">, InFile, Primitive,
-                            NotApplicable<"codegen lowers the ops of its body">, NoBatching,
+                            NotApplicable<"codegen lowers the ops of its body">, NoPositions,
                             [Pure, IsolatedFromAbove, SingleBlockImplicitTerminator<"YieldOp">]> {
   let tests = Untested<"the ops of its body are">;
   let summary = "ops that become one kernel";
@@ -358,7 +360,7 @@ def Weft_FusionOp : Weft_Op<"fusion", StructureKind, NotDifferentiable<"derivati
   let frontend = Internal;
 }
 def Weft_YieldOp : Weft_Op<"yield", StructureKind, NotApplicable<"a terminator">, NotApplicable<"a terminator">, Primitive,
-                           NotApplicable<"a terminator">, NoBatching, [Pure, Terminator, ParentOneOf<["FusionOp", "ProviderCallOp"]>]> {
+                           NotApplicable<"a terminator">, NoPositions, [Pure, Terminator, ParentOneOf<["FusionOp", "ProviderCallOp"]>]> {
   let tests = Untested<"a terminator">;
   let summary = "the results of the region";
   let arguments = (ins Variadic<Weft_Tensor>:$values);
@@ -366,7 +368,7 @@ def Weft_YieldOp : Weft_Op<"yield", StructureKind, NotApplicable<"a terminator">
   let frontend = Internal;
 }
 def Weft_ProviderCallOp : Weft_Op<"provider_call", StructureKind, NotDifferentiable<"derivatives are expanded before claiming">,
-                                  InFile, Primitive, NotApplicable<"a library runs it">, NoBatching, [Pure, IsolatedFromAbove, SingleBlockImplicitTerminator<"YieldOp">]> {
+                                  InFile, Primitive, NotApplicable<"a library runs it">, NoPositions, [Pure, IsolatedFromAbove, SingleBlockImplicitTerminator<"YieldOp">]> {
   let tests = Untested<"the ops of its body are">;
   let summary = "ops that a provider (a vendor library) claimed";
   let description = [{

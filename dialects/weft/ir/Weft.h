@@ -4,6 +4,7 @@
 #include "dialects/weft/ir/Dims.h"
 #include "dialects/weft/ir/Evaluation.h"
 #include "dialects/weft/ir/Rules.h"
+#include "dialects/weft/ir/Statement.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinAttributes.h"

@@ -79,19 +79,33 @@ class NotDifferentiable<string reason> : Rule<"none", reason>; // has no derivat
 // The op is rewritten to other ops by its decomposition before this rule is needed.
 def ByDecomposition : Rule<"decomposition", "through its decomposition">;
 
-// What an op is to fusion and planning.
-class OpKind<string name_> { string name = name_; }
-def CreationKind : OpKind<"Creation">;        // no tensor operand decides its values
-def ElementwiseKind : OpKind<"Elementwise">;  // one scalar function of the operands at the same position
-def MovementKind : OpKind<"Movement">;        // rearranges or repeats elements: broadcast, transpose, slice, ...
-def ReductionKind : OpKind<"Reduction">;
-def ScanKind : OpKind<"Scan">;                // a reduction along a dim that keeps what it has at each step
-def ContractionKind : OpKind<"Contraction">;  // matmul and its kin
-def IndexingKind : OpKind<"Indexing">;        // positions come from data: gather, scatter
-def RandomKind : OpKind<"Random">;
-def CompositeKind : OpKind<"Composite">;      // stays whole until a provider claims or decomposes it
-def ExchangeKind : OpKind<"Exchange">;        // between ranks: the runtime runs it between programs
-def StructureKind : OpKind<"Structure">;      // fusion, yield, leaf, provider_call
+// What an op costs at one point of its statement, in additions: how often it is worth computing
+// again, and what it adds to a kernel's estimate.
+class Cost<int operations_> { int operations = operations_; }
+def NoOperation : Cost<0>;        // it moves elements, or is counted in what it decomposes to
+def OneOperation : Cost<1>;
+def TwoOperations : Cost<2>;      // a product and a sum
+def DivisionCost : Cost<4>;       // a division or a root
+def DrawCost : Cost<12>;          // a draw of Philox, shared by four elements
+def FunctionCost : Cost<16>;      // a function that compiler/math expands
+
+// What an op is to fusion and planning, and what such an op costs if its record says nothing else.
+class OpKind<string name_, Cost cost_> {
+  string name = name_;
+  Cost cost = cost_;
+}
+def CreationKind : OpKind<"Creation", NoOperation>;         // no tensor operand decides its values
+def ElementwiseKind : OpKind<"Elementwise", OneOperation>;  // one scalar function of the operands at the same position
+def MovementKind : OpKind<"Movement", NoOperation>;         // rearranges or repeats elements: broadcast, transpose, slice, ...
+def ReductionKind : OpKind<"Reduction", OneOperation>;
+def ScanKind : OpKind<"Scan", OneOperation>;                // a reduction along a dim that keeps what it has at each step
+def ContractionKind : OpKind<"Contraction", TwoOperations>;  // matmul and its kin
+def GatherKind : OpKind<"Gather", OneOperation>;          // data say where an operand is read
+def ScatterKind : OpKind<"Scatter", OneOperation>;        // data say where the result is written
+def RandomKind : OpKind<"Random", DrawCost>;
+def CompositeKind : OpKind<"Composite", NoOperation>;       // stays whole until a provider claims or decomposes it
+def ExchangeKind : OpKind<"Exchange", NoOperation>;         // between ranks: the runtime runs it between programs
+def StructureKind : OpKind<"Structure", NoOperation>;       // fusion, yield, leaf, provider_call
 
 // How the frontend offers the op. Unary and Binary functions (free, member) are generated from the
 // record; Handwritten ones stand in frontend/ops/.
@@ -130,20 +144,23 @@ class IntList<list<int> values> { string text = !interleave(values, ", "); }
 
 // The base of all op records.
 class Weft_Op<string mnemonic, OpKind kind_, Rule derivative_, Rule evaluation_, Rule decomposition_, Rule lowering_,
-              Rule batching_, list<Trait> traits = []>
+              Rule statement_, list<Trait> traits = []>
     : Op<Weft_Dialect, mnemonic, !listconcat(traits, [
         DeclareOpInterfaceMethods<Weft_OpInterface, !listconcat(
             Declared<derivative_, "differentiate">.methods, Declared<evaluation_, "evaluate">.methods,
             Declared<decomposition_, "decompose">.methods, Declared<lowering_, "lowerToLinalg">.methods,
-            ["kind", "savedOperands", "savedResults", "specializedOperands", "missingRule"])>])> {
+            Declared<statement_, "statement">.methods,
+            ["kind", "cost", "savedOperands", "savedResults", "specializedOperands", "missingRule"])>])> {
   OpKind kind = kind_;
   Rule derivative = derivative_;
   Rule evaluation = evaluation_;
   Rule decomposition = decomposition_;
   Rule lowering = lowering_;
-  Rule batching = batching_;
+  Rule statement = statement_; // how it uses positions: dialects/weft/ir/Statement.h
   Frontend frontend = Handwritten;
   Tests tests = ?;
+  // Scalar operations at each of its statement's points.
+  Cost cost = kind_.cost;
   // Which operands and results the derivative reads; reading another one is an error.
   list<int> savesOperands = [];
   list<int> savesResults = [];
@@ -154,6 +171,7 @@ class Weft_Op<string mnemonic, OpKind kind_, Rule derivative_, Rule evaluation_,
   let extraClassDeclaration = "";
   let extraClassDefinition = !strconcat(
     "::weft::ir::Kind $cppClass::kind() { return ::weft::ir::Kind::", kind.name, "; }\n",
+    "int64_t $cppClass::cost() { return ", IntList<[cost.operations]>.text, "; }\n",
     "::llvm::ArrayRef<int64_t> $cppClass::savedOperands() { static const std::vector<int64_t> v{",
         IntList<savesOperands>.text, "}; return v; }\n",
     "::llvm::ArrayRef<int64_t> $cppClass::savedResults() { static const std::vector<int64_t> v{",
@@ -166,17 +184,17 @@ class Weft_Op<string mnemonic, OpKind kind_, Rule derivative_, Rule evaluation_,
     "  case ::weft::ir::RuleKind::Evaluation: return \"", !if(!or(!eq(evaluation.kind, "inline"), !eq(evaluation.kind, "file")), "", evaluation.text), "\";\n",
     "  case ::weft::ir::RuleKind::Decomposition: return \"", !if(!or(!eq(decomposition.kind, "inline"), !eq(decomposition.kind, "file")), "", decomposition.text), "\";\n",
     "  case ::weft::ir::RuleKind::Lowering: return \"", !if(!or(!eq(lowering.kind, "inline"), !eq(lowering.kind, "file")), "", lowering.text), "\";\n",
-    "  case ::weft::ir::RuleKind::Batching: return \"", !if(!or(!eq(batching.kind, "inline"), !eq(batching.kind, "file")), "", batching.text), "\";\n",
+    "  case ::weft::ir::RuleKind::Statement: return \"", !if(!or(!eq(statement.kind, "inline"), !eq(statement.kind, "file")), "", statement.text), "\";\n",
     "  }\n  return \"\";\n}\n",
     !if(!eq(derivative.kind, "inline"), !strconcat("::mlir::LogicalResult $cppClass::differentiate(::weft::ir::GradContext &ctx) {", derivative.text, "}\n"), ""),
     !if(!eq(decomposition.kind, "inline"), !strconcat("::mlir::FailureOr<::llvm::SmallVector<::mlir::Value>> $cppClass::decompose(::mlir::OpBuilder &b) {", decomposition.text, "}\n"), ""),
     !if(!eq(evaluation.kind, "inline"), !strconcat("::mlir::LogicalResult $cppClass::evaluate(::weft::ir::EvalContext &ctx) {", evaluation.text, "}\n"), ""),
     !if(!eq(lowering.kind, "inline"), !strconcat("::mlir::FailureOr<::llvm::SmallVector<::mlir::Value>> $cppClass::lowerToLinalg(::mlir::OpBuilder &b, ::mlir::ValueRange operands) {", lowering.text, "}\n"), ""),
+    !if(!eq(statement.kind, "inline"), !strconcat("::std::optional<::weft::ir::IndexStatement> $cppClass::statement() {", statement.text, "}\n"), ""),
     ruleDefinitions);
 }
 
 // The result types follow from the operands: the record's shape and dtype rule, in ShapeRules*.cpp.
 defvar Infer = InferTypeOpAdaptor;
-defvar NoBatching = Deferred<"vmap is planned">;
 
 #endif
