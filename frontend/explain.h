@@ -45,15 +45,18 @@ struct Evaluation {
   std::string not_symbolic; // of a static one after a miss that differs in ints only: why it was
                             // not made symbolic
   std::string backend;
-  std::string device;        // "cpu:0": what ran it, and what its results are on
+  std::string device; // "cpu:0": what ran it, and what its results are on
   // Of what no program holds: "transfer from cpu:0 to cpu:1", "weft.all_reduce (train.cpp:12) over
   // world"; else empty.
   std::string exchange;
+  int64_t exchanged_bytes = 0;     // of it: its operand's
+  std::vector<uint64_t> exchanges; // numbers of those whose results it takes
   int64_t kernels = 0, library_calls = 0;
   int64_t planned_peak_bytes = 0, lower_bound_bytes = 0;
   double record_ms = 0; // slicing, key and look-up
   double compile_ms = 0;
-  double run_ms = -1; // -1 while it is still running
+  double run_ms = -1;  // -1 while it is still running
+  double began_ms = 0; // when the run began, on a clock of the process
   int64_t output_bytes = 0;
   // Packed weights, and work on weights alone that was done ahead of the run: how many such results
   // it used (known when it has ended), their bytes, and how many of them it made itself; the others

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -46,6 +47,7 @@ public:
   Evaluation data;
   bool print = false;
   std::shared_ptr<const compiler::CompileReport> report; // whose remarks become the notes
+  bool is_exchange = false;
   bool may_fail = false; // it checks indices, or reads results of a run that does and has not ended
   // Lines that the program's failures have, and those of what is computed now.
   std::vector<std::pair<std::string, std::string>> moved_places;
@@ -54,7 +56,9 @@ public:
   absl::Status loss;
   std::vector<Undo> undo; // changes in number before the run and after it only
 
-  void finish(double run_ms, const absl::Status &status, const runtime::PreparedUse &prepared);
+  using Clock = std::chrono::steady_clock;
+  void finish(Clock::time_point began, const absl::Status &status,
+              const runtime::PreparedUse &prepared);
   // The run is over, or never was.
   void end();
   RunState state() const {

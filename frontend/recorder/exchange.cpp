@@ -86,6 +86,7 @@ FoundExchange find_exchange(const Slice &slice, const EvaluateRequest &request,
   describe_request(request, figures);
   figures.ops = figures.inputs = figures.outputs = 1;
   figures.outcome = CacheOutcome::kMemoryHit;
+  figures.exchanged_bytes = from.bytes;
   auto program = std::make_shared<CompiledProgram>();
   if (node.signature->exchange == Exchange::kTransfer) {
     runtime::Device &source = runtime::device(from.device);
@@ -104,7 +105,7 @@ FoundExchange find_exchange(const Slice &slice, const EvaluateRequest &request,
                 describe(&node) + " over '" + call.group +
                     "': " + std::string(run.status().message()),
                 CallerScope::resolve(request.location));
-  figures.exchange = describe(&node) + " over " + call.group;
+  figures.exchange = describe(&node) + " over " + call.group + " of " + call.operand;
   program->executable = std::move(run->executable);
   return {std::move(program), std::move(run->executor)};
 }

@@ -28,11 +28,19 @@ std::string Evaluation::to_string() const {
     std::snprintf(text, sizeof text, "%.*f ms", ms < 10 ? 2 : 0, ms);
     return std::string(text);
   };
+  auto when = [&] {
+    std::string text;
+    for (uint64_t each : exchanges)
+      text += (text.empty() ? " | after #" : " #") + std::to_string(each);
+    char began[48];
+    std::snprintf(began, sizeof began, " | began %.3f ms", began_ms);
+    return run_ms < 0 ? text : text + began;
+  };
   std::string text = "weft #" + std::to_string(number) + " " + weft::name(reason) + " " + file +
                      ":" + std::to_string(line) + " | ";
   if (!exchange.empty())
-    return text + exchange + " | " + std::to_string(output_bytes) + " B, " +
-           (run_ms < 0 ? "under way" : milliseconds(run_ms)) +
+    return text + exchange + " | " + std::to_string(exchanged_bytes) + " B, " +
+           (run_ms < 0 ? "under way" : milliseconds(run_ms)) + when() +
            (failure.empty() ? "" : " | FAILED: " + failure);
   if (!device.empty() && device != "cpu:0")
     text += "on " + device + " | ";
@@ -52,7 +60,7 @@ std::string Evaluation::to_string() const {
   }
   text += " | slice " + milliseconds(record_ms) + ", run " +
           (run_ms < 0 ? "under way" : milliseconds(run_ms)) + " | " + std::to_string(output_bytes) +
-          " B out, peak " + std::to_string(planned_peak_bytes) + " B";
+          " B out, peak " + std::to_string(planned_peak_bytes) + " B" + when();
   if (prepared_results > 0)
     text += std::string(" | prepared: ") +
             (prepared_computed > 0 ? "computed " + std::to_string(prepared_computed) + " of "
@@ -80,7 +88,7 @@ static const runtime::RegisteredCache registered("evaluations", "the next evalua
                            static_cast<int64_t>(kLimits.evaluations), -1};
 });
 
-void EvaluationRecord::finish(double run_ms, const absl::Status &status,
+void EvaluationRecord::finish(Clock::time_point began, const absl::Status &status,
                               const runtime::PreparedUse &prepared) {
   // What the run kept in case it failed goes after the lock.
   std::vector<std::shared_ptr<runtime::Buffer>> kept;
@@ -97,7 +105,12 @@ void EvaluationRecord::finish(double run_ms, const absl::Status &status,
   data.prepared_computed = prepared.computed;
   data.prepared_waiting = prepared.waiting;
   data.prepared_refused = prepared.refused;
-  data.run_ms = run_ms;
+  auto milliseconds = [](Clock::duration time) {
+    return std::chrono::duration<double, std::milli>(time).count();
+  };
+  static const Clock::time_point origin = began;
+  data.began_ms = milliseconds(began - origin);
+  data.run_ms = milliseconds(Clock::now() - began);
   data.failure = std::string(status.message());
   failure_ = status;
   // One write, so that lines of several threads do not mix.

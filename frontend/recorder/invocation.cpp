@@ -1,5 +1,6 @@
 #include "frontend/recorder/invocation.h"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 
@@ -38,6 +39,7 @@ Invocation::Invocation(std::shared_ptr<CompiledProgram> program, const Evaluatio
                        bool checks, uint8_t device)
     : program_(std::move(program)), record_(std::make_shared<EvaluationRecord>()), device_(device) {
   record_->data = figures;
+  record_->is_exchange = !figures.exchange.empty();
   record_->may_fail = checks;
   launch_.device = device;
   launch_.executable = program_->executable;
@@ -56,6 +58,8 @@ void Invocation::follow(std::vector<std::shared_ptr<const runtime::Event>> after
 
 void Invocation::bind(Value *leaf) {
   record_->may_fail = record_->may_fail || is_unsettled(leaf);
+  if (leaf->evaluation && leaf->evaluation->is_exchange)
+    record_->data.exchanges.push_back(leaf->evaluation->data.number);
   leaves_.emplace_back(leaf);
   if (leaf->is_scalar)
     scalars_.push_back({launch_.inputs.size(), leaf->bits, leaf->type->bytes});
@@ -124,6 +128,9 @@ void Invocation::account() {
   data.number = ++r.statistics.evaluations;
   data.backend = backend_of(r.config, device_);
   data.device = device_text(device_);
+  std::sort(data.exchanges.begin(), data.exchanges.end());
+  data.exchanges.erase(std::unique(data.exchanges.begin(), data.exchanges.end()),
+                       data.exchanges.end());
   data.donated = data.output_bytes = 0;
   for (const runtime::OutputSpec &spec : launch_.executable->output_specs()) {
     data.donated += spec.donated_input >= 0;

@@ -45,9 +45,7 @@ public:
     // What writes none of its inputs keeps them all, whatever it fails of.
     if (!status.ok() && std::ranges::none_of(input_specs(), &runtime::InputSpec::donatable))
       status = runtime::with_kept_inputs(std::move(status));
-    double ms =
-        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-    record_->finish(ms, status, resources.prepared);
+    record_->finish(start, status, resources.prepared);
     return status;
   }
 
