@@ -15,7 +15,7 @@ done
 (($#)) && shift
 command=$*
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-bazel build --noshow_progress --show_result=0 --ui_event_filters=-info //tools/scale:weft-scale
+bazel build --noshow_progress --show_result=0 --ui_event_filters=-info //tools:weft-scale
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 if [[ -z $command ]]; then
@@ -27,9 +27,9 @@ export WEFT_NUM_THREADS=${WEFT_NUM_THREADS:-1} OMP_NUM_THREADS=${OMP_NUM_THREADS
 runs=()
 for ranks in 2 4; do
   echo "tools/scale.sh: $ranks ranks" >&2
-  tools/launch.sh -n $ranks bazel-bin/tools/scale/weft-scale measure >"$work/samples.$ranks"
+  tools/launch.sh -n $ranks bazel-bin/tools/weft-scale measure >"$work/samples.$ranks"
   RANKS=$ranks WEFT_EXPLAIN=1 tools/launch.sh -n $ranks bash -c "$command" >"$work/out.$ranks" 2>"$work/explain.$ranks" ||
     { tail -n 20 "$work/explain.$ranks" >&2; exit 1; }
   runs+=(--run "$ranks=$work/samples.$ranks,$work/explain.$ranks")
 done
-bazel-bin/tools/scale/weft-scale predict --processors "$processors" --threads "$WEFT_NUM_THREADS" "${runs[@]}" "${options[@]}"
+bazel-bin/tools/weft-scale predict --processors "$processors" --threads "$WEFT_NUM_THREADS" "${runs[@]}" "${options[@]}"
