@@ -1,21 +1,36 @@
 #include "weft/distributed/data_parallel.h"
 
+#include <algorithm>
+
 #include "frontend/distributed/buckets.h"
 #include "frontend/distributed/group_state.h"
 #include "weft/autograd.h"
 #include "weft/eval.h"
 
 namespace weft::distributed {
+namespace {
+
+// Less is not worth a program's end (kLimits.exchanged_bytes); more hides no more of the traffic.
+constexpr int64_t kLeastBucket = int64_t(1) << 20, kLargestBucket = int64_t(8) << 20;
+
+} // namespace
+
 DataParallel::DataParallel(std::vector<Tensor> parameters, const Group &group,
                            DataParallelOptions options, Location location)
     : parameters_(std::move(parameters)), group_(group), options_(options) {
   CallerScope scope(location);
   checked(group, "DataParallel", location);
-  if (options.bucket_bytes < 1)
+  if (options.bucket_bytes < 0)
     throw Error(ErrorKind::kValue,
                 "DataParallel: bucket_bytes is " + std::to_string(options.bucket_bytes) +
-                    "; it must be positive",
+                    "; it must be positive, or 0 for one that follows from the parameters",
                 CallerScope::resolve(location));
+  if (options.bucket_bytes == 0) {
+    int64_t bytes = 0;
+    for (const Tensor &parameter : parameters_)
+      bytes += parameter.nbytes();
+    options_.bucket_bytes = std::clamp(bytes / 4, kLeastBucket, kLargestBucket);
+  }
   NoGrad no_grad;
   for (Bucket bucket : buckets_of(parameters_, options_.bucket_bytes))
     copy_parts(

@@ -9,8 +9,9 @@ namespace weft::distributed {
 
 struct DataParallelOptions {
   // Gradients of one dtype and device travel together, in pieces of about so many bytes: small ones
-  // cost a message each, large ones begin late.
-  int64_t bucket_bytes = int64_t(8) << 20;
+  // cost a message each, large ones begin late. 0: a quarter of the parameters' bytes, so that most
+  // of them travel behind the backward, but 1 MiB at least and 8 MiB at most.
+  int64_t bucket_bytes = 0;
 };
 
 // Keeps replicas of parameters the same: they start as rank 0's, and gradients become the mean over

@@ -308,6 +308,29 @@ TEST(Distributed, ShardedParametersAreDataParallel) {
   EXPECT_EQ(train(true), train(false));
 }
 
+// Gradients of a small model do not wait for its whole backward, nor do they travel one by one.
+TEST(Distributed, BucketsFollowFromTheParameters) {
+  run_ranks(2, [] {
+    std::vector<Tensor> parameters;
+    for (int i = 0; i < 16; ++i) {
+      parameters.push_back(ones({64, 1024}));
+      parameters.back().set_requires_grad();
+    }
+    DataParallel replicas(parameters);
+    Tensor sum = zeros({});
+    for (const Tensor &each : parameters)
+      sum = sum + each.sum();
+    sum.backward();
+    replicas.reduce_gradients();
+    EXPECT_EQ(parameters[0].grad().to_vector<float>()[0], 1);
+  });
+  int exchanges = 0;
+  for (const Evaluation &each : recent_evaluations())
+    exchanges += each.exchange.find(" of gradients of ") != std::string::npos &&
+                 each.exchanged_bytes == 1 << 20;
+  EXPECT_EQ(exchanges, 2 * 4);
+}
+
 TEST(Distributed, WhatDiffersIsAnErrorOfAllRanks) {
   std::mutex mutex;
   std::map<int, std::string> errors;
