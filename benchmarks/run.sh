@@ -31,7 +31,7 @@ case $suite in overhead | train | ranks | ops | cnn) ;; *) usage ;; esac
 if [ $suite = ops ]; then counts=${threads:-2 1}; fi
 threads=${threads:-2}
 export WEFT_NUM_THREADS=$threads OMP_NUM_THREADS=$threads
-venv=.venv-peers
+venv=${WEFT_PEERS_VENV:-.venv-peers} # one that is there already
 make_venv() {
   [ -x $venv/bin/python ] && $venv/bin/python -c 'import torch, onnx, onnxruntime' 2>/dev/null && return
   echo "benchmarks/run.sh: installing torch and ONNX Runtime into $venv" >&2
@@ -56,19 +56,16 @@ case $suite in
     exec bazel-bin/benchmarks/train/train --threads "$threads" "${arguments[@]}" "${contestants[@]}"
     ;;
   ranks)
-    # One process with all threads, and as many processes of one thread: the same global batch, by
-    # turns.
-    programs=("weft=bazel-bin/benchmarks/train/ranks")
+    # Two processes of one thread, and one process of two: the same global batch.
+    contestants=(--contestant "weft-2x1=bazel-bin/benchmarks/ranks/worker tensors 2 1"
+                 --contestant "weft-1x2=bazel-bin/benchmarks/ranks/worker tensors 1 2"
+                 --contestant "weft-runtime-2x1=bazel-bin/benchmarks/ranks/worker runtime 2 1")
     if [ $peers = 1 ]; then
       make_venv
-      programs+=("torch=$venv/bin/python benchmarks/train/ranks.py")
+      contestants+=(--contestant "torch-2x1=$venv/bin/python benchmarks/ranks/peers.py 2 1"
+                    --contestant "torch-1x2=$venv/bin/python benchmarks/ranks/peers.py 1 2")
     fi
-    for round in 1 2 3 4 5; do
-      for program in "${programs[@]}"; do
-        echo "${program%%=*}, $threads threads: $(${program#*=} 16 40)"
-        echo "${program%%=*}, 1 thread each: $(WEFT_NUM_THREADS=1 OMP_NUM_THREADS=1 tools/launch.sh -n "$threads" ${program#*=} 16 40)"
-      done
-    done
+    exec bazel-bin/benchmarks/ranks/ranks --filter "$filter" "${arguments[@]}" "${contestants[@]}"
     ;;
   ops | cnn)
     contestants=(--contestant "weft=bazel-bin/benchmarks/$suite/worker weft")

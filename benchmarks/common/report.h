@@ -11,7 +11,7 @@ namespace weft::benchmarks {
 struct Measurement {
   std::string suite, name,
       impl;           // name: the `case`; impl: "weft", "torch-eager", ..., "limit" for a bound
-  std::string metric; // "time", "peak" (bytes), "size" or "count"
+  std::string metric; // "time", "peak" (bytes), "size", "count" or "ratio"
   std::string unit;
   double value = 0;
   int threads = 1;
