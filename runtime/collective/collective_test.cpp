@@ -148,7 +148,8 @@ TEST(Collective, WhatNoRankMayCallIsRefusedAndNothingIsStarted) {
     Group &group = *ranks.world();
     int64_t data[4] = {};
     auto wrong = [&](Collective kind, Reduction reduction, int64_t count, int peer, void *output) {
-      CollectiveCall call{kind, DType::kInt64, reduction, count, peer, data, output, "here"};
+      CollectiveCall call{kind,    DType::kInt64, reduction, count, peer,
+                          kNoRank, data,          output,    "here"};
       auto started = group.start(call);
       EXPECT_EQ(started.status().code(), absl::StatusCode::kInvalidArgument);
       return std::string(started.status().message());

@@ -25,6 +25,8 @@ Traffic ring(Collective kind, double bytes, double n) {
     return {n - 1, (n - 1) * bytes};
   case Collective::kBroadcast: // a scatter and an all_gather
     return {2 * (n - 1), 2 * (n - 1) / n * bytes};
+  case Collective::kSendReceive:
+    return {1, bytes};
   }
   return {};
 }
@@ -49,7 +51,7 @@ Traffic traffic_of(Collective kind, double bytes, int ranks, Algorithm algorithm
 
 bool find_collective(const std::string &op, Collective &kind) {
   constexpr const char *names[] = {"weft.all_reduce", "weft.reduce_scatter", "weft.all_gather",
-                                   "weft.all_to_all", "weft.broadcast_from"};
+                                   "weft.all_to_all", "weft.broadcast_from", "weft.send_receive"};
   auto *found = std::find(std::begin(names), std::end(names), op);
   if (found == std::end(names))
     return false;

@@ -22,7 +22,14 @@ struct Network {
 enum class Algorithm { kDirect, kRing };
 inline constexpr double kFirstBytes = 4096, kInlineBytes = 3848; // Group::kMessageBytes, its room
 
-enum class Collective { kAllReduce, kReduceScatter, kAllGather, kAllToAll, kBroadcast };
+enum class Collective {
+  kAllReduce,
+  kReduceScatter,
+  kAllGather,
+  kAllToAll,
+  kBroadcast,
+  kSendReceive
+};
 // Of a name as explain has it, "weft.all_reduce"; false for others.
 bool find_collective(const std::string &op, Collective &kind);
 

@@ -83,6 +83,8 @@ TEST(Model, ClosedFormsAreWhatMessagesTake) {
          simulated_direct(n, {kFirstBytes, s / n}));
     near(time(Collective::kAllGather, s, Algorithm::kDirect),
          simulated_direct(n, {kFirstBytes, s}));
+    near(time(Collective::kSendReceive, s, Algorithm::kDirect),
+         simulated_direct(n, {kFirstBytes}) + a + s * b);
     // A small call is its first messages.
     near(time(Collective::kAllReduce, 1000, Algorithm::kDirect),
          simulated_direct(n, {kFirstBytes}));

@@ -30,8 +30,8 @@ double number_of(const std::smatch &match, size_t i = 1) {
 bool read_line(const std::string &line, Evaluation &result) {
   static const std::regex start(R"(^(?:\[0\] )?weft #(\d+) (\w+ \S+) \| )"),
       exchange(R"(^(weft\.\w+) (.*?) of (.*) \| (\d+) B, ([\d.]+) ms)"),
-      program(
-          R"(^(?:on \S+ \| )?(\d+ ops -> [^|]*\| [^|]*)\| hit.* run ([\d.]+) ms \| .*peak (\d+) B)"),
+      program(R"(^(?:on \S+ \| )?(\d+ ops -> [^|]*\| [^|]*)\| hit)"
+              R"(.* run ([\d.]+) ms \| .*peak (\d+) B)"),
       after(R"(\| after((?: #\d+)+))"), began(R"(\| began ([\d.]+) ms)"), number(R"(#(\d+))");
   std::smatch match;
   if (!std::regex_search(line, match, start))
