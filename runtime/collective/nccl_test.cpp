@@ -73,9 +73,15 @@ void run_ranks(int size, const std::function<void(Communicator &)> &body, double
 
 CollectiveCall on_device(int rank, Collective kind, int64_t count, DType dtype = DType::kFloat32,
                          Reduction reduction = Reduction::kSum, int peer = 0) {
-  return {
-      kind,         dtype, reduction, count, peer, device_memory(rank, 0), device_memory(rank, 1),
-      "train.cpp:7"};
+  return {kind,
+          dtype,
+          reduction,
+          count,
+          peer,
+          kNoRank,
+          device_memory(rank, 0),
+          device_memory(rank, 1),
+          "train.cpp:7"};
 }
 
 absl::Status start_and_wait(Group &group, const CollectiveCall &call, long stream = 5) {
