@@ -28,6 +28,11 @@ void DomainAnalysis::split(int32_t atom, int64_t outer) {
           dim.insert(dim.begin() + ++i, inner);
 }
 
+// Whether operands and results stand at the same positions of the dim, at each point.
+static bool isInStep(const ir::IndexDim &dim) {
+  return dim.purpose == ir::Purpose::Parallel || dim.purpose == ir::Purpose::Reduced;
+}
+
 // The layout of a tensor from that of another one of the same op: the atoms of each dim of the
 // first are those of the statement's dims that make it, which then make the dims of the other.
 // Atoms that lie across such dims are cut. Nothing where the first leaves a dim open, or positions
@@ -38,14 +43,14 @@ std::optional<DimLayout> DomainAnalysis::follow(const ir::IndexStatement &statem
   llvm::SmallVector<llvm::SmallVector<int32_t, 2>, 6> atomsOf(statement.dims.size());
   llvm::SmallVector<bool, 6> known(statement.dims.size());
   for (auto [i, dim] : llvm::enumerate(statement.dims))
-    known[i] = dim.size.isOne() && dim.purpose != ir::Purpose::Chosen;
+    known[i] = dim.size.isOne() && isInStep(dim);
   for (auto [i, size] : llvm::enumerate(shapeOf(from))) {
     auto digits = ir::digitsOf(statement, fromPositions[i], size);
     if (!digits)
       return std::nullopt;
     size_t next = 0;
     for (int32_t digit : *digits) {
-      known[digit] = statement.dims[digit].purpose != ir::Purpose::Chosen;
+      known[digit] = isInStep(statement.dims[digit]);
       for (int64_t left = statement.dims[digit].size.size; left > 1;) {
         int32_t atom = layouts[from][i][next]; // again, since a split changes it
         int64_t extent = domain.atoms_[atom];
@@ -76,9 +81,9 @@ std::optional<DimLayout> DomainAnalysis::follow(const ir::IndexStatement &statem
   return result;
 }
 
-// An insert_slice has the dims of its base; where its update lies is followSlices' to say.
+// Where parts of a value lie is followSlices' to say.
 static std::optional<ir::IndexStatement> followed(Operation *op) {
-  if (mlir::isa<ir::InsertSliceOp>(op))
+  if (mlir::isa<ir::SliceOp, ir::InsertSliceOp, ir::ConcatOp>(op))
     return std::nullopt;
   return ir::statementOf(op);
 }

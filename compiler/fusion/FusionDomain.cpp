@@ -85,7 +85,7 @@ Refusal FusionDomain::fusible(Operation *op) {
 
 // Whether the op reads its operands at other elements than those that stand in step with its
 // result's: a part of them, windows, where data say.
-static bool readsElsewhere(Operation *op) {
+static bool readsOutOfStep(Operation *op) {
   auto kind = mlir::cast<ir::WeftOp>(op).kind();
   if (kind == Kind::Gather || kind == Kind::Scatter)
     return true;
@@ -109,7 +109,7 @@ bool DomainAnalysis::checkPositions() {
   for (Operation *op : llvm::reverse(ops)) {
     if (mlir::isa<ir::ConstantOp>(op))
       continue;
-    bool moves = readsElsewhere(op);
+    bool moves = readsOutOfStep(op);
     int64_t own = 1;
     if (op->getNumResults() == 1)
       own = std::max<int64_t>(1, positions.lookup(op->getResult(0)));

@@ -110,7 +110,7 @@ Tensor send_receive(const Tensor &x, int to, int from, const Group &group, Locat
   GroupState &state = checked(group, "send_receive", location);
   Session session("send_receive", location);
   Var input = input_of(x, state, runtime::Collective::kSendReceive, Reduction::kSum, to, from);
-  return wrap(emit_send_receive(input, to, from, ranks_of(state, "")));
+  return wrap(emit_send_receive(input, to, from, ranks_of(state)));
 }
 
 void barrier(const Group &group, Location location) {

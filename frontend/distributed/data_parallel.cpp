@@ -67,15 +67,18 @@ void DataParallel::reduce_gradients(Location location) {
         gradients.push_back(gradient);
         owners.push_back(trained[i]);
       }
-    if (gradients.empty())
-      continue;
+    // Called all the same: the others may have them.
+    if (gradients.empty()) {
+      DeviceScope scope(trained[bucket.first].device());
+      gradients.push_back(zeros({1}, trained[bucket.first].dtype()));
+    }
     Bucket all{0, gradients.size()};
     std::string operand =
         describe_gradients(parameters_, {numbers[bucket.last - 1], numbers[bucket.first] + 1});
     Tensor row = all_reduce_of(operand, row_of(gradients, all), Reduction::kMean, group_);
-    size_t next = 0;
-    for (const Tensor &values : parts_of(row, gradients, all))
-      owners[next++].set_grad(values);
+    std::vector<Tensor> means = parts_of(row, gradients, all);
+    for (size_t i = 0; i < owners.size(); ++i)
+      owners[i].set_grad(means[i]);
   }
 }
 

@@ -165,12 +165,6 @@ TEST(Failures, AWrongTimeoutIsTheErrorOfInit) {
   }
 }
 
-TEST(Failures, ANameOfTwoLinesIsRefused) {
-  run_ranks(1, [] {
-    expect(what_of([] { (void)world().split(0, 0, "two\nlines"); }), {"split", "one line"});
-  });
-}
-
 // The value is lost before the call is made.
 TEST(Failures, ACallOnWhatIsLostAlready) {
   Errors errors;
@@ -319,6 +313,25 @@ TEST(Ranks, ABudgetCutsOnlyWhatIsTheRanks) {
       EXPECT_EQ(sums[static_cast<size_t>(i)].to_vector<float>()[0], 3 + 3 + 3 * i);
   });
   set_config(before);
+}
+
+// Also where a rank lacks all gradients of a bucket.
+TEST(Failures, ABucketThatOneRankLacksIsNamed) {
+  Errors errors;
+  (void)what_of([&] {
+    run_ranks(2, [&] {
+      Tensor a = ones({3}).set_requires_grad(), b = ones({2}).set_requires_grad();
+      errors.put(what_of([&] {
+        DataParallel parallel({a, b}, world(), {.bucket_bytes = 1});
+        Tensor loss = world().rank() == 0 ? a.sum() * b.sum() : b.sum();
+        loss.backward();
+        parallel.reduce_gradients();
+        eval(std::vector<Tensor>{b.grad()});
+      }));
+    });
+  });
+  for (int rank : {0, 1})
+    expect(errors.of(rank), {"none of 0", "gradients of parameters 0"});
 }
 
 // What one rank sends, the other one must take.

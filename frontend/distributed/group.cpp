@@ -6,7 +6,6 @@
 #include <thread>
 
 #include "frontend/distributed/runner.h"
-#include "frontend/recorder/emit.h"
 #include "frontend/recorder/exchange.h"
 #include "runtime/executor/device.h"
 #include "runtime/memory/system_allocator.h"

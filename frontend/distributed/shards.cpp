@@ -48,7 +48,7 @@ void Shards::reduce(size_t run) {
   for (size_t i = first_bucket[run]; i < first_bucket[run + 1]; ++i) {
     Bucket bucket = buckets[i];
     std::vector<Tensor> gradients;
-    std::string operand = describe_gradients(parameters, bucket);
+    std::string operand = "gradients of " + describe_values(parameters, bucket);
     for (size_t p = bucket.first; p < bucket.last; ++p) {
       Tensor gradient = parameters[p].grad();
       gradients.push_back(gradient.defined() ? gradient : zeros_like(parameters[p]));

@@ -3,7 +3,6 @@
 #include <atomic>
 
 #include "frontend/compile/compiled_program.h"
-#include "frontend/recorder/emit.h"
 #include "frontend/recorder/invocation.h"
 #include "frontend/recorder/state.h"
 #include "frontend/recorder/structure.h"

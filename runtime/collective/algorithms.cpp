@@ -227,10 +227,11 @@ absl::Status exchange(const CollectiveCall &call, int me, int size, Messages &me
   case Collective::kSendReceive:
     if (call.peer != kNoRank)
       WEFT_RETURN(messages.send(call.peer, call.input, bytes));
-    if (call.source == kNoRank)
-      std::memset(output, 0, static_cast<size_t>(bytes));
-    else
+    if (call.source != kNoRank) {
       WEFT_RETURN(messages.receive(call.source, output, bytes));
+    } else if (bytes > 0) {
+      std::memset(output, 0, static_cast<size_t>(bytes));
+    }
     return messages.wait();
   case Collective::kBarrier:
     return absl::OkStatus();

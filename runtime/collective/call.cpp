@@ -9,7 +9,7 @@
 namespace weft::runtime {
 namespace {
 
-constexpr uint32_t kMagic = 0x57454655; // another version of the header is another number
+constexpr uint32_t kMagic = 0x57454656; // another version of the header is another number
 
 constexpr const char *kNames[] = {"all_reduce", "all_gather",  "reduce_scatter", "all_to_all",
                                   "broadcast",  "send",        "receive",        "barrier",

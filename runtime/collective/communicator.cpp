@@ -157,7 +157,9 @@ absl::StatusOr<std::shared_ptr<const Event>> Group::start_on_device(CollectiveCa
                                                                     void *stream) {
   if (call.kind >= Collective::kBarrier)
     return absl::InvalidArgumentError(
-        absl::StrCat(describe(call), ": it moves no data; start it on the host"));
+        absl::StrCat(describe(call), call.kind == Collective::kSendReceive
+                                         ? ": on devices it is a send and a receive"
+                                         : ": it moves no data; start it on the host"));
   if (!link_->device_layer())
     return absl::FailedPreconditionError(absl::StrCat(
         described(call), ": the ranks' devices are not connected (Communicator::add_devices)"));

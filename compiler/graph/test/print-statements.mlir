@@ -22,7 +22,7 @@ func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x2xf32>, %b: tensor<3x4x8xf32>,
   // Borders that nest are digits; those that do not are taken apart.
   // expected-remark @below {{(2*a+b c) -> (a 8*b+c)}}
   %8 = weft.reshape %x : tensor<4x8xf32> to tensor<2x16xf32>
-  // expected-remark @below {{((a)//8 (a)%8) -> ((a)//3 (a)%3)}}
+  // expected-remark @below {{((a)//32 (a)//8%4 (a)%8) -> ((a)//3 (a)%3)}}
   %9 = weft.reshape %b : tensor<3x4x8xf32> to tensor<32x3xf32>
   // expected-remark @below {{(a b) -> (a), b reduced by max}}
   %10 = weft.reduce_max %x, dims = [1] : tensor<4x8xf32>

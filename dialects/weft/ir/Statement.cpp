@@ -1,5 +1,7 @@
 #include "dialects/weft/ir/Statement.h"
 
+#include "dialects/weft/ir/SizeNames.h"
+#include "dialects/weft/ir/StatementRules.h"
 #include "dialects/weft/ir/Weft.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -11,15 +13,20 @@ using mlir::AffineExpr;
 using mlir::Operation;
 using mlir::RankedTensorType;
 
-// Names of dims that an op has no better one for.
-static constexpr llvm::StringLiteral kLetters[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+llvm::StringRef letterOf(size_t i) {
+  static constexpr llvm::StringLiteral letters = "abcdefghijklmnopqrstuvwxyz";
+  return letters.substr(i % letters.size(), 1);
+}
+
+Dim sizeOf(mlir::Type type, int64_t dim) {
+  auto tensor = mlir::cast<RankedTensorType>(type);
+  return tensor.isDynamicDim(dim) ? dimsOf(tensor)[dim] : Dim(tensor.getDimSize(dim));
+}
 
 Positions IndexStatement::addAll(mlir::Type type, Purpose purpose) {
   Positions positions;
-  auto tensor = mlir::cast<RankedTensorType>(type);
-  for (auto [size, dim] : llvm::zip(tensor.getShape(), dimsOf(tensor)))
-    positions.push_back(add(kLetters[std::min(dims.size(), std::size(kLetters) - 1)],
-                            mlir::ShapedType::isDynamic(size) ? dim : Dim(size), purpose));
+  for (int64_t i = 0, rank = mlir::cast<RankedTensorType>(type).getRank(); i < rank; ++i)
+    positions.push_back(add(letterOf(dims.size()), sizeOf(type, i), purpose));
   return positions;
 }
 
@@ -118,6 +125,7 @@ mlir::AffineMap mapOf(const IndexStatement &statement, const Positions &position
                       mlir::MLIRContext *context) {
   llvm::SmallVector<AffineExpr> exprs;
   for (const Position &position : positions) {
+    assert(!position.exact && "an affine map has no exact division");
     AffineExpr expr = mlir::getAffineConstantExpr(position.offset, context);
     for (auto [dim, scale] : position.terms)
       expr = expr + mlir::getAffineDimExpr(dim, context) * scale;
@@ -136,7 +144,10 @@ std::optional<llvm::SmallVector<int32_t, 2>> digitsOf(const IndexStatement &stat
                                                       const Position &position, int64_t size) {
   if (position.offset || position.divisor != 1 || position.modulus)
     return std::nullopt;
-  llvm::SmallVector<Position::Term, 2> terms(position.terms);
+  llvm::SmallVector<Position::Term, 2> terms;
+  llvm::copy_if(position.terms, std::back_inserter(terms), [&](Position::Term term) {
+    return !statement.dims[term.dim].size.isOne(); // it stands still
+  });
   llvm::sort(terms, [](auto a, auto b) { return a.scale > b.scale; });
   // Innermost first: each digit counts in steps of what those inside of it make.
   int64_t inside = 1;
@@ -159,11 +170,14 @@ std::optional<llvm::SmallVector<int32_t, 2>> digitsOf(const IndexStatement &stat
 
 std::optional<Cut> cutAlong(const IndexStatement &statement, int32_t dim, Operation *op) {
   const IndexDim &along = statement.dims[dim];
+  if (!along.size.isStatic() || along.size.isOne())
+    return std::nullopt;
   bool isParallel = along.purpose == Purpose::Parallel;
   if (!isParallel && (along.purpose != Purpose::Reduced || statement.fold == Fold::None ||
                       statement.fold == Fold::Other))
     return std::nullopt;
   Cut cut;
+  cut.name = along.name;
   cut.fold = isParallel ? Fold::None : statement.fold;
   auto find = [&](llvm::ArrayRef<Positions> all, mlir::TypeRange types,
                   llvm::SmallVectorImpl<int64_t> &found) {
@@ -175,7 +189,7 @@ std::optional<Cut> cutAlong(const IndexStatement &statement, int32_t dim, Operat
           continue;
         // The outermost digit: equal parts of the tensor's dim are equal parts of this one.
         auto digits = digitsOf(statement, position, shape[i]);
-        if (place >= 0 || !digits || digits->front() != dim)
+        if (place >= 0 || !digits || digits->front() != dim || hasNamedDims(type))
           return false;
         place = i;
       }
@@ -209,7 +223,10 @@ Operation *buildPart(mlir::OpBuilder &builder, Operation *op, const Cut &cut, in
   part->setOperands(operands);
   for (auto [result, dim] : llvm::zip_equal(part->getResults(), cut.results))
     result.setType(partOf(result.getType(), dim, parts));
-  // The attributes that name a size: where a slice ends, and a constant's own shape.
+  // The attributes that name a size: a convolution's groups, where a slice ends, and a constant's
+  // own shape.
+  if (auto groups = part->getAttrOfType<mlir::IntegerAttr>("groups"); groups && cut.name == "g")
+    part->setAttr("groups", builder.getI64IntegerAttr(groups.getInt() / parts));
   if (auto slice = mlir::dyn_cast<SliceOp>(part); slice && cut.operands[0] >= 0) {
     llvm::SmallVector<int64_t> limits(slice.getLimits());
     limits[cut.operands[0]] = slice.getInput().getType().getDimSize(cut.operands[0]);
@@ -224,7 +241,7 @@ Operation *buildPart(mlir::OpBuilder &builder, Operation *op, const Cut &cut, in
 double operationsOf(Operation *op) {
   auto weft = mlir::cast<WeftOp>(op);
   double points = 1;
-  if (std::optional<IndexStatement> statement = weft.statement()) {
+  if (auto statement = weft.statement(); statement && weft.kind() != Kind::Random) {
     for (const IndexDim &dim : statement->dims)
       if (dim.purpose != Purpose::Chosen)
         points *= static_cast<double>(dim.size.size);

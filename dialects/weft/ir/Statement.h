@@ -96,7 +96,8 @@ std::optional<IndexStatement> statementOf(mlir::Operation *op);
 // "(a m k, a k n) -> (a m n), k reduced by sum".
 std::string textOf(const IndexStatement &statement);
 
-// The positions as an affine map of the dims that data do not choose, which come first.
+// The positions as an affine map of the dims that data do not choose, which come first. Positions
+// whose division is exact have none.
 mlir::AffineMap mapOf(const IndexStatement &statement, const Positions &positions,
                       mlir::MLIRContext *context);
 
@@ -111,27 +112,24 @@ std::optional<llvm::SmallVector<int32_t, 2>> digitsOf(const IndexStatement &stat
 struct Cut {
   // The dim of each operand and result that is cut into equal parts; -1: none.
   llvm::SmallVector<int64_t, 4> operands, results;
+  llvm::StringRef name; // of the statement's dim
   // How the parts' results become the whole: joined along their dims (None), or folded.
   Fold fold = Fold::None;
 };
-// Nothing where the op has no parts along the dim: it is carried or chosen, windows overlap, or the
-// sizes are symbolic.
+// Nothing where the op has no parts along the dim: it is carried or chosen, windows overlap, or a
+// tensor that is cut has named sizes.
 std::optional<Cut> cutAlong(const IndexStatement &statement, int32_t dim, mlir::Operation *op);
 
 // One of `parts` equal parts of the op, on operands that are cut already.
 mlir::Operation *buildPart(mlir::OpBuilder &builder, mlir::Operation *op, const Cut &cut,
                            int64_t parts, mlir::ValueRange operands);
 
-// Scalar operations of the op by its record's cost: cost * points, chosen dims apart. Elements of
-// the first result instead of points where there is no statement.
+// Scalar operations of the op, whose shapes are static, by its record's cost: cost * points, chosen
+// dims apart. Elements of the first result instead of points for a draw, which reads all of its
+// state at each, and where there is no statement.
 double operationsOf(mlir::Operation *op);
 
-// Private to the statements of records: the same position of all operands and results.
+// The statement of an elementwise op: the same position of all operands and results.
 std::optional<IndexStatement> elementwiseStatement(mlir::Operation *op);
-
-// Private to the statements of records: the positions of a tensor whose dims align at the end with
-// `to`, as in numpy: dims of size 1 do not move.
-Positions broadcastPositions(mlir::Type from, llvm::ArrayRef<Position> to,
-                             llvm::ArrayRef<IndexDim> dims);
 
 } // namespace weft::ir

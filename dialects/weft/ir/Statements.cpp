@@ -1,5 +1,6 @@
 // Index statements of creation, movement, reduction, contraction, indexing and random ops.
 #include "dialects/weft/ir/SizeNames.h"
+#include "dialects/weft/ir/StatementRules.h"
 #include "dialects/weft/ir/Weft.h"
 
 namespace weft::ir {
@@ -47,20 +48,16 @@ Statement IotaOp::statement() {
 // dims between the borders that do become one, which each side takes apart.
 Statement ReshapeOp::statement() {
   IndexStatement statement;
-  auto fromType = mlir::cast<RankedTensorType>(getInput().getType()),
-       toType = mlir::cast<RankedTensorType>(getType());
-  auto sizesOf = [](RankedTensorType type) {
+  auto sizesOf = [](mlir::Type type) {
     Dims sizes;
-    for (auto [size, dim] : llvm::zip(type.getShape(), dimsOf(type)))
-      sizes.push_back(mlir::ShapedType::isDynamic(size) ? dim : Dim(size));
+    for (size_t i = 0; i < shapeOf(type).size(); ++i)
+      sizes.push_back(sizeOf(type, static_cast<int64_t>(i)));
     return sizes;
   };
-  Dims from = sizesOf(fromType), to = sizesOf(toType);
+  Dims from = sizesOf(getInput().getType()), to = sizesOf(getType());
   Positions input, result;
-  static constexpr llvm::StringLiteral kNames[] = {"a", "b", "c", "d", "e", "f", "g", "h",
-                                                   "i", "j", "k", "l", "m", "n", "o", "p"};
   auto add = [&](Dim size) {
-    return statement.add(kNames[std::min(statement.dims.size(), std::size(kNames) - 1)], size);
+    return statement.add(letterOf(statement.dims.size()), size);
   };
   // Dims without elements have no positions to speak of.
   if (llvm::is_contained(from, Dim(0))) {
@@ -125,6 +122,11 @@ Statement ReshapeOp::statement() {
       Position joint({{first, big / small}});
       int64_t inside = big / small;
       while (inside > 1 && k < many.size() && many[k].isStatic() && inside % many[k].size == 0) {
+        if (many[k].isOne()) {
+          parts.emplace_back();
+          ++k;
+          continue;
+        }
         inside /= many[k].size;
         int32_t digit = add(many[k++]);
         parts.push_back(digit);
@@ -240,7 +242,7 @@ Statement InsertSliceOp::statement() {
 
 Statement ConcatOp::statement() {
   auto [statement, all] = ofResult(*this);
-  int64_t dim = getDim() < 0 ? getDim() + static_cast<int64_t>(all.size()) : getDim(), begin = 0;
+  int64_t dim = getDim(), begin = 0;
   for (mlir::Value input : getInputs()) {
     statement.operands.push_back(all);
     statement.operands.back()[dim].offset = -begin;
@@ -333,18 +335,11 @@ Statement MatmulOp::statement() {
   statement.dims[n].name = "n";
   auto lhs = mlir::cast<RankedTensorType>(getLhs().getType());
   int64_t depthDim = lhs.getRank() - (getTransposeLhs() ? 2 : 1);
-  int32_t k = statement.add(
-      "k", lhs.isDynamicDim(depthDim) ? dimsOf(lhs)[depthDim] : Dim(lhs.getDimSize(depthDim)),
-      Purpose::Reduced);
+  int32_t k = statement.add("k", sizeOf(lhs, depthDim), Purpose::Reduced);
   auto side = [&](mlir::Type type, int32_t row, int32_t column) {
-    int64_t lead = mlir::cast<RankedTensorType>(type).getRank() - 2;
-    Positions positions;
-    for (auto [size, position] :
-         llvm::zip(shapeOf(type).take_front(lead), llvm::ArrayRef(all).slice(batch - lead, lead)))
-      positions.push_back(
-          size == 1 && !statement.dims[position.terms[0].dim].size.isOne() ? Position() : position);
-    positions.append({row, column});
-    return positions;
+    Positions dims(all.begin(), all.begin() + batch);
+    dims.append({row, column});
+    return broadcastPositions(type, dims, statement.dims);
   };
   statement.operands = {getTransposeLhs() ? side(lhs, k, m) : side(lhs, m, k),
                         getTransposeRhs() ? side(getRhs().getType(), n, k)
@@ -360,17 +355,15 @@ Statement IndexSelectOp::statement() {
   int64_t dim = getDim(), width = shapeOf(getIndices().getType()).size();
   Positions indices(all.begin() + dim, all.begin() + dim + width), input(all);
   input.erase(input.begin() + dim, input.begin() + dim + width);
-  input.insert(
-      input.begin() + dim,
-      Position(statement.add("n", Dim(shapeOf(getInput().getType())[dim]), Purpose::Chosen)));
+  input.insert(input.begin() + dim,
+               Position(statement.add("n", sizeOf(getInput().getType(), dim), Purpose::Chosen)));
   statement.operands = {input, indices};
   return statement;
 }
 Statement GatherOp::statement() {
   auto [statement, all] = ofResult(*this);
   Positions input(all);
-  input[getDim()] =
-      statement.add("n", Dim(shapeOf(getInput().getType())[getDim()]), Purpose::Chosen);
+  input[getDim()] = statement.add("n", sizeOf(getInput().getType(), getDim()), Purpose::Chosen);
   statement.operands = {input, all};
   return statement;
 }
@@ -401,7 +394,7 @@ template <typename Op> static Statement intoElements(Op op) {
   statement.dims[dim].purpose = Purpose::Chosen;
   statement.dims[dim].name = "n";
   Positions source(all);
-  source[dim] = statement.add("s", Dim(shapeOf(op.getSource().getType())[dim]), Purpose::Reduced);
+  source[dim] = statement.add("s", sizeOf(op.getSource().getType(), dim), Purpose::Reduced);
   // Rows beyond the indices' shape stay as they are: there is nothing of theirs to read.
   statement.operands = {all, source, source};
   return statement;

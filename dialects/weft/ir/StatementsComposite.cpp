@@ -1,4 +1,5 @@
 // Index statements of composites: norms, attention, losses, convolutions and pooling.
+#include "dialects/weft/ir/StatementRules.h"
 #include "dialects/weft/ir/Weft.h"
 #include "dialects/weft/ir/Window.h"
 
@@ -11,8 +12,7 @@ static llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) {
   return mlir::cast<RankedTensorType>(value.getType()).getShape();
 }
 static Dim sizeOf(mlir::Value value, int64_t dim) {
-  auto type = mlir::cast<RankedTensorType>(value.getType());
-  return type.isDynamicDim(dim) ? dimsOf(type)[dim] : Dim(type.getDimSize(dim));
+  return sizeOf(value.getType(), dim);
 }
 
 // The mean and the reciprocal deviation have the leading dims.
@@ -118,11 +118,14 @@ static ConvolutionPositions convolution(Op op, mlir::Value image, mlir::Value we
   made.output = {n, filter, y, x};
   return made;
 }
-// The dims by name that the result does not have on its own.
-static void reduce(IndexStatement &statement, llvm::StringRef names) {
+// Of the dims by these names, a letter each.
+static void setPurpose(IndexStatement &statement, llvm::StringRef names, Purpose purpose) {
   for (IndexDim &dim : statement.dims)
     if (names.contains(dim.name))
-      dim.purpose = Purpose::Reduced;
+      dim.purpose = purpose;
+}
+static void reduce(IndexStatement &statement, llvm::StringRef names) {
+  setPurpose(statement, names, Purpose::Reduced);
 }
 
 Statement Conv2dOp::statement() {
@@ -162,9 +165,11 @@ static std::pair<Positions, Positions> pool(IndexStatement &statement, Op op, ml
           w = statement.add("w", Dim(windows.x.kernel), Purpose::Reduced);
   return {{n, c, tapOf(windows.y, y, v), tapOf(windows.x, x, w)}, {n, c, y, x}};
 }
+// The indices say where in the whole image a maximum lies, so that a part of it is no image.
 Statement MaxPool2dOp::statement() {
   IndexStatement statement;
   auto [image, output] = pool(statement, *this, getInput(), getResult());
+  setPurpose(statement, "yx", Purpose::Carried);
   statement.operands = {image};
   statement.results = {output, output};
   return statement;

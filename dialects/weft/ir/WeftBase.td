@@ -105,7 +105,7 @@ def ScatterKind : OpKind<"Scatter", OneOperation>;        // data say where the 
 def RandomKind : OpKind<"Random", DrawCost>;
 def CompositeKind : OpKind<"Composite", NoOperation>;       // stays whole until a provider claims or decomposes it
 def ExchangeKind : OpKind<"Exchange", NoOperation>;         // between ranks: the runtime runs it between programs
-def StructureKind : OpKind<"Structure", NoOperation>;       // fusion, yield, leaf, provider_call
+def StructureKind : OpKind<"Structure", NoOperation>;       // custom, fusion, yield, leaf, provider_call
 
 // How the frontend offers the op. Unary and Binary functions (free, member) are generated from the
 // record; Handwritten ones stand in frontend/ops/.
