@@ -69,7 +69,7 @@ void DataParallel::reduce_gradients(Location location) {
       }
     // Called all the same: the others may have them.
     if (gradients.empty()) {
-      DeviceScope scope(trained[bucket.first].device());
+      DeviceScope its_device(trained[bucket.first].device());
       gradients.push_back(zeros({1}, trained[bucket.first].dtype()));
     }
     Bucket all{0, gradients.size()};
