@@ -289,5 +289,19 @@ TEST(ShardedLayers, RefuseWhatTheyCannotDo) {
   });
 }
 
+// On each rank by itself.
+TEST(Sharded, AParameterWithoutAGradientCountsAsOneOfZeros) {
+  run_ranks(2, [] {
+    bool is_first = world().rank() == 0;
+    Tensor a = ones({2}).set_requires_grad(), b = ones({2}).set_requires_grad();
+    ShardedParameters parameters({a, b});
+    ((is_first ? a * b : a) * 4).sum().backward();
+    parameters.reduce_gradients();
+    // a's elements are the first rank's part, b's the second one's.
+    EXPECT_EQ(parameters.shards()[0].grad().to_vector<float>(),
+              is_first ? (std::vector<float>{4, 4}) : (std::vector<float>{2, 2}));
+  });
+}
+
 } // namespace
 } // namespace weft::distributed
