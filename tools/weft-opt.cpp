@@ -18,6 +18,7 @@
 #include "compiler/plan/Passes.h"
 #include "compiler/plugin/Plugin.h"
 #include "compiler/prepare/Passes.h"
+#include "compiler/shard/Passes.h"
 #include "dialects/plan/ir/Plan.h"
 #include "dialects/weft/ir/BytecodeFile.h"
 #include "dialects/weft/ir/Extensions.h"
@@ -187,6 +188,7 @@ int main(int argc, char **argv) {
   weft::ir::addTypeAdvice(registry);
   mlir::registerTransformsPasses();
   weft::compiler::registerGraphPasses();
+  weft::compiler::registerShardPasses();
   weft::compiler::registerFusionPasses();
   mlir::registerPass(
       [] { return weft::compiler::createAssignLayoutsPass(cpuProviders(), nullptr); });

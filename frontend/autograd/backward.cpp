@@ -73,7 +73,8 @@ public:
     Var g;
     if (weight.defined()) {
       g = read(weight, "gradient");
-      if (g.value->type != output.value->type)
+      if (g.dtype() != output.dtype() || g.dims() != output.dims() ||
+          g.device() != output.device())
         fail(g.device() == output.device() ? ErrorKind::kShape : ErrorKind::kDevice,
              "the gradient is " + describe(g) + ", " + what + " is " + describe(output) +
                  ": they must have one dtype and shape, and lie on one device");
@@ -344,9 +345,10 @@ private:
     pending.products.clear();
   }
 
-  void add_to_leaf(GradNode &leaf, const Var &g) {
+  void add_to_leaf(GradNode &leaf, const Var &gradient) {
     if (Trace *trace = current_trace())
       trace->on_grad(&leaf);
+    Var g = resharded(gradient, leaf.leaf_type);
     if (!leaf.grad.defined()) {
       leaf.grad = wrap_quietly(create_graph_ ? g : g.without_history());
       return;

@@ -4,5 +4,6 @@
 #include "weft/distributed/collectives.h"
 #include "weft/distributed/data_parallel.h"
 #include "weft/distributed/group.h"
+#include "weft/distributed/mesh.h"
 #include "weft/distributed/sharded.h"
 #include "weft/distributed/sharded_layers.h"

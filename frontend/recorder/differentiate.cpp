@@ -34,9 +34,9 @@ std::shared_ptr<const Derivative> run_rule(const GradNode &node, SmallVector<boo
   StandIns stand_ins(ir);
   SmallVector<mlir::Type, 4> operand_types, result_types;
   for (const TypeInfo *type : s->operands)
-    operand_types.push_back(ir.type(type));
+    operand_types.push_back(ir.whole_type(type));
   for (const TypeInfo *type : s->results)
-    result_types.push_back(ir.type(type));
+    result_types.push_back(ir.whole_type(type));
   llvm::DenseMap<mlir::Value, uint32_t> numbers;
   SmallVector<const TypeInfo *, 16> types; // by number
   auto stand_in = [&](const TypeInfo *type, bool given) {
@@ -190,7 +190,7 @@ std::vector<Var> differentiate(GradNode &node, std::span<const Var> cotangents, 
     for (uint32_t number : step.operands)
       operands.push_back(values[number]);
     size_t first = made.size();
-    record_op(step.signature, operands, node.line, made);
+    record_op(recorder().ir->fit(step.signature, operands), operands, node.line, made);
     for (size_t i = first; i < made.size(); ++i)
       values.push_back(&made[i]);
   }

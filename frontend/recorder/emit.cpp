@@ -10,14 +10,14 @@ using llvm::SmallVector;
 
 // Out of line, as emit_new() is: most calls keep no history, or know their signature, and need
 // small frames.
-[[gnu::noinline]] static GradRef make_history(Node *node, ArrayRef<const Var *> operands) {
-  Signature *s = node->signature;
+[[gnu::noinline]] GradRef make_history(Signature *s, SourceLine *line,
+                                       ArrayRef<const Var *> operands, ArrayRef<Value *> results) {
   auto *grad = new GradNode;
   GradRef history(grad);
   grad->number = recorder().next_grad_number++;
   grad->signature = s;
   ++s->refs;
-  grad->line = node->line;
+  grad->line = line;
   grad->edges.reserve(operands.size());
   for (const Var *operand : operands)
     grad->edges.push_back(GradEdge{operand->grad, operand->grad_index});
@@ -28,7 +28,7 @@ using llvm::SmallVector;
       grad->operands[i] = operands[i]->value;
   for (int64_t i : s->saved_results)
     if (i < static_cast<int64_t>(s->results.size()))
-      grad->results[i] = ValueRef(node->results[i]);
+      grad->results[i] = ValueRef(results[i]);
   return history;
 }
 
@@ -37,8 +37,10 @@ static GradRef history_of(Node *node, ArrayRef<const Var *> operands) {
   bool any = false;
   for (const Var *operand : operands)
     any = any || operand->grad;
-  return any && grad_mode() && node->signature->differentiable ? make_history(node, operands)
-                                                               : GradRef();
+  return any && grad_mode() && node->signature->differentiable
+             ? make_history(node->signature, node->line, operands,
+                            {node->results.begin(), node->results.size()})
+             : GradRef();
 }
 
 static Var result_of(Node *node, uint32_t i, GradRef history) {
@@ -52,6 +54,8 @@ static Var result_of(Node *node, uint32_t i, GradRef history) {
 
 void record_op(Signature *signature, ArrayRef<const Var *> operands, SourceLine *line,
                llvm::SmallVectorImpl<Var> &results) {
+  if (signature->is_sharded) [[unlikely]]
+    return record_parts(signature, operands, line, results);
   Node *node = recorder().ir->enter(signature, operands, line);
   GradRef history = history_of(node, operands);
   for (uint32_t i = 0; i < node->results.size(); ++i)
@@ -66,6 +70,8 @@ static SmallVector<Var, 2> record_all(Signature *signature, ArrayRef<const Var *
 
 // Of an op with one result.
 static Var record_one(Signature *signature, ArrayRef<const Var *> operands) {
+  if (signature->is_sharded) [[unlikely]]
+    return std::move(record_all(signature, operands)[0]);
   Node *node = recorder().ir->enter(signature, operands, Session::line());
   return result_of(node, 0, history_of(node, operands));
 }
@@ -95,14 +101,14 @@ Signature *make_signature(mlir::OperationName op_name, mlir::OpaqueProperties pr
   };
   SmallVector<mlir::Type, 2> results;
   if (result) {
-    results.push_back(ir.type(result));
+    results.push_back(ir.whole_type(result));
   } else if (auto *rule = op_name.getInterface<mlir::InferTypeOpInterface>()) {
     if (mlir::failed(rule->inferReturnTypes(&ir.context(), location, stand_ins.values(),
                                             mlir::DictionaryAttr::get(&ir.context()), properties,
                                             {}, results)))
       refuse("the operands do not fit");
   } else if (op_name.hasTrait<mlir::OpTrait::SameOperandsAndResultType>() && !operands.empty()) {
-    results.push_back(ir.type(types[0]));
+    results.push_back(ir.whole_type(types[0]));
   } else {
     fail(ErrorKind::kValue, op_name.getStringRef().str() +
                                 " does not say what its results are: it needs "
@@ -159,9 +165,11 @@ template <typename Op, auto kRecord>
                                 const typename Op::Properties &properties, const TypeInfo *result) {
   IrState &ir = *recorder().ir;
   Aligned aligned;
-  if (align_devices(Op::getOperationName(), operands, aligned)) {
-    if (result)
-      result = type_info(result->dtype, result->dims, operands[0]->device());
+  bool moved = align_devices(Op::getOperationName(), operands, aligned);
+  if (moved || (result && result->part)) {
+    if (result) // whole: its parts follow from the operands'
+      result =
+          type_info(result->dtype, result->dims, moved ? operands[0]->device() : result->device);
     if (Signature *known = ir.find<Op>(properties, operands, result))
       return kRecord(known, operands);
   }

@@ -256,6 +256,16 @@ void check_leaf(Value *leaf, Location location) {
     raise_run(status, leaf, location);
 }
 
+void refuse_part(const TypeInfo &type, Location location) {
+  if (type.part)
+    throw Error(ErrorKind::kState,
+                "the tensor is " + describe(type) + ", of which this rank has " +
+                    describe(*type.part) +
+                    "; distributed::whole(x), called by all ranks, gives all of it, and "
+                    "distributed::local_part(x) what is here",
+                CallerScope::resolve(location));
+}
+
 const void *wait_for(Value *leaf, Location location) {
   if (leaf->is_scalar)
     return &leaf->bits;
@@ -270,6 +280,7 @@ const void *wait_for(Value *leaf, Location location) {
 }
 
 const void *host_bytes(Value *leaf, Location location, std::vector<char> &room) {
+  refuse_part(*leaf->type, location);
   const void *there = wait_for(leaf, location);
   if (leaf->is_scalar || host_reads(leaf->type->device))
     return there;

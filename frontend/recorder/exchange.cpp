@@ -21,8 +21,8 @@ RecordedCollective recorded_of(const Node &node) {
   using Kind = runtime::Collective;
   RecordedCollective call{.kind = Kind::kAllReduce,
                           .group = "",
-                          .operand = to_string(node.operands[0]->type->dims),
-                          .input = node.operands[0]->type,
+                          .operand = to_string(node.signature->operands[0]->dims),
+                          .input = node.signature->operands[0],
                           .result = node.signature->results[0],
                           .place = node.line->place()};
   auto among = [&](const auto &properties) {
@@ -128,6 +128,20 @@ void drop_started() {
   if (std::deque<ValueRef> *own = pending())
     while (!own->empty() && !own->front()->node)
       own->pop_front();
+}
+
+bool forget_pending(const Value *value) {
+  constexpr ptrdiff_t kLast = 8; // a gradient is read soon after it was made
+  std::deque<ValueRef> *own = pending();
+  if (!own)
+    return false;
+  auto last = own->end() - std::min<ptrdiff_t>(kLast, static_cast<ptrdiff_t>(own->size()));
+  auto found =
+      std::find_if(last, own->end(), [&](const ValueRef &each) { return each.get() == value; });
+  if (found == own->end())
+    return false;
+  own->erase(found);
+  return true;
 }
 
 void drop_pending() {

@@ -135,6 +135,8 @@ mlir::Location IrState::location(SourceLine *line) {
 }
 
 mlir::RankedTensorType IrState::type(const TypeInfo *type) {
+  if (type->part)
+    type = type->part;
   if (!type->ir) {
     auto made =
         mlir::RankedTensorType::get(type->dims, ir::elementType(type->dtype, context_.get()));
@@ -143,6 +145,12 @@ mlir::RankedTensorType IrState::type(const TypeInfo *type) {
     count_uniqued();
   }
   return mlir::cast<mlir::RankedTensorType>(mlir::Type::getFromOpaquePointer(type->ir));
+}
+
+mlir::RankedTensorType IrState::whole_type(const TypeInfo *type) {
+  return type->part
+             ? mlir::RankedTensorType::get(type->dims, ir::elementType(type->dtype, context_.get()))
+             : this->type(type);
 }
 
 const TypeInfo *IrState::info(mlir::Type type, uint8_t device) {
@@ -159,7 +167,7 @@ const TypeInfo *IrState::info(mlir::Type type, uint8_t device) {
 
 mlir::Value StandIns::add(const TypeInfo *type) {
   mlir::OperationState state(mlir::UnknownLoc::get(&ir_.context()), ir::LeafOp::getOperationName());
-  state.addTypes(ir_.type(type));
+  state.addTypes(ir_.whole_type(type));
   values_.push_back(mlir::Operation::create(state)->getResult(0));
   return values_.back();
 }
@@ -217,6 +225,7 @@ Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *>
   else if (s->rules && s->rules->kind() == ir::Kind::Exchange)
     s->exchange = Exchange::kCollective;
   s->device = device;
+  s->is_sharded = llvm::any_of(operands, [](const TypeInfo *type) { return type->part.get(); });
   s->differentiable = s->rules && s->rules->missingRule(ir::RuleKind::Derivative).empty();
   if (s->rules) {
     s->saved_operands = s->rules->savedOperands();
@@ -230,6 +239,36 @@ Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *>
   ++signature_count_;
   count_uniqued();
   return s;
+}
+
+Signature *IrState::fit(Signature *s, llvm::ArrayRef<const Var *> operands) {
+  if (has_types(*s, operands, nullptr))
+    return s;
+  if (Signature *known =
+          find(s->name, s->opaque(), operands, s->results.size() == 1 ? s->results[0] : nullptr))
+    return known;
+  llvm::SmallVector<const TypeInfo *, 4> types;
+  llvm::SmallVector<mlir::Type, 2> results;
+  StandIns stand_ins(*this);
+  for (const Var *operand : operands) {
+    types.push_back(&operand->type());
+    stand_ins.add(types.back());
+  }
+  for (const TypeInfo *type : s->results)
+    results.push_back(this->type(type));
+  mlir::Operation *op =
+      mlir::Operation::create(mlir::UnknownLoc::get(context_.get()), s->name, results,
+                              stand_ins.values(), mlir::NamedAttrList(), s->opaque());
+  Signature *made = intern(op, types, s->device);
+  op->destroy();
+  return made;
+}
+
+void IrState::drop_reshardings() {
+  for (const auto &[types, partition] : reshardings_)
+    for (const Derivative::Step &step : partition->steps)
+      release(step.signature);
+  reshardings_.clear();
 }
 
 Ref<const SignatureText> IrState::text_of(const Signature &s, mlir::Operation *op) {
@@ -331,7 +370,12 @@ void IrState::renew() {
         for (const Derivative::Step &step : derivative->steps)
           release(step.signature);
       s->derivatives.clear();
+      if (s->partition)
+        for (const Derivative::Step &step : s->partition->steps)
+          release(step.signature);
+      s->partition = nullptr;
     }
+  drop_reshardings();
   llvm::DenseMap<uint64_t, Signature *> old_signatures;
   std::swap(old_signatures, signatures_);
   recent_.fill(nullptr);

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 
 #include "dialects/weft/ir/Weft.h"
 #include "frontend/recorder/limits.h"
@@ -37,6 +39,13 @@ struct Derivative {
   llvm::SmallVector<std::optional<uint32_t>, 3> gradients; // by operand
 };
 
+// How the ranks of a mesh carry out an op whose operands they have parts of, or come from parts to
+// other parts: values have numbers as a derivative's have, first the operands'.
+struct Partition {
+  std::vector<Derivative::Step> steps;
+  llvm::SmallVector<std::pair<uint32_t, const TypeInfo *>, 1> results; // and their types
+};
+
 // Whether the runtime carries an op out between programs, and how.
 enum class Exchange : uint8_t { kNone, kTransfer, kCollective };
 
@@ -59,7 +68,9 @@ struct Signature {
   int64_t result_bytes = 0;
   std::string properties_text; // to make them anew in another context
   std::vector<std::shared_ptr<const Derivative>> derivatives;
-  Signature *next = nullptr; // with the same hash
+  bool is_sharded = false; // of an operand this rank has a part: no node has it, but its steps'
+  std::shared_ptr<const Partition> partition; // of such a one, once it was recorded
+  Signature *next = nullptr;                  // with the same hash
 
   Signature(mlir::OperationName name, llvm::ArrayRef<const TypeInfo *> operands,
             llvm::ArrayRef<const TypeInfo *> results);
@@ -109,7 +120,9 @@ public:
     return *context_;
   }
   mlir::Location location(SourceLine *line);
+  // In the rank's memory, and of the whole tensor.
   mlir::RankedTensorType type(const TypeInfo *type);
+  mlir::RankedTensorType whole_type(const TypeInfo *type);
   // Of a type that ops in this context have. Devices are not in it: a program has one.
   const TypeInfo *info(mlir::Type type, uint8_t device);
 
@@ -139,6 +152,14 @@ public:
   }
   // The signature of an op on stand-ins of these types, with results on the device.
   Signature *intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *> operands, uint8_t device);
+  // The signature of the same op on these operands.
+  Signature *fit(Signature *signature, llvm::ArrayRef<const Var *> operands);
+  // Partitions that take values of one type to those of another, by one of several ways.
+  using Resharding = std::tuple<const TypeInfo *, const TypeInfo *, int>;
+  using Reshardings = std::map<Resharding, std::shared_ptr<const Partition>>;
+  Reshardings &reshardings() {
+    return reshardings_;
+  }
   // A new op at the end of the record.
   Node *enter(Signature *signature, llvm::ArrayRef<const Var *> operands, SourceLine *line);
   void release(Signature *signature) {
@@ -157,7 +178,10 @@ public:
   void forget(const TypeInfo &type) {
     if (type.ir)
       types_.erase({type.ir, type.device});
+    if (type.part)
+      drop_reshardings();
   }
+  void drop_reshardings();
   InternTable<SignatureText, std::string_view> &texts() {
     return texts_;
   }
@@ -192,6 +216,7 @@ private:
   std::unique_ptr<mlir::MLIRContext> context_;
   llvm::DenseMap<std::pair<const void *, unsigned>, const TypeInfo *> types_; // with the device
   llvm::DenseMap<uint64_t, Signature *> signatures_;
+  Reshardings reshardings_;
   // Those that calls found last, by a hash of the op and its types.
   std::array<Signature *, size_t(1) << kLimits.recent_signature_bits> recent_{};
   int64_t signature_count_ = 0;

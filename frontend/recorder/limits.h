@@ -34,6 +34,8 @@ struct RecorderLimits {
   // Bytes of exchanges that are worth the end of a program before them: they take some 0.1 ms on a
   // fast network, and a program's end a few launches.
   int64_t exchanged_bytes = int64_t(1) << 20;
+  // Ways from one cut of a tensor over a mesh to another: a few for each tensor's type.
+  uint32_t reshardings = 1024;
   // Source lines and signatures that calls found last, as powers of two: those of a model's step. A
   // call that finds another one in its place looks the table up, some 50 ns.
   int recent_line_bits = 8;

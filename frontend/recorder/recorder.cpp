@@ -246,7 +246,8 @@ void fail(ErrorKind kind, const std::string &message) {
 
 std::string describe(const TypeInfo &type) {
   return std::string(name(type.dtype)) + " " + to_string(type.dims) +
-         (type.device == 0 ? "" : " on " + device_text(type.device));
+         (type.device == 0 ? "" : " on " + device_text(type.device)) +
+         (type.sharding ? " " + describe(*type.sharding) : "");
 }
 std::string describe(const Var &x) {
   return describe(x.type());

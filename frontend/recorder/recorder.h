@@ -93,6 +93,12 @@ inline void set_grad_mode(bool on) {
   thread_grad_mode = on;
 }
 
+// --- Parts of tensors (frontend/sharding) ---
+// x cut as `type` is, which has its dtype, dims and device; x itself where that changes nothing.
+Var resharded(const Var &x, const TypeInfo *type);
+// "cut over (data, -)"
+std::string describe(const Sharding &sharding);
+
 // --- Leaves ---
 Var make_leaf(const TypeInfo *type, std::shared_ptr<runtime::Buffer> buffer, bool borrowed = false);
 // The scalar's bytes in dtype; numpy's conversions.
@@ -116,7 +122,9 @@ struct EvaluateRequest {
 void submit(std::span<Value *const> roots, const EvaluateRequest &request);
 // Waits for a leaf's buffer; raises its run's error.
 const void *wait_for(Value *leaf, Location location);
-// As wait_for(): the bytes where the host reads them, in `room` if that is not the device's memory.
+// Fails with kState where the rank has but a part of what is to be read.
+void refuse_part(const TypeInfo &type, Location location);
+// As wait_for(), of what the rank has all of: the bytes where the host reads them, in `room` if that is not the device's memory.
 const void *host_bytes(Value *leaf, Location location, std::vector<char> &room);
 // Waits until nothing reads or writes the leaf's buffer, which nobody shares afterwards.
 void *make_writable(Value *leaf, Location location);

@@ -92,4 +92,12 @@ bool align_devices(llvm::StringRef op, llvm::ArrayRef<const Var *> &operands, Al
 void record_op(Signature *signature, llvm::ArrayRef<const Var *> operands, SourceLine *line,
                llvm::SmallVectorImpl<Var> &results);
 
+// The same where ranks have parts of operands (frontend/sharding): each computes its parts of the
+// results, with exchanges between them.
+void record_parts(Signature *signature, llvm::ArrayRef<const Var *> operands, SourceLine *line,
+                  llvm::SmallVectorImpl<Var> &results);
+// What a call on the operands has for derivatives.
+GradRef make_history(Signature *signature, SourceLine *line, llvm::ArrayRef<const Var *> operands,
+                     llvm::ArrayRef<Value *> results);
+
 } // namespace weft::recorder

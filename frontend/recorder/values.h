@@ -23,34 +23,42 @@ struct Node;
 struct GradNode;
 class TensorImpl;
 class EvaluationRecord;
+struct Sharding;
 
 struct TypeKey {
   DType dtype;
   const Shape &dims;
   uint8_t device;
+  const Sharding *sharding = nullptr;
   bool operator==(const TypeKey &other) const {
-    return dtype == other.dtype && device == other.device && dims == other.dims;
+    return dtype == other.dtype && device == other.device && sharding == other.sharding &&
+           dims == other.dims;
   }
 };
 
-// A dtype with a static shape, on a device.
+struct TypeInfo;
+using TypeRef = Ref<const TypeInfo>;
+
+// A dtype with a static shape, on a device. Where ranks have parts of the tensor, dims and elements
+// are the whole tensor's.
 struct TypeInfo : Interned {
   DType dtype;
   uint8_t device; // its index (weft/device.h)
   Shape dims;
   int64_t elements;
-  int64_t bytes;
+  int64_t bytes;                            // in this rank's memory
+  std::shared_ptr<const Sharding> sharding; // null: the rank has all of it
+  TypeRef part;                             // what the rank has; null as `sharding` is
   uint32_t id;                      // never reused: types in keys compare by it
   mutable const void *ir = nullptr; // the mlir::Type in the current context
   int64_t ndim() const {
     return static_cast<int64_t>(dims.size());
   }
   TypeKey key() const {
-    return {dtype, dims, device};
+    return {dtype, dims, device, sharding.get()};
   }
   static size_t hash(const TypeKey &key);
 };
-using TypeRef = Ref<const TypeInfo>;
 inline void unused(const TypeInfo &) {}
 
 // A literal that programs have as a constant until a second value of it is seen.

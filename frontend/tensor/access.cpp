@@ -109,6 +109,7 @@ const void *Tensor::data_bytes(Location location) const {
   Session session("data", location);
   TensorImpl *impl = checked(*this, "self");
   Var x = evaluated(*this, CutReason::kValue, location);
+  refuse_part(x.type(), location);
   if (impl->is_view())
     impl->view->pinned = x.value;
   const void *there = wait_for(x.value.get(), location);
@@ -138,6 +139,7 @@ void *Tensor::mutable_data_bytes(Location location) {
   if (impl->var.grad)
     fail(ErrorKind::kState, "the tensor was computed with history, which a write behind its back "
                             "would make wrong; detach().clone() it first");
+  refuse_part(*impl->type, location);
   Var x = evaluated(*this, CutReason::kWrite, location);
   if (Trace *trace = current_trace())
     trace->on_write(impl);

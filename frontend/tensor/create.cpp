@@ -108,20 +108,24 @@ Tensor ones(const Shape &shape, DType dtype, Location location) {
 Tensor scalar(Scalar value, std::optional<DType> dtype, Location location) {
   return full({}, value, dtype, location);
 }
+// On x's device, and cut as x is.
+template <typename Make> static Tensor beside(const Tensor &x, Make make) {
+  BesideTensor scope(x);
+  Tensor made = make();
+  const TypeInfo *type = x.impl()->type;
+  return type->part ? wrap(resharded(read(made, "x"), type)) : made;
+}
 Tensor zeros_like(const Tensor &x, Location location) {
   Session session("zeros_like", location);
-  BesideTensor beside(x);
-  return zeros(x.shape(), x.dtype(), location);
+  return beside(x, [&] { return zeros(x.shape(), x.dtype(), location); });
 }
 Tensor ones_like(const Tensor &x, Location location) {
   Session session("ones_like", location);
-  BesideTensor beside(x);
-  return ones(x.shape(), x.dtype(), location);
+  return beside(x, [&] { return ones(x.shape(), x.dtype(), location); });
 }
 Tensor full_like(const Tensor &x, Scalar value, Location location) {
   Session session("full_like", location);
-  BesideTensor beside(x);
-  return full(x.shape(), value, x.dtype(), location);
+  return beside(x, [&] { return full(x.shape(), value, x.dtype(), location); });
 }
 
 Tensor arange(Scalar start, Scalar stop, Scalar step, std::optional<DType> dtype,

@@ -224,6 +224,8 @@ void write(const Tensor &tensor, Var value) {
       begin(*impl);
     impl->start = nullptr;
   }
+  if (value.value->type != impl->type)
+    value = resharded(value, impl->type);
   if (Trace *trace = current_trace())
     trace->on_write(impl);
   note_write(*impl, value.value.get());
@@ -243,6 +245,16 @@ void replace(const Tensor &storage, Var value) {
   impl->start = value ? nullptr : nothing;
   impl->var.value = std::move(value.value);
   ++impl->version;
+}
+
+void retype(TensorImpl &storage, const Var &value) {
+  forget_write(storage);
+  storage.start = nullptr;
+  storage.type = value.value->type;
+  if (storage.leaf)
+    storage.leaf->leaf_type = storage.type;
+  storage.var.value = value.value;
+  ++storage.version;
 }
 
 Tensor wrap_quietly(Var var) {

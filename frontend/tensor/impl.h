@@ -120,6 +120,8 @@ void write(const Tensor &tensor, Var value);
 // Gives a storage a value of its type, or with none its memory back: it reads as NaN until it gets
 // one. No failed run gives it back what it held, which is free as soon as nothing reads it.
 void replace(const Tensor &storage, Var value);
+// Gives a storage a value of another type, which its gradients have from then on.
+void retype(TensorImpl &storage, const Var &value);
 // A view of the tensor, one step on.
 Tensor make_view(const Tensor &tensor, ViewStep step);
 Tensor make_detached(const Tensor &tensor);

@@ -1,0 +1,73 @@
+// RUN: weft-opt --weft-shard="mesh=data=2,model=2 at=1,1" --split-input-file %s | FileCheck %s
+// RUN: not weft-opt --weft-shard="mesh=data=3" --split-input-file %s 2>&1 | FileCheck %s --check-prefix=UNEVEN
+// RUN: not weft-opt --weft-shard="mesh=model=2 at=2" --split-input-file %s 2>&1 | FileCheck %s --check-prefix=PLACE
+// UNEVEN: dim 0 of 'tensor<8x4xf32>' has no 3 equal parts
+// UNEVEN: the mesh has no axis "model"
+// PLACE: there is no place 2 on the axis 'model' of 2 ranks
+
+// Two layers, the first cut by its columns, the second by its rows: one exchange.
+// CHECK-LABEL: func.func @main(%arg0: tensor<4x4xf32>, %arg1: tensor<4x3xf32>, %arg2: tensor<3x6xf32>) -> tensor<4x6xf32>
+// CHECK-NEXT: %[[H:.*]] = weft.matmul %arg0, %arg1 : tensor<4x4xf32>, tensor<4x3xf32>
+// CHECK-NEXT: %[[R:.*]] = weft.tanh %[[H]] : tensor<4x3xf32>
+// CHECK-NEXT: %[[P:.*]] = weft.matmul %[[R]], %arg2 : tensor<4x3xf32>, tensor<3x6xf32>
+// CHECK-NEXT: %[[Y:.*]] = weft.all_reduce sum %[[P]] over "model" of 2 : tensor<4x6xf32>
+// CHECK-NEXT: return %[[Y]]
+func.func @main(%x: tensor<8x4xf32> {weft.axes = ["data", ""]}, %a: tensor<4x6xf32> {weft.axes = ["", "model"]},
+                %b: tensor<6x6xf32> {weft.axes = ["model", ""]}) -> (tensor<8x6xf32> {weft.axes = ["data", ""]}) {
+  %0 = weft.matmul %x, %a : tensor<8x4xf32>, tensor<4x6xf32>
+  %1 = weft.tanh %0 : tensor<8x6xf32>
+  %2 = weft.matmul %1, %b : tensor<8x6xf32>, tensor<6x6xf32>
+  return %2 : tensor<8x6xf32>
+}
+
+// -----
+
+// The gradient of a weight is a sum over the batch; a whole operand is cut where it is read.
+// CHECK-LABEL: func.func @main(%arg0: tensor<4x4xf32>, %arg1: tensor<8x2xf32>)
+// CHECK-NEXT: %[[G:.*]] = weft.slice %arg1{{\[\[}}4, 0] : [8, 2] : [1, 1]] : tensor<8x2xf32>
+// CHECK-NEXT: %[[P:.*]] = weft.matmul %arg0, %[[G]] {transpose_lhs = true}
+// CHECK-NEXT: weft.all_reduce sum %[[P]] over "data" of 2 : tensor<4x2xf32>
+func.func @main(%x: tensor<8x4xf32> {weft.axes = ["data", ""]}, %g: tensor<8x2xf32>) -> tensor<4x2xf32> {
+  %0 = weft.matmul %x, %g {transpose_lhs = true} : tensor<8x4xf32>, tensor<8x2xf32>
+  return %0 : tensor<4x2xf32>
+}
+
+// -----
+
+// A softmax over a dim that is cut is taken apart, so that rows are exchanged, and not elements.
+// CHECK-LABEL: func.func @main(%arg0: tensor<4x3xf32>)
+// CHECK: weft.reduce_max %arg0, dims = [1]
+// CHECK: weft.all_reduce max {{.*}} over "model" of 2 : tensor<4xf32>
+// CHECK: weft.exp {{.*}} : tensor<4x3xf32>
+// CHECK: weft.reduce_sum
+// CHECK: weft.all_reduce sum {{.*}} over "model" of 2 : tensor<4xf32>
+// CHECK-NOT: weft.all_gather
+func.func @main(%x: tensor<4x6xf32> {weft.axes = ["", "model"]}) -> (tensor<4x6xf32> {weft.axes = ["", "model"]}) {
+  %0 = weft.softmax %x, dim = 1 : tensor<4x6xf32>
+  return %0 : tensor<4x6xf32>
+}
+
+// -----
+
+// Each rank looks up the rows that it has.
+// CHECK-LABEL: func.func @main(%arg0: tensor<5x2xf32>, %arg1: tensor<3xi64>)
+// CHECK: weft.check_index %arg1 in 10 for "weft.index_select"
+// CHECK: weft.index_select %arg0, {{.*}}, dim = 0 : tensor<5x2xf32>, tensor<3xi64>
+// CHECK: weft.select
+// CHECK: weft.all_reduce sum {{.*}} over "model" of 2 : tensor<3x2xf32>
+func.func @main(%x: tensor<10x2xf32> {weft.axes = ["model", ""]}, %i: tensor<3xi64>) -> tensor<3x2xf32> {
+  %0 = weft.index_select %x, %i, dim = 0 : tensor<10x2xf32>, tensor<3xi64>
+  return %0 : tensor<3x2xf32>
+}
+
+// -----
+
+// What is cut otherwise moves between the ranks; what nothing cuts is gathered.
+// CHECK-LABEL: func.func @main(%arg0: tensor<4x6xf32>) -> (tensor<8x3xf32>, tensor<8x6xi64>)
+// CHECK: %[[ALL:.*]] = weft.all_gather %arg0 over "model" of 2 : tensor<4x6xf32> to tensor<8x6xf32>
+// CHECK: weft.arg_sort %[[ALL]]
+// CHECK: weft.all_to_all {{.*}} over "model" of 2 : tensor<2x4x3xf32>
+func.func @main(%x: tensor<8x6xf32> {weft.axes = ["model", ""]}) -> (tensor<8x6xf32> {weft.axes = ["", "model"]}, tensor<8x6xi64>) {
+  %0 = weft.arg_sort %x, dim = 0 : tensor<8x6xf32>
+  return %x, %0 : tensor<8x6xf32>, tensor<8x6xi64>
+}

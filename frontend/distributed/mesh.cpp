@@ -1,0 +1,199 @@
+#include "weft/distributed/mesh.h"
+
+#include <set>
+
+#include "frontend/distributed/group_state.h"
+#include "frontend/sharding/sharding.h"
+#include "frontend/tensor/impl.h"
+#include "weft/autograd.h"
+
+namespace weft::distributed {
+
+using namespace recorder;
+
+namespace {
+
+std::string names_of(const MeshState &mesh) {
+  std::string names;
+  for (const compiler::MeshAxis &axis : mesh.axes)
+    names += (names.empty() ? "" : ", ") + axis.name;
+  return names;
+}
+
+size_t index_of(const MeshState &mesh, const std::string &name, const char *op, Location location) {
+  for (size_t i = 0; i < mesh.axes.size(); ++i)
+    if (mesh.axes[i].name == name)
+      return i;
+  throw Error(ErrorKind::kValue,
+              std::string(op) + ": the mesh has no axis '" + name + "'; it has " + names_of(mesh),
+              CallerScope::resolve(location));
+}
+
+// In a session. whole: the sizes are the whole tensor's, which must divide.
+std::shared_ptr<const Sharding> sharding_by(const TypeInfo &type, const Mesh &mesh,
+                                            const AxisNames &names, bool whole) {
+  const MeshState &state = *mesh.state();
+  if (names.size() != type.dims.size())
+    fail(ErrorKind::kValue, "x is " + describe(type) + ", and there are " +
+                                std::to_string(names.size()) +
+                                " names of axes; each dim needs one, or \"\"");
+  compiler::Axes axes(names.size(), compiler::kWhole);
+  for (size_t dim = 0; dim < names.size(); ++dim) {
+    if (names[dim].empty())
+      continue;
+    auto axis =
+        static_cast<int32_t>(index_of(state, names[dim], Session::op(), Session::location()));
+    if (llvm::is_contained(axes, axis))
+      fail(ErrorKind::kValue, "the axis '" + names[dim] + "' stands twice; it cuts one dim");
+    if (whole && !compiler::divides(state.axes[axis], type.dims[dim]))
+      fail(ErrorKind::kShape, "dim " + std::to_string(dim) + " of x, " + describe(type) +
+                                  ", has no " + std::to_string(state.axes[axis].ranks) +
+                                  " equal parts, one for each place on the axis '" + names[dim] +
+                                  "'");
+    axes[dim] = axis;
+  }
+  return sharding_of(mesh.state(), axes);
+}
+
+// '*' stands for any characters.
+bool fits(const std::string &pattern, const std::string &name) {
+  size_t p = 0, n = 0, star = std::string::npos, after = 0;
+  while (n < name.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      after = n;
+    } else if (p < pattern.size() && pattern[p] == name[n]) {
+      ++p, ++n;
+    } else if (star != std::string::npos) {
+      p = star + 1;
+      n = ++after;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', p) == std::string::npos;
+}
+
+} // namespace
+
+Mesh::Mesh(const std::vector<std::pair<std::string, int>> &axes, const Group &of,
+           Location location) {
+  GroupState &group = checked(of, "Mesh", location);
+  auto refuse = [&](const std::string &what) {
+    throw Error(ErrorKind::kValue, "Mesh: " + what, CallerScope::resolve(location));
+  };
+  int64_t places = 1;
+  std::set<std::string> names;
+  for (const auto &[name, size] : axes) {
+    if (name.empty() || !names.insert(name).second)
+      refuse("an axis has no name, or another one has it: '" + name + "'");
+    if (size < 1)
+      refuse("the axis '" + name + "' has " + std::to_string(size) + " places");
+    places *= size;
+  }
+  if (places != group.group->size())
+    refuse("the axes have " + std::to_string(places) + " places together, and the group has " +
+           std::to_string(group.group->size()) + " ranks");
+  auto state = std::make_shared<MeshState>();
+  int64_t inside = places, self = group.group->rank();
+  for (const auto &[name, size] : axes) {
+    int64_t outer = inside;
+    inside /= size;
+    int64_t place = self / inside % size;
+    // Those who agree on all other places.
+    groups_.push_back(of.split(self / outer * inside + self % inside, place, name, location));
+    state->axes.push_back({name, groups_.back().state()->id, place, size});
+  }
+  state_ = std::move(state);
+}
+
+Group Mesh::group(const std::string &axis, Location location) const {
+  return groups_[index_of(*state_, axis, "group", location)];
+}
+int Mesh::size(const std::string &axis, Location location) const {
+  return static_cast<int>(state_->axes[index_of(*state_, axis, "size", location)].ranks);
+}
+int Mesh::rank(const std::string &axis, Location location) const {
+  return static_cast<int>(state_->axes[index_of(*state_, axis, "rank", location)].rank);
+}
+
+Tensor shard(const Tensor &x, const Mesh &mesh, const AxisNames &axes, Location location) {
+  Session session("shard", location);
+  Var input = read(x, "x");
+  TypeRef to = cut_type(input.type(), sharding_by(input.type(), mesh, axes, /*whole=*/true));
+  return wrap(resharded(input, to));
+}
+
+Tensor whole(const Tensor &x, Location location) {
+  Session session("whole", location);
+  Var input = read(x, "x");
+  return wrap(resharded(input, cut_type(input.type(), nullptr)));
+}
+
+Tensor local_part(const Tensor &x, Location location) {
+  Session session("local_part", location);
+  return wrap(part_of(read(x, "x")));
+}
+
+Tensor from_parts(const Tensor &part, const Mesh &mesh, const AxisNames &axes, Location location) {
+  Session session("from_parts", location);
+  Var input = read(part, "part");
+  if (input.type().part)
+    fail(ErrorKind::kValue, "part is " + describe(input) + ", a tensor of parts itself");
+  std::shared_ptr<const Sharding> sharding = sharding_by(input.type(), mesh, axes, /*whole=*/false);
+  return wrap(sharding ? of_part(input, sharding) : input.without_history());
+}
+
+AxisNames axes_of(const Tensor &x, Location location) {
+  Session session("axes_of", location);
+  Var input = read(x, "x");
+  AxisNames names(input.dims().size());
+  if (const Sharding *sharding = input.type().sharding.get())
+    for (size_t i = 0; i < names.size(); ++i)
+      if (sharding->axes[i] != compiler::kWhole)
+        names[i] = sharding->mesh->axes[sharding->axes[i]].name;
+  return names;
+}
+
+void shard(const nn::Module &module, const Mesh &mesh, const ShardingRules &rules,
+           Location location) {
+  CallerScope scope(location);
+  Session session("shard", location);
+  NoGrad no_grad;
+  std::vector<bool> used(rules.size(), false);
+  std::vector<std::pair<TensorImpl *, Tensor>> cut; // nothing is cut where one cannot be
+  std::set<const TensorImpl *> seen;
+  for (const auto &[name, tensor] : module.state()) {
+    for (size_t i = 0; i < rules.size(); ++i) {
+      if (!fits(rules[i].first, name))
+        continue;
+      used[i] = true;
+      TensorImpl *impl = tensor.impl()->storage();
+      if (!seen.insert(impl).second)
+        break;
+      if (tensor.impl()->is_view())
+        fail(ErrorKind::kState, name + " is a view, and is cut with what it is a view of");
+      if (impl->leaf && impl->leaf->grad.defined())
+        fail(ErrorKind::kState, name + " has a gradient; zero_grad() drops it");
+      try {
+        cut.emplace_back(impl, shard(tensor, mesh, rules[i].second, location));
+      } catch (const Error &error) {
+        throw Error(error.kind(), error.message() + " (x is " + name + ")",
+                    CallerScope::resolve(location));
+      }
+      break;
+    }
+  }
+  for (size_t i = 0; i < rules.size(); ++i)
+    if (!used[i])
+      fail(ErrorKind::kValue,
+           "the rule '" + rules[i].first + "' fits no name of the module's parameters and buffers");
+  std::vector<Value *> values;
+  for (auto &[impl, part] : cut)
+    values.push_back(part.impl()->var.value.get());
+  submit(values, {CutReason::kInit, CallerScope::resolve(location)});
+  for (auto &[impl, part] : cut)
+    retype(*impl, part.impl()->var);
+}
+
+} // namespace weft::distributed

@@ -1,0 +1,389 @@
+// Tensors that are cut over a mesh of ranks: what is computed of them is what one process computes
+// of whole ones.
+#include "weft/distributed/distributed.h"
+#include "weft/weft.h"
+
+#include "tests/support/errors.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+namespace weft::distributed {
+namespace {
+
+using testing_support::what_of;
+
+Tensor here(const Tensor &x) {
+  return x.to(current_device());
+}
+
+void expect_near(const Tensor &found, const Tensor &expected, const std::string &what,
+                 double tolerance = 1e-5) {
+  ASSERT_EQ(found.shape(), expected.shape()) << what;
+  std::vector<double> a = found.to_vector<double>(), b = expected.to_vector<double>();
+  for (size_t i = 0; i < a.size(); ++i)
+    ASSERT_NEAR(a[i], b[i], tolerance * (1 + std::abs(b[i]))) << what << " at " << i;
+}
+
+Mesh two_by_two() {
+  return Mesh({{"data", 2}, {"model", 2}});
+}
+
+TEST(Mesh, RanksStandInRowMajorOrder) {
+  run_ranks(6, [] {
+    Mesh mesh({{"data", 3}, {"model", 2}});
+    EXPECT_EQ(mesh.size("data"), 3);
+    EXPECT_EQ(mesh.size("model"), 2);
+    EXPECT_EQ(mesh.rank("data"), world().rank() / 2);
+    EXPECT_EQ(mesh.rank("model"), world().rank() % 2);
+    EXPECT_EQ(mesh.group("model").size(), 2);
+    Tensor sum =
+        all_reduce(full({1}, world().rank(), DType::kFloat32), Reduction::kSum, mesh.group("data"));
+    EXPECT_EQ(sum.item<float>(), static_cast<float>(world().rank() % 2 * 3 + 6));
+  });
+}
+
+TEST(Mesh, APartIsCutAndPutTogether) {
+  Tensor all = arange(0, 48, 1, DType::kFloat32).reshape({4, 6, 2}).eval();
+  run_ranks(4, [&] {
+    Mesh mesh = two_by_two();
+    Tensor x = shard(here(all), mesh, {"model", "data", ""});
+    EXPECT_EQ(x.shape(), Shape({4, 6, 2}));
+    EXPECT_EQ(axes_of(x), AxisNames({"model", "data", ""}));
+    Tensor part = local_part(x);
+    EXPECT_EQ(part.shape(), Shape({2, 3, 2}));
+    expect_near(part,
+                here(all).narrow(0, 2 * mesh.rank("model"), 2).narrow(1, 3 * mesh.rank("data"), 3),
+                "part");
+    expect_near(whole(x), all, "whole");
+    expect_near(whole(from_parts(part, mesh, {"model", "data", ""})), all, "from_parts");
+    // Axes that change places, or go to a dim that is free.
+    expect_near(whole(shard(x, mesh, {"data", "model", ""})), all, "exchanged");
+    expect_near(whole(shard(x, mesh, {"", "data", "model"})), all, "moved");
+    expect_near(local_part(shard(x, mesh, {"", "data", "model"})),
+                here(all).narrow(1, 3 * mesh.rank("data"), 3).narrow(2, mesh.rank("model"), 1),
+                "moved part");
+    EXPECT_EQ(axes_of(whole(x)), AxisNames({"", "", ""}));
+  });
+}
+
+// A function of two tensors, [8, 12] and [12, 6], and how they are cut.
+struct Case {
+  const char *name;
+  std::function<Tensor(const Tensor &, const Tensor &)> function;
+};
+const Case kCases[] = {
+    {"matmul",
+     [](const Tensor &x, const Tensor &y) {
+       return matmul(x, y);
+     }},
+    {"linear",
+     [](const Tensor &x, const Tensor &y) {
+       return tanh(matmul(x, y)) + x.sum();
+     }},
+    {"softmax of columns",
+     [](const Tensor &x, const Tensor &y) {
+       return softmax(x, 0).matmul(y);
+     }},
+    {"softmax of rows",
+     [](const Tensor &x, const Tensor &y) {
+       return softmax(x, 1).matmul(y);
+     }},
+    {"mean and variance",
+     [](const Tensor &x, const Tensor &) {
+       return x.var({1}) + x.mean({0}).sum();
+     }},
+    {"extremes",
+     [](const Tensor &x, const Tensor &y) {
+       return x.max({0}).sum() + y.min({1}).sum();
+     }},
+    {"product",
+     [](const Tensor &x, const Tensor &) {
+       return x.prod(0);
+     }},
+    {"views",
+     [](const Tensor &x, const Tensor &y) {
+       return x.t().reshape({3, 4, 8}).narrow(0, 1, 2).sum({0}) + y.flip({0}).sum();
+     }},
+    {"heads",
+     [](const Tensor &x, const Tensor &) {
+       return x.reshape({8, 4, 3}).transpose(0, 1).matmul(x.reshape({8, 4, 3}).permute({1, 2, 0}));
+     }},
+    {"concat",
+     [](const Tensor &x, const Tensor &y) {
+       return cat({x, y.t().sum({0}, true) + x}, 0);
+     }},
+    {"scan",
+     [](const Tensor &x, const Tensor &) {
+       return cumsum(x, 1) * cumsum(x, 0);
+     }},
+    {"sort",
+     [](const Tensor &x, const Tensor &) {
+       return topk(x, 3, 1).first;
+     }},
+    {"norms",
+     [](const Tensor &x, const Tensor &y) {
+       return layer_norm(x, {12}) + y.norm();
+     }},
+    {"choice",
+     [](const Tensor &x, const Tensor &y) {
+       return where(x > 0, x, y.sum()) + index_select(x, 1, tensor<int64_t>({3, 11, 0})).sum();
+     }},
+    {"loss",
+     [](const Tensor &x, const Tensor &) {
+       return cross_entropy(x, tensor<int64_t>({1, 5, 11, 0, 3, 7, 6, 2}));
+     }},
+};
+
+TEST(Mesh, CutOrWholeTheResultsAndGradientsAreTheSame) {
+  manual_seed(5);
+  Tensor x = (randn({8, 12}) * 0.5 + 1).eval(), y = randn({12, 6}).eval();
+  const std::pair<AxisNames, AxisNames> cuts[] = {
+      {{"data", ""}, {"", ""}},          {{"", "model"}, {"model", ""}},
+      {{"data", "model"}, {"", "data"}}, {{"model", "data"}, {"model", "data"}},
+      {{"", ""}, {"data", "model"}},     {{"", "data"}, {"", "model"}},
+  };
+  run_ranks(4, [&] {
+    Mesh mesh = two_by_two();
+    for (const Case &each : kCases) {
+      Tensor a = here(x).requires_grad_(), b = here(y).requires_grad_();
+      Tensor expected = each.function(a, b);
+      Tensor weight =
+          cos(arange(0, expected.numel(), 1, DType::kFloat32)).reshape(expected.shape());
+      (expected * weight).sum().backward();
+      for (const auto &[of_x, of_y] : cuts) {
+        std::string what = std::string(each.name) + " x(" + of_x[0] + "," + of_x[1] + ") y(" +
+                           of_y[0] + "," + of_y[1] + ")";
+        Tensor p = shard(here(x), mesh, of_x).detach().requires_grad_(),
+               q = shard(here(y), mesh, of_y).detach().requires_grad_();
+        Tensor found = each.function(p, q);
+        expect_near(whole(found), expected, what, 2e-5);
+        (found * weight).sum().backward();
+        for (auto [cut, all, axes] : {std::tuple(p, a, of_x), std::tuple(q, b, of_y)}) {
+          ASSERT_EQ(cut.grad().defined(), all.grad().defined()) << what;
+          if (!all.grad().defined())
+            continue;
+          EXPECT_EQ(axes_of(cut.grad()), axes) << what;
+          expect_near(whole(cut.grad()), all.grad(), "gradient of " + what, 1e-4);
+        }
+      }
+    }
+  });
+}
+
+// Attention by heads, an embedding by vocabulary, layers by columns and by rows.
+struct Block : nn::Module {
+  nn::Embedding embedding = child("embedding", nn::Embedding(10, 8));
+  nn::LayerNorm norm = child("norm", nn::LayerNorm(8));
+  nn::Linear query = child("query", nn::Linear(8, 8));
+  nn::Linear key = child("key", nn::Linear(8, 8));
+  nn::Linear value = child("value", nn::Linear(8, 8));
+  nn::Linear joined = child("joined", nn::Linear(8, 8));
+  nn::Linear up = child("up", nn::Linear(8, 16));
+  nn::Linear down = child("down", nn::Linear(16, 8));
+  nn::Linear head = child("head", nn::Linear(8, 10));
+
+  Tensor operator()(const Tensor &tokens) const {
+    Tensor x = embedding(tokens), n = norm(x);
+    auto heads = [&](const nn::Linear &layer) {
+      Tensor made = layer(n);
+      return made.reshape({made.size(0), made.size(1), 2, 4}).transpose(1, 2);
+    };
+    Tensor mixed = scaled_dot_product_attention(heads(query), heads(key), heads(value), Tensor(),
+                                                {.causal = true});
+    x = x + joined(mixed.transpose(1, 2).reshape(x.shape()));
+    return head(x + down(gelu(up(x))));
+  }
+};
+const ShardingRules kRules = {
+    {"embedding.weight", {"model", ""}},
+    {"query.weight", {"model", ""}},
+    {"query.bias", {"model"}},
+    {"key.weight", {"model", ""}},
+    {"key.bias", {"model"}},
+    {"value.weight", {"model", ""}},
+    {"value.bias", {"model"}},
+    {"joined.weight", {"", "model"}},
+    {"up.weight", {"model", ""}},
+    {"up.bias", {"model"}},
+    {"down.weight", {"", "model"}},
+    {"head.weight", {"model", ""}},
+    {"head.bias", {"model"}},
+};
+
+std::vector<double> losses_of(const Block &block,
+                              const std::function<Tensor(const Tensor &)> &place,
+                              const Tensor &tokens, const Tensor &targets) {
+  optim::AdamW optimizer(block.parameters(), {.lr = 0.01});
+  std::vector<double> losses;
+  for (int step = 0; step < 4; ++step) {
+    optimizer.zero_grad();
+    Tensor logits = block(place(tokens));
+    Tensor loss = cross_entropy(logits.reshape({-1, 10}), targets.reshape({-1}));
+    loss.backward();
+    optim::clip_grad_norm(block.parameters(), 1.0);
+    optimizer.step();
+    losses.push_back(loss.item<double>());
+  }
+  return losses;
+}
+
+TEST(Mesh, ATransformerTrainsAsInOneProcess) {
+  manual_seed(3);
+  Block alone;
+  nn::NamedTensors start;
+  for (const auto &[name, tensor] : alone.state())
+    start.emplace_back(name, tensor.detach().clone().eval());
+  Tensor tokens = randint(0, 10, {4, 6}).eval(), targets = randint(0, 10, {4, 6}).eval();
+  std::vector<double> expected = losses_of(
+      alone, [](const Tensor &x) { return x; }, tokens, targets);
+  EXPECT_LT(expected.back(), expected.front());
+  run_ranks(4, [&] {
+    Mesh mesh = two_by_two();
+    Block block;
+    block.load_state(start);
+    shard(block, mesh, kRules);
+    EXPECT_EQ(local_part(block.up.weight).shape(), Shape({8, 8}));
+    std::vector<double> found = losses_of(
+        block,
+        [&](const Tensor &x) {
+          return shard(here(x), mesh, {"data", ""});
+        },
+        tokens, here(targets));
+    for (size_t i = 0; i < expected.size(); ++i)
+      EXPECT_NEAR(found[i], expected[i], 1e-5 * (1 + std::abs(expected[i]))) << i;
+    for (const auto &[name, tensor] : block.state()) {
+      const auto known =
+          std::find_if(start.begin(), start.end(),
+                       [&, &name = name](const auto &each) { return each.first == name; });
+      ASSERT_NE(known, start.end());
+      EXPECT_EQ(whole(tensor).shape(), known->second.shape());
+    }
+    EXPECT_EQ(axes_of(block.up.weight), AxisNames({"model", ""}));
+    EXPECT_EQ(axes_of(block.up.weight.grad()), AxisNames({"model", ""}));
+  });
+}
+
+// The exchanges that ranks did since `before`, a rank's.
+std::vector<std::string> exchanged_since(uint64_t before, int ranks) {
+  std::vector<std::string> names;
+  for (const Evaluation &each : recent_evaluations())
+    if (each.number > before && each.exchange.starts_with("weft."))
+      names.push_back(each.exchange.substr(0, each.exchange.find(' ')));
+  std::sort(names.begin(), names.end());
+  std::vector<std::string> own;
+  for (size_t i = 0; i < names.size(); i += static_cast<size_t>(ranks))
+    own.push_back(names[i]);
+  return own;
+}
+
+TEST(Mesh, AGradientIsScatteredWhereItsParameterIsCut) {
+  Tensor rows = (arange(0, 32, 1, DType::kFloat32).reshape({8, 4}) / 10).eval();
+  uint64_t before = recent_evaluations().empty() ? 0 : recent_evaluations().back().number;
+  run_ranks(2, [&] {
+    Mesh mesh({{"data", 2}});
+    Tensor w = shard(here(rows).narrow(0, 0, 4), mesh, {"", "data"}).detach().requires_grad_();
+    Tensor x = shard(here(rows), mesh, {"data", ""});
+    matmul(x, w).tanh().sum().backward();
+    EXPECT_EQ(axes_of(w.grad()), AxisNames({"", "data"}));
+    w.grad().eval();
+    // What was cut out of a whole value is that value, without an exchange.
+    Tensor all = here(rows) + 1;
+    expect_near(whole(shard(all, mesh, {"", "data"})), all, "as it was");
+  });
+  // The weight goes to all ranks, and its gradient comes back in parts.
+  EXPECT_EQ(
+      exchanged_since(before, 2),
+      std::vector<std::string>({"weft.all_gather", "weft.all_reduce", "weft.reduce_scatter"}));
+}
+
+TEST(Mesh, BatchNormCountsTheWholeBatch) {
+  manual_seed(4);
+  Tensor images = randn({4, 3, 5, 5}).eval();
+  nn::BatchNorm2d alone(3);
+  Tensor expected = alone(images).eval();
+  run_ranks(2, [&] {
+    Mesh mesh({{"data", 2}});
+    nn::BatchNorm2d norm(3);
+    Tensor found = norm(shard(here(images), mesh, {"data", "", "", ""}));
+    EXPECT_EQ(axes_of(found), AxisNames({"data", "", "", ""}));
+    expect_near(whole(found), expected, "batch_norm");
+    expect_near(norm.named_buffers()[0].second, alone.named_buffers()[0].second, "running mean");
+  });
+}
+
+TEST(Mesh, WritesKeepTheCut) {
+  Tensor all = arange(0, 16, 1, DType::kFloat32).reshape({4, 4}).eval();
+  run_ranks(2, [&] {
+    Mesh mesh({{"model", 2}});
+    Tensor x = shard(here(all), mesh, {"model", ""});
+    x += 1;
+    x.narrow(0, 1, 2) *= here(all).narrow(0, 0, 2);
+    x.copy_(x * 2 + here(all));
+    EXPECT_EQ(axes_of(x), AxisNames({"model", ""}));
+    Tensor y = here(all).clone();
+    y += 1;
+    y.narrow(0, 1, 2) *= here(all).narrow(0, 0, 2);
+    y.copy_(y * 2 + here(all));
+    expect_near(whole(x), y, "written");
+    // A whole storage stays whole.
+    Tensor z = here(all).clone();
+    z += x;
+    EXPECT_EQ(axes_of(z), AxisNames({"", ""}));
+    expect_near(z, here(all) + y, "whole");
+  });
+}
+
+TEST(Mesh, AJittedFunctionIsCalledAsItIs) {
+  Tensor all = arange(0, 16, 1, DType::kFloat32).reshape({4, 4}).eval();
+  run_ranks(2, [&] {
+    Mesh mesh({{"model", 2}});
+    Tensor x = shard(here(all), mesh, {"model", ""});
+    auto f = jit([](const Tensor &a) { return tanh(a).sum({1}) * 2; });
+    for (int i = 0; i < 3; ++i) {
+      Tensor y = f(x);
+      EXPECT_EQ(axes_of(y), AxisNames({"model"}));
+      expect_near(whole(y), tanh(here(all)).sum({1}) * 2, "jit");
+    }
+  });
+}
+
+TEST(Mesh, ErrorsSayWhatToDo) {
+  run_ranks(2, [] {
+    EXPECT_NE(what_of([] {
+                Mesh mesh({{"data", 3}});
+              }).find("the axes have 3 places together, and the group has 2 ranks"),
+              std::string::npos);
+    EXPECT_NE(what_of([] {
+                Mesh mesh({{"data", 2}, {"data", 1}});
+              }).find("another one has it"),
+              std::string::npos);
+    Mesh mesh({{"data", 2}}), other({{"data", 2}});
+    Tensor x = zeros({4, 3});
+    auto refused = [&](const std::function<void()> &call, const std::string &text) {
+      std::string what = what_of(call);
+      EXPECT_NE(what.find(text), std::string::npos) << what;
+      EXPECT_NE(what.find("mesh_test.cpp"), std::string::npos) << what;
+    };
+    refused([&] { shard(x, mesh, {"", "data"}); }, "dim 1 of x, float32 [4, 3]");
+    refused([&] { shard(x, mesh, {"data"}); }, "there are 1 names of axes");
+    refused([&] { shard(x, mesh, {"rows", ""}); }, "the mesh has no axis 'rows'; it has data");
+    refused([&] { shard(zeros({2, 2}), mesh, {"data", "data"}); }, "stands twice");
+    Tensor cut = shard(x, mesh, {"data", ""});
+    refused([&] { cut.to_vector<float>(); }, "cut over (data, -), of which this rank has");
+    refused([&] { (void)cut.data<float>(); }, "distributed::whole(x)");
+    refused([&] { cut + shard(x, other, {"data", ""}); }, "are cut over two meshes");
+    nn::Linear layer(2, 4);
+    refused([&] { shard(layer, mesh, {{"wieght", {"data", ""}}}); }, "fits no name");
+    refused([&] { shard(layer, mesh, {{"*", {"data", ""}}}); }, "(x is bias)");
+    EXPECT_EQ(axes_of(layer.weight), AxisNames({"", ""})); // nothing was cut
+    // The program goes on.
+    expect_near(whole(cut + 1), x + 1, "after errors");
+  });
+}
+
+} // namespace
+} // namespace weft::distributed
