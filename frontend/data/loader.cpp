@@ -100,9 +100,9 @@ Tensor to_tensor(const HostArray &array) {
 
 struct DataLoader::Impl {
   struct Prepared {
-    HostBatch batch;
-    Batch tensors; // of LoaderOptions::device: made ahead
-    std::exception_ptr error;
+    HostBatch batch = {};
+    Batch tensors = {}; // of LoaderOptions::device: made ahead
+    std::exception_ptr error = nullptr;
   };
 
   Impl(DatasetPtr data, const LoaderOptions &opts)

@@ -41,8 +41,9 @@ public:
   // The ranks that differ from this one in their place on the axis alone. Error kValue: no such
   // axis.
   Group group(const std::string &axis, Location location = Location::current()) const;
-  // How many places the axis has, and this rank's.
+  // How many places the axis has.
   int size(const std::string &axis, Location location = Location::current()) const;
+  // This rank's place on it, from 0.
   int rank(const std::string &axis, Location location = Location::current()) const;
 
   // The library's own.

@@ -267,6 +267,37 @@ TEST(Mesh, ATransformerTrainsAsInOneProcess) {
   });
 }
 
+TEST(Mesh, ImagesAreCutByBatchAndByChannels) {
+  manual_seed(6);
+  Tensor images = randn({4, 4, 6, 6}).eval(), kernels = randn({8, 2, 3, 3}).eval();
+  auto network = [](const Tensor &x, const Tensor &w) {
+    Tensor y = relu(conv2d(x, w, Tensor(), {.padding = 1, .groups = 2}));
+    return group_norm(max_pool2d(y, 2), 4) + avg_pool2d(y, 2);
+  };
+  const std::pair<AxisNames, AxisNames> cuts[] = {
+      {{"data", "", "", ""}, {"model", "", "", ""}},
+      {{"data", "model", "", ""}, {"", "", "", ""}},
+      {{"", "", "model", ""}, {"", "data", "", ""}},
+      {{"model", "data", "", ""}, {"data", "", "", ""}},
+  };
+  run_ranks(4, [&] {
+    Mesh mesh = two_by_two();
+    Tensor a = here(images).requires_grad_(), b = here(kernels).requires_grad_();
+    Tensor expected = network(a, b);
+    expected.square().sum().backward();
+    for (const auto &[of_x, of_w] : cuts) {
+      Tensor x = shard(here(images), mesh, of_x).detach().requires_grad_(),
+             w = shard(here(kernels), mesh, of_w).detach().requires_grad_();
+      Tensor found = network(x, w);
+      std::string what = of_x[0] + "," + of_x[1] + "," + of_x[2] + " " + of_w[0] + "," + of_w[1];
+      expect_near(whole(found), expected, what, 2e-5);
+      found.square().sum().backward();
+      expect_near(whole(x.grad()), a.grad(), "images' gradient " + what, 1e-4);
+      expect_near(whole(w.grad()), b.grad(), "kernels' gradient " + what, 1e-4);
+    }
+  });
+}
+
 // The exchanges that ranks did since `before`, a rank's.
 std::vector<std::string> exchanged_since(uint64_t before, int ranks) {
   std::vector<std::string> names;

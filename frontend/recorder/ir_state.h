@@ -43,7 +43,7 @@ struct Derivative {
 // other parts: values have numbers as a derivative's have, first the operands'.
 struct Partition {
   std::vector<Derivative::Step> steps;
-  llvm::SmallVector<std::pair<uint32_t, const TypeInfo *>, 1> results; // and their types
+  llvm::SmallVector<std::pair<uint32_t, TypeRef>, 1> results; // and their types
 };
 
 // Whether the runtime carries an op out between programs, and how.

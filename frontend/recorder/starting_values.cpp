@@ -141,7 +141,10 @@ Var launch(const std::shared_ptr<CompiledProgram> &program,
   auto sized = program->executable->at_sizes({{"n", type.elements}});
   if (!sized.ok())
     fail(ErrorKind::kRun, std::string(sized.status().message()));
-  Launch launch{type.device, nullptr, *sized, std::move(inputs), {}};
+  Launch launch;
+  launch.device = type.device;
+  launch.executable = *sized;
+  launch.inputs = std::move(inputs);
   launch.outputs.resize(1);
   auto record = std::make_shared<EvaluationRecord>();
   record->print = false; // what is worth a line is the program

@@ -61,6 +61,9 @@ std::shared_ptr<const Partition> partition_by(const std::shared_ptr<const MeshSt
     }
     step.signature = ir.intern(op, given, device);
     ++step.signature->refs;
+    if (step.signature->exchange != Exchange::kNone && !host_reads(device))
+      fail(ErrorKind::kDevice, "ranks exchange parts of what is on " + device_text(device) +
+                                   ", whose memory the host does not read; move it with to(device)");
     for (auto [i, result] : llvm::enumerate(op->getResults())) {
       numbers[result] = static_cast<uint32_t>(made.size());
       made.push_back(step.signature->results[i]);
@@ -164,7 +167,7 @@ void record_steps(const Partition &partition, ArrayRef<const Var *> operands, So
     for (Value *result : node->results)
       values.push_back(&made.emplace_back(Var{ValueRef(result), GradRef(), 0}));
   }
-  for (auto [number, type] : partition.results) {
+  for (const auto &[number, type] : partition.results) {
     Var result = *values[number];
     result.value->type = type;
     results.push_back(std::move(result));

@@ -97,18 +97,11 @@ Statement ReshapeOp::statement() {
     size_t i0 = i, j0 = j;
     if (!from[i].isStatic() || !to[j].isStatic()) {
       // A name's product with the sizes behind it, such as n x 4 and "n.4".
-      size_t iEnd = i + 1, jEnd = j + 1;
-      auto joined = [&](const Dims &dims, size_t begin, size_t &end) {
-        while (end < dims.size() && dims[end].isStatic())
-          ++end;
-        return llvm::ArrayRef(dims).slice(begin, end - begin);
-      };
-      llvm::ArrayRef<Dim> left = joined(from, i, iEnd), right = joined(to, j, jEnd);
       auto symbolsOf = [](const Dim &dim) {
         return dim.isStatic() ? SizeProduct{dim.size, {}} : productOf(dim.symbol.getValue());
       };
-      SizeProduct a = symbolsOf(left[0]), b = symbolsOf(right[0]);
-      if (a.symbols != b.symbols || left[0].isStatic() || right[0].isStatic())
+      SizeProduct a = symbolsOf(from[i]), b = symbolsOf(to[j]);
+      if (a.symbols != b.symbols || from[i].isStatic() || to[j].isStatic())
         return std::nullopt;
       // One side is the joined one: its only dim is the other's first dim times what is behind.
       bool splits = b.coefficient < a.coefficient;
