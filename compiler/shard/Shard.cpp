@@ -185,8 +185,15 @@ Sharder::Plan Sharder::plan(Operation *op, mlir::OpBuilder &scratch) {
 
 void Sharder::place(Operation *op, const Plan &plan) {
   SmallVector<Value, 4> operands;
-  for (auto [operand, axes] : llvm::zip_equal(op->getOperands(), plan.operands))
-    operands.push_back(reshard(op->getLoc(), at(operand), axes));
+  for (size_t i = 0; i < op->getNumOperands(); ++i) {
+    // A value that is read twice is exchanged once.
+    size_t before = 0;
+    while (before < i && (op->getOperand(before) != op->getOperand(i) ||
+                          plan.operands[before] != plan.operands[i]))
+      ++before;
+    operands.push_back(before < i ? operands[before]
+                                  : reshard(op->getLoc(), at(op->getOperand(i)), plan.operands[i]));
+  }
   SmallVector<Value, 2> results;
   if (plan.lookUp != kWhole) {
     results.push_back(lookUp(plan.part, operands, mesh_[plan.lookUp]));
@@ -196,7 +203,7 @@ void Sharder::place(Operation *op, const Plan &plan) {
     results.assign(part->result_begin(), part->result_end());
   }
   for (auto [axis, fold] : plan.folds)
-    for (Value &result : results)
+    for (Value &result : mesh_[axis].ranks == 1 ? llvm::MutableArrayRef<Value>() : results)
       result =
           ir::AllReduceOp::create(builder_, op->getLoc(), result.getType(), reductionOf(fold),
                                   result, mesh_[axis].group, mesh_[axis].ranks, mlir::StringAttr());
@@ -204,6 +211,8 @@ void Sharder::place(Operation *op, const Plan &plan) {
     give(whole, {part, axes});
 }
 
+// Tries what the decomposition has in its turn: composites of composites of composites are all that
+// there are.
 double Sharder::movedIfDecomposed(ir::WeftOp op) const {
   mlir::Block block, made;
   mlir::OpBuilder scratch(builder_.getContext()), builder(builder_.getContext());
@@ -291,6 +300,8 @@ Value Sharder::swapped(mlir::Location loc, Value value, int64_t dim) {
 }
 
 Value Sharder::gather(mlir::Location loc, Value part, int64_t dim, const MeshAxis &axis) {
+  if (axis.ranks == 1)
+    return part;
   Value front = swapped(loc, part, dim);
   RankedTensorType type = typeOf(front);
   type = resized(type, 0, type.getDimSize(0) * axis.ranks);
@@ -301,6 +312,8 @@ Value Sharder::gather(mlir::Location loc, Value part, int64_t dim, const MeshAxi
 Value Sharder::scatter(mlir::Location loc, Value partial, ir::Reduction reduction, int64_t dim,
                        int32_t axis) {
   const auto &[name, group, rank, ranks] = mesh_[axis];
+  if (ranks == 1)
+    return partial;
   Value front = swapped(loc, partial, dim);
   RankedTensorType type = typeOf(front);
   type = resized(type, 0, type.getDimSize(0) / ranks);
@@ -311,6 +324,8 @@ Value Sharder::scatter(mlir::Location loc, Value partial, ir::Reduction reductio
 }
 
 Value Sharder::slice(mlir::Location loc, Value whole, int64_t dim, const MeshAxis &axis) {
+  if (axis.ranks == 1)
+    return whole;
   RankedTensorType type = typeOf(whole);
   SmallVector<int64_t> starts(type.getRank(), 0), limits(type.getShape()), steps(type.getRank(), 1);
   int64_t size = type.getDimSize(dim) / axis.ranks;
@@ -322,6 +337,8 @@ Value Sharder::slice(mlir::Location loc, Value whole, int64_t dim, const MeshAxi
 // [.., a/R, .., b] becomes [.., a, .., b/R]: each rank sends the others their parts of b.
 Value Sharder::move(mlir::Location loc, Value part, int64_t from, int64_t to,
                     const MeshAxis &axis) {
+  if (axis.ranks == 1)
+    return part;
   Val x(builder_, loc, part);
   int64_t rank = x.rank(), ranks = axis.ranks;
   SmallVector<int64_t> shape(x.shape()), permutation;

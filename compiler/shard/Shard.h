@@ -5,15 +5,13 @@
 // which a rank has one. What an op does with cut operands follows from its index statement. For
 // each axis that operands are cut along there is one decision, the one that moves the fewest bytes:
 //
-//   a dim of the op is cut   matmul (a:data k, k n) -> (a:data n)         operands that have it cut
-//                                                                         elsewhere, or whole, are
-//                                                                         gathered, or sliced
-//   a reduced dim is cut     matmul (a k:model, k:model n) -> (a n)       and all_reduce follows
-//   data choose the cut dim  index_select (n:model b, a) -> (a b)         each rank looks up what
-//   it
-//                                                                         has, and all_reduce
-//                                                                         follows
-//   none                     softmax (a b:model) -> (a b)                 operands are gathered
+//   a dim of the results is cut   matmul (a:data k, k n) -> (a:data n)
+//   a reduced dim is cut          matmul (a k:model, k:model n) -> (a n), and all_reduce follows
+//   data choose the cut dim       index_select (n:model b, a) -> (a b): each rank looks up what it
+//                                 has, and all_reduce follows
+//   none                          arg_sort (a b:model) -> (a b), and operands are gathered
+//
+// Operands that are whole are sliced where the op is cut, and those that are cut elsewhere move.
 //
 // An op whose operands would be gathered is decomposed where that moves fewer bytes: a softmax over
 // a dim that is cut becomes a maximum, exponentials and a sum, and ranks exchange rows.
@@ -91,9 +89,23 @@ private:
   double moved_ = 0; // bytes that ranks exchange for what was placed
 };
 
-// Whether a dim of the size has equal parts on the axis.
+// Whether a dim of the size has equal parts on the axis, each with something in it.
 inline bool divides(const MeshAxis &axis, int64_t size) {
-  return size % axis.ranks == 0;
+  return size > 0 && size % axis.ranks == 0;
+}
+// The sizes of a part, of those of the whole.
+template <typename Sizes>
+Sizes partSizes(Sizes sizes, llvm::ArrayRef<int32_t> axes, llvm::ArrayRef<MeshAxis> mesh) {
+  for (auto [size, axis] : llvm::zip_equal(sizes, axes))
+    size /= axis == kWhole ? 1 : mesh[axis].ranks;
+  return sizes;
+}
+// The sizes of the whole, of those of a part.
+template <typename Sizes>
+Sizes wholeSizes(Sizes sizes, llvm::ArrayRef<int32_t> axes, llvm::ArrayRef<MeshAxis> mesh) {
+  for (auto [size, axis] : llvm::zip_equal(sizes, axes))
+    size *= axis == kWhole ? 1 : mesh[axis].ranks;
+  return sizes;
 }
 
 } // namespace weft::compiler

@@ -15,9 +15,7 @@ constexpr llvm::StringLiteral kAxes = "weft.axes";
 mlir::RankedTensorType partType(mlir::RankedTensorType whole, llvm::ArrayRef<int32_t> axes,
                                 llvm::ArrayRef<MeshAxis> mesh) {
   llvm::SmallVector<int64_t> shape(whole.getShape());
-  for (auto [size, axis] : llvm::zip_equal(shape, axes))
-    size /= axis == kWhole ? 1 : mesh[axis].ranks;
-  return mlir::RankedTensorType::get(shape, whole.getElementType());
+  return mlir::RankedTensorType::get(partSizes(shape, axes, mesh), whole.getElementType());
 }
 
 class ShardPass : public impl::ShardPassBase<ShardPass> {
@@ -26,7 +24,7 @@ public:
 
   void runOnOperation() override {
     mlir::func::FuncOp main = sliceMain(getOperation());
-    if (!main || mlir::failed(readMesh()))
+    if (!main || mlir::failed(readMesh()) || mlir::failed(checkOps(main)))
       return signalPassFailure();
     mlir::Block &body = main.getBody().front();
     mlir::OpBuilder builder(&getContext());
@@ -64,6 +62,18 @@ public:
   }
 
 private:
+  // What weft-import accepts, but for sizes that are names.
+  mlir::LogicalResult checkOps(mlir::func::FuncOp main) {
+    for (mlir::BlockArgument argument : main.getArguments())
+      if (!mlir::cast<mlir::RankedTensorType>(argument.getType()).hasStaticShape())
+        return main.emitError() << "argument " << argument.getArgNumber() << " is "
+                                << argument.getType() << "; sizes that vary are not cut";
+    for (mlir::Operation &op : main.getBody().front().without_terminator())
+      if (!mlir::isa<ir::WeftOp>(op) || mlir::isa<ir::LeafOp>(op))
+        return op.emitError() << "is no op that a slice has; only those are cut";
+    return mlir::success();
+  }
+
   mlir::LogicalResult readMesh() {
     axes_.clear();
     for (auto [i, text] : llvm::enumerate(mesh)) {

@@ -310,7 +310,8 @@ private:
     if (node.edges.size() != 2 || !node.edges[1].node || !node.operands[0])
       return false;
     std::optional<RowProduct> product = row_product_of(node, kFewRows);
-    if (!product)
+    // Rows that ranks have parts of would be gathered to stand below each other.
+    if (!product || cotangent.type().part || node.operands[0]->type->part)
       return false;
     Pending &of_y = pending_of(node.edges[1].node);
     if (of_y.product_count++ < kFewProducts)
@@ -348,7 +349,7 @@ private:
   void add_to_leaf(GradNode &leaf, const Var &gradient) {
     if (Trace *trace = current_trace())
       trace->on_grad(&leaf);
-    Var g = resharded(gradient, leaf.leaf_type);
+    Var g = resharded_gradient(gradient, leaf.leaf_type);
     if (!leaf.grad.defined()) {
       leaf.grad = wrap_quietly(create_graph_ ? g : g.without_history());
       return;
@@ -405,6 +406,8 @@ std::vector<Tensor> grad(const std::vector<Tensor> &outputs, const std::vector<T
     if (!g && !options.allow_unused)
       fail(ErrorKind::kState, "no output depends on input " + std::to_string(i) +
                                   "; pass allow_unused = true to get an undefined tensor for it");
+    if (g)
+      g = resharded(g, wanted[i].value->type);
     result.push_back(g ? wrap_quietly(options.create_graph ? g : g.without_history()) : Tensor());
   }
   return result;

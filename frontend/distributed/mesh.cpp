@@ -34,9 +34,9 @@ std::shared_ptr<const Sharding> sharding_by(const TypeInfo &type, const Mesh &me
                                             const AxisNames &names, bool whole) {
   const MeshState &state = *mesh.state();
   if (names.size() != type.dims.size())
-    fail(ErrorKind::kValue, "x is " + describe(type) + ", and there are " +
+    fail(ErrorKind::kValue, "the tensor is " + describe(type) + ", and axes has " +
                                 std::to_string(names.size()) +
-                                " names of axes; each dim needs one, or \"\"");
+                                " of its dims; each needs the name of one, or \"\"");
   compiler::Axes axes(names.size(), compiler::kWhole);
   for (size_t dim = 0; dim < names.size(); ++dim) {
     if (names[dim].empty())
@@ -85,8 +85,10 @@ Mesh::Mesh(const std::vector<std::pair<std::string, int>> &axes, const Group &of
   int64_t places = 1;
   std::set<std::string> names;
   for (const auto &[name, size] : axes) {
-    if (name.empty() || !names.insert(name).second)
-      refuse("an axis has no name, or another one has it: '" + name + "'");
+    if (name.empty())
+      refuse("an axis has no name");
+    if (!names.insert(name).second)
+      refuse("two axes have the name '" + name + "'");
     if (size < 1)
       refuse("the axis '" + name + "' has " + std::to_string(size) + " places");
     places *= size;

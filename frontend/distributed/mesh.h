@@ -60,7 +60,7 @@ private:
 using AxisNames = std::vector<std::string>;
 
 // x cut along the axes: of a whole x this rank keeps its part, of one that is cut otherwise the
-// ranks exchange parts. The history goes on. Errors: kValue, no such axis, one that stands twice,
+// ranks exchange parts. The result has x's history, and its gradient is x's. Errors: kValue, no such axis, one that stands twice,
 // or not one name for each dim; kShape, a dim that has no equal parts.
 Tensor shard(const Tensor &x, const Mesh &mesh, const AxisNames &axes,
              Location location = Location::current());
@@ -78,7 +78,8 @@ AxisNames axes_of(const Tensor &x, Location location = Location::current());
 // for any characters: {"*.query.weight", {"model", ""}}.
 using ShardingRules = std::vector<std::pair<std::string, AxisNames>>;
 // Cuts the module's parameters and buffers, each by the first rule that fits its name, in place:
-// optimizers and gradients follow. Before a model is cut, it is loaded, and has no gradients.
+// gradients follow, and moments of optimizers that are made later. Before a model is cut, it is
+// loaded, and has no gradients.
 // Errors as shard() has them, by the parameter's name; kValue, a rule that fits no name; kState, a
 // parameter has a gradient.
 void shard(const nn::Module &module, const Mesh &mesh, const ShardingRules &rules,

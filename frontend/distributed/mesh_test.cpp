@@ -321,9 +321,6 @@ TEST(Mesh, AGradientIsScatteredWhereItsParameterIsCut) {
     matmul(x, w).tanh().sum().backward();
     EXPECT_EQ(axes_of(w.grad()), AxisNames({"", "data"}));
     w.grad().eval();
-    // What was cut out of a whole value is that value, without an exchange.
-    Tensor all = here(rows) + 1;
-    expect_near(whole(shard(all, mesh, {"", "data"})), all, "as it was");
   });
   // The weight goes to all ranks, and its gradient comes back in parts.
   EXPECT_EQ(
@@ -374,12 +371,95 @@ TEST(Mesh, AJittedFunctionIsCalledAsItIs) {
     Mesh mesh({{"model", 2}});
     Tensor x = shard(here(all), mesh, {"model", ""});
     auto f = jit([](const Tensor &a) { return tanh(a).sum({1}) * 2; });
+    expect_near(whole(f(x.t())), tanh(here(all).t()).sum({1}) * 2, "jit of a view");
+    for (const Tensor &input : {x, x.t()})
+      EXPECT_NE(what_of([&] {
+                  trace([](const Tensor &a) { return a + 1; }, {input});
+                }).find("a program holds no exchange between ranks"),
+                std::string::npos);
     for (int i = 0; i < 3; ++i) {
       Tensor y = f(x);
       EXPECT_EQ(axes_of(y), AxisNames({"model"}));
       expect_near(whole(y), tanh(here(all)).sum({1}) * 2, "jit");
     }
   });
+}
+
+// A gradient that is whole, of a parameter that is cut along two axes: which one it is summed over
+// says along which it is scattered.
+TEST(Mesh, AGradientIsScatteredAlongTheAxisOfItsSum) {
+  manual_seed(7);
+  Tensor all = randn({4, 4}).eval(), rows = randn({4, 4}).eval();
+  run_ranks(4, [&] {
+    Mesh mesh = two_by_two();
+    Tensor expected = here(all).requires_grad_();
+    matmul(here(rows), expected).square().sum().backward();
+    for (const char *axis : {"data", "model"}) {
+      Tensor w = shard(here(all), mesh, {"data", "model"}).detach().requires_grad_();
+      matmul(shard(here(rows), mesh, {axis, ""}), whole(w)).square().sum().backward();
+      EXPECT_EQ(axes_of(w.grad()), AxisNames({"data", "model"}));
+      expect_near(whole(w.grad()), expected.grad(), axis, 1e-5);
+      expect_near(whole(grad({shard(w * w, mesh, {"", "model"}).sum()}, {w})[0]), here(all) * 2,
+                  "grad()");
+    }
+  });
+}
+
+// What a rank reads by itself changes nothing of what the ranks exchange.
+TEST(Mesh, ARankMayReadItsPartAlone) {
+  Tensor all = arange(0, 16, 1, DType::kFloat32).reshape({4, 4}).eval();
+  run_ranks(2, [&] {
+    Mesh mesh({{"data", 2}});
+    Tensor x = shard(here(all) + 1, mesh, {"data", ""});
+    if (world().rank() == 0)
+      EXPECT_EQ(local_part(x).to_vector<float>().size(), 8u);
+    expect_near(whole(x), here(all) + 1, "read by one rank");
+  });
+}
+
+TEST(Mesh, WhatBelongsToAParameterIsCutAsItIs) {
+  Tensor rows = (arange(0, 32, 1, DType::kFloat32).reshape({8, 4}) / 10).eval();
+  run_ranks(2, [&] {
+    Mesh mesh({{"model", 2}});
+    manual_seed(1);
+    nn::Linear layer(4, 6);
+    shard(layer, mesh, {{"weight", {"model", ""}}, {"bias", {"model"}}});
+    optim::Adam optimizer(layer.parameters(), {.lr = 0.1});
+    layer(here(rows)).square().sum().backward();
+    optimizer.step();
+    int moments = 0;
+    for (const auto &[name, tensor] : optimizer.state())
+      if (tensor.ndim() == 2) {
+        EXPECT_EQ(axes_of(tensor), AxisNames({"model", ""})) << name;
+        ++moments;
+      }
+    EXPECT_EQ(moments, 2);
+    // A gradient that somebody gives is cut, too.
+    layer.weight.set_grad(ones({6, 4}));
+    EXPECT_EQ(axes_of(layer.weight.grad()), AxisNames({"model", ""}));
+    nn::Linear narrow = nn::to(layer, DType::kBFloat16);
+    EXPECT_EQ(axes_of(narrow.weight), AxisNames({"model", ""}));
+    expect_near(whole(narrow.weight), whole(layer.weight), "bfloat16", 1e-2);
+  });
+}
+
+TEST(Mesh, AnAxisOfOneRankExchangesNothing) {
+  Tensor rows = (arange(0, 32, 1, DType::kFloat32).reshape({8, 4}) / 10).eval();
+  uint64_t before = recent_evaluations().empty() ? 0 : recent_evaluations().back().number;
+  run_ranks(1, [&] {
+    Mesh mesh({{"data", 1}, {"model", 1}});
+    Tensor x = shard(here(rows), mesh, {"data", "model"}).detach().requires_grad_();
+    Tensor y = softmax(matmul(x, shard(here(rows).t(), mesh, {"model", ""})), 1);
+    y.square().sum().backward();
+    expect_near(whole(x), here(rows), "whole");
+    Tensor a = here(rows).requires_grad_();
+    softmax(matmul(a, here(rows).t()), 1).square().sum().backward();
+    expect_near(whole(x.grad()), a.grad(), "gradient");
+    Tensor same = here(rows);
+    shard(same, mesh, {"data", ""}).eval();
+    EXPECT_EQ(axes_of(same), AxisNames({"", ""})); // the caller's tensor stays what it was
+  });
+  EXPECT_TRUE(exchanged_since(before, 1).empty());
 }
 
 TEST(Mesh, ErrorsSayWhatToDo) {
@@ -390,7 +470,7 @@ TEST(Mesh, ErrorsSayWhatToDo) {
               std::string::npos);
     EXPECT_NE(what_of([] {
                 Mesh mesh({{"data", 2}, {"data", 1}});
-              }).find("another one has it"),
+              }).find("two axes have the name 'data'"),
               std::string::npos);
     Mesh mesh({{"data", 2}}), other({{"data", 2}});
     Tensor x = zeros({4, 3});
@@ -400,7 +480,7 @@ TEST(Mesh, ErrorsSayWhatToDo) {
       EXPECT_NE(what.find("mesh_test.cpp"), std::string::npos) << what;
     };
     refused([&] { shard(x, mesh, {"", "data"}); }, "dim 1 of x, float32 [4, 3]");
-    refused([&] { shard(x, mesh, {"data"}); }, "there are 1 names of axes");
+    refused([&] { shard(x, mesh, {"data"}); }, "axes has 1 of its dims");
     refused([&] { shard(x, mesh, {"rows", ""}); }, "the mesh has no axis 'rows'; it has data");
     refused([&] { shard(zeros({2, 2}), mesh, {"data", "data"}); }, "stands twice");
     Tensor cut = shard(x, mesh, {"data", ""});

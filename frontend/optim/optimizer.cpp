@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "frontend/tensor/impl.h"
 #include "weft/autograd.h"
 #include "weft/eval.h"
 #include "weft/nn/init.h"
@@ -59,7 +60,11 @@ std::vector<Tensor> Optimizer::make_moments(const std::string &name, double valu
   std::vector<Tensor> moments;
   for (size_t i = 0; i < parameters_.size(); ++i) {
     DeviceScope scope(parameters_[i].device());
-    moments.push_back(nn::init::constant(parameters_[i].shape(), value, parameters_[i].dtype()));
+    // Of a parameter of which ranks have parts the moments are cut as it is.
+    bool is_cut = recorder::is_cut(parameters_[i]);
+    moments.push_back(
+        is_cut ? full_like(parameters_[i], value).detach().eval()
+               : nn::init::constant(parameters_[i].shape(), value, parameters_[i].dtype()));
     state_.emplace_back(name + "." + std::to_string(i), moments.back());
   }
   return moments;

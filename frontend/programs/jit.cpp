@@ -114,7 +114,7 @@ public:
       Session session("jit", location);
       for (const Tensor &argument : arguments) {
         const TensorImpl *impl = checked(argument, "argument");
-        types.push_back({impl->type, static_cast<bool>(impl->leaf)});
+        types.push_back({current_type(argument, "argument"), static_cast<bool>(impl->leaf)});
         wants_history = wants_history || (grad_mode() && argument.requires_grad());
       }
       if (!wants_history)

@@ -269,7 +269,14 @@ Program trace(const ErasedFunction &function, const std::vector<Tensor> &inputs,
     if (!input.defined())
       throw Error(ErrorKind::kState, "trace: an input is an undefined tensor", location);
     // The function may differentiate by its arguments, as it does when it is called.
-    types.push_back({input.impl()->type, input.requires_grad()});
+    recorder::Session session("trace", location);
+    const recorder::TypeInfo *type = recorder::current_type(input, "input");
+    if (type->part)
+      recorder::fail(ErrorKind::kState,
+                     "an input is " + recorder::describe(*type) +
+                         ", and a program holds no exchange between ranks; call the function as it "
+                         "is, or give it distributed::whole(x)");
+    types.push_back({type, input.requires_grad()});
   }
   std::optional<BatchTrace> sizes;
   std::optional<Recording> plain;
@@ -326,7 +333,7 @@ std::vector<Tensor> Program::run(const std::vector<Tensor> &inputs, Location loc
   {
     recorder::Session session("run", location);
     for (size_t i = 0; i < inputs.size(); ++i)
-      if (const recorder::TypeInfo &type = *recorder::checked(inputs[i], "inputs")->type;
+      if (const recorder::TypeInfo &type = *recorder::current_type(inputs[i], "inputs");
           &type != program.inputs[i])
         recorder::fail(type.device == program.inputs[i]->device ? ErrorKind::kShape
                                                                 : ErrorKind::kDevice,

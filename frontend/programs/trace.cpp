@@ -194,7 +194,9 @@ void collect_slice(Recording &recording, const std::string &exchange) {
   // Also where nothing that it returns comes of it: the other ranks wait for it.
   recording.several_devices = exchange.empty()
                                   ? why_no_program(recording.slice)
-                                  : "the function exchanges with other ranks at " + exchange;
+                                  : "the function exchanges with other ranks, or computes on "
+                                    "parts of tensors, at " +
+                                        exchange;
   std::unordered_set<Value *> known(roots.begin(), roots.end());
   for (Value *output : recording.slice.outputs)
     if (!known.count(output))

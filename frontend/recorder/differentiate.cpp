@@ -17,15 +17,6 @@ ValueRef saved_result(const GradNode &node, uint32_t i) {
   return i < node.results.size() ? node.results[i] : ValueRef();
 }
 
-// The ops of a rule in the order in which it builds them.
-class Listener : public mlir::OpBuilder::Listener {
-public:
-  void notifyOperationInserted(mlir::Operation *op, mlir::OpBuilder::InsertPoint) override {
-    ops.push_back(op);
-  }
-  SmallVector<mlir::Operation *> ops;
-};
-
 // Runs the rule on stand-ins.
 std::shared_ptr<const Derivative> run_rule(const GradNode &node, SmallVector<bool, 8> asked) {
   IrState &ir = *recorder().ir;
@@ -55,7 +46,7 @@ std::shared_ptr<const Derivative> run_rule(const GradNode &node, SmallVector<boo
     cotangents.push_back(stand_in(s->results[i], asked[operand_count + i]));
 
   mlir::Block block;
-  Listener built;
+  BuiltOps built;
   mlir::OpBuilder builder(&ir.context(), &built);
   builder.setInsertionPointToEnd(&block);
   ir::GradContext context(builder, ir.location(node.line), s->name, s->opaque(), operand_types,

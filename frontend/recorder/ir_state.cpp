@@ -241,6 +241,14 @@ Signature *IrState::intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *>
   return s;
 }
 
+mlir::Operation *IrState::make_op(const Signature &s, llvm::ArrayRef<mlir::Value> operands) {
+  llvm::SmallVector<mlir::Type, 2> results;
+  for (const TypeInfo *type : s.results)
+    results.push_back(this->type(type));
+  return mlir::Operation::create(mlir::UnknownLoc::get(context_.get()), s.name, results, operands,
+                                 mlir::NamedAttrList(), s.opaque());
+}
+
 Signature *IrState::fit(Signature *s, llvm::ArrayRef<const Var *> operands) {
   if (has_types(*s, operands, nullptr))
     return s;
@@ -248,17 +256,12 @@ Signature *IrState::fit(Signature *s, llvm::ArrayRef<const Var *> operands) {
           find(s->name, s->opaque(), operands, s->results.size() == 1 ? s->results[0] : nullptr))
     return known;
   llvm::SmallVector<const TypeInfo *, 4> types;
-  llvm::SmallVector<mlir::Type, 2> results;
   StandIns stand_ins(*this);
   for (const Var *operand : operands) {
     types.push_back(&operand->type());
     stand_ins.add(types.back());
   }
-  for (const TypeInfo *type : s->results)
-    results.push_back(this->type(type));
-  mlir::Operation *op =
-      mlir::Operation::create(mlir::UnknownLoc::get(context_.get()), s->name, results,
-                              stand_ins.values(), mlir::NamedAttrList(), s->opaque());
+  mlir::Operation *op = make_op(*s, stand_ins.values());
   Signature *made = intern(op, types, s->device);
   op->destroy();
   return made;

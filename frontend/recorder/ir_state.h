@@ -106,6 +106,15 @@ private:
   llvm::SmallVector<mlir::Value, 4> values_;
 };
 
+// The ops that are built, in order.
+class BuiltOps : public mlir::OpBuilder::Listener {
+public:
+  void notifyOperationInserted(mlir::Operation *op, mlir::OpBuilder::InsertPoint) override {
+    ops.push_back(op);
+  }
+  llvm::SmallVector<mlir::Operation *> ops;
+};
+
 // Whether a program with this op may end at it: it looks at indices from data, is decomposed into
 // ops that do (cross_entropy), is a kernel of a user's, which says whether it failed, or an
 // exchange with other ranks, which may be gone.
@@ -152,10 +161,12 @@ public:
   }
   // The signature of an op on stand-ins of these types, with results on the device.
   Signature *intern(mlir::Operation *op, llvm::ArrayRef<const TypeInfo *> operands, uint8_t device);
+  // The op of a signature, on values of its operands' whole types. Nobody's yet.
+  mlir::Operation *make_op(const Signature &signature, llvm::ArrayRef<mlir::Value> operands);
   // The signature of the same op on these operands.
   Signature *fit(Signature *signature, llvm::ArrayRef<const Var *> operands);
-  // Partitions that take values of one type to those of another, by one of several ways.
-  using Resharding = std::tuple<const TypeInfo *, const TypeInfo *, int>;
+  // Partitions that take values of one type to those of another: by which way, along which axis.
+  using Resharding = std::tuple<const TypeInfo *, const TypeInfo *, int, int32_t>;
   using Reshardings = std::map<Resharding, std::shared_ptr<const Partition>>;
   Reshardings &reshardings() {
     return reshardings_;

@@ -96,6 +96,9 @@ inline void set_grad_mode(bool on) {
 // --- Parts of tensors (frontend/sharding) ---
 // x cut as `type` is, which has its dtype, dims and device; x itself where that changes nothing.
 Var resharded(const Var &x, const TypeInfo *type);
+// The same for a gradient that this call has recorded: where it is a sum over ranks that nobody
+// else reads, it is scattered instead.
+Var resharded_gradient(const Var &gradient, const TypeInfo *type);
 // "cut over (data, -)"
 std::string describe(const Sharding &sharding);
 

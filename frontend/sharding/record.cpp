@@ -22,15 +22,6 @@ Axes axes_of(const TypeInfo &type) {
   return type.sharding ? type.sharding->axes : Axes(type.dims.size(), compiler::kWhole);
 }
 
-// The ops that are built, in order.
-class Listener : public mlir::OpBuilder::Listener {
-public:
-  void notifyOperationInserted(mlir::Operation *op, mlir::OpBuilder::InsertPoint) override {
-    ops.push_back(op);
-  }
-  SmallVector<mlir::Operation *> ops;
-};
-
 // What `build` builds on values of the parts' types, as steps. It gives the results, in parts.
 using Build = std::function<SmallVector<ShardedValue, 2>(Sharder &, ArrayRef<mlir::Value> parts)>;
 std::shared_ptr<const Partition> partition_by(const std::shared_ptr<const MeshState> &mesh,
@@ -45,11 +36,17 @@ std::shared_ptr<const Partition> partition_by(const std::shared_ptr<const MeshSt
     numbers[parts.add(made.back())] = static_cast<uint32_t>(made.size()) - 1;
   }
   mlir::Block block;
-  Listener built;
+  BuiltOps built;
   mlir::OpBuilder builder(&ir.context(), &built);
   builder.setInsertionPointToEnd(&block);
   Sharder sharder(builder, mesh->axes);
   SmallVector<ShardedValue, 2> results = build(sharder, parts.values());
+  // A result is a value of its own, since it gets a type of its own: where nothing is to be done, a
+  // reshape that changes no shape makes one, in the same memory.
+  for (ShardedValue &result : results)
+    if (numbers.contains(result.part))
+      result.part =
+          ir::ReshapeOp::create(builder, result.part.getLoc(), result.part.getType(), result.part);
 
   auto partition = std::make_shared<Partition>();
   for (mlir::Operation *op : built.ops) {
@@ -60,20 +57,21 @@ std::shared_ptr<const Partition> partition_by(const std::shared_ptr<const MeshSt
       given.push_back(made[step.operands.back()]);
     }
     step.signature = ir.intern(op, given, device);
-    ++step.signature->refs;
-    if (step.signature->exchange != Exchange::kNone && !host_reads(device))
-      fail(ErrorKind::kDevice, "ranks exchange parts of what is on " + device_text(device) +
-                                   ", whose memory the host does not read; move it with to(device)");
+    if (step.signature->exchange == Exchange::kCollective && !host_reads(device))
+      fail(ErrorKind::kDevice,
+           "ranks would exchange parts (" + op->getName().getStringRef().str() +
+               ") of what is on " + device_text(device) +
+               ", whose memory the host does not read; move it with to(device)");
     for (auto [i, result] : llvm::enumerate(op->getResults())) {
       numbers[result] = static_cast<uint32_t>(made.size());
       made.push_back(step.signature->results[i]);
     }
   }
+  for (const Derivative::Step &step : partition->steps)
+    ++step.signature->refs;
   for (const ShardedValue &result : results) {
     uint32_t number = numbers.find(result.part)->second;
-    Shape whole = made[number]->dims;
-    for (auto [size, axis] : llvm::zip_equal(whole, result.axes))
-      size *= axis == compiler::kWhole ? 1 : mesh->axes[axis].ranks;
+    Shape whole = compiler::wholeSizes(made[number]->dims, result.axes, mesh->axes);
     partition->results.emplace_back(number, cut_type(*type_info(made[number]->dtype, whole, device),
                                                      sharding_of(mesh, result.axes)));
   }
@@ -102,21 +100,16 @@ std::shared_ptr<const Partition> make_partition(Signature &s) {
     StandIns wholes(ir);
     for (auto [type, part] : llvm::zip_equal(s.operands, parts))
       sharder.give(wholes.add(type), {part, axes_of(*type)});
-    SmallVector<mlir::Type, 2> results;
-    for (const TypeInfo *type : s.results)
-      results.push_back(ir.type(type));
     mlir::Block block;
     mlir::OpBuilder builder(&ir.context());
     builder.setInsertionPointToEnd(&block);
-    mlir::Operation *op =
-        mlir::Operation::create(mlir::UnknownLoc::get(&ir.context()), s.name, results,
-                                wholes.values(), mlir::NamedAttrList(), s.opaque());
+    mlir::Operation *op = ir.make_op(s, wholes.values());
     builder.insert(op);
     // Holds the results where the op is decomposed.
     auto end = mlir::UnrealizedConversionCastOp::create(builder, op->getLoc(), mlir::TypeRange(),
                                                         op->getResults());
     if (mlir::failed(sharder.run(block)))
-      fail(ErrorKind::kValue, s.name.getStringRef().str() +
+      fail(ErrorKind::kValue, s.name.getStringRef().str() + " of " + describe(*s.operands[0]) +
                                   " cannot be computed in parts: " + ir.take_diagnostic().message);
     SmallVector<ShardedValue, 2> made;
     for (mlir::Value result : end->getOperands())
@@ -136,13 +129,11 @@ std::shared_ptr<const Partition> make_resharding(const TypeInfo &from, const Typ
   return partition_by(sharding.mesh, &from, from.device, build);
 }
 
-// The same elements in the same memory: a reshape that changes no shape makes another value of it.
+// The same elements in the same memory.
 std::shared_ptr<const Partition> renamed(const TypeInfo &from, const Sharding &sharding,
                                          const Axes &to) {
-  auto build = [&](Sharder &sharder, ArrayRef<mlir::Value> parts) {
-    mlir::Location loc = mlir::UnknownLoc::get(&recorder().ir->context());
-    mlir::Value same = ir::ReshapeOp::create(sharder.builder(), loc, parts[0].getType(), parts[0]);
-    return SmallVector<ShardedValue, 2>{{same, to}};
+  auto build = [&](Sharder &, ArrayRef<mlir::Value> parts) {
+    return SmallVector<ShardedValue, 2>{{parts[0], to}};
   };
   return partition_by(sharding.mesh, &from, from.device, build);
 }
@@ -199,14 +190,14 @@ void record_parts(Signature *signature, ArrayRef<const Var *> operands, SourceLi
     }
 }
 
-// The ways from one type to another. kScatter: and a reduction's number.
+// The ways from one type to another. kScatter: and the number of its reduction.
 enum Way { kReshard, kRename, kScatter };
 
 // x as a value of the type, by the steps that `make` gives once.
-static Var turned(const Var &x, const TypeInfo *type, int way,
+static Var turned(const Var &x, const TypeInfo *type, int way, int32_t axis,
                   llvm::function_ref<std::shared_ptr<const Partition>()> make) {
   IrState::Reshardings &known = recorder().ir->reshardings();
-  IrState::Resharding key(x.value->type, type, way);
+  IrState::Resharding key(x.value->type, type, way, axis);
   auto found = known.find(key);
   if (found == known.end()) {
     if (known.size() >= kLimits.reshardings)
@@ -221,73 +212,67 @@ static Var turned(const Var &x, const TypeInfo *type, int way,
   return std::move(made[0]);
 }
 
-// A way from x to the type that exchanges less, by how x was recorded:
-//   - It was cut out of a value of that type, which is still there.
-//   - It is a reduction over ranks that nobody else reads, of which each rank wants its part.
-static std::optional<Var> shortcut(const Var &x, const TypeInfo &to) {
-  const Node *node = x.value->node;
-  if (!node || !node->is_open())
-    return std::nullopt;
-  if (is<ir::SliceOp>(node) && node->operands[0]->type == &to)
-    return Var{ValueRef(node->operands[0]), GradRef(), 0};
-  if (!is<ir::AllReduceOp>(node) || x.type().part)
-    return std::nullopt;
-  const auto &properties = *node->signature->opaque().as<const ir::AllReduceOp::Properties *>();
-  const MeshState &mesh = *to.sharding->mesh;
-  auto own = llvm::find_if(mesh.axes, [&](const compiler::MeshAxis &axis) {
-    return axis.group == properties.group.getValue();
-  });
-  auto axis = static_cast<int32_t>(own - mesh.axes.begin());
-  auto dim = llvm::find(to.sharding->axes, axis);
-  constexpr uint32_t kOwn = 2; // the caller's handle, and that of what is to be exchanged
-  if (own == mesh.axes.end() || dim == to.sharding->axes.end() || x.value->uses > 0 ||
-      x.value->handles > kOwn || !forget_pending(x.value.get()))
-    return std::nullopt;
-  Var partial{ValueRef(node->operands[0]), GradRef(), 0};
-  ir::Reduction reduction = properties.reduction.getValue();
-  return turned(partial, &to, kScatter + static_cast<int>(reduction), [&] {
-    Axes axes(to.dims.size(), compiler::kWhole);
-    auto at = dim - to.sharding->axes.begin();
-    axes[at] = axis;
-    auto build = [&](Sharder &sharder, ArrayRef<mlir::Value> parts) {
-      mlir::Location loc = mlir::UnknownLoc::get(&recorder().ir->context());
-      mlir::Value part = sharder.scatter(loc, parts[0], reduction, at, axis);
-      part = sharder.reshard(loc, {part, axes}, to.sharding->axes);
-      return SmallVector<ShardedValue, 2>{{part, to.sharding->axes}};
-    };
-    return partition_by(to.sharding->mesh, partial.value->type.get(), to.device, build);
-  });
-}
-
 Var resharded(const Var &x, const TypeInfo *type) {
   TypeRef from = x.value->type, to = type;
   if (from == type || (!from->part && !type->part))
     return x;
   if (from->part && type->part && from->sharding->mesh != type->sharding->mesh)
     return resharded(resharded(x, type_info(from->dtype, from->dims, from->device)), type);
-  if (std::optional<Var> known = shortcut(x, *type))
-    return Var{std::move(known->value), x.grad, x.grad_index};
-  Var made = turned(x, type, kReshard, [&] { return make_resharding(*from, *type); });
+  Var made =
+      turned(x, type, kReshard, compiler::kWhole, [&] { return make_resharding(*from, *type); });
   // What is cut otherwise has the same history.
   return Var{std::move(made.value), x.grad, x.grad_index};
+}
+
+// Whether it scatters depends on what this call has recorded, and not on what a rank has read
+// meanwhile: the other ranks do the same.
+Var resharded_gradient(const Var &gradient, const TypeInfo *type) {
+  constexpr uint32_t kOwn = 2; // the caller's handle, and that of what is to be exchanged
+  const Node *node = gradient.value->node;
+  if (!type->part || gradient.type().part || !node || !is<ir::AllReduceOp>(node) ||
+      gradient.value->uses > 0 || gradient.value->handles > kOwn)
+    return resharded(gradient, type);
+  const auto &properties = *node->signature->opaque().as<const ir::AllReduceOp::Properties *>();
+  const Sharding &to = *type->sharding;
+  auto own = llvm::find_if(to.mesh->axes, [&](const compiler::MeshAxis &axis) {
+    return axis.group == properties.group.getValue();
+  });
+  auto axis = static_cast<int32_t>(own - to.mesh->axes.begin());
+  auto dim = llvm::find(to.axes, axis) - to.axes.begin();
+  if (own == to.mesh->axes.end() || dim == static_cast<ptrdiff_t>(to.axes.size()) ||
+      !forget_pending(gradient.value.get()))
+    return resharded(gradient, type);
+  Var partial{ValueRef(node->operands[0]), GradRef(), 0};
+  ir::Reduction reduction = properties.reduction.getValue();
+  auto build = [&](Sharder &sharder, ArrayRef<mlir::Value> parts) {
+    mlir::Location loc = mlir::UnknownLoc::get(&recorder().ir->context());
+    Axes scattered(to.axes.size(), compiler::kWhole);
+    scattered[dim] = axis;
+    mlir::Value part = sharder.scatter(loc, parts[0], reduction, dim, axis);
+    return SmallVector<ShardedValue, 2>{
+        {sharder.reshard(loc, {part, scattered}, to.axes), to.axes}};
+  };
+  Var made = turned(partial, type, kScatter + static_cast<int>(reduction), axis, [&] {
+    return partition_by(to.mesh, partial.value->type.get(), type->device, build);
+  });
+  return Var{std::move(made.value), gradient.grad, gradient.grad_index};
 }
 
 Var part_of(const Var &x) {
   TypeRef type = x.value->type;
   if (!type->part)
     return x.without_history();
-  return turned(x, type->part, kRename, [&] {
+  return turned(x, type->part, kRename, compiler::kWhole, [&] {
     return renamed(*type, *type->sharding, Axes(type->dims.size(), compiler::kWhole));
   });
 }
 
 Var of_part(const Var &part, std::shared_ptr<const Sharding> sharding) {
   TypeRef from = part.value->type;
-  Shape whole = from->dims;
-  for (auto [size, axis] : llvm::zip_equal(whole, sharding->axes))
-    size *= axis == compiler::kWhole ? 1 : sharding->mesh->axes[axis].ranks;
+  Shape whole = compiler::wholeSizes(from->dims, sharding->axes, sharding->mesh->axes);
   TypeRef type = cut_type(*type_info(from->dtype, whole, from->device), sharding);
-  return turned(part, type, kRename, [&] { return renamed(*from, *sharding, sharding->axes); });
+  return turned(part, type, kRename, compiler::kWhole,
+                [&] { return renamed(*from, *sharding, sharding->axes); });
 }
 
 } // namespace weft::recorder

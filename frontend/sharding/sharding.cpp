@@ -21,9 +21,7 @@ const TypeInfo *cut_type(const TypeInfo &type, std::shared_ptr<const Sharding> s
   Recorder &r = recorder();
   if (const TypeInfo *known = r.types.find({type.dtype, type.dims, type.device, sharding.get()}))
     return known;
-  Shape part = type.dims;
-  for (auto [size, axis] : llvm::zip_equal(part, sharding->axes))
-    size /= axis == compiler::kWhole ? 1 : sharding->mesh->axes[axis].ranks;
+  Shape part = compiler::partSizes(type.dims, sharding->axes, sharding->mesh->axes);
   auto made = std::make_unique<TypeInfo>();
   made->dtype = type.dtype;
   made->device = type.device;

@@ -190,6 +190,17 @@ Var read(const Tensor &tensor, const char *argument) {
   return x;
 }
 
+const TypeInfo *current_type(const Tensor &tensor, const char *argument) {
+  TensorImpl *impl = checked(tensor, argument);
+  return impl->is_view() && impl->storage()->type->part ? read(tensor, argument).value->type.get()
+                                                        : impl->type.get();
+}
+
+bool is_cut(const Tensor &tensor) {
+  UnderLock lock;
+  return static_cast<bool>(current_type(tensor, "x")->part);
+}
+
 void write(const Tensor &tensor, Var value) {
   TensorImpl *impl = checked(tensor, "self");
   if (impl->leaf && grad_mode())
@@ -370,7 +381,7 @@ Tensor &Tensor::operator=(const Tensor &other) & {
   return *this;
 }
 
-Tensor &Tensor::operator=(Tensor &&other) & noexcept {
+Tensor &Tensor::operator=(Tensor &&other) &noexcept {
   Tensor taken(std::move(other));
   std::swap(impl_, taken.impl_);
   return *this;

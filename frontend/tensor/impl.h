@@ -114,6 +114,10 @@ Tensor wrap_start(std::shared_ptr<const StartingValue> start, const TypeInfo *ty
 Var read(const Tensor &tensor, const char *argument);
 // The call reads the tensor, or what it makes has something of it (note_device).
 TensorImpl *checked(const Tensor &tensor, const char *argument);
+// The type of the value now: a view of a tensor of which ranks have parts tells it by its value.
+const TypeInfo *current_type(const Tensor &tensor, const char *argument);
+// Whether ranks have parts of it. Takes the lock.
+bool is_cut(const Tensor &tensor);
 // Gives the storage behind the handle a new value of the same type: through the views, if it is
 // one.
 void write(const Tensor &tensor, Var value);

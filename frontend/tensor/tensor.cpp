@@ -100,7 +100,7 @@ Tensor &Tensor::set_requires_grad(bool value, Location location) {
   if (!is_floating(impl->type->dtype))
     fail(ErrorKind::kDType, std::string("only floating tensors can require grad, this one is ") +
                                 name(impl->type->dtype));
-  impl->leaf = make_grad_leaf(impl->type);
+  impl->leaf = make_grad_leaf(current_type(*this, "self"));
   // It is a parameter now: what a loop's first step finds must not differ from what the others
   // find.
   submit_init({this, 1}, location);
@@ -125,13 +125,18 @@ void Tensor::set_grad(const Tensor &grad, Location location) {
       return;
     fail(ErrorKind::kState, "only a leaf that requires grad has one");
   }
-  if (grad.defined() && grad.impl()->type != impl->type)
-    fail(grad.impl()->type->device == impl->type->device ? ErrorKind::kShape : ErrorKind::kDevice,
-         "the gradient is " + describe(*grad.impl()->type) + ", the tensor is " +
-             describe(*impl->type));
+  Tensor own = grad;
+  if (grad.defined()) {
+    const TypeInfo &type = *current_type(grad, "grad"), &leaf = *impl->leaf->leaf_type;
+    if (type.dtype != leaf.dtype || type.dims != leaf.dims || type.device != leaf.device)
+      fail(type.device == leaf.device ? ErrorKind::kShape : ErrorKind::kDevice,
+           "the gradient is " + describe(type) + ", the tensor is " + describe(leaf));
+    if (&type != &leaf)
+      own = wrap_quietly(resharded(read(grad, "grad"), &leaf));
+  }
   if (Trace *trace = current_trace())
     trace->on_grad(impl->leaf.get());
-  impl->leaf->grad = grad;
+  impl->leaf->grad = own;
 }
 
 Tensor Tensor::detach(Location location) const {
