@@ -20,11 +20,17 @@ BatchNorm::BatchNorm(const char *name, int64_t channels, BatchNormOptions option
   if (options.track_running_stats) {
     running_mean = buffer("running_mean", init::constant({channels}, 0));
     running_var = buffer("running_var", init::constant({channels}, 1));
+    if (options.count_batches)
+      num_batches_tracked = buffer("num_batches_tracked", init::constant({}, 0, int64));
   }
 }
 
 Tensor BatchNorm::normalize(const Tensor &x) const {
   bool batch = training() || !options_.track_running_stats;
+  if (num_batches_tracked.defined() && training()) {
+    Tensor count = num_batches_tracked;
+    count.add_(1);
+  }
   return weft::batch_norm(x, running_mean, running_var, weight, bias,
                           {.training = batch, .momentum = options_.momentum, .eps = options_.eps});
 }

@@ -11,6 +11,8 @@ struct BatchNormOptions {
   double momentum = 0.1;           // running = (1 - momentum) running + momentum batch's
   bool affine = true;              // with weight (1 at the start) and bias (0)
   bool track_running_stats = true; // without: the batch's statistics in evaluation, too
+  // With num_batches_tracked, which files of PyTorch's modules have; nothing here reads it.
+  bool count_batches = false;
 };
 
 // What the two below share: each channel, dim 1, with mean 0 and variance 1, times weight plus
@@ -20,6 +22,8 @@ class BatchNorm : public Module {
 public:
   Parameter weight, bias;              // [channels]; undefined without affine
   Parameter running_mean, running_var; // [channels], buffers: 0 and 1 at the start
+  // int64 [], a buffer: how many batches moved the two; undefined unless they are counted
+  Parameter num_batches_tracked;
 
 protected:
   BatchNorm(const char *name, int64_t channels, BatchNormOptions options, Location location);

@@ -20,6 +20,11 @@ public:
   Conv2d(int64_t in, int64_t out, Pair kernel_size, Conv2dOptions options = {},
          Location location = Location::current());
 
+  // With these values; bias may be undefined, whatever the options say. Throws Error unless they
+  // are [out, in / groups, kernel..] and [out].
+  Conv2d(Tensor weight, Tensor bias, Conv2dOptions options = {},
+         Location location = Location::current());
+
   // x: [N, in, H, W] -> [N, out, H', W'].
   Tensor operator()(const Tensor &x, Location location = Location::current()) const;
 

@@ -31,6 +31,18 @@ TEST(Conv2d, RegistersWeightAndBias) {
   EXPECT_FALSE(Conv2d(1, 2, 3, {.bias = false}).bias.defined());
 }
 
+TEST(Conv2d, TakesValues) {
+  manual_seed(1);
+  Tensor w = randn({4, 1, 3, 3}), b = randn({4}), x = randn({2, 2, 5, 5});
+  Conv2d conv(w, b, {.padding = 1, .groups = 2});
+  expect_near(conv(x), conv2d(x, w, b, {.padding = 1, .groups = 2}));
+  EXPECT_EQ(conv.named_parameters().size(), 2u);
+  EXPECT_EQ(Conv2d(w, Tensor(), {.groups = 2}).named_parameters().size(), 1u);
+  EXPECT_MESSAGE(Conv2d(randn({4, 3, 3}), Tensor()), "[out, in / groups, height, width]");
+  EXPECT_MESSAGE(Conv2d(w, randn({3})), "they are [4, 1, 3, 3] and [3]");
+  EXPECT_MESSAGE(Conv2d(randn({3, 1, 3, 3}), Tensor(), {.groups = 2}), "groups must divide");
+}
+
 TEST(Conv2d, NamesWhatIsWrong) {
   Conv2d conv(3, 4, 3);
   EXPECT_MESSAGE(conv(randn({1, 2, 8, 8})), "dimension 1 of weight must be 2");
@@ -97,10 +109,29 @@ TEST(BatchNorm2d, TrainsWithTheBatchAndEvaluatesWithWhatItSaw) {
   EXPECT_MESSAGE(norm(randn({2, 4, 2, 2})), "weight is float32 [3]; it must be float32 [4]");
 }
 
-TEST(BatchNorm2d, AStepOfTrainingIsOneProgram) {
+TEST(BatchNorm2d, CountsBatchesWhereFilesHaveTheNumber) {
+  BatchNorm2d norm(3, {.count_batches = true});
+  ASSERT_EQ(norm.named_buffers().size(), 3u);
+  EXPECT_EQ(norm.named_buffers()[2].first, "num_batches_tracked");
+  EXPECT_EQ(norm.num_batches_tracked.dtype(), int64);
+  EXPECT_EQ(norm.num_batches_tracked.shape(), Shape{});
+  for (int i = 0; i < 3; ++i)
+    norm(randn({2, 3, 4, 4}));
+  norm.eval();
+  norm(randn({2, 3, 4, 4}));
+  EXPECT_EQ(norm.num_batches_tracked.item<int64_t>(), 3);
+  EXPECT_EQ(to(norm, float16).num_batches_tracked.dtype(), int64);
+  EXPECT_FALSE(BatchNorm2d(3).num_batches_tracked.defined());
+  EXPECT_FALSE(BatchNorm2d(3, {.track_running_stats = false, .count_batches = true})
+                   .num_batches_tracked.defined());
+}
+
+class Steps : public testing::TestWithParam<bool> {};
+
+TEST_P(Steps, OfABatchNormAreOneProgram) {
   manual_seed(5);
   Conv2d conv(1, 4, 3);
-  BatchNorm2d norm(4);
+  BatchNorm2d norm(4, {.count_batches = GetParam()});
   std::vector<Tensor> parameters = conv.parameters();
   for (const Tensor &parameter : norm.parameters())
     parameters.push_back(parameter);
@@ -118,6 +149,8 @@ TEST(BatchNorm2d, AStepOfTrainingIsOneProgram) {
   EXPECT_EQ(after.evaluations - before.evaluations, 4u);
   EXPECT_EQ(after.compiles - before.compiles, 1u);
 }
+
+INSTANTIATE_TEST_SUITE_P(CountBatches, Steps, testing::Bool());
 
 TEST(GroupNorm, NormalizesGroups) {
   manual_seed(6);

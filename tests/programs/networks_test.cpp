@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tests/programs/training_run.h"
+#include "weft/models/vae.h"
 #include "weft/nn/nn.h"
 
 namespace weft::tests {
@@ -16,23 +17,14 @@ const golden::GoldenFile &file() {
   return file;
 }
 
-struct Vae : nn::Module {
-  nn::Linear up = child("up", nn::Linear(64, 32)), mean = child("mean", nn::Linear(32, 4)),
-             spread = child("spread", nn::Linear(32, 4));
-  nn::Linear down = child("down", nn::Linear(4, 32)), out = child("out", nn::Linear(32, 64));
-};
-
 TEST(Networks, AVariationalAutoencoder) {
   TrainingRun run{file(), "vae"};
-  Vae model = run.started(Vae());
+  models::Vae model = run.started(models::Vae({.inputs = 64, .hidden = 32, .latent = 4}));
   Tensor xs = run["x"], noises = run["noise"];
   optim::Adam optimizer(model.parameters(), {.lr = 1e-2});
   run.train(optimizer, [&](int64_t step) {
     Tensor x = xs[step];
-    Tensor h = silu(model.up(x)), mean = model.mean(h), spread = model.spread(h);
-    Tensor logits = model.out(silu(model.down(mean + noises[step] * exp(0.5 * spread))));
-    Tensor divergence = -0.5 * (1 + spread - mean.square() - exp(spread)).sum();
-    return (nn::binary_cross_entropy_with_logits(logits, x, Reduction::kSum) + divergence) / 16;
+    return models::vae_loss(model(x, noises[step]), x);
   });
 }
 

@@ -1,0 +1,166 @@
+#include "weft/models/llama.h"
+
+#include <cmath>
+
+#include "weft/models/registry.h"
+
+namespace weft::models {
+namespace {
+
+constexpr double kDeviation = 0.02; // of all weights at the start
+
+const LlamaConfig &checked(const LlamaConfig &config, Location location) {
+  require(config.vocabulary >= 1 && config.size >= 1 && config.hidden >= 1 && config.layers >= 1 &&
+              config.heads >= 1 && config.key_heads >= 1,
+          "Llama", "sizes must be at least 1", location);
+  require(config.size % config.heads == 0 && config.size / config.heads % 2 == 0 &&
+              config.heads % config.key_heads == 0,
+          "Llama",
+          "the size must be an even multiple of heads, and heads a multiple of key_heads; they "
+          "are " +
+              std::to_string(config.size) + ", " + std::to_string(config.heads) + " and " +
+              std::to_string(config.key_heads),
+          location);
+  return config;
+}
+
+nn::Linear projection(int64_t in, int64_t out, Location location) {
+  CallerScope scope(location);
+  return nn::Linear(nn::init::normal({out, in}, 0, kDeviation), Tensor(), location);
+}
+
+int64_t key_size(const LlamaConfig &config) {
+  return config.size / config.heads * config.key_heads;
+}
+
+} // namespace
+
+LlamaConfig LlamaConfig::tinyllama() {
+  return {.eps = 1e-5};
+}
+
+LlamaAttention::LlamaAttention(const LlamaConfig &config, Location location)
+    : q_proj(projection(checked(config, location).size, config.size, location)),
+      k_proj(projection(config.size, key_size(config), location)),
+      v_proj(projection(config.size, key_size(config), location)),
+      o_proj(projection(config.size, config.size, location)), heads_(config.heads),
+      key_heads_(config.key_heads) {
+  child("q_proj", q_proj, location);
+  child("k_proj", k_proj, location);
+  child("v_proj", v_proj, location);
+  child("o_proj", o_proj, location);
+}
+
+Tensor LlamaAttention::operator()(const Tensor &x, const Tensor &cosine, const Tensor &sine,
+                                  Location location) const {
+  CallerScope scope(location);
+  int64_t batch = x.size(0), length = x.size(1), size = x.size(2) / heads_;
+  auto split = [&](const Tensor &part, int64_t heads) { // [N, heads, T, size of a head]
+    return part.reshape({batch, length, heads, size}).transpose(1, 2);
+  };
+  // Each head of keys and values as often as there are queries for it.
+  auto repeated = [&](const Tensor &part) {
+    if (key_heads_ == heads_)
+      return part;
+    return part.unsqueeze(2)
+        .expand({batch, key_heads_, heads_ / key_heads_, length, size})
+        .reshape({batch, heads_, length, size});
+  };
+  Tensor q = rotate(split(q_proj(x), heads_), cosine, sine),
+         k = rotate(split(k_proj(x), key_heads_), cosine, sine),
+         v = split(v_proj(x), key_heads_);
+  Tensor seen =
+      attention(q, repeated(k), repeated(v), Tensor(), {.causal = true, .scale = {}});
+  return o_proj(seen.transpose(1, 2).reshape(x.shape()));
+}
+
+LlamaBlock::LlamaBlock(const LlamaConfig &config, Location location)
+    : self_attn_(config, location), gate_proj_(projection(config.size, config.hidden, location)),
+      up_proj_(projection(config.size, config.hidden, location)),
+      down_proj_(projection(config.hidden, config.size, location)),
+      input_layernorm_(config.size, {.eps = config.eps}, location),
+      post_attention_layernorm_(config.size, {.eps = config.eps}, location) {
+  Group mlp;
+  mlp.add("gate_proj", gate_proj_, location);
+  mlp.add("up_proj", up_proj_, location);
+  mlp.add("down_proj", down_proj_, location);
+  child("self_attn", self_attn_, location);
+  child("mlp", mlp, location);
+  child("input_layernorm", input_layernorm_, location);
+  child("post_attention_layernorm", post_attention_layernorm_, location);
+}
+
+Tensor LlamaBlock::operator()(const Tensor &x, const Tensor &cosine, const Tensor &sine,
+                              Location location) const {
+  CallerScope scope(location);
+  Tensor y = x + self_attn_(input_layernorm_(x), cosine, sine);
+  Tensor z = post_attention_layernorm_(y);
+  return y + down_proj_(silu(gate_proj_(z)) * up_proj_(z));
+}
+
+std::pair<Tensor, Tensor> rotary_angles(int64_t length, int64_t size, double base,
+                                        Location location) {
+  CallerScope scope(location);
+  require(length >= 0 && size >= 2 && size % 2 == 0 && base > 0, "rotary_angles",
+          "the size must be even and base above 0, they are " + std::to_string(size) + " and " +
+              std::to_string(base),
+          location);
+  Tensor frequency =
+      exp(arange(size / 2, float32) * (-2 * std::log(base) / static_cast<double>(size)));
+  Tensor angles = arange(length, float32).unsqueeze(1) * frequency;
+  Tensor twice = cat({angles, angles}, 1);
+  return {cos(twice), sin(twice)};
+}
+
+Tensor rotate(const Tensor &x, const Tensor &cosine, const Tensor &sine, Location location) {
+  CallerScope scope(location);
+  std::vector<Tensor> halves = x.chunk(2, -1);
+  return x * cosine.to(x.dtype()) + cat({-halves[1], halves[0]}, -1) * sine.to(x.dtype());
+}
+
+Llama::Llama(const LlamaConfig &config, Location location)
+    : config_(checked(config, location)),
+      embed_tokens_(config.vocabulary, config.size, {.deviation = kDeviation}, location),
+      norm_(config.size, {.eps = config.eps}, location) {
+  Group model, layers;
+  child("model", model, location);
+  model.add("embed_tokens", embed_tokens_, location);
+  model.add("layers", layers, location);
+  for (int64_t i = 0; i < config.layers; ++i)
+    blocks_.push_back(layers.append(LlamaBlock(config, location), location));
+  model.add("norm", norm_, location);
+  if (!config.tied)
+    head_ =
+        child("lm_head", projection(config.size, config.vocabulary, location), location).weight;
+}
+
+Tensor Llama::features(const Tensor &ids, Location location) const {
+  CallerScope scope(location);
+  if (ids.ndim() != 2)
+    throw Error(ErrorKind::kShape,
+                "Llama: ids has shape " + to_string(ids.shape()) + "; it must be [batch, length]",
+                CallerScope::resolve(location));
+  auto [cosine, sine] =
+      rotary_angles(ids.size(1), config_.size / config_.heads, config_.rotary_base);
+  Tensor x = embed_tokens_(ids);
+  for (const LlamaBlock &block : blocks_)
+    x = block(x, cosine, sine);
+  return norm_(x);
+}
+
+Tensor Llama::operator()(const Tensor &ids, Location location) const {
+  CallerScope scope(location);
+  return linear(features(ids), head_.defined() ? head_ : embed_tokens_.weight);
+}
+
+namespace {
+const Registration<Llama> tinyllama({.name = "tinyllama",
+                                     .kind = "language model",
+                                     .source = "Touvron et al. 2023, LLaMA: Open and Efficient "
+                                               "Foundation Language Models; sizes: Zhang et al. "
+                                               "2024, TinyLlama",
+                                     .inputs = {{.sample = {64}, .count = 32000}}},
+                                    LlamaConfig::tinyllama());
+} // namespace
+
+} // namespace weft::models

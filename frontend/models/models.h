@@ -1,0 +1,23 @@
+// Networks with PyTorch's names of parameters, and the registry that lists them.
+#pragma once
+
+#include "weft/models/alexnet.h"
+#include "weft/models/bert.h"
+#include "weft/models/blocks.h"
+#include "weft/models/convnext.h"
+#include "weft/models/densenet.h"
+#include "weft/models/efficientnet.h"
+#include "weft/models/gpt2.h"
+#include "weft/models/llama.h"
+#include "weft/models/mlp.h"
+#include "weft/models/mnasnet.h"
+#include "weft/models/mobile_block.h"
+#include "weft/models/mobilenet.h"
+#include "weft/models/registry.h"
+#include "weft/models/resnet.h"
+#include "weft/models/shufflenet.h"
+#include "weft/models/squeezenet.h"
+#include "weft/models/unet.h"
+#include "weft/models/vae.h"
+#include "weft/models/vgg.h"
+#include "weft/models/vit.h"

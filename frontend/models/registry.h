@@ -1,0 +1,125 @@
+// The models of this library by name, each with its default config and what it takes: for tools,
+// tests and benchmarks that go over all of them. A record stands beside its model, and nowhere else
+// is there a list.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "weft/jit.h"
+#include "weft/nn/module.h"
+
+namespace weft::models {
+
+// A model of any type. A module like any other: copies share parameters.
+class AnyModel {
+public:
+  template <typename M>
+    requires(!std::same_as<std::remove_cvref_t<M>, AnyModel> &&
+             std::derived_from<std::remove_cvref_t<M>, nn::Module>)
+  explicit AnyModel(M model) : held_(std::make_shared<Held<M>>(std::move(model))) {}
+
+  // Its results, in order: a struct's are those that visit_tensors names. Throws Error when the
+  // number of inputs is not that which the model takes.
+  std::vector<Tensor> operator()(const std::vector<Tensor> &inputs) const {
+    return held_->call(inputs);
+  }
+  // The module itself, for its parameters and its training flag.
+  nn::Module &module() const {
+    return held_->module();
+  }
+  // Parameters and buffers, so that a trace names them.
+  nn::NamedTensors state() const {
+    return held_->module().state();
+  }
+  // As nn::Module's.
+  const void *identity() const {
+    return held_->module().identity();
+  }
+
+private:
+  struct Base {
+    virtual ~Base() = default;
+    virtual std::vector<Tensor> call(const std::vector<Tensor> &inputs) const = 0;
+    virtual nn::Module &module() = 0;
+  };
+  template <typename M> struct Held : Base {
+    explicit Held(M m) : model(std::move(m)) {}
+    std::vector<Tensor> call(const std::vector<Tensor> &inputs) const override {
+      tensor_tree::Flatten results;
+      auto flatten = [&](auto result) { results(result); };
+      if constexpr (std::is_invocable_v<const M &, const Tensor &>) {
+        if (inputs.size() == 1) {
+          flatten(model(inputs[0]));
+          return std::move(results.tensors);
+        }
+      }
+      if constexpr (std::is_invocable_v<const M &, const Tensor &, const Tensor &>) {
+        if (inputs.size() == 2) {
+          flatten(model(inputs[0], inputs[1]));
+          return std::move(results.tensors);
+        }
+      }
+      if constexpr (std::is_invocable_v<const M &, const Tensor &, const Tensor &,
+                                        const Tensor &>) {
+        if (inputs.size() == 3) {
+          flatten(model(inputs[0], inputs[1], inputs[2]));
+          return std::move(results.tensors);
+        }
+      }
+      throw Error(ErrorKind::kValue,
+                  "AnyModel: the model does not take " + std::to_string(inputs.size()) + " inputs");
+    }
+    nn::Module &module() override {
+      return model;
+    }
+    M model;
+  };
+  std::shared_ptr<Base> held_;
+};
+
+// What a model takes: a batch of these. Floating-point numbers, or indices below `count`.
+struct Input {
+  Shape sample;      // the shape of one
+  int64_t count = 0; // 0: float32; else int64 in [0, count)
+};
+
+// What tools know of a model.
+struct Record {
+  std::string name;   // torchvision's, or that of the file on the hub
+  std::string kind;   // what it is for: "image classifier", ...
+  std::string source; // who describes it, and where
+  std::vector<Input> inputs;
+  std::function<AnyModel()> make = {}; // with its default config, in training
+
+  // Inputs of this batch: uniform in [0, 1), or among the indices.
+  std::vector<Tensor> example(int64_t batch, Location location = Location::current()) const;
+};
+
+// All of them, by name.
+std::vector<Record> all();
+// The record of this name. Throws Error (kValue) with the names next to it where there is none.
+Record find(const std::string &name, Location location = Location::current());
+// One more. Throws Error when the name is taken.
+void add(Record record, Location location = Location::current());
+
+// As a static object, the model's record:
+//
+//   const Registration<Mlp> small({.name = "mlp_small", .kind = "classifier", .source = "here",
+//                                  .inputs = {{.sample = {64}}}}, MlpConfig{.sizes = {64, 10}});
+template <typename M> struct Registration {
+  template <typename Config> Registration(Record record, Config config) {
+    record.make = [config] {
+      return AnyModel(M(config));
+    };
+    add(std::move(record));
+  }
+};
+
+// Images of three channels, 224 x 224, which most classifiers here were trained on.
+std::vector<Input> image_input();
+
+} // namespace weft::models

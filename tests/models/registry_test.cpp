@@ -1,0 +1,160 @@
+// Every record of the registry: its names and shapes are those of the full model of torchvision or
+// transformers, and it can be recorded as a whole.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iomanip>
+#include <map>
+#include <sstream>
+
+#include "tests/models/formula.h"
+#include "tests/support/errors.h"
+#include "weft/models/models.h"
+#include "weft/weft.h"
+
+namespace weft::tests {
+namespace {
+
+using testing_support::error_of;
+
+// A line of full.txt: how many tensors and elements of parameters, and a digest of names, dtypes
+// and shapes.
+struct Full {
+  size_t tensors = 0;
+  int64_t parameters = 0;
+  std::string digest;
+  bool operator==(const Full &) const = default;
+};
+
+std::ostream &operator<<(std::ostream &stream, const Full &full) {
+  return stream << full.tensors << " tensors, " << full.parameters << " parameters, digest "
+                << full.digest;
+}
+
+std::map<std::string, Full> full_models() {
+  std::ifstream file("tests/models/data/full.txt");
+  std::map<std::string, Full> found;
+  std::string name;
+  Full full;
+  while (file >> name >> full.tensors >> full.parameters >> full.digest)
+    found[name] = full;
+  return found;
+}
+
+Full describe(const nn::Module &module) {
+  std::vector<std::string> lines;
+  for (const auto &[name, tensor] : module.state()) {
+    std::string line = name + " " + weft::name(tensor.dtype()) + " ";
+    for (size_t i = 0; i < tensor.shape().size(); ++i)
+      line += (i ? "x" : "") + std::to_string(tensor.shape()[i]);
+    lines.push_back(line + "\n");
+  }
+  std::ranges::sort(lines);
+  std::string all;
+  for (const std::string &line : lines)
+    all += line;
+  std::ostringstream digest;
+  digest << std::hex << std::setw(16) << std::setfill('0') << fnv<uint64_t>(all);
+  return {lines.size(), module.parameter_count(), digest.str()};
+}
+
+TEST(Registry, HasTheModelsOfTheListing) {
+  std::vector<std::string> here, there;
+  for (const models::Record &record : models::all())
+    here.push_back(record.name);
+  for (const auto &[name, full] : full_models())
+    there.push_back(name);
+  EXPECT_EQ(here, there);
+}
+
+TEST(Registry, NamesAndShapesAreThoseOfTheFullModels) {
+  std::map<std::string, Full> full = full_models();
+  for (const models::Record &record : models::all())
+    EXPECT_EQ(describe(record.make().module()), full[record.name]) << record.name;
+}
+
+TEST(Registry, SaysWhoDescribesAModelAndWhatItTakes) {
+  for (const models::Record &record : models::all()) {
+    EXPECT_FALSE(record.kind.empty()) << record.name;
+    EXPECT_FALSE(record.source.empty()) << record.name;
+    ASSERT_FALSE(record.inputs.empty()) << record.name;
+    std::vector<Tensor> example = record.example(2);
+    ASSERT_EQ(example.size(), record.inputs.size()) << record.name;
+    for (const Tensor &input : example)
+      EXPECT_EQ(input.size(0), 2) << record.name;
+  }
+}
+
+TEST(Registry, UnknownNamesAreRefusedWithTheNearest) {
+  Error error = error_of([] { models::find("resnet5"); });
+  EXPECT_EQ(error.kind(), ErrorKind::kValue);
+  EXPECT_EQ(error.message().find("there is no model 'resnet5'; the nearest names are resnet50"), 0u)
+      << error.message();
+  EXPECT_EQ(error_of([] { models::find("resnet50").example(0); }).kind(), ErrorKind::kValue);
+  EXPECT_EQ(error_of([] { models::add(models::find("vae")); }).kind(), ErrorKind::kState);
+}
+
+TEST(Models, RefuseConfigsAtTheCallersLine) {
+  using testing_support::message_of;
+  using namespace models;
+  EXPECT_NE(message_of([] { Gpt2({.size = 10, .heads = 3}); }, ErrorKind::kValue).find("10 and 3"),
+            std::string::npos);
+  EXPECT_NE(message_of([] { ResNet({.blocks = {}}); }, ErrorKind::kValue).find("ResNet"),
+            std::string::npos);
+  EXPECT_NE(message_of([] { Llama({.heads = 32, .key_heads = 5}); }, ErrorKind::kValue)
+                .find("multiple of key_heads"),
+            std::string::npos);
+  EXPECT_NE(message_of([] { VisionTransformer({.image = 30, .patch = 16}); }, ErrorKind::kValue)
+                .find("patch must divide image"),
+            std::string::npos);
+  Gpt2 model({.vocabulary = 5, .positions = 4, .size = 4, .layers = 1, .heads = 1});
+  EXPECT_NE(message_of([&] { model(zeros({1, 5}, int64)); }, ErrorKind::kShape)
+                .find("length of at most 4"),
+            std::string::npos);
+}
+
+// A model is a module like any other: a clone computes the same and shares nothing.
+TEST(Models, AreModules) {
+  using namespace models;
+  Gpt2 model({.vocabulary = 11, .positions = 8, .size = 8, .layers = 2, .heads = 2, .dropout = 0});
+  Gpt2 copy = nn::clone(model);
+  Tensor ids = indices("ids", {2, 6}, 11);
+  std::vector<float> before = model(ids).to_vector<float>();
+  EXPECT_EQ(copy(ids).to_vector<float>(), before);
+  {
+    NoGrad no_grad;
+    for (Tensor &parameter : copy.parameters())
+      parameter.mul_(0.5);
+  }
+  EXPECT_EQ(model(ids).to_vector<float>(), before);
+  EXPECT_NE(copy(ids).to_vector<float>(), before);
+  // A tied head is the token table: the file has it once, as save_pretrained writes it.
+  for (const auto &[name, tensor] : model.state())
+    EXPECT_EQ(name.find("lm_head"), std::string::npos);
+  Gpt2 untied({.vocabulary = 11, .positions = 8, .size = 8, .layers = 1, .heads = 2, .tied = false});
+  EXPECT_EQ(untied.state().back().first, "lm_head.weight");
+}
+
+// In training whole samples of a branch are left out, and the others grow by as much.
+TEST(Models, StochasticDepthDropsSamples) {
+  manual_seed(7);
+  models::StochasticDepth drop(0.25);
+  std::vector<float> y = drop(ones({64, 3})).to_vector<float>();
+  int64_t dropped = 0;
+  for (size_t i = 0; i < 64; ++i) {
+    float first = y[3 * i];
+    EXPECT_TRUE(first == 0 || std::abs(first - 4.0f / 3) < 1e-6f);
+    EXPECT_EQ(y[3 * i + 1], first);
+    EXPECT_EQ(y[3 * i + 2], first);
+    dropped += first == 0;
+  }
+  EXPECT_GT(dropped, 4);
+  EXPECT_LT(dropped, 32);
+  drop.eval();
+  EXPECT_EQ(drop(ones({2, 3})).to_vector<float>(), std::vector<float>(6, 1.0f));
+  EXPECT_EQ(error_of([] { models::StochasticDepth(1.0); }).kind(), ErrorKind::kValue);
+}
+
+} // namespace
+} // namespace weft::tests

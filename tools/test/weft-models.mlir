@@ -1,0 +1,29 @@
+// RUN: weft-models list --kind="image classifier" | FileCheck %s --check-prefix=LIST
+// RUN: weft-models print squeezenet1_1 --batch 2 | FileCheck %s --check-prefix=PRINT
+// RUN: weft-models print vae --ir | FileCheck %s --check-prefix=IR
+// RUN: not weft-models print resnet19 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+// RUN: not weft-models export vae --emit=nothing -o %t 2>&1 | FileCheck %s --check-prefix=EMIT
+// RUN: weft-models export vae --emit=safetensors -o %t.safetensors 2>&1 | FileCheck %s --check-prefix=WROTE
+// RUN: weft-models export vae --weights %t.safetensors --emit=plan -o %t.plan && FileCheck %s --check-prefix=PLAN < %t.plan
+// RUN: not weft-models export shufflenet_v2_x0_5 --weights %t.safetensors -o %t 2>&1 | FileCheck %s --check-prefix=WEIGHTS
+
+// LIST-NOT: gpt2
+// LIST: resnet18{{ +}}image classifier{{ +}}11689512  He et al. 2016
+
+// A convolution with its bias: 2 * 27 * 64 * 111 * 111 * 2 operations of the products, and the sums
+// and relus behind them.
+// PRINT: squeezenet1_1: image classifier; Iandola
+// PRINT: layer{{ +}}output{{ +}}parameters{{ +}}flops{{ +}}weight bytes{{ +}}output bytes
+// PRINT: features.0{{ +}}2x64x111x111xf32{{ +}}1.792 K{{ +}}{{[0-9.]+}} M{{ +}}7.168 K{{ +}}6.308 M
+// PRINT: max_pool2d{{ +}}2x64x55x55xf32{{ +}}0
+// PRINT: features.3.squeeze{{ +}}2x16x55x55xf32
+// PRINT: total{{ +}}2x1000xf32{{ +}}1.235 M
+
+// IR: weft.constant {{.*}}weft.parameter = "up.weight"
+// IR: weft.matmul
+
+// UNKNOWN: weft-models: there is no model 'resnet19'; the nearest names are resnet18, resnet
+// EMIT: --emit=nothing is unknown; it is one of weft, plan, llvm, asm, obj, so, exe and safetensors
+// WROTE: wrote {{.*}}.safetensors
+// PLAN: plan.program @main
+// WEIGHTS: load_state: there is no tensor for 'conv1.0.weight'
