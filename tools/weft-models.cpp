@@ -40,9 +40,8 @@ void list(const Flags &flags) {
   }
   for (const models::Record &record : records)
     std::cout << std::left << std::setw(static_cast<int>(name) + 2) << record.name
-              << std::setw(static_cast<int>(kind) + 2) << record.kind << std::right
-              << std::setw(11) << record.make().module().parameter_count() << "  " << record.source
-              << "\n";
+              << std::setw(static_cast<int>(kind) + 2) << record.kind << std::right << std::setw(11)
+              << record.make().module().parameter_count() << "  " << record.source << "\n";
 }
 
 // The model in evaluation, recorded on a batch of its example.
@@ -80,10 +79,10 @@ void print(const Flags &flags) {
 }
 
 Emit emit_of(const std::string &name) {
-  const std::pair<const char *, Emit> kinds[] = {
-      {"weft", Emit::weft},    {"plan", Emit::plan},  {"llvm", Emit::llvm},
-      {"asm", Emit::assembly}, {"obj", Emit::object}, {"so", Emit::library},
-      {"exe", Emit::executable}};
+  const std::pair<const char *, Emit> kinds[] = {{"weft", Emit::weft},     {"plan", Emit::plan},
+                                                 {"llvm", Emit::llvm},     {"asm", Emit::assembly},
+                                                 {"obj", Emit::object},    {"so", Emit::library},
+                                                 {"exe", Emit::executable}};
   for (const auto &[known, emit] : kinds)
     if (name == known)
       return emit;

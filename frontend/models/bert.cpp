@@ -69,15 +69,14 @@ Tensor BertBlock::operator()(const Tensor &x, const Tensor &mask, Location locat
     return part.reshape({x.size(0), x.size(1), heads_, x.size(2) / heads_}).transpose(1, 2);
   };
   Tensor seen = attention(heads(query_(x)), heads(key_(x)), heads(value_(x)), mask);
-  Tensor y =
-      attention_norm_(x + dropout_(dense_(seen.transpose(1, 2).reshape(x.shape()))));
+  Tensor y = attention_norm_(x + dropout_(dense_(seen.transpose(1, 2).reshape(x.shape()))));
   return output_norm_(y + dropout_(output_(gelu(intermediate_(y)))));
 }
 
 Bert::Bert(const BertConfig &config, Location location)
     : positions_(checked(config, location).positions),
-      word_embeddings_(config.vocabulary, config.size,
-                       {.deviation = kDeviation, .padding_idx = 0}, location),
+      word_embeddings_(config.vocabulary, config.size, {.deviation = kDeviation, .padding_idx = 0},
+                       location),
       position_embeddings_(config.positions, config.size, {.deviation = kDeviation}, location),
       token_type_embeddings_(config.kinds, config.size, {.deviation = kDeviation}, location),
       norm_(config.size, {.eps = kEps}, location), dropout_(config.dropout, location),
@@ -106,8 +105,8 @@ BertResult Bert::operator()(const Tensor &ids, const Tensor &kinds, const Tensor
                     "; it must be [batch, length], with a length of at most " +
                     std::to_string(positions_),
                 CallerScope::resolve(location));
-  Tensor of_kind = kinds.defined() ? token_type_embeddings_(kinds)
-                                   : token_type_embeddings_.weight[0];
+  Tensor of_kind =
+      kinds.defined() ? token_type_embeddings_(kinds) : token_type_embeddings_.weight[0];
   Tensor x = word_embeddings_(ids) + of_kind + position_embeddings_(arange(ids.size(1)));
   x = dropout_(norm_(x));
   Tensor seen = mask.defined() ? (mask != 0).unsqueeze(1).unsqueeze(1) : Tensor();

@@ -1,5 +1,5 @@
-// What networks share: levels of names, a convolution with its normalization, gates on channels, and
-// how weights start.
+// What networks share: levels of names, a convolution with its normalization, gates on channels,
+// and how weights start.
 #pragma once
 
 #include "weft/nn/nn.h"

@@ -57,8 +57,7 @@ ConvNext::ConvNext(const ConvNextConfig &config, Location location) {
   CallerScope scope(location);
   require(!config.blocks.empty() && config.blocks.size() == config.widths.size(), "ConvNext",
           "blocks and widths must be given for each stage, there are " +
-              std::to_string(config.blocks.size()) + " and " +
-              std::to_string(config.widths.size()),
+              std::to_string(config.blocks.size()) + " and " + std::to_string(config.widths.size()),
           location);
   int64_t in = config.channels, total = 0, before = 0;
   for (int64_t count : config.blocks)

@@ -6,7 +6,7 @@
 namespace weft::models {
 
 struct ConvNextConfig {
-  std::vector<int64_t> blocks = {3, 3, 9, 3};         // of each stage
+  std::vector<int64_t> blocks = {3, 3, 9, 3};        // of each stage
   std::vector<int64_t> widths = {96, 192, 384, 768}; // its channels
   double drop_rate = 0.1;    // of the last block's branch in training; that of the first is 0
   double layer_scale = 1e-6; // what the scales of branches start as

@@ -25,17 +25,16 @@ EfficientNet::EfficientNet(const EfficientNetConfig &config, Location location) 
     nn::Sequential blocks;
     for (int64_t i = 0; i < stage.blocks; ++i, ++before, in = stage.channels) {
       double share = static_cast<double>(before) / static_cast<double>(total);
-      blocks.append(
-          MobileBlock(in, round_channels(static_cast<double>(in * stage.expansion)),
-                      stage.channels,
-                      {.kernel_size = stage.kernel_size,
-                       .stride = i == 0 ? stage.stride : 1,
-                       .activation = Activation::kSiLU,
-                       .squeezed = std::max<int64_t>(1, in / 4),
-                       .inner = Activation::kSiLU,
-                       .drop_rate = config.drop_rate * share},
-                      location),
-          location);
+      blocks.append(MobileBlock(in, round_channels(static_cast<double>(in * stage.expansion)),
+                                stage.channels,
+                                {.kernel_size = stage.kernel_size,
+                                 .stride = i == 0 ? stage.stride : 1,
+                                 .activation = Activation::kSiLU,
+                                 .squeezed = std::max<int64_t>(1, in / 4),
+                                 .inner = Activation::kSiLU,
+                                 .drop_rate = config.drop_rate * share},
+                                location),
+                    location);
     }
     features_.append(blocks, location);
   }

@@ -12,7 +12,7 @@ struct EfficientNetStage {
 };
 
 struct EfficientNetConfig {
-  std::vector<EfficientNetStage> stages = {{1, 3, 1, 16, 1}, {6, 3, 2, 24, 2}, {6, 5, 2, 40, 2},
+  std::vector<EfficientNetStage> stages = {{1, 3, 1, 16, 1}, {6, 3, 2, 24, 2},  {6, 5, 2, 40, 2},
                                            {6, 3, 2, 80, 3}, {6, 5, 1, 112, 3}, {6, 5, 2, 192, 4},
                                            {6, 3, 1, 320, 1}};
   int64_t stem = 32;      // channels of the first convolution

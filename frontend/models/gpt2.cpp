@@ -83,8 +83,8 @@ Tensor Gpt2Block::operator()(const Tensor &x, Location location) const {
     return part.reshape({x.size(0), x.size(1), heads_, x.size(2) / heads_}).transpose(1, 2);
   };
   std::vector<Tensor> parts = c_attn_(ln_1_(x)).chunk(3, -1);
-  Tensor seen =
-      attention(heads(parts[0]), heads(parts[1]), heads(parts[2]), Tensor(), {.causal = true, .scale = {}});
+  Tensor seen = attention(heads(parts[0]), heads(parts[1]), heads(parts[2]), Tensor(),
+                          {.causal = true, .scale = {}});
   Tensor y = x + dropout_(c_attn_proj_(seen.transpose(1, 2).reshape(x.shape())));
   return y + dropout_(c_proj_(gelu(c_fc_(ln_2_(y)), "tanh")));
 }

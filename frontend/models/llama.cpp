@@ -67,10 +67,8 @@ Tensor LlamaAttention::operator()(const Tensor &x, const Tensor &cosine, const T
         .reshape({batch, heads_, length, size});
   };
   Tensor q = rotate(split(q_proj(x), heads_), cosine, sine),
-         k = rotate(split(k_proj(x), key_heads_), cosine, sine),
-         v = split(v_proj(x), key_heads_);
-  Tensor seen =
-      attention(q, repeated(k), repeated(v), Tensor(), {.causal = true, .scale = {}});
+         k = rotate(split(k_proj(x), key_heads_), cosine, sine), v = split(v_proj(x), key_heads_);
+  Tensor seen = attention(q, repeated(k), repeated(v), Tensor(), {.causal = true, .scale = {}});
   return o_proj(seen.transpose(1, 2).reshape(x.shape()));
 }
 
@@ -130,8 +128,7 @@ Llama::Llama(const LlamaConfig &config, Location location)
     blocks_.push_back(layers.append(LlamaBlock(config, location), location));
   model.add("norm", norm_, location);
   if (!config.tied)
-    head_ =
-        child("lm_head", projection(config.size, config.vocabulary, location), location).weight;
+    head_ = child("lm_head", projection(config.size, config.vocabulary, location), location).weight;
 }
 
 Tensor Llama::features(const Tensor &ids, Location location) const {

@@ -13,13 +13,12 @@ constexpr int64_t kStem = 32, kFirst = 16, kLast = 1280; // channels at both end
 // Convolution, of each channel alone or of all, and batch norm.
 void append(nn::Sequential &to, int64_t in, int64_t out, int64_t kernel, int64_t stride,
             bool depthwise, bool ends_in_relu, Location location) {
-  to.append(convolution(in, out, kernel,
-                        {.stride = stride,
-                         .padding = kernel / 2,
-                         .groups = depthwise ? in : 1,
-                         .bias = false},
-                        location),
-            location);
+  to.append(
+      convolution(
+          in, out, kernel,
+          {.stride = stride, .padding = kernel / 2, .groups = depthwise ? in : 1, .bias = false},
+          location),
+      location);
   to.append(batch_norm(out, 1e-5, kMomentum, location), location);
   if (ends_in_relu)
     to.append(nn::ReLU(), location);
@@ -92,7 +91,8 @@ namespace {
 Record classifier(const char *name) {
   return {.name = name,
           .kind = "image classifier",
-          .source = "Tan et al. 2019, MnasNet: Platform-Aware Neural Architecture Search for Mobile",
+          .source =
+              "Tan et al. 2019, MnasNet: Platform-Aware Neural Architecture Search for Mobile",
           .inputs = image_input()};
 }
 const Registration<MnasNet> mnasnet0_5(classifier("mnasnet0_5"), MnasNetConfig::mnasnet0_5());

@@ -12,7 +12,7 @@ struct MnasNetStage {
 };
 
 struct MnasNetConfig {
-  std::vector<MnasNetStage> stages = {{24, 3, 2, 3, 3}, {40, 5, 2, 3, 3}, {80, 5, 2, 6, 3},
+  std::vector<MnasNetStage> stages = {{24, 3, 2, 3, 3}, {40, 5, 2, 3, 3},  {80, 5, 2, 6, 3},
                                       {96, 3, 1, 6, 2}, {192, 5, 2, 6, 4}, {320, 3, 1, 6, 1}};
   double scale = 1; // of the channels, which are then rounded to multiples of 8
   double dropout = 0.2;

@@ -22,8 +22,8 @@ MobileNetV2::MobileNetV2(const MobileNetV2Config &config, Location location) {
       features_.append(MobileBlock(in, in * stage.expansion, stage.channels,
                                    {.stride = i == 0 ? stage.stride : 1, .flat = true}, location),
                        location);
-  features_.append(
-      ConvNorm(in, config.last, 1, {.activation = Activation::kReLU6}, location), location);
+  features_.append(ConvNorm(in, config.last, 1, {.activation = Activation::kReLU6}, location),
+                   location);
   classifier_.append(nn::Dropout(config.dropout, location), location);
   classifier_.append(linear_normal(config.last, config.classes, kLinearDeviation, location),
                      location);
@@ -72,13 +72,11 @@ MobileNetV3Config MobileNetV3Config::small() {
 MobileNetV3::MobileNetV3(const MobileNetV3Config &config, Location location) {
   require(!config.blocks.empty(), "MobileNetV3", "there must be at least one block", location);
   auto ends = [&](int64_t in, int64_t out, int64_t kernel, int64_t stride) {
-    features_.append(ConvNorm(in, out, kernel,
-                              {.stride = stride,
-                               .activation = kSwish,
-                               .eps = kV3Eps,
-                               .momentum = kV3Momentum},
-                              location),
-                     location);
+    features_.append(
+        ConvNorm(in, out, kernel,
+                 {.stride = stride, .activation = kSwish, .eps = kV3Eps, .momentum = kV3Momentum},
+                 location),
+        location);
   };
   ends(config.channels, config.stem, 3, 2);
   int64_t in = config.stem;
@@ -113,8 +111,7 @@ Tensor MobileNetV3::operator()(const Tensor &images, Location location) const {
 
 namespace {
 Record classifier(const char *name, const char *source) {
-  return {
-      .name = name, .kind = "image classifier", .source = source, .inputs = image_input()};
+  return {.name = name, .kind = "image classifier", .source = source, .inputs = image_input()};
 }
 constexpr const char *kV3 = "Howard et al. 2019, Searching for MobileNetV3";
 const Registration<MobileNetV2>

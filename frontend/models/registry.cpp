@@ -50,9 +50,8 @@ std::vector<Tensor> Record::example(int64_t batch, Location location) const {
   for (const Input &input : inputs) {
     Shape shape = input.sample;
     shape.insert(shape.begin(), batch);
-    tensors.push_back(input.count
-                          ? randint(0, input.count, shape, default_generator(), location)
-                          : rand(shape, float32, location));
+    tensors.push_back(input.count ? randint(0, input.count, shape, default_generator(), location)
+                                  : rand(shape, float32, location));
   }
   return tensors;
 }

@@ -18,8 +18,7 @@ namespace weft::models {
 class AnyModel {
 public:
   template <typename M>
-    requires(!std::same_as<std::remove_cvref_t<M>, AnyModel> &&
-             std::derived_from<std::remove_cvref_t<M>, nn::Module>)
+    requires(!std::same_as<M, AnyModel> && std::derived_from<M, nn::Module>)
   explicit AnyModel(M model) : held_(std::make_shared<Held<M>>(std::move(model))) {}
 
   // Its results, in order: a struct's are those that visit_tensors names. Throws Error when the
@@ -50,7 +49,9 @@ private:
     explicit Held(M m) : model(std::move(m)) {}
     std::vector<Tensor> call(const std::vector<Tensor> &inputs) const override {
       tensor_tree::Flatten results;
-      auto flatten = [&](auto result) { results(result); };
+      auto flatten = [&](auto result) {
+        results(result);
+      };
       if constexpr (std::is_invocable_v<const M &, const Tensor &>) {
         if (inputs.size() == 1) {
           flatten(model(inputs[0]));

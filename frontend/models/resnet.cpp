@@ -40,11 +40,11 @@ ResidualBlock::ResidualBlock(int64_t in, int64_t width, int64_t out, int64_t str
                              bool bottleneck, Location location) {
   auto add = [&](int64_t from, int64_t to, int64_t kernel, int64_t step) {
     std::string number = std::to_string(convolutions_.size() + 1);
-    convolutions_.push_back(child(
-        "conv" + number,
-        convolution(from, to, kernel, {.stride = step, .padding = kernel / 2, .bias = false},
-                    location),
-        location));
+    convolutions_.push_back(
+        child("conv" + number,
+              convolution(from, to, kernel, {.stride = step, .padding = kernel / 2, .bias = false},
+                          location),
+              location));
     norms_.push_back(child("bn" + number, batch_norm(to, 1e-5, 0.1, location), location));
   };
   if (bottleneck) {
@@ -56,10 +56,10 @@ ResidualBlock::ResidualBlock(int64_t in, int64_t width, int64_t out, int64_t str
     add(out, out, 3, 1);
   }
   if (stride != 1 || in != out)
-    downsample_ = child(
-        "downsample",
-        ConvNorm(in, out, 1, {.stride = stride, .activation = Activation::kNone}, location),
-        location);
+    downsample_ =
+        child("downsample",
+              ConvNorm(in, out, 1, {.stride = stride, .activation = Activation::kNone}, location),
+              location);
 }
 
 Tensor ResidualBlock::operator()(const Tensor &x, Location location) const {

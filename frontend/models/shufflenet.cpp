@@ -8,13 +8,12 @@ namespace {
 // Convolution without bias, as PyTorch draws it, and batch norm.
 void append(nn::Sequential &branch, int64_t in, int64_t out, int64_t kernel, int64_t stride,
             bool depthwise, bool ends_in_relu, Location location) {
-  branch.append(nn::Conv2d(in, out, kernel,
-                           {.stride = stride,
-                            .padding = kernel / 2,
-                            .groups = depthwise ? in : 1,
-                            .bias = false},
-                           location),
-                location);
+  branch.append(
+      nn::Conv2d(
+          in, out, kernel,
+          {.stride = stride, .padding = kernel / 2, .groups = depthwise ? in : 1, .bias = false},
+          location),
+      location);
   branch.append(batch_norm(out, 1e-5, 0.1, location), location);
   if (ends_in_relu)
     branch.append(nn::ReLU(), location);

@@ -7,9 +7,9 @@
 namespace weft::models {
 
 struct ShuffleNetV2Config {
-  std::vector<int64_t> blocks = {4, 8, 4};                       // of stages 2, 3 and 4
+  std::vector<int64_t> blocks = {4, 8, 4};                         // of stages 2, 3 and 4
   std::vector<int64_t> stage_channels = {24, 116, 232, 464, 1024}; // of all five
-  int64_t channels = 3;                                          // of the images
+  int64_t channels = 3;                                            // of the images
   int64_t classes = 1000;
 
   static ShuffleNetV2Config x0_5();

@@ -41,8 +41,7 @@ public:
 class SqueezeNet : public nn::Module {
 public:
   // Throws Error when there is no stage, or a size is below 1.
-  explicit SqueezeNet(const SqueezeNetConfig &config = {},
-                      Location location = Location::current());
+  explicit SqueezeNet(const SqueezeNetConfig &config = {}, Location location = Location::current());
 
   Tensor operator()(const Tensor &images, Location location = Location::current()) const;
 

@@ -13,9 +13,9 @@ const UNetConfig &checked(const UNetConfig &config, Location location) {
               config.depth <= kMostDepth,
           "UNet",
           "sizes must be at least 1, and depth at most " + std::to_string(kMostDepth) +
-              "; channels, classes, width and depth are " + std::to_string(config.channels) +
-              ", " + std::to_string(config.classes) + ", " + std::to_string(config.width) +
-              " and " + std::to_string(config.depth),
+              "; channels, classes, width and depth are " + std::to_string(config.channels) + ", " +
+              std::to_string(config.classes) + ", " + std::to_string(config.width) + " and " +
+              std::to_string(config.depth),
           location);
   return config;
 }

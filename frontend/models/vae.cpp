@@ -43,8 +43,7 @@ VaeResult Vae::operator()(const Tensor &x, Location location) const {
 Tensor vae_loss(const VaeResult &result, const Tensor &x, Location location) {
   CallerScope scope(location);
   Tensor divergence =
-      -0.5 *
-      (1 + result.log_variance - result.mean.square() - exp(result.log_variance)).sum();
+      -0.5 * (1 + result.log_variance - result.mean.square() - exp(result.log_variance)).sum();
   Tensor cross_entropy = binary_cross_entropy_with_logits(result.logits, x, Reduction::kSum);
   return (cross_entropy + divergence) / x.size(0);
 }

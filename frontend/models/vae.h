@@ -16,8 +16,8 @@ struct VaeConfig {
 // What a variational autoencoder gives: logits of the inputs, and the normal distribution that they
 // were drawn through.
 struct VaeResult {
-  Tensor logits;              // [N, inputs]
-  Tensor mean, log_variance;  // [N, latent]
+  Tensor logits;             // [N, inputs]
+  Tensor mean, log_variance; // [N, latent]
 };
 // For jit and trace.
 void visit_tensors(VaeResult &result, TensorVisitor &visit);
@@ -37,8 +37,8 @@ public:
   nn::Linear down, out;        // the decoder
 };
 
-// The bound that training maximizes, negated, of a batch of x in [0, 1]: the sum over the elements of
-// cross entropy and divergence from the standard normal, over the number of samples.
+// The bound that training maximizes, negated, of a batch of x in [0, 1]: the sum over the elements
+// of cross entropy and divergence from the standard normal, over the number of samples.
 Tensor vae_loss(const VaeResult &result, const Tensor &x, Location location = Location::current());
 
 } // namespace weft::models

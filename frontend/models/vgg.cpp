@@ -11,11 +11,9 @@ VggConfig VggConfig::vgg16() {
   return {.stages = {{64, 64}, {128, 128}, {256, 256, 256}, {512, 512, 512}, {512, 512, 512}}};
 }
 VggConfig VggConfig::vgg19() {
-  return {.stages = {{64, 64},
-                     {128, 128},
-                     {256, 256, 256, 256},
-                     {512, 512, 512, 512},
-                     {512, 512, 512, 512}}};
+  return {
+      .stages = {
+          {64, 64}, {128, 128}, {256, 256, 256, 256}, {512, 512, 512, 512}, {512, 512, 512, 512}}};
 }
 
 Vgg::Vgg(const VggConfig &config, Location location) : pooled_(config.pooled) {

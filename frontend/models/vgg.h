@@ -8,8 +8,7 @@ namespace weft::models {
 
 struct VggConfig {
   // The channels of each stage's convolutions; a stage ends in max pooling.
-  std::vector<std::vector<int64_t>> stages = {
-      {64}, {128}, {256, 256}, {512, 512}, {512, 512}};
+  std::vector<std::vector<int64_t>> stages = {{64}, {128}, {256, 256}, {512, 512}, {512, 512}};
   bool batch_norm = false; // after each convolution, as torchvision's vgg11_bn
   int64_t pooled = 7;      // rows and columns that the classifier sees
   int64_t hidden = 4096;   // of the classifier's two layers

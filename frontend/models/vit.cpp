@@ -42,8 +42,8 @@ nn::Linear zero_linear(int64_t in, int64_t out, Location location) {
 
 nn::Linear mlp_linear(int64_t in, int64_t out, Location location) {
   CallerScope scope(location);
-  return nn::Linear(nn::init::xavier_uniform({out, in}),
-                    nn::init::normal({out}, 0, kBiasDeviation), location);
+  return nn::Linear(nn::init::xavier_uniform({out, in}), nn::init::normal({out}, 0, kBiasDeviation),
+                    location);
 }
 
 } // namespace
@@ -113,14 +113,13 @@ VisionTransformer::VisionTransformer(const VitConfig &config, Location location)
   class_token_ = parameter("class_token", nn::init::constant({1, 1, config.size}, 0));
   child("conv_proj", conv_proj_);
   child("encoder", encoder);
-  pos_embedding_ = encoder.own(
-      "pos_embedding",
-      nn::init::normal({1, 1 + patches_of(config), config.size}, 0, kPositionDeviation));
+  pos_embedding_ =
+      encoder.own("pos_embedding", nn::init::normal({1, 1 + patches_of(config), config.size}, 0,
+                                                    kPositionDeviation));
   encoder.add("dropout", dropout_);
   encoder.add("layers", layers);
   for (int64_t i = 0; i < config.layers; ++i)
-    blocks_.push_back(
-        layers.add("encoder_layer_" + std::to_string(i), VitBlock(config, location)));
+    blocks_.push_back(layers.add("encoder_layer_" + std::to_string(i), VitBlock(config, location)));
   encoder.add("ln", ln_);
   child("heads", heads);
   heads.add("head", head_);

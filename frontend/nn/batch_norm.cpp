@@ -1,5 +1,6 @@
 #include "weft/nn/batch_norm.h"
 
+#include "weft/autograd.h"
 #include "weft/nn/init.h"
 
 namespace weft::nn {
@@ -27,12 +28,17 @@ BatchNorm::BatchNorm(const char *name, int64_t channels, BatchNormOptions option
 
 Tensor BatchNorm::normalize(const Tensor &x) const {
   bool batch = training() || !options_.track_running_stats;
+  Tensor y =
+      weft::batch_norm(x, running_mean, running_var, weight, bias,
+                       {.training = batch, .momentum = options_.momentum, .eps = options_.eps});
   if (num_batches_tracked.defined() && training()) {
-    Tensor count = num_batches_tracked;
-    count.add_(1);
+    // A cut computes with its slice what reads a value of it. One more batch reads none: each step
+    // would leave an addition behind. So it is chosen by a statistic, between equal numbers.
+    NoGrad no_grad;
+    Tensor count = num_batches_tracked, next = count + 1;
+    count.copy_(where(running_mean.select(0, 0) == 0, next, next));
   }
-  return weft::batch_norm(x, running_mean, running_var, weight, bias,
-                          {.training = batch, .momentum = options_.momentum, .eps = options_.eps});
+  return y;
 }
 
 BatchNorm2d::BatchNorm2d(int64_t channels, BatchNormOptions options, Location location)

@@ -148,6 +148,11 @@ TEST_P(Steps, OfABatchNormAreOneProgram) {
   Statistics after = statistics();
   EXPECT_EQ(after.evaluations - before.evaluations, 4u);
   EXPECT_EQ(after.compiles - before.compiles, 1u);
+  EXPECT_EQ(after.live_ops, before.live_ops) << "each step leaves something to be computed";
+  if (GetParam()) {
+    EXPECT_EQ(norm.num_batches_tracked.item<int64_t>(), 4);
+    EXPECT_EQ(statistics().evaluations, after.evaluations) << "the steps counted";
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(CountBatches, Steps, testing::Bool());

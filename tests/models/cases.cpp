@@ -79,12 +79,8 @@ const std::vector<Case> &cases() {
                               .classes = 10}),
        images(32)},
       {"gpt2",
-       model<Gpt2>(Gpt2Config{.vocabulary = 61,
-                              .positions = 16,
-                              .size = 32,
-                              .layers = 2,
-                              .heads = 4,
-                              .dropout = 0}),
+       model<Gpt2>(Gpt2Config{
+           .vocabulary = 61, .positions = 16, .size = 32, .layers = 2, .heads = 4, .dropout = 0}),
        words},
       {"llama",
        model<Llama>(LlamaConfig{
@@ -94,7 +90,8 @@ const std::vector<Case> &cases() {
        [](const std::string &salt) {
          return std::vector{unit("input0" + salt, {3, 24})};
        }},
-      {"mnasnet", model<MnasNet>(MnasNetConfig{.stages = {{24, 3, 2, 3, 3}, {40, 5, 2, 3, 3}},
+      {"mnasnet",
+       model<MnasNet>(MnasNetConfig{.stages = {{24, 3, 2, 3, 3}, {40, 5, 2, 3, 3}},
                                     .scale = 0.5,
                                     .dropout = 0,
                                     .classes = 10}),

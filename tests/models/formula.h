@@ -16,8 +16,8 @@ template <typename T> T fnv(std::string_view text) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8);
   T value = sizeof(T) == 4 ? T(0x811C9DC5) : T(0xCBF29CE484222325);
   for (char c : text)
-    value =
-        (value ^ static_cast<unsigned char>(c)) * (sizeof(T) == 4 ? T(0x01000193) : T(0x100000001B3));
+    value = (value ^ static_cast<unsigned char>(c)) *
+            (sizeof(T) == 4 ? T(0x01000193) : T(0x100000001B3));
   return value;
 }
 

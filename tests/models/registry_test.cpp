@@ -109,7 +109,11 @@ TEST(Models, RefuseConfigsAtTheCallersLine) {
                 .find("patch must divide image"),
             std::string::npos);
   Gpt2 model({.vocabulary = 5, .positions = 4, .size = 4, .layers = 1, .heads = 1});
-  EXPECT_NE(message_of([&] { model(zeros({1, 5}, int64)); }, ErrorKind::kShape)
+  EXPECT_NE(message_of(
+                [&] {
+                  model(zeros({1, 5}, int64));
+                },
+                ErrorKind::kShape)
                 .find("length of at most 4"),
             std::string::npos);
 }
@@ -132,7 +136,8 @@ TEST(Models, AreModules) {
   // A tied head is the token table: the file has it once, as save_pretrained writes it.
   for (const auto &[name, tensor] : model.state())
     EXPECT_EQ(name.find("lm_head"), std::string::npos);
-  Gpt2 untied({.vocabulary = 11, .positions = 8, .size = 8, .layers = 1, .heads = 2, .tied = false});
+  Gpt2 untied(
+      {.vocabulary = 11, .positions = 8, .size = 8, .layers = 1, .heads = 2, .tied = false});
   EXPECT_EQ(untied.state().back().first, "lm_head.weight");
 }
 

@@ -114,7 +114,7 @@ private:
       // Work on parameters or on inputs alone is counted where it is used.
       pending_[op->getResult(0)] = operationsOf(op);
     } else {
-      size_t row = !mine.layer.empty()    ? rowOf(mine.layer, mine.row)
+      size_t row = !mine.layer.empty()      ? rowOf(mine.layer, mine.row)
                    : mine.row != 0 && cheap ? mine.row
                                             : newRow(op->getName().stripDialect().str());
       add(row, op, mine, /*named=*/!mine.layer.empty() || !cheap);

@@ -15,9 +15,9 @@ namespace weft::tools {
 // The ops that use the parameters of one module, with the elementwise ones and those that move
 // elements behind them; or an op without parameters that does more than these, as pooling.
 struct Layer {
-  std::string name;       // the module's, "layer1.0.conv1"; an op's, "max_pool2d"
-  std::string output;     // the type of its last result, "2x64x56x56xf32"
-  int64_t parameters = 0; // trained elements that no layer before it has
+  std::string name;         // the module's, "layer1.0.conv1"; an op's, "max_pool2d"
+  std::string output;       // the type of its last result, "2x64x56x56xf32"
+  int64_t parameters = 0;   // trained elements that no layer before it has
   int64_t weight_bytes = 0; // of these, and of buffers
   int64_t output_bytes = 0; // of its last result
   double operations = 0;    // scalar ones, by the records of the ops

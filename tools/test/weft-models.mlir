@@ -10,11 +10,10 @@
 // LIST-NOT: gpt2
 // LIST: resnet18{{ +}}image classifier{{ +}}11689512  He et al. 2016
 
-// A convolution with its bias: 2 * 27 * 64 * 111 * 111 * 2 operations of the products, and the sums
-// and relus behind them.
+// 2 * 64 * 111 * 111 results of 27 products and sums each, a bias and a relu.
 // PRINT: squeezenet1_1: image classifier; Iandola
 // PRINT: layer{{ +}}output{{ +}}parameters{{ +}}flops{{ +}}weight bytes{{ +}}output bytes
-// PRINT: features.0{{ +}}2x64x111x111xf32{{ +}}1.792 K{{ +}}{{[0-9.]+}} M{{ +}}7.168 K{{ +}}6.308 M
+// PRINT: features.0{{ +}}2x64x111x111xf32{{ +}}1.792 K{{ +}}88.317 M{{ +}}7.168 K{{ +}}6.308 M
 // PRINT: max_pool2d{{ +}}2x64x55x55xf32{{ +}}0
 // PRINT: features.3.squeeze{{ +}}2x16x55x55xf32
 // PRINT: total{{ +}}2x1000xf32{{ +}}1.235 M
