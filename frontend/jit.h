@@ -150,18 +150,43 @@ std::shared_ptr<JitImpl> make_jit();
 ErasedResult call_jit(JitImpl &jit, const ErasedFunction &function,
                       const std::vector<Tensor> &inputs, const std::string &key, Location location);
 
+// Arguments without a Location at the end: the caller's line, which layers take and is no argument
+// of the program.
+template <typename... A> struct WithoutLocation {
+  static constexpr bool kHad = [] {
+    bool last = false;
+    ((last = std::is_same_v<A, Location>), ...);
+    return last;
+  }();
+  template <size_t... I>
+  static std::tuple<std::tuple_element_t<I, std::tuple<A...>>...> first(std::index_sequence<I...>);
+  using type = decltype(first(std::make_index_sequence<sizeof...(A) - kHad>()));
+};
 // The types of a function's arguments, decayed, as a tuple: those that it declares; of one that
 // takes any (a generic lambda), up to eight tensors.
 template <typename F> struct DeclaredArguments;
-template <typename R, typename... A> struct DeclaredArguments<R (*)(A...)> {
-  using type = std::tuple<std::decay_t<A>...>;
-};
-template <typename R, typename C, typename... A> struct DeclaredArguments<R (C::*)(A...)> {
-  using type = std::tuple<std::decay_t<A>...>;
-};
-template <typename R, typename C, typename... A> struct DeclaredArguments<R (C::*)(A...) const> {
-  using type = std::tuple<std::decay_t<A>...>;
-};
+template <typename R, typename... A>
+struct DeclaredArguments<R (*)(A...)> : WithoutLocation<std::decay_t<A>...> {};
+template <typename R, typename C, typename... A>
+struct DeclaredArguments<R (C::*)(A...)> : WithoutLocation<std::decay_t<A>...> {};
+template <typename R, typename C, typename... A>
+struct DeclaredArguments<R (C::*)(A...) const> : WithoutLocation<std::decay_t<A>...> {};
+template <typename F> consteval bool takes_location() {
+  if constexpr (requires { typename DeclaredArguments<F>::type; })
+    return DeclaredArguments<F>::kHad;
+  else if constexpr (requires { typename DeclaredArguments<decltype(&F::operator())>::type; })
+    return DeclaredArguments<decltype(&F::operator())>::kHad;
+  else
+    return false;
+}
+// A call of fn, at this line where it takes one.
+template <typename F, typename... A>
+decltype(auto) call_at(Location location, F &fn, A &...arguments) {
+  if constexpr (takes_location<std::decay_t<F>>())
+    return fn(arguments..., location);
+  else
+    return fn(arguments...);
+}
 template <size_t> using AnyTensor = Tensor;
 template <typename F, size_t N = 0> consteval auto argument_tuple() {
   if constexpr (requires { typename DeclaredArguments<F>::type; })
@@ -185,21 +210,26 @@ template <typename F, size_t N = 0> consteval auto argument_tuple() {
 template <typename F> using Arguments = typename decltype(argument_tuple<std::decay_t<F>>())::type;
 template <typename F, typename Tuple> struct ResultOf;
 template <typename F, typename... A> struct ResultOf<F, std::tuple<A...>> {
-  using type = std::decay_t<std::invoke_result_t<F &, A &...>>;
+  using type = std::decay_t<decltype(call_at(std::declval<Location>(), std::declval<F &>(),
+                                             std::declval<A &>()...))>;
 };
 
 // fn as a function of the tensors in `arguments`, which also give all that is no tensor.
-template <typename F, typename Tuple> ErasedFunction erase(F &fn, const Tuple &arguments) {
-  return [&fn, &arguments](const std::vector<Tensor> &tensors) {
+template <typename F, typename Tuple>
+ErasedFunction erase(F &fn, const Tuple &arguments, Location location) {
+  return [&fn, &arguments, location](const std::vector<Tensor> &tensors) {
+    auto call = [&](auto &...each) -> decltype(auto) {
+      return call_at(location, fn, each...);
+    };
     Tuple mine = arguments;
     tensor_tree::Replace replace(tensors);
     replace(mine);
     using Result = typename ResultOf<F, Tuple>::type;
     if constexpr (std::is_void_v<Result>) {
-      std::apply(fn, mine);
+      std::apply(call, mine);
       return ErasedResult();
     } else {
-      auto result = std::make_shared<Result>(std::apply(fn, mine));
+      auto result = std::make_shared<Result>(std::apply(call, mine));
       tensor_tree::Flatten flat;
       flat(*result);
       static const std::vector<Tensor> kNone;
@@ -259,8 +289,8 @@ private:
 // (tensor_tree.h). What fn captured and only reads becomes constants of the program; what it writes
 // becomes the program's state, whose first value is the present one. Parameters and buffers keep
 // their names: those of `names`, and, where fn is an nn::Module, its own ("up.weight"). Nothing is
-// run and no storage changes. Errors: fn asks for a value; it assigns to a handle that was born
-// before.
+// run and no storage changes. Where fn takes a Location last, as layers do, that is the line of the
+// trace. Errors: fn asks for a value; it assigns to a handle that was born before.
 //
 // With a batch the program is one for all sizes of the range: a model that it is compiled into
 // takes each of them, and computes what a call of fn with that size does, bit for bit. fn is then
@@ -278,7 +308,8 @@ Program trace(F &&fn, const std::tuple<A...> &arguments, const StateNames &names
   auto copy = arguments;
   tensor_tree::Flatten flat;
   flat(copy);
-  return recorder::trace(recorder::erase(fn, arguments), flat.tensors, all, batch, location);
+  return recorder::trace(recorder::erase(fn, arguments, location), flat.tensors, all, batch,
+                         location);
 }
 // inputs: the tensors of fn's arguments, in order, or a vector that fn takes as one.
 template <typename F>
@@ -322,7 +353,8 @@ public:
     tensor_tree::Flatten flat;
     flat(given);
     return recorder::restore<F, Tuple>(
-        recorder::call_jit(*impl_, recorder::erase(*fn_, given), flat.tensors, flat.key, location));
+        recorder::call_jit(*impl_, recorder::erase(*fn_, given, location), flat.tensors, flat.key,
+                           location));
   }
 
 private:

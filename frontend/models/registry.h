@@ -23,7 +23,9 @@ public:
 
   // Its results, in order: a struct's are those that visit_tensors names. Throws Error when the
   // number of inputs is not that which the model takes.
-  std::vector<Tensor> operator()(const std::vector<Tensor> &inputs) const {
+  std::vector<Tensor> operator()(const std::vector<Tensor> &inputs,
+                                 Location location = Location::current()) const {
+    CallerScope scope(location);
     return held_->call(inputs);
   }
   // The module itself, for its parameters and its training flag.
@@ -72,7 +74,8 @@ private:
         }
       }
       throw Error(ErrorKind::kValue,
-                  "AnyModel: the model does not take " + std::to_string(inputs.size()) + " inputs");
+                  "AnyModel: the model does not take " + std::to_string(inputs.size()) + " inputs",
+                  CallerScope::resolve(Location::current()));
     }
     nn::Module &module() override {
       return model;

@@ -37,6 +37,22 @@ Program cube() {
   return trace([&](const Tensor &x) { return sum(w * x * x * x); }, {zeros({2})});
 }
 
+// Layers take their caller's line as a last argument: it is that of the trace, or of the call of
+// the jitted function.
+TEST(Program, IsOfALayerAsOfAnyFunction) {
+  nn::Sequential layer(nn::Linear(2, 3), nn::ReLU());
+  Tensor x = randn({4, 2});
+  Floats expected = layer(x).to_vector<float>();
+  Program program = trace(layer, {x});
+  EXPECT_EQ(program.input_shapes(), (std::vector<Shape>{{4, 2}}));
+  EXPECT_EQ(program.run({x})[0].to_vector<float>(), expected);
+  EXPECT_NE(program.to_string().find("program_test.cpp"), std::string::npos);
+  auto jitted = jit(layer);
+  EXPECT_EQ(jitted(x).to_vector<float>(), expected);
+  std::string what = testing_support::what_of([&] { jitted(zeros({4, 3})); });
+  EXPECT_NE(what.find("program_test.cpp"), std::string::npos) << what;
+}
+
 // A program for a range of batch sizes runs at each of them, and comes back from its files with it.
 TEST(Program, ItsBatchMayBeARange) {
   Tensor w = tensor({{1.f, 2.f}, {3.f, 4.f}}), total = zeros({2});

@@ -118,6 +118,20 @@ TEST(Models, RefuseConfigsAtTheCallersLine) {
             std::string::npos);
 }
 
+TEST(Models, OfAnyTypeSayWhatTheyTake) {
+  models::AnyModel vae = models::find("vae").make();
+  EXPECT_NE(testing_support::message_of([&] { vae({}); }, ErrorKind::kValue)
+                .find("does not take 0 inputs"),
+            std::string::npos);
+  EXPECT_NE(testing_support::message_of(
+                [&] {
+                  vae({zeros({2, 3}), zeros({2, 20})});
+                },
+                ErrorKind::kShape)
+                .find("3"),
+            std::string::npos);
+}
+
 // A model is a module like any other: a clone computes the same and shares nothing.
 TEST(Models, AreModules) {
   using namespace models;
