@@ -11,6 +11,7 @@
 #include "dialects/weft/ir/Weft.h"
 #include "frontend/programs/program_impl.h"
 #include "mlir/Parser/Parser.h"
+#include "weft/config.h"
 #include "weft/jit.h"
 #include "weft/warning.h"
 
@@ -207,6 +208,7 @@ void compile(const std::vector<std::pair<std::string, Program>> &entries,
   mlir::OwningOpRef<mlir::ModuleOp> module = all.take();
   compiler::AotOptions aot;
   aot.compile.cpu = options.cpu;
+  aot.compile.dumpDir = config().dump_dir;
   aot.emit = static_cast<compiler::Emit>(options.emit); // the same values in the same order
   aot.output = options.output;
   aot.name = options.name;

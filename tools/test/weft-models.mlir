@@ -5,6 +5,8 @@
 // RUN: not weft-models export vae --emit=nothing -o %t 2>&1 | FileCheck %s --check-prefix=EMIT
 // RUN: weft-models export vae --emit=safetensors -o %t.safetensors 2>&1 | FileCheck %s --check-prefix=WROTE
 // RUN: weft-models export vae --weights %t.safetensors --emit=plan -o %t.plan && FileCheck %s --check-prefix=PLAN < %t.plan
+// RUN: rm -rf %t.dump && weft-models export vae --batch 3 --emit=obj --name=vae --dump-dir %t.dump -o %t.o && FileCheck %s --check-prefix=HEADER < %t.h
+// RUN: ls %t.dump | FileCheck %s --check-prefix=DUMP
 // RUN: not weft-models export shufflenet_v2_x0_5 --weights %t.safetensors -o %t 2>&1 | FileCheck %s --check-prefix=WEIGHTS
 
 // LIST-NOT: gpt2
@@ -25,4 +27,7 @@
 // EMIT: --emit=nothing is unknown; it is one of weft, plan, llvm, asm, obj, so, exe and safetensors
 // WROTE: wrote {{.*}}.safetensors
 // PLAN: plan.program @main
+// HEADER: extern const weft_model_code weft_model_vae;
+// HEADER: #define VAE_INPUT_0_ELEMENTS 2352
+// DUMP: graph
 // WEIGHTS: load_state: there is no tensor for 'conv1.0.weight'
